@@ -17,7 +17,7 @@ const (
 	OK State = iota
 	// Degraded means that the proxy can serve clients, but an operator should look soon.
 	Degraded
-	// Failed means that clients should be sent to another proxy.
+	// Failed means that load balancers should send clients to another proxy.
 	Failed
 )
 
@@ -27,9 +27,9 @@ func (s State) prefix() string { return [...]string{"[+]", "[!]", "[-]"}[s] }
 // summary returns the last line of /readyz.
 func (s State) summary() string { return [...]string{"ready", "ready, but degraded", "not ready"}[s] }
 
-// Check is one line of /readyz.
+// Check describes one line of /readyz.
 type Check struct {
-	// Name is the word for ?exclude=. Formerly is a former name, which ?exclude= also accepts.
+	// Name is the word for ?exclude=. FormerName is a former name, which ?exclude= also accepts.
 	Name, FormerName string
 	State            State
 	// Text describes the result.
@@ -47,8 +47,8 @@ func (c Check) String() string { return c.State.prefix() + c.Name + ": " + oneLi
 // serveLive responds to every request with ok, which shows that the process is alive.
 func serveLive(w http.ResponseWriter, _ *http.Request) { respond(w, http.StatusOK, "ok\n") }
 
-// readyHandler responds with the checks that ?exclude= does not name; with status 503 if one of
-// them failed.
+// readyHandler responds with the checks that ?exclude= does not name. The status is 503 if one of
+// these checks failed.
 func readyHandler(checks func() []Check) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		all, excluded := checks(), r.URL.Query()["exclude"]

@@ -46,7 +46,7 @@ type Options struct {
 	Logger *slog.Logger
 }
 
-// Server is the admin port of a proxy.
+// Server serves the admin port of a proxy.
 type Server struct {
 	httpServer http.Server
 	profiles   atomic.Bool
@@ -56,7 +56,7 @@ type Server struct {
 	conns []*connection
 }
 
-// connection is a connection to the admin port.
+// connection holds a connection to the admin port.
 type connection struct {
 	net.Conn
 	busy bool // a request is running
@@ -98,7 +98,7 @@ func (s *Server) Run(ctx context.Context, ln net.Listener) error {
 }
 
 // trackConn keeps at most MaxConns connections. If there are too many, it closes the oldest one
-// without a running request, so that slow senders cannot keep out quick ones. If all have a running
+// without a running request, so that slow clients cannot block fast ones. If all have a running
 // request, it closes the new connection.
 func (s *Server) trackConn(conn net.Conn, state http.ConnState) {
 	switch state {
@@ -160,7 +160,7 @@ func (s *Server) handler(opts Options) http.Handler {
 	mux.Handle("GET /metrics", opts.Metrics)
 	mux.Handle("GET /{$}", opts.Page)
 	mux.Handle("GET /status/", opts.Page)
-	// Not cmdline: the arguments of the process may hold passwords.
+	// The profile cmdline is absent, because the arguments of the process may contain passwords.
 	for path, profile := range map[string]http.HandlerFunc{
 		"/debug/pprof/": pprof.Index, "/debug/pprof/profile": pprof.Profile,
 		"/debug/pprof/symbol": pprof.Symbol, "/debug/pprof/trace": pprof.Trace,

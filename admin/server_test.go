@@ -120,8 +120,8 @@ func TestPages(t *testing.T) {
 	}
 }
 
-// TestSlowSendersDoNotBlockRequests checks that a new request gets its response however many
-// connections send nothing or send slowly: the server closes the oldest of them.
+// TestSlowSendersDoNotBlockRequests checks that a new request gets its response while any number of
+// connections send nothing or send slowly. The server closes the oldest of these connections.
 func TestSlowSendersDoNotBlockRequests(t *testing.T) {
 	addr := startServer(t, false)
 	var slow []net.Conn

@@ -30,7 +30,7 @@ func checkFlags() []cli.Flag {
 	return append(settingFlags(), &cli.BoolFlag{Name: jsonFlag, Usage: "print one JSON object"})
 }
 
-// checkAction connects to every server of the configuration and prints what it found.
+// checkAction connects to every server of the configuration, and prints the findings.
 func checkAction(c *cli.Context) error {
 	cfg, err := loadConfig(c)
 	if err != nil {
@@ -90,13 +90,14 @@ func pushConnectionsOf(cfg conf.Config) inspect.PushConnections {
 	return inspect.PushConnections{Waiting: true, Messages: cfg.Upstream == "", Prefix: cfg.KeyPrefix}
 }
 
-// inspectUpstream inspects the upstream, for whose address it may have to ask Sentinels.
+// inspectUpstream inspects the upstream. It first asks the Sentinels for the address, if the
+// configuration names Sentinels.
 func inspectUpstream(ctx context.Context, cfg conf.Config, certificates *certs.Certificates) inspect.Finding {
 	url := cfg.Upstream
 	if conf.HasSentinels(url) {
 		var err error
 		if url, err = daemon.LocateUpstream(ctx, cfg, certificates); err != nil {
-			s, _, _ := conf.ReadSentinel(cfg.Upstream) // valid, as load has checked
+			s, _, _ := conf.ReadSentinel(cfg.Upstream) // loadConfig has checked it
 			return inspect.Finding{Name: s.Master, Err: err}
 		}
 	}
@@ -194,8 +195,8 @@ func serverOf(f inspect.Finding) server {
 	return s
 }
 
-// markerText returns the state of the master's marker: the finding of the proxies, the time for
-// which the master has been in quarantine, and the longest time that the quarantine lasts.
+// markerText returns the state of the master's marker. It contains the finding of the proxies, the
+// time for which the master has been in quarantine, and the longest time that the quarantine lasts.
 func markerText(f inspect.Finding) string {
 	text := orDash(f.Marker)
 	if f.Since > 0 {

@@ -55,7 +55,8 @@ type discardLogger struct{}
 // Printf implements the logger interface of go-redis.
 func (discardLogger) Printf(context.Context, string, ...any) {}
 
-// newApp returns the program. All that it prints is escaped, because it may hold texts of servers.
+// newApp returns the program. It escapes everything that it prints, because texts may come from
+// servers.
 func newApp(b Build, stdout, stderr io.Writer) *cli.App {
 	return &cli.App{
 		Name:  programName,
@@ -125,7 +126,7 @@ func newCommand(name, usage string, flags []cli.Flag, action cli.ActionFunc) *cl
 	}
 }
 
-// helpAction runs if no command was given, or an unknown one.
+// helpAction runs if the user gave no command, or an unknown command.
 func helpAction(c *cli.Context) error {
 	switch {
 	case c.Bool("version"):

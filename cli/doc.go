@@ -1,2 +1,2 @@
-// Package cli is the command line: a file for each command, its help, and its exit codes.
+// Package cli implements the command line: a file for each command, its help, and its exit codes.
 package cli

@@ -35,10 +35,10 @@ const (
 	exitSignalled  = 128 // plus the number of the signal
 )
 
-// errReported ends the process with an exit code if everything has been printed already.
+// errReported stands for a failure whose text has already been printed. Main prints nothing for it.
 var errReported = errors.New("reported above")
 
-// codedError is an error with an exit code.
+// codedError adds an exit code to an error.
 type codedError struct {
 	error
 	code int

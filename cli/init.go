@@ -136,7 +136,7 @@ func parseLongestTTL(text string, limit time.Duration) (time.Duration, error) {
 	return ttl, nil
 }
 
-// initRun is one run of init.
+// initRun holds the state of one run of init.
 type initRun struct {
 	cfg   conf.Config
 	certs *certs.Certificates
@@ -145,7 +145,7 @@ type initRun struct {
 	in       io.Reader
 	out      io.Writer
 	onceFile string
-	// begun is set if the file says that an earlier run has begun, and not that it was done.
+	// begun is set if the file says that an earlier run has begun, but not that it completed.
 	begun    bool
 	ttl      time.Duration
 	ttlGiven bool
@@ -161,11 +161,11 @@ func (i *initRun) run(ctx context.Context) error {
 	if err := i.checkLocation(ctx, findings); err != nil {
 		return withCode(exitUnsafe, fmt.Errorf("refused: %w", err))
 	}
-	// An error of this check is a refusal, whatever the operator answers.
+	// If this check fails, init refuses to continue, regardless of the operator's answer.
 	if err := inspect.CheckOverride(findings, i.cfg.MaxTTL, i.force); err != nil {
 		return i.refusalError(err)
 	}
-	if err := i.refuseSecondRun(); err != nil { // the masters do not vote
+	if err := i.refuseSecondRun(); err != nil { // at this point, the masters do not vote
 		return err
 	}
 	if err := i.askTTL(findings); err != nil {
@@ -174,7 +174,7 @@ func (i *initRun) run(ctx context.Context) error {
 	if err := inspect.CheckOverride(findings, i.ttl, i.force); err != nil {
 		return i.refusalError(err)
 	}
-	// The file is written first, so that masters are never initialized twice.
+	// The file is written first, so that init never initializes masters twice.
 	if err := i.writeOnceFile(onceBegun); err != nil {
 		return err
 	}
@@ -196,7 +196,7 @@ func (i *initRun) run(ctx context.Context) error {
 	return err
 }
 
-// survey inspects the masters. It waits a while for masters that have only just been started.
+// survey inspects the masters. It waits a short time for masters that have only just been started.
 func (i *initRun) survey(ctx context.Context, timeout time.Duration) []inspect.Finding {
 	for until := time.Now().Add(startTimeout); ; {
 		findings := inspect.Survey(ctx, i.cfg.Masters, timeout, i.certs.ConfigureDial)
@@ -210,7 +210,7 @@ func (i *initRun) survey(ctx context.Context, timeout time.Duration) []inspect.F
 }
 
 // checkLocation returns an error if the masters and the upstream's record do not show where the
-// locks are. It waits a while for an upstream that has only just been started.
+// locks are. It waits a short time for an upstream that has only just been started.
 func (i *initRun) checkLocation(ctx context.Context, findings []inspect.Finding) error {
 	if i.record == nil {
 		return nil
@@ -227,7 +227,7 @@ func (i *initRun) checkLocation(ctx context.Context, findings []inspect.Finding)
 	return nil
 }
 
-// isStarting reports whether a master may have only just been started, on a machine that is busy.
+// isStarting reports whether a master may still be starting.
 func isStarting(f inspect.Finding) bool {
 	if f.Err == nil {
 		return false
@@ -282,7 +282,8 @@ func (i *initRun) writeOnceFile(content string) error {
 	return nil
 }
 
-// refusalError reports why the operator's answer is refused or not needed.
+// refusalError returns the error for an answer of the operator that init refuses. If no answer is
+// needed, it prints that and returns nil.
 func (i *initRun) refusalError(err error) error {
 	if errors.Is(err, inspect.ErrNotNeeded) {
 		if err := i.writeOnceFile(onceDone); err != nil {
@@ -359,5 +360,6 @@ func (i *initRun) report(masters []quorum.MasterStatus) error {
 const nextServe = "next: start the proxies with these settings: redlock-proxy serve; " +
 	"redlock-proxy check shows the state of the masters"
 
-// maxWait returns how long a master waits at most, by the TTL that the operator gave.
+// maxWait returns the longest time that a master waits before it votes, for the TTL that the
+// operator gave.
 func (i *initRun) maxWait() time.Duration { return i.ttl + i.ttl/50 + quorum.FreshStartTime }

@@ -28,7 +28,7 @@ import (
 // lockCommandName is the name of the command that holds a lock.
 const lockCommandName = "lock"
 
-// passwordEnv names the environment variable from which redis-cli, too, reads the password.
+// passwordEnv names the environment variable with the password. redis-cli reads it, too.
 const passwordEnv = "REDISCLI_AUTH"
 
 func lockCommand() *cli.Command {
@@ -170,7 +170,8 @@ func proxyOptions(c *cli.Context, addr string) (*redis.Options, error) {
 	return opts, addCertificates(c, opts)
 }
 
-// addCertificates adds the certificates that the flags name, to verify the proxy and to present.
+// addCertificates adds the certificates that the flags name: the authorities that verify the proxy,
+// and the certificate that the client presents.
 func addCertificates(c *cli.Context, opts *redis.Options) error {
 	files := certs.Files{CA: c.String("ca"), ClientCert: c.String("client-cert"), ClientKey: c.String("client-key")}
 	switch {
@@ -189,7 +190,7 @@ func addCertificates(c *cli.Context, opts *redis.Options) error {
 	return nil
 }
 
-// lockError returns the error, with its exit code, for the outcome of a job. cause returns the
+// lockError returns the error for the outcome of a job, with its exit code. cause returns the
 // reason if the lock was not granted.
 func lockError(key string, state *os.ProcessState, err error, cause func() string) error {
 	var lost *lease.LostError
@@ -229,7 +230,8 @@ func refusal(ctx context.Context, opts *redis.Options, err error) string {
 	return opts.Addr + ": " + cmp.Or(scheme.Advice(ctx, server, schemeTimeout, err), text)
 }
 
-// commandError returns the exit code of a command that has ended, as a shell reports it.
+// commandError returns an error with the exit code that a shell reports for an ended command, or
+// nil for code 0.
 func commandError(state *os.ProcessState) error {
 	code := state.ExitCode()
 	if status, ok := state.Sys().(syscall.WaitStatus); ok && status.Signaled() {

@@ -70,7 +70,7 @@ func moveAction(c *cli.Context) error {
 	return nil
 }
 
-// nextStepAfterMove returns what an operator should do after a move that succeeded.
+// nextStepAfterMove returns the step that the operator should take after a move that succeeded.
 func nextStepAfterMove(c *cli.Context) string {
 	const check = "redlock-proxy check shows where the locks are; "
 	switch {

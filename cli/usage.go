@@ -30,7 +30,7 @@ func usageError(c *cli.Context, err error, _ bool) error {
 	return fmt.Errorf("%w (%ssee %s --help)", err, hint, c.Command.HelpName)
 }
 
-// flagHint returns which flag the user probably meant, or nothing.
+// flagHint returns a hint at the flag that the user probably meant, or an empty string.
 func flagHint(c *cli.Context, name string) string {
 	flags := c.Command.Flags
 	if c.Command.Name == c.App.Name { // the flag precedes the command
@@ -45,8 +45,8 @@ func flagHint(c *cli.Context, name string) string {
 	return ""
 }
 
-// boolFlagHint returns how to give a value to a boolean flag, if the first argument is such a
-// value.
+// boolFlagHint returns a hint at the syntax for the value of a boolean flag, if the first argument
+// is such a value.
 func boolFlagHint(c *cli.Context) string {
 	value := c.Args().First()
 	if _, err := strconv.ParseBool(value); err != nil {

@@ -25,8 +25,8 @@ type inspection struct {
 	// difference in the upstream's record.
 	location      location.Report
 	contradiction string
-	// loops describes servers of the configuration that are this proxy itself, or another
-	// redlock-proxy, or redirect clients past it.
+	// loops describes servers of the configuration that are this proxy or another redlock-proxy, or
+	// that redirect clients past the proxy.
 	loops []string
 	// warnings holds the warnings of the configuration, and facts that could not be determined.
 	warnings []string
@@ -36,7 +36,7 @@ type inspection struct {
 type verdict struct {
 	code    int
 	reasons []string
-	// advice lists what the operator can do, if the findings show it. It ends the reasons in JSON,
+	// advice lists steps for the operator, if the findings show any. It ends the reasons in JSON,
 	// and is the last line of the table.
 	advice []string
 	// inputs holds the facts that decide whether locks are available, independently of the code.
@@ -56,7 +56,7 @@ func (v verdict) String() string {
 	return "verdict: " + verdictNames[v.code] + ": " + strings.Join(v.reasons, "; ")
 }
 
-// nextStep returns what the operator should do after this verdict.
+// nextStep returns the step that the operator should take after this verdict.
 func (v verdict) nextStep() string {
 	switch {
 	case len(v.advice) > 0:
@@ -80,8 +80,9 @@ func (v verdict) nextStep() string {
 	}
 }
 
-// judge returns the verdict on an inspection. Unsafe findings come first, since no proxy must serve
-// then. Next comes whether locks are available, and last whether anything else is wrong.
+// judge returns the verdict on an inspection. Unsafe findings come first, because no proxy may
+// serve then. Different settings of the running proxies come next, then unavailable locks, then all
+// other problems.
 func judge(cfg conf.Config, result inspection) verdict {
 	result.checkUpstreamIsNoMaster()
 	inputs, missing := result.availabilityInputs(cfg)
@@ -132,9 +133,9 @@ func judge(cfg conf.Config, result inspection) verdict {
 	}
 }
 
-// availabilityInputs returns the facts that decide whether locks are available. missing holds the
-// reason for each master whose vote a proxy that starts now with this configuration would not
-// count.
+// availabilityInputs returns the facts that decide whether locks are available, for a proxy that
+// starts now with this configuration. missing holds the reason for each master whose vote the proxy
+// would not count.
 func (s *inspection) availabilityInputs(cfg conf.Config) (inputs availability.Inputs, missing []string) {
 	votes, missing := countVotes(cfg, s.masters)
 	inputs = availability.Inputs{
@@ -202,7 +203,7 @@ func allNew(masters []inspect.Finding) bool {
 	return !slices.ContainsFunc(masters, func(f inspect.Finding) bool { return !f.New })
 }
 
-// votingAdvice returns what an operator can do about masters that answer but do not vote.
+// votingAdvice returns the steps that give masters their votes if they answer but do not vote.
 func votingAdvice(masters []inspect.Finding) []string {
 	if allNew(masters) {
 		return []string{"if all masters are new: redlock-proxy init --longest-ttl 0s"}
@@ -218,7 +219,8 @@ func votingAdvice(masters []inspect.Finding) []string {
 	return nil
 }
 
-// settingsAdvice returns what to do if the masters vote only for proxies with different settings.
+// settingsAdvice returns the step to take if the masters vote only for proxies with different
+// settings.
 func settingsAdvice(masters []inspect.Finding) []string {
 	if text := settingsDifference(masters); text != "" {
 		return []string{inspect.SettingsAdvice(text)}
@@ -226,7 +228,8 @@ func settingsAdvice(masters []inspect.Finding) []string {
 	return nil
 }
 
-// settingsDifference returns how the settings differ from those that masters vote for; or nothing.
+// settingsDifference returns how the settings differ from the settings that the masters vote for,
+// or an empty string.
 func settingsDifference(masters []inspect.Finding) string {
 	for _, f := range masters {
 		if f.SettingsDifference != "" {

@@ -12,12 +12,13 @@ import (
 // Build describes the source that this program was built from.
 type Build struct {
 	Version string
-	// Commit is the commit that the linker set, or empty: then Go's build information is used.
+	// Commit is the commit that the linker set. If it is empty, the program shows the commit in
+	// Go's build information.
 	Commit string
 }
 
-// commit returns the commit, with a mark if the checkout was modified: as the linker set it, else
-// as Go found it in the checkout.
+// commit returns the commit that the linker set or, without one, the commit that Go found in the
+// checkout. The suffix -dirty marks a modified checkout.
 func (b Build) commit() string {
 	found := map[string]string{}
 	if info, known := debug.ReadBuildInfo(); known {

@@ -25,8 +25,8 @@ const (
 	crossCellErr = "ERR lock keys 'k' and 'k2' cannot be changed together: one command can take, extend or remove several lock keys, but not change them otherwise; give them the same hash tag (lock-tags)"
 )
 
-// TestBlockingCommands checks that an element that is present is taken at once, as in Redis, with
-// the minimum number of requests to the masters.
+// TestBlockingCommands checks that, as in Redis, a command takes an element at once if one is
+// present. It uses the minimum number of requests to the masters.
 func TestBlockingCommands(t *testing.T) {
 	ab := list("a", "b")
 	for _, test := range []struct{ line, k, k2, reply, rounds, after, after2 string }{
@@ -135,12 +135,12 @@ func TestBlockingCommandsBehindWaiter(t *testing.T) {
 	b.expectRun("BLPOP k 1", wrongTypeErr)
 }
 
-// TestBlockingCommandsOfSeveralKeys checks that an element of a later key is taken only if the key
-// has not changed since the earlier keys were found empty.
+// TestBlockingCommandsOfSeveralKeys checks when a command takes an element of a later key. The key
+// must not have changed since the command found the earlier keys empty.
 func TestBlockingCommandsOfSeveralKeys(t *testing.T) {
 	for _, test := range []struct {
 		name          string
-		before        map[int]func(*fakeregister.Register) // by round; the first one notes the wait
+		before        map[int]func(*fakeregister.Register) // by round; the first round records the wait
 		reply, rounds string
 		after, after2 string
 	}{
@@ -250,8 +250,8 @@ func rawReply(b *registerFixture, line string) string {
 	return string(out.Bytes)
 }
 
-// TestBlockingCommandsContended checks that an obstructed pop is retried; an unknown outcome ends
-// the wait.
+// TestBlockingCommandsContended checks that a waiter retries a pop that collided with changes by
+// other clients.
 func TestBlockingCommandsContended(t *testing.T) {
 	b := newRegisterFixture(t)
 	b.masters.Put("k", list("a", "b"), -1)

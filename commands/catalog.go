@@ -19,7 +19,7 @@ func Catalog() *acl.Catalog {
 	return acl.NewCatalog(ownCommands...)
 }
 
-// rulesOf returns the properties of one of the proxy's own commands that rules refer to.
+// rulesOf describes one of the proxy's own commands for users' rules.
 func rulesOf(c *command.Command) acl.OwnCommand {
 	o := acl.OwnCommand{Name: c.Name, Categories: c.Categories(), Access: spec.ChangesValue}
 	if c.Docs.Reads {

@@ -75,7 +75,7 @@ func TestCommandsOnCollections(t *testing.T) {
 	}
 }
 
-// Scripts with the same effects as those of Redisson's RLock.
+// Scripts with the same effects as the scripts of Redisson's RLock.
 const (
 	rlockLock = `if redis.call('exists', KEYS[1]) == 1 and redis.call('hexists', KEYS[1], ARGV[2]) == 0 then return redis.call('pttl', KEYS[1]) end
 		redis.call('hincrby', KEYS[1], ARGV[2], 1) redis.call('pexpire', KEYS[1], ARGV[1]) return nil`
@@ -265,7 +265,8 @@ func TestQuestionsAboutCollections(t *testing.T) {
 	}
 }
 
-// TestWatchedCollection checks that a transaction changes a watched collection only if unchanged.
+// TestWatchedCollection checks that a transaction changes a watched collection only if no other
+// client has changed it.
 func TestWatchedCollection(t *testing.T) {
 	b := newRegisterFixture(t)
 	b.masters.Put("k", hash("f", "1"), 500)

@@ -12,11 +12,12 @@ type Counts struct {
 	// could not start in time (BUSY).
 	ScriptRuns, ScriptsStopped int64
 	// DetectedLocks counts the commands for the upstream that take a lock on a key that is not a
-	// lock key, DetectedReleases those that release one.
+	// lock key. DetectedReleases counts the commands that release such a lock.
 	DetectedLocks, DetectedReleases int64
 	// DirectLocks counts lock keys changed at the upstream while the locks were at the masters.
 	DirectLocks int64
-	// RemovalsPending counts the possible locks of failed commands that are still to be removed.
+	// RemovalsPending counts the possible locks of failed commands that the proxy must still
+	// remove.
 	RemovalsPending int
 }
 

@@ -3,17 +3,17 @@
 //
 // [Table] holds the commands that the proxy answers itself. [Table.Route] is the router
 // (router.go). It maps the client's situation and the words of a command to a [Decision], which
-// package proxy carries out. It does no I/O.
+// package proxy carries out. Route does no I/O.
 //
-// The subpackages. Each may import the subpackages after it:
+// These are the subpackages. Each may import only the subpackages after it:
 //
 //   - server: commands about the proxy itself: HELLO, CLIENT, INFO, COMMAND, PROXY …
 //   - move: the move of the locks between the upstream and the masters
-//   - lockdetect: detection of locks on keys that no glob covers
+//   - lockdetect: detection of locks on keys that are not lock keys
 //   - locks: LOCK, UNLOCK, EXTEND, FENCE; LOCKINFO, LOCKLIST, FORCEUNLOCK
 //   - lockkeys: Redis' own commands on lock keys, scripts and transactions
 //   - pubsub: messages of a lock server
-//   - auth: users of the proxy's own
+//   - auth: the proxy's own users
 //   - command: the call, the client, the reply, and the description of a command
 //   - rights: the permissions of a client at the upstream
 //   - catalog: the tables of Redis' commands: words, keys, syntax

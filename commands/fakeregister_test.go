@@ -16,7 +16,7 @@ import (
 	"redlock-proxy/quorum"
 )
 
-// fakeLocker is a Locker over a fake register.
+// fakeLocker implements Locks over a fake register.
 type fakeLocker struct{ *fakeregister.Register }
 
 func (f fakeLocker) Lock(ctx context.Context, req quorum.LockRequest) (quorum.GrantedLock, error) {
@@ -30,7 +30,8 @@ func (f fakeLocker) Unlock(ctx context.Context, key quorum.Key, token string) er
 
 func (fakeLocker) Fence(context.Context, quorum.Key) (int64, error) { return 0, nil }
 
-// AwaitPop retries after each event. In the end it returns a timeout, or an unknown outcome.
+// AwaitPop retries after each event. After the last event it returns a timeout, or an unknown
+// outcome.
 func (f fakeLocker) AwaitPop(ctx context.Context, a quorum.BlockedPop) error {
 	f.Rounds = append(f.Rounds, fmt.Sprintf("wait %v for %s", a.Wait, a.Kind))
 	inTurn := slices.Repeat([]bool{!f.Behind}, len(a.Keys))
@@ -53,7 +54,7 @@ func (f fakeLocker) AwaitPop(ctx context.Context, a quorum.BlockedPop) error {
 
 func (fakeLocker) Waiting() int { return 0 }
 
-// registerFixture is a table over fake masters, and a client.
+// registerFixture holds a table over fake masters, and a client.
 type registerFixture struct {
 	*fixture
 	masters     *fakeregister.Register
@@ -66,9 +67,9 @@ type registerFixture struct {
 type fakeSideEffects struct {
 	client     *command.Client
 	executed   []string
-	runErr     error             // of running the commands
-	requestErr error             // of every request
-	refusals   map[string]string // by question, its words between blanks
+	runErr     error             // the error of running the commands
+	requestErr error             // the error of every request
+	refusals   map[string]string // by the words of the question, separated by blanks
 	questions  []string
 	drops      int
 }

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// exchange is a command, with the beginning of its reply.
+// exchange holds a command and the beginning of its reply.
 type exchange struct{ send, want string }
 
 const (
@@ -21,8 +21,8 @@ const (
 	okReply              = "+OK\r\n"
 )
 
-// handshakes lists the commands that client libraries send when they connect, in their current
-// versions unless stated otherwise, with the replies that they need.
+// handshakes lists the commands that client libraries send when they connect, with the replies that
+// they need. The versions are current unless stated otherwise.
 var handshakes = []struct {
 	library   string
 	exchanges []exchange
@@ -115,12 +115,12 @@ func TestHandshakes(t *testing.T) {
 	}
 }
 
-// differsFromRedis7 matches the commands of handshakes to which Redis 7.0 replies differently:
-// commands of Redis 7.2, commands on data, and the whole table, whose order differs between
-// servers.
+// differsFromRedis7 matches the commands of handshakes to which Redis 7.0 replies differently.
+// These are commands of Redis 7.2, commands on data, and the whole table, whose order differs
+// between servers.
 var differsFromRedis7 = regexp.MustCompile(`(?i)\A(CLIENT (SETINFO|NO-TOUCH|TRACKING|CAPA)|GET|SUBSCRIBE|COMMAND( DOCS)?\z)`)
 
-// TestHandshakesLikeRedis checks that the types of replies are those of Redis.
+// TestHandshakesLikeRedis checks that the replies have the same types as the replies of Redis.
 func TestHandshakesLikeRedis(t *testing.T) {
 	socket := startRedis(t)
 	for _, h := range handshakes {
@@ -202,7 +202,7 @@ func TestLockDocsLikeRedis(t *testing.T) {
 	}
 }
 
-// checkArguments checks the rules of Redis' documentation of COMMAND DOCS.
+// checkArguments checks that arguments follow the rules in Redis' documentation of COMMAND DOCS.
 func checkArguments(t *testing.T, command string, arguments value) {
 	t.Helper()
 	kinds := []string{"string", "integer", "double", "key", "pattern", "unix-time", "pure-token", "oneof", "block"}

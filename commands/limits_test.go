@@ -19,7 +19,8 @@ func manyKeys(n int) (names []string) {
 	return names
 }
 
-// TestUndeclaredKeysAreLimited checks the limit on runs of a script that computes its keys.
+// TestUndeclaredKeysAreLimited checks the limit on undeclared keys of a script that computes its
+// keys.
 func TestUndeclaredKeysAreLimited(t *testing.T) {
 	const body = `for i = 1, tonumber(ARGV[1]) do redis.call('get', 'k:' .. i) end return 'done'`
 	b := newRegisterFixture(t)
@@ -36,7 +37,7 @@ func TestUndeclaredKeysAreLimited(t *testing.T) {
 	}
 }
 
-// TestUndeclaredKeysOfUpdateAreLimited checks the same limit for a script that writes.
+// TestUndeclaredKeysOfUpdateAreLimited checks the limit on undeclared keys of a script that writes.
 func TestUndeclaredKeysOfUpdateAreLimited(t *testing.T) {
 	b := newRegisterFixture(t)
 	b.masters.Put("k", "x", 500)
@@ -112,7 +113,8 @@ func TestScriptMemory(t *testing.T) {
 	}
 }
 
-// TestTimeIsForTheWholeEval checks that one time limit covers all runs and a whole transaction.
+// TestTimeIsForTheWholeEval checks that one time limit covers all runs of a script and all scripts
+// of a transaction.
 func TestTimeIsForTheWholeEval(t *testing.T) {
 	b := newRegisterFixture(t)
 	var allowance script.Allowance

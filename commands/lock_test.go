@@ -35,7 +35,7 @@ func noQuorum() error {
 const noQuorumReply = "-NOQUORUM 2 of 5 masters answered, 3 needed: 10.0.0.1:6379: connection refused; " +
 	"10.0.0.2:6379: no answer in time; 10.0.0.3:6379: LOADING Redis is loading  the dataset\r\n"
 
-// generatedToken is the token that a proxy with these random bits generates for *.
+// generatedToken is the token that the fixture's proxy generates for *, from fixed random bits.
 const generatedToken = "000102030405060708090a0b0c0d0e0f"
 
 var lockReplies = []struct {
@@ -277,8 +277,8 @@ func TestClientLeavesWhileItWaits(t *testing.T) {
 	b.expectCalls("lock 0/k by t for 10s, waiting -1ns")
 }
 
-// TestSilentClientWaits checks that CLIENT REPLY SKIP removes exactly the current reply, even if
-// the wait writes the pending replies, which moves the place of the current reply.
+// TestSilentClientWaits checks that CLIENT REPLY SKIP removes exactly the current reply. This must
+// hold even if the wait writes the pending replies, which moves the place of the current reply.
 func TestSilentClientWaits(t *testing.T) {
 	b := newFixture(t)
 	b.client.Wait = func(ctx context.Context) (context.Context, func()) {
@@ -294,8 +294,8 @@ func TestSilentClientWaits(t *testing.T) {
 	b.expect("PING", "+PONG\r\n")
 }
 
-// TestRunsWithoutClient checks that a command runs without its client only if it does not use it: a
-// LOCK that may wait watches for the client to leave.
+// TestRunsWithoutClient checks that RunsWithoutClient is true only for a command that does not use
+// its client. A LOCK that may wait uses it, because it watches for the client to disconnect.
 func TestRunsWithoutClient(t *testing.T) {
 	table := newFixture(t).table
 	for words, want := range map[string]bool{
@@ -303,7 +303,7 @@ func TestRunsWithoutClient(t *testing.T) {
 		"lock k t ex 5 at fence":    true,
 		"LOCK k t PX 5000 BLOCK 0":  false,
 		"LOCK k t bLoCk 10 PX 5000": false,
-		"LOCK k block PX 5000":      false, // the token; false is always safe
+		"LOCK k block PX 5000":      false, // block is the token; false is always safe
 		"UNLOCK k t":                true,
 		"EXTEND k t PX 5000":        true,
 		"FENCE k":                   false,

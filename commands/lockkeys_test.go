@@ -189,11 +189,11 @@ func TestLocksWithoutTTLRefused(t *testing.T) {
 	b.expectRun("PERSIST k", refused)
 	b.expectRun("GETSET k x", refused)
 	b.expectValue("k", "you:500")
-	b.masters.Put("k", "old", -1) // from before
+	b.masters.Put("k", "old", -1) // set before the setting forbade it
 	b.expectRun("DELEX k IFEQ old", "1")
 }
 
-// TestWarningIsRateLimited checks that locks without a TTL are logged once a minute.
+// TestWarningIsRateLimited checks that locks without a TTL are logged at most once a minute.
 func TestWarningIsRateLimited(t *testing.T) {
 	var log strings.Builder
 	b := newRegisterFixture(t, func(o *Options) { o.Logger = textLogger(&log) })

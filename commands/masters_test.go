@@ -103,7 +103,8 @@ func randomDialogue(random *rand.Rand, n int) (commands [][]string) {
 	for range n {
 		switch random.IntN(12) {
 		case 0:
-			// To the register, a write between WATCH and MULTI that changes nothing is no change.
+			// Redis aborts EXEC after a write that leaves the value unchanged, but the masters do
+			// not. The list has no such write.
 			between := []string{pick("GET", "PTTL", "DEL", "PERSIST", "INCR"), key()}
 			commands = append(commands, []string{"WATCH", key()}, between, []string{"MULTI"}, command(), command(),
 				[]string{"EXEC"})
@@ -157,8 +158,8 @@ func TestMastersEqualRedis(t *testing.T) {
 	}
 }
 
-// askMasters runs the commands of a client, and returns the replies and the commands that took
-// effect, with a harmless command in the place of each refused one.
+// askMasters runs the commands of a client. It returns the replies and the commands that took
+// effect, with a harmless command in the place of each refused command.
 func askMasters(t *testing.T, table *Table, commands [][]string) (replies []value, executed [][]string) {
 	out, c := command.Reply{Proto: 2}, newClient()
 	for _, words := range commands {
@@ -175,8 +176,9 @@ func askMasters(t *testing.T, table *Table, commands [][]string) (replies []valu
 	return replies, executed
 }
 
-// TestLockHasOneHolder lets many clients of two proxies take and release one lock in all ways. It
-// checks that two clients never hold the lock at once, and that each client gets it in the end.
+// TestLockHasOneHolder lets many clients of two proxies take and release one lock in different
+// ways. It checks that two clients never hold the lock at once, and that each client gets it in the
+// end.
 func TestLockHasOneHolder(t *testing.T) {
 	cluster := startCluster(t, 3)
 	tables := []*Table{newClusterTable(cluster), newClusterTable(cluster)}

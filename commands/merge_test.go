@@ -14,7 +14,7 @@ import (
 	"redlock-proxy/quorum/availability"
 )
 
-// mergeFixture is a client of a proxy whose upstream sends the replies of the test.
+// mergeFixture holds a client of a proxy whose upstream sends the replies of the test.
 type mergeFixture struct {
 	*testing.T
 	table  *Table

@@ -19,7 +19,7 @@ import (
 	"redlock-proxy/quorum"
 )
 
-// Locks is the locker behind the commands: a *quorum.Locker, whose methods document the errors.
+// Locks takes, extends and releases locks. *quorum.Locker implements it, and documents the errors.
 type Locks interface {
 	locks.Locker
 	lockkeys.Locks
@@ -82,7 +82,8 @@ type Options struct {
 	Now func() time.Time
 	// Logger logs locks without a TTL, and lost side effects. The default discards them.
 	Logger *slog.Logger
-	// Audit logs each grant and release while Settings.Audit is set. nil: no audit log.
+	// Audit logs each grant and release while Settings.Audit is set. It is nil if there is no audit
+	// log.
 	Audit *slog.Logger
 }
 

@@ -53,8 +53,8 @@ func TestRegisterErrors(t *testing.T) {
 	}
 }
 
-// TestSameAsWithoutMasters checks that, for random commands of one client, in any order and with
-// any guesses, the replies equal those of a single Snapshot without masters.
+// TestSameAsWithoutMasters checks random commands of one client, in any order and with any guesses.
+// The replies must equal the replies of a single Snapshot without masters.
 func TestSameAsWithoutMasters(t *testing.T) {
 	for seed := range uint64(300) {
 		random := rand.New(rand.NewPCG(3, seed))
@@ -100,8 +100,8 @@ func TestSameAsWithoutMasters(t *testing.T) {
 	}
 }
 
-// TestContendedForever checks that a command whose every try collides with another client fails
-// with an error, also if the register has given up.
+// TestContendedForever checks the error of a command whose every try collides with changes by other
+// clients.
 func TestContendedForever(t *testing.T) {
 	const contended = "ERR lock key 'k' is contended: every try collided with a change by another client; try again"
 	for _, line := range []string{"DEL k", "GET k", "GETSET k me", "SET k me", "DELEX k IFEQ me",

@@ -22,7 +22,7 @@ func startRedis(t *testing.T) (socket string) {
 	return redistest.New(t, redistest.Options{Socket: true}).Socket()
 }
 
-// askRedis sends commands over a new connection, then the goodbye, and returns all replies.
+// askRedis sends commands and then closingCommands over a new connection, and returns all replies.
 func askRedis(t *testing.T, socket string, commands [][]string) string {
 	t.Helper()
 	conn, err := net.DialUnix("unix", nil, &net.UnixAddr{Name: socket, Net: "unix"})
@@ -47,7 +47,8 @@ func askRedis(t *testing.T, socket string, commands [][]string) string {
 // after a QUIT without reply.
 var closingCommands = [][]string{{"CLIENT", "REPLY", "ON"}, {"QUIT"}}
 
-// askProxy runs the same commands for a client of the table.
+// askProxy runs commands and then closingCommands for a client of the table, and returns all
+// replies.
 func askProxy(t *testing.T, commands [][]string) string {
 	b := newFixture(t)
 	for _, words := range slices.Concat(commands, closingCommands) {
@@ -77,8 +78,8 @@ var (
 	maskID      = regexp.MustCompile(`(\$2\r\nid\r\n):\d+\r\n`)
 )
 
-// sameAsRedis lists conversations in which each byte must be the same as from Redis, except for its
-// version and the ID of the client.
+// sameAsRedis lists conversations in which each byte must be the same as from Redis. Only the
+// version and the ID of the client may differ.
 var sameAsRedis = []string{
 	"HELLO", "HELLO 2", "HELLO 3", "HELLO 3; HELLO; HELLO 2", "hello 3 setname x; client getname",
 	"HELLO 3 AUTH default any",

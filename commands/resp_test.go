@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// value is a parsed reply: its type, its text or number, and its elements. The elements of a map
+// value holds a parsed reply: its type, its text or number, and its elements. The elements of a map
 // are its keys and values, one after the other.
 type value struct {
 	kind     byte

@@ -85,8 +85,8 @@ func TestRefusedCommands(t *testing.T) {
 	b.expectRun("GET k", "ERR cannot check this client's permissions: connection refused")
 }
 
-// TestRefusedCallsOfScripts checks that a script may do what its user may. If a permission is
-// missing, nothing of the script takes effect.
+// TestRefusedCallsOfScripts checks that a script may call only commands that its user may run. If a
+// permission is missing, nothing of the script takes effect.
 func TestRefusedCallsOfScripts(t *testing.T) {
 	refused := map[string]string{"del victim": noKey, "publish c 0": noChannel, "set lock:x 0": noRight}
 	for _, c := range []struct{ body, want, after string }{
@@ -169,8 +169,9 @@ func TestNothingIsCommittedThatTheUpstreamRefuses(t *testing.T) {
 	b.expectSideEffects()
 }
 
-// TestPreparedAgainAfterWrongGuess checks that, if the proxy guessed the value of a key wrongly, it
-// discards the commands that it prepared for that value and prepares those for the real value.
+// TestPreparedAgainAfterWrongGuess checks that the proxy recovers after it guessed the value of a
+// key wrongly. It discards the commands that it prepared for that value, and prepares the commands
+// for the real value.
 func TestPreparedAgainAfterWrongGuess(t *testing.T) {
 	b := newRegisterFixture(t)
 	b.masters.Put("k", "other", 500)

@@ -15,10 +15,11 @@ import (
 	"redlock-proxy/commands/lockkeys/transaction"
 )
 
-// Verb is the action that the proxy takes on a command.
+// Verb names the action that the proxy takes on a command.
 type Verb uint8
 
-// The verbs. After WaitUpstream, Connect and AdoptTx the caller asks the router again.
+// The verbs. Each comment tells what the proxy does with the command. After WaitUpstream, Connect
+// and AdoptTx, the caller asks the router again.
 const (
 	Forward         Verb = iota // relay it to the upstream as it is
 	WaitUpstream                // wait until the upstream has answered everything sent before
@@ -30,11 +31,11 @@ const (
 	Abort                       // answer it with an error, and abort the proxy's own transaction
 	AbortUpstreamTx             // answer it with an error, and make the upstream refuse the EXEC
 	NoScript                    // make the upstream answer NOSCRIPT when it carries out its transaction
-	Quit                        // treat it as sent by a client that is leaving
+	Quit                        // treat it as a command after QUIT
 	Close                       // close the connection: no reply would fit the unknown state
 )
 
-// Decision is the action that the proxy takes on a command, with its details.
+// Decision holds the action that the proxy takes on a command, with its details.
 type Decision struct {
 	Verb Verb
 	// Command answers the command, for Resolve, Run, Refuse and Abort.
@@ -43,10 +44,11 @@ type Decision struct {
 	Text string
 }
 
-// Situation is the state of a client on which a decision depends. The zero value is a new client.
+// Situation holds the state of a client on which a decision depends. The zero value describes a new
+// client.
 type Situation struct {
-	// InMulti is set in a transaction of the proxy's own, Watching while the client watches lock
-	// keys.
+	// InMulti is set in a transaction of the proxy's own. Watching is set while the client watches
+	// lock keys.
 	InMulti, Watching bool
 	// UpstreamError is the error if the upstream cannot be reached; empty if it can be reached, or
 	// if that is unknown.
@@ -55,12 +57,12 @@ type Situation struct {
 	Connected bool
 	// Upstream is the client's connection to the upstream.
 	Upstream Connection
-	// TooLong is set for a command that would have to be held in memory and is too long for that.
-	// Its first words are given.
+	// TooLong is set if the proxy would have to hold the command in memory, but the command is too
+	// long. Then the router gets only its first words.
 	TooLong bool
 }
 
-// Connection is the state of a client's connection to the upstream.
+// Connection holds the state of a client's connection to the upstream.
 type Connection struct {
 	// Settled is set when the upstream has replied to everything sent. Until then the other fields
 	// mean nothing.
@@ -73,8 +75,8 @@ type Connection struct {
 	// Watching is set while the client watches keys at the upstream.
 	Watching bool
 	// Restricted is set while the connection receives messages in RESP2 and accepts only a few
-	// commands. Unsure is set if the connection may have switched protocols. Monitoring is set
-	// while it receives the commands of other clients.
+	// commands. ProtocolUncertain is set if the connection may have switched protocols. Monitoring
+	// is set while the connection receives the commands of other clients.
 	Restricted, ProtocolUncertain, Monitoring bool
 	// RepliesOff is set while the client wants no replies.
 	RepliesOff bool
@@ -84,8 +86,7 @@ type Connection struct {
 // words, and the known scripts and functions. It is safe for concurrent use.
 type router struct {
 	lockKeys keys.Patterns
-	// hasUpstream is set if there is an upstream, hasMessages if the proxies carry
-	// messages.
+	// hasUpstream is set if there is an upstream. hasMessages is set if the proxies carry messages.
 	hasUpstream, hasMessages bool
 	// ownCommands holds the proxy's own commands, lockKeyCommands the commands that run on lock
 	// keys, and txCommands the commands of transactions.
@@ -189,8 +190,8 @@ func routeOwnRelayed(own *command.Command, u Connection, words [][]byte) Decisio
 }
 
 // routeMulti decides about MULTI. The transaction is the upstream's, unless the upstream cannot be
-// reached or the client watches lock keys. In these cases, too, a transaction must be able to
-// release a lock.
+// reached or the client watches lock keys. In these cases the proxy runs the transaction itself, so
+// that it can still release a lock.
 func (r *router) routeMulti(at Situation) Decision {
 	own := Decision{Verb: Run, Command: r.txCommands["multi"]}
 	switch {
@@ -282,8 +283,9 @@ func (r *router) routeMasters(name string, words [][]byte) Decision {
 // hasNUL reports whether a name has a zero byte, at which it may end for Redis.
 func hasNUL(name []byte) bool { return bytes.IndexByte(name, 0) >= 0 }
 
-// keyRule returns the rule for the keys of a command that has keys, or, for the upstream, may have
-// keys. It returns nil for other commands, and for all commands if there are no lock keys.
+// keyRule returns the rule for the keys of a command. With an upstream, every word of an unknown
+// command counts as a key. keyRule returns nil if the command has no keys, or if there are no lock
+// keys.
 func (r *router) keyRule(name []byte) *keys.Rule {
 	if !r.lockKeys.Any() {
 		return nil
@@ -296,7 +298,7 @@ func (r *router) keyRule(name []byte) *keys.Rule {
 }
 
 // resolveFirst decides to look up a script or function before the command is routed. Without an
-// upstream, the Command of the decision does both.
+// upstream, the Command of the decision looks it up and then runs the command.
 func (r *router) resolveFirst(name string) Decision {
 	run := func(c command.Call) {
 		switch d := r.resolve(c.Ctx, c.Client, c.Args); d.Verb {
@@ -353,8 +355,8 @@ func (r *router) preview(ctx context.Context, words [][]byte, total int) (places
 	return places, locked || lockIndex >= 0, known && !hasNUL(words[0])
 }
 
-// tooLongError returns the error for a command that would have to be held in memory and is too long
-// for that. words may be only its first words.
+// tooLongError returns the error for a command that is too long to be held in memory. words may
+// hold only its first words.
 func (r *router) tooLongError(name string, words [][]byte) string {
 	if syntax.TakesSHA(name) && len(words) > 1 && r.lockKeys.Any() && !r.scripts.Knows(words[1]) {
 		return syntax.NoScript
@@ -387,14 +389,14 @@ const mixedWatchError = "ERR 'watch' cannot watch both lock keys and other keys:
 // Redis' wording. If Redis itself has the command, the error names the setting that helps.
 func UnknownCommand(words [][]byte) string {
 	text := syntax.UnknownCommand(words)
-	if known := spec.Find(words[0]); known != nil && known.Arity != 0 { // modules' commands have none
+	if known := spec.Find(words[0]); known != nil && known.Arity != 0 { // commands of modules have no arity
 		text += "(no upstream; set --upstream)"
 	}
 	return text
 }
 
-// noUpstreamError returns the error for a command that names no lock key, or also an ordinary key,
-// if there is no upstream.
+// noUpstreamError returns the error of a proxy without an upstream for a command that needs one.
+// The error names the first key that is not a lock key, if there is one.
 func (r *router) noUpstreamError(name string, words [][]byte) string {
 	if other := r.otherKey(words); other != nil {
 		return fmt.Sprintf("ERR no upstream: key '%s' is not a lock key; "+

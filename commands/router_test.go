@@ -76,7 +76,7 @@ func TestRoute(t *testing.T) {
 		{"ours in a stream", "LOCK k t PX 9", withUpstream(func(u *Connection) { u.Stream = true }), Close, ""},
 		{"INFO", "INFO", settledSituation, Run, ""},
 		{"INFO in MULTI", "INFO", multi, AbortUpstreamTx, "ERR INFO inside MULTI"},
-		// the reply may have the addresses of replicas
+		// The reply may contain the addresses of replicas.
 		{"the same of a section", "info server REPLICATION\x00x", lateInMulti, AbortUpstreamTx, "ERR INFO inside MULTI"},
 		{"INFO without these", "INFO server", multi, Forward, ""},
 		{"ROLE in MULTI", "ROLE", multi, AbortUpstreamTx, "ERR ROLE inside MULTI"},
@@ -287,7 +287,7 @@ func commandsWithKeys() (all []*spec.Command) {
 	return all
 }
 
-// TestNoRoutesWithoutLockKeys checks that no command is searched without lock keys.
+// TestNoRoutesWithoutLockKeys checks that, without lock keys, no command is searched for lock keys.
 func TestNoRoutesWithoutLockKeys(t *testing.T) {
 	table := NewRelayTable(Options{Locks: &fakeLocks{}})
 	for _, c := range commandsWithKeys() {
@@ -352,9 +352,9 @@ func TestPreview(t *testing.T) {
 	}
 }
 
-// FuzzLockCommand checks, for any words, that there is no panic, that a command that names a lock
-// key does not go to the upstream, and that the first words never deny a lock key among the
-// remaining words.
+// FuzzLockCommand checks that no words cause a panic, and that no command that names a lock key
+// goes to the upstream. The first words of a command must never deny a lock key among the remaining
+// words.
 func FuzzLockCommand(f *testing.F) {
 	for _, seed := range []string{
 		"SET|lock:a|x", "DEL|lock:a|b", "EVAL|return 1|1|lock:a|x", "EVAL|s|-1", "XREAD|STREAMS|lock:a|0",

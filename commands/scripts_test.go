@@ -15,7 +15,7 @@ import (
 	"github.com/hashicorp/go-multierror"
 )
 
-// Scripts with the same effects as those of lock libraries.
+// Scripts with the same effects as the scripts of lock libraries.
 const (
 	takePlain   = `return redis.call('set', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2])`
 	takeAndGet  = `local won = redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PXAT', ARGV[2]); redis.call('GET', KEYS[1]); return won`
@@ -73,7 +73,7 @@ const (
 func TestLockScripts(t *testing.T) {
 	const free, own, other = ".", "me:500", "x:600"
 	tests := []struct {
-		name, script, before, args string // keys are k
+		name, script, before, args string // the only key is k
 		reply                      string
 		after                      string
 		first, later               int // round trips
@@ -257,8 +257,8 @@ func TestSignalsOnce(t *testing.T) {
 	b.expectSideEffects("0: publish c x")
 }
 
-// TestSignalLost checks that, if a message is lost after the release, the error contains that the
-// release took effect, and a counter counts it.
+// TestSignalLost checks that, if a message is lost after the release, the error says that the
+// release took effect. A counter counts the lost message.
 func TestSignalLost(t *testing.T) {
 	var log strings.Builder
 	b := newRegisterFixture(t, func(o *Options) { o.Logger = textLogger(&log) })
@@ -291,7 +291,7 @@ func TestSignalWithoutUpstream(t *testing.T) {
 }
 
 // TestScriptRefused checks that a command that cannot run on lock keys ends the script, even inside
-// a pcall, and that nothing of the script is committed.
+// a pcall. Nothing of the script is committed.
 func TestScriptRefused(t *testing.T) {
 	const asString = ": lock keys support only string, hash, list, set and sorted-set commands; use another key"
 	for call, want := range map[string]string{
@@ -323,7 +323,7 @@ func TestScriptRefused(t *testing.T) {
 	}
 }
 
-// TestScriptOverLimit checks that nothing is committed of a script that was stopped at a limit.
+// TestScriptOverLimit checks that a script that is stopped at a limit commits nothing.
 func TestScriptOverLimit(t *testing.T) {
 	b := newRegisterFixture(t)
 	got := b.run("EVAL", `redis.call('set', KEYS[1], 'v', 'PX', 500) while true do redis.call('get', KEYS[1]) end`,

@@ -53,15 +53,16 @@ func NewRelayTable(opts Options) *Table {
 	return newTable(opts, lockdetect.New(opts.Logger))
 }
 
-// NewTableAtUpstream returns the table that is used while the locks of the table moved are at the
-// upstream. In it, lock keys are ordinary keys, and the lock commands fail on them.
+// NewTableAtUpstream returns the table that the proxy uses while its locks are at the upstream.
+// moved is the table for locks on the masters. In the new table, lock keys are ordinary keys, and
+// the lock commands fail on them.
 func NewTableAtUpstream(moved *Table, opts Options) *Table {
 	opts = opts.orDefault()
 	opts.locksAtUpstream, opts.mover = true, moved.mover
 	return newTable(opts, moved.lockDetector)
 }
 
-// newTable returns the table of a proxy. notices is nil if there is no upstream.
+// newTable returns the table of a proxy. detector is nil if there is no upstream.
 func newTable(opts Options, detector *lockdetect.Detector) *Table {
 	t := &Table{opts: opts, current: newCurrentSettings(opts), audit: command.NewAudit(opts.Audit), lockDetector: detector}
 	lockKeys := keys.NewPatterns(opts.LockKeys...)
@@ -213,9 +214,9 @@ func (t *Table) LockKeys() keys.Patterns { return t.router.lockKeys }
 // Lookup returns the proxy's own command with this name, in any case, or nil.
 func (t *Table) Lookup(name []byte) *command.Command { return t.router.ownCommands.Find(name) }
 
-// KeyRule returns the rule for the keys of a command that has keys, or, for the upstream, may have
-// keys. It returns nil for other commands, and for all commands if there are no lock keys. Without
-// an upstream, a command that neither KeyRule nor Lookup finds is unknown.
+// KeyRule returns the rule for the keys of a command. With an upstream, every word of an unknown
+// command counts as a key. KeyRule returns nil if the command has no keys, or if there are no lock
+// keys. Without an upstream, a command that neither KeyRule nor Lookup finds is unknown.
 func (t *Table) KeyRule(name []byte) *keys.Rule { return t.router.keyRule(name) }
 
 // Route decides how the proxy treats a command.
@@ -270,8 +271,8 @@ func permitted(c command.Call) bool {
 	return false
 }
 
-// Observe inspects a command for the upstream: a script that is loaded there, or a lock that is
-// taken or released. It needs at least the first lockdetect.MaxWords words.
+// Observe inspects a command for the upstream. It caches a script that is loaded there, and counts
+// a lock that is taken or released. It needs at least the first lockdetect.MaxWords words.
 func (t *Table) Observe(words [][]byte) {
 	isScript := len(words) == 3 && syntax.LowerCString(words[0]) == "script"
 	if t.router.lockKeys.Any() && isScript && syntax.LowerCString(words[1]) == "load" {

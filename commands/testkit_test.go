@@ -86,7 +86,7 @@ func (f *fakeLocks) record(format string, args ...any) {
 	f.calls = append(f.calls, fmt.Sprintf(format, args...))
 }
 
-// fixture is a table, a client, and the fakes that both use.
+// fixture holds a table, a client, and the fakes that both use.
 type fixture struct {
 	*testing.T
 	table  *Table

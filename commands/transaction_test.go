@@ -103,8 +103,8 @@ func TestWatchedKeyChanged(t *testing.T) {
 }
 
 // TestWatchedVersion checks that a key that has had another value since WATCH counts as changed,
-// even if it has the same value again. A key that only got another TTL does not count as changed,
-// and neither does a key that was absent and is absent again.
+// even if it has the same value again. A key with only a new TTL does not count as changed. Neither
+// does a key that was absent and is absent again.
 func TestWatchedVersion(t *testing.T) {
 	for _, test := range []struct {
 		name      string

@@ -35,8 +35,8 @@ func wantedDefaults() map[string]string {
 	return want
 }
 
-// wantDefaults fails for each setting whose default in the document differs, or that is missing in
-// one.
+// wantDefaults fails for each setting whose default in the document differs, or that the document
+// or the program lacks.
 func wantDefaults(t *testing.T, document string, got map[string]string) {
 	t.Helper()
 	want := wantedDefaults()

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Config is the configuration of a proxy. The zero value is not usable: start from [Default] or
+// Config holds the configuration of a proxy. The zero value is not usable: start from [Default] or
 // [Load].
 type Config struct {
 	// Masters are the URLs of the independent Redis masters that hold the locks, one URL each:
@@ -21,7 +21,7 @@ type Config struct {
 	// UpstreamTimeout limits the time to connect to the upstream.
 	UpstreamTimeout time.Duration
 	// CA is the path of a PEM file with the certificate authorities to trust for rediss:// servers,
-	// in addition to those of the system, or empty.
+	// or empty. The proxy also trusts the system's authorities.
 	CA string
 	// ClientCert and ClientKey are the paths of the PEM files with the certificate that the proxy
 	// presents to rediss:// servers, and with its key. Both are empty if there is none.
@@ -32,8 +32,8 @@ type Config struct {
 	ClientPasswordFile string
 	// ShareUpstreamLogin lets every client of the proxy use the login in the URL of the upstream.
 	ShareUpstreamLogin bool
-	// ACLFile is the path of a file in the format of Redis' ACL file with the users that clients
-	// log in as at the proxy. It is empty if the proxy has no users of its own.
+	// ACLFile is the path of a file in the format of Redis' ACL file. Clients log in at the proxy
+	// as the users in this file. It is empty if the proxy has no users of its own.
 	ACLFile string
 	// Listen is the TCP address for clients, host:port. With port 0 the system chooses the port.
 	Listen string
@@ -62,8 +62,8 @@ type Config struct {
 	// MaxTTL is the longest TTL that a client may ask for, at least 1 ms. A time.Duration is at
 	// most 292 years, so Redis and its scripts represent each valid TTL exactly in milliseconds.
 	MaxTTL time.Duration
-	// MasterTimeout limits the time that a master may take to answer. After it the master has no
-	// vote. It is shorter than MaxTTL.
+	// MasterTimeout limits the time that a master may take to answer. A master that takes longer
+	// has no vote. MasterTimeout is shorter than MaxTTL.
 	MasterTimeout time.Duration
 	// Guard withholds the vote of a master that may have forgotten locks until it has caught up.
 	// Without it, locks are only as safe as with any Redlock library.
@@ -97,9 +97,9 @@ type Config struct {
 	LocksWithoutTTL string
 	// MaxClients limits the number of connected clients. It is at least 1.
 	MaxClients int
-	// MaxInputMemory, MaxUnreadMemory and MaxMessageMemory limit the memory in bytes for all
-	// clients together: for incomplete commands, for replies that clients have not read, and for
-	// messages that wait for subscribers. Each is at least 4 MB.
+	// MaxInputMemory, MaxUnreadMemory and MaxMessageMemory limit the memory for all clients
+	// together, in bytes. They are for incomplete commands, for replies that clients have not read,
+	// and for messages that wait for subscribers. Each is at least 4 MB.
 	MaxInputMemory, MaxUnreadMemory, MaxMessageMemory int64
 	// AuditLog makes the proxy log each grant and release of a lock, independently of LogLevel.
 	AuditLog bool

@@ -31,8 +31,8 @@
 // # A new setting
 //
 // A new setting needs a documented field of [Config], its default in [Default], one row of the
-// table in settings.go, and a commented entry in conf.example.yaml. The row sets whether it can
-// change while the proxy runs ([ReloadMode]); if so, the package that uses it applies it in its
-// method Apply, and a test in integration/operate shows that. Flags, variables, keys, help, errors
-// and most tests follow from the row.
+// table in settings.go, and a commented entry in conf.example.yaml. The row sets whether the
+// setting can change while the proxy runs ([ReloadMode]). If it can, the package that uses the
+// setting applies it in its method Apply, and a test in integration/operate checks that. Flags,
+// variables, keys, help, errors and most tests follow from the row.
 package conf

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// environment is a process environment in the form of os.Environ.
+// environment holds a process environment in the form of os.Environ.
 type environment []string
 
 // lookup returns the value of a variable. If the name occurs twice, the first one counts, as in a

@@ -79,8 +79,8 @@ func parseYAML(path string, content []byte) ([]*ast.MappingValueNode, error) {
 // the square of the depth.
 const maxDepth = 32
 
-// tooDeep returns the number of the first line at which flow collections, or the collections that
-// begin on one line, are nested too deeply; or 0.
+// tooDeep returns the number of the first line that is nested too deeply, or 0. It counts open flow
+// collections, and the collections that begin on one line.
 func tooDeep(content []byte) int {
 	inFlow, onLine, line := 0, 0, 0
 	for _, t := range lexer.Tokenize(string(content)) {

@@ -63,8 +63,8 @@ func resultText(r *loader) string {
 	return strings.Join(changed, " ")
 }
 
-// TestDeeplyNestedFile checks that a file whose values are nested deeply is refused before the parser
-// sees it, because the parser would take gigabytes.
+// TestDeeplyNestedFile checks that the loader refuses a file with deeply nested values before it
+// parses the file. The parser would take gigabytes.
 func TestDeeplyNestedFile(t *testing.T) {
 	for _, content := range []string{
 		strings.Repeat("[", maxFileSize), strings.Repeat("[\n", maxFileSize/2), "lock-keys: " + strings.Repeat("{a: ", maxFileSize/8),

@@ -23,7 +23,7 @@ var (
 // lock.*; after a colon it does not.
 var regexpPattern = regexp.MustCompile(`^\^|\$$|(^|[^A-Za-z0-9*?])\.[*+]|[\])][+{]|\([^)]*\|[^(]*\)|\([?]|\\[dDwWsSbB]`)
 
-// checkLockGlob returns an error for a glob of lock keys that is accepted by Redis, but would match
+// checkLockGlob returns an error for a glob of lock keys that Redis accepts, but that would match
 // none of the intended keys, and so protect nothing.
 func checkLockGlob(glob string) error {
 	if err := checkNotEmpty(glob); err != nil {

@@ -2,13 +2,13 @@ package conf
 
 import "fmt"
 
-// removedSettings maps settings of earlier versions to their replacement and what to do.
+// removedSettings maps settings of earlier versions to advice about their replacement.
 var removedSettings = map[string]string{
 	"upstream-connections": "each client has a connection of its own to the upstream; remove it",
 }
 
-// RemovedSetting returns, for a setting of an earlier version, that it no longer exists and what to
-// do. It is empty for any other name.
+// RemovedSetting returns advice about a setting of an earlier version that no longer exists. It is
+// empty for any other name.
 func RemovedSetting(name string) string {
 	if text := removedSettings[name]; text != "" {
 		return "no longer a setting: " + text

@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// codec parses and formats the values of a type. Its errors, and those of the rules below, continue
-// the quoted value: `"12x" is not a duration`.
+// codec parses and formats the values of a type. Its errors, and the errors of the rules below,
+// continue the quoted value: `"12x" is not a duration`.
 type codec[T any] struct {
 	parse        func(string) (T, error)
 	format       func(T) string

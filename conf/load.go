@@ -19,7 +19,7 @@ type Source struct {
 }
 
 // Load reads the configuration and checks it. The error joins one line for each problem, with the
-// file and line, the variable or the flag that it comes from. The Config is empty then.
+// file and line, the variable or the flag that it comes from. After an error, the Config is empty.
 func Load(src Source) (Config, error) {
 	r := read(src)
 	r.validate()
@@ -30,7 +30,7 @@ func Load(src Source) (Config, error) {
 // requires no setting, and does not check whether settings are consistent with each other.
 func Read(src Source) (Config, error) { return read(src).result() }
 
-// sourcedValue is one value with its source, such as "conf.yaml:7: max-ttl" or "--max-ttl".
+// sourcedValue holds one value with its source, such as "conf.yaml:7: max-ttl" or "--max-ttl".
 type sourcedValue struct {
 	origin string
 	value  string
@@ -80,7 +80,7 @@ func read(src Source) *loader {
 	return r
 }
 
-// apply overrides the values read so far with those of a layer.
+// apply overrides the values read so far with the values of a layer.
 func (r *loader) apply(l layer, errs []error) {
 	r.errs = append(r.errs, errs...)
 	for _, s := range settingsTable {
@@ -143,8 +143,8 @@ func (r *loader) validate() {
 	}
 }
 
-// withOrigin returns p as an error with the source of the value at fault or, if that value is a
-// default, the source of its counterpart.
+// withOrigin returns p as an error with the source of the value at fault. If that value is a
+// default, the error has the source of its counterpart.
 func (r *loader) withOrigin(p problem) error {
 	e, given := r.entries[p.setting]
 	if !given && p.counterpart != nil {
@@ -167,7 +167,7 @@ func (r *loader) result() (Config, error) {
 // maxErrors limits the errors that are listed, so that the list can be logged.
 const maxErrors = 50
 
-// firstOf returns the first maxErrors errors, and the number of the remaining ones as an error.
+// firstOf returns the first maxErrors errors, and an error with the number of further errors.
 func firstOf(errs []error) []error {
 	if len(errs) <= maxErrors {
 		return errs

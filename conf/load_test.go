@@ -9,7 +9,8 @@ import (
 	"testing"
 )
 
-// sampleValues has three valid values for each setting. All differ from each other and the default.
+// sampleValues has three valid values for each setting: for the file, the environment and the flag.
+// Each value differs from the previous one.
 var sampleValues = map[string][3][]string{
 	"master":               {{"redis://file:1"}, {"redis://env:1", "redis://env:2"}, {"redis://flag:1", "redis://flag:2"}},
 	"listen":               {{"127.0.0.1:1"}, {"127.0.0.1:2"}, {"[::1]:0"}},

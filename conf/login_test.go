@@ -15,7 +15,8 @@ func splitACL(name string) (acl, other string) {
 	return "", name
 }
 
-// TestUpstreamLogin checks that clients share the upstream's login only if that is configured.
+// TestUpstreamLogin checks that clients share the upstream's login only if the configuration allows
+// it.
 func TestUpstreamLogin(t *testing.T) {
 	const open, login, user = "redis://r:1", "redis://:hunter2@r:1", "redis://alice@r:1"
 	for _, c := range []struct {

@@ -43,8 +43,8 @@ var badPortPattern = regexp.MustCompile(`^rediss?://([\pL\pM\pN._-]+|\[[0-9A-Fa-
 var hostNamePattern = regexp.MustCompile(`^[\pL\pM\pN._-]+$`)
 
 // checkMasterURL returns an error if the URL of a master is invalid. It does not pass on the error
-// of url.Parse, which quotes parts of the URL: a password with a special character can be such a
-// part.
+// of url.Parse, which quotes parts of the URL. Such a part can be a password with a special
+// character.
 func checkMasterURL(text string) error {
 	u, err := url.Parse(text)
 	switch {
@@ -65,14 +65,14 @@ func checkMasterURL(text string) error {
 	return checkQuery(u)
 }
 
-// namesSeveralHosts reports whether a text is several hosts or URLs, separated by commas. In a text
-// with a login the comma may belong to the password.
+// namesSeveralHosts reports whether a text contains several hosts or URLs, separated by commas. In
+// a text with a login, the comma may belong to the password.
 func namesSeveralHosts(text string) bool {
 	return strings.Contains(text, ",") && !strings.Contains(text, "@") && !strings.HasPrefix(text, "unix:")
 }
 
-// checkUpstreamURL returns an error if the URL of the upstream is invalid. It is like the URL of a
-// master, but may name a database, or Sentinels.
+// checkUpstreamURL returns an error if the URL of the upstream is invalid. Unlike the URL of a
+// master, it may name a database, or Sentinels.
 func checkUpstreamURL(text string) error {
 	if text == "" {
 		return nil

@@ -95,7 +95,8 @@ func TestRedactHidesAnyPassword(t *testing.T) {
 	})
 }
 
-// TestNoSecretInErrors loads URLs with such passwords from all sources, and through ${NAME}.
+// TestNoSecretInErrors loads URLs whose passwords have special characters from all sources, and
+// through ${NAME}.
 func TestNoSecretInErrors(t *testing.T) {
 	// special characters make most of these invalid URLs; each error then shows the value
 	rapid.Check(t, func(t *rapid.T) {

@@ -25,7 +25,7 @@ const (
 	MastersAtOnce
 )
 
-// Change is a setting that differs between two configurations.
+// Change describes a setting that differs between two configurations.
 type Change struct {
 	// Setting is the name of the setting.
 	Setting string
@@ -41,7 +41,7 @@ func (c Change) String() string {
 	return fmt.Sprintf("%s: %s -> %s", c.Setting, c.From, c.To)
 }
 
-// AfterReload returns the configuration of a proxy that runs with c after it has read next: c with
+// AfterReload returns the configuration of a proxy that runs with c and has read next. It is c with
 // the settings of next that can change at once. changed lists these settings, and pending lists the
 // settings that differ but need a restart. If the combination is invalid, AfterReload returns an
 // error, and nothing changes.

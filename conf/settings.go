@@ -17,7 +17,8 @@ const (
 	FileEnv = "REDLOCK_CONFIG"
 )
 
-// Setting is one row of the table from which flags, environment variables and YAML keys are made.
+// Setting describes one row of the table from which flags, environment variables and YAML keys are
+// made.
 type Setting struct {
 	// Name is the name in kebab case: the flag without its dashes, and the YAML key.
 	Name string

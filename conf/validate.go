@@ -7,13 +7,13 @@ import (
 	"strings"
 )
 
-// problem is one fault of a configuration, before its source is known.
+// problem describes one fault of a configuration, before its source is known.
 type problem struct {
 	setting string // the setting at fault
 	index   int    // which of its values, if it is repeated
 	text    string
-	// counterpart is the same fault described for the other setting. It is reported if only that
-	// setting was given.
+	// counterpart is the same fault described for the other setting. It is reported if only the
+	// other setting was given.
 	counterpart *problem
 }
 
@@ -93,7 +93,8 @@ func (c Config) movingProblems() []problem {
 // name.
 const proxyKeyPrefix = "redlock-proxy:"
 
-// duplicateMasters returns masters that are given twice, and would have two votes.
+// duplicateMasters returns masters that are given twice, and would have two votes. It also returns
+// an upstream that is a master.
 func (c Config) duplicateMasters() []problem {
 	var found []problem
 	first := map[string]int{}

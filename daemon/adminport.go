@@ -69,7 +69,8 @@ func (a *adminPort) withMetrics(locker *quorum.Locker, cluster *quorum.Cluster) 
 	return a.metrics.CountLocks(locker), a.metrics.CountRegister(cluster)
 }
 
-// serve serves requests until stop is called. When draining ends, the proxy is no longer ready.
+// serve serves requests until stop is called. Once the context draining has ended, the proxy is no
+// longer ready.
 func (a *adminPort) serve(draining context.Context, d *daemon) (stop func()) {
 	if a == nil {
 		return func() {}

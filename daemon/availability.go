@@ -47,8 +47,8 @@ var errNoUpstream = errors.New("this proxy has no upstream")
 // so that they stay available while the vote of a master is only being checked again.
 const watchInterval = 100 * time.Millisecond
 
-// watchAvailability logs when locks are available for the first time, when and why they become
-// unavailable, and when they are available again, until ctx ends.
+// watchAvailability logs when locks are available for the first time, until ctx ends. It also logs
+// when and why they become unavailable, and when they are available again.
 func (d *daemon) watchAvailability(ctx context.Context) {
 	watch, ready := availabilityWatch{}, false
 	for ; ctx.Err() == nil; _ = pacing.Sleep(ctx, watchInterval) {
@@ -82,7 +82,7 @@ type availabilityWatch struct {
 	reported bool
 }
 
-// transition is a change that a watch detects.
+// transition names a change that an availabilityWatch detects.
 type transition int
 
 const (

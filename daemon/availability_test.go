@@ -8,8 +8,8 @@ import (
 	"redlock-proxy/quorum/availability"
 )
 
-// TestWatch checks that each loss and each return is reported once. A vote that is absent for a
-// moment, or a planned step, is not reported.
+// TestWatch checks that update reports each loss and each return of the locks once. It does not
+// report a vote that is absent for a moment, or a planned step.
 func TestWatch(t *testing.T) {
 	const yes, paused, no = availability.Available, availability.Paused, availability.Unavailable
 	now, watch := time.Now(), availabilityWatch{}

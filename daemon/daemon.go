@@ -38,17 +38,18 @@ type Options struct {
 	Config  conf.Config
 	Version string
 	Log     *slog.Logger
-	// Logs is the destination of Log, whose level and format follow the settings; nil: they stay.
+	// Logs is the destination of Log. Its level and format follow the settings. If Logs is nil,
+	// they do not change.
 	Logs *Logs
 	// Read reads the configuration again. It is nil if there is no configuration to read.
 	Read func() (conf.Config, error)
-	// Hangups delivers signals that each start a reload; nil: there are none.
+	// Hangups delivers signals that each start a reload. It may be nil.
 	Hangups <-chan os.Signal
 	// Ready, unless it is nil, is called with the listen address once clients are served.
 	Ready func(net.Addr)
 }
 
-// Serve runs a proxy until ctx ends and its clients are done.
+// Serve runs a proxy until ctx ends and the commands of its clients are done.
 func Serve(ctx context.Context, o Options) error {
 	return serveSupervised(ctx, o.Log, func(ready func(alive func() error)) error {
 		d, err := newDaemon(ctx, o)
@@ -93,14 +94,15 @@ func (d *daemon) runUntilStopped(ctx context.Context, run func() error) error {
 	}
 }
 
-// daemon is a proxy. upstream is nil for a lock server, admin without an admin port.
+// daemon holds the parts of a proxy. upstream is nil for a lock server. admin is nil without an
+// admin port.
 type daemon struct {
 	cfg              conf.Config // as of the start
 	opts             Options
 	applied          atomic.Pointer[appliedConfig]
 	reloading        reloadLocks
 	lastReloadResult atomic.Pointer[reloadResult]
-	// lastMastersError is the last logged reason why the configuration names other masters.
+	// lastMastersError is the last logged reason why the configuration names different masters.
 	lastMastersError string
 	log              *slog.Logger
 	audit            *slog.Logger // for audit-log
@@ -198,8 +200,8 @@ func (d *daemon) listen(ctx context.Context) error {
 	return nil
 }
 
-// run serves clients until ctx ends and they are done. The connections to the masters and the
-// upstream stay open until then, so that running commands finish.
+// run serves clients until ctx ends and the clients' commands are done. The connections to the
+// masters and the upstream stay open until then, so that running commands finish.
 func (d *daemon) run(ctx context.Context, ready func(net.Addr)) error {
 	defer d.admin.serve(ctx, d)() // ends last
 	servers, stopServers := context.WithCancel(context.WithoutCancel(ctx))
@@ -364,9 +366,9 @@ func LoadUsers(cfg conf.Config, log *slog.Logger) (*users.Users, error) {
 	return own, nil
 }
 
-// waitForMasters waits a while for the first replies of the masters, so that the first client does
-// not get an error only because they are not connected yet. The proxy starts to serve even if
-// masters are down. A fresh start takes a few seconds longer.
+// waitForMasters waits a short time for the first replies of the masters. Otherwise the first
+// client could get an error only because the masters are not connected yet. The proxy starts to
+// serve even if masters are down. A fresh start takes a few seconds longer.
 func waitForMasters(ctx context.Context, cfg conf.Config, cluster *quorum.Cluster, log *slog.Logger) {
 	timeout := 2*cfg.MasterTimeout + 100*time.Millisecond
 	if !awaitReady(ctx, cluster, timeout) && cluster.StartsFresh() {

@@ -8,7 +8,7 @@ import (
 	"redlock-proxy/conf"
 )
 
-// Numbers of descriptors that the proxy needs in addition to those of clients.
+// Numbers of descriptors that the proxy needs in addition to the descriptors of clients.
 const (
 	// reservedDescriptors are for files, the listener and polling. Redis reserves as many.
 	reservedDescriptors = 32
@@ -20,7 +20,8 @@ const (
 	adminDescriptors = admin.MaxConns + 2
 )
 
-// descriptorsFor returns how many descriptors are needed: a fixed number, and for each client.
+// descriptorsFor returns how many descriptors the proxy needs: a fixed number, and a number for
+// each client.
 func descriptorsFor(cfg conf.Config) (reserved, perClient int) {
 	reserved, perClient = reservedDescriptors+masterDescriptors*len(cfg.Masters), 1
 	if cfg.Admin != "" {
@@ -33,7 +34,7 @@ func descriptorsFor(cfg conf.Config) (reserved, perClient int) {
 }
 
 // fitClients returns the number of clients for which a limit on open files suffices, at most
-// max-clients. It returns an error if the limit does not even suffice for one.
+// max-clients. It returns an error if the limit does not even suffice for one client.
 func fitClients(cfg conf.Config, limit uint64) (clients int, err error) {
 	reserved, perClient := descriptorsFor(cfg)
 	least := uint64(reserved + perClient)

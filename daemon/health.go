@@ -31,7 +31,7 @@ func ConnectAddress(listen string) string {
 	return net.JoinHostPort(host, port)
 }
 
-// Health is the reply of a proxy: the fields of PROXY HEALTH, or an error reply.
+// Health holds the reply of a proxy: the fields of PROXY HEALTH, or an error reply.
 type Health struct {
 	fields  map[string]string
 	refusal string

@@ -78,7 +78,8 @@ func (q *logQueue) run() {
 	}
 }
 
-// next waits for lines. unreported counts those dropped after them. more is false when closed.
+// next waits for lines, and returns them. unreported counts the lines that were dropped after them.
+// more is false if the queue is closed.
 func (q *logQueue) next() (lines [][]byte, unreported int64, more bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -104,7 +105,7 @@ func (q *logQueue) countDropped() {
 	q.droppedLines++
 }
 
-// Close accepts no more lines, and waits a while until all lines are written.
+// Close accepts no more lines, and waits a short time until all lines are written.
 func (q *logQueue) Close() {
 	q.mu.Lock()
 	q.closed = true

@@ -11,10 +11,10 @@ import (
 	"redlock-proxy/conf"
 )
 
-// blockedWriter is a writer that blocks until unblock is closed.
+// blockedWriter implements io.Writer. It blocks until unblock is closed.
 type blockedWriter struct {
 	unblock      chan struct{}
-	writeStarted chan struct{} // receives a value as soon as a line is written; nil: not used
+	writeStarted chan struct{} // receives a value when a write begins; nil if not used
 	mu           sync.Mutex
 	out          bytes.Buffer
 	err          error

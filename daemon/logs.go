@@ -12,7 +12,7 @@ import (
 	"redlock-proxy/conf"
 )
 
-// Logs is the log of a proxy. Its level and format may change while it is in use.
+// Logs holds the log of a proxy. Its level and format may change while it is in use.
 type Logs struct {
 	out        io.Writer // gets each line in one piece, from any goroutine
 	current    atomic.Pointer[slog.Handler]

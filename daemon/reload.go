@@ -25,7 +25,7 @@ type appliedConfig struct {
 	maxClients int    // max-clients, or fewer if the limit on open files is too low
 }
 
-// reloadLocks holds the locks of reloads.
+// reloadLocks holds the mutexes of reloads.
 type reloadLocks struct {
 	// oneReload is held during a reload, so that only one runs at a time.
 	oneReload sync.Mutex
@@ -55,7 +55,7 @@ func (d *daemon) handleHangups(ctx context.Context, hangups <-chan os.Signal) {
 	}
 }
 
-// reloadResult is the result of the last reload.
+// reloadResult holds the result of the last reload.
 type reloadResult struct {
 	// at is the time at which the current configuration was read. ok is false if a reload has
 	// failed since.
@@ -96,7 +96,7 @@ func (d *daemon) reloadNow(by string) (changed, pending []string, err error) {
 		d.log.Error("the configuration was not reloaded: nothing was changed", "by", by, "cause", err)
 		return nil, nil, err
 	}
-	// An error is not expected: the checks above should have found it.
+	// The checks above should have found every error.
 	if err := d.apply(current, next); err != nil {
 		d.log.Error("the configuration was reloaded only in part; restart the proxy", "by", by, "cause", err)
 		return nil, nil, err
@@ -114,8 +114,8 @@ func (d *daemon) reloadNow(by string) (changed, pending []string, err error) {
 // changeTimeout limits how long a reload waits for the masters to agree on a change.
 const changeTimeout = 10 * time.Second
 
-// changeMasters changes the masters, if the configuration names different masters. Changed
-// passwords and parameters of masters that stay are applied with it.
+// changeMasters changes the masters, if the configuration names different masters. The change
+// includes new passwords and parameters of masters that stay.
 func (d *daemon) changeMasters(current *appliedConfig, next preparedConfig) error {
 	if next.cfg.SameMasters(current.cfg) {
 		return nil
@@ -134,9 +134,9 @@ func (d *daemon) changeMasters(current *appliedConfig, next preparedConfig) erro
 	return nil
 }
 
-// followMasters reads the configuration again because another proxy has changed the masters. It is
-// called repeatedly until this proxy has the same masters. masters is empty if their addresses are
-// not known.
+// followMasters reads the configuration again because another proxy has changed the masters. The
+// cluster calls it repeatedly until this proxy has the same masters. masters is empty if their
+// addresses are not known.
 func (d *daemon) followMasters(masters []string) {
 	read, err := d.readMasters()
 	if err == nil && !read.SameMasters(d.applied.Load().cfg) && (len(masters) == 0 || read.HasMasters(masters)) {
@@ -168,7 +168,7 @@ func (d *daemon) readMasters() (conf.Config, error) {
 	return d.opts.Read()
 }
 
-// preparedConfig is a configuration that has been checked completely, and can be applied.
+// preparedConfig holds a configuration that has been checked completely, and can be applied.
 type preparedConfig struct {
 	cfg              conf.Config
 	password         string

@@ -35,8 +35,8 @@ func checkNotSelf(ctx context.Context, cfg conf.Config, listen string) error {
 	return errors.Join(all...)
 }
 
-// FindLoops returns descriptions of servers of a configuration that are the proxy itself, or
-// another redlock-proxy, or redirect clients past the proxy. unverified describes a fact that could
+// FindLoops describes the servers of a configuration that are the proxy itself or another
+// redlock-proxy, or that redirect clients past the proxy. unverified describes a fact that could
 // not be determined, or is empty.
 func FindLoops(ctx context.Context, cfg conf.Config, certificates *certs.Certificates) (found []string, unverified string) {
 	if err := checkNotSelf(ctx, cfg, cfg.Listen); err != nil {

@@ -36,7 +36,7 @@ func serveSupervised(ctx context.Context, log *slog.Logger, serve func(ready fun
 type notifier struct {
 	log          *slog.Logger
 	checkAlive   func() error // returns an error if the proxy does not answer
-	unresponsive bool         // alive returned an error the last time
+	unresponsive bool         // the last checkAlive returned an error
 }
 
 // run notifies systemd that clients are served, until drain ends, and then that the proxy drains,
@@ -46,8 +46,8 @@ func (s *notifier) run(drain, ended context.Context) {
 	ticks := s.watchdogTicks()
 	s.onEachTick(drain, ticks, func() { s.pingIfAlive(drain) })
 	s.notify(systemd.SdNotifyStopping + "\nSTATUS=draining")
-	// The proxy no longer serves new clients, except during drain-delay. drain-timeout limits the
-	// rest.
+	// A draining proxy may not answer a health check, so the watchdog is notified without one.
+	// drain-timeout limits this time.
 	s.onEachTick(ended, ticks, func() { s.notify(systemd.SdNotifyWatchdog) })
 }
 

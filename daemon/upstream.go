@@ -83,8 +83,8 @@ func openUpstream(cfg conf.Config, log *slog.Logger) (*upstream.Upstream, error)
 	return upstream.NewWithSentinels(s.URLAt(s.Addrs[0]), sentinels, cfg.UpstreamTimeout, log)
 }
 
-// LocateUpstream returns the current URL of the upstream. If Sentinels know its address, it asks
-// them.
+// LocateUpstream returns the current URL of the upstream. If the configuration names Sentinels, it
+// asks them.
 func LocateUpstream(ctx context.Context, cfg conf.Config, certificates *certs.Certificates) (url string, err error) {
 	s, named, err := conf.ReadSentinel(cfg.Upstream)
 	if !named || err != nil {
@@ -122,8 +122,8 @@ func firstProbe(ctx context.Context, up *upstream.Upstream) error {
 }
 
 // upstreamProblem returns why the upstream must not be used: it is a redlock-proxy, or a node of a
-// cluster, which redirects clients. unverified is a warning if it is unknown whether it is a node
-// of a cluster. Both may be empty.
+// cluster, which redirects clients. unverified is a warning if the proxy cannot tell whether the
+// upstream is a node of a cluster. Both may be empty.
 func upstreamProblem(
 	ctx context.Context, cfg conf.Config, certificates *certs.Certificates,
 ) (problem, unverified string) {

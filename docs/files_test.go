@@ -15,8 +15,8 @@ import (
 // acyclicFolders lists the packages whose files must not depend on each other in a cycle.
 var acyclicFolders = []string{"../proxy"}
 
-// TestFilesHaveNoCycle checks that no file of these packages uses names of a file that uses its
-// names, directly or indirectly.
+// TestFilesHaveNoCycle checks that no two files of these packages use each other's names, directly
+// or indirectly.
 func TestFilesHaveNoCycle(t *testing.T) {
 	for _, folder := range acyclicFolders {
 		uses := fileUses(t, folder)
@@ -88,7 +88,7 @@ func fileUses(t *testing.T, folder string) map[string]map[string]bool {
 	return uses
 }
 
-// emptyPackages is a types.Importer that returns an empty package for each path.
+// emptyPackages implements types.Importer. It returns an empty package for each path.
 type emptyPackages struct{}
 
 func (emptyPackages) Import(path string) (*types.Package, error) {

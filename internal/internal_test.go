@@ -40,7 +40,7 @@ func TestPauses(t *testing.T) {
 	}
 }
 
-// TestRedisInfo reads a whole reply, including lines that are not fields.
+// TestRedisInfo checks that Parse reads a whole reply, and skips lines that are not fields.
 func TestRedisInfo(t *testing.T) {
 	fields := redisinfo.Parse("$99\r\n# Server\r\nredis_version:7.4.1\r\nexecutable:/a:b\r\n\r\n# Keyspace\r\ndb10:keys=1,expires=1\r\ndb2:keys=3,expires=0\r\ndbsize:1\r\n\r\n")
 	for name, want := range map[string]string{"redis_version": "7.4.1", "executable": "/a:b", "db2": "keys=3,expires=0",

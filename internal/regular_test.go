@@ -13,8 +13,8 @@ import (
 	"redlock-proxy/internal/regular"
 )
 
-// TestRegular checks that regular files, and links to them, are read up to the limit. A FIFO, a
-// device and a directory are refused at once.
+// TestRegular checks that Read reads regular files, and links to them, up to the limit. It refuses
+// a FIFO, a device and a directory at once.
 func TestRegular(t *testing.T) {
 	dir := t.TempDir()
 	path := func(name string) string { return filepath.Join(dir, name) }

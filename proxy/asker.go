@@ -25,7 +25,7 @@ type asker struct {
 }
 
 // withReplies calls run, which sends the proxy's own commands on the client's connection. If the
-// client has turned replies off, it turns them on meanwhile.
+// client has turned replies off, withReplies turns them on until run returns.
 func (a *asker) withReplies(ctx context.Context, state track.State, run func(context.Context) error) error {
 	restore, err := a.openWithReplies(ctx, state)
 	if err != nil {
@@ -70,7 +70,8 @@ func (a *asker) askOne(ctx context.Context, words ...string) ([]byte, error) {
 	return answers[0], nil
 }
 
-// SendAll is askOne for several commands that are sent together. It implements login.Upstream.
+// SendAll sends several commands of the proxy together, and returns their replies. It implements
+// login.Upstream.
 func (a *asker) SendAll(ctx context.Context, commands [][]string) ([][]byte, error) {
 	return a.exchange(ctx, min(ownCommandTimeout, a.relay.upstream.Timeout()), requestOf(commands), len(commands))
 }
@@ -97,12 +98,12 @@ func requestOf(commands [][]string) []byte {
 	return request
 }
 
-// ask sends a command of the proxy, and returns its whole reply. No other reply may be outstanding.
+// ask sends a command of the proxy, and returns its whole reply. No other reply may be pending.
 func (a *asker) ask(ctx context.Context, command []byte) (answer []byte, err error) {
 	return a.askWithin(ctx, a.relay.upstream.Timeout(), command)
 }
 
-// askWithin is ask with a time limit; 0 means no limit.
+// askWithin sends a command like ask, with a time limit; 0 means no limit.
 func (a *asker) askWithin(ctx context.Context, limit time.Duration, command []byte) (answer []byte, err error) {
 	if err := a.relay.open(ctx); err != nil {
 		return nil, err
@@ -122,7 +123,8 @@ const (
 	replySkip = "*3\r\n$6\r\nCLIENT\r\n$5\r\nREPLY\r\n$4\r\nSKIP\r\n"
 )
 
-// askWithReplies is ask for a connection on which the client may have turned replies off.
+// askWithReplies sends a command of the proxy, and returns its reply, even if the client has turned
+// replies off.
 func (a *asker) askWithReplies(ctx context.Context, words ...string) (answer []byte, err error) {
 	err = a.withReplies(ctx, a.relay.state(), func(ctx context.Context) error {
 		answer, err = a.askOne(ctx, words...)
@@ -229,7 +231,7 @@ func (a *asker) waitFor(ctx context.Context, wait func(context.Context) error) e
 // waitWatched calls wait, and cancels it if the client leaves or half-closes.
 func (a *asker) waitWatched(ctx context.Context, wait func(context.Context) error) (context.Context, error) {
 	watchCtx, stop := a.session.watch(ctx)
-	defer stop() // also on a panic: the session's memory is released then
+	defer stop() // also on a panic: the watch must not read into memory that is released then
 	return watchCtx, wait(watchCtx)
 }
 
@@ -263,7 +265,8 @@ func (a *asker) abortUpstreamTx(ctx context.Context) error {
 	return err
 }
 
-// askInMulti is ask within a transaction, which is lost if the upstream's connection is lost.
+// askInMulti sends a command like ask, within a transaction. It returns errStateLost if the
+// upstream's connection is lost, because the transaction is lost with it.
 func (a *asker) askInMulti(ctx context.Context, command string) ([]byte, error) {
 	answer, err := a.ask(ctx, []byte(command))
 	if _, ok := errors.AsType[*upstream.Error](err); ok {
@@ -272,7 +275,7 @@ func (a *asker) askInMulti(ctx context.Context, command string) ([]byte, error) 
 	return answer, err
 }
 
-// request sends n commands of the proxy. No other reply may be outstanding.
+// request sends n commands of the proxy. No other reply may be pending.
 func (r *relay) request(commands []byte, n int) error {
 	if !r.expect(0, &track.Expected{Kind: track.OwnCommand, N: n}) {
 		return r.upstream.Failure(upstream.ErrDisconnected)
@@ -282,8 +285,8 @@ func (r *relay) request(commands []byte, n int) error {
 }
 
 // response waits at most limit for the n whole replies to a request; 0 means no limit. If the
-// upstream does not answer, or a reply is too long, it closes the connection, because later replies
-// could not be matched to commands. The client may continue if the connection had no state.
+// upstream does not answer, or a reply is too long, response closes the connection, because later
+// replies could not be matched to commands. The client may continue if the connection had no state.
 func (r *relay) response(ctx context.Context, limit time.Duration, n int) ([][]byte, error) {
 	r.writer.mu.Lock()
 	defer r.writer.mu.Unlock()
@@ -312,8 +315,8 @@ func (r *relay) response(ctx context.Context, limit time.Duration, n int) ([][]b
 	return answers, nil
 }
 
-// closeOnNoAnswer closes the connection, and waits until end has run. It is called with mu held,
-// and unlocks it meanwhile, because the reply copier may need it.
+// closeOnNoAnswer closes the connection, and waits until end has run. It is called with mu held. It
+// unlocks mu while it closes and waits, because the reply copier may need mu.
 func (r *relay) closeOnNoAnswer(ctx context.Context) {
 	r.closedOnNoAnswer = true
 	r.writer.mu.Unlock()

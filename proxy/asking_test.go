@@ -10,7 +10,7 @@ import (
 )
 
 // TestOwnCommandsToAHungUpstream checks that the proxy limits its wait for the upstream's replies
-// to its own commands. The client gets an error, and continues when the upstream does.
+// to its own commands. The client gets an error, and continues when the upstream answers again.
 func TestOwnCommandsToAHungUpstream(t *testing.T) {
 	server := startRedis(t)
 	r := startProxyWithin(t, 200*time.Millisecond, server.URL(), proxy.Options{}, nil)
@@ -24,7 +24,7 @@ func TestOwnCommandsToAHungUpstream(t *testing.T) {
 		unused.check(line, noAnswer)
 	}
 	used.send(cmd("INFO"))
-	used.expectAll(noAnswer) // its database is lost with the connection
+	used.expectAll(noAnswer) // the client's database is lost with the connection
 	if err := server.Continue(); err != nil {
 		t.Fatal(err)
 	}
@@ -71,7 +71,8 @@ func TestEndlessAnswers(t *testing.T) {
 	}
 }
 
-// TestEndlessGreeting checks that the length of a line is limited during the greeting, too.
+// TestEndlessGreeting checks that the upstream's reply to the proxy's login is limited in size,
+// too.
 func TestEndlessGreeting(t *testing.T) {
 	stopped := make(chan struct{}, 8)
 	fake := startFake(t, func(c *fakeConn) {

@@ -29,7 +29,7 @@ type authChecker struct {
 }
 
 // check handles commands that log in, and refuses commands that the client may not send. rest holds
-// the words that remain to be run; none if check has answered the command.
+// the words that remain to be run; nil if check has answered the command.
 func (c *authChecker) check(
 	ctx context.Context, ownCmd *command.Command, stateCmd string, words [][]byte,
 ) (rest [][]byte, err error) {
@@ -44,8 +44,8 @@ func (c *authChecker) check(
 	return words, nil
 }
 
-// checkGate is check for the proxy's gate. handled is false for a command that the gate does not
-// handle.
+// checkGate implements check for a proxy whose clients log in at its gate. handled is false for a
+// command that the gate does not handle.
 func (c *authChecker) checkGate(
 	ctx context.Context, ownCmd *command.Command, stateCmd string, words [][]byte,
 ) (handled bool, err error) {
@@ -107,12 +107,12 @@ func (c *authChecker) loginAsURLUser(ctx context.Context) (refusal string) {
 	return ""
 }
 
-// checkUser is check if the proxy has its own users.
+// checkUser implements check for a proxy with its own users.
 func (c *authChecker) checkUser(ctx context.Context, stateCmd string, words [][]byte) (rest [][]byte, err error) {
 	name := syntax.Lower(words[0])
 	isLoginCommand := stateCmd == "auth" || stateCmd == "hello"
 	if isLoginCommand && c.client.Transaction.Open {
-		return words, nil // a transaction refuses it
+		return words, nil // the transaction refuses the command
 	}
 	if _, logsIn := login.Find(stateCmd, words); logsIn || c.session.login.MustLogIn() {
 		switch refusal, err := c.loginObstacle(ctx, words, logsIn); {
@@ -197,7 +197,7 @@ func (c *authChecker) checkTxUser(ctx context.Context, stateCmd string) error {
 }
 
 // tooLongRefusal returns why a command that is too long to buffer must be refused; empty if it may
-// be forwarded. To check permissions, the proxy must buffer the command.
+// be forwarded. It refuses a command whose missing words may need a permission that the user lacks.
 func (c *authChecker) tooLongRefusal(ownCmd *command.Command, stateCmd string) string {
 	switch {
 	case c.session.login.UserLogin == nil:
@@ -232,8 +232,8 @@ func (c *authChecker) afterReset(ctx context.Context) error {
 
 // The proxy does not buffer most forwarded commands, and the upstream itself refuses long commands
 // before the login. But the proxy buffers its own commands, and commands whose keys it checks. To
-// limit that memory, it applies Redis' limits for clients without a login. It checks the login
-// (loggedIn) only if a command has not arrived whole.
+// limit that memory, it applies Redis' limits for clients without a login. It asks the upstream for
+// the login (loggedIn) only if a command has not arrived whole.
 
 // mustCheckLogin reports whether the client's login must be checked before more of the current
 // frame is buffered.
@@ -266,7 +266,7 @@ func (c *authChecker) limitUnauthenticated(ctx context.Context) error {
 
 // collect reads the rest of the frame, unless it is too long to buffer.
 func (c *authChecker) collect(ctx context.Context) (whole bool, err error) {
-	// Redis' limits also apply to frames that arrive at once.
+	// At a lock server, Redis' limits also apply to frames that arrive at once.
 	if c.relay.upstream == nil && c.session.login.MustLogIn() {
 		if err := c.limitUnauthenticated(ctx); err != nil {
 			return false, err

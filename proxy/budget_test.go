@@ -8,7 +8,7 @@ import (
 	"redlock-proxy/proxy/netconn"
 )
 
-// incompleteCommand is most of a long command, which the proxy has to buffer.
+// incompleteCommand holds the beginning of a long command, which the proxy has to buffer.
 var incompleteCommand = "*4\r\n$4\r\nLOCK\r\n$950000\r\n" + strings.Repeat("x", 900_000)
 
 // waitBufferedBytes waits until the server buffers between low and high bytes.

@@ -34,7 +34,7 @@ func endsBusyScript(words [][]byte, count int) bool {
 }
 
 // runOnBusyUpstream runs a command that ends a busy script at the upstream. reason is the error of
-// the client's own connection. handled is false for all other commands.
+// the client's own connection. handled is false for other commands, and if the command did not run.
 func runOnBusyUpstream(
 	ctx context.Context, up *upstream.Upstream, user *login.Client, frame []byte, reason error,
 ) (answer []byte, handled bool) {

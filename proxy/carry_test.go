@@ -12,7 +12,7 @@ import (
 	"redlock-proxy/quorum/location"
 )
 
-// locksAtUpstream is a LockLocation whose locks are and stay at the upstream.
+// locksAtUpstream implements LockLocation for locks that stay at the upstream.
 type locksAtUpstream struct{}
 
 func (locksAtUpstream) CurrentLocation() (quorum.Location, bool) {
@@ -30,8 +30,8 @@ func (u locksAtUpstream) Confirm(context.Context) (quorum.Location, error) {
 }
 func (locksAtUpstream) ReportPaused(context.Context, int, quorum.PauseReport) error { return nil }
 
-// locksMoving is a LockLocation whose locks are at the upstream, and move once moveBegan is closed.
-// ReportPaused sends its reports to reports.
+// locksMoving implements LockLocation for locks at the upstream, which move once moveBegan is
+// closed. ReportPaused sends its reports to reports.
 type locksMoving struct {
 	locksAtUpstream
 	moveBegan chan struct{}
@@ -57,8 +57,8 @@ func (m locksMoving) ReportPaused(_ context.Context, _ int, report quorum.PauseR
 	return nil
 }
 
-// locksPaused is a LockLocation whose locks move until moveEnded is closed, and then are at the
-// upstream.
+// locksPaused implements LockLocation for locks that move until moveEnded is closed, and then are
+// at the upstream.
 type locksPaused struct {
 	locksAtUpstream
 	moveEnded chan struct{}
@@ -114,7 +114,7 @@ func TestClientsThatGiveUpDuringTheMove(t *testing.T) {
 }
 
 // TestConnectionsStayAtRest checks that a connection that was reported to be at rest is never
-// reported as busy later. Otherwise the mover would end it.
+// reported as busy later. Otherwise PROXY MOVE would end that connection.
 func TestConnectionsStayAtRest(t *testing.T) {
 	server := startRedis(t)
 	upstreamTable := commands.NewRelayTable(commands.Options{Locks: memoryLocker{newMemoryLocks()},

@@ -17,10 +17,10 @@ const (
 	maxPending = 16 << 10
 )
 
-// pastDeadline is a deadline that has passed.
+// pastDeadline makes reads and writes fail at once.
 var pastDeadline = time.Unix(1, 0)
 
-// errClientLeft is the cause of a context whose client closed its connection.
+// errClientLeft reports that the client has closed its connection, or cannot be written to.
 var errClientLeft = errors.New("the client left")
 
 // clientWriter writes to a client for several goroutines, one at a time. mu guards all state that
@@ -40,7 +40,7 @@ type clientWriter struct {
 	unreadClient unreadClient
 }
 
-// init sets the fields; it is called once. disconnect ends the connection, and must not wait.
+// init sets the fields; it is called once. disconnect must end the connection without waiting.
 func (l *clientWriter) init(conn net.Conn, w *netconn.Conn, unread *unreadReplies, disconnect func()) {
 	l.rawConn, l.conn, l.unread, l.unreadClient.disconnect = conn, w, unread, disconnect
 	l.changed.L = &l.mu
@@ -89,7 +89,8 @@ func (l *clientWriter) signal() {
 // mu and has the turn; write unlocks mu while it writes.
 func (l *clientWriter) write(p []byte) (int, error) { return l.writeWithin(0, p) }
 
-// writeWithin is write with a time limit; 0 means no limit. It clears the write deadline.
+// writeWithin writes like write, with a time limit; 0 means no limit. A limit may change or clear
+// the connection's write deadline.
 func (l *clientWriter) writeWithin(limit time.Duration, p []byte) (n int, err error) {
 	l.writing = true
 	l.mu.Unlock()
@@ -104,8 +105,8 @@ func (l *clientWriter) writeWithin(limit time.Duration, p []byte) (n int, err er
 	return l.conn.Write(p)
 }
 
-// writeReplies is writeWithin for the proxy's own replies. They count as unread until the client
-// reads them.
+// writeReplies writes the proxy's own replies like writeWithin. Bytes that the client's socket does
+// not accept at once count as unread until they are written.
 func (l *clientWriter) writeReplies(limit time.Duration, p []byte) (n int, err error) {
 	n, err = l.conn.WriteSome(p)
 	if err != nil || n == len(p) {

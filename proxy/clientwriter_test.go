@@ -51,9 +51,9 @@ func (c probingConn) Write(p []byte) (int, error) {
 	return c.Conn.Write(p)
 }
 
-// TestNoLockIsHeldDuringAWrite checks that no lock is held during a write to a client. This holds
-// for the proxy's and the upstream's replies, messages, invalidations, and errors after the
-// upstream has failed.
+// TestNoLockIsHeldDuringAWrite checks that no goroutine holds a lock while it writes to a client.
+// The writes are replies of the proxy and the upstream, messages, invalidations, and errors after
+// the upstream has failed.
 func TestNoLockIsHeldDuringAWrite(t *testing.T) {
 	server := startRedis(t)
 	r := newTestProxy(t, patience, server.URL(), proxy.Options{}, []string{"lock:*"})
@@ -87,7 +87,7 @@ func TestNoLockIsHeldDuringAWrite(t *testing.T) {
 }
 
 // TestOnlyAClientWriterWritesToClients checks that only a clientWriter writes to an admitted
-// client. So no lock is held during a write.
+// client. So no goroutine holds a lock during a write.
 func TestOnlyAClientWriterWritesToClients(t *testing.T) {
 	writeMethods := []string{"Write", "WriteString", "WriteWithin", "WriteSome"}
 	allowed := map[string]string{"clientwriter.go": "", "relay.go": "send", "entrance.go": "refuseConn",

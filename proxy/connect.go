@@ -9,8 +9,8 @@ import (
 	"redlock-proxy/proxy/upstream"
 )
 
-// open connects to the upstream, unless the relay is connected. The error is for the client. If ctx
-// ends, later writes to the upstream fail at once.
+// open connects to the upstream, unless the relay is connected. The caller may send the error to
+// the client. If ctx ends, later writes to the upstream fail at once.
 func (r *relay) open(ctx context.Context) error {
 	if err := r.lostErr(); err != nil || r.conn != nil && !r.isDisconnected() {
 		return err
@@ -32,7 +32,8 @@ func (r *relay) open(ctx context.Context) error {
 	return nil
 }
 
-// adoptConn makes conn the relay's connection. It was made in upstreamTerm or later.
+// adoptConn makes conn the relay's connection. upstreamTerm is the upstream's term shortly before
+// conn was made.
 func (r *relay) adoptConn(conn net.Conn, upstreamTerm uint64) {
 	r.writer.mu.Lock()
 	defer r.writer.mu.Unlock()

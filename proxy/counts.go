@@ -14,14 +14,15 @@ type Counts struct {
 	// no reply (CLIENT REPLY OFF).
 	RelayedCommands int64
 	// InputBytes is the number of bytes held for clients: of incomplete commands beyond the first
-	// buffer of each client, and kept between commands. InputDisconnects counts the clients that
-	// were disconnected because InputBytes reached its limit.
+	// buffer of each client, and kept between commands. InputDisconnects counts how often memory
+	// was refused because InputBytes reached its limit. Most refusals disconnect a client.
 	InputBytes, InputDisconnects int64
 	// UnreadBytes is the number of bytes of replies that clients have not read. UnreadDisconnects
 	// counts the clients that were disconnected because UnreadBytes exceeded its limit.
 	UnreadBytes, UnreadDisconnects int64
 	// MessageBytes is the number of bytes of messages that wait for subscribers of a lock server.
-	// MessageDisconnects counts the subscribers that were disconnected when it exceeded its limit.
+	// MessageDisconnects counts the subscribers that were disconnected because MessageBytes
+	// exceeded its limit.
 	MessageBytes, MessageDisconnects int64
 	// Redirects counts the upstream's replies and messages that redirect clients to other servers.
 	// The proxy withheld them.

@@ -12,7 +12,7 @@ func TestPanicInARelayIsContained(t *testing.T) {
 	r := &relay{shared: &shared{opts: Options{Logger: slog.New(slog.DiscardHandler)}}, client: &session{},
 		writer: &clientWriter{}, tracker: &track.Tracker{}}
 	r.writer.init(nil, nil, nil, nil)
-	r.writer.hasDeadline = true // causes the panic: there is no connection to set a deadline on
+	r.writer.hasDeadline = true // causes the panic, because there is no connection
 	if err := r.deliver([]byte("+OK\r\n")); err == nil {
 		t.Error("nothing happened")
 	}

@@ -73,7 +73,8 @@ func (c meteredConn) Write(p []byte) (int, error) {
 	return c.Conn.Write(p)
 }
 
-// TestRepliesDoNotPileUp checks that short requests with long replies do not make replies pile up.
+// TestRepliesDoNotPileUp checks that the proxy writes long replies to short requests early, and
+// does not collect them.
 func TestRepliesDoNotPileUp(t *testing.T) {
 	for request, longest := range map[string]int{"x\n": 200, "PING\n": 10, "COMMAND DOCS\n": 16 << 10} {
 		var largest atomic.Int64

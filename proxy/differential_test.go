@@ -16,10 +16,10 @@ import (
 	"redlock-proxy/proxy"
 )
 
-// TestDifferential sends the same random commands to one server directly and to another one through
-// the proxy, and compares the bytes. Lock commands, which only the proxy gets, are in between. The
-// test runs with and without lock keys, for five seconds each. REDLOCK_PIPELINES sets a number of
-// pipelines instead, and REDLOCK_TEST_SEED repeats one stream.
+// TestDifferential sends the same random commands to one server directly and to another server
+// through the proxy, and compares the bytes. Lock commands, which only the proxy gets, are in
+// between. The test runs with and without lock keys, for five seconds each. REDLOCK_PIPELINES sets
+// a number of pipelines instead, and REDLOCK_TEST_SEED repeats one stream.
 func TestDifferential(t *testing.T) {
 	t.Run("without lock keys", func(t *testing.T) { testDifferential(t) })
 	// The globs do not match the keys of LOCK, which DBSIZE would count.
@@ -30,8 +30,8 @@ func testDifferential(t *testing.T, lockKeys ...string) {
 	newDifferential(t, lockKeys).runAll()
 }
 
-// TestDifferentialWithPauses is TestDifferential with clients that pause within their streams, and
-// are parked in most of their pauses.
+// TestDifferentialWithPauses repeats TestDifferential with clients that pause within their streams,
+// and are parked in most of their pauses.
 func TestDifferentialWithPauses(t *testing.T) {
 	skipOverTLS(t)
 	d := newDifferential(t, nil, func(s *proxy.Server) { s.SetIdleTime(100 * time.Microsecond) })
@@ -82,7 +82,7 @@ type differential struct {
 	direct, upstream string // addresses
 	admins           []*peer
 
-	next                              int // for unique values
+	next                              int // number for the next unique value
 	pipelines, commands, locks, bytes int
 
 	pauses bool // clients pause between the pieces that they send
@@ -212,7 +212,7 @@ func (d *differential) block(pairs []*pair, rng *rand.Rand) {
 	for _, p := range []*peer{waiter.direct, waiter.proxied} {
 		p.send(pipeline)
 	}
-	time.Sleep(time.Millisecond) // whether the client waits yet or not, the replies are the same
+	time.Sleep(time.Millisecond) // the replies are the same, whether the client waits yet or not
 	d.turn(helper, unblocking, "<help>", rng)
 	d.turn(waiter, nil, "<blocked>", rng)
 }

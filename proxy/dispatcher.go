@@ -27,7 +27,7 @@ type dispatcher struct {
 	requestErr         error // the reason why the bytes are invalid or must not be forwarded
 	checkingLogin      bool  // the client's login must be checked before more of the frame is read
 	sendingLockCommand bool  // the current frame is a command on lock keys that is sent in parts
-	wasSlow            bool  // the last own command was slow (slowCommand), and its reply is not flushed yet
+	wasSlow            bool  // the last own command was slow; its reply is not flushed yet
 }
 
 func newDispatcher(s *session) *dispatcher {

@@ -1,14 +1,15 @@
 // Package proxy serves Redis clients. RELAY.md describes how a client's commands reach its
-// upstream, and why so.
+// upstream, and explains the design.
 //
 // # The path of a connection
 //
 // redcon listens and accepts. Its parser must never see a byte from the network: a few bytes sent
 // before any login can crash redcon 1.6.2, hang it, or make it use much memory. So the listener
 // given to it (listener.go) returns connections whose first read yields a constant greeting from
-// the proxy: one whole command. The handler that redcon calls for it detaches the connection and
-// starts a session on it. (To give redcon the client's first command, once scanned, would cost 512
-// MB for a long first command, and 4 KB of redcon's reader for each silent client.)
+// the proxy: one whole command. When redcon calls the handler for that command, the handler
+// detaches the connection and starts a session on it. (To give redcon the client's own first
+// command instead would cost up to 512 MB for a long command, and 4 KB of redcon's reader for each
+// silent client.)
 //
 // A session (session.go) reads through an input (input.go), which finds the frames by package
 // resp's scanner. The proxy looks a command up as soon as its name has arrived. It collects its own
@@ -19,12 +20,12 @@
 //
 // # Forwarding
 //
-// Each type has one role. relay is the connection to the upstream: connect.go connects it, and
-// replies.go brings its replies. asker asks the upstream as the client. sender forwards scanned
-// commands, or answers them. authChecker handles logins (authchecker.go, users.go). locationRouter
-// routes commands on lock keys (location.go, locktraffic.go). keySearch finds lock keys. dispatcher
-// scans (serve.go), decides (routing.go, toolong.go), and runs the proxy's own commands (own.go,
-// statecommand.go).
+// Each type has one role. relay holds the connection to the upstream: connect.go makes the
+// connection, and replies.go copies the replies to the client. asker asks the upstream as the
+// client. sender forwards scanned commands, or answers them. authChecker handles logins
+// (authchecker.go, users.go). locationRouter routes commands on lock keys (location.go,
+// locktraffic.go). keySearch finds lock keys. dispatcher scans (serve.go), decides (routing.go,
+// toolong.go), and runs the proxy's own commands (own.go, statecommand.go).
 //
 // # Files
 //
@@ -38,28 +39,30 @@
 //
 // resp parses the protocol. netconn reads and writes connections, and has the poller. track tracks
 // the state of a connection to the upstream. upstream makes such connections. login tracks the
-// client's user and permissions. None of them imports this package.
+// client's user and permissions. None of these packages imports package proxy.
 //
 // # Goroutines
 //
-// A session has one goroutine. Its relay has a second one, the reply copier, which writes the
+// A session has one goroutine. Its relay has a second goroutine, the reply copier, which writes the
 // upstream's replies to the client. While a command waits, a watch reads from the client
-// (watch.go), to notice at once that it leaves. A parked session has no goroutine: the server's one
-// polling goroutine waits in its place (polling.go). A client that tracks keys has a goroutine of
-// its own while there are invalidations to send (package tracking); it writes to parked clients,
-// too. A subscriber of a lock server has one while there are messages for it (package pubsub).
+// (watch.go), to notice at once that the client leaves. A parked session has no goroutine: the
+// server's one polling goroutine waits in its place (polling.go). A client that tracks keys has its
+// own goroutine while there are invalidations to send (package tracking). A subscriber of a lock
+// server has its own goroutine while there are messages to send (package pubsub). These goroutines
+// write to parked clients, too.
 //
 // # Locks
 //
-// In this order, the outermost first:
+// A goroutine locks in this order, the outermost first:
 //
 //   - Server.mu guards the list of sessions.
-//   - clientWriter.mu guards all that the session's goroutine and the reply copier share, and whose turn it
-//     is to write to the client. No goroutine holds it while it writes (clientwriter.go): the poller and
-//     the reload of users take it, too, and serve more than one client.
+//   - clientWriter.mu guards all that the session's goroutine and the reply copier share, and
+//     records which goroutine may write to the client. No goroutine holds it while it writes
+//     (clientwriter.go), because the poller and the reload of users take it, too, and serve more
+//     than one client.
 //   - session.mu guards the read deadline of the client's connection, and whether the session is
 //     parked. No goroutine waits while it holds this lock.
 //
-// The locks in package upstream are held for a few assignments, and no other lock is taken with
-// them. The comments of fields name the lock or goroutine that they belong to.
+// A goroutine that holds a lock of package upstream takes none of these locks. The comment of a
+// field names the lock or goroutine that the field belongs to.
 package proxy

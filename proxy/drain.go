@@ -47,7 +47,7 @@ func (s *Server) drain(ctx context.Context, cancel context.CancelCauseFunc) {
 // maxLoggedClients limits how many of the disconnected clients the log names.
 const maxLoggedClients = 10
 
-// logDisconnected logs the clients that the end of the drain disconnects.
+// logDisconnected logs the clients that are still connected when DrainTimeout has passed.
 func (s *Server) logDisconnected() {
 	remaining := s.beginDrain()
 	var names []string

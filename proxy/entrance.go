@@ -29,8 +29,8 @@ const tlsRequiredReply = "-ERR this port requires TLS\r\n"
 var errRefused = errors.New("client turned away")
 
 // enter admits a client: it reads the header of a load balancer, completes the TLS handshake, and
-// checks protected mode. It runs none of the client's commands before that. It logs refused
-// clients, but not clients that disconnect.
+// checks protected mode. The client's commands run only afterwards. It logs refused clients, but
+// not clients that disconnect.
 func (s *session) enter(ctx context.Context) error {
 	if err := s.readProxyHeader(ctx); err != nil {
 		return err
@@ -54,7 +54,7 @@ func (s *session) enter(ctx context.Context) error {
 	return errRefused
 }
 
-// noProxyHeaderReply is the reply to a load balancer that does not name its client.
+// noProxyHeaderReply is the reply to a load balancer that sends no PROXY protocol header.
 const noProxyHeaderReply = "-ERR no PROXY protocol header: this port requires one from this address (proxy-protocol)\r\n"
 
 // readProxyHeader reads the client's address from a load balancer's header. If the header names no
@@ -86,8 +86,8 @@ func (s *session) readProxyHeader(ctx context.Context) error {
 	return err
 }
 
-// handshake does the TLS handshake in limited time. It sends a client that does not speak TLS an
-// error in plain text.
+// handshake does the TLS handshake within handshakeTimeout. It sends a client that does not speak
+// TLS an error in plain text.
 func (s *session) handshake(ctx context.Context, conn *tls.Conn) error {
 	ctx, cancel := context.WithTimeout(ctx, s.shared.handshakeTimeout)
 	defer cancel()
@@ -156,7 +156,7 @@ func (s *shared) protectedModeRefusal(settings *Settings, addr net.Addr) string 
 }
 
 // mustLogIn reports whether a client must log in before it may do anything, at the proxy or the
-// upstream.
+// upstream. known is false if the upstream decides that, and was never reached.
 func (s *shared) mustLogIn(settings *Settings) (known, required bool) {
 	switch up := s.opts.Upstream; {
 	case s.opts.Users != nil:

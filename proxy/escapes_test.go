@@ -187,9 +187,9 @@ func TestFunctionsThatNameALockKey(t *testing.T) {
 	expectNoKeys(t, server, "lock:x")
 }
 
-// TestUnknownCodeOfASilentClient covers functions that name a lock key, and scripts that were
-// loaded at the upstream itself. The proxy does not call them in two more cases. A transaction may
-// have begun with replies off, or the proxy does not know whether the upstream accepts commands.
+// TestUnknownCodeOfASilentClient checks that functions that name a lock key, and scripts that only
+// the upstream knows, do not run for a client without replies. The client may be in a transaction,
+// or subscribed with an unknown protocol.
 func TestUnknownCodeOfASilentClient(t *testing.T) {
 	r, server := startWithLockKeys(t)
 	direct := dial(t, server.Addr())
@@ -238,7 +238,7 @@ func TestFunctionsThatCannotBeRead(t *testing.T) {
 func TestZeroBytesHideNoLockKey(t *testing.T) {
 	r, server := startWithLockKeys(t)
 	p := r.connect()
-	for i := range 2000 { // Redis accepts about one of 250 as SET
+	for i := range 2000 { // Redis treats about one of 250 such names as SET
 		p.send(array(fmt.Sprintf("SET\x00%d", i), "lock:a", "1"))
 	}
 	for i := range 2000 {
@@ -318,7 +318,7 @@ func TestLongKeysThatEndAsLockKeys(t *testing.T) {
 func TestScriptThatCannotBeRead(t *testing.T) {
 	r, server := startWithLockKeys(t)
 	p := r.connect()
-	// Longer than the proxy parses, not longer than Redis accepts.
+	// This script is too long for the proxy's parser, but not for Redis.
 	longer := "return redis.call('set','lock:a',1" + strings.Repeat("+1", 3000) + ")"
 	for _, body := range []string{longer, "return redis.call('set','lock:a'",
 		"#!lua flags=some-new-flag\nreturn redis.call('set','lock:a','1')"} {

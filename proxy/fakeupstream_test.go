@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// fakeUpstream is an upstream whose behavior a test scripts.
+// fakeUpstream acts as an upstream, by a script of the test.
 type fakeUpstream struct {
 	*testing.T
 	ln     net.Listener
@@ -30,8 +30,8 @@ type fakeConn struct {
 	in   *bufio.Reader
 }
 
-// startFake runs script for every connection that sends more than the proxy's own PING, and closes
-// the connection afterwards.
+// startFake runs script for each connection, and closes the connection afterwards. It answers
+// probes, which begin with PING, itself.
 func startFake(t *testing.T, script func(c *fakeConn)) *fakeUpstream {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
@@ -67,7 +67,7 @@ func (f *fakeUpstream) serve(conn net.Conn) {
 	if err == nil && string(first) == ping {
 		_, _ = c.in.Discard(len(ping))
 		c.write("+PONG\r\n")
-		for _, answer := range []string{"$7\r\ndefault\r\n", openUser} { // of a probe
+		for _, answer := range []string{"$7\r\ndefault\r\n", openUser} { // the other replies to a probe
 			if _, err := readReply(c.in); err != nil {
 				return
 			}

@@ -65,8 +65,8 @@ func TestHostileBytes(t *testing.T) {
 	})
 }
 
-// TestNothingIsRunBehindAProtocolError checks that bytes after a protocol error are never a
-// command.
+// TestNothingIsRunBehindAProtocolError checks that the proxy never runs bytes after a protocol
+// error as a command.
 func TestNothingIsRunBehindAProtocolError(t *testing.T) {
 	b := serveLocks(t, newWaitingLocks())
 	p := b.connect()
@@ -214,7 +214,7 @@ func TestHostileStreamThatNeverEndsOnACommand(t *testing.T) {
 	})
 }
 
-// TestHostileHalfCommands sends half a command from each of many clients.
+// TestHostileHalfCommands checks that many clients that each send half a command use little memory.
 func TestHostileHalfCommands(t *testing.T) {
 	b := serveLocks(t, &scriptedLocks{})
 	b.withinMemory(32*mega, func() {
@@ -225,7 +225,7 @@ func TestHostileHalfCommands(t *testing.T) {
 	})
 }
 
-// byteConn is a connection that returns one byte per read, without a system call for each.
+// byteConn returns one byte per read, without a system call for each byte.
 type byteConn struct {
 	net.Conn
 	in *bufio.Reader

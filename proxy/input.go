@@ -31,7 +31,7 @@ func newInput(conn net.Conn, activity *netconn.Activity, inputBudget *budget, ke
 
 // input reads a client's bytes and finds the frames in them. The unprocessed bytes begin at start,
 // the scanned bytes end at scanEnd, and the bytes that were read end at readEnd. The current frame
-// begins at frameStart, which is before start if part of it was processed.
+// begins at frameStart, which is before start if a part of the frame was processed.
 type input struct {
 	conn        *netconn.Conn
 	scanner     resp.FrameScanner
@@ -71,7 +71,7 @@ func (in *input) size() int { return in.scanEnd - in.start }
 // chunk returns the bytes that were scanned and not yet processed.
 func (in *input) chunk() []byte { return in.buf[in.start:in.scanEnd] }
 
-// frameBytes is chunk for the current frame only.
+// frameBytes returns the bytes of the current frame that were scanned and not yet processed.
 func (in *input) frameBytes() []byte { return in.buf[max(in.frameStart, in.start):in.scanEnd] }
 
 // skip drops the scanned bytes.
@@ -177,8 +177,9 @@ func (in *input) makeRoom() error {
 	return nil
 }
 
-// lookahead reads more bytes into the buffer without moving the existing ones, to which the running
-// command's words refer. It returns errBufferFull if there is no room, or no budget for it.
+// lookahead reads more bytes into the buffer. It does not move the existing bytes, because the
+// running command's words refer to them. It returns errBufferFull if there is no room, or no budget
+// for it.
 func (in *input) lookahead() error {
 	if in.readEnd == len(in.buf) && in.readEnd > 0 {
 		// After enlarge, the words still refer to the old buffer.
@@ -193,7 +194,7 @@ func (in *input) lookahead() error {
 // replies.
 var errBufferFull = errors.New("the read buffer is full")
 
-// enlarge replaces the buffer by one of twice the size of its content, if the budget permits. A
+// enlarge replaces the buffer by a buffer of twice the size of content, if the budget permits. A
 // client's first buffer is not budgeted.
 func (in *input) enlarge(content []byte) error {
 	size := 2 * len(content)
@@ -205,7 +206,7 @@ func (in *input) enlarge(content []byte) error {
 	return nil
 }
 
-// updateBudget reserves or releases memory as keptBytes has changed.
+// updateBudget reserves or releases memory for the change of keptBytes since its last call.
 func (in *input) updateBudget() error {
 	kept := in.keptBytes()
 	if kept <= in.keptReserved {

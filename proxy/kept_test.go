@@ -79,8 +79,8 @@ func TestNamesAndScriptsAreBounded(t *testing.T) {
 	}
 }
 
-// TestWaitsAreBounded checks that the memory for the wait of a command on many keys counts, too. The
-// command gets an error; the client stays connected.
+// TestWaitsAreBounded checks that max-input-memory also counts the memory for a command that waits
+// for many keys. The command gets an error; the client stays connected.
 func TestWaitsAreBounded(t *testing.T) {
 	r := lockServer(t)
 	r.server.Apply(proxy.Settings{MaxInputMemory: 600_000, MaxClients: 100})

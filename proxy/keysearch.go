@@ -22,7 +22,7 @@ type keySearch struct {
 	search      search // of the current frame
 }
 
-// search is the state of the search in the current frame.
+// search holds the state of the search in the current frame.
 type search struct {
 	rule        *keys.Rule // not nil while the frame's route depends on its keys
 	checkRights bool       // whether the client may send the command must be checked
@@ -30,16 +30,16 @@ type search struct {
 	whole       bool       // the frame's end was scanned
 	walk        *keyWalk   // searches a frame that is forwarded before all its keys are read
 	// suspect is set if the command may take or release a lock on the upstream. sentBytes holds the
-	// part of it that was sent.
+	// part of the command that was sent.
 	suspect   bool
 	sentBytes []byte
 }
 
-// searchResult is the result of a search.
+// searchResult says whether the current frame can be forwarded.
 type searchResult uint8
 
 const (
-	noDecision     searchResult = iota // nothing to decide, or decided before
+	noDecision     searchResult = iota // there is nothing to decide, or it was decided before
 	needsMore                          // more must be read
 	forwardable                        // the frame is forwarded
 	notForwardable                     // the frame is not simply forwarded
@@ -58,9 +58,9 @@ func (k *keySearch) start() bool {
 }
 
 // seek continues a search, as far as the command has been read. If the command has no lock keys, it
-// is forwarded. If its first argument is its only key, that is decided when the argument has
-// arrived. Nothing is sent before the decision: the upstream must never get the beginning of a
-// command on a lock key.
+// is forwarded. If the first argument is the only key, seek decides when that argument has arrived.
+// Nothing is sent before the decision: the upstream must never get the beginning of a command on a
+// lock key.
 func (k *keySearch) seek(ctx context.Context) (searchResult, error) {
 	switch {
 	case k.search.rule == nil && !k.search.checkRights:
@@ -82,8 +82,8 @@ func (k *keySearch) isBlocked(words [][]byte) bool {
 	return k.isRefused(words, len(words)) || k.table.Route(commands.Situation{}, words).Verb != commands.Forward
 }
 
-// isRefused reports whether the client may not send a command to the upstream. words are the first
-// of the command's total words.
+// isRefused reports whether the client may not send a command to the upstream. words holds the
+// first of the command's total words.
 func (k *keySearch) isRefused(words [][]byte, total int) bool {
 	return k.search.checkRights && k.user.Refusal(words, total) != ""
 }
@@ -140,12 +140,12 @@ func (k *keySearch) event() (resp.FrameEvent, error) {
 	return ev, err
 }
 
-// longKeyPrefix is the length of the prefix that is matched of a key too long to buffer.
+// longKeyPrefix is the length in bytes of the prefix by which a key too long to buffer is matched.
 const longKeyPrefix = 1 << 10
 
 // firstArg returns the first argument of the command whose name was just scanned, once it is whole,
-// and its size. The argument is empty if there is none, or if it is not a bulk string. If it is too
-// long to buffer, firstArg returns its beginning.
+// and its size. The argument is empty if there is none, or if it is not a bulk string. If the
+// argument is too long to buffer, firstArg returns its beginning.
 func (in *input) firstArg() (arg []byte, size int64, known bool) {
 	p := in.buf[in.scanEnd:in.readEnd]
 	switch {
@@ -174,7 +174,7 @@ type keyWalk struct {
 	index     int // of the current argument
 	positions keys.Places
 	isLock    func(key []byte) bool
-	// mayBeLock reports by its prefix whether a key too long to buffer may be a lock key.
+	// mayBeLock reports, by the prefix of a key too long to buffer, whether it may be a lock key.
 	mayBeLock func(prefix []byte) bool
 
 	header    resp.HeaderScanner

@@ -11,8 +11,7 @@ import (
 	"redlock-proxy/internal/resp"
 )
 
-// frameOf returns a command in RESP. Some of its line ends are random, if Redis does not check
-// them.
+// frameOf returns a command in RESP. Some line ends that Redis does not check are random.
 func frameOf(random *rand.Rand, words []string) string {
 	lineEnd := func() string {
 		if random.IntN(4) == 0 {
@@ -67,7 +66,8 @@ func TestFirstArg(t *testing.T) {
 	}
 }
 
-// TestFirstArgThatIsNone checks that firstArg does not wait for an argument without a valid length.
+// TestFirstArgThatIsNone checks that firstArg does not wait for a missing argument, or for one
+// without a valid length.
 func TestFirstArgThatIsNone(t *testing.T) {
 	for _, frame := range []string{"*1\r\n$3\r\nGET", "*2\r\n$3\r\nGET\r\n$x\r\n", "*2\r\n$3\r\nGET\r\n$-1\r\n",
 		"*2\r\n$3\r\nGET\r\n:3\r\nabc"} {

@@ -36,7 +36,7 @@ func TestGreetingIsAllThatRedconReads(t *testing.T) {
 	}
 }
 
-// TestGreetingInPieces checks that the greeting may be read in pieces, like any read.
+// TestGreetingInPieces checks that redcon may read the greeting in pieces.
 func TestGreetingInPieces(t *testing.T) {
 	guarded, got := &guardedConn{}, ""
 	for len(got) < len(greeting) {
@@ -52,7 +52,8 @@ func TestGreetingInPieces(t *testing.T) {
 	}
 }
 
-// refusingListener refuses some connections for lack of file descriptors.
+// refusingListener fails in its first calls of Accept, as if the process had no free file
+// descriptor.
 type refusingListener struct {
 	net.Listener
 	refusals atomic.Int32

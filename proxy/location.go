@@ -34,13 +34,13 @@ type locationRouter struct {
 }
 
 // locationFor returns where a command belongs: to the upstream or the masters. A command that
-// touches lock keys waits until that is known. It is dropped if its client half-closes meanwhile,
-// as Redis drops a blocked client that leaves. The client may retry over another connection; the
-// old command could then take its lock, or release it.
+// touches lock keys waits until that is known. The proxy drops a waiting command if its client
+// half-closes, as Redis drops a blocked client that leaves. Otherwise, if the client retries over
+// another connection, the old command could take or release the lock later.
 func (c *locationRouter) locationFor(ctx context.Context, ownCmd *command.Command, words [][]byte) (location.Place, error) {
 	at, known := c.lockLocation.CurrentLocation()
 	switch {
-	case at.Place == location.Masters && !c.lockLocation.IsLeavingMasters(): // the masters check it
+	case at.Place == location.Masters && !c.lockLocation.IsLeavingMasters(): // the masters check the location
 		return at.Place, nil
 	case at.Place == location.Upstream && known:
 		return at.Place, nil
@@ -65,7 +65,8 @@ func (c *locationRouter) locationFor(ctx context.Context, ownCmd *command.Comman
 	return at.Place, err
 }
 
-// touchesLockKeys reports whether a command is on lock keys: it must not run while the locks move.
+// touchesLockKeys reports whether a command affects lock keys. Such a command must not run while
+// the locks move.
 func (c *locationRouter) touchesLockKeys(ownCmd *command.Command, words [][]byte) bool {
 	switch {
 	case c.client.Transaction.Open:
@@ -104,7 +105,7 @@ func (c *locationRouter) prepareUpstream(ctx context.Context, words [][]byte) er
 	if c.relay.beginLockCommand(c.lockLocation, words) {
 		return nil
 	}
-	if err := c.asker.waitUpstream(ctx); err != nil { // to know whether the client is in a transaction
+	if err := c.asker.waitUpstream(ctx); err != nil { // shows whether the client is in a transaction
 		return err
 	}
 	if !c.relay.continueLockTx(words) {
@@ -140,7 +141,7 @@ func (c *locationRouter) confirm(ctx context.Context) error {
 }
 
 // execAtUpstream runs a transaction at the upstream that began while the locks were on the masters.
-// It returns the reply to EXEC. After an error, sent reports whether it was sent.
+// It returns the reply to EXEC. After an error, sent reports whether the transaction was sent.
 func (c *locationRouter) execAtUpstream(ctx context.Context, queued [][]string) (answer []byte, sent bool, err error) {
 	err = c.asker.waitFor(ctx, func(ctx context.Context) error {
 		_, err := c.lockLocation.AwaitLocation(ctx)
@@ -167,7 +168,7 @@ func (c *locationRouter) execAtUpstream(ctx context.Context, queued [][]string) 
 
 // dropMovedWatch handles a client whose watched lock keys have moved from the upstream to the
 // masters, and possibly back: the watch counts as broken. queueOnly is set if the command belongs
-// to an upstream transaction that can no longer succeed, so that the upstream should just queue it.
+// to an upstream transaction that can no longer succeed: the upstream should just queue it.
 func (c *locationRouter) dropMovedWatch(
 	ctx context.Context, ownCmd *command.Command, stateCmd string,
 ) (queueOnly bool, err error) {

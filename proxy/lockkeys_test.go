@@ -41,7 +41,7 @@ func (p *peer) script(exchanges []exchange) {
 	p.expect(want)
 }
 
-// mixedPipeline has commands on lock keys and on other keys, in every form in which commands name
+// mixedPipeline lists commands on lock keys and on other keys, in every form in which commands name
 // keys.
 var mixedPipeline = []exchange{
 	{"SET a 1", "+OK\r\n"},
@@ -115,7 +115,7 @@ func TestLockKeysCutAnywhere(t *testing.T) {
 	sent += "SET lock:a 'in line' NX\r\nSET b \"in line\"\r\n" + lines("DEL lock:a", "DEL b")
 	want += "+OK\r\n+OK\r\n:1\r\n:1\r\n"
 	p := r.connect()
-	_ = p.conn.SetDeadline(time.Now().Add(5 * patience)) // hundreds of exchanges take longer than one
+	_ = p.conn.SetDeadline(time.Now().Add(5 * patience)) // hundreds of exchanges take long
 	for at := 1; at < len(sent); at += 1 + at%3 {
 		p.send(sent[:at])
 		p.send(sent[at:])
@@ -130,7 +130,7 @@ func TestLockKeysCutAnywhere(t *testing.T) {
 }
 
 // TestLockKeysAreOfTheSelectedDatabase checks that lock keys of different databases are different,
-// and that the proxy learns the database as for LOCK.
+// and that the proxy learns the database as it does for LOCK.
 func TestLockKeysAreOfTheSelectedDatabase(t *testing.T) {
 	r, _ := startWithLockKeys(t)
 	p := r.connect()
@@ -208,8 +208,8 @@ func TestLockKeysWithoutReplies(t *testing.T) {
 }
 
 // TestLockKeyInATransactionWithoutRepliesEndsTheConnection sends a lock key after a MULTI without a
-// reply, when the effect of a command is unknown. So the connection ends, and the commands have no
-// effect.
+// reply. The proxy cannot know whether a transaction has begun, so it ends the connection, and no
+// command has an effect.
 func TestLockKeyInATransactionWithoutRepliesEndsTheConnection(t *testing.T) {
 	r, server := startWithLockKeys(t)
 	p := r.connect()
@@ -221,8 +221,8 @@ func TestLockKeyInATransactionWithoutRepliesEndsTheConnection(t *testing.T) {
 	}
 }
 
-// TestLongCommandsBesideLockKeys checks that a command on other keys may have any length, and so
-// may its keys.
+// TestLongCommandsBesideLockKeys checks that commands on other keys, and the names of these keys,
+// may have any length.
 func TestLongCommandsBesideLockKeys(t *testing.T) {
 	r, server := startWithLockKeys(t)
 	p := r.connect()

@@ -25,8 +25,8 @@ func notInMulti(name string) string {
 		" inside MULTI is not allowed: the proxy runs it at once, so it cannot be part of a transaction; send it before MULTI or after EXEC\r\n"
 }
 
-// lockTransactions lists transactions of one client each. At first the proxy's lock:a holds "me",
-// and the upstream is empty.
+// lockTransactions lists transactions of one client each. At first lock:a has the value "me" on the
+// masters, and the upstream is empty.
 var lockTransactions = []struct {
 	name     string
 	script   []exchange
@@ -233,8 +233,8 @@ func TestLockKeysWithoutTheUpstream(t *testing.T) {
 	})
 }
 
-// TestUpstreamDiesWithinATransaction checks that a transaction is lost with the connection if the
-// upstream dies within it, and that nothing of it reaches the masters.
+// TestUpstreamDiesWithinATransaction checks that a client with a transaction at the upstream is
+// disconnected if the upstream dies. A transaction on lock keys still succeeds.
 func TestUpstreamDiesWithinATransaction(t *testing.T) {
 	r, server := startWithLockKeys(t)
 	proxyTx, upstreamTx := r.connect(), r.connect()
@@ -245,7 +245,7 @@ func TestUpstreamDiesWithinATransaction(t *testing.T) {
 	}
 	upstreamTx.send(cmd("DEL lock:a"))
 	upstreamTx.expectAll("")
-	proxyTx.check("EXEC", "*1\r\n:1\r\n") // it never needed the upstream
+	proxyTx.check("EXEC", "*1\r\n:1\r\n") // this transaction never needed the upstream
 }
 
 // TestTransactionsAsOnOneRedis checks that transactions on lock keys alone are answered as by one
@@ -265,8 +265,8 @@ func TestTransactionsAsOnOneRedis(t *testing.T) {
 		inMulti, watching := false, false
 		for i := range 40 {
 			line := commands[random.IntN(len(commands))]
-			// A key that is changed and changed back counts as unchanged on the masters, so a
-			// watched key only gets new values.
+			// On the masters, a key that is changed and changed back counts as unchanged. So this
+			// test only gives a watched key new values.
 			if watching && !inMulti && strings.Contains(line, "lock:") && !strings.HasPrefix(line, "WATCH") {
 				line = fmt.Sprintf("SET lock:a new%d", i)
 			}

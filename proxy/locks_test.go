@@ -12,7 +12,7 @@ import (
 	"redlock-proxy/quorum"
 )
 
-// scriptedLocks calls functions of the test, and reports each call.
+// scriptedLocks grants locks by a function of the test, and records which locks were released.
 type scriptedLocks struct {
 	lock func(ctx context.Context, req quorum.LockRequest) (time.Duration, error)
 
@@ -63,12 +63,12 @@ func (l *scriptedLocks) releasedLocks() []string {
 	return append([]string(nil), l.released...)
 }
 
-// waitingLocks makes every LOCK that may wait wait until the test grants it or its context ends.
+// waitingLocks delays each LOCK with BLOCK until the test grants it, or its context ends.
 type waitingLocks struct {
 	scriptedLocks
 	waitingTokens chan string   // the token of each LOCK that begins to wait
 	grants        chan struct{} // one value for each LOCK to grant
-	endCauses     chan error    // why each of the other LOCKs ended
+	endCauses     chan error    // why each LOCK that was not granted ended
 }
 
 func newWaitingLocks() *waitingLocks {

@@ -16,7 +16,7 @@ import (
 )
 
 // BenchmarkLockServer measures LOCK and UNLOCK at a lock server, one command at a time by several
-// clients. Its masters cost nothing, so it measures the client loop.
+// clients. Its masters cost nothing, so it measures the loop that serves a client.
 func BenchmarkLockServer(b *testing.B) {
 	for _, clients := range []int{1, 16, 64} {
 		b.Run(fmt.Sprint(clients), func(b *testing.B) { benchmarkLockServer(b, clients) })

@@ -8,8 +8,8 @@ import (
 	"redlock-proxy/quorum/location"
 )
 
-// The methods in this file are the relay's part of locationRouter. The session's goroutine calls
-// them, if not stated otherwise.
+// The methods in this file are the relay's part of locationRouter. Only the session's goroutine
+// calls them, unless a comment says otherwise.
 
 func (r *relay) isConfirmed() bool {
 	r.writer.mu.Lock()
@@ -74,8 +74,9 @@ func (r *relay) beginLockCommand(lockLocation LockLocation, words [][]byte) bool
 	return true
 }
 
-// continueLockTx is beginLockCommand for a command of a transaction that may already contain
-// commands on lock keys. Such a transaction continues to its end, even while the locks move.
+// continueLockTx records, like beginLockCommand, a command of a transaction that may already
+// contain commands on lock keys. Such a transaction continues to its end, even while the locks
+// move.
 func (r *relay) continueLockTx(words [][]byte) bool {
 	r.writer.mu.Lock()
 	defer r.writer.mu.Unlock()
@@ -94,7 +95,7 @@ func (r *relay) isInLockTx() bool {
 // mu held.
 func (r *relay) hasQueued() bool { return r.tracker.State.Multi && r.tracker.State.Queued }
 
-// mayBeInTx reports whether a transaction has begun in which a command was sent, or may have begun.
+// mayBeInTx reports whether a transaction in which a command was sent has begun, or may have begun.
 // It is called with mu held.
 func (r *relay) mayBeInTx() bool {
 	begins := r.tracker.State.Multi || r.tracker.Awaited.Has(track.Multi)
@@ -122,7 +123,7 @@ func (r *relay) beginOnMasters(lockLocation LockLocation) bool {
 	return r.lockTraffic.onMasters
 }
 
-// endOnMasters records that the command is done.
+// endOnMasters records that the command on the masters is done.
 func (r *relay) endOnMasters() {
 	r.writer.mu.Lock()
 	defer r.writer.mu.Unlock()
@@ -130,8 +131,9 @@ func (r *relay) endOnMasters() {
 	r.writer.signal()
 }
 
-// lockCommandSent records that the command was sent: from now on its reply is expected. Replies to
-// later commands do not count, such as those of a client that waits for an element of another key.
+// lockCommandSent records that the command on lock keys was sent, and marks its expected reply.
+// Replies to later commands, such as a BLPOP on another key, do not keep the connection from being
+// at rest.
 func (r *relay) lockCommandSent() {
 	r.writer.mu.Lock()
 	defer r.writer.mu.Unlock()
@@ -141,7 +143,7 @@ func (r *relay) lockCommandSent() {
 }
 
 // blockedAddr returns the local address of the connection to the upstream, if a command on lock
-// keys may be blocked on it; else it returns "".
+// keys may be blocked on it; otherwise it returns "".
 func (r *relay) blockedAddr() string {
 	r.writer.mu.Lock()
 	defer r.writer.mu.Unlock()
@@ -159,8 +161,8 @@ func (r *relay) hasLockCommand() bool {
 
 // waitAtRest waits until no command on a lock key is under way on the connection to the upstream,
 // or ctx ends. It returns the local address of the connection, and whether it is at rest. The
-// address is empty if there is no connection. The locks move in this era. Any goroutine may call
-// it.
+// address is empty if there is no connection. era is the era in which the locks move. Any goroutine
+// may call it.
 func (r *relay) waitAtRest(ctx context.Context, era int) (address string, atRest bool) {
 	r.writer.mu.Lock()
 	defer r.writer.mu.Unlock()

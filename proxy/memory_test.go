@@ -53,9 +53,9 @@ func heapInUse() uint64 {
 	return heapNow()
 }
 
-// heapUpTo returns heapNow or, if that exceeds the limit, heapInUse. Under the race detector
-// pools drop one buffer of four, which is gigabytes for a client that sends byte by byte. On busy
-// processors a collection may end late.
+// heapUpTo returns heapNow or, if that exceeds the limit, heapInUse. Under the race detector, a
+// pool drops one buffer of four. For a client that sends byte by byte, that is gigabytes of
+// garbage. On busy processors a collection may end late.
 func heapUpTo(limit uint64) uint64 {
 	if now := heapNow(); now <= limit {
 		return now

@@ -17,8 +17,8 @@ import (
 type Options struct {
 	// Table holds the commands that the proxy answers itself.
 	Table *commands.Table
-	// UpstreamTable is the table to use while the locks are at the Upstream. LockLocation reports
-	// where the locks are. Both are nil if the locks never move. Without an Upstream only
+	// UpstreamTable holds the proxy's commands while the locks are at the Upstream. LockLocation
+	// reports where the locks are. Both are nil if the locks never move. Without an Upstream only
 	// LockLocation is set, and this proxy reports no connections.
 	UpstreamTable *commands.Table
 	LockLocation  LockLocation
@@ -62,9 +62,10 @@ type Settings struct {
 	// DrainTimeout is as in Options.
 	DrainTimeout time.Duration
 	// MaxInputMemory limits the memory for all clients together: for incomplete commands, and for
-	// data kept between commands. The proxy disconnects a client that would exceed it. Unread
-	// limits the bytes of replies that all clients together leave unread. If they exceed it, the
-	// proxy disconnects the client that has not read for longest. The defaults are 256 MB each.
+	// data kept between commands. The proxy disconnects a client that would exceed it.
+	// MaxUnreadMemory limits the bytes of replies that all clients together leave unread. If they
+	// exceed it, the proxy disconnects the client whose replies have been unread for the longest
+	// time. The defaults are 256 MB each.
 	MaxInputMemory, MaxUnreadMemory int64
 }
 

@@ -34,7 +34,7 @@ func (d *dispatcher) respond(ctx context.Context, cmd *command.Command, words []
 	return nil
 }
 
-// runAtLockServer is respond at a lock server, where a command depends only on the client.
+// runAtLockServer answers a command at a lock server, where no upstream's state matters.
 func (d *dispatcher) runAtLockServer(ctx context.Context, cmd *command.Command, words [][]byte) error {
 	if err := d.runCommand(cmd, command.Call{Ctx: ctx, Client: d.client, Args: words, Out: d.out}); err != nil {
 		return err
@@ -45,7 +45,7 @@ func (d *dispatcher) runAtLockServer(ctx context.Context, cmd *command.Command, 
 	return d.flushUrgent()
 }
 
-// flushUrgent sends the replies before the next command begins if a reply contains a validity, or if
+// flushUrgent sends the replies before the next command begins, if a reply contains a validity or
 // the command was slow. A validity counts from the moment of sending.
 func (d *dispatcher) flushUrgent() error {
 	switch {
@@ -58,8 +58,8 @@ func (d *dispatcher) flushUrgent() error {
 	return nil
 }
 
-// execMovedTx answers the EXEC of a transaction whose lock keys have moved to the upstream: with
-// nil if the client watches keys, else with the upstream's reply.
+// execMovedTx answers the EXEC of a transaction whose lock keys have moved to the upstream. The
+// answer is nil if the client watches keys, otherwise the upstream's reply.
 func (d *dispatcher) execMovedTx(ctx context.Context, tx command.Transaction) {
 	d.client.Transaction.End()
 	if tx.Watching() {
@@ -76,7 +76,7 @@ func (d *dispatcher) execMovedTx(ctx context.Context, tx command.Transaction) {
 	}
 }
 
-// answer runs the command, or replies why it may not run.
+// answer runs the command, or replies why the client may not run it.
 func (d *dispatcher) answer(ctx context.Context, cmd *command.Command, words [][]byte, state track.State) error {
 	if state.ProtoUnknown {
 		state.Proto = d.asker.askProto(ctx)
@@ -147,8 +147,8 @@ func (d *dispatcher) runCommand(cmd *command.Command, call command.Call) error {
 	return nil
 }
 
-// slowCommand is the time after which a command's reply is sent before the next command begins. A
-// client that has left while it still sends is noticed only by that.
+// slowCommand is the time after which a command's reply is sent before the next command begins. If
+// the proxy has not read all bytes of a client, only a failed write shows that the client has left.
 const slowCommand = 50 * time.Millisecond
 
 // endCaching ends a CLIENT CACHING, also at the upstream, after the proxy itself has answered the

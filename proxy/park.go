@@ -8,9 +8,9 @@ import (
 )
 
 // An idle client is parked: its goroutines end, and the poller waits for bytes from the client or
-// its upstream, or for the end of either stream. Then the goroutines start again. A session can be
-// parked between two frames. Its relay keeps the list of pending replies, and the part of a reply
-// that has arrived.
+// its upstream, or for the end of either stream. Any of these events starts the goroutines again. A
+// session can be parked between two frames. Its relay keeps the list of pending replies, and the
+// part of a reply that has arrived.
 
 // idleTime is the time for which a client's connections must be idle before the client is parked.
 // Parking may take up to twice as long.
@@ -41,7 +41,8 @@ func (s *session) park(ctx context.Context) bool {
 	return false
 }
 
-// handToPoller makes the poller wait. The poller reports bytes that have already arrived at once.
+// handToPoller makes the poller wait for the session's connections, and reports whether that
+// succeeded. If bytes have already arrived, the poller reports them at once.
 func (s *session) handToPoller() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -97,8 +98,8 @@ func (s *session) resume(ctx context.Context) {
 	s.relay.resume(ctx)
 }
 
-// streamEnded handles the end of a stream that the poller reports: the client's if connID is 0,
-// else that of the upstream's connection with this number.
+// streamEnded handles the end of a stream that the poller reports. The stream is the client's if
+// connID is 0, otherwise that of the upstream's connection with this number.
 func (s *session) streamEnded(connID uint16) {
 	if connID == 0 {
 		s.in.conn.End()

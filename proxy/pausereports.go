@@ -13,11 +13,11 @@ import (
 
 const (
 	// pauseTimeout limits how long the proxy waits for running commands at the upstream when the
-	// locks move. The mover ends connections that take longer.
+	// locks move. The mover (PROXY MOVE) ends connections that take longer.
 	pauseTimeout = 3 * time.Second
 	// checkInterval is the time between two checks for new connections to report.
 	checkInterval = 100 * time.Millisecond
-	// noEra stands for no era.
+	// noEra means that no era was seen or reported yet.
 	noEra = -1
 	// retryPause is the wait after a failed report to the masters.
 	retryPause = 50 * time.Millisecond
@@ -68,7 +68,7 @@ func (s *Server) reportPauses(ctx context.Context, lockLocation LockLocation) {
 			}
 			tick = ticks
 		}
-		if lastLocation.Era == noEra { // the first era is seen without a notification
+		if lastLocation.Era == noEra { // no notification announces the first era
 			tick = ticks
 		}
 		select {
@@ -80,8 +80,8 @@ func (s *Server) reportPauses(ctx context.Context, lockLocation LockLocation) {
 }
 
 // dropCaches invalidates all keys for clients that track keys, once the locks have moved, because
-// later changes are not reported at the old location. It returns the location of the locks. If the
-// masters' era is more than one later, the proxy may have missed a move in between.
+// the old location reports no later changes. It returns the location of the locks. If the era of at
+// is later than that of last by more than one, the proxy may have missed a move.
 func (s *Server) dropCaches(last, at quorum.Location) quorum.Location {
 	moved := at.Place != last.Place || at.Era > last.Era+1
 	switch hub := s.shared.opts.Table.Tracking(); {
@@ -123,7 +123,7 @@ func (s *Server) waitPaused(ctx context.Context, era int) quorum.PauseReport {
 	ticks := time.Tick(checkInterval)
 	for waiting := len(sessions); waiting > 0; {
 		select {
-		case <-ticks: // a blocking command may have been on its way
+		case <-ticks: // a blocking command may have been on its way at the last call
 			s.unblock(ctx, sessions)
 			continue
 		case c := <-connections:
@@ -155,7 +155,7 @@ func (s *Server) relayedSessions() []*session {
 	return s.allSessions()
 }
 
-// currentPauseReport is waitPaused without waiting.
+// currentPauseReport reports, without waiting, which connections are at rest.
 func (s *Server) currentPauseReport(era int) quorum.PauseReport {
 	canceled, cancel := context.WithCancel(context.Background())
 	cancel()
@@ -177,7 +177,7 @@ func (s *Server) runID(ctx context.Context) string {
 
 // ownConnections returns the addresses of the proxy's own connections to the upstream.
 func (s *Server) ownConnections() []string {
-	if s.shared.opts.Upstream == nil { // without an upstream there are none
+	if s.shared.opts.Upstream == nil { // there are no connections without an upstream
 		return nil
 	}
 	return s.shared.opts.Upstream.OwnConnections()

@@ -22,8 +22,8 @@ const (
 )
 
 // startPolling starts the goroutine that wakes parked sessions, reports ends of streams, and looks
-// for idle sessions. stop, called after all sessions have ended, ends it. Without a poller
-// everything works, but costs more.
+// for idle sessions. stop ends the goroutine; it is called after all sessions have ended. Without a
+// poller, no session is parked.
 func (s *Server) startPolling(ctx context.Context) (p *netconn.Poller, stop func()) {
 	p, err := netconn.NewPoller()
 	if err != nil {
@@ -40,16 +40,16 @@ func (s *Server) startPolling(ctx context.Context) (p *netconn.Poller, stop func
 	}
 }
 
-// polling is the state of the goroutine that startPolling starts.
+// polling holds the state of the goroutine that startPolling starts.
 type polling struct {
 	server  *Server
 	poller  *netconn.Poller
-	idle    []*session // to be asked to park
-	parked  int        // sessions since memory was returned
+	idle    []*session // sessions that will be asked to park
+	parked  int        // number of sessions parked since memory was returned
 	running sync.WaitGroup
 }
 
-// run runs until the poller is closed.
+// run handles events and asks idle sessions to park, until the poller is closed.
 func (p *polling) run(ctx context.Context) {
 	notify := func(t netconn.Tag, ended bool) { p.server.notify(ctx, t, ended) }
 	next := time.Now().Add(p.server.idleTime)
@@ -58,10 +58,10 @@ func (p *polling) run(ctx context.Context) {
 		switch {
 		case errors.Is(err, os.ErrDeadlineExceeded):
 			pause := p.requestParks()
-			next = time.Now().Add(pause) // from its end: it may take long
+			next = time.Now().Add(pause) // from the end of requestParks, which may take long
 		case errors.Is(err, os.ErrClosed):
 			return
-		case err != nil: // never seen; parked clients would not be woken
+		case err != nil: // not expected; parked clients would not be woken
 			p.server.shared.opts.Logger.Error("cannot poll idle clients", "cause", err)
 			time.Sleep(50 * time.Millisecond)
 		}
@@ -107,7 +107,8 @@ func (s *Server) idleSessions(sessions []*session) []*session {
 	return sessions
 }
 
-// notify handles an event on a connection.
+// notify handles an event on a connection: it wakes a parked session, or passes the end of a stream
+// to a session that runs.
 func (s *Server) notify(ctx context.Context, t netconn.Tag, ended bool) {
 	s.mu.Lock()
 	session := s.sessions[t.Client()]

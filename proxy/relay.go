@@ -22,19 +22,20 @@ type relayClient interface {
 	end()
 }
 
-// relay is a session's connection to the upstream. The session's goroutine forwards commands. The
-// relay's goroutine, the reply copier, writes the replies to the client.
+// relay holds a session's connection to the upstream. The session's goroutine forwards commands.
+// The relay's goroutine, the reply copier, writes the replies to the client.
 type relay struct {
 	// Set once.
 	upstream *upstream.Upstream // nil at a lock server
 	shared   *shared
 	client   relayClient
-	activity *netconn.Activity // of the client's session
-	poller   *netconn.Poller   // nil: nothing is parked
+	activity *netconn.Activity // of the session
+	poller   *netconn.Poller   // nil if sessions are never parked
 	// writeLimit is the longest time that a client may leave the proxy's own replies unread; 0: no
 	// limit.
 	writeLimit time.Duration
-	// proto is the protocol that the client speaks, without an upstream. writer.mu guards it.
+	// proto is the protocol, 2 or 3, of the last reply to a lock server's client. writer.mu guards
+	// it.
 	proto int
 
 	// These fields belong to the session's goroutine. CLIENT REPLY sets replyMode.
@@ -54,11 +55,11 @@ type relay struct {
 
 	writer *clientWriter // to the client; its mu guards the following fields, too
 
-	// conn is the connection to the upstream; nil: not connected. connID is its number. The
-	// session's goroutine writes both with mu held, so that it may read them without.
+	// conn is the connection to the upstream, nil if it was never made; connID is its number. Only
+	// the session's goroutine writes them, with mu held, so it may read them without mu.
 	conn   *netconn.Conn
 	connID uint16
-	term   uint64 // of the upstream, when the connection was made
+	term   uint64 // the upstream's term when the connection was made
 	// outdated is set if the connection was ended because the upstream is another server now.
 	outdated bool
 	// tracker knows the connection's state, and the replies that are expected.
@@ -67,8 +68,8 @@ type relay struct {
 	deliveries    uint64   // counts writes of replies to the client
 	partialAnswer []byte   // the part that has arrived of a reply to the proxy's own command
 	answers       [][]byte // whole replies to the proxy's own commands
-	// answerErr is the reason why these replies cannot be used. closedOnNoAnswer is set if the
-	// proxy closed the connection because a reply did not come.
+	// answerErr is the reason why replies to the proxy's own commands cannot be used.
+	// closedOnNoAnswer is set if the proxy closed the connection because such a reply did not come.
 	answerErr        error
 	closedOnNoAnswer bool
 	// lockTraffic tracks commands on lock keys, while the locks are at the upstream.
@@ -80,7 +81,8 @@ type relay struct {
 	disconnected bool
 	// mustEnd is set if the client's connection must end, too.
 	mustEnd bool
-	// pausing is set if the reply copier is asked to end, paused if it has, to be restarted.
+	// pausing is set while the reply copier is asked to pause. paused is set from the copier's end
+	// until resume restarts the copier.
 	pausing, paused bool
 
 	copier sync.WaitGroup // the reply copier; the session's goroutine starts it and waits for it
@@ -141,8 +143,8 @@ func (r *relay) expect(plainCount int, stateReply *track.Expected) bool {
 	return true
 }
 
-// maxAwaited limits the entries for pending replies to state commands, because they are held in
-// memory, although the client does not read the replies.
+// maxAwaited limits the entries for pending replies to state commands, because the proxy holds
+// these entries in memory even if the client reads no replies.
 const maxAwaited = 1 << 14
 
 // awaitsMany reports whether so many replies are pending that the client must wait for them.
@@ -152,17 +154,18 @@ func (r *relay) awaitsMany() bool {
 	return r.tracker.Awaited.Entries() >= maxAwaited
 }
 
-// count adds the commands that were passed to expect to the metrics.
+// count counts, for the metrics, the commands whose replies were passed to expect.
 func (r *relay) count(plainCount int, stateReply *track.Expected) {
 	if stateReply != nil {
 		plainCount++
 	}
-	if plainCount > 0 { // else the bytes continue a frame
+	if plainCount > 0 { // otherwise the bytes continue a frame
 		r.shared.traffic.commands.Add(int64(plainCount))
 	}
 }
 
-// expectStateChange is expect for a command that may change the connection's state.
+// expectStateChange records the expected reply to a command that may change the connection's state.
+// It returns false if the connection has ended.
 func (r *relay) expectStateChange(s track.Expected) bool {
 	r.writer.mu.Lock()
 	defer r.writer.mu.Unlock()
@@ -181,7 +184,7 @@ func (r *relay) cancelLast() {
 	r.writer.signal()
 }
 
-// recordReplyless is expectStateChange for a command that gets no reply.
+// recordReplyless updates the state for a command that may change it, but gets no reply.
 func (r *relay) recordReplyless(s track.Expected) {
 	r.writer.mu.Lock()
 	defer r.writer.mu.Unlock()
@@ -297,8 +300,8 @@ func (r *relay) halfClose(ctx context.Context) {
 	_ = r.waitWhileDelivering(ctx, func() bool { return r.disconnected && !r.writer.writing })
 }
 
-// waitWhileDelivering is clientWriter.wait that continues as long as replies are written to the
-// client at least every stall time. It is called with mu held.
+// waitWhileDelivering waits like clientWriter.wait. It gives up if no reply was written to the
+// client for the stall time. It is called with mu held.
 func (r *relay) waitWhileDelivering(ctx context.Context, condition func() bool) error {
 	if condition() {
 		return nil
@@ -322,7 +325,7 @@ func (r *relay) sever() {
 	}
 }
 
-// close ends the connection, and waits for the reply copier, which may be writing to the client.
+// close ends both connections, and waits for the reply copier, which may be writing to the client.
 func (r *relay) close() {
 	_ = r.writer.rawConn.Close()
 	if r.conn != nil {
@@ -331,8 +334,8 @@ func (r *relay) close() {
 	r.copier.Wait()
 }
 
-// lockTraffic tracks the commands on lock keys that a relay sends to the upstream. The relay's mu
-// guards it.
+// lockTraffic tracks the commands on lock keys that a relay sends to the upstream. The relay's
+// writer.mu guards it.
 type lockTraffic struct {
 	// answered is set if the upstream has answered a command on the connection.
 	answered bool
@@ -340,7 +343,7 @@ type lockTraffic struct {
 	// upstream had answered on it, a majority of the masters reported the locks at the upstream.
 	confirmedConn uint16
 	// restedConn is the number of the connection that was reported to be at rest in a move. A
-	// transaction may continue on it.
+	// transaction on it may continue, but gets no command on a lock key while the locks move.
 	restedConn uint16
 	// sending is set if a command is about to be sent, or was sent in part. onMasters is set while
 	// a command runs on the masters.
@@ -350,8 +353,9 @@ type lockTraffic struct {
 	mayBlock, replyless bool
 	// watching is set if a WATCH was sent.
 	watching bool
-	// watchMoved is set if the watched keys may have moved since, beginning in movingEra. It is
-	// written with mu held, and read by the session's goroutine without.
+	// watchMoved is set if the locks may have moved since the WATCH; movingEra is the era in which
+	// that move began. Goroutines write watchMoved with mu held. The session's goroutine reads it
+	// without mu.
 	watchMoved atomic.Bool
 	movingEra  int
 }
@@ -377,7 +381,8 @@ func (r *relay) waitingAddr() string {
 	return r.conn.LocalAddr()
 }
 
-// parkConn makes the poller wait for the connection, if the reply copier has paused.
+// parkConn makes the poller wait for events of the upstream's connection, if the reply copier has
+// paused.
 func (r *relay) parkConn() error {
 	if !r.paused {
 		return nil

@@ -16,8 +16,8 @@ func disconnectReply(addr string) string {
 		": the upstream closed the connection before it answered: the command may or may not have taken effect\r\n"
 }
 
-// normalizeLoss replaces the error of a reset connection by that of a closed one, because a dying
-// server causes either.
+// normalizeLoss replaces the error of a reset connection by the error of a closed connection,
+// because a dying server causes either error.
 func normalizeLoss(reply string) string {
 	return strings.ReplaceAll(reply, ": connection reset by peer before", ": the upstream closed the connection before")
 }
@@ -37,7 +37,7 @@ func TestNoUpstreamAtConnect(t *testing.T) {
 	if got := p.ask("PROXY INFO"); !strings.Contains(got, "upstream_address:"+server.Addr()+"\r\n") {
 		t.Errorf("PROXY INFO: %q", got)
 	}
-	// A large command, whose beginning is refused before its end has arrived.
+	// The proxy refuses the beginning of a large command before its end has arrived.
 	p.send("*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$100000\r\n" + strings.Repeat("v", 50_000))
 	p.expect(refused)
 	if err := server.Restart(); err != nil {
@@ -89,8 +89,8 @@ func TestUpstreamDiesWhileTheClientDoesNotRead(t *testing.T) {
 }
 
 // TestUpstreamDiesWithinACommandBeforeOthers checks that the rest of a command is discarded if the
-// upstream dies within the command. Commands in one piece with the rest are answered (RELAY.md,
-// point 23).
+// upstream dies within the command. Commands that arrive in one piece with the rest are answered
+// (RELAY.md, point 23).
 func TestUpstreamDiesWithinACommandBeforeOthers(t *testing.T) {
 	fake := startFake(t, func(c *fakeConn) {
 		if begin, err := c.in.Peek(11); err == nil && string(begin) == "*2\r\n$3\r\nSET" {

@@ -19,7 +19,7 @@ func startProtected(t *testing.T) (*testProxy, *redistest.Server) {
 }
 
 // TestLockNeedsTheUpstreamsLogin checks that commands for which the upstream requires a login need
-// one at the proxy, too (RELAY.md, point 4).
+// that login at the proxy, too (RELAY.md, point 4).
 func TestLockNeedsTheUpstreamsLogin(t *testing.T) {
 	r, server := startProtected(t)
 	if got := r.connect().ask("INFO"); got != noAuth {

@@ -183,8 +183,8 @@ func TestClientIDs(t *testing.T) {
 	p.expectAll("+PONG\r\n:1\r\n")
 }
 
-// TestReplyModes checks that if replies are off at the upstream, the proxy sends none either, and
-// waits for none (RELAY.md, point 7).
+// TestReplyModes checks that the proxy sends and awaits no replies while replies are off at the
+// upstream (RELAY.md, point 7).
 func TestReplyModes(t *testing.T) {
 	off, skip, on := cmd("CLIENT REPLY OFF"), cmd("client reply SKIP"), cmd("CLIENT REPLY ON")
 	lock, ping := cmd("LOCK k t PX 1000"), cmd("PING")

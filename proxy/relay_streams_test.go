@@ -51,7 +51,7 @@ func TestSync(t *testing.T) {
 	p.expect("-ERR wrong number of arguments for 'psync' command\r\n:1000\r\n:1\r\n")
 	p.send(cmd("SYNC"))
 	header, err := p.in.ReadString('\n')
-	for header == "\n" { // a sign of life while it is prepared
+	for header == "\n" { // the server sends empty lines while it prepares the data
 		header, err = p.in.ReadString('\n')
 	}
 	size, numberErr := strconv.Atoi(strings.TrimSpace(header[1:]))

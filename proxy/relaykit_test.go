@@ -26,7 +26,7 @@ import (
 // patience limits how long a test waits for an event that must happen. It never decides the result.
 const patience = time.Minute
 
-// testProxy is a proxy in this process, in front of an upstream.
+// testProxy runs a proxy in this process, in front of an upstream.
 type testProxy struct {
 	*testing.T
 	addr      string
@@ -35,7 +35,7 @@ type testProxy struct {
 	server    *proxy.Server
 	stop      context.CancelFunc // begins the drain
 	served    chan struct{}      // closed when Serve has returned
-	clientTLS *tls.Config        // the clients' TLS settings; nil: no TLS
+	clientTLS *tls.Config        // the clients' TLS settings; nil without TLS
 }
 
 // startRedis starts a redis-server for the test.
@@ -66,7 +66,7 @@ func startProxyWith(
 	return startProxyWithin(t, patience, url, opts, lockKeys, prepare...)
 }
 
-// startProxyWithin is startProxyWith with a timeout for the upstream.
+// startProxyWithin starts a proxy like startProxyWith, with a timeout for the upstream.
 func startProxyWithin(
 	t *testing.T, timeout time.Duration, url string, opts proxy.Options, lockKeys []string,
 	prepare ...func(*proxy.Server),
@@ -143,7 +143,7 @@ func (r *testProxy) serve(ln net.Listener) {
 	r.Cleanup(func() { stop(); await(r.T, "the server's end", r.served) })
 }
 
-// testLog shows the proxy's log if a test fails. A panic is a failure.
+// testLog shows the proxy's log if a test fails. A panic in the log makes the test fail.
 type testLog struct{ t *testing.T }
 
 func (l testLog) Write(p []byte) (int, error) {
@@ -186,7 +186,7 @@ type peer struct {
 	in   *bufio.Reader
 }
 
-// peerConn is a TCP connection, or TLS over one.
+// peerConn represents a TCP connection, with or without TLS.
 type peerConn interface {
 	net.Conn
 	CloseWrite() error
@@ -194,7 +194,7 @@ type peerConn interface {
 	SetReadBuffer(bytes int) error
 }
 
-// tlsConn is TLS over a TCP connection.
+// tlsConn implements peerConn by TLS over a TCP connection.
 type tlsConn struct {
 	*tls.Conn
 	socket peerConn
@@ -226,7 +226,7 @@ func skipOverTLS(t *testing.T) {
 	}
 }
 
-// startTLS is startProxyWith with TLS clients.
+// startTLS starts a proxy like startProxyWith, with TLS clients.
 func startTLS(
 	t *testing.T, url string, opts proxy.Options, lockKeys []string, prepare ...func(*proxy.Server),
 ) *testProxy {
@@ -264,7 +264,7 @@ func isTimeout(err error) bool {
 	return errors.As(err, &timeout) && timeout.Timeout()
 }
 
-// expect reads these bytes.
+// expect fails unless the server's next bytes are want.
 func (p *peer) expect(want string) {
 	p.Helper()
 	got := make([]byte, len(want))
@@ -359,7 +359,7 @@ func readReply(in *bufio.Reader) (string, error) {
 	if numberErr != nil {
 		return line, numberErr
 	}
-	if line[0] == '|' { // and the reply that follows it
+	if line[0] == '|' { // an attribute belongs to the reply that follows it
 		n++
 	}
 	var reply strings.Builder

@@ -35,7 +35,8 @@ func (r *relay) copyReplies(w *netconn.Conn) {
 	r.end(err)
 }
 
-// deliver updates the state by the upstream's bytes, and writes the client's part of them.
+// deliver updates the state by the upstream's bytes, and writes the client's part of these bytes to
+// the client.
 func (r *relay) deliver(p []byte) error {
 	r.writer.mu.Lock()
 	defer r.writer.mu.Unlock()
@@ -53,8 +54,8 @@ func (r *relay) deliver(p []byte) error {
 var errBroken = errors.New("internal error")
 
 // prepare updates the state by the upstream's bytes, and returns the bytes to write to the client.
-// It waits for the turn to write. A panic costs this client its connection, and no other client. It
-// is called with mu held.
+// It waits for the turn to write. A panic ends only this client's connection. It is called with mu
+// held.
 func (r *relay) prepare(p []byte) (output []byte, err error) {
 	defer func() {
 		if problem := recover(); problem != nil {
@@ -81,7 +82,7 @@ func (r *relay) prepare(p []byte) (output []byte, err error) {
 // filter tracks replies, removes the replies to the proxy's own commands, and replaces redirects.
 // It is called with mu held.
 func (r *relay) filter(p []byte) []byte {
-	var output []byte // of p[:at], once a part was removed
+	var output []byte // replaces p[:at], once a part was removed or changed
 	changed := false
 	at := 0
 	for at < len(p) && !r.tracker.Streaming(p[at]) {
@@ -124,8 +125,8 @@ func (r *relay) filter(p []byte) []byte {
 // with all its modules is about 1 MB.
 const maxAnswer = 16 << 20
 
-// keepAnswer keeps a part of a reply to the proxy's own command. If the reply is too large, it sets
-// answerErr, and the connection will be closed. It is called with mu held.
+// keepAnswer keeps a part of a reply to the proxy's own command. If the reply is too large,
+// keepAnswer sets answerErr, and response then closes the connection. It is called with mu held.
 func (r *relay) keepAnswer(part []byte) {
 	if r.answerErr != nil {
 		return
@@ -140,8 +141,8 @@ func (r *relay) keepAnswer(part []byte) {
 }
 
 // end handles the end of the upstream's connection. It answers pending commands with an error that
-// names the upstream. The client may continue, unless its connection had state that is lost, or the
-// state of its own stream is unknown.
+// names the upstream. The client's connection ends, too, if state was lost, if the stream of
+// replies cannot continue, or if no command was pending.
 func (r *relay) end(cause error) {
 	r.writer.mu.Lock()
 	defer r.writer.mu.Unlock()
@@ -178,7 +179,7 @@ func (r *relay) failPending(n int, cause error) {
 	batch := max(1, maxPending/len(text))
 	piece := []byte(strings.Repeat(text, min(n, batch)))
 	for err := error(nil); n > 0 && err == nil; n -= batch {
-		r.limitWriteIf(r.mustEnd) // else the client asked for these replies
+		r.limitWriteIf(r.mustEnd) // a client that stays may take any time to read
 		var written int
 		written, err = r.writer.writeReplies(0, piece[:min(n, batch)*len(text)])
 		r.shared.traffic.toClients.Add(int64(written))
@@ -222,8 +223,8 @@ func (r *relay) pause() bool {
 	return ok
 }
 
-// pauseCopier asks the reply copier to end, and waits until it ends or delivers a reply. paused is
-// set if it ends.
+// pauseCopier asks the reply copier to end, and waits until it ends or delivers a reply. ok is set
+// if the client can be parked, paused if the copier has ended for that.
 func (r *relay) pauseCopier() (ok, paused bool) {
 	r.writer.mu.Lock()
 	defer r.writer.mu.Unlock()
@@ -256,7 +257,7 @@ func (r *relay) cancelPause() {
 	}
 }
 
-// pauseNow pauses the reply copier, which no longer reads. It returns false if the pause was
+// pauseNow pauses the reply copier, after it has stopped reading. It returns false if the pause was
 // canceled.
 func (r *relay) pauseNow() bool {
 	r.writer.mu.Lock()

@@ -52,7 +52,7 @@ func (a *asker) loggedIn(ctx context.Context, state track.State) bool {
 func (a *asker) useRefusal(ctx context.Context, state track.State) string {
 	client := &a.session.client
 	client.Upstream, client.Unrestricted = a, false
-	if user := &a.session.login; user.UserLogin != nil { // authChecker has checked its rights
+	if user := &a.session.login; user.UserLogin != nil { // authChecker has checked the client's rights
 		client.Unrestricted = user.MayAll()
 		return ""
 	}

@@ -14,9 +14,9 @@ import (
 	"redlock-proxy/quorum/location"
 )
 
-// route runs or forwards a command that requires a decision. ownCmd is its table entry, if it is
-// one of the proxy's own commands. stateCmd is its name, if its reply may change the connection's
-// state.
+// route runs or forwards a command that requires a decision. ownCmd is the command's table entry,
+// if it is one of the proxy's own commands. stateCmd is the command's name, if its reply may change
+// the connection's state.
 func (d *dispatcher) route(ctx context.Context, ownCmd *command.Command, stateCmd string, words [][]byte) error {
 	if d.isLockServer() {
 		return d.runAtLockServer(ctx, d.table.Route(d.situation(), words).Command, words)
@@ -49,7 +49,7 @@ func (d *dispatcher) route(ctx context.Context, ownCmd *command.Command, stateCm
 	return d.routeByTable(ctx, d.table, ownCmd, stateCmd, words)
 }
 
-// routeUpstream is routeByTable while the locks are at the upstream.
+// routeUpstream routes a command while the locks are at the upstream.
 func (d *dispatcher) routeUpstream(ctx context.Context, ownCmd *command.Command, stateCmd string, words [][]byte) error {
 	tx := &d.client.Transaction
 	if tx.Watching() { // these keys were on the masters
@@ -71,7 +71,7 @@ func (d *dispatcher) routeUpstream(ctx context.Context, ownCmd *command.Command,
 	return d.forward(ctx, at, nil, stateCmd, words)
 }
 
-// routeMasters is routeByTable while the locks are on the masters. A move does not wait for
+// routeMasters routes a command while the locks are on the masters. A move does not wait for
 // commands that may wait for other clients.
 func (d *dispatcher) routeMasters(ctx context.Context, ownCmd *command.Command, stateCmd string, words [][]byte) error {
 	mayWait := track.MayBlock(words[0]) || ownCmd != nil && ownCmd.MayWait(words)
@@ -85,8 +85,8 @@ func (d *dispatcher) routeMasters(ctx context.Context, ownCmd *command.Command, 
 	return d.routeByTable(ctx, d.table, ownCmd, stateCmd, words)
 }
 
-// refuseOrReturn answers the command with an error. But it returns an error that ends the session
-// or makes the command run again.
+// refuseOrReturn answers the command with err. It returns err instead if that error ends the
+// session, or makes the command run again.
 func (d *dispatcher) refuseOrReturn(ctx context.Context, err error) error {
 	if errors.Is(err, errLocksMoved) || errors.Is(err, errStateLost) ||
 		errors.Is(err, errClientLeft) || d.session.clientLeft || ctx.Err() != nil {
@@ -183,7 +183,7 @@ func (d *dispatcher) forward(
 		return d.sender.sendUpTo(ctx, d.in.scanEnd)
 	case stateCmd == "reset" && len(words) == 1 && d.relay.open(ctx) == nil:
 		d.client.Transaction.End()
-	case stateCmd == "exec" && len(words) > 1: // it ends a watch, too
+	case stateCmd == "exec" && len(words) > 1: // a refused EXEC ends a watch, too
 		d.client.Transaction.Unwatch()
 	}
 	if err := d.forwardStateCommand(ctx, stateCmd, words); err != nil || stateCmd != "reset" || len(words) > 1 {
@@ -195,8 +195,9 @@ func (d *dispatcher) forward(
 // unknownScript makes the upstream reply NOSCRIPT, in a transaction as part of EXEC's reply.
 const unknownScript = "*3\r\n$7\r\nEVALSHA\r\n$40\r\nffffffffffffffffffffffffffffffffffffffff\r\n$1\r\n0\r\n"
 
-// adoptTx makes the upstream discard its empty transaction, and begins one at the proxy. If the
-// upstream refuses to discard it, the transaction counts as one that contains other commands.
+// adoptTx makes the upstream discard its empty transaction, and begins a transaction at the proxy.
+// If the upstream refuses that, the upstream's transaction counts as a transaction with queued
+// commands.
 func (d *dispatcher) adoptTx(ctx context.Context, at *commands.Situation) error {
 	answer, err := d.asker.askInMulti(ctx, discard)
 	switch {

@@ -22,17 +22,17 @@ type sender struct {
 	out    *command.Reply
 	client *command.Client
 
-	plainCount      int             // commands scanned, not yet sent, whose replies change nothing
+	plainCount      int             // scanned commands, not yet sent, whose replies change nothing
 	unsentExpected  *track.Expected // a command not yet sent whose reply changes state
 	forwarding      bool            // the current frame is forwarded
 	expectedReplies int             // number of replies expected for the current frame
 	partSent        bool            // a frame was sent in part
-	partEnd         int             // that frame's end in the buffer, if it was scanned; else 0
+	partEnd         int             // that frame's end in the buffer; 0 if the end was not scanned
 	dropping        bool            // the frame's beginning could not be sent; discard the rest
 }
 
 // countReply returns how many replies to expect for one more command: 0 if the client has turned
-// replies off.
+// replies off. It ends a CLIENT REPLY SKIP, which applies to one command only.
 func (s *sender) countReply() int {
 	tracking.Of(s.client).ClearCaching()
 	s.relay.lastReplyless = s.relay.replyMode != track.ReplyOn
@@ -52,7 +52,7 @@ func (s *sender) markForwarded(replies int) {
 }
 
 // sendUpTo sends the bytes up to index upTo of the buffer, unless they are already sent. If the
-// upstream cannot be reached, it answers their commands with the reason.
+// upstream cannot be reached, it answers the commands with the reason.
 func (s *sender) sendUpTo(ctx context.Context, upTo int) error {
 	from, plainCount, stateReply := s.in.start, s.plainCount, s.unsentExpected
 	upTo = max(from, upTo)
@@ -77,8 +77,9 @@ func (s *sender) sendUpTo(ctx context.Context, upTo int) error {
 	return nil
 }
 
-// skipBroken skips the rest of a frame that was sent in part over a connection that has ended. Its
-// error reply was already sent.
+// skipBroken skips the rest of a frame that was sent in part over a connection that has ended. It
+// returns the index in the buffer at which sending continues. The client already got an error reply
+// to it.
 func (s *sender) skipBroken(upTo int) (from int) {
 	s.partSent = false
 	if s.partEnd == 0 {
@@ -88,12 +89,12 @@ func (s *sender) skipBroken(upTo int) (from int) {
 	return s.partEnd
 }
 
-// endFrame is called at the end of the current frame.
+// endFrame resets the state that belongs to the current frame, at the end of the frame.
 func (s *sender) endFrame() {
 	switch {
 	case s.dropping:
 		s.in.skip()
-	case s.partSent && s.partEnd == 0: // else the scanned end belongs to a later frame
+	case s.partSent && s.partEnd == 0: // otherwise the scanned end belongs to a later frame
 		s.partEnd = s.in.scanEnd
 	}
 	s.forwarding, s.dropping, s.expectedReplies = false, false, 0
@@ -112,8 +113,9 @@ func (s *sender) cancelLast() {
 	}
 }
 
-// refuse answers n commands with the reason why they cannot be forwarded. But a single command may
-// end a busy script (runOnBusyUpstream); then the client gets the upstream's reply.
+// refuse answers n commands with the reason why they cannot be forwarded. A single command that
+// ends a busy script runs nevertheless (runOnBusyUpstream), and the client gets the upstream's
+// reply.
 func (s *sender) refuse(ctx context.Context, commands []byte, n int, reason error) error {
 	if n == 1 {
 		if answer, handled := runOnBusyUpstream(ctx, s.relay.upstream, &s.session.login, commands, reason); handled {
@@ -135,7 +137,7 @@ func (s *sender) refuse(ctx context.Context, commands []byte, n int, reason erro
 // sendWhole forwards the current command, which may change the connection's state.
 func (s *sender) sendWhole(expected track.Expected) error { return s.sendFrame(expected, s.in.chunk()) }
 
-// sendFrame is sendWhole with frame in place of the current one.
+// sendFrame forwards frame in place of the current command.
 func (s *sender) sendFrame(expected track.Expected, frame []byte) error {
 	if err := s.session.flush(); err != nil {
 		return err
@@ -148,8 +150,8 @@ func (s *sender) sendFrame(expected track.Expected, frame []byte) error {
 	return nil
 }
 
-// sendStateCommand is sendFrame for a command that gets no reply if the client has turned replies
-// off.
+// sendStateCommand forwards frame like sendFrame, but expects no reply if the client has turned
+// replies off.
 func (s *sender) sendStateCommand(expected track.Expected, frame []byte) error {
 	if s.countReply() > 0 {
 		return s.sendFrame(expected, frame)

@@ -14,8 +14,8 @@ import (
 	"redlock-proxy/proxy/track"
 )
 
-// run serves the client until it disconnects, fails or is parked, or ctx ends. A panic costs this
-// client its connection, and no other client.
+// run serves the client until it disconnects, fails or is parked, or ctx ends. A panic ends only
+// this client's connection.
 func (s *session) run(ctx context.Context) (parked bool) {
 	defer func() {
 		if !parked {
@@ -36,7 +36,8 @@ func (s *session) run(ctx context.Context) (parked bool) {
 		s.entered, s.acceptSettings = true, nil
 	}
 	s.resume(ctx)
-	// The context is not shared with other sessions, because each wait locks its channel.
+	// Each session has its own context: a wait locks the context's channel, so sessions that share
+	// a context would delay each other.
 	sessionCtx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	err := s.serve(sessionCtx)
@@ -61,10 +62,11 @@ func (s *session) run(ctx context.Context) (parked bool) {
 	return false
 }
 
-// serve serves a client until it disconnects, and then returns io.EOF. It forwards commands as the
-// bytes arrive, except the proxy's own commands; without an upstream it refuses them. Each of the
-// proxy's own commands is a barrier, so that a pipeline means the same as on one server. It runs
-// when the upstream has answered all earlier commands, and later commands are sent when it is done.
+// serve serves a client until it disconnects, and then returns io.EOF. It runs the proxy's own
+// commands, and forwards all other commands as their bytes arrive. Without an upstream, it refuses
+// those other commands. Each of the proxy's own commands is a barrier, so that a pipeline means the
+// same as on one server. The command runs when the upstream has answered all earlier commands. The
+// proxy sends later commands when that command is done.
 func (s *session) serve(ctx context.Context) error {
 	d := newDispatcher(s)
 	for !s.client.Closing {
@@ -89,7 +91,8 @@ func (s *session) serve(ctx context.Context) error {
 	return nil
 }
 
-// finishUpstream waits for the pending replies to a half-closed client.
+// finishUpstream waits for the upstream's pending replies, if the session must end or the client
+// has half-closed.
 func (s *session) finishUpstream(ctx context.Context, err error) {
 	switch {
 	case s.relay.upstream == nil:
@@ -108,7 +111,7 @@ func (s *session) close() {
 }
 
 // scan forwards the bytes that were read, up to the next command that needs a decision. It never
-// reads.
+// reads from the client.
 func (d *dispatcher) scan(ctx context.Context) error {
 	for !d.needsDecision {
 		ev := resp.FrameMore
@@ -148,13 +151,15 @@ func (d *dispatcher) scan(ctx context.Context) error {
 // startForward handles a command that may be forwarded, whose name was just scanned.
 func (d *dispatcher) startForward() {
 	d.keys.markSuspect()
-	if !d.keys.start() { // else seek decides by its keys
+	if !d.keys.start() { // otherwise seek decides by the command's keys
 		d.sender.markForwarded(d.sender.countReply())
 	}
 }
 
-// requiresDecision reports whether the command whose name was just scanned is one of the proxy's
-// own, or a command whose reply may change the connection's state.
+// requiresDecision reports whether the command whose name was just scanned needs more than
+// forwarding. Such commands are the proxy's own, and commands whose replies may change the
+// connection's state. In some states, such as a transaction at the proxy, each command requires a
+// decision.
 func (d *dispatcher) requiresDecision() bool {
 	if d.isLockServer() {
 		return true
@@ -216,8 +221,8 @@ func (d *dispatcher) read(ctx context.Context) error {
 	return d.session.endOfInput(err)
 }
 
-// runBrief runs the command whose name was scanned, at a lock server, if it is brief and was read
-// whole.
+// runBrief runs the command whose name was scanned, if the proxy is a lock server, and the command
+// was read whole and does not wait.
 func (d *dispatcher) runBrief(ctx context.Context) (handled bool, err error) {
 	if !d.needsDecision || d.requestErr != nil || !d.canRunBrief() || ctx.Err() != nil {
 		return false, nil
@@ -242,7 +247,7 @@ func (d *dispatcher) runBrief(ctx context.Context) (handled bool, err error) {
 	return true, err
 }
 
-// canRunBrief reports whether a command can run without further checks.
+// canRunBrief reports whether runBrief can run a command without further checks.
 func (d *dispatcher) canRunBrief() bool {
 	return d.isLockServer() && d.session.login.UserLogin == nil &&
 		!d.client.Transaction.Open && len(d.out.Bytes) <= maxPending

@@ -16,8 +16,8 @@ import (
 	"redlock-proxy/proxy/track"
 )
 
-// Apply puts all settings into force at once. Each client and each of its commands sees either the
-// old settings or the new ones, never a mixture. Any goroutine may call it at any time.
+// Apply puts all settings into force at once. Each client and each of its commands sees either all
+// old or all new settings. Any goroutine may call it at any time.
 func (s *Server) Apply(settings Settings) {
 	settings.MaxClients = cmp.Or(settings.MaxClients, defaultMaxClients)
 	s.shared.input.limit.Store(cmp.Or(settings.MaxInputMemory, defaultMaxInput))
@@ -28,10 +28,10 @@ func (s *Server) Apply(settings Settings) {
 // MaxClients returns how many clients may be connected now.
 func (s *Server) MaxClients() int { return s.shared.settings().MaxClients }
 
-// Server serves the clients of one or more listeners.
+// Server serves the clients of a listener.
 type Server struct {
 	shared   shared
-	idleTime time.Duration                        // idleTime, except in tests; set once
+	idleTime time.Duration                        // the constant idleTime, except in tests; set once
 	waker    func(context.Context, *session) bool // the method wake, for all sessions
 
 	clients    atomic.Int64
@@ -43,7 +43,7 @@ type Server struct {
 	sessions map[int64]*session // by the client's ID
 	draining bool
 
-	running sync.WaitGroup // sessions, including parked ones; Add is called with mu held
+	running sync.WaitGroup // counts all sessions, including parked sessions; Add is called with mu held
 }
 
 // NewServer returns a server.
@@ -108,8 +108,7 @@ func (s *Server) remove(session *session) {
 }
 
 // dropOutdatedConns ends all relays' connections to a server that is no longer the upstream, or
-// must not be used. It uses a goroutine for each relay, because a client that does not read may
-// delay it.
+// must not be used. It uses a goroutine for each relay, so that no relay delays another relay.
 func (s *Server) dropOutdatedConns() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -120,7 +119,7 @@ func (s *Server) dropOutdatedConns() {
 	}
 }
 
-// beginDrain refuses new sessions from now on, and returns the existing ones.
+// beginDrain refuses new sessions from now on, and returns the existing sessions.
 func (s *Server) beginDrain() []*session {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -147,7 +146,7 @@ func (s *Server) wake(ctx context.Context, session *session) bool {
 // IsProtected reports whether protected mode refuses clients from other machines now.
 func (s *Server) IsProtected() bool { return s.shared.protects(s.shared.settings()) }
 
-// connAddrs returns the nonempty addresses that addrOf gives for these sessions.
+// connAddrs returns the nonempty addresses that addrOf returns for the relays of sessions.
 func connAddrs(sessions []*session, addrOf func(*relay) string) (addresses []string) {
 	for _, session := range sessions {
 		if address := addrOf(session.relay); address != "" {

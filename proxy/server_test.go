@@ -160,8 +160,7 @@ func fillUp(conn net.Conn) {
 	}
 }
 
-// TestServeReturnsWhenTheListenerIsClosed checks that Serve returns when its own listener is
-// closed. One server may serve several listeners.
+// TestServeReturnsWhenTheListenerIsClosed checks that Serve returns when its listener is closed.
 func TestServeReturnsWhenTheListenerIsClosed(t *testing.T) {
 	var ln net.Listener
 	b := startTestServer(t, serverOptions{locks: &scriptedLocks{}, listen: func(inner net.Listener) net.Listener {

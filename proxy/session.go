@@ -31,31 +31,33 @@ type session struct {
 	// wake starts the goroutine of a parked session.
 	wake func(ctx context.Context, s *session) bool
 
-	// acceptSettings holds the settings with which the client was accepted; nil once it has
+	// acceptSettings holds the settings with which the client was accepted; nil once the client has
 	// entered.
 	acceptSettings *Settings
-	entered        bool // TLS and protected mode have admitted the client; of the session's goroutine
+	entered        bool // the client was admitted; belongs to the session's goroutine
 
 	// These fields belong to the session's goroutine. While a watch reads, in's buffer and
 	// clientLeft belong to the watch.
 	in         *input
 	out        command.Reply
-	client     command.Client // ID and LocalAddr are set once, for any goroutine; Addr: see clientAddr
-	excerpt    []byte         // of a command that is being discarded
+	client     command.Client // any goroutine may read ID and LocalAddr; for Addr see clientAddr
+	excerpt    []byte         // the beginning of a command that is being discarded
 	clientLeft bool           // the client disconnected while a command waited
 	login      login.Client
 	txUser     *acl.User // the user that began a transaction at the upstream
 
-	// activity is used by any goroutine.
+	// activity tells whether the client's connections are idle. Any goroutine may use it.
 	activity netconn.Activity
 
 	// writer writes to the client.
 	writer clientWriter
 
-	// subscriber is the client's Subscriptions, for any goroutine.
+	// subscriber holds the client's subscriptions; nil if there are none. Any goroutine may read
+	// it.
 	subscriber atomic.Pointer[pubsub.Subscriber]
 
-	// mu guards the connection's read deadline, and decides between park, wake and end.
+	// mu guards the connection's read deadline and the following fields. Parking, waking and ending
+	// a session exclude each other, because each of them locks mu.
 	mu            sync.Mutex
 	watching      bool // a watch reads from the connection
 	parkRequested bool // the session is asked to park
@@ -158,8 +160,8 @@ func (s *session) refuseTooLong(words [][]byte) {
 	s.client.Refuse(s.shared.opts.Table.Route(commands.Situation{TooLong: true}, words).Text, &s.out)
 }
 
-// discard discards the rest of the frame as it arrives, and answers it from an excerpt of its
-// beginning.
+// discard discards the rest of the frame as it arrives, and answers the frame from an excerpt of
+// its beginning.
 func (s *session) discard(answer func(words [][]byte)) error {
 	inlineWords := s.in.scanner.InlineArgs() // no longer available at the end of the frame
 	s.excerpt = s.excerpt[:0]
@@ -211,8 +213,8 @@ func (s *session) track() command.Tracking {
 	return s.client.Tracking
 }
 
-// push notifies the client, between two replies, which keys may have changed; none means all. Any
-// goroutine may call it.
+// push notifies the client, between two replies, which keys may have changed; no keys means all
+// keys. Any goroutine may call it.
 func (s *session) push(ctx context.Context, keys []string) {
 	if s.relay.push(ctx, tracking.Invalidation(keys)) != nil {
 		_ = s.conn.Close() // the client may have got a part of the message
@@ -277,8 +279,9 @@ func (s *session) getsMessages() bool {
 // errIdle asks a session's goroutine to park the session.
 var errIdle = errors.New("the client is idle")
 
-// endOfInput handles a read deadline. If the session must end, it returns io.EOF. If the session is
-// asked to park, it returns errIdle when no frame or reply is pending.
+// endOfInput translates the error of a read. After a read deadline, it returns io.EOF if the
+// session must end, and errIdle if the session can be parked. It returns nil if a frame or a reply
+// is still pending.
 func (s *session) endOfInput(err error) error {
 	switch {
 	case !errors.Is(err, os.ErrDeadlineExceeded):
@@ -293,8 +296,8 @@ func (s *session) endOfInput(err error) error {
 	return nil
 }
 
-// clearParkRequest marks the request to park as answered. The caller checks afterwards whether it
-// can park: otherwise a request in between would be lost.
+// clearParkRequest marks the request to park as answered. The caller must check afterwards whether
+// the session can park, because a request after that check would otherwise be lost.
 func (s *session) clearParkRequest() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -302,8 +305,8 @@ func (s *session) clearParkRequest() {
 	s.setReadDeadline()
 }
 
-// disconnect ends the connection at once. Closing TLS would wait until the client reads a
-// notification.
+// disconnect ends the connection at once. It closes the connection below TLS first, because closing
+// TLS would wait until the client reads a notification.
 func (s *session) disconnect() {
 	if conn, ok := s.conn.(*tls.Conn); ok {
 		_ = conn.NetConn().Close()

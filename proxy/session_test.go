@@ -19,7 +19,7 @@ const (
 	unknownReply = "-ERR unknown command 'foo', with args beginning with: \r\n"
 )
 
-// TestLockOnMasters sends a LOCK the whole way with real bytes, from a client to masters.
+// TestLockOnMasters checks LOCK and UNLOCK the whole way from a client to masters.
 func TestLockOnMasters(t *testing.T) {
 	locker, masters := startMasters(t, 3)
 	b := serveLocks(t, locker)

@@ -15,7 +15,7 @@ const (
 	lingerTime = 5 * time.Second
 )
 
-// relayTimes holds stallTime and lingerTime, except in tests.
+// relayTimes holds stallTime and lingerTime; tests use shorter times.
 type relayTimes struct{ stall, linger time.Duration }
 
 // traffic counts the bytes and commands relayed. Each counter has its own processor cache line.
@@ -27,13 +27,13 @@ type traffic struct {
 	commands   atomic.Int64
 }
 
-// shared is the state that all clients of a server share.
+// shared holds the state that all clients of a server share.
 type shared struct {
 	// Set once.
 	opts  Options
 	times relayTimes
 	now   func() time.Time // time.Now, except in tests
-	// handshakeTimeout is the constant of this name, except in tests.
+	// handshakeTimeout holds the constant of this name, except in tests.
 	handshakeTimeout time.Duration
 
 	current    atomic.Pointer[Settings]
@@ -41,7 +41,7 @@ type shared struct {
 	unread     unreadReplies
 	halfClosed halfClosedQueue
 
-	// untracked is the tracker of all clients without an upstream. It is set once.
+	// untracked is the tracker that all clients of a lock server use. It is set once.
 	untracked track.Tracker
 
 	lastID atomic.Int64

@@ -9,13 +9,13 @@ import (
 	"redlock-proxy/internal/resp"
 )
 
-// errKeysWatched refuses a script with side effects while the client watches keys: the transaction
-// would depend on them.
+// errKeysWatched refuses a script with side effects while the client watches keys at the upstream.
+// The transaction that carries the side effects would fail if such a key changed.
 var errKeysWatched = errors.New(
 	"a script on lock keys cannot have side effects at the upstream: the client watches keys at the upstream; UNWATCH first")
 
-// sideEffects is a transaction on the client's connection that the proxy has begun for a script on
-// lock keys.
+// sideEffects runs or discards a transaction that the proxy has begun at the upstream for a script
+// on lock keys.
 type sideEffects struct {
 	relay   *relay
 	restore func()

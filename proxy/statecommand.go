@@ -50,7 +50,8 @@ func (d *dispatcher) forwardStateCommand(ctx context.Context, name string, words
 }
 
 // forwardTracking forwards CLIENT TRACKING or CLIENT CACHING, and applies it to lock keys. handled
-// is false if the proxy cannot see the upstream's reply; then lock keys are not tracked.
+// is false for any other command. It is also false if the proxy cannot see the upstream's reply;
+// then lock keys are not tracked.
 func (d *dispatcher) forwardTracking(ctx context.Context, words [][]byte) (handled bool, err error) {
 	subcommand := tracking.Subcommand(words)
 	if subcommand == "" || d.client.Track == nil {

@@ -13,7 +13,7 @@ import (
 // contain it.
 const releaseScript = "if\tredis.call('get',KEYS[1])==ARGV[1]\tthen\treturn\tredis.call('del',KEYS[1])\telse\treturn\t0\tend"
 
-// directLockCounts returns the counts in a proxy's INFO: locks, and releases.
+// directLockCounts returns how many uncovered locks and releases a proxy's INFO counts.
 func directLockCounts(p *peer) (locks, releases int) {
 	p.Helper()
 	p.send(cmd("PROXY INFO"))

@@ -25,7 +25,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // patience limits how long a test waits for an event that must happen. It never decides the result.
 const patience = time.Minute
 
-// testServer is a running server with its dependencies.
+// testServer holds a running server with its dependencies.
 type testServer struct {
 	*testing.T
 	server *Server
@@ -210,7 +210,7 @@ func (p *peer) expectClosed() {
 // array returns a command in RESP.
 func array(words ...string) string { return string(resp.AppendWords(nil, words...)) }
 
-// pipes is a listener within the process: each write at one end is one read at the other.
+// pipes accepts connections within the process: each write at one end is one read at the other end.
 type pipes struct {
 	net.Listener
 	conns chan net.Conn

@@ -11,8 +11,8 @@ import (
 	"redlock-proxy/quorum/location"
 )
 
-// tooLong handles a command that is too long to buffer. It refuses the proxy's own commands, unless
-// the upstream must answer them, and forwards all other commands.
+// tooLong handles a command that is too long to buffer. It refuses commands that the proxy must see
+// whole, and forwards all other commands.
 func (d *dispatcher) tooLong(ctx context.Context, cmd *command.Command, stateCmd string) error {
 	if d.isLockServer() {
 		return d.refuseLong(ctx, d.session.refuseTooLong)
@@ -47,8 +47,8 @@ func (d *dispatcher) tooLong(ctx context.Context, cmd *command.Command, stateCmd
 	return err
 }
 
-// forwardLong forwards a long command whose reply may change the connection's state. The first
-// words of the command tell how.
+// forwardLong forwards a long command whose reply may change the connection's state. The command's
+// first words determine the expected replies.
 func (d *dispatcher) forwardLong(stateCmd string) {
 	chunk := d.in.chunk()
 	words, count := resp.Excerpt(chunk[:min(maxExcerpt, len(chunk))])
@@ -75,7 +75,7 @@ func (d *dispatcher) refuseLong(ctx context.Context, answer func(words [][]byte)
 	return err
 }
 
-// forwardLongLock is routeUpstream for a command that is too long to buffer. It returns false if
+// forwardLongLock forwards a command on lock keys that is too long to buffer. It returns false if
 // the locks are not at the upstream.
 func (d *dispatcher) forwardLongLock(ctx context.Context, stateCmd string) (bool, error) {
 	if d.router.lockLocation == nil || d.client.Transaction.Open {

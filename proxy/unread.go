@@ -9,20 +9,20 @@ import (
 const defaultMaxUnread = 256 << 20
 
 // unreadReplies counts the bytes of replies that clients have not read. If they exceed the limit,
-// it disconnects the client that has not read for longest. It is safe for concurrent use, and takes
-// no other lock.
+// it disconnects the client whose replies have been unread for the longest time. It is safe for
+// concurrent use, also by goroutines that hold clientWriter.mu.
 type unreadReplies struct {
 	mu                 sync.Mutex
 	limit              int64
 	total, disconnects int64
-	clients            list.List // of *unreadClient, the client that has not read for longest first
+	clients            list.List // of *unreadClient, in the order in which they stopped reading
 }
 
 // unreadClient counts the unread bytes of one client. The mu of unreadReplies guards it.
 type unreadClient struct {
 	bytes      int64
-	entry      *list.Element // nil: nothing is unread, or the client was disconnected
-	disconnect func()        // ends the connection, and must not wait
+	entry      *list.Element // nil if nothing is unread, or the client was disconnected
+	disconnect func()        // must end the connection without waiting
 }
 
 // add records that a client leaves n more bytes unread.

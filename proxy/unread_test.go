@@ -3,7 +3,8 @@ package proxy
 import "testing"
 
 // TestClientWithOldestUnreadRepliesIsDisconnected checks that if too much is unread, the client
-// that has not read for longest is disconnected. Its unread bytes no longer count.
+// whose replies have been unread for the longest time is disconnected. Its unread bytes no longer
+// count.
 func TestClientWithOldestUnreadRepliesIsDisconnected(t *testing.T) {
 	u := &unreadReplies{}
 	u.setLimit(100)
@@ -14,14 +15,14 @@ func TestClientWithOldestUnreadRepliesIsDisconnected(t *testing.T) {
 	a, b, c := client("a"), client("b"), client("c")
 	u.add(a, 40)
 	u.add(b, 40)
-	u.remove(a, 40) // it has read
+	u.remove(a, 40) // a has read its replies
 	u.add(a, 20)
 	u.add(c, 40)
 	if total, _ := u.stats(); total != 100 || len(disconnected) > 0 {
 		t.Fatalf("%d are held, %v cut off", total, disconnected)
 	}
 	u.add(a, 1)
-	u.remove(b, 40) // as its write ends
+	u.remove(b, 40) // the write to b has failed
 	if total, disconnects := u.stats(); total != 61 || disconnects != 1 || len(disconnected) != 1 || disconnected[0] != "b" {
 		t.Errorf("%d are held, %d cut off: %v", total, disconnects, disconnected)
 	}

@@ -16,7 +16,7 @@ import (
 // the proxy, and whether its user may send the command. At the upstream the client is the user of
 // the URL, so AUTH is not forwarded.
 
-// checkLogin runs the login in a command. rest holds the other words of the command, none of an
+// checkLogin runs the login in a command. rest holds the command's words without the login; nil for
 // AUTH. refusal is set if the login failed, or the client has not logged in. The error ends the
 // session.
 func (s *session) checkLogin(

@@ -10,9 +10,9 @@ import (
 )
 
 // watch flushes the replies so far, then reads ahead while a command waits. It keeps the bytes that
-// the client sends for later, and ends the context at once if the client leaves. stop ends the
-// watch. For a half-closed client watch does not flush: other clients may wait for its turn
-// (halfClosedQueue), and its wait ends at once.
+// it reads for later commands, and ends the context at once if the client leaves. stop ends the
+// watch. For a half-closed client, watch does not flush, because other clients may wait for the end
+// of its turn (halfClosedQueue).
 func (s *session) watch(ctx context.Context) (context.Context, func()) {
 	watchCtx, cancel := context.WithCancelCause(ctx)
 	if !s.in.conn.HasEnded() {
@@ -45,8 +45,8 @@ func (s *session) watch(ctx context.Context) (context.Context, func()) {
 	return watchCtx, stop
 }
 
-// watchWait is watch for a command that waits for other clients. Its wait also ends when the proxy
-// shuts down, and at once if there is no memory for it.
+// watchWait watches, like watch, while a command waits for other clients. The wait also ends when
+// the proxy shuts down, and at once if there is no memory for it.
 func (s *session) watchWait(ctx context.Context) (context.Context, func()) {
 	budgetErr := s.in.updateBudget() // before the watch reads
 	watchCtx, stop := s.watch(ctx)

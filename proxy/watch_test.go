@@ -50,8 +50,8 @@ func TestClientThatLeavesIsNoticedAtOnce(t *testing.T) {
 	}
 }
 
-// TestGrantToClientThatJustLeft checks the case that a client leaves just when its lock is granted.
-// No lock remains without a client that knows of it.
+// TestGrantToClientThatJustLeft checks that a lock that is granted just when its client leaves is
+// released.
 func TestGrantToClientThatJustLeft(t *testing.T) {
 	locks := newWaitingLocks()
 	inner := locks.lock
@@ -79,7 +79,7 @@ func TestCommandsBehindABlock(t *testing.T) {
 	b := serveLocks(t, locks)
 	p := b.connect()
 	p.send("PING\r\n" + blocked + "ECHO a\r\n" + array("foo") + blocked + "UNLOCK k t\r\nPI")
-	p.expect(pong) // it is not delayed
+	p.expect(pong) // the BLOCK does not delay this reply
 	await(t, "the first LOCK", locks.waitingTokens)
 	locks.grants <- struct{}{}
 	p.expect(":5000\r\n$1\r\na\r\n" + unknownReply)
@@ -90,7 +90,7 @@ func TestCommandsBehindABlock(t *testing.T) {
 }
 
 // TestManyCommandsBehindABlock checks that a client waits for its turn if it sends more after the
-// BLOCK than is read ahead. Other clients notice nothing.
+// BLOCK than the proxy reads ahead. Other clients notice nothing.
 func TestManyCommandsBehindABlock(t *testing.T) {
 	const many = 200_000
 	locks := newWaitingLocks()

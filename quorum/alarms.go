@@ -18,7 +18,7 @@ func (set *masterSet) waiterAlarm(key Key) queue.Alarm {
 	return set.watcher.NewAlarm(key.DB, key.Name)
 }
 
-// alarmForChange returns an alarm that signals every change of a key on a channel.
+// alarmForChange returns an alarm that sends a signal to changed at every change of a key.
 func (set *masterSet) alarmForChange(key Key, changed chan struct{}) *watch.Alarm {
 	return set.watcher.NewChangeAlarm(key.DB, key.cellName(), changed)
 }
@@ -39,5 +39,6 @@ func (set *masterSet) keyState(ctx context.Context, key Key) watch.Content {
 	return watch.Content{End: time.Now().Add(looks[0].Left + time.Millisecond)}
 }
 
-// rereadPause is the pause after a failed read of a key, before a waiter reads the key again.
+// rereadPause is the pause before a waiter reads a key again if its state or remaining time is
+// unknown.
 const rereadPause = time.Second

@@ -11,8 +11,8 @@ import (
 // PopResult is the result of one try to pop a value.
 type PopResult = queue.PopResult
 
-// The results of a try: no value is stored, other clients took the values first, too few masters
-// answered and nothing was changed, or a value was taken.
+// The results of a try: no value is stored; other clients took the values first; too few masters
+// answered, and the try changed nothing; the try took a value.
 const (
 	NothingStored = queue.NothingStored
 	Overtaken     = queue.Overtaken
@@ -20,28 +20,29 @@ const (
 	Made          = queue.PopEnded
 )
 
-// BlockedPop is a request to pop a value as soon as a client stores one under one of some keys.
+// BlockedPop is a request to pop a value as soon as a client stores a value under one of the Keys.
 type BlockedPop struct {
 	// Keys holds distinct keys.
 	Keys []Key
 	// Kind is the kind of the value. Clients that wait for different kinds under the same key do
 	// not delay each other.
 	Kind string
-	// Wait is the time limit. A negative one means no limit.
+	// Wait is the time limit. A negative value means no limit.
 	Wait time.Duration
-	// Try is called once at first, then whenever a value may have been stored. It may take values
-	// only under the keys with own set: the keys for which no earlier client of this Locker waits.
+	// Try tries to pop a value. AwaitPop calls it at once, and again whenever a client may have
+	// stored a value. Try may take values only under Keys[i] with own[i] set: no earlier client of
+	// this Locker waits for these keys.
 	Try func(own []bool) PopResult
 }
 
-// ErrPopTimeout is returned if no value could be taken in time.
+// ErrPopTimeout is returned if Try took no value in time.
 var ErrPopTimeout = errors.New("no element was added to the keys in time")
 
-// AwaitPop waits in the queues of some keys, first come, first served, until it has taken a value
-// that was stored under one of them. It tries again only after a change.
+// AwaitPop waits in the queues of the keys, first come, first served, until Try has taken a value.
+// It calls Try again only after a key may have changed.
 //
-// Errors: ErrPopTimeout when the time has passed, *NoQuorumError if too few masters voted at that
-// time, or the cause of ctx. After an error the last Try took nothing.
+// Errors: ErrPopTimeout if the time limit has passed, *NoQuorumError if it has passed and too few
+// masters vote, or the cause of ctx. After an error the last Try took nothing.
 func (l *Locker) AwaitPop(ctx context.Context, a BlockedPop) error {
 	_, timeout := deadline(a.Wait)
 	keys := make([]popKey, len(a.Keys))

@@ -13,9 +13,9 @@ import (
 	"redlock-proxy/quorum/register"
 )
 
-// Keys on the masters that keep the bodies of scripts. bodiesKey is a hash with the bodies,
-// bodiesUseKey a sorted set of their SHAs in the order of their use, bodiesSizeKey the number of
-// bytes.
+// These keys on the masters store the bodies of scripts. bodiesKey holds a hash of the bodies,
+// bodiesUseKey a sorted set of their SHA-1 hashes in the order of use, and bodiesSizeKey their
+// number of bytes.
 const (
 	bodiesKey     = script.OwnPrefix + "scripts"
 	bodiesUseKey  = script.OwnPrefix + "scripts-used"
@@ -34,8 +34,8 @@ const (
 // saveBodyScript saves a body. While the limits are exceeded it drops the least recently used
 // bodies, but not the new one. It renews the TTLs of the keys.
 //
-// KEYS: bodiesKey, bodiesUseKey, bodiesSizeKey; ARGV: hash, body, the number of bodies, their
-// bytes, ms.
+// KEYS: bodiesKey, bodiesUseKey, bodiesSizeKey; ARGV: the SHA-1, the body, the limits of the number
+// and the bytes of the bodies, the TTL in ms.
 const saveBodyScript = `local bodies, used, size, sha = KEYS[1], KEYS[2], KEYS[3], ARGV[1]
 if redis.call('zcard', used) ~= redis.call('hlen', bodies) or redis.call('exists', size) == 0 then
   local bytes = 0
@@ -67,7 +67,7 @@ redis.call('zadd', used, (tonumber(last[2]) or 0) + 1, sha)`
 
 // findBodyScript returns a body, and records its use.
 //
-// KEYS: as for saveBodyScript; ARGV: hash, ms.
+// KEYS: as for saveBodyScript; ARGV: the SHA-1, the TTL in ms.
 const findBodyScript = `local bodies, used, sha = KEYS[1], KEYS[2], ARGV[1]
 local body = redis.call('hget', bodies, sha)
 if body and redis.call('zscore', used, sha) then
@@ -76,16 +76,17 @@ if body and redis.call('zscore', used, sha) then
 end
 return body`
 
-// ScriptBodies keeps the bodies of scripts on the masters, each under its SHA-1, so that every
-// proxy knows a script that was loaded through one of them. The hash verifies a body, so the answer
-// of one master is enough. Each master keeps the 1,000 most recently used bodies, of at most 16 MB
-// together. It keeps them for 30 days after a proxy last asked for any of them.
+// ScriptBodies keeps the bodies of scripts on the masters, each under its SHA-1. So every proxy
+// knows a script that a client loaded through another proxy. The hash verifies a body, so the
+// answer of one master is enough. Each master keeps the 1,000 most recently used bodies, of at most
+// 16 MB together. It keeps them for 30 days after a proxy last asked for any of them.
 type ScriptBodies struct {
 	cluster *Cluster
 	limits  bodyLimits
 }
 
-// bodyLimits holds maxBodies, maxBodyBytes and bodiesTTL, except in tests.
+// bodyLimits holds the limits of ScriptBodies. Only tests use values other than maxBodies,
+// maxBodyBytes and bodiesTTL.
 type bodyLimits struct {
 	count, bytes int
 	ttl          time.Duration
@@ -110,8 +111,8 @@ func (b *ScriptBodies) Flush(ctx context.Context) error {
 	return err
 }
 
-// Find returns the body with this SHA-1. ok is false if no master that answered has it. The error
-// is a *NoQuorumError if too few masters answered to be sure.
+// Find returns the body with this SHA-1. ok is false if no master that answered has the body. The
+// error is a *NoQuorumError if too few masters answered to be sure.
 func (b *ScriptBodies) Find(ctx context.Context, sha string) (body string, ok bool, err error) {
 	replies, err := b.doAll(ctx, "EVAL", findBodyScript, "3", bodiesKey, bodiesUseKey, bodiesSizeKey,
 		sha, formatMillis(b.limits.ttl))

@@ -14,7 +14,8 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// realMaster starts a redis-server, and returns a cluster with it alone, and a client of it.
+// realMaster starts a redis-server. It returns a cluster with this server as its only master, and a
+// client of the server.
 func realMaster(t *testing.T) (*Cluster, *redis.Client) {
 	t.Helper()
 	server := redistest.New(t, redistest.Options{})
@@ -39,8 +40,8 @@ func storedBodies(t *testing.T, client *redis.Client, bodies ...string) (found [
 	return found
 }
 
-// TestBodiesAreBounded checks that the least recently used bodies make room, by number and by
-// bytes.
+// TestBodiesAreBounded checks that Save drops the least recently used bodies beyond the limits of
+// number and bytes.
 func TestBodiesAreBounded(t *testing.T) {
 	cluster, client := realMaster(t)
 	b := NewScriptBodies(cluster)

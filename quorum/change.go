@@ -22,17 +22,19 @@ const (
 	followPause = 20 * time.Millisecond
 	askPause    = time.Second
 	// oldSetTime is the time for which the former masters stay connected, so that undos reach them,
-	// and copies can be read from them.
+	// and this proxy can copy their locks.
 	oldSetTime = 10 * time.Second
 )
 
 // ChangeMasters replaces the current masters with a set in which one master is added, removed, or
-// replaced. The masters decide, so that proxies that want different sets all get the same one.
-// ChangeMasters returns once the set is decided. Commands wait until a majority of the new masters
-// votes. If another proxy has changed the masters to this set, this proxy follows.
+// replaced. The masters decide, so that all proxies get the same set even if they request different
+// sets. ChangeMasters returns once the masters have decided on the set. Commands wait until a
+// majority of the new masters votes. If another proxy has changed the masters to this set, this
+// proxy follows.
 //
-// check returns an error if a server that is no master must not become one. It is called before the
-// change begins, with a function that returns the name of a new master by its run_id or address.
+// check returns an error if a server that must not become a master, such as the upstream, is among
+// the new masters. ChangeMasters calls check before the change begins. masterName returns the name
+// of the new master with this run_id or address.
 //
 // After an error the masters are unchanged, unless the error says that this is unknown.
 func (c *Cluster) ChangeMasters(
@@ -70,14 +72,15 @@ func (c *Cluster) ChangeMasters(
 	return err
 }
 
-// errFollowed is returned if another proxy decided first. This proxy follows that decision.
+// errFollowed is returned if another proxy decided first, and this proxy has followed that
+// decision.
 var errFollowed = errors.New("another proxy decided first")
 
 // errOvertaken is returned if the decision differs from the wanted one.
 var errOvertaken = errors.New("another proxy decided otherwise at the same time")
 
-// decide gets a decision of the masters on the next era, and switches this proxy to that era if it
-// is the wanted one.
+// decide gets a decision of the masters on the next era, and switches this proxy to that era if the
+// decision is the wanted one.
 func (c *Cluster) decide(
 	ctx context.Context, set *masterSet, era reconfig.Era, wanted reconfig.Change, urls []string,
 ) (reconfig.Change, error) {
@@ -180,7 +183,7 @@ func (c *Cluster) optionsOf(urls []string) Options {
 	return opts
 }
 
-// ballot returns a new ballot of this process, with a round above the given one.
+// ballot returns a new ballot of this process, with a round above the given round.
 func (c *Cluster) ballot(above uint64) string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -215,7 +218,7 @@ func (c *Cluster) switchTo(old, next *masterSet, u *change) {
 	})
 	c.activeSet.Store(next)
 	c.start(next)
-	// The old masters get no messages that are published on the new masters.
+	// From now on clients publish on the new masters, so the old listener would miss messages.
 	c.tasks.Go(func() { old.listener().Close() })
 	old.quiet.Store(true)
 	s := newStep(old, next)
@@ -250,8 +253,9 @@ func newStep(old, next *masterSet) step {
 	}
 }
 
-// awaitQuorum waits until a majority of the new masters votes and, for at most a heartbeat, until
-// each master that was up before has answered. After oldSetTime it disconnects the old masters.
+// awaitQuorum lets commands continue once a majority of the new masters votes, and each master that
+// was up before has answered. It waits at most a heartbeat for these answers. After oldSetTime it
+// disconnects the old masters.
 func (c *Cluster) awaitQuorum(old, next *masterSet, u *change, s step) {
 	defer c.halt(old)
 	start := time.Now()
@@ -278,7 +282,8 @@ func (c *Cluster) awaitQuorum(old, next *masterSet, u *change, s step) {
 	c.stoppedDuring(oldSetTime)
 }
 
-// endQuiet ends the quiet logging. It logs the masters that went down during the step.
+// endQuiet lets the set log at the normal levels again. It logs the masters that went down during
+// the step.
 func (set *masterSet) endQuiet(previous *masterSet) {
 	set.quiet.Store(false)
 	names := previous.names()

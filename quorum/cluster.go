@@ -23,14 +23,16 @@ type Cluster struct {
 	opts   Options
 	log    *slog.Logger
 	source *cell.Source
-	// onFreed is called with each key that a command may have freed.
+	// onFreed notifies the waiters of a key that a command may have freed. It reports whether a
+	// waiter tries to take the key at once.
 	onFreed func(Key) (tries bool)
-	// onTaking is called with each key that a command is about to take. It calls send once. The
-	// argument of send, if it is not nil, queues a message that is sent together with the command.
+	// onTaking informs the waiters of a key that a command is about to take. It calls send once to
+	// send the command. The argument of send, if it is not nil, queues operations that leave
+	// together with the command.
 	onTaking func(key Key, send func(and func()))
 	// messages carries messages between proxies; nil if no client can publish.
 	messages *Messages
-	// observeRoundTrips is called with the duration of each batch; see ObserveRoundTrips.
+	// observeRoundTrips observes the duration of each batch; see Observe.
 	observeRoundTrips func(masters []string) func(master int, took time.Duration)
 
 	activeSet atomic.Pointer[masterSet]
@@ -38,8 +40,8 @@ type Cluster struct {
 	currentChange atomic.Pointer[change]
 	confirmations confirmations
 	removals      *removals.Removals[Key]
-	// pausedEra is 1 plus the era in which this proxy pauses commands for a move. It runs no
-	// pending removal in that era while the locks are moved.
+	// pausedEra is 1 plus the era in which this proxy pauses commands for a move. This proxy runs
+	// no pending removal in that era while the locks are being moved.
 	pausedEra atomic.Int64
 	// changeMu is held while this proxy changes the masters.
 	changeMu sync.Mutex
@@ -105,18 +107,18 @@ type masterSet struct {
 	watcher *watch.Watcher
 	// listener returns the receiver of other proxies' messages. The first call creates it.
 	listener func() *messages.Listener
-	// stop ends the set, once it runs.
+	// stop ends a running set.
 	stop context.CancelFunc
 }
 
-// background runs tasks that begin later and end with the cluster.
+// background runs tasks of a masterSet that begin later and end with the set.
 type background struct {
 	mu     sync.Mutex
 	closed bool
 	tasks  sync.WaitGroup
 }
 
-// close starts no further task, and waits for running ones.
+// close prevents further tasks, and waits for running tasks.
 func (b *background) close() {
 	b.mu.Lock()
 	b.closed = true
@@ -124,7 +126,7 @@ func (b *background) close() {
 	b.tasks.Wait()
 }
 
-// after calls f after d, unless the cluster has stopped by then.
+// after calls f after d, unless the set has ended by then.
 func (set *masterSet) after(d time.Duration, f func()) {
 	time.AfterFunc(d, func() {
 		b := &set.background
@@ -272,7 +274,8 @@ func (c *Cluster) quorumRegained() <-chan struct{} {
 	return c.regainedSignal
 }
 
-// onVote is called after each check of a master that votes.
+// onVote closes regainedSignal if a majority of the masters votes. Each check of a voting master
+// calls onVote.
 func (c *Cluster) onVote() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -182,8 +182,8 @@ func TestUndoRemovesOnlyOwnCells(t *testing.T) {
 	})
 }
 
-// TestLockedAgainWithTheSameTokenStaysLocked locks twice with the same token. The second lock is
-// refused, and its undo must not remove the first one.
+// TestLockedAgainWithTheSameTokenStaysLocked locks twice with the same token. The masters refuse
+// the second LOCK, and its undo must not remove the first lock.
 func TestLockedAgainWithTheSameTokenStaysLocked(t *testing.T) {
 	inBubble(t, 5, func(b *fixture) {
 		b.putPlain(token, time.Minute, 0, 1, 2)
@@ -218,8 +218,8 @@ func TestNoQuorumNamesEachMasterAndLeavesNothing(t *testing.T) {
 	})
 }
 
-// TestLateSetIsUndone lets a stopped process execute the contents of its socket buffer when it
-// continues. The late SET is undone.
+// TestLateSetIsUndone lets masters hang, and then execute the requests in their socket buffers. The
+// proxy undoes the late SET.
 func TestLateSetIsUndone(t *testing.T) {
 	inBubble(t, 3, func(b *fixture) {
 		b.masters[0].hang()
@@ -236,8 +236,8 @@ func TestLateSetIsUndone(t *testing.T) {
 	})
 }
 
-// TestUndoKeepsAnEarlierLock locks a second time while the masters are unreachable.
-// The undo of the second try must not remove the first lock.
+// TestUndoKeepsAnEarlierLock takes a lock a second time, and loses the replies of the masters. The
+// undo of the second try must not remove the first lock.
 func TestUndoKeepsAnEarlierLock(t *testing.T) {
 	inBubble(t, 3, func(b *fixture) {
 		b.mustLock(token, time.Hour)
@@ -267,8 +267,8 @@ func TestCanceledLockHoldsNothing(t *testing.T) {
 	})
 }
 
-// TestQueuedOperationIsDroppedAfterCancel checks that an operation is never sent if its
-// caller leaves while it waits behind another batch.
+// TestQueuedOperationIsDroppedAfterCancel checks that an operation is never sent if its caller
+// leaves while the operation waits behind another batch.
 func TestQueuedOperationIsDroppedAfterCancel(t *testing.T) {
 	inBubble(t, 1, func(b *fixture) {
 		b.masters[0].setLatency(50 * time.Millisecond)
@@ -395,7 +395,7 @@ func TestStoppedClusterSendsQueuedOperations(t *testing.T) {
 }
 
 // TestBackgroundEndsWithTheCluster checks that the end of the cluster drops background tasks that
-// have not begun, and waits for running ones.
+// have not begun, and waits for running tasks.
 func TestBackgroundEndsWithTheCluster(t *testing.T) {
 	inBubble(t, 3, func(b *fixture) {
 		c, stop := b.start(Options{Masters: []string{"redis://a", "redis://b", "redis://c"}})
@@ -447,8 +447,8 @@ func TestRemovalIsRepeatedUntilReply(t *testing.T) {
 	}
 }
 
-// TestUpWhileRemovalsArePending adds a pending removal whenever a master has got the last one. The
-// master comes up nevertheless.
+// TestUpWhileRemovalsArePending adds another pending removal whenever a master has executed the
+// last removal. The master comes up nevertheless.
 func TestUpWhileRemovalsArePending(t *testing.T) {
 	inBubble(t, 3, func(b *fixture) {
 		b.masters[2].refuseConnections()
@@ -599,7 +599,7 @@ func TestRemovalNotifiesWaiters(t *testing.T) {
 	}
 }
 
-// TestTakeSeveral checks that several keys are taken, all or none.
+// TestTakeSeveral checks that Take takes several keys, all or none.
 func TestTakeSeveral(t *testing.T) {
 	inBubble(t, 3, func(b *fixture) {
 		both := TakeRequest{Keys: []Key{job, {Name: "k2"}}, TakeOptions: TakeOptions{Tokens: []string{token, token}, TTL: time.Minute}}

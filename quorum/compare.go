@@ -60,7 +60,7 @@ func (set *masterSet) compareAll(ctx context.Context) {
 	}
 }
 
-// compare compares the keys of a database. It works half of the time, to delay other commands
+// compare compares the keys of a database. It pauses half of the time, to delay other commands
 // little.
 func (set *masterSet) compare(ctx context.Context, db int) error {
 	d := set.database(db)

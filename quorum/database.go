@@ -38,8 +38,8 @@ func (set *masterSet) database(db int) *database {
 // patience limits the retries of a command while other clients change the same key.
 const patience = 5 * time.Second
 
-// MinTries is the minimum number of tries. With 200 ms for a try they take about as long as
-// patience.
+// MinTries is the minimum number of tries. If each try takes 200 ms, these tries take about as long
+// as patience.
 const MinTries = 25
 
 // contentionPause is the pause under contention: a few round trips.
@@ -86,8 +86,8 @@ func freedKey(ops []cell.Op) (name string, frees bool) {
 	return "", false
 }
 
-// afterQueued returns a callback for a round that calls queueMore, and queues no take. It returns
-// nil if queueMore is nil.
+// afterQueued returns the onQueued callback of a round. The callback calls queueMore, and reports
+// that no further operations follow. afterQueued returns nil if queueMore is nil.
 func afterQueued(queueMore func()) (queued func() bool) {
 	if queueMore == nil {
 		return nil
@@ -95,7 +95,7 @@ func afterQueued(queueMore func()) (queued func() bool) {
 	return func() bool { queueMore(); return false }
 }
 
-// takenKey returns the key that the operations take, if it is only one.
+// takenKey returns the key that the operations take, if they take exactly one.
 func takenKey(ops []cell.Op) (name string, takes bool) {
 	for _, o := range ops {
 		if take, ok := o.(cell.Take); ok && len(take.Names) == 1 {
@@ -138,12 +138,12 @@ func (d *database) Pause(ctx context.Context, failures int) error {
 // Now implements register.Masters.
 func (d *database) Now() time.Time { return time.Now() }
 
-// maxTTLKey is the key that holds the record of the longest TTL. Operations that raise the record
-// are ordered by that key.
+// maxTTLKey is the key that holds the record of the longest TTL. Operations on one key keep their
+// order, so the operations that raise the record name this key.
 var maxTTLKey = Key{Name: script.MaxTTLKey}
 
 // recordMaxTTL ensures that a majority of the masters has recorded at least ttl as the longest TTL
-// in use. A lock without expiry counts as the limit.
+// in use. A lock without expiry counts as a lock with the longest allowed TTL (Options.MaxTTL).
 func (set *masterSet) recordMaxTTL(ctx context.Context, ttl time.Duration) error {
 	if ttl < 0 {
 		ttl = set.guards.MaxTTL()
@@ -152,7 +152,8 @@ func (set *masterSet) recordMaxTTL(ctx context.Context, ttl time.Duration) error
 		return nil
 	}
 	if countVoting(set.masters) < Majority(len(set.masters)) {
-		// A record would not help, and the masters in quarantine would wait for that TTL.
+		// Without a majority a record would not help, and the masters in quarantine would wait for
+		// that TTL.
 		if _, err := set.database(0).Read(ctx, []string{maxTTLKey.Name}); err != nil {
 			return set.translate(err)
 		}

@@ -11,11 +11,11 @@
 // # Parts
 //
 // A [Cluster] takes, releases, extends, reads and updates lock keys. Packages without I/O make the
-// decisions. Package vote has the arithmetic of majorities and leases. Package cell defines what
-// one master stores for a key, and how operations change it. Package register has the protocol, and
+// decisions. Package vote computes majorities and leases. Package cell defines what one master
+// stores for a key, and how operations change it. Package register implements the protocol, and
 // package guard decides whether a master's votes count. REGISTER.md states the guarantees of the
-// register and proves them; guard/GUARD.md does so for masters that lose data. Package model runs
-// the protocol over all orders of messages.
+// register and proves them; guard/GUARD.md does so for masters that lose data. Package
+// internal/model runs the protocol over all orders of messages.
 //
 // Package master sends operations to the masters, returns their replies, and remembers the removals
 // that a disconnected master has missed. A [Locker] queues the clients that wait for a key, first
@@ -23,8 +23,8 @@
 // (package watch). A second set of queues serves clients that wait until another client stores a
 // value.
 //
-// Keys with the same hash tag share a cell (package keygroup), so that one vote covers all of them:
-// [Cluster.UpdateAll].
+// Keys with the same hash tag share a cell (package keygroup), so that one vote covers all of them;
+// see [Cluster.UpdateAll].
 //
 // # Changes of the masters
 //

@@ -85,9 +85,9 @@ func newNoQuorum(masters int) *NoQuorumError {
 
 func (e *NoQuorumError) add(cause *MasterError) { e.Causes = multierror.Append(e.Causes, cause) }
 
-// Error returns the number of masters that voted, and each other master with its cause. Masters in
-// quarantine for the same reason are counted together. If a majority voted, the remaining masters,
-// or blocking copies, leave the state of the key undetermined.
+// Error returns the number of masters that voted, and each other master with its cause. It counts
+// the masters in quarantine for the same reason together. If a majority voted, the remaining
+// masters, or blocking copies, leave the state of the key undetermined.
 func (e *NoQuorumError) Error() string {
 	if e.LateAfter > 0 {
 		return fmt.Sprintf("a majority of %d masters agreed only after %d ms", e.Masters, e.LateAfter.Milliseconds())
@@ -191,10 +191,11 @@ func (e *NoQuorumError) quarantineText() string {
 }
 
 // timeUntilVotes returns the time until the needed number of masters in quarantine vote again, or
-// until all of them do if there are fewer. Zero means unknown. It sorts waits.
+// until all of them vote if fewer masters are in quarantine. Zero means unknown. timeUntilVotes
+// sorts waits.
 func timeUntilVotes(waits []time.Duration, needed int) time.Duration {
 	slices.SortFunc(waits, func(a, b time.Duration) int {
-		return cmp.Or(cmp.Compare(min(b, 1), min(a, 1)), cmp.Compare(a, b)) // unknown ones last
+		return cmp.Or(cmp.Compare(min(b, 1), min(a, 1)), cmp.Compare(a, b)) // unknown times last
 	})
 	return waits[min(max(needed, 1), len(waits))-1]
 }

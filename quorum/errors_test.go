@@ -21,9 +21,9 @@ func TestTimeUntilVotes(t *testing.T) {
 		{[]time.Duration{9 * s}, 1, 9 * s},
 		{[]time.Duration{9 * s, 5 * s, 7 * s}, 2, 7 * s},
 		{[]time.Duration{9 * s, 5 * s, 7 * s}, 1, 5 * s},
-		{[]time.Duration{9 * s, 5 * s}, 3, 9 * s}, // other masters are down: both of these are needed
+		{[]time.Duration{9 * s, 5 * s}, 3, 9 * s}, // the other masters are down, so a majority needs both of these masters
 		{[]time.Duration{0, 5 * s, 0}, 1, 5 * s},
-		{[]time.Duration{0, 5 * s, 0}, 2, 0}, // the time of the second one is unknown
+		{[]time.Duration{0, 5 * s, 0}, 2, 0}, // the time of the second master is unknown
 		{[]time.Duration{9 * s, 5 * s}, 0, 5 * s},
 	} {
 		if got := timeUntilVotes(slices.Clone(c.left), c.needed); got != c.want {
@@ -32,7 +32,7 @@ func TestTimeUntilVotes(t *testing.T) {
 	}
 }
 
-// TestNoQuorumText checks that a NOQUORUM error names what was missing: replies, or certainty about
+// TestNoQuorumText checks that a NOQUORUM error names the missing part: replies, or certainty about
 // the key.
 func TestNoQuorumText(t *testing.T) {
 	for _, c := range []struct {

@@ -28,7 +28,7 @@ var (
 // fakeMaster imitates one Redis server by a cell.Store for each database. It uses the clock of the
 // test, and fails on request.
 type fakeMaster struct {
-	guard.Conn // without a guard
+	guard.Conn // nil, because the tests run without a guard
 
 	timeout time.Duration
 
@@ -37,17 +37,17 @@ type fakeMaster struct {
 	// jitter is the largest random addition to each latency.
 	jitter time.Duration
 	stores map[int]*cell.Store
-	// hung delays all requests until resume. Then the master executes its socket buffers, before
-	// later requests.
+	// hung delays all requests until resume. Then the master executes the requests in its socket
+	// buffers, before later requests.
 	hung       bool
 	buffered   []func()
-	refuses    bool // connections
-	losesReply bool // the reply to the current batch
-	// loseReplies is the number of following batches that are executed without a reply.
+	refuses    bool // the master refuses connections
+	losesReply bool // the master loses the reply to the current batch
+	// loseReplies is the number of next batches that the master executes without a reply.
 	loseReplies int
 	// errorFor returns the error reply to an operation, or nil.
 	errorFor func(do cell.Op) error
-	// unknownScripts is the number of following operations whose script the master does not know.
+	// unknownScripts is the number of next operations whose script the master does not know.
 	unknownScripts int
 	contacts       int
 	log            []string // the executed operations, in order
@@ -69,7 +69,7 @@ func (f *fakeMaster) Dial(context.Context, int) (master.Link, error) {
 	return &fakeLink{master: f, sent: make(chan *master.Batch, 1), closed: make(chan struct{})}, nil
 }
 
-// Examine fails, as without a guard, so that the master votes.
+// Examine fails. The master votes nevertheless, because the tests run without a guard.
 func (f *fakeMaster) Examine(context.Context) (guard.Report, error) {
 	return guard.Report{}, resp.Error("ERR unknown command 'INFO'")
 }
@@ -126,10 +126,10 @@ func (f *fakeMaster) exec(batch *master.Batch) error {
 	return err
 }
 
-// deliver lets the master execute do now or, if it hangs, when it resumes. It waits at most the
-// timeout.
+// deliver lets the master execute do now or, if the master hangs, when it resumes. deliver waits at
+// most the timeout.
 func (f *fakeMaster) deliver(do func()) error {
-	time.Sleep(f.pause()) // in a bubble: the bubble's clock
+	time.Sleep(f.pause()) // in a bubble, by its fake clock
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.contacts++
@@ -139,7 +139,7 @@ func (f *fakeMaster) deliver(do func()) error {
 	case f.hung:
 		f.buffered = append(f.buffered, do)
 		f.mu.Unlock()
-		time.Sleep(f.timeout) // in a bubble: the bubble's clock
+		time.Sleep(f.timeout) // in a bubble, by its fake clock
 		f.mu.Lock()
 		return errHung
 	case f.loseReplies > 0:

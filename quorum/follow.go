@@ -41,9 +41,9 @@ func (c *Cluster) followChanges(ctx context.Context) {
 	}
 }
 
-// forgetChange lets commands continue if a change that followChanges noticed is no longer known,
-// and no other function continues it: a proxy that starts during a change may first meet masters of
-// the era before its own.
+// forgetChange lets commands continue if the guards no longer know of a change that followChanges
+// noticed, and no other function continues it. This happens to a proxy that starts during a change:
+// it may first reach masters of the era before its own.
 func (c *Cluster) forgetChange(noticed *change) {
 	if noticed == nil || c.currentChange.Load() != noticed || !c.changeMu.TryLock() {
 		return
@@ -54,9 +54,9 @@ func (c *Cluster) forgetChange(noticed *change) {
 	}
 }
 
-// follow takes the next step after another proxy's change. It reports whether to try again at once:
-// if the masters stay the same, no configuration is needed, and this proxy may have learned more in
-// the meantime.
+// follow takes the next step after another proxy's change. It reports whether to try again at once.
+// This is so if the masters stay the same: then this proxy needs no new configuration, and may have
+// learned more in the meantime.
 func (c *Cluster) follow(ctx context.Context, set *masterSet, s guard.Succession) (retry bool) {
 	ctx, cancel := context.WithTimeout(ctx, askPause)
 	defer cancel()

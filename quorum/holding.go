@@ -31,8 +31,8 @@ type Holding struct {
 	Left time.Duration
 	// Masters holds the state on each master.
 	Masters []MasterAnswer
-	// Holder is from the request that took the lock, and Since is the start of its lease. They are
-	// nil and zero if another process granted the lock.
+	// Holder comes from the request that took the lock, and Since is the start of the lease. Both
+	// are unset if another process granted the lock.
 	Holder any
 	Since  time.Time
 	// Fence is at least the fence of every lock of the key, as Cluster.Fence returns it.
@@ -124,11 +124,11 @@ func (h *Holding) narrowTo(cell register.Holding, key Key) error {
 	return nil
 }
 
-// Names passes the names of a database's keys to page, some hundred at a time, while page asks for
-// more. Every lock that a majority holds during the whole call is among them. Names of other keys
-// may be among them, and a name may come more than once.
+// Names calls page with the names of a database's keys, some hundred at a time, while page returns
+// true. The names include every lock that a majority holds during the whole call. They may include
+// other keys, and the same name several times.
 //
-// Errors: the error of page, *NoQuorumError if no majority can be asked, or the cause of ctx.
+// Errors: the error of page, *NoQuorumError if no majority answers, or the cause of ctx.
 func (c *Cluster) Names(ctx context.Context, db int, page func(names []string) (more bool, err error)) error {
 	_, err := withSet(ctx, c, func(set *masterSet) (struct{}, error) { return struct{}{}, set.Names(ctx, db, page) })
 	return err
@@ -162,7 +162,7 @@ func (set *masterSet) Names(ctx context.Context, db int, page func(names []strin
 	return votes
 }
 
-// namesOn passes the names on one master to page. scanErr is the reason why some are missing.
+// namesOn passes the names on one master to page. scanErr is the reason why names are missing.
 func namesOn(
 	ctx context.Context, m *master.Master, db int, page func([]string) (bool, error),
 ) (more bool, scanErr, err error) {
@@ -175,7 +175,7 @@ func namesOn(
 		case scanErr != nil:
 			return false, scanErr, nil
 		}
-		if names = slices.DeleteFunc(names, isOwnName); len(names) == 0 { // a master may send anything
+		if names = slices.DeleteFunc(names, isOwnName); len(names) == 0 { // a faulty master may send reserved names
 			continue
 		}
 		if more, err := page(names); err != nil || !more {
@@ -198,10 +198,10 @@ func (c *Cluster) Remove(ctx context.Context, key Key) (bool, error) {
 	return withSet(ctx, c, func(set *masterSet) (bool, error) { return set.Remove(ctx, key) })
 }
 
-// Remove implements Cluster.Remove. If a majority answers, but the state of the key or the result
-// of the removal is undetermined, it removes everything that the masters hold in the cell.
+// Remove implements Cluster.Remove. It removes everything that the masters hold in the cell, if a
+// majority answers but the state of the key or the result of the removal is undetermined.
 func (set *masterSet) Remove(ctx context.Context, key Key) (bool, error) {
-	present := false // at any time
+	present := false // in any run
 	out, err := set.Update(ctx, key, nil, func(l Snapshot) (Decision, error) {
 		if !l.Present {
 			return Decision{}, nil
@@ -214,15 +214,15 @@ func (set *masterSet) Remove(ctx context.Context, key Key) (bool, error) {
 	case errors.As(err, &noQuorum) && noQuorum.HasMajority():
 		removed, err := set.database(key.DB).ForceRemove(ctx, key.cellName())
 		set.cluster.onFreed(key)
-		return removed || present, set.translate(err) // the value seen before the removal is gone
+		return removed || present, set.translate(err) // the removal covers the value seen before
 	}
 	return out.Decision.Action == Remove, err
 }
 
 // Databases returns the numbers of databases in ascending order: database 0, and every database
-// with a lock that a majority holds during the whole call. Other databases may be among them.
+// with a lock that a majority holds during the whole call. The result may include other databases.
 //
-// Errors: *NoQuorumError if no majority can be asked, or the cause of ctx.
+// Errors: *NoQuorumError if no majority answers, or the cause of ctx.
 func (c *Cluster) Databases(ctx context.Context) ([]int, error) {
 	return withSet(ctx, c, func(set *masterSet) ([]int, error) { return set.Databases(ctx) })
 }

@@ -24,8 +24,8 @@ func names(t *testing.T, c *Cluster, db int) []string {
 	return slices.Compact(all)
 }
 
-// TestNames checks that every lock of the database is listed, whichever majority holds it, and that
-// the proxies' own keys are not.
+// TestNames checks that Names lists every lock of the database, whichever majority holds it, and
+// omits the proxies' own keys.
 func TestNames(t *testing.T) {
 	t.Parallel()
 	masters, c := startMasters(t, 3)
@@ -64,8 +64,8 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// TestNamesWithoutAQuorum checks that Names finds locks that a minority lacks, and that an
-// incomplete list is an error.
+// TestNamesWithoutAQuorum checks that Names finds a lock while one master is down, and returns an
+// error while a majority is down.
 func TestNamesWithoutAQuorum(t *testing.T) {
 	masters, c := startMasters(t, 3)
 	c.mustTake(t, job)
@@ -86,7 +86,7 @@ func TestNamesWithoutAQuorum(t *testing.T) {
 	}
 }
 
-// TestRemove checks that Remove takes a lock from any holder, once, and notifies of the freed key.
+// TestRemove checks that Remove takes a lock from any holder, once, and reports the freed key.
 func TestRemove(t *testing.T) {
 	_, c := startMasters(t, 3)
 	var freed []Key

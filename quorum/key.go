@@ -16,8 +16,8 @@ type Key struct {
 	// Name is the key's name on the masters.
 	Name string
 	// Tag, unless it is empty, is the name of the cell that the key shares with all other keys of
-	// the same hash tag, so that one vote covers all of them. Without a tag the key has a cell of
-	// its own name.
+	// the same hash tag. One vote covers all of these keys. Without a tag the key has a cell of its
+	// own name.
 	Tag string
 	// Movable is set for a lock key if lock keys can be moved. Then a command on the key fails with
 	// a *WrongLocationError, and changes nothing, unless the locks are on the masters.

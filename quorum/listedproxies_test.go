@@ -27,8 +27,9 @@ func announceProxy(t *testing.T, on []*redistest.Server, id, entry string) {
 	}
 }
 
-// TestListedProxiesPreventMoves checks that a proxy that enough masters list prevents moves of the
-// locks and changes of the masters, if it has an earlier version, no guard, or different settings.
+// TestListedProxiesPreventMoves checks that some proxies prevent moves of the locks and changes of
+// the masters, if enough masters list them. These proxies have an earlier version, no guard, or
+// different settings.
 func TestListedProxiesPreventMoves(t *testing.T) {
 	t.Parallel()
 	servers, both := newMovableClusters(t)

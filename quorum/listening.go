@@ -23,7 +23,7 @@ func (set *masterSet) listenerOptions() messages.Options {
 	return opts
 }
 
-// missingSubscriptions reports which masters cannot be subscribed to, and why.
+// missingSubscriptions reports on which masters this proxy has no subscription, and why.
 func (set *masterSet) missingSubscriptions() *NoQuorumError {
 	missing := newNoQuorum(len(set.masters))
 	for i, err := range set.listener().Causes() {
@@ -42,5 +42,6 @@ func (set *masterSet) missingSubscriptions() *NoQuorumError {
 // errNotSubscribed is the cause for a master that has not confirmed the subscription yet.
 var errNotSubscribed = errors.New("not subscribed to messages yet")
 
-// minListenWait is the minimum time that a new subscriber waits for the masters.
+// minListenWait is the lower bound of the time limit for which a new subscriber waits for the
+// masters.
 const minListenWait = time.Second

@@ -18,7 +18,7 @@ type WrongLocationError struct {
 	Now Location
 }
 
-// Error returns a sentence.
+// Error returns a sentence with a remedy.
 func (e *WrongLocationError) Error() string {
 	if e.Now.Moves() {
 		return "the locks on lock keys are being moved by other proxies; try again"
@@ -33,7 +33,8 @@ func (c *Cluster) locationIn(era reconfig.Era) Location {
 }
 
 // CurrentLocation returns the location of the locks, as far as this proxy knows. known is false if
-// too few masters reported it, and while a change is being decided. It does not wait.
+// too few masters reported it, or while the masters decide on a change. CurrentLocation does not
+// wait.
 func (c *Cluster) CurrentLocation() (at Location, known bool) {
 	era, known := c.masterSet().guards.Era()
 	return c.locationIn(era), known && c.currentChange.Load() == nil
@@ -49,7 +50,7 @@ func (c *Cluster) LocationChanged() <-chan struct{} {
 	return c.locationChanged
 }
 
-// notifyLocation closes the channel of Changed.
+// notifyLocation closes the channel of LocationChanged.
 func (c *Cluster) notifyLocation() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -87,6 +88,6 @@ func (set *masterSet) checkAccess(keys ...Key) error {
 	return nil
 }
 
-// LocksUpstream is the line in Options.Settings by which a proxy assumes that the locks are at the
-// upstream. Once the masters have decided on their location, the line makes no difference.
+// LocksUpstream is the line in Options.Settings with which a proxy assumes that the locks are at
+// the upstream. The line has no effect once the masters have decided on the location of the locks.
 const LocksUpstream = guard.LocksUpstream

@@ -13,13 +13,13 @@ import (
 type Locker struct {
 	*Cluster
 	queues queue.Queues[Key]
-	// blockedPops queues the clients that wait until a value is stored under a key. They do not
-	// delay clients that wait for a lock.
+	// blockedPops queues the clients that wait until another client stores a value under a key.
+	// They do not delay clients that wait for a lock.
 	blockedPops queue.ValueQueues[popKey]
 }
 
-// NewLocker creates the locker of a cluster, before the cluster runs. The cluster notifies the
-// locker of keys that become free.
+// NewLocker creates the locker of a cluster. It must be called before the cluster runs. The cluster
+// notifies the locker of keys that become free.
 func NewLocker(c *Cluster) *Locker {
 	l := &Locker{Cluster: c}
 	l.queues.MayPark = func(k Key) bool { return len(k.Name) <= maxParkedKey }
@@ -28,8 +28,8 @@ func NewLocker(c *Cluster) *Locker {
 	return l
 }
 
-// maxParkedKey limits the bytes of a key whose empty queue is kept, because thousands of queues are
-// kept.
+// maxParkedKey is the maximum length, in bytes, of a key whose empty queue the Locker keeps. It
+// keeps thousands of such queues.
 const maxParkedKey = 1 << 10
 
 // Forever is a LockRequest.Wait without a limit.
@@ -50,11 +50,12 @@ type LockRequest struct {
 }
 
 // Lock takes a lock and returns its lease. This Locker serves requests with a Wait first come,
-// first served; the TTL starts at the grant. A request without a Wait does not overtake them.
+// first served; the TTL starts at the grant. A request without a Wait does not overtake waiting
+// requests.
 //
-// Errors: ErrHeld if another client holds the lock (and Wait has passed), ErrTooShort,
-// ErrContended, ErrFences, *NoQuorumError if the state of the lock is unknown (and Wait has
-// passed), or the cause of ctx if the caller left. After an error the request holds nothing.
+// Errors: ErrTooShort, ErrContended, ErrFences, or the cause of ctx if the caller left. Once Wait
+// has passed, ErrHeld if another client holds the lock, or *NoQuorumError if the state of the lock
+// is unknown. After an error the request holds nothing.
 func (l *Locker) Lock(ctx context.Context, req LockRequest) (GrantedLock, error) {
 	t := TakeRequest{Keys: []Key{req.Key}, TakeOptions: TakeOptions{
 		Tokens: []string{req.Token}, TTL: req.TTL, Holder: req.Holder, Fence: req.Fence,
@@ -80,8 +81,8 @@ func (l *Locker) Lock(ctx context.Context, req LockRequest) (GrantedLock, error)
 	}
 }
 
-// waitAndLock waits in the queue of the key until it is first, then tries to take the lock until it
-// is granted or the time has passed.
+// waitAndLock waits in the queue of the key until the request is first. Then it tries to take the
+// lock until the lock is granted or the time has passed.
 func (l *Locker) waitAndLock(ctx context.Context, t TakeRequest, wait time.Duration) (got GrantedLock, err error) {
 	until, timeout := deadline(wait)
 	key := t.Keys[0]
@@ -121,8 +122,8 @@ func tryResult(err error) queue.TryResult {
 	return queue.Failed
 }
 
-// deadline returns the time limit of a wait, and a channel that reports it. A negative wait has no
-// limit. A try that is running at that moment continues: only its result shows whether it was
+// deadline returns the end of a wait, and a channel that reports it. A negative wait has no end. A
+// try that runs at the end of the wait continues: only its result shows whether the lock was
 // granted.
 func deadline(wait time.Duration) (until time.Time, timeout <-chan time.Time) {
 	if wait < 0 {
@@ -132,17 +133,18 @@ func deadline(wait time.Duration) (until time.Time, timeout <-chan time.Time) {
 }
 
 // Unlock releases a lock. It returns ErrNotHeld if no majority holds the key with the token,
-// *NoQuorumError if that is unknown, or the cause of ctx. The release still continues on the
-// remaining masters.
+// *NoQuorumError if that is unknown, or the cause of ctx. After Unlock has returned, the release
+// continues on the remaining masters.
 func (l *Locker) Unlock(ctx context.Context, key Key, token string) error {
 	return l.Release(ctx, key, token)
 }
 
-// Waiting returns the number of requests that wait for a lock, or until a value is stored under a
-// key.
+// Waiting returns the number of requests that wait for a lock, or until another client stores a
+// value under a key.
 func (l *Locker) Waiting() int { return l.queues.Len() + l.blockedPops.Len() }
 
-// Holdings is Cluster.Holdings with the number of requests that wait in this process for each key.
+// Holdings returns the result of Cluster.Holdings, with the number of requests that wait in this
+// process for each key.
 func (l *Locker) Holdings(ctx context.Context, keys []Key) ([]Holding, error) {
 	holdings, err := l.Cluster.Holdings(ctx, keys)
 	for i := range holdings {

@@ -33,7 +33,8 @@ const (
 	Remove   = register.Remove
 )
 
-// ErrNeedsLeft is returned by a run that needs the remaining time if Snapshot.LeftUnknown is set.
+// ErrNeedsLeft is the error that a run returns if it needs the remaining time and
+// Snapshot.LeftUnknown is set.
 var ErrNeedsLeft = register.ErrNeedsLeft
 
 // TakeRequest requests keys of one database, all or none.
@@ -44,9 +45,9 @@ type TakeRequest struct {
 
 // Take takes keys that no client holds, and returns once a majority has answered.
 //
-// Errors: *OwnKeyError, as of all methods, ErrHeld, ErrTooShort, ErrContended, *NoQuorumError, or
+// Errors: *OwnKeyError, as for all methods, ErrHeld, ErrTooShort, ErrContended, *NoQuorumError, or
 // the cause of ctx; with a fence also ErrFences and ErrFenceShared. After an error the caller holds
-// nothing. A key that may have been taken is removed in the background, unless KeepOnNoQuorum is
+// nothing. In the background, Take removes a key that it may have taken, unless KeepOnNoQuorum is
 // set.
 func (c *Cluster) Take(ctx context.Context, t TakeRequest) (GrantedLock, error) {
 	return withSetRepeated(ctx, c, func(set *masterSet) (GrantedLock, error) { return set.Take(ctx, t) })
@@ -77,7 +78,8 @@ func (set *masterSet) Take(ctx context.Context, t TakeRequest) (GrantedLock, err
 // Release removes the key if it holds the token.
 //
 // Errors: ErrNotHeld (as *RefusedError if the current value is known), ErrContended, *NoQuorumError
-// if the result is unknown, or the cause of ctx. A release that has begun still continues.
+// if the result is unknown, or the cause of ctx. A release that has begun continues after ctx has
+// ended.
 func (c *Cluster) Release(ctx context.Context, key Key, token string) error {
 	attempted := false
 	_, err := withSet(ctx, c, func(set *masterSet) (struct{}, error) {
@@ -141,7 +143,7 @@ func (set *masterSet) Extend(ctx context.Context, key Key, token string, ttl tim
 }
 
 // Fence returns a number that is at least the fence of every lock of the key granted in the last
-// seven days, or 0 if there was none.
+// seven days. It returns 0 if no fence was granted in that time.
 //
 // Errors: *OwnKeyError, *NoQuorumError, or the cause of ctx.
 func (c *Cluster) Fence(ctx context.Context, key Key) (int64, error) {
@@ -155,7 +157,7 @@ func (c *Cluster) Fence(ctx context.Context, key Key) (int64, error) {
 }
 
 // Guess returns the token under which this proxy has taken the key, or the value that it stored
-// last, if it knows of nothing newer.
+// last, if it knows of no newer value.
 func (c *Cluster) Guess(key Key) (token string, ok bool) {
 	if key.Tag != "" {
 		return "", false

@@ -18,7 +18,8 @@ import (
 type interceptor struct {
 	net.Listener
 	master string
-	// answer is the reply to every request, without end if endless is set; empty: forward.
+	// answer is the reply to every request; empty means that requests are forwarded. endless makes
+	// the reply endless.
 	answer  atomic.Pointer[string]
 	endless atomic.Bool
 	tasks   sync.WaitGroup
@@ -76,7 +77,7 @@ func (p *interceptor) serve(conn net.Conn) {
 	})
 }
 
-// pipe forwards all data that replace does not replace.
+// pipe forwards all data for which replace returns nil.
 func pipe(to, from net.Conn, replace func([]byte) []byte) (n int64, err error) {
 	buf := make([]byte, 1<<16)
 	for {
@@ -111,8 +112,8 @@ func malformedAnswers() map[string]string {
 }
 
 // TestMalformedAnswers lets masters send malformed replies. If one master does, the process
-// survives, uses little memory, and the other masters decide. If all do, nothing is granted, with
-// an error.
+// survives, uses little memory, and the other masters decide. If all masters do, LOCK returns an
+// error and grants nothing.
 func TestMalformedAnswers(t *testing.T) {
 	t.Parallel()
 	var impostors []*interceptor
@@ -174,7 +175,7 @@ func allocatedBytes() uint64 {
 	return m.TotalAlloc
 }
 
-// awaitStatus waits until the given number of masters is in a state.
+// awaitStatus waits until is returns true for at least want masters.
 func awaitStatus(t *testing.T, c *Cluster, name string, is func(MasterStatus) bool, want int) {
 	t.Helper()
 	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(5 * time.Millisecond) {

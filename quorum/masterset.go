@@ -51,7 +51,7 @@ func newMasterSet(
 	return set
 }
 
-// watchPatience is the minimum time that the watch of a master may take to reply.
+// watchPatience is the lower bound of the time limit for the replies to the watch of a master.
 const watchPatience = 500 * time.Millisecond
 
 // run runs the set until ctx ends, and then sends the queued operations, undos included.
@@ -81,7 +81,7 @@ func transportsTo(opts Options, urls []string) ([]master.Transport, error) {
 	return transports, nil
 }
 
-// start runs a set of masters until the cluster stops, or the set is halted.
+// start runs a set of masters until the cluster stops, or halt ends the set.
 func (c *Cluster) start(set *masterSet) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -19,9 +19,9 @@ type Message = messages.Message
 // notified that it may miss messages.
 type Subscription = messages.Subscription
 
-// NewMessages creates the Messages of a cluster that does not run yet. They go between proxies with
-// the same prefix. deliver is called with each message for this process, one after the other. It
-// must not wait.
+// NewMessages creates the Messages of a cluster that does not run yet. Only proxies with the same
+// prefix get each other's messages. The cluster calls deliver with each message for this process,
+// one after the other. deliver must not wait.
 func NewMessages(c *Cluster, prefix string, deliver func(Message)) *Messages {
 	c.messages = &Messages{
 		cluster: c, source: messages.NewSource(), channel: messages.Channel + prefix, deliver: deliver,
@@ -29,10 +29,10 @@ func NewMessages(c *Cluster, prefix string, deliver func(Message)) *Messages {
 	return c.messages
 }
 
-// Publish publishes a message on the masters, and returns when a majority has taken it. By then,
-// deliver of this process has been called. last is the number of the previous message of the same
-// client; Publish updates it. otherListeners is the number of other proxies that listen, as far as
-// the masters report.
+// Publish publishes a message on the masters, and returns when a majority has accepted it. By then,
+// this process has called deliver with the message. last is the number of the previous message of
+// the same client; Publish updates it. otherListeners is the number of other proxies that listen,
+// as far as the masters report.
 //
 // Errors: *NoQuorumError, or the cause of ctx: then the message may or may not be delivered.
 func (m *Messages) Publish(ctx context.Context, message Message, last *uint64) (otherListeners int, err error) {
@@ -72,10 +72,10 @@ func (set *masterSet) publish(ctx context.Context, channel string, message Messa
 }
 
 // Listen subscribes to all messages that are published after it returns. onLoss is called once if
-// the subscriber may miss a message. It must not wait, nor call the Subscription. The subscriber
-// must leave in any case.
+// the subscriber may miss a message. onLoss must not wait, nor call the Subscription. The
+// subscriber must leave the Subscription even after a loss.
 //
-// Errors: *NoQuorumError if too few masters can be subscribed to, or the cause of ctx.
+// Errors: *NoQuorumError if too few masters confirm a subscription, or the cause of ctx.
 func (m *Messages) Listen(ctx context.Context, onLoss func()) (*Subscription, error) {
 	until := time.Now().Add(changePatience)
 	for {

@@ -9,7 +9,8 @@ import (
 // MissingVotes reports which masters do not vote now, and why.
 func (c *Cluster) MissingVotes() *NoQuorumError { return c.masterSet().missingVotes() }
 
-// noQuorum is MissingVotes, and notes a change of the masters that is in progress.
+// noQuorum returns the result of MissingVotes, and notes a change of the masters that is in
+// progress.
 func (c *Cluster) noQuorum() error { return c.withChange(c.masterSet().missingVotes()) }
 
 // missingVotes reports which masters do not vote now, and why.

@@ -66,9 +66,9 @@ func (c *Cluster) Confirm(ctx context.Context) (Location, error) {
 	}
 }
 
-// confirm checks again if a majority of the masters votes, as far as this proxy knows, but does not
-// confirm the location. Then the masters have made a decision that this proxy does not know yet.
-// This proxy learns of it soon, because each master that does not confirm is checked.
+// confirm checks the location, and checks it again while a majority of the masters votes but does
+// not confirm it. Then the masters have made a decision that this proxy does not know yet. This
+// proxy learns of the decision soon, because it examines each master that does not confirm.
 func (c *Cluster) confirm() (Location, error) {
 	until := time.Now().Add(changePatience)
 	return repeatUnconfirmed(
@@ -120,11 +120,11 @@ func (c *Cluster) Proxies() []string {
 	return append([]string{guards.ID()}, guards.PeerIDs()...)
 }
 
-// ErrLocationChanged is returned if the location to be replaced is not the current one: another
-// proxy decides at the same time.
+// ErrLocationChanged is returned if another proxy decides at the same time, so that the location to
+// be replaced is no longer the current location.
 var ErrLocationChanged = errors.New("another proxy has changed the location of the locks meanwhile")
 
-// DecideLocation gets a decision of the masters on the location of the locks in the next era, and
+// DecideLocation gets a decision of the masters on the location of the locks in the next era. It
 // returns the location when a majority of the masters votes in that era. It also succeeds if
 // another proxy caused the same decision. If the locks are being moved in that era, this proxy
 // renews the lease of the move until ctx ends. After an error the location may still be decided.
@@ -169,7 +169,7 @@ func (c *Cluster) abortLapsedMove(ctx context.Context, set *masterSet) {
 	}
 }
 
-// checkMove returns the current masters. It fails if another era is the current one, or if the
+// checkMove returns the current masters. It fails if from is not the current location, or if the
 // locks cannot be moved to the given place. The locks can always stay at their source.
 func (c *Cluster) checkMove(from Location, to location.Place) (*masterSet, error) {
 	set := c.masterSet()
@@ -202,7 +202,7 @@ func (c *Cluster) decideLocation(ctx context.Context, from Location, to location
 }
 
 // announce informs the other proxies of the next decision at once. If the locks leave the masters,
-// it waits until the proxies have paused commands on lock keys: a command that runs when an era
+// it waits until the proxies have paused commands on lock keys. A command that runs when an era
 // ends may or may not take effect.
 func (c *Cluster) announce(ctx context.Context, set *masterSet, from Location, to location.Place) error {
 	era, _ := set.guards.OwnEra()
@@ -238,7 +238,7 @@ func (c *Cluster) awaitEra(ctx context.Context, wanted Location) (Location, erro
 		}
 		select {
 		case <-changed:
-		case <-time.After(followPause): // a following change comes without a signal
+		case <-time.After(followPause): // the next change comes without a signal
 		case <-ctx.Done():
 			return Location{}, context.Cause(ctx)
 		}
@@ -250,9 +250,8 @@ func (c *Cluster) awaitEra(ctx context.Context, wanted Location) (Location, erro
 type PauseReport struct {
 	// Proxy is the ID of the proxy. Server is the run_id of its upstream; empty if unknown.
 	Proxy, Server string
-	// IdleConns and BusyConns are the local addresses, as host:port, of the proxy's upstream
-	// connections: IdleConns without a running command on lock keys, BusyConns with a command that
-	// may still run.
+	// IdleConns and BusyConns hold the local addresses of the proxy's upstream connections, as
+	// host:port. On BusyConns a command on lock keys may still run; on IdleConns none runs.
 	IdleConns, BusyConns []string
 }
 

@@ -18,7 +18,7 @@ func newMovable(t *testing.T, logs ...*slog.Logger) [2]*Cluster {
 	return both
 }
 
-// newMovableClusters is movable, and returns the masters.
+// newMovableClusters does the same as newMovable, and also returns the masters.
 func newMovableClusters(t *testing.T, logs ...*slog.Logger) (servers []*redistest.Server, both [2]*Cluster) {
 	var urls []string
 	for range 3 {
@@ -42,7 +42,7 @@ func newMovableClusters(t *testing.T, logs ...*slog.Logger) (servers []*redistes
 	return servers, both
 }
 
-// stallingLog is a log handler that stops its proxy at a message, until it is released.
+// stallingLog is a log handler that stops its proxy at a message, until the test closes resume.
 type stallingLog struct {
 	slog.Handler
 	message string
@@ -64,9 +64,9 @@ func (s *stallingLog) Handle(_ context.Context, r slog.Record) error {
 	return nil
 }
 
-// TestMoveEndsWithItsEra stops a proxy right after it has decided a move of the locks,
-// while another proxy ends the move. The first proxy does not wait for an era that has ended, and
-// follows.
+// TestMoveEndsWithItsEra stops a proxy right after it has decided a move of the locks, while
+// another proxy ends the move. Then the first proxy does not wait for the ended era, and follows to
+// the next era.
 func TestMoveEndsWithItsEra(t *testing.T) {
 	t.Parallel()
 	log := newStallingLog("the locks are being moved")
@@ -83,7 +83,7 @@ func TestMoveEndsWithItsEra(t *testing.T) {
 		t.Fatalf("ended in era %d, want %d", at.Era, moving.Era+1)
 	}
 	for stalled.masterSet().guards.Succession() == nil { // until then, its own era looks current
-		time.Sleep(time.Millisecond) // polls
+		time.Sleep(time.Millisecond)
 	}
 	close(log.resume)
 	if err := <-done; !errors.Is(err, ErrLocationChanged) {
@@ -94,7 +94,7 @@ func TestMoveEndsWithItsEra(t *testing.T) {
 	}
 }
 
-// mustCome waits until the location of the locks in this era, or a later one, is known.
+// mustCome waits until the location of the locks in this era, or in a later era, is known.
 func (c *Cluster) mustCome(t *testing.T, era int) Location {
 	t.Helper()
 	for began := time.Now(); ; time.Sleep(time.Millisecond) {
@@ -241,8 +241,8 @@ func TestRepeatUnconfirmed(t *testing.T) {
 	unconfirmed, noQuorum := &NoQuorumError{Unconfirmed: true}, &NoQuorumError{}
 	for _, c := range []struct {
 		name  string
-		comes []error // of each try
-		most  int     // tries
+		comes []error // the result of each try
+		most  int     // the maximum number of tries
 		want  error
 	}{
 		{"at once", []error{nil}, 5, nil},

@@ -19,9 +19,8 @@ type Options struct {
 	// Masters holds the URLs of the independent masters (redis, rediss or unix), without a database
 	// number.
 	Masters []string
-	// TLS changes the settings of each connection to a rediss:// server before it is opened: which
-	// certificate to present, and which certificate authorities to trust. The default changes
-	// nothing.
+	// TLS changes the TLS settings before each connection to a rediss:// server: which certificate
+	// to present, and which certificate authorities to trust. The default changes nothing.
 	TLS func(*tls.Config)
 	// MasterTimeout limits one batch to one master, dialling included. The default is
 	// DefaultMasterTimeout.
@@ -30,10 +29,11 @@ type Options struct {
 	// without expiry. The default is DefaultMaxTTL.
 	MaxTTL time.Duration
 	// FreshStart lets masters vote if all of them are connected, empty, and unmarked at the start,
-	// and stay so for FreshStartTime. Otherwise they wait until the longest TTL has passed.
+	// and stay so for FreshStartTime. Otherwise empty masters wait until the longest TTL has
+	// passed.
 	FreshStart bool
-	// Override is an operator's statement of the longest TTL of any lock that masters in quarantine
-	// may have lost, or nil; see StoreOverride.
+	// Override, unless it is nil, is an operator's statement of the longest TTL of any lock that
+	// masters in quarantine may have lost; see StoreOverride.
 	Override *time.Duration
 	// Forced gives the override precedence over the knowledge of masters and proxies.
 	Forced bool
@@ -48,7 +48,8 @@ type Options struct {
 	// FromUpstream is set if the locks are at the upstream until the masters decide on their
 	// location.
 	FromUpstream bool
-	// Record is the upstream's record of the location of the locks; nil if they cannot be moved.
+	// Record is the upstream's record of the location of the locks; nil if the locks cannot be
+	// moved.
 	Record location.Record
 	// Unguarded lets masters vote whatever data they may have lost, as all Redlock libraries do.
 	Unguarded bool
@@ -74,7 +75,8 @@ func (o *Options) setDefaults() {
 	o.MaxTTL = cmp.Or(o.MaxTTL, DefaultMaxTTL)
 }
 
-// Majority returns the least number of n masters such that any two such sets share one: ⌊n/2⌋+1.
+// Majority returns the least number of n masters such that any two sets of this size share a
+// master: ⌊n/2⌋+1.
 func Majority(n int) int { return vote.Majority(n) }
 
 // DefaultMaxTTL is the assumed longest TTL if Options sets none.

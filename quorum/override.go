@@ -14,16 +14,16 @@ import (
 const (
 	// overrideTimeout is the time limit for storing the override on all masters.
 	overrideTimeout = 30 * time.Second
-	// OverrideVotesWithin limits the remaining time for which StoreOverride waits until the masters
-	// vote.
+	// OverrideVotesWithin decides whether StoreOverride waits until the masters vote: it waits if
+	// they vote within this time.
 	OverrideVotesWithin = 5 * time.Second
 )
 
 // StoreOverride stores an operator's override on the masters in quarantine: no lock that they may
-// have lost had a TTL longer than ttl. Then they vote after that time instead of MaxTTL. If a
-// running proxy, or a master, knows of a longer TTL in use, they vote after the longer one, unless
-// forced is set. StoreOverride returns the masters' state afterwards, or why it could not store the
-// override on all masters. inspect.CheckOverride decides whether an override is allowed.
+// have lost had a TTL longer than ttl. Then these masters vote after ttl instead of MaxTTL. If a
+// running proxy or a master knows of a longer TTL in use, the masters vote after that longer TTL,
+// unless forced is set. StoreOverride returns the masters' state afterwards, or why it could not
+// store the override on all masters. inspect.CheckOverride decides whether an override is allowed.
 func StoreOverride(ctx context.Context, opts Options, ttl time.Duration, forced bool) ([]MasterStatus, error) {
 	opts.Override, opts.Forced, opts.FreshStart, opts.Unguarded = &ttl, forced, false, false
 	cluster, err := NewCluster(opts)
@@ -60,8 +60,8 @@ func (c *Cluster) awaitOverride(ctx context.Context) error {
 	}
 }
 
-// whyOverrideMissing names a master that neither votes (for any proxy) nor waits for a known time,
-// with the cause. It returns an empty text if there is none.
+// whyOverrideMissing names a master that votes for no proxy and does not wait for a known time,
+// with the cause. It returns an empty text if there is no such master.
 func whyOverrideMissing(masters []MasterStatus) string {
 	for _, m := range masters {
 		switch q := m.Quarantine; {

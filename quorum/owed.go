@@ -26,8 +26,8 @@ func (c *Cluster) isRemovalPending(key Key, version string) bool {
 	return c.removals.IsPending(key.withoutLocation(), version)
 }
 
-// RemovalsPending returns the number of versions of keys that are to be removed, after an error or
-// because their client did not get the reply.
+// RemovalsPending returns the number of versions of keys that this proxy has to remove, after an
+// error or because a client did not get the reply.
 func (c *Cluster) RemovalsPending() int { return c.removals.Len() }
 
 // removalScheduler returns the function that schedules the removal of versions that a failed

@@ -13,10 +13,10 @@ import (
 )
 
 // peerWaiters informs the proxies of a set of masters of each other's waiters. A proxy that waits
-// for another proxy's lock stores a mark next to the lock, on all masters, and removes the mark as
-// it takes the lock. A proxy that leaves the lock to the waiter overwrites the mark, and the
-// masters notify the waiter. Marks are hints: no decision depends on them, and a lost mark costs
-// time only.
+// for another proxy's lock stores a mark next to the lock on all masters. It removes the mark
+// together with its take of the lock. A proxy that leaves the lock to the waiter overwrites the
+// mark, and the masters notify the waiter. Marks are hints: no decision depends on them, and a lost
+// mark costs time only.
 type peerWaiters struct {
 	*Cluster
 	attempt cell.Attempt
@@ -82,10 +82,10 @@ func (o peerWaiters) AskIfWanted(key Key, answered func(wanted bool)) {
 	})
 }
 
-// PassLock implements queue.Peers. Each master names the next proxy by itself. If they differ, the
-// first reply is as good as any.
+// PassLock implements queue.Peers. Each master names the next proxy by itself. If the masters name
+// different proxies, PassLock reports the first proxy that a master names.
 func (o peerWaiters) PassLock(key Key, answered func(to string)) {
-	emptyCell := cell.Cell{Form: cell.Register, Attempt: o.attempt} // an empty cell
+	emptyCell := cell.Cell{Form: cell.Register, Attempt: o.attempt}
 	peers, marks := o.marks(key)
 	if len(marks) == 0 {
 		answered("")
@@ -130,7 +130,7 @@ func inTurn(peers []string, own string) []string {
 }
 
 // sendToAll sends an operation on marks to all masters, together with the operations that sendNext
-// queues, if it is not nil.
+// queues, if sendNext is not nil.
 func (o peerWaiters) sendToAll(key Key, op cell.Op, sendNext func(), n *replyCount) {
 	set := o.masterSet()
 	ops := make([]cell.Op, len(set.masters))
@@ -154,7 +154,8 @@ type replyCount struct {
 	onEnd func()
 
 	mu sync.Mutex
-	// missing is the number of missing replies, needed the number that is needed for a majority.
+	// missing is the number of missing replies, needed the number of further replies for a
+	// majority.
 	missing, needed int
 	ended           bool
 }

@@ -6,8 +6,8 @@ import (
 	"testing/synctest"
 )
 
-// TestPeerWaiters checks that other proxies find a waiter until it removes its mark, and that the
-// lock is left to this waiter alone.
+// TestPeerWaiters checks that another proxy finds a waiter until the waiter removes its mark, and
+// leaves the lock to this waiter alone.
 func TestPeerWaiters(t *testing.T) {
 	inBubble(t, 3, func(b *fixture) {
 		peerCluster := b.newCluster()
@@ -54,7 +54,7 @@ func TestPeerWaiters(t *testing.T) {
 		}
 		b.masters[0].refuseConnections()
 		b.masters[1].refuseConnections()
-		want(own, false) // unknown
+		want(own, false) // too few masters reply
 		alone := peerWaiters{own.Cluster, own.attempt, func() []string { return nil }}
 		if !own.Alone() || !alone.Alone() {
 			b.Error("too few masters would have a mark, or nobody is there to see it")

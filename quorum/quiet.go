@@ -7,7 +7,8 @@ import (
 )
 
 // quietHandler is the slog.Handler of a set of masters. It logs at debug level during a planned
-// step, and after another set has replaced this one: then the messages are not news.
+// step, and after another set has replaced this one: then the messages tell an operator nothing
+// new.
 type quietHandler struct {
 	slog.Handler
 	quiet *atomic.Bool

@@ -9,7 +9,7 @@ import (
 
 const (
 	// recordPause is the wait between two reads of the record of the locks' location. recordTimeout
-	// is the time limit for one access.
+	// is the time limit for one read or write.
 	recordPause, recordTimeout = 2 * time.Second, 2 * time.Second
 	// recordTick is the wait between two comparisons of the record with the masters.
 	recordTick = 100 * time.Millisecond

@@ -10,7 +10,7 @@ import (
 )
 
 // TestKeygroupIsNotTakenOver loses the replies to a LOCK whose key shares its cell with another
-// client's key. The next try does not change that key.
+// client's key. The next LOCK does not change the key of the other client.
 func TestKeygroupIsNotTakenOver(t *testing.T) {
 	inBubble(t, 3, func(b *fixture) {
 		opts := Options{Tagged: true}
@@ -51,8 +51,8 @@ func TestKeygroupIsNotTakenOver(t *testing.T) {
 	})
 }
 
-// TestExtendDuringPendingRemoval loses the replies to a SET NX, so its removal is pending. Its
-// client finds its token, and the same or another proxy grants an EXTEND: the extended lock stays.
+// TestExtendDuringPendingRemoval loses the replies to a SET NX, so that its removal is pending. If
+// the same or another proxy then grants an EXTEND, the extended lock stays.
 func TestExtendDuringPendingRemoval(t *testing.T) {
 	for _, same := range []bool{true, false} {
 		inBubble(t, 3, func(b *fixture) {

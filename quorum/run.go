@@ -39,8 +39,8 @@ func newCluster(opts Options, transports []master.Transport) *Cluster {
 	return c
 }
 
-// Run connects to the masters and works until ctx ends. Then it does the pending removals, if that
-// is possible soon, sends the queued operations, undos included, and returns nil.
+// Run connects to the masters and works until ctx ends. Then it carries out the pending removals,
+// if that is possible soon, sends the queued operations, undos included, and returns nil.
 func (c *Cluster) Run(ctx context.Context) error {
 	runCtx, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
@@ -60,14 +60,14 @@ func (c *Cluster) Run(ctx context.Context) error {
 		cancel()
 	}
 	stop()
-	c.changeMu.Lock() // no set of masters is started any more
+	c.changeMu.Lock() // no other function starts a set of masters any more
 	defer c.changeMu.Unlock()
 	c.tasks.Wait()
 	return nil
 }
 
-// Ready waits until all masters vote, or ctx ends, so that all of them get the first locks. It
-// reports whether a majority votes.
+// Ready waits until all masters vote, so that all of them get the first locks, or until ctx ends.
+// It reports whether a majority votes.
 func (c *Cluster) Ready(ctx context.Context) bool {
 	masters := c.masterSet().masters
 	for countVoting(masters) < len(masters) && pacing.Sleep(ctx, 5*time.Millisecond) == nil {

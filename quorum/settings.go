@@ -20,8 +20,8 @@ type LiveSettings struct {
 
 var errOtherMasters = errors.New("the configured masters differ from the masters in use")
 
-// Apply puts settings into effect. A caller that wants to let clients request longer TTLs must call
-// it first. It is safe for concurrent use.
+// Apply puts settings into effect. The caller must apply a longer MaxTTL before clients may request
+// longer TTLs. Apply is safe for concurrent use.
 func (c *Cluster) Apply(s LiveSettings) error {
 	set := c.masterSet()
 	if len(s.Masters) != len(set.masters) {

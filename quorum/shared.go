@@ -24,9 +24,9 @@ var (
 	errDifferentTags = errors.New("keys with hash tags can be taken together only if all have the same tag")
 )
 
-// UpdateAll is Update for several keys of one cell, by one vote. run gets the values of the keys
-// and returns the decisions, both in the order of the keys. If expect is not nil, there must be
-// only one key.
+// UpdateAll changes several keys of one cell by one vote, as Update changes one key. run gets the
+// values of the keys and returns the decisions, both in the order of the keys. If expect is not
+// nil, there must be only one key.
 //
 // Errors: the errors of Update, and keygroup.ErrTooLarge.
 func (c *Cluster) UpdateAll(
@@ -46,7 +46,7 @@ func (set *masterSet) UpdateAll(
 		return Outcome{}, errDifferentTags
 	}
 	if anyTagged(keys) {
-		expect = nil // the cell holds more than the one value
+		expect = nil // the value of the cell differs from the value of the key
 	}
 	var runs []*cellDecision
 	change := register.Change{Key: keys[0].cellName(), Expect: expect, Run: func(l Snapshot) (Decision, error) {
@@ -136,8 +136,8 @@ func forOneKey(run func(Snapshot) (Decision, error)) func([]Snapshot) ([]Decisio
 	}
 }
 
-// hasKeygroup reports whether a cell may hold further keys, after its own key refused an operation
-// with err. Then a ballot decides.
+// hasKeygroup reports whether a cell may hold further keys, after the masters refused an operation
+// on the cell's own key with err. Then a ballot decides.
 func (set *masterSet) hasKeygroup(err error) bool {
 	if !set.cluster.opts.Tagged || !errors.Is(err, ErrHeld) && !errors.Is(err, ErrNotHeld) {
 		return false
@@ -166,7 +166,7 @@ func (set *masterSet) takeShared(ctx context.Context, t TakeRequest) (GrantedLoc
 	case holder(looks) >= 0:
 		return GrantedLock{}, &RefusedError{Err: ErrHeld, Current: looks[holder(looks)]}
 	case t.Fence && t.Keys[0].Tag == "" && !looks[0].Shared:
-		return set.Take(ctx, t) // the remaining keys are gone by now
+		return set.Take(ctx, t) // the cell holds no other keys any more
 	case t.Fence:
 		return GrantedLock{}, ErrFenceShared
 	}
@@ -199,7 +199,8 @@ func (set *masterSet) takeShared(ctx context.Context, t TakeRequest) (GrantedLoc
 	return got, nil
 }
 
-// leaseSince returns the lease of a ballot that began at since.
+// leaseSince returns the lease of a ballot that began at since, or a *NoQuorumError if less than 1
+// ms of validity is left.
 func (set *masterSet) leaseSince(since time.Time, ttl time.Duration, allowShortTTL bool) (GrantedLock, error) {
 	elapsed := time.Since(since)
 	got := GrantedLock{Validity: vote.Validity(ttl, elapsed), Since: since}
@@ -225,8 +226,8 @@ func (set *masterSet) releaseShared(ctx context.Context, key Key, token string) 
 	return err
 }
 
-// recordVersion stores the version of a tagged key that this proxy granted, so that its removal can
-// be scheduled even if the masters do not reply to a release.
+// recordVersion stores the version of a tagged key that this proxy granted. So the proxy can
+// schedule its removal even if the masters do not reply to a release.
 func (set *masterSet) recordVersion(key Key, token, version string, ttl time.Duration) {
 	if key.Tag != "" {
 		set.database(key.DB).RecordGrant(key.Name, token, version, ttl)
@@ -241,7 +242,7 @@ func (set *masterSet) extendShared(ctx context.Context, key Key, token string, t
 	isLonger := func(l Snapshot) bool { return l.Left < 0 || ttl >= 0 && l.Left >= ttl }
 	since := time.Now()
 	previous, out, err := set.updateIfHeld(ctx, key, token, func(l Snapshot) Decision {
-		if isLonger(l) { // a new version: the removal of the former one may be pending
+		if isLonger(l) { // a new version: the removal of the former version may be pending
 			return Decision{Action: Put, Value: token, KeepTTL: true}
 		}
 		return Decision{Action: Put, Value: token, TTL: ttl}
@@ -285,7 +286,7 @@ func (set *masterSet) updateIfHeld(
 
 // keyNames replaces names of cells by the names of the keys in them.
 func (set *masterSet) keyNames(ctx context.Context, db int, names []string) (all []string, err error) {
-	const atOnce = 50 // their values may be large
+	const atOnce = 50 // the values may be large
 	for batch := range slices.Chunk(names, atOnce) {
 		cellValues, err := set.database(db).Read(ctx, batch)
 		if err != nil {
@@ -297,7 +298,7 @@ func (set *masterSet) keyNames(ctx context.Context, db int, names []string) (all
 				continue
 			}
 			b, err := keygroup.Open(name, cellValues[i])
-			if err != nil { // a later version wrote it
+			if err != nil { // a later version of the proxy wrote the cell
 				all = append(all, name)
 				continue
 			}

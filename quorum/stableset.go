@@ -35,7 +35,7 @@ func (c *Cluster) stableSet(ctx context.Context, until time.Time) (*masterSet, e
 	}
 }
 
-// withSet calls do with the current masters, once no change is in progress.
+// withSet calls f with the current masters, once no change is in progress.
 func withSet[T any](ctx context.Context, c *Cluster, f func(*masterSet) (T, error)) (T, error) {
 	set, err := c.stableSet(ctx, time.Now().Add(changePatience))
 	if err != nil {
@@ -46,8 +46,8 @@ func withSet[T any](ctx context.Context, c *Cluster, f func(*masterSet) (T, erro
 	return got, c.withChange(err)
 }
 
-// withSetRepeated is like withSet, for functions that can be repeated after an error. It repeats do
-// if the masters are changed meanwhile.
+// withSetRepeated does the same as withSet, for functions that can be repeated after an error. It
+// repeats f if the masters are changed meanwhile.
 func withSetRepeated[T any](ctx context.Context, c *Cluster, f func(*masterSet) (T, error)) (T, error) {
 	until := time.Now().Add(changePatience)
 	for {

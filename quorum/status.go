@@ -68,7 +68,7 @@ type MasterStatus struct {
 	Since time.Time
 	// RoundTrip is the shortest round trip of the last probe.
 	RoundTrip time.Duration
-	// Watched is the number of keys that waiters watch on the master. Unwatched is nil, or the
+	// Watched is the number of keys that waiters watch on the master. WatchErr is nil, or the
 	// reason why waiters cannot watch keys and poll instead.
 	Watched  int
 	WatchErr error

@@ -129,8 +129,8 @@ func (g *referee) noteRelease(token string) {
 	}
 }
 
-// TestUpdatesAreMadeOnce lets clients of two proxies add words to a value in such a storm. The
-// value has each confirmed word once, and any other word at most once.
+// TestUpdatesAreMadeOnce lets clients of two proxies add words to a value, while masters fail as in
+// TestStorm. The value has each confirmed word once, and any other word at most once.
 func TestUpdatesAreMadeOnce(t *testing.T) {
 	for seed := range uint64(20) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {

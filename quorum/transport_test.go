@@ -52,7 +52,7 @@ func startCluster(t testing.TB, opts Options) *Cluster {
 	return c
 }
 
-// runCluster is startCluster, and waits until the cluster is ready.
+// runCluster does the same as startCluster, and waits until all masters vote.
 func runCluster(t testing.TB, opts Options) *Cluster {
 	t.Helper()
 	c := startCluster(t, opts)
@@ -89,8 +89,8 @@ func isLate(err error) bool {
 	return ok && noQuorum.LateAfter > 0
 }
 
-// TestWrongType checks that a key that is not a string counts as held by another client, and is not
-// changed.
+// TestWrongType checks that a key that is not a string counts as held by another client, and that
+// no command changes it.
 func TestWrongType(t *testing.T) {
 	masters, c := startMasters(t, 3)
 	for _, m := range masters {
@@ -122,8 +122,8 @@ func TestWrongType(t *testing.T) {
 	}
 }
 
-// TestServerBeforeRedis7 runs a master whose SET does not take NX and GET together: a script
-// replaces it.
+// TestServerBeforeRedis7 runs masters whose SET refuses NX together with GET. A script replaces the
+// SET.
 func TestServerBeforeRedis7(t *testing.T) {
 	masters, c := startMasters(t, 3)
 	refused := make([]int, len(masters))

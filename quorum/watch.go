@@ -26,7 +26,8 @@ func (c *Cluster) Mark(key Key, notify func(Report)) *Mark {
 	return c.masterSet().watcher.WatchChange(key.DB, key.cellName(), notify)
 }
 
-// Availability returns the masters' part of the availability of locks.
+// Availability returns the state of the masters from which package availability decides whether
+// locks are available.
 func (c *Cluster) Availability() availability.Inputs {
 	set, u := c.masterSet(), c.currentChange.Load()
 	at, known := c.CurrentLocation()

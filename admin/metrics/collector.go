@@ -15,7 +15,7 @@ type Clients struct {
 	Connected, Parked, MaxClients         int64
 	Accepted, Refused, AcceptErrors       int64
 	BytesToUpstream, BytesToClients       int64 // bytes
-	RelayedCommands                       int64 // commands
+	RelayedCommands                       int64
 	InputBytes                            int64 // bytes
 	DisconnectedForInput                  int64
 	UnreadBytes, DisconnectedForUnread    int64 // bytes, clients
@@ -54,7 +54,7 @@ type Sources struct {
 	Reload func() (at time.Time, succeeded bool)
 }
 
-// scalar is a metric without labels.
+// scalar describes a metric without labels.
 type scalar struct {
 	name  string
 	desc  *prometheus.Desc
@@ -62,7 +62,7 @@ type scalar struct {
 	value func(c Clients, d Commands) float64
 }
 
-// collector is a prometheus.Collector that reads the sources.
+// collector implements prometheus.Collector. It reads the sources.
 type collector struct {
 	Sources
 	scalars           []scalar

@@ -7,7 +7,8 @@ import (
 	"redlock-proxy/quorum"
 )
 
-// Locker is the interface of a *quorum.Locker that LOCK, UNLOCK, EXTEND and FENCE use.
+// Locker lists the methods of *quorum.Locker that LOCK, UNLOCK, EXTEND, FENCE and blocking commands
+// use.
 type Locker interface {
 	Lock(ctx context.Context, req quorum.LockRequest) (quorum.GrantedLock, error)
 	Unlock(ctx context.Context, key quorum.Key, token string) error

@@ -11,7 +11,7 @@ import (
 	"redlock-proxy/quorum"
 )
 
-// noQuorumCause is the reason why an operation was answered NOQUORUM.
+// noQuorumCause names the reason why an operation was answered NOQUORUM.
 type noQuorumCause int
 
 const (

@@ -110,7 +110,7 @@ func (d *masterDescs) collectOptional(
 	}
 }
 
-// reason returns the reason of a quarantine, from a closed list. The word comes from a key on the
+// reason returns the reason of a quarantine, from a fixed list. The word comes from a key on the
 // master, which any client of the master could have written.
 func reason(q *quorum.QuarantineError) string {
 	switch word := q.Reason(); word {

@@ -21,7 +21,7 @@ type Metrics struct {
 	registry   *prometheus.Registry
 	meters     meters
 	roundTrips *prometheus.HistogramVec
-	// byMaster holds the observers of roundTrips, by the index of the current masters.
+	// byMaster holds the observers of roundTrips, by the index of the master.
 	byMaster atomic.Pointer[[]prometheus.Observer]
 }
 
@@ -43,9 +43,9 @@ func New(version string) *Metrics {
 	return m
 }
 
-// RoundTripRecorder returns a function that records how long a batch to a master took. It takes the
-// index of the master in names. When the list of masters changes, the caller calls
-// RoundTripRecorder again.
+// RoundTripRecorder returns a function that records how long a batch to a master took. That
+// function takes the index of the master in names. When the list of masters changes, the caller
+// calls RoundTripRecorder again.
 func (m *Metrics) RoundTripRecorder(names []string) func(master int, took time.Duration) {
 	var all []prometheus.Observer
 	for _, name := range masterLabels(names) {

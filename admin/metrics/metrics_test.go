@@ -79,7 +79,7 @@ func TestMasters(t *testing.T) {
 	}
 }
 
-// TestHostileNames checks that the metrics are served whatever the masters' names and markers.
+// TestHostileNames checks that /metrics works with any names and markers of masters.
 func TestHostileNames(t *testing.T) {
 	got := scrape(t, New("v\xff"), testSources(
 		quorum.MasterStatus{Name: "/run/\xff.sock"}, quorum.MasterStatus{Name: "/run/\xfe.sock"},

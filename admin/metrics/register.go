@@ -7,7 +7,7 @@ import (
 	"redlock-proxy/quorum"
 )
 
-// Keys is the interface of a *quorum.Cluster that commands, scripts and transactions on lock keys
+// Keys lists the methods of *quorum.Cluster that commands, scripts and transactions on lock keys
 // use.
 type Keys interface {
 	Read(ctx context.Context, keys []quorum.Key) ([]quorum.Snapshot, error)

@@ -15,14 +15,14 @@ type Totals struct {
 	// LockDuration is the duration of attempts to take a lock, without attempts that may wait
 	// (BLOCK).
 	LockDuration Histogram
-	// RoundTrips counts the batches of each master, by its index.
+	// RoundTrips holds the number and duration of the batches to each master, by its index.
 	RoundTrips []Sum
 }
 
-// Sum is a number of events, and their total duration in seconds.
+// Sum holds a number of events, and their total duration in seconds.
 type Sum struct{ Count, Seconds float64 }
 
-// Histogram is a histogram: Within[i] of Count events took at most Limits[i] seconds.
+// Histogram holds a histogram: Cumulative[i] of Count events took at most Limits[i] seconds.
 type Histogram struct {
 	Sum
 	Limits, Cumulative []float64

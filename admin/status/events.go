@@ -21,8 +21,8 @@ const (
 type eventKind struct {
 	// badge is the text of the badge, and tone its colour.
 	badge, tone string
-	// subjectAttr is the attribute with the subject of the event, detailAttrs are the attributes
-	// after it.
+	// subjectAttr names the attribute with the subject of the event, and detailAttrs the attributes
+	// with its details.
 	subjectAttr string
 	detailAttrs []string
 }
@@ -67,7 +67,7 @@ func eventKinds() map[string]eventKind {
 // forceUnlock is the log message whose attributes name a key and a client.
 const forceUnlock = "FORCEUNLOCK"
 
-// event is an entry of the list of events.
+// event holds an entry of the list of events.
 type event struct {
 	at   time.Time
 	kind eventKind
@@ -95,7 +95,7 @@ func (e *Events) WrapLogger(log *slog.Logger) *slog.Logger {
 	return slog.New(eventHandler{Handler: log.Handler(), events: e})
 }
 
-// eventHandler is the slog.Handler of Events.WrapLogger.
+// eventHandler implements the slog.Handler of Events.WrapLogger.
 type eventHandler struct {
 	slog.Handler
 	events *Events

@@ -26,11 +26,11 @@ type snapshot struct {
 
 // sample describes the time between two snapshots. A value without data is NaN.
 type sample struct {
-	// granted, refused, noQuorum and relayed are per second.
+	// granted, refused, noQuorum and relayedCommands are per second.
 	granted, refused, noQuorum, relayedCommands float64
 	// p50 and p99 are quantiles of the duration of LOCK in seconds.
 	p50, p99 float64
-	// roundTrips holds the batches of each master.
+	// roundTrips holds the number and duration of the batches to each master.
 	roundTrips []metrics.Sum
 }
 

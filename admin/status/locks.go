@@ -27,7 +27,7 @@ const (
 	maxGlob = 512
 )
 
-// Lock is a lock on the page. Package locks describes the fields.
+// Lock describes a lock on the page. Package commands/locks documents the fields.
 type Lock struct {
 	Key        string
 	State      string
@@ -44,7 +44,7 @@ type query struct {
 	match string
 }
 
-// listing is the result of a query.
+// listing holds the result of a query.
 type listing struct {
 	query
 	at      time.Time // zero: the masters were not asked
@@ -53,7 +53,7 @@ type listing struct {
 	err     error
 }
 
-// errTooSoon is returned for a query while the pause after a different query lasts.
+// errTooSoon refuses a query during the pause after a different query.
 var errTooSoon = errors.New("cannot list these locks now: another request has just listed different locks; " +
 	"try again in a few seconds")
 
@@ -106,7 +106,7 @@ func (l *lister) run(requestCtx context.Context, q query) listing {
 	ctx, cancel := context.WithTimeout(requestCtx, listTimeout)
 	defer cancel()
 	found.locks, found.err = l.list(ctx, q.db, q.match, maxLocks+1)
-	if requestCtx.Err() != nil { // at stays zero: the listing is for no other request
+	if requestCtx.Err() != nil { // at stays zero, so that no other request gets this listing
 		return found
 	}
 	if len(found.locks) > maxLocks {
@@ -116,7 +116,7 @@ func (l *lister) run(requestCtx context.Context, q query) listing {
 	return found
 }
 
-// errListingPanicked is the error of a listing that panicked.
+// errListingPanicked reports that a listing panicked.
 var errListingPanicked = errors.New("cannot list the locks: internal error; see the proxy's log")
 
 // finish stores a listing, and schedules the next one. began is the time at which the listing

@@ -48,7 +48,7 @@ type Options struct {
 	Now func() time.Time
 }
 
-// Page is the http.Handler for / and /status/.
+// Page implements http.Handler for / and /status/.
 type Page struct {
 	opts    Options
 	started time.Time
@@ -152,7 +152,8 @@ func respondJSON(w http.ResponseWriter, v any) {
 	_ = json.NewEncoder(w).Encode(v) // the browser may have disconnected
 }
 
-// view returns the response to /status/v1, with the samples and events after those numbers.
+// view returns the response to /status/v1. samples and events count the samples and events that the
+// browser already has.
 func (p *Page) view(samples, events int) statusView {
 	now := p.opts.Now()
 	proxy, look := p.opts.Proxy(), p.opts.Availability()

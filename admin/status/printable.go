@@ -9,8 +9,8 @@ import (
 // maxTextSize limits a text on the page, in bytes: clients choose the length of keys and names.
 const maxTextSize = 256
 
-// printable returns a text from clients or servers for the page. It shortens long texts, and
-// escapes all of them.
+// printable returns a text from clients or servers for the page. It escapes every text, and
+// shortens long texts.
 func printable(text string) string {
 	head, isCut := escape.Cut(text, maxTextSize)
 	if !isCut {

@@ -149,7 +149,8 @@ func TestEvents(t *testing.T) {
 	}
 }
 
-// TestLister checks that listings do not overlap, and that one is made at most every few seconds.
+// TestLister checks that listings do not overlap, and that the lister makes at most one every few
+// seconds.
 func TestLister(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var looks, atOnce atomic.Int64

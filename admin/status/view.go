@@ -11,12 +11,12 @@ import (
 // version is the version of the JSON format, which docs/status.md describes.
 const version = 1
 
-// statusView is the response to /status/v1.
+// statusView holds the response to /status/v1.
 type statusView struct {
 	Version  int          `json:"version"`
 	Now      int64        `json:"now"` // like all times, ms since 1970
 	Proxy    proxyView    `json:"proxy"`
-	Upstream *serverView  `json:"upstream"` // null: none is configured
+	Upstream *serverView  `json:"upstream"` // null without an upstream
 	Quorum   quorumView   `json:"quorum"`
 	Masters  []masterView `json:"masters"`
 	Samples  samplesView  `json:"samples"`
@@ -117,10 +117,10 @@ type eventView struct {
 	Detail  string `json:"detail"`
 }
 
-// locksView is the response to /status/v1/locks.
+// locksView holds the response to /status/v1/locks.
 type locksView struct {
 	Version int        `json:"version"`
-	At      int64      `json:"at"` // when the masters were asked; 0: they were not
+	At      int64      `json:"at"` // when the masters were asked, or 0
 	DB      int        `json:"db"`
 	Match   string     `json:"match"`
 	HasMore bool       `json:"more"`

@@ -88,7 +88,7 @@ func splitUsage(usage string) (value, text string) {
 // IsFile reports whether the value is the name of a file.
 func (f flag) IsFile() bool { return f.Value == "FILE" }
 
-// command is a command with its flags.
+// command describes a command with its flags.
 type command struct {
 	Name, Usage string
 	Words       []string // possible first arguments

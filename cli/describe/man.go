@@ -8,7 +8,7 @@ import (
 	"github.com/urfave/cli/v2"
 )
 
-// Page is the content of the manual page in addition to the commands.
+// Page holds the content of the manual page in addition to the commands.
 type Page struct {
 	Section      int        // of the manual
 	Settings     []cli.Flag // common to several commands, described once

@@ -5,7 +5,7 @@ import (
 	"sync/atomic"
 )
 
-// AuditAction is an event of a lock in the audit log.
+// AuditAction names an event of a lock in the audit log.
 type AuditAction string
 
 // The actions.
@@ -39,7 +39,7 @@ func (l *Audit) Switch(on bool) {
 	}
 }
 
-// Note logs an action on a key, named as its client names it, in a database.
+// Note logs an action on a key in a database. key is the name that the client uses.
 func (l *Audit) Note(action AuditAction, client *Client, db int, key string) {
 	if l != nil && !l.off.Load() {
 		l.log.Info("audit", "action", string(action), "db", db, "key", ShownKey(key), client.LogAttr())
@@ -49,7 +49,7 @@ func (l *Audit) Note(action AuditAction, client *Client, db int, key string) {
 // maxLoggedKey limits the length of a key in a log message, in bytes.
 const maxLoggedKey = 512
 
-// ShownKey returns a key as log messages show it.
+// ShownKey returns the part of a key that log messages show.
 func ShownKey(key string) string { return key[:min(maxLoggedKey, len(key))] }
 
 // LogAttr returns the address, name and user of a client as a log attribute.

@@ -25,15 +25,15 @@ type Client struct {
 	DB int
 	// Name, LibName and LibVer are the names that the client gave itself.
 	Name, LibName, LibVer string
-	// Closing is set if the connection is to be closed after the reply.
+	// Closing is set if the proxy must close the connection after the reply.
 	Closing bool
 
-	// Watch returns a context that ends if the client leaves, until stop is called. Wait is for a
-	// command that waits for another client: its context also ends if the proxy stops. Both may be
-	// nil.
+	// Watch returns a context that ends when the client disconnects. stop ends the watch. Wait does
+	// the same for a command that waits for another client. Its context also ends when the proxy
+	// stops. Both may be nil.
 	Watch, Wait func(ctx context.Context) (watched context.Context, stop func())
-	// HasLeft reports whether the client has closed its connection, or its sending side. It may be
-	// called from any goroutine. It is nil if nobody knows.
+	// HasLeft reports whether the client has closed its connection, or its sending side. Any
+	// goroutine may call it. It is nil if the connection cannot tell.
 	HasLeft func() bool
 	// Ask sends the current command to the upstream and returns the whole reply. It is nil without
 	// an upstream.
@@ -51,27 +51,29 @@ type Client struct {
 	// server.
 	ChangedKeys ChangedKeys
 
-	// Tracking reports changes of lock keys to the client; nil until the client requests it.
+	// Tracking reports changes of lock keys to the client. It is nil until the client requests
+	// tracking.
 	Tracking Tracking
 	// Track returns a new Tracking. It is nil if lock keys cannot be tracked.
 	Track func() Tracking
 
 	// Publisher publishes messages at a lock server; otherwise it is nil.
 	Publisher rights.Outlet
-	// Subscriptions holds the client's subscriptions; nil before the first one. Subscribe returns
-	// new Subscriptions; it is nil without a Publisher.
+	// Subscriptions holds the client's subscriptions, or nil before the first subscription.
+	// Subscribe returns new Subscriptions. Subscribe is nil without a Publisher.
 	Subscriptions Subscriptions
 	Subscribe     func() Subscriptions
 	// LastMessage is the number of the client's last message to the Publisher.
 	LastMessage uint64
 
-	// waitingBytes is the memory of the wait of the current command.
+	// waitingBytes counts the memory, in bytes, for the wait of the current command.
 	waitingBytes int
 	replyMode    replyMode
 	identity     *Identity
 }
 
-// Tracking is the state of CLIENT TRACKING: a *tracking.Client, which tracking.Of returns.
+// Tracking holds the state of CLIENT TRACKING. *tracking.Client implements it, and tracking.Of
+// returns it.
 type Tracking interface {
 	// Size returns the size of the keys that the client has read, in bytes.
 	Size() int
@@ -80,7 +82,7 @@ type Tracking interface {
 }
 
 // Subscriptions holds the subscriptions of a client at a lock server, and the messages that have
-// arrived for it: a *pubsub.Subscriber.
+// arrived for the client. *pubsub.Subscriber implements it.
 type Subscriptions interface {
 	// Any reports whether there is a subscription.
 	Any() bool
@@ -113,7 +115,7 @@ func (c *Client) Identity() *Identity {
 	return c.identity
 }
 
-// replyMode is the mode of CLIENT REPLY.
+// replyMode holds the mode of CLIENT REPLY.
 type replyMode int
 
 const (
@@ -128,8 +130,8 @@ func (c *Client) WatchContext(ctx context.Context) (context.Context, func()) {
 	return callIfSet(ctx, c.Watch)
 }
 
-// WaitContext calls Wait, if it is set, for a command that waits for other clients at some keys.
-// Until stop is called, the memory of that wait counts for Size.
+// WaitContext calls Wait, if it is set, for a command that waits at keys for other clients. Until
+// the caller calls stop, Size includes the memory of the wait.
 func (c *Client) WaitContext(ctx context.Context, keys ...string) (waitCtx context.Context, stop func()) {
 	for _, key := range keys {
 		c.waitingBytes += waitSize + len(key)
@@ -236,7 +238,7 @@ func (c *Client) Refuse(text string, out *Reply) {
 	c.Answer(out, func() { out.Error(text) })
 }
 
-// Answer calls run, which writes the reply, and removes the reply if the client is silenced.
+// Answer calls run, which writes the reply. It removes the reply if CLIENT REPLY silences it.
 func (c *Client) Answer(out *Reply, run func()) {
 	out.begin(c.Proto)
 	run()

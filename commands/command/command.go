@@ -10,7 +10,7 @@ import (
 	"redlock-proxy/commands/catalog/syntax"
 )
 
-// Call is a command that a client has sent.
+// Call describes a command that a client has sent.
 type Call struct {
 	// Ctx ends with the client's session.
 	Ctx    context.Context
@@ -36,7 +36,7 @@ func (c Call) RemainingWait(wait time.Duration) time.Duration {
 }
 
 // AskUpstream returns the upstream's reply to the call, or nil if there is no upstream. ok is false
-// if the reply is an error, which AskUpstream has already passed on.
+// if the reply is an error, which AskUpstream has already written to Out.
 func (c Call) AskUpstream() (reply []byte, ok bool) {
 	if c.Client.Ask == nil {
 		return nil, true
@@ -53,8 +53,8 @@ func (c Call) AskUpstream() (reply []byte, ok bool) {
 	return reply, true
 }
 
-// SyntaxError replies that a call has the wrong form. For a command that Redis does not have, a
-// syntax or arity error is followed by the usage.
+// SyntaxError replies that a call has the wrong form. For a command that Redis does not have, it
+// appends the usage to a syntax or arity error.
 func (c Call) SyntaxError(text string) {
 	if c.Command.IsOwn() && len(c.Command.Docs.Args) > 0 {
 		switch {
@@ -75,9 +75,9 @@ type Command struct {
 	Arity int
 	// RequiresLogin is set if the command requires a login when the upstream does.
 	RequiresLogin bool
-	// NeedsUpstreamReply is set if the reply is made from the upstream's reply.
+	// NeedsUpstreamReply is set if the proxy makes the reply from the upstream's reply.
 	NeedsUpstreamReply bool
-	// Local is set for a command that Redis has, too, but that never goes to the upstream.
+	// Local is set if the proxy never forwards the command, although Redis has it.
 	Local bool
 	// Unlimited is set if the upstream may take unlimited time for the command.
 	Unlimited bool
@@ -88,9 +88,9 @@ type Command struct {
 	// Such a call cannot be part of a transaction at the upstream. If it is nil, nothing is
 	// removed.
 	FiltersReply func(words [][]byte) bool
-	// RunsWithoutClient reports whether a call does not use its client until it is answered: it
-	// does not watch for the client to leave, query the client, or close its connection. If it is
-	// nil, every call uses its client.
+	// RunsWithoutClient reports whether a call does not use its client until it is answered. Such a
+	// call does not watch for the client to leave, query the client, or close its connection. If it
+	// is nil, every call uses its client.
 	RunsWithoutClient func(words [][]byte) bool
 	// AllLocks is set if the command affects all lock keys although it names none.
 	AllLocks bool
@@ -107,7 +107,7 @@ func OfRedis(name string, run func(Call), docs Docs) *Command {
 	return &Command{Name: name, Arity: spec.Find([]byte(name)).Arity, Run: run, Docs: docs}
 }
 
-// IsOwn reports whether Redis does not have the command.
+// IsOwn reports whether the command is the proxy's own: Redis does not have it.
 func (c *Command) IsOwn() bool { return c.Docs.Group == OwnGroup }
 
 // MayWait reports whether a call may wait for other clients. It is always false for a command

@@ -5,14 +5,14 @@ import "redlock-proxy/commands/catalog/keys"
 // OwnGroup is the group of the proxy's own commands. Redis uses this name for commands of modules.
 const OwnGroup = "module"
 
-// Docs is the documentation of a command that COMMAND DOCS and COMMAND INFO return.
+// Docs holds the documentation of a command that COMMAND DOCS and COMMAND INFO return.
 type Docs struct {
 	Group, Summary, Since, Complexity string
 	Args                              []Argument
 	// FirstArgIsKey is set if the first argument is a key.
 	FirstArgIsKey bool
-	// Keys holds the places of the keys of an ordinary command. Reads is set if a command does not
-	// change its keys.
+	// Keys holds the places of the keys if FirstArgIsKey is not set. Reads is set if the command
+	// does not change its keys.
 	Keys  keys.Span
 	Reads bool
 	// Categories are the ACL categories of a command that Redis does not have, separated by blanks.
@@ -27,9 +27,9 @@ func DocsOf(group, summary, since string, args ...Argument) Docs {
 // Argument describes an argument of a command for COMMAND DOCS.
 type Argument struct {
 	name, kind string // kind: key, string, integer, oneof …
-	token      string // the word before it
+	token      string // the fixed word before the argument, or the argument itself
 	optional   bool
-	options    []Argument // of a oneof
+	options    []Argument // the choices of a oneof
 }
 
 // Key returns the argument that is the command's key.

@@ -81,7 +81,7 @@ func (cmd *Command) writeKeySpecs(out *Reply) {
 	}
 	last := span.Last
 	if last > 0 {
-		last -= span.First // counted from the first key, else from the end
+		last -= span.First // a positive last counts from the first key, a negative last from the end
 	}
 	out.Set(1)
 	out.Put(Fields{

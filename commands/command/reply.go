@@ -114,10 +114,10 @@ func (r *Reply) NullArray() {
 // Array appends the header of an array of n elements.
 func (r *Reply) Array(n int) { r.Bytes = redcon.AppendArray(r.Bytes, n) }
 
-// Map appends the header of a map of n pairs: in RESP2 of an array of 2n elements.
+// Map appends the header of a map of n pairs. In RESP2, it is an array of 2n elements.
 func (r *Reply) Map(n int) { r.header('%', n, 2*n) }
 
-// Set appends the header of a set of n elements: in RESP2 of an array.
+// Set appends the header of a set of n elements. In RESP2, it is an array.
 func (r *Reply) Set(n int) { r.header('~', n, n) }
 
 func (r *Reply) header(resp3 resp.Kind, n, flat int) {
@@ -139,10 +139,11 @@ func (r *Reply) Strings(all []string) {
 // Fields holds names and their values, alternating.
 type Fields []any
 
-// TextSet is a set of texts.
+// TextSet holds a set of texts.
 type TextSet []string
 
-// Put appends nil, a string, a number, a map (Fields), a set (Words), an array, or a func's output.
+// Put appends nil, a string, a number, a map (Fields), a set (TextSet), an array, or the output of
+// a function.
 func (r *Reply) Put(value any) {
 	switch v := value.(type) {
 	case string:
@@ -226,7 +227,8 @@ func (r *Reply) IfUndelivered(run func()) {
 	r.onUndelivered = append(r.onUndelivered, undo{len(r.Bytes), run})
 }
 
-// WhenDelivered registers a function to call once the replies so far are sent. It may never run.
+// WhenDelivered registers a function to call once the replies so far are sent. The function may
+// never run.
 func (r *Reply) WhenDelivered(run func()) { r.onDelivered = append(r.onDelivered, run) }
 
 // Sent removes the first n bytes, which the client's socket has taken. The grants in them are
@@ -259,7 +261,7 @@ func (r *Reply) empty() {
 	r.onUndelivered, r.validity = r.onUndelivered[:0], validity{}
 }
 
-// Undelivered calls the functions of IfUndelivered, and empties the reply.
+// Undelivered calls the functions registered by IfUndelivered, and empties the reply.
 func (r *Reply) Undelivered() {
 	for _, u := range r.onUndelivered {
 		u.run()
@@ -268,7 +270,7 @@ func (r *Reply) Undelivered() {
 	r.onDelivered = nil
 }
 
-// Double appends a number, given by its digits: in RESP2 as a bulk string.
+// Double appends a number, given by its digits. In RESP2, it is a bulk string.
 func (r *Reply) Double(text string) {
 	if r.Proto != 3 {
 		r.Bulk(text)

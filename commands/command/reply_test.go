@@ -63,8 +63,7 @@ func TestUndelivered(t *testing.T) {
 }
 
 // TestPartlySent checks that a grant stays if the socket took its whole reply, wherever the write
-// broke off. All other grants are undone. A reply that was taken back ends where the previous reply
-// ends.
+// broke off. All other grants are undone. A truncated reply ends where the previous reply ends.
 func TestPartlySent(t *testing.T) {
 	const status = len("+OK\r\n")
 	write := func(undone *[]int) *Reply {

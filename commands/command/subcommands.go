@@ -9,7 +9,7 @@ import (
 // Subcommands holds the subcommands of a command, by name in lower case. It is never changed.
 type Subcommands map[string]Subcommand
 
-// Subcommand is a subcommand of a command.
+// Subcommand holds the arity and the function of a subcommand.
 type Subcommand struct {
 	arity int
 	run   func(Call)

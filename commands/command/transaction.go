@@ -7,8 +7,8 @@ type Transaction struct {
 	Open bool
 	// Aborted is set after a command was refused. EXEC will fail.
 	Aborted bool
-	// UpstreamError is the error if MULTI could not reach the upstream: the reply to commands on
-	// other keys.
+	// UpstreamError holds the error if MULTI could not reach the upstream. It is the reply to
+	// commands on keys that are not lock keys.
 	UpstreamError string
 	// Queued holds the queued commands, QueuedBytes their size.
 	Queued      [][]string

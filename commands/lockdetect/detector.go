@@ -9,10 +9,10 @@ import (
 )
 
 const (
-	// maxPrefixes limits the prefixes of keys that are distinguished.
+	// maxPrefixes limits the prefixes of keys that a Detector distinguishes.
 	maxPrefixes = 32
-	// maxPatterns limits the patterns that are distinguished for one prefix. Further keys count for
-	// the pattern of the prefix followed by *.
+	// maxPatterns limits the patterns that a Detector distinguishes for one prefix. Further keys
+	// count for the pattern of the prefix followed by *.
 	maxPatterns = 8
 )
 
@@ -29,12 +29,12 @@ type Detector struct {
 	fullLogged bool
 }
 
-// Pattern is a group of keys that are used like locks.
+// Pattern describes a group of keys that clients use like locks.
 type Pattern struct {
 	// Glob matches the keys. It is a valid value of lock-keys.
 	Glob string
-	// Locks counts how often a key was set with NX and an expiry, and Releases how often one was
-	// compared and deleted, since the proxy started.
+	// Locks counts how often a client set a key with NX and an expiry, since the proxy started.
+	// Releases counts how often a client compared and deleted a key.
 	Locks, Releases int64
 }
 
@@ -51,7 +51,7 @@ func (n *Detector) Count(words [][]byte, covered func(key []byte) bool) {
 	}
 }
 
-// classify returns how a command uses a key, and which key.
+// classify returns how a command uses a key, and that key.
 func (n *Detector) classify(words [][]byte) (usage keyUse, key []byte) {
 	if len(words) < 3 {
 		return noLock, nil
@@ -138,7 +138,7 @@ func (u keyUse) String() string {
 // Counts returns how many locks were taken and released on keys that are not lock keys.
 func (n *Detector) Counts() (locks, releases int64) { return n.locks.Load(), n.releases.Load() }
 
-// Patterns returns the patterns, the one with the most uses first.
+// Patterns returns the patterns, the most used pattern first.
 func (n *Detector) Patterns() []Pattern {
 	n.mu.Lock()
 	defer n.mu.Unlock()

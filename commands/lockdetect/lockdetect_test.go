@@ -178,7 +178,7 @@ func TestGlobsCanBeSet(t *testing.T) {
 	})
 }
 
-// BenchmarkSuspect measures the cost per command of a proxy with an upstream.
+// BenchmarkSuspect measures IsCandidate, which a proxy with an upstream calls for every command.
 func BenchmarkSuspect(b *testing.B) {
 	get, set := []byte("GET"), []byte("SET")
 	n := 0

@@ -6,8 +6,8 @@ import (
 )
 
 const (
-	// maxSegment is the length, in bytes, above which a part of a key is replaced by *, like a part
-	// with a digit.
+	// maxSegment limits the length of the parts of a key that a pattern keeps, in bytes. * replaces
+	// longer parts.
 	maxSegment = 24
 	// maxSegments limits the parts of a pattern.
 	maxSegments = 8
@@ -15,7 +15,7 @@ const (
 
 // pattern returns a glob for keys like this one, valid for lock-keys, and its prefix up to the
 // first separator. It replaces parts that probably differ from key to key by *: long parts, and
-// parts with a digit or a special character of globs.
+// parts with any character that is not an ASCII letter.
 func pattern(key []byte) (glob, prefix string) {
 	for segments := 0; len(key) > 0; segments++ {
 		n := 0
@@ -45,8 +45,8 @@ func pattern(key []byte) (glob, prefix string) {
 	return glob, prefix
 }
 
-// appendStar returns the beginning of a glob followed by *. A dot before the * would look like a
-// regular expression unless it ends a word, so ? replaces it.
+// appendStar returns the beginning of a glob followed by *. If the glob ends with a dot that does
+// not follow a letter or *, ? replaces the dot, because .* would look like a regular expression.
 func appendStar(s string) string {
 	if n := len(s); n > 0 && s[n-1] == '.' && (n == 1 || s[n-2] != '*' && !isLetter(s[n-2])) {
 		s = s[:n-1] + "?"

@@ -68,8 +68,8 @@ func (s *scripts) isReleaseDigest(digest []byte) bool {
 	return s.digests[string(bytes.ToLower(digest))]
 }
 
-// comparesAndDeletes recognizes the release of a lock as libraries write it: the script gets the
-// value of the first key, compares it with an argument, and deletes the key.
+// comparesAndDeletes recognizes the release of a lock in the form that libraries use. The script
+// gets the value of the first key, compares it with an argument, and deletes the key.
 func comparesAndDeletes(body []byte) bool {
 	text := singleQuotes.Replace(strings.ToLower(string(body)))
 	text = strings.Join(strings.Fields(text), "")

@@ -5,7 +5,7 @@ import (
 	"strconv"
 )
 
-// keyUse is the use of a key by a command, judged by the command's form.
+// keyUse names the use of a key by a command. The form of the command decides.
 type keyUse int
 
 const (
@@ -52,7 +52,7 @@ func optionsOfMsetex(words [][]byte) [][]byte {
 	return words[2+2*keys:]
 }
 
-// takesLock reports whether the options of a SET are those of a lock: NX and an expiry.
+// takesLock reports whether the options of a SET take a lock: NX and an expiry.
 func takesLock(options [][]byte) bool {
 	nx, hasExpiry := false, false
 	for _, o := range options {

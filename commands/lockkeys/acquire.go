@@ -35,7 +35,8 @@ func (p *Runner) acquire(c command.Call, words []string) bool {
 	return true
 }
 
-// lockFor takes a lock, and writes grantedReply, or the reply of the same command to a held key.
+// lockFor takes a lock, and writes grantedReply. If another client holds the key, it writes the
+// reply of the command to an existing key.
 func (p *Runner) lockFor(c command.Call, e keyspace.Edit, grantedReply keyspace.Reply) {
 	keyOnMasters, ttl := p.Engine.KeyOnMasters(c.Client.DB, e.Key), e.After.Left
 	if ttl < 0 {

@@ -45,7 +45,7 @@ func (p *Runner) runOrdinary(c command.Call) {
 	}
 }
 
-// Program returns a command as a program.
+// Program returns the program that runs a command.
 func (p *Runner) Program(c *command.Client, words []string) program.Program {
 	keys := keyspace.Keys(words)
 	return program.Program{

@@ -12,5 +12,5 @@
 //   - tracking: notifies clients with CLIENT TRACKING of changes
 //
 // This package has the table of ordinary commands ([Runner.Commands]). For each reply, it writes
-// the audit log and warnings, and withdraws the locks if the reply is not delivered.
+// the audit log and warnings. If the client does not get the reply, it withdraws the locks.
 package lockkeys

@@ -6,7 +6,7 @@ import (
 	"redlock-proxy/commands/catalog/syntax"
 )
 
-// UnfitKeyError returns the error of a command that makes no sense on a lock key.
+// UnfitKeyError returns the error of a command that lock keys do not support.
 func UnfitKeyError(name string, key []byte) string {
 	return fmt.Sprintf("ERR '%s' cannot run on lock key '%s': "+
 		"lock keys support only string, hash, list, set and sorted-set commands; use another key",

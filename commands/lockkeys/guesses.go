@@ -9,8 +9,9 @@ import (
 	"redlock-proxy/commands/lockkeys/program"
 )
 
-// guessesFor guesses the values of a command's keys: the value that its arguments compare with, no
-// value if it requires absent keys, or the value that this proxy wrote last.
+// guessesFor guesses the values of a command's keys. If the command compares the keys with a value,
+// it guesses this value. If the command requires absent keys, it guesses no value. Otherwise it
+// guesses the value that this proxy wrote last.
 func (p *Runner) guessesFor(c *command.Client, words, keys []string) (guesses []program.Guess) {
 	switch name := syntax.Lower(words[0]); {
 	case name == "setnx" || name == "msetnx" || name == "hsetnx":

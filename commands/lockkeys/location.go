@@ -9,9 +9,9 @@ import (
 	"redlock-proxy/quorum"
 )
 
-// KeyOnMastersFunc returns a function that returns the key on the masters of a client's key: in the
-// cell of its hash tag if lock-tags match the key, else in a cell of its own. The result depends on
-// nothing else, so all proxies with the same settings agree.
+// KeyOnMastersFunc returns the function that maps a client's key to its key on the masters. If
+// lock-tags match the key, the key is in the cell of its hash tag, else in its own cell. The result
+// depends only on the key and the settings, so all proxies with the same settings agree.
 func KeyOnMastersFunc(prefix string, lockTags, movableKeys keys.Patterns) func(db int, key string) quorum.Key {
 	return func(db int, key string) quorum.Key {
 		keyOnMasters := quorum.Key{DB: db, Name: prefix + key, Movable: movableKeys.Any() && movableKeys.Match([]byte(key))}

@@ -21,14 +21,14 @@ import (
 // warnEvery is the shortest time between two log messages about locks without a TTL.
 const warnEvery = time.Minute
 
-// Register keeps the lock keys: a *quorum.Cluster, whose methods document the errors.
+// Register keeps the lock keys. A *quorum.Cluster implements it, and documents the errors.
 type Register interface {
 	program.Register
 	Withdraw(keys []quorum.Key, grant quorum.GrantedLock)
 	Guess(key quorum.Key) (token string, ok bool)
 }
 
-// Locks is the locker behind the commands: a *quorum.Locker, whose methods document the errors.
+// Locks takes locks for clients. A *quorum.Locker implements it, and documents the errors.
 type Locks interface {
 	blocking.Locks
 	Lock(ctx context.Context, req quorum.LockRequest) (quorum.GrantedLock, error)
@@ -47,7 +47,7 @@ type Limits struct {
 type Options struct {
 	Register Register
 	Locks    Locks
-	// KeyOnMasters returns the key on the masters of a client's key.
+	// KeyOnMasters maps a client's key to its key on the masters.
 	KeyOnMasters func(db int, key string) quorum.Key
 	// List returns the lock keys of a database that match a glob.
 	List func(ctx context.Context, db int, match string) ([]string, error)
@@ -68,8 +68,8 @@ type Runner struct {
 
 	// withoutTTL and effectsLost count locks without a TTL and lost side effects.
 	withoutTTL, effectsLost atomic.Int64
-	// lastTTLWarning and lastEffectWarning are the times of the last log messages about them, in
-	// Unix nanoseconds.
+	// lastTTLWarning and lastEffectWarning hold the times of the last log messages about these
+	// locks and side effects, in Unix nanoseconds.
 	lastTTLWarning, lastEffectWarning atomic.Int64
 }
 
@@ -83,7 +83,7 @@ func New(opts Options) *Runner {
 	return p
 }
 
-// Counts returns the number of locks that were taken without a TTL, and the number of lost side
+// Counts returns the number of locks that clients took without a TTL, and the number of lost side
 // effects.
 func (p *Runner) Counts() (withoutTTL, lostEffects int64) {
 	return p.withoutTTL.Load(), p.effectsLost.Load()
@@ -157,8 +157,8 @@ func (p *Runner) refusalOf(edits []keyspace.Edit) string {
 	return ""
 }
 
-// reportLostEffects counts side effects that were not carried out, and logs them at most once per
-// warnEvery, because any client can cause them.
+// reportLostEffects counts side effects that the upstream did not carry out. It logs them at most
+// once per warnEvery, because any client can cause them.
 func (p *Runner) reportLostEffects(command string, cause error) {
 	n := p.effectsLost.Add(1)
 	if p.isWarningDue(&p.lastEffectWarning) {
@@ -167,13 +167,14 @@ func (p *Runner) reportLostEffects(command string, cause error) {
 	}
 }
 
-// isWarningDue reports whether warnEvery has passed since the last log message, and records one.
+// isWarningDue reports whether warnEvery has passed since the last log message. If so, it records
+// the current time in last.
 func (p *Runner) isWarningDue(last *atomic.Int64) bool {
 	now, before := p.opts.Now().UnixNano(), last.Load()
 	return (before == 0 || now-before >= int64(warnEvery)) && last.CompareAndSwap(before, now)
 }
 
-// warnNoTTL logs locks that a program took and that never expire.
+// warnNoTTL logs the locks without a TTL that a program took.
 func (p *Runner) warnNoTTL(a program.Outcome) {
 	for _, e := range a.Edits {
 		if e.After.Present && !e.KeepTTL && e.After.Left < 0 {

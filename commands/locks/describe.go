@@ -22,8 +22,8 @@ type Lock struct {
 	Fence int64
 	// Waiters counts the clients of this proxy that wait for the lock.
 	Waiters int
-	// Since is the time at which this proxy granted the lock, zero if it did not. If it did, Addr
-	// and Name describe the client, as far as they are known.
+	// Since is the time at which this proxy granted the lock; zero if this proxy did not grant it.
+	// Addr and Name describe the client to which this proxy granted the lock.
 	Since      time.Time
 	Addr, Name string
 }

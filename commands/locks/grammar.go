@@ -18,7 +18,7 @@ var (
 	errTimeout    = errors.New("ERR timeout is not an integer or out of range")
 )
 
-// generateToken is the argument with which the proxy generates the token, like * in XADD.
+// generateToken is the argument that asks the proxy to generate the token, like * in XADD.
 const generateToken = "*"
 
 // lockArgs holds the arguments of LOCK, UNLOCK or EXTEND.
@@ -33,7 +33,7 @@ type lockArgs struct {
 // grammar defines which options a command accepts, and the limit of its TTL.
 type grammar struct {
 	name      string // in lower case, for error texts
-	takesLock bool   // it takes a lock, so it accepts BLOCK ms and FENCE
+	takesLock bool   // the command takes a lock, so it accepts BLOCK ms and FENCE
 	maxTTL    time.Duration
 }
 
@@ -91,7 +91,7 @@ func (g grammar) flag(args *lockArgs, word string) *bool {
 }
 
 // checkNotEmpty rejects an empty key or token, which probably comes from a variable that was not
-// set. With it, all clients would share one lock, or one token.
+// set. With an empty word, all clients would share one lock, or one token.
 func checkNotEmpty(command string, args [][]byte) error {
 	switch {
 	case len(args[1]) == 0:

@@ -24,7 +24,7 @@ const (
 
 var lockOptions = []struct {
 	options string
-	want    string // as describe writes it, or the error
+	want    string // as parseOptions describes it, or the error
 }{
 	{"PX 10000", "10s"},
 	{"px 1", "1ms"},

@@ -8,8 +8,8 @@ import (
 	"redlock-proxy/quorum"
 )
 
-// LockReader reads and removes locks for OperatorCommands. It is a *quorum.Locker, whose
-// methods document the errors.
+// LockReader reads and removes locks for OperatorCommands. *quorum.Locker implements it, and
+// documents the errors.
 type LockReader interface {
 	Holdings(ctx context.Context, keys []quorum.Key) ([]quorum.Holding, error)
 	Names(ctx context.Context, db int, page func(names []string) (more bool, err error)) error

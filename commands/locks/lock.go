@@ -17,7 +17,7 @@ import (
 	"redlock-proxy/quorum"
 )
 
-// Locker takes, extends and releases locks: a *quorum.Locker, whose methods document the errors.
+// Locker takes, extends and releases locks. *quorum.Locker implements it, and documents the errors.
 type Locker interface {
 	Lock(ctx context.Context, req quorum.LockRequest) (quorum.GrantedLock, error)
 	Unlock(ctx context.Context, key quorum.Key, token string) error
@@ -68,7 +68,7 @@ func hasNoBlock(words [][]byte) bool {
 	return !slices.ContainsFunc(words, func(word []byte) bool { return bytes.EqualFold(word, []byte("block")) })
 }
 
-// alwaysWithoutClient is the RunsWithoutClient of a command that never uses its client.
+// alwaysWithoutClient implements RunsWithoutClient for a command that never uses its client.
 func alwaysWithoutClient([][]byte) bool { return true }
 
 // lockDocs returns the documentation of a lock command. Since is a version of the proxy.

@@ -23,7 +23,7 @@ const (
 	listTimeout = 10 * time.Second
 )
 
-// errListTimeout is the cause of a LOCKLIST that took too long.
+// errListTimeout reports that a LOCKLIST took too long.
 var errListTimeout = fmt.Errorf("cannot list the locks: it took longer than %v; use MATCH or a smaller COUNT", listTimeout)
 
 // listOptions holds the options of a LOCKLIST.
@@ -90,7 +90,7 @@ func (h *OperatorCommands) list(c command.Call) {
 // Locks lists at most count locks of a database whose keys match a glob, as LOCKLIST does for a
 // client with all permissions. It takes at most ten seconds, or until ctx ends.
 //
-// Errors: the errors of quorum.Cluster.Names and Holdings, or a timeout.
+// The errors are those of quorum.Cluster.Names and Holdings, or a timeout.
 func (h *OperatorCommands) Locks(ctx context.Context, db int, match string, count int) ([]Lock, error) {
 	l := h.listing(db, listOptions{match, count})
 	err := l.collect(ctx)
@@ -101,7 +101,7 @@ func (h *OperatorCommands) listing(db int, options listOptions) listing {
 	return listing{OperatorCommands: h, listOptions: options, db: db, listed: map[string]bool{}, pattern: keys.Compile(options.match)}
 }
 
-// listing is a running LOCKLIST. It belongs to one goroutine.
+// listing holds the state of a running LOCKLIST. It belongs to one goroutine.
 type listing struct {
 	*OperatorCommands
 	listOptions

@@ -207,7 +207,8 @@ func TestWrite(t *testing.T) {
 	}
 }
 
-// TestIdentity checks that the identity stays the same with the client, and cuts long names.
+// TestIdentity checks that Identity returns the same value until the client changes, and shortens
+// long names.
 func TestIdentity(t *testing.T) {
 	client := newClient()
 	first := client.Identity()

@@ -10,7 +10,7 @@ import (
 )
 
 // checkPause is the time between two checks of a WAIT. A master that missed a change gets it within
-// some hundred milliseconds.
+// a few hundred milliseconds.
 const checkPause = 50 * time.Millisecond
 
 // Wait returns the command WAIT of a proxy without an upstream.

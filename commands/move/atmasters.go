@@ -28,7 +28,7 @@ const (
 	maxTries = 20
 )
 
-// wantAtMasters is the store of the locks on the masters in one era. In any other era it fails.
+// mastersStore implements store for the masters in one era. In any other era it fails.
 type mastersStore struct {
 	*Mover
 	era int
@@ -66,7 +66,7 @@ func (s *mastersStore) list(ctx context.Context) ([]lockName, error) {
 			return nil, err
 		}
 	}
-	// parts requires names sorted by database.
+	// partsByDatabase requires names sorted by database.
 	return slices.SortedFunc(maps.Keys(found), func(a, b lockName) int { return cmp.Compare(a.db, b.db) }), nil
 }
 
@@ -89,8 +89,8 @@ func (s *mastersStore) read(ctx context.Context, names []lockName) ([]lock, erro
 	return locks, err
 }
 
-// eachPresent calls visit with the value of each present key among names of one database, and the
-// time at which it was read.
+// eachPresent calls visit for each present key among names of one database, with its value and the
+// time of the read.
 func (s *mastersStore) eachPresent(ctx context.Context, names []lockName, visit func(lockName, quorum.Snapshot, time.Time) error) error {
 	for part := range slices.Chunk(names, keysPerRead) {
 		keys := make([]quorum.Key, len(part))
@@ -118,8 +118,8 @@ func (s *mastersStore) eachPresent(ctx context.Context, names []lockName, visit 
 	return nil
 }
 
-// checkWrites reads each key twice, one key at a time in each cell. put changes a key with the same
-// two round trips.
+// checkWrites reads each key twice, one key at a time in each cell. This takes about as long as
+// put, which needs two round trips for each key.
 func (s *mastersStore) checkWrites(ctx context.Context, locks []lock) error {
 	return eachCell(ctx, s, locks, func(l lock) lockName { return l.lockName }, func(ctx context.Context, l lock) error {
 		for range 2 {
@@ -135,7 +135,8 @@ func (s *mastersStore) checkRoom(ctx context.Context, bytes int64) error {
 	return s.opts.Masters.CheckRoom(ctx, bytes)
 }
 
-// put writes by ballots. If the mover stalls, the masters reject late writes (rule 3).
+// put writes by ballots. If the mover stalls, the masters reject late writes (rule 3 of package
+// location).
 func (s *mastersStore) put(ctx context.Context, locks []lock) error {
 	return eachCell(ctx, s, locks, func(l lock) lockName { return l.lockName }, func(ctx context.Context, l lock) error {
 		return s.update(ctx, l.lockName, func(quorum.Snapshot) (quorum.Decision, error) {

@@ -17,7 +17,7 @@ import (
 	"redlock-proxy/quorum/location"
 )
 
-// upstreamStore is the store of the locks at the upstream. It uses one connection.
+// upstreamStore implements store for the upstream, on one connection.
 type upstreamStore struct {
 	*Mover
 	conn Connection
@@ -32,7 +32,7 @@ const (
 	scanCount = 1000
 	// readBytes limits how many bytes of values one request reads, by the sizes measured before.
 	readBytes = 8 << 20
-	// trialSize limits how many locks one trial transaction writes.
+	// trialSize limits how many locks one trial transaction contains.
 	trialSize = 100
 	// absentClientID is an ID that no connection has.
 	absentClientID = "4611686018427387904"
@@ -190,7 +190,7 @@ func (e *UnfitError) orNil() error {
 	return e
 }
 
-// sizedKey is a key with its type and its approximate size in bytes.
+// sizedKey holds a key with its type and its approximate size in bytes.
 type sizedKey struct {
 	lockName
 	valueType string
@@ -261,7 +261,7 @@ func (s *upstreamStore) measure(ctx context.Context, names []lockName) ([]sizedK
 	return keys, unfit.orNil()
 }
 
-// values reads keys, and again those whose fields changed meanwhile.
+// values reads keys. It repeats the read for keys whose fields changed meanwhile.
 func (s *upstreamStore) values(ctx context.Context, keys []sizedKey) (locks []lock, err error) {
 	for range maxTries {
 		part, changed, err := s.readOnce(ctx, keys)
@@ -273,9 +273,9 @@ func (s *upstreamStore) values(ctx context.Context, keys []sizedKey) (locks []lo
 	return nil, fmt.Errorf("the fields of lock key '%s' (database %d) keep changing", syntax.Excerpt(keys[0].key), keys[0].db)
 }
 
-// readOnce reads keys. It reads the remaining times of fields before the values, so that a field
-// whose time ends meanwhile is noticed, and the remaining times of keys last, together with the
-// time of the upstream. It returns the keys whose fields changed separately.
+// readOnce reads keys. It reads the expiry of fields before the values, so that it notices a field
+// that expires meanwhile. It reads the remaining times of keys last, together with the time of the
+// upstream. changed holds the keys whose fields changed meanwhile.
 func (s *upstreamStore) readOnce(ctx context.Context, keys []sizedKey) (locks []lock, changed []sizedKey, err error) {
 	db := keys[0].db
 	fields, err := s.expiringHashes(ctx, keys)
@@ -380,7 +380,8 @@ func (s *upstreamStore) checkRoom(_ context.Context, bytes int64) error {
 	return nil
 }
 
-// write stores locks at the upstream, again if the upstream's clock was changed meanwhile.
+// write stores locks at the upstream. It repeats the write if the upstream's clock was changed
+// meanwhile.
 func (s *upstreamStore) write(ctx context.Context, locks []lock) error {
 	for range maxTries {
 		var commands [][]string

@@ -11,8 +11,8 @@ import (
 	"redlock-proxy/quorum/location"
 )
 
-// checkUpstream checks whether locks can be moved, and records the ID of the connection, and the
-// run_id and the number of replicas of the server.
+// checkUpstream checks whether locks can be moved to or from the upstream. It records the ID of the
+// connection, the run_id of the server, and the number of its replicas.
 func (r *run) checkUpstream(ctx context.Context) error {
 	replies, err := ask(ctx, r.conn, []string{"INFO"}, []string{"CLIENT", "ID"}, []string{"CLIENT", "LIST"},
 		[]string{"CLIENT", "KILL", "ID", absentClientID}) // checks the permission for CLIENT KILL
@@ -40,9 +40,9 @@ func (r *run) checkUpstream(ctx context.Context) error {
 	return err
 }
 
-// checkSameUpstream returns an error unless the connection leads to the server of checkUpstream,
-// which is still the upstream, and a master. A replica that a Sentinel makes the master leaves the
-// server first; the Sentinels report it up to a second later.
+// checkSameUpstream returns an error unless the server of checkUpstream is still the upstream, and
+// a master. When a Sentinel promotes a replica, that replica first leaves its master. The Sentinels
+// report the new master up to a second later, so a missing replica counts as a failover.
 func (r *run) checkSameUpstream(ctx context.Context) error {
 	replies, err := ask(ctx, r.conn, []string{"INFO"})
 	if err != nil {

@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// clock relates the upstream's clock to the proxy's: when the upstream's clock showed serverTime,
-// the proxy's clock showed at least sent, and at most received. Remaining times are converted with
-// it, so that the time that commands and replies take on a busy machine does not count. If the
-// relation is uncertain, a lease gets longer, never shorter.
+// clock relates the upstream's clock to the proxy's. When the upstream's clock showed serverTime,
+// the proxy's clock showed at least sent, and at most received. A move converts remaining times
+// with it, so that slow commands and replies do not shorten a lease. If the relation is uncertain,
+// a lease gets longer, never shorter.
 type clock struct{ serverTime, sent, received time.Time }
 
 const (
@@ -70,8 +70,8 @@ func (c clock) toLocal(upstreamTime, sent, received time.Time) time.Time {
 // upstream's clock.
 func (c clock) toUpstream(local time.Time) time.Time { return c.serverTime.Add(local.Sub(c.sent)) }
 
-// isSteady reports whether the clock was not changed: upstreamTime may lie between sent and
-// received.
+// isSteady reports whether upstreamTime, which was read between sent and received, fits the
+// relation. If it does not, the upstream's clock was changed.
 func (c clock) isSteady(upstreamTime, sent, received time.Time) bool {
 	elapsed := upstreamTime.Sub(c.serverTime)
 	return !c.received.Add(elapsed).Before(sent.Add(-maxClockDrift)) && !c.sent.Add(elapsed).After(received.Add(maxClockDrift))

@@ -96,12 +96,12 @@ func stringsOf(reply any) []string {
 	return texts
 }
 
-// maxWordsPerCommand limits the words of a command after its name and key. It is even because of
-// pairs.
+// maxWordsPerCommand limits the words of a command after its name and key. It is even, because some
+// values consist of pairs of words.
 const maxWordsPerCommand = 1000
 
-// writeCommands returns the commands that replace a key at the upstream by this content, until end
-// on the upstream's clock. A zero end means no expiry.
+// writeCommands returns the commands that replace a key at the upstream by this content. expiry is
+// a time on the upstream's clock; zero means no expiry.
 func writeCommands(key string, content contents.Content, expiry time.Time) [][]string {
 	name, words := createCommand(content)
 	commands := [][]string{{"MULTI"}, {"DEL", key}}

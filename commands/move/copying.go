@@ -10,13 +10,13 @@ import (
 	"redlock-proxy/quorum/location"
 )
 
-// lockName is the database and the name of a lock key, as clients use it.
+// lockName holds the database and the name of a lock key, as clients use it.
 type lockName struct {
 	db  int
 	key string
 }
 
-// lock is a lock key with its value.
+// lock holds a lock key with its value.
 type lock struct {
 	lockName
 	// value is the content as package contents encodes it for the masters.
@@ -64,7 +64,8 @@ func (r *run) stores() (source, target store) {
 	return upstream, masters
 }
 
-// copy makes the lock keys at the target equal to the lock keys at the source (rule 4).
+// copy makes the lock keys at the target equal to the lock keys at the source (rule 4 of package
+// location).
 func (r *run) copy(ctx context.Context, source, target store, names []lockName) error {
 	copied, countByType, lastExpiry := map[lockName]bool{}, map[string]int{}, time.Now()
 	for part := range partsByDatabase(names) {
@@ -109,7 +110,8 @@ func (r *run) removeOthers(ctx context.Context, target store, copied map[lockNam
 	return err
 }
 
-// partsByDatabase splits names into parts, each of one database.
+// partsByDatabase splits names that are sorted by database. Each part has names of one database, at
+// most maxKeysAtOnce.
 func partsByDatabase(names []lockName) iter.Seq[[]lockName] {
 	return func(yield func([]lockName) bool) {
 		for len(names) > 0 {

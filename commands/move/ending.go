@@ -14,7 +14,7 @@ import (
 	"redlock-proxy/quorum"
 )
 
-// connection is a connection of the upstream, as CLIENT LIST shows it.
+// connection describes a connection of the upstream, as CLIENT LIST shows it.
 type connection struct{ id, addr, name, library, flags string }
 
 // readConnections parses a reply to CLIENT LIST.
@@ -54,7 +54,8 @@ func (c connection) isHarmless() bool {
 	return strings.HasPrefix(c.name, "sentinel-") || c.name == connectionName || c.name == WatchName
 }
 
-// quiesce waits until no command sent before can still change the locks at the upstream (rule 2).
+// quiesce waits until no command sent earlier can still change the locks at the upstream (rule 2 of
+// package location).
 func (r *run) quiesce(ctx context.Context) error {
 	before, err := r.connections(ctx)
 	if err != nil {
@@ -115,8 +116,8 @@ func (c connection) mayLockDirectly(reports []quorum.PauseReport) bool {
 	return !c.isHarmless() && !isBusy(reports, c)
 }
 
-// foreign returns the connections of before that are still open, and belong neither to this run nor
-// to a proxy that has paused its commands.
+// foreign returns the connections of before that are still open. It leaves out the connections of
+// this run, and of proxies that have paused their commands.
 func (r *run) foreign(before, current []connection, reports []quorum.PauseReport) []connection {
 	earlierIDs, proxyAddrs := map[string]bool{}, map[string]bool{}
 	for _, c := range before {

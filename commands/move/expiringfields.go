@@ -13,7 +13,8 @@ type hashFields struct {
 	names []string
 }
 
-// expiringHashes returns the hashes among keys whose fields may expire individually.
+// expiringHashes returns the hashes among keys, with the names of their fields. It returns none if
+// no field in the database expires individually.
 func (s *upstreamStore) expiringHashes(ctx context.Context, keys []sizedKey) (hashes []hashFields, err error) {
 	if !s.fieldsExpire[keys[0].db] {
 		return nil, nil
@@ -34,9 +35,9 @@ func (s *upstreamStore) expiringHashes(ctx context.Context, keys []sizedKey) (ha
 	return slices.DeleteFunc(hashes, func(h hashFields) bool { return len(h.names) == 0 }), err
 }
 
-// fieldExpiry evaluates the reply to HPEXPIRETIME for a hash that had fieldCount fields just after:
-// expires reports whether a field expires by itself, complete whether the reply is about exactly
-// these fields.
+// fieldExpiry evaluates the reply to HPEXPIRETIME for a hash that had fieldCount fields just
+// afterwards. expires reports whether a field expires by itself. complete reports whether the reply
+// covers exactly these fields.
 func fieldExpiry(expiries []any, fieldCount int) (expires, complete bool) {
 	expires = slices.ContainsFunc(expiries, func(expiry any) bool { at, _ := expiry.(int64); return at > 0 })
 	isGone := slices.Contains(expiries, any(int64(-2)))

@@ -32,10 +32,10 @@ func mustSucceed(t testing.TB, err error) {
 	}
 }
 
-// storedValue is the value of a key on the masters of a test.
+// storedValue holds the value of a key on the masters of a test.
 type storedValue struct {
 	value   string
-	end     time.Time // zero: never
+	end     time.Time // zero without an expiry
 	foreign bool
 }
 
@@ -100,7 +100,7 @@ func (m *fakeMasters) DecideLocation(_ context.Context, from quorum.Location, to
 	return m.at, failed
 }
 
-// decide requires mu.
+// decide begins an era. The caller holds mu.
 func (m *fakeMasters) decide(to location.Place) {
 	m.at = quorum.Location{Place: to, Era: m.at.Era + 1}
 	m.eras = append(m.eras, to)
@@ -152,7 +152,7 @@ func (m *fakeMasters) Names(_ context.Context, db int, page func([]string) (bool
 	return nil
 }
 
-// look requires mu.
+// look reads a key. The caller holds mu.
 func (m *fakeMasters) look(key quorum.Key) (quorum.Snapshot, error) {
 	if key.Movable || key.Era != m.at.Era {
 		return quorum.Snapshot{}, &quorum.WrongLocationError{Now: m.at}
@@ -217,7 +217,7 @@ func (m *fakeMasters) Update(_ context.Context, key quorum.Key, _ *string,
 	return quorum.Outcome{Decision: d}, nil
 }
 
-// testBench is a real upstream, masters, and a mover of the locks between them.
+// testBench holds a real upstream, masters, and a mover of the locks between them.
 type testBench struct {
 	*testing.T
 	server   *redistest.Server
@@ -225,7 +225,7 @@ type testBench struct {
 	masters  *fakeMasters
 	mover    *Mover
 	steps    []string
-	moveTime time.Duration          // all moves
+	moveTime time.Duration          // the duration of all moves so far
 	infoText atomic.Pointer[string] // replaces the reply to INFO, if set
 }
 
@@ -290,7 +290,7 @@ func (r *testBench) move(order Order) (Result, error) {
 	defer func(began time.Time) { r.moveTime += time.Since(began) }(time.Now())
 	return r.mover.Move(r.Context(), order, func(step string) {
 		r.steps = append(r.steps, step)
-		if strings.HasPrefix(step, "another proxy is moving the locks") { // until its lease ends
+		if strings.HasPrefix(step, "another proxy is moving the locks") { // that proxy's lease expires now
 			r.masters.mu.Lock()
 			defer r.masters.mu.Unlock()
 			r.masters.decide(r.masters.at.Source())
@@ -307,7 +307,7 @@ func (r *testBench) mustMove(order Order) Result {
 	return result
 }
 
-// alteredConnection is a Connection that replaces some replies.
+// alteredConnection wraps a Connection, and replaces some replies.
 type alteredConnection struct {
 	Connection
 	reply func(words []string) any // nil leaves the reply unchanged
@@ -331,7 +331,7 @@ func (r *testBench) alterReplies(reply func(words []string) any) {
 	}
 }
 
-// testConnection is a Connection for tests.
+// testConnection implements Connection for tests.
 type testConnection struct {
 	net.Conn
 	bench *testBench
@@ -373,7 +373,7 @@ func (w *testConnection) Ask(ctx context.Context, commands ...[]string) (replies
 	return replies, nil
 }
 
-// upstreamKey is a key at the upstream: its type, its contents, and when it expires.
+// upstreamKey describes a key at the upstream: its type, its contents, and when it expires.
 type upstreamKey struct {
 	content string
 	end     time.Time
@@ -422,9 +422,9 @@ func (r *testBench) contents(key string) string {
 	return fmt.Sprintf("%s %q", kind, value)
 }
 
-// isExpiryKept reports whether an expiry is unchanged: not earlier, except for rounding, and not
-// later by more than the duration of the moves, because a remaining time is written later than it
-// was read.
+// isExpiryKept reports whether an expiry is unchanged. The expiry may be earlier because of
+// rounding. It may be later by the duration of the moves, because a remaining time is written later
+// than it was read.
 func (r *testBench) isExpiryKept(end, before time.Time) bool {
 	late := end.Sub(before)
 	return end.IsZero() == before.IsZero() && late > -5*time.Millisecond && late < r.moveTime

@@ -15,8 +15,8 @@ import (
 	"redlock-proxy/quorum/vote"
 )
 
-// Masters decide the location of the locks, and hold them: a *quorum.Cluster, which documents the
-// errors.
+// Masters decides the location of the locks, and holds them. *quorum.Cluster implements it, and
+// documents the errors.
 type Masters interface {
 	// CurrentLocation returns the location of the locks; known is false if too few masters have
 	// answered.
@@ -26,8 +26,9 @@ type Masters interface {
 	// MayMove returns an error if the locks cannot be moved now.
 	MayMove() error
 	// DecideLocation proposes a location of the locks in the era after from. It returns that era
-	// when a majority votes in it, whichever proxy proposed it. If the location is a move, the move
-	// lasts until ctx ends. The proposal may be accepted even if DecideLocation returns an error.
+	// when a majority votes in it, even if another proxy proposed it. If the location is a move,
+	// the move lasts until ctx ends. The proposal may be accepted even if DecideLocation returns an
+	// error.
 	DecideLocation(ctx context.Context, from quorum.Location, to location.Place) (quorum.Location, error)
 	// CheckRoom returns an error if the masters cannot store this many more bytes.
 	CheckRoom(ctx context.Context, bytes int64) error
@@ -68,11 +69,11 @@ type Options struct {
 	Logger       *slog.Logger
 }
 
-// Order is the operator's request.
+// Order holds the operator's request.
 type Order struct {
 	// Back moves the locks to the upstream instead of the masters.
 	Back bool
-	// Abort ends a move that is running, or is unfinished: the locks stay at the source.
+	// Abort ends a move that is running or unfinished. The locks stay at the source.
 	Abort bool
 	// CloseOthers closes the connections at the upstream that do not belong to proxies. Without
 	// it, such connections prevent the move.
@@ -86,7 +87,7 @@ func (o Order) target() location.Place {
 	return location.Masters
 }
 
-// ErrRunning is returned if this proxy is already running a move.
+// ErrRunning reports that this proxy is already running a move.
 var ErrRunning = errors.New("this proxy is already running a move")
 
 // Mover moves the locks. It is safe for concurrent use, and makes one run at a time.
@@ -122,7 +123,7 @@ func (m *Mover) clientKey(name string) (key string, isLockKey bool) {
 // Its errors, such as ErrRunning, contain the location of the locks.
 func (m *Mover) Move(ctx context.Context, order Order, report func(step string)) (Result, error) {
 	reportStep := func(step string) {
-		m.opts.Logger.Debug("moving the locks", "step", step) // each proxy logs the era of the masters
+		m.opts.Logger.Debug("moving the locks", "step", step) // not Info, because each proxy logs the new era
 		if report != nil {
 			report(step)
 		}
@@ -159,9 +160,9 @@ func (m *Mover) run(ctx context.Context, r *run) (err error) {
 	}
 }
 
-// askTimeout limits each request to the upstream. It is less than the lease of a move: a mover that
-// has lost the upstream, and still renews the lease, must not hold commands back for longer than a
-// mover that died.
+// askTimeout limits each request to the upstream. It is less than the lease of a move. A mover that
+// has lost the upstream, but still renews the lease, must not pause commands for longer than a
+// mover that crashed.
 const askTimeout = location.Lease - time.Second
 
 // limitedConnection limits the requests of a Connection to askTimeout.

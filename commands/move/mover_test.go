@@ -118,8 +118,8 @@ func (r *testBench) wantAtMasters(want map[string]upstreamKey) {
 	}
 }
 
-// TestFailureAborts checks for each step that its failure leaves the locks unchanged, that the era
-// shows this, and that the next run moves them.
+// TestFailureAborts checks each step. If the step fails, the locks are unchanged, the era shows
+// this, and the next run moves the locks.
 func TestFailureAborts(t *testing.T) {
 	t.Parallel()
 	for _, back := range []bool{false, true} {
@@ -174,7 +174,8 @@ func TestFailureAborts(t *testing.T) {
 	}
 }
 
-// TestProposalAcceptedDespiteError checks that the move succeeds if the proposal was accepted.
+// TestProposalAcceptedDespiteError checks that the move succeeds if the masters accepted the
+// proposal, although the run got an error.
 func TestProposalAcceptedDespiteError(t *testing.T) {
 	t.Parallel()
 	r := newTestBench(t)
@@ -220,8 +221,8 @@ func TestErrorNamesLocation(t *testing.T) {
 	}
 }
 
-// TestSimultaneousMoves checks that, of two simultaneous runs at two proxies, one moves the locks,
-// and the other waits for its end and then finds the locks at the target.
+// TestSimultaneousMoves checks two simultaneous runs at two proxies. One moves the locks. The other
+// waits for its end, and then finds the locks at the target.
 func TestSimultaneousMoves(t *testing.T) {
 	t.Parallel()
 	for _, order := range []Order{{}, {Back: true}} {
@@ -349,8 +350,8 @@ func TestUnfinishedMove(t *testing.T) {
 	}
 }
 
-// TestLocksAlreadyAtTarget checks that leftovers are counted if the locks are at the target, and that
-// they are removed if the operator orders it.
+// TestLocksAlreadyAtTarget checks a move whose locks are already at the target. It counts
+// leftovers, and removes them if the operator orders it.
 func TestLocksAlreadyAtTarget(t *testing.T) {
 	t.Parallel()
 	r := newTestBench(t)
@@ -438,7 +439,7 @@ func TestUnfitKeys(t *testing.T) {
 	}
 }
 
-// TestExpiringFields checks that a hash with an expiring field, of later servers, is refused.
+// TestExpiringFields checks that the move refuses a hash with a field that expires by itself.
 func TestExpiringFields(t *testing.T) {
 	t.Parallel()
 	r := newTestBench(t)
@@ -480,7 +481,7 @@ func TestFieldExpiresWhileRead(t *testing.T) {
 			return nil
 		case len(words) == 5:
 			return []any{int64(-1)}
-		case !at.Place.Moves(): // its time is set after this look
+		case !at.Place.Moves(): // the field gets its expiry after this read
 			return []any{int64(-1), int64(-1)}
 		}
 		r.doLine("HDEL lock:hash g")
@@ -492,8 +493,8 @@ func TestFieldExpiresWhileRead(t *testing.T) {
 	}
 }
 
-// TestMissingPermissions checks that a missing permission at the upstream is found before the first
-// decision, and a failing CLIENT KILL before anything is copied.
+// TestMissingPermissions checks that a run finds a missing permission at the upstream before the
+// first decision. It finds that CLIENT KILL fails before it copies anything.
 func TestMissingPermissions(t *testing.T) {
 	t.Parallel()
 	r := newTestBench(t)
@@ -608,8 +609,8 @@ func TestUpstreamFailsOver(t *testing.T) {
 // alterInfo replaces the reply to INFO from now on, also within a move.
 func (r *testBench) alterInfo(text string) { r.infoText.Store(&text) }
 
-// TestSecondMoveIsRefused checks that a second run at the same proxy is refused, that the first run
-// can be aborted, and that it aborts if its context ends.
+// TestSecondMoveIsRefused checks that a proxy refuses a second run. The first run can be aborted,
+// and aborts if its context ends.
 func TestSecondMoveIsRefused(t *testing.T) {
 	t.Parallel()
 	r := newTestBench(t)

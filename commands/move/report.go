@@ -11,12 +11,12 @@ import (
 	"redlock-proxy/quorum/location"
 )
 
-// Result is the outcome of a run.
+// Result describes the outcome of a run.
 type Result struct {
 	// At is the location of the locks.
 	At location.Place
 	// AlreadyAtTarget is set if the locks were at the target before the run. Aborted is set if the
-	// run aborted a move, NothingToAbort if there was none.
+	// run aborted a move, NothingToAbort if there was no move to abort.
 	AlreadyAtTarget, Aborted, NothingToAbort bool
 	// Copied counts the lock keys that have moved, by type.
 	Copied map[string]int
@@ -27,7 +27,7 @@ type Result struct {
 	Leftover int
 	// RemovalErr is the error that prevented the removal of the remaining lock keys, if any.
 	RemovalErr error
-	// KeptBecause is the error for which the lock keys at the source were kept, if any.
+	// KeptBecause is the reason why the run kept the lock keys at the source, if it kept them.
 	KeptBecause error
 	// ForeignConns describes the connections at the upstream that do not belong to proxies.
 	// ClosedConns counts the connections that the run closed at the upstream.

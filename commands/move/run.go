@@ -11,7 +11,7 @@ import (
 	"redlock-proxy/quorum/location"
 )
 
-// run is a single move.
+// run holds the state of a single move.
 type run struct {
 	*Mover
 	order  Order
@@ -72,7 +72,7 @@ func (r *run) awaitOtherMove(ctx context.Context) (err error) {
 
 // move moves the locks, or finishes an earlier move if they are already at the target. The run has
 // connected before, so that the confirmed location is valid for everything sent over the connection
-// (rule 1).
+// (rule 1 of package location).
 func (r *run) move(ctx context.Context) (err error) {
 	switch r.at, err = r.opts.Masters.Confirm(ctx); {
 	case err != nil:
@@ -124,7 +124,7 @@ func (r *run) moveLocks(ctx context.Context) error {
 	return nil
 }
 
-// errClaimed is returned if another proxy moves the locks.
+// errClaimed reports that another proxy moves the locks.
 var errClaimed = errors.New("another proxy is moving the locks")
 
 // beginMove proposes that the locks are being moved, and claims the new era.
@@ -136,15 +136,15 @@ func (r *run) beginMove(ctx context.Context) error {
 	case err != nil:
 		return err
 	}
-	if err := r.claim(ctx, moving); err != nil { // it is unknown whether another run aborts it
+	if err := r.claim(ctx, moving); err != nil { // another run may abort the move
 		return errors.Join(errClaimed, err)
 	}
 	r.at = moving
 	return nil
 }
 
-// claim makes this run the only mover of an era (rule 6). It succeeds if the record at the upstream
-// has no claim for that era yet.
+// claim makes this run the only mover of an era (rule 6 of package location). It succeeds if the
+// record at the upstream has no claim for that era yet.
 func (r *run) claim(ctx context.Context, at quorum.Location) error {
 	if r.claimedEra == at.Era {
 		return nil
@@ -173,7 +173,7 @@ func (r *run) quiesceAndCopy(ctx context.Context, pausedSince time.Time) ([]lock
 	if err != nil {
 		return nil, err
 	}
-	if err := pacing.Sleep(ctx, time.Until(pausedSince.Add(r.eraDelay))); err != nil { // rule 3
+	if err := pacing.Sleep(ctx, time.Until(pausedSince.Add(r.eraDelay))); err != nil { // rule 3 of package location
 		return nil, err
 	}
 	return names, r.copy(ctx, source, target, names)
@@ -208,9 +208,9 @@ func (r *run) abort(ctx context.Context, era int, cause error) error {
 	return cause
 }
 
-// proposeStay proposes that the locks stay at the source after an era in which they are moved,
-// unless another decision was made, or another run moves them. If too few masters answer, the lease
-// of the move expires, and any proxy makes this proposal.
+// proposeStay proposes that the locks stay at the source after an era in which they are moved. It
+// does not if another decision was made, or if another run moves the locks. If too few masters
+// answer, the lease of the move expires, and any proxy makes this proposal.
 func (r *run) proposeStay(ctx context.Context, era int) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.lease)
 	defer cancel()
@@ -251,8 +251,8 @@ func (r *run) abortAny(ctx context.Context) (err error) {
 	return nil
 }
 
-// endedError is returned if the move has ended before this run could end it. cause is the first
-// error that the run got because of that.
+// endedError reports that an operator or another proxy ended the move before this run could end it.
+// cause is the first error that the run got as a result.
 type endedError struct{ cause error }
 
 // Error implements error.
@@ -263,12 +263,12 @@ func (e *endedError) Error() string {
 // Unwrap returns the cause.
 func (e *endedError) Unwrap() error { return e.cause }
 
-// errTooLate is returned if the move had ended before it could be aborted.
+// errTooLate reports that the move had ended before the run could abort it.
 var errTooLate = errors.New("it was too late to abort the move")
 
-// clearSource removes the locks from the source (rule 5). They no longer have an effect at the
-// source, so the move has succeeded even if clearSource fails. It keeps them if the upstream became
-// another server, which may lack the locks.
+// clearSource removes the locks from the source (rule 5 of package location). They no longer have
+// an effect at the source, so the move has succeeded even if clearSource fails. It keeps the locks
+// at the source if the upstream became another server, which may lack them.
 func (r *run) clearSource(ctx context.Context, names []lockName) {
 	if r.result.KeptBecause = r.checkSameUpstream(ctx); r.result.KeptBecause != nil {
 		r.opts.Logger.Warn("the locks have moved, but their copies at the source were kept",
@@ -283,8 +283,8 @@ func (r *run) clearSource(ctx context.Context, names []lockName) {
 }
 
 // removeLeftovers removes the lock keys that an earlier run left in the store without the locks, if
-// the operator has ordered it. At the upstream they may belong to clients without a proxy; at the
-// masters an earlier run may have kept them because the upstream may lack the locks.
+// the operator has ordered it. Leftovers at the upstream may belong to clients without a proxy. An
+// earlier run may have kept leftovers at the masters because the upstream may lack the locks.
 func (r *run) removeLeftovers(ctx context.Context) error {
 	if r.at.Era == 0 { // the locks have never been moved
 		return nil

@@ -10,8 +10,8 @@ import (
 // DefaultBacklog is the default limit on messages that wait for all subscribers together, in bytes.
 const DefaultBacklog = 256 << 20
 
-// queueOverhead is the size that a message counts for each queue that contains it, in addition to
-// the size that it counts once.
+// queueOverhead is the size that a message counts for each queue that contains it, in bytes. The
+// size of the message itself counts once.
 const queueOverhead = 32
 
 // backlog counts the messages that wait for all subscribers together. It is safe for concurrent
@@ -43,8 +43,8 @@ func (b *backlog) leave(m *queueCounter, size int) {
 func (b *backlog) isAboveLimit() bool { return b.bytes.Load() > b.limit.Load() }
 
 // SetBacklog sets the limit on messages that wait for all subscribers together, in bytes; 0 means
-// DefaultBacklog. Above the limit, the subscribers with the most waiting messages are disconnected
-// one by one.
+// DefaultBacklog. Above the limit, the Hub disconnects the subscribers with the most waiting
+// messages, one by one.
 func (h *Hub) SetBacklog(limit int64) {
 	h.backlog.limit.Store(cmp.Or(limit, DefaultBacklog))
 	h.disconnectSlowest()
@@ -106,7 +106,8 @@ func (s *Subscriber) waitingSize() int {
 	return s.size
 }
 
-// dropWaiting removes the waiting messages, except those being written. The caller holds mu.
+// dropWaiting removes the waiting messages, except the messages that are being written. The caller
+// holds mu.
 func (s *Subscriber) dropWaiting() {
 	for _, p := range s.queue {
 		s.hub.backlog.leave(&p.queueCounter, p.memory())

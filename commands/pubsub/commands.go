@@ -87,7 +87,8 @@ func unsubscribe(kind Kind) func(command.Call) {
 	}
 }
 
-// confirm confirms a subscription, or the end of one; a nil name stands for none.
+// confirm confirms the start or the end of a subscription. name is nil if there was no subscription
+// to end.
 func confirm(out *command.Reply, verb string, name *string, count int) {
 	out.Bytes = resp.AppendHeader(out.Bytes, MessageKind(out.Proto), 3)
 	out.Bulk(verb)

@@ -2,17 +2,18 @@
 // (SUBSCRIBE, PUBLISH, PUBSUB …), and delivers messages to clients. Package quorum/messages carries
 // messages to the other proxies.
 //
-// PUBLISH returns how many clients get the message, as far as this proxy knows: its own
-// subscribers, plus one for each other proxy with any subscriber. So 0 means that no client gets
-// it; any other number may be too high or too low. PUBSUB shows this proxy's own clients.
+// PUBLISH returns how many clients get the message, as far as this proxy knows. It counts this
+// proxy's own subscribers, plus one for each other proxy with any subscriber. So 0 means that no
+// client gets the message. Any other number may be too high or too low. PUBSUB shows this proxy's
+// own clients.
 //
 // A SUBSCRIBE fails with NOQUORUM if the proxy can listen to too few masters. A PUBLISH fails with
-// NOQUORUM if too few masters have accepted the message; then the message may or may not be
+// NOQUORUM if too few masters have accepted the message. Then the message may or may not be
 // delivered.
 //
 // A [Hub] holds the subscriptions of all clients of this process, and receives the messages of all
 // proxies from the masters. A [Subscriber] holds the subscriptions of one client, and the messages
-// on their way to it.
+// that it has not received yet.
 //
 // # One stream
 //
@@ -24,6 +25,7 @@
 // # Slow clients
 //
 // The messages that wait for a client are limited like Redis' client-output-buffer-limit for
-// subscribers: above 32 MB at once, or 8 MB for 60 s, the client's connection is closed. It is also
-// closed if the client reads nothing for a minute. Other clients are not affected.
+// subscribers. Above 32 MB at once, or 8 MB for 60 s, the proxy closes the client's connection. It
+// also closes the connection of a client that reads nothing for a minute. Other clients are not
+// affected.
 package pubsub

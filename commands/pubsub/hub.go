@@ -15,8 +15,8 @@ type Carrier interface {
 	// Publish returns when a majority of the masters has the message. otherProxies counts the other
 	// proxies that listen.
 	Publish(ctx context.Context, m quorum.Message, last *uint64) (otherProxies int, err error)
-	// Listen starts the delivery of messages, until the Subscription ends. lost is called if a
-	// message may be missed.
+	// Listen starts the delivery of messages, until the Subscription ends. The carrier calls lost
+	// if the client may miss a message.
 	Listen(ctx context.Context, lost func()) (*quorum.Subscription, error)
 }
 
@@ -52,7 +52,7 @@ func New(carry func(deliver func(quorum.Message)) Carrier) *Hub {
 // receivers counts the clients of this proxy that get the message, plus one for each other proxy
 // with any subscriber.
 //
-// Errors: those of quorum.Messages.Publish.
+// The errors are those of quorum.Messages.Publish.
 func (h *Hub) Publish(ctx context.Context, m quorum.Message, last *uint64) (receivers int, err error) {
 	otherProxies, err := h.carrier.Publish(ctx, m, last)
 	if err != nil {
@@ -70,14 +70,14 @@ func (h *Hub) Publish(ctx context.Context, m quorum.Message, last *uint64) (rece
 	return receivers + otherProxies, nil
 }
 
-// patternCount is a pattern with the number of its subscribers.
+// patternCount holds a pattern with the number of its subscribers.
 type patternCount struct {
 	pattern     *keys.Pattern
 	subscribers int
 }
 
-// countReceivers returns how many clients are subscribed to the channel of a message, and the
-// patterns that are still to be compared with it.
+// countReceivers returns how many clients are subscribed to the channel of a message. It also
+// returns the patterns that the caller must compare with the channel.
 func (h *Hub) countReceivers(m quorum.Message) (n int, patterns []patternCount) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -99,7 +99,8 @@ func kindOf(m quorum.Message) Kind {
 	return Channels
 }
 
-// deliver passes a message to its subscribers, and to all that have patterns to compare.
+// deliver passes a message to the subscribers of its channel, and to all subscribers with patterns.
+// They compare the channel with their patterns.
 func (h *Hub) deliver(m quorum.Message) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -134,7 +135,7 @@ func (h *Hub) Total(kind Kind) int {
 
 // Names returns the channels or patterns that match a glob and have a subscriber at this proxy.
 //
-// Errors: keys.ErrTooComplex.
+// The only error is keys.ErrTooComplex.
 func (h *Hub) Names(kind Kind, glob string) ([]string, error) {
 	h.mu.Lock()
 	names := slices.Collect(maps.Keys(h.subscriptions[kind]))

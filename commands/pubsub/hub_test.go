@@ -12,7 +12,7 @@ import (
 	"redlock-proxy/quorum"
 )
 
-// singleProxy is a Carrier for a single proxy.
+// singleProxy implements Carrier for a single proxy.
 type singleProxy struct{ deliver func(quorum.Message) }
 
 func (a singleProxy) Publish(_ context.Context, m quorum.Message, _ *uint64) (int, error) {
@@ -26,7 +26,7 @@ func newHub() *Hub {
 	return New(func(deliver func(quorum.Message)) Carrier { return singleProxy{deliver} })
 }
 
-// reader is the client's end of a Line.
+// reader implements ClientWriter for a client that reads all messages.
 type reader struct {
 	mu          sync.Mutex
 	received    []byte
@@ -138,7 +138,7 @@ func TestPatternTooComplex(t *testing.T) {
 	}
 }
 
-// blockedWriter is the Line of a client that reads nothing until it is disconnected.
+// blockedWriter implements ClientWriter for a client that reads nothing until it is disconnected.
 type blockedWriter struct {
 	disconnected chan struct{}
 	once         sync.Once

@@ -8,7 +8,7 @@ import (
 )
 
 // Refusal returns the error for a command of a RESP2 client with subscriptions. It is empty if the
-// client may send the command, or if the command itself returns an error earlier in Redis.
+// client may send the command, or if Redis would reject the command for a different reason first.
 func Refusal(words [][]byte) string {
 	name := syntax.Lower(words[0])
 	switch name {

@@ -39,7 +39,8 @@ type preparedMessages struct {
 	commands [][]string
 }
 
-// Do publishes the messages in order, even without the client: the program was committed.
+// Do publishes the messages in order, even if the client has disconnected, because the program is
+// already committed.
 func (p preparedMessages) Do() error {
 	ctx, cancel := context.WithTimeout(context.Background(), publishTimeout)
 	defer cancel()

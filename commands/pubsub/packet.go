@@ -9,7 +9,7 @@ import (
 	"redlock-proxy/quorum"
 )
 
-// Kind is the kind of a subscription.
+// Kind distinguishes subscriptions to channels, patterns and shard channels.
 type Kind uint8
 
 // The kinds.
@@ -20,17 +20,17 @@ const (
 	kinds
 )
 
-// arrivedMessage is a message that has arrived, shared by all its subscribers.
+// arrivedMessage holds a message that has arrived. All its subscribers share it.
 type arrivedMessage struct {
 	queueCounter
 	message quorum.Message
 	mu      sync.Mutex
-	// packets holds the packets by subscription: empty for the channel, p and the pattern for a
-	// pattern.
+	// packets holds the packets by subscription. The key is empty for the channel, and p followed
+	// by the pattern for a pattern.
 	packets map[string]*packet
 }
 
-// size returns the size of the message while it waits for the patterns, in bytes.
+// size returns the size of the message while it waits to be compared with patterns, in bytes.
 func (a *arrivedMessage) size() int {
 	return len(a.message.Channel) + len(a.message.Payload) + 3*wordOverhead
 }
@@ -64,7 +64,7 @@ func (a *arrivedMessage) packet(key string, words []string) *packet {
 	return p
 }
 
-// packet is a message for clients, encoded once per protocol.
+// packet holds a message for clients, encoded once per protocol.
 type packet struct {
 	queueCounter
 	words     []string

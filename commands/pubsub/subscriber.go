@@ -29,8 +29,8 @@ type ClientWriter interface {
 	Disconnect()
 }
 
-// Subscriber holds the subscriptions of a client, and the messages on their way to it. Its methods
-// are for the goroutine that runs the client's commands. Any goroutine may call Any.
+// Subscriber holds the subscriptions of a client, and the messages that it has not received yet.
+// Its methods are for the goroutine that runs the client's commands. Any goroutine may call Any.
 type Subscriber struct {
 	hub               *Hub
 	line              ClientWriter
@@ -40,7 +40,7 @@ type Subscriber struct {
 	namesSize         atomic.Int64 // size of the names and compiled patterns in bytes
 
 	// matchMu is held while messages are compared with patterns. patterns holds the compiled
-	// names[Patterns]. The lock order is matching, the Hub's mu, mu.
+	// names[Patterns]. Locks are taken in the order matchMu, the Hub's mu, mu.
 	matchMu  sync.Mutex
 	patterns map[string]*keys.Pattern
 
@@ -63,7 +63,7 @@ type Subscriber struct {
 	tasks   sync.WaitGroup
 }
 
-// inboxEntry is a message. byChannel is set if the client is subscribed to its channel.
+// inboxEntry holds a message. byChannel is set if the client is subscribed to its channel.
 type inboxEntry struct {
 	*arrivedMessage
 	byChannel bool
@@ -102,8 +102,8 @@ func (s *Subscriber) Size() int {
 	return int(s.namesSize.Load())
 }
 
-// Count returns the number that Redis includes in a confirmation: of subscriptions to shard
-// channels, or to channels and patterns.
+// Count returns the number of subscriptions that a confirmation shows. As in Redis, shard channels
+// are counted separately from channels and patterns.
 func (s *Subscriber) Count(kind Kind) int {
 	switch {
 	case s == nil:
@@ -124,7 +124,7 @@ func (s *Subscriber) Names(kind Kind) []string {
 
 // Listen makes the proxy listen to the masters. It must precede the first Add.
 //
-// Errors: those of quorum.Messages.Listen.
+// The errors are those of quorum.Messages.Listen.
 func (s *Subscriber) Listen(ctx context.Context) error {
 	if s.member != nil {
 		return nil
@@ -195,8 +195,8 @@ func (s *Subscriber) Clear() {
 	s.StopIfUnused()
 }
 
-// accept takes a message, which is written soon if the client is subscribed to it. byChannel is set
-// if the client is subscribed to the channel itself. The caller holds the Hub's mu.
+// accept takes a message, and writes it soon if the client is subscribed to it. byChannel is set if
+// the client is subscribed to the channel itself. The caller holds the Hub's mu.
 func (s *Subscriber) accept(a *arrivedMessage, byChannel bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -257,7 +257,7 @@ func (s *Subscriber) matchNext() bool {
 	return true
 }
 
-// packets returns the packets of a message for the client. The caller holds matching.
+// packets returns the packets of a message for the client. The caller holds matchMu.
 func (s *Subscriber) packets(m inboxEntry) (packets []*packet, err error) {
 	if m.byChannel {
 		packets = append(packets, m.forChannel())
@@ -349,8 +349,8 @@ func (s *Subscriber) writeQueue() {
 	}
 }
 
-// next returns the next bytes to write, which must not be modified, after the previous ones were
-// written. If more is false, the goroutine must end.
+// next returns the next bytes to write, after the previous bytes were written. The caller must not
+// modify them. If more is false, the goroutine must end.
 func (s *Subscriber) next() (out []byte, more bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -410,7 +410,7 @@ func (s *Subscriber) SetProto(proto int) {
 	s.proto = proto
 }
 
-// Release ends the effect of Take.
+// Release resumes the delivery of messages after Take.
 func (s *Subscriber) Release() {
 	if s == nil {
 		return

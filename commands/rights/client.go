@@ -15,7 +15,8 @@ type Client struct {
 	Upstream Upstream
 	// Checker decides about permissions if the users are the proxy's own; otherwise it is nil.
 	Checker Checker
-	// Unrestricted is set if the client has all permissions at the upstream: nothing is asked.
+	// Unrestricted is set if the client has all permissions at the upstream. Then the proxy asks
+	// nothing.
 	Unrestricted bool
 }
 
@@ -28,7 +29,7 @@ func (c *Client) NewPermissions() *Permissions {
 }
 
 // Refusal returns the error for a command that the client may not run, or whose permission cannot
-// be checked; empty if the client may run it.
+// be checked. It is empty if the client may run the command.
 func (c *Client) Refusal(ctx context.Context, words [][]byte) string {
 	return c.refusal(ctx, words, func() [][]string { return Questions(syntax.Strings(words)) })
 }

@@ -41,13 +41,13 @@ type Prepared interface {
 	Drop()
 }
 
-// RefusedError is the error of the upstream for a command that it refused.
+// RefusedError holds the upstream's error for a command that it refused.
 type RefusedError struct{ Text string }
 
 // Error implements error. It returns the upstream's text.
 func (e *RefusedError) Error() string { return e.Text }
 
-// UnknownError is returned if the upstream could not be asked for permissions.
+// UnknownError reports that the proxy could not ask the upstream for permissions.
 type UnknownError struct{ Cause error }
 
 // Error implements error. It includes the cause.

@@ -5,11 +5,11 @@ import (
 	"redlock-proxy/commands/catalog/syntax"
 )
 
-// Questions returns the commands that represent the permissions of a command. The upstream is asked
-// whether the client may run them before the command itself runs on the masters. Their form is the
-// same for all values. A question has all keys, because two selectors may each permit one key, but
-// not both keys together. There is no question for a command that requires only a login, or that
-// fails with any permissions.
+// Questions returns the commands that represent the permissions of a command. Before the command
+// runs on the masters, the proxy asks the upstream whether the client may run them. The questions
+// are the same for all values. A question has all keys, because two selectors may each permit one
+// key, but not both keys together. There is no question for a command that requires only a login,
+// or that fails with any permissions.
 func Questions(words []string) [][]string {
 	name := syntax.Lower(words[0])
 	switch {
@@ -139,7 +139,8 @@ func evalQuestions(name string, words []string) [][]string {
 	return [][]string{append([]string{name, "0", words[2]}, words[3:3+n]...)}
 }
 
-// scriptQuestions returns the questions about a subcommand of SCRIPT; none for an unknown one.
+// scriptQuestions returns the questions about a subcommand of SCRIPT; none for an unknown
+// subcommand.
 func scriptQuestions(sub string) [][]string {
 	switch sub {
 	case "load", "exists", "flush":

@@ -50,7 +50,8 @@ func (l *catalog) command(c command.Call) {
 	}
 }
 
-// findAll returns the commands with these names, or all commands; nil for an unknown name.
+// findAll returns the commands with these names, with nil for an unknown name. Without names, it
+// returns all commands.
 func (l *catalog) findAll(names [][]byte) []*command.Command {
 	if len(names) == 0 {
 		return l.all

@@ -9,8 +9,8 @@ import (
 )
 
 // A lock server may report that it is a cluster, for client libraries that require one. The cluster
-// has one node with all slots: this proxy, at the address to which the client has connected. Other
-// proxies are not listed.
+// has one node with all slots: this proxy, at the address to which the client has connected. It
+// does not contain other proxies.
 
 // slots is the number of slots of a cluster.
 const slots = 16384

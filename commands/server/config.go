@@ -35,8 +35,9 @@ func (s *Server) configGet(c command.Call) {
 	c.Out.Put(found)
 }
 
-// request adds to shown the settings that a pattern of CONFIG GET asks for, each with the name
-// under which the reply shows it: as it was typed, or the setting's own name if a glob matched it.
+// request adds to shown the settings that a pattern of CONFIG GET requests. It maps each setting to
+// the name under which the reply shows it: the pattern itself, or the setting's own name if a glob
+// matched it.
 func request(pattern string, settings [][2]string, shown map[string]string) {
 	word := syntax.Lower(pattern)
 	isGlob, glob := strings.ContainsAny(word, "*?["), keys.Compile(word)

@@ -7,7 +7,7 @@ import (
 	"redlock-proxy/internal/resp"
 )
 
-// appendText appends to a bulk or verbatim string. It returns any other reply unchanged.
+// appendText appends a text to a bulk or verbatim string. It returns any other reply unchanged.
 func appendText(reply []byte, addition string) []byte {
 	size, rest, ok := resp.Header(reply)
 	if !ok || reply[0] != '$' && reply[0] != '=' || len(rest) < size+2 {

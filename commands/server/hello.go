@@ -69,8 +69,8 @@ func helloOptions(c *command.Client, options [][]byte, out *command.Reply) bool 
 	return name == nil || setClientName(c, name, out)
 }
 
-// HelloRefusal returns Redis' error for the form of a HELLO, regardless of the login in it; empty
-// if there is none. It also rejects two logins.
+// HelloRefusal returns the error with which Redis rejects the form of a HELLO, or an empty string.
+// It rejects two logins, but does not check the login itself.
 func HelloRefusal(words [][]byte) string {
 	switch proto, ok := syntax.Int(words[1]); {
 	case !ok:

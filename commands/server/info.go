@@ -14,7 +14,7 @@ import (
 	"redlock-proxy/quorum/availability"
 )
 
-// section is a section of INFO.
+// section holds the name of a section of INFO, and the function that returns its lines.
 type section struct {
 	name  string
 	lines func(s *Server) []string
@@ -82,8 +82,8 @@ func (s *Server) infoMemory() []string {
 	}
 }
 
-// masterState reports whether a master votes. If it does not vote, the text has the reason and, if
-// known, the remaining time.
+// masterState returns the state of a master. If the master does not vote, the text has the reason
+// and, if known, the remaining time.
 func masterState(m quorum.MasterStatus) string {
 	switch {
 	case m.Err != nil && m.State == quorum.Unfit:
@@ -115,7 +115,8 @@ func watchState(m quorum.MasterStatus) string {
 	}
 }
 
-// escapeField returns a text for a field of a line, in which commas separate the fields.
+// escapeField replaces commas and line ends in a text, because commas separate the fields of a
+// line.
 func escapeField(text string) string {
 	return strings.NewReplacer(",", ";", "\r", " ", "\n", " ").Replace(text)
 }
@@ -154,9 +155,9 @@ func (s *Server) infoRedlock() []string {
 }
 
 // infoLockStorage returns the lines about the location of the locks, and about lock keys at the
-// upstream that were changed directly. The glob is the last field, because it may contain any text without a
-// line end. Each field is repeated under its name from before 0.4. These names will be removed in
-// 0.6.
+// upstream that clients changed directly. The glob is the last field, because it may contain any
+// text without a line end. Each line is repeated under its name from before 0.4. These names will
+// be removed in 0.6.
 func (s *Server) infoLockStorage(inputs availability.Inputs) (lines []string) {
 	if at := inputs.LockStorage(); at != "" {
 		lines = append(lines, "redlock_lock_storage:"+at, "redlock_locks_at:"+at)
@@ -204,7 +205,8 @@ func (s *Server) infoDetectedLocks() []string {
 	return lines
 }
 
-// mergedInfo implements INFO with an upstream: its reply, followed by the proxy's section.
+// mergedInfo implements INFO with an upstream. It appends the proxy's section to the upstream's
+// reply.
 func (s *Server) mergedInfo(c command.Call) {
 	reply, ok := c.AskUpstream()
 	if !ok {

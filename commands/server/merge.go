@@ -31,8 +31,8 @@ func (l *catalog) findOwn(name []byte) *command.Command {
 	return nil
 }
 
-// mergedCommand implements COMMAND and its subcommands if there is an upstream: the upstream's
-// reply, with the proxy's own commands added.
+// mergedCommand implements COMMAND and its subcommands if there is an upstream. It adds the proxy's
+// own commands to the upstream's reply.
 func (l *catalog) mergedCommand(c command.Call) {
 	if len(c.Args) > 2 && l.findOwn(c.Args[2]) != nil {
 		switch syntax.Lower(c.Args[1]) {
@@ -66,7 +66,8 @@ func (l *catalog) mergedCommand(c command.Call) {
 	}
 }
 
-// mergedGetKeys writes the proxy's reply if the upstream does not know the command.
+// mergedGetKeys writes the upstream's reply, or the proxy's if the upstream does not know the
+// command.
 func mergedGetKeys(c command.Call, answer func(own *command.Reply)) {
 	reply, err := c.Client.Ask(c.Ctx)
 	switch {

@@ -8,19 +8,19 @@ import (
 	"redlock-proxy/commands/command"
 )
 
-// ErrLoop is returned if the upstream is this proxy itself.
+// ErrLoop reports that the upstream is this proxy itself.
 var ErrLoop = errors.New("it leads back to this proxy; name another Redis")
 
-// IsPath reports whether a command is PROXY PATH, which a proxy answers before any login. The
-// sender is another proxy. It learns only whether its upstream is a redlock-proxy, or that proxy
-// itself.
+// IsPath reports whether a command is PROXY PATH, which a proxy answers before any login. Another
+// proxy sends it. The reply tells only whether the sender's upstream is a redlock-proxy, and
+// whether that upstream is the sender itself.
 func IsPath(words [][]byte) bool {
 	return len(words) > 2 && syntax.Lower(words[0]) == "proxy" && syntax.Lower(words[1]) == "path"
 }
 
 // proxyPath implements PROXY PATH id [id …], which a proxy sends before it uses an upstream. The
-// reply is LOOP if this proxy has one of the IDs. Only proxies before 0.4 send several IDs: those
-// of the proxies that the command has passed.
+// reply is LOOP if this proxy has one of the IDs. A proxy before 0.4 sends several IDs, one for
+// each proxy that the command has passed.
 func (s *Server) proxyPath(ids []string, out *command.Reply) {
 	if s.opts.ID != "" && slices.Contains(ids, s.opts.ID) {
 		out.Error("LOOP the question has passed this proxy before")

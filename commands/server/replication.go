@@ -33,8 +33,8 @@ func withoutServerAddresses(reply []byte) []byte {
 // roleWithoutUpstream implements ROLE of a lock server: a master without replicas.
 func roleWithoutUpstream(c command.Call) { c.Out.Put([]any{"master", 0, []any{}}) }
 
-// role implements ROLE of the upstream without the addresses of other servers. A master has no
-// replicas, and a replica does not name its master.
+// role implements ROLE of the upstream without the addresses of other servers. In its reply, a
+// master has no replicas, and a replica does not name its master.
 func role(c command.Call) {
 	reply, ok := c.AskUpstream()
 	if !ok {

@@ -26,13 +26,14 @@ type Options struct {
 	MaxClients func() int
 	// Masters returns the state of the masters. The default returns none.
 	Masters func() []quorum.MasterStatus
-	// Availability returns the facts that decide whether locks are available. By default they are
-	// not.
+	// Availability returns the facts that decide whether locks are available. By default, locks are
+	// unavailable.
 	Availability func() availability.Inputs
-	// RemovalsPending counts the locks that a failed command may have left and that are still to be
-	// removed. The default returns 0.
+	// RemovalsPending counts the locks of failed commands that the proxy must still remove. The
+	// default returns 0.
 	RemovalsPending func() int
-	// Upstream returns the upstream's address and, if it is down, the cause; nil without one.
+	// Upstream returns the upstream's address and, if it is down, the cause. It is nil if there is
+	// no upstream.
 	Upstream func() (name string, err error)
 	// Clients counts the connected clients, Waiting the clients that wait for a lock. The default
 	// of Clients returns 0.
@@ -43,11 +44,12 @@ type Options struct {
 	ID string
 	// Draining reports whether the proxy is shutting down. The default returns false.
 	Draining func() bool
-	// Reload reloads the configuration. It returns the settings that changed, and those that
-	// require a restart. by describes the client that requested it. The error is the reason why
-	// nothing changed. Reload is nil if there is no configuration to reload.
+	// Reload reloads the configuration. It returns the settings that changed, and the settings that
+	// require a restart. by describes the client that requested the reload. After an error, nothing
+	// has changed. Reload is nil if there is no configuration to reload.
 	Reload func(by string) (changed, pending []string, err error)
-	// Mover moves the locks between the upstream and the masters. nil: they cannot be moved.
+	// Mover moves the locks between the upstream and the masters. It is nil if the proxy cannot
+	// move locks.
 	Mover *move.Mover
 	// DirectWrites watches for lock keys that clients change at the upstream while the locks are at
 	// the masters. It is nil if the upstream is not watched.
@@ -144,7 +146,7 @@ func (s *Server) Commands() []*command.Command {
 }
 
 // ProxyCommand returns the command PROXY, for operators. All operations are its subcommands, so
-// that they use only one name that Redis could give to a command of its own.
+// that only one name can conflict with a command of a later Redis.
 func (s *Server) ProxyCommand() *command.Command {
 	d := command.DocsOf(command.OwnGroup, "A container for the commands of the proxy itself.", "0.1.0")
 	d.Categories = "admin slow dangerous"

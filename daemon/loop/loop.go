@@ -1,7 +1,7 @@
 // Package loop detects whether an address that a proxy is to connect to is its own listen address.
 // A proxy that is its own upstream would send itself each command again, over a new connection each
-// time, until no descriptor is left. The package does not detect loops through other proxies; PROXY
-// PATH on the connection does.
+// time, until no descriptor is left. The package does not detect loops through other proxies. PROXY
+// PATH on the connection detects them.
 package loop
 
 import (
@@ -62,15 +62,16 @@ func (m Machine) Check(ctx context.Context, setting, target, listen string) erro
 	return nil
 }
 
-// samePort reports whether two ports are equal. Port 0 equals none: it is not chosen yet.
+// samePort reports whether two ports are equal. Port 0 equals no port, because the system has not
+// chosen it yet.
 func samePort(a, b string) bool {
 	m, errA := strconv.ParseUint(a, 10, 16)
 	n, errB := strconv.ParseUint(b, 10, 16)
 	return errA == nil && errB == nil && m == n && n != 0
 }
 
-// addresses returns the addresses of a host: the unspecified address for an empty host, as in
-// listening, and none if the host cannot be resolved.
+// addresses returns the addresses of a host. An empty host has the unspecified address, as in
+// listening. A host that cannot be resolved has no addresses.
 func (m Machine) addresses(ctx context.Context, host string) []netip.Addr {
 	if host == "" {
 		return []netip.Addr{netip.IPv6Unspecified()}

@@ -17,10 +17,10 @@ import (
 // replyTimeout limits the wait for each reply of Chromium.
 const replyTimeout = time.Minute
 
-// errEnded is the error of requests that have no reply when Chromium ends.
+// errEnded means that Chromium ended before it replied to a request.
 var errEnded = errors.New("chromium has ended")
 
-// Browser is a Chromium, which is closed when the test ends.
+// Browser controls a Chromium, which is closed when the test ends.
 type Browser struct {
 	toChromium *os.File
 
@@ -45,8 +45,8 @@ type messageError struct {
 	Message string `json:"message"`
 }
 
-// chromiumPath returns the path of Chromium, which has several names. Without one it skips the
-// test.
+// chromiumPath returns the path of Chromium, which has several names. If Chromium is missing, it
+// skips the test.
 func chromiumPath(t testing.TB) string {
 	t.Helper()
 	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {

@@ -23,7 +23,7 @@ type finalCheck struct {
 	mayBeUndetermined func(key string) bool
 
 	forcedKeys []string      // keys that an operator had to force-unlock
-	elapsed    time.Duration // until the masters agreed on all other keys
+	elapsed    time.Duration // time until the masters agreed on all other keys
 }
 
 // wantAgreement waits until the masters agree. An operator removes undetermined keys. The proxies
@@ -46,8 +46,8 @@ func (a *finalCheck) wantAgreement(t *testing.T) {
 	kit.NoError(t, a.checkStates())
 }
 
-// awaitAgreement waits until all masters have the same cell for each key. It returns the keys that
-// are undetermined and may be.
+// awaitAgreement waits until all masters have the same cell for each key. It returns the
+// undetermined keys that mayBeUndetermined allows.
 func (a *finalCheck) awaitAgreement(mayBeUndetermined func(key string) bool) (keys []string, err error) {
 	for end := time.Now().Add(agreementTimeout); ; time.Sleep(100 * time.Millisecond) {
 		if keys, err = a.undeterminedKeys(mayBeUndetermined); err == nil || time.Now().After(end) {
@@ -56,8 +56,8 @@ func (a *finalCheck) awaitAgreement(mayBeUndetermined func(key string) bool) (ke
 	}
 }
 
-// undeterminedKeys returns an error unless the masters agree, and the keys that may be
-// undetermined.
+// undeterminedKeys returns the undetermined keys that mayBeUndetermined allows. It returns an error
+// if the masters disagree on any other key.
 func (a *finalCheck) undeterminedKeys(mayBeUndetermined func(key string) bool) (undetermined []string, err error) {
 	keys, err := a.keys()
 	if err != nil {
@@ -78,7 +78,7 @@ func (a *finalCheck) undeterminedKeys(mayBeUndetermined func(key string) bool) (
 		}
 		switch {
 		case harness.IsUndetermined(copies) && mayBeUndetermined(key):
-			// This also holds if all masters hold the same blocking copy.
+			// A key is undetermined even if all masters have the same blocking copy of it.
 			undetermined = append(undetermined, key)
 		case harness.SameCells(copies) && !harness.IsUndetermined(copies):
 		default:

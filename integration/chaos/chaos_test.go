@@ -32,12 +32,12 @@ const (
 	defaultGrants = 10_000
 	defaultFaults = 30
 
-	// busyClients use a few locks for a moment each, patientClients use fewer locks for seconds.
+	// busyClients use a few locks for a moment each. patientClients use fewer locks for seconds.
 	// redsyncClients use locks like patientClients.
 	busyClients    = 24
 	patientClients = 8
 	redsyncClients = 8
-	// stallerCount clients lock with equal tokens and disconnect within large replies.
+	// stallerCount clients lock with equal tokens and disconnect while they receive large replies.
 	// longHolderCount clients hold a few keys for a long time. An operator force-unlocks keys.
 	stallerCount, longHolderCount = 4, 6
 	stallPause                    = 300 * time.Millisecond
@@ -187,7 +187,7 @@ func (r *run) wait(t *testing.T, d *disturber, grants, faults int) error {
 	last, lastGrant := 0, time.Now()
 	for lastLog := lastGrant; ; {
 		select {
-		case <-d.stopping: // it has failed
+		case <-d.stopping: // the disturber has failed
 			return nil
 		case <-time.After(100 * time.Millisecond):
 		}
@@ -297,9 +297,9 @@ func (g gap) length() time.Duration { return g.to - g.from }
 
 const longGap, maxGaps = 500 * time.Millisecond, 8
 
-// availability returns the part of all tenths of a second that have a grant, and the gaps, the
-// longest first. It ignores the excluded periods. A majority of the masters and all proxies except
-// one are available all the time.
+// availability returns the share of tenths of a second with a grant, and the gaps, the longest
+// first. It ignores the excluded periods. A majority of the masters and all proxies except one are
+// available all the time.
 func availability(grants []time.Duration, from, to time.Duration, excluded []gap) (share float64, gaps []gap) {
 	const tenth = 100 * time.Millisecond
 	isCounted := func(g gap) bool {

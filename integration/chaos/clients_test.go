@@ -27,7 +27,8 @@ const (
 	resultYes
 )
 
-// locker is one of the ways to lock. A validity counts from before the command was sent.
+// locker is one of the ways to lock. A validity counts from the time at which the client sent the
+// command.
 type locker interface {
 	lock(key, token string, lease time.Duration) (result, time.Duration)
 	extend(key, token string, lease time.Duration) (result, time.Duration)
@@ -39,14 +40,14 @@ const (
 	extendIfOwn  = `if redis.call("get",KEYS[1]) == ARGV[1] then return redis.call("pexpire",KEYS[1],ARGV[2]) else return 0 end`
 )
 
-// connection is a client's connection to any of the proxies. If a proxy does not answer, it
-// connects to another proxy at random: in a fixed order, all clients would soon be at one proxy.
+// connection is a client's connection to any of the proxies. If a proxy does not answer, the client
+// connects to another proxy at random. In a fixed order, all clients would soon use the same proxy.
 type connection struct {
 	ledger *ledger
 	addrs  []string
 	index  int // index in addrs
 	random *rand.Rand
-	client *redistest.Client // nil: none
+	client *redistest.Client // nil if not connected
 	// patience limits the wait for a reply; zero means the default.
 	patience time.Duration
 }
@@ -171,7 +172,7 @@ func reliable(lease time.Duration) time.Duration { return lease - lease/100 - 2*
 // redsyncLocks locks with redsync, directly on the masters.
 type redsyncLocks struct {
 	sync  *redsync.Redsync
-	mutex *redsync.Mutex // of the last token
+	mutex *redsync.Mutex // mutex of the last token
 }
 
 func (r *redsyncLocks) lock(key, token string, lease time.Duration) (result, time.Duration) {
@@ -207,8 +208,8 @@ func (r *redsyncLocks) unlock(_, _ string) result {
 type usage struct {
 	keys  []string
 	lease time.Duration
-	hold  time.Duration // at most, unless it extends
-	pause time.Duration // between two tries, at most
+	hold  time.Duration // maximum time until the client extends or releases the lock
+	pause time.Duration // maximum pause between two turns
 }
 
 type worker struct {
@@ -222,7 +223,7 @@ type worker struct {
 // client is one of the clients of a group.
 type client interface {
 	turn()
-	rest() // between two turns
+	rest() // waits between two turns
 }
 
 // clientGroup holds clients that work until they are stopped.
@@ -261,15 +262,15 @@ func (w *worker) turn() {
 	}
 }
 
-// holdLock holds a lock and, mostly, releases it.
+// holdLock holds a lock and usually releases it.
 func (w *worker) holdLock(key, token string, sent, until time.Duration) {
 	w.sleep(w.usage.hold)
 	for w.random.IntN(5) == 0 {
 		until = w.extend(key, token, until)
 		w.sleep(w.usage.hold)
 	}
-	if w.random.IntN(300) == 0 { // it never releases the lock, but relies on it
-		time.Sleep(until - w.ledger.now()) // until the lease has ended
+	if w.random.IntN(300) == 0 { // the client relies on the lock, but never releases it
+		time.Sleep(until - w.ledger.now()) // until the validity has ended
 		w.ledger.recordEnd(token)
 		return
 	}

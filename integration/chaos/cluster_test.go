@@ -33,13 +33,13 @@ const (
 	longPatience = 10 * time.Second
 )
 
-// master is a server that writes all data to disk and has a clock of its own. Each proxy, and
-// redsync if there is room, has a link to it.
+// master is a server that writes all data to disk and has a clock of its own. Each proxy has a link
+// to it. So has redsync, unless the master is the spare server.
 type master struct {
 	*redistest.Server
 	name      string // name by which all proxies know it
-	clock     string // file with its lead over the machine's clock
-	clockStep int    // index of the present time of the clock: behind, right, or ahead
+	clock     string // file with the time by which its clock is ahead of the machine's clock
+	clockStep int    // setting of the clock; 0: behind, 1: right, 2: ahead
 	links     []*faultlink.Link
 	copyDir   string // directory with an older copy of its data
 }
@@ -80,7 +80,7 @@ func startCluster(t *testing.T) *cluster {
 	return c
 }
 
-// masters returns the masters of the proxies, or the masters that they are about to get.
+// masters returns the masters of the proxies, or the new masters during a change.
 func (c *cluster) masters() []*master {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -254,7 +254,8 @@ func makeForeignData(t *testing.T) string {
 	return dir
 }
 
-// setClock sets the master's clock. The master notices it within a second.
+// setClock sets the master's clock ahead of the machine's clock. The master notices this within a
+// second.
 func (m *master) setClock(ahead time.Duration) error {
 	return kit.ReplaceFile(m.clock, fmt.Sprintf("%+d\n", int(ahead.Seconds())))
 }
@@ -267,8 +268,8 @@ func (m *master) copyData() error {
 	return os.CopyFS(m.copyDir, os.DirFS(m.Dir()))
 }
 
-// startOn starts a killed master with a copy of a directory. If the copy is inconsistent, it starts
-// without data.
+// startOn starts a killed master with a copy of a directory. If the copy is inconsistent, the
+// master starts without data.
 func (m *master) startOn(dir string) error {
 	files := filepath.Join(m.Dir(), "appendonlydir")
 	if err := os.RemoveAll(files); err != nil {
@@ -283,12 +284,12 @@ func (m *master) startOn(dir string) error {
 	return m.Restart()
 }
 
-// do sends one command to a server that must answer; an error reply is an error.
+// do sends one command to a server that must answer. It returns an error reply as an error.
 func do(addr string, command ...string) (any, error) {
 	return doWithin(longPatience, addr, command...)
 }
 
-// doWithin sends a command like do, to a server that may not answer.
+// doWithin does the same as do, but for a server that may not answer within limit.
 func doWithin(limit time.Duration, addr string, command ...string) (any, error) {
 	client, err := redistest.Dial(addr, limit)
 	if err != nil {

@@ -125,8 +125,8 @@ type disturber struct {
 	counts       map[string]int
 	events       []violation     // the faults and their times
 	replacements []gap           // the periods in which masters were replaced
-	votingDelays []time.Duration // until masters that lost their data voted again
-	lastDataLoss time.Duration   // time of the last element of waited
+	votingDelays []time.Duration // times until masters that lost their data voted again
+	lastDataLoss time.Duration   // time at which the last element of votingDelays was added
 	stopped      bool
 	err          error
 }
@@ -161,7 +161,7 @@ func (d *disturber) end() {
 	}
 }
 
-// fail records an error that a proxy did not cause, or an error that ends the test.
+// fail records an error, and prevents new faults.
 func (d *disturber) fail(err error) {
 	if err == nil {
 		return
@@ -296,8 +296,8 @@ func (d *disturber) awaitVote(i int, lostData bool) error {
 	}
 }
 
-// isAdmitted reports whether a master was admitted after it lost its data: its marker is of the
-// current process, and differs from the marker before.
+// isAdmitted reports whether a master was admitted after it lost its data. Then its marker names
+// the current process, and differs from the marker before the loss.
 func (d *disturber) isAdmitted(i int) bool {
 	m := d.cluster.masters()[i]
 	info, err := do(m.Addr(), "INFO", "server")
@@ -399,7 +399,7 @@ func clockTime(m *master) (time.Duration, error) {
 	return time.Duration(seconds) * time.Second, err
 }
 
-// faultState records which masters are disturbed, and how often each master was.
+// faultState records which masters are disturbed, and how often each master was disturbed.
 type faultState struct {
 	disturbed  [masterCount]bool
 	faultCount [masterCount]int

@@ -45,7 +45,8 @@ func (k *longHolder) turn() {
 	}
 }
 
-// changeKey sends the commands of one kind of change, and reports whether the last got a reply.
+// changeKey sends the commands of one kind of change, and reports whether the last command got a
+// reply.
 func (k *longHolder) changeKey(key, value, lease string) bool {
 	kinds := [][][]string{
 		{{"LOCK", key, value, "PX", lease}},

@@ -91,21 +91,22 @@ type ledger struct {
 	inspect func(key string) string
 
 	mu          sync.Mutex
-	live        map[string]holding // by token: granted, and not being released
+	live        map[string]holding // by token, from the grant until the release begins
 	ended       []holding
 	tokenCounts map[int]int // number of tokens that each client has used
-	// For each client, the tokens that may be held. All its other tokens were refused or released.
+	// openTokens holds the numbers of the tokens that each client may still hold. The client's
+	// other tokens were refused or released.
 	openTokens   map[int]map[int]bool
 	forceUnlocks map[string][]*forceUnlock // by key
 	lost         map[string]violation      // by token
 	revived      map[string]violation      // by token
-	grants       []time.Duration           // when each was received
+	grants       []time.Duration           // time at which each grant was received
 	replyCounts  map[string]map[string]int // number of replies of each kind, by command
 	latencies    []time.Duration           // duration of each granted LOCK
 }
 
 // forceUnlock is an operator's FORCEUNLOCK of a key. It may remove every lock that was requested
-// before the time to.
+// before the time in the field to.
 type forceUnlock struct {
 	from, to time.Duration
 	// tokens lists the tokens of the locks that were live when the FORCEUNLOCK was sent.
@@ -211,8 +212,8 @@ func (l *ledger) beginForceUnlock(key string) *forceUnlock {
 	return f
 }
 
-// forceUnlockTimeout limits the time after an error, or after the end of its proxy, in which a
-// FORCEUNLOCK may still take effect: its ballot is refused after 600 ms.
+// forceUnlockTimeout limits how long a FORCEUNLOCK may still take effect after an error, or after
+// its proxy has ended. Its ballot is refused after 600 ms.
 const forceUnlockTimeout = time.Second
 
 // endForceUnlock records the reply to a FORCEUNLOCK. Locks that it has removed must not reappear.

@@ -45,8 +45,8 @@ func (l *inspector) inspect() {
 	}
 }
 
-// checkHeld records a lock that is absent on a majority of masters without faults. The other
-// masters may have lost it, and do not vote.
+// checkHeld records a loss if a majority of the masters had no fault and does not have the lock. A
+// master with a fault does not count, because it may have lost the lock and then does not vote.
 func (l *inspector) checkHeld(h holding, token string, cells [masterCount]map[string]string, before, after faultState) {
 	contradicting := 0
 	for i, values := range cells {
@@ -59,14 +59,14 @@ func (l *inspector) checkHeld(h holding, token string, cells [masterCount]map[st
 	}
 }
 
-// contradicts reports whether a value is no lock, or the lock of another token.
+// contradicts reports whether a value is empty, or has another token of the ledger.
 func (l *inspector) contradicts(value, token string) bool {
 	other := l.ledger.tokenIn(value)
 	return value == "" || other != "" && other != token
 }
 
-// checkRevived handles a token that was found on a majority although its lock was refused or has
-// been released. The token must be absent at the second check.
+// checkRevived records a revival if a majority still has a refused or released token when the
+// masters are read again. If confirm is set, a client must see the token, too.
 func (l *inspector) checkRevived(key, token string) {
 	times := l.tokensOf(key, l.readAll())[token]
 	switch {
@@ -168,7 +168,8 @@ func (l *inspector) close() {
 	}
 }
 
-// holdsByProxy asks a proxy for the value of a key, or the next proxy if it does not answer.
+// holdsByProxy reports whether a proxy returns token as the value of a key. If a proxy does not
+// answer, holdsByProxy asks the next one.
 func (c *cluster) holdsByProxy(key, token string) bool {
 	for range 2 {
 		for _, proxy := range c.proxies {

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// observers measure whether locks are available: one observer for each proxy requests locks that no
-// other client uses. The other clients cannot measure it, because clients of a stopped proxy hold
+// observers measure whether locks are available. One observer for each proxy requests locks that no
+// other client uses. The other clients cannot measure this, because clients of a stopped proxy hold
 // their locks until the leases expire.
 type observers struct {
 	stopping atomic.Bool

@@ -4,9 +4,9 @@ package chaos
 
 import "math/rand/v2"
 
-// operator force-unlocks keys at random, held or not. It waits for the reply for as long as the
-// proxy runs: a stopped proxy executes the command later, and tries for seconds if other clients
-// change the same key.
+// operator force-unlocks keys at random, whether they are held or free. It waits for the reply as
+// long as the proxy runs. A stopped proxy executes the command later. If other clients change the
+// same key, the proxy tries for seconds.
 type operator struct {
 	*connection
 	keys   []string
@@ -19,7 +19,7 @@ func (o *operator) turn() {
 	_, isKnown := o.do("FORCEUNLOCK", key)
 	o.ledger.endForceUnlock(f, isKnown)
 	if !isKnown {
-		o.disconnect() // this proxy may see fewer masters than the others
+		o.disconnect() // this proxy may see fewer masters than the other proxies
 	}
 }
 

@@ -84,7 +84,7 @@ func (d *disturber) reloadOne() (err error) {
 }
 
 // storeFalseMarker makes a master claim that the masters were changed, unless another master
-// already lies: the proxies trust two masters with the same claim.
+// already claims it. The proxies would trust two masters with the same claim.
 func (d *disturber) storeFalseMarker(m *master) error {
 	if !d.falseMaster.CompareAndSwap(nil, m) {
 		return nil

@@ -13,8 +13,8 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// TestViolationsAreFound makes every kind of violation without the proxies. The checks find each of
-// them, and find none if there is none.
+// TestViolationsAreFound makes every kind of violation without the proxies. The checks find each
+// violation, and find none in a run without violations.
 func TestViolationsAreFound(t *testing.T) {
 	redistest.SkipShort(t)
 	c := startCluster(t)
@@ -107,8 +107,8 @@ func TestViolationsAreFound(t *testing.T) {
 	})
 }
 
-// wantDiffering fails the test unless the check of the key lock:differing reports a difference if
-// differs is set, and none otherwise.
+// wantDiffering fails the test unless the check of the key lock:differing reports a difference
+// exactly if wantDifference is set.
 func wantDiffering(t *testing.T, a *finalCheck, wantDifference bool) {
 	t.Helper()
 	_, err := a.undeterminedKeys(func(string) bool { return false })
@@ -158,7 +158,7 @@ func (c *cluster) inspectKey(key string) *inspector {
 	return &inspector{cluster: c, ledger: newLedger(), keys: []string{key}, faultState: noFaults, confirm: c.holdsByProxy}
 }
 
-// lock takes a lock through the first proxy, so that all masters hold it.
+// lock takes a lock through the first proxy, and waits until all masters hold it.
 func (c *cluster) lock(t *testing.T, l *inspector, key string) (token string) {
 	t.Helper()
 	token = l.ledger.newToken(0)

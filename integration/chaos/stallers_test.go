@@ -55,7 +55,8 @@ func (s *staller) pipeline(key string) []byte {
 	return commands
 }
 
-// turn uses one such connection. Commands that are lost with it count as unanswered.
+// turn takes a lock on a new connection, and stalls. Commands that are lost with the connection
+// count as unanswered.
 func (s *staller) turn() {
 	key, token := s.keys[s.random.IntN(len(s.keys))], s.ledger.newToken(s.number)
 	client, err := redistest.Dial(s.addrs[s.random.IntN(len(s.addrs))], patience)
@@ -93,7 +94,7 @@ func (s *staller) relyOnLock(h holding, sent, stall time.Duration, disconnect fu
 	s.ledger.recordGrant(h, sent)
 	time.Sleep(stall) // the client stalls
 	_ = disconnect()
-	time.Sleep(h.to - s.ledger.now()) // until the lease has ended
+	time.Sleep(h.to - s.ledger.now()) // until the validity has ended
 	s.ledger.recordEnd(h.token)
 }
 

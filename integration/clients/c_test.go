@@ -29,7 +29,7 @@ func checkTokenRotation(s *side, d dialect) {
 		s.note("value: %v", s.values(d, key))
 	}
 	s.run(s.a, d, "release", key)
-	s.run(s.a, d, "extend", key, kit.Millis(longLease)) // takes the lock
+	s.run(s.a, d, "extend", key, kit.Millis(longLease)) // takes the free lock
 	s.note("value: %v", s.values(d, key))
 	s.run(s.a, d, "release", key)
 }

@@ -103,7 +103,7 @@ func startServers(t *testing.T) serverAddrs {
 	return serverAddrs{upstream.Addr(), proxy(lockKeys, data), proxy(data), proxy(lockKeys)}
 }
 
-// runAll returns the library's version, and its commands for the page.
+// runAll returns the library's version, and the other cells of its row in docs/compatibility.md.
 func (c connectCase) runAll(t *testing.T, addrs serverAddrs) (version string, cells []string) {
 	command := c.command(t)
 	_, redis, _ := runSteps(t, addrs.redis, "", command)
@@ -183,7 +183,7 @@ type recorder struct {
 	forwarders sync.WaitGroup
 }
 
-// recordedConn is one connection: its commands, and the replies to them.
+// recordedConn holds the commands on one connection, and the replies to them.
 type recordedConn struct {
 	mu       sync.Mutex
 	commands [][]any
@@ -274,7 +274,8 @@ func (r *recorder) commandsBefore(key string) (exchanges []exchange) {
 	return nil
 }
 
-// commandName returns a command as the page names it: with its subcommand or the protocol of HELLO.
+// commandName returns a command as docs/compatibility.md names it, with its subcommand or the
+// protocol of HELLO.
 func commandName(words []any) string {
 	name := strings.ToUpper(fmt.Sprint(words[0]))
 	switch {

@@ -49,11 +49,12 @@ func (d dialect) keyNames(key string) []string {
 	return d.storedKeys(key)
 }
 
-// kind returns the dialect and the number of keys of the lock.
+// kind returns a text that differs between dialects, and between locks with different numbers of
+// keys.
 func (d dialect) kind(key string) string { return fmt.Sprint(d.name, strings.Count(key, ",")) }
 
-// contestLease returns the lease of a lock in a contest. With time stamps, a second client can
-// overwrite the value of the first one, and only time ends the lock.
+// contestLease returns the lease of a lock in a contest. If a lock has a time stamp instead of a
+// TTL, another client can overwrite the holder's time stamp. Then only time ends the lock.
 func (d dialect) contestLease() time.Duration {
 	if d.withoutTTL {
 		return longLease / 4

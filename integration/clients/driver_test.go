@@ -24,9 +24,9 @@ const driverPatience = 30 * time.Second
 
 var errDriverSilent = errors.New("the program answers nothing")
 
-// driver is a running program of a language: one client, with the lock libraries of its language.
-// It reads requests "dialect operation key argument…" line by line, and replies to each with one
-// line: the library's result or exception.
+// driver is a running program that acts as one client, with the lock libraries of its language. It
+// reads requests "dialect operation key argument…" line by line, and replies to each with one line:
+// the library's result or exception.
 type driver struct {
 	name    string
 	stdin   io.Writer
@@ -80,7 +80,7 @@ func (d *driver) read(cmd *exec.Cmd, stdout io.Reader, ended chan<- struct{}) {
 	for lines := bufio.NewScanner(stdout); lines.Scan(); {
 		d.replies <- lines.Text()
 	}
-	_ = cmd.Wait() // killed at the end of the test; an earlier end shows as missing replies
+	_ = cmd.Wait() // killed when the test ends; an earlier end shows as missing replies
 	close(d.replies)
 	close(ended)
 }
@@ -97,7 +97,7 @@ func (d *driver) ask(request ...string) (string, error) {
 	return reply, nil
 }
 
-// send sends a request; answer returns the reply.
+// send sends a request. awaitReply returns the reply.
 func (d *driver) send(request ...string) error {
 	_, err := io.WriteString(d.stdin, strings.Join(request, " ")+"\n")
 	return err

@@ -34,7 +34,7 @@ func checkRedsync(s *side, d dialect) {
 	key := d.key("more")
 	s.wantGrant(s.a, d, key, longLease)
 	s.run(s.a, d, "valid", key)
-	s.run(s.b, d, "wait", key, kit.Millis(coarseLease)) // it gives up after all its attempts
+	s.run(s.b, d, "wait", key, kit.Millis(coarseLease)) // client b gives up after all its attempts
 	s.run(s.b, d, "valid", key)
 	s.handOver(d, key)
 	s.run(s.b, d, "valid", key)

@@ -135,8 +135,8 @@ func checkTwoSubscribers(server *redistest.Server) error {
 	return err
 }
 
-// checkShedLock releases a lock of any holder, keeps a lock for the rest of its minimum time, and
-// overwrites the lock of another client in this time.
+// checkShedLock tests that any client can extend and release a lock. It also shortens a lock, which
+// another client takes after its expiry.
 func checkShedLock(s *side, d dialect) {
 	s.t.Helper()
 	key := d.key("more")
@@ -149,7 +149,7 @@ func checkShedLock(s *side, d dialect) {
 	s.wantGrant(s.a, d, key, longLease)
 	s.run(s.a, d, "extend", key, kit.Millis(coarseLease))
 	s.wantGrantSoon(s.b, d, key, longLease)
-	s.run(s.a, d, "release", key) // too late: it removes the other client's lock
+	s.run(s.a, d, "release", key) // too late: this removes the lock of client b
 	s.run(s.b, d, "release", key)
 }
 
@@ -167,8 +167,8 @@ func checkTriggers(s *side, d dialect) {
 	kit.Must(s.t, s.restartMinority())
 }
 
-// firesAt returns the time at which a trigger fires, in milliseconds. It is fixed, so that it is
-// the same in all transcripts.
+// firesAt returns the time at which a trigger fires, in milliseconds. The time is fixed, so that
+// all transcripts have the same one.
 func firesAt(n int) string { return fmt.Sprint(1_795_000_000_000 + 1000*n) }
 
 // checkExclusiveJob tests two triggers of a job that must not run twice at the same time. The
@@ -200,8 +200,8 @@ func (s *side) checkExclusiveJob(d dialect, key string) {
 	s.run(s.b, d, "states", key)
 }
 
-// checkDeadScheduler tests that the triggers that a scheduler has acquired or blocked are released
-// when it has been silent for too long.
+// checkDeadScheduler tests that a scheduler that has been silent for too long loses its acquired
+// and blocked triggers.
 func (s *side) checkDeadScheduler(d dialect, key string) {
 	s.t.Helper()
 	for n, trigger := range []string{"one", "two"} {

@@ -13,7 +13,8 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// jobKeys returns the keys of sidekiq-unique-jobs that exist as long as the lock, with a prefix.
+// jobKeys returns a function that returns the keys that sidekiq-unique-jobs stores for a lock, with
+// a prefix.
 func jobKeys(prefix string) func(key string) []string {
 	return func(key string) []string {
 		return []string{prefix + ":" + key, prefix + ":" + key + ":LOCKED", prefix + ":" + key + ":INFO"}
@@ -88,8 +89,8 @@ func (s *side) checkSharedLock(d dialect, key string) {
 	s.run(s.b, d, "delete", key)
 }
 
-// checkWaitingJob tests that a job waits until another job releases the lock, or its waiting time
-// ends.
+// checkWaitingJob tests that a job waits until another job releases the lock, or until its own
+// waiting time ends.
 func (s *side) checkWaitingJob(d dialect, key string) {
 	s.t.Helper()
 	ms := kit.Millis(longLease)
@@ -122,7 +123,8 @@ func (s *side) checkExpiredJob(d dialect, key string) {
 	s.wantNoJob(s.a, d, "take", key, kit.Millis(longLease))
 }
 
-// checkExpiringJobs tests jobs that only expire, and have a separate list of all locks.
+// checkExpiringJobs tests locks that no job releases, so they only expire. The library keeps a
+// separate list of these locks.
 func checkExpiringJobs(s *side, d dialect) {
 	s.t.Helper()
 	key := d.key("life")
@@ -185,9 +187,9 @@ func (s *side) wantJobOnMasters(d dialect, key string) {
 	kit.Shortly(s.t, func() error { return wantMajority(s.masters, tag) })
 }
 
-// TestJobsOfSeveralTags runs scripts of sidekiq-unique-jobs that change keys without a common tag:
-// with the default names, and with a log with a different tag. The proxy refuses the scripts with
-// an error that names two keys, and changes no key.
+// TestJobsOfSeveralTags runs scripts of sidekiq-unique-jobs that change keys without a common tag.
+// Either the keys have the default names, or the log has a different tag. The proxy refuses the
+// scripts with an error that names two keys, and changes no key.
 func TestJobsOfSeveralTags(t *testing.T) {
 	redistest.SkipShort(t)
 	proxySide := startJobSide(t, rubyLocks(t))

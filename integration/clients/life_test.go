@@ -124,8 +124,8 @@ func (s *side) checkExpiry(dialects []dialect, name string, midway func() error)
 	}
 }
 
-// checkContest lets both clients take one lock repeatedly: each is granted it, and never both at
-// the same time. It calls midway after half of the grants.
+// checkContest lets both clients take one lock repeatedly. Each client is granted the lock, but
+// never both at the same time. It calls midway after half of the grants.
 func (s *side) checkContest(d dialect, key string, midway func() error) {
 	s.t.Helper()
 	c := &lockContest{dialect: d, key: key, refusal: s.refusalOutputs[d.kind(key)], midway: midway}
@@ -151,7 +151,8 @@ type lockContest struct {
 	grants  atomic.Int32
 }
 
-// run lets one client take the lock until it has been granted the lock often enough.
+// run lets one client take and release the lock until the client has been granted it
+// grantsPerClient times.
 func (c *lockContest) run(client *driver) error {
 	startedAt := time.Now()
 	for grants := 0; grants < grantsPerClient; {

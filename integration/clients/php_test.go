@@ -77,8 +77,8 @@ func (s *side) checkSession(d dialect, key string, ttl time.Duration) {
 	s.note("after all: %v", s.values(d, key))
 }
 
-// checkLaravel tests repeated requests, a second process with the owner's name, forced release,
-// waiting.
+// checkLaravel tests repeated requests, a second process with the owner's name, a forced release,
+// and waiting.
 func checkLaravel(s *side, d dialect) {
 	s.t.Helper()
 	key := d.key("more")

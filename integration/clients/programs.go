@@ -35,7 +35,7 @@ func requiredChecks() []string {
 	}
 }
 
-// program is a client program with the client library of one language.
+// program describes a client program with the client library of one language.
 type program struct {
 	name string
 	// interpreters lists the interpreters to try: first the distribution's, which has the

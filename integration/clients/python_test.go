@@ -140,7 +140,8 @@ func checkPottery(s *side, d dialect) {
 	s.run(s.a, d, "locked", key, "0")
 }
 
-// checkCeleryOnce tests requests for the remaining time, and releases, of another process' lock.
+// checkCeleryOnce tests that a process can query the remaining time of another process' lock, and
+// can release that lock.
 func checkCeleryOnce(s *side, d dialect) {
 	s.t.Helper()
 	key := d.key("more")

@@ -42,8 +42,8 @@ var userCommands = []struct{ line, want string }{
 }
 
 // TestUsers checks that clients of all languages can log in as users of the proxy, with TLS and
-// without. Commands that a user may not use, and commands of a client with a wrong password, are
-// refused with Redis' errors, and are not executed.
+// without. The proxy refuses commands without permission, and clients with a wrong password, with
+// Redis' errors. It does not execute these commands.
 func TestUsers(t *testing.T) {
 	redistest.SkipShort(t)
 	masters, upstream := redistest.URLs(kit.StartMasters(t)), kit.StartRedis(t, "--requirepass", "hidden")

@@ -85,7 +85,7 @@ func (e engine) build(t *testing.T) string {
 }
 
 // buildOnHost builds the image from the last stage of the Dockerfile and a program that is compiled
-// on this machine, because the machine's compiler cache has most of it.
+// on this machine. This is faster, because the machine's compiler cache has most of the program.
 func (e engine) buildOnHost(t *testing.T, image string) {
 	t.Helper()
 	dir := t.TempDir()

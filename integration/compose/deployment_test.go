@@ -69,8 +69,8 @@ func (p *project) testMastersLoseData(t *testing.T) {
 // warningPattern matches words that a new user should not see in the logs.
 var warningPattern = regexp.MustCompile(`(?i)warn|error|fail|fatal|panic|denied|refused|not found|no such|cannot|can't|timeout`)
 
-// hostWarningPattern matches warnings about the host, which a container cannot solve: about Redis'
-// memory, for which docs/deploy.md has the solution, and about the proxy's limit of open files.
+// hostWarningPattern matches warnings about settings of the host, which a container cannot change.
+// They are about Redis' memory (see docs/deploy.md), and about the proxy's limit of open files.
 var hostWarningPattern = regexp.MustCompile(`WARNING Memory overcommit must be enabled!|max-clients has been reduced to`)
 
 // wantNoWarnings fails the test if the logs of a first start contain warnings or errors.
@@ -112,7 +112,8 @@ func (p *project) wantOnlyProxiesReachable(t *testing.T) {
 	}
 }
 
-// wantSafeMasters runs check in a proxy, repeatedly if a busy machine makes masters reply too late.
+// wantSafeMasters runs the command check in the container of a proxy. It repeats the command if
+// masters reply too late on a busy machine.
 func (p *project) wantSafeMasters(t *testing.T) {
 	t.Helper()
 	for until := time.Now().Add(time.Minute); ; {

@@ -162,8 +162,8 @@ func (p *project) wantLock(t *testing.T, proxy int, key string) {
 	}
 }
 
-// lateReplyError returns an error if the masters replied too late, on a busy machine; then the
-// command is repeated.
+// lateReplyError returns an error if the masters of a busy machine replied too late. The caller
+// then repeats the command.
 func lateReplyError(reply string) error {
 	if strings.Contains(reply, "NOQUORUM") && (strings.Contains(reply, "no answer in time") ||
 		strings.Contains(reply, "agreed only after")) {

@@ -44,8 +44,8 @@ func needTerminal(t *testing.T, e engine) {
 	}
 }
 
-// runInTerminal runs a command in a terminal, and fails the test unless the output is that of the
-// page.
+// runInTerminal runs a command in a terminal, and fails the test unless its output is the output on
+// the page.
 func (p *project) runInTerminal(t *testing.T, typed string, line pageCommand) {
 	t.Helper()
 	got := ""

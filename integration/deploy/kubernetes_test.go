@@ -107,7 +107,7 @@ func wantMaster(t *testing.T, master *redistest.Server, password string) {
 }
 
 // TestKubernetes starts the processes of the chart: five masters, init and a proxy, with the
-// chart's secrets. They use names, folders and ports of this machine.
+// chart's secrets. The processes use names, folders and ports of this machine.
 func TestKubernetes(t *testing.T) {
 	t.Parallel()
 	upstream := kit.StartRedis(t)
@@ -137,8 +137,8 @@ func TestKubernetes(t *testing.T) {
 	p.tryStop(t)
 }
 
-// TestKubernetesProtectedMode checks that the chart's values decide about clients from other
-// machines.
+// TestKubernetesProtectedMode checks that the chart's values decide whether the proxy accepts
+// clients from other machines.
 func TestKubernetesProtectedMode(t *testing.T) {
 	t.Parallel()
 	open, closed := kit.StartRedis(t), kit.StartRedis(t, "--requirepass", "secret")

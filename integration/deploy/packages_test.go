@@ -14,8 +14,8 @@ import (
 	"redlock-proxy/integration/kit"
 )
 
-// TestPackage checks that the packages have the files and the user of the unit, and all their files
-// exist.
+// TestPackage checks that the packages have the files and the user of the unit, and that all their
+// files exist.
 func TestPackage(t *testing.T) {
 	t.Parallel()
 	var about struct {

@@ -75,8 +75,8 @@ func rules(t *testing.T) []rule {
 	return all
 }
 
-// queries returns queries that return data even without a problem: those of the dashboard, and
-// those of the alerts without their thresholds.
+// queries returns the queries of the dashboard, and the alerts' queries without their thresholds.
+// All of them return data even without a problem.
 func queries(t *testing.T) []string {
 	t.Helper()
 	var all []string
@@ -183,8 +183,8 @@ func startProxyWithAdmin(t *testing.T, masters []*redistest.Server, args ...stri
 	return kit.StartProxy(t, redistest.URLs(masters), args...), admin
 }
 
-// TestQueries checks that each query of the dashboard and of the alerts returns data at a real
-// Prometheus that scrapes a busy proxy with one master in quarantine.
+// TestQueries checks that a real Prometheus returns data for each query of the dashboard and of the
+// alerts. It scrapes two proxies, one of them busy. A majority of their masters is in quarantine.
 func TestQueries(t *testing.T) {
 	t.Parallel()
 	masters := kit.StartMasters(t)

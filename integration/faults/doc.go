@@ -1,3 +1,3 @@
-// Package faults holds faults of the masters of a fleet: single faults (All), and random faults
+// Package faults causes faults of the masters of a fleet: single faults (All), and random faults
 // while clients work (Disturber).
 package faults

@@ -7,11 +7,11 @@ import (
 	"redlock-proxy/integration/kit"
 )
 
-// Fault is a fault of a fleet. Inflict makes master number i unavailable to the first proxy, and
-// Mend makes it available again.
+// Fault describes a fault of a fleet. Cause makes master number i unavailable to the first proxy,
+// and Repair makes it available again.
 type Fault struct {
 	Name       string
-	needsLinks bool // the fault needs links
+	needsLinks bool // the fault can only happen on links
 	Cause      func(f *kit.Fleet, i int) error
 	Repair     func(f *kit.Fleet, i int) error
 }

@@ -73,9 +73,10 @@ func (c *churn) turn(client *redistest.Client, random *rand.Rand, token string) 
 		return
 	}
 	if random.IntN(c.lateShare) == 0 {
-		time.Sleep(c.lease + c.lease/10) // its lease expires
+		time.Sleep(c.lease + c.lease/10) // the lease expires
 	} else {
-		time.Sleep(time.Duration(random.Int64N(int64(10 * time.Millisecond)))) // it holds the lock
+		// The client holds the lock.
+		time.Sleep(time.Duration(random.Int64N(int64(10 * time.Millisecond))))
 	}
 	until := sent + time.Duration(validity)*time.Millisecond
 	if holding := holdings.NewHolding(token, received, until, history.Now()); holding.From < holding.To {

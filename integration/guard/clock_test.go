@@ -12,7 +12,8 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// clockStep is the size of a clock jump: much more than the TTL of any lock in these tests.
+// clockStep is the size of a clock jump. It is much longer than the TTL of a minute in
+// TestGuardOnSteppedClocks.
 const clockStep = 10 * time.Minute
 
 // clockedMaster is a master with its own clock.
@@ -124,7 +125,7 @@ func (c *clockFleet) stepAll(t *testing.T, masters []clockedMaster, ahead time.D
 // TestStoppedProxyKeepsHealedMasters stops a proxy. Meanwhile two masters' clocks jump, and the
 // other proxy lets these masters catch up. When the stopped proxy continues, it notices the jumps,
 // but does not exclude the masters. If it did, one more unavailable master would leave no majority.
-// This also holds for replies from before the jumps.
+// The same holds if the proxy then reads replies from before the jumps.
 func TestStoppedProxyKeepsHealedMasters(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -181,9 +182,9 @@ func (s clockedMaster) seconds(t *testing.T) int {
 	return now
 }
 
-// TestGuardOnSteppedClocks steps the clocks of all masters under a lock, one after another, and
-// corrects them under another lock. If a clock jumps ahead, the key expires. With the guard off,
-// the third jump ahead gives the lock to a rival.
+// TestGuardOnSteppedClocks steps the clocks of all masters, one after another, while a lock is
+// held. It corrects the clocks while another lock is held. If a clock jumps ahead, the key expires.
+// With the guard off, the third jump ahead gives the lock to a rival.
 func TestGuardOnSteppedClocks(t *testing.T) {
 	redistest.SkipShort(t)
 	for _, test := range []struct {
@@ -209,8 +210,8 @@ func TestGuardOnSteppedClocks(t *testing.T) {
 	}
 }
 
-// stepUnderLock takes the lock and steps all clocks. It fails the test unless a rival is granted
-// the lock, too, if double is set, or not, if it is not set.
+// stepUnderLock takes the lock and steps all clocks. If double is set, a rival must be granted the
+// lock, too. Otherwise no rival may be granted it.
 func (c *clockFleet) stepUnderLock(t *testing.T, ahead time.Duration, double bool) {
 	t.Helper()
 	lock, startedAt, doubles := c.hold(t, time.Minute), time.Now(), len(c.locks.doublesFrom(0))
@@ -229,8 +230,8 @@ func (c *clockFleet) stepUnderLock(t *testing.T, ahead time.Duration, double boo
 }
 
 // longestRemaining returns the longest remaining time of a key on the masters. If a clock was set
-// back, it is longer than the TTL: no client gets the lock too early, but the next client gets it
-// late if the holder has gone.
+// back, this time is longer than the TTL. Then no client gets the lock too early, but if the holder
+// has gone, the next client gets it late.
 func (c *clockFleet) longestRemaining(t *testing.T, key string) time.Duration {
 	t.Helper()
 	var longest time.Duration

@@ -157,7 +157,7 @@ func TestGuardFences(t *testing.T) {
 	restarts, startedAt := 0, time.Now()
 	for ; restarts < minRestarts || r.grantCount() < grantsWanted; restarts++ {
 		victim := random.IntN(len(f.Masters))
-		// The proxy that misses this master has too low counters on it.
+		// The proxy without a link to this master leaves fence counters on it that are too low.
 		kit.Must(t, f.Links[0][victim].Cut())
 		time.Sleep(time.Duration(random.IntN(200)) * time.Millisecond) // the fault lasts
 		kit.Must(t, f.Links[0][victim].Heal())
@@ -205,7 +205,7 @@ func (r *fenceRace) run(name string, client, otherClient *redistest.Client, rand
 		switch choice := random.IntN(400); {
 		case !ok:
 			time.Sleep(time.Millisecond) // the pace of a client
-		case choice == 0: // it expires
+		case choice == 0: // the lock expires
 		case choice < 40:
 			_, _ = otherClient.Do("UNLOCK", key, token)
 		default:
@@ -215,7 +215,7 @@ func (r *fenceRace) run(name string, client, otherClient *redistest.Client, rand
 }
 
 // compare records a reply while the lock is held, so that no other client compares the same key.
-// left is the remaining lease.
+// remaining is the remaining lease.
 func (r *fenceRace) compare(key, token string, fence int64, ok bool, remaining time.Duration, reply any, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -67,7 +67,7 @@ func TestMasterLosesLock(t *testing.T) {
 			t.Run(fmt.Sprintf("%s, guard %v", loss.name, guard), func(t *testing.T) {
 				t.Parallel()
 				masters := kit.StartMasters(t)
-				// A master may become a replica of this one.
+				// In one loss case, another master becomes a replica of this master.
 				masters[4] = kit.StartSameVersion(t, masters[2])
 				f := kit.LinkFleet(t, masters, 2, "--guard="+strconv.FormatBool(guard))
 				holder, rival := kit.Connect(t, f.Proxies[0]), kit.Connect(t, f.Proxies[1])
@@ -169,14 +169,14 @@ func wantHeld(t *testing.T, client *redistest.Client) {
 }
 
 // TestDurableMasterVotesAgainAtOnce checks that a killed master that writes everything to disk
-// votes again immediately. It still has everything that it had agreed to.
+// votes again immediately. It still has every lock that it has granted.
 func TestDurableMasterVotesAgainAtOnce(t *testing.T) {
 	t.Parallel()
 	f := startDurable(t, 3)
 	client := kit.Connect(t, f.Proxies[0])
 	kit.WantGrant(t, client, "LOCK", "k", "t", "PX", "60000")
 	kit.EachMaster(t, f.Masters, func(master *redistest.Server) error { return kit.CheckToken(master, "0", "k", "t") })
-	restartAll(t, f.Masters) // so that no master can be copied from
+	restartAll(t, f.Masters) // all at once, so that no master can copy data from another one
 	revivedAt := time.Now()
 	wantHeld(t, client)
 	f.WantVoting(t, 3)
@@ -211,8 +211,8 @@ func TestAllRestartInFirstSecond(t *testing.T) {
 	}
 }
 
-// TestAllRestartTwice kills the masters twice: the second time before a proxy trusts them, and
-// together with the proxy.
+// TestAllRestartTwice kills the masters twice. The second time, it kills them before a proxy trusts
+// them, and together with the proxy. The lock stays held.
 func TestAllRestartTwice(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -331,8 +331,8 @@ return n`, "0")
 	}
 }
 
-// TestUnfitMaster checks that an unsuitable server is not used as a master, and that the proxy
-// reports why.
+// TestUnfitMaster checks that a proxy does not use an unsuitable server as a master, and reports
+// why.
 func TestUnfitMaster(t *testing.T) {
 	t.Parallel()
 	f := kit.StartGuarded(t, true, 1)
@@ -358,7 +358,7 @@ func TestUnfitMaster(t *testing.T) {
 }
 
 // TestFirstReplica makes a master a replica of another one. The other master's master_replid
-// changes, because it has its first replica, but it keeps its vote. The replica votes again when it
+// changes with its first replica, but this master keeps its vote. The replica votes again when it
 // is a master again and has caught up.
 func TestFirstReplica(t *testing.T) {
 	t.Parallel()

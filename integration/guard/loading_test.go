@@ -13,12 +13,12 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// loadedKeys is the number of keys of a master. Each takes a millisecond to load.
+// loadedKeys is the number of keys of a master. Each key takes a millisecond to load.
 const loadedKeys = 3000
 
 // TestMasterLoadsData covers a master that loads its data, and replies to every command with an
 // error for seconds. Meanwhile the other masters grant locks. Then the master gets these locks,
-// whatever it loaded.
+// whatever data it loaded.
 func TestMasterLoadsData(t *testing.T) {
 	redistest.SkipShort(t)
 	redistest.RequireFeature(t, "loading-process-events-interval-bytes", "6.2")

@@ -56,7 +56,8 @@ func (r *redsyncContest) hold(t *testing.T, round, victim int) {
 	r.locks.add(lock)
 }
 
-// release releases the mutex of the round. The result does not matter: two masters lack it.
+// release releases the mutex of the round. The result does not matter, because two masters lack the
+// mutex.
 func (r *redsyncContest) release() {
 	r.locks.withdraw(r.mutex.Name())
 	_, _ = r.mutex.Unlock()

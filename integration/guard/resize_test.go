@@ -59,9 +59,10 @@ func TestTwoMasterCounts(t *testing.T) {
 	kit.Want(t, client, int64(1), "UNLOCK", "k", "t")
 }
 
-// TestChangedMasterCount goes from five masters to three and back while no proxy runs: all
-// proxies stop, the longest TTL in use passes, an operator confirms the new set, and its proxies
-// start. The lock is granted again, but not before its lease has expired.
+// TestChangedMasterCount changes from five masters to three and back while no proxy runs. All
+// proxies stop, the longest TTL in use passes, and an operator confirms the new masters. Then
+// proxies with these masters start. The lock is granted again, but not before its lease has
+// expired.
 func TestChangedMasterCount(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()

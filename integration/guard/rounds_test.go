@@ -19,7 +19,7 @@ const (
 	// roundsEnv sets how many masters TestGuardRounds kills with the guard on.
 	roundsEnv = "REDLOCK_ROUNDS"
 	// defaultRounds is the default; it takes less than half a minute on two busy cores.
-	// unguardedRounds without the guard show violations.
+	// unguardedRounds rounds without the guard are enough to show violations.
 	defaultRounds   = 12
 	unguardedRounds = 6
 	// heldLockRounds is the number of rounds for which a lock is held: every master is killed once.
@@ -28,9 +28,9 @@ const (
 	churnLease = 2 * time.Second
 )
 
-// rounds is the schedule: locks are held, 64 clients acquire and release other locks, and rivals
-// try to take the held locks through both proxies. Meanwhile one master after another is killed and
-// restarted without its data.
+// rounds holds the state of a run. A holder keeps locks, 64 clients acquire and release other
+// locks, and rivals try to take the held locks through both proxies. Meanwhile one master after
+// another is killed and restarted without its data.
 type rounds struct {
 	fleet        *kit.Fleet
 	guard        bool
@@ -141,7 +141,7 @@ func (r *rounds) wantVotingAgain(t *testing.T, victim int) {
 	}
 }
 
-// missingVotes describes what is missing until all masters vote, or returns "".
+// missingVotes describes why not all masters vote, or returns "" if all vote.
 func (r *rounds) missingVotes(t *testing.T, victim int) string {
 	t.Helper()
 	if r.guard { // check the marker: a proxy may not have noticed yet that the master was gone

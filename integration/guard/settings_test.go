@@ -48,8 +48,8 @@ func takeCommand(token string) []string {
 	return []string{"SET", "lock:x:{lock:t}", token, "NX", "PX", "60000"}
 }
 
-// wantRefused waits until the masters do not vote for a proxy, and its reply and its log name the
-// difference and the remedy.
+// wantRefused waits until the masters do not vote for a proxy, and until its reply and its log name
+// the difference and the remedy.
 func wantRefused(t *testing.T, proxy *harness.Proxy, masters int, difference string) {
 	t.Helper()
 	client := kit.Connect(t, proxy)
@@ -71,8 +71,8 @@ func wantRefused(t *testing.T, proxy *harness.Proxy, masters int, difference str
 	})
 }
 
-// wantWorking waits until a proxy has the lock of takeCommand, and checks that it grants other
-// locks.
+// wantWorking waits until a proxy returns the lock of takeCommand, and checks that the proxy grants
+// other locks.
 func wantWorking(t *testing.T, proxy *harness.Proxy) {
 	t.Helper()
 	client := kit.Connect(t, proxy)

@@ -26,7 +26,7 @@ type heldLock struct {
 // heldLockTTL is longer than all rounds: a lock ends only when its holder releases it.
 const heldLockTTL = 12 * time.Hour
 
-// heldLocks holds the held locks, and their violations.
+// heldLocks records the locks that are held, and their violations.
 type heldLocks struct {
 	mu             sync.Mutex
 	held           []heldLock
@@ -112,7 +112,8 @@ func (s *heldLocks) heldBefore(round int) []heldLock {
 	return locks
 }
 
-// recordLoss records a lock that its holder had lost.
+// recordLoss records the reply to an UNLOCK that did not release its lock. After NOQUORUM for a
+// lock on a bare majority, it counts the result as unknown. Otherwise the lock was lost.
 func (s *heldLocks) recordLoss(lock heldLock, reply any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -159,7 +160,8 @@ func (h *holder) hold(t *testing.T, round, victim int, onBareMajority bool) {
 	}
 }
 
-// take repeats the request until it is granted: a proxy may notice late that a master is back.
+// take repeats the request until it is granted, because a proxy may notice late that a master is
+// back.
 func (h *holder) take(t *testing.T, request []string) {
 	t.Helper()
 	kit.Eventually(t, func() error {

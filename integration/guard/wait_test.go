@@ -22,8 +22,8 @@ var (
 // late.
 type timeRange struct{ from, to time.Time }
 
-// announcement follows an announced number of seconds, which is rounded up: when it falls by one,
-// the lower number is exact.
+// announcement tracks an announced wait in seconds. The proxy rounds the number up, so the number
+// is exact only when it has just fallen by one.
 type announcement struct {
 	name    string
 	first   int // the first number
@@ -62,7 +62,7 @@ func (a *announcement) check(t *testing.T, ended timeRange) {
 
 // TestGuardWaitIsAsAnnounced restarts all masters without their data at the same moment. Then locks
 // are granted again without an operator. The wait is as long as the error and PROXY INFO announced,
-// within a twentieth. It does not end before the earlier lock has expired.
+// with a deviation of at most 5 %. It does not end before the earlier lock has expired.
 func TestGuardWaitIsAsAnnounced(t *testing.T) {
 	redistest.SkipShort(t)
 	const ttl = 8 * time.Second
@@ -89,7 +89,8 @@ func TestGuardWaitIsAsAnnounced(t *testing.T) {
 	f.WantVoting(t, len(f.Masters))
 }
 
-// awaitGrant requests the lock and records announcements, and returns when the lock was granted.
+// awaitGrant requests the lock until it is granted, and records the announcements. It returns the
+// range of times in which the lock became available.
 func awaitGrant(t *testing.T, f *kit.Fleet, client *redistest.Client, inError, inInfo *announcement, patience time.Duration) timeRange {
 	t.Helper()
 	lastRefusal := time.Now() // when the last refused LOCK was sent

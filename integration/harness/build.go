@@ -21,8 +21,9 @@ const modulePath = "redlock-proxy"
 // process ID.
 const buildDirPrefix = "redlock-proxy-build-"
 
-// programEnv is the environment variable with the path of a proxy to use, so that the tests of
-// many packages do not each build it. It does not begin like the proxy's own settings.
+// programEnv names the environment variable with the path of a proxy to use, so that the tests of
+// many packages do not each build it. The name does not begin with REDLOCK_, as the names of the
+// proxy's own settings do.
 const programEnv = "TEST_PROXY"
 
 // builder holds the result of the one successful build.
@@ -31,7 +32,7 @@ type builder struct {
 	path string
 }
 
-// processBuild is the build of this process.
+// processBuild holds the build of this process.
 var processBuild builder
 
 // BuildProxy builds the proxy with the go tool, once per process, and returns the path of the

@@ -6,7 +6,7 @@ import (
 	"redlock-proxy/internal/process"
 )
 
-// BusyLoops is a set of processes that only use CPU time, to take it from other processes.
+// BusyLoops runs processes that only take CPU time from other processes.
 type BusyLoops struct{ loops []*process.Process }
 
 // StartBusyLoops starts the given number of endless loops.

@@ -29,9 +29,9 @@ func SameCells(replies []any) bool {
 	return true
 }
 
-// IsUndetermined reports whether it is undetermined if the key is held, given the replies of all
-// masters to its GET. This is so if too few masters hold it, but are a majority together with the
-// masters that may have forgotten it.
+// IsUndetermined reports whether the masters cannot decide if a key is held. replies holds the
+// replies of all masters to its GET. The key is undetermined if the masters that hold it are no
+// majority, but are one together with the masters that may have forgotten it.
 func IsUndetermined(replies []any) bool {
 	holders, blocking := map[cell.Attempt]int{}, map[cell.Attempt]int{}
 	for _, reply := range replies {

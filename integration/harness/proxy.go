@@ -21,7 +21,7 @@ const proxyStartTimeout = time.Minute
 var ErrNoListen = errors.New("the ready line has no listen=ADDR")
 
 // The patterns match both formats of slog, text (msg="serving clients" listen=ADDR) and JSON.
-// Proxies up to 0.3 print ready.
+// Proxies up to 0.3 print "ready" instead of "serving clients".
 var (
 	readyPattern  = regexp.MustCompile(`\bmsg"?[=:]("serving clients"|ready|"ready")(\s|,|}|$)`)
 	listenPattern = regexp.MustCompile(`\blisten"?[=:]"?([^"\s,}]+)`)
@@ -40,16 +40,16 @@ type ProxyOptions struct {
 	StartTimeout time.Duration // default one minute
 }
 
-// Proxy is a running proxy process.
+// Proxy controls a running proxy process.
 type Proxy struct {
 	process *process.Process
 	addr    string
-	clock   *processClock // after the first Suspend
+	clock   *processClock // nil before the first Suspend
 }
 
 // StartProxy runs serve on a free port of 127.0.0.1 and returns when the proxy is ready. If all
 // masters are empty, they vote at once. If the arguments contain --fresh-start, they vote after 3
-// s, unless it is switched off.
+// s; with --fresh-start=false, they do not vote.
 func StartProxy(opts ProxyOptions) (*Proxy, error) {
 	if err := opts.setDefaults(); err != nil {
 		return nil, err

@@ -40,7 +40,7 @@ func TestRealProxy(t *testing.T) {
 		validity > 10000 {
 		t.Errorf("LOCK: %v; want almost 10000", validity)
 	}
-	for _, master := range masters { // the last one may take it after the reply
+	for _, master := range masters { // the last master may store the lock after the reply
 		onMaster, held := dial(t, master.Addr()), any("")
 		for end := time.Now().Add(waitLimit); held != "t" && time.Now().Before(end); time.Sleep(time.Millisecond) {
 			held = HeldToken(replyOf(onMaster.Do("GET", "k")))

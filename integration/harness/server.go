@@ -32,12 +32,12 @@ type ServerOptions struct {
 	Arguments func(addr, dir string) ([]string, error)
 }
 
-// Server is a running program that serves TCP clients on 127.0.0.1, for example another proxy to
-// compare with.
+// Server controls a running program that serves TCP clients on 127.0.0.1, for example another proxy
+// to compare with.
 type Server struct {
 	process *process.Process
 	addr    string
-	dir     string // its own; removed by Close
+	dir     string // the server's own; Close removes it
 }
 
 // StartServer starts the program on a free port and returns when it accepts connections. The error

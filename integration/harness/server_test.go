@@ -39,7 +39,8 @@ func TestServer(t *testing.T) {
 	}
 }
 
-// wantOneMoreDescriptor requires one more descriptor of the server for one more client.
+// wantOneMoreDescriptor fails the test unless the server has one more descriptor with one more
+// client. It also checks that the server's memory and CPU time are plausible.
 func wantOneMoreDescriptor(t *testing.T, server *Server) {
 	t.Helper()
 	before, err := server.Descriptors()

@@ -18,15 +18,16 @@ const (
 	suspendDelay = 2 * time.Millisecond
 )
 
-// Suspension is a suspended proxy. Resume ends the suspension.
+// Suspension holds a suspended proxy until Resume.
 type Suspension struct {
 	proxy   *Proxy
 	stopped time.Time
 }
 
-// Suspend stops the proxy as the suspension of its machine would. Unlike after Pause, its monotonic
-// clock (CLOCK_MONOTONIC) does not count the time in which it was stopped. CLOCK_BOOTTIME, read by
-// a system call, and the time of day of time.Now continue. A proxy can be suspended repeatedly.
+// Suspend stops the proxy as the suspension of its machine would. Unlike Pause, it makes the
+// proxy's monotonic clock (CLOCK_MONOTONIC) omit the time in which the proxy was stopped.
+// CLOCK_BOOTTIME, read by a system call, and the time of day of time.Now continue. A proxy can be
+// suspended repeatedly.
 func (p *Proxy) Suspend() (*Suspension, error) {
 	for range suspendTries {
 		err := p.stopOutsideClockCode()

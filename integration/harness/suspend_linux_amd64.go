@@ -13,14 +13,15 @@ import (
 	"time"
 )
 
-// The kernel's page of code with which a process reads the clock (vDSO), and its function.
+// clockPage is the kernel's page of code (vDSO) with which a process reads the clock. clockFunction
+// is the function in that page.
 const (
 	clockPage     = "[vdso]"
 	clockFunction = "__vdso_clock_gettime"
 )
 
-// clockCode asks the kernel for the time, and subtracts the missed seconds from CLOCK_MONOTONIC
-// (1).
+// clockCode asks the kernel for the time. If the clock is CLOCK_MONOTONIC (1), it subtracts the
+// missed seconds.
 var clockCode = []byte{
 	0xb8, 0xe4, 0, 0, 0, // mov eax, 228: the number of the system call clock_gettime
 	0x0f, 0x05, // syscall
@@ -33,16 +34,16 @@ var clockCode = []byte{
 // secondsIndex is the index of the seconds in clockCode.
 const secondsIndex = 15
 
-// processClock is the code with which a process reads the clock, after clockCode has replaced it.
-// All processes share the page. When it is written to in one process, the kernel copies it for that
-// process, as for a debugger's breakpoint.
+// processClock replaces the code with which one process reads the clock by clockCode. All processes
+// share the page with that code. When the page is written to in one process, the kernel copies it
+// for that process, as for a debugger's breakpoint.
 type processClock struct {
 	pid         int
-	codeAddress int64 // its address in the process
+	codeAddress int64 // address of the code in the process
 	setBackBy   time.Duration
 }
 
-// findClock finds the code in a stopped process.
+// findClock finds the code with which a stopped process reads the clock.
 func findClock(pid int) (*processClock, error) {
 	start, page, err := readClockPage(pid)
 	if err != nil {
@@ -61,8 +62,8 @@ func findClock(pid int) (*processClock, error) {
 	return nil, errors.Join(ErrNoSuspend, err)
 }
 
-// setBack sets the clock back by more, in whole seconds. The process must be stopped, and must
-// not be executing the code.
+// setBack sets the clock back by more, in whole seconds. The process must be stopped, and must not
+// be executing the code that setBack replaces.
 func (c *processClock) setBack(more time.Duration) error {
 	c.setBackBy += more
 	code := bytes.Clone(clockCode)
@@ -75,7 +76,7 @@ func (c *processClock) setBack(more time.Duration) error {
 	return errors.Join(err, memory.Close())
 }
 
-// checkUnused returns errClockBusy if a thread of the process is within the page.
+// checkUnused returns errClockBusy if a thread of the process is within clockPage.
 func (c *processClock) checkUnused() error {
 	start, page, err := readClockPage(c.pid)
 	if err != nil {
@@ -115,7 +116,7 @@ func programCounter(file string) (int64, error) {
 	return int64(at), err
 }
 
-// readClockPage returns the address and the content of the page.
+// readClockPage returns the address and the content of clockPage.
 func readClockPage(pid int) (start int64, page []byte, err error) {
 	maps, err := os.ReadFile(processFile(pid, "maps"))
 	if err != nil {

@@ -21,13 +21,14 @@ const markTimeout = 5 * time.Second
 // errNotNew means that a master has data, or cannot get a marker without a proxy.
 var errNotNew = errors.New("the master is not new")
 
-// masterRecord records the masters of started proxies, by ports, which stay the same over restarts.
+// masterRecord records the masters of started proxies by their ports, which restarts do not change.
 type masterRecord struct {
 	mu   sync.Mutex
 	seen map[string]bool
 }
 
-// startedMasters holds the masters of this process. A master that has lost its data is not new.
+// startedMasters holds the masters of this process. Even if a master has lost its data, it is not
+// new.
 var startedMasters masterRecord
 
 // recordPort reports whether no proxy was started for the master before, and records the master.
@@ -68,14 +69,14 @@ func (m *masterRecord) markNew(urls []string, mark bool) {
 	}
 }
 
-// newMaster is a new master, with the marker that it will get.
+// newMaster holds a connection to a new master, and the marker that the master will get.
 type newMaster struct {
 	client *redistest.Client
 	marker marker.Marker
 }
 
-// connectNew connects to a master. It returns errNotNew unless the master is new and without
-// persistence, which only a proxy knows how to treat.
+// connectNew connects to a master. It returns errNotNew unless the master is new and has no
+// persistence, because only a proxy can admit a master with persistence.
 func (m *masterRecord) connectNew(address string) (one newMaster, err error) {
 	u, err := url.Parse(address)
 	if err != nil || u.Scheme != "redis" || u.User != nil || u.Path != "" || u.RawQuery != "" {

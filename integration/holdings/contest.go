@@ -11,7 +11,7 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// Contest is a group of clients that repeatedly take the same lock, with the history of the lock.
+// Contest lets clients repeatedly take the same lock, and records the history of the lock.
 type Contest struct {
 	History  *History // of the lock
 	grants   chan int // the number of grants so far; may skip values
@@ -60,7 +60,7 @@ func (c *Contest) Stop() {
 	c.workers.Wait()
 }
 
-// Report logs the numbers so far.
+// Report logs the numbers of grants and replies so far.
 func (c *Contest) Report(t *testing.T) {
 	t.Helper()
 	c.mu.Lock()

@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// Holding is the time during which a client may rely on a lock, by the monotonic clock of the test
-// process. It begins when the client receives the grant. It ends when the client begins to release
-// the lock, or with the validity if that is earlier.
+// Holding describes the time during which a client may rely on a lock, by the monotonic clock of
+// the test process. It begins when the client receives the grant. It ends when the client begins to
+// release the lock, or with the validity if that is earlier.
 type Holding struct {
 	Token    string
 	From, To time.Duration
@@ -25,7 +25,7 @@ func NewHolding(token string, received, until, released time.Duration) Holding {
 	return Holding{Token: token, From: received, To: until}
 }
 
-// Overlap is a violation: a client was granted a lock while another client could rely on it.
+// Overlap describes a violation: a client was granted a lock while another client could rely on it.
 type Overlap struct{ first, second Holding }
 
 // String names the two clients, with their times.
@@ -64,7 +64,7 @@ type History struct {
 // NewHistory returns a history that begins now.
 func NewHistory() *History { return HistorySince(time.Now()) }
 
-// HistorySince returns a history that begins at the given time, which several can share.
+// HistorySince returns a history that begins at the given time, which several histories can share.
 func HistorySince(startedAt time.Time) *History { return &History{startedAt: startedAt} }
 
 // Now returns the time since the history began.

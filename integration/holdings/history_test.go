@@ -39,7 +39,8 @@ func TestOverlaps(t *testing.T) {
 	}
 }
 
-// TestOverlapsOfAnyHistory compares with the definition: an earlier holding has not ended yet.
+// TestOverlapsOfAnyHistory compares Overlaps with its definition, on random histories. A holding
+// overlaps if it begins before an earlier holding has ended.
 func TestOverlapsOfAnyHistory(t *testing.T) {
 	seed := rand.Uint64()
 	random := rand.New(rand.NewPCG(seed, 0))

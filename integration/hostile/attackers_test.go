@@ -17,7 +17,8 @@ import (
 	"redlock-proxy/internal/process"
 )
 
-// The environment variables with the addresses and the kinds of the hostile clients' attacks.
+// addrsVariable and kindsVariable name the environment variables for the process with the hostile
+// clients. They contain the addresses to attack, and the kinds of attacks.
 const (
 	addrsVariable = "HOSTILE_ADDRS"
 	kindsVariable = "HOSTILE_KINDS"

@@ -10,14 +10,14 @@ import (
 	"time"
 )
 
-// harmless returns clients that send ordinary commands without a pause. Their effect on the honest
-// clients is that of a busy machine.
+// harmless returns clients that send ordinary commands without a pause. They affect the honest
+// clients like a busy machine.
 func harmless() []*attack {
 	return []*attack{{name: "harmless reads", clients: 115, run: plainReads},
 		{name: "harmless locks", clients: 115, run: plainLocks}}
 }
 
-// plainReads reads an ordinary key, and again as soon as it has the reply.
+// plainReads reads an ordinary key repeatedly, each time as soon as it has the last reply.
 func plainReads(ctx context.Context, conn *net.TCPConn) {
 	for range 100 {
 		send(conn, command("GET", "ordinary"))

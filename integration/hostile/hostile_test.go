@@ -20,13 +20,13 @@ import (
 )
 
 const (
-	// patience limits waits. It does not decide a result.
+	// patience limits the waits of the test. It is long enough for a busy machine.
 	patience = 30 * time.Second
 	// defaultTime is the duration of the load without REDLOCK_HOSTILE.
 	defaultTime = 30 * time.Second
 	// maxRSS is the maximum memory of a proxy without the race detector, in bytes.
 	maxRSS = 1 << 30
-	// maxRaceRSS is the memory at which a proxy with the race detector is replaced, in bytes: the
+	// maxRaceRSS is the memory in bytes at which a proxy with the race detector is replaced. The
 	// detector's own memory grows as long as the program runs.
 	maxRaceRSS = 3 << 30
 )
@@ -46,18 +46,18 @@ func (f *fleet) addrs() (addrs []string) {
 	return addrs
 }
 
-// attackedProxy is one of the proxies, always with the same address.
+// attackedProxy is a proxy that keeps its address when its process is replaced.
 type attackedProxy struct {
 	name            string
 	binary          string
 	hasRaceDetector bool
 	proxy           *harness.Proxy
-	peakRSS         int64 // of the resident memory, in bytes
+	peakRSS         int64 // maximum of the resident memory, in bytes
 	replacements    int
 }
 
-// TestHostile runs the whole load on a proxy under the race detector, and on one without it, whose
-// memory is like a user's proxy.
+// TestHostile runs all clients with two proxies. One proxy has the race detector. The other proxy
+// has none, so it uses as much memory as a user's proxy.
 func TestHostile(t *testing.T) {
 	redistest.SkipShort(t)
 	duration := defaultTime
@@ -181,8 +181,8 @@ func buildRace(t *testing.T) string {
 	return path
 }
 
-// watch samples the memory until ctx ends, and logs it once a minute. If a proxy ends, it ends the
-// test.
+// watch samples the memory until ctx ends, and logs it once a minute. If a proxy ends, watch ends
+// the test.
 func (f *fleet) watch(ctx context.Context, end func(), t *testing.T) {
 	t.Helper()
 	tick, lastLog := time.NewTicker(500*time.Millisecond), time.Now()

@@ -22,11 +22,11 @@ const (
 )
 
 // TestEachKind prints how long honest clients wait for replies at a proxy without the race
-// detector: with each kind of hostile client alone, with all kinds, and with harmless clients. It
-// prints the p99 in ms for each command, and in brackets the p50 and the number of replies.
-// Commands to a master or the upstream, which bypass the proxy, show how slow the machine and this
-// server are. REDLOCK_HOSTILE_KINDS may have several kinds. Sets of kinds, separated by semicolons,
-// attack one after the other.
+// detector. It does so with each kind of hostile client alone, with all kinds, and with harmless
+// clients. It prints the p99 in ms for each command, and in brackets the p50 and the number of
+// replies. Commands to a master or the upstream, which bypass the proxy, show how slow the machine
+// and this server are. REDLOCK_HOSTILE_KINDS may list sets of kinds, separated by semicolons. The
+// sets attack one after the other.
 func TestEachKind(t *testing.T) {
 	text := os.Getenv(durationEnv)
 	if text == "" {

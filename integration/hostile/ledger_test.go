@@ -64,7 +64,7 @@ func (l *lockRecord) p99() map[string]time.Duration {
 	return p99
 }
 
-// recordRelease records that a holder will release its lock.
+// recordRelease records that a holder is about to release its lock.
 func (l *lockRecord) recordRelease(key, token string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -12,7 +12,8 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// Dial connects to a server. The test may close the connection; else it is closed when it ends.
+// Dial connects to a server. If the test does not close the connection, it is closed when the test
+// ends.
 func Dial(t *testing.T, addr string) *redistest.Client {
 	t.Helper()
 	client, err := redistest.Dial(addr, WaitLimit)
@@ -43,7 +44,7 @@ func Want(t *testing.T, client *redistest.Client, reply any, command ...string) 
 	}
 }
 
-// Granted is a reply for WantReply: a validity of nearly ten seconds.
+// Granted stands for a reply in WantReply: a validity of nearly ten seconds.
 const Granted = "a validity of nearly 10000 ms"
 
 // WantReply sends a command and requires this reply, which may be an array, or Granted.

@@ -7,7 +7,9 @@
 //	f := kit.StartFleet(t)                                    // five masters, a proxy
 //	client := kit.Connect(t, f.Proxies[0])
 //	kit.WantGrant(t, client, "LOCK", "k", "t", "PX", "60000")
-//	kit.EachMaster(t, f.Masters, func(master *redistest.Server) error { return kit.CheckToken(master, "0", "k", "t") })
+//	kit.EachMaster(t, f.Masters, func(master *redistest.Server) error {
+//		return kit.CheckToken(master, "0", "k", "t")
+//	})
 //
 // If a program that a test needs is missing, such as redis-server, the test is skipped. It fails
 // instead if all tests are required.

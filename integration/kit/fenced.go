@@ -14,10 +14,10 @@ import (
 	"redlock-proxy/integration/harness"
 )
 
-// StartFencedWaiters starts six clients at each proxy, which wait for two locks with FENCE again
-// and again. It fails the test if two clients hold a lock at the same time, or if a fence is not
-// above the fence of the previous grant. stop ends the clients, and requires that both locks are
-// free within 3 s.
+// StartFencedWaiters starts six clients at each proxy. Each client repeatedly takes and releases
+// one of two locks with FENCE. The test fails if two clients hold a lock at the same time, or if a
+// fence is not above the fence of the previous grant. stop ends the clients, and requires that both
+// locks are free within 3 s.
 func StartFencedWaiters(t *testing.T, proxies []*harness.Proxy) (stop func()) {
 	t.Helper()
 	keys := []string{"lock:fenced:a", "lock:fenced:b"}
@@ -91,7 +91,8 @@ type fencedLock struct {
 	refusals  atomic.Int64
 }
 
-// recordGrant records a grant, and returns an error if it is wrong.
+// recordGrant records a grant. It returns an error if another client holds the lock, or if the
+// fence is not above the fence of the previous grant.
 func (l *fencedLock) recordGrant(fence int64) error {
 	if l.isHeld.Swap(true) {
 		return fmt.Errorf("another client has it")

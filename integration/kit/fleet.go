@@ -11,7 +11,7 @@ import (
 	"redlock-proxy/internal/redistest/faultlink"
 )
 
-// Fleet is a set of masters, mostly five, and their proxies.
+// Fleet holds masters, mostly five, and their proxies.
 type Fleet struct {
 	Masters []*redistest.Server
 	Proxies []*harness.Proxy

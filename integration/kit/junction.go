@@ -10,8 +10,8 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// PasswordRouter is one address of a master for all proxies, as a change of the masters requires.
-// Behind the address, each proxy has its own link. The junction distinguishes the proxies by the
+// PasswordRouter listens on one address of a master for all proxies, as a change of the masters
+// requires. It forwards each proxy over a link of its own. It distinguishes the proxies by the
 // password with which they log in; a master without a password accepts any password.
 type PasswordRouter struct {
 	listener net.Listener
@@ -21,7 +21,7 @@ type PasswordRouter struct {
 	conns    []net.Conn
 }
 
-// StartPasswordRouter starts a junction, which is closed when the test ends.
+// StartPasswordRouter starts a router, which is closed when the test ends.
 func StartPasswordRouter(t *testing.T) *PasswordRouter {
 	t.Helper()
 	listener, err := redistest.ListenFree("127.0.0.1")
@@ -68,7 +68,7 @@ func (j *PasswordRouter) accept() {
 	}
 }
 
-// closeAtEnd closes a connection when the junction is closed.
+// closeAtEnd closes a connection when the router is closed.
 func (j *PasswordRouter) closeAtEnd(conn net.Conn) {
 	j.mu.Lock()
 	defer j.mu.Unlock()

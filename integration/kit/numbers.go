@@ -9,7 +9,7 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// SeedEnv is the environment variable that repeats the random choices of a run.
+// SeedEnv names the environment variable with a seed, which repeats the random choices of a run.
 const SeedEnv = "REDLOCK_SEED"
 
 // NumberFrom returns the number in an environment variable, or preset if it is not set.

@@ -26,8 +26,8 @@ func StartReference(t *testing.T, args ...string) *redistest.Server {
 	return redistest.New(t, redistest.Options{Version: redistest.InstalledVersion, ExtraArgs: args})
 }
 
-// StartSameVersion starts a server of the same version as the given server, so that it can read its
-// files.
+// StartSameVersion starts a server of the same version as the given server, so that the new server
+// can read the files of the given one.
 func StartSameVersion(t *testing.T, server *redistest.Server, args ...string) *redistest.Server {
 	t.Helper()
 	return redistest.New(t, redistest.Options{Version: server.Version(), ExtraArgs: args})

@@ -8,11 +8,11 @@ import (
 
 // firstPollInterval is Within's first pause between two checks. Each further pause is twice as
 // long, up to maxPollInterval. So Within returns early for quick changes and does not slow down
-// long ones.
+// long changes.
 const firstPollInterval, maxPollInterval = time.Millisecond, 32 * time.Millisecond
 
 // Shortly waits until a condition is met, at most two seconds. The proxy replies after a majority
-// has answered; the other masters may be later.
+// has answered; the other masters may answer later.
 func Shortly(t *testing.T, condition func() error) {
 	t.Helper()
 	Within(t, 2*time.Second, condition)

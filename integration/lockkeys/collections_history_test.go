@@ -35,8 +35,8 @@ const (
 type commandRecord struct {
 	client int
 	words  []string
-	// steps are the equivalent commands of a single Redis, if they differ from words. If several is
-	// set, the reply is the list of their replies.
+	// steps are the equivalent commands of a single Redis, if they differ from words. If multiReply
+	// is set, the reply is the list of their replies.
 	steps      [][]string
 	multiReply bool
 	condition  *condition
@@ -185,7 +185,7 @@ func (s *keyHistory) checkRecords(records []commandRecord) porcupine.CheckResult
 }
 
 // String returns the history in the order of its replies, up to the first reply that cannot be
-// explained, and the commands in flight at that time.
+// explained. It adds the commands in flight at that time.
 func (s *keyHistory) String() string {
 	ordered := slices.SortedFunc(slices.Values(s.records), func(a, b commandRecord) int { return cmp.Compare(a.to, b.to) })
 	first := firstUnexplained(ordered, func(d commandRecord) (from, to time.Duration) { return d.from, d.to },
@@ -219,7 +219,7 @@ type collectionClients struct {
 	replies   map[string]int
 }
 
-// nextKey returns a key for one more command.
+// nextKey returns a key for one more command, or false if enough commands have been sent.
 func (g *collectionClients) nextKey(random *rand.Rand) (*keyHistory, bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -327,7 +327,7 @@ func (g *collectionClients) countReply(command string, d commandRecord, failure 
 	if d.unknown {
 		g.replies[command+" "+kit.FirstWord(failure)]++
 	}
-	// The model allows such errors.
+	// With tags, any other error is a reply that the check of the history covers.
 	if failure != "" && !strings.HasPrefix(failure, "NOQUORUM ") && !g.usesTags() {
 		g.errors = append(g.errors, fmt.Sprintf("%q: %s", d.words, failure))
 	}
@@ -388,8 +388,8 @@ func TestHistoriesOfCollections(t *testing.T) {
 	kit.Must(t, err)
 }
 
-// TestHistoriesOfCollectionsDetectTwoRedises checks the checker: if half of the clients use another
-// Redis, it finds a violation; if all use one Redis, it finds none.
+// TestHistoriesOfCollectionsDetectTwoRedises checks that the checker finds a violation if half of
+// the clients use another Redis. It finds none if all clients use one Redis.
 func TestHistoriesOfCollectionsDetectTwoRedises(t *testing.T) {
 	redistest.SkipShort(t)
 	firstAddr, secondAddr := kit.StartReference(t).Addr(), kit.StartReference(t).Addr()

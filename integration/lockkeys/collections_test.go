@@ -99,7 +99,7 @@ func (s *comparison) compareGroup(t *testing.T, group ...[]string) bool {
 			return false
 		}
 		if group[0][0] == "MULTI" && isError(proxyReply.raw) && isError(redisReply.raw) {
-			continue // commands without a lock key are refused with another text
+			continue // the proxy refuses commands without a lock key with another text
 		}
 		unordered := randomcommands.IsUnordered(words) || strings.EqualFold(words[0], "EVAL") ||
 			strings.EqualFold(words[0], "EXEC")
@@ -210,9 +210,10 @@ func (s *comparison) script(m randomcommands.Maker, shapes []string) []string {
 	return words
 }
 
-// TestCollectionsAsOneRedis checks that random commands on hashes, lists, sets and sorted sets in
-// lock keys get byte for byte the replies of a single Redis. They run alone, in transactions and in
-// scripts, through two proxies alternately. Commands on several keys may be refused.
+// TestCollectionsAsOneRedis checks that random commands on collections in lock keys get byte for
+// byte the replies of a single Redis. The collections are hashes, lists, sets and sorted sets. The
+// commands run alone, in transactions and in scripts, through two proxies alternately. The proxy
+// may refuse commands on several keys.
 func TestCollectionsAsOneRedis(t *testing.T) {
 	commands, seed := int(kit.SizeFrom(t, collectionsEnv, defaultCollections)),
 		kit.NumberFrom(t, kit.SeedEnv, rand.Uint64())

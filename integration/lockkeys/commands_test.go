@@ -22,7 +22,7 @@ type commandGenerator struct {
 }
 
 // nextSteps returns the next command, or several that belong together, such as a transaction. Most
-// scripts and transactions use one of the keys, because many that use both are refused.
+// scripts and transactions use one of the keys, because the proxy refuses many that use both.
 func (k *commandGenerator) nextSteps() []step {
 	k.usedKeys = k.keys
 	n := k.random.IntN(100)
@@ -248,8 +248,8 @@ func (k *commandGenerator) newerCommand() step {
 	}
 }
 
-// transaction returns MULTI, some commands and EXEC, often after a WATCH and further commands. The
-// watched keys are not changed between WATCH and EXEC, or get a value that they never had: the
+// transaction returns MULTI, some commands and EXEC, often after a WATCH and further commands.
+// Between WATCH and EXEC, the watched keys do not change, or get a value that they never had. The
 // proxy does not notice changes that keep the value, such as an EXPIRE.
 func (k *commandGenerator) transaction() []step {
 	var steps []step
@@ -278,7 +278,7 @@ func (k *commandGenerator) transaction() []step {
 			s = step{words: pick(k.random, []string{"MULTI"}, []string{"WATCH", k.key()})}
 		}
 		hasTimes = hasTimes || s.hasTimes
-		s.hasTimes = false // QUEUED
+		s.hasTimes = false // the reply is QUEUED
 		steps = append(steps, s)
 	}
 	end := pick(k.random, "EXEC", "EXEC", "EXEC", "EXEC", "EXEC", "DISCARD")

@@ -31,13 +31,13 @@ const (
 
 // lockClients is a group of clients that use the same few lock keys with ordinary commands.
 type lockClients struct {
-	addrs []string // of proxies, or of single Redis servers; the clients take turns
+	addrs []string // of proxies or single Redis servers; the clients use them in turn
 	seed  uint64
 	verbs []lockVerb // the commands that the clients send
 	// supportsLock is set if the addresses support LOCK, UNLOCK and EXTEND, which clients then also
 	// send.
 	supportsLock bool
-	// prefix is the beginning of the names of the keys, after lock:
+	// prefix follows lock: in the names of the keys.
 	prefix string
 	pool   *keyPool
 	// alterReply, if not nil, changes a reply before a client records it.
@@ -52,10 +52,10 @@ type lockClients struct {
 
 // tally holds the replies to groups of clients.
 type tally struct {
-	keyCount   int // keys
+	keyCount   int // number of keys
 	elapsed    time.Duration
-	replies    map[string]int // by command
-	causes     map[string]int // of NOQUORUM
+	replies    map[string]int // number of replies, by command and kind
+	causes     map[string]int // number of NOQUORUM replies, by cause
 	unexpected []string       // replies that no client should get
 }
 
@@ -186,7 +186,7 @@ func (m *lockClient) connect() (err error) {
 
 // run sends commands until enough have been sent.
 func (m *lockClient) run() {
-	defer func() { _ = m.client.Close() }() // it may be closed after an error
+	defer func() { _ = m.client.Close() }() // the connection may be closed after an error
 	for {
 		key, ok := m.group.pool.next(m.random)
 		if !ok {
@@ -376,9 +376,9 @@ func (m *lockClient) lockForm(key string, op lockOp) []string {
 
 const (
 	keysAtATime = 3
-	// opsPerKey and unknownPerKey limit the history of a key; then another key replaces it. The
-	// work of a check grows much faster than its history, and with every command without a known
-	// result.
+	// opsPerKey and unknownPerKey limit the history of a key. When a key reaches a limit, another
+	// key replaces it. The work of a check grows much faster than its history, and with every
+	// command without a known result.
 	opsPerKey     = 250
 	unknownPerKey = 5
 )

@@ -22,8 +22,8 @@ const (
 	maxDifferences = 10
 )
 
-// TestSameAsOneRedis checks that random commands, transactions and scripts on two lock keys get,
-// byte for byte, the same replies through the proxy as from a single Redis. Only remaining times
+// TestSameAsOneRedis checks that the proxy's replies are, byte for byte, the replies of a single
+// Redis. It sends random commands, transactions and scripts on two lock keys. Only remaining times
 // may differ a little, and commands that change both keys may be refused.
 func TestSameAsOneRedis(t *testing.T) {
 	steps, seed := int(kit.SizeFrom(t, stepsEnv, defaultSteps)), kit.NumberFrom(t, kit.SeedEnv, rand.Uint64())

@@ -117,8 +117,8 @@ func (v verdict) wantViolation(t *testing.T) {
 	}
 }
 
-// String returns the relevant parts of a history that cannot be explained: the lost commands, the
-// commands in flight, and the other commands up to shortly after the first violation.
+// String returns the relevant parts of a history that cannot be explained. These are the lost
+// commands, the commands in flight, and the other commands up to shortly after the first violation.
 func (k *lockKey) String() string {
 	ordered := slices.SortedFunc(slices.Values(k.records), func(a, b lockRecord) int { return cmp.Compare(a.to, b.to) })
 	first := firstViolation(ordered)
@@ -261,7 +261,7 @@ func mixes() map[string][]lockVerb {
 }
 
 // TestHistories checks that every reply is one that a single Redis could have given; see
-// checkLockKey. Ten clients of two proxies use the same few lock keys by ordinary commands.
+// checkLockKey. Ten clients of two proxies use the same few lock keys with ordinary commands.
 // Meanwhile a minority of the masters is stopped, disconnected and killed at random.
 func TestHistories(t *testing.T) {
 	ops, seed := int(kit.SizeFrom(t, opsEnv, defaultOps)), kit.NumberFrom(t, kit.SeedEnv, rand.Uint64())
@@ -339,7 +339,7 @@ func startBusy(t *testing.T, loops int) {
 }
 
 // TestHistoriesDetectDisjointMasters checks that the checker finds a violation if two proxies share
-// no master: they are two lock servers.
+// no master. Such proxies grant locks independently of each other.
 func TestHistoriesDetectDisjointMasters(t *testing.T) {
 	redistest.SkipShort(t)
 	masters, upstream := kit.StartMasters(t), kit.StartRedis(t)
@@ -386,8 +386,8 @@ func crashFault() faults.Fault {
 	}
 }
 
-// awaitState waits until every proxy reports a state of a master. It gives up after a limit: the
-// histories continue, and are still correct.
+// awaitState waits until every proxy reports a state of a master. After voteLimit it stops waiting
+// without an error, because the histories are correct in any state.
 func awaitState(f *kit.Fleet, i int, state string) error {
 	pattern := regexp.MustCompile(fmt.Sprintf(`redlock_master%d:[^\r\n]*\bstate=%s\b`, i, state))
 	for _, proxy := range f.Proxies {

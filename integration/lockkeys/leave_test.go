@@ -10,9 +10,9 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// TestLongScriptEndsWithItsClient checks that a client that closes its sending side ends its long
-// script, or the compilation of one, before the time limit of scripts, and that a short script of
-// such a client is answered.
+// TestLongScriptEndsWithItsClient lets clients send a script and close their sending side. A long
+// script, or its long compilation, ends before the time limit of scripts. A short script gets its
+// reply.
 func TestLongScriptEndsWithItsClient(t *testing.T) {
 	t.Parallel()
 	f := startLockKeyFleet(t, 1)

@@ -12,11 +12,12 @@ import (
 )
 
 // TestLongValues checks that a value of any length is replaced completely. One proxy, which cannot
-// reach the first or the last master, writes it; another proxy, which can, reads it alone and
-// together with other values. All masters return 8 KB of the value, and one master returns the
-// rest. The longest value is much longer than the limit of a long operation. It is short enough for
-// a machine with ten concurrent tasks to send it to a majority in the 600 ms of a round, one master
-// after another: while one master does not answer, one more may be busy with long values.
+// reach the first or the last master, writes the value. Another proxy, which reaches all masters,
+// reads it alone and together with other values. All masters return 8 KB of the value, and one
+// master returns the rest. The longest value is much longer than the limit of a long operation. But
+// a machine with ten concurrent tasks can still send it to a majority, one master after another, in
+// the 600 ms of a round. While one master does not answer, another one may be busy with long
+// values.
 func TestLongValues(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()

@@ -188,8 +188,9 @@ func TestCheckLockKey(t *testing.T) {
 	}
 }
 
-// TestCheckLockKeyOfOneRedis checks that a history is correct if a register gave each reply at a
-// time within its command, and wrong if a reply with the key's value is changed.
+// TestCheckLockKeyOfOneRedis checks that checkLockKey accepts a history in which a register gave
+// each reply at a time within its command. It rejects the history if a reply with the key's value
+// is changed.
 func TestCheckLockKeyOfOneRedis(t *testing.T) {
 	seed := rand.Uint64()
 	random := rand.New(rand.NewPCG(seed, 0))
@@ -211,9 +212,9 @@ func TestCheckLockKeyOfOneRedis(t *testing.T) {
 	}
 }
 
-// TestCheckLockKeyWithLostCommands checks that the longest histories with the most lost commands
-// are found correct, whatever effect the lost commands had. Histories with a reply that does not
-// fit its time are found wrong. Both are decided quickly.
+// TestCheckLockKeyWithLostCommands checks that checkLockKey accepts the longest histories with the
+// most lost commands, whatever effect the lost commands had. It rejects histories with a reply that
+// does not fit its time. It needs little time for both.
 func TestCheckLockKeyWithLostCommands(t *testing.T) {
 	seed := rand.Uint64()
 	random := rand.New(rand.NewPCG(seed, 0))
@@ -260,8 +261,9 @@ func swapReplies(random *rand.Rand, records []lockRecord) {
 	}
 }
 
-// validHistory executes commands one after the other, and extends each of them at random around its
-// moment. Some lost commands are executed much later or never, and some lost takes are undone.
+// validHistory executes commands one after the other, and gives each command a random period around
+// its execution. Some lost commands are executed much later or never, and some lost takes are
+// undone.
 func validHistory(random *rand.Rand, length, unknowns int) []lockRecord {
 	state, records, later := register(""), []lockRecord(nil), map[int][]lockOp{}
 	for i := range length {
@@ -299,7 +301,7 @@ func randomOp(random *rand.Rand, state register, i int) lockOp {
 	}
 	op := lockOp{verb: verbs[random.IntN(len(verbs))], value: fmt.Sprint("v", i)}
 	switch {
-	case op.verb == verbExec: // it expects the value that it has read
+	case op.verb == verbExec: // the transaction expects the value that it has read
 		op.expects = string(state)
 	case op.verb == verbCompareSet && random.IntN(2) == 0:
 		op.expects = string(state)

@@ -216,8 +216,8 @@ func seenValues(records []lockRecord) map[any]bool {
 }
 
 // abortedWithoutChange reports whether a transaction was aborted although no other client can have
-// changed its key. It ignores that the value may have been changed and restored, which needs the
-// key's history.
+// changed its key. It does not check whether another client changed the value and restored it,
+// because that needs the key's history.
 func abortedWithoutChange(records []lockRecord) bool {
 	for i, r := range records {
 		if r.op.verb != verbExec || r.op.outcome == outcomeUnknown || r.reply != nil {

@@ -88,7 +88,7 @@ func startKeyContest(t *testing.T, addrs []string, seed uint64, key string) *hol
 	return c
 }
 
-// keyHolder is a client that judges its lock only by its own clock: it relies on the lock from the
+// keyHolder is a client that judges its lock only by its own clock. It relies on the lock from the
 // reply until the TTL has passed since the request.
 type keyHolder struct {
 	contest *holdings.Contest
@@ -121,9 +121,9 @@ func (h *keyHolder) turn(token string) {
 	h.contest.CountReply("release", reply, err)
 }
 
-// requestLease sends a command that grants a lease if the reply equals yes. It returns when the
-// reply arrived, and until when the client may rely on the lease, or 0 without a lease. The client
-// relies on the lease a little shorter, because clocks drift.
+// requestLease sends a command that grants a lease if the reply equals yes. It returns the time of
+// the reply, and the time until which the client may rely on the lease, or 0 without a lease. The
+// client relies on the lease a little shorter, because clocks drift.
 func (h *keyHolder) requestLease(yes any, command ...string) (received, until time.Duration) {
 	sent := h.contest.History.Now()
 	reply, err := h.client.Do(command...)

@@ -25,9 +25,9 @@ const (
 	pipelinesOfAClient = 8
 )
 
-// TestPipelinesAsOneRedis sends random pipelines that change the state of a connection (MULTI,
-// WATCH, HELLO, CLIENT REPLY, SUBSCRIBE, RESET …) between commands on lock keys and on other keys.
-// Through the proxy, every byte of the replies is the same as from a single Redis.
+// TestPipelinesAsOneRedis sends random pipelines with commands on lock keys and on other keys.
+// Between them, commands such as MULTI, WATCH, HELLO and SUBSCRIBE change the state of the
+// connection. Through the proxy, every byte of the replies is the same as from a single Redis.
 func TestPipelinesAsOneRedis(t *testing.T) {
 	count, seed := int(kit.SizeFrom(t, pipelinesEnv, defaultPipelines)), kit.NumberFrom(t, kit.SeedEnv, rand.Uint64())
 	t.Logf("%d pipelines (%s); seed %d (%s)", count, pipelinesEnv, seed, kit.SeedEnv)
@@ -92,7 +92,7 @@ func (p *peer) pipeline(t *testing.T, items []randomcommands.Item, end string) s
 		sent.WriteString(item.Sent)
 	}
 	kit.Must(t, p.conn.SetDeadline(time.Now().Add(kit.WaitLimit)))
-	go func() { _, _ = io.WriteString(p.conn, sent.String()) }() // a failure is seen in the replies
+	go func() { _, _ = io.WriteString(p.conn, sent.String()) }() // the replies show a failure
 	end = fmt.Sprintf("$%d\r\n%s\r\n", len(end), end)
 	var replies strings.Builder
 	for !strings.HasSuffix(replies.String(), end) {

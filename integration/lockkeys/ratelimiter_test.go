@@ -14,8 +14,8 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// The commands of Redisson's rate limiter, reimplemented. Permits are members of a sorted set,
-// scored by the client's time and packed with a name and a number of permits. The number of
+// These scripts reimplement the commands of Redisson's rate limiter. A grant is a member of a
+// sorted set: a name packed with a number of permits. Its score is the client's time. The number of
 // remaining permits has its own key. All keys have the tag of the limiter's name.
 const (
 	setRate = `local limiter = KEYS[1]
@@ -25,7 +25,7 @@ redis.call('hsetnx', limiter, 'keepAliveTime', ARGV[4])
 local new = redis.call('hsetnx', limiter, 'type', ARGV[3])
 if new == 1 and tonumber(ARGV[4]) > 0 then redis.call('pexpire', limiter, ARGV[4]) end
 return new`
-	// rateHead reads the settings, and selects the keys: of all clients, or of this client.
+	// rateHead reads the settings, and selects the keys of all clients or of this client.
 	rateHead = `local limiter, left, granted = KEYS[1], KEYS[2], KEYS[4]
 local rate, interval, kind = redis.call('hget', limiter, 'rate'), redis.call('hget', limiter, 'interval'), redis.call('hget', limiter, 'type')
 assert(rate ~= false and interval ~= false and kind ~= false, 'RateLimiter is not initialized')
@@ -101,7 +101,8 @@ end
 return have`
 )
 
-// rateScript returns a script with the format of a version: a name, or before 3.20 a number.
+// rateScript returns a script with the format of a Redisson version. The members have a name, or
+// before version 3.20 a number.
 func rateScript(script string, named bool) string {
 	format, name := "'fI'", "ARGV[3]"
 	if named {
@@ -119,7 +120,7 @@ func rateKeys(name, client string) []string {
 // limiterReplay is a conversation of clients with rate limiters.
 type limiterReplay struct {
 	*replay
-	keepAlive string // how long a limiter exists, in milliseconds
+	keepAlive string // time after which an unused limiter expires, in milliseconds; 0: never
 }
 
 // step returns one request of a client.
@@ -158,8 +159,8 @@ func (l *limiterReplay) step(client string) []string {
 	return eval(rateScript(acquirePermits, named), keys, strconv.Itoa(1+l.random.IntN(3)), now, random)
 }
 
-// TestRedissonsRateLimiter checks that rate limiters get the replies of a single Redis, through two
-// proxies that take turns, with all masters and with three of five.
+// TestRedissonsRateLimiter checks that rate limiters get the replies of a single Redis. Each
+// request goes through one of two proxies, with all masters and with three of five.
 func TestRedissonsRateLimiter(t *testing.T) {
 	redistest.SkipShort(t)
 	seed := kit.NumberFrom(t, kit.SeedEnv, rand.Uint64())
@@ -194,7 +195,7 @@ func TestRedissonsRateLimiter(t *testing.T) {
 	}
 }
 
-// TestRateLimit checks that clients of two proxies that request permits concurrently get exactly
+// TestRateLimit lets clients of two proxies request permits concurrently. Together they get exactly
 // the rate in each interval, even if two of five masters are killed meanwhile. Permits with an
 // unknown result may have been granted.
 func TestRateLimit(t *testing.T) {

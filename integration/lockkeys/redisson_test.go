@@ -14,10 +14,11 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// The commands of Redisson's locks of several keys, reimplemented. A lock's name is its keys' tag.
+// These scripts reimplement the commands of Redisson's locks that use several keys. The name of a
+// lock is the tag of its keys.
 const (
-	// latchedRelease is unlock since 3.24: it stores its result under a latch, for repeated
-	// requests.
+	// latchedRelease releases a lock like Redisson since version 3.24. It stores its result under a
+	// latch key, so that a repeated request gets the same reply.
 	latchedRelease = `local lock, channel, latch, message, ms, holder, tell, stays = KEYS[1], KEYS[2], KEYS[3], ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 local before = redis.call('get', latch)
 if before then return tonumber(before) end
@@ -266,10 +267,10 @@ func (r *replay) run(t *testing.T, requests int) {
 	}
 }
 
-// expireLocks lets all locks expire. Before, it takes locks with a short lease.
+// expireLocks takes locks with a short lease, and waits until they have expired.
 func (r *replay) expireLocks(t *testing.T) {
 	t.Helper()
-	r.lease = 1_500 // none expires between a reply and its counterpart
+	r.lease = 1_500 // no lock expires between the replies of the proxy and of the single Redis
 	r.run(t, 12)
 	time.Sleep(2200 * time.Millisecond) // the leases expire
 	r.lease = 30_000

@@ -13,7 +13,8 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// The commands of Redisson's RLock, reimplemented: a hash with the holder's name and a counter.
+// These scripts reimplement the commands of Redisson's RLock, a hash with the holder's name and a
+// counter.
 const (
 	// rlockTake returns nil if the caller now holds the lock, otherwise the remaining time of the
 	// lock.
@@ -22,15 +23,15 @@ if redis.call('exists', key) == 1 and redis.call('hexists', key, holder) == 0 th
 redis.call('hincrby', key, holder, 1)
 redis.call('pexpire', key, ms)
 return nil`
-	// rlockRelease returns nil if the caller does not hold the lock, 0 if it still holds it, and 1
-	// if the lock is free and the waiters are notified.
+	// rlockRelease returns nil if the caller does not hold the lock, and 0 if the caller still
+	// holds it. It returns 1 if it frees the lock and notifies the waiters.
 	rlockRelease = `local key, channel, message, ms, holder, tell = KEYS[1], KEYS[2], ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 if redis.call('hexists', key, holder) == 0 then return nil end
 if redis.call('hincrby', key, holder, -1) > 0 then redis.call('pexpire', key, ms) return 0 end
 redis.call('del', key)
 redis.call(tell, channel, message)
 return 1`
-	// rlockExtend is the script of the watchdog.
+	// rlockExtend is the script with which Redisson's watchdog extends a lock.
 	rlockExtend = `if redis.call('hexists', KEYS[1], ARGV[2]) == 0 then return 0 end return redis.call('pexpire', KEYS[1], ARGV[1])`
 )
 
@@ -105,7 +106,7 @@ func TestRLockExcludes(t *testing.T) {
 					if _, isTime := reply.(int64); !isTime {
 						t.Errorf("a take is answered %v", reply)
 					}
-					time.Sleep(time.Millisecond) // otherwise its tries would use all processors
+					time.Sleep(time.Millisecond) // the pace of a client
 					continue
 				}
 				if n := holders.Add(1); n != 1 {

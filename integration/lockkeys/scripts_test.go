@@ -36,7 +36,7 @@ type luaWriter struct {
 	random   *rand.Rand
 	text     strings.Builder
 	depth    int
-	locals   int // v1, v2 … are the visible ones; each holds a text, or false
+	locals   int // number of visible variables v1, v2 …; each holds a text, or false
 	hasTimes bool
 }
 
@@ -67,7 +67,7 @@ func (w *luaWriter) block(nesting, statements int) {
 	w.locals = locals
 }
 
-// statement writes a statement. A nested one must not declare variables for later statements.
+// statement writes a statement. A nested statement must not declare variables for later statements.
 func (w *luaWriter) statement(nesting int) {
 	switch n := w.random.IntN(16); {
 	case n < 3:

@@ -19,10 +19,11 @@ import (
 const (
 	// stallsEnv sets how often TestHistoriesOfStalledProxies runs each mix.
 	stallsEnv = "REDLOCK_STALLS"
-	// longestStall is more than twice the limit of a round: a stopped proxy then continues after
+	// longestStall is more than twice the limit of a round. So a stopped proxy may continue after
 	// other proxies have finished.
 	longestStall = 1300 * time.Millisecond
-	// longestRun is the longest time between two stalls of a proxy: a few commands.
+	// longestRun is the longest time between two stalls of a proxy. It is enough for a few
+	// commands.
 	longestRun = 60 * time.Millisecond
 )
 

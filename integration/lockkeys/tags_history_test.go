@@ -15,8 +15,9 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// Histories of the keys of one tag: the key that is the tag itself, and two more. Commands,
-// transactions and scripts change several of them together. One history covers all three keys.
+// The histories in this file cover three keys of one tag: the key that is the tag itself, and two
+// more keys. Commands, transactions and scripts change several of the keys together. One history
+// covers all three keys.
 
 // usesTags reports whether the clients use keys with tags.
 func (g *collectionClients) usesTags() bool { return strings.HasPrefix(g.kind, "tag") }
@@ -25,7 +26,7 @@ func (g *collectionClients) usesTags() bool { return strings.HasPrefix(g.kind, "
 const tagWithLock = "tag+LOCK"
 
 // callEachIfEqual runs the commands in its other arguments if the first key has the first argument
-// as its string value, else it returns nil.
+// as its string value. Otherwise it returns nil.
 const callEachIfEqual = `if redis.call('type', KEYS[1]).ok ~= 'string' or redis.call('get', KEYS[1]) ~= table.remove(ARGV, 1) then return false end
 ` + callEach
 
@@ -59,7 +60,7 @@ func (g *collectionClients) sendToTag(random *rand.Rand, client *redistest.Clien
 		}
 	case 3:
 		return g.execOnTag(client, key, commandRecord{client: number, steps: steps, multiReply: true})
-	case 4: // only the first keys are declared
+	case 4: // the script declares only the first keys
 		d.words, d.steps, d.multiReply = evalEach(callEach, key.keys[:1+random.IntN(3)], "", steps), steps, true
 	case 5, 6:
 		return g.sendConditional(client, key, target, commandRecord{client: number, steps: steps, multiReply: true}, random.IntN(2) == 0)

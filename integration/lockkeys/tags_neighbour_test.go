@@ -12,8 +12,8 @@ import (
 // neighbourEnv sets how often TestTagsWithNeighbour executes all its steps with each key.
 const neighbourEnv = "REDLOCK_NEIGHBOUR_ROUNDS"
 
-// TestTagsWithNeighbour checks that commands on a key get the same replies as without other keys
-// of the tag, through either proxy, while another key of the tag is set and removed all the time.
+// TestTagsWithNeighbour sets and removes a key of a tag all the time. Meanwhile commands on another
+// key of the tag get the same replies as without the first key, through either proxy.
 func TestTagsWithNeighbour(t *testing.T) {
 	redistest.SkipShort(t)
 	rounds := int(kit.NumberFrom(t, neighbourEnv, 30))

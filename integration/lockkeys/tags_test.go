@@ -17,9 +17,9 @@ func tagArgs(upstream *redistest.Server) []string {
 	return append(kit.LockKeyArgs(upstream), "--lock-keys", "*{lock:*", "--lock-tags", "*")
 }
 
-// TestTagsAsOneRedis checks that random commands, transactions and scripts that change several keys
-// of one tag get byte for byte the replies of a single Redis, through two proxies alternately,
-// without refusals.
+// TestTagsAsOneRedis checks that random commands, transactions and scripts get, byte for byte, the
+// replies of a single Redis. They change several keys of one tag, through one of two proxies. The
+// proxies refuse none of them.
 func TestTagsAsOneRedis(t *testing.T) {
 	commands, seed := int(kit.SizeFrom(t, collectionsEnv, defaultCollections)),
 		kit.NumberFrom(t, kit.SeedEnv, rand.Uint64())
@@ -108,8 +108,8 @@ func TestTagsWatch(t *testing.T) {
 	}
 }
 
-// TestTagsWaiting checks that a client that waits for a key is notified, whatever other keys the
-// tag has, and that clients that wait for elements get them.
+// TestTagsWaiting checks that a client that waits for a key gets it, whatever other keys the tag
+// has. Clients that wait for elements get them, too.
 func TestTagsWaiting(t *testing.T) {
 	masters, upstream := redistest.URLs(kit.StartMasters(t)), kit.StartRedis(t)
 	firstProxy, secondProxy := kit.StartProxy(t, masters, tagArgs(upstream)...), kit.StartProxy(t, masters, tagArgs(upstream)...)

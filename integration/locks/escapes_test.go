@@ -81,7 +81,8 @@ func reverse(s string) string {
 }
 
 // TestOwnKeysCannotBeReached checks that no client command reads or changes the proxies' own keys,
-// in any database, without a key prefix, or with a part of their names as the key prefix.
+// in any database. This holds without a key prefix, and with a part of the keys' names as the
+// prefix.
 func TestOwnKeysCannotBeReached(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -125,7 +126,8 @@ func tryOwnKey(t *testing.T, client *redistest.Client, name string, commands [][
 	}
 }
 
-// ownStateKeys returns the constant keys of the proxies on a master, with their values.
+// ownStateKeys returns the names and types of the proxies' own keys on a master, and the values of
+// the constant keys.
 func ownStateKeys(t *testing.T, master *redistest.Server) (states []string) {
 	t.Helper()
 	client, err := redistest.Dial(master.Addr(), kit.WaitLimit)
@@ -144,8 +146,8 @@ func ownStateKeys(t *testing.T, master *redistest.Server) (states []string) {
 	return states
 }
 
-// awaitOwnStates waits until a master has also received the operations that follow after the
-// majority, and its keys have not changed for a while.
+// awaitOwnStates waits until a master has received even the commands that the proxies send after a
+// majority has replied. Then its keys have not changed for a while.
 func awaitOwnStates(t *testing.T, master *redistest.Server) (states []string) {
 	t.Helper()
 	hasLongest := func() bool { return slices.Contains(states, "redlock-proxy:longest is a string") }

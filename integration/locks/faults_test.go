@@ -17,8 +17,8 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// recoveryTimeout limits the time until restarted masters are used again; the log has the true
-// time.
+// recoveryTimeout limits the time until the proxy uses restarted masters again. The tests log the
+// measured time.
 const recoveryTimeout = kit.WaitLimit
 
 // TestTwoOfFiveFail checks that locks work without a single error while a minority of the masters
@@ -94,7 +94,7 @@ func TestMachineStandsStill(t *testing.T) {
 	load.stop().wantFlawless(t)
 }
 
-// checkFree fails the test if a master has one of the keys of TestThreeOfFiveFail.
+// checkFree returns an error if a master has one of the keys of TestThreeOfFiveFail.
 func checkFree(master *redistest.Server) error {
 	for _, key := range []string{"k", "before"} {
 		if err := kit.CheckAbsent(master, key); err != nil {
@@ -135,7 +135,7 @@ func wantAllMastersUsed(t *testing.T, f *kit.Fleet) {
 	var err error
 	for turn := 0; time.Since(startedAt) < recoveryTimeout; turn++ {
 		key := "again:" + strconv.Itoa(turn)
-		kit.Do(t, client, "LOCK", key, "t", "PX", "10000") // this early, it may be refused
+		kit.Do(t, client, "LOCK", key, "t", "PX", "10000") // this early, the proxy may refuse it
 		if err = checkOnAllMasters(f, key, "t"); err == nil {
 			t.Logf("all five are used again after %v", time.Since(startedAt).Round(time.Millisecond))
 			return
@@ -144,8 +144,8 @@ func wantAllMastersUsed(t *testing.T, f *kit.Fleet) {
 	t.Fatalf("not all five masters are used %v after they came back: %v", recoveryTimeout, err)
 }
 
-// checkOnAllMasters checks several times whether all masters have a key: slow masters may follow
-// later.
+// checkOnAllMasters checks several times whether all masters have a key, because slow masters may
+// follow later.
 func checkOnAllMasters(f *kit.Fleet, key, value string) (err error) {
 	for range 5 {
 		err = nil
@@ -162,10 +162,10 @@ func checkOnAllMasters(f *kit.Fleet, key, value string) (err error) {
 	return err
 }
 
-// TestLateSet checks that a late SET is undone. A stopped master has the SET of a LOCK, which fails
-// meanwhile, in its socket's buffer; when it continues, it reads the SET and then the undo. If the
-// proxy was waiting for another reply of the master when the master was stopped, the SET is not
-// sent. Then the test tries again.
+// TestLateSet checks that a late SET is undone. While a master is stopped, the SET of a LOCK waits
+// in its socket's buffer, and the LOCK fails. When the master continues, it reads the SET and then
+// the undo. If the proxy was already waiting for another reply of the master, it does not send the
+// SET. Then the test tries again.
 func TestLateSet(t *testing.T) {
 	f := kit.StartFleet(t, kit.DefaultMasterTimeout()...)
 	client := kit.Connect(t, f.Proxies[0])

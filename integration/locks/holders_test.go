@@ -35,7 +35,7 @@ func lockInfo(t *testing.T, client *redistest.Client, key string) map[string]any
 	return toFields(t, kit.Do(t, client, "LOCKINFO", key))
 }
 
-// countVotes returns how many masters report the state says of a lock.
+// countVotes returns how many masters report the given state of a lock, according to LOCKINFO.
 func countVotes(t *testing.T, info map[string]any, state string) (n int) {
 	t.Helper()
 	for _, vote := range toFields(t, info["votes"]) {
@@ -46,8 +46,8 @@ func countVotes(t *testing.T, info map[string]any, state string) (n int) {
 	return n
 }
 
-// wantInfo waits until LOCKINFO has a state, the number of masters that report it, and the name of
-// the client that took the lock, or nil.
+// wantInfo waits until LOCKINFO has the given state, number of masters that report it, and name of
+// the client that took the lock. If name is nil, the reply must have no name.
 func wantInfo(t *testing.T, client *redistest.Client, key, state string, votes int, name any) {
 	t.Helper()
 	kit.Shortly(t, func() error {
@@ -122,7 +122,8 @@ func TestLockInfo(t *testing.T) {
 	kit.Want(t, bob, int64(1), "UNLOCK", "k", "next")
 	wantBothInfo("free", 5, nil, nil)
 
-	// An equal token is a different holder, even while the removal is stored, for three seconds.
+	// A new holder with an equal token is a different holder, even in the three seconds for which
+	// masters store the removal.
 	kit.WantReply(t, ann, "LOCK k secret PX 10000", kit.Granted)
 	kit.Want(t, bob, int64(1), "FORCEUNLOCK", "k")
 	kit.WantReply(t, bob, "LOCK k secret PX 10000", kit.Granted)
@@ -292,7 +293,7 @@ func TestLockList(t *testing.T) {
 }
 
 // TestHoldersErrors checks that wrong arguments get Redis' own errors, with and without an
-// upstream, as do commands that are not allowed in a transaction or a script.
+// upstream. So do commands that are not allowed in a transaction or a script.
 func TestHoldersErrors(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -326,7 +327,8 @@ func TestHoldersErrors(t *testing.T) {
 		}
 	}
 	client := kit.Connect(t, relay)
-	// The commands are sent in the upstream's transaction, and in the proxy's own one.
+	// The client sends the commands in a transaction of the upstream, and in a transaction of the
+	// proxy.
 	for _, firstCommand := range []string{"PING", "SET lock:m v"} {
 		for _, command := range []string{"LOCKINFO k", "LOCKLIST", "FORCEUNLOCK k"} {
 			name, _, _ := strings.Cut(command, " ")

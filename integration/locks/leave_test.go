@@ -16,8 +16,8 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// disconnect is a way to disconnect while waiting for a lock: wait sends the LOCK, leave
-// disconnects.
+// disconnect is a way to disconnect while waiting for a lock. wait sends the LOCK, and returns a
+// function that disconnects.
 type disconnect struct {
 	name string
 	wait func(t *testing.T, proxy *harness.Proxy, token string) (disconnect func())
@@ -42,7 +42,7 @@ func disconnects() []disconnect {
 	}
 }
 
-// waitInProcess waits in a separate process, which is killed.
+// waitInProcess waits in a separate process. The returned function kills the process.
 func waitInProcess(t *testing.T, proxy *harness.Proxy, token string) func() {
 	t.Helper()
 	if _, err := exec.LookPath("redis-cli"); err != nil {
@@ -58,7 +58,7 @@ func waitInProcess(t *testing.T, proxy *harness.Proxy, token string) func() {
 	}
 }
 
-// closeHalf closes only the sending direction: like Redis, the proxy then considers the client
+// closeHalf closes only the sending direction. Like Redis, the proxy then considers the client
 // gone, and closes the connection.
 func closeHalf(t *testing.T, client *redistest.Client) {
 	t.Helper()
@@ -69,7 +69,7 @@ func closeHalf(t *testing.T, client *redistest.Client) {
 }
 
 // TestClientsLeave checks that a client that disconnects while waiting is granted nothing, and does
-// not block the next client, whether it is at the head of the queue or in the middle.
+// not block the next client. The client is at the head or in the middle of the queue.
 func TestClientsLeave(t *testing.T) {
 	for _, disconnect := range disconnects() {
 		t.Run(disconnect.name, func(t *testing.T) {

@@ -26,11 +26,11 @@ type load struct {
 
 // result holds the results of one client, or of all.
 type result struct {
-	lockPairs    int // granted and released
-	held         int // nil for the shared key
-	wrongReplies int // replies that must not happen
+	lockPairs    int // number of locks that were granted and released
+	held         int // number of nil replies for the shared key
+	wrongReplies int // number of replies that must not happen
 	example      string
-	slowest      time.Duration // LOCK
+	slowest      time.Duration // duration of the slowest LOCK
 }
 
 // startLoad connects the clients and starts them.

@@ -27,8 +27,8 @@ const (
 	lease          = 2 * time.Second
 )
 
-// TestOverlap checks that two clients never hold the lock at the same time: two proxies, 64 clients
-// and one key, while a minority of the masters is stopped, disconnected and continued at random.
+// TestOverlap checks that two of 64 clients of two proxies never hold one lock at the same time.
+// Meanwhile a minority of the masters is stopped, disconnected and continued at random.
 func TestOverlap(t *testing.T) {
 	grants, seed := kit.SizeFrom(t, grantsEnv, defaultGrants), kit.NumberFrom(t, kit.SeedEnv, rand.Uint64())
 	t.Logf("%d grants wanted (%s); seed %d (%s)", grants, grantsEnv, seed, kit.SeedEnv)
@@ -81,8 +81,8 @@ func deleteKey(t *testing.T, master *redistest.Server, key string) {
 	kit.Do(t, client, "DEL", key)
 }
 
-// holdAtRandom returns how long a client keeps the lock: usually not at all, sometimes for a part
-// of the lease, and rarely longer than the lease.
+// holdAtRandom returns how long a client keeps the lock. Usually this is zero, sometimes a part of
+// the lease, and rarely longer than the lease.
 func holdAtRandom(random *rand.Rand) time.Duration {
 	switch n := random.IntN(2000); {
 	case n == 0:
@@ -155,8 +155,8 @@ func (c *contender) extendReleased(token string) {
 	}
 }
 
-// requestLock sends a LOCK or EXTEND. It returns when the reply arrived, and the end of the
-// validity, or 0.
+// requestLock sends a LOCK or EXTEND. It returns the time of the reply, and the end of the
+// validity, or 0 if the reply is no grant.
 func (c *contender) requestLock(command ...string) (received, until time.Duration) {
 	reply, err := c.client.Do(command...)
 	received = c.contest.History.Now()

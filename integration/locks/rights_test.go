@@ -13,7 +13,7 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// The errors of Redis 7.0 and of the proxy for missing permissions.
+// These errors of Redis 7.0 and of the proxy report missing permissions.
 const (
 	noPermission = "NOPERM this user has no permissions to run the '%s' command"
 	noKey        = "NOPERM this user has no permissions to access one of the keys used as arguments"
@@ -29,7 +29,7 @@ func noPermissionFor(command string) string { return fmt.Sprintf(noPermission, c
 // permissions.
 type restrictedRig struct {
 	upstream *redistest.Server
-	admin    *redistest.Client // at the upstream
+	admin    *redistest.Client // client of the upstream with all permissions
 	masters  []*redistest.Server
 	proxy    *harness.Proxy
 }
@@ -112,8 +112,8 @@ func TestScriptEscapes(t *testing.T) {
 	kit.WantPrefix(t, r.admin, "LLEN app:l", "1")
 }
 
-// TestSelectors checks that keys that only two selectors together allow are refused, as at the
-// upstream.
+// TestSelectors checks that the proxy, like the upstream, refuses a command if only two selectors
+// together allow its keys.
 func TestSelectors(t *testing.T) {
 	redistest.RequireFeature(t, "selectors", "7.0")
 	t.Parallel()
@@ -134,8 +134,8 @@ func TestSelectors(t *testing.T) {
 	}
 }
 
-// TestRightsToDatabases checks that a user of a Valkey with access to one database may use the lock
-// keys of that database, and of no other database.
+// TestRightsToDatabases checks that a Valkey user with access to one database may use the lock keys
+// of only this database.
 func TestRightsToDatabases(t *testing.T) {
 	t.Parallel()
 	valkey := redistest.Options{Version: redistest.NewestOf(t, "valkey")}
@@ -159,7 +159,7 @@ func TestRightsToDatabases(t *testing.T) {
 	})
 }
 
-// TestSelectorOfOneDatabase checks that the permissions of a selector of a Valkey for one database
+// TestSelectorOfOneDatabase checks that permissions that a Valkey selector gives for one database
 // do not hold in another database. This applies although the proxy remembers the answer about the
 // first database. A transaction and a script may select the database in which they run, and no
 // other database.
@@ -283,7 +283,7 @@ func TestRights(t *testing.T) {
 		{"readonlykey", "EVAL|" + body + "|1|lock:a", noKey},
 		{"readonlykey", "EVAL_RO|return redis.call('get',KEYS[1])|1|lock:a", "nil"},
 		{"readonlykey", "WATCH lock:a", "OK"},
-		// A script checks the permission, since MULTI is not allowed.
+		// The proxy checks the permission with a script, since the user may not send MULTI.
 		{"scripts", "EVAL|" + body + "|1|lock:s", "OK"},
 		{"scripts", "EVAL|return redis.call('del',KEYS[1])|1|lock:s", noScript},
 		{"scripts", "SET lock:a v XX", "nil"},
@@ -334,7 +334,7 @@ func TestRightsInTransactions(t *testing.T) {
 		{"MULTI", "OK"}, {"AUTH writer x", "QUEUED"}, {"EXEC", "[OK]"}, {"SET lock:t x", "OK"},
 		{"MULTI", "OK"}, {"AUTH reader x", "QUEUED"}, {"DISCARD", "OK"}, {"SET lock:t y", "OK"},
 		{"HELLO 3 AUTH reader x", "map["}, {"SET lock:t z", noPermissionFor("set")}, {"LOCK a t PX 60000", noPermissionFor("set")},
-		// A script checks the permission for the SET.
+		// The proxy checks the permission for the SET with a script.
 		{"HELLO 2 AUTH writer x", "[server"}, {"WATCH data", "OK"}, {"SET lock:t z", "OK"},
 		{"RESET", "RESET"}, {"SET lock:t 1", "OK"}, {"DEL lock:t", "1"},
 	} {
@@ -375,7 +375,8 @@ func TestForgedReplies(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
 	r := startRestricted(t, "forger on >x ~app:* +@all -client -acl -@admin")
-	// slow runs after the proxy has sent its next own command: Redis reads 16 KB at a time.
+	// slowScript returns a command of 64 KB. Redis reads 16 KB at a time, so it runs the command
+	// after the proxy has sent its next own command.
 	slowScript := func(text string) []string {
 		return []string{"EVAL", "for i = 1, 2e7 do end return {ok='" + text + "'}", "0", strings.Repeat("x", 64<<10)}
 	}
@@ -469,7 +470,8 @@ func TestUncheckedClientIsNotLoggedIn(t *testing.T) {
 			for _, command := range []string{"DEL lock:v", "LOCK k t PX 60000", "UNLOCK lock:v theirs", "SCRIPT FLUSH",
 				"PROXY INFO", "EVAL|return redis.call('del','lock:v')|0"} {
 				want := c.want
-				if c.name == "full" { // Redis sends this error, and closes the connection
+				// Redis sends an error and closes the connection, so the cause varies.
+				if c.name == "full" {
 					want = "ERR cannot check this client's permissions: "
 				}
 				if got := kit.ReplyText(kit.Do(t, client, splitCommand(command)...)); !strings.HasPrefix(got, want) &&
@@ -526,8 +528,8 @@ func awaitLog(t *testing.T, proxy *harness.Proxy, text string) {
 	kit.Must(t, err)
 }
 
-// TestLoginStaysWhileUpstreamHangs checks that clients that have logged in, and whose permissions
-// the proxy knows, can continue, and that no other client can log in.
+// TestLoginStaysWhileUpstreamHangs checks that clients that have logged in can continue if the
+// proxy knows their permissions. No other client can log in.
 func TestLoginStaysWhileUpstreamHangs(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()

@@ -70,7 +70,7 @@ type client struct {
 	in   *bufio.Reader
 }
 
-// limitBuffers limits the buffers of both sockets. Small segments limit that of the sender.
+// limitBuffers limits the buffers of both sockets. Small segments limit the sender's buffer.
 func limitBuffers(_, _ string, raw syscall.RawConn) error {
 	var sockoptErr error
 	err := raw.Control(func(fd uintptr) {
@@ -118,7 +118,7 @@ func (c *client) do(words ...string) any {
 	return c.receive()
 }
 
-// disconnect resets the connection, and waits until the proxy has noticed that.
+// disconnect resets the connection, and waits until the proxy has noticed the reset.
 func (c *client) disconnect(s deliveryCase, proxy *harness.Proxy) {
 	c.t.Helper()
 	kit.Must(c.t, c.tcp.SetLinger(0))
@@ -136,7 +136,7 @@ func (c *client) disconnect(s deliveryCase, proxy *harness.Proxy) {
 // longReplyScript is a script whose reply exceeds the socket buffers between a proxy and a client.
 const longReplyScript = "return string.rep('x', 1000000)"
 
-// grantCommands takes a lock with the token "1" by some commands; the last of them has the reply.
+// grantCommands holds commands that take a lock with the token "1". The last reply shows the grant.
 type grantCommands struct {
 	name     string
 	commands func(key, ms string) [][]string
@@ -193,8 +193,8 @@ func (s deliveryCase) awaitHeld(t *testing.T, other *client) {
 	}
 }
 
-// wantStillHeld fails the test unless a lock is still held after its client has disconnected: it
-// can be released a moment later.
+// wantStillHeld fails the test unless a lock can still be released a moment after its client has
+// disconnected.
 func (s deliveryCase) wantStillHeld(t *testing.T, other *client) {
 	t.Helper()
 	time.Sleep(300 * time.Millisecond) // an undo would happen immediately
@@ -204,8 +204,8 @@ func (s deliveryCase) wantStillHeld(t *testing.T, other *client) {
 }
 
 // TestDeliveredGrantStays checks that a lock stays if its client has read the grant and then
-// disconnects, although the client has requested more in the same pipeline than it reads. The same
-// holds if the client has half-closed its connection.
+// disconnects. The client has not read the later replies of the same pipeline. The same holds if
+// the client has half-closed its connection.
 func TestDeliveredGrantStays(t *testing.T) {
 	inEachCase(t, func(t *testing.T, s deliveryCase, _ []*redistest.Server, proxies [2]*harness.Proxy) {
 		for i, grant := range slices.Repeat(shortGrants(), 2) {
@@ -230,8 +230,8 @@ func TestDeliveredGrantStays(t *testing.T) {
 	})
 }
 
-// TestUndeliveredGrantIsUndone checks that another client gets a lock long before its lease
-// expires, if its client disconnects before it has received the grant.
+// TestUndeliveredGrantIsUndone checks a lock whose holder disconnects before it has received the
+// grant. Another client gets the lock long before the lease expires.
 func TestUndeliveredGrantIsUndone(t *testing.T) {
 	inEachCase(t, func(t *testing.T, s deliveryCase, _ []*redistest.Server, proxies [2]*harness.Proxy) {
 		for _, grant := range longGrants() {

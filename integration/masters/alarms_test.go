@@ -32,7 +32,7 @@ func TestChangeRaisesNoAlarm(t *testing.T) {
 }
 
 // wantLogged waits until each proxy has logged exactly the messages want since it was ready, in any
-// order, except that a master caught up.
+// order. It ignores the message that a master caught up.
 func (r *rig) wantLogged(want []string) {
 	r.t.Helper()
 	want = slices.Sorted(slices.Values(want))

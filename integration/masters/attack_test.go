@@ -16,8 +16,9 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// TestConflictingChanges checks that, if two proxies get different masters at the same time,
-// they agree on one set. The other proxy reports that; with a corrected file it follows.
+// TestConflictingChanges checks that, if two proxies get different masters at the same time, they
+// agree on one set. The proxy with the other set reports the conflict, and follows when its file is
+// corrected.
 func TestConflictingChanges(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()

@@ -13,8 +13,9 @@ import (
 )
 
 // TestLocksOutliveAChange checks that a lock that two of three masters granted outlives changes of
-// the masters. It is held, extended and released after a master was added, one replaced, and one
-// removed. This holds at the proxy that changed the masters and at the proxy that followed.
+// the masters. Clients hold, extend and release it after a master was added, a master was replaced,
+// and a master was removed. This holds at the proxy that changed the masters and at the proxy that
+// followed.
 func TestLocksOutliveAChange(t *testing.T) {
 	t.Parallel()
 	r := startRig(t, 2, 3, 5)
@@ -37,9 +38,9 @@ func TestLocksOutliveAChange(t *testing.T) {
 	kit.WantGrant(t, clientB, "LOCK", "a", "u", "PX", "1000")
 }
 
-// TestCheckAfterAChange runs check with the former list after a change of the masters. It reports
-// other settings, since a proxy with that list gets no votes. init --new-settings does not make the
-// list valid.
+// TestCheckAfterAChange runs check with the former list after a change of the masters. The command
+// reports different settings, since a proxy with that list gets no votes. init --new-settings does
+// not make the list valid.
 func TestCheckAfterAChange(t *testing.T) {
 	t.Parallel()
 	r := startRig(t, 2, 3, 4)

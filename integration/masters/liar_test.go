@@ -124,9 +124,10 @@ func copyData(t *testing.T, to, from *redistest.Server) {
 	kit.Must(t, kit.SendToMaster(to, "REPLICAOF", "NO", "ONE"))
 }
 
-// TestDataOfEarlierEra sets a master back to its data from before a change of the masters, without a
-// restart. Its marker is then of an earlier era, as that of a master that was away during the
-// change. But it has voted since, so a lock that it granted is not granted again.
+// TestDataOfEarlierEra sets a master back to its data from before a change of the masters, without
+// a restart. Its marker is then of an earlier era, like the marker of a master that was unreachable
+// during the change. But this master has voted since the change, so a lock that it granted must not
+// be granted again.
 func TestDataOfEarlierEra(t *testing.T) {
 	t.Parallel()
 	r := startRig(t, 2, 3, 5)
@@ -138,7 +139,7 @@ func TestDataOfEarlierEra(t *testing.T) {
 	kit.Must(t, r.links[3].Heal())
 	copyData(t, r.servers[0], r.servers[4])
 	rival, start := kit.Connect(t, r.proxies[1]), time.Now()
-	for time.Since(start) < 5*time.Second { // without the cure the master voted after 2 s
+	for time.Since(start) < 5*time.Second { // without this protection, the master voted after 2 s
 		if reply := kit.Do(t, rival, "LOCK", "k", "u", "PX", "1000"); kit.IsGranted(reply) {
 			t.Fatalf("granted again %v after the loss", time.Since(start))
 		}
@@ -256,8 +257,8 @@ func TestSealedByAnotherBallot(t *testing.T) {
 	r.writeAllMasters(0, 1, 2, 3)
 	stored, err := kit.QueryDatabase(r.servers[2], "0", "GET", script.MarkerKey)
 	kit.Must(t, err)
-	// Repeat until the change begins before a proxy has seen the seal, which takes the master's
-	// vote.
+	// Repeat until the change begins before a proxy has seen the seal, because the seal ends the
+	// master's votes.
 	kit.Eventually(t, func() error {
 		r.storeFalseMarker(2, r.names(3), func(_ *rig, masters []string, m *marker.Marker) {
 			m.Seal = reconfig.Seal{Ballot: strings.Repeat("0", 36), Change: reconfig.Change{Before: len(masters),
@@ -288,10 +289,10 @@ func TestMasterMissesSeal(t *testing.T) {
 	client := kit.Connect(t, r.proxies[1])
 	kit.WantGrant(t, client, "LOCK", "k-held", "t", "PX", "600000")
 	r.writeAllMasters(0, 1, 2, 3)
-	// A database that is listed, but has no marker, looks as if it was flushed: such a master
+	// A database that is listed, but has no marker, looks as if it was flushed. Such a master
 	// promises a ballot, and accepts none.
 	kit.Must(t, kit.SendToMaster(r.servers[2], "SADD", script.DatabasesKey, "5"))
-	// The delay lets the new master be copied when the other masters have joined.
+	// With the delay, the new master catches up only after the other masters have joined.
 	r.links[3].Delay(50 * time.Millisecond)
 	r.reload(0)
 	r.wantVoting(0, 1, 2, 3)
@@ -318,7 +319,7 @@ func TestMajorityForgetsAfterChange(t *testing.T) {
 		kit.Must(t, kit.SendToMaster(r.servers[i], "FLUSHALL"))
 	}
 	rival, start := kit.Connect(t, r.proxies[1]), time.Now()
-	for time.Since(start) < 5*time.Second { // the proxies reach the removed master for as long
+	for time.Since(start) < 5*time.Second { // the proxies still reach the removed master in this time
 		if reply := kit.Do(t, rival, "LOCK", "k", "u", "PX", "1000"); kit.IsGranted(reply) {
 			t.Fatalf("granted again %v after the loss", time.Since(start))
 		}

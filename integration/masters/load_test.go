@@ -30,8 +30,8 @@ const (
 )
 
 // load is a group of clients that take locks at proxies, keep them for up to their lease, and
-// release most at another proxy. A client relies on a lock by its own clock, from before the
-// request.
+// release most at another proxy. A client counts the validity by its own clock, from the time
+// before the request.
 type load struct {
 	histories [loadKeys]*holdings.History
 	// key returns the key of a lock.
@@ -103,7 +103,7 @@ func (l *load) turn(clients []*redistest.Client, proxies []*harness.Proxy, rando
 	until := sent + time.Duration(validity)*time.Millisecond
 	holdTime := time.Duration(random.Int64N(int64(20 * time.Millisecond)))
 	if random.IntN(4) == 0 {
-		holdTime = loadLease // no client releases the lock
+		holdTime = loadLease // the client lets the lease expire
 	}
 	time.Sleep(holdTime) // the client holds the lock
 	if holding := holdings.NewHolding(token, received, until, history.Now()); holding.From < holding.To {
@@ -171,9 +171,9 @@ var changeSequence = [][]int{
 	{0, 1, 5}, {0, 1, 5, 3}, {0, 1, 5, 3, 4}, {0, 1, 3, 4}, {0, 3, 4}, {2, 3, 4}, {2, 1, 4}, {2, 1, 0},
 }
 
-// TestChangesUnderLoad checks that no lock is granted twice while the masters change from three to
-// five and back, one at a time, under load. Meanwhile a master is killed, stopped, or restarts
-// without its data, and proxies are stopped.
+// TestChangesUnderLoad checks that no lock is granted twice while the number of masters changes to
+// five and back to three, one master at a time, under load. Meanwhile a master is killed, stopped,
+// or restarts without its data, and proxies are stopped.
 func TestChangesUnderLoad(t *testing.T) {
 	redistest.SkipShort(t)
 	changeUnderLoad(t, startRig(t, 3, 3, 6), func(number int) string { return "lock:" + strconv.Itoa(number) })

@@ -131,7 +131,7 @@ func (r *rig) checkVoting(proxy *harness.Proxy, masters []int) error {
 	return nil
 }
 
-// The signals that stop and continue a process.
+// stopSignal and continueSignal stop and continue a process.
 const (
 	stopSignal     = syscall.SIGSTOP
 	continueSignal = syscall.SIGCONT

@@ -31,7 +31,7 @@ func TestPublishRightAfterSubscribe(t *testing.T) {
 }
 
 // startPublishers lets clients publish n numbered messages each, one after the other, through the
-// proxies in turn. It calls after, if not nil, after each message.
+// proxies in turn. If after is not nil, each client calls it after each message.
 func startPublishers(t *testing.T, proxies []*harness.Proxy, publishers, n int, after func(published int)) (wait func()) {
 	t.Helper()
 	var wg sync.WaitGroup
@@ -186,8 +186,8 @@ func TestConnectionsBreakInTurn(t *testing.T) {
 	wantNext(t, client, []any{"message", "channel", "anew"})
 }
 
-// TestForeignMessages checks that messages that other programs publish on the masters' channel are
-// ignored.
+// TestForeignMessages checks that the proxy ignores messages that other programs publish on the
+// masters' channel.
 func TestForeignMessages(t *testing.T) {
 	f := start(t, 1)
 	client, publisher := subscriber(t, f.Proxies[0], "channel"), kit.Connect(t, f.Proxies[0])
@@ -209,7 +209,8 @@ func TestForeignMessages(t *testing.T) {
 	wantNext(t, client, []any{"message", "channel", "message"})
 }
 
-// TestLongPatterns checks that PSUBSCRIBE with a pattern that is too long is refused as a whole.
+// TestLongPatterns checks that the proxy refuses a whole PSUBSCRIBE if one of its patterns is too
+// long.
 func TestLongPatterns(t *testing.T) {
 	client := kit.Connect(t, start(t, 1).Proxies[0])
 	const limit = 1 << 10
@@ -248,8 +249,8 @@ func TestSlowSubscriber(t *testing.T) {
 	wantSilent(t, fastClient)
 }
 
-// TestParkedSubscriber checks that parked subscribers still get messages, and are still
-// disconnected.
+// TestParkedSubscriber checks that a subscriber that the proxy has parked, because it was silent,
+// still gets messages. It is also disconnected when no majority remains.
 func TestParkedSubscriber(t *testing.T) {
 	redistest.SkipShort(t)
 	f := start(t, 1)

@@ -43,7 +43,7 @@ func (p rawClient) readReplies(t *testing.T, quietTime time.Duration, isEnough f
 const quietTime = 100 * time.Millisecond
 
 // conversations has the commands of the clients a, b and c, in order; each client has its own
-// connection. They avoid differences between versions.
+// connection. The commands avoid differences between versions.
 var conversations = map[string]string{
 	"RESP2": `a SUBSCRIBE x|b PUBLISH x 1|a GET lock:k|a CLIENT ID|a FOO|a GET|a PING|a PING hi|a MULTI|a HELLO 3|a SUBSCRIBE|a SUBSCRIBE x y y|b PUBLISH y 2
 		a UNSUBSCRIBE zz x|b PUBLISH x 3|b PUBLISH y 4|a UNSUBSCRIBE|b PUBLISH y 5|a PING|a UNSUBSCRIBE|a PUNSUBSCRIBE p|a SUNSUBSCRIBE|a SET lock:k v|a GET lock:k|a QUIT`,

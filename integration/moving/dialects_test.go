@@ -37,12 +37,12 @@ type dialect struct {
 
 const (
 	lease = 1500 * time.Millisecond
-	// timestampLease is the lease of locks whose value is their expiry: they must not be released
-	// late.
+	// timestampLease is the lease of locks whose value is their expiry. Clients must not release
+	// such locks late.
 	timestampLease = 6 * time.Second
 )
 
-// The scripts of libraries, reimplemented.
+// These scripts reimplement the scripts of libraries.
 const (
 	deleteIfOwn = `if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) else return 0 end`
 	// pyExtend is redis-py's script. The time is added to the remaining time, or replaces it.
@@ -130,7 +130,8 @@ func textHolds(c *client, key, token string) (bool, error) {
 	return reply == token, err
 }
 
-// evalSHA runs a script as libraries do: by its hash, and with its source if it is unknown.
+// evalSHA runs a script as libraries do: by its hash, or with its source if the server does not
+// know the hash.
 func (c *client) evalSHA(script string, words ...string) (any, error) {
 	sum := sha1.Sum([]byte(script))
 	reply, err := c.doExpecting("NOSCRIPT", append([]string{"EVALSHA", hex.EncodeToString(sum[:])}, words...)...)

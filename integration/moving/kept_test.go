@@ -14,7 +14,7 @@ import (
 type heldLock struct {
 	key                     string
 	setCommand, readCommand []string
-	// want is the reply to read, as text.
+	// want is the reply to readCommand, as text.
 	want    string
 	expires bool
 }
@@ -33,7 +33,8 @@ var heldLocks = []heldLock{
 
 const heldLockTTL = time.Hour
 
-// expiryRange is the range in which a key expires, by the test's clock. endless: never.
+// expiryRange is the range in which a key expires, by the test's clock. If endless is set, the key
+// never expires.
 type expiryRange struct {
 	from, to time.Time
 	endless  bool

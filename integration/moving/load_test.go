@@ -36,25 +36,25 @@ type load struct {
 	addrs     []string
 	upstream  string
 	startedAt time.Time
-	// keysAtUpstream is set while clients with a direct connection to the upstream may continue.
+	// directAllowed is set while clients with a direct connection to the upstream may continue.
 	directAllowed, stopping atomic.Bool
 	directClients, workers  sync.WaitGroup
 
 	mu        sync.Mutex
 	histories map[string]*holdings.History
-	// versions has a version for each key: if the state of a key without an expiry is unknown, all
+	// versions has a version for each key. If the state of a key without an expiry is unknown, all
 	// clients use the next version.
 	versions map[string]int
 	// endedTokens has the time from which a token must not hold a key.
 	endedTokens map[string]lockEnd
-	// moveBegan is the time at which the present move began, or zero. longestMove is the duration
-	// of the longest move so far. A lease that is copied may expire later by that time.
+	// moveBegan is the time at which the current move began, or zero. longestMove is the duration
+	// of the longest move so far. A copied lease may expire later by the duration of the move.
 	moveBegan     time.Time
 	longestMove   time.Duration
 	violations    []string
 	replies       map[string]int
 	dialectGrants map[string]int
-	// The following fields are those of the current round.
+	// The following fields hold the records of the current round.
 	errors         map[string]int
 	slowest        time.Duration
 	slowestCommand string
@@ -192,12 +192,13 @@ var (
 
 func (c *client) do(words ...string) (any, error) { return c.request("", true, words...) }
 
-// doExpecting is do with an exception: for one kind of error it returns errExpected.
+// doExpecting does the same as do, but returns errExpected for an expected kind of error.
 func (c *client) doExpecting(expected string, words ...string) (any, error) {
 	return c.request(expected, true, words...)
 }
 
-// doBlocking is do for a command that may block.
+// doBlocking does the same as do, for a command that may block. It does not record the command's
+// duration.
 func (c *client) doBlocking(words ...string) (any, error) { return c.request("", false, words...) }
 
 func (c *client) request(expected string, isTimed bool, words ...string) (any, error) {
@@ -395,7 +396,7 @@ func (c *client) recordEnd(token string, end lockEnd) {
 	c.endedTokens[token] = end
 }
 
-// checkReleased records an error if a client holds a key that it has released.
+// checkReleased records a violation if a key has a token whose lock was released or has expired.
 func (c *client) checkReleased(key string) {
 	sent := c.now()
 	tokens, err := c.dialect.holders(c, key)

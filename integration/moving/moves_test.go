@@ -67,7 +67,7 @@ func TestMovesUnderLoad(t *testing.T) {
 		time.Sleep(time.Duration(200+random.IntN(300)) * time.Millisecond) // clients keep running
 		rangesAfter := checkHeldLocks(t, kit.Connect(t, r.proxies[random.IntN(2)]))
 		records := l.takeRound()
-		// A key may expire later by the duration of a command, but never earlier.
+		// A key may expire later by the duration of the move, but never earlier.
 		for key, before := range rangesBefore {
 			if after := rangesAfter[key]; after.endless != before.endless || !after.endless &&
 				(after.from.Sub(before.to) > slack+elapsed || before.from.Sub(after.to) > slack) {
@@ -114,7 +114,7 @@ func TestMovesUnderLoad(t *testing.T) {
 	}
 }
 
-// summary returns the median and the maximum.
+// summary returns the median and the maximum as text.
 func summary(durations []time.Duration) string {
 	if len(durations) == 0 {
 		return "none"

@@ -78,8 +78,8 @@ func TestBlockedClientsDuringMove(t *testing.T) {
 }
 
 // TestOrdinaryWaitDuringMove checks that a client that waits for an element of an ordinary key
-// keeps its connection in a move. The client took locks before the wait. It gets the element, and
-// the move does not wait for it.
+// keeps its connection in a move. The client took locks before the wait. The client gets the
+// element, and the move does not wait for the client.
 func TestOrdinaryWaitDuringMove(t *testing.T) {
 	t.Parallel()
 	r := startRig(t)

@@ -14,7 +14,7 @@ import (
 	"redlock-proxy/internal/redistest/faultlink"
 )
 
-// startLinked is startRig with the locks on three masters, and links for the first proxy.
+// startLinked starts a rig with the locks on three masters, and with links for the first proxy.
 func startLinked(t *testing.T) (r *rig, links []*faultlink.CommandLink) {
 	t.Helper()
 	r = &rig{t: t, upstream: kit.StartRedis(t, redistest.DurableArgs()...), masters: kit.StartMasters(t)[:3]}

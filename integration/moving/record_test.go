@@ -142,9 +142,9 @@ func TestMastersForgetWhileProxiesRun(t *testing.T) {
 	r.wantLocksHeld()
 }
 
-// TestUpstreamDownAtStart checks that no location is decided if the masters have lost the location
-// of the locks, and the upstream is unavailable. A proxy that starts while the masters know the
-// location does not need the upstream.
+// TestUpstreamDownAtStart checks that init and the proxies decide on no location if the masters
+// have lost the location of the locks, and the upstream is unavailable. A proxy that starts while
+// the masters know the location does not need the upstream.
 func TestUpstreamDownAtStart(t *testing.T) {
 	t.Parallel()
 	r := startRig(t)
@@ -217,8 +217,9 @@ func TestMastersAndRecordContradict(t *testing.T) {
 	r.wantLocksHeld()
 }
 
-// TestSettingContradictsRecord claims by a setting that the locks are at the upstream. They were at
-// the masters, which have lost their data. No master votes until the setting is removed.
+// TestSettingContradictsRecord sets move-from-upstream, which claims that the locks are at the
+// upstream. They were at the masters, which have lost their data. No master votes until the setting
+// is removed.
 func TestSettingContradictsRecord(t *testing.T) {
 	t.Parallel()
 	r := startRig(t)
@@ -261,8 +262,8 @@ func (r *rig) wantRecord(want string) {
 	})
 }
 
-// TestRecordIsKept checks that the record is written again if the upstream loses it, by a flush or
-// a failover. If the locks have never moved, there is no record.
+// TestRecordIsKept checks that a proxy writes the record of the location again if the upstream
+// loses it, by a flush or a failover. If the locks have never moved, there is no record.
 func TestRecordIsKept(t *testing.T) {
 	t.Parallel()
 	r := startRig(t)

@@ -34,8 +34,8 @@ const (
 
 // TestRedsyncDuringMove checks the effect of a move on clients of redsync with locks of 8 s. By
 // default, go-redis ignores the time limit that redsync sets for a command, so no client gets an
-// error. With ContextTimeoutEnabled, a command fails after 0.4 s: Lock tries again, and TryLock
-// reports it. The failed command leaves nothing behind: the next lock is free, and stays held.
+// error. With ContextTimeoutEnabled, a command fails after 0.4 s. Then Lock tries again, and
+// TryLock returns an error. The failed command leaves no lock behind, and the next lock stays held.
 func TestRedsyncDuringMove(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -111,7 +111,7 @@ func startRedsyncGroup(t *testing.T, r *rig, contextTimeout bool, factor float64
 	return l
 }
 
-// lockRepeatedly takes a mutex, extends it and releases it, repeatedly, until the test ends.
+// lockRepeatedly takes a mutex, extends it and releases it, repeatedly, until stop is called.
 func (l *redsyncGroup) lockRepeatedly(mutex *redsync.Mutex, call string, take func() error) {
 	for !l.stopping.Load() {
 		startedAt := time.Now()

@@ -190,8 +190,8 @@ func TestOtherLockKeys(t *testing.T) {
 	kit.Want(t, clientA, nil, "SET", "lock:a", "me", "NX", "PX", "60000")
 }
 
-// TestDirectClients checks that a client that is connected to the upstream directly is named before
-// anything is changed. The client's connection can be closed.
+// TestDirectClients checks that a move names a client with a direct connection to the upstream
+// before it changes anything. With --even-if-others, the move closes this connection.
 func TestDirectClients(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -211,8 +211,8 @@ func TestDirectClients(t *testing.T) {
 	kit.Want(t, clientA, nil, "SET", "lock:a", "you", "NX", "PX", "60000")
 }
 
-// TestClientsComeAndGo checks that clients that connect and disconnect during a move are not
-// confused with other clients. None of their connections is closed.
+// TestClientsComeAndGo checks that a move does not confuse the proxies' clients, which connect and
+// disconnect meanwhile, with direct clients of the upstream. It closes none of their connections.
 func TestClientsComeAndGo(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -249,7 +249,7 @@ func TestClientsComeAndGo(t *testing.T) {
 	t.Logf("%d clients", connects.Load())
 }
 
-// TestUnfitKeys checks that keys that the masters cannot store are named before the move is
+// TestUnfitKeys checks that a move names keys that the masters cannot store, and fails before it is
 // decided.
 func TestUnfitKeys(t *testing.T) {
 	redistest.SkipShort(t)

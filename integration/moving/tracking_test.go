@@ -31,8 +31,9 @@ func TestCachesDuringMove(t *testing.T) {
 	}
 }
 
-// wantPush waits for an invalidation of the keys, or, if keys is nil, of all keys. Earlier
-// invalidations are ignored: a key that cannot be watched during the move may be invalidated.
+// wantPush waits for an invalidation of the keys, or, if keys is nil, of all keys. It ignores
+// earlier invalidations, because the proxy may invalidate a key that it cannot watch during the
+// move.
 func wantPush(t *testing.T, client *redistest.Client, keys any) {
 	t.Helper()
 	for want := fmt.Sprint(redistest.Push{"invalidate", keys}); ; {

@@ -218,8 +218,8 @@ func TestCheckUnqueryable(t *testing.T) {
 	}
 }
 
-// TestCheckRights checks that missing permissions of the proxies' user for waiting clients and
-// messages are reported if they are needed. The user has all permissions for locks.
+// TestCheckRights checks that check reports the permissions for waiting clients and messages that
+// the proxies' user lacks, if the proxies need them. The user has all permissions for locks.
 func TestCheckRights(t *testing.T) {
 	redistest.RequireFeature(t, "rights to channels", "6.2")
 	t.Parallel()

@@ -185,7 +185,7 @@ func replyAlways(conn net.Conn, reply string) {
 	in := resp.NewReader(conn, resp.ClientLimits())
 	for {
 		in.Begin()
-		if _, err := in.Value(); err != nil { // a command is an array, as in a reply
+		if _, err := in.Value(); err != nil { // a command has the format of an array reply
 			return
 		}
 		if _, err := io.WriteString(conn, reply); err != nil {

@@ -85,8 +85,9 @@ func TestReportedLockStorage(t *testing.T) {
 	}
 }
 
-// wantLockStorage waits until all proxies report where the locks are stored, how many direct locks
-// they detected, and how they watch for direct locks: in INFO, as a metric, and on the page.
+// wantLockStorage waits until INFO of all proxies reports where the locks are stored, how many
+// direct locks they detected, and how they watch for direct locks. The metrics and the status page
+// must have the first two values, too.
 func wantLockStorage(t *testing.T, proxies []*harness.Proxy, storage string, directLocks int, watchMode string) {
 	t.Helper()
 	for _, proxy := range proxies {

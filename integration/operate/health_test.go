@@ -41,8 +41,8 @@ func checkHealth(t *testing.T, proxy *harness.Proxy) (live, ready outcome) {
 		proxy.Addr())
 }
 
-// wantHealth fails the test unless a proxy is alive, and not ready because of cause, or ready if it
-// is empty.
+// wantHealth fails the test unless a proxy is alive, and is not ready because of cause. If cause is
+// empty, the proxy must be ready.
 func wantHealth(t *testing.T, proxy *harness.Proxy, cause string) {
 	t.Helper()
 	live, ready := checkHealth(t, proxy)

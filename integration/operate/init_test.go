@@ -167,7 +167,8 @@ func TestInitForced(t *testing.T) {
 	wantInit(t, initMasters(t, f.Masters, "--longest-ttl", "1s", "--force"), 0, "5 of 5 masters vote\n")
 	f.WantVoting(t, 5)
 	kit.Want(t, client, "OK", "SET", "lock:a", "you", "NX")
-	for _, master := range f.Masters { // each has a record of a longer TTL now, without proof
+	// Now each master has a record of a longer TTL, and no proof of its data.
+	for _, master := range f.Masters {
 		kit.Must(t, kit.SendToMaster(master, "SAVE"))
 		kit.Must(t, master.Revive())
 	}
@@ -198,9 +199,9 @@ func TestInitOnce(t *testing.T) {
 	}
 }
 
-// TestInitOnceInterrupted checks that an init --once that was interrupted does not count as done.
-// It is not repeated by itself, because locks may be held since then. After an init without --once
-// it counts as done.
+// TestInitOnceInterrupted checks that an init --once that was interrupted does not count as done. A
+// later init --once does not repeat it, because locks may have been granted since then. After an
+// init without --once it counts as done.
 func TestInitOnceInterrupted(t *testing.T) {
 	t.Parallel()
 	masters := kit.StartMasters(t)
@@ -213,7 +214,7 @@ func TestInitOnceInterrupted(t *testing.T) {
 	kit.Must(t, process.Start())
 	kit.Eventually(t, func() error { _, err := os.Stat(file); return err })
 	kit.Must(t, process.Process.Signal(syscall.SIGINT))
-	_ = process.Wait() // it fails, as it was interrupted
+	_ = process.Wait() // the process fails, because it was interrupted
 	again := func() outcome { return initMasters(t, masters, "--longest-ttl", "0s", "--once", file) }
 	got := again()
 	if want := "an earlier init did not complete: " + file + " says that it has begun; run redlock-proxy init without --once"; got.code != 3 ||
@@ -254,7 +255,8 @@ func TestProxyRestartKeepsWait(t *testing.T) {
 	restarted := kit.StartProxy(t, kit.LinkURLs(f.Links[0]), "--fresh-start=false")
 	rival := kit.Connect(t, restarted)
 	reply := kit.Do(t, rival, "LOCK", "k", "u", "PX", "1000")
-	// On a slow machine the wait may be over. Below, the test checks that it was long enough.
+	// On a slow machine the wait may have ended already. The test checks below that it was long
+	// enough.
 	_, waitIsOver := reply.(int64)
 	text := fmt.Sprint(reply)
 	if !waitIsOver && !strings.Contains(text, "2 of 5 masters vote: 3 restarted without proof of their data, ready in ") ||
@@ -280,7 +282,7 @@ func TestInitReportsMissingVotes(t *testing.T) {
 	t.Parallel()
 	f := kit.StartFleet(t)
 	kit.WantGrant(t, kit.Connect(t, f.Proxies[0]), "LOCK", "k", "t", "PX", "3600000")
-	kit.Eventually(t, func() error { // other masters may have granted it
+	kit.Eventually(t, func() error { // the first grant may have come from other masters
 		longest, err := kit.QueryDatabase(f.Masters[0], "0", "GET", "redlock-proxy:longest")
 		if err == nil && longest == nil {
 			err = fmt.Errorf("master %s does not know of the lock's TTL", f.Masters[0].Addr())

@@ -114,8 +114,8 @@ func TestStopUnderLoad(t *testing.T) {
 	}
 }
 
-// lockUntilCut locks and unlocks until the connection ends. It reports whether it ended after a
-// grant.
+// lockUntilCut locks and unlocks until the connection ends. It reports whether the connection ended
+// after a grant.
 func lockUntilCut(client *redistest.Client, key string) (granted bool) {
 	for {
 		if reply, err := client.Do("LOCK", key, "t", "PX", "60000"); err != nil || reply == nil {

@@ -141,8 +141,8 @@ func awaitFile(t *testing.T, file string) {
 	kit.Await(t, "the command runs", func() bool { _, err := os.Stat(file); return err == nil })
 }
 
-// TestLockCommandLosesLock checks that the command is terminated if the lock is lost, or cannot be
-// extended.
+// TestLockCommandLosesLock checks that lock terminates its command if the lock is lost, or cannot
+// be extended.
 func TestLockCommandLosesLock(t *testing.T) {
 	t.Parallel()
 	const lossMessage = "redlock-proxy: the lock was lost: sending SIGTERM to the command\n"
@@ -210,7 +210,7 @@ func TestLockCommandContinues(t *testing.T) {
 	}
 }
 
-// TestLockCommandSignals checks that signals are passed to the command. Before the command runs, a
+// TestLockCommandSignals checks that lock passes signals to its command. Before the command runs, a
 // signal ends the wait, and lock leaves the queue.
 func TestLockCommandSignals(t *testing.T) {
 	t.Parallel()
@@ -237,7 +237,8 @@ func TestLockCommandSignals(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "runs")
 	r := startCommand(t, nil, append([]string{"lock", "k", "--addr", addr, "--"}, trapSignals(file, "exit 5")...)...)
 	awaitFile(t, file)
-	kit.Must(t, r.cmd.Process.Kill()) // then no process extends the lock, so the command is terminated
+	// After the kill no process extends the lock, so the command gets SIGTERM.
+	kit.Must(t, r.cmd.Process.Kill())
 	_ = r.cmd.Wait()
 	if r.stdout.String() != "told\n" {
 		t.Errorf("after the end of its parent the command said %q", r.stdout.String())

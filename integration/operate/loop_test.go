@@ -48,9 +48,9 @@ func TestUpstreamIsProxyItself(t *testing.T) {
 	}
 }
 
-// TestUpstreamLeadsBack makes the proxy itself its upstream, under another address, from the start
-// or later. The address does not show the loop, but the proxy detects it, and does not use the
-// upstream repeatedly.
+// TestUpstreamLeadsBack makes a proxy its own upstream, under another address, from the start or
+// later. The address does not show the loop, but the proxy detects it. It does not open connection
+// after connection to itself.
 func TestUpstreamLeadsBack(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -199,9 +199,9 @@ func TestFewDescriptors(t *testing.T) {
 	}
 }
 
-// TestUpstreamIsMaster checks that an upstream that is a master is refused. The proxy recognizes it
-// by its address or, at any address, by its INFO when the proxy starts. If the upstream replies
-// only later, the proxy refuses it from then on.
+// TestUpstreamIsMaster checks that a proxy refuses an upstream that is also a master. The proxy
+// recognizes it by its address or, at any address, by its INFO when the proxy starts. If the
+// upstream replies only later, the proxy refuses it from then on.
 func TestUpstreamIsMaster(t *testing.T) {
 	t.Parallel()
 	masters := kit.StartMasters(t)

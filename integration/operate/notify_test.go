@@ -181,7 +181,7 @@ func TestWatchdogOfOtherProcess(t *testing.T) {
 }
 
 // onlyClient connects to a proxy with room for one client, and takes the lock k. It tries
-// repeatedly, because the proxy's own probe may briefly be the one client.
+// repeatedly, because the proxy's own probe may briefly take the only place.
 func onlyClient(t *testing.T, proxy *harness.Proxy) (holder *redistest.Client) {
 	t.Helper()
 	kit.Eventually(t, func() (err error) {

@@ -178,16 +178,16 @@ func TestForSeconds(t *testing.T) {
 		t.Fatalf("not all of %d masters vote:\n%s", len(f.Masters), info)
 	}
 	for _, match := range states {
-		// They vote since the end of the fresh start, almost 3 s after the proxy's start.
+		// The masters vote since the end of the fresh start, almost 3 s after the proxy's start.
 		if got := kit.ParseNumber(t, match[1]); got > uptime-2 {
 			t.Errorf("votes for %d s of %d s, but began to only with the end of the fresh start:\n%s", got, uptime, info)
 		}
 	}
 }
 
-// TestUncoveredLocks checks that commands are counted if they use a key like a lock, although no
-// lock-keys pattern matches it. They are logged once per pattern, without tokens. Matching keys are
-// not counted.
+// TestUncoveredLocks checks that the proxy counts commands that use a key like a lock, although no
+// lock-keys pattern matches it. It logs them once per pattern, without tokens. It does not count
+// commands on matching keys.
 func TestUncoveredLocks(t *testing.T) {
 	t.Parallel()
 	upstream := kit.StartRedis(t)

@@ -83,7 +83,7 @@ func (c *loadClient) waitStep(holder *atomic.Int64) error {
 		return errors.New("two have the common lock")
 	}
 	c.counts.waits.Add(1)
-	time.Sleep(2 * time.Millisecond) // it holds the lock
+	time.Sleep(2 * time.Millisecond) // the client holds the lock
 	holder.Add(-1)
 	return c.wantReply(int64(1), "UNLOCK", "common", c.key)
 }
@@ -173,7 +173,8 @@ func (r *reloadRig) reloadOnce(n int, ca *certtest.Authority, pair certtest.Pair
 	r.settings["locks-without-ttl"] = []string{"allow", "refuse"}[n%2]
 	r.settings["audit-log"] = strconv.FormatBool(n%5 == 0)
 	r.settings["log-format"] = []string{"text", "json"}[n%3/2]
-	// Never too few: a refused client may see a reset instead of the error, as with Redis.
+	// The limit is never too low, because a refused client may see a reset instead of the error, as
+	// with Redis.
 	r.settings["max-clients"] = []string{"100", "90", "80"}[n%11%3]
 	r.settings["upstream-timeout"] = strconv.Itoa(10+n%3) + "s"
 	r.settings["tls-cert"], r.settings["tls-key"] = `""`, `""`

@@ -85,7 +85,8 @@ var effectTests = map[string]func(*testing.T, *reloadRig){
 		r.set("max-unread-memory", "4mb")
 		var slowClients []*redistest.Client
 		cutCount := func() float64 { return metricsOf(t, adminAddr(t, r.proxy))["redlock_client_unread_cut_total"] }
-		for range 20 { // each leaves the part of a reply that does not fit into its socket buffer
+		// Each client leaves unread the part of a reply that does not fit into its socket buffer.
+		for range 20 {
 			slowClients = append(slowClients, kit.Connect(t, r.proxy))
 			kit.Must(t, slowClients[len(slowClients)-1].ShrinkReceiveBuffer())
 			kit.Must(t, slowClients[len(slowClients)-1].Send([]byte(strings.Repeat("GET lock:unread\r\n", 24))))
@@ -130,7 +131,7 @@ var effectTests = map[string]func(*testing.T, *reloadRig){
 	"log-format": func(t *testing.T, r *reloadRig) {
 		r.set("log-format", "json")
 		r.awaitLog(`"level":"INFO","msg":"configuration reloaded"`)
-		// The kill is logged by a component that has had its logger since the start.
+		// A component that has had its logger since the start logs the kill.
 		kit.Must(t, r.masters[4].Kill())
 		_, err := r.proxy.WaitLog(`"msg":"master down"`, kit.WaitLimit)
 		kit.Must(t, err)
@@ -166,7 +167,7 @@ var effectTests = map[string]func(*testing.T, *reloadRig){
 		oldClient := kit.Connect(t, r.proxy)
 		kit.WantPrefix(t, oldClient, "SET a 1", "OK")
 		r.set("client-password-file", file, "share-upstream-login", "false")
-		kit.WantPrefix(t, oldClient, "GET a", "1") // logged-in clients stay logged in
+		kit.WantPrefix(t, oldClient, "GET a", "1") // still needs no login
 		newClient, lateClient := kit.Connect(t, r.proxy), kit.Connect(t, r.proxy)
 		kit.WantPrefix(t, newClient, "GET a", "NOAUTH")
 		kit.WantPrefix(t, lateClient, "LOCK k t PX 60000", "NOAUTH")
@@ -410,7 +411,8 @@ func TestReloadServerCertificates(t *testing.T) {
 	}
 	kit.Must(t, checkVotes(0))
 	r.set("ca", ca.File)
-	kit.Eventually(t, func() error { // now the proxy trusts them, and they require a certificate
+	// Now the proxy trusts the masters, and the masters require a certificate.
+	kit.Eventually(t, func() error {
 		info := kit.ReplyText(kit.Do(t, r.operator, "PROXY", "INFO"))
 		if strings.Contains(info, "unknown authority") || strings.Contains(info, "state=voting") {
 			return fmt.Errorf("with the right authority alone: %s", info)
@@ -437,7 +439,7 @@ func TestReloadProtectedMode(t *testing.T) {
 	kit.WantPrefix(t, remote, "LOCK k t PX 60000", "5")
 	r.set("protected-mode", "true")
 	kit.Must(t, checkReply(addr, "DENIED", "LOCK", "l", "t", "PX", "60000"))
-	kit.WantPrefix(t, remote, "UNLOCK k t", "1") // logged-in clients stay logged in
+	kit.WantPrefix(t, remote, "UNLOCK k t", "1") // the client that connected before stays accepted
 }
 
 // TestReloadMessageMemory checks that a reload changes the memory for messages that wait for

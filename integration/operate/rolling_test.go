@@ -86,8 +86,8 @@ type failoverClient struct {
 }
 
 // do sends a command until it gets a reply. If the connection ends, it repeats the command at the
-// other proxy: a proxy must not close a connection after it has executed a command without sending
-// the reply. It counts these commands as repeated.
+// other proxy, and counts the command as repeated. This is safe, because a proxy that has executed
+// a command sends the reply before it closes the connection.
 func (r *failoverClient) do(command ...string) (any, error) {
 	for attempt := 0; ; attempt++ {
 		if r.conn == nil {
@@ -235,7 +235,7 @@ func (r *failoverClient) waitOnce(holder, waits *atomic.Int64) error {
 		return errors.New("two have the common lock")
 	}
 	waits.Add(1)
-	time.Sleep(time.Millisecond) // it holds the lock
+	time.Sleep(time.Millisecond) // the client holds the lock
 	holder.Add(-1)
 	unlockReply, err := r.do("UNLOCK", "common", r.key)
 	if err == nil && unlockReply != any(int64(1)) {

@@ -42,8 +42,8 @@ type testBed struct {
 	// config is the path of the configuration file; settings are its lines that all proxies share.
 	config, settings string
 	lockCount        int
-	// link is the second proxy's link to the upstream. other is this proxy. moved receives the
-	// result of a move of the locks.
+	// link is the link of secondProxy to the upstream. moveResult receives the result of a move of
+	// the locks.
 	link        *faultlink.Link
 	secondProxy *harness.Proxy
 	moveResult  chan error
@@ -195,7 +195,8 @@ func (s *testBed) statusPage(results causes) {
 	results["the page"] = status.Quorum.Cause
 }
 
-// metrics adds the view of the metrics. They have no cause, so it takes the cause of the page.
+// metrics adds the view of the metrics. The metrics name no cause, so this view takes the cause of
+// the status page.
 func (s *testBed) metrics(results causes) {
 	switch quorum := metricsOf(s.t, s.admin)["redlock_quorum"]; {
 	case quorum == 1:
@@ -451,7 +452,7 @@ func (s *testBed) endMove() error {
 func (s *testBed) move(flags ...string) error {
 	var code int
 	var output string
-	// A killed proxy counts for a while.
+	// The masters count a killed proxy as running for a while.
 	for end := time.Now().Add(kit.WaitLimit); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
 		if code, output = s.command(append([]string{"move", "--addr", s.proxy.Addr(), "--even-if-others"},
 			flags...)...); code == 0 {

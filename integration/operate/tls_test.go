@@ -38,7 +38,8 @@ type tlsRig struct {
 }
 
 // startTLS starts the masters, the upstream and a proxy with TLS. One certificate authority signs
-// the certificates of the servers and of the proxy, a second one those of the clients.
+// the certificates of the servers and of the proxy. A second one signs the certificates of the
+// clients.
 func startTLS(t *testing.T, flags ...string) *tlsRig {
 	t.Helper()
 	r := &tlsRig{ca: certtest.NewAuthority(t), clientCA: certtest.NewAuthority(t)}
@@ -65,7 +66,7 @@ func startTLSMaster(t *testing.T, ca *certtest.Authority) (*redistest.Server, st
 	return server, "rediss://127.0.0.1:" + port
 }
 
-// clientConfig returns the TLS configuration of a client: it trusts the rig's certificate
+// clientConfig returns the TLS configuration of a client that trusts the rig's certificate
 // authority, and shows the given certificate, if any.
 func (r *tlsRig) clientConfig(pairs ...certtest.Pair) *tls.Config {
 	config := &tls.Config{RootCAs: r.ca.Pool(), ServerName: "localhost", MinVersion: tls.VersionTLS12}
@@ -255,7 +256,7 @@ func TestTLSHealth(t *testing.T) {
 	}
 }
 
-// reload sends SIGHUP and waits until the log has contained words n times.
+// reload sends SIGHUP and waits until the log contains text n times.
 func (r *tlsRig) reload(t *testing.T, text string, n int) {
 	t.Helper()
 	kit.Must(t, r.proxy.Signal(syscall.SIGHUP))
@@ -319,7 +320,7 @@ func TestRenewalUnderLoad(t *testing.T) {
 }
 
 // count increments a counter at the upstream and locks until ctx ends. It fails unless each reply
-// is the next number. The client reconnects after every 5 replies, unless stays is true.
+// is the next number. The client reconnects after every 5 replies, unless staysConnected is true.
 func (r *tlsRig) count(ctx context.Context, key string, staysConnected bool, commands, connects *atomic.Int64) error {
 	background := context.Background()
 	for n, connections := int64(0), 0; ctx.Err() == nil; {

@@ -25,7 +25,7 @@ type cliUse struct {
 	name     string
 	args     string
 	stdin    string
-	wantPart string // of the output that it must print
+	wantPart string // part of the expected output
 }
 
 // TestRelayRedisCLI runs redis-cli with the same arguments and input, with the server and with the
@@ -150,7 +150,8 @@ func TestRelaySubscribe(t *testing.T) {
 }
 
 // wantSameStream runs redis-cli with an endless command with the server and with the proxy, at the
-// same time. When both have printed begun, it calls act; then both must print the same, up to end.
+// same time. When both have printed beginning, it calls change. Then both must print the same text,
+// up to end.
 func (r *relay) wantSameStream(t *testing.T, command []string, beginning string, change func(control *redistest.Client), end string) {
 	t.Helper()
 	directStream, proxyStream := startStream(t, r.upstream.Addr(), command...), startStream(t, r.proxy.Addr(), command...)
@@ -160,7 +161,7 @@ func (r *relay) wantSameStream(t *testing.T, command []string, beginning string,
 	}
 	change(r.control(t))
 	want, got := directStream.until(t, end), proxyStream.until(t, end)
-	// One of them may have received the proxy's probes of the server before the other began.
+	// One redis-cli may have received the proxy's probes of the server before the other one began.
 	if want, got = withoutProbes(want), withoutProbes(got); got != want {
 		t.Errorf("through the proxy:\n%s\ndirect:\n%s", got, want)
 	}
@@ -272,8 +273,9 @@ func TestRelayHints(t *testing.T) {
 	terminal.until(t, "\n(integer) 8")
 }
 
-// TestRelayDocs requests the documentation that redis-cli uses for hints: the proxy adds that of
-// its own commands, and does not change the server's documentation.
+// TestRelayDocs requests the documentation that redis-cli uses for hints. The proxy adds the
+// documentation of its own commands, and leaves the documentation of the server's commands
+// unchanged.
 func TestRelayDocs(t *testing.T) {
 	redistest.SkipShort(t)
 	redistest.RequireFeature(t, "COMMAND DOCS", "7.0")

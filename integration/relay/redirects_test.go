@@ -285,7 +285,7 @@ func TestClusterDoesNotRedirect(t *testing.T) {
 	}
 	const refusal = "it is a node of a Redis Cluster"
 	var connErr error
-	// A client that had connected before is disconnected.
+	// The proxy disconnects a client that connected before.
 	for until := time.Now().Add(kit.WaitLimit); connErr == nil && time.Now().Before(until); {
 		_, connErr = proxyClient.Do("SET", fmt.Sprint("data:", rand.Int()), "v")
 	}

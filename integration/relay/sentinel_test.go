@@ -45,7 +45,7 @@ func TestSentinelFailover(t *testing.T) {
 				value, err := dial(t, replica.Addr()).Do("GET", "before")
 				return err == nil && value == "1"
 			})
-			time.Sleep(3 * time.Second) // idle clients are parked in this time
+			time.Sleep(3 * time.Second) // the proxy parks idle clients in this time
 			kit.Must(t, disable(master))
 
 			_, err := proxy.WaitLog("from="+master.Addr()+" to="+replica.Addr(), kit.WaitLimit)

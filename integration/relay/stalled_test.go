@@ -72,11 +72,11 @@ func TestStalledClientKilledAtUpstream(t *testing.T) {
 	for i := range idleClients {
 		idleClients[i] = login(t, r.proxy, "op")
 		kit.Want(t, idleClients[i], nil, "GET", "none")
-		// A stalled client without its upstream connection is disconnected after a minute: too
-		// late.
+		// The proxy disconnects a stalled client without an upstream connection after a minute,
+		// which is too late for this test.
 		idleClients[i].SetTimeout(kit.WaitLimit / 2)
 	}
-	time.Sleep(3 * time.Second) // longer than a client is quiet before it is parked
+	time.Sleep(3 * time.Second) // longer than a client is silent before the proxy parks it
 	for _, stalledClient := range []*redistest.Client{subscribedClient(t, r.proxy, "app"), login(t, r.proxy, "app"),
 		login(t, r.proxy, "app")} {
 		id := kit.Do(t, stalledClient, "CLIENT", "ID")

@@ -19,7 +19,7 @@ import (
 type conversation struct {
 	name     string
 	lines    string
-	wantPart string // of the replies that the clients must get
+	wantPart string // part of the expected replies
 }
 
 func conversations() []conversation {

@@ -36,7 +36,8 @@ func startRelay(t *testing.T) *relay {
 	return &relay{upstream, kit.StartProxy(t, redistest.URLs(kit.StartMasters(t)), "--upstream", upstream.URL())}
 }
 
-// wantSame fails the test unless run returns the same text with the server, first, and the proxy.
+// wantSame calls run with the server, and then with the proxy. It fails the test unless both calls
+// return the same text.
 func (r *relay) wantSame(t *testing.T, run func(addr string) string) {
 	t.Helper()
 	want := run(r.upstream.Addr())

@@ -18,12 +18,12 @@ import (
 )
 
 // keeper keeps one lock for as long as it can, by EXTENDs to varying TTLs through all proxies in
-// turn, while a rival tries to take it.
+// turn. Meanwhile a rival tries to take the lock.
 type keeper struct {
 	key      string
 	clients  []*redistest.Client
 	rival    *redistest.Client
-	releases bool // sometimes releases it
+	releases bool // the keeper sometimes releases the lock
 
 	mu                                                                     sync.Mutex
 	validUntil                                                             time.Time
@@ -44,7 +44,8 @@ func (k *keeper) extendOrLock() error {
 	command := []string{"EXTEND", k.key, "owner", "PX", ttl}
 	oldValidUntil := k.currentValidUntil()
 	switch {
-	case oldValidUntil.IsZero() && k.commandCount%4 != 0: // otherwise a LOCK's leftover is extended
+	// Without a lock, every fourth command is an EXTEND, which may extend the leftover of a LOCK.
+	case oldValidUntil.IsZero() && k.commandCount%4 != 0:
 		command[0] = "LOCK"
 	case k.releases && rand.IntN(12) == 0:
 		command = []string{"UNLOCK", k.key, "owner"}

@@ -69,8 +69,8 @@ func (f *changingFleet) writeMasters(t *testing.T, proxy int, masters ...int) {
 	kit.Must(t, kit.ReplaceFile(f.files[proxy], text))
 }
 
-// changeMasters writes the masters into the configurations of all proxies, and reloads that of one
-// proxy. It waits until this proxy sees all of them vote.
+// changeMasters writes the masters into the configurations of all proxies, and reloads the
+// configuration of one proxy. It waits until this proxy sees all of them vote.
 func (f *changingFleet) changeMasters(t *testing.T, by *proxy, masters ...int) {
 	t.Helper()
 	for i := range f.files {

@@ -174,7 +174,7 @@ type convergence struct {
 	sameValue bool // all clients write the same value
 	keys      []string
 	// downsBefore counts, for each master, how often the proxies had found it down at the
-	// beginning. stopped lists the masters that the test stopped.
+	// beginning. stoppedMasters lists the masters that the test stopped.
 	downsBefore    map[string]int
 	stoppedMasters []int
 

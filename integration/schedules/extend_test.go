@@ -35,7 +35,7 @@ func TestLateExtend(t *testing.T) {
 	kit.Want(t, client, nil, "LOCK", "lock:k", "rival", "PX", "10000")
 }
 
-// The expected results of an EXTEND.
+// granted, nilReply and noQuorum are the expected results of an EXTEND.
 const (
 	granted  = "granted"
 	nilReply = "nil"

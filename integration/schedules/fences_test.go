@@ -86,7 +86,7 @@ func TestFenceAfterARemoval(t *testing.T) {
 }
 
 // TestEqualProposals covers two proxies that know the same fence, and whose clocks give the same
-// next fence. Both propose it, and only one client is granted it.
+// next fence. Both proxies propose this fence, and only one client is granted it.
 func TestEqualProposals(t *testing.T) {
 	t.Parallel()
 	const known = int64(1) << 52

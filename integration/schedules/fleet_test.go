@@ -2,8 +2,8 @@
 
 // Package schedules runs small schedules, message by message, on real redis-servers. Each schedule
 // delays, loses or repeats messages in an order that once let two clients hold a lock, or made a
-// lock vanish or return after its release. The tests rely on three facts about the masters: the key
-// has the name of the lock, its value ends with the token, and its PTTL is the lease.
+// lock vanish or return after its release. The tests rely on three facts about the masters. A key
+// has the name of its lock, its value ends with the token, and its PTTL is the lease.
 package schedules
 
 import (
@@ -19,7 +19,7 @@ import (
 	"redlock-proxy/internal/redistest/faultlink"
 )
 
-// The masters, by the names that the schedules use.
+// A to E are the indexes of the masters, by the names that the schedules use.
 const (
 	A = iota
 	B
@@ -81,8 +81,8 @@ func (f *fleet) proxy(t *testing.T, args ...string) *proxy {
 	return p
 }
 
-// wantVoting waits until the proxy sees all masters vote. Removals are pending only for masters
-// that are down.
+// wantVoting waits until the proxy sees all masters vote. Then no removal is pending, because
+// removals are pending only for masters that are down.
 func (p *proxy) wantVoting(t *testing.T) {
 	t.Helper()
 	client := connect(t, p)
@@ -129,7 +129,8 @@ func eventually(condition func() error) error {
 	return err
 }
 
-// sendAsync sends a command, and returns a channel for its reply: nil if the connection fails.
+// sendAsync sends a command, and returns a channel for its reply. If the connection fails, the
+// channel receives the error.
 func sendAsync(client *redistest.Client, command ...string) <-chan any {
 	replies := make(chan any, 1)
 	go func() {
@@ -166,8 +167,8 @@ func isNoQuorum(reply any) bool {
 	return ok && strings.HasPrefix(string(failure), "NOQUORUM ")
 }
 
-// firstGrant repeats a command until it is granted, and returns the time of the reply, or the zero
-// time if the command is not granted before end.
+// firstGrant repeats a command until it is granted, and returns the time of the reply. It returns
+// the zero time if the command is not granted before deadline.
 func firstGrant(t *testing.T, client *redistest.Client, deadline time.Time, command ...string) time.Time {
 	t.Helper()
 	for ; time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {

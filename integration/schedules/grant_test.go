@@ -91,9 +91,9 @@ func TestSplitVote(t *testing.T) {
 }
 
 // TestLateBlock delays the reply to LOCK … BLOCK by a second. With AT the reply contains the time
-// that the command waited. So the client can compute how long it may rely on the lock: from its
-// request, for the waiting time and the validity. A client that counts from the arrival of the
-// reply would rely on the lock when another client holds it.
+// that the command waited. From its request, the client may rely on the lock for the sum of the
+// waiting time and the validity. A client that counts from the arrival of the reply would rely on
+// the lock when another client holds it.
 func TestLateBlock(t *testing.T) {
 	t.Parallel()
 	f := startFleet(t, 5)

@@ -51,7 +51,8 @@ func (l *lateLock) run(t *testing.T, lock []string, passCount int) (removed bool
 	t.Helper()
 	owner, rival := connect(t, l.slowProxy), connect(t, l.otherProxy)
 	wantGrant(t, owner, "LOCK", l.key, "first", "PX", longTTL)
-	kit.Want(t, rival, int64(1), "UNLOCK", l.key, "first") // another proxy: by ballot
+	// Another proxy releases the lock by ballot.
+	kit.Want(t, rival, int64(1), "UNLOCK", l.key, "first")
 
 	delayed := l.slowProxy.hold(l.key, passCount, B, C)
 	reply := sendAsync(owner, append([]string{lock[0], l.key}, lock[1:]...)...)
@@ -72,7 +73,8 @@ func (l *lateLock) run(t *testing.T, lock []string, passCount int) (removed bool
 	return removed && rivalGranted
 }
 
-// awaitHolder waits up to 400 ms until a master has the late lock, and reports whether it has.
+// awaitHolder waits up to 400 ms until a master has the late lock, and reports whether the master
+// has it.
 func (l *lateLock) awaitHolder(t *testing.T, master int) bool {
 	t.Helper()
 	for deadline := time.Now().Add(400 * time.Millisecond); time.Now().Before(deadline); time.Sleep(time.Millisecond) {

@@ -11,7 +11,7 @@ import (
 )
 
 // TestStaleMarkIsRemoved leaves a mark that reserves a key on a master whose clock was set back.
-// The mark is removed, and the lock is also taken on this master.
+// The proxy removes the mark, and takes the lock on this master, too.
 func TestStaleMarkIsRemoved(t *testing.T) {
 	masters := kit.StartMasters(t)
 	client := kit.Connect(t, kit.StartProxy(t, redistest.URLs(masters)))

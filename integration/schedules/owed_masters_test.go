@@ -11,7 +11,8 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// awaitNotHeld is wantNotHeld with a longer wait, because catch-ups take long on a busy machine.
+// awaitNotHeld does the same as wantNotHeld, but waits longer, because catch-ups take long on a
+// busy machine.
 func awaitNotHeld(t *testing.T, f *changingFleet, rival *proxy, key string) {
 	t.Helper()
 	start, client := time.Now(), connect(t, rival)

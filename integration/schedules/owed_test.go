@@ -56,9 +56,11 @@ func TestExtendBesideARefill(t *testing.T) {
 			f := startFleet(t, 5)
 			owner, otherProxy, third := f.proxy(t), f.proxy(t), f.proxy(t)
 			client, rival := connect(t, owner), connect(t, third)
-			defer owner.hold("lock:k", 0, E).discard() // so that the owner's proxy never restores it
+			// The owner's proxy never restores the lock on E.
+			defer owner.hold("lock:k", 0, E).discard()
+			// The third proxy does not restore the lock on E before the other proxy has.
 			thirdAccepts := third.holdAccepts("lock:k", "keep",
-				f.allMasters()...) // nor does the third proxy, until the second proxy has done so
+				f.allMasters()...)
 			validUntil := wantGrant(t, client, "LOCK", "lock:k", "t", "PX", "6000")
 			accepts := otherProxy.holdAccepts("lock:k", "keep", A, B, C, D)
 			// A read that is decided before the reply of E restores nothing.
@@ -132,11 +134,13 @@ func TestLockAfterRemovalIsUndone(t *testing.T) {
 			p, otherProxy := f.proxy(t), f.proxy(t)
 			client, rival := connect(t, p), connect(t, otherProxy)
 			wantGrant(t, client, "LOCK", "lock:k", "first", "PX", "60000")
-			kit.Want(t, rival, int64(1), "UNLOCK", "lock:k", "first") // another proxy: by ballot
+			// Another proxy releases the lock by ballot.
+			kit.Want(t, rival, int64(1), "UNLOCK", "lock:k", "first")
 			accepts := p.holdAccepts("lock:k", "px", f.allMasters()...)
 			reply := sendAsync(client, command...)
 			accepts.waitFor(t, 3)
-			heldReplies := p.holdAnswers("", f.allMasters()...) // all replies: the key is in each
+			// All replies are held, because each contains the empty key.
+			heldReplies := p.holdAnswers("", f.allMasters()...)
 			accepts.release()
 			if got := <-reply; !isNoQuorum(got) {
 				t.Fatalf("%v: %v, want NOQUORUM", command, got)
@@ -234,8 +238,8 @@ func TestWaiterAdoptsItsOwnAttempt(t *testing.T) {
 }
 
 // TestUnlockIsRepeated covers an UNLOCK whose commands reach no master, so that it gets NOQUORUM.
-// It is executed as soon as a majority is reachable, even if another proxy has kept the value by
-// ballot since.
+// The proxy executes it as soon as a majority is reachable, even if another proxy has kept the
+// value by ballot since.
 func TestUnlockIsRepeated(t *testing.T) {
 	t.Parallel()
 	f := startFleet(t, 5)

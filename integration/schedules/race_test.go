@@ -57,7 +57,7 @@ func TestReleaseBesideAReplacing(t *testing.T) {
 	}
 }
 
-// replyError returns the error in a reply, which may be that of the connection.
+// replyError returns the error in a reply, which may be a connection error.
 func replyError(reply any) error {
 	err, _ := reply.(error)
 	return err

@@ -88,9 +88,9 @@ func TestReturnBesideReplacings(t *testing.T) {
 	}
 }
 
-// TestUndoneLockIsNotCopied is TestReleasedLocksStayFree, message by message. A LOCK reaches only E
-// and gets NOQUORUM. Its undo is on the way to E while C, A and B are flushed in turn. Then no
-// master has the lock.
+// TestUndoneLockIsNotCopied repeats TestReleasedLocksStayFree message by message. A LOCK reaches
+// only E and gets NOQUORUM. Its undo is on the way to E while C, A and B are flushed in turn. Then
+// no master has the lock.
 func TestUndoneLockIsNotCopied(t *testing.T) {
 	t.Parallel()
 	f := startFleet(t, 5)
@@ -144,8 +144,8 @@ func (l *locker) lockAndRelease(round int) {
 // removalMemory is less than the three seconds for which a master remembers a removal.
 const removalMemory = 2500 * time.Millisecond
 
-// unlock releases a lock, repeatedly if the result is unknown. It returns when the last UNLOCK was
-// sent.
+// unlock releases a lock, repeatedly if the result is unknown. It returns the time at which the
+// last UNLOCK was sent.
 func unlock(t *testing.T, client *redistest.Client, key, token string) (sentAt time.Time) {
 	t.Helper()
 	kit.Eventually(t, func() error {
@@ -207,8 +207,8 @@ func TestReleaseSurvivesRestarts(t *testing.T) {
 	}
 }
 
-// TestUndoSurvivesRestarts is TestReleaseSurvivesRestarts for a LOCK that reached only E and got
-// NOQUORUM.
+// TestUndoSurvivesRestarts repeats TestReleaseSurvivesRestarts for a LOCK that reached only E and
+// got NOQUORUM.
 func TestUndoSurvivesRestarts(t *testing.T) {
 	t.Parallel()
 	f := startFleet(t, 5)
@@ -238,8 +238,8 @@ func (f *fleet) wantGone(t *testing.T, p *proxy) {
 }
 
 // TestUnlockedBesideReplacing sends a GETSET that reaches only A and B. The owner releases the lock
-// without reaching C, and its proxy dies. The GETSET is given up. If the UNLOCK returned 1, the
-// lock is free.
+// without reaching C, and its proxy dies. The other proxy gives up the GETSET. If the UNLOCK
+// returned 1, the lock is free.
 func TestUnlockedBesideReplacing(t *testing.T) {
 	t.Parallel()
 	for passCount := range 3 {
@@ -251,7 +251,7 @@ func TestUnlockedBesideReplacing(t *testing.T) {
 			f.wantHolders(t, "lock:k", "t", f.allMasters()...)
 			delayed := slowProxy.hold("lock:k", passCount, C, D, E)
 			swapReply := sendAsync(connect(t, slowProxy), "GETSET", "lock:k", "v")
-			time.Sleep(300 * time.Millisecond) // by then, it has passed all messages that it can
+			time.Sleep(300 * time.Millisecond) // enough for the messages that may pass
 			cutCommands := dyingProxy.hold("lock:k", 0, C)
 			unlocked := kit.Do(t, client, "UNLOCK", "lock:k", "t")
 			kit.Must(t, dyingProxy.Kill())

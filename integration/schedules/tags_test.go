@@ -75,7 +75,7 @@ func TestOwedBesideItsTag(t *testing.T) {
 				t.Fatal("the other key is not granted")
 			}
 			if removed {
-				kit.Do(t, rival, "UNLOCK", "x:{lock:k}", "u") // it is executed even after NOQUORUM
+				kit.Do(t, rival, "UNLOCK", "x:{lock:k}", "u") // takes effect even after NOQUORUM
 			}
 			heldReplies.discard()
 			p.wantVoting(t)
@@ -170,7 +170,7 @@ func TestUnlocksAreRepeated(t *testing.T) {
 			for _, lockedThrough := range []string{"the same", "another"} {
 				switch {
 				case lostPart == "everything" && lockedThrough == "another":
-					// No proxy knows which version was meant.
+					// No proxy knows which version the client meant.
 					continue
 				case lostPart == "accepts" && lockedThrough == "the same" && key == "lock:k":
 					// The UNLOCK is one round, without accepts.

@@ -81,7 +81,7 @@ func (s *swapRun) remove(t *testing.T, client *redistest.Client, value string) b
 	return kit.Do(t, client, "EVAL", releaseIfOwn, "1", s.key, value) == any(int64(1))
 }
 
-// awaitHolders waits until the masters have a value, at most 100 ms.
+// awaitHolders waits at most 100 ms until the masters have a value.
 func (s *swapRun) awaitHolders(t *testing.T, value string, masters ...int) {
 	t.Helper()
 	for deadline := time.Now().Add(100 * time.Millisecond); time.Now().Before(deadline); time.Sleep(time.Millisecond) {

@@ -35,7 +35,7 @@ func TestWaiterLeavesDuringMasterChange(t *testing.T) {
 					heldReplies, laterCommands := p.holdAnswers("lock:k", A, B, C), p.hold("lock:k", 1, A, B, C)
 					reply := sendAsync(waiter, command...)
 					heldReplies.wait(t)
-					time.Sleep(2500 * time.Millisecond) // the try is given up
+					time.Sleep(2500 * time.Millisecond) // the proxy gives up the attempt
 					kit.Must(t, p.Pause())
 					heldReplies.discard()
 					laterCommands.discard()

@@ -12,7 +12,7 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// TestWatchedMSetNX watches an absent key by a client of one proxy. A client of another proxy takes
+// TestWatchedMSetNX lets a client of one proxy watch an absent key. A client of another proxy takes
 // the key together with a second key. Then the transaction of the first client fails. It succeeds
 // if the second client took nothing.
 func TestWatchedMSetNX(t *testing.T) {

@@ -15,7 +15,7 @@ import (
 )
 
 // showTimeout is the time within which the page must show an event. The page requests the state
-// each second, and the test logs how long that took: on an idle machine less than two seconds.
+// each second. On an idle machine it shows an event within two seconds.
 const showTimeout = 15 * time.Second
 
 // hostileKey is a key that contains markup.
@@ -140,7 +140,8 @@ func TestLooks(t *testing.T) {
 	}
 }
 
-// TestOtherSites checks that requests that other sites can make a browser send are refused.
+// TestOtherSites checks that the admin port refuses requests that other sites can make a browser
+// send.
 func TestOtherSites(t *testing.T) {
 	t.Parallel()
 	chromium, s := browser.Start(t), startSite(t, true)
@@ -158,7 +159,7 @@ func TestOtherSites(t *testing.T) {
 			t.Errorf("%s: got %s", method, answer.Status)
 		}
 	}
-	// The same page from another origin.
+	// This is the same page from another origin.
 	other := chromium.Open(t, strings.Replace(startSite(t, false).url, "127.0.0.1", "localhost", 1), browser.Display{})
 	other.WaitTrue(t, kit.WaitLimit, "document.querySelectorAll('#masters tr').length === 5")
 	got, err := other.Eval(fmt.Sprintf("fetch(%q).then(() => 'read', () => 'refused')", s.url+"status/v1"))

@@ -14,8 +14,9 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// TestPictures writes pictures into the folder that REDLOCK_PICTURES names: those in docs/pictures,
-// of which status-phone.png is dark, and further ones. They show a busy proxy and failing masters.
+// TestPictures writes pictures of the status page into the folder that REDLOCK_PICTURES names. They
+// show a busy proxy and failing masters. In docs/pictures, status-phone.png is the picture
+// status-phone-dark.
 func TestPictures(t *testing.T) {
 	redistest.SkipShort(t)
 	folder := os.Getenv("REDLOCK_PICTURES")

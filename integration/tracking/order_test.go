@@ -95,7 +95,8 @@ func TestRESP2(t *testing.T) {
 	})
 }
 
-// TestParked checks that a client that is parked, because it was silent, still gets invalidations.
+// TestParked checks that a client that the proxy has parked, because it was silent, still gets
+// invalidations.
 func TestParked(t *testing.T) {
 	redistest.SkipShort(t)
 	inBothModes(t, func(t *testing.T, f *kit.Fleet) {

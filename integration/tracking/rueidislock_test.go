@@ -61,7 +61,7 @@ func TestRueidislock(t *testing.T) {
 					}
 					wait := 300 * time.Millisecond
 					if round == 0 {
-						wait = 5 * time.Second // the lock is extended
+						wait = 5 * time.Second // rueidislock extends the lock meanwhile
 					}
 					go takeLock(1 - holder.by)
 					select {

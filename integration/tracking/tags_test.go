@@ -38,7 +38,7 @@ func TestTags(t *testing.T) {
 // TestExpiryInATag checks that a client that has read a key gets an invalidation immediately after
 // the key expires. No master reports the expiry of a key in a shared cell, and a cell with one
 // remaining key expires later. If the key was extended before, the client gets an invalidation for
-// that.
+// the extension.
 func TestExpiryInATag(t *testing.T) {
 	redistest.SkipShort(t)
 	f := start(t, true, "--lock-tags", "*")

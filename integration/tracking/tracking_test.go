@@ -113,14 +113,15 @@ func TestModes(t *testing.T) {
 		setBoth("5")
 		kit.Want(t, client, "5", "GET", "lock:a")
 		wantSilence(t, client)
-		kit.Want(t, client, int64(1), "DEL", "lock:a") // NOLOOP
+		kit.Want(t, client, int64(1), "DEL", "lock:a") // its own change, with NOLOOP
 		wantSilence(t, client)
 	})
 }
 
-// TestUnwatchedMasters checks that no client gets a needless invalidation as long as a majority of
-// the masters can be watched, and that all clients get invalidations after that. The test stops
-// masters only when all of them are watched: before that, the remaining masters may be unwatched.
+// TestUnwatchedMasters checks that no client gets a needless invalidation as long as the proxy can
+// watch a majority of the masters. Without a majority, all clients get invalidations. The test
+// stops masters only when the proxy watches all of them, because before that the remaining masters
+// may be unwatched.
 func TestUnwatchedMasters(t *testing.T) {
 	f := start(t, true)
 	client, observer, otherClient := connectTracking(t, f.Proxies[0]), kit.Connect(t, f.Proxies[0]), kit.Connect(t, f.Proxies[1])

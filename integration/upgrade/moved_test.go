@@ -66,7 +66,7 @@ func runMove(t *testing.T, proxy *harness.Proxy) string {
 	t.Helper()
 	program, err := harness.BuildProxy(t.Context())
 	kit.Must(t, err)
-	// The move may be refused.
+	// The proxy may refuse the move.
 	out, _ := exec.Command(program, "move", "--addr", proxy.Addr()).CombinedOutput()
 	return string(out)
 }

@@ -133,7 +133,8 @@ func (r *rig) stop() {
 	}
 }
 
-// client takes one lock repeatedly, through one proxy, or, while that is down, through the other.
+// client takes one lock repeatedly through one proxy. While that proxy is down, it uses the other
+// proxy.
 type client struct {
 	*rig
 	contest    *holdings.Contest

@@ -142,7 +142,7 @@ func TestElementsArePoppedOnce(t *testing.T) {
 	}
 }
 
-// consume pops elements up to the one that marks the end.
+// consume pops elements up to the element that marks the end.
 func consume(client *redistest.Client, pop []string, onElement func(element string)) error {
 	for {
 		reply, err := client.Do(pop...)
@@ -184,7 +184,7 @@ func TestPopsWithoutMasters(t *testing.T) {
 }
 
 // TestPopsAfterWatchIsKilled checks that a client is woken even if the connections of the watch
-// break together with the change, so that no master reports it.
+// break together with the change. So no master reports the change.
 func TestPopsAfterWatchIsKilled(t *testing.T) {
 	f := start(t, 2, "--lock-keys", "k*")
 	f.WantVoting(t, 5)

@@ -105,7 +105,8 @@ func idleCommands(t *testing.T, f *kit.Fleet) map[string]bool {
 	return usualCommands
 }
 
-// wantIdle fails the test if masters run other commands, or commands on the keys of the waiters.
+// wantIdle fails the test if masters run commands other than usualCommands, or commands on the keys
+// of the waiters.
 func wantIdle(t *testing.T, f *kit.Fleet, usualCommands map[string]bool) {
 	t.Helper()
 	awaitNoCommands(t, f.Masters...)

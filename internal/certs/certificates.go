@@ -33,7 +33,7 @@ func Load(files Files) (*Certificates, error) {
 	return c, nil
 }
 
-// Prepare reads files, which may differ from the files before, and returns a function that puts
+// Prepare reads files, which may differ from the current ones, and returns a function that puts
 // their contents into use. renewed lists the settings whose certificates then change. The error
 // names each setting and file that is missing or broken, and each new certificate that has expired
 // or is not valid yet.
@@ -82,8 +82,8 @@ func changedCertificate(current, previous *tls.Certificate) *tls.Certificate {
 	return current
 }
 
-// ValidityError returns an error that names the certificates that have expired or are not valid
-// yet, or nil.
+// ValidityError returns an error that names each certificate that has expired or is not valid yet.
+// If there is none, it returns nil.
 func (c *Certificates) ValidityError(now time.Time) error {
 	current := c.current.Load()
 	return errors.Join(

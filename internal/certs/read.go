@@ -10,7 +10,7 @@ import (
 	"redlock-proxy/internal/regular"
 )
 
-// contents holds the contents of the files at one time. It never changes.
+// contents holds the contents of the files when they were last read. It never changes.
 type contents struct {
 	files      Files
 	serverCert *tls.Certificate // of the listener
@@ -24,7 +24,7 @@ func (c *contents) listener() *tls.Config {
 	config := &tls.Config{
 		MinVersion:   tls.VersionTLS12,
 		Certificates: []tls.Certificate{*c.serverCert},
-		// A resumed session would not check a certificate that is no longer trusted.
+		// If clients could resume sessions, the listener would not check their certificates again.
 		SessionTicketsDisabled: true,
 		// Small records at the beginning help only browsers.
 		DynamicRecordSizingDisabled: true,
@@ -63,7 +63,7 @@ func readPair(certSetting, certPath, keySetting, keyPath string) (*tls.Certifica
 	}
 	certPEM, err := readFile(certSetting, certPath)
 	if err == nil {
-		_, err = parseAll(certPEM) // its error is about the certificates alone
+		_, err = parseAll(certPEM) // its errors concern only the certificates
 		err = wrapFileError(certSetting, certPath, err)
 	}
 	keyPEM, keyErr := readFile(keySetting, keyPath)

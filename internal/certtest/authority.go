@@ -18,16 +18,16 @@ import (
 	"time"
 )
 
-// Authority is a certificate authority.
+// Authority issues certificates for tests.
 type Authority struct {
-	// File is the path of a PEM file with its own certificate.
+	// File is the path of a PEM file with the certificate of the authority.
 	File string
 
 	certificate *x509.Certificate
 	key         *ecdsa.PrivateKey
 }
 
-// Pair is a certificate and its key; Cert and Key are the paths of their PEM files.
+// Pair holds a certificate with its private key, and the paths of their PEM files.
 type Pair struct {
 	Cert, Key string
 	TLS       tls.Certificate

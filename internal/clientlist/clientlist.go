@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Client is one line of the reply: the fields by name. A field that the server does not report is
-// empty.
+// Client holds the fields of one line of the reply by name. A field that the server does not report
+// is empty.
 type Client map[string]string
 
 // Parse returns the clients of all lines that have an ID.

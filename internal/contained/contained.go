@@ -8,7 +8,7 @@ import (
 	"runtime/debug"
 )
 
-// PanicError is a recovered panic, with its stack.
+// PanicError holds the value and the stack of a recovered panic.
 type PanicError struct {
 	value any
 	stack string

@@ -9,9 +9,9 @@ import (
 	"unicode/utf8"
 )
 
-// Text returns a text in which each backslash, each character that is not printable, and each byte
-// that is not UTF-8 is escaped as \\, \xNN or \uNNNN, except the characters in unchanged. A
-// character above U+FFFF becomes two \uNNNN, as in JSON.
+// Text escapes each backslash, each character that is not printable, and each byte that is not
+// UTF-8, as \\, \xNN or \uNNNN. It does not escape the characters in unchanged. A character above
+// U+FFFF becomes two \uNNNN, as in JSON.
 func Text(text, unchanged string) string {
 	var b strings.Builder
 	for len(text) > 0 {
@@ -28,7 +28,7 @@ func Text(text, unchanged string) string {
 		case r > 0xffff:
 			high, low := utf16.EncodeRune(r)
 			fmt.Fprintf(&b, `\u%04x\u%04x`, high, low)
-		case r >= 0x7f: // encoders of JSON leave it as it is
+		case r >= 0x7f: // JSON encoders do not escape it, and JSON has no \x
 			fmt.Fprintf(&b, `\u%04x`, r)
 		default:
 			fmt.Fprintf(&b, `\x%02x`, r)
@@ -38,8 +38,8 @@ func Text(text, unchanged string) string {
 	return b.String()
 }
 
-// Cut returns the beginning of a text of more than limit bytes, up to where a character begins, and
-// reports whether it has cut the text.
+// Cut returns at most the first limit bytes of a text, and reports whether it has cut the text. It
+// does not divide a valid character.
 func Cut(text string, limit int) (head string, isCut bool) {
 	if len(text) <= limit {
 		return text, false
@@ -52,14 +52,14 @@ func Cut(text string, limit int) (head string, isCut bool) {
 	return text[:limit], true
 }
 
-// Writer escapes all that is written to another writer, except newlines, tabs and backslashes. What
-// an encoder of JSON writes remains valid.
+// Writer escapes text as Text does, and writes it to another writer. It leaves newlines, tabs and
+// backslashes unchanged, so that JSON stays valid.
 type Writer struct{ out io.Writer }
 
 // NewWriter returns a writer that writes to out.
 func NewWriter(out io.Writer) Writer { return Writer{out} }
 
-// Write implements io.Writer. It escapes a character that is divided between two calls.
+// Write implements io.Writer. If two calls divide a character, each of its bytes is escaped.
 func (w Writer) Write(p []byte) (int, error) {
 	if _, err := io.WriteString(w.out, Text(string(p), "\n\t\\")); err != nil {
 		return 0, err

@@ -21,17 +21,17 @@ type Register struct {
 	RoundErr error
 	// BeforeRound is called before each round with its number, from 1.
 	BeforeRound func(round int)
-	// Meanwhile is called once, after the first run of a change that is made by ballot. It acts as
+	// Meanwhile, if not nil, is called once, after the first run of an update's function. It acts as
 	// another client that changes the key at the same time.
 	Meanwhile func()
-	// OnWait holds functions that are called one after the other while a client waits. If Behind is
-	// set, other clients are before this client in the queues of all keys until the first call.
+	// OnWait holds functions that tests call one after the other while a client waits. If Behind is
+	// set, other clients precede this client in the queues of all keys until the first call.
 	OnWait []func()
 	Behind bool
-	// Promised is set if the next ballot of each key has a promise. Then its first run does not get
-	// the remaining time.
+	// Promised is set if masters have already promised the next ballot of each key. Then an update
+	// first runs its function without the remaining time of the value.
 	Promised bool
-	// guesses maps each key to the token taken through this register, or to the last value.
+	// guesses maps each key to its last known token or value.
 	guesses map[quorum.Key]string
 	// Rounds lists the rounds so far.
 	Rounds []string
@@ -39,7 +39,7 @@ type Register struct {
 	versions int
 }
 
-// Entry is the value of a key.
+// Entry holds the value of a key, its remaining time and its version.
 type Entry struct {
 	value   string
 	left    time.Duration
@@ -271,8 +271,8 @@ func (f *Register) Guess(key quorum.Key) (string, bool) {
 	return token, ok
 }
 
-// Put sets the value of a key, as another client would. The time is in milliseconds; -1 means no
-// TTL.
+// Put sets the value of a key, as another client would. ms is its TTL in milliseconds; if ms is
+// negative, the value has no TTL.
 func (f *Register) Put(key, value string, ms int) {
 	left := time.Duration(ms) * time.Millisecond
 	if ms < 0 {

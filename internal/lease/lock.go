@@ -41,24 +41,25 @@ func (e *LostError) Unwrap() error { return e.Cause }
 // Request asks for a lock.
 type Request struct {
 	Key string
-	// TTL is the lease of the lock; Wait limits the wait while another client holds it.
+	// TTL is the lease of the lock. Wait limits the wait while another client holds the lock.
 	TTL, Wait time.Duration
 }
 
-// Lock is a lock that was granted. It is not safe for concurrent use.
+// Lock represents a granted lock. It is not safe for concurrent use.
 type Lock struct {
 	proxies *Proxies
 	Request
 	token string
-	// leaseStart is the beginning of the current lease. The client may rely on it until validUntil.
+	// leaseStart is the beginning of the current lease. The client may rely on the lease until
+	// validUntil.
 	leaseStart, validUntil time.Time
 }
 
 const (
 	// lockReplyTimeout limits the time until the reply to a LOCK, in addition to the wait.
 	lockReplyTimeout = 10 * time.Second
-	// replyTimeout limits the time until the reply to other commands. After that, the command is
-	// repeated or counts as failed.
+	// replyTimeout limits the time until the reply to other commands. After that, the caller repeats
+	// the command or treats it as failed.
 	replyTimeout = 2 * time.Second
 )
 
@@ -73,14 +74,14 @@ func ConfigureClient(opts *redis.Options) {
 	opts.PoolSize = 1
 }
 
-// Take asks the proxies for a lock, one after the other until one replies. The validity counts from
-// before the request is sent.
+// Take requests a lock from the proxies, one after the other, until a proxy replies. The validity
+// counts from the time before the request was sent.
 //
 // Errors: ErrHeld, the error of a proxy or of the connection to it, or the cause of ctx. After an
-// error no lock is held.
+// error, this client holds no lock.
 func Take(ctx context.Context, proxies *Proxies, r Request) (*Lock, error) {
 	l := &Lock{proxies: proxies, Request: r, token: newToken()}
-	// Closed connections make the proxy remove this client from the queue.
+	// When the connection of this client closes, a proxy removes the client from the queue.
 	stop := context.AfterFunc(ctx, proxies.Close)
 	defer stop()
 	deadline, sentAt := time.Now().Add(r.Wait), time.Time{}
@@ -147,8 +148,8 @@ func newToken() string {
 	return hex.EncodeToString(bits[:])
 }
 
-// KeepExtended extends the lock whenever a third of its TTL has passed. It returns nil when ctx ends, or a
-// *LostError when the lock is lost.
+// KeepExtended extends the lock whenever a third of its TTL has passed. It returns nil when ctx
+// ends, or a *LostError when the lock is lost.
 func (l *Lock) KeepExtended(ctx context.Context) error {
 	var lastErr error
 	for nextExtend := l.leaseStart.Add(l.TTL / 3); ; {
@@ -173,8 +174,8 @@ func (l *Lock) KeepExtended(ctx context.Context) error {
 	}
 }
 
-// moreSpecific returns the error of the latest try. If the proxy only did not answer, it returns
-// the previous error, if any.
+// moreSpecific returns the error of the latest try. If the proxy did not answer the latest try, it
+// returns the previous error, if any.
 func moreSpecific(previous, latest error) error {
 	if previous != nil && errors.Is(latest, errNoAnswer) {
 		return previous
@@ -182,7 +183,7 @@ func moreSpecific(previous, latest error) error {
 	return latest
 }
 
-// pause returns the time between two tries to extend the lock after one failed.
+// pause returns the time to wait after a failed try to extend the lock.
 func (l *Lock) pause() time.Duration { return min(time.Second, l.TTL/30) }
 
 // extend sends one EXTEND. It ignores a reply that comes after the lock's validity has expired.

@@ -7,16 +7,17 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Proxies is the list of proxies through which a lock is held. Commands go to one of them until it
-// does not answer, then to the next. It is not safe for concurrent use, except for Close.
+// Proxies sends the commands for a lock to one proxy until that proxy does not answer, then to the
+// next proxy. It is not safe for concurrent use, except for Close.
 type Proxies struct {
 	clients []*redis.Client
-	// next is the index of the proxy that gets the next command. last is the index of the proxy
-	// that got the last one.
+	// next is the index of the proxy that gets the next command. last is the index of the proxy that
+	// got the last command.
 	next, last int
 }
 
-// NewProxies returns proxies that are used in this order, through clients that have the Settings.
+// NewProxies returns proxies that get commands in the order of clients. The options of each client
+// must come from ConfigureClient.
 func NewProxies(clients ...*redis.Client) *Proxies { return &Proxies{clients: clients} }
 
 // Last returns the index of the proxy that got the last command.
@@ -39,8 +40,8 @@ func (p *Proxies) do(ctx context.Context, words ...any) *redis.Cmd {
 	return cmd
 }
 
-// isNotReply reports whether an error is not a proxy's reply. Then it is unknown whether the
-// command was executed.
+// isNotReply reports whether an error comes from the connection and not from a reply. After such an
+// error, the proxy may or may not have executed the command.
 func isNotReply(err error) bool {
 	return err != nil && !errors.As(err, new(redis.Error))
 }

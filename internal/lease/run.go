@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// Job is a command that runs while a lock is held.
+// Job describes a command that runs while a lock is held.
 type Job struct {
 	Request
 	Proxies *Proxies
@@ -58,8 +58,9 @@ func (e *StartError) Unwrap() error { return e.Cause }
 // Run takes the lock, runs the command, and releases the lock. It returns the state of the command
 // when it ended.
 //
-// Errors: if the command did not run, ErrHeld, *InterruptedError, another error of Take, or
-// *StartError; *LostError if the lock was lost before the command ended, or at the same time.
+// Errors before the command runs: ErrHeld, *InterruptedError, another error of Take, or
+// *StartError. Run returns a *LostError if the lock was lost before the command ended, or at the
+// same time.
 func (j *Job) Run(ctx context.Context) (state *os.ProcessState, err error) {
 	if j.Command.Err != nil {
 		return nil, &StartError{j.Command.Args[0], j.Command.Err} // before a lock is taken
@@ -133,7 +134,8 @@ func (j *Job) waitCommand(lockLost <-chan error, commandEnded <-chan error) (los
 	}
 }
 
-// release releases the lock. It returns only a *LostError: a lock that cannot be released expires.
+// release releases the lock. It returns only a *LostError. It reports other errors and returns nil,
+// because a lock that cannot be released expires.
 func (j *Job) release(ctx context.Context, lock *Lock) error {
 	err := lock.Release(ctx)
 	var lostErr *LostError

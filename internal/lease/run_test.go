@@ -17,7 +17,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// fakeProxy is a server that answers lock commands with the given functions.
+// fakeProxy answers lock commands with the given functions.
 type fakeProxy struct {
 	lock, extend, unlock func(c *server.Peer)
 	unlocks              atomic.Int32
@@ -35,7 +35,7 @@ func replyGrant(validity int) func(*server.Peer) {
 	}
 }
 
-// client returns a client of the peer.
+// client starts the fake proxy and returns a client of it.
 func (p *fakeProxy) client(t *testing.T) *redis.Client {
 	t.Helper()
 	s, err := server.NewServer("127.0.0.1:0")
@@ -79,7 +79,7 @@ func TestRun(t *testing.T) {
 		name    string
 		peer    *fakeProxy
 		command string
-		want    string // the beginning of the error, or how the command ended
+		want    string // the beginning of the error, or the state in which the command ended
 		unlocks int32
 	}{
 		{"no faults", &fakeProxy{lock: replyGrant(1400), extend: replyInt(1400), unlock: replyInt(1)}, "sleep 2; exit 3", "exit status 3", 1},
@@ -140,14 +140,15 @@ func TestSignalWhileWaiting(t *testing.T) {
 	}
 }
 
-// TestNextProxy checks that a command that a proxy does not answer goes to the next proxy. After
-// that, a reply that the lock was not held is no loss: the first proxy may have released it.
+// TestNextProxy checks that a command that a proxy does not answer goes to the next proxy. If the
+// next proxy replies to UNLOCK that the lock was not held, the lock is not lost: the first proxy
+// may have released it.
 func TestNextProxy(t *testing.T) {
 	closeConn := func(c *server.Peer) { c.Close() }
 	for _, test := range []struct {
 		name          string
 		first, second *fakeProxy
-		want          string // the beginning of the error, or how the command ended
+		want          string // the beginning of the error, or the state in which the command ended
 	}{
 		{"the first proxy is unreachable", nil, &fakeProxy{lock: replyGrant(1400), extend: replyInt(1400), unlock: replyInt(1)}, "exit status 0"},
 		{"it closes at the LOCK", &fakeProxy{lock: closeConn, extend: closeConn, unlock: closeConn},

@@ -1,4 +1,4 @@
-// Package lru caches the values that were used last.
+// Package lru implements a cache that evicts the least recently used values.
 package lru
 
 import (
@@ -6,14 +6,14 @@ import (
 	"sync"
 )
 
-// Cache holds values by key, up to a limit. Beyond the limit it evicts the value that was not used
-// for longest. It is safe for concurrent use.
+// Cache holds values by key, up to a limit. Beyond the limit it evicts the least recently used
+// value. It is safe for concurrent use.
 type Cache[V any] struct {
 	size func(V) int
 
 	mu          sync.Mutex
 	byKey       map[string]*list.Element // of entry[V]
-	byUse       list.List                // the last used first
+	byUse       list.List                // the most recently used first
 	used, limit int                      // in units of size
 }
 
@@ -65,8 +65,8 @@ func (c *Cache[V]) Len() int {
 	return len(c.byKey)
 }
 
-// Add adds a value unless the key has one already, and returns the key's value, or the new value if
-// that is too large to be kept.
+// Add adds a value unless the key has one already, and returns the key's value. A value that is too
+// large for the cache is returned, but not kept.
 func (c *Cache[V]) Add(key string, value V) V {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -92,7 +92,7 @@ func (c *Cache[V]) Set(key string, value V) {
 
 func (c *Cache[V]) put(key string, value V) {
 	if c.size(value) > c.limit {
-		return // it would evict all others
+		return // it would evict all other values
 	}
 	c.byKey[key] = c.byUse.PushFront(entry[V]{key, value})
 	c.used += c.size(value)

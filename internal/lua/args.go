@@ -14,7 +14,7 @@ import (
 // NArgs returns the number of arguments.
 func (c *Call) NArgs() int { return len(c.slots) }
 
-// Arg returns the i-th argument, or nil if there are fewer.
+// Arg returns the i-th argument, or nil if there are fewer arguments.
 func (c *Call) Arg(i int) Value {
 	if i > len(c.slots) {
 		return nil

@@ -41,19 +41,20 @@ type site struct {
 	line       int
 }
 
-// thread is a run's chain of calls.
+// thread holds a run's chain of calls.
 type thread struct {
 	state        *State
 	call         *Call // the innermost
 	calls        int
 	goCalls      int     // number of calls that Go code waits for
 	stack        []Value // arguments of the next calls
-	chargedStack int     // capacity of stack that was charged
+	chargedStack int     // the capacity of stack that enter has charged
 	results      []Value // results of the last call; valid until the next call
 	freeCalls    []*Call // for reuse
 }
 
-// The limits of C Lua. Only maxDepth is this package's: nested expressions use Go's stack.
+// maxCalls and maxGoCalls are limits of C Lua. maxDepth is a limit of this package, because nested
+// expressions use Go's stack.
 const (
 	maxCalls   = 20000
 	maxGoCalls = 200
@@ -92,7 +93,7 @@ func (t *thread) leave(c *Call, depth int) {
 	t.freeCalls = append(t.freeCalls, c)
 }
 
-// reuseCall returns an ended Call for reuse, or a new one.
+// reuseCall returns an ended Call for reuse, or a new Call.
 func (t *thread) reuseCall() *Call {
 	n := len(t.freeCalls)
 	if n == 0 {

@@ -5,13 +5,13 @@ import (
 	"redlock-proxy/internal/lua/syntax"
 )
 
-// eval is a compiled expression. It returns the value.
+// eval runs a compiled expression, and returns its value.
 type eval func(*Call) Value
 
-// evalMany is a compiled expression with any number of values. It appends them to dst.
+// evalMany runs a compiled expression with any number of values, and appends the values to dst.
 type evalMany func(c *Call, dst []Value) []Value
 
-// exec is a compiled statement. It runs the statement.
+// exec runs a compiled statement.
 type exec func(*Call) flow
 
 // flow is the way in which execution continues after a statement.
@@ -24,7 +24,7 @@ const (
 	flowTailCall             // with a call of Call.tailCallee; Call.result holds the arguments
 )
 
-// Chunk is a compiled source.
+// Chunk holds a compiled source.
 type Chunk struct {
 	proto      *proto
 	tokenCount int
@@ -38,7 +38,7 @@ func Compile(m *meter.Meter, main *syntax.Function) *Chunk {
 	return &Chunk{newProto(m, main), main.TokenCount}
 }
 
-// proto is a compiled function.
+// proto holds a compiled function.
 type proto struct {
 	source      string
 	run         exec
@@ -133,8 +133,8 @@ func (c *Call) initLocal(l *syntax.Local, v Value) {
 	c.slots[l.Slot] = v
 }
 
-// The cost of running code, in bytes processed: for each run of a block or a loop's body, and for
-// each node of the tree in it.
+// The cost of running code, in bytes processed. A run of a block, or of a loop's body, costs
+// blockWork, and nodeWork for each node of the tree in it.
 const (
 	blockWork = 8
 	nodeWork  = 2

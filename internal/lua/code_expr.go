@@ -35,7 +35,7 @@ func (g *compiler) eval(e syntax.Expression) eval {
 }
 
 // constant returns a constant of the source. In C Lua's table of constants, 0 and -0 are the same
-// key, so the first of them is used for both.
+// key, so a function uses the first of them for both.
 func (g *compiler) constant(v Value) Value {
 	if n, ok := v.(float64); !ok || n != 0 {
 		return v
@@ -119,7 +119,7 @@ func siteOf(e syntax.Expression, line int) *site {
 	return &site{line: line}
 }
 
-// valueList compiles expressions. All values of the last one are used.
+// valueList compiles expressions. The code keeps all values of the last expression.
 func (g *compiler) valueList(list []syntax.Expression) evalMany {
 	if len(list) == 0 {
 		return func(_ *Call, dst []Value) []Value { return dst }
@@ -132,8 +132,8 @@ func (g *compiler) valueList(list []syntax.Expression) evalMany {
 	return func(c *Call, dst []Value) []Value { return lastValues(c, firstValues(c, dst)) }
 }
 
-// singleValues compiles expressions with one value each. While the next value is computed, the
-// values stay on the thread's stack, which is dst.
+// singleValues compiles expressions with one value each. While the code computes the next value,
+// the earlier values stay on the thread's stack, which is dst.
 func (g *compiler) singleValues(list []syntax.Expression) evalMany {
 	code := make([]eval, len(list))
 	for i, e := range list {

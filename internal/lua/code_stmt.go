@@ -177,7 +177,7 @@ func (g *compiler) numericFor(s *syntax.ForStmt) exec {
 	return func(c *Call) flow {
 		a, b, d := startCode(c), limitCode(c), stepCode(c)
 		i, limit, step := number(c, a, "initial value"), number(c, b, "limit"), number(c, d, "step")
-		// The first value of i is rounded as in C Lua.
+		// This rounds the first value of i as C Lua does.
 		for i = i - step + step; step > 0 && i <= limit || step <= 0 && i >= limit; i += step {
 			c.thread.state.meter.Work(iteration)
 			c.initLocal(l, i)
@@ -245,7 +245,8 @@ func (g *compiler) assign(s *syntax.AssignStmt) exec {
 	if len(s.Targets) == 1 && len(s.Values) == 1 {
 		return g.assignOne(s.Targets[0], g.eval(s.Values[0]), s.Line)
 	}
-	// Evaluates the objects and keys, then the values. Then it assigns from the last to the first.
+	// The code evaluates the objects and keys, and then the values. It assigns from the last target
+	// to the first.
 	var operands []eval
 	stores := make([]func(c *Call, operands []Value, v Value), len(s.Targets))
 	offsets := make([]int, len(s.Targets))

@@ -16,52 +16,52 @@
 //	state.Set(globals, "x", 2.0)
 //	value, err := state.Run(chunk, globals) // 3.0
 //
-// A [Chunk] is immutable and safe for concurrent use, as is a frozen table. A [State] is one run,
-// and its objects must not be used after the run. Go functions get a [Call]; a [Builder] makes
+// A [Chunk] is immutable and safe for concurrent use, as is a frozen table. A [State] holds one
+// run, and its objects must not be used after the run. Go functions get a [Call]; a [Builder] makes
 // libraries of them that all runs share. The package and the packages below it import no other
 // package of this module.
 //
 // # Limits
 //
-// The package runs short scripts that are not trusted. Package meter counts the work of
-// blocks and library functions, calls, and allocated bytes. A run that exceeds a limit ends, even
-// within pcall:
+// The package runs short scripts that are not trusted. Package meter counts the work of blocks and
+// library functions, calls, and allocated bytes. A run that exceeds a limit ends, even within
+// pcall:
 //
-//   - Bytes limits all allocations, including those that are freed.
+//   - Bytes limits all allocations, including memory that is freed later.
 //   - Depth limits how deep calls nest, and so Go's stack. As in C, exceeding it is an error of
 //     Lua, "stack overflow".
 //   - Watch ends a run from outside: when its time is up, or when its context ends. A watchdog sets
 //     a flag, which each charge reads, so a run ends in time even if charges are inaccurate.
 //   - Pace lets large runs share the machine.
 //
-// Parsing and compiling are metered in the same way. In gopher-lua, one assignment, t[67000000] =
-// 1, allocates gigabytes that the caller can neither count nor prevent, and error texts and numbers
-// in strings differ from C's.
+// Parsing and compiling are metered in the same way. gopher-lua, another implementation in Go,
+// lacks such limits: one assignment, t[67000000] = 1, allocates gigabytes that the caller can
+// neither count nor prevent. Its error texts and its numbers in strings differ from C's.
 //
 // # Contents
 //
-// The whole language, and of its library ([Standard]): assert, collectgarbage, error, gcinfo,
-// getmetatable, ipairs, load, loadstring, next, pairs, rawequal, rawget, rawset, select,
-// setmetatable, tonumber, tostring, type, unpack, xpcall, and the tables string, table and math.
-// The host provides pcall, with [Call.ProtectedCall], and math.random. Package structlib has the
-// library struct, which packs numbers and texts into strings.
+// The package implements the whole language, and this part of its library ([Standard]): assert,
+// collectgarbage, error, gcinfo, getmetatable, ipairs, load, loadstring, next, pairs, rawequal,
+// rawget, rawset, select, setmetatable, tonumber, tostring, type, unpack, xpcall, and the tables
+// string, table and math. The host provides pcall, with [Call.ProtectedCall], and math.random.
+// Package structlib has the library struct, which packs numbers and texts into strings.
 //
 // The examples by area (examples_*_test.go) show its behaviour, with the replies of Redis 7.0. The
-// build tag integration compares them with a redis-server. Of the official tests of Lua 5.1
-// (REDLOCK_LUA_TESTS=their directory), the 17 files that are not about files, debugging and the API
-// in C pass: nine unchanged, eight without the parts that official_test.go names.
+// build tag integration compares them with a redis-server. The official tests of Lua 5.1
+// (REDLOCK_LUA_TESTS=their directory) have 17 files that are not about files, debugging and the API
+// in C. All of them pass: nine unchanged, and eight without the parts that official_test.go names.
 //
 // # Limitations
 //
 // There are no coroutines, io, os, debug, modules, print, setfenv and getfenv, newproxy,
 // string.dump and precompiled chunks, __gc and weak tables. There is no clock. The digits of
-// logarithms are Go's. pairs visits a table in an order of its own ([Table]), and table.sort orders
-// equal elements differently.
+// logarithms are Go's. pairs visits a table in its own order ([Table]), and table.sort orders equal
+// elements differently.
 //
 // # Where to begin reading
 //
-// Package syntax parses a source into a tree. The tree is compiled to a tree of Go functions, one
-// for each expression and statement (code*.go), whose local variables are slots of their call.
-// call.go and state.go run them. Package clib has C's functions for numbers and characters, package
-// pattern the patterns of Lua.
+// Package syntax parses a source into a tree. Package lua compiles this tree to a tree of Go
+// functions, one for each expression and statement (code*.go). Their local variables are slots of
+// their call. call.go and state.go run the functions. Package clib has C's functions for numbers
+// and characters. Package pattern has the patterns of Lua.
 package lua

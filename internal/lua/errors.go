@@ -10,8 +10,8 @@ import (
 type Error struct {
 	// Value is the raised value, usually a string.
 	Value Value
-	// Source is the name that was given to syntax.Parse, and Line is the line in that source. They
-	// are "=[C]" and -1 if a Go function called the failed function.
+	// Source is the name that syntax.Parse got, and Line is the line in that source. They are
+	// "=[C]" and -1 if a Go function called the failed function.
 	Source string
 	Line   int
 }
@@ -29,7 +29,7 @@ func (t *thread) raise(v Value) {
 }
 
 // errorPosition returns the position of an error: in the innermost call, or in its caller if the
-// call is of a Go function.
+// innermost call is a Go function.
 func (t *thread) errorPosition() (source string, line int) {
 	c := t.call
 	if c != nil && c.closure == nil {

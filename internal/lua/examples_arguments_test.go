@@ -1,6 +1,6 @@
 package lua
 
-// argumentExamples calls functions with arguments of wrong types, or with too few.
+// argumentExamples calls functions with arguments of wrong types, or with too few arguments.
 var argumentExamples = []example{
 	{`=string.byte()`, `! "example:1: bad argument #1 to 'byte' (string expected, got no value)"`},
 	{`=string.byte({})`, `! "example:1: bad argument #1 to 'byte' (string expected, got table)"`},
@@ -213,7 +213,7 @@ var argumentExamples = []example{
 	{`=pcall(1)`, `false, "attempt to call a number value"`},
 	{`=pcall(nil)`, `false, "attempt to call a nil value"`},
 	{`=pcall(error, "x")`, `false, "x"`},
-	// the string of a method call is not counted
+	// a method call does not count its string as an argument
 	{`=("x"):rep()`, `! "example:1: bad argument #1 to 'rep' (number expected, got no value)"`},
 	{`=("x"):rep({})`, `! "example:1: bad argument #1 to 'rep' (number expected, got table)"`},
 	{`=("x"):find()`, `! "example:1: bad argument #1 to 'find' (string expected, got no value)"`},

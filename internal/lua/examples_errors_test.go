@@ -204,7 +204,7 @@ error("x") end)`, `false, "example:3: x"`},
 	{`return xpcall(function() error("e") end, tostring)`, `false, "example:1: e"`},
 	{`return xpcall(function() xpcall(error, error) error("outer") end, function(e) return e end)`,
 		`false, "example:1: outer"`},
-	// errors of errors are errors
+	// errors in functions that pcall or a library function calls
 	{`return pcall(function() error(error) end)`, `false, function`},
 	{`return pcall(setmetatable, 1)`, `false, "bad argument #1 to '?' (table expected, got number)"`},
 	{`return pcall(next, {}, "no")`, `false, "invalid key to 'next'"`},

@@ -40,7 +40,7 @@ var loadExamples = []example{
 	{`=loadstring(12)`, `nil, "[string \"12\"]:1: unexpected symbol near '12'"`},
 	{`=loadstring("return " .. ("("):rep(300))`, `nil, "[string \"return ((((((((((((((((((((((((((((((((((((((((((((((((((((((((...\"]:1: chunk has too many syntax levels"`},
 	{`=loadstring(("x = 1 "):rep(10) .. "y")`, `nil, "[string \"x = 1 x = 1 x = 1 x = 1 x = 1 x = 1 x = 1 x = 1 x = 1 x = 1 y\"]:1: '=' expected near '<eof>'"`},
-	// load calls its reader until that returns nothing
+	// load calls its reader until the reader returns nothing
 	{`local function reader(...) local list, i = {...}, 0 return function() i = i + 1 return list[i] end end return load(reader("return ", "1", " + 1"))()`, `2`},
 	{`local function reader(...) local list, i = {...}, 0 return function() i = i + 1 return list[i] end end return load(reader("ret", "urn 1", "", "2"))()`, `1`},
 	{`local function reader(...) local list, i = {...}, 0 return function() i = i + 1 return list[i] end end return load(reader())`, `function`},

@@ -8,8 +8,8 @@ import (
 	"redlock-proxy/internal/lua/meter"
 )
 
-// example is a chunk and its result or error in Redis 7.0, in the form of showSource. A source "=x"
-// means "return x".
+// example holds a chunk, and its result or error in Redis 7.0, in the form that showSource returns.
+// A source "=x" means "return x".
 type example struct{ source, want string }
 
 // examples holds all examples by area. TestExamplesAsInRedis compares them with a real
@@ -67,8 +67,8 @@ func (e example) chunk() string {
 	return e.source
 }
 
-// exampleGlobals returns the global variables of scripts in Redis: a script cannot create any, and
-// reading a missing one is an error.
+// exampleGlobals returns the global variables of scripts in Redis. A script cannot create a global
+// variable, and a read of a missing variable raises an error.
 func exampleGlobals(s *State, source string) *Table {
 	b := NewBuilder()
 	entries := append(Standard(), Entry{"pcall", redisPCall})

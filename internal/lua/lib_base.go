@@ -8,7 +8,7 @@ import (
 )
 
 func baseLibrary(b *Builder) []Entry {
-	next := b.Function(baseNext) // not the same function as the global one, as in C Lua
+	next := b.Function(baseNext) // differs from the global function next, as in C Lua
 	step := b.Function(ipairsStep)
 	entries := []Entry{
 		{"next", baseNext},
@@ -87,8 +87,8 @@ func baseCollect(c *Call) []Value {
 // belongs to the libraries.
 const libraryBytes = 33 << 10
 
-// memory returns the memory in use, in bytes, as scripts see it. It never shrinks, because freed
-// memory is not subtracted.
+// memory returns the memory in use, in bytes, as scripts see it. It never shrinks, because the
+// meter does not subtract freed memory.
 func (s *State) memory() int { return libraryBytes + s.meter.AllocatedBytes() }
 
 func baseError(c *Call) []Value {

@@ -1,14 +1,14 @@
 package lua
 
-// Entry is a name in a library and its value. Values of the types func(*Call) []Value and
+// Entry holds a name in a library and its value. Values of the types func(*Call) []Value and
 // MeteredFunc become Lua functions.
 type Entry struct {
 	Name  string
 	Value any
 }
 
-// MeteredFunc is a function that charges for its work itself. Any other function is charged for all
-// bytes of its arguments before it runs.
+// MeteredFunc is a function that charges for its work itself. A call of any other function first
+// charges for all bytes of the arguments.
 type MeteredFunc func(*Call) []Value
 
 // alias is the name of an earlier entry. Both entries are the same function, because a script can
@@ -26,7 +26,7 @@ func (b *Builder) address() uint32 {
 	return b.lastAddress
 }
 
-// Function returns a Lua function. run returns the result of Call.Return, or nil for no value. It
+// Function returns a Lua function. run returns the result of Call.Return, or nil for no value. run
 // must not keep the Call.
 func (b *Builder) Function(run func(*Call) []Value) *Builtin {
 	return &Builtin{run: run, address: b.address()}
@@ -92,7 +92,7 @@ func newStandard() (l standardLibrary) {
 // and math.random, which Redis replaces, and _G.
 func Standard() []Entry { return standard.globals }
 
-// CopyWith returns a copy of a library with more entries, which may replace existing ones.
+// CopyWith returns a copy of a library with more entries, which may replace existing entries.
 func (b *Builder) CopyWith(library *Table, extra ...Entry) *Table {
 	var entries []Entry
 	for key, value, _ := library.Next(nil); key != nil; key, value, _ = library.Next(key) {

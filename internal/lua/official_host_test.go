@@ -8,14 +8,14 @@ import (
 	"time"
 )
 
-// The functions below are needed by the official tests, and missing in Redis' scripts.
+// The official tests need the functions below, which scripts in Redis do not have.
 
 // officialGlobals returns the global variables for a test file in dir.
 func officialGlobals(s *State, dir string) *Table {
 	t := s.NewTable()
 	for _, e := range Standard() {
 		v := e.Value
-		if library, ok := v.(*Table); ok { // files change libraries
+		if library, ok := v.(*Table); ok { // the test files change libraries
 			v = s.copyTable(library)
 		}
 		s.Set(t, e.Name, v)
@@ -163,7 +163,7 @@ func hostTrace(c *Call) (text string) {
 	return text
 }
 
-// hostTemporary returns a file that is read completely after it was written.
+// hostTemporary returns a file that a test writes, and then reads as a whole.
 func hostTemporary(c *Call) []Value {
 	s, b := c.State(), NewBuilder()
 	var text strings.Builder

@@ -16,7 +16,8 @@ import (
 // (lua.org/tests, for 5.1), which is not part of this repository.
 const officialDir = "REDLOCK_LUA_TESTS"
 
-// officialFiles lists the files that do not test files, a shell, hooks, or the C library for tests.
+// officialFiles lists the files of the suite that do not test files, a shell, hooks, or the C
+// library for tests.
 var officialFiles = []string{"attrib", "big", "calls", "closure", "constructs", "errors", "events", "gc", "literals",
 	"locals", "math",
 	"nextvar", "pm", "sort", "strings", "vararg", "verybig"}

@@ -260,7 +260,7 @@ func (t *thread) lessOrEqual(a, b Value, line int) bool {
 	return t.orderError(a, b)
 }
 
-// compare calls the metamethod that two values of the same type share. ok is false if there is
+// compare calls the metamethod that two values of the same type share. ok is false if they share
 // none.
 func (t *thread) compare(event string, a, b Value) (answer, ok bool) {
 	if TypeName(a) != TypeName(b) {

@@ -2,7 +2,7 @@ package lua
 
 import "redlock-proxy/internal/lua/meter"
 
-// State is one run. It belongs to one goroutine and is used once.
+// State holds one run. It is for one goroutine, and for one use.
 type State struct {
 	meter   meter.Meter
 	globals *Table
@@ -54,8 +54,8 @@ func (s *State) Work(bytes int) { s.meter.Work(bytes) }
 func (s *State) Text(text string) string { return s.meter.Text(text) }
 
 // Run executes a chunk with these global variables, and returns its first value. The error is an
-// *Error, an error that wraps meter.ErrMemory, the cause with which its Watch ended the run, such
-// as meter.ErrTime, or the error that a Go function passed to Call.Abort.
+// *Error, an error that wraps meter.ErrMemory, or the error that a Go function passed to
+// Call.Abort. If a Watch ended the run, the error is its cause, such as meter.ErrTime.
 func (s *State) Run(chunk *Chunk, globals *Table) (value Value, err error) {
 	s.globals = globals
 	err = s.Protect(func() {

@@ -7,9 +7,9 @@ import (
 	"redlock-proxy/internal/lua/meter"
 )
 
-// Table is a table: an array with the values of the keys 1, 2, 3 …, and entries for all other keys.
-// Next visits the array, and then the entries in the order in which they were added. A key moves
-// from the entries to the array when the array has all keys before it.
+// Table holds an array with the values of the keys 1, 2, 3 …, and entries for all other keys. Next
+// visits the array, and then the entries in the order in which they were added. A key moves from
+// the entries to the array when the array has all keys before it.
 type Table struct {
 	array   []Value
 	entries []entry
@@ -23,7 +23,8 @@ type Table struct {
 	meter    *meter.Meter // meter of its run; nil if all runs share the table
 }
 
-// entry is a key and its value. If the value is nil, the key was removed, and Next skips the entry.
+// entry holds a key and its value. If the value is nil, the key was removed, and Next skips the
+// entry.
 type entry struct{ key, value Value }
 
 // charge charges for visits of slots in the array, the entries or the index.
@@ -38,7 +39,7 @@ const (
 	slotWork = 8
 	// unchargedProbes is the number of index slots that an operation visits without a charge.
 	unchargedProbes = 4
-	// keyBytesPerSlot is the number of bytes of a key that are compared at the cost of a slot.
+	// keyBytesPerSlot is the number of bytes of a key whose comparison costs as much as a slot.
 	keyBytesPerSlot = 256
 	// maxUnindexed is the maximum number of entries without an index.
 	maxUnindexed = 8
@@ -232,7 +233,7 @@ func (t *Table) addToIndex(n int) {
 	t.index[hash&mask] = int32(n)
 }
 
-// rebuild removes the entries without a value, and makes room for twice the remaining ones.
+// rebuild removes the entries without a value, and makes room for twice as many entries as remain.
 func (t *Table) rebuild() {
 	t.charge(len(t.entries))
 	remaining := 0
@@ -281,8 +282,8 @@ func (t *Table) Len() int {
 	return low
 }
 
-// Next returns the key and value after a key, or the first ones if key is nil. next is nil at the
-// end. ok is false if the table does not have the key.
+// Next returns the key and value after a key, or the first key and value if key is nil. next is nil
+// at the end. ok is false if the table does not have the key.
 func (t *Table) Next(key Value) (next, value Value, ok bool) {
 	from, ok := t.position(key)
 	if !ok {

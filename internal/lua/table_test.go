@@ -10,8 +10,8 @@ import (
 	"redlock-proxy/internal/lua/meter"
 )
 
-// TestTableIsAMap checks that a table and a Go map with the same changes have the same contents,
-// that pairs returns each entry once, and that # returns a border.
+// TestTableIsAMap checks that a table and a Go map with the same changes have the same contents.
+// pairs must return each entry once, and # must return a border.
 func TestTableIsAMap(t *testing.T) {
 	for seed := range uint64(300) {
 		random := rand.New(rand.NewPCG(3, seed))
@@ -94,8 +94,8 @@ func TestRemovalDuringPairs(t *testing.T) {
 	}
 }
 
-// TestOrderOfNext checks that Next visits the array, including keys that were moved into it, and
-// then the other keys in the order in which they were added.
+// TestOrderOfNext checks that Next first visits the array, including the keys that moved into it.
+// Then it visits the other keys in the order in which they were added.
 func TestOrderOfNext(t *testing.T) {
 	table := &Table{}
 	for _, key := range []Value{"b", 3.0, 5.0, "a", 2.0, true, 1.0, 4.0, "c", 6.5} {

@@ -6,7 +6,7 @@ import (
 	"encoding/hex"
 )
 
-// Script is a Lua script with its SHA-1 in hexadecimal, for EVAL and EVALSHA.
+// Script holds the source of a Lua script and its SHA-1 in hexadecimal, for EVAL and EVALSHA.
 type Script struct{ Source, SHA string }
 
 // New returns the script with the given source.

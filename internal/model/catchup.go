@@ -9,7 +9,7 @@ import (
 	"redlock-proxy/quorum/vote"
 )
 
-// CatchUp selects the rules of the catch-up (R7 and R8) that a variant leaves out.
+// CatchUp selects the rules of the catch-up (R7 and R8 in REGISTER.md) that a variant leaves out.
 type CatchUp struct {
 	// NoBarrier reads the sources immediately.
 	NoBarrier bool
@@ -27,7 +27,7 @@ type CatchUp struct {
 	ExpiryOfHighest bool
 }
 
-// catchUpState is the state of the catch-up of a restarted master.
+// catchUpState holds the state of the catch-up of a restarted master.
 type catchUpState struct {
 	stage     stage
 	master    uint8
@@ -184,10 +184,10 @@ func (e *explorer) cellAfterRestart(s *state, m int) cellID {
 	return id
 }
 
-// incarnation is an incarnation in the cells of the sources.
+// incarnation describes an incarnation that a pass found in the cells of the sources.
 type incarnation struct {
 	content // content of the highest ballot, with the latest expiry
-	// holders is the number of full cells, and blocking the number of blocking copies.
+	// holders is the number of full cells, and blockingCopies the number of blocking copies.
 	holders, blockingCopies int
 	// blockExpiry is the expiry of a blocking copy. It may be later than that of the content,
 	// because an undecided copy may be of this incarnation.
@@ -222,7 +222,7 @@ func (e *explorer) incarnations(c catchUpState, pass int) (incs []incarnation, u
 		inc := &incs[at]
 		inc.expiry = laterExpiry(inc.expiry, read.expiry)
 		if read.Form == cell.Blocking {
-			if !read.IsUndecided() { // unseen counts undecided copies
+			if !read.IsUndecided() { // unread counts undecided copies
 				inc.blockingCopies++
 			}
 			continue

@@ -9,9 +9,9 @@ import (
 	"redlock-proxy/quorum/vote"
 )
 
-// Change is a change of the masters: the first N masters of a scenario are sealed one by one, and
-// the masters of New join the next set. The model assumes that the next set was already decided;
-// package reconfig explores the decision.
+// Change describes a change of the masters: the first N masters of a scenario are sealed one by
+// one, and the masters of New join the next set. The model assumes that the next set was already
+// decided; package reconfig explores the decision.
 type Change struct {
 	// New lists the masters of the new set, by their numbers from 0.
 	New []int
@@ -22,8 +22,8 @@ type Change struct {
 	AllAnswer bool
 	// Forgets limits how many masters lose their data after the change was decided.
 	Forgets int
-	// Away lets masters of both sets that missed their seal return, and join the next set. AllJoin
-	// lets the clients of the next set wait for that.
+	// Away lets masters of both sets that missed their seal return and join the next set. AllJoin
+	// makes the clients of the next set wait until all its masters have joined.
 	Away, AllJoin bool
 
 	// Each of the following fields switches a mechanism off.
@@ -116,8 +116,8 @@ type changeState struct {
 	// forgets counts the losses of data; lostAt is the time of the last one.
 	forgets uint8
 	lostAt  clock
-	// join is the state of the master that is joining. catchesUp is set if it catches up from
-	// masters that have already joined, and fewVote if these were no majority then.
+	// join is the state of the joining master. catchesUp is set if that master catches up from
+	// masters that have already joined. fewVote is set if those masters were no majority then.
 	join               catchUpState
 	catchesUp, fewVote bool
 }
@@ -210,14 +210,14 @@ func (e *explorer) emitChangeSteps(s *state, f func(event, *state)) {
 		}
 		byNewRules := e.usesNewRules(s)
 		e.beginJoin(s, m, byNewRules, f)
-		// A proxy that does not reach enough masters of the old set joins by the other rules.
+		// A proxy that reaches too few masters of the old set joins by the rules of the new set.
 		if !byNewRules && e.Change.Away && !e.Change.AllAnswer && !e.Change.AllJoin {
 			e.beginJoin(s, m, true, f)
 		}
 	}
 }
 
-// emitForgets lets a master lose its data. A join of that master, or from it, is given up.
+// emitForgets lets a master lose its data. A join of that master, or a join that reads it, ends.
 func (e *explorer) emitForgets(s *state, f func(event, *state)) {
 	if int(s.change.forgets) >= e.Change.Forgets {
 		return
@@ -240,9 +240,9 @@ func (e *explorer) emitForgets(s *state, f func(event, *state)) {
 	}
 }
 
-// emitLostSeals puts a sealed master into quarantine before it joins, by a proxy that takes for
-// possible that a majority of the new set has voted. Its seal is lost, and with it the proof that it
-// has its data.
+// emitLostSeals puts a sealed master into quarantine before it joins. A proxy does so if a majority
+// of the new set may have voted. The master loses its seal, and with it the proof that it has its
+// data.
 func (e *explorer) emitLostSeals(s *state, f func(event, *state)) {
 	if !e.Change.Away || e.Change.AllJoin || s.change.join.stage != voting {
 		return
@@ -283,8 +283,8 @@ func (e *explorer) usesNewRules(s *state) bool {
 }
 
 // beginJoin reads the sources for a joining master, for every set of sources that is large enough.
-// If ordinary is set, the master joins by the rules of the new set. beginJoin reads all sources of a
-// pass at the same moment.
+// If ordinary is set, the master joins by the rules of the new set. beginJoin reads all sources of
+// a pass at the same moment.
 func (e *explorer) beginJoin(s *state, target int, ordinary bool, f func(event, *state)) {
 	needed := e.sourcesNeeded()
 	if ordinary {

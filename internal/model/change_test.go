@@ -18,7 +18,8 @@ func addMasterAllAnswer() *Change {
 func removeMaster() *Change { return &Change{New: []int{0, 1, 2}, Proxies: []int{1, 2}} }
 func sameMasters() *Change  { return removeMaster() }
 
-// forgetful lets masters miss the change, and some lose their data after it.
+// forgetful adds masters that miss the change, and limits how many masters lose their data after
+// it.
 func forgetful(c *Change, forgets int) *Change {
 	c.Away, c.Forgets = true, forgets
 	return c
@@ -94,8 +95,8 @@ func TestForgetfulChanges(t *testing.T) {
 	}
 }
 
-// grantedThenForgottenScript leads to this state: A and D of the new set have granted a lock and lost
-// their data. B has missed the change, and C is removed.
+// grantedThenForgottenScript leads to this state: A and D of the new set have granted a lock and
+// lost their data. B has missed the change, and C is removed.
 const grantedThenForgottenScript = `
 seals A
 seals C
@@ -113,8 +114,9 @@ loses its data & D
 a round's time passes
 `
 
-// TestMajorityForgets covers a majority of the new set that has lost its data. It does not join by
-// the rules of the old set again, because no master of that set knows the majority's grants.
+// TestMajorityForgets checks that a majority of the new set that has lost its data does not join by
+// the rules of the old set again. No master of the old set knows the locks that this majority
+// granted.
 func TestMajorityForgets(t *testing.T) {
 	ops := []Op{newLockA, newLockC, {Kind: Get, Proxy: 3, After: []int{1}}}
 	change := forgetful(replaceMaster(), 2)
@@ -130,8 +132,8 @@ func TestMajorityForgets(t *testing.T) {
 	}
 }
 
-// awayScript leads to this state: A holds the lock of the first operation, and has missed the change;
-// B holds it, too, and C has a blocking copy.
+// awayScript leads to this state: A holds the lock of the first operation, and has missed the
+// change; B holds it, too, and C has a blocking copy.
 const awayScript = `
 seals B
 seals C

@@ -15,12 +15,13 @@
 // system is then a few small numbers and the messages in flight. The search visits these states
 // breadth first ([explorer]), up to a renumbering of the masters.
 //
-// # What is left out, and why that loses nothing
+// # What is left out, and why no state is lost
 //
-//   - A message that never arrives, and a proxy that never continues, need no event: they are the
-//     states before the message arrives or the proxy continues. So is a crash of a proxy.
-//   - After a round has ended, a proxy only sends messages, which may be in flight for long, and
-//     replies to clients, where earlier is stricter. So it continues with the reply that ends the
-//     round, or never with that set of replies, unless its clock advances.
-//   - A pause ends at once.
+//   - A message that never arrives needs no event: the search also visits the states before it
+//     arrives. The same holds for a proxy that never continues, and for a proxy that crashes.
+//   - After a round has ended, a proxy only sends messages and replies to clients. A message may be
+//     in flight for any time, and an early reply to a client is the strictest case. So a proxy
+//     continues together with the reply that ends the round. It continues later only if its clock
+//     advances.
+//   - A pause before a retry ends at once.
 package model

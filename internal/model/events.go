@@ -206,8 +206,8 @@ func (s *state) allows(op Op) bool {
 	return true
 }
 
-// mayArrive reports whether a message is the next to arrive on its connection. No message precedes
-// it, and no reply that still matters to its proxy, because replies come in order, too.
+// mayArrive reports whether a message is the next to arrive on its connection. No earlier message
+// may precede it, and no reply that still matters to the proxy, because replies come in order, too.
 func (e *explorer) mayArrive(s *state, i int) bool {
 	msg := s.inFlight[i]
 	if msg.status == messageStray {

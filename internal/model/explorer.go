@@ -9,7 +9,7 @@ import (
 	"redlock-proxy/quorum/vote"
 )
 
-// Result is the result of exploring a scenario.
+// Result reports the outcome of the exploration of a scenario.
 type Result struct {
 	// States is the number of visited states; Complete is false if the limit was reached.
 	States   int
@@ -145,8 +145,8 @@ func (e *explorer) check(s *state) string {
 	return ""
 }
 
-// deadHasMajority reports whether an attempt that was refused, or released with 1, has its original
-// value on a majority of a set. Only voting masters count.
+// deadHasMajority reports whether an attempt that was refused, or released with the reply 1, has
+// its original value on a majority of a set. Only voting masters count.
 func (e *explorer) deadHasMajority(s *state) bool {
 	for _, d := range s.deadAttempts {
 		for p := range e.machines {
@@ -167,7 +167,7 @@ func (e *explorer) deadHasMajority(s *state) bool {
 	return false
 }
 
-// event is a step from one state to the next.
+// event describes a step from one state to the next.
 type event struct {
 	name    string
 	message message

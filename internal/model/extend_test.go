@@ -82,8 +82,8 @@ func chainOverrides(a, b func(cell.Op, *cell.Store) (cell.Answer, bool)) Variant
 	})
 }
 
-// endlessExtend is a scenario around an EXTEND to an endless lease, with a concurrent EXTEND to a
-// shorter lease, and a LOCK after that lease.
+// endlessExtend explores an EXTEND to an endless lease, with a concurrent EXTEND to a shorter
+// lease, and a LOCK after that lease.
 var endlessExtend = Scenario{N: 5, InitialHolders: 4, LeaseTicks: 1, SlowTicks: 2, Callbacks: 1, Losses: 1, Retries: 2, Restarts: 1, Ops: []Op{
 	shortA, repairBy(1), {Kind: Extend, Token: 'a', After: []int{1}}, {Kind: Extend, Token: 'a', ShortLease: true, Proxy: 2},
 	{Kind: Get, Proxy: 2}, {Kind: Lock, Token: 'b', Proxy: 3},
@@ -124,7 +124,7 @@ func TestExtendBesideBallots(t *testing.T) {
 	}
 }
 
-// Scripts that lead from partlyFilledScript to violations if masters extend at any time.
+// The following scripts lead from partlyFilledScript to violations if masters extend at any time.
 const (
 	ballotBesideExtendScript = `
 EXTEND a by proxy 3 starts

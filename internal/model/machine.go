@@ -2,8 +2,8 @@ package model
 
 import "redlock-proxy/quorum/register"
 
-// machine is a proxy as an automaton: its numbered states and its moves, which are computed on
-// demand.
+// machine represents a proxy as an automaton. It numbers the states of the proxy, and computes its
+// moves on demand.
 type machine struct {
 	*tables
 	number    int
@@ -11,11 +11,11 @@ type machine struct {
 	byText    map[string]uint32
 	moves     map[moveKey]move
 	roundEnds map[endKey][]move
-	// renumberings holds the known states after a renumbering of the masters.
+	// renumberings maps a state and a renumbering of the masters to the renumbered state.
 	renumberings map[renumberKey]uint32
 }
 
-// node is a state of a proxy.
+// node holds a state of a proxy.
 type node struct {
 	log []input
 	// waits lists the rounds for which tasks wait.
@@ -24,11 +24,11 @@ type node struct {
 	lateRounds []round
 	// callbacks lists the pending callbacks.
 	callbacks []callback
-	// turnTaken is set while a task has the turn to replace the key. Callbacks wait for it.
+	// turnTaken is set while a task has the turn to replace the key. Callbacks wait for the turn.
 	turnTaken bool
 }
 
-// wait is a round for which a task waits.
+// wait describes a round for which a task waits.
 type wait struct {
 	task, round uint8
 	startedAt   clock
@@ -36,13 +36,13 @@ type wait struct {
 	sentTo      [maxMasters]bool
 }
 
-// moveKey is an input in a state of the proxy.
+// moveKey identifies a move by the proxy's state and the input.
 type moveKey struct {
 	from uint32
 	in   input
 }
 
-// move is the result of an input.
+// move holds the result of an input.
 type move struct {
 	to            uint32
 	sends         []send
@@ -107,7 +107,7 @@ func (m *machine) move(from uint32, in input) move {
 	return result
 }
 
-// wait returns a round for which a task waits, or nil.
+// wait returns the round if its task waits for it, else nil.
 func (n *node) wait(task, round uint8) *wait {
 	for i := range n.waits {
 		if w := &n.waits[i]; w.task == task && w.round == round {
@@ -117,7 +117,7 @@ func (n *node) wait(task, round uint8) *wait {
 	return nil
 }
 
-// lateRound returns an ended round whose late replies still matter, or nil.
+// lateRound returns the round if it has ended and its late replies still matter, else nil.
 func (n *node) lateRound(task, number uint8) *round {
 	for i := range n.lateRounds {
 		if r := &n.lateRounds[i]; r.task.id == task && r.number == number {
@@ -127,7 +127,8 @@ func (n *node) lateRound(task, number uint8) *round {
 	return nil
 }
 
-// endKey is a round with its replies so far. last is the master that replied last, or noMaster.
+// endKey identifies a round and its replies so far. last is the master that replied last, or
+// noMaster.
 type endKey struct {
 	state   uint32
 	task    uint8
@@ -137,7 +138,7 @@ type endKey struct {
 	replies [maxMasters]replyID
 }
 
-// noMaster is the value of endKey.last without a master.
+// noMaster is the value of endKey.last if no reply causes the end of the round.
 const noMaster = 255
 
 // endMoves returns the moves with which a round can end: with all replies so far, or with some of
@@ -167,7 +168,7 @@ func (m *machine) endMoves(e endKey) []move {
 	return moves
 }
 
-// choose calls f with all combinations of replies with which a round can end.
+// choose calls f with each combination of replies with which a round can end.
 func (m *machine) choose(w *wait, e endKey, i int, chosen [maxMasters]replyID, f func([maxMasters]replyID)) {
 	if i == m.total() {
 		if m.endsWith(w, chosen) && m.isReachable(w, chosen) {
@@ -209,7 +210,7 @@ func (m *machine) endsWith(w *wait, chosen [maxMasters]replyID) bool {
 }
 
 // isReachable reports whether the replies can have come in an order in which the round did not end
-// before the last one.
+// before the last reply.
 func (m *machine) isReachable(w *wait, chosen [maxMasters]replyID) bool {
 	noReplies := true
 	for i := range m.total() {

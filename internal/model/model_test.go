@@ -40,7 +40,7 @@ var (
 	unlockAOtherProxy = Op{Kind: Unlock, Token: 'a', Proxy: 1, After: []int{1}}
 	extendA           = Op{Kind: Extend, Token: 'a', After: []int{1}}
 	lockB             = Op{Kind: Lock, Token: 'b', Proxy: 1}
-	lockBSameProxy    = Op{Kind: Lock, Token: 'b'} // sends its take with the release or at any time
+	lockBSameProxy    = Op{Kind: Lock, Token: 'b'} // may send its take with the release, or later
 	lockAOtherProxy   = Op{Kind: Lock, Token: 'a', Proxy: 1}
 	lockC             = Op{Kind: Lock, Token: 'c', Proxy: 2}
 	fencedA           = Op{Kind: Lock, Token: 'a', Fence: true}
@@ -56,7 +56,7 @@ var (
 	getAfter3         = Op{Kind: Get, Proxy: 1, After: []int{3}}
 )
 
-// quickScenarios holds the scenarios that are explored by the ordinary tests.
+// quickScenarios holds the scenarios that the ordinary tests explore.
 var quickScenarios = []Scenario{
 	{Name: "LOCK, LOCK", N: 3, Losses: -1, Ops: []Op{lockA, lockB}},
 	{Name: "LOCK, LOCK tried again", N: 3, Losses: 2, Retries: 1, Ops: []Op{lockA, lockB}},
@@ -189,8 +189,8 @@ var longScenarios = []Scenario{
 	{Name: "all well: held, DEL, LOCK", N: 3, InitialHolders: 3, RequireQuorum: true, Retries: 2, Ops: []Op{lockA, del, lockC}},
 }
 
-// Limits of the number of states of each scenario. Larger scenarios are explored breadth first up
-// to the limit.
+// These constants limit the number of states of each scenario. The explorer visits larger scenarios
+// breadth first up to the limit.
 const (
 	quickLimit = 50_000
 	longLimit  = 600_000

@@ -10,7 +10,7 @@ import (
 // maxOps is the maximum number of operations in a scenario.
 const maxOps = 8
 
-// redisState is a possible state of a single Redis that gave all replies so far.
+// redisState describes a state that a single Redis may be in after all replies so far.
 type redisState struct {
 	// value is the value of the key, or 0. setBy is the operation that set it, counted from 1.
 	// expiry is the expiry of its lease, or zero for never.
@@ -30,7 +30,7 @@ type progress uint8
 const (
 	notStarted progress = iota
 	started
-	undetermined // the reply was NOQUORUM: it takes effect once at any later moment, or never
+	undetermined // the reply was NOQUORUM: the operation takes effect at any later moment, or never
 	finished
 )
 
@@ -55,7 +55,7 @@ type historyMove struct {
 	from   uint32
 	at     clock
 	op     uint8
-	code   code // nothing: the operation starts
+	code   code // noReply: the operation starts
 	expiry time.Duration
 }
 
@@ -74,7 +74,7 @@ func (h *histories) id(hist history) uint32 {
 	return h.interned.id(fmt.Sprint(hist.progress, hist.startedAt, strings.Join(texts, "|")), func() history { return hist })
 }
 
-// isPossible reports whether a single Redis can have given these replies.
+// isPossible reports whether a single Redis can have given the replies of a history.
 func (h *histories) isPossible(id uint32) bool { return len(h.interned.values[id].states) > 0 }
 
 // afterStart returns the history after an operation starts.
@@ -196,8 +196,9 @@ func (h *histories) emitSuccessors(hist history, at clock, p redisState, f func(
 		}
 		results := effects(op, uint8(i), p, expiry)
 		if p.expiry != 0 && p.expiry <= h.passed(at) && op.Kind != Lock && op.Kind != GetSet {
-			// The lease has expired, and a majority may have dropped it for now. A take that was in
-			// flight all that time may put it on one more master (REGISTER.md, I4).
+			// The lease has expired, and a majority may have dropped the lock. A take that is still in
+			// flight may put the lock on one more master, so that a later operation finds it
+			// (REGISTER.md, I4).
 			unseen := p
 			unseen.dueReplies[i] = refused
 			results = append(results, unseen)

@@ -20,7 +20,8 @@ const key = "k"
 // epoch is the time at which a scenario begins.
 const epoch = 1_000_000 * time.Second
 
-// clock counts the passed slow rounds in its lower half, and the passed leases in its upper half.
+// clock counts the passed slow rounds in its lower four bits, and the passed leases in its upper
+// four.
 type clock uint8
 
 const (
@@ -59,18 +60,18 @@ const (
 	inputCallback                   // a callback is due
 )
 
-// input is one event at a proxy.
+// input describes an event at a proxy.
 type input struct {
 	kind    inputKind
 	at      clock
 	task    uint8 // the operation, or the callback's number
 	round   uint8 // the round of the task
 	master  uint8
-	replies [maxMasters]replyID // replies of a round that ended; a late reply is the first
+	replies [maxMasters]replyID // by master; a late reply is the first element
 	timeout bool                // the round did not end, but the proxy stops waiting
 }
 
-// send is a message that a proxy sends.
+// send describes a message that a proxy sends.
 type send struct {
 	oneWay bool // the sender expects no reply
 	task   uint8
@@ -79,7 +80,7 @@ type send struct {
 	op     opID
 }
 
-// clientReply is a reply to a client.
+// clientReply describes a reply to a client.
 type clientReply struct {
 	op   uint8
 	code code
@@ -91,7 +92,7 @@ type clientReply struct {
 	fence uint8
 }
 
-// task is an operation or a callback that runs in a proxy as a coroutine.
+// task runs an operation or a callback of a proxy as a coroutine.
 type task struct {
 	id     uint8
 	rounds uint8
@@ -109,11 +110,11 @@ type task struct {
 	// attempts lists the attempts that the task made, and releases the attempts that it released.
 	attempts []cell.Attempt
 	releases []cell.Attempt
-	// isRefill is set if the task has put marks, so that it is a refill.
+	// isRefill is set if the task has sent a mark, as only a refill does.
 	isRefill bool
 }
 
-// round is one call of Ask.
+// round holds the state of one call of Ask.
 type round struct {
 	task      *task
 	number    uint8
@@ -129,17 +130,17 @@ type round struct {
 	signature string
 }
 
-// callback is a callback of After.
+// callback holds a function that After got.
 type callback struct {
 	name      string
 	call      func()
 	createdAt clock
-	// needsRoundTime is set if the callback comes only when a round's time has passed since
+	// needsRoundTime is set if the callback runs only after a round's time has passed since
 	// createdAt.
 	needsRoundTime bool
 }
 
-// proxy is a register with its environment, while a log is run.
+// proxy runs a register with its environment for the inputs of a log.
 type proxy struct {
 	*tables
 	number   int
@@ -149,8 +150,8 @@ type proxy struct {
 	at       clock
 	tasks    []*task
 	running  *task
-	// context identifies the running task and all its inputs. It determines what the task's
-	// callbacks do, so it is a part of their names.
+	// context identifies the running task and all its inputs. The task's callbacks depend on it, so
+	// it is a part of their names.
 	context       string
 	rounds        []*round
 	callbacks     []callback
@@ -198,7 +199,7 @@ func (p *proxy) handle(in input) {
 		p.callbacks = append(p.callbacks[:in.task:in.task], p.callbacks[in.task+1:]...)
 		p.callbackCount++
 		t := p.spawnLater(100+p.callbackCount, func(context.Context, *task) { cb.call() })
-		p.turnHolder = t // for its own replacements of the key, it needs no turns context to wait for
+		p.turnHolder = t // a callback has no taskContext in which it could wait
 		p.resume(t)
 	case inputRoundEnd:
 		t := p.task(in.task)
@@ -326,7 +327,7 @@ func (p *proxy) resume(t *task) {
 }
 
 // taskContext is the context of a task. The register calls Done when it waits for its turn to
-// replace the key. So Done stops the task while another task has the turn.
+// replace the key. So Done suspends the task while another task has the turn.
 type taskContext struct {
 	context.Context
 	p *proxy

@@ -27,7 +27,7 @@ const (
 
 var kindNames = [...]string{"LOCK", "UNLOCK", "EXTEND", "GETSET", "SETXX", "DEL", "GET", "REPAIR"}
 
-// Op is one operation of a client.
+// Op describes one operation of a client.
 type Op struct {
 	Kind OpKind
 	// Token is the token of the lock, or the value to set.
@@ -37,7 +37,7 @@ type Op struct {
 	// ShortLease requests a lease that can expire.
 	ShortLease bool
 	// After lists operations, by their numbers from 1, that must have got their replies before. If
-	// Success is set, the last of them must have succeeded.
+	// AfterSuccess is set, the last of them must have succeeded.
 	After        []int
 	AfterSuccess bool
 	// Fence makes a LOCK request a fence. Later fences must be higher, because each reply comes
@@ -58,7 +58,7 @@ func (s *Scenario) ttl(o Op) time.Duration {
 	return cell.Endless
 }
 
-// Scenario is a case to explore: some concurrent operations, and the faults that may happen.
+// Scenario describes a case to explore: some concurrent operations, and the faults that may happen.
 type Scenario struct {
 	Name string
 	// N is the number of masters.
@@ -71,7 +71,7 @@ type Scenario struct {
 	Ops              []Op
 	// Retries limits how often an operation is retried because of other operations.
 	Retries int
-	// KeepPromises lets ballots promise the next ballot.
+	// KeepPromises lets a ballot also make the masters promise the next ballot.
 	KeepPromises bool
 	// SlowTicks limits how often more time than the limit of a round passes. LeaseTicks limits how
 	// often enough time passes for short leases to expire.
@@ -116,7 +116,7 @@ type Variant struct {
 	CatchUp CatchUp
 }
 
-// code is the reply to a client.
+// code represents the reply to a client.
 type code uint8
 
 const (
@@ -208,7 +208,7 @@ func (p *proxy) perform(ctx context.Context, t *task, op Op) clientReply {
 	return a
 }
 
-// scheduleRemoval schedules the removal of a version by ballot, at any later moment.
+// scheduleRemoval schedules the removal of a version by ballot, which happens at any later moment.
 func (p *proxy) scheduleRemoval(token, version string) {
 	p.After(0, func() {
 		run := func(l register.Snapshot) (register.Decision, error) {

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// state is a state of the whole system.
+// state holds a state of the whole system.
 type state struct {
 	at      clock
 	history uint32
@@ -15,7 +15,7 @@ type state struct {
 	inFlight []message
 	results  [maxOps]code // the replies to operations
 	started  uint16       // the started operations, as bits
-	// The numbers of events so far that a scenario limits.
+	// These fields count the events that a scenario limits.
 	callbacks, losses, restarts uint8
 	deadAttempts                []uint32 // attempts that must not have a majority
 	catchUp                     catchUpState
@@ -30,7 +30,7 @@ type masterState struct {
 	fence uint8
 }
 
-// message is a message in flight, or an arrived message whose reply is not counted yet.
+// message describes a message in flight, or an arrived message whose reply is not counted yet.
 type message struct {
 	proxy, task, round, master uint8
 	status                     messageStatus

@@ -15,7 +15,7 @@ type renumbering [maxMasters]uint8
 // unchanged is the renumbering that changes no number.
 var unchanged = renumbering{0, 1, 2, 3, 4}
 
-// renumberKey is a state of a proxy and a renumbering of its masters.
+// renumberKey identifies a state of a proxy and a renumbering of its masters.
 type renumberKey struct {
 	state uint32
 	order renumbering

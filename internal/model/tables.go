@@ -72,7 +72,7 @@ func (l *tables) replyID(r register.Reply) replyID {
 	return replyID(l.replies.id(fmt.Sprintf("%#v", r), func() register.Reply { return r }))
 }
 
-// content is a master's cell with its expiry by the master's clock, or zero for never.
+// content holds a master's cell and its expiry by the master's clock, or zero for never.
 type content struct {
 	cell.Cell
 	expiry time.Duration
@@ -85,7 +85,7 @@ func (l *tables) cellID(c content) cellID {
 	return cellID(l.cells.id(fmt.Sprint(c.Cell, c.expiry), func() content { return c }))
 }
 
-// applyKey is an operation together with the master's cell to which it is applied.
+// applyKey identifies an operation and the master's cell to which it is applied.
 type applyKey struct {
 	cell    cellID
 	fence   uint8
@@ -94,7 +94,7 @@ type applyKey struct {
 	counted bool
 }
 
-// applyResult is the result of an operation on a master's cell.
+// applyResult holds the result of an operation on a master's cell.
 type applyResult struct {
 	cell  cellID
 	fence uint8

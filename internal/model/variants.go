@@ -148,7 +148,8 @@ func noLineage() Variant {
 	})
 }
 
-// longWithoutLineage leaves reads unsure whether the rest of a long value belongs to its head.
+// longWithoutLineage combines longValues and noLineage. A read then cannot know whether the rest of
+// a long value belongs to its head.
 func longWithoutLineage() Variant {
 	return Variant{ChangeOp: noLineage().ChangeOp, Options: longValues().Options}
 }
@@ -163,8 +164,8 @@ func longValues() Variant {
 	return Variant{Options: func(o *register.Options) { o.HeadSize = 1 }}
 }
 
-// withoutRefillWait makes refills not wait for promises to expire that a marked master may have
-// forgotten.
+// withoutRefillWait lets a refill start before the promises that a marked master may have forgotten
+// have expired.
 func withoutRefillWait() Variant { return Variant{SkipRefillWait: true} }
 
 // ignoringBreaks makes a take whose connection broke count as still pending.

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Pauses returns the pauses between the tries of one process. Each pause is twice as long as the
-// one before, from Shortest up to Longest, less jitter.
+// Pauses computes the pauses between the tries of one process. Each pause is twice as long as the
+// previous pause, from Shortest up to Longest, less jitter.
 type Pauses struct {
 	Shortest, Longest time.Duration
 	// Rand returns numbers in [0, 1).

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// logLimit limits the output that is kept of a child, in bytes. When it is reached, the oldest half
+// logLimit limits the kept output of a child, in bytes. When the output reaches it, the oldest half
 // is dropped.
 const logLimit = 4 << 20
 
@@ -34,7 +34,7 @@ func (b *logBuffer) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// String returns the text that is kept.
+// String returns the kept text.
 func (b *logBuffer) String() string {
 	text, _ := b.snapshot()
 	return text

@@ -10,28 +10,29 @@ import (
 	"time"
 )
 
-// ErrStillRunning is returned by a wait whose time ran out before the process ended.
+// ErrStillRunning means that the process did not end, or did not stop, before the timeout.
 var ErrStillRunning = errors.New("process is still running")
 
 // pipeDelay limits the wait for output after a process has ended, in case its own children still
 // have its pipes open.
 const pipeDelay = 2 * time.Second
 
-// Limits of Pause: how long a process may take to stop, and how often its state is checked.
+// pauseTimeout limits the time in which Pause stops a process. pausePollDelay is the pause between
+// two checks of the process' state.
 const (
 	pauseTimeout   = time.Second
 	pausePollDelay = 2 * time.Millisecond
 )
 
-// Process is a started child. Methods may be called concurrently.
+// Process controls a started child. Methods may be called concurrently.
 type Process struct {
 	cmd  *exec.Cmd
 	log  *logBuffer
 	done chan struct{} // closed when the process has ended
 }
 
-// Start starts the program at path with args. If env is nil, it gets the environment of this
-// process.
+// Start starts the program at path with args. If env is nil, the program gets the environment of
+// this process.
 func Start(path string, args, env []string) (*Process, error) {
 	log := newLogBuffer()
 	cmd := exec.Command(path, args...)
@@ -58,7 +59,7 @@ func (p *Process) run(started chan<- error) {
 	if err != nil {
 		return
 	}
-	_ = p.cmd.Wait() // the outcome is read from ProcessState
+	_ = p.cmd.Wait() // Process.Wait reads the outcome from ProcessState
 	close(p.done)
 }
 

@@ -15,8 +15,8 @@ import (
 // parent.
 const parentVariable = "HARNESS_TEST_PARENT"
 
-// TestChildDiesWithItsParent runs itself as a parent that starts a child, prints the child's ID and
-// is killed.
+// TestChildDiesWithItsParent checks that a child ends when its parent is killed. The test binary
+// runs itself as the parent, which starts a child and prints its process ID.
 func TestChildDiesWithItsParent(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("SKIPPED, NOT TESTED: only Linux can tie a child's life to its parent's")
@@ -53,8 +53,8 @@ func runAsParent() {
 	select {}
 }
 
-// TestChildOutlivesStartingThread ends the thread of the goroutine that called Start. The child
-// keeps running.
+// TestChildOutlivesStartingThread checks that a child keeps running after the thread that called
+// Start has ended.
 func TestChildOutlivesStartingThread(t *testing.T) {
 	started := make(chan *Process)
 	go func() {

@@ -12,7 +12,7 @@ import (
 // supports.
 const ticksPerSecond = 100
 
-// Indexes of fields in /proc/<pid>/stat, counted from the state, the first field after the
+// The indexes of fields in /proc/<pid>/stat, counted from the state, the first field after the
 // command's name (proc(5) fields 3, 14, 15, 24).
 const (
 	statState  = 0

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// waitLimit limits the wait of a test for an expected event; silence is the time for which a test
+// waitLimit limits the wait of a test for an expected event; quietTime is the time for which a test
 // checks that an event does not happen.
 const (
 	waitLimit = 5 * time.Second

@@ -1,6 +1,6 @@
 // Package randomcommands makes random commands on collections, valid and invalid ones, for tests
-// that compare with a real Redis. A command whose result is random in Redis is made only in a form
-// whose result is certain.
+// that compare with a real Redis. If a command may have a random result in Redis, it is made only
+// in a form whose result is certain.
 package randomcommands
 
 import (
@@ -16,7 +16,7 @@ import (
 type Maker struct {
 	*rand.Rand
 	Keys []string
-	// Exact prevents commands with a word too few or too many.
+	// Exact prevents commands with one word too few or too many.
 	Exact bool
 }
 
@@ -24,8 +24,7 @@ func (c Maker) pick(words ...string) string { return words[c.IntN(len(words))] }
 
 // collectionTemplates holds templates of commands: k is a key, v a text, s a score, f a fraction, n
 // a number, t a time to wait, u a cursor, l a limit of a range of texts, r a limit of a range of
-// scores, b binary data. Words in brackets are optional; | separates alternatives. It is never
-// changed.
+// scores, b binary data. Words in brackets are optional; | separates alternatives.
 var collectionTemplates = []string{
 	"hset k v v", "hset k v v v v", "hset k v", "hmset k v v v v", "hsetnx k v v", "hget k v", "hmget k v v",
 	"hgetall k", "hkeys k", "hvals k",
@@ -68,7 +67,7 @@ var textTemplates = []string{
 	"setrange k 1 v", "mget k k", "del k k k", "expire k 10000", "touch k",
 }
 
-// word returns a random word for a letter, or one of the alternatives.
+// word returns a random word for a placeholder, which is a letter or a list of alternatives.
 func (c Maker) word(placeholder string) []string {
 	switch placeholder {
 	case "k":
@@ -162,8 +161,8 @@ func TemplateLists() (lists [][]string) {
 	return lists
 }
 
-// MayMiscountKeys reports whether the number of keys in a command of this template may be wrong.
-// Such a command has different keys than its words suggest.
+// MayMiscountKeys reports whether a command of this template may have a wrong number of keys. Redis
+// then takes other words for keys than the template suggests.
 func MayMiscountKeys(template string) bool { return template == "zinterstore k n k" }
 
 // MayBlock reports whether the command may block outside a transaction.

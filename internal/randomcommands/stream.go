@@ -10,13 +10,13 @@ import (
 	"redlock-proxy/internal/resp"
 )
 
-// Stream makes up the pipelines of one client. It follows how the commands change the connection,
+// Stream generates the pipelines of one client. It follows how the commands change the connection,
 // so that it knows which commands are possible next. It ignores the replies.
 type Stream struct {
-	// NextToLocks reports whether the proxy has lock keys, which FLUSHDB and DBSIZE include.
+	// NextToLocks is set if the proxy has lock keys, which FLUSHDB and DBSIZE include.
 	NextToLocks bool
-	// LockKeys are the keys of half of the commands on data, and of half of the transactions. Each
-	// of these uses one of them.
+	// LockKeys lists lock keys. Half of the commands on data, and half of the transactions, use one
+	// of them.
 	LockKeys []string
 
 	random *rand.Rand
@@ -25,20 +25,20 @@ type Stream struct {
 	proto   int
 	inMulti bool
 	lockKey string // all commands of the transaction are on this lock key
-	// watchedKey is a key that the client watches: lock keys and other keys are not watched
-	// together.
+	// watchedKey is a key that the client watches, or empty. The client does not watch lock keys and
+	// other keys together.
 	watchedKey  string
-	execFails   bool // the transaction will fail
-	queuedProto int  // the protocol that the transaction will change to
+	execFails   bool // EXEC will fail
+	queuedProto int  // the protocol that EXEC will change to, or 0
 	watching    bool
-	channels    []string // subscribed to
+	channels    []string // channels to which the client is subscribed
 	patterns    []string
 	repliesOff  bool
-	next        *int // for unique values
+	next        *int // the last unique value; the next one is higher
 }
 
-// Item is a part of the stream: a command, or a lock command that only the proxy gets, with its
-// reply.
+// Item holds a command of the stream. OwnReply is the proxy's reply if Sent is a lock command,
+// which only the proxy gets.
 type Item struct{ Sent, OwnReply string }
 
 // NewStream returns the stream of a new connection. The streams of one server share next, from
@@ -47,7 +47,7 @@ func NewStream(random *rand.Rand, next *int) *Stream {
 	return &Stream{random: random, proto: 2, next: next}
 }
 
-// Write makes up a stream of n items whose last reply holds mark.
+// Write generates a pipeline of about n commands. It ends with a PING whose reply contains mark.
 func (s *Stream) Write(n int, mark string) []Item {
 	s.items = nil
 	for range n {
@@ -86,7 +86,7 @@ func (s *Stream) addCommand(words ...string) {
 	}
 }
 
-// addLock adds a lock command, which the upstream must not see.
+// addLock adds a lock command, which the upstream must not see, if the proxy accepts one now.
 func (s *Stream) addLock() {
 	if s.inMulti || s.Restricted() || len(s.LockKeys) > 0 {
 		return
@@ -108,7 +108,7 @@ func (s *Stream) Restricted() bool {
 // addAny adds a command of any possible kind.
 func (s *Stream) addAny() {
 	switch n := s.random.IntN(100); {
-	case s.lockKey != "" && n < 80: // other commands than those on lock keys are refused
+	case s.lockKey != "" && n < 80: // the proxy refuses most other commands in this transaction
 		s.addData()
 	case s.lockKey != "":
 		s.addTransaction()
@@ -154,13 +154,13 @@ func (s *Stream) value() string {
 	return s.pick("x", "hello world", "3.25", "+OK", "LOCK", strings.Repeat("w", 50))
 }
 
-// smallValue returns a value that changes neither a collection's encoding nor, therefore, the order
-// of its elements.
+// smallValue returns a value that is too short to change a collection's encoding, because that
+// would change the order of its elements.
 func (s *Stream) smallValue() string { return s.pick("x", "yy", "3.25", "", "\r\n", s.number()) }
 
 // dataTemplates lists commands on data. K, V, S, N and F stand for a key, a value, a small value, a
-// number and a field. No command returns random data, elements in an unspecified
-// order, or times, as DUMP of a stream does.
+// number and a field. No command returns random data, elements in an unspecified order, or times,
+// as DUMP of a stream does.
 var dataTemplates = strings.FieldsFunc(`SET K V|SET K V|SET K V|GET K|GET K|GET K|SET K V NX|SET K V XX GET|GETSET K V|GETDEL K|GETEX K PERSIST|SETNX K V|APPEND K S|STRLEN K
 SETRANGE K 3 S|GETRANGE K 0 N|MSET K V K V|MGET K K K|INCR K|INCRBY K N|INCRBYFLOAT K 0.5|DECR K|SETBIT K 7 1|GETBIT K N|BITCOUNT K|BITPOS K 1|LCS K K
 DEL K|DEL K K|UNLINK K|EXISTS K K|TYPE K|RENAME K K|COPY K K REPLACE|OBJECT ENCODING K|EXPIRE K 1000|PERSIST K|TOUCH K|DBSIZE
@@ -210,14 +210,14 @@ func (s *Stream) template() string {
 // differs reports whether the command of a template has a different reply next to lock keys.
 func (s *Stream) differs(template string) bool {
 	switch template {
-	case "FLUSHDB": // it is refused in a MULTI, and its invalidations precede its reply
+	case "FLUSHDB": // the proxy refuses it in a MULTI, and sends its invalidations before its reply
 		return s.NextToLocks
 	case "DBSIZE": // it does not count lock keys in a MULTI
 		return len(s.LockKeys) > 0 && s.inMulti
 	case "SWAPDB 0 1", // it does not exchange lock keys
 		"PUBLISH ch S", "PUBLISH other S", // a message may arrive after the reply to a later command
-		// Redis 7.0 refuses SORT if an earlier command had a number out of range: it does not reset
-		// errno.
+		// Redis 7.0 does not reset errno. It refuses SORT if a number in an earlier command was out of
+		// range.
 		"SORT K":
 		return len(s.LockKeys) > 0
 	}
@@ -227,7 +227,7 @@ func (s *Stream) differs(template string) bool {
 // fill adds the command of a template.
 func (s *Stream) fill(template string) {
 	if strings.HasPrefix(template, "SELECT") && slices.Contains(s.LockKeys, s.watchedKey) {
-		template = "PING" // a transaction under WATCH uses lock keys of the watched database
+		template = "PING" // in a transaction with WATCH, lock keys are in the database of the watched key
 	}
 	words := strings.Split(template, " ")
 	for i, word := range words {
@@ -281,9 +281,10 @@ func (s *Stream) addConnection() {
 		s.watching = s.watching || !s.inMulti
 		s.addWatch()
 	case line == "CLIENT TRACKING on" && len(s.LockKeys) > 0:
-		// The masters report changes of lock keys, at any moment after the change.
+		// The masters report changes of lock keys at any time after the change, so replies would
+		// differ.
 	case line == "UNWATCH" && !s.inMulti:
-		if !s.repliesOff { // else the proxy cannot know that it was carried out
+		if !s.repliesOff { // without a reply, the proxy cannot know whether the upstream executed UNWATCH
 			s.watchedKey = ""
 		}
 		s.addLine(line)
@@ -311,7 +312,7 @@ func (s *Stream) addHello(line string) {
 	proto := int(line[len("HELLO ")] - '0')
 	switch {
 	case s.inMulti && (s.watching || len(s.channels)+len(s.patterns) > 0):
-		return // it is unknown whether the command will run
+		return // the stream cannot predict whether the transaction will run
 	case s.inMulti:
 		s.queuedProto = proto
 	case s.repliesOff:

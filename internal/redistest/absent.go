@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// SkipMissing skips a test that needs a program which is not installed, with a message. With
-// CI=true or REDLOCK_REQUIRE_ALL=1, which require all tests, it fails the test.
+// SkipMissing skips the test, with a message that a program is not installed. If CI=true or
+// REDLOCK_REQUIRE_ALL=1 is set, all tests are required, and SkipMissing fails the test instead.
 func SkipMissing(t testing.TB, program string) {
 	t.Helper()
 	if os.Getenv("CI") == "true" || os.Getenv("REDLOCK_REQUIRE_ALL") == "1" {

@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// Await checks a condition until it is met: first after a millisecond, later ten times a second. So
-// it returns early for quick changes and does not slow down long ones. After a minute it fails the
-// test.
+// Await checks a condition until it is met, with pauses that grow from 1 ms to 100 ms. Short pauses
+// notice quick changes early, and long pauses do not slow down long changes. After a minute, Await
+// fails the test.
 func Await(t testing.TB, condition string, isMet func() bool) {
 	t.Helper()
 	pause := time.Millisecond

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// Client is one connection to a Redis, for commands and for raw bytes. It is not safe for
-// concurrent use.
+// Client sends commands and raw bytes over one connection to a Redis. It is not safe for concurrent
+// use.
 type Client struct {
 	conn    *net.TCPConn
 	reader  *bufio.Reader
@@ -37,8 +37,8 @@ func (c *Client) SetTimeout(timeout time.Duration) {
 	_ = c.conn.SetDeadline(time.Time{})
 }
 
-// Do sends one command and returns its reply; see ReadReply for the types. An error reply is
-// returned as a RespError; err is an error of the connection. If a push comes before the reply, Do
+// Do sends one command and returns its reply; see ReadReply for the types. It returns an error
+// reply as a RespError; err is an error of the connection. If a push comes before the reply, Do
 // returns the push; Receive then returns the reply.
 func (c *Client) Do(args ...string) (any, error) {
 	c.request = AppendCommand(c.request[:0], args...)
@@ -64,8 +64,8 @@ func (c *Client) Send(raw []byte) error {
 	return err
 }
 
-// Fill writes raw repeatedly until the other side has read nothing for a second, because it waits
-// for its own replies to be read.
+// Fill writes raw repeatedly until the other side has read nothing for a second. The other side
+// stops reading while it waits for its own replies to be read.
 func (c *Client) Fill(raw []byte) error {
 	for {
 		if err := c.conn.SetWriteDeadline(time.Now().Add(time.Second)); err != nil {

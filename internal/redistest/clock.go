@@ -12,11 +12,12 @@ import (
 // ErrNoFakeTime means that libfaketime, which gives a server a clock of its own, is not installed.
 var ErrNoFakeTime = errors.New("libfaketime is not installed: apt-get install libfaketime")
 
-// Clock is a wall clock that servers use in place of the machine's (Options.Clock). It can be set
-// while they run, as an operator sets the time. Their monotonic clock is not affected.
+// Clock gives servers a wall clock in place of the machine's clock; see Options.Clock. A test can
+// set it while the servers run, as an operator sets the time. The monotonic clock of the servers is
+// not affected.
 type Clock struct {
 	library string
-	file    string // the difference to the machine's clock; libfaketime reads it with each reading of the clock
+	file    string // path of the file with the offset from the machine's clock
 }
 
 // NewClock returns a clock that shows the machine's time, and keeps its file in dir. The error is

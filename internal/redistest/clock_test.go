@@ -33,7 +33,8 @@ func newClock(t *testing.T) *Clock {
 	return clock
 }
 
-// TestClockIsSet sets the clock of a running server: a key that has expired by that clock is gone.
+// TestClockIsSet checks that a running server uses the time that Set sets, and that a key that has
+// expired by that time is gone.
 func TestClockIsSet(t *testing.T) {
 	clock := newClock(t)
 	client := dial(t, New(t, Options{Clock: clock}).Addr())

@@ -7,12 +7,15 @@
 //
 // # Ways to fail
 //
-//	Server.Kill      connections are reset, new ones are refused, the data in memory is lost
-//	Server.Restart   it starts again without its data; Revive: with the files of its directory
-//	Server.Pause     connections stay open, the kernel accepts new ones, nothing answers; Continue resumes it
-//	Server.RestoreFolder   it starts again with an older copy of its files (Server.CopyFolder)
-//	Clock.Set        the clock of a server jumps while it runs; Clock.Drift: it is fast or slow
+//	Server.Kill           resets connections, refuses new ones, and loses the data in memory
+//	Server.Restart        starts the server again without its data
+//	Server.Revive         starts the server again with the files of its directory
+//	Server.RestoreFolder  starts the server again with an older copy of its files (Server.CopyFolder)
+//	Server.Pause          stops all answers; connections stay open, and the kernel accepts new ones
+//	Server.Continue       ends a pause
+//	Clock.Set             makes the clock of a running server jump
+//	Clock.Drift           makes the clock of a server run too fast or too slow
 //
-// Package faultlink has faults of the network. Functions without a testing.TB parameter can be used
+// Package faultlink simulates network faults. Functions without a testing.TB parameter can be used
 // outside of tests: they return their errors.
 package redistest

@@ -8,9 +8,9 @@ import (
 	"strconv"
 )
 
-// Range of the ports of servers: below the range that Linux uses for outgoing connections (32768
-// and up). Otherwise a dial to a killed server's port could get the same port as its own, connect
-// to itself, and keep the server from starting again.
+// firstPort and lastPort limit the ports of servers. They are below the range that Linux uses for
+// outgoing connections (32768 and up). Otherwise a dial to the port of a killed server could get
+// the same port as its own. It would connect to itself, and keep the server from starting again.
 const (
 	firstPort = 20000
 	lastPort  = 32767

@@ -9,14 +9,14 @@ import (
 	"syscall"
 )
 
-// reserve reserves a port until this process ends, and reports whether no other process has
-// reserved it. A server that is killed needs the same port when it starts again.
+// reserve reserves a port until this process ends. It returns false if the port is already
+// reserved. The reservation lets a killed server start again on the same port.
 func reserve(port int) bool {
 	folder := filepath.Join(os.TempDir(), "redlock-proxy-ports")
 	if err := os.MkdirAll(folder, 0o777); err != nil {
 		return true // without a reservation
 	}
-	// An os.File would be closed when it is garbage collected.
+	// The garbage collector would close an os.File, and so end the reservation.
 	const flags = syscall.O_CREAT | syscall.O_RDWR | syscall.O_CLOEXEC
 	fd, err := syscall.Open(filepath.Join(folder, strconv.Itoa(port)), flags, 0o666)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"strconv"
 )
 
-// Limits of the reader, so that a broken server cannot make a test exhaust the memory.
+// These limits keep a broken server from exhausting the memory of a test.
 const (
 	maxLine  = 64 << 10
 	maxBulk  = 512 << 20
@@ -23,29 +23,30 @@ const (
 // ErrReply means that the bytes are not a RESP reply.
 var ErrReply = errors.New("not a RESP reply")
 
-// RespError is an error reply, without the leading '-'. Do and ReadReply return it as a reply, not
-// as an error.
+// RespError holds an error reply, without the leading '-'. Do and ReadReply return it as a reply,
+// not as an error.
 type RespError string
 
 // Error returns the text of the reply.
 func (e RespError) Error() string { return string(e) }
 
-// Push is an out-of-band message of RESP3 (pub/sub, invalidation).
+// Push holds an out-of-band message of RESP3 (pub/sub, invalidation).
 type Push []any
 
-// ReadReply reads one reply of RESP2 or RESP3 as a Go value:
+// ReadReply reads one reply of RESP2 or RESP3, and returns a Go value that depends on its type:
 //
-//   - $ =   string (a verbatim string without "txt:")
-//     :       int64
-//     ,       float64
-//     (       *big.Int
-//     #       bool
-//   - !     RespError
-//     _ $-1 *-1   nil
-//   - ~     []any
-//     %       map[string]any, keys as fmt.Sprint prints them
-//     >       Push
-//     |       skipped: the reply after it is returned
+//	string          + $ = (a verbatim string without "txt:")
+//	int64           :
+//	float64         ,
+//	*big.Int        (
+//	bool            #
+//	RespError       - !
+//	nil             _ $-1 *-1
+//	[]any           * ~
+//	map[string]any  % (keys as fmt.Sprint prints them)
+//	Push            >
+//
+// It skips an attribute (|) and returns the reply after it.
 func ReadReply(r *bufio.Reader) (any, error) { return readReply(r, 0) }
 
 func readReply(r *bufio.Reader, depth int) (any, error) {

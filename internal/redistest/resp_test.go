@@ -85,8 +85,8 @@ func TestAppendCommand(t *testing.T) {
 	}
 }
 
-// FuzzReadReply checks that no input causes a panic, and no bytes are read beyond the end of the
-// reply: the reply is the same if more bytes follow.
+// FuzzReadReply checks that no input causes a panic, and that ReadReply reads no bytes beyond the
+// end of a reply.
 func FuzzReadReply(f *testing.F) {
 	for _, wire := range slices.Concat(wires(), invalidReplies) {
 		if len(wire) < 1000 { // long seeds make the fuzzer spend its time on shortening them

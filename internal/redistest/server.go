@@ -16,7 +16,7 @@ import (
 // ErrNoRedis means that no redis-server program was found.
 var ErrNoRedis = errors.New("redis-server is not installed: apt-get install redis-server")
 
-// errClosed is returned by attempts to start a closed server again.
+// errClosed means that the server was closed and cannot start again.
 var errClosed = errors.New("redis-server was closed")
 
 const (
@@ -28,8 +28,8 @@ const (
 
 // Options configures a redis-server. The zero value is a server without persistence on 127.0.0.1.
 type Options struct {
-	// Version is a release, see Versions. The default is from REDLOCK_TEST_SERVERS, else the
-	// installed version.
+	// Version names a release; see Versions. The default comes from REDLOCK_TEST_SERVERS. If that is
+	// not set, the installed version is used.
 	Version   string
 	Bind      string   // address to listen on; default 127.0.0.1
 	ExtraArgs []string // further arguments of redis-server, e.g. "--requirepass", "secret"
@@ -41,14 +41,14 @@ type Options struct {
 	InMemory bool
 }
 
-// Server is a real redis-server process. Its methods are not safe for concurrent use.
+// Server runs a real redis-server process. Its methods are not safe for concurrent use.
 type Server struct {
-	requestedVersion string // version; empty: any
+	requestedVersion string // Options.Version; empty: any
 	version          string
 	program          string
 	bind             string
 	port             int
-	dir              string // its own; emptied by Restart, removed by Close
+	dir              string // Restart empties it, Close removes it
 	extraArgs        []string
 	clock            *Clock
 	env              []string // nil: the environment of this process
@@ -79,7 +79,7 @@ func Start(opts Options) (*Server, error) {
 	return nil, err
 }
 
-// StartMasters starts n independent servers on 127.0.0.1. If it fails, none is left running.
+// StartMasters starts n independent servers on 127.0.0.1. If it fails, no server is left running.
 func StartMasters(n int) ([]*Server, error) {
 	masters := make([]*Server, 0, n)
 	for range n {

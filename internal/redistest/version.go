@@ -103,8 +103,8 @@ func numbersOf(version string) []int {
 	return numbers
 }
 
-// versionAt returns the version of the server on a port: the wanted version; if that is empty, one
-// of the comma-separated versions in REDLOCK_TEST_SERVERS; else InstalledVersion.
+// versionAt returns the version of the server on a port: the requested version, if any. Otherwise
+// it returns one of the comma-separated versions in REDLOCK_TEST_SERVERS, or InstalledVersion.
 func versionAt(requested string, port int) string {
 	if versions := os.Getenv("REDLOCK_TEST_SERVERS"); requested == "" && versions != "" {
 		names := strings.Split(versions, ",")

@@ -2,5 +2,5 @@
 
 package regular
 
-// nonBlocking is not needed: there are no FIFOs among the files.
+// nonBlocking is 0: files on this system cannot be FIFOs, which block when they are opened.
 const nonBlocking = 0

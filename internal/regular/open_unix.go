@@ -4,5 +4,5 @@ package regular
 
 import "syscall"
 
-// nonBlocking lets a FIFO without a writer be opened at once.
+// nonBlocking makes the opening of a FIFO without a writer return at once.
 const nonBlocking = syscall.O_NONBLOCK

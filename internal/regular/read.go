@@ -10,9 +10,8 @@ import (
 
 var errNotRegular = errors.New("not a regular file; name a file, or a link to one")
 
-// Read returns the content of a file of at most limit bytes. It refuses what is not a regular file,
-// or a link to one: opening or reading a FIFO or a device may block for ever. The errors name the
-// file.
+// Read returns the content of a file of at most limit bytes. It accepts only a regular file or a
+// link to one, because a FIFO or a device may block forever. The errors name the file.
 func Read(path string, limit int64) ([]byte, error) {
 	file, err := os.OpenFile(path, os.O_RDONLY|nonBlocking, 0)
 	if err != nil {

@@ -103,7 +103,7 @@ func TestHeader(t *testing.T) {
 	}
 }
 
-// TestEndsInCRLF checks that wrong line ends are found at every position.
+// TestEndsInCRLF checks that EndsInCRLF finds a wrong line end at every position.
 func TestEndsInCRLF(t *testing.T) {
 	const frame = "*3\r\n$3\r\nSET\r\n$2\r\n\r\n\r\n$5\r\nvalue\r\n"
 	if !EndsInCRLF([]byte(frame)) {
@@ -117,8 +117,8 @@ func TestEndsInCRLF(t *testing.T) {
 	}
 }
 
-// TestWords checks that Words returns the complete words of a part of a frame, Excerpt also the
-// last word.
+// TestWords checks that Words returns the complete words of a part of a frame, and that Excerpt
+// also returns an incomplete last word.
 func TestWords(t *testing.T) {
 	const frame = "*3\r\n$3\r\nSET\r\n$2\r\n\r\n\r\n$5\r\nvalue\r\n"
 	for _, c := range []struct {

@@ -16,11 +16,12 @@
 //   - [FirstLine], [FirstError], [Header], [WholeReplyLen] and [Texts] read complete replies to the
 //     proxy's own commands.
 //
-// Replies of masters, RESP2 only, within [Limits]:
+// Replies on the proxy's own connections, mostly to masters, within [Limits]:
 //
-//   - A [Reader] decodes replies from a connection.
-//   - [Limit] checks the same limits in front of a client library that trusts the lengths in replies.
+//   - A [Reader] decodes replies of RESP2, and the kinds of RESP3 that [NewRESP3Reader] lists.
+//   - [Limit] checks the same limits in front of a client library that trusts the lengths in
+//     replies. It accepts only RESP2.
 //
-// The Append functions encode commands, and the headers of RESP3, into a buffer that is reused;
-// other replies are written with redcon's functions.
+// The Append functions encode commands, and the headers of RESP3, into a buffer that is reused. The
+// proxy writes other replies with the functions of redcon.
 package resp

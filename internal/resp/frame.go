@@ -2,7 +2,7 @@ package resp
 
 import "strconv"
 
-// FrameEvent is the result of a scan.
+// FrameEvent tells how far a scan has read a frame.
 type FrameEvent uint8
 
 const (
@@ -10,14 +10,14 @@ const (
 	FrameMore FrameEvent = iota
 	// FrameName means that the command's name, or at least its first 64 bytes, has been read.
 	FrameName
-	// FrameEnd means that the frame's last byte is consumed. In an inline command, FrameName comes
-	// at the same byte; FrameEnd is then returned by the next scan, which may be of no bytes.
+	// FrameEnd means that the frame's last byte is consumed. In an inline command, FrameName comes at
+	// this byte. The next scan, which may be of no bytes, then returns FrameEnd.
 	FrameEnd
 	// FrameEmpty means a complete frame without a command, to which Redis does not reply.
 	FrameEmpty
 )
 
-// frameState is the part of a frame to which the next byte belongs.
+// frameState tells to which part of a frame the next byte belongs.
 type frameState uint8
 
 const (
@@ -82,8 +82,8 @@ func (s *FrameScanner) Restrict(l RequestLimits) error {
 	return s.err
 }
 
-// Name returns the command's name after FrameName. long reports whether the bytes are only the
-// first 64 of a longer name. They are valid until the next frame begins.
+// Name returns the command's name after FrameName. long reports whether the name is longer than the
+// returned 64 bytes. The bytes are valid until the next frame begins.
 func (s *FrameScanner) Name() (name []byte, long bool) {
 	return s.nameBuf[:s.nameLen], s.isNameLong
 }
@@ -112,9 +112,9 @@ func (s *FrameScanner) PeekBulk(p []byte) (size int64, n int, complete bool) {
 	return size, n, complete
 }
 
-// Scan consumes bytes up to the next event and returns how many. Call it again with the rest, even
-// if that is empty, until it returns FrameMore. An error is a *RequestError, errCrossProtocol or
-// ErrTLS; every further scan returns the same error.
+// Scan consumes bytes up to the next event and returns how many. Call it again with the remaining
+// bytes, even if there are none, until it returns FrameMore. An error is a *RequestError,
+// errCrossProtocol or ErrTLS; every further scan returns the same error.
 func (s *FrameScanner) Scan(p []byte) (n int, ev FrameEvent, err error) {
 	for n < len(p) && s.state < inEnd && ev == FrameMore && err == nil {
 		var m int
@@ -272,7 +272,7 @@ func (s *FrameScanner) scanBulk(p []byte) (n int, ev FrameEvent) {
 	return int(s.remaining), ev
 }
 
-// frameHeader is a header line, "*3\r\n" or "$5\r\n", which may come in pieces.
+// frameHeader reads a header line, "*3\r\n" or "$5\r\n", which may come in pieces.
 type frameHeader struct {
 	length  int      // of the line so far, in bytes, without its end
 	start   [22]byte // beginning of the line: room for "*-9223372036854775808", and one byte more
@@ -281,7 +281,7 @@ type frameHeader struct {
 }
 
 // readWhole reads a complete, ordinary header line at the beginning of p. It returns the number and
-// the length of the line; the length is 0 if read must be used instead.
+// the length of the line. If it returns the length 0, the caller must use read instead.
 func (h *frameHeader) readWhole(p []byte) (number int64, n int) {
 	if len(p) < 4 || h.length > 0 || h.sawCR {
 		return 0, 0

@@ -51,8 +51,8 @@ func TestFrameScannerChangesLimits(t *testing.T) {
 	}
 }
 
-// FuzzFrameSplit checks that the scanner agrees with the reference parser, for any pieces of the
-// input.
+// FuzzFrameSplit checks that the scanner agrees with the reference parser, however the input is cut
+// into pieces.
 func FuzzFrameSplit(f *testing.F) {
 	// maxSize is in bytes: long inputs slow down the fuzzer, and the small limits do not need them.
 	const maxSize = 1 << 10
@@ -74,7 +74,8 @@ func TestFrameSplitExamples(t *testing.T) {
 	}
 }
 
-// TestFrameSplitRandom tries random mixtures of fragments, which get further than random bytes.
+// TestFrameSplitRandom checks that scanner and reference parser agree on random mixtures of
+// fragments, which get further than random bytes.
 func TestFrameSplitRandom(t *testing.T) {
 	for seed := range uint64(1000) {
 		checkFrameSplit(t, randomFrames(rand.New(rand.NewPCG(1, seed))), seed)
@@ -186,7 +187,7 @@ func (d *referenceParser) frame() bool {
 	return d.record(d.pos, "end")
 }
 
-// line consumes a line and the trailing bytes after its end.
+// line consumes a line and the given number of trailing bytes after its end.
 func (d *referenceParser) line(end byte, trailing int, tooLong string) (line []byte, ok bool) {
 	rest := d.in[d.pos:]
 	visible, _, _ := bytes.Cut(rest, []byte{0})
@@ -238,7 +239,7 @@ func (d *referenceParser) bulk(first bool) bool {
 	return len(rest) >= int(size)+2
 }
 
-// name adds a name of size bytes to the trace; kept is its stored part.
+// name adds a name of size bytes to the trace; stored is the part that the scanner stores.
 func (d *referenceParser) name(at int, stored []byte, size int, inline string) bool {
 	if referenceHTTP.Match(stored) {
 		return d.record(at, "error %v", errCrossProtocol)
@@ -277,7 +278,8 @@ func TestFrameScannerAgainstRedis(t *testing.T) {
 	}
 }
 
-// compareFrames compares the number of commands, and the protocol error after them.
+// compareFrames checks that Redis and the scanner find the same number of commands, and the same
+// protocol error after them.
 func compareFrames(t *testing.T, socket string, l RequestLimits, in string) {
 	t.Helper()
 	trace, want := frameTrace(l, []byte(in)), []string(nil)

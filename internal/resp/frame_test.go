@@ -61,7 +61,7 @@ func frameStep(s *FrameScanner, ev FrameEvent, offset int) string {
 
 var frameName64, frameName65 = strings.Repeat("n", 64), strings.Repeat("n", 65)
 
-// frameExample is a stream and the trace that the scanner must produce for it.
+// frameExample holds a stream and the trace that the scanner must produce for it.
 type frameExample struct {
 	title, in string
 	want      []string

@@ -2,19 +2,19 @@ package resp
 
 import "bytes"
 
-// inlineCommand is an inline command, from its first byte to the end of its frame.
+// inlineCommand holds the state of an inline command, from its first byte to the end of its frame.
 type inlineCommand struct {
 	line    []byte   // the beginning of an incomplete line
-	args    [][]byte // of the whole line
-	length  int      // of the line so far, in bytes
+	args    [][]byte // the arguments in the complete line
+	length  int      // the bytes of the line so far
 	sawZero bool     // a zero byte was read; Redis finds no line end after one
 }
 
 // IsInline reports whether the frame that began last is an inline command, not an array.
 func (s *FrameScanner) IsInline() bool { return s.isInline }
 
-// InlineArgs returns the arguments of an inline command, between its FrameName and the scan after
-// its FrameEnd. The caller may keep them.
+// InlineArgs returns the arguments of an inline command. It has them from FrameName until the scan
+// after FrameEnd. The caller may keep them.
 func (s *FrameScanner) InlineArgs() [][]byte {
 	if s.inline == nil {
 		return nil
@@ -92,11 +92,12 @@ func (c *inlineCommand) joinLine(last []byte) []byte {
 // closing quote is missing, or is followed by something other than white space. The arguments do
 // not share memory with the line.
 //
-// A quote may begin within a word, but always ends it. In double quotes, \n \r \t \b \a and \xHH
-// are escapes, and \ before any other byte means that byte. In single quotes, only \' is an escape.
+// A quoted part may begin within a word, but its closing quote always ends the word. In double
+// quotes, \n \r \t \b \a and \xHH are escapes, and \ before any other byte means that byte. In
+// single quotes, only \' is an escape.
 func splitInline(line []byte) (args [][]byte, ok bool) {
 	line, _, _ = bytes.Cut(line, []byte{0})
-	words := make([]byte, 0, len(line)) // no word grows by being decoded
+	words := make([]byte, 0, len(line)) // decoding makes no word longer
 	for {
 		for len(line) > 0 && isInlineSpace(line[0]) {
 			line = line[1:]
@@ -168,7 +169,9 @@ func decodeSingleQuoted(dst, line []byte) (word, rest []byte, ok bool) {
 // endsWord reports whether a closing quote may come before rest.
 func endsWord(rest []byte) bool { return len(rest) == 0 || isInlineSpace(rest[0]) }
 
-// decodeEscape returns the byte that the n bytes after a \ mean.
+// decodeEscape decodes the escape at the beginning of s, without its \. It returns the byte that
+// the escape means, and the length of the escape.
+// rest.
 func decodeEscape(s []byte) (c byte, n int) {
 	switch s[0] {
 	case 'x':

@@ -73,8 +73,8 @@ func TestSplitInline(t *testing.T) {
 	}
 }
 
-// TestSplitInlineMemory checks that the arguments do not share memory with the line, and appending
-// to one does not change another.
+// TestSplitInlineMemory checks that the arguments do not share memory with the line, and that
+// appending to one argument does not change another.
 func TestSplitInlineMemory(t *testing.T) {
 	line := []byte(`one "two" three`)
 	args, _ := splitInline(line)
@@ -85,7 +85,7 @@ func TestSplitInlineMemory(t *testing.T) {
 	}
 }
 
-// FuzzInlineSplit compares the splitter with a simple reference.
+// FuzzInlineSplit checks that splitInline agrees with a simple reference.
 func FuzzInlineSplit(f *testing.F) {
 	f.Add([]byte(`SET "k \x41" 'it\'s' a"b"`))
 	f.Fuzz(checkInlineSplit)
@@ -175,7 +175,8 @@ func referenceEscape(text string, quote byte) (c byte, size int) {
 	return text[1], 2
 }
 
-// TestSplitInlineAgainstRedis compares with Redis, where a script returns the arguments.
+// TestSplitInlineAgainstRedis checks that splitInline returns the arguments that a script in Redis
+// returns for the same line.
 func TestSplitInlineAgainstRedis(t *testing.T) {
 	socket := startFrameRedis(t)
 	for seed := range uint64(1000) {
@@ -208,7 +209,7 @@ func inlineStrings(replies []string) (strs []string) {
 	return strs
 }
 
-// startFrameRedis starts a redis-server of the test's own and returns its socket.
+// startFrameRedis starts a redis-server for one test and returns its socket.
 func startFrameRedis(t *testing.T, args ...string) (socket string) {
 	t.Helper()
 	return redistest.New(t, redistest.Options{Socket: true, ExtraArgs: args}).Socket()

@@ -5,8 +5,8 @@ import (
 	"syscall"
 )
 
-// Limit returns a connection that lets only RESP2 replies within the limits pass. Before the first
-// byte that breaks a limit, each Read fails with a *ProtocolError.
+// Limit returns a connection that reads only RESP2 replies within the limits. From the first byte
+// that breaks a limit, each Read fails with a *ProtocolError.
 func Limit(conn net.Conn, limits Limits) net.Conn {
 	limited := &limitedConn{conn, newLimitScanner(limits)}
 	if sys, ok := conn.(syscall.Conn); ok {
@@ -30,7 +30,8 @@ func (c *limitedConn) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// limitedSysConn adds access to the socket, to check whether the connection is still open.
+// limitedSysConn also gives access to the socket, so that a client library can check whether the
+// connection is still open.
 type limitedSysConn struct {
 	*limitedConn
 	syscall.Conn

@@ -13,7 +13,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// scriptedConn is a connection to a peer that sends a text, ignores all requests, and then
+// scriptedConn imitates a connection to a peer that sends a text, ignores all requests, and then
 // disconnects.
 type scriptedConn struct {
 	net.Conn
@@ -44,8 +44,8 @@ func allocatedBytes() uint64 {
 	return m.TotalAlloc
 }
 
-// TestBound checks that no reply within the limits makes the client library crash or exhaust
-// memory.
+// TestBound checks that Limit refuses hostile replies before they make the client library crash or
+// exhaust memory.
 func TestBound(t *testing.T) {
 	all := hostileReplies()
 	all["an endless status"] = "+" + strings.Repeat("x", 1<<20)

@@ -32,16 +32,17 @@ const (
 	verbatim Kind = '='
 )
 
-// Error is an error reply, without the leading '-'.
+// Error holds an error reply, without the leading '-'.
 type Error string
 
 // Error returns the text of the reply.
 func (e Error) Error() string { return string(e) }
 
-// Token is an element of a reply. The elements of an array follow as tokens of their own.
+// Token holds an element of a reply. The elements of an array follow as tokens of their own.
 type Token struct {
 	Kind Kind
-	// N is the value of an Int, or the number of the next tokens that belong to an Array.
+	// N is the value of an Int, the number of elements of an Array, or the size of a SkippedBulk in
+	// bytes.
 	N int64
 	// Text is the text of a Status, ErrorReply or Bulk. It is valid until the next read.
 	Text []byte
@@ -62,7 +63,7 @@ type Reader struct {
 	// resp3 is set if the reader also reads some kinds of RESP3.
 	resp3     bool
 	remaining budget
-	reserved  int64 // of limits.Shared
+	reserved  int64 // bytes reserved of limits.Shared
 	buf       []byte
 	// buf[r:w] was read from the source and is not decoded yet.
 	r, w int
@@ -220,7 +221,8 @@ func (r *Reader) bulk(size int64) (Token, error) {
 	return Token{Kind: Bulk, Text: text}, nil
 }
 
-// reserve subtracts a string of size bytes from all limits. After an error it has changed none.
+// reserve subtracts a string of size bytes from all limits. If it returns an error, it has changed
+// no limit.
 func (r *Reader) reserve(size int64) error {
 	remaining := r.remaining
 	if err := remaining.spendBulk(r.limits, size); err != nil {
@@ -267,7 +269,7 @@ func (r *Reader) fill(n int) error {
 	return nil
 }
 
-// makeRoom makes room in the buffer for at least one more byte, as a part of n bytes.
+// makeRoom makes room in the buffer for at least one more byte, if n bytes must be buffered in all.
 func (r *Reader) makeRoom(n int) {
 	if r.w < len(r.buf) && r.r+n <= len(r.buf) {
 		return

@@ -112,8 +112,8 @@ func TestReaderFreesLargeBuffer(t *testing.T) {
 	}
 }
 
-// TestScannerRefuses checks that the scanner stops a stream where the reader does, before the
-// invalid byte.
+// TestScannerRefuses checks that the scanner refuses the same hostile replies as the reader, and
+// does not let all of their bytes pass.
 func TestScannerRefuses(t *testing.T) {
 	for name, text := range hostileReplies() {
 		for _, piece := range []int{1, 3, 1 << 20} {
@@ -138,8 +138,8 @@ func scanInPieces(s *limitScanner, text []byte, piece int) (passed int, err erro
 	return passed, err
 }
 
-// FuzzReader checks that for any input, the reader ends with an error and uses no more memory than
-// its limits allow. The scanner passes exactly the bytes that the reader reads.
+// FuzzReader checks that for any input, the reader ends with an error, and that the scanner and the
+// reader refuse the same input.
 func FuzzReader(f *testing.F) {
 	for _, text := range hostileReplies() {
 		f.Add([]byte(text), 3)
@@ -159,7 +159,7 @@ func FuzzReader(f *testing.F) {
 	})
 }
 
-// TestReader3 reads RESP3 replies, which a RESP2 reader refuses.
+// TestReader3 checks that a RESP3 reader reads RESP3 replies, which a RESP2 reader refuses.
 func TestReader3(t *testing.T) {
 	limits := Limits{Line: 100, Bulk: 100, Elements: 8, Depth: 3, Total: 1000}
 	for in, want := range map[string]any{

@@ -10,8 +10,8 @@ import (
 var errUnknownReply = errors.New("the upstream's reply is not RESP")
 
 const (
-	// headSize is the size of a reply's beginning that is stored, in bytes: enough to recognize the
-	// kind of a message on a subscribed connection.
+	// headSize is the number of bytes that the scanner stores of a reply's beginning. They suffice to
+	// recognize the kind of a message on a subscribed connection.
 	headSize = 48
 	// maxHeader is longer than any valid line with a number or a length.
 	maxHeader = 64
@@ -35,11 +35,12 @@ type ReplyScanner struct {
 	inReply  bool  // a reply has begun and not ended
 }
 
-// aggregate is an incomplete array, map, set or push.
+// aggregate describes an incomplete array, map, set or push.
 type aggregate struct {
 	remaining int64 // remaining elements
-	// precedesElement is set if the aggregate is not an element itself, but precedes one. It is an
-	// attribute, or a push within EXEC's reply, with a message that the client published to itself.
+	// precedesElement is set if the aggregate precedes an element and is no element itself. It is an
+	// attribute, or a push within the reply to EXEC. Redis sends such a push if the client publishes
+	// a message to itself.
 	precedesElement bool
 }
 
@@ -158,7 +159,8 @@ func replyLength(digits []byte) (n int64, ok bool) {
 	return n, len(digits) > 0
 }
 
-// openAggregate begins an aggregate. If it is empty, it reports whether the reply ends with it.
+// openAggregate begins an aggregate. It reports whether the reply ends with it, as with an empty
+// one.
 func (s *ReplyScanner) openAggregate(a aggregate) (ended bool) {
 	if a.remaining > 0 {
 		s.open = append(s.open, a)

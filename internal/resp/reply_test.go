@@ -111,7 +111,7 @@ func withoutLastInt(trace []string) (result []string) {
 }
 
 // FuzzReplySplit checks that the scanner finds the same ends of replies as the reference parser,
-// for any pieces of the input: parse(split(x)) == parse(x).
+// however the input is cut into pieces.
 func FuzzReplySplit(f *testing.F) {
 	for i, example := range replyExamples {
 		f.Add([]byte(example.in), uint64(i))
@@ -121,7 +121,8 @@ func FuzzReplySplit(f *testing.F) {
 	})
 }
 
-// TestReplySplitRandom tries random mixtures of fragments, which get further than random bytes.
+// TestReplySplitRandom checks that scanner and reference parser agree on random mixtures of
+// fragments, which get further than random bytes.
 func TestReplySplitRandom(t *testing.T) {
 	for seed := range uint64(3000) {
 		rng := rand.New(rand.NewPCG(4, seed))
@@ -205,10 +206,10 @@ type referenceReply struct {
 	rest                    []byte
 	depth                   int
 	last                    int64
-	isInvalid, isIncomplete bool // not RESP; incomplete
+	isInvalid, isIncomplete bool // the input is not RESP; the input ends within the reply
 }
 
-// element consumes one element at the beginning of rest, including its own elements.
+// element consumes one element at the beginning of rest, including nested elements.
 func (d *referenceReply) element() {
 	if d.isInvalid || d.isIncomplete {
 		return

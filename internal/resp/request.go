@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Redis' limits.
+// These are the limits of Redis itself. redisMaxBulk and redisMaxInline are in bytes.
 const (
 	redisMaxArgs   = math.MaxInt32
 	redisMaxBulk   = 512 << 20
@@ -26,8 +26,8 @@ type RequestLimits struct {
 	MaxArgs int
 	// MaxBulk is the maximum size of one argument, in bytes.
 	MaxBulk int64
-	// MaxInline is the maximum length, in bytes without the line end, of an inline command and of
-	// the header line of an array or a bulk. Less than 64 counts as 64, so that every number fits.
+	// MaxInline is the maximum length, in bytes without the line end, of an inline command and of the
+	// header line of an array or a bulk. A value below 64 counts as 64, so that every number fits.
 	MaxInline int
 
 	// unauthenticated selects the errors that tell the client to log in.
@@ -108,7 +108,7 @@ var errCrossProtocol = errors.New("possible cross-protocol attack: the client sp
 const tlsHandshake = 0x16
 
 // ErrTLS means that the client uses TLS on a port without TLS. The client would not understand any
-// reply. Read as an inline command, its handshake would never end.
+// reply. As an inline command, a TLS handshake would have no end.
 var ErrTLS = errors.New("the client uses TLS on a port without TLS")
 
 // errExpectedBulk returns the error for a bulk that begins with got. An error reply is one line, so

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestSkip checks that if the limits allow it, a string that exceeds them is discarded, and the
-// rest of the reply is read.
+// TestSkip checks that a string that exceeds the limits is discarded if Limits.Skip allows it, and
+// that the rest of the reply is read.
 func TestSkip(t *testing.T) {
 	long, short := "$1000\r\n"+strings.Repeat("x", 1000)+"\r\n", "$2\r\nab\r\n"
 	read := strings.Repeat("x", 1000)

@@ -4,8 +4,8 @@ import "bytes"
 
 // Words appends the complete words of a frame, or of its beginning, to words, up to a total of
 // limit words. It returns all words, the number of words in the frame, and the size in bytes of the
-// frame up to the end of the last word. The frame must be well-formed: a [FrameScanner] has
-// accepted it.
+// frame up to the end of the last appended word. The frame must be well-formed: a [FrameScanner]
+// has accepted it.
 func Words(words [][]byte, frame []byte, limit int) (all [][]byte, total, size int) {
 	total, rest := headerNumber(frame)
 	for len(words) < min(total, limit) {

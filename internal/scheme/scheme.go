@@ -20,7 +20,7 @@ const (
 	usePlain = "it does not use TLS: use redis:// instead of rediss://"
 )
 
-// Server is the server of a connection that failed.
+// Server names the server of a failed connection.
 type Server struct {
 	Network, Addr string
 	// TLS is set if the URL has the scheme rediss://.
@@ -67,7 +67,7 @@ func tryTLS(ctx context.Context, conn net.Conn) string {
 	if tls.Client(recorder, anyServer).HandshakeContext(ctx) == nil {
 		return useTLS
 	}
-	refusal, isError := strings.CutPrefix(string(recorder.received), "-") // an error of RESP
+	refusal, isError := strings.CutPrefix(string(recorder.received), "-") // a RESP error
 	if !isError {
 		return ""
 	}
@@ -75,7 +75,7 @@ func tryTLS(ctx context.Context, conn net.Conn) string {
 	return strings.TrimSpace(sentence)
 }
 
-// recordingConn records what is received.
+// recordingConn records the bytes that it receives.
 type recordingConn struct {
 	net.Conn
 	received []byte

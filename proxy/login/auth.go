@@ -6,7 +6,7 @@ import (
 	"redlock-proxy/commands/server"
 )
 
-// DefaultUser is the user of a login with a password only.
+// DefaultUser is the user of a login that names no user.
 const DefaultUser = "default"
 
 // The texts of Redis' errors.
@@ -19,10 +19,10 @@ const (
 	WrongPass = "WRONGPASS invalid username-password pair or user is disabled."
 )
 
-// Auth is an AUTH command, or the AUTH option of a HELLO.
+// Auth holds the login in an AUTH command, or in the AUTH option of a HELLO.
 type Auth struct {
 	User, Password []byte
-	Rest           [][]byte // the HELLO without the option
+	Rest           [][]byte // the words of the HELLO without the option
 }
 
 // Find returns the login in an AUTH or HELLO; stateCmd is the command's name in lower case. It
@@ -48,7 +48,8 @@ func Find(stateCmd string, words [][]byte) (a Auth, found bool) {
 	return a, false
 }
 
-// Parse is Find for the proxy's own users. refusal is Redis' error for invalid words.
+// Parse finds a login like Find, for the proxy's own users. refusal is Redis' error for invalid
+// words.
 func Parse(name string, words [][]byte) (a Auth, found bool, refusal string) {
 	switch {
 	case name == "auth" && len(words) < 2:

@@ -2,7 +2,8 @@ package login
 
 import "redlock-proxy/commands/auth/users"
 
-// Client is the login of one client. It belongs to the goroutine that runs the client's commands.
+// Client holds the login of one client. It belongs to the goroutine that runs the client's
+// commands.
 type Client struct {
 	Gate Gate
 	// UserLogin is the login as one of the proxy's own users; nil if the proxy has none.
@@ -28,8 +29,9 @@ func (c *Client) MayAll() bool {
 // NeedsCheck reports whether each command of the client must be checked before it is forwarded.
 func (c *Client) NeedsCheck() bool { return c.UserLogin != nil && !c.MayAll() }
 
-// Refusal returns the reason why one of the proxy's own users may not send a command to the upstream,
-// or "" if the user may. words holds the first words of the command, total is the number of all.
+// Refusal returns why one of the proxy's own users may not send a command to the upstream, or "" if
+// the user may send it. words holds the first words of the command, total is the number of all its
+// words.
 func (c *Client) Refusal(words [][]byte, total int) string {
 	user := c.UserLogin.User()
 	if user == nil {
@@ -42,7 +44,7 @@ func (c *Client) Refusal(words [][]byte, total int) string {
 }
 
 // DeniedReason returns why a command that the client may send must not run at the upstream; empty
-// if it may.
+// if it may run.
 func (c *Client) DeniedReason(words [][]byte) string {
 	if !c.NeedsCheck() {
 		return ""

@@ -5,11 +5,11 @@ import (
 	"crypto/subtle"
 )
 
-// Gate is the login at the proxy by a password. It is needed if the proxy logs in at the upstream
-// with its own password, which would otherwise admit every client. After the login a client is the
-// user of the upstream's URL, and may become another user as on any Redis.
+// Gate holds a client's login at the proxy, by a password. The proxy needs a gate if it logs in at
+// the upstream with its own password, which would otherwise admit every client. After the login a
+// client is the user of the upstream's URL, and may become another user as on any Redis.
 type Gate struct {
-	password string // empty: there is no gate
+	password string // empty if there is no gate
 	// LoggedIn is set once the client has logged in at the gate.
 	LoggedIn bool
 }
@@ -32,7 +32,7 @@ func (g *Gate) Handles(stateCmd string) bool {
 	return g.MustLogIn() || g.password != "" && (stateCmd == "auth" || stateCmd == "hello" || stateCmd == "reset")
 }
 
-// IsForGate reports whether a login is for the gate.
+// IsForGate reports whether the gate, not the upstream, decides about a login.
 func (g *Gate) IsForGate(a Auth) bool { return g.MustLogIn() || string(a.User) == DefaultUser }
 
 // Refuses reports whether the gate refuses a login. It compares passwords in constant time.

@@ -17,21 +17,21 @@ const (
 	// maxQuestionBatch limits how many questions are sent together.
 	maxQuestionBatch = 256
 	// maxRemembered limits the bytes of the replies that are remembered for a client. Each reply
-	// counts as its own size, that of its question, and answerOverhead.
+	// counts as its own size, the size of its question, and answerOverhead.
 	maxRemembered, answerOverhead = 16 << 10, 64
 )
 
-// Upstream is a client's own connection to the upstream, on which the proxy asks as the client.
+// Upstream asks the upstream on a client's own connection, and so as the client.
 type Upstream interface {
-	// SendAll sends commands together, and returns their replies. None is empty.
+	// SendAll sends commands together, and returns their replies. No reply is empty.
 	SendAll(ctx context.Context, commands [][]string) ([][]byte, error)
 	// Sever ends the connection.
 	Sever()
 }
 
-// Rights holds a client's login and rights at the upstream, as far as they are known. It is valid
-// for one identity, and until the upstream has answered another probe. While the upstream does not
-// answer, its rights cannot change either.
+// Rights holds a client's login and rights at the upstream, as far as they are known. They are
+// valid for one identity (track.State.UserChanges), and until the upstream has answered another
+// probe. An upstream that does not answer cannot have changed the rights.
 type Rights struct {
 	identity, probes uint64
 	db               int  // the client's database
@@ -43,7 +43,7 @@ type Rights struct {
 	// User is empty if it is unknown.
 	User     string
 	refusals map[string]string // by keyOf
-	size     int               // in bytes, of refusals
+	size     int               // size of refusals in bytes
 }
 
 // IsKnown reports whether the client's user is still known, for this identity and probe.
@@ -52,7 +52,7 @@ func (r *Rights) IsKnown(identity, probes uint64) bool {
 }
 
 // Refresh drops the rights unless they are of this identity and probe, and reports whether the
-// client's user is known. Recall and Ask are about the client's rights in database db from then on.
+// client's user is known. From then on Recall and Ask use the client's rights in database db.
 func (r *Rights) Refresh(identity, probes uint64, db int) (known bool) {
 	if r.identity != identity || r.probes != probes {
 		*r = Rights{identity: identity, probes: probes}
@@ -64,14 +64,14 @@ func (r *Rights) Refresh(identity, probes uint64, db int) (known bool) {
 // GrantAll records that the client is the user of every new connection, and may do everything.
 func (r *Rights) GrantAll() { r.userKnown, r.MayDoAll, r.User = true, true, DefaultUser }
 
-// DropRefusals drops the refusals of single commands, which can be asked for again.
+// DropRefusals drops the refusals of single commands. The proxy can ask for them again.
 func (r *Rights) DropRefusals() { r.refusals, r.size = nil, 0 }
 
 // Size returns the size of the remembered refusals in bytes.
 func (r *Rights) Size() int { return r.size }
 
 // LoadUser asks for the client's user, and whether it may do everything. It asks on the client's
-// own connection, so that the proxy needs no rights for it.
+// own connection, so that the proxy needs no permission to ask.
 func (r *Rights) LoadUser(ctx context.Context, up Upstream) error {
 	name, err := askOne(ctx, up, "ACL", "WHOAMI")
 	switch {
@@ -106,7 +106,7 @@ func askOne(ctx context.Context, up Upstream, words ...string) ([]byte, error) {
 	return answers[0], nil
 }
 
-// loadUserWithoutACL is LoadUser for an upstream that has no ACL, or hides it.
+// loadUserWithoutACL implements LoadUser for an upstream that has no ACL, or hides it.
 func (r *Rights) loadUserWithoutACL(ctx context.Context, up Upstream) error {
 	answers, err := up.SendAll(ctx, [][]string{{"PING"}, {"INFO", "server"}})
 	if err != nil {
@@ -140,8 +140,8 @@ func (r *Rights) Recall(questions [][]string) (texts []string, unknown []int) {
 	return texts, unknown
 }
 
-// Ask asks the questions with the indexes unknown, and remembers the replies. watching is set if
-// the client watches keys.
+// Ask asks the questions with the indexes unknown, stores the refusals in texts, and remembers
+// them. watching is set if the client watches keys.
 func (r *Rights) Ask(
 	ctx context.Context, up Upstream, watching bool, questions [][]string, unknown []int, texts []string,
 ) error {
@@ -193,7 +193,7 @@ func askRights(
 		return errors.New(resp.FirstLine(multiReply))
 	}
 	// A WATCH is not allowed in a transaction, and some servers refuse it before they check the
-	// permission. So it is sent after the transaction, and undone by another transaction.
+	// permission. So a WATCH is sent after the transaction, and undone by another transaction.
 	var inTx, afterTx []int
 	var txCommands, watchCommands [][]string
 	for _, q := range indexes {
@@ -254,7 +254,7 @@ func refusalIn(answer []byte) (refusal string, err error) {
 // rightsScript checks the rights of the user that runs it.
 const rightsScript = "if redis.acl_check_cmd(unpack(ARGV)) then return 1 end return 0"
 
-// askByScript is askRights by a script, if a transaction cannot be used.
+// askByScript asks the questions by a script, if a transaction cannot be used.
 func askByScript(ctx context.Context, up Upstream, questions [][]string, indexes []int, texts []string) error {
 	batch := make([][]string, len(indexes))
 	for i, q := range indexes {

@@ -2,7 +2,7 @@ package netconn
 
 import "sync/atomic"
 
-// Activity distinguishes idle connections from active ones, without a clock. It is safe for
+// Activity distinguishes idle connections from active connections, without a clock. It is safe for
 // concurrent use.
 type Activity struct{ level atomic.Int32 }
 
@@ -19,7 +19,8 @@ func (a *Activity) Record() {
 	}
 }
 
-// BecameIdle reports whether there was no activity since its last call. It returns true only once.
+// BecameIdle reports whether there was no activity since its last call. It returns true only once
+// until activity is recorded again.
 func (a *Activity) BecameIdle() bool {
 	level := a.level.Load()
 	return level != parkRequested && a.level.CompareAndSwap(level, level-1) && level == idle

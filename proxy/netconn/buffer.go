@@ -2,16 +2,16 @@ package netconn
 
 import "sync"
 
-// Memory is the buffer that a connection reads into. It belongs to the goroutine that reads.
+// Memory provides the buffer that a connection reads into. It belongs to the goroutine that reads.
 type Memory interface {
 	// Room returns the memory to read into.
 	Room() []byte
-	// Release is called if no bytes have arrived. The memory may be freed until Room is called
-	// again.
+	// Conn calls Release if no bytes have arrived. Release may free the memory until the next call
+	// of Room.
 	Release()
 }
 
-// PooledBuffer is a Memory that holds a buffer only while there is something to read.
+// PooledBuffer implements Memory. It holds a buffer only while there are bytes to read.
 type PooledBuffer struct{ buf []byte }
 
 // Room implements Memory.
@@ -31,7 +31,7 @@ func (l *PooledBuffer) Release() {
 // BufferSize is the number of bytes that are read at a time.
 const BufferSize = 16 << 10
 
-// buffers holds buffers for connections that have something to read.
+// buffers holds buffers for connections that have bytes to read.
 var buffers = sync.Pool{New: func() any { return new([BufferSize]byte) }}
 
 // Borrow returns a buffer of BufferSize.

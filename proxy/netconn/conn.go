@@ -18,11 +18,11 @@ type Conn struct {
 	activity *Activity
 
 	raw syscall.RawConn // nil if the connection is not a plain socket
-	// poller reports the end of the stream, with tag; nil: the end is not reported. It is set
+	// poller reports the end of the stream, with tag; nil if the end is not reported. Join sets it
 	// before the first read.
 	poller *Poller
 	tag    Tag
-	ended  atomic.Bool // the poller has reported the end; any goroutine
+	ended  atomic.Bool // the stream has ended; any goroutine may use it
 
 	// These fields belong to the reader, for the current read.
 	n      int
@@ -37,11 +37,12 @@ type Conn struct {
 	unsent   []byte
 	writeErr error
 	// writeLimit is the longest time that a write may wait for the other end, 0 for no limit.
-	// hasDeadline is set while a deadline enforces it.
+	// hasDeadline is set while a write deadline enforces that limit.
 	writeLimit  time.Duration
 	hasDeadline bool
-	// These fields hold the methods of these names, set at their first use: writeAllFn and
-	// writeSomeFn by the writer, readOnceFn and readLoopFn by the reader.
+	// These fields hold the methods readOnce, readLoop, writeAll and writeSome, so that a call
+	// allocates no memory. The reader sets the first two, and the writer the last two, at their
+	// first use.
 	readOnceFn, readLoopFn, writeAllFn, writeSomeFn func(fd uintptr) bool
 }
 
@@ -98,9 +99,9 @@ func (c *Conn) Read() (int, error) {
 // waitBufSize is the size of the buffer with which a connection that is not a plain socket waits.
 const waitBufSize = 1 << 10
 
-// readWaiting is Read for a connection that is not a plain socket, such as TLS, on which a waiting
-// read needs a buffer. So it waits with a small buffer, and uses the memory once bytes have
-// arrived, or may have arrived.
+// readWaiting implements Read for a connection that is not a plain socket, such as TLS. A read that
+// waits on such a connection needs a buffer. So readWaiting waits with a small buffer, and uses the
+// memory once bytes have arrived, or may have arrived.
 func (c *Conn) readWaiting() (n int, err error) {
 	if len(c.unreturned) == 0 && !c.mayHaveMore {
 		c.memory.Release()
@@ -176,9 +177,9 @@ func (c *Conn) Pump(handle func(n int) bool) error {
 //
 // After a read that did not fill the room it waits without another system call, which saves every
 // second read. Bytes that arrive after the read are another event for Go's poller, which keeps the
-// event until the wait. All of this is one RawConn.Read, because another call would forget the
-// event. The end of a stream that arrived with the bytes is no further event for Go's poller; the
-// proxy's own poller reports it.
+// event until the wait. All of this happens within one RawConn.Read, because another call would
+// forget the event. If the end of the stream arrives together with bytes, Go's poller reports no
+// further event for it; the proxy's own poller does.
 func (c *Conn) readLoop(fd uintptr) bool {
 	if !c.readOnce(fd) {
 		return false
@@ -195,8 +196,8 @@ func (c *Conn) readLoop(fd uintptr) bool {
 	return false
 }
 
-// pumpByReads is Pump for a connection without a poller. It reads again after every part, because
-// the end of the stream may have arrived already.
+// pumpByReads implements Pump for a connection without a poller. It reads again after every part,
+// because the end of the stream may have arrived already.
 func (c *Conn) pumpByReads(handle func(n int) bool) error {
 	for {
 		n, err := c.Read()
@@ -209,8 +210,8 @@ func (c *Conn) pumpByReads(handle func(n int) bool) error {
 	}
 }
 
-// End closes the reading side, after the other end has ended its stream. That loses no bytes that
-// have arrived, and wakes the goroutine that waits for more.
+// End closes the reading side, after the other end has ended its stream. It loses no bytes that
+// have arrived, and wakes a goroutine that waits for more bytes.
 func (c *Conn) End() {
 	if closer, ok := c.conn.(interface{ CloseRead() error }); ok && !c.ended.Swap(true) {
 		_ = closer.CloseRead()
@@ -266,14 +267,14 @@ func (c *Conn) WriteSome(p []byte) (n int, err error) {
 	return n, err
 }
 
-// writeSome is writeAll without waiting.
+// writeSome calls writeAll, and never waits.
 func (c *Conn) writeSome(fd uintptr) bool {
 	c.writeAll(fd)
 	return true
 }
 
-// WriteWithin is Write that fails if it waits for the other end for longer than limit. It clears
-// the write deadline.
+// WriteWithin writes like Write, but fails if it waits for the other end for longer than limit. It
+// may change or clear the connection's write deadline.
 func (c *Conn) WriteWithin(limit time.Duration, p []byte) (int, error) {
 	if c.raw == nil {
 		_ = c.conn.SetWriteDeadline(time.Now().Add(limit))
@@ -297,7 +298,8 @@ func (c *Conn) setWriteDeadline() {
 	}
 }
 
-// writeAll writes as much as the system accepts, and reports whether that is all.
+// writeAll writes as much as the system accepts, and reports whether the write is complete or has
+// failed.
 func (c *Conn) writeAll(fd uintptr) bool {
 	for len(c.unsent) > 0 {
 		n, err := sysWrite(fd, c.unsent)
@@ -331,7 +333,7 @@ func (c *Conn) CloseWrite() bool {
 // LocalAddr returns the address of this end.
 func (c *Conn) LocalAddr() string { return c.conn.LocalAddr().String() }
 
-// Close closes the connection. Any goroutine may call it, and the following methods.
+// Close closes the connection. Any goroutine may call Close and the following methods.
 func (c *Conn) Close() error { return c.conn.Close() }
 
 // SetReadDeadline sets the connection's read deadline, as in net.Conn.

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// smallMemory is a Memory with a new small buffer for each read.
+// smallMemory implements Memory with a new small buffer for each read.
 type smallMemory struct {
 	rng      *rand.Rand
 	buf      []byte

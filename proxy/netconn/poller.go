@@ -11,9 +11,9 @@ const (
 	readable
 )
 
-// Tag identifies a connection to the poller: the client's ID and, for a connection to the upstream,
-// its number, counted from 1 for each client. The number distinguishes events of a closed
-// connection from those of the next connection.
+// Tag identifies a connection in the poller's events. It consists of the client's ID and, for a
+// connection to the upstream, the connection's number, counted from 1 for each client. The number
+// distinguishes events of a closed connection from events of the next connection.
 type Tag uint64
 
 // TagOf returns the tag of a client's own connection, if connID is 0, or of its connection to the

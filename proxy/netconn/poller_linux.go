@@ -44,7 +44,7 @@ func NewPoller() (*Poller, error) {
 // Close ends a Wait. No connection may be added or changed afterwards.
 func (p *Poller) Close() error { return p.file.Close() }
 
-// add adds a connection to the set. The system removes it when it is closed.
+// add adds a connection to the set. The system removes the connection when it is closed.
 func (p *Poller) add(conn syscall.RawConn, t Tag, event interest) error {
 	return p.control(syscall.EPOLL_CTL_ADD, conn, t, event)
 }
@@ -69,8 +69,8 @@ func (p *Poller) control(op int, conn syscall.RawConn, t Tag, kind interest) err
 }
 
 // Wait reports events as soon as there are any. It returns os.ErrDeadlineExceeded at the time
-// until, and os.ErrClosed after Close. It reports events even if that time has already passed, for
-// callers that are always late.
+// until, and os.ErrClosed after Close. It reports events even if that time has already passed,
+// because its caller may always be late.
 func (p *Poller) Wait(until time.Time, notify func(t Tag, ended bool)) error {
 	_ = p.file.SetReadDeadline(until)
 	var n int

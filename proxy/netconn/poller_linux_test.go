@@ -83,7 +83,7 @@ func connection(t *testing.T) (near, far *net.TCPConn) {
 	return accepted.(*net.TCPConn), dialled.(*net.TCPConn)
 }
 
-// expect waits for exactly these events; without arguments it expects none.
+// expect waits for exactly these events; without arguments it expects no event.
 func (w polledConn) expect(want ...pollEvent) {
 	w.Helper()
 	var got []pollEvent
@@ -199,7 +199,7 @@ func pair(t *testing.T) (c *Conn, far *net.TCPConn, p *Poller, memory *PooledBuf
 	return c, far, p, memory
 }
 
-// TestPump checks that all bytes are pumped, even if the end arrives with the last bytes. A
+// TestPump checks that Pump delivers all bytes, even if the end arrives with the last bytes. A
 // connection without unread bytes has no buffer.
 func TestPump(t *testing.T) {
 	c, far, p, memory := pair(t)

@@ -9,8 +9,8 @@ import (
 
 const hasRawCalls = true
 
-// sysRead reads from a nonblocking socket. It does not notify Go's scheduler, which would cost time
-// in every call and more in a second thread.
+// sysRead reads from a nonblocking socket. It does not notify Go's scheduler, because that would
+// cost time in every call.
 func sysRead(fd uintptr, p []byte) (int, error) {
 	return transfer(syscall.SYS_READ, fd, p)
 }
@@ -20,7 +20,7 @@ func sysWrite(fd uintptr, p []byte) (int, error) {
 	return transfer(syscall.SYS_WRITE, fd, p)
 }
 
-// transfer reads or writes, again if a signal interrupts it.
+// transfer reads or writes. It repeats a call that a signal has interrupted.
 func transfer(call, fd uintptr, p []byte) (int, error) {
 	for {
 		n, _, errno := syscall.RawSyscall(call, fd, uintptr(unsafe.Pointer(unsafe.SliceData(p))), uintptr(len(p)))
@@ -29,7 +29,7 @@ func transfer(call, fd uintptr, p []byte) (int, error) {
 			return int(n), nil
 		case syscall.EINTR:
 		case syscall.EAGAIN:
-			return 0, syscall.EAGAIN // a constant needs no memory
+			return 0, syscall.EAGAIN // converting a constant to an error allocates no memory
 		default:
 			return 0, errno
 		}

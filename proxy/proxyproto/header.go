@@ -13,13 +13,13 @@ import (
 )
 
 const (
-	// signature begins a header of version 2, linePrefix one of version 1.
+	// signature begins a header of version 2, linePrefix a header of version 1.
 	signature  = "\r\n\r\n\x00\r\nQUIT\n"
 	linePrefix = "PROXY "
 	// maxLine is the length of the longest header of version 1, in bytes.
 	maxLine = 107
-	// maxBinary limits the bytes that follow the first 16 of a header of version 2: addresses, and
-	// other data of the balancer, such as the client's certificate.
+	// maxBinary limits the bytes that follow the first 16 bytes of a header of version 2:
+	// addresses, and other data of the balancer, such as the client's certificate.
 	maxBinary = 4 << 10
 )
 
@@ -29,8 +29,9 @@ var ErrNoHeader = errors.New("no PROXY protocol header")
 // LocalHeader is the header of a load balancer that connects for itself.
 const LocalHeader = signature + "\x20\x00\x00\x00"
 
-// Read reads a header, and no byte after it. It returns the client's address; nil if it is unknown,
-// or if the balancer connects for itself. The error is ErrNoHeader, or an error of the reader.
+// Read reads a header, and no byte after it. It returns the client's address; nil if the address is
+// unknown, or if the balancer connects for itself. The error is ErrNoHeader, or an error of the
+// reader.
 func Read(r io.Reader) (net.Addr, error) {
 	var first [1]byte
 	if _, err := io.ReadFull(r, first[:]); err != nil {

@@ -27,7 +27,7 @@ func TestRead(t *testing.T) {
 		{signature + v4, "10.0.0.5:1234", nil},
 		{signature + v6, "[2001:db8::5]:1234", nil},
 		{signature + strings.Replace(v4, "\x0c", "\x0f", 1) + "\x04\x00\x00", "10.0.0.5:1234", nil},
-		// additional data about the client
+		// The following headers name no client.
 		{LocalHeader, "", nil},
 		{signature + "\x20\x11\x00\x01x", "", nil},
 		{signature + "\x21\x31\x00\x02xx", "", nil}, // a unix socket

@@ -14,10 +14,10 @@ import (
 const RetryError = "-TRYAGAIN upstream redirect withheld: the other server does not know the lock keys; try again\r\n"
 
 // StripRedirects returns a CLIENT command without options that ask for redirects; it returns other
-// commands unchanged. It replaces MAINT_NOTIFICATIONS, which announces servers by MOVING, by an
-// unknown subcommand: clients work without it. It replaces the capability redirect by an unknown
-// capability, which servers ignore. After a refusal, clients that require redirect would not
-// connect.
+// commands unchanged. It replaces MAINT_NOTIFICATIONS, which announces other servers by MOVING
+// messages, by an unknown subcommand. Clients work without these messages. It replaces the
+// capability redirect by an unknown capability, which servers ignore. If the proxy refused that
+// capability, clients that require it would not connect.
 func StripRedirects(words [][]byte) (stripped [][]byte, changed bool) {
 	if len(words) < 2 || !equalWord(words[0], "client") {
 		return words, false

@@ -11,8 +11,8 @@ const (
 	Reset                   // everything
 	Select                  // the database
 	Multi                   // begins a transaction
-	Exec                    // ends it
-	Discard                 // ends it
+	Exec                    // ends the transaction
+	Discard                 // ends the transaction
 	Watch                   // watches keys
 	Unwatch                 // stops watching keys
 	Subscribe               // the subscriptions
@@ -52,14 +52,14 @@ const (
 	Shards
 )
 
-// Awaited is the queue of pending replies.
+// Awaited holds the queue of pending replies.
 type Awaited struct {
-	// queue holds the entries. The first popped of them have been removed.
+	// queue holds the entries. popped is the number of entries at its beginning that were removed.
 	queue  []Expected
 	popped int
 	// count holds the number of entries of each kind.
 	count [Untrackable + 1]int
-	// marked is the number of entries up to the marked reply; 0 if it is not pending.
+	// marked is the number of entries up to the marked reply; 0 if that reply is not pending.
 	marked int
 }
 
@@ -126,7 +126,7 @@ func (a *Awaited) removeReply() {
 	a.pop()
 }
 
-// maxKept limits the entries for which an empty queue keeps its memory.
+// maxKept is the largest capacity, in entries, that an empty queue keeps.
 const maxKept = 64
 
 // pop removes the first entry. It moves the entries only if most of the queue has been removed, so

@@ -31,7 +31,7 @@ var effects = map[spec.Effect]effect{
 }
 
 // stateCommands holds the forwarded commands whose replies may change the connection's state,
-// blockingCommands those that may block.
+// blockingCommands the forwarded commands that may block.
 var (
 	stateCommands    = spec.Filter(func(c *spec.Command) bool { return c.Effect != spec.None })
 	blockingCommands = spec.Filter(func(c *spec.Command) bool { return c.HasAny(spec.Blocks) })
@@ -59,8 +59,8 @@ const (
 	ReplyOff
 )
 
-// ExpectedFor returns the expected replies to a state command of count words; words are its first
-// words.
+// ExpectedFor returns the expected replies to a state command of count words; words holds the first
+// of them.
 func ExpectedFor(name string, words [][]byte, count int) Expected {
 	c := stateCommands.Find([]byte(name))
 	if c == nil {
@@ -118,8 +118,8 @@ func ParseReplyMode(words [][]byte) (mode ReplyMode, ok bool) {
 	return ReplyOn, false
 }
 
-// IsReplyless reports whether a command is a replica's acknowledgement, which Redis does not
-// answer outside of transactions.
+// IsReplyless reports whether a command is REPLCONF ACK or GETACK. Redis answers these only in
+// transactions.
 func IsReplyless(words [][]byte) bool {
 	if !strings.EqualFold(string(words[0]), "replconf") {
 		return false

@@ -2,7 +2,7 @@
 // login, transaction and subscriptions.
 //
 // [ExpectedFor] returns the expected replies to a forwarded command that may change the state. A
-// [Tracker] holds the [Awaited] replies, scans the upstream's bytes, and updates the [State] by
-// each reply. It separates the replies to the client's commands from those to the proxy's own. The
-// package has no locks and does no I/O: a relay guards its tracker by a lock.
+// [Tracker] holds the [Awaited] replies, scans the upstream's bytes, and updates the [State] after
+// each reply. It separates the replies to the client's commands from the replies to the proxy's own
+// commands. The package has no locks and does no I/O: a relay guards its tracker by a lock.
 package track

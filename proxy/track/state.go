@@ -6,7 +6,7 @@ import (
 	"redlock-proxy/internal/resp"
 )
 
-// State is the known state of a connection to the upstream.
+// State holds the known state of a connection to the upstream.
 type State struct {
 	// Proto is the protocol, DB the selected database.
 	Proto, DB int
@@ -30,11 +30,11 @@ type State struct {
 	// Quitting is set if the client has sent QUIT.
 	Quitting bool
 
-	// These fields are set if the transaction contains such a command.
+	// Each of these fields is set if the transaction contains a command of this kind.
 	queuedSelect, queuedHello, queuedLogin, queuedUntrackable bool
 
-	subscribed        [3]int // by family
-	subscriptionCount int    // channels and patterns, as the upstream counts
+	subscribed        [3]int // by SubscriptionKind
+	subscriptionCount int    // channels and patterns, as the upstream counts them
 }
 
 func newState() State { return State{Proto: 2} }
@@ -45,7 +45,7 @@ func (s *State) HasSubscriptions() bool { return s.subscriptionCount > 0 || s.su
 // GetsUnsolicited reports whether the connection gets messages of subscriptions or of MONITOR.
 func (s *State) GetsUnsolicited() bool { return s.HasSubscriptions() || s.Monitoring }
 
-// pushes reports whether the type byte distinguishes messages from replies.
+// pushes reports whether messages differ from replies by their type byte.
 func (s *State) pushes() bool { return s.Proto == 3 && !s.ProtoUnknown }
 
 // Restricted reports whether the connection is in RESP2's subscribed mode, which refuses most
@@ -223,7 +223,7 @@ func (s *State) RecordReplyless(expected Expected) {
 		}
 	case Watch:
 		s.Watching = true
-	case Subscribe: // is confirmed nevertheless, unless refused
+	case Subscribe: // the upstream confirms or refuses it nevertheless
 		if !s.pushes() {
 			s.Stream, s.subscriptionCount = true, max(1, s.subscriptionCount)
 		}
@@ -232,7 +232,7 @@ func (s *State) RecordReplyless(expected Expected) {
 	}
 }
 
-// DisableReplies is called when the client turns replies off. If messages look like replies, the
+// DisableReplies records that the client has turned replies off. If messages look like replies, the
 // stream can no longer be followed.
 func (s *State) DisableReplies() {
 	s.Stream = s.Stream || s.Monitoring || s.HasSubscriptions() && !s.pushes()
@@ -263,7 +263,8 @@ func (s *State) RecordLogin(logsIn, queued bool) {
 	}
 }
 
-// reset sets the state after RESET: that of a new connection, but without the login of the URL.
+// reset sets the state after RESET: the state of a new connection, but without the login of the
+// URL.
 func (s *State) reset() {
 	identity, urlLogin := s.UserChanges+1, s.URLLogin
 	*s = newState()

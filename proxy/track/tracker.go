@@ -33,7 +33,7 @@ func (t *Tracker) Begin() {
 	t.Redirects.Begin()
 }
 
-// Disconnected records the end of the connection. The next one begins with database db. Only the
+// Disconnected records the end of the connection. The next connection begins with database db. The
 // count of the client's changes of user remains.
 func (t *Tracker) Disconnected(db int) {
 	identity, urlLogin := t.State.UserChanges, t.State.URLLogin
@@ -44,21 +44,22 @@ func (t *Tracker) Disconnected(db int) {
 // InsideReply reports whether a reply has begun and not ended.
 func (t *Tracker) InsideReply() bool { return t.replies.InReply() }
 
-// InsideOwnReply reports whether the reply answers one of the proxy's own commands.
+// InsideOwnReply reports whether a reply to one of the proxy's own commands has begun and not
+// ended.
 func (t *Tracker) InsideOwnReply() bool { return t.replies.InReply() && t.ownReply }
 
 // Settled reports whether no reply is pending.
 func (t *Tracker) Settled() bool { return !t.replies.InReply() && t.Awaited.Empty() }
 
-// Part is a piece of the upstream's bytes.
+// Part describes a piece of the upstream's bytes.
 type Part struct {
-	// Size is its length in bytes.
+	// Size is the length of the piece in bytes.
 	Size int
-	// OwnReply is set if it belongs to a reply to the proxy's own command, EndsOwnReply if it ends
-	// that reply.
+	// OwnReply is set if the piece belongs to a reply to the proxy's own command, EndsOwnReply if
+	// the piece ends that reply.
 	OwnReply, EndsOwnReply bool
-	// Filtered is set if the client gets Replacement in its place. Redirect is the kind of a
-	// redirect, set at its end.
+	// Filtered is set if the client gets Replacement in place of the piece. Redirect is the kind of
+	// the redirect that ends with the piece.
 	Filtered    bool
 	Replacement []byte
 	Redirect    string
@@ -74,7 +75,7 @@ func (t *Tracker) Next(p []byte) (Part, error) {
 	first := t.Awaited.first()
 	if !t.replies.InReply() {
 		t.ownReply = first != nil && first.Kind == OwnCommand && p[0] != '>'
-		// An unexpected error is the last reply: too many clients, for instance.
+		// An unexpected error is the last reply, for example if the upstream has too many clients.
 		t.State.Stream = t.State.Stream || first == nil && p[0] == '-'
 		t.replies.KeepHead = first == nil || first.Kind != Plain || p[0] == '>' || t.State.GetsUnsolicited()
 	}
@@ -115,8 +116,9 @@ func (t *Tracker) skipPlain(p []byte) (n int) {
 	return n
 }
 
-// Streaming reports whether the bytes from next on are no sequence of replies: after a SYNC, unless
-// it is refused, and after an EXEC with replies that are not its elements.
+// Streaming reports whether the bytes from next on no longer form a sequence of replies. They do
+// not after a SYNC, unless the upstream refuses it, and after an EXEC with replies that are not its
+// elements.
 func (t *Tracker) Streaming(next byte) bool {
 	if first := t.Awaited.first(); first != nil && !t.replies.InReply() && next != '-' {
 		untrackable := first.Kind == Exec && t.State.queuedUntrackable && next == '*'

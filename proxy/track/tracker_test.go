@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// testTracker is a tracker that a test feeds in place of an upstream.
+// testTracker holds a tracker that a test feeds in place of an upstream.
 type testTracker struct {
 	Tracker
 	repliesOff bool     // commands get no reply

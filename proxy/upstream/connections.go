@@ -11,13 +11,13 @@ import (
 	"redlock-proxy/internal/clientlist"
 )
 
-// connections is the set of the proxy's own open connections.
+// connections holds the proxy's own open connections.
 type connections struct {
 	mu   sync.Mutex
 	open map[*ownConn]struct{}
 }
 
-// ownConn is a connection that removes itself from the set when it is closed.
+// ownConn removes itself from its set when it is closed.
 type ownConn struct {
 	net.Conn
 	set *connections
@@ -54,8 +54,8 @@ func (u *Upstream) OwnConnections() (addresses []string) {
 	return addresses
 }
 
-// Unblock makes the upstream answer clients that are blocked on the proxy's connections from these
-// addresses: as after their timeout or, if fail is set, with an error.
+// Unblock makes the upstream answer the clients that are blocked on the connections from these
+// local addresses. They get the reply of a timeout or, if fail is set, an error.
 func (u *Upstream) Unblock(ctx context.Context, addresses []string, fail bool) error {
 	client, err := u.pool.client()
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"syscall"
 )
 
-// Error is a failure of the upstream, as clients see it.
+// Error describes a failure of the upstream to clients.
 type Error struct {
 	name string
 	err  error
@@ -38,12 +38,12 @@ func (e *Error) IsBusy() bool {
 	return ok
 }
 
-// busyError is an upstream's reply to most commands while a script runs too long.
+// busyError holds the upstream's reply to most commands while a script runs too long.
 type busyError string
 
 func (b busyError) Error() string { return string(b) }
 
-// plainError is a cause in plain words.
+// plainError describes a cause in plain words.
 type plainError struct {
 	text  string
 	cause error

@@ -18,15 +18,16 @@ const (
 	sentinelInterval = time.Second
 	// sentinelTimeout limits asking the Sentinels, including dialing.
 	sentinelTimeout = 2 * time.Second
-	// spreadTime is the longest time that only a minority of the Sentinels may know of a failover.
-	// Sentinels notify each other every 2 s.
+	// spreadTime is the longest time for which only a minority of the Sentinels may know of a
+	// failover. Sentinels notify each other every 2 s.
 	spreadTime = 10 * time.Second
 	// sentinelGrace limits the proxy's wait for the remaining Sentinels once a majority has
 	// answered.
 	sentinelGrace = 100 * time.Millisecond
 )
 
-// errReplica reports that a server which the Sentinels name as master is not one.
+// errReplica reports that the server which the Sentinels name as the master reports a different
+// role.
 var errReplica = errors.New("the Sentinels report it as the master, but its ROLE is different")
 
 // ErrFailedOver reports that a connection was ended because the Sentinels report another master.
@@ -41,9 +42,9 @@ type discovery struct {
 	probeNow chan struct{} // a value makes Run probe the upstream at once
 
 	mu      sync.Mutex
-	current masterReport // the current master; without an address: unknown
-	// suspect is set if the last connection to the known master failed: the Sentinels are asked
-	// first.
+	current masterReport // the current master; its address is empty if it is unknown
+	// suspect is set if the last connection to the known master failed. The next connection then
+	// asks the Sentinels first.
 	suspect        bool
 	warnedNoAnswer bool // a warning was logged that no Sentinel answers
 	// minority is the adopted report that differs from most Sentinels' reports since minoritySince.
@@ -53,8 +54,8 @@ type discovery struct {
 	asks sync.WaitGroup
 }
 
-// NewWithSentinels is [New] for an upstream whose address Sentinels report. It ignores the address
-// in the URL.
+// NewWithSentinels returns an upstream like [New], but Sentinels report its address. It ignores the
+// address in the URL.
 func NewWithSentinels(url string, sentinels Sentinels, timeout time.Duration, log *slog.Logger) (*Upstream, error) {
 	u, err := New(url, timeout, log)
 	if err != nil {
@@ -69,15 +70,15 @@ func NewWithSentinels(url string, sentinels Sentinels, timeout time.Duration, lo
 }
 
 // OnFailover sets the function to call when another server has become the upstream, or the current
-// one must not be used. Connections of an earlier [Upstream.Term] must then be ended. It is called
-// before all other methods.
+// server must not be used. The function must end connections of an earlier [Upstream.Term].
+// OnFailover is called before all other methods.
 func (u *Upstream) OnFailover(call func()) { u.onFailover = call }
 
 // Term counts the failovers of the upstream, and how often the upstream turned out to be unusable.
 func (u *Upstream) Term() uint64 { return u.term.Load() }
 
 // Locate returns the address of the upstream: host:port, or the path of a socket. The error is the
-// reason why it is unknown.
+// reason why the address is unknown.
 func (u *Upstream) Locate(ctx context.Context) (string, error) {
 	if u.discovery == nil {
 		return u.options.Load().Addr, nil
@@ -88,7 +89,8 @@ func (u *Upstream) Locate(ctx context.Context) (string, error) {
 	return u.findMaster(ctx)
 }
 
-// findMaster asks the Sentinels, one goroutine at a time, and returns the master's address.
+// findMaster asks the Sentinels for the master, and returns its address. Only one goroutine asks at
+// a time.
 func (u *Upstream) findMaster(ctx context.Context) (string, error) {
 	f := u.discovery
 	select {
@@ -149,8 +151,8 @@ func (f *discovery) askAll(ctx context.Context, u *Upstream) (all []masterReport
 	return all, failures
 }
 
-// adopt makes a report the current one, unless it is older and the current master is not suspect.
-// If most Sentinels have reported another master for too long, it adopts majority.
+// adopt replaces the current report, unless the new report is older and the current master is not
+// suspect. If most Sentinels have reported another master for too long, it adopts majority.
 func (f *discovery) adopt(report, majority masterReport) (from, to string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -212,7 +214,7 @@ func (f *discovery) name() string {
 	return f.MasterName
 }
 
-// switchMaster records the new master, and ends connections to the old one. The old master's
+// switchMaster records the new master, and ends connections to the old master. The old master's
 // replies about logins remain valid until the new master has been reached.
 func (u *Upstream) switchMaster(from, to string) {
 	f := u.discovery
@@ -236,7 +238,7 @@ func (u *Upstream) switchMaster(from, to string) {
 func (u *Upstream) pollSentinels(ctx context.Context) {
 	tick := time.Tick(sentinelInterval)
 	for {
-		_, _ = u.findMaster(ctx) // the error is reported to connections
+		_, _ = u.findMaster(ctx) // Locate returns the error to new connections
 		select {
 		case <-ctx.Done():
 			return

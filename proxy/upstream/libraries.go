@@ -13,7 +13,7 @@ var errInvalidLibraries = errors.New("FUNCTION LIST: unexpected reply")
 
 // Libraries returns the function libraries of the upstream. It asks on the proxy's own connection,
 // so that it also works within a client's transaction. An upstream without support for functions
-// has none. The error names the upstream.
+// has no libraries. The error names the upstream.
 func (u *Upstream) Libraries(ctx context.Context) ([]eval.Library, error) {
 	ctx, cancel := context.WithTimeout(ctx, ownTimeout)
 	defer cancel()

@@ -17,15 +17,15 @@ var ErrGrantsLocks = errors.New("clients would change locks past the proxy; name
 // errProxy refuses a redlock-proxy, which grants locks itself.
 var errProxy = fmt.Errorf("it is a redlock-proxy: %w", ErrGrantsLocks)
 
-// RefuseMasters refuses an upstream that is a redlock-proxy, or a lock master, by its run_id or its
-// address. masterName returns the name of the lock master; empty for other servers. It is called
-// before all other methods.
+// RefuseMasters makes the proxy refuse an upstream that is a redlock-proxy or a lock master. It
+// knows a lock master by its run ID or address. masterName returns the name of the lock master;
+// empty for other servers. RefuseMasters is called before all other methods.
 func (u *Upstream) RefuseMasters(masterName func(runID, addr string) string) {
 	u.masterName = masterName
 }
 
-// CheckNewMasters returns an error if the upstream is one of the masters that masterName names, as
-// for RefuseMasters. It accepts an upstream that does not answer.
+// CheckNewMasters returns an error if masterName, as in RefuseMasters, names the upstream as a lock
+// master. It accepts an upstream that does not answer.
 func (u *Upstream) CheckNewMasters(ctx context.Context, masterName func(runID, addr string) string) error {
 	ctx, cancel := context.WithTimeout(ctx, ownTimeout)
 	defer cancel()
@@ -60,7 +60,7 @@ func (u *Upstream) askServer(conn net.Conn) error {
 	return u.checkIdentity(conn, u.masterName)
 }
 
-// checkIdentity returns an error if the server has a name according to masterName. If the server is
+// checkIdentity returns an error if masterName names the server as a lock master. If the server is
 // a cluster node, it also checks the other nodes.
 func (u *Upstream) checkIdentity(conn net.Conn, masterName func(runID, addr string) string) error {
 	info, err := u.exchange(conn, "INFO", "server")

@@ -9,9 +9,9 @@ import (
 	"testing"
 )
 
-// TestLockMasterIsRefused checks that a server is refused if it is a lock master, a cluster with one
-// as a node, or a redlock-proxy, by its INFO or because it answers PROXY PATH, even if the address
-// belonged to another server before. Connected clients are disconnected.
+// TestLockMasterIsRefused checks that an upstream is refused if it is a lock master, a cluster with
+// a lock master, or a redlock-proxy. Its INFO or its answer to PROXY PATH shows that. The address
+// may have belonged to another server before. Connected clients are disconnected.
 func TestLockMasterIsRefused(t *testing.T) {
 	bulk := func(text string) string { return fmt.Sprintf("$%d\r\n%s\r\n", len(text), text) }
 	standalone := func(runID string) [2]string {

@@ -25,9 +25,9 @@ type modeState struct {
 	unknown, cluster bool
 }
 
-// askMode asks whether the upstream is standalone. It accepts an upstream that does not report
-// that, until RecordMode gets the mode after a client's login. Redirects are withheld from clients
-// in any case.
+// askMode asks whether the upstream is standalone. It accepts an upstream that does not report its
+// mode, until RecordMode gets the mode after a client's login. The proxy withholds redirects from
+// clients in any case.
 func (u *Upstream) askMode(conn net.Conn) error {
 	if !u.mustBeStandalone {
 		return nil
@@ -58,7 +58,7 @@ func (u *Upstream) ModeUnknown() bool {
 }
 
 // RecordMode records the upstream's reply to HELLO on the connection of a client that has logged
-// in. If the upstream is not standalone, it is no longer used, and its connections are ended.
+// in. If the upstream is not standalone, the proxy ends its connections and no longer uses it.
 func (u *Upstream) RecordMode(answer []byte) {
 	mode := parseMode(answer)
 	u.mu.Lock()
@@ -74,7 +74,7 @@ func (u *Upstream) RecordMode(answer []byte) {
 	}
 }
 
-// DisconnectCause returns why connections of an earlier Term are ended.
+// DisconnectCause returns why the proxy ends connections of an earlier Term.
 func (u *Upstream) DisconnectCause() error {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -87,7 +87,8 @@ func (u *Upstream) DisconnectCause() error {
 	return ErrFailedOver
 }
 
-// parseMode returns the server's mode from a reply to HELLO or INFO; empty if it contains none.
+// parseMode returns the server's mode from a reply to HELLO or INFO; empty if the reply contains no
+// mode.
 func parseMode(reply []byte) string {
 	info := redisinfo.Parse(string(reply))
 	mode, _ := valueAfter(resp.Texts(reply), "mode")

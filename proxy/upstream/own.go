@@ -20,13 +20,13 @@ const (
 )
 
 // pool sends the proxy's own commands to the upstream, on connections that no client shares. It
-// runs no commands of clients, because these connections have other permissions.
+// runs no commands of clients, because these connections have different permissions.
 type pool struct {
 	options     redis.Options
 	connections connections
 
 	mu          sync.Mutex
-	redisClient *redis.Client // nil: not made yet
+	redisClient *redis.Client // nil until the next call of client
 	closed      bool
 }
 
@@ -63,7 +63,7 @@ func newPool(u *Upstream) *pool {
 	return p
 }
 
-// Close closes the proxy's own connections, also the connections to Sentinels.
+// Close closes the proxy's own connections, and the connections to Sentinels.
 func (u *Upstream) Close() {
 	u.pool.close()
 	if u.discovery != nil {

@@ -19,9 +19,9 @@ const loopPause = 2 * time.Second
 // file descriptors left. SetProxyID is called before all other methods.
 func (u *Upstream) SetProxyID(id string) { u.proxyID = id }
 
-// verifyEvery is the number of connections that are made between two checks. The server behind the
-// address can change, so checks are repeated. Each check counts as an error in the INFO of a Redis,
-// so checks are not more frequent.
+// verifyEvery is the number of connections that are made between two checks. The proxy repeats the
+// check, because the server behind the address can change. It does not check each connection,
+// because a Redis counts each check as an error in its INFO.
 const verifyEvery = 64
 
 // verify checks the upstream on a new connection, if a check is due. The expected reply to PROXY
@@ -47,7 +47,7 @@ func (u *Upstream) verify(conn net.Conn) error {
 }
 
 // isVerified reports whether a new connection needs no check. When a check of a verified upstream
-// is due, the first of several concurrent connections does it for all.
+// is due, only the first of several concurrent connections does the check.
 func (u *Upstream) isVerified() bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()

@@ -14,7 +14,8 @@ import (
 // probeInterval is the time between two probes of the upstream.
 const probeInterval = 2 * time.Second
 
-// Run probes the upstream until ctx ends.
+// Run probes the upstream, asks its Sentinels for the master, and makes trial writes, until ctx
+// ends.
 func (u *Upstream) Run(ctx context.Context) error {
 	var probeNow chan struct{}
 	if u.discovery != nil {
@@ -40,8 +41,8 @@ func (u *Upstream) Run(ctx context.Context) error {
 	}
 }
 
-// Probe probes the upstream on a connection like those of clients, and checks the rights of such a
-// connection. If the upstream answers, the known rights of clients expire.
+// Probe probes the upstream on a connection like a client's connection, and checks the rights of
+// such a connection. If the upstream answers, the known rights of clients expire.
 func (u *Upstream) Probe(ctx context.Context) {
 	term := u.Term()
 	result, err := u.probeAccess(ctx)
@@ -70,7 +71,7 @@ func (u *Upstream) Probe(ctx context.Context) {
 		}
 		u.err = plainCause(err)
 		u.uncheckedLeft, u.verified = 0, false
-		// After any other error it may be a different server now.
+		// After any other error, the upstream may be a different server.
 		u.mode.cluster = u.mode.cluster && errors.Is(err, ErrCluster)
 	} else {
 		u.grantsAll, u.requiresLogin, u.probeAnswered, u.advice = result.grantsAll, result.requiresLogin, true, nil
@@ -100,12 +101,13 @@ func (u *Upstream) withAdvice(ctx context.Context, err error) error {
 	return u.advice
 }
 
-// access holds the rights of a new connection before a login: whether it has all, or none.
+// access holds the rights of a new connection before its client logs in: whether it has all rights,
+// or none.
 type access struct{ grantsAll, requiresLogin bool }
 
 // probeAccess checks the rights of a new connection. Only explicit replies count, because other
 // replies may have another cause. It returns an error if the upstream does not answer. If the
-// connection breaks, it asks again on another one: only that shows whether the upstream is down.
+// connection breaks, it asks again on a new connection, to find out whether the upstream is down.
 func (u *Upstream) probeAccess(ctx context.Context) (result access, err error) {
 	result, broken, err := u.probeAccessOnce(ctx)
 	if broken {
@@ -114,7 +116,7 @@ func (u *Upstream) probeAccess(ctx context.Context) (result access, err error) {
 	return result, err
 }
 
-// probeAccessOnce is probeAccess on one connection. broken is set if the connection ended
+// probeAccessOnce checks the rights on one connection. broken is set if the connection ended
 // meanwhile.
 func (u *Upstream) probeAccessOnce(ctx context.Context) (result access, broken bool, err error) {
 	conn, err := u.Connect(ctx)

@@ -17,7 +17,7 @@ type Record struct {
 	lockKeys []string
 }
 
-// Record returns the record of the location of locks on keys that match these globs.
+// Record returns the record that says where the locks on keys that match these globs are.
 func (u *Upstream) Record(lockKeys []string) *Record { return &Record{u, lockKeys} }
 
 // Read implements location.Record.

@@ -9,7 +9,8 @@ import (
 )
 
 // MayAll parses a reply to ACL GETUSER, and reports whether the user may run every command with
-// every key and channel in every database. A field that the proxy does not know may limit the user.
+// every key and channel in every database. It returns false if the reply has a field that the proxy
+// does not know, because the field may limit the user.
 func MayAll(reply []byte) bool {
 	value, err := resp.NewRESP3Reader(bytes.NewReader(reply), resp.ClientLimits()).Value()
 	fields, isList := value.([]any)
@@ -45,8 +46,8 @@ func isUnlimited(name string, value any) bool {
 	return false
 }
 
-// isOneOf reports whether a value is one of these texts. Redis 6 has lists of patterns in place of
-// the texts of Redis 7.
+// isOneOf reports whether a value is one of these texts. Redis 6 returns lists of patterns in place
+// of the texts of Redis 7.
 func isOneOf(value any, texts ...string) bool {
 	if list, isList := value.([]any); isList && len(list) == 1 {
 		value = list[0]

@@ -15,7 +15,7 @@ import (
 
 // Sentinels describes the Sentinels that report the upstream's address.
 type Sentinels struct {
-	// MasterName is the name by which they know the master.
+	// MasterName is the name by which the Sentinels know the master.
 	MasterName string
 	// Addrs holds their addresses, host:port, at least one.
 	Addrs []string
@@ -23,8 +23,8 @@ type Sentinels struct {
 	Username, Password string
 }
 
-// masterReport is a Sentinel's reply about the master. The report of the latest epoch is valid,
-// because each failover has its own epoch.
+// masterReport holds a Sentinel's reply about the master. The report with the latest epoch is
+// valid, because each failover has its own epoch.
 type masterReport struct {
 	addr  string
 	epoch uint64
@@ -36,16 +36,16 @@ var (
 	errAskPending     = errors.New("no answer in time")
 )
 
-// sentinel is one Sentinel, with the connection that is kept open to it.
+// sentinel holds a Sentinel's address, and the connection that the proxy keeps open to it.
 type sentinel struct {
 	addr string
 
 	mu     sync.Mutex
-	conn   net.Conn // nil: not connected
+	conn   net.Conn // nil if not connected
 	closed bool
 }
 
-// ask asks for the master. It fails if the reply to an earlier question is pending.
+// ask asks the Sentinel for the master. It fails if the reply to an earlier question is pending.
 func (s *sentinel) ask(ctx context.Context, u *Upstream) (masterReport, error) {
 	if !s.mu.TryLock() {
 		return masterReport{}, errAskPending
@@ -59,7 +59,8 @@ func (s *sentinel) ask(ctx context.Context, u *Upstream) (masterReport, error) {
 	return report, err
 }
 
-// askOnce is ask on one connection, and reports whether it broke. It is called with mu held.
+// askOnce asks on one connection. broken is set if that connection broke. It is called with mu
+// held.
 func (s *sentinel) askOnce(ctx context.Context, u *Upstream) (report masterReport, broken bool, err error) {
 	if s.closed {
 		return masterReport{}, false, net.ErrClosed
@@ -110,7 +111,7 @@ func (u *Upstream) dialSentinel(ctx context.Context, addr string) (net.Conn, err
 	return conn, nil
 }
 
-// close closes the connection, once no reply is pending.
+// close waits until no reply is pending, and closes the connection.
 func (s *sentinel) close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -121,7 +122,7 @@ func (s *sentinel) close() {
 }
 
 // parseMasterReport parses the replies to SENTINEL GET-MASTER-ADDR-BY-NAME and SENTINEL MASTER. If
-// the Sentinel refuses the second, the epoch is 0.
+// the Sentinel refuses the second command, the epoch is 0.
 func parseMasterReport(answer, details []byte) (masterReport, error) {
 	switch {
 	case resp.Begins(answer, "-"):
@@ -138,7 +139,7 @@ func parseMasterReport(answer, details []byte) (masterReport, error) {
 	return masterReport{net.JoinHostPort(hostPort[0], hostPort[1]), n}, nil
 }
 
-// hostText matches a host that may be logged.
+// hostText matches a host that is safe to log.
 var hostText = regexp.MustCompile(`^[A-Za-z0-9._:%-]{1,255}$`)
 
 func isAddress(host, port string) bool {
@@ -146,9 +147,8 @@ func isAddress(host, port string) bool {
 	return err == nil && n > 0 && hostText.MatchString(host)
 }
 
-// chooseReport returns the report of the latest epoch. If Sentinels differ within an epoch, it
-// prefers the most frequent report, then the known address. Without reports it returns the zero
-// value.
+// chooseReport returns the report of the latest epoch. If reports of that epoch differ, it prefers
+// the most frequent report, then the known address. Without reports it returns the zero value.
 func chooseReport(all []masterReport, known string) (best masterReport) {
 	votes := map[masterReport]int{}
 	for _, o := range all {
@@ -166,7 +166,8 @@ func chooseReport(all []masterReport, known string) (best masterReport) {
 	return best
 }
 
-// majorityReport returns the report of most of the configured Sentinels, or the zero value.
+// majorityReport returns the report of more than half of the configured Sentinels, or the zero
+// value.
 func majorityReport(all []masterReport, sentinels int) masterReport {
 	votes := map[masterReport]int{}
 	for _, o := range all {

@@ -12,11 +12,12 @@ import (
 // connTimeout limits each call of [Conn.Ask].
 const connTimeout = 10 * time.Second
 
-// Conn is a connection of the proxy with the URL's login, for callers whose commands must use the
-// same connection. It does not reconnect after an error. It is not safe for concurrent use.
+// Conn sends the proxy's commands on one connection with the URL's login, for callers whose
+// commands must use the same connection. It does not reconnect after an error. It is not safe for
+// concurrent use.
 type Conn struct {
 	upstream *Upstream
-	term     uint64 // of the upstream, before the connection was made
+	term     uint64 // the upstream's term before the connection was made
 	conn     net.Conn
 	in       *resp.Reader
 	err      error // why the connection is lost
@@ -33,8 +34,8 @@ func (u *Upstream) OpenConn(ctx context.Context) (*Conn, error) {
 }
 
 // Ask sends commands together, and returns the reply to each: nil, an int64, a string, a
-// resp.Error, or a []any of these. After an error the connection is lost, and each command may or
-// may not have taken effect.
+// resp.Error, or a []any of such values. After an error the connection is lost, and each command
+// may or may not have taken effect.
 func (s *Conn) Ask(ctx context.Context, commands ...[]string) ([]any, error) {
 	if s.err != nil {
 		return nil, s.err

@@ -15,7 +15,8 @@ type trials struct {
 	key string
 	// enabled reports whether the locks are at the upstream.
 	enabled func() bool
-	// refusal is why the last trial write was refused, or nil. The upstream's mu guards it.
+	// refusal is the reason why the last trial write was refused, or nil. The upstream's mu guards
+	// it.
 	refusal error
 	// tryNow makes runTrials try a write at once.
 	tryNow chan struct{}
@@ -48,8 +49,8 @@ func (t *trials) wake() {
 	}
 }
 
-// runTrials tries writes until ctx ends. They do not wait for a probe, which may take longer than a
-// client waits for a lock.
+// runTrials tries writes until ctx ends. Trial writes do not wait for a probe, which may take
+// longer than a client waits for a lock.
 func (u *Upstream) runTrials(ctx context.Context) {
 	tick := time.Tick(trialInterval)
 	for {
@@ -71,7 +72,7 @@ func (u *Upstream) tryWrite(ctx context.Context) {
 	}
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if term == u.Term() { // else the result is about an earlier server
+	if term == u.Term() { // otherwise the result is about an earlier server
 		u.trials.refusal = refusal
 	}
 }
@@ -84,7 +85,7 @@ func (u *Upstream) askTrial(ctx context.Context) error {
 	if err == nil {
 		err = client.Do(ctx, availability.Trial(u.trials.key)...).Err()
 	}
-	if errors.Is(err, redis.Nil) { // it wrote nothing, as intended
+	if errors.Is(err, redis.Nil) { // the trial wrote nothing, as intended
 		err = nil
 	}
 	if refusal := availability.Refusal(err, u.LoginCommand() != nil); refusal != nil {

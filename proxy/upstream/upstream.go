@@ -32,25 +32,25 @@ const (
 	maxProbeAnswer = 64 << 10
 )
 
-// Upstream is the Redis that gets all commands except the proxy's own. Each client has its own
-// connection to it.
+// Upstream connects to the Redis that gets all commands except the proxy's own. Each client has its
+// own connection to that Redis.
 type Upstream struct {
 	name string
 	// options holds the current options. Only the password and the timeout ever change.
 	options atomic.Pointer[redis.Options]
-	addTLS  func(*tls.Config) // nil: nothing is added
+	addTLS  func(*tls.Config) // completes the TLS settings; nil if there is nothing to add
 	log     *slog.Logger
 	dials   chan struct{}
 	pool    *pool
 	// discovery is nil if the address is fixed.
 	discovery *discovery
-	// proxyID is the proxy's identity; if it is empty, loops are not checked.
+	// proxyID is the proxy's identity; if it is empty, the proxy does not check for loops.
 	proxyID string
-	// mustBeStandalone is set if a node of a cluster is refused.
+	// mustBeStandalone is set if the proxy refuses a cluster's node or a Sentinel as upstream.
 	mustBeStandalone bool
-	// term counts how often another server became the upstream, or the current one turned out to be
-	// unusable. Connections of an earlier term must be ended: onFailover does that. A value in
-	// disconnectNow makes Run call it.
+	// term counts how often another server became the upstream, or the current server turned out to
+	// be unusable. onFailover ends the connections of earlier terms. A value in disconnectNow makes
+	// Run call onFailover.
 	term          atomic.Uint64
 	onFailover    func()
 	disconnectNow chan struct{}
@@ -63,20 +63,20 @@ type Upstream struct {
 	dialErr      error // the error of a dial that has just failed, until dialErrUntil
 	dialErrUntil time.Time
 	probed       bool
-	err          error // of the last probe
+	err          error // the error of the last probe
 	// grantsAll is set if a new connection may do everything, requiresLogin if it must log in
 	// first.
 	grantsAll, requiresLogin bool
 	// probeAnswered is set once a probe was answered.
 	probeAnswered bool
-	// advice names the right scheme for a URL with a wrong one, until a probe is answered; else
-	// nil.
+	// advice names the right scheme if the URL has a wrong scheme; otherwise it is nil. A probe
+	// that is answered sets it to nil.
 	advice error
 	mode   modeState
 	trials trials
 
 	probes atomic.Uint64
-	// hasOldRights is set while grantsAll is that of an earlier master, until the current one is
+	// hasOldRights is set while grantsAll describes an earlier master, until the current master is
 	// reached.
 	hasOldRights bool
 	// masterName returns a lock master's name, empty for other servers; see RefuseMasters.
@@ -84,7 +84,7 @@ type Upstream struct {
 }
 
 // New returns the upstream for a redis, rediss or unix URL. Every connection begins with the URL's
-// login and database. The timeout limits connecting; 0 means DefaultTimeout.
+// login and database. The timeout limits connecting to the upstream; 0 means DefaultTimeout.
 func New(url string, timeout time.Duration, log *slog.Logger) (*Upstream, error) {
 	opts, err := parse(url, timeout)
 	if err != nil {
@@ -115,9 +115,9 @@ func parse(url string, timeout time.Duration) (*redis.Options, error) {
 // errNeedsRestart refuses a URL that differs in more than the password.
 var errNeedsRestart = errors.New("upstream: changing the server, database or user requires a restart")
 
-// Apply changes the password in the URL and the timeout for all later connections; existing ones
-// stay as they are. The URL may differ from that of New only in the password. Any goroutine may
-// call it at any time.
+// Apply changes the password in the URL and the timeout for all later connections. Existing
+// connections stay as they are. The URL may differ from that of New only in the password. Any
+// goroutine may call it at any time.
 func (u *Upstream) Apply(url string, timeout time.Duration) error {
 	next, err := parse(url, timeout)
 	if err != nil {
@@ -135,7 +135,7 @@ func (u *Upstream) Apply(url string, timeout time.Duration) error {
 }
 
 // SetTLS sets a function that completes the TLS settings of each new connection: the certificate to
-// show, and the certificate authorities to trust. It is called before all other methods.
+// show, and the certificate authorities to trust. SetTLS is called before all other methods.
 func (u *Upstream) SetTLS(addTLS func(*tls.Config)) { u.addTLS = addTLS }
 
 // dial connects as go-redis would.
@@ -171,8 +171,8 @@ func (u *Upstream) Failure(cause error) *Error {
 	return &Error{u.Name(), plainCause(cause)}
 }
 
-// Name returns the upstream's address. If the Sentinels have not reported one yet, it returns the
-// master's name.
+// Name returns the upstream's address. If the Sentinels have not reported an address yet, it
+// returns the master's name.
 func (u *Upstream) Name() string {
 	if u.discovery != nil {
 		return u.discovery.name()
@@ -214,7 +214,7 @@ func (u *Upstream) Connect(ctx context.Context) (net.Conn, error) {
 	return nil, u.recordFailure(err)
 }
 
-// forgetOldMaster forgets the rights at an earlier master, because the current one can be asked.
+// forgetOldMaster forgets the rights at an earlier master, because the current master can be asked.
 func (u *Upstream) forgetOldMaster() {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -224,7 +224,7 @@ func (u *Upstream) forgetOldMaster() {
 }
 
 // AskBusy makes an upstream that is busy with a script run a command. Its connection begins only
-// with the URL's login, which a busy upstream accepts. The reply is whole.
+// with the URL's login, which a busy upstream accepts. AskBusy returns the whole reply.
 func (u *Upstream) AskBusy(ctx context.Context, frame []byte) (answer []byte, err error) {
 	select {
 	case u.dials <- struct{}{}:
@@ -248,7 +248,7 @@ func (u *Upstream) AskBusy(ctx context.Context, frame []byte) (answer []byte, er
 	return answer, nil
 }
 
-// Watch makes a connection to a database that is used only for reports of changed keys.
+// Watch connects to a database. The caller uses the connection only to learn which keys change.
 func (u *Upstream) Watch(ctx context.Context, db int) (net.Conn, error) {
 	conn, err := u.Connect(ctx)
 	if err != nil {
@@ -264,7 +264,7 @@ func (u *Upstream) Watch(ctx context.Context, db int) (net.Conn, error) {
 	return u.pool.connections.add(conn), nil
 }
 
-// recentFailure returns the error of a dial that has just failed.
+// recentFailure returns the error of a dial that has just failed; nil if there is none.
 func (u *Upstream) recentFailure() error {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -325,7 +325,7 @@ func (u *Upstream) exchange(conn net.Conn, words ...string) ([]byte, error) {
 	return u.exchangeFrame(conn, resp.AppendWords(nil, words...))
 }
 
-// exchangeFrame is exchange for a command in RESP.
+// exchangeFrame sends a command in RESP, and returns its whole reply.
 func (u *Upstream) exchangeFrame(conn net.Conn, frame []byte) ([]byte, error) {
 	_ = conn.SetDeadline(time.Now().Add(u.Timeout()))
 	defer func() { _ = conn.SetDeadline(time.Time{}) }()

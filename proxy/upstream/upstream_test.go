@@ -24,8 +24,8 @@ import (
 // patience limits the wait for events that must happen. It never decides the result.
 const patience = time.Minute
 
-// scriptedServer is an upstream that answers each command by calling answer; if that returns "", it
-// closes the connection.
+// scriptedServer answers each command with the result of a function; if that is "", it closes the
+// connection.
 type scriptedServer struct {
 	ln    net.Listener
 	dials atomic.Int64
@@ -238,7 +238,7 @@ func TestUpstreamProbe(t *testing.T) {
 		{[]string{""}, "the upstream closed the connection", false, "upstream down"},
 		{[]string{"+PONG\r\n"}, "", false, "upstream up"},
 		{[]string{"+PONG\r\n", "+default\r\n", user}, "", true, ""},
-		// Nothing can have changed.
+		// The rights cannot have changed.
 		{[]string{""}, "the upstream closed the connection", true, "upstream down"},
 		{[]string{""}, "the upstream closed the connection", true, ""},
 		{[]string{"+PONG\r\n", "+default\r\n", user}, "", true, "upstream up"},
@@ -283,7 +283,7 @@ func TestUpstreamProbe(t *testing.T) {
 }
 
 // TestUpstreamOfAnotherScheme checks that if the URL has the wrong scheme, the log and the clients'
-// errors name the right one.
+// errors name the right scheme.
 func TestUpstreamOfAnotherScheme(t *testing.T) {
 	tlsServer := httptest.NewTLSServer(nil)
 	t.Cleanup(tlsServer.Close)

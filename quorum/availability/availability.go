@@ -19,8 +19,8 @@ type Inputs struct {
 	// Changing is set while the masters decide on a change of the masters or on the next location
 	// of the locks.
 	Changing bool
-	// Upstream is the reason why the upstream refuses writes, or nil. It counts while the locks are
-	// at the upstream.
+	// Upstream is the reason why the upstream refuses writes, or nil. It matters only while the
+	// locks are at the upstream.
 	Upstream error
 }
 
@@ -28,7 +28,7 @@ type Inputs struct {
 type State int
 
 const (
-	// Available means that a free lock is granted.
+	// Available means that clients can take free locks.
 	Available State = iota
 	// Paused means that commands on locks wait for the end of a planned step.
 	Paused
@@ -59,7 +59,7 @@ func (l Inputs) LockStorage() string {
 	}
 }
 
-// Decide returns whether locks are available.
+// Decide decides whether locks are available, and names the cause if they are not.
 func (l Inputs) Decide() Verdict {
 	needed := vote.Majority(l.Masters)
 	switch {

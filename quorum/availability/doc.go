@@ -1,5 +1,6 @@
-// Package availability defines when locks are available, for everything that reports it: check,
-// healthcheck --ready, /readyz, the status page, metrics, PROXY INFO and the log. It does no I/O.
+// Package availability defines when locks are available. The command check, the command healthcheck
+// with --ready, the path /readyz, the status page, metrics, PROXY INFO and the log report this
+// state. The package does no I/O.
 //
 // Locks are available if they are at rest, the servers that hold them accept a write, and a
 // majority of the masters votes. The masters always take part: until the locks are moved to them,

@@ -18,24 +18,26 @@ type Accept struct {
 	Value Value
 	// NextBallot, unless it is empty, is a ballot that the cell promises at once.
 	NextBallot Ballot
-	// KeepTTL lets the value keep its expiry. Without KeepTTL it gets TTL.
+	// KeepTTL lets the value keep its expiry. Without KeepTTL the value expires after TTL.
 	//
 	// If BaseChange is the last change of the previous value, the cell keeps its own expiry, or
-	// gets Until if that is later. In any other cell the expiry was measured: by the master's clock
-	// it is between Until and Until plus Uncertainty (Endless: never). The cell's own expiry is
-	// moved to the nearer limit.
+	// gets Until if that is later. For any other cell the proxy measured the expiry: by the
+	// master's clock it is between Until and Until plus Uncertainty. Such a cell keeps its own
+	// expiry within these limits, or gets the nearer limit. Until is Endless for a value without
+	// expiry.
 	KeepTTL            bool
 	BaseChange         Change
 	Until, Uncertainty time.Duration
 	// Shared lets a cell with BaseChange keep its remaining time plus Shift, in whole milliseconds.
-	// Until includes Shift. In any other cell the expiry was measured to be between Until minus
-	// Uncertainty and Until. It becomes Until unless the cell's own expiry is within these limits.
+	// Until includes Shift. For any other cell the proxy measured that the expiry is between Until
+	// minus Uncertainty and Until. Such a cell keeps its own expiry within these limits, or gets
+	// Until.
 	Shared bool
 	Shift  time.Duration
 	// TTL is in whole milliseconds, or Endless.
 	TTL time.Duration
-	// Deadline is the last moment, by the master's clock, at which it may accept. Later it may have
-	// forgotten its promise.
+	// Deadline is the last moment, by the master's clock, at which the master may accept. Later the
+	// master may have forgotten its promise.
 	Deadline time.Duration
 }
 

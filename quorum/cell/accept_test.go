@@ -9,8 +9,8 @@ import (
 )
 
 // TestKeptExpiryStaysInRange checks that a value that keeps its expiry never expires earlier than
-// on the first master, and, unless keys share the cell, never later than on the last. This holds
-// whichever changes masters miss, and however imprecise the measured expiry is.
+// the first cell did. Unless keys share the cell, it never expires later than the last cell did.
+// This holds whichever changes masters miss, and however imprecise the measured expiry is.
 func TestKeptExpiryStaysInRange(t *testing.T) {
 	for seed := range uint64(1000) {
 		checkExpiryKept(t, rand.New(rand.NewPCG(seed, 1)), seed%2 == 0)

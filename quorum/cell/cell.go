@@ -51,8 +51,8 @@ func (c Cell) Incarnation() Attempt {
 }
 
 // UndecidedAttempt is the incarnation of a blocking copy that stands for several incarnations, if
-// it is unknown which one was granted. A release or undo leaves the copy alone. It expires with the
-// last of the incarnations.
+// it is unknown which one was granted. A release or undo leaves the copy alone. The copy expires
+// with the last of the incarnations.
 const UndecidedAttempt = Attempt("000000000000000000000000000000000000")
 
 // IsUndecided reports whether the cell is a blocking copy that may stand for any incarnation.
@@ -70,8 +70,8 @@ type Value struct {
 	// Present is false if a ballot removed the key.
 	Present bool
 	Text    string
-	// UnreadBytes is the number of bytes after Text that were not read. A value with a rest must
-	// not be written.
+	// UnreadBytes is the number of bytes after Text that were not read. A value with unread bytes
+	// must not be written.
 	UnreadBytes int
 	// Changes holds the last change of each proxy that led to the value, for at most MaxChanges
 	// proxies, the newest at the end.
@@ -91,7 +91,7 @@ func (v Value) WithChange(previous Value, change Change) Value {
 	return v
 }
 
-// LastChange returns the change that led to the value, or an empty one.
+// LastChange returns the change that led to the value, or an empty change.
 func (v Value) LastChange() Change {
 	if len(v.Changes) == 0 {
 		return ""
@@ -99,8 +99,9 @@ func (v Value) LastChange() Change {
 	return v.Changes[len(v.Changes)-1]
 }
 
-// ShowsOutcomeOf reports whether Changes tells if this change, the last one that its proxy tried,
-// led to the value. It does not if MaxChanges other proxies may have changed the value since.
+// ShowsOutcomeOf reports whether Changes shows if change led to the value. change must be the last
+// change that its proxy tried. The result is false if MaxChanges other proxies may have changed the
+// value since.
 func (v Value) ShowsOutcomeOf(change Change) bool {
 	return len(v.Changes) < MaxChanges ||
 		slices.ContainsFunc(v.Changes, func(c Change) bool { return c.proxy() == change.proxy() })
@@ -121,7 +122,7 @@ const (
 // EncodePlain returns a plain cell as a master stores it.
 func EncodePlain(a Attempt, token string) string { return plainTag + string(a) + token }
 
-// String returns the cell as a master stores it, empty if absent.
+// String returns the cell as a master stores it, or an empty text for an absent cell.
 func (c Cell) String() string {
 	switch c.Form {
 	case Plain:

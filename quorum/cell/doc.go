@@ -1,13 +1,14 @@
 // Package cell defines the state that one master holds under a lock key, and the operations on it.
 //
-// A [Cell] is absent, plain (as LOCK left it), in register form (as a ballot left it), or blocking:
-// left by a catch-up that could not distinguish a granted lock from the leftover of a released one,
-// or several from each other. Any other value is foreign: a client that locks on the masters
-// directly wrote it, and no proxy changes it.
+// A [Cell] is absent, plain (as LOCK left it), in register form (as a ballot left it), blocking, or
+// a mark. A catch-up leaves a blocking cell if it cannot distinguish a granted lock from the
+// leftover of a released lock. It also leaves a blocking cell if it does not know which of several
+// locks was granted. A mark reserves a key that a proxy is about to restore. Any other value is
+// foreign: a client that locks on the masters directly wrote it, and no proxy changes it.
 //
 // Each operation exists as a Lua script, except the plain SET NX, and as Go code (Apply), which the
-// explorer (package model) runs. Tests run both on the same cells. quorum/REGISTER.md explains the
-// purpose of the operations and why they are safe.
+// explorer (package internal/model) runs. Tests run both on the same cells. quorum/REGISTER.md
+// explains the purpose of the operations and why they are safe.
 //
 // # The encoding
 //
@@ -17,6 +18,7 @@
 //	#p attempt token
 //	#r incarnation promised accepted state nn changes text
 //	#b incarnation
+//	#m incarnation ballot
 //
 // without the spaces. Attempts, incarnations and ballots have 36 digits each, so they compare as
 // strings. The state is v (a value) or - (removed). nn is the number of changes that follow, 12

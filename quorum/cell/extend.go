@@ -9,7 +9,8 @@ import (
 // Extend raises the remaining time of a cell that holds a token, and never shortens it. It has no
 // effect if a ballot may be under way (see Cell.Settled). So a granted extension lasts: the
 // majority that extended shares a master with each later prepare. Either that master extended
-// before its promise, and reports the new expiry, or it refused to extend.
+// before its promise, and reports the new expiry, or it refused to extend. Extend also extends a
+// blocking copy of the incarnation, but does not report it as extended.
 type Extend struct {
 	Name  string
 	Token string

@@ -19,15 +19,17 @@ func FenceKey(name string) string { return FencePrefix + name }
 // MaxFence is the highest fence. Lua and JavaScript do not distinguish all numbers above it.
 const MaxFence = 1<<53 - 1
 
-// fenceTTL is the TTL of a counter since it was last raised. No proxy proposes a fence below the
-// masters' median time, so a new counter begins above an expired one.
+// fenceTTL is the time for which a counter stays after it was last raised. No proxy proposes a
+// fence below the masters' median time, so a new counter begins above an expired counter.
 const fenceTTL = 7 * 24 * time.Hour
 
-// maxFenceLead limits how far one counter may be ahead of the others and the masters' median time.
+// maxFenceLead limits how far one counter may be ahead of the other counters and the masters'
+// median time.
 const maxFenceLead = 366 * 24 * time.Hour
 
-// CredibleFences returns the counters of a key in ascending order. It omits a counter that is ahead
-// of all others, and of the masters' median time now, by more than a year: no proxy proposed it.
+// CredibleFences returns the counters of a key in ascending order. It omits a counter that is more
+// than a year ahead of all other counters and of now, the masters' median time. No proxy proposed
+// such a counter.
 func CredibleFences(counters []int64, now time.Duration) []int64 {
 	slices.Sort(counters)
 	n := len(counters)
@@ -76,8 +78,8 @@ func decodeFence(part any) (int64, error) {
 	return 0, fmt.Errorf("unexpected fence %.80v", part)
 }
 
-// Raise raises the fence counter of a key if it is lower and the master holds the attempt's cell,
-// so that only holders of the lock accept the fence.
+// Raise raises the fence counter of a key, if the counter is lower than Fence and the master holds
+// the attempt's cell. So only masters that hold the lock accept the fence.
 type Raise struct {
 	Name    string
 	Attempt Attempt

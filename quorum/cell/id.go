@@ -20,8 +20,8 @@ const (
 // digits; empty means none.
 type Attempt string
 
-// Ballot orders the attempts to replace the value of a cell. It has 36 digits, or is empty: none,
-// which is below all. No two proxies use the same ballot.
+// Ballot orders the attempts to replace the value of a cell. It has 36 digits. The empty ballot
+// means none, and is lower than all other ballots. No two proxies use the same ballot.
 type Ballot string
 
 var noBallot = strings.Repeat("0", idDigits)

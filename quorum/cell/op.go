@@ -13,7 +13,8 @@ import (
 type Op interface {
 	// Keys returns the names of the keys, at least one.
 	Keys() []string
-	// Words returns the command. If withSource is set, it contains the script instead of its SHA.
+	// Words returns the command. If whole is set, the command contains the script instead of its
+	// SHA-1.
 	Words(whole bool) []any
 	// Decode decodes the master's reply, unless it is an error.
 	Decode(answer any) (Answer, error)
@@ -29,8 +30,8 @@ type Answer struct {
 	Applied bool
 	// KeyStates holds the previous state of each key. It may be missing if Applied is set.
 	KeyStates []KeyState
-	// Fences holds the fence counters of the keys; 0: none. A refused Raise, a refused Take with a
-	// fence, and a Read with WithFences return them.
+	// Fences holds the fence counters of the keys; 0 means none. A refused Raise, a refused Take
+	// with a fence, and a Read with WithFences return them.
 	Fences []int64
 	// Now is the master's clock, since 1970. Only Prepare and Accept return it.
 	Now time.Duration
@@ -49,7 +50,7 @@ type Appender interface {
 	AppendTo(b []byte, whole bool) []byte
 }
 
-// Scripts returns all scripts, for loading them beforehand.
+// Scripts returns the scripts for lock keys, for loading them beforehand.
 func Scripts() []luascript.Script {
 	return []luascript.Script{
 		takeScript, takeFencedScript, removeScript, releasesScript, extendScript, prepareScript, acceptScript,

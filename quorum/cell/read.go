@@ -23,8 +23,8 @@ for i, key in ipairs(KEYS) do
 end
 return answer`)
 
-// headsScript appends the size of each rest. If the proxy's user may not use GETRANGE and STRLEN,
-// it returns whole cells.
+// headsScript returns the head of each cell, and the number of bytes that follow. It returns whole
+// cells if the proxy's user may not use GETRANGE and STRLEN.
 var headsScript = luascript.New(layoutLua + `local answer, most = {1}, tonumber(ARGV[1])
 for i, key in ipairs(KEYS) do
   local v, rest = redis.pcall('getrange', key, 0, most - 1), 0
@@ -37,7 +37,7 @@ for i, key in ipairs(KEYS) do
 end
 return answer`)
 
-// readFencesScript takes the names of the keys, then of their counters.
+// readFencesScript takes the names of the keys, then the names of their counters.
 var readFencesScript = luascript.New(layoutLua + fenceLua + `local answer, n = {1}, #KEYS / 2
 for i = 1, n do
   answer[2 * i], answer[2 * i + 1] = get(KEYS[i]), redis.call('pttl', KEYS[i])

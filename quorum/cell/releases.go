@@ -12,8 +12,7 @@ import (
 // master spends half as much time as on eight scripts.
 type Releases []Remove
 
-// releasesScript returns 1 if it deleted all cells, or else the elements of removeScript for each
-// key.
+// releasesScript returns 1 if it deleted all cells, or else the reply of removeScript for each key.
 var releasesScript = luascript.New(`local held, gone = redis.call('mget', unpack(KEYS)), {}
 for i, key in ipairs(KEYS) do
   local v = held[i]
@@ -39,7 +38,8 @@ for i, key in ipairs(KEYS) do
 end
 return answer`)
 
-// AppendTo appends the command. If withSource is set, it contains the script instead of its SHA.
+// AppendTo appends the command. If withSource is set, the command contains the script instead of
+// its SHA-1.
 func (rs Releases) AppendTo(b []byte, withSource bool) []byte {
 	b = redcon.AppendArray(b, 3+2*len(rs))
 	if withSource {

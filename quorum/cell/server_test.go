@@ -21,8 +21,9 @@ import (
 	"redlock-proxy/quorum/cell"
 )
 
-// The tests in this file run random operations on random cells of a redis-server and with Apply,
-// and compare the results. Attempts, ballots and tokens are few, so that they often coincide.
+// The tests in this file run random operations on random cells, both on a redis-server and with
+// Apply, and compare the results. Few attempts, ballots and tokens exist, so that they often
+// coincide.
 
 // leases holds remaining times that even a slow test can distinguish.
 var leases = []time.Duration{cell.Endless, 100 * time.Second, 300 * time.Second, 900 * time.Second}
@@ -196,7 +197,8 @@ func (s *server) put(key string, c cell.Cell, left time.Duration) {
 	s.store.Put(key, c, left)
 }
 
-// putFence stores the same text in the fence counter of a key on both, or removes the counter.
+// putFence stores the same text in the fence counter of a key on the server and in the Store, or
+// removes the counter from both.
 func (s *server) putFence(key, text string, exists bool) {
 	key = cell.FenceKey(key)
 	s.Del(s.t.Context(), key)
@@ -297,7 +299,7 @@ func TestOperationsMatchApply(t *testing.T) {
 		}
 		for _, key := range []string{p.keys[0], p.keys[1], cell.FenceKey(p.keys[0]), cell.FenceKey(p.keys[1])} {
 			got, want := s.look(key), s.store.Get(key)
-			expiresSoon := want.Left > 0 && want.Left < slack // both may not expire at the same moment
+			expiresSoon := want.Left > 0 && want.Left < slack // the server and the Store may expire it at different moments
 			if !sameStates([]cell.KeyState{got}, []cell.KeyState{want}, true) && !(expiresSoon && got.Form == cell.Absent) {
 				t.Fatalf("%#v on %q left under %s\n server %+v\n  store %+v", op, cells, key, got, want)
 			}

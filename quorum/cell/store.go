@@ -9,7 +9,7 @@ type Store struct {
 	entries map[string]entry
 }
 
-// entry is a cell with its expiry; zero: never.
+// entry is a cell with its expiry. A zero expiry means never.
 type entry struct {
 	cell      Cell
 	expiresAt time.Duration
@@ -37,7 +37,7 @@ func (s *Store) getAll(keys []string) []KeyState {
 	return states
 }
 
-// Put stores a cell for a time, or Endless.
+// Put stores a cell that expires after left, or never if left is Endless.
 func (s *Store) Put(key string, c Cell, left time.Duration) {
 	stored := entry{cell: c}
 	if left != Endless {

@@ -9,7 +9,7 @@ import (
 	"redlock-proxy/internal/resp"
 )
 
-// Take creates plain cells for absent keys, all or none: SET key envelope NX.
+// Take creates plain cells for absent keys, all or none. For one key it is a SET NX.
 type Take struct {
 	Names   []string
 	Attempt Attempt

@@ -8,7 +8,7 @@ import (
 )
 
 // A proxy that waits for a lock stores a mark on the masters, in a key of its own. No decision
-// depends on marks.
+// depends on these marks.
 
 // PutWaiter stores a mark for a time.
 type PutWaiter struct {
@@ -57,7 +57,7 @@ func (p SignalWaiter) Words(withSource bool) []any {
 	return signalWaiterScript.Call(withSource, p.Marks, p.To.String(), p.TTL.Milliseconds())
 }
 
-// found returns the answer for mark number i, counted from 1; 0: no mark exists.
+// found returns the answer for mark number i, counted from 1; 0 means that no mark exists.
 func (p SignalWaiter) found(i int64) Answer {
 	a := Answer{Applied: true, KeyStates: make([]KeyState, len(p.Marks))}
 	if i > 0 {

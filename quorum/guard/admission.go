@@ -51,7 +51,7 @@ func (g *Guard) admit(ctx context.Context, v Report, proof string, proofArgs ...
 		Durable: v.Durable(), Evicted: v.Evicted, Proof: proof, Address: g.Name, Era: era,
 	}
 	if proof == marker.ProofJoined {
-		proof = marker.ProofCaughtUp // the proof that the script checks
+		proof = marker.ProofCaughtUp // the script checks both proofs alike
 	}
 	if proof != marker.ProofFresh { // fresh masters must stay empty
 		g.publishFirstSeq(ctx, m.Nonce)
@@ -67,7 +67,7 @@ func (g *Guard) admit(ctx context.Context, v Report, proof string, proofArgs ...
 }
 
 // denyVote records that the master has no vote, and why. It logs the reason once, and again if the
-// wait becomes much longer than logged.
+// remaining wait becomes much longer than the logged one.
 func (g *Guard) denyVote(cause *QuarantineError) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -83,7 +83,7 @@ func (g *Guard) denyVote(cause *QuarantineError) {
 	g.cause = cause
 }
 
-// Changed returns when the master last gained or lost its vote, or zero if it never had one.
+// Changed returns when the master last gained or lost its vote, or zero if it never had a vote.
 func (g *Guard) Changed() time.Time {
 	if g == nil || g.set.off {
 		return time.Time{}
@@ -98,12 +98,12 @@ type Figures struct {
 	// CatchUps is the number of catch-ups that this proxy did for the master.
 	CatchUps int64
 	// ClockOffset is the time by which the master's clock is ahead of this machine's wall clock.
-	// ClockKnown is false if that is unknown.
+	// ClockKnown is false if the offset is unknown.
 	ClockOffset time.Duration
 	ClockKnown  bool
 }
 
-// Figures returns the current figures.
+// Figures returns the present counts and measurements of the guard's master.
 func (g *Guard) Figures() Figures {
 	if g == nil {
 		return Figures{}

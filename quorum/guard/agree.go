@@ -8,8 +8,8 @@ import (
 	"redlock-proxy/quorum/guard/script"
 )
 
-// rulesConflictError returns the error for this proxy if a majority has different rules; otherwise
-// nil.
+// rulesConflictError returns an error if a majority of the masters has rules that differ from this
+// proxy's; nil otherwise.
 func (g *Guard) rulesConflictError() *QuarantineError {
 	if c := g.set.rules.check(g.index); c.majorityDiffers {
 		return &QuarantineError{Cause: OtherRules, Differences: c.differences}
@@ -18,8 +18,8 @@ func (g *Guard) rulesConflictError() *QuarantineError {
 }
 
 // adoptRules writes this proxy's rules to the master if the master has no rules and no majority can
-// have different ones. It returns the reason why the master has no vote: its rules differ, or no
-// rules may be written yet.
+// have different rules. It returns the reason why the master has no vote: its rules differ, or a
+// majority may have different rules.
 func (g *Guard) adoptRules(ctx context.Context, v Report) (*QuarantineError, error) {
 	c := g.set.rules.check(g.index)
 	switch {
@@ -35,7 +35,8 @@ func (g *Guard) adoptRules(ctx context.Context, v Report) (*QuarantineError, err
 	return &QuarantineError{Cause: Unverified}, nil
 }
 
-// rulesPause is the wait until other masters have reported their rules.
+// rulesPause is the time between two checks of a master while other masters have not reported their
+// rules yet.
 const rulesPause = 20 * time.Millisecond
 
 // pauseAfterRules returns the time until the next check of a master. cause is the result of

@@ -15,7 +15,7 @@ import (
 )
 
 // Proxies that share masters but have different settings endanger each other's locks. So each proxy
-// announces itself on each master once per heartbeat; see Proxy.
+// announces itself on each master once per heartbeat. The type Proxy describes an announcement.
 
 // serversHash returns a hash of the run_ids of the set's servers, because proxies may know the same
 // servers by different addresses.
@@ -30,7 +30,7 @@ func (s *Set) serversHash() string {
 	return hashServers(ids)
 }
 
-// hashServers returns a hash of run_ids, or serversUnknown if one of them is unknown.
+// hashServers returns a hash of run_ids, or serversUnknown if a run_id is unknown.
 func hashServers(ids []string) string {
 	if slices.Contains(ids, "") || slices.Contains(ids, NotReported) {
 		return serversUnknown
@@ -59,7 +59,8 @@ func (g *Guard) announce(ctx context.Context) error {
 	return nil
 }
 
-// noteProxies reads the entries of all proxies. An unreadable entry is from an earlier version.
+// noteProxies reads the entries of all proxies. An entry that cannot be parsed comes from a proxy
+// of an earlier version.
 func (g *Guard) noteProxies(self Proxy, entries []string) {
 	var proxies, otherProxies []Proxy
 	for ; len(entries) > 0; entries = entries[2:] {

@@ -4,5 +4,6 @@ package guard
 
 import "time"
 
-// sinceBoot returns 0, which means unknown: a clock step is never attributed to this machine.
+// sinceBoot returns 0, which means unknown. So the guard never attributes a clock step to a
+// suspension of this machine.
 func sinceBoot() time.Duration { return 0 }

@@ -18,8 +18,8 @@ func (g *Guard) expectedCanary(p *probe) canary {
 	return p.knownCanary
 }
 
-// renewCanaries renews the canaries in all databases of a master with this marker. It records
-// whether one was missing, and the sequence numbers.
+// renewCanaries renews the canaries in all databases of a master with this marker. It also records
+// whether a canary was missing, and each database's sequence number.
 func (g *Guard) renewCanaries(ctx context.Context, markerText, nonce string) error {
 	seqsBefore := g.currentSeqs()
 	sent := time.Now()

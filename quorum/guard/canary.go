@@ -6,17 +6,17 @@ import (
 	"redlock-proxy/quorum/vote"
 )
 
-// A clock that jumps forward and back between two checks looks unchanged at the second one, but
+// A clock that jumps forward and back between two checks looks unchanged at the second check, but
 // keys have expired meanwhile. So there is a canary next to each marker: a key that lives for
-// canaryTTL and is renewed with every heartbeat. Suppose that the canary is gone, or has another
-// value, although it should still live by our clock, and the master's clock fits. Then time jumped
-// and came back.
+// canaryTTL and that proxies renew with every heartbeat. If the master's clock fits, but the canary
+// is gone or has another value although it should still live by our clock, the master's clock
+// jumped and came back.
 
-// canaryTTL is longer than a heartbeat and a checkup take together. A jump shorter than half of it
-// is not noticed. Such a jump can only expire leases that were about to expire.
+// canaryTTL exceeds the time of one heartbeat and one checkup. The guard does not notice a jump
+// shorter than half of canaryTTL. Such a jump can only expire leases that were about to expire.
 const canaryTTL = 2 * Heartbeat
 
-// canary is a canary, and the time until which it must live by our clock.
+// canary holds the value of a canary key, and the time until which the key must live by our clock.
 type canary struct {
 	value      string
 	aliveUntil time.Time
@@ -27,8 +27,8 @@ func newCanary(value string, sent time.Time) canary {
 	return canary{value: value, aliveUntil: sent.Add(canaryTTL - vote.DriftMargin(canaryTTL) - clockNoise)}
 }
 
-// isMissed reports whether a different value, or none, shows that time jumped. The value was read
-// before now.
+// isMissed reports whether value shows that the master's clock jumped. A check read value from the
+// canary's key before now; it is empty if the key is gone.
 func (c canary) isMissed(value string, now time.Time) bool {
 	return c.value != "" && c.value != value && now.Before(c.aliveUntil)
 }

@@ -14,7 +14,7 @@ import (
 // reservationTime is the duration of one reservation of a catch-up.
 const reservationTime = 3 * time.Second
 
-// catchUp copies to the master the keys that it may have lost, and admits it.
+// catchUp copies to the master the keys that the master may have lost, and admits the master.
 func (g *Guard) catchUp(ctx context.Context, v Report, from sourceSet) error {
 	start, proof := time.Now(), marker.ProofCaughtUp
 	if from.indexOf(g) >= 0 {
@@ -26,7 +26,7 @@ func (g *Guard) catchUp(ctx context.Context, v Report, from sourceSet) error {
 	}
 	keys, err := g.copyFrom(ctx, v, from, dbs)
 	if err != nil {
-		// Another proxy may reach masters that this proxy does not reach.
+		// Give up the reservation: another proxy may reach masters that this proxy does not reach.
 		_ = g.reserveCatchUp(ctx, v.Record.Text, time.Millisecond)
 		return err
 	}

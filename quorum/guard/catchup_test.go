@@ -28,7 +28,7 @@ func TestPanicEndsCatchUp(t *testing.T) {
 	}
 }
 
-// slowConn lists its keys only after the catch-up has been reserved a second time.
+// slowConn lists its keys only after a proxy has reserved the catch-up twice.
 type slowConn struct {
 	Conn
 	reservations chan struct{}
@@ -52,8 +52,8 @@ func (c slowConn) Run(ctx context.Context, s luascript.Script, _ ...any) (any, e
 	return nil, errors.New("not expected")
 }
 
-// TestReservationIsKeptDuringListing checks that a catch-up stays reserved for the proxy that began
-// it, however long a part of it takes.
+// TestReservationIsKeptDuringListing checks that a proxy keeps the reservation of its catch-up
+// while a master takes long to list its keys.
 func TestReservationIsKeptDuringListing(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 20*reservationTime)
 	defer cancel()

@@ -17,7 +17,7 @@ type Check struct {
 	// trust is the marker under which the votes of the batch count.
 	trust trust
 	probe
-	// encoded holds the commands of the check in RESP, as long as they stay the same.
+	// encoded holds the commands of the check in RESP. Begin clears it when the commands change.
 	encoded       []byte
 	encodedWrites bool
 }
@@ -99,7 +99,7 @@ func (w *Check) Read(r *resp.Reader, sent time.Time) error {
 	return err
 }
 
-// readSequence reads an integer, or a string of digits.
+// readSequence reads the sequence number: an integer, or a string of digits.
 func (w *Check) readSequence(r *resp.Reader) error {
 	t, err := r.Next()
 	switch {
@@ -126,13 +126,13 @@ func (w *Check) readCanary(r *resp.Reader) error {
 		return r.Skip(t.N)
 	case t.Kind != resp.Bulk:
 		w.canary = ""
-	case string(t.Text) != w.canary: // it rarely changes
+	case string(t.Text) != w.canary: // copy it only after a change, which is rare
 		w.canary = string(t.Text)
 	}
 	return nil
 }
 
-// readTime reads seconds and microseconds. It returns zero if they are not numbers.
+// readTime reads seconds and microseconds. It returns zero if the reply is not two numbers.
 func readTime(r *resp.Reader) (time.Duration, error) {
 	t, err := r.Next()
 	switch {

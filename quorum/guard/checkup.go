@@ -9,7 +9,8 @@ import (
 	"redlock-proxy/quorum/guard/script"
 )
 
-// maxChecks limits the checks within one checkup: after a change, the master is checked again.
+// maxChecks limits the checks within one checkup. After each change, the checkup checks the master
+// again.
 const maxChecks = 4
 
 // Checkup checks a master that answers, and takes the next step: it lets the master vote, puts it
@@ -23,13 +24,13 @@ func (g *Guard) Checkup(ctx context.Context) (time.Duration, error) {
 		return g.checkUnguarded(ctx)
 	}
 	pause, err := g.checkGuarded(ctx)
-	if err != nil && ctx.Err() == nil { // when the proxy stops, it still sends queued operations
+	if err != nil && ctx.Err() == nil { // a proxy that stops still sends queued operations
 		g.Withdraw()
 	}
 	return pause, err
 }
 
-// checkGuarded examines the master until no further step is possible.
+// checkGuarded examines the master and takes the next step, until a step requests a pause.
 func (g *Guard) checkGuarded(ctx context.Context) (time.Duration, error) {
 	for n := range maxChecks {
 		v, err := g.Conn.Examine(ctx)
@@ -59,8 +60,8 @@ func (g *Guard) checkGuarded(ctx context.Context) (time.Duration, error) {
 	return 0, errUnstableMarker
 }
 
-// checkUnguarded announces this proxy if there is no guard, and checks that no other proxies have
-// different rules.
+// checkUnguarded checks a master while the guard is off. It announces this proxy, and compares the
+// master's rules with this proxy's.
 func (g *Guard) checkUnguarded(ctx context.Context) (time.Duration, error) {
 	if err := g.announce(ctx); err != nil {
 		return 0, err
@@ -89,8 +90,8 @@ func (g *Guard) checkUnguarded(ctx context.Context) (time.Duration, error) {
 	return pauseAfterRules(conflict), nil
 }
 
-// checkFitness returns an error, usually an *UnfitError, if the master may not vote, whatever data
-// it has.
+// checkFitness returns an error, usually an *UnfitError, if the master may not vote, regardless of
+// its data.
 func (s *Set) checkFitness(i int, v Report) error {
 	switch reason := v.Unfit(); {
 	case reason != "":
@@ -103,7 +104,7 @@ func (s *Set) checkFitness(i int, v Report) error {
 		case isSame && j < i:
 			return &UnfitError{Cause: DuplicateServer + g.Name}
 		case isSame && j > i:
-			g.Wake() // let that guard find the duplicate itself
+			g.Wake() // so that this guard finds the duplicate itself
 		}
 	}
 	return nil
@@ -124,8 +125,8 @@ func (g *Guard) hasRunID(runID string, store bool) bool {
 	return runID != NotReported && g.runID == runID
 }
 
-// observe stores a master's report of its rules and its era. If the report is new, it wakes the
-// other guards. It returns the position of the master's marker.
+// observe stores a master's report of its rules and its era. If the other masters must be checked
+// at once, it wakes their guards. It returns the position of the master's marker.
 func (g *Guard) observe(v Report) eraPosition {
 	g.set.rules.observe(g.index, v)
 	if g.set.eras.observe(g.index, v, time.Now()) {
@@ -147,7 +148,7 @@ func (g *Guard) takeNextStep(ctx context.Context, v Report) (pause time.Duration
 		return Heartbeat, nil
 	}
 	if cause := g.rulesConflictError(); cause != nil && position != positionEnded {
-		g.denyVote(cause) // change nothing: this proxy's majority may not be a majority of their masters
+		g.denyVote(cause) // change nothing: the proxies with those rules may have more masters
 		return Heartbeat, nil
 	}
 	g.set.override.noteReached(g.index, v.RunID, time.Now())
@@ -211,7 +212,8 @@ func (g *Guard) takeNextStep(ctx context.Context, v Report) (pause time.Duration
 }
 
 // gatherHistory collects the guard's knowledge of the master's past. It decides whether the
-// master's clock or ours stepped. If it cannot tell, it records a suspicion.
+// master's clock stepped, or whether this machine was suspended. If it cannot tell, it records a
+// suspicion.
 func (g *Guard) gatherHistory(ctx context.Context, v Report) history {
 	g.mu.Lock()
 	past := history{name: g.Name, suffix: g.set.eras.recordSuffix(), nonce: g.lastTrust.Nonce, runID: g.lastTrust.RunID}
@@ -221,7 +223,7 @@ func (g *Guard) gatherHistory(ctx context.Context, v Report) history {
 	g.canaryMissed, g.seqWentBack = false, false
 	g.mu.Unlock()
 	unjudged := !step.At.IsZero() && !step.Judged
-	// Another proxy has had the master in quarantine meanwhile.
+	// A different marker means that another proxy put the master into quarantine meanwhile.
 	if nonce := v.Marker.Value.Nonce; nonce == "" || nonce != past.nonce {
 		canaryMissed = false
 		if unjudged && g.isStepJudged(v) {
@@ -259,8 +261,8 @@ func (g *Guard) gatherHistory(ctx context.Context, v Report) history {
 	return past
 }
 
-// isStepJudged reports whether the step in this report came before the master's present marker or
-// record was written. Then another proxy has judged the step.
+// isStepJudged reports whether the step in this report came before a proxy wrote the master's
+// present marker or record. Then that proxy has judged the step.
 func (g *Guard) isStepJudged(v Report) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()

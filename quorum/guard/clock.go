@@ -2,8 +2,8 @@ package guard
 
 import "time"
 
-// A vote counts only if the master's clock runs like ours. GUARD.md proves that these two
-// tolerances stay within vote.DriftMargin, however many small steps there are.
+// A vote counts only if the master's clock runs like this machine's. GUARD.md proves that the two
+// tolerances stay within vote.DriftMargin, even with many small steps.
 const (
 	// clockRate is the tolerated difference in speed between a master's clock and ours, as a
 	// fraction.
@@ -12,9 +12,9 @@ const (
 	clockNoise = time.Millisecond
 )
 
-// ClockReading is a reading of a master's clock: the clock showed ServerTime, in nanoseconds since
-// 1970, at some moment between Sent and Got by our monotonic clock. So it proves a state after a
-// given moment only if it was sent after that moment.
+// ClockReading holds one reading of a master's clock. The clock showed ServerTime, in nanoseconds
+// since 1970, at some moment between Sent and Got by our monotonic clock. So a reading proves a
+// state after a given moment only if Sent is after that moment.
 type ClockReading struct {
 	Sent, Got  time.Time
 	ServerTime time.Duration
@@ -33,8 +33,9 @@ type masterClock struct {
 	low, high time.Duration
 }
 
-// Observe takes a reading. If it does not fit, fits is false, stepSize is the smallest step that
-// the master's clock must have made (negative: backward), and the range stays unchanged.
+// Observe narrows the range by a reading. If the reading does not fit, fits is false, stepSize is
+// the smallest step that the master's clock must have made (negative: backward), and the range
+// stays unchanged.
 func (c *masterClock) Observe(s ClockReading) (stepSize time.Duration, fits bool) {
 	if c.first.IsZero() {
 		c.Restart(s)
@@ -43,8 +44,8 @@ func (c *masterClock) Observe(s ClockReading) (stepSize time.Duration, fits bool
 	low, high := s.ServerTime-s.Got.Sub(c.first.Sent), s.ServerTime-s.Sent.Sub(c.first.Sent)
 	slack := maxDrift(s.Got.Sub(c.rangeAt))
 	wasLow, wasHigh := c.low-slack, c.high+slack
-	// The round trip takes time, too. But many connections may measure the same time, so the range
-	// is not widened by it.
+	// The clocks also drift apart during the round trip. This drift does not widen the range,
+	// because many connections may measure the same time.
 	noise := clockNoise + maxDrift(s.Got.Sub(s.Sent))
 	switch {
 	case low > wasHigh+noise:
@@ -72,14 +73,15 @@ func (c *masterClock) Restart(s ClockReading) {
 	c.low, c.high = s.ServerTime-s.Got.Sub(s.Sent), s.ServerTime
 }
 
-// MayPrecede reports whether a reading may be older than the first one. If such a reading does not
-// fit, it shows no new step: the step before the first reading has been judged already.
+// MayPrecede reports whether a reading may be older than the first reading. If such a reading does
+// not fit, it shows no new step: the step before the first reading has been judged already.
 func (c *masterClock) MayPrecede(s ClockReading) bool { return s.Sent.Before(c.first.Got) }
 
 // FirstServerTime returns the master's time at the first reading.
 func (c *masterClock) FirstServerTime() time.Duration { return c.first.ServerTime }
 
-// WouldReveal reports whether this step would move the clock out of its range.
+// WouldReveal reports whether a step of this size would show in this clock: the range began before
+// the step, and is narrower than the step.
 func (c *masterClock) WouldReveal(s clockStep) bool {
 	return !c.first.IsZero() && c.first.Sent.Before(s.At) && s.Size.Abs() > c.high-c.low+clockNoise
 }
@@ -106,16 +108,16 @@ func (c *masterClock) LatestServerTime(t time.Time) time.Duration {
 	return t.Sub(c.first.Sent) + c.high + maxDrift(time.Since(c.rangeAt))
 }
 
-// clockStep is a clock reading that did not fit.
+// clockStep describes a step that a clock reading showed because it did not fit.
 type clockStep struct {
-	// At is the time of the reading.
+	// At is the time by our clock at which the reading arrived.
 	At time.Time
 	// Size is the time by which the clock moved; negative for a backward step.
 	Size time.Duration
 	// Number is the position of the step among the clock readings of all masters.
 	Number uint64
-	// SuspendedFor is the time by which the machine's clock that includes suspended time gained on
-	// our monotonic clock since the last reading that fitted.
+	// SuspendedFor is the time for which this machine was suspended since the last reading that
+	// fitted.
 	SuspendedFor time.Duration
 	// Judged is set once the guard has decided which clock stepped.
 	Judged bool

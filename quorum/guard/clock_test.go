@@ -19,8 +19,8 @@ type clockTrial struct {
 
 func newClockTrial() *clockTrial { return &clockTrial{start: time.Now(), skew: 1e18} }
 
-// readClock reads the clock after a pause. The request takes the time outbound, and the reply the
-// time inbound. The clock steps by step before.
+// readClock reads the clock after a pause. The clock steps by step before the request. The request
+// takes the time outbound, and the reply the time inbound.
 func (t *clockTrial) readClock(pause, outbound, inbound, step time.Duration) (stepSize time.Duration, fits bool) {
 	t.skew += step
 	sent := t.now + pause
@@ -58,7 +58,8 @@ func TestClock(t *testing.T) {
 	}
 }
 
-// TestHiddenStepShowsLater checks that a step that a slow batch hides shows in the next quick one.
+// TestHiddenStepShowsLater checks that a step that a slow batch hides shows in the next quick
+// batch.
 func TestHiddenStepShowsLater(t *testing.T) {
 	trial := newClockTrial()
 	trial.readClock(0, 0, time.Millisecond, 0)
@@ -70,7 +71,8 @@ func TestHiddenStepShowsLater(t *testing.T) {
 	}
 }
 
-// TestManySmallStepsAddUp checks that steps within the noise, each soon after the last, are seen.
+// TestManySmallStepsAddUp checks that the clock notices a rapid series of steps, each within the
+// noise.
 func TestManySmallStepsAddUp(t *testing.T) {
 	trial := newClockTrial()
 	for n := range 100 {
@@ -113,7 +115,8 @@ func TestDriftMarginCoversUnseenDrift(t *testing.T) {
 }
 
 // TestUnseenStepsNeverExceedTheAllowance lets a clock make random steps. Between two readings that
-// fit, it has gained at most drift, noise, and the round trip of the best reading before.
+// fit, the clock has gained at most the drift, the noise, and the round trip of the best earlier
+// reading.
 func TestUnseenStepsNeverExceedTheAllowance(t *testing.T) {
 	for seed := range uint64(200) {
 		rnd := rand.New(rand.NewPCG(seed, 2))

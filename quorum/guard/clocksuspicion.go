@@ -6,7 +6,7 @@ import (
 )
 
 // clockSuspicion makes this proxy alone ignore the votes of a master, because either the master's
-// clock or its own stepped.
+// clock or this proxy's own clock stepped.
 type clockSuspicion struct {
 	// nonce is the nonce of the master's marker at that time. A new marker means that another proxy
 	// has judged the master since.

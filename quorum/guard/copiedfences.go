@@ -10,9 +10,10 @@ import (
 
 func isFence(key string) bool { return strings.HasPrefix(key, cell.FencePrefix) }
 
-// fenceSteps returns the steps for the fence counters, and by source the counters that are not
-// credible. A step raises a counter to the highest credible value of a source, unless the counter
-// is higher already. A value that is not a counter is ignored. now is the masters' median time.
+// fenceSteps returns the steps for the fence counters. ahead holds, by index of the source, a key
+// whose counter there is too high to be credible. A step raises a counter to the highest credible
+// value of a source, unless the counter is higher already. fenceSteps ignores values that are not
+// counters. now is the masters' median time.
 func fenceSteps(sources []view, now time.Duration) (steps []copyStep, ahead map[int]string) {
 	ahead = map[int]string{}
 	counters := map[string][]int64{}

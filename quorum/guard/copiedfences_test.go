@@ -14,7 +14,8 @@ func fenceCell(text string, left time.Duration) storedCell {
 }
 
 // TestFenceSteps checks that each counter gets its highest value, with the expiry on that value's
-// source. Locks and values that are not counters are ignored, and locks ignore counters.
+// source. fenceSteps ignores locks and values that are not counters, and the copy of locks ignores
+// counters.
 func TestFenceSteps(t *testing.T) {
 	fenceK, fenceL, fenceM := cell.FenceKey("k"), cell.FenceKey("l"), cell.FenceKey("m")
 	views := []view{

@@ -18,18 +18,18 @@ import (
 )
 
 const (
-	// passPause is the time between two passes over the same keys. A pass sees what a master has
-	// undone since the previous pass.
+	// passPause is the time between two passes over the same keys. It gives proxies time to undo an
+	// attempt, which the next pass then sees.
 	passPause = 100 * time.Millisecond
 	// maxPasses limits the passes over a page. After blockAfter passes, keys with several possible
 	// incarnations get undecided copies.
 	maxPasses, blockAfter = 20, 5
 	// maxNamedKeys limits the number of keys that are logged.
 	maxNamedKeys = 5
-	// maxPages limits the pages between their first and their last pass. maxRequestingPages limits
-	// the pages that send requests to masters.
+	// maxPages limits the pages in progress. maxRequestingPages limits the pages that send requests
+	// to masters at a time.
 	maxPages, maxRequestingPages = 32, 3
-	// fillSize is the number of keys that are written at once.
+	// fillSize limits the number of keys that one script writes.
 	fillSize = 250
 )
 
@@ -50,7 +50,7 @@ type copier struct {
 	keys                    atomic.Int64
 }
 
-// copyFrom copies these databases, and returns the number of keys.
+// copyFrom copies these databases, and returns the number of copied keys.
 func (g *Guard) copyFrom(ctx context.Context, v Report, sources sourceSet, dbs []int) (int64, error) {
 	ctx, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
@@ -120,7 +120,7 @@ func (c *copier) scan(ctx context.Context, w Conn, db int, names *nameQueue, own
 	return nil
 }
 
-// retry repeats a request that may fail once because a master replied too late.
+// retry repeats a failed request after a pause, because a master may have replied too late.
 func retry(ctx context.Context, try func() error) (err error) {
 	for n := range maxPasses {
 		if n > 0 && pacing.Sleep(ctx, passPause) != nil {
@@ -235,8 +235,8 @@ func (c *copier) blockOpen(k *keysCopy) {
 	}
 }
 
-// pass makes one pass over some keys. The first pass also raises the fence counters: they only
-// grow.
+// pass makes one pass over some keys. The first pass also raises the fence counters. One pass
+// suffices for them, because they only grow.
 func (c *copier) pass(
 	ctx context.Context, db int, names []string, k *keysCopy,
 ) (next *keysCopy, settled bool, err error) {
@@ -271,7 +271,7 @@ func (c *copier) pass(
 }
 
 // renewReservation renews the reservation of the catch-up, and stops the copier once another proxy
-// has reserved it.
+// has taken the reservation.
 func (c *copier) renewReservation(ctx context.Context) {
 	for pacing.Sleep(ctx, reservationTime/3) == nil {
 		if err := contained.Run(func() error { return c.reserveCatchUp(ctx, c.record, reservationTime) }); isFinal(err) {

@@ -9,7 +9,7 @@ import (
 	"redlock-proxy/quorum/vote"
 )
 
-// storedCell is the cell of a key on one master, and its expiry by our clock (zero: never).
+// storedCell holds the cell of a key on one master, and its expiry by our clock (zero: never).
 type storedCell struct {
 	cell.Cell
 	Expiry time.Time
@@ -39,11 +39,11 @@ type copyPolicy struct {
 	// FormerMasters is the number of masters of the former set, if it is known and fewer than a
 	// majority of this set vote; zero otherwise.
 	FormerMasters int
-	// Intact is set if the master has lost nothing, although it is copied to: it was away during a
-	// change of the era. A blocking copy does not replace its own cell.
+	// Intact is set if the master has lost nothing, but was away during a change of the era. Then a
+	// blocking copy does not replace the master's own cell.
 	Intact bool
-	// BlockUndecided gives keys with several possible incarnations undecided copies. Otherwise such
-	// keys stay open.
+	// BlockUndecided is set if keys with several possible incarnations get undecided copies.
+	// Otherwise such keys stay open.
 	BlockUndecided bool
 }
 
@@ -72,9 +72,9 @@ func cellsOf(views []view, key string, inc incarnation) (cells, blockingCopies [
 }
 
 // fullCopyHolders returns how many sources must hold an incarnation so that the master gets a full
-// copy: a majority of all masters, or of the former set. More than half of a set hold an
-// incarnation only if the set has neither released nor refused it, and in a set that has one master
-// more, the others are no majority.
+// copy: a majority of all masters, or of the former set. If a majority of a set holds an
+// incarnation, the set has neither released nor refused it. In a set with one master more, the
+// remaining masters are no majority.
 func (c copyPolicy) fullCopyHolders() int {
 	holders := vote.Majority(c.Masters)
 	if c.FormerMasters > 0 {
@@ -84,7 +84,7 @@ func (c copyPolicy) fullCopyHolders() int {
 }
 
 // majorityIncarnation returns the incarnation that enough sources hold for a full copy, or "".
-// There is at most one.
+// There is at most one such incarnation.
 func (c copyPolicy) majorityIncarnation(views []view, key string) incarnation {
 	needed := c.fullCopyHolders()
 	for i, v := range views[:max(0, len(views)-needed+1)] {
@@ -105,7 +105,7 @@ func (c copyPolicy) majorityIncarnation(views []view, key string) incarnation {
 	return ""
 }
 
-// choice is the kind of cell that a master that lost data must get.
+// choice is the kind of cell for a master that lost data.
 type choice int
 
 const (
@@ -119,11 +119,12 @@ const (
 // the incarnations that existed when the copying began: only these can have been granted with the
 // master's vote. previousMajority is the incarnation that a majority held in the previous pass.
 //
-// An incarnation that a majority holds twice in a row is copied. An incarnation that may have been
-// granted with the votes of the master itself and of the unread masters is blocked: no rule can
-// distinguish such a lock from the rest of a released one. An incarnation on fewer masters is a
-// leftover, and must not grow. If several incarnations are possible, the key is read again; with
-// BlockUndecided, it is blocked until the last of them would expire.
+// If a majority holds an incarnation in two passes in a row, the master gets a copy. If the votes
+// of the master itself and of the unread masters may have completed a majority, the master gets a
+// blocking copy: no rule can distinguish such a lock from the rest of a released one. An
+// incarnation on fewer masters is a leftover, and must not grow. If several incarnations are
+// possible, the copier reads the key again. With BlockUndecided, it blocks the key until the last
+// possible incarnation would expire.
 func (c copyPolicy) choose(
 	views []view, key string, initial map[incarnation]bool, previousMajority incarnation,
 ) (storedCell, choice) {
@@ -155,7 +156,8 @@ func (c copyPolicy) choose(
 }
 
 // newest returns the cell with the highest accepted ballot. It gets the latest expiry of all cells
-// with the same value, by any ballot. Promises are not copied.
+// with the same value, regardless of their ballots. The result has no promise beyond the accepted
+// ballot.
 func newest(cells []storedCell) storedCell {
 	best := slices.MaxFunc(cells, func(a, b storedCell) int { return cmp.Compare(a.Accepted, b.Accepted) })
 	for _, h := range cells {
@@ -196,7 +198,7 @@ const (
 	actPut  copyAct = "put"
 	actCopy copyAct = "copy"
 	actDrop copyAct = "drop"
-	// for fence counters
+	// actRaise raises a fence counter.
 	actRaise copyAct = "raise"
 )
 
@@ -209,7 +211,8 @@ type copyStep struct {
 // keysCopy copies some keys of a database to a master that lost data. It does no I/O.
 type keysCopy struct {
 	policy copyPolicy
-	// clockStepped is set if the remaining times on the master itself are wrong.
+	// clockStepped is set if the remaining times on the master itself are wrong because its clock
+	// stepped.
 	clockStepped bool
 	// initial holds the incarnations on the sources when they were first read, by key. ownCells
 	// holds the master's cells at that time.
@@ -220,7 +223,7 @@ type keysCopy struct {
 	majority map[string]incarnation
 	passes   int
 	// written holds the written cells. uncertain holds the keys whose last step may or may not have
-	// been done.
+	// taken effect.
 	written   map[string]storedCell
 	uncertain map[string]bool
 	// openKeys holds the keys whose incarnation the last pass could not decide.
@@ -232,7 +235,7 @@ type keysCopy struct {
 // newKeysCopy starts a copy with the present cells of the sources and the master. ownSource is the
 // index of the master among the sources, or -1. If the master is a source, it has lost nothing and
 // joins another era. Then its cells of an incarnation that may have been granted stay unchanged,
-// because the master is one of the few holders.
+// because the master may be one of only a few holders.
 func newKeysCopy(policy copyPolicy, clockStepped bool, ownSource int, ownCells view, sources []view) *keysCopy {
 	k := &keysCopy{
 		policy: policy, clockStepped: clockStepped, ownCells: ownCells, initial: map[string]map[incarnation]bool{},
@@ -280,8 +283,8 @@ func (k *keysCopy) isInitiallyOwn(key string, h storedCell) bool {
 
 // Pass compares the sources and the master once more, and returns the next steps. settled is set if
 // every key is done: it was written or removed, or needs neither, and the sources still report the
-// same. A change within an incarnation does not reopen a key: the master gets every change as the
-// sources do.
+// same. A change within an incarnation does not reopen a key: proxies send every change to this
+// master, too.
 func (k *keysCopy) Pass(ownCells view, sources []view) (steps []copyStep, settled bool) {
 	settled, k.openKeys = true, nil
 	k.passes++
@@ -310,7 +313,7 @@ func (k *keysCopy) Pass(ownCells view, sources []view) (steps []copyStep, settle
 func (k *keysCopy) write(steps []copyStep, key string, h, current storedCell) ([]copyStep, bool) {
 	last, wrote := k.written[key]
 	if current.String() == last.String() && k.ownCells[key].String() != last.String() {
-		delete(k.uncertain, key) // it was done late
+		delete(k.uncertain, key) // the step took effect late
 	}
 	unchanged := wrote && !k.uncertain[key] && last.incarnation() == h.incarnation() &&
 		(last.Form == cell.Blocking) == (h.Form == cell.Blocking)
@@ -327,8 +330,8 @@ func (k *keysCopy) write(steps []copyStep, key string, h, current storedCell) ([
 	return steps, unchanged
 }
 
-// Failed records steps that may or may not have been done. If the master does not show the effect
-// of a step, the next pass repeats it with the sources' cells at that time.
+// Failed records steps that may or may not have taken effect. If the master does not show the
+// effect of a step, the next pass repeats it with the sources' cells at that time.
 func (k *keysCopy) Failed(steps []copyStep) {
 	for _, s := range steps {
 		k.written[s.Key] = s.Cell // removals, too
@@ -345,9 +348,9 @@ func (k *keysCopy) actFor(key string, h storedCell) copyAct {
 	return actPut
 }
 
-// remove adds the step that removes a copied cell, or a cell that the master held before: it may
-// hold incomplete promises, or exist on no other master. Foreign cells stay, and so do cells that
-// are new on the master and the sources, as the second pass shows.
+// remove adds the step that removes a copied cell, or a cell that the master held before. Such a
+// cell may hold incomplete promises, or exist on no other master. Foreign cells stay. Cells that
+// the master and the sources got since the copy began stay, too; only the second pass can tell.
 func (k *keysCopy) remove(steps []copyStep, key string, current storedCell, sources []view) ([]copyStep, bool) {
 	last, wrote := k.written[key]
 	switch {
@@ -376,12 +379,11 @@ func (h storedCell) outlasts(other storedCell) bool {
 	return h.expiresAfter(other)
 }
 
-// OpenKeys returns the keys, sorted, that prevent the end of the copy. In the last pass such a key
-// had two incarnations that may both have been granted, or a new majority.
+// OpenKeys returns, sorted, the keys that keep the copy from being settled. In the last pass, such
+// a key had two incarnations that may both have been granted, or a new majority.
 func (k *keysCopy) OpenKeys() []string { return slices.Sorted(slices.Values(k.openKeys)) }
 
-// BlockOpen gives keys with several possible incarnations undecided copies from now on, and returns
-// the open keys.
+// BlockOpen sets BlockUndecided for all further passes, and returns the open keys.
 func (k *keysCopy) BlockOpen() []string {
 	k.policy.BlockUndecided = true
 	return k.OpenKeys()

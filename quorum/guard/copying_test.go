@@ -53,7 +53,7 @@ func viewsWith(key string, cells ...storedCell) []view {
 	return views
 }
 
-// TestChoose tests choices from four or three sources of five masters.
+// TestChoose checks the choices from four or three sources of five masters.
 func TestChoose(t *testing.T) {
 	none := storedCell{}
 	a, b := plainCell(attemptA, time.Minute), plainCell(attemptB, time.Minute)
@@ -115,7 +115,8 @@ func TestChoose(t *testing.T) {
 
 // TestChosenIsWhatMayBeGranted tries all sets of holders of one attempt among all masters,
 // including the master that lost its data, and all sets of sources. An attempt that a majority held
-// before the loss is copied or blocked. A copied attempt had a majority without that master.
+// before the loss must be copied or blocked. A copied attempt must have a majority without that
+// master.
 func TestChosenIsWhatMayBeGranted(t *testing.T) {
 	for _, n := range []int{3, 4, 5, 6, 7} {
 		for holders := range 1 << n {
@@ -190,9 +191,9 @@ func TestCopyPasses(t *testing.T) {
 	}
 }
 
-// TestFailedStepsAreRepeated checks that a step that may or may not have been done is repeated in
-// the next pass if it was not; before that, no key is settled. The master had a lock that has
-// expired, had made a promise, and gets a lock that expires during the copy.
+// TestFailedStepsAreRepeated checks that the next pass repeats a failed step that had no effect,
+// and settles no key before that. The master holds an expired lock and a promise, and gets a lock
+// that expires during the copy.
 func TestFailedStepsAreRepeated(t *testing.T) {
 	a := plainCell(attemptA, time.Minute)
 	for _, arrived := range []bool{false, true} {
@@ -218,7 +219,7 @@ func TestFailedStepsAreRepeated(t *testing.T) {
 		const allPuts = "put ends plain, put k plain, put promised plain"
 		for n, pass := range []struct {
 			expired, fails bool
-			want, arrived  string // if no failed step arrived, and if all did
+			want, arrived  string // the steps if no failed step took effect, and if all did
 			settled        [2]bool
 		}{
 			{false, true, allPuts, allPuts, [2]bool{false, false}},
@@ -268,7 +269,7 @@ func applySteps(cells view, steps []copyStep) {
 }
 
 // TestChangesDuringCopy changes keys on the master and the sources during the copy. A change within
-// an incarnation keeps no key open, and cells created since the copy began stay.
+// an incarnation does not keep a key open, and cells created since the copy began stay.
 func TestChangesDuringCopy(t *testing.T) {
 	a, b, none := plainCell(attemptA, time.Minute), plainCell(attemptB, time.Minute), storedCell{}
 	registerAt := func(n uint64) storedCell {
@@ -279,7 +280,7 @@ func TestChangesDuringCopy(t *testing.T) {
 		first     [3]storedCell // of the master itself, and of both sources
 		pass      [][3]storedCell
 		want      []string
-		unsettled int // passes at the beginning
+		unsettled int // number of first passes that do not settle the key
 	}{
 		{"a value is changed all the time, here too", [3]storedCell{none, registerAt(1), registerAt(1)},
 			[][3]storedCell{{none, registerAt(2), registerAt(2)}, {registerAt(3), registerAt(4), registerAt(3)}},
@@ -316,8 +317,9 @@ func TestChangesDuringCopy(t *testing.T) {
 }
 
 // TestUndecidedKeysAreBlocked checks keys for which either of two attempts may have been granted.
-// The master gets a copy that stands for both, until the longer one expires. So does a master that
-// copies later, when such a copy may complete a majority.
+// The master gets an undecided copy, which stands for both attempts until the later one would
+// expire. A master that copies later gets an undecided copy, too, if such copies may complete a
+// majority.
 func TestUndecidedKeysAreBlocked(t *testing.T) {
 	a, b, none := plainCell(attemptA, time.Minute), plainCell(attemptB, time.Hour), storedCell{}
 	undecided := blockingCopy(incarnation(cell.UndecidedAttempt), b)
@@ -381,8 +383,7 @@ func power(base, n int) int {
 }
 
 // checkDataLosses lets each master lose its data, and catch up from any sufficient set of other
-// masters. It then repeats that with another master, until it has done so the given number of
-// times.
+// masters. It repeats this with another master, for the given number of losses in all.
 func checkDataLosses(t *testing.T, cells []storedCell, granted int, removed bool, times int) {
 	n := len(cells)
 	for target := range n {

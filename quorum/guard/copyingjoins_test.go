@@ -18,7 +18,7 @@ func joinSteps(policy copyPolicy, views []view) []copyStep {
 	maps.Copy(ownCells, views[0])
 	k := newKeysCopy(policy, false, 0, ownCells, views)
 	steps, _ := k.Pass(ownCells, views)
-	postponed, _ := k.Pass(ownCells, views) // steps that the first pass postponed
+	postponed, _ := k.Pass(ownCells, views) // the first pass may postpone steps
 	return append(steps, postponed...)
 }
 
@@ -30,8 +30,8 @@ func describeActs(steps []copyStep) string {
 	return text
 }
 
-// TestCopyForJoiningMaster checks the copy for one of three masters that is a source and has lost
-// nothing.
+// TestCopyForJoiningMaster checks the copy for a master, one of three, that has lost nothing and is
+// itself a source.
 func TestCopyForJoiningMaster(t *testing.T) {
 	a, b, none := plainCell(attemptA, time.Minute), plainCell(attemptB, time.Minute), storedCell{}
 	for _, test := range []struct {
@@ -79,7 +79,8 @@ func TestJoiningMasterGetsUndecidedCopy(t *testing.T) {
 	}
 }
 
-// TestCopiedCellIsNoProof checks that a copied cell does not prove that the master held it.
+// TestCopiedCellIsNoProof checks that a copied cell does not count as a cell that the master held
+// before.
 func TestCopiedCellIsNoProof(t *testing.T) {
 	a := plainCell(attemptA, time.Minute)
 	views := viewsWith("k", storedCell{}, a, a)
@@ -93,7 +94,7 @@ func TestCopiedCellIsNoProof(t *testing.T) {
 }
 
 // TestJoinedHoldsWhatMayBeGranted tries all holders and all sources for up to seven masters. A
-// master that joins has every attempt that a majority granted, in full or as a blocking copy.
+// master that joins must get every attempt that a majority granted, in full or as a blocking copy.
 func TestJoinedHoldsWhatMayBeGranted(t *testing.T) {
 	a := plainCell(attemptA, time.Minute)
 	for n := 1; n <= 7; n++ {
@@ -159,7 +160,7 @@ func TestCopyForMasterThatWasAway(t *testing.T) {
 			ownCells := viewsWith("k", test.own)[0]
 			k := newKeysCopy(test.policy, false, -1, ownCells, viewsWith("k", test.sources...))
 			steps, _ := k.Pass(ownCells, viewsWith("k", test.sources...))
-			// postponed holds the steps that the first pass postponed.
+			// The first pass may postpone steps.
 			postponed, _ := k.Pass(ownCells, viewsWith("k", test.sources...))
 			if len(steps) == 0 {
 				steps = postponed

@@ -9,9 +9,9 @@ import (
 )
 
 // TestSourcesMeetEveryMajority checks that a master that lost its data may copy from any
-// vote.ReadQuorum(n) masters that vote. Whichever majority granted a lock with its vote, and
-// whichever other masters are in quarantine, one of the sources was in that majority. One source
-// fewer is not enough.
+// vote.ReadQuorum(n) masters that vote. For every majority that granted a lock with the lost
+// master's vote, and every set of other masters in quarantine, one of the sources was in that
+// majority. One source fewer is not enough.
 func TestSourcesMeetEveryMajority(t *testing.T) {
 	for _, n := range []int{1, 2, 3, 4, 5, 6, 7} {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
@@ -53,9 +53,9 @@ func tryAllSources(t *testing.T, n int, granted uint, lostMaster int) (missed bo
 	return missed
 }
 
-// TestMajorityAmongSourcesMeetsEveryMajority checks that, if a majority of all masters, among the
-// sources, holds one value, no lock with a different value that the master agreed to is still held.
-// The two majorities share a master, which would hold that lock.
+// TestMajorityAmongSourcesMeetsEveryMajority checks that any two majorities share a master. So if a
+// majority of all masters, among the sources, holds one value, no majority still holds a lock with
+// a different value.
 func TestMajorityAmongSourcesMeetsEveryMajority(t *testing.T) {
 	for _, n := range []int{3, 5, 7} {
 		for granted := range uint(1) << n {

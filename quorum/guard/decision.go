@@ -20,7 +20,7 @@ var (
 	errNoAgreement = errors.New("no majority of the masters agreed on the change")
 )
 
-// promise is a master's reply to a ballot.
+// promise holds a master's reply to a ballot.
 type promise struct {
 	guard *Guard
 	// trust is the trust in the master. It must not change until the master accepts.
@@ -30,13 +30,14 @@ type promise struct {
 	ballot string
 }
 
-// Decide gets a decision of a majority of an era's masters on the next era, and seals the masters
-// that it reaches. From then on their votes do not count in the old era. The result is the
-// proposal, unless another change was begun before. ballot returns an unused ballot above a round.
+// Decide lets a majority of an era's masters decide the next era, and seals the masters that it
+// reaches. From then on the votes of these masters do not count in the old era. The result is the
+// proposal, unless another proxy began a change before. ballot returns an unused ballot above a
+// round.
 //
-// A ballot counts only if it took less time than the limit of a round. A master that lost its
-// acceptance copies data from other masters only later. They are sealed by then, so the master does
-// not vote in the old era again.
+// A ballot counts only if it took less than vote.RoundLimit. A master that lost its seal copies
+// data from other masters only after that time. These masters are sealed by then, so the copying
+// master does not vote in the old era again.
 func (s *Set) Decide(
 	ctx context.Context, era reconfig.Era, proposal reconfig.Change, ballot func(round uint64) string,
 ) (reconfig.Change, error) {
@@ -82,8 +83,8 @@ func roundOf(ballot string) uint64 {
 }
 
 // prepare requests promises from all masters that are known to be in the era, and to have lost
-// nothing. It does not wait for masters that are down: a ballot counts only for the time of a
-// round.
+// nothing. It does not wait for masters that are down, because a ballot counts only for
+// vote.RoundLimit.
 func (s *Set) prepare(ctx context.Context, era reconfig.Era, ballot string) []promise {
 	promises := make([]promise, len(s.guards))
 	countParallel(s.guards, func(g *Guard) bool {
@@ -99,8 +100,8 @@ func (s *Set) prepare(ctx context.Context, era reconfig.Era, ballot string) []pr
 	return promises
 }
 
-// request requests a promise from the master. Like a vote, the promise counts only if the master is
-// still the trusted one.
+// request requests a promise from the master. Like a vote, the promise counts only if the trust in
+// the master is still the same.
 func (p *promise) request(ctx context.Context, era reconfig.Era, ballot string) error {
 	g := p.guard
 	field := marker.InDatabase(p.trust.Nonce, 0)
@@ -144,8 +145,8 @@ func (s *Set) accept(ctx context.Context, era reconfig.Era, promises []promise, 
 	})
 }
 
-// MayChange returns the present era, or why the masters cannot be changed now. isKept reports
-// whether the change keeps a master.
+// MayChange returns the present era, or an error that states why the masters cannot be changed now.
+// isKept reports whether the change keeps a master.
 func (s *Set) MayChange(isKept func(name string) bool) (reconfig.Era, error) {
 	if s.off {
 		return reconfig.Era{}, errors.New("the guard is off")
@@ -166,7 +167,8 @@ func (s *Set) MayChange(isKept func(name string) bool) (reconfig.Era, error) {
 }
 
 // SuccessionTo returns the successor of this set of masters, or nil. If the successor consists of
-// the named masters, the report of one master suffices, because the operator has named them, too.
+// the named masters, the report of one master suffices, because the operator's list of names
+// confirms it.
 func (s *Set) SuccessionTo(names []string) *Succession {
 	s.eras.mu.Lock()
 	for _, claim := range s.eras.claims {

@@ -14,17 +14,17 @@ const (
 	positionOwn     eraPosition = iota // the marker's master votes in this proxy's era
 	positionEnded                      // this proxy's era has ended, or the marker is of another era
 	positionFormer                     // the master, sealed in the previous era, has kept its data
-	positionStale                      // from an earlier era or another cluster: it proves nothing
+	positionStale                      // the marker is from an earlier era or another cluster, and proves nothing
 	positionUnknown                    // too few masters have reported their era
 )
 
-// eraClaim is a master's marker and its promise of a ballot.
+// eraClaim holds a master's marker and its promise of a ballot.
 type eraClaim struct {
 	marker.Marker
-	// promiseEra and promiseBallot belong to the promise.
+	// promiseEra and promiseBallot are the era and the ballot of the promise.
 	promiseEra, promiseBallot string
-	// firstSeen is the time at which this marker was first seen, lastAsked the time at which the
-	// master was last asked for its marker.
+	// firstSeen is the time at which this proxy first saw the marker. lastAsked is the time at
+	// which it last asked the master for its marker.
 	firstSeen, lastAsked time.Time
 	// sameRun is set if the master has not restarted since it got the marker, so that it has lost
 	// nothing since.
@@ -49,9 +49,9 @@ func (s eraClaim) minEraNumber() int {
 	return s.Era.Number + 1
 }
 
-// supports reports whether s supports a claim, of the same or another master. It does if it claims
-// the same or a later era, or if its master promised the ballot: before any master accepts a
-// ballot, a majority has promised it.
+// supports reports whether s supports a claim of the same or another master: s states the same or a
+// later era, or its master promised the claim's ballot. A majority promises a ballot before any
+// master accepts it.
 func (s eraClaim) supports(claim eraClaim) bool {
 	if claim.Seal.IsNone() {
 		return s.Era == claim.Era || s.minEraNumber() > claim.Era.Number || !s.Seal.IsNone() && s.Seal.After(s.Era) == claim.Era
@@ -66,7 +66,7 @@ func (s eraClaim) supports(claim eraClaim) bool {
 func (e *eraTracker) evaluate(claim eraClaim) {
 	masters := len(e.names)
 	if !claim.Seal.IsNone() {
-		masters = max(claim.Seal.Before, masters-1) // this set has ended, or it is the successor
+		masters = max(claim.Seal.Before, masters-1) // the seal ends the era of this set, or of the set before it
 	}
 	majority := vote.Majority(masters)
 	supporters, opponents, recentOpponents := 0, 0, 0
@@ -97,8 +97,8 @@ func (e *eraTracker) evaluate(claim eraClaim) {
 	}
 }
 
-// isPlausible reports whether the masters of a seal may follow this set, or this set may follow
-// them. The number of former masters must be the number of the era.
+// isPlausible reports whether a claim's seal describes a possible change. A change adds or removes
+// at most one master, and the seal must state the size of the era that it ends.
 func (e *eraTracker) isPlausible(claim eraClaim) bool {
 	before, names := claim.Seal.Before, claim.Seal.Names
 	switch {
@@ -126,7 +126,7 @@ func (e *eraTracker) positionOf(s eraClaim) eraPosition {
 	case s.Seal.IsNone() && s.Era == e.ownEra:
 		return positionOwn
 	case !s.Seal.IsNone() && (s.Seal.After(s.Era) == e.ownEra || s.sameRun && s.wasMember && s.Era == e.formerEra):
-		return positionFormer // by any ballot: the master has not voted in that era since it was sealed
+		return positionFormer // regardless of the ballot: a sealed master does not vote in its era again
 	case s.Era.Number < e.ownEra.Number:
 		return positionStale
 	case e.refutedNonces[s.Nonce] && !s.sameRun:
@@ -136,7 +136,7 @@ func (e *eraTracker) positionOf(s eraClaim) eraPosition {
 	}
 }
 
-// successionRank orders successions by their progress.
+// successionRank returns a number that is higher for a later succession.
 func successionRank(s Succession) int {
 	if s.Begun {
 		return 2 * s.Era.Number

@@ -12,13 +12,13 @@ import (
 	"redlock-proxy/quorum/vote"
 )
 
-// Succession is an era that has ended, with its successor.
+// Succession describes the end of an era.
 type Succession struct {
 	// Era is the era that has ended. If Begun is set, Era is its successor, in which masters
 	// already vote.
 	Era   reconfig.Era
 	Begun bool
-	// Change is the successor; none if only other proxies know it.
+	// Change leads to the successor. It is empty if only other proxies know the change.
 	Change reconfig.Change
 }
 
@@ -35,40 +35,42 @@ type eraTracker struct {
 	ownEraSince time.Time
 	// claims holds the last claim of each master, by index.
 	claims map[int]eraClaim
-	// checked holds the masters that have been checked, with or without a marker. mayHaveVoted is
-	// set for those whose last report does not show that they have not voted in this era yet.
-	// hasVoted is set for those that once had a marker of this era, even if they show an earlier one
-	// now: their data were set back.
+	// checked holds the masters that have been checked, with or without a marker. mayHaveVoted
+	// holds the masters that may have voted in this era, as far as their last reports show.
+	// hasVoted holds the masters that once had a marker of this era, even if their data were set
+	// back to an earlier marker.
 	checked, mayHaveVoted, hasVoted map[int]bool
 	// majorityVoted is set once a majority of the masters voted for this proxy in this era.
 	majorityVoted bool
 	// credibleNonces holds the nonces of the markers with credible claims, refutedNonces the nonces
 	// that a majority contradicted.
 	credibleNonces, refutedNonces map[string]bool
-	// sizeReports holds the masters' reports of the size of the previous set. If this proxy was in
-	// that era itself, formerEra is the era, and formerMembers holds the indexes of its masters.
+	// sizeReports holds the masters' reports of the size of the previous set. If this proxy took
+	// part in the previous era, formerEra is that era, and formerMembers holds the indexes of the
+	// masters that belonged to it.
 	sizeReports   map[sizeReport]bool
 	formerEra     reconfig.Era
 	formerMembers map[int]bool
 	// succession is set once it is credible that this era has ended or that the masters are in a
 	// different era.
 	succession *Succession
-	// lastNewBallot is the time at which a new ballot was last seen: a change may follow.
-	// announcedLocations holds the locations that were announced with ballots, by index of the
-	// master.
+	// lastNewBallot is the time at which this proxy last saw a new ballot, which a change may
+	// follow. announcedLocations holds, by index of the master, the location that a proxy announced
+	// with a ballot.
 	lastNewBallot      time.Time
 	announcedLocations map[int]announcedLocation
 	// moveLeases holds each master's last report about the proxy that moves the locks, by index.
 	moveLeases map[int]moveLease
 }
 
-// announcedLocation is a future location of the locks, and when it was announced.
+// announcedLocation holds a future location of the locks, and the time at which this proxy saw its
+// announcement.
 type announcedLocation struct {
 	target location.Place
 	seen   time.Time
 }
 
-// sizeReport is a master's report of the size of the previous set.
+// sizeReport holds a master's report of the size of the previous set.
 type sizeReport struct{ size, master int }
 
 func newEraTracker(masters []Master, joined *reconfig.Era, now time.Time) *eraTracker {
@@ -99,8 +101,8 @@ func (e *eraTracker) setFormer(former *eraTracker) {
 	}
 }
 
-// observe stores the report of a master. isNews is set if the other masters must be checked at
-// once, or can be judged now.
+// observe stores the report of a master. isNews is set if the guards must check the other masters
+// at once, because the present era became known or the marker claims that it has ended.
 func (e *eraTracker) observe(i int, v Report, now time.Time) (isNews bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -141,23 +143,23 @@ func (e *eraTracker) observe(i int, v Report, now time.Time) (isNews bool) {
 	return settled || claim.firstSeen == now && e.positionOf(claim) == positionEnded
 }
 
-// keepsMarkedData reports whether the master has neither restarted nor been a replica since it got its
-// marker, so that it has lost nothing since.
+// keepsMarkedData reports whether the master has neither restarted nor been a replica since it got
+// its marker. Then it has lost nothing since.
 func (v Report) keepsMarkedData() bool {
 	m := v.Marker.Value
 	return m.RunID == v.RunID && (m.ReplID == v.ReplID || !v.WasReplica)
 }
 
-// isUnusedByRecord reports whether a master without a marker has not voted in this era, as far as its
-// record shows: it has been in quarantine since an earlier era, or was empty when a proxy first saw
-// it.
+// isUnusedByRecord reports whether a master's record shows that the master, which has no marker,
+// has not voted in this era: it has been in quarantine since an earlier era, or was empty when a
+// proxy first saw it.
 func (v Report) isUnusedByRecord() bool {
 	r := v.Record
 	return r.Valid && r.Value.RunID == v.RunID && (r.Value.Reason == string(Joining) || r.Value.Reason == string(Empty))
 }
 
 // isUnusedInEra reports whether a master cannot have voted in this era, because it still has its
-// marker of the former one, from its present life.
+// marker of the former era, and has not restarted since.
 func (e *eraTracker) isUnusedInEra(claim eraClaim) bool {
 	return claim.sameRun && (e.positionOf(claim) == positionFormer || claim.wasMember && claim.Era == e.formerEra)
 }
@@ -170,8 +172,8 @@ func (e *eraTracker) noteMajority() {
 }
 
 // mayHaveHadMajority reports whether a majority of the masters may have voted in this era at some
-// time. isUnknown reports whether a master counts although it has not voted by its last report, or
-// was not asked yet: another proxy may have let it vote.
+// time. isUnknown reports whether a master counts even if its last report shows no vote, or if it
+// was not checked yet, because another proxy may have let it vote.
 func (e *eraTracker) mayHaveHadMajority(isUnknown func(i int, checked bool) bool) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -184,10 +186,11 @@ func (e *eraTracker) mayHaveHadMajority(isUnknown func(i int, checked bool) bool
 	return e.majorityVoted || voted >= vote.Majority(len(e.names))
 }
 
-// determineEra sets the present era to the era that a majority states. If all markers state the same
-// era, fewer suffice: enough to share a master with every majority or, once all masters have been
-// checked, all that there are. Then, if no marker states a seal, the latest of several eras counts:
-// masters that were away state an earlier one.
+// determineEra sets the present era to the era that a majority of the masters states. Fewer masters
+// suffice if every marker states an era of this set, without a seal. In addition, all masters must
+// have been checked, or all markers must state one era and their masters must include a member of
+// every majority. The latest stated era counts, because masters that were away state an earlier
+// one. settled is set if the call determined the era.
 func (e *eraTracker) determineEra(now time.Time) (settled bool) {
 	if e.ownEraKnown {
 		return false
@@ -212,7 +215,7 @@ func (e *eraTracker) determineEra(now time.Time) (settled bool) {
 		e.ownEraSince = now
 	}
 	if e.succession != nil && e.succession.Era.Number < era.Number {
-		e.succession = nil // ended is the predecessor of the present era
+		e.succession = nil // the succession led to the present era, or to an earlier one
 	}
 	return true
 }
@@ -238,7 +241,8 @@ func mostStated(counts map[reconfig.Era]int) (era reconfig.Era, masters int) {
 	return era, masters
 }
 
-// position returns the position of the marker that a master reported last.
+// position returns the position of the marker that a master reported last, or positionOwn if it
+// reported none.
 func (e *eraTracker) position(i int) eraPosition {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -250,7 +254,8 @@ func (e *eraTracker) position(i int) eraPosition {
 }
 
 // hasOpenClaim reports whether a master claims that the era has ended, and the claim is neither
-// credible nor refuted. Then a master is admitted only by copying from other masters that vote.
+// credible nor refuted. Meanwhile, the guard admits a master only after a catch-up from masters
+// that vote.
 func (e *eraTracker) hasOpenClaim() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -295,14 +300,13 @@ func (e *eraTracker) checkPause(now time.Time) time.Duration {
 }
 
 const (
-	// changePause is the wait between two checks during changeWindow after a ballot: a decision may
-	// follow.
+	// changePause is the wait between two checks for the time changeWindow after a ballot, because
+	// a decision may follow.
 	changePause  = 20 * time.Millisecond
 	changeWindow = 3 * Heartbeat
 )
 
-// locationSeparator precedes, in a ballot, the location of the locks that its proposer will
-// propose.
+// locationSeparator precedes the future location of the locks in a ballot that announces a move.
 const locationSeparator = "~"
 
 // isMoveAnnounced reports whether a move of the locks to a location was announced to enough masters
@@ -334,7 +338,7 @@ func (e *eraTracker) statedEra() (era reconfig.Era, stated bool) {
 	return era, masters > 0
 }
 
-// adoptEra makes an era the present one, unless another era is already known, and returns the
+// adoptEra makes an era the present era, unless the present era is known already. It returns the
 // present era.
 func (e *eraTracker) adoptEra(era reconfig.Era) reconfig.Era {
 	e.mu.Lock()
@@ -345,8 +349,8 @@ func (e *eraTracker) adoptEra(era reconfig.Era) reconfig.Era {
 	return e.ownEra
 }
 
-// recordSuffix returns the end of the nonces of this era's quarantine records. It ties a claim to
-// have all data to this era.
+// recordSuffix returns the end of the nonces of this era's quarantine records. A master's claim to
+// have all its data counts only in the era of the record.
 func (e *eraTracker) recordSuffix() string {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -413,7 +417,7 @@ func (s *Set) GuardsExcept(names []string) []*Guard {
 	return guards
 }
 
-// moveLease is a master's report about the proxy that moves the locks.
+// moveLease holds a master's report about the proxy that moves the locks.
 type moveLease struct {
 	// lastAsked is the time at which the master was last asked, lastRenewed the time at which it
 	// last named a proxy that moves the locks.

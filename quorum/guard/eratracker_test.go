@@ -12,8 +12,7 @@ import (
 	"redlock-proxy/quorum/location"
 )
 
-// TestMarkerPositions checks the meaning of a marker to proxies with these masters that know a
-// former era.
+// TestMarkerPositions checks the position of a marker for a proxy with the masters a, b and c.
 func TestMarkerPositions(t *testing.T) {
 	ownNames, otherNames := []string{"a", "b", "c"}, []string{"a", "b", "d"}
 	changeTo := func(names []string) reconfig.Change { return reconfig.Change{Before: 3, Names: names} }
@@ -91,7 +90,7 @@ func reportOf(m marker.Marker, i int) Report {
 }
 
 // TestClaims checks that one master's claim is credible if another master supports it, and refuted
-// once a majority was asked after it and does not support it.
+// once a majority has reported after it without supporting it.
 func TestClaims(t *testing.T) {
 	change := reconfig.Change{Before: 3, Names: []string{"a", "b", "d"}}
 	seal := marker.Marker{Seal: reconfig.Seal{Ballot: "05", Change: change}}
@@ -225,7 +224,8 @@ func TestJudgeSealed(t *testing.T) {
 }
 
 // TestPromiseAndSeal runs the scripts on a real server. A seal requires the promise of its own
-// ballot, and the marker under which that promise was given. Afterwards no sequence continues.
+// ballot, and the marker under which that promise was given. The seal removes the sequence of the
+// former marker.
 func TestPromiseAndSeal(t *testing.T) {
 	w := startRedis(t)
 	m := marker.Marker{RunID: "1", ReplID: "2", Nonce: "n1", Proof: marker.ProofFresh, Address: "a:1"}
@@ -296,9 +296,9 @@ func TestPromiseEndsWithItsMarker(t *testing.T) {
 	}
 }
 
-// TestSealedMasterCanJoin checks a master that was admitted by a fresh start, and sealed by two
-// ballots. It has lost nothing, neither for a proxy that counted its votes before, nor for a proxy
-// that found it sealed.
+// TestSealedMasterCanJoin checks that a master can join after a fresh start and seals by two
+// ballots. A proxy that counted its votes before, and a proxy that found it sealed, both see that
+// it has lost nothing.
 func TestSealedMasterCanJoin(t *testing.T) {
 	w := startRedis(t)
 	s := NewSet(Options{SinceBoot: func() time.Duration { return 0 }},
@@ -327,7 +327,8 @@ func TestSealedMasterCanJoin(t *testing.T) {
 }
 
 // TestRejoin runs the script on a real server. A sealed master votes in the next era of the same
-// masters if it has all its data, in each database, and was sealed a moment ago by its own clock.
+// masters if it has all its data, in each database, and if it was sealed only a moment ago by its
+// own clock.
 func TestRejoin(t *testing.T) {
 	m := marker.Marker{RunID: "1", ReplID: "2", Nonce: "n1", Proof: marker.ProofFresh, Address: "a:1"}
 	sealed, next := m, m

@@ -1,6 +1,6 @@
 package guard
 
-// UnfitError is the reason why a master gets no operations: a lock on it would not be safe.
+// UnfitError reports why a master gets no operations: a lock on it would not be safe.
 type UnfitError struct {
 	// Cause is a sentence about the master, such as "it is a replica".
 	Cause string
@@ -12,7 +12,7 @@ func (e *UnfitError) Error() string { return e.Cause }
 // IsReplica reports whether the master is unfit because it is a replica.
 func (e *UnfitError) IsReplica() bool { return e.Cause == unfitReplica }
 
-// The reasons why a master is unfit. After DuplicateServer comes the name of another master.
+// The reasons why a master is unfit. The name of the other master follows DuplicateServer.
 const (
 	unfitReplica    = "it is a replica: locks written there are lost at its next sync"
 	DuplicateServer = "it is the same server as "
@@ -24,7 +24,7 @@ func unfitPolicy(policy string) string {
 	return "maxmemory-policy " + policy + " may evict a lock: set noeviction"
 }
 
-// Unfit returns the reason why the master may not vote, whatever data it has; empty if there is
+// Unfit returns the reason why the master may not vote, regardless of its data; empty if there is
 // none.
 func (v Report) Unfit() string {
 	switch {

@@ -10,8 +10,8 @@ type freshDecision int
 
 const (
 	freshRefuse freshDecision = iota // quarantine
-	freshWait                        // wait: some masters have not been reached, or not for long enough
-	freshAdmit                       // all are fresh: let the master vote at once
+	freshWait                        // wait until all masters have been reached for long enough
+	freshAdmit                       // all masters are fresh: let the master vote at once
 )
 
 // FreshStartTime is the time for which all masters must be seen empty for a fresh start.
@@ -28,9 +28,9 @@ const (
 )
 
 // freshStart decides, once in the life of a proxy, whether all masters are empty and unmarked, so
-// that none can have lost data. They must stay so until every running proxy has reached them: a
-// proxy that knows of locks writes a record, which ends the fresh start. A master that restarts
-// meanwhile ends it, too.
+// that none can have lost data. The masters must stay empty until every running proxy has reached
+// them: a proxy that knows of locks writes a record, which ends the fresh start. A master that
+// restarts meanwhile ends it, too.
 type freshStart struct {
 	mu         sync.Mutex
 	masters    int
@@ -71,7 +71,7 @@ func (f *freshStart) isOver() bool {
 }
 
 // decide returns the decision about a master without a marker. If the master has a record, the
-// record shows that it had no marker before.
+// reason of the record must be Empty.
 func (f *freshStart) decide(i int, runID string, isEmpty bool, now time.Time) freshDecision {
 	f.mu.Lock()
 	defer f.mu.Unlock()

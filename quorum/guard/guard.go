@@ -16,15 +16,16 @@ import (
 
 // Guard guards one master. It lets a vote count only if the same batch proves that the master is
 // the admitted one: its sequence continued, its canary lives, and its clock ran like ours. Checkup
-// finds out whether and when the master is admitted. A nil Guard lets all votes count.
+// finds out whether the master may vote, and when. A nil Guard lets all votes count.
 type Guard struct {
 	set *Set
 	// index is the index of the master in the set.
 	index int
 	Master
 	log *slog.Logger
-	// published holds the numbers of other masters that were published on this master while its
-	// identity (run_id, marker and record) was the same. Only Checkup uses published and identity.
+	// published holds the sequence numbers of other masters that this proxy has published on this
+	// master since the master's identity (run_id, marker and record) last changed. Only Checkup
+	// uses published and identity.
 	published publishedSeqs
 	identity  string
 
@@ -57,23 +58,24 @@ type Guard struct {
 	canaryMissed, seqWentBack bool
 	// runID is the server's run_id at the last checkup.
 	runID string
-	// lastFit is the last reading of the master's clock that fitted, lastFitNumber its number, and
-	// lastFitUptime the machine's uptime at that reading. lastStep is the last step that did not
-	// fit.
+	// lastFit is the last reading of the master's clock that fitted. lastFitNumber is its position
+	// among the clock readings of all masters, and lastFitUptime the machine's uptime at that time.
+	// lastStep describes the last reading that did not fit.
 	lastFit       ClockReading
 	lastFitNumber uint64
 	lastFitUptime time.Duration
 	lastStep      clockStep
 	// suspicion is the reason why this proxy alone does not count the master's votes. clockBlamed
-	// is set from the moment when this proxy puts the master into quarantine for its clock until
-	// the master votes again.
+	// is set when this proxy decides to put the master into quarantine for its clock, until the
+	// master votes again.
 	suspicion   clockSuspicion
 	clockBlamed bool
 	// otherProxies holds the other proxies that announced themselves on the master.
 	otherProxies []Proxy
-	// differencesSince holds, for each difference to other proxies, since when it exists.
+	// differencesSince holds the time at which this proxy first saw each difference to another
+	// proxy.
 	differencesSince map[string]time.Time
-	// rulesConflict is the reason why a master has no vote although its guard is off, or nil.
+	// rulesConflict is the reason why the master has no vote although the guard is off, or nil.
 	rulesConflict *QuarantineError
 	// watchedNonce is the nonce of the last quarantine record. watchedSince is the time at which
 	// this proxy first saw the record.
@@ -81,7 +83,7 @@ type Guard struct {
 	watchedSince time.Time
 }
 
-// trust is a marker under which a master votes. Without a nonce the master does not vote.
+// trust holds the marker under which a master votes. Without a nonce the master does not vote.
 type trust struct {
 	marker.Marker
 	term uint64
@@ -177,7 +179,7 @@ func (g *Guard) voteCounts(t trust, p *probe) bool {
 	return true
 }
 
-// observeClock takes a reading of the master's clock, and reports whether it fits.
+// observeClock stores a reading of the master's clock, and reports whether it fits.
 func (g *Guard) observeClock(s ClockReading) bool {
 	stepSize, fits := g.clock.Observe(s)
 	uptime, number := g.set.uptime(), g.set.clockReadings.Add(1)
@@ -203,8 +205,8 @@ func (g *Guard) suspend() {
 	}
 }
 
-// withdraw takes the vote away, also from batches in progress. It reports whether the master had a
-// vote.
+// withdraw takes the vote away, including the votes of batches in progress. It reports whether the
+// master had a vote.
 func (g *Guard) withdraw(reason Reason) bool {
 	if g.trust.Nonce == "" {
 		return false
@@ -215,8 +217,8 @@ func (g *Guard) withdraw(reason Reason) bool {
 	return true
 }
 
-// Withdraw takes the vote away until the next Checkup, because a present or new connection may
-// reach a different server. Outstanding replies do not count.
+// Withdraw takes the vote away until the next Checkup, because the master's connections may reach a
+// different server. Outstanding replies do not count.
 func (g *Guard) Withdraw() {
 	if g == nil {
 		return
@@ -227,7 +229,7 @@ func (g *Guard) Withdraw() {
 }
 
 // grantVote makes the master's votes count from now on, under a marker. If the master's era has
-// ended, it only records the marker.
+// ended, grantVote only records the marker.
 func (g *Guard) grantVote(m marker.Marker, eraEnded bool) {
 	if g.trust.Nonce == m.Nonce {
 		g.trust.Marker, g.lastTrust.Marker = m, m
@@ -248,7 +250,7 @@ func (g *Guard) grantVote(m marker.Marker, eraEnded bool) {
 	g.seqs.raise(marker.InDatabase(m.Nonce, 0), script.FirstSeq)
 }
 
-// Conn is the guard's access to a master, outside of batches.
+// Conn gives a guard access to its master, outside of batches.
 type Conn interface {
 	// Examine returns the master's report.
 	Examine(ctx context.Context) (Report, error)
@@ -256,7 +258,7 @@ type Conn interface {
 	Run(ctx context.Context, s luascript.Script, args ...any) (any, error)
 }
 
-// Master is a master as a Set sees it.
+// Master describes a master to a Set.
 type Master struct {
 	// Name is the master's address, as errors and logs show it.
 	Name string
@@ -268,8 +270,8 @@ type Master struct {
 	Wake func()
 }
 
-// Set guards the masters of a cluster. It holds the parts that concern several masters: the fresh
-// start, the longest TTL, and the decision whose clock stepped.
+// Set guards the masters of a cluster. It holds the state that concerns several masters, such as
+// the fresh start, the longest TTL, and the eras.
 type Set struct {
 	guards         []*Guard
 	maxTTLInUse    *maxTTLTracker
@@ -290,7 +292,7 @@ type Set struct {
 	name, newNonce func() string
 
 	clockReadings atomic.Uint64
-	// blameMu protects the decision which masters' clocks are blamed.
+	// blameMu serializes the decisions to blame a master's clock.
 	blameMu sync.Mutex
 
 	mu sync.Mutex

@@ -8,9 +8,9 @@ import (
 	"redlock-proxy/quorum/guard/script"
 )
 
-// TestVoteCounts checks that a vote counts if its sequence continued, its canary lives, its
-// clock fits, and the vote was not withdrawn meanwhile. A reply from before the master lost data
-// and was admitted again is too late.
+// TestVoteCounts checks that a vote counts if its sequence continued, its canary lives, its clock
+// fits, and the vote was not withdrawn meanwhile. A reply to a batch that was sent before the
+// master's quarantine does not count after the master is admitted again.
 func TestVoteCounts(t *testing.T) {
 	now := time.Unix(1_700_000_000, 0)
 	clockReading := ClockReading{Sent: now, Got: now.Add(time.Millisecond), ServerTime: time.Hour}
@@ -70,8 +70,8 @@ func TestVoteCounts(t *testing.T) {
 	}
 }
 
-// TestVoteOfEndedEraDoesNotCount checks that replies of a master whose era has ended prove its
-// data, but are not votes. Otherwise they would contradict a marker of the next era on that master.
+// TestVoteOfEndedEraDoesNotCount checks that the replies of a master whose era has ended prove its
+// data, but are not votes. As votes, they would contradict a marker of the next era on that master.
 func TestVoteOfEndedEraDoesNotCount(t *testing.T) {
 	now := time.Unix(1_700_000_000, 0)
 	for _, eraEnded := range []bool{false, true} {

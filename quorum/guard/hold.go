@@ -20,15 +20,15 @@ const (
 	// catchUpPause is the wait after a failed catch-up, reservedPause the wait while another proxy
 	// does the catch-up.
 	catchUpPause, reservedPause = 50 * time.Millisecond, Heartbeat / 4
-	// proofPatience is the time that the sources have to prove that they still vote, after a master
-	// was seen in quarantine: several masters may have lost data at once. proofPause is the wait
-	// between two checks of these proofs.
+	// proofPatience is the time in which the sources must prove that they still vote, after this
+	// proxy saw a master in quarantine, because several masters may have lost data at once.
+	// proofPause is the wait between two checks of these proofs.
 	proofPatience, proofPause = Heartbeat / 2, 10 * time.Millisecond
 )
 
 // quarantineStep keeps the master in quarantine until it has caught up, has proved that it lost
-// nothing, or the longest lease has expired. All waits are by our own monotonic clock, since this
-// proxy first saw the record: the master's clock does not matter.
+// nothing, or the longest lease has expired. All waits begin when this proxy first saw the record,
+// by its own monotonic clock. The master's clock does not matter.
 func (g *Guard) quarantineStep(ctx context.Context, v Report) (time.Duration, error) {
 	r := v.Record.Value
 	watchedFor, isNew := g.watchRecord(r, v.ClockReading.Got)
@@ -47,7 +47,7 @@ func (g *Guard) quarantineStep(ctx context.Context, v Report) (time.Duration, er
 			return 0, err
 		}
 	}
-	// After allCheckedTime, no other master supports the claim at present.
+	// A claim that is still open after allCheckedTime lacks support from other masters at present.
 	claimPending := r.Claim != marker.NoClaim && watchedFor < allCheckedTime
 	from := g.set.sourcesFor(g)
 	from.targetUnused = r.Reason == string(Joining)
@@ -56,7 +56,7 @@ func (g *Guard) quarantineStep(ctx context.Context, v Report) (time.Duration, er
 		untilCatchUp += fewSourcesDelay
 	}
 	lease, err := g.checkedLeaseLeft(ctx, r, min(watchedFor, g.set.eras.age(time.Now())), g.set.voters(g.index))
-	// This era may have ended, but leases of another era may last.
+	// An open claim may mean that this era has ended. Then leases of the next era may last longer.
 	if hasOpenClaim && !g.set.override.forced {
 		lease = max(lease, Heartbeat/4)
 	}
@@ -70,7 +70,7 @@ func (g *Guard) quarantineStep(ctx context.Context, v Report) (time.Duration, er
 	hasQuorum := from.hasReadQuorum()
 	proved := hasQuorum && from.provedSince(g.recordSeenSince())
 	if hasQuorum && !proved && watchedFor < proofPatience {
-		from.wake() // before a remaining time is reported
+		from.wake() // before the error states a remaining time
 		return proofPause, nil
 	}
 	g.denyVote(newQuarantineError(r, g.set.maxTTLInUse, watchedFor, lease, untilCatchUp, proved, claimPending))
@@ -96,8 +96,8 @@ func (g *Guard) pauseAfter(err error) time.Duration {
 	return catchUpPause
 }
 
-// checkedLeaseLeft returns leaseLeft. Before it returns that the time has passed, it asks the
-// sources for the present longest TTL.
+// checkedLeaseLeft returns leaseLeft. If the time has passed, it first asks the sources for the
+// present longest TTL, and computes the time again.
 func (g *Guard) checkedLeaseLeft(
 	ctx context.Context, r marker.Record, watchedFor time.Duration, sources []source,
 ) (time.Duration, error) {
@@ -136,7 +136,7 @@ func newQuarantineError(
 }
 
 // Quarantines returns for each master the reason and the duration of its quarantine, or nil. It
-// assumes that it has watched each master for as long as the running proxies have.
+// assumes that this process has watched each master for as long as the running proxies have.
 func Quarantines(inspections []Inspection, maxTTL time.Duration) []*QuarantineError {
 	ttl, voters, causes := newMaxTTLTracker(len(inspections), maxTTL), 0, make([]*QuarantineError, len(inspections))
 	for i, v := range inspections {
@@ -177,7 +177,7 @@ func (s *Set) askLongestTTL(ctx context.Context, sources []source) error {
 }
 
 // watchRecord returns how long this proxy has seen the record. isNew is set if this proxy has not
-// seen it before.
+// seen the record before.
 func (g *Guard) watchRecord(r marker.Record, seen time.Time) (watchedFor time.Duration, isNew bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -196,9 +196,9 @@ func (g *Guard) recordSeenSince() time.Time {
 }
 
 // recordBound writes to the record the longest TTL of the locks that the master may have lost, as
-// soon as this proxy knows it or has the operator's override. So a proxy that starts later, when
-// too few masters know the TTL, waits no longer than this proxy would. changed is set if the record
-// was changed.
+// soon as this proxy knows that TTL or has the operator's override. So a proxy that starts later,
+// when too few masters know the TTL, waits no longer than this proxy would. changed is set if the
+// record was changed.
 func (g *Guard) recordBound(ctx context.Context, r marker.Record) (changed bool, err error) {
 	bound, known := g.set.maxTTLInUse.Bound()
 	if !known {
@@ -217,8 +217,9 @@ func (g *Guard) recordBound(ctx context.Context, r marker.Record) (changed bool,
 }
 
 // evaluateClaim evaluates the claim of a master to have all its data. It removes the claim if this
-// proxy, or another master, knows of newer data. It trusts the claim once every proxy had time to
-// object. changed is set if the master's state was changed.
+// proxy, or another master, knows of newer data. It trusts the claim once every proxy has had time
+// to object, and enough other masters support the claim. changed is set if the master must be
+// checked again.
 func (g *Guard) evaluateClaim(
 	ctx context.Context, v Report, r marker.Record, watchedFor time.Duration,
 ) (changed bool, err error) {

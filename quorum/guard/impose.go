@@ -13,7 +13,7 @@ import (
 	"redlock-proxy/quorum/vote"
 )
 
-// Inspection is a check of a master without a guard.
+// Inspection holds the result of checking a master without a guard.
 type Inspection struct {
 	// Name is the master's address.
 	Name string
@@ -23,7 +23,7 @@ type Inspection struct {
 }
 
 // nextEra returns the era in which the master votes, or will vote once a change is complete. known
-// is false if its marker does not show an era.
+// is false if the master has no valid marker.
 func (v Inspection) nextEra() (era reconfig.Era, known bool) {
 	if v.Report == nil || !v.Report.Marker.Valid {
 		return era, false
@@ -35,8 +35,9 @@ func (v Inspection) nextEra() (era reconfig.Era, known bool) {
 	return m.Era, true
 }
 
-// newRulesTrackerOf returns a tracker of the rules that these inspections show. The markers show
-// the masters, or the location of the locks, if one of them does, or only if every marker does.
+// newRulesTrackerOf returns a tracker of the rules that these inspections show. The markers replace
+// the rules' list of masters, or location of the locks, if one marker shows it. If everyMarker is
+// set, every marker must show it.
 func newRulesTrackerOf(settings string, inspections []Inspection, everyMarker bool) *rulesTracker {
 	markers, showMasters, showLocation := 0, 0, 0
 	for _, v := range inspections {
@@ -71,11 +72,11 @@ func namesOf(inspections []Inspection) []string {
 	return names
 }
 
-// changedMasters begins the description of a list of masters from before a change.
+// changedMasters begins the description of a difference to a list of masters that was changed.
 const changedMasters = "masters: the list was changed"
 
 // listDifference describes the difference between the names and the masters that the master's
-// marker shows. It is empty if there is none.
+// marker shows. The result is empty if there is no difference.
 func (v Inspection) listDifference(names []string) string {
 	era, _ := v.nextEra()
 	if era.HasMasters(names) {
@@ -99,7 +100,8 @@ func (v Inspection) Joins(names []string) bool {
 }
 
 // Differences returns for each master why it would not vote for a proxy with these settings: the
-// differences between its markers or rules and the settings. A text is empty if there are none.
+// differences between its markers or rules and the settings. A text is empty if there are no
+// differences.
 func Differences(settings string, inspections []Inspection) []string {
 	a, texts := newRulesTrackerOf(settings, inspections, false), make([]string, len(inspections))
 	changed, differing := "", 0
@@ -126,8 +128,8 @@ type ProxyCounts struct {
 	Running int
 	// Losing counts the proxies that ReplaceSettings could deprive of a vote.
 	Losing int
-	// Differing counts the proxies with different settings on masters with settings. Masters that
-	// have the given settings do not vote for these proxies.
+	// Differing counts the proxies with different settings on masters with settings. Masters with
+	// the given settings do not vote for these proxies.
 	Differing int
 }
 
@@ -170,9 +172,9 @@ func newImposed(settings string, inspections []Inspection) imposed {
 	return imposed{newRulesTrackerOf(settings, inspections, true), inspections, hashServers(ids)}
 }
 
-// takesVote reports whether a proxy may lose the vote of a master. If the rules on the master
-// change, the proxy's announcement must show the same value. Announcements do not show the location
-// of the locks.
+// takesVote reports whether a proxy may lose the vote of a master when the rules are written. A
+// change of a rule is harmless if the proxy's announcement shows the new value. Announcements do
+// not show the location of the locks.
 func (m imposed) takesVote(i int, p Proxy) bool {
 	r := parseRules(m.inspections[i].Report.Rules)
 	return m.locationDiffers(r) ||
@@ -203,15 +205,15 @@ func (m imposed) listChanges(i int, r rules) bool {
 }
 
 // ReplaceSettings writes the rules of a proxy with these settings to all masters that reported,
-// whatever rules they have. Votes in running batches of other proxies do not count any more. It
-// returns an error for each master on which it failed. A master that has no rules and votes for no
-// proxy needs none.
+// regardless of their present rules. Votes in running batches of other proxies do not count any
+// more. It returns an error for each master on which it failed. It skips a master that has no rules
+// and votes for no proxy.
 func ReplaceSettings(ctx context.Context, settings string, inspections []Inspection) []error {
 	ownRules, errs := newRulesTrackerOf(settings, inspections, true).own().String(), make([]error, len(inspections))
 	for i, v := range inspections {
 		if v.Report != nil {
 			if differs := v.listDifference(namesOf(inspections)); differs != "" {
-				errs[i] = errors.New(RulesAdvice(differs)) // its marker decides, not its rules
+				errs[i] = errors.New(RulesAdvice(differs)) // the marker decides, not the rules
 				continue
 			}
 			errs[i] = v.replaceRules(ctx, ownRules, slices.Concat(inspections[:i], inspections[i+1:]))
@@ -242,7 +244,7 @@ func (v Inspection) replaceRules(ctx context.Context, ownRules string, others []
 	case result != 1:
 		return errUnstableMarker
 	case text != "":
-		// A disk that is set back to the old marker lacks data.
+		// If the master's disk is set back to the old marker, its data are incomplete.
 		publishSeq(ctx, others, old.Nonce, retiredSeq)
 	}
 	return nil

@@ -22,8 +22,8 @@ func (v Inspection) markedIn(era reconfig.Era, seal reconfig.Seal) Inspection {
 	return v
 }
 
-// TestCountProxies imposes the settings s on masters whose proxies would lose their votes, or not.
-// A master is described as in TestRulesCheck.
+// TestCountProxies checks how many proxies would lose their votes if an operator imposed settings
+// on their masters. It describes a master by a word, as TestRulesCheck does.
 func TestCountProxies(t *testing.T) {
 	const upstream = "s\n" + LocksUpstream
 	hashOf := func(settings string) string { return (&rulesTracker{settings: settings}).settingsHash() }
@@ -57,8 +57,8 @@ func TestCountProxies(t *testing.T) {
 	}
 }
 
-// TestChangedMasters checks that the markers decide which masters there are: those of a change that
-// is under way or complete.
+// TestChangedMasters checks that the markers decide the list of masters while a change is in
+// progress, and after it.
 func TestChangedMasters(t *testing.T) {
 	change := reconfig.Change{Before: 3, Names: []string{"a", "b", "d"}}
 	sealed := func(name string) Inspection {
@@ -92,8 +92,8 @@ func TestChangedMasters(t *testing.T) {
 	}
 }
 
-// TestRulesAdvice checks that init --new-settings is no remedy for a difference that it must not
-// settle.
+// TestRulesAdvice checks that the advice names init --new-settings only for differences that this
+// command may settle.
 func TestRulesAdvice(t *testing.T) {
 	for differs, want := range map[string]bool{
 		"key-prefix: …": true, "masters: the masters have …": true, locationSetting + ": …": false, changedMasters + ", …": false,

@@ -38,14 +38,16 @@ func (g *Guard) noteEndedCause(cause *QuarantineError) {
 	}
 }
 
-// join lets a master that voted in the former era vote in this era, as soon as it has all data that
-// every majority of the former set held. The master has lost nothing, so it is one of the sources.
+// join lets a master that voted in the former era vote in this era, as soon as it has all locks
+// that a majority of the former set may have granted. The master has lost nothing, so it is one of
+// the sources.
 func (g *Guard) join(ctx context.Context, v Report) (time.Duration, error) {
 	if pause, err := g.vote(ctx, v); pause == 0 || err != nil {
 		return pause, err
 	}
 	own, _ := g.set.eras.statedEra()
-	// The master has kept its data, and the same majorities ask it.
+	// If the change keeps the masters, the same majorities decide in both eras, and this master has
+	// kept its data. So it needs no copy.
 	if m := v.Marker.Value; m.Seal.KeepsMasters(m.Era) && m.Seal.After(m.Era) == own {
 		next := m
 		next.Nonce, next.Proof = g.set.newNonce(), marker.ProofJoined
@@ -70,7 +72,7 @@ func (g *Guard) join(ctx context.Context, v Report) (time.Duration, error) {
 	case !from.isFormer && g.set.awaitsReports():
 		return joinPause, nil
 	case !from.isFormer && from.hasReadQuorum():
-		// The master catches up from these sources, and keeps what it holds of possible locks.
+		// The master catches up from these sources, and keeps its own cells of possible locks.
 		return 0, g.quarantine(ctx, v, Joining, marker.NoClaim)
 	case !from.isFormer || from.indexOf(g) < 0,
 		len(from.sources) < from.masters && g.set.eras.age(time.Now()) < formerSourcesTime:
@@ -82,14 +84,15 @@ func (g *Guard) join(ctx context.Context, v Report) (time.Duration, error) {
 	return g.pauseAfter(g.catchUp(ctx, v, from)), nil
 }
 
-// rejoinTime is the time after its seal for which a master may vote in the next era without a copy.
-// Until it votes, no proxy has the former era's knowledge of its clock and canaries.
+// rejoinTime limits the time between a master's seal and its first vote in the next era without a
+// copy. Between the two, no proxy can compare the master's clock and canaries with those of the
+// former era.
 const rejoinTime = 2 * time.Second
 
 const (
 	// joinPause is the wait for more sources.
 	joinPause = 20 * time.Millisecond
 	// formerSourcesTime is the additional wait for all masters of the former set. With fewer
-	// sources, fewer locks can be distinguished from leftovers.
+	// sources, the copier can distinguish fewer leftovers from locks.
 	formerSourcesTime = 300 * time.Millisecond
 )

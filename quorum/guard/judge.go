@@ -25,7 +25,7 @@ const (
 // yet.
 func (v nextAction) isNew() bool { return v == actionUnmarked || v == actionEmpty }
 
-// history is a proxy's knowledge of a master's past.
+// history holds a proxy's knowledge of a master's past.
 type history struct {
 	// name is the master's address in the configuration. suffix ends the nonces of the records of
 	// the proxy's era.
@@ -37,14 +37,14 @@ type history struct {
 	mayHoldLock bool
 	// seqWentBack is set if the sequence of that marker went back.
 	seqWentBack bool
-	// clockStepped is set if the master's clock does not fit the last readings.
+	// clockStepped is set if the guard has decided that the master's clock stepped.
 	clockStepped bool
-	// position is the position of the master's marker.
+	// position is the relation of the marker's era to the proxy's era.
 	position eraPosition
 }
 
 // judge returns the next action for a master with this report, and the reason for a quarantine. The
-// report may be outdated by then, so the scripts that act on it check it again.
+// report may be outdated when a script acts on it, so the script checks the master's state again.
 func judge(v Report, past history) (nextAction, Reason) {
 	m, marked := v.Marker.Value, v.Marker.Valid
 	r, recorded := v.Record.Value, v.Record.Valid
@@ -94,7 +94,7 @@ func judgeMarked(v Report, past history) (nextAction, Reason) {
 	case past.position == positionStale && past.nonce != "" && m.Nonce != past.nonce:
 		return actionQuarantine, Replicated // the master has voted under a later marker
 	case past.position == positionStale:
-		return actionQuarantine, Joining // it was away, and has lost nothing
+		return actionQuarantine, Joining // the master was away, and has lost nothing
 	case past.position == positionFormer:
 		return actionJoin, Joining
 	case m.Durable && !v.Durable(), m.ReplID != v.ReplID:
@@ -105,10 +105,10 @@ func judgeMarked(v Report, past history) (nextAction, Reason) {
 }
 
 // claimOf returns the nonce of the marker whose data the master claims to have kept, or
-// marker.NoClaim. A master claims that if it has always written everything to disk before it
-// replies, and the marker is its own. The sequences show whether the claim is true. A master that
-// restarts before its claim is evaluated repeats the claim: its votes have not counted since, so it
-// had no new data to keep.
+// marker.NoClaim. A master makes this claim if it has always written every command to disk before
+// it replied, and the marker is its own. The sequences show whether the claim is true. A master
+// that restarts before its claim is evaluated repeats the claim: its votes have not counted since,
+// so it had no new data to keep.
 func claimOf(v Report, past history) string {
 	m, marked := v.Marker.Value, v.Marker.Valid
 	r, recorded := v.Record.Value, v.Record.Valid
@@ -155,8 +155,8 @@ func (v Report) Votes() bool {
 	return action == actionTrust || action == actionUpdateMarker
 }
 
-// IsNew reports whether no proxy has used the master since it was empty, as far as it reports. Then
-// the master is new, or has lost its data.
+// IsNew reports whether the master's report shows no use by a proxy since the master was empty.
+// Then the master is new, or has lost its data.
 func (v Report) IsNew() bool {
 	action, _ := judge(v, history{})
 	return action.isNew() && v.Empty && v.LongestTTL == 0

@@ -8,8 +8,8 @@ import (
 	"redlock-proxy/quorum/vote"
 )
 
-// noteMovers records whether one of the proxies that announced themselves on a master moves the
-// locks.
+// noteMovers records the present time if one of the proxies that announced themselves on a master
+// moves the locks.
 func (e *eraTracker) noteMovers(i int, proxies []Proxy, now time.Time) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -12,19 +12,20 @@ import (
 	"redlock-proxy/quorum/vote"
 )
 
-// maxTTLTracker holds the knowledge of the longest TTL in use. A majority of the masters records a
-// TTL before it is first used, so that a quarantine by lease lasts no longer than necessary.
+// maxTTLTracker holds this proxy's knowledge of the longest TTL in use. A majority of the masters
+// records a TTL before it is first used, so that a quarantine by lease lasts no longer than
+// necessary.
 type maxTTLTracker struct {
 	masters int
-	// limit is a time.Duration that only grows. It is assumed if no record is known, and for locks
-	// without expiry.
+	// limit is a time.Duration that only grows. The tracker assumes it if no record is known, and
+	// for locks without expiry.
 	limit atomic.Int64
-	// recorded is a time.Duration that a majority of the masters certainly has recorded. Grants of
+	// recorded is a time.Duration that a majority of the masters has certainly recorded. Grants of
 	// at most this TTL need no new record.
 	recorded atomic.Int64
 
 	mu sync.Mutex
-	// largest is the largest credible record that was seen or written.
+	// largest is the largest credible record that this proxy has seen or written.
 	largest time.Duration
 	// records holds the records of all masters by index, votingRecords the records of the masters
 	// that vote.
@@ -70,9 +71,9 @@ func (l *maxTTLTracker) RoundedUp(ttl time.Duration) time.Duration {
 	return max(ttl, min(roundUpTTL(ttl), l.Limit()))
 }
 
-// Observe takes the record of a master. A master without a vote may have lost later records, but
-// its present record was written, so it counts. A record above the limit and above every other
-// master's is not credible: it counts as no record. refuted is set once enough credible records
+// Observe stores the record of a master. The record counts even if the master has no vote and may
+// have lost later records, because a proxy wrote it. A record above the limit and above every other
+// master's is not credible, and counts as no record. refuted is set once enough credible records
 // contradict it.
 func (l *maxTTLTracker) Observe(i int, record time.Duration, votes bool) (refuted bool) {
 	l.mu.Lock()
@@ -114,7 +115,7 @@ func (l *maxTTLTracker) credible() time.Duration {
 	return max(l.Limit(), l.largest, second)
 }
 
-// NoteRecorded takes a record that a majority now has.
+// NoteRecorded notes that a majority of the masters has stored a record.
 func (l *maxTTLTracker) NoteRecorded(record time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -128,7 +129,7 @@ func (l *maxTTLTracker) raiseRecorded(record time.Duration) {
 	}
 }
 
-// NoteNoRecords notes that no TTL was ever recorded: all masters are fresh.
+// NoteNoRecords notes that no proxy has recorded a TTL, because all masters are fresh.
 func (l *maxTTLTracker) NoteNoRecords() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -154,7 +155,7 @@ func (l *maxTTLTracker) Bound() (largest time.Duration, known bool) {
 }
 
 // LongestLostTTL returns the longest TTL of the locks that a master in quarantine may have lost.
-// TTLs seen since count, too: they may have been in use before.
+// TTLs seen since the quarantine began count, too, because they may have been in use before.
 func (l *maxTTLTracker) LongestLostTTL(r marker.Record) time.Duration {
 	if r.IsFinal() {
 		return r.Bound

@@ -17,7 +17,7 @@ import (
 // The era of the masters includes the location of the locks; see package location.
 
 // Era returns the era in which the masters vote. known is false if too few masters have reported
-// it, and once it is known to have ended.
+// the era, and after its end.
 func (s *Set) Era() (era reconfig.Era, known bool) {
 	s.eras.mu.Lock()
 	defer s.eras.mu.Unlock()
@@ -44,7 +44,7 @@ func (s *Set) Confirm(ctx context.Context) error {
 			g.Wake()
 			return false
 		}
-		return g.currentTrust().term == t.term // otherwise the connection may reach another server
+		return g.currentTrust().term == t.term // after a new term, the connection may reach another server
 	})
 	if confirmed < vote.Majority(len(s.guards)) {
 		return errUnconfirmed
@@ -54,13 +54,13 @@ func (s *Set) Confirm(ctx context.Context) error {
 
 var errUnconfirmed = errors.New("no majority of the masters confirmed the location of the locks")
 
-// AnnounceChange makes other proxies check the masters often, because a change is about to be
-// decided. A proxy that reaches the masters starts within a heartbeat.
+// AnnounceChange makes other proxies check the masters often, because a decision on a change is
+// about to follow. Each proxy that reaches the masters notices the announcement within a heartbeat.
 func (s *Set) AnnounceChange(ctx context.Context, era reconfig.Era, ballot string) {
 	s.prepare(ctx, era, ballot)
 }
 
-// AnnounceMove is AnnounceChange with the future location of the locks.
+// AnnounceMove works like AnnounceChange, and also announces the future location of the locks.
 func (s *Set) AnnounceMove(ctx context.Context, era reconfig.Era, ballot string, to location.Place) {
 	s.prepare(ctx, era, ballot+locationSeparator+to.String())
 }
@@ -91,7 +91,8 @@ func (s *Set) CheckRoom(ctx context.Context, bytes int64) error {
 // ID returns the ID of the proxy.
 func (s *Set) ID() string { return s.id }
 
-// pauseReportTTL is the TTL of a proxy's report of paused commands, in ms.
+// pauseReportTTL is the time, in ms, for which a master keeps the proxies' reports of paused
+// commands after the last report.
 const pauseReportTTL = "600000"
 
 // ReportPaused stores a report of this proxy's paused commands on the masters. It fails if no
@@ -109,8 +110,8 @@ func (s *Set) ReportPaused(ctx context.Context, text string) error {
 
 var errNotStored = errors.New("no majority of the masters stored the report")
 
-// PauseReports returns, by proxy ID, the last reports of paused commands that witnessQuorum masters
-// have.
+// PauseReports returns, by proxy ID, the reports of paused commands that at least witnessQuorum
+// masters hold.
 func (s *Set) PauseReports(ctx context.Context) map[string]string {
 	var mu sync.Mutex
 	counts, reports := map[[2]string]int{}, map[string]string{}

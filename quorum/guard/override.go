@@ -5,19 +5,19 @@ import (
 	"time"
 )
 
-// override is an operator's statement of the longest TTL of the locks that the masters may have
+// override holds an operator's statement of the longest TTL of the locks that the masters may have
 // lost. The proxies' knowledge takes precedence. So the override counts once all masters have been
 // connected long enough for every running proxy to publish the longest TTL that it knows.
 type override struct {
 	ttl time.Duration
-	// forced gives the statement precedence, at once.
+	// forced gives the statement precedence over the proxies' knowledge, at once.
 	forced bool
 	// masters is the number of masters; zero if there is no override.
 	masters int
 
 	mu sync.Mutex
-	// runIDs holds the run_ids of the masters that were reached, by index. allReachedSince is the
-	// time since which these are all masters.
+	// runIDs holds, by index, the run_ids of the masters that this proxy has reached.
+	// allReachedSince is the time since which it has reached all masters.
 	runIDs          map[int]string
 	allReachedSince time.Time
 }
@@ -29,8 +29,8 @@ func newOverride(masters int, ttl *time.Duration, forced bool) *override {
 	return &override{ttl: *ttl, forced: forced, masters: masters, runIDs: map[int]string{}}
 }
 
-// noteReached records that a master was reached, in any state. A master that restarted has lost all
-// published numbers.
+// noteReached records that this proxy has reached a master, in any state. After a restart of the
+// master the wait begins anew, because the master may have lost the TTLs that proxies published.
 func (w *override) noteReached(i int, runID string, now time.Time) {
 	if w.masters == 0 {
 		return

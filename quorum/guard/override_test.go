@@ -7,8 +7,9 @@ import (
 	"redlock-proxy/quorum/guard/marker"
 )
 
-// TestOverrideBound checks that an operator's override counts once every proxy that reaches the
-// masters had time to publish its knowledge, which takes precedence.
+// TestOverrideBound checks that an operator's override counts only after every proxy that reaches
+// the masters has had time to publish the TTL that it knows. A longer published TTL takes
+// precedence.
 func TestOverrideBound(t *testing.T) {
 	now, ttl := time.Now(), time.Minute
 	w := newOverride(3, &ttl, false)
@@ -36,8 +37,8 @@ func TestOverrideBound(t *testing.T) {
 	check("nothing was said", time.Hour, 0, 0, false)
 }
 
-// TestRecordBound checks that a record's bound is parsed, and takes precedence over an assumed
-// TTL, but not over a TTL that was seen.
+// TestRecordBound checks that a record's bound can be parsed. It takes precedence over an assumed
+// TTL, but not over a longer TTL that a master reported.
 func TestRecordBound(t *testing.T) {
 	r := marker.Record{RunID: "1", Nonce: "n", Since: 3, Claim: marker.NoClaim, Reason: string(Empty)}
 	if got, ok := marker.ParseRecord(r.String()); !ok || got != r || got.Bounded {

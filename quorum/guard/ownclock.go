@@ -7,18 +7,19 @@ import (
 	"redlock-proxy/quorum/vote"
 )
 
-// If a master's clock does not fit, that clock may have stepped, or ours may have stopped. A proxy
-// whose own clock fails must not take the vote from masters that other proxies see working. So it
-// puts a master into quarantine for its clock only if another master's clock, read later, fits:
-// then ours is right. It does so for at most a minority at a time. Otherwise this proxy alone stops
-// counting the master's votes, until the cause is known, every lease of that time has expired, or
-// another proxy reports that the master's clock fitted all the time.
+// If a master's clock does not fit, that clock may have stepped, or this proxy's clock may have
+// stopped. A proxy whose own clock fails must not take the vote from masters that other proxies see
+// working. So it puts a master into quarantine for its clock only if another master's clock, read
+// later, fits: then this proxy's clock is right. It blames at most a minority of the masters at a
+// time. Otherwise this proxy alone stops counting the master's votes, until the cause is known,
+// every lease of that time has expired, or another proxy reports that the master's clock fitted all
+// the time.
 
 // otherClocksPatience limits the wait for the other masters' clocks.
 const otherClocksPatience = 250 * time.Millisecond
 
-// staysMinority reports whether one more of n masters is still a minority, in addition to the
-// masters that this proxy has put into quarantine for their clocks.
+// staysMinority reports whether one more master, together with the masters that this proxy has put
+// into quarantine for their clocks, is still a minority of n.
 func staysMinority(n, blamed int) bool { return blamed+1 <= n-vote.Majority(n) }
 
 // clockOwner wakes the other guards, and decides whose clock stepped.
@@ -89,8 +90,8 @@ func (s *Set) mayQuarantine(suspect *Guard) bool {
 	return may
 }
 
-// mayQuarantineForClock reports whether it has become certain that the suspected clock was the
-// master's, and few enough other masters are blamed.
+// mayQuarantineForClock reports whether it is now certain that the suspected step was the master's,
+// or the suspicion is a missed canary. Few enough other masters must be blamed.
 func (s *Set) mayQuarantineForClock(g *Guard, m clockStep) bool {
 	owner, _ := findClockOwner(m, s.otherClocksDuring(g.index, m))
 	return (owner == ownerMaster || m.At.IsZero()) && s.mayQuarantine(g)

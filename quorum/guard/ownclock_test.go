@@ -7,7 +7,7 @@ import (
 	"redlock-proxy/quorum/vote"
 )
 
-// TestBlameIsLimitedToMinority checks that one proxy never takes the vote from a majority.
+// TestBlameIsLimitedToMinority checks that one proxy blames at most a minority of the masters.
 func TestBlameIsLimitedToMinority(t *testing.T) {
 	for n := 1; n <= 9; n++ {
 		blamed := 0
@@ -75,8 +75,8 @@ func TestLateReplyIsNoStep(t *testing.T) {
 	}
 }
 
-// TestSuspicionIsReconsidered checks that a step can be judged later, when another master with a
-// known clock has been checked.
+// TestSuspicionIsReconsidered checks that a proxy can judge a step later, after a check of another
+// master with a known clock.
 func TestSuspicionIsReconsidered(t *testing.T) {
 	start := time.Now()
 	step := clockStep{At: start.Add(time.Second), Size: 10 * time.Minute, Number: 1}
@@ -86,8 +86,8 @@ func TestSuspicionIsReconsidered(t *testing.T) {
 	}
 	for _, c := range []struct {
 		name     string
-		readings []ClockReading // of one other master, in turn
-		blamed   bool           // whether that master is blamed
+		readings []ClockReading // of another master, in turn
+		blamed   bool           // whether this other master is blamed
 		want     bool
 	}{
 		{"the other was not looked at since", []ClockReading{at(0, 0)}, false, false},

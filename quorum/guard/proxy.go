@@ -13,12 +13,13 @@ import (
 // ProxyTimeout is the time for which a proxy counts as running after its last announcement.
 const ProxyTimeout = 3 * time.Second
 
-// followSuffix ends the ID of a proxy that can follow a change of the masters. The number of its
-// protocol precedes it, from 2 on.
+// followSuffix ends the ID of a proxy that can follow a change of the masters. From protocol 2 on,
+// the number of the protocol precedes it.
 const followSuffix = "-1"
 
-// proxyProtocol is the number of this version's cooperation with other proxies, marker.Protocol the
-// number of its texts on masters. From number 3 on, proxies renew the lease of a move.
+// proxyProtocol numbers the rules by which proxies of this version cooperate. marker.Protocol
+// numbers the format of their data on masters. From proxyProtocol 3 on, proxies renew the lease of
+// a move.
 const proxyProtocol = 3
 
 // newID returns a new ID for a proxy of this protocol.
@@ -36,9 +37,9 @@ func (p Proxy) Protocol() int {
 	return max(1, n)
 }
 
-// Proxy is a proxy's announcement on a master. Majorities of different numbers of masters need not
-// share one, and a proxy without a guard trusts masters that lost data. So each proxy compares the
-// other announcements with its own.
+// Proxy holds a proxy's announcement on a master. Majorities of sets of different sizes need not
+// share a master, and a proxy without a guard trusts masters that lost data. So each proxy compares
+// the announcements of other proxies with its own.
 type Proxy struct {
 	// ID is unique to a process.
 	ID string
@@ -50,8 +51,8 @@ type Proxy struct {
 	GuardOn bool
 	// Servers is a hash of the proxy's masters; "-" if it has not reached all of them.
 	Servers string
-	// ClockFitsFrom and ClockFitsUntil are the times of the master's clock between which the proxy
-	// found that clock to fit; zero if unknown.
+	// ClockFitsFrom and ClockFitsUntil are the times, by the master's clock, between which the
+	// proxy found that this clock fitted; zero if unknown.
 	ClockFitsFrom, ClockFitsUntil time.Duration
 	// Settings is a hash of the settings that decide which keys are locks; empty if the proxy
 	// grants no locks.
@@ -64,7 +65,7 @@ type Proxy struct {
 	Name       string
 }
 
-// Announcement returns the part of the entry that the proxy writes.
+// Announcement returns the proxy's part of its entry. The script Announce adds the times.
 func (p Proxy) Announcement() string {
 	guards := 0
 	if p.GuardOn {
@@ -75,8 +76,8 @@ func (p Proxy) Announcement() string {
 		p.MoveEra, p.LongestTTL.Milliseconds(), p.Name)
 }
 
-// parseProxy parses an entry. ok is false if no proxy of this version wrote it; the result still
-// has the time of the announcement.
+// parseProxy parses an entry. ok is false if the entry does not have this version's format. The
+// result then has only the ID and the time of the announcement.
 func parseProxy(id, entry string) (p Proxy, ok bool) {
 	parts := strings.Split(entry, " ")
 	var optional [3]string
@@ -104,7 +105,7 @@ func parseProxy(id, entry string) (p Proxy, ok bool) {
 	}, true
 }
 
-// DifferenceTo returns the difference to another proxy, or an empty text.
+// DifferenceTo describes the difference to another proxy; empty if there is none.
 func (p Proxy) DifferenceTo(other Proxy) string {
 	switch {
 	case p.Protocol() != other.Protocol():
@@ -126,8 +127,8 @@ func (p Proxy) DifferenceTo(other Proxy) string {
 	}
 }
 
-// ObstacleBy returns why another proxy prevents a change of the masters or a move of the locks, or
-// an empty text.
+// ObstacleBy describes how another proxy prevents a change of the masters or a move of the locks;
+// empty if it does not.
 func (p Proxy) ObstacleBy(other Proxy) string {
 	switch {
 	case other.Protocol() < p.Protocol():
@@ -159,5 +160,5 @@ func proxyDifferences(proxies []Proxy) []string {
 	return found
 }
 
-// serversUnknown stands for the hash of a proxy that has not reached all its masters.
+// serversUnknown replaces the hash of the servers if the proxy has not reached all its masters.
 const serversUnknown = "-"

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// TestProxyAnnouncements checks that announcements are parsed, and that their differences are
-// found.
+// TestProxyAnnouncements checks that announcements can be parsed, and that proxyDifferences finds
+// their differences.
 func TestProxyAnnouncements(t *testing.T) {
 	p := Proxy{ID: "x", LastAnnounced: time.Second, FirstAnnounced: time.Millisecond, Masters: 5, GuardOn: true, Servers: "abc",
 		ClockFitsFrom: time.Microsecond, ClockFitsUntil: time.Hour, Settings: "s", LongestTTL: time.Minute, Name: "h:1"}

@@ -65,20 +65,20 @@ func (g *Guard) publishSeqs(ctx context.Context) error {
 	return nil
 }
 
-// publishFirstSeq stores on the other masters that the sequence of a nonce begins, before this
-// master is admitted under that nonce. So they can confirm from its first vote on that it has all
-// its data, even if every proxy stops before the next checkup. A failure is harmless: the other
-// masters get the number within a second.
+// publishFirstSeq stores the first number of a nonce's sequence on the other masters, before this
+// master is admitted under that nonce. So the other masters can confirm from its first vote on that
+// it has all its data, even if every proxy stops before the next checkup. A failure is harmless,
+// because publishSeqs stores the number within a second.
 func (g *Guard) publishFirstSeq(ctx context.Context, nonce string) {
 	g.publishOnOtherMasters(ctx, nonce, script.FirstSeq)
 }
 
-// publishRetiredSeqs stores on the other masters a number that no data with this nonce reach, when
-// another marker replaces the nonce's marker, or when the claim of a record ends. So no proxy
-// trusts a disk that is set back to that marker, whatever its number. keptNonce stays valid.
+// publishRetiredSeqs retires the nonce of a replaced marker, and of a claim that ended, except
+// keptNonce. For this it stores on the other masters a number that no sequence reaches. So no proxy
+// trusts a disk that is set back to the old marker.
 func (g *Guard) publishRetiredSeqs(ctx context.Context, v Report, keptNonce string) {
 	m, r := v.Marker.Value, v.Record.Value
-	// With a different address in the marker, another master may vote with the same nonce.
+	// If the marker has a different address, another master may vote under the same nonce.
 	if v.Marker.Valid && m.Nonce != keptNonce && (m.Address == g.Name || m.Nonce == g.lastNonce()) {
 		g.publishOnOtherMasters(ctx, m.Nonce, retiredSeq)
 	}
@@ -87,14 +87,15 @@ func (g *Guard) publishRetiredSeqs(ctx context.Context, v Report, keptNonce stri
 	}
 }
 
-// lastNonce returns the nonce of the last marker under which the master voted for this proxy.
+// lastNonce returns the nonce of the last marker under which this proxy counted the master's votes.
 func (g *Guard) lastNonce() string {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.lastTrust.Nonce
 }
 
-// publishOnOtherMasters stores a number of this master's sequence on the other masters.
+// publishOnOtherMasters stores a number of this master's sequence in database 0 on the other
+// masters.
 func (g *Guard) publishOnOtherMasters(ctx context.Context, nonce string, n int64) {
 	countParallel(g.set.guards, func(other *Guard) bool {
 		if other == g || !other.acceptsSeqs() {
@@ -115,7 +116,8 @@ func (g *Guard) acceptsSeqs() bool {
 	return cause == nil || cause.Cause != Empty && cause.Cause != AwaitsFreshStart && cause.Cause != Unverified
 }
 
-// peerSeqsOf returns the numbers on all other masters that reply, whether they vote or not.
+// peerSeqsOf asks all other masters that are up, with or without a vote, for the published numbers
+// of the nonce's sequences. It returns the highest numbers.
 func (g *Guard) peerSeqsOf(ctx context.Context, nonce string, ownSeqs writeSeqs) peerSeqs {
 	w := peerSeqs{highestSeqs: writeSeqs{}}
 	var fields []any

@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// Reason is why a master is in quarantine. Its values are the words in the records on masters.
+// Reason states why a master is in quarantine. Its values are the words in the records on masters.
 type Reason string
 
-// The reasons for a quarantine. The last five are not written to records.
+// The reasons for a quarantine. Proxies do not write the last five to records.
 const (
 	Restarted        Reason = "restarted"
 	Flushed          Reason = "flushed"
@@ -68,10 +68,9 @@ func singularOrPlural(isOne bool, singular, plural string) string {
 	return plural
 }
 
-// QuarantineError is the cause of a missing vote of a master that replies, but may have lost a
-// lock.
+// QuarantineError reports why the votes of a master that replies do not count.
 type QuarantineError struct {
-	// Cause is the reason.
+	// Cause is the reason for the missing vote.
 	Cause Reason
 	// ReadyAt is the latest time at which the master votes again, as far as known; zero if unknown.
 	ReadyAt time.Time
@@ -81,12 +80,12 @@ type QuarantineError struct {
 	LongestKnownTTL time.Duration
 	// Differences describes the different settings of other proxies, if they are the reason.
 	Differences string
-	// LocationConflict is why the location of the locks is unknown, if that is the reason.
+	// LocationConflict describes why the location of the locks is unknown, if that is the reason.
 	LocationConflict string
 }
 
-// RulesAdvice returns the different settings, and a remedy for the operator. A location of the
-// locks that only some proxies assume, or a changed list of masters, is never made valid by init.
+// RulesAdvice returns the different settings, and a remedy for the operator. For a different
+// location of the locks, or a changed list of masters, the remedy is never init.
 func RulesAdvice(differs string) string {
 	text := differs + "; use the same on all proxies"
 	if strings.HasPrefix(differs, locationSetting+": ") || strings.HasPrefix(differs, changedMasters) {
@@ -133,8 +132,8 @@ func (e *QuarantineError) Left() time.Duration {
 // last logged one by more than muchLater.
 const muchLater = 10 * time.Second
 
-// isMuchLater reports whether the master votes again much later than logged. readyAt is the logged
-// time.
+// isMuchLater reports whether the master will vote again much later than logged. readyAt is the
+// logged time.
 func (e *QuarantineError) isMuchLater(readyAt time.Time) bool {
 	return !readyAt.IsZero() && e.Left() > 2*max(0, time.Until(readyAt))+muchLater
 }

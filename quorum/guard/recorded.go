@@ -10,12 +10,13 @@ import (
 	"redlock-proxy/quorum/vote"
 )
 
-// The upstream keeps a record of the location of the locks (package location). The record decides
-// if the masters have lost the location. If the masters report a state from before the record,
-// nothing can decide.
+// The upstream keeps a record of the location of the locks (package location). If the masters have
+// lost the location, the record decides. If the record contradicts the masters' report, no master
+// votes.
 
-// CompareRecord takes the record, as read after the time since, or the read error. If a majority of
-// the masters has contradicted the record after that time, no master votes.
+// CompareRecord compares the record with the reports of the masters. recorded is the record, which
+// was read after the time since, and err is the read error. If a majority of the masters has
+// contradicted the record after that time, no master votes.
 func (s *Set) CompareRecord(recorded location.EraPlace, since time.Time, err error) {
 	previous := s.locationConflict.Load()
 	conflict := s.recordConflict(previous, recorded, since, err)
@@ -42,7 +43,7 @@ func (s *Set) recordConflict(previous *QuarantineError, recorded location.EraPla
 	}
 	switch {
 	case err != nil && previous != nil && previous.Cause == Unverified:
-		// Without an upstream the masters decide.
+		// If the first read of the record fails, the masters decide.
 		return nil
 	case err != nil || !e.ownEraKnown || e.succession != nil:
 		return previous
@@ -59,8 +60,8 @@ func (s *Set) recordConflict(previous *QuarantineError, recorded location.EraPla
 }
 
 // startingEra returns the era in which a master is admitted: the era that other masters state, or
-// that this proxy knows. If all have lost that information, the record decides. The record is read
-// only now, so that it includes every decision made before the master was seen without its data.
+// that this proxy knows. If no master states an era, the record decides. startingEra reads the
+// record only now, so that it includes every decision from before the master lost its data.
 //
 // The error is a *QuarantineError.
 func (s *Set) startingEra(ctx context.Context, proof string) (reconfig.Era, error) {

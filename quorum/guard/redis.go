@@ -16,14 +16,14 @@ import (
 	"redlock-proxy/quorum/guard/script"
 )
 
-// Redis is a Conn to a Redis server.
+// Redis implements Conn for a Redis server.
 type Redis struct {
-	// Do runs commands in database 0, all at once, and returns their replies as in RESP2: nil for
-	// no value, an error if a command was refused or did not run.
+	// Do sends all commands at once to database 0, and returns their replies as in RESP2. A reply
+	// is nil for no value, and an error if the command failed or did not run.
 	Do func(ctx context.Context, commands ...[]any) []any
 }
 
-// The replies of which a report consists, in this order.
+// The indexes of the replies to the commands of Examine.
 const (
 	infoReply = iota
 	proxiesReply
@@ -130,8 +130,8 @@ func runInt(ctx context.Context, w Conn, s luascript.Script, args ...any) (int64
 	return n, nil
 }
 
-// runTexts runs a script that returns texts: at least minCount, and beyond that a multiple of
-// multiple (zero: none).
+// runTexts runs a script that returns at least minCount texts. The number of further texts must be
+// a multiple of multiple; zero allows no further texts.
 func runTexts(ctx context.Context, w Conn, minCount, multiple int, s luascript.Script, args ...any) ([]string, error) {
 	reply, err := w.Run(ctx, s, args...)
 	if err != nil {
@@ -186,7 +186,7 @@ func texts(reply any) ([]string, error) {
 	return parsed, nil
 }
 
-// values holds a master's values by key. page is one read of some values.
+// values holds a master's values by key. page holds one read of some values.
 type values map[string]entry
 
 type page struct {
@@ -196,7 +196,7 @@ type page struct {
 	values       values
 }
 
-// entry is a value and its remaining time (negative: no expiry).
+// entry holds a value and its remaining time (negative: no expiry).
 type entry struct {
 	value string
 	left  time.Duration
@@ -253,7 +253,8 @@ type Locks struct {
 	Keys []LockedKey
 }
 
-// LockedKey is a key with a lock, and its remaining time; negative if the key does not expire.
+// LockedKey describes a key with a lock. Left is the remaining time; negative if the key does not
+// expire.
 type LockedKey struct {
 	Name string
 	Left time.Duration
@@ -262,8 +263,9 @@ type LockedKey struct {
 // maxListedKeys limits the number of keys in Locks.Keys.
 const maxListedKeys = 5
 
-// LocksOn counts the locks in these databases of a master, and the blocking copies, which may stand
-// for locks. A cell that a ballot has emptied does not count.
+// LocksOn describes the locks in these databases of a master. It includes blocking copies, which
+// may stand for locks. A cell without a value, such as one after a release by ballot, does not
+// count.
 func LocksOn(ctx context.Context, w Conn, databases []int) (Locks, error) {
 	var found Locks
 	for _, db := range databases {

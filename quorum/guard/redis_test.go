@@ -22,13 +22,13 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// realRedis is a connection to a redis-server, for the guard and for clients of its databases.
+// realRedis holds connections to a redis-server, for the guard and for clients of each database.
 type realRedis struct {
 	Redis
 	Client func(db int) *redis.Client
 }
 
-// exchange sends commands all at once, and returns the replies.
+// exchange sends all commands at once, and returns the replies.
 func exchange(ctx context.Context, client *redis.Client, commands [][]any) (replies []any) {
 	sent, _ := client.Pipelined(ctx, func(pipe redis.Pipeliner) error {
 		for _, words := range commands {
@@ -91,7 +91,7 @@ func startRedis(t *testing.T, args ...string) realRedis {
 	}
 }
 
-// TestExamine reads the report of a real Redis.
+// TestExamine checks the report of a real Redis.
 func TestExamine(t *testing.T) {
 	tr := startRedis(t, "--maxmemory-policy", "volatile-ttl")
 	tr.Client(0).Set(t.Context(), script.MarkerKey, "m", 0)
@@ -134,7 +134,7 @@ func TestExamine(t *testing.T) {
 	}
 }
 
-// TestReadPages reads a database with many keys, some of which are not locks.
+// TestReadPages checks that reading a database page by page returns all locks, and no other keys.
 func TestReadPages(t *testing.T) {
 	tr := startRedis(t)
 	c := tr.Client(2)
@@ -286,7 +286,8 @@ func TestMarkerScripts(t *testing.T) {
 	want("are kept", runScript(t, w, script.PublishedSeqs, "z@0", "z@1", "z@2"), "[5 7 0]")
 }
 
-// TestFill checks, on a real Redis, that values are put, copied and dropped, and when they expire.
+// TestFill checks, on a real Redis, that script.Fill puts, copies and drops values, and sets their
+// expiry.
 func TestFill(t *testing.T) {
 	w := startRedis(t)
 	c := w.Client(0)

@@ -11,7 +11,7 @@ import (
 	"redlock-proxy/quorum/guard/marker"
 )
 
-// Report is a master's report of its state. Fields that the master does not report are zero.
+// Report holds a master's report of its state. Fields that the master does not report are zero.
 type Report struct {
 	Version, RunID, ReplID, Role, Policy string
 	Uptime                               time.Duration
@@ -23,8 +23,8 @@ type Report struct {
 	WasReplica bool
 	// Appendfsync is the setting appendfsync; "off" if the master writes no append-only file.
 	Appendfsync string
-	// RewriteUnsynced is the setting no-appendfsync-on-rewrite. If set, writes are not always
-	// synced, even with "always".
+	// RewriteUnsynced is the setting no-appendfsync-on-rewrite. If it is set, Redis does not always
+	// sync writes, even if Appendfsync is "always".
 	RewriteUnsynced bool
 	// Proxy is set if the server is a proxy, possibly this one, instead of a Redis server.
 	Proxy bool
@@ -33,7 +33,8 @@ type Report struct {
 	Empty bool
 	// Databases holds the numbers of the databases with keys.
 	Databases []int
-	// Marker and Record are the values of their keys. LongestTTL is the recorded longest TTL.
+	// Marker and Record are the marker and the quarantine record. LongestTTL is the master's record
+	// of the longest TTL in use.
 	Marker     marker.Stored[marker.Marker]
 	Record     marker.Stored[marker.Record]
 	LongestTTL time.Duration
@@ -85,7 +86,7 @@ func ReadInfo(text string) Report {
 	return v
 }
 
-// hasDatabases reports whether a database has keys; except0 ignores database 0.
+// hasDatabases reports whether a database has keys. If except0 is set, it ignores database 0.
 func (v *Report) hasDatabases(except0 bool) bool {
 	return slices.ContainsFunc(v.Databases, func(db int) bool { return db != 0 || !except0 })
 }

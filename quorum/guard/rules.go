@@ -24,13 +24,13 @@ type rules struct {
 	masters  []member
 }
 
-// member is one of the masters: its address in the configuration of the proxy that wrote the rules,
-// and its run_id at that time.
+// member identifies a master by its address in the configuration of the proxy that wrote the rules,
+// and by its run_id at that time.
 type member struct{ name, runID string }
 
 const memberPrefix = "master "
 
-// String returns the text on the master.
+// String returns the rules as the text that a master stores.
 func (r rules) String() string {
 	text := r.settings
 	for _, m := range r.masters {
@@ -39,7 +39,7 @@ func (r rules) String() string {
 	return text
 }
 
-// parseRules parses any text: lines that name no master are settings.
+// parseRules parses the text of the rules. Lines that name no master are settings.
 func parseRules(text string) (r rules) {
 	var settings []string
 	for line := range strings.SplitSeq(text, "\n") {
@@ -69,7 +69,7 @@ func (r rules) names() string {
 	return strings.Join(names, ", ")
 }
 
-// maxValueShown limits the part of a value that is shown.
+// maxValueShown limits the characters of a value that a difference shows.
 const maxValueShown = 200
 
 // differences describes the differences between the rules r on a master and this proxy's own rules.
@@ -83,7 +83,7 @@ func (r rules) differences(own rules) string {
 	for line := range strings.SplitSeq(own.settings+"\n"+r.settings, "\n") {
 		if name, _, _ := strings.Cut(line, " "); own.settings != "" && masterValues[name] != ownValues[name] {
 			add(name, masterValues[name], ownValues[name])
-			ownValues[name] = masterValues[name] // once
+			ownValues[name] = masterValues[name] // report the difference once
 		}
 	}
 	switch {
@@ -106,8 +106,8 @@ func (r rules) values() map[string]string {
 	return byName
 }
 
-// LocksUpstream is the line of the settings by which the locks are at the upstream. It counts only
-// until an era of the masters has their location.
+// LocksUpstream is the line of the settings that states that the locks are at the upstream. It
+// counts only until the era of the masters states the location.
 const LocksUpstream = "locks-at upstream"
 
 // locationSetting is the setting that adds the line LocksUpstream.
@@ -115,11 +115,12 @@ const locationSetting = "move-from-upstream"
 
 // rulesTracker holds a proxy's knowledge of the rules on its masters.
 type rulesTracker struct {
-	// settings holds the proxy's settings; empty if it grants no locks: then all settings fit.
+	// settings holds the proxy's settings. It is empty if the proxy grants no locks; then all
+	// settings fit.
 	settings string
 	names    []string
-	// markersShowMasters reports whether the markers show which masters there are. Then the rules
-	// need not show that.
+	// markersShowMasters reports whether the markers show the list of masters. Then the list in the
+	// rules does not count.
 	markersShowMasters func() bool
 	// markersShowLocation reports whether the markers show the location of the locks.
 	markersShowLocation func() bool
@@ -128,14 +129,14 @@ type rulesTracker struct {
 	masters []masterRules
 }
 
-// masterRules is the last report of a master about its rules.
+// masterRules holds the last report of a master about its rules.
 type masterRules struct {
 	seen  bool
 	runID string
-	text  string // of the rules; empty if there are none
+	text  string // the text of the rules; empty if there are none
 	rules rules
 	// memberOf holds the sets to which the master is known to belong, by the names of their
-	// members. It stays valid after the master has a different run_id, and no rules.
+	// members. It stays valid if the master returns with a different run_id and without rules.
 	memberOf map[string]bool
 }
 
@@ -164,7 +165,7 @@ func (a *rulesTracker) settingsHash() string {
 	if a.settings == "" {
 		return ""
 	}
-	sum := sha256.Sum256([]byte(withoutLocation(a.settings))) // a different location shows in the rules
+	sum := sha256.Sum256([]byte(withoutLocation(a.settings))) // the rules show a different location
 	return hex.EncodeToString(sum[:8])
 }
 
@@ -175,7 +176,7 @@ func (a *rulesTracker) own() rules {
 	return a.ownLocked()
 }
 
-// ownLocked is own for callers that hold mu.
+// ownLocked returns this proxy's rules. The caller must hold mu.
 func (a *rulesTracker) ownLocked() rules {
 	r := rules{settings: a.settings}
 	for i, name := range a.names {
@@ -184,8 +185,8 @@ func (a *rulesTracker) ownLocked() rules {
 	return r
 }
 
-// rulesToWrite returns the rules for a master: the rules on another master, so that all have the
-// same names, or else this proxy's.
+// rulesToWrite returns the rules to write to a master. It returns the rules on another master, if
+// any, so that all masters have the same names; else this proxy's rules.
 func (a *rulesTracker) rulesToWrite() string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -202,19 +203,19 @@ func (a *rulesTracker) differs(r rules) bool {
 	return a.locationDiffers(r) || a.settingsDiffer(r) || a.mastersDiffer(r)
 }
 
-// settingsDiffer reports whether other settings than the location of the locks are different.
+// settingsDiffer reports whether settings other than the location of the locks differ.
 func (a *rulesTracker) settingsDiffer(r rules) bool {
 	return a.settings != "" && withoutLocation(r.settings) != withoutLocation(a.settings)
 }
 
-// locationDiffers reports whether the rules assume the locks in a different location, as long as
-// the markers do not show where they are.
+// locationDiffers reports whether the rules assume a different location of the locks. It returns
+// false if the markers show the location.
 func (a *rulesTracker) locationDiffers(r rules) bool {
 	return a.settings != "" && !a.markersShowLocation() && assumesUpstream(r.settings) != assumesUpstream(a.settings)
 }
 
-// mastersDiffer reports whether the rules list different masters. A master that has not been
-// reached yet may or may not be among them. While no proxy reaches it, no majority needs it.
+// mastersDiffer reports whether the rules list different masters. It ignores masters that this
+// proxy has not reached yet: the rules may list such a master by another address.
 func (a *rulesTracker) mastersDiffer(r rules) bool {
 	if a.markersShowMasters() {
 		return false
@@ -255,8 +256,8 @@ func withoutLocation(settings string) string {
 	return strings.Join(lines, "\n")
 }
 
-// isMember reports whether a master is a member in the rules, perhaps by another address: proxies
-// may use different addresses for one master.
+// isMember reports whether the rules list a master, perhaps by another address: proxies may use
+// different addresses for one master.
 func (a *rulesTracker) isMember(i int, r rules) bool {
 	m, set := &a.masters[i], r.names()
 	if !m.memberOf[set] && (r.has(a.names[i], m.runID) || m.text != "" && m.rules.names() == set) {
@@ -265,7 +266,8 @@ func (a *rulesTracker) isMember(i int, r rules) bool {
 	return m.memberOf[set]
 }
 
-// rulesCheck is the comparison of the rules on the masters with this proxy's, for one master.
+// rulesCheck holds the result of comparing the rules on the masters with this proxy's, for one
+// master.
 type rulesCheck struct {
 	// differences describes the differences to this proxy's rules; empty if there are none.
 	differences string

@@ -10,8 +10,8 @@ import (
 	"redlock-proxy/quorum/guard/script"
 )
 
-// TestParseRules checks that a proxy's rules are parsed, and that any other text differs from
-// them.
+// TestParseRules checks that a proxy's rules can be parsed, and that other texts yield different
+// settings.
 func TestParseRules(t *testing.T) {
 	r := rules{settings: "guard true\nlock-keys [\"a b\"]", masters: []member{{"/a socket", "1"}, {"b:1", NotReported}}}
 	if got := parseRules(r.String()); got.String() != r.String() || got.settings != r.settings ||
@@ -31,7 +31,7 @@ func TestParseRules(t *testing.T) {
 func TestRulesCheck(t *testing.T) {
 	for _, test := range []struct {
 		masters string
-		want    string // v votes, c claims, w waits, x has different rules, R: a majority has different rules
+		want    string // v: votes; c: gets rules; w: waits; x: has different rules; R: a majority has different rules
 	}{
 		{"- - -", "ccc"},
 		{"- ? ?", "wvv"},
@@ -51,8 +51,8 @@ func TestRulesCheck(t *testing.T) {
 		{"s:abd s:abd ?", "vvv"},
 		{"s:abcd s:abcd -", "RRR"},
 		{"s:cba s:xyz s:abc", "vxv"},
-		{"s:xyz s:xyz s:xyz", "vvv"}, // different names of the same masters
-		{"s:ABC s:ABC -", "vvc"},     // by their run_ids
+		{"s:xyz s:xyz s:xyz", "vvv"}, // the same masters by other names
+		{"s:ABC s:ABC -", "vvc"},     // the same masters by their run_ids
 		{"s:xyz s:xyz -", "RRR"},
 		{"t:abc t:abc s:abcd s:abcd", "xxvv"},
 		{"garbage s:abc s:abc", "xvv"},
@@ -104,8 +104,8 @@ func rulesIn(word string) string {
 	return r.String()
 }
 
-// TestMemberWithoutData checks that a master that a proxy knows by a name of its own stays a member
-// when it returns without data.
+// TestMemberWithoutData checks that a master stays a member when it returns without data, even if
+// this proxy and the rules have different names for it.
 func TestMemberWithoutData(t *testing.T) {
 	a := newRulesTracker("s", []string{"a", "b", "c"}, func() bool { return false }, func() bool { return false })
 	for i := range a.names {
@@ -155,9 +155,9 @@ func TestMarkersShowMasters(t *testing.T) {
 	}
 }
 
-// TestWriteAndReplaceRules runs on a real Redis. A proxy replaces the rules if the master does not
-// vote. An operator replaces them on any master; then the marker is a new one in all databases,
-// with a sequence of its own.
+// TestWriteAndReplaceRules runs on a real Redis. A proxy may replace rules only on a master without
+// a marker. An operator may replace them on any master. Then all databases get a new marker with a
+// new sequence.
 func TestWriteAndReplaceRules(t *testing.T) {
 	tr := startRedis(t)
 	c, ctx := tr.Client(0), t.Context()

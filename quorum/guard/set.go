@@ -15,28 +15,31 @@ import (
 
 // Options configures a Set.
 type Options struct {
-	// MaxTTL is assumed as the longest TTL in use if no record of it is known, and for locks
-	// without expiry.
+	// MaxTTL is the TTL that the set assumes for locks without expiry, and as the longest TTL in
+	// use if it knows no record.
 	MaxTTL time.Duration
 	// FreshStart lets masters vote if all of them are connected, empty, and unmarked at the start.
 	FreshStart bool
-	// Override is an operator's override of the longest TTL of any lock that these masters may have
-	// lost, or nil. Once all masters have been connected for FreshStartTime, the override is stored
-	// on the masters in quarantine, or the longest TTL that the masters know if that is longer.
+	// Override is an operator's statement of the longest TTL of any lock that these masters may
+	// have lost, or nil. Once all masters have been connected for FreshStartTime, the set stores
+	// the larger of Override and the longest TTL that the masters know on the masters in
+	// quarantine.
 	Override *time.Duration
 	// Forced gives the override precedence over the knowledge of masters and proxies, at once.
 	Forced bool
-	// Off lets all votes count. Then the set only announces the proxy to other proxies.
+	// Off disables the guard. Then the set only announces the proxy to other proxies, and compares
+	// the rules on the masters with its own.
 	Off bool
 	// Settings holds the settings that decide which keys are locks, as lines of a name and a value.
-	// A proxy has no votes if proxies with different settings use a majority of the masters. Empty
-	// means that the proxy grants no locks: then all settings fit.
+	// A proxy has no votes if proxies with different settings use a majority of the masters.
+	// Settings is empty if the proxy grants no locks; then all settings fit.
 	Settings string
-	// JoinedEra is the era of these masters if the masters decided that they follow another set;
-	// nil if their markers show it. Follows is this proxy's former set; nil if there is none.
+	// JoinedEra is the era of these masters if a former set decided that they follow; nil if only
+	// their markers show the era. FormerSet is this proxy's former set; nil if there is none.
 	JoinedEra *reconfig.Era
 	FormerSet *Set
-	// Record is the upstream's record of the location of the locks; nil if they cannot be moved.
+	// Record is the upstream's record of the location of the locks; nil if the locks cannot be
+	// moved.
 	Record location.Record
 	// ID is the proxy's ID, made by NewID.
 	ID string
@@ -64,7 +67,7 @@ func NewSet(opts Options, masters []Master) *Set {
 		warned: map[string]bool{},
 	}
 	if s.locationRecord = opts.Record; s.locationRecord != nil && opts.JoinedEra == nil {
-		s.locationConflict.Store(&QuarantineError{Cause: Unverified}) // until the record was compared
+		s.locationConflict.Store(&QuarantineError{Cause: Unverified}) // until CompareRecord has compared the record
 	}
 	if s.uptime == nil {
 		s.uptime = sinceBoot
@@ -89,10 +92,10 @@ func NewSet(opts Options, masters []Master) *Set {
 // Guard returns the guard of a master.
 func (s *Set) Guard(i int) *Guard { return s.guards[i] }
 
-// MaxTTL returns the longest TTL that is assumed to be in use if no record of it is known.
+// MaxTTL returns the longest TTL that the set assumes to be in use if it knows no record.
 func (s *Set) MaxTTL() time.Duration { return s.maxTTLInUse.Limit() }
 
-// RaiseMaxTTL raises MaxTTL. It is never lowered: earlier locks may still be held.
+// RaiseMaxTTL raises MaxTTL. MaxTTL never falls, because clients may still hold earlier locks.
 func (s *Set) RaiseMaxTTL(ttl time.Duration) { s.maxTTLInUse.RaiseLimit(ttl) }
 
 // Clock returns the median of the masters' clocks now, since 1970. If fewer than a majority of the
@@ -114,8 +117,8 @@ func (s *Set) Clock(now time.Time) time.Duration {
 	return clocks[(len(clocks)-1)/2]
 }
 
-// WarnFenceAhead logs, once, that a master's fence counter of a key is ignored because it is far
-// ahead.
+// WarnFenceAhead logs, once, that this proxy ignores a master's fence counters because one of them
+// is far ahead.
 func (s *Set) WarnFenceAhead(master, key string) {
 	s.warnOnce(master, "ignored a fence counter: it is far ahead of the other masters' counters and clocks", "key", key)
 }
@@ -131,7 +134,7 @@ func (s *Set) warnOnce(master, text string, attrs ...any) {
 }
 
 // IsRecorded reports whether a majority has recorded a TTL already. A longer TTL must be recorded
-// before its first use: see RecordTTLCommand and NoteTTLRecorded.
+// before its first use, with RecordTTLCommand and NoteTTLRecorded.
 func (s *Set) IsRecorded(ttl time.Duration) bool {
 	return s.maxTTLInUse.IsRecorded(ttl)
 }

@@ -8,7 +8,7 @@ import (
 	"redlock-proxy/quorum/vote"
 )
 
-// source is a master to copy from, and the trust in it when the copying began.
+// source holds a master to copy from, and the trust in it when the copying began.
 type source struct {
 	guard *Guard
 	trust trust
@@ -76,10 +76,10 @@ func (s *Set) noteVotes() {
 	}
 }
 
-// sourcesFor returns the masters to copy from: other masters that vote. As long as no majority can
-// have voted in this era, it has no locks yet. Then the sources are the masters that voted in the
-// former era, by its rules, if they are enough: with fewer blocking copies than by the rules of this
-// era.
+// sourcesFor returns the masters to copy from: other masters that vote. An era has no locks of its
+// own until a majority can have voted in it. Until then, the sources are the masters that voted in
+// the former era, if they are enough by its rules. With these rules, fewer blocking copies are
+// needed than with the rules of this era.
 func (s *Set) sourcesFor(g *Guard) sourceSet {
 	ordinary, formerSize := sourceSet{sources: s.voters(g.index), masters: len(s.guards)}, s.eras.formerSize()
 	if formerSize == 0 || len(ordinary.sources) >= vote.Majority(ordinary.masters) {
@@ -107,16 +107,15 @@ func (s *Set) sourcesFor(g *Guard) sourceSet {
 	return former
 }
 
-// awaitsReports reports whether a majority may have voted in this era only because some masters that
-// are up have not been asked yet.
+// awaitsReports reports whether, by the reports so far, no majority has voted in this era, even if
+// all masters that are down have voted.
 func (s *Set) awaitsReports() bool {
 	isDown := func(i int, _ bool) bool { return s.guards[i].IsDown() }
 	return s.eras.formerSize() > 0 && !s.eras.mayHaveHadMajority(isDown)
 }
 
-// isLongInQuarantine reports whether the master has had its record for so long that every running
-// proxy for which it voted in this era has seen the record, and would have replaced one that calls
-// the master new.
+// isLongInQuarantine reports whether every running proxy for which the master voted in this era has
+// had time to see the record. Such a proxy would have replaced a record that calls the master new.
 func (g *Guard) isLongInQuarantine() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -124,7 +123,7 @@ func (g *Guard) isLongInQuarantine() bool {
 }
 
 // isFormer reports whether this era follows the era in which a master was sealed with this marker,
-// by any ballot.
+// regardless of the ballot.
 func (e *eraTracker) isFormer(m marker.Marker) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()

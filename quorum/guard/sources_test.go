@@ -9,9 +9,10 @@ import (
 	"redlock-proxy/quorum/guard/reconfig"
 )
 
-// TestSourcesOfJoiningMasters checks from which masters a new set of four copies after a change from
-// three, while one of the four votes: by the rules of the former set only if enough sealed masters
-// are left. Otherwise the masters that have lost their seals would wait for the longest lease.
+// TestSourcesOfJoiningMasters checks the sources of a new set of four masters after a change from
+// three, while one of the four votes. The rules of the former set apply only if enough sealed
+// masters are left. Otherwise the masters that have lost their seals would wait for the longest
+// lease.
 func TestSourcesOfJoiningMasters(t *testing.T) {
 	names := []string{"a", "b", "c", "d"}
 	era := reconfig.Era{Number: 1, Masters: 4, Hash: reconfig.Hash(names)}
@@ -80,7 +81,7 @@ func TestMayHaveHadMajority(t *testing.T) {
 		Seal: reconfig.Seal{Ballot: "1", Change: reconfig.Change{Before: 3, Names: names}}})
 	for name, c := range map[string]struct {
 		reports []Report
-		down    int // the index of a master that does not answer
+		down    int // the index of a master that does not reply, or -1
 		want    bool
 	}{
 		"none has voted":              {[]Report{sealed, sealed, recorded(Empty)}, -1, false},

@@ -7,8 +7,8 @@ import (
 	"redlock-proxy/quorum/guard/marker"
 )
 
-// handleUnmarked handles a master without known history: it has no marker, and no record or one
-// with the reason Empty.
+// handleUnmarked handles a master without known history: it has no marker, and either no record or
+// a record with the reason Empty.
 func (g *Guard) handleUnmarked(ctx context.Context, v Report) (time.Duration, error) {
 	isEmpty := v.Empty && v.LongestTTL == 0
 	switch g.set.freshStart.decide(g.index, v.RunID, isEmpty, time.Now()) {
@@ -28,10 +28,10 @@ func (g *Guard) handleUnmarked(ctx context.Context, v Report) (time.Duration, er
 	return 0, g.refuseFresh(ctx, v, isEmpty)
 }
 
-// refuseFresh puts a master into quarantine that the fresh start does not admit.
+// refuseFresh puts a master that the fresh start does not admit into quarantine.
 func (g *Guard) refuseFresh(ctx context.Context, v Report, isEmpty bool) error {
 	switch {
-	case v.Record.Text != "": // the record states that already
+	case v.Record.Text != "": // the record has put the master into quarantine already
 		g.set.freshStart.end()
 		return nil
 	case isEmpty:

@@ -64,7 +64,8 @@ func (g *Guard) afterRenewal() time.Duration {
 	return g.set.eras.checkPause(time.Now())
 }
 
-// suspicionOf returns why this proxy alone does not count the votes of a master with this marker.
+// suspicionOf returns why this proxy alone does not count the votes of a master with this marker,
+// or nil.
 func (g *Guard) suspicionOf(m marker.Marker) *QuarantineError {
 	g.mu.Lock()
 	defer g.mu.Unlock()

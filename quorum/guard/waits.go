@@ -9,11 +9,12 @@ import (
 // Waits that concern several parts of the guard.
 
 const (
-	// roundGrace is the time in quarantine before a master can catch up. It is longer than a round
-	// in which the master's vote counted can take; the rest is for differences between clocks.
+	// roundGrace is the time in quarantine before a master can catch up. It exceeds the longest
+	// time of a round in which the master's vote counted, with a margin for differences between
+	// clocks.
 	roundGrace = vote.RoundLimit + vote.RoundLimit/10
 	// allCheckedTime is the time in which every running proxy that reaches the master has checked
-	// it again, and has published its knowledge, or objected.
+	// it again, and has published its knowledge or contradicted the master's claim.
 	allCheckedTime = 2*Heartbeat + roundGrace
 )
 

@@ -2,7 +2,7 @@ package guard
 
 import "time"
 
-// otherClock is the behaviour of another master's clock during a step.
+// otherClock describes the behaviour of another master's clock during a step.
 type otherClock int
 
 const (
@@ -22,7 +22,7 @@ const (
 	ownerUnknown clockOwner = iota
 	// ownerMaster means that the master's clock stepped.
 	ownerMaster
-	// ownerThisMachine means that this machine's clock stepped.
+	// ownerThisMachine means that this machine was suspended, which looks like a step.
 	ownerThisMachine
 )
 

@@ -30,7 +30,7 @@ func TestWhoseClock(t *testing.T) {
 	}
 }
 
-// TestSteppedBefore reads a clock that showed 100 s when it last fitted, 2 s later.
+// TestSteppedBefore checks readings of a clock that last fitted 2 s ago, when it showed 100 s.
 func TestSteppedBefore(t *testing.T) {
 	fittedAt := time.Unix(1_700_000_000, 0)
 	now := fittedAt.Add(2 * time.Second)

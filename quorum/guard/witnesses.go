@@ -9,8 +9,8 @@ import (
 	"redlock-proxy/quorum/vote"
 )
 
-// witnessQuorum returns how many of n masters must report a fact for it to count: a single master
-// may be wrong.
+// witnessQuorum returns how many of n masters must report a fact before a proxy trusts it, because
+// a single master may be wrong.
 func witnessQuorum(n int) int { return min(2, vote.Majority(n)) }
 
 // confirmedProxies returns the proxies that are on at least witnessQuorum of the lists. Each list

@@ -11,7 +11,7 @@ import (
 const (
 	// seqTTL is the time for which another master keeps a published number.
 	seqTTL = 24 * time.Hour
-	// retiredSeq is above every number that a sequence reaches, and exact in Lua.
+	// retiredSeq is above every number that a sequence reaches. Lua can represent it exactly.
 	retiredSeq = 1 << 53
 	// seqRenewal is the time after which an unchanged number is published again.
 	seqRenewal = time.Hour
@@ -33,7 +33,7 @@ func (a writeSeqs) isBehind(known writeSeqs, nonce string) bool {
 	return false
 }
 
-// publishedSeqs holds the numbers that were published on a master, and when.
+// publishedSeqs holds the numbers that this proxy has published on a master, and the times.
 type publishedSeqs map[string]struct {
 	n  int64
 	at time.Time
@@ -59,8 +59,9 @@ type peerSeqs struct {
 	highestSeqs writeSeqs
 }
 
-// supports reports whether a master with these numbers under a nonce has all its data, as far as
-// known: of n masters, at least q−1 other masters keep a number, and none a higher one.
+// supports reports whether other masters confirm that a master with these numbers under a nonce has
+// all its data. Together with this master, the masters that keep a number must be a majority of n,
+// and none may keep a higher number.
 func (w peerSeqs) supports(ownSeqs writeSeqs, nonce string, n int) bool {
 	_, begun := ownSeqs[marker.InDatabase(nonce, 0)]
 	return begun && w.masters >= vote.Majority(n)-1 && !ownSeqs.isBehind(w.highestSeqs, nonce)

@@ -31,8 +31,8 @@ type SettingsReplacement struct {
 }
 
 // ReplaceSettings is an operator's override. It replaces the settings (Options.Settings) and the
-// list of masters of all proxies; without these, masters do not vote for a proxy. Each master may
-// take up to timeout for each reply. secure is Options.TLS.
+// list of masters that all proxies must use. Masters do not vote for proxies with other settings or
+// another list. Each master may take up to timeout for each reply. secure is Options.TLS.
 //
 // ReplaceSettings returns a *DifferentSettingsError if proxies with different settings are running,
 // which would lose their votes, unless forced is set.
@@ -56,7 +56,7 @@ func ReplaceSettings(
 		if n == 0 || forced {
 			break
 		}
-		// Before that time, a proxy that still counts may have ended just now.
+		// Until then, a counted proxy may have stopped a moment ago.
 		if time.Now().After(until) || pacing.Sleep(ctx, recheckPause) != nil {
 			return nil, &DifferentSettingsError{n}
 		}

@@ -45,8 +45,8 @@ type Finding struct {
 	// Quarantine is the reason and duration of a quarantine, or nil. See Quarantines.
 	Quarantine *guard.QuarantineError
 	// Votes is set if a proxy that starts now would count the master's votes. New is set if no
-	// proxy has used the master since it was empty, so that a fresh start, or an operator's
-	// override, would let it vote.
+	// proxy has used the master since it was empty. Then a fresh start, or an operator's override,
+	// would let the master vote.
 	Votes, New bool
 	// LongestTTL is the longest TTL in use that the master knows of, or zero.
 	LongestTTL time.Duration
@@ -99,7 +99,7 @@ func Masters(
 	return findings
 }
 
-// Survey is Masters, and also counts the locks on each master.
+// Survey does the same as Masters, and also counts the locks on each master.
 func Survey(ctx context.Context, urls []string, timeout time.Duration, secure func(*tls.Config)) []Finding {
 	findings := Masters(ctx, urls, timeout, secure, PushConnections{})
 	var wg sync.WaitGroup
@@ -158,15 +158,16 @@ func inspectMaster(
 	return f
 }
 
-// Quarantines sets the maximum remaining quarantine of each master. maxTTL is the setting of the
-// proxies.
+// Quarantines sets the maximum remaining quarantine of each master. maxTTL is the setting max-ttl
+// of the proxies.
 func Quarantines(findings []Finding, maxTTL time.Duration) {
 	for i, q := range guard.Quarantines(inspectionsOf(findings), maxTTL) {
 		findings[i].Quarantine = q
 	}
 }
 
-// IsWatched reports whether a proxy runs on the master. Without a proxy no quarantine ends.
+// IsWatched reports whether a running proxy uses the master. Without such a proxy no quarantine
+// ends.
 func (f Finding) IsWatched() bool { return f.report != nil && len(f.report.Proxies) > 0 }
 
 // CompareSettings marks the masters that would not vote for a proxy with these settings
@@ -218,14 +219,14 @@ func inspectionsOf(findings []Finding) []guard.Inspection {
 	return inspections
 }
 
-// CountProxies counts the running proxies. Losing counts those that would lose votes if these
-// settings were made valid.
+// CountProxies counts the running proxies. Losing counts the proxies that would lose votes if these
+// settings replaced the current settings.
 func CountProxies(findings []Finding, settings string) guard.ProxyCounts {
 	return guard.CountProxies(settings, inspectionsOf(findings))
 }
 
-// tryPushConnections tries the commands that push connections need. It reports nothing for a master
-// that does not answer.
+// tryPushConnections tries the commands that push connections need. It adds no weakness for a
+// master that does not answer.
 func (f *Finding) tryPushConnections(ctx context.Context, t master.Transport, timeout time.Duration, selected PushConnections) {
 	try := func(needs []pushconn.Need, effect string) {
 		conn, err := t.Watch(ctx, 0)
@@ -300,9 +301,9 @@ func markSameServer(findings []Finding) {
 }
 
 // Server connects to a Redis that is no master, such as the upstream, and returns its properties.
-// It changes nothing on it. key is for a trial write. If the server requires a login, and the login
-// in the URL is missing or lacks permissions, the finding has only a name and a round trip. The
-// server may take up to timeout for each reply. secure is Options.TLS.
+// It changes nothing on the server. key is the key of a trial write. If the server requires a
+// login, and the URL lacks it or the login lacks permissions, the finding has only a name and a
+// round trip. The server may take up to timeout for each reply. secure is Options.TLS.
 func Server(ctx context.Context, url, key string, timeout time.Duration, secure func(*tls.Config)) Finding {
 	f := Finding{Name: master.NameFromURL(url)}
 	server, err := master.NewServerClient(url, timeout, secure)
@@ -334,13 +335,14 @@ func Server(ctx context.Context, url, key string, timeout time.Duration, secure 
 	return f
 }
 
-// IsSameServer reports whether both findings concern the same Redis, whatever address was used. It
-// is false if the servers do not report their run_id.
+// IsSameServer reports whether both findings concern the same Redis, even under different
+// addresses. It returns false if the servers do not report their run_id.
 func (f Finding) IsSameServer(other Finding) bool {
 	return f.runID != "" && f.runID != guard.NotReported && f.runID == other.runID
 }
 
-// NameOf returns the name of the finding about the server with this run_id or address, or nothing.
+// NameOf returns the name of the finding about the server with this run_id or address, or an empty
+// text.
 func NameOf(findings []Finding, runID, addr string) string {
 	for _, f := range findings {
 		if f.IsSameServer(Finding{runID: runID}) || f.Name == addr {

@@ -12,7 +12,7 @@ import (
 	"redlock-proxy/quorum/vote"
 )
 
-// ErrNotNeeded is returned by CheckOverride if a majority votes: the remaining masters then catch
+// ErrNotNeeded is the result of CheckOverride if a majority votes: the remaining masters then catch
 // up without an override.
 var ErrNotNeeded = errors.New("a majority of the masters votes")
 
@@ -27,8 +27,8 @@ func (e *RefusedError) Error() string { return strings.Join(e.Reasons, "; ") }
 
 // CheckOverride decides whether to accept an operator's override: the declaration that no lock that
 // these masters may have lost was granted for longer than ttl. All masters must be reachable and
-// fit. Unless forced is set, none may hold a lock that contradicts the declaration. The findings
-// must come from Survey. CheckOverride returns nil, ErrNotNeeded, or a *RefusedError.
+// fit. Unless forced is set, no master may hold a lock that contradicts the declaration. The
+// findings must come from Survey. CheckOverride returns nil, ErrNotNeeded, or a *RefusedError.
 func CheckOverride(findings []Finding, ttl time.Duration, forced bool) error {
 	var reasons []string
 	hasLongerLock := false

@@ -10,9 +10,9 @@ import (
 	"redlock-proxy/quorum/guard"
 )
 
-// TestCheckOverride checks that an operator's override is accepted only if all masters are
-// reachable and fit, and none holds a lock that contradicts it, and is not needed if a majority
-// votes.
+// TestCheckOverride checks that CheckOverride accepts an override only if all masters are reachable
+// and fit, and no master holds a lock that contradicts the override. If a majority votes, the
+// override is not needed.
 func TestCheckOverride(t *testing.T) {
 	empty := Finding{Name: "m", New: true}
 	twoLocks := Finding{Name: "h", Locks: guard.Locks{

@@ -9,11 +9,11 @@ import (
 const year = 365 * 24 * time.Hour
 
 const (
-	// endlessTTL is the TTL of a cell that holds a key without expiry. The cell is renewed when
+	// endlessTTL is the TTL of a cell that holds a key without expiry. Encode renews this TTL when
 	// less than renewBelow remains.
 	endlessTTL, renewBelow = 100 * year, 50 * year
 	// minMargin is the time by which a cell must outlast its last key: longer than a ballot. A
-	// longer margin saves shifts, but a cell that too few masters hold blocks the key until it
+	// longer margin saves shifts. But a cell on too few masters blocks the key until the cell
 	// expires.
 	minMargin = time.Second
 )
@@ -24,7 +24,8 @@ func cellTTL(longest time.Duration) time.Duration {
 	return (longest + longest/2 + 2*minMargin).Truncate(time.Millisecond)
 }
 
-// isMuchLongerThanNeeded reports whether a TTL is much longer than needed.
+// isMuchLongerThanNeeded reports whether the TTL of a cell exceeds the longest TTL of its keys so
+// much that a shift is worthwhile.
 func isMuchLongerThanNeeded(ttl, longest time.Duration) bool { return ttl > 2*longest+6*minMargin }
 
 // LongestNewTTL returns the longest TTL, or Endless, that a key got since Open. exists is false if
@@ -39,7 +40,7 @@ func (b *Group) LongestNewTTL() (longest time.Duration, exists bool) {
 }
 
 // Encode returns the decision that stores the present keys under a unique version. It omits expired
-// keys, but they alone are no reason to write.
+// keys, but does not write only to remove them.
 //
 // Errors: ErrTooLarge; register.ErrNeedsLeft if a key keeps an expiry that is unknown.
 func (b *Group) Encode(version string) (register.Decision, error) {
@@ -91,7 +92,7 @@ func (b *Group) encodeWithoutGroup(d *register.Decision, own key) {
 
 // setOwnTTL gives a new TTL to the key that was stored without a keygroup, when other keys join it.
 // It uses the longest remaining time that a master reported, because a recent extension may have
-// reached only one of these masters.
+// reached only that master.
 func (b *Group) setOwnTTL(all []key) error {
 	for i, k := range all {
 		switch {

@@ -8,8 +8,8 @@ import (
 )
 
 // prefix begins a keygroup. It has the form of the prefixes in commands/lockkeys/keyspace/contents,
-// but marks no content there. Versions without keygroups cannot read it, and no text of a client
-// begins with it.
+// but that package does not use it. Versions without keygroups cannot read it, and no text of a
+// client begins with it.
 const prefix = "\x00redlock:b"
 
 // ErrUnreadable means that a text begins like a keygroup but was not written by this version.
@@ -26,8 +26,8 @@ type member struct {
 	distance time.Duration
 }
 
-// encode encodes members, sorted by name. It writes an empty text before them, because earlier
-// versions wrote a text there.
+// encode encodes members, sorted by name. It writes an empty text before the members, because
+// earlier versions wrote a text in this place.
 func encode(members []member) string {
 	size := len(prefix) + 1
 	for _, m := range members {

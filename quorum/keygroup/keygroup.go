@@ -27,13 +27,13 @@ type Group struct {
 
 type key struct {
 	member
-	// hasNewTTL is set if the key gets a new TTL, newTTL (or Endless). Then distance is not set
-	// yet.
+	// hasNewTTL is set if the key gets a new TTL: newTTL, which may be Endless. Then distance is
+	// not set yet.
 	hasNewTTL bool
 	newTTL    time.Duration
 }
 
-// Open decodes a cell without its expired keys. A foreign value is never a keygroup.
+// Open decodes a cell, and omits its expired keys. A foreign value is never a keygroup.
 //
 // Errors: ErrUnreadable; register.ErrNeedsLeft if a keygroup's remaining time is unknown.
 func Open(name string, f register.Snapshot) (*Group, error) {
@@ -55,7 +55,7 @@ func Open(name string, f register.Snapshot) (*Group, error) {
 	for _, m := range members {
 		switch {
 		case f.Longest < 0:
-			m.distance = Endless // the expiry of the cell was removed by hand
+			m.distance = Endless // an operator removed the expiry of the cell
 		case m.distance != Endless && f.Longest <= m.distance:
 			continue
 		}
@@ -91,14 +91,14 @@ func (b *Group) Snapshot(name string) register.Snapshot {
 	case k.distance == Endless:
 		l.Left = Endless
 	default:
-		// No master has a longer time. The key exists, so it has not expired.
+		// No master has a shorter remaining time. The key exists, so it has not expired.
 		l.Left = max(b.snapshot.Shortest-k.distance, time.Millisecond)
 	}
 	l.Longest, l.Shortest = l.Left, l.Left
 	return l
 }
 
-// Put sets a key to a value with a TTL in whole milliseconds, or Endless.
+// Put sets a key to a value with a TTL of left, in whole milliseconds, or Endless.
 func (b *Group) Put(name, value string, left time.Duration) {
 	b.changed = true
 	b.keys[name] = key{member: member{name: name, value: value}, hasNewTTL: true, newTTL: left}
@@ -127,8 +127,8 @@ func (b *Group) Remove(name string) {
 // MaxBytes limits the bytes of an encoded keygroup.
 const MaxBytes = 1 << 20
 
-// ErrTooLarge means that a keygroup exceeds MaxBytes. It names no key: a client that may access one
-// key need not know about the rest.
+// ErrTooLarge means that a keygroup exceeds MaxBytes. It names no key, because the client may not
+// have access to the other keys.
 var ErrTooLarge = fmt.Errorf(
 	"the keys of one tag are too large: together they may have at most %d bytes, including their names", MaxBytes)
 

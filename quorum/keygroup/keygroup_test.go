@@ -85,8 +85,8 @@ func mustEncode(t *testing.T, b *Group, version string) register.Decision {
 
 func longestNewTTL(b *Group) string { return strings.TrimSpace(fmt.Sprintln(b.LongestNewTTL())) }
 
-// TestExpiryWhileKeysComeAndGo checks that the key of the cell's name is a plain value while it is
-// alone, and that all keys keep their expiry while other keys come and go.
+// TestExpiryWhileKeysComeAndGo checks that all keys keep their expiry while other keys come and go.
+// The key of the cell's name is a plain value while it is the only key.
 func TestExpiryWhileKeysComeAndGo(t *testing.T) {
 	own := mustOpen(t, register.Decision{Value: "me"}, 30*time.Second)
 	if own.IsGroup() || describe(own) != "T=me/30s@cell" {
@@ -172,7 +172,7 @@ func TestEncodeDecisions(t *testing.T) {
 	}
 }
 
-// TestRefusals checks contents that cannot be decoded or encoded.
+// TestRefusals checks that Open and Encode refuse contents that cannot be decoded or encoded.
 func TestRefusals(t *testing.T) {
 	unreadable := register.Snapshot{Present: true, Value: prefix + "x", Longest: ms}
 	if _, err := Open("T", unreadable); !errors.Is(err, ErrUnreadable) {
@@ -209,19 +209,19 @@ func TestRefusals(t *testing.T) {
 type master struct {
 	text    string
 	end     int64
-	version int // of the value; 0: none
+	version int // of the value; 0 means none
 	removed bool
 }
 
-// simulation holds the masters, and the times that the holders of keys rely on.
+// simulation holds the masters, and the times until which the holders rely on their keys.
 type simulation struct {
 	t       *testing.T
 	random  *rand.Rand
 	masters []master
 	now     int64
 	version int
-	// reliedUntil is the time at which a key's holder stops relying on the key, or never. expiresBy
-	// is the time by which the key must have expired.
+	// reliedUntil holds the time at which each key's holder stops relying on the key, or never.
+	// expiresBy holds the time by which each key must have expired.
 	reliedUntil, expiresBy map[string]int64
 	values                 map[string]string
 }
@@ -229,8 +229,9 @@ type simulation struct {
 const never = int64(1) << 43
 
 // TestExpiryAfterRandomChanges makes random changes, with masters that answer late or miss a
-// change, and cells that expire at different times. No client finds a key expired before its
-// holder's time, or present long after it. The values are those of a map.
+// change, and cells that expire at different times. No client finds that a key expired before its
+// holder stopped relying on it, or exists long after that time. All values equal the values in a
+// map.
 func TestExpiryAfterRandomChanges(t *testing.T) {
 	for seed := range uint64(150) {
 		random := rand.New(rand.NewPCG(7, seed))
@@ -248,7 +249,7 @@ func TestExpiryAfterRandomChanges(t *testing.T) {
 	}
 }
 
-// change runs a ballot: two masters answer in time, and one late or never.
+// change runs a ballot: two masters answer in time, and one answers late or never.
 func (w *simulation) change() {
 	order := w.random.Perm(3)
 	start, elapsed := w.now, w.random.Int64N(40)
@@ -292,7 +293,7 @@ func (w *simulation) change() {
 	decision := mustEncode(w.t, b, fmt.Sprint("v", w.version))
 	w.now += elapsed
 	if decision.Action != register.NoChange {
-		for _, name := range expired { // until now a master that was not asked may have had the key
+		for _, name := range expired { // until now a master that did not answer may have had the key
 			if !slices.Contains(b.Names(), name) {
 				delete(w.reliedUntil, name)
 			}
@@ -302,7 +303,7 @@ func (w *simulation) change() {
 }
 
 // write lets the masters accept a decision. Masters that hold the base version shift their own
-// expiry. The expiry on any other master is not before the earliest of these.
+// expiry. The expiry on any other master is not before the earliest expiry on these masters.
 func (w *simulation) write(
 	decision register.Decision, f register.Snapshot, order []int, answeredAt map[int]int64, base int, elapsed int64,
 ) {
@@ -380,7 +381,7 @@ func (w *simulation) edit(b *Group, from, to int64) {
 }
 
 // TestExtensionMovesNoOtherExpiry checks that repeated extensions of one key, with shifts of the
-// cell, move no other.
+// cell, do not move the expiry of other keys.
 func TestExtensionMovesNoOtherExpiry(t *testing.T) {
 	now, end := int64(0), int64(0)
 	b, _ := Open("T", register.Snapshot{})
@@ -415,7 +416,7 @@ func TestExtensionMovesNoOtherExpiry(t *testing.T) {
 }
 
 // TestKeyExpiresOnLastMaster checks that a key is present until it has expired on the master whose
-// cell expires last. The reported time is no longer than on any master.
+// cell expires last. No master has a shorter remaining time than the reported one.
 func TestKeyExpiresOnLastMaster(t *testing.T) {
 	members := []member{{"T", "me", "1", 9500 * ms}, {"a:{T}", "a", "1", 0}, {"b:{T}", "b", "1", 10 * time.Second}}
 	f := register.Snapshot{Present: true, Value: encode(members)}

@@ -1,8 +1,8 @@
-// Package location defines the locations of locks, and the steps by which locks move from the
-// single Redis of a running system, the upstream, to the masters, and back. It does no I/O. Package
-// proxy implements rule 1 (location.go for each connection, pausereports.go for the announcements),
-// package commands/move rules 2 to 6, and package quorum (DecideLocation, keepRecord) with the eras
-// of quorum/guard rules 7 and 8, and the order of the places.
+// Package location defines the locations of locks, and the steps of a move. Locks move from the
+// upstream, the single Redis of a running system, to the masters, and back. The package does no
+// I/O. Package proxy implements rule 1: location.go for each connection, pausereports.go for the
+// announcements. Package commands/move implements rules 2 to 6. Package quorum (DecideLocation,
+// keepRecord) implements rules 7 and 8 and the order of the places, with the eras of quorum/guard.
 //
 // At any time one [Place] decides which client holds a lock, or for a moment none does. The masters
 // decide on the place like on their own changes (package reconfig). Each place is an era of its
@@ -16,15 +16,15 @@
 //
 // # The rules
 //
-//  1. A proxy sends a command on a lock key over a connection to the upstream only under one
-//     condition: after the upstream answered on this very connection, a majority of the masters
-//     reported that the locks are at the upstream. Once the proxy learns of another era it pauses:
-//     it sends no such command. It announces its pause, with the era, as soon as all such commands
-//     that it had sent are answered.
+//  1. A proxy sends a command on a lock key over a connection to the upstream only if two things
+//     happened in this order. The upstream answered on this very connection. Then a majority of the
+//     masters reported that the locks are at the upstream. Once the proxy learns of another era it
+//     pauses: it sends no such command. It announces its pause, with the era, as soon as the
+//     upstream has answered all such commands.
 //  2. The mover first ends all connections at the upstream, except its own and the connections of
 //     proxies that announced their pause in this very era. It also ends the connections of other
-//     movers, and its own earlier ones. So a proxy that was stopped or cut off has no connection
-//     left over which an earlier command could arrive. Its later connections are subject to rule 1.
+//     movers, and its own earlier ones. So no earlier command of a proxy that was stopped or
+//     cut off can arrive over an old connection. Rule 1 covers later connections of that proxy.
 //     This rule depends on no clock.
 //  3. Before the mover writes to the masters, it waits until they ignore promises of earlier eras
 //     (vote.RoundLimit, by the masters' own clocks). So a write of an earlier mover that stopped
@@ -39,9 +39,10 @@
 //  7. A moving place is a lease, which the mover renews in its announcements to the proxies. A
 //     proxy that has seen no renewal for [Lease] proposes that the locks stay. Any proxy may do so
 //     at any time, so no clock has to be right.
-//  8. If all masters have lost the location of the locks, the record decides ([Report.Resolve]). It
-//     is written once its era is decided: by rule 6 before anything is copied if the locks move, or
-//     by any proxy if they are at rest.
+//  8. If all masters have lost the location of the locks, the record decides ([Report.Resolve]).
+//     The masters first decide on an era, then a proxy records it. If the locks move, the mover
+//     records the era before it copies anything (rule 6). If they are at rest, any proxy records
+//     the era.
 //
 // explore_test.go tries all orders of messages for two proxies and two movers, each of which may
 // stop at any point and continue later. The upstream restarts with its data, with older data, or
@@ -52,11 +53,12 @@
 //
 // # Premises
 //
-// The upstream is one server during the move. Before the mover proposes that the locks have moved,
-// and again before it removes them from the source, it checks that the upstream is still this
-// server: the same run_id, a master that no replica has left, and the one that the Sentinels
-// report. Otherwise it aborts, or keeps the locks at the source. If the upstream fails over just
-// after that, locks are lost, as without a proxy. Rule 2 cannot reach a server that was replaced
-// and is frozen with a command in its socket. Clients that lock at the upstream without a proxy do
-// not pause, so the operator must stop them first.
+// The upstream is one server during the move. The mover checks that the upstream is still this
+// server before it proposes that the locks have moved, and again before it removes the locks from
+// the source. The upstream must have the same run_id, must be a master that no replica has left,
+// and must be the server that the Sentinels report. Otherwise the mover aborts, or keeps the locks
+// at the source. If the upstream fails over just after that, locks are lost, as without a proxy.
+// Rule 2 cannot reach a server that was replaced and is frozen with a command in its socket.
+// Clients that lock at the upstream without a proxy do not pause, so the operator must stop them
+// first.
 package location

@@ -40,12 +40,12 @@ const (
 
 // connection leads from a proxy to the upstream.
 type connection struct {
-	// dialed is set by the proxy. open is set by the upstream when it answers.
+	// dialed is set once the proxy has dialed, and open once the upstream has answered.
 	dialed, open bool
 	// confirmed is set if the masters reported, after the answer, that the locks are at the
 	// upstream.
 	confirmed bool
-	// sent is on its way to the upstream, and answer on its way back.
+	// sent is the request on its way to the upstream, and answer the reply on its way back.
 	sent, answer request
 }
 
@@ -60,7 +60,7 @@ type proxy struct {
 	place    Place
 	pausedIn uint8
 	conn     connection
-	// sent is on its way to the masters, with the era sentIn.
+	// sent is the request on its way to the masters, with the era sentIn.
 	sent   request
 	sentIn uint8
 }
@@ -70,15 +70,15 @@ type step uint8
 
 const (
 	atRest       step = iota
-	eraDecided        // its era is decided
+	eraDecided        // the masters decided on the mover's era
 	claimed           // the record names the mover
 	othersClosed      // no other process can change anything at the upstream
-	sourceRead        // it has read the locks to copy
-	copied            // it has written them
+	sourceRead        // the mover has read the locks to copy
+	copied            // the mover has sent the locks to the target
 	moveDecided       // the masters decided that the locks have moved
 )
 
-// write is a write of a mover under way.
+// write is a write of a mover on its way to the target or the source.
 type write struct {
 	sent, remove bool
 	era, value   uint8
@@ -95,7 +95,8 @@ type mover struct {
 	toUpstream, toMasters write
 }
 
-// world is the state of the whole system. A lock is the number of its client plus one; zero: none.
+// world is the state of the whole system. A lock is the number of its client plus one; zero means
+// none.
 type world struct {
 	era   uint8
 	place Place
@@ -110,7 +111,7 @@ type world struct {
 	movers     [2]mover
 }
 
-// explorer has the limits of the exploration, and the rules that it omits.
+// explorer holds the limits of the exploration, and the rules that it omits.
 type explorer struct {
 	proxies, movers int
 	lastEra, faults uint8
@@ -357,7 +358,7 @@ func (x explorer) move(w world, i int, visit func(string, world)) {
 		if x.removeBeforeDecision && m.place == ToMasters && m.connected {
 			m.toUpstream = write{sent: true, remove: true}
 		}
-		m.step = copied // when the write arrives
+		m.step = copied // complete once the write arrives
 		visit("writes", w)
 	case copied:
 		if isCurrent && !m.toMasters.sent && !m.toUpstream.sent && w.era < x.lastEra {
@@ -374,7 +375,7 @@ func (x explorer) move(w world, i int, visit func(string, world)) {
 	}
 }
 
-// begin lets a mover begin a move, abort one, or propose the same as another mover.
+// begin lets a mover begin a move, abort a move, or propose the same move as another mover.
 func (x explorer) begin(w world, i int, visit func(string, world)) {
 	m := &w.movers[i]
 	if w.era < x.lastEra {
@@ -395,7 +396,7 @@ func (x explorer) begin(w world, i int, visit func(string, world)) {
 	}
 }
 
-// claim makes a mover the only one of its era, unless the record names another one.
+// claim makes a mover the only mover of its era, unless the record names another mover.
 func (x explorer) claim(w world, i int, visit func(string, world)) {
 	m := &w.movers[i]
 	switch {
@@ -456,7 +457,8 @@ func (x explorer) deliverWrites(w world, i int, visit func(string, world)) {
 	}
 }
 
-// restart lets the upstream save its data, and restart with or without them.
+// restart lets the upstream save its data, and restart with its current data, with the saved data,
+// or with none.
 func (x explorer) restart(w world, visit func(string, world)) {
 	if w.faults >= x.faults {
 		return
@@ -515,8 +517,9 @@ func (x explorer) loseMastersData(w world, visit func(string, world)) {
 	visit(fmt.Sprintf("the masters forget all, and are at place %d", at.Place), w)
 }
 
-// loseUpstreamLocks handles locks that only the upstream had, and lost. The same happens without a
-// proxy. No client still counts as a holder, and each may have a lock that it does not rely on.
+// loseUpstreamLocks handles the loss of locks that only the upstream had. The same happens without
+// a proxy. No client still counts as a holder, and each client may have a lock on which it does not
+// rely.
 func (w *world) loseUpstreamLocks() {
 	for i := range w.proxies {
 		p := &w.proxies[i]

@@ -26,7 +26,7 @@ const (
 	ToUpstream
 )
 
-// Source returns the place where the locks are, and stay if a move is aborted.
+// Source returns the place where the locks are now, and where they stay if a move is aborted.
 func (p Place) Source() Place {
 	switch p {
 	case ToMasters, Upstream:
@@ -36,7 +36,8 @@ func (p Place) Source() Place {
 	}
 }
 
-// Target returns the place where the locks are after a move, or are at rest.
+// Target returns the place where the locks are after a move. For locks at rest it is their current
+// place.
 func (p Place) Target() Place {
 	switch p {
 	case ToMasters, Masters:

@@ -30,7 +30,8 @@ func RecordField(era int, lockKeys []string) string {
 }
 
 // Recorded decodes a record. It considers only fields whose lock keys overlap with the proxy's own,
-// and returns the place of the highest era. older has the names of all other such fields.
+// and returns the place of the highest era. older holds the names of the other fields with such
+// lock keys.
 func Recorded(fields map[string]string, overlap func(lockKeys []string) bool) (highest EraPlace, older []string) {
 	latestField := ""
 	for field, place := range fields {
@@ -55,7 +56,7 @@ func Recorded(fields map[string]string, overlap func(lockKeys []string) bool) (h
 }
 
 // Report is the place of the locks according to a majority of the masters. Known is false if the
-// masters have lost it.
+// masters have lost this place.
 type Report struct {
 	EraPlace
 	Known bool
@@ -85,9 +86,9 @@ func (a EraPlace) contradicts(masters EraPlace) bool {
 		(masters.Place == Undecided || a.Era > masters.Era || a.Era == masters.Era && a.Place != masters.Place)
 }
 
-// restored returns the place of the locks after the masters have lost it, and all their cells. If
-// the locks were being moved, all locks that count may be at the upstream. fromUpstream is the
-// setting move-from-upstream.
+// restored returns the place of the locks after the masters have lost this place and all their
+// cells. If the locks were being moved, all locks that count may be at the upstream. fromUpstream
+// is the setting move-from-upstream.
 func restored(record Record, recorded EraPlace, fromUpstream bool) (EraPlace, error) {
 	switch {
 	case recorded.Moves():

@@ -46,8 +46,9 @@ func (m *Master) dial(db int) (Link, error) {
 	return m.transport.Dial(context.Background(), db)
 }
 
-// finish passes a reply to the round that waits for it, which may be reused from then on. A panic
-// in the round affects only this reply.
+// finish passes a reply to the round that waits for it. From then on the round may be reused. A
+// panic in the round affects only this reply. If no round waits, finish stores a failed removal as
+// pending.
 func (m *Master) finish(o *op, r *reply) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -75,8 +76,8 @@ func (m *Master) refuse(ops []*op, reason error) {
 }
 
 // Tell sends the master an operation in a database without waiting for the reply. If the master is
-// down, the operation is dropped or, with keep, sent when the master is back. Only removals can be
-// kept.
+// down, Tell drops the operation. If keep is set, the proxy sends a removal when the master is
+// back; it can keep only removals.
 func (m *Master) Tell(db int, cellOp cell.Op, keep bool) { m.post(noReplyOp(db, cellOp, keep)) }
 
 // post implements Tell.
@@ -103,7 +104,7 @@ func (m *Master) Do(ctx context.Context, words ...any) (any, error) {
 	return m.transport.Do(ctx, words...)
 }
 
-// namesPerCall is the approximate number of keys that one call of the script visits. A call takes
+// namesPerCall is the approximate number of keys that one call of script.Names visits. A call takes
 // the master far less than a millisecond.
 const namesPerCall = 500
 

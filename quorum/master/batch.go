@@ -9,8 +9,8 @@ import (
 	"redlock-proxy/quorum/register"
 )
 
-// Batch is a batch of operations of one database that is being sent. The next batch of the lane
-// reuses its memory.
+// Batch holds operations of one database that are sent together, and their replies. The next batch
+// of the lane reuses its memory.
 type Batch struct {
 	db  int
 	ops []*op
@@ -24,15 +24,15 @@ type Batch struct {
 	beforeRedis7 bool
 	// sent is the time at which the batch was sent. deadline limits the wait for its replies.
 	sent, deadline time.Time
-	// extended is set once the deadline was extended because the proxy itself was late.
+	// extended is set once extendIfLate has extended the deadline.
 	extended bool
 }
 
 // Len returns the number of operations.
 func (f *Batch) Len() int { return len(f.ops) }
 
-// Op returns operation number i and its database. If fullScript is set, the script must be sent
-// instead of its SHA.
+// Op returns operation number i and its database. If fullScript is set, the link must send the
+// script instead of its SHA.
 func (f *Batch) Op(i int) (db int, cellOp cell.Op, fullScript bool) {
 	return f.db, f.ops[i].cellOp, f.ops[i].fullScript
 }
@@ -40,10 +40,10 @@ func (f *Batch) Op(i int) (db int, cellOp cell.Op, fullScript bool) {
 // Answer sets the reply to operation number i.
 func (f *Batch) Answer(i int, answer register.Reply) { f.replies[i] = answer }
 
-// extendIfLate extends the deadline, once, if the end of the wait was noticed late. Then this
+// extendIfLate extends the deadline, once, if the proxy noticed the end of the wait late. Then this
 // process, and probably its whole machine, was stopped, and the reply may already be in the socket.
-// The failure of a master is noticed later by the same time, at most by limit. extendIfLate reports
-// whether to wait for the batch.
+// So the proxy notices the failure of a master later by the same time, at most by limit.
+// extendIfLate reports whether to wait for the batch.
 func (f *Batch) extendIfLate(now time.Time, limit time.Duration) bool {
 	lateness := now.Sub(f.deadline)
 	if lateness < 0 {

@@ -17,7 +17,7 @@ var (
 	// ErrQueueFull is the cause for a master with too many queued operations.
 	ErrQueueFull = errors.New("too many operations are waiting for it")
 
-	// errNotConnected is the cause until a master has answered for the first time.
+	// errNotConnected is the cause until a master has replied for the first time.
 	errNotConnected = errors.New("not connected yet")
 )
 
@@ -44,11 +44,11 @@ func CauseText(err error) string {
 	}
 }
 
-// maxCause limits the text of an error in bytes: a server can send an error of any length.
+// maxCause limits the text of an error in bytes, because a server can send an error of any length.
 const maxCause = 256
 
 // excerpt returns the beginning of a text, without characters that control a terminal. Line ends
-// stay: replies have blanks instead.
+// stay, because replies have blanks in their place.
 func excerpt(text string) string {
 	head, isCut := escape.Cut(text, maxCause)
 	if isCut {

@@ -12,7 +12,7 @@ import (
 	"redlock-proxy/quorum/register"
 )
 
-// recorder is an echo that records which keys each batch reads. It is used in one synctest bubble.
+// recorder is an echo transport that records the keys that each batch reads.
 type recorder struct {
 	echo
 	batches []string

@@ -15,7 +15,8 @@ import (
 
 // applyOptions configures go-redis for locks. go-redis never retries, because the second copy of a
 // SET NX would be refused. It never waits longer than the timeout. Its greeting works with old and
-// restricted servers, and its reads are limited. configureTLS is as for NewTransport.
+// restricted servers, and its reads are limited. configureTLS has the same meaning as in
+// NewTransport.
 func applyOptions(opts *redis.Options, timeout time.Duration, configureTLS func(*tls.Config)) {
 	opts.Protocol = 2
 	opts.DisableIdentity = true
@@ -74,18 +75,18 @@ func socketOf(conn net.Conn) net.Conn {
 	return conn
 }
 
-// keepOpenConn is a connection that stays open when go-redis closes it.
+// keepOpenConn keeps a connection open when go-redis closes it.
 type keepOpenConn struct{ net.Conn }
 
 // Close implements net.Conn. It does nothing.
 func (keepOpenConn) Close() error { return nil }
 
-// dialledConn holds the connection that go-redis dials for a link. go-redis dials in a goroutine of
-// its own, which may continue after the time limit.
+// dialledConn holds the connection that go-redis dials for a link. go-redis dials in a separate
+// goroutine, which may continue after the time limit.
 type dialledConn struct {
 	mu     sync.Mutex
 	conn   net.Conn // the last connection, or nil
-	closed bool     // later connections are closed at once
+	closed bool     // set by take; keep closes later connections at once
 }
 
 // keep stores a dialled connection, or closes it if take has been called.
@@ -103,7 +104,8 @@ func (b *dialledConn) keep(conn net.Conn) error {
 	return nil
 }
 
-// take returns the connection, or nil. Connections that are dialled later are closed.
+// take returns the connection, or nil. From then on keep closes the connections that go-redis
+// dials.
 func (b *dialledConn) take() net.Conn {
 	b.mu.Lock()
 	defer b.mu.Unlock()

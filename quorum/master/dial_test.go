@@ -59,9 +59,9 @@ func (c *silentServer) count() (open, accepted int) {
 	return c.open, c.accepted
 }
 
-// TestAbandonedDial abandons dials of go-redis, which dials in a goroutine of its own. The
-// goroutine may continue after the time limit. A connection that it makes then is closed, and
-// shares no data with the caller.
+// TestAbandonedDial checks that abandoned dials leave no connection open. go-redis dials in a
+// separate goroutine, which may continue after the time limit. The transport must close a
+// connection that this goroutine makes late, and the goroutine must share no data with the caller.
 func TestAbandonedDial(t *testing.T) {
 	server := startSilentServer(t)
 	transport, err := newRedisTransport("redis://"+server.Addr().String(), 10*time.Millisecond, nil)

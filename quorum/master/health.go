@@ -6,7 +6,7 @@ import (
 	"redlock-proxy/quorum/guard"
 )
 
-// Health is the state of a master.
+// Health describes the state of a master.
 type Health struct {
 	// Err is the reason why the master is down, or nil if it is up.
 	Err error
@@ -40,22 +40,22 @@ func (m *Master) Health() Health {
 // Votes reports whether the master is up and its votes count.
 func (m *Master) Votes() bool { return !m.IsDown() && m.guard.Quarantine() == nil }
 
-// IsDown reports whether the master is down, or has not answered yet.
+// IsDown reports whether the master is down, or has not replied yet.
 func (m *Master) IsDown() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.cause != nil
 }
 
-// IsStateUnknown reports whether the state of the master is still unknown: it has neither answered
+// IsStateUnknown reports whether the state of the master is still unknown: it has neither replied
 // nor failed yet, or the guard does not know yet whether its votes count.
 func (m *Master) IsStateUnknown() bool {
 	h := m.Health()
 	return h.Err == errNotConnected || h.Quarantine != nil && h.Quarantine.Cause == guard.Unverified
 }
 
-// takeDown marks the master as down: queued ops are refused, and the prober starts. The first cause
-// stays until a probe finds another one.
+// takeDown marks the master as down, refuses its queued ops, and wakes the prober. The first cause
+// stays until a probe finds another cause.
 func (m *Master) takeDown(reason error) {
 	var queued []*op
 	m.mu.Lock()

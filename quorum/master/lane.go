@@ -5,22 +5,22 @@ import (
 )
 
 const (
-	// maxBatch limits the number of ops in a batch of short ops. shortBatch limits their weight, as
-	// longBatch does for long ops.
+	// maxBatch limits the number of ops in a batch of short ops. shortBatch limits their weight in
+	// bytes, as longBatch does for long ops.
 	maxBatch, shortBatch = 1024, 1 << 20
 	// maxQueued limits the number of ops queued in one lane.
 	maxQueued = 1 << 16
 )
 
-// lane is a queue to a database of a master with one batch in flight. Ops that arrive meanwhile are
-// sent in the next batch. Ops reach the master in the order of the queue. Only ops that are long,
-// or have long replies, have a queue and batches of their own, in turn with the other batches.
+// lane queues the ops for one database of a master, and has one batch in flight. Ops that arrive
+// meanwhile go into the next batch. Ops reach the master in the order of the queue. Only ops that
+// are long, or have long replies, have a separate queue and separate batches, in turn with the
+// other batches.
 //
-// No goroutine is woken only to send. An op that finds an idle lane claims it, and the caller that
-// pushed the op sends it, together with ops that other callers have pushed by then. The goroutine
-// of the link waits for the replies, delivers them, and sends the ops that have collected
-// meanwhile. It also waits while nothing is in flight, so it notices a closed link before the link
-// is used.
+// No goroutine wakes only to send. A caller that pushes an op to an idle lane claims the lane. It
+// sends the op, together with ops that other callers have pushed by then. The goroutine of the link
+// waits for the replies, delivers them, and sends the ops that have collected meanwhile. It also
+// waits while nothing is in flight, so it notices a closed link before a caller uses the link.
 type lane struct {
 	master *Master
 	db     int
@@ -38,12 +38,12 @@ type lane struct {
 	// set while this lane has a turn, awaitsTurn while it waits for one.
 	turns               *Turns
 	hasTurn, awaitsTurn bool
-	// claimed is set from when a caller is about to send until all replies are delivered and the
-	// queues are empty. The caller that sets it, or the goroutine of the link while it is set, owns
+	// claimed is set while a batch is in flight, or the lane has ops that it may send. The caller
+	// that sets it owns inFlight until it has sent the batch. Then the goroutine of the link owns
 	// inFlight.
 	claimed bool
-	// sendDelayed is set if the caller that claimed the lane leaves the sending to the next op for
-	// a moment. The caller that clears it must send.
+	// sendDelayed is set while the caller that claimed the lane leaves the sending to the next
+	// caller of push. The caller that clears sendDelayed must send.
 	sendDelayed bool
 	link        Link
 	// down is the cause for which new ops are refused, or nil.
@@ -62,8 +62,8 @@ func newLane(m *Master, db int, down error) *lane {
 	return l
 }
 
-// push queues an op, or returns the reason why not. If claimed is true the caller must launch the
-// lane. With delay, the next caller of push may launch it first.
+// push queues an op, or returns the reason why it does not. If claimed is true the caller must
+// launch the lane. With delay, the next caller of push may launch the lane first.
 func (l *lane) push(o *op, delay bool) (claimed bool, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -71,7 +71,7 @@ func (l *lane) push(o *op, delay bool) (claimed bool, err error) {
 		return false, l.down
 	}
 	switch {
-	case o.round == nil: // no caller would repeat the op
+	case o.round == nil: // no limit: no caller would repeat the op
 	case len(l.queue)+len(l.long) >= maxQueued:
 		return false, ErrQueueFull
 	case l.sizes.totalSize(o) > maxKnownSize && len(o.cellOp.Keys()) > 1:
@@ -83,8 +83,8 @@ func (l *lane) push(o *op, delay bool) (claimed bool, err error) {
 	return claimed, nil
 }
 
-// claimDelayed ends a delay of sending. It reports whether no other caller has ended it: then the
-// caller must launch the lane.
+// claimDelayed ends a delay of sending. It returns true if no other caller has ended the delay.
+// Then the caller must launch the lane.
 func (l *lane) claimDelayed() (claimed bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -92,8 +92,8 @@ func (l *lane) claimDelayed() (claimed bool) {
 	return claimed
 }
 
-// requeue puts ops at the front of the queue, in their order, or returns the reason why not. Only
-// the owner of inFlight calls it.
+// requeue puts ops at the front of the queue, in their order, or returns the reason why it does
+// not. Only the owner of inFlight calls it.
 func (l *lane) requeue(ops []*op) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -12,9 +12,9 @@ import (
 	"redlock-proxy/quorum/register"
 )
 
-// linkLimits returns the limits for the replies to one batch. A reply is flat, and the value of a
-// key was written by a proxy in a frame or by a script. If clients together request more than the
-// shared allowance, their requests fail, but not the link.
+// linkLimits returns the limits for the replies to one batch. Replies are not nested, and proxies
+// only write values of limited size. If clients together request more than the shared allowance,
+// their requests fail, but the link does not.
 func linkLimits(shared *resp.Allowance) resp.Limits {
 	return resp.Limits{Line: 64 << 10, Bulk: 32 << 20, Elements: 1 << 17, Depth: 1, Total: maxReplyBytes, Shared: shared,
 		Skip: 256}
@@ -24,25 +24,27 @@ func linkLimits(shared *resp.Allowance) resp.Limits {
 // from a master over all links.
 const maxReplyBytes = 64 << 20
 
-// maxKeptBuffer limits the buffer that is kept for the next batch, in bytes.
+// maxKeptBuffer limits the buffer that a link keeps for the next batch, in bytes.
 const maxKeptBuffer = 64 << 10
 
 // errUnsolicited is the cause if a master sends a reply without a request.
 var errUnsolicited = errors.New("it sent a reply without a request")
 
-// redisLink is a connection to a master that go-redis has dialled and logged in. From then on this
-// package reads and writes it: two system calls for a batch, no pool, no boxing.
+// redisLink implements Link over a connection that go-redis has dialled and logged in. From then on
+// this package reads and writes the connection, with two system calls for a batch, and without a
+// pool or boxing.
 //
 // One goroutine receives. It stays in its read while no batch is in flight, so it notices the end
-// of the connection. A sender sets the read deadline only if none is set, or a later one. If the
-// deadline expires too early, the reader sets the next one.
+// of the connection. A sender sets the read deadline only if no deadline or a later deadline is
+// set. If the deadline expires before the deadline of the batch in flight, the reader sets it
+// again.
 type redisLink struct {
 	transport *redisTransport
 	conn      net.Conn
 	in        *resp.Reader
 
-	// sendMu is held while a batch is encoded and written. out is its buffer, and writeDeadline
-	// the current write deadline.
+	// sendMu is held while a batch is encoded and written. out is the buffer for the batch, and
+	// writeDeadline the current write deadline.
 	sendMu        sync.Mutex
 	out           []byte
 	writeDeadline time.Time
@@ -52,7 +54,7 @@ type redisLink struct {
 	inFlight *Batch
 	// readDeadline is the current read deadline, or zero.
 	readDeadline time.Time
-	// broken is set once no batch may be sent.
+	// broken is set once the link may send no further batch.
 	broken bool
 	// bytesRead counts the bytes received since the last extension of the wait for the current
 	// batch. Only the receiver uses it.
@@ -83,7 +85,7 @@ func (k *redisLink) Send(f *Batch) bool {
 		return false
 	}
 	if _, err := k.conn.Write(k.out); err != nil {
-		k.Close() // Receive returns the error
+		k.Close() // Receive returns an error then
 	}
 	if cap(k.out) > maxKeptBuffer {
 		k.out = nil
@@ -143,7 +145,7 @@ func (k *redisLink) Receive() (f *Batch, err error) {
 	return f, err
 }
 
-// read reads the replies to a batch. After an error the remaining ops have no reply.
+// read reads the replies to a batch. If it returns an error, the remaining ops have no reply.
 func (k *redisLink) read(f *Batch) error {
 	k.in.Begin()
 	defer k.in.End()
@@ -178,8 +180,8 @@ func (k *redisLink) read(f *Batch) error {
 	return nil
 }
 
-// decodeError returns the error of a reply that cannot be decoded, or nil. Later replies on the
-// same connection cannot be trusted.
+// decodeError returns the error of a reply that could not be decoded, or nil. After such a reply,
+// later replies on the same connection cannot be trusted.
 func decodeError(replies []reply) error {
 	for i := range replies {
 		if replies[i].State == register.Unknown {

@@ -18,21 +18,21 @@ const (
 	// longBatch limits the bytes of long operations in one batch, unless it is a single operation.
 	// A short operation waits for at most one of these batches.
 	longBatch = 1 << 20
-	// keyWeight is the weight of a key of an operation, in bytes, for what the master does for it,
-	// and for the elements of the reply.
+	// keyWeight is the weight of each key of an operation, in bytes. It stands for the master's
+	// work on the key, and for the elements of the reply.
 	keyWeight = 256
-	// minKnownSize is the size, in bytes, above which the size of a value is remembered.
+	// minKnownSize is the size, in bytes, above which a lane remembers the size of a value.
 	minKnownSize = 4 << 10
 	// maxKnownSize limits the known size, in bytes, of the values of one operation on several keys.
 	maxKnownSize = 16 << 20
-	// maxSizes limits the number of keys whose sizes are remembered.
+	// maxSizes limits the number of keys whose sizes a lane remembers.
 	maxSizes = 1 << 16
 )
 
 // ErrTooLong means that a reply of a master exceeds the limits.
 var ErrTooLong = errors.New("the values of the keys are too long for one read")
 
-// tooLongError is ErrTooLong with the size of the reply in bytes.
+// tooLongError wraps ErrTooLong, and holds the size of the reply in bytes.
 type tooLongError struct{ size int }
 
 func (e *tooLongError) Error() string { return fmt.Sprintf("%v: %d bytes", ErrTooLong, e.size) }
@@ -40,8 +40,8 @@ func (e *tooLongError) Error() string { return fmt.Sprintf("%v: %d bytes", ErrTo
 // Unwrap returns ErrTooLong.
 func (e *tooLongError) Unwrap() error { return ErrTooLong }
 
-// sizes holds the sizes of long values in a database, in bytes, from requests and replies. The size
-// of an unknown value counts as zero, which costs only time, once.
+// sizes holds the sizes of long values in a database, in bytes, from requests and replies. A value
+// of unknown size counts as empty. This only delays other operations, once.
 type sizes struct {
 	seed      maphash.Seed
 	byKeyHash map[uint64]int // by the hash of the key's name
@@ -65,7 +65,7 @@ func (s *sizes) totalSize(o *op) int {
 	return n
 }
 
-// keysWeight returns the weight of the keys of an operation. It does not call Keys, which allocates.
+// keysWeight returns the weight of the keys of an operation. It avoids Keys, which allocates.
 func keysWeight(o *op) int {
 	switch cellOp := o.cellOp.(type) {
 	case cell.Read:
@@ -82,8 +82,8 @@ func keysWeight(o *op) int {
 }
 
 // isLong reports whether an operation of this total size is long. An operation that writes is long
-// only if it is long itself, or the value of one of its keys, because later operations on its keys
-// must be long, too: they must not overtake it.
+// only if its command is long, or the value of one of its keys. Later operations on its keys must
+// then be long, too, because they must not overtake it.
 func (s *sizes) isLong(o *op, size int) bool {
 	if _, isRead := o.cellOp.(cell.Read); isRead {
 		return size > longOp || keysWeight(o) > longOp
@@ -95,7 +95,8 @@ func (s *sizes) anyLong(keys []string) bool {
 	return slices.ContainsFunc(keys, func(key string) bool { return s.byKeyHash[maphash.String(s.seed, key)] > longOp })
 }
 
-// noteQueued makes later operations on the keys of a long operation that writes long, too.
+// noteQueued ensures that later operations on the keys of o are long, if o is a long operation that
+// writes.
 func (s *sizes) noteQueued(o *op, size int, forget bool) {
 	if !o.cellOp.Writes() {
 		return
@@ -154,7 +155,7 @@ func (s *sizes) record(key string, n int, forget bool) {
 	s.byKeyHash[maphash.String(s.seed, key)] = n
 }
 
-// anyKnown reports whether the size of any of the values must be remembered.
+// anyKnown reports whether any of the values is so long that a lane must remember its size.
 func anyKnown(found []cell.KeyState) bool {
 	for i := range found {
 		if sizeOf(&found[i]) > minKnownSize {

@@ -41,8 +41,8 @@ func readOp(keys ...string) *op {
 	return &op{command: newCommand(0, cell.Read{Names: keys}), round: newRound(1, nil)}
 }
 
-// TestWideReadsPassInTurn checks ops on many keys. Reads are sent in batches of their own, with a
-// limited number of keys, in turn with the other batches. Ops that write keep their order.
+// TestWideReadsPassInTurn checks ops on many keys. The lane sends such reads in separate batches,
+// with a limited number of keys, in turn with the other batches. Ops that write keep their order.
 func TestWideReadsPassInTurn(t *testing.T) {
 	l := newLane(nil, 0, nil)
 	names := make([]string, 1000)
@@ -75,8 +75,8 @@ func TestWideReadsPassInTurn(t *testing.T) {
 	}
 }
 
-// TestWritesKeepTheirOrder checks that no later op on a key overtakes a queued op that writes the key,
-// if values of the op's keys, or the op itself, are long.
+// TestWritesKeepTheirOrder checks that no later op on a key overtakes a queued op that writes the
+// key, even if the queued op, or a value of its keys, is long.
 func TestWritesKeepTheirOrder(t *testing.T) {
 	names := []string{"a", "b", "c", "d", "e", "f", "g", "h", "i"}
 	write := func(cellOp cell.Op) *op { return &op{command: newCommand(0, cellOp), round: newRound(1, nil)} }
@@ -114,8 +114,8 @@ func TestWritesKeepTheirOrder(t *testing.T) {
 	}
 }
 
-// TestShortOpsPassLongOps checks ops on a key whose long value is known. They are sent in batches
-// of their own, in turn with the other batches, until the value is gone.
+// TestShortOpsPassLongOps checks ops on a key whose long value is known. The lane sends such ops in
+// separate batches, in turn with the other batches, until the value is gone.
 func TestShortOpsPassLongOps(t *testing.T) {
 	l := newLane(nil, 0, nil)
 	push := func(keys ...string) {
@@ -154,14 +154,14 @@ func TestShortOpsPassLongOps(t *testing.T) {
 	want("long 1")
 	l.answerWithSizes(sizes)
 	push("short")
-	want("short") // waited for one batch of long ops
+	want("short") // the short op waited for one batch of long ops
 	l.answerWithSizes(sizes)
 	delete(sizes, "long 2")
 	want("long 2", "long 3")
 	l.answerWithSizes(sizes)
 	push("long 1")
 	push("long 2")
-	want("long 2") // its value is short now
+	want("long 2") // the value is short now
 	l.answerWithSizes(sizes)
 	want("long 1")
 	l.answerWithSizes(sizes)
@@ -198,8 +198,8 @@ func TestLongWrite(t *testing.T) {
 	}
 }
 
-// TestTooLong checks that a read whose reply exceeded the limits is not sent again, even if each
-// value alone would be short enough.
+// TestTooLong checks that a lane refuses to repeat a read whose reply exceeded the limits, even if
+// each value alone would be short enough.
 func TestTooLong(t *testing.T) {
 	l := newLane(nil, 0, nil)
 	keys := slices.Repeat([]string{""}, 1000)
@@ -227,8 +227,8 @@ func TestTooLong(t *testing.T) {
 	}
 }
 
-// TestTooLongReleases covers several releases in one script whose reply exceeds the limits. No
-// release counts, and each returns ErrTooLong.
+// TestTooLongReleases checks several releases in one script whose reply exceeds the limits. No
+// release counts, and each fails with ErrTooLong.
 func TestTooLongReleases(t *testing.T) {
 	rs := releases{indexes: []int{0, 1}, removals: cell.Releases{{Name: "a"}, {Name: "b"}}}
 	replies := make([]reply, 2)

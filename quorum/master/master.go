@@ -11,10 +11,10 @@ import (
 	"redlock-proxy/quorum/guard"
 )
 
-// Master is one Redis master: its lanes, its state, and its pending removals. It works while Run
-// runs.
+// Master transports operations to one Redis master. It holds the master's lanes, state, and pending
+// removals. It works while Run runs.
 type Master struct {
-	// name is the address for errors and logs.
+	// name is the master's address for errors and logs.
 	name      string
 	transport Transport
 	log       *slog.Logger
@@ -34,10 +34,10 @@ type Master struct {
 	guard *guard.Guard
 	// turns limits the masters that process long ops at the same time; nil: no limit.
 	turns *Turns
-	// OnVote is called whenever the prober has examined the master and the master votes. It must
-	// not block, and is set before Run.
+	// OnVote runs, if it is set, whenever the prober has examined the master and the master votes.
+	// It must not block, and must be set before Run.
 	OnVote func()
-	// observeRoundTrip, unless it is nil, is called with the duration of each answered batch.
+	// observeRoundTrip, unless it is nil, gets the duration of each answered batch.
 	observeRoundTrip func(time.Duration)
 
 	mu         sync.Mutex
@@ -50,8 +50,9 @@ type Master struct {
 // SetPassword sets the password for new connections. It is safe for concurrent use.
 func (m *Master) SetPassword(password string) { m.transport.SetPassword(password) }
 
-// New returns a master that is down until Run reaches it over the transport. name is its address
-// for errors and logs. rand returns numbers in [0, 1). turns is shared by all masters, or nil.
+// New returns a master that is down until Run reaches it over the transport. name is the master's
+// address for errors and logs. rand returns numbers in [0, 1). turns is shared by all masters, or
+// nil.
 func New(name string, t Transport, turns *Turns, log *slog.Logger, rand func() float64) *Master {
 	m := &Master{
 		name: name, transport: t, turns: turns, log: log, rand: rand,
@@ -63,7 +64,8 @@ func New(name string, t Transport, turns *Turns, log *slog.Logger, rand func() f
 	return m
 }
 
-// GuardWith sets the guard that decides whether the master's votes count. It is called before Run.
+// GuardWith sets the guard that decides whether the master's votes count. It must be called before
+// Run.
 func (m *Master) GuardWith(g *guard.Guard) {
 	m.guard = g
 	if g.IsActive() {
@@ -71,8 +73,8 @@ func (m *Master) GuardWith(g *guard.Guard) {
 	}
 }
 
-// ObserveRoundTrips sets a function that is called with the duration of each answered batch, from
-// its sending. It must not block. Observe is called before Run.
+// ObserveRoundTrips sets a function that gets the time from the sending of each answered batch to
+// its replies. The function must not block. ObserveRoundTrips must be called before Run.
 func (m *Master) ObserveRoundTrips(f func(roundTrip time.Duration)) { m.observeRoundTrip = f }
 
 // ForGuard returns the master in the form that its guard needs.
@@ -104,7 +106,7 @@ func (m *Master) Run(ctx context.Context) {
 	m.probe(ctx)
 	m.waitIdle()
 	m.takeDown(ErrClosed)
-	m.waitIdle() // for ops that were sent since
+	m.waitIdle() // for ops that callers have pushed meanwhile
 	for _, l := range m.lanesNow() {
 		l.closeLink()
 	}

@@ -19,7 +19,7 @@ const (
 	stageDropped
 )
 
-// command is an operation in a database, for one master or several.
+// command holds an operation in a database, for one master or several.
 type command struct {
 	db     int
 	cellOp cell.Op
@@ -33,7 +33,7 @@ func newCommand(db int, cellOp cell.Op) *command {
 	return c
 }
 
-// typicalWords is the size that most commands do not exceed, in bytes.
+// typicalWords is a size, in bytes, that most commands do not exceed.
 const typicalWords = 192
 
 // set replaces the operation, and reuses the memory.
@@ -79,7 +79,7 @@ func isSame(a, b cell.Op) bool {
 	}
 }
 
-// op is one command on its way to one master.
+// op holds one command on its way to one master.
 type op struct {
 	*command
 	// round waits for the reply, as the reply of master number index. If it is nil, no caller
@@ -122,7 +122,7 @@ func (o *op) form(old bool) cell.Op {
 	return o.cellOp
 }
 
-// unref releases the lane's reference to the round of an op that was dropped.
+// unref releases a dropped op's reference to its round.
 func (o *op) unref() {
 	if o.round != nil {
 		o.round.unref()

@@ -2,14 +2,14 @@ package master
 
 import "redlock-proxy/quorum/cell"
 
-// maxPending and maxPendingBytes limit the removals kept for a master that is down, by their number
-// and by the bytes of their keys. Without its removal a key expires by its TTL.
+// maxPending and maxPendingBytes limit the number, and the bytes of the keys, of the removals that
+// the proxy keeps for a master that is down. A key without its removal expires by its TTL.
 const maxPending, maxPendingBytes = 1 << 18, 64 << 20
 
-// pendingRemovals is the set of removals for a master that is down.
+// pendingRemovals holds the removals for a master that is down.
 type pendingRemovals struct {
 	removals map[pendingRemoval]struct{}
-	bytes    int // total length of their keys
+	bytes    int // total length of the keys
 }
 
 type pendingRemoval struct {
@@ -17,7 +17,7 @@ type pendingRemoval struct {
 	remove cell.Remove
 }
 
-// add stores a removal, and reports whether there was room.
+// add stores the removal of an op, and reports whether there was room. It ignores other ops.
 func (w *pendingRemovals) add(o *op) bool {
 	remove, ok := o.cellOp.(cell.Remove)
 	if !ok {

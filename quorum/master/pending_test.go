@@ -8,7 +8,8 @@ import (
 	"redlock-proxy/quorum/cell"
 )
 
-// TestPendingRemovals checks that pending removals are limited, and that each is stored once.
+// TestPendingRemovals checks that pendingRemovals limits the removals, and stores each removal
+// once.
 func TestPendingRemovals(t *testing.T) {
 	w := pendingRemovals{removals: map[pendingRemoval]struct{}{}}
 	remove := func(name string) *op {

@@ -13,15 +13,15 @@ import (
 // connections.
 var errOtherServer = errors.New("it is a different server process than before")
 
-// Pin implements Transport. So a batch that follows a broken connection is never attributed to the
-// earlier process.
+// Pin implements Transport. So the guard never attributes a batch that follows a broken connection
+// to the earlier process.
 func (t *redisTransport) Pin(beforeNewServer func()) {
 	t.beforeNewServer = beforeNewServer
 	t.options.OnConnect = t.identify
 }
 
-// identify checks the run_id of the server of a new connection. Servers that do not report a run_id
-// are not distinguished.
+// identify checks the run_id of the server of a new connection. It cannot distinguish servers that
+// do not report a run_id.
 func (t *redisTransport) identify(ctx context.Context, conn *redis.Conn) error {
 	text, err := conn.Info(ctx, "server").Result()
 	var refusal redis.Error
@@ -36,7 +36,8 @@ func (t *redisTransport) identify(ctx context.Context, conn *redis.Conn) error {
 	return nil
 }
 
-// isExpectedServer reports whether a connection reached the expected server, if one is known.
+// isExpectedServer reports whether a connection reached the expected server. If no server is known
+// yet, it expects this server from now on.
 func (t *redisTransport) isExpectedServer(runID string) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -46,7 +47,8 @@ func (t *redisTransport) isExpectedServer(runID string) bool {
 	return t.runID == runID
 }
 
-// acceptNewServer closes all connections, and lets the next one reach another server process.
+// acceptNewServer closes all connections, and lets the next connection reach another server
+// process.
 func (t *redisTransport) acceptNewServer() {
 	t.beforeNewServer()
 	t.Close()

@@ -8,11 +8,12 @@ import (
 	"redlock-proxy/quorum/register"
 )
 
-// releases holds the releases of a batch that are sent as one script, in the place of the first
-// release. A release of a granted lock may overtake operations on other keys, because no client can
-// have observed their order. It must not overtake operations on its own key.
+// releases holds the releases of a batch that the link sends as one script, in the place of the
+// first release. A release of a granted lock may overtake operations on other keys, because no
+// client can have observed their order. It must not overtake operations on its own key.
 type releases struct {
-	// indexes holds their indexes in the batch, ascending, and removals their operations.
+	// indexes holds the ascending indexes of the releases in the batch, and removals their
+	// operations.
 	indexes  []int
 	removals cell.Releases
 	// seenKeys holds the keys of the batch since the first release.
@@ -23,7 +24,8 @@ type releases struct {
 // long.
 const maxReleases = 128
 
-// collect finds the releases of a batch that can be combined. A single release is sent as usual.
+// collect finds the releases of a batch that can be combined. The link sends a single release as
+// usual.
 func (rs *releases) collect(ops []*op) {
 	rs.reset()
 	if len(ops) < 2 {
@@ -65,8 +67,8 @@ func (rs *releases) reset() {
 	rs.indexes, rs.removals = rs.indexes[:0], rs.removals[:0]
 }
 
-// first reports whether operation number i is the first of the combined releases: the script is
-// sent in its place.
+// first reports whether operation number i is the first of the combined releases, which the script
+// replaces.
 func (rs *releases) first(i int) bool { return len(rs.indexes) > 0 && rs.indexes[0] == i }
 
 // has reports whether operation number i is one of the combined releases.

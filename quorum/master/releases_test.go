@@ -12,8 +12,7 @@ import (
 	"redlock-proxy/quorum/cell"
 )
 
-// TestCombinedReleases checks which operations of a batch are sent as one script, and in which
-// place.
+// TestCombinedReleases checks which releases of a batch go into one script, and at which position.
 func TestCombinedReleases(t *testing.T) {
 	for batch, want := range map[string]string{
 		"-a":                 "-a",
@@ -61,7 +60,7 @@ func batchOf(text string) (ops []*op) {
 	return ops
 }
 
-// layout shows which operations are sent together.
+// layout returns a text in which brackets enclose the operations that are sent together.
 func layout(f *Batch, words []string) string {
 	var parts []string
 	for i := range f.ops {
@@ -79,8 +78,8 @@ func layout(f *Batch, words []string) string {
 	return strings.Join(parts, " ")
 }
 
-// TestCombinedReleaseReplies checks that each release has a reply of its own. If the server has
-// lost the script, the releases are not executed, and the next batch contains the script.
+// TestCombinedReleaseReplies checks that each release gets its own reply. If the server has lost
+// the script, it does not execute the releases, and the next batch contains the script.
 func TestCombinedReleaseReplies(t *testing.T) {
 	server := redistest.New(t, redistest.Options{})
 	conn, err := newRedisTransport("redis://"+server.Addr(), time.Minute, nil)
@@ -123,8 +122,8 @@ func outcome(r reply) string {
 	}
 }
 
-// TestReleasesOnCluster checks that a server that does not run scripts on several keys gets the
-// releases one by one.
+// TestReleasesOnCluster checks that the transport sends releases one by one to a server that does
+// not run scripts on several keys.
 func TestReleasesOnCluster(t *testing.T) {
 	conn := &redisTransport{}
 	if err := error(resp.Error("CROSSSLOT Keys in request don't hash to the same slot")); !conn.IsUnsupported(err) {

@@ -12,19 +12,20 @@ import (
 	"redlock-proxy/quorum/register"
 )
 
-// Round is a set of operations at several masters, and their replies. It implements register.Round.
+// Round implements register.Round. It holds one operation for each of several masters, and their
+// replies.
 type Round struct {
 	ops []op
 	// decided reports whether the replies so far decide the round.
 	decided func([]register.Reply) bool
-	done    chan struct{} // gets one value when the round is decided or complete
+	done    chan struct{} // gets one value when the round is decided, or all masters have replied
 
 	mu      sync.Mutex
 	replies []register.Reply
 	// signalled is set once done got its value.
 	signalled bool
-	// handedOver is set once the caller owns replies. Further replies are passed to later, or
-	// stored in lateReplies until later is set.
+	// handedOver is set once the caller owns replies. Then answer passes further replies to later,
+	// or stores them in lateReplies until later is set.
 	handedOver  bool
 	later       func(int, register.Reply)
 	lateReplies []lateReply
@@ -37,7 +38,7 @@ type Round struct {
 	pool *Rounds
 }
 
-// lateReply is a reply that arrived after the replies were handed over.
+// lateReply holds a reply that arrived after the caller got the replies.
 type lateReply struct {
 	master int
 	reply  register.Reply
@@ -65,10 +66,10 @@ func newRound(n int, decided func([]register.Reply) bool) *Round {
 }
 
 // Release releases the caller's reference. The caller must not use the round or its replies
-// afterwards. Later still works.
+// afterwards. The function of OnLaterReply still gets later replies.
 func (r *Round) Release() { r.unref() }
 
-// unref releases one reference. After the last one the round is reused.
+// unref releases one reference. After the last reference, it returns the round to the pool.
 func (r *Round) unref() {
 	if r.refs.Add(-1) == 0 && r.pool != nil {
 		r.reset()
@@ -96,13 +97,13 @@ func (r *Round) reset() {
 	}
 }
 
-// maxKeptWords limits the memory for a command that a pooled round keeps, in bytes.
+// maxKeptWords limits the memory, in bytes, that a pooled round keeps for a command.
 const maxKeptWords = 1 << 10
 
-// Send sends ops[i] to masters[i] in a database, if ops[i] is not nil. A master that is down
-// answers at once. The round ends when decided returns true for the replies so far, possibly
-// without any; see Wait. onQueued, unless it is nil, is called after all ops are queued and before
-// they are sent. It reports whether more ops for the same masters are about to follow and should be
+// Send sends ops[i] to masters[i] in a database, if ops[i] is not nil. An op for a master that is
+// down fails at once. The round ends when decided returns true for the replies so far, possibly
+// without any reply. Send calls onQueued, unless it is nil, after all ops are queued and before
+// they are sent. onQueued reports whether more ops for the same masters are about to follow, to be
 // sent in the same batch.
 func (rs *Rounds) Send(
 	masters []*Master, db int, ops []cell.Op, decided func([]register.Reply) bool, onQueued func() (more bool),
@@ -114,7 +115,7 @@ func (rs *Rounds) Send(
 	return r
 }
 
-// fill sets the operation of each master. Equal operations are encoded once.
+// fill sets the operation of each master. It encodes equal operations once.
 func (r *Round) fill(db int, ops []cell.Op) {
 	var last *command
 	refs := int32(1)
@@ -136,7 +137,7 @@ func (r *Round) fill(db int, ops []cell.Op) {
 	r.refs.Store(refs)
 }
 
-// typicalMasters is the number of masters that most configurations do not exceed.
+// typicalMasters is a number of masters that most configurations do not exceed.
 const typicalMasters = 5
 
 // send pushes the ops to the lanes of their masters. Idle lanes send at once, together with ops
@@ -236,7 +237,7 @@ func (r *Round) allReplied() bool {
 // Replies returns the replies that had arrived when the round was decided.
 func (r *Round) Replies() []register.Reply { return r.replies }
 
-// OnLaterReply sets f to be called with the replies that arrived or arrive after the decision.
+// OnLaterReply calls f with each reply that has arrived, or will arrive, after the decision.
 func (r *Round) OnLaterReply(f func(master int, reply register.Reply)) {
 	r.mu.Lock()
 	lateReplies := r.lateReplies
@@ -247,7 +248,7 @@ func (r *Round) OnLaterReply(f func(master int, reply register.Reply)) {
 	}
 }
 
-// Drop cancels the ops that were not sent.
+// Drop cancels the ops that have not been sent yet.
 func (r *Round) Drop() {
 	for i := range r.ops {
 		if r.ops[i].command != nil && r.ops[i].drop() {

@@ -12,7 +12,8 @@ import (
 	"redlock-proxy/quorum/register"
 )
 
-// newRoundDecidedBy returns a round of n masters that is decided by a number of replies.
+// newRoundDecidedBy returns a round of n masters that is decided once the needed number of replies
+// count.
 func newRoundDecidedBy(n, needed int) *Round {
 	r := newRound(n, func(replies []register.Reply) bool {
 		return len(slices.DeleteFunc(slices.Clone(replies),
@@ -24,8 +25,8 @@ func newRoundDecidedBy(n, needed int) *Round {
 
 var countedReply = reply{State: register.Counted}
 
-// TestRoundLater checks that each reply is reported once, either in Replies or to the function of
-// OnLaterReply.
+// TestRoundLater checks that the round reports each reply once, either in Replies or to the
+// function of OnLaterReply.
 func TestRoundLater(t *testing.T) {
 	r := newRoundDecidedBy(4, 2)
 	r.answer(0, &countedReply)
@@ -33,7 +34,7 @@ func TestRoundLater(t *testing.T) {
 	if err := r.Wait(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	r.answer(3, &countedReply) // before Later is called
+	r.answer(3, &countedReply) // before OnLaterReply is called
 	var reported []int
 	r.OnLaterReply(func(master int, got reply) {
 		if got.State != register.Counted {
@@ -70,8 +71,8 @@ func TestRoundDecidedByNone(t *testing.T) {
 	}
 }
 
-// TestRoundReplyInBetween checks that a reply between the decision and Wait is among the first
-// replies.
+// TestRoundReplyInBetween checks that Replies includes a reply that arrives between the decision
+// and Wait.
 func TestRoundReplyInBetween(t *testing.T) {
 	r := newRoundDecidedBy(3, 2)
 	for i := range 3 {
@@ -109,7 +110,7 @@ func TestRoundDrop(t *testing.T) {
 	}
 }
 
-// TestRoundWithoutAnswers checks that a round ends if no master answers.
+// TestRoundWithoutAnswers checks that a round ends if no master sends a reply that counts.
 func TestRoundWithoutAnswers(t *testing.T) {
 	r := newRoundDecidedBy(2, 1)
 	r.answer(0, &reply{State: register.Unknown})

@@ -14,8 +14,8 @@ import (
 	"redlock-proxy/quorum/register"
 )
 
-// echo is a master that answers each read with the key. With permits set, it waits for a permit
-// before it answers each batch.
+// echo is a transport to a simulated master, which answers each read with the key. If permits is
+// set, the master waits for a permit before it answers each batch.
 type echo struct {
 	Transport
 	permits chan struct{} // nil: answers at once
@@ -59,7 +59,7 @@ func replyOf(key string) cell.Answer {
 		Value: cell.Value{Present: true, Text: key}}}}}
 }
 
-// runMasterOver returns a master over a transport that works until the test ends.
+// runMasterOver runs a master over a transport until the test ends.
 func runMasterOver(t *testing.T, transport Transport) *Master {
 	m := New("m", transport, nil, slog.New(slog.DiscardHandler), func() float64 { return 0.5 })
 	ctx, stop := context.WithCancel(context.Background())
@@ -71,7 +71,8 @@ func runMasterOver(t *testing.T, transport Transport) *Master {
 }
 
 // TestRoundsAreReused checks that reused rounds get each of their replies once, and no reply of
-// another round. A master replies after many rounds have begun, and callers cancel and drop ops.
+// another round. One master replies after many rounds have begun, and callers cancel rounds and
+// drop ops.
 func TestRoundsAreReused(t *testing.T) {
 	const callers, roundsEach = 8, 300
 	slow := &echo{permits: make(chan struct{})}
@@ -133,7 +134,8 @@ func TestRoundsAreReused(t *testing.T) {
 	}
 }
 
-// differentReads returns reads of a key for each master, mostly the same operation.
+// differentReads returns a read of a key for each master. In some rounds the read for one master
+// differs.
 func differentReads(i int, key string, n int) []cell.Op {
 	ops := make([]cell.Op, n)
 	for m := range ops {

@@ -10,21 +10,21 @@ import (
 	"redlock-proxy/quorum/register"
 )
 
-// Link is a connection that transports batches of one database, one after the other.
+// Link transports batches of one database over a connection, one after the other.
 type Link interface {
 	// Send sends a batch without waiting for the master, and reports whether it may have been sent.
-	// Receive returns the replies, and later errors.
+	// Receive returns the replies, and any error after the call.
 	Send(f *Batch) bool
 	// Receive waits for all replies to a batch, and returns the batch. The batch may be sent before
-	// or after the call. The error is the reason why the link broke; replies received before it are
-	// valid. The batch is nil if none was in flight.
+	// or after the call. The error is the reason why the link broke; replies from before the error
+	// are valid. The batch is nil if no batch was in flight.
 	Receive() (*Batch, error)
 	// Close closes the connection.
 	Close()
 }
 
-// maxInline is the maximum size of a batch, in bytes, that the caller of push sends itself: it fits
-// into the buffer of a connection without unanswered batches.
+// maxInline is the maximum size of a batch, in bytes, that the caller of push sends itself. Such a
+// batch fits into the buffer of a connection without unanswered batches.
 const maxInline = 16 << 10
 
 // launch sends the queued ops. The caller that claimed the lane calls it. If there is a link and

@@ -10,14 +10,15 @@ import (
 	"redlock-proxy/internal/scheme"
 )
 
-// ServerClient is a client of a Redis that is not a master, such as the upstream.
+// ServerClient sends commands to a Redis that is not a master, such as the upstream.
 type ServerClient struct {
 	client  *redis.Client
 	timeout time.Duration
 }
 
-// NewServerClient returns a Server for the URL of a Redis. It ignores a database number in the URL.
-// timeout and configureTLS are as for NewTransport.
+// NewServerClient returns a client for the URL of a Redis. It ignores a database number in the URL.
+// timeout limits each dial, read and write, and configureTLS has the same meaning as in
+// NewTransport.
 func NewServerClient(url string, timeout time.Duration, configureTLS func(*tls.Config)) (*ServerClient, error) {
 	opts, err := redis.ParseURL(url)
 	if err != nil {

@@ -7,8 +7,8 @@ import (
 )
 
 const (
-	// maxAdaptiveTimeout limits the adaptive timeout, unless the configured one is longer. It is
-	// less than the limit of a round.
+	// maxAdaptiveTimeout limits the adaptive timeout, unless the configured timeout is longer. It
+	// is less than the limit of a round.
 	maxAdaptiveTimeout = 500 * time.Millisecond
 	// slowAnswerFactor is the ratio of a master's time limit to its slowest recent reply time.
 	slowAnswerFactor = 4
@@ -16,10 +16,10 @@ const (
 	extraHalfLife = 2 * time.Second
 )
 
-// adaptiveTimeout is the time limit for a reply of a master: the configured timeout, and more while
-// its replies are slow, like the replies of all masters on a busy machine. The price is that a
-// master that hangs is noticed a little later. The limit only decides when to stop waiting: an
-// operation without a reply counts as unknown.
+// adaptiveTimeout computes the time limit for a reply of a master: the configured timeout, and more
+// while its replies are slow, for example on a busy machine. The price is that the proxy notices a
+// little later that a master hangs. The limit only decides when to stop waiting: an operation
+// without a reply counts as unknown.
 type adaptiveTimeout struct {
 	base, limit time.Duration
 	now         func() time.Time

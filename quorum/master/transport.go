@@ -32,17 +32,17 @@ type Transport interface {
 	// Probe checks that the server answers, loads the scripts, and measures the round trip.
 	Probe(ctx context.Context) (roundTrip time.Duration, err error)
 	// IsUnsupported reports whether the error means that the server did not execute an operation
-	// because it does not support its form. The operation can be sent in another form.
+	// because it does not support its form. The caller can send the operation in another form.
 	IsUnsupported(err error) bool
 	// Do executes one command, outside of all batches.
 	Do(ctx context.Context, words ...any) (any, error)
-	// Pin makes every connection reach the same server process. beforeNewServer is called before a
+	// Pin makes every connection reach the same server process. It calls beforeNewServer before a
 	// connection may reach another process.
 	Pin(beforeNewServer func())
 	// SetPassword sets the password for new connections. It does nothing if the URL has no
 	// password.
 	SetPassword(password string)
-	// Close closes all connections. The next one may reach another server.
+	// Close closes all connections. The next connection may reach another server.
 	Close()
 }
 
@@ -62,7 +62,7 @@ type redisTransport struct {
 	// beforeRedis7 is set for a server before Redis 7.
 	beforeRedis7 atomic.Bool
 	// scriptMissing is set if the server did not know the script for several releases.
-	// noMultiKeyScripts is set if it does not run scripts on several keys.
+	// noMultiKeyScripts is set if the server does not run scripts on several keys.
 	scriptMissing, noMultiKeyScripts atomic.Bool
 
 	// reached is set once a probe was successful.
@@ -76,8 +76,8 @@ type redisTransport struct {
 	replyMemory *resp.Allowance
 	// serverNumber counts the server processes that connections may have reached.
 	serverNumber uint64
-	// runID is the run_id of the server process that every connection must reach, if connections
-	// are pinned and it is known.
+	// runID is the run_id of the server process that every connection must reach; empty if
+	// connections are not pinned, or no connection has reached a server yet.
 	runID string
 	// beforeNewServer is called before a connection may reach another server process.
 	beforeNewServer func()
@@ -275,8 +275,8 @@ func (t *redisTransport) Probe(ctx context.Context) (time.Duration, error) {
 	return roundTrip, err
 }
 
-// withAdvice returns the error of a server that was never reached, or a remedy if the scheme of the
-// URL is wrong.
+// withAdvice returns a remedy if the scheme of the URL is wrong, or else the error of a server that
+// no probe has reached yet.
 func (t *redisTransport) withAdvice(ctx context.Context, err error) error {
 	if advice := adviceFor(ctx, &t.options, t.timeouts.current(), err); advice != "" {
 		return errors.New(advice)
@@ -322,7 +322,7 @@ func (t *redisTransport) Do(ctx context.Context, words ...any) (any, error) {
 	return resultOf(t.client(0).Do(ctx, words...))
 }
 
-// exchange sends commands in database 0 in one pipeline; see guard.Redis.
+// exchange sends commands in database 0 in one pipeline, as guard.Redis requires.
 func (t *redisTransport) exchange(ctx context.Context, commands ...[]any) []any {
 	ctx, cancel := context.WithTimeout(ctx, t.timeout)
 	defer cancel()

@@ -15,8 +15,8 @@ import (
 	"redlock-proxy/quorum/register"
 )
 
-// TestMain ignores a goroutine of go-redis: a connection pool that could not dial sleeps for a
-// second before it notices that it was closed.
+// TestMain checks that no goroutine is left. It ignores a goroutine of go-redis: after a failed
+// dial, a closed connection pool sleeps for a second before it ends.
 func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/redis/go-redis/v9/internal/pool.(*ConnPool).tryDial"))
 }
@@ -43,8 +43,8 @@ func replyTo(t *testing.T, conn *redisTransport, cellOp cell.Op) reply {
 	return f.replies[0]
 }
 
-// TestOtherScheme checks the error of a probe of a URL with the wrong scheme. The error names the
-// right scheme, until a probe has succeeded.
+// TestOtherScheme checks that the error of a probe names the right scheme if the URL has the wrong
+// scheme. After a successful probe it no longer does.
 func TestOtherScheme(t *testing.T) {
 	tlsServer := httptest.NewTLSServer(nil)
 	t.Cleanup(tlsServer.Close)
@@ -111,8 +111,8 @@ type panickingOp struct{ undecodableOp }
 
 func (panickingOp) Decode(any) (cell.Answer, error) { panic("boom") }
 
-// TestIdleLinkCloses closes a connection while no batch is in flight, like CLIENT KILL or the
-// server's timeout. The master notices it at once, and loses no batch.
+// TestIdleLinkCloses checks that the proxy notices at once that a server closes an idle connection,
+// as CLIENT KILL or the server's timeout does. The proxy loses no batch, and the master stays up.
 func TestIdleLinkCloses(t *testing.T) {
 	server := miniredis.RunT(t)
 	m := runMaster(t, "redis://"+server.Addr())
@@ -129,7 +129,7 @@ func TestIdleLinkCloses(t *testing.T) {
 	}
 }
 
-// runMaster returns a master that works until the test ends.
+// runMaster runs a master at a URL until the test ends.
 func runMaster(t *testing.T, url string) *Master {
 	t.Helper()
 	conn, err := NewTransport(url, 5*time.Second, nil)

@@ -11,15 +11,15 @@ import (
 type Turns struct {
 	mu   sync.Mutex
 	free int
-	// waiting holds the functions to call when a turn is free, in order.
+	// waiting holds, in order, the functions to call when a turn becomes free.
 	waiting []func()
 }
 
 // NewTurns returns Turns for a number of masters. At least one master has a turn at a time.
 func NewTurns(masters int) *Turns { return &Turns{free: max(1, masters-vote.Majority(masters))} }
 
-// acquire takes a turn and returns true. If no turn is free it returns false, and onTurn is called
-// when it has the turn.
+// acquire takes a turn and returns true. If no turn is free, acquire returns false, and release
+// calls onTurn when the caller gets a turn.
 func (t *Turns) acquire(onTurn func()) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -45,8 +45,8 @@ func (t *Turns) release() {
 	onTurn()
 }
 
-// mayTakeLong reports whether long ops may be sent now. Otherwise the lane continues when it gets a
-// turn.
+// mayTakeLong reports whether the lane may send long ops now. Otherwise startTurn sends them when
+// the lane gets a turn.
 func (l *lane) mayTakeLong() bool {
 	if l.turns == nil || l.hasTurn || len(l.long) == 0 {
 		return true

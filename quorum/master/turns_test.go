@@ -10,8 +10,7 @@ import (
 )
 
 // TestTurns checks that at most two of five masters get long ops at the same time. The next master
-// gets long ops as soon as one of the two has answered. Short ops are sent to all masters
-// meanwhile.
+// gets long ops as soon as one of the two has answered. Meanwhile all masters get short ops.
 func TestTurns(t *testing.T) {
 	turns := NewTurns(5)
 	lanes := make([]*lane, 5)

@@ -7,9 +7,9 @@ import (
 	"redlock-proxy/quorum/register"
 )
 
-// bringUp marks the master as up. The master gets its pending removals ahead of new ops: full
-// batches before, and the rest in the lanes, because more removals may be added while it is still
-// down.
+// bringUp marks the master as up. The master gets its pending removals ahead of new ops. bringUp
+// sends all full batches first. The rest goes through the lanes, because callers may add removals
+// while the master is still down.
 func (m *Master) bringUp(roundTrip time.Duration) error {
 	for batches := m.pendingBatches(); batches > 0; batches-- {
 		if err := m.sendPendingBatch(m.takePendingBatch()); err != nil {
@@ -47,8 +47,8 @@ func (m *Master) open(roundTrip time.Duration) {
 	}
 }
 
-// logUp logs that the master is up. The first time, the guard logs instead whether the master
-// votes.
+// logUp logs that the master is up. The first time, it leaves the log message at info level to an
+// active guard.
 func (m *Master) logUp() {
 	switch {
 	case m.cause != errNotConnected:
@@ -61,7 +61,8 @@ func (m *Master) logUp() {
 	}
 }
 
-// sendPendingBatch sends removals before the master is up. Unanswered removals stay pending.
+// sendPendingBatch sends removals before the master is up. Failed and unanswered removals stay
+// pending.
 func (m *Master) sendPendingBatch(ops []*op) error {
 	slices.SortFunc(ops, func(a, b *op) int { return a.db - b.db })
 	var lastErr error
@@ -87,7 +88,8 @@ func (m *Master) sendPendingBatch(ops []*op) error {
 	return lastErr
 }
 
-// exchange sends a batch over a new link, and waits for its replies. Its votes do not count.
+// exchange sends a batch over a new link, and waits for the replies. These replies do not count as
+// votes.
 func (m *Master) exchange(f *Batch) error {
 	k, err := m.dial(f.db)
 	if err != nil {
@@ -113,8 +115,8 @@ func (m *Master) addPending(o *op) {
 	}
 }
 
-// sendPending sends pending removals again if the master is up. They are pending because the master
-// answered them with an error.
+// sendPending sends pending removals again if the master is up. Such removals are pending because
+// the master answered them with an error.
 func (m *Master) sendPending() {
 	m.mu.Lock()
 	var ops []*op

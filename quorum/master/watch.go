@@ -5,7 +5,8 @@ import (
 	"net"
 )
 
-// watchConn is a connection that its caller reads and writes. It is closed together with the links.
+// watchConn wraps a connection that its caller reads and writes. The transport closes the
+// connection together with its links.
 type watchConn struct {
 	net.Conn
 	transport *redisTransport
@@ -31,8 +32,8 @@ func (w *watchConn) Close() error {
 	return socketOf(w.Conn).Close() // the socket itself: TLS would send a close message first
 }
 
-// Watch opens a connection, outside of the lanes, for reports of the master. The caller reads and
-// writes it.
+// Watch opens a connection to a database, outside of the lanes, on which the master can push
+// messages. The caller reads and writes the connection.
 func (m *Master) Watch(ctx context.Context, db int) (net.Conn, error) {
 	return m.transport.Watch(ctx, db)
 }

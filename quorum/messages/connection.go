@@ -11,7 +11,8 @@ import (
 )
 
 const (
-	// heartbeat is the time between two PINGs to each master. A PING is a flush.
+	// heartbeat is the time between two PINGs to each master. Each PING is a flush: the master's
+	// reply follows all messages that it delivered before.
 	heartbeat = time.Second
 	// silenceLimit is the longest time that a master may be silent. It is long, because an unbroken
 	// connection matters more than noticing soon that a master is frozen: the other masters deliver
@@ -19,18 +20,19 @@ const (
 	silenceLimit = 5 * time.Second
 )
 
-// limits returns the limits for one message of a master.
+// limits returns the limits for reading one message of a master.
 func limits() resp.Limits {
 	return resp.Limits{Line: 16 << 10, Bulk: MaxSize + headSize, Elements: 64, Depth: 4, Total: MaxSize + 64<<10}
 }
 
-// connection is a connection on which a master delivers messages. Due signals that a flush must be
-// requested.
+// connection receives the messages that a master delivers. Due signals that the writer must request
+// a flush.
 type connection struct {
 	*pushconn.Connection
 
 	mu sync.Mutex
-	// lastRequested, sent and answered are the last flushes that were requested, sent and answered.
+	// lastRequested, lastSent and lastAnswered are the numbers of the last flushes that were
+	// requested, sent and answered.
 	lastRequested, lastSent, lastAnswered uint64
 }
 
@@ -76,8 +78,8 @@ func (l *connection) write() {
 	}
 }
 
-// extendDeadline extends the read deadline. If no reply is pending, it doubles the extension: no
-// flush is sent while another master has not answered.
+// extendDeadline extends the read deadline. If no reply is pending, it doubles the extension,
+// because no flush is sent while another master has not answered.
 func (l *connection) extendDeadline() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -108,8 +110,8 @@ func (l *connection) read(channel string, receive func(Message) error, flushed f
 	}
 }
 
-// push processes a message. It ignores texts that no proxy has published: clients of the masters
-// may also publish on the channel.
+// push processes a message. It ignores texts that no proxy has published, because clients of the
+// masters may also publish on the channel.
 func (l *connection) push(raw any, channel string, receive func(Message) error) error {
 	parts, _ := raw.([]any)
 	if len(parts) != 3 || parts[0] != any("message") || parts[1] != any(channel) {

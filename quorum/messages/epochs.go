@@ -1,12 +1,12 @@
 package messages
 
-// epochs determines which members may have missed a message. For each member it knows the masters
-// that have been connected without a break since the member joined. While any majority of the
-// masters includes one of these, the member has missed nothing. A master that is connected again
-// does not count: a message in transit may have reached one master during its break, and another
-// master during a later break. It does no I/O.
+// epochs determines which members (subscriptions) may have missed a message. For each member it
+// knows the masters that have been connected without a break since the member joined. While any
+// majority of the masters includes one of these masters, the member has missed nothing. A master
+// that is connected again does not count: a message in transit may have reached one master during
+// its break, and another master during a later break. It does no I/O.
 type epochs struct {
-	// need is the number of masters of which any majority includes one.
+	// need is the number of masters that is enough for every majority to include one of them.
 	need      int
 	connected []bool // by master
 	// current is the epoch of new members; nil: not created yet.
@@ -14,9 +14,9 @@ type epochs struct {
 	set     map[*epoch]bool
 }
 
-// epoch is the set of members that joined while the same masters were connected.
+// epoch holds the members that joined while the same masters were connected.
 type epoch struct {
-	connected []bool // by master: without a break since the members joined
+	connected []bool // by master: connected without a break since the members joined
 	members   map[*Subscription]bool
 }
 

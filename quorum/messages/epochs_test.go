@@ -6,8 +6,8 @@ import (
 )
 
 // TestEpochs connects and disconnects masters at random, while majorities accept messages one
-// master after the other. No remaining member has missed a message that began after it joined: one
-// of the accepting masters was connected at that time.
+// master after the other. It checks that no remaining member has missed a message that was
+// published after the member joined.
 func TestEpochs(t *testing.T) {
 	for _, masters := range []int{1, 2, 3, 4, 5} {
 		majority := masters/2 + 1
@@ -21,15 +21,15 @@ func TestEpochs(t *testing.T) {
 	}
 }
 
-// runEpochs is one run of TestEpochs. It returns how many members were notified that they may
-// miss a message.
+// runEpochs performs one run of TestEpochs. It returns the number of members that were removed
+// because they may miss a message.
 func runEpochs(t *testing.T, random *rand.Rand, masters, majority int) (affected int) {
 	t.Helper()
 	e := newEpochs(masters, masters-majority+1)
 	members := map[*Subscription]bool{}
 	type publication struct {
 		remaining []int
-		missing   map[*Subscription]bool // members at the start that have not got it
+		missing   map[*Subscription]bool // members at the start that have not got the message
 	}
 	var publications []*publication
 	for range 60 {
@@ -60,7 +60,7 @@ func runEpochs(t *testing.T, random *rand.Rand, masters, majority int) (affected
 			}
 			f := publications[0]
 			if e.connected[f.remaining[0]] {
-				clear(f.missing) // all members have it
+				clear(f.missing) // all members get it from this master
 			}
 			if f.remaining = f.remaining[1:]; len(f.remaining) > 0 {
 				continue

@@ -10,7 +10,7 @@ import (
 	"redlock-proxy/quorum/pushconn"
 )
 
-// Server is a master as a Listener needs it.
+// Server describes a master to a Listener.
 type Server = pushconn.Server
 
 // Options configures a Listener. All fields must be set.
@@ -18,14 +18,14 @@ type Options struct {
 	Servers []Server
 	// Channel is the channel on the masters on which proxies publish.
 	Channel string
-	// OwnSource numbers the messages of this process. Messages that were decided before a
-	// subscriber joined are not delivered, even if a master delivers them late.
+	// OwnSource numbers the messages of this process. The Listener ignores messages of this process
+	// that were decided before it began to listen, even if a master delivers them late.
 	OwnSource *Source
-	// MinMasters is the number of masters of which any majority includes one.
+	// MinMasters is the number of masters that is enough for every majority to include one of them.
 	MinMasters int
 	// JoinTimeout limits how long a new member waits until MinMasters masters are connected.
 	JoinTimeout time.Duration
-	// Deliver is called once with each message. It must not block, nor call the Listener.
+	// Deliver gets each message once. It must not block, nor call the Listener.
 	Deliver func(Message)
 	Logger  *slog.Logger
 	// Rand returns numbers in [0, 1).
@@ -53,16 +53,16 @@ type Listener struct {
 // New returns a Listener. It connects to the masters only while there are members.
 func New(opts Options) *Listener { return &Listener{opts: opts} }
 
-// Subscription is a member: it gets all messages that are published after it joined, or is notified
-// that it may miss one.
+// Subscription represents a member. The Listener delivers all messages that are published after the
+// member joined, or notifies the member that it may miss a message.
 type Subscription struct {
 	onLoss func()
 	period *period
 	epoch  *epoch
 }
 
-// Join adds a member. onLoss is called once if the member may miss a message. It must not block,
-// nor call the Listener.
+// Join adds a member. The Listener calls onLoss once if the member may miss a message. onLoss must
+// not block, nor call the Listener.
 //
 // Errors: ErrTooFewMasters, ErrClosed, or the cause of ctx.
 func (l *Listener) Join(ctx context.Context, onLoss func()) (*Subscription, error) {
@@ -83,7 +83,7 @@ func (l *Listener) Join(ctx context.Context, onLoss func()) (*Subscription, erro
 		case err == nil:
 			select {
 			case <-changed:
-			case <-tick: // a master may be known to be down by now
+			case <-tick: // the prober may have found a master to be down
 			case <-ctx.Done():
 				err = context.Cause(ctx)
 			}
@@ -113,7 +113,7 @@ func (l *Listener) currentPeriod() (*period, error) {
 	return l.period, nil
 }
 
-// Leave removes the member. No message is delivered to it afterwards.
+// Leave removes the member. A notification in progress may still call onLoss.
 func (m *Subscription) Leave() {
 	m.period.mu.Lock()
 	defer m.period.mu.Unlock()

@@ -19,7 +19,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// server is a master at an address.
+// server implements Server with a dial function.
 type server struct{ dial func() (net.Conn, error) }
 
 func (server) Name() string                                   { return "m" }
@@ -46,8 +46,8 @@ func (i *inbox) contains(want string) func() bool {
 	}
 }
 
-// newTestListener returns a Listener for these masters that ends with the test, and the messages
-// that it delivers.
+// newTestListener returns a Listener for these masters, and an inbox with its messages. The
+// Listener ends with the test.
 func newTestListener(t *testing.T, need int, servers ...Server) (*Listener, *inbox) {
 	t.Helper()
 	box := &inbox{}
@@ -59,7 +59,7 @@ func newTestListener(t *testing.T, need int, servers ...Server) (*Listener, *inb
 	return l, box
 }
 
-// newRealMaster returns a real master, and a client of it.
+// newRealMaster starts a real master, and returns it with a client of it.
 func newRealMaster(t *testing.T) (server, *redistest.Client) {
 	t.Helper()
 	r := redistest.New(t, redistest.Options{})
@@ -101,9 +101,9 @@ func numberedMessage(n, after uint64) Message {
 	return Message{Source: "0123456789abcdef", Number: n, Previous: after, Channel: "c", Payload: fmt.Sprint(n)}
 }
 
-// TestGap checks that a message that one master does not deliver is delivered by another master,
-// ahead of its successors. The wait for a message that no master delivers ends when all masters
-// have answered a flush.
+// TestGap checks a message that one master does not deliver. The Listener gets it from another
+// master, and delivers it ahead of its successors. The wait for a message that no master delivers
+// ends when all masters have answered a flush.
 func TestGap(t *testing.T) {
 	first, firstClient := newRealMaster(t)
 	second, secondClient := newRealMaster(t)
@@ -123,9 +123,8 @@ func TestGap(t *testing.T) {
 	awaitCondition(t, box.contains("[1 2 3 5 6]"))
 }
 
-// TestDecidedBefore covers a late master that delivers messages that were decided before this
-// process began to listen. The process ignores these messages. Undecided messages are delivered to
-// members that joined meanwhile.
+// TestDecidedBefore checks that a Listener ignores messages of its own process that were decided
+// before it began to listen. It delivers messages that were still undecided then.
 func TestDecidedBefore(t *testing.T) {
 	server, client := newRealMaster(t)
 	l, box := newTestListener(t, 1, server)
@@ -139,7 +138,7 @@ func TestDecidedBefore(t *testing.T) {
 	for _, last := range []*uint64{&a, &a, &b, &a, &b} {
 		publish(last)
 	}
-	for _, n := range []int{1, 3, 4} { // 2 and 5 are open
+	for _, n := range []int{1, 3, 4} { // 2 and 5 stay undecided
 		l.opts.OwnSource.End(sent[n-1])
 	}
 	defer mustJoin(t, l, func() {}).Leave()
@@ -241,7 +240,7 @@ func newFakeMaster(text string) server {
 }
 
 // TestUnexpectedMessages checks that an unexpected message of a master ends only its connection.
-// Texts that are not messages of a proxy are ignored.
+// The Listener ignores texts that are not messages of a proxy.
 func TestUnexpectedMessages(t *testing.T) {
 	push := func(text string) string {
 		return fmt.Sprintf(">3\r\n$7\r\nmessage\r\n$4\r\ntest\r\n$%d\r\n%s\r\n", len(text), text)

@@ -11,17 +11,17 @@ import (
 // Channel begins the name of the channel on the masters. The prefix of the locks' keys follows.
 const Channel = script.OwnPrefix + "messages:"
 
-// Message is one message of a client, on its way between proxies.
+// Message holds one message of a client, on its way between proxies.
 type Message struct {
 	// Source is the name of the publishing proxy. Number counts its messages, from 1.
 	Source string
 	Number uint64
 	// Previous is the number of the previous message of the same client; 0: none. That message was
-	// decided before this one was sent: a majority of the masters had it, or its client got an
+	// decided before this message was sent: a majority of the masters had it, or its client got an
 	// error.
 	Previous uint64
-	// DecidedUpTo is a number up to which all messages of the source were decided when this one was
-	// sent.
+	// DecidedUpTo is a number up to which all messages of the source were decided when this message
+	// was sent.
 	DecidedUpTo uint64
 	// Shard is set for a channel of SPUBLISH.
 	Shard bool
@@ -40,11 +40,11 @@ const (
 	headSize = 128
 )
 
-// errMalformed is returned for a text that is not a message of a proxy.
+// errMalformed means that a text is not a message of a proxy.
 var errMalformed = errors.New("it is not a message of a proxy")
 
-// Encode returns the message in the form that is published: a line with its numbers, the channel,
-// and the payload.
+// Encode returns the text that the proxy publishes: a line with the numbers of the message, the
+// channel, and the payload.
 func (m Message) Encode() string {
 	kind := "m"
 	if m.Shard {

@@ -39,7 +39,8 @@ func TestHead(t *testing.T) {
 	}
 }
 
-// TestSource checks that a number counts as decided when it and all lower numbers are decided.
+// TestSource checks that DecidedUpTo covers a number only when that number and all lower numbers
+// are decided.
 func TestSource(t *testing.T) {
 	s := NewSource()
 	var a, b uint64

@@ -16,11 +16,11 @@ const (
 	maxWaitingBytes = 16 << 20
 )
 
-// errOverLimit is returned if a limit would be exceeded, which cannot happen with honest proxies.
+// errOverLimit means that a message would exceed a limit. This cannot happen with honest proxies.
 var errOverLimit = errors.New("too many messages are missing or waiting")
 
-// order delivers each message once, and the messages of each client in order, in whatever order the
-// masters deliver them. It does no I/O.
+// order releases each message once, and the messages of each client in order, regardless of the
+// order in which the masters deliver them. It does no I/O.
 //
 // A flush is a PING to all connected masters. When all have answered, all messages published before
 // the flush have arrived. Flushes are numbered from 1, and at most one is in progress.
@@ -30,10 +30,10 @@ type order struct {
 	useCounter   uint64
 }
 
-// source is the state of one proxy's messages.
+// source holds the state of one proxy's messages.
 type source struct {
-	// highest is the highest number that has arrived. missing holds the lower numbers that have
-	// not.
+	// highest is the highest number that has arrived. missing holds the lower numbers that have not
+	// arrived.
 	highest uint64
 	missing []gap
 	// decided is the highest DecidedUpTo of the arrived messages. decidedAtFlush is its value at
@@ -48,7 +48,8 @@ type source struct {
 // gap is the range of numbers from first to last.
 type gap struct{ first, last uint64 }
 
-// waitingMessage is a message that waits for the previous one, at most until a flush has ended.
+// waitingMessage holds a message that waits for the previous message of its client, at most until
+// flush number flush has ended.
 type waitingMessage struct {
 	Message
 	flush uint64
@@ -56,7 +57,7 @@ type waitingMessage struct {
 
 // add processes a message that a master delivered, and returns the messages to deliver now. If the
 // message must wait for an earlier message, mustWait is set. It waits at most until flush number
-// flush has ended. After an error nothing has changed.
+// flush has ended. If add returns an error, it changes nothing.
 func (o *order) add(m Message, flush uint64) (ready []Message, mustWait bool, err error) {
 	s := o.source(m.Source)
 	at, isWaiting := s.find(m.Number)
@@ -79,8 +80,8 @@ func (o *order) add(m Message, flush uint64) (ready []Message, mustWait bool, er
 	return nil, true, nil
 }
 
-// seed sets which messages of a source may still arrive: numbers above last, and the numbers in
-// open, which is sorted.
+// seed sets which messages of a source may still arrive: numbers above last, and the sorted
+// undecided numbers.
 func (o *order) seed(name string, last uint64, undecided []uint64) {
 	s := o.source(name)
 	s.highest = last
@@ -99,9 +100,9 @@ func (o *order) beginFlush() {
 	}
 }
 
-// endFlush records the end of flush number f, and returns the messages to deliver now: they waited
-// for messages that did not arrive, because no majority accepted them. It abandons the missing
-// messages that were decided before the flush.
+// endFlush records the end of flush number f, and returns the messages to deliver now. They waited
+// for messages that did not arrive, because no majority accepted those messages. endFlush abandons
+// the missing messages that were decided before the flush.
 func (o *order) endFlush(f uint64) (ready []Message) {
 	for _, s := range o.sources {
 		ready = append(ready, o.release(s, f)...)
@@ -124,13 +125,13 @@ func (o *order) release(s *source, f uint64) (ready []Message) {
 		o.waitingBytes -= w.size()
 		s.decided = max(s.decided, w.DecidedUpTo)
 		s.markDone(w.Number)
-		s.markDone(w.Previous) // if it arrived later, it would be out of order
+		s.markDone(w.Previous) // a later arrival would be out of order
 		ready = append(ready, w.Message)
 	}
 	return ready
 }
 
-// source returns the source with a name. A new source may replace the least recently used one.
+// source returns the source with a name. A new source may replace the least recently used source.
 func (o *order) source(name string) *source {
 	s := o.sources[name]
 	if s == nil {

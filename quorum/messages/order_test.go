@@ -6,19 +6,19 @@ import (
 	"testing"
 )
 
-// route is the sequence of messages that a master delivers, with the times when they were published
-// on it. next is the index of the next message.
+// route holds the sequence of messages that a master delivers, with the times of their publication
+// on that master. next is the index of the next message.
 type route struct {
 	messages []Message
 	times    []int
 	next     int
 }
 
-// TestOrder publishes messages of clients of several proxies. Any majority of five masters accepts
-// each message; further masters accept it late or never. The masters deliver the messages in any
-// interleaving, with flushes in between, and some masters break for good. Each message that a
-// majority accepted arrives once, no message arrives twice, and the messages of a client arrive in
-// order.
+// TestOrder publishes messages of four clients of one proxy. Random majorities of five masters
+// accept most of the messages; the other masters accept them late or never. The masters deliver the
+// messages in any interleaving, with flushes in between, and up to two masters break for good. The
+// test checks that each message that a majority accepted arrives once, that no message arrives
+// twice, and that the messages of a client arrive in order.
 func TestOrder(t *testing.T) {
 	for seed := range uint64(3000) {
 		random := rand.New(rand.NewPCG(seed, 1))
@@ -46,7 +46,7 @@ func TestOrder(t *testing.T) {
 	}
 }
 
-// publication is a message that is being published.
+// publication holds a message that is being published.
 type publication struct {
 	Message
 	masters, acceptCount int
@@ -83,7 +83,7 @@ func publishAll(random *rand.Rand) (routes []*route, accepted map[uint64]bool) {
 			}
 			delete(inFlight, client)
 		}
-		if i := random.IntN(5); len(lanes[i]) > 0 && random.IntN(i+1) < 2 { // some are slower
+		if i := random.IntN(5); len(lanes[i]) > 0 && random.IntN(i+1) < 2 { // some masters are slower
 			f := lanes[i][0]
 			lanes[i] = lanes[i][1:]
 			f.acceptCount++
@@ -97,7 +97,7 @@ func publishAll(random *rand.Rand) (routes []*route, accepted map[uint64]bool) {
 func deliverAll(t *testing.T, random *rand.Rand, routes []*route) (got []Message) {
 	t.Helper()
 	var o order
-	flush, lastTime := uint64(0), 0 // lastTime is the publication time of the last arrived message
+	flush, lastTime := uint64(0), 0 // lastTime is the latest publication time of the arrived messages
 	flushing, upTo := false, make([]int, len(routes))
 	broken := random.Perm(5)[:random.IntN(3)]
 	for _, i := range broken {
@@ -138,8 +138,8 @@ func deliverAll(t *testing.T, random *rand.Rand, routes []*route) (got []Message
 	return got
 }
 
-// TestOrderWaits checks that a message that arrives before its predecessor waits for it, or for a
-// flush.
+// TestOrderWaits checks that a message that arrives before its predecessor waits for the
+// predecessor or for a flush.
 func TestOrderWaits(t *testing.T) {
 	first := Message{Source: "p", Number: 1, Payload: "1"}
 	second := Message{Source: "p", Number: 2, Previous: 1, Payload: "2"}
@@ -163,8 +163,8 @@ func TestOrderWaits(t *testing.T) {
 	wantReady(t, &o, first, 3, false) // out of order; its client got an error
 }
 
-// TestOrderForgets checks that missing messages that were decided before a flush are abandoned, so
-// that gaps do not accumulate.
+// TestOrderForgets checks that a flush abandons the missing messages that were decided before it,
+// so that gaps do not accumulate.
 func TestOrderForgets(t *testing.T) {
 	var o order
 	for n := uint64(2); n <= 4000; n += 2 {

@@ -10,7 +10,7 @@ import (
 	"redlock-proxy/quorum/pushconn"
 )
 
-// period is a time in which the proxy listens to the masters. It starts without any state.
+// period holds the state of one time in which the proxy listens to the masters.
 type period struct {
 	listener *Listener
 	ctx      context.Context
@@ -22,15 +22,16 @@ type period struct {
 	warned []string
 	order  order
 	epochs *epochs
-	// connectionsChanged is closed when another master is connected, or the period has ended.
+	// connectionsChanged is closed when a master connects, or the period ends.
 	connectionsChanged chan struct{}
 	ended              bool
 	// userCount counts the members, and the callers of Join that wait. idleSince is the time at
 	// which the last member or caller left.
 	userCount int
 	idleSince time.Time
-	// flushNumber is the number of the current or last flush. unanswered holds the connections that
-	// have not answered it. flushAgain is set if another flush must follow at once.
+	// flushNumber is the number of the current or last flush. unanswered holds the connections
+	// whose masters have not answered this flush. flushAgain is set if another flush must follow at
+	// once.
 	flushNumber uint64
 	unanswered  map[*connection]bool
 	flushAgain  bool
@@ -84,7 +85,7 @@ func (p *period) removeUser() {
 	p.removeUserLocked()
 }
 
-// removeUserLocked is removeUser for callers that hold mu.
+// removeUserLocked implements removeUser. Callers hold mu.
 func (p *period) removeUserLocked() {
 	if p.userCount--; p.userCount == 0 {
 		p.idleSince = time.Now()
@@ -97,9 +98,9 @@ func (p *period) isIdle(now time.Time) bool {
 	return p.userCount == 0 && now.Sub(p.idleSince) >= pushconn.Linger
 }
 
-// join adds a member, or returns a channel that is closed when that may be possible. Before the
-// time limit a member joins only when all available masters are connected: masters that connect
-// later do not count for it, so with more masters it survives more breaks.
+// join adds a member, or returns a channel that is closed when another call may succeed. Before the
+// time limit a member joins only when all available masters are connected, because masters that
+// connect later do not count for this member. With more masters it survives more breaks.
 func (p *period) join(m *Subscription, timedOut bool) (joined bool, connected chan struct{}, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -14,7 +14,8 @@ type Source struct {
 
 	mu   sync.Mutex
 	last uint64
-	// undecided holds the undecided numbers. decided is one less than the lowest of them.
+	// undecided holds the undecided numbers. decided is the number up to which all numbers are
+	// decided.
 	undecided map[uint64]bool
 	decided   uint64
 }
@@ -26,8 +27,8 @@ func NewSource() *Source {
 	return &Source{name: hex.EncodeToString(bits[:]), undecided: map[uint64]bool{}}
 }
 
-// Begin numbers a message of a client. last points to the number of the client's previous message,
-// and is set to the new number.
+// Begin numbers a message of a client. last points to the number of the client's previous message.
+// Begin sets it to the new number.
 func (s *Source) Begin(m Message, last *uint64) Message {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -13,11 +13,12 @@ import (
 var (
 	// ErrAnswer means that a master sent an unexpected reply.
 	ErrAnswer = errors.New("it sent an unexpected reply")
-	// ErrUnsolicited means that a master sent a report that the proxy did not request.
+	// ErrUnsolicited means that a master sent a push message that the proxy did not request.
 	ErrUnsolicited = errors.New("it sent a report that the proxy did not ask for")
 )
 
-// Connection is one connection to a master. One goroutine reads it, another one writes.
+// Connection wraps one connection to a master. One goroutine reads from it, and another goroutine
+// writes.
 type Connection struct {
 	net.Conn
 	// Due holds one signal while there is data to write.
@@ -53,7 +54,7 @@ func (l *Connection) SignalDue() {
 }
 
 // Greet switches a connection to RESP3 and sends a command, within a time limit. The reply to the
-// command must be of the given kind. If the master refuses, the error is the master's own.
+// command must be of the given kind. If the master refuses, Greet returns the master's error reply.
 func Greet(conn net.Conn, in *resp.Reader, within time.Duration, kind resp.Kind, command ...string) error {
 	_ = conn.SetDeadline(time.Now().Add(within))
 	if _, err := conn.Write(resp.AppendWords(resp.AppendWords(nil, "HELLO", "3"), command...)); err != nil {

@@ -15,7 +15,7 @@ import (
 	"redlock-proxy/internal/resp"
 )
 
-// Server is a master as a push connection uses it.
+// Server describes a master to a push connection.
 type Server interface {
 	// Name returns the address of the master.
 	Name() string
@@ -29,7 +29,7 @@ type Server interface {
 const Linger = 10 * time.Second
 
 const (
-	// shortestPause and longestPause limit the pause before a connection is retried.
+	// shortestPause and longestPause limit the pause before the next attempt to connect.
 	shortestPause = 25 * time.Millisecond
 	longestPause  = time.Second
 	// refusedPause is the pause if the master refused the request.
@@ -43,15 +43,15 @@ type Reconnector struct {
 	Server Server
 	// Rand returns numbers in [0, 1).
 	Rand func() float64
-	// Wanted reports whether a connection is wanted. If it is not, Run returns.
+	// Wanted reports whether a connection is wanted. Otherwise Run returns.
 	Wanted func() bool
-	// Connect connects, and receives from the master until the connection ends. Then OnEnd is
-	// called with the error, which is a *contained.PanicError if Connect panicked.
+	// Connect connects, and receives from the master until the connection ends. Then Run calls
+	// OnEnd with the error, which is a *contained.PanicError if Connect panicked.
 	Connect func() error
 	OnEnd   func(error)
 }
 
-// Run connects again and again while a connection is wanted. Its pauses end when ctx ends.
+// Run connects again and again while a connection is wanted. It ends a pause when ctx ends.
 func (k Reconnector) Run(ctx context.Context) {
 	pause := pacing.Pauses{Shortest: shortestPause, Longest: longestPause, Rand: k.Rand}
 	for k.Wanted() {

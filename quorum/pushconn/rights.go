@@ -9,9 +9,9 @@ import (
 	"redlock-proxy/internal/resp"
 )
 
-// Need is a command that a push connection or the owner of the connection sends to a master.
+// Need describes a command that a push connection, or its owner, sends to a master.
 type Need struct {
-	// Words is a harmless command. Right is the ACL rule that permits it.
+	// Words is a harmless form of the command. Right is the ACL rule that permits it.
 	Words []string
 	Right string
 	// Channel is the ACL rule for the channel in Words, or empty if there is none.
@@ -19,8 +19,8 @@ type Need struct {
 }
 
 // MissingRights tries commands on a connection, which cannot be used afterwards. It returns the
-// rights without which the master refuses them. It ignores other errors, such as the errors of a
-// server that is too old.
+// rights that the master's user lacks for these commands. It ignores other errors, such as the
+// errors of a server that is too old.
 func MissingRights(conn net.Conn, in *resp.Reader, within time.Duration, needs []Need) (rights []string, err error) {
 	needs = append([]Need{{Words: []string{"HELLO", "3"}, Right: "+hello"}}, needs...)
 	var out []byte

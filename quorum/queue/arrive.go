@@ -9,8 +9,8 @@ import (
 	"redlock-proxy/quorum/watch"
 )
 
-// partlyWatchedPause is the pause between tries while some masters are not watched: the watched
-// masters may not report every change.
+// partlyWatchedPause is the pause between tries while some masters are not watched, because the
+// watched masters may not see every change.
 const partlyWatchedPause = time.Second
 
 // PopResult is the result of a try to take a value.
@@ -31,37 +31,38 @@ const (
 type ChangeAlarm interface {
 	// View returns the known state of the key.
 	View(now time.Time) watch.View
-	// Arm makes the masters report the next change, by a look on each master that would not.
-	// ReadAll looks on all masters.
+	// Arm makes the masters report the next change. It looks at the key on each master that would
+	// not report it. ReadAll looks at the key on all masters.
 	Arm()
 	ReadAll()
-	// Ended reports whether the alarm gets no more reports, so that a new one must be set.
+	// Ended reports whether the alarm gets no more reports, so that the waiter must set a new
+	// alarm.
 	Ended() bool
 	// Stop removes the alarm.
 	Stop()
 }
 
-// ValueWaitOptions describes a wait until a value is put under one of some keys.
+// ValueWaitOptions describes a wait until a client puts a value under one of several keys.
 type ValueWaitOptions[K comparable] struct {
 	// Keys are distinct.
 	Keys []K
 	// Timeout ends the wait; nil: only the context ends it.
 	Timeout <-chan time.Time
-	// Try is called once at the start, and then whenever there may be a value. isHead reports for
-	// each key whether the waiter is the head of its queue: only then Try may take a value of the
-	// key.
+	// Try tries to take a value. Await calls it once at the start, and then whenever there may be a
+	// value. isHead reports for each key whether the waiter is the head of the key's queue. Try may
+	// take only a value of a key for which isHead is true.
 	Try func(isHead []bool) PopResult
-	// Alarm sets an alarm for a key that sends on wakeup at each change. It is called while the
+	// Alarm sets an alarm for a key that sends on wakeup at each change. Await calls it while the
 	// waiter is the head of the key's queue.
 	Alarm func(key K, wakeup chan struct{}) ChangeAlarm
-	// Quorum is like LockWaitOptions.Quorum.
+	// Quorum has the same meaning as LockWaitOptions.Quorum.
 	Quorum func() <-chan struct{}
 	// Rand returns numbers in [0, 1).
 	Rand func() float64
 }
 
-// Await waits in the queues of the keys until a Try returns PopEnded. While nothing changes it does
-// not try.
+// Await waits in the queues of the keys until a Try returns PopEnded. While nothing changes it
+// tries at most once a minute.
 func (l *ValueQueues[K]) Await(ctx context.Context, a ValueWaitOptions[K]) WaitResult {
 	w := &valueWait[K]{
 		ValueWaitOptions: a, queues: l, waiter: l.enter(a.Keys), alarms: make([]ChangeAlarm, len(a.Keys)),
@@ -94,7 +95,7 @@ func (l *ValueQueues[K]) Await(ctx context.Context, a ValueWaitOptions[K]) WaitR
 	return Done
 }
 
-// valueWait is one call of ValueQueues.Await.
+// valueWait holds the state of one call of ValueQueues.Await.
 type valueWait[K comparable] struct {
 	ValueWaitOptions[K]
 	queues *ValueQueues[K]
@@ -186,8 +187,8 @@ func (w *valueWait[K]) waitForChange(ctx context.Context) WaitResult {
 	if result := w.spaceTries(ctx); result != Done {
 		return result
 	}
-	// The other masters report the same change in a moment. An earlier try could disturb the client
-	// that makes the change.
+	// Wait a moment until the other masters report the same change. An earlier try could disturb
+	// the client that makes the change.
 	return w.waitUntil(ctx, reportGrace, func() bool { return !w.anyView(func(v watch.View) bool { return v.SomeChanged }) })
 }
 
@@ -219,7 +220,7 @@ func (w *valueWait[K]) timedOut() WaitResult {
 	return TimedOut
 }
 
-// spaceTries waits a little if the key changes all the time.
+// spaceTries waits a little if the last try was recent, because the key may change all the time.
 func (w *valueWait[K]) spaceTries(ctx context.Context) WaitResult {
 	elapsed := time.Since(w.lastTry)
 	if elapsed >= quietTime {
@@ -258,7 +259,7 @@ func (w *valueWait[K]) lookAll() {
 	}
 }
 
-// waitUntil waits until a condition is met, for a limited time. It returns Done in either case.
+// waitUntil waits until a condition is met or the limit is reached. It returns Done in both cases.
 func (w *valueWait[K]) waitUntil(ctx context.Context, limit time.Duration, met func() bool) WaitResult {
 	if ctx.Err() != nil {
 		return Canceled

@@ -13,7 +13,7 @@ import (
 	"redlock-proxy/quorum/watch"
 )
 
-// simulation simulates waits for values under keys. It is used in one synctest bubble.
+// simulation simulates waits for values under keys, in one synctest bubble.
 type simulation struct {
 	*testing.T
 	queues ValueQueues[string]
@@ -170,13 +170,13 @@ func (h *simulation) expectEmpty() {
 	}
 }
 
-// TestValueWait checks that a waiter does not try while nothing changes, except after a minute. The
+// TestValueWait checks that a waiter does not try while nothing changes, except once a minute. The
 // first waiter takes a new value at once.
 func TestValueWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newSimulation(t)
 		h.startWaiter(t.Context(), "a", nil, "k")
-		h.expectEvents("0s a has none", "0s a has none") // the second one after the alarm is armed
+		h.expectEvents("0s a has none", "0s a has none") // the second try after the alarm is armed
 		h.startWaiter(t.Context(), "b", nil, "k")
 		h.startWaiter(t.Context(), "c", nil, "k")
 		h.expectEvents("0s b has none", "0s c has none")
@@ -269,8 +269,8 @@ func TestValueWaitUnwatched(t *testing.T) {
 	})
 }
 
-// TestValueWaitGrace checks that the waiter gives the other masters a moment after a change that
-// few masters report.
+// TestValueWaitGrace checks that, after a change that few masters report, the waiter gives the
+// other masters a moment to report it.
 func TestValueWaitGrace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newSimulation(t)

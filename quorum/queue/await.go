@@ -13,11 +13,12 @@ type Alarm interface {
 	Changes() <-chan struct{}
 	// View returns the known state of the key.
 	View(now time.Time) watch.View
-	// Read reads the key on the masters that are not known to hold a lock. ReadAll reads it on all
-	// masters.
+	// Read reads the key on the masters that are not known to hold a lock. ReadAll reads the key on
+	// all masters.
 	Read(now time.Time)
 	ReadAll()
-	// Ended reports whether the alarm gets no more reports, so that a new one must be set.
+	// Ended reports whether the alarm gets no more reports, so that the waiter must set a new
+	// alarm.
 	Ended() bool
 	// Stop removes the alarm.
 	Stop()
@@ -28,12 +29,12 @@ type LockWaitOptions[K comparable] struct {
 	Key K
 	// Timeout ends the wait; nil: only the context ends it.
 	Timeout <-chan time.Time
-	// Try is called while the waiter is the head of the queue.
+	// Try tries to take the lock. Await calls it only while the waiter is the head of the queue.
 	Try func() TryResult
 	// Quorum returns a channel that is closed when a majority of the masters votes again, or nil if
 	// a majority votes, as far as this process knows.
 	Quorum func() <-chan struct{}
-	// Alarm sets an alarm for the key. It is called only if the head has to wait for another
+	// Alarm sets an alarm for the key. Await calls it only if the head has to wait for another
 	// process.
 	Alarm func() Alarm
 	// Rand returns numbers in [0, 1).
@@ -61,8 +62,8 @@ type WaitResult byte
 const (
 	// Done means that the last Try ended the wait.
 	Done WaitResult = iota
-	// TimedOut means that the time limit was reached while another client held the lock, or no
-	// value was put under the key.
+	// TimedOut means that the time limit was reached while another client held the lock, or before
+	// a client put a value under the key.
 	TimedOut
 	// TimedOutUndecided means that the time limit was reached while the state of the lock was
 	// unknown.
@@ -90,7 +91,7 @@ func (q *Queues[K]) Await(ctx context.Context, w LockWaitOptions[K]) WaitResult 
 				return waitResult
 			}
 		case a.step() == Try:
-			// The process to which the lock was left may no longer wait.
+			// If the peer's mark is gone, the process to which the lock was left no longer waits.
 			if a.peerAlarm != nil && a.peerAlarm.View(time.Now()).Verdict != watch.Held {
 				q.peerDone(a.ticket)
 			}
@@ -109,14 +110,15 @@ func (q *Queues[K]) Await(ctx context.Context, w LockWaitOptions[K]) WaitResult 
 	}
 }
 
-// callIfSet is the argument send of Queues.SendTake if no take follows.
+// callIfSet calls a function, unless it is nil. It is the argument send of Queues.SendTake if no
+// take follows.
 func callIfSet(then func()) {
 	if then != nil {
 		then()
 	}
 }
 
-// lockWait is one call of Queues.Await.
+// lockWait holds the state of one call of Queues.Await.
 type lockWait[K comparable] struct {
 	LockWaitOptions[K]
 	queues *Queues[K]
@@ -125,15 +127,15 @@ type lockWait[K comparable] struct {
 	timer  *time.Timer
 	alarm  Alarm // nil: not set
 	// mark is the mark of this process, or nil. peerAlarm watches the mark of the process to which
-	// the lock was left, and is nil if the lock was not left to any.
+	// the lock was left, or is nil.
 	mark      Mark
 	peerAlarm Alarm
 	// quorum is the channel to wait for while too few masters vote.
 	quorum <-chan struct{}
 }
 
-// onFailedTry handles a try that did not take the lock. The try began after this number of
-// releases.
+// onFailedTry handles a try that did not take the lock. releases is the number of releases before
+// the try.
 func (a *lockWait[K]) onFailedTry(result TryResult, releases uint64, now time.Time) {
 	a.queues.setUndecided(a.ticket, result == Unknown)
 	switch {
@@ -201,8 +203,8 @@ func (a *lockWait[K]) wait(ctx context.Context) WaitResult {
 
 // onSignal handles a signal. If the lock is left to another process, onSignal puts this process's
 // mark. Once that process is known, onSignal looks at its mark, and then at the lock. The order
-// matters: a process removes its mark when it takes the lock, so once the mark is gone, the state
-// of the lock is newer.
+// matters: a process removes its mark when it takes the lock. So a look at the lock after the mark
+// is gone shows the state after that take.
 func (a *lockWait[K]) onSignal(signal Signal, now time.Time) {
 	to, leftUntil := a.queues.leftTo(a.ticket)
 	if a.head.OnSignal(signal, leftUntil, now); signal != LeaveToPeer {
@@ -291,8 +293,8 @@ func stop(a *Alarm) {
 	}
 }
 
-// activeChanges returns the Changes of an alarm, or nil while too few masters vote: then reports
-// cannot be relied on.
+// activeChanges returns the Changes of an alarm. It returns nil while too few masters vote, because
+// the waiter cannot rely on reports then.
 func (a *lockWait[K]) activeChanges(alarm Alarm) <-chan struct{} {
 	if alarm == nil || a.quorum != nil {
 		return nil

@@ -11,7 +11,7 @@ import (
 	"redlock-proxy/quorum/watch"
 )
 
-// fakeAlarm shows a view, and records calls. It is used in one synctest bubble.
+// fakeAlarm shows a view, and records calls, in one synctest bubble.
 type fakeAlarm struct {
 	changes chan struct{}
 	view    watch.View
@@ -34,7 +34,7 @@ func (a *fakeAlarm) setView(v watch.View) {
 	synctest.Wait()
 }
 
-// lockWaiter is a waiter for a lock that another process holds.
+// lockWaiter simulates a waiter for a lock that another process holds.
 type lockWaiter struct {
 	queues     Queues[string]
 	alarm      *fakeAlarm
@@ -44,7 +44,7 @@ type lockWaiter struct {
 	quorum chan struct{}
 	// undecided makes a try end without a result although a majority votes.
 	undecided bool
-	// onTry is called in each try, before its result is determined.
+	// onTry runs in each try, before the try determines its result.
 	onTry  func()
 	tries  []time.Duration // since the start
 	result WaitResult
@@ -111,8 +111,8 @@ func TestAwaitIsWoken(t *testing.T) {
 	})
 }
 
-// TestAwaitTriesAtTheEnd checks that the head tries when the lease expires, if the alarm does not
-// ring.
+// TestAwaitTriesAtTheEnd checks that the head tries when the lease expires, if the alarm reports
+// nothing.
 func TestAwaitTriesAtTheEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := startWait(t.Context(), nil)
@@ -164,8 +164,8 @@ func TestAwaitOwnRelease(t *testing.T) {
 	})
 }
 
-// TestAwaitReleaseDuringTry releases the lock in this process during a try. Then a refusal of the
-// try does not prove that another process holds the lock. The head tries again at once.
+// TestAwaitReleaseDuringTry checks that the head tries again at once if this process releases the
+// lock during a refused try. Such a refusal does not prove that another process holds the lock.
 func TestAwaitReleaseDuringTry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := startWait(t.Context(), nil)
@@ -189,8 +189,8 @@ func TestAwaitReleaseDuringTry(t *testing.T) {
 	})
 }
 
-// TestAwaitSetsAnotherAlarm checks that the old alarm ends after a change of the masters, and that
-// a new alarm is set.
+// TestAwaitSetsAnotherAlarm checks that the head sets a new alarm when the old alarm has ended
+// after a change of the masters.
 func TestAwaitSetsAnotherAlarm(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -239,8 +239,8 @@ func TestAwaitWaitsForAQuorum(t *testing.T) {
 	})
 }
 
-// TestAwaitEndsOpen checks that a wait that ends while the holder is unknown returns
-// TimedOutUndecided, for every waiter in the queue.
+// TestAwaitEndsOpen checks that every waiter in the queue returns TimedOutUndecided if its wait
+// ends while the holder is unknown.
 func TestAwaitEndsOpen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := startWait(t.Context(), time.After(time.Minute))
@@ -261,8 +261,8 @@ func TestAwaitEndsOpen(t *testing.T) {
 	})
 }
 
-// TestAwaitUndecided covers a lock whose holder remains unknown although a majority votes. The
-// tries become less frequent, and the wait returns TimedOutUndecided.
+// TestAwaitUndecided checks a wait for a lock whose holder remains unknown although a majority
+// votes. The tries become less frequent, and the wait returns TimedOutUndecided.
 func TestAwaitUndecided(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := startWait(t.Context(), time.After(time.Minute))
@@ -276,8 +276,8 @@ func TestAwaitUndecided(t *testing.T) {
 	})
 }
 
-// TestAwaitIsPassedTheLock checks that a waiter has a mark for other processes, and tries as soon
-// as another process leaves the lock to it. If the try fails, the waiter gets a new mark.
+// TestAwaitIsPassedTheLock checks that a waiter puts a mark for other processes, and tries as soon
+// as another process leaves the lock to it. If the try fails, the waiter puts a new mark.
 func TestAwaitIsPassedTheLock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		peers := &fakePeers{}
@@ -318,8 +318,8 @@ func startLeftToPeer(t *testing.T) (*lockWaiter, *fakePeers) {
 	return s, peers
 }
 
-// TestAwaitLeavesToPeer checks that a waiter that leaves the lock to another process gets a mark at
-// once. It tries when the lock is left to this process.
+// TestAwaitLeavesToPeer checks that a waiter that leaves the lock to another process puts a mark at
+// once, and tries when another process leaves the lock to it.
 func TestAwaitLeavesToPeer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, peers := startLeftToPeer(t)
@@ -331,9 +331,9 @@ func TestAwaitLeavesToPeer(t *testing.T) {
 	})
 }
 
-// TestAwaitAfterPeer removes the mark of the process to which the lock was left. Then the waiter
-// acts by the state of the lock. It waits while that process holds the lock, and tries at once if
-// the lock is free.
+// TestAwaitAfterPeer checks the waiter after the mark of the process to which the lock was left is
+// gone. The waiter keeps waiting if that process holds the lock, and tries at once if the lock is
+// free.
 func TestAwaitAfterPeer(t *testing.T) {
 	for verdict, tries := range map[watch.Verdict]int{watch.Held: 0, watch.Free: 1} {
 		synctest.Test(t, func(t *testing.T) {

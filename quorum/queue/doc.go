@@ -9,13 +9,14 @@
 // sleeps until its alarm reports a change or the lease expires ([Head]). If the alarm has too
 // little information, the head polls.
 //
-// Waiters for a value under a key ([ValueQueues.Await]) have queues of their own, because they do
-// not block other clients from the key. A waiter for several keys is in the queue of each, and
+// Waiters for a value under a key ([ValueQueues.Await]) have separate queues, because they do not
+// block other clients from the key. A waiter for several keys is in the queue of each key, and
 // takes values only under the keys of which it is the head. A head makes the masters report the
 // next change, then tries, and sleeps until they report.
 //
-// While too few masters vote, a head does not try, but sleeps until a majority votes. A wait that
-// ends meanwhile returns [Open], and so does a wait after whose last try the holder is unknown.
+// While too few masters vote, a head does not try, but sleeps until a majority votes. A wait whose
+// time limit ends meanwhile, or after a try that left the holder unknown, returns
+// [TimedOutUndecided].
 //
 // # Other processes
 //
@@ -26,17 +27,17 @@
 // lock that was handed on costs a look and no try.
 //
 // Waiters of all processes must be served, so a process has the lock for a turn (turn.go): it
-// serves the waiters that are in the queue when the turn begins once, and then the next process has
-// its turn. Marks ([Peers]) show whether other processes wait, so no try is needed to find out. A
-// head that finds the lock held by another process, or has to leave it to one, puts a mark of its
-// process on the masters. The process that releases the lock leaves it to the next process, in the
-// ring of their IDs, that has a mark. It overwrites that mark, so the masters notify the head of
-// that process, which tries at once. If there is no mark, the head of the releasing process tries.
-// If no other process is known, no marks are used.
+// serves each waiter that is in the queue when the turn begins, and then the next process has its
+// turn. Marks ([Peers]) show whether other processes wait, so no try is needed to find out. A head
+// that finds the lock held by another process, or has to leave the lock to another process, puts a
+// mark of its process on the masters. The process that releases the lock leaves it to the next
+// process, in the ring of their IDs, that has a mark. It overwrites that mark, so the masters
+// notify the head of that process, which tries at once. If there is no mark, the head of the
+// releasing process tries. A process that knows no other process uses no marks.
 //
-// These commands are sent together with other commands. So a hand-over is three batches at each
-// master: the take, the mark of the process that gave the lock back and wants it again, and the
-// release. The rules are:
+// A process sends the commands for marks together with other commands. So a hand-over is three
+// batches at each master: the take, the mark of the process that gave the lock back and wants it
+// again, and the release. The rules are:
 //
 //   - With a take the process removes its own mark ([Queues.SendTake]). If the lock is granted, the
 //     process no longer waits. Otherwise it puts the mark again. The take is behind the removal, so
@@ -45,14 +46,14 @@
 //     for 100 ms after another process had the lock, else at most every 10 ms. The reply comes with
 //     the grant, before there can be a release. If no other process waits, the lock is handed on
 //     without limit and is never idle.
-//   - With the release ([Queues.Released]) the lock is left to the next process, if one is known to
-//     wait, or if no client waits in this process. In the second case the question delays no
-//     client. It finds marks that were put since the take, such as the mark of a client that locks
-//     again and again. The overwriting is behind the release at each master, so no take can precede
-//     it.
-//   - With the look at the lock the mark is put ([Mark]), over the connection that reports changes,
-//     ahead of the look. So at each master either the mark precedes the release, and the releasing
-//     process finds it, or the look finds the lock free. No hand-over is missed.
+//   - With the release ([Queues.Released]) the process leaves the lock to the next process, if it
+//     knows that one waits, or if no client waits in its own queue. In the second case it asks for
+//     marks, which delays no client. It finds marks that other processes put since the take, such
+//     as the mark of a client that locks again and again. At each master it overwrites the mark
+//     behind the release, so the notified process finds the lock free.
+//   - With the look at the lock the process puts its mark ([Mark]), over the connection that
+//     reports changes, ahead of the look. So at each master either the mark precedes the release,
+//     and the releasing process finds it, or the look finds the lock free. No hand-over is missed.
 //
 // A head that has left the lock to a process looks at that process's mark, and then at the lock.
 // When the mark is gone, which the masters report, that process has had the lock or no longer wants

@@ -12,18 +12,21 @@ const (
 	// reports.
 	shortestPollPause = 2 * time.Millisecond
 	longestPollPause  = 32 * time.Millisecond
-	// quietTime is the inactivity after which a head tries at once when the lock changes.
+	// quietTime is the time without tries and looks after which the burst pauses begin with the
+	// shortest pause again.
 	quietTime = longestPollPause
-	// shortHold is the minimum time for which a lock must have been held for a change to be tried
-	// at once. If the lock is handed on faster, each hand-over would cost the masters a try.
+	// shortHold is the shortest time since its last action after which a head tries at once when
+	// the lock changes. If a process hands the lock on faster, each hand-over would cost the
+	// masters a try.
 	shortHold = 2 * time.Millisecond
 	// shortestBurstPause and longestBurstPause limit the pause between two looks at a lock, or two
 	// tries for a value, that changes hands all the time.
 	shortestBurstPause = time.Millisecond / 2
 	longestBurstPause  = 4 * time.Millisecond
-	// reportGrace is the time that other masters have to report the same change.
+	// reportGrace is the time that the other masters have to report a change that some masters
+	// reported.
 	reportGrace = 5 * time.Millisecond
-	// lookTimeout limits the wait for the replies to a look. After it the head tries.
+	// lookTimeout limits the wait for the replies to a look. After that time the head tries.
 	lookTimeout = 20 * time.Millisecond
 	// starvationTime is the time of unsuccessful looks after which the head tries anyway. Some
 	// holders never leave the lock to another process, for example a client that locks on the
@@ -43,17 +46,17 @@ const (
 type Step byte
 
 const (
-	// Idle is to do nothing.
+	// Idle means that the head only waits for signals and reports.
 	Idle Step = iota
-	// Try is to send a request for the lock to the masters.
+	// Try means that the head requests the lock from the masters.
 	Try
-	// Look is to read the key on the masters that are not known to hold a lock.
+	// Look means that the head reads the key on the masters that are not known to hold a lock.
 	Look
-	// LookAll is to read the key on all masters.
+	// LookAll means that the head reads the key on all masters.
 	LookAll
 )
 
-// Head decides what the head of a queue does next.
+// Head decides the next step of the head of a queue.
 type Head struct {
 	rand                    func() float64
 	pollPauses, burstPauses pacing.Pauses
@@ -68,7 +71,7 @@ type Head struct {
 	// wasRefused is set after a refused try. Then a head looks first when another process gives up
 	// the lock, because the lock may have been handed on.
 	wasRefused bool
-	// busySince is the start of the current period without a quiet time.
+	// busySince is the start of the current period of tries and looks without a quiet time.
 	busySince time.Time
 	// lastAction is the time at which the head last tried or looked. pollAt and lookAt are the
 	// times from which it may try or look again.
@@ -106,7 +109,8 @@ func (h *Head) OnSignal(c Signal, leftUntil, now time.Time) {
 	}
 }
 
-// OnPeerDone records that the process to which the lock was left has had it, or no longer wants it.
+// OnPeerDone records that the process to which the lock was left has had the lock, or no longer
+// wants it.
 func (h *Head) OnPeerDone(now time.Time) {
 	h.leftUntil = time.Time{}
 	h.schedule(Look, now)

@@ -56,15 +56,15 @@ func TestHeadSleeps(t *testing.T) {
 	s.after(5*time.Second).verdict(watch.Changed).want(Try, 0)
 }
 
-// TestHeadAtTheEnd checks that a head whose try at the expiry fails looks first.
+// TestHeadAtTheEnd checks that a head whose try at the expiry fails looks before it tries again.
 func TestHeadAtTheEnd(t *testing.T) {
 	s := newHeadScript(t).signal(TryNow).refused().looked().held(time.Second)
 	s.after(time.Second+expirySpread).want(Try, 0).refused().want(Look, 0).looked()
 	s.verdict(watch.Changed).want(Look, 2*shortestBurstPause) // other leases have also expired
 }
 
-// TestHeadBusyLock covers a lock that changes hands all the time. The head looks, less and less
-// often, and tries if the lock stays free.
+// TestHeadBusyLock checks a head whose lock changes hands all the time. The head looks, less and
+// less often, and tries if the lock stays free.
 func TestHeadBusyLock(t *testing.T) {
 	s := newHeadScript(t).signal(TryNow).refused().looked().held(time.Second)
 	for _, pause := range []time.Duration{1 * ms, 2 * ms, 4 * ms, 4 * ms} {
@@ -108,7 +108,7 @@ func TestHeadKeepsTrying(t *testing.T) {
 	}
 }
 
-// TestHeadPartialChange covers a change that too few masters report. The head gives the other
+// TestHeadPartialChange checks a change that too few masters report. The head gives the other
 // masters time to report it, and looks.
 func TestHeadPartialChange(t *testing.T) {
 	for _, v := range []watch.Verdict{watch.Held, watch.Unclear} {
@@ -123,8 +123,8 @@ func TestHeadWithoutEnd(t *testing.T) {
 	newHeadScript(t).signal(TryNow).refused().looked().verdict(watch.Held).want(LookAll, longestSleep)
 }
 
-// TestHeadBehindGrant covers a lock that a client of this process holds. The head looks, and tries
-// only if the lock is released soon.
+// TestHeadBehindGrant checks a head behind a grant to a client of this process. The head looks
+// after a pause, and tries at once if that client releases the lock.
 func TestHeadBehindGrant(t *testing.T) {
 	s := newHeadScript(t).signal(TryLater).want(Look, longestPollPause).after(ms).signal(TryNow).want(Try, 0)
 	s.signal(TryLater).after(longestPollPause).looked().want(Idle, 0).held(time.Second).want(Try, time.Second+expirySpread)
@@ -159,8 +159,9 @@ func TestHeadIsStarved(t *testing.T) {
 	s.after(quietTime).held(time.Second).after(time.Second).verdict(watch.Changed).want(Try, 0)
 }
 
-// TestHeadLeavesToPeer leaves a lock to another process for a time. The head tries when that time
-// has passed, or looks when that process has had the lock. Reports meanwhile change nothing.
+// TestHeadLeavesToPeer checks a head that leaves a lock to another process for a time. The head
+// tries when that time has passed, or looks when that process has had the lock. Reports meanwhile
+// change nothing.
 func TestHeadLeavesToPeer(t *testing.T) {
 	s := newHeadScript(t)
 	leftUntil := s.now.Add(10 * ms)

@@ -3,14 +3,14 @@ package queue
 import "time"
 
 const (
-	// parkTime is the time for which an empty queue is kept: a client that locks again and again
-	// leaves its queue empty each time.
+	// parkTime is the time for which Queues keeps an empty queue, because a client that locks again
+	// and again leaves its queue empty each time.
 	parkTime = time.Second
 	// maxParked limits the number of empty queues.
 	maxParked = 4096
 )
 
-// parkedQueue is an empty queue, and the time when it was parked.
+// parkedQueue identifies an empty queue, and holds the time when it was parked.
 type parkedQueue[K comparable] struct {
 	key K
 	at  time.Time

@@ -25,24 +25,25 @@ type Queues[K comparable] struct {
 type Peers[K comparable] interface {
 	// Alone reports whether no other process is known. Then no other method is called.
 	Alone() bool
-	// Mark returns the mark of this process at a key, which shows that it waits for a lock of
-	// another process. Unmark removes the mark. Once the removal is queued, Unmark calls then,
-	// unless that is nil: commands that then sends leave in the same batch, behind the removal.
+	// Mark returns the mark of this process at a key, which shows that this process waits for a
+	// lock of another process. Unmark removes the mark. Once the removal is queued, Unmark calls
+	// then, unless that is nil: commands that then sends leave in the same batch, behind the
+	// removal.
 	Mark(key K) Mark
 	Unmark(key K, then func())
 	// AskIfWanted asks whether another process has a mark at the key, and calls onAnswer once with
 	// the answer.
 	AskIfWanted(key K, onAnswer func(peerWaits bool))
-	// PassLock leaves a lock to the next process with a mark, and calls onAnswer with its ID after
-	// it was notified, or with an empty ID if no process waits.
+	// PassLock leaves a lock to the next process with a mark. It calls onAnswer with the ID of that
+	// process after notifying it, or with an empty ID if no process waits.
 	PassLock(key K, onAnswer func(to string))
-	// WatchPeer sets an alarm for the mark of a process to which a lock was left. It is Held until
-	// that process tries for the lock or no longer waits.
+	// WatchPeer sets an alarm for the mark of a process to which a lock was left. The View of the
+	// alarm is Held until that process tries for the lock or no longer waits.
 	WatchPeer(key K, to string) Alarm
 }
 
-// Mark is a mark on the masters. After Put it is Held until another process leaves the lock to this
-// process.
+// Mark is a mark of this process on the masters. After Put, its View is Held until another process
+// leaves the lock to this process.
 type Mark interface {
 	Alarm
 	// Put writes the mark, and looks at it.
@@ -65,14 +66,14 @@ type queue[K comparable] struct {
 	marked, trying bool
 }
 
-// Ticket is the place of a waiter in a queue.
+// Ticket represents the place of a waiter in a queue.
 type Ticket[K comparable] struct {
 	key     K
 	signals chan Signal // has room for one signal
 }
 
-// Signals returns the channel of signals for the waiter. With the first signal the waiter becomes
-// the head. Only the last signal counts.
+// Signals returns the channel of signals for the waiter. The first signal means that the waiter has
+// become the head. Only the last signal counts.
 func (p *Ticket[K]) Signals() <-chan Signal { return p.signals }
 
 // sendSignal replaces a signal that was not received yet. Callers hold Queues.mu, so there is room.
@@ -187,11 +188,10 @@ func (q *Queues[K]) beginTry(p *Ticket[K]) (releases uint64) {
 	return keyQueue.releases
 }
 
-// SendTake is called when a take of a key is about to be sent by send. send must call then, unless
-// that is nil, so that the commands of then leave in the same batch as the take. SendTake removes
-// the mark of this process ahead of the take, so a reply to the take shows that the mark is gone
-// and can be put again. For the last take of the turn, SendTake also asks whether other processes
-// wait.
+// SendTake calls send, which sends a take of a key. send must call then, unless that is nil, so
+// that the commands of then leave in the same batch as the take. SendTake removes the mark of this
+// process ahead of the take, so a reply to the take shows that the mark is gone, and the process
+// can put it again. For the last take of the turn, SendTake also asks whether other processes wait.
 func (q *Queues[K]) SendTake(key K, send func(then func())) {
 	removeMark, askPeers := q.prepareTake(key, time.Now())
 	var ask func()
@@ -293,8 +293,8 @@ func (q *Queues[K]) released(key K) (headTries, passToPeer bool) {
 }
 
 // foundHeld records that the head found the lock held, in a try that began after this number of
-// releases. If there was a release since, a client of this process may have held the lock: then
-// foundHeld only returns true.
+// releases. If there was a release since then, a client of this process may have held the lock. In
+// that case foundHeld records nothing and returns true.
 func (q *Queues[K]) foundHeld(p *Ticket[K], releases uint64) (outdated bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -319,8 +319,8 @@ func (q *Queues[K]) isUndecided(p *Ticket[K]) bool {
 	return q.byKey[p.key].undecided
 }
 
-// leftTo returns the process to which the lock of a ticket's key was left, if known, and until when
-// it is left to a process.
+// leftTo returns the process to which the lock of a ticket's key was left, if known, and the time
+// until which the lock is left to it.
 func (q *Queues[K]) leftTo(p *Ticket[K]) (to string, until time.Time) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -345,7 +345,8 @@ func (q *Queues[K]) receivedFromPeer(p *Ticket[K]) {
 	q.byKey[p.key].turn.receivedFromPeer(time.Now())
 }
 
-// peerDone records that the process to which the lock was left has had it, or no longer wants it.
+// peerDone records that the process to which the lock was left has had the lock, or no longer wants
+// it.
 func (q *Queues[K]) peerDone(p *Ticket[K]) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

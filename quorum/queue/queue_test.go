@@ -58,7 +58,7 @@ type fakePeers struct {
 	peerAlarms            []*fakeAlarm
 }
 
-// fakeMark is a mark of this process.
+// fakeMark simulates a mark of this process.
 type fakeMark struct {
 	fakeAlarm
 	puts int
@@ -103,7 +103,8 @@ func takeLock(q *Queues[string], p *Ticket[string]) {
 }
 
 // TestLeaveToPeer checks that the waiters of one process hand a lock on. If another process waits,
-// the lock is left to it once all waiters were served, until the lock is granted again.
+// the releasing process leaves the lock to it once all waiters were served, until the lock is
+// granted again.
 func TestLeaveToPeer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		peers := &fakePeers{waitingPeer: "other"}
@@ -168,7 +169,7 @@ func TestAlone(t *testing.T) {
 }
 
 // TestMarks checks that a waiter for a lock of another process has a mark until it tries or no
-// longer waits. A waiter for a lock of its own process has none.
+// longer waits. A waiter for a lock of its own process has no mark.
 func TestMarks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		peers := &fakePeers{}
@@ -220,8 +221,8 @@ func TestOneQuestionPerTry(t *testing.T) {
 	})
 }
 
-// TestNoPeers checks that a lock that is to be left to another process is taken at once if no
-// process waits.
+// TestNoPeers checks that the head gets a signal to try at once if its process wants to leave the
+// lock to another process, but no process waits.
 func TestNoPeers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		peers := &fakePeers{waitingPeer: "other"}
@@ -236,9 +237,9 @@ func TestNoPeers(t *testing.T) {
 	})
 }
 
-// TestReleasedUnknown releases a lock while it is unknown whether another process waits. The lock
-// is left to the other process if no client waits in this process. Otherwise the next client gets
-// it, and the question is asked.
+// TestReleasedUnknown checks a release while this process does not know whether another process
+// waits. It leaves the lock to the other process if no client waits in this process. Otherwise the
+// next client gets the lock, and this process asks whether another process waits.
 func TestReleasedUnknown(t *testing.T) {
 	for name, waiting := range map[string]bool{"no client waits": false, "a client waits": true} {
 		t.Run(name, func(t *testing.T) {
@@ -269,7 +270,7 @@ func TestReleasedUnknown(t *testing.T) {
 	}
 }
 
-// TestParked checks that empty queues are kept for a while, in a limited number.
+// TestParked checks that Queues keeps a limited number of empty queues for a while.
 func TestParked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := Queues[int]{MayPark: func(key int) bool { return key >= 0 }}

@@ -1,6 +1,6 @@
 package queue
 
-// Signal is the state of the lock in this process. It is sent to the head of a queue.
+// Signal tells the head of a queue the state of the lock in this process.
 type Signal int
 
 const (

@@ -11,28 +11,29 @@ const (
 	// changes hands 3,000 times a second, that is one question in thirty hand-overs. This process
 	// learns of a new waiter in another process within this time.
 	askPause = 10 * time.Millisecond
-	// contentionTime is the period after another process had the lock in which the question is
-	// asked each time, because the clients of that process probably lock again soon.
+	// contentionTime is the period after another process had the lock in which this process asks
+	// each time, because the clients of the other process probably lock again soon.
 	contentionTime = 100 * time.Millisecond
-	// maxLeaveTime limits how long the lock is left to a process that is known to wait but does not
-	// take it: it has stopped, or is far away or slow.
+	// maxLeaveTime limits how long the lock is left to another process that does not take it. Such
+	// a process has stopped, or is far away or slow.
 	maxLeaveTime = 50 * time.Millisecond
 	// absencePause is the time without questions after a process did not take the lock, because its
 	// mark may remain.
 	absencePause = time.Second
 )
 
-// turn is the time in which the waiters of one process hand a lock on to each other.
+// turn holds the state of a lock's turn at this process: the time in which its waiters hand the
+// lock on to each other.
 type turn struct {
 	// grantCount is the number of grants in this turn, maxGrants their limit, and firstGrant the
-	// time of the first.
+	// time of the first grant.
 	grantCount, maxGrants int
 	firstGrant            time.Time
 	// peerWaits is set if this process knows that another process waits for the lock.
 	peerWaits bool
 	// lastAsked is the time at which this process last asked whether another process waits.
-	// lastContended is the time at which another process last had the lock, or the lock was left to
-	// it.
+	// lastContended is the time at which another process last had the lock, or at which the lock
+	// was last left to another process.
 	lastAsked, lastContended time.Time
 	// free is set from a release until the lock is granted again or found held by another process.
 	// Meanwhile leftUntil is the time until which the lock is left to another process, or zero, and
@@ -42,8 +43,9 @@ type turn struct {
 	leftTo    string
 }
 
-// shouldAsk reports whether to ask, with a take of the head, if other processes wait: if the take
-// is the last of the turn, and a question is due. waiting is the number of waiters behind the head.
+// shouldAsk reports whether a take of the head should come with the question whether other
+// processes wait. It should if the take is the last of the turn, and a question is due. waiting is
+// the number of waiters behind the head.
 func (t *turn) shouldAsk(waiting int, now time.Time) bool {
 	last := t.grantCount == 0 && waiting == 0 || t.grantCount > 0 && (t.grantCount+1 >= t.maxGrants || now.Sub(t.firstGrant) > longestTurn)
 	if t.peerWaits || !t.leftUntil.IsZero() || !last || !t.askIsDue(now) {
@@ -71,9 +73,9 @@ func (t *turn) granted(waiting int, now time.Time) {
 }
 
 // released records a release in this process with this number of waiters. alone means that no other
-// process is known. The signal is for the head, if notify is set. passToPeer means that the lock
-// must be left to another process: either another process is known to wait, or it may wait and no
-// client of this process does.
+// process is known. The signal is for the head, if notify is set. passToPeer means that this
+// process must leave the lock to another process: another process is known to wait, or may wait
+// while no client of this process does.
 func (t *turn) released(waiting int, alone bool, now time.Time) (signal Signal, passToPeer, notify bool) {
 	if t.isLeftToPeer() {
 		return 0, false, false
@@ -125,7 +127,8 @@ func (t *turn) receivedFromPeer(now time.Time) {
 	t.grantCount, t.peerWaits, t.lastContended, t.leftUntil, t.leftTo = 0, false, now, time.Time{}, ""
 }
 
-// peerDone records that the process to which the lock was left has had it, or no longer wants it.
+// peerDone records that the process to which the lock was left has had the lock, or no longer wants
+// it.
 func (t *turn) peerDone() { t.leftUntil, t.leftTo = time.Time{}, "" }
 
 // foundHeld records that the head found the lock held. The holder is another process, unless a

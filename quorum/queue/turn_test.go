@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// grantToHead grants the lock to the head, and reports whether a question was due.
+// grantToHead grants the lock to the head, and reports whether the take comes with a question.
 func (t *turn) grantToHead(waiting int, now time.Time) (asksPeers bool) {
 	asksPeers = t.shouldAsk(waiting, now)
 	t.granted(waiting, now)
@@ -32,8 +32,8 @@ func TestTurnAlone(t *testing.T) {
 	}
 }
 
-// TestTurnShared checks that, if another process waits, all waiters are served first, then the
-// other process. No waiter waits for a process that has left.
+// TestTurnShared checks that a turn serves all waiters of this process before another process that
+// waits. A waiter does not wait for a process that no longer waits.
 func TestTurnShared(t *testing.T) {
 	var tr turn
 	now := time.Unix(1000, 0)
@@ -88,8 +88,8 @@ func TestTurnNotTaken(t *testing.T) {
 	}
 }
 
-// TestTurnPassedBack checks that another process that leaves the lock to this process counts as
-// having had the lock before.
+// TestTurnPassedBack checks that a process that leaves the lock to this process counts as a process
+// that had the lock, so that a question is due soon.
 func TestTurnPassedBack(t *testing.T) {
 	var tr turn
 	now := time.Unix(1000, 0)
@@ -107,8 +107,8 @@ func TestTurnPassedBack(t *testing.T) {
 	}
 }
 
-// TestTurnIsLostEarly covers another process that is faster after a release. The turn ends, and the
-// next question is due soon.
+// TestTurnIsLostEarly checks that the turn ends if another process is faster after a release, and
+// that the next question is due soon.
 func TestTurnIsLostEarly(t *testing.T) {
 	var tr turn
 	now := time.Unix(1000, 0)

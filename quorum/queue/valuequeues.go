@@ -6,8 +6,8 @@ import (
 )
 
 // ValueQueues holds the queues of the waiters for values under keys, first come, first served. A
-// waiter for several keys is in the queue of each. The zero value is empty. It is safe for
-// concurrent use.
+// waiter for several keys is in the queue of each key. The zero value is empty. ValueQueues is safe
+// for concurrent use.
 type ValueQueues[K comparable] struct {
 	mu    sync.Mutex
 	byKey map[K]*list.List
@@ -66,8 +66,8 @@ func (l *ValueQueues[K]) startWaiting(m *waiter[K]) {
 	l.count++
 }
 
-// heads reports for each key of a waiter whether it is the head of the queue, which it stays until
-// it leaves.
+// heads reports for each key of a waiter whether the waiter is the head of the key's queue. A head
+// stays the head until it leaves.
 func (l *ValueQueues[K]) heads(m *waiter[K]) []bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

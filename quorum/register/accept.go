@@ -28,7 +28,8 @@ func (u *update) accept(ctx context.Context, b ballot, p proposal) (Outcome, err
 			op.NextBallot = next
 		}
 		if p.keepTTL {
-			// Both promises were made after the ballot began.
+			// A master reported the remaining time, and this master its clock, at unknown moments
+			// since the ballot began.
 			op.Until, op.Uncertainty = p.expiryAt(now, passed), 2*passed
 		}
 		op.Deadline = now + u.timeLeft(passed)
@@ -81,17 +82,17 @@ func (u *update) completeAccepted(b ballot, p proposal, next cell.Ballot, replie
 	}
 }
 
-// acceptDecided ends the wait for replies once a majority accepted, or once no majority can and at
-// least one master accepted. While no master has accepted, it waits for more replies: if none
-// accepts, no ballot has to find out the effect.
+// acceptDecided ends the wait for replies once a majority accepted, or once at least one master
+// accepted and no majority can accept. While no master has accepted, it waits for more replies: if
+// no master accepts, no ballot has to find out the effect.
 func acceptDecided(replies []Reply) bool {
 	result := countVotes(replies, (*Reply).isYes)
 	return result == vote.Won || result == vote.Lost && count(replies, (*Reply).isYes) > 0
 }
 
 // completeLater sends the accept to masters whose promise is late, and to marked masters, if a
-// majority accepted. Otherwise the proposal may have been abandoned. It also schedules a repair if
-// some masters did not accept, or lack the key.
+// majority accepted. Otherwise this proxy may have abandoned the proposal. It also schedules a
+// repair if some masters did not accept, or lack the key.
 func (u *update) completeLater(b ballot, p proposal, round Round, opFor func(now, passed time.Duration) cell.Accept) {
 	r, key := u.Register, u.Key
 	chosen := majorityDid(round.Replies())

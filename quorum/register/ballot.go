@@ -48,7 +48,7 @@ func (u *update) runBallot(ctx context.Context) (Outcome, error) {
 type ballot struct {
 	number cell.Ballot
 	start  time.Time
-	// elapsed is the time from start to the last promise.
+	// elapsed is the time from start to the end of the prepare round.
 	elapsed      time.Duration
 	prepareRound Round
 }
@@ -63,7 +63,7 @@ func (u *update) prepareDecided(replies []Reply) bool {
 	case t.status != Held, promised.status == Held:
 		return !promised.leasesDiffer()
 	case u.Expect != nil && t.leasesDiffer():
-		return false // perhaps the key is only read, so wait as Read does
+		return false // the change may only read the key, so wait as Read does
 	default:
 		return countVotes(replies, (*Reply).isYes) == vote.Lost
 	}
@@ -116,7 +116,7 @@ func (u *update) runOnUnheld(ctx context.Context, t tally, replies []Reply) (Out
 	return Outcome{Decision: d, GrantedLock: got}, nil
 }
 
-// runOnUnexpected runs the change on a value that differs from the expected one.
+// runOnUnexpected runs the change on a value that differs from the expected value.
 func (u *update) runOnUnexpected(t tally) (Outcome, error) {
 	d, err := u.Run(t.snapshot())
 	if err != nil {
@@ -129,7 +129,7 @@ func (u *update) runOnUnexpected(t tally) (Outcome, error) {
 	return Outcome{Decision: d, GrantedLock: GrantedLock{Version: t.snapshot().Version}}, nil
 }
 
-// runOnHeld runs the change on a key for which a majority holds a value and promised.
+// runOnHeld runs the change on a key for which a majority holds a value and promised the ballot.
 func (u *update) runOnHeld(ctx context.Context, b ballot, t tally) (Outcome, error) {
 	if s := u.findSentChange(t); s != nil {
 		return u.acceptUnchanged(ctx, b, t, *s)
@@ -178,15 +178,16 @@ func (u *update) findSentChange(t tally) *sentChange {
 }
 
 // isOutcomeUnclear reports whether a sent change may have been made and overwritten without a
-// trace. It was not made if a majority that promised a higher ballot has accepted nothing since.
+// trace. The change was not made if the masters that promised have accepted no ballot above its
+// own.
 func (u *update) isOutcomeUnclear(t tally) bool {
 	return slices.ContainsFunc(u.sentChanges, func(s sentChange) bool {
 		return s.attempt != t.attempt || t.accepted > s.ballot && !t.value.ShowsOutcomeOf(s.change)
 	})
 }
 
-// acceptUnchanged lets a majority accept the current value, unless it has accepted it. Then s has
-// taken effect.
+// acceptUnchanged lets a majority accept the current value, unless a majority holds it already.
+// Then s has taken effect.
 func (u *update) acceptUnchanged(ctx context.Context, b ballot, t tally, s sentChange) (Outcome, error) {
 	if t.chosen && len(u.sentChanges) == 0 && !u.alwaysAccept {
 		return Outcome{Decision: s.decision, GrantedLock: GrantedLock{Version: t.snapshot().Version}}, nil
@@ -196,7 +197,7 @@ func (u *update) acceptUnchanged(ctx context.Context, b ballot, t tally, s sentC
 	if shared {
 		until = expiresNotBefore(b, t, 0)
 	}
-	// A master that adopts the value keeps it shorter, at most by the duration of this round.
+	// On a master that adopts the value, it expires earlier, by at most the duration of this round.
 	return u.accept(ctx, b, proposal{
 		decision: s.decision, base: t, value: t.value, unchanged: true, change: s.change,
 		keepTTL: true, expiryAt: until, shared: shared,

@@ -23,8 +23,8 @@ var (
 	ErrContended = errors.New("the key is contended: every try collided with a change by another client; try again")
 )
 
-// RefusedError is ErrHeld or ErrNotHeld with the current value of the key, as a Read would return
-// it, but its remaining time may be unknown.
+// RefusedError is ErrHeld or ErrNotHeld with the current value of the key. Current equals the
+// result of Read, except that its remaining time may be unknown.
 type RefusedError struct {
 	Err     error
 	Current Snapshot

@@ -74,7 +74,8 @@ func hasLongerLease(replies []Reply, ttl time.Duration) bool {
 	return count(replies, func(r *Reply) bool { return r.isYes() && compareLeft(r.KeyStates[0].Left, ttl) > 0 }) > 0
 }
 
-// isExtended reports whether a majority extended a version of one ballot.
+// isExtended reports whether a majority extended the granted version, all with the same accepted
+// ballot.
 func isExtended(replies []Reply, granted string) bool {
 	votes := map[cell.Ballot]int{}
 	for _, reply := range replies {
@@ -90,8 +91,8 @@ func isExtended(replies []Reply, granted string) bool {
 }
 
 // extendByBallot extends a lock if a ballot may be under way or another proxy granted it. It keeps
-// a longer lease that a promise reports, which may come from a granted EXTEND. This proxy then
-// knows the lock.
+// a longer lease that a promise reports, which may come from a granted EXTEND. Afterwards this
+// proxy knows the lock.
 func (r *Register) extendByBallot(
 	ctx context.Context, key, token string, ttl time.Duration, start time.Time, holder any,
 ) (GrantedLock, error) {

@@ -11,7 +11,7 @@ func TestExtend(t *testing.T) {
 	for _, test := range []struct {
 		name    string
 		prepare func(*fakeMasters)
-		proxyOf string // the proxy: the owner's, or another
+		proxyOf string // "owner": the proxy that granted the lock; or "another"
 		want    string
 		rounds  string
 	}{
@@ -58,7 +58,7 @@ func TestExtend(t *testing.T) {
 				s.Put("k", cell.Cell{Form: cell.Blocking, Attempt: c.Attempt}, time.Second)
 			}
 		}, "another", "no quorum", "prepare"},
-		// Masters 1 to 3 chose its token in round 1. The value of round 2 may never be chosen.
+		// Masters 0 to 2 chose "me" in round 1. The value of round 2 may never be chosen.
 		{"a newer value on two that had it", func(b *fakeMasters) {
 			b.putAccepted("me", 1, 2)
 			b.putAccepted("you", 2, 0, 1)
@@ -185,8 +185,9 @@ func TestExtendedGrant(t *testing.T) {
 }
 
 // TestExtendDuringABallot checks that a granted extension is not lost if it comes between the
-// promises of a ballot and its accept, which uses the expiry that the promises reported. A master
-// that promised extends nothing, so the extending ballot comes before or after the other one.
+// promises and the accept of a ballot. The accept uses the expiry that the promises reported. A
+// master that promised extends nothing, so the extending ballot comes before or after the other
+// ballot.
 func TestExtendDuringABallot(t *testing.T) {
 	for name, change := range map[string]func(Snapshot) (Decision, error){
 		"others come into the cell": func(l Snapshot) (Decision, error) {
@@ -229,8 +230,9 @@ func TestExtendDuringABallot(t *testing.T) {
 	}
 }
 
-// TestExtendAfterABallot extends a lock of another proxy. The first EXTEND takes a ballot. After it
-// no ballot is promised, and this proxy knows the lock, so it extends it in one round trip.
+// TestExtendAfterABallot extends a lock of another proxy. The first EXTEND takes a ballot.
+// Afterwards no ballot is promised, and this proxy knows the lock, so the second EXTEND takes one
+// round trip.
 func TestExtendAfterABallot(t *testing.T) {
 	b := newFakeMasters(t, 3)
 	b.mustLock(b.proxy(), "you")
@@ -245,9 +247,9 @@ func TestExtendAfterABallot(t *testing.T) {
 	}
 }
 
-// TestKeptValueIsNotShortened starts with a lock on four of five masters. Only master D accepts the
-// ballot that would fill the fifth. Then A, B and C grant an EXTEND, and another ballot keeps the
-// value.
+// TestKeptValueIsNotShortened checks that a ballot that keeps a value does not shorten a granted
+// EXTEND. Four of five masters hold the lock. Only master 3 accepts a first ballot that keeps the
+// value. Then masters 0 to 2 grant an EXTEND, and a second ballot keeps the value.
 func TestKeptValueIsNotShortened(t *testing.T) {
 	b := newFakeMasters(t, 5)
 	b.faultOf = func(master int, _ cell.Op) fault {
@@ -278,8 +280,8 @@ func TestKeptValueIsNotShortened(t *testing.T) {
 	}
 }
 
-// TestPromisedLockIsHeld checks that a lock counts as held although two of five masters promised a
-// ballot and extend nothing, and a third lacks it.
+// TestPromisedLockIsHeld checks that an EXTEND succeeds although two of five masters promised a
+// ballot and extend nothing, and a third master lacks the lock.
 func TestPromisedLockIsHeld(t *testing.T) {
 	b := newFakeMasters(t, 5)
 	b.faultOf = func(master int, _ cell.Op) fault {
@@ -298,7 +300,7 @@ func TestPromisedLockIsHeld(t *testing.T) {
 }
 
 // TestExtendByBallotNeverShortens checks that an extension by ballot shortens nothing and reports
-// the longer lease, whichever proxy put the lock.
+// the longer lease, whichever proxy stored the value.
 func TestExtendByBallotNeverShortens(t *testing.T) {
 	for _, proxyOf := range []string{"the proxy that replaced it", "another"} {
 		b := newFakeMasters(t, 3)
@@ -320,7 +322,7 @@ func TestExtendByBallotNeverShortens(t *testing.T) {
 }
 
 // TestForgetVersion checks that ForgetVersion keeps an extended version, and forgets a replaced
-// one.
+// version.
 func TestForgetVersion(t *testing.T) {
 	b := newFakeMasters(t, 3)
 	r := b.proxy()
@@ -331,7 +333,7 @@ func TestForgetVersion(t *testing.T) {
 	b.rounds = nil
 	_, err := r.Extend(t.Context(), "k", "me", time.Minute)
 	b.noError(err)
-	b.wantRounds("prepare accept") // the old version may be owed its removal, so this is a new one
+	b.wantRounds("prepare accept") // the old version may be owed its removal, so EXTEND makes a new version
 	_, err = r.Extend(t.Context(), "k", "me", time.Hour)
 	b.noError(err)
 	extended := r.grants.find("k", hasToken("me")).currentVersion()

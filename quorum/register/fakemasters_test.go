@@ -21,8 +21,8 @@ const (
 	replyLost                     // done, but the reply is lost
 	voteUncounted                 // done, but the vote does not count
 	replyLate                     // done at once; deliverPending delivers the reply
-	requestLate                   // deliverPending does it and delivers the reply
-	connectionBroken              // deliverPending does it; the broken connection hides it
+	requestLate                   // deliverPending carries out the operation and delivers the reply
+	connectionBroken              // deliverPending carries out the operation; the proxy gets no reply
 )
 
 // fakeMasters imitates masters in memory. The test sets their clocks, and the outcome of
@@ -31,7 +31,7 @@ type fakeMasters struct {
 	*testing.T
 	stores []*cell.Store
 	now    time.Time
-	// faultOf returns the fault of an operation; nil: none.
+	// faultOf returns the fault of an operation; nil means no faults.
 	faultOf func(master int, op cell.Op) fault
 	// roundTime is the duration of a round.
 	roundTime time.Duration
@@ -92,7 +92,7 @@ func (b *fakeMasters) removeVersion(r *Register, token, version string) {
 	}})
 }
 
-// withRemoval returns terms with an OnRemovalDue that removes the version.
+// withRemoval returns options with an OnRemovalDue that removes the version.
 func (b *fakeMasters) withRemoval(r *Register, t TakeOptions) TakeOptions {
 	t.OnRemovalDue = func(version string, _ func() bool) { b.After(0, func() { b.removeVersion(r, t.Tokens[0], version) }) }
 	return t
@@ -207,7 +207,7 @@ type fakeRound struct {
 func (a *fakeRound) Replies() []Reply { return a.replies }
 func (a *fakeRound) Drop()            {}
 
-// Forget clears the replies, to detect a later use.
+// Release clears the replies, to detect a later use.
 func (a *fakeRound) Release() { clear(a.replies) }
 
 func (a *fakeRound) OnLaterReply(f func(int, Reply)) {
@@ -260,7 +260,8 @@ func (b *fakeMasters) Ask(ctx context.Context, ops []cell.Op, decided func([]Rep
 	}
 	b.rounds = append(b.rounds, kind)
 	b.setClock(b.now.Add(b.roundTime))
-	// If the round is undecided, wait until the proxy gives up on the other masters.
+	// If the round is undecided, wait until the proxy gives up on the masters that have not
+	// replied.
 	if !decided(a.replies) && countWaiting(a.replies) > 0 {
 		b.setClock(b.now.Add(100 * time.Millisecond))
 		a.closed = true
@@ -311,10 +312,10 @@ func (b *fakeMasters) Voters() int { return b.voters }
 
 func (b *fakeMasters) Clock() time.Duration { return b.clock }
 
-// ScheduleCompare lets advance compare the keys once no operation fails.
+// ScheduleCompare lets advance compare the keys once the test injects no faults.
 func (b *fakeMasters) ScheduleCompare() { b.compareScheduled = true }
 
-// AllVote reports whether no operation fails.
+// AllVote returns true while the test injects no faults.
 func (b *fakeMasters) AllVote() bool { return b.faultOf == nil }
 
 func (b *fakeMasters) Pause(ctx context.Context, _ int) error {
@@ -328,9 +329,9 @@ func (b *fakeMasters) Pause(ctx context.Context, _ int) error {
 
 func (b *fakeMasters) Now() time.Time { return b.now }
 
-// cells returns the cells of a key on all masters: a dot for an absent cell, the token of a plain
-// cell, the value with a * for a cell in register form ("-*" for a removal), b for a blocking cell,
-// m for a mark, and a foreign value in brackets.
+// cells returns the cells of a key on all masters. A dot means an absent cell, b a blocking cell,
+// and m a mark. A plain cell is shown as its token, a cell in register form as its value with a *
+// ("-*" for a removal), and a foreign value in brackets.
 func (b *fakeMasters) cells(key string) string {
 	all := make([]string, len(b.stores))
 	for i, s := range b.stores {

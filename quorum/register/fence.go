@@ -14,7 +14,7 @@ import (
 var ErrFences = errors.New("the fences of the key are used up")
 
 // fences holds the highest known fences of keys, so that the next proposal is high enough at once.
-// It may forget any of them: masters refuse a fence that is too low, and return theirs.
+// It may forget any fence: masters refuse a fence that is too low, and return their counters.
 type fences struct {
 	mu    sync.Mutex
 	byKey map[string]int64
@@ -48,7 +48,7 @@ func (f *fences) note(key string, fence int64) {
 	f.byKey[key] = fence
 }
 
-// nextFence returns a fence above the known ones, and not below the masters' median time.
+// nextFence returns a fence above the known fences, and at least the masters' median time.
 func (r *Register) nextFence(key string) (int64, error) {
 	next := max(r.fences.highest(key)+1, r.masters.Clock().Microseconds(), 1)
 	if next > cell.MaxFence {
@@ -57,8 +57,9 @@ func (r *Register) nextFence(key string) (int64, error) {
 	return next, nil
 }
 
-// noteFences records the fence above which a majority of the masters accepts a fence, or the
-// highest credible fence if fewer masters replied. Masters that did the operation accepted fence.
+// noteFences records a number above which a majority of the masters accepts every fence. If fewer
+// masters replied, it records their highest credible counter. The counter of a master that did the
+// operation is fence.
 func (r *Register) noteFences(key string, fence int64, replies []Reply) {
 	var fences []int64
 	for _, reply := range replies {
@@ -94,8 +95,8 @@ func (r *Reply) isFenceTooLow() bool {
 	return r.State == Counted && !r.Applied && len(r.Fences) > 0 && len(r.KeyStates) > 0 && r.KeyStates[0].Form == cell.Absent
 }
 
-// addFence gives the requested fence to a lock that was granted without one. If no majority accepts
-// the fence while the lock is valid, the lock is owed its removal.
+// addFence gives the requested fence to a lock that was granted without a fence. If no majority
+// accepts the fence while the lock is valid, the lock is owed its removal.
 func (r *Register) addFence(ctx context.Context, key string, t TakeOptions, got GrantedLock) (GrantedLock, error) {
 	if !t.Fence || got.Fence != 0 {
 		return got, nil
@@ -108,7 +109,7 @@ func (r *Register) addFence(ctx context.Context, key string, t TakeOptions, got 
 	return raised, nil
 }
 
-// raiseFence proposes fences for a lock until a majority of the masters accepts one.
+// raiseFence proposes fences for a lock until a majority of the masters accepts a fence.
 func (r *Register) raiseFence(ctx context.Context, key string, ttl time.Duration, got GrantedLock) (GrantedLock, error) {
 	until := r.masters.Now().Add(r.opts.Patience)
 	for {
@@ -126,7 +127,7 @@ func (r *Register) raiseFence(ctx context.Context, key string, ttl time.Duration
 		r.noteFences(key, fence, replies)
 		now := r.masters.Now()
 		got.Validity = vote.Validity(ttl, now.Sub(got.Since))
-		// holders counts the masters that accepted the fence, or may accept a higher one.
+		// holders counts the masters that accepted the fence, or may accept a higher fence.
 		holders := count(replies, func(reply *Reply) bool {
 			return reply.State == Waiting || reply.isYes() || reply.State == Counted && holdsAttempt(*reply, got.Attempt)
 		})
@@ -142,7 +143,7 @@ func (r *Register) raiseFence(ctx context.Context, key string, ttl time.Duration
 	}
 }
 
-// holdsAttempt reports whether a master holds an attempt, not as a blocking copy.
+// holdsAttempt reports whether a master holds an attempt as a plain cell or in register form.
 func holdsAttempt(r Reply, a cell.Attempt) bool {
 	return len(r.KeyStates) > 0 && r.KeyStates[0].Attempt == a &&
 		(r.KeyStates[0].Form == cell.Plain || r.KeyStates[0].Form == cell.Register)
@@ -150,8 +151,9 @@ func holdsAttempt(r Reply, a cell.Attempt) bool {
 
 func raiseDecided(replies []Reply) bool { return countVotes(replies, (*Reply).isYes) != vote.Pending }
 
-// Fence returns a number not below the fence of any earlier lock of the key, as long as its counter
-// is stored; 0: no counter. A master whose counter is not credible counts as missing.
+// Fence returns a number that is at least the fence of every earlier lock of the key. It returns 0
+// if the masters never stored a counter, or no longer store it. A master whose counter is not
+// credible counts as missing.
 //
 // Errors: *NoQuorum, or the cause of ctx.
 func (r *Register) Fence(ctx context.Context, key string) (int64, error) {

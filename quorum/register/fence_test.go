@@ -26,7 +26,7 @@ func (b *fakeMasters) mustLockFenced(r *Register, token string) int64 {
 	return got.Fence
 }
 
-// wantCounters checks the fence counters of the masters; 0: none.
+// wantCounters checks the fence counters of the masters; 0 means none.
 func (b *fakeMasters) wantCounters(want string) {
 	b.Helper()
 	all := make([]string, len(b.stores))
@@ -65,7 +65,7 @@ func TestFencesOfTwoProxies(t *testing.T) {
 }
 
 // TestFenceTooLow checks that counters keep the order even if clocks go back. The masters refuse
-// the same number and return theirs, and the proxy retries without a pause.
+// the low fence and return their counters, and the proxy retries without a pause.
 func TestFenceTooLow(t *testing.T) {
 	b := newFakeMasters(t, 3)
 	b.clock = 70 * time.Microsecond
@@ -106,8 +106,8 @@ func TestRefusalReturnsFence(t *testing.T) {
 	b.wantRounds("take")
 }
 
-// TestCounterFarAhead checks that a counter that is too high on one master does not move the
-// majority of the other masters, whose fences are not used up.
+// TestCounterFarAhead checks that a counter that is too high on one master does not affect the
+// fences that the other masters accept.
 func TestCounterFarAhead(t *testing.T) {
 	b := newFakeMasters(t, 3)
 	b.putCounter(cell.MaxFence, 2)
@@ -147,7 +147,8 @@ func TestCountersExpire(t *testing.T) {
 	}
 }
 
-// TestForgottenCounter checks that one master with a counter suffices to refuse a low fence.
+// TestForgottenCounter checks that one master that still has its counter suffices to refuse a low
+// fence.
 func TestForgottenCounter(t *testing.T) {
 	b := newFakeMasters(t, 3)
 	b.putCounter(100, 0, 1)
@@ -158,8 +159,8 @@ func TestForgottenCounter(t *testing.T) {
 	}
 }
 
-// TestFenceByBallot takes a lock by ballot, after a removal. Its fence takes a round of its own, in
-// which only holders of the lock accept.
+// TestFenceByBallot takes a lock by ballot, after a removal. The fence takes a round of its own, in
+// which only masters that hold the lock accept.
 func TestFenceByBallot(t *testing.T) {
 	b := newFakeMasters(t, 5)
 	b.putAccepted("", 3, 0, 1, 2, 3)
@@ -189,7 +190,7 @@ func TestRaiseIsRepeated(t *testing.T) {
 	b.wantCounters("30 21 21")
 }
 
-// TestNoFenceNoLock checks that a lock without its requested fence is withdrawn.
+// TestNoFenceNoLock checks that the proxy withdraws a lock without its requested fence.
 func TestNoFenceNoLock(t *testing.T) {
 	for name, disturb := range map[string]func(b *fakeMasters){
 		"no majority answers":     func(b *fakeMasters) { b.setFaultOn("raise", requestLost, 0, 1) },
@@ -241,8 +242,8 @@ func (b *fakeMasters) delay(kind string, d time.Duration) func(int, cell.Op) fau
 
 // TestRivalBeganBefore starts with a rival's take on masters that do not hold the lock, before the
 // lock gets its fence. The take reaches the other masters when the lease of the lock has expired,
-// and must not be granted with a lower fence. So only holders accept the fence of the lock. If they
-// are no majority, the lock is withdrawn.
+// and must not be granted with a lower fence. So only masters that hold the lock accept its fence.
+// If these masters are no majority, the proxy withdraws the lock.
 func TestRivalBeganBefore(t *testing.T) {
 	for _, unreachable := range [][]int{nil, {3, 4}} {
 		b := newFakeMasters(t, 5)
@@ -309,7 +310,7 @@ func TestFence(t *testing.T) {
 	}
 }
 
-// TestFencesAreForgotten checks that memory is limited, and masters return forgotten fences.
+// TestFencesAreForgotten checks that the memory for fences is limited.
 func TestFencesAreForgotten(t *testing.T) {
 	f := fences{byKey: map[string]int64{}}
 	for i := range 2 * maxFences {

@@ -6,9 +6,9 @@ import (
 	"redlock-proxy/quorum/cell"
 )
 
-// ForceRemove removes the cells of a key on all masters that reply, even if its holder is
-// undetermined, but not a cell that another attempt or ballot puts meanwhile. It reports whether it
-// removed a cell.
+// ForceRemove removes the cells of a key on all masters that reply, even if the holder of the key
+// is undetermined. It leaves a cell that another attempt or ballot puts meanwhile. It reports
+// whether it removed a cell.
 //
 // Errors: ErrForeign, *NoQuorum, or the cause of ctx.
 func (r *Register) ForceRemove(ctx context.Context, key string) (removed bool, err error) {

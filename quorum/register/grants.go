@@ -19,13 +19,14 @@ type grant struct {
 	holder any
 	since  time.Time
 	ttl    time.Duration
-	// ends is the time at which the latest lease expires; zero: never.
+	// ends is the time at which the latest lease expires; zero means never.
 	ends time.Time
-	// holders marks the masters that certainly took the lock, pending those that may still take it.
+	// holders marks the masters that certainly took the lock, pending the masters that may still
+	// take it.
 	holders, pending []bool
 	// mayArriveLate is set if the lock may still arrive at a master at any time, because a
-	// connection broke. Then a ballot releases it: a removal by ballot can be seen for a while, but
-	// a deleted cell looks like one that the lock never reached.
+	// connection broke. Then a ballot releases the lock. A removal by ballot stays visible for a
+	// while, but a deleted cell looks like a cell that the lock never reached.
 	mayArriveLate bool
 	// replaced is set once the key holds another value.
 	replaced bool
@@ -33,8 +34,8 @@ type grant struct {
 	mayBeExtended bool
 }
 
-// grants holds the grants by key, until their leases expire even if other proxies removed the
-// locks. It evicts the oldest grants if all of them take too much memory.
+// grants holds the grants by key until their leases expire, even if other proxies removed the
+// locks. It evicts the oldest grants if all grants together take too much memory.
 type grants struct {
 	mu      sync.Mutex
 	byKey   map[string]*grant
@@ -43,8 +44,8 @@ type grants struct {
 	evictedUntil time.Time
 }
 
-// maxGrantBytes limits the memory of grants after a search for expired ones; between two searches
-// it may double. grantSize is the memory of a grant in addition to its key and its token.
+// maxGrantBytes limits the memory of grants after a search for expired grants; between two searches
+// this memory may double. grantSize is the memory of a grant in addition to its key and its token.
 const maxGrantBytes, grantSize = 32 << 20, 320
 
 func newGrant(t TakeOptions, i int, a cell.Attempt, since time.Time, n int) *grant {
@@ -65,11 +66,11 @@ func (g *grants) put(key string, entry *grant, now time.Time) {
 	}
 }
 
-// size returns the memory that the grants take after a search for expired ones.
+// size returns the memory that the grants take after a search for expired grants.
 func (g *grants) size() int { return g.pruning.bytes + grantSize*len(g.byKey) }
 
-// evict removes the oldest grants until the others take half of the limit. A ballot releases a lock
-// without a grant.
+// evict removes the oldest grants until the remaining grants take half of the limit. A ballot
+// releases a lock without a grant.
 func (g *grants) evict() {
 	type keyedGrant struct {
 		key string
@@ -91,7 +92,8 @@ func (g *grants) evict() {
 	g.pruning.entries = len(g.byKey)
 }
 
-// noteEvictedUntil notes that grants up to a start of their leases may have been evicted.
+// noteEvictedUntil notes that grants of leases that began at since or earlier may have been
+// evicted.
 func (g *grants) noteEvictedUntil(since time.Time) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -31,7 +31,8 @@ const (
 	CopyUnknown CopyState = iota
 	// CopyAbsent means that the master holds nothing.
 	CopyAbsent
-	// CopySame means that the master holds the majority's value, or any value without a majority.
+	// CopySame means that the master holds the majority's value. If no value has a majority, it
+	// means that the master holds any value.
 	CopySame
 	// CopyDifferent means that the master holds a different value, or a blocking copy.
 	CopyDifferent
@@ -41,7 +42,7 @@ const (
 type Holding struct {
 	Snapshot
 	Status Status
-	// Copies and Errs have one entry for each master. Errs holds the reason why a share is unknown.
+	// Copies and Errs have one entry for each master. Errs holds the reason why a copy is unknown.
 	Copies []CopyState
 	Errs   []error
 	// Holder and Since are set if this proxy granted the current value.

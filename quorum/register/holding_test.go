@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// TestHoldings checks the reported value, the share of each master, and the known holder.
+// TestHoldings checks the reported status, the copy of each master, and the known holder.
 func TestHoldings(t *testing.T) {
 	const u, n, s, o = CopyUnknown, CopyAbsent, CopySame, CopyDifferent
 	for _, test := range []struct {
@@ -86,8 +86,8 @@ func TestHoldings(t *testing.T) {
 	}
 }
 
-// TestHoldingsWithoutAQuorum checks that fewer masters than a majority decide nothing, but their
-// cells are reported. Without any reply, Holdings returns an error.
+// TestHoldingsWithoutAQuorum checks that fewer masters than a majority decide nothing, but Holdings
+// reports their cells. Without any reply, Holdings returns an error.
 func TestHoldingsWithoutAQuorum(t *testing.T) {
 	b := newFakeMasters(t, 5)
 	r := b.proxy()

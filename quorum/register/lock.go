@@ -11,7 +11,7 @@ import (
 	"redlock-proxy/quorum/vote"
 )
 
-// TakeOptions are the terms on which a client asks for keys.
+// TakeOptions holds the conditions on which a client takes keys.
 type TakeOptions struct {
 	// Tokens holds one token for each key, in the order of the keys.
 	Tokens []string
@@ -28,9 +28,9 @@ type TakeOptions struct {
 	// KeepOnNoQuorum keeps the value after *NoQuorum, if possible: other clients may have seen it,
 	// and rely on it.
 	KeepOnNoQuorum bool
-	// OnRemovalDue is called with each version that the keys may have although Lock returned an
-	// error. No client holds a lock by it, so it is owed its removal. mayArrive, unless it is nil,
-	// reports whether the version may still arrive at a majority. A cluster sets its own function.
+	// OnRemovalDue receives each version that the keys may have although Lock returned an error. No
+	// client holds this version, so it is owed its removal. mayArrive, unless it is nil, reports
+	// whether the version may still arrive at a majority. A cluster sets its own function.
 	OnRemovalDue func(version string, mayArrive func() bool)
 	// MayTakeOver, unless it is nil, reports whether the value of the only key is owed its removal,
 	// so that the client may take over the key. A cluster sets its own function.
@@ -53,7 +53,7 @@ type GrantedLock struct {
 	Validity time.Duration
 	// Since is the start of the lease, just before the masters were asked.
 	Since time.Time
-	// Attempt created the lock.
+	// Attempt is the attempt that created the lock.
 	Attempt cell.Attempt
 	// Version is the unique version of each taken key. Withdrawing a lock removes only this
 	// version.
@@ -103,7 +103,7 @@ func (r *Register) Lock(ctx context.Context, keys []string, t TakeOptions) (Gran
 }
 
 // lockByBallot locks a key that a ballot removed a moment ago, or whose value may be taken over. It
-// runs to its end even if ctx ends: a ballot cannot be undone, and its result is unknown before.
+// runs to its end even if ctx ends: a ballot cannot be undone, and only its end shows the result.
 func (r *Register) lockByBallot(ctx context.Context, key string, t TakeOptions) (GrantedLock, error) {
 	run := func(l Snapshot) (Decision, error) {
 		if l.Present && !t.mayTakeOver(l) {
@@ -119,7 +119,7 @@ func (r *Register) lockByBallot(ctx context.Context, key string, t TakeOptions) 
 		return GrantedLock{}, &RefusedError{Err: ErrHeld, Current: out.Decision.Note.(Snapshot)}
 	}
 	elapsed := r.masters.Now().Sub(out.Since)
-	if out.Version != string(out.Attempt) { // else an ordinary attempt took it
+	if out.Version != string(out.Attempt) { // else an attempt took the key, and recorded its grant
 		entry := newGrant(t, 0, out.Attempt, out.Since, r.n)
 		entry.ballotVersion = out.Version
 		r.grants.put(key, entry, out.Since)
@@ -131,8 +131,8 @@ func (r *Register) lockByBallot(ctx context.Context, key string, t TakeOptions) 
 	return r.addFence(ctx, key, t, out.GrantedLock)
 }
 
-// splitError means that an attempt can have no majority, and prevented no other attempt from
-// getting one. So it can be repeated.
+// splitError means that an attempt can have no majority. So no client can have seen its value, and
+// the attempt can be repeated.
 type splitError struct {
 	// needsBallot is set if a ballot removed the key a moment ago, or has to choose its value.
 	needsBallot bool
@@ -150,7 +150,7 @@ const undecidedTries = 5
 
 func (e *splitError) Error() string { return "votes are split" }
 
-// take makes one attempt (rule R6, LOCK), with a fence if one round trip suffices.
+// take makes one attempt (REGISTER.md, Creating), with a fence if one round trip suffices.
 func (r *Register) take(ctx context.Context, keys []string, t TakeOptions) (GrantedLock, error) {
 	fence := int64(0)
 	// With too few voters, the attempt cannot be granted, and should not leave a fence behind.
@@ -180,11 +180,11 @@ func (r *Register) take(ctx context.Context, keys []string, t TakeOptions) (Gran
 	}
 	round.Drop()
 	isDecided := errors.Is(err, ErrHeld) || errors.As(err, new(*splitError))
-	if t.KeepOnNoQuorum && errors.As(err, new(*NoQuorum)) { // repairing removes it if it cannot stay
+	if t.KeepOnNoQuorum && errors.As(err, new(*NoQuorum)) { // a repair removes the value if it cannot stay
 		r.repairEachUnlessDone(round, keys...)
 		return GrantedLock{}, err
 	}
-	var mayArrive, mayHold atomic.Int32 // masters where it may still arrive; masters that may hold it
+	var mayArrive, mayHold atomic.Int32 // the numbers of masters that the attempt may still reach, and that may hold it
 	undoOn := func(master int, reply Reply) {
 		if reply.mayBeDone() {
 			r.undo(keys, op.Attempt, master)
@@ -210,7 +210,7 @@ func (r *Register) take(ctx context.Context, keys []string, t TakeOptions) (Gran
 			mayHold.Add(-1)
 		}
 	})
-	if errors.Is(err, ErrHeld) { // other errors hold the replies
+	if errors.Is(err, ErrHeld) { // other errors contain the replies
 		round.Release()
 	}
 	return GrantedLock{}, err
@@ -222,14 +222,15 @@ func (r *Register) undo(keys []string, a cell.Attempt, master int) {
 	}
 }
 
-// takeResult returns the vote on an attempt. Each master that may still do it counts as pending.
+// takeResult returns the vote on an attempt. Each master that may still take the keys counts as
+// pending.
 func takeResult(replies []Reply) vote.Result {
 	yes, no := count(replies, (*Reply).isYes), count(replies, (*Reply).isNotDone)
 	return vote.Count(len(replies), yes, len(replies)-yes-no)
 }
 
-// takeDecided ends the wait for replies once the attempt is granted or certainly refused, or can
-// become neither.
+// takeDecided ends the wait for replies once the attempt is granted, or certainly refused, or
+// neither is possible any more.
 func takeDecided(replies []Reply) bool {
 	result := takeResult(replies)
 	return result == vote.Won || refusedBySameHolder(replies) || result == vote.Lost && !canBeRefusedBySameHolder(replies)
@@ -295,7 +296,7 @@ func mayBeHeld(replies []Reply) bool {
 	return resolve(assumed, 0).status == Undetermined
 }
 
-// needsBallot reports whether holders of the first key have different values, or a master holds a
+// needsBallot reports whether masters hold different values of the first key, or a master holds a
 // removal.
 func needsBallot(replies []Reply) bool {
 	return resolve(replies, 0).isUnchosen() || slices.ContainsFunc(replies, func(r Reply) bool {
@@ -327,16 +328,17 @@ func (r *Register) recordGrant(t TakeOptions, op cell.Take, round Round, start t
 }
 
 const (
-	// retryPause is the first pause before a master that refused is asked again. It doubles each
-	// time.
+	// retryPause is the first pause before the proxy repeats a take on a master that refused it.
+	// Each next pause is twice as long.
 	retryPause = 8 * time.Millisecond
 	maxRetries = 4
 )
 
-// retryRefused repeats a granted take on a master that refused it because of a rival's attempt that
-// is being undone, or a removal that has not expired. Each of them can outlast the grant, and a
-// refill takes a second. Because the master refused, the retry has the same effect as a slow first
-// message. For other differences, and for several keys, the repair suffices.
+// retryRefused repeats a granted take on a master that refused it. The cause may be a rival's
+// attempt that is being undone, or a removal that has not expired. Either can still be on the
+// master after the grant, and a refill takes a second. Because the master refused, the retry has
+// the same effect as a late first message. For other differences, and for several keys, the repair
+// suffices.
 func (r *Register) retryRefused(op cell.Take, grants []*grant, master, tries int, reply Reply) {
 	if reply.State != Counted || reply.Applied || tries == maxRetries || len(grants) > 1 {
 		r.repairUnlessDone(reply, op.Names...)
@@ -356,7 +358,7 @@ func (r *Register) scheduleRetry(op cell.Take, grants []*grant, master, tries in
 		if err != nil {
 			return
 		}
-		noteReply := func(_ int, reply Reply) { // before the reply to a later release
+		noteReply := func(_ int, reply Reply) { // runs before the reply to a later release
 			r.grants.noteReply(grants[0], master, reply)
 			r.retryRefused(op, grants, master, tries+1, reply)
 		}

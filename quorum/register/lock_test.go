@@ -291,8 +291,9 @@ func TestLockCanceled(t *testing.T) {
 	b.wantCells(". . .")
 }
 
-// TestRemoveVersion checks that a proxy withdraws a lock whose client has gone, even if it did not
-// grant the lock or masters promised a rival's ballot. A later value of another client stays.
+// TestRemoveVersion checks that a proxy withdraws a lock whose client has disconnected. It does so
+// even if it did not grant the lock, or masters promised a rival's ballot. A later value of another
+// client stays.
 func TestRemoveVersion(t *testing.T) {
 	b := newFakeMasters(t, 3)
 	r := b.proxy()
@@ -353,7 +354,7 @@ func TestExpiredGrantsAreForgotten(t *testing.T) {
 }
 
 // TestOldestGrantsAreEvicted checks that grants without an end take limited memory, and that the
-// register knows which ones it may have evicted.
+// register knows which grants it may have evicted.
 func TestOldestGrantsAreEvicted(t *testing.T) {
 	b := newFakeMasters(t, 1)
 	r := b.proxy()
@@ -379,8 +380,8 @@ func TestOldestGrantsAreEvicted(t *testing.T) {
 	}
 }
 
-// TestExpiredGrantsOfLongKeysAreForgotten checks that expired locks with long names are forgotten
-// sooner: a hundred of them take as much memory as many thousands of short ones.
+// TestExpiredGrantsOfLongKeysAreForgotten checks that the proxy forgets expired locks with long
+// names sooner. A hundred of them take as much memory as many thousands of locks with short names.
 func TestExpiredGrantsOfLongKeysAreForgotten(t *testing.T) {
 	b := newFakeMasters(t, 1)
 	r := b.proxy()

@@ -63,8 +63,8 @@ type Round interface {
 	Release()
 }
 
-// Masters delivers the operations of a register. They reach a master in the order of Ask and Tell
-// for each key, unless the master's connection broke.
+// Masters delivers the operations of a register. The operations on one key reach a master in the
+// order of Ask and Tell, unless the connection to the master broke.
 type Masters interface {
 	// Ask sends ops[i] to master number i, or nothing if ops[i] is nil. It returns as soon as
 	// decided returns true for the replies so far, or all masters replied. The error is the cause
@@ -77,7 +77,8 @@ type Masters interface {
 	After(d time.Duration, f func())
 	// AllVote reports whether all masters vote, as far as this process knows.
 	AllVote() bool
-	// ScheduleCompare compares all keys once all masters vote: one was away and may lack cells.
+	// ScheduleCompare compares all keys once all masters vote: a master was away and may lack
+	// cells.
 	ScheduleCompare()
 	// Voters returns how many masters vote, as far as this process knows.
 	Voters() int

@@ -8,8 +8,8 @@ import (
 	"redlock-proxy/quorum/cell"
 )
 
-// TestOwedWhileAcceptsMayArrive checks that a removal is repeated until the deadlines of the
-// accepts of its version, even if a majority has replied that the version is absent.
+// TestOwedWhileAcceptsMayArrive checks that mayArrive returns true until the deadlines of the sent
+// accepts have passed, and that later accepts have no effect.
 func TestOwedWhileAcceptsMayArrive(t *testing.T) {
 	b := newFakeMasters(t, 5)
 	r := b.proxy()
@@ -42,8 +42,8 @@ func TestOwedWhileAcceptsMayArrive(t *testing.T) {
 	}
 }
 
-// TestOwedWhileATakeMayArrive starts with a lock on two masters that go away before the undo. A
-// third may still take it.
+// TestOwedWhileATakeMayArrive checks that a failed LOCK is owed its removal if a majority may hold
+// it. Two masters took it and go away before the undo, and a third master may still take it.
 func TestOwedWhileATakeMayArrive(t *testing.T) {
 	b := newFakeMasters(t, 5)
 	b.faultOf = func(m int, op cell.Op) fault {

@@ -23,7 +23,7 @@ type promise struct {
 	replies []Reply
 }
 
-// promises holds the promises by key. Each is used once.
+// promises holds the promises by key. The proxy uses each promise once.
 type promises struct {
 	mu      sync.Mutex
 	byKey   map[string]*promise

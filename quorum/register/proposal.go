@@ -23,7 +23,8 @@ type proposal struct {
 	// shift and shared come from the Decision.
 	shift  time.Duration
 	shared bool
-	// lease is the lease that the proposal gives from since; zero: from when it is sent.
+	// lease is the lease that the proposal gives from since. If since is zero, the lease begins
+	// when the proposal is sent.
 	lease time.Duration
 	since time.Time
 }
@@ -49,7 +50,7 @@ func (u *update) newProposal(b ballot, t tally, d Decision) proposal {
 	return p
 }
 
-// renewedRemoval returns a proposal that gives a removal the TTL of a new one.
+// renewedRemoval returns a proposal that gives a removal the TTL of a new removal.
 func (u *update) renewedRemoval(t tally) proposal {
 	return proposal{base: t, value: t.value, unchanged: true, ttl: removalTTL, lease: cell.Endless}
 }
@@ -63,11 +64,11 @@ func (p proposal) version() string {
 }
 
 // expiryFunc returns the expiry of a value by the clock of a master. now is that clock at the
-// promise, which was made at most elapsed after the ballot began.
+// promise, which the master made at most passed after the ballot began.
 type expiryFunc func(now, passed time.Duration) time.Duration
 
-// expiresNotAfter returns an expiry no later than on the holders, where the value has left
-// remaining.
+// expiresNotAfter returns a function for an expiry that is no later than on the masters that hold
+// the value. left is the remaining time on these masters.
 func expiresNotAfter(left time.Duration) expiryFunc {
 	return func(now, elapsed time.Duration) time.Duration {
 		if left < 0 {
@@ -77,9 +78,9 @@ func expiresNotAfter(left time.Duration) expiryFunc {
 	}
 }
 
-// expiresNotBefore returns the expiry of a cell with several keys, so that no key expires early on
-// any master: not before the first expiry on the masters that held the value when they promised,
-// shifted like theirs. See package keygroup.
+// expiresNotBefore returns a function for the expiry of a cell with several keys. The expiry is not
+// before the first expiry on the masters that held the value when they promised, and is shifted
+// like theirs. So no key expires early on any master; see package keygroup.
 func expiresNotBefore(b ballot, t tally, shift time.Duration) expiryFunc {
 	return func(now, _ time.Duration) time.Duration {
 		if t.shortest < 0 {

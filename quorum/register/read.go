@@ -11,12 +11,13 @@ import (
 // defaultHeadSize is the default of Options.HeadSize. The cell of a lock is far smaller.
 const defaultHeadSize = 8 << 10
 
-// Read returns the current values of keys. Each master reads all of them at one moment. Read
-// settles a key that another command is replacing.
+// Read returns the current values of keys. Each master reads all keys at one moment. Read settles a
+// key that another command is replacing.
 //
 // If a value is long, Read requests the head of the cell, which identifies the value, from all
-// masters, and the whole from one holder: copies with the same incarnation and last change are
-// equal. If that master does not return the value, Read requests the whole from all masters.
+// masters. It requests the whole cell from one master that holds the value, because copies with the
+// same incarnation and last change are equal. If that master does not return the value, Read
+// requests whole cells from all masters.
 //
 // Errors: *NoQuorum, ErrContended, or the cause of ctx.
 func (r *Register) Read(ctx context.Context, keys []string) ([]Snapshot, error) {
@@ -43,8 +44,8 @@ func (r *Register) Read(ctx context.Context, keys []string) ([]Snapshot, error) 
 
 var errHeadOnly = errors.New("no master returned the rest of a value")
 
-// read reads at most heads bytes of each cell, or all if heads is 0. A *splitError requests another
-// read, errHeadOnly a read of whole cells.
+// read reads at most headSize bytes of each cell, or the whole cell if headSize is 0. A *splitError
+// requests another read, errHeadOnly a read of whole cells.
 func (r *Register) read(ctx context.Context, keys []string, headSize int) ([]Snapshot, error) {
 	round, err := r.masters.Ask(ctx, r.toAll(cell.Read{Names: keys, HeadBytes: headSize}), func(replies []Reply) bool {
 		return readDecided(replies, len(keys))
@@ -111,7 +112,7 @@ func (r *Register) readWhole(ctx context.Context, keys []string, looks []Snapsho
 }
 
 // isHeldBy reports whether a master holds the value under key number i of a reply, as its head
-// shows. It is false for a foreign value, which has no version.
+// shows. It returns false for a foreign value, which has no version.
 func (l Snapshot) isHeldBy(reply Reply, i int) bool {
 	if reply.State != Counted || i >= len(reply.KeyStates) {
 		return false
@@ -121,7 +122,7 @@ func (l Snapshot) isHeldBy(reply Reply, i int) bool {
 		l.Version == version(f.Attempt, f.Value)
 }
 
-// readDecided accepts replies that determine the value and remaining time of each key.
+// readDecided reports whether replies determine the value and remaining time of each key.
 func readDecided(replies []Reply, keys int) bool {
 	for i := range keys {
 		if t := resolve(replies, i); t.status == Undetermined || t.status == Held && !t.chosen || t.leasesDiffer() {
@@ -138,7 +139,7 @@ func (r *Register) readByBallot(ctx context.Context, key string) (Snapshot, erro
 	return current, err
 }
 
-// AcceptCurrent lets a majority accept the value of a key, with the longest lease that any of them
+// AcceptCurrent lets a majority accept the value of a key, with the longest lease that a promise
 // reports.
 //
 // Errors: as for Update.

@@ -66,8 +66,9 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// TestReadLong checks that the rest of a long value comes from one holder, or from all masters if
-// that holder fails or no longer holds the value, or the head does not identify it.
+// TestReadLong checks that the rest of a long value comes from one master that holds it. It comes
+// from all masters if that master fails or no longer holds the value, or if the head does not
+// identify the value.
 func TestReadLong(t *testing.T) {
 	long, other := strings.Repeat("long", defaultHeadSize), strings.Repeat("other", defaultHeadSize)
 	isWhole := func(op cell.Op) bool { read, is := op.(cell.Read); return is && read.HeadBytes == 0 }
@@ -190,8 +191,8 @@ func TestReadTime(t *testing.T) {
 	}
 }
 
-// TestUnclearTTLIsUnknown checks that the time is unknown if masters that do not reply may grant
-// more than a majority does. A ballot determines the value all the same.
+// TestUnclearTTLIsUnknown checks that the remaining time is unknown if masters that do not reply
+// may grant more time than a majority does. A ballot determines the value all the same.
 func TestUnclearTTLIsUnknown(t *testing.T) {
 	const short, long = time.Minute, time.Hour
 	for _, test := range []struct {
@@ -243,7 +244,7 @@ func TestUnclearTTLIsUnknown(t *testing.T) {
 	}
 }
 
-// TestVersions checks that versions distinguish each state of a key from all others.
+// TestVersions checks that versions distinguish each state of a key from all other states.
 func TestVersions(t *testing.T) {
 	b := newFakeMasters(t, 3)
 	r := b.proxy()
@@ -269,7 +270,7 @@ func TestVersions(t *testing.T) {
 	if now, _ := r.Read(t.Context(), []string{"k"}); now[0].Version != before[0].Version {
 		t.Error("extended and looked at, it has another version")
 	}
-	// A reader settles a key that is half replaced, under the same version.
+	// A read settles a half-replaced key, and keeps the version.
 	b.setFaultOn("accept", requestLost, 1, 2)
 	b.onPause = func() { b.onPause, b.faultOf = nil, nil }
 	out, err := r.Update(t.Context(), putChange("half"))

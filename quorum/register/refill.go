@@ -18,7 +18,8 @@ type filling struct {
 	mark    cell.Ballot
 }
 
-// isConsistent reports whether a majority holds this very value of a proxy, and no holder differs.
+// isConsistent reports whether a majority holds this value, a proxy wrote it, and all masters that
+// hold it accepted the same ballot.
 func (t tally) isConsistent() bool { return t.status == Held && t.isTaken() && !t.ballotsDiffer }
 
 // mastersLacking returns the masters without the key. isMarked reports whether a master has a mark.
@@ -35,10 +36,11 @@ func mastersLacking(replies []Reply) (lacking []int, isMarked bool) {
 	return lacking, isMarked
 }
 
-// refill gives a key to the masters that lack it. It writes a mark on each of them, and turns the
-// mark into the value once no round can be under way that saw the key as absent. incarnation is the
-// incarnation at the previous read. If it differs, refill reads again later: a lock that changes
-// hands quickly would leave marks for past holders, and the masters would refuse the next holders.
+// refill gives a key to the masters that lack it. It writes a mark on each of these masters. It
+// turns the mark into the value once no round can be under way that saw the key as absent.
+// incarnation is the incarnation at the previous read. If it differs, refill reads again later. A
+// lock that changes hands quickly would leave marks for past holders, and the marked masters would
+// refuse the next holders.
 func (r *Register) refill(ctx context.Context, key string, t tally, replies []Reply, incarnation cell.Attempt) {
 	if r.opts.Unlimited || t.shortest >= 0 && t.shortest < leftoverPause {
 		return // a round without a limit never ends, or the key expires before the mark is filled
@@ -72,8 +74,7 @@ func (r *Register) markMissing(ctx context.Context, key string, t tally, lacking
 	return true
 }
 
-// fillMarked lets a majority of the holders accept their value again, and then the marked masters
-// accept it.
+// fillMarked lets a majority accept the value again. Then the marked masters accept it.
 func (r *Register) fillMarked(key string, marks *filling) {
 	ctx, cancel := context.WithTimeout(context.Background(), repairTimeout)
 	defer cancel()

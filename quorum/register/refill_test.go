@@ -21,7 +21,7 @@ func newMastersLackingKey(t *testing.T) *fakeMasters {
 func TestRefill(t *testing.T) {
 	for _, test := range []struct {
 		name  string
-		then  func(b *fakeMasters) // runs after the places are marked
+		then  func(b *fakeMasters) // runs after the proxy marked the masters that lack the key
 		holds string
 	}{
 		{"nothing happens", func(*fakeMasters) {}, "me* me* me* me* me*"},
@@ -50,8 +50,8 @@ func TestRefill(t *testing.T) {
 	}
 }
 
-// TestNoRefillOfPassingLock checks that a lock that changes hands quickly marks no master, which
-// the next holders would then lack.
+// TestNoRefillOfPassingLock checks that the proxy marks no master for a lock that changes hands
+// quickly. A marked master would refuse the next holders.
 func TestNoRefillOfPassingLock(t *testing.T) {
 	b := newMastersLackingKey(t)
 	b.readValue()
@@ -136,8 +136,8 @@ func TestLateFill(t *testing.T) {
 	}
 }
 
-// TestMissedLockIsRestored checks that masters that were away receive a lock that is still held
-// once all masters are well, by any proxy that compares the keys.
+// TestMissedLockIsRestored checks that any proxy that compares the keys restores a held lock on
+// masters that were away, once all masters vote.
 func TestMissedLockIsRestored(t *testing.T) {
 	for _, test := range []struct {
 		name  string
@@ -178,7 +178,8 @@ func TestMissedLockIsRestored(t *testing.T) {
 	}
 }
 
-// TestRefillAfterALeftover checks that a master with a leftover gets the lock once that is removed.
+// TestRefillAfterALeftover checks that a master with a leftover gets the lock once the leftover is
+// removed.
 func TestRefillAfterALeftover(t *testing.T) {
 	b := newFakeMasters(t, 3)
 	b.putPlain("x", "a", time.Minute, 0)
@@ -187,7 +188,8 @@ func TestRefillAfterALeftover(t *testing.T) {
 	b.wantCells("me* me* me*")
 }
 
-// TestMissedExtension checks that a master that missed an extension gets the majority's time.
+// TestMissedExtension checks that a master that missed an extension gets the remaining time of the
+// majority.
 func TestMissedExtension(t *testing.T) {
 	b := newFakeMasters(t, 3)
 	r := b.proxy()
@@ -243,7 +245,7 @@ func TestForce(t *testing.T) {
 	_, _ = b.proxy().ForceRemove(t.Context(), "k")
 	b.putAccepted("next", 4, 0, 1, 2)
 	b.deliverPending()
-	b.wantCells("next* next* next*") // the value that a ballot put before the late removal arrived
+	b.wantCells("next* next* next*") // the late removal leaves the value of a newer ballot
 
 	b = newFakeMasters(t, 3)
 	b.putForeign("x", 0, 1)

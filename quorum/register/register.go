@@ -79,7 +79,8 @@ type Snapshot struct {
 	// Left is the remaining time that a majority grants, or cell.Endless, unless LeftUnknown is
 	// set.
 	Left time.Duration
-	// Longest and Shortest are the extremes on the masters that hold the value.
+	// Longest and Shortest are the extremes of the remaining time on the masters that hold the
+	// value.
 	Longest, Shortest time.Duration
 	LeftUnknown       bool
 	// Foreign is set if no proxy wrote the value.

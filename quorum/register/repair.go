@@ -10,10 +10,12 @@ import (
 	"redlock-proxy/quorum/cell"
 )
 
-// repairs holds the keys to repair. A repair waits until the present command has finished.
+// repairs holds the keys to repair. Each repair begins after a delay, so that the present command
+// can finish first.
 type repairs struct {
 	mu sync.Mutex
-	// keys maps each key to the incarnation that a master was last seen to lack, or to nothing.
+	// keys maps each key to the incarnation that a master was last seen to lack, or to an empty
+	// incarnation.
 	keys map[string]cell.Attempt
 }
 
@@ -27,7 +29,7 @@ const (
 // repairLater schedules the repair of a key, unless it is already scheduled.
 func (r *Register) repairLater(key string) { r.repairMissing(key, "") }
 
-// repairMissing is repairLater for a key that masters lack. incarnation may be empty.
+// repairMissing schedules the repair of a key that masters lack. incarnation may be empty.
 func (r *Register) repairMissing(key string, incarnation cell.Attempt) {
 	r.repairs.mu.Lock()
 	before, scheduled := r.repairs.keys[key]
@@ -39,7 +41,7 @@ func (r *Register) repairMissing(key string, incarnation cell.Attempt) {
 }
 
 // repairUnlessDone schedules the repair of keys unless the master did the operation. If a master is
-// away, all keys are compared once all masters vote.
+// away, it schedules a comparison of all keys instead.
 func (r *Register) repairUnlessDone(reply Reply, keys ...string) {
 	switch {
 	case reply.State == Waiting, reply.isYes():
@@ -118,8 +120,9 @@ func cellsDiffer(replies []Reply, i int, t tally) bool {
 	return t.ballotsDiffer || len(leftovers(replies, i, t)) > 0 || t.isConsistent() && slices.ContainsFunc(replies, lacks)
 }
 
-// repair makes all masters agree with the majority. Holders accept the value that the highest
-// ballot chose or may have chosen, leftovers are removed, and masters that lack the key receive it.
+// repair makes all masters agree with the majority. The masters that hold the key accept the value
+// that the highest ballot chose or may have chosen. repair removes leftovers, and gives the key to
+// masters that lack it.
 func (r *Register) repair(key string) {
 	ctx, cancel := context.WithTimeout(context.Background(), repairTimeout)
 	defer cancel()
@@ -165,8 +168,9 @@ type leftover struct {
 	accepted cell.Ballot
 }
 
-// leftovers returns the leftovers under key number i with tally t: marks that do not expire in time
-// and, once no other incarnation can have a majority, all cells of other incarnations.
+// leftovers returns the leftovers under key number i with tally t. Marks that do not expire in time
+// are leftovers. All cells of other incarnations are leftovers once none of these incarnations can
+// have a majority.
 func leftovers(replies []Reply, i int, t tally) (all []leftover) {
 	if t.status == Undetermined {
 		return nil

@@ -6,7 +6,7 @@ import (
 )
 
 // TestRetryOnMasterThatRefused checks that a master that refuses a lock because of an expiring cell
-// soon holds it as a plain cell, so that its release takes one round trip.
+// soon holds the lock as a plain cell. So the release takes one round trip.
 func TestRetryOnMasterThatRefused(t *testing.T) {
 	b := newFakeMasters(t, 3)
 	r := b.proxy()
@@ -23,7 +23,8 @@ func TestRetryOnMasterThatRefused(t *testing.T) {
 	b.wantCells(". . .")
 }
 
-// TestNoRetryAfterRelease checks that the master is not asked again once the lock is released.
+// TestNoRetryAfterRelease checks that the proxy does not ask a master that refused again once the
+// lock is released.
 func TestNoRetryAfterRelease(t *testing.T) {
 	b := newFakeMasters(t, 3)
 	r := b.proxy()

@@ -35,8 +35,8 @@ type tally struct {
 	left time.Duration
 	// longest and shortest are the extremes of these times.
 	longest, shortest time.Duration
-	// chosen is set if a majority holds this very value, ballotsDiffer if some holders accepted a
-	// different ballot.
+	// chosen is set if a majority holds this very value, ballotsDiffer if masters that hold the
+	// incarnation accepted different ballots.
 	chosen, ballotsDiffer bool
 }
 
@@ -96,7 +96,7 @@ func allExpireSoon(replies []Reply) bool {
 	return countVotes(replies, (*Reply).answered) != vote.Lost
 }
 
-// expireWithin reports whether every cell expires within a time, which must be known.
+// expireWithin reports whether every cell is known to expire within a time.
 func expireWithin(states []cell.KeyState, limit time.Duration) bool {
 	return !slices.ContainsFunc(states, func(f cell.KeyState) bool {
 		return f.Form != cell.Absent && (f.Left < 0 || f.Left > limit)
@@ -147,9 +147,9 @@ func (c *candidate) tally(quorum int) tally {
 	return t
 }
 
-// isTaken reports whether a majority holds this very value, and the key is not absent. If holders
-// differ, the newest value may never have been chosen, and an older value may have been replaced by
-// a value on masters that have not replied.
+// isTaken reports whether a majority holds this very value, and the key is not absent. If masters
+// hold different values, the newest value may never have been chosen. An older value may have been
+// replaced by a value on masters that have not replied.
 func (t tally) isTaken() bool {
 	return t.status == Foreign || t.status == Held && t.chosen && t.value.Present
 }
@@ -157,14 +157,14 @@ func (t tally) isTaken() bool {
 // isUnchosen reports whether a ballot has to choose the value of the held incarnation.
 func (t tally) isUnchosen() bool { return t.status == Held && !t.chosen }
 
-// leasesDiffer reports whether a holder grants much more time than a majority of the masters that
+// leasesDiffer reports whether a master grants much more time than a majority of the masters that
 // replied. Then masters without a reply may also grant more.
 func (t tally) leasesDiffer() bool {
 	return t.status == Held && isMuchLonger(t.longest, t.left)
 }
 
-// isMuchLonger reports whether left exceeds other by more than the difference between masters with
-// the same TTL.
+// isMuchLonger reports whether left exceeds other by more than masters with the same TTL can
+// differ.
 func isMuchLonger(left, other time.Duration) bool {
 	return (left < 0) != (other < 0) || left-other > time.Second
 }

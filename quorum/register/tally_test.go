@@ -38,7 +38,8 @@ func TestUndecidedMayBeAnyAttempt(t *testing.T) {
 	}
 }
 
-// TestUndecidedIsNotLost checks that an undecided copy on a holder does not count as lost.
+// TestUndecidedIsNotLost checks that the lock does not count as lost on a master with an undecided
+// copy.
 func TestUndecidedIsNotLost(t *testing.T) {
 	ids := cell.NumberedSource(big.NewInt(1))
 	g := &grant{attempt: ids.Attempt(), holders: []bool{true, true}}

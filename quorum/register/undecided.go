@@ -9,8 +9,9 @@ import (
 )
 
 // retryUndecided repeats an attempt on masters that refused it, if the attempt needs them because
-// some masters give no vote: cells that are about to expire do not expire everywhere at the same
-// moment. Each master is asked again only after it refused.
+// some masters give no vote. The masters may have refused because of cells that are about to
+// expire, which do not expire on all masters at the same moment. Each master is asked again only
+// after it refused.
 func (r *Register) retryUndecided(ctx context.Context, op cell.Take, round Round) (Round, error) {
 	for tries := 1; needsRetry(round.Replies()) && tries <= undecidedTries; tries++ {
 		replies := slices.Clone(round.Replies())
@@ -41,7 +42,7 @@ func needsRetry(replies []Reply) bool {
 		count(replies, (*Reply).refused) > 0 && !refusedBySameHolder(replies)
 }
 
-// mergeReplies replaces the replies of masters that were asked again.
+// mergeReplies returns first, with the replies of retry for the masters that were asked again.
 func mergeReplies(first []Reply, ops []cell.Op, retry []Reply) []Reply {
 	merged := slices.Clone(first)
 	for i := range merged {

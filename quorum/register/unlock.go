@@ -9,13 +9,13 @@ import (
 	"redlock-proxy/quorum/cell"
 )
 
-// Unlock removes the key if it holds the token. A lock of this proxy takes one round trip, another
-// two.
+// Unlock removes the key if it holds the token. Unlock takes one round trip for a lock that this
+// proxy granted, and two for any other lock.
 //
 // Errors: ErrNotHeld (as *RefusedError if the current value is known), *NoQuorum, ErrContended, or
 // the cause of ctx. The release continues even after ctx has ended. If it is unknown whether the
-// lock is released, Unlock calls onRemovalDue, unless it is nil, with each known version that may
-// remain, and its remaining time. Such a version is owed its removal.
+// lock is released, Unlock calls onRemovalDue with each known version that may remain, and its
+// remaining time. Such a version is owed its removal. onRemovalDue may be nil.
 func (r *Register) Unlock(ctx context.Context, key, token string, onRemovalDue func(version string, left time.Duration)) error {
 	entry := r.grants.find(key, hasToken(token))
 	removed, err := r.unlock(ctx, key, token)
@@ -57,7 +57,8 @@ func (r *Register) leaseLeft(entry *grant) time.Duration {
 	return cell.Endless
 }
 
-// unlock returns the value that it tried to remove by ballot, if any.
+// unlock removes the key if it holds the token. It returns the value that it tried to remove by
+// ballot, if any.
 func (r *Register) unlock(ctx context.Context, key, token string) (seen Snapshot, err error) {
 	entry := r.grants.take(key, hasToken(token))
 	if entry == nil {
@@ -124,7 +125,7 @@ const (
 	releaseUnknown    releaseResult = iota
 	releaseDone                     // this release ended the lock
 	releaseTooLate                  // the lock had ended before
-	releaseSuperseded               // the lock had ended; another attempt may hold the same token
+	releaseSuperseded               // the lock had ended before; another attempt may hold the same token
 	releaseByBallot                 // some master promised a ballot: a ballot decides
 )
 
@@ -231,8 +232,8 @@ func (r *Register) finishRelease(
 	case r.hadEnded(g, replies, start):
 		return r.removeByBallot(ctx, key, g.token, "")
 	case r.wasIntact(g, replies) && !g.mayArriveLate && !r.isLate(r.masters.Now().Sub(start)):
-		// Only this release can have ended it in such a short time. The ballot saw the effect of
-		// every take under way: both use one connection, unless it broke.
+		// Only this release can have ended the lock in such a short time. The ballot saw the effect
+		// of every take under way, because both use one connection, unless the connection broke.
 		return Snapshot{}, nil
 	default: // seen is another client's value
 		return Snapshot{}, &NoQuorum{Replies: replies, Unclear: true}
@@ -273,7 +274,7 @@ func (r *Register) removeByBallot(ctx context.Context, key, token string, onlyAt
 	return current, err
 }
 
-// updateIf is an Update that changes only values that match. It returns the value on which it
+// updateIf runs an Update that changes only values that match. It returns the value on which it
 // decided, and ErrNotHeld if that value does not match.
 func (r *Register) updateIf(ctx context.Context, c Change, matches func(Snapshot) bool) (current Snapshot, out Outcome, err error) {
 	run := c.Run

@@ -139,8 +139,9 @@ func TestUnlockCanceled(t *testing.T) {
 
 // TestEvaluateRelease evaluates the replies of five masters. d: the master deleted its cell. A dot:
 // it held nothing. ?: no reply. o: it holds another attempt. u: the same without a vote. f: not
-// sent. r: it holds ours in register form. b: it held a blocking copy of ours, which is gone now.
-// The proxy knows about the lock: + the master took it, - it did not, ~ it still may.
+// sent. r: it holds our attempt in register form. b: it held a blocking copy of our attempt, which
+// the release deleted. The proxy knows about the lock: + the master took it, - it did not, ~ it
+// still may.
 func TestEvaluateRelease(t *testing.T) {
 	own, other := attemptOf("a"), attemptOf("b")
 	found := func(form cell.Form, attempt cell.Attempt) cell.Answer {
@@ -166,14 +167,14 @@ func TestEvaluateRelease(t *testing.T) {
 		{"+++++", "dd???", "unknown"},
 		{"+++++", "?????", "unknown"},
 		{"+++--", "ddd..", "done"},
-		{"+++--", "dd?..", "done"},    // only this release can have deleted the third
-		{"+++--", "d??..", "done"},    // the same for these two
+		{"+++--", "dd?..", "done"},    // the third master may still hold the lock, but is no majority
+		{"+++--", "d??..", "done"},    // the second and third may still hold the lock, but are no majority
 		{"+++--", "???..", "unknown"}, // the release may have deleted none
 		{"+++--", "???oo", "unknown"},
 		{"+++~~", "dd?..", "unknown"}, // the lock may still arrive at the last two
 		{"+++~~", "ddd..", "done"},
 		{"+++~~", "dd?d.", "unknown"}, // the deleted cell may be a copy; the lock may still arrive
-		{"+++-~", "dd?.d", "done"},    // only this release can delete the third; last: no majority
+		{"+++-~", "dd?.d", "done"},    // the third and last may still hold the lock, but are no majority
 		{"+++++", "dd...", "unknown"}, // masters may have forgotten the lock
 		{"+++++", ".....", "none"},
 		{"+++++", "ooooo", "other"},
@@ -202,7 +203,8 @@ func TestEvaluateRelease(t *testing.T) {
 	}
 }
 
-// TestReleaseBeforeTheLockArrives checks that a SET that arrives after the release has no effect.
+// TestReleaseBeforeTheLockArrives checks that UNLOCK reports no success if the SET has yet to reach
+// one master, and another master's reply to the release is lost.
 func TestReleaseBeforeTheLockArrives(t *testing.T) {
 	b := newFakeMasters(t, 3)
 	r := b.proxy()
@@ -219,7 +221,8 @@ func TestReleaseBeforeTheLockArrives(t *testing.T) {
 }
 
 // TestReleaseWhileATakeMayArrive checks that a ballot releases the lock if a SET may still arrive
-// because its connection broke: a deleted cell looks like one that the SET has yet to reach.
+// because its connection broke. A deleted cell would look like a cell that the SET has yet to
+// reach.
 func TestReleaseWhileATakeMayArrive(t *testing.T) {
 	b := newFakeMasters(t, 3)
 	r, other := b.proxy(), b.proxy()
@@ -252,9 +255,9 @@ func TestReleaseWhileATakeMayArrive(t *testing.T) {
 	b.wantCells(". . .")
 }
 
-// TestReleaseByBallotWhileATakeMayArrive checks that a release by ballot is not done if the
-// connection of a SET breaks meanwhile: the lock would reappear on the master that the SET still
-// reaches, and on the master that promised the ballot.
+// TestReleaseByBallotWhileATakeMayArrive checks that a release by ballot does not succeed if the
+// connection of a SET breaks meanwhile. The lock would reappear on two masters: the SET still
+// reaches one, and the other promised the ballot.
 func TestReleaseByBallotWhileATakeMayArrive(t *testing.T) {
 	for _, breaks := range []bool{false, true} {
 		b := newFakeMasters(t, 3)

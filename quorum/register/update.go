@@ -28,7 +28,7 @@ type Decision struct {
 	// Shift is added to the kept remaining time on each master, in whole milliseconds.
 	Shift time.Duration
 	// Shared is set if the old or the new value is a keygroup. Then the cell must expire on no
-	// master before the first expiry among its holders.
+	// master before the first expiry on the masters that hold it.
 	Shared bool
 	// RemoveOnError removes the value, which no client then holds, if the Update returns an error.
 	RemoveOnError bool
@@ -52,31 +52,32 @@ type Change struct {
 	alwaysAccept bool
 	// noNextPromise prevents promises for the next ballot, so one round can extend the lock later.
 	noNextPromise bool
-	// fill identifies marks to replace with the value once a majority of its holders accepted it.
+	// fill identifies marks to replace with the value once a majority accepted the value.
 	fill *filling
 	// uncancellable lets the Update, once begun, run to its end even if ctx ends.
 	uncancellable bool
 }
 
-// ErrNeedsLeft is returned by Change.Run if it needs the remaining time and Snapshot.LeftUnknown is
-// set.
+// ErrNeedsLeft is the error that Change.Run returns if it needs the remaining time and
+// Snapshot.LeftUnknown is set.
 var ErrNeedsLeft = errors.New("the remaining time of the key is unknown")
 
 // Outcome is the result of an Update.
 type Outcome struct {
 	Decision Decision
-	// GrantedLock describes the value that was put, if any. Its Version belongs to the Snapshot
-	// after the Update, even if another command has replaced the value.
+	// GrantedLock describes the value that was put, if any. Its Version is the version that the
+	// Update put, even if another command has replaced the value.
 	GrantedLock
 }
 
-// removalTTL is the TTL of a removal, in which a command whose ballot failed can find out its
-// effect.
+// removalTTL is the TTL of a removal. Until it expires, a command whose ballot failed can find out
+// its effect.
 const removalTTL = 3 * time.Second
 
 // Update changes one key by ballot (REGISTER.md, Replacing), or takes an absent one like Lock. A
-// change takes effect once a majority accepted it. If fewer masters did, a later ballot finds it
-// among the changes that led to the current value, or excludes it. So it takes effect at most once.
+// change takes effect once a majority accepted it. If fewer masters accepted it, a later ballot
+// finds the change among the changes that led to the current value, or excludes it. So the change
+// takes effect at most once.
 //
 // Errors: the errors of Run, ErrForeign, ErrContended, *NoQuorum, or the cause of ctx. After
 // ErrContended nothing changed. After the last two the change may or may not take effect, possibly
@@ -111,8 +112,8 @@ type update struct {
 	Change
 	// sentChanges holds the ballots of this change that some master may have accepted.
 	sentChanges []sentChange
-	// highestRound is the highest round seen. ahead grows with failures, because other proxies have
-	// started new rounds by the time that the next ballot arrives.
+	// highestRound is the highest round seen. roundMargin grows with failures, because other
+	// proxies have started new rounds by the time that the next ballot arrives.
 	highestRound, roundMargin uint64
 	// contended is set once another ballot overtook this change.
 	contended bool

@@ -90,7 +90,8 @@ func TestUpdateIsMadeOnce(t *testing.T) {
 	}
 }
 
-// TestUpdateGrants checks that a lease starts with its own ballot, even if a later one found it.
+// TestUpdateGrants checks that a lease starts with the ballot that sent the change, even if a later
+// ballot finds the change.
 func TestUpdateGrants(t *testing.T) {
 	for _, lostFirst := range []bool{false, true} {
 		b := newFakeMasters(t, 3)
@@ -113,8 +114,8 @@ func TestUpdateGrants(t *testing.T) {
 	}
 }
 
-// TestUpdateFindsSentChange checks whether a change on one master is among the changes of the
-// current value.
+// TestUpdateFindsSentChange checks that an Update finds out whether its change, which one master
+// accepted, led to the current value.
 func TestUpdateFindsSentChange(t *testing.T) {
 	for _, test := range []struct {
 		name   string
@@ -170,7 +171,8 @@ func TestUpdateFindsSentChange(t *testing.T) {
 	}
 }
 
-// TestUpdateOfExpiredKey checks that the effect of a change on one master is unknown after expiry.
+// TestUpdateOfExpiredKey checks that the effect of a change that one master accepted is unknown
+// once the key has expired.
 func TestUpdateOfExpiredKey(t *testing.T) {
 	for _, takenAgain := range []bool{false, true} {
 		b := newFakeMasters(t, 3)
@@ -215,8 +217,8 @@ func TestUpdateAfterAnotherIncarnation(t *testing.T) {
 	}
 }
 
-// TestUpdateContended checks that contention ends in an error that reports whether the change was
-// made.
+// TestUpdateContended checks that an Update that other proxies always overtake ends with
+// ErrContended, and changes nothing.
 func TestUpdateContended(t *testing.T) {
 	b := newFakeMasters(t, 3)
 	b.mustLock(b.proxy(), "me")
@@ -295,7 +297,8 @@ func TestKeptPromise(t *testing.T) {
 	}
 }
 
-// TestPromiseNotUsed checks that a change that needs the time, or changes nothing, uses no promise.
+// TestPromiseNotUsed checks that a change that needs the remaining time, or changes nothing, uses
+// no promise.
 func TestPromiseNotUsed(t *testing.T) {
 	b := newFakeMasters(t, 3)
 	r := b.proxy()
@@ -331,7 +334,7 @@ func TestPromiseNotUsed(t *testing.T) {
 	}
 }
 
-// TestNoPromises checks that no promise is kept without Options.Keep.
+// TestNoPromises checks that the proxy stores no promise without Options.PromiseNextBallot.
 func TestNoPromises(t *testing.T) {
 	b := newFakeMasters(t, 3)
 	r := b.proxy()
@@ -414,7 +417,7 @@ func TestLatePromise(t *testing.T) {
 	b.wantCells("you* you* you*")
 }
 
-// TestRepair checks that holders that differ agree soon after the last command.
+// TestRepair checks that masters that hold different values agree soon after the last command.
 func TestRepair(t *testing.T) {
 	for name, during := range map[string]func(*fakeMasters){
 		"an accept was lost":      func(b *fakeMasters) { b.setFaultOn("accept", requestLost, 0) },
@@ -481,7 +484,7 @@ func TestRepairAfterRead(t *testing.T) {
 	b.setFaultOn("accept", requestLost, 3, 4)
 	_, err := b.proxy().Update(t.Context(), putChange("you"))
 	b.noError(err)
-	b.faultOf, b.timers = nil, nil // the first proxy is gone
+	b.faultOf, b.timers = nil, nil // the first proxy has stopped
 	if got := b.readValue(); got != "you" {
 		t.Error(got)
 	}
@@ -521,7 +524,7 @@ func TestLockAfterARemoval(t *testing.T) {
 }
 
 // TestOwedVersions checks that each version that may remain after *NoQuorum is owed its removal,
-// unless it is to stay.
+// unless KeepOnNoQuorum is set.
 func TestOwedVersions(t *testing.T) {
 	removed := func(b *fakeMasters) {
 		b.mustLock(b.proxy(), "me")
@@ -629,7 +632,7 @@ func TestLateLockAfterARemoval(t *testing.T) {
 	b.noError(other.Unlock(t.Context(), "k", "rival", nil))
 }
 
-// TestLockSeveralAfterARemoval checks that several keys are taken once a removal has expired.
+// TestLockSeveralAfterARemoval checks that Lock takes several keys once a removal has expired.
 func TestLockSeveralAfterARemoval(t *testing.T) {
 	b := newFakeMasters(t, 3)
 	r := b.proxy()
@@ -645,7 +648,7 @@ func TestLockSeveralAfterARemoval(t *testing.T) {
 	b.wantCells("b b b")
 }
 
-// TestWithdrawAfterARemoval checks that only the version that a ballot granted is withdrawn.
+// TestWithdrawAfterARemoval checks that a proxy withdraws only the version that a ballot granted.
 func TestWithdrawAfterARemoval(t *testing.T) {
 	for _, takenAgain := range []bool{false, true} {
 		b := newFakeMasters(t, 3)
@@ -690,7 +693,7 @@ func TestUpdateOnAPromiseKeepsTheTime(t *testing.T) {
 	}
 }
 
-// TestUpdateKeepsTheTime checks that the remaining time is kept, and grows on no master.
+// TestUpdateKeepsTheTime checks that KeepTTL keeps the remaining time, which grows on no master.
 func TestUpdateKeepsTheTime(t *testing.T) {
 	b := newFakeMasters(t, 3)
 	b.mustLock(b.proxy(), "me")
@@ -701,7 +704,7 @@ func TestUpdateKeepsTheTime(t *testing.T) {
 	ends := b.stores[0].Now + b.stores[0].Get("k").Left
 	for i := range 5 {
 		if i == 2 {
-			b.setFaultOn("accept", requestLost, 0) // the next change does not find this one there
+			b.setFaultOn("accept", requestLost, 0) // master 0 misses this change
 		}
 		_, err := b.proxy().Update(t.Context(), keep)
 		b.noError(err)
@@ -719,9 +722,9 @@ func TestUpdateKeepsTheTime(t *testing.T) {
 	b.wantCells(". . .")
 }
 
-// TestUpdateShiftsTheTime checks that the expiry of a cell with several keys shifts equally on each
-// master, and is nowhere before the first, even if a master missed a change, is late, or is
-// repaired.
+// TestUpdateShiftsTheTime checks that the expiry of a cell with several keys shifts equally on all
+// masters, and that no master's expiry is before the first one. A master may miss a change, reply
+// late, or be repaired.
 func TestUpdateShiftsTheTime(t *testing.T) {
 	for name, happens := range map[string]func(b *fakeMasters, i int){
 		"nothing":            func(*fakeMasters, int) {},
@@ -754,8 +757,8 @@ func TestUpdateShiftsTheTime(t *testing.T) {
 	}
 }
 
-// TestUpdateNotBeforeTheFirst checks that a repaired or late master does not expire before the
-// first.
+// TestUpdateNotBeforeTheFirst checks that the cell of a repaired or late master does not expire
+// before the first of the other cells.
 func TestUpdateNotBeforeTheFirst(t *testing.T) {
 	for _, kind := range []string{"accept", "prepare"} {
 		b := newFakeMasters(t, 3)
@@ -783,7 +786,7 @@ func TestUpdateNotBeforeTheFirst(t *testing.T) {
 	}
 }
 
-// checkEnds checks that the newest value expires on no master before a moment, nor long after it.
+// checkEnds checks that the newest value expires on no master before first, nor long after first.
 func (b *fakeMasters) checkEnds(name string, change int, first time.Duration) {
 	b.Helper()
 	newest := b.readValue()
@@ -798,7 +801,8 @@ func (b *fakeMasters) checkEnds(name string, change int, first time.Duration) {
 	}
 }
 
-// TestUpdateKeepsNoExpiry checks that KeepTTL of an absent key, or one without expiry, gives none.
+// TestUpdateKeepsNoExpiry checks that KeepTTL gives no expiry to an absent key, or to a key without
+// expiry.
 func TestUpdateKeepsNoExpiry(t *testing.T) {
 	b := newFakeMasters(t, 3)
 	keep := Change{Key: "k", Run: func(l Snapshot) (Decision, error) {

@@ -2,9 +2,9 @@
 // until a majority of the masters has answered.
 //
 // A version is owed its removal if a command that ended with an error may have put it under a key:
-// no client holds a lock by it. A version whose release was answered with NOQUORUM is also owed its
-// removal. REGISTER.md (Taking back) explains why this is enough. This package decides which
-// version is removed when, and for how long. The caller removes it.
+// no client holds this version. A version whose release was answered with NOQUORUM is also owed its
+// removal. REGISTER.md (Taking back) explains why this is enough. This package decides when to
+// remove which version, and for how long to try. The caller removes the version.
 package removals
 
 import (
@@ -54,8 +54,8 @@ type removal[K comparable] struct {
 	keyVersion[K]
 	// leaseEnd is the time at which the lease expires.
 	leaseEnd time.Time
-	// nextAttempt is the time at which Remove is due next. pause is the time between its last call
-	// and nextAttempt.
+	// nextAttempt is the time at which Remove is due next. pause is the time between the last call
+	// of Remove and nextAttempt.
 	nextAttempt time.Time
 	pause       time.Duration
 	// mayArrive reports whether the version may still arrive at a majority of the masters; nil
@@ -82,7 +82,7 @@ func New[K comparable](opts Options[K]) *Removals[K] {
 
 // Add records a version that is owed its removal until its lease expires, and reports whether there
 // was room. mayArrive, unless it is nil, reports whether the version may still arrive at a majority
-// of the masters. While it may, the removal is repeated even after it succeeded.
+// of the masters. While the version may arrive, Run repeats the removal even after it succeeded.
 func (r *Removals[K]) Add(key K, version string, leaseEnd time.Time, mayArrive func() bool) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -185,7 +185,7 @@ func (r *Removals[K]) makeAllDue() <-chan struct{} {
 	return allRemoved
 }
 
-// nextDue returns a removal that is due, or the time until one is.
+// nextDue returns a removal that is due, or the time until the next removal is due.
 func (r *Removals[K]) nextDue() (entry *removal[K], wait time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -20,7 +20,7 @@ type removalRecorder struct {
 	calls    []time.Duration
 }
 
-// inBubble runs a test with removals that are carried out, in a synctest bubble.
+// inBubble runs a test in a synctest bubble, in which Run carries out the removals.
 func inBubble(t *testing.T, test func(t *testing.T, r *removalRecorder)) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &removalRecorder{start: time.Now()}
@@ -67,8 +67,8 @@ func (r *removalRecorder) wantCalls(t *testing.T, want ...int) {
 }
 
 // TestRemovals checks that a removal is due at once, and then after pauses that grow to a second.
-// After a majority has replied, it is repeated each second while the version may still arrive, and
-// then dropped.
+// After a majority has replied, Run repeats the removal each second while the version may still
+// arrive, and then drops it.
 func TestRemovals(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *removalRecorder) {
 		var mu sync.Mutex
@@ -96,7 +96,7 @@ func TestRemovals(t *testing.T) {
 	})
 }
 
-// TestRemovalsEndWithTheLease checks that a removal is dropped when the lease expires.
+// TestRemovalsEndWithTheLease checks that Run drops a removal when the lease expires.
 func TestRemovalsEndWithTheLease(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *removalRecorder) {
 		r.Add("k", "v", time.Now().Add(100*time.Millisecond), nil)
@@ -119,7 +119,7 @@ func TestRemovalsAreBounded(t *testing.T) {
 	}
 }
 
-// TestSettle checks that Settle makes all removals due at once, and waits until each has succeeded
+// TestSettle checks that WaitAll makes all removals due at once, and waits until each has succeeded
 // after the call, or its context ends.
 func TestSettle(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *removalRecorder) {

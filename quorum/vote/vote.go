@@ -1,4 +1,4 @@
-// Package vote is the arithmetic of majorities and leases.
+// Package vote computes majorities and leases.
 package vote
 
 import "time"
@@ -8,23 +8,23 @@ import "time"
 func Majority(n int) int { return n/2 + 1 }
 
 // ReadQuorum returns the least number of masters such that any set of this size shares a master
-// with every majority of n: a proxy that reads this number of masters sees every value that a
+// with every majority of n. A proxy that reads this number of masters sees every value that a
 // majority wrote.
 func ReadQuorum(n int) int { return n - Majority(n) + 1 }
 
 // RoundLimit limits the duration of a round that grants something to a client. Later replies do not
-// count. A master that lost its data waits longer than this before it copies the cells of other
-// masters. So all proxies must use the same limit, and no setting changes it.
+// count. A master that lost its data waits longer than RoundLimit before it copies the cells of
+// other masters. So all proxies must use the same limit, and no setting changes it.
 const RoundLimit = 600 * time.Millisecond
 
 // driftFixed is the constant part of the clock drift allowance: Redis expires keys with a precision
 // of 1 ms.
 const driftFixed = 2 * time.Millisecond
 
-// Validity returns how long a lock may still be relied on: the TTL, minus the time since just
-// before the first master was asked (monotonic), minus 1 % of the TTL and 2 ms for clock drift. A
-// lock with a validity below one millisecond must not be used. A negative TTL means no expiry; then
-// the validity is also negative.
+// Validity returns how long a client may still rely on a lock. This is the TTL minus elapsed, minus
+// 1 % of the TTL and 2 ms for clock drift. elapsed is the monotonic time since just before the
+// proxy asked the first master. A lock with a validity below one millisecond must not be used. A
+// negative TTL means no expiry; then the validity is also negative.
 //
 // Source: https://redis.io/docs/latest/develop/use/patterns/distributed-locks/
 func Validity(ttl, elapsed time.Duration) time.Duration {
@@ -34,8 +34,8 @@ func Validity(ttl, elapsed time.Duration) time.Duration {
 	return ttl - elapsed - DriftMargin(ttl)
 }
 
-// DriftMargin returns the part of a lease that is not relied on because of clock drift: 1 % plus 2
-// ms.
+// DriftMargin returns the part of a lease on which no client may rely because of clock drift: 1 %
+// plus 2 ms.
 func DriftMargin(lease time.Duration) time.Duration { return lease/100 + driftFixed }
 
 // MinTTL is the least TTL with a validity of at least one millisecond.

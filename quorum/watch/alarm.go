@@ -16,7 +16,7 @@ type Alarm struct {
 
 	mu           sync.Mutex
 	observations []observation
-	lastView     View // the View at the last ring
+	lastView     View // the View at the last notification or call of View
 	hasPut       bool // Put was called
 }
 
@@ -39,8 +39,8 @@ func (a *Alarm) Read(now time.Time) {
 	})
 }
 
-// Arm looks at the key on the masters that would not report a change: they have reported one, or
-// are not watched.
+// Arm looks at the key on the masters that would not report the next change: they have already
+// reported a change, or are not watched.
 func (a *Alarm) Arm() {
 	a.look(func(s observation) bool { return s.state == changed || s.state == unknown })
 }
@@ -63,9 +63,9 @@ func (a *Alarm) look(matches func(observation) bool) {
 	}
 }
 
-// Put writes a value under the key on all masters, and looks at it in the same step. The value
-// expires after ttl unless it is changed earlier. Put returns the masters that are not watched,
-// which do neither.
+// Put writes a value under the key on all masters, and looks at the key in the same step. The value
+// expires after ttl unless it is changed earlier. Put returns the masters that are not watched, and
+// writes nothing there.
 func (a *Alarm) Put(value string, ttl time.Duration) (unwatched []int) {
 	for i := range a.observations {
 		a.mu.Lock()

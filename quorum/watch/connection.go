@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	// heartbeat is the longest time that a watch may be silent before it is checked by a PING.
+	// heartbeat is the longest time that a watch may be silent before the proxy sends a PING.
 	heartbeat = time.Second
 	// headSize is the length, in bytes, of the part of a value that shows the form of its cell.
 	headSize = 512
@@ -24,7 +24,7 @@ func limits() resp.Limits {
 	return resp.Limits{Line: 16 << 10, Bulk: 2 * longestKey, Elements: 1 << 12, Depth: 4, Total: 4 << 20}
 }
 
-// connection is a connection of a watch.
+// connection is the connection of a watch to its master.
 type connection struct {
 	*pushconn.Connection
 	watch *watch
@@ -38,8 +38,8 @@ type connection struct {
 	active bool
 }
 
-// look is a look at a key. If value is not empty, it is first written to the key, and expires after
-// ttl.
+// look describes a look at a key. If value is not empty, the look first writes it to the key, with
+// the expiry ttl.
 type look struct {
 	key, value string
 	ttl        time.Duration
@@ -49,8 +49,8 @@ type look struct {
 type request struct {
 	key  string
 	ping bool
-	// expectsSet is set until the reply to the SET of a look, if it has one. refused is set if the
-	// master refused the SET.
+	// expectsSet is set until the reply to the SET of a look arrives, if the look has a SET.
+	// refused is set if the master refused the SET.
 	expectsSet, refused bool
 	// gotTTL is set after the first of the two replies to a look, and ttl is that reply. stale is
 	// set if a change was reported between the two.
@@ -232,7 +232,8 @@ func (l *connection) answer(raw any) error {
 	return nil
 }
 
-// completeOldest
+// completeOldest processes a reply to the oldest request. When the request has all its replies,
+// completeOldest removes and returns it, and complete is set.
 func (l *connection) completeOldest(raw any) (q request, complete bool, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -301,14 +302,14 @@ const (
 	maxPTTL = int64(365 * 24 * time.Hour / time.Millisecond)
 )
 
-// isEmptyCell reports whether a cell is empty, because its key was removed by ballot.
+// isEmptyCell reports whether a cell is empty, because a ballot removed the value of its key.
 func isEmptyCell(head string) bool {
 	c := cell.Parse(head)
 	return c.Form == cell.Register && !c.Value.Present
 }
 
-// isForeignType reports whether the value is not a string, so that a client of the master itself
-// wrote it.
+// isForeignType reports whether the value is not a string. Then a client that is connected to the
+// master directly wrote it.
 func isForeignType(raw any) bool {
 	refusal, ok := raw.(resp.Error)
 	return ok && len(refusal) > 10 && refusal[:10] == "WRONGTYPE "

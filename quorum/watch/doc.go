@@ -1,12 +1,12 @@
-// Package watch notifies waiters for a lock when it may be free, so that they need not poll: while
-// nothing changes, the masters get no requests.
+// Package watch notifies waiters for a lock when the lock may be free, so that they need not poll.
+// While nothing changes, the masters get no requests.
 //
-// A [Watcher] has a watch for each master and database with waiters: a connection of its own on
-// which the master reports changes (HELLO 3, CLIENT TRACKING ON). A waiter sets an [Alarm] for the
-// key. The alarm looks at the key on all masters: a look reads it (PTTL, GETRANGE of the head of
-// its cell), which arms it. The master then reports the next change of the key once, whether by a
-// command of any client, by expiry, eviction or FLUSHALL. A [View] summarizes the looks and the
-// changes reported since.
+// A [Watcher] has a watch for each master and database with waiters: a separate connection on which
+// the master reports changes (HELLO 3, CLIENT TRACKING ON). A waiter sets an [Alarm] for the key.
+// The alarm looks at the key on all masters. A look reads the key (PTTL, GETRANGE of the head of
+// its cell), which arms the master. The master then reports the next change of the key once,
+// whether by a command of any client, by expiry, eviction or FLUSHALL. A [View] summarizes the
+// looks and the changes reported since.
 //
 // A waiter for a value under a key sets an alarm for any change ([Watcher.NewChangeAlarm]), even
 // for a key that does not exist: the master reports the creation of a key after a tracked read of
@@ -22,10 +22,10 @@
 // View contains the expiry of the lease, and if too few masters can be watched the View is Unclear,
 // and the waiter polls.
 //
-// No change is missed: looking and arming are one step on the master, so a change is either seen by
-// the look or reported after it. While a watch is not connected, the state of its master is
-// unknown. When it is connected again, it looks at all keys with waiters. A silent watch is checked
-// by a PING each second, so that a dead connection is noticed.
+// No change is missed: looking and arming are one step on the master, so the look sees a change, or
+// the master reports the change after the look. While a watch is not connected, the state of its
+// master is unknown. When it is connected again, it looks at all keys with waiters. The proxy sends
+// a PING each second on a silent watch, so that it notices a dead connection.
 //
 // # Change watches
 //
@@ -36,17 +36,17 @@
 //
 // # Why client tracking
 //
-// In its default mode client tracking costs a master an entry for each key that was looked at,
-// until it changes. Keyspace events would have to be enabled (CONFIG SET, a right that proxies need
-// not have), and would be created for every key of every database. The mode BCAST compares each
-// written key with all prefixes, does not allow two keys of which one is a prefix of the other, and
-// cannot remove one.
+// In its default mode client tracking costs a master an entry for each key after a look, until the
+// key changes. Keyspace events would have to be enabled (CONFIG SET, a right that proxies need not
+// have), and would be created for every key of every database. The mode BCAST compares each written
+// key with all prefixes, does not allow two keys of which one is a prefix of the other, and cannot
+// remove a prefix.
 //
 // A look reads the value, not only whether the key exists: a key that was removed by ballot holds
 // an empty cell for a while, and can be taken at once.
 //
 // # Masters are not trusted
 //
-// The package accepts only replies to its requests, within limits, and of pushes only invalidations
-// of keys. Anything else ends the connection. No state is kept for a key without waiters.
+// The package accepts, within limits, only replies to its requests and invalidations of keys.
+// Anything else ends the connection. The package keeps no state for a key without waiters.
 package watch

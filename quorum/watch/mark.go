@@ -2,14 +2,14 @@ package watch
 
 import "sync"
 
-// Report is a report of a [ChangeWatch].
+// Report is the kind of an event that a [ChangeWatch] reports.
 type Report byte
 
 const (
 	// SomeChanged means that some masters reported a change, but too few for QuorumChanged.
 	SomeChanged Report = iota
-	// QuorumChanged means that so many masters reported a change that the key has another value, or
-	// will have it in a moment.
+	// QuorumChanged means that a majority of the masters reported a change. So the key has a
+	// different value, or will have it in a moment.
 	QuorumChanged
 	// Unwatched means that a master can no longer be watched.
 	Unwatched
@@ -29,8 +29,8 @@ type ChangeWatch struct {
 	isSettled bool    // settled is closed
 }
 
-// WatchChange returns a ChangeWatch for a key of a database. report is called with each report of a
-// master that was armed. It must not block, nor call the ChangeWatch.
+// WatchChange returns a ChangeWatch for a key of a database. The ChangeWatch calls report for each
+// event of a master that was armed. report must not block, nor call the ChangeWatch.
 func (w *Watcher) WatchChange(db int, key string, report func(Report)) *ChangeWatch {
 	m := &ChangeWatch{key: key, quorum: w.opts.Quorum, report: report, settled: make(chan struct{}),
 		states: make([]state, len(w.opts.Servers))}
@@ -49,7 +49,8 @@ func (w *Watcher) WatchChange(db int, key string, report func(Report)) *ChangeWa
 	return m
 }
 
-// Settled returns a channel that is closed when a majority is armed, or no further master can be.
+// Settled returns a channel that is closed when a majority of the masters is armed, or no further
+// master can be armed.
 func (m *ChangeWatch) Settled() <-chan struct{} { return m.settled }
 
 // Watched reports whether a majority of the masters reports changes, or has reported one, so that
@@ -76,7 +77,7 @@ func (m *ChangeWatch) count(match state) (n int) {
 	return n
 }
 
-// settle closes settled if it is due. Callers hold mu.
+// settle closes settled when Settled requires it. Callers hold mu.
 func (m *ChangeWatch) settle() {
 	if !m.isSettled && (m.count(looking) == 0 || m.count(held)+m.count(changed) >= m.quorum) {
 		m.isSettled = true

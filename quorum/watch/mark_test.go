@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// mustWatchChange sets a ChangeWatch, and waits until it is settled. Reports arrive over the
-// channel.
+// mustWatchChange sets a ChangeWatch, and waits until it is settled. The returned channel gets its
+// reports.
 func mustWatchChange(t *testing.T, w *Watcher, key string) (*ChangeWatch, chan Report) {
 	t.Helper()
 	reports := make(chan Report, 10)
@@ -32,8 +32,8 @@ func wantReport(t *testing.T, reports chan Report, want Report) {
 	}
 }
 
-// TestMark checks that changes of existing and absent keys are reported, and also the end of the
-// reports.
+// TestMark checks that a ChangeWatch reports changes of existing and absent keys, and the end of
+// its reports.
 func TestMark(t *testing.T) {
 	w, _, client := newRealWatcher(t)
 	absent, absentReports := mustWatchChange(t, w, "absent")

@@ -21,7 +21,8 @@ const (
 	changed
 )
 
-// observation is a state and, if the lock is held, its expiry; zero: never.
+// observation holds the state of a key on one master and, if a lock is held, its expiry (zero:
+// never).
 type observation struct {
 	state  state
 	expiry time.Time
@@ -44,7 +45,7 @@ const (
 	Free
 )
 
-// View is the known state of a key on all masters.
+// View summarizes the known state of a key on all masters.
 type View struct {
 	Verdict Verdict
 	// End is, with Held, the time when enough locks have expired for a try to succeed; zero:
@@ -88,9 +89,9 @@ func evaluate(observations []observation, quorum int, now time.Time) View {
 	return v
 }
 
-// evaluateChange returns the view for an alarm for any change. Held means that a look was made at a
-// majority, which reported no change. Changed means that a master reported a change; SomeChanged is
-// set if fewer than a majority did.
+// evaluateChange returns the view for an alarm for any change. Held means that a majority of the
+// masters answered a look, and no master reported a change since. Changed means that a master
+// reported a change. SomeChanged is set if fewer than a majority reported a change.
 func evaluateChange(observations []observation, quorum int, _ time.Time) View {
 	var count [changed + 1]int
 	for _, s := range observations {

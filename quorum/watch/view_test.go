@@ -45,8 +45,8 @@ func TestEvaluate(t *testing.T) {
 	}
 }
 
-// TestEvaluateChange checks that a waiter for any change sleeps while a majority was looked at and
-// has reported no change.
+// TestEvaluateChange checks that the verdict is Held while a majority of the masters has answered a
+// look, and no master has reported a change.
 func TestEvaluateChange(t *testing.T) {
 	past := observation{state: held, expiry: time.Unix(1, 0)}
 	endless, unwatched := observation{state: held}, observation{}

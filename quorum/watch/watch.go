@@ -31,7 +31,7 @@ type watch struct {
 
 // listener gets the states of a key: an [Alarm] or a [ChangeWatch].
 type listener interface {
-	// update gets the state of the key on a master. It must not block, nor call the watch.
+	// update processes the state of the key on a master. It must not block, nor call the watch.
 	update(master int, s observation)
 }
 
@@ -117,7 +117,7 @@ func (w *watch) run() {
 	}.Run(ctx)
 }
 
-// keepRunning reports whether a connection is needed. If none is, the watch has ended.
+// keepRunning reports whether a connection is needed. If it returns false, the watch has ended.
 func (w *watch) keepRunning(ctx context.Context) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -156,8 +156,8 @@ func (w *watch) connected(l *connection) {
 	}
 }
 
-// disconnected handles the end of a connection, or a failed attempt: the state of the master is
-// unknown.
+// disconnected handles the end of a connection, or a failed attempt. From then on the state of the
+// keys on the master is unknown.
 func (w *watch) disconnected(err error) {
 	w.mu.Lock()
 	w.conn, w.cause = nil, err

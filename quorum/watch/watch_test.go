@@ -14,7 +14,7 @@ import (
 	"redlock-proxy/quorum/cell"
 )
 
-// server is a master at an address.
+// server implements Server with a dial function, and counts the calls.
 type server struct {
 	dial func() (net.Conn, error)
 
@@ -40,7 +40,7 @@ func (s *server) Watch(_ context.Context, db int) (net.Conn, error) {
 	return conn, err
 }
 
-// newTestWatcher returns a Watcher for these masters that ends with the test.
+// newTestWatcher returns a Watcher for these masters. It ends with the test.
 func newTestWatcher(t *testing.T, servers ...Server) *Watcher {
 	t.Helper()
 	w := New(Options{Servers: servers, Quorum: len(servers)/2 + 1, ReplyTimeout: 2 * time.Second,
@@ -49,7 +49,8 @@ func newTestWatcher(t *testing.T, servers ...Server) *Watcher {
 	return w
 }
 
-// newRealWatcher returns a watch of one real master, and a client of that master.
+// newRealWatcher returns a Watcher of one real master, the master as a server, and a client of the
+// master.
 func newRealWatcher(t *testing.T) (*Watcher, *server, *redistest.Client) {
 	t.Helper()
 	r := redistest.New(t, redistest.Options{})
@@ -98,8 +99,8 @@ func do(t *testing.T, c *redistest.Client, words ...string) {
 	}
 }
 
-// TestChanges makes each kind of change of a key on a real master. Each change is reported once,
-// and the next look finds the new state.
+// TestChanges checks that an alarm reports each kind of change of a key on a real master, and that
+// the next look finds the new state.
 func TestChanges(t *testing.T) {
 	w, _, client := newRealWatcher(t)
 	source := cell.NewSource()
@@ -138,8 +139,8 @@ func TestChanges(t *testing.T) {
 	}
 }
 
-// TestPut checks that a value that is put is Held until it changes. A Put after a change does not
-// report that change again.
+// TestPut checks that the verdict is Held after a Put until the value changes. A Put after a change
+// does not report that change again.
 func TestPut(t *testing.T) {
 	w, _, client := newRealWatcher(t)
 	a := w.NewAlarm(0, "k")
@@ -186,8 +187,8 @@ func TestOtherDatabase(t *testing.T) {
 	}
 }
 
-// TestKilled kills the connection of a watch. Then the watch looks at all keys again, so that it
-// misses no change.
+// TestKilled checks that a watch looks at all keys again after its connection was killed, so that
+// it misses no change.
 func TestKilled(t *testing.T) {
 	w, s, client := newRealWatcher(t)
 	do(t, client, "MSET", "a", "x", "b", "x")
@@ -233,8 +234,8 @@ func TestIdleMasterIsSentNothing(t *testing.T) {
 	}
 }
 
-// TestRefused covers a master that refuses client tracking. The state is unknown, and the cause is
-// reported.
+// TestRefused checks a master that refuses a command of the watch. The verdict is Unclear, and
+// Statuses returns the cause.
 func TestRefused(t *testing.T) {
 	w, _, client := newRealWatcher(t)
 	for _, right := range []string{"-client|tracking", "-pttl", "-getrange"} {
@@ -261,8 +262,8 @@ func awaitCondition(t *testing.T, condition func() bool) {
 
 const greeting = "%1\r\n+proto\r\n:3\r\n+OK\r\n"
 
-// newFakeMaster returns a server that sends the greeting and then, after as many bytes as one look
-// has, the text.
+// newFakeMaster returns a server that answers the first request with the greeting, and the first
+// look with the text.
 func newFakeMaster(text string) *server {
 	return &server{dial: func() (net.Conn, error) {
 		return redistest.FakeServer(greeting, text),
@@ -299,8 +300,8 @@ func TestUnexpectedMessages(t *testing.T) {
 	}
 }
 
-// TestStaleLook checks that a change that is reported between the two replies to a look is not
-// lost.
+// TestStaleLook checks that a watch does not lose a change that the master reports between the two
+// replies to a look.
 func TestStaleLook(t *testing.T) {
 	for name, test := range map[string]struct {
 		text string
@@ -321,7 +322,7 @@ func TestStaleLook(t *testing.T) {
 	}
 }
 
-// TestNothingIsKept checks that no state is kept for keys without waiters.
+// TestNothingIsKept checks that a watch keeps no state for keys without waiters.
 func TestNothingIsKept(t *testing.T) {
 	w, _, client := newRealWatcher(t)
 	first := w.NewAlarm(0, "another")
@@ -345,7 +346,7 @@ func TestNothingIsKept(t *testing.T) {
 	}
 }
 
-// TestLongKeys checks that long keys are not watched.
+// TestLongKeys checks that a Watcher does not watch long keys.
 func TestLongKeys(t *testing.T) {
 	s := &server{dial: func() (net.Conn, error) { return nil, errors.New("dialled") }}
 	a := newTestWatcher(t, s).NewAlarm(0, strings.Repeat("k", longestKey+1))

@@ -9,7 +9,7 @@ import (
 	"redlock-proxy/quorum/pushconn"
 )
 
-// Server is a master as a watch needs it.
+// Server describes a master to a Watcher.
 type Server = pushconn.Server
 
 // Options configures a Watcher.
@@ -107,7 +107,7 @@ func (w *Watcher) Close() {
 	w.tasks.Wait()
 }
 
-// WatchStatus is the state of the watches of a master.
+// WatchStatus describes the state of the watches of a master.
 type WatchStatus struct {
 	// Keys is the number of watched keys.
 	Keys int

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Content is the state of a key in a cell that it may share with other keys.
+// Content describes the state of a key in a cell that it may share with other keys.
 type Content struct {
 	// Alone is set if the cell holds no other keys, so that reports about the cell concern the key.
 	Alone bool
@@ -16,9 +16,9 @@ type Content struct {
 	End time.Time
 }
 
-// KeyAlarm is an [Alarm] for one key of a cell that may also hold other keys. Reports of the
-// masters about the cell do not name the key. So the key is read once after each look that found
-// the cell held, until the next change or look.
+// KeyAlarm extends [Alarm] for one key of a cell that may also hold other keys. Reports of the
+// masters about the cell do not name the key. So the alarm reads the key once after each look that
+// found the cell held. The result is valid until the next change or look.
 type KeyAlarm struct {
 	*Alarm
 	read   func(context.Context) Content
@@ -26,13 +26,13 @@ type KeyAlarm struct {
 	cancel context.CancelFunc
 
 	mu sync.Mutex
-	// lookNumber counts the looks, each of which has a read of its own.
+	// lookNumber counts the looks. Each look needs a new read of the key.
 	lookNumber int
 	reading    bool
 	content    *Content // nil: not read since the last look
 }
 
-// NewKeyAlarm sets an alarm for a key of a cell, which read reads.
+// NewKeyAlarm sets an alarm for a key of a cell. read reads the key.
 func (w *Watcher) NewKeyAlarm(db int, cell string, read func(context.Context) Content) *KeyAlarm {
 	a := &KeyAlarm{Alarm: w.NewAlarm(db, cell), read: read}
 	a.ctx, a.cancel = context.WithCancel(w.ctx)
@@ -61,7 +61,7 @@ func (a *KeyAlarm) View(now time.Time) View {
 	return v
 }
 
-// startRead reads the key, unless it is being read. Callers hold mu.
+// startRead starts to read the key, unless a read is in progress. Callers hold mu.
 func (a *KeyAlarm) startRead() {
 	if a.reading {
 		return
@@ -93,13 +93,13 @@ func (a *KeyAlarm) resetRead() {
 	a.reading, a.content = false, nil
 }
 
-// Read calls Alarm.Read, after which the key must be read again.
+// Read calls Alarm.Read, after which the alarm must read the key again.
 func (a *KeyAlarm) Read(now time.Time) {
 	a.resetForLook()
 	a.Alarm.Read(now)
 }
 
-// ReadAll calls Alarm.ReadAll, after which the key must be read again.
+// ReadAll calls Alarm.ReadAll, after which the alarm must read the key again.
 func (a *KeyAlarm) ReadAll() {
 	a.resetForLook()
 	a.Alarm.ReadAll()

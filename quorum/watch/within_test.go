@@ -28,8 +28,8 @@ func newKeyAlarm(t *testing.T, read func(context.Context) Content) *KeyAlarm {
 	return a
 }
 
-// TestWithin checks that the key is read once after each look that finds its cell held. The result
-// is valid until the next change or look.
+// TestWithin checks that the alarm reads the key once after each look that finds its cell held. The
+// result is valid until the next change or look.
 func TestWithin(t *testing.T) {
 	contents := make(contentChan)
 	a := newKeyAlarm(t, func(context.Context) Content { return <-contents })
@@ -69,7 +69,8 @@ func TestWithin(t *testing.T) {
 	contents <- Content{}
 }
 
-// TestWithinLateRead checks that the result of a read that began before a look is discarded.
+// TestWithinLateRead checks that the alarm discards the result of a read that began before the last
+// look.
 func TestWithinLateRead(t *testing.T) {
 	first, second := make(contentChan), make(contentChan)
 	channels := make(chan contentChan, 2)

@@ -10,7 +10,7 @@ import (
 	"redlock-proxy/commands/catalog/syntax"
 )
 
-// catalog returns Redis' commands and two of the proxy's own.
+// catalog returns a Catalog of Redis' commands and three of the proxy's own.
 func catalog() *Catalog {
 	return NewCatalog(
 		OwnCommand{Name: "lock", Categories: spec.CategoriesOf("write slow"), Keys: keys.InSpan(1, 1, 1),

@@ -10,7 +10,7 @@ import (
 	"redlock-proxy/commands/catalog/syntax"
 )
 
-// OwnCommand is a command that Redis does not have.
+// OwnCommand describes a command of the proxy that Redis does not have.
 type OwnCommand struct {
 	// Name is in lower case.
 	Name string
@@ -22,7 +22,7 @@ type OwnCommand struct {
 	Access spec.Access
 }
 
-// entry is a command or subcommand, as rules name it.
+// entry describes a command or subcommand that rules may name.
 type entry struct {
 	name        string // a subcommand follows its command: config|get
 	bit         int
@@ -43,7 +43,7 @@ type Catalog struct {
 	byName map[string]*entry
 }
 
-// NewCatalog returns a catalog of Redis' commands and the given ones.
+// NewCatalog returns a catalog of Redis' commands and the proxy's own commands.
 func NewCatalog(own ...OwnCommand) *Catalog {
 	c := &Catalog{byName: map[string]*entry{}}
 	categories := spec.CategoriesIn()

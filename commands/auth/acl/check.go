@@ -10,8 +10,8 @@ import (
 	"redlock-proxy/commands/catalog/syntax"
 )
 
-// Cause is the kind of permission that a user lacks. Of two causes, the greater one is closer to
-// permission.
+// Cause is the kind of permission that a user lacks. Of two selectors that deny a command, the one
+// with the greater cause came closer to allowing it.
 type Cause uint8
 
 // The causes.
@@ -63,14 +63,14 @@ type call struct {
 	words             [][]byte
 	entry             *entry // nil if unknown
 	name              string
-	needsNoPermission bool // requires no permission
+	needsNoPermission bool // AUTH, HELLO, QUIT or RESET
 	keys              []keyUse
 	isIncomplete      bool // not all keys and channels are known
 	channels          []int
-	channelsAreGlobs  bool // the channels are globs
+	channelsAreGlobs  bool
 }
 
-// keyUse is a key among the words, with the access to it.
+// keyUse holds a key among the words, with the access to it.
 type keyUse struct {
 	place  int
 	access spec.Access
@@ -210,9 +210,9 @@ func (u *User) MayRead(key string) bool {
 }
 
 // DeniedReason returns the error for a command that the user may send, but that the upstream must
-// not run: it could access more than its words name. A Redis would check these accesses as the
-// user, but the upstream knows only the proxy's user. The error is empty if the upstream may run
-// the command.
+// not run, because it could access more than its words name. A Redis would check these accesses as
+// the user, but the upstream knows only the proxy's user. The error is empty if the upstream may
+// run the command.
 func (u *User) DeniedReason(words [][]byte) string {
 	if u.MayAll() {
 		return ""
@@ -227,8 +227,8 @@ func (u *User) DeniedReason(words [][]byte) string {
 	return ""
 }
 
-// sortDenial returns the error for a SORT whose BY or GET reads keys by a pattern; empty if the
-// user may read all keys, or the SORT has no such option.
+// sortDenial returns the error for a SORT whose BY or GET reads keys by a pattern. It is empty if
+// the user may read all keys, or if the SORT has no such option.
 func (u *User) sortDenial(words [][]byte) string {
 	if slices.ContainsFunc(u.selectors, func(s *selector) bool {
 		return s.mayReadAllKeys() && s.check(s.catalog.analyze(words, len(words))).Cause == NoCause
@@ -251,7 +251,7 @@ func (u *User) sortDenial(words [][]byte) string {
 	return ""
 }
 
-// mayReadAllKeys reports whether the selector allows to read every key.
+// mayReadAllKeys reports whether the selector allows reading every key.
 func (s *selector) mayReadAllKeys() bool {
 	matchesAll := func(p keyPattern) bool { return p.glob == "*" && p.access&spec.ReadsValue != 0 }
 	return s.allKeys || slices.ContainsFunc(s.keys, matchesAll)

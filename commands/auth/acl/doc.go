@@ -5,11 +5,11 @@
 //
 // [Parse] reads such a file into a [Set] of users. [User.Check] decides whether a user may send a
 // command. The package does no I/O, and its values are never changed. The syntax of the file, the
-// errors and the decisions are those of Redis 7.0; differential tests compare them with a
-// redis-server. The differences are:
+// errors and the decisions are as in Redis 7.0. Differential tests compare them with a
+// redis-server. The package differs from Redis in these points:
 //
-//   - Unknown commands, subcommands, and keys of a module's command are only for users with all
-//     permissions.
+//   - An unknown command or subcommand requires all permissions.
+//   - A module's command that may use keys unknown to the proxy requires all keys and channels.
 //   - Removing a category (-@write) also removes the commands of modules and of later versions of
 //     Redis whose categories are not known.
 //   - A user must have a name.

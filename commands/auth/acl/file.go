@@ -116,7 +116,8 @@ func (s *Set) IsOpen() bool {
 	return u.Enabled && u.NoPass
 }
 
-// ReuseUnchanged reuses unchanged users of the previous set: comparing pointers then shows changes.
+// ReuseUnchanged replaces each unchanged user by the same user of the previous set. Equal pointers
+// then mean that a user is unchanged.
 func (s *Set) ReuseUnchanged(before *Set) {
 	if before == nil || before.catalog != s.catalog {
 		return

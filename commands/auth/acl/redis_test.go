@@ -13,7 +13,7 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// aclServer is a redis-server with an ACL file.
+// aclServer holds a redis-server with an ACL file.
 type aclServer struct {
 	t      testing.TB
 	path   string

@@ -12,7 +12,7 @@ import (
 // ruleError is an error in a rule, in Redis' wording.
 type ruleError string
 
-// Error returns the text.
+// Error implements error.
 func (m ruleError) Error() string { return string(m) }
 
 // The errors in rules.
@@ -29,13 +29,13 @@ const (
 	errFirstArg ruleError = "Allowing first-arg of a subcommand is not supported"
 )
 
-// keyPattern is a glob of keys, with the permitted accesses.
+// keyPattern holds a glob of keys, with the permitted accesses.
 type keyPattern struct {
 	glob   string
 	access spec.Access
 }
 
-// selector is a set of rules. A user may run a command if one of its selectors permits it.
+// selector holds a set of rules. A user may run a command if one of its selectors permits it.
 type selector struct {
 	catalog       *Catalog
 	allCommands   bool // including unknown commands
@@ -297,7 +297,7 @@ func (s *selector) describeChannels(full bool) string {
 	return strings.Join(parts, " ")
 }
 
-// describeCommands returns the rules for commands, from the last rule for all commands on.
+// describeCommands returns the rules for commands, starting with the last rule for all commands.
 func (s *selector) describeCommands() string {
 	base := "-@all"
 	if s.startsFromAll {

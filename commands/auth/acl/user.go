@@ -10,7 +10,7 @@ import (
 	"redlock-proxy/commands/catalog/syntax"
 )
 
-// User is a user of the file. It is not changed after the file has been read.
+// User describes a user of the file. It is not changed after the file has been read.
 type User struct {
 	// Name is the name of the user.
 	Name string
@@ -120,11 +120,12 @@ func isHash(text string) bool {
 	return len(text) == 2*sha256.Size && strings.Trim(text, "0123456789abcdef") == ""
 }
 
-// Proof is the hash of the password with which a client has logged in; empty if the login needed no
-// password. It serves to check the login again.
+// Proof holds the hash of the password with which a client has logged in. It is empty if the login
+// needed no password. AcceptsProof uses it to check the login again.
 type Proof string
 
-// CheckPassword reports whether a password is valid. Its duration does not reveal the passwords.
+// CheckPassword reports whether a password is valid. The duration of the check does not reveal the
+// passwords.
 func (u *User) CheckPassword(password []byte) (proof Proof, ok bool) {
 	given := hashOf(password)
 	for _, hash := range u.hashes {

@@ -2,8 +2,8 @@
 // on demand ([Users.Reload]). It logs clients in ([Login]), and answers ACL. Package acl has the
 // rules and passwords.
 //
-// The permissions of a client are looked up for each command, so that a change of the file is
-// effective immediately. A login ends if it would no longer be accepted: the user is gone or off,
-// or the password is no longer valid. From then on the client has no permissions, and the functions
-// registered by [Users.Watch] are called, so that the connection can be closed.
+// Each command uses the client's current permissions, so that a reload takes effect immediately. A
+// login ends when the user is removed or disabled, or when its password is no longer valid. The
+// client then has no permissions. After each reload, the package calls the functions registered by
+// [Users.Watch], which may close the connection.
 package users

@@ -17,21 +17,22 @@ const (
 	TooManyLogins = "ERR too many failed logins from this address; try again later"
 )
 
-// Login is the login state of a client. It belongs to the client's goroutine. Any goroutine may
+// Login holds the login state of a client. It belongs to the client's goroutine. Any goroutine may
 // call Ended and Name.
 type Login struct {
 	users    *Users
 	identity atomic.Pointer[identity] // nil without a login
 }
 
-// identity is a user, the set in which the login found it, and the proof of the login.
+// identity holds a user, the set in which the login found it, and the proof of the login.
 type identity struct {
 	set   *acl.Set
 	user  *acl.User
 	proof acl.Proof
 }
 
-// NewLogin returns the state of a new client: the default user if it requires no password.
+// NewLogin returns the state of a new client. The client is logged in as the default user if that
+// user requires no password.
 func (u *Users) NewLogin() *Login {
 	l := &Login{users: u}
 	l.Reset()
@@ -83,7 +84,7 @@ func (l *Login) Name() string {
 }
 
 // LoginDelay returns how long a client must wait before Try, because logins from its address have
-// failed. ok is false if it must not try, because too many logins wait already.
+// failed. ok is false if the client must not try, because too many logins wait already.
 func (u *Users) LoginDelay(addr net.Addr, name string) (wait time.Duration, ok bool) {
 	return u.throttle.delay(time.Now(), addr, name)
 }
@@ -104,8 +105,8 @@ func (l *Login) Try(addr net.Addr, name string, password []byte) (errorReply str
 	return ""
 }
 
-// unknownUser takes the place of an unknown user, so that checking its password takes as long. It
-// is never changed.
+// unknownUser takes the place of an unknown user, so that the check of a password takes as long as
+// for a known user. It is never changed.
 var unknownUser = acl.UserWithoutPassword()
 
 // LogName returns a user's name for the log. It hides an unknown name, which may be a password in

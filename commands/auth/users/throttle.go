@@ -39,7 +39,7 @@ type throttle struct {
 type failures struct {
 	count       int
 	lastFailure time.Time
-	nextAttempt time.Time // the time of the next attempt
+	nextAttempt time.Time // the earliest time of the next attempt
 }
 
 func (f *failures) pauseAfterFailure() time.Duration {

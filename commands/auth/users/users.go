@@ -62,8 +62,9 @@ func (u *Users) Reload() error {
 	return err
 }
 
-// Prepare reads the file again without an effect. adopt makes the new users the current ones.
-// changed is set if they differ from the current users. The error lists the mistakes by line.
+// Prepare reads the file again, but does not change the current users. adopt makes the new users
+// the current ones. changed is set if they differ from the current users. The error lists the
+// mistakes by line.
 func (u *Users) Prepare() (adopt func(), changed bool, err error) {
 	set, err := u.read()
 	if err != nil {
@@ -113,7 +114,7 @@ func countRemoved(before, set *acl.Set) (n int) {
 	return n
 }
 
-// Watch registers notify, which is called after each change until stop is called. It gets a
+// Watch registers notify. After each change until stop is called, Users calls notify with a
 // function that reports whether a user has changed. notify must not reload the users.
 func (u *Users) Watch(notify func(changed func(name string) bool)) (stop func()) {
 	u.mu.Lock()

@@ -2,10 +2,11 @@ package keys
 
 import "strings"
 
-// Match reports whether a glob of Redis matches a name. * stands for any characters, ? for one,
-// [a-z] and [^a-z] for one of a set, and \ makes the next character literal. Case matters. Match
-// backtracks only to the last *, so its time is at most the product of both lengths. It is for the
-// globs of operators, which are short; Compile is for those of clients.
+// Match reports whether a glob of Redis matches a name. * stands for any characters, ? for one
+// character, and [a-z] and [^a-z] for one of a set. \ makes the next character literal. Case
+// matters. Match backtracks only to the last *, so it takes at most time proportional to the
+// product of both lengths. It is for the short globs of operators. Compile is for the globs of
+// clients.
 func Match[S ~string | ~[]byte](pattern string, name S) bool {
 	p, n := 0, 0
 	afterStar, starEnd := -1, 0 // the index after the last *, and the end of the text that it matches

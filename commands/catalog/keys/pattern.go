@@ -8,18 +8,18 @@ import (
 	"redlock-proxy/internal/lua/clib"
 )
 
-// ErrTooComplex is the error for a pattern with too many comparisons. Its text is an error reply.
+// ErrTooComplex reports that a pattern needs too many comparisons. Error replies show its text.
 var ErrTooComplex = errors.New(
 	"pattern too complex: too many ? or [] after a * for a name of this length; use a simpler pattern")
 
-// Pattern is a compiled glob. It matches the names that Match matches, but in linear time.
+// Pattern holds a compiled glob. It matches the names that Match matches, but in linear time.
 type Pattern struct {
 	parts []part // separated by *
 	sets  []set
 }
 
-// part is a piece of a pattern without *. It is a text or, if it has ? or [], a list with one place
-// for each character.
+// part holds a piece of a pattern without *. The piece is a text or, if it contains ? or [], a list
+// with one place for each character.
 type part struct {
 	text   string
 	places []uint32 // a character, anyCharacter, or firstSet plus the index of a set
@@ -99,7 +99,7 @@ func (p *Pattern) Size() int {
 	return size
 }
 
-// Match reports whether the pattern matches a name. The error is ErrTooComplex.
+// Match reports whether the pattern matches a name. Its only error is ErrTooComplex.
 func (p *Pattern) Match(name string) (bool, error) {
 	first, last := p.parts[0], p.parts[len(p.parts)-1]
 	if !p.hasPrefix(first, name) {
@@ -129,8 +129,8 @@ func (p *Pattern) Match(name string) (bool, error) {
 
 func (p part) size() int { return len(p.text) + len(p.places) }
 
-// index returns the first index of a part in a name, or -1. It subtracts the number of its
-// comparisons from budget, and stops when budget is negative.
+// index returns the first index of a part in a name, or -1. For a part with places, it subtracts
+// the number of comparisons from budget, and stops when budget is negative.
 func (p *Pattern) index(needle part, name string, budget *int) int {
 	if needle.places == nil {
 		return clib.Index(name, needle.text)

@@ -8,7 +8,7 @@ import (
 // Patterns holds the compiled globs of the lock keys. The zero value matches no key.
 type Patterns struct{ globs []glob }
 
-// glob is a pattern, split into its literal prefix and the rest.
+// glob holds a pattern, split into its literal prefix and the rest.
 type glob struct{ prefix, rest string }
 
 // NewPatterns compiles globs of the syntax of KEYS.
@@ -55,7 +55,8 @@ func (l Patterns) MayMatch(begin []byte) bool {
 	return false
 }
 
-// Covers reports whether every key that matches a glob is a lock key, as far as the globs show it.
+// Covers reports whether every key that matches a glob is a lock key. It returns false if the globs
+// of the lock keys do not clearly include that glob.
 func (l Patterns) Covers(match string) bool {
 	end := strings.IndexAny(match, `*?[\`)
 	if end < 0 {
@@ -77,7 +78,7 @@ func (g glob) matchRest(rest []byte) bool {
 }
 
 // Split returns the indexes of the first lock key and of the first other key among the words at
-// these places; -1 if there is none.
+// these places. An index is -1 if there is no such key.
 func (l Patterns) Split(words [][]byte, places Places) (lock, other int) {
 	lock, other = -1, -1
 	for i := range places.All() {

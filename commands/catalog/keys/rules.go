@@ -10,15 +10,16 @@ import (
 
 // Rule defines which words of a command are keys. It is never changed.
 type Rule struct {
-	Span                 // as in COMMAND; if countIndex is set, First is a further key
+	Span                 // as in COMMAND; if countIndex is set, First is a key before the counted keys
 	countIndex  int      // the index of the word with the number of keys that follow it; 0 if none
-	subcommands []string // the subcommands with a key, if not all have one
-	// find returns the keys, given all words, if no simpler rule describes them.
+	subcommands []string // the subcommands with a key; nil if the key does not depend on a subcommand
+	// find returns the places of the keys, given all words. It is nil if a simpler rule describes
+	// them.
 	find func(words [][]byte) Places
 }
 
-// Span covers the words from First to Last, in steps. A negative Last counts from the end. The zero
-// value is empty.
+// Span covers the words from First to Last, in steps of Step. A negative Last counts from the end.
+// The zero value is empty.
 type Span struct{ First, Last, Step int }
 
 // Places holds the indexes of a command's keys among its words.
@@ -27,19 +28,19 @@ type Places [3]Span
 // InSpan returns the rule of a command with keys at fixed places.
 func InSpan(first, last, step int) *Rule { return &Rule{Span: Span{first, last, step}} }
 
-// OfSubcommands returns the rule of a command of which only these subcommands, in lower case, have
-// a key: the next word.
+// OfSubcommands returns the rule of a command of which only these subcommands have a key. The names
+// are in lower case. The key is the word after the subcommand.
 func OfSubcommands(names ...string) *Rule { return &Rule{Span: SpanOfOne(2), subcommands: names} }
 
-// Counted returns the rule of a command whose word at this index is the number of the keys that
-// follow it, in steps.
+// Counted returns the rule of a command whose word at index is the number of its keys. The keys
+// follow that word, each step words after the previous one.
 func Counted(index, step int) *Rule { return &Rule{countIndex: index, Span: Span{Step: step}} }
 
 // CountedAfterOne is like Counted, for a command whose first argument is also a key.
 func CountedAfterOne(index int) *Rule { return &Rule{countIndex: index, Span: Span{First: 1, Step: 1}} }
 
-// AnyWord is the rule of an unknown command, of a later version of Redis or of a module. The
-// command is for the upstream, unless one of its words is a lock key.
+// AnyWord treats every word of an unknown command as a key. The proxy forwards such a command to
+// the upstream, unless one of its words is a lock key.
 var AnyWord = InSpan(1, -1, 1)
 
 // Fixed returns the places of the keys. ok is false if the places depend on the words.
@@ -55,8 +56,8 @@ func (r *Rule) DeterminesKeys(index int) bool {
 // IsFirstOnly reports whether the first argument is the only key.
 func (r *Rule) IsFirstOnly() bool { return r.Span == Span{1, 1, 1} }
 
-// Positions returns the places of the keys of a command of total words, of which the first are
-// given. known is false if the given words do not determine the places.
+// Positions returns the places of the keys of a command with total words. words holds all of them,
+// or only the first. known is false if the given words do not determine the places.
 func (r *Rule) Positions(words [][]byte, total int) (places Places, known bool) {
 	switch {
 	case r.find != nil:

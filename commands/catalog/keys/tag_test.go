@@ -13,7 +13,7 @@ func TestTag(t *testing.T) {
 			t.Errorf("%q: %q, %v, want %q", key, got, tagged, want)
 		}
 	}
-	// A tag has no tag itself, so that the key with its name is never in another cell.
+	// A tag contains no tag itself. A key with the tag's name is therefore in the same cell.
 	for _, key := range []string{"x{a{b}c}", "{{}}", "{a}{b}", "{a{b{c}"} {
 		if tag, tagged := Tag(key); tagged {
 			if inner, innerTagged := Tag(tag); innerTagged {

@@ -6,18 +6,19 @@ import (
 	"redlock-proxy/commands/catalog/syntax"
 )
 
-// Access is the kind of access of a command to a key, in terms of Redis' ACL. The command reads the
-// value, changes it, does both, or does neither, as EXISTS does.
+// Access tells how a command uses the value of a key, as Redis' ACL distinguishes it. A command
+// reads the value, changes it, does both, or does neither. EXISTS does neither.
 type Access uint8
 
-// The accesses.
+// ReadsValue is set if the command reads the value, ChangesValue if it changes the value.
 const (
 	ReadsValue Access = 1 << iota
 	ChangesValue
 )
 
 // accesses lists commands and subcommands (command|subcommand) by their access to the first key and
-// to the other keys. Commands that are not listed read and change.
+// to the other keys. For SET and BITFIELD, the access depends on the options. Every other command
+// that is not listed counts as reading and changing.
 var accesses = []struct {
 	first, others Access
 	names         string

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestCategoriesEqualRedis checks that the categories are those of a real Redis.
+// TestCategoriesEqualRedis checks that the categories equal the categories of a real Redis.
 func TestCategoriesEqualRedis(t *testing.T) {
 	server := startRedis(t)
 	names, err := server.Do(t.Context(), "ACL", "CAT").StringSlice()

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Categories is a set of categories of Redis' ACL.
+// Categories holds a set of categories of Redis' ACL.
 type Categories uint32
 
 // categoryNames lists the names of the categories, in the order of ACL CAT.

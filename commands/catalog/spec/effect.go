@@ -1,19 +1,19 @@
 package spec
 
-// Effect is the effect of a successful command on the connection on which it is sent.
+// Effect tells how a successful command affects the connection on which it was sent.
 type Effect uint8
 
-// The effects, by what they change.
+// The effects. Each comment names the state that the command changes, or its effect.
 const (
 	None                 Effect = iota // nothing
 	OtherEffect                        // something that the proxy does not distinguish
 	SetsProtocol                       // the protocol, and possibly the user
 	LogsIn                             // the user
-	Resets                             // everything
+	Resets                             // everything, as for a new connection
 	SelectsDB                          // the database
 	Begins                             // starts a transaction
-	Executes                           // ends a transaction
-	Discards                           // ends a transaction
+	Executes                           // runs the transaction and ends it
+	Discards                           // ends the transaction without running it
 	Watches                            // starts to watch keys
 	Unwatches                          // ends the watch on all keys
 	SubscribesChannels                 // adds subscriptions
@@ -24,6 +24,6 @@ const (
 	UnsubscribesShards                 // removes subscriptions
 	Monitors                           // starts an endless stream of replies
 	Streams                            // starts an endless stream of bytes
-	Quits                              // the client closes the connection
-	ShutsDown                          // the connection closes with the server
+	Quits                              // ends the connection at the client's request
+	ShutsDown                          // ends the connection together with the server
 )

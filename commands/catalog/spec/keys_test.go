@@ -10,7 +10,8 @@ import (
 	"redlock-proxy/commands/catalog/syntax"
 )
 
-// placesOf returns the keys of a command by the table; nil for a command without a rule.
+// placesOf returns the keys of a command according to the table. It returns nil for a command
+// without a rule.
 func placesOf(words ...string) []string {
 	args := syntax.Bytes(words)
 	rule := KeysOf(args[0])
@@ -105,8 +106,8 @@ func TestKeysEqualRedis(t *testing.T) {
 	}
 }
 
-// TestKeysOfCommandsThatOldServersLack checks the keys of commands of later versions and of
-// modules, and of words that COMMAND GETKEYS does not accept.
+// TestKeysOfCommandsThatOldServersLack checks the keys of commands that the tested Redis may not
+// have, and of words that COMMAND GETKEYS rejects.
 func TestKeysOfCommandsThatOldServersLack(t *testing.T) {
 	for _, c := range []struct{ command, keys string }{
 		{"GET", ""},
@@ -142,8 +143,8 @@ func TestKeysOfCommandsThatOldServersLack(t *testing.T) {
 	}
 }
 
-// TestKeyPlacesFromTheFirstWords checks that the first words never contradict all words, and that
-// Has, Last and All agree.
+// TestKeyPlacesFromTheFirstWords checks that Positions finds the same keys from the first words as
+// from all words, if it finds any. Has, Last and All must agree.
 func TestKeyPlacesFromTheFirstWords(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 4))
 	var names []string

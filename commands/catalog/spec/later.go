@@ -18,7 +18,8 @@ var laterCommands = []Command{
 	{Name: "waitaof", Arity: 4, Properties: Blocks},
 }
 
-// keyRulesOnly lists further commands, some of modules, of which only the keys are known.
+// keyRulesOnly lists further commands with no description except the rule for their keys. Some of
+// these commands belong to modules.
 var keyRulesOnly = []struct {
 	rule  *keys.Rule
 	names string

@@ -17,16 +17,16 @@ type Command struct {
 	Arity int
 	// Keys is the rule for the command's keys; nil if it has none.
 	Keys *keys.Rule
-	// Properties is the set of its further properties.
+	// Properties holds the further properties of the command.
 	Properties Properties
 	// Effect is the effect on the connection.
 	Effect Effect
 }
 
-// Properties is a set of properties of commands.
+// Properties holds a set of properties of a command.
 type Properties uint8
 
-// The properties.
+// The properties of a command.
 const (
 	// Writes is set if the command changes data.
 	Writes Properties = 1 << iota
@@ -43,7 +43,8 @@ func (c *Command) HasAny(properties Properties) bool { return c.Properties&prope
 // Find returns a command by its name in any case, or nil. It allocates nothing.
 func Find(name []byte) *Command { return byName.Find(name) }
 
-// KeysOf returns the rule for a command's keys, by name in any case; nil if unknown, or keyless.
+// KeysOf returns the rule for the keys of the command with this name, in any case. It returns nil
+// if the command is unknown or has no keys.
 func KeysOf(name []byte) *keys.Rule {
 	if c := byName.Find(name); c != nil {
 		return c.Keys
@@ -51,7 +52,7 @@ func KeysOf(name []byte) *keys.Rule {
 	return nil
 }
 
-// KeysAmong returns the keys of a call; none if its words do not fit the command's rule.
+// KeysAmong returns the keys of a call. It returns none if the words do not fit the command's rule.
 func (c *Command) KeysAmong(words []string) (keys []string) {
 	if at, fixed := c.Keys.Fixed(); fixed {
 		if at = at.Within(len(words)); (len(words)-1)%at.Step != 0 {
@@ -87,8 +88,8 @@ func All() iter.Seq[*Command] {
 	}
 }
 
-// Filter returns the commands for which matches returns true, by name. With fewer commands, Names
-// rejects other names faster.
+// Filter returns the commands for which matches returns true, as a map by name. A map of fewer
+// commands rejects most other names faster.
 func Filter(matches func(*Command) bool) *syntax.Names[*Command] {
 	matching := map[string]*Command{}
 	for c := range All() {

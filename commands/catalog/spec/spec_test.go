@@ -12,7 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// realCommand is the entry of a command or subcommand in the reply to COMMAND.
+// realCommand holds the entry of a command or subcommand in the reply to COMMAND.
 type realCommand struct {
 	words                   []string // its name
 	arity                   int
@@ -79,8 +79,8 @@ func (r realCommand) entry() entry {
 	return entry{r.arity, slices.Contains(r.flags, any("write")), slices.Contains(r.flags, any("blocking")), r.span}
 }
 
-// entryLike returns the entry of the table. For movable keys it copies COMMAND:
-// TestKeysEqualRedis compares the keys of such commands.
+// entryLike returns the entry of the table. For movable keys and subcommands it copies the keys
+// from COMMAND, because TestKeysEqualRedis compares the keys of such commands.
 func (c *Command) entryLike(real realCommand) entry {
 	t := entry{arity: c.Arity, writes: c.HasAny(Writes), blocks: c.HasAny(Blocks)}
 	switch {
@@ -93,7 +93,7 @@ func (c *Command) entryLike(real realCommand) entry {
 }
 
 // TestTableEqualsRedis checks that the table has the commands of a real Redis, and agrees with
-// COMMAND. Commands without keys of a later Redis may be missing: then every word of such a command
+// COMMAND. The table may lack a keyless command of a later Redis. Then every word of that command
 // counts as a key.
 func TestTableEqualsRedis(t *testing.T) {
 	checked := 0
@@ -120,8 +120,8 @@ func TestTableEqualsRedis(t *testing.T) {
 	}
 }
 
-// TestCommandsOfReadOnlyScripts checks that, in a real Redis, read-only scripts may call all
-// commands except those that write or propagate.
+// TestCommandsOfReadOnlyScripts checks that, in a real Redis, read-only scripts may call exactly
+// the commands that neither write nor propagate.
 func TestCommandsOfReadOnlyScripts(t *testing.T) {
 	server := startRedis(t)
 	checked := 0

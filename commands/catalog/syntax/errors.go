@@ -12,7 +12,7 @@ const (
 	ErrNotInteger = "ERR value is not an integer or out of range"
 )
 
-// maxExcerpt limits how much of a name or of arguments an error shows.
+// maxExcerpt limits how much of a name or of arguments an error shows, in bytes.
 const maxExcerpt = 128
 
 // Count returns a number of things in words, such as "1 lock key" or "2 lock keys".
@@ -46,8 +46,8 @@ func ExpireOverLimit(command string, limit time.Duration) string {
 	return fmt.Sprintf("%s: the TTL exceeds max-ttl (%d ms)", InvalidExpire(command), limit.Milliseconds())
 }
 
-// UnknownCommand returns the error for an unknown command. words may be only its first words,
-// because Redis shows at most 128 bytes of them.
+// UnknownCommand returns the error for an unknown command. words may hold only the first words of
+// the command, because Redis shows at most 128 bytes of its arguments.
 func UnknownCommand(words [][]byte) string {
 	shown := ""
 	for _, w := range words[1:] {

@@ -23,8 +23,8 @@ func IsEval(name string) bool {
 // TakesSHA reports whether an EVAL command takes the SHA-1 of a script.
 func TakesSHA(name string) bool { return strings.HasPrefix(name, "evalsha") }
 
-// KeyCount returns the number of keys of an EVAL or FCALL of total words; ok is false if Redis
-// rejects its form. It accepts +1 and 01, as old versions of Redis do.
+// KeyCount returns the number of keys of an EVAL or FCALL with total words. ok is false if Redis
+// rejects the number. KeyCount accepts +1 and 01, as old versions of Redis do.
 func KeyCount(words [][]byte, total int) (n int, ok bool) {
 	if len(words) < 3 {
 		return 0, false
@@ -33,7 +33,8 @@ func KeyCount(words [][]byte, total int) (n int, ok bool) {
 	return int(count), err == nil && count >= 0 && count <= int64(total-3)
 }
 
-// EvalFailure returns Redis' error for the form of an EVAL or EVALSHA, or an empty string.
+// EvalFailure returns the error with which Redis rejects the form of an EVAL or EVALSHA, or an
+// empty string.
 func EvalFailure(name string, words []string) string {
 	if len(words) < 3 {
 		return WrongArity(name)

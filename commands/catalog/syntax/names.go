@@ -7,7 +7,7 @@ const maxNameLength = 32
 // length and first letter. It is never changed.
 type Names[V any] struct {
 	byName map[string]V
-	// initials has a bit for each first letter, for each length of a name.
+	// initials holds, for each length of a name, one bit for each first letter.
 	initials [maxNameLength + 1]uint32
 }
 

@@ -37,7 +37,7 @@ func fold(word []byte) {
 // finds SET by "SET\x00x" if both fall into the same bucket of its table.
 func LowerCString(word []byte) string { return Lower(CString(word, len(word))) }
 
-// CString returns what C's %.*s prints: at most n bytes, up to the first zero byte.
+// CString returns at most n bytes of s, up to the first zero byte, as C prints them with %.*s.
 func CString(s []byte, n int) []byte {
 	s = s[:min(len(s), n)]
 	if end := slices.Index(s, 0); end >= 0 {

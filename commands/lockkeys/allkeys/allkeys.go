@@ -9,14 +9,15 @@ import (
 	"redlock-proxy/quorum"
 )
 
-// Locks lists and removes the keys on the masters: a *quorum.Locker, which documents the errors.
+// Locks lists and removes the keys on the masters. A *quorum.Locker implements it, and documents
+// the errors.
 type Locks interface {
 	Names(ctx context.Context, db int, page func(names []string) (more bool, err error)) error
 	Databases(ctx context.Context) ([]int, error)
 	Remove(ctx context.Context, key quorum.Key) (bool, error)
 }
 
-// Register reads keys from a majority: a *quorum.Cluster.
+// Register reads keys from a majority. A *quorum.Cluster implements it.
 type Register interface {
 	Read(ctx context.Context, keys []quorum.Key) ([]quorum.Snapshot, error)
 }
@@ -27,8 +28,7 @@ type Options struct {
 	Register Register
 	// LockKeys match the keys that the commands return.
 	LockKeys keys.Patterns
-	// KeyOnMasters returns the key on the masters of a client's key. All these keys begin with
-	// Prefix.
+	// KeyOnMasters maps a client's key to its key on the masters, which begins with Prefix.
 	KeyOnMasters func(db int, key string) quorum.Key
 	Prefix       string
 	// Random fills a slice with unpredictable bytes.
@@ -38,7 +38,7 @@ type Options struct {
 	Audit  *command.Audit
 }
 
-// AllKeys runs the commands. It is safe for concurrent use.
+// AllKeys runs the commands on all keys of a database. It is safe for concurrent use.
 type AllKeys struct {
 	opts Options
 	// listSlots limits how many commands list names at a time. flushSlot allows one flush at a
@@ -52,8 +52,8 @@ func New(opts Options) *AllKeys {
 	return &AllKeys{opts: opts, listSlots: make(chan struct{}, maxListing), flushSlot: make(chan struct{}, 1)}
 }
 
-// Commands returns the commands. With an upstream, a command that only reads goes to the upstream
-// unchanged if the client is in a transaction of the upstream, or wants no replies.
+// Commands returns the commands. If the client is in a transaction of the upstream, or wants no
+// replies, the proxy forwards a command that only reads unchanged.
 func (a *AllKeys) Commands() []*command.Command {
 	flush := command.Optional(command.OneOf("flush-type", command.Text("ASYNC"), command.Text("SYNC")))
 	all := []*command.Command{

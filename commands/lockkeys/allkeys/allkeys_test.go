@@ -22,13 +22,13 @@ import (
 	"github.com/hashicorp/go-multierror"
 )
 
-// fakeLocks has the names on the masters by database. No majority holds stale names.
+// fakeLocks holds the names on the masters, by database. No majority holds the stale names.
 type fakeLocks struct {
 	mu       sync.Mutex
 	names    map[int][]string
 	stale    map[string]bool
 	listings int
-	// removeErrors has the error of removing each key. hangs is set if the masters do not reply.
+	// removeErrors holds the error of removing each key. hangs is true if the masters do not reply.
 	removeErrors map[string]error
 	hangs        bool
 }
@@ -150,8 +150,8 @@ func TestReplies(t *testing.T) {
 	}
 }
 
-// TestFlush checks that a flush removes the lock keys, or nothing if the upstream refuses. It
-// reports a key that could not be removed.
+// TestFlush checks that a flush removes the lock keys, or nothing if the upstream refuses. The
+// reply names a key that the proxy could not remove.
 func TestFlush(t *testing.T) {
 	noQuorum := &quorum.NoQuorumError{Masters: 3, Answered: 1, Causes: multierror.Append(nil, errors.New("down"))}
 	for _, test := range []struct {
@@ -185,7 +185,7 @@ func TestFlush(t *testing.T) {
 }
 
 // TestScanPages checks that a SCAN of many lock keys returns each key once, with and without its
-// snapshot. With the snapshot it lists the masters' names once.
+// snapshot. With the snapshot, the proxy lists the masters' names once.
 func TestScanPages(t *testing.T) {
 	for _, dropSnapshots := range []bool{false, true} {
 		l := &fakeLocks{names: map[int][]string{}}
@@ -217,7 +217,8 @@ func TestScanPages(t *testing.T) {
 	}
 }
 
-// TestPage checks that one page has all keys of one position: no cursor can be between them.
+// TestPage checks that one page has all keys of one position, because no cursor can be between
+// them.
 func TestPage(t *testing.T) {
 	all := []orderedKey{{1, "a"}, {2, "b"}, {2, "c"}, {2, "d"}, {math.MaxUint32, "e"}}
 	matchEvery := func(string) bool { return true }
@@ -252,7 +253,8 @@ func TestCursor(t *testing.T) {
 	}
 }
 
-// TestSnapshots checks that the snapshots are limited, and the oldest one is dropped first.
+// TestSnapshots checks that the snapshots are limited, and that the oldest snapshot is dropped
+// first.
 func TestSnapshots(t *testing.T) {
 	var s snapshots
 	for i := range uint32(maxSnapshots + 3) {

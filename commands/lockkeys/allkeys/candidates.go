@@ -15,11 +15,11 @@ import (
 )
 
 const (
-	// maxListing limits how many commands list the masters' names at a time. listTimeout limits
-	// each of them, including the wait for its slot. A flush has no such limit.
+	// maxListing limits how many commands list the masters' names at a time. listTimeout limits the
+	// time of such a command, including the wait for its slot. A flush has no time limit.
 	maxListing  = 4
 	listTimeout = 10 * time.Second
-	// readBatch limits the keys that are read at once. It is small because values may be large.
+	// readBatch limits the keys of one read. It is small because values may be large.
 	readBatch = 50
 )
 
@@ -71,15 +71,15 @@ func (a *AllKeys) listCandidates(ctx context.Context, db int, match string) ([]s
 	return slices.Sorted(maps.Keys(found)), nil
 }
 
-// clientKey returns the key that clients use for a name on the masters. isLockKey is false if it is
-// not a lock key.
+// clientKey returns the key that clients use for a name on the masters. isLockKey reports whether
+// the key is a lock key.
 func (a *AllKeys) clientKey(name string) (key string, isLockKey bool) {
 	key, isLockKey = strings.CutPrefix(name, a.opts.Prefix)
 	return key, isLockKey && a.opts.LockKeys.Match([]byte(key))
 }
 
-// presentKeys returns the keys that a majority holds; with a kind (see TYPE), only keys of that
-// kind.
+// presentKeys returns the candidates that a majority holds. If kind is not "", it returns only keys
+// of this type (see TYPE).
 func (a *AllKeys) presentKeys(
 	ctx context.Context, db int, candidates []string, kind string,
 ) (found []string, err error) {
@@ -103,7 +103,7 @@ func (a *AllKeys) presentKeys(
 
 // List returns the lock keys of a database that match a glob.
 //
-// Errors: those of quorum's Names and Read, or a timeout.
+// Errors: the errors of quorum's Names and Read, or errListTimeout.
 func (a *AllKeys) List(ctx context.Context, db int, match string) (lockKeys []string, err error) {
 	err = a.withListSlot(ctx, func(ctx context.Context) error {
 		candidates, err := a.listCandidates(ctx, db, match)

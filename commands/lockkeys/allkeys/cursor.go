@@ -2,17 +2,18 @@ package allkeys
 
 import "strconv"
 
-// cursorMark is set in the cursors of lock keys, which SCAN returns after the upstream's last key.
-// No cursor of a Redis has this bit, because it is less than twice the number of keys. Higher bits
-// stay zero, because some clients keep cursors in floating-point numbers.
+// cursorMark marks the cursors of lock keys, which SCAN returns after the upstream's last key.
+// Redis' own cursors do not reach this bit, because they grow only with the number of keys. Higher
+// bits stay zero, because some clients keep cursors in floating-point numbers.
 const (
 	cursorMark     = 1 << 52
 	positionBits   = 32
 	snapshotIDBits = 20
 )
 
-// cursor is the progress of a SCAN in the lock keys: all keys before position were returned. Any
-// proxy can continue from the position. snapshotID names the snapshot that makes this faster.
+// cursor holds the progress of a SCAN in the lock keys: the SCAN has returned all keys before
+// position. Any proxy can continue from the position. snapshotID names the snapshot that makes this
+// faster.
 type cursor struct {
 	snapshotID uint32 // snapshotIDBits bits
 	position   uint32
@@ -23,7 +24,7 @@ func (c cursor) encode() uint64 {
 	return cursorMark | uint64(c.snapshotID)<<positionBits | uint64(c.position)
 }
 
-// decodeCursor decodes a cursor. isLockCursor is false if it is not a cursor of lock keys.
+// decodeCursor decodes a cursor. isLockCursor reports whether it is a cursor of lock keys.
 func decodeCursor(n uint64) (c cursor, isLockCursor bool) {
 	return cursor{snapshotID: uint32(n>>positionBits) & (1<<snapshotIDBits - 1), position: uint32(n)}, n>>52 == 1
 }

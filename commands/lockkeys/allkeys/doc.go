@@ -2,11 +2,11 @@
 // lock keys. KEYS, SCAN and DBSIZE return the upstream's keys and the lock keys, FLUSHDB and
 // FLUSHALL remove both.
 //
-// The upstream is always asked first, with the client's own command on its own connection, so that
-// it decides what the client may do. If it returns an error, that is the reply, and the lock keys
-// are not changed.
+// The proxy always asks the upstream first, with the client's own command on the client's own
+// connection. So the upstream decides what the client may do. If the upstream returns an error, the
+// client gets this error, and the lock keys do not change.
 //
-// The lock keys are found by the names on the masters (quorum's Names), and count if a majority
-// holds them, as for EXISTS. Locks that LOCK takes on other keys are not keys of a client: these
-// commands neither return nor remove them.
+// The proxy finds the lock keys by the names on the masters (quorum's Names). A lock key exists if
+// a majority holds it, as for EXISTS. Locks that LOCK takes on other keys are not keys of a client:
+// these commands neither return nor remove them.
 package allkeys

@@ -13,7 +13,7 @@ import (
 	"redlock-proxy/quorum"
 )
 
-// parallelRemovals is the number of lock keys that are removed at a time.
+// parallelRemovals limits how many lock keys a flush removes at a time.
 const parallelRemovals = 16
 
 // flushDB runs FLUSHDB [ASYNC|SYNC].
@@ -79,8 +79,8 @@ func flushError(removed int, err error) string {
 		code, syntax.Count(removed, "lock key"), err)
 }
 
-// flushLocks removes the lock keys of some databases, and returns how many. After an error some may
-// remain.
+// flushLocks removes the lock keys of some databases, and returns how many it removed. After an
+// error, some lock keys may remain.
 func (a *AllKeys) flushLocks(
 	ctx context.Context, client *command.Client, databases func(context.Context) ([]int, error),
 ) (removed int, err error) {
@@ -124,8 +124,8 @@ func (a *AllKeys) flushDatabase(ctx context.Context, client *command.Client, db 
 	return removed, nil
 }
 
-// removeAll removes keys, each by a separate ballot. It returns how many of them it removed itself.
-// The error is about one key that could not be removed.
+// removeAll removes keys, each by a separate ballot. removed does not count keys that did not exist
+// any more. The error names one key that flush could not remove.
 func (a *AllKeys) removeAll(
 	ctx context.Context, client *command.Client, db int, lockKeys []string,
 ) (removed int, err error) {

@@ -13,8 +13,8 @@ import (
 )
 
 const (
-	// defaultCount is Redis' default. Pages of lock keys have minPage to maxPage keys, because each
-	// page costs about the same.
+	// defaultCount is Redis' default of COUNT. For any COUNT, a page of lock keys has minPage to
+	// maxPage keys, because each page costs about the same.
 	defaultCount     = 10
 	minPage, maxPage = 100, 1000
 )
@@ -27,7 +27,7 @@ type scanOptions struct {
 	kind string
 }
 
-// errCursor is Redis' wording.
+// errCursor is Redis' error for an invalid cursor.
 const errCursor = "ERR invalid cursor"
 
 // parseScan parses [MATCH pattern] [COUNT count] [TYPE type]. The errors are in Redis' wording.
@@ -59,7 +59,8 @@ func parseScan(words [][]byte) (o scanOptions, errText string) {
 }
 
 // ParseFullScan parses a SCAN whose first reply has all keys. isFirst reports whether the cursor is
-// the first one. kind is the type that the keys must have, or "". The errors have Redis' wording.
+// the first cursor, 0. kind is the type that the keys must have, or "". The errors have Redis'
+// wording.
 func ParseFullScan(words []string) (match, kind string, isFirst bool, errText string) {
 	n, ok := parseCursor([]byte(words[1]))
 	o, errText := parseScan(syntax.Bytes(words[2:]))
@@ -85,7 +86,8 @@ func (a *AllKeys) scan(c command.Call) {
 	}
 }
 
-// scanUpstream returns the upstream's next keys, and the first lock keys after the last of them.
+// scanUpstream returns the upstream's next keys. After the upstream's last keys, it adds the first
+// lock keys.
 func (a *AllKeys) scanUpstream(c command.Call) {
 	reply, ok := c.AskUpstream()
 	if !ok {
@@ -108,7 +110,7 @@ func (a *AllKeys) scanUpstream(c command.Call) {
 	}
 }
 
-// readScan splits a reply to SCAN.
+// readScan splits a reply to SCAN into the next cursor and the array of keys.
 func readScan(reply []byte) (next uint64, elements []byte, ok bool) {
 	n, rest, ok := resp.Header(reply)
 	if !ok || n != 2 {
@@ -142,7 +144,7 @@ func (a *AllKeys) scanLocks(c command.Call, n uint64, from cursor, isLockCursor 
 	}
 }
 
-// page returns a page of lock keys, and the cursor of the next page, or 0 if this is the last one.
+// page returns a page of lock keys, and the cursor of the next page, or 0 if this is the last page.
 func (a *AllKeys) page(
 	ctx context.Context, db int, from cursor, continues bool, o scanOptions,
 ) (lockKeys []string, next uint64, err error) {

@@ -85,7 +85,8 @@ func (s *snapshots) find(snapshotID uint32, db int) ([]orderedKey, bool) {
 	return nil, false
 }
 
-// add adds a snapshot, and drops the oldest ones if there are too many.
+// add adds a snapshot, and drops the oldest snapshots if there are too many, or if they are too
+// large.
 func (s *snapshots) add(snapshotID uint32, db int, ordered []orderedKey) {
 	newest := snapshot{snapshotID: snapshotID, db: db, ordered: ordered}
 	for _, p := range ordered {

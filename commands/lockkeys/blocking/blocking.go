@@ -12,7 +12,7 @@ import (
 	"redlock-proxy/quorum"
 )
 
-// Locks lets clients wait: a *quorum.Locker, whose methods document the errors.
+// Locks lets clients wait. A *quorum.Locker implements it, and documents the errors.
 type Locks interface {
 	AwaitPop(ctx context.Context, a quorum.BlockedPop) error
 }
@@ -21,7 +21,7 @@ type Locks interface {
 type Options struct {
 	Locks  Locks
 	Engine *program.Engine
-	// Program returns a command of a client as a program.
+	// Program returns the program that runs a client's command.
 	Program func(c *command.Client, words []string) program.Program
 	// WriteOutcome writes the reply of a program.
 	WriteOutcome func(c command.Call, db int, outcome program.Outcome)

@@ -16,12 +16,12 @@ type pop struct {
 	Options
 	request
 	call command.Call
-	// keysOnMasters holds its keys as they are on the masters.
+	// keysOnMasters holds the keys on the masters of the request's keys.
 	keysOnMasters []quorum.Key
-	// isFirstRead is set until all keys were read once. Until then, a key of another type is an
-	// error.
+	// isFirstRead is true until a try has read all keys once. Until then, a key of another type is
+	// an error.
 	isFirstRead bool
-	// found is set if the last try found an element. A failed try may still have taken it.
+	// found is true if the last try found an element. A failed try may still have taken it.
 	found bool
 	// outcome and err are the result of the last try.
 	outcome program.Outcome
@@ -32,7 +32,7 @@ type pop struct {
 const readsPerTry = 3
 
 // try takes an element from one of the keys for which the client is the head of the queue. It
-// continues if the client disconnects: the element is then lost with the reply.
+// continues if the client disconnects, and the element is then lost with the reply.
 func (p *pop) try(isHead []bool) quorum.PopResult {
 	p.found = false
 	if len(p.keys) == 1 && isHead[0] {
@@ -133,7 +133,7 @@ func (p *pop) take(i int, version string) quorum.PopResult {
 	return quorum.Made
 }
 
-// handleWrongType handles a key of another type than the one waited for. The client continues to
+// handleWrongType handles a key of another type than the command needs. The client continues to
 // wait, unless the target of a move has the wrong type and the source has an element.
 func (p *pop) handleWrongType(outcome program.Outcome) quorum.PopResult {
 	if p.target == "" {
@@ -155,7 +155,8 @@ func (p *pop) handleWrongType(outcome program.Outcome) quorum.PopResult {
 	return quorum.Made
 }
 
-// fail ends the wait with an error. If nothing can have been taken, the client continues to wait.
+// fail ends the wait with an error. If too few masters answered and the try found no element, the
+// client continues to wait.
 func (p *pop) fail(err error) quorum.PopResult {
 	if !p.found && errors.As(err, new(*quorum.NoQuorumError)) {
 		return quorum.Undetermined

@@ -9,20 +9,20 @@ import (
 	"redlock-proxy/quorum"
 )
 
-// longestWait is the longest timeout; a longer one means no timeout.
+// longestWait is the longest timeout. A longer timeout means no timeout.
 const longestWait = 100 * 365 * 24 * time.Hour
 
-// request is a parsed command that waits.
+// request holds a parsed command that waits.
 type request struct {
 	words []string
 	name  string
-	// keys are distinct, in the order named.
+	// keys holds the distinct keys, in the order of the command.
 	keys []string
 	// target is the key to which an element is moved, if it differs from the source; else "".
 	target string
 	// kind is the type that the keys must have, as TYPE returns it.
 	kind string
-	// wait is the timeout; a negative one means no timeout.
+	// wait is the timeout. A negative value means no timeout.
 	wait time.Duration
 }
 

@@ -45,11 +45,11 @@ func (s *Scripts) find(ctx context.Context, sha string, share script.Share) (*sc
 	return s.cache.Load(ctx, body, share)
 }
 
-// shortShare allows a script to be compiled only if that takes no longer than for a lock script.
+// shortShare allows a compilation only if it is as short as that of a lock script.
 var shortShare = script.Share{Short: true}
 
 // cachedScript returns a script without asking the store. It returns nil if the script does not
-// compile. resolved is false if the script must be found or compiled first.
+// compile. resolved is false if the proxy must find or compile the script first.
 func (s *Scripts) cachedScript(name string, bodyOrSHA []byte) (cached *script.Script, resolved bool) {
 	if syntax.TakesSHA(name) {
 		cached, resolved = s.cache.Get(syntax.Lower(bodyOrSHA))
@@ -68,14 +68,14 @@ func (s *Scripts) Knows(sha []byte) bool {
 // CachedCount returns the number of scripts in the cache.
 func (s *Scripts) CachedCount() int { return s.cache.Len() }
 
-// SetMemory limits the bytes of scripts that are kept.
+// SetMemory limits the bytes of the scripts in the cache.
 func (s *Scripts) SetMemory(bytes int) { s.cache.Limit(bytes) }
 
-// Memory returns the bytes of the scripts that are kept.
+// Memory returns the bytes of the scripts in the cache.
 func (s *Scripts) Memory() int { return s.cache.Bytes() }
 
-// CacheLoaded caches a script that a client has loaded at the upstream, if it compiles quickly.
-// Other scripts are cached when a client sends them again.
+// CacheLoaded caches a script that a client has loaded at the upstream, if it compiles quickly. The
+// proxy caches other scripts when a client sends them again.
 func (s *Scripts) CacheLoaded(body []byte) {
 	_, _ = s.cache.Load(context.Background(), string(body), shortShare)
 }

@@ -26,14 +26,15 @@ type scriptCalls struct {
 	// listedGlobs are the globs whose lock keys the snapshot contains, in all runs of a program.
 	listedGlobs    map[string]bool
 	findOwnCommand func(name []byte) *command.Command
-	work           func(bytes int) // charges the run for the call that is being carried out
+	work           func(bytes int) // charges the run for the current call
 }
 
-// errCallArity is Redis' wording. Redis adds the script and its line.
+// errCallArity is Redis' error for a call with a wrong number of arguments. Redis adds the script
+// and its line.
 const errCallArity = "ERR Wrong number of args calling Redis command from script"
 
 // do carries out one call of a script, if the client may run the command. An error ends the run: a
-// key must be read first, or the command is not allowed on lock keys. It calls work before it
+// key must be read first, or the command is not allowed on lock keys. do calls work before it
 // processes bytes.
 func (s *scriptCalls) do(words []string, work func(bytes int)) (keyspace.Reply, error) {
 	s.work = work

@@ -30,7 +30,7 @@ const maxFunctionsAge = time.Second
 
 // functions caches which keys the upstream's functions name. It is safe for concurrent use.
 type functions struct {
-	upstream Functions // nil: functions are not checked
+	upstream Functions // nil if the proxy does not check functions
 	now      func() time.Time
 
 	mu        sync.Mutex
@@ -38,7 +38,7 @@ type functions struct {
 	readAt    time.Time
 }
 
-// cached returns the functions that were read, if they are not too old.
+// cached returns the functions of the last read, if they are not too old.
 func (f *functions) cached() (libraries map[string][]*keyNames, ok bool) {
 	now := f.now()
 	f.mu.Lock()

@@ -9,14 +9,15 @@ import (
 	"redlock-proxy/commands/lockkeys/program"
 )
 
-// errUnknownCall and errCallNotAllowed are Redis' wording. Redis adds the script and its line.
+// errUnknownCall and errCallNotAllowed are Redis' errors for a call of an unknown command, and of a
+// command that scripts may not call. Redis adds the script and its line.
 const (
 	errUnknownCall    = "ERR Unknown Redis command called from script"
 	errCallNotAllowed = "ERR This Redis command is not allowed from script"
 )
 
-// keylessCommands has the commands without keys that a script on lock keys may call, except TIME.
-// They are called with a right number of arguments. The map is read-only.
+// keylessCommands holds the commands without keys that a script on lock keys may call, except TIME.
+// runKeyless checks the number of their arguments. The map is read-only.
 var keylessCommands = map[string]func(s *scriptCalls, words []string) (keyspace.Reply, error){
 	"ping":     func(_ *scriptCalls, words []string) (keyspace.Reply, error) { return Pong(words), nil },
 	"echo":     func(_ *scriptCalls, words []string) (keyspace.Reply, error) { return keyspace.BulkReply(words[1]), nil },
@@ -47,8 +48,8 @@ func Pong(words []string) keyspace.Reply {
 	}
 }
 
-// Select returns the reply to SELECT in a program. A program runs in database db only: isOtherDB is
-// set if SELECT names another database, which must be refused.
+// Select returns the reply to SELECT in a program. A program runs only in database db. If SELECT
+// names another database, isOtherDB is true, and the caller must refuse the SELECT.
 func Select(db int, index string) (reply keyspace.Reply, isOtherDB bool) {
 	n, ok := syntax.Int(index)
 	switch {
@@ -74,8 +75,9 @@ func (s *scriptCalls) selectDB(words []string) (keyspace.Reply, error) {
 // comparison may look at a byte several times.
 const workPerByte = 8
 
-// listKeys returns the lock keys that match a glob. With a kind, it returns only keys of that kind.
-// It refuses a glob that may match keys of the upstream, because the program cannot read them.
+// listKeys returns the lock keys that match a glob. If kind is not "", it returns only keys of this
+// type. It refuses a glob that may match keys of the upstream, because the program cannot read
+// them.
 func (s *scriptCalls) listKeys(command, match, kind string) (found []string, err error) {
 	switch {
 	case s.rights.HasUpstream() && !s.lockKeys.Covers(match):
@@ -130,8 +132,8 @@ func (s *scriptCalls) flush(words []string) (keyspace.Reply, error) {
 	return keyspace.Reply{}, &program.Refusal{Text: FlushRefusal(syntax.Lower(words[0]))}
 }
 
-// mayRun reports whether the client may run a command. known is false if the upstream cannot be
-// asked, because the command would change the connection.
+// mayRun reports whether the client may run a command. known is false if the command does not
+// exist, or if the proxy cannot ask the upstream, because the command would change the connection.
 func (s *scriptCalls) mayRun(words []string) (may, known bool) {
 	name := syntax.Lower(words[0])
 	cmd := spec.Find([]byte(name))

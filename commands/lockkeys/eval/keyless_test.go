@@ -13,8 +13,8 @@ import (
 	"redlock-proxy/commands/rights"
 )
 
-// listing carries out a command that lists the lock keys with these names. It returns the reply, or
-// the refusal, and the charge.
+// listing runs a command that lists lock keys, on a snapshot of the given names. It returns the
+// reply or the refusal, and the charge in bytes.
 func listing(t *testing.T, names []string, words ...string) (reply string, charge int) {
 	t.Helper()
 	snapshot := keyspace.NewSnapshot(time.Now())
@@ -42,9 +42,9 @@ func listing(t *testing.T, names []string, words ...string) (reply string, charg
 	return reply, charge
 }
 
-// TestListingIsLinear checks that KEYS and SCAN in a script take no longer for a pattern that
-// almost matches at each position, are charged for the pattern and the names, and refuse a pattern
-// that takes too many comparisons.
+// TestListingIsLinear checks that KEYS and SCAN in a script take linear time for a pattern that
+// almost matches at each position. The run is charged for the pattern and the names. A pattern that
+// needs too many comparisons is refused.
 func TestListingIsLinear(t *testing.T) {
 	const size = 1 << 20
 	long := "lock:" + strings.Repeat("a", size)

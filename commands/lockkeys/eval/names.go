@@ -13,12 +13,13 @@ import (
 // keyNames describes the keys that a script uses in addition to its KEYS, as far as its source
 // shows them. Their names may also depend on the arguments of a call.
 type keyNames struct {
-	// shapes are the compositions of the names.
+	// shapes describes how the names are composed of literals and arguments.
 	shapes []calls.Shape
-	// incomplete is set if the script may use other keys: any literal or argument may be one.
+	// incomplete is true if the script may use further keys. Then any literal or argument may be a
+	// key.
 	incomplete bool
 	literals   []string
-	// flushName is the command that removes all keys, if the source calls one.
+	// flushName is "flushdb" or "flushall" if the source calls this command, else "".
 	flushName string
 }
 
@@ -63,7 +64,7 @@ func (n *keyNames) withoutKeys() *keyNames {
 	return &keyNames{shapes: n.shapes, incomplete: true, literals: n.literals, flushName: n.flushName}
 }
 
-// flushOf returns the command that removes all keys if a call may be one, else "".
+// flushOf returns "flushdb" or "flushall" if a call may be this command, else "".
 func flushOf(site calls.Site) string {
 	if len(site.Args) == 0 {
 		return ""
@@ -83,7 +84,8 @@ func isGivenKey(s calls.Shape) bool {
 	return len(s) == 1 && (s[0].Kind == calls.Key || s[0].Kind == calls.AnyKey)
 }
 
-// keyShapes returns the possible keys of a call: any argument if the positions of keys are unknown.
+// keyShapes returns the shapes of a call's possible keys. If the positions of the keys are unknown,
+// it returns the shapes of all arguments.
 func keyShapes(site calls.Site) (shapes []calls.Shape) {
 	if len(site.Args) == 0 {
 		return site.Rest
@@ -139,13 +141,13 @@ func shapesOf(r *keys.Rule, site calls.Site) (shapes []calls.Shape) {
 	return shapes
 }
 
-// search finds lock keys among the names that a script uses when it is called with some arguments.
+// search finds lock keys among the names that a script uses in a call with some arguments.
 type search struct {
 	// IsLock reports whether a name is a lock key.
 	IsLock func(name []byte) bool
 	// Keys and Argv are the arguments of the call.
 	Keys, Argv [][]byte
-	// MoreFollow is set if more arguments follow.
+	// MoreFollow is true if the call has more arguments, which have not arrived yet.
 	MoreFollow bool
 }
 
@@ -186,7 +188,7 @@ func (s search) mayBeLockKey(prefix []byte, shape calls.Shape, filler string) bo
 }
 
 // anyWordMayBeLockKey reports whether mayBeLockKey holds with one of the words as the next part. If
-// several parts may be any word, only the first of them is tried with all words.
+// several parts may be any word, it tries all words only for the first of these parts.
 func (s search) anyWordMayBeLockKey(
 	prefix []byte, part calls.Part, words [][]byte, rest calls.Shape, filler string,
 ) bool {

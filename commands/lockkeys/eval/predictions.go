@@ -10,16 +10,16 @@ import (
 )
 
 // memoAbsent is the Memo of a script whose keys did not exist when it last changed them. Otherwise
-// a script's Memo is the index of the argument that its keys held. A script's calls are much alike,
-// so its last call gives the best guess for the next one.
+// a script's Memo is the index of the argument that was the value of its keys. The calls of a
+// script are much alike, so its last call gives the best guess for the next call.
 const memoAbsent = -1
 
 // guessesFor returns guesses at the values of a script's keys, the likeliest first. For a new
-// script it returns both frequent cases: the keys hold the first argument (a release or an
-// extension), or they are absent (an acquisition).
+// script, it returns the two frequent cases. In a release or an extension, the keys hold the first
+// argument. In an acquisition, they are absent.
 //
-// lastWritten returns the value that this proxy wrote last under a key. If that is a collection, it
-// is the only guess, because no argument equals a collection.
+// lastWritten returns the value that this proxy wrote last under a key. If that value is a
+// collection, it is the only guess, because no argument equals a collection.
 func guessesFor(
 	memo *atomic.Int64, keys, argv []string, lastWritten func(key string) (value string, ok bool),
 ) (list []program.Guess) {
@@ -43,7 +43,8 @@ func updateMemo(memo *atomic.Int64, edits []keyspace.Edit, argv []string) {
 	}
 }
 
-// heldArgument returns the index of the argument that all keys held, or memoAbsent.
+// heldArgument returns the index of the argument that was the value of all keys, or memoAbsent if
+// all keys were absent.
 func heldArgument(edits []keyspace.Edit, argv []string) (argument int, ok bool) {
 	if len(edits) == 0 {
 		return 0, false

@@ -10,7 +10,7 @@ import (
 // nothingWritten reports that this proxy has written no value.
 func nothingWritten(string) (string, bool) { return "", false }
 
-// TestPredictions checks that the last change of a script predicts its next call.
+// TestPredictions checks that the guesses for a script follow from its last change.
 func TestPredictions(t *testing.T) {
 	memos := map[string]*atomic.Int64{"a": {}, "b": {}, "new": {}}
 	updateMemo(memos["a"], []keyspace.Edit{{Key: "k", Before: keyspace.Entry{Present: true, Value: "y"}}},

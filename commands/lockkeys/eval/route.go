@@ -17,8 +17,8 @@ type Target uint8
 const (
 	Upstream  Target = iota
 	OnMasters        // on the lock masters
-	Unknown          // the source must be found first
-	Refused          // it must be refused
+	Unknown          // the proxy must find the source first
+	Refused          // the proxy must refuse the command
 )
 
 // Route returns where an EVAL or FCALL runs if it has no lock key among its KEYS. With Refused,
@@ -49,7 +49,8 @@ func (s *Scripts) routeKnownScript(sc *script.Script, keyArgs, argv [][]byte) (t
 	return Upstream, ""
 }
 
-// ResolveScript implements Route after Unknown: it gets the source from the masters or upstream.
+// ResolveScript decides as Route does, after Route has returned Unknown. It gets the source from
+// the masters or the upstream.
 func (s *Scripts) ResolveScript(
 	ctx context.Context, c *command.Client, name string, words [][]byte,
 ) (target Target, refusal string) {
@@ -60,7 +61,7 @@ func (s *Scripts) ResolveScript(
 	share := script.Share{Pace: s.pace, ClientLeft: c.HasLeft}
 	if syntax.TakesSHA(name) {
 		if len(words[1]) == syntax.SHALength {
-			// Without the masters the client sends the source.
+			// If the masters do not answer, the client gets NOSCRIPT, and sends the source.
 			_, _ = s.find(ctx, syntax.Lower(words[1]), share)
 		}
 		return s.Route(name, words)
@@ -72,7 +73,7 @@ func (s *Scripts) ResolveScript(
 	return s.routeKnownScript(sc, words[3:3+n], words[3+n:])
 }
 
-// compileErrorReply returns the error reply for a script that could not be compiled.
+// compileErrorReply returns the error reply for a script that the proxy could not compile.
 func compileErrorReply(err error) string {
 	if errors.As(err, new(*script.CompileError)) || errors.As(err, new(*script.LimitError)) {
 		return err.Error()
@@ -86,9 +87,9 @@ func FlushRefusal(command string) string {
 		"send it by itself", command)
 }
 
-// namesLockKey reports whether a script may use a lock key although KEYS has none: a key that is
-// written in the source, given as an argument, or composed of both. A script called without KEYS
-// may use any name. moreFollow is set if more arguments follow.
+// namesLockKey reports whether a script may use a lock key although KEYS has none. The name of the
+// key may be in the source, be an argument, or be composed of both. A script called without KEYS
+// may use any name. moreFollow is true if more arguments follow.
 func (s *Scripts) namesLockKey(sc *script.Script, keyArgs, argv [][]byte, moreFollow bool) bool {
 	n := namesOf(sc)
 	if len(keyArgs) == 0 {
@@ -97,8 +98,8 @@ func (s *Scripts) namesLockKey(sc *script.Script, keyArgs, argv [][]byte, moreFo
 	return search{IsLock: s.opts.LockKeys.Match, Keys: keyArgs, Argv: argv, MoreFollow: moreFollow}.findsLockKey(n)
 }
 
-// Preview checks the first words of an EVAL or FCALL with total words. notForUpstream is set if the
-// upstream must not get the command, argsMayBeKeys if later arguments may be keys.
+// Preview checks the first words of an EVAL or FCALL that has total words. notForUpstream is true
+// if the upstream must not get the command. argsMayBeKeys is true if later arguments may be keys.
 func (s *Scripts) Preview(
 	ctx context.Context, name string, words [][]byte, total int,
 ) (notForUpstream, argsMayBeKeys bool) {

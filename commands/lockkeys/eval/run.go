@@ -22,7 +22,8 @@ type Options struct {
 	Runner   *lockkeys.Runner
 	LockKeys keys.Patterns
 	Store    Store
-	// Functions lists the functions of the upstream. If it is nil, functions are not checked.
+	// Functions lists the functions of the upstream. If it is nil, the proxy does not check
+	// functions.
 	Functions Functions
 	// FindOwnCommand finds one of the proxy's own commands, which scripts may not call.
 	FindOwnCommand func(name []byte) *command.Command
@@ -39,7 +40,7 @@ type Scripts struct {
 	pace      *script.Pace
 	functions *functions
 
-	// runs counts runs of scripts, limitedRuns counts the runs that ended at a limit.
+	// runs counts runs of scripts. limitedRuns counts runs and compilations that ended at a limit.
 	runs, limitedRuns atomic.Int64
 }
 
@@ -51,11 +52,11 @@ func New(opts Options) *Scripts {
 	}
 }
 
-// Counts returns the number of scripts that have run, and the number of these runs that ended at a
-// limit.
+// Counts returns the number of runs of scripts, and the number of runs and compilations that ended
+// at a limit.
 func (s *Scripts) Counts() (runs, limited int64) { return s.runs.Load(), s.limitedRuns.Load() }
 
-// Commands returns EVAL and similar commands, and SCRIPT without an upstream.
+// Commands returns EVAL and similar commands, and SCRIPT for a proxy without an upstream.
 func (s *Scripts) Commands() []*command.Command {
 	all := []*command.Command{s.scriptCommand()}
 	for name, docs := range map[string]command.Docs{
@@ -72,7 +73,7 @@ func (s *Scripts) Commands() []*command.Command {
 	return all
 }
 
-// invocation is a parsed EVAL or EVALSHA.
+// invocation holds a parsed EVAL or EVALSHA.
 type invocation struct {
 	script     *script.Script
 	keys, argv []string
@@ -93,8 +94,8 @@ func (s *Scripts) eval(c command.Call) {
 	}
 }
 
-// Program returns an EVAL or similar command as a program. errText is the error reply if its words
-// are wrong, or the script is not known. All runs of the program share the allowance.
+// Program returns the program that runs an EVAL or similar command. errText is the error reply if
+// its words are wrong, or the script is not known. All runs of the program share the allowance.
 func (s *Scripts) Program(
 	ctx context.Context, c *command.Client, permissions *rights.Permissions, words []string,
 	allowance *script.Allowance,
@@ -135,7 +136,7 @@ func (s *Scripts) invocation(
 	return inv, errText, err
 }
 
-// program returns an invocation as a program.
+// program returns the program that runs an invocation.
 func (s *Scripts) program(c *command.Client, permissions *rights.Permissions, inv invocation) program.Program {
 	keys, listedGlobs := s.keysOf(inv), map[string]bool{}
 	lastWritten := func(key string) (string, bool) { return s.opts.Runner.Guess(c.DB, key) }
@@ -153,7 +154,7 @@ func (s *Scripts) program(c *command.Client, permissions *rights.Permissions, in
 			})
 			if limit, ok := errors.AsType[*script.LimitError](err); ok {
 				s.limitedRuns.Add(1)
-				c.Closing = c.Closing || limit.ClientLeft // its further commands would take as long
+				c.Closing = c.Closing || limit.ClientLeft // the client's further commands would take as long
 				err = &program.Refusal{Text: limit.Error()}
 			}
 			if err == nil && calls.denied && reply.Kind == keyspace.Error {

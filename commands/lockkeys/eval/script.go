@@ -77,7 +77,7 @@ func (s *Scripts) exists(c command.Call) {
 // errNotBusy is the reply to SCRIPT KILL if no script is running.
 const errNotBusy = "NOTBUSY No scripts in execution right now."
 
-// kill runs SCRIPT KILL: it ends all large runs and compilations, of all clients. None of them has
+// kill runs SCRIPT KILL: it ends the large runs and compilations of all clients. They have not
 // changed anything.
 func (s *Scripts) kill(c command.Call) {
 	if s.pace.Kill() == 0 {
@@ -121,7 +121,7 @@ func (s *Scripts) mergedScript(c command.Call) {
 	case "load", "flush":
 		s.script(ownCall)
 		s.opts.Observe(c.Args)
-	case "kill": // it succeeds if either side killed a script
+	case "kill": // KILL succeeds if either side killed a script
 		if s.script(ownCall); reply[0] == '-' {
 			reply = ownReply.Bytes
 		}

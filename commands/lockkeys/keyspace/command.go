@@ -9,14 +9,14 @@ import (
 	"redlock-proxy/commands/catalog/syntax"
 )
 
-// command is a command that a Snapshot can carry out.
+// command describes a command that a Snapshot can carry out.
 type command struct {
 	tableEntry
 	group string // as in Redis' documentation
 	spec  *spec.Command
 }
 
-// call is one execution of a command.
+// call holds one execution of a command.
 type call struct {
 	*Snapshot
 	name  string
@@ -109,7 +109,7 @@ func (s *Snapshot) doWithinLimits(c *command, words []string) (Reply, error) {
 	}
 	before := make([]keyState, len(keys))
 	for i, key := range keys {
-		s.states[key].value() // encodes changes made in place, so that they can be restored
+		s.states[key].value() // encodes changes made in place, so that restore can restore them
 		before[i] = *s.states[key]
 	}
 	reply, err := c.do(run)
@@ -166,8 +166,8 @@ func tooLarge(key string) Reply {
 		syntax.Excerpt(key), maxValue, maxElements))
 }
 
-// maxElements limits the elements of a collection: in memory, small ones take many times their
-// bytes.
+// maxElements limits the elements of a collection, because small elements take many times their
+// bytes in memory.
 const maxElements = 1 << 16
 
 // maxNearLimit limits how many commands of one program run near the limits of a collection, because
@@ -177,7 +177,7 @@ const maxNearLimit = 100
 // mayExceed reports whether a command may make a collection too large. The new size is at most that
 // of the keys and the words together.
 func (s *Snapshot) mayExceed(c call, keys []string) bool {
-	// A number is a word of less than 40 bytes; at most one number has 5,000.
+	// A number takes less than 40 bytes. Only the result of HINCRBYFLOAT takes up to 5,000.
 	const perWord, spare, perScore = 40, 8 << 10, 10
 	size, elements := 0, len(c.words)
 	for _, w := range c.words {

@@ -23,7 +23,8 @@ func (c call) digest() Reply {
 	return BulkReply(digestOf(k.text()))
 }
 
-// comparison is the condition that a key's value, or its digest, equals a text, or does not.
+// comparison holds a condition: the value of a key, or its digest, equals a text or differs from
+// it.
 type comparison struct {
 	digest, negated bool
 	text            string

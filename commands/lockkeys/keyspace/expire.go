@@ -7,13 +7,13 @@ import (
 	"redlock-proxy/commands/catalog/syntax"
 )
 
-// unit is the unit of a time in a command.
+// unit describes the unit of a time in a command.
 type unit struct {
 	seconds  bool // else milliseconds
 	absolute bool // Unix time, else from now
 }
 
-// units are the units of SET's options. The map is read-only.
+// units maps SET's options to their units. The map is read-only.
 var units = map[string]unit{
 	"ex":   {seconds: true},
 	"px":   {},

@@ -31,7 +31,8 @@ func hashCommands() []tableEntry {
 	}
 }
 
-// hashToEdit returns the hash for a command that adds fields to it: a new one if the key is absent.
+// hashToEdit returns the hash for a command that adds fields to it. If the key is absent, it
+// returns a new hash.
 func (c call) hashToEdit() (k *keyState, h *contents.Hash) {
 	k = c.use(c.words[1])
 	if h = contentOf[*contents.Hash](k); h == nil {

@@ -9,18 +9,18 @@ import (
 
 const errWrongType = "WRONGTYPE Operation against a key holding the wrong kind of value"
 
-// keyState is the state of a key in a Snapshot.
+// keyState holds the state of a key in a Snapshot.
 type keyState struct {
 	key     string
 	initial Entry
 	present bool
-	// content is the decoded value, or nil if no command needed it. encoded is the encoded value;
-	// encodedIsStale is set if content is newer.
+	// content is the decoded value, or nil if no command needed it. encoded is the encoded value.
+	// encodedIsStale is true if content is newer.
 	content        contents.Content
 	encoded        string
 	encodedIsStale bool
 	expiresAt      int64 // Unix time in milliseconds, or noExpiry or unknownExpiry
-	// keepsExpiry is set while no command has changed the expiry.
+	// keepsExpiry is true while no command has changed the expiry.
 	keepsExpiry            bool
 	isUsed, replyDependsOn bool
 	expiryCommand          string
@@ -112,7 +112,7 @@ func countWhere(words []string, matches func(word string) bool) (n int64) {
 	return n
 }
 
-// text returns the string of a key; it is empty if the key is absent.
+// text returns the string of a key, or "" if the key is absent.
 func (k *keyState) text() string { return string(contentOf[contents.Text](k)) }
 
 // set sets a content without expiry.
@@ -130,7 +130,8 @@ func (k *keyState) replace(content contents.Content) {
 	k.content, k.encodedIsStale = content, true
 }
 
-// setCollection sets a collection that was changed or created. An empty collection removes the key.
+// setCollection sets a collection that a command changed or created. An empty collection removes
+// the key.
 func (k *keyState) setCollection(content contents.Content) {
 	if content.Len() == 0 {
 		k.remove()
@@ -146,7 +147,8 @@ func (k *keyState) overwrite(content contents.Content) {
 		return
 	}
 	k.set(content)
-	// Decoding removes -0, which no other proxy sees.
+	// The encoding has no -0. Later commands decode it, and so see the same scores as other
+	// proxies.
 	k.encoded, k.content, k.encodedIsStale = k.value(), nil, false
 }
 
@@ -178,7 +180,7 @@ func (k *keyState) isTooLarge() bool {
 	return k.present && k.kind() != contents.TextKind.String() && (k.size() > maxValue || k.elements() > maxElements)
 }
 
-// restore restores an earlier state. The reply, an error, depends on the key.
+// restore restores an earlier state, and records that the error reply depends on the key.
 func (k *keyState) restore(earlier keyState) {
 	earlier.isUsed, earlier.replyDependsOn, earlier.content = k.isUsed, true, nil
 	*k = earlier

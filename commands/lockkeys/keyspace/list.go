@@ -90,7 +90,8 @@ func (k *keyState) popElements(l *contents.List, left bool, count int64) []strin
 	return elems
 }
 
-// atLeast returns a word as a number that is at least least, or refuses the command with errText.
+// atLeast returns a word as a number. It refuses the command with errText if the word is not a
+// number, or less than least.
 func atLeast(word string, least int64, errText string) int64 {
 	n, ok := syntax.Int(word)
 	require(ok && n >= least, errText)
@@ -134,7 +135,8 @@ func (c call) ltrim() Reply {
 	return OK()
 }
 
-// indexIn returns an index in n elements; negative indices count from the end.
+// indexIn converts an index in a list of n elements. A negative index counts from the end. ok is
+// false if the list has no such element.
 func indexIn(index int64, n int) (at int, ok bool) {
 	if index < 0 {
 		index += int64(n)

@@ -49,7 +49,7 @@ func (c call) move(fromLeft, toLeft bool) Reply {
 	if targetList == nil {
 		targetList = &contents.List{}
 	}
-	// An only element stays in place, because removing it would remove the key.
+	// A single element stays in place, because removing it would remove the key.
 	if source == target && sourceList.Len() == 1 {
 		return BulkReply(sourceList.Elems()[0])
 	}

@@ -44,7 +44,7 @@ func (c call) spop() Reply {
 	return textsReply(Set, removed)
 }
 
-// sample returns up to count of n indices, without repetition.
+// sample returns up to count random indices below n, without repetition.
 func (c call) sample(n int, count int64) []int {
 	switch {
 	case count >= int64(n):
@@ -110,8 +110,8 @@ func (c call) elementsOf() (all []Reply, perElement int) {
 	}
 }
 
-// scanScore formats a score as ZSCAN does: in Redis' compact form, whole numbers have all their
-// digits.
+// scanScore formats a score as ZSCAN does. For a set in Redis' compact encoding, listpack, ZSCAN
+// returns whole numbers with all digits.
 func scanScore(z *contents.SortedSet, score float64) string {
 	const largest = float64(math.MaxInt64 / 2)
 	if whole := math.Trunc(score); whole == score && math.Abs(score) <= largest && z.Encoding() == "listpack" {

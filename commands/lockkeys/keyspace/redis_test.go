@@ -261,7 +261,7 @@ func (c commandMaker) next() []string {
 	}
 }
 
-// stringCommands returns the names of the commands that a commander makes.
+// stringCommands returns the names of the commands that a commandMaker makes.
 func stringCommands() []string {
 	return slices.DeleteFunc(keyspace.Names(), func(name string) bool {
 		group, _, _ := keyspace.Docs(name)

@@ -16,7 +16,7 @@ const (
 	Array                // an array
 	Map                  // an array of keys, each followed by its value; a map in RESP3
 	Set                  // an array; a set in RESP3
-	Pairs                // an array of pairs, one after the other; in RESP3 each is an array
+	Pairs                // a flat array of pairs; in RESP3 each pair is an array
 	Double               // a bulk string; a double in RESP3
 )
 

@@ -24,17 +24,17 @@ func setCommands() []tableEntry {
 // setOptions are the options after the key and value of SET, or after the key of GETEX.
 type setOptions struct {
 	nx, xx, get, keepTTL, persist bool
-	// compares is set if condition applies.
+	// compares is true if the options contain condition.
 	compares  bool
 	condition comparison
-	// unit and amount are the TTL, and ttlOption is its option, or "" without a TTL.
+	// ttlOption is the option that sets the TTL, or "" without a TTL. unit and amount hold the TTL.
 	ttlOption string
 	unit      unit
 	amount    string
 }
 
 // parseSet parses SET's options, in any order, in upper or lower case. ok is false for a syntax
-// error. As in Redis, an option may be repeated, and the last one counts.
+// error. As in Redis, a command may repeat an option, and the last option counts.
 func parseSet(words []string) (o setOptions, ok bool) {
 	for len(words) > 0 {
 		word, consumed := syntax.Lower(words[0]), 1
@@ -80,8 +80,8 @@ func parseGetex(words []string) (o setOptions, ok bool) {
 	return o, true
 }
 
-// parseTTL parses a unit and the number after it. It returns false without a number, or if another
-// unit was given before.
+// parseTTL parses a unit and the number after it. It returns false without a number, or after an
+// option with a different unit.
 func (o *setOptions) parseTTL(word string, words []string) bool {
 	if len(words) < 2 || o.ttlOption != "" && o.ttlOption != word {
 		return false

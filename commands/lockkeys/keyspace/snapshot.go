@@ -13,7 +13,7 @@ import (
 const (
 	// NoExpiry is the remaining time of a key without expiry.
 	NoExpiry time.Duration = -1
-	// Unknown is the remaining time of a key of which only the value is known, or guessed.
+	// Unknown is the remaining time of a key if only its value is known or guessed.
 	Unknown time.Duration = -2
 )
 
@@ -28,7 +28,7 @@ func (e *UnreadError) Error() string {
 	return fmt.Sprintf("keyspace: key %q has not been read", e.Key)
 }
 
-// Entry is the state of a key.
+// Entry holds the state of a key.
 type Entry struct {
 	// Present is false if the key does not exist; the other fields then mean nothing.
 	Present bool
@@ -38,18 +38,18 @@ type Entry struct {
 	Left time.Duration
 }
 
-// Edit is the change of one key, or a condition on it.
+// Edit describes the change of one key, or a condition on the key.
 type Edit struct {
 	Key string
 	// Before and After are the states of the key before and after the edit.
 	Before, After Entry
-	// KeepTTL is set if the remaining time does not change. If the value does not change either,
+	// KeepTTL is true if the remaining time does not change. If the value does not change either,
 	// the edit is only a condition.
 	KeepTTL bool
-	// ReplyDependsOn is set if a reply depends on Before.
+	// ReplyDependsOn is true if a reply depends on Before.
 	ReplyDependsOn bool
-	// ExpiryCommand is the command, in lower case, that set the remaining time; it is empty if no
-	// command did.
+	// ExpiryCommand is the command, in lower case, that set the remaining time. It is empty if no
+	// command set it.
 	ExpiryCommand string
 }
 
@@ -65,14 +65,15 @@ func (e Edit) IsChange() bool {
 	}
 }
 
-// Snapshot is a set of keys at one moment. It is for one goroutine.
+// Snapshot holds a set of keys at one moment. It is for one goroutine.
 type Snapshot struct {
 	now      int64 // Unix time in milliseconds
 	states   map[string]*keyState
 	usedKeys []*keyState
-	// readKeys are the keys of the commands that only read.
+	// readKeys holds the keys of the commands that only read.
 	readKeys map[string]bool
-	// seed returns the seed of random choices, and random is the generator, made when it is needed.
+	// seed returns the seed of random choices. random is the generator; it is nil before the first
+	// random choice.
 	seed   func() uint64
 	random *rand.Rand
 	// nearLimitRuns counts the commands that ran near the limits of a collection.
@@ -90,8 +91,8 @@ func NewSnapshot(now time.Time) *Snapshot {
 	return &Snapshot{now: now.UnixMilli(), states: map[string]*keyState{}}
 }
 
-// Seed sets the function that returns the seed of random choices. It is called at the first random
-// choice. Without it random choices are the same each time.
+// Seed sets the function that returns the seed of random choices. The first random choice calls it.
+// Without this function, random choices are the same each time.
 func (s *Snapshot) Seed(seed func() uint64) { s.seed = seed }
 
 // generator returns the generator of random choices. It makes the same choices for the same seed.
@@ -109,7 +110,7 @@ func (s *Snapshot) generator() *rand.Rand {
 // Now returns the moment of the Snapshot.
 func (s *Snapshot) Now() time.Time { return time.UnixMilli(s.now) }
 
-// Put sets the state of a key. It must be called before any command runs.
+// Put sets the state of a key. The caller must call it before any command runs.
 func (s *Snapshot) Put(key string, e Entry) {
 	k := &keyState{key: key, initial: e, present: e.Present, encoded: e.Value, keepsExpiry: true}
 	switch {
@@ -123,7 +124,7 @@ func (s *Snapshot) Put(key string, e Entry) {
 	s.states[key] = k
 }
 
-// HasUsedKeys reports whether any key has been read or written.
+// HasUsedKeys reports whether a command has read or written any key.
 func (s *Snapshot) HasUsedKeys() bool { return len(s.usedKeys) > 0 }
 
 // ReadKeys returns the keys that read-only commands have used, with their present states.
@@ -138,7 +139,7 @@ func (s *Snapshot) ReadKeys() map[string]Entry {
 	return read
 }
 
-// FoundKeys returns the keys that were used and existed before.
+// FoundKeys returns the keys that commands used, and that existed before.
 func (s *Snapshot) FoundKeys() (keys []string) {
 	for _, k := range s.usedKeys {
 		if k.initial.Present {
@@ -148,8 +149,9 @@ func (s *Snapshot) FoundKeys() (keys []string) {
 	return keys
 }
 
-// Edits returns an edit for each key that was read or written, in the order of the first use. Keys
-// that were only read are conditions of the changes. It returns nil if nothing has changed.
+// Edits returns an edit for each key that commands read or wrote, in the order of the first use.
+// Keys that commands only read are conditions of the changes. It returns nil if nothing has
+// changed.
 func (s *Snapshot) Edits() []Edit {
 	edits := make([]Edit, len(s.usedKeys))
 	for i, k := range s.usedKeys {
@@ -183,9 +185,9 @@ func milliseconds(n int64) time.Duration {
 	return time.Duration(min(n, int64(math.MaxInt64/time.Millisecond))) * time.Millisecond
 }
 
-// ExistingKeys returns the existing keys, in order. With a kind, as TYPE returns it, it returns
-// only keys of that kind. It does not count as a use of the keys: the edits are right even if other
-// keys are added or removed meanwhile.
+// ExistingKeys returns the existing keys, in order. If kind is not "", it returns only keys of this
+// type (see TYPE). It does not mark the keys as used, so the edits stay right if other clients add
+// or remove keys meanwhile.
 func (s *Snapshot) ExistingKeys(kind string) (keys []string) {
 	for key, k := range s.states {
 		if k.present && (kind == "" || kind == k.kind()) {
@@ -196,7 +198,7 @@ func (s *Snapshot) ExistingKeys(kind string) (keys []string) {
 	return keys
 }
 
-// noteRead notes that a command reveals the state of a key.
+// noteRead records that a command reveals the state of a key.
 func (s *Snapshot) noteRead(key string) {
 	if s.readKeys == nil {
 		s.readKeys = map[string]bool{}
@@ -228,7 +230,8 @@ func (s *Snapshot) observe(key string) *keyState {
 	return k
 }
 
-// expire sets the expiry of a key, which a command changes. An expiry in the past removes the key.
+// expire sets the expiry of a key, and records the command that set it. An expiry in the past
+// removes the key.
 func (s *Snapshot) expire(k *keyState, at int64, command string) {
 	if at <= s.now {
 		k.remove()

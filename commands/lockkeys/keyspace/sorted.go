@@ -39,7 +39,8 @@ func sortedSetCommands() []tableEntry {
 	}
 }
 
-// scoredReplies returns the replies for members, each followed by its score if withScores is set.
+// scoredReplies returns the replies for members. If withScores is true, the score follows each
+// member.
 func scoredReplies(members []contents.Scored, withScores bool) (replies []Reply) {
 	for _, m := range members {
 		replies = append(replies, BulkReply(m.Member))
@@ -50,7 +51,7 @@ func scoredReplies(members []contents.Scored, withScores bool) (replies []Reply)
 	return replies
 }
 
-// scoredReply returns the reply for members, with their scores if withScores is set.
+// scoredReply returns the reply for members, with their scores if withScores is true.
 func scoredReply(members []contents.Scored, withScores bool) Reply {
 	reply := Reply{Kind: Array, Elems: scoredReplies(members, withScores)}
 	if withScores {
@@ -59,7 +60,7 @@ func scoredReply(members []contents.Scored, withScores bool) Reply {
 	return reply
 }
 
-// zaddRequest is a parsed ZADD or ZINCRBY.
+// zaddRequest holds a parsed ZADD or ZINCRBY.
 type zaddRequest struct {
 	nx, xx, gt, lt, countUpdates, incr bool
 	elements                           []contents.Scored

@@ -22,7 +22,7 @@ const (
 	byLex
 )
 
-// sortedRange is a range of members of a sorted set.
+// sortedRange describes a range of members of a sorted set.
 type sortedRange struct {
 	by                  rangeBy
 	reverse, withScores bool
@@ -31,8 +31,8 @@ type sortedRange struct {
 	ends                contents.Range // of scores or members
 }
 
-// parseRange parses the ends and the options of a command of the ZRANGE family. isZRange is set for
-// ZRANGE itself, which has options for the kind and direction of its range.
+// parseRange parses the ends and the options of a command of the ZRANGE family. isZRange is true
+// for ZRANGE itself, which has options for the kind and direction of its range.
 func parseRange(r sortedRange, words []string, isZRange bool) sortedRange {
 	r.from, r.to, r.limit = words[0], words[1], -1
 	kindSet, directionSet := !isZRange, !isZRange

@@ -2,8 +2,8 @@ package keyspace
 
 import "redlock-proxy/commands/catalog/spec"
 
-// tableEntry is a command in the table of its group: its implementation, and its documentation for
-// COMMAND DOCS without an upstream.
+// tableEntry holds the implementation of a command, and its documentation for COMMAND DOCS without
+// an upstream.
 type tableEntry struct {
 	name           string
 	run            func(c call) Reply
@@ -13,7 +13,7 @@ type tableEntry struct {
 // find returns the command with a name in lower case, or nil.
 func find(name string) *command { return byName[name] }
 
-// byName is read-only.
+// byName maps the names to the commands. The map is read-only.
 var byName = indexByName(map[string][]tableEntry{
 	"string": stringCommands(), "generic": genericCommands(), "hash": hashCommands(), "list": listCommands(),
 	"set": setCommands(), "sorted-set": sortedSetCommands(),
@@ -29,7 +29,7 @@ func indexByName(groups map[string][]tableEntry) map[string]*command {
 	return byName
 }
 
-// isFast has the commands that do not process all elements of their keys. The map is read-only.
+// isFast holds the commands that do not process all elements of their keys. The map is read-only.
 var isFast = func() map[string]bool {
 	fast := map[string]bool{}
 	for name, categories := range spec.CategoriesIn() {

@@ -8,16 +8,16 @@ import (
 	"redlock-proxy/commands/lockkeys/keyspace/contents"
 )
 
-// intersection is a parsed ZINTERSTORE.
+// intersection holds a parsed ZINTERSTORE.
 type intersection struct {
 	inputs    []input
 	aggregate string
 }
 
-// input is one of the sets, with the weight of its scores.
+// input holds one of the sets, with the weight of its scores.
 type input struct {
 	scores *contents.SortedSet
-	set    *contents.Set // if it is a set without scores
+	set    *contents.Set // instead of scores, for a set without scores
 	weight float64
 }
 
@@ -50,8 +50,8 @@ func (in input) each(do func(member string, score float64)) {
 }
 
 // zinterstore implements ZINTERSTORE destination numkeys key … [WEIGHTS weight …] [AGGREGATE SUM |
-// MIN | MAX]. The fair semaphore in the book Redis in Action removes the counters of expired
-// members with it.
+// MIN | MAX]. The fair semaphore in the book Redis in Action uses it to remove the counters of
+// expired members.
 func (c call) zinterstore() Reply {
 	s := intersection{aggregate: "sum"}
 	s.parse(c.readInputs(&s))
@@ -128,7 +128,7 @@ func (s *intersection) aggregateScores(a, b float64) float64 {
 }
 
 // result returns the members that all sets have. It adds the scores in Redis' order, the smallest
-// set first, because a sum of three numbers depends on their order.
+// set first, because rounding makes a sum of three numbers depend on their order.
 func (s *intersection) result() *contents.SortedSet {
 	slices.SortStableFunc(s.inputs, func(a, b input) int { return a.len() - b.len() })
 	result := contents.NewSortedSet()

@@ -20,9 +20,9 @@ func (e *Engine) SameCell(db int, key, otherKey string) bool {
 	return e.cell(db, key) == e.cell(db, otherKey)
 }
 
-// sameCell reports whether one cell, with several keys, holds all that a run changes and depends
-// on. One vote then covers everything. A key known to be alone in its cell is committed in cheaper
-// ways.
+// sameCell reports whether one cell, with several keys, holds all keys that a run changes or
+// depends on. One vote then covers all of them. If a key is known to be alone in its cell, sameCell
+// returns false, because the commit has cheaper ways.
 func (r *run) sameCell(a Outcome) (cell string, is bool) {
 	if len(r.removedKeys) > 0 {
 		return "", false // a ballot would write the removed keys again
@@ -49,7 +49,8 @@ func (r *run) sharesCell(key string) bool {
 	return r.KeyOnMasters(r.DB, key).Tag != "" || r.lastRead[key].Shared
 }
 
-// needsBallot reports whether keys of several cells cannot be taken by one script on each master.
+// needsBallot reports whether one script on each master cannot take several keys, because one of
+// them may share its cell.
 func (r *run) needsBallot(changes []keyspace.Edit) bool {
 	return len(changes) > 1 &&
 		slices.ContainsFunc(changes, func(e keyspace.Edit) bool { return r.sharesCell(e.Key) })
@@ -65,7 +66,7 @@ func (r *run) keysInCell(cell string) (keys []string) {
 	return keys
 }
 
-// addKeys adds keys that must be read. It returns an outcome if there are too many.
+// addKeys adds keys that the next try must read. It returns a refusal if there are too many.
 func (r *run) addKeys(keys []string) (refused *Outcome) {
 	for _, key := range keys {
 		refused = cmp.Or(refused, r.addKey(key))

@@ -77,7 +77,7 @@ func TestCrossCellError(t *testing.T) {
 	}
 }
 
-// TestSameCellUsesValuesOfBallot checks that the values that the ballot finds count.
+// TestSameCellUsesValuesOfBallot checks that the program runs on the values that the ballot finds.
 func TestSameCellUsesValuesOfBallot(t *testing.T) {
 	b := newTaggedFixture(t)
 	b.run(programOf(nil, "MSET k1 x b@k1 y"))

@@ -36,7 +36,8 @@ func all(edits []keyspace.Edit, is func(keyspace.Edit) bool) bool {
 	return !slices.ContainsFunc(edits, func(e keyspace.Edit) bool { return !is(e) })
 }
 
-// commit commits the result of a run. It returns nil if a key holds another value by now.
+// commit commits the result of a run. It returns a nil outcome if the value of a key has changed
+// meanwhile.
 func (r *run) commit(ctx context.Context, a Outcome) (*Outcome, error) {
 	changes, refusal := r.editsToCommit(a)
 	switch {
@@ -64,8 +65,8 @@ func (r *run) commit(ctx context.Context, a Outcome) (*Outcome, error) {
 	}
 }
 
-// editsToCommit returns the edits of a run that are still to be made, or the error reply that
-// refuses them. Edits of several cells are possible only if they are independent.
+// editsToCommit returns the edits that a run has not made yet, or the error reply that refuses
+// them. Edits of several cells are possible only if they are independent.
 func (r *run) editsToCommit(a Outcome) (changes []keyspace.Edit, refusal string) {
 	changes, conditions := splitEdits(a.Edits)
 	if rewrites := r.editsOfRemovedKeys(changes); len(rewrites) > 0 {
@@ -91,8 +92,8 @@ func (r *run) editsToCommit(a Outcome) (changes []keyspace.Edit, refusal string)
 	return changes, ""
 }
 
-// onlyExtends reports whether raising remaining times, which checks no version, is enough for
-// edits.
+// onlyExtends reports whether it is enough to raise the remaining times of the keys. This checks no
+// version.
 func (r *run) onlyExtends(edits []keyspace.Edit) bool {
 	return len(r.WatchedVersions) == 0 && all(edits, isExtension) && all(edits, isLonger)
 }
@@ -116,7 +117,7 @@ func (r *run) anotherKey(key string) string {
 	return key
 }
 
-// otherKeys returns the keys that are not changed, but on which the change depends.
+// otherKeys returns the keys that a run does not change, but on which its changes depend.
 func (r *run) otherKeys(changes, conditions []keyspace.Edit) (keys []string) {
 	for _, e := range conditions {
 		keys = append(keys, e.Key)
@@ -130,7 +131,7 @@ func (r *run) otherKeys(changes, conditions []keyspace.Edit) (keys []string) {
 }
 
 // crossCellError refuses to change keys of several cells. It names two keys of different cells,
-// because keys of one cell can be changed together.
+// because a program can change keys of one cell together.
 func (r *run) crossCellError(changes []keyspace.Edit, otherKeys []string) string {
 	first := changes[0].Key
 	for _, e := range changes[1:] {
@@ -140,8 +141,8 @@ func (r *run) crossCellError(changes []keyspace.Edit, otherKeys []string) string
 	return CrossCellError(first, otherKeys[max(otherCell, 0)])
 }
 
-// CrossCellError returns the error for a change of one key that depends on another. Each key has
-// its own vote, and no vote covers both.
+// CrossCellError returns the error for a change of one key that depends on another key. Each key
+// has its own vote, and no vote covers both.
 func CrossCellError(key, otherKey string) string {
 	return fmt.Sprintf("ERR lock keys '%s' and '%s' cannot be changed together: "+
 		"one command can take, extend or remove several lock keys, but not change them otherwise; give them the same hash tag (lock-tags)",
@@ -153,8 +154,7 @@ func sameTTL(edits []keyspace.Edit) bool {
 }
 
 // isLonger reports whether raising the remaining time is enough for an extension. If the remaining
-// time is unknown, raising it is worth a try. Only a ballot can remove a remaining time from a key
-// known to have one.
+// time is unknown, raising it is worth a try. Only a ballot can remove a known remaining time.
 func isLonger(e keyspace.Edit) bool {
 	switch {
 	case e.Before.Left == keyspace.Unknown:
@@ -180,7 +180,7 @@ func (r *run) create(ctx context.Context, a Outcome, edits []keyspace.Edit) (*Ou
 		t.Keys, t.Tokens = append(t.Keys, r.KeyOnMasters(r.DB, e.Key)), append(t.Tokens, e.After.Value)
 	}
 	// A program that required absent keys, and gives them a TTL, takes a lock, which can be
-	// withdrawn. Any other write is kept, because other clients may already rely on it.
+	// withdrawn. The masters keep any other write, because other clients may already rely on it.
 	acquired := a.Acquired()
 	t.KeepOnNoQuorum = len(acquired) == 0 || t.TTL < 0
 	grant, err := r.Register.Take(ctx, t)
@@ -221,7 +221,7 @@ func (r *run) noteRefusal(key string, err error) {
 	}
 }
 
-// removeOne removes a key. A watched key is removed on condition of its version.
+// removeOne removes a key. It removes a watched key only if the key has the watched version.
 func (r *run) removeOne(ctx context.Context, e keyspace.Edit) error {
 	keyOnMasters := r.KeyOnMasters(r.DB, e.Key)
 	version, watched := r.WatchedVersions[e.Key]
@@ -262,18 +262,19 @@ func (r *run) extend(ctx context.Context, a Outcome, edits []keyspace.Edit) (*Ou
 }
 
 // isLate reports whether an operation failed only because too little of the requested time was
-// left. A program that did not read the remaining time can then use a ballot: it relies on no
-// lease, and sets the same time in each run.
+// left. A program that did not read the remaining time can then use a ballot. A ballot relies on no
+// lease, and the program sets the same time in each run.
 func isLate(err error) bool {
 	var noQuorum *quorum.NoQuorumError
 	return errors.As(err, &noQuorum) && noQuorum.LateAfter > 0
 }
 
-// errOtherKeys ends an update if its program turns out to depend on other keys.
+// errOtherKeys ends an update whose program turns out to depend on keys outside the ballot.
 var errOtherKeys = errors.New("the program depends on different keys")
 
-// update changes one key, or several keys of one cell, by ballot. The program runs on their values
-// in the ballot. Other keys have the values of the last read; the program must not depend on them.
+// update changes one key, or several keys of one cell, by ballot. The program runs on the values of
+// these keys in the ballot. Other keys have the values of the last read. If the program depends on
+// them, the update ends without a change.
 func (r *run) update(ctx context.Context, keys []string, expect *string) (*Outcome, error) {
 	out, err := r.ballot(ctx, r.KeysOnMasters(r.DB, keys), expect, func(looks []quorum.Snapshot) ([]quorum.Decision, error) {
 		values := maps.Clone(r.lastRead)
@@ -334,7 +335,7 @@ func (r *run) dependsOnOtherKeys(a Outcome, keys []string) bool {
 	return !all(a.Edits, func(e keyspace.Edit) bool { return slices.Contains(keys, e.Key) })
 }
 
-// decisions returns the decisions of a run about some keys, in their order.
+// decisions returns the decisions of a run about some keys, in the order of keys.
 func decisions(a Outcome, keys []string) []quorum.Decision {
 	result := make([]quorum.Decision, len(keys))
 	acquired := a.Acquired()

@@ -11,15 +11,16 @@ import (
 	"redlock-proxy/commands/rights"
 )
 
-// effects are the commands that a run sends to the upstream.
+// effects holds the commands that a run sends to the upstream.
 type effects struct {
 	prepared rights.Prepared // nil if there are none
 	commands [][]string
-	// ballotCommands has the commands of a run by ballot, if they differ from the prepared ones.
+	// ballotCommands holds the commands of a run in a ballot, if they differ from the prepared
+	// commands.
 	ballotCommands [][]string
 }
 
-// errOtherEffects ends an update whose commands for the upstream are not the prepared ones.
+// errOtherEffects ends an update whose commands for the upstream are not the prepared commands.
 var errOtherEffects = errors.New("the side effects of the program differ from the prepared side effects")
 
 // hasPrepared reports whether exactly these commands are prepared.
@@ -36,7 +37,7 @@ func (e *effects) discard() {
 }
 
 // prepare sends the commands to the upstream for acceptance. If the upstream refuses, its error is
-// the reply, and nothing is committed.
+// the reply, and the run commits nothing.
 func (r *run) prepare(ctx context.Context, commands [][]string) (refused *Outcome, err error) {
 	if r.effects.hasPrepared(commands) {
 		return nil, nil
@@ -57,8 +58,8 @@ func (r *run) prepare(ctx context.Context, commands [][]string) (refused *Outcom
 	return nil, nil
 }
 
-// runEffects carries out the side effects of a run. The commit stays, even if the client has
-// disconnected.
+// runEffects carries out the side effects of a run, even if the client has disconnected. If they
+// fail, the commit stays.
 func (r *run) runEffects(ctx context.Context, outcome *Outcome) (*Outcome, error) {
 	if refused, err := r.prepare(ctx, outcome.effects); err != nil || refused != nil {
 		return refused, err

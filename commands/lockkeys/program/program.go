@@ -11,7 +11,7 @@ import (
 	"redlock-proxy/quorum"
 )
 
-// Register keeps the lock keys: a *quorum.Cluster, whose methods document the errors.
+// Register keeps the lock keys. A *quorum.Cluster implements it, and documents the errors.
 type Register interface {
 	Read(ctx context.Context, keys []quorum.Key) ([]quorum.Snapshot, error)
 	Take(ctx context.Context, t quorum.TakeRequest) (quorum.GrantedLock, error)
@@ -28,7 +28,7 @@ type Register interface {
 // Engine runs programs. It is safe for concurrent use. All its fields must be set.
 type Engine struct {
 	Register Register
-	// KeyOnMasters returns the key on the masters of a client's key.
+	// KeyOnMasters maps a client's key to its key on the masters.
 	KeyOnMasters func(db int, key string) quorum.Key
 	// Now returns the wall clock's time. Random fills a slice with unpredictable bytes.
 	Now    func() time.Time
@@ -39,12 +39,12 @@ type Engine struct {
 	RefuseEdits func(edits []keyspace.Edit) string
 	// List returns the lock keys of a database that match a glob.
 	List func(ctx context.Context, db int, match string) ([]string, error)
-	// OnLostEffects is called when side effects were not carried out, with the name of the first
-	// command.
+	// OnLostEffects is called if the upstream did not carry out side effects, with the name of the
+	// first command.
 	OnLostEffects func(command string, cause error)
 }
 
-// Program runs on a view of lock keys and gives a reply: a command, a script or a transaction.
+// Program describes a command, a script or a transaction that runs on a view of lock keys.
 type Program struct {
 	// DB is the database of the keys.
 	DB int
@@ -52,16 +52,16 @@ type Program struct {
 	Keys []string
 	// Run runs the program. It may run several times, and must do the same on the same view.
 	Run Run
-	// Rights are the client's permissions. Only scripts use them; for other programs, permissions
-	// are checked before the program begins, and Rights is nil.
+	// Rights are the client's permissions. Only scripts use them. For other programs, the proxy
+	// checks the permissions before the program begins, and Rights is nil.
 	Rights *rights.Permissions
 	// Guesses are views that are worth trying before a read.
 	Guesses []Guess
-	// UsuallyWrites is set if the program usually writes, whatever the old value is. A read
-	// beforehand is then useless.
+	// UsuallyWrites is true if the program usually writes, whatever the old value is. The Engine
+	// then does not read the key beforehand.
 	UsuallyWrites bool
-	// WatchedVersions has the versions of the watched keys. If one has changed, the reply is a nil
-	// array.
+	// WatchedVersions holds the versions of the watched keys. If a version has changed, the reply
+	// is a nil array.
 	WatchedVersions map[string]string
 	// Holder identifies the holder of the locks that the program takes.
 	Holder any
@@ -69,7 +69,7 @@ type Program struct {
 	TracksKeys bool
 	// WatchesKeys requests Outcome.FoundKeys, because the client watches keys.
 	WatchesKeys bool
-	// OnCommit, if set, is called with the edits that were made.
+	// OnCommit, if set, is called with the committed edits.
 	OnCommit func(edits []keyspace.Edit)
 }
 
@@ -78,25 +78,25 @@ type Program struct {
 // time.
 type Run func(ctx context.Context, s *keyspace.Snapshot) (reply keyspace.Reply, effects [][]string, err error)
 
-// Outcome is the result of a program.
+// Outcome holds the result of a program.
 type Outcome struct {
 	Reply keyspace.Reply
-	// Edits are the changes of its keys, with their conditions.
+	// Edits are the changes of the program's keys, with their conditions.
 	Edits []keyspace.Edit
 	// ReadKeys are the keys that the reply may reveal, with their values at that time.
 	ReadKeys map[string]keyspace.Entry
 	// FoundKeys are the keys that the program used and that existed.
 	FoundKeys []string
-	// Granted is the grant of the masters for the keys that were taken.
+	// Granted is the grant of the masters for the keys that the program took.
 	Granted quorum.GrantedLock
 
 	effects [][]string
-	// dependsOnKeys is set if the reply or the edits depend on the keys at all.
+	// dependsOnKeys is true if the reply or the edits depend on any key.
 	dependsOnKeys bool
 }
 
-// Acquired returns the keys that a program took: it required them to be absent. It returns nil if
-// the program did anything else.
+// Acquired returns the keys that a program took, after it required them to be absent. It returns
+// nil if the program made any other change.
 func (o Outcome) Acquired() (keys []string) {
 	for _, e := range o.Edits {
 		switch {
@@ -110,15 +110,15 @@ func (o Outcome) Acquired() (keys []string) {
 	return keys
 }
 
-// Refusal ends a run that does something not allowed on lock keys. Nothing is committed, and Text
-// is the reply.
+// Refusal ends a run that does something not allowed on lock keys. The program commits nothing, and
+// Text is the reply.
 type Refusal struct{ Text string }
 
 // Error implements error.
 func (r *Refusal) Error() string { return r.Text }
 
-// UnlistedError ends a run that asks which lock keys exist. The run is repeated after OnListed was
-// called with the matching keys, on a view that has all of them.
+// UnlistedError ends a run that asks which lock keys exist. The Engine then calls OnListed with the
+// matching keys, and repeats the run on a view that has all of them.
 type UnlistedError struct {
 	Match    string
 	OnListed func(keys []string)
@@ -129,7 +129,8 @@ func (e *UnlistedError) Error() string {
 	return fmt.Sprintf("lock keys %q have not been listed", e.Match)
 }
 
-// ContendedError is the error of a program that other clients kept from committing.
+// ContendedError is the error of a program that could not commit, because other clients kept
+// changing its keys.
 type ContendedError struct{ Key string }
 
 // Error implements error. It names the key.

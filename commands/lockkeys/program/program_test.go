@@ -19,7 +19,7 @@ import (
 const severalKeysCause = "one command can take, extend or remove several lock keys, but not change them otherwise; " +
 	"give them the same hash tag (lock-tags)"
 
-// fixture is an engine on simulated masters.
+// fixture holds an engine on simulated masters.
 type fixture struct {
 	*testing.T
 	engine   *Engine
@@ -141,8 +141,8 @@ func TestGuessThatCouldNotBeCommitted(t *testing.T) {
 	b.checkRounds("read 0/k1 0/k2")
 }
 
-// TestGuessing checks that a right guess costs one round trip. A wrong guess returns the value of
-// the key, except for the remaining time if the key was to be taken.
+// TestGuessing checks that a right guess costs one round trip. After a wrong guess, the refusal
+// reports the value of the key. The refusal of a take does not report the remaining time.
 func TestGuessing(t *testing.T) {
 	guessMe, guessYou := GuessValue([]string{"k"}, "me"), GuessValue([]string{"k"}, "you")
 	absent := GuessAbsent([]string{"k"})
@@ -186,7 +186,7 @@ func TestGuessing(t *testing.T) {
 	}
 }
 
-// TestReplacing checks that a program that replaces a value uses one ballot, on the present value.
+// TestReplacing checks that a program that replaces a value uses one ballot, on the current value.
 func TestReplacing(t *testing.T) {
 	for _, promised := range []bool{false, true} {
 		for _, test := range []struct{ line, reply, left string }{
@@ -226,7 +226,8 @@ func TestOvertaken(t *testing.T) {
 	}
 }
 
-// TestReplacingWithUnrelatedKey checks that a command may name a key on which nothing depends.
+// TestReplacingWithUnrelatedKey checks that a command may name a key on which its result does not
+// depend.
 func TestReplacingWithUnrelatedKey(t *testing.T) {
 	for _, removed := range []bool{false, true} {
 		b := newFixture(t)
@@ -271,7 +272,7 @@ func TestLateExtension(t *testing.T) {
 	}
 }
 
-// TestDelWhileValueChanges checks that DEL starts over if the value is not the one that it read.
+// TestDelWhileValueChanges checks that DEL starts over if the value has changed since it was read.
 func TestDelWhileValueChanges(t *testing.T) {
 	b := newFixture(t)
 	b.register.Put("k", "a", 500)
@@ -396,8 +397,8 @@ func TestRetryAfterPartialRemoval(t *testing.T) {
 	b.checkValue("k2", ".")
 }
 
-// TestRemovedKeyIsNotWritten checks that a program that decides differently on the second run does
-// not write a key that it has removed: another client may hold that key by then.
+// TestRemovedKeyIsNotWritten checks a program that decides differently on the second run. It must
+// not write a key that it has removed, because another client may hold that key by then.
 func TestRemovedKeyIsNotWritten(t *testing.T) {
 	b := newFixture(t)
 	b.register.Put("k1", "a", 500)
@@ -454,8 +455,8 @@ func TestShortening(t *testing.T) {
 	}
 }
 
-// TestShorteningOneOfSeveral checks that a program is refused if one of two keys gets a shorter
-// time, although it was guessed to be extended.
+// TestShorteningOneOfSeveral checks that a program is refused if, against its guess, it shortens
+// the time of one of two keys.
 func TestShorteningOneOfSeveral(t *testing.T) {
 	b := newFixture(t)
 	b.register.Put("k1", "me", 200)

@@ -13,28 +13,30 @@ import (
 	"redlock-proxy/quorum"
 )
 
-// run is the state of Engine.Run for one program. It is for one goroutine.
+// run holds the state of Engine.Run for one program. It is for one goroutine.
 type run struct {
 	*Engine
 	Program
-	// removedKeys are the keys that were already removed, with their old values, which the program
-	// still sees.
+	// removedKeys holds the keys that earlier tries have removed, with their old values, which the
+	// program still sees.
 	removedKeys map[string]keyspace.Entry
 	// lastRead is the result of the last read.
 	lastRead view
-	// fromRefusal is the value of the only key that a refusal reported, for the next view.
+	// fromRefusal holds the value of the program's only key, if a refusal reported it. It is the
+	// view of the next try.
 	fromRefusal view
 	// effects are the commands for the upstream.
 	effects effects
-	// undeclaredCount counts the keys that were added after the program began.
+	// undeclaredCount counts the keys that addKey added after the program began.
 	undeclaredCount int
-	// seed is the seed of random choices, the same in each run; nil until it is needed.
+	// seed is the seed of random choices, the same in each run. It is nil before the first random
+	// choice.
 	seed *uint64
 }
 
-// retryTime limits how long a program is retried while other clients change its keys. It is tried
-// at least quorum.MinTries times: a process that gets little processor time makes few tries in
-// that time.
+// retryTime limits how long the Engine retries a program while other clients change its keys. The
+// Engine tries at least quorum.MinTries times, because a process with little processor time makes
+// few tries in that time.
 const retryTime = 5 * time.Second
 
 // errHalfMoved is the error of a program that had removed only some of its keys when the locks
@@ -42,9 +44,9 @@ const retryTime = 5 * time.Second
 var errHalfMoved = errors.New(
 	"the locks moved while the command ran: only some of its keys were removed; check its keys")
 
-// Run runs a program on the values that the masters hold, until its changes are committed. With a
-// right guess, or if it only reads, that is one call of the register. Without a guess it takes one
-// call more, with a wrong guess two.
+// Run runs a program on the values that the masters hold, until it has committed the changes. With
+// a right guess, or if the program only reads, this takes one call of the register. Without a guess
+// it takes one more call, with a wrong guess up to two more.
 func (e *Engine) Run(ctx context.Context, p Program) (Outcome, error) {
 	if refusal := TooManyKeys(len(p.Keys)); refusal != "" {
 		return Outcome{Reply: keyspace.ErrorReply(refusal)}, nil
@@ -72,7 +74,7 @@ func (e *Engine) Run(ctx context.Context, p Program) (Outcome, error) {
 	case errors.Is(err, quorum.ErrContended):
 		return Outcome{}, &ContendedError{r.Keys[0]}
 	case errors.As(err, &wrongLocation) && len(r.removedKeys) > 0:
-		// A repetition would do the removals twice.
+		// A repetition would remove the keys twice.
 		return Outcome{}, errHalfMoved
 	case err != nil:
 		return Outcome{}, err
@@ -111,8 +113,9 @@ func (r *run) tryGuesses(ctx context.Context) (outcome *Outcome, err error) {
 	return nil, nil
 }
 
-// needsAllGuesses reports whether a wrong guess could let some of a run's edits be made. Edits that
-// do not take keys are made one by one, and unchanged keys are not checked.
+// needsAllGuesses reports whether the commit could make some of a run's edits although a guess is
+// wrong. The commit makes edits that do not take keys one by one, and does not check unchanged
+// keys.
 func (r *run) needsAllGuesses(a Outcome) bool {
 	if _, inOneCell := r.sameCell(a); inOneCell {
 		return false // a ballot does not use the guess
@@ -121,7 +124,7 @@ func (r *run) needsAllGuesses(a Outcome) bool {
 	return len(conditions) > 0 || len(changes) > 1 && !all(changes, isCreation)
 }
 
-// tryOnce makes one try. done is nil if another try is needed.
+// tryOnce makes one try. outcome is nil if another try is needed.
 func (r *run) tryOnce(ctx context.Context) (outcome *Outcome, err error) {
 	if r.UsuallyWrites && len(r.Keys) == 1 {
 		return r.update(ctx, r.Keys, nil)
@@ -148,7 +151,8 @@ func (r *run) tryOnce(ctx context.Context) (outcome *Outcome, err error) {
 	return r.commit(ctx, a)
 }
 
-// errRightsUnknown ends a run that needs a permission of the client that is not known yet.
+// errRightsUnknown ends a run that calls a command before the proxy has checked the client's
+// permission for it.
 var errRightsUnknown = errors.New("the proxy has not checked the client's permissions yet")
 
 // withRights repeats a run until the proxy knows the client's permission for each command in it.
@@ -164,7 +168,8 @@ func (r *run) withRights(ctx context.Context, try func() (Outcome, error)) (Outc
 	}
 }
 
-// addKey adds a key that must be read. It returns an outcome if there are too many such keys.
+// addKey adds a key that the next try must read. It returns a refusal if there are too many such
+// keys.
 func (r *run) addKey(key string) (refused *Outcome) {
 	if slices.Contains(r.Keys, key) {
 		return nil
@@ -192,8 +197,8 @@ func (r *run) randomSeed() uint64 {
 	return *r.seed
 }
 
-// addMatching adds the lock keys that a program asks for. It returns an outcome if there are too
-// many.
+// addMatching adds the lock keys that match the glob of a program. It returns a refusal if there
+// are too many.
 func (r *run) addMatching(ctx context.Context, unlisted *UnlistedError) (refused *Outcome, err error) {
 	found, err := r.List(ctx, r.DB, unlisted.Match)
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 	"redlock-proxy/commands/rights"
 )
 
-// Sequence joins programs into one: all or nothing, with the array of their replies. It does
-// nothing if a watched key has changed.
+// Sequence joins programs into one program, which makes all of their changes or none. Its reply is
+// the array of their replies. It does nothing if a watched key has changed.
 func Sequence(db int, permissions *rights.Permissions, watched map[string]string, parts []Program) Program {
 	p := Program{DB: db, Rights: permissions, Keys: slices.Sorted(maps.Keys(watched)), WatchedVersions: watched}
 	guess := Guess{}
@@ -41,7 +41,7 @@ func Sequence(db int, permissions *rights.Permissions, watched map[string]string
 	return p
 }
 
-// Fixed returns a program that uses no keys. It has this reply and these side effects.
+// Fixed returns a program that uses no keys, with this reply and these side effects.
 func Fixed(db int, reply keyspace.Reply, effects ...[]string) Program {
 	return Program{DB: db, Run: func(context.Context, *keyspace.Snapshot) (keyspace.Reply, [][]string, error) {
 		return reply, effects, nil

@@ -31,7 +31,7 @@ func EntryOf(l quorum.Snapshot) keyspace.Entry {
 	return e
 }
 
-// KeysOnMasters returns the keys on the masters of a client's keys.
+// KeysOnMasters maps a client's keys to their keys on the masters.
 func (e *Engine) KeysOnMasters(db int, keys []string) []quorum.Key {
 	keysOnMasters := make([]quorum.Key, len(keys))
 	for i, key := range keys {

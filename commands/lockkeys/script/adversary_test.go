@@ -6,12 +6,12 @@ import (
 	"strings"
 )
 
-// adversary writes programs that do not end, and that do much uncharged work in each iteration:
-// long blocks, tables of odd shapes, builtins with long arguments, metatables. A program has at
-// most maxProgram bytes.
+// adversary writes programs that do not end, and that do much uncharged work in each iteration.
+// They have long blocks, tables of odd shapes, builtins with long arguments, and metatables. A
+// program has at most maxProgram bytes.
 type adversary struct {
 	*rand.Rand
-	bytesLeft int // how many bytes may still be written
+	bytesLeft int // how many more bytes the program may have
 }
 
 const maxProgram = 1 << 20

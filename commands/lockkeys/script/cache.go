@@ -6,7 +6,7 @@ import (
 	"redlock-proxy/internal/lru"
 )
 
-// Cache keeps the scripts that were used last. It is safe for concurrent use.
+// Cache keeps the most recently used scripts. It is safe for concurrent use.
 type Cache struct{ bySHA *lru.Cache[*Script] }
 
 // NewCache returns a cache with a limit on the bytes of its scripts, including their compiled form.
@@ -18,8 +18,8 @@ func (c *Cache) Limit(bytes int) { c.bySHA.SetLimit(bytes) }
 // Bytes returns the bytes of the scripts.
 func (c *Cache) Bytes() int { return c.bySHA.Size() }
 
-// Load returns the script with a body. It compiles the script if it is not in the cache. The errors
-// are those of Compile.
+// Load returns the script with a body. It compiles the script if it is not in the cache. It returns
+// the errors of Compile.
 func (c *Cache) Load(ctx context.Context, body string, share Share) (*Script, error) {
 	sha := SHA(body)
 	if s, ok := c.bySHA.Get(sha); ok {

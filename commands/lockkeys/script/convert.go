@@ -150,7 +150,7 @@ func (w *replyBuilder) boolean(b bool) keyspace.Reply {
 	return keyspace.Reply{Kind: keyspace.Nil}
 }
 
-// table converts a table: to a reply of the type that its field names, or to an array.
+// table converts a table to a reply of the type that one of its fields names, or to an array.
 func (w *replyBuilder) table(t *lua.Table, depth int) (keyspace.Reply, error) {
 	if text, ok := t.Get("err").(string); ok {
 		return keyspace.ErrorReply(syntax.OneLine(strings.TrimRight(cString(text), "\r\n"))), w.count(len(text), depth)

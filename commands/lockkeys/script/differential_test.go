@@ -16,8 +16,8 @@ var (
 	testArgv = []string{"a", "10", "3.5", "", "x y"}
 )
 
-// redisPair is two redis-servers with the same data. One runs scripts; the other runs the commands
-// of scripts that this package runs.
+// redisPair holds two redis-servers with the same data. One runs scripts; the other runs the
+// commands of scripts that this package runs.
 type redisPair struct{ scriptRedis, commandRedis *redisClient }
 
 func startPair(t testing.TB) redisPair { return redisPair{startRedis(t), startRedis(t)} }

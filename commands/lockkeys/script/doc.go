@@ -1,6 +1,6 @@
 // Package script runs scripts of Redis clients in the proxy, for EVAL and EVALSHA on lock keys. A
-// script sees the same as in Redis 7.0, and gets the same replies and error texts. Its redis.call
-// calls a function of the caller.
+// script runs as in Redis 7.0, with the same replies and error texts. Its redis.call calls a
+// function of the caller (Input.Call).
 //
 //	share := script.Share{Pace: pace, Allowance: &script.Allowance{}}
 //	s, err := script.Compile(ctx, body, share)   // err.Error() is the error reply
@@ -9,10 +9,10 @@
 // A run has no clock and no randomness, and leaves nothing for the next run. So the same script
 // with the same replies gives the same reply. Runs and compilations are limited (Limits and Share):
 // at a limit they end with a *LimitError. A Pace shares the machine between the runs, so that no
-// run blocks another run, or the rest of the process. For that, a run is charged for its work.
-// Limits of time do not depend on the charges: a watchdog (package meter) measures the time of a
-// run and checks whether its context has ended. Every block and every charge reads the watchdog's
-// flag.
+// run blocks another run, or the rest of the process. For that, the interpreter charges each run
+// for its work. Limits of time do not depend on the charges. A watchdog (package meter) measures
+// the time of a run and checks whether its context has ended. Every block and every charge reads
+// the watchdog's flag.
 //
 // # Differences from Redis 7.0
 //
@@ -26,20 +26,20 @@
 //   - After redis.setresp(3) true and false become 1 and 0 also for a client that speaks RESP3, and
 //     a big number and a verbatim string become bulk strings.
 //   - A reply that nests deeper than 128, such as a table that contains itself, is an error. So are
-//     calls, and patterns, that nest deeper than Go's stack should grow: some 1,300 calls, under a
-//     Pace.
+//     calls and patterns that nest so deep that Go's stack would grow too large. Under a Pace, the
+//     limit is some 1,300 calls.
 //   - pairs and next iterate over 1, 2, 3 … and then over the other keys in the order in which they
 //     were added, and cjson.encode writes objects in that order. Redis uses the order of C's hash
 //     table. # of a table with holes can be another of its borders.
-//   - table.sort leaves equal elements in another order, and an inconsistent comparison is never an
-//     error.
+//   - table.sort leaves equal elements in a different order, and an inconsistent comparison is
+//     never an error.
 //   - Logarithms, exp and powers can differ in their last digits; logarithms of numbers below
 //     2^-1022 can differ in more digits.
 //   - The sign of a NaN, which tostring shows, can differ if both operands were NaN, and on
 //     machines other than x86.
 //   - Addresses (tostring of a table) count up from the same number in every run.
 //   - A function that needs more than 250 registers of the C implementation is "too complex" in
-//     Redis and runs here.
+//     Redis, but runs in the proxy.
 //   - A source of more than some 350,000 tokens is refused.
 //   - A chain of more than 2000 operators, calls or indices has "too many syntax levels".
 //   - If a read-only script calls a command that is refused for two reasons, the error says that it
@@ -49,10 +49,10 @@
 //
 // # What scripts of libraries call
 //
-// This list has all functions that are called by the scripts in integration/clients, by Redisson's
-// scripts in integration/lockkeys, and by the scripts of these client and lock libraries: redis-py,
-// python-redis-lock, redlock-rb, sidekiq-unique-jobs, Laravel, Symfony, node-redlock, BullMQ,
-// redislock, redsync, rueidis, valkey-go and Redisson.
+// This list has all functions that the scripts in integration/clients and Redisson's scripts in
+// integration/lockkeys call. It also has the functions that the scripts of these client and lock
+// libraries call: redis-py, python-redis-lock, redlock-rb, sidekiq-unique-jobs, Laravel, Symfony,
+// node-redlock, BullMQ, redislock, redsync, rueidis, valkey-go and Redisson.
 //
 //	assert, error, ipairs, next, pairs (of arrays alone), pcall, select, tonumber, tostring, type, unpack
 //	string: byte, char, find, format, gsub, len, lower, match, rep, sub

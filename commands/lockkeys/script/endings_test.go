@@ -10,7 +10,8 @@ import (
 	"time"
 )
 
-// slowScripts has scripts that once ran for minutes without a check of their time, or uncharged.
+// slowScripts holds scripts that once ran for minutes without a check of their time, or without a
+// charge.
 var slowScripts = map[string]string{
 	"a loop with a long body": `local t = {} while true do ` + strings.Repeat("t.x=t ", 65_000) + ` end`,
 	"a function with a long body": `local t = {} local function f() ` +

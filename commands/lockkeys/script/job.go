@@ -7,8 +7,8 @@ import (
 	"redlock-proxy/internal/lua/meter"
 )
 
-// job is one run from its beginning to its end, with the slots that it has: a small slot, or a
-// large slot, with or without the turn. It implements meter.Pace.
+// job holds one run, from its beginning to its end, and its slots: a small slot, or a large slot
+// with or without the turn. It implements meter.Pace.
 type job struct {
 	Share
 	watch                       meter.Watch
@@ -18,7 +18,7 @@ type job struct {
 	sliceStart                  time.Time // the beginning of the slice
 }
 
-// await waits for a slot, while the run may continue.
+// await waits for a slot, or until the run must end.
 func (s *job) await(p *slots) error {
 	if p.tryTake() {
 		return nil
@@ -52,7 +52,7 @@ func (s *job) takeSmall() error {
 	return nil
 }
 
-// Grow implements meter.Pace. It turns the run into a large one.
+// Grow implements meter.Pace. It turns the run into a large run.
 func (s *job) Grow() error {
 	if s.Short {
 		return ErrTooLarge
@@ -88,7 +88,7 @@ func (s *job) takeTurn() error {
 	return s.sleep(s.Pace.idleLeft())
 }
 
-// sleep waits, while the run may continue.
+// sleep waits for d, or until the run must end.
 func (s *job) sleep(d time.Duration) error {
 	if d <= 0 {
 		return nil

@@ -11,7 +11,7 @@ import (
 
 // jsonToken is a token of JSON. kind is its name in cjson's errors.
 type jsonToken struct {
-	kind    string // or the error, if bad is set
+	kind    string // or the error, if isError is set
 	isError bool
 	at      int
 	text    string
@@ -37,7 +37,7 @@ var jsonPunctuation = map[byte]string{
 	'{': objectBegin, '}': objectEnd, '[': arrayBegin, ']': arrayEnd, ',': jsonComma, ':': jsonColon,
 }
 
-// decoder parses JSON as cjson does: numbers as C parses them, and up to a zero byte.
+// decoder parses JSON as cjson does: it parses numbers as C does, and stops at a zero byte.
 type decoder struct {
 	call  *lua.Call
 	text  string
@@ -180,13 +180,13 @@ func (d *decoder) next() jsonToken {
 	return t
 }
 
-// invalid turns a token into an error at the present position.
+// invalid turns a token into an error at the current position.
 func (d *decoder) invalid(t jsonToken, problem string) jsonToken {
 	t.isError, t.kind, t.at = true, problem, d.at
 	return t
 }
 
-// isNonJSONNumber reports whether C would parse a number that JSON does not have.
+// isNonJSONNumber reports whether s begins like a number that C accepts, but JSON does not.
 func isNonJSONNumber(s string) bool {
 	if s[0] == '+' {
 		return true
@@ -256,8 +256,8 @@ func unescape(s string) (c byte, ok bool) {
 	return 0, false
 }
 
-// unicodeEscape decodes \uXXXX, or two of them that form one character. length is 0 if s does not
-// begin with a valid escape.
+// unicodeEscape decodes \uXXXX, or two such escapes that form one character. length is 0 if s does
+// not begin with a valid escape.
 func unicodeEscape(s string) (r rune, length int) {
 	first, ok := fourDigits(s)
 	if !ok {

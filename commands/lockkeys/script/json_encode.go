@@ -129,7 +129,7 @@ func (e *encoder) number(n float64) {
 	e.append(clib.FormatG(n, jsonDigits))
 }
 
-// escapes are the characters with a short escape.
+// escapes maps characters to their short escapes.
 var escapes = map[byte]string{
 	'\b': `\b`, '\t': `\t`, '\n': `\n`, '\f': `\f`, '\r': `\r`, '"': `\"`, '/': `\/`, '\\': `\\`,
 }

@@ -5,7 +5,7 @@ import (
 	"redlock-proxy/internal/lua/structlib"
 )
 
-// baseGlobals are the global variables of all runs. The table is read-only.
+// baseGlobals holds the global variables of all runs. The table is read-only.
 var baseGlobals = newBaseGlobals()
 
 func newBaseGlobals() *lua.Table {
@@ -52,11 +52,11 @@ func unavailable(library string, names ...string) (entries []lua.Entry) {
 	return entries
 }
 
-// protectedCall implements pcall as in Redis 7: for an error that is a table it returns the field
+// protectedCall implements pcall as in Redis 7. For an error that is a table, it returns the field
 // err, because older versions had only the text.
 func protectedCall(c *lua.Call) []lua.Value {
 	if c.NArgs() == 0 {
-		return c.Return(false, "attempt to call a boolean value") // Redis calls a boolean here
+		return c.Return(false, "attempt to call a boolean value") // Redis then calls a boolean
 	}
 	results, luaErr := c.ProtectedCall(c.Arg(1), c.Args()[1:])
 	if luaErr == nil {

@@ -42,7 +42,8 @@ func TestCallsAreMetered(t *testing.T) {
 	}
 }
 
-// pauses reports whether a script pauses a number of times. ARGV has texts of a size.
+// pauses reports whether a script makes at least this number of pauses. ARGV holds texts of size
+// bytes.
 func pauses(t *testing.T, body string, size, times int) bool {
 	t.Helper()
 	s, err := compile(body)
@@ -109,7 +110,7 @@ func TestWorkOnLongTextsIsMetered(t *testing.T) {
 	}
 }
 
-// TestWorkOnTablesIsMetered checks the same for work on many elements of a table.
+// TestWorkOnTablesIsMetered checks that work on many elements of a table pauses often enough.
 func TestWorkOnTablesIsMetered(t *testing.T) {
 	redistest.SkipShort(t)
 	for _, work := range []string{

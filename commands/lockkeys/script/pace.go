@@ -21,24 +21,26 @@ var ErrBusy = errors.New("BUSY Redis is busy running a script. You can only call
 var errKilled = errors.New("Script killed by user with SCRIPT KILL...") //lint:ignore ST1005 the wording of Redis
 
 const (
-	// maxLarge is the number of large slots. Their runs may use Limits.Bytes each, and a stack.
+	// maxLarge is the number of large slots. The run in each slot may use Limits.Bytes, and a
+	// stack.
 	maxLarge = 4
 	// maxWaiting limits the runs that have become large and wait for a large slot, because each
 	// keeps its memory while it waits.
 	maxWaiting = 64
 	// maxSharedDepth limits how deep calls nest in runs that share the machine, in levels of Go
-	// calls: some 1,300 calls of Lua, a megabyte of stack. Go's garbage collection scans a stack in
-	// one piece, which takes 20 ms for a megabyte, and everything else that allocates waits for it.
+	// calls. This allows some 1,300 calls of Lua, on a megabyte of stack. Go's garbage collection
+	// scans a stack in one piece, which takes 20 ms for a megabyte. Meanwhile, all other goroutines
+	// that allocate memory wait.
 	maxSharedDepth = 16_000
 	// idleFactor is the idle time of the turn after a slice, as a multiple of the slice. So all
 	// large runs together take a quarter of one processor.
 	idleFactor = 3
-	// maxIdle limits one idle time: a slice takes very long only because the machine is busy.
+	// maxIdle limits one idle time, because a slice takes very long only on a busy machine.
 	maxIdle = 20 * time.Millisecond
 )
 
-// Pace shares the machine between the runs of a process, so that no script blocks another. It is
-// safe for concurrent use.
+// Pace shares the machine between the runs of a process, so that no script blocks another script.
+// It is safe for concurrent use.
 //
 // A run begins small, and lock scripts end small. A few small runs execute at a time, each to its
 // end. A run becomes large if it is charged for more than meter.SmallLimits allows, or if it takes
@@ -53,7 +55,7 @@ type Pace struct {
 	sleep                        func(ctx context.Context, d time.Duration) error
 
 	mu        sync.Mutex
-	idleUntil time.Time     // until when the turn stays idle
+	idleUntil time.Time     // the end of the turn's idle time
 	largeJobs map[*job]bool // the large runs that have not ended
 }
 
@@ -67,7 +69,7 @@ func NewPace() *Pace {
 	}
 }
 
-// Kill ends all large runs, for SCRIPT KILL, and returns how many there were.
+// Kill ends all large runs, for SCRIPT KILL, and returns their number.
 func (p *Pace) Kill() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -77,7 +79,7 @@ func (p *Pace) Kill() int {
 	return len(p.largeJobs)
 }
 
-// setLarge notes that a run is large, or that it has ended.
+// setLarge records that a run is large, or that it has ended.
 func (p *Pace) setLarge(s *job, isLarge bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -88,7 +90,7 @@ func (p *Pace) setLarge(s *job, isLarge bool) {
 	delete(p.largeJobs, s)
 }
 
-// idleAfter keeps the turn idle after a slice: the longer the slice took, the longer.
+// idleAfter keeps the turn idle after a slice, for idleFactor times the slice, but at most maxIdle.
 func (p *Pace) idleAfter(slice time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -15,7 +15,7 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// runGroup has scripts that run at the same time, under one Pace, until the test ends them.
+// runGroup holds scripts that run at the same time, under one Pace, until the test ends them.
 type runGroup struct {
 	*testing.T
 	pace *Pace
@@ -74,8 +74,8 @@ func (s *slots) waiters() int {
 	return s.queue.Len()
 }
 
-// TestSlotsAreBounded checks the limit of the runs that execute at a time: small runs, and one
-// large.
+// TestSlotsAreBounded checks that at most one large run, and one small run for each small slot,
+// execute at a time.
 func TestSlotsAreBounded(t *testing.T) {
 	const smallSlots, clients = 2, 40
 	c := newRunGroup(t, smallSlots)
@@ -137,8 +137,8 @@ func TestTooManyLargeScripts(t *testing.T) {
 	}
 }
 
-// TestWaitForSlotEnds checks that the script's time limits a wait for a slot, and that BUSY ends
-// it.
+// TestWaitForSlotEnds checks that the script's time limits a wait for a slot, which then ends with
+// BUSY.
 func TestWaitForSlotEnds(t *testing.T) {
 	c := newRunGroup(t, 1)
 	if !c.pace.smallSlots.tryTake() {
@@ -156,7 +156,7 @@ func TestWaitForSlotEnds(t *testing.T) {
 	s, _ = compile(`while true do end`)
 	_, err = s.Run(t.Context(), Input{Share: Share{Pace: c.pace, Time: 300 * time.Millisecond}})
 	if err == nil || err.Error() != ErrBusy.Error() && !strings.Contains(err.Error(),
-		"ran for longer") { // on a machine where 20,000 steps take so long
+		"ran for longer") { // on a machine where the steps of a small run take so long
 		t.Errorf("for a large slot: %v", err)
 	}
 	c.pace.largeSlots.release()

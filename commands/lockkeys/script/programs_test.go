@@ -17,8 +17,9 @@ import (
 	"redlock-proxy/commands/lockkeys/keyspace"
 )
 
-// programsVariable is the environment variable for the number of programs. firstVariable is for the
-// number of the first one, from 0, so that several processes can share the work.
+// programsVariable names the environment variable with the number of programs. firstVariable names
+// the variable with the index of the first program, from 0, so that several processes can share the
+// work.
 const programsVariable, firstVariable = "REDLOCK_PROGRAMS", "REDLOCK_FIRST_PROGRAM"
 
 const (
@@ -30,9 +31,10 @@ const (
 	endTime = 100 * time.Millisecond
 )
 
-// TestPrograms compiles and runs programs that do not end. Each ends at its time limit, and at once
-// when it is killed, when the process is stopping, or when its client has left. Times are processor times, because the machine
-// may be busy. REDLOCK_PROGRAMS is the number of programs.
+// TestPrograms compiles and runs programs that do not end. It checks that each program ends at its
+// time limit. A program must also end at once when SCRIPT KILL ends it, when the process is
+// stopping, or when its client has left. Times are processor times, because the machine may be
+// busy. REDLOCK_PROGRAMS is the number of programs.
 func TestPrograms(t *testing.T) {
 	n, err := strconv.Atoi(os.Getenv(programsVariable))
 	if err != nil {
@@ -69,11 +71,11 @@ type prober struct {
 // errStopping ends a program because its process is stopping.
 var errStopping = errors.New("the proxy is shutting down")
 
-// ends has a part of the error for each way in which a program ends.
+// ends holds a part of the error for each way in which a program ends.
 var ends = []string{"ran for longer than", errKilled.Error(), errStopping.Error(), errClientLeft.Error()}
 
-// probe runs the program until its time limit, or until it is ended in the next one of the other
-// ways. It returns the processor time in addition to its limit, and the time to end.
+// probe runs the program until its time limit, or ends it in another way that i selects. It returns
+// the processor time beyond the time limit, and the time that the end took.
 func (p *prober) probe(i int) (extra, end time.Duration) {
 	ctx, stop := context.WithCancelCause(p.Context())
 	defer stop(nil)
@@ -129,7 +131,7 @@ func (p *prober) run(ctx context.Context, share Share) error {
 
 // checkEnd fails the test unless the program ended for this reason, or by itself before.
 func (p *prober) checkEnd(err error, want string) {
-	if err == nil { // an error ended its loop, and it returned
+	if err == nil { // an error ended the program's loop, and the program returned
 		return
 	}
 	for _, reason := range []string{want, "allocated more than", "called more than", "Error compiling script",

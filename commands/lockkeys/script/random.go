@@ -6,8 +6,8 @@ import (
 	"redlock-proxy/internal/lua"
 )
 
-// randomLibrary uses the run's generator, which is PCG (math/rand/v2) and starts with 0 in every
-// run. So a repeated script does the same.
+// randomLibrary uses the run's generator, which is PCG (math/rand/v2) and starts with the seed 0 in
+// every run. So a repeated run gets the same numbers.
 var randomLibrary = []lua.Entry{
 	{Name: "random", Value: mathRandom},
 	{Name: "randomseed", Value: func(c *lua.Call) []lua.Value {

@@ -6,8 +6,8 @@ import (
 	"redlock-proxy/commands/lockkeys/keyspace"
 )
 
-// TestRandom checks that math.random returns every number of an interval and no other, and the same
-// numbers after the same seed, which is 0 at first.
+// TestRandom checks that math.random returns every number of an interval, and no other number.
+// After the same seed, which is 0 at first, it returns the same numbers.
 func TestRandom(t *testing.T) {
 	const body = `local function draw(...) local seen, n = {}, 0 for i = 1, 200 do
 			local x = math.random(...) seen[x] = true if x % 1 ~= 0 or x < -1 or x > 4 then error(x) end end

@@ -12,17 +12,17 @@ import (
 	"redlock-proxy/internal/lua"
 )
 
-// Input is the input of a run.
+// Input holds the input of a run.
 type Input struct {
 	Keys, Argv []string
 	// ReadOnly refuses commands that write, as EVAL_RO does; a script can also declare it.
 	ReadOnly bool
 	// Call carries out redis.call and redis.pcall. It calls work before it processes bytes, in
-	// addition to its words; work may end the run by a panic. The script gets an error reply; an
-	// error ends the run, and Run returns it.
+	// addition to its words. work may end the run by a panic. The script gets an error reply as any
+	// other reply. An error ends the run, and Run returns it.
 	Call func(args []string, work func(bytes int)) (keyspace.Reply, error)
 	// MayRun reports whether the client may run a command, for redis.acl_check_cmd. known is false
-	// if there is no such command, or if the upstream cannot be asked about it.
+	// if there is no such command, or if the proxy cannot ask the upstream about it.
 	MayRun func(args []string) (may, known bool)
 	Limits Limits
 	Share  Share
@@ -31,7 +31,7 @@ type Input struct {
 // errLimit ends a run at a limit of this package.
 var errLimit = errors.New("script")
 
-// run is the state of one run of a script, for the functions that the script calls.
+// run holds the state of one run of a script, for the functions that the script calls.
 type run struct {
 	Input
 	script *Script
@@ -40,7 +40,7 @@ type run struct {
 	resp3  bool
 }
 
-// runOf returns the run in which a Lua function was called.
+// runOf returns the run to which a call belongs.
 func runOf(c *lua.Call) *run { return c.State().Host.(*run) }
 
 // Run executes the script. The error is that of Call, the cause of the end of ctx, or a

@@ -275,7 +275,7 @@ func TestReadOnly(t *testing.T) {
 	}
 }
 
-// TestDifferencesFromRedis checks the differences from Redis 7.0. why is the reason.
+// TestDifferencesFromRedis checks the differences from Redis 7.0, and gives the reason for each.
 func TestDifferencesFromRedis(t *testing.T) {
 	for _, test := range []struct{ reason, body, want string }{
 		{"Redis 7.0.15 crashes", `error({})`, "ERR unknown error"},

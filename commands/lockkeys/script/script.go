@@ -83,7 +83,7 @@ func (s *Script) size() int { return len(s.body) + s.chunk.Size() }
 // SHA returns the name of the script in EVALSHA.
 func (s *Script) SHA() string { return s.sha }
 
-// Body returns the script's source as it was given to Compile.
+// Body returns the script's source, as Compile got it.
 func (s *Script) Body() string { return s.body }
 
 // Calls returns the commands that the script calls, as far as its source shows them.
@@ -92,7 +92,7 @@ func (s *Script) Calls() calls.Calls { return s.calls }
 // Literals returns the string literals in the source, in their order.
 func (s *Script) Literals() []string { return s.Calls().Literals }
 
-// Derived returns the result of make for the script's calls. make is called once.
+// Derived returns the result of make for the script's calls. It calls make only once.
 func (s *Script) Derived(make func(calls.Calls) any) any {
 	s.deriveOnce.Do(func() { s.derived = make(s.Calls()) })
 	return s.derived

@@ -15,19 +15,19 @@ type Share struct {
 	// Time limits how long the run may take, including its calls and its waits. Zero means
 	// DefaultTime; a negative value means no limit.
 	Time time.Duration
-	// Allowance is the part of Time that several runs share; nil: the run has all of it.
+	// Allowance lets several runs share Time. If it is nil, the run has all of Time.
 	Allowance *Allowance
-	// Pace shares the machine with other runs; nil: it is not shared.
+	// Pace shares the machine with other runs. If it is nil, the run waits for no other run.
 	Pace *Pace
-	// ClientLeft reports whether the client has left: a large run ends soon after that. nil: nobody
-	// knows.
+	// ClientLeft reports whether the client has left. A large run ends soon after that. If
+	// ClientLeft is nil, no run ends for this reason.
 	ClientLeft func() bool
 	// Short ends the run, with ErrTooLarge, before it becomes large.
 	Short bool
 }
 
-// leftTime is the time that a large run may still take after its client has left. A client that has
-// only stopped sending cannot be distinguished from such a client, and gets the error.
+// leftTime is the time that a large run may still take after its client has left. The proxy cannot
+// distinguish a client that has only closed its sending side, so this client gets the error.
 const leftTime = 20 * time.Millisecond
 
 // errClientLeft is the error of a large run whose client has left.
@@ -36,8 +36,8 @@ const leftTime = 20 * time.Millisecond
 var errClientLeft = errors.New("Script ended: the client closed the connection, or its sending side, before " +
 	"the reply; keep it open until then...")
 
-// Allowance is the time that several consecutive runs have together. The zero value is the whole
-// time.
+// Allowance counts the time that several consecutive runs have spent of their common Share.Time.
+// Its zero value means that they have spent nothing.
 type Allowance struct{ spent time.Duration }
 
 // The limits of a small run and of a small compilation. Lock scripts need a twentieth of them; a
@@ -87,7 +87,7 @@ func (s *job) limits(bytes int, small meter.SmallLimits) meter.Limits {
 // called must not take effect.
 type LimitError struct {
 	reply string
-	// ClientLeft is set if the limit was that of a run whose client had left.
+	// ClientLeft is true if the run ended because its client had left.
 	ClientLeft bool
 }
 

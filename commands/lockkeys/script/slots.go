@@ -12,7 +12,7 @@ var errFull = errors.New("too many runs are waiting for a slot")
 
 // slots grants a number of slots in the order of the requests. It is safe for concurrent use.
 type slots struct {
-	maxWaiters int // how many may wait; negative: any number
+	maxWaiters int // how many runs may wait; a negative number means no limit
 
 	mu    sync.Mutex
 	free  int
@@ -56,7 +56,7 @@ func (s *slots) take(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
-// cancelWait ends a wait, or releases the slot that was granted in the meantime.
+// cancelWait ends a wait, or releases the slot that the waiter got in the meantime.
 func (s *slots) cancelWait(waiter *list.Element, granted <-chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -74,7 +74,7 @@ func (s *slots) release() {
 	s.grantNext()
 }
 
-// grantNext gives a slot to the first waiter. mu is held.
+// grantNext gives a slot to the first waiter. The caller holds mu.
 func (s *slots) grantNext() {
 	first := s.queue.Front()
 	if first == nil {

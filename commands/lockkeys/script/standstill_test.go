@@ -41,10 +41,10 @@ func TestWaitWhileTheProcessStandsStill(t *testing.T) {
 	must(err)
 }
 
-// slotLimit is much longer than the slot is held.
+// slotLimit is the time limit of the run that waits. The slot is held for a much shorter time.
 const slotLimit = 3 * time.Second
 
-// waitForSlot runs a script while another script holds the only slot, for ten short sleeps.
+// waitForSlot runs a script while a goroutine holds the only slot, for ten short sleeps.
 func waitForSlot(t *testing.T) {
 	pace := NewPace()
 	pace.smallSlots = newSlots(1, -1)

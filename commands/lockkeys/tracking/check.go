@@ -12,23 +12,23 @@ import (
 const (
 	// settleTime is the time that a check waits after too few masters have reported a change.
 	settleTime = 10 * time.Millisecond
-	// maxSettleTime limits settleTime, which doubles while a key changes again and again. It starts
-	// over if the key has not changed for resetAfter.
+	// maxSettleTime limits this wait, which doubles while a key changes again and again. The wait
+	// returns to settleTime if the key has not changed for resetAfter.
 	maxSettleTime, resetAfter = time.Second, 2 * time.Second
 	// expirySlack is the time between the expiry of a key and its check, because the key expires a
 	// little later on some masters.
 	expirySlack = 5 * time.Millisecond
 	// armTimeout limits how long a check waits until marks are armed.
 	armTimeout = 250 * time.Millisecond
-	// unwatchedPause is the time between two reports of keys that cannot be watched.
+	// unwatchedPause is the shortest time between two reports of keys that the Client cannot watch.
 	unwatchedPause = 100 * time.Millisecond
-	// maxKeysPerCheck limits the keys that are checked together. maxPostponements limits how often
-	// a client's own commands postpone a check.
+	// maxKeysPerCheck limits the keys of one check. maxPostponements limits how often a client's
+	// own commands postpone a check.
 	maxKeysPerCheck, maxPostponements = 128, 3
 )
 
-// run works in the Client's goroutine until no work is left. After a panic, which is a bug, the
-// client is notified that everything may have changed.
+// run works in the Client's goroutine until no work is left. After a panic, which is a bug, it
+// notifies the client that everything may have changed.
 func (c *Client) run() {
 	defer func() {
 		if recovered := recover(); recovered != nil {
@@ -59,7 +59,7 @@ func (c *Client) run() {
 	}
 }
 
-// next returns the next work, or the time at which there will be work.
+// next returns the next work, or the time of the next check.
 func (c *Client) next(now time.Time) (keys []string, checks []*entry, nextDue time.Time, hasWork bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -117,8 +117,8 @@ func (c *Client) check(entries []*entry) {
 	}
 	looks, err := c.hub.opts.Read(c.ctx, keysOnMasters)
 	now := time.Now()
-	// Watched must be called before mu is locked: a mark that reports a change waits for mu. If a
-	// watch ends later, the mark reports that.
+	// check must call Watched before it locks mu, because a mark that reports a change waits for
+	// mu. If a watch ends later, the mark reports that.
 	watched := make([]bool, len(entries))
 	for i, m := range marks {
 		watched[i] = m.Watched()
@@ -145,7 +145,7 @@ func (c *Client) check(entries []*entry) {
 }
 
 // awaitExpiry schedules a check of an entry when its key expires. Masters report the expiry late,
-// and not at all for a key that shares its cell. mu is held.
+// and not at all for a key that shares its cell. The caller holds mu.
 func (e *entry) awaitExpiry(s state, now time.Time) {
 	switch left := s.end.Sub(now) + expirySlack; {
 	case !s.endKnown || s.endless:
@@ -207,8 +207,9 @@ func (c *Client) mark(entries []*entry) []Watch {
 	return marks
 }
 
-// reportUnwatched reports a key that cannot be watched, or schedules a check if such a key was
-// reported a moment ago. It returns a mark to stop. mu is held.
+// reportUnwatched reports a key that the Client cannot watch. If it reported such a key a moment
+// ago, it schedules a check instead. The caller holds mu, and must release mu before it stops the
+// returned mark.
 func (c *Client) reportUnwatched(e *entry, now time.Time) Watch {
 	earliest := c.lastUnwatchedReport.Add(unwatchedPause)
 	if now.Before(earliest) && !c.lastUnwatchedReport.Equal(now) {
@@ -237,7 +238,7 @@ func (c *Client) onReport(e *entry, markID int, report quorum.Report) {
 	}
 }
 
-// settleDelay returns how long to wait after a change that few masters have reported.
+// settleDelay returns how long a check waits after a change that too few masters have reported.
 func (e *entry) settleDelay(now time.Time) time.Duration {
 	if e.recentChecks++; now.Sub(e.lastCheck) > resetAfter {
 		e.recentChecks = 0

@@ -28,9 +28,9 @@ type Client struct {
 	entries  map[dbKey]*entry
 	keyBytes atomic.Int64
 	pending  map[*entry]bool // entries to check, now or later
-	toReport map[string]bool // keys to report, counted in keyBytes until they were pushed
+	toReport map[string]bool // keys to report, counted in keyBytes until push returns
 	inUse    map[dbKey]int   // keys in use by the client's own commands
-	// lastUnwatchedReport is the time of the last report of a key that cannot be watched.
+	// lastUnwatchedReport is the time of the last report of a key that the Client cannot watch.
 	lastUnwatchedReport time.Time
 	// reportAll requests the report that everything may have changed.
 	reportAll bool
@@ -40,7 +40,7 @@ type Client struct {
 }
 
 // Client starts tracking for a client, until Close, also while the client is idle. push notifies
-// the client of keys; nil means all keys. It runs in a goroutine of the Client, and returns when
+// the client of keys; nil means all keys. push runs in a goroutine of the Client, and returns when
 // its ctx ends.
 func (h *Hub) Client(push func(ctx context.Context, keys []string)) *Client {
 	c := &Client{
@@ -86,8 +86,8 @@ const entrySize = 512
 // sizeOf returns the memory of a remembered key, or of a key to report.
 func sizeOf(key string) int64 { return entrySize + int64(len(key)) }
 
-// Size returns the bytes of the keys that the client remembers or that it has not been notified of;
-// 0 for a nil Client.
+// Size returns the bytes of the remembered keys, and of the keys to report. It returns 0 for a nil
+// Client.
 func (c *Client) Size() int {
 	if c == nil {
 		return 0
@@ -135,8 +135,7 @@ func (c *Client) forgetAll() {
 	stop(marks...)
 }
 
-// stop stops marks. It must be called without mu, because a mark that reports a change waits for
-// mu.
+// stop stops marks. The caller must not hold mu, because a mark that reports a change waits for mu.
 func stop(marks ...Watch) {
 	for _, m := range marks {
 		if m != nil {
@@ -145,7 +144,8 @@ func stop(marks ...Watch) {
 	}
 }
 
-// forget removes an entry, and returns its mark, which must be stopped. mu is held.
+// forget removes an entry, and returns its mark. The caller holds mu, and must release mu before it
+// stops the mark.
 func (c *Client) forget(e *entry) Watch {
 	if e.forgotten {
 		return nil
@@ -163,14 +163,15 @@ func (c *Client) forget(e *entry) Watch {
 	return e.mark
 }
 
-// report forgets an entry, and schedules a report of its key. mu is held.
+// report forgets an entry, and schedules a report of its key. The caller holds mu, and must release
+// mu before it stops the returned mark.
 func (c *Client) report(e *entry) Watch {
 	c.reportKey(e.key)
 	c.wakeUp()
 	return c.forget(e)
 }
 
-// reportKey schedules a report of a key. mu is held.
+// reportKey schedules a report of a key. The caller holds mu.
 func (c *Client) reportKey(key string) {
 	if !c.toReport[key] {
 		c.toReport[key] = true
@@ -178,7 +179,7 @@ func (c *Client) reportKey(key string) {
 	}
 }
 
-// forgetReported subtracts keys of which the client has been notified.
+// forgetReported subtracts keys from keyBytes after push has notified the client of them.
 func (c *Client) forgetReported(keys []string) {
 	for _, key := range keys {
 		c.keyBytes.Add(-sizeOf(key))
@@ -194,7 +195,7 @@ func (c *Client) invalidateAll() {
 	c.wakeUp()
 }
 
-// wakeUp lets the Client's goroutine check for work. mu is held.
+// wakeUp lets the Client's goroutine check for work. The caller holds mu.
 func (c *Client) wakeUp() {
 	switch {
 	case c.closed:
@@ -209,7 +210,7 @@ func (c *Client) wakeUp() {
 	}
 }
 
-// CommandRun is one command of the client on lock keys.
+// CommandRun holds one command of the client on lock keys.
 type CommandRun struct {
 	client       *Client
 	remembers    bool
@@ -234,13 +235,13 @@ func (c *Client) Begin(db int, keys []string, keyOnMasters func(key string) quor
 	return t
 }
 
-// Remembers reports whether the keys that the command reads must be remembered.
+// Remembers reports whether the Client must remember the keys that the command reads.
 func (t *CommandRun) Remembers() bool { return t != nil && t.remembers }
 
-// Fail is called after the reply if the command failed with an unknown outcome. The values of its
-// keys are then unknown, and the command may change them later. The client is notified as soon as
-// the keys can be read again, or from time to time. Otherwise it might wait for a notification that
-// never comes.
+// Fail ends a command that failed with an unknown outcome. The proxy calls it after the reply. The
+// values of the command's keys are then unknown, and the command may change them later. So the
+// Client notifies its client as soon as it can read the keys again, and until then from time to
+// time. Otherwise the client might wait for a notification that never comes.
 func (t *CommandRun) Fail(now time.Time) {
 	if t == nil {
 		return
@@ -257,8 +258,8 @@ func (t *CommandRun) Fail(now time.Time) {
 	t.End(nil, nil, now)
 }
 
-// End is called after the reply, with the keys that the command had read and changed at the time
-// now. Both may be nil.
+// End ends a command. The proxy calls it after the reply, with the keys that the command had read
+// and changed at the time now. Both may be nil.
 func (t *CommandRun) End(read map[string]keyspace.Entry, edits []keyspace.Edit, now time.Time) {
 	if t == nil {
 		return
@@ -294,8 +295,8 @@ func (t *CommandRun) End(read map[string]keyspace.Entry, edits []keyspace.Edit, 
 	stop(marks...)
 }
 
-// noteChange handles a key that the client itself has changed. It returns a mark to stop. mu is
-// held.
+// noteChange handles a key that the client itself has changed. The caller holds mu, and must
+// release mu before it stops the returned mark.
 func (t *CommandRun) noteChange(edit keyspace.Edit, now time.Time) Watch {
 	e := t.client.entries[dbKey{t.db, edit.Key}]
 	switch {
@@ -307,10 +308,10 @@ func (t *CommandRun) noteChange(edit keyspace.Edit, now time.Time) Watch {
 	return t.client.report(e)
 }
 
-// noteRead remembers a key, and returns marks to stop. If the key was already remembered, the
-// client is notified if the state had changed before this command. A script that changes and reads
-// a key reports the change in its reply: the client is notified of this change only if the value
-// changed. mu is held.
+// noteRead remembers a key. If the Client already remembers the key, noteRead reports the key if
+// its state had changed before this command. If a script changes and reads a key, its reply shows
+// the change. noteRead then reports this change only if the value changed. The caller holds mu, and
+// must release mu before it stops the returned marks.
 func (t *CommandRun) noteRead(
 	key string, current state, edit keyspace.Edit, isChanged bool, now time.Time,
 ) (marks []Watch) {

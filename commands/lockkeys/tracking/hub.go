@@ -13,8 +13,9 @@ import (
 	"redlock-proxy/quorum"
 )
 
-// Watch reports changes of a key on the masters; *quorum.Mark implements it. A report waits for the
-// mu of a Client, and the methods of the Mark block meanwhile. So they are called without that mu.
+// Watch reports changes of a key on the masters; *quorum.Mark implements it. While a mark reports a
+// change, it waits for the mu of a Client, and the methods of the mark block. So the Client calls
+// these methods without holding its mu.
 type Watch interface {
 	// Settled returns a channel that is closed when a majority of the masters has armed the mark,
 	// or no further master can arm it.
@@ -27,7 +28,7 @@ type Watch interface {
 
 // Options are the dependencies of a Hub. All must be set.
 type Options struct {
-	// Mark sets a mark on a key. notify is called with each report; it does not block.
+	// Mark sets a mark on a key. The mark calls notify with each report. notify does not block.
 	Mark func(key quorum.Key, notify func(quorum.Report)) Watch
 	// Read returns the values that a majority of the masters holds.
 	Read func(ctx context.Context, keys []quorum.Key) ([]quorum.Snapshot, error)
@@ -40,7 +41,7 @@ type Hub struct {
 	opts Options
 
 	mu sync.Mutex
-	// clients are the clients that track keys.
+	// clients holds the clients that track keys.
 	clients map[*Client]bool
 }
 
@@ -50,8 +51,8 @@ func NewHub(opts Options) *Hub {
 }
 
 // InvalidateAll notifies all tracking clients that everything may have changed, and forgets their
-// keys, because the keys have moved, and the marks on the old servers are useless. It does not wait
-// for the clients.
+// keys. The proxy calls it after the keys have moved, because the marks on the old servers are then
+// useless. InvalidateAll does not wait for the clients.
 func (h *Hub) InvalidateAll() {
 	h.mu.Lock()
 	clients := slices.Collect(maps.Keys(h.clients))
@@ -69,13 +70,13 @@ func (h *Hub) setTracking(c *Client, isTracking bool) {
 	}
 }
 
-// dbKey is a key of a database.
+// dbKey names a key of a database.
 type dbKey struct {
 	db  int
 	key string
 }
 
-// entry is a key that a client remembers. The client's mu guards the fields after keyOnMasters.
+// entry holds a key that a client remembers. The client's mu guards the fields after keyOnMasters.
 type entry struct {
 	dbKey
 	client       *Client
@@ -83,9 +84,9 @@ type entry struct {
 	seenState    state // the state that the client saw
 
 	mark Watch // nil before the first check
-	// markID numbers the marks: reports of an older mark are ignored.
+	// markID numbers the marks. The Client ignores reports of an older mark.
 	markID int
-	// due is the time of the next check; zero: none before a report of the mark.
+	// due is the time of the next check. It is zero if no check is scheduled.
 	due           time.Time
 	expiryTimer   *time.Timer // nil: no check at the expiry is scheduled
 	lastCheck     time.Time
@@ -94,15 +95,15 @@ type entry struct {
 	forgotten     bool
 }
 
-// state is the state of a key: its value, or the SHA-256 of a longer value.
+// state holds the state of a key: its value, or the SHA-256 of a longer value.
 type state struct {
 	present bool
 	value   string
-	// end is the time at which the key expires. endKnown is false if that time is unknown, and
-	// endless is set if the key never expires.
+	// end is the time at which the key expires. endKnown is false if that time is unknown. endless
+	// is true if the key never expires.
 	endKnown, endless bool
 	end               time.Time
-	// unknown is set if the client's command failed: any state differs from it.
+	// unknown is true if the client's command failed. Every state differs from an unknown state.
 	unknown bool
 }
 
@@ -133,8 +134,8 @@ func stateOfLook(l quorum.Snapshot, now time.Time) state {
 	return stateOf(e, now)
 }
 
-// endTolerance is the largest difference of expiries that count as the same, because they were
-// measured by different clocks.
+// endTolerance is the largest difference of expiries that count as the same, because different
+// clocks measure them.
 const endTolerance = 250 * time.Millisecond
 
 func (s state) equalsInValue(other state) bool {

@@ -97,7 +97,7 @@ func (m Mode) conflictError() string {
 	return ""
 }
 
-// SwitchError returns the error reply if a mode cannot follow another one, else "".
+// SwitchError returns the error reply if the mode m cannot follow the mode before, else "".
 func (m Mode) SwitchError(before Mode) string {
 	if before.On && m.On && (before.OptIn && m.OptOut || before.OptOut && m.OptIn) {
 		return errSwitchOpts
@@ -118,8 +118,8 @@ func (m Mode) CachingError(yes bool) string {
 	return ""
 }
 
-// remembers reports whether the keys that a command reads are remembered. caching is set if CLIENT
-// CACHING was sent for the command.
+// remembers reports whether the Client remembers the keys that a command reads. caching is true if
+// the client sent CLIENT CACHING for the command.
 func (m Mode) remembers(caching bool) bool {
 	switch {
 	case !m.On, m.Broadcast, m.Redirected:

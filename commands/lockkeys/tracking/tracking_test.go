@@ -27,7 +27,7 @@ type masters struct {
 	// duringWatched, if it is not nil, is the report of a mark while Watched is called. It
 	// simulates a change that a master reports at that moment.
 	duringWatched *quorum.Report
-	deadlocked    bool // marks never settle
+	deadlocked    bool // a report waited for the caller of Watched
 	unwatched     bool
 	readErr       error
 	reads         int
@@ -108,7 +108,7 @@ func (s *masters) put(key, value string, reports ...quorum.Report) {
 
 func keyOnMasters(key string) quorum.Key { return quorum.Key{Name: key} }
 
-// fixture is a client of a hub on simulated masters.
+// fixture holds a client of a hub on simulated masters.
 type fixture struct {
 	t *testing.T
 	*masters
@@ -153,7 +153,7 @@ func readKey(c *Client, key, value string) {
 	run.End(map[string]keyspace.Entry{key: entryOf(value)}, nil, time.Now())
 }
 
-// editKey lets the client change a key, and read it if reads is set.
+// editKey lets the client change a key, and also read it if alsoRead is true.
 func (b *fixture) editKey(key, before, after string, alsoRead bool) {
 	run := b.client.Begin(0, []string{key}, keyOnMasters)
 	b.put(key, after, quorum.SomeChanged, quorum.Changes)
@@ -209,7 +209,7 @@ func TestNotifications(t *testing.T) {
 	b.checkReported("k")
 	b.readKey("k", "3")
 	b.put("k", "4")
-	b.readKey("k", "4") // the first value was not reported to have changed
+	b.readKey("k", "4") // the change of the first value was not reported
 	b.awaitIdle()
 	b.checkReported("k")
 	b.put("k", "", quorum.Changes)
@@ -241,8 +241,8 @@ func TestReportDuringCheck(t *testing.T) {
 	}
 }
 
-// TestUnknown checks that a client is notified of the keys of a failed command when they can be
-// read again, and until then from time to time.
+// TestUnknown checks that a client is notified of the keys of a failed command as soon as the
+// masters answer again. Until then, it is notified from time to time.
 func TestUnknown(t *testing.T) {
 	b := newFixture(t, modeOn)
 	fail := func() { b.client.Begin(0, []string{"k"}, keyOnMasters).Fail(time.Now()) }
@@ -285,8 +285,8 @@ func TestOwnChanges(t *testing.T) {
 	}
 }
 
-// TestForgottenWhileWaiting checks that a goroutine that waits for the end of a client's own
-// command ends with the command, even if nothing is left to report.
+// TestForgottenWhileWaiting checks a goroutine that waits for the end of a client's own command. It
+// must end with the command, even if nothing is left to report.
 func TestForgottenWhileWaiting(t *testing.T) {
 	b := newFixture(t, Mode{On: true, NoLoop: true})
 	b.put("k", "1")

@@ -159,9 +159,9 @@ func IsConnectionCommand(name string) bool {
 	return name == "ping" || name == "select" || name == "unwatch"
 }
 
-// connectionProgram returns a command that IsConnectionCommand accepts as a program.
+// connectionProgram returns the program that runs a connection command (see IsConnectionCommand).
 func connectionProgram(db int, words []string) program.Program {
-	reply := keyspace.OK() // UNWATCH: the watched versions were already compared
+	reply := keyspace.OK() // UNWATCH: the program has already compared the watched versions
 	switch syntax.Lower(words[0]) {
 	case "ping":
 		reply = eval.Pong(words)
@@ -213,7 +213,7 @@ func (t Transactions) run(c command.Call, tx command.Transaction) {
 	t.Runner.RunProgram(c, program.Sequence(c.Client.DB, permissions, tx.Watched.Keys, parts))
 }
 
-// part returns a queued command as a program.
+// part returns the program that runs a queued command.
 func (t Transactions) part(
 	ctx context.Context, client *command.Client, permissions *rights.Permissions, words []string,
 	allowance *script.Allowance,
@@ -222,7 +222,8 @@ func (t Transactions) part(
 		return connectionProgram(client.DB, words), nil
 	}
 	if syntax.IsPublish(syntax.Lower(words[0])) {
-		// The message is published after the commit, so the number of receivers is not known yet.
+		// The upstream publishes the message after the commit, so the number of receivers is not
+		// known yet.
 		return program.Fixed(client.DB, keyspace.IntReply(1), words), nil
 	}
 	if !syntax.IsEval(syntax.Lower(words[0])) {

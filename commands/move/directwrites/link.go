@@ -20,8 +20,8 @@ import (
 )
 
 const (
-	// replyTimeout limits the time that the upstream may take for a reply, and the time that it may
-	// be silent before the proxy sends a PING.
+	// replyTimeout limits the time that the upstream may take for a reply. After the same time
+	// without a report, the proxy sends a PING.
 	replyTimeout = 2 * time.Second
 	// warningPause is the minimum time between two warnings.
 	warningPause = 10 * time.Second
@@ -33,7 +33,8 @@ const (
 	checkedDatabases = 16
 )
 
-// upstreamLink is a connection on which the upstream reports changes. It belongs to one goroutine.
+// upstreamLink holds a connection on which the upstream reports changes. It belongs to one
+// goroutine.
 type upstreamLink struct {
 	watcher *Watcher
 	conn    net.Conn
@@ -61,7 +62,7 @@ func (s *Watcher) watchOnce(ctx context.Context) error {
 	if err := pushconn.Greet(conn, l.in, replyTimeout, resp.Status, words...); err != nil {
 		return err
 	}
-	// SETNAME may fail.
+	// The upstream may refuse SETNAME.
 	replies, err := l.ask([]string{"CLIENT", "SETNAME", move.WatchName}, []string{"EXISTS", location.RecordKey})
 	if err != nil {
 		return err

@@ -2,14 +2,15 @@
 // the masters. Clients of the proxies do not see such locks.
 //
 // While the locks are at the masters, the upstream reports changes of all keys that begin like lock
-// keys, on one connection of the proxy's own (CLIENT TRACKING with BCAST, and a PREFIX for each
-// glob). A report has names without a database, and the globs decide which of the names are lock
-// keys. If a reported key exists, a client has set it. Otherwise it has expired or was removed, as
-// at the end of a move (link.go). CLIENT LIST suggests which client has set it (who.go).
+// keys. It reports them on one connection of the proxy's own (CLIENT TRACKING with BCAST, and a
+// PREFIX for each glob). A report has names without a database. The globs decide which of the names
+// are lock keys. If a reported key exists, a client has set it. Otherwise it has expired or was
+// removed, as at the end of a move (link.go). CLIENT LIST suggests which client has set it
+// (who.go).
 //
-// An upstream is not watched if it does not report changes (before Redis 6, or without a
-// permission). A glob that begins with a wildcard is not watched either, because the upstream would
-// report all changes of all keys. The log reports both.
+// The proxy cannot watch an upstream that does not report changes (before Redis 6, or without a
+// permission). It also watches no glob that begins with a wildcard, because the upstream would
+// report all changes of all keys. The log reports both cases.
 package directwrites
 
 import (
@@ -53,7 +54,7 @@ type Watcher struct {
 	lastWarning atomic.Pointer[Sighting]
 }
 
-// Watch is the state of the watch on the upstream.
+// Watch names the state of the watch on the upstream.
 type Watch string
 
 // The states.

@@ -21,10 +21,10 @@ import (
 	"go.uber.org/goleak"
 )
 
-// server is a real upstream.
+// server implements pushconn.Server with a real upstream.
 type server struct {
 	*redistest.Server
-	login []string // AUTH; nil: none
+	login []string // the words of AUTH; nil without a login
 }
 
 func (s server) Name() string { return s.Addr() }
@@ -42,7 +42,7 @@ func (s server) Watch(ctx context.Context, _ int) (net.Conn, error) {
 	return conn, err
 }
 
-// logBuffer is a log that other goroutines write.
+// logBuffer holds a log that several goroutines write.
 type logBuffer struct {
 	mu  sync.Mutex
 	buf bytes.Buffer
@@ -60,7 +60,7 @@ func (l *logBuffer) count(text string) int {
 	return strings.Count(l.buf.String(), text)
 }
 
-// testBench is an upstream that is watched.
+// testBench holds an upstream, and the Watcher that watches it.
 type testBench struct {
 	*testing.T
 	*Watcher
@@ -161,7 +161,8 @@ func TestTracking(t *testing.T) {
 	b.wantCount(2)
 }
 
-// TestManyChangedKeys checks that some of many keys are checked, and the connection stays open.
+// TestManyChangedKeys checks that, of many changed keys, some are checked, and that the connection
+// stays open.
 func TestManyChangedKeys(t *testing.T) {
 	b := newTestBench(t, []string{"lock:*"}, nil)
 	b.await("it is watched", b.hasState(Tracking))

@@ -18,10 +18,10 @@ var lockingCommands = []string{
 	"zadd", "zrem", "sadd", "srem", "lpush", "rpush", "lpop", "rpop", "blpop", "brpop", "lmove", "blmove",
 }
 
-// suspects returns the clients in a reply to CLIENT LIST that may have just changed a key, by the
-// name and time of the last command of each. It excludes clients with own addresses. Clients of
-// another proxy look like other clients on that proxy's machine, so suspects returns them only if
-// there are no other suspects.
+// suspects returns the clients in a reply to CLIENT LIST that may have just changed a key. It
+// judges each client by the name and time of its last command, and excludes clients with own
+// addresses. A connection of another proxy looks like any client on that proxy's machine. suspects
+// therefore returns clients on such machines only if there are no other suspects.
 func suspects(list string, own []string) []string {
 	clients := clientlist.Parse(list)
 	ownAddrs, proxyHosts := map[string]bool{}, map[string]bool{}

@@ -25,7 +25,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/yaml"
 )
 
-// pod is a pod template with its volume claims, and the metadata of the object that contains it.
+// pod holds a pod template with its volume claims, and the metadata of the object that contains it.
 type pod struct {
 	name        string
 	labels      labels.Set
@@ -96,8 +96,8 @@ func render(t *testing.T, values ...string) []byte {
 
 const chart = "../redlock-proxy"
 
-// helmEnv is the environment variable in which TestMain stores the path of helm: to let go look it
-// up for each call takes a second.
+// helmEnv names the environment variable in which TestMain stores the path of helm. A lookup by the
+// go tool before each call would take a second.
 const helmEnv = "REDLOCK_TEST_HELM"
 
 // TestMain builds the helm of this module, and stores its path.

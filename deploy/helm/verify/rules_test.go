@@ -121,7 +121,7 @@ func hasPort(c core.Container, port intstr.IntOrString) bool {
 }
 
 // TestMasters checks that the five masters differ only in their number. Each has a volume and a
-// node of its own, and an upgrade restarts none by itself.
+// node of its own, and an upgrade of the chart does not restart them.
 func TestMasters(t *testing.T) {
 	c := load(t, requiredValues...)
 	if len(c.statefulSets) != 5 {
@@ -160,8 +160,8 @@ func removeDifferences(s *apps.StatefulSet) {
 	delete(s.Spec.Template.Labels, "redlock-master")
 }
 
-// TestBudgets checks that one master may be missing, and one proxy, and the budgets select no other
-// pods.
+// TestBudgets checks that Kubernetes may evict one master and one proxy at a time, and that the
+// budgets select no other pods.
 func TestBudgets(t *testing.T) {
 	c := load(t, requiredValues...)
 	masters, proxies := c.budgets["redlock-proxy-masters"], c.budgets["redlock-proxy"]
@@ -175,8 +175,8 @@ func TestBudgets(t *testing.T) {
 	}
 }
 
-// TestNetwork checks that only proxies and the init job reach the masters, and the masters reach
-// nothing.
+// TestNetwork checks that only proxies and the init job reach the masters, and that the masters
+// open no connections.
 func TestNetwork(t *testing.T) {
 	c := load(t, requiredValues...)
 	p := c.policies["redlock-proxy-masters"]
@@ -258,7 +258,7 @@ func wantRefused(t *testing.T, want string, values ...string) {
 	}
 }
 
-// TestLint checks that helm lint reports only that the chart has no icon.
+// TestLint checks that helm lint reports neither a warning nor an error.
 func TestLint(t *testing.T) {
 	out, err := helm("lint", "--strict", chart)
 	if err != nil || strings.Contains(string(out), "WARNING") || strings.Contains(string(out), "ERROR") {

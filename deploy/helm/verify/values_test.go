@@ -12,8 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/yaml"
 )
 
-// TestProtectedMode checks that the chart sets protected mode, and does not render if the values do
-// not decide it.
+// TestProtectedMode checks that the chart sets protected mode, and refuses to render if the values
+// do not decide it.
 func TestProtectedMode(t *testing.T) {
 	const upstream = "settings.upstream=redis://redis"
 	for values, want := range map[string]string{
@@ -137,7 +137,7 @@ func TestImage(t *testing.T) {
 	}
 }
 
-// schema is a part of values.schema.json.
+// schema holds a part of values.schema.json.
 type schema struct {
 	Type                 any
 	Properties           map[string]schema

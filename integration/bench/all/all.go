@@ -4,8 +4,8 @@
 //	go run ./integration/bench all -rounds 1 -seconds 1 -plot docs/locks.svg
 //
 // The package comments of locks, handover and relay describe the measurements; locks uses the raw
-// clients. The plot shows throughput and latency of locks over the number of clients. It is drawn
-// without a plot library, which would bring a dozen modules.
+// clients. The plot shows throughput and latency of locks over the number of clients. No plot
+// library draws it, because that would add a dozen modules.
 package all
 
 import (
@@ -45,7 +45,7 @@ func Command() *cli.Command {
 }
 
 type settings struct {
-	commandLine string // the command line itself
+	commandLine string // the command line of this run
 	rounds      int
 	window      time.Duration
 	binary      string // path of the proxy; empty: build it

@@ -10,7 +10,7 @@ import (
 	"redlock-proxy/integration/bench/suite"
 )
 
-// TestWrongNumbers checks that wrong arguments are refused before anything is measured.
+// TestWrongNumbers checks that the benchmark refuses wrong arguments before it measures anything.
 func TestWrongNumbers(t *testing.T) {
 	for _, args := range [][]string{{"-rounds", "0"}, {"-seconds", "0"}, {"extra"}} {
 		var out bytes.Buffer

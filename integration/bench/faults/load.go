@@ -28,7 +28,7 @@ type outcome struct {
 	errorCount int
 }
 
-// load is the work of a number of clients that lock and unlock.
+// load runs clients that lock and unlock.
 type load struct {
 	workers      sync.WaitGroup
 	measuring    atomic.Bool

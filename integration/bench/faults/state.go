@@ -14,7 +14,7 @@ import (
 // failingMasters is the number of masters that fail.
 const failingMasters = 2
 
-// state is a condition of the masters in which LOCK is timed.
+// state describes a condition of the masters in which LOCK is timed.
 type state struct {
 	name       string
 	baseline   string // the state to compare with; empty: none
@@ -75,7 +75,7 @@ func (f *fleet) eachFailingMaster(do func(*fleet, int) error) error {
 	return errors.Join(errs...)
 }
 
-// fleet is a set of five masters and two proxies.
+// fleet holds five masters and two proxies.
 type fleet struct {
 	*suite.Fleet
 	links                    [failingMasters]*faultlink.Link // links to the failing masters

@@ -18,7 +18,7 @@ type Curves struct {
 	YValues [][]float64
 }
 
-// The sizes of the picture, in its own units.
+// The sizes of the picture, in units of SVG.
 const (
 	panelWidth, panelHeight = 420, 300
 	marginLeft, marginTop   = 64, 40
@@ -46,8 +46,8 @@ func WriteSVG(w io.Writer, panels ...Curves) error {
 	return err
 }
 
-// axis is a logarithmic axis. It goes from a power of the base at or below the lowest value to one
-// at or above the highest value.
+// axis describes a logarithmic axis. It extends from a power of the base that is at most the lowest
+// value to a power that is at least the highest value.
 type axis struct{ low, high float64 }
 
 func axisOf(base float64, values []float64) axis {

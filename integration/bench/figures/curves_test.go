@@ -11,7 +11,7 @@ import (
 	"redlock-proxy/integration/bench/golden"
 )
 
-// TestWriteSVG draws invented figures and compares the picture with the golden file.
+// TestWriteSVG checks that the picture of invented figures is XML, and equals the golden file.
 func TestWriteSVG(t *testing.T) {
 	rates := Curves{
 		Title: "pairs per second", XLabel: "clients", XValues: []float64{1, 16, 64}, Names: []string{"proxy", "direct"},

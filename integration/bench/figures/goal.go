@@ -23,7 +23,7 @@ type Goal struct {
 // String returns the goal as text, such as "≥ 10".
 func (g Goal) String() string { return fmt.Sprintf("%s %g", g.Direction, g.Bound) }
 
-// The verdicts.
+// The verdicts on goals.
 const (
 	VerdictMet        = "met"
 	VerdictMissed     = "MISSED"
@@ -69,7 +69,7 @@ func (t *Tally) Write(w io.Writer) {
 const noiseLimit = 0.1
 
 // WriteNoiseWarning warns if other processes used CPU time while a contender ran. cores is the
-// largest number of cores in a round.
+// largest number of cores that they used in a round.
 func WriteNoiseWarning(w io.Writer, contender string, cores float64) {
 	if cores > noiseLimit {
 		fmt.Fprintf(w, "\nNOISE: other processes took up to %.1f cores away from %s in a round.\n", cores, contender)

@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// Line is a ratio or a single figure with its goal.
+// Line holds a ratio or a single figure, and its goal.
 type Line struct {
 	Title string
 	Ratio Ratio

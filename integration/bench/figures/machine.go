@@ -17,7 +17,7 @@ type Machine struct {
 	Modules           map[string]string // path to version
 }
 
-// unknown is printed for missing facts.
+// unknown takes the place of missing facts.
 const unknown = "unknown"
 
 // ReadMachine reads the facts from the system, redis-server and the build of this program.

@@ -32,7 +32,7 @@ func TestPercentile(t *testing.T) {
 	}
 }
 
-// TestPercentileByItsDefinition counts, for random input, the values that do not exceed the result.
+// TestPercentileByItsDefinition checks Percentile against its definition, with random values.
 func TestPercentileByItsDefinition(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for range 200 {

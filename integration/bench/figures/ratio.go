@@ -23,7 +23,7 @@ func Median(values []float64) float64 {
 type Ratio struct {
 	Median, Low, High float64 // ratio of the medians; lowest and highest ratio of a single round
 	Known             bool    // both contenders ran, and the divisor is not zero
-	HasErrors         bool    // one of them had errors
+	HasErrors         bool    // a contender had errors
 }
 
 // RatioOf returns the ratio of the medians, and the range of the ratios of the single rounds. It is

@@ -79,7 +79,7 @@ func (set settings) proxyIndex(i int) int {
 	}
 }
 
-// fleet is the set of processes that the contenders use.
+// fleet holds the processes that the contenders use.
 type fleet struct {
 	*suite.Fleet
 	proxies []*harness.Proxy
@@ -130,7 +130,7 @@ func run(ctx context.Context, set settings, out, log io.Writer) (err error) {
 	return nil
 }
 
-// runOnce runs one contender in one round: busy, then idle.
+// runOnce runs one contender in one round: first the contest, then a window with idle waiters.
 func runOnce(ctx context.Context, f *fleet, set settings, one contender, round int) (outcome, error) {
 	ctx, cancel := context.WithTimeout(ctx, 3*set.window+drainLimit)
 	defer cancel()

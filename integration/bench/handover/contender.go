@@ -17,7 +17,7 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// contender is a way to wait for a lock.
+// contender describes a way to wait for a lock.
 type contender struct {
 	name string
 	// openSessions opens a session for each client.
@@ -36,7 +36,7 @@ func contenders() []contender {
 // leaseTime is the lease of all locks. It is longer than a window.
 const leaseTime = time.Minute
 
-// session is one client. It holds the lock from a successful lock until unlock.
+// session is one client. It holds the lock from a successful call of lock until unlock.
 type session interface {
 	lock(ctx context.Context) error
 	unlock(ctx context.Context) error

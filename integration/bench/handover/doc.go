@@ -9,15 +9,14 @@
 // are spread over as many sets of connections to the same masters. In each round, the contenders
 // run one after the other, and each round begins with a different contender.
 //
-// A hand-over is a grant to a different client than the grant before. Its duration is from the
-// release of the lock, or from the request if that was later, to the grant. The durations of all
-// grants, including those to the same client, add up to the time in which the lock was free. A wait
-// is from a request to its grant. The luckiest client has the shortest mean wait, the unluckiest
-// the longest; percentiles describe single waits.
+// A hand-over is a grant to a different client than the previous grant. Its duration counts from
+// the release of the lock, or from the request if that was later, to the grant. The durations of
+// all grants, including those to the same client, add up to the time in which the lock was free. A
+// wait lasts from a request to its grant. The luckiest client has the shortest mean wait, the
+// unluckiest the longest; percentiles describe single waits.
 //
-// Idle is the number of commands at the masters while clients wait and nothing changes: one client
-// holds the lock for the whole window, and the other clients wait. It is the commands per second of
-// all masters (INFO stats), minus the commands of a window before all rounds, because proxies also
-// check the masters then. The rest, for the proxies, is the ping of silent watches: one per second
-// for each proxy and master.
+// Idle is the number of commands per second at all masters (INFO stats) while nothing changes: one
+// client holds the lock for the whole window, and the other clients wait. The commands of a window
+// before all rounds are subtracted, because proxies always check the masters. For the proxies, the
+// rest is the pings of silent watches: one per second for each proxy and master.
 package handover

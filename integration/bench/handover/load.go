@@ -18,7 +18,7 @@ import (
 // warmUp is the time between the first request and the window.
 const warmUp = time.Second
 
-// grant is one grant to a client; times count from the beginning of the window.
+// grant describes one grant to a client; times count from the beginning of the window.
 type grant struct {
 	client int
 	// released is the time just before the lock was released.

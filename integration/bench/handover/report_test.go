@@ -25,7 +25,7 @@ func TestSettingsOfHandover(t *testing.T) {
 }
 
 // TestOutcome checks that a hand-over is a grant to a different client than before. A client
-// without a grant has waited for the whole window.
+// without a grant counts as waiting for the whole window.
 func TestOutcome(t *testing.T) {
 	const ms = time.Millisecond
 	set := settings{clients: 3, window: time.Second}
@@ -51,8 +51,8 @@ func TestOutcome(t *testing.T) {
 	}
 }
 
-// TestProxyIndex checks that each client has a proxy; with uneven, the first one gets an eighth of
-// the clients.
+// TestProxyIndex checks that each client has a proxy. With uneven, the first proxy gets an eighth
+// of the clients.
 func TestProxyIndex(t *testing.T) {
 	count := func(set settings) [2]int {
 		var n [2]int
@@ -67,7 +67,7 @@ func TestProxyIndex(t *testing.T) {
 	}
 }
 
-// TestRun runs the whole benchmark for a moment.
+// TestRun checks that the whole benchmark runs, for a moment, and reports both contenders.
 func TestRun(t *testing.T) {
 	redistest.SkipShort(t)
 	var out, log bytes.Buffer

@@ -12,7 +12,7 @@ import (
 
 const summaryMasters = 5
 
-// scenario is a contest with goals.
+// scenario describes a contest with goals.
 type scenario struct {
 	clients, proxies int
 	hold, pause      time.Duration
@@ -24,13 +24,13 @@ type goal struct {
 	bound float64
 }
 
-// figure is a figure of a scenario. alone is the outcome of one client of one proxy in the same
-// round.
+// figure describes a figure of a scenario. value gets the outcomes of the proxies and of redsync,
+// and alone, the outcome of one client of one proxy in the same round.
 type figure struct {
 	title        string
 	direction    figures.Direction
 	value        func(o, redsync, alone outcome) float64
-	needsRedsync bool // of needs redsync's outcome
+	needsRedsync bool // value needs redsync's outcome
 }
 
 // scenarios returns all scenarios. The first has one client.

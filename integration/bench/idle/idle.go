@@ -52,7 +52,7 @@ func settledRSS(ctx context.Context, set settings, proxy *harness.Proxy) (int64,
 	return proxy.RSS()
 }
 
-// stage is a step that each client does once, before it is idle again.
+// stage describes a step that each client does once, before it is idle again.
 type stage struct {
 	name string
 	run  func(client *redistest.Client, key string) error

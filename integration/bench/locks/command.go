@@ -37,12 +37,12 @@ func Command() *cli.Command {
 }
 
 type settings struct {
-	commandLine string // the command line itself
+	commandLine string // the command line of this run
 	rounds      int
 	window      time.Duration
 	think       time.Duration
 	masters     int
-	distance    time.Duration // of the masters from all contenders
+	distance    time.Duration // round trip that is added between the contenders and the masters
 	binary      string        // path of the proxy; empty: build it
 	clients     []clientKind
 	contenders  []string

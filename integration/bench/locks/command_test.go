@@ -57,7 +57,8 @@ func TestLockKeys(t *testing.T) {
 	}
 }
 
-// TestRunWithoutTheProxy runs redsync and direct on real masters, for a moment, with both clients.
+// TestRunWithoutTheProxy checks that redsync and direct run on real masters, for a moment, with
+// both clients.
 func TestRunWithoutTheProxy(t *testing.T) {
 	redistest.SkipShort(t)
 	var out, log bytes.Buffer

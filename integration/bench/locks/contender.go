@@ -31,7 +31,8 @@ func usesLockKeys(name string) bool {
 	return name == nameLockKeys || name == nameReentrant || name == nameTelling
 }
 
-// session is one client with one key. It holds the lock from a successful lock until unlock.
+// session is one client with one key. It holds the lock from a successful call of lock until
+// unlock.
 type session interface {
 	lock(ctx context.Context) error
 	unlock(ctx context.Context) error

@@ -7,7 +7,7 @@ import (
 	"redlock-proxy/internal/process"
 )
 
-// cpuTimes is the CPU time spent so far, or within a window.
+// cpuTimes holds the CPU times spent so far, or within a window.
 type cpuTimes struct {
 	load, proxy, masters time.Duration
 	machine              time.Duration // used by all processes and by the hypervisor

@@ -12,8 +12,8 @@ import (
 // releaseScript deletes a key if its value is the token.
 const releaseScript = `if redis.call("GET", KEYS[1]) == ARGV[1] then return redis.call("DEL", KEYS[1]) end return 0`
 
-// directSession locks on one Redis, as its documentation shows, and polls while another client
-// holds the key. The proxy accepts the same commands on its lock keys.
+// directSession locks on one Redis, as the documentation of Redis shows, and polls while another
+// client holds the key. The proxy accepts the same commands on its lock keys.
 type directSession struct {
 	caller     caller
 	key, token string

@@ -6,14 +6,18 @@
 //
 // Contenders:
 //
-//	proxy     LOCK key token PX 10000, UNLOCK key token at the proxy, which runs Redlock over all masters
-//	lockkeys  SET key token NX PX 10000, compare-and-delete by EVALSHA at the same proxy, for which the key is a lock key; runs
-//	          only on request, and polls in one-key
-//	redsync   go-redsync/redsync v4 on all masters, Lock and Unlock with its defaults
-//	direct    one of the masters alone: SET key token NX PX 10000, compare-and-delete by EVALSHA
+//	proxy      LOCK key token PX 10000, UNLOCK key token at the proxy, over all masters
+//	redsync    go-redsync/redsync v4 on all masters, Lock and Unlock with its defaults
+//	direct     SET key token NX PX 10000, compare-and-delete by EVALSHA at one of the masters
+//	lockkeys   the commands of direct on lock keys of the same proxy
+//	extending  one LOCK, and then EXTEND key token PX 10000 at the same proxy
+//	reentrant  scripts of a reentrant lock on lock keys of the same proxy
+//	telling    the same as reentrant, with a PUBLISH at each release
 //
-// The clients of proxy, lockkeys and direct are of one kind: go-redis, or a minimal raw client (one
-// connection per client, one write and one read per command). redsync always uses go-redis.
+// The contenders after direct run only on request. lockkeys, reentrant and telling poll in one-key.
+//
+// The clients of all contenders except redsync are of one kind: go-redis, or a minimal raw client
+// (one connection per client, one write and one read per command). redsync always uses go-redis.
 // Connections, tokens (16 random bytes per lock), keys and time limits are the same for all.
 //
 // Scenarios c1, c16, c64, c256 and c1024 have that number of clients, each with a key of its own.
@@ -35,8 +39,8 @@
 // In one-key, a request counts as overtaken if another client's request was sent more than 10 ms
 // later but granted earlier. The tolerance of 10 ms is for the difference between the order of
 // arrival and the order of the clients' clocks, above all on a busy machine. "turns waited" is the
-// number of grants to other clients between a request and its grant. If all are served in turn, it
-// is the number of clients minus 1, plus or minus one.
+// number of grants to other clients between a request and its grant. If all requests are served in
+// turn, it is the number of clients minus 1, plus or minus one.
 //
 // In one-key, a client that polls and requests the lock again right after its release mostly finds
 // the key free. So the rates of redsync and direct come from one client that locks again and again

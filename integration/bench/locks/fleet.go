@@ -9,7 +9,7 @@ import (
 	"redlock-proxy/integration/harness"
 )
 
-// fleet is the set of processes that the contenders use.
+// fleet holds the processes that the contenders use.
 type fleet struct {
 	*suite.Fleet
 	addrs []string       // addresses of the masters, or of the links to them

@@ -2,7 +2,7 @@ package locks
 
 import "redlock-proxy/integration/bench/figures"
 
-// ratioKind is a comparison of two contenders, mostly of the proxy with another contender.
+// ratioKind describes a comparison of two contenders, mostly of the proxy with another contender.
 type ratioKind struct {
 	title       string
 	numerator   string

@@ -14,7 +14,7 @@ import (
 // errorPause is the pause after an error, so that a contender that fails immediately does not spin.
 const errorPause = time.Millisecond
 
-// pair is one lock and unlock. Times count from the planned beginning of the window, and are
+// pair describes one lock and unlock. Times count from the planned beginning of the window, and are
 // negative before it.
 type pair struct {
 	client                  int
@@ -31,8 +31,9 @@ type record struct {
 	cpu     cpuTimes       // spent within the window
 }
 
-// window is the time between the two readings of the CPU times, since its planned beginning. On a
-// busy machine both can be late, so figures per second are divided by the actual length.
+// window is the time between the two readings of the CPU times. Both times count from the planned
+// beginning of the window. On a busy machine, the readings can be late, so figures per second are
+// divided by the actual length.
 type window struct{ from, to time.Duration }
 
 func (w window) length() time.Duration { return w.to - w.from }
@@ -42,7 +43,7 @@ func (w window) contains(at time.Duration) bool { return at >= w.from && at < w.
 // isAfterWarmUp reports whether a lock was requested after the warm-up.
 func (w window) isAfterWarmUp(p pair) bool { return p.sent >= w.from }
 
-// load is the work of one run.
+// load runs the clients of one run.
 type load struct {
 	length time.Duration // length of the window
 	think  time.Duration // mean pause between an unlock and the next lock

@@ -17,7 +17,7 @@ type outcome struct {
 	errors           map[string]int
 }
 
-// cpuPerPair is the CPU time per pair in microseconds.
+// cpuPerPair holds the CPU time per pair in microseconds.
 type cpuPerPair struct{ load, proxy, masters, total float64 }
 
 // errorCount returns the number of locks and unlocks that failed.

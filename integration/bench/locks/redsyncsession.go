@@ -14,8 +14,8 @@ import (
 // errNotHeld means that redsync released the lock on less than a majority, without an error.
 var errNotHeld = errors.New("redsync: Unlock answered false")
 
-// redsyncSession is a redsync mutex with its defaults, except for the expiry, which is the same for
-// all contenders.
+// redsyncSession locks a redsync mutex with its defaults, except for the expiry, which is the same
+// for all contenders.
 type redsyncSession struct{ mutex *redsync.Mutex }
 
 func (c *sessionGroup) addRedsyncSessions(masters []string, keys []string, wait bool) {

@@ -7,16 +7,16 @@ import (
 	"redlock-proxy/integration/bench/suite"
 )
 
-// The scripts of a reentrant lock: a hash with the holder's name and a counter.
+// The scripts of a reentrant lock, which is a hash with the holder's name and a counter.
 const (
 	// reentrantLockScript returns nil if the caller now holds the lock, else the remaining time of
-	// its holder in ms.
+	// the current holder in ms.
 	reentrantLockScript = `if redis.call('exists', KEYS[1]) == 1 and redis.call('hexists', KEYS[1], ARGV[2]) == 0 then return redis.call('pttl', KEYS[1]) end
 redis.call('hincrby', KEYS[1], ARGV[2], 1)
 redis.call('pexpire', KEYS[1], ARGV[1])
 return nil`
-	// reentrantUnlockScript returns nil if the caller does not hold the lock, 0 if it still holds
-	// it, and 1 if the lock is free.
+	// reentrantUnlockScript returns nil if the caller does not hold the lock, 0 if the caller still
+	// holds it, and 1 if the lock is free.
 	reentrantUnlockScript = `if redis.call('hexists', KEYS[1], ARGV[2]) == 0 then return nil end
 if redis.call('hincrby', KEYS[1], ARGV[2], -1) > 0 then redis.call('pexpire', KEYS[1], ARGV[1]) return 0 end
 redis.call('del', KEYS[1])

@@ -52,7 +52,8 @@ func TestRatioOf(t *testing.T) {
 	}
 }
 
-// TestReportLayout prints invented figures; the golden file shows the layout and the verdicts.
+// TestReportLayout checks that the report of invented figures equals the golden file, which shows
+// the layout and the verdicts.
 func TestReportLayout(t *testing.T) {
 	one := func(rate float64, o outcome) []outcome {
 		o.rate, o.lockP50, o.lockP99, o.pairP50, o.pairP99 = rate, 1*ms, 2*ms, 3*ms, 4*ms

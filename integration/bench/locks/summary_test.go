@@ -8,7 +8,8 @@ import (
 	"redlock-proxy/integration/bench/golden"
 )
 
-// TestSummaryLayout prints invented figures. The golden file contains all goals.
+// TestSummaryLayout checks that the table of invented figures equals the golden file, which
+// contains all goals.
 func TestSummaryLayout(t *testing.T) {
 	one := func(rate float64, o outcome) []outcome {
 		o.rate, o.lockP50 = rate, 2*ms

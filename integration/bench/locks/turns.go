@@ -14,7 +14,7 @@ const sendTolerance = 10 * time.Millisecond
 type serviceOrder struct {
 	grants       int // requests that were sent after the warm-up; all were granted
 	overtaken    int // how many of them were granted after a later request
-	mostWaited   int // the maximum number of other grants during a wait
+	mostWaited   int // the maximum number of grants to other clients during a wait
 	fewestGrants int // the number of grants to the client with the fewest grants
 	mostGrants   int // the number of grants to the client with the most grants
 }
@@ -38,7 +38,7 @@ func serviceOrderOf(pairs []pair, w window, clients int) serviceOrder {
 	byGrant := slices.SortedFunc(slices.Values(pairs), func(a, b pair) int { return int(a.granted - b.granted) })
 	perClient := make([]int, clients)
 	var t serviceOrder
-	var latest time.Duration // send time, of the requests granted so far
+	var latest time.Duration // the latest send time of the requests granted so far
 	for i, p := range byGrant {
 		if w.isAfterWarmUp(p) {
 			t.grants++

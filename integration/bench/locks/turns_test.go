@@ -35,7 +35,7 @@ func TestServiceOrder(t *testing.T) {
 	}
 }
 
-// TestServiceOrderAgainstReference compares serviceOrderOf with the definitions, counted pair by
+// TestServiceOrderAgainstReference checks serviceOrderOf against a reference that counts pair by
 // pair.
 func TestServiceOrderAgainstReference(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 4))

@@ -48,7 +48,7 @@ const (
 )
 
 type settings struct {
-	commandLine        string // the command line itself
+	commandLine        string // the command line of this run
 	rounds             int
 	requests           int // per run at -P 1
 	clients            int // clients of redis-benchmark
@@ -99,8 +99,7 @@ func run(ctx context.Context, set settings, out, log io.Writer) error {
 // measurement runs one kind of measurement. It prints tables to out and progress to log.
 type measurement func(ctx context.Context, f *fleet, set settings, out, log io.Writer, tally *figures.Tally) error
 
-// measurements returns the requested measurements. If none is requested, it returns that of the
-// speed.
+// measurements returns the requested measurements. If none is requested, it returns measureSpeed.
 func (set settings) measurements() []measurement {
 	var parts []measurement
 	if set.idle {

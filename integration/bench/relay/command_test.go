@@ -82,8 +82,8 @@ func TestRunConcurrently(t *testing.T) {
 	runConcurrently(ctx, 100, 3, func(int) { t.Error("was done although the context had ended") })
 }
 
-// TestRunWithoutOtherProxies runs every part for a moment, with this proxy, but without the proxies
-// that only benchmarks need.
+// TestRunWithoutOtherProxies checks that every part runs, for a moment, with this proxy, but
+// without the proxies that only benchmarks need.
 func TestRunWithoutOtherProxies(t *testing.T) {
 	redistest.SkipShort(t)
 	if _, err := exec.LookPath("redis-benchmark"); err != nil {
@@ -96,8 +96,8 @@ func TestRunWithoutOtherProxies(t *testing.T) {
 	wantTimes(t, anew, map[string]int{"### GET, -k 0": 1, "| direct |": 1, "| proxy |": 1, "### Goals": 0})
 	rest := runCommand(t, "-idle", "-idlers", "20", "-settle", "10ms", "-connects", "200", "-contenders", "proxy")
 	wantTimes(t, rest, map[string]int{"### 20 idle clients": 1, "ERRORS": 0, "| 200 |": 1, "| ≤ 2 | met |": 1})
-	// Each client has two descriptors. The total may differ by one, because of parked connections
-	// or a probe that has ended.
+	// The proxy has two descriptors for each client. The total may differ by one, because of parked
+	// connections or a probe that has ended.
 	if each := regexp.MustCompile(`KB \| (1\.9|2\.0)[05] \|`); !each.MatchString(rest) {
 		t.Errorf("not two descriptors per client:\n%s", rest)
 	}

@@ -38,7 +38,7 @@ type snapshot struct {
 	duration            time.Duration // duration of the step
 }
 
-// connectTest holds all snapshots, of which the first is before the first connect, and the errors.
+// connectTest holds all snapshots, the first from before the first connect, and counts the errors.
 type connectTest struct {
 	snapshots  []snapshot
 	otherCores float64

@@ -20,7 +20,7 @@ const replyTimeout = 10 * time.Second
 // idleContenders returns the contenders that have an upstream connection for each client.
 func idleContenders() []string { return []string{nameProxy, nameHAProxy} }
 
-// idleCost is the cost of idle clients for a process.
+// idleCost holds the cost of idle clients for a process.
 type idleCost struct {
 	clients       int
 	before, after int64 // resident bytes
@@ -84,8 +84,8 @@ func measureIdleCost(ctx context.Context, f *fleet, s server, clients int, set s
 	return w, err
 }
 
-// connectIdle connects the clients, at most atOnce at a time. Each sends a GET and
-// reads its reply. It returns the clients even after an error.
+// connectIdle connects the clients, at most atOnce at a time. Each sends a GET and reads its reply.
+// connectIdle returns the clients even after an error.
 func connectIdle(ctx context.Context, addr string, clients, atOnce int) ([]*redistest.Client, error) {
 	all := make([]*redistest.Client, clients)
 	errs := make([]error, clients)
@@ -121,8 +121,8 @@ func closeClients(clients []*redistest.Client) {
 	}
 }
 
-// runConcurrently calls do for 0 … n-1, at most atOnce at a time. It begins no more
-// calls after ctx ends.
+// runConcurrently calls do for 0 … n-1, at most atOnce at a time. It begins no more calls after ctx
+// ends.
 func runConcurrently(ctx context.Context, n, atOnce int, do func(i int)) {
 	next := make(chan int)
 	var workers sync.WaitGroup

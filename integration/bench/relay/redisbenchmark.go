@@ -53,7 +53,7 @@ func redisBenchmark(
 	return got, cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime(), err
 }
 
-// The columns of redis-benchmark --csv that are used.
+// The columns of redis-benchmark --csv that parseFigure needs.
 const (
 	columnRate = "rps"
 	columnP50  = "p50_latency_ms"

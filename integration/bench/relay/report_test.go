@@ -9,7 +9,8 @@ import (
 	"redlock-proxy/integration/bench/golden"
 )
 
-// TestReportLayout prints invented figures; the golden file shows the layout and the verdicts.
+// TestReportLayout checks that the report of invented figures equals the golden file, which shows
+// the layout and the verdicts.
 func TestReportLayout(t *testing.T) {
 	rounds := func(rates ...float64) (all []outcome) {
 		for i, r := range rates {

@@ -10,7 +10,7 @@ import (
 	"redlock-proxy/internal/process"
 )
 
-// scenario is one test of redis-benchmark with one pipeline depth.
+// scenario describes one test of redis-benchmark with one pipeline depth.
 type scenario struct {
 	test       string
 	pipeline   int
@@ -52,8 +52,8 @@ func (c scenario) requests(plain int) int {
 // outcome holds the figures of one run, or the medians of several runs.
 type outcome struct {
 	figure
-	contenderCPU float64 // contender's process, µs per request; 0 for direct
-	serverCPU    float64 // redis-server behind it, µs per request
+	contenderCPU float64 // CPU of the contender's process, µs per request; 0 for direct
+	serverCPU    float64 // CPU of the redis-server behind the contender, µs per request
 	otherCores   float64 // cores that other processes used during the run
 }
 

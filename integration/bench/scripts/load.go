@@ -23,10 +23,10 @@ const replyTimeout = 30 * time.Second
 // outcome holds the figures of one measurement.
 type outcome struct {
 	lockTimes     []time.Duration // duration of each LOCK
-	scriptReplies map[string]int  // replies to the scripts, by their first words
+	scriptReplies map[string]int  // the numbers of replies to the scripts, by their first words
 }
 
-// percentile returns a percentile of the LOCKs in ms.
+// percentile returns a percentile of the durations of LOCK, in ms.
 func (o outcome) percentile(p int) float64 { return figures.Millis(figures.Percentile(o.lockTimes, p)) }
 
 // measure lets the lockers work for the window, while the given number of clients run scripts. The
@@ -49,8 +49,8 @@ func measure(ctx context.Context, set settings, proxy *harness.Proxy, scripts in
 	return outcome{slices.Concat(took...), replies}, errors.Join(append(failed, err, context.Cause(ctx))...)
 }
 
-// lockRepeatedly locks and unlocks a key of its own until a time. It returns the duration of each
-// LOCK.
+// lockRepeatedly locks and unlocks a key of its own until the given time. It returns the duration
+// of each LOCK.
 func lockRepeatedly(ctx context.Context, proxy *harness.Proxy, name string, until time.Time) (took []time.Duration, err error) {
 	client, err := redistest.Dial(proxy.Addr(), replyTimeout)
 	if err != nil {

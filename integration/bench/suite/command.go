@@ -51,7 +51,7 @@ func noBenchmarkError(c *cli.Context) error {
 	return fmt.Errorf("say which benchmark: %s", strings.Join(names, ", "))
 }
 
-// Names of the flags that several benchmarks have.
+// The names of the flags that several benchmarks have.
 const (
 	flagRounds  = "rounds"
 	flagSeconds = "seconds"

@@ -9,7 +9,7 @@ import (
 	"redlock-proxy/internal/redistest/faultlink"
 )
 
-// Fleet is a set of masters, links to them, and proxies. Close ends them all.
+// Fleet holds masters, links to them, and proxies. Close ends them all.
 type Fleet struct {
 	Masters []*redistest.Server
 	links   []*faultlink.Link
@@ -56,7 +56,7 @@ func (f *Fleet) Close() error {
 	return errors.Join(append(errs, redistest.CloseAll(f.Masters))...)
 }
 
-// CPUReader is a process whose TotalCPU time can be read.
+// CPUReader is a process whose CPU time can be read.
 type CPUReader interface{ CPU() (time.Duration, error) }
 
 // TotalCPU adds up the user and system time of processes since their start.

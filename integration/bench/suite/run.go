@@ -14,7 +14,7 @@ func Run(ctx context.Context, command *cli.Command, out, log io.Writer, args ...
 	return app.RunContext(ctx, append([]string{app.Name, command.Name}, args...))
 }
 
-// ParseSettings parses the arguments of a benchmark with its function read, without running it.
+// ParseSettings parses the arguments of a benchmark with read, without running the benchmark.
 func ParseSettings[T any](command *cli.Command, read func(*cli.Context) (T, error), args ...string) (set T, err error) {
 	reading := Command(command.Name, "", command.Flags, func(c *cli.Context) (err error) {
 		set, err = read(c)

@@ -22,7 +22,7 @@ type session struct {
 	rdb    *redis.Client
 }
 
-// check is one test of a client. Its error contains the expected and the actual reply.
+// check describes one test of a client. Its error contains the expected and the actual reply.
 type check struct {
 	name string
 	run  func(context.Context, session) error

@@ -36,7 +36,8 @@ func TestPromoted(t *testing.T) {
 	t.Parallel()
 	durable := redistest.Options{ExtraArgs: redistest.DurableArgs()}
 	f, replica := startMasters(t, optionsFor(masterC, durable)), redistest.New(t, durable)
-	// Before the next probe, because the first replica changes the identity of its master.
+	// The replica connects before the next probe, because the first replica changes the identity of
+	// its master.
 	link := startReplica(t, replica, f.masters[masterC])
 	f.startProxy(t)
 	f.startProxy(t)

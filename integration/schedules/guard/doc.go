@@ -1,6 +1,6 @@
 // Package guardschedules tests schedules in which a voting master has lost a lock that it had
-// granted, and does not show it. The server was replaced, its data were restored from a backup, or
-// its clock jumps between two checks. In each schedule, an earlier version granted a lock to a
+// granted, but still looks intact. The server was replaced, its data were restored from a backup,
+// or its clock jumps between two checks. In each schedule, an earlier version granted a lock to a
 // client while another client held it. The tests need the build tag integration.
 //
 // The tests use the built proxy and real servers. They assume only two facts: the key of a lock on

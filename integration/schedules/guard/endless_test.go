@@ -19,8 +19,8 @@ func endlessKeys() map[string]struct{ key, sameTag, cell string } {
 	}
 }
 
-// startEndless starts a fleet with a key without an expiry, set while D and E are unreachable, so
-// that only A, B and C have it.
+// startEndless starts a fleet, and sets a key without an expiry while D and E are unreachable. So
+// only A, B and C have the key.
 func startEndless(t *testing.T, key string) *fleet {
 	t.Helper()
 	f := startFleet(t, 2, nil, "--lock-keys", "lock:*", "--lock-keys", "*{lock:*", "--lock-tags", "*", "--max-ttl", "10s")

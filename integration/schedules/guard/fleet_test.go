@@ -16,7 +16,8 @@ import (
 	"redlock-proxy/internal/redistest/faultlink"
 )
 
-// The masters, by the names that the schedules use.
+// masterA to masterE are the indexes of the masters, by the names that the schedules use.
+// masterCount is the number of masters.
 const (
 	masterA = iota
 	masterB

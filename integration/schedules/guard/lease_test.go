@@ -14,8 +14,8 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// lease is a lock that a client holds. The client relies on it by its own clock, from before its
-// request.
+// lease is a lock that a client holds. The client counts the validity by its own clock, from the
+// time before its request.
 type lease struct {
 	key, token string
 	ttl        time.Duration
@@ -81,7 +81,8 @@ func (f *fleet) mastersWith(t *testing.T, l *lease) (holders []int) {
 	return holders
 }
 
-// wantForgotten fails the test unless masters have lost the lock: else the schedule shows nothing.
+// wantForgotten fails the test unless masters have lost the lock. Otherwise the schedule would show
+// nothing.
 func (f *fleet) wantForgotten(t *testing.T, l *lease, masters ...int) {
 	t.Helper()
 	for _, i := range masters {
@@ -149,8 +150,8 @@ func (l *lease) wantFree(t *testing.T, rival *redistest.Client) {
 	})
 }
 
-// wantKept checks, at the end of every schedule, that the client still holds the lock, and that a
-// rival is not granted the lock, neither now nor after all masters vote again.
+// wantKept checks, at the end of a schedule, that the client still holds the lock. A rival must not
+// be granted the lock, neither now nor after all masters vote again.
 func (f *fleet) wantKept(t *testing.T, l *lease, rival *redistest.Client) {
 	t.Helper()
 	l.wantRefused(t, rival, 2*time.Second)

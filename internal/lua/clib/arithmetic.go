@@ -31,8 +31,8 @@ func Log10(x float64) float64 {
 	return result
 }
 
-// SignedNaN returns result. A NaN gets the sign that it has in C: the sign of the operand that is
-// NaN, or else the sign of 0/0 on this machine.
+// SignedNaN returns result. A NaN gets the sign that it has in C. This is the sign of the operand
+// that is NaN, or else the sign of 0/0 on this machine.
 func SignedNaN(result float64, operands ...float64) float64 {
 	if !math.IsNaN(result) {
 		return result

@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// FuzzIndex compares with strings.Index, on texts of few letters, which have many borders.
+// FuzzIndex compares Index with strings.Index, also on texts of two letters, which have many
+// borders.
 func FuzzIndex(f *testing.F) {
 	f.Add("abababababababababababababababababababababc", "ababababababababababababababababc")
 	f.Add(strings.Repeat("a", 100), strings.Repeat("a", 40)+"b")

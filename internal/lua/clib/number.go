@@ -23,9 +23,9 @@ func ParseNumber(s string) (n float64, ok bool) {
 // blanks holds the white space characters of C's isspace.
 const blanks = " \t\n\v\f\r"
 
-// ParsePrefix parses the longest number at the start of s, as C's strtod does: with white space
-// before it, a sign, hexadecimal numbers, inf and nan. rest is the text after it, or s if there is
-// no number.
+// ParsePrefix parses the longest number at the start of s, as C's strtod does. It accepts white
+// space before the number, a sign, hexadecimal numbers, inf and nan. rest is the text after the
+// number, or s if there is no number.
 func ParsePrefix(s string) (n float64, rest string) {
 	text := strings.TrimLeft(s, blanks)
 	end := numberLength(text)

@@ -8,14 +8,14 @@ import (
 // Limits holds the limits of a run. Zero means no limit, except for Depth.
 type Limits struct {
 	// Bytes limits the total size of all strings, tables and closures that a run makes, in bytes.
-	// It includes freed ones, and so also limits the memory in use.
+	// It includes freed objects, and so also limits the memory in use.
 	Bytes int
 	// Depth is the maximum nesting of calls, in levels of Go calls of about 50 bytes of stack each.
 	// Zero, or more than 300,000, means 300,000.
 	Depth int
 	// Watch ends the run, and limits its time. nil means no limit.
 	Watch *Watch
-	// Pace makes the run share the machine with other runs. nil means that it never pauses.
+	// Pace makes the run share the machine with other runs. nil means that the run never pauses.
 	Pace Pace
 	// Small holds the limits below which the run counts as small for its Pace.
 	Small SmallLimits
@@ -24,9 +24,9 @@ type Limits struct {
 // Pace decides when a run continues, and can make it wait. An error ends the run, and pcall does
 // not catch it.
 type Pace interface {
-	// Grow is called once, before a run exceeds Small or after its first time slice.
+	// Grow runs once, before a run exceeds Small or after its first time slice.
 	Grow() error
-	// Pause is called after every slice of a large run. Work or time ends a slice.
+	// Pause runs after every slice of a large run. Work or time ends a slice.
 	Pause() error
 }
 
@@ -37,7 +37,7 @@ type SmallLimits struct{ Steps, Bytes, Depth int }
 // sliceSteps is the length of a slice of a large run, about 500 µs.
 const sliceSteps = 10_000
 
-// The errors of runs that reach a limit. The limit is appended to their text.
+// The errors of runs that reach a limit. The text of an error ends with the limit.
 var (
 	ErrTime   = errors.New("script ran for longer than")
 	ErrMemory = errors.New("script allocated more than")
@@ -72,8 +72,8 @@ func New(limits Limits, lastAddress uint32) Meter {
 	return m
 }
 
-// Work charges the meter before n bytes are processed, or before as much other work. A run pauses,
-// or is stopped by its Watch, only in Work.
+// Work charges the meter for n bytes that the caller is going to process, or for as much other
+// work. A run pauses, or ends because of its Watch, only in Work.
 func (m *Meter) Work(n int) {
 	if m.fuel -= n; int64(m.fuel) < m.watch.minFuel.Load() {
 		m.check()
@@ -92,7 +92,7 @@ func (m *Meter) check() {
 	m.beginSlice()
 }
 
-// grow turns a small run into a large one.
+// grow turns a small run into a large run.
 func (m *Meter) grow() {
 	m.isSmall = false
 	m.endOnError(m.limits.Pace.Grow())
@@ -114,7 +114,8 @@ func (m *Meter) endOnError(err error) {
 	}
 }
 
-// Charge counts n bytes before they are allocated, and ends the run if they exceed the limit.
+// Charge counts n bytes that the caller is going to allocate. It ends the run if they exceed the
+// limit.
 func (m *Meter) Charge(n int) {
 	if m == nil {
 		return
@@ -141,7 +142,7 @@ const StringSize = 16
 // AllowsDepth reports whether calls may nest deeper by the given number of levels.
 func (m *Meter) AllowsDepth(levels int) bool { return m.depth+levels <= m.limits.Depth }
 
-// GrowForDepth turns a small run into a large one if the additional levels exceed Small.
+// GrowForDepth turns a small run into a large run if the additional levels exceed Small.
 func (m *Meter) GrowForDepth(levels int) {
 	if m.isSmall && m.depth+levels > m.limits.Small.Depth {
 		m.grow()

@@ -15,13 +15,13 @@ const (
 	// sliceTicks is the maximum length of a slice in ticks, for any amount of charged work. It is
 	// longer than the usual wait of a short run for a processor.
 	sliceTicks = 5
-	// maxTick limits the time that one check counts: if the whole process was stopped, no run
-	// used this time.
+	// maxTick limits the time that one check counts, because no run uses the time while the whole
+	// process is stopped.
 	maxTick = 50 * time.Millisecond
 )
 
 // Watchdog counts the time of runs. It ends a run when its time is up, when its context ends, and
-// on [Watch.End]. One timer serves all runs, and stops if there are none: a timer for each run
+// on [Watch.End]. One timer serves all runs, and stops if there is no run. A timer for each run
 // would cost a short run a tenth of its time. The zero value is ready to use, and safe for
 // concurrent use.
 type Watchdog struct {
@@ -46,13 +46,13 @@ type Watch struct {
 	index      int // in watchdog.runs; negative: the watch has stopped
 	spent      time.Duration
 	last       lastTime
-	ticks      int // since the run began, or since its last Renew
+	ticks      int // since the run began, or since its last BeginSlice
 	cause      error
 	cancelWait context.CancelCauseFunc // ends the wait of the run; nil while it does not wait
 }
 
 // Start makes the watchdog watch a run with a time limit. The run has already used the time spent.
-// A limit of zero or less means no limit. A watch is started only once.
+// A limit of zero or less means no limit. A Watch can start only once.
 func (w *Watch) Start(ctx context.Context, d *Watchdog, limit, spent time.Duration) {
 	w.watchdog, w.limit = d, limit
 	d.mu.Lock()
@@ -136,8 +136,9 @@ func (w *Watch) End(cause error) {
 	w.end(cause)
 }
 
-// EndAfter ends the run when it has taken d more after an event, unless it ends before. The
-// watchdog calls happened at each tick until it returns true; it must return at once.
+// EndAfter ends the run after it has spent the time d since an event, unless the run ends earlier.
+// The watchdog calls happened at each tick until happened returns true. happened must return at
+// once.
 func (w *Watch) EndAfter(happened func() bool, d time.Duration, cause error) {
 	w.watchdog.mu.Lock()
 	defer w.watchdog.mu.Unlock()
@@ -148,7 +149,7 @@ func (w *Watch) EndAfter(happened func() bool, d time.Duration, cause error) {
 type lastTime struct {
 	happened  func() bool // nil if there is no such event
 	remaining time.Duration
-	since     time.Duration // what the run had taken at the event; zero before it
+	since     time.Duration // the time that the run had spent at the event; zero before the event
 	cause     error
 }
 

@@ -79,7 +79,8 @@ func TestWatchRequestsCheckAfterSlice(t *testing.T) {
 	}
 }
 
-// TestWatchWhileProcessIsStopped checks that a stop of the process counts as one tick for its runs.
+// TestWatchWhileProcessIsStopped checks that a stop of the process counts as at most maxTick for
+// its runs.
 func TestWatchWhileProcessIsStopped(t *testing.T) {
 	watchdog := &Watchdog{}
 	w := startWatch(t, watchdog, time.Second, 0)

@@ -86,7 +86,7 @@ func (f *format) readInt(fallback int) int {
 	return n
 }
 
-// padding returns the number of padding bytes before an option at offset at.
+// padding returns the number of padding bytes before an option at an offset.
 func (f *format) padding(o option, offset uint64) int {
 	if o.size == 0 || o.letter == 'c' {
 		return 0

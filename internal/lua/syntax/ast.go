@@ -90,7 +90,7 @@ type (
 	CallStmt struct{ Call *CallExpr }
 	// DoStmt is do … end.
 	DoStmt struct{ Body []Statement }
-	// LoopStmt is a while loop, or a repeat loop if Repeat is set.
+	// LoopStmt is a while loop, or a repeat loop if IsRepeat is true.
 	LoopStmt struct {
 		Condition Expression
 		Body      []Statement

@@ -41,8 +41,8 @@ func (l *lexer) peek(ahead int) int {
 	return int(l.source[l.pos+ahead])
 }
 
-// available reports whether the source has a character at an index. If needed, it calls more, but
-// not earlier than C Lua does, because the reader function can observe that.
+// available reports whether the source has a character at an index. If needed, it calls nextPiece,
+// but not earlier than C Lua does, because the reader function can observe the call.
 func (l *lexer) available(at int) bool {
 	for at >= len(l.source) && l.nextPiece != nil {
 		piece := l.nextPiece()

@@ -150,7 +150,7 @@ func (p *parser) body() (statements []Statement) {
 	return statements
 }
 
-// statement parses a statement. last reports whether it must be the last one of its block.
+// statement parses a statement. last reports whether it must be the last statement of its block.
 func (p *parser) statement() (s Statement, last bool) {
 	line := p.line
 	switch p.token.kind {

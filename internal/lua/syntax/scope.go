@@ -63,7 +63,7 @@ func (s *scope) declare(locals ...*Local) {
 	}
 }
 
-// reserve reserves n slots until the end of the block, and returns the first one.
+// reserve reserves n slots until the end of the block, and returns the first slot.
 func (s *scope) reserve(n int) (slot int) {
 	slot = s.nextSlot
 	s.nextSlot += n

@@ -15,7 +15,7 @@ const (
 	dialTimeout   = 5 * time.Second
 )
 
-// circuit is one forwarded connection of a Link: the client's side and the target's side.
+// circuit forwards one connection of a Link between a client and the target.
 type circuit struct {
 	client *net.TCPConn
 	gate   *gate

@@ -8,12 +8,12 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// commandConn is one forwarded connection of a CommandLink.
+// commandConn forwards one connection of a CommandLink.
 type commandConn struct {
 	link           *CommandLink
 	client, server *net.TCPConn
 	pending        *queue        // commands from the client that were not sent to the target yet
-	sent           *queue        // commands that were sent to the target
+	sent           *queue        // commands that were sent to the target, without a reply yet
 	done           chan struct{} // closed by reset
 	once           sync.Once
 }
@@ -83,7 +83,7 @@ func (c *commandConn) returnReplies() {
 				return
 			}
 		}
-		_, _ = c.client.Write(reply) // even after the client has left, its commands must arrive
+		_, _ = c.client.Write(reply) // the commands of a client arrive even after it has left
 	}
 }
 
@@ -96,12 +96,12 @@ func (c *commandConn) reset() {
 	})
 }
 
-// queue is an unbounded queue of commands.
+// queue holds commands in order. Its length is unlimited.
 type queue struct {
 	mu     sync.Mutex
 	items  [][]byte
 	closed bool
-	ready  chan struct{} // has a capacity of one: items or closed has changed
+	ready  chan struct{} // signals that items or closed has changed; its capacity is 1
 }
 
 func newQueue() *queue { return &queue{ready: make(chan struct{}, 1)} }

@@ -77,8 +77,8 @@ func TestHoldCommands(t *testing.T) {
 	want(t, slow, "OK", "SET", "k1", "w") // the rule has ended
 }
 
-// TestHoldOutlivesItsSender checks that the command arrives although its sender has closed the
-// connection, cleanly or with a reset.
+// TestHoldOutlivesItsSender checks that a released command arrives although its sender has closed
+// the connection, cleanly or with a reset.
 func TestHoldOutlivesItsSender(t *testing.T) {
 	link, server := newCommandLink(t)
 	direct := dial(t, server.Addr())
@@ -129,7 +129,8 @@ func TestHoldStopped(t *testing.T) {
 	want(t, second, "late", "GET", "k")
 }
 
-// TestHoldAnswers checks that the command is executed, but its reply does not arrive.
+// TestHoldAnswers checks that the server executes the command, but its reply arrives only after
+// Release.
 func TestHoldAnswers(t *testing.T) {
 	link, server := newCommandLink(t)
 	direct, client := dial(t, server.Addr()), dial(t, link.Addr())

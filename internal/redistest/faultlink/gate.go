@@ -4,7 +4,7 @@ import (
 	"sync"
 )
 
-// gate allows writes while it is open. After shut has returned, no write is running, and none
+// gate allows writes while it is open. After shut has returned, no write is running, and no write
 // begins until open.
 type gate struct {
 	writers sync.RWMutex // held for reading during a write
@@ -34,8 +34,8 @@ func (g *gate) wait(done <-chan struct{}) bool {
 	}
 }
 
-// enter waits until the gate is open, and keeps it open until leave. It returns false if done is
-// closed.
+// enter waits until the gate is open. From then on, shut does not return before leave. enter
+// returns false if done is closed.
 func (g *gate) enter(done <-chan struct{}) bool {
 	for g.wait(done) {
 		g.writers.RLock()

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// errNotHeld is the error of Hold.Wait if too few commands were held in time.
+// errNotHeld means that too few commands were held before the timeout of Hold.Wait.
 var errNotHeld = errors.New("not held in time")
 
 // Match selects commands by their bytes on the wire. A link calls it once for each command or
@@ -45,13 +45,13 @@ func First(n int, match Match) Match {
 	}
 }
 
-// Hold is a rule of a CommandLink, with the commands or replies that it holds.
+// Hold represents a rule of a CommandLink, and the commands or replies that the rule holds.
 type Hold struct {
 	match Match
 	delay time.Duration // how long to delay; 0: until Release or Discard
 
 	mu        sync.Mutex
-	isEnded   bool // the rule matches nothing any more
+	isEnded   bool // the rule matches no more commands
 	count     int
 	changed   chan struct{} // closed and replaced when count changes
 	released  chan struct{}
@@ -91,7 +91,8 @@ func (h *Hold) Stop() {
 	h.isEnded = true
 }
 
-// Release ends the rule and lets everything that is held arrive. After Discard it does nothing.
+// Release ends the rule and lets all held commands and replies arrive. After Discard it does
+// nothing.
 func (h *Hold) Release() { h.end(h.released) }
 
 // Discard ends the rule and resets the connections with held commands or replies, which never
@@ -123,8 +124,8 @@ func (h *Hold) countMatch(command []byte) bool {
 	return true
 }
 
-// waitPass waits until a held command or reply may continue. It returns false if it is discarded,
-// or if done is closed.
+// waitPass waits until a held command or reply may continue. It returns false if the rule is
+// discarded, or if done is closed.
 func (h *Hold) waitPass(done <-chan struct{}) bool {
 	var timer <-chan time.Time
 	if h.delay > 0 {

@@ -10,7 +10,7 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// errLinkClosed is returned by changes of a closed link.
+// errLinkClosed means that a method was called on a closed link.
 var errLinkClosed = errors.New("link is closed")
 
 // Link forwards TCP connections to a target and can be cut, healed, refused and reset, to make a
@@ -167,7 +167,7 @@ func (l *Link) resetAll() {
 	}
 }
 
-// serve accepts connections in the background. The caller holds mu, or is the constructor.
+// serve accepts connections in the background. The caller holds mu, except in a constructor.
 func (l *Link) serve(listener net.Listener) {
 	l.listener = listener
 	l.tasks.Go(func() { l.accept(listener) })

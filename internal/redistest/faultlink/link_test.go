@@ -14,7 +14,8 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// echoServer starts a server that returns all bytes, and closes a connection after its client.
+// echoServer starts a server that sends all bytes back, and closes a connection when its client
+// does.
 func echoServer(t *testing.T) string {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -88,8 +89,8 @@ func TestLinkCutIsABlackHoleAndHealDelivers(t *testing.T) {
 	}
 }
 
-// TestLinkCutStopsEveryByte cuts a stream at full speed. When Cut has returned, the reader gets
-// only bytes that its kernel already has. After Heal the stream continues without a lost byte.
+// TestLinkCutStopsEveryByte checks that a stream that is cut at full speed continues after Heal
+// without a lost or repeated byte.
 func TestLinkCutStopsEveryByte(t *testing.T) {
 	link := newLink(t)
 	client := dial(t, link.Addr())
@@ -115,7 +116,7 @@ func TestLinkCutStopsEveryByte(t *testing.T) {
 	}
 }
 
-// pattern is a part of a stream in which lost and repeated bytes are detected.
+// pattern is a part of a stream in which a test detects lost and repeated bytes.
 var pattern = func() []byte {
 	b := make([]byte, 1<<16)
 	for i := range b {
@@ -124,8 +125,8 @@ var pattern = func() []byte {
 	return b
 }()
 
-// TestLinkCutWithAStuckWriter checks that a receiver does not read, so a write never ends; Cut does
-// not wait for it.
+// TestLinkCutWithAStuckWriter checks that Cut does not wait for a write that never ends because the
+// receiver does not read.
 func TestLinkCutWithAStuckWriter(t *testing.T) {
 	link := newLink(t)
 	client := dial(t, link.Addr())

@@ -15,7 +15,7 @@ const (
 	ProofIntact   = "remark"   // the master still has all its data
 	ProofCaughtUp = "caughtup" // the master has caught up with the others
 	ProofLease    = "lease"    // every lease that the master lost has expired
-	ProofJoined   = "joined"   // a voter of the former era, caught up with its other masters
+	ProofJoined   = "joined"   // a master that voted in the former era has caught up with the other masters of that era
 )
 
 // ProofText describes, in plain words, why a master with this proof votes.
@@ -30,11 +30,11 @@ func ProofText(proof string) string {
 	case ProofLease:
 		return "all locks that it may have lost have expired"
 	}
-	return proof // of another version of the proxy
+	return proof // a proof of another version
 }
 
-// Stored is the value of a key in a master's database 0: the text, which a script compares before
-// it replaces it, and the parsed value.
+// Stored holds the value of a key in a master's database 0, as text and parsed. Scripts compare the
+// text before they replace the value.
 type Stored[T any] struct {
 	Text  string
 	Value T
@@ -58,12 +58,12 @@ func ReadRecord(text string) Stored[Record] {
 }
 
 // Marker proves that a master still has the data that it had when its votes began to count. A proxy
-// writes it once, when the master is admitted, and it belongs to the data. A flush removes the
-// marker, and a synchronisation from another server replaces it. After a restart the server's
+// writes the marker when it admits the master, and the marker belongs to the data. A flush removes
+// the marker, and a synchronisation from another server replaces it. After a restart the server's
 // run_id differs from the marker's.
 type Marker struct {
 	// RunID and ReplID are the server's run_id and master_replid; "-" if the server does not report
-	// it.
+	// them.
 	RunID, ReplID string
 	// Nonce is unique for each marker.
 	Nonce string
@@ -72,13 +72,13 @@ type Marker struct {
 	Durable bool
 	// Evicted is the server's evicted_keys when the marker was written.
 	Evicted int64
-	// Proof is the proof of the admission, or ProofIntact if the marker of a voting master was
-	// replaced by another one.
+	// Proof is the proof of the admission, or ProofIntact if a new marker replaced the marker of a
+	// voting master.
 	Proof string
 	// Address is the master's address in the configuration of the proxy that wrote the marker.
 	Address string
-	// Era is the era in which the master votes. Seal is set once the era has ended, and holds the
-	// successor: then the master does not vote.
+	// Era is the era in which the master votes. Seal is set once the era has ended, and names the
+	// successor. A sealed master does not vote.
 	Era  reconfig.Era
 	Seal reconfig.Seal
 }
@@ -129,12 +129,12 @@ func ParseMarker(text string) (m Marker, ok bool) {
 	return m, true
 }
 
-// InDatabase returns a marker, or a nonce, as it is stored in a database. It differs for each
-// database, so that proxies notice when databases are swapped.
+// InDatabase returns a marker, or a nonce, as it is stored in a database. The result differs for
+// each database, so that proxies notice when databases are swapped.
 func InDatabase(text string, db int) string { return text + "@" + strconv.Itoa(db) }
 
-// Record puts a master into quarantine. It replaces the marker. The first proxy that sees the need
-// writes it, once, so that all proxies agree on it.
+// Record puts a master into quarantine, and replaces the marker. Only the first proxy that sees the
+// need writes it, so that all proxies agree on it.
 type Record struct {
 	// RunID is the server's run_id; "-" if the server does not report it.
 	RunID string

@@ -6,7 +6,7 @@ import (
 	"redlock-proxy/quorum/guard/reconfig"
 )
 
-// FuzzMarker checks that each text is parsed as it was written, or rejected.
+// FuzzMarker checks that a text that can be parsed is written in the same form again.
 func FuzzMarker(f *testing.F) {
 	f.Add(Marker{RunID: "1", ReplID: "2", Nonce: "3", Durable: true, Evicted: 4, Proof: ProofLease,
 		Address: "/a b"}.String())

@@ -19,8 +19,8 @@ const protocolSeparator = "-"
 // NewNonce returns a unique nonce.
 func NewNonce() string { return rand.Text() + protocolSeparator + strconv.Itoa(Protocol) }
 
-// ProtocolOf returns the highest protocol in a master's marker and record, whatever else they
-// contain, or 1 if they contain none.
+// ProtocolOf returns the highest protocol in a master's marker and record, or 1 if they contain
+// none. It ignores all other parts of the texts.
 func ProtocolOf(marker, record string) int {
 	return max(protocolIn(marker, 2), protocolIn(record, 1))
 }
@@ -31,7 +31,7 @@ func protocolIn(text string, fields int) int {
 	if len(words) <= fields {
 		return 1
 	}
-	nonce, _, _ := strings.Cut(words[fields], ".") // without the number of the era of a record
+	nonce, _, _ := strings.Cut(words[fields], ".") // without the number of the era, which ends the nonce of a record
 	_, number, _ := strings.Cut(nonce, protocolSeparator)
 	n, _ := strconv.Atoi(number)
 	return max(1, n)

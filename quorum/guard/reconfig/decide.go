@@ -22,9 +22,9 @@ func Choose(promised []Seal, proposal Change) Change {
 	return highest.Change
 }
 
-// CheckStep returns the reason why the masters cannot be changed in one step, or nil. Only one
-// master may be added, removed or replaced at a time. So every majority of the new set has more
-// masters than late requests of a refused attempt, or of a released lock, can still reach.
+// CheckStep returns the reason why the masters cannot be changed in one step, or nil. One step may
+// add, remove or replace only one master. So late requests of a refused attempt, or of a released
+// lock, reach fewer masters than any majority of the new set has.
 func CheckStep(from, to []string) error {
 	var removed, added []string
 	for _, name := range from {

@@ -12,12 +12,13 @@ import (
 	"redlock-proxy/quorum/location"
 )
 
-// Era is a set of masters and the location of the locks, with its position in the sequence. The
-// zero Era is the first one, whose masters are unknown.
+// Era describes a set of masters and the location of the locks, and numbers them. The zero Era is
+// the first era, whose masters are unknown.
 type Era struct {
 	// Number counts the eras.
 	Number int
-	// Masters is the number of masters, Hash a hash of their names. Both are zero in the first era.
+	// Masters is the number of masters, Hash a hash of their names. Both are unset in the first
+	// era.
 	Masters int
 	Hash    string
 	// Place is the location of the locks.
@@ -38,7 +39,7 @@ func (e Era) String() string {
 }
 
 // locationPrefix precedes the location at the end of an era's hash, and of the names in a seal. A
-// proxy of protocol 1 takes such an era for an era of unknown masters, and does not change them.
+// proxy of protocol 1 does not know the masters of such an era, so it does not change them.
 const locationPrefix = "@"
 
 // locationSuffix returns a location as it is appended to an era or a seal; empty if undecided.
@@ -81,14 +82,14 @@ func (e Era) HasMasters(names []string) bool {
 }
 
 // Seal ends the era of a master, and names the successor. It is the value that masters accept in a
-// ballot. A seal of a higher ballot may replace it until a majority has the same seal.
+// ballot. Until a majority has the same seal, a seal of a higher ballot may replace it.
 type Seal struct {
 	// Ballot is the ballot in which the seal was accepted.
 	Ballot string
 	Change
 }
 
-// Change is the transition to the next era.
+// Change describes the transition to the next era.
 type Change struct {
 	// Before is the number of masters of the era that ends.
 	Before int

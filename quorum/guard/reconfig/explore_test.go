@@ -8,34 +8,34 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// This file explores the decision: two proposers want different masters, with two ballots each,
-// from three masters. One of the masters loses its data and is admitted again. Requests arrive in
-// any order, late, or never; replies are lost.
+// This file explores all courses of a decision. Two proposers propose different sets of masters to
+// three masters, with two ballots each. One master loses its data and is admitted again. Requests
+// arrive in any order, late, or never, and replies get lost.
 
 const (
-	masterCount = 3 // the number of masters
+	masterCount = 3
 	majority    = 2
 )
 
-// acceptor is a master. Its marker is unique.
+// acceptor models a master. Its marker is unique.
 type acceptor struct {
 	promised, accepted, value, marker int
 	quarantined                       bool // the master lost its data, and is in quarantine
 }
 
-// proposer is a proxy with a ballot. Its next ballot is higher by two.
+// proposer models a proxy with a ballot. Its next ballot is higher by two.
 type proposer struct {
 	ballot, value int
 	accepting     bool
 	expired       bool // more time has passed than a ballot may take
-	// marker and seal hold the state of each master when it promised. yes is set if the master
-	// accepted.
+	// promised is set if the master promised; marker and seal hold its state at that time.
+	// hasAccepted is set if the proposer knows that the master accepted.
 	promised     [masterCount]bool
 	marker, seal [masterCount]int
 	hasAccepted  [masterCount]bool
 }
 
-// request is an accept that has been sent.
+// request models an accept request in flight.
 type request struct{ proposer, master, ballot, value, marker int }
 
 type world struct {
@@ -45,7 +45,7 @@ type world struct {
 	inFlightCount int
 	lastMarker    int
 	dataLost      bool
-	chosen        [2]int // by value
+	chosen        [2]int // 1 at the index value-1 if the value was decided
 }
 
 // omissions selects the mechanisms that an exploration omits.
@@ -64,7 +64,8 @@ func (o omissions) next(w world, visit func(world)) {
 	}
 }
 
-// propose requests a promise, or continues once there are enough, or starts over.
+// propose requests a promise, sends the accept requests once a majority has promised, or starts
+// over with the next ballot.
 func (o omissions) propose(w world, p int, visit func(world)) {
 	pr := &w.proposers[p]
 	count := 0
@@ -119,7 +120,7 @@ func (o omissions) send(w world, p int) world {
 	return w
 }
 
-// deliver applies an accept to its master.
+// deliver applies an accept request to its master.
 func (o omissions) deliver(w world, i int, visit func(world)) {
 	r := w.inFlight[i]
 	w.inFlightCount--
@@ -151,8 +152,8 @@ func (o omissions) deliver(w world, i int, visit func(world)) {
 	visit(w)
 }
 
-// loseData lets a master lose its data, once, or ends its quarantine. Then earlier ballots have
-// expired.
+// loseData lets one master lose its data, or ends its quarantine. When the quarantine ends, all
+// earlier ballots have expired.
 func (o omissions) loseData(w world, m int, visit func(world)) {
 	a := &w.masters[m]
 	switch {
@@ -179,8 +180,8 @@ func (o omissions) loseData(w world, m int, visit func(world)) {
 	}
 }
 
-// violation returns a text if two changes were decided, or one was decided and the former masters
-// still have a majority.
+// violation returns a text if two changes were decided, or if one was decided and a majority of the
+// former masters still votes.
 func (w world) violation() string {
 	votes := 0
 	for _, a := range w.masters {
@@ -233,7 +234,7 @@ func TestDecisionExplored(t *testing.T) {
 
 func TestEachMechanismOfTheDecisionIsNeeded(t *testing.T) {
 	redistest.SkipShort(t)
-	// Either check in the last entry alone suffices, so the entry omits both.
+	// The marker check and the promise check are each sufficient, so the last entry omits both.
 	for name, o := range map[string]omissions{
 		"ballots count for any time":                          {noTimeLimit: true},
 		"what was accepted before is not asked":               {noChoice: true},

@@ -3,14 +3,14 @@ package script
 import "redlock-proxy/internal/luascript"
 
 // The scripts that change a master's marker and quarantine record check the assumptions of their
-// caller again, and change nothing if one is false. So if several proxies see the same need, one of
-// them acts. They return 1: done, 0: outdated, -1: the master is not in the state that the caller
-// assumed. All run in database 0. Markers are passed without the number of the database, except
-// ARGV[1] of Quarantine, Admit and UpdateMarker, which is the value in database 0.
+// caller again, and change nothing if one is false. So if several proxies see the same need, only
+// one of them acts. The scripts return 1 if done, and 0 or -1 if an assumption is false. All run in
+// database 0. Markers are passed without the number of the database, except ARGV[1] of Quarantine,
+// Admit and UpdateMarker, which is the value in database 0.
 //
-// The Lua function stands compares a key with the wanted value ("": no such key). databases returns
-// the databases with markers of their own. everywhere calls a function in each of these databases
-// and in database 0.
+// The Lua function stands reports whether a key has the wanted value ("": no such key). databases
+// returns the other databases that have markers. everywhere calls a function in each of these
+// databases and in database 0.
 const (
 	guardLua = `local marker, record, claim, longest = '` + MarkerKey + `', '` + RecordKey + `', '` +
 		reservationKey + `', '` + MaxTTLKey + `'
@@ -39,8 +39,8 @@ local function mark(text, db)
   redis.call('hset', sequence, (nonce or '-') .. '@' .. db, '` + firstSeqText + `')
 end
 `
-	// quarantineLua removes the markers, and the promise that was given under them. The sequences
-	// stay if the record claims that the data are complete.
+	// quarantineLua removes the markers, and the promise that the master gave under them. The
+	// sequences stay if the record claims that the data are complete.
 	quarantineLua = `local function quarantine(text)
   local claims = not string.find(text, '^%S+ %S+ %S+ %- ')
   everywhere(function()
@@ -70,6 +70,7 @@ return 1`)
 	// for the list of proxies and the quarantine record. "remark" requires each database to have
 	// its sequence of the nonce ARGV[6], with at least the number that follows its field in the
 	// arguments. "caughtup" requires each database to have the record. "lease" requires nothing.
+	// Admit returns -1 if the proof fails.
 	Admit = luascript.New(timedLua + guardLua + `
 local time = redis.call('time')
 if not stands(marker, ARGV[1]) or not stands(record, ARGV[2]) then return 0 end
@@ -100,7 +101,8 @@ if tonumber(redis.call('get', longest) or '0') < tonumber(ARGV[4]) then redis.ca
 return 1`)
 
 	// Enrol ensures that database ARGV[2] has the master's marker ARGV[1]. A database that had a
-	// marker and lost it was flushed: then the master gets the record ARGV[3].
+	// marker and lost it was flushed. Then the master gets the record ARGV[3], and Enrol returns
+	// -1.
 	Enrol = luascript.New(guardLua + quarantineLua + `
 if not stands(marker, ARGV[1] .. '@0') then return 0 end
 local known = ARGV[2] == '0' or redis.call('sismember', '` + DatabasesKey + `', ARGV[2]) == 1
@@ -146,9 +148,9 @@ if not stands('` + RulesKey + `', ARGV[1]) or ARGV[1] ~= '' and not stands(marke
 redis.call('set', '` + RulesKey + `', ARGV[2])
 return 1`)
 
-	// ReplaceRules replaces the rules of a master with the marker ARGV[1], whatever they are, with
-	// ARGV[2]. It replaces the marker with ARGV[3], unless that is empty: then votes in running
-	// batches do not count any more.
+	// ReplaceRules replaces the present rules of a master, which has the marker ARGV[1], with
+	// ARGV[2]. Unless ARGV[3] is empty, it also replaces the marker with ARGV[3], so votes in
+	// running batches do not count any more.
 	ReplaceRules = luascript.New(guardLua + `
 if not stands(marker, ARGV[1]) then return 0 end
 redis.call('set', '` + RulesKey + `', ARGV[2])
@@ -161,15 +163,15 @@ end
 return 1`)
 
 	// ReserveCatchUp reserves the catch-up of a master with the record ARGV[1] for the proxy
-	// ARGV[2], for ARGV[3] ms.
+	// ARGV[2], for ARGV[3] ms. It returns 0 if another proxy has reserved it.
 	ReserveCatchUp = luascript.New(guardLua + `
 if not stands(record, ARGV[1]) then return -1 end
 if not stands(claim, '') and not stands(claim, ARGV[2]) then return 0 end
 redis.call('set', claim, ARGV[2], 'px', ARGV[3])
 return 1`)
 
-	// OpenDatabase writes the record ARGV[1] to database ARGV[2], too, so that proxies notice a
-	// flush of that database during the catch-up.
+	// OpenDatabase copies the record ARGV[1] to database ARGV[2], so that proxies notice a flush of
+	// that database during the catch-up.
 	OpenDatabase = luascript.New(guardLua + `
 if not stands(record, ARGV[1]) then return -1 end
 redis.call('sadd', '` + DatabasesKey + `', ARGV[2])
@@ -180,8 +182,8 @@ return 1`)
 
 	// Fill changes keys in database ARGV[2] of a master with the record ARGV[1]. For each key there
 	// are four arguments: the key; the action; a value; its expiry, in ms of the master's clock
-	// (-1: never). "put" writes the value in any case. "copy" does so, too, but keeps a longer
-	// remaining time if the key has the value already. "drop" removes the key if it has the value.
+	// (-1: never). "put" writes the value in any case. "copy" also does, but keeps a longer
+	// remaining time if the key already has the value. "drop" removes the key if it has the value.
 	// "raise" writes the value, a number, if it is higher than the present one.
 	Fill = luascript.New(timedLua + guardLua + `
 if not stands(record, ARGV[1]) then return -1 end

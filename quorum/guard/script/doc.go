@@ -1,3 +1,3 @@
-// Package script has the keys that proxies keep on a master, and the scripts that read and change
-// them.
+// Package script defines the keys that proxies keep on a master, and the scripts that read and
+// change these keys.
 package script

@@ -4,8 +4,8 @@ package script
 const OwnPrefix = "redlock-proxy:"
 
 // The keys of the guard on each master. The marker, the sequence and the canary are in database 0
-// and in every other database in which a lock was ever requested. The other keys are in database 0.
-// During a catch-up the quarantine record is in the other databases, too.
+// and in every other database in which a client ever requested a lock. The other keys are in
+// database 0. During a catch-up the quarantine record is in the other databases, too.
 const (
 	MarkerKey      = OwnPrefix + "marker"
 	SequenceKey    = OwnPrefix + "sequence"
@@ -18,13 +18,13 @@ const (
 	// RulesKey holds the rules that all proxies on the master must share.
 	RulesKey = OwnPrefix + "rules"
 	// PromiseKey holds the highest ballot that the master promised for a change of the masters. A
-	// promise belongs to the marker under which it was given, and to the seal that follows: a
-	// quarantine or an admission removes it.
+	// promise belongs to the marker under which the master gave it, and to the seal that follows. A
+	// quarantine or an admission removes the promise.
 	PromiseKey = OwnPrefix + "succession"
 	// PauseReportsKey holds the proxies' reports that they have paused commands on lock keys.
 	PauseReportsKey = OwnPrefix + "held"
-	// seqPrefix precedes the field of another master's sequence. The value is the highest number
-	// seen.
+	// seqPrefix precedes the field of another master's sequence. The key holds the highest
+	// published number.
 	seqPrefix = OwnPrefix + "age:"
 )
 

@@ -4,9 +4,9 @@ import "redlock-proxy/internal/luascript"
 
 // Scripts that change neither a marker nor a quarantine record.
 var (
-	// Names returns {cursor, key, …}: the names of about ARGV[3] keys of database ARGV[1], starting
-	// at cursor ARGV[2]. Of the proxies' own keys it includes only those that begin with ARGV[4],
-	// if given.
+	// Names returns {cursor, key, …}: the names of about ARGV[3] keys of database ARGV[1], from
+	// cursor ARGV[2] on. It omits the proxies' own keys, except keys that begin with ARGV[4], if
+	// given.
 	Names = luascript.New(`redis.call('select', ARGV[1])
 local scan = redis.call('scan', ARGV[2], 'count', ARGV[3])
 local page, asked = {scan[1]}, ARGV[4]
@@ -18,8 +18,8 @@ redis.call('select', '0')
 return page`)
 
 	// Values returns {marker, number of the sequence field ARGV[2], seconds, microseconds, value,
-	// PTTL, …} for the keys ARGV[3], … of database ARGV[1]. The PTTL is -2 for a key that is not a
-	// string.
+	// PTTL, …} for the keys ARGV[3], … of database ARGV[1]. The PTTL is -2 for a key that is
+	// missing or not a string.
 	Values = luascript.New(`redis.call('select', ARGV[1])
 local now = redis.call('time')
 local reply = {redis.call('get', '` + MarkerKey + `') or '', redis.call('hget', '` +
@@ -53,7 +53,7 @@ everywhere(function(db)
 end)
 return all`)
 
-	// PublishSeqs stores numbers of other masters' sequences, for ARGV[1] ms. The further arguments
+	// PublishSeqs stores numbers of other masters' sequences for ARGV[1] ms. The further arguments
 	// are pairs of a field and a number. A higher stored number stays.
 	PublishSeqs = luascript.New(`for i = 2, #ARGV, 2 do
   local key = '` + seqPrefix + `' .. ARGV[i]
@@ -70,8 +70,8 @@ return all`)
 
 	// RenewCanaries renews the canaries of a master with the marker ARGV[1], for ARGV[3] ms. If a
 	// canary is missing, it creates one with the value ARGV[2]. It returns {database, former value,
-	// present value, number of the sequence of the nonce ARGV[4], …}, or nothing if the master has
-	// a different marker.
+	// present value, number of the sequence of the nonce ARGV[4], …}, or nothing if the marker is
+	// different.
 	RenewCanaries = luascript.New(guardLua + `
 if not stands(marker, ARGV[1]) then return {} end
 local all = {}

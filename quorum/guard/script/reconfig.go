@@ -6,8 +6,8 @@ import "redlock-proxy/internal/luascript"
 // master's clock.
 const sealedField = "sealed"
 
-// sameMarkersLua checks whether all databases with a marker have the same marker as database 0, so
-// that none was flushed.
+// sameMarkersLua checks whether all databases that need a marker have the same marker as database
+// 0. Then none of them was flushed.
 const sameMarkersLua = `local function whole(text)
   local bare = string.sub(text, 1, -3)
   local failed = everywhere(function(db) return not stands(marker, bare .. '@' .. db) end)
@@ -18,7 +18,7 @@ end
 // Scripts by which the masters of an era agree on its successor.
 var (
 	// Promise lets a master with the marker ARGV[1] promise the ballot ARGV[2] of the era ARGV[4],
-	// unless it has promised this ballot or a higher one. It returns {1, number of the sequence
+	// unless it has promised the same or a higher ballot. It returns {1, number of the sequence
 	// ARGV[3], seconds, microseconds, canary}, {0, the ballot promised before}, or {-1} if the
 	// master has a different marker.
 	Promise = luascript.New(timedLua + guardLua + `
@@ -47,7 +47,7 @@ return 1`)
 
 	// Rejoin replaces the marker ARGV[1] of a sealed master with ARGV[2], the marker of the next
 	// era with the same masters. It requires that the master was sealed at most ARGV[3] ms ago by
-	// its own clock.
+	// its own clock; otherwise it returns -1.
 	Rejoin = luascript.New(timedLua + guardLua + sameMarkersLua + `
 if not whole(ARGV[1]) then return 0 end
 local time = redis.call('time')
@@ -60,7 +60,8 @@ everywhere(function(db)
 end)
 return 1`)
 
-	// StorePauseReport stores the report ARGV[2] of the proxy ARGV[1] for ARGV[3] ms.
+	// StorePauseReport stores the report ARGV[2] of the proxy ARGV[1]. The reports of all proxies
+	// expire ARGV[3] ms after the last report.
 	StorePauseReport = luascript.New(`redis.call('hset', '` + PauseReportsKey + `', ARGV[1], ARGV[2])
 redis.call('pexpire', '` + PauseReportsKey + `', ARGV[3])
 return 1`)

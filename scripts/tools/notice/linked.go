@@ -17,7 +17,7 @@ import (
 // platforms lists the released platforms. Each may link different packages.
 var platforms = [][2]string{{"linux", "amd64"}, {"linux", "arm64"}, {"darwin", "amd64"}, {"darwin", "arm64"}}
 
-// module is a linked module, and its folder.
+// module names a linked module and its folder.
 type module struct{ Path, Version, Dir string }
 
 // licenceFolders holds the folders of a module's linked packages, and their parents. Each folder
@@ -31,7 +31,7 @@ func (l licenceFolders) add(folder, top string) {
 	}
 }
 
-// linkedModule is a module with the folders that may have its licences.
+// linkedModule holds a module and the folders that may have its licences.
 type linkedModule struct {
 	module
 	folders licenceFolders

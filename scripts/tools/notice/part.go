@@ -13,7 +13,7 @@ import (
 	"github.com/google/licensecheck"
 )
 
-// section is the section of NOTICE about one module.
+// section holds the section of NOTICE about one module.
 type section struct {
 	module
 	licences []string // SPDX identifiers

@@ -15,8 +15,8 @@ in Go module proxies. "make notice" writes this file.
 
 `
 
-// render returns NOTICE: a list of the modules, then each text once, below the modules that have
-// it.
+// render returns NOTICE: a list of the modules, then each text once, below the names of the modules
+// that contain it.
 func render(sections []section) []byte {
 	var out bytes.Buffer
 	out.WriteString(heading)

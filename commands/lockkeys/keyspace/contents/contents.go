@@ -75,7 +75,7 @@ func isNumber(text string) bool {
 	return ok
 }
 
-// Limits up to which a Redis keeps a collection in its compact form.
+// Redis keeps a collection in its compact form up to these limits.
 const (
 	compactEntries       = 512 // for a hash or a set of numbers
 	compactSortedEntries = 128

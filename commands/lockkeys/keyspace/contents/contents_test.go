@@ -246,8 +246,8 @@ func TestLongs(t *testing.T) {
 	}
 }
 
-// FuzzDecode checks that a value that can be decoded is encoded as before, and that its size is at
-// most that of its string.
+// FuzzDecode checks that a decoded value is encoded to the same string, and that Size returns the
+// length of this string.
 func FuzzDecode(f *testing.F) {
 	for _, c := range examples() {
 		f.Add(Encode(c))
@@ -264,7 +264,7 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-// FuzzEncode checks that decoding returns the elements of any collection.
+// FuzzEncode checks that decoding an encoded content returns the same content.
 func FuzzEncode(f *testing.F) {
 	f.Add("a b c", byte(0))
 	f.Add("f v g w", byte(1))

@@ -1,9 +1,9 @@
-// Package contents has the values of lock keys: a text, as for most locks, or a hash, a list, a set
-// or a sorted set. It has no keys, commands or times.
+// Package contents implements the values of lock keys: a text, as for most locks, or a hash, a
+// list, a set or a sorted set. It has no keys, commands or times.
 //
 // For the quorum each value is one string: [Encode] makes it, [Decode] reads it. Equal values have
-// equal strings, because masters and proxies compare only the strings. A text is encoded as itself.
-// If it begins like a collection, it is marked as a text.
+// equal strings, because masters and proxies compare only the strings. Most texts encode to
+// themselves. A text that begins like a collection gets a mark that says that it is a text.
 //
 // A list keeps its order, and a hash keeps the order in which its fields were added. Sets are
 // sorted (numbers first, by size, then other members by bytes), and sorted sets are ordered by

@@ -30,7 +30,8 @@ var kinds = [...]struct {
 // ErrUnreadable is the error for a string that has the mark, but that Encode does not make.
 var ErrUnreadable = errors.New("this version of the proxy does not know the format of the value; upgrade the proxy")
 
-// IsMarked reports whether an encoded value is more than a plain text.
+// IsMarked reports whether an encoded value begins with the mark: it is a collection, or a marked
+// text.
 func IsMarked(encoded string) bool { return strings.HasPrefix(encoded, mark) }
 
 // EncodeText encodes a text. It returns most texts unchanged.

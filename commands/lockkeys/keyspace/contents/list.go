@@ -66,7 +66,7 @@ func (l *List) Set(at int, elem string) {
 	l.elems[at] = elem
 }
 
-// Delete removes the elements with indices from from to to-1.
+// Delete removes the elements of Elems()[from:to].
 func (l *List) Delete(from, to int) {
 	for _, e := range l.elems[from:to] {
 		l.size -= partSize(e)

@@ -20,8 +20,8 @@ func FormatDouble(n float64) string {
 	}
 }
 
-// ParseDouble parses a whole word as a number, as Redis does: inf is a number, but a number that is
-// too large or too small is an error.
+// ParseDouble parses a whole word as a number, as Redis does. The word inf is a number. A number
+// that is too large or too small is an error.
 func ParseDouble(word string) (n float64, ok bool) {
 	if word == "" || isBlank(word[0]) {
 		return 0, false
@@ -143,8 +143,8 @@ func trimZeros(digits string) string {
 	return digits
 }
 
-// Thousandths returns the number times 1000, rounded up. If it overflows, it is the smallest
-// integer, as in C on most machines.
+// Thousandths returns the number times 1000, rounded up. If the result overflows, it is the
+// smallest integer, as in C on most machines.
 func (l LongDouble) Thousandths() int64 {
 	if l.IsInf() {
 		return math.MinInt64

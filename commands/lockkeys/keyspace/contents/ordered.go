@@ -2,7 +2,7 @@ package contents
 
 import "slices"
 
-// orderedList keeps elements in order. It applies changes only when the order is needed.
+// orderedList keeps elements in order. It applies changes only when a caller needs the order.
 type orderedList[E any] struct {
 	compare func(a, b E) int
 	elems   []E
@@ -14,14 +14,15 @@ type change[E any] struct {
 	added bool
 }
 
-// maxPending limits the changes that are applied one by one: for more, sorting is faster.
+// maxPending limits the changes that sorted applies one by one. For more changes, sorting is
+// faster.
 const maxPending = 256
 
 func (o *orderedList[E]) add(e E)    { o.addChange(change[E]{e, true}) }
 func (o *orderedList[E]) remove(e E) { o.addChange(change[E]{e, false}) }
 
 func (o *orderedList[E]) addChange(c change[E]) {
-	if len(o.pending) <= maxPending { // with more changes, all elements are sorted again
+	if len(o.pending) <= maxPending { // with more changes, sorted sorts all elements again
 		o.pending = append(o.pending, c)
 	}
 }

@@ -40,7 +40,7 @@ func (r ScoreRange) belowMax(m Scored) bool {
 // LexRange is a range of members.
 type LexRange struct{ min, max lexEnd }
 
-// lexEnd is one end of a range: a text, or before or after all texts.
+// lexEnd is one end of a range: a text, or a point before or after all texts.
 type lexEnd struct {
 	infinite  int // -1, 0 or 1
 	text      string
@@ -73,7 +73,8 @@ func parseLexEnd(word string) (lexEnd, bool) {
 	return lexEnd{}, false
 }
 
-// compare returns a negative number if a text is before the end, 0 if equal, else a positive one.
+// compare returns a negative number if a text is before the end, 0 if they are equal, and a
+// positive number if it is after.
 func (e lexEnd) compare(text string) int {
 	if e.infinite != 0 {
 		return -e.infinite
@@ -97,16 +98,16 @@ type Range interface {
 	belowMax(m Scored) bool
 }
 
-// overlaps reports whether a range may contain members: the last one is not before it, and the
-// first one is not after it.
+// overlaps reports whether a range may contain members: the last member is not before the range,
+// and the first member is not after it.
 func overlaps(members []Scored, r Range) bool {
 	return len(members) > 0 && r.aboveMin(members[len(members)-1]) && r.belowMax(members[0])
 }
 
-// IndexRange returns the members in a range: the members with indices from to to-1. If scores
-// differ, members are not in lexicographic order. For a range of members In then returns the first
-// member that is not before the range, and all members after it up to the next one that is after
-// the range. Redis does the same.
+// IndexRange returns the indices of the members in a range: from is the first index, and to is the
+// index after the last member. If scores differ, members are not in lexicographic order. A range of
+// members then begins with the first member that is not before the range. It ends at the next
+// member that is after the range. Redis does the same.
 func (s *SortedSet) IndexRange(r Range) (from, to int) {
 	members := s.Members()
 	if !overlaps(members, r) {

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Scored is a member of a sorted set.
+// Scored holds a member of a sorted set, and its score.
 type Scored struct {
 	Member string
 	Score  float64
@@ -87,8 +87,8 @@ func (s *SortedSet) appendTo(b []byte) []byte {
 	return b
 }
 
-// Members returns the members by their scores, members of the same score by their bytes. The caller
-// must not change them. They are valid until the set changes.
+// Members returns the members in the order of their scores, and members of the same score in the
+// order of their bytes. The result is valid until the set changes. The caller must not change it.
 func (s *SortedSet) Members() []Scored {
 	if s == nil {
 		return nil

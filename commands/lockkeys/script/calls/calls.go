@@ -5,7 +5,7 @@ import (
 	"redlock-proxy/internal/lua/syntax"
 )
 
-// Site is a call of redis.call or redis.pcall in a source, with the possible shapes of each
+// Site describes a call of redis.call or redis.pcall in a source, with the possible shapes of each
 // argument. If Rest is not nil, any number of arguments with these shapes may follow.
 type Site struct {
 	Args [][]Shape
@@ -15,7 +15,7 @@ type Site struct {
 // Calls holds the calls of commands in a source, as far as the source shows them.
 type Calls struct {
 	Sites []Site
-	// Hidden is set if the source may contain other calls.
+	// Hidden is true if the source may contain further calls.
 	Hidden bool
 	// Literals are all strings in the source. If it compiles code at run time, they include the
 	// strings in such code.
@@ -23,8 +23,8 @@ type Calls struct {
 }
 
 // Find finds the calls of commands in a source, given as its syntax tree, and charges a meter for
-// it. The analysis ignores the order of statements: a variable may hold any value that is assigned
-// to a variable of this name anywhere.
+// the work. The analysis ignores the order of statements: a variable may hold any value that any
+// statement assigns to a variable of this name.
 func Find(m *meter.Meter, main *syntax.Function) Calls {
 	f := &finder{meter: m, values: map[string][]syntax.Expression{}}
 	f.walk = walker{visitStatement: f.assign, visitExpression: f.collectParams}
@@ -162,8 +162,8 @@ type paramExpr struct {
 	index    int
 }
 
-// callbackName is the name under which the callbacks of Redis functions are collected. No variable
-// can have this name.
+// callbackName is the name under which collectParams collects the callbacks of Redis functions. No
+// variable can have this name.
 const callbackName = "function callbacks"
 
 // callback returns the function in a call of redis.register_function.
@@ -198,7 +198,7 @@ func (f *finder) isCallback(fn *syntax.Function) bool {
 	return false
 }
 
-// maxSteps limits the work on one source. Beyond it, some calls may not be found.
+// maxSteps limits the work on one source. Beyond this limit, some calls may be missing.
 const maxSteps = 1 << 18
 
 // step reports whether the limit on the work allows one more step.

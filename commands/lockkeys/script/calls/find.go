@@ -7,7 +7,7 @@ import (
 	"redlock-proxy/internal/lua/syntax"
 )
 
-// findChanges notes changes of KEYS, ARGV and redis, which hide calls or keys.
+// findChanges records changes of KEYS, ARGV and redis, which hide calls or keys.
 func (f *finder) findChanges(s syntax.Statement) {
 	assign, ok := s.(*syntax.AssignStmt)
 	if !ok {
@@ -38,8 +38,8 @@ func isGlobal(e syntax.Expression, names ...string) bool {
 	return ok && slices.Contains(names, g.Name)
 }
 
-// visit checks an expression in its context: it notes a call of a command, and anything that may
-// lead to hidden calls.
+// visit checks an expression in its context. It records a call of a command, and sets Hidden if the
+// expression may lead to further calls.
 func (f *finder) visit(e syntax.Expression, p usage) {
 	f.meter.Work(meter.Step)
 	if call, ok := e.(*syntax.CallExpr); ok {
@@ -98,7 +98,7 @@ func (f *finder) mayBeCall(e syntax.Expression) bool {
 	return false
 }
 
-// addSite notes a call with its arguments.
+// addSite records a call with its arguments.
 func (f *finder) addSite(args []syntax.Expression) {
 	var site Site
 	for i, arg := range args {
@@ -111,8 +111,8 @@ func (f *finder) addSite(args []syntax.Expression) {
 	f.Sites = append(f.Sites, site)
 }
 
-// argShapes returns the possible shapes of the values of the last argument of a call, which is an
-// expression that may have any number of values.
+// argShapes returns the possible shapes of the values of a call's last argument. This argument is
+// an expression that may have any number of values.
 func (f *finder) argShapes(e syntax.Expression) []Shape {
 	call, ok := e.(*syntax.CallExpr)
 	if !ok || len(call.Args) == 0 || call.Method != "" {

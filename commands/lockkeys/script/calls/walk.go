@@ -2,7 +2,7 @@ package calls
 
 import "redlock-proxy/internal/lua/syntax"
 
-// usage is the use that the context makes of the value of an expression.
+// usage describes how the context uses the value of an expression.
 type usage int
 
 const (

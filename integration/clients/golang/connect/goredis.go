@@ -7,7 +7,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// goRedis is a client of go-redis.
+// goRedis implements client with go-redis.
 type goRedis struct{ *redis.Client }
 
 // Do implements client.

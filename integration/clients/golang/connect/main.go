@@ -1,8 +1,8 @@
 // Command connect connects to the server HOST PORT with a Go library in its default configuration:
 // connect go-redis|rueidis|valkey-go HOST PORT
 //
-// It prints "version VERSION", and then "NAME RESULT" for each step. connect_test.go knows the
-// steps.
+// It prints "version VERSION", and then "NAME RESULT" for each step. connect_test.go in package
+// clients checks the results.
 package main
 
 import (
@@ -18,19 +18,20 @@ import (
 
 const releaseScript = "if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) else return 0 end"
 
-// client is a client of one library.
+// client adapts the client of one library.
 type client interface {
 	// Do executes a command. A null reply is nil.
 	Do(ctx context.Context, words ...string) (any, error)
 	// Pipeline executes several commands at once.
 	Pipeline(ctx context.Context, commands ...[]string) ([]any, error)
-	// Listen subscribes to a channel before it returns, and sends the first message to heard.
+	// Listen subscribes to a channel before it returns, and sends at least the first message to
+	// messages.
 	Listen(ctx context.Context, channel string, messages chan<- any) error
 	// Cached reads a key through the client-side cache. ok is false if the library has no cache.
 	Cached(ctx context.Context, key string) (value any, ok bool, err error)
 }
 
-// library is a library: its module, and the function that creates a client.
+// library names the module of a library, and connects a client.
 type library struct {
 	module  string
 	connect func(addr string) (client, error)
@@ -75,7 +76,7 @@ type stepRunner struct {
 	open func() (client, error)
 }
 
-// step runs a step, and prints its result. It prints nothing if wanted is nil.
+// step runs a step, and prints its result. It prints nothing if the wanted result is nil.
 func (s stepRunner) step(name string, run func() (got, want any, err error)) {
 	switch got, want, err := run(); {
 	case err != nil:

@@ -7,7 +7,7 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// rueidisClient is a client of rueidis.
+// rueidisClient implements client with rueidis.
 type rueidisClient struct{ rueidis.Client }
 
 // Do implements client.

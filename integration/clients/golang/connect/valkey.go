@@ -7,7 +7,7 @@ import (
 	"github.com/valkey-io/valkey-go"
 )
 
-// valkeyClient is a client of valkey-go.
+// valkeyClient implements client with valkey-go.
 type valkeyClient struct{ valkey.Client }
 
 // Do implements client.

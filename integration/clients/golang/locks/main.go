@@ -21,7 +21,7 @@ import (
 
 var errOperation = errors.New("no such operation")
 
-// request is one line of the input.
+// request holds one line of the input.
 type request struct {
 	operation, key string
 	arguments      []string

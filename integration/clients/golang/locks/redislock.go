@@ -22,13 +22,13 @@ func (l *redislockLocks) do(ctx context.Context, r request) (any, error) {
 	switch r.operation {
 	case "take":
 		return l.obtain(ctx, r, nil)
-	case "take-as": // with a token of the caller, which can take the lock again
+	case "take-as": // with the caller's token, which lets the caller take the lock again
 		return l.obtain(ctx, r, &redislock.Options{Token: r.arguments[1], Metadata: r.arguments[2]})
 	case "release":
 		return "released", lock.Release(ctx)
 	case "extend":
 		return "extended", lock.Refresh(ctx, r.duration(0), nil)
-	case "left": // whether the remaining time is longer
+	case "left": // whether more than this time remains
 		remaining, err := lock.TTL(ctx)
 		return remaining > r.duration(0), err
 	case "metadata":

@@ -6,15 +6,15 @@ import (
 	"time"
 )
 
-// rueidisExtend is the script of rueidislock. Leases expire at an absolute time.
+// rueidisExtend is the script with which rueidislock extends a lease, up to an absolute time.
 const rueidisExtend = `
 if redis.call("GET", KEYS[1]) == ARGV[1] then
     return redis.call("PEXPIREAT", KEYS[1], ARGV[2])
 end
 return 0`
 
-// rueidisLock sends a GET of the holder with each attempt, in the same write. rueidislock has three
-// keys for one lock; rueidisLock uses one of them.
+// rueidisLock locks as rueidislock does, but with one key instead of three. With each attempt, in
+// the same write, it sends a GET that returns the holder.
 type rueidisLock struct {
 	socket *socket
 	token  string

@@ -14,8 +14,8 @@ import (
 
 var errClosed = errors.New("the connection was closed")
 
-// socket is one connection that many threads share: they write their commands one after the other,
-// and get the replies in the same order.
+// socket lets many threads share one connection: they write their commands one after the other, and
+// get the replies in the same order.
 type socket struct {
 	conn    net.Conn
 	mutex   sync.Mutex // held while writing
