@@ -89,9 +89,11 @@ func (l *clientWriter) signal() {
 // mu and has the turn; write unlocks mu while it writes.
 func (l *clientWriter) write(p []byte) (int, error) { return l.writeWithin(0, p) }
 
-// writeWithin writes like write, with a time limit; 0 means no limit. A limit may change or clear
-// the connection's write deadline.
+// writeWithin writes like write, with a time limit; 0 keeps the limit of limitWrite.
 func (l *clientWriter) writeWithin(limit time.Duration, p []byte) (n int, err error) {
+	if limit > 0 {
+		l.limitWrite(0) // an earlier write's deadline may have passed
+	}
 	l.writing = true
 	l.mu.Unlock()
 	defer func() {

@@ -4,10 +4,10 @@ package harness
 
 import "time"
 
-type ownClock struct{}
+type processClock struct{}
 
-func findClock(int) (*ownClock, error) { return nil, ErrNoSuspend }
+func findClock(int) (*processClock, error) { return nil, ErrNoSuspend }
 
-func (*ownClock) fallBehind(time.Duration) error { return ErrNoSuspend }
+func (*processClock) setBack(time.Duration) error { return ErrNoSuspend }
 
-func (*ownClock) checkIdle() error { return ErrNoSuspend }
+func (*processClock) checkUnused() error { return ErrNoSuspend }

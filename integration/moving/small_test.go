@@ -242,7 +242,7 @@ func TestClientsComeAndGo(t *testing.T) {
 	defer clients.Wait()
 	defer stopping.Store(true)
 	for i, flags := range [][]string{nil, {backFlag}, nil, {backFlag}} {
-		if output := r.mustMove(i%2, flags...); strings.Contains(output, "ended") {
+		if output := r.mustMove(i%2, flags...); strings.Contains(output, "closed") {
 			t.Error(output)
 		}
 	}

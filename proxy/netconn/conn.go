@@ -274,11 +274,13 @@ func (c *Conn) writeSome(fd uintptr) bool {
 }
 
 // WriteWithin writes like Write, but fails if it waits for the other end for longer than limit. It
-// may change or clear the connection's write deadline.
+// leaves no deadline behind.
 func (c *Conn) WriteWithin(limit time.Duration, p []byte) (int, error) {
 	if c.raw == nil {
 		_ = c.conn.SetWriteDeadline(time.Now().Add(limit))
-		return c.conn.Write(p)
+		n, err := c.conn.Write(p)
+		_ = c.conn.SetWriteDeadline(time.Time{})
+		return n, err
 	}
 	c.writeLimit = limit
 	n, err := c.Write(p)

@@ -219,7 +219,7 @@ func TestNotifications(t *testing.T) {
 // TestReportDuringCheck checks a report that arrives while a check calls Watched. The check has
 // read the key before, so another check must follow.
 func TestReportDuringCheck(t *testing.T) {
-	for name, report := range map[string]quorum.Report{"stirred": quorum.SomeChanged, "changes": quorum.Changes,
+	for name, report := range map[string]quorum.Report{"some changed": quorum.SomeChanged, "changes": quorum.Changes,
 		"unwatched": quorum.Unwatched} {
 		t.Run(name, func(t *testing.T) {
 			b := newFixture(t, modeOn)

@@ -49,7 +49,8 @@ func (f *fleet) addDistance(distance time.Duration) error {
 // startProxy starts the proxy if a contender uses it.
 func (f *fleet) startProxy(set settings) (err error) {
 	lockKeys := slices.ContainsFunc(set.contenders, usesLockKeys)
-	if !lockKeys && !slices.Contains(set.contenders, nameProxy) {
+	isNeeded := func(name string) bool { return name == nameProxy || name == nameExtending }
+	if !lockKeys && !slices.ContainsFunc(set.contenders, isNeeded) {
 		return nil
 	}
 	opts := harness.ProxyOptions{Binary: set.binary}

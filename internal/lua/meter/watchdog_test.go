@@ -71,7 +71,7 @@ func TestWatchRequestsCheckAfterSlice(t *testing.T) {
 	}
 	w.BeginSlice()
 	if w.isCheckRequested() || w.ticks != 0 {
-		t.Error("still requested after Renew")
+		t.Error("still requested after BeginSlice")
 	}
 	w.end(ErrTime)
 	if w.BeginSlice(); !w.isCheckRequested() {
