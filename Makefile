@@ -18,6 +18,7 @@ COMMANDS ?= 50000
 STEPS    ?= 1000000
 PIPELINES ?= 100000
 ROUNDS   ?= 500
+CONVERGE ?= 500
 RUNS     ?= 1000
 STALLS   ?= 50
 RELOADS  ?= 1000
@@ -36,6 +37,12 @@ TESTS    := scripts/gotest testname -vet=off -count=1 -tags integration
 LOGGED   := scripts/gotest standard-verbose -vet=off -count=1 -tags integration
 CHAOS_GRANTS ?= 1000000
 CHAOS_FAULTS ?= 1000
+VERSIONS_SHORT ?=
+# SAMPLED has the sizes of the parts of make test-all: about a tenth of their full sizes. A part that
+# is made alone has its full size.
+SAMPLED  ?= GRANTS=20000 OPS=50000 COMMANDS=10000 STEPS=100000 PIPELINES=10000 ROUNDS=50 CONVERGE=5 RUNS=48 STALLS=5 \
+            RELOADS=100 FENCES=20000 MASTERS_ROUNDS=2 MASTERS_LOCKS=10000 MOVES=10 MIX=50 UPGRADES=5 \
+            CHAOS_GRANTS=100000 CHAOS_FAULTS=100 HOSTILE=6m EACH=5s FUZZTIME=3s VERSIONS_SHORT=-short
 PARTS    ?= deps lint staticcheck unit compose integration kubernetes release-snapshot fuzz model differential collections histories histories-stalled histories-busy \
             hostile-kinds overlap converge guard fences masters moves reloads upgrades chaos hostile versions
 
@@ -56,8 +63,8 @@ quick: ## check while working: gofmt, and the short unit tests of changed packag
 test: ## run the tests that must pass before a change is merged (8 to 11 minutes); installs missing programs if it can, and lists the tests left to make test-all
 	@SHORT=-short MAKE='$(MAKE)' LEFT='$(filter-out deps unit lint compose integration,$(PARTS))' scripts/test deps unit lint+compose integration
 
-test-all: ## run all tests, before a release (a day and a night); PARTS='…' for some of them, each a target of its own
-	@MAKE='$(MAKE)' scripts/test $(PARTS)
+test-all: ## run all tests, before a release (four hours); PARTS='…' for some of them, each a target of its own; SAMPLED= for their full sizes (a day and a night)
+	@$(SAMPLED) MAKE='$(MAKE)' scripts/test $(PARTS)
 
 deps: ## install the programs that the tests need: redis-server and clients of other languages; fetch other versions of the servers
 	@scripts/install-deps
@@ -86,7 +93,7 @@ versions: ## run the integration tests in FOLDERS (locks guard lockkeys masters 
 	REDLOCK_TEST_PAGE=1 $(TESTS) -run '^(TestMatrix|TestConnecting)$$' ./integration/versions ./integration/clients || code=1; \
 	for servers in $$all "installed,$$(echo $$all | tr ' ' ,)"; do \
 		echo "==> REDLOCK_TEST_SERVERS=$$servers"; \
-		REDLOCK_TEST_SERVERS=$$servers $(TESTS) -timeout 2h -p 1 $(FOLDERS:%=./integration/%) || code=1; \
+		REDLOCK_TEST_SERVERS=$$servers SHORT=$(VERSIONS_SHORT) $(TESTS) -timeout 2h -p 1 $(FOLDERS:%=./integration/%) || code=1; \
 	done; exit $$code
 
 # This target does not run in parallel with other tests: building the image needs all processors.
@@ -118,8 +125,8 @@ histories-busy: ## test RUNS (1000) times 2,000 commands on lock keys of each mi
 histories-stalled: ## test STALLS (50) times 2,000 commands on lock keys of each mix while the proxies are stopped and continued at random and all masters are up
 	REDLOCK_STALLS=$(STALLS) $(LOGGED) -timeout 6h -run '^TestHistoriesOfStalledProxies$$' ./integration/lockkeys
 
-converge: ## test ROUNDS (500) rounds of clients of two proxies that replace a few keys: after each round, all masters have the same values
-	REDLOCK_ROUNDS_CONVERGE=$(ROUNDS) $(LOGGED) -timeout 6h -run '^TestConverge' ./integration/schedules
+converge: ## test CONVERGE (500) rounds of clients of two proxies that replace a few keys: after each round, all masters have the same values
+	REDLOCK_ROUNDS_CONVERGE=$(CONVERGE) $(LOGGED) -timeout 6h -run '^TestConverge' ./integration/schedules
 
 guard: ## test ROUNDS (500) masters killed without their data while locks are held, then stepped clocks, stopped masters and the wait by lease
 	REDLOCK_ROUNDS=$(ROUNDS) $(LOGGED) -timeout 2h -run '^TestGuard' ./integration/guard
