@@ -16,7 +16,7 @@ import (
 
 const (
 	// MaxConns is the maximum number of connections at a time. For a further connection, the server
-	// closes the oldest one without a running request.
+	// closes the oldest connection without a running request.
 	MaxConns = 32
 	// maxHeader limits the header of a request, in bytes.
 	maxHeader = 8 << 10
@@ -97,9 +97,9 @@ func (s *Server) Run(ctx context.Context, ln net.Listener) error {
 	return nil
 }
 
-// trackConn keeps at most MaxConns connections. If there are too many, it closes the oldest one
-// without a running request, so that slow clients cannot block fast ones. If all have a running
-// request, it closes the new connection.
+// trackConn keeps at most MaxConns connections. If there are too many, it closes the oldest
+// connection without a running request, so that slow clients cannot block fast clients. If all
+// connections have a running request, it closes the new connection.
 func (s *Server) trackConn(conn net.Conn, state http.ConnState) {
 	switch state {
 	case http.StateNew:

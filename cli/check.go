@@ -195,8 +195,8 @@ func serverOf(f inspect.Finding) server {
 	return s
 }
 
-// markerText returns the state of the master's marker. It contains the finding of the proxies, the
-// time for which the master has been in quarantine, and the longest time that the quarantine lasts.
+// markerText describes the master's marker. In a quarantine, the text has the duration so far and,
+// if known, the remaining time.
 func markerText(f inspect.Finding) string {
 	text := orDash(f.Marker)
 	if f.Since > 0 {

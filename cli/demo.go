@@ -18,7 +18,7 @@ import (
 )
 
 // demoMasterTimeout limits the time that an embedded master may take to reply. All masters run in
-// this process, so if the processors are busy, all of them are slow at once.
+// this process, so busy processors slow them down at the same time.
 const demoMasterTimeout = 2 * time.Second
 
 func demoFlags() []cli.Flag {
@@ -78,8 +78,9 @@ func startEmbedded(n int) (servers []*miniredis.Miniredis, stop func(), err erro
 	return servers, stop, nil
 }
 
-// addACLCommand adds the ACL command to an embedded Redis, which lacks it. Its replies give every
-// client all permissions. Without them the proxy would ask for permission before each command.
+// addACLCommand adds the ACL command to an embedded Redis, which lacks it. The replies of ACL give
+// every client all permissions. Without these replies, the proxy would ask the upstream for
+// permission before each command.
 func addACLCommand(m *miniredis.Miniredis) error {
 	return m.Server().Register("ACL", func(c *embeddedserver.Peer, _ string, args []string) {
 		switch {

@@ -31,7 +31,7 @@ const (
 	// initTimeout is the least time limit for each reply of a master. An operator can wait longer
 	// than a client that waits for a lock.
 	initTimeout = 2 * time.Second
-	// startTimeout limits the wait for masters that do not listen or reply yet. startPause is the
+	// startTimeout limits the wait for servers that do not listen or reply yet. startPause is the
 	// time between two attempts.
 	startTimeout = 5 * time.Second
 	startPause   = 100 * time.Millisecond
@@ -50,8 +50,8 @@ func initFlags() []cli.Flag {
 	)
 }
 
-// initAction sets for how long masters must wait before they vote. The operator gives the time,
-// because masters that lost their data do not know it.
+// initAction sets the time for which masters must wait before they vote. The operator gives the
+// longest TTL, because masters that lost their data do not know that TTL.
 func initAction(c *cli.Context) error {
 	cfg, err := loadConfig(c)
 	if err != nil {
@@ -123,7 +123,7 @@ func newSettingsAction(c *cli.Context, cfg conf.Config) error {
 	return err
 }
 
-// parseLongestTTL parses the duration that the operator gives. It is at most limit.
+// parseLongestTTL parses the duration that the operator gives, and refuses a duration above limit.
 func parseLongestTTL(text string, limit time.Duration) (time.Duration, error) {
 	ttl, err := time.ParseDuration(strings.TrimSpace(text))
 	switch {
@@ -140,7 +140,7 @@ func parseLongestTTL(text string, limit time.Duration) (time.Duration, error) {
 type initRun struct {
 	cfg   conf.Config
 	certs *certs.Certificates
-	// record is the upstream's record of where the locks are, or nil.
+	// record is the upstream's record of the location of the locks, or nil.
 	record   location.Record
 	in       io.Reader
 	out      io.Writer
@@ -161,7 +161,7 @@ func (i *initRun) run(ctx context.Context) error {
 	if err := i.checkLocation(ctx, findings); err != nil {
 		return withCode(exitUnsafe, fmt.Errorf("refused: %w", err))
 	}
-	// If this check fails, init refuses to continue, regardless of the operator's answer.
+	// If this check fails, it would fail for every answer of the operator, so init does not ask.
 	if err := inspect.CheckOverride(findings, i.cfg.MaxTTL, i.force); err != nil {
 		return i.refusalError(err)
 	}
@@ -209,8 +209,8 @@ func (i *initRun) survey(ctx context.Context, timeout time.Duration) []inspect.F
 	}
 }
 
-// checkLocation returns an error if the masters and the upstream's record do not show where the
-// locks are. It waits a short time for an upstream that has only just been started.
+// checkLocation returns an error if the masters and the upstream's record do not show the location
+// of the locks. It waits a short time for an upstream that has only just been started.
 func (i *initRun) checkLocation(ctx context.Context, findings []inspect.Finding) error {
 	if i.record == nil {
 		return nil
@@ -260,8 +260,8 @@ func (i *initRun) alreadyRan() (bool, error) {
 	return false, nil
 }
 
-// refuseSecondRun returns an error if an earlier run has begun: it may have initialized masters
-// that hold locks since.
+// refuseSecondRun returns an error if an earlier run has begun but not completed. That run may have
+// initialized masters, which may hold locks by now.
 func (i *initRun) refuseSecondRun() error {
 	if !i.begun {
 		return nil
@@ -282,8 +282,8 @@ func (i *initRun) writeOnceFile(content string) error {
 	return nil
 }
 
-// refusalError returns the error for an answer of the operator that init refuses. If no answer is
-// needed, it prints that and returns nil.
+// refusalError returns the error for an answer of the operator that init refuses. If the masters
+// need no answer, refusalError prints that there is nothing to do, and returns nil.
 func (i *initRun) refusalError(err error) error {
 	if errors.Is(err, inspect.ErrNotNeeded) {
 		if err := i.writeOnceFile(onceDone); err != nil {
@@ -326,8 +326,8 @@ func longestTTLSentence(findings []inspect.Finding) string {
 	return fmt.Sprintf("The masters know of locks of up to %v, and wait at least that long.", longest)
 }
 
-// report prints for each master whether it votes, when it will vote, or why it does not. It returns
-// an error if, after the wait that the operator gave, too few masters vote.
+// report prints, for each master, that it votes, the time until it votes, or the reason why it does
+// not vote. It returns an error if too few masters vote, or will vote within maxWait.
 func (i *initRun) report(masters []quorum.MasterStatus) error {
 	votes, onTime := 0, 0
 	for _, m := range masters {

@@ -11,9 +11,9 @@ import (
 	"redlock-proxy/quorum/location"
 )
 
-// lockLocation returns where the locks are, by the masters' markers. A proxy with this
-// configuration sees the same. contradiction describes how the upstream's record contradicts the
-// masters.
+// lockLocation returns the location of the locks according to the masters' markers, as a proxy with
+// this configuration determines it. contradiction describes how the upstream's record contradicts
+// the masters.
 func lockLocation(
 	ctx context.Context, cfg conf.Config, certificates *certs.Certificates, masters []inspect.Finding,
 ) (at location.Report, contradiction string) {

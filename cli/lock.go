@@ -96,8 +96,8 @@ func takesValue(flag string) bool {
 	return slices.Contains(flagNames(lockCommand().Flags), name)
 }
 
-// isLockCommand reports whether a command line runs the lock command, which passes signals to its
-// command.
+// isLockCommand reports whether a command line runs the lock command, which passes signals to the
+// command that it runs.
 func isLockCommand(args []string) bool { return len(args) > 1 && args[1] == lockCommandName }
 
 func lockAction(c *cli.Context) error {
@@ -170,7 +170,7 @@ func proxyOptions(c *cli.Context, addr string) (*redis.Options, error) {
 	return opts, addCertificates(c, opts)
 }
 
-// addCertificates adds the certificates that the flags name: the authorities that verify the proxy,
+// addCertificates adds the certificates that the flags name: the certificate authorities to trust,
 // and the certificate that the client presents.
 func addCertificates(c *cli.Context, opts *redis.Options) error {
 	files := certs.Files{CA: c.String("ca"), ClientCert: c.String("client-cert"), ClientKey: c.String("client-key")}
@@ -220,7 +220,7 @@ func lockError(key string, state *os.ProcessState, err error, cause func() strin
 // schemeTimeout limits the check whether --addr has the wrong scheme.
 const schemeTimeout = 2 * time.Second
 
-// refusal returns the address of the server that was asked, and why it refused.
+// refusal returns the address of the proxy that was asked, and the reason for its refusal.
 func refusal(ctx context.Context, opts *redis.Options, err error) string {
 	text := strings.TrimSpace(master.CauseText(err))
 	if strings.HasPrefix(text, "ERR unknown command") {

@@ -49,7 +49,8 @@ func moveAction(c *cli.Context) error {
 	}
 	client := redis.NewClient(opts)
 	defer client.Close()
-	// The proxy notices the closed connection, and aborts the move.
+	// If the operator interrupts this command, the proxy notices the closed connection, and aborts
+	// the move.
 	stop := context.AfterFunc(c.Context, func() { _ = client.Close() })
 	defer stop()
 	lines, err := client.Do(context.WithoutCancel(c.Context), words...).StringSlice()

@@ -21,8 +21,8 @@ type inspection struct {
 	// upstream is nil if there is no upstream.
 	upstream *inspect.Finding
 	proxies  guard.ProxyCounts
-	// location is the place of the locks according to the masters. contradiction describes the
-	// difference in the upstream's record.
+	// location is the location of the locks according to the masters. contradiction describes how
+	// the upstream's record contradicts the masters.
 	location      location.Report
 	contradiction string
 	// loops describes servers of the configuration that are this proxy or another redlock-proxy, or
@@ -41,7 +41,7 @@ type verdict struct {
 	advice []string
 	// inputs holds the facts that decide whether locks are available, independently of the code.
 	inputs availability.Inputs
-	// proxies is the number of running proxies.
+	// proxies is the number of running proxies. It is set only if the code is 0.
 	proxies int
 }
 
@@ -181,7 +181,7 @@ func prefixed(name string, texts []string) []string {
 }
 
 // countVotes counts the masters whose votes a proxy that starts now with this configuration would
-// count. missing holds the reason for each other master.
+// count. missing holds the reason for each master whose vote the proxy would not count.
 func countVotes(cfg conf.Config, masters []inspect.Finding) (votes int, missing []string) {
 	fresh := cfg.FreshStart && allNew(masters)
 	for _, f := range masters {
@@ -228,8 +228,8 @@ func settingsAdvice(masters []inspect.Finding) []string {
 	return nil
 }
 
-// settingsDifference returns how the settings differ from the settings that the masters vote for,
-// or an empty string.
+// settingsDifference returns the difference between these settings and the settings that the
+// masters vote for, or an empty string.
 func settingsDifference(masters []inspect.Finding) string {
 	for _, f := range masters {
 		if f.SettingsDifference != "" {

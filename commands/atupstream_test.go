@@ -52,8 +52,8 @@ func replyOf(t *testing.T, table *Table, words []string, arrival time.Time) stri
 	return string(out.Bytes)
 }
 
-// TestRunAgain checks that the wait of a LOCK counts from its first arrival if the LOCK runs again.
-// It does so after an aborted move of the locks.
+// TestRunAgain checks that the wait of a LOCK counts from its first arrival if the LOCK runs again,
+// as after an aborted move of the locks.
 func TestRunAgain(t *testing.T) {
 	table := NewTable(Options{Locks: quorum.NewLocker(startCluster(t, 3)), Settings: Settings{MaxTTL: time.Hour}})
 	words, arrival := strings.Fields("LOCK k t PX 60000 AT BLOCK 1800000"), time.Now().Add(-time.Hour)

@@ -25,8 +25,8 @@ const (
 	crossCellErr = "ERR lock keys 'k' and 'k2' cannot be changed together: one command can take, extend or remove several lock keys, but not change them otherwise; give them the same hash tag (lock-tags)"
 )
 
-// TestBlockingCommands checks that, as in Redis, a command takes an element at once if one is
-// present. It uses the minimum number of requests to the masters.
+// TestBlockingCommands checks that, as in Redis, a command takes an element immediately if one is
+// present. The command uses the minimum number of requests to the masters.
 func TestBlockingCommands(t *testing.T) {
 	ab := list("a", "b")
 	for _, test := range []struct{ line, k, k2, reply, rounds, after, after2 string }{
@@ -80,8 +80,8 @@ func TestBlockingCommands(t *testing.T) {
 	}
 }
 
-// TestBlockingCommandsWait checks that a waiter takes an element that arrives. It continues to wait
-// if the key has another type, or another client was faster.
+// TestBlockingCommandsWait checks that a waiter takes an element that arrives. The waiter continues
+// to wait while the key has another type.
 func TestBlockingCommandsWait(t *testing.T) {
 	put := func(key, value string) func(*fakeregister.Register) {
 		return func(f *fakeregister.Register) { f.Put(key, value, -1) }
@@ -122,7 +122,8 @@ func TestBlockingCommandsWait(t *testing.T) {
 	}
 }
 
-// TestBlockingCommandsBehindWaiter checks that a client behind another waiter gets only errors.
+// TestBlockingCommandsBehindWaiter checks that a client gets no element before its turn, but gets
+// errors immediately.
 func TestBlockingCommandsBehindWaiter(t *testing.T) {
 	b := newRegisterFixture(t)
 	b.masters.Put("k", list("a", "b"), -1)
@@ -135,8 +136,9 @@ func TestBlockingCommandsBehindWaiter(t *testing.T) {
 	b.expectRun("BLPOP k 1", wrongTypeErr)
 }
 
-// TestBlockingCommandsOfSeveralKeys checks when a command takes an element of a later key. The key
-// must not have changed since the command found the earlier keys empty.
+// TestBlockingCommandsOfSeveralKeys checks that a command takes an element of a later key only if
+// no key has changed since the command found the earlier keys empty. Otherwise the command reads
+// all keys again.
 func TestBlockingCommandsOfSeveralKeys(t *testing.T) {
 	for _, test := range []struct {
 		name          string
@@ -176,8 +178,8 @@ func TestBlockingCommandsOfSeveralKeys(t *testing.T) {
 	}
 }
 
-// TestBlockingCommandsFail checks that a waiter waits through NOQUORUM. If it may have taken an
-// element, the error ends the wait. The end of the session also ends the wait.
+// TestBlockingCommandsFail checks that a waiter continues to wait after NOQUORUM. If the waiter may
+// have taken an element, the error ends the wait. The end of the session also ends the wait.
 func TestBlockingCommandsFail(t *testing.T) {
 	for _, line := range []string{"BLPOP k 0", "BLPOP k k2 0", "BLMOVE k k LEFT LEFT 0"} {
 		b := newRegisterFixture(t)

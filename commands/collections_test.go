@@ -181,7 +181,8 @@ func TestBlockingCommandsInTransactions(t *testing.T) {
 	}
 }
 
-// TestRandomChoiceIsRepeated checks that a repeated run makes a new random choice.
+// TestRandomChoiceIsRepeated checks that a repeated run makes the same random choice: SPOP replies
+// with the member that it removes.
 func TestRandomChoiceIsRepeated(t *testing.T) {
 	b := newRegisterFixture(t)
 	var members []string
@@ -241,8 +242,8 @@ func TestElementsAreBounded(t *testing.T) {
 	b.expectRun("LLEN k", "65536")
 }
 
-// TestQuestionsAboutCollections checks that the proxy asks the upstream about the keys, at their
-// positions.
+// TestQuestionsAboutCollections checks that a question to the upstream has each key at its
+// position.
 func TestQuestionsAboutCollections(t *testing.T) {
 	for line, want := range map[string]string{
 		"hset a f v f v":                  "hset a 0 0",

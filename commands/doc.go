@@ -18,5 +18,5 @@
 //   - rights: the permissions of a client at the upstream
 //   - catalog: the tables of Redis' commands: words, keys, syntax
 //
-// Error texts are Redis' own if Redis has one, because client libraries depend on them.
+// An error that Redis has, too, has Redis' text, because client libraries depend on that text.
 package commands

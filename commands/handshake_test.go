@@ -116,8 +116,8 @@ func TestHandshakes(t *testing.T) {
 }
 
 // differsFromRedis7 matches the commands of handshakes to which Redis 7.0 replies differently.
-// These are commands of Redis 7.2, commands on data, and the whole table, whose order differs
-// between servers.
+// These are commands of Redis 7.2, commands on data, and COMMAND for the whole table of commands,
+// whose order differs between servers.
 var differsFromRedis7 = regexp.MustCompile(`(?i)\A(CLIENT (SETINFO|NO-TOUCH|TRACKING|CAPA)|GET|SUBSCRIBE|COMMAND( DOCS)?\z)`)
 
 // TestHandshakesLikeRedis checks that the replies have the same types as the replies of Redis.
@@ -181,7 +181,8 @@ func TestShapesLikeRedis(t *testing.T) {
 	}
 }
 
-// TestLockDocsLikeRedis checks that a lock command is documented in the same words as Redis' own.
+// TestLockDocsLikeRedis checks that the documentation of a lock command has only fields that Redis
+// has, too, of the same types.
 func TestLockDocsLikeRedis(t *testing.T) {
 	socket := startRedis(t)
 	redisDocs := readReplies(t, askRedis(t, socket, parseDialogue("HELLO 3; COMMAND DOCS set")))[1].elements[1]
@@ -221,7 +222,8 @@ func checkArguments(t *testing.T, command string, arguments value) {
 	}
 }
 
-// TestResp2IsResp3Flattened checks that RESP2 has the content of RESP3, in the types of RESP2.
+// TestResp2IsResp3Flattened checks that a reply in RESP2 has the content of the reply in RESP3, in
+// the types of RESP2.
 func TestResp2IsResp3Flattened(t *testing.T) {
 	for _, line := range []string{"COMMAND", "COMMAND DOCS", "COMMAND INFO lock ping nothing",
 		"COMMAND DOCS lock ping nothing", "CONFIG GET *", "CONFIG GET nothing",
@@ -235,7 +237,8 @@ func TestResp2IsResp3Flattened(t *testing.T) {
 	}
 }
 
-// TestInfoLikeRedis checks that each field of INFO has the section and name that it has in Redis.
+// TestInfoLikeRedis checks that each field of INFO, except the proxy's own fields, has the section
+// and name that it has in Redis.
 func TestInfoLikeRedis(t *testing.T) {
 	socket := startRedis(t)
 	proxyFields := infoFields(readReplies(t, askProxy(t, parseDialogue("INFO")))[0].text)

@@ -15,7 +15,7 @@ import (
 	"github.com/hashicorp/go-multierror"
 )
 
-// noQuorum returns the error if three of five masters fail.
+// noQuorum returns the error for a failure of three of five masters.
 func noQuorum() error {
 	causes := multierror.Append(
 		&quorum.MasterError{Master: "10.0.0.1:6379", Err: syscall.ECONNREFUSED},
@@ -145,7 +145,7 @@ func TestLockReplies(t *testing.T) {
 	}
 }
 
-// TestLeaseAfterWait checks that AT in the reply includes the duration of a wait.
+// TestLeaseAfterWait checks that the reply to a LOCK with AT has the duration of the wait.
 func TestLeaseAfterWait(t *testing.T) {
 	b := newFixture(t)
 	b.locks.since = time.Now().Add(time.Hour)

@@ -18,7 +18,7 @@ func TestCommandsOnLockKeys(t *testing.T) {
 		before string // the value of k on all masters, as value:ms; empty if absent
 		line   string
 		reply  string
-		rounds string // between semicolons
+		rounds string // separated by semicolons
 		after  string
 	}{
 		{"a lock", "", "SET k me NX PX 30000", "OK", "take 0/k me:30000", "me:30000"},

@@ -177,8 +177,8 @@ func askMasters(t *testing.T, table *Table, commands [][]string) (replies []valu
 }
 
 // TestLockHasOneHolder lets many clients of two proxies take and release one lock in different
-// ways. It checks that two clients never hold the lock at once, and that each client gets it in the
-// end.
+// ways. It checks that two clients never hold the lock at the same time, and that each client gets
+// the lock in the end.
 func TestLockHasOneHolder(t *testing.T) {
 	cluster := startCluster(t, 3)
 	tables := []*Table{newClusterTable(cluster), newClusterTable(cluster)}

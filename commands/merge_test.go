@@ -257,7 +257,7 @@ func TestProxyCommand(t *testing.T) {
 	}
 }
 
-// TestCommandsThatRequireLogin checks that only commands that change or show locks require a login.
+// TestCommandsThatRequireLogin checks that only the commands on locks, and PROXY, require a login.
 func TestCommandsThatRequireLogin(t *testing.T) {
 	table := NewRelayTable(Options{})
 	for name, want := range map[string]bool{"lock": true, "unlock": true, "extend": true, "fence": true,

@@ -48,7 +48,7 @@ type Options struct {
 	Messages func(deliver func(quorum.Message)) pubsub.Carrier
 	// Holdings reads the holders of locks, and removes locks.
 	Holdings locks.LockReader
-	// AllKeys lists the names of all locks, and removes them.
+	// AllKeys lists the names of all locks, and removes all locks.
 	AllKeys allkeys.Locks
 	// Settings are in effect until the first Apply.
 	Settings Settings
@@ -69,8 +69,8 @@ type Options struct {
 	// MOVE). The table sets its LockKeys, KeyOnMasters, Prefix and Logger. If it is nil, locks
 	// cannot be moved.
 	MoveOptions *move.Options
-	// MastersRecordLocation is set if the masters record where the locks are. Then another proxy
-	// may move the locks even if this proxy has no upstream.
+	// MastersRecordLocation is set if the masters record the location of the locks. Then another
+	// proxy may move the locks even if this proxy has no upstream.
 	MastersRecordLocation bool
 	// locksAtUpstream is set for the table that is used while the locks are at the upstream.
 	locksAtUpstream bool

@@ -14,8 +14,8 @@ import (
 	"redlock-proxy/quorum"
 )
 
-// TestTooShortTTL checks that a SET with NX is refused if its TTL is too short for a lock. Without
-// NX the value stays until it expires.
+// TestTooShortTTL checks that LOCK, EXTEND, and SET with NX refuse a TTL that is too short for a
+// lock.
 func TestTooShortTTL(t *testing.T) {
 	b := newFixture(t)
 	b.locks.err = quorum.ErrTooShort
@@ -32,7 +32,7 @@ func TestTooShortTTL(t *testing.T) {
 	}
 }
 
-// TestRegisterErrors checks that clients get all errors, and that a failed command is not undone.
+// TestRegisterErrors checks that clients get the errors of the register.
 func TestRegisterErrors(t *testing.T) {
 	for _, test := range []struct {
 		err  error

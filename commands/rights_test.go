@@ -119,7 +119,7 @@ func TestRefusedCallsOfScripts(t *testing.T) {
 	b.expectValue("k", "v:1000")
 }
 
-// TestScriptsAskTogether checks that all permissions of a run are asked for at once.
+// TestScriptsAskTogether checks that the proxy asks for each permission of a script once.
 func TestScriptsAskTogether(t *testing.T) {
 	b := newRegisterFixture(t)
 	b.restrict(nil)

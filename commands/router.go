@@ -22,7 +22,7 @@ type Verb uint8
 // and AdoptTx, the caller asks the router again.
 const (
 	Forward         Verb = iota // relay it to the upstream as it is
-	WaitUpstream                // wait until the upstream has answered everything sent before
+	WaitUpstream                // wait until the upstream has replied to everything sent before
 	Connect                     // try to connect to the upstream
 	AdoptTx                     // turn the upstream's empty transaction into one of the proxy's own
 	Resolve                     // look up the script or function first: see Table.ResolveScript
@@ -191,7 +191,7 @@ func routeOwnRelayed(own *command.Command, u Connection, words [][]byte) Decisio
 
 // routeMulti decides about MULTI. The transaction is the upstream's, unless the upstream cannot be
 // reached or the client watches lock keys. In these cases the proxy runs the transaction itself, so
-// that it can still release a lock.
+// that the client can still release a lock.
 func (r *router) routeMulti(at Situation) Decision {
 	own := Decision{Verb: Run, Command: r.txCommands["multi"]}
 	switch {
@@ -325,7 +325,7 @@ func (r *router) resolve(ctx context.Context, c *command.Client, words [][]byte)
 	return d
 }
 
-// routeScript decides about a script or function by where it runs.
+// routeScript decides about a script or function by its target.
 func (r *router) routeScript(name string, at eval.Target, refusal string) Decision {
 	switch at {
 	case eval.OnMasters:

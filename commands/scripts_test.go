@@ -68,8 +68,8 @@ const (
 )
 
 // TestLockScripts runs each kind of lock script on a key that is free, held by the client itself,
-// and held by another client. The table has the reply, and the maximum number of round trips for a
-// known and an unknown script.
+// and held by another client. The table has the reply, and the number of round trips of the first
+// run and of a later run.
 func TestLockScripts(t *testing.T) {
 	const free, own, other = ".", "me:500", "x:600"
 	tests := []struct {
@@ -185,8 +185,7 @@ func TestScriptsOfSeveralKeys(t *testing.T) {
 	b.expectValue("k2", "you:500")
 }
 
-// TestGuessesOfSeveralKeys checks that a value for one key is not computed from a guess about
-// another key.
+// TestGuessesOfSeveralKeys checks that a wrong guess about one key changes no other key.
 func TestGuessesOfSeveralKeys(t *testing.T) {
 	const releaseIfAll = `for _, key in ipairs(KEYS) do
   if redis.call('get', key) ~= ARGV[1] then return 0 end

@@ -229,8 +229,8 @@ func (t *Table) ResolveScript(ctx context.Context, c *command.Client, at Situati
 }
 
 // Preview inspects a command of total words that is too long to be held in memory, by its first
-// words. locked is set if they name a lock key. Otherwise, if known is set, places holds the words
-// that may still be lock keys.
+// words. locked is set if the first words show that the command uses a lock key. Otherwise, if
+// known is set, places holds the words that may still be lock keys.
 func (t *Table) Preview(ctx context.Context, words [][]byte, total int) (places keys.Places, locked, known bool) {
 	return t.router.preview(ctx, words, total)
 }
@@ -271,8 +271,9 @@ func permitted(c command.Call) bool {
 	return false
 }
 
-// Observe inspects a command for the upstream. It caches a script that is loaded there, and counts
-// a lock that is taken or released. It needs at least the first lockdetect.MaxWords words.
+// Observe inspects a command for the upstream. It caches a script that the command loads, and
+// counts a lock that the command takes or releases. It needs at least the first lockdetect.MaxWords
+// words.
 func (t *Table) Observe(words [][]byte) {
 	isScript := len(words) == 3 && syntax.LowerCString(words[0]) == "script"
 	if t.router.lockKeys.Any() && isScript && syntax.LowerCString(words[1]) == "load" {

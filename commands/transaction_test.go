@@ -79,7 +79,8 @@ func TestWatchedRelease(t *testing.T) {
 	}
 }
 
-// TestWatchedKeyChanged checks that EXEC does nothing, not even reads, if a watched key changed.
+// TestWatchedKeyChanged checks that EXEC runs no command, not even one that reads, if a watched key
+// changed.
 func TestWatchedKeyChanged(t *testing.T) {
 	for _, commands := range []string{"DEL k", "GET k", "SET k2 x", ""} {
 		for _, proto := range []int{2, 3} {
@@ -149,7 +150,8 @@ func TestWatchedVersion(t *testing.T) {
 	}
 }
 
-// TestWatchedSeveralKeys checks that a change under two versions is refused: no vote covers both.
+// TestWatchedSeveralKeys checks that a change under the condition of two versions is refused,
+// because no vote covers both versions.
 func TestWatchedSeveralKeys(t *testing.T) {
 	for _, lines := range []string{"DEL k1 k2", "DEL k1; DEL k2", "DEL k1", "SET k1 x",
 		"PEXPIRE k1 900; PEXPIRE k2 900"} {

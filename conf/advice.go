@@ -11,7 +11,7 @@ func advice(name string, validNames []string) string {
 	return "known settings: " + strings.Join(validNames, ", ")
 }
 
-// Nearest returns the valid name that the user probably meant, ignoring case, or an empty text.
+// Nearest returns the valid name that the user probably meant, or an empty text. It ignores case.
 func Nearest(name string, validNames []string) string {
 	best, least := "", 3 // a name with more than two wrong letters is a different word
 	for _, k := range validNames {

@@ -16,7 +16,8 @@ func (c Config) CertificateFiles() certs.Files {
 	}
 }
 
-// certificateProblems returns the files that need another, missing file. It reads no file.
+// certificateProblems returns a problem for each given file that requires a second file which is
+// not given. It reads no file.
 func (c Config) certificateProblems() []problem {
 	var found []problem
 	needs := func(setting, value, required, requiredValue string) {

@@ -14,21 +14,22 @@ type Config struct {
 	// redis://, rediss:// or unix://. They may contain passwords, so print them only through
 	// [Redact]. There is no default.
 	Masters []string
-	// Upstream is the URL of the Redis that gets every command which is not the proxy's own, or
-	// empty. It may contain a password, and the number of the database that every client starts
-	// with. In the form of [ReadSentinel] it names Sentinels.
+	// Upstream is the URL of the Redis that gets all commands except the proxy's own, or empty. It
+	// may contain a password, and the number of the database that every client starts with. In the
+	// form of [ReadSentinel] it names Sentinels.
 	Upstream string
-	// UpstreamTimeout limits the time to connect to the upstream.
+	// UpstreamTimeout limits the time to connect to the upstream, and the wait for each reply to
+	// the proxy's own commands.
 	UpstreamTimeout time.Duration
 	// CA is the path of a PEM file with the certificate authorities to trust for rediss:// servers,
-	// or empty. The proxy also trusts the system's authorities.
+	// or empty. The proxy also trusts the system's certificate authorities.
 	CA string
 	// ClientCert and ClientKey are the paths of the PEM files with the certificate that the proxy
 	// presents to rediss:// servers, and with its key. Both are empty if there is none.
 	ClientCert, ClientKey string
 	// ClientPasswordFile is the path of a file with the password that clients must log in with, or
-	// empty. If the URL of the upstream has a login, it is required unless ShareUpstreamLogin or
-	// ACLFile is set.
+	// empty. If the URL of the upstream has a login, the file is required unless ShareUpstreamLogin
+	// or ACLFile is set.
 	ClientPasswordFile string
 	// ShareUpstreamLogin lets every client of the proxy use the login in the URL of the upstream.
 	ShareUpstreamLogin bool
@@ -44,13 +45,14 @@ type Config struct {
 	// TLSClientCA is the path of a PEM file with certificate authorities. One of them must have
 	// signed the certificate of a client. If it is empty, clients need no certificate.
 	TLSClientCA string
-	// ProtectedMode refuses clients from other machines if no login is required.
+	// ProtectedMode refuses clients from other machines if clients need neither a login nor a
+	// certificate.
 	ProtectedMode bool
 	// ProxyProtocol lists the addresses and networks of load balancers. A load balancer must name
 	// the client of each connection by the PROXY protocol.
 	ProxyProtocol []string
-	// Admin is the TCP address, host:port, of the admin port, which serves health and metrics by
-	// HTTP, or empty. With port 0 the system chooses the port.
+	// Admin is the TCP address (host:port) of the admin port, or empty. The port serves a status
+	// page, health and metrics by HTTP. With port 0 the system chooses the port.
 	Admin string
 	// AdminHosts lists host names at which the admin port answers, in addition to addresses,
 	// localhost, names without a dot and the name of the machine.
@@ -69,15 +71,15 @@ type Config struct {
 	// Without it, locks are only as safe as with any Redlock library.
 	Guard bool
 	// FreshStart lets masters vote after 3 s if the proxy reaches all of them at its start, and all
-	// are empty and unmarked. Otherwise they wait until every lock that they may have forgotten has
-	// expired.
+	// are empty and unmarked. Otherwise the masters wait until every lock that they may have
+	// forgotten has expired.
 	FreshStart bool
 	// DrainTimeout limits how long a stopping proxy waits for running commands. With zero it does
 	// not wait.
 	DrainTimeout time.Duration
 	// DrainDelay is the time for which a proxy that is asked to stop still accepts clients, but
 	// reports that it is not ready. It should be as long as load balancers need to send clients to
-	// other proxies. With zero the proxy drains at once.
+	// other proxies. With zero the proxy drains immediately.
 	DrainDelay time.Duration
 	// KeyPrefix is the text before each lock's name in its key on the masters. If it is empty, the
 	// key is the name itself, as clients that run Redlock on the same masters need it.
@@ -97,9 +99,9 @@ type Config struct {
 	LocksWithoutTTL string
 	// MaxClients limits the number of connected clients. It is at least 1.
 	MaxClients int
-	// MaxInputMemory, MaxUnreadMemory and MaxMessageMemory limit the memory for all clients
-	// together, in bytes. They are for incomplete commands, for replies that clients have not read,
-	// and for messages that wait for subscribers. Each is at least 4 MB.
+	// MaxInputMemory limits the memory for incomplete commands, MaxUnreadMemory for replies that
+	// clients have not read, and MaxMessageMemory for messages that wait for subscribers. Each
+	// limit is in bytes, for all clients together, and at least 4 MB.
 	MaxInputMemory, MaxUnreadMemory, MaxMessageMemory int64
 	// AuditLog makes the proxy log each grant and release of a lock, independently of LogLevel.
 	AuditLog bool

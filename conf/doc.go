@@ -23,8 +23,8 @@
 // the file.
 //
 // In the file, ${NAME} stands for an environment variable in every string value, and $$ for a
-// dollar sign. So a password need not be in the file. It must be encoded for a URL: special
-// characters are written as %XX.
+// dollar sign. So a password need not be in the file. If the password is part of a URL, its special
+// characters are written as %XX, in the variable, too.
 //
 // No error, String or log line of this package shows the password of a URL: see [Redact].
 //

@@ -10,7 +10,7 @@ import (
 // environment holds a process environment in the form of os.Environ.
 type environment []string
 
-// lookup returns the value of a variable. If the name occurs twice, the first one counts, as in a
+// lookup returns the value of a variable. If the name occurs twice, the first value counts, as in a
 // process.
 func (env environment) lookup(name string) (string, bool) {
 	for _, pair := range env {
@@ -21,8 +21,8 @@ func (env environment) lookup(name string) (string, bool) {
 	return "", false
 }
 
-// layer returns the settings among the variables, and an error for each unknown variable with the
-// prefix of settings.
+// layer returns the settings among the variables. It returns an error for each setting whose
+// present and former variables are both set, and for each unknown variable.
 func (env environment) layer() (layer, []error) {
 	found := layer{}
 	var errs []error
@@ -47,8 +47,8 @@ func (s Setting) fromEnv(variable, value string) entry {
 	return newEntry(variable, strings.Fields(value))
 }
 
-// unknownVariableErrors returns an error for every variable with EnvPrefix that belongs to no
-// setting. The error does not show its value, which may be a secret.
+// unknownVariableErrors returns an error for each variable with EnvPrefix that is neither a setting
+// nor a service link of Kubernetes. The error omits the variable's value, which may be a secret.
 func (env environment) unknownVariableErrors() []error {
 	unknownNames := map[string]bool{}
 	for _, pair := range env {

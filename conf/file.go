@@ -102,8 +102,8 @@ func tooDeep(content []byte) int {
 	return 0
 }
 
-// syntaxError returns the parser's error without the lines of the file that it quotes, since they
-// may contain a password.
+// syntaxError returns the parser's error without its quotes from the file, which may contain a
+// password.
 func syntaxError(path string, err error) error {
 	if syntax, ok := errors.AsType[yaml.Error](err); ok && syntax.GetToken() != nil {
 		return fmt.Errorf("%s:%d: %s", path, syntax.GetToken().Position.Line, redactIfURL(syntax.GetMessage()))

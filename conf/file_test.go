@@ -8,7 +8,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// readFile reads the text as a file with some variables set, over the defaults.
+// readFile applies text to the defaults as a configuration file, with some environment variables
+// set.
 func readFile(text string) *loader {
 	r := &loader{config: Default(), entries: layer{}, failedSettings: map[string]bool{}}
 	r.apply(r.parse("conf.yaml", []byte(text), environment{"HOST=redis-1", "PASSWORD=hunter2", "EMPTY=", "DOLLAR=$HOST"}))
@@ -98,8 +99,8 @@ func TestLineNumbers(t *testing.T) {
 	})
 }
 
-// FuzzFile checks that no file makes the loader panic, and that an accepted file that is written
-// out again gives the same settings.
+// FuzzFile checks that no file makes the loader panic, and that the settings of an accepted file
+// stay the same when they are written to a file and read again.
 func FuzzFile(f *testing.F) {
 	for _, seed := range []string{
 		"", "listen: a:1\n", "master: [redis://a, redis://:${PASSWORD}@b]\n", "max-ttl: 1h30m\nmax-clients: 5\n",

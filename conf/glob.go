@@ -19,8 +19,8 @@ var (
 )
 
 // regexpPattern matches texts that are frequent in regular expressions and rare in keys. The caller
-// has replaced literal characters by a letter. A dot after a letter may separate names, as in
-// lock.*; after a colon it does not.
+// has replaced sets and escaped characters (withoutLiterals). A dot after a letter may separate
+// names, as in lock.*; after a colon it does not.
 var regexpPattern = regexp.MustCompile(`^\^|\$$|(^|[^A-Za-z0-9*?])\.[*+]|[\])][+{]|\([^)]*\|[^(]*\)|\([?]|\\[dDwWsSbB]`)
 
 // checkLockGlob returns an error for a glob of lock keys that Redis accepts, but that would match

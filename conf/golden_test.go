@@ -26,7 +26,7 @@ func wantedErrors(t *testing.T, path string) []string {
 	return wanted
 }
 
-// TestBadFiles loads every file in testdata, which begins with the expected errors.
+// TestBadFiles loads every file in testdata. Each file begins with the expected errors.
 func TestBadFiles(t *testing.T) {
 	paths, err := filepath.Glob("testdata/*.yaml")
 	if err != nil || len(paths) == 0 {

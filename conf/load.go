@@ -13,8 +13,8 @@ type Source struct {
 	Flags map[string][]string
 	// Environ is the environment, as os.Environ returns it.
 	Environ []string
-	// File is the path of the YAML file. If it is empty, the variable REDLOCK_CONFIG names the
-	// file. If that is unset or empty, too, no file is read.
+	// File is the path of the YAML file. If File is empty, the variable REDLOCK_CONFIG names the
+	// file. If that variable is unset or empty, no file is read.
 	File string
 }
 
@@ -48,7 +48,7 @@ type entry struct {
 type layer map[string]entry
 
 // add adds the entry that one source gives for a setting under one of its names. It returns an
-// error if the source also gave it under the other name.
+// error if the source has given the setting before, under either name.
 func (l layer) add(s Setting, e entry, name string) error {
 	if first, twice := l[s.Name]; twice {
 		return fmt.Errorf("%s: given twice, first at %s", e.origin, first.origin)
@@ -63,7 +63,7 @@ type loader struct {
 	config         Config
 	entries        layer           // sources of the values in config, without the defaults
 	failedSettings map[string]bool // settings with an error already reported
-	fileBroken     bool            // the file could not be parsed: settings may seem to be missing
+	fileBroken     bool            // the file is unreadable: settings may seem to be missing
 	errs           []error
 }
 
@@ -132,8 +132,8 @@ func (e entry) check(s Setting) []error {
 	return errs
 }
 
-// validate adds the problems between settings. It omits problems that merely follow from an error
-// that is already reported.
+// validate adds an error for each conflict between settings. It omits problems that merely follow
+// from an error that is already reported.
 func (r *loader) validate() {
 	for _, p := range r.config.conflicts() {
 		if r.fileBroken || r.failedSettings[p.setting] || p.counterpart != nil && r.failedSettings[p.counterpart.setting] {
@@ -144,7 +144,7 @@ func (r *loader) validate() {
 }
 
 // withOrigin returns p as an error with the source of the value at fault. If that value is a
-// default, the error has the source of its counterpart.
+// default, it returns the counterpart of p instead, if there is one.
 func (r *loader) withOrigin(p problem) error {
 	e, given := r.entries[p.setting]
 	if !given && p.counterpart != nil {

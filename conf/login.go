@@ -20,8 +20,8 @@ func (c Config) LogsInToUpstream() bool {
 	return err == nil && c.Upstream != "" && u.User != nil
 }
 
-// loginProblems returns conflicts between the settings of logins. Without one of these settings,
-// every client could use the login in the upstream's URL.
+// loginProblems returns conflicts between the settings of logins. If the URL of the upstream has a
+// login, one of these settings is required, because every client would use that login.
 func (c Config) loginProblems() []problem {
 	given := c.ClientPasswordFile != ""
 	switch {

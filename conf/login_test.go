@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// splitACL returns a file name as acl if it begins with "acl:", else as other.
+// splitACL returns the file name after "acl:" as acl. It returns a name without that prefix as
+// other.
 func splitACL(name string) (acl, other string) {
 	if file, ok := strings.CutPrefix(name, "acl:"); ok {
 		return file, ""

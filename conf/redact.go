@@ -20,7 +20,7 @@ var (
 
 // Redact returns the URL with xxxxx in place of its password, for errors and logs. It works on the
 // text, because the texts in errors are often not valid URLs. If it is unclear which part is the
-// password, it hides too much rather than too little.
+// password, Redact hides too much rather than too little.
 func Redact(url string) string {
 	scheme := schemePattern.FindString(url)
 	rest := url[len(scheme):]
@@ -76,7 +76,8 @@ func redactQuery(query string) string {
 	return "?" + redactedPassword
 }
 
-// redactIfURL returns a text that should not contain a URL, with the password hidden if it does.
+// redactIfURL returns a text from a place where no URL belongs. If the text looks like a URL, its
+// password is hidden.
 func redactIfURL(text string) string {
 	if strings.ContainsRune(text, '@') || strings.Contains(text, "://") {
 		return Redact(text)

@@ -8,7 +8,8 @@ import (
 	"strings"
 )
 
-// ReloadMode says when a changed setting takes effect, after the configuration has been read again.
+// ReloadMode is the time at which a changed setting takes effect, after the configuration has been
+// read again.
 type ReloadMode int
 
 const (
@@ -20,8 +21,8 @@ const (
 	// connections. Any other change takes effect at the next start.
 	PasswordAtOnce
 	// MastersAtOnce is for URLs of masters. Like a replaced password, a list with different servers
-	// takes effect at once, if the masters can be changed while the proxy runs. Other changes in
-	// the URL of a master that stays take effect at the next start.
+	// takes effect at once, if the masters can be changed while the proxy runs. If the servers stay
+	// the same, any other change takes effect at the next start.
 	MastersAtOnce
 )
 
@@ -42,9 +43,9 @@ func (c Change) String() string {
 }
 
 // AfterReload returns the configuration of a proxy that runs with c and has read next. It is c with
-// the settings of next that can change at once. changed lists these settings, and pending lists the
-// settings that differ but need a restart. If the combination is invalid, AfterReload returns an
-// error, and nothing changes.
+// the changes that can take effect at once. changed lists these changes, and pending lists the
+// changes that need a restart. If the combination is invalid, AfterReload returns an error, and
+// nothing changes.
 func (c Config) AfterReload(next Config) (now Config, changed, pending []Change, err error) {
 	now = c
 	for _, s := range settingsTable {

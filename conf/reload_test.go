@@ -16,8 +16,8 @@ func runningConfig() Config {
 	return c
 }
 
-// TestReloaded checks that settings that can change at once change, and that all other changes are
-// listed as pending. Nothing changes if the combination is invalid. No password is shown.
+// TestReloaded checks that a change takes effect at once if it can, and is listed as pending
+// otherwise. Nothing changes if the combination is invalid. No password is shown.
 func TestReloaded(t *testing.T) {
 	for _, test := range []struct {
 		name             string
@@ -108,7 +108,8 @@ func notApplied(now, next Config, all bool) string {
 	return ""
 }
 
-// TestMarkedRestarts checks that conf.example.yaml and docs/settings.md mark the restart settings.
+// TestMarkedRestarts checks that conf.example.yaml and docs/settings.md mark the settings that need
+// a restart.
 func TestMarkedRestarts(t *testing.T) {
 	example, page := fileText(t, "../conf.example.yaml"), fileText(t, "../docs/settings.md")
 	for _, s := range Settings() {

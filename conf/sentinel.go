@@ -37,7 +37,7 @@ var (
 
 // Sentinel describes a Redis whose address Sentinels know.
 type Sentinel struct {
-	// Master is the name by which the Sentinels know it.
+	// Master is the name by which the Sentinels know the Redis.
 	Master string
 	// Addrs are the addresses of the Sentinels, host:port, with a port in each.
 	Addrs []string
@@ -47,8 +47,8 @@ type Sentinel struct {
 	server url.URL // the URL of the Redis, without its address
 }
 
-// URLAt returns the URL of the Redis, redis:// or rediss://, if it is at this address. It contains
-// the password, if there is one.
+// URLAt returns the URL, redis:// or rediss://, of the Redis at this address. The URL contains the
+// password, if there is one.
 func (s Sentinel) URLAt(addr string) string {
 	at := s.server
 	at.Host = addr
@@ -148,7 +148,7 @@ func (s *Sentinel) parsePath(u *url.URL) error {
 	return nil
 }
 
-// parseQuery stores the login at the Sentinels. Other parameters stay in the URL of the Redis.
+// parseQuery stores the login at the Sentinels, and keeps skip_verify in the URL of the Redis.
 func (s *Sentinel) parseQuery(u *url.URL) error {
 	query, err := url.ParseQuery(u.RawQuery)
 	if err != nil {

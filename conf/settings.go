@@ -31,7 +31,7 @@ type Setting struct {
 	// IsList is set if the setting takes several values: a repeated flag, a YAML list, or a
 	// variable with values separated by white space.
 	IsList bool
-	// IsBool is set if the value is true or false. The flag without a value means true.
+	// IsBool is set for a boolean setting, whose flag without a value means true.
 	IsBool bool
 	// Reload is the time when a change takes effect after the configuration has been read again.
 	Reload ReloadMode
@@ -189,7 +189,7 @@ func oneValue[T any](name, usage string, k codec[T], field func(*Config) *T, rul
 	return Setting{Name: name, Usage: usage, Default: get(Default())[0], isYAMLString: k.isYAMLString, set: set, get: get, copy: copyValue}
 }
 
-// requiredList returns the row of a repeated setting that, if it is given, needs a value.
+// requiredList returns the row of a repeated setting that needs at least one value if it is given.
 func requiredList(name, usage string, field func(*Config) *[]string, rules ...func(string) error) Setting {
 	s := optionalList(name, usage, field, rules...)
 	set := s.set
@@ -218,13 +218,13 @@ func optionalList(name, usage string, field func(*Config) *[]string, rules ...fu
 	return Setting{Name: name, Usage: usage, IsList: true, isYAMLString: true, set: set, get: get, copy: copyValue}
 }
 
-// asBool marks a row as true or false.
+// asBool marks a row as a boolean setting.
 func asBool(s Setting) Setting {
 	s.IsBool = true
 	return s
 }
 
-// withReload sets when a change of the setting takes effect.
+// withReload sets the time at which a change of the setting takes effect.
 func withReload(mode ReloadMode, s Setting) Setting {
 	s.Reload = mode
 	return s

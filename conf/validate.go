@@ -12,8 +12,8 @@ type problem struct {
 	setting string // the setting at fault
 	index   int    // which of its values, if it is repeated
 	text    string
-	// counterpart is the same fault described for the other setting. It is reported if only the
-	// other setting was given.
+	// counterpart describes the same conflict for the other setting. It is reported if only that
+	// setting was given.
 	counterpart *problem
 }
 
@@ -28,7 +28,7 @@ func (c Config) Validate() error {
 	return errors.Join(errs...)
 }
 
-// invalidValues returns the invalid values.
+// invalidValues returns a problem for each invalid value.
 func (c Config) invalidValues() []problem {
 	var found []problem
 	for _, s := range settingsTable {
@@ -73,7 +73,7 @@ func (c Config) conflicts() []problem {
 	return append(found, c.duplicateMasters()...)
 }
 
-// movingProblems returns missing settings that move-from-upstream needs.
+// movingProblems returns a problem if move-from-upstream lacks a setting that it requires.
 func (c Config) movingProblems() []problem {
 	const name = "move-from-upstream"
 	switch {
@@ -89,8 +89,8 @@ func (c Config) movingProblems() []problem {
 	return nil
 }
 
-// proxyKeyPrefix is the prefix of the proxies' own keys on the masters. No lock may have such a
-// name.
+// proxyKeyPrefix is the prefix of the proxies' own keys on the masters. No lock's key may begin
+// with it.
 const proxyKeyPrefix = "redlock-proxy:"
 
 // duplicateMasters returns masters that are given twice, and would have two votes. It also returns

@@ -12,7 +12,7 @@ import (
 	"redlock-proxy/quorum/location"
 )
 
-// RecordsLocation reports whether the masters record where the locks of a proxy are. If not, the
+// RecordsLocation reports whether the masters record the location of a proxy's locks. If not, the
 // locks are at the masters.
 func RecordsLocation(cfg conf.Config) bool { return cfg.Guard && len(cfg.LockKeys) > 0 }
 
@@ -47,8 +47,8 @@ var errNoUpstream = errors.New("this proxy has no upstream")
 // so that they stay available while the vote of a master is only being checked again.
 const watchInterval = 100 * time.Millisecond
 
-// watchAvailability logs when locks are available for the first time, until ctx ends. It also logs
-// when and why they become unavailable, and when they are available again.
+// watchAvailability runs until ctx ends. It logs that locks are available for the first time, that
+// they become unavailable, with the cause, and that they are available again.
 func (d *daemon) watchAvailability(ctx context.Context) {
 	watch, ready := availabilityWatch{}, false
 	for ; ctx.Err() == nil; _ = pacing.Sleep(ctx, watchInterval) {
@@ -73,8 +73,7 @@ func (d *daemon) watchAvailability(ctx context.Context) {
 	}
 }
 
-// availabilityWatch detects when locks become unavailable and when they are available again, once
-// each. It ignores planned steps.
+// availabilityWatch detects each loss and each return of the locks once. It ignores planned steps.
 type availabilityWatch struct {
 	// since is the time at which locks became unavailable, or zero. reported is set once the
 	// unavailability was reported.

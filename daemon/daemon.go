@@ -75,8 +75,8 @@ const shutdownGrace = 3 * time.Second
 var errStopTimeout = errors.New(
 	"the proxy did not stop in time: drain-timeout has passed, and parts of the proxy are still running")
 
-// runUntilStopped calls run, and waits until it returns. After ctx has ended it waits no longer
-// than the settings allow.
+// runUntilStopped calls run, and waits until it returns. After ctx has ended, it waits no longer
+// than the settings and shutdownGrace allow.
 func (d *daemon) runUntilStopped(ctx context.Context, run func() error) error {
 	ended := make(chan error, 1)
 	go func() { ended <- run() }()
@@ -246,8 +246,8 @@ func (d *daemon) run(ctx context.Context, ready func(net.Addr)) error {
 	return err
 }
 
-// delayDrain waits until stopRequested ends, and calls stop after drain-delay has passed. Until
-// then the proxy serves clients, but reports that it is not ready.
+// delayDrain waits until stopRequested ends, and calls stop after drain-delay has passed. During
+// drain-delay the proxy serves clients, but reports that it is not ready.
 func (d *daemon) delayDrain(stopRequested, clients context.Context, stop func()) {
 	select {
 	case <-clients.Done():

@@ -47,7 +47,7 @@ func fitClients(cfg conf.Config, limit uint64) (clients int, err error) {
 }
 
 // limitClients raises the limit on open files to the number that the configuration needs, as far as
-// the system allows it. If that is not enough, it lowers max-clients.
+// the system allows it. If the system allows too few, limitClients lowers max-clients.
 func limitClients(cfg *conf.Config, log *slog.Logger) error {
 	reserved, perClient := descriptorsFor(*cfg)
 	wanted := uint64(reserved + perClient*cfg.MaxClients)

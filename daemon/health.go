@@ -95,7 +95,7 @@ func readHealth(in *bufio.Reader) (Health, error) {
 // maxHealthReply limits the reply to PROXY HEALTH, in bytes. Real replies are shorter.
 const maxHealthReply = 4096
 
-// Ready returns why no new client gets a lock at the proxy, or nil.
+// Ready returns the reason why no new client gets a lock at the proxy, or nil.
 func (h Health) Ready() error {
 	switch {
 	case h.refusal != "":

@@ -78,8 +78,8 @@ func (q *logQueue) run() {
 	}
 }
 
-// next waits for lines, and returns them. unreported counts the lines that were dropped after them.
-// more is false if the queue is closed.
+// next waits for lines, and returns them. unreported counts the lines that were dropped since the
+// last call. more is false if the queue is closed.
 func (q *logQueue) next() (lines [][]byte, unreported int64, more bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -17,7 +17,7 @@ type Logs struct {
 	out        io.Writer // gets each line in one piece, from any goroutine
 	current    atomic.Pointer[slog.Handler]
 	handlerFor atomic.Pointer[func(io.Writer) slog.Handler] // creates handlers like current
-	queue      *logQueue                                    // nil: lines are written at once
+	queue      *logQueue                                    // nil: lines are written immediately
 }
 
 // NewLogs returns a log that never blocks for its reader. The caller must close it.
@@ -72,7 +72,8 @@ func (l *Logs) Logger() *slog.Logger {
 	return slog.New(currentHandler{logs: l, addContext: func(h slog.Handler) slog.Handler { return h }})
 }
 
-// currentHandler delegates to the current handler of the log, with its attributes and groups.
+// currentHandler delegates to the current handler of the log, and adds the attributes and groups of
+// a logger.
 type currentHandler struct {
 	logs       *Logs
 	addContext func(slog.Handler) slog.Handler

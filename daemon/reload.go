@@ -177,7 +177,7 @@ type preparedConfig struct {
 	changed, pending []string
 }
 
-// prepareWithTimeout calls prepare, and returns an error if that takes too long.
+// prepareWithTimeout calls prepare, and returns an error if prepare takes too long.
 func (d *daemon) prepareWithTimeout(current *appliedConfig) (preparedConfig, error) {
 	type result struct {
 		next preparedConfig

@@ -39,8 +39,8 @@ type notifier struct {
 	unresponsive bool         // the last checkAlive returned an error
 }
 
-// run notifies systemd that clients are served, until drain ends, and then that the proxy drains,
-// until ended ends.
+// run notifies systemd that clients are served. When the context drain is done, run notifies
+// systemd that the proxy is draining. When the context ended is done, run returns.
 func (s *notifier) run(drain, ended context.Context) {
 	s.notify(systemd.SdNotifyReady + "\nSTATUS=serving clients")
 	ticks := s.watchdogTicks()
@@ -51,7 +51,8 @@ func (s *notifier) run(drain, ended context.Context) {
 	s.onEachTick(ended, ticks, func() { s.notify(systemd.SdNotifyWatchdog) })
 }
 
-// watchdogTicks returns a channel that ticks for the watchdog, or never without a watchdog.
+// watchdogTicks returns a channel that ticks for the watchdog. Without a watchdog, the channel
+// never ticks.
 func (s *notifier) watchdogTicks() <-chan time.Time {
 	interval, err := systemd.SdWatchdogEnabled(false)
 	if err != nil {

@@ -35,8 +35,8 @@ func newUpstream(
 	return up, err
 }
 
-// LockKeysAtUpstream returns how many lock keys the upstream holds, and one of them. more is set if
-// the upstream has more keys than are searched.
+// LockKeysAtUpstream returns the number of lock keys at the upstream, and one of these keys. more
+// is set if the upstream has more keys than are searched.
 func LockKeysAtUpstream(
 	ctx context.Context, cfg conf.Config, certificates *certs.Certificates,
 ) (n int, first string, more bool, err error) {
@@ -53,8 +53,8 @@ func LockKeysAtUpstream(
 	return move.CountAt(ctx, conn, cfg.LockKeys)
 }
 
-// LocationRecord returns the upstream's record of where the locks are, or nil if they cannot be
-// moved. end closes the connections to the upstream.
+// LocationRecord returns the upstream's record of the location of the locks, or nil if the locks
+// cannot be moved. end closes the connections to the upstream.
 func LocationRecord(cfg conf.Config, certificates *certs.Certificates) (record location.Record, end func(), err error) {
 	up, err := newUpstream(cfg, "", certificates, slog.New(slog.DiscardHandler))
 	if err != nil || up == nil {
@@ -121,9 +121,9 @@ func firstProbe(ctx context.Context, up *upstream.Upstream) error {
 	return nil
 }
 
-// upstreamProblem returns why the upstream must not be used: it is a redlock-proxy, or a node of a
-// cluster, which redirects clients. unverified is a warning if the proxy cannot tell whether the
-// upstream is a node of a cluster. Both may be empty.
+// upstreamProblem returns the reason why the upstream must not be used: it is a redlock-proxy, or a
+// node of a cluster, which redirects clients. unverified is a warning if the proxy cannot tell
+// whether the upstream is a node of a cluster. Both may be empty.
 func upstreamProblem(
 	ctx context.Context, cfg conf.Config, certificates *certs.Certificates,
 ) (problem, unverified string) {

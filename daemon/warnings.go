@@ -13,7 +13,7 @@ func (d *daemon) warnCertificateValidity() {
 	}
 }
 
-// OpenUsersWarning is the warning about a user default that needs no login.
+// OpenUsersWarning is the warning that clients need no login, because the user default is open.
 const OpenUsersWarning = "acl-file: clients that do not log in are the user default, with its rights, " +
 	"which are all rights unless the file restricts them; to require a login, add the line: user default off"
 

@@ -64,7 +64,8 @@ func TestLinks(t *testing.T) {
 	}
 }
 
-// TestFigures checks that each figure in README is also under Results in benchmarks.md.
+// TestFigures checks that each figure under Four numbers in README is also under Results in
+// benchmarks.md.
 func TestFigures(t *testing.T) {
 	section := func(path, heading string) string {
 		_, body, found := strings.Cut(readFile(t, path), "\n"+heading+"\n")

@@ -15,8 +15,8 @@ import (
 // acyclicFolders lists the packages whose files must not depend on each other in a cycle.
 var acyclicFolders = []string{"../proxy"}
 
-// TestFilesHaveNoCycle checks that no two files of these packages use each other's names, directly
-// or indirectly.
+// TestFilesHaveNoCycle checks that the files of the packages in acyclicFolders do not depend on
+// each other in a cycle.
 func TestFilesHaveNoCycle(t *testing.T) {
 	for _, folder := range acyclicFolders {
 		uses := fileUses(t, folder)
@@ -32,8 +32,9 @@ func TestFilesHaveNoCycle(t *testing.T) {
 	}
 }
 
-// cycleFrom returns a cycle that is reachable from a file, or nil. path holds the files on the way
-// to this file, and done the files from which no cycle is reachable.
+// cycleFrom returns a cycle that is reachable from a file, or nil. uses holds the files on which
+// each file depends. path holds the files on the way to this file, and done the files from which no
+// cycle is reachable.
 func cycleFrom(uses map[string]map[string]bool, done map[string]bool, path []string, file string) []string {
 	path = append(path, file)
 	if at := slices.Index(path, file); at < len(path)-1 {
@@ -51,8 +52,9 @@ func cycleFrom(uses map[string]map[string]bool, done map[string]bool, path []str
 	return nil
 }
 
-// fileUses returns for each file of a package the files whose names it uses: functions, types,
-// methods, fields, constants and variables.
+// fileUses returns, for each file of a package, the files on which it depends. A file depends on
+// another file if it uses a function, type, method, field, constant or variable that the other file
+// declares.
 func fileUses(t *testing.T, folder string) map[string]map[string]bool {
 	t.Helper()
 	paths, err := filepath.Glob(folder + "/*.go")

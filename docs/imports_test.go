@@ -74,7 +74,7 @@ func TestCommandFolders(t *testing.T) {
 	}
 }
 
-// commandFolder returns the folder below commands of a package.
+// commandFolder returns the folder of a package, as seen from the folder commands.
 func commandFolder(folder string) string {
 	_, below, _ := strings.Cut(folder, "/")
 	return topFolder(below)

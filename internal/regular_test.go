@@ -13,8 +13,8 @@ import (
 	"redlock-proxy/internal/regular"
 )
 
-// TestRegular checks that Read reads regular files, and links to them, up to the limit. It refuses
-// a FIFO, a device and a directory at once.
+// TestRegular checks that Read reads regular files, and links to them, up to the limit. Read
+// refuses a FIFO, a device and a directory without waiting.
 func TestRegular(t *testing.T) {
 	dir := t.TempDir()
 	path := func(name string) string { return filepath.Join(dir, name) }

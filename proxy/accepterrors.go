@@ -7,7 +7,7 @@ import (
 )
 
 const (
-	// acceptPause is the pause after a failure. redcon would try again at once, but the usual
+	// acceptPause is the pause after a failure. redcon would try again immediately, but the usual
 	// cause, no free file descriptor, does not pass by itself.
 	acceptPause = 50 * time.Millisecond
 	// acceptLogEvery limits how often failures are logged.
@@ -20,10 +20,11 @@ type acceptErrors struct {
 	log         *slog.Logger
 	count       atomic.Int64
 	loggedAt    time.Time // time of the last log entry
-	loggedCount int64     // failures that have been logged
+	loggedCount int64     // value of count at the last log entry
 }
 
-// record counts a failure, logs it unless one was logged just now, and pauses.
+// record counts a failure, logs it unless another failure was logged within acceptLogEvery, and
+// pauses.
 func (a *acceptErrors) record(err error) {
 	a.report(err, time.Now())
 	time.Sleep(acceptPause)

@@ -18,7 +18,8 @@ import (
 const ownCommandTimeout = 2 * time.Second
 
 // asker sends the proxy's own commands to the upstream on a client's connection, with the client's
-// permissions. It belongs to the session's goroutine, and implements rights.Upstream.
+// permissions. It belongs to the session's goroutine, and implements rights.Upstream and
+// login.Upstream.
 type asker struct {
 	session *session
 	relay   *relay
@@ -46,7 +47,8 @@ func (a *asker) openWithReplies(ctx context.Context, state track.State) (restore
 	return a.enableReplies(ctx, a.relay.upstream.Timeout())
 }
 
-// enableReplies turns replies on, if the client has turned them off. restore turns them off again.
+// enableReplies turns replies on, if the client has turned them off. restore sets the client's
+// reply mode again.
 func (a *asker) enableReplies(ctx context.Context, limit time.Duration) (restore func(), err error) {
 	restoreCmd := ""
 	switch a.relay.replyMode {
@@ -133,7 +135,8 @@ func (a *asker) askWithReplies(ctx context.Context, words ...string) (answer []b
 	return answer, err
 }
 
-// askProto asks which protocol the connection uses. It returns 2 if the upstream does not answer.
+// askProto asks the upstream for the protocol of the connection. It returns 2 if the upstream does
+// not tell it.
 func (a *asker) askProto(ctx context.Context) int {
 	proto := 2
 	answer, err := a.askWithReplies(ctx, "HELLO")
@@ -162,7 +165,7 @@ func (a *asker) askMode(ctx context.Context) error {
 
 var dbField = regexp.MustCompile(` db=(\d+) `)
 
-// askDB asks which database the client has selected.
+// askDB asks the upstream for the database that the client has selected.
 func (a *asker) askDB(ctx context.Context) (int, error) {
 	info, err := a.askWithReplies(ctx, "CLIENT", "INFO")
 	if err != nil {

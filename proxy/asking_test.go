@@ -10,7 +10,8 @@ import (
 )
 
 // TestOwnCommandsToAHungUpstream checks that the proxy limits its wait for the upstream's replies
-// to its own commands. The client gets an error, and continues when the upstream answers again.
+// to the proxy's own commands. The client gets an error, and continues when the upstream answers
+// again.
 func TestOwnCommandsToAHungUpstream(t *testing.T) {
 	server := startRedis(t)
 	r := startProxyWithin(t, 200*time.Millisecond, server.URL(), proxy.Options{}, nil)

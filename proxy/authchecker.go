@@ -151,7 +151,8 @@ func (c *authChecker) checkUser(ctx context.Context, stateCmd string, words [][]
 	return words, c.checkTxUser(ctx, stateCmd)
 }
 
-// loginObstacle waits for the upstream's replies, and returns why no login is possible now, or "".
+// loginObstacle waits for the upstream's replies, and returns the reason why no login is possible
+// now, or "".
 func (c *authChecker) loginObstacle(ctx context.Context, words [][]byte, logsIn bool) (refusal string, err error) {
 	if err := c.asker.waitUpstream(ctx); err != nil {
 		return "", err
@@ -196,8 +197,9 @@ func (c *authChecker) checkTxUser(ctx context.Context, stateCmd string) error {
 	return nil
 }
 
-// tooLongRefusal returns why a command that is too long to buffer must be refused; empty if it may
-// be forwarded. It refuses a command whose missing words may need a permission that the user lacks.
+// tooLongRefusal returns the refusal of a command that is too long to buffer; empty if the command
+// may be forwarded. It refuses a command whose missing words may need a permission that the user
+// lacks.
 func (c *authChecker) tooLongRefusal(ownCmd *command.Command, stateCmd string) string {
 	switch {
 	case c.session.login.UserLogin == nil:
@@ -242,8 +244,8 @@ func (c *authChecker) mustCheckLogin() bool {
 }
 
 // limitUnauthenticated applies Redis' limits for clients without a login to the current frame, if
-// the client has not logged in. It is called before any of the frame is sent. It must not be called
-// during a read.
+// the client has not logged in. It is called before any byte of the frame is sent. It must not be
+// called during a read.
 func (c *authChecker) limitUnauthenticated(ctx context.Context) error {
 	c.loginChecked = true
 	if c.session.login.MustLogIn() {
@@ -266,7 +268,7 @@ func (c *authChecker) limitUnauthenticated(ctx context.Context) error {
 
 // collect reads the rest of the frame, unless it is too long to buffer.
 func (c *authChecker) collect(ctx context.Context) (whole bool, err error) {
-	// At a lock server, Redis' limits also apply to frames that arrive at once.
+	// At a lock server, Redis' limits also apply to a frame that arrives in one read.
 	if c.relay.upstream == nil && c.session.login.MustLogIn() {
 		if err := c.limitUnauthenticated(ctx); err != nil {
 			return false, err

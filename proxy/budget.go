@@ -18,7 +18,7 @@ type budget struct {
 	sharedBytes func() int64
 }
 
-// used returns how many bytes are in use.
+// used returns the number of bytes in use.
 func (b *budget) used() int64 { return b.reserved.Load() + b.sharedBytes() }
 
 // reserve reserves n bytes, unless that exceeds the limit. A nil budget has no limit.

@@ -47,7 +47,7 @@ func TestInputMemoryIsBounded(t *testing.T) {
 	if n := b.server.Counts().InputDisconnects; n != 1 {
 		t.Errorf("%d clients were refused", n)
 	}
-	// This completes the command, which gets an error.
+	// The rest completes the command, which gets an error.
 	first.send(strings.Repeat("x", 50_000) + "\r\n$1\r\nt\r\n$1\r\nt\r\n")
 	first.line()
 	_ = first.conn.Close()

@@ -28,7 +28,7 @@ func makeBusy(t *testing.T, server *redistest.Server, endless ...string) (direct
 
 // TestBusyUpstreamIsFreed checks that a client can end the script that keeps the upstream busy.
 // This works even if the client needs a new connection to a database other than 0. A busy upstream
-// refuses the SELECT for it.
+// refuses the SELECT that such a connection needs.
 func TestBusyUpstreamIsFreed(t *testing.T) {
 	for _, endless := range []struct{ words, kill string }{{"EVAL|while true do end|0", "SCRIPT KILL"},
 		{"FCALL|run|0", "FUNCTION KILL"}} {

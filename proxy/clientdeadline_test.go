@@ -9,7 +9,7 @@ import (
 	"redlock-proxy/proxy/netconn"
 )
 
-// TestEarlierDeadline checks that the deadline of an earlier write does not end a later one. A
+// TestEarlierDeadline checks that the deadline of an earlier write does not end a later write. A
 // client that tracks keys gets invalidations with a deadline; messages may follow much later.
 func TestEarlierDeadline(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")

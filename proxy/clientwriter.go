@@ -11,13 +11,14 @@ import (
 )
 
 const (
-	// writeTimeout is the longest time that a client may leave its replies unread.
+	// writeTimeout is the longest time that a client of a lock server may leave replies or messages
+	// unread.
 	writeTimeout = time.Minute
 	// maxPending limits the bytes of replies that are written together.
 	maxPending = 16 << 10
 )
 
-// pastDeadline makes reads and writes fail at once.
+// pastDeadline makes reads and writes fail immediately.
 var pastDeadline = time.Unix(1, 0)
 
 // errClientLeft reports that the client has closed its connection, or cannot be written to.
@@ -85,8 +86,8 @@ func (l *clientWriter) signal() {
 	}
 }
 
-// write writes all of p, and returns how many bytes the client's socket accepted. The caller holds
-// mu and has the turn; write unlocks mu while it writes.
+// write writes all of p, and returns the number of bytes that the client's socket accepted. The
+// caller holds mu and has the turn; write unlocks mu while it writes.
 func (l *clientWriter) write(p []byte) (int, error) { return l.writeWithin(0, p) }
 
 // writeWithin writes like write, with a time limit; 0 keeps the limit of limitWrite.
@@ -108,7 +109,7 @@ func (l *clientWriter) writeWithin(limit time.Duration, p []byte) (n int, err er
 }
 
 // writeReplies writes the proxy's own replies like writeWithin. Bytes that the client's socket does
-// not accept at once count as unread until they are written.
+// not accept immediately count as unread until they are written.
 func (l *clientWriter) writeReplies(limit time.Duration, p []byte) (n int, err error) {
 	n, err = l.conn.WriteSome(p)
 	if err != nil || n == len(p) {

@@ -87,7 +87,7 @@ func TestNoLockIsHeldDuringAWrite(t *testing.T) {
 }
 
 // TestOnlyAClientWriterWritesToClients checks that only a clientWriter writes to an admitted
-// client. So no goroutine holds a lock during a write.
+// client. A clientWriter holds no lock during a write.
 func TestOnlyAClientWriterWritesToClients(t *testing.T) {
 	writeMethods := []string{"Write", "WriteString", "WriteWithin", "WriteSome"}
 	allowed := map[string]string{"clientwriter.go": "", "relay.go": "send", "entrance.go": "refuseConn",

@@ -10,7 +10,7 @@ import (
 )
 
 // open connects to the upstream, unless the relay is connected. The caller may send the error to
-// the client. If ctx ends, later writes to the upstream fail at once.
+// the client. If ctx ends, later writes to the upstream fail immediately.
 func (r *relay) open(ctx context.Context) error {
 	if err := r.lostErr(); err != nil || r.conn != nil && !r.isDisconnected() {
 		return err

@@ -13,9 +13,9 @@ type Counts struct {
 	// RelayedCommands counts the commands of clients sent to the upstream, except commands that get
 	// no reply (CLIENT REPLY OFF).
 	RelayedCommands int64
-	// InputBytes is the number of bytes held for clients: of incomplete commands beyond the first
-	// buffer of each client, and kept between commands. InputDisconnects counts how often memory
-	// was refused because InputBytes reached its limit. Most refusals disconnect a client.
+	// InputBytes is the number of bytes held for incomplete commands, beyond the first buffer of
+	// each client, and for data kept between commands. InputDisconnects counts how often memory was
+	// refused because InputBytes reached its limit. Most refusals disconnect a client.
 	InputBytes, InputDisconnects int64
 	// UnreadBytes is the number of bytes of replies that clients have not read. UnreadDisconnects
 	// counts the clients that were disconnected because UnreadBytes exceeded its limit.
@@ -44,5 +44,5 @@ func (s *Server) Counts() Counts {
 	}
 }
 
-// AcceptErrors returns how many connections could not be accepted.
+// AcceptErrors returns the number of connections that could not be accepted.
 func (s *Server) AcceptErrors() int64 { return s.acceptErrs.count.Load() }

@@ -17,12 +17,12 @@ import (
 )
 
 // TestDifferential sends the same random commands to one server directly and to another server
-// through the proxy, and compares the bytes. Lock commands, which only the proxy gets, are in
-// between. The test runs with and without lock keys, for five seconds each. REDLOCK_PIPELINES sets
+// through the proxy, and compares the bytes. Between these commands, the proxy also gets lock
+// commands. The test runs with and without lock keys, for five seconds each. REDLOCK_PIPELINES sets
 // a number of pipelines instead, and REDLOCK_TEST_SEED repeats one stream.
 func TestDifferential(t *testing.T) {
 	t.Run("without lock keys", func(t *testing.T) { testDifferential(t) })
-	// The globs do not match the keys of LOCK, which DBSIZE would count.
+	// The globs do not match the names of the locks, because DBSIZE would count matching locks.
 	t.Run("beside lock keys", func(t *testing.T) { testDifferential(t, "held:*", "*:lock") })
 }
 
@@ -141,7 +141,7 @@ func (d *differential) run(seed int) {
 	eventually(d.T, "the end of the clients before", func() bool { return d.testProxy.server.Clients() <= len(pairs) })
 }
 
-// turn sends a client's items, in pieces of sizes from rng, and compares the replies.
+// turn sends a client's items, in pieces of random sizes, and compares the replies.
 func (d *differential) turn(p *pair, items []randomcommands.Item, mark string, rng *rand.Rand) {
 	d.pipelines++
 	var plain, mixed strings.Builder

@@ -56,8 +56,8 @@ func (d *dispatcher) situation() commands.Situation {
 	return commands.Situation{InMulti: tx.Open, Watching: tx.Watching(), UpstreamError: tx.UpstreamError}
 }
 
-// connection returns the state of the client's connection, after the upstream has answered all
-// commands.
+// connection returns the state of the client's connection. It is called when the upstream has
+// answered all commands.
 func (d *dispatcher) connection() commands.Connection {
 	state := d.relay.state()
 	return commands.Connection{

@@ -29,11 +29,12 @@
 //
 // # Files
 //
-// A file uses names only of files below it; docs/files_test.go enforces that. From the top:
-// listener; drain, polling, pausereports; server; serve, the loop of one client; the files that
-// serve calls (routing, own, statecommand, toolong); dispatcher, which joins the parts; its parts
-// (authchecker, location, sender, asker); session, the client's own connection; connect, replies,
-// relay; shared, the state that all clients share; clientwriter and input.
+// The files of this package do not depend on each other in a cycle; docs/files_test.go enforces
+// that. A file depends only on files further down this list: listener; drain, polling,
+// pausereports; server; serve, the loop of one client; the files that serve calls (routing, own,
+// statecommand, toolong); dispatcher, which joins the parts; its parts (authchecker, location,
+// sender, asker); session, the client's own connection; connect, replies, relay; shared, the state
+// that all clients share; clientwriter and input.
 //
 // # Packages
 //
@@ -45,7 +46,7 @@
 //
 // A session has one goroutine. Its relay has a second goroutine, the reply copier, which writes the
 // upstream's replies to the client. While a command waits, a watch reads from the client
-// (watch.go), to notice at once that the client leaves. A parked session has no goroutine: the
+// (watch.go), to notice immediately that the client leaves. A parked session has no goroutine: the
 // server's one polling goroutine waits in its place (polling.go). A client that tracks keys has its
 // own goroutine while there are invalidations to send (package tracking). A subscriber of a lock
 // server has its own goroutine while there are messages to send (package pubsub). These goroutines
@@ -57,9 +58,9 @@
 //
 //   - Server.mu guards the list of sessions.
 //   - clientWriter.mu guards all that the session's goroutine and the reply copier share, and
-//     records which goroutine may write to the client. No goroutine holds it while it writes
-//     (clientwriter.go), because the poller and the reload of users take it, too, and serve more
-//     than one client.
+//     records which goroutine may write to the client. No goroutine holds this lock during a write
+//     (clientwriter.go), because the poller and the reload of users take the lock, too, and serve
+//     more than one client.
 //   - session.mu guards the read deadline of the client's connection, and whether the session is
 //     parked. No goroutine waits while it holds this lock.
 //

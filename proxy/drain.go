@@ -11,7 +11,7 @@ import (
 )
 
 // drain ends all sessions: when they are idle, or when DrainTimeout has passed. Commands that wait
-// for other clients are refused at once.
+// for other clients are refused immediately.
 func (s *Server) drain(ctx context.Context, cancel context.CancelCauseFunc) {
 	sessions, began, limit := s.beginDrain(), time.Now(), s.shared.settings().DrainTimeout
 	s.shared.opts.Logger.Info("draining: closing idle clients, waiting for running commands",

@@ -98,8 +98,8 @@ func (s *session) handshake(ctx context.Context, conn *tls.Conn) error {
 	return err
 }
 
-// handshakeCause returns why a handshake failed, for operators; empty if the client simply
-// disconnected.
+// handshakeCause returns the reason why a handshake failed, for operators; empty if the client
+// simply disconnected.
 func handshakeCause(err error) string {
 	var plain tls.RecordHeaderError
 	var remote *net.OpError
@@ -107,7 +107,7 @@ func handshakeCause(err error) string {
 	switch {
 	case errors.As(err, &plain):
 		return "the client does not speak TLS"
-	case strings.Contains(text, "bad record MAC"): // Go reports it if OpenSSL aborts the handshake
+	case strings.Contains(text, "bad record MAC"): // Go's error if OpenSSL aborts the handshake
 		return "the client aborted the handshake: it may not trust tls-cert"
 	case errors.Is(err, context.DeadlineExceeded):
 		return "timeout"
@@ -143,8 +143,8 @@ const protectedModeText = "-DENIED Redis is running in protected mode because pr
 	"Make sure that only your clients can reach the port.\r\n"
 
 // protectedModeRefusal returns the refusal for a client that protected mode refuses; empty for
-// other clients. Whether the upstream requires a login is unknown until the first probe has reached
-// it.
+// other clients. Until the first probe has reached the upstream, it is unknown whether the upstream
+// requires a login.
 func (s *shared) protectedModeRefusal(settings *Settings, addr net.Addr) string {
 	if !s.protects(settings) || IsLoopback(addr) {
 		return ""
@@ -156,7 +156,7 @@ func (s *shared) protectedModeRefusal(settings *Settings, addr net.Addr) string 
 }
 
 // mustLogIn reports whether a client must log in before it may do anything, at the proxy or the
-// upstream. known is false if the upstream decides that, and was never reached.
+// upstream. known is false if that depends on an upstream that was never reached.
 func (s *shared) mustLogIn(settings *Settings) (known, required bool) {
 	switch up := s.opts.Upstream; {
 	case s.opts.Users != nil:

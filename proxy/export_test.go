@@ -14,14 +14,16 @@ func (s *Server) SetTimeouts(stall, linger time.Duration) {
 	s.shared.times = relayTimes{stall, linger}
 }
 
-// SetHandshakeTimeout sets how long the TLS handshake may take. It is called before Serve.
+// SetHandshakeTimeout sets the time limit for a load balancer's header, and for the TLS handshake.
+// It is called before Serve.
 func (s *Server) SetHandshakeTimeout(d time.Duration) { s.shared.handshakeTimeout = d }
 
 // SetNow sets the clock that measures a validity from its grant until its reply is sent. It is
 // called before Serve.
 func (s *Server) SetNow(now func() time.Time) { s.shared.now = now }
 
-// SetIdleTime sets how long a client must be idle before it is parked. It is called before Serve.
+// SetIdleTime sets the time for which a client must be idle before it is parked. It is called
+// before Serve.
 func (s *Server) SetIdleTime(d time.Duration) { s.idleTime = d }
 
 // DisableReplies treats all clients as if they had sent CLIENT REPLY OFF. It is called while the

@@ -5,12 +5,13 @@ import (
 	"sync/atomic"
 )
 
-// maxHalfClosed limits how many half-closed clients may wait for their turn.
+// maxHalfClosed is the number of half-closed clients that may wait for their turn without a check
+// whether their connections are reset.
 const maxHalfClosed = 64
 
 // halfClosedQueue runs the commands of half-closed clients one at a time. Such a client sends no
 // more bytes, but may still read. Without the queue, a client that sends a pipeline, disconnects
-// and reconnects could have any number of commands running at once.
+// and reconnects could have any number of commands running at the same time.
 type halfClosedQueue struct {
 	turn    chan struct{} // holds a value while a client has the turn
 	waiting atomic.Int64

@@ -12,8 +12,8 @@ import (
 	"redlock-proxy/quorum"
 )
 
-// countedLocks delays the first LOCK of each client until the gate is open, and counts how many
-// later LOCKs run at once.
+// countedLocks delays the first LOCK of each client until the gate is open, and counts the later
+// LOCKs that run at the same time.
 type countedLocks struct {
 	scriptedLocks
 	gate                         chan struct{}
@@ -33,7 +33,7 @@ func newCountedLocks() *countedLocks {
 		for most := l.maxRunning.Load(); n > most && !l.maxRunning.CompareAndSwap(most, n); most = l.maxRunning.Load() {
 		}
 		time.Sleep(time.Millisecond) // time for other LOCKs to begin
-		return 0, quorum.ErrHeld     // a reply that is not written at once
+		return 0, quorum.ErrHeld     // a reply that is not written immediately
 	}
 	return l
 }

@@ -44,7 +44,7 @@ type input struct {
 	budget      *budget
 	bufReserved int // bytes of buf reserved in the budget
 	// keptBytes returns the memory kept for the client between its commands. keptReserved is the
-	// part of it that is reserved in the budget.
+	// part of this memory that is reserved in the budget.
 	keptBytes    func() int
 	keptReserved int
 }
@@ -147,11 +147,11 @@ func (in *input) isIdle() bool {
 func (in *input) shrink() {
 	in.release()
 	in.args = nil
-	_ = in.updateBudget() // it only releases
+	_ = in.updateBudget() // can only release memory here
 }
 
-// makeRoom moves the unprocessed bytes to the front of the buffer. If they fill the buffer, it
-// doubles the buffer, if the budget permits.
+// makeRoom moves the unprocessed bytes to the front of the buffer. If these bytes fill the buffer,
+// makeRoom doubles the buffer, or fails if the budget forbids that.
 func (in *input) makeRoom() error {
 	in.dropWords()
 	if err := in.updateBudget(); err != nil {

@@ -52,8 +52,8 @@ func TestMemoryBetweenCommandsIsBounded(t *testing.T) {
 	}
 }
 
-// TestNamesAndScriptsAreBounded checks that the names of many clients count, too, as do the scripts
-// that clients share.
+// TestNamesAndScriptsAreBounded checks that max-input-memory also counts the names of clients, and
+// the scripts that clients share.
 func TestNamesAndScriptsAreBounded(t *testing.T) {
 	const limit, dataSize, maxClients = 600_000, 100_000, 20
 	for name, send := range map[string]func(p *peer, i int){

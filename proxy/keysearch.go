@@ -25,7 +25,7 @@ type keySearch struct {
 // search holds the state of the search in the current frame.
 type search struct {
 	rule        *keys.Rule // not nil while the frame's route depends on its keys
-	checkRights bool       // whether the client may send the command must be checked
+	checkRights bool       // the client's permission to send the command must be checked
 	blocked     bool       // the command has a lock key, or the client may not send it
 	whole       bool       // the frame's end was scanned
 	walk        *keyWalk   // searches a frame that is forwarded before all its keys are read
@@ -39,7 +39,7 @@ type search struct {
 type searchResult uint8
 
 const (
-	noDecision     searchResult = iota // there is nothing to decide, or it was decided before
+	noDecision     searchResult = iota // no decision is needed, or the decision was made before
 	needsMore                          // more must be read
 	forwardable                        // the frame is forwarded
 	notForwardable                     // the frame is not simply forwarded
@@ -83,7 +83,7 @@ func (k *keySearch) isBlocked(words [][]byte) bool {
 }
 
 // isRefused reports whether the client may not send a command to the upstream. words holds the
-// first of the command's total words.
+// first words of the command, and total is the number of all its words.
 func (k *keySearch) isRefused(words [][]byte, total int) bool {
 	return k.search.checkRights && k.user.Refusal(words, total) != ""
 }
@@ -143,9 +143,10 @@ func (k *keySearch) event() (resp.FrameEvent, error) {
 // longKeyPrefix is the length in bytes of the prefix by which a key too long to buffer is matched.
 const longKeyPrefix = 1 << 10
 
-// firstArg returns the first argument of the command whose name was just scanned, once it is whole,
-// and its size. The argument is empty if there is none, or if it is not a bulk string. If the
-// argument is too long to buffer, firstArg returns its beginning.
+// firstArg returns the first argument of the command whose name was just scanned, and the
+// argument's size. known is false until the whole argument has arrived. The argument is empty if
+// there is none, or if it is not a bulk string. If the argument is too long to buffer, firstArg
+// returns its beginning.
 func (in *input) firstArg() (arg []byte, size int64, known bool) {
 	p := in.buf[in.scanEnd:in.readEnd]
 	switch {
@@ -220,7 +221,7 @@ func (w *keyWalk) checkArg() error {
 }
 
 // maxSuspect limits the bytes kept of a command that may take or release a lock and is sent in
-// parts. A longer command takes and releases no lock.
+// parts. The proxy does not inspect a longer command.
 const maxSuspect = 8 << 10
 
 // markSuspect marks the command whose name was just scanned, if it may take or release a lock on

@@ -163,7 +163,7 @@ func TestValidityOfADelayedReply(t *testing.T) {
 	}
 	p.send(cmd("LOCK k t PX 5000 BLOCK 60000"))
 	eventually(t, "the client to wait", func() bool { return r.locks.waiters() == 1 })
-	// big is more than fits into buffers, and less than Redis' limit for a subscriber.
+	// big does not fit into the buffers, but is below Redis' limit for a subscriber.
 	big := strings.Repeat("x", 16<<20)
 	other.check("PUBLISH c "+big, ":1\r\n")
 	p.expect(">3\r\n$7\r\nmessage\r\n")

@@ -20,8 +20,8 @@ const refusal = "-ERR max number of clients reached\r\n"
 // room for it.
 const refusalTimeout = 10 * time.Millisecond
 
-// admissionListener gives redcon connections that send the greeting. It refuses clients while admit
-// returns false. To a TLS client the plain refusal is invalid TLS.
+// admissionListener gives redcon connections from which redcon reads only the greeting. It refuses
+// clients while admit returns false. To a TLS client the plain refusal is invalid TLS.
 type admissionListener struct {
 	net.Listener
 	admit func() bool
@@ -60,9 +60,9 @@ func (c *guardedConn) Read(p []byte) (int, error) {
 }
 
 // Serve serves the clients of ln until ctx ends, and closes ln. Then it drains: it closes idle
-// clients at once, and answers commands that wait for other clients with an error. It closes the
-// remaining clients when their commands are done or DrainTimeout has passed. It returns nil, or the
-// error of ln.
+// clients immediately, and answers commands that wait for other clients with an error. It closes
+// the remaining clients when their commands are done or DrainTimeout has passed. It returns nil, or
+// the error of ln.
 func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 	serveCtx, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer cancel(nil)

@@ -30,7 +30,7 @@ type locationRouter struct {
 	// upstreamTable is the table to use while the locks are at the upstream.
 	lockLocation  LockLocation
 	upstreamTable *commands.Table
-	arrivedAt     time.Time // when a command that is retried first arrived; zero in its first run
+	arrivedAt     time.Time // first arrival of a command that is retried; zero in its first run
 }
 
 // locationFor returns where a command belongs: to the upstream or the masters. A command that
@@ -120,7 +120,7 @@ func (c *locationRouter) confirm(ctx context.Context) error {
 		return err
 	}
 	if !c.relay.hasAnswered() {
-		if _, err := c.asker.askWithReplies(ctx, "PING"); err != nil { // a refusal is an answer, too
+		if _, err := c.asker.askWithReplies(ctx, "PING"); err != nil { // a refusal is a reply, too
 			return err
 		}
 	}
@@ -140,8 +140,9 @@ func (c *locationRouter) confirm(ctx context.Context) error {
 	return nil
 }
 
-// execAtUpstream runs a transaction at the upstream that began while the locks were on the masters.
-// It returns the reply to EXEC. After an error, sent reports whether the transaction was sent.
+// execAtUpstream runs, at the upstream, a transaction that began while the locks were on the
+// masters. It returns the reply to EXEC. After an error, sent reports whether the transaction was
+// sent.
 func (c *locationRouter) execAtUpstream(ctx context.Context, queued [][]string) (answer []byte, sent bool, err error) {
 	err = c.asker.waitFor(ctx, func(ctx context.Context) error {
 		_, err := c.lockLocation.AwaitLocation(ctx)

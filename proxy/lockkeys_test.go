@@ -30,7 +30,7 @@ func expectNoKeys(t *testing.T, server *redistest.Server, keys ...string) {
 // exchange holds a command and the expected reply.
 type exchange struct{ sent, want string }
 
-// script sends all exchanges at once, and expects the replies.
+// script sends the commands of all exchanges in one pipeline, and expects the replies.
 func (p *peer) script(exchanges []exchange) {
 	p.Helper()
 	sent, want := "", ""
@@ -89,7 +89,7 @@ var mixedPipeline = []exchange{
 }
 
 // TestLockKeysAreOnTheMasters checks that a lock key is on the masters and never on the upstream.
-// Any other key is on the upstream, and a pipeline of both is answered in order.
+// Any other key is on the upstream, and a pipeline with both kinds of keys is answered in order.
 func TestLockKeysAreOnTheMasters(t *testing.T) {
 	r, server := startWithLockKeys(t)
 	p := r.connect()

@@ -249,7 +249,7 @@ func TestUpstreamDiesWithinATransaction(t *testing.T) {
 }
 
 // TestTransactionsAsOnOneRedis checks that transactions on lock keys alone are answered as by one
-// Redis, in any order of commands. Commands on several keys are refused.
+// Redis, in any order of commands. A transaction that would change several lock keys is refused.
 func TestTransactionsAsOnOneRedis(t *testing.T) {
 	r, server := startWithLockKeys(t)
 	commands := []string{"MULTI", "MULTI", "EXEC", "EXEC", "DISCARD", "WATCH lock:a", "WATCH lock:a lock:b", "UNWATCH",

@@ -68,7 +68,7 @@ type waitingLocks struct {
 	scriptedLocks
 	waitingTokens chan string   // the token of each LOCK that begins to wait
 	grants        chan struct{} // one value for each LOCK to grant
-	endCauses     chan error    // why each LOCK that was not granted ended
+	endCauses     chan error    // the cause of the end of each LOCK that was not granted
 }
 
 func newWaitingLocks() *waitingLocks {
@@ -89,7 +89,7 @@ func newWaitingLocks() *waitingLocks {
 	return l
 }
 
-// reportingLocks reports when a LOCK has ended.
+// reportingLocks sends the token and the error of each LOCK to results.
 type reportingLocks struct {
 	*quorum.Locker
 	results chan string

@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// The release script of many libraries, its SHA-1, and another script.
+// The release script of many libraries, a script that names a lock key, and the reply to an unknown
+// SHA-1.
 const (
 	releaseByToken  = "if redis.call('get',KEYS[1]) == ARGV[1] then return redis.call('del',KEYS[1]) else return 0 end"
 	hiddenKeyScript = "return redis.call('get', 'lock:hidden')"

@@ -16,7 +16,8 @@ import (
 )
 
 // BenchmarkLockServer measures LOCK and UNLOCK at a lock server, one command at a time by several
-// clients. Its masters cost nothing, so it measures the loop that serves a client.
+// clients. The server's masters cost nothing, so the benchmark measures the loop that serves a
+// client.
 func BenchmarkLockServer(b *testing.B) {
 	for _, clients := range []int{1, 16, 64} {
 		b.Run(fmt.Sprint(clients), func(b *testing.B) { benchmarkLockServer(b, clients) })
@@ -54,7 +55,7 @@ func benchmarkLockServer(b *testing.B, clients int) {
 	b.ReportMetric(float64(usedCPU()-before)/float64(b.N), "cpu-ns/op")
 }
 
-// takeAndRelease takes and releases a lock this many times.
+// takeAndRelease repeatedly takes and releases a lock; times is the number of repetitions.
 func takeAndRelease(conn net.Conn, key string, times int) error {
 	in := bufio.NewReader(conn)
 	for range times {

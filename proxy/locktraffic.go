@@ -160,9 +160,9 @@ func (r *relay) hasLockCommand() bool {
 }
 
 // waitAtRest waits until no command on a lock key is under way on the connection to the upstream,
-// or ctx ends. It returns the local address of the connection, and whether it is at rest. The
-// address is empty if there is no connection. era is the era in which the locks move. Any goroutine
-// may call it.
+// or ctx ends. address is the local address of the connection, or empty if there is none. atRest
+// reports whether the connection is at rest. era is the era in which the locks move. Any goroutine
+// may call waitAtRest.
 func (r *relay) waitAtRest(ctx context.Context, era int) (address string, atRest bool) {
 	r.writer.mu.Lock()
 	defer r.writer.mu.Unlock()

@@ -95,7 +95,7 @@ func TestLargeCommandsLeaveNothingBehind(t *testing.T) {
 }
 
 // TestIdleClientsHoldLittle checks that idle clients hold no buffers, even after commands. The
-// test's clients are in this process, too.
+// limit includes the memory of the test's clients, which are in this process.
 func TestIdleClientsHoldLittle(t *testing.T) {
 	const clients, perClient = 100, 16 << 10
 	b := serveLocks(t, &scriptedLocks{})

@@ -108,7 +108,7 @@ func (l *memoryLocks) holder(db int, name string) string {
 	return l.values[quorum.Key{DB: db, Name: name}].value
 }
 
-// waiters returns how many clients wait for a lock.
+// waiters returns the number of clients that wait for a lock.
 func (l *memoryLocks) waiters() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()

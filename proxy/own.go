@@ -59,7 +59,7 @@ func (d *dispatcher) flushUrgent() error {
 }
 
 // execMovedTx answers the EXEC of a transaction whose lock keys have moved to the upstream. The
-// answer is nil if the client watches keys, otherwise the upstream's reply.
+// reply is null if the client watches keys, otherwise the upstream's reply or an error.
 func (d *dispatcher) execMovedTx(ctx context.Context, tx command.Transaction) {
 	d.client.Transaction.End()
 	if tx.Watching() {
@@ -76,7 +76,7 @@ func (d *dispatcher) execMovedTx(ctx context.Context, tx command.Transaction) {
 	}
 }
 
-// answer runs the command, or replies why the client may not run it.
+// answer runs the command, or replies with the reason why the client may not run it.
 func (d *dispatcher) answer(ctx context.Context, cmd *command.Command, words [][]byte, state track.State) error {
 	if state.ProtoUnknown {
 		state.Proto = d.asker.askProto(ctx)
@@ -152,7 +152,7 @@ func (d *dispatcher) runCommand(cmd *command.Command, call command.Call) error {
 const slowCommand = 50 * time.Millisecond
 
 // endCaching ends a CLIENT CACHING, also at the upstream, after the proxy itself has answered the
-// command that it applied to.
+// command to which the CLIENT CACHING applied.
 func (d *dispatcher) endCaching(ctx context.Context) {
 	if !tracking.Of(d.client).CachingRequested() || d.client.Transaction.Open {
 		return

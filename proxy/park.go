@@ -27,8 +27,8 @@ func (s *session) requestPark() {
 	}
 }
 
-// park hands the session to the poller, and reports whether that succeeded. From then on the
-// session belongs to the goroutine that wakes it.
+// park hands the session to the poller, and reports whether that succeeded. If so, the session
+// belongs to the goroutine that wakes it.
 func (s *session) park(ctx context.Context) bool {
 	if !s.in.conn.CanPark() || !s.relay.pause() {
 		return false
@@ -42,7 +42,7 @@ func (s *session) park(ctx context.Context) bool {
 }
 
 // handToPoller makes the poller wait for the session's connections, and reports whether that
-// succeeded. If bytes have already arrived, the poller reports them at once.
+// succeeded. If bytes have already arrived, the poller reports them immediately.
 func (s *session) handToPoller() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -71,7 +71,7 @@ func (s *session) parkConns() error {
 }
 
 // unpark marks the session as not parked, and reports whether it was parked. If so, the caller must
-// start its goroutine.
+// start the session's goroutine.
 func (s *session) unpark() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -38,7 +38,7 @@ func (r *testProxy) waitParked(n int) {
 }
 
 // TestThousandsAreParkedAndWoken checks that thousands of idle clients have no goroutines. Each
-// client is served at once when it or its upstream sends something, however often.
+// client is served immediately whenever the client or its upstream sends something.
 func TestThousandsAreParkedAndWoken(t *testing.T) {
 	redistest.SkipShort(t)
 	server := startRedis(t)
@@ -216,7 +216,7 @@ func TestEndTogetherWithTheLastCommand(t *testing.T) {
 	for i := range 300 {
 		p := r.connect()
 		if i%2 == 0 {
-			p.check("PING", "+PONG\r\n") // it has an upstream connection now
+			p.check("PING", "+PONG\r\n") // the client has an upstream connection now
 		}
 		p.send(cmd("ECHO last"))
 		if i%5 == 0 {
@@ -233,7 +233,7 @@ func TestEndTogetherWithTheLastCommand(t *testing.T) {
 }
 
 // TestUpstreamThatEndsTogetherWithItsAnswer checks that the proxy does not wait for an upstream
-// that replies and closes at once.
+// that closes the connection together with its reply.
 func TestUpstreamThatEndsTogetherWithItsAnswer(t *testing.T) {
 	for name, closing := range map[string]func(c *net.TCPConn){
 		"close": func(c *net.TCPConn) {},
@@ -258,8 +258,8 @@ func TestUpstreamThatEndsTogetherWithItsAnswer(t *testing.T) {
 	}
 }
 
-// TestDrainWhileParked checks that a stopping server closes its parked clients at once, including
-// clients that are parked or woken just then.
+// TestDrainWhileParked checks that a stopping server closes its parked clients immediately,
+// including clients that are parked or woken at that moment.
 func TestDrainWhileParked(t *testing.T) {
 	server := startRedis(t)
 	for _, wait := range []bool{true, false} {

@@ -80,8 +80,9 @@ func (s *Server) reportPauses(ctx context.Context, lockLocation LockLocation) {
 }
 
 // dropCaches invalidates all keys for clients that track keys, once the locks have moved, because
-// the old location reports no later changes. It returns the location of the locks. If the era of at
-// is later than that of last by more than one, the proxy may have missed a move.
+// the old location reports no later changes. While the locks move, it returns their location before
+// the move, otherwise at. If the era of at is later than that of last by more than one, the proxy
+// may have missed a move.
 func (s *Server) dropCaches(last, at quorum.Location) quorum.Location {
 	moved := at.Place != last.Place || at.Era > last.Era+1
 	switch hub := s.shared.opts.Table.Tracking(); {

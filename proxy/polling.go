@@ -86,12 +86,13 @@ func (p *polling) requestParks() time.Duration {
 	return p.server.idleTime
 }
 
-// returnMemory counts sessions that are about to be parked. After many, when no more follow, it
-// returns the stacks of their goroutines to the system, which Go would do only minutes later.
+// returnMemory counts sessions that are about to be parked. After many sessions, when no more
+// follow, it returns the stacks of their goroutines to the system, which Go would do only minutes
+// later.
 func (p *polling) returnMemory(count int) {
 	if p.parked += count; count == 0 && p.parked >= returnMemoryAfter {
 		p.parked = 0
-		p.running.Go(debug.FreeOSMemory) // it takes long
+		p.running.Go(debug.FreeOSMemory) // FreeOSMemory takes long
 	}
 }
 

@@ -25,7 +25,7 @@ type relayClient interface {
 // relay holds a session's connection to the upstream. The session's goroutine forwards commands.
 // The relay's goroutine, the reply copier, writes the replies to the client.
 type relay struct {
-	// Set once.
+	// These fields are set once.
 	upstream *upstream.Upstream // nil at a lock server
 	shared   *shared
 	client   relayClient
@@ -64,12 +64,13 @@ type relay struct {
 	outdated bool
 	// tracker knows the connection's state, and the replies that are expected.
 	tracker       *track.Tracker
-	stateful      bool     // the client has changed state of its connection
+	stateful      bool     // the client may have changed the state of its connection
 	deliveries    uint64   // counts writes of replies to the client
 	partialAnswer []byte   // the part that has arrived of a reply to the proxy's own command
 	answers       [][]byte // whole replies to the proxy's own commands
 	// answerErr is the reason why replies to the proxy's own commands cannot be used.
-	// closedOnNoAnswer is set if the proxy closed the connection because such a reply did not come.
+	// closedOnNoAnswer is set if the proxy closed the connection because such a reply did not come
+	// in time, or could not be used.
 	answerErr        error
 	closedOnNoAnswer bool
 	// lockTraffic tracks commands on lock keys, while the locks are at the upstream.
@@ -233,9 +234,9 @@ func (r *relay) waitSettled(ctx context.Context) error {
 }
 
 // reply writes the proxy's own replies to the client, between two replies of the upstream, and
-// returns how many bytes the client's socket accepted. It returns errStateLost if the upstream's
-// stream ended within a reply, or carries no replies. Without an upstream, the client speaks
-// protocol proto from now on.
+// returns the number of bytes that the client's socket accepted. It returns errStateLost if the
+// upstream's stream ended within a reply, or carries no replies. Without an upstream, the client
+// speaks protocol proto from now on.
 func (r *relay) reply(out *command.Reply, proto int) (n int, err error) {
 	r.writer.mu.Lock()
 	defer r.writer.mu.Unlock()

@@ -50,8 +50,8 @@ func (p *peer) askRaw(sent string) string {
 	return p.reply()
 }
 
-// TestProbeSendsPingOnly checks that the probe touches no key and needs only PING (RELAY.md, point
-// 27).
+// TestProbeSendsPingOnly checks that the probe begins with PING, which touches no key, and detects
+// whether the upstream is up (RELAY.md, point 27).
 func TestProbeSendsPingOnly(t *testing.T) {
 	r, server := startRelay(t)
 	p := dial(t, server.Addr())

@@ -20,8 +20,8 @@ func freePort(t *testing.T) string {
 	return port
 }
 
-// TestErrorsArePassedOn checks that the upstream's errors are passed on word for word, and the
-// following replies unchanged (RELAY.md, points 25 and 26).
+// TestErrorsArePassedOn checks that the upstream's errors are passed on word for word, and that the
+// following replies are unchanged (RELAY.md, points 25 and 26).
 func TestErrorsArePassedOn(t *testing.T) {
 	texts := []string{
 		"LOADING Redis is loading the dataset in memory", "READONLY You can't write against a read only replica.",

@@ -43,7 +43,7 @@ func TestNoUpstreamAtConnect(t *testing.T) {
 	if err := server.Restart(); err != nil {
 		t.Fatal(err)
 	}
-	time.Sleep(100 * time.Millisecond) // longer than a refusal is remembered
+	time.Sleep(100 * time.Millisecond) // longer than a failed dial is remembered
 	p.send(strings.Repeat("v", 50_000) + "\r\n" + lines("EXISTS k", "SET a 1", "LOCK k t PX 1000", "GET a"))
 	p.expect(":0\r\n+OK\r\n:1000\r\n" + bulk("1"))
 }
@@ -63,7 +63,7 @@ func TestUpstreamDiesDuringCommands(t *testing.T) {
 	p.send(lines("D", "E", "F", "UNLOCK k t"))
 	p.expect("+one\r\n" + disconnectReply(fake.addr()) + disconnectReply(fake.addr()) + ":1\r\n")
 	if got := fake.commands(); !slices.Equal(got, []string{"A", "B", "C", "D", "E", "F"}) {
-		t.Errorf("the upstream got %q", got) // each once
+		t.Errorf("the upstream got %q", got) // each command once
 	}
 }
 
@@ -111,8 +111,8 @@ func TestUpstreamDiesWithinACommandBeforeOthers(t *testing.T) {
 	p.expect("+one\r\n+two\r\n:1000\r\n")
 }
 
-// TestUpstreamDiesAndTheClientReadsSlowly checks that a client that reads the errors for lost
-// commands slowly gets all of them, even after a half-close. The proxy holds a few at a time
+// TestUpstreamDiesAndTheClientReadsSlowly checks that a client that slowly reads the errors for
+// lost commands gets all errors, even after a half-close. The proxy holds a few errors at a time
 // (RELAY.md, point 23).
 func TestUpstreamDiesAndTheClientReadsSlowly(t *testing.T) {
 	const pending = 100_000
@@ -138,7 +138,7 @@ func TestUpstreamDiesAndTheClientReadsSlowly(t *testing.T) {
 }
 
 // TestUpstreamDiesWithTheClientsState checks that the client's connection ends if the upstream dies
-// and its connection had state (RELAY.md, point 23).
+// and the client's connection to the upstream had state (RELAY.md, point 23).
 func TestUpstreamDiesWithTheClientsState(t *testing.T) {
 	for _, c := range []struct{ name, setup, replies, last, want string }{
 		{"in a transaction", lines("MULTI", "SET a 1"), "+OK\r\n+QUEUED\r\n", "EXEC", ""},
@@ -199,7 +199,8 @@ func TestUpstreamDiesAfterHalfAReply(t *testing.T) {
 }
 
 // TestUpstreamDiesWithinACommand checks that a command that was sent in part when the upstream died
-// is answered. Its rest, which may look like commands, is discarded (RELAY.md, point 23).
+// is answered. The rest of the command, which may look like commands, is discarded (RELAY.md, point
+// 23).
 func TestUpstreamDiesWithinACommand(t *testing.T) {
 	commandsInValue := strings.Repeat(cmd("FLUSHALL"), 2000)
 	fake := startFake(t, func(c *fakeConn) {
@@ -226,7 +227,7 @@ func TestUpstreamDiesWithinACommand(t *testing.T) {
 }
 
 // TestUpstreamThatComesAndGoes lets an upstream disconnect its clients under load. Each command
-// gets one reply or the end of the connection, and none is run twice (RELAY.md, point 23).
+// gets one reply or the end of the connection, and no command is run twice (RELAY.md, point 23).
 func TestUpstreamThatComesAndGoes(t *testing.T) {
 	server := startRedis(t)
 	link, err := faultlink.New(server.Addr())
@@ -292,7 +293,7 @@ func (c *incrCounts) sendRound(p *peer, upstream string) bool {
 }
 
 // TestLocksAndDataShareNothing checks that locks work as usual while the upstream hangs or is down,
-// and data commands while a lock waits (RELAY.md, point 28).
+// and that data commands work while a client waits for a lock (RELAY.md, point 28).
 func TestLocksAndDataShareNothing(t *testing.T) {
 	r, server := startRelay(t)
 	data, locks := r.connect(), r.connect()

@@ -220,8 +220,8 @@ func TestReplyModes(t *testing.T) {
 	}
 }
 
-// TestManyStateCommands checks that a client gets the replies to any number of pipelined commands
-// that may change its state, and that the proxy holds few of them as pending.
+// TestManyStateCommands checks that a client gets all replies to a pipeline with more state
+// commands than the proxy holds as pending (maxAwaited).
 func TestManyStateCommands(t *testing.T) {
 	r, _ := startRelay(t)
 	p := r.connect()

@@ -69,7 +69,7 @@ func TestSync(t *testing.T) {
 	other.check("SET b 1", "+OK\r\n")
 	for {
 		if got := p.reply(); strings.Contains(got, "\r\nb\r\n") {
-			break // PINGs and SELECT come before it
+			break // PINGs and a SELECT come before the SET
 		}
 	}
 }

@@ -115,7 +115,7 @@ func TestCommandsCutAnywhere(t *testing.T) {
 	p.expect(want)
 }
 
-// split splits s into pieces of random sizes, mostly small, but not very many.
+// split splits s into pieces of random sizes, mostly small. It limits the number of pieces.
 func split(s string, rng *rand.Rand) (pieces []string) {
 	maxSize := max(1<<rng.IntN(12), len(s)/500)
 	for len(s) > 0 {
@@ -126,7 +126,7 @@ func split(s string, rng *rand.Rand) (pieces []string) {
 }
 
 // TestNamesAreCaseInsensitiveAndArgumentsBinary checks that a command is identified by its name
-// alone, in any case, and that arguments are bytes (RELAY.md, point 22).
+// alone, in upper or lower case, and that arguments are bytes (RELAY.md, point 22).
 func TestNamesAreCaseInsensitiveAndArgumentsBinary(t *testing.T) {
 	r, _ := startRelay(t)
 	p := r.connect()

@@ -11,7 +11,8 @@ import (
 	"redlock-proxy/internal/certtest"
 )
 
-// tlsFront terminates TLS in front of a server, and returns its address.
+// tlsFront starts a listener that terminates TLS in front of a server, and returns the listener's
+// address.
 func tlsFront(t *testing.T, server string) string {
 	t.Helper()
 	config := &tls.Config{Certificates: []tls.Certificate{certtest.NewAuthority(t).Issue(t).TLS}}

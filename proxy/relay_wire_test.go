@@ -19,7 +19,7 @@ func expectSame(t *testing.T, r *testProxy, server *redistest.Server, sent strin
 	p, direct := r.connect(), dial(t, server.Addr())
 	end := array("ECHO", "-end-")
 	direct.send(sent + end)
-	want := readUpTo(direct, bulk("-end-")) // before the proxy gets it: both write the same keys
+	want := readUpTo(direct, bulk("-end-")) // first, because both write the same keys
 	p.send(sent + end)
 	if got := readUpTo(p, bulk("-end-")); withoutID(got) != withoutID(want) {
 		t.Errorf("%.200q: got %.300q\nwant %.300q", sent, got, want)
@@ -145,7 +145,8 @@ func TestHTTPIsClosed(t *testing.T) {
 }
 
 // TestProtocolErrorInTheMiddle checks that an invalid frame that was already sent in part gets
-// Redis' error, too, also while the upstream still works (RELAY.md, points 17 and 21).
+// Redis' error, too, even while the upstream still runs an earlier command (RELAY.md, points 17 and
+// 21).
 func TestProtocolErrorInTheMiddle(t *testing.T) {
 	r, server := startRelay(t, "--enable-debug-command", "yes")
 	for _, c := range []struct{ first, second, want string }{

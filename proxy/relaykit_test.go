@@ -217,8 +217,8 @@ func tlsSettings(t *testing.T) (server, client *tls.Config) {
 		&tls.Config{RootCAs: ca.Pool(), ServerName: "localhost"}
 }
 
-// skipOverTLS skips a test whose clients cannot use TLS, or which is about parking: TLS clients are
-// not parked.
+// skipOverTLS skips the test if its clients use TLS. Tests call it if their clients cannot use TLS,
+// or must be parked: TLS clients are never parked.
 func skipOverTLS(t *testing.T) {
 	t.Helper()
 	if os.Getenv("REDLOCK_TEST_TLS") != "" {

@@ -35,8 +35,8 @@ func (r *relay) copyReplies(w *netconn.Conn) {
 	r.end(err)
 }
 
-// deliver updates the state by the upstream's bytes, and writes the client's part of these bytes to
-// the client.
+// deliver updates the state from the upstream's bytes, and writes the client's part of these bytes
+// to the client.
 func (r *relay) deliver(p []byte) error {
 	r.writer.mu.Lock()
 	defer r.writer.mu.Unlock()
@@ -53,9 +53,9 @@ func (r *relay) deliver(p []byte) error {
 // errBroken ends a connection because of a bug in the program.
 var errBroken = errors.New("internal error")
 
-// prepare updates the state by the upstream's bytes, and returns the bytes to write to the client.
-// It waits for the turn to write. A panic ends only this client's connection. It is called with mu
-// held.
+// prepare updates the state from the upstream's bytes, and returns the bytes to write to the
+// client. It waits for the turn to write. A panic ends only this client's connection. It is called
+// with mu held.
 func (r *relay) prepare(p []byte) (output []byte, err error) {
 	defer func() {
 		if problem := recover(); problem != nil {
@@ -140,9 +140,9 @@ func (r *relay) keepAnswer(part []byte) {
 	r.writer.signal()
 }
 
-// end handles the end of the upstream's connection. It answers pending commands with an error that
-// names the upstream. The client's connection ends, too, if state was lost, if the stream of
-// replies cannot continue, or if no command was pending.
+// end handles the end of the upstream's connection. If the stream of replies can continue, end
+// answers pending commands with an error that names the upstream. The client's connection ends,
+// too, if state was lost, if the stream of replies cannot continue, or if no command was pending.
 func (r *relay) end(cause error) {
 	r.writer.mu.Lock()
 	defer r.writer.mu.Unlock()

@@ -47,8 +47,8 @@ func (a *asker) loggedIn(ctx context.Context, state track.State) bool {
 	return err == nil && r.LoginError == ""
 }
 
-// useRefusal returns why a client may not use a command that needs a login; empty if it may. It
-// sets client.Unrestricted if the client may do everything.
+// useRefusal returns the reason why a client may not use a command that needs a login; empty if the
+// client may use it. useRefusal sets client.Unrestricted if the client may do everything.
 func (a *asker) useRefusal(ctx context.Context, state track.State) string {
 	client := &a.session.client
 	client.Upstream, client.Unrestricted = a, false

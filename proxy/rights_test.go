@@ -22,7 +22,8 @@ func countOwnCommands(t *testing.T, server *redistest.Server) (n int) {
 	return n
 }
 
-// TestOpenUpstreamIsNotAsked checks that only the probe asks an upstream that is open to all.
+// TestOpenUpstreamIsNotAsked checks that the proxy does not ask an upstream that is open to all for
+// the permissions of each client.
 func TestOpenUpstreamIsNotAsked(t *testing.T) {
 	r, server := startWithLockKeys(t)
 	before := countOwnCommands(t, server)
@@ -34,7 +35,7 @@ func TestOpenUpstreamIsNotAsked(t *testing.T) {
 		})
 	}
 	count := countOwnCommands(t, server) - before
-	if count != 10 { // MULTI and DISCARD, by the client's own transactions
+	if count != 10 { // MULTI and DISCARD for each client's own transaction
 		t.Errorf("%d questions", count)
 	}
 }

@@ -52,7 +52,7 @@ func (d *dispatcher) route(ctx context.Context, ownCmd *command.Command, stateCm
 // routeUpstream routes a command while the locks are at the upstream.
 func (d *dispatcher) routeUpstream(ctx context.Context, ownCmd *command.Command, stateCmd string, words [][]byte) error {
 	tx := &d.client.Transaction
-	if tx.Watching() { // these keys were on the masters
+	if tx.Watching() { // the watched keys were on the masters
 		tx.Watched.Changed = true
 	}
 	if tx.Open || tx.Watching() && (stateCmd == "multi" || syntax.Lower(words[0]) == "unwatch") {
@@ -128,7 +128,7 @@ func (d *dispatcher) routeByTable(
 	}
 }
 
-// downReason returns why the upstream cannot be reached; empty if it can.
+// downReason returns the reason why the upstream cannot be reached; empty if it can be reached.
 func (d *dispatcher) downReason(ctx context.Context) string {
 	var upErr *upstream.Error
 	if errors.As(d.relay.open(ctx), &upErr) {

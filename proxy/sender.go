@@ -31,8 +31,8 @@ type sender struct {
 	dropping        bool            // the frame's beginning could not be sent; discard the rest
 }
 
-// countReply returns how many replies to expect for one more command: 0 if the client has turned
-// replies off. It ends a CLIENT REPLY SKIP, which applies to one command only.
+// countReply returns the number of replies to expect for one more command: 0 if the client has
+// turned replies off. It ends a CLIENT REPLY SKIP, which applies to one command only.
 func (s *sender) countReply() int {
 	tracking.Of(s.client).ClearCaching()
 	s.relay.lastReplyless = s.relay.replyMode != track.ReplyOn
@@ -77,9 +77,9 @@ func (s *sender) sendUpTo(ctx context.Context, upTo int) error {
 	return nil
 }
 
-// skipBroken skips the rest of a frame that was sent in part over a connection that has ended. It
-// returns the index in the buffer at which sending continues. The client already got an error reply
-// to it.
+// skipBroken skips the rest of a frame that was sent in part over a connection that has ended. The
+// client already got an error reply to this frame. skipBroken returns the index in the buffer at
+// which sending continues.
 func (s *sender) skipBroken(upTo int) (from int) {
 	s.partSent = false
 	if s.partEnd == 0 {
@@ -197,7 +197,7 @@ func (s *sender) replyError(text string) error {
 	return nil
 }
 
-// refuseUnsent answers a command of which no byte was sent with an error, and makes the client's
+// refuseUnsent replies with an error to a command of which no byte was sent, and makes the client's
 // transaction fail.
 func (s *sender) refuseUnsent(ctx context.Context, text string) error {
 	if err := s.asker.abortTx(ctx); err != nil {

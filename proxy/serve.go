@@ -309,7 +309,7 @@ func (d *dispatcher) command(ctx context.Context) error {
 	return err
 }
 
-// refuseNoAuth discards a frame of a client that has not logged in.
+// refuseNoAuth discards a frame of a client that has not logged in, and replies NOAUTH.
 func (d *dispatcher) refuseNoAuth(ctx context.Context) error {
 	if err := d.asker.waitUpstream(ctx); err != nil {
 		return err

@@ -16,8 +16,9 @@ import (
 	"redlock-proxy/proxy/track"
 )
 
-// Apply puts all settings into force at once. Each client and each of its commands sees either all
-// old or all new settings. Any goroutine may call it at any time.
+// Apply replaces all settings. No client and no command gets a mix of old and new settings, except
+// that new memory limits apply to all clients immediately. Any goroutine may call Apply at any
+// time.
 func (s *Server) Apply(settings Settings) {
 	settings.MaxClients = cmp.Or(settings.MaxClients, defaultMaxClients)
 	s.shared.input.limit.Store(cmp.Or(settings.MaxInputMemory, defaultMaxInput))
@@ -25,7 +26,7 @@ func (s *Server) Apply(settings Settings) {
 	s.shared.current.Store(&settings)
 }
 
-// MaxClients returns how many clients may be connected now.
+// MaxClients returns the present limit of connected clients.
 func (s *Server) MaxClients() int { return s.shared.settings().MaxClients }
 
 // Server serves the clients of a listener.
@@ -43,7 +44,9 @@ type Server struct {
 	sessions map[int64]*session // by the client's ID
 	draining bool
 
-	running sync.WaitGroup // counts all sessions, including parked sessions; Add is called with mu held
+	// running counts all sessions, also parked sessions, and the goroutines of dropOutdatedConns.
+	// Add is called with mu held.
+	running sync.WaitGroup
 }
 
 // NewServer returns a server.
@@ -156,8 +159,8 @@ func connAddrs(sessions []*session, addrOf func(*relay) string) (addresses []str
 	return addresses
 }
 
-// watchUsers disconnects clients whose login is no longer valid, or whose user may have lost the
-// right to the messages that they get, until stop is called.
+// watchUsers disconnects, until stop is called, each client whose login is no longer valid. It also
+// disconnects a client that gets messages if its user may have lost the right to them.
 func (s *Server) watchUsers(ctx context.Context) (stop func()) {
 	ownUsers := s.shared.opts.Users
 	if ownUsers == nil {

@@ -38,7 +38,8 @@ func TestClientNumbers(t *testing.T) {
 	}
 }
 
-// TestSilentClientsDoNotDisturb checks that the server's accept loop does not wait for one client.
+// TestSilentClientsDoNotDisturb checks that the server's accept loop does not wait for clients that
+// send nothing.
 func TestSilentClientsDoNotDisturb(t *testing.T) {
 	b := serveLocks(t, &scriptedLocks{})
 	for range 100 {
@@ -99,8 +100,8 @@ func TestDrainWaitsForRunningCommands(t *testing.T) {
 	}
 }
 
-// TestDrainRefusesWaitingCommands checks that commands that wait for other clients are refused at
-// once, and so are commands that were read after them.
+// TestDrainRefusesWaitingCommands checks that commands that wait for other clients are refused
+// immediately, and so are commands that were read after them.
 func TestDrainRefusesWaitingCommands(t *testing.T) {
 	locks := newWaitingLocks()
 	b := startTestServer(t, serverOptions{locks: locks, Options: Options{DrainTimeout: time.Hour}})

@@ -24,7 +24,7 @@ import (
 // session serves one client. It has the goroutine of run and, while a command waits, the goroutine
 // of a watch. A parked session has no goroutine.
 type session struct {
-	// Set once.
+	// These fields are set once.
 	conn   net.Conn
 	shared *shared
 	relay  *relay
@@ -96,7 +96,7 @@ func newSession(
 // clientID, clientAddr and end implement relayClient.
 func (s *session) clientID() int64 { return s.client.ID }
 
-// keptBytes returns how many bytes are kept for the client between its commands.
+// keptBytes returns the number of bytes kept for the client between its commands.
 func (s *session) keptBytes() int { return s.client.Size() + s.login.Rights.Size() }
 
 // setAddr sets the client's address.
@@ -213,8 +213,8 @@ func (s *session) track() command.Tracking {
 	return s.client.Tracking
 }
 
-// push notifies the client, between two replies, which keys may have changed; no keys means all
-// keys. Any goroutine may call it.
+// push sends the client, between two replies, the keys that may have changed; without keys, it
+// invalidates all keys. Any goroutine may call push.
 func (s *session) push(ctx context.Context, keys []string) {
 	if s.relay.push(ctx, tracking.Invalidation(keys)) != nil {
 		_ = s.conn.Close() // the client may have got a part of the message
@@ -254,7 +254,7 @@ func (l messageWriter) WriteMessages(take func() []byte) error {
 }
 
 // Disconnect implements pubsub.ClientWriter. It wakes the session, because a parked session would
-// not notice.
+// not notice the end of its connection.
 func (l messageWriter) Disconnect() {
 	l.session.disconnect()
 	l.session.wake(l.serverCtx, l.session)
@@ -305,8 +305,8 @@ func (s *session) clearParkRequest() {
 	s.setReadDeadline()
 }
 
-// disconnect ends the connection at once. It closes the connection below TLS first, because closing
-// TLS would wait until the client reads a notification.
+// disconnect ends the connection immediately. It closes the connection below TLS first, because
+// closing TLS would wait until the client reads a notification.
 func (s *session) disconnect() {
 	if conn, ok := s.conn.(*tls.Conn); ok {
 		_ = conn.NetConn().Close()

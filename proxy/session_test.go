@@ -207,8 +207,8 @@ func TestProtocolErrorFollowsTheReplies(t *testing.T) {
 	p.expectClosed()
 }
 
-// TestOtherLineEnds checks that the proxy, unlike Redis, checks the bytes after a payload of its
-// own commands. A command with bytes other than CRLF is refused with an error.
+// TestOtherLineEnds checks that the proxy, unlike Redis, checks the bytes after each argument of
+// the proxy's own commands. A command with bytes other than CRLF there is refused with an error.
 func TestOtherLineEnds(t *testing.T) {
 	locks := &scriptedLocks{lock: func(context.Context, quorum.LockRequest) (time.Duration, error) { panic("run") }}
 	b := serveLocks(t, locks)

@@ -7,8 +7,9 @@ import (
 )
 
 const (
-	// stallTime limits how long a subscriber may leave messages unread. It also limits how long a
-	// half-closed client may read none of its last replies.
+	// stallTime limits how long a subscriber may leave messages unread, and how long a half-closed
+	// client may read none of its last replies. It also limits the wait for commands that get no
+	// reply.
 	stallTime = time.Minute
 	// lingerTime is the longest time that the proxy keeps a half-closed client while the upstream
 	// does not answer.
@@ -29,7 +30,7 @@ type traffic struct {
 
 // shared holds the state that all clients of a server share.
 type shared struct {
-	// Set once.
+	// These fields are set once.
 	opts  Options
 	times relayTimes
 	now   func() time.Time // time.Now, except in tests

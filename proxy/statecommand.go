@@ -124,9 +124,9 @@ func (d *dispatcher) forwardReplyless(ctx context.Context, mode track.ReplyMode,
 	return d.sender.sendWhole(s)
 }
 
-// refusesReplyless reports whether the upstream will refuse a command that normally gets no reply,
-// for lack of permission. Such a refusal is a reply. If that is unknown, replies can no longer be
-// tracked.
+// refusesReplyless reports whether the upstream will refuse a command for lack of permission. The
+// command normally gets no reply, but a refusal is a reply. If the permission is unknown, replies
+// can no longer be tracked.
 func (d *dispatcher) refusesReplyless(ctx context.Context, words [][]byte) bool {
 	refusals, err := d.asker.Refusals(ctx, [][]string{syntax.Strings(words)})
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 // contain it.
 const releaseScript = "if\tredis.call('get',KEYS[1])==ARGV[1]\tthen\treturn\tredis.call('del',KEYS[1])\telse\treturn\t0\tend"
 
-// directLockCounts returns how many uncovered locks and releases a proxy's INFO counts.
+// directLockCounts returns the counts of uncovered locks and releases in a proxy's PROXY INFO.
 func directLockCounts(p *peer) (locks, releases int) {
 	p.Helper()
 	p.send(cmd("PROXY INFO"))
@@ -105,7 +105,7 @@ func TestUncoveredLocksInPieces(t *testing.T) {
 		want := "$-1\r\n"
 		for at := 1; at < len(whole); at += 3 {
 			p.send(cmd("ECHO before") + whole[:at])
-			p.expect(bulk("before")) // so the rest is read by itself
+			p.expect(bulk("before")) // so that the rest arrives in a later read
 			p.send(whole[at:])
 			p.expect(want)
 			want = bulk("me")

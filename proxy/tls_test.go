@@ -96,7 +96,7 @@ func TestIdleClientOverTLS(t *testing.T) {
 	}
 }
 
-// TestNoHandshake checks that an incomplete handshake holds only its own connection, counts as a
+// TestNoHandshake checks that an incomplete handshake blocks only its own connection, counts as a
 // client, and is logged.
 func TestNoHandshake(t *testing.T) {
 	server := startRedis(t)

@@ -8,9 +8,9 @@ import (
 // defaultMaxUnread limits the bytes that all clients together may leave unread.
 const defaultMaxUnread = 256 << 20
 
-// unreadReplies counts the bytes of replies that clients have not read. If they exceed the limit,
-// it disconnects the client whose replies have been unread for the longest time. It is safe for
-// concurrent use, also by goroutines that hold clientWriter.mu.
+// unreadReplies counts the bytes of replies that clients have not read. If these bytes exceed the
+// limit, it disconnects the client whose replies have been unread for the longest time. It is safe
+// for concurrent use, also by goroutines that hold clientWriter.mu.
 type unreadReplies struct {
 	mu                 sync.Mutex
 	limit              int64
@@ -37,7 +37,7 @@ func (u *unreadReplies) add(w *unreadClient, n int) {
 	u.enforce()
 }
 
-// remove records that a client has read n bytes, or that they are discarded.
+// remove records that a client has read n bytes, or that n bytes were discarded.
 func (u *unreadReplies) remove(w *unreadClient, n int) {
 	u.mu.Lock()
 	defer u.mu.Unlock()

@@ -53,8 +53,8 @@ func usersFile(t *testing.T, text string) (fileUsers *users.Users, write func(te
 	return fileUsers, write
 }
 
-// startWithUsers starts a proxy with its own users, in front of a redis-server that knows only the
-// proxy.
+// startWithUsers starts a proxy with its own users, in front of a redis-server that accepts none of
+// their logins.
 func startWithUsers(
 	t *testing.T, text string,
 ) (r *testProxy, server *redistest.Server, fileUsers *users.Users, write func(string)) {
@@ -201,7 +201,7 @@ func TestOpenDefaultUser(t *testing.T) {
 	})
 }
 
-// TestUsersAreReloaded checks that a reloaded file applies at once, also to connected clients.
+// TestUsersAreReloaded checks that a reloaded file applies immediately, also to connected clients.
 // Rights change, and a client whose login is no longer valid is disconnected, even if it is idle. A
 // file with a mistake changes nothing.
 func TestUsersAreReloaded(t *testing.T) {

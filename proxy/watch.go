@@ -10,7 +10,7 @@ import (
 )
 
 // watch flushes the replies so far, then reads ahead while a command waits. It keeps the bytes that
-// it reads for later commands, and ends the context at once if the client leaves. stop ends the
+// it reads for later commands, and ends the context immediately if the client leaves. stop ends the
 // watch. For a half-closed client, watch does not flush, because other clients may wait for the end
 // of its turn (halfClosedQueue).
 func (s *session) watch(ctx context.Context) (context.Context, func()) {
@@ -46,7 +46,7 @@ func (s *session) watch(ctx context.Context) (context.Context, func()) {
 }
 
 // watchWait watches, like watch, while a command waits for other clients. The wait also ends when
-// the proxy shuts down, and at once if there is no memory for it.
+// the proxy shuts down. If there is no memory for the wait, it ends immediately.
 func (s *session) watchWait(ctx context.Context) (context.Context, func()) {
 	budgetErr := s.in.updateBudget() // before the watch reads
 	watchCtx, stop := s.watch(ctx)

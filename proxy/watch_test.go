@@ -144,7 +144,7 @@ func TestWaiterThatLeavesIsGrantedNothing(t *testing.T) {
 	for _, name := range []string{"first", "leaver", "last"} {
 		waiters[name] = b.connect()
 		waiters[name].send("PING\r\nLOCK k " + name + " PX 60000 BLOCK 0\r\n")
-		waiters[name].expect(pong) // so it waits, or is about to
+		waiters[name].expect(pong) // the client waits for the lock, or is about to
 	}
 	waiters["leaver"].conn.Close()
 	if got := await(t, "the leaver's end", locks.results); got != "leaver: "+errClientLeft.Error() {

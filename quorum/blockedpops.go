@@ -12,7 +12,7 @@ import (
 type PopResult = queue.PopResult
 
 // The results of a try: no value is stored; other clients took the values first; too few masters
-// answered, and the try changed nothing; the try took a value.
+// answered, and the try changed nothing; the wait ends, because the try took a value or failed.
 const (
 	NothingStored = queue.NothingStored
 	Overtaken     = queue.Overtaken
@@ -29,17 +29,17 @@ type BlockedPop struct {
 	Kind string
 	// Wait is the time limit. A negative value means no limit.
 	Wait time.Duration
-	// Try tries to pop a value. AwaitPop calls it at once, and again whenever a client may have
-	// stored a value. Try may take values only under Keys[i] with own[i] set: no earlier client of
-	// this Locker waits for these keys.
+	// Try tries to pop a value. AwaitPop calls Try at once, and again whenever a client may have
+	// stored a value. own[i] is set if no earlier client of this Locker waits for Keys[i]. Try may
+	// take values only under such keys.
 	Try func(own []bool) PopResult
 }
 
 // ErrPopTimeout is returned if Try took no value in time.
 var ErrPopTimeout = errors.New("no element was added to the keys in time")
 
-// AwaitPop waits in the queues of the keys, first come, first served, until Try has taken a value.
-// It calls Try again only after a key may have changed.
+// AwaitPop waits in the queues of the keys, first come, first served, until Try returns Made. It
+// calls Try again when a key may have changed, and otherwise at most once a minute.
 //
 // Errors: ErrPopTimeout if the time limit has passed, *NoQuorumError if it has passed and too few
 // masters vote, or the cause of ctx. After an error the last Try took nothing.

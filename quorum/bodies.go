@@ -23,7 +23,7 @@ const (
 )
 
 // Limits for each master: the number of bodies, their bytes, and the time since a proxy last saved
-// or looked up any of them. A client whose script was dropped gets NOSCRIPT, and sends the script
+// or found any of them. A client whose script was dropped gets NOSCRIPT, and sends the script
 // again.
 const (
 	maxBodies    = 1000
@@ -32,7 +32,7 @@ const (
 )
 
 // saveBodyScript saves a body. While the limits are exceeded it drops the least recently used
-// bodies, but not the new one. It renews the TTLs of the keys.
+// bodies, but never the new body. It renews the TTLs of the keys.
 //
 // KEYS: bodiesKey, bodiesUseKey, bodiesSizeKey; ARGV: the SHA-1, the body, the limits of the number
 // and the bytes of the bodies, the TTL in ms.
@@ -79,7 +79,7 @@ return body`
 // ScriptBodies keeps the bodies of scripts on the masters, each under its SHA-1. So every proxy
 // knows a script that a client loaded through another proxy. The hash verifies a body, so the
 // answer of one master is enough. Each master keeps the 1,000 most recently used bodies, of at most
-// 16 MB together. It keeps them for 30 days after a proxy last asked for any of them.
+// 16 MB together. It keeps them for 30 days after a proxy last saved or found any of them.
 type ScriptBodies struct {
 	cluster *Cluster
 	limits  bodyLimits
@@ -111,8 +111,8 @@ func (b *ScriptBodies) Flush(ctx context.Context) error {
 	return err
 }
 
-// Find returns the body with this SHA-1. ok is false if no master that answered has the body. The
-// error is a *NoQuorumError if too few masters answered to be sure.
+// Find returns the body with this SHA-1. ok is false if no master that answered has the body. Then
+// the error is a *NoQuorumError if fewer than a majority answered.
 func (b *ScriptBodies) Find(ctx context.Context, sha string) (body string, ok bool, err error) {
 	replies, err := b.doAll(ctx, "EVAL", findBodyScript, "3", bodiesKey, bodiesUseKey, bodiesSizeKey,
 		sha, formatMillis(b.limits.ttl))

@@ -86,7 +86,7 @@ func TestBodiesAreBounded(t *testing.T) {
 }
 
 // TestBodiesWithoutABoundAreBounded checks that Save applies the limits to bodies that were stored
-// without them.
+// without limits.
 func TestBodiesWithoutABoundAreBounded(t *testing.T) {
 	cluster, client := realMaster(t)
 	for i := range 50 {

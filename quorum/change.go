@@ -21,8 +21,8 @@ const (
 	// askPause between two requests for a new configuration.
 	followPause = 20 * time.Millisecond
 	askPause    = time.Second
-	// oldSetTime is the time for which the former masters stay connected, so that undos reach them,
-	// and this proxy can copy their locks.
+	// oldSetTime is the time for which the former masters stay connected. Meanwhile undos reach the
+	// former masters, and this proxy can copy their locks.
 	oldSetTime = 10 * time.Second
 )
 
@@ -36,7 +36,8 @@ const (
 // the new masters. ChangeMasters calls check before the change begins. masterName returns the name
 // of the new master with this run_id or address.
 //
-// After an error the masters are unchanged, unless the error says that this is unknown.
+// After an error the masters do not change to this set, unless the error says that the decision is
+// still open.
 func (c *Cluster) ChangeMasters(
 	ctx context.Context, urls []string, check func(masterName func(runID, addr string) string) error,
 ) error {
@@ -76,11 +77,11 @@ func (c *Cluster) ChangeMasters(
 // decision.
 var errFollowed = errors.New("another proxy decided first")
 
-// errOvertaken is returned if the decision differs from the wanted one.
+// errOvertaken is returned if the masters' decision differs from the wanted change.
 var errOvertaken = errors.New("another proxy decided otherwise at the same time")
 
-// decide gets a decision of the masters on the next era, and switches this proxy to that era if the
-// decision is the wanted one.
+// decide gets a decision of the masters on the next era. If it is the wanted decision, this proxy
+// switches to that era.
 func (c *Cluster) decide(
 	ctx context.Context, set *masterSet, era reconfig.Era, wanted reconfig.Change, urls []string,
 ) (reconfig.Change, error) {
@@ -110,7 +111,7 @@ func (c *Cluster) decide(
 	return decided, nil
 }
 
-// checkNewMasters returns the reason why one of the masters cannot be used, or nil. check is as for
+// checkNewMasters returns the reason why a new master cannot be used, or nil. check is as for
 // ChangeMasters.
 func (c *Cluster) checkNewMasters(
 	ctx context.Context, set *masterSet, urls []string, check func(masterName func(runID, addr string) string) error,
@@ -254,8 +255,8 @@ func newStep(old, next *masterSet) step {
 }
 
 // awaitQuorum lets commands continue once a majority of the new masters votes, and each master that
-// was up before has answered. It waits at most a heartbeat for these answers. After oldSetTime it
-// disconnects the old masters.
+// was up before has answered. It waits at most a heartbeat for these answers. Then it waits at most
+// changePatience until all masters vote, and after oldSetTime it disconnects the old masters.
 func (c *Cluster) awaitQuorum(old, next *masterSet, u *change, s step) {
 	defer c.halt(old)
 	start := time.Now()
@@ -294,8 +295,8 @@ func (set *masterSet) endQuiet(previous *masterSet) {
 	}
 }
 
-// awaitsAnswer reports whether a master that was up in the former set has not answered yet. A value
-// that a bare majority stored may look undetermined to a majority without that master.
+// awaitsAnswer reports whether a master that was up in the former set has not answered yet. Without
+// the answer of that master, a value that only a bare majority stored may look undetermined.
 func (set *masterSet) awaitsAnswer(previous *masterSet) bool {
 	names := previous.names()
 	for i, name := range set.names() {

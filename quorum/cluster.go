@@ -24,10 +24,10 @@ type Cluster struct {
 	log    *slog.Logger
 	source *cell.Source
 	// onFreed notifies the waiters of a key that a command may have freed. It reports whether a
-	// waiter tries to take the key at once.
+	// waiter tries to take the key immediately.
 	onFreed func(Key) (tries bool)
 	// onTaking informs the waiters of a key that a command is about to take. It calls send once to
-	// send the command. The argument of send, if it is not nil, queues operations that leave
+	// send the command. The argument of send, if it is not nil, queues operations that are sent
 	// together with the command.
 	onTaking func(key Key, send func(and func()))
 	// messages carries messages between proxies; nil if no client can publish.
@@ -40,8 +40,8 @@ type Cluster struct {
 	currentChange atomic.Pointer[change]
 	confirmations confirmations
 	removals      *removals.Removals[Key]
-	// pausedEra is 1 plus the era in which this proxy pauses commands for a move. This proxy runs
-	// no pending removal in that era while the locks are being moved.
+	// pausedEra is 1 plus the last era in which this proxy paused commands for a move, or zero.
+	// This proxy runs no pending removal in that era while the locks are being moved.
 	pausedEra atomic.Int64
 	// changeMu is held while this proxy changes the masters.
 	changeMu sync.Mutex
@@ -52,8 +52,8 @@ type Cluster struct {
 	runContext  context.Context // the context of Run
 	ballotRound uint64          // the highest round of a ballot so far
 	latestURLs  []string        // the URLs of the last LiveSettings
-	// locationChanged is closed when the result of CurrentLocation may change; nil if no goroutine
-	// waits.
+	// locationChanged is closed when the result of CurrentLocation may have changed; nil if no
+	// goroutine waits.
 	locationChanged chan struct{}
 	// proxyID is the ID that this proxy uses on the masters.
 	proxyID string
@@ -90,7 +90,7 @@ type masterSet struct {
 	// urls holds the URLs of the masters, in the same order.
 	urls []string
 	// log writes at debug level while quiet is set: during a planned step, and after a new set of
-	// masters has replaced this one.
+	// masters has replaced this set.
 	log       *slog.Logger
 	quiet     *atomic.Bool
 	rand      func() float64
@@ -111,7 +111,7 @@ type masterSet struct {
 	stop context.CancelFunc
 }
 
-// background runs tasks of a masterSet that begin later and end with the set.
+// background runs the delayed tasks of a masterSet.
 type background struct {
 	mu     sync.Mutex
 	closed bool
@@ -249,7 +249,7 @@ func (set *masterSet) allVote() bool {
 	return !slices.ContainsFunc(set.masters, func(m *master.Master) bool { return !m.Votes() })
 }
 
-// stoppedDuring waits for a pause, and reports whether the cluster stopped meanwhile.
+// stoppedDuring pauses, and reports whether the cluster stopped meanwhile.
 func (c *Cluster) stoppedDuring(pause time.Duration) bool {
 	c.mu.Lock()
 	running := c.runContext

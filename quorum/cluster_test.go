@@ -43,7 +43,7 @@ func inBubble(t *testing.T, n int, test func(b *fixture)) {
 	})
 }
 
-// newCluster connects another proxy to the same masters.
+// newCluster connects a new proxy to the masters.
 func (b *fixture) newCluster() *Cluster {
 	var opts Options
 	for i := range b.masters {
@@ -182,8 +182,8 @@ func TestUndoRemovesOnlyOwnCells(t *testing.T) {
 	})
 }
 
-// TestLockedAgainWithTheSameTokenStaysLocked locks twice with the same token. The masters refuse
-// the second LOCK, and its undo must not remove the first lock.
+// TestLockedAgainWithTheSameTokenStaysLocked requests a lock that is held with the same token. A
+// majority refuses the LOCK, and its undo must not remove the earlier lock.
 func TestLockedAgainWithTheSameTokenStaysLocked(t *testing.T) {
 	inBubble(t, 5, func(b *fixture) {
 		b.putPlain(token, time.Minute, 0, 1, 2)
@@ -383,9 +383,9 @@ func TestStoppedClusterSendsQueuedOperations(t *testing.T) {
 		for _, m := range b.masters {
 			m.setLatency(10 * time.Millisecond)
 		}
-		go func() { _, _ = c.Read(b.Context(), []Key{job}) }() // is being sent
+		go func() { _, _ = c.Read(b.Context(), []Key{job}) }() // this read is being sent
 		synctest.Wait()
-		go func() { _ = c.Release(b.Context(), job, token) }() // waits behind it
+		go func() { _ = c.Release(b.Context(), job, token) }() // the release waits behind the read
 		synctest.Wait()
 		stop()
 		b.wantValues("", "", "")
@@ -495,7 +495,7 @@ func TestThroughAnotherProxy(t *testing.T) {
 		b.wantErr(other.Unlock(b.Context(), job, rival), ErrNotHeld)
 		b.wantErr(other.Unlock(b.Context(), job, token), nil)
 		b.wantValues("-*", "-*", "-*")
-		b.mustLock(rival, time.Minute) // at once
+		b.mustLock(rival, time.Minute) // immediately after the removal
 		b.wantValues("you*", "you*", "you*")
 		b.wantErr(b.locker.Unlock(b.Context(), job, token), ErrNotHeld)
 		b.wantErr(b.locker.Unlock(b.Context(), job, rival), nil)

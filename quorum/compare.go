@@ -11,8 +11,8 @@ import (
 )
 
 // A master that was away has missed changes, and a proxy that died may have left changes
-// unfinished. As soon as all masters vote, this file compares their data. Package register repairs
-// the differences.
+// unfinished. As soon as all masters vote, compareMissed compares their data. Package register
+// repairs the differences.
 
 const (
 	// comparePause is the wait between two checks whether a comparison is needed.
@@ -34,7 +34,7 @@ func (set *masterSet) compareMissed(ctx context.Context) {
 	for pacing.Sleep(ctx, comparePause) == nil {
 		currentPeers := set.guards.PeerIDs()
 		if slices.ContainsFunc(peers, func(id string) bool { return !slices.Contains(currentPeers, id) }) {
-			set.toCompare.add(anyDatabase) // no other proxy finishes the changes that this peer began
+			set.toCompare.add(anyDatabase) // no proxy finishes the changes of a vanished peer
 		}
 		peers = currentPeers
 		if set.allVote() {
@@ -60,8 +60,8 @@ func (set *masterSet) compareAll(ctx context.Context) {
 	}
 }
 
-// compare compares the keys of a database. It pauses half of the time, to delay other commands
-// little.
+// compare compares the keys of a database. It pauses half of the time, so that it delays other
+// commands little.
 func (set *masterSet) compare(ctx context.Context, db int) error {
 	d := set.database(db)
 	for i, m := range set.masters {

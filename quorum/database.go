@@ -129,7 +129,7 @@ func (d *database) Voters() int { return countVoting(d.set.masters) }
 func (d *database) Clock() time.Duration { return d.set.guards.Clock(time.Now()) }
 
 // Pause implements register.Masters. It waits at most 2 ms after the first failure, and at most 16
-// ms after many.
+// ms after four or more failures.
 func (d *database) Pause(ctx context.Context, failures int) error {
 	maxPause := time.Millisecond << min(failures, 4)
 	return pacing.Sleep(ctx, time.Duration(d.set.rand()*float64(maxPause)))

@@ -37,7 +37,7 @@ var (
 	// number is left.
 	ErrFences = register.ErrFences
 
-	// ErrClosed is the cause for masters of a cluster that has stopped.
+	// ErrClosed is the cause for every master of a stopped cluster.
 	ErrClosed = master.ErrClosed
 
 	// ErrQueueFull is the cause for a master whose queue of operations is full.
@@ -59,7 +59,7 @@ type QuarantineError = guard.QuarantineError
 type UnfitError = guard.UnfitError
 
 // NoQuorumError is returned if no majority of the masters voted, or if the votes leave the result
-// undetermined. Errors.Is and errors.As find the causes.
+// undetermined. The functions errors.Is and errors.As find the causes.
 type NoQuorumError struct {
 	// Masters is the number of masters; Answered of them voted.
 	Masters, Answered int
@@ -85,9 +85,9 @@ func newNoQuorum(masters int) *NoQuorumError {
 
 func (e *NoQuorumError) add(cause *MasterError) { e.Causes = multierror.Append(e.Causes, cause) }
 
-// Error returns the number of masters that voted, and each other master with its cause. It counts
-// the masters in quarantine for the same reason together. If a majority voted, the remaining
-// masters, or blocking copies, leave the state of the key undetermined.
+// Error returns the number of masters that voted, and each other master with its cause. It groups
+// the masters in quarantine by the reason. If a majority voted, the remaining masters, or blocking
+// copies, leave the state of the key undetermined.
 func (e *NoQuorumError) Error() string {
 	if e.LateAfter > 0 {
 		return fmt.Sprintf("a majority of %d masters agreed only after %d ms", e.Masters, e.LateAfter.Milliseconds())

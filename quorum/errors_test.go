@@ -21,7 +21,7 @@ func TestTimeUntilVotes(t *testing.T) {
 		{[]time.Duration{9 * s}, 1, 9 * s},
 		{[]time.Duration{9 * s, 5 * s, 7 * s}, 2, 7 * s},
 		{[]time.Duration{9 * s, 5 * s, 7 * s}, 1, 5 * s},
-		{[]time.Duration{9 * s, 5 * s}, 3, 9 * s}, // the other masters are down, so a majority needs both of these masters
+		{[]time.Duration{9 * s, 5 * s}, 3, 9 * s}, // until both masters vote
 		{[]time.Duration{0, 5 * s, 0}, 1, 5 * s},
 		{[]time.Duration{0, 5 * s, 0}, 2, 0}, // the time of the second master is unknown
 		{[]time.Duration{9 * s, 5 * s}, 0, 5 * s},

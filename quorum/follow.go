@@ -8,7 +8,7 @@ import (
 )
 
 // followChanges notices changes of the masters by other proxies, completes them if necessary, and
-// requests a new configuration.
+// requests a new configuration. It also aborts a move that no proxy continues.
 func (c *Cluster) followChanges(ctx context.Context) {
 	lastTry, lastSet, isLeaving, noticedChange := time.Time{}, (*masterSet)(nil), false, (*change)(nil)
 	for !c.stoppedDuring(followPause) {
@@ -54,9 +54,9 @@ func (c *Cluster) forgetChange(noticed *change) {
 	}
 }
 
-// follow takes the next step after another proxy's change. It reports whether to try again at once.
-// This is so if the masters stay the same: then this proxy needs no new configuration, and may have
-// learned more in the meantime.
+// follow takes the next step after another proxy's change. It reports whether to try again at once,
+// because the step failed although the masters stay the same. Then this proxy needs no new
+// configuration, and may have learned more in the meantime.
 func (c *Cluster) follow(ctx context.Context, set *masterSet, s guard.Succession) (retry bool) {
 	ctx, cancel := context.WithTimeout(ctx, askPause)
 	defer cancel()

@@ -50,7 +50,7 @@ type MasterAnswer struct {
 	State string
 }
 
-// Holdings returns the states of keys of one database, and changes nothing.
+// Holdings returns the states of keys of one database, without a ballot.
 //
 // Errors: *NoQuorumError if no master answered, *OwnKeyError, or the cause of ctx.
 func (c *Cluster) Holdings(ctx context.Context, keys []Key) ([]Holding, error) {
@@ -162,7 +162,8 @@ func (set *masterSet) Names(ctx context.Context, db int, page func(names []strin
 	return votes
 }
 
-// namesOn passes the names on one master to page. scanErr is the reason why names are missing.
+// namesOn passes the names of a master's keys to page. scanErr is the reason why names may be
+// missing.
 func namesOn(
 	ctx context.Context, m *master.Master, db int, page func([]string) (bool, error),
 ) (more bool, scanErr, err error) {
@@ -198,10 +199,10 @@ func (c *Cluster) Remove(ctx context.Context, key Key) (bool, error) {
 	return withSet(ctx, c, func(set *masterSet) (bool, error) { return set.Remove(ctx, key) })
 }
 
-// Remove implements Cluster.Remove. It removes everything that the masters hold in the cell, if a
-// majority answers but the state of the key or the result of the removal is undetermined.
+// Remove implements Cluster.Remove. If a majority answers but the state of the key stays
+// undetermined, it removes everything that the masters hold in the cell.
 func (set *masterSet) Remove(ctx context.Context, key Key) (bool, error) {
-	present := false // in any run
+	present := false // in any run of the function
 	out, err := set.Update(ctx, key, nil, func(l Snapshot) (Decision, error) {
 		if !l.Present {
 			return Decision{}, nil

@@ -79,7 +79,8 @@ func (e *OwnKeyError) Error() string {
 		e.Key, script.OwnPrefix)
 }
 
-// checkOwnKeys returns an *OwnKeyError for the first key whose name is reserved for proxies.
+// checkOwnKeys returns an *OwnKeyError for the first key whose name or hash tag is reserved for
+// proxies.
 func checkOwnKeys(keys ...Key) error {
 	for _, key := range keys {
 		if isOwnName(key.Name) || isOwnName(key.Tag) {

@@ -11,7 +11,7 @@ import (
 	"redlock-proxy/quorum/guard"
 )
 
-// announceProxy announces a proxy on some masters, now.
+// announceProxy adds an entry with the current time to the lists of proxies on some masters.
 func announceProxy(t *testing.T, on []*redistest.Server, id, entry string) {
 	t.Helper()
 	for _, server := range on {
@@ -28,8 +28,8 @@ func announceProxy(t *testing.T, on []*redistest.Server, id, entry string) {
 }
 
 // TestListedProxiesPreventMoves checks that some proxies prevent moves of the locks and changes of
-// the masters, if enough masters list them. These proxies have an earlier version, no guard, or
-// different settings.
+// the masters, if two of three masters list them. These proxies have an earlier version, no guard,
+// or different settings.
 func TestListedProxiesPreventMoves(t *testing.T) {
 	t.Parallel()
 	servers, both := newMovableClusters(t)

@@ -40,7 +40,8 @@ func (c *Cluster) CurrentLocation() (at Location, known bool) {
 	return c.locationIn(era), known && c.currentChange.Load() == nil
 }
 
-// LocationChanged returns a channel that is closed when the result of CurrentLocation may change.
+// LocationChanged returns a channel that is closed when the result of CurrentLocation may have
+// changed.
 func (c *Cluster) LocationChanged() <-chan struct{} {
 	c.mu.Lock()
 	defer c.mu.Unlock()

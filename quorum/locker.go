@@ -41,7 +41,8 @@ type LockRequest struct {
 	Token string
 	// TTL is the time for which the masters keep the lock, in whole milliseconds, or Endless.
 	TTL time.Duration
-	// Wait limits the wait while another client holds the lock. Zero means no wait.
+	// Wait limits the time for which the request waits while another client holds the lock. Zero
+	// means no wait, Forever no limit.
 	Wait time.Duration
 	// Holder describes the client; Holdings returns it for the lock.
 	Holder any

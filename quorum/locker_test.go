@@ -10,7 +10,8 @@ import (
 	"time"
 )
 
-// waiter requests the job with its own token, and appends the token when it is served.
+// waiter requests the job in the background, and appends its token to served when the request ends.
+// The suffix " gave up" or " left" marks a request that was not granted.
 func (b *fixture) waiter(ctx context.Context, l *Locker, token string, wait time.Duration, served *[]string) {
 	go func() {
 		_, err := l.Lock(ctx, LockRequest{Key: job, Token: token, TTL: time.Hour, Wait: wait})

@@ -136,7 +136,7 @@ func (set *masterSet) Extend(ctx context.Context, key Key, token string, ttl tim
 	case set.hasKeygroup(err):
 		return set.extendShared(ctx, key, token, ttl)
 	case errors.As(err, new(*register.NoQuorum)):
-		// Some masters may hold the key for longer than other masters.
+		// The remaining time may differ between the masters: a ballot lets them agree.
 		set.cluster.scheduleRemoval(key, "", ttl, nil)
 	}
 	return got, set.translate(err)
@@ -156,8 +156,8 @@ func (c *Cluster) Fence(ctx context.Context, key Key) (int64, error) {
 	})
 }
 
-// Guess returns the token under which this proxy has taken the key, or the value that it stored
-// last, if it knows of no newer value.
+// Guess returns the token under which this proxy has taken the key, or the value that this proxy
+// stored last. ok is false if there is none, or if a newer value is known.
 func (c *Cluster) Guess(key Key) (token string, ok bool) {
 	if key.Tag != "" {
 		return "", false
@@ -167,8 +167,8 @@ func (c *Cluster) Guess(key Key) (token string, ok bool) {
 }
 
 // Update changes one key depending on its current value. It may call run several times;
-// Outcome.Decision is the decision that took effect. If expect is not nil, run must change nothing
-// if the key holds another value.
+// Outcome.Decision is the decision that took effect. If expect is not nil, run must not change any
+// value other than *expect.
 //
 // Errors: the errors of run, ErrForeign, ErrContended, *NoQuorumError, or the cause of ctx. After
 // the last two the change may or may not take effect, possibly later, at most once.

@@ -51,7 +51,7 @@ func newMasterSet(
 	return set
 }
 
-// watchPatience is the lower bound of the time limit for the replies to the watch of a master.
+// watchPatience is the shortest time limit for a master's reply to a watch.
 const watchPatience = 500 * time.Millisecond
 
 // run runs the set until ctx ends, and then sends the queued operations, undos included.

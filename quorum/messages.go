@@ -15,8 +15,8 @@ import (
 // Message is one message of a client; see package messages.
 type Message = messages.Message
 
-// Subscription is a subscription to all messages. It ends when the subscriber leaves, or is
-// notified that it may miss messages.
+// Subscription is a subscription to all messages. It ends when the subscriber leaves, or learns
+// that messages may be missing.
 type Subscription = messages.Subscription
 
 // NewMessages creates the Messages of a cluster that does not run yet. Only proxies with the same
@@ -71,8 +71,8 @@ func (set *masterSet) publish(ctx context.Context, channel string, message Messa
 	return otherListeners, nil
 }
 
-// Listen subscribes to all messages that are published after it returns. onLoss is called once if
-// the subscriber may miss a message. onLoss must not wait, nor call the Subscription. The
+// Listen subscribes to all messages that are published after Listen returns. onLoss is called once
+// if the subscriber may miss a message. onLoss must not wait, nor call the Subscription. The
 // subscriber must leave the Subscription even after a loss.
 //
 // Errors: *NoQuorumError if too few masters confirm a subscription, or the cause of ctx.

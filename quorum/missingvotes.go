@@ -42,7 +42,7 @@ func (set *masterSet) translate(err error) error {
 	translated.LateAfter, translated.Unclear = noQuorum.LateAfter, noQuorum.Unclear
 	for i, r := range noQuorum.Replies {
 		switch {
-		case r.State == register.Counted, r.State == register.Waiting: // a majority decided without it
+		case r.State == register.Counted, r.State == register.Waiting: // a majority decided earlier
 			translated.Answered++
 		case r.Err != nil:
 			translated.add(&MasterError{Master: set.masters[i].Name(), Err: r.Err})

@@ -77,8 +77,8 @@ func (c *Cluster) confirm() (Location, error) {
 	)
 }
 
-// repeatUnconfirmed calls try again while the location is unconfirmed and giveUp returns false.
-// giveUp pauses before it returns.
+// repeatUnconfirmed repeats try while the location is unconfirmed and giveUp returns false. giveUp
+// pauses before it returns.
 func repeatUnconfirmed(try func() (Location, error), giveUp func() bool) (Location, error) {
 	for {
 		at, err := try()
@@ -125,7 +125,7 @@ func (c *Cluster) Proxies() []string {
 var ErrLocationChanged = errors.New("another proxy has changed the location of the locks meanwhile")
 
 // DecideLocation gets a decision of the masters on the location of the locks in the next era. It
-// returns the location when a majority of the masters votes in that era. It also succeeds if
+// returns the location once a majority of the masters votes in that era. It also succeeds if
 // another proxy caused the same decision. If the locks are being moved in that era, this proxy
 // renews the lease of the move until ctx ends. After an error the location may still be decided.
 func (c *Cluster) DecideLocation(ctx context.Context, from Location, to location.Place) (Location, error) {
@@ -201,9 +201,9 @@ func (c *Cluster) decideLocation(ctx context.Context, from Location, to location
 	return err
 }
 
-// announce informs the other proxies of the next decision at once. If the locks leave the masters,
-// it waits until the proxies have paused commands on lock keys. A command that runs when an era
-// ends may or may not take effect.
+// announce informs the other proxies of the next decision. If the locks leave the masters, it then
+// waits until the proxies have paused commands on lock keys, at most two heartbeats. A command that
+// runs when an era ends may or may not take effect.
 func (c *Cluster) announce(ctx context.Context, set *masterSet, from Location, to location.Place) error {
 	era, _ := set.guards.OwnEra()
 	set.guards.AnnounceChange(ctx, era, c.ballot(0))
@@ -238,15 +238,15 @@ func (c *Cluster) awaitEra(ctx context.Context, wanted Location) (Location, erro
 		}
 		select {
 		case <-changed:
-		case <-time.After(followPause): // the next change comes without a signal
+		case <-time.After(followPause): // the guards learn of a later decision without a signal
 		case <-ctx.Done():
 			return Location{}, context.Cause(ctx)
 		}
 	}
 }
 
-// PauseReport is a proxy's report that it has paused commands on lock keys: the upstream has
-// answered all commands that the proxy had sent.
+// PauseReport is a proxy's report that it has paused commands on lock keys: it sends no more of
+// these commands to the upstream.
 type PauseReport struct {
 	// Proxy is the ID of the proxy. Server is the run_id of its upstream; empty if unknown.
 	Proxy, Server string

@@ -65,8 +65,8 @@ func (s *stallingLog) Handle(_ context.Context, r slog.Record) error {
 }
 
 // TestMoveEndsWithItsEra stops a proxy right after it has decided a move of the locks, while
-// another proxy ends the move. Then the first proxy does not wait for the ended era, and follows to
-// the next era.
+// another proxy ends the move. When the first proxy continues, it does not wait for the ended era,
+// and follows to the next era.
 func TestMoveEndsWithItsEra(t *testing.T) {
 	t.Parallel()
 	log := newStallingLog("the locks are being moved")
@@ -82,7 +82,7 @@ func TestMoveEndsWithItsEra(t *testing.T) {
 	if at := other.mustMove(t, location.Upstream); at.Era != moving.Era+1 {
 		t.Fatalf("ended in era %d, want %d", at.Era, moving.Era+1)
 	}
-	for stalled.masterSet().guards.Succession() == nil { // until then, its own era looks current
+	for stalled.masterSet().guards.Succession() == nil { // until then the old era looks current
 		time.Sleep(time.Millisecond)
 	}
 	close(log.resume)
@@ -235,7 +235,7 @@ func TestMoveEndsOnceTheMastersAreBack(t *testing.T) {
 }
 
 // TestRepeatUnconfirmed checks that repeatUnconfirmed tries again while the masters vote but do not
-// confirm, until giveUp returns true. It returns any other result at once.
+// confirm, until giveUp returns true. After any other result it does not try again.
 func TestRepeatUnconfirmed(t *testing.T) {
 	expected, other := Location{Place: location.Masters, Era: 2}, errors.New("another")
 	unconfirmed, noQuorum := &NoQuorumError{Unconfirmed: true}, &NoQuorumError{}

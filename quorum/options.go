@@ -22,7 +22,7 @@ type Options struct {
 	// TLS changes the TLS settings before each connection to a rediss:// server: which certificate
 	// to present, and which certificate authorities to trust. The default changes nothing.
 	TLS func(*tls.Config)
-	// MasterTimeout limits one batch to one master, dialling included. The default is
+	// MasterTimeout limits the time for one batch at one master, dialling included. The default is
 	// DefaultMasterTimeout.
 	MasterTimeout time.Duration
 	// MaxTTL is assumed as the longest TTL in use if no record of it is known, and for locks
@@ -35,7 +35,7 @@ type Options struct {
 	// Override, unless it is nil, is an operator's statement of the longest TTL of any lock that
 	// masters in quarantine may have lost; see StoreOverride.
 	Override *time.Duration
-	// Forced gives the override precedence over the knowledge of masters and proxies.
+	// Forced gives the override precedence over a longer TTL that a master or a proxy knows.
 	Forced bool
 	// Name returns the operators' name for this proxy. The default is empty.
 	Name func() string

@@ -22,8 +22,9 @@ const (
 // StoreOverride stores an operator's override on the masters in quarantine: no lock that they may
 // have lost had a TTL longer than ttl. Then these masters vote after ttl instead of MaxTTL. If a
 // running proxy or a master knows of a longer TTL in use, the masters vote after that longer TTL,
-// unless forced is set. StoreOverride returns the masters' state afterwards, or why it could not
-// store the override on all masters. inspect.CheckOverride decides whether an override is allowed.
+// unless forced is set. StoreOverride returns the state of the masters afterwards, or an error if
+// it could not store the override on all masters. inspect.CheckOverride decides whether an override
+// is allowed.
 func StoreOverride(ctx context.Context, opts Options, ttl time.Duration, forced bool) ([]MasterStatus, error) {
 	opts.Override, opts.Forced, opts.FreshStart, opts.Unguarded = &ttl, forced, false, false
 	cluster, err := NewCluster(opts)
@@ -60,8 +61,9 @@ func (c *Cluster) awaitOverride(ctx context.Context) error {
 	}
 }
 
-// whyOverrideMissing names a master that votes for no proxy and does not wait for a known time,
-// with the cause. It returns an empty text if there is no such master.
+// whyOverrideMissing names a master that is down, or whose quarantine has no known end or assumes
+// MaxTTL, with the cause. A quarantine because of the rules of other proxies does not matter. The
+// text is empty if there is no such master.
 func whyOverrideMissing(masters []MasterStatus) string {
 	for _, m := range masters {
 		switch q := m.Quarantine; {

@@ -6,9 +6,9 @@ import (
 	"redlock-proxy/quorum/register"
 )
 
-// scheduleRemoval schedules the removal of a version of a key (package removals), for as long as
-// its lease of ttl may last. Without a version, it schedules that the masters agree on the expiry
-// of the current value. removals.Add explains mayArrive.
+// scheduleRemoval schedules the removal of a version of a key (package removals) until its lease,
+// of at most ttl, has expired. If the version is empty, it lets the masters agree on the expiry of
+// the current value instead. removals.Add explains mayArrive.
 func (c *Cluster) scheduleRemoval(key Key, version string, ttl time.Duration, mayArrive func() bool) {
 	if ttl < 0 {
 		ttl = c.masterSet().guards.MaxTTL()
@@ -43,8 +43,8 @@ func (set *masterSet) removalScheduler(t TakeRequest) func(version string, mayAr
 	}
 }
 
-// Withdraw removes the grant of a Take or an Update from these keys, in the background. It leaves a
-// newer value in place, and a lock that another client may have extended.
+// Withdraw removes the grant of a Take or an Update from these keys, in the background. It leaves
+// in place a newer value, and a lock that another client may have extended.
 func (c *Cluster) Withdraw(keys []Key, got GrantedLock) {
 	lease := got.Validity
 	if lease >= 0 {

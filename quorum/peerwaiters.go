@@ -12,11 +12,11 @@ import (
 	"redlock-proxy/quorum/watch"
 )
 
-// peerWaiters informs the proxies of a set of masters of each other's waiters. A proxy that waits
-// for another proxy's lock stores a mark next to the lock on all masters. It removes the mark
-// together with its take of the lock. A proxy that leaves the lock to the waiter overwrites the
-// mark, and the masters notify the waiter. Marks are hints: no decision depends on them, and a lost
-// mark costs time only.
+// peerWaiters informs proxies that share masters of each other's waiters. A proxy that waits for
+// another proxy's lock stores a mark next to the lock on all masters. It removes the mark together
+// with its take of the lock. A proxy that leaves the lock to the waiter overwrites the mark, and
+// the masters notify the waiter. Marks are hints: no decision depends on them, and a lost mark
+// costs time only.
 type peerWaiters struct {
 	*Cluster
 	attempt cell.Attempt

@@ -41,7 +41,7 @@ func TestPeerWaiters(t *testing.T) {
 		want(own, true)
 		want(peer, false)
 		passes(peerCluster.proxyID)
-		want(own, true) // the waiter has not come yet
+		want(own, true) // the waiter has not taken the lock yet
 		asked := false
 		peer.Unmark(job, func() { asked = true })
 		if !asked {

@@ -6,9 +6,9 @@ import (
 	"sync/atomic"
 )
 
-// quietHandler is the slog.Handler of a set of masters. It logs at debug level during a planned
-// step, and after another set has replaced this one: then the messages tell an operator nothing
-// new.
+// quietHandler is the slog.Handler of a set of masters. It logs messages below the error level at
+// debug level during a planned step, and after another set has replaced this set: then these
+// messages tell an operator nothing new.
 type quietHandler struct {
 	slog.Handler
 	quiet *atomic.Bool

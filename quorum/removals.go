@@ -6,7 +6,8 @@ import (
 )
 
 // removePending implements removals.Options.Remove. It removes nothing while this proxy pauses
-// commands for a move. It returns false if the masters have been replaced meanwhile.
+// commands for a move, or while no majority votes. It returns false if the masters have been
+// replaced meanwhile.
 func (c *Cluster) removePending(ctx context.Context, key Key, version string) bool {
 	if at, _ := c.CurrentLocation(); (at.Moves() || c.IsLeavingMasters()) && c.pausedEra.Load() == int64(at.Era)+1 ||
 		!c.HasQuorum() {

@@ -40,7 +40,8 @@ func newCluster(opts Options, transports []master.Transport) *Cluster {
 }
 
 // Run connects to the masters and works until ctx ends. Then it carries out the pending removals,
-// if that is possible soon, sends the queued operations, undos included, and returns nil.
+// for at most removals.AttemptTime, if a majority votes. It sends the queued operations, undos
+// included, and returns nil.
 func (c *Cluster) Run(ctx context.Context) error {
 	runCtx, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()

@@ -10,7 +10,7 @@ import (
 
 // LiveSettings holds the parts of the [Options] that may change while a cluster runs.
 type LiveSettings struct {
-	// Masters is Options.Masters. Only passwords may differ, and none may be removed. New
+	// Masters is Options.Masters. Only passwords may differ, and no password may be removed. New
 	// connections use the new passwords.
 	Masters []string
 	// MaxTTL is Options.MaxTTL. It only grows: locks that were granted before a decrease may still

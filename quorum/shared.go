@@ -12,14 +12,14 @@ import (
 )
 
 // This file handles keys that share a cell; see package keygroup. A key without a tag is taken,
-// released and extended like any other while it is alone in its cell. If the cell has further keys,
-// or the key has a tag, a ballot decides.
+// released and extended like any other key while it is alone in its cell. If the cell has further
+// keys, or the key has a tag, a ballot decides.
 
 var (
 	// ErrFenceShared is returned if a client requests a fence for a key that shares its cell.
 	ErrFenceShared = errors.New("a key that shares its hash tag with other existing keys cannot have a fence")
 
-	// errDifferentTags is returned if a client takes several keys at once with different tags, or
+	// errDifferentTags is returned if a client takes several keys together with different tags, or
 	// only some with a tag.
 	errDifferentTags = errors.New("keys with hash tags can be taken together only if all have the same tag")
 )
@@ -128,7 +128,7 @@ func (set *masterSet) decide(
 	return d, err
 }
 
-// forOneKey converts a run for one key to a run for several.
+// forOneKey converts a run for one key into a run for several keys.
 func forOneKey(run func(Snapshot) (Decision, error)) func([]Snapshot) ([]Decision, error) {
 	return func(looks []Snapshot) ([]Decision, error) {
 		d, err := run(looks[0])
@@ -260,8 +260,7 @@ func (set *masterSet) extendShared(ctx context.Context, key Key, token string, t
 	return got, err
 }
 
-// updateIfHeld changes a key by ballot if it holds the token, and returns the value that it
-// changed.
+// updateIfHeld changes a key by ballot if the key holds the token, and returns the previous value.
 func (set *masterSet) updateIfHeld(
 	ctx context.Context, key Key, token string, decide func(Snapshot) Decision,
 ) (previous Snapshot, out Outcome, err error) {

@@ -16,7 +16,7 @@ const (
 )
 
 // stableSet returns the current masters once no change is in progress. It waits until the given
-// time, but at most until changePatience after a change began.
+// time, but at most for changePatience after the start of the change.
 func (c *Cluster) stableSet(ctx context.Context, until time.Time) (*masterSet, error) {
 	u := c.currentChange.Load()
 	if u == nil {
@@ -63,7 +63,8 @@ func withSetRepeated[T any](ctx context.Context, c *Cluster, f func(*masterSet) 
 	}
 }
 
-// wasChanged reports whether a command had no quorum because the masters are being changed.
+// wasChanged reports whether a command had no quorum because the masters are being changed, or were
+// changed meanwhile.
 func (c *Cluster) wasChanged(ctx context.Context, set *masterSet, err error) bool {
 	var noQuorum *NoQuorumError
 	if !errors.As(err, &noQuorum) {

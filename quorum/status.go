@@ -59,7 +59,7 @@ type MasterStatus struct {
 	Name string
 	// State reports whether the master votes, or why not.
 	State MasterState
-	// Err is nil while the master is up, else the cause.
+	// Err is the reason why the master is not up, or nil.
 	Err error
 	// Quarantine is the reason why the master has no vote although it is up, with the remaining
 	// time; else nil.
@@ -117,7 +117,7 @@ func (set *masterSet) observe(f func(masters []string) func(master int, roundTri
 	}
 }
 
-// Cause returns, in plain words, why the master is not up. It is empty while the master is up.
+// Cause returns, in plain words, the reason why the master is not up, or an empty text.
 func (s MasterStatus) Cause() string {
 	if s.Err == nil {
 		return ""
@@ -125,8 +125,8 @@ func (s MasterStatus) Cause() string {
 	return master.CauseText(s.Err)
 }
 
-// UnwatchedCause returns, in plain words, why the proxy cannot watch the master. It is empty if the
-// proxy can, or if no client waits.
+// UnwatchedCause returns, in plain words, the reason why the proxy cannot watch the master. The
+// text is empty if the proxy can watch the master, or if no client waits.
 func (s MasterStatus) UnwatchedCause() string {
 	if s.WatchErr == nil {
 		return ""
@@ -136,14 +136,15 @@ func (s MasterStatus) UnwatchedCause() string {
 
 // Observe measures batches. It calls f with the names of the current masters, and again with each
 // new set. The function that f returns gets the time from the sending of a batch to its reply;
-// masters are numbered as in Status. It must not wait. Observe must be called before Run.
+// masters are numbered as in Status. That function must not wait. Observe must be called before
+// Run.
 func (c *Cluster) Observe(f func(masters []string) func(master int, took time.Duration)) {
 	c.observeRoundTrips = f
 	c.masterSet().observe(f)
 }
 
-// StartsFresh reports whether a fresh start is in progress: the masters wait for an objection from
-// a proxy that knows of locks.
+// StartsFresh reports whether a fresh start is in progress, during which a proxy that knows of
+// locks can object.
 func (c *Cluster) StartsFresh() bool {
 	return slices.ContainsFunc(c.masterSet().masters, func(m *master.Master) bool {
 		quarantine := m.Health().Quarantine

@@ -66,7 +66,7 @@ func disturb(b *fixture, rnd *rand.Rand) {
 	time.Sleep(time.Duration(rnd.IntN(600)) * time.Millisecond)
 }
 
-// referee reports two holders at once.
+// referee reports an error if two clients hold the lock at the same time.
 type referee struct {
 	*fixture
 	mu     sync.Mutex

@@ -7,7 +7,7 @@ import (
 	"redlock-proxy/quorum/watch"
 )
 
-// Mark watches a key that a client has read, and reports when the key may have changed; see package
+// Mark watches a key that a client has read, and reports that the key may have changed; see package
 // watch.
 type (
 	Mark   = watch.ChangeWatch

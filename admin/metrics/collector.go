@@ -40,17 +40,19 @@ type Sources struct {
 	Clients  func() Clients
 	Commands func() Commands
 	Masters  func() []quorum.MasterStatus
-	// Availability returns whether locks are available, and where they are.
+	// Availability returns the observed state of the servers that locks need, and the location of
+	// the locks.
 	Availability func() availability.Inputs
-	// Upstream returns why the upstream is down, or nil if it is up. A proxy without an upstream
-	// leaves it nil.
+	// Upstream returns the reason why the upstream is down, or nil if the upstream is up. On a
+	// proxy without an upstream, Upstream is nil.
 	Upstream func() error
-	// Certificate returns when the certificate for clients expires, or zero if there is none.
+	// Certificate returns the time at which the certificate for clients expires, or the zero time
+	// if clients do not use TLS.
 	Certificate func() time.Time
 	// LogDropped returns the number of log lines that could not be written.
 	LogDropped func() int64
-	// Reload returns when the present configuration was read, and whether every reload since then
-	// succeeded.
+	// Reload returns the time at which the present configuration was read. succeeded is false if a
+	// reload has failed since.
 	Reload func() (at time.Time, succeeded bool)
 }
 
@@ -70,7 +72,7 @@ type collector struct {
 	relayedCommands   *prometheus.Desc
 	upstreamUp        *prometheus.Desc
 	lockStorage       *prometheus.Desc
-	formerLockStorage *prometheus.Desc // former name
+	formerLockStorage *prometheus.Desc // lockStorage under its former name
 	certificateExpiry *prometheus.Desc
 	droppedLogLines   *prometheus.Desc
 	reloadSuccess     *prometheus.Desc
@@ -122,7 +124,8 @@ func formerNames() map[string]string {
 	}
 }
 
-// withFormerNames repeats each metric that has a former name under that name.
+// withFormerNames returns all metrics, and a copy under the former name of each metric that was
+// renamed.
 func withFormerNames(all []scalar) []scalar {
 	names := formerNames()
 	for _, s := range all {
@@ -249,8 +252,8 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 	c.masters.collect(out, c.Masters(), look, time.Now())
 }
 
-// metric returns a metric. If its values are invalid, it returns an error metric instead of a
-// panic, which would end the process.
+// metric returns a metric with this value. If the value or a label is invalid, the metric reports
+// an error; a panic would end the process.
 func metric(desc *prometheus.Desc, kind prometheus.ValueType, value float64, labels ...string) prometheus.Metric {
 	m, err := prometheus.NewConstMetric(desc, kind, value, labels...)
 	if err != nil {

@@ -57,8 +57,8 @@ func resultOf(ctx context.Context, err error) result {
 	}
 }
 
-// isNoQuorum reports whether err is a NoQuorumError. It is a separate function because its variable
-// is allocated on the heap, which the frequent results avoid.
+// isNoQuorum reports whether err is a NoQuorumError. It is a separate function so that only rare
+// results allocate its variable on the heap.
 func isNoQuorum(err error) bool {
 	var none *quorum.NoQuorumError
 	return errors.As(err, &none)

@@ -9,10 +9,10 @@ import (
 
 // Totals holds counts of lock operations since the start. Two Totals give a rate.
 type Totals struct {
-	// Granted counts the locks granted, Refused the locks that another client held. NoQuorum counts
-	// the operations of all kinds that ended with NOQUORUM.
+	// Granted counts the granted requests for a lock, Refused the requests for a lock that another
+	// client held. NoQuorum counts the operations of all kinds that ended with NOQUORUM.
 	Granted, Refused, NoQuorum float64
-	// LockDuration is the duration of attempts to take a lock, without attempts that may wait
+	// LockDuration holds the durations of attempts to take a lock, except attempts that may wait
 	// (BLOCK).
 	LockDuration Histogram
 	// RoundTrips holds the number and duration of the batches to each master, by its index.
@@ -68,7 +68,7 @@ func histogramOf(o prometheus.Observer) (s Histogram) {
 	return s
 }
 
-// Since returns the events since before, an earlier state of the same histogram.
+// Since returns s minus before, an earlier state of the same histogram.
 func (s Histogram) Since(before Histogram) Histogram {
 	d := Histogram{Sum: s.Sum.Since(before.Sum), Limits: s.Limits, Cumulative: make([]float64, len(s.Cumulative))}
 	for i := range s.Cumulative {
@@ -80,7 +80,7 @@ func (s Histogram) Since(before Histogram) Histogram {
 	return d
 }
 
-// Since returns the events since before, an earlier state of the same sum.
+// Since returns s minus before, an earlier state of the same sum.
 func (s Sum) Since(before Sum) Sum { return Sum{s.Count - before.Count, s.Seconds - before.Seconds} }
 
 // Mean returns the mean duration in seconds, or NaN without events.

@@ -4,6 +4,6 @@
 //
 // The port has no login. So the page shows keys and clients only if the operator enables it
 // (Options.Locks), and never tokens. A malicious web site cannot read the page through its
-// visitors. The port accepts only GET, allows no other origin, and answers only to its own host
-// names (admin/host.go).
+// visitors. The port accepts only GET and HEAD, allows no other origin, and answers only to its own
+// host names (admin/host.go).
 package status

@@ -71,8 +71,8 @@ const forceUnlock = "FORCEUNLOCK"
 type event struct {
 	at   time.Time
 	kind eventKind
-	// subject and detail are texts that may come from clients and servers. The page shows the texts
-	// of an event that names keys only if it may show keys.
+	// subject and detail are texts that may come from clients and servers. If namesKeys is set, the
+	// page shows these texts only if Options.Locks is set.
 	subject, detail string
 	namesKeys       bool
 }
@@ -90,7 +90,7 @@ type Events struct {
 func NewEvents() *Events { return &Events{kinds: eventKinds()} }
 
 // WrapLogger returns a logger that writes to log, and that adds an event for each message of a
-// known kind. It adds events also for messages that log omits because of its level.
+// known kind. A message of level info or above becomes an event even if log omits that level.
 func (e *Events) WrapLogger(log *slog.Logger) *slog.Logger {
 	return slog.New(eventHandler{Handler: log.Handler(), events: e})
 }
@@ -175,8 +175,8 @@ func (e *Events) add(added event) {
 	e.count++
 }
 
-// after returns the events after the first count events, without events older than eventAge, and
-// the number of events since the start.
+// after returns the events that follow the first count events and are younger than eventAge. It
+// also returns the number of events since the start.
 func (e *Events) after(count int, now time.Time) ([]event, int) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

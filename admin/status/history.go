@@ -85,13 +85,14 @@ func (h *history) add(now snapshot) {
 	h.count++
 }
 
-// after returns the samples after the first count samples, as far as they are in memory, and the
-// number of samples since the start.
+// after returns the samples that follow the first count samples and are still in memory. It also
+// returns the number of samples since the start.
 func (h *history) after(count int) ([]sample, int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	oldest := h.count - len(h.ring)
-	if count < oldest || count > h.count { // the client counted samples of an earlier process
+	// count is too large if it comes from an earlier process.
+	if count < oldest || count > h.count {
 		count = oldest
 	}
 	var found []sample
@@ -120,7 +121,8 @@ func (h *history) sampleCount() int {
 	return h.count
 }
 
-// jsonNumber returns a value for JSON, rounded to digits after the point; nil for NaN and infinity.
+// jsonNumber returns a value for JSON, rounded to this number of digits after the point; nil for
+// NaN and infinity.
 func jsonNumber(f float64, digits int) *float64 {
 	if math.IsNaN(f) || math.IsInf(f, 0) {
 		return nil

@@ -49,7 +49,7 @@ type listing struct {
 	query
 	at      time.Time // zero: the masters were not asked
 	locks   []Lock
-	hasMore bool // there are more locks than in locks
+	hasMore bool // there are more locks than the field locks holds
 	err     error
 }
 
@@ -68,8 +68,8 @@ type lister struct {
 	nextAllowed time.Time
 }
 
-// get returns the last listing if it is for the same query and the pause has not passed. Otherwise
-// it waits for its turn, and lists the locks.
+// get returns the last listing if it is for the same query and the next listing may not start yet.
+// Otherwise get waits for its turn, and lists the locks.
 func (l *lister) get(ctx context.Context, q query) listing {
 	for end := time.Now().Add(turnTimeout); ; {
 		last, started := l.tryStart()
@@ -119,8 +119,8 @@ func (l *lister) run(requestCtx context.Context, q query) listing {
 // errListingPanicked reports that a listing panicked.
 var errListingPanicked = errors.New("cannot list the locks: internal error; see the proxy's log")
 
-// finish stores a listing, and schedules the next one. began is the time at which the listing
-// started.
+// finish stores a listing, and sets the time from which the next listing may start. began is the
+// time at which the listing started.
 func (l *lister) finish(found *listing, began time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -24,17 +24,18 @@ const contentSecurityPolicy = "default-src 'none'; script-src 'self'; style-src 
 	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'; " +
 	"require-trusted-types-for 'script'; trusted-types 'none'"
 
-// databaseCount is the number of databases that have locks.
+// databaseCount is the number of databases whose locks the page can list.
 const databaseCount = 16
 
 // Options holds the sources of a page. All but Upstream, Locks and Now are required. The page calls
-// the functions for each response, and also Totals and Clients each second.
+// Totals and Clients each second, and the other functions for each response with data.
 type Options struct {
 	Proxy   func() Proxy
 	Clients func() metrics.Clients
 	Totals  func() metrics.Totals
 	Masters func() []quorum.MasterStatus
-	// Availability returns whether locks are available, and where they are.
+	// Availability returns the observed state of the servers that locks need, and the location of
+	// the locks.
 	Availability func() availability.Inputs
 	// Upstream returns the address of the upstream, and an error if the upstream is down. On a
 	// proxy without an upstream, Upstream is nil.
@@ -106,7 +107,8 @@ func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	p.mux.ServeHTTP(w, r)
 }
 
-// serveStatus serves /status/v1: the current state, and the browser's missing samples and events.
+// serveStatus serves /status/v1: the current state, and the samples and events that the browser
+// lacks.
 func (p *Page) serveStatus(w http.ResponseWriter, r *http.Request) {
 	samples, err := queryNumber(r, "samples")
 	events, err2 := queryNumber(r, "events")

@@ -149,8 +149,8 @@ func TestEvents(t *testing.T) {
 	}
 }
 
-// TestLister checks that listings do not overlap, and that the lister makes at most one every few
-// seconds.
+// TestLister checks that listings do not overlap, and that the lister starts at most one listing
+// every few seconds.
 func TestLister(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var looks, atOnce atomic.Int64

@@ -29,7 +29,8 @@ type statusView struct {
 type Proxy struct {
 	Version, Listen, State                         string
 	Clients, ClientsLimit, Waiters, UncoveredLocks int64
-	// DirectLocks counts lock keys at the upstream while the locks were at the masters.
+	// DirectLocks counts the lock keys that the proxy noticed at the upstream while the locks were
+	// on the masters.
 	DirectLocks int64
 }
 
@@ -72,8 +73,8 @@ type masterView struct {
 	Votes bool   `json:"votes"`
 	Since int64  `json:"since"`
 	Cause string `json:"cause"`
-	// LatencyUS is the mean round trip of the last seconds. If LatencyIsOfProbe is set, it is the
-	// round trip of the probe that brought the master up.
+	// LatencyUS is the mean round trip of the last seconds. If LatencyIsOfProbe is set, LatencyUS
+	// is the round trip of the probe that brought the master up.
 	LatencyUS        *float64        `json:"latency_us"`
 	LatencyIsOfProbe bool            `json:"latency_of_probe"`
 	ClockOffsetMS    *float64        `json:"clock_offset_ms"`
@@ -93,7 +94,7 @@ type quarantineView struct {
 type samplesView struct {
 	IntervalMS int64      `json:"every_ms"`
 	MaxCount   int        `json:"keep"`
-	Count      int        `json:"count"` // since the start, up to the last sample
+	Count      int        `json:"count"` // samples since the start
 	Granted    []*float64 `json:"granted"`
 	Refused    []*float64 `json:"refused"`
 	NoQuorum   []*float64 `json:"no_quorum"`
@@ -131,7 +132,7 @@ type locksView struct {
 type lockView struct {
 	Key   string `json:"key"`
 	State string `json:"state"`
-	// LeftMS is -1 for a lock without a TTL, and null if it is unknown.
+	// LeftMS is -1 for a lock without a TTL, and null if the remaining time is unknown.
 	LeftMS  *int64     `json:"left_ms"`
 	Votes   []voteView `json:"votes"`
 	Waiters int        `json:"waiters"`
@@ -145,7 +146,8 @@ type voteView struct {
 	State  string `json:"says"`
 }
 
-// viewMaster returns the view of a master. roundTrip is its recent mean in seconds, or NaN.
+// viewMaster returns the view of a master. roundTrip is the master's recent mean round trip in
+// seconds, or NaN.
 func viewMaster(m quorum.MasterStatus, roundTrip float64, now time.Time) masterView {
 	v := masterView{
 		Name: printable(m.Name), Role: roleOf(m), State: m.State.String(), Votes: m.State == quorum.Voting,
@@ -208,8 +210,8 @@ func viewSamples(all []sample, count, masters int) samplesView {
 	return v
 }
 
-// viewEvents returns the view of events. Details that name keys are omitted unless keys may be
-// shown.
+// viewEvents returns the view of events. Unless showKeys is set, it omits the subject and details
+// of events that name keys.
 func viewEvents(all []event, count int, showKeys bool) eventsView {
 	v := eventsView{Count: count, List: make([]eventView, 0, len(all))}
 	for _, e := range all {

@@ -46,7 +46,7 @@ func TestFlags(t *testing.T) {
 	}
 }
 
-// wantLines checks that the text has each of these lines, without the blanks around them.
+// wantLines checks that the text has each of these lines, apart from leading and trailing blanks.
 func wantLines(t *testing.T, text string, lines ...string) {
 	t.Helper()
 	var got []string
@@ -92,8 +92,8 @@ func TestMan(t *testing.T) {
 	}
 }
 
-// TestManOfSettings checks that a command does not take the settings if it only has a flag with the
-// name of a setting.
+// TestManOfSettings checks that the page does not say that a command takes the settings if only one
+// of its flags has the name of a setting.
 func TestManOfSettings(t *testing.T) {
 	settings := []cli.Flag{&cli.StringFlag{Name: "listen"}, &cli.StringFlag{Name: "ca"}}
 	app := &cli.App{Name: "a", Commands: []*cli.Command{
@@ -112,8 +112,8 @@ func TestManOfSettings(t *testing.T) {
 	}
 }
 
-// TestHelp checks that the help of a command shows its own flags first. If it takes the settings,
-// they follow, or a reference to the command that lists them.
+// TestHelp checks that the help of a command shows its own flags first. If the command takes the
+// settings, the settings follow, or a reference to the command that lists the settings.
 func TestHelp(t *testing.T) {
 	settings := []cli.Flag{&cli.StringFlag{Name: "listen",
 		Usage: "`ADDR`: where " + strings.Repeat("clients ", 20) + "connect", DefaultText: "x:1"},

@@ -7,12 +7,12 @@ import (
 	"github.com/urfave/cli/v2"
 )
 
-// Width is the maximum width of a line of help, in columns. The help of the program indents its
-// text by three more columns.
+// Width is the maximum width of a line of help, in columns. The library indents the description of
+// the program by three more columns.
 const Width = 97
 
 // Help returns the help of a command: first its own flags, then the settings, if it takes them. If
-// settingsIn is not empty, it names the command whose help lists the settings instead.
+// settingsIn is not empty, Help refers to the command of that name instead of listing the settings.
 func Help(program string, c *cli.Command, settings []cli.Flag, settingsIn string) string {
 	own, takesSettings := splitFlags(flags(withoutLibraryHelp(c.Flags)), flags(settings))
 	var out strings.Builder
@@ -44,8 +44,8 @@ func writeHelpFlags(out *strings.Builder, all []flag) {
 	}
 }
 
-// Wrap breaks a text into lines of at most Width columns, each with the indent. A word that is
-// longer stays whole.
+// Wrap breaks a text into lines of at most Width columns, each with the indent. A longer word stays
+// whole.
 func Wrap(text, indent string) string {
 	var lines []string
 	line := ""

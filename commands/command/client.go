@@ -29,8 +29,8 @@ type Client struct {
 	Closing bool
 
 	// Watch returns a context that ends when the client disconnects. stop ends the watch. Wait does
-	// the same for a command that waits for another client. Its context also ends when the proxy
-	// stops. Both may be nil.
+	// the same for a command that waits for another client. The context of Wait also ends when the
+	// proxy stops. Both may be nil.
 	Watch, Wait func(ctx context.Context) (watched context.Context, stop func())
 	// HasLeft reports whether the client has closed its connection, or its sending side. Any
 	// goroutine may call it. It is nil if the connection cannot tell.
@@ -163,7 +163,8 @@ func (c *Client) Rights() *rights.Permissions {
 	return permissions
 }
 
-// Size returns the size of the client's state between two commands, or while one waits, in bytes.
+// Size returns the size of the client's state between two commands, or while a command waits, in
+// bytes.
 func (c *Client) Size() int {
 	size := len(c.Name) + len(c.LibName) + len(c.LibVer)
 	size += c.Transaction.QueuedBytes + c.Transaction.Watched.Size + c.ChangedKeys.bytes + c.waitingBytes

@@ -36,7 +36,7 @@ func (c Call) RemainingWait(wait time.Duration) time.Duration {
 }
 
 // AskUpstream returns the upstream's reply to the call, or nil if there is no upstream. ok is false
-// if the reply is an error, which AskUpstream has already written to Out.
+// if there is no reply, or if the reply is an error. AskUpstream has then written the error to Out.
 func (c Call) AskUpstream() (reply []byte, ok bool) {
 	if c.Client.Ask == nil {
 		return nil, true
@@ -88,9 +88,9 @@ type Command struct {
 	// Such a call cannot be part of a transaction at the upstream. If it is nil, nothing is
 	// removed.
 	FiltersReply func(words [][]byte) bool
-	// RunsWithoutClient reports whether a call does not use its client until it is answered. Such a
-	// call does not watch for the client to leave, query the client, or close its connection. If it
-	// is nil, every call uses its client.
+	// RunsWithoutClient reports whether a call does not use its client until the call is answered.
+	// Such a call does not watch for the client to leave, query the client, or close its
+	// connection. If it is nil, every call uses its client.
 	RunsWithoutClient func(words [][]byte) bool
 	// AllLocks is set if the command affects all lock keys although it names none.
 	AllLocks bool
@@ -135,7 +135,7 @@ func (c *Command) HasKeys() bool {
 	return c.Docs.Span() != keys.Span{} || c.hasMovableKeys()
 }
 
-// hasMovableKeys reports whether the words of a call determine where its keys are.
+// hasMovableKeys reports whether the places of the keys depend on the words of a call.
 func (c *Command) hasMovableKeys() bool {
 	rule := spec.KeysOf([]byte(c.Name))
 	if rule == nil || c.IsOwn() {

@@ -29,7 +29,7 @@ func (cmd *Command) WriteInfo(out *Reply) {
 	}
 	out.Set(0) // tips
 	cmd.writeKeySpecs(out)
-	out.Set(0) // subcommands; Redis has an array only if there are some
+	out.Set(0) // subcommands; Redis writes an array instead if there are subcommands
 }
 
 // Span returns the places of the keys.

@@ -222,7 +222,7 @@ func (r *Reply) now() time.Time {
 	return r.Now()
 }
 
-// IfUndelivered registers a function to call if these replies cannot be written to the client.
+// IfUndelivered registers a function to call if the replies so far cannot be sent to the client.
 func (r *Reply) IfUndelivered(run func()) {
 	r.onUndelivered = append(r.onUndelivered, undo{len(r.Bytes), run})
 }
@@ -245,7 +245,8 @@ func (r *Reply) Sent(n int) {
 	r.Bytes, r.replyStart, r.validity = slices.Delete(r.Bytes, 0, n), max(0, r.replyStart-n), validity{}
 }
 
-// Delivered empties the reply, because its bytes have been sent.
+// Delivered empties the reply, whose bytes have been sent, and calls the functions registered by
+// WhenDelivered.
 func (r *Reply) Delivered() {
 	r.empty()
 	for _, run := range r.onDelivered {

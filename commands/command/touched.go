@@ -8,17 +8,17 @@ import (
 	"redlock-proxy/quorum"
 )
 
-// maxChangedKeysSize limits the size of ChangedKeys, in bytes. Each key counts for its name and
-// changedKeyOverhead.
+// maxChangedKeysSize limits the size of ChangedKeys, in bytes. Each key counts as the length of its
+// name plus changedKeyOverhead.
 const maxChangedKeysSize, changedKeyOverhead = 16 << 10, 128
 
-// ChangedKeys holds the lock keys that a client's commands may have changed since the last answered
-// WAIT. The zero value is empty.
+// ChangedKeys holds the lock keys that a client's commands may have changed since the last WAIT
+// that was satisfied. The zero value is empty.
 type ChangedKeys struct {
 	keys     map[quorum.Key]struct{}
 	bytes    int
 	overflow bool
-	// startsNewSet is set after a WAIT was answered: the next command starts a new set.
+	// startsNewSet is set after StartNewSet: the next command starts a new set.
 	startsNewSet bool
 }
 

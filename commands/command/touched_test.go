@@ -8,7 +8,7 @@ import (
 	"redlock-proxy/commands/catalog/keys"
 )
 
-// TestTouched checks the limit in bytes, and that a new set begins after an answered WAIT.
+// TestTouched checks the limit in bytes, and that a new set begins after StartNewSet.
 func TestTouched(t *testing.T) {
 	var touched ChangedKeys
 	add := func(key string) {

@@ -43,7 +43,8 @@ func New(log *slog.Logger) *Detector {
 	return &Detector{log: log, prefixes: map[string]map[string]*Pattern{}}
 }
 
-// Count inspects the first [MaxWords] words of a command. covered reports if a key is a lock key.
+// Count inspects the first [MaxWords] words of a command. covered reports whether a key is a lock
+// key.
 func (n *Detector) Count(words [][]byte, covered func(key []byte) bool) {
 	usage, key := n.classify(words)
 	if usage != noLock && !covered(key) {
@@ -135,7 +136,7 @@ func (u keyUse) String() string {
 	return "compare and delete"
 }
 
-// Counts returns how many locks were taken and released on keys that are not lock keys.
+// Counts returns the numbers of locks taken and released on keys that are not lock keys.
 func (n *Detector) Counts() (locks, releases int64) { return n.locks.Load(), n.releases.Load() }
 
 // Patterns returns the patterns, the most used pattern first.

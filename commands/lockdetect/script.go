@@ -24,7 +24,7 @@ type scripts struct {
 	digests map[string]bool
 }
 
-// isReleaseBody reports whether a script compares and deletes, and remembers the answer.
+// isReleaseBody reports whether a script compares and deletes, and remembers the result.
 func (s *scripts) isReleaseBody(body []byte) bool {
 	if len(body) > maxBody {
 		return false

@@ -5,7 +5,7 @@ import (
 	"strconv"
 )
 
-// keyUse names the use of a key by a command. The form of the command decides.
+// keyUse names the use of a key by a command, as the form of the command shows it.
 type keyUse int
 
 const (

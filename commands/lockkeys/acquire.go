@@ -10,8 +10,8 @@ import (
 	"redlock-proxy/quorum"
 )
 
-// acquire runs SETNX, and SET with NX, as LOCK does. This costs the least, and keeps the order of
-// the waiters. It returns false if the caller must run the command.
+// acquire runs SETNX, and SET with NX, like LOCK. This way costs the least, and keeps the order of
+// the waiters. acquire returns false if the caller must run the command.
 func (p *Runner) acquire(c command.Call, words []string) bool {
 	if !onlyAcquires(words) {
 		return false
@@ -35,8 +35,8 @@ func (p *Runner) acquire(c command.Call, words []string) bool {
 	return true
 }
 
-// lockFor takes a lock, and writes grantedReply. If another client holds the key, it writes the
-// reply of the command to an existing key.
+// lockFor takes a lock, and writes grantedReply. If the key is held, lockFor writes 0 for SETNX,
+// and nil for SET.
 func (p *Runner) lockFor(c command.Call, e keyspace.Edit, grantedReply keyspace.Reply) {
 	keyOnMasters, ttl := p.Engine.KeyOnMasters(c.Client.DB, e.Key), e.After.Left
 	if ttl < 0 {
@@ -73,8 +73,8 @@ func (p *Runner) lockFor(c command.Call, e keyspace.Edit, grantedReply keyspace.
 	})
 }
 
-// onlyAcquires reports whether a command takes a lock and does nothing else: it has NX and at most
-// a TTL. It does not check the syntax.
+// onlyAcquires reports whether a command only takes a lock: SETNX, or SET with NX and at most a
+// TTL. onlyAcquires does not check the syntax.
 func onlyAcquires(words []string) bool {
 	if len(words) < 3 {
 		return false

@@ -58,7 +58,7 @@ func (p *Runner) Program(c *command.Client, words []string) program.Program {
 	}
 }
 
-// usuallyWrites reports whether a command usually writes, whatever the old value is.
+// usuallyWrites reports whether a command usually writes, regardless of the old value.
 func usuallyWrites(words []string) bool {
 	switch syntax.Lower(words[0]) {
 	case "set":

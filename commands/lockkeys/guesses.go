@@ -9,9 +9,10 @@ import (
 	"redlock-proxy/commands/lockkeys/program"
 )
 
-// guessesFor guesses the values of a command's keys. If the command compares the keys with a value,
-// it guesses this value. If the command requires absent keys, it guesses no value. Otherwise it
-// guesses the value that this proxy wrote last.
+// guessesFor returns guesses of the values of a command's keys, or nil. If the command requires
+// absent keys, the guess is that the keys are absent. If the command compares its key with a value,
+// the guess is this value. If the command likely removes its only key, the guess is the value that
+// this proxy wrote last.
 func (p *Runner) guessesFor(c *command.Client, words, keys []string) (guesses []program.Guess) {
 	switch name := syntax.Lower(words[0]); {
 	case name == "setnx" || name == "msetnx" || name == "hsetnx":
@@ -32,7 +33,7 @@ func (p *Runner) guessesFor(c *command.Client, words, keys []string) (guesses []
 
 func isNX(word string) bool { return syntax.Lower(word) == "nx" }
 
-// Guess returns the value that this proxy wrote last under a key, if it knows one.
+// Guess returns the value that this proxy wrote last under a key, if the proxy knows this value.
 func (p *Runner) Guess(db int, key string) (token string, ok bool) {
 	return p.opts.Register.Guess(p.Engine.KeyOnMasters(db, key))
 }

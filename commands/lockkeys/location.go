@@ -9,9 +9,9 @@ import (
 	"redlock-proxy/quorum"
 )
 
-// KeyOnMastersFunc returns the function that maps a client's key to its key on the masters. If
-// lock-tags match the key, the key is in the cell of its hash tag, else in its own cell. The result
-// depends only on the key and the settings, so all proxies with the same settings agree.
+// KeyOnMastersFunc returns the function that maps a client's key to the key on the masters. A key
+// with a hash tag that lock-tags match is in the cell of the tag. Any other key is in its own cell.
+// The mapping depends only on the settings, so all proxies with the same settings agree.
 func KeyOnMastersFunc(prefix string, lockTags, movableKeys keys.Patterns) func(db int, key string) quorum.Key {
 	return func(db int, key string) quorum.Key {
 		keyOnMasters := quorum.Key{DB: db, Name: prefix + key, Movable: movableKeys.Any() && movableKeys.Match([]byte(key))}
@@ -24,8 +24,8 @@ func KeyOnMastersFunc(prefix string, lockTags, movableKeys keys.Patterns) func(d
 	}
 }
 
-// SharedSettings returns quorum.Options.Settings: the settings that map keys to locks. The order of
-// the globs does not matter.
+// SharedSettings returns the value of quorum.Options.Settings: the settings that all proxies must
+// share. The order of the globs does not matter.
 func SharedSettings(prefix string, lockKeys, lockTags []string, guard, fromUpstream bool) string {
 	globs := func(all []string) []string { return syntax.Distinct(slices.Sorted(slices.Values(all))) }
 	rules := fmt.Sprintf("guard %v\nkey-prefix %q\nlock-keys %q\nlock-tags %q",

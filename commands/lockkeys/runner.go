@@ -47,7 +47,7 @@ type Limits struct {
 type Options struct {
 	Register Register
 	Locks    Locks
-	// KeyOnMasters maps a client's key to its key on the masters.
+	// KeyOnMasters maps a client's key to the key on the masters.
 	KeyOnMasters func(db int, key string) quorum.Key
 	// List returns the lock keys of a database that match a glob.
 	List func(ctx context.Context, db int, match string) ([]string, error)
@@ -89,7 +89,7 @@ func (p *Runner) Counts() (withoutTTL, lostEffects int64) {
 	return p.withoutTTL.Load(), p.effectsLost.Load()
 }
 
-// RunProgram runs a program of a client and writes its reply.
+// RunProgram runs a client's program, and writes the program's reply.
 func (p *Runner) RunProgram(c command.Call, prog program.Program) {
 	prog.Holder = c.Client.Identity()
 	keyOnMasters := func(key string) quorum.Key { return p.Engine.KeyOnMasters(prog.DB, key) }
@@ -113,7 +113,7 @@ func (p *Runner) RunProgram(c command.Call, prog program.Program) {
 	p.writeOutcome(c, prog.DB, outcome)
 }
 
-// writeOutcome writes the reply of a program, and records its changes.
+// writeOutcome writes the reply of a program, and records the program's changes.
 func (p *Runner) writeOutcome(c command.Call, db int, outcome program.Outcome) {
 	for _, e := range outcome.Edits {
 		if e.IsChange() {
@@ -127,7 +127,7 @@ func (p *Runner) writeOutcome(c command.Call, db int, outcome program.Outcome) {
 	p.withdrawIfUndelivered(c.Client, db, outcome, c.Out)
 }
 
-// audit writes the audit log of a program's changes.
+// audit writes a program's changes to the audit log.
 func (p *Runner) audit(client *command.Client, db int, edits []keyspace.Edit) {
 	for _, e := range edits {
 		switch {
@@ -157,8 +157,8 @@ func (p *Runner) refusalOf(edits []keyspace.Edit) string {
 	return ""
 }
 
-// reportLostEffects counts side effects that the upstream did not carry out. It logs them at most
-// once per warnEvery, because any client can cause them.
+// reportLostEffects counts commands whose side effects the upstream did not carry out. It writes at
+// most one log message per warnEvery, because any client can cause such a loss.
 func (p *Runner) reportLostEffects(command string, cause error) {
 	n := p.effectsLost.Add(1)
 	if p.isWarningDue(&p.lastEffectWarning) {
@@ -174,7 +174,7 @@ func (p *Runner) isWarningDue(last *atomic.Int64) bool {
 	return (before == 0 || now-before >= int64(warnEvery)) && last.CompareAndSwap(before, now)
 }
 
-// warnNoTTL logs the locks without a TTL that a program took.
+// warnNoTTL counts and logs the locks to which a program gave no TTL.
 func (p *Runner) warnNoTTL(a program.Outcome) {
 	for _, e := range a.Edits {
 		if e.After.Present && !e.KeepTTL && e.After.Left < 0 {
@@ -183,7 +183,7 @@ func (p *Runner) warnNoTTL(a program.Outcome) {
 	}
 }
 
-// warnKeyNoTTL counts a lock without a TTL, and logs it at most once per warnEvery.
+// warnKeyNoTTL counts a lock without a TTL. It logs at most one such lock per warnEvery.
 func (p *Runner) warnKeyNoTTL(key string) {
 	n := p.withoutTTL.Add(1)
 	if !p.isWarningDue(&p.lastTTLWarning) {
@@ -193,7 +193,8 @@ func (p *Runner) warnKeyNoTTL(key string) {
 		slog.String("key", string(syntax.Excerpt(key))), slog.Int64("locks_without_ttl", n))
 }
 
-// withdrawIfUndelivered removes the locks that a program took if its reply is not delivered.
+// withdrawIfUndelivered arranges that the locks that a program took are removed if the client does
+// not get the reply.
 func (p *Runner) withdrawIfUndelivered(client *command.Client, db int, a program.Outcome, out *command.Reply) {
 	keys := a.Acquired()
 	if len(keys) == 0 {

@@ -19,7 +19,7 @@ type LockReader interface {
 // OperatorOptions configures OperatorCommands. All fields but Prefix and Audit are required.
 type OperatorOptions struct {
 	Locks LockReader
-	// KeyOnMasters returns the key of a lock on the masters, which begins with Prefix.
+	// KeyOnMasters returns the key of a lock on the masters. The key begins with Prefix.
 	KeyOnMasters func(db int, key string) quorum.Key
 	Prefix       string
 	// Logger logs each FORCEUNLOCK and LOCKLIST.
@@ -32,7 +32,7 @@ type OperatorOptions struct {
 // further masters. No command returns a token. OperatorCommands is safe for concurrent use.
 type OperatorCommands struct {
 	opts OperatorOptions
-	// listSlot holds one token while a LOCKLIST runs, because only one runs at a time.
+	// listSlot is full while a LOCKLIST runs, because only one LOCKLIST runs at a time.
 	listSlot chan struct{}
 }
 

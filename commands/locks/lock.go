@@ -125,7 +125,7 @@ func (l *LockCommands) lock(c command.Call) {
 	if generated || parsed.fence {
 		shownToken = parsed.token
 	}
-	// The answer comes first: the validity counts down until the reply is sent.
+	// The reply is written first, because that starts the countdown of the validity.
 	parsed.answer(got, arrived, shownToken, c.Out)
 	// The values are copied so that the closure does not retain the call.
 	client, name := c.Client, parsed.key
@@ -137,7 +137,7 @@ func (l *LockCommands) lock(c command.Call) {
 }
 
 // answer replies with the validity in milliseconds, or with a map if the client requested more. The
-// map contains token unless it is empty.
+// map contains the token unless token is empty.
 func (a lockArgs) answer(got quorum.GrantedLock, arrived time.Time, token string, out *command.Reply) {
 	if !a.at && token == "" {
 		out.Validity(got.Validity)

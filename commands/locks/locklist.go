@@ -88,9 +88,9 @@ func (h *OperatorCommands) list(c command.Call) {
 }
 
 // Locks lists at most count locks of a database whose keys match a glob, as LOCKLIST does for a
-// client with all permissions. It takes at most ten seconds, or until ctx ends.
+// client with all permissions. It stops after ten seconds, or when ctx ends.
 //
-// The errors are those of quorum.Cluster.Names and Holdings, or a timeout.
+// The errors are those of quorum.Cluster.Names and Holdings, keys.ErrTooComplex, or a timeout.
 func (h *OperatorCommands) Locks(ctx context.Context, db int, match string, count int) ([]Lock, error) {
 	l := h.listing(db, listOptions{match, count})
 	err := l.collect(ctx)
@@ -113,7 +113,7 @@ type listing struct {
 	pattern *keys.Pattern
 }
 
-// collect searches the masters until there are enough locks. Only one LOCKLIST runs at a time.
+// collect searches the masters until it has found count locks. Only one LOCKLIST runs at a time.
 func (l *listing) collect(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, listTimeout, errListTimeout)
 	defer cancel()

@@ -24,7 +24,7 @@ type fakeLocks struct {
 	pages [][]string
 	// hangs is set if the masters do not answer.
 	hangs    bool
-	keysRead int // keys of Holdings
+	keysRead int // the number of keys that Holdings has read
 }
 
 func (f *fakeLocks) Names(ctx context.Context, _ int, page func([]string) (bool, error)) error {

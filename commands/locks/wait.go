@@ -62,7 +62,8 @@ func (h *OperatorCommands) wait(c command.Call) {
 }
 
 // extraMasters counts the masters beyond a majority that agree with the majority on each key that
-// the client touched. It returns 0 if the keys are not known.
+// the client may have changed. It returns 0 if there is no such key, or if too many were changed to
+// record them.
 func (h *OperatorCommands) extraMasters(ctx context.Context, client *command.Client) (int, error) {
 	touchedKeys, known := client.ChangedKeys.Keys()
 	if !known || len(touchedKeys) == 0 {

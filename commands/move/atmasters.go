@@ -186,7 +186,7 @@ func (s *mastersStore) remove(ctx context.Context, names []lockName) (int, error
 	return int(removed.Load()), nil
 }
 
-// update changes a key. It may call decide more than once, with the same effect.
+// update changes a key by decide. It may do so more than once; the effect is the same.
 func (s *mastersStore) update(ctx context.Context, n lockName, decide func(quorum.Snapshot) (quorum.Decision, error)) error {
 	err := retry(ctx, func() error {
 		_, err := s.opts.Masters.Update(ctx, s.mastersKey(n), nil, decide)

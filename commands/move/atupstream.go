@@ -30,7 +30,8 @@ type upstreamStore struct {
 const (
 	// scanCount is the COUNT of SCAN.
 	scanCount = 1000
-	// readBytes limits how many bytes of values one request reads, by the sizes measured before.
+	// readBytes limits the values that one request reads or writes, in bytes. A read uses the sizes
+	// measured before.
 	readBytes = 8 << 20
 	// trialSize limits how many locks one trial transaction contains.
 	trialSize = 100

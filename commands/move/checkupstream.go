@@ -12,7 +12,7 @@ import (
 )
 
 // checkUpstream checks whether locks can be moved to or from the upstream. It records the ID of the
-// connection, the run_id of the server, and the number of its replicas.
+// connection, and the run_id, the free memory and the number of replicas of the server.
 func (r *run) checkUpstream(ctx context.Context) error {
 	replies, err := ask(ctx, r.conn, []string{"INFO"}, []string{"CLIENT", "ID"}, []string{"CLIENT", "LIST"},
 		[]string{"CLIENT", "KILL", "ID", absentClientID}) // checks the permission for CLIENT KILL

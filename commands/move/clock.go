@@ -8,8 +8,8 @@ import (
 )
 
 // clock relates the upstream's clock to the proxy's. When the upstream's clock showed serverTime,
-// the proxy's clock showed at least sent, and at most received. A move converts remaining times
-// with it, so that slow commands and replies do not shorten a lease. If the relation is uncertain,
+// the proxy's clock showed at least sent, and at most received. A move converts times by this
+// relation, so that slow commands and replies do not shorten a lease. If the relation is uncertain,
 // a lease gets longer, never shorter.
 type clock struct{ serverTime, sent, received time.Time }
 

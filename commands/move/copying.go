@@ -34,13 +34,13 @@ func (l lock) expiresSoon() bool { return !l.expiry.IsZero() && l.left() < minCo
 const (
 	// minCopyTTL is the remaining time below which a key is not copied.
 	minCopyTTL = 100 * time.Millisecond
-	// maxKeysAtOnce limits how many keys are read, or written, at once.
+	// maxKeysAtOnce limits how many keys one call reads, writes or removes.
 	maxKeysAtOnce = 500
 )
 
 // store holds locks: the upstream or the masters.
 type store interface {
-	// list returns the names of all lock keys, each once. Some may be absent.
+	// list returns the names of all lock keys, each once. Some of these keys may be absent.
 	list(ctx context.Context) ([]lockName, error)
 	// read returns the keys that are present among names of one database.
 	read(ctx context.Context, names []lockName) ([]lock, error)

@@ -2,8 +2,8 @@ package move
 
 import "context"
 
-// maxCounted limits how many keys CountAt scans. The hash table of a Redis has up to twice as many
-// buckets as keys, so CountAt scans at least 100,000 keys.
+// maxCounted limits how many buckets of the hash table CountAt scans. A Redis has up to twice as
+// many buckets as keys, so CountAt scans at least 100,000 keys.
 const maxCounted = 200_000
 
 // CountAt returns the number of lock keys at an upstream, and an example. more is set if the

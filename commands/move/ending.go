@@ -44,8 +44,8 @@ func (c connection) isReplica() bool { return strings.Contains(c.flags, "S") }
 // connectionName is the name of a mover's connection at the upstream.
 const connectionName = "redlock-proxy-move"
 
-// WatchName is the name of a connection on which a proxy only watches the upstream. A move closes
-// it, but no client that locks uses it.
+// WatchName is the name of a connection on which a proxy only watches the upstream. No client takes
+// locks over such a connection, so a move closes it without asking the operator.
 const WatchName = "redlock-proxy-watch"
 
 // isHarmless reports whether the connection only watches the upstream, like the connections of
@@ -116,8 +116,8 @@ func (c connection) mayLockDirectly(reports []quorum.PauseReport) bool {
 	return !c.isHarmless() && !isBusy(reports, c)
 }
 
-// foreign returns the connections of before that are still open. It leaves out the connections of
-// this run, and of proxies that have paused their commands.
+// foreign returns the connections in before that are also in current, and so are still open. It
+// leaves out replicas, the connection of this run, and connections that proxies reported as idle.
 func (r *run) foreign(before, current []connection, reports []quorum.PauseReport) []connection {
 	earlierIDs, proxyAddrs := map[string]bool{}, map[string]bool{}
 	for _, c := range before {
@@ -138,7 +138,7 @@ func (r *run) foreign(before, current []connection, reports []quorum.PauseReport
 }
 
 // isBusy reports whether a proxy reported that commands on lock keys may still be running on the
-// connection. A move closes it without asking the operator.
+// connection. A move closes such a connection without asking the operator.
 func isBusy(reports []quorum.PauseReport, c connection) bool {
 	return slices.ContainsFunc(reports, func(h quorum.PauseReport) bool {
 		return slices.ContainsFunc(h.BusyConns, func(addr string) bool { return clientlist.Address(addr) == c.addr })

@@ -255,7 +255,7 @@ func newTestBench(t *testing.T) *testBench {
 	return r
 }
 
-// newMover returns the mover of another proxy.
+// newMover returns a mover for one more proxy with the same masters and upstream.
 func (r *testBench) newMover() *Mover {
 	m := New(Options{Masters: r.masters, Connect: r.connect, LockKeys: []string{"lock:*", "lo?k-*"}, KeyOnMasters: movableKey,
 		Prefix: "p:"})
@@ -422,9 +422,9 @@ func (r *testBench) contents(key string) string {
 	return fmt.Sprintf("%s %q", kind, value)
 }
 
-// isExpiryKept reports whether an expiry is unchanged. The expiry may be earlier because of
-// rounding. It may be later by the duration of the moves, because a remaining time is written later
-// than it was read.
+// isExpiryKept reports whether an expiry is unchanged within two limits. The expiry may be up to 5
+// ms earlier because of rounding. It may be later by the duration of the moves, because a remaining
+// time is written later than it was read.
 func (r *testBench) isExpiryKept(end, before time.Time) bool {
 	late := end.Sub(before)
 	return end.IsZero() == before.IsZero() && late > -5*time.Millisecond && late < r.moveTime

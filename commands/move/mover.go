@@ -25,10 +25,10 @@ type Masters interface {
 	Confirm(ctx context.Context) (quorum.Location, error)
 	// MayMove returns an error if the locks cannot be moved now.
 	MayMove() error
-	// DecideLocation proposes a location of the locks in the era after from. It returns that era
-	// when a majority votes in it, even if another proxy proposed it. If the location is a move,
-	// the move lasts until ctx ends. The proposal may be accepted even if DecideLocation returns an
-	// error.
+	// DecideLocation proposes a location of the locks in the era after from. It returns once a
+	// majority votes in that era, even if another proxy made the same proposal. If the location is
+	// a move, the move lasts until ctx ends. The proposal may be accepted even if DecideLocation
+	// returns an error.
 	DecideLocation(ctx context.Context, from quorum.Location, to location.Place) (quorum.Location, error)
 	// CheckRoom returns an error if the masters cannot store this many more bytes.
 	CheckRoom(ctx context.Context, bytes int64) error
@@ -48,8 +48,8 @@ type Masters interface {
 // Connection is a single connection to the upstream. When it is lost, all later requests fail. It
 // belongs to one goroutine.
 type Connection interface {
-	// Ask sends commands at once, and returns the reply to each: nil, an int64, a string, an error,
-	// or a []any of these.
+	// Ask sends commands together, and returns the reply to each: nil, an int64, a string, an
+	// error, or a []any of such values.
 	Ask(ctx context.Context, commands ...[]string) ([]any, error)
 	// CheckCurrent returns an error if new connections may lead to another server.
 	CheckCurrent(ctx context.Context) error
@@ -63,7 +63,7 @@ type Options struct {
 	Connect func(ctx context.Context) (Connection, error)
 	// LockKeys are the globs of the keys that move.
 	LockKeys []string
-	// KeyOnMasters returns the key of a lock on the masters, which begins with Prefix.
+	// KeyOnMasters returns the key of a lock on the masters. The key begins with Prefix.
 	KeyOnMasters func(db int, key string) quorum.Key
 	Prefix       string
 	Logger       *slog.Logger
@@ -76,7 +76,8 @@ type Order struct {
 	// Abort ends a move that is running or unfinished. The locks stay at the source.
 	Abort bool
 	// CloseOthers closes the connections at the upstream that do not belong to proxies. Without
-	// it, such connections prevent the move.
+	// CloseOthers, such connections prevent the move. If the locks are already at the target,
+	// CloseOthers removes the lock keys that an earlier move left.
 	CloseOthers bool
 }
 
@@ -118,7 +119,7 @@ func (m *Mover) clientKey(name string) (key string, isLockKey bool) {
 	return key, isLockKey && m.lockKeys.Match([]byte(key))
 }
 
-// Move carries out the order, and reports each step. It aborts when ctx ends.
+// Move carries out the order, and reports each step. When ctx ends, it aborts the move.
 //
 // Its errors, such as ErrRunning, contain the location of the locks.
 func (m *Mover) Move(ctx context.Context, order Order, report func(step string)) (Result, error) {

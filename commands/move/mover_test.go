@@ -118,8 +118,8 @@ func (r *testBench) wantAtMasters(want map[string]upstreamKey) {
 	}
 }
 
-// TestFailureAborts checks each step. If the step fails, the locks are unchanged, the era shows
-// this, and the next run moves the locks.
+// TestFailureAborts checks each step. If the step fails, the locks stay at the source unchanged,
+// and the next run moves them.
 func TestFailureAborts(t *testing.T) {
 	t.Parallel()
 	for _, back := range []bool{false, true} {
@@ -194,8 +194,8 @@ func TestProposalAcceptedDespiteError(t *testing.T) {
 	}
 }
 
-// TestErrorNamesLocation checks the errors, also if the masters stop replying, so that nothing can
-// be decided.
+// TestErrorNamesLocation checks that the error names the location of the locks if the masters stop
+// replying at a step.
 func TestErrorNamesLocation(t *testing.T) {
 	t.Parallel()
 	for step, want := range map[string]string{
@@ -221,8 +221,8 @@ func TestErrorNamesLocation(t *testing.T) {
 	}
 }
 
-// TestSimultaneousMoves checks two simultaneous runs at two proxies. One moves the locks. The other
-// waits for its end, and then finds the locks at the target.
+// TestSimultaneousMoves checks two simultaneous runs at two proxies. One run moves the locks. The
+// other run waits until the move has ended, and then finds the locks at the target.
 func TestSimultaneousMoves(t *testing.T) {
 	t.Parallel()
 	for _, order := range []Order{{}, {Back: true}} {
@@ -246,8 +246,9 @@ func TestSimultaneousMoves(t *testing.T) {
 	}
 }
 
-// TestConnectionLost checks that a run whose connection is closed fails at any step, and does not
-// continue on another connection. Before the run has claimed its era it starts again.
+// TestConnectionLost checks that a run whose connection is closed fails, and does not continue on
+// another connection. If the connection is closed just before the claim of the era, the run starts
+// again instead.
 func TestConnectionLost(t *testing.T) {
 	t.Parallel()
 	for _, step := range []string{"may move", "to to-masters", "update", "names"} {
@@ -466,8 +467,8 @@ func TestExpiringFields(t *testing.T) {
 	}
 }
 
-// TestFieldExpiresWhileRead checks that a field whose time ends while it is copied is not copied as
-// a field that does not expire.
+// TestFieldExpiresWhileRead checks that a field that expires while the move reads it is not copied
+// as a field without an expiry.
 func TestFieldExpiresWhileRead(t *testing.T) {
 	t.Parallel()
 	r := newTestBench(t)
@@ -494,7 +495,8 @@ func TestFieldExpiresWhileRead(t *testing.T) {
 }
 
 // TestMissingPermissions checks that a run finds a missing permission at the upstream before the
-// first decision. It finds that CLIENT KILL fails before it copies anything.
+// first decision. If only closing other connections is refused, the run fails before it copies a
+// lock.
 func TestMissingPermissions(t *testing.T) {
 	t.Parallel()
 	r := newTestBench(t)
@@ -532,7 +534,7 @@ func TestMissingPermissions(t *testing.T) {
 	}
 }
 
-// TestReplicaIsRefused checks that a replica is refused.
+// TestReplicaIsRefused checks that no move starts if the upstream is a replica.
 func TestReplicaIsRefused(t *testing.T) {
 	t.Parallel()
 	r := newTestBench(t)

@@ -54,8 +54,8 @@ func (r *run) describeLocation() string {
 	}
 }
 
-// awaitOtherMove waits while another proxy moves the locks. The wait ends even if that proxy
-// crashes, by the lease of the move.
+// awaitOtherMove waits while another proxy moves the locks. If that proxy crashes, the wait ends
+// when the lease of the move expires.
 func (r *run) awaitOtherMove(ctx context.Context) (err error) {
 	for reported := false; ; reported = true {
 		if r.at, err = r.opts.Masters.Confirm(ctx); err != nil || !r.at.Moves() {
@@ -70,9 +70,9 @@ func (r *run) awaitOtherMove(ctx context.Context) (err error) {
 	}
 }
 
-// move moves the locks, or finishes an earlier move if they are already at the target. The run has
-// connected before, so that the confirmed location is valid for everything sent over the connection
-// (rule 1 of package location).
+// move moves the locks, or removes leftovers of an earlier move if the locks are already at the
+// target. The run connects before it confirms the location, so that the location is valid for
+// everything sent over the connection (rule 1 of package location).
 func (r *run) move(ctx context.Context) (err error) {
 	switch r.at, err = r.opts.Masters.Confirm(ctx); {
 	case err != nil:
@@ -209,8 +209,8 @@ func (r *run) abort(ctx context.Context, era int, cause error) error {
 }
 
 // proposeStay proposes that the locks stay at the source after an era in which they are moved. It
-// does not if another decision was made, or if another run moves the locks. If too few masters
-// answer, the lease of the move expires, and any proxy makes this proposal.
+// makes no proposal if another decision was made, or if another run moves the locks. If too few
+// masters answer, the lease of the move expires, and any proxy makes this proposal.
 func (r *run) proposeStay(ctx context.Context, era int) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.lease)
 	defer cancel()

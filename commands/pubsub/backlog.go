@@ -10,8 +10,8 @@ import (
 // DefaultBacklog is the default limit on messages that wait for all subscribers together, in bytes.
 const DefaultBacklog = 256 << 20
 
-// queueOverhead is the size that a message counts for each queue that contains it, in bytes. The
-// size of the message itself counts once.
+// queueOverhead is the size of the entry of a message in a queue, in bytes. The size of the message
+// itself counts once for all queues.
 const queueOverhead = 32
 
 // backlog counts the messages that wait for all subscribers together. It is safe for concurrent
@@ -51,7 +51,7 @@ func (h *Hub) SetBacklog(limit int64) {
 }
 
 // Backlog returns the number of bytes that wait for all subscribers, and the number of subscribers
-// that were disconnected because of the limit. A nil Hub has none.
+// that were disconnected because of the limit. For a nil Hub, both are 0.
 func (h *Hub) Backlog() (bytes, disconnects int64) {
 	if h == nil {
 		return 0, 0

@@ -13,7 +13,7 @@
 //
 // A [Hub] holds the subscriptions of all clients of this process, and receives the messages of all
 // proxies from the masters. A [Subscriber] holds the subscriptions of one client, and the messages
-// that it has not received yet.
+// that the client has not received yet.
 //
 // # One stream
 //
@@ -25,7 +25,7 @@
 // # Slow clients
 //
 // The messages that wait for a client are limited like Redis' client-output-buffer-limit for
-// subscribers. Above 32 MB at once, or 8 MB for 60 s, the proxy closes the client's connection. It
-// also closes the connection of a client that reads nothing for a minute. Other clients are not
-// affected.
+// subscribers. If more than 32 MB wait, or more than 8 MB for 60 s, the proxy closes the client's
+// connection. It also closes the connection of a client that reads nothing for a minute. Other
+// clients are not affected.
 package pubsub

@@ -12,8 +12,8 @@ import (
 
 // Carrier carries messages between proxies, as *quorum.Messages does.
 type Carrier interface {
-	// Publish returns when a majority of the masters has the message. otherProxies counts the other
-	// proxies that listen.
+	// Publish publishes a message, and waits until a majority of the masters has it. otherProxies
+	// counts the other proxies that listen.
 	Publish(ctx context.Context, m quorum.Message, last *uint64) (otherProxies int, err error)
 	// Listen starts the delivery of messages, until the Subscription ends. The carrier calls lost
 	// if the client may miss a message.
@@ -100,7 +100,7 @@ func kindOf(m quorum.Message) Kind {
 }
 
 // deliver passes a message to the subscribers of its channel, and to all subscribers with patterns.
-// They compare the channel with their patterns.
+// Each subscriber with patterns compares the channel with its patterns.
 func (h *Hub) deliver(m quorum.Message) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -126,7 +126,7 @@ func (h *Hub) Count(kind Kind, name string) int {
 	return len(h.subscriptions[kind][name])
 }
 
-// Total returns how many channels or patterns clients of this proxy are subscribed to.
+// Total returns the number of channels or patterns to which clients of this proxy are subscribed.
 func (h *Hub) Total(kind Kind) int {
 	h.mu.Lock()
 	defer h.mu.Unlock()

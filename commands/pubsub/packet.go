@@ -72,7 +72,7 @@ type packet struct {
 	encodings [2][]byte
 }
 
-// size returns the size that the message counts while it waits, in bytes.
+// size returns the size of the message while it waits, in bytes.
 func (p *packet) size() (n int) {
 	for _, w := range p.words {
 		n += len(w) + wordOverhead
@@ -83,7 +83,7 @@ func (p *packet) size() (n int) {
 // memory returns the approximate size of the message with its encodings, in bytes.
 func (p *packet) memory() int { return 2 * p.size() }
 
-// wordOverhead is the size that a word counts in addition to its length, in bytes.
+// wordOverhead is the size of a word in addition to its length, in bytes.
 const wordOverhead = 16
 
 // encoded returns the message in a protocol, 2 or 3.

@@ -29,8 +29,9 @@ type ClientWriter interface {
 	Disconnect()
 }
 
-// Subscriber holds the subscriptions of a client, and the messages that it has not received yet.
-// Its methods are for the goroutine that runs the client's commands. Any goroutine may call Any.
+// Subscriber holds the subscriptions of a client, and the messages that the client has not received
+// yet. Its methods are for the goroutine that runs the client's commands. Any goroutine may call
+// Any.
 type Subscriber struct {
 	hub               *Hub
 	line              ClientWriter
@@ -214,14 +215,15 @@ func (s *Subscriber) accept(a *arrivedMessage, byChannel bool) {
 	}
 }
 
-// matchInbox compares the waiting messages with the client's patterns until there are none.
+// matchInbox compares the waiting messages with the client's patterns until no message waits.
 func (s *Subscriber) matchInbox() {
 	for s.matchNext() {
 	}
 }
 
-// matchNext compares the next message with the client's patterns, and queues it if one matches. It
-// returns false if there was no message.
+// matchNext compares the next message with the client's patterns, and queues the message if the
+// client is subscribed to it. It returns false if no message was left, or if the client is
+// disconnected.
 func (s *Subscriber) matchNext() bool {
 	s.matchMu.Lock()
 	defer s.matchMu.Unlock()
@@ -350,7 +352,7 @@ func (s *Subscriber) writeQueue() {
 }
 
 // next returns the next bytes to write, after the previous bytes were written. The caller must not
-// modify them. If more is false, the goroutine must end.
+// modify the returned bytes. If more is false, the goroutine that writes must end.
 func (s *Subscriber) next() (out []byte, more bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

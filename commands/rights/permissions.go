@@ -35,7 +35,8 @@ type Checker interface {
 
 // Prepared holds commands that the upstream has queued but not run.
 type Prepared interface {
-	// Do runs the commands, in limited time. The error names the commands that may not have run.
+	// Do runs the commands, in limited time. After an error, some or all of the commands may not
+	// have run.
 	Do() error
 	// Drop discards the commands.
 	Drop()

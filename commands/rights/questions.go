@@ -5,11 +5,11 @@ import (
 	"redlock-proxy/commands/catalog/syntax"
 )
 
-// Questions returns the commands that represent the permissions of a command. Before the command
-// runs on the masters, the proxy asks the upstream whether the client may run them. The questions
-// are the same for all values. A question has all keys, because two selectors may each permit one
-// key, but not both keys together. There is no question for a command that requires only a login,
-// or that fails with any permissions.
+// Questions returns commands that together require the permissions that a command requires. Before
+// the command runs on the masters, the proxy asks the upstream whether the client may run the
+// returned commands. The questions are the same for all values. A question has all keys, because
+// two selectors may each permit one key, but not both keys together. There is no question for a
+// command that requires only a login, or that fails with any permissions.
 func Questions(words []string) [][]string {
 	name := syntax.Lower(words[0])
 	switch {

@@ -33,7 +33,8 @@ var clientSubcommands = command.Subcommands{
 	"help":     clientHelp,
 }
 
-// ofClient returns a subcommand that gets the words after its name.
+// ofClient returns the function of a subcommand. It passes the words after the subcommand's name to
+// run.
 func ofClient(run func(c *command.Client, words [][]byte, out *command.Reply)) func(command.Call) {
 	return func(c command.Call) { run(c.Client, c.Args[2:], c.Out) }
 }

@@ -70,7 +70,7 @@ func helloOptions(c *command.Client, options [][]byte, out *command.Reply) bool 
 }
 
 // HelloRefusal returns the error with which Redis rejects the form of a HELLO, or an empty string.
-// It rejects two logins, but does not check the login itself.
+// HelloRefusal rejects two logins, but does not check the login itself.
 func HelloRefusal(words [][]byte) string {
 	switch proto, ok := syntax.Int(words[1]); {
 	case !ok:

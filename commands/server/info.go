@@ -102,8 +102,8 @@ func masterState(m quorum.MasterStatus) string {
 	}
 }
 
-// watchState returns how many keys the proxy watches on a master, or why it watches none although
-// clients wait for locks.
+// watchState returns the number of keys that the proxy watches on a master, or the reason why it
+// watches none although clients wait for locks.
 func watchState(m quorum.MasterStatus) string {
 	switch cause := m.UnwatchedCause(); {
 	case cause != "":
@@ -156,8 +156,8 @@ func (s *Server) infoRedlock() []string {
 
 // infoLockStorage returns the lines about the location of the locks, and about lock keys at the
 // upstream that clients changed directly. The glob is the last field, because it may contain any
-// text without a line end. Each line is repeated under its name from before 0.4. These names will
-// be removed in 0.6.
+// text without a line end. Each line is repeated under the name that it had before 0.4. The old
+// names will be removed in 0.6.
 func (s *Server) infoLockStorage(inputs availability.Inputs) (lines []string) {
 	if at := inputs.LockStorage(); at != "" {
 		lines = append(lines, "redlock_lock_storage:"+at, "redlock_locks_at:"+at)

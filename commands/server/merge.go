@@ -23,7 +23,7 @@ func (l *catalog) ownCommands() []*command.Command {
 	return own
 }
 
-// findOwn returns the command with this name that Redis does not have, or nil.
+// findOwn returns the proxy's own command with this name, or nil.
 func (l *catalog) findOwn(name []byte) *command.Command {
 	if c := l.find(name); c != nil && c.IsOwn() {
 		return c

@@ -72,8 +72,8 @@ func TestReferenceOfReply(t *testing.T) {
 	}
 }
 
-// documentedFields returns the fields in the page's rows. Each is the name of a line, or the names
-// of a line and of a field in it.
+// documentedFields returns the names in the rows of docs/info.md. A row names a line, or a line and
+// a field in that line.
 func documentedFields(t *testing.T) map[string]bool {
 	t.Helper()
 	page, err := os.ReadFile("../../docs/info.md")
@@ -87,8 +87,8 @@ func documentedFields(t *testing.T) map[string]bool {
 	return fields
 }
 
-// writtenFields returns the fields that string literals in the code name. A literal that names no
-// line has fields of a master's line.
+// writtenFields returns the fields that string literals in the code name. If a literal names no
+// line, its fields count as fields of a master's line.
 func writtenFields(t *testing.T) map[string]bool {
 	t.Helper()
 	sources, err := filepath.Glob("*.go")

@@ -1,7 +1,7 @@
-// Package loop detects whether an address that a proxy is to connect to is its own listen address.
-// A proxy that is its own upstream would send itself each command again, over a new connection each
-// time, until no descriptor is left. The package does not detect loops through other proxies. PROXY
-// PATH on the connection detects them.
+// Package loop detects settings by which a proxy would connect to its own listen address. A proxy
+// that is its own upstream would send itself each command again, over a new connection each time,
+// until no descriptor is left. The package does not detect loops through other proxies. PROXY PATH
+// on the connection detects them.
 package loop
 
 import (
@@ -34,8 +34,8 @@ func ThisMachine() Machine {
 
 // Error reports that a setting names the address that the proxy itself listens on.
 type Error struct {
-	// Setting is the name of the setting. Target is the address that it names, and Listen the
-	// listen address, both host:port.
+	// Setting is the name of the setting. Target is the address that the setting names, and Listen
+	// the listen address, both host:port.
 	Setting, Target, Listen string
 }
 

@@ -45,8 +45,8 @@ type messageError struct {
 	Message string `json:"message"`
 }
 
-// chromiumPath returns the path of Chromium, which has several names. If Chromium is missing, it
-// skips the test.
+// chromiumPath returns the path of Chromium, whose program has several names. If all of them are
+// missing, chromiumPath skips the test.
 func chromiumPath(t testing.TB) string {
 	t.Helper()
 	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
@@ -89,7 +89,7 @@ func Start(t testing.TB) *Browser {
 	return b
 }
 
-// readMessages handles the messages of Chromium until it ends.
+// readMessages handles the messages of Chromium until Chromium ends.
 func (b *Browser) readMessages(from *os.File) {
 	for reader := bufio.NewReader(from); ; {
 		text, err := reader.ReadBytes(0)

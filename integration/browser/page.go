@@ -155,8 +155,8 @@ func (p *Page) Text(t testing.TB, selector string) string {
 	return text
 }
 
-// WaitTrue waits until an expression is true, and returns how long that took. If the expression is
-// not true within the limit, WaitTrue ends the test with the text of the page.
+// WaitTrue waits until an expression is true, and returns the elapsed time. If the expression is
+// not true within the limit, WaitTrue fails the test with the text of the page.
 func (p *Page) WaitTrue(t testing.TB, within time.Duration, expression string) time.Duration {
 	t.Helper()
 	began := time.Now()

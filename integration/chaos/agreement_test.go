@@ -14,8 +14,8 @@ import (
 	"redlock-proxy/integration/kit"
 )
 
-// finalCheck checks the masters at the end, without faults and load. They must have the same cells
-// for all lock keys.
+// finalCheck checks the masters at the end, without faults and load. The masters must have the same
+// cells for all lock keys.
 type finalCheck struct {
 	cluster *cluster
 	// mayBeUndetermined reports whether the state of a key may be undetermined, because a master
@@ -88,7 +88,7 @@ func (a *finalCheck) undeterminedKeys(mayBeUndetermined func(key string) bool) (
 	return undetermined, errors.Join(errs...)
 }
 
-// keys returns the lock keys that have a cell on at least one master.
+// keys returns the lock keys that have a cell on at least one master, and one key that has none.
 func (a *finalCheck) keys() (keys []string, err error) {
 	for _, m := range a.cluster.masters() {
 		reply, err := do(m.Addr(), "KEYS", "lock:*")

@@ -53,7 +53,7 @@ const (
 func TestMain(m *testing.M) { kit.Main(m) }
 
 // TestChaos lets masters and proxies fail at random. Meanwhile no lock is held by two clients at
-// once, is lost, or reappears.
+// the same time, is lost, or reappears.
 func TestChaos(t *testing.T) {
 	redistest.SkipShort(t)
 	grants, faultsWanted := int(kit.NumberFrom(t, grantsEnv, defaultGrants)), int(kit.NumberFrom(t, faultsEnv, defaultFaults))
@@ -217,7 +217,8 @@ func (r *run) stop() {
 	})
 }
 
-// wantNoViolations fails the test if the proxies have violations, or if redsync shows none.
+// wantNoViolations fails the test if the proxies have violations, or if redsync has no overlap
+// after minRedsyncFaults.
 func (r *run) wantNoViolations(t *testing.T, d *disturber) {
 	t.Helper()
 	for kind, violations := range r.proxies.violations() {

@@ -40,7 +40,7 @@ const (
 	extendIfOwn  = `if redis.call("get",KEYS[1]) == ARGV[1] then return redis.call("pexpire",KEYS[1],ARGV[2]) else return 0 end`
 )
 
-// connection is a client's connection to any of the proxies. If a proxy does not answer, the client
+// connection is a client's connection to any of the proxies. If a proxy does not reply, the client
 // connects to another proxy at random. In a fixed order, all clients would soon use the same proxy.
 type connection struct {
 	ledger *ledger
@@ -291,7 +291,7 @@ func (w *worker) extend(key, token string, until time.Duration) time.Duration {
 	return until
 }
 
-// release releases a lock, and repeats the command if it gets no reply.
+// release releases a lock, and repeats the command if its result is unknown.
 func (w *worker) release(key, token string, asked, until time.Duration) {
 	for attempt := range 3 {
 		switch w.locker.unlock(key, token) {

@@ -28,13 +28,13 @@ const (
 	// majority is the number of masters in a majority.
 	majority = masterCount/2 + 1
 	// patience limits one command of a client. longPatience limits one command of the test to a
-	// server that must answer.
+	// server that must reply.
 	patience     = time.Second
 	longPatience = 10 * time.Second
 )
 
 // master is a server that writes all data to disk and has a clock of its own. Each proxy has a link
-// to it. So has redsync, unless the master is the spare server.
+// to it. redsync has one, too, unless the master is the spare server.
 type master struct {
 	*redistest.Server
 	name      string // name by which all proxies know it
@@ -284,12 +284,12 @@ func (m *master) startOn(dir string) error {
 	return m.Restart()
 }
 
-// do sends one command to a server that must answer. It returns an error reply as an error.
+// do sends one command to a server that must reply. It returns an error reply as an error.
 func do(addr string, command ...string) (any, error) {
 	return doWithin(longPatience, addr, command...)
 }
 
-// doWithin does the same as do, but for a server that may not answer within limit.
+// doWithin does the same as do, but for a server that may not reply within limit.
 func doWithin(limit time.Duration, addr string, command ...string) (any, error) {
 	client, err := redistest.Dial(addr, limit)
 	if err != nil {
@@ -305,7 +305,7 @@ func doWithin(limit time.Duration, addr string, command ...string) (any, error) 
 
 var statePattern = regexp.MustCompile(`redlock_master(\d+):address=([^,]+),[^\r\n]*\bstate=(\w+)`)
 
-// votingMasters returns which of these masters vote, according to the proxy.
+// votingMasters returns, by the index of a master, whether the proxy reports that the master votes.
 func (p *proxy) votingMasters(masters []*master) (map[int]bool, error) {
 	info, err := doWithin(patience, p.addr, "PROXY", "INFO")
 	if err != nil {

@@ -3,8 +3,8 @@
 // and flushed, and their clocks jump. Proxies are killed and stopped. Some clients lock with equal
 // values and disconnect within large replies; some hold keys for a long time and replace them in
 // many ways; an operator force-unlocks keys. By the clients' own clock, two clients must never hold
-// the same lock at once, no lock may be lost before its lease expires, and no released lock may
-// reappear. At the end, without faults and load, all masters must have the same cells.
+// the same lock at the same time. No lock may be lost before its lease expires, and no released
+// lock may reappear. At the end, without faults and load, all masters must have the same cells.
 //
 // At each moment, at most a minority of the masters is disturbed. A master that lost its data
 // counts as disturbed until it votes again.

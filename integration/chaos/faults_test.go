@@ -22,7 +22,7 @@ import (
 // fault is a fault of a master that ends after a while.
 type fault struct {
 	name        string
-	unavailable bool // the master answers no client while the fault lasts
+	unavailable bool // the master replies to no client while the fault lasts
 	losesData   bool // the master may have lost locks
 	needsCopy   bool // the fault needs an older copy of the master's data
 	inflict     func(d *disturber, m *master) error
@@ -183,7 +183,8 @@ func (d *disturber) totalFaults() int {
 	return total
 }
 
-// disturbMasters makes single masters fail, and sometimes two masters and then a third one.
+// disturbMasters makes single masters fail, and sometimes two masters and then a third one. It
+// sometimes replaces a master.
 func (d *disturber) disturbMasters() {
 	for d.pause(d.randomDuration(maxPause)) {
 		d.slotMutex.Lock()
@@ -225,8 +226,8 @@ func (d *disturber) runFault(f fault, i int) {
 }
 
 // disturbTwoThenOne lets a bare majority grant locks, and then one master of that majority loses
-// its data. If the proxies trusted that master immediately, it would grant the locks again. The
-// caller holds two slots, which it frees.
+// its data. If the proxies trusted that master immediately, it would grant the locks again.
+// disturbTwoThenOne frees the two slots that its caller holds.
 func (d *disturber) disturbTwoThenOne() {
 	isAbsence := func(f fault) bool { return f.unavailable && !f.losesData }
 	lastFault, thirdMaster := pickFault(d, func(f fault) bool { return f.losesData }), d.pickMaster()
@@ -399,7 +400,7 @@ func clockTime(m *master) (time.Duration, error) {
 	return time.Duration(seconds) * time.Second, err
 }
 
-// faultState records which masters are disturbed, and how often each master was disturbed.
+// faultState records the masters that are disturbed, and each master's number of faults.
 type faultState struct {
 	disturbed  [masterCount]bool
 	faultCount [masterCount]int

@@ -9,7 +9,8 @@ import (
 	"time"
 )
 
-// longLease is longer than a run, so that these keys are still held when the masters are compared.
+// longLease is longer than a run, so that the keys of longHolder clients are still held when the
+// masters are compared.
 const longLease = time.Hour
 
 // longHolder is a client that sets and removes keys with long leases, with all kinds of commands.
@@ -45,8 +46,8 @@ func (k *longHolder) turn() {
 	}
 }
 
-// changeKey sends the commands of one kind of change, and reports whether the last command got a
-// reply.
+// changeKey sends the commands of one kind of change. It reports whether the last command got a
+// reply that is not an error.
 func (k *longHolder) changeKey(key, value, lease string) bool {
 	kinds := [][][]string{
 		{{"LOCK", key, value, "PX", lease}},
@@ -73,7 +74,7 @@ func (k *longHolder) changeKey(key, value, lease string) bool {
 	}
 }
 
-// sendAll sends commands until one gets no reply.
+// sendAll sends commands until one gets an error or no reply.
 func (k *longHolder) sendAll(commands [][]string) (ok bool) {
 	for _, command := range commands {
 		if _, ok = k.do(command...); !ok {

@@ -164,7 +164,8 @@ func (l *ledger) parseToken(token string) (client, number int) {
 	return client, number
 }
 
-// recordSettled records a token that was refused or released. It must not be held now or later.
+// recordSettled records a token that was refused or released. The token must not be held now or
+// later.
 func (l *ledger) recordSettled(token string) {
 	client, number := l.parseToken(token)
 	l.mu.Lock()
@@ -196,7 +197,7 @@ func (l *ledger) isForced(key string, sent time.Duration) bool {
 }
 
 // beginForceUnlock records a FORCEUNLOCK that is about to be sent. From now on, clients that
-// requested the key before its reply cannot rely on the lock.
+// requested the key before the reply to the FORCEUNLOCK cannot rely on the lock.
 func (l *ledger) beginForceUnlock(key string) *forceUnlock {
 	now := l.now()
 	l.mu.Lock()
@@ -212,8 +213,8 @@ func (l *ledger) beginForceUnlock(key string) *forceUnlock {
 	return f
 }
 
-// forceUnlockTimeout limits how long a FORCEUNLOCK may still take effect after an error, or after
-// its proxy has ended. Its ballot is refused after 600 ms.
+// forceUnlockTimeout limits the time for which a FORCEUNLOCK may still take effect after an error,
+// or after its proxy has ended. Its ballot is refused after 600 ms.
 const forceUnlockTimeout = time.Second
 
 // endForceUnlock records the reply to a FORCEUNLOCK. Locks that it has removed must not reappear.

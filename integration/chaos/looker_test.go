@@ -16,7 +16,7 @@ type inspector struct {
 	cluster    *cluster
 	ledger     *ledger
 	keys       []string
-	faultState func() faultState // returns which masters are disturbed
+	faultState func() faultState // returns the disturbed masters
 	// confirm, if set, reports whether a client sees that a key has a token. A value on a majority
 	// of the masters need not be a lock.
 	confirm func(key, token string) bool
@@ -89,7 +89,7 @@ func (l *inspector) tokensOf(key string, cells [masterCount]map[string]string) m
 	return times
 }
 
-// readAll returns the value of each key on each master, nil for a master that does not answer.
+// readAll returns the value of each key on each master, or nil for a master that does not reply.
 func (l *inspector) readAll() (cells [masterCount]map[string]string) {
 	var reads sync.WaitGroup
 	for i := range cells {
@@ -169,7 +169,7 @@ func (l *inspector) close() {
 }
 
 // holdsByProxy reports whether a proxy returns token as the value of a key. If a proxy does not
-// answer, holdsByProxy asks the next one.
+// reply, holdsByProxy asks the next one.
 func (c *cluster) holdsByProxy(key, token string) bool {
 	for range 2 {
 		for _, proxy := range c.proxies {

@@ -4,9 +4,9 @@ package chaos
 
 import "math/rand/v2"
 
-// operator force-unlocks keys at random, whether they are held or free. It waits for the reply as
-// long as the proxy runs. A stopped proxy executes the command later. If other clients change the
-// same key, the proxy tries for seconds.
+// operator force-unlocks keys at random, whether they are held or free. It waits for a reply for at
+// most votingTimeout, because a stopped proxy executes the command later. If other clients change
+// the same key, the proxy tries for seconds.
 type operator struct {
 	*connection
 	keys   []string

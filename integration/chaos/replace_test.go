@@ -18,8 +18,8 @@ var replacement = fault{"replaced by an empty one", false, true, false,
 	func(d *disturber, m *master) error { return d.replace(m) },
 	func(d *disturber, _ *master) error { return d.awaitAllVotes() }}
 
-// replace writes the spare server in place of a master into the files of all proxies, and lets a
-// proxy without a fault change the masters. The other proxies follow, even if they are stopped or
+// replace writes the spare server in place of a master into the files of all proxies. Then a proxy
+// without a fault changes the masters. The other proxies follow, even if they are stopped or
 // restart meanwhile. The old master is emptied and becomes the spare server.
 func (d *disturber) replace(old *master) error {
 	masters := d.cluster.swapSpare(old)

@@ -55,8 +55,8 @@ func (s *staller) pipeline(key string) []byte {
 	return commands
 }
 
-// turn takes a lock on a new connection, and stalls. Commands that are lost with the connection
-// count as unanswered.
+// turn takes a lock on a new connection, and stalls. If the grant is lost with the connection, its
+// token stays open.
 func (s *staller) turn() {
 	key, token := s.keys[s.random.IntN(len(s.keys))], s.ledger.newToken(s.number)
 	client, err := redistest.Dial(s.addrs[s.random.IntN(len(s.addrs))], patience)

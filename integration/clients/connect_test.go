@@ -51,10 +51,10 @@ func connectCases() []connectCase {
 	}
 }
 
-// TestConnecting lets each library connect and lock with an upstream and lock keys, with only an
-// upstream, and at a lock server. It compares the sent and the refused commands with
-// docs/compatibility.md. A version that differs from the page is only logged, except by make
-// versions.
+// TestConnecting lets each library connect to a Redis and to proxies, and lock. The proxies have an
+// upstream and lock keys, only an upstream, or only lock keys. TestConnecting compares the sent and
+// the refused commands with docs/compatibility.md. A version that the page lacks is only logged,
+// unless go.mod determines it or REDLOCK_TEST_PAGE is set.
 func TestConnecting(t *testing.T) {
 	redistest.SkipShort(t)
 	cases := connectCases()
@@ -103,7 +103,8 @@ func startServers(t *testing.T) serverAddrs {
 	return serverAddrs{upstream.Addr(), proxy(lockKeys, data), proxy(data), proxy(lockKeys)}
 }
 
-// runAll returns the library's version, and the other cells of its row in docs/compatibility.md.
+// runAll returns the library's version, and the cells of its row in docs/compatibility.md from the
+// third cell on.
 func (c connectCase) runAll(t *testing.T, addrs serverAddrs) (version string, cells []string) {
 	command := c.command(t)
 	_, redis, _ := runSteps(t, addrs.redis, "", command)
@@ -117,9 +118,9 @@ func (c connectCase) runAll(t *testing.T, addrs serverAddrs) (version string, ce
 		strings.Join(steps, ", ")}
 }
 
-// runSteps runs the steps of a program at an address, and returns the commands on its first
-// connection before it took a lock. If refusedStep is not empty, this step must be refused for lack
-// of an upstream. All other steps must succeed.
+// runSteps runs the steps of a program at an address. exchanges holds the commands that the program
+// sent before its first lock, on the connection that took the lock. If refusedStep is not empty,
+// this step must be refused for lack of an upstream. All other steps must succeed.
 func runSteps(t *testing.T, addr, refusedStep string, command []string) (version string, exchanges []exchange, steps []string) {
 	t.Helper()
 	recorder := startRecorder(t, addr)
@@ -148,7 +149,7 @@ func runSteps(t *testing.T, addr, refusedStep string, command []string) (version
 // exchange is a command, and the error reply to it.
 type exchange struct{ command, errorReply string }
 
-// formatCommands returns all commands.
+// formatCommands formats all commands.
 func formatCommands(exchanges []exchange) string {
 	var commands []string
 	for _, e := range exchanges {
@@ -157,7 +158,7 @@ func formatCommands(exchanges []exchange) string {
 	return formatList(commands)
 }
 
-// formatRefused returns the commands with an error reply.
+// formatRefused formats the commands with an error reply.
 func formatRefused(exchanges []exchange) string {
 	var commands []string
 	for _, e := range exchanges {
@@ -247,7 +248,8 @@ func (r *recorder) record(client, server net.Conn) {
 	})
 }
 
-// commandsBefore returns the commands on a connection before the first command with the given key.
+// commandsBefore returns the commands before the first command with the given key, except PING. It
+// considers only the first connection with such a command.
 func (r *recorder) commandsBefore(key string) (exchanges []exchange) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -274,8 +276,8 @@ func (r *recorder) commandsBefore(key string) (exchanges []exchange) {
 	return nil
 }
 
-// commandName returns a command as docs/compatibility.md names it, with its subcommand or the
-// protocol of HELLO.
+// commandName returns the name of a command as in docs/compatibility.md: with the subcommand, or
+// for HELLO with the protocol.
 func commandName(words []any) string {
 	name := strings.ToUpper(fmt.Sprint(words[0]))
 	switch {

@@ -19,13 +19,13 @@ type dialect struct {
 	grantOutput  string // the output of the program when the lock is granted
 	ownerOnly    bool   // only the holder of the lock can release or extend it
 	canExtend    bool
-	withoutTTL   bool                      // its keys have no TTL: the clients' clocks end the lock
+	withoutTTL   bool                      // no TTL: locks expire by the clients' clocks
 	fixedLease   bool                      // an extension has the lease with which the lock was taken
 	wholeSeconds bool                      // TTLs are whole seconds
 	keyCount     int                       // number of keys of one lock, if several
 	storedKeys   func(key string) []string // keys of a stored lock, if they are not the lock's key
 	extraCheck   func(s *side, d dialect)  // runs further tests of the library
-	soleCheck    func(s *side, d dialect)  // replaces all tests, if locks are not used one by one
+	soleCheck    func(s *side, d dialect)  // replaces the dialect's other tests
 }
 
 // key returns a lock key, or, if a lock has several keys, all of them, separated by commas.
@@ -54,7 +54,8 @@ func (d dialect) keyNames(key string) []string {
 func (d dialect) kind(key string) string { return fmt.Sprint(d.name, strings.Count(key, ",")) }
 
 // contestLease returns the lease of a lock in a contest. If a lock has a time stamp instead of a
-// TTL, another client can overwrite the holder's time stamp. Then only time ends the lock.
+// TTL, another client can overwrite the holder's time stamp. Then the lock becomes free only when
+// it expires.
 func (d dialect) contestLease() time.Duration {
 	if d.withoutTTL {
 		return longLease / 4
@@ -62,7 +63,7 @@ func (d dialect) contestLease() time.Duration {
 	return longLease
 }
 
-// shortLease returns a lease that is short enough for a test to wait for.
+// shortLease returns a lease so short that a test can wait for its expiry.
 func (d dialect) shortLease() time.Duration {
 	if d.wholeSeconds {
 		return coarseLease

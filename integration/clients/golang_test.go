@@ -28,7 +28,7 @@ func TestGoLocks(t *testing.T) {
 	}, buildProgram(t, "golang/locks"))
 }
 
-// checkRedsync tests waiting, and the check whether the lock is still held.
+// checkRedsync tests waiting, and the library's check of a lock's validity.
 func checkRedsync(s *side, d dialect) {
 	s.t.Helper()
 	key := d.key("more")
@@ -58,8 +58,8 @@ func checkRedislock(s *side, d dialect) {
 	s.run(s.b, d, "left", key, "0")
 }
 
-// checkOverlappingKeys tests that a lock of several keys is refused while one of them is held, and
-// then takes none of the other keys.
+// checkOverlappingKeys tests that a request for several keys is refused while another client holds
+// one of them. A refused request takes none of the keys.
 func checkOverlappingKeys(s *side, d dialect) {
 	s.t.Helper()
 	one, two, three := d.keyName("one"), d.keyName("two"), d.keyName("three")

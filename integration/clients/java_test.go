@@ -63,7 +63,8 @@ func checkNoScripts(s *side, d dialect) {
 	}
 }
 
-// checkReentrance tests that a holder can take the lock again, and must release it as often.
+// checkReentrance tests that a holder can take the lock again, and must release it once for each
+// grant.
 func checkReentrance(s *side, d dialect) {
 	s.t.Helper()
 	key := d.key("more")
@@ -135,8 +136,8 @@ func checkTwoSubscribers(server *redistest.Server) error {
 	return err
 }
 
-// checkShedLock tests that any client can extend and release a lock. It also shortens a lock, which
-// another client takes after its expiry.
+// checkShedLock tests that any client can extend and release a lock. It also shortens a lock.
+// Another client takes this lock after its expiry.
 func checkShedLock(s *side, d dialect) {
 	s.t.Helper()
 	key := d.key("more")
@@ -171,8 +172,8 @@ func checkTriggers(s *side, d dialect) {
 // all transcripts have the same one.
 func firesAt(n int) string { return fmt.Sprint(1_795_000_000_000 + 1000*n) }
 
-// checkExclusiveJob tests two triggers of a job that must not run twice at the same time. The
-// second trigger waits until the run of the first one is complete.
+// checkExclusiveJob tests triggers of a job that must not run twice at the same time. The other
+// triggers wait until the run of the first trigger is complete.
 func (s *side) checkExclusiveJob(d dialect, key string) {
 	s.t.Helper()
 	for n, trigger := range []string{"first", "second", "third"} {
@@ -258,8 +259,8 @@ func (s *side) checkFirings(d dialect, key string, midway func() error) {
 	s.run(s.a, d, "states", key)
 }
 
-// fireAll acquires and fires one trigger after another; a fired trigger next fires in an hour. It
-// ends when no trigger fires earlier.
+// fireAll acquires and fires one trigger after another. Each fired trigger gets a next time that is
+// too late for it to be acquired again. fireAll returns when no trigger can be acquired.
 func fireAll(client *driver, d dialect, key string, onFire func(trigger string) error) error {
 	for {
 		reply, err := client.ask(d.name, "acquire", key, firesAt(1000), "1")

@@ -175,8 +175,8 @@ func (s *side) wantNoJob(client *driver, d dialect, operation, key string, args 
 	}
 }
 
-// wantJobOnMasters fails the test unless a majority of the masters hold the lock's tag, and the
-// upstream has nothing of the lock.
+// wantJobOnMasters fails the test unless a majority of the masters have a key with the name of the
+// lock's tag. The upstream must not have the lock's first key.
 func (s *side) wantJobOnMasters(d dialect, key string) {
 	s.t.Helper()
 	if s.masters == nil {

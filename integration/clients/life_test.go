@@ -20,8 +20,8 @@ const (
 	contestGrants   = 2 * grantsPerClient
 )
 
-// checkDialect tests a dialect with all masters, while a minority is killed, and when it is
-// restarted.
+// checkDialect tests a dialect with all masters, while a minority of them is killed, and while the
+// minority is restarted.
 func (s *side) checkDialect(d dialect) {
 	s.t.Helper()
 	s.checkLifecycle(d, d.key("life"))

@@ -79,7 +79,7 @@ func RunAll(t *testing.T, proxy *harness.Proxy) {
 	})
 }
 
-// interpreter returns the first program that has the client's library.
+// interpreter returns the first interpreter that has the client's library.
 func (c program) interpreter(t *testing.T) string {
 	t.Helper()
 	for _, interpreter := range c.interpreters {
@@ -110,8 +110,8 @@ func environment() []string {
 	return append(os.Environ(), "NODE_PATH="+path)
 }
 
-// RunChecks runs a program with HOST PORT, and fails the test unless it prints "ok NAME" for each
-// check.
+// RunChecks runs a program with HOST PORT, and fails the test unless the program prints "ok NAME"
+// for each check.
 func RunChecks(t *testing.T, proxy *harness.Proxy, checks []string, command ...string) {
 	t.Helper()
 	host, port, err := net.SplitHostPort(proxy.Addr())

@@ -21,7 +21,7 @@ type side struct {
 	data       *redistest.Server   // the server with ordinary keys and channels
 	masters    []*redistest.Server // nil for the single Redis
 	a, b       *driver             // two clients
-	reader     *redistest.Client   // reads keys like the clients
+	reader     *redistest.Client   // reads keys at the address of the clients
 	transcript []string
 	// refusalOutputs holds the program's output for each kind of lock when another client holds the
 	// lock.
@@ -35,8 +35,8 @@ func startRedisSide(t *testing.T, command []string) *side {
 	return startSide(t, server.Addr(), server, nil, command)
 }
 
-// startLockKeySide starts a proxy that keeps the keys lock:* on five masters, and two clients for
-// it.
+// startLockKeySide starts a proxy that keeps the keys lock:* and phpredis' session locks on five
+// masters, and two clients for the proxy.
 func startLockKeySide(t *testing.T, command []string) *side {
 	t.Helper()
 	return startProxySide(t, command, "--lock-keys", "lock:*", "--lock-keys", "PHPREDIS_SESSION:*_LOCK")
@@ -145,7 +145,7 @@ func (s *side) notePTTL(key string) {
 }
 
 // wantOnMasters fails the test unless a majority of the masters hold a granted lock, and the
-// upstream does not have it.
+// upstream does not have the lock.
 func (s *side) wantOnMasters(d dialect, key string) {
 	s.t.Helper()
 	if s.masters == nil {
@@ -159,7 +159,8 @@ func (s *side) wantOnMasters(d dialect, key string) {
 	}
 }
 
-// wantMajority returns an error unless three of five masters have a key. Two of them may be dead.
+// wantMajority returns an error unless three of five masters have a key. Up to two of the masters
+// may be dead.
 func wantMajority(masters []*redistest.Server, key string) error {
 	var votes int
 	for _, master := range masters {

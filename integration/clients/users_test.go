@@ -89,7 +89,8 @@ func TestUsers(t *testing.T) {
 }
 
 // TestUsersWithoutCertificate checks that a proxy that requires certificates refuses clients of all
-// languages without a certificate, whatever their password. It executes none of their commands.
+// languages without a certificate, even with the correct password. The proxy executes none of their
+// commands.
 func TestUsersWithoutCertificate(t *testing.T) {
 	redistest.SkipShort(t)
 	upstream, ca := kit.StartRedis(t), certtest.NewAuthority(t)

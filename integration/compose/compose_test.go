@@ -20,8 +20,8 @@ import (
 // testCommit is the commit for the build of the image.
 const testCommit = "0123456789ab-test"
 
-// parallelTests is the number of parallel tests. They mostly wait for starts and stops, but each
-// runs about three health checks per second, and each check is a process.
+// parallelTests is the number of parallel tests. The tests mostly wait for starts and stops. But
+// each test runs about three health checks per second, and each check is a process.
 const parallelTests = "2"
 
 func TestMain(m *testing.M) {

@@ -70,7 +70,7 @@ func (p *project) testMastersLoseData(t *testing.T) {
 var warningPattern = regexp.MustCompile(`(?i)warn|error|fail|fatal|panic|denied|refused|not found|no such|cannot|can't|timeout`)
 
 // hostWarningPattern matches warnings about settings of the host, which a container cannot change.
-// They are about Redis' memory (see docs/deploy.md), and about the proxy's limit of open files.
+// The warnings concern Redis' memory (see docs/deploy.md), and the proxy's limit of open files.
 var hostWarningPattern = regexp.MustCompile(`WARNING Memory overcommit must be enabled!|max-clients has been reduced to`)
 
 // wantNoWarnings fails the test if the logs of a first start contain warnings or errors.

@@ -3,6 +3,6 @@
 // a Docker engine and the build tag integration. If no registry is reachable, it also needs the
 // script stand-ins in this folder.
 //
-// Every deployment has its own project name. It is removed, with its volumes, when its test ends.
-// All images stay, except the proxy's image.
+// Every deployment has its own project name. When its test ends, the test removes the deployment
+// with its volumes. All images stay, except the proxy's image.
 package compose

@@ -14,8 +14,8 @@ import (
 	"redlock-proxy/integration/kit"
 )
 
-// TestPackage checks that the packages have the files and the user of the unit, and that all their
-// files exist.
+// TestPackage checks that the packages install the files that the unit names, with the unit's user
+// as their group. It also checks the unit's page and group, and the packages' scripts.
 func TestPackage(t *testing.T) {
 	t.Parallel()
 	var about struct {

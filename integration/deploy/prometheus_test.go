@@ -75,8 +75,8 @@ func rules(t *testing.T) []rule {
 	return all
 }
 
-// queries returns the queries of the dashboard, and the alerts' queries without their thresholds.
-// All of them return data even without a problem.
+// queries returns the queries of the dashboard and of the rules. It removes the thresholds of
+// alerts, so that all queries return data even without a problem.
 func queries(t *testing.T) []string {
 	t.Helper()
 	var all []string
@@ -111,7 +111,7 @@ func queries(t *testing.T) []string {
 // prometheus is a running Prometheus.
 type prometheus struct{ url string }
 
-// startPrometheus starts a Prometheus with the project's settings for the given proxies, and a
+// startPrometheus starts a Prometheus for the given proxies, with the project's settings and a
 // short interval.
 func startPrometheus(t *testing.T, proxies ...string) prometheus {
 	t.Helper()
@@ -141,7 +141,7 @@ func startPrometheus(t *testing.T, proxies ...string) prometheus {
 	return p
 }
 
-// checkReady returns an error while Prometheus does not answer queries yet.
+// checkReady returns an error unless Prometheus is ready for queries.
 func (p prometheus) checkReady() error {
 	answer, err := http.Get(p.url + "/-/ready")
 	if err != nil {

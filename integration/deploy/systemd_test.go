@@ -63,8 +63,8 @@ func (u unit) duration(t *testing.T, name string) time.Duration {
 	return d
 }
 
-// unitWithProgram writes the unit with an existing program, as systemd requires, and returns its
-// path.
+// unitWithProgram writes the unit with the path of an existing program, as systemd requires. It
+// returns the path of the unit.
 func unitWithProgram(t *testing.T) string {
 	t.Helper()
 	requireProgram(t, "systemd-analyze")

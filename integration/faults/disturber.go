@@ -42,14 +42,14 @@ func StartDisturber(f *kit.Fleet, seed uint64, kinds ...Fault) *Disturber {
 	return d
 }
 
-// Stop restores all masters. It returns the number of each fault, and the errors.
+// Stop restores all masters. It returns the number of faults by name, and the errors.
 func (d *Disturber) Stop() (map[string]int, error) {
 	close(d.stopped)
 	d.tasks.Wait()
 	return d.counts, d.err
 }
 
-// disturbRepeatedly makes one master after the other fail for a while.
+// disturbRepeatedly disturbs one master after another, each for a while.
 func (d *Disturber) disturbRepeatedly() {
 	for d.pause(time.Second) {
 		master, fault := d.chooseFault()

@@ -7,8 +7,8 @@ import (
 	"redlock-proxy/integration/kit"
 )
 
-// Fault describes a fault of a fleet. Cause makes master number i unavailable to the first proxy,
-// and Repair makes it available again.
+// Fault describes a fault of a fleet. Cause makes master number i unavailable to at least one
+// proxy, and Repair makes the master available again. The faults in All affect the first proxy.
 type Fault struct {
 	Name       string
 	needsLinks bool // the fault can only happen on links

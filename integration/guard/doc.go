@@ -1,3 +1,3 @@
 // Package guard tests that no lock is granted twice because a master lost its data, and shows that
-// this does happen without the guard. The tests need the build tag integration.
+// locks are granted twice without the guard. The tests need the build tag integration.
 package guard

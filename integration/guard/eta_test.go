@@ -17,7 +17,7 @@ import (
 var readyIn = regexp.MustCompile(`ready in ([0-9hms]+)`)
 
 // TestAnnouncedWaitIsLongEnough flushes a majority of the masters while a lock of an hour is held.
-// Neither an error nor the log of two proxies ever announces a shorter wait.
+// Neither an error nor the log of two proxies ever announces a wait of less than an hour.
 func TestAnnouncedWaitIsLongEnough(t *testing.T) {
 	f := kit.StartGuarded(t, true, 2)
 	var clients []*redistest.Client
@@ -30,8 +30,8 @@ func TestAnnouncedWaitIsLongEnough(t *testing.T) {
 			kit.Must(t, proxy.Signal(s))
 		}
 	}
-	// Otherwise a proxy might notice the first loss while four masters vote, and copy the data
-	// back.
+	// The proxies are stopped. Otherwise a proxy might notice the first loss while four masters
+	// vote, and copy the data back.
 	signal(syscall.SIGSTOP)
 	for _, server := range f.Masters[:3] {
 		kit.Must(t, kit.SendToMaster(server, "FLUSHALL"))

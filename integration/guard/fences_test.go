@@ -17,7 +17,8 @@ import (
 )
 
 const (
-	// fencesEnv sets how many grants TestGuardFences waits for; make fences uses 100,000.
+	// fencesEnv sets the number of grants for which TestGuardFences waits; make fences uses
+	// 100,000.
 	fencesEnv     = "REDLOCK_FENCES"
 	defaultFences = 3_000
 	// fenceClients is the number of clients of two proxies. They use hotFences keys all the time,
@@ -29,8 +30,9 @@ const (
 	fenceLease  = 3 * time.Second
 )
 
-// highCounter is higher than any clock in microseconds. If the counters begin with it, only they
-// determine the order. The masters' time, which would hide the loss of a counter, is much lower.
+// highCounter is higher than any clock in microseconds. If the counters begin with highCounter,
+// only the counters determine the order. The masters' time, which would hide the loss of a counter,
+// is much lower.
 const highCounter = int64(1) << 52
 
 // setFenceCounters sets the fence counter of a key directly on masters.
@@ -52,7 +54,7 @@ func fenceOf(reply any) (fence int64, validity time.Duration, ok bool) {
 	return fence, time.Duration(ms) * time.Millisecond, ok
 }
 
-// wantFence takes a lock, and fails the test unless it has a fence.
+// wantFence takes a lock with a fence, and returns the fence.
 func wantFence(t *testing.T, client *redistest.Client, key, token string) int64 {
 	t.Helper()
 	reply := kit.Do(t, client, "LOCK", key, token, "PX", "10000", "FENCE")
@@ -129,8 +131,8 @@ type fenceRace struct {
 	stopping   chan struct{}
 }
 
-// TestGuardFences lets 8 clients of two proxies take locks. Meanwhile, at random, one master after
-// the other restarts without its data, and is disconnected from one of the proxies. The counters
+// TestGuardFences lets 8 clients of two proxies take locks. Meanwhile random masters are
+// disconnected from one of the proxies, and random masters restart without their data. The counters
 // are far ahead of the clocks, and masters lose their counters. Nevertheless every fence is higher
 // than the fence of the previous lock.
 func TestGuardFences(t *testing.T) {

@@ -37,8 +37,8 @@ func lossCases() []lossCase {
 	}
 }
 
-// replicate makes a master a replica of the last one, which does not hold the lock. When it has
-// synchronised, it becomes a master again.
+// replicate makes a master a replica of the last master, which does not hold the lock. When the
+// replica has synchronised, it becomes a master again.
 func replicate(f *kit.Fleet, i int) error {
 	host, port, _ := strings.Cut(f.Masters[len(f.Masters)-1].Addr(), ":")
 	if err := kit.SendToMaster(f.Masters[i], "REPLICAOF", host, port); err != nil {
@@ -57,10 +57,10 @@ func replicate(f *kit.Fleet, i int) error {
 	}
 }
 
-// TestMasterLosesLock takes a lock on three masters of five. One of these masters loses it, and a
-// client of another proxy tries repeatedly to take it. With the guard off, that client gets the
-// lock. With the guard on, it does not get the lock before the release, even after the master votes
-// again.
+// TestMasterLosesLock takes a lock on three masters of five. One of these masters loses the lock,
+// and a rival at another proxy tries repeatedly to take it. With the guard off, the rival gets the
+// lock. With the guard on, the rival does not get the lock before the release, even after the
+// master votes again.
 func TestMasterLosesLock(t *testing.T) {
 	for _, loss := range lossCases() {
 		for _, guard := range []bool{false, true} {
@@ -176,7 +176,7 @@ func TestDurableMasterVotesAgainAtOnce(t *testing.T) {
 	client := kit.Connect(t, f.Proxies[0])
 	kit.WantGrant(t, client, "LOCK", "k", "t", "PX", "60000")
 	kit.EachMaster(t, f.Masters, func(master *redistest.Server) error { return kit.CheckToken(master, "0", "k", "t") })
-	restartAll(t, f.Masters) // all at once, so that no master can copy data from another one
+	restartAll(t, f.Masters) // all together, so that no master can copy data from another one
 	revivedAt := time.Now()
 	wantHeld(t, client)
 	f.WantVoting(t, 3)
@@ -191,8 +191,8 @@ func TestDurableMasterVotesAgainAtOnce(t *testing.T) {
 }
 
 // TestAllRestartInFirstSecond kills the masters, which write everything to disk, and the only
-// proxy. It does so three times, as soon as a majority votes again. No proxy could check the
-// masters twice. Nevertheless they prove that they have all their data.
+// proxy. It does so three times, each time as soon as a majority votes again. So no proxy has time
+// to check the masters twice. Nevertheless the masters prove that they have all their data.
 func TestAllRestartInFirstSecond(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -211,8 +211,8 @@ func TestAllRestartInFirstSecond(t *testing.T) {
 	}
 }
 
-// TestAllRestartTwice kills the masters twice. The second time, it kills them before a proxy trusts
-// them, and together with the proxy. The lock stays held.
+// TestAllRestartTwice kills the masters twice. The second time, it kills the masters and the proxy
+// together, before the proxy trusts the masters. The lock stays held.
 func TestAllRestartTwice(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -234,7 +234,7 @@ func TestAllRestartTwice(t *testing.T) {
 }
 
 // TestAllLoseData checks that, after all masters have lost their data, no lock is granted until the
-// longest lease in use has passed. Then locks are granted again.
+// longest TTL in use has passed. Then locks are granted again.
 func TestAllLoseData(t *testing.T) {
 	t.Parallel()
 	f := kit.StartGuarded(t, true, 1)

@@ -26,7 +26,7 @@ func TestMastersOfALaterVersion(t *testing.T) {
 	firstProxy := kit.StartProxy(t, redistest.URLs(masters))
 	(&kit.Fleet{Proxies: []*harness.Proxy{firstProxy}}).WantVoting(t, len(masters))
 	kit.WantGrant(t, kit.Connect(t, firstProxy), "LOCK", "held", "me", "PX", "600000")
-	kit.Eventually(t, func() error { // on all masters, since one of them will be down
+	kit.Eventually(t, func() error { // on all masters, since one of them will not vote
 		for _, master := range masters {
 			if reply, err := kit.QueryDatabase(master, "0", "EXISTS", "held"); err != nil || reply != any(int64(1)) {
 				return fmt.Errorf("EXISTS: %v, %w", reply, err)

@@ -28,9 +28,9 @@ func startFleetOf(t *testing.T, masters int, args ...string) *kit.Fleet {
 	return f
 }
 
-// TestForeignValueIsNotCopied stores a value that no proxy wrote on fewer than a majority of the
-// masters. When a master restarts without its data, the value is not copied to it. Each proxy can
-// free the key.
+// TestForeignValueIsNotCopied stores, on a minority of the masters, a value that no proxy wrote.
+// When another master restarts without its data, the value is not copied to it. Each proxy can free
+// the key.
 func TestForeignValueIsNotCopied(t *testing.T) {
 	redistest.SkipShort(t)
 	for _, test := range []struct{ masters, holders int }{{3, 1}, {5, 2}} {
@@ -64,9 +64,9 @@ func TestForeignValueIsNotCopied(t *testing.T) {
 	}
 }
 
-// TestForeignLockIsKept lets a client of the masters hold a lock on a majority. One of these
-// masters restarts without its data. No other client gets the lock, whether or not a majority
-// remains.
+// TestForeignLockIsKept covers a lock that a client took directly on a majority of the masters. One
+// of these masters restarts without its data. No other client gets the lock, whether or not a
+// majority remains.
 func TestForeignLockIsKept(t *testing.T) {
 	redistest.SkipShort(t)
 	for _, holders := range []int{2, 3} {
@@ -153,7 +153,7 @@ func takeFences(t *testing.T, f *kit.Fleet, i int, keys []string) {
 }
 
 // TestRecordOfLongTTL stores a record of a TTL of ten years on one master. The other masters do not
-// copy it. When all other masters have lost their data, they vote again after the longest lease in
+// copy it. When all other masters have lost their data, they vote again after the longest TTL in
 // use, even for a proxy that starts then. If only one master lost its data, it votes without delay.
 func TestRecordOfLongTTL(t *testing.T) {
 	redistest.SkipShort(t)

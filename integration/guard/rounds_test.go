@@ -16,13 +16,14 @@ import (
 )
 
 const (
-	// roundsEnv sets how many masters TestGuardRounds kills with the guard on.
+	// roundsEnv sets the number of masters that TestGuardRounds kills with the guard on.
 	roundsEnv = "REDLOCK_ROUNDS"
 	// defaultRounds is the default; it takes less than half a minute on two busy cores.
 	// unguardedRounds rounds without the guard are enough to show violations.
 	defaultRounds   = 12
 	unguardedRounds = 6
-	// heldLockRounds is the number of rounds for which a lock is held: every master is killed once.
+	// heldLockRounds is the number of rounds for which a lock is held: every master is killed at
+	// least once.
 	heldLockRounds = 6
 	// churnLease is the TTL of the locks that are acquired and released during the rounds.
 	churnLease = 2 * time.Second

@@ -16,14 +16,14 @@ import (
 )
 
 const (
-	// settingsError is the error of a proxy whose settings differ from those of the other proxies;
-	// remedy is the command that it names.
+	// settingsError is the error of a proxy whose settings differ from the other proxies' settings.
+	// remedy is the command that the error names.
 	settingsError = "in use by proxies with different settings"
 	remedy        = "redlock-proxy init --new-settings"
 )
 
-// differingSettings lists the ways in which the settings of a second proxy may differ from those of
-// the first, with the text of the difference.
+// differingSettings lists the ways in which the settings of a first and a second proxy may differ,
+// with the text of the difference.
 var differingSettings = []struct{ name, firstArg, secondArg, difference string }{
 	{"lock-tags", "--lock-tags=*", "", `lock-tags: the masters have ["*"], this proxy has []`},
 	{"tags of its own", "", "--lock-tags=*", `lock-tags: the masters have [], this proxy has ["*"]`},
@@ -71,8 +71,8 @@ func wantRefused(t *testing.T, proxy *harness.Proxy, masters int, difference str
 	})
 }
 
-// wantWorking waits until a proxy returns the lock of takeCommand, and checks that the proxy grants
-// other locks.
+// wantWorking waits until a proxy returns the value that takeCommand has set, and checks that the
+// proxy grants other locks.
 func wantWorking(t *testing.T, proxy *harness.Proxy) {
 	t.Helper()
 	client := kit.Connect(t, proxy)
@@ -87,9 +87,9 @@ func wantWorking(t *testing.T, proxy *harness.Proxy) {
 }
 
 // TestProxiesWithDifferentSettings checks that the second of two proxies with the same masters gets
-// no votes if they disagree about lock keys. This holds while the first proxy runs, and after it
-// has ended. It also holds while the first proxy is stopped for so long that it counts as gone. The
-// test uses three and five masters.
+// no votes if their settings differ. This holds while the first proxy runs, and after it has ended.
+// It also holds while the first proxy is stopped for so long that it counts as gone. The test uses
+// three and five masters.
 func TestProxiesWithDifferentSettings(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -214,7 +214,8 @@ func TestMasterWithWrongSettings(t *testing.T) {
 			for _, proxy := range f.Proxies {
 				wantWorking(t, proxy)
 			}
-			// Without its marker, none of the master's keys count, as with another cluster's data.
+			// Without its marker, no key of the master counts, as if its data were of another
+			// cluster.
 			kit.Must(t, kit.SendToMaster(masters[0], "DEL", "redlock-proxy:marker"))
 			f.WantVoting(t, n)
 

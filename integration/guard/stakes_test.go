@@ -23,7 +23,7 @@ type heldLock struct {
 	since          time.Time // when it was added
 }
 
-// heldLockTTL is longer than all rounds: a lock ends only when its holder releases it.
+// heldLockTTL is longer than all rounds, so that no lock expires.
 const heldLockTTL = 12 * time.Hour
 
 // heldLocks records the locks that are held, and their violations.
@@ -61,8 +61,8 @@ func (s *heldLocks) pick(turn int) (heldLock, bool) {
 	return s.held[turn%len(s.held)], true
 }
 
-// recordDouble handles a grant to a rival. If the holder has not begun to release the lock, it
-// records a double grant, and the lock no longer counts as held.
+// recordDouble handles a grant to a rival. Unless the holder has begun to release the lock,
+// recordDouble counts a double grant, and the lock no longer counts as held.
 func (s *heldLocks) recordDouble(lock heldLock, rival string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -99,7 +99,7 @@ func (s *heldLocks) remove(key string) bool {
 	return false
 }
 
-// heldBefore returns the locks of all rounds before round.
+// heldBefore returns the held locks that were taken before a round.
 func (s *heldLocks) heldBefore(round int) []heldLock {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -174,7 +174,7 @@ func (h *holder) take(t *testing.T, request []string) {
 	})
 }
 
-// releaseAll releases the old locks. It records a loss if a lock was not held any more.
+// releaseAll releases the given locks. It records a loss if a lock was not held any more.
 func (h *holder) releaseAll(t *testing.T, locks []heldLock) {
 	t.Helper()
 	for _, lock := range locks {

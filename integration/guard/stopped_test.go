@@ -20,9 +20,9 @@ const (
 )
 
 // TestGuardOnStoppedMasters stops (SIGSTOP) each master, and then each proxy, for longer than every
-// lease. Then it continues with the commands that it had received. Meanwhile 64 clients acquire and
-// release locks. By their own clocks, two clients never hold a lock at the same time. No data are
-// lost, so this also holds without the guard.
+// lease. Then the stopped process continues with the commands that it had received. Meanwhile 64
+// clients acquire and release locks. By their own clocks, two clients never hold a lock at the same
+// time. No data are lost, so this also holds without the guard.
 func TestGuardOnStoppedMasters(t *testing.T) {
 	redistest.SkipShort(t)
 	for _, guard := range []bool{false, true} {

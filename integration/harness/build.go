@@ -22,8 +22,8 @@ const modulePath = "redlock-proxy"
 const buildDirPrefix = "redlock-proxy-build-"
 
 // programEnv names the environment variable with the path of a proxy to use, so that the tests of
-// many packages do not each build it. The name does not begin with REDLOCK_, as the names of the
-// proxy's own settings do.
+// many packages do not each build it. The name lacks the prefix REDLOCK_, which marks the proxy's
+// own settings.
 const programEnv = "TEST_PROXY"
 
 // builder holds the result of the one successful build.

@@ -5,8 +5,8 @@ import (
 )
 
 // HeldToken returns the token in a master's reply to the GET of a lock key, without the prefix of
-// the proxies, or nil if the key is not held. If a client locks on the masters directly, the whole
-// value is the token.
+// the proxies. It returns nil if the key is not held. If a client locks on the masters directly,
+// the whole value is the token.
 func HeldToken(reply any) any {
 	text, ok := reply.(string)
 	if !ok {
@@ -30,8 +30,8 @@ func SameCells(replies []any) bool {
 }
 
 // IsUndetermined reports whether the masters cannot decide if a key is held. replies holds the
-// replies of all masters to its GET. The key is undetermined if the masters that hold it are no
-// majority, but are one together with the masters that may have forgotten it.
+// replies of all masters to the GET of the key. The key is undetermined if a minority holds it, but
+// a majority either holds it or may have forgotten it.
 func IsUndetermined(replies []any) bool {
 	holders, blocking := map[cell.Attempt]int{}, map[cell.Attempt]int{}
 	for _, reply := range replies {

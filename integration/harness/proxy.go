@@ -48,8 +48,8 @@ type Proxy struct {
 }
 
 // StartProxy runs serve on a free port of 127.0.0.1 and returns when the proxy is ready. If all
-// masters are empty, they vote at once. If the arguments contain --fresh-start, they vote after 3
-// s; with --fresh-start=false, they do not vote.
+// masters are new and empty, they vote immediately. If opts.Args contains --fresh-start, new
+// masters vote after 3 s; with --fresh-start=false, they do not vote.
 func StartProxy(opts ProxyOptions) (*Proxy, error) {
 	if err := opts.setDefaults(); err != nil {
 		return nil, err
@@ -153,8 +153,8 @@ func (o *ProxyOptions) arguments() []string {
 
 func (o *ProxyOptions) environment() []string { return append(Environ(), o.Env...) }
 
-// Environ returns the environment of this process without the proxy's settings. It is for any
-// command of the proxy.
+// Environ returns the environment of this process without the proxy's settings. Commands of the
+// proxy's program run in this environment.
 func Environ() []string {
 	return slices.DeleteFunc(os.Environ(), func(entry string) bool { return strings.HasPrefix(entry, "REDLOCK_") })
 }

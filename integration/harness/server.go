@@ -86,7 +86,7 @@ func (s *Server) Descriptors() (int, error) { return s.process.Descriptors() }
 // Close kills the server and removes its files. It may be called again.
 func (s *Server) Close() error { return errors.Join(s.process.Kill(), os.RemoveAll(s.dir)) }
 
-// startServer starts the program on one port. If it fails, it removes the files.
+// startServer starts the program on one port. If startServer fails, it removes the files.
 func startServer(program string, arguments func(addr, dir string) ([]string, error)) (*Server, error) {
 	addr, err := redistest.FreeAddr()
 	if err != nil {

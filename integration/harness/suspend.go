@@ -11,8 +11,8 @@ var ErrNoSuspend = errors.New("suspending a process with its clock needs Linux o
 // errClockBusy means that a thread stopped while it was reading the clock, or has not stopped yet.
 var errClockBusy = errors.New("the proxy stopped while reading the clock")
 
-// suspendTries is the number of times that Suspend stops a proxy until no thread is reading the
-// clock. suspendDelay is the pause between two tries.
+// Suspend stops a proxy up to suspendTries times, until no thread is reading the clock.
+// suspendDelay is the pause between two tries.
 const (
 	suspendTries = 20
 	suspendDelay = 2 * time.Millisecond
@@ -42,8 +42,8 @@ func (p *Proxy) Suspend() (*Suspension, error) {
 	return nil, errClockBusy
 }
 
-// stopOutsideClockCode stops the proxy. It returns errClockBusy if a thread is reading the clock,
-// because that code cannot be changed then.
+// stopOutsideClockCode stops the proxy. It returns errClockBusy if a thread is reading the clock.
+// In this case, the code that reads the clock must not be changed.
 func (p *Proxy) stopOutsideClockCode() error {
 	if err := p.Pause(); err != nil {
 		return err
@@ -58,7 +58,8 @@ func (p *Proxy) stopOutsideClockCode() error {
 	return p.clock.checkUnused()
 }
 
-// Resume continues the proxy. Its monotonic clock does not count the whole seconds since Suspend.
+// Resume continues the proxy. The proxy's monotonic clock does not count the whole seconds since
+// Suspend.
 func (s *Suspension) Resume() error {
 	err := s.proxy.clock.setBack(time.Since(s.stopped).Truncate(time.Second))
 	return errors.Join(err, s.proxy.Continue())

@@ -20,8 +20,8 @@ const (
 	clockFunction = "__vdso_clock_gettime"
 )
 
-// clockCode asks the kernel for the time. If the clock is CLOCK_MONOTONIC (1), it subtracts the
-// missed seconds.
+// clockCode asks the kernel for the time. If the clock is CLOCK_MONOTONIC (1), the code subtracts
+// the missed seconds.
 var clockCode = []byte{
 	0xb8, 0xe4, 0, 0, 0, // mov eax, 228: the number of the system call clock_gettime
 	0x0f, 0x05, // syscall
@@ -34,9 +34,9 @@ var clockCode = []byte{
 // secondsIndex is the index of the seconds in clockCode.
 const secondsIndex = 15
 
-// processClock replaces the code with which one process reads the clock by clockCode. All processes
-// share the page with that code. When the page is written to in one process, the kernel copies it
-// for that process, as for a debugger's breakpoint.
+// processClock puts clockCode in place of the code with which one process reads the clock. All
+// processes share the page with that code. When the page is written to in one process, the kernel
+// copies it for that process, as for a debugger's breakpoint.
 type processClock struct {
 	pid         int
 	codeAddress int64 // address of the code in the process
@@ -62,8 +62,9 @@ func findClock(pid int) (*processClock, error) {
 	return nil, errors.Join(ErrNoSuspend, err)
 }
 
-// setBack sets the clock back by more, in whole seconds. The process must be stopped, and must not
-// be executing the code that setBack replaces.
+// setBack sets the clock back by the duration more, in addition to earlier calls. It sets back
+// whole seconds. The process must be stopped, and must not be executing the code that setBack
+// replaces.
 func (c *processClock) setBack(more time.Duration) error {
 	c.setBackBy += more
 	code := bytes.Clone(clockCode)

@@ -15,10 +15,11 @@ import (
 	guardscript "redlock-proxy/quorum/guard/script"
 )
 
-// markTimeout limits each reply of a new master.
+// markTimeout limits the wait for each reply of a new master.
 const markTimeout = 5 * time.Second
 
-// errNotNew means that a master has data, or cannot get a marker without a proxy.
+// errNotNew means that a master has data, was used by an earlier proxy, or cannot get a marker
+// without a proxy.
 var errNotNew = errors.New("the master is not new")
 
 // masterRecord records the masters of started proxies by their ports, which restarts do not change.
@@ -27,8 +28,8 @@ type masterRecord struct {
 	seen map[string]bool
 }
 
-// startedMasters holds the masters of this process. Even if a master has lost its data, it is not
-// new.
+// startedMasters holds the masters of this process. A master that it holds is not new, even after
+// the master has lost its data.
 var startedMasters masterRecord
 
 // recordPort reports whether no proxy was started for the master before, and records the master.
@@ -43,9 +44,9 @@ func (m *masterRecord) recordPort(port string) bool {
 	return first
 }
 
-// markNew lets masters vote if all of them are new, as a proxy's fresh start does. It uses the same
-// script, but skips the 3 s in which a fresh start checks whether other proxies use the masters. If
-// one of them is not new, or mark is false, markNew only records them.
+// markNew lets masters vote if all of them are new, as a proxy's fresh start does. markNew uses the
+// same script, but skips the 3 s in which a fresh start checks whether other proxies use the
+// masters. If one of the masters is not new, or mark is false, markNew only records the masters.
 func (m *masterRecord) markNew(urls []string, mark bool) {
 	var all []newMaster
 	defer func() {

@@ -18,7 +18,7 @@ import (
 )
 
 // addrsVariable and kindsVariable name the environment variables for the process with the hostile
-// clients. They contain the addresses to attack, and the kinds of attacks.
+// clients. The variables contain the addresses to attack, and the kinds of attacks.
 const (
 	addrsVariable = "HOSTILE_ADDRS"
 	kindsVariable = "HOSTILE_KINDS"
@@ -70,7 +70,7 @@ func startAttackers(names string, addrs ...string) (*attackers, error) {
 // attacksBegun is the line that the process prints when its attacks have begun.
 const attacksBegun = "attacks: "
 
-// stop ends the attacks, and returns how often each kind has attacked.
+// stop ends the attacks, and returns the number of attacks of each kind.
 func (a *attackers) stop() (string, error) {
 	if err := a.process.Signal(syscall.SIGTERM); err != nil {
 		return a.process.Log(), err

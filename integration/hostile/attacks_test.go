@@ -14,7 +14,7 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// attack is one kind of hostile client on a new connection. It runs repeatedly, and is counted.
+// attack is one kind of hostile client. Each round uses a new connection, and is counted.
 type attack struct {
 	name    string
 	clients int
@@ -63,7 +63,7 @@ func command(words ...string) string { return string(redistest.AppendCommand(nil
 
 func send(conn net.Conn, text string) { _, _ = conn.Write([]byte(text)) }
 
-// readUpTo reads up to n bytes, or until no byte arrives for a while.
+// readUpTo reads up to n bytes, for at most the time idle.
 func readUpTo(conn net.Conn, n int, idle time.Duration) {
 	_ = conn.SetReadDeadline(time.Now().Add(idle))
 	buf := make([]byte, min(n, 64<<10))
@@ -229,7 +229,7 @@ func unreadReplies(ctx context.Context, conn *net.TCPConn) {
 	}
 }
 
-// longValues reads one long value several times, and then many long values at once.
+// longValues reads one long value several times, and then many long values with one command.
 func longValues(_ context.Context, conn *net.TCPConn) {
 	key := fmt.Sprint("lock:value", rand.IntN(50))
 	send(conn, command("SET", key, strings.Repeat("x", 900_000), "PX", "60000")+strings.Repeat(command("GET", key), 5))

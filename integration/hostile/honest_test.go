@@ -22,7 +22,7 @@ const (
 )
 
 // runHonest runs a client that locks, with LOCK or like lock libraries, until ctx ends. proxy is
-// the name of the proxy at addr. If recordsTimes is set, the client records how long it waits for
+// the name of the proxy at addr. If recordsTimes is set, the client records the latencies of
 // replies.
 func runHonest(ctx context.Context, l *lockRecord, addr, name, proxy string, recordsTimes bool) {
 	var client *redistest.Client

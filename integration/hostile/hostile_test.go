@@ -106,7 +106,7 @@ func TestHostile(t *testing.T) {
 	}
 }
 
-// p99With returns the p99 of replies to honest clients while other clients of a kind run.
+// p99With returns the p99 of replies to honest clients while clients of the given kind run.
 func (f *fleet) p99With(ctx context.Context, t *testing.T, l *lockRecord, kind string, duration time.Duration) map[string]time.Duration {
 	t.Helper()
 	clients, err := startAttackers(kind, f.addrs()...)
@@ -128,7 +128,8 @@ func sleep(ctx context.Context, d time.Duration) {
 	}
 }
 
-// start starts a fleet of two proxies. One has the race detector, and exits at the first race.
+// start starts a fleet of two proxies. One proxy has the race detector, and exits at the first
+// race.
 func start(t *testing.T) *fleet {
 	t.Helper()
 	return startMembers(t, &attackedProxy{name: "with the race detector", binary: buildRace(t), hasRaceDetector: true},

@@ -21,12 +21,12 @@ const (
 	durationEnv = "REDLOCK_HOSTILE_EACH"
 )
 
-// TestEachKind prints how long honest clients wait for replies at a proxy without the race
-// detector. It does so with each kind of hostile client alone, with all kinds, and with harmless
-// clients. It prints the p99 in ms for each command, and in brackets the p50 and the number of
-// replies. Commands to a master or the upstream, which bypass the proxy, show how slow the machine
-// and this server are. REDLOCK_HOSTILE_KINDS may list sets of kinds, separated by semicolons. The
-// sets attack one after the other.
+// TestEachKind prints the latencies of replies to honest clients at a proxy without the race
+// detector. It measures them alone, with each kind of hostile client, with all kinds, and with
+// harmless clients. It prints the p99 in ms for each command, and in brackets the p50 and the
+// number of replies. Commands to a master or the upstream bypass the proxy, and show the speed of
+// the machine and of this server. REDLOCK_HOSTILE_KINDS may list sets of kinds, separated by
+// semicolons. The sets attack one after the other.
 func TestEachKind(t *testing.T) {
 	text := os.Getenv(durationEnv)
 	if text == "" {
@@ -59,8 +59,8 @@ func TestEachKind(t *testing.T) {
 	}
 }
 
-// reportWith returns the results with a set of kinds, and the CPU time of the proxy and of these
-// clients in percent of a core.
+// reportWith returns the results with a set of kinds. It adds the CPU time of the proxy and of the
+// clients in the set, in percent of a core.
 func (f *fleet) reportWith(ctx context.Context, t *testing.T, l *lockRecord, set string, duration time.Duration) string {
 	t.Helper()
 	clients, err := startAttackers(set, f.addrs()...)

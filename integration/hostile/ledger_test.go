@@ -21,8 +21,7 @@ type lockRecord struct {
 	latencies  map[string][]time.Duration // of replies, since the last report
 }
 
-// holder is the holder of a key, and the earliest time at which its lease may end, by its own
-// clock.
+// holder is the holder of a key. By its own clock, its lease does not expire before until.
 type holder struct {
 	token string
 	until time.Time
@@ -32,8 +31,8 @@ func newLedger() *lockRecord {
 	return &lockRecord{holders: map[string]holder{}, errors: map[string]int{}, latencies: map[string][]time.Duration{}}
 }
 
-// recordGrant records a grant. It records an error if another client holds the key within its
-// lease.
+// recordGrant records a grant. If another client holds the key within its lease, recordGrant
+// records a violation.
 func (l *lockRecord) recordGrant(key, token string, until time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -44,7 +43,7 @@ func (l *lockRecord) recordGrant(key, token string, until time.Time) {
 	l.holders[key] = holder{token, until}
 }
 
-// recordLatency records how long a reply took.
+// recordLatency records the latency of a reply.
 func (l *lockRecord) recordLatency(command string, d time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

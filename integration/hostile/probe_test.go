@@ -9,7 +9,7 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// probe sends GETs to a server until ctx ends, and records how long replies take.
+// probe sends GETs to a server until ctx ends, and records the latencies of the replies.
 func probe(ctx context.Context, l *lockRecord, name, addr string) {
 	client, err := redistest.Dial(addr, patience)
 	if err != nil {

@@ -73,8 +73,8 @@ func WantGrant(t *testing.T, client *redistest.Client, command ...string) time.D
 	return time.Duration(ms) * time.Millisecond
 }
 
-// WantPrefix sends a command and requires a reply that begins with want. The words of the command
-// are separated by |, or by blanks if it contains no |.
+// WantPrefix sends a command and requires a reply that begins with want, or an empty reply if want
+// is empty. The words of the command are separated by |, or by blanks if command contains no |.
 func WantPrefix(t *testing.T, client *redistest.Client, command, want string) {
 	t.Helper()
 	words := strings.Fields(command)
@@ -104,7 +104,7 @@ func FirstWord(text string) string {
 	return word
 }
 
-// normalizeRefusal returns an error of any Redis version with Redis 7.0's text.
+// normalizeRefusal returns a NOPERM error of any Redis version with Redis 7.0's text.
 func normalizeRefusal(text string) string {
 	const refused = "NOPERM this user has no permissions"
 	text = strings.Replace(text, " command or its subcommand", " command", 1) // Redis 6.0

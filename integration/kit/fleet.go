@@ -60,7 +60,7 @@ func (f *Fleet) Names() []string {
 }
 
 // StartGuarded starts five masters and the given number of proxies, with the guard on or off. With
-// the guard on, it returns when all masters vote.
+// the guard on, StartGuarded waits until all masters vote.
 func StartGuarded(t *testing.T, guard bool, proxies int) *Fleet {
 	t.Helper()
 	f := &Fleet{Masters: StartMasters(t)}
@@ -73,8 +73,8 @@ func StartGuarded(t *testing.T, guard bool, proxies int) *Fleet {
 	return f
 }
 
-// WhileUnreachable calls act while the first proxy cannot reach some masters. It returns when all
-// masters vote again.
+// WhileUnreachable calls act while the first proxy cannot reach some masters. Then it waits until
+// all masters vote again.
 func (f *Fleet) WhileUnreachable(t *testing.T, masters []int, act func()) {
 	t.Helper()
 	for _, i := range masters {

@@ -10,9 +10,9 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// PasswordRouter listens on one address of a master for all proxies, as a change of the masters
-// requires. It forwards each proxy over a link of its own. It distinguishes the proxies by the
-// password with which they log in; a master without a password accepts any password.
+// PasswordRouter gives a master the same address for all proxies, as a change of the masters
+// requires. It forwards the connections of each proxy over a separate link. It distinguishes the
+// proxies by the password with which they log in; a master without a password accepts any password.
 type PasswordRouter struct {
 	listener net.Listener
 	mu       sync.Mutex

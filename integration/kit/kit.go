@@ -26,7 +26,7 @@ func Main(m *testing.M) {
 }
 
 // MainParallel runs the tests of a package like Main, with up to the given number of parallel
-// tests. It may exceed the number of processors, because these tests mostly wait.
+// tests. This number may exceed the number of processors, because the tests mostly wait.
 func MainParallel(m *testing.M, tests int) {
 	flag.Parse()
 	if err := flag.Set("test.parallel", strconv.Itoa(tests)); err != nil {

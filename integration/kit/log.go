@@ -8,8 +8,8 @@ import (
 	"redlock-proxy/integration/harness"
 )
 
-// LoggedAfter returns the messages in a proxy's log after the last occurrence of behind, each with
-// its level, INFO or higher.
+// LoggedAfter returns the messages in a proxy's log after the last occurrence of the text behind,
+// each with its level, INFO or higher.
 func LoggedAfter(proxy *harness.Proxy, behind string) (messages []string) {
 	log := proxy.Log()
 	for _, found := range logLinePattern.FindAllStringSubmatch(log[strings.LastIndex(log, behind)+1:], -1) {

@@ -13,7 +13,7 @@ import (
 	"redlock-proxy/internal/redistest/faultlink"
 )
 
-// StartRedis starts a redis-server with these arguments, which is closed when the test ends.
+// StartRedis starts a redis-server with these arguments. The server is closed when the test ends.
 func StartRedis(t *testing.T, args ...string) *redistest.Server {
 	t.Helper()
 	return redistest.New(t, redistest.Options{ExtraArgs: args})
@@ -102,9 +102,9 @@ func LinkURLs(links []*faultlink.Link) []string {
 	return urls
 }
 
-// StartProxy starts a proxy with these masters, which is closed when the test ends. It has a long
-// master-timeout unless the arguments set one. If the test fails, the proxy's log is printed. The
-// test fails if the log has a panic, a failed session or a data race.
+// StartProxy starts a proxy with these masters. The proxy is closed when the test ends. It has a
+// long master-timeout unless the arguments set one. If the test fails, the proxy's log is printed.
+// The test fails if the log has a panic, a failed session or a data race.
 func StartProxy(t *testing.T, masters []string, args ...string) *harness.Proxy {
 	t.Helper()
 	return startProxy(t, harness.ProxyOptions{Masters: masters, Args: append(LongMasterTimeout(), args...)})

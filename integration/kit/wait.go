@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// firstPollInterval is Within's first pause between two checks. Each further pause is twice as
-// long, up to maxPollInterval. So Within returns early for quick changes and does not slow down
-// long changes.
+// firstPollInterval is Within's first pause between two checks. Each pause is twice as long as the
+// previous one, up to maxPollInterval. So Within notices quick changes early, and does not slow
+// down long changes.
 const firstPollInterval, maxPollInterval = time.Millisecond, 32 * time.Millisecond
 
 // Shortly waits until a condition is met, at most two seconds. The proxy replies after a majority
@@ -25,7 +25,7 @@ func Eventually(t *testing.T, condition func() error) {
 	Within(t, WaitLimit, condition)
 }
 
-// Await waits until a condition is met, like Eventually. what describes the condition.
+// Await waits until a condition is met, like Eventually. The text what describes the condition.
 func Await(t *testing.T, what string, met func() bool) {
 	t.Helper()
 	notYet := errors.New("not within a minute: " + what)

@@ -10,8 +10,8 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// GrantLimit limits the time in which a free lock must be granted to a waiter. All other events
-// that could free the lock take much longer.
+// GrantLimit limits the time in which a free lock must be granted to a waiter. Any other cause of a
+// grant takes much longer.
 const GrantLimit = time.Second
 
 // StartWaiter returns a client that has sent a LOCK of the key k with this token to the proxy, and
@@ -48,8 +48,9 @@ func WantBlocked(t *testing.T, proxy *harness.Proxy, clients int) {
 	})
 }
 
-// TryLockAgain tries to lock the key k for two seconds, in which a master that has lost its data
-// votes again. It reports whether the lock was granted.
+// TryLockAgain repeats a LOCK of the key k until it is granted, at most for two seconds. In this
+// time, a master that has lost its data votes again. TryLockAgain reports whether the lock was
+// granted.
 func TryLockAgain(t *testing.T, client *redistest.Client) bool {
 	t.Helper()
 	for end := time.Now().Add(2 * time.Second); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {

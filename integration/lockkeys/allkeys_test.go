@@ -23,8 +23,8 @@ end
 return #held`
 
 // TestAllKeys checks commands on all keys with real masters. Keys that were just removed still have
-// cells on the masters, but are not returned. Without a majority no keys are returned, and a flush
-// reports that lock keys are left.
+// cells on the masters, but are not returned. Without a majority these commands get NOQUORUM, but a
+// flush still empties the upstream.
 func TestAllKeys(t *testing.T) {
 	upstream := redistest.New(t, redistest.Options{})
 	f := kit.StartFleet(t, "--upstream", upstream.URL(), "--lock-keys", "lock:*")

@@ -23,11 +23,11 @@ import (
 )
 
 const (
-	// historyOpsEnv sets how many commands TestHistoriesOfCollections sends.
+	// historyOpsEnv sets the number of commands that TestHistoriesOfCollections sends.
 	historyOpsEnv     = "REDLOCK_COLLECTION_OPS"
 	defaultHistoryOps = 2400
 	// collectionOpsPerKey and collectionUnknownPerKey limit a history. The work of a check grows
-	// much faster than its history, and with every command without a known result.
+	// much faster than the history, and with every command without a known result.
 	collectionOpsPerKey, collectionUnknownPerKey = 60, 3
 )
 
@@ -50,7 +50,7 @@ type commandRecord struct {
 type condition struct {
 	key, value string
 	otherwise  any
-	// mayAbort is set if the reply otherwise is correct even if the key has this value.
+	// mayAbort is set if otherwise may also be the reply when the key has this value.
 	mayAbort bool
 }
 
@@ -81,7 +81,8 @@ func (s *keyHistory) add(d commandRecord) {
 	}
 }
 
-// content is the encoded value of a key, and whether it expires; an empty value means no key.
+// content is the encoded value of a key; an empty value means no key. expires is set if the key has
+// a TTL.
 type content struct {
 	value   string
 	expires bool
@@ -239,7 +240,7 @@ func (g *collectionClients) nextKey(random *rand.Rand) (*keyHistory, bool) {
 	return g.current[i], true
 }
 
-// nextCommand generates a command. Its values are unique to this client, except in counters.
+// nextCommand generates a command. Every element that it pushes to a list is unique.
 func (g *collectionClients) nextCommand(random *rand.Rand, key string, client, sent int) []string {
 	field, own := pick(random, "f", "g"), fmt.Sprintf("%d-%d", client, sent)
 	member := strconv.Itoa(random.IntN(3))

@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	// collectionsEnv sets how many commands TestCollectionsAsOneRedis compares.
+	// collectionsEnv sets the number of commands that TestCollectionsAsOneRedis compares.
 	collectionsEnv = "REDLOCK_COLLECTIONS"
 	// defaultCollections is the default; it takes some seconds on two busy cores.
 	defaultCollections = 3000
@@ -76,7 +76,8 @@ func query(t *testing.T, p *peer, words ...string) peerReply {
 }
 
 // compareGroup sends commands to one of the proxies and to the single Redis. It returns false if
-// the proxy refused to change several keys together; then both start again without keys.
+// the proxy refused to change several keys together, or returned NOQUORUM. Then the comparison
+// starts again without values.
 func (s *comparison) compareGroup(t *testing.T, group ...[]string) bool {
 	t.Helper()
 	p := s.proxies[s.random.IntN(len(s.proxies))]
@@ -99,7 +100,7 @@ func (s *comparison) compareGroup(t *testing.T, group ...[]string) bool {
 			return false
 		}
 		if group[0][0] == "MULTI" && isError(proxyReply.raw) && isError(redisReply.raw) {
-			continue // the proxy refuses commands without a lock key with another text
+			continue // the errors for commands without a lock key have different texts
 		}
 		unordered := randomcommands.IsUnordered(words) || strings.EqualFold(words[0], "EVAL") ||
 			strings.EqualFold(words[0], "EXEC")
@@ -155,7 +156,8 @@ func (s *comparison) flushSingle(t *testing.T) {
 	s.history = nil
 }
 
-// run sends the given number of commands, a tenth of them in transactions and a tenth in scripts.
+// run sends at least the given number of commands. About a tenth of the groups are transactions,
+// and a tenth are scripts.
 func (s *comparison) run(t *testing.T, commands int) {
 	t.Helper()
 	m := randomcommands.Maker{Rand: s.random, Exact: true}
@@ -212,8 +214,8 @@ func (s *comparison) script(m randomcommands.Maker, shapes []string) []string {
 
 // TestCollectionsAsOneRedis checks that random commands on collections in lock keys get byte for
 // byte the replies of a single Redis. The collections are hashes, lists, sets and sorted sets. The
-// commands run alone, in transactions and in scripts, through two proxies alternately. The proxy
-// may refuse commands on several keys.
+// commands run alone, in transactions and in scripts, each through a random one of two proxies. The
+// proxy may refuse commands on several keys.
 func TestCollectionsAsOneRedis(t *testing.T) {
 	commands, seed := int(kit.SizeFrom(t, collectionsEnv, defaultCollections)),
 		kit.NumberFrom(t, kit.SeedEnv, rand.Uint64())
@@ -240,7 +242,7 @@ func TestCollectionsWhileMastersAreKilled(t *testing.T) {
 	kit.Must(t, err)
 }
 
-// compareInBothProtocols compares the given number of commands in each protocol.
+// compareInBothProtocols compares half of the given number of commands in each protocol.
 func compareInBothProtocols(t *testing.T, commands int, seed uint64, mastersFail bool, single string, proxies ...string) {
 	t.Helper()
 	for _, resp := range []string{"2", "3"} {

@@ -185,7 +185,7 @@ func (k *commandGenerator) plainCommand() []string {
 	return words
 }
 
-// setCommand returns a SET with options in any order, some of which exclude each other.
+// setCommand returns a SET with options in any order. Some options exclude each other.
 func (k *commandGenerator) setCommand() []string {
 	var options [][]string
 	for _, option := range []struct {
@@ -285,7 +285,7 @@ func (k *commandGenerator) transaction() []step {
 	return append(steps, step{words: []string{k.anyCase(end)}, hasTimes: hasTimes})
 }
 
-// script runs one of the scripts, or loads it.
+// script generates a command that runs or loads one of the scripts.
 func (k *commandGenerator) script() step {
 	if k.random.IntN(8) == 0 {
 		return step{words: []string{"SCRIPT", k.anyCase("LOAD"), pick(k.random, k.scripts...).body}}
@@ -293,7 +293,7 @@ func (k *commandGenerator) script() step {
 	return k.invocation()
 }
 
-// invocation runs one of the scripts, with generated arguments.
+// invocation generates a command that runs one of the scripts, with generated arguments.
 func (k *commandGenerator) invocation() step {
 	s := pick(k.random, k.scripts...)
 	words := []string{pick(k.random, "EVAL", "eval"), s.body}

@@ -25,7 +25,7 @@ const (
 	// replaceIfOwn is equivalent to SET … IFEQ of a newer Redis.
 	replaceIfOwn = `if redis.call("get",KEYS[1]) == ARGV[1] then redis.call("set",KEYS[1],ARGV[2],"PX",ARGV[3]) return 1 else return 0 end`
 
-	// longLastingMillis is a lease that does not expire during a test.
+	// longLastingMillis is a TTL that does not expire during a test.
 	longLastingMillis = "600000"
 )
 
@@ -134,7 +134,7 @@ func (t tally) wantNoFailure(test *testing.T) {
 	}
 }
 
-// countReply counts a reply. An unexpected reply is an error.
+// countReply counts a reply. An error other than NOQUORUM is unexpected.
 func (c *lockClients) countReply(op lockOp, reply any, err error) {
 	kind := fmt.Sprintf("%v", reply)
 	failure, isError := reply.(redistest.RespError)
@@ -250,7 +250,7 @@ func (m *lockClient) store(key *lockKey, record lockRecord, reply any, err error
 	return reply, record.op.outcome == outcomeReplied
 }
 
-// transact watches a key, reads it, and replaces the value that it has read.
+// transact watches a key, reads it, and replaces its value in a transaction.
 func (m *lockClient) transact(key *lockKey, op lockOp) bool {
 	watchTime := time.Since(m.group.startedAt)
 	if !m.expect("OK", "WATCH", key.name) {
@@ -274,8 +274,8 @@ func (m *lockClient) transact(key *lockKey, op lockOp) bool {
 	return ok
 }
 
-// expect sends a command that uses no key. After an unexpected reply the client reconnects, so that
-// no transaction stays open.
+// expect sends a command that the history does not record. After an unexpected reply the client
+// reconnects, so that no transaction stays open.
 func (m *lockClient) expect(want string, words ...string) bool {
 	reply, err := m.client.Do(words...)
 	if err == nil && reply == any(want) {
@@ -311,7 +311,7 @@ func overwritingVerbs() []lockVerb {
 }
 
 // nextOp generates a command. The value to release, extend or replace is mostly the last value that
-// any client has read.
+// a client has read or written.
 func (m *lockClient) nextOp(key *lockKey) lockOp {
 	m.sent++
 	op := lockOp{verb: pick(m.random, m.group.verbs...), value: fmt.Sprintf("%d-%d", m.number, m.sent)}
@@ -377,7 +377,7 @@ func (m *lockClient) lockForm(key string, op lockOp) []string {
 const (
 	keysAtATime = 3
 	// opsPerKey and unknownPerKey limit the history of a key. When a key reaches a limit, another
-	// key replaces it. The work of a check grows much faster than its history, and with every
+	// key replaces it. The work of a check grows much faster than the history, and with every
 	// command without a known result.
 	opsPerKey     = 250
 	unknownPerKey = 5
@@ -401,7 +401,7 @@ type lockKey struct {
 	mu           sync.Mutex
 	records      []lockRecord
 	unknownCount int
-	lastValue    string // the last value that a reply contained
+	lastValue    string // the last value that a client has read or written
 }
 
 func newKeyPool(prefix string, ops int) *keyPool {

@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	// stepsEnv sets how many commands TestSameAsOneRedis compares in each protocol.
+	// stepsEnv sets the number of commands that TestSameAsOneRedis compares in each protocol.
 	stepsEnv = "REDLOCK_STEPS"
 	// defaultSteps is the default; it takes some seconds on two busy cores.
 	defaultSteps = 4000

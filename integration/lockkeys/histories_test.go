@@ -26,7 +26,7 @@ import (
 )
 
 const (
-	// opsEnv sets how many commands TestHistories sends.
+	// opsEnv sets the number of commands that TestHistories sends.
 	opsEnv = "REDLOCK_OPS"
 	// defaultOps is the default; it takes some seconds on two busy cores.
 	defaultOps = 4000
@@ -35,8 +35,9 @@ const (
 
 	clientCount = 10
 
-	// runsEnv sets how often TestHistoriesUndisturbed runs each mix. atOnceEnv sets how many mixes
-	// run at a time, each with its own clients and keys. busyEnv sets how many loops use CPU time.
+	// runsEnv sets the number of times that TestHistoriesUndisturbed runs each mix. atOnceEnv sets
+	// the number of mixes that run at a time, each with its own clients and keys. busyEnv sets the
+	// number of processes that use CPU time.
 	runsEnv   = "REDLOCK_RUNS"
 	atOnceEnv = "REDLOCK_AT_ONCE"
 	busyEnv   = "REDLOCK_BUSY"
@@ -117,8 +118,9 @@ func (v verdict) wantViolation(t *testing.T) {
 	}
 }
 
-// String returns the relevant parts of a history that cannot be explained. These are the lost
-// commands, the commands in flight, and the other commands up to shortly after the first violation.
+// String returns the relevant parts of a history that cannot be explained. These are the commands
+// around the first violation, the commands in flight at that time, and the earlier commands with
+// lost replies.
 func (k *lockKey) String() string {
 	ordered := slices.SortedFunc(slices.Values(k.records), func(a, b lockRecord) int { return cmp.Compare(a.to, b.to) })
 	first := firstViolation(ordered)
@@ -148,8 +150,8 @@ func (r lockRecord) String() string {
 	return fmt.Sprintf("client %d %v to %v: %s %s → %s", r.client, r.from, r.to, r.op.verb, value, reply)
 }
 
-// firstViolation returns the index of the first record, in the order of the replies, whose reply
-// cannot be explained by the commands sent until then.
+// firstViolation returns the index of the first record whose reply cannot be explained by the
+// commands sent until then. The records are in the order of the replies.
 func firstViolation(ordered []lockRecord) int {
 	return firstUnexplained(ordered, func(r lockRecord) (from, to time.Duration) { return r.from, r.to },
 		func(r lockRecord) lockRecord { r.op.outcome = outcomeUnknown; return r },
@@ -387,7 +389,7 @@ func crashFault() faults.Fault {
 }
 
 // awaitState waits until every proxy reports a state of a master. After voteLimit it stops waiting
-// without an error, because the histories are correct in any state.
+// without an error, because the histories must be correct in any state.
 func awaitState(f *kit.Fleet, i int, state string) error {
 	pattern := regexp.MustCompile(fmt.Sprintf(`redlock_master%d:[^\r\n]*\bstate=%s\b`, i, state))
 	for _, proxy := range f.Proxies {

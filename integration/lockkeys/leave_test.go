@@ -10,8 +10,8 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// TestLongScriptEndsWithItsClient lets clients send a script and close their sending side. A long
-// script, or its long compilation, ends before the time limit of scripts. A short script gets its
+// TestLongScriptEndsWithItsClient lets clients send a script and close their sending side. A script
+// that runs or compiles for long ends before the time limit of scripts. A short script gets its
 // reply.
 func TestLongScriptEndsWithItsClient(t *testing.T) {
 	t.Parallel()

@@ -13,11 +13,12 @@ import (
 
 // TestLongValues checks that a value of any length is replaced completely. One proxy, which cannot
 // reach the first or the last master, writes the value. Another proxy, which reaches all masters,
-// reads it alone and together with other values. All masters return 8 KB of the value, and one
-// master returns the rest. The longest value is much longer than the limit of a long operation. But
-// a machine with ten concurrent tasks can still send it to a majority, one master after another, in
-// the 600 ms of a round. While one master does not answer, another one may be busy with long
-// values.
+// reads the value alone and together with other values. All masters return 8 KB of the value, and
+// one master returns the rest.
+//
+// The longest value is much longer than the limit of a long operation. Even with ten concurrent
+// tasks, a machine can send it to a majority, one master after another, within the 600 ms of a
+// round.
 func TestLongValues(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()

@@ -11,8 +11,8 @@ import (
 	"github.com/anishathalye/porcupine"
 )
 
-// repliedRecord returns a record of a command and its reply, sent at from and answered at to, in
-// ms.
+// repliedRecord returns the record of a command that was sent at from and got its reply at to, both
+// in ms.
 func repliedRecord(from, to int, verb lockVerb, value string, reply any) lockRecord {
 	return lockRecord{op: lockOp{verb: verb, value: value}, reply: reply, from: time.Duration(from) * time.Millisecond,
 		to: time.Duration(to) * time.Millisecond}
@@ -189,8 +189,8 @@ func TestCheckLockKey(t *testing.T) {
 }
 
 // TestCheckLockKeyOfOneRedis checks that checkLockKey accepts a history in which a register gave
-// each reply at a time within its command. It rejects the history if a reply with the key's value
-// is changed.
+// each reply at a time between its request and its arrival. It rejects the history if a reply with
+// the key's value is changed.
 func TestCheckLockKeyOfOneRedis(t *testing.T) {
 	seed := rand.Uint64()
 	random := rand.New(rand.NewPCG(seed, 0))
@@ -213,8 +213,8 @@ func TestCheckLockKeyOfOneRedis(t *testing.T) {
 }
 
 // TestCheckLockKeyWithLostCommands checks that checkLockKey accepts the longest histories with the
-// most lost commands, whatever effect the lost commands had. It rejects histories with a reply that
-// does not fit its time. It needs little time for both.
+// most lost commands, whatever effect the lost commands had. It rejects most histories in which two
+// replies are swapped. It decides each history in time.
 func TestCheckLockKeyWithLostCommands(t *testing.T) {
 	seed := rand.Uint64()
 	random := rand.New(rand.NewPCG(seed, 0))

@@ -137,8 +137,8 @@ func registerModel() porcupine.Model {
 	}
 }
 
-// lockRecord is a client's record of one command: sent at from, answered at to, by the test
-// process' monotonic clock.
+// lockRecord is a client's record of one command. from is the time of the request and to the time
+// of the reply, by the test process' monotonic clock.
 type lockRecord struct {
 	client   int
 	op       lockOp
@@ -186,8 +186,8 @@ func checkLockKey(records []lockRecord) porcupine.CheckResult {
 	if abortedWithoutChange(records) {
 		return porcupine.Illegal
 	}
-	// A lost write whose value was never read may as well be the last command. A history without
-	// these writes has the same result, and is checked faster.
+	// A lost write whose value was never read may as well be the last command. A history that is
+	// correct without these writes is correct, and is checked faster.
 	seen := seenValues(records)
 	reduced := slices.DeleteFunc(slices.Clone(records), func(r lockRecord) bool {
 		return r.op.outcome == outcomeUnknown && r.op.verb.writesValue() && !seen[r.op.value]

@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	// keyGrantsEnv sets how many grants TestOverlapOfLockKeys waits for.
+	// keyGrantsEnv sets the number of grants for which TestOverlapOfLockKeys waits.
 	keyGrantsEnv = "REDLOCK_KEY_GRANTS"
 	// defaultKeyGrants is the default; it takes some seconds on two busy cores.
 	defaultKeyGrants = 400
@@ -29,7 +29,8 @@ const (
 
 // TestOverlapOfLockKeys checks that, by their own clocks, two clients never hold a lock at the same
 // time. Clients of two proxies take the same lock by SET NX PX, extend and release it by script,
-// and often let it expire. Meanwhile a minority of the masters is stopped, disconnected and killed.
+// and sometimes let it expire. Meanwhile a minority of the masters is stopped, disconnected and
+// killed.
 func TestOverlapOfLockKeys(t *testing.T) {
 	grants, seed := kit.SizeFrom(t, keyGrantsEnv, defaultKeyGrants), kit.NumberFrom(t, kit.SeedEnv, rand.Uint64())
 	t.Logf("%d grants wanted (%s); seed %d (%s)", grants, keyGrantsEnv, seed, kit.SeedEnv)
@@ -73,7 +74,7 @@ func TestOverlapOfLockKeysIsSeen(t *testing.T) {
 	}
 }
 
-// startKeyContest starts clients of the addresses that contend for a key.
+// startKeyContest starts clients that contend for a key. The clients use the addresses in turn.
 func startKeyContest(t *testing.T, addrs []string, seed uint64, key string) *holdings.Contest {
 	t.Helper()
 	c := holdings.NewContest()
@@ -98,8 +99,8 @@ type keyHolder struct {
 	random  *rand.Rand
 }
 
-// turn requests the lock once, as a polling client does. If granted, it holds the lock for a while,
-// sometimes extends it, and usually releases it.
+// turn requests the lock once, as a polling client does. If granted, it sometimes holds the lock
+// for a while and extends it. Then it releases the lock, or rarely lets it expire.
 func (h *keyHolder) turn(token string) {
 	received, until := h.requestLease("OK", "SET", h.key, token, "NX", "PX", kit.Millis(shortLease))
 	if until == 0 {

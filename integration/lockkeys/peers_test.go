@@ -127,8 +127,8 @@ func (p *pair) reset(keys []string) error {
 // step is one command of a conversation.
 type step struct {
 	words []string
-	// redisWords is the command for the single Redis if it lacks the proxy's; nil: the same
-	// command.
+	// redisWords is the equivalent command for the single Redis, if Redis lacks the command; nil:
+	// the same command.
 	redisWords []string
 	// hasTimes is set if the reply contains times, which may differ by milliseconds.
 	hasTimes bool

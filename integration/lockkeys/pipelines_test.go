@@ -17,11 +17,11 @@ import (
 )
 
 const (
-	// pipelinesEnv sets how many pipelines TestPipelinesAsOneRedis compares.
+	// pipelinesEnv sets the number of pipelines that TestPipelinesAsOneRedis compares.
 	pipelinesEnv     = "REDLOCK_PIPELINES"
 	defaultPipelines = 400
-	// pipelinesOfAClient is the number of pipelines that a client sends before a new client
-	// connects.
+	// pipelinesOfAClient is the number of pipelines that one to three clients send together before
+	// new clients connect.
 	pipelinesOfAClient = 8
 )
 

@@ -39,7 +39,7 @@ local function permitsOf(members)
   return sum
 end
 `
-	// rateTail returns all remaining permits of the limiter.
+	// rateTail renews the expiry of the keys, and returns the result.
 	rateTail = `
 local alive = redis.call('hget', limiter, 'keepAliveTime')
 if alive and tonumber(alive) > 0 then

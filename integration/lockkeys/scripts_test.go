@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// luaScript is a script with two keys, the values ARGV[1] and ARGV[2], and the lease ARGV[3].
+// luaScript is a script with two keys, the values ARGV[1] and ARGV[2], and the TTL ARGV[3].
 type luaScript struct {
 	body, sha string
 	hasTimes  bool // its reply may contain a remaining time

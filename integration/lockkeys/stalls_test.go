@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	// stallsEnv sets how often TestHistoriesOfStalledProxies runs each mix.
+	// stallsEnv sets the number of times that TestHistoriesOfStalledProxies runs each mix.
 	stallsEnv = "REDLOCK_STALLS"
 	// longestStall is more than twice the limit of a round. So a stopped proxy may continue after
 	// other proxies have finished.

@@ -34,7 +34,8 @@ const callEachIfEqual = `if redis.call('type', KEYS[1]).ok ~= 'string' or redis.
 const releaseIfString = `if redis.call('type', KEYS[1]).ok == 'string' and redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) end
 return 0`
 
-// sendToTag sends one command, or one transaction, after WATCH and GET if it needs them.
+// sendToTag sends one command, script or transaction. A conditional script or transaction follows a
+// GET, and a WATCH if it needs one.
 func (g *collectionClients) sendToTag(random *rand.Rand, client *redistest.Client, key *keyHistory, number, sent int) error {
 	value := fmt.Sprintf("%d-%d", number, sent)
 	steps := make([][]string, 1+random.IntN(3))
@@ -60,7 +61,7 @@ func (g *collectionClients) sendToTag(random *rand.Rand, client *redistest.Clien
 		}
 	case 3:
 		return g.execOnTag(client, key, commandRecord{client: number, steps: steps, multiReply: true})
-	case 4: // the script declares only the first keys
+	case 4: // the script may declare only some of the keys
 		d.words, d.steps, d.multiReply = evalEach(callEach, key.keys[:1+random.IntN(3)], "", steps), steps, true
 	case 5, 6:
 		return g.sendConditional(client, key, target, commandRecord{client: number, steps: steps, multiReply: true}, random.IntN(2) == 0)

@@ -9,7 +9,8 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// neighbourEnv sets how often TestTagsWithNeighbour executes all its steps with each key.
+// neighbourEnv sets the number of times that TestTagsWithNeighbour executes all its steps with each
+// key.
 const neighbourEnv = "REDLOCK_NEIGHBOUR_ROUNDS"
 
 // TestTagsWithNeighbour sets and removes a key of a tag all the time. Meanwhile commands on another

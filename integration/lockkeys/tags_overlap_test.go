@@ -13,14 +13,14 @@ import (
 )
 
 // TestOverlapOfTaggedKeys repeats TestOverlapOfLockKeys with two keys that have the same tag; the
-// first key is the tag itself. Meanwhile, other keys with the tag are set and removed.
+// first key is the tag itself. Meanwhile, a third key with the tag is set and removed.
 func TestOverlapOfTaggedKeys(t *testing.T) {
 	redistest.SkipShort(t)
 	testTagOverlap(t, lockKeyDisturbances(), [][]string{{"PX", "300"}, {"PX", "40"}})
 }
 
-// TestOverlapWithEndlessKeys repeats TestOverlapOfTaggedKeys with keys that do not expire. No
-// master restarts, because a cell on too few masters blocks until it expires.
+// TestOverlapWithEndlessKeys repeats TestOverlapOfTaggedKeys with a third key that sometimes has no
+// TTL. No master restarts, because a cell on too few masters blocks until it expires.
 func TestOverlapWithEndlessKeys(t *testing.T) {
 	redistest.SkipShort(t)
 	testTagOverlap(t, faults.FaultsWithoutDataLoss(), [][]string{{}, {"PX", "300"}, {"PX", "40000"}})
@@ -48,7 +48,7 @@ func testTagOverlap(t *testing.T, disturbances []faults.Fault, options [][]strin
 }
 
 // startNeighbour lets a client set a key with the options in turn, and remove it, repeatedly. The
-// returned function stops the client, and returns how often the key was changed.
+// returned function stops the client, and returns the number of changes.
 func startNeighbour(t *testing.T, addr, key string, options [][]string) (stop func() int) {
 	t.Helper()
 	client, changes, quit, finished := kit.Dial(t, addr), 0, make(chan struct{}), make(chan struct{})

@@ -18,8 +18,8 @@ func tagArgs(upstream *redistest.Server) []string {
 }
 
 // TestTagsAsOneRedis checks that random commands, transactions and scripts get, byte for byte, the
-// replies of a single Redis. They change several keys of one tag, through one of two proxies. The
-// proxies refuse none of them.
+// replies of a single Redis. The commands change several keys of one tag, through one of two
+// proxies. The proxies refuse none of the commands.
 func TestTagsAsOneRedis(t *testing.T) {
 	commands, seed := int(kit.SizeFrom(t, collectionsEnv, defaultCollections)),
 		kit.NumberFrom(t, kit.SeedEnv, rand.Uint64())
@@ -142,7 +142,7 @@ func TestTagsWaiting(t *testing.T) {
 }
 
 // TestOtherTags checks that a proxy gets no votes if its lock-tags differ from the lock-tags in
-// use. It reports the reason.
+// use. The proxy reports the reason.
 func TestOtherTags(t *testing.T) {
 	redistest.SkipShort(t)
 	masters, upstream := redistest.URLs(kit.StartMasters(t)), kit.StartRedis(t)

@@ -42,7 +42,8 @@ func isRefusalWithName(reply any, name string) bool {
 	return isError && !strings.HasPrefix(string(failure), "NOQUORUM") && strings.Contains(string(failure), name)
 }
 
-// ownKeyAttacks returns client commands that try to reach a key; commas separate the commands.
+// ownKeyAttacks returns attacks that try to reach a key. Each attack is a list of client commands,
+// such as a transaction.
 func ownKeyAttacks(key string) [][][]string {
 	var attacks [][][]string
 	for _, line := range []string{
@@ -146,8 +147,8 @@ func ownStateKeys(t *testing.T, master *redistest.Server) (states []string) {
 	return states
 }
 
-// awaitOwnStates waits until a master has received even the commands that the proxies send after a
-// majority has replied. Then its keys have not changed for a while.
+// awaitOwnStates waits until the proxies' own keys on a master have not changed for a while. Then
+// the master has received even the commands that the proxies send after a majority has replied.
 func awaitOwnStates(t *testing.T, master *redistest.Server) (states []string) {
 	t.Helper()
 	hasLongest := func() bool { return slices.Contains(states, "redlock-proxy:longest is a string") }
@@ -168,8 +169,8 @@ func wantKeys(t *testing.T, client *redistest.Client, pattern string, keys ...st
 }
 
 // TestScriptOfAnotherProxy checks that a proxy knows a script that another proxy loaded: the lock
-// that the script takes is on the masters. If only the other proxy got the complete script, the
-// proxy does not forward it by its hash.
+// that the script takes is on the masters. If the other proxy only got the script in an EVAL, an
+// EVALSHA gets NOSCRIPT, although the upstream knows the script.
 func TestScriptOfAnotherProxy(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -193,8 +194,8 @@ func TestScriptOfAnotherProxy(t *testing.T) {
 	wantKeys(t, upstreamClient, "*", "foo")
 }
 
-// TestScriptLoadIsBounded checks that a flood of scripts leaves 1,000 on each master, that they
-// expire, and that another proxy finds the last ones.
+// TestScriptLoadIsBounded checks that a flood of scripts leaves 1,000 scripts on each master. The
+// scripts expire, and another proxy finds the last one.
 func TestScriptLoadIsBounded(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -216,8 +217,8 @@ func TestScriptLoadIsBounded(t *testing.T) {
 	}
 }
 
-// TestFunctionThatTakesALock checks that neither proxy calls a function that takes a lock,
-// whichever proxy loaded the function, and that one client holds the lock.
+// TestFunctionThatTakesALock checks that no proxy calls a function that takes a lock, whichever
+// proxy loaded the function. The lock stays free.
 func TestFunctionThatTakesALock(t *testing.T) {
 	redistest.SkipShort(t)
 	redistest.RequireFeature(t, "FUNCTION", "7.0")

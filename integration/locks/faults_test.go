@@ -32,7 +32,7 @@ func TestTwoOfFiveFail(t *testing.T) {
 			for i := range 2 {
 				kit.Must(t, fault.Cause(f, i))
 			}
-			time.Sleep(1200 * time.Millisecond) // longer than the proxy waits for a master
+			time.Sleep(1200 * time.Millisecond) // the fault lasts
 			for i := range 2 {
 				kit.Must(t, fault.Repair(f, i))
 			}
@@ -43,8 +43,8 @@ func TestTwoOfFiveFail(t *testing.T) {
 }
 
 // TestThreeOfFiveFail checks that, without a majority, the client gets an error that names every
-// cause, and gets it in time. No lock remains: neither on the running masters, nor on the other
-// masters after their restart.
+// cause, and gets it in time. No lock remains: neither on the running masters, nor on the failed
+// masters after their repair.
 func TestThreeOfFiveFail(t *testing.T) {
 	for _, fault := range faults.All() {
 		t.Run(fault.Name, func(t *testing.T) {
@@ -74,7 +74,8 @@ func TestThreeOfFiveFail(t *testing.T) {
 }
 
 // TestMachineStandsStill checks that no client gets an error if everything stops for longer than
-// the master-timeout, as on a machine whose processors other guests use. Later, the replies arrive.
+// the master-timeout. This happens on a machine whose processors other guests use. Later, the
+// replies arrive.
 func TestMachineStandsStill(t *testing.T) {
 	redistest.SkipShort(t)
 	f := kit.StartFleet(t, kit.DefaultMasterTimeout()...)
@@ -135,7 +136,7 @@ func wantAllMastersUsed(t *testing.T, f *kit.Fleet) {
 	var err error
 	for turn := 0; time.Since(startedAt) < recoveryTimeout; turn++ {
 		key := "again:" + strconv.Itoa(turn)
-		kit.Do(t, client, "LOCK", key, "t", "PX", "10000") // this early, the proxy may refuse it
+		kit.Do(t, client, "LOCK", key, "t", "PX", "10000") // this early, the proxy may refuse the LOCK
 		if err = checkOnAllMasters(f, key, "t"); err == nil {
 			t.Logf("all five are used again after %v", time.Since(startedAt).Round(time.Millisecond))
 			return
@@ -163,9 +164,9 @@ func checkOnAllMasters(f *kit.Fleet, key, value string) (err error) {
 }
 
 // TestLateSet checks that a late SET is undone. While a master is stopped, the SET of a LOCK waits
-// in its socket's buffer, and the LOCK fails. When the master continues, it reads the SET and then
-// the undo. If the proxy was already waiting for another reply of the master, it does not send the
-// SET. Then the test tries again.
+// in the master's socket buffer, and the LOCK fails. When the master continues, it reads the SET
+// and then the undo. If the proxy was already waiting for another reply of the master, the proxy
+// does not send the SET. Then the test tries again.
 func TestLateSet(t *testing.T) {
 	f := kit.StartFleet(t, kit.DefaultMasterTimeout()...)
 	client := kit.Connect(t, f.Proxies[0])
@@ -181,7 +182,8 @@ func TestLateSet(t *testing.T) {
 	}
 }
 
-// lateSet reports whether the three masters that are stopped during a LOCK then execute its SET.
+// lateSet reports whether all three masters that are stopped during a LOCK execute its SET when
+// they continue.
 func lateSet(t *testing.T, f *kit.Fleet, client *redistest.Client) (isLate bool) {
 	t.Helper()
 	stoppedMasters := f.Masters[:3]

@@ -35,7 +35,8 @@ func lockInfo(t *testing.T, client *redistest.Client, key string) map[string]any
 	return toFields(t, kit.Do(t, client, "LOCKINFO", key))
 }
 
-// countVotes returns how many masters report the given state of a lock, according to LOCKINFO.
+// countVotes returns the number of masters that report the given state of a lock, according to
+// LOCKINFO.
 func countVotes(t *testing.T, info map[string]any, state string) (n int) {
 	t.Helper()
 	for _, vote := range toFields(t, info["votes"]) {
@@ -197,8 +198,8 @@ func TestForceUnlockWithMastersDown(t *testing.T) {
 	}
 }
 
-// TestForeignHolder checks that a lock of a client of the masters is shown, but that FORCEUNLOCK
-// keeps it.
+// TestForeignHolder checks that LOCKINFO shows a lock that a client took directly on the masters,
+// and that FORCEUNLOCK refuses to release it.
 func TestForeignHolder(t *testing.T) {
 	t.Parallel()
 	f := startPair(t)
@@ -292,8 +293,8 @@ func TestLockList(t *testing.T) {
 	}
 }
 
-// TestHoldersErrors checks that wrong arguments get Redis' own errors, with and without an
-// upstream. So do commands that are not allowed in a transaction or a script.
+// TestHoldersErrors checks the errors for wrong arguments, with and without an upstream. It also
+// checks the errors for commands that are not allowed in a transaction or a script.
 func TestHoldersErrors(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()

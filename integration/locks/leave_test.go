@@ -54,7 +54,7 @@ func waitInProcess(t *testing.T, proxy *harness.Proxy, token string) func() {
 	kit.Must(t, cmd.Start())
 	return func() {
 		kit.Must(t, cmd.Process.Kill())
-		_ = cmd.Wait() // reports that it was killed
+		_ = cmd.Wait() // reports that the process was killed
 	}
 }
 

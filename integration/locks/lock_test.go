@@ -11,7 +11,8 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// TestLock checks the life of a lock, command by command, with the masters' cells after each.
+// TestLock checks the life of a lock, command by command, with the masters' cells after each
+// command.
 func TestLock(t *testing.T) {
 	f := kit.StartFleet(t)
 	proxy, masters := f.Proxies[0], f.Masters
@@ -23,7 +24,7 @@ func TestLock(t *testing.T) {
 	}{
 		{"LOCK k t PX 10000", kit.Granted, "t"},
 		{"LOCK k u PX 10000", nil, "t"},
-		{"LOCK k t PX 10000", nil, "t"}, // not even the holder gets it twice
+		{"LOCK k t PX 10000", nil, "t"}, // not even the holder gets the lock twice
 		{"LOCK k u PX 10000 BLOCK 20", nil, "t"},
 		{"UNLOCK k u", int64(0), "t"},
 		{"EXTEND k u PX 60000", nil, "t"},

@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	// grantsEnv sets how many grants TestOverlap waits for.
+	// grantsEnv sets the number of grants for which TestOverlap waits.
 	grantsEnv = "REDLOCK_GRANTS"
 	// defaultGrants is the default; it takes half a minute on two busy cores. make overlap uses
 	// more.
@@ -81,8 +81,8 @@ func deleteKey(t *testing.T, master *redistest.Server, key string) {
 	kit.Do(t, client, "DEL", key)
 }
 
-// holdAtRandom returns how long a client keeps the lock. Usually this is zero, sometimes a part of
-// the lease, and rarely longer than the lease.
+// holdAtRandom returns the time for which a client keeps the lock. Usually this is zero, sometimes
+// a part of the lease, and rarely longer than the lease.
 func holdAtRandom(random *rand.Rand) time.Duration {
 	switch n := random.IntN(2000); {
 	case n == 0:
@@ -103,7 +103,8 @@ const (
 	revivedReply = "EXTEND of a lock that was given back was granted"
 )
 
-// startContest lets 64 clients of two proxies contend; hold returns how long each keeps the lock.
+// startContest lets 64 clients of two proxies contend. hold returns the time for which a client
+// keeps the lock.
 func startContest(t *testing.T, f *kit.Fleet, seed uint64, hold func(*rand.Rand) time.Duration) *holdings.Contest {
 	t.Helper()
 	c := holdings.NewContest()

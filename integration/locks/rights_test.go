@@ -160,7 +160,7 @@ func TestRightsToDatabases(t *testing.T) {
 }
 
 // TestSelectorOfOneDatabase checks that permissions that a Valkey selector gives for one database
-// do not hold in another database. This applies although the proxy remembers the answer about the
+// do not hold in another database. This applies although the proxy remembers the permissions in the
 // first database. A transaction and a script may select the database in which they run, and no
 // other database.
 func TestSelectorOfOneDatabase(t *testing.T) {
@@ -220,7 +220,7 @@ func TestScriptWithUpstreamDown(t *testing.T) {
 	t.Parallel()
 	r := startRestricted(t)
 	kit.Must(t, r.upstream.Kill())
-	// The kill resets open connections, and new connections are refused after it.
+	// The kill first resets open connections. Only then are new connections refused.
 	kit.Eventually(t, func() error {
 		if reply := kit.ReplyText(kit.Do(t, kit.Dial(t, r.proxy.Addr()), "GET", "data")); !strings.HasSuffix(reply,
 			"connection refused") {
@@ -231,7 +231,7 @@ func TestScriptWithUpstreamDown(t *testing.T) {
 	client := kit.Dial(t, r.proxy.Addr())
 	kit.WantPrefix(t, client, "EVAL|redis.call('publish','c','1') return redis.call('set',KEYS[1],'v','PX',60000)|1|lock:a",
 		"ERR upstream "+r.upstream.Addr()+": connection refused")
-	kit.WantPrefix(t, client, "SET lock:a v NX PX 60000", "OK") // no client holds it
+	kit.WantPrefix(t, client, "SET lock:a v NX PX 60000", "OK") // the script did not take the lock
 	kit.WantPrefix(t, client, "DEL lock:a", "1")
 }
 
@@ -368,8 +368,8 @@ func TestRightsInTransactions(t *testing.T) {
 	}
 }
 
-// TestForgedReplies checks that the proxy does not confuse replies. A client that was
-// refused CLIENT REPLY gets replies that the proxy does not expect. The proxy must not take them
+// TestForgedReplies checks that the proxy does not confuse replies. The upstream refuses a client's
+// CLIENT REPLY OFF, and sends replies that the proxy does not expect. The proxy must not take these
 // for the replies to its own commands.
 func TestForgedReplies(t *testing.T) {
 	redistest.SkipShort(t)
@@ -497,8 +497,9 @@ func startRedisRetrying(t *testing.T, args ...string) *redistest.Server {
 	return server
 }
 
-// TestLoginWhileUpstreamDown checks that clients that have logged in stay logged in, and other
-// clients wait until the upstream is back.
+// TestLoginWhileUpstreamDown checks that a client gets errors if the upstream has been down since
+// the proxy started. When the upstream is back, the client can continue. When the upstream is down
+// again, clients can continue, because the proxy has seen that the upstream is open to all clients.
 func TestLoginWhileUpstreamDown(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -528,8 +529,8 @@ func awaitLog(t *testing.T, proxy *harness.Proxy, text string) {
 	kit.Must(t, err)
 }
 
-// TestLoginStaysWhileUpstreamHangs checks that clients that have logged in can continue if the
-// proxy knows their permissions. No other client can log in.
+// TestLoginStaysWhileUpstreamHangs checks that a client that has not logged in is refused while the
+// upstream hangs. When the upstream continues, clients can log in again.
 func TestLoginStaysWhileUpstreamHangs(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()

@@ -9,8 +9,8 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// TestWaitCountsMasters checks that WAIT returns how many masters beyond a majority have the
-// client's changes, as Redis counts replicas.
+// TestWaitCountsMasters checks that WAIT returns the number of masters beyond a majority that have
+// the client's changes, as Redis counts replicas.
 func TestWaitCountsMasters(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -28,7 +28,7 @@ func TestWaitCountsMasters(t *testing.T) {
 	kit.Want(t, client, int64(1), "WAIT", "2", "200")
 	kit.Want(t, client, int64(1), "WAIT", "1", "0")
 	kit.Must(t, f.Masters[4].Restart())
-	kit.Want(t, client, int64(2), "WAIT", "2", "0") // it is restored on the restarted master
+	kit.Want(t, client, int64(2), "WAIT", "2", "0") // the lock is restored on the restarted master
 	kit.Want(t, other, int64(1), "UNLOCK", "m", "t")
 	kit.Want(t, other, int64(2), "WAIT", "2", "0")
 }

@@ -11,7 +11,7 @@ import (
 )
 
 // TestChangeRaisesNoAlarm checks that each proxy logs one line at the beginning of a change of the
-// masters, and one line at its end. The line about its configuration comes in addition.
+// masters, and one line at its end. A further line reports that its configuration was reloaded.
 func TestChangeRaisesNoAlarm(t *testing.T) {
 	t.Parallel()
 	r := startRig(t, 2, 3, 5)

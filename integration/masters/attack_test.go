@@ -17,8 +17,7 @@ import (
 )
 
 // TestConflictingChanges checks that, if two proxies get different masters at the same time, they
-// agree on one set. The proxy with the other set reports the conflict, and follows when its file is
-// corrected.
+// agree on one set. The proxy with the other set follows when its file is corrected.
 func TestConflictingChanges(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -57,8 +56,8 @@ var killSequence = [][]int{
 }
 
 // TestChangerIsKilled kills the proxy that changes the masters, at any moment of the change, under
-// load. If the change had begun, the other proxies complete it. The killed proxy starts again, with
-// the new or the old masters in its file.
+// load. If the change had begun, the other proxies complete it. Otherwise another proxy begins it.
+// The killed proxy starts again with the new masters in its file.
 func TestChangerIsKilled(t *testing.T) {
 	redistest.SkipShort(t)
 	seed := kit.NumberFrom(t, "REDLOCK_MASTERS_SEED", 1)
@@ -99,7 +98,7 @@ func TestStoppedProxyFollows(t *testing.T) {
 	t.Parallel()
 	r := startRig(t, 2, 3, 4)
 	client := kit.Connect(t, r.proxies[1])
-	kit.WantGrant(t, client, "LOCK", "k", "u", "PX", "60000") // so that its connections are open
+	kit.WantGrant(t, client, "LOCK", "k", "u", "PX", "60000") // so that the proxy's connections are open
 	kit.Want(t, client, int64(1), "UNLOCK", "k", "u")
 	kit.Must(t, r.proxies[1].Signal(stopSignal))
 	r.writeAllMasters(0, 1, 3)
@@ -108,7 +107,7 @@ func TestStoppedProxyFollows(t *testing.T) {
 	kit.WantGrant(t, kit.Connect(t, r.proxies[0]), "LOCK", "k", "t", "PX", "60000")
 	kit.EachMaster(t, []*redistest.Server{r.servers[0], r.servers[1], r.servers[3]},
 		func(s *redistest.Server) error { return kit.CheckToken(s, "0", "k", "t") })
-	kit.Must(t, kit.SendToMaster(r.servers[1], "DEL", "k")) // as if it had missed the LOCK
+	kit.Must(t, kit.SendToMaster(r.servers[1], "DEL", "k")) // as if the master had missed the LOCK
 	lateClient, err := redistest.Dial(r.proxies[1].Addr(), 20*time.Second)
 	kit.Must(t, err)
 	defer lateClient.Close()
@@ -177,8 +176,9 @@ func TestRefusedChanges(t *testing.T) {
 	}
 }
 
-// TestAllProxiesRestartDuringChange kills all proxies when the masters are sealed and none has
-// joined. A proxy that starts with the new masters completes the change. Locks are still held.
+// TestAllProxiesRestartDuringChange kills the only proxy when a master is sealed and has not joined
+// the new set. The proxy then starts with the new masters, and completes the change. Locks are
+// still held.
 func TestAllProxiesRestartDuringChange(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -200,15 +200,15 @@ func TestAllProxiesRestartDuringChange(t *testing.T) {
 	kit.Want(t, client, int64(1), "UNLOCK", "k", "t")
 }
 
-// isSealed reports whether the first master has a seal: no master has joined the next set yet.
+// isSealed reports whether the first master has a seal, so that it has not joined the next set yet.
 func (r *rig) isSealed() bool {
 	text, err := kit.QueryDatabase(r.servers[0], "0", "GET", "redlock-proxy:marker")
 	return err == nil && strings.Contains(fmt.Sprint(text), ";")
 }
 
-// TestLoadFindsDoubleGrants checks that the load would find double grants in the other tests. It
-// finds them if proxies switch from three masters, one of them unreachable, to five masters,
-// without a change that the masters know.
+// TestLoadFindsDoubleGrants checks that the load would find double grants in the other tests. Some
+// proxies use three masters, one of them unreachable, and another proxy uses five masters. The
+// masters know of no change, so the load finds double grants.
 func TestLoadFindsDoubleGrants(t *testing.T) {
 	redistest.SkipShort(t)
 	servers := kit.StartMasters(t)

@@ -12,10 +12,9 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// TestLocksOutliveAChange checks that a lock that two of three masters granted outlives changes of
-// the masters. Clients hold, extend and release it after a master was added, a master was replaced,
-// and a master was removed. This holds at the proxy that changed the masters and at the proxy that
-// followed.
+// TestLocksOutliveAChange checks that locks outlive changes of the masters. Clients hold, extend
+// and release them after a master was added, a master was replaced, and a master was removed. This
+// holds at the proxy that changed the masters and at the proxy that followed.
 func TestLocksOutliveAChange(t *testing.T) {
 	t.Parallel()
 	r := startRig(t, 2, 3, 5)
@@ -70,10 +69,10 @@ func TestCheckAfterAChange(t *testing.T) {
 	kit.WantGrant(t, kit.Connect(t, r.proxies[1]), "LOCK", "a", "t", "PX", "1000")
 }
 
-// TestWaitersOutliveAChange lets a client wait for a lock during changes of the masters. All
-// masters except one are replaced, one after the other, masters are added, and the configuration is
-// reloaded. The client gets the lock when it is released, although the old masters are gone. The
-// same holds for a client that waits for an element. With tags, a ballot takes the lock.
+// TestWaitersOutliveAChange lets clients wait for a lock during changes of the masters. Two of
+// three masters are replaced, one after the other, a master is added, and the configuration is
+// reloaded. The clients get the lock when it is released. The same holds for clients that wait for
+// an element. With tags, a ballot takes the lock.
 func TestWaitersOutliveAChange(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()

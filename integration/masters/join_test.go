@@ -40,7 +40,7 @@ func startHotLoad(t *testing.T, proxies []*harness.Proxy, clients, keys int) *ho
 	return l
 }
 
-// turn takes and releases a lock, with or without a lease, by LOCK or by SET, or changes a hash.
+// turn takes and releases a lock, with or without a TTL, by LOCK or by SET, or changes a hash.
 func (l *hotLoad) turn(client *redistest.Client, key, token string, kind int) {
 	commands := [][][]string{
 		{{"HINCRBY", key + ":hash", "n", "1"}},

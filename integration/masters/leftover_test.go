@@ -74,10 +74,10 @@ func TestChangeLeavesNoLockBehind(t *testing.T) {
 	}
 }
 
-// TestLeftoversDoNotStopAChange leaves two attempts on one key, each on two masters, and replaces
-// the fifth, unavailable master. The fifth master may have granted either attempt. No client gets
-// the key until both leases have expired, or an operator force-unlocks it. Other keys are
-// available.
+// TestLeftoversDoNotStopAChange leaves two attempts on each of two keys, each attempt on two
+// masters. It replaces the fifth, unavailable master, which may have granted either attempt. No
+// client gets a key until both leases have expired, or an operator force-unlocks the key. Other
+// keys are available.
 func TestLeftoversDoNotStopAChange(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()

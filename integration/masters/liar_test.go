@@ -175,8 +175,8 @@ func TestDataOfAnotherCluster(t *testing.T) {
 
 // TestDisksOfAnotherCluster gives two masters, one after the other, the disk of a master that
 // another cluster removed. The seal on the disk is of the same era and number of masters. Each
-// master catches up. The first master keeps no promise of the other cluster, which would support
-// the seal on the second one.
+// master catches up. The first master keeps no promise of the other cluster. Such a promise would
+// support the seal on the second master.
 func TestDisksOfAnotherCluster(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -246,9 +246,9 @@ func TestFollowsOneMaster(t *testing.T) {
 }
 
 // TestSealedByAnotherBallot covers two concurrent changes. The unsuccessful change has sealed a
-// master that the successful change keeps, and the master knows only the unsuccessful one. All four
-// masters hold the lock that the three old masters had. No master has to treat it as a possible
-// leftover.
+// master that the successful change keeps, and that knows only the unsuccessful change. All four
+// masters hold the lock that the three old masters had. No master has to treat the lock as a
+// possible leftover.
 func TestSealedByAnotherBallot(t *testing.T) {
 	t.Parallel()
 	r := startRig(t, 2, 3, 4)
@@ -280,9 +280,9 @@ func TestSealedByAnotherBallot(t *testing.T) {
 }
 
 // TestMasterMissesSeal adds a master while one of the three former masters is not sealed. The
-// unsealed master catches up with the two sealed masters. So does the new master, when both have
-// joined. All four masters hold the lock that the three former masters had. None of the four gets a
-// blocking copy.
+// unsealed master catches up with the two sealed masters. When the sealed masters have joined, the
+// new master catches up, too. All four masters hold the lock that the three former masters had.
+// None of the four gets a blocking copy.
 func TestMasterMissesSeal(t *testing.T) {
 	t.Parallel()
 	r := startRig(t, 2, 3, 4)

@@ -25,13 +25,14 @@ const (
 	loadKeys = 48
 	// loadClients is the number of clients.
 	loadClients = 32
-	// loadLease is longer than a change, so that a lost lock would be granted again.
+	// loadLease is longer than a change, so that a lost lock would be granted again during its
+	// lease.
 	loadLease = 1500 * time.Millisecond
 )
 
-// load is a group of clients that take locks at proxies, keep them for up to their lease, and
-// release most at another proxy. A client counts the validity by its own clock, from the time
-// before the request.
+// load is a group of clients that take locks at proxies, and keep them for up to their lease. They
+// release most locks at a random proxy. A client counts the validity by its own clock, from the
+// time before the request.
 type load struct {
 	histories [loadKeys]*holdings.History
 	// key returns the key of a lock.
@@ -171,9 +172,9 @@ var changeSequence = [][]int{
 	{0, 1, 5}, {0, 1, 5, 3}, {0, 1, 5, 3, 4}, {0, 1, 3, 4}, {0, 3, 4}, {2, 3, 4}, {2, 1, 4}, {2, 1, 0},
 }
 
-// TestChangesUnderLoad checks that no lock is granted twice while the number of masters changes to
-// five and back to three, one master at a time, under load. Meanwhile a master is killed, stopped,
-// or restarts without its data, and proxies are stopped.
+// TestChangesUnderLoad checks that no lock is granted twice during changes of the masters under
+// load. The number of masters changes to five and back to three, one master at a time. Meanwhile a
+// master is killed, stopped, or restarts without its data, and proxies are stopped.
 func TestChangesUnderLoad(t *testing.T) {
 	redistest.SkipShort(t)
 	changeUnderLoad(t, startRig(t, 3, 3, 6), func(number int) string { return "lock:" + strconv.Itoa(number) })

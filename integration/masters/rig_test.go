@@ -16,7 +16,8 @@ import (
 	"redlock-proxy/internal/redistest/faultlink"
 )
 
-// rig holds servers, and proxies with a file each. Some of the servers are the proxies' masters.
+// rig holds servers, and proxies with a configuration file each. Some of the servers are the
+// proxies' masters.
 type rig struct {
 	t       *testing.T
 	servers []*redistest.Server
@@ -59,7 +60,7 @@ func firstN(n int) []int {
 	return numbers
 }
 
-// writeMasters writes the masters into the file of a proxy.
+// writeMasters writes the masters into the configuration file of a proxy.
 func (r *rig) writeMasters(proxy int, masters ...int) {
 	r.t.Helper()
 	var urls []string

@@ -13,7 +13,7 @@ import (
 )
 
 // TestStartDuringAChange kills a proxy, and starts it with the new masters while another proxy
-// changes to them. Each time all proxies grant locks within 10 s.
+// changes to these masters. Each time all proxies grant locks within 10 s.
 func TestStartDuringAChange(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()

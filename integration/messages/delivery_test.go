@@ -16,8 +16,8 @@ import (
 )
 
 // TestPublishRightAfterSubscribe publishes a message at one proxy right after a subscription was
-// confirmed at another proxy. The message is delivered, a thousand times. Each subscriber is the
-// first one of its proxy.
+// confirmed at another proxy, a thousand times. Each message is delivered. Each subscriber is the
+// only subscriber of its proxy.
 func TestPublishRightAfterSubscribe(t *testing.T) {
 	f := start(t, 2)
 	publisher := kit.Connect(t, f.Proxies[0])
@@ -31,7 +31,8 @@ func TestPublishRightAfterSubscribe(t *testing.T) {
 }
 
 // startPublishers lets clients publish n numbered messages each, one after the other, through the
-// proxies in turn. If after is not nil, each client calls it after each message.
+// proxies in turn. If the function after is not nil, each client calls the function after each
+// message.
 func startPublishers(t *testing.T, proxies []*harness.Proxy, publishers, n int, after func(published int)) (wait func()) {
 	t.Helper()
 	var wg sync.WaitGroup
@@ -159,10 +160,10 @@ func TestMessagesWithoutMajority(t *testing.T) {
 	})
 }
 
-// TestConnectionsBreakInTurn breaks the connections to a subscriber's masters in turn, and lets
-// them recover. The subscriber keeps its connection as long as three of five masters have been
-// connected without a break since its subscription. Then it loses its connection, even if all
-// masters are connected again.
+// TestConnectionsBreakInTurn breaks the proxy's pub/sub connections to three of five masters in
+// turn, and lets each of them recover. A subscriber keeps its connection as long as three masters
+// have been connected without a break since its subscription. After the third break, the subscriber
+// loses its connection, although all masters are connected again.
 func TestConnectionsBreakInTurn(t *testing.T) {
 	f := start(t, 1)
 	client, publisher := subscriber(t, f.Proxies[0], "channel"), kit.Connect(t, f.Proxies[0])
@@ -199,7 +200,8 @@ func TestForeignMessages(t *testing.T) {
 	}
 	kit.Want(t, publisher, int64(1), "PUBLISH", "channel", "message")
 	wantNext(t, client, []any{"message", "channel", "message"})
-	// The message is longer than any message of a proxy: the proxy closes this connection.
+	// This message is longer than any message of a proxy. The proxy closes its connection to the
+	// master.
 	for _, master := range f.Masters {
 		kit.Must(t, kit.SendToMaster(master, "PUBLISH", "redlock-proxy:messages:", strings.Repeat("x", 3<<20)))
 	}

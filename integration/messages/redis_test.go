@@ -39,7 +39,7 @@ func (p rawClient) readReplies(t *testing.T, quietTime time.Duration, isEnough f
 	return replies
 }
 
-// quietTime is the time without a reply after which a reply is complete.
+// quietTime is the time without a reply after which the replies of a client are complete.
 const quietTime = 100 * time.Millisecond
 
 // conversations has the commands of the clients a, b and c, in order; each client has its own
@@ -107,7 +107,8 @@ func TestRepliesOfRedis(t *testing.T) {
 var versions = regexp.MustCompile(`\$[56]\r\n7\.[0-9.]+\r\n|id\r\n:[0-9]+`)
 
 // TestRedisson checks that a Redisson client that waits for a lock at one proxy is notified when
-// the other proxy releases it. Its subscription notifies it exactly once, and about no other lock.
+// the holder releases the lock at the other proxy. The waiter gets exactly one message. A release
+// after which the holder still holds the lock sends no message.
 func TestRedisson(t *testing.T) {
 	const take = "if (redis.call('exists', KEYS[1]) == 0) then redis.call('hincrby', KEYS[1], ARGV[2], 1); redis.call('pexpire', KEYS[1], ARGV[1]); return nil; end; " +
 		"if (redis.call('hexists', KEYS[1], ARGV[2]) == 1) then redis.call('hincrby', KEYS[1], ARGV[2], 1); redis.call('pexpire', KEYS[1], ARGV[1]); return nil; end; " +

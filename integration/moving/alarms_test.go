@@ -11,8 +11,8 @@ import (
 )
 
 // TestMoveRaisesNoAlarm checks that each proxy logs one line at the beginning of a move and one at
-// its end. It logs the steps in addition, at debug level. A master that is lost after the moves is
-// reported once.
+// its end. The steps of the move are logged at debug level only. A master that is lost after the
+// moves is reported once.
 func TestMoveRaisesNoAlarm(t *testing.T) {
 	r := startRig(t)
 	for _, proxy := range r.proxies {

@@ -11,9 +11,9 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// TestMoveWhileMastersAreAway takes locks while one of three masters is away. A move fails while
-// another master is away. When all masters are back, each lock is still held, and its holder can
-// release it.
+// TestMoveWhileMastersAreAway takes locks while one of three masters is away. An operator tries to
+// move the locks back while another master is away. When all masters are back, each lock is still
+// held, and its holder can release it.
 func TestMoveWhileMastersAreAway(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()

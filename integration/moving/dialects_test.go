@@ -16,11 +16,11 @@ import (
 // dialect is a way in which clients lock. Its functions return an error if a command failed.
 type dialect struct {
 	name string
-	// kind is the common part of the key names of the dialects that lock the same keys.
+	// kind is a part of the names of the keys. Dialects of the same kind lock the same keys.
 	kind string
 	// direct is set if clients can use the dialect at the upstream without a proxy.
 	direct bool
-	// fragile is set if the key may be unusable for ever after a command without a reply.
+	// fragile is set if a command without a reply may make the key unusable forever.
 	fragile bool
 	lease   time.Duration
 	// take makes one attempt. It returns the validity from the request on, or 0 if not granted.

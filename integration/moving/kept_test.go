@@ -40,7 +40,8 @@ type expiryRange struct {
 	endless  bool
 }
 
-// checkHeldLocks fails the test if one of the held locks has changed, and returns when they expire.
+// checkHeldLocks fails the test if one of the held locks has changed, and returns the ranges of
+// their expiry times.
 func checkHeldLocks(t *testing.T, client *redistest.Client) map[string]expiryRange {
 	t.Helper()
 	ranges := map[string]expiryRange{}

@@ -21,12 +21,13 @@ import (
 const (
 	// keysPerKind is the number of locks of each kind.
 	keysPerKind = 4
-	// clientsPerDialect is the number of clients of each dialect; one uses the upstream until the
-	// first move.
+	// clientsPerDialect is the number of clients of each dialect. One client of a direct dialect
+	// uses the upstream until the first move.
 	clientsPerDialect = 4
 	// replyTimeout is the time that a client waits for a reply: longer than a fault lasts.
 	replyTimeout = 20 * time.Second
-	// shortTimeout is the time that a client of both proxies waits, because one may be stopped.
+	// shortTimeout is the time that a client of both proxies waits for a reply, because a proxy may
+	// be stopped.
 	shortTimeout = 3 * time.Second
 )
 
@@ -308,7 +309,7 @@ func (c *client) turn(addrs []string, token string) {
 					key, token, after-received, until-after)
 			}
 			latest = max(latest, after+d.lease+slack)
-			// If the lock was not extended before its end, another client may have held it in
+			// If the lock was not extended before it expired, another client may have held it in
 			// between.
 			if extended && err == nil && after < until {
 				until = sent + d.lease - slack
@@ -360,7 +361,7 @@ func (c *client) addHolding(key string, holding holdings.Holding) {
 	}
 }
 
-// lockEnd is the time at which a lock ended, and whether it expired or was released.
+// lockEnd is the end of a lock. expired is set if the lock expires then; otherwise it was released.
 type lockEnd struct {
 	at      time.Duration
 	expired bool
@@ -378,7 +379,7 @@ func (l *load) beginMove() (end func()) {
 	}
 }
 
-// maxDelay returns by how much moves may have delayed the expiry of a lease.
+// maxDelay returns the longest time by which moves may have delayed the expiry of a lease.
 func (l *load) maxDelay() time.Duration {
 	if l.moveBegan.IsZero() {
 		return l.longestMove
@@ -386,7 +387,7 @@ func (l *load) maxDelay() time.Duration {
 	return max(l.longestMove, time.Since(l.moveBegan))
 }
 
-// recordEnd records when a lock of a token ended.
+// recordEnd records the end of the lock of a token.
 func (c *client) recordEnd(token string, end lockEnd) {
 	if c.dialect.kind == "list" || c.dialect.kind == "dated" {
 		return

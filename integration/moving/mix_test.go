@@ -287,7 +287,7 @@ func (m *mix) settle() {
 	}
 }
 
-// wantAvailable waits until each proxy grants a lock, and returns how long that took.
+// wantAvailable waits until each proxy grants a lock, and returns the time until then.
 func (m *mix) wantAvailable() time.Duration {
 	m.t.Helper()
 	startedAt := time.Now()

@@ -14,7 +14,8 @@ import (
 	"redlock-proxy/internal/redistest/faultlink"
 )
 
-// startLinked starts a rig with the locks on three masters, and with links for the first proxy.
+// startLinked starts a rig with the locks on three masters. It returns the links of the first
+// proxy.
 func startLinked(t *testing.T) (r *rig, links []*faultlink.CommandLink) {
 	t.Helper()
 	r = &rig{t: t, upstream: kit.StartRedis(t, redistest.DurableArgs()...), masters: kit.StartMasters(t)[:3]}
@@ -63,9 +64,9 @@ func (r *rig) loseReplies(links []*faultlink.CommandLink, command ...string) (he
 }
 
 // TestRemovalBeforeAMove covers a lock that has reached the masters, although its client got
-// NOQUORUM. A proxy moves the locks to the upstream; the move begins before or after the first
-// proxy reaches the key again. The move succeeds, and does not move this lock, but it moves a
-// granted lock.
+// NOQUORUM. The locks are moved to the upstream. The move begins before or after the client's proxy
+// reaches the key again, and is repeated if it fails. A granted lock is moved, but the lock with
+// NOQUORUM is not.
 func TestRemovalBeforeAMove(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()

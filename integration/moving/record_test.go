@@ -142,9 +142,9 @@ func TestMastersForgetWhileProxiesRun(t *testing.T) {
 	r.wantLocksHeld()
 }
 
-// TestUpstreamDownAtStart checks that init and the proxies decide on no location if the masters
-// have lost the location of the locks, and the upstream is unavailable. A proxy that starts while
-// the masters know the location does not need the upstream.
+// TestUpstreamDownAtStart covers masters that have lost the location of the locks while the
+// upstream is unavailable. Then init and the proxies decide on no location. A proxy that starts
+// while the masters know the location does not need the upstream.
 func TestUpstreamDownAtStart(t *testing.T) {
 	t.Parallel()
 	r := startRig(t)
@@ -250,7 +250,7 @@ func TestSettingContradictsRecord(t *testing.T) {
 	kit.Must(t, r.wantNoKeysLeft(false))
 }
 
-// wantRecord waits until the upstream has the record want of the location of the locks.
+// wantRecord waits until the upstream's record of the location of the locks is want.
 func (r *rig) wantRecord(want string) {
 	r.t.Helper()
 	kit.Eventually(r.t, func() error {

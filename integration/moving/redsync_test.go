@@ -23,8 +23,8 @@ import (
 )
 
 const (
-	// redsyncExpiry is so short that 5 % of it, the time that redsync waits, is less than the time
-	// for which a move pauses commands.
+	// redsyncExpiry is the expiry of the locks. redsync waits for 5 % of it, which is less than the
+	// time for which a move pauses commands.
 	redsyncExpiry = 8 * time.Second
 	// redsyncClientCount is the number of concurrent clients, each with its own key.
 	redsyncClientCount = 16
@@ -134,7 +134,7 @@ func (l *redsyncGroup) stop() {
 	l.workers.Wait()
 }
 
-// countCall counts the result of a call, and its maximum duration.
+// countCall counts the result of a call, and records the duration if it is the longest.
 func (l *redsyncGroup) countCall(call string, err error, elapsed time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -30,7 +30,7 @@ type rig struct {
 	addrs []string
 }
 
-// startRig starts proxies that start with the locks at the upstream.
+// startRig starts a rig whose locks are at the upstream.
 func startRig(t *testing.T, args ...string) *rig {
 	t.Helper()
 	return startRigWithUpstream(t, kit.StartRedis(t, redistest.DurableArgs()...), args...)
@@ -127,7 +127,7 @@ func (r *rig) wantRefused(proxy int, reason string, flags ...string) {
 	}
 }
 
-// keysAtUpstream returns the lock keys at the upstream, of all databases.
+// keysAtUpstream returns the lock keys at the upstream, of the databases 0 and 3.
 func (r *rig) keysAtUpstream() []string {
 	r.t.Helper()
 	var keys []string

@@ -59,8 +59,8 @@ func TestMoveTwice(t *testing.T) {
 }
 
 // TestMoveIsAborted aborts a move that waits for a stopped proxy. The locks and commands stay at
-// the upstream. The proxy is stopped within a transaction when the move is decided. It has not
-// reported that it has paused commands, and the masters have seen it recently.
+// the upstream. The stopped proxy has a client in a transaction. The proxy has not reported that it
+// has paused commands, and the masters have seen it recently.
 func TestMoveIsAborted(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -102,7 +102,7 @@ func TestMoveIsAborted(t *testing.T) {
 }
 
 // TestOldSettingsAfterTheMove checks that a proxy that starts after the move gets the location of
-// the locks from the masters. It does so with the setting move-from-upstream and without it.
+// the locks from the masters, with and without the setting move-from-upstream.
 func TestOldSettingsAfterTheMove(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -171,7 +171,7 @@ func TestOtherLockKeys(t *testing.T) {
 	defer otherProxy.Close()
 	client := kit.Dial(t, otherProxy.Addr())
 	defer client.Close()
-	// lock:a is not a lock key of this proxy.
+	// lock:a is not a lock key of the other proxy.
 	kit.Want(t, client, "OK", "SET", "lock:a", "other", "NX", "PX", "60000")
 	kit.Eventually(t, func() error {
 		if _, err := r.move(0, "--even-if-others"); err == nil || !strings.Contains(err.Error(),
@@ -211,8 +211,9 @@ func TestDirectClients(t *testing.T) {
 	kit.Want(t, clientA, nil, "SET", "lock:a", "you", "NX", "PX", "60000")
 }
 
-// TestClientsComeAndGo checks that a move does not confuse the proxies' clients, which connect and
-// disconnect meanwhile, with direct clients of the upstream. It closes none of their connections.
+// TestClientsComeAndGo checks that a move does not confuse the proxies' clients with direct clients
+// of the upstream. The proxies' clients connect and disconnect during the move, which closes none
+// of their connections.
 func TestClientsComeAndGo(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -300,7 +301,7 @@ func TestWatchDuringMove(t *testing.T) {
 					moveErr <- err
 				}()
 				if stepsBefore == 2 { // the move waits for the transaction
-					time.Sleep(1500 * time.Millisecond) // the fault lasts
+					time.Sleep(1500 * time.Millisecond) // the move waits
 				} else {
 					kit.Must(t, <-moveErr)
 					kit.Want(t, clientB, int64(1), "DEL", "lock:a")
@@ -330,7 +331,7 @@ func TestWatchDuringMove(t *testing.T) {
 }
 
 // TestLockInEarlierTransaction begins a transaction without lock keys before the move, and
-// continues it when its proxy has paused its commands. A command in the transaction that would take
+// continues it when the proxies have paused commands. A command in the transaction that would take
 // a lock does not take it at the upstream; the transaction fails.
 func TestLockInEarlierTransaction(t *testing.T) {
 	redistest.SkipShort(t)

@@ -13,11 +13,12 @@ import (
 	"redlock-proxy/internal/redistest/faultlink"
 )
 
-// stopsEnv sets how often a proxy is stopped.
+// stopsEnv sets the number of stops of a proxy.
 const stopsEnv = "REDLOCK_MOVE_STOPS"
 
-// TestStoppedProxyGrantsNothing stops a proxy around a SET NX that it relays. The proxy continues
-// when the locks have moved and another client has the lock. The proxy's client is granted nothing.
+// TestStoppedProxyGrantsNothing stops a proxy before or after it relays a SET NX. The locks move,
+// and another client requests the lock. Then the stopped proxy continues. Only one of the two
+// clients is granted the lock.
 func TestStoppedProxyGrantsNothing(t *testing.T) {
 	redistest.SkipShort(t)
 	seed := kit.NumberFrom(t, kit.SeedEnv, rand.Uint64())
@@ -38,7 +39,8 @@ func TestStoppedProxyGrantsNothing(t *testing.T) {
 	t.Log(formatCounts(results))
 }
 
-// stopAround stops the first proxy around a command, and then moves the locks to the upstream.
+// stopAround stops the first proxy before or after a command, moves the locks to the masters, and
+// lets the proxy continue. Finally it moves the locks back to the upstream.
 func (r *rig) stopAround(random *rand.Rand, link *faultlink.Link, i int) (situation, result string) {
 	r.t.Helper()
 	key := fmt.Sprint("lock:stopped:", i)
@@ -87,7 +89,7 @@ func (r *rig) stopAround(random *rand.Rand, link *faultlink.Link, i int) (situat
 	holder := kit.Do(r.t, otherClient, "GET", key)
 	if i%5 == 4 {
 		kit.Must(r.t, link.Heal())
-		time.Sleep(50 * time.Millisecond) // the fault lasts
+		time.Sleep(50 * time.Millisecond) // the delayed command arrives
 	}
 	kit.Must(r.t, r.proxies[0].Continue())
 	reply, err := client.Receive()

@@ -225,7 +225,7 @@ func TestMetricsOfTheRelay(t *testing.T) {
 		`redlock_relay_bytes_total{direction="to_clients"}`
 	sentBytes := len("*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$1048576\r\n") + len(value) + 2 + len("*2\r\n$3\r\nGET\r\n$1\r\nk\r\n")
 	receivedBytes := len("+OK\r\n$1048576\r\n") + len(value) + 2
-	kit.Eventually(t, func() error { // clients are counted when they have disconnected
+	kit.Eventually(t, func() error { // bytes are counted after they were sent
 		return checkMetrics(metricsOf(t, addr), map[string]float64{toUpstream: before[toUpstream] + float64(sentBytes),
 			toClients: before[toClients] + float64(receivedBytes)})
 	})

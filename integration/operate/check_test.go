@@ -80,7 +80,7 @@ func TestCheckNew(t *testing.T) {
 	checkMasters(t, redistest.URLs(masters), "--fresh-start").wantVerdict(t, 3, "no locks: 0 of 5 masters vote, 3 needed; ")
 }
 
-// TestCheckHealthy checks check with masters in use, and an upstream.
+// TestCheckHealthy runs check for masters in use, and an upstream.
 func TestCheckHealthy(t *testing.T) {
 	t.Parallel()
 	f := kit.StartGuarded(t, true, 1)

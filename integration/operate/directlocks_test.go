@@ -13,9 +13,9 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// TestReportedLockStorage checks that proxies and check report where the locks are stored before a
-// move, after it, and after the move back. After the move, they detect clients that lock at the
-// upstream directly.
+// TestReportedLockStorage checks that proxies and check report the location of the locks before a
+// move, after it, and after the move back. After the move, the proxies detect clients that lock at
+// the upstream directly.
 func TestReportedLockStorage(t *testing.T) {
 	t.Parallel()
 	masters, upstream := kit.StartMasters(t), kit.StartRedis(t)
@@ -85,9 +85,9 @@ func TestReportedLockStorage(t *testing.T) {
 	}
 }
 
-// wantLockStorage waits until INFO of all proxies reports where the locks are stored, how many
-// direct locks they detected, and how they watch for direct locks. The metrics and the status page
-// must have the first two values, too.
+// wantLockStorage waits until INFO of all proxies reports the given lock storage, number of direct
+// locks, and mode of the watch for direct locks. The metrics and the status page must have the
+// first two values, too.
 func wantLockStorage(t *testing.T, proxies []*harness.Proxy, storage string, directLocks int, watchMode string) {
 	t.Helper()
 	for _, proxy := range proxies {

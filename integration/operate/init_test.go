@@ -64,8 +64,8 @@ func TestRemedyForNewMasters(t *testing.T) {
 	kit.WantGrant(t, kit.Connect(t, first), "LOCK", "k", "t", "PX", "1000")
 }
 
-// TestInitTwiceAtOnce runs init on two machines at the same time, for masters for which a proxy
-// waits. Both runs succeed, and then there is nothing to do.
+// TestInitTwiceAtOnce runs init twice at the same time, while a proxy waits for the masters. Both
+// runs succeed, and then there is nothing to do.
 func TestInitTwiceAtOnce(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -201,7 +201,7 @@ func TestInitOnce(t *testing.T) {
 
 // TestInitOnceInterrupted checks that an init --once that was interrupted does not count as done. A
 // later init --once does not repeat it, because locks may have been granted since then. After an
-// init without --once it counts as done.
+// init without --once, the interrupted init counts as done.
 func TestInitOnceInterrupted(t *testing.T) {
 	t.Parallel()
 	masters := kit.StartMasters(t)

@@ -49,8 +49,8 @@ func TestUpstreamIsProxyItself(t *testing.T) {
 }
 
 // TestUpstreamLeadsBack makes a proxy its own upstream, under another address, from the start or
-// later. The address does not show the loop, but the proxy detects it. It does not open connection
-// after connection to itself.
+// later. The address does not show the loop, but the proxy detects it. The proxy does not open
+// connection after connection to itself.
 func TestUpstreamLeadsBack(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -199,9 +199,9 @@ func TestFewDescriptors(t *testing.T) {
 	}
 }
 
-// TestUpstreamIsMaster checks that a proxy refuses an upstream that is also a master. The proxy
-// recognizes it by its address or, at any address, by its INFO when the proxy starts. If the
-// upstream replies only later, the proxy refuses it from then on.
+// TestUpstreamIsMaster checks that a proxy refuses an upstream that is also a master. It recognizes
+// such an upstream by the address or, at any address, by the upstream's INFO when the proxy starts.
+// If the upstream replies only later, the proxy refuses it from then on.
 func TestUpstreamIsMaster(t *testing.T) {
 	t.Parallel()
 	masters := kit.StartMasters(t)

@@ -137,8 +137,8 @@ func TestLogUnits(t *testing.T) {
 	}
 }
 
-// TestInfoOfDownServers checks that INFO shows in plain words why a master and an upstream are
-// down. It also shows for how long the master has been down.
+// TestInfoOfDownServers checks that INFO shows in plain words the cause for which a master and an
+// upstream are down. It also shows the time for which the master has been down.
 func TestInfoOfDownServers(t *testing.T) {
 	t.Parallel()
 	masters := kit.StartMasters(t)
@@ -164,8 +164,7 @@ func TestInfoOfDownServers(t *testing.T) {
 	})
 }
 
-// TestForSeconds checks that for_seconds restarts at 0 when a reachable master loses its vote or
-// gets it.
+// TestForSeconds checks that for_seconds restarts at 0 when a reachable master gets its vote.
 func TestForSeconds(t *testing.T) {
 	t.Parallel()
 	f := kit.StartFleet(t, "--fresh-start")

@@ -12,8 +12,8 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// TestProtectedMode checks that a proxy on an address that other machines can reach refuses their
-// clients while no login is required. The proxy logs that.
+// TestProtectedMode checks that a proxy on an address that other machines can reach refuses clients
+// from these machines while no login is required. The proxy logs that.
 func TestProtectedMode(t *testing.T) {
 	t.Parallel()
 	otherAddr := kit.NonLoopbackAddress(t)

@@ -50,7 +50,8 @@ func (c *loadClient) wantGrant(command ...string) error {
 	return err
 }
 
-// lockStep takes and releases a lock that no other client uses, with every command that can do so.
+// lockStep takes and releases locks that no other client uses, by LOCK and UNLOCK, and by SET NX
+// and a script.
 func (c *loadClient) lockStep(int) error {
 	lock := "lock:" + c.key
 	return errors.Join(
@@ -165,8 +166,8 @@ func TestReloadsUnderLoad(t *testing.T) {
 		counts.connects.Load())
 }
 
-// reloadOnce changes a setting and reloads the configuration by SIGHUP or by PROXY RELOAD. It waits
-// until the proxy has reported the result, and returns whether the configuration was invalid.
+// reloadOnce changes settings and reloads the configuration by SIGHUP or by PROXY RELOAD. It waits
+// until the proxy has reported the result, and reports whether the configuration was invalid.
 func (r *reloadRig) reloadOnce(n int, ca *certtest.Authority, pair certtest.Pair) (refused bool) {
 	r.t.Helper()
 	r.settings["max-ttl"] = strconv.Itoa(2+n%7) + "h"

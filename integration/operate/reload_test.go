@@ -202,8 +202,8 @@ func TestReloadRights(t *testing.T) {
 	r.awaitLog(`by user \"ops\"`)
 }
 
-// TestReloadOfBlockingFile checks that a FIFO in place of a file is refused at once. The next
-// reload works once the file is right.
+// TestReloadOfBlockingFile checks that a FIFO in place of a file is refused immediately. The next
+// reload works when the file is right again.
 func TestReloadOfBlockingFile(t *testing.T) {
 	t.Parallel()
 	users := filepath.Join(t.TempDir(), "users.acl")

@@ -73,8 +73,8 @@ func TestSignalEndsDrainDelay(t *testing.T) {
 	wantExit(t, proxy, 1, kit.WaitLimit)
 }
 
-// failoverClient is a client that sends one command at a time to one of two proxies, and changes to
-// the other proxy when its connection ends.
+// failoverClient is a client that sends one command at a time to one of two proxies. When its
+// connection ends, it changes to the other proxy.
 type failoverClient struct {
 	addrs    [2]string
 	key      string

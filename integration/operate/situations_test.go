@@ -88,8 +88,8 @@ type situation struct {
 	unsafe bool
 }
 
-// run plays situations one after the other. Each ends before the next one. With -short, it plays
-// only some.
+// run plays situations one after the other. A situation with an end function ends before the next
+// one. With -short, run plays only some situations.
 func (s *testBed) run(t *testing.T, situations []situation) {
 	t.Helper()
 	interval := len(situations) / redistest.SampleCount(len(situations))

@@ -26,8 +26,8 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// tlsRig holds a proxy that uses TLS for its clients, three masters and the upstream. Both sides of
-// each connection have a certificate.
+// tlsRig holds a proxy that uses TLS for its clients, three masters and the upstream. The proxy has
+// one certificate for its clients, and another one for the servers.
 type tlsRig struct {
 	ca, clientCA           *certtest.Authority
 	serverPair, clientPair certtest.Pair // the proxy's certificates for clients and for servers

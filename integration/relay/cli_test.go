@@ -50,7 +50,8 @@ func TestRelayRedisCLI(t *testing.T) {
 	}
 }
 
-// TestRelayRedisCLIWrites compares uses of redis-cli that change data, always the same data.
+// TestRelayRedisCLIWrites compares uses of redis-cli that change data. Each use begins with the
+// same data.
 func TestRelayRedisCLIWrites(t *testing.T) {
 	redistest.SkipShort(t)
 	r := startRelay(t)
@@ -150,8 +151,8 @@ func TestRelaySubscribe(t *testing.T) {
 }
 
 // wantSameStream runs redis-cli with an endless command with the server and with the proxy, at the
-// same time. When both have printed beginning, it calls change. Then both must print the same text,
-// up to end.
+// same time. When both programs have printed beginning, wantSameStream calls change. Then both must
+// print the same text, up to end.
 func (r *relay) wantSameStream(t *testing.T, command []string, beginning string, change func(control *redistest.Client), end string) {
 	t.Helper()
 	directStream, proxyStream := startStream(t, r.upstream.Addr(), command...), startStream(t, r.proxy.Addr(), command...)

@@ -1,3 +1,3 @@
-// Package relay tests the connections to the upstream: all commands except lock commands get
-// the same replies as from the Redis itself. The tests need the build tag integration.
+// Package relay tests the connections to the upstream: all commands except lock commands get the
+// same replies as from the upstream itself. The tests need the build tag integration.
 package relay

@@ -27,7 +27,8 @@ import (
 
 // startMaintenanceServer starts a server that announces planned maintenance, like Redis Cloud. The
 // given Redis executes all commands except CLIENT MAINT_NOTIFICATIONS, which the server grants.
-// After the reply to GET maintenance, the server sends the client its own address as the new one.
+// After the reply to GET maintenance, the server sends its own address to the client as the new
+// address.
 func startMaintenanceServer(t *testing.T, redis *redistest.Server) (addr string) {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
@@ -123,8 +124,8 @@ func wantNoLocks(t *testing.T, server *redistest.Server, login ...string) {
 }
 
 // TestMaintenanceDoesNotRedirect covers a client that requests notifications of maintenance, as
-// go-redis does by default. It receives the upstream's own address as the new address. The client
-// stays connected to the proxy, and locks through it.
+// go-redis does by default. The client receives the upstream's own address as the new address. The
+// client stays connected to the proxy, and locks through it.
 func TestMaintenanceDoesNotRedirect(t *testing.T) {
 	server := kit.StartRedis(t)
 	proxy := startProxyOf(t, startMaintenanceServer(t, server))
@@ -161,9 +162,9 @@ func ignoreNil(err error) error {
 	return err
 }
 
-// TestValkeyRedirect covers a client that requests redirects to the master of a Valkey, and
-// receives one after a failover of the upstream. The client stays at the proxy, and locks through
-// it.
+// TestValkeyRedirect covers a client that asks a Valkey for redirects to the master. After a
+// failover of the upstream, the former master would redirect the client. The client stays at the
+// proxy, and locks through it.
 func TestValkeyRedirect(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -285,7 +286,7 @@ func TestClusterDoesNotRedirect(t *testing.T) {
 	}
 	const refusal = "it is a node of a Redis Cluster"
 	var connErr error
-	// The proxy disconnects a client that connected before.
+	// The proxy disconnects the client that connected before the proxy noticed the cluster.
 	for until := time.Now().Add(kit.WaitLimit); connErr == nil && time.Now().Before(until); {
 		_, connErr = proxyClient.Do("SET", fmt.Sprint("data:", rand.Int()), "v")
 	}
@@ -336,8 +337,8 @@ func TestClaimedCluster(t *testing.T) {
 	}
 }
 
-// TestReplicationIsHidden checks that INFO and ROLE name no other server, wherever the locks are
-// stored.
+// TestReplicationIsHidden checks that INFO and ROLE name no other server, both with locks on the
+// masters and with locks at the upstream.
 func TestReplicationIsHidden(t *testing.T) {
 	redistest.SkipShort(t)
 	master := kit.StartRedis(t)

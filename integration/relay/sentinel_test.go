@@ -21,7 +21,7 @@ import (
 )
 
 // TestSentinelFailover kills the master behind three real Sentinels, or stops it without closing
-// its connections. The relay follows the Sentinels to the replica, and does not continue
+// its connections. The proxy follows the Sentinels to the replica, and does not continue
 // transactions on the replica.
 func TestSentinelFailover(t *testing.T) {
 	t.Parallel()
@@ -117,8 +117,8 @@ func TestSentinelOverTLS(t *testing.T) {
 	kit.Want(t, dial(t, replica.Addr()), "2", "GET", "after")
 }
 
-// TestNoSentinel checks that the error names a Sentinel that cannot be reached, and that locks keep
-// working.
+// TestNoSentinel checks that the error names a Sentinel that cannot be reached, and that the log
+// does not contain the password for Sentinels.
 func TestNoSentinel(t *testing.T) {
 	addr, err := redistest.FreeAddr()
 	kit.Must(t, err)

@@ -20,8 +20,7 @@ import (
 // stalledKey is a lock key with a large value: a few replies with it exceed every socket buffer.
 const stalledKey = "lock:big"
 
-// sendUnread sends commands until the replies of the proxy exceed the socket buffer. It reads no
-// reply.
+// sendUnread sends commands whose replies exceed every socket buffer. It reads no reply.
 func sendUnread(t *testing.T, client *redistest.Client) {
 	t.Helper()
 	kit.Must(t, client.Send([]byte(strings.Repeat(string(redistest.AppendCommand(nil, "GET", stalledKey)), 24))))
@@ -46,7 +45,7 @@ func writeUsers(t *testing.T, file, rules string) {
 	kit.Must(t, os.WriteFile(file, []byte("user default off\nuser op on >op ~* &* +@all\n"+rules+"\n"), 0o600))
 }
 
-// login connects a client, and logs in as a user whose password is its name.
+// login connects a client, and logs in as a user whose password equals the user name.
 func login(t *testing.T, proxy *harness.Proxy, user string) *redistest.Client {
 	t.Helper()
 	client := kit.Connect(t, proxy)
@@ -64,7 +63,7 @@ func subscribedClient(t *testing.T, proxy *harness.Proxy, user string) *redistes
 }
 
 // TestStalledClientKilledAtUpstream kills the upstream connections of clients that leave replies of
-// the proxy unread; some of these clients get a message. They delay no other client: neither idle
+// the proxy unread; some of these clients get a message. The stalled clients delay neither idle
 // clients nor the client that kills the connections.
 func TestStalledClientKilledAtUpstream(t *testing.T) {
 	r, _, op := startStalled(t)

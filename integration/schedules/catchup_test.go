@@ -37,8 +37,8 @@ func (k *keeper) currentValidUntil() time.Time {
 	return k.validUntil
 }
 
-// extendOrLock sends one command. The keeper relies on a granted lock for the validity in the
-// reply.
+// extendOrLock sends one EXTEND, LOCK or UNLOCK. It returns an error if the lock is lost before its
+// lease expires.
 func (k *keeper) extendOrLock() error {
 	ttl := fmt.Sprint(2000 + rand.IntN(20_000))
 	command := []string{"EXTEND", k.key, "owner", "PX", ttl}
@@ -99,7 +99,8 @@ func (k *keeper) tryAsRival() error {
 	return err
 }
 
-// TestCatchUpsBesideExtends lets masters lose all data in turn, each when all masters vote again.
+// TestCatchUpsBesideExtends lets the masters lose all data in turn. The next master loses its data
+// when all masters vote again. Of five masters, sometimes two lose their data at the same time.
 // Meanwhile many locks are held, and some are extended all the time.
 func TestCatchUpsBesideExtends(t *testing.T) {
 	redistest.SkipShort(t)
@@ -154,8 +155,8 @@ func TestCatchUpsBesideExtends(t *testing.T) {
 	logKeepers(t, keepers)
 }
 
-// startKeepers starts clients that keep n locks until stop is called or a client has lost its lock,
-// which sets stopped.
+// startKeepers starts clients that keep n locks until stop is called or a client gets an error.
+// Either event sets stopped.
 func (f *fleet) startKeepers(t *testing.T, proxies []*proxy, n int) (keepers []*keeper, stopped *atomic.Bool, stop func()) {
 	t.Helper()
 	stopped = &atomic.Bool{}
@@ -196,7 +197,7 @@ func logKeepers(t *testing.T, keepers []*keeper) {
 	}
 }
 
-// TestClocksBesideExtends steps the clocks of the masters one after the other while locks are
+// TestClocksBesideExtends steps the clock of one random master after the other while locks are
 // extended all the time.
 func TestClocksBesideExtends(t *testing.T) {
 	t.Parallel()
@@ -212,7 +213,7 @@ func TestClocksBesideExtends(t *testing.T) {
 	proxies := []*proxy{f.proxy(t), f.proxy(t)}
 	client := connect(t, proxies[0])
 	f.holdSentinel(t, client)
-	// Commands are delayed, so that clocks step within a ballot.
+	// Some commands are delayed, so that clocks step within a ballot.
 	f.delayKeptLocks(proxies, int(kit.NumberFrom(t, "REDLOCK_CLOCK_LATE", 10)))
 	keepers, stopped, stop := f.startKeepers(t, proxies, 12)
 	offsets := make([]time.Duration, 3)
@@ -243,7 +244,8 @@ func TestClocksBesideExtends(t *testing.T) {
 	logKeepers(t, keepers)
 }
 
-// delayKeptLocks delays, at random, perMille of 1000 commands that name the key lock:kept.
+// delayKeptLocks delays a random share of the commands about the keys lock:kept:*, perMille of
+// 1000.
 func (f *fleet) delayKeptLocks(proxies []*proxy, perMille int) {
 	if perMille == 0 {
 		return
@@ -258,7 +260,7 @@ func (f *fleet) delayKeptLocks(proxies []*proxy, perMille int) {
 	}
 }
 
-// TestTagsBesideFaults uses locks of the same tags while replies and commands are lost.
+// TestTagsBesideFaults uses locks of the same tags while replies and commands are delayed or lost.
 func TestTagsBesideFaults(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()

@@ -21,12 +21,12 @@ var masterTimeout = "2s"
 // Until then it may repair differences that a schedule makes.
 const compareTime = 5 * time.Second
 
-// changingFleet is a fleet whose masters change. At first, the first of its servers are the
+// changingFleet is a fleet whose masters change. Initially, only the first of its servers are
 // masters.
 type changingFleet struct {
 	*fleet
 	junctions []*kit.PasswordRouter
-	files     []string // of the proxies
+	files     []string // configuration files, one for each proxy
 }
 
 // startChanging starts empty servers, and proxies with the first servers as masters.
@@ -55,10 +55,10 @@ func startChanging(t *testing.T, servers, proxies, masters int) (f *changingFlee
 	return f, f.proxies[0], f.proxies[1]
 }
 
-// password returns the password of a proxy.
+// password returns the password that selects the links of a proxy.
 func password(proxy int) string { return fmt.Sprintf("of-proxy-%d", proxy) }
 
-// writeMasters writes the masters into the file of a proxy.
+// writeMasters writes the masters into the configuration file of a proxy.
 func (f *changingFleet) writeMasters(t *testing.T, proxy int, masters ...int) {
 	t.Helper()
 	var urls []string
@@ -69,8 +69,8 @@ func (f *changingFleet) writeMasters(t *testing.T, proxy int, masters ...int) {
 	kit.Must(t, kit.ReplaceFile(f.files[proxy], text))
 }
 
-// changeMasters writes the masters into the configurations of all proxies, and reloads the
-// configuration of one proxy. It waits until this proxy sees all of them vote.
+// changeMasters writes the masters into the configuration files of all proxies, and lets one proxy
+// reload its file. It waits until this proxy sees exactly these masters vote.
 func (f *changingFleet) changeMasters(t *testing.T, by *proxy, masters ...int) {
 	t.Helper()
 	for i := range f.files {

@@ -19,8 +19,8 @@ import (
 )
 
 const (
-	// convergeRoundsEnv sets how many rounds TestConverge runs for each kind, on 3 and on 5
-	// masters.
+	// convergeRoundsEnv sets the number of rounds that TestConverge runs for each kind, on 3 and on
+	// 5 masters.
 	convergeRoundsEnv = "REDLOCK_ROUNDS_CONVERGE"
 	// defaultConvergeRounds is the default; it takes about two minutes on two busy cores.
 	defaultConvergeRounds = 3
@@ -29,7 +29,7 @@ const (
 	agreeTime = 2 * time.Second
 	// contentionTime is the time for which clients compete in a round.
 	contentionTime = 300 * time.Millisecond
-	// longTTL is the lease of the values that clients write.
+	// longTTL is the TTL of the values that clients write, in milliseconds.
 	longTTL = "600000"
 )
 
@@ -87,7 +87,8 @@ func transaction(client *redistest.Client, key, value string) (reply any, err er
 			return nil, err
 		}
 		if _, failed := reply.(redistest.RespError); failed {
-			// DISCARD also ends the WATCH; an error without a MULTI does not matter.
+			// After a MULTI, DISCARD also ends the WATCH. Its error without a MULTI does not
+			// matter.
 			_, err := client.Do("DISCARD")
 			return reply, err
 		}
@@ -146,7 +147,7 @@ func TestConvergeTwoSetters(t *testing.T) {
 		c.keys = append(c.keys, fmt.Sprint("lock:", i))
 	}
 	clients := []*redistest.Client{connect(t, f.proxies[0]), connect(t, f.proxies[1])}
-	for _, key := range c.keys { // both clients use the same key, until their last command
+	for _, key := range c.keys { // both clients finish with a key before they use the next
 		var tasks sync.WaitGroup
 		for i, client := range clients {
 			tasks.Go(func() {
@@ -173,8 +174,8 @@ type convergence struct {
 	kind      writeKind
 	sameValue bool // all clients write the same value
 	keys      []string
-	// downsBefore counts, for each master, how often the proxies had found it down at the
-	// beginning. stoppedMasters lists the masters that the test stopped.
+	// downsBefore has, for each master, the number of times that the proxies had found it down
+	// before the round. stoppedMasters lists the masters that the test stopped.
 	downsBefore    map[string]int
 	stoppedMasters []int
 
@@ -206,7 +207,7 @@ func (c *convergence) runRound(t *testing.T, clients int) error {
 	return c.checkWithoutMinority(t)
 }
 
-// downCounts counts, for each master, how often the proxies found it down.
+// downCounts returns, for each master, the number of times that the proxies found it down.
 func (f *fleet) downCounts() map[string]int {
 	counts := map[string]int{}
 	for _, p := range f.proxies {

@@ -18,7 +18,7 @@ const expiryTolerance = 3 * time.Millisecond
 // timeRange is the range in which an unknown time lies.
 type timeRange struct{ from, to time.Time }
 
-// expiryOn returns when a key expires on a master.
+// expiryOn returns the range in which the expiry time of a key on a master lies.
 func expiryOn(t *testing.T, master *redistest.Server, key string) timeRange {
 	t.Helper()
 	sentAt := time.Now()
@@ -26,7 +26,7 @@ func expiryOn(t *testing.T, master *redistest.Server, key string) timeRange {
 	return timeRange{sentAt.Add(pttl), time.Now().Add(pttl)}
 }
 
-// wantWithin fails the test unless the time is within the allowed range, extended by
+// wantWithin fails the test unless the range overlaps the allowed range, extended by
 // expiryTolerance.
 func (s timeRange) wantWithin(t *testing.T, allowed timeRange, changes int64) {
 	t.Helper()
@@ -38,8 +38,8 @@ func (s timeRange) wantWithin(t *testing.T, allowed timeRange, changes int64) {
 	}
 }
 
-// keepBusy starts six clients of the proxies. They send a command repeatedly until stop is called,
-// or at most until the test ends. count counts the replies that are numbers.
+// keepBusy starts six clients of the proxies. Each client repeats a command until stop is called or
+// the test ends. count counts the replies that are numbers.
 func keepBusy(t *testing.T, proxies []*proxy, command ...string) (count *atomic.Int64, stop func()) {
 	t.Helper()
 	count = &atomic.Int64{}
@@ -120,8 +120,8 @@ func TestEndDuringManyExtends(t *testing.T) {
 	}
 }
 
-// TestEndDuringManyChangesOfItsTag checks that a key expires at its time, although another key of
-// its tag is incremented through three proxies.
+// TestEndDuringManyChangesOfItsTag checks that the expiry time of a key stays the same while
+// another key of its tag is incremented through three proxies.
 func TestEndDuringManyChangesOfItsTag(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()

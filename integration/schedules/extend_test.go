@@ -10,8 +10,8 @@ import (
 	"redlock-proxy/integration/kit"
 )
 
-// TestLateExtend delays an EXTEND to 1 s, which gets NOQUORUM. The EXTEND reaches the masters after
-// another proxy has extended the lock to 60 s. The lock keeps its 60 s.
+// TestLateExtend delays the commands of an EXTEND with a TTL of 1 s, which gets NOQUORUM. They
+// reach the masters after another proxy has extended the lock to 60 s. The lock keeps its 60 s.
 func TestLateExtend(t *testing.T) {
 	t.Parallel()
 	f := startFleet(t, 5)

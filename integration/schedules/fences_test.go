@@ -31,8 +31,8 @@ func (f *fleet) fenceCounter(t *testing.T, key string, master int) int64 {
 	return n
 }
 
-// TestLateFence delays the command of a LOCK to C. Before it arrives, the lock is released, and
-// granted again by another proxy with a higher fence. C keeps the higher fence.
+// TestLateFence delays the command of a LOCK to C. Before the command arrives, the lock is
+// released, and another proxy grants the lock with a higher fence. C keeps the higher fence.
 func TestLateFence(t *testing.T) {
 	t.Parallel()
 	f := startFleet(t, 3)
@@ -53,8 +53,9 @@ func TestLateFence(t *testing.T) {
 	kit.Want(t, first, higher, "FENCE", "lock:k")
 }
 
-// TestFenceAfterARemoval lets another proxy release the lock by ballot. The next LOCK, also by
-// ballot, comes before the removal is complete. Its fence is still higher, on all its masters.
+// TestFenceAfterARemoval grants a lock through one proxy, and releases it by ballot through another
+// proxy. The next LOCK, also by ballot, comes before the removal is complete. Its fence is still
+// higher. The last fence is on a majority of the masters.
 func TestFenceAfterARemoval(t *testing.T) {
 	t.Parallel()
 	f := startFleet(t, 5)
@@ -167,7 +168,7 @@ func TestFenceInOneRoundTrip(t *testing.T) {
 	}
 }
 
-// commandCalls returns how often a master ran a command since its counts were reset.
+// commandCalls returns the number of times that a master ran a command since its counts were reset.
 func (f *fleet) commandCalls(t *testing.T, master int, command string) int64 {
 	t.Helper()
 	stats, err := kit.QueryDatabase(f.masters[master], "0", "INFO", "commandstats")

@@ -1,9 +1,9 @@
 //go:build integration
 
 // Package schedules runs small schedules, message by message, on real redis-servers. Each schedule
-// delays, loses or repeats messages in an order that once let two clients hold a lock, or made a
-// lock vanish or return after its release. The tests rely on three facts about the masters. A key
-// has the name of its lock, its value ends with the token, and its PTTL is the lease.
+// delays, loses or repeats messages in an order that once broke a lock. Two clients held it, it
+// vanished, or it returned after its release. The tests rely on three facts about the masters. A
+// key has the name of its lock, its value ends with the token, and its PTTL is the lease.
 package schedules
 
 import (
@@ -65,8 +65,8 @@ func startLink(t *testing.T, target string) *faultlink.CommandLink {
 	return link
 }
 
-// proxy starts a proxy with lock:* as lock keys, and waits until all masters vote. The proxy
-// discards held messages after two seconds, which is enough on a busy machine.
+// proxy starts a proxy with lock:* as lock keys, and waits until all masters vote. The proxy waits
+// two seconds for a reply of a master, which is enough on a busy machine.
 func (f *fleet) proxy(t *testing.T, args ...string) *proxy {
 	t.Helper()
 	p := &proxy{}
@@ -120,7 +120,7 @@ func connect(t *testing.T, p *proxy) *redistest.Client { t.Helper(); return kit.
 // agreeTimeout is the time in which masters must agree; an idle machine without commands needs 3 s.
 const agreeTimeout = 20 * time.Second
 
-// eventually waits until a condition returns nil, and returns its last error after the limit.
+// eventually waits until a condition returns nil, or returns its last error after agreeTimeout.
 func eventually(condition func() error) error {
 	err := condition()
 	for deadline := time.Now().Add(agreeTimeout); err != nil && time.Now().Before(deadline); err = condition() {

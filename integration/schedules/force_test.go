@@ -12,14 +12,15 @@ import (
 
 // TestForceUnlockOfUndeterminedLock covers a lock that reached only A, B and C. Then so few of
 // these masters remain that no proxy can decide whether the lock is held. A majority votes
-// nevertheless. After FORCEUNLOCK, other clients can take the lock, and it does not return.
+// nevertheless. After FORCEUNLOCK, other clients can take the lock, and the old holder cannot
+// extend it.
 func TestForceUnlockOfUndeterminedLock(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		name        string
 		lose        func(t *testing.T, f *fleet) (endLoss func())
 		afterReturn func(t *testing.T, f *fleet, p *proxy) // when D and E are back
-		// voters lists the masters that vote in the end.
+		// voters lists the masters that vote when FORCEUNLOCK is sent.
 		voters []int
 	}{
 		{"C lost it", func(t *testing.T, f *fleet) func() {

@@ -16,8 +16,9 @@ import (
 // tooShort matches the error for a TTL that is too short to be granted.
 var tooShort = regexp.MustCompile(`(?i)too short|invalid expire time`)
 
-// TestTooShort checks that a TTL without any validity gets an error that says so. It does not get
-// nil, as if another client held the lock. A granted lock is valid for at least a millisecond.
+// TestTooShort checks that a LOCK whose TTL is too short for any validity gets an error that says
+// so. Nil would mean that another client holds the lock. A granted lock is valid for at least a
+// millisecond.
 func TestTooShort(t *testing.T) {
 	t.Parallel()
 	f := startFleet(t, 3)
@@ -33,7 +34,7 @@ func TestTooShort(t *testing.T) {
 			case ok && validity < 1, reply == nil:
 				t.Errorf("LOCK %s PX %d: %#v", key, ms, reply)
 			}
-			if failed { // then the lock is not held, either
+			if failed { // a LOCK that fails must leave the lock free
 				wantGrant(t, client, "LOCK", key, "u", "PX", "1000", "BLOCK", "1000")
 			}
 		}
@@ -91,9 +92,9 @@ func TestSplitVote(t *testing.T) {
 }
 
 // TestLateBlock delays the reply to LOCK … BLOCK by a second. With AT the reply contains the time
-// that the command waited. From its request, the client may rely on the lock for the sum of the
-// waiting time and the validity. A client that counts from the arrival of the reply would rely on
-// the lock when another client holds it.
+// that the command waited. The client may rely on the lock for the sum of the waiting time and the
+// validity, counted from its request. A client that counts from the arrival of the reply would rely
+// on the lock when another client holds it.
 func TestLateBlock(t *testing.T) {
 	t.Parallel()
 	f := startFleet(t, 5)

@@ -10,10 +10,10 @@ import (
 	"redlock-proxy/integration/kit"
 )
 
-// TestLateLockAfterARemoval takes a lock whose key was just removed by ballot, so the LOCK is a
-// ballot, too. Its write reaches A. Another proxy reads the write and removes it, and grants the
-// lock to a rival. The first proxy gets the other replies too late for its client, and undoes its
-// own write, but not the rival's lock.
+// TestLateLockAfterARemoval takes a lock whose key was just removed by ballot, so the LOCK uses a
+// ballot, too. Its write reaches A. Another proxy reads the write, removes it, and grants the lock
+// to a rival. The owner's proxy gets the missing replies too late for its client. It undoes its own
+// write, but not the rival's lock.
 //
 // The test does not know which message is the write, so it varies the number of messages that pass.
 func TestLateLockAfterARemoval(t *testing.T) {
@@ -39,14 +39,15 @@ func lateLocks() [][]string {
 	return [][]string{{"LOCK", "late", "PX", longTTL}, {"SET", "late", "NX", "PX", longTTL}}
 }
 
-// lateLock is a lock that is granted too late.
+// lateLock is a lock whose commands to B and C are delayed.
 type lateLock struct {
 	fleet                 *fleet
 	slowProxy, otherProxy *proxy
 	key                   string
 }
 
-// run reports whether the late lock was removed while it was being taken.
+// run reports whether the late lock was removed, and granted to the rival, before its own proxy had
+// the delayed replies.
 func (l *lateLock) run(t *testing.T, lock []string, passCount int) (removed bool) {
 	t.Helper()
 	owner, rival := connect(t, l.slowProxy), connect(t, l.otherProxy)

@@ -10,8 +10,9 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// TestStaleMarkIsRemoved leaves a mark that reserves a key on a master whose clock was set back.
-// The proxy removes the mark, and takes the lock on this master, too.
+// TestStaleMarkIsRemoved sets a mark that reserves a key on one master. The mark has a long TTL, as
+// if the clock of the master had been set back. The proxy removes the mark, and takes the lock on
+// this master, too.
 func TestStaleMarkIsRemoved(t *testing.T) {
 	masters := kit.StartMasters(t)
 	client := kit.Connect(t, kit.StartProxy(t, redistest.URLs(masters)))

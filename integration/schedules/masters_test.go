@@ -82,7 +82,7 @@ func (f *fleet) wantHolders(t *testing.T, key, token string, masters ...int) {
 	})
 }
 
-// allMasters returns the numbers of all masters.
+// allMasters returns the indexes of all masters.
 func (f *fleet) allMasters() []int {
 	masters := make([]int, len(f.masters))
 	for i := range masters {

@@ -29,9 +29,9 @@ var masterChanges = []struct {
 	masters []int
 }{{"added", []int{A, B, C, D}}, {"replaced", []int{A, D, C}}, {"removed", []int{A, B}}}
 
-// TestRemovalDuringMasterChange loses the replies of the masters that a lock reaches: the client
-// gets NOQUORUM. Its proxy is stopped, and another proxy changes the masters. Soon after the first
-// proxy continues, the key is free.
+// TestRemovalDuringMasterChange loses the replies of the masters that a LOCK or SET NX reaches, so
+// its client gets NOQUORUM. The client's proxy is stopped, and another proxy changes the masters.
+// Soon after the stopped proxy continues, the key is free.
 func TestRemovalDuringMasterChange(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -44,7 +44,7 @@ func TestRemovalDuringMasterChange(t *testing.T) {
 					f, p, otherProxy := startChanging(t, 4, 2, 3)
 					resume := f.loseAnswersAndStop(t, p, reachedMasters, command...)
 					if len(reachedMasters) == 2 {
-						// The other proxy restores the lock, so that a ballot alone removes it.
+						// The other proxy restores the lock, so that only a ballot can remove it.
 						kit.Do(t, connect(t, otherProxy), "LOCKINFO", "lock:k")
 						f.wantHolders(t, "lock:k", "lost", A, B, C)
 					}
@@ -81,10 +81,10 @@ func (f *changingFleet) loseAnswersAndStop(t *testing.T, p *proxy, reached []int
 	return func() { kit.Must(t, p.Continue()) }
 }
 
-// TestRemovalKeepsLaterLock covers a LOCK that got NOQUORUM. It has reached only C, or has reached
-// all masters and was removed by FORCEUNLOCK. Before or after a change of the masters, another
-// client is granted the lock with the same token. The other client's lock stays when the first
-// proxy continues.
+// TestRemovalKeepsLaterLock covers a LOCK that got NOQUORUM, and whose proxy is stopped. The LOCK
+// has reached only C, or has reached all masters and was removed by FORCEUNLOCK. Before or after a
+// change of the masters, another client is granted the lock with the same token. Its lock stays
+// when the stopped proxy continues.
 func TestRemovalKeepsLaterLock(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()

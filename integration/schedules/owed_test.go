@@ -27,7 +27,7 @@ func (p *proxy) holdAccepts(key, marker string, masters ...int) holds {
 	return held
 }
 
-// waitFor waits until n links hold a message, and returns their indexes.
+// waitFor waits until at least n holds have a message, and returns the indexes of all such holds.
 func (h holds) waitFor(t *testing.T, n int) (indexes []int) {
 	t.Helper()
 	kit.Eventually(t, func() error {
@@ -58,7 +58,8 @@ func TestExtendBesideARefill(t *testing.T) {
 			client, rival := connect(t, owner), connect(t, third)
 			// The owner's proxy never restores the lock on E.
 			defer owner.hold("lock:k", 0, E).discard()
-			// The third proxy does not restore the lock on E before the other proxy has.
+			// The third proxy does not restore the lock on E before the other proxy has restored
+			// it.
 			thirdAccepts := third.holdAccepts("lock:k", "keep",
 				f.allMasters()...)
 			validUntil := wantGrant(t, client, "LOCK", "lock:k", "t", "PX", "6000")
@@ -120,9 +121,9 @@ func wantNotHeld(t *testing.T, rival *redistest.Client, key string) {
 	}
 }
 
-// TestLockAfterRemovalIsUndone sends a LOCK right after a removal, so the LOCK is a ballot. When
-// its accepts have arrived, the network fails for two seconds: the client gets NOQUORUM. Soon after
-// the network works again, the key is free.
+// TestLockAfterRemovalIsUndone sends a LOCK right after a removal, so the LOCK uses a ballot. When
+// its accepts are sent, the replies of all masters are lost for two seconds, and the client gets
+// NOQUORUM. Soon after the masters are reachable again, the key is free.
 func TestLockAfterRemovalIsUndone(t *testing.T) {
 	t.Parallel()
 	for _, command := range [][]string{
@@ -139,7 +140,7 @@ func TestLockAfterRemovalIsUndone(t *testing.T) {
 			accepts := p.holdAccepts("lock:k", "px", f.allMasters()...)
 			reply := sendAsync(client, command...)
 			accepts.waitFor(t, 3)
-			// All replies are held, because each contains the empty key.
+			// An empty key matches every reply.
 			heldReplies := p.holdAnswers("", f.allMasters()...)
 			accepts.release()
 			if got := <-reply; !isNoQuorum(got) {

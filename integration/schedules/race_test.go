@@ -121,9 +121,9 @@ func (f *fleet) releaseDuring(t *testing.T, proxies []*proxy, event func()) int 
 	return int(released.Load())
 }
 
-// TestReleaseOfABareMajority takes a lock only on A and C, because B is unreachable. Then B is
-// back, and C dies. The holder releases the lock, and the lock is free: its leftover on A can no
-// longer get a majority.
+// TestReleaseOfABareMajority takes a lock only on A and C, because B is unreachable. Then C dies,
+// and B is reachable again. The holder releases the lock, and the lock is free: its leftover on A
+// can no longer get a majority.
 func TestReleaseOfABareMajority(t *testing.T) {
 	t.Parallel()
 	const lock = "LOCK KEY v PX " + longTTL

@@ -21,7 +21,7 @@ type history struct {
 	key               string // contains CELL; empty: CELL alone
 	before            string // earlier commands, which reach all masters
 	missedCommands    string // commands that D and E miss
-	readCommand, want string // a command, and its reply from then on
+	readCommand, want string // a command that reads the key, and its reply in the end
 	absent            bool   // the key is absent at the end
 }
 
@@ -117,7 +117,7 @@ type absence struct {
 	begin func(t *testing.T, f *fleet, masters ...int) (end func())
 }
 
-// hangMasters stops masters. Commands that proxies have sent to them arrive when they continue.
+// hangMasters stops masters. Commands that proxies send meanwhile arrive when the masters continue.
 var hangMasters = absence{"hang", func(t *testing.T, f *fleet, masters ...int) func() {
 	for _, i := range masters {
 		kit.Must(t, f.masters[i].Pause())
@@ -129,7 +129,7 @@ var hangMasters = absence{"hang", func(t *testing.T, f *fleet, masters ...int) f
 	}
 }}
 
-// cutOffMasters loses all messages to masters.
+// cutOffMasters loses all commands that the proxies send to masters.
 var cutOffMasters = absence{"are cut off", func(_ *testing.T, f *fleet, masters ...int) func() {
 	var held holds
 	for _, p := range f.proxies {

@@ -90,7 +90,7 @@ func TestReturnBesideReplacings(t *testing.T) {
 
 // TestUndoneLockIsNotCopied repeats TestReleasedLocksStayFree message by message. A LOCK reaches
 // only E and gets NOQUORUM. Its undo is on the way to E while C, A and B are flushed in turn. Then
-// no master has the lock.
+// the lock is free.
 func TestUndoneLockIsNotCopied(t *testing.T) {
 	t.Parallel()
 	f := startFleet(t, 5)
@@ -120,8 +120,8 @@ type locker struct {
 	err       error
 }
 
-// lockAndRelease sends one LOCK. If the lock was or may have been granted, it repeats the release
-// until it succeeds.
+// lockAndRelease sends one LOCK. If the lock was or may have been granted, it repeats the UNLOCK
+// until the reply is 1 or 0.
 func (l *locker) lockAndRelease(round int) {
 	token := fmt.Sprint("client", l.name, "-", round)
 	reply, err := l.client.Do("LOCK", l.key, token, "PX", "60000")
@@ -237,9 +237,9 @@ func (f *fleet) wantGone(t *testing.T, p *proxy) {
 	f.wantFree(t, p, "lock:k")
 }
 
-// TestUnlockedBesideReplacing sends a GETSET that reaches only A and B. The owner releases the lock
-// without reaching C, and its proxy dies. The other proxy gives up the GETSET. If the UNLOCK
-// returned 1, the lock is free.
+// TestUnlockedBesideReplacing sends a GETSET of which only the first commands reach C, D and E. The
+// owner releases the lock without reaching C, and the owner's proxy dies. The proxy of the GETSET
+// gives up. If the UNLOCK returned 1, the lock does not return.
 func TestUnlockedBesideReplacing(t *testing.T) {
 	t.Parallel()
 	for passCount := range 3 {
@@ -272,10 +272,10 @@ func TestUnlockedBesideReplacing(t *testing.T) {
 	}
 }
 
-// TestReleasedCopy covers a LOCK that is granted on A and B while its message to C is delayed and
-// its connection breaks. C loses its data, and gets a copy of the lock. The owner releases the lock
-// without reaching B. Then the delayed message arrives at C. If the UNLOCK returned 1, the lock
-// does not return on B and C.
+// TestReleasedCopy covers a LOCK that is granted on A and B. Its message to C is delayed, and the
+// proxy's connection to C breaks. C loses its data, and gets a copy of the lock. The owner releases
+// the lock without reaching B. Then the delayed message arrives at C. If the UNLOCK returned 1, the
+// lock does not return on B and C.
 func TestReleasedCopy(t *testing.T) {
 	t.Parallel()
 	f := startFleet(t, 3)
@@ -298,7 +298,7 @@ func TestReleasedCopy(t *testing.T) {
 	if time.Since(sentAt) > removalMemory {
 		t.Skipf("NOT TESTED: after %v the masters have forgotten the removal", time.Since(sentAt))
 	}
-	// Nothing reports the arrival, because the connection of its sender has closed.
+	// Nothing reports the arrival, because the sender's connection has closed.
 	time.Sleep(agreeTime / 10)
 	f.wantHolders(t, "lock:k", "t", B)
 	cutCommands.release()

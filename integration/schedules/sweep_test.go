@@ -25,7 +25,7 @@ func TestSweepMeetsALateTake(t *testing.T) {
 			f := startFleet(t, 5)
 			dyingProxy, finder, third := f.proxy(t), f.proxy(t), f.proxy(t)
 			const key = "lock:k"
-			time.Sleep(compareTime) // otherwise the finder may find it too early
+			time.Sleep(compareTime) // otherwise the finder may find the value too early
 			dyingProxy.hold(key, 1, A, B)
 			notReached, lateTake := dyingProxy.hold(key, 0, D, E), dyingProxy.hold(key, 0, C)
 			if reply := kit.Do(t, connect(t, dyingProxy), "SET", key, "old", "NX"); !isNoQuorum(reply) {

@@ -160,8 +160,9 @@ func TestUnansweredTakesAreUndone(t *testing.T) {
 	}
 }
 
-// TestUnlocksAreRepeated covers an UNLOCK of a held lock that gets NOQUORUM, because it reached no
-// master or its replies are lost. Soon after the network works again, the key is free.
+// TestUnlocksAreRepeated covers an UNLOCK of a held lock that gets NOQUORUM, because each master
+// gets none of its commands, or only the first one. Soon after the network works again, the key is
+// free.
 func TestUnlocksAreRepeated(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()

@@ -13,11 +13,11 @@ import (
 )
 
 // TestSwapRunsOnce covers a GETSET that has reached one master when another client
-// compare-and-deletes the value that it replaces. So the GETSET tries again. Then the other client
-// reads the new value, and compare-and-deletes it. A deleted value does not return: each command is
-// executed once.
+// compare-and-deletes the old value. So the GETSET tries again. Then the other client reads the new
+// value, and compare-and-deletes it. A deleted value does not return: each command is executed
+// once.
 //
-// The test does not know which message of the GETSET is the write, so it varies the number of
+// The test does not know which message of the GETSET is the write. So it varies the number of
 // messages that pass, with several keys.
 func TestSwapRunsOnce(t *testing.T) {
 	t.Parallel()
@@ -41,7 +41,7 @@ type swapRun struct {
 	fleet                 *fleet
 	slowProxy, otherProxy *proxy
 	key                   string
-	removed               bool // its value was read, and removed with the reply 1
+	removed               bool // the new value was read, and removed with the reply 1
 }
 
 func (s *swapRun) run(t *testing.T, passCount int) {

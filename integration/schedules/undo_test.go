@@ -62,8 +62,8 @@ func TestSameValue(t *testing.T) {
 	}
 }
 
-// TestSameValuePause repeats TestSameValue without faults of masters: the second proxy is stopped
-// for a while in the middle of its attempt.
+// TestSameValuePause repeats TestSameValue without lost replies. Instead, the other proxy is
+// stopped for a while in the middle of its attempt.
 func TestSameValuePause(t *testing.T) {
 	t.Parallel()
 	const rounds = 20
@@ -78,7 +78,7 @@ func TestSameValuePause(t *testing.T) {
 		delayed.wait(t)
 		kit.Must(t, otherProxy.Signal(syscall.SIGSTOP))
 		delayed.release()
-		time.Sleep(300 * time.Millisecond) // longer than the proxy waits for a master
+		time.Sleep(300 * time.Millisecond) // the proxy stays stopped
 		kit.Must(t, otherProxy.Signal(syscall.SIGCONT))
 		if got := <-reply; isGrant(got) {
 			t.Fatalf("round %d: the same command of another client: %v", round, got)
@@ -90,9 +90,9 @@ func TestSameValuePause(t *testing.T) {
 	}
 }
 
-// TestStaleRelease delivers the first owner's release at C, D and E after its lease has expired on
-// them. By then the second owner has the lock with the same value. The release arrives late, or the
-// proxy repeats it. The second owner keeps the lock.
+// TestStaleRelease delivers the first owner's release at C, D and E after the first owner's lease
+// has expired. By then the second owner has the lock with the same value. The release arrives late,
+// or the proxy repeats it. The second owner keeps the lock.
 func TestStaleRelease(t *testing.T) {
 	t.Parallel()
 	deliveries := map[string]func(holds){"late": holds.release, "owed": holds.discard}

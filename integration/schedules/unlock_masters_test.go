@@ -10,9 +10,9 @@ import (
 	"redlock-proxy/integration/kit"
 )
 
-// TestUnlockIsRepeatedDuringMasterChange makes another proxy change the masters. The first proxy's
-// configuration has the old masters for longer than a command waits. Meanwhile an UNLOCK of a lock
-// that the first proxy granted gets NOQUORUM. Soon after the first proxy follows the change, the
+// TestUnlockIsRepeatedDuringMasterChange lets one proxy change the masters. The configuration file
+// of another proxy keeps the old masters for longer than a command waits. Meanwhile an UNLOCK of a
+// lock that this other proxy granted gets NOQUORUM. Soon after this proxy follows the change, the
 // key is free.
 func TestUnlockIsRepeatedDuringMasterChange(t *testing.T) {
 	t.Parallel()

@@ -11,9 +11,9 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// TestWaiterLeavesDuringMasterChange loses the replies to the first attempt of a waiting LOCK,
-// which has reached the masters. Another proxy changes the masters. The client disconnects before
-// the next attempt has a result, or its BLOCK time passes. Soon the lock is free.
+// TestWaiterLeavesDuringMasterChange loses the replies to the first attempt of a waiting LOCK. The
+// attempt has reached the masters. Another proxy changes the masters. The client disconnects before
+// the next attempt has a result, or the BLOCK time passes. Soon the lock is free.
 func TestWaiterLeavesDuringMasterChange(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()

@@ -13,8 +13,8 @@ import (
 )
 
 // TestWatchedMSetNX lets a client of one proxy watch an absent key. A client of another proxy takes
-// the key together with a second key. Then the transaction of the first client fails. It succeeds
-// if the second client took nothing.
+// the key together with a second key. Then the transaction of the first client fails. A second
+// transaction succeeds, because the MSETNX of the other client took nothing.
 func TestWatchedMSetNX(t *testing.T) {
 	t.Parallel()
 	f := startFleet(t, 3)
@@ -59,8 +59,8 @@ func TestWatchLeavesNothing(t *testing.T) {
 	kit.Want(t, otherClient, "OK", "SET", "lock:put", "t")
 }
 
-// TestWatchBesideAHang watches an absent key while one of three masters hangs. When this master is
-// back and another master has died, the key can be taken.
+// TestWatchBesideAHang watches absent keys while C, one of three masters, hangs or is cut off. When
+// C is back and B has died, the keys can be taken.
 func TestWatchBesideAHang(t *testing.T) {
 	t.Parallel()
 	for _, missing := range []absence{hangMasters, cutOffMasters} {
@@ -151,8 +151,8 @@ func TestWatcherUsesKey(t *testing.T) {
 	}
 }
 
-// TestWatchersOfAbsentKey lets clients of two proxies watch the same absent key, and each client
-// set it to its own value. Exactly one of them succeeds.
+// TestWatchersOfAbsentKey lets clients of two proxies watch the same absent key, and set it to
+// different values in transactions. Exactly one transaction succeeds, unless a result is unknown.
 func TestWatchersOfAbsentKey(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

@@ -25,7 +25,8 @@ type proxySite struct {
 	url      string // of the page
 }
 
-// startSite starts five masters, an upstream and a proxy. Its page shows locks if locks is true.
+// startSite starts five masters, an upstream and a proxy. The page of the proxy shows locks if
+// locks is true.
 func startSite(t *testing.T, locks bool) proxySite {
 	t.Helper()
 	s := proxySite{masters: kit.StartMasters(t), upstream: kit.StartRedis(t)}

@@ -15,7 +15,7 @@ import (
 )
 
 // showTimeout is the time within which the page must show an event. The page requests the state
-// each second. On an idle machine it shows an event within two seconds.
+// each second. On an idle machine the page shows an event within two seconds.
 const showTimeout = 15 * time.Second
 
 // hostileKey is a key that contains markup.
@@ -59,7 +59,8 @@ func TestPage(t *testing.T) {
 	}
 	page.WaitTrue(t, showTimeout, "document.querySelector('#banner').classList.contains('bad') && document.title.startsWith('⚠')")
 	page.WaitTrue(t, showTimeout, "document.querySelector('#events').innerText.includes('no locks')")
-	// Three masters without data do not vote until the longest lease has expired.
+	// Without a majority that votes, a master without data does not vote until the longest lease
+	// has expired.
 	kit.Must(t, s.masters[0].Restart())
 	page.WaitTrue(t, kit.WaitLimit, rowExpression(s.masters[0].Addr())+".includes('quarantine') && "+rowExpression(s.masters[0].Addr())+".match(/1[01] min/) !== null")
 
@@ -168,8 +169,8 @@ func TestOtherSites(t *testing.T) {
 	}
 }
 
-// TestCost checks that however many browsers show the page, the proxy polls the masters at most
-// every few seconds, and replies in time.
+// TestCost checks that the proxy polls the masters only every few seconds, even with many requests
+// for the locks. Each reply lists at most 200 locks.
 func TestCost(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()

@@ -10,8 +10,8 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// TestTags checks that a client gets invalidations for a key that it has read, and not for its
-// neighbours.
+// TestTags checks that a client gets invalidations for a key that it has read, and none for other
+// keys with the same tag.
 func TestTags(t *testing.T) {
 	redistest.SkipShort(t)
 	f := start(t, true, "--lock-tags", "*")

@@ -32,7 +32,7 @@ type rig struct {
 
 	contests        []*holdings.Contest
 	mu              sync.Mutex
-	noQuorumReplies map[string]int // NOQUORUM since the round began
+	noQuorumReplies map[string]int // error replies since the round began
 	lostLocks       []string
 }
 
@@ -40,7 +40,7 @@ const clientsPerKey = 4
 
 var keys = []string{"lock:a", "lock:b", "lock:c", "other"}
 
-// startRig starts the masters of a version, and proxies of a program.
+// startRig starts masters of a version, proxies with the program old, and clients.
 func startRig(t *testing.T, old string, seed uint64, version string) *rig {
 	t.Helper()
 	r := &rig{t: t, oldProgram: old, random: rand.New(rand.NewPCG(seed, 0)), noQuorumReplies: map[string]int{}}
@@ -91,15 +91,15 @@ func (r *rig) startProxy(i int, program string) {
 	r.proxies[i] = proxy
 }
 
-// clearNoQuorum discards the recorded NOQUORUM replies.
+// clearNoQuorum discards the recorded error replies.
 func (r *rig) clearNoQuorum() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	clear(r.noQuorumReplies)
 }
 
-// wantNoLoss fails the test if a lock was lost. If healthy is true, because no master was
-// disturbed, it also fails the test if a client got NOQUORUM.
+// wantNoLoss fails the test if a lock was lost. If healthy is true, no master was disturbed. Then
+// wantNoLoss also fails the test if a client got an error reply, such as NOQUORUM.
 func (r *rig) wantNoLoss(when string, healthy bool) {
 	r.t.Helper()
 	r.mu.Lock()
@@ -133,7 +133,7 @@ func (r *rig) stop() {
 	}
 }
 
-// client takes one lock repeatedly through one proxy. While that proxy is down, it uses the other
+// client takes one lock repeatedly through one proxy. After each error, it changes to the other
 // proxy.
 type client struct {
 	*rig

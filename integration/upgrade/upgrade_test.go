@@ -49,7 +49,7 @@ func buildCommit(t *testing.T, commit string) string {
 
 // TestRollingUpgrades replaces two proxies of an earlier version by current proxies in turn, and
 // back, while clients lock through both. It checks that no lock is lost or held twice. If no master
-// is disturbed, no client gets NOQUORUM.
+// is disturbed, no client gets an error reply, such as NOQUORUM.
 func TestRollingUpgrades(t *testing.T) {
 	rounds, seed := int(kit.NumberFrom(t, roundsEnv, 3)), kit.NumberFrom(t, kit.SeedEnv, rand.Uint64())
 	t.Logf("%d rounds (%s); seed %d (%s)", rounds, roundsEnv, seed, kit.SeedEnv)
@@ -80,7 +80,8 @@ func (r *rig) replaceProxy(i int, program string, kill bool) {
 	r.startProxy(i, program)
 }
 
-// runRound upgrades and downgrades both proxies. In every second round, a master is down meanwhile.
+// runRound upgrades and downgrades both proxies. In every second round, a master is down during the
+// upgrades.
 func (r *rig) runRound(n int) {
 	r.t.Helper()
 	fault := []string{"", "a master is stopped", "", "a master is killed"}[n%4]

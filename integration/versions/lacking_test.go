@@ -12,7 +12,8 @@ import (
 
 // TestUpstreamLacksCommand checks that users with all permissions can use a command on lock keys
 // even if the upstream lacks the command. If the proxy has to check a user's permissions, the
-// upstream cannot answer for this command, so the proxy refuses it. Other commands are not refused.
+// upstream cannot answer for this command, so the proxy refuses the command. Other commands are not
+// refused.
 func TestUpstreamLacksCommand(t *testing.T) {
 	versions := redistest.OldestAndNewest()
 	if len(versions) == 0 || !strings.HasPrefix(versions[0], "redis-6.0.") {

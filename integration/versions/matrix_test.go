@@ -13,8 +13,8 @@ import (
 )
 
 // TestMatrix tests each installed version in all roles. In make versions it fails unless
-// docs/compatibility.md lists these versions; otherwise it logs that, because new releases appear
-// at any time.
+// docs/compatibility.md lists exactly these versions. Otherwise TestMatrix only logs a difference,
+// because new releases appear at any time.
 func TestMatrix(t *testing.T) {
 	redistest.SkipShort(t)
 	installed := redistest.Versions()

@@ -184,7 +184,7 @@ func TestPopsWithoutMasters(t *testing.T) {
 }
 
 // TestPopsAfterWatchIsKilled checks that a client is woken even if the connections of the watch
-// break together with the change. So no master reports the change.
+// break just before the change, so that no master reports the change.
 func TestPopsAfterWatchIsKilled(t *testing.T) {
 	f := start(t, 2, "--lock-keys", "k*")
 	f.WantVoting(t, 5)
@@ -322,7 +322,7 @@ func popUnderFaults(t *testing.T, n int) {
 type elementRecord struct {
 	mu sync.Mutex
 	// pushed lists elements whose push was confirmed; maybePushed lists elements whose push got an
-	// error. popCounts has, for each element, how often it was popped.
+	// error. popCounts holds the number of pops of each element.
 	pushed, maybePushed []string
 	popCounts           map[string]int
 	// emptyPops counts the pops that returned nil, unknownPops the pops that got an error.
@@ -346,7 +346,7 @@ func (l *elementRecord) recordPush(element string, confirmed bool) {
 	}
 }
 
-// recordPop records the reply to a pop, and reports whether it is not an error.
+// recordPop records the reply to a pop. It returns false if the reply is an error.
 func (l *elementRecord) recordPop(reply any) (ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

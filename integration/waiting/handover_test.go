@@ -30,8 +30,9 @@ func TestHandovers(t *testing.T) {
 	}
 }
 
-// contend takes and releases the lock the given number of times. While it has the lock, it also
-// locks a mutex, named holder, without waiting. That fails if another client has the lock, too.
+// contend takes and releases the lock the given number of times. While the client has the lock,
+// contend also locks the mutex holder, without waiting. The mutex is locked already if another
+// client has the lock, too.
 func contend(client *redistest.Client, token string, times int, holder *sync.Mutex) error {
 	for n := range times {
 		reply, err := client.Do("LOCK", "k", token, "PX", longLease, "BLOCK", "600000")

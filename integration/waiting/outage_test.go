@@ -91,8 +91,8 @@ func (c *waiterGroup) startWaiter(t *testing.T, proxy *harness.Proxy, key, token
 	})
 }
 
-// release repeats an UNLOCK until the lock is known to be released. After NOQUORUM an earlier
-// UNLOCK may have released it: then 0 is a correct reply.
+// release repeats an UNLOCK until a reply shows that the lock is released. After NOQUORUM an
+// earlier UNLOCK may have released it: then 0 is a correct reply.
 func release(client *redistest.Client, key, token string) error {
 	mayBeReleased := false
 	for end := time.Now().Add(kit.WaitLimit); ; time.Sleep(time.Millisecond) {
@@ -169,9 +169,9 @@ func TestWaitersOutliveOutage(t *testing.T) {
 	}
 }
 
-// TestWaitsEndInOutage covers clients whose waiting time ends during an outage. The reply does not
-// say that another client holds the lock, or that there is no element, because the proxy cannot
-// know that. Without an outage, the reply says so.
+// TestWaitsEndInOutage covers clients whose waiting time ends during an outage. They get NOQUORUM,
+// because the proxy knows neither whether another client holds the lock, nor whether there is an
+// element. Without an outage, they get nil.
 func TestWaitsEndInOutage(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()

@@ -35,8 +35,8 @@ func Load(files Files) (*Certificates, error) {
 
 // Prepare reads files, which may differ from the current ones, and returns a function that puts
 // their contents into use. renewed lists the settings whose certificates then change. The error
-// names each setting and file that is missing or broken, and each new certificate that has expired
-// or is not valid yet.
+// names each setting whose file is missing or broken. If all files are readable, the error names
+// each new certificate that has expired or is not valid yet.
 func (c *Certificates) Prepare(files Files, now time.Time) (activate func(), renewed []string, err error) {
 	loaded, err := files.read()
 	if err != nil {
@@ -83,7 +83,7 @@ func changedCertificate(current, previous *tls.Certificate) *tls.Certificate {
 }
 
 // ValidityError returns an error that names each certificate that has expired or is not valid yet.
-// If there is none, it returns nil.
+// It returns nil if all certificates are valid.
 func (c *Certificates) ValidityError(now time.Time) error {
 	current := c.current.Load()
 	return errors.Join(
@@ -92,7 +92,8 @@ func (c *Certificates) ValidityError(now time.Time) error {
 	)
 }
 
-// NotAfter returns when the listener's certificate expires, or the zero time without a certificate.
+// NotAfter returns the time at which the listener's certificate expires, or the zero time without a
+// certificate.
 func (c *Certificates) NotAfter() time.Time {
 	if cert := c.current.Load().serverCert; cert != nil {
 		return cert.Leaf.NotAfter
@@ -110,8 +111,9 @@ func (c *Certificates) ListenerConfig() *tls.Config {
 	return current.listener()
 }
 
-// ConfigureDial adds to the TLS settings of a new connection to a server: the certificate
-// authorities to trust, and the certificate to present.
+// ConfigureDial sets the certificate authorities to trust and the certificate to present in the TLS
+// settings of a new connection to a server. It leaves a field unchanged if Files names no file for
+// it.
 func (c *Certificates) ConfigureDial(config *tls.Config) {
 	current := c.current.Load()
 	if current.rootCAs != nil {
@@ -123,9 +125,9 @@ func (c *Certificates) ConfigureDial(config *tls.Config) {
 }
 
 // ProbeConfig returns the TLS settings for a health check of the listener by a program with the
-// same configuration, or nil if the listener has no certificate. It accepts any certificate, since
-// the check sends no secret. It ignores broken files, since the listener may still use their
-// earlier contents.
+// same configuration. It returns nil if the listener has no certificate. The settings accept any
+// certificate, since the check sends no secret. ProbeConfig ignores broken files, since the
+// listener may still use their earlier contents.
 func ProbeConfig(files Files) *tls.Config {
 	if files.TLSCert == "" {
 		return nil

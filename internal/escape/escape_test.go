@@ -36,8 +36,8 @@ func TestCut(t *testing.T) {
 	}
 }
 
-// TestWriter checks that text for a terminal cannot control it, that lines and columns remain, and
-// that JSON stays valid.
+// TestWriter checks that text for a terminal cannot control the terminal, that lines and columns
+// remain, and that JSON stays valid.
 func TestWriter(t *testing.T) {
 	var out strings.Builder
 	w := escape.NewWriter(&out)

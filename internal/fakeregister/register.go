@@ -15,14 +15,14 @@ import (
 
 // Register imitates a majority of the masters with a map. Its locks never expire.
 type Register struct {
-	// Entries maps keys to their values.
+	// Entries maps present keys to their entries.
 	Entries map[quorum.Key]Entry
 	// RoundErr is the error of every round.
 	RoundErr error
 	// BeforeRound is called before each round with its number, from 1.
 	BeforeRound func(round int)
-	// Meanwhile, if not nil, is called once, after the first run of an update's function. It acts as
-	// another client that changes the key at the same time.
+	// Meanwhile, if not nil, is called once, after the first run of an update's function. It acts
+	// as another client that changes the key at the same time.
 	Meanwhile func()
 	// OnWait holds functions that tests call one after the other while a client waits. If Behind is
 	// set, other clients precede this client in the queues of all keys until the first call.
@@ -271,8 +271,8 @@ func (f *Register) Guess(key quorum.Key) (string, bool) {
 	return token, ok
 }
 
-// Put sets the value of a key, as another client would. ms is its TTL in milliseconds; if ms is
-// negative, the value has no TTL.
+// Put sets the value of a key, as another client would. ms is the TTL of the value in milliseconds;
+// if ms is negative, the value has no TTL.
 func (f *Register) Put(key, value string, ms int) {
 	left := time.Duration(ms) * time.Millisecond
 	if ms < 0 {

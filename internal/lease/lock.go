@@ -58,8 +58,8 @@ type Lock struct {
 const (
 	// lockReplyTimeout limits the time until the reply to a LOCK, in addition to the wait.
 	lockReplyTimeout = 10 * time.Second
-	// replyTimeout limits the time until the reply to other commands. After that, the caller repeats
-	// the command or treats it as failed.
+	// replyTimeout limits the time until the reply to other commands. After that, the caller
+	// repeats the command or treats it as failed.
 	replyTimeout = 2 * time.Second
 )
 
@@ -75,7 +75,8 @@ func ConfigureClient(opts *redis.Options) {
 }
 
 // Take requests a lock from the proxies, one after the other, until a proxy replies. The validity
-// counts from the time before the request was sent.
+// counts from the time at which the request was sent, plus the time for which the request waited
+// at the proxy.
 //
 // Errors: ErrHeld, the error of a proxy or of the connection to it, or the cause of ctx. After an
 // error, this client holds no lock.
@@ -90,8 +91,8 @@ func Take(ctx context.Context, proxies *Proxies, r Request) (*Lock, error) {
 	for range proxies.clients {
 		sentAt = time.Now()
 		reply, err = l.ask(ctx, max(deadline.Sub(sentAt), 0))
-		// A proxy that cannot deliver its reply releases the lock again, so the next proxy can take
-		// it.
+		// A proxy that cannot deliver its reply releases the lock again, so the next proxy can
+		// grant the lock.
 		if !isNotReply(err) || ctx.Err() != nil {
 			break
 		}
@@ -174,8 +175,8 @@ func (l *Lock) KeepExtended(ctx context.Context) error {
 	}
 }
 
-// moreSpecific returns the error of the latest try. If the proxy did not answer the latest try, it
-// returns the previous error, if any.
+// moreSpecific returns the error of the latest try. If the proxy did not answer the latest try,
+// moreSpecific returns the previous error, if any.
 func moreSpecific(previous, latest error) error {
 	if previous != nil && errors.Is(latest, errNoAnswer) {
 		return previous

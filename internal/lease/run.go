@@ -21,7 +21,7 @@ type Job struct {
 	// Signals holds the signals to pass on to the command. Before the command runs, a signal ends
 	// the wait for the lock.
 	Signals <-chan os.Signal
-	// Report is called with each problem while the command runs.
+	// Report is called with each problem from the start of the command to the release of the lock.
 	Report func(error)
 }
 
@@ -55,12 +55,12 @@ func rootOf(err error) error {
 // Unwrap returns the cause.
 func (e *StartError) Unwrap() error { return e.Cause }
 
-// Run takes the lock, runs the command, and releases the lock. It returns the state of the command
-// when it ended.
+// Run takes the lock, runs the command, and releases the lock. It returns the state in which the
+// command ended.
 //
 // Errors before the command runs: ErrHeld, *InterruptedError, another error of Take, or
-// *StartError. Run returns a *LostError if the lock was lost before the command ended, or at the
-// same time.
+// *StartError. Run returns a *LostError if the lock was lost before the command ended, or was no
+// longer held at its release.
 func (j *Job) Run(ctx context.Context) (state *os.ProcessState, err error) {
 	if j.Command.Err != nil {
 		return nil, &StartError{j.Command.Args[0], j.Command.Err} // before a lock is taken

@@ -6,8 +6,8 @@ import (
 	"syscall"
 )
 
-// start starts a command, and sends to exited when the command has ended. If this process dies, the
-// kernel sends SIGTERM to the command, because the lock is no longer extended.
+// start starts a command, and sends to exited when the command has ended. If this process dies, it
+// no longer extends the lock. So the kernel then sends SIGTERM to the command.
 func start(cmd *exec.Cmd, exited chan<- error) error {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM}
 	startErr := make(chan error)

@@ -72,7 +72,8 @@ func TestValuesFromGo(t *testing.T) {
 	}
 }
 
-// TestGoPanicsPropagate checks that a panic that is not a Lua error, a bug, is not recovered.
+// TestGoPanicsPropagate checks that the panic of a bug, unlike that of a Lua error, is not
+// recovered.
 func TestGoPanicsPropagate(t *testing.T) {
 	defer func() {
 		if recover() != "mistake" {

@@ -105,7 +105,7 @@ func (t *thread) reuseCall() *Call {
 	return c
 }
 
-// invoke calls any value. Its results are valid until the next call. at is nil if Go code calls.
+// invoke calls any value. The results are valid until the next call. at is nil if Go code calls.
 func (t *thread) invoke(f Value, args []Value, at *site) []Value {
 	switch fn := f.(type) {
 	case *Closure:
@@ -155,7 +155,7 @@ func (t *thread) runBuiltin(b *Builtin, args []Value, at *site) []Value {
 // argumentWork is the cost of passing an argument, in bytes processed.
 const argumentWork = 8
 
-// bytesOf returns the number of bytes of its arguments that a Go function may process.
+// bytesOf returns the number of bytes that a Go function with these arguments may process.
 func bytesOf(args []Value) int {
 	n := len(args) * argumentWork
 	for _, v := range args {

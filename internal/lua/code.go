@@ -33,7 +33,7 @@ type Chunk struct {
 // Size returns the approximate size of the chunk without its source, in bytes.
 func (c *Chunk) Size() int { return c.tokenCount * syntax.TokenSize }
 
-// Compile compiles a syntax tree, and charges the meter for it.
+// Compile compiles a syntax tree, and charges the meter for the work.
 func Compile(m *meter.Meter, main *syntax.Function) *Chunk {
 	return &Chunk{newProto(m, main), main.TokenCount}
 }
@@ -42,7 +42,7 @@ func Compile(m *meter.Meter, main *syntax.Function) *Chunk {
 type proto struct {
 	source      string
 	run         exec
-	work        int // the cost of running it, without the blocks in it
+	work        int // the cost of running the function, without its inner blocks
 	params      int
 	boxedParams []int // parameters that inner functions capture, by slot
 	isVararg    bool
@@ -163,7 +163,7 @@ func (g *compiler) block(statements []syntax.Statement) (run exec, work int) {
 	return sequence(code), work
 }
 
-// sequence runs statements until one returns a flow other than flowNext.
+// sequence returns code that runs statements until a statement returns a flow other than flowNext.
 func sequence(code []exec) exec {
 	switch len(code) {
 	case 0:

@@ -182,7 +182,7 @@ func (g *compiler) adjustedList(list []syntax.Expression, n int) evalMany {
 	}
 }
 
-// call compiles a call. Its results are valid until the next call.
+// call compiles a call. The results of the code are valid until the next call.
 func (g *compiler) call(e *syntax.CallExpr) func(*Call) []Value {
 	defer g.nest()()
 	push, at := g.pushCall(e)
@@ -234,7 +234,7 @@ func (g *compiler) pushCall(e *syntax.CallExpr) (push eval, at *site) {
 	}, siteOf(e.Function, e.Line)
 }
 
-// function compiles a function. The compiled code returns a closure of it.
+// function compiles a function. The compiled code returns a new closure of this function.
 func (g *compiler) function(f *syntax.Function) eval {
 	p := newProto(g.meter, f)
 	return func(c *Call) Value {

@@ -17,15 +17,15 @@
 //	value, err := state.Run(chunk, globals) // 3.0
 //
 // A [Chunk] is immutable and safe for concurrent use, as is a frozen table. A [State] holds one
-// run, and its objects must not be used after the run. Go functions get a [Call]; a [Builder] makes
-// libraries of them that all runs share. The package and the packages below it import no other
-// package of this module.
+// run, and its objects must not be used after the run. Go functions get a [Call]. A [Builder] makes
+// libraries of Go functions that all runs share. The package and the packages below it import no
+// other package of this module.
 //
 // # Limits
 //
-// The package runs short scripts that are not trusted. Package meter counts the work of blocks and
-// library functions, calls, and allocated bytes. A run that exceeds a limit ends, even within
-// pcall:
+// The package runs short scripts that are not trusted. Package meter counts allocated bytes, calls,
+// and the work of blocks and library functions. A run that exceeds a limit other than Depth ends,
+// even within pcall:
 //
 //   - Bytes limits all allocations, including memory that is freed later.
 //   - Depth limits how deep calls nest, and so Go's stack. As in C, exceeding it is an error of
@@ -46,10 +46,11 @@
 // string, table and math. The host provides pcall, with [Call.ProtectedCall], and math.random.
 // Package structlib has the library struct, which packs numbers and texts into strings.
 //
-// The examples by area (examples_*_test.go) show its behaviour, with the replies of Redis 7.0. The
-// build tag integration compares them with a redis-server. The official tests of Lua 5.1
-// (REDLOCK_LUA_TESTS=their directory) have 17 files that are not about files, debugging and the API
-// in C. All of them pass: nine unchanged, and eight without the parts that official_test.go names.
+// The examples by area (examples_*_test.go) show the behaviour of the library, with the replies of
+// Redis 7.0. With the build tag integration, a test compares the examples with a redis-server. The
+// official tests of Lua 5.1 (REDLOCK_LUA_TESTS=their directory) have 17 files that are not about
+// files, debugging and the API in C. All of them pass: nine unchanged, and eight without the parts
+// that official_test.go names.
 //
 // # Limitations
 //
@@ -61,7 +62,7 @@
 // # Where to begin reading
 //
 // Package syntax parses a source into a tree. Package lua compiles this tree to a tree of Go
-// functions, one for each expression and statement (code*.go). Their local variables are slots of
-// their call. call.go and state.go run the functions. Package clib has C's functions for numbers
-// and characters. Package pattern has the patterns of Lua.
+// functions, one for each expression and statement (code*.go). The local variables of a Lua
+// function are slots of its Call. call.go and state.go run the functions. Package clib has C's
+// functions for numbers and characters. Package pattern has the patterns of Lua.
 package lua

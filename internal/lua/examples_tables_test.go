@@ -44,7 +44,7 @@ var tableExamples = []example{
 	{`local t = {1, 2, 3} for i = 4, 17 do t[i] = i end t[17] = nil t[16] = nil return #t`, `15`},
 	{`local t = {1, 2, 3} for i = 1, 3 do t[i] = nil end t[2] = 2 return #t`, `0`},
 	{`local t = {1, 2, 3} t.x = 1 t[4] = 4 t[3] = nil return #t`, `4`},
-	// next, which goes through the array first
+	// next, which visits the array first
 	{`local t = {x = 1, [true] = 2, [1] = 3} local k = {} for key in next, t do k[#k + 1] = tostring(key) end return table.concat(k, " ")`, `"1 x true"`},
 	{`local t = {"a", "b", nil, "d", e = 1} local k = {} for key in next, t do k[#k + 1] = tostring(key) end return table.concat(k, " ")`, `"1 2 4 e"`},
 	{`local t, k = {}, {} for i = 10, 1, -1 do t[i] = i end for key in next, t do k[#k + 1] = key end return k`,

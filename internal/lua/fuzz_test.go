@@ -18,8 +18,8 @@ func addExamples(f *testing.F) {
 	}
 }
 
-// FuzzCompile checks that any text compiles or has a compile error, and that the result is the same
-// if the text arrives byte by byte.
+// FuzzCompile checks that any text compiles or has a compile error. The result must be the same if
+// the text arrives byte by byte.
 func FuzzCompile(f *testing.F) {
 	addExamples(f)
 	f.Fuzz(func(t *testing.T, source string) {

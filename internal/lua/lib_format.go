@@ -43,7 +43,7 @@ type directive struct {
 	verb                               byte
 }
 
-// directive parses a directive after its %, and sets i to its last character.
+// directive parses a directive after its %, and sets i to the index of its last character.
 func (c *Call) directive(format string, i *int) directive {
 	d := directive{precision: -1}
 	at := func() byte {

@@ -13,7 +13,7 @@ import (
 )
 
 // officialDir is the environment variable with the directory of the test suite of Lua 5.1
-// (lua.org/tests, for 5.1), which is not part of this repository.
+// (lua.org/tests, for 5.1). The suite is not part of this repository.
 const officialDir = "REDLOCK_LUA_TESTS"
 
 // officialFiles lists the files of the suite that do not test files, a shell, hooks, or the C

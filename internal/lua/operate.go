@@ -54,7 +54,7 @@ func (t *thread) index(object, key Value, at *site) Value {
 			t.call.setLine(at)
 			return first(t.goCall(handler, object, key))
 		}
-		t.state.meter.Work(2 * slotWork) // in the object and in its metatable
+		t.state.meter.Work(2 * slotWork) // for the lookups in the object and its metatable
 		object, at = handler, withoutName(at)
 	}
 	t.call.setLine(at)
@@ -85,7 +85,7 @@ func (t *thread) setIndex(object, key, value Value, at *site) {
 			t.goCall(handler, object, key, value)
 			return
 		}
-		t.state.meter.Work(2 * slotWork) // in the object and in its metatable
+		t.state.meter.Work(2 * slotWork) // for the lookups in the object and its metatable
 		object, at = handler, withoutName(at)
 	}
 	t.call.setLine(at)
@@ -135,7 +135,7 @@ func (c *Call) typeError(at *site, v Value, verb string) {
 	c.thread.raise(c.position() + "attempt to " + verb + " " + name)
 }
 
-// arithmetic returns the result of an operator if the operands are not both numbers.
+// arithmetic returns the result of an operator for operands that are not both a float64.
 func (t *thread) arithmetic(operator syntax.Kind, a, b Value, left, right *site) Value {
 	x, xOK := t.state.Number(a)
 	y, yOK := t.state.Number(b)
@@ -160,7 +160,7 @@ func (t *thread) arithmetic(operator syntax.Kind, a, b Value, left, right *site)
 
 var arithmeticEvents = map[syntax.Kind]string{'+': "__add", '-': "__sub", '*': "__mul", '/': "__div", '%': "__mod", '^': "__pow"}
 
-// negate returns -v if v is not a float64.
+// negate returns -v for a v that is not a float64.
 func (t *thread) negate(v Value, at *site) Value {
 	if n, ok := t.state.Number(v); ok {
 		return -n

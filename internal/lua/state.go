@@ -64,7 +64,7 @@ func (s *State) Run(chunk *Chunk, globals *Table) (value Value, err error) {
 	return value, err
 }
 
-// Protect runs f, which may use the run's tables, and returns the error that ended it.
+// Protect runs f, which may use the run's tables, and returns the error that ended f.
 func (s *State) Protect(f func()) (err error) {
 	defer func() {
 		if problem := recover(); problem != nil {

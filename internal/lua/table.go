@@ -53,7 +53,7 @@ const (
 	tableSize     = 128
 )
 
-// Freeze makes every change of the table an error, in this run and all others.
+// Freeze makes every change of the table an error, in all runs.
 func (t *Table) Freeze() { t.frozen = true }
 
 // Get returns the value of a key, or nil, without metamethods.
@@ -265,7 +265,7 @@ func (t *Table) reserve(size int) {
 }
 
 // Len returns a border of the table: the number of its elements if there are no holes. Only the
-// array determines it, because no entry continues the array.
+// array determines the border, because no entry continues the array.
 func (t *Table) Len() int {
 	n := len(t.array)
 	if n == 0 || t.array[n-1] != nil {

@@ -129,7 +129,7 @@ func TestMemoryOfATable(t *testing.T) {
 	}
 }
 
-// TestSparseIndex checks that large integer keys use no more memory than small ones.
+// TestSparseIndex checks that large integer keys use no more memory than small integer keys.
 func TestSparseIndex(t *testing.T) {
 	m := meter.New(meter.Limits{}, 0)
 	table := &Table{meter: &m}

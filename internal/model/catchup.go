@@ -106,7 +106,8 @@ func (s *state) counted(m int) bool {
 	return s.catchUp.stage == voting || int(s.catchUp.master) != m
 }
 
-// emitCatchUpSteps restarts masters, or takes the next step of a catch-up.
+// emitCatchUpSteps calls f with each possible restart of a master, or with the next steps of a
+// catch-up.
 func (e *explorer) emitCatchUpSteps(s *state, f func(event, *state)) {
 	template := event{proxy: -1, master: -1}
 	if s.catchUp.stage == voting {

@@ -20,7 +20,7 @@ type Change struct {
 	Proxies []int
 	// AllAnswer lets masters join only after all masters of the old set are sealed and read.
 	AllAnswer bool
-	// Forgets limits how many masters lose their data after the change was decided.
+	// Forgets limits the number of times that a master loses its data after the change was decided.
 	Forgets int
 	// Away lets masters of both sets that missed their seal return and join the next set. AllJoin
 	// makes the clients of the next set wait until all its masters have joined.
@@ -36,8 +36,8 @@ type Change struct {
 	DecideByNewSet bool
 	// EarlyCatchUp copies as in a catch-up within the new set before a majority of that set votes.
 	EarlyCatchUp bool
-	// RulesByVotes joins by the rules of the old set whenever no majority of the new set votes, even
-	// if one has voted before.
+	// RulesByVotes joins by the rules of the old set whenever no majority of the new set votes,
+	// even if a majority has voted before.
 	RulesByVotes bool
 	// FullByNewSet copies a lock completely only if a majority of the new set holds it, even if
 	// fewer masters vote.
@@ -117,7 +117,8 @@ type changeState struct {
 	forgets uint8
 	lostAt  clock
 	// join is the state of the joining master. catchesUp is set if that master catches up from
-	// masters that have already joined. fewVote is set if those masters were no majority then.
+	// masters that have already joined. fewVote is set if no majority of the new set voted when the
+	// join began.
 	join               catchUpState
 	catchesUp, fewVote bool
 }
@@ -172,7 +173,7 @@ func (e *explorer) countedFor(s *state, proxy, m int) bool {
 	}
 }
 
-// emitChangeSteps takes the next step of the change.
+// emitChangeSteps calls f with each possible next step of the change.
 func (e *explorer) emitChangeSteps(s *state, f func(event, *state)) {
 	if e.Change == nil {
 		return
@@ -240,9 +241,9 @@ func (e *explorer) emitForgets(s *state, f func(event, *state)) {
 	}
 }
 
-// emitLostSeals puts a sealed master into quarantine before it joins. A proxy does so if a majority
-// of the new set may have voted. The master loses its seal, and with it the proof that it has its
-// data.
+// emitLostSeals puts a sealed master into quarantine before it joins. A proxy may do so if the
+// joined masters suffice as sources. The master loses its seal, and with the seal the proof that it
+// has its data.
 func (e *explorer) emitLostSeals(s *state, f func(event, *state)) {
 	if !e.Change.Away || e.Change.AllJoin || s.change.join.stage != voting {
 		return
@@ -268,8 +269,8 @@ func (e *explorer) newSourcesNeeded(c changeState, target int) int {
 	return max(1, needed)
 }
 
-// usesNewRules reports whether masters join by the rules of the new set, because a majority of it
-// may have voted.
+// usesNewRules reports whether masters join by the rules of the new set, because a majority of the
+// new set may have voted.
 func (e *explorer) usesNewRules(s *state) bool {
 	n := len(e.Change.New)
 	switch {
@@ -331,9 +332,9 @@ func (e *explorer) sourcesNeeded() int {
 	return n
 }
 
-// isSource reports whether a master is a source for the joining target. By default, a source is a
-// sealed master of the old set that still has its data, or a master that has joined by the rules of
-// the old set.
+// isSource reports whether a master is a source for the joining target. By the rules of the new
+// set, a source is a master that has joined. By the rules of the old set, a sealed master of the
+// old set that still has its data is a source, too.
 func (e *explorer) isSource(s *state, m, target int) bool {
 	c := s.change
 	switch {
@@ -347,7 +348,7 @@ func (e *explorer) isSource(s *state, m, target int) bool {
 }
 
 // keepsOwn reports whether the joining master keeps a cell of its own that may have been granted:
-// it voted in the old set, and has lost nothing since.
+// it voted in the old set, has not lost its data, and has not voted in the new set.
 func (e *explorer) keepsOwn(s *state, target int) bool {
 	if e.Change.OverwriteOwn && s.change.returned>>target&1 == 1 {
 		return false
@@ -355,7 +356,7 @@ func (e *explorer) keepsOwn(s *state, target int) bool {
 	return target < e.N && s.change.lost>>target&1 == 0 && s.change.used>>target&1 == 0
 }
 
-// decidingSetSize returns the size of the set whose majority decides which incarnation is copied.
+// decidingSetSize returns the size of the set whose majority selects the incarnation to copy.
 func (e *explorer) decidingSetSize(c changeState) int {
 	if c.catchesUp || e.Change.DecideByNewSet {
 		return len(e.Change.New)
@@ -363,8 +364,8 @@ func (e *explorer) decidingSetSize(c changeState) int {
 	return e.N
 }
 
-// fullCopyHolders returns how many sources must hold an incarnation that is copied completely. As
-// long as no majority of the new set votes, a majority of the old set suffices.
+// fullCopyHolders returns the number of sources that must hold an incarnation for a complete copy.
+// As long as no majority of the new set votes, a majority of the old set suffices.
 func (e *explorer) fullCopyHolders(c changeState) int {
 	holders := vote.Majority(e.decidingSetSize(c))
 	if c.catchesUp && c.fewVote && !e.Change.FullByNewSet {
@@ -398,7 +399,7 @@ func (e *explorer) newSetVotes(s *state) bool {
 	return bits.OnesCount8(s.change.joined) >= vote.Majority(len(e.Change.New))
 }
 
-// newSetServes reports whether clients of the new set begin.
+// newSetServes reports whether clients of the new set may begin.
 func (e *explorer) newSetServes(s *state) bool {
 	return e.newSetVotes(s) && (!e.Change.AllJoin || bits.OnesCount8(s.change.joined) == len(e.Change.New))
 }

@@ -8,8 +8,8 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// replaceMaster and the following functions return the explored changes. Proxies 2 and 3 use the
-// new set.
+// replaceMaster and the following functions return the explored changes. The proxies with the
+// indexes 1 and 2 use the new set.
 func replaceMaster() *Change { return &Change{New: []int{0, 1, 3}, Proxies: []int{1, 2}} }
 func addMaster() *Change     { return &Change{New: []int{0, 1, 2, 3}, Proxies: []int{1, 2}} }
 func addMasterAllAnswer() *Change {
@@ -18,8 +18,7 @@ func addMasterAllAnswer() *Change {
 func removeMaster() *Change { return &Change{New: []int{0, 1, 2}, Proxies: []int{1, 2}} }
 func sameMasters() *Change  { return removeMaster() }
 
-// forgetful adds masters that miss the change, and limits how many masters lose their data after
-// it.
+// forgetful lets masters miss the change. After the change, up to forgets masters lose their data.
 func forgetful(c *Change, forgets int) *Change {
 	c.Away, c.Forgets = true, forgets
 	return c
@@ -65,7 +64,7 @@ var longChanges = []Scenario{
 }
 
 // forgetfulChanges holds scenarios in which masters lose their data after the change was decided,
-// or return without having seen it.
+// or return without having seen the change.
 var forgetfulChanges = []Scenario{
 	{Name: "one replaced, two forget: LOCK, LOCK by the new", N: 3, SlowTicks: 1, Change: forgetful(replaceMaster(), 2),
 		Ops: []Op{newLockA, newLockC}},

@@ -23,5 +23,5 @@
 //     in flight for any time, and an early reply to a client is the strictest case. So a proxy
 //     continues together with the reply that ends the round. It continues later only if its clock
 //     advances.
-//   - A pause before a retry ends at once.
+//   - A pause before a retry ends immediately.
 package model

@@ -207,7 +207,8 @@ func (s *state) allows(op Op) bool {
 }
 
 // mayArrive reports whether a message is the next to arrive on its connection. No earlier message
-// may precede it, and no reply that still matters to the proxy, because replies come in order, too.
+// may be in flight on the connection. Replies come in order, too: no reply that still matters to
+// the proxy may be on its way.
 func (e *explorer) mayArrive(s *state, i int) bool {
 	msg := s.inFlight[i]
 	if msg.status == messageStray {
@@ -384,7 +385,7 @@ func (e *explorer) emitCallbacks(s *state, f func(event, *state)) {
 	}
 }
 
-// emitClockSteps advances the clock, or expires a master's cell whose lease has ended.
+// emitClockSteps advances the clock, or removes a master's cell that has expired.
 func (e *explorer) emitClockSteps(s *state, f func(event, *state)) {
 	if s.at.slow() < e.SlowTicks {
 		t := s.clone()
@@ -406,7 +407,8 @@ func (e *explorer) emitClockSteps(s *state, f func(event, *state)) {
 }
 
 // mustOutlive reports whether another master has a mark that must expire before this master's cell,
-// which is a removal. Such a mark is as old as the removal or older, and expires a second earlier.
+// which is a removal. Such a mark is as old as the removal or older, and expires at least a second
+// earlier.
 func (e *explorer) mustOutlive(s *state, m int) bool {
 	removal := e.cells.values[s.masters[m].cell]
 	if removal.Form != cell.Register || removal.Value.Present {

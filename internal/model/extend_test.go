@@ -56,7 +56,7 @@ func extendsPromised(op cell.Op, s *cell.Store) (cell.Answer, bool) {
 }
 
 // keepsEndOfHighest makes a ballot keep the expiry of the highest ballot among its promises, even
-// if other promises have a later expiry of the same value.
+// if another promise has a later expiry of the same value.
 func keepsEndOfHighest(op cell.Op, s *cell.Store) (cell.Answer, bool) {
 	switch op := op.(type) {
 	case cell.Prepare:
@@ -83,7 +83,7 @@ func chainOverrides(a, b func(cell.Op, *cell.Store) (cell.Answer, bool)) Variant
 }
 
 // endlessExtend explores an EXTEND to an endless lease, with a concurrent EXTEND to a shorter
-// lease, and a LOCK after that lease.
+// lease, and a LOCK after the shorter lease has expired.
 var endlessExtend = Scenario{N: 5, InitialHolders: 4, LeaseTicks: 1, SlowTicks: 2, Callbacks: 1, Losses: 1, Retries: 2, Restarts: 1, Ops: []Op{
 	shortA, repairBy(1), {Kind: Extend, Token: 'a', After: []int{1}}, {Kind: Extend, Token: 'a', ShortLease: true, Proxy: 2},
 	{Kind: Get, Proxy: 2}, {Kind: Lock, Token: 'b', Proxy: 3},

@@ -5,10 +5,10 @@ import (
 	"testing"
 )
 
-// follow executes the events of a script, and then explores all states that can follow, which are
-// too far from the beginning for a search. A line of the script is one event: the first event whose
-// description contains all texts between the &. Lines that begin with # are comments. If no event
-// matches, the test fails with a list of the possible events.
+// follow executes the events of a script, and then explores all states that can follow. A search
+// from the beginning would not reach these states. A line of the script is one event: the first
+// event whose description contains all texts between the &. Lines that begin with # are comments.
+// If no event matches, the test fails with a list of the possible events.
 func follow(t *testing.T, s Scenario, script string, limit int) Result {
 	t.Helper()
 	e := newExplorer(&s)

@@ -21,7 +21,7 @@ func exploresAll() bool { return os.Getenv("REDLOCK_MODEL") != "" }
 // explore explores a scenario. If it violates a property, the test fails with the trace.
 func explore(t *testing.T, s Scenario, limit int) {
 	t.Helper()
-	if limit < wholeLimit { // two larger scenarios at once take too much memory
+	if limit < wholeLimit { // two larger scenarios at a time take too much memory
 		t.Parallel()
 	}
 	start := time.Now()

@@ -196,8 +196,8 @@ func (h *histories) emitSuccessors(hist history, at clock, p redisState, f func(
 		}
 		results := effects(op, uint8(i), p, expiry)
 		if p.expiry != 0 && p.expiry <= h.passed(at) && op.Kind != Lock && op.Kind != GetSet {
-			// The lease has expired, and a majority may have dropped the lock. A take that is still in
-			// flight may put the lock on one more master, so that a later operation finds it
+			// The lease has expired, and a majority may have dropped the lock. A take that is still
+			// in flight may put the lock on one more master, so that a later operation finds it
 			// (REGISTER.md, I4).
 			unseen := p
 			unseen.dueReplies[i] = refused
@@ -225,7 +225,7 @@ func effects(op Op, i uint8, p redisState, expiry time.Duration) []redisState {
 	tokenMatches := p.value == op.Token
 	switch {
 	case op.Kind == Lock && p.value == 0 && p.leaseLapsed:
-		// nil is also correct if a lease has ended but has not expired everywhere yet.
+		// nil is also correct after a lease has expired, because masters may still hold the lock.
 		return append(withReply(put, okReply), withReply(same, refused)...)
 	case op.Kind == Lock && p.value == 0:
 		return withReply(put, okReply)

@@ -39,8 +39,9 @@ func (s *Scenario) passed(c clock) time.Duration {
 	return time.Duration(c.slow())*slowTick + time.Duration(c.lease())*s.leaseTick()
 }
 
-// leaseTick returns a time that is longer than a short lease. It is also longer than the time for
-// which a removal is kept; in a scenario of brief leases, it is shorter than the limit of a round.
+// leaseTick returns a time that is longer than a short lease. By default, it is also longer than
+// the time for which a removal is kept. In a scenario of brief leases, it is shorter than the limit
+// of a round.
 func (s *Scenario) leaseTick() time.Duration {
 	if s.BriefLeases {
 		return 100 * time.Millisecond
@@ -150,8 +151,8 @@ type proxy struct {
 	at       clock
 	tasks    []*task
 	running  *task
-	// context identifies the running task and all its inputs. The task's callbacks depend on it, so
-	// it is a part of their names.
+	// context identifies the running task and all its inputs. The task's callbacks depend on the
+	// context, so their names contain the context.
 	context       string
 	rounds        []*round
 	callbacks     []callback
@@ -347,8 +348,8 @@ func (c taskContext) Done() <-chan struct{} {
 	return nil
 }
 
-// repair lets the register compare the key at all masters. If they differ, it repairs the key
-// immediately.
+// repair lets the register compare the key at all masters. If the masters differ, the scheduled
+// repair runs immediately.
 func (p *proxy) repair(ctx context.Context) {
 	ctx.Done() // takes the turn, because the register's own work does not use this context
 	_ = p.register.Compare(ctx, []string{key}, false)

@@ -90,8 +90,8 @@ var guidedScenarios = []struct {
 	Scenario
 	script string
 }{
-	// The promises that a master made before it lost its cell must expire before it is filled.
-	// Otherwise two ballots count the master.
+	// The promises that a master made before it lost its cell must expire before the master is
+	// filled. Otherwise two ballots count the master.
 	{Scenario{Name: "a promise is forgotten", N: 3, InitialHolders: 3, LeaseTicks: 1, SlowTicks: 1, BriefLeases: true, Callbacks: 1, Retries: 4, Ops: []Op{
 		shortA, extendA, {Kind: Unlock, Token: 'x', Proxy: 2}, {Kind: Unlock, Token: 'x', Proxy: 1},
 		{Kind: Unlock, Token: 'a', Proxy: 2, After: []int{3}}, repairBy(0),

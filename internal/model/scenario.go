@@ -69,12 +69,12 @@ type Scenario struct {
 	// InitiallyRemoved means that all masters hold a removal by ballot at the beginning.
 	InitiallyRemoved bool
 	Ops              []Op
-	// Retries limits how often an operation is retried because of other operations.
+	// Retries limits the number of retries of an operation that other operations overtake.
 	Retries int
 	// KeepPromises lets a ballot also make the masters promise the next ballot.
 	KeepPromises bool
-	// SlowTicks limits how often more time than the limit of a round passes. LeaseTicks limits how
-	// often enough time passes for short leases to expire.
+	// SlowTicks limits the number of clock steps of a slowTick, which exceeds the limit of a round.
+	// LeaseTicks limits the number of clock steps of a leaseTick, in which short leases expire.
 	SlowTicks, LeaseTicks int
 	// BriefLeases makes short leases expire within the limit of a round.
 	BriefLeases bool
@@ -86,7 +86,7 @@ type Scenario struct {
 	Timeouts bool
 	// Unreachable lets proxies find that a message to a master was not sent.
 	Unreachable bool
-	// Restarts limits how many masters restart. They restart empty, or with their initial cells if
+	// Restarts limits the number of restarts. Masters restart empty, or with their initial cells if
 	// RestartOlder is set.
 	Restarts     int
 	RestartOlder bool
@@ -94,8 +94,8 @@ type Scenario struct {
 	Change *Change
 	// MastersDiffer means that proxies prefer some masters to other, equal masters.
 	MastersDiffer bool
-	// RequireQuorum requires that no operation gets NOQUORUM, unless other operations overtook it
-	// in each of its tries, which is always possible.
+	// RequireQuorum requires that no operation gets NOQUORUM, unless other operations overtook all
+	// of its tries. The latter is always possible.
 	RequireQuorum bool
 	Variant
 }

@@ -101,8 +101,8 @@ type applyResult struct {
 	reply replyID
 }
 
-// apply executes an operation on a master's cell. A cell whose lease has ended stays until its
-// expiry, which is a separate event.
+// apply executes an operation on a master's cell. An expired cell stays until a separate event
+// removes it.
 func (l *tables) apply(a applyKey) applyResult {
 	if result, known := l.applyResults[a]; known {
 		return result

@@ -148,8 +148,8 @@ func noLineage() Variant {
 	})
 }
 
-// longWithoutLineage combines longValues and noLineage. A read then cannot know whether the rest of
-// a long value belongs to its head.
+// longWithoutLineage combines longValues and noLineage. Then a read cannot detect a rest that does
+// not belong to the head of a long value.
 func longWithoutLineage() Variant {
 	return Variant{ChangeOp: noLineage().ChangeOp, Options: longValues().Options}
 }
@@ -164,8 +164,8 @@ func longValues() Variant {
 	return Variant{Options: func(o *register.Options) { o.HeadSize = 1 }}
 }
 
-// withoutRefillWait lets a refill start before the promises that a marked master may have forgotten
-// have expired.
+// withoutRefillWait lets a refill start immediately. Promises that a marked master may have
+// forgotten have not expired then.
 func withoutRefillWait() Variant { return Variant{SkipRefillWait: true} }
 
 // ignoringBreaks makes a take whose connection broke count as still pending.

@@ -18,7 +18,7 @@ func OwnCPU() (time.Duration, error) {
 	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano()), nil
 }
 
-// BusyCPU returns how long the machine was busy since its start, added up over all cores. It
+// BusyCPU returns the sum of the busy times of all cores since the start of the machine. It
 // includes time that the hypervisor gave to other guests. Linux only.
 func BusyCPU() (time.Duration, error) {
 	text, err := os.ReadFile("/proc/stat")

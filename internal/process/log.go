@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// logLimit limits the kept output of a child, in bytes. When the output reaches it, the oldest half
-// is dropped.
+// logLimit limits the kept output of a child, in bytes. When the output exceeds logLimit, only its
+// last logLimit/2 bytes are kept.
 const logLimit = 4 << 20
 
 // logBuffer keeps the output of a child.

@@ -50,7 +50,8 @@ func Start(path string, args, env []string) (*Process, error) {
 }
 
 // run starts the child and waits for it on one locked thread. The kernel sends the death signal
-// when the thread that forked ends, not the process, so this thread must live as long as the child.
+// when the thread that forked ends, even if the process continues. So this thread must live as long
+// as the child.
 func (p *Process) run(started chan<- error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -94,7 +95,7 @@ func (p *Process) Signal(sig os.Signal) error {
 	return nil
 }
 
-// Kill ends the process at once (SIGKILL) and waits until it has ended. It also ends a stopped
+// Kill ends the process immediately (SIGKILL) and waits until it has ended. It also ends a stopped
 // process.
 func (p *Process) Kill() error {
 	if err := p.Signal(syscall.SIGKILL); err != nil && !errors.Is(err, os.ErrProcessDone) {
@@ -104,8 +105,8 @@ func (p *Process) Kill() error {
 	return nil
 }
 
-// Pause stops the process (SIGSTOP) and returns when the kernel has stopped it. Without /proc it
-// returns at once.
+// Pause stops the process (SIGSTOP) and returns when the kernel has stopped it. Without /proc,
+// Pause does not wait for the kernel.
 func (p *Process) Pause() error {
 	if err := p.Signal(syscall.SIGSTOP); err != nil {
 		return err

@@ -1,6 +1,6 @@
 // Package randomcommands makes random commands on collections, valid and invalid ones, for tests
-// that compare with a real Redis. If a command may have a random result in Redis, it is made only
-// in a form whose result is certain.
+// that compare with a real Redis. If a command may have a random result in Redis, the package makes
+// it only in a form whose result is certain.
 package randomcommands
 
 import (

@@ -10,8 +10,8 @@ import (
 	"redlock-proxy/internal/resp"
 )
 
-// Stream generates the pipelines of one client. It follows how the commands change the connection,
-// so that it knows which commands are possible next. It ignores the replies.
+// Stream generates the pipelines of one client. It tracks the effects of the commands on the
+// connection, and generates only commands that are possible next. It ignores the replies.
 type Stream struct {
 	// NextToLocks is set if the proxy has lock keys, which FLUSHDB and DBSIZE include.
 	NextToLocks bool
@@ -25,8 +25,8 @@ type Stream struct {
 	proto   int
 	inMulti bool
 	lockKey string // all commands of the transaction are on this lock key
-	// watchedKey is a key that the client watches, or empty. The client does not watch lock keys and
-	// other keys together.
+	// watchedKey is a key that the client watches, or empty. The client does not watch lock keys
+	// and other keys together.
 	watchedKey  string
 	execFails   bool // EXEC will fail
 	queuedProto int  // the protocol that EXEC will change to, or 0
@@ -154,8 +154,8 @@ func (s *Stream) value() string {
 	return s.pick("x", "hello world", "3.25", "+OK", "LOCK", strings.Repeat("w", 50))
 }
 
-// smallValue returns a value that is too short to change a collection's encoding, because that
-// would change the order of its elements.
+// smallValue returns a value that is too short to change a collection's encoding. A change of the
+// encoding would change the order of the elements.
 func (s *Stream) smallValue() string { return s.pick("x", "yy", "3.25", "", "\r\n", s.number()) }
 
 // dataTemplates lists commands on data. K, V, S, N and F stand for a key, a value, a small value, a
@@ -216,8 +216,8 @@ func (s *Stream) differs(template string) bool {
 		return len(s.LockKeys) > 0 && s.inMulti
 	case "SWAPDB 0 1", // it does not exchange lock keys
 		"PUBLISH ch S", "PUBLISH other S", // a message may arrive after the reply to a later command
-		// Redis 7.0 does not reset errno. It refuses SORT if a number in an earlier command was out of
-		// range.
+		// Redis 7.0 does not reset errno. It refuses SORT if a number in an earlier command was out
+		// of range.
 		"SORT K":
 		return len(s.LockKeys) > 0
 	}
@@ -406,7 +406,7 @@ func (s *Stream) addReplyMode() {
 // encode returns a command as an array of bulk strings.
 func encode(words ...string) string { return string(resp.AppendWords(nil, words...)) }
 
-// FirstDifference describes where the replies of two servers begin to differ.
+// FirstDifference describes the first difference between the replies of two servers.
 func FirstDifference(got, want string) string {
 	at := 0
 	for at < min(len(got), len(want)) && got[at] == want[at] {

@@ -22,8 +22,8 @@ func Parse(text string) Fields {
 	return fields
 }
 
-// FreeMemory returns how many more bytes the server can store before it refuses writes. It is
-// negative if the server has no limit, or evicts keys.
+// FreeMemory returns the number of bytes that the server can still store before it refuses writes.
+// The number is negative if the server has no limit, or evicts keys.
 func (f Fields) FreeMemory() int64 {
 	limit, _ := strconv.ParseInt(f["maxmemory"], 10, 64)
 	used, err := strconv.ParseInt(f["used_memory"], 10, 64)

@@ -65,7 +65,7 @@ func (c *Client) Send(raw []byte) error {
 }
 
 // Fill writes raw repeatedly until the other side has read nothing for a second. The other side
-// stops reading while it waits for its own replies to be read.
+// stops reading while its own replies are not read.
 func (c *Client) Fill(raw []byte) error {
 	for {
 		if err := c.conn.SetWriteDeadline(time.Now().Add(time.Second)); err != nil {

@@ -13,8 +13,8 @@ import (
 var ErrNoFakeTime = errors.New("libfaketime is not installed: apt-get install libfaketime")
 
 // Clock gives servers a wall clock in place of the machine's clock; see Options.Clock. A test can
-// set it while the servers run, as an operator sets the time. The monotonic clock of the servers is
-// not affected.
+// set the clock while the servers run, as an operator sets the time. The monotonic clock of the
+// servers is not affected.
 type Clock struct {
 	library string
 	file    string // path of the file with the offset from the machine's clock
@@ -31,7 +31,7 @@ func NewClock(dir string) (*Clock, error) {
 	return c, c.Set(0)
 }
 
-// Set puts the clock ahead of the machine's at once, or behind it if ahead is negative.
+// Set immediately puts the clock ahead of the machine's clock, or behind it if ahead is negative.
 func (c *Clock) Set(ahead time.Duration) error { return c.write(formatOffset(ahead)) }
 
 // Drift makes the clock run at rate times the speed of the machine's, in servers that are started
@@ -52,8 +52,8 @@ func (c *Clock) write(text string) error {
 }
 
 // environment returns the environment of a server with this clock; nil means the environment of
-// this process. It loads the C library's malloc before jemalloc's. jemalloc asks for the time
-// before libfaketime is ready, and then both fail.
+// this process. The environment loads the C library's malloc before jemalloc's. jemalloc would
+// request the time before libfaketime is ready, and then both would fail.
 func (c *Clock) environment() []string {
 	if c == nil {
 		return nil

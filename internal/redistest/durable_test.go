@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestRevive checks that after a crash, a durable server has all data that it confirmed, and that a
-// server without an append-only file has lost its data.
+// TestRevive checks that after a crash, a durable server has all data that it confirmed. A server
+// without an append-only file has lost its data.
 func TestRevive(t *testing.T) {
 	for _, test := range []struct {
 		name      string

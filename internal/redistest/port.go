@@ -10,7 +10,8 @@ import (
 
 // firstPort and lastPort limit the ports of servers. They are below the range that Linux uses for
 // outgoing connections (32768 and up). Otherwise a dial to the port of a killed server could get
-// the same port as its own. It would connect to itself, and keep the server from starting again.
+// the same port as its own. The dial would connect to itself, and keep the server from starting
+// again.
 const (
 	firstPort = 20000
 	lastPort  = 32767

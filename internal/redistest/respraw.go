@@ -53,7 +53,7 @@ func readRawItems(r *bufio.Reader, b []byte, kind byte, length string, depth int
 	case '%':
 		n *= 2
 	case '|':
-		n = 2*n + 1 // attributes, and the value that they belong to
+		n = 2*n + 1 // attributes, and the value to which they belong
 	}
 	for range n {
 		if b, err = readRaw(r, b, depth+1); err != nil {

@@ -28,16 +28,16 @@ const (
 
 // Options configures a redis-server. The zero value is a server without persistence on 127.0.0.1.
 type Options struct {
-	// Version names a release; see Versions. The default comes from REDLOCK_TEST_SERVERS. If that is
-	// not set, the installed version is used.
+	// Version names a release; see Versions. The default comes from REDLOCK_TEST_SERVERS. If that
+	// is not set, the installed version is used.
 	Version   string
 	Bind      string   // address to listen on; default 127.0.0.1
 	ExtraArgs []string // further arguments of redis-server, e.g. "--requirepass", "secret"
 	Clock     *Clock   // wall clock; default: the machine's
 	Env       []string // NAME=value, added to the environment of this process
 	Socket    bool     // listen on a unix socket as well; see Server.Socket
-	// InMemory puts the server's directory in memory, if the machine has such a file system, so
-	// that the server does not wait for a disk.
+	// InMemory puts the server's directory in memory, so that the server does not wait for a disk.
+	// It has no effect if the machine has no file system in memory.
 	InMemory bool
 }
 
@@ -245,7 +245,7 @@ func (r *Server) arguments() []string {
 	return append(args, r.extraArgs...)
 }
 
-// waitReady returns when the server answers PING.
+// waitReady waits until the server answers PING.
 func (r *Server) waitReady() error {
 	deadline := time.Now().Add(startTimeout)
 	for {

@@ -11,8 +11,8 @@ func SkipShort(t testing.TB) {
 	}
 }
 
-// SampleCount returns how many random tries or cases a test makes: n, or with -short a tenth of n,
-// but at least 1.
+// SampleCount returns the number of random tries or cases of a test: n, or with -short a tenth of
+// n, but at least 1.
 func SampleCount(n int) int {
 	if testing.Short() {
 		return max(1, n/10)

@@ -31,8 +31,8 @@ func Versions() []string {
 	return names
 }
 
-// NewestOf returns the newest version of "redis" or "valkey" that was fetched. If there is none, it
-// skips the test; see SkipMissing.
+// NewestOf returns the newest version of "redis" or "valkey" that was fetched. If none was fetched,
+// NewestOf skips the test; see SkipMissing.
 func NewestOf(t testing.TB, kind string) string {
 	t.Helper()
 	all := Versions()

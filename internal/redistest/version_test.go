@@ -48,8 +48,8 @@ func (s *skipper) Helper() {}
 
 func (s *skipper) Skipf(format string, args ...any) { s.reason += fmt.Sprintf(format, args...) }
 
-// TestNeeds checks that RequireFeature skips a test if one of the servers lacks the feature, and
-// names that server. Valkey lacks no feature of Redis 7.2.
+// TestNeeds checks that RequireFeature skips a test if one of the servers lacks the feature. The
+// reason for the skip names that server. Valkey lacks no feature of Redis 7.2.
 func TestNeeds(t *testing.T) {
 	for _, c := range []struct{ servers, since, lacking string }{
 		{"", "7.0", ""}, {"installed", "7.0", ""}, {"redis-6.0.16", "7.0", "redis-6.0.16"}, {"redis-6.0.16", "6.0", ""},

@@ -4,5 +4,5 @@ package regular
 
 import "syscall"
 
-// nonBlocking makes the opening of a FIFO without a writer return at once.
+// nonBlocking makes the opening of a FIFO without a writer return immediately.
 const nonBlocking = syscall.O_NONBLOCK

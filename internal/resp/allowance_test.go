@@ -7,7 +7,7 @@ import (
 )
 
 // TestAllowanceOfSeveralReaders checks that readers that share an allowance together hold at most
-// that many bytes. After their replies have ended, the whole allowance is free.
+// the bytes of the allowance. After their replies have ended, the whole allowance is free.
 func TestAllowanceOfSeveralReaders(t *testing.T) {
 	const size, fit = 1 << 20, 8
 	allowance := NewAllowance(fit * size)

@@ -41,7 +41,8 @@ func Texts(reply []byte) (texts []string) {
 }
 
 // FirstError returns the text of the first error among the elements of an array, or "" if there is
-// none. If the reply is not an array, it returns the first line of the reply.
+// none. If an element is incomplete or invalid, FirstError returns a description of this fault. If
+// the reply is not an array, FirstError returns the first line of the reply.
 func FirstError(reply []byte) string {
 	if !Begins(reply, "*") || Begins(reply, "*-1") {
 		return FirstLine(reply)
@@ -60,8 +61,8 @@ func FirstError(reply []byte) string {
 	return ""
 }
 
-// Header reads the first line of a reply that begins with a number. It returns the number and the
-// bytes after the line. ok is false for other replies and for a null.
+// Header reads the first line of a reply, if it is a type byte and a number. It returns the number
+// and the bytes after the line. ok is false for any other line, a negative number and a null.
 func Header(reply []byte) (n int, rest []byte, ok bool) {
 	line, rest, found := bytes.Cut(reply, []byte("\r\n"))
 	if !found || len(line) == 0 {
@@ -85,9 +86,9 @@ func WholeReplyLen(p []byte) int {
 // maxSimpleDigits keeps the numbers of simple replies far from any overflow.
 const maxSimpleDigits = 9
 
-// SimpleReplyLen returns the length in bytes of the reply at the beginning of p if that is a short,
-// complete status, error, number, string or null; else 0. A [ReplyScanner] finds the same length,
-// but takes five times as long.
+// SimpleReplyLen returns the length in bytes of the reply at the beginning of p if it is a short,
+// complete status, error, number, string or null. For any other reply it returns 0. A
+// [ReplyScanner] finds the same length, but takes five times as long.
 func SimpleReplyLen(p []byte) int {
 	if len(p) < 4 {
 		return 0

@@ -2,7 +2,7 @@ package resp
 
 import "strconv"
 
-// FrameEvent tells how far a scan has read a frame.
+// FrameEvent is the progress of a scan within a frame.
 type FrameEvent uint8
 
 const (
@@ -10,14 +10,14 @@ const (
 	FrameMore FrameEvent = iota
 	// FrameName means that the command's name, or at least its first 64 bytes, has been read.
 	FrameName
-	// FrameEnd means that the frame's last byte is consumed. In an inline command, FrameName comes at
-	// this byte. The next scan, which may be of no bytes, then returns FrameEnd.
+	// FrameEnd means that the frame's last byte is consumed. In an inline command, FrameName comes
+	// at this byte. The next scan, which may be of no bytes, then returns FrameEnd.
 	FrameEnd
 	// FrameEmpty means a complete frame without a command, to which Redis does not reply.
 	FrameEmpty
 )
 
-// frameState tells to which part of a frame the next byte belongs.
+// frameState is the part of a frame to which the next byte belongs.
 type frameState uint8
 
 const (
@@ -33,12 +33,12 @@ const (
 )
 
 // FrameScanner finds the requests in a client's byte stream, with the rules of Redis 7.0. The
-// stream may come in pieces of any size. It stores no payload, only the beginning of the command's
-// name and the line of an inline command.
+// stream may come in pieces of any size. The scanner stores no payload, only the beginning of the
+// command's name and the line of an inline command.
 //
-// Like Redis, it checks neither the byte after the '\r' of a header line nor the two bytes after a
-// payload. Redis finds a line's end before it checks the line's length, and may accept a line that
-// is too long by less than one read. FrameScanner always refuses such a line.
+// Like Redis, the scanner checks neither the byte after the '\r' of a header line nor the two bytes
+// after a payload. Redis finds a line's end before it checks the line's length, and may accept a
+// line that is too long by less than one read. FrameScanner always refuses such a line.
 type FrameScanner struct {
 	limits    RequestLimits
 	err       error          // cause of the state inError
@@ -112,8 +112,8 @@ func (s *FrameScanner) PeekBulk(p []byte) (size int64, n int, complete bool) {
 	return size, n, complete
 }
 
-// Scan consumes bytes up to the next event and returns how many. Call it again with the remaining
-// bytes, even if there are none, until it returns FrameMore. An error is a *RequestError,
+// Scan consumes bytes up to the next event and returns their number. Call it again with the
+// remaining bytes, even if there are none, until it returns FrameMore. An error is a *RequestError,
 // errCrossProtocol or ErrTLS; every further scan returns the same error.
 func (s *FrameScanner) Scan(p []byte) (n int, ev FrameEvent, err error) {
 	for n < len(p) && s.state < inEnd && ev == FrameMore && err == nil {
@@ -236,7 +236,7 @@ func (s *FrameScanner) scanName(p []byte) (n int, ev FrameEvent) {
 	return n, FrameName
 }
 
-// keepName stores a part of the name, and returns how many of its bytes fit.
+// keepName stores a part of the name, and returns the number of bytes that fit.
 func (s *FrameScanner) keepName(part []byte) int {
 	n := copy(s.nameBuf[s.nameLen:], part)
 	s.nameLen += uint8(n)

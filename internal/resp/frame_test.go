@@ -14,9 +14,9 @@ func (e FrameEvent) String() string {
 	return [...]string{"more", "name", "end", "empty"}[e]
 }
 
-// frameTrace passes the chunks to a scanner as a session does, and records its events with their
-// offsets in the stream. It overwrites the consumed bytes at once, since the scanner must not refer
-// to them.
+// frameTrace passes the chunks to a scanner as a session does, and records the events with their
+// offsets in the stream. It overwrites the consumed bytes after each scan, since the scanner must
+// not refer to them.
 func frameTrace(l RequestLimits, chunks ...[]byte) (trace []string) {
 	s, offset := NewFrameScanner(l), 0
 	for _, chunk := range chunks {
@@ -216,7 +216,8 @@ func TestFrameScannerErrorIsFinal(t *testing.T) {
 	}
 }
 
-// feedFrame passes the same piece to the scanner pieces times, and returns the number of events.
+// feedFrame passes the same piece to the scanner again and again; pieces is the number of times. It
+// returns the number of events.
 func feedFrame(t *testing.T, s *FrameScanner, piece []byte, pieces int) (events int) {
 	for range pieces {
 		for p := piece; ; {
@@ -233,8 +234,8 @@ func feedFrame(t *testing.T, s *FrameScanner, piece []byte, pieces int) (events 
 	return events
 }
 
-// TestFrameScannerMemoryIsConstant checks that frames of any size need constant memory and linear
-// time.
+// TestFrameScannerMemoryIsConstant checks that the scanner allocates no memory for large frames and
+// for many frames.
 func TestFrameScannerMemoryIsConstant(t *testing.T) {
 	tests := []struct {
 		title, head, piece string

@@ -13,8 +13,8 @@ type inlineCommand struct {
 // IsInline reports whether the frame that began last is an inline command, not an array.
 func (s *FrameScanner) IsInline() bool { return s.isInline }
 
-// InlineArgs returns the arguments of an inline command. It has them from FrameName until the scan
-// after FrameEnd. The caller may keep them.
+// InlineArgs returns the arguments of an inline command, from FrameName until the scan after
+// FrameEnd. The caller may keep them.
 func (s *FrameScanner) InlineArgs() [][]byte {
 	if s.inline == nil {
 		return nil
@@ -117,7 +117,7 @@ func splitInline(line []byte) (args [][]byte, ok bool) {
 func isInlineSpace(c byte) bool { return c == ' ' || '\t' <= c && c <= '\r' }
 
 // decodeWord appends the word at the beginning of line to dst, and returns the rest of the line.
-// Vertical tab and form feed separate words, but do not end a word.
+// Vertical tab and form feed are white space before a word, but do not end an unquoted word.
 func decodeWord(dst, line []byte) (word, rest []byte, ok bool) {
 	for i, c := range line {
 		switch c {
@@ -171,7 +171,6 @@ func endsWord(rest []byte) bool { return len(rest) == 0 || isInlineSpace(rest[0]
 
 // decodeEscape decodes the escape at the beginning of s, without its \. It returns the byte that
 // the escape means, and the length of the escape.
-// rest.
 func decodeEscape(s []byte) (c byte, n int) {
 	switch s[0] {
 	case 'x':

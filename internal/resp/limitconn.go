@@ -61,8 +61,8 @@ func newLimitScanner(limits Limits) *limitScanner {
 	return &limitScanner{limits: limits, remaining: limits.budget(), head: make([]byte, 0, maxDigits+1)}
 }
 
-// scan checks the next piece of the stream, and returns how many of its bytes may pass. After an
-// error, each further call returns the same error.
+// scan checks the next piece of the stream, and returns the number of its bytes that may pass.
+// After an error, each further call returns the same error.
 func (s *limitScanner) scan(p []byte) (n int, err error) {
 	for n < len(p) && s.err == nil {
 		if s.skipBytes > 0 {

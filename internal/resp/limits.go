@@ -31,8 +31,8 @@ type SkippedSize int64
 // skipFactor limits the bytes that a reader may discard of one reply, as a multiple of Total.
 const skipFactor = 64
 
-// Allowance limits how many bytes of strings several readers may hold at a time. A reader counts a
-// string from its header until [Reader.End]. It is safe for concurrent use.
+// Allowance limits the total size of the strings that several readers may hold at a time, in bytes.
+// A string counts from its header until [Reader.End]. An Allowance is safe for concurrent use.
 type Allowance struct{ remaining atomic.Int64 }
 
 // NewAllowance returns an allowance of the given number of bytes.

@@ -90,8 +90,8 @@ func (r *Reader) Begin() {
 	}
 }
 
-// End ends a reply that Begin began, even after an error. It returns the reserved memory to
-// Limits.Shared.
+// End ends a reply that Begin began. It must also be called after an error, because it returns the
+// reserved memory to Limits.Shared.
 func (r *Reader) End() {
 	r.limits.Shared.release(r.reserved)
 	r.reserved = 0

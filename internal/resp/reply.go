@@ -10,8 +10,8 @@ import (
 var errUnknownReply = errors.New("the upstream's reply is not RESP")
 
 const (
-	// headSize is the number of bytes that the scanner stores of a reply's beginning. They suffice to
-	// recognize the kind of a message on a subscribed connection.
+	// headSize is the number of bytes that the scanner stores of a reply's beginning. They suffice
+	// to recognize the kind of a message on a subscribed connection.
 	headSize = 48
 	// maxHeader is longer than any valid line with a number or a length.
 	maxHeader = 64
@@ -20,7 +20,8 @@ const (
 )
 
 // ReplyScanner finds the ends of replies in an upstream's byte stream, RESP2 and RESP3. The stream
-// may come in pieces of any size. It stores no payload, only the beginning of the current reply.
+// may come in pieces of any size. The scanner stores no payload, only the beginning of the current
+// reply.
 type ReplyScanner struct {
 	// open holds the aggregates around the next byte, the outermost first.
 	open []aggregate
@@ -38,14 +39,14 @@ type ReplyScanner struct {
 // aggregate describes an incomplete array, map, set or push.
 type aggregate struct {
 	remaining int64 // remaining elements
-	// precedesElement is set if the aggregate precedes an element and is no element itself. It is an
-	// attribute, or a push within the reply to EXEC. Redis sends such a push if the client publishes
-	// a message to itself.
+	// precedesElement is set if the aggregate precedes an element and is no element itself. It is
+	// an attribute, or a push within the reply to EXEC. Redis sends such a push if the client
+	// publishes a message to itself.
 	precedesElement bool
 }
 
-// Scan consumes bytes up to the end of the current reply. It returns how many, and whether the
-// reply has ended.
+// Scan consumes bytes up to the end of the current reply. It returns their number, and reports
+// whether the reply has ended.
 func (s *ReplyScanner) Scan(p []byte) (n int, ended bool, err error) {
 	if len(p) == 0 {
 		return 0, false, nil
@@ -109,7 +110,7 @@ func (s *ReplyScanner) keepLine(p []byte) error {
 // scanner does not need.
 func isText(kind byte) bool { return kind == '+' || kind == '-' || kind == '(' || kind == ',' }
 
-// header handles the first line of an element, and reports whether the reply ends with it.
+// header handles the first line of an element, and reports whether the reply ends with this line.
 func (s *ReplyScanner) header(line []byte) (ended bool, err error) {
 	if len(line) == 0 {
 		return false, errUnknownReply
@@ -159,8 +160,8 @@ func replyLength(digits []byte) (n int64, ok bool) {
 	return n, len(digits) > 0
 }
 
-// openAggregate begins an aggregate. It reports whether the reply ends with it, as with an empty
-// one.
+// openAggregate begins an aggregate. It reports whether the reply ends with the header of the
+// aggregate, because the aggregate is empty.
 func (s *ReplyScanner) openAggregate(a aggregate) (ended bool) {
 	if a.remaining > 0 {
 		s.open = append(s.open, a)

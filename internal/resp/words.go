@@ -3,8 +3,8 @@ package resp
 import "bytes"
 
 // Words appends the complete words of a frame, or of its beginning, to words, up to a total of
-// limit words. It returns all words, the number of words in the frame, and the size in bytes of the
-// frame up to the end of the last appended word. The frame must be well-formed: a [FrameScanner]
+// limit words. It returns all words, and the number of words in the frame. size is the number of
+// bytes up to the end of the last appended word. The frame must be well-formed: a [FrameScanner]
 // has accepted it.
 func Words(words [][]byte, frame []byte, limit int) (all [][]byte, total, size int) {
 	total, rest := headerNumber(frame)
@@ -71,8 +71,8 @@ type HeaderScanner struct {
 	sawCR bool
 }
 
-// Scan consumes bytes up to the end of the line. It returns how many, and the number in the line
-// when the line is complete.
+// Scan consumes bytes up to the end of the line. n is the number of consumed bytes. size is the
+// number in the line if the line is complete.
 func (h *HeaderScanner) Scan(p []byte) (n, size int, complete bool) {
 	for _, c := range p {
 		n++

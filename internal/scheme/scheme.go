@@ -1,6 +1,6 @@
-// Package scheme finds out whether a connection to a server failed because the URL has the wrong
-// scheme, redis:// or rediss://, or because the server refuses all connections from this address.
-// The error of the connection seldom shows this.
+// Package scheme recognizes two causes of a failed connection to a server: the URL has the wrong
+// scheme, redis:// or rediss://, or the server refuses all connections from this address. The error
+// of the connection seldom shows the cause.
 package scheme
 
 import (
@@ -27,10 +27,10 @@ type Server struct {
 	TLS bool
 }
 
-// Advice returns which scheme to use instead, or the server's own refusal, such as that of Redis'
-// protected mode. It returns "" if neither is the cause of err. If err alone does not show the
-// cause, Advice connects to the server with the other scheme, within the timeout, and sends at most
-// a PING.
+// Advice returns the advice to use the other scheme, or the text with which the server refuses
+// connections, such as in Redis' protected mode. It returns "" if err has another cause. If err
+// alone does not show the cause, Advice connects to the server with the other scheme, within the
+// timeout, and sends at most a PING.
 func Advice(ctx context.Context, s Server, timeout time.Duration, err error) string {
 	var record tls.RecordHeaderError
 	switch {

@@ -25,8 +25,8 @@ type Auth struct {
 	Rest           [][]byte // the words of the HELLO without the option
 }
 
-// Find returns the login in an AUTH or HELLO; stateCmd is the command's name in lower case. It
-// ignores words that Redis would refuse.
+// Find returns the login in an AUTH or HELLO, whose name in lower case is stateCmd. Find ignores
+// words that Redis would refuse.
 func Find(stateCmd string, words [][]byte) (a Auth, found bool) {
 	switch {
 	case stateCmd == "auth" && len(words) == 2:

@@ -29,9 +29,9 @@ func (c *Client) MayAll() bool {
 // NeedsCheck reports whether each command of the client must be checked before it is forwarded.
 func (c *Client) NeedsCheck() bool { return c.UserLogin != nil && !c.MayAll() }
 
-// Refusal returns why one of the proxy's own users may not send a command to the upstream, or "" if
-// the user may send it. words holds the first words of the command, total is the number of all its
-// words.
+// Refusal returns the reason why one of the proxy's own users may not send a command to the
+// upstream, or "" if the user may send it. words holds the first words of the command, and total is
+// the number of all its words.
 func (c *Client) Refusal(words [][]byte, total int) string {
 	user := c.UserLogin.User()
 	if user == nil {
@@ -43,8 +43,8 @@ func (c *Client) Refusal(words [][]byte, total int) string {
 	return user.DeniedReason(words)
 }
 
-// DeniedReason returns why a command that the client may send must not run at the upstream; empty
-// if it may run.
+// DeniedReason returns the reason why a command that the client may send must not run at the
+// upstream; empty if it may run there.
 func (c *Client) DeniedReason(words [][]byte) string {
 	if !c.NeedsCheck() {
 		return ""

@@ -17,7 +17,8 @@ type Gate struct {
 // NewGate returns a gate with a password. If the password is empty, the gate is open.
 func NewGate(password string) Gate { return Gate{password: password, LoggedIn: password == ""} }
 
-// SetPassword sets the password for the next command. An empty password does not open a gate.
+// SetPassword sets the password, which a reload may have changed. An empty password does not open
+// the gate: the old password remains.
 func (g *Gate) SetPassword(password string) {
 	if password != "" {
 		g.password = password

@@ -97,7 +97,7 @@ func TestRights(t *testing.T) {
 	if _, unknown := r.Recall(questions); len(unknown) != 2 {
 		t.Errorf("remembered beyond a probe; open: %v", unknown)
 	}
-	for i := range 10_000 { // many and long answers
+	for i := range 10_000 { // many and long questions
 		questions := [][]string{{"get", strings.Repeat("k", i)}}
 		up.replies = [][]string{{"+OK\r\n"}, {"+QUEUED\r\n", "+OK\r\n"}}
 		if err := r.Ask(t.Context(), up, false, questions, []int{0}, make([]string, 1)); err != nil ||

@@ -35,12 +35,12 @@ type Upstream interface {
 type Rights struct {
 	identity, probes uint64
 	db               int  // the client's database
-	userKnown        bool // whether the three following fields are known
+	userKnown        bool // the following fields are known, except an empty User
 	// LoginError is the upstream's error for a client that has not logged in.
 	LoginError string
 	// MayDoAll reports whether the client may do everything.
 	MayDoAll bool
-	// User is empty if it is unknown.
+	// User is the name of the client's user; empty if it is unknown.
 	User     string
 	refusals map[string]string // by keyOf
 	size     int               // size of refusals in bytes
@@ -70,8 +70,8 @@ func (r *Rights) DropRefusals() { r.refusals, r.size = nil, 0 }
 // Size returns the size of the remembered refusals in bytes.
 func (r *Rights) Size() int { return r.size }
 
-// LoadUser asks for the client's user, and whether it may do everything. It asks on the client's
-// own connection, so that the proxy needs no permission to ask.
+// LoadUser asks for the client's user and the rights of this user. It asks on the client's own
+// connection, so that the proxy needs no permission to ask.
 func (r *Rights) LoadUser(ctx context.Context, up Upstream) error {
 	name, err := askOne(ctx, up, "ACL", "WHOAMI")
 	switch {

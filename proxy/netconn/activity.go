@@ -7,7 +7,7 @@ import "sync/atomic"
 type Activity struct{ level atomic.Int32 }
 
 const (
-	parkRequested int32 = iota // a request to park was made
+	parkRequested int32 = iota // BecameIdle has returned true, so the session is asked to park
 	idle                       // no activity since the last check
 	active                     // activity since the last check
 )

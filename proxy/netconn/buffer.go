@@ -6,8 +6,8 @@ import "sync"
 type Memory interface {
 	// Room returns the memory to read into.
 	Room() []byte
-	// Conn calls Release if no bytes have arrived. Release may free the memory until the next call
-	// of Room.
+	// Release may free the memory; the next call of Room then provides new memory. A Conn calls
+	// Release if no bytes have arrived.
 	Release()
 }
 
@@ -34,7 +34,7 @@ const BufferSize = 16 << 10
 // buffers holds buffers for connections that have bytes to read.
 var buffers = sync.Pool{New: func() any { return new([BufferSize]byte) }}
 
-// Borrow returns a buffer of BufferSize.
+// Borrow returns a buffer of BufferSize bytes.
 func Borrow() []byte { return buffers.Get().(*[BufferSize]byte)[:] }
 
 // GiveBack returns a buffer from Borrow to the pool. It ignores buffers of other sizes.

@@ -175,11 +175,11 @@ func (c *Conn) Pump(handle func(n int) bool) error {
 
 // readLoop reads and handles bytes, and reports whether it must be called anew.
 //
-// After a read that did not fill the room it waits without another system call, which saves every
-// second read. Bytes that arrive after the read are another event for Go's poller, which keeps the
-// event until the wait. All of this happens within one RawConn.Read, because another call would
-// forget the event. If the end of the stream arrives together with bytes, Go's poller reports no
-// further event for it; the proxy's own poller does.
+// After a read that did not fill the room, readLoop waits without another system call, which saves
+// every second read. Bytes that arrive after the read are another event for Go's poller, which
+// keeps the event until the wait. All of this happens within one RawConn.Read, because another call
+// would forget the event. If the end of the stream arrives together with bytes, Go's poller reports
+// no further event for it; the proxy's own poller does.
 func (c *Conn) readLoop(fd uintptr) bool {
 	if !c.readOnce(fd) {
 		return false
@@ -222,7 +222,7 @@ func (c *Conn) End() {
 func (c *Conn) HasEnded() bool { return c.ended.Load() }
 
 // Abandon makes reads end after the bytes that have arrived, as if the other end had closed. Over
-// TLS, it makes them end at once.
+// TLS, reads end immediately.
 func (c *Conn) Abandon() {
 	if tlsConn, ok := c.conn.(interface{ NetConn() net.Conn }); ok {
 		_ = tlsConn.NetConn().Close()

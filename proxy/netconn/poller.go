@@ -6,8 +6,8 @@ type interest uint8
 const (
 	// streamEnd is reported once, when the other end has ended its stream.
 	streamEnd interest = iota
-	// readable is reported once, when there are bytes to read or the stream has ended; at once if
-	// that is true already.
+	// readable is reported once, when there are bytes to read or the stream has ended; immediately
+	// if that is true already.
 	readable
 )
 

@@ -26,14 +26,14 @@ func NewPoller() (*Poller, error) {
 	if err != nil {
 		return nil, os.NewSyscallError("epoll_create1", err)
 	}
-	if err := syscall.SetNonblock(fd, true); err != nil { // so that Go adds it to its own set
+	if err := syscall.SetNonblock(fd, true); err != nil { // so that Go adds fd to Go's set
 		_ = syscall.Close(fd)
 		return nil, os.NewSyscallError("fcntl", err)
 	}
 	p := &Poller{file: os.NewFile(uintptr(fd), "epoll"), fd: fd}
 	p.raw, err = p.file.SyscallConn()
 	if err == nil {
-		err = p.file.SetReadDeadline(time.Time{}) // fails if Go did not add it
+		err = p.file.SetReadDeadline(time.Time{}) // fails if Go did not add fd
 	}
 	if err != nil {
 		return nil, errors.Join(err, p.Close())
@@ -68,9 +68,9 @@ func (p *Poller) control(op int, conn syscall.RawConn, t Tag, kind interest) err
 	return errors.Join(err, ctlErr)
 }
 
-// Wait reports events as soon as there are any. It returns os.ErrDeadlineExceeded at the time
-// until, and os.ErrClosed after Close. It reports events even if that time has already passed,
-// because its caller may always be late.
+// Wait waits for events, and passes them to notify. It returns os.ErrDeadlineExceeded if the
+// deadline, until, has passed, and os.ErrClosed after Close. It reports present events even after
+// the deadline, because the caller may always be late.
 func (p *Poller) Wait(until time.Time, notify func(t Tag, ended bool)) error {
 	_ = p.file.SetReadDeadline(until)
 	var n int

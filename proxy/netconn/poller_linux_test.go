@@ -30,7 +30,7 @@ type pollEvent struct {
 	ended bool
 }
 
-// polledConn holds a poller and both ends of a connection, of which the near end is in the set.
+// polledConn holds a poller and both ends of a connection. The near end is in the poller's set.
 type polledConn struct {
 	*testing.T
 	poller *Poller
@@ -89,7 +89,7 @@ func (w polledConn) expect(want ...pollEvent) {
 	var got []pollEvent
 	limit := time.Now().Add(timeout)
 	if len(want) == 0 {
-		limit = time.Now() // earlier events are reported at once
+		limit = time.Now() // earlier events are reported immediately
 	}
 	for len(got) < max(1, len(want)) {
 		if err := w.poller.Wait(limit, func(t Tag, ended bool) { got = append(got, pollEvent{t, ended}) }); err != nil {
@@ -128,7 +128,7 @@ func TestPollerReportsTheEnd(t *testing.T) {
 			if err := w.poller.change(w.raw, tag, streamEnd); err != nil {
 				t.Fatal(err)
 			}
-			w.expect(pollEvent{tag, true}) // after change it reports again
+			w.expect(pollEvent{tag, true}) // after change, the poller reports the end again
 		})
 	}
 	if tag.Client() != 1<<40+7 || tag.ConnID() != 65535 {

@@ -2,5 +2,6 @@
 
 package netconn
 
-// IsReset returns false. It is called after a poller has reported an end, and there is no poller.
+// IsReset returns false. It is needed only if a poller reports the end of a stream, and this system
+// has no poller.
 func (c *Conn) IsReset() bool { return false }

@@ -129,8 +129,8 @@ func (a *Awaited) removeReply() {
 // maxKept is the largest capacity, in entries, that an empty queue keeps.
 const maxKept = 64
 
-// pop removes the first entry. It moves the entries only if most of the queue has been removed, so
-// that each entry is moved at most once.
+// pop removes the first entry. It moves the entries only if at least half of the queue has been
+// removed, so that it moves at most one entry for each removed entry.
 func (a *Awaited) pop() {
 	a.count[a.queue[a.popped].Kind]--
 	a.popped++

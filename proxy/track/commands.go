@@ -16,8 +16,7 @@ type effect struct {
 	delta            int // for Subscribe: the change of the subscription count per reply
 }
 
-// effects lists the commands whose replies change state that the proxy must know, or that get no
-// ordinary reply.
+// effects maps the effects of package spec to changes of the connection's state.
 var effects = map[spec.Effect]effect{
 	spec.SetsProtocol: {kind: Hello}, spec.LogsIn: {kind: Auth},
 	spec.Resets: {kind: Reset}, spec.SelectsDB: {kind: Select},

@@ -19,7 +19,7 @@ type State struct {
 	UserChanged bool
 	// URLLogin is set if every connection begins with the login of the upstream's URL.
 	URLLogin bool
-	// Multi is set in a transaction, Queued if a command that EXEC depends on was sent in it.
+	// Multi is set in a transaction, Queued if the transaction got a command that EXEC depends on.
 	Multi, Queued bool
 	// Watching is set if keys are watched.
 	Watching bool
@@ -27,10 +27,11 @@ type State struct {
 	Monitoring bool
 	// Stream is set if the following bytes are not replies, or cannot be parsed as such.
 	Stream bool
-	// Quitting is set if the client has sent QUIT.
+	// Quitting is set if the upstream has accepted the client's QUIT.
 	Quitting bool
 
-	// Each of these fields is set if the transaction contains a command of this kind.
+	// Each of these fields is set if the transaction contains a command of the kind in the field's
+	// name.
 	queuedSelect, queuedHello, queuedLogin, queuedUntrackable bool
 
 	subscribed        [3]int // by SubscriptionKind
@@ -58,7 +59,8 @@ var (
 	errSubscribed = errors.New("the client is subscribed: it gets no replies to other commands")
 )
 
-// AskObstacle returns why the proxy cannot send its own commands; nil if it can.
+// AskObstacle returns the reason why the proxy cannot send its own commands; nil if it can send
+// them.
 func (s *State) AskObstacle() error {
 	switch {
 	case s.Multi:
@@ -83,8 +85,8 @@ func confirmedEffect(word string) (eff effect, ok bool) {
 	return eff, eff.kind == Subscribe
 }
 
-// handleReply updates the state by a whole reply. It reports whether the reply answers the proxy's
-// own command.
+// handleReply updates the state from a whole reply. It reports whether the reply answers the
+// proxy's own command.
 func (s *State) handleReply(a *Awaited, r *resp.ReplyScanner) (isOwn bool) {
 	first := a.first()
 	if s.outOfBand(first, r) {
@@ -109,8 +111,8 @@ func (s *State) handleReply(a *Awaited, r *resp.ReplyScanner) (isOwn bool) {
 	return isOwn
 }
 
-// failsMulti reports whether a reply in a transaction refuses a wrong number of words. Any such
-// command makes EXEC fail.
+// failsMulti reports whether a reply in a transaction refuses a wrong number of words. Such a
+// refusal makes EXEC fail.
 func failsMulti(r *resp.ReplyScanner) bool { return r.Begins("-ERR wrong number of arguments") }
 
 // outOfBand reports whether a reply is a message, or confirms a subscription.
@@ -165,7 +167,7 @@ func (s *State) updateSubscriptions(f SubscriptionKind, delta, count int) {
 	s.subscriptionCount = count
 }
 
-// applyReply updates the state by the reply to a command.
+// applyReply updates the state from the reply to a command.
 func (s *State) applyReply(expected Expected, r *resp.ReplyScanner) {
 	ok, queued := r.Begins("+OK"), r.Begins("+QUEUED")
 	switch expected.Kind {

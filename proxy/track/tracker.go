@@ -116,9 +116,9 @@ func (t *Tracker) skipPlain(p []byte) (n int) {
 	return n
 }
 
-// Streaming reports whether the bytes from next on no longer form a sequence of replies. They do
-// not after a SYNC, unless the upstream refuses it, and after an EXEC with replies that are not its
-// elements.
+// Streaming reports whether the bytes from next on no longer form a sequence of replies. This is
+// the case after a SYNC that the upstream does not refuse, and from the reply to an EXEC on if its
+// transaction contains an untrackable command.
 func (t *Tracker) Streaming(next byte) bool {
 	if first := t.Awaited.first(); first != nil && !t.replies.InReply() && next != '-' {
 		untrackable := first.Kind == Exec && t.State.queuedUntrackable && next == '*'

@@ -55,7 +55,7 @@ func (u *Upstream) OwnConnections() (addresses []string) {
 }
 
 // Unblock makes the upstream answer the clients that are blocked on the connections from these
-// local addresses. They get the reply of a timeout or, if fail is set, an error.
+// local addresses. The clients get the reply of a timeout or, if fail is set, an error.
 func (u *Upstream) Unblock(ctx context.Context, addresses []string, fail bool) error {
 	client, err := u.pool.client()
 	if err != nil {

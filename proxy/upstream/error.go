@@ -11,7 +11,7 @@ import (
 	"syscall"
 )
 
-// Error describes a failure of the upstream to clients.
+// Error describes, for clients, a failure of the upstream.
 type Error struct {
 	name string
 	err  error

@@ -39,7 +39,7 @@ type discovery struct {
 	log      *slog.Logger
 	servers  []*sentinel
 	asking   chan struct{} // holds a value while a goroutine asks the Sentinels
-	probeNow chan struct{} // a value makes Run probe the upstream at once
+	probeNow chan struct{} // a value makes Run probe the upstream immediately
 
 	mu      sync.Mutex
 	current masterReport // the current master; its address is empty if it is unknown
@@ -47,7 +47,8 @@ type discovery struct {
 	// asks the Sentinels first.
 	suspect        bool
 	warnedNoAnswer bool // a warning was logged that no Sentinel answers
-	// minority is the adopted report that differs from most Sentinels' reports since minoritySince.
+	// minority is the adopted report, if most Sentinels have reported another master since
+	// minoritySince.
 	minority      masterReport
 	minoritySince time.Time
 
@@ -115,7 +116,7 @@ func (u *Upstream) findMaster(ctx context.Context) (string, error) {
 	return to, nil
 }
 
-// askAll asks all Sentinels at once, and waits for replies that come in time.
+// askAll asks all Sentinels at the same time, and returns the replies that come in time.
 func (f *discovery) askAll(ctx context.Context, u *Upstream) (all []masterReport, failures []string) {
 	type answer struct {
 		report masterReport

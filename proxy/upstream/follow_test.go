@@ -128,8 +128,8 @@ func TestChooseReport(t *testing.T) {
 	}
 }
 
-// TestFollowing checks that a report of a failover by one Sentinel is adopted. A Sentinel with an
-// older report changes nothing.
+// TestFollowing checks that a report of a failover is adopted even if only one Sentinel sends it. A
+// Sentinel with an older report changes nothing.
 func TestFollowing(t *testing.T) {
 	old, new := startRole(t, masterRole), startRole(t, masterRole)
 	s1, replies1 := startSentinel(t, sentinelAnswers(old.ln.Addr().String(), 1))
@@ -161,7 +161,7 @@ func TestFollowing(t *testing.T) {
 		t.Error(err)
 	}
 	replies1.Store(sentinelAnswers(new.ln.Addr().String(), 2))
-	if err := conn.CheckCurrent(t.Context()); !errors.Is(err, ErrFailedOver) { // it asks the Sentinels
+	if err := conn.CheckCurrent(t.Context()); !errors.Is(err, ErrFailedOver) { // asks the Sentinels
 		t.Errorf("after a failover: %v", err)
 	}
 	connectTo(new)
@@ -184,7 +184,7 @@ func TestFollowing(t *testing.T) {
 			t.Error("no Sentinel found it")
 		}
 	}
-	connectTo(new) // it still serves
+	connectTo(new) // the new master still serves
 	if strings.Count(log.String(), "no Sentinel returned") != 1 || strings.Contains(log.String(), "secret") {
 		t.Errorf("logged %s", log.String())
 	}

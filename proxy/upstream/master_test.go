@@ -10,8 +10,9 @@ import (
 )
 
 // TestLockMasterIsRefused checks that an upstream is refused if it is a lock master, a cluster with
-// a lock master, or a redlock-proxy. Its INFO or its answer to PROXY PATH shows that. The address
-// may have belonged to another server before. Connected clients are disconnected.
+// a lock master, or a redlock-proxy. The proxy recognizes such an upstream by its INFO, or by its
+// reply to PROXY PATH. The address may have belonged to another server before. Connected clients
+// are disconnected.
 func TestLockMasterIsRefused(t *testing.T) {
 	bulk := func(text string) string { return fmt.Sprintf("$%d\r\n%s\r\n", len(text), text) }
 	standalone := func(runID string) [2]string {

@@ -58,7 +58,8 @@ func (u *Upstream) ModeUnknown() bool {
 }
 
 // RecordMode records the upstream's reply to HELLO on the connection of a client that has logged
-// in. If the upstream is not standalone, the proxy ends its connections and no longer uses it.
+// in. If the upstream is not standalone, the proxy ends its connections to the upstream, and
+// refuses the upstream.
 func (u *Upstream) RecordMode(answer []byte) {
 	mode := parseMode(answer)
 	u.mu.Lock()
@@ -74,7 +75,7 @@ func (u *Upstream) RecordMode(answer []byte) {
 	}
 }
 
-// DisconnectCause returns why the proxy ends connections of an earlier Term.
+// DisconnectCause returns the reason why the proxy ends connections of an earlier Term.
 func (u *Upstream) DisconnectCause() error {
 	u.mu.Lock()
 	defer u.mu.Unlock()

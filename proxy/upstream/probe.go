@@ -80,7 +80,8 @@ func (u *Upstream) Probe(ctx context.Context) {
 }
 
 // withAdvice returns the error of a probe, with advice if the upstream was never reached and its
-// URL has the wrong scheme. All later errors that clients get contain the advice, too.
+// URL has the wrong scheme. Until the upstream answers, errors for clients contain the advice, too,
+// if the scheme may be their cause.
 func (u *Upstream) withAdvice(ctx context.Context, err error) error {
 	u.mu.Lock()
 	settled := u.probeAnswered || u.discovery != nil || u.advice != nil && errors.Is(err, u.advice)
@@ -172,7 +173,7 @@ func (u *Upstream) RequiresLogin() (required, known bool) {
 	return u.requiresLogin, u.probeAnswered
 }
 
-// Status returns the upstream's address, and why it is down; nil if it is up.
+// Status returns the upstream's address, and the reason why the upstream is down; nil if it is up.
 func (u *Upstream) Status() (name string, err error) {
 	name = u.Name()
 	u.mu.Lock()

@@ -17,7 +17,8 @@ type Record struct {
 	lockKeys []string
 }
 
-// Record returns the record that says where the locks on keys that match these globs are.
+// Record returns the record of the location of the locks; lockKeys holds the globs of these locks'
+// keys.
 func (u *Upstream) Record(lockKeys []string) *Record { return &Record{u, lockKeys} }
 
 // Read implements location.Record.

@@ -178,7 +178,7 @@ func majorityReport(all []masterReport, sentinels int) masterReport {
 	return masterReport{}
 }
 
-// loginWords returns the AUTH command of a user; nil if there is none.
+// loginWords returns the AUTH command of a login; nil if both user name and password are empty.
 func loginWords(username, password string) []string {
 	switch {
 	case username != "":
@@ -194,7 +194,7 @@ func noSentinel(master string, failures []string) error {
 	return fmt.Errorf("no Sentinel returned the address of %s: %s", master, strings.Join(failures, "; "))
 }
 
-// sever ends a connection at once. Closing TLS would wait until the peer reads a notification.
+// sever ends a connection immediately. Closing TLS would wait until the peer reads a notification.
 func sever(conn net.Conn) {
 	if tlsConn, ok := conn.(interface{ NetConn() net.Conn }); ok {
 		conn = tlsConn.NetConn()

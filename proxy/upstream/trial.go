@@ -18,7 +18,7 @@ type trials struct {
 	// refusal is the reason why the last trial write was refused, or nil. The upstream's mu guards
 	// it.
 	refusal error
-	// tryNow makes runTrials try a write at once.
+	// A value in tryNow makes runTrials try a write immediately.
 	tryNow chan struct{}
 }
 
@@ -31,7 +31,7 @@ func (u *Upstream) EnableTrialWrites(key string, enabled func() bool) {
 	u.trials.key, u.trials.enabled = key, enabled
 }
 
-// WriteRefusal returns why the upstream accepts no writes, or nil if no reason is known.
+// WriteRefusal returns the reason why the upstream accepts no writes, or nil if none is known.
 func (u *Upstream) WriteRefusal() error {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -41,7 +41,7 @@ func (u *Upstream) WriteRefusal() error {
 	return u.trials.refusal
 }
 
-// wake makes a trial write start at once, because the upstream may be another server now.
+// wake makes a trial write start immediately, because the upstream may be another server now.
 func (t *trials) wake() {
 	select {
 	case t.tryNow <- struct{}{}:
@@ -77,7 +77,7 @@ func (u *Upstream) tryWrite(ctx context.Context) {
 	}
 }
 
-// askTrial sends a trial write, and returns why it was refused.
+// askTrial sends a trial write, and returns the reason why it was refused, or nil.
 func (u *Upstream) askTrial(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, availability.TrialTime)
 	defer cancel()

@@ -44,7 +44,8 @@ type Upstream struct {
 	pool    *pool
 	// discovery is nil if the address is fixed.
 	discovery *discovery
-	// proxyID is the proxy's identity; if it is empty, the proxy does not check for loops.
+	// proxyID is the proxy's identity; if it is empty, the proxy does not check the upstream
+	// (verify).
 	proxyID string
 	// mustBeStandalone is set if the proxy refuses a cluster's node or a Sentinel as upstream.
 	mustBeStandalone bool
@@ -56,7 +57,7 @@ type Upstream struct {
 	disconnectNow chan struct{}
 
 	mu sync.Mutex
-	// uncheckedLeft is the number of connections until the next check for a loop.
+	// uncheckedLeft is the number of connections until the next check of the upstream.
 	uncheckedLeft int
 	// verified is set if the upstream was checked since it came up.
 	verified     bool
@@ -183,7 +184,7 @@ func (u *Upstream) Name() string {
 // DB returns the database that every connection begins with.
 func (u *Upstream) DB() int { return u.options.Load().DB }
 
-// Timeout returns the limit for connecting.
+// Timeout returns the limit for connecting, and for each of the proxy's own commands.
 func (u *Upstream) Timeout() time.Duration { return u.options.Load().DialTimeout }
 
 // Connect makes a connection that is ready for a client's commands.
@@ -223,8 +224,8 @@ func (u *Upstream) forgetOldMaster() {
 	}
 }
 
-// AskBusy makes an upstream that is busy with a script run a command. Its connection begins only
-// with the URL's login, which a busy upstream accepts. AskBusy returns the whole reply.
+// AskBusy sends a command to an upstream that is busy with a script, and returns the whole reply.
+// The connection begins only with the URL's login, which a busy upstream accepts.
 func (u *Upstream) AskBusy(ctx context.Context, frame []byte) (answer []byte, err error) {
 	select {
 	case u.dials <- struct{}{}:
@@ -312,7 +313,7 @@ func (u *Upstream) requireOK(conn net.Conn, words []string) error {
 	return err
 }
 
-// LoginCommand returns the AUTH command of the URL's user; nil if the URL names none.
+// LoginCommand returns the AUTH command of the URL's login; nil if the URL has no login.
 func (u *Upstream) LoginCommand() []string {
 	opts := u.options.Load()
 	return loginWords(opts.Username, opts.Password)

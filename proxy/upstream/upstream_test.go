@@ -149,7 +149,7 @@ func TestUpstreamGreeting(t *testing.T) {
 	}
 }
 
-// TestUpstreamRemembersARefusal checks that a failed dial is not repeated at once, by any client.
+// TestUpstreamRemembersARefusal checks that no client repeats a failed dial immediately.
 func TestUpstreamRemembersARefusal(t *testing.T) {
 	s := startScripted(t, func(string) string { return "-WRONGPASS no\r\n" })
 	up, _ := newTestUpstream(t, s.url(":pw@"))

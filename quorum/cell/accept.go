@@ -16,7 +16,7 @@ type Accept struct {
 	// Mark, unless it is empty, is the ballot of the mark that the value replaces.
 	Mark  Ballot
 	Value Value
-	// NextBallot, unless it is empty, is a ballot that the cell promises at once.
+	// NextBallot, unless it is empty, is a ballot that the cell also promises.
 	NextBallot Ballot
 	// KeepTTL lets the value keep its expiry. Without KeepTTL the value expires after TTL.
 	//

@@ -50,9 +50,9 @@ func (c Cell) Incarnation() Attempt {
 	return Attempt(fmt.Sprintf("%0*s", idDigits, n))
 }
 
-// UndecidedAttempt is the incarnation of a blocking copy that stands for several incarnations, if
-// it is unknown which one was granted. A release or undo leaves the copy alone. The copy expires
-// with the last of the incarnations.
+// UndecidedAttempt is the incarnation of a blocking copy that stands for several incarnations,
+// because it is unknown which incarnation was granted. A release or undo leaves the copy alone. The
+// copy expires with the last of the incarnations.
 const UndecidedAttempt = Attempt("000000000000000000000000000000000000")
 
 // IsUndecided reports whether the cell is a blocking copy that may stand for any incarnation.

@@ -23,8 +23,7 @@ const MaxFence = 1<<53 - 1
 // fence below the masters' median time, so a new counter begins above an expired counter.
 const fenceTTL = 7 * 24 * time.Hour
 
-// maxFenceLead limits how far one counter may be ahead of the other counters and the masters'
-// median time.
+// maxFenceLead limits the lead of one counter over the other counters and the masters' median time.
 const maxFenceLead = 366 * 24 * time.Hour
 
 // CredibleFences returns the counters of a key in ascending order. It omits a counter that is more

@@ -50,7 +50,7 @@ type Appender interface {
 	AppendTo(b []byte, whole bool) []byte
 }
 
-// Scripts returns the scripts for lock keys, for loading them beforehand.
+// Scripts returns the scripts for lock keys, so that a proxy can load them beforehand.
 func Scripts() []luascript.Script {
 	return []luascript.Script{
 		takeScript, takeFencedScript, removeScript, releasesScript, extendScript, prepareScript, acceptScript,

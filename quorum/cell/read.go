@@ -24,7 +24,7 @@ end
 return answer`)
 
 // headsScript returns the head of each cell, and the number of bytes that follow. It returns whole
-// cells if the proxy's user may not use GETRANGE and STRLEN.
+// cells if the proxy's user may not use GETRANGE or STRLEN.
 var headsScript = luascript.New(layoutLua + `local answer, most = {1}, tonumber(ARGV[1])
 for i, key in ipairs(KEYS) do
   local v, rest = redis.pcall('getrange', key, 0, most - 1), 0

@@ -15,7 +15,8 @@ const (
 	// Undo also deletes cells that promised a ballot but accepted none. It is for attempts that
 	// were not granted.
 	Undo RemovalMode = "undo"
-	// IfAccepted deletes a cell only if AcceptedBallot is still its accepted ballot. It is for
+	// IfAccepted deletes a cell in register form only if AcceptedBallot is still its accepted
+	// ballot. It deletes every plain or blocking cell and every mark of the attempt. It is for
 	// leftovers, and for cells that an operator removes. If a late take gave the incarnation a
 	// majority, and a ballot then chose a value, the cell stays.
 	IfAccepted RemovalMode = "dead"

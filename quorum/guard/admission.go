@@ -83,7 +83,8 @@ func (g *Guard) denyVote(cause *QuarantineError) {
 	g.cause = cause
 }
 
-// Changed returns when the master last gained or lost its vote, or zero if it never had a vote.
+// Changed returns the time at which the master last gained or lost its vote. It returns zero if no
+// guard decides on the votes, or the master never had a vote.
 func (g *Guard) Changed() time.Time {
 	if g == nil || g.set.off {
 		return time.Time{}

@@ -48,7 +48,8 @@ func pauseAfterRules(cause *QuarantineError) time.Duration {
 	return Heartbeat
 }
 
-// writeRules replaces the rules that the master reported with this proxy's rules.
+// writeRules writes this proxy's rules to the master, and reports whether it did. It writes nothing
+// if the master's rules have changed since the report.
 func (g *Guard) writeRules(ctx context.Context, v Report) (bool, error) {
 	text := g.set.rules.rulesToWrite()
 	result, err := runInt(ctx, g.Conn, script.WriteRules, v.Rules, text)

@@ -80,7 +80,7 @@ func (g *Guard) noteProxies(self Proxy, entries []string) {
 	g.mu.Unlock()
 }
 
-// otherProxies returns the other proxies that enough masters list.
+// otherProxies returns the other proxies that at least witnessQuorum masters list.
 func (s *Set) otherProxies() []Proxy {
 	var lists [][]Proxy
 	for _, g := range s.guards {
@@ -93,7 +93,7 @@ func (s *Set) otherProxies() []Proxy {
 	return confirmedProxies(lists)
 }
 
-// PeerIDs returns the IDs of the other proxies that enough masters list.
+// PeerIDs returns the IDs of the other proxies that at least witnessQuorum masters list.
 func (s *Set) PeerIDs() (ids []string) {
 	for _, p := range s.otherProxies() {
 		ids = append(ids, p.ID)

@@ -13,7 +13,7 @@ import (
 // jumped and came back.
 
 // canaryTTL exceeds the time of one heartbeat and one checkup. The guard does not notice a jump
-// shorter than half of canaryTTL. Such a jump can only expire leases that were about to expire.
+// shorter than half of canaryTTL. Such a jump can only expire leases with less than that time left.
 const canaryTTL = 2 * Heartbeat
 
 // canary holds the value of a canary key, and the time until which the key must live by our clock.

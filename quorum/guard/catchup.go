@@ -48,8 +48,8 @@ func (g *Guard) countCatchUp() {
 	g.catchUps++
 }
 
-// openDatabases reserves the catch-up, and returns the databases to copy: all databases that a
-// source or the master itself lists.
+// openDatabases reserves the catch-up, and returns the databases to copy: database 0, and all
+// databases that a source or the master itself lists.
 func (g *Guard) openDatabases(ctx context.Context, record string, from sourceSet) ([]int, error) {
 	if err := g.reserveCatchUp(ctx, record, reservationTime); err != nil {
 		return nil, err
@@ -87,7 +87,8 @@ func (g *Guard) reserveCatchUp(ctx context.Context, record string, ttl time.Dura
 	return g.runReserved(ctx, script.ReserveCatchUp, record, g.set.id, marker.FormatMillis(ttl))
 }
 
-// runReserved runs a script that succeeds only for the proxy that has reserved the catch-up.
+// runReserved runs a script of a catch-up. It returns errReserved if another proxy has reserved the
+// catch-up, and errOvertaken if the master's record has changed.
 func (g *Guard) runReserved(ctx context.Context, s luascript.Script, args ...any) error {
 	result, err := runInt(ctx, g.Conn, s, args...)
 	switch {

@@ -10,8 +10,8 @@ import (
 	"redlock-proxy/quorum/guard/script"
 )
 
-// Check checks at the end of a batch whether the master is still the server that votes. It is
-// reused for consecutive batches in the same database. The zero value checks nothing.
+// Check checks at the end of a batch whether the master is still the server that votes. Callers
+// reuse a Check for consecutive batches in the same database. The zero value checks nothing.
 type Check struct {
 	guard *Guard
 	// trust is the marker under which the votes of the batch count.
@@ -164,8 +164,7 @@ func readTime(r *resp.Reader) (time.Duration, error) {
 	return time.Duration(parts[0])*time.Second + time.Duration(parts[1])*time.Microsecond, nil
 }
 
-// parseDigits parses a number that is small enough to be converted to nanoseconds. Otherwise the
-// result is negative.
+// parseDigits parses a number of at most 10 digits. It returns -1 for any other text.
 func parseDigits(text []byte) int64 {
 	if len(text) == 0 || len(text) > 10 {
 		return -1

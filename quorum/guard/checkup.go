@@ -24,7 +24,7 @@ func (g *Guard) Checkup(ctx context.Context) (time.Duration, error) {
 		return g.checkUnguarded(ctx)
 	}
 	pause, err := g.checkGuarded(ctx)
-	if err != nil && ctx.Err() == nil { // a proxy that stops still sends queued operations
+	if err != nil && ctx.Err() == nil { // while this proxy shuts down, it still sends queued operations
 		g.Withdraw()
 	}
 	return pause, err
@@ -139,8 +139,8 @@ func (g *Guard) observe(v Report) eraPosition {
 	return g.set.eras.position(g.index)
 }
 
-// takeNextStep takes the next step for a master with this report. A pause of zero requests another
-// check at once.
+// takeNextStep takes the next step for a master with this report. If pause is zero and err is nil,
+// the caller checks the master again immediately.
 func (g *Guard) takeNextStep(ctx context.Context, v Report) (pause time.Duration, err error) {
 	position := g.observe(v)
 	if position == positionUnknown {
@@ -148,7 +148,7 @@ func (g *Guard) takeNextStep(ctx context.Context, v Report) (pause time.Duration
 		return Heartbeat, nil
 	}
 	if cause := g.rulesConflictError(); cause != nil && position != positionEnded {
-		g.denyVote(cause) // change nothing: the proxies with those rules may have more masters
+		g.denyVote(cause) // change nothing: proxies with the majority's rules may have more masters
 		return Heartbeat, nil
 	}
 	g.set.override.noteReached(g.index, v.RunID, time.Now())
@@ -197,7 +197,7 @@ func (g *Guard) takeNextStep(ctx context.Context, v Report) (pause time.Duration
 	case actionUnmarked, actionEmpty:
 		return g.handleUnmarked(ctx, v)
 	case actionWait:
-		// The master has the disk of another cluster: it votes for no proxy.
+		// A master with the disk of another cluster votes for no proxy: replace its rules.
 		if c := g.set.rules.check(g.index); c.differences != "" && c.majorityAgrees {
 			if written, err := g.writeRules(ctx, v); written || err != nil {
 				return 0, err
@@ -223,7 +223,8 @@ func (g *Guard) gatherHistory(ctx context.Context, v Report) history {
 	g.canaryMissed, g.seqWentBack = false, false
 	g.mu.Unlock()
 	unjudged := !step.At.IsZero() && !step.Judged
-	// A different marker means that another proxy put the master into quarantine meanwhile.
+	// A missing or different marker means that another proxy put the master into quarantine
+	// meanwhile.
 	if nonce := v.Marker.Value.Nonce; nonce == "" || nonce != past.nonce {
 		canaryMissed = false
 		if unjudged && g.isStepJudged(v) {

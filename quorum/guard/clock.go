@@ -53,8 +53,8 @@ func (c *masterClock) Observe(s ClockReading) (stepSize time.Duration, fits bool
 	case high < wasLow-noise:
 		return high - wasLow, false
 	}
-	// The reading is within the noise, but outside the range: stay at the edge, so that the range
-	// moves no faster than by the slack.
+	// If the reading is within the noise, but outside the range, the range shrinks to its edge. So
+	// the range moves no faster than by the slack.
 	c.low, c.high = min(max(low, wasLow), wasHigh), max(min(high, wasHigh), wasLow)
 	if s.Got.After(c.rangeAt) {
 		c.rangeAt = s.Got
@@ -96,7 +96,7 @@ func (c *masterClock) Offset(now time.Time) (offset time.Duration, known bool) {
 	return serverTime - time.Duration(now.UnixNano()), true
 }
 
-// LatestLocalTime returns the latest moment by our clock at which the master's clock shows
+// LatestLocalTime returns the latest moment by our clock at which the master's clock can show
 // serverTime.
 func (c *masterClock) LatestLocalTime(serverTime time.Duration) time.Time {
 	return c.first.Sent.Add(serverTime - c.low + maxDrift(time.Since(c.rangeAt)))
@@ -124,7 +124,7 @@ type clockStep struct {
 }
 
 // SteppedBefore reports whether the step in a reading certainly came before the master's clock
-// showed serverTime. lastFit is the last reading before the step. If the step is no larger than the
+// showed serverTime. lastFit is the last reading that fitted. If the step is no larger than the
 // time between both readings, SteppedBefore cannot tell, and returns false. That time begins when
 // lastFit was sent: its reply may have come after the step.
 func (s ClockReading) SteppedBefore(serverTime, stepSize time.Duration, lastFit ClockReading) bool {

@@ -8,8 +8,8 @@ import (
 // clockSuspicion makes this proxy alone ignore the votes of a master, because either the master's
 // clock or this proxy's own clock stepped.
 type clockSuspicion struct {
-	// nonce is the nonce of the master's marker at that time. A new marker means that another proxy
-	// has judged the master since.
+	// nonce is the nonce of the master's marker when the suspicion began. A new marker means that
+	// another proxy has judged the master since.
 	nonce string
 	// step is the suspicious step; zero if a canary was missed.
 	step clockStep
@@ -18,7 +18,7 @@ type clockSuspicion struct {
 	since      time.Time
 }
 
-// until returns when every lease that existed when the suspicion began has expired.
+// until returns the time by which every lease that existed when the suspicion began has expired.
 func (d clockSuspicion) until(longestTTL time.Duration) time.Time {
 	return d.since.Add(max(leaseWait(longestTTL), allCheckedTime))
 }

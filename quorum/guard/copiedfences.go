@@ -11,9 +11,9 @@ import (
 func isFence(key string) bool { return strings.HasPrefix(key, cell.FencePrefix) }
 
 // fenceSteps returns the steps for the fence counters. ahead holds, by index of the source, a key
-// whose counter there is too high to be credible. A step raises a counter to the highest credible
-// value of a source, unless the counter is higher already. fenceSteps ignores values that are not
-// counters. now is the masters' median time.
+// whose counter on that source is too high to be credible. A step raises a counter to the highest
+// credible value of a source, unless the counter is higher already. fenceSteps ignores values that
+// are not counters. now is the masters' median time.
 func fenceSteps(sources []view, now time.Duration) (steps []copyStep, ahead map[int]string) {
 	ahead = map[int]string{}
 	counters := map[string][]int64{}

@@ -13,9 +13,9 @@ func fenceCell(text string, left time.Duration) storedCell {
 	return storedCell{cell.Parse(text), testStart.Add(left)}
 }
 
-// TestFenceSteps checks that each counter gets its highest value, with the expiry on that value's
-// source. fenceSteps ignores locks and values that are not counters, and the copy of locks ignores
-// counters.
+// TestFenceSteps checks that each counter gets its highest credible value, with the expiry on that
+// value's source. fenceSteps ignores locks and values that are not counters, and the copy of locks
+// ignores counters.
 func TestFenceSteps(t *testing.T) {
 	fenceK, fenceL, fenceM := cell.FenceKey("k"), cell.FenceKey("l"), cell.FenceKey("m")
 	views := []view{

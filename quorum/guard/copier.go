@@ -19,7 +19,7 @@ import (
 
 const (
 	// passPause is the time between two passes over the same keys. It gives proxies time to undo an
-	// attempt, which the next pass then sees.
+	// attempt before the next pass.
 	passPause = 100 * time.Millisecond
 	// maxPasses limits the passes over a page. After blockAfter passes, keys with several possible
 	// incarnations get undecided copies.
@@ -34,7 +34,7 @@ const (
 )
 
 // copier copies the sources' keys to a master that has lost data. It lists the names of the keys on
-// all sources and on the master itself, and copies one page of them at a time. So its memory does
+// all sources and on the master itself, and copies the keys in pages. So the copier's memory does
 // not grow with the number of keys, except for a fingerprint of each name.
 type copier struct {
 	*Guard
@@ -75,7 +75,7 @@ func (g *Guard) copyFrom(ctx context.Context, v Report, sources sourceSet, dbs [
 }
 
 // copyDatabase copies a database in pages; each name is in exactly one page. All masters list their
-// names at the same time. A source lists every key that it holds throughout the listing. The proxy
+// keys at the same time. A source lists every key that it holds throughout the listing. The proxy
 // checks afterwards that the source has lost no data meanwhile.
 func (c *copier) copyDatabase(ctx context.Context, db int) error {
 	names, errs := newNameQueue(), make([]error, len(c.sources.sources)+1)
@@ -101,7 +101,8 @@ func (c *copier) copyDatabase(ctx context.Context, db int) error {
 	return errors.Join(errs...)
 }
 
-// scan lists a master's names, and starts a page whenever there are enough new names.
+// scan lists the names of a master's keys, and starts a page whenever pageSize new names are
+// pending.
 func (c *copier) scan(ctx context.Context, w Conn, db int, names *nameQueue, ownPrefixes ...any) error {
 	for cursor, first := "0", true; (first || cursor != "0") && ctx.Err() == nil; first = false {
 		err := retry(ctx, func() error {
@@ -175,7 +176,8 @@ func (n *nameQueue) page(minNames int) (page []string) {
 	return page
 }
 
-// startPages starts pages while there are enough names, each as soon as there is a free slot.
+// startPages starts pages while at least minNames names are pending. Each page waits for a free
+// slot.
 func (c *copier) startPages(ctx context.Context, db int, names *nameQueue, minNames int) {
 	for page := names.page(minNames); page != nil; page = names.page(minNames) {
 		select {
@@ -192,8 +194,8 @@ func (c *copier) startPages(ctx context.Context, db int, names *nameQueue, minNa
 	}
 }
 
-// copyPage makes passes over some keys until none is undecided. The first pass only reads, the
-// second one writes, and the third one checks the result.
+// copyPage makes passes over some keys until all are settled. The first pass reads the keys, the
+// second one writes them, and the third one checks the result.
 func (c *copier) copyPage(ctx context.Context, db int, names []string) error {
 	var k *keysCopy
 	var lastErr error
@@ -271,7 +273,7 @@ func (c *copier) pass(
 }
 
 // renewReservation renews the reservation of the catch-up, and stops the copier once another proxy
-// has taken the reservation.
+// has taken the reservation, or the record has changed.
 func (c *copier) renewReservation(ctx context.Context) {
 	for pacing.Sleep(ctx, reservationTime/3) == nil {
 		if err := contained.Run(func() error { return c.reserveCatchUp(ctx, c.record, reservationTime) }); isFinal(err) {
@@ -370,8 +372,8 @@ func (c *copier) fill(ctx context.Context, db int, steps []copyStep) error {
 	return nil
 }
 
-// formatExpiry returns when the cell expires by the master's clock, in whole milliseconds, rounded
-// up; -1 for never.
+// formatExpiry returns the time at which the cell expires by the master's clock, in whole
+// milliseconds, rounded up; -1 for never.
 func (g *Guard) formatExpiry(h storedCell) string {
 	if h.Expiry.IsZero() {
 		return "-1"

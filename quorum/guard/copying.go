@@ -73,8 +73,8 @@ func cellsOf(views []view, key string, inc incarnation) (cells, blockingCopies [
 
 // fullCopyHolders returns how many sources must hold an incarnation so that the master gets a full
 // copy: a majority of all masters, or of the former set. If a majority of a set holds an
-// incarnation, the set has neither released nor refused it. In a set with one master more, the
-// remaining masters are no majority.
+// incarnation, the set has neither released nor refused it. Even if the other set has one master
+// more, the masters without the incarnation are no majority of that set.
 func (c copyPolicy) fullCopyHolders() int {
 	holders := vote.Majority(c.Masters)
 	if c.FormerMasters > 0 {
@@ -83,7 +83,7 @@ func (c copyPolicy) fullCopyHolders() int {
 	return holders
 }
 
-// majorityIncarnation returns the incarnation that enough sources hold for a full copy, or "".
+// majorityIncarnation returns the incarnation that at least fullCopyHolders sources hold, or "".
 // There is at most one such incarnation.
 func (c copyPolicy) majorityIncarnation(views []view, key string) incarnation {
 	needed := c.fullCopyHolders()
@@ -269,8 +269,8 @@ func (k *keysCopy) withoutCopied(sources []view) []view {
 	return views
 }
 
-// keepsOwn reports whether the master's own cell of an incarnation that may have been granted
-// stays, because the master has lost nothing or no proxy wrote the cell.
+// keepsOwn reports whether a blocking copy must not replace the master's own cell of the same
+// incarnation: the master has lost nothing, or no proxy wrote the cell.
 func (k *keysCopy) keepsOwn(key string) bool {
 	return k.ownSource >= 0 || k.policy.Intact || k.ownCells[key].Form == cell.Foreign
 }
@@ -380,7 +380,7 @@ func (h storedCell) outlasts(other storedCell) bool {
 }
 
 // OpenKeys returns, sorted, the keys that keep the copy from being settled. In the last pass, such
-// a key had two incarnations that may both have been granted, or a new majority.
+// a key had several incarnations that may have been granted, or a new majority.
 func (k *keysCopy) OpenKeys() []string { return slices.Sorted(slices.Values(k.openKeys)) }
 
 // BlockOpen sets BlockUndecided for all further passes, and returns the open keys.

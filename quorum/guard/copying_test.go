@@ -114,9 +114,9 @@ func TestChoose(t *testing.T) {
 }
 
 // TestChosenIsWhatMayBeGranted tries all sets of holders of one attempt among all masters,
-// including the master that lost its data, and all sets of sources. An attempt that a majority held
-// before the loss must be copied or blocked. A copied attempt must have a majority without that
-// master.
+// including the master that lost its data, and all sets of sources. An attempt that this master and
+// a majority held before the loss must be copied or blocked. A copied attempt must be on a majority
+// without this master.
 func TestChosenIsWhatMayBeGranted(t *testing.T) {
 	for _, n := range []int{3, 4, 5, 6, 7} {
 		for holders := range 1 << n {
@@ -192,8 +192,8 @@ func TestCopyPasses(t *testing.T) {
 }
 
 // TestFailedStepsAreRepeated checks that the next pass repeats a failed step that had no effect,
-// and settles no key before that. The master holds an expired lock and a promise, and gets a lock
-// that expires during the copy.
+// and settles no key before that. The master holds a promise, and a lock that no source holds. The
+// sources hold a lock that expires during the copy.
 func TestFailedStepsAreRepeated(t *testing.T) {
 	a := plainCell(attemptA, time.Minute)
 	for _, arrived := range []bool{false, true} {
@@ -382,8 +382,8 @@ func power(base, n int) int {
 	return p
 }
 
-// checkDataLosses lets each master lose its data, and catch up from any sufficient set of other
-// masters. It repeats this with another master, for the given number of losses in all.
+// checkDataLosses lets each master lose its data, and catch up from each read quorum of other
+// masters. After each catch-up, it continues with further losses, up to the given number.
 func checkDataLosses(t *testing.T, cells []storedCell, granted int, removed bool, times int) {
 	n := len(cells)
 	for target := range n {

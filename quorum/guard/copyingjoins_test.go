@@ -93,8 +93,9 @@ func TestCopiedCellIsNoProof(t *testing.T) {
 	}
 }
 
-// TestJoinedHoldsWhatMayBeGranted tries all holders and all sources for up to seven masters. A
-// master that joins must get every attempt that a majority granted, in full or as a blocking copy.
+// TestJoinedHoldsWhatMayBeGranted tries all sets of holders and of sources among up to seven
+// masters. A master that joins must hold every attempt that a majority granted, in full or as a
+// blocking copy.
 func TestJoinedHoldsWhatMayBeGranted(t *testing.T) {
 	a := plainCell(attemptA, time.Minute)
 	for n := 1; n <= 7; n++ {

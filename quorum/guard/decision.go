@@ -32,12 +32,12 @@ type promise struct {
 
 // Decide lets a majority of an era's masters decide the next era, and seals the masters that it
 // reaches. From then on the votes of these masters do not count in the old era. The result is the
-// proposal, unless another proxy began a change before. ballot returns an unused ballot above a
+// proposal, unless another proxy began a change earlier. ballot returns an unused ballot above a
 // round.
 //
 // A ballot counts only if it took less than vote.RoundLimit. A master that lost its seal copies
-// data from other masters only after that time. These masters are sealed by then, so the copying
-// master does not vote in the old era again.
+// data from other masters only after that time. The other masters are sealed by then, so the
+// copying master does not vote in the old era again.
 func (s *Set) Decide(
 	ctx context.Context, era reconfig.Era, proposal reconfig.Change, ballot func(round uint64) string,
 ) (reconfig.Change, error) {
@@ -130,7 +130,7 @@ func (p *promise) request(ctx context.Context, era reconfig.Era, ballot string) 
 	return nil
 }
 
-// accept seals the masters that promised, and returns their number.
+// accept seals the masters that promised the ballot, and returns the number of sealed masters.
 func (s *Set) accept(ctx context.Context, era reconfig.Era, promises []promise, change reconfig.Change) int {
 	return countParallel(promises, func(p promise) bool {
 		if !p.granted {

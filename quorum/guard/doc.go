@@ -3,10 +3,10 @@
 // does not depend on the subject of the votes.
 //
 // A [Set] guards the masters of a cluster, a [Guard] one of them. Before a batch is sent,
-// [Guard.Begin] prepares a [Check] of the master, which is sent at the end of the batch. When the
-// replies have arrived, [Guard.Evaluate] returns nil, or the reason why the votes do not count.
-// [Guard.Checkup] must be called at least once per [Heartbeat], and whenever the guard requests it.
-// It finds out whether the master may vote, and ends the master's quarantine.
+// [Guard.Begin] prepares a [Check] to be sent at the end of the batch. When the replies have
+// arrived, [Guard.Evaluate] returns nil, or the reason why the votes do not count. [Guard.Checkup]
+// must be called at least once per [Heartbeat], and whenever the guard requests a checkup. Checkup
+// decides whether the master may vote, and ends the master's quarantine.
 //
 // A guard reaches its master through a [Conn]; [Redis] implements Conn for a Redis server.
 // Decisions without I/O are in separate files: clocks (clock.go, whoseclock.go), the copy for a

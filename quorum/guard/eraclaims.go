@@ -26,8 +26,8 @@ type eraClaim struct {
 	// firstSeen is the time at which this proxy first saw the marker. lastAsked is the time at
 	// which it last asked the master for its marker.
 	firstSeen, lastAsked time.Time
-	// sameRun is set if the master has not restarted since it got the marker, so that it has lost
-	// nothing since.
+	// sameRun is set if the master has neither restarted nor been a replica since it got the
+	// marker, so that it has lost nothing since.
 	sameRun bool
 	// wasMember is set if the master was in the set of the previous era.
 	wasMember bool
@@ -50,8 +50,8 @@ func (s eraClaim) minEraNumber() int {
 }
 
 // supports reports whether s supports a claim of the same or another master: s states the same or a
-// later era, or its master promised the claim's ballot. A majority promises a ballot before any
-// master accepts it.
+// later era, or its master promised the claim's ballot or a higher one. A majority promises a
+// ballot before any master accepts it.
 func (s eraClaim) supports(claim eraClaim) bool {
 	if claim.Seal.IsNone() {
 		return s.Era == claim.Era || s.minEraNumber() > claim.Era.Number || !s.Seal.IsNone() && s.Seal.After(s.Era) == claim.Era
@@ -61,8 +61,8 @@ func (s eraClaim) supports(claim eraClaim) bool {
 		s.promiseEra == claim.Era.String() && s.promiseBallot >= claim.Seal.Ballot
 }
 
-// evaluate decides whether a claim is credible: another master must support it, and no majority may
-// contradict it. A refuted claim stays refuted.
+// evaluate decides whether a claim is credible: another master must support it, and fewer than a
+// majority contradict it. A refuted claim stays refuted.
 func (e *eraTracker) evaluate(claim eraClaim) {
 	masters := len(e.names)
 	if !claim.Seal.IsNone() {

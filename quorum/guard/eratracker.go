@@ -29,7 +29,7 @@ type eraTracker struct {
 
 	mu sync.Mutex
 	// ownEraKnown is set if ownEra is the present era. ownEraSince is the time at which this proxy
-	// learned it.
+	// learned that the era follows an earlier one, or zero.
 	ownEraKnown bool
 	ownEra      reconfig.Era
 	ownEraSince time.Time
@@ -54,9 +54,9 @@ type eraTracker struct {
 	// succession is set once it is credible that this era has ended or that the masters are in a
 	// different era.
 	succession *Succession
-	// lastNewBallot is the time at which this proxy last saw a new ballot, which a change may
-	// follow. announcedLocations holds, by index of the master, the location that a proxy announced
-	// with a ballot.
+	// lastNewBallot is the time at which this proxy last saw a new ballot; a change may follow.
+	// announcedLocations holds, by index of the master, the location that a proxy announced with a
+	// ballot.
 	lastNewBallot      time.Time
 	announcedLocations map[int]announcedLocation
 	// moveLeases holds each master's last report about the proxy that moves the locks, by index.
@@ -102,7 +102,7 @@ func (e *eraTracker) setFormer(former *eraTracker) {
 }
 
 // observe stores the report of a master. isNews is set if the guards must check the other masters
-// at once, because the present era became known or the marker claims that it has ended.
+// at once, because the present era became known, or a new marker claims that the era has ended.
 func (e *eraTracker) observe(i int, v Report, now time.Time) (isNews bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -220,7 +220,7 @@ func (e *eraTracker) determineEra(now time.Time) (settled bool) {
 	return true
 }
 
-// statedEras returns how many masters state each era of these masters.
+// statedEras counts, for each era of this set, the masters that state it without a seal.
 func (e *eraTracker) statedEras() map[reconfig.Era]int {
 	counts := map[reconfig.Era]int{}
 	for _, s := range e.claims {
@@ -300,8 +300,8 @@ func (e *eraTracker) checkPause(now time.Time) time.Duration {
 }
 
 const (
-	// changePause is the wait between two checks for the time changeWindow after a ballot, because
-	// a decision may follow.
+	// changePause is the wait between two checks while the locks are moved, and for changeWindow
+	// after a ballot, because a decision may follow.
 	changePause  = 20 * time.Millisecond
 	changeWindow = 3 * Heartbeat
 )
@@ -309,8 +309,8 @@ const (
 // locationSeparator precedes the future location of the locks in a ballot that announces a move.
 const locationSeparator = "~"
 
-// isMoveAnnounced reports whether a move of the locks to a location was announced to enough masters
-// less than changeWindow ago.
+// isMoveAnnounced reports whether a move of the locks to a location was announced to at least
+// witnessQuorum masters less than changeWindow ago.
 func (e *eraTracker) isMoveAnnounced(target location.Place) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -349,8 +349,8 @@ func (e *eraTracker) adoptEra(era reconfig.Era) reconfig.Era {
 	return e.ownEra
 }
 
-// recordSuffix returns the end of the nonces of this era's quarantine records. A master's claim to
-// have all its data counts only in the era of the record.
+// recordSuffix returns the suffix of the nonces in this era's quarantine records. A master's claim
+// to have all its data counts only in the era of the record.
 func (e *eraTracker) recordSuffix() string {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -253,7 +253,7 @@ func TestPromiseAndSeal(t *testing.T) {
 	if n, err := w.Client(0).HIncrBy(t.Context(), script.SequenceKey, field, 1).Result(); err != nil || n != 1 {
 		t.Errorf("the sequence of the former marker continues: %d, %v", n, err)
 	}
-	// The new marker belongs to another era.
+	// The promise does not bind in another era: the master promises a lower ballot.
 	want(runScript(t, w, script.Promise, next.String()+"@0", "01", "n2@0", "1.1.x"), "[1 …")
 	want(runScript(t, w, script.AddRecord, next.String()+"@0", "record"), "1")
 	want(runScript(t, w, script.AddRecord, next.String()+"@0", "another"), "0")

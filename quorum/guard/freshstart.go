@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// freshDecision is the decision about a master without marker and record.
+// freshDecision is the decision about a master without a marker.
 type freshDecision int
 
 const (

@@ -16,7 +16,7 @@ import (
 
 // Guard guards one master. It lets a vote count only if the same batch proves that the master is
 // the admitted one: its sequence continued, its canary lives, and its clock ran like ours. Checkup
-// finds out whether the master may vote, and when. A nil Guard lets all votes count.
+// decides whether the master may vote. A nil Guard lets all votes count.
 type Guard struct {
 	set *Set
 	// index is the index of the master in the set.

@@ -32,7 +32,7 @@ const (
 func (g *Guard) quarantineStep(ctx context.Context, v Report) (time.Duration, error) {
 	r := v.Record.Value
 	watchedFor, isNew := g.watchRecord(r, v.ClockReading.Got)
-	if isNew { // otherwise the first known TTL may be far too short
+	if isNew { // before the sources reply, the known TTL may be far too short
 		_ = g.set.askLongestTTL(ctx, g.set.voters(g.index))
 	}
 	if !strings.HasSuffix(r.Nonce, g.set.eras.recordSuffix()) {
@@ -47,7 +47,8 @@ func (g *Guard) quarantineStep(ctx context.Context, v Report) (time.Duration, er
 			return 0, err
 		}
 	}
-	// A claim that is still open after allCheckedTime lacks support from other masters at present.
+	// A claim to have all data that is undecided after allCheckedTime lacks support from other
+	// masters.
 	claimPending := r.Claim != marker.NoClaim && watchedFor < allCheckedTime
 	from := g.set.sourcesFor(g)
 	from.targetUnused = r.Reason == string(Joining)
@@ -96,8 +97,8 @@ func (g *Guard) pauseAfter(err error) time.Duration {
 	return catchUpPause
 }
 
-// checkedLeaseLeft returns leaseLeft. If the time has passed, it first asks the sources for the
-// present longest TTL, and computes the time again.
+// checkedLeaseLeft returns the result of leaseLeft. If no time is left, it first asks the sources
+// for the present longest TTL, and calls leaseLeft again.
 func (g *Guard) checkedLeaseLeft(
 	ctx context.Context, r marker.Record, watchedFor time.Duration, sources []source,
 ) (time.Duration, error) {
@@ -109,8 +110,9 @@ func (g *Guard) checkedLeaseLeft(
 	return leaseLeft(watchedFor, g.set.maxTTLInUse.LongestLostTTL(r)), err
 }
 
-// leaseLeft returns how long a lock that the master may have lost can still be held. watchedFor is
-// the time since the master's record was first seen.
+// leaseLeft returns the time for which a lock that the master may have lost can still be held, or
+// the rest of allCheckedTime if that is longer. watchedFor is the time since the master's record
+// was first seen.
 func leaseLeft(watchedFor, longestTTL time.Duration) time.Duration {
 	return max(leaseWait(longestTTL), allCheckedTime) - watchedFor
 }
@@ -135,8 +137,8 @@ func newQuarantineError(
 	}
 }
 
-// Quarantines returns for each master the reason and the duration of its quarantine, or nil. It
-// assumes that this process has watched each master for as long as the running proxies have.
+// Quarantines returns for each master the reason and the remaining time of its quarantine, or nil.
+// It assumes that this process has watched each master for as long as the running proxies have.
 func Quarantines(inspections []Inspection, maxTTL time.Duration) []*QuarantineError {
 	ttl, voters, causes := newMaxTTLTracker(len(inspections), maxTTL), 0, make([]*QuarantineError, len(inspections))
 	for i, v := range inspections {
@@ -162,7 +164,7 @@ func Quarantines(inspections []Inspection, maxTTL time.Duration) []*QuarantineEr
 }
 
 // askLongestTTL asks the sources for the present longest TTL in use. It returns an error if a
-// source does not reply, or has another marker.
+// source does not reply, or has a different marker.
 func (s *Set) askLongestTTL(ctx context.Context, sources []source) error {
 	var errs []error
 	for _, src := range sources {
@@ -176,8 +178,8 @@ func (s *Set) askLongestTTL(ctx context.Context, sources []source) error {
 	return errors.Join(errs...)
 }
 
-// watchRecord returns how long this proxy has seen the record. isNew is set if this proxy has not
-// seen the record before.
+// watchRecord returns the time since this proxy first saw the record. isNew is set if this proxy
+// has not seen the record before.
 func (g *Guard) watchRecord(r marker.Record, seen time.Time) (watchedFor time.Duration, isNew bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -188,7 +190,7 @@ func (g *Guard) watchRecord(r marker.Record, seen time.Time) (watchedFor time.Du
 	return time.Since(g.watchedSince), isNew
 }
 
-// recordSeenSince returns when this proxy first saw the record.
+// recordSeenSince returns the time at which this proxy first saw the record.
 func (g *Guard) recordSeenSince() time.Time {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -197,8 +199,8 @@ func (g *Guard) recordSeenSince() time.Time {
 
 // recordBound writes to the record the longest TTL of the locks that the master may have lost, as
 // soon as this proxy knows that TTL or has the operator's override. So a proxy that starts later,
-// when too few masters know the TTL, waits no longer than this proxy would. changed is set if the
-// record was changed.
+// when too few masters know the TTL, waits no longer than this proxy would. changed is set if
+// recordBound tried to change the record.
 func (g *Guard) recordBound(ctx context.Context, r marker.Record) (changed bool, err error) {
 	bound, known := g.set.maxTTLInUse.Bound()
 	if !known {
@@ -218,8 +220,8 @@ func (g *Guard) recordBound(ctx context.Context, r marker.Record) (changed bool,
 
 // evaluateClaim evaluates the claim of a master to have all its data. It removes the claim if this
 // proxy, or another master, knows of newer data. It trusts the claim once every proxy has had time
-// to object, and enough other masters support the claim. changed is set if the master must be
-// checked again.
+// to object, and a majority of the masters, including this one, supports the claim. changed is set
+// if the master must be checked again.
 func (g *Guard) evaluateClaim(
 	ctx context.Context, v Report, r marker.Record, watchedFor time.Duration,
 ) (changed bool, err error) {

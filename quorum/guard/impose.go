@@ -35,9 +35,9 @@ func (v Inspection) nextEra() (era reconfig.Era, known bool) {
 	return m.Era, true
 }
 
-// newRulesTrackerOf returns a tracker of the rules that these inspections show. The markers replace
-// the rules' list of masters, or location of the locks, if one marker shows it. If everyMarker is
-// set, every marker must show it.
+// newRulesTrackerOf returns a tracker of the rules that these inspections show. If a marker shows
+// the list of masters, the list in the rules does not count. The same applies to the location of
+// the locks. If everyMarker is set, all markers must show the value.
 func newRulesTrackerOf(settings string, inspections []Inspection, everyMarker bool) *rulesTracker {
 	markers, showMasters, showLocation := 0, 0, 0
 	for _, v := range inspections {
@@ -128,8 +128,8 @@ type ProxyCounts struct {
 	Running int
 	// Losing counts the proxies that ReplaceSettings could deprive of a vote.
 	Losing int
-	// Differing counts the proxies with different settings on masters with settings. Masters with
-	// the given settings do not vote for these proxies.
+	// Differing counts the proxies with different settings that a master with settings lists.
+	// Masters with the given settings do not vote for these proxies.
 	Differing int
 }
 
@@ -222,7 +222,8 @@ func ReplaceSettings(ctx context.Context, settings string, inspections []Inspect
 	return errs
 }
 
-// replaceRules replaces the master's rules with ownRules, and its marker with a new one.
+// replaceRules replaces the master's rules with ownRules, and its marker, unless sealed, with a new
+// one.
 func (v Inspection) replaceRules(ctx context.Context, ownRules string, others []Inspection) error {
 	old, marked := v.Report.Marker.Value, v.Report.Marker.Valid
 	if v.Report.isNewer() {
@@ -250,8 +251,7 @@ func (v Inspection) replaceRules(ctx context.Context, ownRules string, others []
 	return nil
 }
 
-// publishSeq stores a number of another master's sequence on masters, except on masters that do not
-// reply or must stay empty.
+// publishSeq stores a number of another master's sequence on all masters that reported a marker.
 func publishSeq(ctx context.Context, masters []Inspection, nonce string, n int64) {
 	for _, v := range masters {
 		if v.Report != nil && v.Report.Marker.Text != "" {

@@ -9,9 +9,8 @@ import (
 	"redlock-proxy/quorum/guard/script"
 )
 
-// handleEndedEra handles a master whose era has ended. If this proxy saw the sealing of the master,
-// it knows that the master has kept its data: other masters may copy from it, and it takes part in
-// deciding the successor.
+// handleEndedEra handles a master whose era has ended. If the master has kept its data since it was
+// sealed, other masters may copy from it, and it takes part in deciding the successor.
 func (g *Guard) handleEndedEra(ctx context.Context, v Report, past history) (time.Duration, error) {
 	m := v.Marker.Value
 	intact := v.Marker.Valid && !m.Seal.IsNone() && m.RunID == v.RunID

@@ -8,8 +8,8 @@ import (
 	"redlock-proxy/quorum/vote"
 )
 
-// noteMovers records the present time if one of the proxies that announced themselves on a master
-// moves the locks.
+// noteMovers records that a master was asked, and whether one of the proxies that announced
+// themselves on the master moves the locks.
 func (e *eraTracker) noteMovers(i int, proxies []Proxy, now time.Time) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -23,7 +23,7 @@ func (e *eraTracker) noteMovers(i int, proxies []Proxy, now time.Time) {
 }
 
 // IsMoveLeaseExpired reports whether the locks are being moved and the lease of the move has
-// expired: a majority of the masters was asked since, and no proxy renewed it.
+// expired: a majority of the masters was asked more than location.Lease after the last renewal.
 func (s *Set) IsMoveLeaseExpired() bool {
 	e := s.eras
 	e.mu.Lock()

@@ -66,15 +66,16 @@ func (l *maxTTLTracker) IsRecorded(ttl time.Duration) bool {
 	return ttl <= time.Duration(l.recorded.Load())
 }
 
-// RoundedUp returns the record for a TTL: rounded up, but not beyond the limit.
+// RoundedUp returns the record for a TTL: rounded up, to at most the limit. A TTL above the limit
+// stays unchanged.
 func (l *maxTTLTracker) RoundedUp(ttl time.Duration) time.Duration {
 	return max(ttl, min(roundUpTTL(ttl), l.Limit()))
 }
 
 // Observe stores the record of a master. The record counts even if the master has no vote and may
 // have lost later records, because a proxy wrote it. A record above the limit and above every other
-// master's is not credible, and counts as no record. refuted is set once enough credible records
-// contradict it.
+// master's is not credible, and counts as no record. refuted is set if a read quorum of voting
+// masters has credible records, and this record is not credible.
 func (l *maxTTLTracker) Observe(i int, record time.Duration, votes bool) (refuted bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

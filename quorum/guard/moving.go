@@ -31,8 +31,7 @@ func (s *Set) OwnEra() (era reconfig.Era, known bool) {
 	return s.eras.ownEra, s.eras.ownEraKnown
 }
 
-// Confirm returns nil if a majority of the masters still votes in the era, by replies to requests
-// sent after the call.
+// Confirm asks the masters, and returns nil if a majority still votes in the era.
 func (s *Set) Confirm(ctx context.Context) error {
 	confirmed := countParallel(s.guards, func(g *Guard) bool {
 		t := g.currentTrust()

@@ -8,12 +8,12 @@ import (
 )
 
 // If a master's clock does not fit, that clock may have stepped, or this proxy's clock may have
-// stopped. A proxy whose own clock fails must not take the vote from masters that other proxies see
-// working. So it puts a master into quarantine for its clock only if another master's clock, read
+// stopped. A proxy whose own clock fails must not take the vote from masters that work for other
+// proxies. So it puts a master into quarantine for its clock only if another master's clock, read
 // later, fits: then this proxy's clock is right. It blames at most a minority of the masters at a
 // time. Otherwise this proxy alone stops counting the master's votes, until the cause is known,
-// every lease of that time has expired, or another proxy reports that the master's clock fitted all
-// the time.
+// every lease that existed then has expired, or another proxy reports that the master's clock
+// fitted all the time.
 
 // otherClocksPatience limits the wait for the other masters' clocks.
 const otherClocksPatience = 250 * time.Millisecond
@@ -91,7 +91,8 @@ func (s *Set) mayQuarantine(suspect *Guard) bool {
 }
 
 // mayQuarantineForClock reports whether it is now certain that the suspected step was the master's,
-// or the suspicion is a missed canary. Few enough other masters must be blamed.
+// or the suspicion is a missed canary. In addition, the masters blamed by this proxy must stay a
+// minority.
 func (s *Set) mayQuarantineForClock(g *Guard, m clockStep) bool {
 	owner, _ := findClockOwner(m, s.otherClocksDuring(g.index, m))
 	return (owner == ownerMaster || m.At.IsZero()) && s.mayQuarantine(g)

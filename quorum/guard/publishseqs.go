@@ -33,7 +33,7 @@ func (g *Guard) knownState(field string, db int) (seq int64, c canary) {
 	return max(g.seqs[field], script.FirstSeq), g.canaries[db]
 }
 
-// currentSeqs returns the sequences of the marker under which the master votes.
+// currentSeqs returns the known sequences of the last marker under which the master voted.
 func (g *Guard) currentSeqs() writeSeqs {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -66,9 +66,9 @@ func (g *Guard) publishSeqs(ctx context.Context) error {
 }
 
 // publishFirstSeq stores the first number of a nonce's sequence on the other masters, before this
-// master is admitted under that nonce. So the other masters can confirm from its first vote on that
-// it has all its data, even if every proxy stops before the next checkup. A failure is harmless,
-// because publishSeqs stores the number within a second.
+// master is admitted under that nonce. So from this master's first vote on, the other masters can
+// confirm that it has all its data, even if every proxy stops before the next checkup. A failure is
+// harmless, because publishSeqs stores the number within a second.
 func (g *Guard) publishFirstSeq(ctx context.Context, nonce string) {
 	g.publishOnOtherMasters(ctx, nonce, script.FirstSeq)
 }

@@ -14,9 +14,9 @@ import (
 // lost the location, the record decides. If the record contradicts the masters' report, no master
 // votes.
 
-// CompareRecord compares the record with the reports of the masters. recorded is the record, which
-// was read after the time since, and err is the read error. If a majority of the masters has
-// contradicted the record after that time, no master votes.
+// CompareRecord compares the record with the reports of the masters. since is the time at which
+// this proxy learned the record. err is the error of the last read. If a majority of the masters
+// contradicts the record in replies to later requests, no master votes.
 func (s *Set) CompareRecord(recorded location.EraPlace, since time.Time, err error) {
 	previous := s.locationConflict.Load()
 	conflict := s.recordConflict(previous, recorded, since, err)

@@ -102,8 +102,8 @@ func (v *Report) readProxies(entries map[string]string) {
 	v.Proxies, v.Differences = running, proxyDifferences(running)
 }
 
-// markedSince returns since when, by its own clock, the master has had its marker or its record;
-// zero if unknown.
+// markedSince returns the time, by the master's clock, at which the master got its marker or its
+// record; zero if unknown.
 func (v Report) markedSince() time.Duration {
 	if v.Marker.Valid {
 		return v.Admitted

@@ -165,7 +165,7 @@ func (a *rulesTracker) settingsHash() string {
 	if a.settings == "" {
 		return ""
 	}
-	sum := sha256.Sum256([]byte(withoutLocation(a.settings))) // the rules show a different location
+	sum := sha256.Sum256([]byte(withoutLocation(a.settings))) // the rules themselves show the location
 	return hex.EncodeToString(sum[:8])
 }
 
@@ -185,8 +185,9 @@ func (a *rulesTracker) ownLocked() rules {
 	return r
 }
 
-// rulesToWrite returns the rules to write to a master. It returns the rules on another master, if
-// any, so that all masters have the same names; else this proxy's rules.
+// rulesToWrite returns the rules to write to a master. If a master has rules that do not differ
+// from this proxy's, it returns that master's rules, so that all masters have the same names.
+// Otherwise it returns this proxy's rules.
 func (a *rulesTracker) rulesToWrite() string {
 	a.mu.Lock()
 	defer a.mu.Unlock()

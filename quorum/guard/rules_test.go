@@ -156,8 +156,8 @@ func TestMarkersShowMasters(t *testing.T) {
 }
 
 // TestWriteAndReplaceRules runs on a real Redis. A proxy may replace rules only on a master without
-// a marker. An operator may replace them on any master. Then all databases get a new marker with a
-// new sequence.
+// a marker. An operator may replace them on any master. Then each database with a marker gets a new
+// marker and a new sequence.
 func TestWriteAndReplaceRules(t *testing.T) {
 	tr := startRedis(t)
 	c, ctx := tr.Client(0), t.Context()

@@ -21,9 +21,9 @@ type Options struct {
 	// FreshStart lets masters vote if all of them are connected, empty, and unmarked at the start.
 	FreshStart bool
 	// Override is an operator's statement of the longest TTL of any lock that these masters may
-	// have lost, or nil. Once all masters have been connected for FreshStartTime, the set stores
-	// the larger of Override and the longest TTL that the masters know on the masters in
-	// quarantine.
+	// have lost, or nil. Once all masters have been connected for FreshStartTime, the set writes a
+	// bound to the record of each master in quarantine: the larger of Override and the longest TTL
+	// that the masters know.
 	Override *time.Duration
 	// Forced gives the override precedence over the knowledge of masters and proxies, at once.
 	Forced bool

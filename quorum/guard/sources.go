@@ -78,8 +78,8 @@ func (s *Set) noteVotes() {
 
 // sourcesFor returns the masters to copy from: other masters that vote. An era has no locks of its
 // own until a majority can have voted in it. Until then, the sources are the masters that voted in
-// the former era, if they are enough by its rules. With these rules, fewer blocking copies are
-// needed than with the rules of this era.
+// the former era, if they form a read quorum of the former set. Then fewer keys need blocking
+// copies than with sources from this era.
 func (s *Set) sourcesFor(g *Guard) sourceSet {
 	ordinary, formerSize := sourceSet{sources: s.voters(g.index), masters: len(s.guards)}, s.eras.formerSize()
 	if formerSize == 0 || len(ordinary.sources) >= vote.Majority(ordinary.masters) {

@@ -10,9 +10,9 @@ import (
 )
 
 // TestSourcesOfJoiningMasters checks the sources of a new set of four masters after a change from
-// three, while one of the four votes. The rules of the former set apply only if enough sealed
-// masters are left. Otherwise the masters that have lost their seals would wait for the longest
-// lease.
+// three, while one of the four votes. Masters of the former set are the sources only if they still
+// form a read quorum of that set. With fewer, the masters that have lost their seals would wait for
+// the longest lease.
 func TestSourcesOfJoiningMasters(t *testing.T) {
 	names := []string{"a", "b", "c", "d"}
 	era := reconfig.Era{Number: 1, Masters: 4, Hash: reconfig.Hash(names)}
@@ -63,8 +63,8 @@ func TestSourcesOfJoiningMasters(t *testing.T) {
 	}
 }
 
-// TestMayHaveHadMajority checks when the rules of the former set end: as soon as a majority of the
-// masters may have voted in the new era.
+// TestMayHaveHadMajority checks that the former set provides the sources only until a majority of
+// the masters may have voted in the new era.
 func TestMayHaveHadMajority(t *testing.T) {
 	names := []string{"a", "b", "c"}
 	era := reconfig.Era{Number: 1, Masters: 3, Hash: reconfig.Hash(names)}

@@ -10,7 +10,8 @@ import (
 	"redlock-proxy/quorum/guard/script"
 )
 
-// vote lets the master vote, unless one of its databases was flushed, or its clock is suspected.
+// vote lets the master vote, unless one of its databases was flushed, its clock is suspected, or
+// the rules or the location of the locks conflict.
 func (g *Guard) vote(ctx context.Context, v Report) (time.Duration, error) {
 	m := v.Marker.Value
 	for _, db := range g.takeSuspectDBs() {

@@ -25,8 +25,8 @@ func confirmedProxies(lists [][]Proxy) (proxies []Proxy) {
 	return proxies
 }
 
-// countParallel calls do for all elements at the same time, and returns how often it returned true.
-// A call that panics counts as false.
+// countParallel calls do for all elements at the same time, and returns the number of calls that
+// returned true. A call that panics counts as false.
 func countParallel[T any](elems []T, do func(T) bool) int {
 	var n atomic.Int64
 	var wg sync.WaitGroup

@@ -31,8 +31,9 @@ type SettingsReplacement struct {
 }
 
 // ReplaceSettings is an operator's override. It replaces the settings (Options.Settings) and the
-// list of masters that all proxies must use. Masters do not vote for proxies with other settings or
-// another list. Each master may take up to timeout for each reply. secure is Options.TLS.
+// list of masters that all proxies must use. Masters do not vote for proxies with different
+// settings or a different list. Each master may take up to timeout for each reply. secure is
+// Options.TLS.
 //
 // ReplaceSettings returns a *DifferentSettingsError if proxies with different settings are running,
 // which would lose their votes, unless forced is set.

@@ -1,5 +1,6 @@
-// Package inspect examines masters without taking part in their votes. It reports their state to
-// operators, and replaces the settings of their proxies. No lock depends on it.
+// Package inspect examines masters without taking part in their votes. It reports the state of the
+// masters to operators, and replaces the settings that the masters require of proxies. No lock
+// depends on this package.
 package inspect
 
 import (
@@ -27,8 +28,8 @@ import (
 type Finding struct {
 	// Name is the master's address, without credentials.
 	Name string
-	// Err is the reason why the master cannot be used: it did not answer, and the other fields are
-	// empty, or it refuses writes.
+	// Err is the reason why the master cannot be used. Either the master did not answer, and the
+	// other fields are empty, or it refuses writes.
 	Err error
 	// Version, Role and Policy are the server's redis_version, role and maxmemory_policy.
 	Version, Role, Policy string
@@ -78,14 +79,15 @@ type Finding struct {
 type PushConnections struct {
 	// Waiting selects reports of changes, for clients that wait.
 	Waiting bool
-	// Messages selects messages between proxies with this prefix.
+	// Messages selects messages between proxies. Prefix is the prefix of the proxies' messages.
 	Messages bool
 	Prefix   string
 }
 
-// Masters connects to each master by its URL. It returns reasons not to rely on the master, and the
-// rights that the proxy's user lacks for the selected push connections. Each master may take up to
-// timeout for each reply. secure is Options.TLS.
+// Masters connects to each master by its URL. It returns one finding for each master. A finding has
+// the reasons not to rely on the master, and the rights that the proxy's user lacks for the
+// selected push connections. Each master may take up to timeout for each reply. secure is
+// Options.TLS.
 func Masters(
 	ctx context.Context, urls []string, timeout time.Duration, secure func(*tls.Config), selected PushConnections,
 ) []Finding {
@@ -302,8 +304,9 @@ func markSameServer(findings []Finding) {
 
 // Server connects to a Redis that is no master, such as the upstream, and returns its properties.
 // It changes nothing on the server. key is the key of a trial write. If the server requires a
-// login, and the URL lacks it or the login lacks permissions, the finding has only a name and a
-// round trip. The server may take up to timeout for each reply. secure is Options.TLS.
+// login, and the login in the URL is missing or lacks permissions, the finding has only a name, a
+// round trip, and possibly a Refusal. The server may take up to timeout for each reply. secure is
+// Options.TLS.
 func Server(ctx context.Context, url, key string, timeout time.Duration, secure func(*tls.Config)) Finding {
 	f := Finding{Name: master.NameFromURL(url)}
 	server, err := master.NewServerClient(url, timeout, secure)

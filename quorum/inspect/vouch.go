@@ -25,10 +25,11 @@ type RefusedError struct {
 // Error returns the joined reasons.
 func (e *RefusedError) Error() string { return strings.Join(e.Reasons, "; ") }
 
-// CheckOverride decides whether to accept an operator's override: the declaration that no lock that
-// these masters may have lost was granted for longer than ttl. All masters must be reachable and
-// fit. Unless forced is set, no master may hold a lock that contradicts the declaration. The
-// findings must come from Survey. CheckOverride returns nil, ErrNotNeeded, or a *RefusedError.
+// CheckOverride decides whether to accept an operator's override. An override declares that the
+// locks that these masters may have lost were granted for at most ttl. All masters must be
+// reachable and fit. Unless forced is set, no master may hold a lock that contradicts the
+// declaration. The findings must come from Survey. CheckOverride returns nil, ErrNotNeeded, or a
+// *RefusedError.
 func CheckOverride(findings []Finding, ttl time.Duration, forced bool) error {
 	var reasons []string
 	hasLongerLock := false
@@ -79,7 +80,8 @@ func (f Finding) describeLocks(ttl time.Duration) string {
 	return fmt.Sprintf("%s, %s, such as %s", locks, duration, strings.Join(names, " "))
 }
 
-// ProxiesWithLongerTTL describes the proxies on these masters that know of a TTL in use above ttl.
+// ProxiesWithLongerTTL describes the proxies that these masters list with a known TTL in use above
+// ttl.
 func ProxiesWithLongerTTL(findings []Finding, ttl time.Duration) []string {
 	found := map[string]bool{}
 	for _, f := range findings {

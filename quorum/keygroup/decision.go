@@ -39,8 +39,8 @@ func (b *Group) LongestNewTTL() (longest time.Duration, exists bool) {
 	return longest, exists
 }
 
-// Encode returns the decision that stores the present keys under a unique version. It omits expired
-// keys, but does not write only to remove them.
+// Encode returns the decision that stores the keys. Changed keys get version, which must be unique.
+// Encode omits expired keys, but does not write only to remove them.
 //
 // Errors: ErrTooLarge; register.ErrNeedsLeft if a key keeps an expiry that is unknown.
 func (b *Group) Encode(version string) (register.Decision, error) {

@@ -8,8 +8,8 @@ import (
 )
 
 // prefix begins a keygroup. It has the form of the prefixes in commands/lockkeys/keyspace/contents,
-// but that package does not use it. Versions without keygroups cannot read it, and no text of a
-// client begins with it.
+// but that package uses different prefixes. Versions without keygroups cannot read a keygroup, and
+// no text of a client begins with this prefix.
 const prefix = "\x00redlock:b"
 
 // ErrUnreadable means that a text begins like a keygroup but was not written by this version.

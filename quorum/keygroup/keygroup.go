@@ -104,7 +104,8 @@ func (b *Group) Put(name, value string, left time.Duration) {
 	b.keys[name] = key{member: member{name: name, value: value}, hasNewTTL: true, newTTL: left}
 }
 
-// Replace gives a key another value for its remaining time, or puts an absent key without expiry.
+// Replace replaces the value of a key and keeps its remaining time, or puts an absent key without
+// expiry.
 func (b *Group) Replace(name, value string) {
 	k, exists := b.keys[name]
 	if !exists {

@@ -53,12 +53,12 @@
 //
 // # Premises
 //
-// The upstream is one server during the move. The mover checks that the upstream is still this
-// server before it proposes that the locks have moved, and again before it removes the locks from
-// the source. The upstream must have the same run_id, must be a master that no replica has left,
-// and must be the server that the Sentinels report. Otherwise the mover aborts, or keeps the locks
-// at the source. If the upstream fails over just after that, locks are lost, as without a proxy.
-// Rule 2 cannot reach a server that was replaced and is frozen with a command in its socket.
+// The upstream is one server during the move. Before the mover proposes that the locks have moved,
+// it checks that the upstream is still this server. It checks again before it removes the locks
+// from the source. The upstream must have the same run_id, must be a master that no replica has
+// left, and must be the server that the Sentinels report. Otherwise the mover aborts, or keeps the
+// locks at the source. If the upstream fails over just after that, locks are lost, as without a
+// proxy. Rule 2 cannot reach a server that was replaced and is frozen with a command in its socket.
 // Clients that lock at the upstream without a proxy do not pause, so the operator must stop them
 // first.
 package location

@@ -11,9 +11,9 @@ import (
 
 // This test explores the move. Two clients, each with a proxy of its own, take and release one
 // lock, always with the same token. Two movers may stop at any point and continue much later. The
-// upstream restarts with its data, with older data, or with none. The masters lose their data
-// once their locks have expired. Messages arrive in any order, late, or never. The masters are one
-// register in this test, whose eras are decided at once. Other tests explore these decisions
+// upstream restarts with its data, with older data, or with none. The masters lose their data once
+// their locks have expired. Messages arrive in any order, late, or never. In this test the masters
+// are one register, which decides on an era in one step. Other tests explore these decisions
 // (internal/model, quorum/guard/reconfig).
 
 // state is the state of a client.
@@ -115,7 +115,7 @@ type world struct {
 type explorer struct {
 	proxies, movers int
 	lastEra, faults uint8
-	// maxDataLosses limits how often all masters lose their data.
+	// maxDataLosses limits the number of times that all masters lose their data.
 	maxDataLosses uint8
 	// placeFromSettings takes the place of the locks from the settings after a data loss.
 	// recordOnlyAtRest records a place only when the locks are at rest.
@@ -313,7 +313,7 @@ func (x explorer) runAtMasters(w world, i int, visit func(string, world)) {
 	}
 }
 
-// decide moves the locks to another place, in the next era.
+// decide begins the next era, in which the locks are at place p.
 func (w *world) decide(p Place) {
 	w.era, w.place = w.era+1, p
 }
@@ -487,8 +487,8 @@ func (x explorer) restart(w world, visit func(string, world)) {
 	}
 }
 
-// loseMastersData lets all masters lose their data, and all proxies restart, once no lock of the
-// masters is still held.
+// loseMastersData lets all locks on the masters expire, all masters lose their data, and all
+// proxies restart.
 func (x explorer) loseMastersData(w world, visit func(string, world)) {
 	if w.dataLossCount >= x.maxDataLosses {
 		return

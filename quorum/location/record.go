@@ -16,8 +16,8 @@ import (
 // counts.
 const RecordKey = "redlock-proxy:locks-at"
 
-// EraPlace is a place and the number of the era that decided on it. Its zero value means that the
-// masters have never decided.
+// EraPlace is a place and the number of its era. The zero value means that the masters have never
+// decided.
 type EraPlace struct {
 	Place
 	Era int

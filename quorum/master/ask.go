@@ -76,8 +76,8 @@ func (m *Master) refuse(ops []*op, reason error) {
 }
 
 // Tell sends the master an operation in a database without waiting for the reply. If the master is
-// down, Tell drops the operation. If keep is set, the proxy sends a removal when the master is
-// back; it can keep only removals.
+// down, Tell drops the operation, unless it is a removal and keep is set. The proxy sends a kept
+// removal when the master is back.
 func (m *Master) Tell(db int, cellOp cell.Op, keep bool) { m.post(noReplyOp(db, cellOp, keep)) }
 
 // post implements Tell.

@@ -48,7 +48,7 @@ func CauseText(err error) string {
 const maxCause = 256
 
 // excerpt returns the beginning of a text, without characters that control a terminal. Line ends
-// stay, because replies have blanks in their place.
+// stay: replies to clients have blanks instead.
 func excerpt(text string) string {
 	head, isCut := escape.Cut(text, maxCause)
 	if isCut {

@@ -7,7 +7,7 @@ import (
 )
 
 // TestCauseText checks that the text of a server's error is short, and does not control a terminal.
-// Line ends stay, because replies have blanks in their place.
+// Line ends stay: replies to clients have blanks instead.
 func TestCauseText(t *testing.T) {
 	for text, want := range map[string]string{
 		"EOF":                                "connection closed",

@@ -14,7 +14,7 @@ type Health struct {
 	Quarantine *guard.QuarantineError
 	// Since is the start of this state.
 	Since time.Time
-	// RoundTrip is the shortest round trip of the last probe.
+	// RoundTrip is the shortest round trip of the probe that last brought the master up.
 	RoundTrip time.Duration
 	// RemovalsPending is the number of removals that the proxy sends when the master is back.
 	RemovalsPending int

@@ -104,8 +104,8 @@ func (l *lane) requeue(ops []*op) error {
 	return nil
 }
 
-// take loads inFlight with the next batch, which the caller must send, and returns the link. If
-// nothing is queued it releases the claim, and more is false.
+// take loads inFlight with the next batch, which the caller must send, and returns the link. If no
+// op can be sent, take releases the claim, and more is false.
 func (l *lane) take() (link Link, more bool) {
 	link, more, turnEnded := l.takeNext()
 	if turnEnded {

@@ -230,8 +230,8 @@ func (c deadlineConn) Read(p []byte) (int, error) {
 	}
 }
 
-// extendWhileReading extends the deadline of the batch in flight if the master keeps sending its
-// replies, and reports whether it did.
+// extendWhileReading extends the deadline of the batch in flight if the master keeps sending
+// replies. It reports whether it extended the deadline.
 func (k *redisLink) extendWhileReading(now time.Time) bool {
 	if k.bytesRead < minProgress {
 		return false

@@ -15,8 +15,8 @@ const (
 	// longOp is the size, in bytes, above which an operation with the known values of its keys is
 	// long.
 	longOp = 32 << 10
-	// longBatch limits the bytes of long operations in one batch, unless it is a single operation.
-	// A short operation waits for at most one of these batches.
+	// longBatch limits the bytes of long operations in one batch, unless the batch has only one
+	// operation. A short operation waits for at most one of these batches.
 	longBatch = 1 << 20
 	// keyWeight is the weight of each key of an operation, in bytes. It stands for the master's
 	// work on the key, and for the elements of the reply.
@@ -143,8 +143,8 @@ func (s *sizes) learnEach(o *op, found []cell.KeyState, forget bool) {
 	}
 }
 
-// record stores the size of a key's value. If there is no room, it removes all other sizes if
-// forget is set.
+// record stores the size of a key's value. If there is no room, record first removes all sizes if
+// forget is set, and otherwise stores nothing.
 func (s *sizes) record(key string, n int, forget bool) {
 	if len(s.byKeyHash) >= maxSizes {
 		if !forget {

@@ -89,7 +89,7 @@ type op struct {
 	stage atomic.Int32
 	// fullScript sends the script instead of its SHA.
 	fullScript bool
-	// keepIfDown makes the master send the op later if it is down.
+	// keepIfDown makes the proxy keep the op while the master is down, and send it later.
 	keepIfDown bool
 }
 

@@ -13,8 +13,8 @@ import (
 // connections.
 var errOtherServer = errors.New("it is a different server process than before")
 
-// Pin implements Transport. So the guard never attributes a batch that follows a broken connection
-// to the earlier process.
+// Pin implements Transport. With pinned connections, the guard never attributes a batch that
+// follows a broken connection to the earlier process.
 func (t *redisTransport) Pin(beforeNewServer func()) {
 	t.beforeNewServer = beforeNewServer
 	t.options.OnConnect = t.identify

@@ -33,7 +33,7 @@ type Round struct {
 	// common is the command that several masters share.
 	common command
 	// refs counts the references: the caller until Release, and each op that is still in a lane.
-	// Without references the round returns to pool, unless that is nil.
+	// Without references the round returns to pool, unless pool is nil.
 	refs atomic.Int32
 	pool *Rounds
 }
@@ -182,7 +182,8 @@ func launchDelayed(lanes []*lane) {
 	}
 }
 
-// Wait waits until the round is decided. It returns the cause of ctx if ctx ended first.
+// Wait waits until the round is decided, or all masters have replied. It returns the cause of ctx
+// if ctx ended first.
 func (r *Round) Wait(ctx context.Context) error {
 	if r.handedOver { // decided before the first reply
 		return nil
@@ -234,10 +235,10 @@ func (r *Round) allReplied() bool {
 	return true
 }
 
-// Replies returns the replies that had arrived when the round was decided.
+// Replies returns the replies that had arrived when Wait returned.
 func (r *Round) Replies() []register.Reply { return r.replies }
 
-// OnLaterReply calls f with each reply that has arrived, or will arrive, after the decision.
+// OnLaterReply calls f with each reply that has arrived, or will arrive, after Wait returned.
 func (r *Round) OnLaterReply(f func(master int, reply register.Reply)) {
 	r.mu.Lock()
 	lateReplies := r.lateReplies

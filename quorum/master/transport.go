@@ -32,7 +32,8 @@ type Transport interface {
 	// Probe checks that the server answers, loads the scripts, and measures the round trip.
 	Probe(ctx context.Context) (roundTrip time.Duration, err error)
 	// IsUnsupported reports whether the error means that the server did not execute an operation
-	// because it does not support its form. The caller can send the operation in another form.
+	// because the server does not support the form of the operation. The caller can send the
+	// operation in another form.
 	IsUnsupported(err error) bool
 	// Do executes one command, outside of all batches.
 	Do(ctx context.Context, words ...any) (any, error)

@@ -44,7 +44,7 @@ func replyTo(t *testing.T, conn *redisTransport, cellOp cell.Op) reply {
 }
 
 // TestOtherScheme checks that the error of a probe names the right scheme if the URL has the wrong
-// scheme. After a successful probe it no longer does.
+// scheme. After a successful probe, the error does not name a scheme.
 func TestOtherScheme(t *testing.T) {
 	tlsServer := httptest.NewTLSServer(nil)
 	t.Cleanup(tlsServer.Close)
@@ -95,7 +95,7 @@ func (undecodableOp) Decode(any) (cell.Answer, error) {
 	return cell.Answer{}, fmt.Errorf("unexpected reply")
 }
 
-// TestPanicIsContained checks that a panic over one reply affects only that reply.
+// TestPanicIsContained checks that a panic while decoding a reply affects only its batch.
 func TestPanicIsContained(t *testing.T) {
 	conn := dial(t, miniredis.RunT(t))
 	if got := replyTo(t, conn, panickingOp{}); got.State != register.Unknown || !strings.Contains(fmt.Sprint(got.Err), "boom") {

@@ -51,7 +51,8 @@
 // subscribers. A message may be in transit all the time, and reach one master during that master's
 // break, and another master during a later break. So with five masters each subscriber survives two
 // breaks, regardless of the time between them. A restart of all masters, one after the other,
-// closes its connection once. A change of the masters closes the connections of all subscribers.
+// closes each subscriber's connection once. A change of the masters closes the connections of all
+// subscribers.
 //
 // The proxy sends a PING each second on each connection to a master, and closes a connection that
 // is silent for five seconds. Then it closes the connections of the affected subscribers.

@@ -4,7 +4,7 @@ package messages
 // knows the masters that have been connected without a break since the member joined. While any
 // majority of the masters includes one of these masters, the member has missed nothing. A master
 // that is connected again does not count: a message in transit may have reached one master during
-// its break, and another master during a later break. It does no I/O.
+// its break, and another master during a later break. epochs does no I/O.
 type epochs struct {
 	// need is the number of masters that is enough for every majority to include one of them.
 	need      int
@@ -56,7 +56,7 @@ func (e *epochs) startNew() {
 	e.current = nil
 }
 
-// join adds a member, if enough masters are connected.
+// join adds a member if at least need masters are connected, and reports whether it did.
 func (e *epochs) join(m *Subscription) bool {
 	if countTrue(e.connected) < e.need {
 		return false

@@ -140,8 +140,8 @@ func (l *Listener) IsConnected(master int) bool {
 	return p != nil && p.isConnected(master)
 }
 
-// Causes returns, for each master, why it is not connected, or nil if it is connected or there are
-// no members.
+// Causes returns, for each master, the reason why it is not connected; nil if it is connected or
+// there are no members.
 func (l *Listener) Causes() []error {
 	l.mu.Lock()
 	p := l.period
@@ -166,7 +166,7 @@ func (l *Listener) Close() {
 	l.tasks.Wait()
 }
 
-// closeIfIdle ends a period without members.
+// closeIfIdle ends a period that has had no members for pushconn.Linger.
 func (l *Listener) closeIfIdle(p *period, now time.Time) {
 	l.mu.Lock()
 	idle := p.isIdle(now)

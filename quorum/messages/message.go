@@ -43,8 +43,8 @@ const (
 // errMalformed means that a text is not a message of a proxy.
 var errMalformed = errors.New("it is not a message of a proxy")
 
-// Encode returns the text that the proxy publishes: a line with the numbers of the message, the
-// channel, and the payload.
+// Encode returns the text that the proxy publishes: a line with the numbers of the message,
+// followed by the channel and the payload.
 func (m Message) Encode() string {
 	kind := "m"
 	if m.Shard {

@@ -10,7 +10,7 @@ import (
 	"redlock-proxy/quorum/pushconn"
 )
 
-// period holds the state of one time in which the proxy listens to the masters.
+// period holds the state of one interval during which the proxy listens to the masters.
 type period struct {
 	listener *Listener
 	ctx      context.Context
@@ -243,8 +243,8 @@ func (p *period) deliver(ready []Message) {
 	}
 }
 
-// nextFlush returns the number of the next flush. Callers of nextFlush and of the following methods
-// hold mu.
+// nextFlush returns the number of the next flush. Callers of nextFlush, requestFlush and
+// finishFlush hold mu.
 func (p *period) nextFlush() uint64 { return p.flushNumber + 1 }
 
 // requestFlush starts a flush, now or after the current one.
@@ -264,8 +264,8 @@ func (p *period) requestFlush() {
 	}
 }
 
-// onFlushed records that a master has answered a flush, so that all messages published on it before
-// have arrived.
+// onFlushed records that a master has answered a flush: all messages published on the master before
+// the flush have arrived.
 func (p *period) onFlushed(l *connection, flush uint64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

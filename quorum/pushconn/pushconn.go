@@ -74,7 +74,7 @@ func (k Reconnector) Run(ctx context.Context) {
 }
 
 // IsRefusal reports whether a master refuses the requests of a push connection permanently, because
-// a right or a command is missing.
+// a right, a valid login or a command is missing.
 func IsRefusal(err error) bool {
 	reply := resp.Error("")
 	if !errors.As(err, &reply) {

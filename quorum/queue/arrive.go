@@ -31,8 +31,8 @@ const (
 type ChangeAlarm interface {
 	// View returns the known state of the key.
 	View(now time.Time) watch.View
-	// Arm makes the masters report the next change. It looks at the key on each master that would
-	// not report it. ReadAll looks at the key on all masters.
+	// Arm makes the masters report the next change: it looks at the key on each master that would
+	// not report a change otherwise. ReadAll looks at the key on all masters.
 	Arm()
 	ReadAll()
 	// Ended reports whether the alarm gets no more reports, so that the waiter must set a new
@@ -61,8 +61,8 @@ type ValueWaitOptions[K comparable] struct {
 	Rand func() float64
 }
 
-// Await waits in the queues of the keys until a Try returns PopEnded. While nothing changes it
-// tries at most once a minute.
+// Await waits in the queues of the keys until a Try returns PopEnded. While all masters are watched
+// and nothing changes, Await tries at most once a minute.
 func (l *ValueQueues[K]) Await(ctx context.Context, a ValueWaitOptions[K]) WaitResult {
 	w := &valueWait[K]{
 		ValueWaitOptions: a, queues: l, waiter: l.enter(a.Keys), alarms: make([]ChangeAlarm, len(a.Keys)),
@@ -230,7 +230,7 @@ func (w *valueWait[K]) spaceTries(ctx context.Context) WaitResult {
 	return w.waitUntil(ctx, w.burstPauses.Next()-elapsed, func() bool { return false })
 }
 
-// pauseBeforeTry returns how long to wait if no change is reported; negative: no limit.
+// pauseBeforeTry returns the time to wait if no change is reported; negative: no limit.
 func (w *valueWait[K]) pauseBeforeTry() time.Duration {
 	hasVerdict := func(verdict watch.Verdict) func(watch.View) bool {
 		return func(v watch.View) bool { return v.Verdict == verdict }

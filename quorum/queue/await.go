@@ -202,9 +202,9 @@ func (a *lockWait[K]) wait(ctx context.Context) WaitResult {
 }
 
 // onSignal handles a signal. If the lock is left to another process, onSignal puts this process's
-// mark. Once that process is known, onSignal looks at its mark, and then at the lock. The order
-// matters: a process removes its mark when it takes the lock. So a look at the lock after the mark
-// is gone shows the state after that take.
+// mark. Once that process is known, onSignal looks at the mark of that process, and then at the
+// lock. The order matters: a process removes its mark when it takes the lock. So a look at the lock
+// after the mark is gone shows the state after that take.
 func (a *lockWait[K]) onSignal(signal Signal, now time.Time) {
 	to, leftUntil := a.queues.leftTo(a.ticket)
 	if a.head.OnSignal(signal, leftUntil, now); signal != LeaveToPeer {

@@ -40,9 +40,10 @@ type lockWaiter struct {
 	alarm      *fakeAlarm
 	alarmCount int // number of alarms that were set
 	free       atomic.Bool
-	// quorum, if it is set, is closed when a majority votes again. Until then a try has no result.
+	// quorum, if it is set, is closed when a majority votes again. Until then, a try returns
+	// Unknown.
 	quorum chan struct{}
-	// undecided makes a try end without a result although a majority votes.
+	// undecided makes a try return Unknown although a majority votes.
 	undecided bool
 	// onTry runs in each try, before the try determines its result.
 	onTry  func()
@@ -143,8 +144,8 @@ func TestAwaitPolls(t *testing.T) {
 	})
 }
 
-// TestAwaitOwnRelease checks that a release in this process does not wait for the alarm. A wait
-// ends at its time limit.
+// TestAwaitOwnRelease checks that the head tries at once after a release in this process, without a
+// report of the alarm. A wait ends at its time limit.
 func TestAwaitOwnRelease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := startWait(t.Context(), time.After(time.Minute))

@@ -22,18 +22,19 @@
 //
 // Several processes are notified of a change at the same time. Each makes at most one try at a
 // time. If a lock was held for more than 2 ms, the heads try at once when it changes. After a
-// shorter time they look first, at most every 4 ms. A process that hands the lock on internally
-// does so in one batch. So a look finds the lock free only if the process has given it up, and a
-// lock that was handed on costs a look and no try.
+// shorter time they look first, with pauses that grow to 4 ms. A process that hands the lock on
+// internally does so in one batch. So a look finds the lock free only if the process has given it
+// up, and a lock that was handed on costs a look and no try.
 //
 // Waiters of all processes must be served, so a process has the lock for a turn (turn.go): it
 // serves each waiter that is in the queue when the turn begins, and then the next process has its
 // turn. Marks ([Peers]) show whether other processes wait, so no try is needed to find out. A head
 // that finds the lock held by another process, or has to leave the lock to another process, puts a
 // mark of its process on the masters. The process that releases the lock leaves it to the next
-// process, in the ring of their IDs, that has a mark. It overwrites that mark, so the masters
-// notify the head of that process, which tries at once. If there is no mark, the head of the
-// releasing process tries. A process that knows no other process uses no marks.
+// process, in the ring of all process IDs, that has a mark. The releasing process overwrites that
+// mark. So the masters notify the head of the next process, which tries at once. If there is no
+// mark, the head of the releasing process tries. A process that knows no other process uses no
+// marks.
 //
 // A process sends the commands for marks together with other commands. So a hand-over is three
 // batches at each master: the take, the mark of the process that gave the lock back and wants it

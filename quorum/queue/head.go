@@ -15,9 +15,9 @@ const (
 	// quietTime is the time without tries and looks after which the burst pauses begin with the
 	// shortest pause again.
 	quietTime = longestPollPause
-	// shortHold is the shortest time since its last action after which a head tries at once when
-	// the lock changes. If a process hands the lock on faster, each hand-over would cost the
-	// masters a try.
+	// shortHold is the minimum time between the last action of a head and a change of the lock at
+	// which the head tries at once. After a shorter time the head looks first. Otherwise each
+	// hand-over within another process could cost the masters a try.
 	shortHold = 2 * time.Millisecond
 	// shortestBurstPause and longestBurstPause limit the pause between two looks at a lock, or two
 	// tries for a value, that changes hands all the time.

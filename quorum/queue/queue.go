@@ -23,12 +23,13 @@ type Queues[K comparable] struct {
 // Peers shows other processes that this process waits, learns which of them wait, and passes locks
 // to them. Its methods do not wait for the masters.
 type Peers[K comparable] interface {
-	// Alone reports whether no other process is known. Then no other method is called.
+	// Alone reports whether no other process is known. While it returns true, Queues asks no
+	// questions, passes no locks, and starts no marks.
 	Alone() bool
 	// Mark returns the mark of this process at a key, which shows that this process waits for a
 	// lock of another process. Unmark removes the mark. Once the removal is queued, Unmark calls
-	// then, unless that is nil: commands that then sends leave in the same batch, behind the
-	// removal.
+	// the function then, unless it is nil. Commands that this function sends leave in the same
+	// batch, behind the removal.
 	Mark(key K) Mark
 	Unmark(key K, then func())
 	// AskIfWanted asks whether another process has a mark at the key, and calls onAnswer once with
@@ -152,8 +153,8 @@ func (q *Queues[K]) Leave(p *Ticket[K], granted bool) {
 	}
 }
 
-// leave implements Leave, except that it only reports whether to remove the mark, because no client
-// of this process needs it.
+// leave implements Leave, but does not remove the mark. removeMark is set if no client of this
+// process needs the mark any more.
 func (q *Queues[K]) leave(p *Ticket[K], granted bool) (removeMark bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -188,10 +189,11 @@ func (q *Queues[K]) beginTry(p *Ticket[K]) (releases uint64) {
 	return keyQueue.releases
 }
 
-// SendTake calls send, which sends a take of a key. send must call then, unless that is nil, so
-// that the commands of then leave in the same batch as the take. SendTake removes the mark of this
-// process ahead of the take, so a reply to the take shows that the mark is gone, and the process
-// can put it again. For the last take of the turn, SendTake also asks whether other processes wait.
+// SendTake calls send, which sends a take of a key. send must call its argument, unless it is nil,
+// so that the commands of that function leave in the same batch as the take. SendTake removes the
+// mark of this process ahead of the take, so a reply to the take shows that the mark is gone, and
+// the process can put it again. For the last take of the turn, SendTake also asks whether other
+// processes wait.
 func (q *Queues[K]) SendTake(key K, send func(then func())) {
 	removeMark, askPeers := q.prepareTake(key, time.Now())
 	var ask func()
@@ -233,7 +235,8 @@ func (q *Queues[K]) setPeerWaits(key K) {
 	}
 }
 
-// setLeftTo records to which process the lock of a key was left, or that no process waits.
+// setLeftTo records the process to which the lock of a key was left. An empty ID means that no
+// process waits.
 func (q *Queues[K]) setLeftTo(key K, to string) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

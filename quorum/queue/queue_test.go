@@ -238,8 +238,8 @@ func TestNoPeers(t *testing.T) {
 }
 
 // TestReleasedUnknown checks a release while this process does not know whether another process
-// waits. It leaves the lock to the other process if no client waits in this process. Otherwise the
-// next client gets the lock, and this process asks whether another process waits.
+// waits. This process leaves the lock to the other process if no client waits in this process.
+// Otherwise the next client gets the lock, and this process asks whether another process waits.
 func TestReleasedUnknown(t *testing.T) {
 	for name, waiting := range map[string]bool{"no client waits": false, "a client waits": true} {
 		t.Run(name, func(t *testing.T) {

@@ -133,9 +133,9 @@ func (u *update) completeLater(b ballot, p proposal, round Round, opFor func(now
 	round.OnLaterReply(repairIfMissing)
 }
 
-// timeLeft returns how long after its promise a master may accept, if it promised at most elapsed
-// after the ballot began. Without time left, no accept may be sent: the master may have forgotten
-// its promise, and another ballot may have chosen a value.
+// timeLeft returns the time for which a master may accept after its promise, if the master promised
+// at most elapsed after the ballot began. Without time left, no accept may be sent: the master may
+// have forgotten its promise, and another ballot may have chosen a value.
 func (u *update) timeLeft(elapsed time.Duration) time.Duration {
 	if u.opts.Unlimited {
 		return 24 * time.Hour

@@ -90,9 +90,9 @@ func isExtended(replies []Reply, granted string) bool {
 	return false
 }
 
-// extendByBallot extends a lock if a ballot may be under way or another proxy granted it. It keeps
-// a longer lease that a promise reports, which may come from a granted EXTEND. Afterwards this
-// proxy knows the lock.
+// extendByBallot extends a lock that one round does not extend, because a ballot may be under way
+// or another proxy granted the lock. It keeps a longer lease that a promise reports, which may come
+// from a granted EXTEND. Afterwards this proxy knows the lock.
 func (r *Register) extendByBallot(
 	ctx context.Context, key, token string, ttl time.Duration, start time.Time, holder any,
 ) (GrantedLock, error) {

@@ -40,7 +40,7 @@ type grants struct {
 	mu      sync.Mutex
 	byKey   map[string]*grant
 	pruning pruning
-	// evictedUntil is the start of the latest lease that was evicted.
+	// evictedUntil is the start of the latest lease whose grant was evicted.
 	evictedUntil time.Time
 }
 
@@ -117,7 +117,7 @@ func (g *grant) bytes() int { return len(g.token) }
 func (g *grant) currentVersion() string { return cmp.Or(g.ballotVersion, string(g.attempt)) }
 
 // find returns the grant of a key, or nil if the grant does not match, or its value was replaced.
-// The caller may read the fields that never change.
+// The caller may read only the fields that never change.
 func (g *grants) find(key string, match func(*grant) bool) *grant {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -277,7 +277,7 @@ func (g *grant) noteReply(master int, reply Reply) {
 }
 
 // Guess returns the token with which this proxy took a key, or the value that its last ballot put,
-// unless it knows of a newer value.
+// unless this proxy knows of a newer value.
 func (r *Register) Guess(key string) (token string, ok bool) {
 	if entry := r.grants.find(key, func(*grant) bool { return true }); entry != nil {
 		return entry.token, true

@@ -31,8 +31,8 @@ const (
 	CopyUnknown CopyState = iota
 	// CopyAbsent means that the master holds nothing.
 	CopyAbsent
-	// CopySame means that the master holds the majority's value. If no value has a majority, it
-	// means that the master holds any value.
+	// CopySame means that the master holds the majority's value. If no value has a majority,
+	// CopySame means that the master holds any value.
 	CopySame
 	// CopyDifferent means that the master holds a different value, or a blocking copy.
 	CopyDifferent
@@ -52,7 +52,8 @@ type Holding struct {
 	Fence int64
 }
 
-// Holdings returns the state of each key on all masters. Unlike Read it changes nothing.
+// Holdings returns the state of each key on all masters. Unlike Read it runs no ballot, but it
+// schedules the repair of a key whose cells differ.
 //
 // Errors: *NoQuorum if no master answered, or the cause of ctx.
 func (r *Register) Holdings(ctx context.Context, keys []string) ([]Holding, error) {

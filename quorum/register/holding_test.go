@@ -81,7 +81,7 @@ func TestHoldings(t *testing.T) {
 				t.Errorf("status %v, shares %v, holder %v since %v; want %v, %v, %v",
 					got.Status, got.Copies, got.Holder, got.Since, test.want, test.shares, test.holder)
 			}
-			b.wantRounds("read") // Holdings changes nothing
+			b.wantRounds("read") // Holdings runs no ballot
 		})
 	}
 }

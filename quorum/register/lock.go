@@ -184,7 +184,9 @@ func (r *Register) take(ctx context.Context, keys []string, t TakeOptions) (Gran
 		r.repairEachUnlessDone(round, keys...)
 		return GrantedLock{}, err
 	}
-	var mayArrive, mayHold atomic.Int32 // the numbers of masters that the attempt may still reach, and that may hold it
+	// mayArrive counts the masters that the attempt may still reach, mayHold the masters that may
+	// hold it.
+	var mayArrive, mayHold atomic.Int32
 	undoOn := func(master int, reply Reply) {
 		if reply.mayBeDone() {
 			r.undo(keys, op.Attempt, master)
@@ -222,8 +224,8 @@ func (r *Register) undo(keys []string, a cell.Attempt, master int) {
 	}
 }
 
-// takeResult returns the vote on an attempt. Each master that may still take the keys counts as
-// pending.
+// takeResult returns the vote on an attempt. A master without a vote that took or may take the keys
+// counts as pending.
 func takeResult(replies []Reply) vote.Result {
 	yes, no := count(replies, (*Reply).isYes), count(replies, (*Reply).isNotDone)
 	return vote.Count(len(replies), yes, len(replies)-yes-no)

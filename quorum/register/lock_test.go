@@ -291,9 +291,9 @@ func TestLockCanceled(t *testing.T) {
 	b.wantCells(". . .")
 }
 
-// TestRemoveVersion checks that a proxy withdraws a lock whose client has disconnected. It does so
-// even if it did not grant the lock, or masters promised a rival's ballot. A later value of another
-// client stays.
+// TestRemoveVersion checks that a proxy withdraws a lock whose client has disconnected. The proxy
+// does so even if another proxy granted the lock, or masters promised a rival's ballot. A later
+// value of another client stays.
 func TestRemoveVersion(t *testing.T) {
 	b := newFakeMasters(t, 3)
 	r := b.proxy()
@@ -353,7 +353,7 @@ func TestExpiredGrantsAreForgotten(t *testing.T) {
 	}
 }
 
-// TestOldestGrantsAreEvicted checks that grants without an end take limited memory, and that the
+// TestOldestGrantsAreEvicted checks that grants without expiry take limited memory, and that the
 // register knows which grants it may have evicted.
 func TestOldestGrantsAreEvicted(t *testing.T) {
 	b := newFakeMasters(t, 1)

@@ -80,7 +80,7 @@ type Masters interface {
 	// ScheduleCompare compares all keys once all masters vote: a master was away and may lack
 	// cells.
 	ScheduleCompare()
-	// Voters returns how many masters vote, as far as this process knows.
+	// Voters returns the number of masters that vote, as far as this process knows.
 	Voters() int
 	// Clock returns the median of the masters' clocks, since 1970. It may be wrong.
 	Clock() time.Duration

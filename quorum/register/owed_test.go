@@ -43,7 +43,8 @@ func TestOwedWhileAcceptsMayArrive(t *testing.T) {
 }
 
 // TestOwedWhileATakeMayArrive checks that a failed LOCK is owed its removal if a majority may hold
-// it. Two masters took it and go away before the undo, and a third master may still take it.
+// the key. Two masters took the key and go away before the undo, and a third master may still take
+// it.
 func TestOwedWhileATakeMayArrive(t *testing.T) {
 	b := newFakeMasters(t, 5)
 	b.faultOf = func(m int, op cell.Op) fault {
@@ -65,8 +66,8 @@ func TestOwedWhileATakeMayArrive(t *testing.T) {
 	}
 }
 
-// TestUnlockOwesItsOwnLockAlone checks that a late UNLOCK does not owe the removal of a newer lock
-// with the same token.
+// TestUnlockOwesItsOwnLockAlone checks that a late UNLOCK reports only the removal of its own lock
+// as due, not the removal of a newer lock with the same token.
 func TestUnlockOwesItsOwnLockAlone(t *testing.T) {
 	b := newFakeMasters(t, 5)
 	r, other := b.proxy(), b.proxy()

@@ -68,7 +68,7 @@ func (p proposal) version() string {
 type expiryFunc func(now, passed time.Duration) time.Duration
 
 // expiresNotAfter returns a function for an expiry that is no later than on the masters that hold
-// the value. left is the remaining time on these masters.
+// the value. left is the longest remaining time on these masters.
 func expiresNotAfter(left time.Duration) expiryFunc {
 	return func(now, elapsed time.Duration) time.Duration {
 		if left < 0 {

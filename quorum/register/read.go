@@ -82,8 +82,8 @@ func (r *Register) read(ctx context.Context, keys []string, headSize int) ([]Sna
 }
 
 // readWhole completes the values of which only the heads were read, from the first master that
-// holds all of them. Every proxy uses the first such master: if it is busy with long values, a
-// majority of the other masters still replies at once.
+// holds all of them. Every proxy asks the first such master: while that master is busy with long
+// values, a majority of the other masters still replies at once.
 func (r *Register) readWhole(ctx context.Context, keys []string, looks []Snapshot, long []int, replies []Reply) error {
 	holder := slices.IndexFunc(replies, func(reply Reply) bool {
 		return !slices.ContainsFunc(long, func(i int) bool { return !looks[i].isHeldBy(reply, i) })
@@ -111,8 +111,8 @@ func (r *Register) readWhole(ctx context.Context, keys []string, looks []Snapsho
 	return nil
 }
 
-// isHeldBy reports whether a master holds the value under key number i of a reply, as its head
-// shows. It returns false for a foreign value, which has no version.
+// isHeldBy reports whether a master holds the value under key number i of a reply, as the head of
+// the cell shows. It returns false for a foreign value, which has no version.
 func (l Snapshot) isHeldBy(reply Reply, i int) bool {
 	if reply.State != Counted || i >= len(reply.KeyStates) {
 		return false

@@ -9,7 +9,8 @@ import (
 
 // REGISTER.md (Refilling) states the rule and the reasons.
 
-// markTTL is the TTL of a mark: shorter than a removal, which must not expire before the mark does.
+// markTTL is the TTL of a mark. It is shorter than removalTTL, because a removal must not expire
+// before the mark does.
 const markTTL = removalTTL - time.Second
 
 // filling identifies the marks that an Update replaces.
@@ -38,9 +39,9 @@ func mastersLacking(replies []Reply) (lacking []int, isMarked bool) {
 
 // refill gives a key to the masters that lack it. It writes a mark on each of these masters. It
 // turns the mark into the value once no round can be under way that saw the key as absent.
-// incarnation is the incarnation at the previous read. If it differs, refill reads again later. A
-// lock that changes hands quickly would leave marks for past holders, and the marked masters would
-// refuse the next holders.
+// incarnation is the incarnation at the previous read. If it differs, refill reads again later.
+// Otherwise a lock that changes hands quickly would leave marks for past holders, and the marked
+// masters would refuse the next holders.
 func (r *Register) refill(ctx context.Context, key string, t tally, replies []Reply, incarnation cell.Attempt) {
 	if r.opts.Unlimited || t.shortest >= 0 && t.shortest < leftoverPause {
 		return // a round without a limit never ends, or the key expires before the mark is filled
@@ -97,7 +98,7 @@ func (t tally) missedExtension(c cell.KeyState) bool {
 }
 
 // extendMissed extends the lease on masters that missed an extension. It returns false if only a
-// ballot can.
+// ballot can extend the lease.
 func (r *Register) extendMissed(key string, t tally, replies []Reply) bool {
 	if r.opts.IsKeygroup != nil && r.opts.IsKeygroup(t.value.Text) {
 		return true // the expiry of other keys depends on the expiry of the cell

@@ -76,8 +76,8 @@ func putMark(b *fakeMasters, attempt string, masters ...int) {
 	}
 }
 
-// TestRefillKeepsExpiry checks that a restored key expires no later than on the first master, and
-// that a mark blocks no client once the lock has expired.
+// TestRefillKeepsExpiry checks that a restored key expires no later than on the master where it
+// expires first. A mark blocks no client once the lock has expired.
 func TestRefillKeepsExpiry(t *testing.T) {
 	b := newMastersLackingKey(t)
 	b.putPlain("me", "a", 50*time.Second, 0)

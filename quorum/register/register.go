@@ -18,7 +18,8 @@ type Options struct {
 	// Masters and Source are required.
 	Masters Masters
 	Source  *cell.Source
-	// Patience limits how long a command is retried while other commands change the same key.
+	// Patience limits the time for which a command is retried while other commands change the same
+	// key.
 	Patience time.Duration
 	// MinTries is the minimum number of attempts, however long they take: a process that gets no
 	// processor for a while makes few attempts within Patience.
@@ -26,8 +27,7 @@ type Options struct {
 	// ContentionPause is the time for which this process pauses its next command on a key after a
 	// contended change. Without it other processes would rarely succeed.
 	ContentionPause time.Duration
-	// PromiseNextBallot lets a master that accepts a ballot promise this proxy's next ballot at
-	// once.
+	// PromiseNextBallot lets a master that accepts a ballot also promise this proxy's next ballot.
 	PromiseNextBallot bool
 	// IsKeygroup, unless it is nil, reports whether a cell with this value is a keygroup. The
 	// expiry of its keys depends on the expiry of the cell.
@@ -73,7 +73,8 @@ func New(opts Options) *Register {
 
 // Snapshot is the current value of a key, as a command sees it.
 type Snapshot struct {
-	// Present is false if the key is absent. Then only Version, which is empty, has a meaning.
+	// Present is false if the key is absent. Then Version is empty, and of the other exported
+	// fields only Shared has a meaning.
 	Present bool
 	Value   string
 	// Left is the remaining time that a majority grants, or cell.Endless, unless LeftUnknown is

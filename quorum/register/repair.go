@@ -193,8 +193,8 @@ func leftovers(replies []Reply, i int, t tally) (all []leftover) {
 	return all
 }
 
-// leftoverPause is the time for which a cell must have been a leftover before it is removed. It
-// exceeds the time in which its attempt can be granted, by the clock of any proxy.
+// leftoverPause is the time for which a cell must have been a leftover before it is removed. This
+// time exceeds the time in which the attempt of the cell can be granted, by the clock of any proxy.
 const leftoverPause = Limit + Limit/10
 
 // removeLeftovers removes cells that still are leftovers: their attempts will never be granted.

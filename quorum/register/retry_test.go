@@ -23,8 +23,8 @@ func TestRetryOnMasterThatRefused(t *testing.T) {
 	b.wantCells(". . .")
 }
 
-// TestNoRetryAfterRelease checks that the proxy does not ask a master that refused again once the
-// lock is released.
+// TestNoRetryAfterRelease checks that, once the lock is released, the proxy does not repeat the
+// take on a master that refused it.
 func TestNoRetryAfterRelease(t *testing.T) {
 	b := newFakeMasters(t, 3)
 	r := b.proxy()

@@ -9,7 +9,7 @@ import (
 	"redlock-proxy/quorum/vote"
 )
 
-// TallyStatus is the result of a tally: whether a majority holds a value.
+// TallyStatus states whether a majority holds a value.
 type TallyStatus int
 
 const (
@@ -169,8 +169,8 @@ func isMuchLonger(left, other time.Duration) bool {
 	return (left < 0) != (other < 0) || left-other > time.Second
 }
 
-// isTTLUnclear reports whether a majority, which may include masters whose cell is unknown, may
-// grant much more time for key number i than the tally does.
+// isTTLUnclear reports whether a majority may grant much more time for key number i than the tally.
+// Masters whose cell is unknown count towards this majority.
 func (t tally) isTTLUnclear(replies []Reply, i int) bool {
 	if !t.leasesDiffer() {
 		return false

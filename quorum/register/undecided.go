@@ -35,8 +35,8 @@ func (r *Register) retryUndecided(ctx context.Context, op cell.Take, round Round
 	return round, nil
 }
 
-// needsRetry reports whether a majority replied, some of these masters refused, and the masters
-// that did not reply decide whether the attempt has a majority.
+// needsRetry reports whether a majority replied, some of these masters refused, and the missing
+// votes decide whether the attempt has a majority.
 func needsRetry(replies []Reply) bool {
 	return takeResult(replies) == vote.Pending && Answered(replies) &&
 		count(replies, (*Reply).refused) > 0 && !refusedBySameHolder(replies)

@@ -193,7 +193,8 @@ func (g *grant) mayReach(master int, reply Reply) bool {
 	}
 }
 
-// countLost returns how many masters took the lock and certainly lost it, but not by this release.
+// countLost returns the number of masters that took the lock and certainly lost it, but not by this
+// release.
 func (g *grant) countLost(replies []Reply) int {
 	n := 0
 	for i, reply := range replies {
@@ -216,7 +217,7 @@ func (r *Register) hadEnded(g *grant, replies []Reply, start time.Time) bool {
 	return lostCells > 0 && notDeleted == r.n || lostCells >= r.quorum && (g.ttl < 0 || g.expired(start))
 }
 
-// finishRelease completes a release by ballot.
+// finishRelease lets a ballot complete a release.
 func (r *Register) finishRelease(
 	ctx context.Context, key string, entry *grant, replies []Reply, start time.Time,
 ) (Snapshot, error) {

@@ -138,10 +138,10 @@ func TestUnlockCanceled(t *testing.T) {
 }
 
 // TestEvaluateRelease evaluates the replies of five masters. d: the master deleted its cell. A dot:
-// it held nothing. ?: no reply. o: it holds another attempt. u: the same without a vote. f: not
-// sent. r: it holds our attempt in register form. b: it held a blocking copy of our attempt, which
-// the release deleted. The proxy knows about the lock: + the master took it, - it did not, ~ it
-// still may.
+// it held nothing. ?: no reply. o: it holds another attempt. u: it holds another attempt, but its
+// vote does not count. f: not sent. r: it holds our attempt in register form. b: it held a blocking
+// copy of our attempt, which the release deleted. The proxy knows about the lock: + the master took
+// it, - it did not, ~ it still may.
 func TestEvaluateRelease(t *testing.T) {
 	own, other := attemptOf("a"), attemptOf("b")
 	found := func(form cell.Form, attempt cell.Attempt) cell.Answer {

@@ -74,10 +74,10 @@ type Outcome struct {
 // its effect.
 const removalTTL = 3 * time.Second
 
-// Update changes one key by ballot (REGISTER.md, Replacing), or takes an absent one like Lock. A
+// Update changes one key by ballot (REGISTER.md, Replacing), or takes an absent key like Lock. A
 // change takes effect once a majority accepted it. If fewer masters accepted it, a later ballot
-// finds the change among the changes that led to the current value, or excludes it. So the change
-// takes effect at most once.
+// finds the change among the changes that led to the current value, or excludes the change. So the
+// change takes effect at most once.
 //
 // Errors: the errors of Run, ErrForeign, ErrContended, *NoQuorum, or the cause of ctx. After
 // ErrContended nothing changed. After the last two the change may or may not take effect, possibly
@@ -119,7 +119,7 @@ type update struct {
 	contended bool
 	// lastSent is the time at which the last accept was sent.
 	lastSent time.Time
-	// lateAfter is the duration of the last round if it was too long to continue, or zero.
+	// lateAfter is the duration of the last ballot if it exceeded the time limit, or zero.
 	lateAfter time.Duration
 }
 

@@ -441,8 +441,8 @@ func TestRepair(t *testing.T) {
 	}
 }
 
-// TestChosenValueIsNoLeftover checks that a leftover is removed, but stays if a late take gave its
-// incarnation a majority and a ballot has chosen a value since.
+// TestChosenValueIsNoLeftover checks that a leftover stays if a late take gave its incarnation a
+// majority, and a ballot has chosen a value since.
 func TestChosenValueIsNoLeftover(t *testing.T) {
 	for name, before := range map[string]func(*fakeMasters){
 		"a plain leftover":         func(b *fakeMasters) { b.putPlain("x", "a", time.Minute, 0, 1) },
@@ -484,7 +484,7 @@ func TestRepairAfterRead(t *testing.T) {
 	b.setFaultOn("accept", requestLost, 3, 4)
 	_, err := b.proxy().Update(t.Context(), putChange("you"))
 	b.noError(err)
-	b.faultOf, b.timers = nil, nil // the first proxy has stopped
+	b.faultOf, b.timers = nil, nil // the proxy of the change has stopped
 	if got := b.readValue(); got != "you" {
 		t.Error(got)
 	}
@@ -605,9 +605,9 @@ func TestOwedVersions(t *testing.T) {
 	}
 }
 
-// TestLateLockAfterARemoval starts with a lock after a removal, on one master. A client removes it
-// through another proxy, and a rival gets the lock. Then it is too late for the first client, and
-// its proxy withdraws the lock. The rival's lock stays.
+// TestLateLockAfterARemoval lets only one master accept a LOCK after a removal. A client releases
+// this lock through another proxy, and a rival takes the key. By then the time limit of the LOCK
+// has passed, and its proxy withdraws the lock. The rival's lock stays.
 func TestLateLockAfterARemoval(t *testing.T) {
 	b := newFakeMasters(t, 3)
 	b.mustLock(b.proxy(), "me")
@@ -672,7 +672,7 @@ func TestWithdrawAfterARemoval(t *testing.T) {
 }
 
 // TestUpdateOnAPromiseKeepsTheTime checks that each master keeps its own expiry if a proxy replaces
-// a value that it has just put, whose expiry it does not know.
+// a value that the same proxy has just put. The proxy does not know the expiry.
 func TestUpdateOnAPromiseKeepsTheTime(t *testing.T) {
 	b := newFakeMasters(t, 3)
 	b.mustLock(b.proxy(), "me")
@@ -723,8 +723,8 @@ func TestUpdateKeepsTheTime(t *testing.T) {
 }
 
 // TestUpdateShiftsTheTime checks that the expiry of a cell with several keys shifts equally on all
-// masters, and that no master's expiry is before the first one. A master may miss a change, reply
-// late, or be repaired.
+// masters. No cell expires before the shifted expiry of the first cell. A master may miss a change,
+// reply late, or be repaired.
 func TestUpdateShiftsTheTime(t *testing.T) {
 	for name, happens := range map[string]func(b *fakeMasters, i int){
 		"nothing":            func(*fakeMasters, int) {},

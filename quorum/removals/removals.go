@@ -150,7 +150,8 @@ func (r *Removals[K]) Run(ctx context.Context, tasks *sync.WaitGroup) {
 	}
 }
 
-// WaitAll waits until each removal that is pending at the call has succeeded since the call.
+// WaitAll makes all pending removals due. It waits until each removal, including those added
+// meanwhile, has succeeded since the call, or the lease of its version has expired.
 //
 // The error is the cause of ctx.
 func (r *Removals[K]) WaitAll(ctx context.Context) error {
@@ -163,8 +164,8 @@ func (r *Removals[K]) WaitAll(ctx context.Context) error {
 	}
 }
 
-// makeAllDue makes all removals due at once. It returns a channel that is closed when all removals
-// have succeeded.
+// makeAllDue makes all removals due now. It returns a channel that is closed when all removals have
+// succeeded.
 func (r *Removals[K]) makeAllDue() <-chan struct{} {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -66,9 +66,9 @@ func (r *removalRecorder) wantCalls(t *testing.T, want ...int) {
 	r.calls = nil
 }
 
-// TestRemovals checks that a removal is due at once, and then after pauses that grow to a second.
-// After a majority has replied, Run repeats the removal each second while the version may still
-// arrive, and then drops it.
+// TestRemovals checks that a removal is due immediately, and then after pauses that grow to a
+// second. After a majority has replied, Run repeats the removal each second while the version may
+// still arrive, and then drops it.
 func TestRemovals(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *removalRecorder) {
 		var mu sync.Mutex
@@ -119,8 +119,8 @@ func TestRemovalsAreBounded(t *testing.T) {
 	}
 }
 
-// TestSettle checks that WaitAll makes all removals due at once, and waits until each has succeeded
-// after the call, or its context ends.
+// TestSettle checks that WaitAll makes all removals due immediately, and waits until each has
+// succeeded after the call, or its context ends.
 func TestSettle(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *removalRecorder) {
 		if err := r.WaitAll(t.Context()); err != nil {

@@ -21,10 +21,10 @@ const RoundLimit = 600 * time.Millisecond
 // of 1 ms.
 const driftFixed = 2 * time.Millisecond
 
-// Validity returns how long a client may still rely on a lock. This is the TTL minus elapsed, minus
-// 1 % of the TTL and 2 ms for clock drift. elapsed is the monotonic time since just before the
-// proxy asked the first master. A lock with a validity below one millisecond must not be used. A
-// negative TTL means no expiry; then the validity is also negative.
+// Validity returns the time for which a client may still rely on a lock: the TTL minus elapsed,
+// minus 1 % of the TTL and 2 ms for clock drift. elapsed is the monotonic time since just before
+// the proxy asked the first master. A lock with a validity below one millisecond must not be used.
+// A negative TTL means no expiry; then the validity is also negative.
 //
 // Source: https://redis.io/docs/latest/develop/use/patterns/distributed-locks/
 func Validity(ttl, elapsed time.Duration) time.Duration {
@@ -38,5 +38,5 @@ func Validity(ttl, elapsed time.Duration) time.Duration {
 // plus 2 ms.
 func DriftMargin(lease time.Duration) time.Duration { return lease/100 + driftFixed }
 
-// MinTTL is the least TTL with a validity of at least one millisecond.
+// MinTTL is the least TTL, in whole milliseconds, with a validity of at least one millisecond.
 const MinTTL = 4 * time.Millisecond

@@ -31,8 +31,8 @@ func (a *Alarm) View(now time.Time) View {
 	return a.lastView
 }
 
-// Read looks at the key on the masters, except on masters that hold a lock and have reported no
-// change.
+// Read looks at the key on the masters. It skips a master if a look is in progress, or if the
+// master holds an unexpired lock and has reported no change.
 func (a *Alarm) Read(now time.Time) {
 	a.look(func(s observation) bool {
 		return s.state != looking && (s.state != held || !s.expiry.IsZero() && !s.expiry.After(now))
@@ -64,8 +64,8 @@ func (a *Alarm) look(matches func(observation) bool) {
 }
 
 // Put writes a value under the key on all masters, and looks at the key in the same step. The value
-// expires after ttl unless it is changed earlier. Put returns the masters that are not watched, and
-// writes nothing there.
+// expires after ttl unless it is changed earlier. Put writes nothing on masters that are not
+// watched, and returns these masters.
 func (a *Alarm) Put(value string, ttl time.Duration) (unwatched []int) {
 	for i := range a.observations {
 		a.mu.Lock()

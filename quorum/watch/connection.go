@@ -74,7 +74,7 @@ func (l *connection) greet() error {
 	return err
 }
 
-// ask sends a look soon. Callers hold watch.mu.
+// ask queues a look, which the writer sends. Callers hold watch.mu.
 func (l *connection) ask(lk look) {
 	l.mu.Lock()
 	l.dueLooks = append(l.dueLooks, lk)
@@ -126,7 +126,7 @@ func (l *connection) encodeLooks() (out []byte) {
 	return out
 }
 
-// ping encodes a PING, unless the master was active.
+// ping encodes a PING, unless the master was active or has a request to answer.
 func (l *connection) ping() []byte {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -277,8 +277,8 @@ func replyError(raw any) error {
 	return fmt.Errorf("%w: %.32q", pushconn.ErrAnswer, fmt.Sprint(raw))
 }
 
-// observationOf returns the observation that the reply to a look contains: the PTTL and the head of
-// the value.
+// observationOf returns the observation from the two replies to a look: pttl, and raw with the head
+// of the value.
 func observationOf(pttl int64, raw any, now time.Time) (observation, error) {
 	text, ok := raw.(string)
 	switch {

@@ -30,9 +30,8 @@
 // # Change watches
 //
 // A [ChangeWatch] is for a caller that has read a key and needs to know of the next change. It
-// reports whether a majority of the masters is armed: then one of them reports any change that a
-// majority of the masters makes. Its reports are also only hints, and the caller reads the value
-// again.
+// reports whether a majority of the masters is armed: then one of them reports any change on a
+// majority of the masters. Its reports are also only hints, and the caller reads the value again.
 //
 // # Why client tracking
 //

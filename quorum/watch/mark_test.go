@@ -32,8 +32,8 @@ func wantReport(t *testing.T, reports chan Report, want Report) {
 	}
 }
 
-// TestMark checks that a ChangeWatch reports changes of existing and absent keys, and the end of
-// its reports.
+// TestMark checks that a ChangeWatch reports changes of existing and absent keys, and reports
+// Unwatched when the Watcher closes.
 func TestMark(t *testing.T) {
 	w, _, client := newRealWatcher(t)
 	absent, absentReports := mustWatchChange(t, w, "absent")

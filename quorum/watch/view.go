@@ -26,7 +26,8 @@ const (
 type observation struct {
 	state  state
 	expiry time.Time
-	// stale is set with changed if the reply to a look showed the change.
+	// stale is set with changed if the master reported the change between the two replies to a
+	// look.
 	stale bool
 }
 
@@ -48,7 +49,7 @@ const (
 // View summarizes the known state of a key on all masters.
 type View struct {
 	Verdict Verdict
-	// End is, with Held, the time when enough locks have expired for a try to succeed; zero:
+	// End is, with Held, the time when so many locks have expired that a try can succeed; zero:
 	// unknown.
 	End time.Time
 	// SomeChanged is set if some masters reported a change, but too few for Changed.

@@ -80,8 +80,7 @@ func awaitVerdict(t *testing.T, a *Alarm, want Verdict) View {
 	}
 }
 
-// lookForVerdict looks at the key until its state is known, because the watch may still be
-// connecting.
+// lookForVerdict looks at the key, and waits for a verdict.
 func lookForVerdict(t *testing.T, a *Alarm, want Verdict) View {
 	t.Helper()
 	a.Read(time.Now())
@@ -268,7 +267,7 @@ func newFakeMaster(text string) *server {
 	return &server{dial: func() (net.Conn, error) {
 		return redistest.FakeServer(greeting, text),
 			nil
-	}} // after HELLO, CLIENT TRACKING
+	}} // the greeting answers HELLO and CLIENT TRACKING
 }
 
 // TestUnexpectedMessages checks that an unexpected message of a master ends the connection, and

@@ -197,8 +197,8 @@ func TestDescribe(t *testing.T) {
 	}
 }
 
-// TestSets checks that a file without a default user leaves it open, as in Redis. Users that a new
-// version of the file does not change keep their identity.
+// TestSets checks that the default user is open if the file does not define it, as in Redis. Users
+// that a new version of the file does not change keep their identity.
 func TestSets(t *testing.T) {
 	c := catalog()
 	read := func(text string) *Set {

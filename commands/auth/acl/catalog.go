@@ -96,14 +96,16 @@ func (c *Catalog) Names(category string) []string {
 	return names
 }
 
-// Knows reports whether a command, and its subcommand if it has some, is known.
+// Knows reports whether the command is known and, if it has subcommands, whether the subcommand is
+// known, too.
 func (c *Catalog) Knows(words [][]byte) bool {
 	_, known := c.find(words)
 	return known
 }
 
-// find returns the command or subcommand that the words name. known is false if the subcommand is
-// unknown. A name with a zero byte is unknown, although Redis may ignore the rest of such a name.
+// find returns the command or subcommand that the words name. known is false if the command is
+// unknown, or if its subcommand is missing or unknown. A name with a zero byte is unknown, although
+// Redis may ignore the rest of such a name.
 func (c *Catalog) find(words [][]byte) (e *entry, known bool) {
 	e = c.byName[syntax.Lower(words[0])]
 	switch {

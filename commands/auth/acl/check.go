@@ -26,7 +26,7 @@ const (
 // it.
 type Denial struct {
 	Cause Cause
-	// Name is the name of the command, the key or the channel.
+	// Name is the name of the command, the key or the channel; empty if the key is not known.
 	Name string
 
 	place int // index of the key or channel among the words
@@ -76,7 +76,7 @@ type keyUse struct {
 	access spec.Access
 }
 
-// Check reports whether the user may send a command of these words.
+// Check returns the reason why the user may not send a command of these words, if there is one.
 func (u *User) Check(words [][]byte) Denial { return u.CheckBegin(words, len(words)) }
 
 // CheckBegin checks a command of total words of which only the first are given. It denies the
@@ -178,7 +178,7 @@ func channelsOf(e *entry, words [][]byte) (places []int, globs bool) {
 	return places, globs
 }
 
-// check reports whether this selector allows a command.
+// check returns the reason why this selector does not allow a command, if there is one.
 func (s *selector) check(c call) Denial {
 	if !s.mayCall(c.entry, c.words) {
 		return Denial{Cause: Command, Name: c.name}
@@ -210,9 +210,9 @@ func (u *User) MayRead(key string) bool {
 }
 
 // DeniedReason returns the error for a command that the user may send, but that the upstream must
-// not run, because it could access more than its words name. A Redis would check these accesses as
-// the user, but the upstream knows only the proxy's user. The error is empty if the upstream may
-// run the command.
+// not run, because it could access more than its words name. A Redis would check these accesses by
+// the user's permissions, but the upstream knows only the proxy's user. The error is empty if the
+// upstream may run the command.
 func (u *User) DeniedReason(words [][]byte) string {
 	if u.MayAll() {
 		return ""
@@ -228,7 +228,7 @@ func (u *User) DeniedReason(words [][]byte) string {
 }
 
 // sortDenial returns the error for a SORT whose BY or GET reads keys by a pattern. It is empty if
-// the user may read all keys, or if the SORT has no such option.
+// one selector allows both the SORT and reading every key, or if the SORT has no such option.
 func (u *User) sortDenial(words [][]byte) string {
 	if slices.ContainsFunc(u.selectors, func(s *selector) bool {
 		return s.mayReadAllKeys() && s.check(s.catalog.analyze(words, len(words))).Cause == NoCause

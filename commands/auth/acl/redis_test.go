@@ -42,7 +42,7 @@ func (r *aclServer) do(words ...string) string {
 	return fmt.Sprint(reply)
 }
 
-// load makes Redis read a file, and returns its error, or an empty string.
+// load makes Redis read a file with this text, and returns the error of Redis, or an empty string.
 func (r *aclServer) load(text string) string {
 	if err := os.WriteFile(r.path, []byte(text), 0o600); err != nil {
 		r.t.Fatal(err)
@@ -93,7 +93,8 @@ func TestFilesEqualRedis(t *testing.T) {
 		if got != "" {
 			continue
 		}
-		// Redis writes rules differently, so each side reads the rules of the other side.
+		// Redis writes rules differently. It therefore reads the rules that Describe returns, and
+		// the test compares the two users in Redis.
 		for _, u := range set.All() {
 			want := r.do("ACL", "GETUSER", u.Name)
 			parts := append([]string{"ACL", "SETUSER", "copy", "reset"}, rulesOf(u)...)
@@ -119,7 +120,7 @@ func equalExceptSpaces(a, b string) bool {
 	return clean.Replace(a) == clean.Replace(b)
 }
 
-// The parts of random users.
+// The parts of random users, and the commands that these users send.
 var (
 	ruleSamples = strings.Fields(`
 		+@all -@all +@read -@read +@write -@write +@string -@hash +@dangerous -@dangerous +@admin -@admin +@fast -@slow +@keyspace +@pubsub +@scripting +@connection

@@ -5,5 +5,5 @@
 // Each command uses the client's current permissions, so that a reload takes effect immediately. A
 // login ends when the user is removed or disabled, or when its password is no longer valid. The
 // client then has no permissions. After each reload, the package calls the functions registered by
-// [Users.Watch], which may close the connection.
+// [Users.Watch]. These functions may close the connection.
 package users

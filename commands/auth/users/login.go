@@ -83,8 +83,9 @@ func (l *Login) Name() string {
 	return ""
 }
 
-// LoginDelay returns how long a client must wait before Try, because logins from its address have
-// failed. ok is false if the client must not try, because too many logins wait already.
+// LoginDelay returns the time for which a client must wait before Try, because logins from its
+// address have failed. ok is false if the client must not try, because too many logins wait
+// already.
 func (u *Users) LoginDelay(addr net.Addr, name string) (wait time.Duration, ok bool) {
 	return u.throttle.delay(time.Now(), addr, name)
 }

@@ -65,7 +65,7 @@ func (t *throttle) bucket(addr net.Addr, name string) string {
 	return network.String() + " " + strconv.FormatUint(maphash.String(t.seed, name)%nameParts, 10)
 }
 
-// delay returns how long a login must wait; ok is false if it must not be tried.
+// delay returns the time for which a login must wait; ok is false if the login must not be tried.
 func (t *throttle) delay(now time.Time, addr net.Addr, name string) (wait time.Duration, ok bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -90,7 +90,7 @@ func (u *Users) adopt(set *acl.Set) {
 		"changed", countChanged(set, changed), "gone", countRemoved(before, set))
 }
 
-// changedSince returns a function that reports whether a user differs from before.
+// changedSince returns a function that reports whether a user differs between the two sets.
 func changedSince(before, set *acl.Set) func(name string) bool {
 	return func(name string) bool { return set.Find(name) != before.Find(name) }
 }
@@ -104,7 +104,7 @@ func countChanged(set *acl.Set, changed func(string) bool) (n int) {
 	return n
 }
 
-// countRemoved returns the number of users of before that set does not have.
+// countRemoved returns the number of users that are in before, but not in set.
 func countRemoved(before, set *acl.Set) (n int) {
 	for _, user := range before.All() {
 		if set.Find(user.Name) == nil {
@@ -114,7 +114,7 @@ func countRemoved(before, set *acl.Set) (n int) {
 	return n
 }
 
-// Watch registers notify. After each change until stop is called, Users calls notify with a
+// Watch registers notify. After each reload, until stop is called, Users calls notify with a
 // function that reports whether a user has changed. notify must not reload the users.
 func (u *Users) Watch(notify func(changed func(name string) bool)) (stop func()) {
 	u.mu.Lock()

@@ -22,7 +22,7 @@ func TestLockKeyPatterns(t *testing.T) {
 	}
 }
 
-// TestLockKeysMatchAsGlobs checks that compiled patterns match the same keys as globs.
+// TestLockKeysMatchAsGlobs checks that Patterns match the same keys as Match does for each glob.
 func TestLockKeysMatchAsGlobs(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	word := func(pieces string, maxLength int) string {

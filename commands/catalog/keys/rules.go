@@ -48,7 +48,8 @@ func (r *Rule) Fixed() (at Span, ok bool) {
 	return r.Span, r.find == nil && r.countIndex == 0 && r.subcommands == nil
 }
 
-// DeterminesKeys reports whether the word with this index determines the places of keys.
+// DeterminesKeys reports whether the word with this index is the number of keys, or the subcommand,
+// and so determines the places of the keys.
 func (r *Rule) DeterminesKeys(index int) bool {
 	return r.countIndex > 0 && index == r.countIndex || r.subcommands != nil && index == 1
 }
@@ -84,8 +85,8 @@ func (s Span) Within(total int) Span {
 	return s
 }
 
-// countedPlaces returns the places of counted keys. It reduces a count that is too large to the
-// number of words. Such a command fails in any case.
+// countedPlaces returns the places of counted keys. It limits the count to the number of words. A
+// command with a larger count fails in any case.
 func (r *Rule) countedPlaces(words [][]byte, total int) (Places, bool) {
 	if len(words) <= r.countIndex {
 		return Places{}, len(words) == total

@@ -8,7 +8,7 @@ import (
 	"redlock-proxy/commands/catalog/syntax"
 )
 
-// Command describes a command of Redis, or of a module that comes with it. It is never changed.
+// Command describes a command of Redis, or of a module. It is never changed.
 type Command struct {
 	// Name is in lower case.
 	Name string

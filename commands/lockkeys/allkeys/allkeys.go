@@ -26,9 +26,9 @@ type Register interface {
 type Options struct {
 	Locks    Locks
 	Register Register
-	// LockKeys match the keys that the commands return.
+	// LockKeys match the clients' keys that are lock keys.
 	LockKeys keys.Patterns
-	// KeyOnMasters maps a client's key to its key on the masters, which begins with Prefix.
+	// KeyOnMasters maps a client's key to the key on the masters, which begins with Prefix.
 	KeyOnMasters func(db int, key string) quorum.Key
 	Prefix       string
 	// Random fills a slice with unpredictable bytes.
@@ -53,7 +53,7 @@ func New(opts Options) *AllKeys {
 }
 
 // Commands returns the commands. If the client is in a transaction of the upstream, or wants no
-// replies, the proxy forwards a command that only reads unchanged.
+// replies, the proxy forwards read-only commands unchanged.
 func (a *AllKeys) Commands() []*command.Command {
 	flush := command.Optional(command.OneOf("flush-type", command.Text("ASYNC"), command.Text("SYNC")))
 	all := []*command.Command{

@@ -78,7 +78,8 @@ func (l *fakeLocks) Read(_ context.Context, all []quorum.Key) ([]quorum.Snapshot
 	return looks, nil
 }
 
-// newAllKeys returns AllKeys on locks with the prefix p:, where lock:* are lock keys.
+// newAllKeys returns AllKeys with the prefix p: and the lock keys lock:*, and a buffer with the log
+// messages.
 func newAllKeys(l *fakeLocks) (*AllKeys, *bytes.Buffer) {
 	var log bytes.Buffer
 	count := byte(0)
@@ -184,8 +185,8 @@ func TestFlush(t *testing.T) {
 	}
 }
 
-// TestScanPages checks that a SCAN of many lock keys returns each key once, with and without its
-// snapshot. With the snapshot, the proxy lists the masters' names once.
+// TestScanPages checks that a SCAN of many lock keys returns each key once, with and without a
+// snapshot. With a snapshot, the proxy lists the names on the masters once.
 func TestScanPages(t *testing.T) {
 	for _, dropSnapshots := range []bool{false, true} {
 		l := &fakeLocks{names: map[int][]string{}}
@@ -217,8 +218,8 @@ func TestScanPages(t *testing.T) {
 	}
 }
 
-// TestPage checks that one page has all keys of one position, because no cursor can be between
-// them.
+// TestPage checks that one page has all keys of one position, because a cursor cannot point between
+// two such keys.
 func TestPage(t *testing.T) {
 	all := []orderedKey{{1, "a"}, {2, "b"}, {2, "c"}, {2, "d"}, {math.MaxUint32, "e"}}
 	matchEvery := func(string) bool { return true }

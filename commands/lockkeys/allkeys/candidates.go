@@ -15,8 +15,9 @@ import (
 )
 
 const (
-	// maxListing limits how many commands list the masters' names at a time. listTimeout limits the
-	// time of such a command, including the wait for its slot. A flush has no time limit.
+	// maxListing limits how many commands list the names on the masters at a time. listTimeout
+	// limits the time of such a command, including the wait for its slot. A flush has no time
+	// limit.
 	maxListing  = 4
 	listTimeout = 10 * time.Second
 	// readBatch limits the keys of one read. It is small because values may be large.

@@ -2,7 +2,7 @@ package allkeys
 
 import "strconv"
 
-// cursorMark marks the cursors of lock keys, which SCAN returns after the upstream's last key.
+// cursorMark marks the cursors of lock keys. SCAN returns lock keys after the upstream's last key.
 // Redis' own cursors do not reach this bit, because they grow only with the number of keys. Higher
 // bits stay zero, because some clients keep cursors in floating-point numbers.
 const (

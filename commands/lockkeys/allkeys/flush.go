@@ -125,7 +125,7 @@ func (a *AllKeys) flushDatabase(ctx context.Context, client *command.Client, db 
 }
 
 // removeAll removes keys, each by a separate ballot. removed does not count keys that did not exist
-// any more. The error names one key that flush could not remove.
+// any more. The error names one key that removeAll could not remove.
 func (a *AllKeys) removeAll(
 	ctx context.Context, client *command.Client, db int, lockKeys []string,
 ) (removed int, err error) {

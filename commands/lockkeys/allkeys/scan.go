@@ -13,8 +13,8 @@ import (
 )
 
 const (
-	// defaultCount is Redis' default of COUNT. For any COUNT, a page of lock keys has minPage to
-	// maxPage keys, because each page costs about the same.
+	// defaultCount is Redis' default of COUNT. A COUNT below minPage or above maxPage is changed to
+	// that bound, because pages of any size cost about the same.
 	defaultCount     = 10
 	minPage, maxPage = 100, 1000
 )
@@ -126,7 +126,7 @@ func readScan(reply []byte) (next uint64, elements []byte, ok bool) {
 	return next, rest[size:], ok && isArray
 }
 
-// scanLocks returns the lock keys after a cursor. Without an upstream, the first cursor is 0.
+// scanLocks returns the lock keys from a cursor on. Without an upstream, the first cursor is 0.
 func (a *AllKeys) scanLocks(c command.Call, n uint64, from cursor, isLockCursor bool) {
 	options, errText := parseScan(c.Args[2:])
 	// The upstream does not get this command, so the proxy asks whether the client may run SCAN.

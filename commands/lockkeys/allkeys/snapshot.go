@@ -61,7 +61,7 @@ const (
 )
 
 // snapshots holds the lock keys that unfinished SCANs have listed, the newest list first. A SCAN
-// whose snapshot was dropped lists the keys again. It is safe for concurrent use.
+// whose snapshot was dropped lists the keys again. The type is safe for concurrent use.
 type snapshots struct {
 	mu   sync.Mutex
 	list []snapshot

@@ -16,7 +16,7 @@ type pop struct {
 	Options
 	request
 	call command.Call
-	// keysOnMasters holds the keys on the masters of the request's keys.
+	// keysOnMasters holds the keys on the masters for the request's keys, in the same order.
 	keysOnMasters []quorum.Key
 	// isFirstRead is true until a try has read all keys once. Until then, a key of another type is
 	// an error.
@@ -98,7 +98,7 @@ func (p *pop) isIgnored(reply keyspace.Reply) bool {
 	return !p.isFirstRead && reply.Kind == keyspace.Error && strings.HasPrefix(reply.Str, "WRONGTYPE ")
 }
 
-// take takes an element from a key, if the key has this version. An empty version allows any
+// take takes an element from key i if the key has this version. An empty version allows any
 // version.
 func (p *pop) take(i int, version string) quorum.PopResult {
 	prog := p.Program(p.call.Client, p.forKey(p.keys[i]))

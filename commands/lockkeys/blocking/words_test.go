@@ -57,7 +57,7 @@ func TestTooManyKeys(t *testing.T) {
 }
 
 // FuzzParse checks that an accepted command is accepted on each of its keys alone, with the same
-// timeout, and finds nothing on an absent key.
+// timeout. On an absent key, the command must find nothing.
 func FuzzParse(f *testing.F) {
 	for _, line := range []string{
 		"blpop a b 0", "brpop a 1e3", "blmove a a left right 0", "brpoplpush a a 1",

@@ -28,7 +28,7 @@ type Library struct {
 // change without this proxy.
 const maxFunctionsAge = time.Second
 
-// functions caches which keys the upstream's functions name. It is safe for concurrent use.
+// functions caches the names of keys in the upstream's functions. It is safe for concurrent use.
 type functions struct {
 	upstream Functions // nil if the proxy does not check functions
 	now      func() time.Time

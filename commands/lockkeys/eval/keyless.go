@@ -16,7 +16,7 @@ const (
 	errCallNotAllowed = "ERR This Redis command is not allowed from script"
 )
 
-// keylessCommands holds the commands without keys that a script on lock keys may call, except TIME.
+// keylessCommands implements the commands without keys for scripts on lock keys, except TIME.
 // runKeyless checks the number of their arguments. The map is read-only.
 var keylessCommands = map[string]func(s *scriptCalls, words []string) (keyspace.Reply, error){
 	"ping":     func(_ *scriptCalls, words []string) (keyspace.Reply, error) { return Pong(words), nil },
@@ -107,7 +107,7 @@ func (s *scriptCalls) keys(words []string) (keyspace.Reply, error) {
 	return keyspace.TextsReply(found), err
 }
 
-// scan runs SCAN. It returns all keys at once.
+// scan runs SCAN. The first reply has all keys.
 func (s *scriptCalls) scan(words []string) (keyspace.Reply, error) {
 	match, kind, isFirst, errText := allkeys.ParseFullScan(words)
 	if errText != "" {
@@ -133,7 +133,8 @@ func (s *scriptCalls) flush(words []string) (keyspace.Reply, error) {
 }
 
 // mayRun reports whether the client may run a command. known is false if the command does not
-// exist, or if the proxy cannot ask the upstream, because the command would change the connection.
+// exist. It is also false if only the upstream knows the answer, but the proxy cannot ask: the
+// command would change the connection, or has a wrong number of words.
 func (s *scriptCalls) mayRun(words []string) (may, known bool) {
 	name := syntax.Lower(words[0])
 	cmd := spec.Find([]byte(name))

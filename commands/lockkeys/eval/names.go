@@ -11,7 +11,7 @@ import (
 )
 
 // keyNames describes the keys that a script uses in addition to its KEYS, as far as its source
-// shows them. Their names may also depend on the arguments of a call.
+// shows them. The names of these keys may also depend on the arguments of a call.
 type keyNames struct {
 	// shapes describes how the names are composed of literals and arguments.
 	shapes []calls.Shape
@@ -79,7 +79,7 @@ func flushOf(site calls.Site) string {
 	return ""
 }
 
-// isGivenKey reports whether a shape is KEYS[n], which the caller has already checked.
+// isGivenKey reports whether a shape is an element of KEYS. The proxy checks KEYS separately.
 func isGivenKey(s calls.Shape) bool {
 	return len(s) == 1 && (s[0].Kind == calls.Key || s[0].Kind == calls.AnyKey)
 }

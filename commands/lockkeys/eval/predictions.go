@@ -9,9 +9,9 @@ import (
 	"redlock-proxy/commands/lockkeys/program"
 )
 
-// memoAbsent is the Memo of a script whose keys did not exist when it last changed them. Otherwise
-// a script's Memo is the index of the argument that was the value of its keys. The calls of a
-// script are much alike, so its last call gives the best guess for the next call.
+// memoAbsent is the Memo of a script whose last change found all keys absent. Otherwise a script's
+// Memo is the index of the argument that was the value of its keys. The calls of a script are much
+// alike, so its last call gives the best guess for the next call.
 const memoAbsent = -1
 
 // guessesFor returns guesses at the values of a script's keys, the likeliest first. For a new
@@ -62,8 +62,9 @@ func heldArgument(edits []keyspace.Edit, argv []string) (argument int, ok bool) 
 	return argument, argument >= 0
 }
 
-// guessCollections guesses that the keys hold the collections that this proxy wrote, and that the
-// other keys are absent. It returns nil if this proxy wrote no collection.
+// guessCollections guesses that each key holds the collection that this proxy wrote last, or is
+// absent if this proxy wrote no collection under it. It returns nil if this proxy wrote no
+// collection under any of the keys.
 func guessCollections(keys []string, lastWritten func(key string) (value string, ok bool)) program.Guess {
 	guess, found := program.GuessAbsent(keys), false
 	for _, key := range keys {

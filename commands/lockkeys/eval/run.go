@@ -95,7 +95,7 @@ func (s *Scripts) eval(c command.Call) {
 }
 
 // Program returns the program that runs an EVAL or similar command. errText is the error reply if
-// its words are wrong, or the script is not known. All runs of the program share the allowance.
+// the words are wrong, or the script is not known. All runs of the program share the allowance.
 func (s *Scripts) Program(
 	ctx context.Context, c *command.Client, permissions *rights.Permissions, words []string,
 	allowance *script.Allowance,
@@ -158,7 +158,7 @@ func (s *Scripts) program(c *command.Client, permissions *rights.Permissions, in
 				err = &program.Refusal{Text: limit.Error()}
 			}
 			if err == nil && calls.denied && reply.Kind == keyspace.Error {
-				// A script that lacks a permission must change nothing.
+				// A script that fails because its client lacks a permission must change nothing.
 				err = &program.Refusal{Text: reply.Str}
 			}
 			return reply, calls.effects, err

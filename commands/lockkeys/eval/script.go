@@ -18,8 +18,8 @@ func (s *Scripts) scriptCommand() *command.Command {
 }
 
 // MergedCommand returns SCRIPT for a proxy with an upstream. The proxy and the upstream must both
-// know a script, because it may run on keys of either. If the upstream does not reply, the proxy
-// runs SCRIPT alone.
+// know a script, because the script may run on lock keys or on keys of the upstream. If the
+// upstream does not reply, the proxy runs SCRIPT alone.
 func (s *Scripts) MergedCommand() *command.Command {
 	c := command.OfRedis("script", s.mergedScript, command.Docs{})
 	c.RequiresLogin, c.NeedsUpstreamReply = true, true
@@ -77,8 +77,8 @@ func (s *Scripts) exists(c command.Call) {
 // errNotBusy is the reply to SCRIPT KILL if no script is running.
 const errNotBusy = "NOTBUSY No scripts in execution right now."
 
-// kill runs SCRIPT KILL: it ends the large runs and compilations of all clients. They have not
-// changed anything.
+// kill runs SCRIPT KILL: it ends the large runs and compilations of all clients. These runs have
+// changed nothing.
 func (s *Scripts) kill(c command.Call) {
 	if s.pace.Kill() == 0 {
 		c.Out.Error(errNotBusy)

@@ -75,7 +75,7 @@ func (s *Snapshot) Do(words []string) (Reply, error) {
 	return s.doWithinLimits(c, words)
 }
 
-// Cost returns about how many bytes Do is going to process for a command. It is 0 for a command
+// Cost estimates the bytes that Do is going to process for a command. It returns 0 for a command
 // that touches only a few elements.
 func (s *Snapshot) Cost(words []string) int {
 	c := find(syntax.Lower(words[0]))
@@ -171,7 +171,7 @@ func tooLarge(key string) Reply {
 const maxElements = 1 << 16
 
 // maxNearLimit limits how many commands of one program run near the limits of a collection, because
-// each of them encodes its keys.
+// each such command encodes its keys.
 const maxNearLimit = 100
 
 // mayExceed reports whether a command may make a collection too large. The new size is at most that
@@ -196,7 +196,8 @@ func (s *Snapshot) mayExceed(c call, keys []string) bool {
 
 func (c *command) fits(words int) bool { return syntax.FitsArity(c.spec.Arity, words) }
 
-// grows reports whether a command may enlarge a collection without checking its size itself.
+// grows reports whether a command may enlarge a collection. Commands on strings check their limit
+// themselves.
 func (c *command) grows() bool {
 	return c.spec.HasAny(spec.Writes) && !slices.Contains([]string{"string", "generic"}, c.group)
 }

@@ -23,8 +23,8 @@ func (c call) digest() Reply {
 	return BulkReply(digestOf(k.text()))
 }
 
-// comparison holds a condition: the value of a key, or its digest, equals a text or differs from
-// it.
+// comparison holds a condition on the value of a key, or on the digest of this value: it equals
+// text or, if negated is true, differs from text.
 type comparison struct {
 	digest, negated bool
 	text            string

@@ -80,7 +80,7 @@ func parseExpire(words []string) (o expireOptions) {
 		case "lt":
 			o.lt = true
 		default:
-			word, _, _ = strings.Cut(word, "\x00") // as C prints it
+			word, _, _ = strings.Cut(word, "\x00") // C prints only the text before a zero byte
 			refuse("ERR Unsupported option " + word)
 		}
 	}

@@ -31,8 +31,8 @@ func hashCommands() []tableEntry {
 	}
 }
 
-// hashToEdit returns the hash for a command that adds fields to it. If the key is absent, it
-// returns a new hash.
+// hashToEdit returns the hash to which a command adds fields. If the key is absent, the hash is
+// new.
 func (c call) hashToEdit() (k *keyState, h *contents.Hash) {
 	k = c.use(c.words[1])
 	if h = contentOf[*contents.Hash](k); h == nil {

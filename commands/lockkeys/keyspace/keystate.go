@@ -15,7 +15,7 @@ type keyState struct {
 	initial Entry
 	present bool
 	// content is the decoded value, or nil if no command needed it. encoded is the encoded value.
-	// encodedIsStale is true if content is newer.
+	// encodedIsStale is true if content is newer than encoded.
 	content        contents.Content
 	encoded        string
 	encodedIsStale bool
@@ -140,14 +140,15 @@ func (k *keyState) setCollection(content contents.Content) {
 	k.replace(content)
 }
 
-// overwrite replaces the value of any type, and the expiry, by a collection.
+// overwrite replaces a value of any type by a collection without expiry. An empty collection
+// removes the key.
 func (k *keyState) overwrite(content contents.Content) {
 	if content.Len() == 0 {
 		k.remove()
 		return
 	}
 	k.set(content)
-	// The encoding has no -0. Later commands decode it, and so see the same scores as other
+	// The encoding has no -0. Later commands decode the value, and so see the same scores as other
 	// proxies.
 	k.encoded, k.content, k.encodedIsStale = k.value(), nil, false
 }

@@ -8,8 +8,8 @@ import (
 	"redlock-proxy/commands/lockkeys/keyspace/contents"
 )
 
-// lmove implements LMOVE source destination LEFT|RIGHT LEFT|RIGHT, and BLMOVE with a timeout after
-// it.
+// lmove implements LMOVE source destination LEFT|RIGHT LEFT|RIGHT, and BLMOVE, which ends with a
+// timeout.
 func (c call) lmove() Reply {
 	from, ok1 := isLeft(c.words[3])
 	to, ok2 := isLeft(c.words[4])
@@ -20,7 +20,7 @@ func (c call) lmove() Reply {
 	return c.move(from, to)
 }
 
-// rpoplpush implements RPOPLPUSH source destination, and BRPOPLPUSH with a timeout after it.
+// rpoplpush implements RPOPLPUSH source destination, and BRPOPLPUSH, which ends with a timeout.
 func (c call) rpoplpush() Reply {
 	if c.name == "brpoplpush" {
 		c.checkTimeout(c.words[3])
@@ -72,7 +72,7 @@ func (c call) checkTimeout(word string) {
 	require(ms <= math.MaxInt64-c.now, "ERR timeout is out of range")
 }
 
-// Timeout returns the timeout of a valid command; zero means no timeout.
+// Timeout returns the timeout of a valid command that may wait; zero means no timeout.
 func Timeout(words []string) time.Duration {
 	seconds, ok := contents.ParseLongDouble(words[len(words)-1])
 	if !ok {
@@ -92,7 +92,8 @@ func (c call) bpop() Reply {
 	return ArrayReply(BulkReply(k.key), BulkReply(k.popElements(l, c.name == "blpop", 1)[0]))
 }
 
-// firstOf returns the first of some keys that exists, or nil.
+// firstOf returns the first key that exists, or nil if no key exists. It refuses a key of another
+// type.
 func firstOf[T contents.Content](c call, keys []string) (k *keyState, content T) {
 	for _, key := range keys {
 		if k := c.observe(key); k.present {

@@ -60,7 +60,7 @@ func (c call) sample(n int, count int64) []int {
 }
 
 // scan implements HSCAN, SSCAN and ZSCAN key cursor [MATCH glob] [COUNT n]. It returns all elements
-// at once, as Redis does for small collections.
+// in one reply, as Redis does for small collections.
 func (c call) scan() Reply {
 	require(isCursor(c.words[2]), "ERR invalid cursor")
 	if !c.observe(c.words[1]).present {
@@ -137,7 +137,7 @@ func isCursor(word string) bool {
 	return word == "" || err == nil
 }
 
-// parseScan parses the options of a scan. Redis does this only if the key exists.
+// parseScan parses the options of a scan. Redis parses them only if the key exists.
 func parseScan(name string, options []string) (match *string, onlyFields bool) {
 	for len(options) > 0 {
 		word, consumed := syntax.Lower(options[0]), 2

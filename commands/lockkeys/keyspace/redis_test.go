@@ -134,7 +134,7 @@ func (w storedKeys) apply(t *testing.T, now time.Time, edits []keyspace.Edit) {
 func (w storedKeys) do(t *testing.T, words ...string) keyspace.Reply {
 	t.Helper()
 	now := time.Now()
-	// A wrong number of keys turns other words into keys.
+	// After a wrong numkeys, any word may count as a key.
 	s := w.snapshot(now, append([]string{"a", "b", "c"}, words...)...)
 	reply, err := s.Do(words)
 	if err != nil {
@@ -197,7 +197,8 @@ func (c commandMaker) ttl(seconds bool) string {
 	return c.pickUsually(strconv.FormatInt(n, 10), "0", "-1", "x", "", "-9223372036854775808", "9223372036854775807")
 }
 
-// unixTime returns the same as ttl, as a Unix time. TestLongTimes covers times in a million years.
+// unixTime returns a time like ttl, but as a Unix time. TestLongTimes covers times in a million
+// years.
 func (c commandMaker) unixTime(seconds bool) string {
 	at := time.Now().UnixMilli() + 1_000_000 + c.Int64N(1_000_000_000)
 	if seconds {

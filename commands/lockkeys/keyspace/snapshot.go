@@ -110,7 +110,7 @@ func (s *Snapshot) generator() *rand.Rand {
 // Now returns the moment of the Snapshot.
 func (s *Snapshot) Now() time.Time { return time.UnixMilli(s.now) }
 
-// Put sets the state of a key. The caller must call it before any command runs.
+// Put sets the state of a key. The caller must call Put before any command runs.
 func (s *Snapshot) Put(key string, e Entry) {
 	k := &keyState{key: key, initial: e, present: e.Present, encoded: e.Value, keepsExpiry: true}
 	switch {
@@ -127,7 +127,7 @@ func (s *Snapshot) Put(key string, e Entry) {
 // HasUsedKeys reports whether a command has read or written any key.
 func (s *Snapshot) HasUsedKeys() bool { return len(s.usedKeys) > 0 }
 
-// ReadKeys returns the keys that read-only commands have used, with their present states.
+// ReadKeys returns the keys that read-only commands have used, with their current states.
 func (s *Snapshot) ReadKeys() map[string]Entry {
 	if len(s.readKeys) == 0 {
 		return nil
@@ -186,8 +186,7 @@ func milliseconds(n int64) time.Duration {
 }
 
 // ExistingKeys returns the existing keys, in order. If kind is not "", it returns only keys of this
-// type (see TYPE). It does not mark the keys as used, so the edits stay right if other clients add
-// or remove keys meanwhile.
+// type (see TYPE). It does not mark the keys as used, so they become no conditions of the edits.
 func (s *Snapshot) ExistingKeys(kind string) (keys []string) {
 	for key, k := range s.states {
 		if k.present && (kind == "" || kind == k.kind()) {

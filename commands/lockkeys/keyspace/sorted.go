@@ -178,7 +178,7 @@ func (c call) zscore() Reply {
 	return ArrayReply(elems...)
 }
 
-// zrank implements ZRANK and ZREVRANK key member.
+// zrank implements ZRANK and ZREVRANK key member [WITHSCORE].
 func (c call) zrank() Reply {
 	withScore := len(c.words) == 4
 	switch {

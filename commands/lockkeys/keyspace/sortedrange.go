@@ -27,8 +27,8 @@ type sortedRange struct {
 	by                  rangeBy
 	reverse, withScores bool
 	offset, limit       int64
-	from, to            string         // the ends as the client sent them
-	ends                contents.Range // of scores or members
+	from, to            string         // the unparsed ends
+	ends                contents.Range // the parsed ends of a range of scores or members
 }
 
 // parseRange parses the ends and the options of a command of the ZRANGE family. isZRange is true

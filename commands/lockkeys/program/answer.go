@@ -44,7 +44,7 @@ func writeElements(r *command.Reply, v keyspace.Reply) {
 	}
 }
 
-// writePairs appends an array of pairs; RESP2 has one flat array.
+// writePairs appends an array of pairs, or in RESP2 one flat array.
 func writePairs(r *command.Reply, parts []keyspace.Reply) {
 	if r.Proto != 3 {
 		r.Array(len(parts))

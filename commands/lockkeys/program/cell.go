@@ -20,8 +20,8 @@ func (e *Engine) SameCell(db int, key, otherKey string) bool {
 	return e.cell(db, key) == e.cell(db, otherKey)
 }
 
-// sameCell reports whether one cell, with several keys, holds all keys that a run changes or
-// depends on. One vote then covers all of them. If a key is known to be alone in its cell, sameCell
+// sameCell returns the cell that holds all keys that a run changes or depends on, if there is one.
+// One vote then covers all of these keys. If the cell is not known to hold several keys, sameCell
 // returns false, because the commit has cheaper ways.
 func (r *run) sameCell(a Outcome) (cell string, is bool) {
 	if len(r.removedKeys) > 0 {
@@ -49,8 +49,8 @@ func (r *run) sharesCell(key string) bool {
 	return r.KeyOnMasters(r.DB, key).Tag != "" || r.lastRead[key].Shared
 }
 
-// needsBallot reports whether one script on each master cannot take several keys, because one of
-// them may share its cell.
+// needsBallot reports whether a run takes several keys of which one may share its cell. One script
+// on each master cannot take such keys.
 func (r *run) needsBallot(changes []keyspace.Edit) bool {
 	return len(changes) > 1 &&
 		slices.ContainsFunc(changes, func(e keyspace.Edit) bool { return r.sharesCell(e.Key) })

@@ -36,8 +36,8 @@ func all(edits []keyspace.Edit, is func(keyspace.Edit) bool) bool {
 	return !slices.ContainsFunc(edits, func(e keyspace.Edit) bool { return !is(e) })
 }
 
-// commit commits the result of a run. It returns a nil outcome if the value of a key has changed
-// meanwhile.
+// commit commits the result of a run. It returns a nil outcome if the program must run again,
+// usually because a key has changed.
 func (r *run) commit(ctx context.Context, a Outcome) (*Outcome, error) {
 	changes, refusal := r.editsToCommit(a)
 	switch {
@@ -92,8 +92,8 @@ func (r *run) editsToCommit(a Outcome) (changes []keyspace.Edit, refusal string)
 	return changes, ""
 }
 
-// onlyExtends reports whether it is enough to raise the remaining times of the keys. This checks no
-// version.
+// onlyExtends reports whether edits only raise remaining times. It returns false if the client
+// watches keys, because an extension checks no version.
 func (r *run) onlyExtends(edits []keyspace.Edit) bool {
 	return len(r.WatchedVersions) == 0 && all(edits, isExtension) && all(edits, isLonger)
 }
@@ -141,8 +141,8 @@ func (r *run) crossCellError(changes []keyspace.Edit, otherKeys []string) string
 	return CrossCellError(first, otherKeys[max(otherCell, 0)])
 }
 
-// CrossCellError returns the error for a change of one key that depends on another key. Each key
-// has its own vote, and no vote covers both.
+// CrossCellError returns the error for changes that would need one vote on two keys. The keys are
+// in different cells, each with its own vote.
 func CrossCellError(key, otherKey string) string {
 	return fmt.Sprintf("ERR lock keys '%s' and '%s' cannot be changed together: "+
 		"one command can take, extend or remove several lock keys, but not change them otherwise; give them the same hash tag (lock-tags)",
@@ -166,7 +166,8 @@ func isLonger(e keyspace.Edit) bool {
 	}
 }
 
-// expectedValue returns the value that an edit requires, or nil if it accepts any value.
+// expectedValue returns the guessed value on which an edit depends, or nil. If the key holds
+// another value, the ballot first only reads the key.
 func expectedValue(e keyspace.Edit) *string {
 	if !e.ReplyDependsOn || !e.Before.Present || e.Before.Left != keyspace.Unknown {
 		return nil
@@ -274,7 +275,7 @@ var errOtherKeys = errors.New("the program depends on different keys")
 
 // update changes one key, or several keys of one cell, by ballot. The program runs on the values of
 // these keys in the ballot. Other keys have the values of the last read. If the program depends on
-// them, the update ends without a change.
+// another key, the update ends without a change.
 func (r *run) update(ctx context.Context, keys []string, expect *string) (*Outcome, error) {
 	out, err := r.ballot(ctx, r.KeysOnMasters(r.DB, keys), expect, func(looks []quorum.Snapshot) ([]quorum.Decision, error) {
 		values := maps.Clone(r.lastRead)

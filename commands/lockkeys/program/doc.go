@@ -1,7 +1,7 @@
 // Package program runs commands, scripts and transactions on lock keys. The [Engine] runs a
 // [Program] on a view of its keys, and commits its changes in the cheapest way. It takes, releases
-// and extends keys the way LOCK, UNLOCK and EXTEND do. It makes any other change by ballot, for
-// which the program runs again on the values at that moment.
+// and extends keys the way LOCK, UNLOCK and EXTEND do. It makes any other change by ballot: the
+// program then runs again, on the values in the ballot.
 //
 // The first view is a guess, if there is one. The Engine reads the next view from a majority of the
 // masters. A wrong guess is never the basis of a reply. It seldom costs a round trip, because a
@@ -12,6 +12,7 @@
 // another, because each key has its own vote, and no vote covers two keys. Keys of one cell are
 // different: they have the same hash tag, and one ballot changes them together.
 //
-// Commands that a program sends to the upstream are its side effects. The upstream accepts them
-// before the commit, so that its refusal is the whole reply. It executes them after the commit.
+// Commands that a program sends to the upstream are its side effects. The upstream accepts or
+// refuses the commands before the commit. If it refuses, its error is the reply, and the program
+// changes nothing. The upstream executes the commands after the commit.
 package program

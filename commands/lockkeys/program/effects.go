@@ -13,7 +13,7 @@ import (
 
 // effects holds the commands that a run sends to the upstream.
 type effects struct {
-	prepared rights.Prepared // nil if there are none
+	prepared rights.Prepared // nil if no commands are prepared
 	commands [][]string
 	// ballotCommands holds the commands of a run in a ballot, if they differ from the prepared
 	// commands.

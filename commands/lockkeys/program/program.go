@@ -28,7 +28,7 @@ type Register interface {
 // Engine runs programs. It is safe for concurrent use. All its fields must be set.
 type Engine struct {
 	Register Register
-	// KeyOnMasters maps a client's key to its key on the masters.
+	// KeyOnMasters maps a client's key to the key on the masters.
 	KeyOnMasters func(db int, key string) quorum.Key
 	// Now returns the wall clock's time. Random fills a slice with unpredictable bytes.
 	Now    func() time.Time
@@ -52,13 +52,13 @@ type Program struct {
 	Keys []string
 	// Run runs the program. It may run several times, and must do the same on the same view.
 	Run Run
-	// Rights are the client's permissions. Only scripts use them. For other programs, the proxy
-	// checks the permissions before the program begins, and Rights is nil.
+	// Rights are the client's permissions, for scripts and transactions. For other programs, Rights
+	// is nil: the proxy checks the permissions before the program begins.
 	Rights *rights.Permissions
 	// Guesses are views that are worth trying before a read.
 	Guesses []Guess
-	// UsuallyWrites is true if the program usually writes, whatever the old value is. The Engine
-	// then does not read the key beforehand.
+	// UsuallyWrites is true if the program usually writes, regardless of the old value. If the
+	// program has only one key, the Engine then does not read the key beforehand.
 	UsuallyWrites bool
 	// WatchedVersions holds the versions of the watched keys. If a version has changed, the reply
 	// is a nil array.

@@ -45,8 +45,8 @@ var errHalfMoved = errors.New(
 	"the locks moved while the command ran: only some of its keys were removed; check its keys")
 
 // Run runs a program on the values that the masters hold, until it has committed the changes. With
-// a right guess, or if the program only reads, this takes one call of the register. Without a guess
-// it takes one more call, with a wrong guess up to two more.
+// a right guess, or if the program only reads, this takes one call of the register. A change
+// without a guess takes one more call, a change after a wrong guess up to two more.
 func (e *Engine) Run(ctx context.Context, p Program) (Outcome, error) {
 	if refusal := TooManyKeys(len(p.Keys)); refusal != "" {
 		return Outcome{Reply: keyspace.ErrorReply(refusal)}, nil
@@ -114,7 +114,7 @@ func (r *run) tryGuesses(ctx context.Context) (outcome *Outcome, err error) {
 }
 
 // needsAllGuesses reports whether the commit could make some of a run's edits although a guess is
-// wrong. The commit makes edits that do not take keys one by one, and does not check unchanged
+// wrong. Unless all edits take keys, the commit makes them one by one. It does not check unchanged
 // keys.
 func (r *run) needsAllGuesses(a Outcome) bool {
 	if _, inOneCell := r.sameCell(a); inOneCell {

@@ -10,8 +10,8 @@ import (
 	"redlock-proxy/commands/rights"
 )
 
-// Sequence joins programs into one program, which makes all of their changes or none. Its reply is
-// the array of their replies. It does nothing if a watched key has changed.
+// Sequence joins programs into one program, which commits their changes together. The reply is the
+// array of the parts' replies. If a watched key has changed, no part runs.
 func Sequence(db int, permissions *rights.Permissions, watched map[string]string, parts []Program) Program {
 	p := Program{DB: db, Rights: permissions, Keys: slices.Sorted(maps.Keys(watched)), WatchedVersions: watched}
 	guess := Guess{}

@@ -31,7 +31,7 @@ func EntryOf(l quorum.Snapshot) keyspace.Entry {
 	return e
 }
 
-// KeysOnMasters maps a client's keys to their keys on the masters.
+// KeysOnMasters maps a client's keys to the keys on the masters.
 func (e *Engine) KeysOnMasters(db int, keys []string) []quorum.Key {
 	keysOnMasters := make([]quorum.Key, len(keys))
 	for i, key := range keys {

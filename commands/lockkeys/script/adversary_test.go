@@ -18,9 +18,9 @@ const maxProgram = 1 << 20
 
 func (a *adversary) oneOf(texts ...string) string { return texts[a.IntN(len(texts))] }
 
-// program returns a program for which ARGV[1] is a long text.
+// program returns a program that needs a long text as ARGV[1].
 func (a *adversary) program() string {
-	a.bytesLeft = 1 << (8 + a.IntN(13)) // small programs find other bugs than large ones
+	a.bytesLeft = 1 << (8 + a.IntN(13)) // small and large programs find different bugs
 	a.bytesLeft = min(a.bytesLeft, maxProgram) - 2000
 	var b strings.Builder
 	b.WriteString("local s, n, x, y, z = ARGV[1], 0 local t, u = {}, {}\n")
@@ -43,7 +43,7 @@ func (a *adversary) program() string {
 	return b.String()
 }
 
-// tables returns statements that give t or u a shape.
+// tables returns statements that give the tables t or u an odd shape.
 func (a *adversary) tables() string {
 	return strings.ReplaceAll(a.oneOf(
 		"for i = 1, N do t[i] = i end",

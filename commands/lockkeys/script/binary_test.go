@@ -16,7 +16,7 @@ type structCalls struct{ *rand.Rand }
 
 func (p structCalls) oneOf(texts ...string) string { return texts[p.IntN(len(texts))] }
 
-// script returns a script that returns the results, or the error, of each of some calls.
+// script returns a script that makes some calls, and returns the results or the error of each call.
 func (p structCalls) script() string {
 	var b strings.Builder
 	b.WriteString("local r = {} local function try(f, ...) local t = {pcall(f, ...)} for i = 1, 20 do local v = t[i] " +
@@ -57,7 +57,7 @@ func (p structCalls) format() string {
 	return b.String()
 }
 
-// matchingFormat returns a format and values that it accepts.
+// matchingFormat returns a format, and values of the types that the format needs.
 func (p structCalls) matchingFormat() (format, values string) {
 	for range p.IntN(8) {
 		o := p.oneOf("b", "B", "h", "H", "l", "L", "T", "i", "I", "f", "d", "s", "x", "c0", "Bc0", "c2", " ", "<", ">",
@@ -92,7 +92,7 @@ func (p structCalls) number() string {
 		"1/0", "-1/0", "0/0", "1e-320", "1e39", fmt.Sprint(p.IntN(40)), fmt.Sprint(p.NormFloat64()*1e10))
 }
 
-// text returns a string, or more bytes than a buffer of C Lua accepts.
+// text returns the source of a text, which may be longer than a buffer of C Lua.
 func (p structCalls) text() string {
 	bytes := make([]byte, p.IntN(24))
 	for i := range bytes {

@@ -18,8 +18,8 @@ func (c *Cache) Limit(bytes int) { c.bySHA.SetLimit(bytes) }
 // Bytes returns the bytes of the scripts.
 func (c *Cache) Bytes() int { return c.bySHA.Size() }
 
-// Load returns the script with a body. It compiles the script if it is not in the cache. It returns
-// the errors of Compile.
+// Load returns the script with a body, and compiles a script that the cache does not have. The
+// errors are those of Compile.
 func (c *Cache) Load(ctx context.Context, body string, share Share) (*Script, error) {
 	sha := SHA(body)
 	if s, ok := c.bySHA.Get(sha); ok {
@@ -29,7 +29,7 @@ func (c *Cache) Load(ctx context.Context, body string, share Share) (*Script, er
 	if err != nil {
 		return nil, err
 	}
-	return c.bySHA.Add(sha, s), nil // another goroutine may have compiled it at the same time
+	return c.bySHA.Add(sha, s), nil // another goroutine may have compiled the script at the same time
 }
 
 // Get returns the script with a SHA-1 in lower case, if the cache has it.

@@ -98,7 +98,7 @@ func errorTable(state *lua.State, text string) *lua.Table {
 	return t
 }
 
-// replyBuilder converts the value that a script returns to a reply.
+// replyBuilder converts the result of a script to a reply.
 type replyBuilder struct {
 	run  *run
 	size int
@@ -139,7 +139,8 @@ func (w *replyBuilder) value(v lua.Value, depth int) (keyspace.Reply, error) {
 	return reply, w.count(len(reply.Str), depth)
 }
 
-// boolean converts true to 1 and false to nil, or to 0 if the script asked for RESP3.
+// boolean converts true to 1, and false to nil. If the script asked for RESP3, it converts false to
+// 0.
 func (w *replyBuilder) boolean(b bool) keyspace.Reply {
 	switch {
 	case b:

@@ -16,8 +16,8 @@ var (
 	testArgv = []string{"a", "10", "3.5", "", "x y"}
 )
 
-// redisPair holds two redis-servers with the same data. One runs scripts; the other runs the
-// commands of scripts that this package runs.
+// redisPair holds two redis-servers with the same data. scriptRedis runs scripts; commandRedis runs
+// the commands of scripts that this package runs.
 type redisPair struct{ scriptRedis, commandRedis *redisClient }
 
 func startPair(t testing.TB) redisPair { return redisPair{startRedis(t), startRedis(t)} }
@@ -68,7 +68,7 @@ func TestRandomScriptsAsInRedis(t *testing.T) {
 	}
 }
 
-// TestCompileErrorsAsInRedis checks that a source compiles, or gives the same error, as in Redis.
+// TestCompileErrorsAsInRedis checks that each source compiles as in Redis, or gives the same error.
 func TestCompileErrorsAsInRedis(t *testing.T) {
 	redis := startRedis(t)
 	bodies := scriptsOf(t, "testdata/scripts.lua")

@@ -42,8 +42,8 @@
 //     Redis, but runs in the proxy.
 //   - A source of more than some 350,000 tokens is refused.
 //   - A chain of more than 2000 operators, calls or indices has "too many syntax levels".
-//   - If a read-only script calls a command that is refused for two reasons, the error says that it
-//     may not write.
+//   - If a read-only script calls a command that is refused for two reasons, the error says that the
+//     script may not write.
 //   - An error that the C implementation reports for the line where an expression ends may name
 //     another line of a statement of several lines.
 //

@@ -33,7 +33,7 @@ const sparseTable = `local t = {} for i = 1, 65536 do t["k" .. i] = i end for i 
 	for i = 1, 30000 do t[i] = i end for i = 0, 32 do t[2 ^ i] = i end `
 
 // timeToEnd runs a script without a time limit, and calls end when the run is large. It returns the
-// processor time that the script took to end after that.
+// processor time from this call to the end of the run.
 func timeToEnd(
 	t *testing.T, pace *Pace, body string, end func(stop context.CancelCauseFunc),
 ) (elapsed time.Duration, err error) {
@@ -72,7 +72,8 @@ func (p *Pace) awaitLarge(done <-chan error) bool {
 	return false
 }
 
-// TestEndsAtOnce checks that any script ends at once when the process stops, and on SCRIPT KILL.
+// TestEndsAtOnce checks that any script ends within a second when the process stops, and after
+// SCRIPT KILL.
 func TestEndsAtOnce(t *testing.T) {
 	errShutdown, pace := errors.New("the process stops"), NewPace()
 	for name, body := range slowScripts {

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// scriptWriter writes random scripts that end: only short loops, no recursion, and no error that is
-// a table without err, at which Redis 7.0.15 crashes.
+// scriptWriter writes random scripts that end: they have only short loops, and no recursion. They
+// raise no table without err as an error, because this crashes Redis 7.0.15.
 type scriptWriter struct {
 	*rand.Rand
 	names    []string // variables in scope
@@ -143,7 +143,7 @@ func (a *scriptWriter) expression(depth int) string {
 	return "table.concat({" + a.expressions(depth-1) + "}, " + a.oneOf(`","`, sub()) + ")"
 }
 
-// mutate returns a script with a part deleted, doubled or replaced.
+// mutate returns a script with one to three parts deleted, inserted or replaced.
 func mutate(random *rand.Rand, body string) string {
 	pieces := []string{" ", "\n", "end", "(", ")", "{", "}", "[", "]", "=", "==", ",", ";", ".", "..", "...", ":", "\"",
 		"'", "[[", "]]", "--", "--[[", "\\", "0x", "1e", "3x",

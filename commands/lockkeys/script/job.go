@@ -25,7 +25,7 @@ func (s *job) await(p *slots) error {
 	}
 	ctx, stop := s.watch.WaitContext()
 	defer stop()
-	defer s.watch.BeginSlice() // the wait is not part of its slice
+	defer s.watch.BeginSlice() // the wait is not part of the slice
 	return p.take(ctx)
 }
 
@@ -77,8 +77,8 @@ func (s *job) Pause() error {
 	return s.takeTurn()
 }
 
-// takeTurn begins a slice, after the idle time. A large run whose time ends while it waits for its
-// turn gets the error of its time limit, not ErrBusy.
+// takeTurn begins a slice, after the idle time. If the time of a large run ends while the run waits
+// for its turn, the error is that of the time limit, not ErrBusy.
 func (s *job) takeTurn() error {
 	if err := s.await(s.Pace.turn); err != nil {
 		return err
@@ -129,8 +129,8 @@ func (s *job) end() {
 	s.Allowance.spent = s.watch.Stop()
 }
 
-// delayRefusal delays the end of a run that got no large slot until its time limit. Otherwise its
-// client would send the script again at once, and such runs would take all small slots.
+// delayRefusal makes a run that was refused a large slot end only at its time limit. Otherwise the
+// client would send the script again immediately, and such runs would take all small slots.
 func (s *job) delayRefusal() {
 	if !s.refusedLarge {
 		return

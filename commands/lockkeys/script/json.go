@@ -13,7 +13,7 @@ const (
 	jsonSparseRatio, jsonSparseSafe = 2, 10
 	// jsonDepth limits how deep tables may be nested.
 	jsonDepth = 1000
-	// jsonDigits is the number of digits of a number.
+	// jsonDigits is the number of significant digits of a number.
 	jsonDigits = 14
 )
 

@@ -71,7 +71,8 @@ func (e *encoder) table(t *lua.Table, depth int) {
 	e.append("]")
 }
 
-// arrayLength returns the largest index of a table that has only indices, or -1.
+// arrayLength returns the largest key of a table whose keys are all positive integers, or -1 for
+// other tables.
 func (e *encoder) arrayLength(t *lua.Table) int {
 	items, largest := 0, int32(0)
 	for key, _, _ := t.Next(nil); key != nil; key, _, _ = t.Next(key) {

@@ -42,8 +42,8 @@ func TestCallsAreMetered(t *testing.T) {
 	}
 }
 
-// pauses reports whether a script makes at least this number of pauses. ARGV holds texts of size
-// bytes.
+// pauses reports whether a script pauses at least the given number of times. ARGV holds texts of
+// size bytes.
 func pauses(t *testing.T, body string, size, times int) bool {
 	t.Helper()
 	s, err := compile(body)
@@ -68,7 +68,7 @@ func pauses(t *testing.T, body string, size, times int) bool {
 }
 
 // TestWorkOnLongTextsIsMetered checks that work on a long text pauses as often as a loop with the
-// same work, even if it fails.
+// same work. Some of the work ends with an error.
 func TestWorkOnLongTextsIsMetered(t *testing.T) {
 	redistest.SkipShort(t)
 	const times = 40

@@ -32,9 +32,9 @@ const (
 )
 
 // TestPrograms compiles and runs programs that do not end. It checks that each program ends at its
-// time limit. A program must also end at once when SCRIPT KILL ends it, when the process is
-// stopping, or when its client has left. Times are processor times, because the machine may be
-// busy. REDLOCK_PROGRAMS is the number of programs.
+// time limit. A program must also end within endTime after SCRIPT KILL, after the process begins to
+// stop, or after its client has left. Times are processor times, because the machine may be busy.
+// REDLOCK_PROGRAMS is the number of programs.
 func TestPrograms(t *testing.T) {
 	n, err := strconv.Atoi(os.Getenv(programsVariable))
 	if err != nil {

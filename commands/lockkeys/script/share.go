@@ -27,7 +27,8 @@ type Share struct {
 }
 
 // leftTime is the time that a large run may still take after its client has left. The proxy cannot
-// distinguish a client that has only closed its sending side, so this client gets the error.
+// distinguish such a client from a client that has only closed its sending side, so both get the
+// error.
 const leftTime = 20 * time.Millisecond
 
 // errClientLeft is the error of a large run whose client has left.
@@ -37,7 +38,7 @@ var errClientLeft = errors.New("Script ended: the client closed the connection, 
 	"the reply; keep it open until then...")
 
 // Allowance counts the time that several consecutive runs have spent of their common Share.Time.
-// Its zero value means that they have spent nothing.
+// The zero value means that no time is spent.
 type Allowance struct{ spent time.Duration }
 
 // The limits of a small run and of a small compilation. Lock scripts need a twentieth of them; a
@@ -83,8 +84,8 @@ func (s *job) limits(bytes int, small meter.SmallLimits) meter.Limits {
 	return l
 }
 
-// LimitError is the error of a run or a compilation that reached a limit. The commands that it has
-// called must not take effect.
+// LimitError is the error of a run or a compilation that reached a limit. The commands that the run
+// has called must not take effect.
 type LimitError struct {
 	reply string
 	// ClientLeft is true if the run ended because its client had left.

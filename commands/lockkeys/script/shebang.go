@@ -15,8 +15,8 @@ var knownFlags = []string{noWrites, "allow-oom", "allow-stale", "no-cluster", "a
 
 const noWrites = "no-writes"
 
-// cutShebang removes a script's first line, and reports whether it declares no-writes. The source
-// keeps the line break, so that line numbers are right.
+// cutShebang removes the first line of a script if the line begins with #!. readOnly is true if the
+// line declares no-writes. The source keeps the line break, so that line numbers are right.
 func cutShebang(body string) (readOnly bool, source string, err error) {
 	if !strings.HasPrefix(body, "#!") {
 		return false, body, nil

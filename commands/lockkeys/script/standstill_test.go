@@ -13,8 +13,8 @@ import (
 // standstillChild is the environment variable of the process that the test stops.
 const standstillChild = "REDLOCK_TEST_STANDSTILL"
 
-// TestWaitWhileTheProcessStandsStill checks that the time in which the whole process stands still
-// does not count as waiting for a slot, so it never causes BUSY.
+// TestWaitWhileTheProcessStandsStill checks that a standstill of the whole process does not count
+// as waiting for a slot, and so never causes BUSY.
 func TestWaitWhileTheProcessStandsStill(t *testing.T) {
 	if os.Getenv(standstillChild) != "" {
 		waitForSlot(t)

@@ -89,7 +89,7 @@ func (c *Client) takeReportAll() (requested bool) {
 	return requested
 }
 
-// waitForWork waits until there is work, or until a time, unless the time is zero.
+// waitForWork waits until there is work, or until deadline. A zero deadline means no deadline.
 func (c *Client) waitForWork(deadline time.Time) {
 	var due <-chan time.Time
 	if !deadline.IsZero() {
@@ -144,8 +144,8 @@ func (c *Client) check(entries []*entry) {
 	stop(oldMarks...)
 }
 
-// awaitExpiry schedules a check of an entry when its key expires. Masters report the expiry late,
-// and not at all for a key that shares its cell. The caller holds mu.
+// awaitExpiry schedules a check of an entry for the time at which its key expires. Masters report
+// the expiry late, and not at all for a key that shares its cell. The caller holds mu.
 func (e *entry) awaitExpiry(s state, now time.Time) {
 	switch left := s.end.Sub(now) + expirySlack; {
 	case !s.endKnown || s.endless:

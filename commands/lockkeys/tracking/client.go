@@ -39,9 +39,9 @@ type Client struct {
 	wake      chan struct{}
 }
 
-// Client starts tracking for a client, until Close, also while the client is idle. push notifies
-// the client of keys; nil means all keys. push runs in a goroutine of the Client, and returns when
-// its ctx ends.
+// Client returns the Client of a new client. It can notify the client until Close, also while the
+// client is idle. push notifies the client of keys; nil means all keys. push runs in a goroutine of
+// the Client, and returns when its ctx ends.
 func (h *Hub) Client(push func(ctx context.Context, keys []string)) *Client {
 	c := &Client{
 		hub: h, push: push, entries: map[dbKey]*entry{}, pending: map[*entry]bool{}, toReport: map[string]bool{},
@@ -51,7 +51,7 @@ func (h *Hub) Client(push func(ctx context.Context, keys []string)) *Client {
 	return c
 }
 
-// Of returns the Client of a client of the proxy, or nil if it never used CLIENT TRACKING.
+// Of returns the Client of a client of the proxy, or nil if this client never used CLIENT TRACKING.
 func Of(client *command.Client) *Client {
 	c, _ := client.Tracking.(*Client)
 	return c
@@ -65,7 +65,7 @@ func (c *Client) Mode() Mode {
 	return c.mode
 }
 
-// SetMode implements CLIENT TRACKING. Switching it off forgets the keys.
+// SetMode implements CLIENT TRACKING. It forgets the keys if the mode is off.
 func (c *Client) SetMode(m Mode) {
 	c.mode, c.caching = m, false
 	c.hub.setTracking(c, m.On && !m.Redirected)
@@ -259,7 +259,7 @@ func (t *CommandRun) Fail(now time.Time) {
 }
 
 // End ends a command. The proxy calls it after the reply, with the keys that the command had read
-// and changed at the time now. Both may be nil.
+// and changed at the time now. read and edits may be nil.
 func (t *CommandRun) End(read map[string]keyspace.Entry, edits []keyspace.Edit, now time.Time) {
 	if t == nil {
 		return

@@ -1,4 +1,5 @@
-// Package tracking notifies clients with CLIENT TRACKING of changes of lock keys that they read.
+// Package tracking tells clients that use CLIENT TRACKING about changes of the lock keys that they
+// read.
 //
 // A [Client] remembers the lock keys that its client read, with the state that the client saw.
 // After the reply, the Client sets a mark on the key at the masters (a [Watch]), and then reads the

@@ -92,7 +92,7 @@ func (s *masters) read(_ context.Context, keys []quorum.Key) ([]quorum.Snapshot,
 	return looks, s.readErr
 }
 
-// put sets the value on the masters, and makes the marks report it.
+// put sets a value on the masters, and makes the marks of the key send the reports.
 func (s *masters) put(key, value string, reports ...quorum.Report) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -316,9 +316,9 @@ func TestUnwatchedKeys(t *testing.T) {
 	b.checkReported("k")
 }
 
-// TestModes checks which reads are remembered in which mode.
+// TestModes checks the reads that each mode remembers.
 func TestModes(t *testing.T) {
-	for text, want := range map[string][2]bool{ // without CLIENT CACHING before, and with it
+	for text, want := range map[string][2]bool{ // remembered without CLIENT CACHING, and with it
 		"ON": {true, true}, "OFF": {}, "ON OPTIN": {false, true}, "ON OPTOUT NOLOOP": {true, false},
 		"ON BCAST PREFIX a": {}, "ON REDIRECT 5": {},
 	} {
@@ -416,7 +416,7 @@ func TestInvalidateAll(t *testing.T) {
 	if len(offReports)+len(closedReports)+len(redirectedReports)+len(broadcastReports) > 0 || b.client.Size() > 0 {
 		t.Errorf("reported twice, or to a client that does not track; %d bytes are kept", b.client.Size())
 	}
-	b.readKey("k", "2") // the client continues
+	b.readKey("k", "2") // the client can track keys again
 	b.put("k", "3", quorum.Changes)
 	b.checkReported("k")
 }

@@ -23,8 +23,8 @@ type Transactions struct {
 	Scripts *eval.Scripts
 }
 
-// Commands returns the commands of transactions, by name. They check their number of words
-// themselves, because a wrong number aborts a transaction.
+// Commands returns the commands of transactions, by name. Each command checks its own number of
+// words, because a wrong number aborts a transaction.
 func (t Transactions) Commands() map[string]*command.Command {
 	all := map[string]*command.Command{}
 	for name, run := range map[string]func(command.Call){
@@ -74,8 +74,9 @@ func unwatch(c command.Call) {
 }
 
 // watch runs WATCH on lock keys: it keeps their versions, and EXEC fails if a version has changed.
-// There are two differences from Redis. A change of only the remaining time does not count. An
-// absent key counts as changed after half a minute.
+// There are two differences from Redis. A change of only the remaining time does not count. A key
+// that was absent, existed, and is absent again counts as unchanged, unless the client found it
+// meanwhile.
 func (t Transactions) watch(c command.Call) {
 	tx, db := &c.Client.Transaction, c.Client.DB
 	switch {
@@ -153,8 +154,8 @@ func queueError(tx *command.Transaction, db int, words [][]byte) string {
 	return ""
 }
 
-// IsConnectionCommand reports whether a command without keys can be part of a transaction on lock
-// keys.
+// IsConnectionCommand reports whether a command is PING, SELECT or UNWATCH. These commands have no
+// keys, but can be part of a transaction on lock keys.
 func IsConnectionCommand(name string) bool {
 	return name == "ping" || name == "select" || name == "unwatch"
 }
@@ -171,8 +172,8 @@ func connectionProgram(db int, words []string) program.Program {
 	return program.Fixed(db, reply)
 }
 
-// exec runs EXEC: it makes all queued changes as one, if the watched keys have not changed. In any
-// case, no key is watched afterwards.
+// exec runs EXEC: it makes all queued changes as one, if the watched keys have not changed. Unless
+// MULTI is missing, no key is watched afterwards.
 func (t Transactions) exec(c command.Call) {
 	tx := c.Client.Transaction
 	if len(c.Args) == 1 && !tx.Open {

@@ -32,7 +32,7 @@ const locationCheckInterval = time.Second
 
 // Options configures a Watcher. All fields are required.
 type Options struct {
-	// Upstream makes connections of the proxy's own.
+	// Upstream makes the proxy's own connections to the upstream.
 	Upstream pushconn.Server
 	// LockKeys are the globs of the lock keys.
 	LockKeys []string
@@ -68,12 +68,12 @@ const (
 	Impossible Watch = "impossible"
 )
 
-// Sighting describes a warning.
+// Sighting describes a warning about lock keys at the upstream.
 type Sighting struct {
 	At time.Time
-	// Glob is the glob of lock-keys that matches the key.
+	// Glob is the glob of lock-keys that matches the first of these keys.
 	Glob string
-	// Clients names the clients that may have set the key.
+	// Clients names the clients that may have set these keys.
 	Clients []string
 }
 

@@ -18,10 +18,10 @@ var lockingCommands = []string{
 	"zadd", "zrem", "sadd", "srem", "lpush", "rpush", "lpop", "rpop", "blpop", "brpop", "lmove", "blmove",
 }
 
-// suspects returns the clients in a reply to CLIENT LIST that may have just changed a key. It
-// judges each client by the name and time of its last command, and excludes clients with own
-// addresses. A connection of another proxy looks like any client on that proxy's machine. suspects
-// therefore returns clients on such machines only if there are no other suspects.
+// suspects returns the clients in a reply to CLIENT LIST that may have just changed a key. suspects
+// judges each client by the name and time of its last command, and excludes clients whose address
+// is in own. A connection of another proxy looks like any client on that proxy's machine. suspects
+// therefore returns clients on such a machine only if there are no other suspects.
 func suspects(list string, own []string) []string {
 	clients := clientlist.Parse(list)
 	ownAddrs, proxyHosts := map[string]bool{}, map[string]bool{}

@@ -25,7 +25,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/yaml"
 )
 
-// pod holds a pod template with its volume claims, and the metadata of the object that contains it.
+// pod holds a pod template with its volume claims, and the name of the object that contains the
+// template.
 type pod struct {
 	name        string
 	labels      labels.Set
@@ -44,7 +45,8 @@ type cluster struct {
 	otherKinds   []string // kinds that are only checked for their types
 }
 
-// requiredValues holds the values without which the chart refuses to render.
+// requiredValues holds arguments that decide protected mode. The chart does not render while
+// protected mode is undecided.
 var requiredValues = []string{"--set", "protectedMode=false"}
 
 // valueSets holds named sets of arguments for helm template; the tests render the chart with each.
@@ -208,7 +210,8 @@ func (c *cluster) addFiles(name string, data map[string]string) {
 	}
 }
 
-// addPod adds a pod template. Its pods must match the selector, unless that is nil.
+// addPod adds a pod template. The labels of the template must match selector, unless selector is
+// nil.
 func (c *cluster) addPod(of meta.ObjectMeta, template core.PodTemplateSpec, selector *meta.LabelSelector, claims []core.PersistentVolumeClaim) error {
 	p := pod{of.Name, template.Labels, template.Annotations, template.Spec}
 	for _, claim := range claims {

@@ -34,8 +34,9 @@ func TestStrict(t *testing.T) {
 	}
 }
 
-// TestSecured checks that no pod runs as root, can gain privileges, can write to its image, or gets
-// a token or variables that it does not need.
+// TestSecured checks that no pod runs as root, can gain privileges or can write to its image. A pod
+// gets no service account token, no variables of services, and no password in a variable. Its
+// containers request CPU time and have a memory limit.
 func TestSecured(t *testing.T) { eachValueSet(t, checkSecurity) }
 
 func checkSecurity(t *testing.T, cluster *cluster) {
@@ -70,8 +71,8 @@ func checkSecurity(t *testing.T, cluster *cluster) {
 
 func isTrue(flag *bool) bool { return flag != nil && *flag }
 
-// TestReferences checks that the volumes, secrets and config maps of a pod exist, and so do ports
-// in use.
+// TestReferences checks references of pods and services: the volumes, secrets, config maps, ports
+// and pods that they name exist. Secrets of the operator, whose names begin with own, are excluded.
 func TestReferences(t *testing.T) { eachValueSet(t, checkReferences) }
 
 func checkReferences(t *testing.T, c *cluster) {
@@ -195,8 +196,8 @@ func TestNetwork(t *testing.T) {
 
 func ptr[T any](v T) *T { return &v }
 
-// TestDrainFits checks that Kubernetes waits for longer than drain-delay and the 10 s in which a
-// proxy drains.
+// TestDrainFits checks that Kubernetes waits longer than the sum of drain-delay and the 10 s in
+// which a proxy drains.
 func TestDrainFits(t *testing.T) {
 	for _, p := range load(t, requiredValues...).pods {
 		if p.name != "redlock-proxy" {
@@ -215,7 +216,8 @@ func TestDrainFits(t *testing.T) {
 	}
 }
 
-// TestSwitches checks that the chart renders the objects that are switched on, and no others.
+// TestSwitches checks that the values switch objects on and off: the chart renders the expected
+// number of each kind.
 func TestSwitches(t *testing.T) {
 	for name, want := range map[string]struct{ masters, policies, budgets, otherKinds int }{
 		"preset": {5, 2, 2, 0}, "everything": {5, 2, 2, 3}, "little": {3, 0, 0, 0}, "own masters": {0, 1, 1, 0},

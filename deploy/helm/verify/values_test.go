@@ -53,7 +53,7 @@ func proxyVariables(c *cluster) map[string]string {
 	return all
 }
 
-// podNamed returns the pod with this name, or a pod with an empty container if there is none.
+// podNamed returns the pod with this name, or a pod with an empty container if no pod has the name.
 func (c *cluster) podNamed(name string) pod {
 	for _, p := range c.pods {
 		if p.name == name {

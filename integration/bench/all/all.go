@@ -4,8 +4,8 @@
 //	go run ./integration/bench all -rounds 1 -seconds 1 -plot docs/locks.svg
 //
 // The package comments of locks, handover and relay describe the measurements; locks uses the raw
-// clients. The plot shows throughput and latency of locks over the number of clients. No plot
-// library draws it, because that would add a dozen modules.
+// client. The plot shows throughput and latency of locks over the number of clients. Package
+// figures draws the plot, because a plot library would add a dozen modules.
 package all
 
 import (

@@ -1,12 +1,12 @@
-// Package faults measures how long LOCK takes while two of five masters fail, and without a fault,
+// Package faults measures the duration of LOCK while two of five masters fail, and without a fault,
 // in one run:
 //
 //	go run ./integration/bench faults
 //	go run ./integration/bench faults -clients 1,64 -rounds 5 -seconds 5
 //
 // Each client locks and unlocks a key of its own without a pause; only LOCK is timed. A fault
-// begins at the same time as the measurement, so that the time until the proxy notices it counts.
-// All figures are medians of the rounds.
+// begins at the same time as the measurement, so that the time until the proxy notices the fault
+// counts. All figures are medians of the rounds.
 //
 //	killed        SIGKILL: connections are reset, new ones are refused
 //	stopped       SIGSTOP: connections stay open, nothing answers

@@ -72,7 +72,7 @@ func (l *load) stop() outcome {
 	}
 }
 
-// lockRepeatedly locks and unlocks until stop.
+// lockRepeatedly locks and unlocks until stop is called.
 func (l *load) lockRepeatedly(client *redistest.Client, key string) {
 	var times []time.Duration
 	fails := 0

@@ -41,7 +41,8 @@ func states() []state {
 	}
 }
 
-// measure causes the state, times LOCK, and waits until the proxies use all masters again.
+// measure causes the fault of a state, times LOCK, and ends the fault. Then it waits until the
+// proxies use all masters again.
 func (f *fleet) measure(ctx context.Context, s state, clients int, window time.Duration) (outcome, error) {
 	proxy := f.directProxy
 	if s.viaLinks {

@@ -68,8 +68,8 @@ func (t *Tally) Write(w io.Writer) {
 // noiseLimit is the number of cores that other processes may use without a warning.
 const noiseLimit = 0.1
 
-// WriteNoiseWarning warns if other processes used CPU time while a contender ran. cores is the
-// largest number of cores that they used in a round.
+// WriteNoiseWarning warns if cores exceeds noiseLimit. cores is the largest number of cores that
+// other processes used in a round of the contender.
 func WriteNoiseWarning(w io.Writer, contender string, cores float64) {
 	if cores > noiseLimit {
 		fmt.Fprintf(w, "\nNOISE: other processes took up to %.1f cores away from %s in a round.\n", cores, contender)

@@ -13,8 +13,8 @@ type Line struct {
 	Goal  Goal
 }
 
-// SingleFigure returns a single figure as a Ratio: the median of its rounds, the lowest and the
-// highest.
+// SingleFigure returns a single figure as a Ratio: its median, lowest and highest value over the
+// rounds.
 func SingleFigure(rounds []float64) Ratio {
 	if len(rounds) == 0 {
 		return Ratio{}

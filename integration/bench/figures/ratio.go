@@ -26,8 +26,8 @@ type Ratio struct {
 	HasErrors         bool    // a contender had errors
 }
 
-// RatioOf returns the ratio of the medians, and the range of the ratios of the single rounds. It is
-// not Known if the numbers of rounds differ.
+// RatioOf returns the ratio of the medians, and the range of the ratios of the single rounds. The
+// ratio is not Known if the numbers of rounds differ or are 0, or if a reference is 0.
 func RatioOf(values, reference []float64) Ratio {
 	if len(values) == 0 || len(values) != len(reference) || slices.Contains(reference, 0) {
 		return Ratio{}

@@ -159,5 +159,6 @@ func runWindow(ctx context.Context, f *fleet, set settings, one contender, round
 	return outcomeOf(grants, set), c, nil
 }
 
-// drainLimit limits the time after the window in which the last locks of a run must be granted.
+// drainLimit is the time that a run may take in addition to three windows, above all for granting
+// its last locks.
 const drainLimit = time.Minute

@@ -5,9 +5,9 @@
 //	go run ./integration/bench handover -clients 64 -proxies 2 -rounds 5 -seconds 5
 //
 // All clients lock and unlock one key repeatedly. The clients of the proxies (LOCK … BLOCK) are
-// spread evenly over the proxies. The clients of redsync (with its defaults, but unlimited tries)
-// are spread over as many sets of connections to the same masters. In each round, the contenders
-// run one after the other, and each round begins with a different contender.
+// spread evenly over the proxies. For redsync (with its defaults, but unlimited tries), each proxy
+// is replaced by a set of connections to the same masters. In each round, the contenders run one
+// after the other, and each round begins with a different contender.
 //
 // A hand-over is a grant to a different client than the previous grant. Its duration counts from
 // the release of the lock, or from the request if that was later, to the grant. The durations of

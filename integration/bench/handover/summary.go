@@ -24,8 +24,8 @@ type goal struct {
 	bound float64
 }
 
-// figure describes a figure of a scenario. value gets the outcomes of the proxies and of redsync,
-// and alone, the outcome of one client of one proxy in the same round.
+// figure describes a figure of a scenario. value gets three outcomes of one round: that of the
+// proxies, that of redsync, and alone. The outcome alone is from one client of one proxy.
 type figure struct {
 	title        string
 	direction    figures.Direction
@@ -33,7 +33,8 @@ type figure struct {
 	needsRedsync bool // value needs redsync's outcome
 }
 
-// scenarios returns all scenarios. The first has one client.
+// scenarios returns all scenarios. The first scenario has one client; its outcome is alone for all
+// scenarios.
 func scenarios() []scenario {
 	const ms = time.Millisecond
 	var (
@@ -123,7 +124,7 @@ func Summary(
 	return lines, nil
 }
 
-// run runs one round of the scenario, and a round of redsync if a goal needs it.
+// run runs one round of the scenario with the proxies, and with redsync if a goal needs redsync.
 func (s scenario) run(
 	ctx context.Context, f *fleet, window time.Duration, round int, log io.Writer,
 ) (ours, redsync outcome, err error) {

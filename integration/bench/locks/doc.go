@@ -25,12 +25,12 @@
 // its default delays and unlimited tries, direct polls every 1 to 5 ms.
 //
 // Within a round, the contenders run one after the other. Each round begins with a different
-// contender, and all figures are medians of the rounds, so that noise affects all equally. A run
-// begins with a warm-up. Pairs per second counts the pairs that ended within the window. Latencies
-// are of the locks that were requested within the window, even if they were granted after its end,
-// so that long waits count. CPU is user and system time of the load generator, the proxy and all
-// masters within the window, per pair. It is the best measure on a machine where these processes
-// share the cores. The report warns if other processes used more than a tenth of a core.
+// contender, and all figures are medians of the rounds. So noise affects all contenders equally. A
+// run begins with a warm-up. Pairs per second counts the pairs that ended within the window.
+// Latencies are of the locks that were requested within the window, even if they were granted after
+// its end, so that long waits count. CPU is user and system time of the load generator, the proxy
+// and all masters within the window, per pair. It is the best measure on a machine where these
+// processes share the cores. The report warns if other processes used more than a tenth of a core.
 //
 // With -distance, a forwarder between all contenders and the masters delays the masters' replies by
 // that time. Its CPU time counts as the load generator's. It delays the pieces of a connection's
@@ -44,6 +44,6 @@
 //
 // In one-key, a client that polls and requests the lock again right after its release mostly finds
 // the key free. So the rates of redsync and direct come from one client that locks again and again
-// while the other clients sleep, as the order of service shows. With -think, each client pauses
-// between its release and its next request.
+// while the other clients sleep, as the order of service shows. With -think, and in the scenario
+// one-key-pause, each client pauses between its release and its next request.
 package locks

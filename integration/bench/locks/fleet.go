@@ -16,7 +16,8 @@ type fleet struct {
 	proxy *harness.Proxy // nil if no contender uses it
 }
 
-// startFleet starts the masters and, if a contender uses it, the proxy.
+// startFleet starts the masters, the links that delay their replies, and the proxy if a contender
+// uses it.
 func startFleet(set settings) (*fleet, error) {
 	servers, err := suite.StartFleet(set.masters)
 	if err != nil {

@@ -31,9 +31,9 @@ type record struct {
 	cpu     cpuTimes       // spent within the window
 }
 
-// window is the time between the two readings of the CPU times. Both times count from the planned
-// beginning of the window. On a busy machine, the readings can be late, so figures per second are
-// divided by the actual length.
+// window is the time between the two readings of the CPU times. from and to count from the planned
+// beginning of the window. On a busy machine the readings can be late, so counts are divided by the
+// actual length.
 type window struct{ from, to time.Duration }
 
 func (w window) length() time.Duration { return w.to - w.from }

@@ -61,8 +61,8 @@ func (c cpuTimes) perPair(pairs int) cpuPerPair {
 	return cpuPerPair{load: each(c.load), proxy: each(c.proxy), masters: each(c.masters), total: each(c.total())}
 }
 
-// medians returns the medians of all figures. The errors and the order of service are sums; the
-// field otherCores is the maximum.
+// medians returns the medians of the figures. Exceptions: errors holds the sums, otherCores the
+// maximum, and order combines the orders of service.
 func medians(rounds []outcome) outcome {
 	number := func(get func(outcome) float64) float64 { return figures.Median(valuesOf(rounds, get)) }
 	duration := func(get func(outcome) time.Duration) time.Duration {

@@ -68,7 +68,7 @@ func writeErrors(w io.Writer, r results) {
 	})
 }
 
-// writeNoise warns if other processes used CPU time.
+// writeNoise prints a warning for each contender whose runs other processes disturbed.
 func writeNoise(w io.Writer, r results) {
 	eachContender(r, func(name string, o outcome) {
 		figures.WriteNoiseWarning(w, name, o.otherCores)

@@ -10,7 +10,8 @@ import (
 	"redlock-proxy/integration/bench/figures"
 )
 
-// summaryMasters is the number of masters, and farDistance is their distance in the second part.
+// summaryMasters is the number of masters. farDistance is the round trip to the masters that the
+// second part of Summary adds.
 const (
 	summaryMasters = 5
 	farDistance    = time.Millisecond

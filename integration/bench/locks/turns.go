@@ -13,7 +13,7 @@ const sendTolerance = 10 * time.Millisecond
 // serviceOrder describes the order of service on one key.
 type serviceOrder struct {
 	grants       int // requests that were sent after the warm-up; all were granted
-	overtaken    int // how many of them were granted after a later request
+	overtaken    int // number of requests that were granted after a later request
 	mostWaited   int // the maximum number of grants to other clients during a wait
 	fewestGrants int // the number of grants to the client with the fewest grants
 	mostGrants   int // the number of grants to the client with the most grants

@@ -114,7 +114,7 @@ func (set settings) measurements() []measurement {
 	return parts
 }
 
-// withFleet runs one part with new processes.
+// withFleet starts a fleet, calls do with it, and closes it.
 func withFleet(ctx context.Context, set settings, do func(*fleet) error) error {
 	f, err := startFleet(ctx, set)
 	if err != nil {

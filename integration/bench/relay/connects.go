@@ -38,7 +38,8 @@ type snapshot struct {
 	duration            time.Duration // duration of the step
 }
 
-// connectTest holds all snapshots, the first from before the first connect, and counts the errors.
+// connectTest holds all snapshots, and counts the errors. The first snapshot is taken before the
+// first connect.
 type connectTest struct {
 	snapshots  []snapshot
 	otherCores float64
@@ -112,7 +113,7 @@ func (s *connectTest) countError(err error) {
 }
 
 // addSnapshot waits until the proxy has closed the connections of its clients, at most for
-// closeTimeout, and adds its figures.
+// closeTimeout, and then adds a snapshot.
 func (s *connectTest) addSnapshot(ctx context.Context, f *fleet, proxy server, done int, took time.Duration) (err error) {
 	l := snapshot{connects: done, duration: took}
 	for deadline := time.Now().Add(closeTimeout); ; {

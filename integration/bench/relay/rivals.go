@@ -89,7 +89,7 @@ func otherProxyVersion(program string) string {
 	if err != nil {
 		return "unknown"
 	}
-	output, _ := exec.Command(path, flag).CombinedOutput() // prints no version after an error
+	output, _ := exec.Command(path, flag).CombinedOutput() // after an error, output has no version
 	if version := versionPattern.Find(output); version != nil {
 		return string(version)
 	}

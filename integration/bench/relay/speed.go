@@ -41,7 +41,8 @@ const (
 	warmUpDivisor = 10
 )
 
-// requests returns the number of requests of a run.
+// requests returns the number of requests of a run. plain is the number for a run without
+// pipelines.
 func (c scenario) requests(plain int) int {
 	if c.pipeline > 1 {
 		return plain * pipelinedFactor

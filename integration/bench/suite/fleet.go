@@ -9,7 +9,7 @@ import (
 	"redlock-proxy/internal/redistest/faultlink"
 )
 
-// Fleet holds masters, links to them, and proxies. Close ends them all.
+// Fleet holds masters, links to them, and proxies. Close ends all of them.
 type Fleet struct {
 	Masters []*redistest.Server
 	links   []*faultlink.Link
@@ -32,7 +32,7 @@ func (f *Fleet) Link(i int) (*faultlink.Link, error) {
 	return link, err
 }
 
-// StartProxy adds a proxy. If its options have no masters, it gets all masters of the fleet.
+// StartProxy adds a proxy. If opts has no masters, the proxy gets all masters of the fleet.
 func (f *Fleet) StartProxy(opts harness.ProxyOptions) (*harness.Proxy, error) {
 	if opts.Masters == nil {
 		opts.Masters = redistest.URLs(f.Masters)

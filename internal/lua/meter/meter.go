@@ -37,7 +37,8 @@ type SmallLimits struct{ Steps, Bytes, Depth int }
 // sliceSteps is the length of a slice of a large run, about 500 µs.
 const sliceSteps = 10_000
 
-// The errors of runs that reach a limit. The text of an error ends with the limit.
+// The errors of runs that reach a limit. An error that wraps one of them adds the limit to the
+// text.
 var (
 	ErrTime   = errors.New("script ran for longer than")
 	ErrMemory = errors.New("script allocated more than")
@@ -80,7 +81,7 @@ func (m *Meter) Work(n int) {
 	}
 }
 
-// check ends the run if its watch requires it. Otherwise it ends the slice.
+// check ends the run if the watch has a cause to end it. Otherwise check ends the slice.
 func (m *Meter) check() {
 	m.endOnError(m.watch.Err())
 	switch {
@@ -114,8 +115,8 @@ func (m *Meter) endOnError(err error) {
 	}
 }
 
-// Charge counts n bytes that the caller is going to allocate. It ends the run if they exceed the
-// limit.
+// Charge counts n bytes that the caller is going to allocate. It ends the run if the total exceeds
+// the limit.
 func (m *Meter) Charge(n int) {
 	if m == nil {
 		return
@@ -142,14 +143,16 @@ const StringSize = 16
 // AllowsDepth reports whether calls may nest deeper by the given number of levels.
 func (m *Meter) AllowsDepth(levels int) bool { return m.depth+levels <= m.limits.Depth }
 
-// GrowForDepth turns a small run into a large run if the additional levels exceed Small.
+// GrowForDepth turns a small run into a large run if additional levels of nesting would exceed
+// Small.
 func (m *Meter) GrowForDepth(levels int) {
 	if m.isSmall && m.depth+levels > m.limits.Small.Depth {
 		m.grow()
 	}
 }
 
-// AddDepth adds levels of nesting when a call begins. A negative number removes them when it ends.
+// AddDepth adds levels of nesting when a call begins. When the call ends, a negative number removes
+// the levels.
 func (m *Meter) AddDepth(levels int) { m.depth += levels }
 
 // Depth returns the nesting of the current call.

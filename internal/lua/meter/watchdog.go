@@ -20,9 +20,9 @@ const (
 	maxTick = 50 * time.Millisecond
 )
 
-// Watchdog counts the time of runs. It ends a run when its time is up, when its context ends, and
-// on [Watch.End]. One timer serves all runs, and stops if there is no run. A timer for each run
-// would cost a short run a tenth of its time. The zero value is ready to use, and safe for
+// Watchdog counts the time of runs. It ends a run when the run's time is up, when the run's context
+// ends, and on [Watch.End]. One timer serves all runs, and stops if there is no run. A timer for
+// each run would cost a short run a tenth of its time. The zero value is ready to use, and safe for
 // concurrent use.
 type Watchdog struct {
 	mu       sync.Mutex
@@ -51,8 +51,8 @@ type Watch struct {
 	cancelWait context.CancelCauseFunc // ends the wait of the run; nil while it does not wait
 }
 
-// Start makes the watchdog watch a run with a time limit. The run has already used the time spent.
-// A limit of zero or less means no limit. A Watch can start only once.
+// Start makes the watchdog watch a run with a time limit. spent is the time that the run has
+// already used. A limit of zero or less means no limit. A Watch can start only once.
 func (w *Watch) Start(ctx context.Context, d *Watchdog, limit, spent time.Duration) {
 	w.watchdog, w.limit = d, limit
 	d.mu.Lock()
@@ -137,8 +137,7 @@ func (w *Watch) End(cause error) {
 }
 
 // EndAfter ends the run after it has spent the time d since an event, unless the run ends earlier.
-// The watchdog calls happened at each tick until happened returns true. happened must return at
-// once.
+// The watchdog calls happened at each tick until happened returns true. happened must not block.
 func (w *Watch) EndAfter(happened func() bool, d time.Duration, cause error) {
 	w.watchdog.mu.Lock()
 	defer w.watchdog.mu.Unlock()
@@ -181,8 +180,8 @@ func (w *Watch) BeginSlice() {
 	}
 }
 
-// WaitContext returns a context for a wait of the run, which ends when the run ends. The caller
-// calls done after the wait.
+// WaitContext returns a context for a wait of the run. The context ends when the run must end. The
+// caller calls done after the wait.
 func (w *Watch) WaitContext() (ctx context.Context, done func()) {
 	w.watchdog.mu.Lock()
 	defer w.watchdog.mu.Unlock()
@@ -198,7 +197,7 @@ func (w *Watch) WaitContext() (ctx context.Context, done func()) {
 	}
 }
 
-// Remaining returns the remaining time of the run; ok is false if it has no limit.
+// Remaining returns the remaining time of the run. ok is false if the run has no time limit.
 func (w *Watch) Remaining() (remaining time.Duration, ok bool) {
 	w.watchdog.mu.Lock()
 	defer w.watchdog.mu.Unlock()

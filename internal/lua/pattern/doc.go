@@ -1,3 +1,3 @@
 // Package pattern matches Lua patterns on bytes, by backtracking as C Lua does, and charges a meter
-// for it.
+// for the work.
 package pattern

@@ -10,7 +10,7 @@ import (
 const (
 	// intSize is the default size of an integer, in bytes.
 	intSize = 4
-	// maxIntSize is the maximum size in a format.
+	// maxIntSize is the maximum size of an integer, in bytes.
 	maxIntSize = 32
 	// maxAlignment is the alignment of a ! without a number.
 	maxAlignment = 8

@@ -1,7 +1,6 @@
 package syntax
 
-// The syntax tree of a chunk, with resolved variables. Line is the last line of an expression,
-// which C Lua names in errors.
+// The syntax tree of a chunk, with resolved variables. Line is the line that C Lua names in errors.
 
 // Expression is a pointer to one of the types that end in Expr.
 type Expression any
@@ -96,7 +95,7 @@ type (
 		Body      []Statement
 		IsRepeat  bool
 	}
-	// IfStmt is if … end. If there is an else, it has one more body than conditions.
+	// IfStmt is if … end. With an else, there is one more body than conditions.
 	IfStmt struct {
 		Conditions []Expression
 		Bodies     [][]Statement

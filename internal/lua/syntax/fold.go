@@ -14,7 +14,8 @@ func foldUnary(e *UnaryExpr) Expression {
 	return e
 }
 
-// foldBinary computes a constant such as 2*3, unless it is NaN, and simplifies "1 and x" to x.
+// foldBinary computes a constant such as 2*3, unless it divides by zero or is NaN. It simplifies "1
+// and x" to x.
 func foldBinary(e *BinaryExpr) Expression {
 	if c, ok := e.Left.(*ConstantExpr); ok && e.Operator == And && c.Value != nil && c.Value != false {
 		return &ParenExpr{e.Right}

@@ -18,8 +18,8 @@ type lexer struct {
 	tokenCount int
 	literals   []string
 	meter      *meter.Meter
-	// nextPiece returns the next piece of a source that comes in pieces, or "" at its end. It is
-	// nil if source is complete.
+	// nextPiece returns the next piece of a source that comes in pieces, or "" at the end of the
+	// source. nextPiece is nil if source is complete.
 	nextPiece func() string
 	pieces    strings.Builder
 }
@@ -211,7 +211,7 @@ func (l *lexer) longBracket() (level int, ok bool) {
 	return level, l.peek(1+level) == '['
 }
 
-// longText reads from a long bracket to its end.
+// longText reads a text in long brackets, from the opening bracket on, and returns it.
 func (l *lexer) longText(level int, problem string) string {
 	l.pos += level + 2
 	if isNewline(l.peek(0)) {

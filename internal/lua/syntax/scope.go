@@ -71,7 +71,7 @@ func (s *scope) reserve(n int) (slot int) {
 	return slot
 }
 
-// block parses a block, whose variables end with it.
+// block parses a block. The variables of the block are not visible after it.
 func (p *parser) block(parse func()) {
 	s := p.scope
 	visible, nextSlot := len(s.visible), s.nextSlot

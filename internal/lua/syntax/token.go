@@ -14,8 +14,8 @@ type token struct {
 	number float64 // the value of a number
 }
 
-// Kind is the kind of a token, and so also an operator of the tree. A token of one character has
-// that character as its kind, a longer token one of the constants.
+// Kind is the kind of a token, or an operator of the tree. A token of one character has that
+// character as its kind, a longer token one of the constants.
 type Kind int
 
 // The kinds of tokens, in C Lua's order. Operators are exported.
@@ -89,7 +89,7 @@ func Literals(m *meter.Meter, source, name string) (literals []string, err error
 	return l.literals, nil
 }
 
-// recoverError recovers the panic of a lexer or parser, and sets its error.
+// recoverError recovers from the panic of a lexer or parser, and sets *err to its CompileError.
 func recoverError(err *error) {
 	switch problem := recover().(type) {
 	case nil:
@@ -100,8 +100,8 @@ func recoverError(err *error) {
 	}
 }
 
-// fail ends the compilation with an error. If near is not empty, the message shows it as the
-// position.
+// fail ends the compilation with an error. If near is not empty, the message says that the error is
+// near this text.
 func (l *lexer) fail(text, near string) {
 	text = fmt.Sprintf("%s:%d: %s", ChunkName(l.name), l.line, text)
 	if near != "" {

@@ -31,7 +31,7 @@ func newCircuit(client *net.TCPConn, g *gate, delay *atomic.Int64) *circuit {
 	return &circuit{client: client, gate: g, delay: delay, done: make(chan struct{})}
 }
 
-// run dials the target and copies in both directions until both have ended. If it cannot dial the
+// run dials the target and copies in both directions until both have ended. If run cannot dial the
 // target, it resets the client.
 func (c *circuit) run(target string) {
 	defer c.reset() // does nothing to sides that are closed already

@@ -83,7 +83,7 @@ func (c *commandConn) returnReplies() {
 				return
 			}
 		}
-		_, _ = c.client.Write(reply) // the commands of a client arrive even after it has left
+		_, _ = c.client.Write(reply) // a client that has left gets no reply
 	}
 }
 

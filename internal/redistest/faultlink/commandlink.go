@@ -99,7 +99,7 @@ func (l *CommandLink) accept() {
 	}
 }
 
-// forward runs one connection to its end. If it cannot dial the target, it resets the client.
+// forward runs one connection to its end. If forward cannot dial the target, it resets the client.
 func (l *CommandLink) forward(client *net.TCPConn) {
 	conn, err := net.DialTimeout("tcp", l.target, dialTimeout)
 	if err != nil {

@@ -58,7 +58,7 @@ func TestCommandLinkForwards(t *testing.T) {
 }
 
 // TestHoldCommands checks that a held command arrives when it is released. Later commands on its
-// connection wait for it, commands on other connections do not.
+// connection wait for the held command. Commands on other connections do not wait.
 func TestHoldCommands(t *testing.T) {
 	link, server := newCommandLink(t)
 	direct, slow, other := dial(t, server.Addr()), dial(t, link.Addr()), dial(t, link.Addr())

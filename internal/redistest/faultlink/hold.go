@@ -11,7 +11,7 @@ import (
 // errNotHeld means that too few commands were held before the timeout of Hold.Wait.
 var errNotHeld = errors.New("not held in time")
 
-// Match selects commands by their bytes on the wire. A link calls it once for each command or
+// Match selects commands by their bytes on the wire. A link calls a Match once for each command or
 // reply, and never concurrently, so a Match may count.
 type Match func(command []byte) bool
 
@@ -48,7 +48,7 @@ func First(n int, match Match) Match {
 // Hold represents a rule of a CommandLink, and the commands or replies that the rule holds.
 type Hold struct {
 	match Match
-	delay time.Duration // how long to delay; 0: until Release or Discard
+	delay time.Duration // 0: hold until Release or Discard
 
 	mu        sync.Mutex
 	isEnded   bool // the rule matches no more commands
@@ -65,8 +65,8 @@ func newHold(match Match, delay time.Duration) *Hold {
 	}
 }
 
-// Wait returns when n commands or replies have been held since the rule began, including released
-// ones.
+// Wait waits until the rule has held n commands or replies, including those that were released. It
+// returns an error after timeout.
 func (h *Hold) Wait(n int, timeout time.Duration) error {
 	limit := time.After(timeout)
 	for {

@@ -134,7 +134,7 @@ func (l *Link) Close() error {
 	return err
 }
 
-// listen listens again if Refuse has stopped it. The caller holds mu.
+// listen opens the listener again if Refuse has closed it. The caller holds mu.
 func (l *Link) listen() error {
 	if l.closed {
 		return errLinkClosed
@@ -173,8 +173,8 @@ func (l *Link) serve(listener net.Listener) {
 	l.tasks.Go(func() { l.accept(listener) })
 }
 
-// accept accepts connections while the gate is open. While it is shut, new connections stay in the
-// kernel's queue, which is limited.
+// accept accepts connections while the gate is open. While the gate is shut, new connections stay
+// in the kernel's queue, which is limited.
 func (l *Link) accept(listener net.Listener) {
 	for l.gate.wait(l.done) {
 		conn, err := listener.Accept()

@@ -14,8 +14,8 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// echoServer starts a server that sends all bytes back, and closes a connection when its client
-// does.
+// echoServer starts a server that sends all bytes back, and closes a connection when the client
+// closes it.
 func echoServer(t *testing.T) string {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")

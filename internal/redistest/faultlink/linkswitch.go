@@ -15,7 +15,7 @@ func (l *Link) Retarget(target string) {
 // Delay delays all replies of the target, as a long network path does.
 func (l *Link) Delay(delay time.Duration) { l.delay.Store(int64(delay)) }
 
-// Accepted returns how many connections the link has accepted so far.
+// Accepted returns the number of connections that the link has accepted so far.
 func (l *Link) Accepted() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -155,7 +155,7 @@ type Record struct {
 // NoClaim is the Claim of a record without a claim.
 const NoClaim = "-"
 
-// noBound is the text of a record without a bound.
+// noBound replaces the bound in the text of a record that has none.
 const noBound = "-"
 
 // String returns the record as it is stored on the master.

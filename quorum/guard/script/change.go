@@ -5,8 +5,8 @@ import "redlock-proxy/internal/luascript"
 // The scripts that change a master's marker and quarantine record check the assumptions of their
 // caller again, and change nothing if one is false. So if several proxies see the same need, only
 // one of them acts. The scripts return 1 if done, and 0 or -1 if an assumption is false. All run in
-// database 0. Markers are passed without the number of the database, except ARGV[1] of Quarantine,
-// Admit and UpdateMarker, which is the value in database 0.
+// database 0. A marker in ARGV[1] is the value in database 0, except in Enrol. All other markers
+// are passed without the number of the database.
 //
 // The Lua function stands reports whether a key has the wanted value ("": no such key). databases
 // returns the other databases that have markers. everywhere calls a function in each of these

@@ -1,6 +1,6 @@
 // Command notice writes NOTICE: the modules that redlock-proxy links, their licences, and the texts
-// of the licences, which it reads from the modules. Run it in scripts/tools. With -check, it only
-// reports whether the file is stale.
+// of the licences, which it reads from the modules. Run it in scripts/tools. With -check, notice
+// only reports whether NOTICE is stale.
 package main
 
 import (

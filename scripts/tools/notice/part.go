@@ -28,8 +28,8 @@ var licenceFilePattern = regexp.MustCompile(`(?i)^(licen[cs]e|copying|notice|cop
 const minCoverage = 75
 
 // allowedLicences lists the licences of modules that the program may link. A maintainer must read
-// any further licence before adding it. MPL-2.0 requires a statement of where the source is; the
-// heading of NOTICE contains it.
+// any further licence before adding it. MPL-2.0 requires a statement about the place of the source.
+// The heading of NOTICE contains this statement.
 var allowedLicences = []string{"Apache-2.0", "BSL-1.0", "BSD-2-Clause", "BSD-3-Clause", "MIT", "MPL-2.0", "Unlicense"}
 
 func sectionOf(m linkedModule) (section, error) {

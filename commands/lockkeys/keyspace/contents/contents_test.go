@@ -167,7 +167,7 @@ func TestEncodings(t *testing.T) {
 	}
 }
 
-// TestOrder checks that the order is right after any changes, with reads at any time.
+// TestOrder checks that the elements are in order after random changes, with random reads between.
 func TestOrder(t *testing.T) {
 	random := rand.New(rand.NewPCG(5, 6))
 	z, s, scores := NewSortedSet(), NewSet(), map[string]float64{}

@@ -14,7 +14,7 @@ const (
 )
 
 // kinds holds the names of the types, their letters after the mark, and their decoders. The letters
-// are part of what masters store, and never change.
+// are part of the values on the masters, and never change.
 var kinds = [...]struct {
 	name   string
 	letter byte
@@ -74,8 +74,8 @@ func decodeText(text string) (Content, error) {
 	return Text(text), nil
 }
 
-// KindName returns the type of an encoded value, as TYPE returns it, or "" for a string that Encode
-// does not make.
+// KindName returns the type of an encoded value, as TYPE returns it, or "" for a marked value with
+// an unknown letter.
 func KindName(encoded string) string {
 	if !IsMarked(encoded) {
 		return TextKind.String()
@@ -101,8 +101,8 @@ func appendPart(b []byte, part string) []byte {
 	return append(binary.AppendUvarint(b, uint64(len(part))), part...)
 }
 
-// cutPart returns the first part of a string and the rest. ok is false if there is none, or if its
-// length is not encoded in the shortest way.
+// cutPart returns the first part of a string and the rest. ok is false if the part is incomplete,
+// or if its length is not encoded in the shortest way.
 func cutPart(s string) (part, rest string, ok bool) {
 	size := uint64(0)
 	for i := 0; i < len(s) && i < binary.MaxVarintLen32; i++ {

@@ -43,7 +43,7 @@ func isBlank(b byte) bool { return strings.IndexByte(" \t\n\v\f\r", b) >= 0 }
 // isInfinity reports whether a number is written as inf.
 func isInfinity(word string) bool { return strings.ContainsAny(word, "nN") }
 
-// isZero reports whether a number has no digits but 0.
+// isZero reports whether all digits of a number are 0, not counting the exponent.
 func isZero(word string) bool {
 	word = strings.ToLower(strings.TrimLeft(word, "+-"))
 	digits, exponent := "123456789", "e"
@@ -61,7 +61,7 @@ type LongDouble struct{ n *big.Float }
 const (
 	longDoubleBits     = 64
 	longDoubleExponent = 16384
-	// maxLongDoubleLen is the longest word that Redis parses as a number.
+	// maxLongDoubleLen limits the bytes of a number: Redis parses only shorter words.
 	maxLongDoubleLen = 5 * 1024
 )
 
@@ -108,7 +108,8 @@ func parseExact(word string) (*big.Float, bool) {
 	return n.SetRat(exact), true
 }
 
-// hasHugeExponent reports whether a number is out of range because of its exponent.
+// hasHugeExponent reports whether the exponent has more than 5 digits, so that the number is out of
+// range.
 func hasHugeExponent(word string) bool {
 	_, exponent, ok := strings.Cut(strings.ToLower(word), "e")
 	digits := strings.TrimLeft(strings.TrimLeft(exponent, "+-"), "0")

@@ -73,8 +73,8 @@ func parseLexEnd(word string) (lexEnd, bool) {
 	return lexEnd{}, false
 }
 
-// compare returns a negative number if a text is before the end, 0 if they are equal, and a
-// positive number if it is after.
+// compare returns a negative number if the text is before the end, 0 if the text equals the end,
+// and a positive number if the text is after the end.
 func (e lexEnd) compare(text string) int {
 	if e.infinite != 0 {
 		return -e.infinite

@@ -111,7 +111,7 @@ func (s *SortedSet) Score(member string) (score float64, ok bool) {
 	return score, ok
 }
 
-// Set sets the score of a member, which must not be NaN, and reports whether the member is new.
+// Set sets the score of a member, and reports whether the member is new. score must not be NaN.
 func (s *SortedSet) Set(member string, score float64) (isNew bool) {
 	before, ok := s.scores[member]
 	switch {

@@ -17,8 +17,8 @@ type Calls struct {
 	Sites []Site
 	// Hidden is true if the source may contain further calls.
 	Hidden bool
-	// Literals are all strings in the source. If it compiles code at run time, they include the
-	// strings in such code.
+	// Literals are all strings in the source. If the source compiles code at run time, Literals
+	// also has the strings in that code.
 	Literals []string
 }
 
@@ -56,7 +56,7 @@ func withNestedLiterals(m *meter.Meter, literals []string, name string) []string
 type finder struct {
 	Calls
 	values       map[string][]syntax.Expression
-	compilesCode bool // it compiles code at run time
+	compilesCode bool // the source compiles code at run time
 	walk         walker
 	meter        *meter.Meter
 	steps        int
@@ -95,8 +95,8 @@ func (f *finder) addValue(name string, value syntax.Expression) {
 	}
 }
 
-// nth returns the value with an index in a list: nil after the last value, and unknown if the last
-// value may be several.
+// nth returns the expression of the i-th value of a list, or nil if there is no such value. It
+// returns an unknownExpr if the value may be a further result of the last expression.
 func nth(values []syntax.Expression, i int) syntax.Expression {
 	last := len(values) - 1
 	switch {

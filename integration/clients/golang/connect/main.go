@@ -22,7 +22,7 @@ const releaseScript = "if redis.call('get', KEYS[1]) == ARGV[1] then return redi
 type client interface {
 	// Do executes a command. A null reply is nil.
 	Do(ctx context.Context, words ...string) (any, error)
-	// Pipeline executes several commands at once.
+	// Pipeline executes several commands in one pipeline.
 	Pipeline(ctx context.Context, commands ...[]string) ([]any, error)
 	// Listen subscribes to a channel before it returns, and sends at least the first message to
 	// messages.
@@ -117,7 +117,7 @@ func (s stepRunner) lifecycle(key string) (got, want any, err error) {
 	return replies, []any{"OK", nil, "t", int64(0), int64(1)}, nil
 }
 
-// pipeline sends several commands, some on a lock key, at once.
+// pipeline sends several commands, some on a lock key, in one pipeline.
 func (s stepRunner) pipeline() (got, want any, err error) {
 	client, err := s.open()
 	if err != nil {

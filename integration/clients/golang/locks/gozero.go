@@ -7,7 +7,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// The scripts of go-zero's lock. Its holder can take it again.
+// The scripts of go-zero's lock. The holder can take the lock again.
 const (
 	goZeroTake = `
 if redis.call("GET", KEYS[1]) == ARGV[1] then

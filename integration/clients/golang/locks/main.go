@@ -41,7 +41,7 @@ func main() {
 	}
 }
 
-// serve executes the requests of the input until it ends.
+// serve executes the requests of the input until the input ends.
 func serve(ctx context.Context, addr, name string) error {
 	byName, err := dialects(addr, name)
 	if err != nil {

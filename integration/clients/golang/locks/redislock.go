@@ -28,7 +28,7 @@ func (l *redislockLocks) do(ctx context.Context, r request) (any, error) {
 		return "released", lock.Release(ctx)
 	case "extend":
 		return "extended", lock.Refresh(ctx, r.duration(0), nil)
-	case "left": // whether more than this time remains
+	case "left": // returns true if more than this time remains
 		remaining, err := lock.TTL(ctx)
 		return remaining > r.duration(0), err
 	case "metadata":

@@ -10,7 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// waitDelay is the time between the 32 attempts of a waiting lock.
+// waitDelay is the time between two attempts of a client that waits. It makes 32 attempts.
 const waitDelay = 20 * time.Millisecond
 
 // redsyncLocks uses redsync with one pool, as for a single Redis.

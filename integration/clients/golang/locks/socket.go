@@ -86,7 +86,7 @@ func printable(reply any) any {
 	return reply
 }
 
-// evaluate runs a script by its SHA, and loads it if the server does not know it.
+// evaluate runs a script by its SHA, and loads the script if the server does not know it.
 func evaluate(call func(...string) any, script, key string, arguments ...string) any {
 	words := append([]string{"EVALSHA", scriptSHA(script), "1", key}, arguments...)
 	reply := call(words...)

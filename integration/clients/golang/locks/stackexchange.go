@@ -55,7 +55,8 @@ func (l stackExchange) extend(key, value string, ttl time.Duration) any {
 	return l.ifEqual(key, value, "PEXPIRE", key, strconv.FormatInt(ttl.Milliseconds(), 10))
 }
 
-// ifEqual executes a command if the key has the value. No other thread can write before that.
+// ifEqual executes a command if the key has the value. No other thread can send a command between
+// the check and the command.
 func (l stackExchange) ifEqual(key, value string, command ...string) any {
 	l.socket.mutex.Lock()
 	watchReplies := l.socket.send([]string{"WATCH", key}, []string{"GET", key})
