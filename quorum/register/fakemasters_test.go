@@ -36,9 +36,12 @@ type fakeMasters struct {
 	// roundTime is the duration of a round.
 	roundTime time.Duration
 	// rounds holds the kinds of the rounds so far.
-	rounds  []string
-	owedOps []owedOp
-	timers  []timer
+	rounds []string
+	// unawaited holds the kinds of the rounds that were decided before any reply. Real masters
+	// reply only after such a round.
+	unawaited []string
+	owedOps   []owedOp
+	timers    []timer
 	// pending holds late operations and late replies.
 	pending    []func()
 	proxyCount int
@@ -236,6 +239,11 @@ func (b *fakeMasters) Ask(ctx context.Context, ops []cell.Op, decided func([]Rep
 	for i, op := range ops {
 		if op == nil {
 			a.replies[i] = Reply{State: Failed}
+		}
+	}
+	isDecidedBefore := decided(a.replies)
+	for i, op := range ops {
+		if op == nil {
 			continue
 		}
 		kind = kindOf(op)
@@ -259,6 +267,9 @@ func (b *fakeMasters) Ask(ctx context.Context, ops []cell.Op, decided func([]Rep
 		}
 	}
 	b.rounds = append(b.rounds, kind)
+	if isDecidedBefore {
+		b.unawaited = append(b.unawaited, kind)
+	}
 	b.setClock(b.now.Add(b.roundTime))
 	// If the round is undecided, wait until the proxy gives up on the masters that have not
 	// replied.

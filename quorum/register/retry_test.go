@@ -23,6 +23,20 @@ func TestRetryOnMasterThatRefused(t *testing.T) {
 	b.wantCells(". . .")
 }
 
+// TestRetryNeededForMajority checks that an attempt is repeated on a master that refused it because
+// of an expiring cell, if a third master's vote does not count. The proxy waits for the reply.
+func TestRetryNeededForMajority(t *testing.T) {
+	b := newFakeMasters(t, 3)
+	r := b.proxy()
+	b.putPlain("you", "x", 5*time.Millisecond, 1)
+	b.setFaultOn("take", voteUncounted, 2)
+	b.mustLock(r, "me")
+	b.wantCells("me me me")
+	if len(b.unawaited) > 0 {
+		t.Errorf("rounds that do not wait for a reply: %v", b.unawaited)
+	}
+}
+
 // TestNoRetryAfterRelease checks that, once the lock is released, the proxy does not repeat the
 // take on a master that refused it.
 func TestNoRetryAfterRelease(t *testing.T) {

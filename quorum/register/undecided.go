@@ -24,8 +24,8 @@ func (r *Register) retryUndecided(ctx context.Context, op cell.Take, round Round
 		if err := r.masters.Pause(ctx, tries); err != nil {
 			return round, err
 		}
-		retry, err := r.masters.Ask(ctx, ops, func(replies []Reply) bool {
-			return takeDecided(mergeReplies(replies, ops, replies))
+		retry, err := r.masters.Ask(ctx, ops, func(later []Reply) bool {
+			return takeDecided(mergeReplies(replies, ops, later))
 		})
 		round = retriedRound{round, retry, mergeReplies(replies, ops, retry.Replies())}
 		if err != nil {
