@@ -92,10 +92,10 @@ func (c *cluster) awaitVotes(t *testing.T) {
 	t.Helper()
 	for _, proxy := range c.proxies {
 		for end := time.Now().Add(10 * time.Second); ; time.Sleep(10 * time.Millisecond) {
-			votes, err := proxy.votingMasters(c.masters())
+			states, err := proxy.masterStates(c.masters())
 			votingCount := 0
-			for _, votes := range votes {
-				if votes {
+			for _, state := range states {
+				if state == stateVoting {
 					votingCount++
 				}
 			}
@@ -119,7 +119,7 @@ func (c *cluster) describe() string {
 	for i, proxy := range c.proxies {
 		info, err := do(proxy.addr, "PROXY", "INFO")
 		log := proxy.process.Log()
-		fmt.Fprintf(&text, "proxy %d: %v %v\n%s\n", i, info, err, log[max(0, len(log)-4<<10):])
+		fmt.Fprintf(&text, "proxy %d: %v %v\n%s\n", i, info, err, log[max(0, len(log)-64<<10):])
 	}
 	return text.String()
 }
@@ -305,16 +305,20 @@ func doWithin(limit time.Duration, addr string, command ...string) (any, error) 
 
 var statePattern = regexp.MustCompile(`redlock_master(\d+):address=([^,]+),[^\r\n]*\bstate=(\w+)`)
 
-// votingMasters returns, by the index of a master, whether the proxy reports that the master votes.
-func (p *proxy) votingMasters(masters []*master) (map[int]bool, error) {
+// stateVoting is the state of a master that votes, in PROXY INFO.
+const stateVoting = "voting"
+
+// masterStates returns, by the index of a master, the state that the proxy reports.
+func (p *proxy) masterStates(masters []*master) (map[int]string, error) {
 	info, err := doWithin(patience, p.addr, "PROXY", "INFO")
 	if err != nil {
 		return nil, err
 	}
-	votes := map[int]bool{}
+	states := map[int]string{}
 	for _, match := range statePattern.FindAllStringSubmatch(fmt.Sprint(info), -1) {
-		i := int(match[1][0] - '0')
-		votes[i] = match[2] == masters[i].name && match[3] == "voting"
+		if i := int(match[1][0] - '0'); match[2] == masters[i].name {
+			states[i] = match[3]
+		}
 	}
-	return votes, nil
+	return states, nil
 }

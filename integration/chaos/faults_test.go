@@ -3,6 +3,7 @@
 package chaos
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -103,6 +104,9 @@ const (
 	clockJump = 10 * time.Minute
 	// votingTimeout limits the time until a master votes again.
 	votingTimeout = time.Minute
+	// usualVotingTime is the time after which a report of a failure shows why a master does not
+	// vote.
+	usualVotingTime = 5 * time.Second
 )
 
 // disturber makes masters and proxies fail at random: at most a minority of the masters and one
@@ -286,9 +290,15 @@ func (d *disturber) repair(f fault, i int) error {
 // awaitVote waits until every proxy reports that a master votes. A master that lost its data must
 // be admitted first, because a proxy may not have checked it yet.
 func (d *disturber) awaitVote(i int, lostData bool) error {
+	lastView := ""
 	for startedAt := time.Now(); ; time.Sleep(10 * time.Millisecond) { // polls
-		if all, any := d.votes(i); all && any && (!lostData || d.isAdmitted(i)) {
+		votes, view := d.votes(i)
+		if votes && (!lostData || d.isAdmitted(i)) {
 			return nil
+		}
+		if time.Since(startedAt) > usualVotingTime && view != lastView {
+			d.addEvent(fmt.Sprintf("master %d without a vote:%s", i, view))
+			lastView = view
 		}
 		if time.Since(startedAt) > votingTimeout {
 			return fmt.Errorf("it does not vote within %v after\n%s\n%s", votingTimeout,
@@ -317,21 +327,22 @@ func (m *master) marker() (mark marker.Marker) {
 	return mark
 }
 
-// votes reports whether all available proxies report a master as voting, and whether any proxy is
-// available.
-func (d *disturber) votes(i int) (all, any bool) {
-	all = true
+// votes reports whether a proxy is available, and all available proxies report a master as voting.
+// view describes what each of them reports.
+func (d *disturber) votes(i int) (votes bool, view string) {
+	all := true
 	for n, proxy := range d.cluster.proxies {
 		if d.isDown(n) {
 			continue
 		}
-		votes, err := proxy.votingMasters(d.cluster.masters())
+		states, err := proxy.masterStates(d.cluster.masters())
 		if err != nil && d.isDown(n) {
 			continue
 		}
-		any, all = true, all && err == nil && votes[i]
+		all = all && err == nil && states[i] == stateVoting
+		view += fmt.Sprintf(" proxy %d: %s", n, cmp.Or(states[i], "no reply"))
 	}
-	return all, any
+	return all && view != "", view
 }
 
 // disturbProxies makes one proxy after the other fail.
