@@ -1,6 +1,7 @@
 package conf
 
 import (
+	"cmp"
 	"errors"
 	"net"
 	"net/netip"
@@ -59,10 +60,12 @@ func checkMasterURL(text string) error {
 	case strings.Contains(text, "#"):
 		return errFragment
 	}
-	if err := checkAddress(u); err != nil {
-		return err
+	// An upstream's URL may name a database, so a database is reported last.
+	addressErr := checkAddress(u)
+	if addressErr != nil && !errors.Is(addressErr, errDatabase) {
+		return addressErr
 	}
-	return checkQuery(u)
+	return cmp.Or(checkQuery(u), addressErr)
 }
 
 // namesSeveralHosts reports whether a text contains several hosts or URLs, separated by commas. In
@@ -136,13 +139,17 @@ func checkQuery(u *url.URL) error {
 	if err != nil {
 		return errParameter
 	}
+	namesDatabase := false
 	for name, values := range query {
 		switch {
 		case name == "db" || name == "database":
-			return errDatabase
+			namesDatabase = true
 		case name != "skip_verify" || u.Scheme != "rediss" || oneOf("true", "false")(strings.Join(values, " ")) != nil:
 			return errParameter
 		}
+	}
+	if namesDatabase {
+		return errDatabase
 	}
 	return nil
 }

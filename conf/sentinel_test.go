@@ -70,6 +70,11 @@ func TestSentinelURLErrors(t *testing.T) {
 		{"rediss+sentinel://s1/m?skip_verify=maybe", errSentinelParameter},
 		{"redis+sentinel://s1/m?sentinel_password=a&sentinel_password=b", errSentinelParameter},
 		{"redis+sentinel://s1/m?sentinel_username=a", errSentinelNoPassword},
+		{"redis://host/3", nil},
+		{"redis://host?db=3", nil},
+		{"redis://host/3?max_retries=5", errParameter},
+		{"redis://host?db=3&max_retries=5", errParameter},
+		{"redis://host?db=3&a=1&b=2&c=3&d=4", errParameter},
 	}
 	for _, test := range tests {
 		if err := checkUpstreamURL(test.url); err != test.want {

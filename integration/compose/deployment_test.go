@@ -71,7 +71,7 @@ var warningPattern = regexp.MustCompile(`(?i)warn|error|fail|fatal|panic|denied|
 
 // hostWarningPattern matches warnings about settings of the host, which a container cannot change.
 // The warnings concern Redis' memory (see docs/deploy.md), and the proxy's limit of open files.
-var hostWarningPattern = regexp.MustCompile(`WARNING Memory overcommit must be enabled!|max-clients has been reduced to`)
+var hostWarningPattern = regexp.MustCompile(`WARNING Memory overcommit must be enabled!|max-clients is reduced:`)
 
 // wantNoWarnings fails the test if the logs of a first start contain warnings or errors.
 func (p *project) wantNoWarnings(t *testing.T) {

@@ -29,7 +29,7 @@ func TestMastersUpgradedInPlace(t *testing.T) {
 					kit.Must(t, master.ReviveAs(version))
 					r.wantVoting()
 				}
-				r.wantNoLoss(version, true)
+				r.wantNoLoss(version, false) // while a master restarts, a contended key may get NOQUORUM
 			}
 			r.stop()
 		})
@@ -49,9 +49,13 @@ func TestMastersReplacedByAnotherRelease(t *testing.T) {
 				for proxy := range r.proxies {
 					r.writeConfig(proxy, r.masters)
 				}
-				if reply, failed := kit.Do(t, kit.Dial(t, r.addrs[i%2]), "PROXY", "RELOAD").(redistest.RespError); failed {
-					t.Fatalf("PROXY RELOAD: %s", reply)
-				}
+				operator := kit.Dial(t, r.addrs[i%2])
+				kit.Eventually(t, func() error { // on a busy machine, a master may be down for a moment
+					if reply, failed := kit.Do(t, operator, "PROXY", "RELOAD").(redistest.RespError); failed {
+						return reply
+					}
+					return nil
+				})
 				kit.Must(t, r.proxies[1-i%2].Signal(syscall.SIGHUP))
 				r.wantVoting()
 				kit.Must(t, old.Kill())
