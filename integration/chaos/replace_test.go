@@ -3,6 +3,8 @@
 package chaos
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -18,25 +20,70 @@ var replacement = fault{"replaced by an empty one", false, true, false,
 	func(d *disturber, m *master) error { return d.replace(m) },
 	func(d *disturber, _ *master) error { return d.awaitAllVotes() }}
 
-// replace writes the spare server in place of a master into the files of all proxies. Then a proxy
-// without a fault changes the masters. The other proxies follow, even if they are stopped or
-// restart meanwhile. The old master is emptied and becomes the spare server.
+// replace makes a proxy without a fault replace a master by the spare server. The other proxies
+// follow, even if they are stopped or restart meanwhile. The old master is emptied and becomes the
+// spare server.
 func (d *disturber) replace(old *master) error {
+	former := d.cluster.masters()
 	masters := d.cluster.swapSpare(old)
-	for _, proxy := range d.cluster.proxies {
-		if err := proxy.configure(masters); err != nil {
-			return err
-		}
-	}
 	for end := time.Now().Add(votingTimeout); ; time.Sleep(20 * time.Millisecond) {
-		err := d.reloadOne()
+		err := d.change(former, masters)
 		if err == nil {
-			return old.Restart()
+			break
 		}
 		if time.Now().After(end) {
 			return fmt.Errorf("the masters cannot be changed: %w\n%s", err, d.cluster.describe())
 		}
 	}
+	for _, proxy := range d.cluster.proxies {
+		if err := proxy.configure(masters); err != nil {
+			return err
+		}
+	}
+	return old.Restart()
+}
+
+// change makes one of the available proxies change the masters, by its file. A proxy that restarts
+// with the new file before the change is decided does not change them, and would serve no locks. So
+// that proxy then gets its former file back.
+func (d *disturber) change(former, masters []*master) error {
+	err := errors.New("no proxy is available")
+	for n, proxy := range d.cluster.proxies {
+		if d.isDown(n) {
+			continue
+		}
+		if err = proxy.configure(masters); err != nil {
+			return err
+		}
+		reply, reloadErr := do(proxy.addr, "PROXY", "RELOAD")
+		if isDecided(former, masters) {
+			return nil
+		}
+		err = fmt.Errorf("PROXY RELOAD: %v, %w", reply, cmp.Or(reloadErr, errUndecided))
+		d.addEvent(err.Error())
+		if writeErr := proxy.configure(former); writeErr != nil {
+			return writeErr
+		}
+	}
+	return err
+}
+
+var errUndecided = errors.New("the masters have not decided on the change")
+
+// isDecided reports whether a majority of the former masters says that the masters follow.
+func isDecided(former, masters []*master) bool {
+	var names []string
+	for _, m := range masters {
+		names = append(names, m.name)
+	}
+	count := 0
+	for _, m := range former {
+		mark := m.marker()
+		if mark.Era.Hash == reconfig.Hash(names) || reconfig.Hash(mark.Seal.Names) == reconfig.Hash(names) {
+			count++
+		}
+	}
+	return count >= majority
 }
 
 // awaitAllVotes waits until all masters vote. A master that has not joined yet counts as
@@ -65,22 +112,6 @@ func (c *cluster) swapSpare(old *master) []*master {
 	redsync.Retarget(next.Addr())
 	redsync.Reset()
 	return c.masters()
-}
-
-// reloadOne makes one of the available proxies read its file.
-func (d *disturber) reloadOne() (err error) {
-	for n, proxy := range d.cluster.proxies {
-		if d.isDown(n) {
-			continue
-		}
-		if _, err = do(proxy.addr, "PROXY", "RELOAD"); err == nil {
-			return nil
-		}
-	}
-	if err == nil {
-		err = fmt.Errorf("no proxy is well")
-	}
-	return err
 }
 
 // storeFalseMarker makes a master claim that the masters were changed, unless another master
