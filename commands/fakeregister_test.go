@@ -35,7 +35,7 @@ func (fakeLocker) Fence(context.Context, quorum.Key) (int64, error) { return 0, 
 func (f fakeLocker) AwaitPop(ctx context.Context, a quorum.BlockedPop) error {
 	f.Rounds = append(f.Rounds, fmt.Sprintf("wait %v for %s", a.Wait, a.Kind))
 	inTurn := slices.Repeat([]bool{!f.Behind}, len(a.Keys))
-	for result := a.Try(inTurn); result != quorum.Made; result = a.Try(inTurn) {
+	for result := a.Try(inTurn); result != quorum.PopEnded; result = a.Try(inTurn) {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}

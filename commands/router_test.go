@@ -198,7 +198,7 @@ func TestLockCommand(t *testing.T) {
 		return "-ERR '" + name + "' mixes lock keys and other keys: 'lock:a' is on the lock masters, '" +
 			other + "' on the upstream; send two commands"
 	}
-	const noSuch = "-" + syntax.NoScript
+	const noScript = "-" + syntax.NoScript
 	table := routeTable()
 	for _, c := range []struct{ command, want string }{
 		{"SET lock:a x", "run"}, {"sEt lock:a x NX PX 5", "run"}, {"SET a x", ""}, {"SET", ""}, {"GET lock:a", "run"},
@@ -224,7 +224,7 @@ func TestLockCommand(t *testing.T) {
 		{"EVAL return 0", ""}, {"EVAL return 0 b", ""}, {"EVAL return 0 lock:a", "run"}, {"EVAL s 1 b", "run"},
 		{"EVAL s", ""}, {"EVAL", ""},
 		{"EVALSHA s 1 lock:a", "run"}, {"EVALSHA_RO s 1 lock:a", "run"}, {"eval_ro s 1 lock:a", "run"},
-		{"EVALSHA s 0 b", noSuch}, {"EVALSHA s 0 lock:a", noSuch}, {"EVALSHA s 2 a", ""},
+		{"EVALSHA s 0 b", noScript}, {"EVALSHA s 0 lock:a", noScript}, {"EVALSHA s 2 a", ""},
 		{"FCALL f 1 lock:a", unfit("fcall")}, {"FCALL f 0 lock:a", ""}, {"FCALL f 1 b", ""},
 	} {
 		if got := decisionText(table, syntax.Bytes(strings.Split(c.command, " "))); got != c.want {

@@ -73,7 +73,7 @@ func (l memoryLocker) AwaitPop(ctx context.Context, a quorum.BlockedPop) error {
 		l.mu.Lock()
 		changed := l.changed
 		l.mu.Unlock()
-		if a.Try(slices.Repeat([]bool{true}, len(a.Keys))) == quorum.Made {
+		if a.Try(slices.Repeat([]bool{true}, len(a.Keys))) == quorum.PopEnded {
 			return nil
 		}
 		select {

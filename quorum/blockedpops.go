@@ -17,7 +17,7 @@ const (
 	NothingStored = queue.NothingStored
 	Overtaken     = queue.Overtaken
 	Undetermined  = queue.Undetermined
-	Made          = queue.PopEnded
+	PopEnded      = queue.PopEnded
 )
 
 // BlockedPop is a request to pop a value as soon as a client stores a value under one of the Keys.
@@ -38,7 +38,7 @@ type BlockedPop struct {
 // ErrPopTimeout is returned if Try took no value in time.
 var ErrPopTimeout = errors.New("no element was added to the keys in time")
 
-// AwaitPop waits in the queues of the keys, first come, first served, until Try returns Made. It
+// AwaitPop waits in the queues of the keys, first come, first served, until Try returns PopEnded. It
 // calls Try again when a key may have changed, and otherwise at most once a minute.
 //
 // Errors: ErrPopTimeout if the time limit has passed, *NoQuorumError if it has passed and too few

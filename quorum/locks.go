@@ -33,9 +33,9 @@ const (
 	Remove   = register.Remove
 )
 
-// ErrNeedsLeft is the error that a run returns if it needs the remaining time and
+// ErrTTLUnknown is the error that a run returns if it needs the remaining time and
 // Snapshot.LeftUnknown is set.
-var ErrNeedsLeft = register.ErrNeedsLeft
+var ErrTTLUnknown = register.ErrTTLUnknown
 
 // TakeRequest requests keys of one database, all or none.
 type TakeRequest struct {

@@ -267,7 +267,7 @@ func (set *masterSet) updateIfHeld(
 	out, err = set.UpdateAll(ctx, []Key{key}, nil, forOneKey(func(l Snapshot) (d Decision, err error) {
 		switch {
 		case l.LeftUnknown:
-			return Decision{}, ErrNeedsLeft
+			return Decision{}, ErrTTLUnknown
 		case l.Present && l.Value == token:
 			d = decide(l)
 		}

@@ -120,9 +120,9 @@ func TestEndDuringManyExtends(t *testing.T) {
 	}
 }
 
-// TestEndDuringManyChangesOfItsTag checks that the expiry time of a key stays the same while
+// TestExpiryDuringManyChangesOfTag checks that the expiry time of a key stays the same while
 // another key of its tag is incremented through three proxies.
-func TestEndDuringManyChangesOfItsTag(t *testing.T) {
+func TestExpiryDuringManyChangesOfTag(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
 	f := startFleet(t, 3)

@@ -192,7 +192,7 @@ func (f *Register) Update(
 		l.LeftUnknown, l.Left = true, 0
 		if d, err := decide(l); err == nil && d.Action != quorum.NoChange {
 			return f.changeOne(key, d), nil
-		} else if err != nil && !errors.Is(err, quorum.ErrNeedsLeft) {
+		} else if err != nil && !errors.Is(err, quorum.ErrTTLUnknown) {
 			return quorum.Outcome{}, err
 		}
 	}

@@ -288,9 +288,9 @@ func (e *eraTracker) hasBegun(number int) bool {
 	return e.succession != nil && e.succession.Begun && e.succession.Era.Number >= number
 }
 
-// checkPause returns the time until the next check of a master that votes. It is short if a
+// nextCheckDelay returns the time until the next check of a master that votes. It is short if a
 // decision on a change may be near.
-func (e *eraTracker) checkPause(now time.Time) time.Duration {
+func (e *eraTracker) nextCheckDelay(now time.Time) time.Duration {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.ownEraKnown && e.ownEra.Place.Moves() || now.Sub(e.lastNewBallot) < changeWindow {

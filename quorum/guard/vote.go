@@ -62,7 +62,7 @@ func (g *Guard) afterRenewal() time.Duration {
 		g.withdraw(Unverified)
 		return 0
 	}
-	return g.set.eras.checkPause(time.Now())
+	return g.set.eras.nextCheckDelay(time.Now())
 }
 
 // suspicionOf returns why this proxy alone does not count the votes of a master with this marker,

@@ -42,7 +42,7 @@ func (b *Group) LongestNewTTL() (longest time.Duration, exists bool) {
 // Encode returns the decision that stores the keys. Changed keys get version, which must be unique.
 // Encode omits expired keys, but does not write only to remove them.
 //
-// Errors: ErrTooLarge; register.ErrNeedsLeft if a key keeps an expiry that is unknown.
+// Errors: ErrTooLarge; register.ErrTTLUnknown if a key keeps an expiry that is unknown.
 func (b *Group) Encode(version string) (register.Decision, error) {
 	switch {
 	case !b.changed:
@@ -83,10 +83,10 @@ func (b *Group) encodeWithoutGroup(d *register.Decision, own key) {
 		d.TTL = own.newTTL
 	case !b.isGroup:
 		d.KeepTTL = true
-	case own.distance == Endless:
+	case own.expiryOffset == Endless:
 		d.TTL = Endless
 	default:
-		d.KeepTTL, d.Shift, d.Shared = true, -own.distance, true
+		d.KeepTTL, d.Shift, d.Shared = true, -own.expiryOffset, true
 	}
 }
 
@@ -98,7 +98,7 @@ func (b *Group) setOwnTTL(all []key) error {
 		switch {
 		case b.isGroup || k.hasNewTTL:
 		case b.snapshot.LeftUnknown:
-			return register.ErrNeedsLeft
+			return register.ErrTTLUnknown
 		default:
 			all[i].hasNewTTL, all[i].newTTL = true, b.snapshot.Longest
 		}
@@ -106,7 +106,7 @@ func (b *Group) setOwnTTL(all []key) error {
 	return nil
 }
 
-// setExpiry sets the expiry of the cell and the distances of the keys.
+// setExpiry sets the expiry of the cell and the expiry offsets of the keys.
 func (b *Group) setExpiry(d *register.Decision, all []key) error {
 	d.Shared = true
 	if err := b.setOwnTTL(all); err != nil {
@@ -115,13 +115,13 @@ func (b *Group) setExpiry(d *register.Decision, all []key) error {
 	anyKept, anyEndless, longest := false, false, time.Duration(0) // longest of the keys with an expiry
 	for _, k := range all {
 		switch {
-		case k.hasNewTTL && k.newTTL < 0, !k.hasNewTTL && k.distance == Endless:
+		case k.hasNewTTL && k.newTTL < 0, !k.hasNewTTL && k.expiryOffset == Endless:
 			anyEndless = true
 		case k.hasNewTTL:
 			longest = max(longest, k.newTTL)
 		default:
 			anyKept = true
-			longest = max(longest, b.snapshot.Shortest-k.distance)
+			longest = max(longest, b.snapshot.Shortest-k.expiryOffset)
 		}
 	}
 	ttl := cellTTL(longest)
@@ -138,12 +138,12 @@ func (b *Group) setExpiry(d *register.Decision, all []key) error {
 	}
 	for i, k := range all {
 		switch {
-		case k.hasNewTTL && k.newTTL < 0, !k.hasNewTTL && k.distance == Endless:
-			all[i].distance = Endless
+		case k.hasNewTTL && k.newTTL < 0, !k.hasNewTTL && k.expiryOffset == Endless:
+			all[i].expiryOffset = Endless
 		case k.hasNewTTL:
-			all[i].distance = ttl - k.newTTL
+			all[i].expiryOffset = ttl - k.newTTL
 		default:
-			all[i].distance += d.Shift
+			all[i].expiryOffset += d.Shift
 		}
 	}
 	return nil

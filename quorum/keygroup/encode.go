@@ -21,9 +21,9 @@ func IsGroup(text string) bool { return strings.HasPrefix(text, prefix) }
 
 type member struct {
 	name, value, version string
-	// distance is the time from the expiry of the key to the expiry of the cell, in whole
+	// expiryOffset is the time from the expiry of the key to the expiry of the cell, in whole
 	// milliseconds. Endless means that the key never expires.
-	distance time.Duration
+	expiryOffset time.Duration
 }
 
 // encode encodes members, sorted by name. It writes an empty text before the members, because
@@ -38,26 +38,26 @@ func encode(members []member) string {
 	for _, m := range members {
 		b = appendText(b, m.name)
 		b = appendText(b, m.version)
-		b = binary.AppendUvarint(b, m.encodedDistance())
+		b = binary.AppendUvarint(b, m.encodedExpiryOffset())
 		b = appendText(b, m.value)
 	}
 	return string(b)
 }
 
-// encodedDistance returns 0 for Endless, or the distance in milliseconds plus one.
-func (m member) encodedDistance() uint64 {
-	if m.distance == Endless {
+// encodedExpiryOffset returns 0 for Endless, or the expiry offset in milliseconds plus one.
+func (m member) encodedExpiryOffset() uint64 {
+	if m.expiryOffset == Endless {
 		return 0
 	}
-	return uint64(m.distance.Milliseconds()) + 1
+	return uint64(m.expiryOffset.Milliseconds()) + 1
 }
 
 func appendText(b []byte, text string) []byte {
 	return append(binary.AppendUvarint(b, uint64(len(text))), text...)
 }
 
-// maxDistance limits decoded distances to about the longest Duration.
-const maxDistance = 200 * year
+// maxExpiryOffset limits decoded expiry offsets to about the longest Duration.
+const maxExpiryOffset = 200 * year
 
 // decode decodes the result of encode, or of an earlier version, or returns ErrUnreadable.
 func decode(text string) (members []member, err error) {
@@ -69,11 +69,11 @@ func decode(text string) (members []member, err error) {
 		ms := r.number()
 		switch {
 		case ms == 0:
-			m.distance = Endless
-		case ms > uint64(maxDistance.Milliseconds()):
+			m.expiryOffset = Endless
+		case ms > uint64(maxExpiryOffset.Milliseconds()):
 			r.failed = true
 		default:
-			m.distance = time.Duration(ms-1) * time.Millisecond
+			m.expiryOffset = time.Duration(ms-1) * time.Millisecond
 		}
 		m.value = r.text()
 		if n := len(members); n > 0 && members[n-1].name >= m.name {

@@ -27,7 +27,7 @@ type Group struct {
 
 type key struct {
 	member
-	// hasNewTTL is set if the key gets a new TTL: newTTL, which may be Endless. Then distance is
+	// hasNewTTL is set if the key gets a new TTL: newTTL, which may be Endless. Then expiryOffset is
 	// not set yet.
 	hasNewTTL bool
 	newTTL    time.Duration
@@ -35,17 +35,17 @@ type key struct {
 
 // Open decodes a cell, and omits its expired keys. A foreign value is never a keygroup.
 //
-// Errors: ErrUnreadable; register.ErrNeedsLeft if a keygroup's remaining time is unknown.
+// Errors: ErrUnreadable; register.ErrTTLUnknown if a keygroup's remaining time is unknown.
 func Open(name string, f register.Snapshot) (*Group, error) {
 	b := &Group{name: name, snapshot: f, keys: map[string]key{}}
 	switch {
 	case !f.Present:
 		return b, nil
 	case f.Foreign || !IsGroup(f.Value):
-		b.keys[name] = key{member: member{name: name, value: f.Value, version: f.Version, distance: b.ownDistance()}}
+		b.keys[name] = key{member: member{name: name, value: f.Value, version: f.Version, expiryOffset: b.ownExpiryOffset()}}
 		return b, nil
 	case f.LeftUnknown:
-		return nil, register.ErrNeedsLeft
+		return nil, register.ErrTTLUnknown
 	}
 	members, err := decode(f.Value)
 	if err != nil {
@@ -55,8 +55,8 @@ func Open(name string, f register.Snapshot) (*Group, error) {
 	for _, m := range members {
 		switch {
 		case f.Longest < 0:
-			m.distance = Endless // an operator removed the expiry of the cell
-		case m.distance != Endless && f.Longest <= m.distance:
+			m.expiryOffset = Endless // an operator removed the expiry of the cell
+		case m.expiryOffset != Endless && f.Longest <= m.expiryOffset:
 			continue
 		}
 		b.keys[m.name] = key{member: m}
@@ -64,8 +64,8 @@ func Open(name string, f register.Snapshot) (*Group, error) {
 	return b, nil
 }
 
-// ownDistance returns the distance of a key stored without a keygroup: it expires with the cell.
-func (b *Group) ownDistance() time.Duration {
+// ownExpiryOffset returns the expiry offset of a key stored without a keygroup: it expires with the cell.
+func (b *Group) ownExpiryOffset() time.Duration {
 	if !b.snapshot.LeftUnknown && b.snapshot.Longest < 0 {
 		return Endless
 	}
@@ -88,11 +88,11 @@ func (b *Group) Snapshot(name string) register.Snapshot {
 	switch {
 	case b.snapshot.LeftUnknown:
 		l.LeftUnknown = true
-	case k.distance == Endless:
+	case k.expiryOffset == Endless:
 		l.Left = Endless
 	default:
 		// No master has a shorter remaining time. The key exists, so it has not expired.
-		l.Left = max(b.snapshot.Shortest-k.distance, time.Millisecond)
+		l.Left = max(b.snapshot.Shortest-k.expiryOffset, time.Millisecond)
 	}
 	l.Longest, l.Shortest = l.Left, l.Left
 	return l

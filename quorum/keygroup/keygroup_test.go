@@ -36,8 +36,8 @@ func FuzzDecode(f *testing.F) {
 			t.Errorf("%q is read as %+v, which is %q", text, members, reencoded)
 		}
 		for i, m := range members {
-			if i > 0 && members[i-1].name >= m.name || m.distance < Endless ||
-				m.distance%ms != 0 && m.distance != Endless {
+			if i > 0 && members[i-1].name >= m.name || m.expiryOffset < Endless ||
+				m.expiryOffset%ms != 0 && m.expiryOffset != Endless {
 				t.Errorf("%q: %+v", text, members)
 			}
 		}
@@ -180,7 +180,7 @@ func TestRefusals(t *testing.T) {
 	}
 	one := encode([]member{{"a", "", "", 0}})
 	timeless := register.Snapshot{Present: true, Value: one, LeftUnknown: true}
-	if _, err := Open("T", timeless); !errors.Is(err, register.ErrNeedsLeft) {
+	if _, err := Open("T", timeless); !errors.Is(err, register.ErrTTLUnknown) {
 		t.Error(err)
 	}
 	foreign := register.Snapshot{Present: true, Value: one, Foreign: true, Longest: ms, Shortest: ms}
@@ -192,7 +192,7 @@ func TestRefusals(t *testing.T) {
 		t.Fatal(err)
 	}
 	unknown.Put("x:{T}", "x", time.Second)
-	if _, err := unknown.Encode("w"); !errors.Is(err, register.ErrNeedsLeft) {
+	if _, err := unknown.Encode("w"); !errors.Is(err, register.ErrTTLUnknown) {
 		t.Error(err)
 	}
 	unknown.Put("T", "you", time.Second) // nothing depends on the previous expiry
@@ -341,7 +341,7 @@ func (w *simulation) compare(b *Group, from, to int64) {
 		e := b.Snapshot(name)
 		switch {
 		case !e.Present && to < until:
-			w.t.Errorf("%s is over %d ms distance its time", name, until-to)
+			w.t.Errorf("%s is over %d ms expiryOffset its time", name, until-to)
 		case e.Present && to > w.expiresBy[name]:
 			w.t.Errorf("%s is there %d ms after its time", name, to-until)
 		case e.Present && e.Value != w.values[name]:

@@ -57,7 +57,7 @@ func (m *Master) finish(o *op, r *reply) {
 	}()
 	switch {
 	case o.round != nil:
-		o.round.answer(int(o.index), r)
+		o.round.handleReply(int(o.index), r)
 		o.round.unref()
 	case o.keepIfDown && (r.State == register.Unknown || r.State == register.Failed):
 		m.addPending(o)

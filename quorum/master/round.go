@@ -24,7 +24,7 @@ type Round struct {
 	replies []register.Reply
 	// signalled is set once done got its value.
 	signalled bool
-	// handedOver is set once the caller owns replies. Then answer passes further replies to later,
+	// handedOver is set once the caller owns replies. Then handleReply passes further replies to later,
 	// or stores them in lateReplies until later is set.
 	handedOver  bool
 	later       func(int, register.Reply)
@@ -200,8 +200,8 @@ func (r *Round) Wait(ctx context.Context) error {
 	return err
 }
 
-// answer processes the reply of master number i.
-func (r *Round) answer(i int, rep *register.Reply) {
+// handleReply processes the reply of master number i.
+func (r *Round) handleReply(i int, rep *register.Reply) {
 	if notify := r.store(i, rep); notify != nil {
 		notify(i, *rep)
 	}
@@ -253,7 +253,7 @@ func (r *Round) OnLaterReply(f func(master int, reply register.Reply)) {
 func (r *Round) Drop() {
 	for i := range r.ops {
 		if r.ops[i].command != nil && r.ops[i].drop() {
-			r.answer(i, &register.Reply{State: register.Failed})
+			r.handleReply(i, &register.Reply{State: register.Failed})
 		}
 	}
 }

@@ -29,12 +29,12 @@ var countedReply = reply{State: register.Counted}
 // function of OnLaterReply.
 func TestRoundLater(t *testing.T) {
 	r := newRoundDecidedBy(4, 2)
-	r.answer(0, &countedReply)
-	r.answer(2, &countedReply)
+	r.handleReply(0, &countedReply)
+	r.handleReply(2, &countedReply)
 	if err := r.Wait(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	r.answer(3, &countedReply) // before OnLaterReply is called
+	r.handleReply(3, &countedReply) // before OnLaterReply is called
 	var reported []int
 	r.OnLaterReply(func(master int, got reply) {
 		if got.State != register.Counted {
@@ -42,7 +42,7 @@ func TestRoundLater(t *testing.T) {
 		}
 		reported = append(reported, master)
 	})
-	r.answer(1, &countedReply)
+	r.handleReply(1, &countedReply)
 	if !slices.Equal(reported, []int{3, 1}) {
 		t.Errorf("reported masters %v", reported)
 	}
@@ -65,7 +65,7 @@ func TestRoundDecidedByNone(t *testing.T) {
 	}
 	var reported []int
 	r.OnLaterReply(func(master int, _ reply) { reported = append(reported, master) })
-	r.answer(2, &countedReply)
+	r.handleReply(2, &countedReply)
 	if !slices.Equal(reported, []int{2}) {
 		t.Errorf("reported masters %v", reported)
 	}
@@ -76,7 +76,7 @@ func TestRoundDecidedByNone(t *testing.T) {
 func TestRoundReplyInBetween(t *testing.T) {
 	r := newRoundDecidedBy(3, 2)
 	for i := range 3 {
-		r.answer(i, &countedReply)
+		r.handleReply(i, &countedReply)
 	}
 	_ = r.Wait(t.Context())
 	r.OnLaterReply(func(master int, _ reply) { t.Errorf("master %d was reported again", master) })
@@ -104,7 +104,7 @@ func TestRoundDrop(t *testing.T) {
 	if r.ops[1].send() {
 		t.Error("a dropped op was sent")
 	}
-	r.answer(0, &countedReply)
+	r.handleReply(0, &countedReply)
 	if reported[0] != "false" {
 		t.Errorf("reported %v", reported)
 	}
@@ -113,8 +113,8 @@ func TestRoundDrop(t *testing.T) {
 // TestRoundWithoutAnswers checks that a round ends if no master sends a reply that counts.
 func TestRoundWithoutAnswers(t *testing.T) {
 	r := newRoundDecidedBy(2, 1)
-	r.answer(0, &reply{State: register.Unknown})
-	r.answer(1, &reply{State: register.Failed})
+	r.handleReply(0, &reply{State: register.Unknown})
+	r.handleReply(1, &reply{State: register.Failed})
 	if err := r.Wait(t.Context()); err != nil {
 		t.Error(err)
 	}

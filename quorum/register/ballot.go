@@ -140,7 +140,7 @@ func (u *update) runOnHeld(ctx context.Context, b ballot, t tally) (Outcome, err
 	l := t.snapshot()
 	l.LeftUnknown = t.isTTLUnclear(b.prepareRound.Replies(), 0)
 	d, err := u.Run(l)
-	if l.LeftUnknown && errors.Is(err, ErrNeedsLeft) {
+	if l.LeftUnknown && errors.Is(err, ErrTTLUnknown) {
 		err = &NoQuorum{Replies: b.prepareRound.Replies()}
 	}
 	switch {

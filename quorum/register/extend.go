@@ -99,7 +99,7 @@ func (r *Register) extendByBallot(
 	isLonger := func(l Snapshot) bool { return compareLeft(l.Longest, ttl) > 0 }
 	run := func(l Snapshot) (Decision, error) {
 		if l.Longest == cell.NotReported {
-			return Decision{}, ErrNeedsLeft
+			return Decision{}, ErrTTLUnknown
 		}
 		return Decision{Action: Put, Value: token, TTL: ttl, KeepTTL: isLonger(l)}, nil
 	}

@@ -234,7 +234,7 @@ func TestUnclearTTLIsUnknown(t *testing.T) {
 		}
 		_, err = b.proxy().Update(t.Context(), Change{Key: "k", Run: func(l Snapshot) (Decision, error) {
 			if l.LeftUnknown {
-				return Decision{}, ErrNeedsLeft
+				return Decision{}, ErrTTLUnknown
 			}
 			return Decision{}, nil
 		}})

@@ -58,9 +58,9 @@ type Change struct {
 	uncancellable bool
 }
 
-// ErrNeedsLeft is the error that Change.Run returns if it needs the remaining time and
+// ErrTTLUnknown is the error that Change.Run returns if it needs the remaining time and
 // Snapshot.LeftUnknown is set.
-var ErrNeedsLeft = errors.New("the remaining time of the key is unknown")
+var ErrTTLUnknown = errors.New("the remaining time of the key is unknown")
 
 // Outcome is the result of an Update.
 type Outcome struct {

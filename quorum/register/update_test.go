@@ -314,7 +314,7 @@ func TestPromiseNotUsed(t *testing.T) {
 	}
 	out := run(func(l Snapshot) (Decision, error) {
 		if l.LeftUnknown {
-			return Decision{}, ErrNeedsLeft
+			return Decision{}, ErrTTLUnknown
 		}
 		return Decision{Action: Put, Value: fmt.Sprint(l.Left), TTL: time.Second}, nil
 	})

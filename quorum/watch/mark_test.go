@@ -59,7 +59,7 @@ func TestMark(t *testing.T) {
 	}
 	third.Stop()
 	absent.Stop()
-	if len(w.byDB[0][0].alarms) != 0 {
+	if len(w.byDB[0][0].listeners) != 0 {
 		t.Error("keys remain")
 	}
 }

@@ -21,7 +21,7 @@ type watch struct {
 	db      int
 
 	mu          sync.Mutex
-	alarms      map[string][]listener
+	listeners   map[string][]listener
 	running     bool
 	conn        *connection // nil: not connected
 	cause       error       // why the master is not connected
@@ -38,7 +38,7 @@ type listener interface {
 // add registers a listener for a key, and connects if necessary.
 func (w *watch) add(key string, l listener) {
 	w.mu.Lock()
-	w.alarms[key] = append(w.alarms[key], l)
+	w.listeners[key] = append(w.listeners[key], l)
 	starts := !w.running
 	w.running = true
 	w.mu.Unlock()
@@ -65,13 +65,13 @@ func (w *watch) addMark(m *ChangeWatch) {
 func (w *watch) remove(key string, target listener) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	remaining := slices.DeleteFunc(w.alarms[key], func(l listener) bool { return l == target })
+	remaining := slices.DeleteFunc(w.listeners[key], func(l listener) bool { return l == target })
 	if len(remaining) > 0 {
-		w.alarms[key] = remaining
+		w.listeners[key] = remaining
 		return
 	}
-	delete(w.alarms, key)
-	if len(w.alarms) == 0 {
+	delete(w.listeners, key)
+	if len(w.listeners) == 0 {
 		w.idleSince = time.Now()
 	}
 }
@@ -91,7 +91,7 @@ func (w *watch) ask(l look) bool {
 func (w *watch) update(key string, s observation) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for _, l := range w.alarms[key] {
+	for _, l := range w.listeners[key] {
 		l.update(w.master, s)
 	}
 }
@@ -100,9 +100,9 @@ func (w *watch) update(key string, s observation) {
 func (w *watch) updateAll(s observation) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for _, listeners := range w.alarms {
-		for _, a := range listeners {
-			a.update(w.master, s)
+	for _, ofKey := range w.listeners {
+		for _, target := range ofKey {
+			target.update(w.master, s)
 		}
 	}
 }
@@ -121,7 +121,7 @@ func (w *watch) run() {
 func (w *watch) keepRunning(ctx context.Context) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.running = ctx.Err() == nil && len(w.alarms) > 0
+	w.running = ctx.Err() == nil && len(w.listeners) > 0
 	return w.running
 }
 
@@ -148,9 +148,9 @@ func (w *watch) connected(l *connection) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.conn, w.cause, w.lastRefusal = l, nil, ""
-	for key, listeners := range w.alarms {
-		for _, a := range listeners {
-			a.update(w.master, observation{state: looking})
+	for key, ofKey := range w.listeners {
+		for _, target := range ofKey {
+			target.update(w.master, observation{state: looking})
 		}
 		l.ask(look{key: key})
 	}
@@ -186,13 +186,13 @@ func (w *watch) status() (keys int, err error) {
 	defer w.mu.Unlock()
 	switch {
 	case w.conn != nil:
-		for key := range w.alarms {
+		for key := range w.listeners {
 			if !isProxyKey(key) {
 				keys++
 			}
 		}
 		return keys, nil
-	case len(w.alarms) > 0:
+	case len(w.listeners) > 0:
 		return 0, w.cause
 	}
 	return 0, nil
@@ -202,5 +202,5 @@ func (w *watch) status() (keys int, err error) {
 func (w *watch) isIdle(now time.Time) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return len(w.alarms) == 0 && now.Sub(w.idleSince) >= pushconn.Linger
+	return len(w.listeners) == 0 && now.Sub(w.idleSince) >= pushconn.Linger
 }

@@ -340,8 +340,8 @@ func TestNothingIsKept(t *testing.T) {
 	wt := w.byDB[0][0]
 	wt.mu.Lock()
 	defer wt.mu.Unlock()
-	if len(wt.alarms) != 0 {
-		t.Errorf("%d keys remain", len(wt.alarms))
+	if len(wt.listeners) != 0 {
+		t.Errorf("%d keys remain", len(wt.listeners))
 	}
 }
 

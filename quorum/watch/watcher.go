@@ -82,7 +82,7 @@ func (w *Watcher) watches(db int) []*watch {
 	watches := w.byDB[db]
 	if watches == nil {
 		for i, server := range w.opts.Servers {
-			watches = append(watches, &watch{watcher: w, master: i, server: server, db: db, alarms: map[string][]listener{}})
+			watches = append(watches, &watch{watcher: w, master: i, server: server, db: db, listeners: map[string][]listener{}})
 		}
 		w.byDB[db] = watches
 	}

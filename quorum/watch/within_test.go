@@ -28,9 +28,9 @@ func newKeyAlarm(t *testing.T, read func(context.Context) Content) *KeyAlarm {
 	return a
 }
 
-// TestWithin checks that the alarm reads the key once after each look that finds its cell held. The
+// TestKeyAlarm checks that the alarm reads the key once after each look that finds its cell held. The
 // result is valid until the next change or look.
-func TestWithin(t *testing.T) {
+func TestKeyAlarm(t *testing.T) {
 	contents := make(contentChan)
 	a := newKeyAlarm(t, func(context.Context) Content { return <-contents })
 	now := time.Now()

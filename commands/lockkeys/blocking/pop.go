@@ -130,7 +130,7 @@ func (p *pop) take(i int, version string) quorum.PopResult {
 		return p.handleWrongType(outcome)
 	}
 	p.outcome = outcome
-	return quorum.Made
+	return quorum.PopEnded
 }
 
 // handleWrongType handles a key of another type than the command needs. The client continues to
@@ -152,7 +152,7 @@ func (p *pop) handleWrongType(outcome program.Outcome) quorum.PopResult {
 		return quorum.Overtaken
 	}
 	p.outcome = outcome
-	return quorum.Made
+	return quorum.PopEnded
 }
 
 // fail ends the wait with an error. If too few masters answered and the try found no element, the
@@ -162,10 +162,10 @@ func (p *pop) fail(err error) quorum.PopResult {
 		return quorum.Undetermined
 	}
 	p.err = err
-	return quorum.Made
+	return quorum.PopEnded
 }
 
 func (p *pop) setReply(reply keyspace.Reply) quorum.PopResult {
 	p.outcome = program.Outcome{Reply: reply}
-	return quorum.Made
+	return quorum.PopEnded
 }

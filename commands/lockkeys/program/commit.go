@@ -285,7 +285,7 @@ func (r *run) update(ctx context.Context, keys []string, expect *string) (*Outco
 		a, err := r.runOn(ctx, values)
 		switch {
 		case errors.Is(err, keyspace.ErrNeedsRead):
-			err = quorum.ErrNeedsLeft
+			err = quorum.ErrTTLUnknown
 		case err == nil && r.dependsOnOtherKeys(a, keys):
 			err = errOtherKeys
 		case err == nil && !r.effects.hasPrepared(a.effects):
