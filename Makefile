@@ -102,7 +102,7 @@ compose: ## test docker-compose.yml, if a Docker engine answers (SHORT=-short: o
 	@$(TESTS) -timeout 1h ./integration/compose
 
 kubernetes: ## test the Helm chart: lint it, check it against Kubernetes' types, and run its containers' commands (builds helm: 3 minutes of processor time the first time)
-	cd deploy/helm/verify && go vet ./... && go test -count=1 ./...
+	cd deploy/helm/verify && go vet ./... && go test -count=1 -timeout 1h ./...
 	go vet -tags integration,helm ./integration/deploy
 	$(TESTS),helm -run '^TestKubernetes' ./integration/deploy
 
