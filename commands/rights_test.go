@@ -119,8 +119,8 @@ func TestRefusedCallsOfScripts(t *testing.T) {
 	b.expectValue("k", "v:1000")
 }
 
-// TestScriptsAskTogether checks that the proxy asks for each permission of a script once.
-func TestScriptsAskTogether(t *testing.T) {
+// TestScriptPermissionsAskedOnce checks that the proxy asks for each permission of a script once.
+func TestScriptPermissionsAskedOnce(t *testing.T) {
 	b := newRegisterFixture(t)
 	b.restrict(nil)
 	if got := b.run("EVAL",

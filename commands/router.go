@@ -267,7 +267,7 @@ func (r *router) routeMasters(name string, words [][]byte) Decision {
 	lockIndex, otherIndex := r.lockKeys.Split(words, places)
 	cmd := r.lockKeyCommands[name]
 	switch {
-	case lockIndex < 0 && (syntax.IsEval(name) || eval.IsFunction(name)):
+	case lockIndex < 0 && (syntax.IsEval(name) || eval.IsFCall(name)):
 		at, refusal := r.scripts.Route(name, words)
 		return r.routeScript(name, at, refusal)
 	case lockIndex < 0:
@@ -345,7 +345,7 @@ func (r *router) preview(ctx context.Context, words [][]byte, total int) (places
 		return keys.Places{}, false, true
 	}
 	places, known = rule.Positions(words, total)
-	if name := syntax.Lower(words[0]); known && len(words) > 2 && (syntax.IsEval(name) || eval.IsFunction(name)) {
+	if name := syntax.Lower(words[0]); known && len(words) > 2 && (syntax.IsEval(name) || eval.IsFCall(name)) {
 		var watched bool
 		if locked, watched = r.scripts.Preview(ctx, name, words, total); watched {
 			places[1] = keys.Span{First: 3, Last: total - 1, Step: 1}

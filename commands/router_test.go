@@ -89,7 +89,7 @@ func TestRoute(t *testing.T) {
 		{"MULTI without one", "MULTI", down, Run, ""},
 		{"MULTI without one, unsettled", "MULTI", Situation{Connected: true, UpstreamError: "x"}, WaitUpstream, ""},
 		{"MULTI of lock keys", "MULTI", lockWatch, Run, ""},
-		{"MULTI in ours", "MULTI", inMulti, Run, ""}, // the command refuses it
+		{"MULTI in ours", "MULTI", inMulti, Run, ""}, // MULTI itself replies with the error
 		{"EXEC", "EXEC", initial, Forward, ""},
 		{"EXEC of ours", "EXEC", inMulti, Run, ""},
 		{"QUIT in ours", "QUIT", inMulti, Forward, ""},

@@ -72,9 +72,9 @@ func TestEndlessAnswers(t *testing.T) {
 	}
 }
 
-// TestEndlessGreeting checks that the upstream's reply to the proxy's login is limited in size,
+// TestEndlessLoginReply checks that the upstream's reply to the proxy's login is limited in size,
 // too.
-func TestEndlessGreeting(t *testing.T) {
+func TestEndlessLoginReply(t *testing.T) {
 	stopped := make(chan struct{}, 8)
 	fake := startFake(t, func(c *fakeConn) {
 		if c.read(1) {

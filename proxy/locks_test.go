@@ -68,7 +68,7 @@ type waitingLocks struct {
 	scriptedLocks
 	waitingTokens chan string   // the token of each LOCK that begins to wait
 	grants        chan struct{} // one value for each LOCK to grant
-	endCauses     chan error    // the cause of the end of each LOCK that was not granted
+	endCauses     chan error    // the cancellation cause of each LOCK that was not granted
 }
 
 func newWaitingLocks() *waitingLocks {

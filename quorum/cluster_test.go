@@ -628,7 +628,7 @@ func TestBodies(t *testing.T) {
 		}
 		b.masters[0].refuseConnections()
 		b.masters[1].refuseConnections()
-		// The hash proves the body.
+		// One master suffices: the hash shows whether the body is the right one.
 		if got, ok, err := two.Find(b.Context(), sha); got != body || !ok || err != nil {
 			b.Errorf("on one master: %q, %v, %v", got, ok, err)
 		}

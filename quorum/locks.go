@@ -12,7 +12,7 @@ import (
 // Endless is the remaining time of a key without expiry.
 const Endless time.Duration = -1
 
-// The parts of a change of one key; see package register.
+// These types describe updates and takes of keys; see package register.
 type (
 	// Snapshot is the current value of a key.
 	Snapshot = register.Snapshot

@@ -98,11 +98,11 @@ func (set *masterSet) decide(
 	if err != nil {
 		return Decision{}, err
 	}
-	looks := make([]Snapshot, len(keys))
+	snapshots := make([]Snapshot, len(keys))
 	for i, key := range keys {
-		looks[i] = lookAt(b, l, key)
+		snapshots[i] = lookAt(b, l, key)
 	}
-	all, err := run(looks)
+	all, err := run(snapshots)
 	if err != nil {
 		return Decision{}, err
 	}
@@ -130,8 +130,8 @@ func (set *masterSet) decide(
 
 // forOneKey converts a run for one key into a run for several keys.
 func forOneKey(run func(Snapshot) (Decision, error)) func([]Snapshot) ([]Decision, error) {
-	return func(looks []Snapshot) ([]Decision, error) {
-		d, err := run(looks[0])
+	return func(snapshots []Snapshot) ([]Decision, error) {
+		d, err := run(snapshots[0])
 		return []Decision{d}, err
 	}
 }
@@ -152,29 +152,29 @@ func (set *masterSet) takeShared(ctx context.Context, t TakeRequest) (GrantedLoc
 	if !t.AllowShortTTL && t.TTL >= 0 && t.TTL < vote.MinTTL {
 		return GrantedLock{}, ErrTooShort
 	}
-	holder := func(looks []Snapshot) int {
-		for i, l := range looks {
+	holder := func(snapshots []Snapshot) int {
+		for i, l := range snapshots {
 			if l.Present && !set.cluster.isRemovalPending(t.Keys[i], l.Version) {
 				return i
 			}
 		}
 		return -1
 	}
-	switch looks, err := set.Read(ctx, t.Keys); {
+	switch snapshots, err := set.Read(ctx, t.Keys); {
 	case err != nil:
 		return GrantedLock{}, err
-	case holder(looks) >= 0:
-		return GrantedLock{}, &RefusedError{Err: ErrHeld, Current: looks[holder(looks)]}
-	case t.Fence && t.Keys[0].Tag == "" && !looks[0].Shared:
+	case holder(snapshots) >= 0:
+		return GrantedLock{}, &RefusedError{Err: ErrHeld, Current: snapshots[holder(snapshots)]}
+	case t.Fence && t.Keys[0].Tag == "" && !snapshots[0].Shared:
 		return set.Take(ctx, t) // the cell holds no other keys any more
 	case t.Fence:
 		return GrantedLock{}, ErrFenceShared
 	}
 	since, onRemovalDue := time.Now(), set.removalScheduler(t)
-	out, err := set.UpdateAll(ctx, t.Keys, nil, func(looks []Snapshot) ([]Decision, error) {
-		decisions := make([]Decision, len(looks))
+	out, err := set.UpdateAll(ctx, t.Keys, nil, func(snapshots []Snapshot) ([]Decision, error) {
+		decisions := make([]Decision, len(snapshots))
 		for i := range decisions {
-			if holder(looks) < 0 {
+			if holder(snapshots) < 0 {
 				decisions[i] = Decision{Action: Put, Value: t.Tokens[i], TTL: t.TTL, RemoveOnError: !t.KeepOnNoQuorum}
 			}
 		}

@@ -310,7 +310,7 @@ func (r *testBench) mustMove(order Order) Result {
 // alteredConnection wraps a Connection, and replaces some replies.
 type alteredConnection struct {
 	Connection
-	reply func(words []string) any // nil leaves the reply unchanged
+	reply func(words []string) any // a nil result leaves the reply unchanged
 }
 
 func (a *alteredConnection) Ask(ctx context.Context, commands ...[]string) ([]any, error) {

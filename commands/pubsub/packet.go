@@ -25,8 +25,8 @@ type arrivedMessage struct {
 	queueCounter
 	message quorum.Message
 	mu      sync.Mutex
-	// packets holds the packets by subscription. The key is empty for the channel, and p followed
-	// by the pattern for a pattern.
+	// packets holds the packets by subscription. The key is "" for a subscription to the channel,
+	// and "p" plus the pattern for a subscription to a pattern.
 	packets map[string]*packet
 }
 

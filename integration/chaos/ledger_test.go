@@ -305,7 +305,7 @@ func (l *ledger) grantCount() int {
 	return len(l.grants)
 }
 
-// liveHoldings returns the locks that are live now.
+// liveHoldings returns the granted locks whose release has not begun, by token.
 func (l *ledger) liveHoldings() map[string]holding {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -21,7 +21,7 @@ type side struct {
 	data       *redistest.Server   // the server with ordinary keys and channels
 	masters    []*redistest.Server // nil for the single Redis
 	a, b       *driver             // two clients
-	reader     *redistest.Client   // reads keys at the address of the clients
+	reader     *redistest.Client   // sends the test's own commands to the clients' address
 	transcript []string
 	// refusalOutputs holds the program's output for each kind of lock when another client holds the
 	// lock.

@@ -370,8 +370,8 @@ func startLockKeyFleet(t *testing.T, proxies int, args ...string) *kit.Fleet {
 }
 
 // lockKeyDisturbances returns the faults in which a master loses no data, including a crash. A
-// crash ends when the master votes again. Otherwise more than a minority could be unavailable, and
-// finally no master would know the locks.
+// crash ends when the master votes again, or after voteLimit. If the next fault began earlier, a
+// majority could become unavailable, and eventually no master would hold the locks.
 func lockKeyDisturbances() []faults.Fault {
 	return append(faults.FaultsWithoutDataLoss(), crashFault())
 }

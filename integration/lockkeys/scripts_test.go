@@ -209,5 +209,5 @@ func (w *luaWriter) result() string {
 	}
 }
 
-// stringValue returns a value that has a length.
+// stringValue returns a Lua expression for a string.
 func (w *luaWriter) stringValue() string { return pick(w.random, "ARGV[1]", "ARGV[2]", "'some'") }

@@ -97,7 +97,7 @@ b]], #[[
 	{`return getmetatable("").foo`, `nil`},
 	{`=rawequal("ab", "a" .. "b")`, `true`},
 	{`=string.gfind == string.gmatch, string.gmatch ~= string.match`, `true, true`},
-	// find without a pattern
+	// find with a pattern without special characters, or with plain set
 	{`=("hello"):find("l")`, `3, 3`},
 	{`=("hello"):find("xyz")`, `nil`},
 	{`=("hello"):find("")`, `1, 0`},

@@ -150,7 +150,7 @@ func (e *explorer) emitCatchUpSteps(s *state, f func(event, *state)) {
 		f(ev, t)
 	}
 	switch {
-	case pass == 0 && read >= e.sources():
+	case pass == 0 && read >= e.minSources():
 		t := s.clone()
 		e.copyCells(t)
 		ev := template
@@ -165,8 +165,8 @@ func (e *explorer) emitCatchUpSteps(s *state, f func(event, *state)) {
 	}
 }
 
-// sources returns the minimum number of sources to read.
-func (e *explorer) sources() int {
+// minSources returns the minimum number of sources to read.
+func (e *explorer) minSources() int {
 	if e.CatchUp.FewSources {
 		return e.N - vote.Majority(e.N)
 	}

@@ -43,7 +43,7 @@ type copyPolicy struct {
 	// blocking copy does not replace the master's own cell.
 	Intact bool
 	// BlockUndecided is set if keys with several possible incarnations get undecided copies.
-	// Otherwise such keys stay open.
+	// Otherwise such keys stay undetermined, and the copier reads them again.
 	BlockUndecided bool
 }
 

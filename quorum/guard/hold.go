@@ -47,8 +47,8 @@ func (g *Guard) quarantineStep(ctx context.Context, v Report) (time.Duration, er
 			return 0, err
 		}
 	}
-	// A claim to have all data that is undecided after allCheckedTime lacks support from other
-	// masters.
+	// A claim to have all data lacks support from other masters if it is still undecided after
+	// allCheckedTime.
 	claimPending := r.Claim != marker.NoClaim && watchedFor < allCheckedTime
 	from := g.set.sourcesFor(g)
 	from.targetUnused = r.Reason == string(Joining)

@@ -213,7 +213,7 @@ func ReplaceSettings(ctx context.Context, settings string, inspections []Inspect
 	for i, v := range inspections {
 		if v.Report != nil {
 			if differs := v.listDifference(namesOf(inspections)); differs != "" {
-				errs[i] = errors.New(RulesAdvice(differs)) // the marker decides, not the rules
+				errs[i] = errors.New(RulesAdvice(differs)) // the list of masters comes from the marker; new rules do not change it
 				continue
 			}
 			errs[i] = v.replaceRules(ctx, ownRules, slices.Concat(inspections[:i], inspections[i+1:]))

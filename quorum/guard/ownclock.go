@@ -15,8 +15,8 @@ import (
 // every lease that existed then has expired, or another proxy reports that the master's clock
 // fitted all the time.
 
-// otherClocksPatience limits the wait for the other masters' clocks.
-const otherClocksPatience = 250 * time.Millisecond
+// otherClocksTimeout limits the wait for the other masters' clocks.
+const otherClocksTimeout = 250 * time.Millisecond
 
 // staysMinority reports whether one more master, together with the masters that this proxy has put
 // into quarantine for their clocks, is still a minority of n.
@@ -29,7 +29,7 @@ func (s *Set) clockOwner(ctx context.Context, i int, m clockStep) clockOwner {
 			g.Wake()
 		}
 	}
-	end := time.After(otherClocksPatience)
+	end := time.After(otherClocksTimeout)
 	tick := time.Tick(time.Millisecond)
 	for {
 		owner, incomplete := findClockOwner(m, s.otherClocksDuring(i, m))

@@ -118,7 +118,7 @@ func (a EraPlace) Describe() string { return fmt.Sprintf("%s (era %d)", a.Place.
 type Record interface {
 	// Name returns the name of the upstream.
 	Name() string
-	// Read returns the place of the highest era in the record.
+	// Read returns the location with the highest era in the record.
 	Read(ctx context.Context) (EraPlace, error)
 	// Write adds a field for at.
 	Write(ctx context.Context, at EraPlace) error

@@ -15,10 +15,10 @@
 //
 // A proxy publishes on all N masters, and replies when w = ⌊N/2⌋+1 have accepted the message. The
 // masters' votes count like votes on any operation: after a change of the masters, a master of
-// another era has no vote. A proxy with subscribers listens to all masters, and needs N-w+1 of
-// them, because any w masters include one of these. It confirms a SUBSCRIBE when that many masters
-// are connected, so a later message reaches the subscriber. With fewer masters it refuses
-// SUBSCRIBE.
+// another era has no vote. A proxy with subscribers listens to all masters, and needs N-w+1
+// connected masters, because any w masters include one of the connected masters. It confirms a
+// SUBSCRIBE when that many masters are connected, so a later message reaches the subscriber. With
+// fewer masters it refuses SUBSCRIBE.
 //
 // The masters have one channel for messages, redlock-proxy:messages: followed by the prefix of the
 // locks' keys. The channels of clients are in the messages. If the masters had a channel for each

@@ -44,7 +44,9 @@ func mastersLacking(replies []Reply) (lacking []int, isMarked bool) {
 // masters would refuse the next holders.
 func (r *Register) refill(ctx context.Context, key string, t tally, replies []Reply, incarnation cell.Attempt) {
 	if r.opts.Unlimited || t.shortest >= 0 && t.shortest < leftoverPause {
-		return // a round without a limit never ends, or the key expires before the mark is filled
+		// Without a time limit, a round that saw the key as absent may still be under way. Otherwise
+		// the key expires before the mark can be filled.
+		return
 	}
 	lacking, isMarked := mastersLacking(replies)
 	switch {

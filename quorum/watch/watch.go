@@ -13,7 +13,7 @@ import (
 	"redlock-proxy/quorum/pushconn"
 )
 
-// watch watches a database of one master. It is connected while there are alarms.
+// watch watches a database of one master. It is connected while there are listeners.
 type watch struct {
 	watcher *Watcher
 	master  int

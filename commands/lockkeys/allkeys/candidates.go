@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	// maxListing limits how many commands list the names on the masters at a time. listTimeout
+	// maxListing limits how many commands list the key names on the masters at a time. listTimeout
 	// limits the time of such a command, including the wait for its slot. A flush has no time
 	// limit.
 	maxListing  = 4

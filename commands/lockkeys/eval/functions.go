@@ -74,8 +74,8 @@ func (f *functions) read(ctx context.Context) (map[string][]*keyNames, error) {
 	return libraries, nil
 }
 
-// IsFunction reports whether a command calls a function of the upstream.
-func IsFunction(name string) bool { return name == "fcall" || name == "fcall_ro" }
+// IsFCall reports whether a command calls a function of the upstream.
+func IsFCall(name string) bool { return name == "fcall" || name == "fcall_ro" }
 
 // routeFunction implements Route for FCALL.
 func (s *Scripts) routeFunction(words [][]byte) (target Target, refusal string) {

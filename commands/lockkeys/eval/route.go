@@ -24,7 +24,7 @@ const (
 // Route returns where an EVAL or FCALL runs if it has no lock key among its KEYS. With Refused,
 // refusal is the error reply.
 func (s *Scripts) Route(name string, words [][]byte) (target Target, refusal string) {
-	if IsFunction(name) {
+	if IsFCall(name) {
 		return s.routeFunction(words)
 	}
 	n, ok := syntax.KeyCount(words, len(words))
@@ -54,7 +54,7 @@ func (s *Scripts) routeKnownScript(sc *script.Script, keyArgs, argv [][]byte) (t
 func (s *Scripts) ResolveScript(
 	ctx context.Context, c *command.Client, name string, words [][]byte,
 ) (target Target, refusal string) {
-	if IsFunction(name) {
+	if IsFCall(name) {
 		return s.resolveFunction(ctx, name, words)
 	}
 	n, _ := syntax.KeyCount(words, len(words))
@@ -109,7 +109,7 @@ func (s *Scripts) Preview(
 	}
 	keyArgs := words[3:min(3+n, len(words))]
 	argv := words[min(3+n, len(words)):]
-	if IsFunction(name) {
+	if IsFCall(name) {
 		return s.previewFunction(ctx, words, keyArgs, argv)
 	}
 	share := script.Share{Pace: s.pace}

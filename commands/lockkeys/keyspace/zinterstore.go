@@ -16,16 +16,16 @@ type intersection struct {
 
 // input holds one of the sets, with the weight of its scores.
 type input struct {
-	scores *contents.SortedSet
-	set    *contents.Set // instead of scores, for a set without scores
-	weight float64
+	sortedSet *contents.SortedSet
+	set       *contents.Set // instead of sortedSet, for a set without scores
+	weight    float64
 }
 
-func (in input) len() int { return in.scores.Len() + in.set.Len() }
+func (in input) len() int { return in.sortedSet.Len() + in.set.Len() }
 
 // score returns the weighted score of a member.
 func (in input) score(member string) (score float64, ok bool) {
-	score, ok = in.scores.Score(member)
+	score, ok = in.sortedSet.Score(member)
 	if in.set.Has(member) {
 		score, ok = 1, true
 	}
@@ -41,7 +41,7 @@ func weighted(score, weight float64) float64 {
 
 // each calls do with all members and their weighted scores.
 func (in input) each(do func(member string, score float64)) {
-	for _, m := range in.scores.Members() {
+	for _, m := range in.sortedSet.Members() {
 		do(m.Member, weighted(m.Score, in.weight))
 	}
 	for _, member := range in.set.Members() {
@@ -79,7 +79,7 @@ func (c call) readInput(key string) (in input) {
 	}
 	switch content := k.read().(type) {
 	case *contents.SortedSet:
-		in.scores = content
+		in.sortedSet = content
 	case *contents.Set:
 		in.set = content
 	default:

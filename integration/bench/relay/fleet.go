@@ -107,8 +107,8 @@ func (f *fleet) startProxy(ctx context.Context, set settings) (_ server, err err
 // those of its clients.
 const descriptorReserve = 200
 
-// maxClientsByDescriptors returns the maximum number of clients of a process that needs two
-// descriptors for each client.
+// maxClientsByDescriptors returns how many clients a process can serve that needs two descriptors
+// for each client, up to a limit that suffices for the benchmark.
 func maxClientsByDescriptors() (int, error) {
 	var limit syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {

@@ -155,7 +155,7 @@ type Record struct {
 // NoClaim is the Claim of a record without a claim.
 const NoClaim = "-"
 
-// noBound replaces the bound in the text of a record that has none.
+// noBound is the text of the bound in a record without one.
 const noBound = "-"
 
 // String returns the record as it is stored on the master.
