@@ -16,12 +16,10 @@ const probeInterval = 2 * time.Second
 
 // Run probes the upstream until ctx ends.
 func (u *Upstream) Run(ctx context.Context) error {
-	var probeNow chan struct{}
 	if u.discovery != nil {
 		var polling sync.WaitGroup
 		polling.Go(func() { u.pollSentinels(ctx) })
 		defer polling.Wait()
-		probeNow = u.discovery.probeNow
 	}
 	var trying sync.WaitGroup
 	trying.Go(func() { u.runTrials(ctx) })
@@ -32,7 +30,7 @@ func (u *Upstream) Run(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-probeNow:
+		case <-u.probeNow():
 		case <-u.disconnectNow:
 			u.onFailover()
 		case <-tick:
@@ -82,7 +80,7 @@ func (u *Upstream) Probe(ctx context.Context) {
 // URL has the wrong scheme. All later errors that clients get contain the advice, too.
 func (u *Upstream) withAdvice(ctx context.Context, err error) error {
 	u.mu.Lock()
-	settled := u.probeAnswered || u.discovery != nil || u.advice != nil && errors.Is(err, u.advice)
+	settled := u.probeAnswered || u.discovery != nil || u.node != nil || u.advice != nil && errors.Is(err, u.advice)
 	u.mu.Unlock()
 	if settled {
 		return err
