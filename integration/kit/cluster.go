@@ -2,6 +2,7 @@ package kit
 
 import (
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -43,8 +44,10 @@ func StartCluster(t *testing.T, version string, args ...string) *Cluster {
 		return !slices.ContainsFunc(c.Nodes, func(node *redistest.Server) bool {
 			info, err := QueryDatabase(node, "0", "CLUSTER", "INFO")
 			nodes, err2 := QueryDatabase(node, "0", "CLUSTER", "NODES")
-			return err != nil || err2 != nil || !strings.Contains(fmt.Sprint(info), "cluster_state:ok") ||
-				strings.Count(fmt.Sprint(nodes), "slave ") != 3
+			role, err3 := QueryDatabase(node, "0", "INFO", "replication")
+			return errors.Join(err, err2, err3) != nil || !strings.Contains(fmt.Sprint(info), "cluster_state:ok") ||
+				strings.Count(fmt.Sprint(nodes), "slave ") != 3 ||
+				!strings.Contains(fmt.Sprint(role), "state=online") && !strings.Contains(fmt.Sprint(role), "master_link_status:up")
 		})
 	})
 	return c
@@ -65,7 +68,7 @@ func (c *Cluster) Run(t *testing.T, args ...string) string {
 	t.Helper()
 	output, err := exec.Command("redis-cli", args...).CombinedOutput()
 	if err != nil {
-		t.Fatalf("redis-cli %s: %v\n%s", strings.Join(args, " "), err, output)
+		t.Fatalf("redis-cli %s: %v\n…%s", strings.Join(args, " "), err, output[max(0, len(output)-1000):])
 	}
 	return string(output)
 }
@@ -96,7 +99,8 @@ func (c *Cluster) WantOnlyFrom(t *testing.T, proxies ...*harness.Proxy) {
 			continue
 		}
 		for _, client := range clientlist.Parse(fmt.Sprint(reply)) {
-			isNode, isLook := strings.ContainsAny(client["flags"], "SM"), strings.HasPrefix(client["cmd"], "client")
+			isNode := strings.ContainsAny(client["flags"], "SM") || strings.HasPrefix(client["cmd"], "restore") // MIGRATE
+			isLook := strings.HasPrefix(client["cmd"], "client")
 			if !isNode && !(isLook && client["qbuf"] != "0") {
 				found = append(found, client.Addr())
 			}
