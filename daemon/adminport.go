@@ -201,6 +201,9 @@ func (d *daemon) metricSources() metrics.Sources {
 	if d.upstream != nil {
 		from.Upstream = func() error { _, err := d.upstreamStatus(); return err }
 	}
+	if d.nodes != nil {
+		from.Cluster = d.nodeMetrics
+	}
 	return from
 }
 

@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"time"
 
+	"redlock-proxy/admin/metrics"
+	"redlock-proxy/commands/server"
 	"redlock-proxy/conf"
 	"redlock-proxy/internal/certs"
 	"redlock-proxy/proxy"
@@ -49,10 +51,10 @@ func (d *daemon) newNodes(cfg conf.Config, id string) (*cluster.Cluster, error) 
 			}
 			return up, err
 		},
-		NewServer: func(up *upstream.Upstream) func(context.Context, net.Listener) error {
+		NewServer: func(up *upstream.Upstream) cluster.Server {
 			opts := d.serverOptions
 			opts.Upstream, opts.Common, opts.LockLocation = up, d.server.Common(), nil
-			return proxy.NewServer(opts).Serve
+			return proxy.NewServer(opts)
 		},
 		Listen: func(ctx context.Context, port int) (net.Listener, error) {
 			host, _, _ := net.SplitHostPort(cfg.Listen) // valid, as conf has checked
@@ -98,6 +100,26 @@ func (d *daemon) upstreamStatus() (name string, err error) {
 		return d.nodes.Status()
 	}
 	return d.upstream.Status()
+}
+
+// nodeStatus returns the state of the nodes of the cluster, for PROXY INFO.
+func (d *daemon) nodeStatus() (all []server.Node, uncovered int) {
+	for _, n := range d.nodes.Nodes() {
+		all = append(all, server.Node{
+			ID: n.ID, Address: n.Addr(), Listen: n.Listen, IsMaster: n.IsMaster(), IsGone: n.IsGone(),
+			Slots: n.SlotCount(), Clients: n.Clients, Err: n.Err,
+		})
+	}
+	return all, d.nodes.Uncovered()
+}
+
+// nodeMetrics returns the state of the nodes of the cluster, for the metrics.
+func (d *daemon) nodeMetrics() metrics.Cluster {
+	state := metrics.Cluster{UncoveredSlots: d.nodes.Uncovered()}
+	for _, n := range d.nodes.Nodes() {
+		state.Nodes = append(state.Nodes, metrics.Node{Address: n.Addr(), Up: n.Err == nil, Clients: n.Clients})
+	}
+	return state
 }
 
 // applyToUpstream applies the settings of the upstream.

@@ -353,7 +353,7 @@ func (d *daemon) newServer(id, clientPassword string) {
 	served := proxy.Options{Upstream: up, Users: d.users, Balancers: d.cfg.Balancers(), Logger: d.log}
 	if d.nodes != nil {
 		served.Nodes, served.AnnouncedHost = d.nodes, cfg.Announce
-		opts.Server.NamesNodes = translate.NamesNodes
+		opts.Server.NamesNodes, opts.Server.Nodes = translate.NamesNodes, d.nodeStatus
 	}
 	if CanMove(cfg) {
 		d.directWrites = directwrites.New(directwrites.Options{

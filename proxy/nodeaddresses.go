@@ -41,6 +41,11 @@ func (a *nodeAddresses) Redirect(text string) (translated string, known bool) {
 	return translated, known
 }
 
+// listsKey reports whether a lock key appears among the keys of the client's node.
+func (a *nodeAddresses) listsKey(key string) bool {
+	return a.cluster.Map().ListsKey(a.upstream.NodeID(), key)
+}
+
 // ClusterDown implements redirect.Nodes.
 func (a *nodeAddresses) ClusterDown() { a.cluster.Suspect() }
 

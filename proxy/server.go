@@ -62,6 +62,13 @@ func (s *Server) Common() *Common { return s.shared.common }
 // Clients returns the number of clients connected now, at all servers with the same Common.
 func (s *Server) Clients() int { return int(s.shared.common.clients.Load()) }
 
+// Connections returns the number of clients connected at this server.
+func (s *Server) Connections() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.sessions)
+}
+
 // start runs a session for a connection, in its own goroutine.
 func (s *Server) start(ctx context.Context, conn net.Conn, p *netconn.Poller) {
 	settings := s.shared.settings()

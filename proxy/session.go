@@ -88,6 +88,7 @@ func newSession(
 	if s.opts.Nodes != nil {
 		_, isTLS := conn.(*tls.Conn)
 		nodes = newNodeAddresses(&s.opts, conn.LocalAddr(), isTLS)
+		session.client.ListsKey = nodes.listsKey
 	}
 	session.relay = newRelay(s, session, &session.writer, &session.activity, p, nodes)
 	if s.opts.Upstream != nil {

@@ -58,6 +58,9 @@ type Options struct {
 	// NamesNodes reports whether the reply to a command may name nodes of a cluster; nil if the
 	// upstream is no cluster. The proxy translates such replies.
 	NamesNodes func(words [][]byte) bool
+	// Nodes returns the state of the cluster's nodes, and how many slots none of them serves. It is nil
+	// if the upstream is no cluster.
+	Nodes func() (all []Node, uncovered int)
 	// LockKeyCounts counts the locks without a TTL, and the lost side effects. It is nil if there
 	// are no lock keys on the masters.
 	LockKeyCounts func() (withoutTTL, lost int64)

@@ -3,6 +3,8 @@
 package cluster
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -10,6 +12,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -253,4 +256,65 @@ func TestReplies(t *testing.T) {
 		t.Errorf("EXEC: %s", reply)
 	}
 	kit.WantPrefix(t, client, "EVAL|return redis.error_reply('MOVED 1 10.1.1.1:1')|0", "TRYAGAIN ")
+}
+
+// TestKeysByNode checks that each lock key appears, and is flushed, at the port of exactly one node.
+func TestKeysByNode(t *testing.T) {
+	r := startRig(t)
+	client := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{r.proxy.Addr()}})
+	defer client.Close()
+	const count = 60
+	for i := range count {
+		kit.Must(t, client.SetNX(t.Context(), fmt.Sprint("lock:", i), "a", time.Minute).Err())
+		kit.Must(t, client.Set(t.Context(), fmt.Sprint("data:", i), "a", 0).Err())
+	}
+	list := func(pattern string) (keys, scanned map[string]int, size int64) {
+		keys, scanned = map[string]int{}, map[string]int{}
+		var mu sync.Mutex
+		kit.Must(t, client.ForEachMaster(t.Context(), func(ctx context.Context, node *redis.Client) error {
+			found, err := node.Keys(ctx, pattern).Result()
+			n, err2 := node.DBSize(ctx).Result()
+			mu.Lock()
+			defer mu.Unlock()
+			size += n
+			for _, key := range found {
+				keys[key]++
+			}
+			all := node.Scan(ctx, 0, pattern, 10).Iterator()
+			for all.Next(ctx) {
+				scanned[all.Val()]++
+			}
+			return errors.Join(err, err2, all.Err())
+		}))
+		return keys, scanned, size
+	}
+	keys, scanned, size := list("*")
+	if len(keys) != 2*count || len(scanned) != 2*count || size != 2*count {
+		t.Errorf("%d keys, %d scanned, size %d; want %d", len(keys), len(scanned), size, 2*count)
+	}
+	for key, n := range keys {
+		if n != 1 || scanned[key] != 1 {
+			t.Errorf("%s is listed %d times, scanned %d times", key, n, scanned[key])
+		}
+	}
+	// A flush of one node leaves the locks of the others.
+	var flushMu sync.Mutex
+	flushed := false
+	kit.Must(t, client.ForEachMaster(t.Context(), func(ctx context.Context, node *redis.Client) error {
+		flushMu.Lock()
+		defer flushMu.Unlock()
+		if flushed {
+			return nil
+		}
+		flushed = true
+		return node.FlushAll(ctx).Err()
+	}))
+	keys, _, _ = list("lock:*")
+	if len(keys) == 0 || len(keys) == count {
+		t.Errorf("%d lock keys are left of %d", len(keys), count)
+	}
+	kit.Must(t, client.ForEachMaster(t.Context(), func(ctx context.Context, node *redis.Client) error { return node.FlushAll(ctx).Err() }))
+	if keys, _, _ = list("*"); len(keys) > 0 {
+		t.Errorf("left are %v", keys)
+	}
 }

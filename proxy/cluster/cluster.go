@@ -3,7 +3,6 @@ package cluster
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"net"
 	"sync"
@@ -32,14 +31,22 @@ type Options struct {
 	// NewUpstream returns an upstream for a node, with this function to call when the node cannot be
 	// reached.
 	NewUpstream func(suspect func()) (*upstream.Upstream, error)
-	// NewServer returns a function that serves the clients of a node until ctx ends, and then drains.
-	NewServer func(up *upstream.Upstream) (serve func(ctx context.Context, ln net.Listener) error)
+	// NewServer returns the server for the clients of a node.
+	NewServer func(up *upstream.Upstream) Server
 	// Listen listens for clients on a port.
 	Listen func(ctx context.Context, port int) (net.Listener, error)
 	// Now returns the time.
 	Now func() time.Time
 	// Logger gets the messages for operators.
 	Logger *slog.Logger
+}
+
+// Server serves the clients of a node. A *proxy.Server implements it.
+type Server interface {
+	// Serve serves the clients of ln until ctx ends, and then drains.
+	Serve(ctx context.Context, ln net.Listener) error
+	// Connections returns the number of its clients.
+	Connections() int
 }
 
 // Cluster follows the nodes of a cluster, and serves each of them at a port of its own.
@@ -57,9 +64,10 @@ type Cluster struct {
 	full    bool           // it was logged that no port is left
 
 	mu sync.Mutex
-	// nodeMap and table are those of the last look that was answered. lookErr is why the last look
-	// was not.
+	// nodeMap, listed and table are those of the last look that was answered. lookErr is why the last
+	// look was not.
 	nodeMap atomic.Pointer[nodes.Map]
+	listed  atomic.Pointer[[]nodes.Member]
 	table   atomic.Pointer[nodes.Table]
 	lookErr atomic.Pointer[error]
 	// suspected holds a value if a look is requested.
@@ -78,6 +86,7 @@ func New(opts Options) (*Cluster, error) {
 	}
 	c.nodeMap.Store(nodes.NewMap(nil))
 	c.table.Store(&nodes.Table{})
+	c.listed.Store(new([]nodes.Member))
 	c.lookErr.Store(&errNotLearned)
 	var err error
 	if c.entrance, err = opts.NewUpstream(c.Suspect); err != nil {
@@ -110,19 +119,6 @@ func (c *Cluster) Suspect() {
 	case c.suspected <- struct{}{}:
 	default:
 	}
-}
-
-// Status returns a name for the cluster, and why it does not serve all slots; nil if it does.
-func (c *Cluster) Status() (name string, err error) {
-	table := c.Table()
-	name = fmt.Sprintf("cluster of %d nodes", len(table.Nodes))
-	if err := *c.lookErr.Load(); err != nil {
-		return name, err
-	}
-	if left := table.Uncovered(); left > 0 {
-		return name, fmt.Errorf("%d of %d slots are not served", left, nodes.SlotCount)
-	}
-	return name, nil
 }
 
 // Run follows the nodes and serves them until clients ends and the nodes' clients are drained. Their
@@ -197,6 +193,7 @@ func (c *Cluster) look(ctx, clients context.Context) {
 		c.members[m.ID].follow(m, c.opts.Logger)
 	}
 	c.table.Store(&table)
+	c.listed.Store(&current)
 	c.nodeMap.Store(nodes.NewMap(current))
 	c.moveEntrance(answered)
 }

@@ -16,8 +16,9 @@ var errGone = errors.New("the node has left the cluster")
 
 // member is a node that the proxy serves.
 type member struct {
-	up   *upstream.Upstream
-	gone bool
+	up     *upstream.Upstream
+	server Server
+	gone   bool
 	// stop ends its listener, and drains its clients.
 	stop context.CancelFunc
 }
@@ -35,11 +36,11 @@ func (c *Cluster) add(ctx, clients context.Context, node nodes.Node) {
 		return
 	}
 	up.MoveTo(node.ID, node.Addr())
-	serve := c.opts.NewServer(up)
+	server := c.opts.NewServer(up)
 	serving, stop := context.WithCancel(clients)
-	c.setMember(node.ID, &member{up: up, stop: stop})
+	c.setMember(node.ID, &member{up: up, server: server, stop: stop})
 	c.ports.Assign(node, port)
-	c.running.Go(func() { c.serve(ctx, serving, up, ln, serve) })
+	c.running.Go(func() { c.serve(ctx, serving, up, ln, server) })
 	c.opts.Logger.Info("serving a node of the cluster", "node", node.ID, "address", node.Addr(), "listen", ln.Addr().String())
 }
 
@@ -55,16 +56,14 @@ func (c *Cluster) setMember(id string, m *member) {
 }
 
 // serve runs the upstream and the server of a node until clients ends and they are drained.
-func (c *Cluster) serve(
-	ctx, clients context.Context, up *upstream.Upstream, ln net.Listener, serve func(context.Context, net.Listener) error,
-) {
+func (c *Cluster) serve(ctx, clients context.Context, up *upstream.Upstream, ln net.Listener, server Server) {
 	defer up.Close()
 	ctx, stop := context.WithCancel(ctx)
 	var probing sync.WaitGroup
 	probing.Go(func() { _ = up.Run(ctx) })
 	defer probing.Wait()
 	defer stop()
-	if err := serve(clients, ln); err != nil && !errors.Is(err, net.ErrClosed) {
+	if err := server.Serve(clients, ln); err != nil && !errors.Is(err, net.ErrClosed) {
 		c.opts.Logger.Error("a node of the cluster is no longer served; restart the proxy",
 			"listen", ln.Addr().String(), "cause", err)
 	}

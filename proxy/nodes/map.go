@@ -1,6 +1,7 @@
 package nodes
 
 import (
+	"cmp"
 	"net/netip"
 	"strconv"
 	"strings"
@@ -12,6 +13,7 @@ type Map struct {
 	byID   map[string]int
 	byAddr map[string]int
 	owners [SlotCount]uint16 // the port of the node that serves each slot; 0 if it is unknown
+	first  int               // the lowest port of a master that the cluster lists; 0 if there is none
 }
 
 // NewMap returns the map of nodes that have a port. If two nodes have the same address, a node that
@@ -19,6 +21,9 @@ type Map struct {
 func NewMap(members []Member) *Map {
 	m := &Map{byID: map[string]int{}, byAddr: map[string]int{}}
 	for _, member := range members {
+		if member.IsMaster() && !member.IsGone() && (m.first == 0 || member.Listen < m.first) {
+			m.first = member.Listen
+		}
 		for _, slots := range member.Slots {
 			for slot := slots.First; slot <= slots.Last && !member.IsGone(); slot++ {
 				m.owners[slot] = uint16(member.Listen)
@@ -55,6 +60,13 @@ func (m *Map) PortAt(host string, nodePort int) (port int, known bool) {
 
 // OwnerOf returns the proxy's port for the node that serves a slot; 0 if it is unknown.
 func (m *Map) OwnerOf(slot int) (port int) { return int(m.owners[slot]) }
+
+// ListsKey reports whether a lock key appears among the keys of a node: of the one that serves the slot
+// of the key or, if none does, of the first master.
+func (m *Map) ListsKey(id, key string) bool {
+	port, known := m.PortOf(id)
+	return known && port == cmp.Or(m.OwnerOf(SlotOf(key)), m.first)
+}
 
 // addrKey returns an address in the form in which addresses are compared.
 func addrKey(host string, port int) string {

@@ -188,6 +188,41 @@ func TestMap(t *testing.T) {
 	}
 }
 
+// TestSlotOf compares slots with those that CLUSTER KEYSLOT of a Redis returns.
+func TestSlotOf(t *testing.T) {
+	for key, want := range map[string]int{
+		"": 0, "a": 15495, "123456789": 12739, "lock:{a}": 15495, "{a}lock:{b}": 15495, "{}a": 10875, "lock:1": 3430, "foo{bar": 15278,
+	} {
+		if got := SlotOf(key); got != want {
+			t.Errorf("%q: %d, want %d", key, got, want)
+		}
+	}
+}
+
+// TestListsKey checks that each key is listed at exactly one node.
+func TestListsKey(t *testing.T) {
+	m := NewMap([]Member{
+		{Node: Node{ID: "a", Host: "h", Port: 1, MasterID: "b"}, Listen: 6401},
+		{Node: Node{ID: "b", Host: "h", Port: 2, Slots: []Range{{0, 8000}}}, Listen: 6402},
+		{Node: Node{ID: "c", Host: "h", Port: 3, Slots: []Range{{8001, 16000}}}, Listen: 6403},
+	})
+	for i := range 1000 {
+		key, listed := fmt.Sprint("lock:", i), ""
+		for _, id := range []string{"a", "b", "c", "d"} {
+			if m.ListsKey(id, key) {
+				listed += id
+			}
+		}
+		want := "c"
+		if slot := SlotOf(key); slot <= 8000 || slot > 16000 { // the rest has no node
+			want = "b"
+		}
+		if listed != want {
+			t.Fatalf("%s is listed at %q, want %q", key, listed, want)
+		}
+	}
+}
+
 func FuzzParse(f *testing.F) {
 	for _, c := range tables {
 		f.Add(c.text)
