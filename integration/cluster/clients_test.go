@@ -33,7 +33,13 @@ type rig struct {
 
 func startRig(t *testing.T, args ...string) *rig {
 	t.Helper()
-	r := &rig{cluster: kit.StartCluster(t, redistest.InstalledVersion)}
+	return startRigOf(t, redistest.InstalledVersion, args...)
+}
+
+// startRigOf is startRig with nodes of this version.
+func startRigOf(t *testing.T, version string, args ...string) *rig {
+	t.Helper()
+	r := &rig{cluster: kit.StartCluster(t, version)}
 	for range 3 {
 		r.masters = append(r.masters, kit.StartRedis(t))
 	}
@@ -69,6 +75,42 @@ func (r *rig) wantNoNodeIn(t *testing.T, about, text string) {
 		if strings.Contains(text, port) {
 			t.Errorf("%s names the node %s:\n%s", about, addr, text)
 		}
+	}
+}
+
+// TestVersions lets clients use clusters of the oldest and newest Redis and Valkey.
+func TestVersions(t *testing.T) {
+	redistest.SkipShort(t)
+	for _, version := range redistest.OldestAndNewest() {
+		t.Run(version, func(t *testing.T) {
+			r := startRigOf(t, version)
+			client := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{r.proxy.Addr()}})
+			defer client.Close()
+			other, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{r.proxy.Addr()}, DisableCache: true,
+				AlwaysRESP2: true})
+			kit.Must(t, err)
+			defer other.Close()
+			for i := range 50 {
+				key, lock := fmt.Sprint("data:", i), fmt.Sprint("lock:", i)
+				kit.Must(t, client.Set(t.Context(), key, "v", 0).Err())
+				if got, err := other.Do(t.Context(), other.B().Get().Key(key).Build()).ToString(); err != nil || got != "v" {
+					t.Fatalf("%s: %s, %v", key, got, err)
+				}
+				if granted, err := client.SetNX(t.Context(), lock, "a", time.Minute).Result(); err != nil || !granted {
+					t.Fatalf("%s: %t, %v", lock, granted, err)
+				}
+				err := other.Do(t.Context(), other.B().Set().Key(lock).Value("b").Nx().Px(time.Minute).Build()).Error()
+				if !rueidis.IsRedisNil(err) {
+					t.Fatalf("%s is granted twice: %v", lock, err)
+				}
+			}
+			r.wantLocksAtMasters(t, "lock:7", "a")
+			r.cluster.WantOnlyFrom(t, r.proxy)
+			plain := kit.Connect(t, r.proxy)
+			for _, command := range []string{"CLUSTER SLOTS", "CLUSTER SHARDS", "CLUSTER NODES", "ROLE", "INFO", "CLUSTER LINKS"} {
+				r.wantNoNodeIn(t, command, fmt.Sprint(kit.Do(t, plain, strings.Fields(command)...)))
+			}
+		})
 	}
 }
 
