@@ -94,11 +94,11 @@ func pushConnectionsOf(cfg conf.Config) inspect.PushConnections {
 // configuration names Sentinels.
 func inspectUpstream(ctx context.Context, cfg conf.Config, certificates *certs.Certificates) inspect.Finding {
 	url := cfg.Upstream
-	if conf.HasSentinels(url) {
+	if conf.HasSentinels(url) || cfg.HasCluster() {
 		var err error
 		if url, err = daemon.LocateUpstream(ctx, cfg, certificates); err != nil {
 			s, _, _ := conf.ReadSentinel(cfg.Upstream) // loadConfig has checked it
-			return inspect.Finding{Name: s.Master, Err: err}
+			return inspect.Finding{Name: cmp.Or(s.Master, "cluster"), Err: err}
 		}
 	}
 	return inspect.Server(ctx, url, daemon.TrialKey(cfg.LockKeys), cfg.UpstreamTimeout, certificates.ConfigureDial)

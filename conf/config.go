@@ -16,7 +16,7 @@ type Config struct {
 	Masters []string
 	// Upstream is the URL of the Redis that gets all commands except the proxy's own, or empty. It
 	// may contain a password, and the number of the database that every client starts with. In the
-	// form of [ReadSentinel] it names Sentinels.
+	// form of [ReadSentinel] it names Sentinels, in the form of [ReadCluster] nodes of a cluster.
 	Upstream string
 	// UpstreamTimeout limits the time to connect to the upstream, and the wait for each reply to
 	// the proxy's own commands.
@@ -38,6 +38,11 @@ type Config struct {
 	ACLFile string
 	// Listen is the TCP address for clients, host:port. With port 0 the system chooses the port.
 	Listen string
+	// ClusterPorts is the range of ports at which the proxy serves the nodes of a cluster.
+	ClusterPorts string
+	// Announce is the host at which clients reach these ports. If it is empty, it is the address at
+	// which the client has reached the proxy.
+	Announce string
 	// TLSCert and TLSKey are the paths of the PEM files with the certificate that the proxy
 	// presents to its clients, and with its key. If both are empty, the proxy does not use TLS for
 	// clients.
@@ -119,6 +124,7 @@ type Config struct {
 func Default() Config {
 	return Config{
 		Listen:          "127.0.0.1:6380",
+		ClusterPorts:    "6401-6499",
 		ProtectedMode:   true,
 		MaxTTL:          24 * time.Hour,
 		UpstreamTimeout: 5 * time.Second,

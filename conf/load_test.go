@@ -14,6 +14,8 @@ import (
 var sampleValues = map[string][3][]string{
 	"master":               {{"redis://file:1"}, {"redis://env:1", "redis://env:2"}, {"redis://flag:1", "redis://flag:2"}},
 	"listen":               {{"127.0.0.1:1"}, {"127.0.0.1:2"}, {"[::1]:0"}},
+	"cluster-ports":        {{"7001-7009"}, {"1-65535"}, {"6401-6401"}},
+	"announce":             {{"proxy-1"}, {"10.0.0.1"}, {"::1"}},
 	"max-ttl":              {{"1h"}, {"2h"}, {"3h"}},
 	"master-timeout":       {{"1ms"}, {"2ms"}, {"3ms"}},
 	"key-prefix":           {{"file:"}, {"env:"}, {"flag, and more:"}},
@@ -131,7 +133,7 @@ func TestLoadErrors(t *testing.T) {
 				`REDLOCK_PASSWORD: unknown setting (known settings: REDLOCK_CONFIG, REDLOCK_MASTER, ` +
 					`REDLOCK_UPSTREAM, REDLOCK_UPSTREAM_TIMEOUT, REDLOCK_CA, REDLOCK_CLIENT_CERT, ` +
 					`REDLOCK_CLIENT_KEY, REDLOCK_CLIENT_PASSWORD_FILE, REDLOCK_SHARE_UPSTREAM_LOGIN, ` +
-					`REDLOCK_ACL_FILE, REDLOCK_LISTEN, REDLOCK_TLS_CERT, REDLOCK_TLS_KEY, ` +
+					`REDLOCK_ACL_FILE, REDLOCK_LISTEN, REDLOCK_CLUSTER_PORTS, REDLOCK_ANNOUNCE, REDLOCK_TLS_CERT, REDLOCK_TLS_KEY, ` +
 					`REDLOCK_TLS_CLIENT_CA, REDLOCK_PROTECTED_MODE, REDLOCK_PROXY_PROTOCOL, ` +
 					`REDLOCK_ADMIN, REDLOCK_ADMIN_HOSTS, REDLOCK_ADMIN_PPROF, REDLOCK_ADMIN_LOCKS, ` +
 					`REDLOCK_MAX_TTL, REDLOCK_MASTER_TIMEOUT, REDLOCK_GUARD, REDLOCK_FRESH_START, ` +

@@ -16,6 +16,9 @@ func (c Config) LogsInToUpstream() bool {
 	if s, named, _ := ReadSentinel(text); named {
 		text = s.URLAt("sentinel")
 	}
+	if s, named, _ := ReadCluster(text); named {
+		text = s.URLAt("node")
+	}
 	u, err := url.Parse(text)
 	return err == nil && c.Upstream != "" && u.User != nil
 }

@@ -18,13 +18,13 @@ var (
 	errNotURL = errors.New(`is not a URL such as "redis://host:6379" (in a password, special characters are ` +
 		`written as %XX)`)
 	errScheme         = errors.New("does not begin with redis://, rediss:// or unix://")
-	errUpstreamScheme = errors.New("does not begin with redis://, rediss://, unix://, redis+sentinel:// or " +
-		"rediss+sentinel://")
+	errUpstreamScheme = errors.New("does not begin with redis://, rediss://, unix://, redis+sentinel://, " +
+		"rediss+sentinel://, redis+cluster:// or rediss+cluster://")
 	errNoHost       = errors.New("names no host")
 	errSeveralHosts = errors.New("names more than one host, but each master has a URL of its own (in " +
 		"REDLOCK_MASTER separate them by spaces)")
 	errSeveralUpstreams = errors.New("names more than one host, but there is only one upstream (to name its " +
-		"Sentinels: redis+sentinel://host,host/name)")
+		"Sentinels: redis+sentinel://host,host/name; to name nodes of a cluster: redis+cluster://host,host)")
 	errBadPort       = errors.New("has no port between 1 and 65535")
 	errPortNotNumber = errors.New("has a port that is not a number (a password comes before an @, the host " +
 		"after it)")
@@ -81,6 +81,9 @@ func checkUpstreamURL(text string) error {
 		return nil
 	}
 	if _, named, err := ReadSentinel(text); named {
+		return err
+	}
+	if _, named, err := ReadCluster(text); named {
 		return err
 	}
 	switch err := checkMasterURL(text); {

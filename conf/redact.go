@@ -14,6 +14,8 @@ var (
 	safeQueryPattern = regexp.MustCompile(`^(skip_verify|db|database)=[a-z0-9]*$`)
 	// safePortPattern matches a port after the colon of an address, if it cannot be a password.
 	safePortPattern = regexp.MustCompile(`^[0-9]{0,5}(/[0-9]*)?$`)
+	// safeNodesPattern matches two nodes of a cluster or more.
+	safeNodesPattern = regexp.MustCompile(`^[A-Za-z0-9.-]+:[0-9]{1,5}(,[A-Za-z0-9.-]+:[0-9]{1,5})+$`)
 	// safeSentinelsPattern matches two Sentinels or more, and the name of a master.
 	safeSentinelsPattern = regexp.MustCompile(`^[A-Za-z0-9.-]+:[0-9]{1,5}(,[A-Za-z0-9.-]+:[0-9]{1,5})+/[A-Za-z0-9._-]+(/[0-9]*)?$`)
 )
@@ -32,6 +34,8 @@ func Redact(url string) string {
 	case question >= 0:
 		return scheme + redactUser(rest[:question], at) + redactQuery(rest[question+1:])
 	case strings.HasSuffix(scheme, sentinelScheme+"://") && safeSentinelsPattern.MatchString(rest):
+		return url
+	case strings.HasSuffix(scheme, clusterScheme+"://") && safeNodesPattern.MatchString(rest):
 		return url
 	}
 	return scheme + redactUser(rest, at)

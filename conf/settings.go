@@ -70,8 +70,8 @@ var settingsTable = []Setting{
 		"rediss:// or unix://); once per master",
 		func(c *Config) *[]string { return &c.Masters }, checkMasterURL))),
 	withReload(PasswordAtOnce, withPasswords(oneValue("upstream", "`URL`: your Redis, which gets every command that "+
-		"is not the proxy's own (redis://, rediss://, unix://, or redis+sentinel:// with the Sentinels that know "+
-		"it); without it the proxy is a lock server",
+		"is not the proxy's own (redis://, rediss://, unix://, redis+sentinel:// with the Sentinels that know it, or "+
+		"redis+cluster:// with nodes of a Redis Cluster); without it the proxy is a lock server",
 		textCodec, func(c *Config) *string { return &c.Upstream }, checkUpstreamURL))),
 	changesAtOnce(oneValue("upstream-timeout", "`DURATION`: time limit for connecting to the upstream, and for its "+
 		"answers to the proxy's own questions",
@@ -95,6 +95,12 @@ var settingsTable = []Setting{
 		textCodec, func(c *Config) *string { return &c.ACLFile }),
 	oneValue("listen", "`ADDR`: address (host:port) for clients; port 0 lets the system choose",
 		textCodec, func(c *Config) *string { return &c.Listen }, checkHostPort),
+	oneValue("cluster-ports", "`PORTS`: range of ports (6401-6499) at which the proxy serves the nodes of a "+
+		"redis+cluster:// upstream, one port for each",
+		textCodec, func(c *Config) *string { return &c.ClusterPorts }, checkPorts),
+	oneValue("announce", "`HOST`: address or name at which clients reach the ports for the nodes of a cluster; empty: "+
+		"the address at which a client has reached the proxy",
+		textCodec, func(c *Config) *string { return &c.Announce }, orEmpty(checkAnnounced)),
 	changesAtOnce(oneValue("tls-cert", "`FILE`: PEM file with the certificate chain that the proxy presents to "+
 		"clients, which must then speak TLS",
 		textCodec, func(c *Config) *string { return &c.TLSCert })),

@@ -132,7 +132,7 @@ func ExampleLoad() {
 	fmt.Println(err)
 	// Output:
 	// 1h0m0s <nil>
-	// master="redis://:xxxxx@redis-1" master="redis://redis-2" master="redis://redis-3" upstream="" upstream-timeout="5s" ca="" client-cert="" client-key="" client-password-file="" share-upstream-login="false" acl-file="" listen="127.0.0.1:6380" tls-cert="" tls-key="" tls-client-ca="" protected-mode="true" admin="" admin-pprof="false" admin-locks="false" max-ttl="1h" master-timeout="250ms" guard="true" fresh-start="false" key-prefix="" move-from-upstream="false" locks-without-ttl="allow" cluster-mode="off" max-clients="10000" max-input-memory="256mb" max-unread-memory="256mb" max-message-memory="256mb" drain-timeout="10s" drain-delay="0s" audit-log="false" log-level="info" log-format="text"
+	// master="redis://:xxxxx@redis-1" master="redis://redis-2" master="redis://redis-3" upstream="" upstream-timeout="5s" ca="" client-cert="" client-key="" client-password-file="" share-upstream-login="false" acl-file="" listen="127.0.0.1:6380" cluster-ports="6401-6499" announce="" tls-cert="" tls-key="" tls-client-ca="" protected-mode="true" admin="" admin-pprof="false" admin-locks="false" max-ttl="1h" master-timeout="250ms" guard="true" fresh-start="false" key-prefix="" move-from-upstream="false" locks-without-ttl="allow" cluster-mode="off" max-clients="10000" max-input-memory="256mb" max-unread-memory="256mb" max-message-memory="256mb" drain-timeout="10s" drain-delay="0s" audit-log="false" log-level="info" log-format="text"
 	// REDLOCK_MAX_TTL: "1" is not a duration (a number and a unit, such as "100ms" or "24h")
 	// --master: "redis://:xxxxx@redis-1/2" names a database, which the client's SELECT chooses; leave it out
 }

@@ -67,6 +67,7 @@ func (c Config) conflicts() []problem {
 				text: `a proxy with cluster-mode "emulated" cannot have an upstream`},
 		})
 	}
+	found = append(found, c.clusterProblems()...)
 	found = append(found, c.movingProblems()...)
 	found = append(found, c.loginProblems()...)
 	found = append(found, c.certificateProblems()...)
@@ -98,10 +99,10 @@ const proxyKeyPrefix = "redlock-proxy:"
 func (c Config) duplicateMasters() []problem {
 	var found []problem
 	first := map[string]int{}
-	_, sentinels, _ := ReadSentinel(c.Upstream)
+	upstreams := c.upstreamAddresses()
 	for i, master := range c.Masters {
 		where := canonicalAddress(master)
-		if c.Upstream != "" && !sentinels && where == canonicalAddress(c.Upstream) {
+		if slices.Contains(upstreams, where) {
 			found = append(found, problem{setting: "upstream",
 				text: fmt.Sprintf("%q is a master, too: clients would change locks past the proxy", Redact(c.Upstream)),
 				counterpart: &problem{setting: "master", index: i,
@@ -116,6 +117,22 @@ func (c Config) duplicateMasters() []problem {
 		first[where] = i
 	}
 	return found
+}
+
+// upstreamAddresses returns the addresses of the upstream, or of some of its nodes, in the form in
+// which they are compared. Those that only Sentinels know are not among them.
+func (c Config) upstreamAddresses() (all []string) {
+	cluster, named, _ := ReadCluster(c.Upstream)
+	switch {
+	case named:
+		for _, addr := range cluster.Seeds {
+			all = append(all, canonicalAddress(cluster.URLAt(addr)))
+		}
+		return all
+	case c.Upstream == "" || HasSentinels(c.Upstream):
+		return nil
+	}
+	return []string{canonicalAddress(c.Upstream)}
 }
 
 // Warnings returns a sentence for each setting of a valid c that works but is probably a mistake.
@@ -139,6 +156,10 @@ func (c Config) Warnings() []string {
 	}
 	if c.AdminLocks && c.Admin == "" {
 		found = append(found, "admin-locks: has no effect without admin, the address of the port that shows locks")
+	}
+	if c.Announce != "" && !c.HasCluster() {
+		found = append(found, "announce: has no effect: only the ports for the nodes of a redis+cluster:// upstream "+
+			"are announced")
 	}
 	if len(c.LockTags) > 0 && len(c.LockKeys) == 0 {
 		found = append(found, "lock-tags: has no effect without lock-keys")

@@ -66,7 +66,7 @@ func TestValidate(t *testing.T) {
 		{"log", func(c *Config) { c.LogLevel, c.LogFormat = "INFO", "" },
 			[]string{`log-level: "INFO" is not one of`, `log-format: "" is not one of`}},
 		{"the zero value", func(c *Config) { *c = Config{} },
-			[]string{`upstream-timeout: "0s" is`, `listen: "" is`, `max-ttl: "0s" is`, `master-timeout: "0s" is`,
+			[]string{`upstream-timeout: "0s" is`, `listen: "" is`, `cluster-ports: "" is`, `max-ttl: "0s" is`, `master-timeout: "0s" is`,
 				`locks-without-ttl: "" is`, `cluster-mode: "" is`, `max-clients: "0" is`,
 				`max-input-memory: "0" is`, `max-unread-memory: "0" is`, `max-message-memory: "0" is`,
 				`log-level: "" is`, `log-format: "" is`, `master: no master is given`,

@@ -142,7 +142,7 @@ func (d *daemon) checkLocks() admin.Check {
 
 func (d *daemon) checkUpstream() admin.Check {
 	c := admin.Check{Name: "upstream", Text: "up"}
-	if name, err := d.upstream.Status(); err != nil {
+	if name, err := d.upstreamStatus(); err != nil {
 		c.State, c.Text = admin.Degraded, fmt.Sprintf("%s: %v", name, err)
 	}
 	return c
@@ -157,7 +157,7 @@ func (d *daemon) statusPageOptions(draining context.Context) status.Options {
 		Events:       d.admin.events,
 	}
 	if d.upstream != nil {
-		opts.Upstream = d.upstream.Status
+		opts.Upstream = d.upstreamStatus
 	}
 	if d.cfg.AdminLocks {
 		opts.Locks = d.listLocks
@@ -200,7 +200,10 @@ func (d *daemon) metricSources() metrics.Sources {
 		Reload:      func() (time.Time, bool) { last := d.lastReload(); return last.at, last.ok },
 	}
 	if d.upstream != nil {
-		from.Upstream = func() error { _, err := d.upstream.Status(); return err }
+		from.Upstream = func() error { _, err := d.upstreamStatus(); return err }
+	}
+	if d.nodes != nil {
+		from.Cluster = d.nodeMetrics
 	}
 	return from
 }

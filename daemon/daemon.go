@@ -25,6 +25,8 @@ import (
 	"redlock-proxy/internal/certs"
 	"redlock-proxy/internal/pacing"
 	"redlock-proxy/proxy"
+	"redlock-proxy/proxy/cluster"
+	"redlock-proxy/proxy/translate"
 	"redlock-proxy/proxy/upstream"
 	"redlock-proxy/quorum"
 	"redlock-proxy/quorum/location"
@@ -109,11 +111,13 @@ type daemon struct {
 	certs            *certs.Certificates
 	users            *users.Users // nil: the proxy has no users of its own
 	cluster          *quorum.Cluster
-	upstream         *upstream.Upstream
+	upstream         *upstream.Upstream // of listen: for a cluster, its entrance
+	nodes            *cluster.Cluster   // nil: the upstream is no cluster
 	table            *commands.Table
 	tableAtUpstream  *commands.Table       // used if the locks are at the upstream; nil: never used
 	directWrites     *directwrites.Watcher // nil: not watched
-	server           *proxy.Server
+	server           *proxy.Server         // of listen
+	serverOptions    proxy.Options         // of server
 	listener         net.Listener
 	admin            *adminPort
 	// stopping is set once the proxy has been asked to stop.
@@ -143,7 +147,7 @@ func newDaemon(ctx context.Context, o Options) (*daemon, error) {
 		return nil, err
 	}
 	id := newID()
-	if d.upstream, err = newUpstream(cfg, id, d.certs, log); err != nil {
+	if err := d.openUpstream(ctx, cfg, id); err != nil {
 		return nil, err
 	}
 	d.cluster, err = quorum.NewCluster(quorum.Options{
@@ -169,6 +173,18 @@ func newDaemon(ctx context.Context, o Options) (*daemon, error) {
 	}
 	d.newServer(id, password)
 	return d, nil
+}
+
+// openUpstream makes the upstream, or the nodes of the cluster that it is.
+func (d *daemon) openUpstream(ctx context.Context, cfg conf.Config, id string) (err error) {
+	if !cfg.HasCluster() {
+		d.upstream, err = newUpstream(ctx, cfg, id, d.certs, d.log)
+		return err
+	}
+	if d.nodes, err = d.newNodes(cfg, id); err == nil {
+		d.upstream = d.nodes.Entrance()
+	}
+	return err
 }
 
 // displayName returns the name of the proxy for operators: its listen address. If it listens on all
@@ -220,10 +236,16 @@ func (d *daemon) run(ctx context.Context, ready func(net.Addr)) error {
 	running.Go(func() { d.delayDrain(ctx, clients, stopClients) })
 	served := make(chan error, 1)
 	go func() { served <- d.server.Serve(clients, d.listener) }()
+	nodesDrained := d.serveNodes(servers, clients)
 	if d.upstream != nil {
-		if err := firstProbe(ctx, d.upstream); err != nil {
+		err := d.awaitNodes(ctx)
+		if err == nil {
+			err = firstProbe(ctx, d.upstream)
+		}
+		if err != nil {
 			stopClients()
 			<-served
+			<-nodesDrained
 			return err
 		}
 		running.Go(func() { _ = d.upstream.Run(servers) })
@@ -239,6 +261,8 @@ func (d *daemon) run(ctx context.Context, ready func(net.Addr)) error {
 	running.Go(func() { d.watchAvailability(clients) })
 	ready(d.listener.Addr())
 	err := <-served
+	stopClients() // if the listener has failed
+	<-nodesDrained
 	d.log.Info("stopped")
 	if errors.Is(err, net.ErrClosed) {
 		return nil
@@ -317,16 +341,22 @@ func (d *daemon) newServer(id, clientPassword string) {
 		return quorum.NewMessages(d.cluster, cfg.KeyPrefix, deliver)
 	}
 	newTable := commands.NewTable
-	if up != nil {
+	if up != nil && d.nodes == nil {
 		up.RefuseMasters(d.cluster.MasterName)
 		up.EnableTrialWrites(TrialKey(cfg.LockKeys), func() bool {
 			at, _ := d.cluster.CurrentLocation()
 			return RecordsLocation(cfg) && at.Place == location.Upstream
 		})
-		opts.Server.Upstream, opts.Functions = up.Status, up
+	}
+	if up != nil {
+		opts.Server.Upstream, opts.Functions = d.upstreamStatus, up
 		newTable = commands.NewRelayTable
 	}
 	served := proxy.Options{Upstream: up, Users: d.users, Balancers: d.cfg.Balancers(), Logger: d.log}
+	if d.nodes != nil {
+		served.Nodes, served.AnnouncedHost = d.nodes, cfg.Announce
+		opts.Server.NamesNodes, opts.Server.Nodes = translate.NamesNodes, d.nodeStatus
+	}
 	if CanMove(cfg) {
 		d.directWrites = directwrites.New(directwrites.Options{
 			Upstream: up, LockKeys: cfg.LockKeys, OwnAddrs: func() []string { return d.server.UpstreamConnections() },
@@ -350,7 +380,7 @@ func (d *daemon) newServer(id, clientPassword string) {
 	}
 	d.applyToTables(cfg)
 	served.Table = d.table
-	d.server = proxy.NewServer(served)
+	d.server, d.serverOptions = proxy.NewServer(served), served
 	d.server.Apply(serverSettings(cfg, clientPassword, d.certs))
 }
 

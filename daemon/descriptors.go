@@ -16,6 +16,10 @@ const (
 	masterDescriptors = 10
 	// upstreamDescriptors are for the proxy's own connections to the upstream.
 	upstreamDescriptors = 16
+	// nodeDescriptors are for one node of a cluster: its listener, polling, and the proxy's own
+	// connections. expectedNodes is the number of nodes for which there is room.
+	nodeDescriptors = 8
+	expectedNodes   = 12
 	// adminDescriptors are for the admin port.
 	adminDescriptors = admin.MaxConns + 2
 )
@@ -29,6 +33,9 @@ func descriptorsFor(cfg conf.Config) (reserved, perClient int) {
 	}
 	if cfg.Upstream != "" {
 		reserved, perClient = reserved+upstreamDescriptors, 2
+	}
+	if cfg.HasCluster() {
+		reserved += expectedNodes * nodeDescriptors
 	}
 	return reserved, perClient
 }

@@ -261,9 +261,7 @@ func (d *daemon) apply(current *appliedConfig, next preparedConfig) error {
 		return err
 	}
 	err := d.cluster.Apply(quorum.LiveSettings{Masters: running.Masters, MaxTTL: running.MaxTTL})
-	if d.upstream != nil {
-		err = errors.Join(err, d.upstream.Apply(serverURL(running.Upstream), running.UpstreamTimeout))
-	}
+	err = errors.Join(err, d.applyToUpstream(running))
 	if d.opts.Logs != nil {
 		err = errors.Join(err, d.opts.Logs.apply(running))
 	}

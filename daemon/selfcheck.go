@@ -26,6 +26,10 @@ func checkNotSelf(ctx context.Context, cfg conf.Config, listen string) error {
 		for _, addr := range sentinels.Addrs {
 			all = append(all, machine.Check(ctx, "upstream", addr, listen))
 		}
+	} else if named, isCluster, _ := conf.ReadCluster(cfg.Upstream); isCluster {
+		for _, addr := range named.Seeds {
+			all = append(all, machine.Check(ctx, "upstream", addr, listen))
+		}
 	} else {
 		check("upstream", cfg.Upstream)
 	}

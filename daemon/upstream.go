@@ -15,14 +15,19 @@ import (
 )
 
 // CanMove reports whether the locks of a proxy can be moved between upstream and masters.
-func CanMove(cfg conf.Config) bool { return cfg.Upstream != "" && RecordsLocation(cfg) }
+func CanMove(cfg conf.Config) bool {
+	return cfg.Upstream != "" && !cfg.HasCluster() && RecordsLocation(cfg)
+}
 
-// newUpstream returns the upstream, or nil for a lock server.
+// newUpstream returns the upstream, or nil for a lock server. For a cluster it is one of the nodes.
 func newUpstream(
-	cfg conf.Config, id string, certificates *certs.Certificates, log *slog.Logger,
+	ctx context.Context, cfg conf.Config, id string, certificates *certs.Certificates, log *slog.Logger,
 ) (*upstream.Upstream, error) {
-	if cfg.Upstream == "" {
+	switch {
+	case cfg.Upstream == "":
 		return nil, nil
+	case cfg.HasCluster():
+		return anyNode(ctx, cfg, id, certificates)
 	}
 	up, err := openUpstream(cfg, log)
 	if err == nil {
@@ -40,7 +45,7 @@ func newUpstream(
 func LockKeysAtUpstream(
 	ctx context.Context, cfg conf.Config, certificates *certs.Certificates,
 ) (n int, first string, more bool, err error) {
-	up, err := newUpstream(cfg, "", certificates, slog.New(slog.DiscardHandler))
+	up, err := newUpstream(ctx, cfg, "", certificates, slog.New(slog.DiscardHandler))
 	if err != nil {
 		return 0, "", false, err
 	}
@@ -56,8 +61,11 @@ func LockKeysAtUpstream(
 // LocationRecord returns the upstream's record of the location of the locks, or nil if the locks
 // cannot be moved. end closes the connections to the upstream.
 func LocationRecord(cfg conf.Config, certificates *certs.Certificates) (record location.Record, end func(), err error) {
-	up, err := newUpstream(cfg, "", certificates, slog.New(slog.DiscardHandler))
-	if err != nil || up == nil {
+	if !CanMove(cfg) {
+		return nil, func() {}, nil
+	}
+	up, err := newUpstream(context.Background(), cfg, "", certificates, slog.New(slog.DiscardHandler))
+	if err != nil {
 		return nil, func() {}, err
 	}
 	return locationRecord(up, cfg), up.Close, nil
@@ -83,26 +91,34 @@ func openUpstream(cfg conf.Config, log *slog.Logger) (*upstream.Upstream, error)
 	return upstream.NewWithSentinels(s.URLAt(s.Addrs[0]), sentinels, cfg.UpstreamTimeout, log)
 }
 
-// LocateUpstream returns the current URL of the upstream. If the configuration names Sentinels, it
-// asks them.
+// LocateUpstream returns the current URL of the upstream. If Sentinels know its address, it asks
+// them. For a cluster it is a node that answers.
 func LocateUpstream(ctx context.Context, cfg conf.Config, certificates *certs.Certificates) (url string, err error) {
-	s, named, err := conf.ReadSentinel(cfg.Upstream)
-	if !named || err != nil {
-		return cfg.Upstream, err
+	var urlAt func(addr string) string
+	if s, named, _ := conf.ReadSentinel(cfg.Upstream); named {
+		urlAt = s.URLAt
+	} else if c, named, _ := conf.ReadCluster(cfg.Upstream); named {
+		urlAt = c.URLAt
+	} else {
+		return cfg.Upstream, nil
 	}
-	up, err := newUpstream(cfg, "", certificates, slog.New(slog.DiscardHandler))
+	up, err := newUpstream(ctx, cfg, "", certificates, slog.New(slog.DiscardHandler))
 	if err != nil {
 		return "", err
 	}
 	defer up.Close()
 	addr, err := up.Locate(ctx)
-	return s.URLAt(addr), err
+	return urlAt(addr), err
 }
 
-// serverURL returns the URL of the upstream; with Sentinels, the host is the first Sentinel.
+// serverURL returns the URL of the upstream; with Sentinels, the host is the first Sentinel, with a
+// cluster a word.
 func serverURL(text string) string {
 	if s, named, err := conf.ReadSentinel(text); named && err == nil {
 		return s.URLAt(s.Addrs[0])
+	}
+	if c, named, err := conf.ReadCluster(text); named && err == nil {
+		return c.URLAt("node")
 	}
 	return text
 }
@@ -115,7 +131,7 @@ func firstProbe(ctx context.Context, up *upstream.Upstream) error {
 	switch name, err := up.Status(); {
 	case errors.Is(err, server.ErrLoop):
 		return fmt.Errorf("upstream: %s leads back to this proxy; name another Redis", name)
-	case errors.Is(err, upstream.ErrCluster), errors.Is(err, upstream.ErrGrantsLocks):
+	case errors.Is(err, upstream.ErrCluster), errors.Is(err, upstream.ErrNoCluster), errors.Is(err, upstream.ErrGrantsLocks):
 		return fmt.Errorf("upstream: %s: %w", name, err)
 	}
 	return nil
@@ -127,14 +143,14 @@ func firstProbe(ctx context.Context, up *upstream.Upstream) error {
 func upstreamProblem(
 	ctx context.Context, cfg conf.Config, certificates *certs.Certificates,
 ) (problem, unverified string) {
-	up, err := newUpstream(cfg, newID(), certificates, slog.New(slog.DiscardHandler))
+	up, err := newUpstream(ctx, cfg, newID(), certificates, slog.New(slog.DiscardHandler))
 	if err != nil || up == nil {
 		return "", ""
 	}
 	defer up.Close()
 	up.Probe(ctx)
 	switch name, err := up.Status(); {
-	case errors.Is(err, upstream.ErrCluster), errors.Is(err, upstream.ErrGrantsLocks):
+	case errors.Is(err, upstream.ErrCluster), errors.Is(err, upstream.ErrNoCluster), errors.Is(err, upstream.ErrGrantsLocks):
 		return "upstream " + name + ": " + err.Error(), ""
 	case up.ModeUnknown():
 		return "", "upstream " + name + ": cannot tell whether it is a node of a Redis Cluster, which must not be " +

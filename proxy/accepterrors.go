@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"log/slog"
+	"sync"
 	"sync/atomic"
 	"time"
 )
@@ -14,11 +15,13 @@ const (
 	acceptLogEvery = time.Minute
 )
 
-// acceptErrors counts and logs connections that could not be accepted. Only the accept loop writes
-// to it.
+// acceptErrors counts and logs connections that could not be accepted. It is safe for concurrent
+// use.
 type acceptErrors struct {
-	log         *slog.Logger
-	count       atomic.Int64
+	log   *slog.Logger
+	count atomic.Int64
+
+	mu          sync.Mutex
 	loggedAt    time.Time // time of the last log entry
 	loggedCount int64     // value of count at the last log entry
 }
@@ -31,6 +34,8 @@ func (a *acceptErrors) record(err error) {
 }
 
 func (a *acceptErrors) report(err error, now time.Time) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
 	n := a.count.Add(1)
 	if !a.loggedAt.IsZero() && now.Sub(a.loggedAt) < acceptLogEvery {
 		return

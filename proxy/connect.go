@@ -41,7 +41,10 @@ func (r *relay) adoptConn(conn net.Conn, upstreamTerm uint64) {
 	r.disconnected, r.partialAnswer, r.answers, r.answerErr = false, nil, nil, nil
 	r.lockTraffic.answered, r.lockTraffic.mayBlock = false, false
 	r.lockTraffic.replyless, r.lockTraffic.watching = false, false
-	r.tracker.Redirects.Enabled = r.shared.opts.Table.LockKeys().Any()
+	r.tracker.Redirects.Enabled = r.shared.opts.Table.LockKeys().Any() || r.nodes != nil
+	if r.nodes != nil {
+		r.tracker.Redirects.Nodes = r.nodes
+	}
 	r.tracker.Begin()
 	r.connID = max(1, r.connID+1)
 	r.conn = netconn.New(conn, &r.readBuf, r.activity)

@@ -31,18 +31,18 @@ type Counts struct {
 
 // Counts returns the current values.
 func (s *Server) Counts() Counts {
-	unread, unreadDisconnects := s.shared.unread.stats()
+	unread, unreadDisconnects := s.shared.common.unread.stats()
 	messages, messageDisconnects := s.shared.opts.Table.Messages().Backlog()
 	return Counts{
-		Accepted: s.shared.lastID.Load(), Refused: s.refusedClients.Load(), AcceptErrors: s.AcceptErrors(),
-		Connected: s.clients.Load(), Parked: s.shared.parked.Load(),
-		BytesToUpstream: s.shared.traffic.toUpstream.Load(), BytesToClients: s.shared.traffic.toClients.Load(),
-		RelayedCommands: s.shared.traffic.commands.Load(), Redirects: s.shared.redirects.Load(),
-		InputBytes: s.shared.input.used(), InputDisconnects: s.shared.input.refusals.Load(),
+		Accepted: s.shared.common.lastID.Load(), Refused: s.shared.common.refused.Load(), AcceptErrors: s.AcceptErrors(),
+		Connected: s.shared.common.clients.Load(), Parked: s.shared.common.parked.Load(),
+		BytesToUpstream: s.shared.common.traffic.toUpstream.Load(), BytesToClients: s.shared.common.traffic.toClients.Load(),
+		RelayedCommands: s.shared.common.traffic.commands.Load(), Redirects: s.shared.common.redirects.Load(),
+		InputBytes: s.shared.common.input.used(), InputDisconnects: s.shared.common.input.refusals.Load(),
 		UnreadBytes: unread, UnreadDisconnects: unreadDisconnects,
 		MessageBytes: messages, MessageDisconnects: messageDisconnects,
 	}
 }
 
 // AcceptErrors returns the number of connections that could not be accepted.
-func (s *Server) AcceptErrors() int64 { return s.acceptErrs.count.Load() }
+func (s *Server) AcceptErrors() int64 { return s.shared.common.acceptErrs.count.Load() }

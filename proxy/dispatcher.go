@@ -3,7 +3,6 @@ package proxy
 import (
 	"redlock-proxy/commands"
 	"redlock-proxy/commands/command"
-	"redlock-proxy/proxy/redirect"
 	"redlock-proxy/proxy/track"
 )
 
@@ -27,6 +26,7 @@ type dispatcher struct {
 	requestErr         error // the reason why the bytes are invalid or must not be forwarded
 	checkingLogin      bool  // the client's login must be checked before more of the frame is read
 	sendingLockCommand bool  // the current frame is a command on lock keys that is sent in parts
+	nodeLost           bool  // the cluster's node could not be reached for the current command
 	wasSlow            bool  // the last own command was slow; its reply is not flushed yet
 }
 
@@ -40,7 +40,8 @@ func newDispatcher(s *session) *dispatcher {
 	d.keys = keySearch{in: s.in, table: table, user: &s.login, hasLockKeys: table.LockKeys().Any()}
 	d.auth = authChecker{session: s, relay: s.relay, asker: &d.asker, sender: &d.sender, in: s.in, client: &s.client}
 	d.router = locationRouter{relay: s.relay, asker: &d.asker, client: &s.client, table: s.shared.opts.Table}
-	if !d.isLockServer() { // a lock server needs no location: its locks are on the masters
+	// Without a table for the upstream, the locks are always on the masters.
+	if s.shared.opts.UpstreamTable != nil {
 		d.router.lockLocation, d.router.upstreamTable = s.shared.opts.LockLocation, s.shared.opts.UpstreamTable
 	}
 	return d
@@ -76,14 +77,10 @@ func (d *dispatcher) resetFrame() {
 }
 
 // withoutRedirect returns a whole reply of the upstream for the client. If lock keys are
-// configured, it replaces a redirect.
+// configured, or the upstream is a cluster, it replaces a redirect.
 func (d *dispatcher) withoutRedirect(answer []byte) []byte {
-	if !d.keys.hasLockKeys {
+	if !d.keys.hasLockKeys && d.relay.nodes == nil {
 		return answer
 	}
-	replacement, kind := redirect.Replace(answer)
-	if kind != "" {
-		d.relay.noteRedirect(kind)
-	}
-	return replacement
+	return d.relay.withoutRedirect(answer)
 }

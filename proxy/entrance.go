@@ -39,7 +39,7 @@ func (s *session) enter(ctx context.Context) error {
 	if conn, ok := s.conn.(*tls.Conn); ok {
 		if err := s.handshake(ctx, conn); err != nil {
 			if cause := handshakeCause(err); cause != "" && ctx.Err() == nil && !s.ending.Load() {
-				s.shared.clientLog.warn(time.Now(), "client turned away: TLS handshake failed",
+				s.shared.common.clientLog.warn(time.Now(), "client turned away: TLS handshake failed",
 					"client", client.String(), "cause", cause)
 			}
 			return err
@@ -49,7 +49,7 @@ func (s *session) enter(ctx context.Context) error {
 	if text == "" {
 		return nil
 	}
-	s.shared.clientLog.warn(time.Now(), "client turned away: protected mode", "client", client.String())
+	s.shared.common.clientLog.warn(time.Now(), "client turned away: protected mode", "client", client.String())
 	refuseConn(s.conn, text)
 	return errRefused
 }
@@ -76,7 +76,7 @@ func (s *session) readProxyHeader(ctx context.Context) error {
 	switch {
 	case errors.Is(err, proxyproto.ErrNoHeader):
 		stop()
-		s.shared.clientLog.warn(time.Now(),
+		s.shared.common.clientLog.warn(time.Now(),
 			"connection turned away: no PROXY protocol header from an address in proxy-protocol",
 			"from", s.client.Addr.String())
 		refuseConn(conn, noProxyHeaderReply)

@@ -73,7 +73,7 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 		defer s.startPauseReports(serveCtx, s.shared.opts.LockLocation)() // also while the server drains
 	}
 	listener := redcon.NewServerNetwork(ln.Addr().Network(), ln.Addr().String(), s.handler(serveCtx, poller), nil, nil)
-	listener.AcceptError = s.acceptErrs.record
+	listener.AcceptError = s.shared.common.acceptErrs.record
 
 	serveErr := make(chan error, 1)
 	go func() { serveErr <- listener.Serve(&admissionListener{Listener: ln, admit: s.admit}) }()
@@ -90,9 +90,9 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 
 // admit counts a client, and reports whether there is room for it.
 func (s *Server) admit() bool {
-	if s.clients.Add(1) > int64(s.MaxClients()) {
-		s.clients.Add(-1)
-		s.refusedClients.Add(1)
+	if s.shared.common.clients.Add(1) > int64(s.MaxClients()) {
+		s.shared.common.clients.Add(-1)
+		s.shared.common.refused.Add(1)
 		return false
 	}
 	return true

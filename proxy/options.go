@@ -9,6 +9,7 @@ import (
 
 	"redlock-proxy/commands"
 	"redlock-proxy/commands/auth/users"
+	"redlock-proxy/proxy/nodes"
 	"redlock-proxy/proxy/upstream"
 	"redlock-proxy/quorum"
 )
@@ -17,14 +18,22 @@ import (
 type Options struct {
 	// Table holds the commands that the proxy answers itself.
 	Table *commands.Table
-	// UpstreamTable holds the proxy's commands while the locks are at the Upstream. LockLocation
-	// reports where the locks are. Both are nil if the locks never move. Without an Upstream only
-	// LockLocation is set, and this proxy reports no connections.
+	// UpstreamTable is the table to use while the locks are at the Upstream. LockLocation reports
+	// where the locks are. Both are nil if the locks never move. If they cannot be at this proxy's
+	// upstream, only LockLocation is set, and the proxy reports no connections.
 	UpstreamTable *commands.Table
 	LockLocation  LockLocation
 	// Upstream gets the commands that are not in the table. If it is nil, the proxy is a lock
 	// server.
 	Upstream *upstream.Upstream
+	// Nodes is set if the Upstream is a node of a cluster, or the entrance to one. AnnouncedHost is the
+	// host at which clients reach the proxy's ports for the nodes; if it is empty, it is the address at
+	// which the client has reached the proxy.
+	Nodes         ClusterNodes
+	AnnouncedHost string
+	// Common is the state of another server of this proxy that this one shares. If it is nil, the
+	// server has its own, with the settings below.
+	Common *Common
 	// ClientPassword, if set, is the password that clients must log in with before they reach the
 	// upstream, where the proxy then logs in for them. It is ignored without an Upstream.
 	ClientPassword string
@@ -46,27 +55,13 @@ type Options struct {
 	Logger *slog.Logger
 }
 
-const defaultMaxClients = 10000
-
-// Settings holds the part of [Options] that may change while a server runs.
-type Settings struct {
-	// ClientPassword is as in Options. A client that has logged in stays logged in, as at a Redis
-	// whose password is changed. Other clients log in with the new password or, if it is empty,
-	// with the old password.
-	ClientPassword string
-	// TLS and ProtectedMode are as in Options. They apply to clients that connect from now on.
-	TLS           *tls.Config
-	ProtectedMode bool
-	// MaxClients is as in Options. If more clients are connected, they stay connected.
-	MaxClients int
-	// DrainTimeout is as in Options.
-	DrainTimeout time.Duration
-	// MaxInputMemory limits the memory for all clients together: for incomplete commands, and for
-	// data kept between commands. The proxy disconnects a client that would exceed it.
-	// MaxUnreadMemory limits the bytes of replies that all clients together leave unread. If these
-	// bytes exceed the limit, the proxy disconnects the client whose replies have been unread for
-	// the longest time. The defaults are 256 MB each.
-	MaxInputMemory, MaxUnreadMemory int64
+// ClusterNodes knows the nodes of a cluster. A *cluster.Cluster implements it.
+type ClusterNodes interface {
+	// Map returns the proxy's ports of the known nodes. Refresh asks the cluster for its nodes first.
+	Map() *nodes.Map
+	Refresh(ctx context.Context) *nodes.Map
+	// Suspect requests that the cluster is asked for its nodes soon.
+	Suspect()
 }
 
 // LockLocation reports where the locks are. *quorum.Cluster implements LockLocation, and documents

@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"redlock-proxy/commands/catalog/syntax"
@@ -10,6 +11,7 @@ import (
 	"redlock-proxy/commands/pubsub"
 	"redlock-proxy/commands/server"
 	"redlock-proxy/proxy/track"
+	"redlock-proxy/proxy/upstream"
 )
 
 // respond answers one of the proxy's own commands.
@@ -17,6 +19,10 @@ func (d *dispatcher) respond(ctx context.Context, cmd *command.Command, words []
 	replyStart, tx := len(d.out.Bytes), d.client.Transaction
 	if err := d.answer(ctx, cmd, words, state); err != nil {
 		return err
+	}
+	if d.nodeLost { // the client notices that by its connection
+		d.out.Truncate(replyStart)
+		return errStateLost
 	}
 	if d.out.LocksMoved {
 		d.out.LocksMoved = false
@@ -108,13 +114,15 @@ func (d *dispatcher) run(ctx context.Context, cmd *command.Command, words [][]by
 		state.DB = db
 	}
 	d.client.DB = state.DB
-	d.client.Ask = func(ctx context.Context) ([]byte, error) { return d.askUpstream(ctx, cmd, frame) }
+	d.client.Ask = func(ctx context.Context) ([]byte, error) { return d.askUpstream(ctx, cmd, frame, words) }
 	return d.runCommand(cmd, command.Call{Ctx: ctx, Client: d.client, Args: words, Out: d.out, FirstArrival: d.router.arrivedAt})
 }
 
 // askUpstream makes the upstream run a command that the proxy also runs, and returns its reply for
-// the client, even if the client has turned replies off.
-func (d *dispatcher) askUpstream(ctx context.Context, cmd *command.Command, frame []byte) (answer []byte, err error) {
+// the client, even if the client has turned replies off. words are those of the command.
+func (d *dispatcher) askUpstream(
+	ctx context.Context, cmd *command.Command, frame []byte, words [][]byte,
+) (answer []byte, err error) {
 	limit := d.relay.upstream.Timeout()
 	if cmd.Unlimited {
 		limit = 0
@@ -123,11 +131,17 @@ func (d *dispatcher) askUpstream(ctx context.Context, cmd *command.Command, fram
 		answer, err = d.asker.askWithin(ctx, limit, frame)
 		return err
 	})
-	if err == nil {
+	switch {
+	case err == nil && d.relay.nodes != nil:
+		return d.relay.nodes.reply(ctx, words, d.withoutRedirect(answer)), nil
+	case err == nil:
 		return d.withoutRedirect(answer), nil
 	}
 	if busyAnswer, handled := runOnBusyUpstream(ctx, d.relay.upstream, &d.session.login, frame, err); handled {
 		return busyAnswer, nil
+	}
+	if _, isDown := errors.AsType[*upstream.Error](err); isDown && d.relay.nodes != nil {
+		d.nodeLost = true
 	}
 	return nil, err
 }
@@ -135,7 +149,7 @@ func (d *dispatcher) askUpstream(ctx context.Context, cmd *command.Command, fram
 // runCommand runs one of the proxy's own commands. A half-closed client first waits for its turn.
 func (d *dispatcher) runCommand(cmd *command.Command, call command.Call) error {
 	if d.in.conn.HasEnded() {
-		queue := &d.session.shared.halfClosed
+		queue := &d.session.shared.common.halfClosed
 		if err := queue.beginTurn(call.Ctx, d.session.flush, d.in.conn.IsReset); err != nil {
 			return err
 		}

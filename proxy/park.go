@@ -50,7 +50,7 @@ func (s *session) handToPoller() bool {
 		return false
 	}
 	s.parkRequested, s.parked = false, true
-	s.shared.parked.Add(1)
+	s.shared.common.parked.Add(1)
 	s.setReadDeadline()
 	return true
 }
@@ -77,7 +77,7 @@ func (s *session) unpark() bool {
 	defer s.mu.Unlock()
 	wasParked := s.parked
 	if s.parked = false; wasParked {
-		s.shared.parked.Add(-1)
+		s.shared.common.parked.Add(-1)
 	}
 	return wasParked
 }

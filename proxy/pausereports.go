@@ -148,9 +148,10 @@ func addConn(report *quorum.PauseReport, address string, atRest bool) {
 	}
 }
 
-// relayedSessions returns the sessions that may have a connection to the upstream.
+// relayedSessions returns the sessions that may have a connection to the upstream, if the locks can be
+// there.
 func (s *Server) relayedSessions() []*session {
-	if s.shared.opts.Upstream == nil {
+	if s.shared.opts.UpstreamTable == nil {
 		return nil
 	}
 	return s.allSessions()
@@ -168,17 +169,18 @@ func (s *Server) currentPauseReport(era int) quorum.PauseReport {
 	return report
 }
 
-// runID returns the upstream's run ID; empty without an upstream.
+// runID returns the upstream's run ID; empty if the locks are never there.
 func (s *Server) runID(ctx context.Context) string {
-	if s.shared.opts.Upstream == nil {
+	if s.shared.opts.UpstreamTable == nil {
 		return ""
 	}
 	return s.shared.opts.Upstream.RunID(ctx)
 }
 
-// ownConnections returns the addresses of the proxy's own connections to the upstream.
+// ownConnections returns the addresses of the proxy's own connections to the upstream, if the locks can
+// be there.
 func (s *Server) ownConnections() []string {
-	if s.shared.opts.Upstream == nil { // there are no connections without an upstream
+	if s.shared.opts.UpstreamTable == nil {
 		return nil
 	}
 	return s.shared.opts.Upstream.OwnConnections()

@@ -10,6 +10,7 @@ import (
 
 	"redlock-proxy/commands/command"
 	"redlock-proxy/proxy/netconn"
+	"redlock-proxy/proxy/redirect"
 	"redlock-proxy/proxy/track"
 	"redlock-proxy/proxy/upstream"
 )
@@ -53,6 +54,9 @@ type relay struct {
 	// readBuf belongs to the reply copier, from startCopier until the copier ends.
 	readBuf netconn.PooledBuffer // conn reads into it
 
+	// nodes translates the addresses of a cluster's nodes; nil if the upstream is no cluster.
+	nodes *nodeAddresses
+
 	writer *clientWriter // to the client; its mu guards the following fields, too
 
 	// conn is the connection to the upstream, nil if it was never made; connID is its number. Only
@@ -92,8 +96,14 @@ type relay struct {
 // errStateLost ends a session whose client has lost state with the upstream's connection.
 var errStateLost = errors.New("the client's connection to the upstream is lost")
 
-func newRelay(shared *shared, client relayClient, writer *clientWriter, activity *netconn.Activity, poller *netconn.Poller) *relay {
-	r := &relay{upstream: shared.opts.Upstream, shared: shared, client: client, writer: writer, activity: activity, poller: poller}
+func newRelay(
+	shared *shared, client relayClient, writer *clientWriter, activity *netconn.Activity, poller *netconn.Poller,
+	nodes *nodeAddresses,
+) *relay {
+	r := &relay{
+		upstream: shared.opts.Upstream, shared: shared, client: client, writer: writer, activity: activity, poller: poller,
+		nodes: nodes,
+	}
 	if r.upstream == nil {
 		r.writeLimit, r.tracker = writeTimeout, &shared.untracked
 		return r
@@ -107,6 +117,19 @@ func newRelay(shared *shared, client relayClient, writer *clientWriter, activity
 func (r *relay) noteRedirect(kind string) {
 	r.shared.countRedirect(kind)
 	r.modeUnverified.Store(r.upstream.ModeUnknown())
+}
+
+// withoutRedirect replaces or translates a redirect in a whole reply.
+func (r *relay) withoutRedirect(answer []byte) []byte {
+	var translate redirect.Nodes
+	if r.nodes != nil {
+		translate = r.nodes
+	}
+	replacement, kind := redirect.Replace(answer, translate)
+	if kind != "" {
+		r.noteRedirect(kind)
+	}
+	return replacement
 }
 
 func (r *relay) isDisconnected() bool {
@@ -161,7 +184,7 @@ func (r *relay) count(plainCount int, stateReply *track.Expected) {
 		plainCount++
 	}
 	if plainCount > 0 { // otherwise the bytes continue a frame
-		r.shared.traffic.commands.Add(int64(plainCount))
+		r.shared.common.traffic.commands.Add(int64(plainCount))
 	}
 }
 
@@ -211,7 +234,7 @@ func (r *relay) state() track.State {
 func (r *relay) send(p []byte) {
 	if len(p) > 0 {
 		n, _ := r.conn.Write(p)
-		r.shared.traffic.toUpstream.Add(int64(n))
+		r.shared.common.traffic.toUpstream.Add(int64(n))
 	}
 }
 

@@ -46,7 +46,7 @@ func (r *relay) deliver(p []byte) error {
 	}
 	r.deliveries++
 	n, err := r.writer.write(p)
-	r.shared.traffic.toClients.Add(int64(n))
+	r.shared.common.traffic.toClients.Add(int64(n))
 	return err
 }
 
@@ -160,6 +160,12 @@ func (r *relay) end(cause error) {
 	failsPending := resumable && pending > 0 && !r.halfClosed && cause != errClientLeft
 	r.mustEnd = r.mustEnd || !resumable || pending == 0 && !r.closedOnNoAnswer ||
 		r.stateful || r.halfClosed || cause == errClientLeft
+	if r.nodes != nil { // a cluster client notices a lost node by its connection
+		r.mustEnd, failsPending = true, false
+		if cause != errClientLeft {
+			r.nodes.cluster.Suspect()
+		}
+	}
 	r.tracker.Disconnected(r.upstream.DB())
 	r.disconnected, r.closedOnNoAnswer = true, false
 	r.writer.changed.Broadcast()
@@ -182,7 +188,7 @@ func (r *relay) failPending(n int, cause error) {
 		r.limitWriteIf(r.mustEnd) // a client that stays may take any time to read
 		var written int
 		written, err = r.writer.writeReplies(0, piece[:min(n, batch)*len(text)])
-		r.shared.traffic.toClients.Add(int64(written))
+		r.shared.common.traffic.toClients.Add(int64(written))
 		r.deliveries++
 		r.writer.yield()
 	}

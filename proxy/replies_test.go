@@ -18,7 +18,7 @@ func TestFilterRemovesOwnReplies(t *testing.T) {
 		t.Fatal(err)
 	}
 	for at := range len(stream) + 1 {
-		r := newRelay(&shared{opts: Options{Upstream: up}}, &session{}, &clientWriter{}, nil, nil)
+		r := newRelay(&shared{opts: Options{Upstream: up}}, &session{}, &clientWriter{}, nil, nil, nil)
 		r.updateState(func(s *track.State) { s.Proto = 3 })
 		r.expect(1, &track.Expected{Kind: track.OwnCommand, N: 1})
 		r.expect(1, nil)

@@ -127,6 +127,9 @@ func (s *sender) refuse(ctx context.Context, commands []byte, n int, reason erro
 	if !errors.As(reason, &upErr) {
 		return reason
 	}
+	if s.relay.nodes != nil && !upErr.IsBusy() { // a cluster client notices a lost node by its connection
+		return errStateLost
+	}
 	for range n {
 		s.out.Error(upErr.Reply())
 	}

@@ -9,22 +9,16 @@ import (
 	"net"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"redlock-proxy/proxy/netconn"
 	"redlock-proxy/proxy/track"
 )
 
-// Apply replaces all settings. No client and no command gets a mix of old and new settings, except
-// that new memory limits apply to all clients immediately. Any goroutine may call Apply at any
-// time.
-func (s *Server) Apply(settings Settings) {
-	settings.MaxClients = cmp.Or(settings.MaxClients, defaultMaxClients)
-	s.shared.input.limit.Store(cmp.Or(settings.MaxInputMemory, defaultMaxInput))
-	s.shared.unread.setLimit(cmp.Or(settings.MaxUnreadMemory, defaultMaxUnread))
-	s.shared.current.Store(&settings)
-}
+// Apply puts all settings into force at once, for all servers with the same Common. Each client and
+// each of its commands sees either the old settings or the new ones, never a mixture. Any goroutine
+// may call it at any time.
+func (s *Server) Apply(settings Settings) { s.shared.common.apply(settings) }
 
 // MaxClients returns the present limit of connected clients.
 func (s *Server) MaxClients() int { return s.shared.settings().MaxClients }
@@ -34,11 +28,6 @@ type Server struct {
 	shared   shared
 	idleTime time.Duration                        // the constant idleTime, except in tests; set once
 	waker    func(context.Context, *session) bool // the method wake, for all sessions
-
-	clients    atomic.Int64
-	acceptErrs acceptErrors
-	// refusedClients counts the clients refused because of MaxClients.
-	refusedClients atomic.Int64
 
 	mu       sync.Mutex
 	sessions map[int64]*session // by the client's ID
@@ -53,25 +42,34 @@ type Server struct {
 func NewServer(opts Options) *Server {
 	opts.Logger = cmp.Or(opts.Logger, slog.New(slog.DiscardHandler))
 	s := &Server{sessions: map[int64]*session{}, idleTime: idleTime}
-	s.shared.opts, s.shared.now = opts, time.Now
+	s.shared.opts, s.shared.now, s.shared.common = opts, time.Now, opts.Common
+	if opts.Common == nil {
+		s.shared.common = newCommon(Settings{
+			ClientPassword: opts.ClientPassword, TLS: opts.TLS, ProtectedMode: opts.ProtectedMode,
+			MaxClients: opts.MaxClients, DrainTimeout: opts.DrainTimeout,
+		}, opts.Table.ScriptMemory, opts.Logger)
+	}
 	s.shared.times, s.shared.handshakeTimeout = relayTimes{stallTime, lingerTime}, handshakeTimeout
 	s.shared.untracked = track.NewTracker(0, false)
 	s.waker = s.wake
-	s.shared.halfClosed.turn = make(chan struct{}, 1)
-	s.shared.input.sharedBytes = opts.Table.ScriptMemory
-	s.Apply(Settings{
-		ClientPassword: opts.ClientPassword, TLS: opts.TLS, ProtectedMode: opts.ProtectedMode,
-		MaxClients: opts.MaxClients, DrainTimeout: opts.DrainTimeout,
-	})
-	s.acceptErrs.log, s.shared.clientLog.log, s.shared.redirectLog.log = opts.Logger, opts.Logger, opts.Logger
 	if opts.Upstream != nil {
 		opts.Upstream.OnFailover(s.dropOutdatedConns)
 	}
 	return s
 }
 
-// Clients returns the number of clients connected now.
-func (s *Server) Clients() int { return int(s.clients.Load()) }
+// Common returns the state that this server shares with others.
+func (s *Server) Common() *Common { return s.shared.common }
+
+// Clients returns the number of clients connected now, at all servers with the same Common.
+func (s *Server) Clients() int { return int(s.shared.common.clients.Load()) }
+
+// Connections returns the number of clients connected at this server.
+func (s *Server) Connections() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.sessions)
+}
 
 // start runs a session for a connection, in its own goroutine.
 func (s *Server) start(ctx context.Context, conn net.Conn, p *netconn.Poller) {
@@ -83,7 +81,7 @@ func (s *Server) start(ctx context.Context, conn net.Conn, p *netconn.Poller) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.draining {
-		s.clients.Add(-1)
+		s.shared.common.clients.Add(-1)
 		_ = conn.Close()
 		return
 	}
@@ -107,7 +105,7 @@ func (s *Server) remove(session *session) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.sessions, session.client.ID)
-	s.clients.Add(-1)
+	s.shared.common.clients.Add(-1)
 }
 
 // dropOutdatedConns ends all relays' connections to a server that is no longer the upstream, or

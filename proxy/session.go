@@ -77,16 +77,22 @@ func newSession(
 	session := &session{
 		conn: conn, shared: s, wake: wake, acceptSettings: acceptSettings,
 		client: command.Client{
-			ID: s.lastID.Add(1), Proto: 2, Since: time.Now(),
+			ID: s.common.lastID.Add(1), Proto: 2, Since: time.Now(),
 			Addr: conn.RemoteAddr(), LocalAddr: conn.LocalAddr(),
 		},
 	}
 	session.out.Now = s.now
 	session.beginLogin()
 	session.activity.Record()
-	session.in = newInput(conn, &session.activity, &s.input, session.keptBytes)
-	session.writer.init(conn, session.in.conn, &s.unread, session.disconnectUnread)
-	session.relay = newRelay(s, session, &session.writer, &session.activity, p)
+	session.in = newInput(conn, &session.activity, &s.common.input, session.keptBytes)
+	session.writer.init(conn, session.in.conn, &s.common.unread, session.disconnectUnread)
+	var nodes *nodeAddresses
+	if s.opts.Nodes != nil {
+		_, isTLS := conn.(*tls.Conn)
+		nodes = newNodeAddresses(&s.opts, conn.LocalAddr(), isTLS)
+		session.client.ListsKey = nodes.listsKey
+	}
+	session.relay = newRelay(s, session, &session.writer, &session.activity, p, nodes)
 	if s.opts.Upstream != nil {
 		session.login.Gate = login.NewGate(acceptSettings.ClientPassword)
 	}
@@ -316,7 +322,7 @@ func (s *session) disconnect() {
 
 // disconnectUnread disconnects a client that does not read its replies.
 func (s *session) disconnectUnread() {
-	s.shared.clientLog.warn(time.Now(), "client disconnected: it does not read its replies (max-unread-memory)",
+	s.shared.common.clientLog.warn(time.Now(), "client disconnected: it does not read its replies (max-unread-memory)",
 		"client", s.conn.RemoteAddr().String())
 	s.disconnect()
 }

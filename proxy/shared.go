@@ -1,9 +1,9 @@
 package proxy
 
 import (
-	"redlock-proxy/proxy/track"
-	"sync/atomic"
 	"time"
+
+	"redlock-proxy/proxy/track"
 )
 
 const (
@@ -19,47 +19,27 @@ const (
 // relayTimes holds stallTime and lingerTime; tests use shorter times.
 type relayTimes struct{ stall, linger time.Duration }
 
-// traffic counts the bytes and commands relayed. Each counter has its own processor cache line.
-type traffic struct {
-	toUpstream atomic.Int64
-	_          [56]byte
-	toClients  atomic.Int64
-	_          [56]byte
-	commands   atomic.Int64
-}
-
 // shared holds the state that all clients of a server share.
 type shared struct {
 	// These fields are set once.
-	opts  Options
-	times relayTimes
-	now   func() time.Time // time.Now, except in tests
+	opts   Options
+	common *Common
+	times  relayTimes
+	now    func() time.Time // time.Now, except in tests
 	// handshakeTimeout holds the constant of this name, except in tests.
 	handshakeTimeout time.Duration
 
-	current    atomic.Pointer[Settings]
-	input      budget
-	unread     unreadReplies
-	halfClosed halfClosedQueue
-
 	// untracked is the tracker that all clients of a lock server use. It is set once.
 	untracked track.Tracker
-
-	lastID atomic.Int64
-	parked atomic.Int64 // number of parked clients
-	// redirects counts the redirects of the upstream that were withheld.
-	redirects              atomic.Int64
-	redirectLog, clientLog limitedLog
-	traffic                traffic
 }
 
 // settings returns the current settings, which are immutable.
-func (s *shared) settings() *Settings { return s.current.Load() }
+func (s *shared) settings() *Settings { return s.common.current.Load() }
 
 // countRedirect counts and logs a redirect to another server that was withheld from the client.
 func (s *shared) countRedirect(kind string) {
-	s.redirects.Add(1)
-	s.redirectLog.warn(time.Now(),
+	s.common.redirects.Add(1)
+	s.common.redirectLog.warn(time.Now(),
 		"upstream redirect withheld: lock keys are not kept on the other server; the client got TRYAGAIN, or no message",
 		"upstream", s.opts.Upstream.Name(), "what", kind)
 }

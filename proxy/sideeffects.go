@@ -48,6 +48,9 @@ func (a *asker) Prepare(ctx context.Context, batch [][]string) (rights.Prepared,
 	for _, answer := range answers {
 		if !resp.Begins(answer, "+QUEUED") {
 			e.Drop()
+			if a.relay.nodes != nil {
+				answer = a.relay.withoutRedirect(answer)
+			}
 			return nil, &rights.RefusedError{Text: resp.FirstLine(answer)}
 		}
 	}

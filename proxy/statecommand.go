@@ -2,12 +2,14 @@ package proxy
 
 import (
 	"context"
+	"errors"
 
 	"redlock-proxy/commands/catalog/syntax"
 	"redlock-proxy/commands/lockkeys/tracking"
 	"redlock-proxy/internal/resp"
 	"redlock-proxy/proxy/redirect"
 	"redlock-proxy/proxy/track"
+	"redlock-proxy/proxy/upstream"
 )
 
 // forwardStateCommand forwards a command whose reply may change the connection's state.
@@ -18,6 +20,9 @@ func (d *dispatcher) forwardStateCommand(ctx context.Context, name string, words
 		frame = func() []byte { return resp.AppendWords(nil, syntax.Strings(stripped)...) }
 	}
 	if err := d.relay.open(ctx); err != nil {
+		if d.relay.nodes != nil && isHandshake(name) {
+			return d.refuseHandshake(err)
+		}
 		return d.sender.refuse(ctx, frame(), 1, err)
 	}
 	if err := d.session.flush(); err != nil {
@@ -47,6 +52,20 @@ func (d *dispatcher) forwardStateCommand(ctx context.Context, name string, words
 		d.client.Tracking.Stop()
 	}
 	return d.sender.sendStateCommand(s, frame())
+}
+
+// isHandshake reports whether clients send a command when they connect, before any other.
+func isHandshake(name string) bool { return name == "hello" || name == "auth" || name == "client" }
+
+// refuseHandshake answers a command of a new client, because the cluster's node cannot be reached.
+// The client keeps its connection, so that it can take locks. For other commands client libraries
+// look for another node: all of them do on this error, in a handshake.
+func (d *dispatcher) refuseHandshake(cause error) error {
+	upErr, isDown := errors.AsType[*upstream.Error](cause)
+	if !isDown || upErr.IsBusy() {
+		return cause
+	}
+	return d.sender.replyError("CLUSTERDOWN " + upErr.Error())
 }
 
 // forwardTracking forwards CLIENT TRACKING or CLIENT CACHING, and applies it to lock keys. handled

@@ -34,8 +34,8 @@ type Commands struct {
 	RemovalsPending                  int
 }
 
-// Sources holds the functions that return values of other parts of the proxy. Only Upstream and
-// Certificate are optional.
+// Sources holds the functions that return values of other parts of the proxy. Only Upstream,
+// Cluster and Certificate are optional.
 type Sources struct {
 	Clients  func() Clients
 	Commands func() Commands
@@ -46,6 +46,8 @@ type Sources struct {
 	// Upstream returns the reason why the upstream is down, or nil if the upstream is up. On a
 	// proxy without an upstream, Upstream is nil.
 	Upstream func() error
+	// Cluster returns the state of the cluster that is the upstream. It is nil if the upstream is none.
+	Cluster func() Cluster
 	// Certificate returns the time at which the certificate for clients expires, or the zero time
 	// if clients do not use TLS.
 	Certificate func() time.Time
@@ -78,11 +80,12 @@ type collector struct {
 	reloadSuccess     *prometheus.Desc
 	reloadTime        *prometheus.Desc
 	masters           masterDescs
+	cluster           clusterDescs
 }
 
 func newCollector(from Sources) *collector {
 	return &collector{
-		Sources: from, scalars: withFormerNames(scalars()), masters: newMasterDescs(),
+		Sources: from, scalars: withFormerNames(scalars()), masters: newMasterDescs(), cluster: newClusterDescs(),
 		relayedBytes: newDesc("redlock_relay_bytes_total", "Bytes relayed between clients and the upstream.", "direction"),
 		relayedCommands: newDesc("redlock_relay_commands_total",
 			"Commands relayed to the upstream whose replies go to clients."),
@@ -221,6 +224,7 @@ func (c *collector) Describe(out chan<- *prometheus.Desc) {
 	out <- c.reloadSuccess
 	out <- c.reloadTime
 	c.masters.describe(out)
+	c.cluster.describe(out)
 }
 
 // Collect implements prometheus.Collector.
@@ -234,6 +238,9 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 		out <- metric(c.relayedBytes, prometheus.CounterValue, float64(clients.BytesToClients), "to_clients")
 		out <- metric(c.relayedCommands, prometheus.CounterValue, float64(clients.RelayedCommands))
 		out <- metric(c.upstreamUp, prometheus.GaugeValue, boolValue(c.Upstream() == nil))
+	}
+	if c.Cluster != nil {
+		c.cluster.collect(out, c.Cluster())
 	}
 	look := c.Availability()
 	if at := look.LockStorage(); at != "" {

@@ -173,6 +173,7 @@ func TestDocumented(t *testing.T) {
 		Quarantine: &quorum.QuarantineError{ReadyAt: time.Now()}})
 	from.Upstream = func() error { return nil }
 	from.Certificate = time.Now
+	from.Cluster = func() Cluster { return Cluster{Nodes: []Node{{Address: "n:1", Up: true}, {Address: "n:1"}}} }
 	from.Availability = func() availability.Inputs {
 		return availability.Inputs{Masters: 1, Place: location.Masters, Known: true, Movable: true}
 	}

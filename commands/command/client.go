@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"slices"
 	"strings"
 	"time"
 
@@ -38,6 +39,9 @@ type Client struct {
 	// Ask sends the current command to the upstream and returns the whole reply. It is nil without
 	// an upstream.
 	Ask func(ctx context.Context) ([]byte, error)
+	// ListsKey reports whether commands on all keys return or remove this lock key at the client's
+	// port: each lock key belongs to one node of a cluster. It is nil if they do so with all lock keys.
+	ListsKey func(key string) bool
 	// Client checks the client's permissions.
 	rights.Client
 
@@ -70,6 +74,15 @@ type Client struct {
 	waitingBytes int
 	replyMode    replyMode
 	identity     *Identity
+}
+
+// ListedKeys returns the lock keys among these that commands on all keys return or remove at the
+// client's port.
+func (c *Client) ListedKeys(keys []string) []string {
+	if c.ListsKey == nil {
+		return keys
+	}
+	return slices.DeleteFunc(slices.Clone(keys), func(key string) bool { return !c.ListsKey(key) })
 }
 
 // Tracking holds the state of CLIENT TRACKING. *tracking.Client implements it, and tracking.Of

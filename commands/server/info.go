@@ -212,7 +212,7 @@ func (s *Server) mergedInfo(c command.Call) {
 	if !ok {
 		return
 	}
-	if s.opts.LockKeys {
+	if s.opts.LockKeys && s.opts.NamesNodes == nil {
 		reply = withoutServerAddresses(reply)
 	}
 	if !isSectionRequested(c.Args[1:], "Redlock") {

@@ -66,7 +66,42 @@ func (s *Server) infoUpstream() []string {
 	if err != nil {
 		lines = []string{"upstream_address:" + name, "upstream_state:down", fmt.Sprintf("upstream_cause:%v", err)}
 	}
+	if s.opts.Nodes != nil {
+		nodes, uncovered := s.opts.Nodes()
+		lines = append(lines, fmt.Sprintf("upstream_slots_uncovered:%d", uncovered), fmt.Sprintf("upstream_nodes:%d", len(nodes)))
+		for i, n := range nodes {
+			lines = append(lines, n.line(i))
+		}
+	}
 	return lines
+}
+
+// Node is the state of a node of the cluster that is the upstream.
+type Node struct {
+	ID, Address string
+	// Listen is the proxy's port for the node.
+	Listen           int
+	IsMaster, IsGone bool
+	// Slots is the number of slots that it serves, Clients that of the clients at its port.
+	Slots, Clients int
+	// Err is why the node is down, or nil.
+	Err error
+}
+
+// line returns the line of the node with this number.
+func (n Node) line(number int) string {
+	role, state := "replica", "up"
+	if n.IsMaster {
+		role = "master"
+	}
+	switch {
+	case n.IsGone:
+		state = "gone"
+	case n.Err != nil:
+		state = "down,cause=" + escapeField(n.Err.Error())
+	}
+	return fmt.Sprintf("upstream_node%d:id=%s,address=%s,listen=%d,role=%s,slots=%d,clients=%d,state=%s",
+		number, n.ID, n.Address, n.Listen, role, n.Slots, n.Clients, state)
 }
 
 func joinLines(lines []string) string { return strings.Join(lines, "\r\n") + "\r\n" }

@@ -57,6 +57,12 @@ type Options struct {
 	// LockKeys is set if there are lock keys, even if they are at the upstream now. Then replies
 	// must not name other servers.
 	LockKeys bool
+	// NamesNodes reports whether the reply to a command may name nodes of a cluster; nil if the
+	// upstream is no cluster. The proxy translates such replies.
+	NamesNodes func(words [][]byte) bool
+	// Nodes returns the state of the cluster's nodes, and how many slots none of them serves. It is nil
+	// if the upstream is no cluster.
+	Nodes func() (all []Node, uncovered int)
 	// LockKeyCounts counts the locks without a TTL, and the lost side effects. It is nil if there
 	// are no lock keys on the masters.
 	LockKeyCounts func() (withoutTTL, lost int64)
@@ -159,18 +165,39 @@ func (s *Server) ProxyCommand() *command.Command {
 func (s *Server) MergedCommands() []*command.Command {
 	info := command.OfRedis("info", s.mergedInfo, command.Docs{})
 	all := []*command.Command{command.OfRedis("command", s.catalog.mergedCommand, command.Docs{}), info}
-	if s.opts.LockKeys {
+	if s.opts.NamesNodes != nil {
+		all = append(all, s.translatedCommands()...)
+	}
+	if s.opts.LockKeys && s.opts.NamesNodes == nil {
 		role := command.OfRedis("role", role, command.Docs{})
 		info.FiltersReply, role.FiltersReply = hasServerAddresses, hasServerAddresses
 		all = append(all, role)
 	}
 	for _, c := range all {
 		c.NeedsUpstreamReply = true
+		if s.opts.NamesNodes != nil {
+			c.FiltersReply = s.opts.NamesNodes
+		}
 	}
-	if s.opts.LockKeys {
+	if s.opts.LockKeys && s.opts.NamesNodes == nil {
 		cluster := command.OfRedis("cluster", replyNoCluster, command.Docs{})
 		cluster.Local = true
 		all = append(all, cluster)
 	}
 	return all
+}
+
+// translatedCommands returns the commands whose replies name nodes of a cluster, except for INFO. The
+// proxy translates their replies where it receives them.
+func (s *Server) translatedCommands() []*command.Command {
+	return []*command.Command{
+		command.OfRedis("cluster", passOn, command.Docs{}), command.OfRedis("role", passOn, command.Docs{}),
+	}
+}
+
+// passOn answers with the upstream's reply.
+func passOn(c command.Call) {
+	if reply, ok := c.AskUpstream(); ok {
+		c.Out.Raw(reply)
+	}
 }

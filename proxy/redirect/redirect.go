@@ -3,6 +3,7 @@ package redirect
 import (
 	"bytes"
 	"cmp"
+	"fmt"
 	"slices"
 	"strconv"
 
@@ -53,13 +54,33 @@ var (
 // maximum length of the name of a push.
 const maxHead, maxWord = 64, 32
 
+// maxRedirect limits the length of a redirect that is translated. Longer ones name no node.
+const maxRedirect = 1024
+
+// Nodes translates the redirects of a cluster's node.
+type Nodes interface {
+	// Redirect returns the text of a redirect that leads to the same node through the proxy. known
+	// is false if the redirect names no known node.
+	Redirect(text string) (translated string, known bool)
+	// ClusterDown is called for each error by which the node reports that the cluster is down.
+	ClusterDown()
+}
+
+// clusterDown is the first word of that error.
+const clusterDown = "CLUSTERDOWN"
+
 // Filter finds redirects in an upstream's bytes, in pieces of any size. The zero value is disabled.
 type Filter struct {
 	// Enabled enables the filter.
-	Enabled      bool
+	Enabled bool
+	// Nodes translates redirects. If it is nil, or does not know the node, the client gets
+	// RetryError in place of the redirect.
+	Nodes        Nodes
 	head         []byte // the beginning of the current reply, while its kind is unknown
 	kindKnown    bool
 	redirectKind string // the kind of the current reply, if it is a redirect
+	redirect     []byte // the redirect, if it may be translated
+	elements     elementFilter
 }
 
 // MustFilter reports whether a reply with this first byte must be passed to Filter.
@@ -68,10 +89,11 @@ func (f *Filter) MustFilter(first byte) bool {
 }
 
 // Begin resets the filter for a new reply or connection.
-func (f *Filter) Begin() { *f = Filter{Enabled: f.Enabled} }
+func (f *Filter) Begin() { *f = Filter{Enabled: f.Enabled, Nodes: f.Nodes} }
 
 // Filter returns the bytes that the client gets in place of the next piece of a reply: none while
-// the kind is unknown. At the end of a redirect, kind is its kind, such as MOVED.
+// the kind is unknown. At the end of a redirect that is not translated, kind is its kind, such as
+// MOVED.
 func (f *Filter) Filter(piece []byte, ended bool) (replacement []byte, kind string) {
 	if !f.kindKnown {
 		f.head = append(f.head, piece...)
@@ -83,8 +105,15 @@ func (f *Filter) Filter(piece []byte, ended bool) (replacement []byte, kind stri
 		if isRedirect(piece[0], word) {
 			f.redirectKind = string(piece[:1]) + word
 		}
+		if f.Nodes != nil && word == clusterDown {
+			f.Nodes.ClusterDown()
+		}
 	}
 	redirectKind := f.redirectKind
+	if f.Nodes != nil && redirectKind != "" && len(f.redirect) <= maxRedirect {
+		f.redirect = append(f.redirect, piece...)
+	}
+	redirect := f.redirect
 	if ended {
 		f.Begin()
 	}
@@ -96,13 +125,38 @@ func (f *Filter) Filter(piece []byte, ended bool) (replacement []byte, kind stri
 	case redirectKind[0] == '>':
 		return nil, cmp.Or(redirectKind[1:], "unknown message")
 	}
+	if translated := f.translate(redirect); translated != nil {
+		return translated, ""
+	}
 	return []byte(RetryError), redirectKind[1:]
 }
 
-// Replace returns the bytes that a client gets in place of a whole reply and, if it is a redirect,
-// its kind.
-func Replace(reply []byte) (replacement []byte, kind string) {
-	f := Filter{Enabled: true}
+// translate returns a redirect that leads to the same node through the proxy, or nil.
+func (f *Filter) translate(redirect []byte) []byte {
+	text, found := bytes.CutSuffix(redirect, []byte("\r\n"))
+	if !found || f.Nodes == nil || len(redirect) > maxRedirect {
+		return nil
+	}
+	long := text[0] == '!'
+	if long {
+		_, text, _ = bytes.Cut(text, []byte("\r\n"))
+	} else {
+		text = text[1:]
+	}
+	translated, known := f.Nodes.Redirect(string(text))
+	switch {
+	case !known:
+		return nil
+	case long:
+		return fmt.Appendf(nil, "!%d\r\n%s\r\n", len(translated), translated)
+	}
+	return fmt.Appendf(nil, "-%s\r\n", translated)
+}
+
+// Replace returns the bytes that a client gets in place of a whole reply and, if it is a redirect
+// that is not translated, its kind. translate is nil if the upstream is no cluster.
+func Replace(reply []byte, translate Nodes) (replacement []byte, kind string) {
+	f := Filter{Enabled: true, Nodes: translate}
 	if len(reply) == 0 || !f.MustFilter(reply[0]) {
 		return reply, ""
 	}

@@ -57,7 +57,12 @@ func twice(kind string) string {
 // filterPieces returns the bytes that a client gets if a stream arrives in pieces.
 func filterPieces(t *testing.T, pieces ...string) (got, kinds string) {
 	t.Helper()
-	f, s := Filter{Enabled: true}, resp.ReplyScanner{}
+	return filterPiecesWith(t, Filter{Enabled: true}, pieces...)
+}
+
+func filterPiecesWith(t *testing.T, f Filter, pieces ...string) (got, kinds string) {
+	t.Helper()
+	s := resp.ReplyScanner{}
 	for _, piece := range pieces {
 		for p := []byte(piece); len(p) > 0; {
 			n, ended, err := s.Scan(p)

@@ -2,6 +2,7 @@ package track
 
 import (
 	"errors"
+	"slices"
 
 	"redlock-proxy/internal/resp"
 )
@@ -273,9 +274,13 @@ func (s *State) reset() {
 	s.UserChanges, s.UserChanged, s.URLLogin = identity, urlLogin, urlLogin
 }
 
+// execDiscards lists the errors to EXEC with which the transaction ends: EXECABORT, and the errors of
+// a cluster's node that does not serve the keys.
+var execDiscards = []string{"-EXECABORT", "-MOVED ", "-ASK ", "-TRYAGAIN ", "-CROSSSLOT ", "-CLUSTERDOWN "}
+
 // applyExec ends the transaction, unless EXEC itself was refused.
 func (s *State) applyExec(r *resp.ReplyScanner) {
-	if r.IsError() && !r.Begins("-EXECABORT") {
+	if r.IsError() && !slices.ContainsFunc(execDiscards, r.Begins) {
 		return
 	}
 	if executed := !r.IsError() && !r.IsNull(); executed {

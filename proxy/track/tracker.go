@@ -84,6 +84,8 @@ func (t *Tracker) Next(p []byte) (Part, error) {
 	part.Size = n
 	if part.Filtered = !part.OwnReply && t.Redirects.MustFilter(byte(t.replies.Kind())); part.Filtered {
 		part.Replacement, part.Redirect = t.Redirects.Filter(p[:n], ended || err != nil)
+	} else if t.Redirects.Nodes != nil && first != nil && first.Kind == Exec && t.replies.Kind() == resp.Array {
+		t.filterElements(&part, p[:n], ended)
 	}
 	switch {
 	case err != nil && part.OwnReply:
@@ -93,6 +95,19 @@ func (t *Tracker) Next(p []byte) (Part, error) {
 	}
 	part.EndsOwnReply = ended && t.State.handleReply(&t.Awaited, &t.replies)
 	return part, nil
+}
+
+// filterElements filters redirects among the elements of EXEC's reply.
+func (t *Tracker) filterElements(part *Part, piece []byte, ended bool) {
+	var kinds []string
+	part.Filtered = true
+	part.Replacement, kinds = t.Redirects.FilterElements(piece)
+	if len(kinds) > 0 {
+		part.Redirect = kinds[0]
+	}
+	if ended {
+		t.Redirects.Begin()
+	}
 }
 
 // skipPlain consumes whole simple replies at the beginning of p, while the expected replies change

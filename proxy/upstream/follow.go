@@ -81,7 +81,10 @@ func (u *Upstream) Term() uint64 { return u.term.Load() }
 // Locate returns the address of the upstream: host:port, or the path of a socket. The error is the
 // reason why the address is unknown.
 func (u *Upstream) Locate(ctx context.Context) (string, error) {
-	if u.discovery == nil {
+	switch {
+	case u.node != nil:
+		return u.node.locate()
+	case u.discovery == nil:
 		return u.options.Load().Addr, nil
 	}
 	if known, suspect := u.discovery.currentMaster(); known != "" && !suspect {
@@ -219,20 +222,42 @@ func (f *discovery) name() string {
 // replies about logins remain valid until the new master has been reached.
 func (u *Upstream) switchMaster(from, to string) {
 	f := u.discovery
-	u.term.Add(1)
 	f.log.Warn("upstream failed over: disconnecting clients of the old master",
 		"master", f.MasterName, "from", from, "to", to)
+	u.serverChanged(true)
+}
+
+// serverChanged begins another term, because another server has become the upstream. had is set if
+// there was one before.
+func (u *Upstream) serverChanged(had bool) {
+	if had {
+		u.term.Add(1)
+	}
 	u.mu.Lock()
-	u.dialErr, u.hasOldRights = nil, true
+	u.dialErr, u.hasOldRights = nil, had
 	u.uncheckedLeft, u.verified, u.mode = 0, false, modeState{}
 	u.mu.Unlock()
 	u.pool.renew()
 	u.trials.wake()
-	u.onFailover()
+	if had {
+		u.onFailover()
+	}
 	select {
-	case f.probeNow <- struct{}{}:
+	case u.probeNow() <- struct{}{}:
 	default:
 	}
+}
+
+// probeNow returns the channel by which a change of the server makes Run probe at once; nil if the
+// address is fixed.
+func (u *Upstream) probeNow() chan struct{} {
+	switch {
+	case u.discovery != nil:
+		return u.discovery.probeNow
+	case u.node != nil:
+		return u.node.probeNow
+	}
+	return nil
 }
 
 // pollSentinels asks the Sentinels repeatedly until ctx ends.
@@ -275,7 +300,7 @@ func (u *Upstream) checkRole(conn net.Conn) error {
 // setServerName sets the name that the certificate of a server behind Sentinels must have. Each
 // server has its own name.
 func (u *Upstream) setServerName(settings *tls.Config, addr string) {
-	if host, _, err := net.SplitHostPort(addr); err == nil && u.discovery != nil {
+	if host, _, err := net.SplitHostPort(addr); err == nil && (u.discovery != nil || u.node != nil) {
 		settings.ServerName = host
 	}
 }

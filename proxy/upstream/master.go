@@ -68,7 +68,10 @@ func (u *Upstream) checkIdentity(conn net.Conn, masterName func(runID, addr stri
 		return err
 	}
 	masters := masterName(redisinfo.Parse(string(info))["run_id"], "")
-	if parseMode(info) == "cluster" {
+	switch {
+	case u.node != nil: // the other nodes have upstreams of their own
+		masters += masterName("", u.Name())
+	case parseMode(info) == "cluster":
 		nodes, err := u.exchange(conn, "CLUSTER", "NODES")
 		if err != nil {
 			return err

@@ -29,7 +29,10 @@ type modeState struct {
 // mode, until RecordMode gets the mode after a client's login. The proxy withholds redirects from
 // clients in any case.
 func (u *Upstream) askMode(conn net.Conn) error {
-	if !u.mustBeStandalone {
+	switch {
+	case u.node != nil:
+		return u.askNode(conn)
+	case !u.mustBeStandalone:
 		return nil
 	}
 	answer, err := u.exchange(conn, "HELLO")
@@ -84,6 +87,8 @@ func (u *Upstream) DisconnectCause() error {
 		return ErrCluster
 	case errors.Is(u.err, ErrGrantsLocks):
 		return u.err
+	case u.node != nil:
+		return errNodeMoved
 	}
 	return ErrFailedOver
 }

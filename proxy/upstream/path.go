@@ -78,7 +78,7 @@ func (u *Upstream) askPath(conn net.Conn) error {
 
 // pauseAfter returns the minimum time for which a failure is returned again without another dial.
 func pauseAfter(err error) time.Duration {
-	if errors.Is(err, server.ErrLoop) || errors.Is(err, ErrCluster) || errors.Is(err, ErrGrantsLocks) {
+	if errors.Is(err, server.ErrLoop) || errors.Is(err, ErrCluster) || errors.Is(err, ErrNoCluster) || errors.Is(err, ErrGrantsLocks) {
 		return loopPause
 	}
 	return dialPause / 2

@@ -17,12 +17,10 @@ const probeInterval = 2 * time.Second
 // Run probes the upstream, asks its Sentinels for the master, and makes trial writes, until ctx
 // ends.
 func (u *Upstream) Run(ctx context.Context) error {
-	var probeNow chan struct{}
 	if u.discovery != nil {
 		var polling sync.WaitGroup
 		polling.Go(func() { u.pollSentinels(ctx) })
 		defer polling.Wait()
-		probeNow = u.discovery.probeNow
 	}
 	var trying sync.WaitGroup
 	trying.Go(func() { u.runTrials(ctx) })
@@ -33,7 +31,7 @@ func (u *Upstream) Run(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-probeNow:
+		case <-u.probeNow():
 		case <-u.disconnectNow:
 			u.onFailover()
 		case <-tick:
@@ -84,7 +82,7 @@ func (u *Upstream) Probe(ctx context.Context) {
 // if the scheme may be their cause.
 func (u *Upstream) withAdvice(ctx context.Context, err error) error {
 	u.mu.Lock()
-	settled := u.probeAnswered || u.discovery != nil || u.advice != nil && errors.Is(err, u.advice)
+	settled := u.probeAnswered || u.discovery != nil || u.node != nil || u.advice != nil && errors.Is(err, u.advice)
 	u.mu.Unlock()
 	if settled {
 		return err

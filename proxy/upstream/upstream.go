@@ -42,8 +42,10 @@ type Upstream struct {
 	log     *slog.Logger
 	dials   chan struct{}
 	pool    *pool
-	// discovery is nil if the address is fixed.
+	// discovery is set if Sentinels report the address, node for a node of a cluster; else the
+	// address is fixed.
 	discovery *discovery
+	node      *node
 	// proxyID is the proxy's identity; if it is empty, the proxy does not check the upstream
 	// (verify).
 	proxyID string
@@ -167,16 +169,27 @@ func (u *Upstream) Failure(cause error) *Error {
 	advice := u.advice
 	u.mu.Unlock()
 	if advice != nil && scheme.MayBeWrongScheme(cause) {
-		return &Error{u.Name(), advice}
+		return &Error{u.publicName(), advice}
 	}
-	return &Error{u.Name(), plainCause(cause)}
+	return &Error{u.publicName(), plainCause(cause)}
+}
+
+// publicName is Name for clients.
+func (u *Upstream) publicName() string {
+	if u.node != nil {
+		return u.node.publicName()
+	}
+	return u.Name()
 }
 
 // Name returns the upstream's address. If the Sentinels have not reported an address yet, it
 // returns the master's name.
 func (u *Upstream) Name() string {
-	if u.discovery != nil {
+	switch {
+	case u.discovery != nil:
 		return u.discovery.name()
+	case u.node != nil:
+		return u.node.name()
 	}
 	return u.name
 }
@@ -279,6 +292,9 @@ func (u *Upstream) recordFailure(err error) error {
 	failure := u.Failure(err)
 	if u.discovery != nil {
 		u.discovery.markSuspect()
+	}
+	if u.node != nil {
+		u.node.suspect()
 	}
 	u.mu.Lock()
 	defer u.mu.Unlock()

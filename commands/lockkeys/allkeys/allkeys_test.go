@@ -91,6 +91,38 @@ func newAllKeys(l *fakeLocks) (*AllKeys, *bytes.Buffer) {
 	}), &log
 }
 
+// TestKeysOfOneNode checks that commands on all keys return and remove only the lock keys of the
+// client's node.
+func TestKeysOfOneNode(t *testing.T) {
+	l := &fakeLocks{names: map[int][]string{0: {"p:lock:a", "p:lock:b", "p:other"}, 3: {"p:lock:a", "p:lock:c"}}}
+	a, _ := newAllKeys(l)
+	client := &command.Client{Proto: 2, ListsKey: func(key string) bool { return key == "lock:a" }}
+	run := func(line, upstreamReply string) string {
+		client.Ask = func(context.Context) ([]byte, error) { return []byte(upstreamReply), nil }
+		words, out := strings.Fields(line), command.Reply{}
+		for _, c := range a.Commands() {
+			if c.Name == syntax.Lower(words[0]) {
+				c.Run(command.Call{Ctx: t.Context(), Client: client, Args: syntax.Bytes(words), Out: &out})
+			}
+		}
+		return strings.ReplaceAll(string(out.Bytes), "\r\n", " ")
+	}
+	for _, c := range []struct{ line, upstream, want string }{
+		{"KEYS *", "*1\r\n$1\r\nx\r\n", "*2 $1 x $6 lock:a "},
+		{"DBSIZE", ":1\r\n", ":2 "},
+		{"SCAN 0", "*2\r\n$1\r\n0\r\n*0\r\n", "*2 $1 0 *1 $6 lock:a "},
+		{"FLUSHALL", "+OK\r\n", "+OK "},
+		{"KEYS *", "*0\r\n", "*0 "},
+	} {
+		if got := run(c.line, c.upstream); got != c.want {
+			t.Errorf("%s: %q, want %q", c.line, got, c.want)
+		}
+	}
+	if got := fmt.Sprint(l.names); got != "map[0:[p:lock:b p:other] 3:[p:lock:c]]" {
+		t.Errorf("left are %s", got)
+	}
+}
+
 // runCommand runs a command of a client. upstreamReply is the upstream's reply; "" means no
 // upstream.
 func runCommand(t *testing.T, a *AllKeys, upstreamReply string, line string) string {

@@ -7,6 +7,10 @@
 // proxy asks the upstream only whether the client may run SCAN. If the upstream returns an error,
 // the client gets this error, and the lock keys do not change.
 //
+// If the upstream is a cluster, each of these commands concerns one node. A lock key belongs to the
+// node that serves its slot, so a client that asks all nodes gets the key once
+// (command.Client.ListsKey).
+//
 // The proxy finds the lock keys by the names on the masters (quorum's Names). A lock key exists if
 // a majority holds it, as for EXISTS. Locks that LOCK takes on other keys are not keys of a client:
 // these commands neither return nor remove them.

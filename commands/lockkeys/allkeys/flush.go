@@ -110,7 +110,7 @@ func (a *AllKeys) flushDatabase(ctx context.Context, client *command.Client, db 
 	if err != nil {
 		return 0, err
 	}
-	for part := range slices.Chunk(candidates, readBatch) {
+	for part := range slices.Chunk(client.ListedKeys(candidates), readBatch) {
 		lockKeys, err := a.presentKeys(ctx, db, part, "")
 		if err != nil {
 			return removed, err

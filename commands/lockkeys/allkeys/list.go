@@ -20,6 +20,7 @@ func (a *AllKeys) keys(c command.Call) {
 		return
 	}
 	lockKeys, err := a.List(c.Ctx, c.Client.DB, string(c.Args[1]))
+	lockKeys = c.Client.ListedKeys(lockKeys)
 	if err != nil {
 		c.Out.Fail(err)
 		return
@@ -50,6 +51,7 @@ func (a *AllKeys) dbsize(c command.Call) {
 		return
 	}
 	lockKeys, err := a.List(c.Ctx, c.Client.DB, matchAll)
+	lockKeys = c.Client.ListedKeys(lockKeys)
 	if err != nil {
 		c.Out.Fail(err)
 		return

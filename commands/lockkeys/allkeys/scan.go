@@ -105,7 +105,7 @@ func (a *AllKeys) scanUpstream(c command.Call) {
 	case next != 0:
 		c.Out.Raw(reply)
 	default:
-		lockKeys, lockCursor, err := a.page(c.Ctx, c.Client.DB, cursor{}, false, options)
+		lockKeys, lockCursor, err := a.page(c.Ctx, c.Client, cursor{}, false, options)
 		writeScan(c.Out, elements, lockKeys, lockCursor, err)
 	}
 }
@@ -139,15 +139,16 @@ func (a *AllKeys) scanLocks(c command.Call, n uint64, from cursor, isLockCursor 
 	case n != 0 && !isLockCursor: // a cursor that no SCAN has returned
 		writeScan(c.Out, nil, nil, 0, nil)
 	default:
-		lockKeys, lockCursor, err := a.page(c.Ctx, c.Client.DB, from, isLockCursor, options)
+		lockKeys, lockCursor, err := a.page(c.Ctx, c.Client, from, isLockCursor, options)
 		writeScan(c.Out, nil, lockKeys, lockCursor, err)
 	}
 }
 
 // page returns a page of lock keys, and the cursor of the next page, or 0 if this is the last page.
 func (a *AllKeys) page(
-	ctx context.Context, db int, from cursor, continues bool, o scanOptions,
+	ctx context.Context, client *command.Client, from cursor, continues bool, o scanOptions,
 ) (lockKeys []string, next uint64, err error) {
+	db := client.DB
 	err = a.withListSlot(ctx, func(ctx context.Context) error {
 		ordered, fromSnapshot := []orderedKey(nil), false
 		if continues {
@@ -167,7 +168,7 @@ func (a *AllKeys) page(
 		found, position, more := selectPage(ordered, from.position, count, func(key string) bool {
 			matches, err := pattern.Match(key)
 			tooComplex = cmp.Or(tooComplex, err)
-			return matches
+			return matches && (client.ListsKey == nil || client.ListsKey(key))
 		})
 		if tooComplex != nil {
 			return tooComplex

@@ -1,0 +1,362 @@
+//go:build integration
+
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/redis/rueidis"
+
+	"redlock-proxy/integration/harness"
+	"redlock-proxy/integration/kit"
+	"redlock-proxy/internal/redistest"
+)
+
+// rig is a cluster, a proxy in front of it, and masters for the locks.
+type rig struct {
+	cluster *kit.Cluster
+	masters []*redistest.Server
+	proxy   *harness.Proxy
+}
+
+func startRig(t *testing.T, args ...string) *rig {
+	t.Helper()
+	return startRigOf(t, redistest.InstalledVersion, args...)
+}
+
+// startRigOf is startRig with nodes of this version.
+func startRigOf(t *testing.T, version string, args ...string) *rig {
+	t.Helper()
+	r := &rig{cluster: kit.StartCluster(t, version)}
+	for range 3 {
+		r.masters = append(r.masters, kit.StartRedis(t))
+	}
+	r.proxy = r.cluster.StartProxy(t, redistest.URLs(r.masters), append([]string{"--lock-keys", "lock:*"}, args...)...)
+	return r
+}
+
+// wantLocksAtMasters fails the test unless most masters hold the key, and no node does.
+func (r *rig) wantLocksAtMasters(t *testing.T, key, token string) {
+	t.Helper()
+	kit.Must(t, kit.CheckMajority(r.masters, key, token))
+	for _, node := range r.cluster.Nodes {
+		reply, err := kit.QueryDatabase(node, "0", "KEYS", "lock:*")
+		if err == nil && fmt.Sprint(reply) != "[]" {
+			t.Fatalf("node %s has lock keys: %v", node.Addr(), reply)
+		}
+	}
+}
+
+// nodeAddrs returns the addresses of all nodes.
+func (r *rig) nodeAddrs() (addrs []string) {
+	for _, node := range r.cluster.Nodes {
+		addrs = append(addrs, node.Addr())
+	}
+	return addrs
+}
+
+// wantNoNodeIn fails the test if a text contains the address of a node.
+func (r *rig) wantNoNodeIn(t *testing.T, about, text string) {
+	t.Helper()
+	for _, addr := range r.nodeAddrs() {
+		_, port, _ := net.SplitHostPort(addr)
+		if strings.Contains(text, port) {
+			t.Errorf("%s names the node %s:\n%s", about, addr, text)
+		}
+	}
+}
+
+// TestVersions lets clients use clusters of the oldest and newest Redis and Valkey.
+func TestVersions(t *testing.T) {
+	redistest.SkipShort(t)
+	for _, version := range redistest.OldestAndNewest() {
+		t.Run(version, func(t *testing.T) {
+			r := startRigOf(t, version)
+			client := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{r.proxy.Addr()}})
+			defer client.Close()
+			other, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{r.proxy.Addr()}, DisableCache: true,
+				AlwaysRESP2: true})
+			kit.Must(t, err)
+			defer other.Close()
+			for i := range 50 {
+				key, lock := fmt.Sprint("data:", i), fmt.Sprint("lock:", i)
+				kit.Must(t, client.Set(t.Context(), key, "v", 0).Err())
+				if got, err := other.Do(t.Context(), other.B().Get().Key(key).Build()).ToString(); err != nil || got != "v" {
+					t.Fatalf("%s: %s, %v", key, got, err)
+				}
+				if granted, err := client.SetNX(t.Context(), lock, "a", time.Minute).Result(); err != nil || !granted {
+					t.Fatalf("%s: %t, %v", lock, granted, err)
+				}
+				err := other.Do(t.Context(), other.B().Set().Key(lock).Value("b").Nx().Px(time.Minute).Build()).Error()
+				if !rueidis.IsRedisNil(err) {
+					t.Fatalf("%s is granted twice: %v", lock, err)
+				}
+			}
+			r.wantLocksAtMasters(t, "lock:7", "a")
+			r.cluster.WantOnlyFrom(t, r.proxy)
+			plain := kit.Connect(t, r.proxy)
+			for _, command := range []string{"CLUSTER SLOTS", "CLUSTER SHARDS", "CLUSTER NODES", "ROLE", "INFO", "CLUSTER LINKS"} {
+				r.wantNoNodeIn(t, command, fmt.Sprint(kit.Do(t, plain, strings.Fields(command)...)))
+			}
+		})
+	}
+}
+
+// TestGoRedis lets a ClusterClient that knows only the proxy write and read data, and lock.
+func TestGoRedis(t *testing.T) {
+	r := startRig(t)
+	for _, protocol := range []int{2, 3} {
+		client := redis.NewClusterClient(&redis.ClusterOptions{
+			Addrs: []string{r.proxy.Addr()}, Protocol: protocol, RouteRandomly: true,
+		})
+		for i := range 200 {
+			key, value := fmt.Sprint("data:", protocol, ":", i), fmt.Sprint(i)
+			kit.Must(t, client.Set(t.Context(), key, value, 0).Err())
+			if got, err := client.Get(t.Context(), key).Result(); err != nil || got != value {
+				t.Fatalf("%s: %s, %v", key, got, err)
+			}
+		}
+		for i := range 20 {
+			key := fmt.Sprint("lock:", protocol, ":", i)
+			granted, err := client.SetNX(t.Context(), key, "a", time.Minute).Result()
+			if err != nil || !granted {
+				t.Fatalf("%s: %t, %v", key, granted, err)
+			}
+			r.wantLocksAtMasters(t, key, "a")
+			if granted, err := client.SetNX(t.Context(), key, "b", time.Minute).Result(); err != nil || granted {
+				t.Fatalf("%s is granted twice: %v", key, err)
+			}
+		}
+		_, err := client.TxPipelined(t.Context(), func(p redis.Pipeliner) error {
+			p.Set(t.Context(), "{tag}1", "1", 0)
+			p.Set(t.Context(), "{tag}2", "2", 0)
+			return nil
+		})
+		kit.Must(t, err)
+		_, err = client.Pipelined(t.Context(), func(p redis.Pipeliner) error {
+			for i := range 100 {
+				p.Incr(t.Context(), fmt.Sprint("count:", protocol, i))
+			}
+			return nil
+		})
+		kit.Must(t, err)
+		r.cluster.WantOnlyFrom(t, r.proxy)
+		kit.Must(t, client.Close())
+	}
+}
+
+// TestRueidis does the same with rueidis, which learns the nodes by CLUSTER SHARDS.
+func TestRueidis(t *testing.T) {
+	r := startRig(t)
+	client, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{r.proxy.Addr()}, DisableCache: true})
+	kit.Must(t, err)
+	defer client.Close()
+	for i := range 200 {
+		key := fmt.Sprint("data:", i)
+		kit.Must(t, client.Do(t.Context(), client.B().Set().Key(key).Value("v").Build()).Error())
+		if got, err := client.Do(t.Context(), client.B().Get().Key(key).Build()).ToString(); err != nil || got != "v" {
+			t.Fatalf("%s: %s, %v", key, got, err)
+		}
+	}
+	for i := range 20 {
+		key := fmt.Sprint("lock:", i)
+		kit.Must(t, client.Do(t.Context(), client.B().Set().Key(key).Value("a").Nx().Px(time.Minute).Build()).Error())
+		r.wantLocksAtMasters(t, key, "a")
+	}
+	r.cluster.WantOnlyFrom(t, r.proxy)
+}
+
+// pythonScript uses redis-py's RedisCluster, with the port of the proxy as its argument.
+const pythonScript = `
+import sys
+from redis.cluster import RedisCluster
+client = RedisCluster(host="127.0.0.1", port=int(sys.argv[1]))
+for i in range(200):
+    client.set(f"data:{i}", str(i))
+    assert client.get(f"data:{i}") == str(i).encode(), i
+for i in range(20):
+    assert client.set(f"lock:{i}", "a", nx=True, px=60000), i
+    assert not client.set(f"lock:{i}", "b", nx=True, px=60000), i
+print(sorted(node.port for node in client.get_nodes()))
+input()
+`
+
+// TestRedisPy does the same with redis-py.
+func TestRedisPy(t *testing.T) {
+	python := findPython(t)
+	r := startRig(t)
+	script := filepath.Join(t.TempDir(), "cluster.py")
+	kit.Must(t, os.WriteFile(script, []byte(pythonScript), 0o600))
+	_, port, _ := net.SplitHostPort(r.proxy.Addr())
+	command := exec.Command(python, script, port)
+	input, err := command.StdinPipe()
+	kit.Must(t, err)
+	output, err := command.StdoutPipe()
+	kit.Must(t, err)
+	command.Stderr = os.Stderr
+	kit.Must(t, command.Start())
+	line := make([]byte, 1000)
+	n, _ := output.Read(line)
+	r.cluster.WantOnlyFrom(t, r.proxy)
+	r.wantNoNodeIn(t, "redis-py", string(line[:n]))
+	if strings.Count(string(line[:n]), ",") != 5 {
+		t.Errorf("redis-py knows the nodes %s", line[:n])
+	}
+	_, _ = input.Write([]byte("\n"))
+	kit.Must(t, command.Wait())
+	r.wantLocksAtMasters(t, "lock:7", "a")
+}
+
+// findPython returns a Python that has redis-py with clusters.
+func findPython(t *testing.T) string {
+	t.Helper()
+	for _, name := range []string{"python3", "/usr/bin/python3"} {
+		if exec.Command(name, "-c", "from redis.cluster import RedisCluster").Run() == nil {
+			return name
+		}
+	}
+	redistest.SkipMissing(t, "redis-py: apt-get install python3-redis")
+	return ""
+}
+
+// TestRedisCLI does the same with redis-cli, which follows MOVED.
+func TestRedisCLI(t *testing.T) {
+	r := startRig(t)
+	_, port, _ := net.SplitHostPort(r.proxy.Addr())
+	cli := func(words ...string) string {
+		return strings.TrimSpace(r.cluster.Run(t, append([]string{"-c", "-p", port}, words...)...))
+	}
+	for i := range 20 {
+		key := fmt.Sprint("data:", i)
+		if got := cli("SET", key, strconv.Itoa(i)); got != "OK" {
+			t.Fatalf("%s: %s", key, got)
+		}
+		if got := cli("GET", key); got != strconv.Itoa(i) {
+			t.Fatalf("%s: %s", key, got)
+		}
+	}
+	if got := cli("SET", "lock:1", "a", "NX", "PX", "60000"); got != "OK" {
+		t.Errorf("a lock: %s", got)
+	}
+	r.wantLocksAtMasters(t, "lock:1", "a")
+	plain := strings.TrimSpace(r.cluster.Run(t, "-p", port, "SET", "data:1", "x") + r.cluster.Run(t, "-p", port, "SET", "data:2", "x") +
+		r.cluster.Run(t, "-p", port, "SET", "data:3", "x"))
+	if !strings.Contains(plain, "MOVED ") {
+		t.Errorf("a plain client gets no MOVED: %s", plain)
+	}
+	r.wantNoNodeIn(t, "MOVED", plain)
+}
+
+// TestReplies compares replies that name nodes with those of the nodes themselves.
+func TestReplies(t *testing.T) {
+	r := startRig(t)
+	client := kit.Connect(t, r.proxy)
+	for _, protocol := range []string{"2", "3"} {
+		kit.Do(t, client, "HELLO", protocol)
+		for _, command := range []string{
+			"CLUSTER SLOTS", "CLUSTER SHARDS", "CLUSTER NODES", "ROLE", "INFO", "INFO replication", "INFO server",
+		} {
+			r.wantNoNodeIn(t, command, fmt.Sprint(kit.Do(t, client, strings.Fields(command)...)))
+		}
+		masterID := fmt.Sprint(kit.Do(t, client, "CLUSTER", "MYID"))
+		replicas := fmt.Sprint(kit.Do(t, client, "CLUSTER", "REPLICAS", masterID))
+		if r.wantNoNodeIn(t, "CLUSTER REPLICAS", replicas); !strings.Contains(replicas, masterID) {
+			t.Errorf("CLUSTER REPLICAS: %s", replicas)
+		}
+		for _, command := range []string{"CLUSTER SLOTS", "INFO", "ROLE"} {
+			kit.WantPrefix(t, client, "MULTI", "OK")
+			kit.WantPrefix(t, client, command, "ERR "+strings.Fields(command)[0]+" inside MULTI is not allowed")
+			kit.WantPrefix(t, client, "EXEC", "EXECABORT")
+		}
+		kit.WantPrefix(t, client, "CLUSTER WHAT", "ERR ")
+		kit.WantPrefix(t, client, "CLUSTER KEYSLOT a", "15495")
+	}
+	nodes := fmt.Sprint(kit.Do(t, client, "CLUSTER", "NODES"))
+	if got := strings.Count(nodes, "\n"); got != 6 {
+		t.Errorf("%d nodes:\n%s", got, nodes)
+	}
+	// A script's own errors are translated, too, also within EXEC.
+	target := r.cluster.Nodes[1].Addr()
+	script := "return redis.error_reply('MOVED 1 " + target + "')"
+	r.wantNoNodeIn(t, "EVAL", kit.ReplyText(kit.Do(t, client, "EVAL", script, "0")))
+	kit.WantPrefix(t, client, "MULTI", "OK")
+	kit.WantPrefix(t, client, "EVAL|"+script+"|0", "QUEUED")
+	reply := fmt.Sprint(kit.Do(t, client, "EXEC"))
+	if r.wantNoNodeIn(t, "EXEC", reply); !strings.Contains(reply, "MOVED 1 127.0.0.1:") {
+		t.Errorf("EXEC: %s", reply)
+	}
+	kit.WantPrefix(t, client, "EVAL|return redis.error_reply('MOVED 1 10.1.1.1:1')|0", "TRYAGAIN ")
+}
+
+// TestKeysByNode checks that each lock key appears, and is flushed, at the port of exactly one node.
+func TestKeysByNode(t *testing.T) {
+	r := startRig(t)
+	client := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{r.proxy.Addr()}})
+	defer client.Close()
+	const count = 60
+	for i := range count {
+		kit.Must(t, client.SetNX(t.Context(), fmt.Sprint("lock:", i), "a", time.Minute).Err())
+		kit.Must(t, client.Set(t.Context(), fmt.Sprint("data:", i), "a", 0).Err())
+	}
+	list := func(pattern string) (keys, scanned map[string]int, size int64) {
+		keys, scanned = map[string]int{}, map[string]int{}
+		var mu sync.Mutex
+		kit.Must(t, client.ForEachMaster(t.Context(), func(ctx context.Context, node *redis.Client) error {
+			found, err := node.Keys(ctx, pattern).Result()
+			n, err2 := node.DBSize(ctx).Result()
+			mu.Lock()
+			defer mu.Unlock()
+			size += n
+			for _, key := range found {
+				keys[key]++
+			}
+			all := node.Scan(ctx, 0, pattern, 10).Iterator()
+			for all.Next(ctx) {
+				scanned[all.Val()]++
+			}
+			return errors.Join(err, err2, all.Err())
+		}))
+		return keys, scanned, size
+	}
+	keys, scanned, size := list("*")
+	if len(keys) != 2*count || len(scanned) != 2*count || size != 2*count {
+		t.Errorf("%d keys, %d scanned, size %d; want %d", len(keys), len(scanned), size, 2*count)
+	}
+	for key, n := range keys {
+		if n != 1 || scanned[key] != 1 {
+			t.Errorf("%s is listed %d times, scanned %d times", key, n, scanned[key])
+		}
+	}
+	// A flush of one node leaves the locks of the others.
+	var flushMu sync.Mutex
+	flushed := false
+	kit.Must(t, client.ForEachMaster(t.Context(), func(ctx context.Context, node *redis.Client) error {
+		flushMu.Lock()
+		defer flushMu.Unlock()
+		if flushed {
+			return nil
+		}
+		flushed = true
+		return node.FlushAll(ctx).Err()
+	}))
+	keys, _, _ = list("lock:*")
+	if len(keys) == 0 || len(keys) == count {
+		t.Errorf("%d lock keys are left of %d", len(keys), count)
+	}
+	kit.Must(t, client.ForEachMaster(t.Context(), func(ctx context.Context, node *redis.Client) error { return node.FlushAll(ctx).Err() }))
+	if keys, _, _ = list("*"); len(keys) > 0 {
+		t.Errorf("left are %v", keys)
+	}
+}

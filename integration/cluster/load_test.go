@@ -1,0 +1,155 @@
+//go:build integration
+
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"redlock-proxy/integration/kit"
+)
+
+// load lets clients that know only the proxy write data and take locks until the test ends.
+type load struct {
+	client  *redis.ClusterClient
+	running sync.WaitGroup
+	stop    context.CancelFunc
+
+	writes, grants atomic.Int64
+	mu             sync.Mutex
+	holders        map[string]bool // the locks that are held
+	errors         map[string]int  // of data commands, by their text without addresses
+	lockErrors     map[string]int
+	wrong          []string
+}
+
+const loadClients, loadLocks = 8, 5
+
+// startLoad starts the clients.
+func startLoad(t *testing.T, addrs ...string) *load {
+	t.Helper()
+	ctx, stop := context.WithCancel(context.Background())
+	l := &load{
+		client: redis.NewClusterClient(&redis.ClusterOptions{
+			Addrs: addrs, DialTimeout: time.Second, ReadTimeout: 2 * time.Second, ClusterStateReloadInterval: time.Second,
+		}),
+		stop: stop, holders: map[string]bool{}, errors: map[string]int{}, lockErrors: map[string]int{},
+	}
+	for range loadClients {
+		l.running.Go(func() { l.write(ctx) })
+		l.running.Go(func() { l.lock(ctx) })
+	}
+	t.Cleanup(func() { stop(); l.running.Wait(); _ = l.client.Close() })
+	return l
+}
+
+// end stops the clients, and fails the test if a lock was held twice, or if a client got an error that
+// it would not get from the cluster itself.
+func (l *load) end(t *testing.T) {
+	t.Helper()
+	l.stop()
+	l.running.Wait()
+	t.Logf("%d writes, %d grants; errors of data: %v; of locks: %v", l.writes.Load(), l.grants.Load(), l.errors, l.lockErrors)
+	for _, wrong := range l.wrong {
+		t.Error(wrong)
+	}
+	for text := range l.errors {
+		if !isOfCluster(text) {
+			t.Errorf("a data command got %q", text)
+		}
+	}
+	if l.grants.Load() == 0 || l.writes.Load() == 0 {
+		t.Error("the load did nothing")
+	}
+}
+
+// isOfCluster reports whether a client of the cluster itself may get an error while nodes change.
+func isOfCluster(text string) bool {
+	return slices.ContainsFunc([]string{
+		"CLUSTERDOWN", "TRYAGAIN", "READONLY", "LOADING", "MASTERDOWN", "MOVED", "ASK", "EOF", "connection refused",
+		"connection reset", "broken pipe", "i/o timeout", "context canceled", "closed network connection", "redis: client is closed",
+	}, func(part string) bool { return strings.Contains(text, part) })
+}
+
+func (l *load) note(counts map[string]int, err error) {
+	text := err.Error()
+	if op, ok := errors.AsType[*net.OpError](err); ok {
+		text = op.Err.Error()
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	counts[text]++
+}
+
+func (l *load) write(ctx context.Context) {
+	for ctx.Err() == nil {
+		if err := l.client.Set(ctx, fmt.Sprint("data:", rand.IntN(10000)), "v", 0).Err(); err != nil && ctx.Err() == nil {
+			l.note(l.errors, err)
+			time.Sleep(10 * time.Millisecond)
+			continue
+		}
+		l.writes.Add(1)
+	}
+}
+
+// release is the usual script by which a client gives up its own lock.
+const release = "if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) else return 0 end"
+
+func (l *load) lock(ctx context.Context) {
+	for ctx.Err() == nil {
+		key, token := fmt.Sprint("lock:", rand.IntN(loadLocks)), fmt.Sprint(rand.Int64())
+		granted, err := l.client.SetNX(ctx, key, token, 30*time.Second).Result()
+		if err != nil && ctx.Err() == nil {
+			l.note(l.lockErrors, err)
+			// The lock may have been taken.
+			_ = l.client.Eval(context.WithoutCancel(ctx), release, []string{key}, token).Err()
+		}
+		if !granted {
+			time.Sleep(time.Millisecond)
+			continue
+		}
+		l.grants.Add(1)
+		l.hold(key)
+		for l.client.Eval(context.WithoutCancel(ctx), release, []string{key}, token).Err() != nil {
+			time.Sleep(10 * time.Millisecond)
+		}
+	}
+}
+
+// hold holds a lock for a moment, and notes if another client holds it, too.
+func (l *load) hold(key string) {
+	l.mu.Lock()
+	if l.holders[key] {
+		l.wrong = append(l.wrong, key+" was granted twice")
+	}
+	l.holders[key] = true
+	l.mu.Unlock()
+	time.Sleep(time.Millisecond)
+	l.mu.Lock()
+	delete(l.holders, key)
+	l.mu.Unlock()
+}
+
+// awaitWrites waits until all kinds of keys can be written.
+func (l *load) awaitWrites(t *testing.T) {
+	t.Helper()
+	kit.Eventually(t, func() error {
+		for i := range 100 {
+			if err := l.client.Set(t.Context(), fmt.Sprint("probe:", i), "v", 0).Err(); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}

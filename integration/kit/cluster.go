@@ -1,0 +1,162 @@
+package kit
+
+import (
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"redlock-proxy/integration/harness"
+	"redlock-proxy/internal/clientlist"
+	"redlock-proxy/internal/redistest"
+)
+
+// nodeTimeout is the time after which the nodes of a test's cluster regard another node as failed.
+const nodeTimeout = 2 * time.Second
+
+// clusterPorts is the number of ports that a proxy of a cluster gets for its nodes.
+const clusterPorts = 40
+
+// Cluster is a Redis Cluster of real servers.
+type Cluster struct {
+	// Nodes holds the servers: first the masters, then a replica for each.
+	Nodes []*redistest.Server
+}
+
+// StartCluster starts a cluster of three masters with a replica each. Its servers have these
+// arguments, and are closed when the test ends.
+func StartCluster(t *testing.T, version string, args ...string) *Cluster {
+	t.Helper()
+	c := &Cluster{}
+	create := []string{"--cluster", "create"}
+	for range 6 {
+		create = append(create, c.StartNode(t, version, args...).Addr())
+	}
+	c.Run(t, append(create, "--cluster-replicas", "1", "--cluster-yes")...)
+	Await(t, "a cluster that serves all slots", func() bool {
+		return !slices.ContainsFunc(c.Nodes, func(node *redistest.Server) bool {
+			info, err := QueryDatabase(node, "0", "CLUSTER", "INFO")
+			nodes, err2 := QueryDatabase(node, "0", "CLUSTER", "NODES")
+			role, err3 := QueryDatabase(node, "0", "INFO", "replication")
+			return errors.Join(err, err2, err3) != nil || !strings.Contains(fmt.Sprint(info), "cluster_state:ok") ||
+				strings.Count(fmt.Sprint(nodes), "slave ") != 3 ||
+				!strings.Contains(fmt.Sprint(role), "state=online") && !strings.Contains(fmt.Sprint(role), "master_link_status:up")
+		})
+	})
+	return c
+}
+
+// StartNode starts a server that can become a node of the cluster, and adds it to Nodes.
+func (c *Cluster) StartNode(t *testing.T, version string, args ...string) *redistest.Server {
+	t.Helper()
+	args = append(slices.Clone(args), "--cluster-enabled", "yes", "--cluster-node-timeout", strconv.Itoa(int(nodeTimeout.Milliseconds())))
+	if !strings.HasPrefix(version, "redis-6") { // else it is 10000 above the port
+		args = append(args, "--cluster-port", FreePort(t))
+	}
+	node := startNode(t, redistest.Options{Version: version, ExtraArgs: args})
+	c.Nodes = append(c.Nodes, node)
+	return node
+}
+
+// startNode starts a server, which may need several tries: the second port of a Redis 6 is not chosen
+// among the free ones.
+func startNode(t *testing.T, opts redistest.Options) *redistest.Server {
+	t.Helper()
+	for range 5 {
+		if node, err := redistest.Start(opts); err == nil {
+			t.Cleanup(func() { NoError(t, node.Close()) })
+			return node
+		}
+	}
+	return redistest.New(t, opts)
+}
+
+// Run runs redis-cli with these arguments, which must succeed.
+func (c *Cluster) Run(t *testing.T, args ...string) string {
+	t.Helper()
+	output, err := exec.Command("redis-cli", args...).CombinedOutput()
+	if err != nil {
+		t.Fatalf("redis-cli %s: %v\n…%s", strings.Join(args, " "), err, output[max(0, len(output)-1000):])
+	}
+	return string(output)
+}
+
+// URL returns the URL of the cluster as upstream, with two seeds.
+func (c *Cluster) URL() string {
+	return "redis+cluster://" + c.Nodes[0].Addr() + "," + c.Nodes[1].Addr()
+}
+
+// StartProxy starts a proxy of the cluster, with a range of free ports for its nodes.
+func (c *Cluster) StartProxy(t *testing.T, masters []string, args ...string) *harness.Proxy {
+	t.Helper()
+	first, err := strconv.Atoi(FreePort(t))
+	Must(t, err)
+	ports := fmt.Sprintf("%d-%d", first, min(first+clusterPorts, 32767))
+	return StartProxy(t, masters, append([]string{"--upstream", c.URL(), "--cluster-ports", ports}, args...)...)
+}
+
+// WantOnlyFrom fails the test if a node has a client that is none of these proxies, apart from other
+// nodes and this test's own look.
+func (c *Cluster) WantOnlyFrom(t *testing.T, proxies ...*harness.Proxy) {
+	t.Helper()
+	own := map[string]bool{}
+	var found []string
+	for _, node := range c.Nodes {
+		reply, err := QueryDatabase(node, "0", "CLIENT", "LIST")
+		if err != nil { // it was killed
+			continue
+		}
+		for _, client := range clientlist.Parse(fmt.Sprint(reply)) {
+			isNode := strings.ContainsAny(client["flags"], "SM") || strings.HasPrefix(client["cmd"], "restore") // MIGRATE
+			isLook := client["cmd"] == "client|list" || client["cmd"] == "client"
+			if !isNode && !isLook {
+				found = append(found, client.Addr())
+			}
+		}
+	}
+	for _, proxy := range proxies {
+		for _, addr := range localAddrs(t, proxy.PID()) {
+			own[addr] = true
+		}
+	}
+	for _, addr := range found {
+		if !own[addr] {
+			t.Errorf("a node has a client at %s, which is no proxy", addr)
+		}
+	}
+}
+
+// localAddrs returns the local addresses of the connections of a process.
+func localAddrs(t *testing.T, pid int) (addrs []string) {
+	t.Helper()
+	files, err := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", pid))
+	Must(t, err)
+	sockets := map[string]bool{}
+	for _, file := range files {
+		if target, err := os.Readlink(file); err == nil && strings.HasPrefix(target, "socket:[") {
+			sockets[strings.Trim(target, "socket:[]")] = true
+		}
+	}
+	table, err := os.ReadFile(fmt.Sprintf("/proc/%d/net/tcp", pid))
+	Must(t, err)
+	for line := range strings.Lines(string(table)) {
+		words := strings.Fields(line)
+		if len(words) < 10 || !sockets[words[9]] {
+			continue
+		}
+		host, port, _ := strings.Cut(words[1], ":")
+		ip, _ := hex.DecodeString(host)
+		number, _ := strconv.ParseUint(port, 16, 16)
+		if len(ip) == 4 {
+			addrs = append(addrs, fmt.Sprintf("%d.%d.%d.%d:%d", ip[3], ip[2], ip[1], ip[0], number))
+		}
+	}
+	return addrs
+}

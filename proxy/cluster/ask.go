@@ -1,0 +1,110 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"redlock-proxy/proxy/nodes"
+	"redlock-proxy/proxy/upstream"
+)
+
+const (
+	// maxAsked limits how many nodes are asked in one look.
+	maxAsked = 5
+	// askTimeout limits the wait for the answers, askGrace the wait for further ones after the first.
+	askTimeout = time.Second
+	askGrace   = 100 * time.Millisecond
+)
+
+// errOtherTable reports an answer of a node that should be another one.
+var errOtherTable = errors.New("another node answers at its address")
+
+// ask asks some of the nodes for their tables, and the seeds if no node answers. answered holds the
+// IDs of the nodes that did. The error is why there is no table.
+func (c *Cluster) ask(ctx context.Context) (tables []nodes.Table, answered map[string]bool, err error) {
+	c.asked++
+	tables, err = askAll(ctx, c.candidates())
+	if len(tables) == 0 {
+		var all []candidate
+		for _, seed := range c.seeds {
+			all = append(all, candidate{up: seed})
+		}
+		var seedErr error
+		tables, seedErr = askAll(ctx, all)
+		err = errors.Join(err, seedErr)
+	}
+	answered = map[string]bool{}
+	for _, table := range tables {
+		answered[table.Self] = true
+	}
+	return tables, answered, err
+}
+
+// candidate is a server to ask. id is its node ID; empty if any node will do.
+type candidate struct {
+	up *upstream.Upstream
+	id string
+}
+
+// candidates returns the nodes to ask: that of the entrance, and others in turn.
+func (c *Cluster) candidates() []candidate {
+	members := slices.DeleteFunc(c.ports.Members(), nodes.Member.IsGone)
+	if len(members) == 0 {
+		return nil
+	}
+	start := c.asked * (maxAsked - 1) % len(members)
+	members = slices.Concat(members[start:], members[:start])
+	if at := slices.IndexFunc(members, func(m nodes.Member) bool { return m.ID == c.entrance.NodeID() }); at > 0 {
+		members = slices.Insert(slices.Delete(slices.Clone(members), at, at+1), 0, members[at])
+	}
+	var all []candidate
+	for _, m := range members[:min(maxAsked, len(members))] {
+		all = append(all, candidate{c.members[m.ID].up, m.ID})
+	}
+	return all
+}
+
+// askAll asks servers at once, and returns the tables that arrive in time.
+func askAll(ctx context.Context, candidates []candidate) (tables []nodes.Table, err error) {
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	type answer struct {
+		table nodes.Table
+		err   error
+	}
+	answers := make(chan answer, len(candidates))
+	for _, from := range candidates {
+		go func() { // ends with ctx
+			table, err := from.up.NodeTable(ctx)
+			if err == nil && from.id != "" && table.Self != from.id {
+				err = errOtherTable
+			}
+			if err != nil {
+				err = fmt.Errorf("%s: %w", from.up.Name(), err)
+			}
+			answers <- answer{table, err}
+		}()
+	}
+	var grace <-chan time.Time
+	var failures []error
+	for range candidates {
+		select {
+		case a := <-answers:
+			if a.err != nil {
+				failures = append(failures, a.err)
+				continue
+			}
+			if tables = append(tables, a.table); grace == nil {
+				grace = time.After(askGrace)
+			}
+		case <-grace:
+			return tables, nil
+		case <-ctx.Done():
+			return tables, errors.Join(append(failures, errors.New("no answer in time from other nodes"))...)
+		}
+	}
+	return tables, errors.Join(failures...)
+}

@@ -1,0 +1,259 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"redlock-proxy/proxy/nodes"
+	"redlock-proxy/proxy/upstream"
+)
+
+const (
+	// lookInterval is the time between two looks at the nodes' tables.
+	lookInterval = 3 * time.Second
+	// lookPause is the least time between two looks, however much clients report.
+	lookPause = 200 * time.Millisecond
+	// refreshTimeout limits the wait for a look.
+	refreshTimeout = 2 * time.Second
+)
+
+// Options configures a Cluster. All fields are required.
+type Options struct {
+	// Seeds holds the addresses of nodes, host:port, of which one suffices.
+	Seeds []string
+	// FirstPort and LastPort are the ports for the nodes.
+	FirstPort, LastPort int
+	// NewUpstream returns an upstream for a node, with this function to call when the node cannot be
+	// reached.
+	NewUpstream func(suspect func()) (*upstream.Upstream, error)
+	// NewServer returns the server for the clients of a node.
+	NewServer func(up *upstream.Upstream) Server
+	// Listen listens for clients on a port.
+	Listen func(ctx context.Context, port int) (net.Listener, error)
+	// Now returns the time.
+	Now func() time.Time
+	// Logger gets the messages for operators.
+	Logger *slog.Logger
+}
+
+// Server serves the clients of a node. A *proxy.Server implements it.
+type Server interface {
+	// Serve serves the clients of ln until ctx ends, and then drains.
+	Serve(ctx context.Context, ln net.Listener) error
+	// Connections returns the number of its clients.
+	Connections() int
+}
+
+// Cluster follows the nodes of a cluster, and serves each of them at a port of its own.
+type Cluster struct {
+	opts     Options
+	seeds    []*upstream.Upstream
+	entrance *upstream.Upstream
+
+	// These fields belong to the goroutine of Run.
+	ports *nodes.Ports
+	// members holds the nodes by their IDs. It is changed with mu held, too.
+	members map[string]*member
+	asked   int            // counts the looks, to ask other nodes in each
+	running sync.WaitGroup // of members
+	full    bool           // it was logged that no port is left
+
+	mu sync.Mutex
+	// nodeMap, listed and table are those of the last look that was answered. lookErr is why the last
+	// look was not.
+	nodeMap atomic.Pointer[nodes.Map]
+	listed  atomic.Pointer[[]nodes.Member]
+	table   atomic.Pointer[nodes.Table]
+	lookErr atomic.Pointer[error]
+	// suspected holds a value if a look is requested.
+	suspected chan struct{}
+	looks     looks
+}
+
+// errNotLearned is the error before the first look.
+var errNotLearned = errors.New("the nodes of the cluster are not known yet")
+
+// New returns a Cluster. It connects to no node before Run.
+func New(opts Options) (*Cluster, error) {
+	c := &Cluster{
+		opts: opts, ports: nodes.NewPorts(opts.FirstPort, opts.LastPort), members: map[string]*member{},
+		suspected: make(chan struct{}, 1), looks: looks{changed: make(chan struct{})},
+	}
+	c.nodeMap.Store(nodes.NewMap(nil))
+	c.table.Store(&nodes.Table{})
+	c.listed.Store(new([]nodes.Member))
+	c.lookErr.Store(&errNotLearned)
+	var err error
+	if c.entrance, err = opts.NewUpstream(c.Suspect); err != nil {
+		return nil, err
+	}
+	for _, addr := range opts.Seeds {
+		seed, err := opts.NewUpstream(func() {})
+		if err != nil {
+			return nil, err
+		}
+		seed.MoveTo("", addr)
+		c.seeds = append(c.seeds, seed)
+	}
+	return c, nil
+}
+
+// Entrance returns the upstream of the listener that belongs to no node: a node that answers. The
+// caller runs and closes it.
+func (c *Cluster) Entrance() *upstream.Upstream { return c.entrance }
+
+// Map returns the proxy's ports of the known nodes.
+func (c *Cluster) Map() *nodes.Map { return c.nodeMap.Load() }
+
+// Table returns the nodes and slots as of the last look.
+func (c *Cluster) Table() nodes.Table { return *c.table.Load() }
+
+// Suspect requests a look, because the nodes may have changed. It does not wait.
+func (c *Cluster) Suspect() {
+	select {
+	case c.suspected <- struct{}{}:
+	default:
+	}
+}
+
+// Run follows the nodes and serves them until clients ends and the nodes' clients are drained. Their
+// upstreams run as long, unless ctx ends.
+func (c *Cluster) Run(ctx, clients context.Context) {
+	defer c.close()
+	tick := time.Tick(lookInterval)
+	for clients.Err() == nil {
+		c.looks.begin()
+		c.look(ctx, clients)
+		c.looks.end()
+		pause := time.After(lookPause)
+		select {
+		case <-clients.Done():
+		case <-tick:
+			c.ports.RetrySkipped()
+		case <-c.suspected:
+		}
+		select {
+		case <-clients.Done():
+		case <-pause:
+		}
+	}
+}
+
+// close waits for what Run has begun.
+func (c *Cluster) close() {
+	c.looks.stop()
+	c.running.Wait()
+	for _, seed := range c.seeds {
+		seed.Close()
+	}
+}
+
+// ForEach calls a function for each upstream. Any goroutine may call it.
+func (c *Cluster) ForEach(call func(*upstream.Upstream) error) error {
+	c.mu.Lock()
+	all := append([]*upstream.Upstream{c.entrance}, c.seeds...)
+	for _, m := range c.members {
+		all = append(all, m.up)
+	}
+	c.mu.Unlock()
+	var errs []error
+	for _, up := range all {
+		errs = append(errs, call(up))
+	}
+	return errors.Join(errs...)
+}
+
+// look asks nodes for their tables, and adapts the members to the answers.
+func (c *Cluster) look(ctx, clients context.Context) {
+	tables, answered, err := c.ask(ctx)
+	if len(tables) == 0 {
+		if ctx.Err() == nil {
+			c.recordFailure(err)
+		}
+		return
+	}
+	if before := c.lookErr.Swap(new(error)); *before != nil && !errors.Is(*before, errNotLearned) {
+		c.opts.Logger.Info("the nodes of the cluster answer again")
+	}
+	table := nodes.Merge(tables)
+	added, removed := c.ports.Update(table.Nodes, c.opts.Now())
+	for _, m := range removed {
+		c.remove(m)
+	}
+	for _, node := range added {
+		c.add(ctx, clients, node)
+	}
+	current := c.ports.Members()
+	for _, m := range current {
+		c.members[m.ID].follow(m, c.opts.Logger)
+	}
+	c.table.Store(&table)
+	c.listed.Store(&current)
+	c.nodeMap.Store(nodes.NewMap(current))
+	c.moveEntrance(answered)
+}
+
+// recordFailure records that no node has answered, and logs a new cause.
+func (c *Cluster) recordFailure(err error) {
+	before := *c.lookErr.Swap(&err)
+	if before == nil || before.Error() != err.Error() {
+		c.opts.Logger.Warn("no node of the cluster answers: its nodes stay as they were", "cause", err)
+	}
+	if len(c.members) == 0 {
+		c.entrance.Forget(err)
+	}
+}
+
+// moveEntrance moves the entrance to a node that has answered, if its present one has not.
+func (c *Cluster) moveEntrance(answered map[string]bool) {
+	next := chooseEntrance(c.entrance.NodeID(), c.ports.Members(), answered)
+	if next.ID != "" {
+		c.entrance.MoveTo(next.ID, next.Addr())
+	}
+}
+
+// chooseEntrance returns the node for the entrance: the present one if it has answered, else the
+// first master that has, else any node that has. Without any, the ID is empty.
+func chooseEntrance(present string, members []nodes.Member, answered map[string]bool) nodes.Node {
+	var master, other nodes.Node
+	for _, m := range members {
+		switch {
+		case m.IsGone() || !answered[m.ID]:
+		case m.ID == present:
+			return m.Node
+		case m.IsMaster() && !m.Failed && len(m.Slots) > 0:
+			if master.ID == "" {
+				master = m.Node
+			}
+		case other.ID == "":
+			other = m.Node
+		}
+	}
+	if master.ID != "" {
+		return master
+	}
+	return other
+}
+
+// FirstLook waits until the nodes were asked for the first time. It returns an error if that failed.
+func (c *Cluster) FirstLook(ctx context.Context) error {
+	if err := c.looks.wait(ctx, 1); err != nil {
+		return err
+	}
+	return *c.lookErr.Load()
+}
+
+// Refresh waits for a look that begins from now on, and returns the map after it.
+func (c *Cluster) Refresh(ctx context.Context) *nodes.Map {
+	ctx, cancel := context.WithTimeout(ctx, refreshTimeout)
+	defer cancel()
+	number := c.looks.next()
+	c.Suspect()
+	_ = c.looks.wait(ctx, number) // without a look, the map stays as it is
+	return c.Map()
+}

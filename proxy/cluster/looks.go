@@ -1,0 +1,65 @@
+package cluster
+
+import (
+	"context"
+	"math"
+	"sync"
+)
+
+// looks numbers the looks, so that others can wait for one. It is safe for concurrent use.
+type looks struct {
+	mu          sync.Mutex
+	begun, done int
+	changed     chan struct{} // is closed at the end of a look
+}
+
+func (l *looks) begin() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.begun++
+}
+
+func (l *looks) end() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.done = l.begun
+	close(l.changed)
+	l.changed = make(chan struct{})
+}
+
+// stop ends all waits, because there will be no more looks.
+func (l *looks) stop() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.done = math.MaxInt
+	close(l.changed)
+	l.changed = make(chan struct{})
+}
+
+// next returns the number of the next look that begins.
+func (l *looks) next() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.begun + 1
+}
+
+// wait waits until the look with this number has ended, or ctx ends.
+func (l *looks) wait(ctx context.Context, number int) error {
+	for {
+		done, changed := l.state()
+		if done >= number {
+			return nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+func (l *looks) state() (done int, changed <-chan struct{}) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.done, l.changed
+}

@@ -1,0 +1,54 @@
+package cluster
+
+import (
+	"fmt"
+
+	"redlock-proxy/proxy/nodes"
+)
+
+// NodeStatus is the state of a node, for operators.
+type NodeStatus struct {
+	nodes.Member
+	// Clients is the number of clients that are connected at the node's port.
+	Clients int
+	// Err is why the node is down, or nil.
+	Err error
+}
+
+// SlotCount returns the number of slots that the node serves.
+func (s NodeStatus) SlotCount() (n int) {
+	for _, slots := range s.Slots {
+		n += slots.Last - slots.First + 1
+	}
+	return n
+}
+
+// Nodes returns the state of each node that has a port, in the order of the ports.
+func (c *Cluster) Nodes() []NodeStatus {
+	listed := *c.listed.Load()
+	all := make([]NodeStatus, 0, len(listed))
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, m := range listed {
+		if served := c.members[m.ID]; served != nil { // else it was removed just now
+			_, err := served.up.Status()
+			all = append(all, NodeStatus{Member: m, Clients: served.server.Connections(), Err: err})
+		}
+	}
+	return all
+}
+
+// Uncovered returns how many slots no node serves.
+func (c *Cluster) Uncovered() int { return c.Table().Uncovered() }
+
+// Status returns a name for the cluster, and why it does not serve all slots; nil if it does.
+func (c *Cluster) Status() (name string, err error) {
+	name = fmt.Sprintf("cluster of %d nodes", len(c.Table().Nodes))
+	if err := *c.lookErr.Load(); err != nil {
+		return name, err
+	}
+	if left := c.Uncovered(); left > 0 {
+		return name, fmt.Errorf("%d of %d slots are not served", left, nodes.SlotCount)
+	}
+	return name, nil
+}

@@ -1,0 +1,55 @@
+package proxy
+
+import (
+	"cmp"
+	"log/slog"
+	"sync/atomic"
+)
+
+const defaultMaxClients = 10000
+
+// traffic counts the bytes and commands relayed. Each counter has its own processor cache line.
+type traffic struct {
+	toUpstream atomic.Int64
+	_          [56]byte
+	toClients  atomic.Int64
+	_          [56]byte
+	commands   atomic.Int64
+}
+
+// Common is the state that the servers of one proxy share: settings, limits and counters.
+type Common struct {
+	current    atomic.Pointer[Settings]
+	input      budget
+	unread     unreadReplies
+	halfClosed halfClosedQueue
+
+	clients    atomic.Int64 // number of connected clients
+	acceptErrs acceptErrors
+	refused    atomic.Int64 // counts the clients refused because of MaxClients
+
+	lastID atomic.Int64
+	parked atomic.Int64 // number of parked clients
+	// redirects counts the redirects of the upstream that were withheld.
+	redirects              atomic.Int64
+	redirectLog, clientLog limitedLog
+	traffic                traffic
+}
+
+// newCommon returns the state for servers with these settings. sharedBytes returns the memory that data
+// shared by clients takes.
+func newCommon(settings Settings, sharedBytes func() int64, log *slog.Logger) *Common {
+	c := &Common{}
+	c.halfClosed.turn = make(chan struct{}, 1)
+	c.input.sharedBytes = sharedBytes
+	c.acceptErrs.log, c.clientLog.log, c.redirectLog.log = log, log, log
+	c.apply(settings)
+	return c
+}
+
+func (c *Common) apply(settings Settings) {
+	settings.MaxClients = cmp.Or(settings.MaxClients, defaultMaxClients)
+	c.input.limit.Store(cmp.Or(settings.MaxInputMemory, defaultMaxInput))
+	c.unread.setLimit(cmp.Or(settings.MaxUnreadMemory, defaultMaxUnread))
+	c.current.Store(&settings)
+}

@@ -1,0 +1,76 @@
+package proxy
+
+import (
+	"context"
+	"net"
+
+	"redlock-proxy/proxy/translate"
+	"redlock-proxy/proxy/upstream"
+)
+
+// nodeAddresses translates the addresses in replies of a cluster's node for one client. It implements
+// redirect.Nodes.
+type nodeAddresses struct {
+	cluster  ClusterNodes
+	upstream *upstream.Upstream
+	// host is the host of the proxy that the client is told. tls is set if the client speaks TLS.
+	host string
+	tls  bool
+}
+
+// newNodeAddresses returns the translation for a client that has reached the proxy at an address.
+func newNodeAddresses(opts *Options, local net.Addr, tls bool) *nodeAddresses {
+	a := &nodeAddresses{cluster: opts.Nodes, upstream: opts.Upstream, host: opts.AnnouncedHost, tls: tls}
+	if tcp, ok := local.(*net.TCPAddr); ok && a.host == "" {
+		a.host = tcp.AddrPort().Addr().Unmap().WithZone("").String()
+	}
+	return a
+}
+
+func (a *nodeAddresses) target() translate.Target {
+	return translate.Target{Map: a.cluster.Map(), Host: a.host, TLS: a.tls, NodeHost: a.upstream.NodeHost()}
+}
+
+// Redirect implements redirect.Nodes. It has the cluster's nodes looked at if the redirect does not
+// fit to what is known of them.
+func (a *nodeAddresses) Redirect(text string) (translated string, known bool) {
+	translated, asExpected, known := a.target().Redirect(text)
+	if !asExpected {
+		a.cluster.Suspect()
+	}
+	return translated, known
+}
+
+// listsKey reports whether a lock key appears among the keys of the client's node.
+func (a *nodeAddresses) listsKey(key string) bool {
+	return a.cluster.Map().ListsKey(a.upstream.NodeID(), key)
+}
+
+// ClusterDown implements redirect.Nodes.
+func (a *nodeAddresses) ClusterDown() { a.cluster.Suspect() }
+
+const (
+	// unknownSubcommandReply refuses a command whose reply might name a node.
+	unknownSubcommandReply = "-ERR the reply to this subcommand may name nodes of the cluster, and the proxy cannot translate " +
+		"it; send it to a node directly\r\n"
+	// malformedReply replaces a reply that might name a node.
+	malformedReply = "-ERR the upstream's reply has a form that the proxy cannot translate, and may name nodes of the " +
+		"cluster; send the command to a node directly\r\n"
+)
+
+// reply translates the whole reply to a command. If it names an unknown node, the cluster is asked
+// for its nodes first.
+func (a *nodeAddresses) reply(ctx context.Context, words [][]byte, answer []byte) []byte {
+	translated, result := a.target().Reply(words, answer)
+	if result == translate.Incomplete {
+		a.cluster.Refresh(ctx)
+		translated, result = a.target().Reply(words, answer)
+	}
+	switch {
+	case result == translate.Malformed:
+		return []byte(malformedReply)
+	case translate.IsUnknown(words) && len(answer) > 0 && answer[0] != '-':
+		return []byte(unknownSubcommandReply)
+	}
+	return translated
+}

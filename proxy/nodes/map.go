@@ -1,0 +1,79 @@
+package nodes
+
+import (
+	"cmp"
+	"net/netip"
+	"strconv"
+	"strings"
+)
+
+// Map finds the proxy's port for a node of the cluster. It is immutable; the zero value knows no
+// node.
+type Map struct {
+	byID   map[string]int
+	byAddr map[string]int
+	owners [SlotCount]uint16 // the port of the node that serves each slot; 0 if it is unknown
+	first  int               // the lowest port of a master that the cluster lists; 0 if there is none
+}
+
+// NewMap returns the map of nodes that have a port. If two nodes have the same address, a node that
+// the cluster lists precedes one that is gone.
+func NewMap(members []Member) *Map {
+	m := &Map{byID: map[string]int{}, byAddr: map[string]int{}}
+	for _, member := range members {
+		if member.IsMaster() && !member.IsGone() && (m.first == 0 || member.Listen < m.first) {
+			m.first = member.Listen
+		}
+		for _, slots := range member.Slots {
+			for slot := slots.First; slot <= slots.Last && !member.IsGone(); slot++ {
+				m.owners[slot] = uint16(member.Listen)
+			}
+		}
+	}
+	for _, gone := range []bool{true, false} {
+		for _, member := range members {
+			if member.IsGone() != gone {
+				continue
+			}
+			m.byID[member.ID] = member.Listen
+			for _, host := range []string{member.Host, member.Hostname} {
+				if host != "" {
+					m.byAddr[addrKey(host, member.Port)] = member.Listen
+				}
+			}
+		}
+	}
+	return m
+}
+
+// PortOf returns the proxy's port for a node ID.
+func (m *Map) PortOf(id string) (port int, known bool) {
+	port, known = m.byID[id]
+	return port, known
+}
+
+// PortAt returns the proxy's port for the node at an address.
+func (m *Map) PortAt(host string, nodePort int) (port int, known bool) {
+	port, known = m.byAddr[addrKey(host, nodePort)]
+	return port, known
+}
+
+// OwnerOf returns the proxy's port for the node that serves a slot; 0 if it is unknown.
+func (m *Map) OwnerOf(slot int) (port int) { return int(m.owners[slot]) }
+
+// ListsKey reports whether a lock key appears among the keys of a node: of the one that serves the slot
+// of the key or, if none does, of the first master.
+func (m *Map) ListsKey(id, key string) bool {
+	port, known := m.PortOf(id)
+	return known && port == cmp.Or(m.OwnerOf(SlotOf(key)), m.first)
+}
+
+// addrKey returns an address in the form in which addresses are compared.
+func addrKey(host string, port int) string {
+	if ip, err := netip.ParseAddr(strings.Trim(host, "[]")); err == nil {
+		host = ip.Unmap().String()
+	} else {
+		host = strings.TrimSuffix(strings.ToLower(host), ".")
+	}
+	return host + " " + strconv.Itoa(port)
+}

@@ -1,0 +1,199 @@
+package nodes
+
+import (
+	"cmp"
+	"errors"
+	"net"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// SlotCount is the number of slots of a cluster.
+const SlotCount = 16384
+
+// maxID limits the length of a node ID. Redis has 40 characters.
+const maxID = 64
+
+// ErrForm reports that a reply is not a table of nodes.
+var ErrForm = errors.New("CLUSTER NODES: the reply has an unknown form")
+
+// Node is a node of a cluster.
+type Node struct {
+	// ID is the node ID, which stays the same when the node restarts under another address.
+	ID string
+	// Host is the IP address that the node announces, Hostname its name. Each may be empty.
+	Host, Hostname string
+	// Port is the port for clients.
+	Port int
+	// MasterID is the ID of the master that the node replicates; empty for a master.
+	MasterID string
+	// Failed is set if the cluster has agreed that the node has failed.
+	Failed bool
+	// Slots holds the slots that the node serves.
+	Slots []Range
+}
+
+// Range is a range of slots.
+type Range struct{ First, Last int }
+
+// Addr returns the address at which the node is reached, host:port.
+func (n Node) Addr() string {
+	return net.JoinHostPort(cmp.Or(n.Host, n.Hostname), strconv.Itoa(n.Port))
+}
+
+// IsMaster reports whether the node is a master.
+func (n Node) IsMaster() bool { return n.MasterID == "" }
+
+// Table is the table of nodes of one node, or of several nodes together.
+type Table struct {
+	// Nodes holds the nodes, in the order of their addresses.
+	Nodes []Node
+	// Self is the ID of the node whose table it is; empty for several nodes.
+	Self string
+	// Epoch is the largest configuration epoch in the table.
+	Epoch int64
+}
+
+// Parse reads a reply to CLUSTER NODES. It leaves out nodes whose address is unknown, or whose ID is
+// not final yet. host is the host at which the replying node was reached: that node may not know its
+// own address.
+func Parse(text, host string) (Table, error) {
+	var table Table
+	for line := range strings.Lines(text) {
+		words := strings.Fields(line)
+		if len(words) == 0 {
+			continue
+		}
+		if len(words) < 8 || len(words[0]) > maxID {
+			return Table{}, ErrForm
+		}
+		flags := strings.Split(words[2], ",")
+		has := func(flag string) bool { return slices.Contains(flags, flag) }
+		if has("myself") {
+			table.Self = words[0]
+		}
+		if has("handshake") || has("noaddr") {
+			continue
+		}
+		node, err := parseNode(words)
+		if err != nil {
+			return Table{}, err
+		}
+		if has("myself") {
+			node.Host = cmp.Or(node.Host, host)
+		}
+		epoch, err := strconv.ParseInt(words[6], 10, 64)
+		if err != nil || node.Host == "" && node.Hostname == "" || node.Port == 0 {
+			return Table{}, ErrForm
+		}
+		node.Failed = has("fail")
+		table.Epoch = max(table.Epoch, epoch)
+		table.Nodes = append(table.Nodes, node)
+	}
+	if table.Self == "" {
+		return Table{}, ErrForm
+	}
+	sortByAddr(table.Nodes)
+	return table, nil
+}
+
+// parseNode reads the words of a line: ID, address, flags, master, two times, epoch, link, slots.
+func parseNode(words []string) (Node, error) {
+	node := Node{ID: words[0]}
+	if words[3] != "-" {
+		node.MasterID = words[3]
+	}
+	var ok bool
+	if node.Host, node.Port, node.Hostname, ok = SplitAddr(words[1]); !ok {
+		return Node{}, ErrForm
+	}
+	for _, word := range words[8:] {
+		if strings.HasPrefix(word, "[") { // a slot that is being moved; it is also in a range
+			continue
+		}
+		first, last, isRange := strings.Cut(word, "-")
+		if !isRange {
+			last = first
+		}
+		from, err := strconv.ParseUint(first, 10, 16)
+		to, err2 := strconv.ParseUint(last, 10, 16)
+		if err != nil || err2 != nil || from > to || to >= SlotCount {
+			return Node{}, ErrForm
+		}
+		node.Slots = append(node.Slots, Range{int(from), int(to)})
+	}
+	return node, nil
+}
+
+// SplitAddr splits the address in a line of CLUSTER NODES: ip:port, ip:port@bus-port, or
+// ip:port@bus-port,hostname, possibly followed by more fields.
+func SplitAddr(text string) (host string, port int, hostname string, ok bool) {
+	addr, rest, _ := strings.Cut(text, "@")
+	if _, rest, ok = strings.Cut(rest, ","); ok {
+		hostname, _, _ = strings.Cut(rest, ",")
+	}
+	if strings.Contains(hostname, "=") { // a field of another kind
+		hostname = ""
+	}
+	host, port, ok = SplitHostPort(addr)
+	return host, port, hostname, ok
+}
+
+// SplitHostPort splits an address as a cluster writes it: an IPv6 host has no brackets.
+func SplitHostPort(addr string) (host string, port int, ok bool) {
+	colon := strings.LastIndexByte(addr, ':')
+	if colon < 0 {
+		return "", 0, false
+	}
+	n, err := strconv.ParseUint(addr[colon+1:], 10, 16)
+	return addr[:colon], int(n), err == nil
+}
+
+func sortByAddr(nodes []Node) {
+	slices.SortFunc(nodes, func(a, b Node) int {
+		return cmp.Or(cmp.Compare(a.Host, b.Host), cmp.Compare(a.Port, b.Port), cmp.Compare(a.ID, b.ID))
+	})
+}
+
+// Merge combines the tables of several nodes. The table with the latest epoch counts; the others
+// only add nodes that it does not have. So a node that is cut off from the cluster, and knows old
+// roles and slots, decides nothing.
+func Merge(tables []Table) Table {
+	tables = slices.Clone(tables)
+	slices.SortStableFunc(tables, func(a, b Table) int { return cmp.Compare(b.Epoch, a.Epoch) })
+	var merged Table
+	seen := map[string]bool{}
+	for i, table := range tables {
+		merged.Epoch = max(merged.Epoch, table.Epoch)
+		for _, node := range table.Nodes {
+			if seen[node.ID] {
+				continue
+			}
+			if i > 0 {
+				node.Slots = nil
+			}
+			seen[node.ID] = true
+			merged.Nodes = append(merged.Nodes, node)
+		}
+	}
+	sortByAddr(merged.Nodes)
+	return merged
+}
+
+// Uncovered returns how many slots no node serves that has not failed.
+func (t Table) Uncovered() int {
+	var served [SlotCount]bool
+	left := SlotCount
+	for _, node := range t.Nodes {
+		for _, slots := range node.Slots {
+			for slot := slots.First; slot <= slots.Last && !node.Failed; slot++ {
+				if !served[slot] {
+					served[slot] = true
+					left--
+				}
+			}
+		}
+	}
+	return left
+}

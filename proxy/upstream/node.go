@@ -1,0 +1,162 @@
+package upstream
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"strings"
+	"sync"
+	"time"
+
+	"redlock-proxy/internal/resp"
+	"redlock-proxy/proxy/nodes"
+)
+
+// ErrNoCluster reports that an upstream is no node of a cluster, although its URL says so.
+var ErrNoCluster = errors.New("it is not a node of a Redis Cluster; name it with redis:// or rediss://")
+
+var (
+	errOtherNode   = errors.New("another node answers at its address")
+	errNodeMoved   = errors.New("the cluster reports another address of the node")
+	errNotReported = errors.New("its address is not known yet")
+)
+
+// node is the changing address of a cluster's node.
+type node struct {
+	suspect  func()        // is called when a connection fails
+	probeNow chan struct{} // a value makes Run probe the upstream at once
+
+	mu       sync.Mutex
+	id, addr string
+	err      error // why the address is unknown
+}
+
+// NewNode is [New] for a node of a cluster. Its address is unknown until [Upstream.MoveTo] sets it;
+// the address in the URL is ignored. suspect is called whenever the node cannot be reached, and must
+// not wait.
+func NewNode(url string, timeout time.Duration, log *slog.Logger, suspect func()) (*Upstream, error) {
+	u, err := New(url, timeout, log)
+	if err != nil {
+		return nil, err
+	}
+	u.node = &node{suspect: suspect, probeNow: make(chan struct{}, 1), err: errNotReported}
+	return u, nil
+}
+
+// MoveTo sets the ID and the address of the node. Connections to an earlier address are ended. An
+// empty ID stands for any node.
+func (u *Upstream) MoveTo(id, addr string) {
+	if before, changed := u.node.set(id, addr, nil); changed {
+		u.serverChanged(before != "")
+	}
+}
+
+// Forget records why the node's address is unknown. Its connections are ended.
+func (u *Upstream) Forget(cause error) {
+	id, _ := u.node.current()
+	if before, changed := u.node.set(id, "", cause); changed {
+		u.serverChanged(before != "")
+	}
+}
+
+// set changes the address, and returns the former one.
+func (n *node) set(id, addr string, cause error) (before string, changed bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	before, changed = n.addr, n.id != id || n.addr != addr
+	n.id, n.addr, n.err = id, addr, cause
+	return before, changed
+}
+
+func (n *node) current() (id, addr string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.id, n.addr
+}
+
+// locate returns the address, or why it is unknown.
+func (n *node) locate() (string, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.addr == "" {
+		return "", cmp.Or(n.err, errNotReported)
+	}
+	return n.addr, nil
+}
+
+// shownID is the number of characters of a node ID that names show.
+const shownID = 8
+
+// publicName returns the name that clients may see. It contains no address.
+func (n *node) publicName() string {
+	id, _ := n.current()
+	if id == "" {
+		return "cluster"
+	}
+	return "cluster node " + id[:min(shownID, len(id))]
+}
+
+// name returns the name for operators.
+func (n *node) name() string {
+	_, addr := n.current()
+	return cmp.Or(addr, n.publicName())
+}
+
+// NodeID returns the ID of the node; empty if it is unknown.
+func (u *Upstream) NodeID() string {
+	id, _ := u.node.current()
+	return id
+}
+
+// IsNode reports whether the upstream is a node of a cluster.
+func (u *Upstream) IsNode() bool { return u.node != nil }
+
+// NodeHost returns the host at which the node is reached.
+func (u *Upstream) NodeHost() string {
+	_, addr := u.node.current()
+	host, _, _ := net.SplitHostPort(addr)
+	return host
+}
+
+// askNode returns an error if the server is no node of a cluster, or another one than it should be.
+// It accepts a server that does not say which node it is.
+func (u *Upstream) askNode(conn net.Conn) error {
+	answer, err := u.exchange(conn, "CLUSTER", "MYID")
+	if err != nil {
+		return err
+	}
+	id, _ := u.node.current()
+	texts := resp.Texts(answer)
+	switch {
+	case isClusterDisabled(string(answer)):
+		return ErrNoCluster
+	case len(texts) == 1 && id != "" && texts[0] != id:
+		u.node.suspect()
+		return errOtherNode
+	}
+	return nil
+}
+
+// isClusterDisabled reports whether an error is that of a server without cluster support.
+func isClusterDisabled(text string) bool { return strings.Contains(text, "cluster support disabled") }
+
+// NodeTable asks the node for its table of the cluster's nodes, on the proxy's own connection.
+func (u *Upstream) NodeTable(ctx context.Context) (nodes.Table, error) {
+	client, err := u.pool.client()
+	if err != nil {
+		return nodes.Table{}, err
+	}
+	text, err := client.Do(ctx, "CLUSTER", "NODES").Text()
+	switch {
+	case err != nil && isClusterDisabled(err.Error()):
+		return nodes.Table{}, ErrNoCluster
+	case err != nil && strings.HasPrefix(err.Error(), "NOAUTH"), err != nil && strings.HasPrefix(err.Error(), "NOPERM"):
+		return nodes.Table{}, fmt.Errorf("CLUSTER NODES: %w; the upstream's URL needs a login that may run it", err)
+	case err != nil:
+		return nodes.Table{}, plainCause(err)
+	}
+	return nodes.Parse(text, u.NodeHost())
+}
