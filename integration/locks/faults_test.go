@@ -22,19 +22,17 @@ import (
 const recoveryTimeout = kit.WaitLimit
 
 // TestTwoOfFiveFail checks that locks work without a single error while a minority of the masters
-// fails, is down, and recovers. The masters recover only after the proxy has reported them as down,
-// which takes the master-timeout if they hang.
+// fails, is down, and recovers.
 func TestTwoOfFiveFail(t *testing.T) {
 	for _, fault := range faults.All() {
 		t.Run(fault.Name, func(t *testing.T) {
-			f := fault.Start(t, "--master-timeout", "1s")
+			f := fault.Start(t)
 			load := startLoad(t, f.Proxies[0], 16, false)
 			time.Sleep(300 * time.Millisecond) // some load before the fault, and some during it
 			for i := range 2 {
 				kit.Must(t, fault.Cause(f, i))
 			}
-			f.WantDown(t, 2)
-			time.Sleep(300 * time.Millisecond) // some load while the masters are down
+			time.Sleep(1200 * time.Millisecond) // the fault lasts; a master that hangs stays up meanwhile
 			for i := range 2 {
 				kit.Must(t, fault.Repair(f, i))
 			}
