@@ -81,13 +81,20 @@ func TestBlockingCommands(t *testing.T) {
 }
 
 // TestBlockingCommandsWait checks that a waiter takes an element that arrives. The waiter continues
-// to wait while the key has another type.
+// to wait while the key has another type, and after another client has taken the element first.
 func TestBlockingCommandsWait(t *testing.T) {
 	put := func(key, value string) func(*fakeregister.Register) {
 		return func(f *fakeregister.Register) { f.Put(key, value, -1) }
 	}
 	remove := func(key string) func(*fakeregister.Register) { return func(f *fakeregister.Register) { f.Remove(key) } }
 	text := put("k", "x")
+	// overtaken puts an element, which another client takes when the waiter has found it.
+	overtaken := func(key string) func(*fakeregister.Register) {
+		return func(f *fakeregister.Register) {
+			f.Put(key, list("a", "b"), -1)
+			f.Meanwhile = func() { f.Remove(key) }
+		}
+	}
 	for _, test := range []struct {
 		name, line, reply string
 		events            []func(*fakeregister.Register)
@@ -109,6 +116,14 @@ func TestBlockingCommandsWait(t *testing.T) {
 			f.Put("k2", list("a"), -1)
 			f.Put("k", list("c"), -1)
 		}}, ".", list("a")},
+		{"another client was faster", "BLPOP k 0", `["k" "c"]`, []func(*fakeregister.Register){overtaken("k"),
+			put("k", list("c", "d"))}, list("d"), "."},
+		{"another client was faster, until the end", "BLPOP k 1", "(nil)",
+			[]func(*fakeregister.Register){overtaken("k"), overtaken("k")}, ".", "."},
+		{"another client was faster at one of two", "BLPOP k k2 0", `["k" "c"]`,
+			[]func(*fakeregister.Register){overtaken("k2"), put("k", list("c", "d"))}, list("d"), "."},
+		{"another client was faster at the source", "BLMOVE k k LEFT RIGHT 0", `"c"`,
+			[]func(*fakeregister.Register){overtaken("k"), put("k", list("c", "d"))}, list("d", "c"), "."},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			b := newRegisterFixture(t)
@@ -118,6 +133,9 @@ func TestBlockingCommandsWait(t *testing.T) {
 			b.expectRun(test.line, test.reply)
 			b.expectValue("k", test.after)
 			b.expectValue("k2", test.after2)
+			if n := len(b.masters.OnWait); n > 0 || b.masters.Meanwhile != nil {
+				t.Errorf("the wait ended before %d events, or no client was faster", n)
+			}
 		})
 	}
 }

@@ -15,7 +15,7 @@ import (
 )
 
 // TestTooShortTTL checks that LOCK, EXTEND, and SET with NX refuse a TTL that is too short for a
-// lock.
+// lock. A SET without NX sets its value until the TTL expires.
 func TestTooShortTTL(t *testing.T) {
 	b := newFixture(t)
 	b.locks.err = quorum.ErrTooShort
@@ -30,9 +30,15 @@ func TestTooShortTTL(t *testing.T) {
 			t.Errorf("%s: %s, want %s", line, got, want)
 		}
 	}
+	r := newRegisterFixture(t)
+	r.expectRun("SET k me PX 3", "OK")
+	r.expectValue("k", "me:3")
+	r.expectRun("SET k you XX PX 2", "OK")
+	r.expectValue("k", "you:2")
 }
 
-// TestRegisterErrors checks that clients get the errors of the register.
+// TestRegisterErrors checks that clients get the errors of the register, and that nothing is undone
+// if a client does not get such an error.
 func TestRegisterErrors(t *testing.T) {
 	for _, test := range []struct {
 		err  error
@@ -49,7 +55,11 @@ func TestRegisterErrors(t *testing.T) {
 			"DELEX k IFEQ me", "SET k me IFEQ me PX 900", "MSETNX k a k2 b"} {
 			b.expectRun(line, test.want)
 		}
+		rounds := len(b.masters.Rounds)
 		b.out.Undelivered()
+		if withdrawn := b.masters.Withdrawn; len(withdrawn) > 0 || len(b.masters.Rounds) > rounds {
+			t.Errorf("%v: withdrew %v, and asked the masters %q", test.err, withdrawn, b.masters.Rounds[rounds:])
+		}
 	}
 }
 

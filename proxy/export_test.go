@@ -64,6 +64,23 @@ func (s *Server) NotParkable() (n int) {
 	return n
 }
 
+// MaxAwaited is the limit of the entries for pending replies to state commands of a client.
+const MaxAwaited = maxAwaited
+
+// Awaited returns the number of entries for pending replies of all clients. waiting reports whether
+// a client must wait for pending replies.
+func (s *Server) Awaited() (entries int, waiting bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, session := range s.sessions {
+		session.relay.writer.mu.Lock()
+		entries += session.relay.tracker.Awaited.Entries()
+		waiting = waiting || session.relay.writer.waiters > 0
+		session.relay.writer.mu.Unlock()
+	}
+	return entries, waiting
+}
+
 // Table returns the table of the options.
 func (s *Server) Table() *commands.Table { return s.shared.opts.Table }
 

@@ -50,9 +50,9 @@ func (p *peer) askRaw(sent string) string {
 	return p.reply()
 }
 
-// TestProbeSendsPingOnly checks that the probe begins with PING, which touches no key, and detects
+// TestProbeBeginsWithPing checks that the probe begins with PING, which touches no key, and detects
 // whether the upstream is up (RELAY.md, point 27).
-func TestProbeSendsPingOnly(t *testing.T) {
+func TestProbeBeginsWithPing(t *testing.T) {
 	r, server := startRelay(t)
 	p := dial(t, server.Addr())
 	p.check("MONITOR", "+OK\r\n")

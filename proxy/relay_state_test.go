@@ -220,13 +220,25 @@ func TestReplyModes(t *testing.T) {
 	}
 }
 
-// TestManyStateCommands checks that a client gets all replies to a pipeline with more state
-// commands than the proxy holds as pending (maxAwaited).
+// TestManyStateCommands sends a pipeline with more state commands than the proxy holds as pending
+// (maxAwaited). While the upstream does not answer, the client must wait at this limit. When the
+// upstream answers again, the client gets all replies.
 func TestManyStateCommands(t *testing.T) {
-	r, _ := startRelay(t)
+	r, server := startRelay(t)
 	p := r.connect()
+	p.check("PING", "+PONG\r\n")
+	if err := server.Pause(); err != nil {
+		t.Fatal(err)
+	}
 	const n = 50_000
 	go func() { _, _ = io.WriteString(p.conn, strings.Repeat("DISCARD\r\n", n)+cmd("ECHO end")) }()
+	eventually(t, "a client that must wait at the limit of pending replies", func() bool {
+		entries, waiting := r.server.Awaited()
+		return waiting && entries == proxy.MaxAwaited
+	})
+	if err := server.Continue(); err != nil {
+		t.Fatal(err)
+	}
 	for range n {
 		p.expect("-ERR DISCARD without MULTI\r\n")
 	}

@@ -4,6 +4,7 @@ package deploy
 
 import (
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -15,22 +16,27 @@ import (
 )
 
 // TestPackage checks that the packages install the files that the unit names, with the unit's user
-// as their group. It also checks the unit's page and group, and the packages' scripts.
+// as their group. It also checks the sources of all installed files, the unit's page and group, and
+// the packages' scripts.
 func TestPackage(t *testing.T) {
 	t.Parallel()
 	var about struct {
 		Contents []struct {
-			Dst  string
-			Info struct{ Group string } `yaml:"file_info"`
+			Src, Dst, Type string
+			Info           struct{ Group string } `yaml:"file_info"`
 		}
 		Scripts map[string]string
 	}
 	kit.Must(t, yaml.Unmarshal([]byte(readFile(t, "deploy/packages/nfpm.yaml")), &about))
 	u := readUnit(t)
 	user := u.value(t, "User")
-	groups := map[string]string{}
+	groups, sources := map[string]string{}, releaseFiles(t)
 	for _, c := range about.Contents {
 		groups[c.Dst] = c.Info.Group
+		name, inFiles := strings.CutPrefix(c.Src, "${FILES}/")
+		if c.Type != "dir" && !(inFiles && slices.Contains(sources, name)) {
+			t.Errorf("%s: the release makes no source %q; it makes %q", c.Dst, c.Src, sources)
+		}
 	}
 	for path, group := range map[string]string{installedProgram: "", settingsFile: user,
 		"/usr/lib/systemd/system/redlock-proxy.service": "", "/usr/share/man/man8/redlock-proxy.8.gz": ""} {
@@ -47,6 +53,25 @@ func TestPackage(t *testing.T) {
 	if !strings.Contains(readFile(t, about.Scripts["preinstall"]), "useradd --system --user-group --no-create-home --home-dir /nonexistent --shell /usr/sbin/nologin "+user+"\n") {
 		t.Errorf("preinstall does not make the user %s", user)
 	}
+}
+
+// releaseFiles returns the names of the files that scripts/release makes or copies for a package,
+// in the folder that it passes to nfpm as FILES. The copied files must exist.
+func releaseFiles(t *testing.T) (names []string) {
+	t.Helper()
+	script := readFile(t, "scripts/release")
+	for _, made := range regexp.MustCompile(`-o "\$folder/(\S+)" \.|>"\$work/shared/(\S+)"`).FindAllStringSubmatch(script, -1) {
+		names = append(names, made[1]+made[2])
+	}
+	copied := regexp.MustCompile(`(?m)^  cp -r (.*) "\$work/shared/\." "\$folder"$`).FindStringSubmatch(script)
+	if copied == nil || len(names) == 0 {
+		t.Fatalf("scripts/release makes %q, and copies %q", names, copied)
+	}
+	for _, file := range strings.Fields(copied[1]) {
+		readFile(t, file)
+		names = append(names, filepath.Base(file))
+	}
+	return names
 }
 
 // TestPackagedSettings checks that the settings file has no active setting, and is valid with all

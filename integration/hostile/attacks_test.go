@@ -63,11 +63,12 @@ func command(words ...string) string { return string(redistest.AppendCommand(nil
 
 func send(conn net.Conn, text string) { _, _ = conn.Write([]byte(text)) }
 
-// readUpTo reads up to n bytes, for at most the time idle.
-func readUpTo(conn net.Conn, n int, idle time.Duration) {
-	_ = conn.SetReadDeadline(time.Now().Add(idle))
+// readUpTo reads up to n bytes. It ends early when no byte arrives for the time idle, or soon after
+// ctx ends.
+func readUpTo(ctx context.Context, conn net.Conn, n int, idle time.Duration) {
 	buf := make([]byte, min(n, 64<<10))
-	for n > 0 {
+	for n > 0 && ctx.Err() == nil {
+		_ = conn.SetReadDeadline(time.Now().Add(idle))
 		m, err := conn.Read(buf)
 		if n -= m; err != nil {
 			return
@@ -76,7 +77,7 @@ func readUpTo(conn net.Conn, n int, idle time.Duration) {
 }
 
 // invalidFrames sends bytes that are not a request, or only the beginning of one.
-func invalidFrames(_ context.Context, conn *net.TCPConn) {
+func invalidFrames(ctx context.Context, conn *net.TCPConn) {
 	send(conn, pick([]string{
 		"*1\r\n$9223372036854775807\r\n", "*9223372036854775807\r\n", "*2147483648\r\n",
 		"*2\r\n$4\r\nLOCK\r\n$536870913\r\n", "*1\r\n$-1\r\n", "*x\r\n", "*1\r\nPING\r\n",
@@ -85,18 +86,18 @@ func invalidFrames(_ context.Context, conn *net.TCPConn) {
 		"*1000000\r\n$3\r\nDEL\r\n" + strings.Repeat("$6\r\nlock:x\r\n", 2000), "*2147483647\r\n$4\r\nMGET\r\n" +
 			strings.Repeat("$1\r\nx\r\n", 2000),
 	}))
-	readUpTo(conn, 1<<20, 50*time.Millisecond)
+	readUpTo(ctx, conn, 1<<20, 50*time.Millisecond)
 }
 
 // corruptedRequests sends a valid request with some bytes changed.
-func corruptedRequests(_ context.Context, conn *net.TCPConn) {
+func corruptedRequests(ctx context.Context, conn *net.TCPConn) {
 	request := []byte(command("SET", "lock:9", "v", "NX", "PX", "1000") + command("EVAL",
 		"return redis.call('get', KEYS[1])", "1", "lock:9") + command("LOCK", "lock:8", "t", "PX", "1000"))
 	for range 1 + rand.IntN(4) {
 		request[rand.IntN(len(request))] = byte(rand.Uint32())
 	}
 	send(conn, string(request))
-	readUpTo(conn, 1<<16, 50*time.Millisecond)
+	readUpTo(ctx, conn, 1<<16, 50*time.Millisecond)
 }
 
 // flood sends many commands and reads nothing.
@@ -117,7 +118,7 @@ func flood(ctx context.Context, conn *net.TCPConn) {
 }
 
 // halfClosed closes its sending direction, and then reads, resets the connection, or closes it.
-func halfClosed(_ context.Context, conn *net.TCPConn) {
+func halfClosed(ctx context.Context, conn *net.TCPConn) {
 	send(conn, strings.Repeat(pick([]string{
 		command("LOCK", "half", "t", "PX", "50", "BLOCK", "1000"), command("BLPOP", "none", "1"),
 		command("SUBSCRIBE", "c"), command("GET", "a"), command("EVAL", "while true do end", "1", "lock:half"),
@@ -126,14 +127,14 @@ func halfClosed(_ context.Context, conn *net.TCPConn) {
 	_ = conn.CloseWrite()
 	switch rand.IntN(3) {
 	case 0:
-		readUpTo(conn, 1<<16, time.Second)
+		readUpTo(ctx, conn, 1<<16, time.Second)
 	case 1:
 		_ = conn.SetLinger(0)
 	}
 }
 
 // scriptBombs sends scripts that would use up a resource.
-func scriptBombs(_ context.Context, conn *net.TCPConn) {
+func scriptBombs(ctx context.Context, conn *net.TCPConn) {
 	body := pick([]string{
 		`while true do end`,
 		`local t = {} while true do t[#t + 1] = {} end`,
@@ -151,11 +152,11 @@ func scriptBombs(_ context.Context, conn *net.TCPConn) {
 		`while true do pcall(error, {}) end`,
 	})
 	send(conn, command("EVAL", body, "1", fmt.Sprintf("lock:bomb%d", rand.IntN(50))))
-	readUpTo(conn, 1<<20, 3*time.Second)
+	readUpTo(ctx, conn, 1<<20, 3*time.Second)
 }
 
 // oddEvals sends scripts and script commands in unusual forms.
-func oddEvals(_ context.Context, conn *net.TCPConn) {
+func oddEvals(ctx context.Context, conn *net.TCPConn) {
 	for range 20 {
 		send(conn, pick([]string{
 			command("EVAL"), command("EVAL", "return 1"), command("EVAL", "return 1", "x", "lock:a"),
@@ -176,11 +177,11 @@ func oddEvals(_ context.Context, conn *net.TCPConn) {
 			command("EVAL", "return "+strings.Repeat("(", 3000)+"1"+strings.Repeat(")", 3000), "1", "lock:a"),
 		}))
 	}
-	readUpTo(conn, 1<<20, 200*time.Millisecond)
+	readUpTo(ctx, conn, 1<<20, 200*time.Millisecond)
 }
 
 // bigKeys sends keys and numbers of keys that are far too large.
-func bigKeys(_ context.Context, conn *net.TCPConn) {
+func bigKeys(ctx context.Context, conn *net.TCPConn) {
 	large, many := strings.Repeat("k", 1+rand.IntN(2<<20)), make([]string, 1+rand.IntN(5000))
 	for i := range many {
 		many[i] = fmt.Sprintf("lock:many%d", i)
@@ -193,7 +194,7 @@ func bigKeys(_ context.Context, conn *net.TCPConn) {
 		command(append([]string{"EVAL", "return 1", fmt.Sprint(len(many))}, many...)...),
 		command("EVAL", "--"+large, "1", "lock:big"),
 	}))
-	readUpTo(conn, 1<<20, time.Second)
+	readUpTo(ctx, conn, 1<<20, time.Second)
 }
 
 // idleWithPartial sends the beginning of a command, and then nothing.
@@ -209,14 +210,14 @@ func idleWithPartial(ctx context.Context, conn *net.TCPConn) {
 }
 
 // transactions sends transactions that are too large or incomplete.
-func transactions(_ context.Context, conn *net.TCPConn) {
+func transactions(ctx context.Context, conn *net.TCPConn) {
 	send(conn, pick([]string{
 		command("MULTI") + strings.Repeat(command("EVAL", "while true do end", "1", "lock:tx"), 5) + command("EXEC"),
 		command("WATCH", "lock:tx") + command("MULTI") + command("SET", "lock:tx", "v", "PX", "50"),
 		command("MULTI") + command("GET", "data") + command("SET", "lock:tx", "v", "PX", "50") + command("EXEC"),
 		command("MULTI") + strings.Repeat(command("SET", "lock:tx", "v", "PX", "50"), 2000) + command("EXEC"),
 	}))
-	readUpTo(conn, 1<<20, time.Second)
+	readUpTo(ctx, conn, 1<<20, time.Second)
 }
 
 // unreadReplies requests more than any buffer holds, subscribes, and reads nothing for a while.
@@ -230,7 +231,7 @@ func unreadReplies(ctx context.Context, conn *net.TCPConn) {
 }
 
 // longValues reads one long value several times, and then many long values with one command.
-func longValues(_ context.Context, conn *net.TCPConn) {
+func longValues(ctx context.Context, conn *net.TCPConn) {
 	key := fmt.Sprint("lock:value", rand.IntN(50))
 	send(conn, command("SET", key, strings.Repeat("x", 900_000), "PX", "60000")+strings.Repeat(command("GET", key), 5))
 	many := []string{"MGET"}
@@ -238,11 +239,11 @@ func longValues(_ context.Context, conn *net.TCPConn) {
 		many = append(many, fmt.Sprint("lock:value", i))
 	}
 	send(conn, command(many...))
-	readUpTo(conn, 64<<20, time.Second)
+	readUpTo(ctx, conn, 64<<20, time.Second)
 }
 
 // longTexts sends scripts that often read, compare or search long arguments.
-func longTexts(_ context.Context, conn *net.TCPConn) {
+func longTexts(ctx context.Context, conn *net.TCPConn) {
 	body := pick([]string{
 		`for i = 1, 1e9 do local x = ARGV[1] + 1 end`,
 		`for i = 1, 1e9 do local x = tonumber(ARGV[1]) end`,
@@ -257,11 +258,11 @@ func longTexts(_ context.Context, conn *net.TCPConn) {
 		`return cjson.encode({ARGV[1], ARGV[1], ARGV[1]})`,
 	})
 	send(conn, command("EVAL", body, "1", fmt.Sprintf("lock:text%d", rand.IntN(50)), strings.Repeat("1", 900_000)))
-	readUpTo(conn, 1<<20, 3*time.Second)
+	readUpTo(ctx, conn, 1<<20, 3*time.Second)
 }
 
 // globs sends patterns that take long to compare with long names.
-func globs(_ context.Context, conn *net.TCPConn) {
+func globs(ctx context.Context, conn *net.TCPConn) {
 	long, glob := strings.Repeat("a", 100_000), strings.Repeat("*a", 30)+"*b"
 	send(conn, pick([]string{
 		command("LOCK", "lock:"+long, "t", "PX", "1000") + command("LOCKLIST", "MATCH", "*"+glob),
@@ -269,25 +270,25 @@ func globs(_ context.Context, conn *net.TCPConn) {
 		command("PSUBSCRIBE", glob), command("PUBLISH", long, "m"), command("CONFIG", "GET", glob),
 		command("COMMAND", "LIST", "FILTERBY", "PATTERN", glob),
 	}))
-	readUpTo(conn, 1<<20, time.Second)
+	readUpTo(ctx, conn, 1<<20, time.Second)
 }
 
 // manyScripts sends long scripts, all different.
-func manyScripts(_ context.Context, conn *net.TCPConn) {
+func manyScripts(ctx context.Context, conn *net.TCPConn) {
 	body := fmt.Sprintf("local n = %d ", rand.Int()) + strings.Repeat("n = n + 1 ", 1+rand.IntN(90_000)) + "return n"
 	send(conn, pick([]string{command("SCRIPT", "LOAD", body), command("EVAL", body, "1", "lock:script")}))
-	readUpTo(conn, 1<<16, 2*time.Second)
+	readUpTo(ctx, conn, 1<<16, 2*time.Second)
 }
 
 // oddLogins sends invalid names and passwords.
-func oddLogins(_ context.Context, conn *net.TCPConn) {
+func oddLogins(ctx context.Context, conn *net.TCPConn) {
 	send(conn, pick([]string{
 		command("HELLO", "3", "AUTH\x00", "lim", "x"), command("AUTH", "lim\x00", "x"),
 		command("AUTH", strings.Repeat("u", 1<<20), "x"), command("HELLO", "3", "AUTH", "lim"),
 		command("RESET") + command("HELLO", "99999999999999999999"), command("CLIENT", "SETNAME", "a\nb"),
 		command("ACL", "WHOAMI"),
 	}))
-	readUpTo(conn, 1<<16, 200*time.Millisecond)
+	readUpTo(ctx, conn, 1<<16, 200*time.Millisecond)
 }
 
 // lockKeys returns n different lock keys with a prefix.
@@ -300,10 +301,10 @@ func lockKeys(prefix string, n int) []string {
 }
 
 // wideReads reads a thousand lock keys with one command.
-func wideReads(_ context.Context, conn *net.TCPConn) {
+func wideReads(ctx context.Context, conn *net.TCPConn) {
 	prefix := fmt.Sprint("wide", rand.IntN(100), ":")
 	send(conn, command(append([]string{pick([]string{"EXISTS", "MGET", "DEL", "WATCH"})}, lockKeys(prefix, 1000)...)...))
-	readUpTo(conn, 1<<20, time.Second)
+	readUpTo(ctx, conn, 1<<20, time.Second)
 }
 
 // stateCommands sends many commands that may change the connection's state, and reads the replies
@@ -317,7 +318,7 @@ func stateCommands(ctx context.Context, conn *net.TCPConn) {
 		}
 	}
 	pause(ctx)
-	readUpTo(conn, rand.IntN(1<<20), 100*time.Millisecond)
+	readUpTo(ctx, conn, rand.IntN(1<<20), 100*time.Millisecond)
 }
 
 // waitsOnManyKeys waits for elements in a thousand lock keys.
@@ -325,7 +326,7 @@ func waitsOnManyKeys(ctx context.Context, conn *net.TCPConn) {
 	prefix := fmt.Sprint("waits", rand.IntN(1000), ":")
 	send(conn, command(append(append([]string{"BLPOP"}, lockKeys(prefix, 1000)...), "2")...))
 	pause(ctx)
-	readUpTo(conn, 1<<16, time.Second)
+	readUpTo(ctx, conn, 1<<16, time.Second)
 }
 
 // unreadReports lets a client that reads nothing track long lock keys, and changes them.

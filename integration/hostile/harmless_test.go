@@ -21,7 +21,7 @@ func harmless() []*attack {
 func plainReads(ctx context.Context, conn *net.TCPConn) {
 	for range 100 {
 		send(conn, command("GET", "ordinary"))
-		readUpTo(conn, 1, time.Second)
+		readUpTo(ctx, conn, 1, time.Second)
 		if ctx.Err() != nil {
 			return
 		}
@@ -33,9 +33,9 @@ func plainLocks(ctx context.Context, conn *net.TCPConn) {
 	key := fmt.Sprint("own", rand.Int())
 	for range 100 {
 		send(conn, command("LOCK", key, "t", "PX", "10000"))
-		readUpTo(conn, 1, time.Second)
+		readUpTo(ctx, conn, 1, time.Second)
 		send(conn, command("UNLOCK", key, "t"))
-		readUpTo(conn, 1, time.Second)
+		readUpTo(ctx, conn, 1, time.Second)
 		if ctx.Err() != nil {
 			return
 		}

@@ -80,7 +80,7 @@ func (f *Fleet) WhileUnreachable(t *testing.T, masters []int, act func()) {
 	for _, i := range masters {
 		Must(t, f.Links[0][i].Refuse())
 	}
-	f.wantDown(t, len(masters)) // otherwise messages sent now could arrive after Heal
+	f.WantDown(t, len(masters)) // otherwise messages sent now could arrive after Heal
 	act()
 	for _, i := range masters {
 		Must(t, f.Links[0][i].Heal())
@@ -88,8 +88,8 @@ func (f *Fleet) WhileUnreachable(t *testing.T, masters []int, act func()) {
 	f.WantVoting(t, len(f.Masters))
 }
 
-// wantDown waits until the first proxy reports n masters as down.
-func (f *Fleet) wantDown(t *testing.T, n int) {
+// WantDown waits until the first proxy reports n masters as down.
+func (f *Fleet) WantDown(t *testing.T, n int) {
 	t.Helper()
 	client := Connect(t, f.Proxies[0])
 	Eventually(t, func() error {

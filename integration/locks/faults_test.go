@@ -32,7 +32,7 @@ func TestTwoOfFiveFail(t *testing.T) {
 			for i := range 2 {
 				kit.Must(t, fault.Cause(f, i))
 			}
-			time.Sleep(1200 * time.Millisecond) // the fault lasts
+			time.Sleep(1200 * time.Millisecond) // the fault lasts; a master that hangs stays up meanwhile
 			for i := range 2 {
 				kit.Must(t, fault.Repair(f, i))
 			}

@@ -17,7 +17,8 @@ import (
 )
 
 // TestConflictingChanges checks that, if two proxies get different masters at the same time, they
-// agree on one set. The proxy with the other set follows when its file is corrected.
+// agree on one set. The reload of the proxy with the other set reports the conflict. This proxy
+// follows when its file is corrected.
 func TestConflictingChanges(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -34,19 +35,43 @@ func TestConflictingChanges(t *testing.T) {
 	reloads.Wait()
 	t.Log(replies)
 	var agreed []int
+	var loser int
 	// One of the proxies has changed to its own list, whatever its reply was.
 	kit.Eventually(t, func() error {
 		for i, proxy := range r.proxies {
-			if agreed = []int{0, 1, 2, 3 + i}; r.checkVoting(proxy, agreed) == nil {
+			agreed, loser = []int{0, 1, 2, 3 + i}, 1-i
+			if r.checkVoting(proxy, agreed) == nil {
 				return nil
 			}
 		}
 		return errors.New("the masters are not changed")
 	})
+	r.wantConflict(replies[loser], agreed)
 	r.writeAllMasters(agreed...)
 	r.wantVoting(agreed...)
 	kit.Want(t, client, nil, "LOCK", "held", "u", "PX", "1000")
 	kit.Want(t, kit.Connect(t, r.proxies[1]), int64(1), "UNLOCK", "held", "t")
+}
+
+// wantConflict fails the test unless a reply to PROXY RELOAD is the refusal of a change that
+// conflicts with a change to the given masters.
+func (r *rig) wantConflict(reply string, masters []int) {
+	r.t.Helper()
+	var addrs []string
+	for _, i := range masters {
+		addrs = append(addrs, r.links[i].Addr())
+	}
+	list := strings.Join(addrs, ", ")
+	cause, refused := strings.CutPrefix(reply, "ERR the configuration was not reloaded: master: ")
+	for _, conflict := range []string{
+		"another proxy is changing the masters to " + list, "other proxies changed the masters to " + list,
+		"the masters are being changed, or another proxy has changed them",
+	} {
+		if refused && strings.HasPrefix(cause, conflict) {
+			return
+		}
+	}
+	r.t.Errorf("the reload of the other masters: %s; want the conflict with %s", reply, list)
 }
 
 // killSequence lists changes from the first three masters to other servers, and back.
@@ -57,7 +82,8 @@ var killSequence = [][]int{
 
 // TestChangerIsKilled kills the proxy that changes the masters, at any moment of the change, under
 // load. If the change had begun, the other proxies complete it. Otherwise another proxy begins it.
-// The killed proxy starts again with the new masters in its file.
+// In turn, the killed proxy starts again with the new masters in its file, and with the old ones.
+// With the old masters it grants no lock, and follows the change when its file is corrected.
 func TestChangerIsKilled(t *testing.T) {
 	redistest.SkipShort(t)
 	seed := kit.NumberFrom(t, "REDLOCK_MASTERS_SEED", 1)
@@ -78,11 +104,32 @@ func TestChangerIsKilled(t *testing.T) {
 		if !hasBegun {
 			r.reload(1)
 		}
+		if n%2 == 1 {
+			r.writeMasters(0, current...)
+		}
 		r.proxies[0] = kit.StartConfigured(t, r.files[0])
+		if n%2 == 1 {
+			for _, proxy := range r.proxies[1:] {
+				kit.Eventually(t, func() error { return r.checkVoting(proxy, next) })
+			}
+			r.wantNoGrant(0)
+			r.writeMasters(0, next...)
+		}
 		r.wantVoting(next...)
 		current = next
 	}
 	l.wantNoDoubleGrants(t)
+}
+
+// wantNoGrant fails the test unless a proxy refuses a lock because it has earlier masters.
+func (r *rig) wantNoGrant(proxy int) {
+	r.t.Helper()
+	client := kit.Connect(r.t, r.proxies[proxy])
+	client.SetTimeout(20 * time.Second)
+	reply, err := client.Do("LOCK", "not shared", "t", "PX", "1000")
+	if text := fmt.Sprint(reply); err != nil || !strings.HasPrefix(text, "NOQUORUM the masters are being changed") {
+		r.t.Errorf("LOCK at the proxy with the old masters: %s, %v", text, err)
+	}
 }
 
 // hasBegunChange reports whether a proxy has different masters, or is changing them.

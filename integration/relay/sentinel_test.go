@@ -117,18 +117,23 @@ func TestSentinelOverTLS(t *testing.T) {
 	kit.Want(t, dial(t, replica.Addr()), "2", "GET", "after")
 }
 
-// TestNoSentinel checks that the error names a Sentinel that cannot be reached, and that the log
-// does not contain the password for Sentinels.
+// TestNoSentinel checks that the error names a Sentinel that cannot be reached, also for a lock
+// command, and that the log does not contain the password for Sentinels.
 func TestNoSentinel(t *testing.T) {
 	addr, err := redistest.FreeAddr()
 	kit.Must(t, err)
 	proxy := kit.StartProxy(t, redistest.URLs([]*redistest.Server{kit.StartRedis(t)}), "--upstream",
 		"redis+sentinel://"+addr+"/mymaster?sentinel_password=hunter2")
-	reply, err := dial(t, proxy.Addr()).Do("GET", "k")
-	kit.Must(t, err)
-	want := "ERR upstream mymaster: no Sentinel returned the address of mymaster: " + addr + ": connection refused"
-	if fmt.Sprint(reply) != want {
-		t.Errorf("%v, want %s", reply, want)
+	cause := "upstream mymaster: no Sentinel returned the address of mymaster: " + addr + ": connection refused"
+	for _, c := range []struct{ command, want string }{
+		{"GET k", "ERR " + cause},
+		{"LOCK k t PX 10000", "ERR cannot check this client's permissions: " + cause},
+	} {
+		reply, err := dial(t, proxy.Addr()).Do(strings.Fields(c.command)...)
+		kit.Must(t, err)
+		if fmt.Sprint(reply) != c.want {
+			t.Errorf("%s: %v, want %s", c.command, reply, c.want)
+		}
 	}
 	kit.WantLogged(t, proxy, "upstream down")
 	if strings.Contains(proxy.Log(), "hunter2") {

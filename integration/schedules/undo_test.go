@@ -10,6 +10,7 @@ import (
 
 	"redlock-proxy/integration/kit"
 	"redlock-proxy/internal/redistest/faultlink"
+	"redlock-proxy/quorum/vote"
 )
 
 // releaseIfOwn is the usual script to release a lock at a single Redis.
@@ -63,7 +64,8 @@ func TestSameValue(t *testing.T) {
 }
 
 // TestSameValuePause repeats TestSameValue without lost replies. Instead, the other proxy is
-// stopped for a while in the middle of its attempt.
+// stopped in the middle of its attempt, for longer than a round may take. When it continues, the
+// replies of all masters are there, and are too late to grant anything.
 func TestSameValuePause(t *testing.T) {
 	t.Parallel()
 	const rounds = 20
@@ -78,7 +80,7 @@ func TestSameValuePause(t *testing.T) {
 		delayed.wait(t)
 		kit.Must(t, otherProxy.Signal(syscall.SIGSTOP))
 		delayed.release()
-		time.Sleep(300 * time.Millisecond) // the proxy stays stopped
+		time.Sleep(vote.RoundLimit + vote.RoundLimit/10) // the proxy stays stopped past the limit of its round
 		kit.Must(t, otherProxy.Signal(syscall.SIGCONT))
 		if got := <-reply; isGrant(got) {
 			t.Fatalf("round %d: the same command of another client: %v", round, got)

@@ -30,10 +30,10 @@ type rig struct {
 	upstream    string
 	random      *rand.Rand
 
-	contests        []*holdings.Contest
-	mu              sync.Mutex
-	noQuorumReplies map[string]int // error replies since the round began
-	lostLocks       []string
+	contests     []*holdings.Contest
+	mu           sync.Mutex
+	errorReplies map[string]int // error replies since the round began
+	lostLocks    []string
 }
 
 const clientsPerKey = 4
@@ -43,7 +43,7 @@ var keys = []string{"lock:a", "lock:b", "lock:c", "other"}
 // startRig starts masters of a version, proxies with the program old, and clients.
 func startRig(t *testing.T, old string, seed uint64, version string) *rig {
 	t.Helper()
-	r := &rig{t: t, oldProgram: old, random: rand.New(rand.NewPCG(seed, 0)), noQuorumReplies: map[string]int{}}
+	r := &rig{t: t, oldProgram: old, random: rand.New(rand.NewPCG(seed, 0)), errorReplies: map[string]int{}}
 	for range 5 {
 		r.masters = append(r.masters, redistest.New(t, redistest.Options{Version: version, InMemory: true,
 			ExtraArgs: redistest.DurableArgs()}))
@@ -91,11 +91,11 @@ func (r *rig) startProxy(i int, program string) {
 	r.proxies[i] = proxy
 }
 
-// clearNoQuorum discards the recorded error replies.
-func (r *rig) clearNoQuorum() {
+// clearErrorReplies discards the recorded error replies.
+func (r *rig) clearErrorReplies() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	clear(r.noQuorumReplies)
+	clear(r.errorReplies)
 }
 
 // wantNoLoss fails the test if a lock was lost. If healthy is true, no master was disturbed. Then
@@ -104,7 +104,7 @@ func (r *rig) wantNoLoss(when string, healthy bool) {
 	r.t.Helper()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for reply, times := range r.noQuorumReplies {
+	for reply, times := range r.errorReplies {
 		// A machine that stops for longer than the masters' time limit is no fault of the version.
 		if healthy && !strings.Contains(reply, "agreed only after") && !strings.Contains(reply, "no answer in time") {
 			r.t.Errorf("%s: %d × %s", when, times, reply)
@@ -201,7 +201,7 @@ func (c *client) do(words ...string) (reply any, err error) {
 	}
 	if failed {
 		c.mu.Lock()
-		c.noQuorumReplies[words[0]+": "+string(failure)]++
+		c.errorReplies[words[0]+": "+string(failure)]++
 		c.mu.Unlock()
 		return nil, errErrorReply
 	}

@@ -86,7 +86,7 @@ func (r *rig) runRound(n int) {
 	r.t.Helper()
 	fault := []string{"", "a master is stopped", "", "a master is killed"}[n%4]
 	master := r.masters[r.random.IntN(len(r.masters))]
-	r.clearNoQuorum()
+	r.clearErrorReplies()
 	end := func() error { return nil }
 	switch n % 4 {
 	case 1:

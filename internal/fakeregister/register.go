@@ -35,6 +35,8 @@ type Register struct {
 	guesses map[quorum.Key]string
 	// Rounds lists the rounds so far.
 	Rounds []string
+	// Withdrawn lists the keys of all calls of Withdraw, which are no rounds.
+	Withdrawn []quorum.Key
 
 	versions int
 }
@@ -143,6 +145,7 @@ func (f *Register) Release(_ context.Context, key quorum.Key, token string) erro
 
 // Withdraw imitates the method of *quorum.Cluster.
 func (f *Register) Withdraw(keys []quorum.Key, got quorum.GrantedLock) {
+	f.Withdrawn = append(f.Withdrawn, keys...)
 	for _, key := range keys {
 		if h, exists := f.Entries[key]; exists && h.version == got.Version {
 			delete(f.Entries, key)

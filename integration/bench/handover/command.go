@@ -64,6 +64,11 @@ func settingsOf(c *cli.Context) (settings, error) {
 		set.window <= 0 || min(set.hold, set.pause) < 0 {
 		return settings{}, errors.New("all numbers must be positive, clients at least 2, and hold and pause not negative")
 	}
+	// While the idle waiters are measured, one client holds the lock without extending it.
+	if set.window+settlePause >= leaseTime {
+		return settings{}, fmt.Errorf("-seconds must be less than %v: one client holds the lock for %v and the window, "+
+			"and its lease of %v must not expire", (leaseTime - settlePause).Seconds(), settlePause, leaseTime)
+	}
 	return set, nil
 }
 

@@ -17,7 +17,8 @@ func TestSettingsOfHandover(t *testing.T) {
 	if err != nil || set.clients != 8 || set.proxies != 3 {
 		t.Errorf("%+v, %v", set, err)
 	}
-	for _, args := range [][]string{{"-clients", "1"}, {"-proxies", "0"}, {"-hold", "-1s"}, {"-seconds", "0"}, {"-x"}} {
+	for _, args := range [][]string{{"-clients", "1"}, {"-proxies", "0"}, {"-hold", "-1s"}, {"-seconds", "0"}, {"-seconds", "58"},
+		{"-x"}} {
 		if set, err := suite.ParseSettings(Command(), settingsOf, args...); err == nil {
 			t.Errorf("%v: %+v; want an error", args, set)
 		}
