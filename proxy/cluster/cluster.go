@@ -153,7 +153,7 @@ func (c *Cluster) close() {
 	}
 }
 
-// ForEach calls a function for each upstream. Any goroutine may call it.
+// ForEach calls a function for all upstreams at once, and returns all errors. Any goroutine may call it.
 func (c *Cluster) ForEach(call func(*upstream.Upstream) error) error {
 	c.mu.Lock()
 	all := append([]*upstream.Upstream{c.entrance}, c.seeds...)
@@ -161,10 +161,12 @@ func (c *Cluster) ForEach(call func(*upstream.Upstream) error) error {
 		all = append(all, m.up)
 	}
 	c.mu.Unlock()
-	var errs []error
-	for _, up := range all {
-		errs = append(errs, call(up))
+	errs := make([]error, len(all))
+	var calls sync.WaitGroup
+	for i, up := range all {
+		calls.Go(func() { errs[i] = call(up) })
 	}
+	calls.Wait()
 	return errors.Join(errs...)
 }
 

@@ -60,8 +60,8 @@ func (u *Upstream) askServer(conn net.Conn) error {
 	return u.checkIdentity(conn, u.masterName)
 }
 
-// checkIdentity returns an error if the server has a name according to masterName. If the server is
-// a cluster node, it also checks the other nodes.
+// checkIdentity returns an error if the server has a name according to masterName. If the server is a
+// node of a cluster that is not served as such, it also checks the other nodes.
 func (u *Upstream) checkIdentity(conn net.Conn, masterName func(runID, addr string) string) error {
 	info, err := u.exchange(conn, "INFO", "server")
 	if err != nil {
