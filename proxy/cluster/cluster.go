@@ -75,8 +75,11 @@ type Cluster struct {
 	looks     looks
 }
 
-// errNotLearned is the error before the first look.
-var errNotLearned = errors.New("the nodes of the cluster are not known yet")
+var (
+	// errNotLearned is the error before the first look.
+	errNotLearned = errors.New("the nodes of the cluster are not known yet")
+	errNoNode     = errors.New("no node of the cluster answers")
+)
 
 // New returns a Cluster. It connects to no node before Run.
 func New(opts Options) (*Cluster, error) {
@@ -207,7 +210,7 @@ func (c *Cluster) recordFailure(err error) {
 		c.opts.Logger.Warn("no node of the cluster answers: its nodes stay as they were", "cause", err)
 	}
 	if len(c.members) == 0 {
-		c.entrance.Forget(err)
+		c.entrance.Forget(errNoNode) // clients see it, and err names nodes
 	}
 }
 
