@@ -81,7 +81,8 @@ func (s *inspection) compareDatabases(cfg conf.Config) {
 // findDirectLocks finds lock keys at the upstream while the locks are at the masters.
 func (s *inspection) findDirectLocks(ctx context.Context, cfg conf.Config, certificates *certs.Certificates) {
 	f := s.upstream
-	atMasters := daemon.CanMove(cfg) && s.location.Known && s.location.Place == location.Masters
+	atMasters := cfg.HasCluster() && len(cfg.LockKeys) > 0 ||
+		daemon.CanMove(cfg) && s.location.Known && s.location.Place == location.Masters
 	if !atMasters || f == nil || f.Err != nil || f.Version == "" {
 		return
 	}

@@ -122,16 +122,23 @@ func (d *daemon) nodeMetrics() metrics.Cluster {
 	return state
 }
 
-// applyToUpstream applies the settings of the upstream.
-func (d *daemon) applyToUpstream(cfg conf.Config) error {
-	apply := func(up *upstream.Upstream) error { return up.Apply(serverURL(cfg.Upstream), cfg.UpstreamTimeout) }
+// forEachUpstream calls a function for the upstream, or for each node of the cluster that it is, and
+// returns all errors.
+func (d *daemon) forEachUpstream(call func(*upstream.Upstream) error) error {
 	switch {
 	case d.nodes != nil:
-		return d.nodes.ForEach(apply)
+		return d.nodes.ForEach(call)
 	case d.upstream != nil:
-		return apply(d.upstream)
+		return call(d.upstream)
 	}
 	return nil
+}
+
+// applyToUpstream applies the settings of the upstream.
+func (d *daemon) applyToUpstream(cfg conf.Config) error {
+	return d.forEachUpstream(func(up *upstream.Upstream) error {
+		return up.Apply(serverURL(cfg.Upstream), cfg.UpstreamTimeout)
+	})
 }
 
 // anyNode returns an upstream for a node of the cluster that answers, or else for the first that the

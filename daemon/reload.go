@@ -15,6 +15,7 @@ import (
 	"redlock-proxy/conf"
 	"redlock-proxy/internal/certs"
 	"redlock-proxy/proxy"
+	"redlock-proxy/proxy/upstream"
 	"redlock-proxy/quorum"
 )
 
@@ -123,10 +124,7 @@ func (d *daemon) changeMasters(current *appliedConfig, next preparedConfig) erro
 	ctx, cancel := context.WithTimeout(context.Background(), changeTimeout)
 	defer cancel()
 	checkUpstream := func(masterName func(runID, addr string) string) error {
-		if d.upstream == nil {
-			return nil
-		}
-		return d.upstream.CheckNewMasters(ctx, masterName)
+		return d.forEachUpstream(func(up *upstream.Upstream) error { return up.CheckNewMasters(ctx, masterName) })
 	}
 	if err := d.cluster.ChangeMasters(ctx, next.cfg.Masters, checkUpstream); err != nil {
 		return fmt.Errorf("master: %w", err)

@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"redlock-proxy/commands/server"
 	"redlock-proxy/conf"
 	"redlock-proxy/internal/certs"
+	"redlock-proxy/proxy/nodes"
 	"redlock-proxy/proxy/upstream"
 	"redlock-proxy/quorum/location"
 )
@@ -50,12 +52,32 @@ func LockKeysAtUpstream(
 		return 0, "", false, err
 	}
 	defer up.Close()
+	if !cfg.HasCluster() {
+		return countLockKeys(ctx, up, cfg.LockKeys)
+	}
+	table, err := up.NodeTable(ctx)
+	for _, node := range table.Nodes {
+		if !node.IsMaster() || len(node.Slots) == 0 {
+			continue
+		}
+		up.MoveTo(node.ID, node.Addr())
+		count, key, hasMore, err := countLockKeys(ctx, up, cfg.LockKeys)
+		if err != nil {
+			return 0, "", false, err
+		}
+		n, first, more = n+count, cmp.Or(first, key), more || hasMore
+	}
+	return n, first, more, err
+}
+
+// countLockKeys returns how many lock keys a server holds, and one of them.
+func countLockKeys(ctx context.Context, up *upstream.Upstream, lockKeys []string) (n int, first string, more bool, err error) {
 	conn, err := up.OpenConn(ctx)
 	if err != nil {
 		return 0, "", false, err
 	}
 	defer conn.Close()
-	return move.CountAt(ctx, conn, cfg.LockKeys)
+	return move.CountAt(ctx, conn, lockKeys)
 }
 
 // LocationRecord returns the upstream's record of the location of the locks, or nil if the locks
@@ -148,6 +170,15 @@ func upstreamProblem(
 		return "", ""
 	}
 	defer up.Close()
+	if cfg.HasCluster() {
+		table, err := up.NodeTable(ctx)
+		if err != nil {
+			return "upstream " + up.Name() + ": " + err.Error(), ""
+		}
+		if left := table.Uncovered(); left > 0 {
+			return "", fmt.Sprintf("upstream: %d of %d slots of the cluster are not served", left, nodes.SlotCount)
+		}
+	}
 	up.Probe(ctx)
 	switch name, err := up.Status(); {
 	case errors.Is(err, upstream.ErrCluster), errors.Is(err, upstream.ErrNoCluster), errors.Is(err, upstream.ErrGrantsLocks):

@@ -40,7 +40,9 @@
 //
 // resp parses the protocol. netconn reads and writes connections, and has the poller. track tracks
 // the state of a connection to the upstream. upstream makes such connections. login tracks the
-// client's user and permissions. None of these packages imports package proxy.
+// client's user and permissions. cluster follows the nodes of a Redis Cluster, each of which has a
+// Server of its own; all of them share one Common. translate replaces the addresses of nodes in
+// replies, and nodes has their table. None of these packages imports package proxy.
 //
 // # Goroutines
 //

@@ -66,7 +66,10 @@ func (e sideEffects) Do() error {
 	}
 	e.restore()
 	if failed := resp.FirstError(answer); failed != "" {
-		return fmt.Errorf("upstream %s: %s", e.relay.upstream.Name(), failed)
+		if e.relay.nodes != nil {
+			failed = resp.FirstLine(e.relay.withoutRedirect([]byte("-" + failed + "\r\n")))
+		}
+		return fmt.Errorf("upstream %s: %s", e.relay.upstream.PublicName(), failed)
 	}
 	return nil
 }

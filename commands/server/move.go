@@ -17,6 +17,10 @@ func (s *Server) proxyMove(c command.Call) {
 	case !ok:
 		c.Out.Error(syntax.ErrSyntax)
 		return
+	case s.opts.NamesNodes != nil:
+		c.Out.Error("ERR cannot move locks: the upstream is a cluster, and the locks of all its nodes would have to move " +
+			"in one step; let the locks on the cluster expire before you set lock-keys")
+		return
 	case s.opts.Mover == nil:
 		c.Out.Error("ERR this proxy cannot move locks: it has no upstream, or no lock-keys; " +
 			"run the command on a proxy that has both")

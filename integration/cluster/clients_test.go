@@ -283,6 +283,7 @@ func TestReplies(t *testing.T) {
 		kit.WantPrefix(t, client, "CLUSTER WHAT", "ERR ")
 		kit.WantPrefix(t, client, "CLUSTER KEYSLOT a", "15495")
 	}
+	kit.WantPrefix(t, client, "PROXY MOVE", "ERR cannot move locks: the upstream is a cluster")
 	nodes := fmt.Sprint(kit.Do(t, client, "CLUSTER", "NODES"))
 	if got := strings.Count(nodes, "\n"); got != 6 {
 		t.Errorf("%d nodes:\n%s", got, nodes)

@@ -62,6 +62,17 @@ func TestOperate(t *testing.T) {
 	if text := string(output); err != nil || !strings.Contains(text, "verdict: ok") {
 		t.Errorf("check: %v\n%s", err, text)
 	}
+	// Locks on the cluster itself, past the proxies, are found on all its nodes.
+	for _, node := range r.cluster.Nodes[:3] {
+		for i := range 100 {
+			_, _ = kit.QueryDatabase(node, "0", "SET", fmt.Sprint("lock:direct:", i), "x", "PX", "60000")
+		}
+	}
+	output, _ = kit.ProxyCommand(t, "check", "--master", r.masters[0].URL(), "--master", r.masters[1].URL(), "--master",
+		r.masters[2].URL(), "--lock-keys", "lock:*", "--upstream", r.cluster.URL()).CombinedOutput()
+	if text := string(output); !strings.Contains(text, "100 lock keys") {
+		t.Errorf("check of a cluster with lock keys:\n%s", text)
+	}
 	kit.Must(t, r.proxy.Signal(syscall.SIGTERM))
 	began := time.Now()
 	if code, err := r.proxy.Wait(kit.WaitLimit); err != nil || code != 0 || time.Since(began) > 5*time.Second {

@@ -45,7 +45,8 @@ func StartCluster(t *testing.T, version string, args ...string) *Cluster {
 			info, err := QueryDatabase(node, "0", "CLUSTER", "INFO")
 			nodes, err2 := QueryDatabase(node, "0", "CLUSTER", "NODES")
 			role, err3 := QueryDatabase(node, "0", "INFO", "replication")
-			return errors.Join(err, err2, err3) != nil || !strings.Contains(fmt.Sprint(info), "cluster_state:ok") ||
+			slots, err4 := QueryDatabase(node, "0", "CLUSTER", "SLOTS") // it lacks replicas that have just begun
+			return errors.Join(err, err2, err3, err4) != nil || strings.Count(fmt.Sprint(slots), "[127.0.0.1 ") != 6 || !strings.Contains(fmt.Sprint(info), "cluster_state:ok") ||
 				strings.Count(fmt.Sprint(nodes), "slave ") != 3 ||
 				!strings.Contains(fmt.Sprint(role), "state=online") && !strings.Contains(fmt.Sprint(role), "master_link_status:up")
 		})
@@ -56,7 +57,8 @@ func StartCluster(t *testing.T, version string, args ...string) *Cluster {
 // StartNode starts a server that can become a node of the cluster, and adds it to Nodes.
 func (c *Cluster) StartNode(t *testing.T, version string, args ...string) *redistest.Server {
 	t.Helper()
-	args = append(slices.Clone(args), "--cluster-enabled", "yes", "--cluster-node-timeout", strconv.Itoa(int(nodeTimeout.Milliseconds())))
+	args = append(slices.Clone(args), "--cluster-enabled", "yes", "--cluster-node-timeout",
+		strconv.Itoa(int(nodeTimeout.Milliseconds())), "--repl-ping-replica-period", "1")
 	if !strings.HasPrefix(version, "redis-6") { // else it is 10000 above the port
 		args = append(args, "--cluster-port", FreePort(t))
 	}

@@ -75,8 +75,11 @@ type Cluster struct {
 	looks     looks
 }
 
-// errNotLearned is the error before the first look.
-var errNotLearned = errors.New("the nodes of the cluster are not known yet")
+var (
+	// errNotLearned is the error before the first look.
+	errNotLearned = errors.New("the nodes of the cluster are not known yet")
+	errNoNode     = errors.New("no node of the cluster answers")
+)
 
 // New returns a Cluster. It connects to no node before Run.
 func New(opts Options) (*Cluster, error) {
@@ -153,7 +156,7 @@ func (c *Cluster) close() {
 	}
 }
 
-// ForEach calls a function for each upstream. Any goroutine may call it.
+// ForEach calls a function for all upstreams at once, and returns all errors. Any goroutine may call it.
 func (c *Cluster) ForEach(call func(*upstream.Upstream) error) error {
 	c.mu.Lock()
 	all := append([]*upstream.Upstream{c.entrance}, c.seeds...)
@@ -161,10 +164,12 @@ func (c *Cluster) ForEach(call func(*upstream.Upstream) error) error {
 		all = append(all, m.up)
 	}
 	c.mu.Unlock()
-	var errs []error
-	for _, up := range all {
-		errs = append(errs, call(up))
+	errs := make([]error, len(all))
+	var calls sync.WaitGroup
+	for i, up := range all {
+		calls.Go(func() { errs[i] = call(up) })
 	}
+	calls.Wait()
 	return errors.Join(errs...)
 }
 
@@ -205,7 +210,7 @@ func (c *Cluster) recordFailure(err error) {
 		c.opts.Logger.Warn("no node of the cluster answers: its nodes stay as they were", "cause", err)
 	}
 	if len(c.members) == 0 {
-		c.entrance.Forget(err)
+		c.entrance.Forget(errNoNode) // clients see it, and err names nodes
 	}
 }
 

@@ -61,7 +61,7 @@ func (u *Upstream) askServer(conn net.Conn) error {
 }
 
 // checkIdentity returns an error if masterName names the server as a lock master. If the server is
-// a cluster node, it also checks the other nodes.
+// a cluster node, and is not served as one, it also checks the other nodes.
 func (u *Upstream) checkIdentity(conn net.Conn, masterName func(runID, addr string) string) error {
 	info, err := u.exchange(conn, "INFO", "server")
 	if err != nil {

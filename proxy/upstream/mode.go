@@ -12,7 +12,7 @@ import (
 // ErrCluster reports that an upstream is not standalone, although lock keys are configured.
 var ErrCluster = errors.New("it is a node of a Redis Cluster, or a Sentinel: " +
 	"it would redirect clients to servers that do not know the lock keys; " +
-	"use a standalone Redis, a proxy that hides the cluster, or no lock-keys")
+	"name a cluster with redis+cluster://, use a standalone Redis, or no lock-keys")
 
 // RefuseClusters refuses an upstream that redirects clients to other servers. It is called before
 // all other methods.

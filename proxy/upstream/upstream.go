@@ -169,13 +169,13 @@ func (u *Upstream) Failure(cause error) *Error {
 	advice := u.advice
 	u.mu.Unlock()
 	if advice != nil && scheme.MayBeWrongScheme(cause) {
-		return &Error{u.publicName(), advice}
+		return &Error{u.PublicName(), advice}
 	}
-	return &Error{u.publicName(), plainCause(cause)}
+	return &Error{u.PublicName(), plainCause(cause)}
 }
 
-// publicName is Name for clients.
-func (u *Upstream) publicName() string {
+// PublicName is Name for clients. It names no address of a cluster's node.
+func (u *Upstream) PublicName() string {
 	if u.node != nil {
 		return u.node.publicName()
 	}

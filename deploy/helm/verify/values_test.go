@@ -44,6 +44,19 @@ func TestProtectedMode(t *testing.T) {
 	}
 }
 
+// TestClusterPorts checks that the chart passes on the ports for the nodes of a cluster, and lets
+// clients reach them.
+func TestClusterPorts(t *testing.T) {
+	const values = "protectedMode=false,proxies.clusterPorts=6401-6420,networkPolicy.enabled=true"
+	if got := proxyVariables(load(t, "--set", values))["REDLOCK_CLUSTER_PORTS"]; got != "6401-6420" {
+		t.Errorf("the variable is %q", got)
+	}
+	if text := string(render(t, "--set", values)); !strings.Contains(text, "{port: 6401, endPort: 6420, protocol: TCP}") {
+		t.Error("clients cannot reach the ports")
+	}
+	wantRefused(t, "clusterPorts", "--set", "protectedMode=false,proxies.clusterPorts=all")
+}
+
 // proxyVariables returns the environment variables of the proxies' container.
 func proxyVariables(c *cluster) map[string]string {
 	all := map[string]string{}
