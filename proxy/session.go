@@ -222,9 +222,11 @@ func (s *session) push(ctx context.Context, keys []string) {
 	}
 }
 
-// keep returns the locks that the client has kept, until the session ends.
+// keep returns the locks that the client has kept, until the session ends. From then on, the
+// connection ends soon after the client's machine has failed.
 func (s *session) keep() command.KeptLocks {
 	if s.client.Kept == nil {
+		s.in.conn.DetectDeadPeer()
 		s.client.Kept = s.shared.opts.Table.Keeper().Holder(keptClient{s})
 	}
 	return s.client.Kept
@@ -249,8 +251,9 @@ func (c keptClient) Push(ctx context.Context, take func() []byte) {
 // renewTime limits the last renewal of a client's locks before the proxy closes the connection.
 const renewTime = time.Second
 
-// endKept stops renewing the client's locks. If the proxy closes the connection by itself, it renews
-// them once more, so that the client has a whole TTL to reconnect, to this proxy or another one.
+// endKept stops renewing the client's locks. If the proxy closes the connection by itself, it
+// renews them once more, so that the client has a whole TTL to reconnect, to this proxy or another
+// one.
 func (s *session) endKept() {
 	kept := keepalive.Of(&s.client)
 	if s.ending.Load() && !s.clientLeft && !s.in.conn.HasEnded() {

@@ -89,8 +89,8 @@ type Tracking interface {
 	Stop()
 }
 
-// KeptLocks holds the locks that the proxy renews for a client. *keepalive.Holder implements it, and
-// keepalive.Of returns it.
+// KeptLocks holds the locks that the proxy renews for a client. *keepalive.Holder implements it,
+// and keepalive.Of returns it.
 type KeptLocks interface {
 	// Size returns the memory of the kept locks, in bytes.
 	Size() int

@@ -1,6 +1,7 @@
 // Package locks implements the proxy's own commands on locks. lock.go has LOCK, UNLOCK, EXTEND and
 // FENCE, grammar.go their grammar, kept.go the part of KEEPALIVE, and atupstream.go their replies
-// while the locks are at the upstream. holders.go, locklist.go and wait.go have LOCKINFO, LOCKLIST, FORCEUNLOCK and WAIT.
+// while the locks are at the upstream. holders.go, locklist.go and wait.go have LOCKINFO, LOCKLIST,
+// FORCEUNLOCK and WAIT.
 package locks
 
 import (

@@ -19,8 +19,8 @@ type Client interface {
 	HasLeft() bool
 	// TakesPushes reports whether the client speaks RESP3 now.
 	TakesPushes() bool
-	// Push writes the pushes that take returns, between two replies. It calls take once nothing else
-	// is being written, or not at all if the client has left or does not speak RESP3.
+	// Push writes the pushes that take returns, between two replies. It calls take once nothing
+	// else is being written, or not at all if the client has left or does not speak RESP3.
 	Push(ctx context.Context, take func() []byte)
 }
 
@@ -109,8 +109,8 @@ func (h *Holder) Stop() {
 	h.dropAll()
 }
 
-// Close stops the Holder, and waits until its last push has ended. The client's connection must have
-// been closed, or a push might wait for the client to read.
+// Close stops the Holder, and waits until its last push has ended. The client's connection must
+// have been closed, or a push might wait for the client to read.
 func (h *Holder) Close() {
 	if h == nil {
 		return
@@ -121,8 +121,8 @@ func (h *Holder) Close() {
 }
 
 // RenewOnce renews all locks of the client once more, before their time, and waits until that is
-// done or ctx ends. The proxy calls it before it closes the connection by itself, so that the client
-// has a whole TTL to reconnect. The client is not told of these renewals.
+// done or ctx ends. The proxy calls it before it closes the connection by itself, so that the
+// client has a whole TTL to reconnect. The client is not told of these renewals.
 func (h *Holder) RenewOnce(ctx context.Context) {
 	if h == nil {
 		return

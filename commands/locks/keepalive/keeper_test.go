@@ -331,8 +331,8 @@ func TestRenewOnce(t *testing.T) {
 	})
 }
 
-// TestManyLocks checks that locks are renewed together, each at its time, and that one client cannot
-// have too many.
+// TestManyLocks checks that locks are renewed together, each at its time, and that one client
+// cannot have too many.
 func TestManyLocks(t *testing.T) {
 	inBubble(t, func(f *fixture) {
 		for i := range MaxLocks {

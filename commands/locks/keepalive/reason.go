@@ -11,7 +11,8 @@ type Reason int
 
 // The reasons.
 const (
-	// NotHeld: no majority holds the lock with the token. It expired, was released, or was replaced.
+	// NotHeld: no majority holds the lock with the token. It expired, was released, or was
+	// replaced.
 	NotHeld Reason = iota
 	// Forced: FORCEUNLOCK at this proxy took the lock from its holder.
 	Forced
