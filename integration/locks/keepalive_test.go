@@ -8,6 +8,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -314,24 +315,14 @@ func TestKeptLocksOfAPipeline(t *testing.T) {
 func TestCostOfKeptLocks(t *testing.T) {
 	locks, err := strconv.Atoi(cmp.Or(os.Getenv("REDLOCK_KEPT_LOCKS"), "5000"))
 	kit.Must(t, err)
-	const ttl, perClient, measured = 30 * time.Second, 5000, 20 * time.Second
+	const ttl, perClient, measured = 30 * time.Second, 1000, 20 * time.Second
 	proxy := startKept(t)[0]
+	var taking sync.WaitGroup
 	for from := 0; from < locks; from += perClient {
 		client := kit.Connect(t, proxy)
-		for key := from; key < from+perClient; key += 100 {
-			var pipeline []byte
-			for i := range 100 {
-				pipeline = redistest.AppendCommand(pipeline, "LOCK", fmt.Sprint("kept:", key+i), "t",
-					"PX", fmt.Sprint(ttl.Milliseconds()), "KEEPALIVE")
-			}
-			kit.Must(t, client.Send(pipeline))
-			for range 100 {
-				if reply, err := client.Receive(); err != nil || reply == nil {
-					t.Fatalf("got %v, %v", reply, err)
-				}
-			}
-		}
+		taking.Go(func() { kit.NoError(t, lockMany(client, from, perClient, ttl)) })
 	}
+	taking.Wait()
 	client := kit.Connect(t, proxy)
 	before, err := proxy.CPU()
 	kit.Must(t, err)
@@ -345,6 +336,27 @@ func TestCostOfKeptLocks(t *testing.T) {
 	if kept := infoNumber(t, client, "redlock_kept_locks"); kept != locks || renewed == 0 {
 		t.Errorf("%d locks are kept, want %d; %d renewals", kept, locks, renewed)
 	}
+}
+
+// lockMany takes n locks that are kept, in pipelines.
+func lockMany(client *redistest.Client, from, n int, ttl time.Duration) error {
+	const atOnce = 100
+	for key := from; key < from+n; key += atOnce {
+		var pipeline []byte
+		for i := range atOnce {
+			pipeline = redistest.AppendCommand(pipeline, "LOCK", fmt.Sprint("kept:", key+i), "t",
+				"PX", fmt.Sprint(ttl.Milliseconds()), "KEEPALIVE")
+		}
+		if err := client.Send(pipeline); err != nil {
+			return err
+		}
+		for range atOnce {
+			if reply, err := client.Receive(); err != nil || reply == nil {
+				return fmt.Errorf("LOCK was answered %v, %w", reply, err)
+			}
+		}
+	}
+	return nil
 }
 
 // infoNumber returns a number of PROXY INFO.
