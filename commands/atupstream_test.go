@@ -21,7 +21,7 @@ func TestLocksAtUpstream(t *testing.T) {
 	table := NewTableAtUpstream(NewRelayTable(opts), opts)
 	for _, c := range []struct{ line, other string }{
 		{"LOCK k t PX 60000", ":5"}, {"LOCK k t PX 60000 BLOCK 0 FENCE", ""}, {"EXTEND k t PX 60000", ":"},
-		{"LOCKINFO k", "*16\r\n"}, {"FENCE k", "$-1\r\n"},
+		{"LOCKINFO k", "*18\r\n"}, {"FENCE k", "$-1\r\n"},
 		{"UNLOCK k t", ":1\r\n"}, {"FORCEUNLOCK k", ":0\r\n"}, {"LOCKLIST", ""},
 	} {
 		words := strings.Fields(c.line)

@@ -19,6 +19,10 @@ type Counts struct {
 	// RemovalsPending counts the possible locks of failed commands that the proxy must still
 	// remove.
 	RemovalsPending int
+	// KeptLocks counts the locks that the proxy renews for clients now. Renewals counts the renewals
+	// that succeeded. LostLocks counts the kept locks that were lost, by reason.
+	KeptLocks, Renewals int64
+	LostLocks           map[string]int64
 }
 
 // Counts returns the current counters.
@@ -27,6 +31,8 @@ func (t *Table) Counts() Counts {
 	if pending := t.opts.Server.RemovalsPending; pending != nil {
 		c.RemovalsPending = pending()
 	}
+	kept := t.keeper.Counts()
+	c.KeptLocks, c.Renewals, c.LostLocks = kept.Kept, kept.Renewals, kept.LossesByName()
 	c.ScriptRuns, c.ScriptsStopped = t.router.scripts.Counts()
 	c.LocksWithoutTTL, c.LostSideEffects = t.lockKeys.Counts()
 	if t.lockDetector != nil {

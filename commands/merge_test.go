@@ -165,7 +165,7 @@ func TestMergedCommand(t *testing.T) {
 	}
 }
 
-const redlockSection = "# Redlock\r\nredlock_available:yes\r\nredlock_unavailable_cause:\r\nredlock_masters:3\r\nredlock_masters_up:2\r\nredlock_masters_voting:2\r\nredlock_majority:2\r\nredlock_removals_pending:0\r\nredlock_master0:address=m0,"
+const redlockSection = "# Redlock\r\nredlock_available:yes\r\nredlock_unavailable_cause:\r\nredlock_masters:3\r\nredlock_masters_up:2\r\nredlock_masters_voting:2\r\nredlock_majority:2\r\nredlock_removals_pending:0\r\nredlock_kept_locks:0\r\nredlock_lock_renewals_total:0\r\nredlock_kept_locks_lost_total:0\r\nredlock_master0:address=m0,"
 
 func TestMergedInfo(t *testing.T) {
 	text := "# Server\r\nredis_version:7.0.15\r\n"

@@ -13,6 +13,7 @@ import (
 	"redlock-proxy/commands/lockkeys/allkeys"
 	"redlock-proxy/commands/lockkeys/eval"
 	"redlock-proxy/commands/locks"
+	"redlock-proxy/commands/locks/keepalive"
 	"redlock-proxy/commands/move"
 	"redlock-proxy/commands/pubsub"
 	"redlock-proxy/commands/server"
@@ -76,6 +77,8 @@ type Options struct {
 	locksAtUpstream bool
 	// mover is the mover of another table. If it is nil, the table makes its own.
 	mover *move.Mover
+	// keeper is the keeper of another table. If it is nil, the table makes its own.
+	keeper *keepalive.Keeper
 	// Random fills a slice with unpredictable bytes. The default is crypto/rand.
 	Random func([]byte)
 	// Now returns the wall-clock time. The default is time.Now.

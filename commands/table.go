@@ -16,6 +16,7 @@ import (
 	"redlock-proxy/commands/lockkeys/tracking"
 	"redlock-proxy/commands/lockkeys/transaction"
 	"redlock-proxy/commands/locks"
+	"redlock-proxy/commands/locks/keepalive"
 	"redlock-proxy/commands/move"
 	"redlock-proxy/commands/pubsub"
 	"redlock-proxy/commands/server"
@@ -28,6 +29,7 @@ type Table struct {
 	current *currentSettings
 	audit   *command.Audit
 	mover   *move.Mover // nil if locks cannot be moved
+	keeper  *keepalive.Keeper
 	router  router
 	// lockKeys runs the commands of clients on lock keys.
 	lockKeys *lockkeys.Runner
@@ -58,7 +60,7 @@ func NewRelayTable(opts Options) *Table {
 // the lock commands fail on them.
 func NewTableAtUpstream(moved *Table, opts Options) *Table {
 	opts = opts.orDefault()
-	opts.locksAtUpstream, opts.mover = true, moved.mover
+	opts.locksAtUpstream, opts.mover, opts.keeper = true, moved.mover, moved.keeper
 	return newTable(opts, moved.lockDetector)
 }
 
@@ -69,6 +71,9 @@ func newTable(opts Options, detector *lockdetect.Detector) *Table {
 	keyOnMasters := lockkeys.KeyOnMastersFunc(opts.KeyPrefix, keys.NewPatterns(opts.LockTags...), opts.movablePatterns())
 	if t.mover = opts.mover; t.mover == nil {
 		t.mover = newMover(opts, keyOnMasters)
+	}
+	if t.keeper = opts.keeper; t.keeper == nil {
+		t.keeper = keepalive.New(opts.Locks)
 	}
 	if opts.locksAtUpstream {
 		lockKeys = keys.NewPatterns() // this table treats them as ordinary keys
@@ -95,7 +100,7 @@ func newTable(opts Options, detector *lockdetect.Detector) *Table {
 	}
 	t.tracking = newTrackingHub(opts, lockKeys)
 	t.holders = locks.NewOperatorCommands(locks.OperatorOptions{
-		Locks: opts.Holdings, KeyOnMasters: keyOnMasters, Prefix: opts.KeyPrefix, Logger: opts.Logger, Audit: t.audit,
+		Locks: opts.Holdings, KeyOnMasters: keyOnMasters, Prefix: opts.KeyPrefix, Keeper: t.keeper, Logger: opts.Logger, Audit: t.audit,
 	})
 	all := t.lockCommands(keyOnMasters)
 	if lockKeys.Any() {
@@ -112,7 +117,7 @@ func newTable(opts Options, detector *lockdetect.Detector) *Table {
 // LOCKLIST and FORCEUNLOCK.
 func (t *Table) lockCommands(keyOnMasters func(db int, key string) quorum.Key) []*command.Command {
 	l := &locks.LockCommands{
-		Locks: t.opts.Locks, MaxTTL: t.current.maxTTL, KeyOnMasters: keyOnMasters, Random: t.opts.Random, Audit: t.audit,
+		Locks: t.opts.Locks, MaxTTL: t.current.maxTTL, KeyOnMasters: keyOnMasters, Random: t.opts.Random, Keeper: t.keeper, Audit: t.audit,
 	}
 	all := slices.Concat(l.Commands(), t.holders.Commands())
 	if t.opts.locksAtUpstream {
@@ -126,6 +131,7 @@ func (t *Table) serverCommands() *server.Server {
 	opts := t.opts.Server
 	opts.MaxClients, opts.Waiting, opts.LockDetector, opts.Mover = t.current.maxClients, t.Waiting, t.lockDetector, t.mover
 	opts.LockKeys, opts.CachedScripts = len(t.opts.LockKeys) > 0, t.router.scripts.CachedCount
+	opts.KeptLocks = t.keeper.Counts
 	if t.router.lockKeys.Any() {
 		opts.LockKeyCounts = t.lockKeys.Counts
 	}
@@ -195,6 +201,9 @@ func newTrackingHub(opts Options, lockKeys keys.Patterns) *tracking.Hub {
 
 // Tracking returns the hub for CLIENT TRACKING, or nil if lock keys are not tracked.
 func (t *Table) Tracking() *tracking.Hub { return t.tracking }
+
+// Keeper returns the keeper of the locks that clients have kept. The caller must run it.
+func (t *Table) Keeper() *keepalive.Keeper { return t.keeper }
 
 // Messages returns the hub for messages at a lock server, or nil with an upstream.
 func (t *Table) Messages() *pubsub.Hub { return t.messages }

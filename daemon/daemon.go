@@ -224,6 +224,7 @@ func (d *daemon) run(ctx context.Context, ready func(net.Addr)) error {
 	var running sync.WaitGroup
 	running.Go(func() { d.handleHangups(servers, d.opts.Hangups) })
 	running.Go(func() { _ = d.cluster.Run(servers) })
+	running.Go(func() { d.table.Keeper().Run(servers) })
 	if d.upstream != nil {
 		defer d.upstream.Close()
 	}

@@ -51,7 +51,8 @@
 // (watch.go), to notice immediately that the client leaves. A parked session has no goroutine: the
 // server's one polling goroutine waits in its place (polling.go). A client that tracks keys has its
 // own goroutine while there are invalidations to send (package tracking). A subscriber of a lock
-// server has its own goroutine while there are messages to send (package pubsub). These goroutines
+// server has its own goroutine while there are messages to send (package pubsub), and so has a
+// client with kept locks while there are pushes about them (package keepalive). These goroutines
 // write to parked clients, too.
 //
 // # Locks

@@ -60,7 +60,7 @@ func (s *session) shrink() {
 	s.writer.releaseMemory()
 	s.out.Bytes, s.excerpt = nil, nil
 	s.client.Watch, s.client.Wait, s.client.Track, s.client.Ask, s.client.Upstream = nil, nil, nil, nil, nil
-	s.client.Publisher, s.client.Subscribe = nil, nil
+	s.client.Publisher, s.client.Subscribe, s.client.Keep, s.client.ReserveMemory = nil, nil, nil, nil
 	s.login.Rights.DropRefusals()
 	s.in.shrink()
 }
@@ -87,6 +87,7 @@ func (s *session) resume(ctx context.Context) {
 	s.activity.Record()
 	s.client.Watch, s.client.Wait = s.watch, s.watchWait
 	s.client.HasLeft = s.in.conn.HasEnded
+	s.client.Keep, s.client.ReserveMemory = s.keep, s.in.updateBudget
 	if s.shared.opts.Table.Tracking() != nil {
 		s.client.Track = s.track
 	}

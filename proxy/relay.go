@@ -281,23 +281,38 @@ func (r *relay) isBetweenReplies() bool {
 	return !r.writer.writing && (!r.tracker.InsideReply() || r.disconnected || r.tracker.State.Stream)
 }
 
-// push writes an out-of-band message to the client, between two replies. It does nothing if the
-// client speaks RESP2.
-func (r *relay) push(ctx context.Context, p []byte) error {
+// takesPushes reports whether the client speaks RESP3, and gets replies.
+func (r *relay) takesPushes() bool {
+	r.writer.mu.Lock()
+	defer r.writer.mu.Unlock()
+	return r.speaksRESP3() && !r.tracker.State.Stream
+}
+
+// speaksRESP3 reports whether the client speaks RESP3. It is called with mu held.
+func (r *relay) speaksRESP3() bool {
+	if r.upstream == nil {
+		return r.proto == 3
+	}
+	return r.tracker.State.Proto == 3
+}
+
+// push writes an out-of-band message to the client, between two replies. take returns the message
+// when it can be written. push does nothing if the client speaks RESP2.
+func (r *relay) push(ctx context.Context, take func() []byte) error {
 	r.writer.mu.Lock()
 	defer r.writer.mu.Unlock()
 	if err := r.writer.wait(ctx, r.isBetweenReplies); err != nil {
 		return err
 	}
-	proto := r.tracker.State.Proto
-	if r.upstream == nil {
-		proto = r.proto
+	if r.tracker.InsideReply() || r.tracker.State.Stream || !r.speaksRESP3() {
+		return nil
 	}
-	if r.tracker.InsideReply() || r.tracker.State.Stream || proto != 3 {
+	message := take()
+	if len(message) == 0 {
 		return nil
 	}
 	r.limitWriteIf(true)
-	_, err := r.writer.write(p)
+	_, err := r.writer.write(message)
 	return err
 }
 

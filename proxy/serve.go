@@ -9,6 +9,7 @@ import (
 
 	"redlock-proxy/commands"
 	"redlock-proxy/commands/lockkeys/tracking"
+	"redlock-proxy/commands/locks/keepalive"
 	"redlock-proxy/internal/resp"
 	"redlock-proxy/proxy/login"
 	"redlock-proxy/proxy/track"
@@ -47,6 +48,7 @@ func (s *session) run(ctx context.Context) (parked bool) {
 		}
 		err = s.serve(sessionCtx)
 	}
+	s.endKept()
 	if requestErr, ok := errors.AsType[*resp.RequestError](err); ok {
 		s.client.Refuse("ERR "+requestErr.Error(), &s.out)
 	}
@@ -106,6 +108,7 @@ func (s *session) finishUpstream(ctx context.Context, err error) {
 func (s *session) close() {
 	s.relay.close()
 	tracking.Of(&s.client).Close()
+	keepalive.Of(&s.client).Close()
 	s.subscriber.Load().Close()
 	s.in.close()
 }

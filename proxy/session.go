@@ -15,6 +15,7 @@ import (
 	"redlock-proxy/commands/auth/acl"
 	"redlock-proxy/commands/command"
 	"redlock-proxy/commands/lockkeys/tracking"
+	"redlock-proxy/commands/locks/keepalive"
 	"redlock-proxy/commands/pubsub"
 	"redlock-proxy/internal/resp"
 	"redlock-proxy/proxy/login"
@@ -222,9 +223,51 @@ func (s *session) track() command.Tracking {
 // push sends the client, between two replies, the keys that may have changed; without keys, it
 // invalidates all keys. Any goroutine may call push.
 func (s *session) push(ctx context.Context, keys []string) {
-	if s.relay.push(ctx, tracking.Invalidation(keys)) != nil {
+	if s.relay.push(ctx, func() []byte { return tracking.Invalidation(keys) }) != nil {
 		_ = s.conn.Close() // the client may have got a part of the message
 	}
+}
+
+// keep returns the locks that the client has kept, until the session ends. From then on, the
+// connection ends soon after the client's machine has failed.
+func (s *session) keep() command.KeptLocks {
+	if s.client.Kept == nil {
+		s.in.conn.DetectDeadPeer()
+		s.client.Kept = s.shared.opts.Table.Keeper().Holder(keptClient{s})
+	}
+	return s.client.Kept
+}
+
+// keptClient implements keepalive.Client.
+type keptClient struct{ session *session }
+
+// HasLeft implements keepalive.Client.
+func (c keptClient) HasLeft() bool { return c.session.in.conn.HasEnded() }
+
+// TakesPushes implements keepalive.Client.
+func (c keptClient) TakesPushes() bool { return c.session.relay.takesPushes() }
+
+// Push implements keepalive.Client.
+func (c keptClient) Push(ctx context.Context, take func() []byte) {
+	if c.session.relay.push(ctx, take) != nil {
+		_ = c.session.conn.Close() // the client may have got a part of the message
+	}
+}
+
+// renewTime limits the last renewal of a client's locks before the proxy closes the connection.
+const renewTime = time.Second
+
+// endKept stops renewing the client's locks. If the proxy closes the connection by itself, it
+// renews them once more, so that the client has a whole TTL to reconnect, to this proxy or another
+// one.
+func (s *session) endKept() {
+	kept := keepalive.Of(&s.client)
+	if s.ending.Load() && !s.clientLeft && !s.in.conn.HasEnded() {
+		ctx, cancel := context.WithTimeout(context.Background(), renewTime)
+		defer cancel()
+		kept.RenewOnce(ctx)
+	}
+	kept.Stop()
 }
 
 // subscribe returns the subscriptions of a lock server's client, which last until the session is

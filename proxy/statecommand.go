@@ -51,6 +51,9 @@ func (d *dispatcher) forwardStateCommand(ctx context.Context, name string, words
 	if s.Kind == track.Reset && len(words) == 1 && d.client.Tracking != nil {
 		d.client.Tracking.Stop()
 	}
+	if s.Kind == track.Reset && len(words) == 1 && d.client.Kept != nil {
+		d.client.Kept.Clear()
+	}
 	return d.sender.sendStateCommand(s, frame())
 }
 

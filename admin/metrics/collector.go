@@ -23,8 +23,8 @@ type Clients struct {
 	Redirects                             int64 // redirects to another server
 }
 
-// Commands holds counts of commands. Waiting and RemovalsPending are present values; the rest is
-// counted since the start.
+// Commands holds counts of commands. Waiting, RemovalsPending and KeptLocks are present values; the
+// rest is counted since the start.
 type Commands struct {
 	Waiting                          int
 	LocksWithoutTTL, LostSideEffects int64
@@ -32,6 +32,8 @@ type Commands struct {
 	DetectedLocks, DetectedReleases  int64
 	DirectLocks                      int64
 	RemovalsPending                  int
+	KeptLocks, Renewals              int64
+	LostLocks                        map[string]int64 // by reason
 }
 
 // Sources holds the functions that return values of other parts of the proxy. Only Upstream,
@@ -70,6 +72,7 @@ type scalar struct {
 type collector struct {
 	Sources
 	scalars           []scalar
+	lostLocks         *prometheus.Desc
 	relayedBytes      *prometheus.Desc
 	relayedCommands   *prometheus.Desc
 	upstreamUp        *prometheus.Desc
@@ -86,6 +89,8 @@ type collector struct {
 func newCollector(from Sources) *collector {
 	return &collector{
 		Sources: from, scalars: withFormerNames(scalars()), masters: newMasterDescs(), cluster: newClusterDescs(),
+		lostLocks: newDesc("redlock_kept_locks_lost_total",
+			"Locks that the proxy renewed for a client (KEEPALIVE) and that were lost, by reason.", "reason"),
 		relayedBytes: newDesc("redlock_relay_bytes_total", "Bytes relayed between clients and the upstream.", "direction"),
 		relayedCommands: newDesc("redlock_relay_commands_total",
 			"Commands relayed to the upstream whose replies go to clients."),
@@ -184,6 +189,10 @@ func scalars() []scalar {
 		gauge("redlock_removals_pending",
 			"Locks that the proxy still has to remove: a command that failed may have left them.",
 			func(_ Clients, d Commands) float64 { return float64(d.RemovalsPending) }),
+		gauge("redlock_kept_locks", "Locks that the proxy renews for clients (KEEPALIVE).",
+			func(_ Clients, d Commands) float64 { return float64(d.KeptLocks) }),
+		counter("redlock_lock_renewals_total", "Renewals of locks for clients (KEEPALIVE) that succeeded.",
+			func(_ Clients, d Commands) float64 { return float64(d.Renewals) }),
 		counter("redlock_locks_without_ttl_total", "Lock keys that ordinary commands set without a TTL.",
 			func(_ Clients, d Commands) float64 { return float64(d.LocksWithoutTTL) }),
 		counter("redlock_script_runs_total", "Runs of scripts on lock keys, repetitions included.",
@@ -214,6 +223,7 @@ func (c *collector) Describe(out chan<- *prometheus.Desc) {
 	for _, s := range c.scalars {
 		out <- s.desc
 	}
+	out <- c.lostLocks
 	out <- c.relayedBytes
 	out <- c.relayedCommands
 	out <- c.upstreamUp
@@ -232,6 +242,9 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 	clients, commands := c.Clients(), c.Commands()
 	for _, s := range c.scalars {
 		out <- metric(s.desc, s.kind, s.value(clients, commands))
+	}
+	for reason, n := range commands.LostLocks {
+		out <- metric(c.lostLocks, prometheus.CounterValue, float64(n), reason)
 	}
 	if c.Upstream != nil {
 		out <- metric(c.relayedBytes, prometheus.CounterValue, float64(clients.BytesToUpstream), "to_upstream")

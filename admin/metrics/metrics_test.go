@@ -36,7 +36,9 @@ func scrape(t *testing.T, m *Metrics, from Sources) string {
 // testSources returns the sources of a proxy with these masters and without clients.
 func testSources(masters ...quorum.MasterStatus) Sources {
 	return Sources{
-		Clients: func() Clients { return Clients{} }, Commands: func() Commands { return Commands{} },
+		Clients: func() Clients { return Clients{} }, Commands: func() Commands {
+			return Commands{KeptLocks: 2, Renewals: 7, LostLocks: map[string]int64{"not_held": 1}}
+		},
 		Masters:      func() []quorum.MasterStatus { return masters },
 		Availability: func() availability.Inputs { return availability.Inputs{Masters: len(masters), Voting: 1} },
 		LogDropped:   func() int64 { return 3 },
@@ -66,6 +68,7 @@ func TestMasters(t *testing.T) {
 	))
 	wantLines(t, got,
 		"redlock_config_last_reload_successful 1", "redlock_config_last_reload_success_timestamp_seconds 1.7e+09",
+		"redlock_kept_locks 2", "redlock_lock_renewals_total 7", `redlock_kept_locks_lost_total{reason="not_held"} 1`,
 		"redlock_masters 3", "redlock_masters_voting 1", "redlock_majority 2", "redlock_quorum 0",
 		`redlock_master_up{master="m0"} 1`, `redlock_master_up{master="m1"} 1`, `redlock_master_up{master="m2"} 0`,
 		`redlock_master_votes{master="m0"} 1`, `redlock_master_votes{master="m1"} 0`, `redlock_master_votes{master="m2"} 0`,

@@ -36,6 +36,7 @@ type Lock struct {
 	Waiters    int
 	Since      time.Time
 	Addr, Name string
+	Kept       bool
 }
 
 // query selects the locks to list.

@@ -139,6 +139,7 @@ type lockView struct {
 	Since   *int64     `json:"since"`
 	Addr    string     `json:"addr"`
 	Name    string     `json:"name"`
+	Kept    bool       `json:"kept"`
 }
 
 type voteView struct {
@@ -245,7 +246,7 @@ func viewLocks(f listing) locksView {
 
 func viewLock(l Lock) lockView {
 	v := lockView{
-		Key: printable(l.Key), State: l.State, Waiters: l.Waiters, Addr: printable(l.Addr), Name: printable(l.Name),
+		Key: printable(l.Key), State: l.State, Waiters: l.Waiters, Addr: printable(l.Addr), Name: printable(l.Name), Kept: l.Kept,
 		Votes: make([]voteView, 0, len(l.Votes)),
 	}
 	left := l.TimeLeft.Milliseconds()

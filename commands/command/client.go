@@ -61,6 +61,14 @@ type Client struct {
 	// Track returns a new Tracking. It is nil if lock keys cannot be tracked.
 	Track func() Tracking
 
+	// Kept holds the locks that the proxy renews for the client. It is nil until the client sends
+	// KEEPALIVE. Keep returns a new one; it is nil if the connection cannot have locks kept.
+	Kept KeptLocks
+	Keep func() KeptLocks
+	// ReserveMemory makes the growth of Size count in the limit for all clients, or fails if that
+	// exceeds the limit. It may be nil.
+	ReserveMemory func() error
+
 	// Publisher publishes messages at a lock server; otherwise it is nil.
 	Publisher rights.Outlet
 	// Subscriptions holds the client's subscriptions, or nil before the first subscription.
@@ -92,6 +100,15 @@ type Tracking interface {
 	Size() int
 	// Stop switches tracking off.
 	Stop()
+}
+
+// KeptLocks holds the locks that the proxy renews for a client. *keepalive.Holder implements it,
+// and keepalive.Of returns it.
+type KeptLocks interface {
+	// Size returns the memory of the kept locks, in bytes.
+	Size() int
+	// Clear stops keeping the locks. It releases none.
+	Clear()
 }
 
 // Subscriptions holds the subscriptions of a client at a lock server, and the messages that have
@@ -184,6 +201,9 @@ func (c *Client) Size() int {
 	if c.Tracking != nil {
 		size += c.Tracking.Size()
 	}
+	if c.Kept != nil {
+		size += c.Kept.Size()
+	}
 	if c.Subscriptions != nil {
 		size += c.Subscriptions.Size()
 	}
@@ -225,6 +245,9 @@ func (c *Client) Reset(out *Reply) {
 	c.Transaction = Transaction{}
 	if c.Tracking != nil {
 		c.Tracking.Stop()
+	}
+	if c.Kept != nil {
+		c.Kept.Clear()
 	}
 	if c.replyMode != replySkipping { // the current reply stays silent
 		c.replyMode = replyOn

@@ -29,7 +29,7 @@ type Argument struct {
 	name, kind string // kind: key, string, integer, oneof …
 	token      string // the fixed word before the argument, or the argument itself
 	optional   bool
-	options    []Argument // the choices of a oneof
+	options    []Argument // the choices of a oneof, or the parts of a block
 }
 
 // Key returns the argument that is the command's key.
@@ -57,6 +57,11 @@ func Word(token, name string) Argument { return Argument{name: name, kind: "pure
 // OneOf returns a choice between arguments.
 func OneOf(name string, options ...Argument) Argument {
 	return Argument{name: name, kind: "oneof", options: options}
+}
+
+// Block returns arguments that follow each other.
+func Block(name string, parts ...Argument) Argument {
+	return Argument{name: name, kind: "block", options: parts}
 }
 
 // Optional returns the argument, marked as optional.

@@ -19,7 +19,11 @@ func (a Argument) usage() string {
 		for i, o := range a.options {
 			all[i] = o.usage()
 		}
-		text = strings.Join(all, "|")
+		separator := "|"
+		if a.kind == "block" {
+			separator = " "
+		}
+		text = strings.Join(all, separator)
 	case a.kind == "pure-token":
 		text = a.token
 	case a.token != "":

@@ -26,6 +26,8 @@ type Lock struct {
 	// Addr and Name describe the client to which this proxy granted the lock.
 	Since      time.Time
 	Addr, Name string
+	// Kept is set if this proxy renews the lock for a client (KEEPALIVE).
+	Kept bool
 }
 
 // statusNames holds the names of the states of a key.
@@ -33,9 +35,9 @@ var statusNames = map[quorum.Status]string{
 	quorum.StatusFree: "free", quorum.StatusHeld: "held", quorum.StatusSplit: "split", quorum.StatusUnclear: "unclear",
 }
 
-// describe returns the public part of a holding.
-func describe(key string, h quorum.Holding) Lock {
-	l := Lock{Key: key, State: statusNames[h.Status], Votes: h.Masters, Fence: h.Fence, Waiters: h.Waiters}
+// describe returns the public part of a holding. kept is set if this proxy renews the lock.
+func describe(key string, h quorum.Holding, kept bool) Lock {
+	l := Lock{Key: key, State: statusNames[h.Status], Votes: h.Masters, Fence: h.Fence, Waiters: h.Waiters, Kept: kept}
 	if h.Status == quorum.StatusHeld {
 		l.Left = h.Left
 	}

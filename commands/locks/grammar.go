@@ -7,15 +7,17 @@ import (
 	"time"
 
 	"redlock-proxy/commands/catalog/syntax"
+	"redlock-proxy/commands/locks/keepalive"
 	"redlock-proxy/quorum"
 )
 
-// Errors in Redis' wording, except errNoTTL. The text is the reply.
+// Errors in Redis' wording, except errNoTTL and errMaxHoldAlone. The text is the reply.
 var (
-	errNoTTL      = errors.New(syntax.ErrSyntax + ": PX or EX is missing")
-	errNotInteger = errors.New(syntax.ErrNotInteger)
-	errNegative   = errors.New("ERR timeout is negative")
-	errTimeout    = errors.New("ERR timeout is not an integer or out of range")
+	errNoTTL        = errors.New(syntax.ErrSyntax + ": PX or EX is missing")
+	errMaxHoldAlone = errors.New(syntax.ErrSyntax + ": MAXHOLD must follow KEEPALIVE")
+	errNotInteger   = errors.New(syntax.ErrNotInteger)
+	errNegative     = errors.New("ERR timeout is negative")
+	errTimeout      = errors.New("ERR timeout is not an integer or out of range")
 )
 
 // generateToken is the argument that asks the proxy to generate the token, like * in XADD.
@@ -28,6 +30,8 @@ type lockArgs struct {
 	wait       time.Duration // as in quorum.LockRequest
 	at         bool          // the reply includes the time from arrival to the start of the lease
 	fence      bool          // the lock gets a fence
+	keepalive  bool          // the proxy renews the lock
+	maxHold    time.Duration // as in keepalive.Term
 }
 
 // grammar defines which options a command accepts, and the limit of its TTL.
@@ -48,6 +52,13 @@ func (g grammar) parse(args [][]byte) (lockArgs, error) {
 	blocks := false
 	for len(options) > 0 {
 		word := syntax.Lower(options[0])
+		if word == "keepalive" && !parsed.keepalive {
+			var err error
+			if options, err = g.keepalive(&parsed, options[1:]); err != nil {
+				return lockArgs{}, err
+			}
+			continue
+		}
 		if flag := g.flag(&parsed, word); flag != nil && !*flag {
 			*flag = true
 			options = options[1:]
@@ -57,6 +68,8 @@ func (g grammar) parse(args [][]byte) (lockArgs, error) {
 		isWait := word == "block" && g.takesLock && !blocks
 		var err error
 		switch {
+		case word == "maxhold":
+			err = errMaxHoldAlone
 		case !isTTL && !isWait:
 			err = fmt.Errorf("%s: unexpected '%s'", syntax.ErrSyntax, syntax.Excerpt(options[0]))
 		case len(options) < 2:
@@ -75,7 +88,42 @@ func (g grammar) parse(args [][]byte) (lockArgs, error) {
 	if parsed.ttl == 0 {
 		return lockArgs{}, errNoTTL
 	}
+	if err := g.checkKeepalive(parsed); err != nil {
+		return lockArgs{}, err
+	}
 	return parsed, nil
+}
+
+// keepalive reads the words after KEEPALIVE, and returns the remaining options.
+func (g grammar) keepalive(parsed *lockArgs, options [][]byte) (rest [][]byte, err error) {
+	parsed.keepalive = true
+	if len(options) == 0 || syntax.Lower(options[0]) != "maxhold" {
+		return options, nil
+	}
+	if len(options) < 2 {
+		return nil, fmt.Errorf("%s: '%s' requires a value", syntax.ErrSyntax, syntax.Excerpt(options[0]))
+	}
+	n, ok := syntax.Int(options[1])
+	switch {
+	case !ok || n > math.MaxInt64/int64(time.Millisecond):
+		return nil, errNotInteger
+	case n <= 0:
+		return nil, fmt.Errorf("ERR invalid MAXHOLD in '%s' command: it must be positive", g.name)
+	}
+	parsed.maxHold = time.Duration(n) * time.Millisecond
+	return options[2:], nil
+}
+
+// checkKeepalive rejects times that a kept lock cannot have.
+func (g grammar) checkKeepalive(parsed lockArgs) error {
+	switch {
+	case parsed.keepalive && parsed.ttl < keepalive.MinTTL:
+		return fmt.Errorf("%s: with KEEPALIVE the TTL must be at least %d ms",
+			syntax.InvalidExpire(g.name), keepalive.MinTTL.Milliseconds())
+	case parsed.maxHold != 0 && parsed.maxHold < parsed.ttl:
+		return fmt.Errorf("ERR invalid MAXHOLD in '%s' command: it must not be shorter than the TTL", g.name)
+	}
+	return nil
 }
 
 // flag returns the field of an option without a value, or nil.

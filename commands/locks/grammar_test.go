@@ -5,6 +5,7 @@ import (
 	"math/big"
 	"math/rand/v2"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -155,6 +156,9 @@ func parseOptions(g grammar, options []string) string {
 	if parsed.fence {
 		text += ", with a fence"
 	}
+	if parsed.keepalive {
+		text += fmt.Sprint(", kept for ", parsed.maxHold)
+	}
 	return text
 }
 
@@ -170,12 +174,23 @@ func TestSyntaxErrorsNameTheWord(t *testing.T) {
 		"LOCK k t BLOCK 5 PX":            "'PX' requires a value",
 		"LOCK k t FENCE BLOCK 5":         "PX or EX is missing",
 		"LOCK k t PX 1000 BLOCK 5 BLOCK": "unexpected 'BLOCK'",
+
+		"LOCK k t PX 1000 MAXHOLD 5000":              "MAXHOLD must follow KEEPALIVE",
+		"LOCK k t MAXHOLD 5000 KEEPALIVE PX 1000":    "MAXHOLD must follow KEEPALIVE",
+		"LOCK k t KEEPALIVE PX 1000 MAXHOLD 5000":    "MAXHOLD must follow KEEPALIVE",
+		"LOCK k t PX 1000 KEEPALIVE maxhold":         "'maxhold' requires a value",
+		"LOCK k t PX 1000 KEEPALIVE Keepalive":       "unexpected 'Keepalive'",
+		"LOCK k t PX 1000 KEEPALIVE 5000":            "unexpected '5000'",
+		"LOCK k t KEEPALIVE":                         "PX or EX is missing",
+		"LOCK k t PX 1000 KEEPALIVE MAXHOLD 9000 AT": "",
 	} {
 		var args [][]byte
 		for word := range strings.FieldsSeq(words) {
 			args = append(args, []byte(word))
 		}
-		if _, err := g.parse(args); err == nil || err.Error() != badSyntax+": "+want {
+		switch _, err := g.parse(args); {
+		case want == "" && err == nil:
+		case err == nil || err.Error() != badSyntax+": "+want:
 			t.Errorf("%s: %v, want %s", words, err, want)
 		}
 	}
@@ -192,6 +207,35 @@ func TestLockOptionsUnderOtherLimits(t *testing.T) {
 		if got := parseOptions(g, strings.Split(options, " ")); got != want {
 			t.Errorf("%q: %q, want %q", options, got, want)
 		}
+	}
+}
+
+// TestKeepaliveGrammar checks KEEPALIVE and MAXHOLD, with LOCK and with EXTEND.
+func TestKeepaliveGrammar(t *testing.T) {
+	const badHold = "ERR invalid MAXHOLD in 'lock' command: "
+	for options, want := range map[string]string{
+		"PX 1000 KEEPALIVE":                                 "1s, kept for 0s",
+		"keepalive px 100":                                  "100ms, kept for 0s",
+		"KEEPALIVE MAXHOLD 5000 PX 1000 BLOCK 5":            "1s, waiting 5ms, kept for 5s",
+		"BLOCK 5 PX 1000 KEEPALIVE maxHold 1000 FENCE":      "1s, waiting 5ms, with a fence, kept for 1s",
+		"PX 1000 KEEPALIVE MAXHOLD 9223372036854":           "1s, kept for 2562047h47m16.854s",
+		"PX 1000 KEEPALIVE MAXHOLD 9223372036855":           notInteger,
+		"PX 1000 KEEPALIVE MAXHOLD x":                       notInteger,
+		"PX 1000 KEEPALIVE MAXHOLD 0":                       badHold + "it must be positive",
+		"PX 1000 KEEPALIVE MAXHOLD -5":                      badHold + "it must be positive",
+		"PX 1000 KEEPALIVE MAXHOLD 999":                     badHold + "it must not be shorter than the TTL",
+		"KEEPALIVE PX 99":                                   badLockTTL + ": with KEEPALIVE the TTL must be at least 100 ms",
+		"PX 1000 KEEPALIVE MAXHOLD 5000 MAXHOLD 5000":       badSyntax,
+		"PX 1000 KEEPALIVE MAXHOLD 5000 KEEPALIVE BLOCK 20": badSyntax,
+	} {
+		g := grammar{name: "lock", takesLock: true, maxTTL: day}
+		if got := parseOptions(g, strings.Split(options, " ")); got != want {
+			t.Errorf("%q: %q, want %q", options, got, want)
+		}
+	}
+	g := grammar{name: "extend", maxTTL: day}
+	if got := parseOptions(g, []string{"PX", "1000", "KEEPALIVE", "MAXHOLD", "5000"}); got != "1s, kept for 5s" {
+		t.Errorf("EXTEND: %q", got)
 	}
 }
 
@@ -224,6 +268,9 @@ func TestLockGrammarAgainstSimple(t *testing.T) {
 
 func checkGrammar(t *testing.T, options []string, maxMillis int64, takesLock bool) {
 	t.Helper()
+	if slices.ContainsFunc(options, func(o string) bool { return strings.EqualFold(o, "keepalive") }) {
+		return // TestKeepaliveGrammar has it
+	}
 	// maxMillis is limited to the range of a Duration.
 	maxMillis = min(max(maxMillis, 1), int64(1<<63-1)/int64(time.Millisecond))
 	g := grammar{name: "lock", takesLock: takesLock, maxTTL: time.Duration(maxMillis) * time.Millisecond}

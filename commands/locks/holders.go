@@ -5,6 +5,7 @@ import (
 	"log/slog"
 
 	"redlock-proxy/commands/command"
+	"redlock-proxy/commands/locks/keepalive"
 	"redlock-proxy/quorum"
 )
 
@@ -22,6 +23,8 @@ type OperatorOptions struct {
 	// KeyOnMasters returns the key of a lock on the masters. The key begins with Prefix.
 	KeyOnMasters func(db int, key string) quorum.Key
 	Prefix       string
+	// Keeper renews the locks that clients have kept.
+	Keeper *keepalive.Keeper
 	// Logger logs each FORCEUNLOCK and LOCKLIST.
 	Logger *slog.Logger
 	Audit  *command.Audit
@@ -77,12 +80,13 @@ func (h *OperatorCommands) info(c command.Call) {
 		c.Out.Error("ERR empty key in 'lockinfo' command")
 		return
 	}
-	holdings, err := h.opts.Locks.Holdings(c.Ctx, []quorum.Key{h.opts.KeyOnMasters(c.Client.DB, key)})
+	keyOnMasters := h.opts.KeyOnMasters(c.Client.DB, key)
+	holdings, err := h.opts.Locks.Holdings(c.Ctx, []quorum.Key{keyOnMasters})
 	if err != nil {
 		c.Out.Fail(err)
 		return
 	}
-	writeLock(c.Out, describe("", holdings[0]))
+	writeLock(c.Out, describe("", holdings[0], h.opts.Keeper.IsKept(keyOnMasters)))
 }
 
 // force implements FORCEUNLOCK key.
@@ -92,7 +96,8 @@ func (h *OperatorCommands) force(c command.Call) {
 		c.Out.Error("ERR empty key in 'forceunlock' command")
 		return
 	}
-	removed, err := h.opts.Locks.Remove(c.Ctx, h.opts.KeyOnMasters(c.Client.DB, key))
+	keyOnMasters := h.opts.KeyOnMasters(c.Client.DB, key)
+	removed, err := h.opts.Locks.Remove(c.Ctx, keyOnMasters)
 	log := h.opts.Logger.With("key", command.ShownKey(key), "db", c.Client.DB, c.Client.LogAttr())
 	if err != nil {
 		log.Warn("FORCEUNLOCK failed", "cause", err)
@@ -104,6 +109,7 @@ func (h *OperatorCommands) force(c command.Call) {
 		c.Out.Int(0)
 		return
 	}
+	h.opts.Keeper.Lost(keyOnMasters, "", keepalive.Forced)
 	h.opts.Audit.Note(command.AuditForced, c.Client, c.Client.DB, key)
 	c.Out.Int(1)
 }

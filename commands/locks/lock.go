@@ -1,6 +1,7 @@
 // Package locks implements the proxy's own commands on locks. lock.go has LOCK, UNLOCK, EXTEND and
-// FENCE, grammar.go their grammar, and atupstream.go their replies while the locks are at the
-// upstream. holders.go, locklist.go and wait.go have LOCKINFO, LOCKLIST, FORCEUNLOCK and WAIT.
+// FENCE, grammar.go their grammar, kept.go the part of KEEPALIVE, and atupstream.go their replies
+// while the locks are at the upstream. holders.go, locklist.go and wait.go have LOCKINFO, LOCKLIST,
+// FORCEUNLOCK and WAIT.
 package locks
 
 import (
@@ -14,6 +15,7 @@ import (
 	"redlock-proxy/commands/catalog/syntax"
 	"redlock-proxy/commands/command"
 	"redlock-proxy/commands/lockkeys/keyspace/contents"
+	"redlock-proxy/commands/locks/keepalive"
 	"redlock-proxy/quorum"
 )
 
@@ -35,6 +37,8 @@ type LockCommands struct {
 	KeyOnMasters func(db int, key string) quorum.Key
 	// Random fills a slice with unpredictable bytes.
 	Random func([]byte)
+	// Keeper renews the locks that clients have kept.
+	Keeper *keepalive.Keeper
 	Audit  *command.Audit
 }
 
@@ -42,6 +46,8 @@ type LockCommands struct {
 func (l *LockCommands) Commands() []*command.Command {
 	ttl := command.OneOf("ttl", command.IntegerAfter("PX", "milliseconds"), command.IntegerAfter("EX", "seconds"))
 	block := command.Optional(command.IntegerAfter("BLOCK", "milliseconds"))
+	kept := command.Optional(command.Block("keepalive", command.Word("KEEPALIVE", "keepalive"),
+		command.Optional(command.IntegerAfter("MAXHOLD", "milliseconds"))))
 	fenced, at := command.Optional(command.Word("FENCE", "fence")), command.Optional(command.Word("AT", "at"))
 	fence := lockDocs("Returns a number not lower than the fence of any lock of the key so far, " +
 		"or nil if no lock has had one for a week.")
@@ -50,14 +56,14 @@ func (l *LockCommands) Commands() []*command.Command {
 		{Name: "lock", Arity: -5, RequiresLogin: true, Run: l.lock, RunsWithoutClient: hasNoBlock, Docs: lockDocs(
 			"Takes a lock on a majority of the masters. Returns its validity in milliseconds, "+
 				"or nil if another client holds it; with FENCE also a number higher than that of any earlier lock.",
-			command.Text("token"), ttl, block, fenced, at)},
+			command.Text("token"), ttl, kept, block, fenced, at)},
 		{Name: "unlock", Arity: 3, RequiresLogin: true, Run: l.unlock, RunsWithoutClient: alwaysWithoutClient, Docs: lockDocs(
 			"Releases a lock. Returns 1, or 0 if it is not held with that token.",
 			command.Text("token"))},
 		{Name: "extend", Arity: -5, RequiresLogin: true, Run: l.extend, RunsWithoutClient: alwaysWithoutClient, Docs: lockDocs(
 			"Sets a new TTL for a held lock. Returns its validity in milliseconds, "+
 				"or nil if it is not held with that token.",
-			command.Text("token"), ttl, at)},
+			command.Text("token"), ttl, kept, at)},
 		{Name: "fence", Arity: 2, RequiresLogin: true, Run: l.fence, Docs: fence},
 	}
 }
@@ -80,7 +86,7 @@ func lockDocs(summary string, args ...command.Argument) command.Docs {
 	}
 }
 
-// lock implements LOCK key token|* PX ms|EX s [BLOCK ms] [FENCE] [AT].
+// lock implements LOCK key token|* PX ms|EX s [KEEPALIVE [MAXHOLD ms]] [BLOCK ms] [FENCE] [AT].
 func (l *LockCommands) lock(c command.Call) {
 	arrived := c.FirstArrival
 	if arrived.IsZero() {
@@ -96,19 +102,26 @@ func (l *LockCommands) lock(c command.Call) {
 	if generated {
 		parsed.token = l.newToken()
 	}
-	value := contents.EncodeText(parsed.token)
+	key, value := l.KeyOnMasters(c.Client.DB, parsed.key), contents.EncodeText(parsed.token)
+	kept, err := l.reserve(c, parsed, key, value)
+	if err != nil {
+		c.Out.Fail(err)
+		return
+	}
 	if parsed.wait != 0 {
 		waitCtx, stop := c.Client.WaitContext(c.Ctx, parsed.key)
 		defer stop()
 		c.Ctx = waitCtx
 	}
-	key := l.KeyOnMasters(c.Client.DB, parsed.key)
 	got, err := l.Locks.Lock(c.Ctx, quorum.LockRequest{
 		Key: key, Token: value, TTL: parsed.ttl, Wait: c.RemainingWait(parsed.wait), Holder: c.Client.Identity(),
 		Fence: parsed.fence,
 	})
 	if err == nil || errors.Is(err, quorum.ErrHeld) {
 		c.Client.Transaction.NoteFound(c.Client.DB, []string{parsed.key})
+	}
+	if err != nil {
+		kept.Cancel()
 	}
 	switch {
 	case errors.Is(err, quorum.ErrHeld):
@@ -127,6 +140,7 @@ func (l *LockCommands) lock(c command.Call) {
 	}
 	// The reply is written first, because that starts the countdown of the validity.
 	parsed.answer(got, arrived, shownToken, c.Out)
+	parsed.keepWhenDelivered(kept, got, c.Out)
 	// The values are copied so that the closure does not retain the call.
 	client, name := c.Client, parsed.key
 	l.Audit.Note(command.AuditGranted, client, key.DB, name)
@@ -177,8 +191,9 @@ func (l *LockCommands) unlock(c command.Call) {
 		return
 	}
 	key := string(c.Args[1])
-	value := contents.EncodeText(string(c.Args[2]))
-	err := l.Locks.Unlock(c.Ctx, l.KeyOnMasters(c.Client.DB, key), value)
+	keyOnMasters, value := l.KeyOnMasters(c.Client.DB, key), contents.EncodeText(string(c.Args[2]))
+	l.Keeper.Stop(keyOnMasters, value) // whatever the reply, the client no longer wants the lock
+	err := l.Locks.Unlock(c.Ctx, keyOnMasters, value)
 	switch {
 	case err == nil:
 		c.Client.Transaction.NoteFound(c.Client.DB, []string{key})
@@ -191,7 +206,7 @@ func (l *LockCommands) unlock(c command.Call) {
 	}
 }
 
-// extend implements EXTEND key token PX ms|EX s [AT].
+// extend implements EXTEND key token PX ms|EX s [KEEPALIVE [MAXHOLD ms]] [AT].
 func (l *LockCommands) extend(c command.Call) {
 	arrived := time.Now()
 	g := grammar{name: "extend", maxTTL: l.MaxTTL()}
@@ -200,12 +215,22 @@ func (l *LockCommands) extend(c command.Call) {
 		c.SyntaxError(err.Error())
 		return
 	}
-	value := contents.EncodeText(parsed.token)
-	got, err := l.Locks.Extend(c.Ctx, l.KeyOnMasters(c.Client.DB, parsed.key), value, parsed.ttl)
+	key, value := l.KeyOnMasters(c.Client.DB, parsed.key), contents.EncodeText(parsed.token)
+	kept, err := l.reserve(c, parsed, key, value)
+	if err != nil {
+		c.Out.Fail(err)
+		return
+	}
+	got, err := l.Locks.Extend(c.Ctx, key, value, parsed.ttl)
+	if err != nil {
+		kept.Cancel()
+	}
 	switch {
 	case err == nil:
 		parsed.answer(got, arrived, "", c.Out)
+		parsed.keepWhenDelivered(kept, got, c.Out)
 	case errors.Is(err, quorum.ErrNotHeld):
+		l.Keeper.Lost(key, value, keepalive.NotHeld)
 		c.Out.Null()
 	case errors.Is(err, quorum.ErrTooShort):
 		c.Out.Error(syntax.ExpireTooShort(g.name))

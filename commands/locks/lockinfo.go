@@ -18,7 +18,15 @@ func writeLock(out *command.Reply, l Lock) {
 	}
 	out.Put(append(fields, "state", l.State, "left", leftMillis(l), "votes", votes, "waiters", l.Waiters,
 		"fence", orNull(l.Fence, l.Fence > 0), "since", orNull(l.Since.UnixMilli(), !l.Since.IsZero()),
-		"addr", orNull(l.Addr, l.Addr != ""), "name", orNull(l.Name, l.Name != "")))
+		"addr", orNull(l.Addr, l.Addr != ""), "name", orNull(l.Name, l.Name != ""), "kept", oneIf(l.Kept)))
+}
+
+// oneIf returns 1 for true, and 0 for false.
+func oneIf(yes bool) int {
+	if yes {
+		return 1
+	}
+	return 0
 }
 
 // leftMillis returns the remaining time in milliseconds; -1 without expiry, null if unknown.

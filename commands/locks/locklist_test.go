@@ -15,6 +15,7 @@ import (
 
 	"redlock-proxy/commands/catalog/syntax"
 	"redlock-proxy/commands/command"
+	"redlock-proxy/commands/locks/keepalive"
 	"redlock-proxy/commands/rights"
 	"redlock-proxy/quorum"
 )
@@ -89,7 +90,7 @@ func newHolders(locks LockReader, prefix string) (*OperatorCommands, *bytes.Buff
 	var log bytes.Buffer
 	keyOnMasters := func(db int, key string) quorum.Key { return quorum.Key{DB: db, Name: prefix + key} }
 	return NewOperatorCommands(OperatorOptions{Locks: locks, KeyOnMasters: keyOnMasters, Prefix: prefix,
-		Logger: slog.New(slog.NewTextHandler(&log, nil))}), &log
+		Keeper: keepalive.New(nil), Logger: slog.New(slog.NewTextHandler(&log, nil))}), &log
 }
 
 func newClient() *command.Client {
@@ -193,14 +194,14 @@ func TestWrite(t *testing.T) {
 		h     quorum.Holding
 		want  string
 	}{
-		{2, "k", held, "*18 $3 key $1 k $5 state $4 held $4 left :-1 $5 votes *2 $3 m:1 $4 held $7 waiters :2 $5 fence :77 $5 since :5 $4 addr $11 10.0.0.1:77 $4 name $3 ann "},
-		{3, "", held, "%8 $5 state $4 held $4 left :-1 $5 votes %1 $3 m:1 $4 held $7 waiters :2 $5 fence :77 $5 since :5 $4 addr $11 10.0.0.1:77 $4 name $3 ann "},
-		{2, "", quorum.Holding{}, "*16 $5 state $7 unclear $4 left $-1 $5 votes *0 $7 waiters :0 $5 fence $-1 $5 since $-1 $4 addr $-1 $4 name $-1 "},
+		{2, "k", held, "*20 $3 key $1 k $5 state $4 held $4 left :-1 $5 votes *2 $3 m:1 $4 held $7 waiters :2 $5 fence :77 $5 since :5 $4 addr $11 10.0.0.1:77 $4 name $3 ann $4 kept :0 "},
+		{3, "", held, "%9 $5 state $4 held $4 left :-1 $5 votes %1 $3 m:1 $4 held $7 waiters :2 $5 fence :77 $5 since :5 $4 addr $11 10.0.0.1:77 $4 name $3 ann $4 kept :1 "},
+		{2, "", quorum.Holding{}, "*18 $5 state $7 unclear $4 left $-1 $5 votes *0 $7 waiters :0 $5 fence $-1 $5 since $-1 $4 addr $-1 $4 name $-1 $4 kept :1 "},
 		{3, "", quorum.Holding{Status: quorum.StatusSplit},
-			"%8 $5 state $5 split $4 left _ $5 votes %0 $7 waiters :0 $5 fence _ $5 since _ $4 addr _ $4 name _ "},
+			"%9 $5 state $5 split $4 left _ $5 votes %0 $7 waiters :0 $5 fence _ $5 since _ $4 addr _ $4 name _ $4 kept :1 "},
 	} {
 		out := command.Reply{Proto: test.proto}
-		writeLock(&out, describe(test.key, test.h))
+		writeLock(&out, describe(test.key, test.h, test.key == ""))
 		if got := strings.ReplaceAll(string(out.Bytes), "\r\n", " "); got != test.want {
 			t.Errorf("got  %q\nwant %q", got, test.want)
 		}

@@ -126,7 +126,7 @@ func seconds(d time.Duration) int { return int((d + time.Second - 1) / time.Seco
 
 // infoRedlock returns the lines about the masters.
 func (s *Server) infoRedlock() []string {
-	up, inputs := 0, s.opts.Availability()
+	up, inputs, kept := 0, s.opts.Availability(), s.opts.KeptLocks()
 	cause := inputs.Decide().Cause
 	var lines []string
 	masters := s.opts.Masters()
@@ -143,6 +143,9 @@ func (s *Server) infoRedlock() []string {
 		fmt.Sprintf("redlock_masters_voting:%d", inputs.Voting),
 		fmt.Sprintf("redlock_majority:%d", quorum.Majority(len(masters))),
 		fmt.Sprintf("redlock_removals_pending:%d", s.opts.RemovalsPending()),
+		fmt.Sprintf("redlock_kept_locks:%d", kept.Kept),
+		fmt.Sprintf("redlock_lock_renewals_total:%d", kept.Renewals),
+		fmt.Sprintf("redlock_kept_locks_lost_total:%d", kept.Lost()),
 	}
 	if s.opts.LockKeyCounts != nil {
 		withoutTTL, lost := s.opts.LockKeyCounts()

@@ -29,7 +29,8 @@ func TestInfoRedlock(t *testing.T) {
 	want := []string{
 		"redlock_available:no", "redlock_unavailable_cause:1 of 5 masters vote, 3 needed",
 		"redlock_masters:5", "redlock_masters_up:4", "redlock_masters_voting:1", "redlock_majority:3",
-		"redlock_removals_pending:0",
+		"redlock_removals_pending:0", "redlock_kept_locks:0", "redlock_lock_renewals_total:0",
+		"redlock_kept_locks_lost_total:0",
 		"redlock_master0:address=m0,state=voting,round_trip_us=40,for_seconds=0",
 		"redlock_master1:address=m1,state=quarantine,reason=restarted,ready_in_seconds=30,for_seconds=0",
 		"redlock_master2:address=m2,state=quarantine,reason=proxies,for_seconds=0",

@@ -5,6 +5,7 @@ import (
 
 	"redlock-proxy/commands/command"
 	"redlock-proxy/commands/lockdetect"
+	"redlock-proxy/commands/locks/keepalive"
 	"redlock-proxy/commands/move"
 	"redlock-proxy/commands/move/directwrites"
 	"redlock-proxy/quorum"
@@ -32,6 +33,9 @@ type Options struct {
 	// RemovalsPending counts the locks of failed commands that the proxy must still remove. The
 	// default returns 0.
 	RemovalsPending func() int
+	// KeptLocks returns the counters of the locks that the proxy renews for clients. The default
+	// returns zeros.
+	KeptLocks func() keepalive.Counts
 	// Upstream returns the upstream's address and, if it is down, the cause. It is nil if there is
 	// no upstream.
 	Upstream func() (name string, err error)
@@ -93,6 +97,9 @@ func (o Options) orDefault() Options {
 	}
 	if o.RemovalsPending == nil {
 		o.RemovalsPending = func() int { return 0 }
+	}
+	if o.KeptLocks == nil {
+		o.KeptLocks = func() keepalive.Counts { return keepalive.Counts{} }
 	}
 	if o.Clients == nil {
 		o.Clients = func() int { return 0 }

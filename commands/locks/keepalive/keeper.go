@@ -1,0 +1,233 @@
+package keepalive
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"redlock-proxy/quorum"
+)
+
+const (
+	// tick is the shortest pause between two looks at the queue. Renewals that become due within it
+	// share batches to the masters.
+	tick = 10 * time.Millisecond
+	// maxWorkers limits the renewals that run at the same time.
+	maxWorkers = 1024
+)
+
+// Locks extends locks. *quorum.Locker implements it, and documents the errors.
+type Locks interface {
+	Extend(ctx context.Context, key quorum.Key, token string, ttl time.Duration) (quorum.GrantedLock, error)
+}
+
+// Keeper renews the kept locks of all clients. It is safe for concurrent use.
+type Keeper struct {
+	masters Locks
+
+	mu     sync.Mutex
+	locks  map[quorum.Key]*Lock
+	queue  queue   // the locks that wait for their time
+	ready  []*Lock // the locks to be renewed now
+	ctx    context.Context
+	nextAt time.Time // the time at which Run looks at the queue again
+	// workers counts the goroutines that renew.
+	workers int
+	tasks   sync.WaitGroup
+
+	wake     chan struct{}
+	kept     atomic.Int64
+	renewals atomic.Int64
+	losses   [reasonCount]atomic.Int64
+}
+
+// New returns a Keeper of locks on the masters. Nothing is renewed before Run.
+func New(masters Locks) *Keeper {
+	return &Keeper{masters: masters, locks: map[quorum.Key]*Lock{}, wake: make(chan struct{}, 1)}
+}
+
+// Counts holds the counters of a Keeper.
+type Counts struct {
+	// Kept is the number of locks that are kept now. Renewals counts the renewals that succeeded,
+	// and Losses the kept locks that were lost, by Reason.
+	Kept, Renewals int64
+	Losses         [reasonCount]int64
+}
+
+// LossesByName returns Losses by the names of the reasons.
+func (c Counts) LossesByName() map[string]int64 {
+	named := map[string]int64{}
+	for _, reason := range Reasons() {
+		named[reason.String()] = c.Losses[reason]
+	}
+	return named
+}
+
+// Lost returns the number of kept locks that were lost, except by MAXHOLD.
+func (c Counts) Lost() (n int64) {
+	for _, reason := range Reasons() {
+		if reason != MaxHold {
+			n += c.Losses[reason]
+		}
+	}
+	return n
+}
+
+// Counts returns the current counters.
+func (k *Keeper) Counts() Counts {
+	c := Counts{Kept: k.kept.Load(), Renewals: k.renewals.Load()}
+	for i := range k.losses {
+		c.Losses[i] = k.losses[i].Load()
+	}
+	return c
+}
+
+// IsKept reports whether a client of this proxy has the lock of a key kept.
+func (k *Keeper) IsKept(key quorum.Key) bool {
+	if k.kept.Load() == 0 {
+		return false
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.locks[key] != nil
+}
+
+// Stop stops keeping the lock of a key, if it has this token. The client is not told.
+func (k *Keeper) Stop(key quorum.Key, token string) {
+	if k.kept.Load() == 0 {
+		return
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if l := k.locks[key]; l != nil && l.token == token {
+		k.drop(l)
+	}
+}
+
+// Lost ends the keeping of a key's lock for a reason. Without a token it ends with any token.
+func (k *Keeper) Lost(key quorum.Key, token string, reason Reason) {
+	if k.kept.Load() == 0 {
+		return
+	}
+	k.mu.Lock()
+	l := k.locks[key]
+	if l == nil || token != "" && l.token != token {
+		k.mu.Unlock()
+		return
+	}
+	k.lose(l, reason)
+	k.mu.Unlock()
+	l.holder.tellLoss(l, reason)
+}
+
+// Run renews locks until ctx ends. It returns when the last renewal has ended.
+func (k *Keeper) Run(ctx context.Context) {
+	k.mu.Lock()
+	k.ctx = ctx
+	k.mu.Unlock()
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for ctx.Err() == nil {
+		timer.Reset(k.dispatch(time.Now()))
+		select {
+		case <-ctx.Done():
+		case <-k.wake:
+		case <-timer.C:
+		}
+	}
+	k.mu.Lock()
+	k.ctx = nil // no worker starts any more
+	k.mu.Unlock()
+	k.tasks.Wait()
+}
+
+// idlePause is the pause of a Keeper without locks.
+const idlePause = time.Hour
+
+// dispatch hands the locks that are due to workers, and returns the pause until the next look.
+func (k *Keeper) dispatch(now time.Time) time.Duration {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for len(k.queue) > 0 && !k.queue[0].at.After(now) {
+		l := k.queue[0]
+		k.queue.remove(l)
+		k.ready = append(k.ready, l)
+	}
+	k.startWorkers()
+	pause := idlePause
+	if len(k.queue) > 0 {
+		pause = max(tick, k.queue[0].at.Sub(now))
+	}
+	k.nextAt = now.Add(pause)
+	return pause
+}
+
+// startWorkers starts a worker for each ready lock, within the limit. The caller holds mu.
+func (k *Keeper) startWorkers() {
+	if k.ctx == nil {
+		return
+	}
+	ctx := k.ctx
+	for n := min(len(k.ready), maxWorkers-k.workers); n > 0; n-- {
+		k.workers++
+		k.tasks.Go(func() { k.work(ctx) })
+	}
+}
+
+// work renews ready locks until none is left.
+func (k *Keeper) work(ctx context.Context) {
+	for l := k.nextReady(); l != nil; l = k.nextReady() {
+		k.attend(ctx, l)
+	}
+}
+
+// nextReady returns the next ready lock. Without one it ends the worker, and returns nil.
+func (k *Keeper) nextReady() *Lock {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if len(k.ready) == 0 {
+		k.workers--
+		k.ready = nil
+		return nil
+	}
+	l := k.ready[0]
+	k.ready[0] = nil
+	k.ready = k.ready[1:]
+	return l
+}
+
+// schedule queues a lock that waits until a time. The caller holds mu.
+func (k *Keeper) schedule(l *Lock, at time.Time) {
+	l.at = at
+	k.queue.add(l)
+	if at.Before(k.nextAt) {
+		k.nextAt = at
+		select {
+		case k.wake <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// drop removes a lock. The caller holds mu.
+func (k *Keeper) drop(l *Lock) {
+	if l.dropped {
+		return
+	}
+	l.dropped = true
+	k.queue.remove(l)
+	k.kept.Add(-1)
+	if k.locks[l.key] == l {
+		delete(k.locks, l.key)
+	}
+	l.holder.forget(l)
+}
+
+// lose removes a lock that was lost. The caller holds mu, and tells the client afterwards.
+func (k *Keeper) lose(l *Lock, reason Reason) {
+	if !l.dropped {
+		k.losses[reason].Add(1)
+		k.drop(l)
+	}
+}

@@ -1,0 +1,369 @@
+package keepalive
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"redlock-proxy/quorum"
+)
+
+// fakeMasters extends locks, and records when.
+type fakeMasters struct {
+	start time.Time
+
+	mu    sync.Mutex
+	calls []string
+	took  time.Duration
+	err   error
+}
+
+func (f *fakeMasters) Extend(
+	ctx context.Context, key quorum.Key, token string, ttl time.Duration,
+) (quorum.GrantedLock, error) {
+	f.mu.Lock()
+	f.calls = append(f.calls, fmt.Sprintf("%v %s %s %v", time.Since(f.start).Round(tick), key.Name, token, ttl))
+	took, err := f.took, f.err
+	f.mu.Unlock()
+	select {
+	case <-time.After(took):
+	case <-ctx.Done():
+		return quorum.GrantedLock{}, context.Cause(ctx)
+	}
+	return quorum.GrantedLock{Validity: ttl*99/100 - took}, err
+}
+
+func (f *fakeMasters) set(took time.Duration, err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.took, f.err = took, err
+}
+
+func (f *fakeMasters) takeCalls() string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	text := strings.Join(f.calls, "; ")
+	f.calls = nil
+	return text
+}
+
+// fakeClient is a client's connection, and records what is written to it.
+type fakeClient struct {
+	mu      sync.Mutex
+	left    bool
+	resp3   bool
+	written string
+	blocked chan struct{} // if not nil, Push waits until it is closed
+}
+
+func (c *fakeClient) HasLeft() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.left
+}
+
+func (c *fakeClient) TakesPushes() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.resp3
+}
+
+func (c *fakeClient) Push(ctx context.Context, take func() []byte) {
+	if c.blocked != nil {
+		select {
+		case <-c.blocked:
+		case <-ctx.Done():
+			return
+		}
+	}
+	p := take()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.written += strings.ReplaceAll(string(p), "\r\n", " ")
+}
+
+func (c *fakeClient) takeWritten() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	text := c.written
+	c.written = ""
+	return text
+}
+
+const (
+	keptPush = ">4 $4 lock $4 kept $1 k "
+	lostPush = ">4 $4 lock $4 lost $1 k "
+)
+
+// fixture is a Keeper that runs, with one client.
+type fixture struct {
+	*testing.T
+	masters *fakeMasters
+	keeper  *Keeper
+	client  *fakeClient
+	holder  *Holder
+}
+
+// inBubble runs a test with virtual time.
+func inBubble(t *testing.T, test func(f *fixture)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		masters := &fakeMasters{start: time.Now()}
+		f := &fixture{T: t, masters: masters, keeper: New(masters), client: &fakeClient{resp3: true}}
+		f.holder = f.keeper.Holder(f.client)
+		ctx, stop := context.WithCancel(t.Context())
+		ended := make(chan struct{})
+		go func() { f.keeper.Run(ctx); close(ended) }()
+		test(f)
+		f.holder.Close()
+		stop()
+		<-ended
+		if c := f.keeper.Counts(); c.Kept != 0 || len(f.keeper.queue) != 0 || f.holder.Size() != 0 {
+			t.Errorf("at the end: %+v, %d in the queue, %d bytes", c, len(f.keeper.queue), f.holder.Size())
+		}
+	})
+}
+
+// keep starts to keep the lock of a key for 3 s at a time.
+func (f *fixture) keep(holder *Holder, name, token string, maxHold time.Duration) {
+	f.Helper()
+	l, err := holder.Reserve(quorum.Key{Name: name}, name, token)
+	if err != nil {
+		f.Fatal(err)
+	}
+	now := time.Now()
+	l.Keep(Term{TTL: 3 * time.Second, Since: now, ValidUntil: now.Add(2970 * time.Millisecond), MaxHold: maxHold})
+}
+
+// after lets time pass, and checks the renewals and pushes meanwhile.
+func (f *fixture) after(d time.Duration, calls, written string) {
+	f.Helper()
+	time.Sleep(d)
+	synctest.Wait()
+	if got := f.masters.takeCalls(); got != calls {
+		f.Errorf("after %v: renewals %q, want %q", time.Since(f.masters.start), got, calls)
+	}
+	if got := f.client.takeWritten(); got != written {
+		f.Errorf("after %v: pushes %q, want %q", time.Since(f.masters.start), got, written)
+	}
+}
+
+// TestRenews checks that a lock is renewed at each third of its TTL, until it is stopped.
+func TestRenews(t *testing.T) {
+	inBubble(t, func(f *fixture) {
+		f.keep(f.holder, "k", "t", 0)
+		f.after(999*time.Millisecond, "", "")
+		f.after(11*time.Millisecond, "1s k t 3s", keptPush+":2970 ")
+		f.after(time.Second, "2s k t 3s", keptPush+":2970 ")
+		f.keeper.Stop(quorum.Key{Name: "k"}, "other")
+		if !f.keeper.IsKept(quorum.Key{Name: "k"}) {
+			f.Error("stopped by another token")
+		}
+		f.keeper.Stop(quorum.Key{Name: "k"}, "t")
+		f.after(time.Minute, "", "")
+		if c := f.keeper.Counts(); c.Renewals != 2 || c.Losses != [reasonCount]int64{} {
+			f.Errorf("counts %+v", c)
+		}
+	})
+}
+
+// TestHoldsToMaxHold checks that the last lease ends with MAXHOLD, and that the client is told.
+func TestHoldsToMaxHold(t *testing.T) {
+	inBubble(t, func(f *fixture) {
+		f.keep(f.holder, "k", "t", 4500*time.Millisecond)
+		f.after(1010*time.Millisecond, "1s k t 3s", keptPush+":2970 ")
+		f.after(time.Second, "2s k t 2.5s", keptPush+":2475 ")
+		f.after(2450*time.Millisecond, "", "")
+		f.after(40*time.Millisecond, "", lostPush+"$8 max_hold ")
+		f.after(time.Minute, "", "")
+	})
+}
+
+// TestLosesLockThatIsNotHeld checks that the client learns at once that its lock is gone.
+func TestLosesLockThatIsNotHeld(t *testing.T) {
+	inBubble(t, func(f *fixture) {
+		f.keep(f.holder, "k", "t", 0)
+		f.masters.set(0, quorum.ErrNotHeld)
+		f.after(1010*time.Millisecond, "1s k t 3s", lostPush+"$8 not_held ")
+		f.after(time.Minute, "", "")
+		f.keep(f.holder, "k", "t", 0)
+		f.keeper.Lost(quorum.Key{Name: "k"}, "", Forced)
+		f.after(time.Minute, "", lostPush+"$6 forced ")
+		if c := f.keeper.Counts(); c.Losses[NotHeld] != 1 || c.Losses[Forced] != 1 {
+			f.Errorf("counts %+v", c)
+		}
+	})
+}
+
+// TestRetriesWithoutQuorum checks that a lock without a quorum is lost when its validity ends, also
+// if a renewal hangs then, and that it is kept if a majority is back before.
+func TestRetriesWithoutQuorum(t *testing.T) {
+	for _, took := range []time.Duration{0, time.Hour} {
+		inBubble(t, func(f *fixture) {
+			f.keep(f.holder, "k", "t", 0)
+			f.masters.set(took, &quorum.NoQuorumError{})
+			time.Sleep(2960 * time.Millisecond)
+			f.masters.takeCalls()
+			f.after(0, "", "")
+			time.Sleep(30 * time.Millisecond)
+			f.masters.takeCalls()
+			f.after(0, "", lostPush+"$9 no_quorum ")
+			f.after(time.Minute, "", "")
+		})
+	}
+	inBubble(t, func(f *fixture) {
+		f.keep(f.holder, "k", "t", 0)
+		f.masters.set(0, &quorum.NoQuorumError{})
+		time.Sleep(2500 * time.Millisecond)
+		f.masters.set(0, nil)
+		time.Sleep(150 * time.Millisecond)
+		f.masters.takeCalls()
+		// The renewal of the second third follows at once, so that no third is left out.
+		f.after(0, "", keptPush+":2970 "+keptPush+":2970 ")
+		f.after(400*time.Millisecond, "3s k t 3s", keptPush+":2970 ")
+	})
+}
+
+// TestConnectionEnds checks that nothing is renewed once the client has left.
+func TestConnectionEnds(t *testing.T) {
+	inBubble(t, func(f *fixture) {
+		f.keep(f.holder, "k", "t", 0)
+		f.client.mu.Lock()
+		f.client.left = true
+		f.client.mu.Unlock()
+		f.after(time.Minute, "", "")
+		if f.keeper.IsKept(quorum.Key{Name: "k"}) {
+			f.Error("still kept")
+		}
+	})
+	inBubble(t, func(f *fixture) {
+		f.keep(f.holder, "k", "t", 0)
+		f.holder.Clear()
+		f.after(time.Minute, "", "")
+		f.keep(f.holder, "k", "t", 0)
+		f.holder.Stop()
+		f.keep(f.holder, "k", "t", 0)
+		f.after(time.Minute, "", "")
+	})
+}
+
+// TestTakesOver checks that another connection takes a lock over, and that the end of the first one
+// does not matter then.
+func TestTakesOver(t *testing.T) {
+	inBubble(t, func(f *fixture) {
+		other := &fakeClient{}
+		holder := f.keeper.Holder(other)
+		defer holder.Close()
+		f.keep(f.holder, "k", "t", 0)
+		f.after(500*time.Millisecond, "", "")
+		f.keep(holder, "k", "t", 0)
+		f.holder.Stop()
+		f.after(time.Second, "1.5s k t 3s", "")
+		f.keep(holder, "k", "t", 0) // also by the same connection
+		f.after(time.Second, "2.5s k t 3s", "")
+	})
+	inBubble(t, func(f *fixture) {
+		holder := f.keeper.Holder(&fakeClient{})
+		defer holder.Close()
+		f.keep(f.holder, "k", "t", 0)
+		f.keep(holder, "k", "other", 0)
+		f.after(1010*time.Millisecond, "1s k other 3s", lostPush+"$8 not_held ")
+	})
+}
+
+// TestResultAfterTheEnd checks that a renewal that is under way when the lock is released or lost
+// changes nothing, and is not announced.
+func TestResultAfterTheEnd(t *testing.T) {
+	for _, err := range []error{nil, quorum.ErrNotHeld} {
+		inBubble(t, func(f *fixture) {
+			f.keep(f.holder, "k", "t", 0)
+			f.masters.set(500*time.Millisecond, err)
+			f.after(1100*time.Millisecond, "1s k t 3s", "")
+			f.keeper.Stop(quorum.Key{Name: "k"}, "t")
+			f.after(time.Minute, "", "")
+		})
+	}
+}
+
+// TestClientThatDoesNotRead checks that pushes to a client that does not read stay few.
+func TestClientThatDoesNotRead(t *testing.T) {
+	inBubble(t, func(f *fixture) {
+		f.client.blocked = make(chan struct{})
+		f.keep(f.holder, "k", "t", 0)
+		f.after(10500*time.Millisecond, "1s k t 3s; 2s k t 3s; 3s k t 3s; 4s k t 3s; 5s k t 3s; 6s k t 3s; 7s k t 3s; 8s k t 3s; 9s k t 3s; 10s k t 3s", "")
+		close(f.client.blocked)
+		f.after(0, "", keptPush+":2470 ")
+	})
+}
+
+// TestSilentForRESP2 checks that a RESP2 client gets no push.
+func TestSilentForRESP2(t *testing.T) {
+	inBubble(t, func(f *fixture) {
+		f.client.resp3 = false
+		f.keep(f.holder, "k", "t", 0)
+		f.after(1010*time.Millisecond, "1s k t 3s", "")
+		f.masters.set(0, quorum.ErrNotHeld)
+		f.after(time.Second, "2s k t 3s", "")
+	})
+}
+
+// TestRenewOnce checks the renewal before the proxy closes a connection: it is done at once, is not
+// announced, and does not move later ones.
+func TestRenewOnce(t *testing.T) {
+	inBubble(t, func(f *fixture) {
+		f.keep(f.holder, "k", "t", 0)
+		f.keep(f.holder, "l", "t", 3*time.Second) // its lease is the last one already
+		f.after(500*time.Millisecond, "", "")
+		f.holder.RenewOnce(f.Context())
+		f.after(0, "500ms k t 3s", "")
+		f.after(510*time.Millisecond, "1s k t 3s", keptPush+":2970 ")
+		f.masters.set(time.Hour, nil)
+		ctx, cancel := context.WithTimeout(f.Context(), 100*time.Millisecond)
+		defer cancel()
+		f.holder.RenewOnce(ctx)
+		f.after(0, "1.01s k t 3s", "")
+	})
+}
+
+// TestManyLocks checks that locks are renewed together, each at its time, and that one client
+// cannot have too many.
+func TestManyLocks(t *testing.T) {
+	inBubble(t, func(f *fixture) {
+		for i := range MaxLocks {
+			f.keep(f.holder, fmt.Sprint("k", i), "t", 0)
+		}
+		f.keep(f.holder, "k1", "t", 0)
+		if _, err := f.holder.Reserve(quorum.Key{Name: "more"}, "more", "t"); err == nil ||
+			!strings.HasPrefix(err.Error(), "too many kept locks") {
+			f.Errorf("one too many: %v", err)
+		}
+		f.client.resp3 = false
+		f.masters.set(5*time.Millisecond, nil)
+		time.Sleep(1500 * time.Millisecond)
+		if c := f.keeper.Counts(); c.Kept != MaxLocks || c.Renewals != MaxLocks {
+			f.Errorf("counts %+v", c)
+		}
+		f.keeper.mu.Lock()
+		defer f.keeper.mu.Unlock()
+		if f.keeper.workers != 0 || !slices.ContainsFunc(f.keeper.queue, func(l *Lock) bool { return l.name == "k7" }) {
+			f.Errorf("%d workers, %d locks", f.keeper.workers, len(f.keeper.queue))
+		}
+	})
+}
+
+// TestPanicEndsOneLock checks that a renewal that panics counts as failed.
+func TestPanicEndsOneLock(t *testing.T) {
+	inBubble(t, func(f *fixture) {
+		f.keep(f.holder, "k", "t", 0)
+		f.masters.set(0, errors.New("bug"))
+		time.Sleep(2990 * time.Millisecond)
+		f.masters.takeCalls()
+		f.after(0, "", lostPush+"$6 failed ")
+	})
+}

@@ -1,0 +1,154 @@
+package keepalive
+
+import (
+	"context"
+	"time"
+
+	"redlock-proxy/internal/contained"
+	"redlock-proxy/quorum"
+)
+
+// Lock is a lock that its client has kept. Reserve returns it before the lock is taken, so that no
+// lock is taken that cannot be kept.
+type Lock struct {
+	holder *Holder
+	key    quorum.Key
+	name   string // the key as the client names it
+	token  string
+
+	// The Keeper's mu guards the following fields.
+	schedule
+	at    time.Time // when the lock needs attention; only while it is queued
+	index int       // the place in the queue, or notQueued
+	// dropped is set once the lock is no longer kept.
+	dropped bool
+	// extraDone is called after an extra renewal; nil if none is requested.
+	extraDone func()
+	// announced is set while a push about the latest renewal is waiting to be written.
+	announced bool
+}
+
+// lockSize is the memory of a kept lock in addition to its key and token, in bytes.
+const lockSize = 512
+
+func (l *Lock) size() int { return lockSize + len(l.key.Name) + len(l.name) + len(l.token) }
+
+// Keep starts to keep the lock, which was granted. A lock of the same key that was kept before is
+// kept no longer: its client is told, unless the token is the same and this client takes over.
+func (l *Lock) Keep(t Term) {
+	k := l.holder.keeper
+	k.mu.Lock()
+	previous := k.locks[l.key]
+	isOther := previous != nil && previous.token != l.token
+	switch {
+	case isOther:
+		k.lose(previous, NotHeld)
+	case previous != nil:
+		k.drop(previous)
+	}
+	if l.holder.stopped {
+		l.Cancel()
+	} else {
+		l.schedule = newSchedule(t)
+		k.kept.Add(1)
+		k.locks[l.key] = l
+		l.holder.locks[l] = true
+		k.schedule(l, l.dueAt())
+	}
+	k.mu.Unlock()
+	if isOther {
+		previous.holder.tellLoss(previous, NotHeld)
+	}
+}
+
+// Cancel ends the reservation of a lock that was not granted. A nil Lock has none.
+func (l *Lock) Cancel() {
+	if l != nil {
+		l.holder.bytes.Add(-int64(l.size()))
+	}
+}
+
+// attend renews a lock that is due, or finds that it is lost.
+func (k *Keeper) attend(ctx context.Context, l *Lock) {
+	now := time.Now()
+	hasLeft := l.holder.client.HasLeft()
+	k.mu.Lock()
+	extra := l.extraDone
+	if l.extraDone = nil; extra != nil {
+		defer extra()
+	}
+	if hasLeft {
+		k.drop(l)
+	}
+	if l.dropped {
+		k.mu.Unlock()
+		return
+	}
+	if reason, isLost := l.lossAt(now); isLost {
+		k.lose(l, reason)
+		k.mu.Unlock()
+		l.holder.tellLoss(l, reason)
+		return
+	}
+	if l.isLast() { // an extra renewal: there is nothing left to renew
+		k.schedule(l, l.ValidUntil)
+		k.mu.Unlock()
+		return
+	}
+	ttl, deadline := l.leaseAt(now), l.deadlineAt(now)
+	k.mu.Unlock()
+
+	callCtx, cancel := context.WithDeadlineCause(ctx, deadline, errTooLate)
+	var got quorum.GrantedLock
+	err := contained.Run(func() (err error) {
+		got, err = k.masters.Extend(callCtx, l.key, l.token, ttl)
+		return err
+	})
+	cancel()
+	if ctx.Err() == nil {
+		k.conclude(l, got, err, now, ttl, extra != nil)
+	}
+}
+
+// conclude records the result of a renewal that began at start.
+func (k *Keeper) conclude(l *Lock, got quorum.GrantedLock, err error, start time.Time, ttl time.Duration, extra bool) {
+	now := time.Now()
+	if err == nil {
+		k.renewals.Add(1)
+		if k.noteRenewal(l, start, ttl, now.Add(got.Validity), extra) && !extra {
+			l.holder.tellRenewal(l)
+		}
+		return
+	}
+	if reason, isLost := k.noteFailure(l, err, now); isLost {
+		l.holder.tellLoss(l, reason)
+	}
+}
+
+// noteRenewal schedules the next renewal, and reports whether the lock is still kept.
+func (k *Keeper) noteRenewal(l *Lock, start time.Time, ttl time.Duration, validUntil time.Time, extra bool) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if l.dropped {
+		return false
+	}
+	l.renewed(start, ttl, validUntil, extra)
+	k.schedule(l, l.dueAt())
+	return true
+}
+
+// noteFailure schedules another try, or removes the lock if it is lost.
+func (k *Keeper) noteFailure(l *Lock, err error, now time.Time) (reason Reason, isLost bool) {
+	reason, isFinal := reasonOf(err)
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	switch {
+	case l.dropped:
+		return reason, false
+	case isFinal || !now.Before(l.ValidUntil):
+		k.lose(l, reason)
+		return reason, true
+	}
+	k.schedule(l, l.retryAt(now, reason))
+	return reason, false
+}

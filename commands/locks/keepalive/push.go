@@ -1,0 +1,106 @@
+package keepalive
+
+import (
+	"slices"
+	"time"
+
+	"github.com/tidwall/redcon"
+
+	"redlock-proxy/internal/resp"
+)
+
+// push is a message to a client about one of its locks.
+type push struct {
+	lock *Lock
+	// reason says why the lock was lost; it has no meaning unless lost is set.
+	lost   bool
+	reason Reason
+}
+
+// tellRenewal tells a RESP3 client that a lock was renewed. A client that does not read gets only
+// the latest renewal of each lock, so that its pushes stay few.
+func (h *Holder) tellRenewal(l *Lock) {
+	if !h.client.TakesPushes() {
+		return
+	}
+	h.keeper.mu.Lock()
+	defer h.keeper.mu.Unlock()
+	if !l.dropped && !l.announced {
+		l.announced = true
+		h.queuePush(push{lock: l})
+	}
+}
+
+// tellLoss tells a RESP3 client that a lock is lost.
+func (h *Holder) tellLoss(l *Lock, reason Reason) {
+	if !h.client.TakesPushes() {
+		return
+	}
+	h.keeper.mu.Lock()
+	defer h.keeper.mu.Unlock()
+	h.queuePush(push{lock: l, lost: true, reason: reason})
+}
+
+// queuePush starts the goroutine that writes, unless it runs. The caller holds the Keeper's mu.
+func (h *Holder) queuePush(p push) {
+	if h.stopped {
+		return
+	}
+	h.pushes = append(h.pushes, p)
+	if !h.pushing {
+		h.pushing = true
+		h.tasks.Go(h.writePushes)
+	}
+}
+
+// writePushes writes pushes until there are none.
+func (h *Holder) writePushes() {
+	for h.hasPushes() {
+		taken := false
+		h.client.Push(h.ctx, func() []byte {
+			taken = true
+			return h.takePushes()
+		})
+		if !taken { // the client can get none
+			_ = h.takePushes()
+		}
+	}
+}
+
+// hasPushes reports whether there are pushes to write. If not, the goroutine that writes must end.
+func (h *Holder) hasPushes() bool {
+	h.keeper.mu.Lock()
+	defer h.keeper.mu.Unlock()
+	h.pushing = len(h.pushes) > 0 && !h.stopped
+	return h.pushing
+}
+
+// takePushes returns all pushes to write. Locks that are no longer kept are not announced as kept:
+// after the reply to an UNLOCK, no push says that the lock is kept.
+func (h *Holder) takePushes() (out []byte) {
+	h.keeper.mu.Lock()
+	defer h.keeper.mu.Unlock()
+	now := time.Now()
+	for _, p := range h.pushes {
+		p.lock.announced = false
+		switch {
+		case p.lost:
+			out = appendPush(out, "lost", p.lock.name)
+			out = redcon.AppendBulkString(out, p.reason.String())
+		case !p.lock.dropped && p.lock.ValidUntil.After(now):
+			out = appendPush(out, "kept", p.lock.name)
+			out = redcon.AppendInt(out, p.lock.ValidUntil.Sub(now).Milliseconds())
+		}
+	}
+	h.pushes = slices.Delete(h.pushes, 0, len(h.pushes))
+	return out
+}
+
+// appendPush appends the beginning of a push. One more element must follow.
+func appendPush(out []byte, event, key string) []byte {
+	out = resp.AppendHeader(out, '>', 4)
+	for _, word := range []string{"lock", event, key} {
+		out = redcon.AppendBulkString(out, word)
+	}
+	return out
+}

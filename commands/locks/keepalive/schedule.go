@@ -1,0 +1,109 @@
+package keepalive
+
+import "time"
+
+const (
+	// MinTTL is the shortest TTL of a kept lock. A third of it must be long compared with tick.
+	MinTTL = 100 * time.Millisecond
+	// renewalsPerTTL is the number of renewals in the time of one TTL.
+	renewalsPerTTL = 3
+	// maxRetryPause and retriesPerTTL limit the pause after a renewal that failed.
+	maxRetryPause = time.Second
+	retriesPerTTL = 30
+)
+
+// Term says for how long a lock is kept.
+type Term struct {
+	// TTL is the lease that each renewal asks for.
+	TTL time.Duration
+	// Since is the start of the lease that LOCK or EXTEND granted.
+	Since time.Time
+	// ValidUntil is the time until which the client may rely on this lease.
+	ValidUntil time.Time
+	// MaxHold, unless it is zero, is the time after Since at which the last lease ends.
+	MaxHold time.Duration
+}
+
+// schedule decides when a lock is renewed. It holds no lock and does no I/O.
+type schedule struct {
+	Term
+	// renewals counts the renewals that succeeded, except extra ones.
+	renewals int
+	// leaseEnd is the end of the latest lease on the masters.
+	leaseEnd time.Time
+	// failed is set if the latest renewal failed, with failure as the reason.
+	failed  bool
+	failure Reason
+}
+
+func newSchedule(t Term) schedule { return schedule{Term: t, leaseEnd: t.Since.Add(t.TTL)} }
+
+// dueAt returns the time of the next renewal. The n-th lease never begins earlier than n thirds of
+// the TTL after the first one, however late earlier renewals were: from the number of pushes, a
+// client knows the least age of its lease, even if the network delays them.
+func (s *schedule) dueAt() time.Time {
+	if s.isLast() {
+		return s.ValidUntil
+	}
+	return s.Since.Add(time.Duration(s.renewals+1) * s.TTL / renewalsPerTTL)
+}
+
+// isLast reports whether MAXHOLD permits no further renewal.
+func (s *schedule) isLast() bool {
+	return s.MaxHold > 0 && !s.leaseEnd.Before(s.holdEnd())
+}
+
+func (s *schedule) holdEnd() time.Time { return s.Since.Add(s.MaxHold) }
+
+// lossAt returns why the lock is lost at a time, and whether it is.
+func (s *schedule) lossAt(now time.Time) (Reason, bool) {
+	switch {
+	case now.Before(s.ValidUntil):
+		return 0, false
+	case s.isLast(), s.MaxHold > 0 && !now.Before(s.holdEnd()):
+		return MaxHold, true
+	case s.failed:
+		return s.failure, true
+	}
+	return 0, false // no renewal was tried in time: the masters may still hold the lock
+}
+
+// leaseAt returns the TTL of a renewal at a time. The last lease ends with MAXHOLD.
+func (s *schedule) leaseAt(now time.Time) time.Duration {
+	if s.MaxHold == 0 {
+		return s.TTL
+	}
+	return min(s.TTL, s.holdEnd().Sub(now).Round(time.Millisecond))
+}
+
+// deadlineAt returns the time until which a renewal that begins now may take.
+func (s *schedule) deadlineAt(now time.Time) time.Time {
+	if s.ValidUntil.After(now) {
+		return s.ValidUntil
+	}
+	return now.Add(s.TTL / renewalsPerTTL)
+}
+
+// renewed records a lease of ttl that was requested at a time. An extra renewal comes before its
+// time, and does not move the next one.
+func (s *schedule) renewed(start time.Time, ttl time.Duration, validUntil time.Time, extra bool) {
+	s.failed = false
+	if !extra {
+		s.renewals++
+	}
+	s.ValidUntil, s.leaseEnd = validUntil, start.Add(ttl)
+	if ttl < s.TTL {
+		s.leaseEnd = s.holdEnd()
+	}
+}
+
+// retryAt records a renewal that failed, and returns the time of the next try, which is the end of
+// the validity at the latest.
+func (s *schedule) retryAt(now time.Time, reason Reason) time.Time {
+	s.failed, s.failure = true, reason
+	next := now.Add(min(maxRetryPause, s.TTL/retriesPerTTL))
+	if next.After(s.ValidUntil) {
+		return s.ValidUntil
+	}
+	return next
+}

@@ -1,0 +1,370 @@
+//go:build integration
+
+package locks
+
+import (
+	"cmp"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"redlock-proxy/integration/harness"
+	"redlock-proxy/integration/kit"
+	"redlock-proxy/internal/redistest"
+)
+
+// keptTTL is the TTL of kept locks in tests. busySlack is the time by which a busy machine may be
+// late; it is less than the third of the TTL after which the next renewal comes.
+const keptTTL, busySlack = 1500 * time.Millisecond, 400 * time.Millisecond
+
+// startKept starts three masters and two proxies.
+func startKept(t *testing.T, args ...string) [2]*harness.Proxy {
+	t.Helper()
+	masters := kit.StartMasters(t)[:3]
+	var proxies [2]*harness.Proxy
+	for i := range proxies {
+		proxies[i] = kit.StartProxy(t, redistest.URLs(masters), args...)
+	}
+	return proxies
+}
+
+// lockKept takes a lock of keptTTL that is kept.
+func lockKept(t *testing.T, client *redistest.Client, key string, options ...string) {
+	t.Helper()
+	kit.WantGrant(t, client, append([]string{"LOCK", key, "t", "PX", fmt.Sprint(keptTTL.Milliseconds()), "KEEPALIVE"},
+		options...)...)
+}
+
+// wantTaken checks for a time that the lock is held, as another client sees it.
+func wantTaken(t *testing.T, client *redistest.Client, key string, during time.Duration) {
+	t.Helper()
+	for until := time.Now().Add(during); time.Now().Before(until); time.Sleep(20 * time.Millisecond) {
+		if got := kit.Do(t, client, "LOCK", key, "rival", "PX", "10000"); got != nil {
+			t.Fatalf("the lock of %s was free, or unknown: %v", key, got)
+		}
+	}
+}
+
+// wantFreeWithin waits for a lock, and checks that it is granted between two moments.
+func wantFreeWithin(t *testing.T, client *redistest.Client, key string, since time.Time, least, most time.Duration) {
+	t.Helper()
+	kit.WantGrant(t, client, "LOCK", key, "rival", "PX", "10000", "BLOCK", "20000")
+	if took := time.Since(since); took < least || took > most {
+		t.Errorf("%s was free after %v, want %v to %v", key, took, least, most)
+	}
+	kit.Want(t, client, int64(1), "UNLOCK", key, "rival")
+}
+
+// receivePush returns the next push without its validity, and the validity.
+func receivePush(t *testing.T, client *redistest.Client) (text string, validity int64) {
+	t.Helper()
+	reply, err := client.Receive()
+	kit.Must(t, err)
+	push, ok := reply.(redistest.Push)
+	if !ok {
+		t.Fatalf("got %#v, want a push", reply)
+	}
+	if n, ok := push[len(push)-1].(int64); ok {
+		return fmt.Sprint([]any(push[:len(push)-1])), n
+	}
+	return fmt.Sprint([]any(push)), 0
+}
+
+// TestKeptLock checks that a lock is kept for a client in RESP2 and RESP3, with and without an
+// upstream, until its UNLOCK, and what the client hears meanwhile.
+func TestKeptLock(t *testing.T) {
+	for name, args := range map[string][]string{
+		"lock server": nil, "upstream": {"--upstream", kit.StartRedis(t).URL()},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			proxies := startKept(t, args...)
+			silent, told, rival := kit.Connect(t, proxies[0]), kit.Connect(t, proxies[0]), kit.Connect(t, proxies[1])
+			kit.Do(t, told, "HELLO", "3")
+			lockKept(t, silent, "silent")
+			lockKept(t, told, "told")
+			for range 3 {
+				text, validity := receivePush(t, told)
+				most := keptTTL.Milliseconds() * 99 / 100
+				if text != "[lock kept told]" || validity > most || validity < most-busySlack.Milliseconds() {
+					t.Errorf("%s for %d ms", text, validity)
+				}
+			}
+			// The silent client is parked by now.
+			wantTaken(t, rival, "silent", 3*keptTTL)
+			// Replies come in order, and nothing before them.
+			kit.Must(t, silent.Send(redistest.AppendCommand(redistest.AppendCommand(nil, "UNLOCK", "silent", "t"),
+				"EXTEND", "silent", "t", "PX", "1500", "KEEPALIVE")))
+			for _, want := range []any{int64(1), nil} {
+				if got, err := silent.Receive(); err != nil || got != want {
+					t.Errorf("silent: %v, %v, want %v", got, err, want)
+				}
+			}
+			kit.WantGrant(t, rival, "LOCK", "silent", "rival", "PX", "10000")
+			info := kit.ReplyText(kit.Do(t, silent, "PROXY", "INFO"))
+			if !strings.Contains(info, "redlock_kept_locks:1\r\n") || strings.Contains(info, "renewals_total:0\r\n") {
+				t.Errorf("%s", info)
+			}
+			if info := kit.ReplyText(kit.Do(t, silent, "LOCKINFO", "told")); !strings.HasSuffix(info, "kept 1]") {
+				t.Errorf("LOCKINFO told: %s", info)
+			}
+		})
+	}
+}
+
+// TestKeptLockOfDeadHolder checks that the lock of a client whose connection ends is free when its
+// TTL has ended, and not before.
+func TestKeptLockOfDeadHolder(t *testing.T) {
+	proxies := startKept(t)
+	rival := kit.Connect(t, proxies[1])
+	for i := range 10 {
+		key := fmt.Sprint("k", i)
+		client := kit.Connect(t, proxies[0])
+		lockKept(t, client, key)
+		time.Sleep(keptTTL/3 + time.Duration(i)*keptTTL/20)
+		end := client.Close
+		if i%2 == 0 {
+			end = client.Reset
+		}
+		kit.Must(t, end())
+		wantFreeWithin(t, rival, key, time.Now(), keptTTL/3, keptTTL+100*time.Millisecond+busySlack)
+	}
+}
+
+// TestKeptLockAtAnotherProxy checks that a client whose proxy is killed keeps its lock through the
+// other one.
+func TestKeptLockAtAnotherProxy(t *testing.T) {
+	proxies := startKept(t)
+	client, rival := kit.Connect(t, proxies[0]), kit.Connect(t, proxies[1])
+	lockKept(t, client, "k")
+	time.Sleep(keptTTL)
+	kit.Must(t, proxies[0].Signal(syscall.SIGKILL))
+	again := kit.Connect(t, proxies[1])
+	kit.WantGrant(t, again, "EXTEND", "k", "t", "PX", "1500", "KEEPALIVE")
+	wantTaken(t, rival, "k", 2*keptTTL)
+	kit.Want(t, rival, int64(1), "FORCEUNLOCK", "k")
+	kit.WantGrant(t, rival, "LOCK", "k", "rival", "PX", "10000")
+	kit.Want(t, again, nil, "EXTEND", "k", "t", "PX", "1500")
+}
+
+// TestKeptLockIsTakenOver checks that a second connection to the same proxy takes over.
+func TestKeptLockIsTakenOver(t *testing.T) {
+	proxies := startKept(t)
+	first, second, rival := kit.Connect(t, proxies[0]), kit.Connect(t, proxies[0]), kit.Connect(t, proxies[1])
+	lockKept(t, first, "k")
+	kit.WantGrant(t, second, "EXTEND", "k", "t", "PX", "1500", "KEEPALIVE", "MAXHOLD", "3000")
+	began := time.Now()
+	kit.Must(t, first.Close())
+	wantFreeWithin(t, rival, "k", began, 2970*time.Millisecond-busySlack, 3030*time.Millisecond+busySlack)
+}
+
+// TestKeptLockToMaxHold checks that a lock is held for MAXHOLD, and that the client is told.
+func TestKeptLockToMaxHold(t *testing.T) {
+	proxies := startKept(t)
+	client, rival := kit.Connect(t, proxies[0]), kit.Connect(t, proxies[1])
+	kit.Do(t, client, "HELLO", "3")
+	began := time.Now()
+	lockKept(t, client, "k", "MAXHOLD", "5000")
+	wantFreeWithin(t, rival, "k", began, 5000*time.Millisecond, 5050*time.Millisecond+busySlack)
+	var texts []string
+	for len(texts) == 0 || strings.HasPrefix(texts[len(texts)-1], "[lock kept") {
+		text, _ := receivePush(t, client)
+		texts = append(texts, text)
+	}
+	if last := texts[len(texts)-1]; last != "[lock lost k max_hold]" || len(texts) < 4 {
+		t.Errorf("pushes %v", texts)
+	}
+}
+
+// TestKeptLockIsLost checks the push about a lock that was taken away at this proxy or another one,
+// or that expired without a quorum.
+func TestKeptLockIsLost(t *testing.T) {
+	masters := kit.StartMasters(t)[:3]
+	f := kit.LinkFleet(t, masters, 2)
+	client, rival := kit.Connect(t, f.Proxies[0]), kit.Connect(t, f.Proxies[1])
+	kit.Do(t, client, "HELLO", "3")
+	lost := func(want string, since time.Time, most time.Duration) {
+		t.Helper()
+		for {
+			switch text, _ := receivePush(t, client); {
+			case strings.HasPrefix(text, "[lock kept"):
+				continue
+			case text != want:
+				t.Errorf("got %s, want %s", text, want)
+			}
+			if took := time.Since(since); took > most+busySlack {
+				t.Errorf("%s came after %v", want, took)
+			}
+			return
+		}
+	}
+	lockKept(t, client, "a")
+	kit.Want(t, rival, int64(1), "FORCEUNLOCK", "a")
+	lost("[lock lost a not_held]", time.Now(), keptTTL/3)
+	lockKept(t, client, "b")
+	kit.Want(t, kit.Connect(t, f.Proxies[0]), int64(1), "FORCEUNLOCK", "b")
+	lost("[lock lost b forced]", time.Now(), 0)
+	lockKept(t, client, "c")
+	for _, i := range []int{0, 2} {
+		kit.Must(t, f.Links[0][i].Refuse())
+	}
+	lost("[lock lost c no_quorum]", time.Now(), keptTTL)
+	if info := kit.ReplyText(kit.Do(t, client, "PROXY", "INFO")); !strings.Contains(info, "redlock_kept_locks_lost_total:3\r\n") {
+		t.Errorf("%s", info)
+	}
+}
+
+// TestKeptLockWhileMastersFail checks that a lock has no gap while one master after the other fails.
+func TestKeptLockWhileMastersFail(t *testing.T) {
+	masters := kit.StartMasters(t)[:3]
+	f := kit.LinkFleet(t, masters, 2)
+	client, rival := kit.Connect(t, f.Proxies[0]), kit.Connect(t, f.Proxies[1])
+	kit.Do(t, client, "HELLO", "3")
+	lockKept(t, client, "k")
+	for i := range 4 {
+		kit.Must(t, f.Links[0][i%3].Refuse())
+		wantTaken(t, rival, "k", keptTTL)
+		kit.Must(t, f.Links[0][i%3].Heal())
+		f.WantVoting(t, 3)
+		// A master that was away gets the lock again before the next one fails.
+		kit.Eventually(t, func() error {
+			if info := kit.ReplyText(kit.Do(t, rival, "LOCKINFO", "k")); strings.Count(info, " held") != 1+len(masters) {
+				return fmt.Errorf("not on all masters: %s", info)
+			}
+			return nil
+		})
+	}
+	kit.Want(t, rival, int64(1), "FORCEUNLOCK", "k")
+	for {
+		switch text, _ := receivePush(t, client); text {
+		case "[lock kept k]":
+			continue
+		case "[lock lost k not_held]":
+			return
+		default:
+			t.Fatalf("got %s", text)
+		}
+	}
+}
+
+// TestKeptLockWhileProxyDrains checks that a proxy that stops renews a lock once more before it
+// closes the connection, and does not release it.
+func TestKeptLockWhileProxyDrains(t *testing.T) {
+	proxies := startKept(t)
+	client, rival := kit.Connect(t, proxies[0]), kit.Connect(t, proxies[1])
+	lockKept(t, client, "k")
+	time.Sleep(keptTTL/3 + keptTTL*4/15) // the next renewal would come at two thirds
+	began := time.Now()
+	kit.Must(t, proxies[0].Signal(syscall.SIGTERM))
+	if _, err := client.Receive(); err == nil {
+		t.Error("a stopping proxy sent something")
+	}
+	wantFreeWithin(t, rival, "k", began, keptTTL*9/10, keptTTL+100*time.Millisecond+busySlack)
+}
+
+// TestKeptLockAfterReset checks that RESET ends the renewals, as the end of the connection does.
+func TestKeptLockAfterReset(t *testing.T) {
+	for name, args := range map[string][]string{
+		"lock server": nil, "upstream": {"--upstream", kit.StartRedis(t).URL()},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			proxies := startKept(t, args...)
+			client, rival := kit.Connect(t, proxies[0]), kit.Connect(t, proxies[1])
+			lockKept(t, client, "k")
+			kit.Do(t, client, "RESET")
+			wantFreeWithin(t, rival, "k", time.Now(), keptTTL/3, keptTTL+100*time.Millisecond+busySlack)
+		})
+	}
+}
+
+// TestKeptLocksOfAPipeline checks that many locks of one pipeline are all kept.
+func TestKeptLocksOfAPipeline(t *testing.T) {
+	proxies := startKept(t)
+	client, rival := kit.Connect(t, proxies[0]), kit.Connect(t, proxies[1])
+	var pipeline []byte
+	const locks = 200
+	for i := range locks {
+		pipeline = redistest.AppendCommand(pipeline, "LOCK", fmt.Sprint("k", i), "t", "PX", "1500", "KEEPALIVE")
+	}
+	kit.Must(t, client.Send(pipeline))
+	for range locks {
+		if reply, err := client.Receive(); err != nil || reply == nil {
+			t.Fatalf("got %v, %v", reply, err)
+		}
+	}
+	time.Sleep(2 * keptTTL)
+	keys := []int{0, 1, 77, locks - 1}
+	for _, i := range keys {
+		kit.Want(t, rival, nil, "LOCK", fmt.Sprint("k", i), "rival", "PX", "10000")
+	}
+	kit.Must(t, client.Close())
+	for _, i := range keys {
+		kit.WantGrant(t, rival, "LOCK", fmt.Sprint("k", i), "rival", "PX", "10000", "BLOCK", "5000")
+	}
+}
+
+// TestCostOfKeptLocks measures the processor time for the renewals of many kept locks, and checks
+// that none is lost. REDLOCK_KEPT_LOCKS=100000 is the full size; a machine that is busy otherwise
+// makes the figure higher.
+func TestCostOfKeptLocks(t *testing.T) {
+	locks, err := strconv.Atoi(cmp.Or(os.Getenv("REDLOCK_KEPT_LOCKS"), "5000"))
+	kit.Must(t, err)
+	const ttl, perClient, measured = 30 * time.Second, 1000, 20 * time.Second
+	proxy := startKept(t)[0]
+	var taking sync.WaitGroup
+	for from := 0; from < locks; from += perClient {
+		client := kit.Connect(t, proxy)
+		taking.Go(func() { kit.NoError(t, lockMany(client, from, perClient, ttl)) })
+	}
+	taking.Wait()
+	client := kit.Connect(t, proxy)
+	before, err := proxy.CPU()
+	kit.Must(t, err)
+	renewedBefore := infoNumber(t, client, "redlock_lock_renewals_total")
+	time.Sleep(measured)
+	after, err := proxy.CPU()
+	kit.Must(t, err)
+	renewed := infoNumber(t, client, "redlock_lock_renewals_total") - renewedBefore
+	t.Logf("%d kept locks of %v: %d renewals in %v, %.1f %% of a core, %.1f µs each", locks, ttl, renewed, measured,
+		100*(after-before).Seconds()/measured.Seconds(), float64((after-before).Microseconds())/float64(max(renewed, 1)))
+	if kept := infoNumber(t, client, "redlock_kept_locks"); kept != locks || renewed == 0 {
+		t.Errorf("%d locks are kept, want %d; %d renewals", kept, locks, renewed)
+	}
+}
+
+// lockMany takes n locks that are kept, in pipelines.
+func lockMany(client *redistest.Client, from, n int, ttl time.Duration) error {
+	const atOnce = 100
+	for key := from; key < from+n; key += atOnce {
+		var pipeline []byte
+		for i := range atOnce {
+			pipeline = redistest.AppendCommand(pipeline, "LOCK", fmt.Sprint("kept:", key+i), "t",
+				"PX", fmt.Sprint(ttl.Milliseconds()), "KEEPALIVE")
+		}
+		if err := client.Send(pipeline); err != nil {
+			return err
+		}
+		for range atOnce {
+			if reply, err := client.Receive(); err != nil || reply == nil {
+				return fmt.Errorf("LOCK was answered %v, %w", reply, err)
+			}
+		}
+	}
+	return nil
+}
+
+// infoNumber returns a number of PROXY INFO.
+func infoNumber(t *testing.T, client *redistest.Client, field string) int {
+	t.Helper()
+	_, rest, _ := strings.Cut(kit.ReplyText(kit.Do(t, client, "PROXY", "INFO")), "\n"+field+":")
+	text, _, _ := strings.Cut(rest, "\r")
+	n, err := strconv.Atoi(text)
+	kit.Must(t, err)
+	return n
+}
