@@ -26,7 +26,11 @@ var errOtherTable = errors.New("another node answers at its address")
 // IDs of the nodes that did. The error is why there is no table.
 func (c *Cluster) ask(ctx context.Context) (tables []nodes.Table, answered map[string]bool, err error) {
 	c.asked++
-	tables, err = askAll(ctx, c.candidates())
+	known := c.candidates()
+	tables, err = askAll(ctx, known)
+	if len(known) > 1 {
+		tables = withoutLoners(tables)
+	}
 	if len(tables) == 0 {
 		var all []candidate
 		for _, seed := range c.seeds {
@@ -41,6 +45,12 @@ func (c *Cluster) ask(ctx context.Context) (tables []nodes.Table, answered map[s
 		answered[table.Self] = true
 	}
 	return tables, answered, err
+}
+
+// withoutLoners leaves out tables with one node. A node that knows no other one has been removed from
+// the cluster and reset, and would keep itself listed.
+func withoutLoners(tables []nodes.Table) []nodes.Table {
+	return slices.DeleteFunc(tables, func(t nodes.Table) bool { return len(t.Nodes) < 2 })
 }
 
 // candidate is a server to ask. id is its node ID; empty if any node will do.

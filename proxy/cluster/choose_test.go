@@ -42,6 +42,16 @@ func TestChooseEntrance(t *testing.T) {
 	}
 }
 
+// TestWithoutLoners checks that a node that was removed and reset does not keep itself listed.
+func TestWithoutLoners(t *testing.T) {
+	tables := withoutLoners([]nodes.Table{
+		{Self: "a", Nodes: []nodes.Node{{ID: "a"}, {ID: "b"}}}, {Self: "c", Nodes: []nodes.Node{{ID: "c"}}},
+	})
+	if len(tables) != 1 || tables[0].Self != "a" {
+		t.Errorf("left are %v", tables)
+	}
+}
+
 // TestLooks checks that a waiter gets a look that began after it.
 func TestLooks(t *testing.T) {
 	l := looks{changed: make(chan struct{})}
