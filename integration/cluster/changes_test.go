@@ -59,6 +59,7 @@ func (r *rig) firstMaster(t *testing.T) (master, replica *redistest.Server, id s
 // TestNodeIsKilled kills a master under load. Its replica takes over, clients find it through the
 // proxy, and no lock is granted twice. Then the node returns.
 func TestNodeIsKilled(t *testing.T) {
+	redistest.SkipShort(t)
 	r := startRig(t)
 	master, _, id := r.firstMaster(t)
 	port := r.portOf(t, id)
@@ -121,6 +122,7 @@ func TestFailover(t *testing.T) {
 
 // TestResharding moves a thousand slots under load.
 func TestResharding(t *testing.T) {
+	redistest.SkipShort(t)
 	r := startRig(t)
 	source, target := r.cluster.Nodes[0], r.cluster.Nodes[1]
 	l := startLoad(t, r.proxy.Addr())
@@ -140,6 +142,7 @@ func (r *rig) reshard(t *testing.T, source, target *redistest.Server, slots int)
 // TestNodesComeAndGo adds a master, moves slots to it, moves them away and removes it, under load. Its
 // port closes the connections of clients afterwards.
 func TestNodesComeAndGo(t *testing.T) {
+	redistest.SkipShort(t)
 	r := startRig(t)
 	l := startLoad(t, r.proxy.Addr())
 	l.awaitWrites(t)
@@ -201,6 +204,7 @@ func TestNodesComeAndGo(t *testing.T) {
 // TestNodeChangesAddress restarts a replica under another port, with the same node ID. It keeps the
 // proxy's port.
 func TestNodeChangesAddress(t *testing.T) {
+	redistest.SkipShort(t)
 	r := startRig(t)
 	_, replica, _ := r.firstMaster(t)
 	id := r.nodeLine(t, replica, replica.Addr())[0]

@@ -159,6 +159,7 @@ func TestGoRedis(t *testing.T) {
 
 // TestRueidis does the same with rueidis, which learns the nodes by CLUSTER SHARDS.
 func TestRueidis(t *testing.T) {
+	redistest.SkipShort(t)
 	r := startRig(t)
 	client, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{r.proxy.Addr()}, DisableCache: true})
 	kit.Must(t, err)
@@ -195,6 +196,7 @@ input()
 
 // TestRedisPy does the same with redis-py.
 func TestRedisPy(t *testing.T) {
+	redistest.SkipShort(t)
 	python := findPython(t)
 	r := startRig(t)
 	script := filepath.Join(t.TempDir(), "cluster.py")

@@ -183,8 +183,19 @@ func startProxyWithAdmin(t *testing.T, masters []*redistest.Server, args ...stri
 	return kit.StartProxy(t, redistest.URLs(masters), args...), admin
 }
 
+// startProxyOfCluster starts a proxy with an admin port, whose upstream is a cluster of one node
+// that serves no slot.
+func startProxyOfCluster(t *testing.T, masters []*redistest.Server) (admin string) {
+	t.Helper()
+	cluster := &kit.Cluster{}
+	cluster.StartNode(t, redistest.InstalledVersion)
+	admin = "127.0.0.1:" + kit.FreePort(t)
+	cluster.StartProxy(t, redistest.URLs(masters), "--lock-keys", "lock:*", "--admin", admin)
+	return admin
+}
+
 // TestQueries checks that a real Prometheus returns data for each query of the dashboard and of the
-// alerts. It scrapes two proxies, one of them busy. A majority of their masters is in quarantine.
+// alerts. It scrapes three proxies, one of them busy. A majority of their masters is in quarantine.
 func TestQueries(t *testing.T) {
 	t.Parallel()
 	masters := kit.StartMasters(t)
@@ -192,7 +203,8 @@ func TestQueries(t *testing.T) {
 	// This proxy has a certificate, whose expiry is a metric.
 	_, encrypted := startProxyWithAdmin(t, masters, "--tls-cert", pair.Cert, "--tls-key", pair.Key)
 	proxy, plain := startProxyWithAdmin(t, masters)
-	server := startPrometheus(t, plain, encrypted)
+	clustered := startProxyOfCluster(t, masters)
+	server := startPrometheus(t, plain, encrypted, clustered)
 	client := kit.Connect(t, proxy)
 	// Masters that lose their data must wait until this lock expires.
 	kit.WantGrant(t, client, "LOCK", "long", "t", "PX", "3600000")

@@ -90,9 +90,13 @@ func (c *Cluster) Run(t *testing.T, args ...string) string {
 	return string(output)
 }
 
-// URL returns the URL of the cluster as upstream, with two seeds.
+// URL returns the URL of the cluster as upstream, with at most two seeds.
 func (c *Cluster) URL() string {
-	return "redis+cluster://" + c.Nodes[0].Addr() + "," + c.Nodes[1].Addr()
+	url := "redis+cluster://" + c.Nodes[0].Addr()
+	if len(c.Nodes) > 1 {
+		url += "," + c.Nodes[1].Addr()
+	}
+	return url
 }
 
 // StartProxy starts a proxy of the cluster, with a range of free ports for its nodes.

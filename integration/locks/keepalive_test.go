@@ -122,7 +122,11 @@ func TestKeptLock(t *testing.T) {
 func TestKeptLockOfDeadHolder(t *testing.T) {
 	proxies := startKept(t)
 	rival := kit.Connect(t, proxies[1])
-	for i := range 10 {
+	rounds := 10
+	if testing.Short() {
+		rounds = 2
+	}
+	for i := range rounds {
 		key := fmt.Sprint("k", i)
 		client := kit.Connect(t, proxies[0])
 		lockKept(t, client, key)
@@ -221,6 +225,7 @@ func TestKeptLockIsLost(t *testing.T) {
 
 // TestKeptLockWhileMastersFail checks that a lock has no gap while one master after the other fails.
 func TestKeptLockWhileMastersFail(t *testing.T) {
+	redistest.SkipShort(t)
 	masters := kit.StartMasters(t)[:3]
 	f := kit.LinkFleet(t, masters, 2)
 	client, rival := kit.Connect(t, f.Proxies[0]), kit.Connect(t, f.Proxies[1])
@@ -313,6 +318,7 @@ func TestKeptLocksOfAPipeline(t *testing.T) {
 // that none is lost. REDLOCK_KEPT_LOCKS=100000 is the full size; a machine that is busy otherwise
 // makes the figure higher.
 func TestCostOfKeptLocks(t *testing.T) {
+	redistest.SkipShort(t)
 	locks, err := strconv.Atoi(cmp.Or(os.Getenv("REDLOCK_KEPT_LOCKS"), "5000"))
 	kit.Must(t, err)
 	const ttl, perClient, measured = 30 * time.Second, 1000, 20 * time.Second
