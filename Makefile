@@ -63,7 +63,7 @@ quick: ## check while working: gofmt, and the short unit tests of changed packag
 test: ## run the tests that must pass before a change is merged (8 to 11 minutes); installs missing programs if it can, and lists the tests left to make test-all
 	@SHORT=-short MAKE='$(MAKE)' LEFT='$(filter-out deps unit lint compose integration,$(PARTS))' scripts/test deps unit lint+compose integration
 
-test-all: ## run all tests, before a release (four hours); PARTS='…' for some of them, each a target of its own; SAMPLED= for their full sizes (a day and a night)
+test-all: ## run all tests, before a release (hours); PARTS='…' for some of them, each a target of its own; SAMPLED= for their full sizes (a day and more)
 	@$(SAMPLED) MAKE='$(MAKE)' scripts/test $(PARTS)
 
 deps: ## install the programs that the tests need: redis-server and clients of other languages; fetch other versions of the servers

@@ -19,8 +19,8 @@ type Counts struct {
 	// RemovalsPending counts the possible locks of failed commands that the proxy must still
 	// remove.
 	RemovalsPending int
-	// KeptLocks counts the locks that the proxy renews for clients now. Renewals counts the renewals
-	// that succeeded. LostLocks counts the kept locks that were lost, by reason.
+	// KeptLocks counts the locks that the proxy renews for clients now. Renewals counts the
+	// renewals that succeeded. LostLocks counts the kept locks that were lost, by reason.
 	KeptLocks, Renewals int64
 	LostLocks           map[string]int64
 }

@@ -1,9 +1,7 @@
 package conf
 
 import (
-	"cmp"
 	"errors"
-	"net"
 	"net/url"
 	"strconv"
 	"strings"
@@ -59,7 +57,8 @@ func ReadCluster(text string) (c Cluster, named bool, err error) {
 	if strings.Trim(u.Path, "/") != "" {
 		return Cluster{}, true, errClusterPath
 	}
-	if c.Seeds, err = clusterSeeds(hosts); err != nil {
+	list := addrList{defaultPort, maxSeeds, errClusterURL, errClusterTwice, errClusterCount}
+	if c.Seeds, err = list.parse(hosts); err != nil {
 		return Cluster{}, true, err
 	}
 	if u.RawQuery != "" {
@@ -69,38 +68,6 @@ func ReadCluster(text string) (c Cluster, named bool, err error) {
 	}
 	c.server = url.URL{Scheme: u.Scheme, User: u.User, RawQuery: u.RawQuery}
 	return c, true, nil
-}
-
-// clusterSeeds checks and returns the comma-separated addresses of nodes.
-func clusterSeeds(hosts string) ([]string, error) {
-	all := strings.Split(hosts, ",")
-	if len(all) > maxSeeds {
-		return nil, errClusterCount
-	}
-	seen := map[string]bool{}
-	for i, host := range all {
-		u, err := url.Parse("redis://" + host)
-		if err != nil || u.Host != host || strings.ContainsAny(host, "@/%") {
-			return nil, errClusterURL
-		}
-		switch err := checkHost(u.Hostname()); err {
-		case nil:
-		case errNotURL:
-			return nil, errClusterURL
-		default:
-			return nil, err
-		}
-		port := cmp.Or(u.Port(), defaultPort)
-		if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
-			return nil, errBadPort
-		}
-		canonical := net.JoinHostPort(canonicalHost(u.Hostname()), port)
-		if seen[canonical] {
-			return nil, errClusterTwice
-		}
-		seen[canonical], all[i] = true, net.JoinHostPort(u.Hostname(), port)
-	}
-	return all, nil
 }
 
 // HasCluster reports whether the upstream is a cluster: whether its URL has the form that

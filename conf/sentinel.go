@@ -71,7 +71,8 @@ func ReadSentinel(text string) (s Sentinel, named bool, err error) {
 	if err != nil {
 		return Sentinel{}, true, errSentinelURL
 	}
-	if s.Addrs, err = sentinelAddrs(hosts); err == nil {
+	list := addrList{sentinelPort, maxSentinels, errSentinelURL, errSentinelTwice, errSentinelCount}
+	if s.Addrs, err = list.parse(hosts); err == nil {
 		err = s.parsePath(u)
 	}
 	if err == nil {
@@ -93,32 +94,39 @@ func splitAuthority(rest string) (login, hosts, path string) {
 	return rest[:at], rest[at:end], rest[end:]
 }
 
-// sentinelAddrs checks and returns the comma-separated addresses of Sentinels.
-func sentinelAddrs(hosts string) ([]string, error) {
+// addrList reads a comma-separated list of servers in a URL, with its own errors.
+type addrList struct {
+	defaultPort                   string
+	max                           int
+	errForm, errTwice, errTooMany error
+}
+
+// parse checks the list, and returns the addresses, each with a port.
+func (l addrList) parse(hosts string) ([]string, error) {
 	all := strings.Split(hosts, ",")
-	if len(all) > maxSentinels {
-		return nil, errSentinelCount
+	if len(all) > l.max {
+		return nil, l.errTooMany
 	}
 	seen := map[string]bool{}
 	for i, host := range all {
 		u, err := url.Parse("redis://" + host)
 		if err != nil || u.Host != host || strings.ContainsAny(host, "@/%") {
-			return nil, errSentinelURL
+			return nil, l.errForm
 		}
 		switch err := checkHost(u.Hostname()); err {
 		case nil:
 		case errNotURL:
-			return nil, errSentinelURL
+			return nil, l.errForm
 		default:
 			return nil, err
 		}
-		port := cmp.Or(u.Port(), sentinelPort)
+		port := cmp.Or(u.Port(), l.defaultPort)
 		if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
 			return nil, errBadPort
 		}
 		canonical := net.JoinHostPort(canonicalHost(u.Hostname()), port)
 		if seen[canonical] {
-			return nil, errSentinelTwice
+			return nil, l.errTwice
 		}
 		seen[canonical], all[i] = true, net.JoinHostPort(u.Hostname(), port)
 	}

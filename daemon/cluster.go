@@ -79,8 +79,8 @@ func (d *daemon) serveNodes(servers, clients context.Context) (done <-chan struc
 	return ended
 }
 
-// awaitNodes waits until the nodes of the cluster were asked for the first time. It returns an error
-// if the upstream is no cluster. If no node answers, the proxy serves nevertheless.
+// awaitNodes waits until the nodes of the cluster were asked for the first time. It returns an
+// error if the upstream is no cluster. If no node answers, the proxy serves nevertheless.
 func (d *daemon) awaitNodes(ctx context.Context) error {
 	if d.nodes == nil {
 		return nil
@@ -122,8 +122,8 @@ func (d *daemon) nodeMetrics() metrics.Cluster {
 	return state
 }
 
-// forEachUpstream calls a function for the upstream, or for each node of the cluster that it is, and
-// returns all errors.
+// forEachUpstream calls a function for the upstream, or for each node of the cluster that it is,
+// and returns all errors.
 func (d *daemon) forEachUpstream(call func(*upstream.Upstream) error) error {
 	switch {
 	case d.nodes != nil:
@@ -141,8 +141,8 @@ func (d *daemon) applyToUpstream(cfg conf.Config) error {
 	})
 }
 
-// anyNode returns an upstream for a node of the cluster that answers, or else for the first that the
-// configuration names.
+// anyNode returns an upstream for a node of the cluster that answers, or else for the first that
+// the configuration names.
 func anyNode(ctx context.Context, cfg conf.Config, id string, certificates *certs.Certificates) (*upstream.Upstream, error) {
 	named, _, err := conf.ReadCluster(cfg.Upstream)
 	if err != nil {

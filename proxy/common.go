@@ -36,8 +36,8 @@ type Common struct {
 	traffic                traffic
 }
 
-// newCommon returns the state for servers with these settings. sharedBytes returns the memory that data
-// shared by clients takes.
+// newCommon returns the state for servers with these settings. sharedBytes returns the memory that
+// data shared by clients takes.
 func newCommon(settings Settings, sharedBytes func() int64, log *slog.Logger) *Common {
 	c := &Common{}
 	c.halfClosed.turn = make(chan struct{}, 1)

@@ -8,8 +8,8 @@ import (
 	"redlock-proxy/proxy/upstream"
 )
 
-// nodeAddresses translates the addresses in replies of a cluster's node for one client. It implements
-// redirect.Nodes.
+// nodeAddresses translates the addresses in replies of a cluster's node for one client. It
+// implements redirect.Nodes.
 type nodeAddresses struct {
 	cluster  ClusterNodes
 	upstream *upstream.Upstream

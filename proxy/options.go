@@ -26,9 +26,9 @@ type Options struct {
 	// Upstream gets the commands that are not in the table. If it is nil, the proxy is a lock
 	// server.
 	Upstream *upstream.Upstream
-	// Nodes is set if the Upstream is a node of a cluster, or the entrance to one. AnnouncedHost is the
-	// host at which clients reach the proxy's ports for the nodes; if it is empty, it is the address at
-	// which the client has reached the proxy.
+	// Nodes is set if the Upstream is a node of a cluster, or the entrance to one. AnnouncedHost is
+	// the host at which clients reach the proxy's ports for the nodes; if it is empty, it is the
+	// address at which the client has reached the proxy.
 	Nodes         ClusterNodes
 	AnnouncedHost string
 	// Common is the state of another server of this proxy that this one shares. If it is nil, the
@@ -57,7 +57,8 @@ type Options struct {
 
 // ClusterNodes knows the nodes of a cluster. A *cluster.Cluster implements it.
 type ClusterNodes interface {
-	// Map returns the proxy's ports of the known nodes. Refresh asks the cluster for its nodes first.
+	// Map returns the proxy's ports of the known nodes. Refresh asks the cluster for its nodes
+	// first.
 	Map() *nodes.Map
 	Refresh(ctx context.Context) *nodes.Map
 	// Suspect requests that the cluster is asked for its nodes soon.

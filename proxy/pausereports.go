@@ -148,8 +148,8 @@ func addConn(report *quorum.PauseReport, address string, atRest bool) {
 	}
 }
 
-// relayedSessions returns the sessions that may have a connection to the upstream, if the locks can be
-// there.
+// relayedSessions returns the sessions that may have a connection to the upstream, if the locks can
+// be there.
 func (s *Server) relayedSessions() []*session {
 	if s.shared.opts.UpstreamTable == nil {
 		return nil
@@ -177,8 +177,8 @@ func (s *Server) runID(ctx context.Context) string {
 	return s.shared.opts.Upstream.RunID(ctx)
 }
 
-// ownConnections returns the addresses of the proxy's own connections to the upstream, if the locks can
-// be there.
+// ownConnections returns the addresses of the proxy's own connections to the upstream, if the locks
+// can be there.
 func (s *Server) ownConnections() []string {
 	if s.shared.opts.UpstreamTable == nil {
 		return nil

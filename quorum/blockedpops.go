@@ -38,8 +38,8 @@ type BlockedPop struct {
 // ErrPopTimeout is returned if Try took no value in time.
 var ErrPopTimeout = errors.New("no element was added to the keys in time")
 
-// AwaitPop waits in the queues of the keys, first come, first served, until Try returns PopEnded. It
-// calls Try again when a key may have changed, and otherwise at most once a minute.
+// AwaitPop waits in the queues of the keys, first come, first served, until Try returns PopEnded.
+// It calls Try again when a key may have changed, and otherwise at most once a minute.
 //
 // Errors: ErrPopTimeout if the time limit has passed, *NoQuorumError if it has passed and too few
 // masters vote, or the cause of ctx. After an error the last Try took nothing.

@@ -66,7 +66,7 @@ type MasterStatus struct {
 	Quarantine *QuarantineError
 	// Since is the time at which the current State began.
 	Since time.Time
-	// RoundTrip is the shortest round trip of the last probe.
+	// RoundTrip is the shortest round trip of the probe that last brought the master up.
 	RoundTrip time.Duration
 	// Watched is the number of keys that waiters watch on the master. WatchErr is nil, or the
 	// reason why waiters cannot watch keys and poll instead.

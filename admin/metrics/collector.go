@@ -48,7 +48,8 @@ type Sources struct {
 	// Upstream returns the reason why the upstream is down, or nil if the upstream is up. On a
 	// proxy without an upstream, Upstream is nil.
 	Upstream func() error
-	// Cluster returns the state of the cluster that is the upstream. It is nil if the upstream is none.
+	// Cluster returns the state of the cluster that is the upstream. It is nil if the upstream is
+	// none.
 	Cluster func() Cluster
 	// Certificate returns the time at which the certificate for clients expires, or the zero time
 	// if clients do not use TLS.

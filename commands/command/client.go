@@ -40,7 +40,8 @@ type Client struct {
 	// an upstream.
 	Ask func(ctx context.Context) ([]byte, error)
 	// ListsKey reports whether commands on all keys return or remove this lock key at the client's
-	// port: each lock key belongs to one node of a cluster. It is nil if they do so with all lock keys.
+	// port: each lock key belongs to one node of a cluster. It is nil if they do so with all lock
+	// keys.
 	ListsKey func(key string) bool
 	// Client checks the client's permissions.
 	rights.Client

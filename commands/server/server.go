@@ -64,8 +64,8 @@ type Options struct {
 	// NamesNodes reports whether the reply to a command may name nodes of a cluster; nil if the
 	// upstream is no cluster. The proxy translates such replies.
 	NamesNodes func(words [][]byte) bool
-	// Nodes returns the state of the cluster's nodes, and how many slots none of them serves. It is nil
-	// if the upstream is no cluster.
+	// Nodes returns the state of the cluster's nodes, and how many slots none of them serves. It is
+	// nil if the upstream is no cluster.
 	Nodes func() (all []Node, uncovered int)
 	// LockKeyCounts counts the locks without a TTL, and the lost side effects. It is nil if there
 	// are no lock keys on the masters.
@@ -194,8 +194,8 @@ func (s *Server) MergedCommands() []*command.Command {
 	return all
 }
 
-// translatedCommands returns the commands whose replies name nodes of a cluster, except for INFO. The
-// proxy translates their replies where it receives them.
+// translatedCommands returns the commands whose replies name nodes of a cluster, except for INFO.
+// The proxy translates their replies where it receives them.
 func (s *Server) translatedCommands() []*command.Command {
 	return []*command.Command{
 		command.OfRedis("cluster", passOn, command.Docs{}), command.OfRedis("role", passOn, command.Docs{}),

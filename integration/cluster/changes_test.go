@@ -13,8 +13,8 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// nodeLine returns the words of a line of CLUSTER NODES about the node at an address, as another node
-// reports it.
+// nodeLine returns the words of a line of CLUSTER NODES about the node at an address, as another
+// node reports it.
 func (r *rig) nodeLine(t *testing.T, from *redistest.Server, addr string) []string {
 	t.Helper()
 	reply, err := kit.QueryDatabase(from, "0", "CLUSTER", "NODES")
@@ -139,8 +139,8 @@ func (r *rig) reshard(t *testing.T, source, target *redistest.Server, slots int)
 		"--cluster-to", r.nodeLine(t, target, target.Addr())[0], "--cluster-slots", fmt.Sprint(slots), "--cluster-yes")
 }
 
-// TestNodesComeAndGo adds a master, moves slots to it, moves them away and removes it, under load. Its
-// port closes the connections of clients afterwards.
+// TestNodesComeAndGo adds a master, moves slots to it, moves them away and removes it, under load.
+// Its port closes the connections of clients afterwards.
 func TestNodesComeAndGo(t *testing.T) {
 	redistest.SkipShort(t)
 	r := startRig(t)

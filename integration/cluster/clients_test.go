@@ -303,7 +303,8 @@ func TestReplies(t *testing.T) {
 	kit.WantPrefix(t, client, "EVAL|return redis.error_reply('MOVED 1 10.1.1.1:1')|0", "TRYAGAIN ")
 }
 
-// TestKeysByNode checks that each lock key appears, and is flushed, at the port of exactly one node.
+// TestKeysByNode checks that each lock key appears, and is flushed, at the port of exactly one
+// node.
 func TestKeysByNode(t *testing.T) {
 	r := startRig(t)
 	client := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{r.proxy.Addr()}})

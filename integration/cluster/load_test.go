@@ -54,8 +54,8 @@ func startLoad(t *testing.T, addrs ...string) *load {
 	return l
 }
 
-// end stops the clients, and fails the test if a lock was held twice, or if a client got an error that
-// it would not get from the cluster itself.
+// end stops the clients, and fails the test if a lock was held twice, or if a client got an error
+// that it would not get from the cluster itself.
 func (l *load) end(t *testing.T) {
 	t.Helper()
 	l.stop()

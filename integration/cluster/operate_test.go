@@ -18,8 +18,8 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// TestOperate covers what an operator sees of a cluster: PROXY INFO, the metrics, check, a reload, and
-// a drain with clients at the ports of nodes.
+// TestOperate covers what an operator sees of a cluster: PROXY INFO, the metrics, check, a reload,
+// and a drain with clients at the ports of nodes.
 func TestOperate(t *testing.T) {
 	r := startRig(t, "--admin", "127.0.0.1:0", "--drain-timeout", "5s")
 	client := kit.Connect(t, r.proxy)

@@ -67,8 +67,8 @@ func (c *Cluster) StartNode(t *testing.T, version string, args ...string) *redis
 	return node
 }
 
-// startNode starts a server, which may need several tries: the second port of a Redis 6 is not chosen
-// among the free ones.
+// startNode starts a server, which may need several tries: the second port of a Redis 6 is not
+// chosen among the free ones.
 func startNode(t *testing.T, opts redistest.Options) *redistest.Server {
 	t.Helper()
 	for range 5 {
@@ -108,8 +108,8 @@ func (c *Cluster) StartProxy(t *testing.T, masters []string, args ...string) *ha
 	return StartProxy(t, masters, append([]string{"--upstream", c.URL(), "--cluster-ports", ports}, args...)...)
 }
 
-// WantOnlyFrom fails the test if a node has a client that is none of these proxies, apart from other
-// nodes and this test's own look.
+// WantOnlyFrom fails the test if a node has a client that is none of these proxies, apart from
+// other nodes and this test's own look.
 func (c *Cluster) WantOnlyFrom(t *testing.T, proxies ...*harness.Proxy) {
 	t.Helper()
 	own := map[string]bool{}

@@ -223,7 +223,8 @@ func TestKeptLockIsLost(t *testing.T) {
 	}
 }
 
-// TestKeptLockWhileMastersFail checks that a lock has no gap while one master after the other fails.
+// TestKeptLockWhileMastersFail checks that a lock has no gap while one master after the other
+// fails.
 func TestKeptLockWhileMastersFail(t *testing.T) {
 	redistest.SkipShort(t)
 	masters := kit.StartMasters(t)[:3]

@@ -11,8 +11,8 @@ import (
 // next proxy. It is not safe for concurrent use, except for Close.
 type Proxies struct {
 	clients []*redis.Client
-	// next is the index of the proxy that gets the next command. last is the index of the proxy that
-	// got the last command.
+	// next is the index of the proxy that gets the next command. last is the index of the proxy
+	// that got the last command.
 	next, last int
 }
 

@@ -26,8 +26,9 @@ type RequestLimits struct {
 	MaxArgs int
 	// MaxBulk is the maximum size of one argument, in bytes.
 	MaxBulk int64
-	// MaxInline is the maximum length, in bytes without the line end, of an inline command and of the
-	// header line of an array or a bulk. A value below 64 counts as 64, so that every number fits.
+	// MaxInline is the maximum length, in bytes without the line end, of an inline command and of
+	// the header line of an array or a bulk. A value below 64 counts as 64, so that every number
+	// fits.
 	MaxInline int
 
 	// unauthenticated selects the errors that tell the client to log in.

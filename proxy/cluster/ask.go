@@ -14,7 +14,8 @@ import (
 const (
 	// maxAsked limits how many nodes are asked in one look.
 	maxAsked = 5
-	// askTimeout limits the wait for the answers, askGrace the wait for further ones after the first.
+	// askTimeout limits the wait for the answers, askGrace the wait for further ones after the
+	// first.
 	askTimeout = time.Second
 	askGrace   = 100 * time.Millisecond
 )
@@ -47,8 +48,8 @@ func (c *Cluster) ask(ctx context.Context) (tables []nodes.Table, answered map[s
 	return tables, answered, err
 }
 
-// withoutLoners leaves out tables with one node. A node that knows no other one has been removed from
-// the cluster and reset, and would keep itself listed.
+// withoutLoners leaves out tables with one node. A node that knows no other one has been removed
+// from the cluster and reset, and would keep itself listed.
 func withoutLoners(tables []nodes.Table) []nodes.Table {
 	return slices.DeleteFunc(tables, func(t nodes.Table) bool { return len(t.Nodes) < 2 })
 }

@@ -7,8 +7,8 @@ import (
 	"redlock-proxy/proxy/nodes"
 )
 
-// TestChooseEntrance checks that the entrance stays where it is while that node answers, and prefers
-// masters otherwise.
+// TestChooseEntrance checks that the entrance stays where it is while that node answers, and
+// prefers masters otherwise.
 func TestChooseEntrance(t *testing.T) {
 	slots := []nodes.Range{{First: 0, Last: 1}}
 	member := func(id, master string, slots []nodes.Range) nodes.Member {

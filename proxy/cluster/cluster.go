@@ -28,8 +28,8 @@ type Options struct {
 	Seeds []string
 	// FirstPort and LastPort are the ports for the nodes.
 	FirstPort, LastPort int
-	// NewUpstream returns an upstream for a node, with this function to call when the node cannot be
-	// reached.
+	// NewUpstream returns an upstream for a node, with this function to call when the node cannot
+	// be reached.
 	NewUpstream func(suspect func()) (*upstream.Upstream, error)
 	// NewServer returns the server for the clients of a node.
 	NewServer func(up *upstream.Upstream) Server
@@ -64,8 +64,8 @@ type Cluster struct {
 	full    bool           // it was logged that no port is left
 
 	mu sync.Mutex
-	// nodeMap, listed and table are those of the last look that was answered. lookErr is why the last
-	// look was not.
+	// nodeMap, listed and table are those of the last look that was answered. lookErr is why the
+	// last look was not.
 	nodeMap atomic.Pointer[nodes.Map]
 	listed  atomic.Pointer[[]nodes.Member]
 	table   atomic.Pointer[nodes.Table]
@@ -124,8 +124,8 @@ func (c *Cluster) Suspect() {
 	}
 }
 
-// Run follows the nodes and serves them until clients ends and the nodes' clients are drained. Their
-// upstreams run as long, unless ctx ends.
+// Run follows the nodes and serves them until clients ends and the nodes' clients are drained.
+// Their upstreams run as long, unless ctx ends.
 func (c *Cluster) Run(ctx, clients context.Context) {
 	defer c.close()
 	tick := time.Tick(lookInterval)
@@ -156,7 +156,8 @@ func (c *Cluster) close() {
 	}
 }
 
-// ForEach calls a function for all upstreams at once, and returns all errors. Any goroutine may call it.
+// ForEach calls a function for all upstreams at once, and returns all errors. Any goroutine may
+// call it.
 func (c *Cluster) ForEach(call func(*upstream.Upstream) error) error {
 	c.mu.Lock()
 	all := append([]*upstream.Upstream{c.entrance}, c.seeds...)
@@ -245,7 +246,8 @@ func chooseEntrance(present string, members []nodes.Member, answered map[string]
 	return other
 }
 
-// FirstLook waits until the nodes were asked for the first time. It returns an error if that failed.
+// FirstLook waits until the nodes were asked for the first time. It returns an error if that
+// failed.
 func (c *Cluster) FirstLook(ctx context.Context) error {
 	if err := c.looks.wait(ctx, 1); err != nil {
 		return err

@@ -3,8 +3,8 @@
 // Each node has an upstream of its own, and a listener of the proxy's own. A client's connection at
 // that listener is relayed to the node, as to a single upstream; only addresses in replies are
 // translated (package translate). So cluster clients do the routing, as they do without the proxy,
-// and the relay does no more for a GET than with a single upstream. A router in the proxy would have
-// to parse every reply, to split commands, and to imitate the errors of slots on the move.
+// and the relay does no more for a GET than with a single upstream. A router in the proxy would
+// have to parse every reply, to split commands, and to imitate the errors of slots on the move.
 //
 // # The entrance
 //
@@ -15,8 +15,8 @@
 //
 // # Changes
 //
-// Run asks up to five nodes for their tables every few seconds, and at once when a client's reply or
-// connection shows that something has changed. A node keeps its port while the cluster lists its ID,
-// under whatever address, and a minute longer. In that minute its listener behaves like a node that
-// cannot be reached.
+// Run asks up to five nodes for their tables every few seconds, and at once when a client's reply
+// or connection shows that something has changed. A node keeps its port while the cluster lists its
+// ID, under whatever address, and a minute longer. In that minute its listener behaves like a node
+// that cannot be reached.
 package cluster

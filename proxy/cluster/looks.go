@@ -19,19 +19,16 @@ func (l *looks) begin() {
 	l.begun++
 }
 
-func (l *looks) end() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.done = l.begun
-	close(l.changed)
-	l.changed = make(chan struct{})
-}
+func (l *looks) end() { l.finish(func() int { return l.begun }) }
 
 // stop ends all waits, because there will be no more looks.
-func (l *looks) stop() {
+func (l *looks) stop() { l.finish(func() int { return math.MaxInt }) }
+
+// finish records that all looks up to a number have ended, and wakes those that wait.
+func (l *looks) finish(upTo func() int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.done = math.MaxInt
+	l.done = upTo()
 	close(l.changed)
 	l.changed = make(chan struct{})
 }

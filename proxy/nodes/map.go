@@ -61,8 +61,8 @@ func (m *Map) PortAt(host string, nodePort int) (port int, known bool) {
 // OwnerOf returns the proxy's port for the node that serves a slot; 0 if it is unknown.
 func (m *Map) OwnerOf(slot int) (port int) { return int(m.owners[slot]) }
 
-// ListsKey reports whether a lock key appears among the keys of a node: of the one that serves the slot
-// of the key or, if none does, of the first master.
+// ListsKey reports whether a lock key appears among the keys of a node: of the one that serves the
+// slot of the key or, if none does, of the first master.
 func (m *Map) ListsKey(id, key string) bool {
 	port, known := m.PortOf(id)
 	return known && port == cmp.Or(m.OwnerOf(SlotOf(key)), m.first)

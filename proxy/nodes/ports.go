@@ -21,8 +21,8 @@ type Member struct {
 // IsGone reports whether the cluster no longer lists the node.
 func (m Member) IsGone() bool { return !m.GoneSince.IsZero() }
 
-// Ports assigns a port to each node of a cluster. A node keeps its port as long as the cluster lists
-// it, and GoneTime longer. It is not safe for concurrent use.
+// Ports assigns a port to each node of a cluster. A node keeps its port as long as the cluster
+// lists it, and GoneTime longer. It is not safe for concurrent use.
 type Ports struct {
 	first, last int
 	members     []Member // in the order of their ports

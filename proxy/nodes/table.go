@@ -55,9 +55,9 @@ type Table struct {
 	Epoch int64
 }
 
-// Parse reads a reply to CLUSTER NODES. It leaves out nodes whose address is unknown, or whose ID is
-// not final yet. host is the host at which the replying node was reached: that node may not know its
-// own address.
+// Parse reads a reply to CLUSTER NODES. It leaves out nodes whose address is unknown, or whose ID
+// is not final yet. host is the host at which the replying node was reached: that node may not know
+// its own address.
 func Parse(text, host string) (Table, error) {
 	var table Table
 	for line := range strings.Lines(text) {

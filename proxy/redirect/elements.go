@@ -8,8 +8,8 @@ import (
 // maxHeader is longer than any valid line with a length.
 const maxHeader = 64
 
-// elementFilter finds redirects among the elements of an array, at any depth. It need not follow how
-// the elements are nested: an error is an error wherever it is.
+// elementFilter finds redirects among the elements of an array, at any depth. It need not follow
+// how the elements are nested: an error is an error wherever it is.
 type elementFilter struct {
 	head    []byte // the beginning of an element whose first line is incomplete
 	payload int64  // bytes that are left of a string, with its CRLF

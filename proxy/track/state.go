@@ -274,8 +274,8 @@ func (s *State) reset() {
 	s.UserChanges, s.UserChanged, s.URLLogin = identity, urlLogin, urlLogin
 }
 
-// execDiscards lists the errors to EXEC with which the transaction ends: EXECABORT, and the errors of
-// a cluster's node that does not serve the keys.
+// execDiscards lists the errors to EXEC with which the transaction ends: EXECABORT, and the errors
+// of a cluster's node that does not serve the keys.
 var execDiscards = []string{"-EXECABORT", "-MOVED ", "-ASK ", "-TRYAGAIN ", "-CROSSSLOT ", "-CLUSTERDOWN "}
 
 // applyExec ends the transaction, unless EXEC itself was refused.

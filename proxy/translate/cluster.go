@@ -208,8 +208,8 @@ func (t *translation) shardNodes(list element) (element, bool) {
 	return element{kind: list.kind, children: kept}, true
 }
 
-// shardNode translates a node of CLUSTER SHARDS. Its one port is named as a client of the proxy needs
-// it: tls-port if clients speak TLS, else port.
+// shardNode translates a node of CLUSTER SHARDS. Its one port is named as a client of the proxy
+// needs it: tls-port if clients speak TLS, else port.
 func (t *translation) shardNode(node element) (translated element, known bool) {
 	id, portName := "", "port"
 	if t.TLS {

@@ -1,9 +1,9 @@
-// Package translate replaces the addresses of a cluster's nodes in their replies by the proxy's own,
-// so that a cluster client reaches each node through the proxy. It does no I/O.
+// Package translate replaces the addresses of a cluster's nodes in their replies by the proxy's
+// own, so that a cluster client reaches each node through the proxy. It does no I/O.
 //
 // One table (rules.go) lists the commands whose replies name nodes, with a rule for each. No other
-// reply is parsed. [Target.Redirect] translates the errors by which a node sends a client to another
-// one. A node that the map does not know is left out: no reply names an address of a node.
+// reply is parsed. [Target.Redirect] translates the errors by which a node sends a client to
+// another one. A node that the map does not know is left out: no reply names an address of a node.
 //
 // What the replies contain besides addresses stays as it is: node IDs, slots, roles, epochs. So
 // clients compute slots, follow redirects and refresh their maps as they do without the proxy.

@@ -61,8 +61,8 @@ func asksFor(words [][]byte, sections []string) bool {
 // NamesNodes reports whether the reply to a command may name nodes, so that it must be translated.
 func NamesNodes(words [][]byte) bool { return find(words) != nil || IsUnknown(words) }
 
-// IsUnknown reports whether a command is a subcommand of CLUSTER of which it is not known whether its
-// reply names nodes.
+// IsUnknown reports whether a command is a subcommand of CLUSTER of which it is not known whether
+// its reply names nodes.
 func IsUnknown(words [][]byte) bool {
 	if len(words) < 2 || syntax.LowerCString(words[0]) != "cluster" || find(words) != nil {
 		return false
@@ -116,7 +116,8 @@ func (t *translation) find(id, host string, port int) (listen int, known bool) {
 	return listen, known
 }
 
-// hostIfSet returns the proxy's host in place of a host or name, and an empty text for an empty one.
+// hostIfSet returns the proxy's host in place of a host or name, and an empty text for an empty
+// one.
 func (t *translation) hostIfSet(text string) string {
 	if strings.TrimSpace(text) == "" {
 		return ""

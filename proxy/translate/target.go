@@ -35,8 +35,8 @@ func (t Target) portOf(id, host string, port int) (listen int, known bool) {
 func (t Target) addr(port int) string { return t.Host + ":" + strconv.Itoa(port) }
 
 // Redirect translates the text of an error that sends the client to another node: MOVED or ASK with
-// a slot and an address, or REDIRECT with an address. known is false if the address is not that of a
-// known node. asExpected is false if the map does not have this node for the slot.
+// a slot and an address, or REDIRECT with an address. known is false if the address is not that of
+// a known node. asExpected is false if the map does not have this node for the slot.
 func (t Target) Redirect(text string) (translated string, asExpected, known bool) {
 	space := strings.LastIndexByte(text, ' ')
 	if space < 0 {

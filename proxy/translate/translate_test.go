@@ -219,8 +219,8 @@ func TestRedirect(t *testing.T) {
 	}
 }
 
-// erasing returns a target that gives the same address to each node of target, under its own address
-// and under that of target.
+// erasing returns a target that gives the same address to each node of target, under its own
+// address and under that of target.
 func erasing() Target {
 	var all []nodes.Member
 	for id, port := range map[string]int{"aa": 7001, "bb": 7002, "cc": 7003} {
@@ -234,8 +234,8 @@ func erasing() Target {
 	return Target{Host: "x", NodeHost: "127.0.0.1", Map: nodes.NewMap(all)}
 }
 
-// FuzzReply checks that a translated reply is equal to the reply but for addresses, and names no node
-// in a second translation either.
+// FuzzReply checks that a translated reply is equal to the reply but for addresses, and names no
+// node in a second translation either.
 func FuzzReply(f *testing.F) {
 	var commands []string
 	for _, c := range replies {

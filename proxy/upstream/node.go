@@ -35,8 +35,8 @@ type node struct {
 }
 
 // NewNode is [New] for a node of a cluster. Its address is unknown until [Upstream.MoveTo] sets it;
-// the address in the URL is ignored. suspect is called whenever the node cannot be reached, and must
-// not wait.
+// the address in the URL is ignored. suspect is called whenever the node cannot be reached, and
+// must not wait.
 func NewNode(url string, timeout time.Duration, log *slog.Logger, suspect func()) (*Upstream, error) {
 	u, err := New(url, timeout, log)
 	if err != nil {

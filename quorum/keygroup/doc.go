@@ -9,8 +9,8 @@
 // # Expiry
 //
 // A cell has one expiry on each master, by that master's clock. These times differ a little. The
-// expiry of a key is stored as its expiry offset to the expiry of the cell. So no wall clock is needed:
-// the remaining time of a key is the remaining time of the cell minus the expiry offset.
+// expiry of a key is stored as its expiry offset to the expiry of the cell. So no wall clock is
+// needed: the remaining time of a key is the remaining time of the cell minus the expiry offset.
 //
 //   - A kept key keeps its expiry to the millisecond. If the cell must stay longer, or need not
 //     stay as long, each master shifts the expiry of its cell by the same time. All expiry offsets

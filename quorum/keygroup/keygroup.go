@@ -27,8 +27,8 @@ type Group struct {
 
 type key struct {
 	member
-	// hasNewTTL is set if the key gets a new TTL: newTTL, which may be Endless. Then expiryOffset is
-	// not set yet.
+	// hasNewTTL is set if the key gets a new TTL: newTTL, which may be Endless. Then expiryOffset
+	// is not set yet.
 	hasNewTTL bool
 	newTTL    time.Duration
 }
@@ -64,7 +64,8 @@ func Open(name string, f register.Snapshot) (*Group, error) {
 	return b, nil
 }
 
-// ownExpiryOffset returns the expiry offset of a key stored without a keygroup: it expires with the cell.
+// ownExpiryOffset returns the expiry offset of a key stored without a keygroup: it expires with the
+// cell.
 func (b *Group) ownExpiryOffset() time.Duration {
 	if !b.snapshot.LeftUnknown && b.snapshot.Longest < 0 {
 		return Endless

@@ -24,8 +24,8 @@ type Round struct {
 	replies []register.Reply
 	// signalled is set once done got its value.
 	signalled bool
-	// handedOver is set once the caller owns replies. Then handleReply passes further replies to later,
-	// or stores them in lateReplies until later is set.
+	// handedOver is set once the caller owns replies. Then handleReply passes further replies to
+	// later, or stores them in lateReplies until later is set.
 	handedOver  bool
 	later       func(int, register.Reply)
 	lateReplies []lateReply

@@ -28,8 +28,8 @@ func newKeyAlarm(t *testing.T, read func(context.Context) Content) *KeyAlarm {
 	return a
 }
 
-// TestKeyAlarm checks that the alarm reads the key once after each look that finds its cell held. The
-// result is valid until the next change or look.
+// TestKeyAlarm checks that the alarm reads the key once after each look that finds its cell held.
+// The result is valid until the next change or look.
 func TestKeyAlarm(t *testing.T) {
 	contents := make(contentChan)
 	a := newKeyAlarm(t, func(context.Context) Content { return <-contents })
