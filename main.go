@@ -12,7 +12,7 @@ import (
 // explains its numbers.
 const version = "0.4.0-dev"
 
-// commit is set by the linker.
+// commit names the commit of this build. The linker sets it.
 var commit string
 
 func main() { os.Exit(cli.Main(cli.Build{Version: version, Commit: commit}, os.Args)) }

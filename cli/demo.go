@@ -59,7 +59,7 @@ func demoAction(c *cli.Context) error {
 	})
 }
 
-// startEmbedded starts n in-memory Redis servers whose TTLs run by the clock.
+// startEmbedded starts n in-memory Redis servers whose keys expire in real time.
 func startEmbedded(n int) (servers []*miniredis.Miniredis, stop func(), err error) {
 	stop = func() {
 		for _, m := range servers {

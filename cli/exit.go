@@ -35,7 +35,8 @@ const (
 	exitSignalled  = 128 // plus the number of the signal
 )
 
-// errReported stands for a failure whose text has already been printed. Main prints nothing for it.
+// errReported stands for a failure whose text the program has already printed. Main prints nothing
+// for it.
 var errReported = errors.New("reported above")
 
 // codedError adds an exit code to an error.

@@ -220,7 +220,7 @@ func lockError(key string, state *os.ProcessState, err error, cause func() strin
 // schemeTimeout limits the check whether --addr has the wrong scheme.
 const schemeTimeout = 2 * time.Second
 
-// refusal returns the address of the proxy that was asked, and the reason for its refusal.
+// refusal returns the address of the proxy, and the reason for its refusal.
 func refusal(ctx context.Context, opts *redis.Options, err error) string {
 	text := strings.TrimSpace(master.CauseText(err))
 	if strings.HasPrefix(text, "ERR unknown command") {

@@ -95,7 +95,7 @@ func judge(cfg conf.Config, result inspection) verdict {
 		problems = append(problems, prefixed("upstream "+result.upstream.Name, result.upstream.SettingsProblems)...)
 	}
 	for _, f := range result.masters {
-		if f.SettingsDifference == "" { // different settings are reported once, for all masters
+		if f.SettingsDifference == "" { // judge reports different settings once, for all masters
 			problems = append(problems, prefixed(f.Name, f.SettingsProblems)...)
 		}
 	}

@@ -88,7 +88,7 @@ func TestBlockingCommandsWait(t *testing.T) {
 	}
 	remove := func(key string) func(*fakeregister.Register) { return func(f *fakeregister.Register) { f.Remove(key) } }
 	text := put("k", "x")
-	// overtaken puts an element, which another client takes when the waiter has found it.
+	// overtaken puts an element, which another client takes once the waiter has found it.
 	overtaken := func(key string) func(*fakeregister.Register) {
 		return func(f *fakeregister.Register) {
 			f.Put(key, list("a", "b"), -1)
@@ -216,7 +216,7 @@ func TestBlockingCommandsFail(t *testing.T) {
 	b := newRegisterFixture(t)
 	b.masters.Put("k", list("a"), -1)
 	b.masters.BeforeRound = func(round int) {
-		if round == 3 { // the third round takes the element that was found
+		if round == 3 { // the third round takes the found element
 			b.masters.RoundErr = fakeregister.ErrTooFewMasters()
 		}
 	}

@@ -70,7 +70,7 @@ func TestCommandsOnCollections(t *testing.T) {
 			}
 			b.expectRun(test.line, test.reply)
 			if test.name == "stored" {
-				return // two keys; one is removed under a condition on the others
+				return // the command removes k on condition of k2 and k3
 			}
 			b.expectRounds(split(test.rounds)...)
 			b.expectValue("k", test.after)
@@ -233,7 +233,8 @@ func TestRandomChoiceIsRepeated(t *testing.T) {
 	}
 }
 
-// TestCollectionsAreBounded checks that a collection over a megabyte is refused without effect.
+// TestCollectionsAreBounded checks that a command fails without effect if it would make a
+// collection larger than a megabyte.
 func TestCollectionsAreBounded(t *testing.T) {
 	b := newRegisterFixture(t)
 	b.expectRun("HSET k "+strings.Repeat("x", 600_000)+" v", "1")
@@ -260,7 +261,8 @@ func TestCollectionsAreBounded(t *testing.T) {
 	}
 }
 
-// TestElementsAreBounded checks that a collection of too many elements is refused, too.
+// TestElementsAreBounded checks that a command fails if it would give a collection too many
+// elements.
 func TestElementsAreBounded(t *testing.T) {
 	b := newRegisterFixture(t)
 	words := []string{"RPUSH", "k"}
@@ -276,8 +278,8 @@ func TestElementsAreBounded(t *testing.T) {
 	b.expectRun("LLEN k", "65536")
 }
 
-// TestQuestionsAboutCollections checks that a question to the upstream has each key at its
-// position.
+// TestQuestionsAboutCollections checks that the commands that ask the upstream for permission have
+// each key at its position.
 func TestQuestionsAboutCollections(t *testing.T) {
 	for line, want := range map[string]string{
 		"hset a f v f v":                  "hset a 0 0",

@@ -4,12 +4,12 @@ package commands
 type Counts struct {
 	// Waiting counts the clients that wait for a lock.
 	Waiting int
-	// LocksWithoutTTL counts the lock keys that were set without a TTL. LostSideEffects counts the
-	// side effects of scripts that were not carried out.
+	// LocksWithoutTTL counts the lock keys that clients set without a TTL. LostSideEffects counts
+	// the side effects of scripts that the upstream did not execute.
 	LocksWithoutTTL, LostSideEffects int64
 	// ScriptRuns counts the runs of scripts on lock keys. A script runs again if another client
-	// changes its keys meanwhile. ScriptsStopped counts the runs that were stopped at a limit, or
-	// could not start in time (BUSY).
+	// changes its keys meanwhile. ScriptsStopped counts the runs that the proxy stopped at a limit,
+	// or could not start in time (BUSY).
 	ScriptRuns, ScriptsStopped int64
 	// DetectedLocks counts the commands for the upstream that take a lock on a key that is not a
 	// lock key. DetectedReleases counts the commands that release such a lock.
@@ -20,7 +20,7 @@ type Counts struct {
 	// remove.
 	RemovalsPending int
 	// KeptLocks counts the locks that the proxy renews for clients now. Renewals counts the
-	// renewals that succeeded. LostLocks counts the kept locks that were lost, by reason.
+	// renewals that succeeded. LostLocks counts the lost kept locks, by reason.
 	KeptLocks, Renewals int64
 	LostLocks           map[string]int64
 }

@@ -1,5 +1,5 @@
-// Package commands gives commands their meaning: it decides how the proxy treats each command of a
-// client, and answers the commands that are not for the upstream as Redis would.
+// Package commands decides how the proxy treats each command of a client. It answers the commands
+// that do not go to the upstream, as Redis would.
 //
 // [Table] holds the commands that the proxy answers itself. [Table.Route] is the router
 // (router.go). It maps the client's situation and the words of a command to a [Decision], which

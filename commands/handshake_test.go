@@ -148,8 +148,8 @@ func TestHandshakesLikeRedis(t *testing.T) {
 	}
 }
 
-// sameShapes lists commands whose replies must have the shape of Redis' replies. The proxy's own
-// commands are compared with a command of Redis that has the same kind of arguments.
+// sameShapes lists commands whose replies must have the shape of Redis' replies. The test compares
+// the proxy's own commands with a command of Redis that has the same kind of arguments.
 var sameShapes = [][2]string{
 	{"COMMAND INFO ping", ""}, {"COMMAND INFO info echo hello", ""}, {"COMMAND INFO ping nothing echo", ""},
 	{"COMMAND INFO LOCK", "COMMAND INFO PEXPIRE"}, {"COMMAND COUNT", ""}, {"COMMAND LIST", ""},

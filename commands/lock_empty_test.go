@@ -2,7 +2,8 @@ package commands
 
 import "testing"
 
-// TestEmptyNames checks that an empty key or token is refused before the masters are asked.
+// TestEmptyNames checks that the proxy refuses an empty key or token without a request to the
+// masters.
 func TestEmptyNames(t *testing.T) {
 	b := newFixture(t)
 	for _, c := range []struct {

@@ -199,7 +199,7 @@ func TestUndeliveredGrantIsReleased(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	b.askIn(ctx, "LOCK", "a", "t", "PX", "10000")
 	b.askIn(ctx, "LOCK", "b", "*", "PX", "10000")
-	cancel() // like the context of a client that has left
+	cancel() // like the context of a client that has disconnected
 	b.expectCalls("lock 2/a by t for 10s, waiting 0s", "lock 2/b by "+generatedToken+" for 10s, waiting 0s")
 	b.out.Undelivered()
 	b.expectCalls("withdraw 2/a of t", "withdraw 2/b of "+generatedToken)
@@ -260,7 +260,7 @@ func TestOnlyBlockingLockWatchesClient(t *testing.T) {
 		}
 	}
 	b.out.Undelivered()
-	// Three grants are undone after the watch has ended.
+	// Undelivered undoes three grants after the watch has ended.
 	if got := len(b.locks.calls); got != 1+1+1+2+3 {
 		t.Errorf("asked %q", b.locks.calls)
 	}

@@ -113,7 +113,7 @@ func TestGuessIsLastWrittenValue(t *testing.T) {
 
 	b.expectRun("SETNX k me", "1")
 	b.masters.Put("k", "other", 700)
-	b.expectRun("DEL k", "1") // as on a single Redis
+	b.expectRun("DEL k", "1") // DEL also deletes the value of another client, as on a single Redis
 	b.expectRounds("take 0/k me", "release 0/k me", "release 0/k other")
 
 	b.expectRun("SETNX k me", "1")
@@ -131,8 +131,8 @@ func TestKeyPrefixAndDatabase(t *testing.T) {
 	b.expectRounds("take 2/app:k me:30000", "read 2/app:k", "release 2/app:k me")
 }
 
-// TestUndeliveredLock checks that a lock whose reply does not reach the client is undone. A SET or
-// MSET without NX is not undone.
+// TestUndeliveredLock checks that the proxy undoes a lock whose reply does not reach the client. It
+// does not undo a SET or MSET without NX.
 func TestUndeliveredLock(t *testing.T) {
 	tests := map[string]struct{ line, after string }{
 		"SET NX":     {"SET k me NX PX 30000", "."},
@@ -189,11 +189,11 @@ func TestLocksWithoutTTLRefused(t *testing.T) {
 	b.expectRun("PERSIST k", refused)
 	b.expectRun("GETSET k x", refused)
 	b.expectValue("k", "you:500")
-	b.masters.Put("k", "old", -1) // set before the setting forbade it
+	b.masters.Put("k", "old", -1) // a value from before the setting forbade locks without a TTL
 	b.expectRun("DELEX k IFEQ old", "1")
 }
 
-// TestWarningIsRateLimited checks that locks without a TTL are logged at most once a minute.
+// TestWarningIsRateLimited checks that the proxy logs locks without a TTL at most once a minute.
 func TestWarningIsRateLimited(t *testing.T) {
 	var log strings.Builder
 	b := newRegisterFixture(t, func(o *Options) { o.Logger = textLogger(&log) })
@@ -223,7 +223,7 @@ func TestNoQuorum(t *testing.T) {
 }
 
 // TestCommandListsLockKeyCommands checks that COMMAND of a lock server lists the commands on lock
-// keys, with the places of their keys. With an upstream, COMMAND leaves these commands to the
+// keys, with the positions of their keys. With an upstream, COMMAND leaves these commands to the
 // upstream.
 func TestCommandListsLockKeyCommands(t *testing.T) {
 	b := newRegisterFixture(t)

@@ -104,7 +104,7 @@ func randomDialogue(random *rand.Rand, n int) (commands [][]string) {
 		switch random.IntN(12) {
 		case 0:
 			// Redis aborts EXEC after a write that leaves the value unchanged, but the masters do
-			// not. The list has no such write.
+			// not. So between has no such write.
 			between := []string{pick("GET", "PTTL", "DEL", "PERSIST", "INCR"), key()}
 			commands = append(commands, []string{"WATCH", key()}, between, []string{"MULTI"}, command(), command(),
 				[]string{"EXEC"})

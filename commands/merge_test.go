@@ -116,7 +116,7 @@ var mergeExamples = []struct {
 	{"COMMAND INFO lock", 3, "*1\r\n_\r\n", "*1\r\n" + ownEntries(3, "lock")},
 	{"COMMAND INFO get lock nosuch unlock get", 2, "*5\r\n" + getEntry + "*-1\r\n*-1\r\n*-1\r\n" + getEntry,
 		"*5\r\n" + getEntry + ownEntries(2, "lock") + "*-1\r\n" + ownEntries(2, "unlock") + getEntry},
-	// An unexpected reply is not changed.
+	// The proxy does not change an unexpected reply.
 	{"COMMAND INFO lock", 2, "*2\r\n*-1\r\n*-1\r\n", "*2\r\n*-1\r\n*-1\r\n"},
 	{"COMMAND INFO lock get", 2, "*2\r\n*-1\r\n*3\r\n:1\r\n", "*2\r\n*-1\r\n*3\r\n:1\r\n"},
 
@@ -175,7 +175,7 @@ func TestMergedInfo(t *testing.T) {
 		line     string
 		proto    int
 		upstream string
-		begin    string // after the length
+		begin    string // the text after the length
 	}{
 		{"INFO", 2, bulk(text), text + "\r\n" + redlockSection},
 		{"INFO", 3, verbatim(text), "txt:" + text + "\r\n" + redlockSection},

@@ -39,10 +39,11 @@ type Options struct {
 	Register lockkeys.Register
 	// Scripts stores the bodies of scripts for all proxies. The default stores none.
 	Scripts eval.Store
-	// Functions returns the functions of the upstream. If it is nil, functions are not inspected.
+	// Functions returns the functions of the upstream. If it is nil, the table does not inspect
+	// functions.
 	Functions eval.Functions
 	// Mark places a mark on a lock key that a client has read, for CLIENT TRACKING. If it is nil,
-	// lock keys are not tracked.
+	// the table does not track lock keys.
 	Mark func(key quorum.Key, notify func(quorum.Report)) *quorum.Mark
 	// Messages returns the carrier of messages between proxies, which passes each message to
 	// deliver. It is for a table without an upstream. If it is nil, there are no messages.
@@ -51,15 +52,15 @@ type Options struct {
 	Holdings locks.LockReader
 	// AllKeys lists the names of all locks, and removes all locks.
 	AllKeys allkeys.Locks
-	// Settings are in effect until the first Apply.
+	// Settings holds the settings until the first Apply.
 	Settings Settings
 	// KeyPrefix precedes the name of each lock in its key on the masters.
 	KeyPrefix string
-	// LockKeys are the globs of the keys on which ordinary commands run on the masters. Without
+	// LockKeys holds the globs of the keys on which ordinary commands run on the masters. Without
 	// globs, all keys are the upstream's.
 	LockKeys []string
-	// LockTags are the globs of the lock keys that share a cell with all lock keys of the same hash
-	// tag.
+	// LockTags holds the globs of the lock keys that share a cell with all lock keys of the same
+	// hash tag.
 	LockTags []string
 	// Users holds the proxy's own users, and answers ACL. It is nil if the proxy has no users.
 	Users *users.Users
@@ -73,7 +74,7 @@ type Options struct {
 	// MastersRecordLocation is set if the masters record the location of the locks. Then another
 	// proxy may move the locks even if this proxy has no upstream.
 	MastersRecordLocation bool
-	// locksAtUpstream is set for the table that is used while the locks are at the upstream.
+	// locksAtUpstream is set for the table that the proxy uses while the locks are at the upstream.
 	locksAtUpstream bool
 	// mover is the mover of another table. If it is nil, the table makes its own.
 	mover *move.Mover

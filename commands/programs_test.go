@@ -37,8 +37,8 @@ func TestTooShortTTL(t *testing.T) {
 	r.expectValue("k", "you:2")
 }
 
-// TestRegisterErrors checks that clients get the errors of the register, and that nothing is undone
-// if a client does not get such an error.
+// TestRegisterErrors checks that clients get the errors of the register. If a client does not get
+// such an error, the proxy must undo nothing.
 func TestRegisterErrors(t *testing.T) {
 	for _, test := range []struct {
 		err  error
@@ -110,8 +110,8 @@ func TestSameAsWithoutMasters(t *testing.T) {
 	}
 }
 
-// TestContendedForever checks the error of a command whose every try collides with changes by other
-// clients.
+// TestContendedForever checks the error of a command if every try collides with a change by another
+// client.
 func TestContendedForever(t *testing.T) {
 	const contended = "ERR lock key 'k' is contended: every try collided with a change by another client; try again"
 	for _, line := range []string{"DEL k", "GET k", "GETSET k me", "SET k me", "DELEX k IFEQ me",

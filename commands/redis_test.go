@@ -35,7 +35,7 @@ func askRedis(t *testing.T, socket string, commands [][]string) string {
 	for _, words := range slices.Concat(commands, closingCommands) {
 		sent = resp.AppendWords(sent, words...)
 	}
-	_, _ = conn.Write(sent) // an earlier QUIT closes the connection before everything is read
+	_, _ = conn.Write(sent) // after QUIT, Redis may close the connection before it reads the rest
 	answer, err := io.ReadAll(conn)
 	if err != nil && !errors.Is(err, syscall.ECONNRESET) {
 		t.Fatalf("%q: %v", commands, err)

@@ -14,7 +14,8 @@ func (b *registerFixture) restrict(refused map[string]string) {
 	b.client.Unrestricted, b.sideEffects.refusals = false, refused
 }
 
-// expectQuestions fails unless the upstream was asked these questions since the last call.
+// expectQuestions fails unless the proxy has asked the upstream exactly these questions since the
+// last call.
 func (b *registerFixture) expectQuestions(want ...string) {
 	b.Helper()
 	if got := b.sideEffects.questions; !slices.Equal(got, want) {
@@ -132,7 +133,7 @@ func TestScriptPermissionsAskedOnce(t *testing.T) {
 	b.expectSideEffects("0: lpush l v|0: publish c m")
 }
 
-// TestRefusedInTransactions checks that permissions are asked for at queueing and at EXEC.
+// TestRefusedInTransactions checks that the proxy asks for permissions at queueing and at EXEC.
 func TestRefusedInTransactions(t *testing.T) {
 	b := newRegisterFixture(t)
 	b.restrict(map[string]string{"set k 0": noRight})
@@ -152,8 +153,8 @@ func TestRefusedInTransactions(t *testing.T) {
 	b.expectValue("k", ".")
 }
 
-// TestNothingIsCommittedThatTheUpstreamRefuses checks that nothing is committed if the upstream
-// refuses a side effect of a script.
+// TestNothingIsCommittedThatTheUpstreamRefuses checks that the proxy commits nothing if the
+// upstream refuses a side effect of a script.
 func TestNothingIsCommittedThatTheUpstreamRefuses(t *testing.T) {
 	b := newRegisterFixture(t)
 	b.masters.Put("k", "me", 500)

@@ -170,9 +170,9 @@ func (r *router) forConnection(at Situation, name string, d Decision) Decision {
 
 // routeOwnRelayed decides about one of the proxy's own commands if there is an upstream. In a
 // transaction, and in a stream that the proxy cannot follow, the command goes to the upstream. If
-// the upstream must not get the command, the transaction fails, or the connection is closed. A
-// command that needs the upstream's reply also goes to the upstream if the proxy would not get that
-// reply.
+// the upstream must not get the command, the transaction fails, or the proxy closes the connection.
+// A command that needs the upstream's reply also goes to the upstream if the proxy would not get
+// that reply.
 func routeOwnRelayed(own *command.Command, u Connection, words [][]byte) Decision {
 	switch {
 	case !u.Settled:
@@ -297,8 +297,8 @@ func (r *router) keyRule(name []byte) *keys.Rule {
 	return keys.AnyWord
 }
 
-// resolveFirst decides to look up a script or function before the command is routed. Without an
-// upstream, the Command of the decision looks it up and then runs the command.
+// resolveFirst decides to look up a script or function before the router decides about the command.
+// Without an upstream, the Command of the decision looks it up and then runs the command.
 func (r *router) resolveFirst(name string) Decision {
 	run := func(c command.Call) {
 		switch d := r.resolve(c.Ctx, c.Client, c.Args); d.Verb {
@@ -395,8 +395,8 @@ func UnknownCommand(words [][]byte) string {
 	return text
 }
 
-// noUpstreamError returns the error of a proxy without an upstream for a command that needs one.
-// The error names the first key that is not a lock key, if there is one.
+// noUpstreamError returns the error of a proxy without an upstream for a command that needs an
+// upstream. The error names the first key that is not a lock key, if there is one.
 func (r *router) noUpstreamError(name string, words [][]byte) string {
 	if other := r.otherKey(words); other != nil {
 		return fmt.Sprintf("ERR no upstream: key '%s' is not a lock key; "+

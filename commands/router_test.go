@@ -111,7 +111,7 @@ func TestRoute(t *testing.T) {
 		{"of another while lock keys are watched", "WATCH a", lockWatch, Refuse, "watch one kind at a time"},
 		{"of a lock key while others are watched", "WATCH lock:a", watching, Refuse, "watch one kind at a time"},
 		{"of a lock key in the upstream's MULTI", "WATCH lock:a", multi, Forward, ""},
-		{"in ours", "WATCH lock:a", inMulti, Run, ""}, // the command refuses it
+		{"in ours", "WATCH lock:a", inMulti, Run, ""}, // WATCH itself replies with the error
 		{"a watch beside MULTI", "GET lock:a", withUpstream(func(u *Connection) { u.Multi, u.Watching = true, true }),
 			AbortUpstreamTx,
 			"send two transactions"},
@@ -247,8 +247,9 @@ var unsupportedCommands = []string{
 	"BITFIELD lock:a GET u8 0", "BITFIELD lock:a SET u8 0 1", "BITFIELD_RO lock:a GET u8 0",
 }
 
-// TestUnsupportedCommands checks that the commands of unsupportedCommands are refused, also in
-// MULTI and in a script, with and without an upstream. On other keys they go to the upstream.
+// TestUnsupportedCommands checks that the proxy refuses the commands of unsupportedCommands, also
+// in MULTI and in a script, with and without an upstream. On other keys the commands go to the
+// upstream.
 func TestUnsupportedCommands(t *testing.T) {
 	relay, server := routeTable(), NewTable(Options{Locks: &fakeLocks{}, LockKeys: []string{"lock:*"}})
 	inMulti := Situation{InMulti: true, Upstream: settledSituation.Upstream}
@@ -287,7 +288,8 @@ func commandsWithKeys() (all []*spec.Command) {
 	return all
 }
 
-// TestNoRoutesWithoutLockKeys checks that, without lock keys, no command is searched for lock keys.
+// TestNoRoutesWithoutLockKeys checks that, without lock keys, the proxy searches no command for
+// lock keys.
 func TestNoRoutesWithoutLockKeys(t *testing.T) {
 	table := NewRelayTable(Options{Locks: &fakeLocks{}})
 	for _, c := range commandsWithKeys() {

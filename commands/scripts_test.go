@@ -236,7 +236,7 @@ func (b *registerFixture) expectSideEffects(want ...string) {
 	b.sideEffects.executed = nil
 }
 
-// TestSignalsOnce checks that the message of a script that starts over is sent once. A script that
+// TestSignalsOnce checks that a script that starts over sends its message once. A script that
 // commits nothing sends its message, too.
 func TestSignalsOnce(t *testing.T) {
 	b := newRegisterFixture(t)
@@ -290,7 +290,7 @@ func TestSignalWithoutUpstream(t *testing.T) {
 }
 
 // TestScriptRefused checks that a command that cannot run on lock keys ends the script, even inside
-// a pcall. Nothing of the script is committed.
+// a pcall. The proxy then commits nothing of the script.
 func TestScriptRefused(t *testing.T) {
 	const asString = ": lock keys support only string, hash, list, set and sorted-set commands; use another key"
 	for call, want := range map[string]string{
@@ -322,7 +322,7 @@ func TestScriptRefused(t *testing.T) {
 	}
 }
 
-// TestScriptOverLimit checks that a script that is stopped at a limit commits nothing.
+// TestScriptOverLimit checks that a script that reaches a limit commits nothing.
 func TestScriptOverLimit(t *testing.T) {
 	b := newRegisterFixture(t)
 	got := b.run("EVAL", `redis.call('set', KEYS[1], 'v', 'PX', 500) while true do redis.call('get', KEYS[1]) end`,
@@ -446,7 +446,7 @@ func (s *storedScripts) Flush(context.Context) error {
 	return s.err
 }
 
-// TestScriptLoad checks that a script that was loaded through one proxy is known to all proxies.
+// TestScriptLoad checks that all proxies know a script that a client has loaded through one proxy.
 func TestScriptLoad(t *testing.T) {
 	store := &storedScripts{bodies: map[string]string{}}
 	one := newRegisterFixture(t, func(o *Options) { o.Scripts = store })
@@ -506,8 +506,8 @@ func TestScriptUndelivered(t *testing.T) {
 	}
 }
 
-// TestScriptsWithoutTTL checks that a script in two steps never leaves a lock without a TTL. A
-// script that sets no TTL is refused with locks-without-ttl.
+// TestScriptsWithoutTTL checks that a script in two steps never leaves a lock without a TTL. With
+// locks-without-ttl=refuse, the proxy refuses a script that sets no TTL.
 func TestScriptsWithoutTTL(t *testing.T) {
 	b := newRegisterFixture(t, func(o *Options) { o.Settings.RequireTTL = true })
 	if got := b.run("EVAL", takeTwoStep, "1", "k", "me", "900"); got != "1" {

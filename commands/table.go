@@ -37,7 +37,7 @@ type Table struct {
 	// upstream.
 	lockDetector *lockdetect.Detector
 	holders      *locks.OperatorCommands
-	tracking     *tracking.Hub // nil if lock keys are not tracked
+	tracking     *tracking.Hub // nil if the table does not track lock keys
 	messages     *pubsub.Hub   // nil if the upstream carries messages
 }
 
@@ -188,7 +188,7 @@ func newMover(opts Options, keyOnMasters func(db int, key string) quorum.Key) *m
 	return move.New(moveOpts)
 }
 
-// newTrackingHub returns the hub for CLIENT TRACKING, or nil if lock keys are not tracked.
+// newTrackingHub returns the hub for CLIENT TRACKING, or nil if the table does not track lock keys.
 func newTrackingHub(opts Options, lockKeys keys.Patterns) *tracking.Hub {
 	if opts.Mark == nil || !lockKeys.Any() {
 		return nil
@@ -199,7 +199,7 @@ func newTrackingHub(opts Options, lockKeys keys.Patterns) *tracking.Hub {
 	})
 }
 
-// Tracking returns the hub for CLIENT TRACKING, or nil if lock keys are not tracked.
+// Tracking returns the hub for CLIENT TRACKING, or nil if the table does not track lock keys.
 func (t *Table) Tracking() *tracking.Hub { return t.tracking }
 
 // Keeper returns the keeper of the locks that clients have kept. The caller must run it.
@@ -208,7 +208,8 @@ func (t *Table) Keeper() *keepalive.Keeper { return t.keeper }
 // Messages returns the hub for messages at a lock server, or nil with an upstream.
 func (t *Table) Messages() *pubsub.Hub { return t.messages }
 
-// Waiting returns how many clients wait for a lock, or for another client's change of a lock key.
+// Waiting returns the number of clients that wait for a lock, or for another client's change of a
+// lock key.
 func (t *Table) Waiting() int { return t.opts.Locks.Waiting() }
 
 // Locks lists at most count locks of a database whose keys match a glob, as LOCKLIST does for a
@@ -217,7 +218,8 @@ func (t *Table) Locks(ctx context.Context, db int, match string, count int) ([]L
 	return t.holders.Locks(ctx, db, match, count)
 }
 
-// LockKeys returns the globs of the lock keys; none if no command has to be searched for lock keys.
+// LockKeys returns the globs of the lock keys; none if the proxy need not search commands for lock
+// keys.
 func (t *Table) LockKeys() keys.Patterns { return t.router.lockKeys }
 
 // Lookup returns the proxy's own command with this name, in any case, or nil.

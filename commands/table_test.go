@@ -26,7 +26,8 @@ func TestLookup(t *testing.T) {
 	}
 }
 
-// listedCommands returns the commands that COMMAND lists, and checks that each is found by name.
+// listedCommands returns the commands that COMMAND lists, and checks that Lookup finds each of
+// them.
 func (b *fixture) listedCommands() (all []*command.Command) {
 	b.Helper()
 	for _, name := range resp.Texts([]byte(b.ask("COMMAND", "LIST"))) {
@@ -128,8 +129,8 @@ func TestClientReply(t *testing.T) {
 	}
 }
 
-// TestSilentGrant checks that a grant with a suppressed reply is still a grant. It is undone only
-// if the connection fails.
+// TestSilentGrant checks that a grant with a suppressed reply is still a grant. The proxy undoes
+// the grant only if the connection fails.
 func TestSilentGrant(t *testing.T) {
 	b := newFixture(t)
 	b.askLine("CLIENT REPLY OFF")

@@ -24,7 +24,7 @@ type fakeLocks struct {
 	since time.Time
 	// fence is the fence of the lock.
 	fence int64
-	// duringLock is called while a Lock runs.
+	// duringLock, unless it is nil, runs during each Lock.
 	duringLock func(ctx context.Context)
 
 	mu    sync.Mutex
@@ -151,7 +151,7 @@ func (b *fixture) expect(line, want string) {
 	}
 }
 
-// expectCalls fails unless the locks got these calls since the last call.
+// expectCalls fails unless the locks got exactly these calls since the last expectCalls.
 func (b *fixture) expectCalls(want ...string) {
 	b.Helper()
 	b.locks.mu.Lock()

@@ -103,9 +103,9 @@ func TestWatchedKeyChanged(t *testing.T) {
 	}
 }
 
-// TestWatchedVersion checks that a key that has had another value since WATCH counts as changed,
-// even if it has the same value again. A key with only a new TTL does not count as changed. Neither
-// does a key that was absent and is absent again.
+// TestWatchedVersion checks that a key that has had a different value since WATCH counts as
+// changed, even if it has the same value again. A key with only a new TTL does not count as
+// changed. Neither does a key that was absent and is absent again.
 func TestWatchedVersion(t *testing.T) {
 	for _, test := range []struct {
 		name      string
@@ -140,7 +140,7 @@ func TestWatchedVersion(t *testing.T) {
 				}
 				got := b.transact(line)
 				if b.masters.Meanwhile != nil {
-					continue // it was written without a ballot
+					continue // the write used no ballot
 				}
 				if aborted := got == "(nil)"; aborted != test.aborts {
 					t.Errorf("%s, %s, %s: %s", test.name, when, line, got)
@@ -150,8 +150,8 @@ func TestWatchedVersion(t *testing.T) {
 	}
 }
 
-// TestWatchedSeveralKeys checks that a change under the condition of two versions is refused,
-// because no vote covers both versions.
+// TestWatchedSeveralKeys checks that the proxy refuses a change under the condition of two
+// versions, because no vote covers both versions.
 func TestWatchedSeveralKeys(t *testing.T) {
 	for _, lines := range []string{"DEL k1 k2", "DEL k1; DEL k2", "DEL k1", "SET k1 x",
 		"PEXPIRE k1 900; PEXPIRE k2 900"} {
@@ -218,14 +218,14 @@ func TestTransactionWithoutWatch(t *testing.T) {
 	}
 }
 
-// TestQueueErrors checks that a command that is refused when it is queued aborts the transaction.
+// TestQueueErrors checks that a command that the proxy refuses to queue aborts the transaction.
 func TestQueueErrors(t *testing.T) {
 	for line, want := range map[string]string{
 		"GET":          "-ERR wrong number of arguments for 'get' command\r\n",
 		"SET k":        "-ERR wrong number of arguments for 'set' command\r\n",
 		"EVAL x":       "-ERR wrong number of arguments for 'eval' command\r\n",
 		"XADD k * f x": "-ERR 'XADD' cannot be part of a transaction on lock keys: it is not a command on lock keys; send it before MULTI or after EXEC\r\n",
-		"SET k v PX":   "+QUEUED\r\n", // the error is found only when the command runs
+		"SET k v PX":   "+QUEUED\r\n", // only the run finds the error
 	} {
 		b := newRegisterFixture(t)
 		b.client.Transaction.Begin()

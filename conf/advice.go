@@ -22,7 +22,7 @@ func Nearest(name string, validNames []string) string {
 	return best
 }
 
-// distance returns the Levenshtein distance: how many letters must be added, removed or replaced to
+// distance returns the Levenshtein distance: the number of letters to add, remove or replace to
 // turn a into b.
 func distance(a, b string) int {
 	row := make([]int, len(b)+1)

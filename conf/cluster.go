@@ -24,7 +24,7 @@ var (
 
 // Cluster describes a Redis Cluster, some of whose nodes are known.
 type Cluster struct {
-	// Seeds are the addresses of nodes, host:port, with a port in each.
+	// Seeds holds the addresses of nodes, host:port, with a port in each.
 	Seeds []string
 
 	server url.URL // the URL of a node, without its address

@@ -40,8 +40,8 @@ type Config struct {
 	Listen string
 	// ClusterPorts is the range of ports at which the proxy serves the nodes of a cluster.
 	ClusterPorts string
-	// Announce is the host at which clients reach these ports. If it is empty, it is the address at
-	// which the client has reached the proxy.
+	// Announce is the host at which clients reach the ClusterPorts. If it is empty, the proxy
+	// announces the address at which the client has reached the proxy.
 	Announce string
 	// TLSCert and TLSKey are the paths of the PEM files with the certificate that the proxy
 	// presents to its clients, and with its key. If both are empty, the proxy does not use TLS for
@@ -92,10 +92,10 @@ type Config struct {
 	// LockKeys are glob patterns, as in KEYS. Ordinary commands and scripts on matching keys run on
 	// the masters.
 	LockKeys []string
-	// LockTags are glob patterns of lock keys with a hash tag. Keys with the same hash tag are kept
-	// together, so that one command or script can change several of them.
+	// LockTags are glob patterns of lock keys with a hash tag. The masters keep keys with the same
+	// hash tag together, so that one command or script can change several of them.
 	LockTags []string
-	// MoveFromUpstream keeps the locks at the upstream until they are moved to the masters.
+	// MoveFromUpstream keeps the locks at the upstream until an operator moves them to the masters.
 	MoveFromUpstream bool
 	// ClusterMode is "emulated" if a proxy without an upstream presents itself as a cluster of one
 	// node, else "off".
@@ -110,7 +110,7 @@ type Config struct {
 	MaxInputMemory, MaxUnreadMemory, MaxMessageMemory int64
 	// AuditLog makes the proxy log each grant and release of a lock, independently of LogLevel.
 	AuditLog bool
-	// LogLevel is the least severe level that is logged: debug, info, warn or error.
+	// LogLevel is the least severe level that the proxy logs: debug, info, warn or error.
 	LogLevel string
 	// LogFormat is the format of log lines: text or json.
 	LogFormat string

@@ -1,7 +1,7 @@
 // Package conf holds the configuration of the proxy: one struct, its defaults, its strict loading
 // and its validation.
 //
-// Every setting has one name, from which follow its flag (--max-ttl), its YAML key (max-ttl:) and
+// Every setting has one name, which determines its flag (--max-ttl), its YAML key (max-ttl:) and
 // its environment variable (REDLOCK_MAX_TTL). A flag overrides the environment, the environment
 // overrides the file, the file overrides the default:
 //
@@ -12,19 +12,19 @@
 //	})
 //
 // Loading is strict. An unknown name, a name given twice, a value of the wrong type or out of its
-// range is an error, even if a stronger source overrides it. All errors of one load are reported
-// together, each with its source:
+// range is an error, even if a stronger source overrides it. Load reports all errors together, each
+// with its source:
 //
 //	conf.yaml:7: max-ttl: "12x" is not a duration (a number and a unit, such as "100ms" or "24h")
 //	REDLOCK_MAX_CLIENTS: "0" is less than 1
 //	--listen: "6380" is not host:port
 //
-// A variable that is set to nothing counts as given: REDLOCK_KEY_PREFIX= overrides the prefix of
-// the file.
+// A variable with an empty value counts as given: REDLOCK_KEY_PREFIX= overrides the prefix of the
+// file.
 //
 // In the file, ${NAME} stands for an environment variable in every string value, and $$ for a
-// dollar sign. So a password need not be in the file. If the password is part of a URL, its special
-// characters are written as %XX, in the variable, too.
+// dollar sign. So a password need not be in the file. In a URL, write the special characters of the
+// password as %XX, in the variable, too.
 //
 // No error, String or log line of this package shows the password of a URL: see [Redact].
 //

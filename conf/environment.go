@@ -78,9 +78,9 @@ func isSettingVariable(variable string) bool {
 
 var serviceLinkPattern = regexp.MustCompile(`_SERVICE_HOST$|_SERVICE_PORT(_\w+)?$|_PORT_[0-9]+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?$`)
 
-// isServiceLink reports whether the variable is one that Kubernetes adds to every container for
-// each service, such as REDLOCK_PROXY_PORT=tcp://10.0.0.1:6380. A service whose name begins with
-// redlock must not keep the proxy from starting.
+// isServiceLink reports whether Kubernetes adds the variable to every container for a service. An
+// example is REDLOCK_PROXY_PORT=tcp://10.0.0.1:6380. A service whose name begins with redlock must
+// not keep the proxy from starting.
 func isServiceLink(name, value string) bool {
 	if strings.HasSuffix(name, "_PORT") && strings.Contains(value, "://") {
 		return true

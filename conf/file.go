@@ -53,7 +53,7 @@ func (r *loader) parse(path string, content []byte, env environment) (layer, []e
 }
 
 // parseYAML returns the names and values of the one document in content. It accepts duplicate
-// names, which are reported later, together with all other errors.
+// names, which the loader reports later, together with all other errors.
 func parseYAML(path string, content []byte) ([]*ast.MappingValueNode, error) {
 	if !utf8.Valid(content) {
 		return nil, fmt.Errorf("%s: not UTF-8 text", path)
@@ -75,7 +75,7 @@ func parseYAML(path string, content []byte) ([]*ast.MappingValueNode, error) {
 	return nil, fmt.Errorf("%s: %d YAML documents; write one", path, len(file.Docs))
 }
 
-// maxDepth limits how deep values are nested on a line. The memory that the parser takes grows with
+// maxDepth limits the depth of nested values on a line. The memory that the parser takes grows with
 // the square of the depth.
 const maxDepth = 32
 

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestLockGlobs checks that globs that would protect nothing are refused with a hint, and that all
-// sensible globs are accepted.
+// TestLockGlobs checks that the loader refuses globs that would protect nothing, with a hint, and
+// accepts all sensible globs.
 func TestLockGlobs(t *testing.T) {
 	for glob, want := range map[string]string{
 		"lock:*,job:*":          `contains ','; give each glob separately`,

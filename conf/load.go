@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// Source holds everything from which a configuration is read.
+// Source holds the sources of a configuration.
 type Source struct {
 	// Flags maps names of settings to the values of the flags on the command line. It must not
 	// contain flags that were not given, or their defaults would override the environment and the
@@ -14,7 +14,7 @@ type Source struct {
 	// Environ is the environment, as os.Environ returns it.
 	Environ []string
 	// File is the path of the YAML file. If File is empty, the variable REDLOCK_CONFIG names the
-	// file. If that variable is unset or empty, no file is read.
+	// file. If that variable is unset or empty, there is no file.
 	File string
 }
 
@@ -164,7 +164,7 @@ func (r *loader) result() (Config, error) {
 	return r.config, nil
 }
 
-// maxErrors limits the errors that are listed, so that the list can be logged.
+// maxErrors limits the number of listed errors, so that the proxy can log the list.
 const maxErrors = 50
 
 // firstOf returns the first maxErrors errors, and an error with the number of further errors.

@@ -209,7 +209,7 @@ func matches(err error, want []string) bool {
 		slices.EqualFunc(lines, want, strings.HasPrefix)
 }
 
-// TestAllErrorsTogether checks that errors in several sources are reported together.
+// TestAllErrorsTogether checks that Load reports errors in several sources together.
 func TestAllErrorsTogether(t *testing.T) {
 	path := writeFile(t, "listen: nowhere\nmax_ttl: 1s\n")
 	_, err := Load(Source{File: path, Environ: []string{"REDLOCK_MAX_TTL=x", "REDLOCK_X=y"},
@@ -227,7 +227,7 @@ func TestAllErrorsTogether(t *testing.T) {
 	}
 }
 
-// TestFlagNamesFile checks that the flag's file is read instead of the environment's.
+// TestFlagNamesFile checks that Read reads the flag's file instead of the environment's file.
 func TestFlagNamesFile(t *testing.T) {
 	flag, env := writeFile(t, "listen: flag:1\n"), writeFile(t, "listen: env:1\n")
 	for file, want := range map[string]string{flag: "flag:1", "": "env:1"} {

@@ -52,7 +52,7 @@ func (c Config) loginProblems() []problem {
 }
 
 // ClientPassword reads the password that clients must log in with: the content of the file, without
-// the line end. It is empty if no file is named.
+// the line end. It is empty if the settings name no file.
 func (c Config) ClientPassword() (string, error) {
 	if c.ClientPasswordFile == "" {
 		return "", nil

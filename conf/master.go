@@ -60,7 +60,7 @@ func checkMasterURL(text string) error {
 	case strings.Contains(text, "#"):
 		return errFragment
 	}
-	// An upstream's URL may name a database, so a database is reported last.
+	// An upstream's URL may name a database, so the error for a database comes last.
 	addressErr := checkAddress(u)
 	if addressErr != nil && !errors.Is(addressErr, errDatabase) {
 		return addressErr

@@ -14,9 +14,9 @@ var (
 	safeQueryPattern = regexp.MustCompile(`^(skip_verify|db|database)=[a-z0-9]*$`)
 	// safePortPattern matches a port after the colon of an address, if it cannot be a password.
 	safePortPattern = regexp.MustCompile(`^[0-9]{0,5}(/[0-9]*)?$`)
-	// safeNodesPattern matches two nodes of a cluster or more.
+	// safeNodesPattern matches two or more nodes of a cluster.
 	safeNodesPattern = regexp.MustCompile(`^[A-Za-z0-9.-]+:[0-9]{1,5}(,[A-Za-z0-9.-]+:[0-9]{1,5})+$`)
-	// safeSentinelsPattern matches two Sentinels or more, and the name of a master.
+	// safeSentinelsPattern matches two or more Sentinels, and the name of a master.
 	safeSentinelsPattern = regexp.MustCompile(`^[A-Za-z0-9.-]+:[0-9]{1,5}(,[A-Za-z0-9.-]+:[0-9]{1,5})+/[A-Za-z0-9._-]+(/[0-9]*)?$`)
 )
 
@@ -80,8 +80,8 @@ func redactQuery(query string) string {
 	return "?" + redactedPassword
 }
 
-// redactIfURL returns a text from a place where no URL belongs. If the text looks like a URL, its
-// password is hidden.
+// redactIfURL hides the password if the text looks like a URL. It is for texts from places where no
+// URL belongs.
 func redactIfURL(text string) string {
 	if strings.ContainsRune(text, '@') || strings.Contains(text, "://") {
 		return Redact(text)

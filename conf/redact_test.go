@@ -42,7 +42,7 @@ func TestRedact(t *testing.T) {
 		{"redis://user:hunter2", "redis://user:xxxxx"},
 		{"redis://user:12#hunter2", "redis://user:xxxxx"},
 		{"redis://user:12/hunter2", "redis://user:xxxxx"},
-		// a bad port is shown where it cannot be a password
+		// Redact shows a bad port if it cannot be a password
 		{"redis://[::1]:63x79", "redis://[::1]:63x79"},
 		{"redis://127.0.0.1:637900", "redis://127.0.0.1:637900"},
 		{"redis://localhost:abc", "redis://localhost:abc"},
@@ -79,7 +79,7 @@ func TestRedactHidesAnyPassword(t *testing.T) {
 		"redis+sentinel://a:1,b:2/m?sentinel_password=%s",
 		"redis+sentinel://u:%[1]s@a:1/m?sentinel_username=%[1]s&sentinel_password=%[1]s"}
 	rapid.Check(t, func(t *rapid.T) {
-		// the upper case X at both ends occurs nowhere else, so any visible part is detected
+		// the upper case X at both ends occurs nowhere else, so the test detects any visible part
 		password := "X" + rapid.StringOf(rapid.RuneFrom([]rune("X@:/?#[]%$&=,;+ \"'\\\né1"))).Draw(t, "password") + "X"
 		for _, form := range forms {
 			for _, written := range []string{password, url.QueryEscape(password), url.PathEscape(password)} {

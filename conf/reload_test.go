@@ -16,8 +16,8 @@ func runningConfig() Config {
 	return c
 }
 
-// TestReloaded checks that a change takes effect at once if it can, and is listed as pending
-// otherwise. Nothing changes if the combination is invalid. No password is shown.
+// TestReloaded checks that AfterReload applies a change at once if it can, and lists the change as
+// pending otherwise. If the combination is invalid, nothing changes. The result shows no password.
 func TestReloaded(t *testing.T) {
 	for _, test := range []struct {
 		name             string

@@ -39,7 +39,7 @@ var (
 type Sentinel struct {
 	// Master is the name by which the Sentinels know the Redis.
 	Master string
-	// Addrs are the addresses of the Sentinels, host:port, with a port in each.
+	// Addrs holds the addresses of the Sentinels, host:port, with a port in each.
 	Addrs []string
 	// Username and Password are the login at the Sentinels. Both are empty if there is none.
 	Username, Password string

@@ -86,8 +86,8 @@ func TestSentinelURLErrors(t *testing.T) {
 	}
 }
 
-// FuzzSentinelURL checks that an accepted URL names its Sentinels, and that no password is shown.
-// go-redis must accept the URL of the Redis at any address.
+// FuzzSentinelURL checks that an accepted URL names its Sentinels, and that Redact hides its
+// passwords. go-redis must accept the URL of the Redis at any address.
 func FuzzSentinelURL(f *testing.F) {
 	for _, seed := range []string{"redis+sentinel://s1/m",
 		"rediss+sentinel://u:p@[::1]:1,a:2/m/3?skip_verify=true&sentinel_password=x", "redis+sentinel://%2f@a,b/m?",

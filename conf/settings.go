@@ -17,8 +17,8 @@ const (
 	FileEnv = "REDLOCK_CONFIG"
 )
 
-// Setting describes one row of the table from which flags, environment variables and YAML keys are
-// made.
+// Setting describes one row of the table that defines the flags, environment variables and YAML
+// keys.
 type Setting struct {
 	// Name is the name in kebab case: the flag without its dashes, and the YAML key.
 	Name string

@@ -35,7 +35,7 @@ func TestSettingRows(t *testing.T) {
 	}
 }
 
-// TestOneRowPerField checks that every field is set by exactly one row.
+// TestOneRowPerField checks that exactly one row sets each field.
 func TestOneRowPerField(t *testing.T) {
 	fields := len(slices.DeleteFunc(reflect.VisibleFields(reflect.TypeFor[Config]()),
 		func(f reflect.StructField) bool { return !f.IsExported() }))

@@ -7,13 +7,13 @@ import (
 	"strings"
 )
 
-// problem describes one fault of a configuration, before its source is known.
+// problem describes one fault of a configuration, without its source.
 type problem struct {
 	setting string // the setting at fault
-	index   int    // which of its values, if it is repeated
+	index   int    // the index of its value, if it is repeated
 	text    string
-	// counterpart describes the same conflict for the other setting. It is reported if only that
-	// setting was given.
+	// counterpart describes the same conflict for the other setting. The loader reports it if only
+	// that setting was given.
 	counterpart *problem
 }
 
@@ -119,8 +119,8 @@ func (c Config) duplicateMasters() []problem {
 	return found
 }
 
-// upstreamAddresses returns the addresses of the upstream, or of some of its nodes, in the form in
-// which they are compared. Those that only Sentinels know are not among them.
+// upstreamAddresses returns the canonical addresses of the upstream, or of some of its nodes. It
+// omits addresses that only Sentinels know.
 func (c Config) upstreamAddresses() (all []string) {
 	cluster, named, _ := ReadCluster(c.Upstream)
 	switch {

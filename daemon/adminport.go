@@ -20,13 +20,13 @@ import (
 )
 
 // adminPort serves health, metrics and the status page of a daemon. It is nil if the setting admin
-// is empty; then no metrics are counted.
+// is empty; then the proxy counts no metrics.
 type adminPort struct {
 	listener net.Listener
 	metrics  *metrics.Metrics
 	server   atomic.Pointer[admin.Server]
 	events   *status.Events
-	// serving is set once clients are served.
+	// serving is set once the proxy serves clients.
 	serving atomic.Bool
 }
 
@@ -54,7 +54,7 @@ func (a *adminPort) Close() error {
 	return a.listener.Close()
 }
 
-// setServing records that clients are served. It may be called on nil.
+// setServing records that the proxy serves clients. It may be called on nil.
 func (a *adminPort) setServing() {
 	if a != nil {
 		a.serving.Store(true)

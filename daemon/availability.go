@@ -44,7 +44,7 @@ func (d *daemon) availabilityInputs() availability.Inputs {
 var errNoUpstream = errors.New("this proxy has no upstream")
 
 // watchInterval is the time between two checks. Locks count as unavailable after two failed checks,
-// so that they stay available while the vote of a master is only being checked again.
+// so that they stay available while the proxy only checks the vote of a master again.
 const watchInterval = 100 * time.Millisecond
 
 // watchAvailability runs until ctx ends. It logs that locks are available for the first time, that
@@ -75,8 +75,8 @@ func (d *daemon) watchAvailability(ctx context.Context) {
 
 // availabilityWatch detects each loss and each return of the locks once. It ignores planned steps.
 type availabilityWatch struct {
-	// since is the time at which locks became unavailable, or zero. reported is set once the
-	// unavailability was reported.
+	// since is the time at which locks became unavailable, or zero. reported is set after the
+	// report of the unavailability.
 	since    time.Time
 	reported bool
 }

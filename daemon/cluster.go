@@ -18,8 +18,8 @@ import (
 	"redlock-proxy/proxy/upstream"
 )
 
-// newNode returns an upstream for a node of the cluster that the configuration names. suspect is
-// called when the node cannot be reached.
+// newNode returns an upstream for a node of the cluster that the configuration names. The upstream
+// calls suspect when it cannot reach the node.
 func newNode(
 	cfg conf.Config, id string, certificates *certs.Certificates, log *slog.Logger, suspect func(),
 ) (*upstream.Upstream, error) {
@@ -64,8 +64,8 @@ func (d *daemon) newNodes(cfg conf.Config, id string) (*cluster.Cluster, error) 
 	})
 }
 
-// serveNodes serves the nodes of the cluster until clients ends and they are drained. The returned
-// channel is closed then. Without a cluster it is closed at once.
+// serveNodes serves the nodes of the cluster until clients ends, and waits until their clients are
+// drained. It then closes the returned channel. Without a cluster, it closes the channel at once.
 func (d *daemon) serveNodes(servers, clients context.Context) (done <-chan struct{}) {
 	ended := make(chan struct{})
 	if d.nodes == nil {
@@ -79,8 +79,9 @@ func (d *daemon) serveNodes(servers, clients context.Context) (done <-chan struc
 	return ended
 }
 
-// awaitNodes waits until the nodes of the cluster were asked for the first time. It returns an
-// error if the upstream is no cluster. If no node answers, the proxy serves nevertheless.
+// awaitNodes waits until the proxy has asked the nodes of the cluster for the first time. It
+// returns an error if the upstream is no cluster. If no node answers, the proxy serves
+// nevertheless.
 func (d *daemon) awaitNodes(ctx context.Context) error {
 	if d.nodes == nil {
 		return nil
@@ -93,8 +94,8 @@ func (d *daemon) awaitNodes(ctx context.Context) error {
 	return nil
 }
 
-// upstreamStatus returns the address of the upstream, or a name of the cluster, and why it is down;
-// nil if it is up.
+// upstreamStatus returns the address of the upstream, or a name of the cluster, and the reason why
+// it is down; nil if it is up.
 func (d *daemon) upstreamStatus() (name string, err error) {
 	if d.nodes != nil {
 		return d.nodes.Status()
@@ -122,8 +123,8 @@ func (d *daemon) nodeMetrics() metrics.Cluster {
 	return state
 }
 
-// forEachUpstream calls a function for the upstream, or for each node of the cluster that it is,
-// and returns all errors.
+// forEachUpstream calls a function for the upstream or, if it is a cluster, for each of its nodes.
+// It returns all errors.
 func (d *daemon) forEachUpstream(call func(*upstream.Upstream) error) error {
 	switch {
 	case d.nodes != nil:
@@ -141,8 +142,8 @@ func (d *daemon) applyToUpstream(cfg conf.Config) error {
 	})
 }
 
-// anyNode returns an upstream for a node of the cluster that answers, or else for the first that
-// the configuration names.
+// anyNode returns an upstream for a node of the cluster that answers, or else for the first node
+// that the configuration names.
 func anyNode(ctx context.Context, cfg conf.Config, id string, certificates *certs.Certificates) (*upstream.Upstream, error) {
 	named, _, err := conf.ReadCluster(cfg.Upstream)
 	if err != nil {

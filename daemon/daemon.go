@@ -47,7 +47,7 @@ type Options struct {
 	Read func() (conf.Config, error)
 	// Hangups delivers signals that each start a reload. It may be nil.
 	Hangups <-chan os.Signal
-	// Ready, unless it is nil, is called with the listen address once clients are served.
+	// Ready, unless it is nil, gets the listen address once the proxy serves clients.
 	Ready func(net.Addr)
 }
 
@@ -99,7 +99,7 @@ func (d *daemon) runUntilStopped(ctx context.Context, run func() error) error {
 // daemon holds the parts of a proxy. upstream is nil for a lock server. admin is nil without an
 // admin port.
 type daemon struct {
-	cfg              conf.Config // as of the start
+	cfg              conf.Config // the configuration at the start
 	opts             Options
 	applied          atomic.Pointer[appliedConfig]
 	reloading        reloadLocks
@@ -111,13 +111,13 @@ type daemon struct {
 	certs            *certs.Certificates
 	users            *users.Users // nil: the proxy has no users of its own
 	cluster          *quorum.Cluster
-	upstream         *upstream.Upstream // of listen: for a cluster, its entrance
+	upstream         *upstream.Upstream // for the port of listen; for a cluster, its entrance
 	nodes            *cluster.Cluster   // nil: the upstream is no cluster
 	table            *commands.Table
 	tableAtUpstream  *commands.Table       // used if the locks are at the upstream; nil: never used
-	directWrites     *directwrites.Watcher // nil: not watched
-	server           *proxy.Server         // of listen
-	serverOptions    proxy.Options         // of server
+	directWrites     *directwrites.Watcher // nil: the proxy does not watch the upstream
+	server           *proxy.Server         // serves the port of listen
+	serverOptions    proxy.Options         // the options of server
 	listener         net.Listener
 	admin            *adminPort
 	// stopping is set once the proxy has been asked to stop.
@@ -175,7 +175,7 @@ func newDaemon(ctx context.Context, o Options) (*daemon, error) {
 	return d, nil
 }
 
-// openUpstream makes the upstream, or the nodes of the cluster that it is.
+// openUpstream makes the upstream or, if it is a cluster, its nodes.
 func (d *daemon) openUpstream(ctx context.Context, cfg conf.Config, id string) (err error) {
 	if !cfg.HasCluster() {
 		d.upstream, err = newUpstream(ctx, cfg, id, d.certs, d.log)
@@ -219,7 +219,7 @@ func (d *daemon) listen(ctx context.Context) error {
 // run serves clients until ctx ends and the clients' commands are done. The connections to the
 // masters and the upstream stay open until then, so that running commands finish.
 func (d *daemon) run(ctx context.Context, ready func(net.Addr)) error {
-	defer d.admin.serve(ctx, d)() // ends last
+	defer d.admin.serve(ctx, d)() // the admin port stops last
 	servers, stopServers := context.WithCancel(context.WithoutCancel(ctx))
 	var running sync.WaitGroup
 	running.Go(func() { d.handleHangups(servers, d.opts.Hangups) })

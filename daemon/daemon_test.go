@@ -11,7 +11,7 @@ import (
 )
 
 // TestStopTimeout checks that a proxy ends when drain-timeout and the grace time have passed, even
-// if parts of it are still running. Before it is asked to stop, it has no time limit.
+// if parts of it are still running. A proxy that is not stopping has no time limit.
 func TestStopTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &daemon{}

@@ -10,17 +10,19 @@ import (
 
 // Numbers of descriptors that the proxy needs in addition to the descriptors of clients.
 const (
-	// reservedDescriptors are for files, the listener and polling. Redis reserves as many.
+	// reservedDescriptors is the number for files, the listener and polling. Redis reserves as
+	// many.
 	reservedDescriptors = 32
-	// masterDescriptors are for the connections to one master.
+	// masterDescriptors is the number for the connections to one master.
 	masterDescriptors = 10
-	// upstreamDescriptors are for the proxy's own connections to the upstream.
+	// upstreamDescriptors is the number for the proxy's own connections to the upstream.
 	upstreamDescriptors = 16
-	// nodeDescriptors are for one node of a cluster: its listener, polling, and the proxy's own
-	// connections. expectedNodes is the number of nodes for which there is room.
+	// nodeDescriptors is the number for one node of a cluster: its listener, polling, and the
+	// proxy's own connections. expectedNodes is the number of nodes for which the proxy reserves
+	// descriptors.
 	nodeDescriptors = 8
 	expectedNodes   = 12
-	// adminDescriptors are for the admin port.
+	// adminDescriptors is the number for the admin port.
 	adminDescriptors = admin.MaxConns + 2
 )
 
@@ -54,7 +56,7 @@ func fitClients(cfg conf.Config, limit uint64) (clients int, err error) {
 }
 
 // limitClients raises the limit on open files to the number that the configuration needs, as far as
-// the system allows it. If the system allows too few, limitClients lowers max-clients.
+// the system allows it. If the system allows too few descriptors, limitClients lowers max-clients.
 func limitClients(cfg *conf.Config, log *slog.Logger) error {
 	reserved, perClient := descriptorsFor(*cfg)
 	wanted := uint64(reserved + perClient*cfg.MaxClients)

@@ -19,7 +19,7 @@ import (
 // healthcheckTimeout limits the time that a healthy proxy may take to answer.
 const healthcheckTimeout = 2 * time.Second
 
-// ConnectAddress returns an address to connect to for an address to listen on.
+// ConnectAddress returns the address at which a client on this machine reaches a listen address.
 func ConnectAddress(listen string) string {
 	host, port, err := net.SplitHostPort(listen)
 	if err != nil {
@@ -39,7 +39,8 @@ type Health struct {
 
 // AskHealth asks a proxy for its health. Any reply shows that the proxy is alive, even the error
 // that it has too many clients, or that it requires a certificate. If this machine is one of the
-// balancers, AskHealth first declares by the PROXY protocol that it connects for itself.
+// balancers, AskHealth first sends a LOCAL header of the PROXY protocol, which marks the connection
+// as its own.
 func AskHealth(addr string, balancers []netip.Prefix, secure *tls.Config) (Health, error) {
 	conn, err := net.DialTimeout("tcp", addr, healthcheckTimeout)
 	if err != nil {
@@ -61,7 +62,7 @@ func AskHealth(addr string, balancers []netip.Prefix, secure *tls.Config) (Healt
 	var plain tls.RecordHeaderError
 	switch {
 	case errors.As(err, &plain) && string(plain.RecordHeader[:]) == "-ERR ":
-		// The connection was refused before the handshake.
+		// The proxy refused the connection before the handshake.
 		return Health{refusal: "max-clients is reached"}, nil
 	case errors.As(err, &opErr) && opErr.Op == "remote error":
 		return Health{refusal: opErr.Err.Error()}, nil
@@ -89,7 +90,7 @@ func readHealth(in *bufio.Reader) (Health, error) {
 	if _, err := io.ReadFull(in, text); err != nil {
 		return Health{}, err
 	}
-	return Health{fields: redisinfo.Parse(string(text))}, nil // the format is that of INFO
+	return Health{fields: redisinfo.Parse(string(text))}, nil // PROXY HEALTH has the INFO format
 }
 
 // maxHealthReply limits the reply to PROXY HEALTH, in bytes. Real replies are shorter.

@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// maxLogQueue limits the waiting log lines, in bytes. Further lines are dropped, and counted.
+// maxLogQueue limits the waiting log lines, in bytes. The queue drops further lines, and counts
+// them.
 const maxLogQueue = 1 << 20
 
 // logCloseTimeout limits the wait of Close for the reader of the log.

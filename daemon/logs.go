@@ -14,13 +14,13 @@ import (
 
 // Logs holds the log of a proxy. Its level and format may change while it is in use.
 type Logs struct {
-	out        io.Writer // gets each line in one piece, from any goroutine
+	out        io.Writer // receives each line in one call, from any goroutine
 	current    atomic.Pointer[slog.Handler]
-	handlerFor atomic.Pointer[func(io.Writer) slog.Handler] // creates handlers like current
-	queue      *logQueue                                    // nil: lines are written immediately
+	handlerFor atomic.Pointer[func(io.Writer) slog.Handler] // creates a handler like current
+	queue      *logQueue                                    // nil if out has no queue
 }
 
-// NewLogs returns a log that never blocks for its reader. The caller must close it.
+// NewLogs returns a log that does not wait for a slow reader. The caller must close it.
 func NewLogs(out io.Writer, cfg conf.Config) (*Logs, error) {
 	l := &Logs{}
 	l.queue = newLogQueue(out, l.dropNotice)

@@ -8,7 +8,7 @@ import (
 	"redlock-proxy/conf"
 )
 
-// TestAuditLogger checks that audit lines are written at every level of the log.
+// TestAuditLogger checks that the log contains audit lines at every level of the log.
 func TestAuditLogger(t *testing.T) {
 	for _, level := range []string{"debug", "error"} {
 		cfg := conf.Default()

@@ -22,15 +22,16 @@ import (
 // appliedConfig is the current configuration of a proxy. It is immutable.
 type appliedConfig struct {
 	cfg        conf.Config
-	password   string // that clients log in with
+	password   string // clients log in with it
 	maxClients int    // max-clients, or fewer if the limit on open files is too low
 }
 
 // reloadLocks holds the mutexes of reloads.
 type reloadLocks struct {
-	// oneReload is held during a reload, so that only one runs at a time.
+	// oneReload prevents concurrent reloads.
 	oneReload sync.Mutex
-	// readingFiles is held while files are read, which may hang for longer than a reload waits.
+	// readingFiles prevents concurrent reads of the files. A read may hang for longer than a
+	// reload waits.
 	readingFiles sync.Mutex
 }
 
@@ -134,7 +135,7 @@ func (d *daemon) changeMasters(current *appliedConfig, next preparedConfig) erro
 
 // followMasters reads the configuration again because another proxy has changed the masters. The
 // cluster calls it repeatedly until this proxy has the same masters. masters is empty if their
-// addresses are not known.
+// addresses are unknown.
 func (d *daemon) followMasters(masters []string) {
 	read, err := d.readMasters()
 	if err == nil && !read.SameMasters(d.applied.Load().cfg) && (len(masters) == 0 || read.HasMasters(masters)) {
@@ -190,7 +191,7 @@ func (d *daemon) prepareWithTimeout(current *appliedConfig) (preparedConfig, err
 	done := make(chan result, 1)
 	go func() { // ends when the files have been read
 		next, err := d.prepare(current)
-		// The lock is released before the result is sent, or the next reload may find it locked.
+		// Unlock before the result is sent: otherwise the next reload may find the mutex locked.
 		d.reloading.readingFiles.Unlock()
 		done <- result{next, err}
 	}()

@@ -53,7 +53,7 @@ func FindLoops(ctx context.Context, cfg conf.Config, certificates *certs.Certifi
 	return found, unverified
 }
 
-// hostPort returns the address in a URL of the configuration, or nothing for a socket.
+// hostPort returns the address in a URL of the configuration, or an empty string for a socket.
 func hostPort(target string) string {
 	u, err := url.Parse(target)
 	if err != nil || u.Scheme == "unix" || u.Hostname() == "" {

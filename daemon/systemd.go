@@ -39,14 +39,14 @@ type notifier struct {
 	unresponsive bool         // the last checkAlive returned an error
 }
 
-// run notifies systemd that clients are served. When the context drain is done, run notifies
+// run notifies systemd that the proxy serves clients. When the context drain is done, run notifies
 // systemd that the proxy is draining. When the context ended is done, run returns.
 func (s *notifier) run(drain, ended context.Context) {
 	s.notify(systemd.SdNotifyReady + "\nSTATUS=serving clients")
 	ticks := s.watchdogTicks()
 	s.onEachTick(drain, ticks, func() { s.pingIfAlive(drain) })
 	s.notify(systemd.SdNotifyStopping + "\nSTATUS=draining")
-	// A draining proxy may not answer a health check, so the watchdog is notified without one.
+	// A draining proxy may not answer a health check, so run notifies the watchdog without a check.
 	// drain-timeout limits this time.
 	s.onEachTick(ended, ticks, func() { s.notify(systemd.SdNotifyWatchdog) })
 }
@@ -80,7 +80,7 @@ func (s *notifier) pingIfAlive(drain context.Context) {
 	case err == nil && s.unresponsive:
 		s.log.Info("the proxy answers its own health check again: systemd's watchdog is notified")
 	case err != nil && drain.Err() != nil:
-		return // draining: the proxy is not expected to answer
+		return // draining: the proxy need not answer
 	case err != nil && !s.unresponsive:
 		s.log.Warn("the proxy does not answer its own health check, so systemd's watchdog is not notified",
 			"cause", err)

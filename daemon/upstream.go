@@ -21,7 +21,8 @@ func CanMove(cfg conf.Config) bool {
 	return cfg.Upstream != "" && !cfg.HasCluster() && RecordsLocation(cfg)
 }
 
-// newUpstream returns the upstream, or nil for a lock server. For a cluster it is one of the nodes.
+// newUpstream returns the upstream, or nil for a lock server. For a cluster, it returns a node of
+// the cluster.
 func newUpstream(
 	ctx context.Context, cfg conf.Config, id string, certificates *certs.Certificates, log *slog.Logger,
 ) (*upstream.Upstream, error) {
@@ -43,7 +44,7 @@ func newUpstream(
 }
 
 // LockKeysAtUpstream returns the number of lock keys at the upstream, and one of these keys. more
-// is set if the upstream has more keys than are searched.
+// is set if the upstream has more keys than the search reads.
 func LockKeysAtUpstream(
 	ctx context.Context, cfg conf.Config, certificates *certs.Certificates,
 ) (n int, first string, more bool, err error) {
@@ -114,7 +115,7 @@ func openUpstream(cfg conf.Config, log *slog.Logger) (*upstream.Upstream, error)
 }
 
 // LocateUpstream returns the current URL of the upstream. If Sentinels know its address, it asks
-// them. For a cluster it is a node that answers.
+// them. For a cluster, it returns the URL of a node that answers.
 func LocateUpstream(ctx context.Context, cfg conf.Config, certificates *certs.Certificates) (url string, err error) {
 	var urlAt func(addr string) string
 	if s, named, _ := conf.ReadSentinel(cfg.Upstream); named {
@@ -133,8 +134,8 @@ func LocateUpstream(ctx context.Context, cfg conf.Config, certificates *certs.Ce
 	return urlAt(addr), err
 }
 
-// serverURL returns the URL of the upstream; with Sentinels, the host is the first Sentinel, with a
-// cluster a word.
+// serverURL returns the URL of the upstream. With Sentinels, the host is the first Sentinel; with a
+// cluster, the host is the placeholder "node".
 func serverURL(text string) string {
 	if s, named, err := conf.ReadSentinel(text); named && err == nil {
 		return s.URLAt(s.Addrs[0])
@@ -145,9 +146,9 @@ func serverURL(text string) string {
 	return text
 }
 
-// firstProbe probes the upstream, and returns an error if it must not be used. The proxy already
-// serves clients, because an upstream that leads back to the proxy is detected only if the proxy
-// answers.
+// firstProbe probes the upstream, and returns an error if it must not be used. The proxy must
+// already serve clients: it detects an upstream that leads back to itself only if it answers the
+// probe.
 func firstProbe(ctx context.Context, up *upstream.Upstream) error {
 	up.Probe(ctx)
 	switch name, err := up.Status(); {

@@ -11,7 +11,7 @@ const (
 	// acceptPause is the pause after a failure. redcon would try again immediately, but the usual
 	// cause, no free file descriptor, does not pass by itself.
 	acceptPause = 50 * time.Millisecond
-	// acceptLogEvery limits how often failures are logged.
+	// acceptLogEvery is the minimum time between two log entries.
 	acceptLogEvery = time.Minute
 )
 
@@ -26,8 +26,8 @@ type acceptErrors struct {
 	loggedCount int64     // value of count at the last log entry
 }
 
-// record counts a failure, logs it unless another failure was logged within acceptLogEvery, and
-// pauses.
+// record counts a failure, logs it unless record has logged another failure within acceptLogEvery,
+// and pauses.
 func (a *acceptErrors) record(err error) {
 	a.report(err, time.Now())
 	time.Sleep(acceptPause)

@@ -36,7 +36,7 @@ func (a *asker) withReplies(ctx context.Context, state track.State, run func(con
 	return run(ctx)
 }
 
-// openWithReplies connects, and makes the upstream reply until restore is called.
+// openWithReplies connects, and makes the upstream reply until the caller calls restore.
 func (a *asker) openWithReplies(ctx context.Context, state track.State) (restore func(), err error) {
 	if err := state.AskObstacle(); err != nil {
 		return nil, err
@@ -136,7 +136,7 @@ func (a *asker) askWithReplies(ctx context.Context, words ...string) (answer []b
 }
 
 // askProto asks the upstream for the protocol of the connection. It returns 2 if the upstream does
-// not tell it.
+// not report the protocol.
 func (a *asker) askProto(ctx context.Context) int {
 	proto := 2
 	answer, err := a.askWithReplies(ctx, "HELLO")
@@ -318,8 +318,8 @@ func (r *relay) response(ctx context.Context, limit time.Duration, n int) ([][]b
 	return answers, nil
 }
 
-// closeOnNoAnswer closes the connection, and waits until end has run. It is called with mu held. It
-// unlocks mu while it closes and waits, because the reply copier may need mu.
+// closeOnNoAnswer closes the connection, and waits until end has run. The caller holds mu.
+// closeOnNoAnswer unlocks mu while it closes and waits, because the reply copier may need mu.
 func (r *relay) closeOnNoAnswer(ctx context.Context) {
 	r.closedOnNoAnswer = true
 	r.writer.mu.Unlock()

@@ -35,7 +35,7 @@ func TestOwnCommandsToAHungUpstream(t *testing.T) {
 	}
 }
 
-// TestEndlessAnswers checks that a reply to the proxy's own command is limited in size.
+// TestEndlessAnswers checks that the proxy limits the size of a reply to its own command.
 func TestEndlessAnswers(t *testing.T) {
 	redistest.SkipShort(t)
 	const tooLong = "its answer to the proxy's own command is longer than 16777216 bytes"
@@ -72,8 +72,8 @@ func TestEndlessAnswers(t *testing.T) {
 	}
 }
 
-// TestEndlessLoginReply checks that the upstream's reply to the proxy's login is limited in size,
-// too.
+// TestEndlessLoginReply checks that the proxy also limits the size of the upstream's reply to the
+// proxy's login.
 func TestEndlessLoginReply(t *testing.T) {
 	stopped := make(chan struct{}, 8)
 	fake := startFake(t, func(c *fakeConn) {

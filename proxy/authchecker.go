@@ -29,7 +29,7 @@ type authChecker struct {
 }
 
 // check handles commands that log in, and refuses commands that the client may not send. rest holds
-// the words that remain to be run; nil if check has answered the command.
+// the words to run, or is nil if check has answered the command.
 func (c *authChecker) check(
 	ctx context.Context, ownCmd *command.Command, stateCmd string, words [][]byte,
 ) (rest [][]byte, err error) {
@@ -237,15 +237,15 @@ func (c *authChecker) afterReset(ctx context.Context) error {
 // limit that memory, it applies Redis' limits for clients without a login. It asks the upstream for
 // the login (loggedIn) only if a command has not arrived whole.
 
-// mustCheckLogin reports whether the client's login must be checked before more of the current
-// frame is buffered.
+// mustCheckLogin reports whether the proxy must check the client's login before it buffers more of
+// the current frame.
 func (c *authChecker) mustCheckLogin() bool {
 	return !c.loginChecked && !c.asker.isLoginKnown(c.relay.state())
 }
 
 // limitUnauthenticated applies Redis' limits for clients without a login to the current frame, if
-// the client has not logged in. It is called before any byte of the frame is sent. It must not be
-// called during a read.
+// the client has not logged in. The proxy must not have sent any byte of the frame.
+// limitUnauthenticated must not be called during a read.
 func (c *authChecker) limitUnauthenticated(ctx context.Context) error {
 	c.loginChecked = true
 	if c.session.login.MustLogIn() {

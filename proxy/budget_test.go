@@ -25,8 +25,9 @@ func (b *testServer) waitBufferedBytes(low, high int64) {
 	}
 }
 
-// TestInputMemoryIsBounded checks that the incomplete commands of all clients together are limited.
-// A client that exceeds the limit gets an error, and other clients are served.
+// TestInputMemoryIsBounded checks that the proxy limits the memory for the incomplete commands of
+// all clients together. A client that exceeds the limit gets an error, and the proxy continues to
+// serve other clients.
 func TestInputMemoryIsBounded(t *testing.T) {
 	const perClient, clients = 1 << 20, 4
 	b := serveLocks(t, &scriptedLocks{})

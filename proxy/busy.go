@@ -14,8 +14,8 @@ import (
 // which a new client connection needs. If the client has no connection yet, the proxy sends such a
 // command over a connection that begins only with the URL's login.
 
-// endsBusyScript reports whether a busy server still runs a command: one that ends the running
-// script or function, returns its statistics, or stops the server.
+// endsBusyScript reports whether a busy server still runs a command. Such a command ends the
+// running script or function, returns its statistics, or stops the server.
 func endsBusyScript(words [][]byte, count int) bool {
 	if count != len(words) || count == 0 {
 		return false

@@ -82,8 +82,8 @@ func (p locksPaused) AwaitLocation(ctx context.Context) (quorum.Location, error)
 	}
 }
 
-// TestClientsThatGiveUpDuringTheMove checks that a paused command is dropped if its client
-// half-closes, and runs if its client waits.
+// TestClientsThatGiveUpDuringTheMove checks that the proxy drops a paused command if its client
+// half-closes, and runs the command if its client waits.
 func TestClientsThatGiveUpDuringTheMove(t *testing.T) {
 	server := startRedis(t)
 	upstreamTable := commands.NewRelayTable(commands.Options{Locks: memoryLocker{newMemoryLocks()},
@@ -113,8 +113,8 @@ func TestClientsThatGiveUpDuringTheMove(t *testing.T) {
 	waiting.check("GET lock:a", "$-1\r\n")
 }
 
-// TestConnectionsStayAtRest checks that a connection that was reported to be at rest is never
-// reported as busy later. Otherwise PROXY MOVE would end that connection.
+// TestConnectionsStayAtRest checks that the proxy never reports a connection as busy after it has
+// reported the connection as idle. Otherwise PROXY MOVE would end that connection.
 func TestConnectionsStayAtRest(t *testing.T) {
 	server := startRedis(t)
 	upstreamTable := commands.NewRelayTable(commands.Options{Locks: memoryLocker{newMemoryLocks()},

@@ -14,14 +14,14 @@ const (
 	// writeTimeout is the longest time that a client of a lock server may leave replies or messages
 	// unread.
 	writeTimeout = time.Minute
-	// maxPending limits the bytes of replies that are written together.
+	// maxPending limits the bytes of replies that the proxy collects before it writes them.
 	maxPending = 16 << 10
 )
 
 // pastDeadline makes reads and writes fail immediately.
 var pastDeadline = time.Unix(1, 0)
 
-// errClientLeft reports that the client has closed its connection, or cannot be written to.
+// errClientLeft reports that the client has closed its connection, or that writes to it fail.
 var errClientLeft = errors.New("the client left")
 
 // clientWriter writes to a client for several goroutines, one at a time. mu guards all state that
@@ -41,14 +41,13 @@ type clientWriter struct {
 	unreadClient unreadClient
 }
 
-// init sets the fields; it is called once. disconnect must end the connection without waiting.
+// init sets the fields; call it only once. disconnect must end the connection without waiting.
 func (l *clientWriter) init(conn net.Conn, w *netconn.Conn, unread *unreadReplies, disconnect func()) {
 	l.rawConn, l.conn, l.unread, l.unreadClient.disconnect = conn, w, unread, disconnect
 	l.changed.L = &l.mu
 }
 
-// wait waits for a condition on the fields that mu guards, or until ctx ends. It is called with mu
-// held.
+// wait waits for a condition on the fields that mu guards, or until ctx ends. The caller holds mu.
 func (l *clientWriter) wait(ctx context.Context, condition func() bool) error {
 	if condition() {
 		return nil
@@ -70,7 +69,7 @@ func (l *clientWriter) wait(ctx context.Context, condition func() bool) error {
 	return context.Cause(ctx)
 }
 
-// waitTurn waits until no goroutine writes. It is called with mu held.
+// waitTurn waits until no goroutine writes. The caller holds mu.
 func (l *clientWriter) waitTurn() {
 	l.waiters++
 	for l.writing {
@@ -79,7 +78,7 @@ func (l *clientWriter) waitTurn() {
 	l.waiters--
 }
 
-// signal wakes waiting goroutines. It is called with mu held.
+// signal wakes waiting goroutines. The caller holds mu.
 func (l *clientWriter) signal() {
 	if l.waiters > 0 {
 		l.changed.Broadcast()
@@ -122,8 +121,8 @@ func (l *clientWriter) writeReplies(limit time.Duration, p []byte) (n int, err e
 	return n + written, err
 }
 
-// yield unlocks mu briefly for goroutines that wait for it, and keeps the turn. It is called with
-// mu held.
+// yield unlocks mu briefly for goroutines that wait for it, and keeps the turn. The caller holds
+// mu.
 func (l *clientWriter) yield() {
 	l.writing = true
 	l.mu.Unlock()
@@ -131,8 +130,8 @@ func (l *clientWriter) yield() {
 	l.writing = false
 }
 
-// limitWrite limits the time that the client may take for the next write; 0 means no limit. It is
-// called with mu held.
+// limitWrite limits the time that the client may take for the next write; 0 means no limit. The
+// caller holds mu.
 func (l *clientWriter) limitWrite(limit time.Duration) {
 	if limit > 0 {
 		_ = l.rawConn.SetWriteDeadline(time.Now().Add(limit))

@@ -5,10 +5,11 @@ type Counts struct {
 	// Accepted counts the admitted clients, Refused the clients refused because of MaxClients.
 	// AcceptErrors counts the connections that the system could not accept.
 	Accepted, Refused, AcceptErrors int64
-	// Connected is the number of current clients. Parked of them are idle and have no goroutine.
+	// Connected is the number of current clients. Parked is the number of current clients that are
+	// idle and have no goroutine.
 	Connected, Parked int64
 	// BytesToUpstream and BytesToClients count the bytes relayed. They include the proxy's own
-	// commands on a client's connection, but not the replies to these.
+	// commands on a client's connection, but not the replies to these commands.
 	BytesToUpstream, BytesToClients int64
 	// RelayedCommands counts the commands of clients sent to the upstream, except commands that get
 	// no reply (CLIENT REPLY OFF).

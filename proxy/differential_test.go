@@ -212,7 +212,7 @@ func (d *differential) block(pairs []*pair, rng *rand.Rand) {
 	for _, p := range []*peer{waiter.direct, waiter.proxied} {
 		p.send(pipeline)
 	}
-	time.Sleep(time.Millisecond) // the replies are the same, whether the client waits yet or not
+	time.Sleep(time.Millisecond) // the replies are the same whether or not the client already waits
 	d.turn(helper, unblocking, "<help>", rng)
 	d.turn(waiter, nil, "<blocked>", rng)
 }

@@ -10,8 +10,8 @@ import (
 	"redlock-proxy/internal/pacing"
 )
 
-// drain ends all sessions: when they are idle, or when DrainTimeout has passed. Commands that wait
-// for other clients are refused immediately.
+// drain ends all sessions: when they are idle, or when DrainTimeout has passed. It immediately
+// refuses commands that wait for other clients.
 func (s *Server) drain(ctx context.Context, cancel context.CancelCauseFunc) {
 	sessions, began, limit := s.beginDrain(), time.Now(), s.shared.settings().DrainTimeout
 	s.shared.opts.Logger.Info("draining: closing idle clients, waiting for running commands",

@@ -124,8 +124,8 @@ func TestScriptThatIsLoadedInATransaction(t *testing.T) {
 	p.expect(":1\r\n")
 }
 
-// TestScriptThatWasEvicted evicts a script from the proxy's cache by other scripts. Clients that
-// send its hash get NOSCRIPT.
+// TestScriptThatWasEvicted loads other scripts until the proxy's cache evicts a script. It checks
+// that clients that send the hash of this script get NOSCRIPT.
 func TestScriptThatWasEvicted(t *testing.T) {
 	const otherScripts = 100
 	r, server := startWithLockKeys(t)

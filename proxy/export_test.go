@@ -15,19 +15,19 @@ func (s *Server) SetTimeouts(stall, linger time.Duration) {
 }
 
 // SetHandshakeTimeout sets the time limit for a load balancer's header, and for the TLS handshake.
-// It is called before Serve.
+// It must be called before Serve.
 func (s *Server) SetHandshakeTimeout(d time.Duration) { s.shared.handshakeTimeout = d }
 
-// SetNow sets the clock that measures a validity from its grant until its reply is sent. It is
+// SetNow sets the clock that measures a validity from its grant until its reply is sent. It must be
 // called before Serve.
 func (s *Server) SetNow(now func() time.Time) { s.shared.now = now }
 
-// SetIdleTime sets the time for which a client must be idle before it is parked. It is called
+// SetIdleTime sets the time for which a client must be idle before it is parked. It must be called
 // before Serve.
 func (s *Server) SetIdleTime(d time.Duration) { s.idleTime = d }
 
-// DisableReplies treats all clients as if they had sent CLIENT REPLY OFF. It is called while the
-// proxy waits for their next commands.
+// DisableReplies treats all clients as if they had sent CLIENT REPLY OFF. It must be called while
+// the proxy waits for the clients' next commands.
 func (s *Server) DisableReplies() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -81,7 +81,7 @@ func (s *Server) Awaited() (entries int, waiting bool) {
 	return entries, waiting
 }
 
-// Table returns the table of the options.
+// Table returns the server's command table.
 func (s *Server) Table() *commands.Table { return s.shared.opts.Table }
 
 // Locks returns all locks that a goroutine could hold while it writes to a client.

@@ -103,7 +103,7 @@ func (f *fakeUpstream) commands() []string {
 // read reads n commands, and reports whether they have arrived.
 func (c *fakeConn) read(n int) bool {
 	for range n {
-		raw, err := readReply(c.in) // a command has the form of a reply
+		raw, err := readReply(c.in) // a command has the format of an array reply
 		if err != nil {
 			return false
 		}

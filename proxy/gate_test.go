@@ -18,8 +18,8 @@ func startGated(t *testing.T) (*testProxy, *redistest.Server) {
 
 const helloFirst = "-NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO <proto> AUTH <user> <pass> option can be used to authenticate the client and select the RESP protocol version at the same time\r\n"
 
-// TestNothingWithoutTheClientPassword covers a proxy that logs in for its clients. The clients get
-// nothing before they log in at the proxy.
+// TestNothingWithoutTheClientPassword checks that a proxy with its own password at the upstream
+// serves no client before the client logs in at the proxy.
 func TestNothingWithoutTheClientPassword(t *testing.T) {
 	r, server := startGated(t)
 	const wrong = "-WRONGPASS invalid username-password pair or user is disabled.\r\n"
@@ -57,8 +57,8 @@ func TestNothingWithoutTheClientPassword(t *testing.T) {
 	direct.script([]exchange{{"AUTH secret", ok}, {"SELECT 5", ok}, {"DBSIZE", ":0\r\n"}})
 }
 
-// TestLoginAtTheProxy checks that after the login a client is the user of the URL, and may become
-// another user. RESET logs the client out again.
+// TestLoginAtTheProxy checks that after the login a client acts as the user in the upstream's URL,
+// and may log in as another user. RESET logs the client out again.
 func TestLoginAtTheProxy(t *testing.T) {
 	r, server := startGated(t)
 	for _, line := range []string{"AUTH sesame", "auth default sesame"} {

@@ -37,5 +37,5 @@ func (l *halfClosedQueue) beginTurn(ctx context.Context, flush func() error, isR
 	}
 }
 
-// endTurn ends the turn.
+// endTurn lets the next half-closed client continue.
 func (l *halfClosedQueue) endTurn() { <-l.turn }

@@ -33,7 +33,7 @@ func newCountedLocks() *countedLocks {
 		for most := l.maxRunning.Load(); n > most && !l.maxRunning.CompareAndSwap(most, n); most = l.maxRunning.Load() {
 		}
 		time.Sleep(time.Millisecond) // time for other LOCKs to begin
-		return 0, quorum.ErrHeld     // a reply that is not written immediately
+		return 0, quorum.ErrHeld     // the server does not flush an error reply immediately
 	}
 	return l
 }

@@ -52,7 +52,7 @@ func TestHostileBytes(t *testing.T) {
 				p := b.connect()
 				p.send(attack[0])
 				got := p.readAll()
-				if attack[1] == "" { // Redis may close without the earlier replies
+				if attack[1] == "" { // the connection may close before the earlier reply
 					got = strings.TrimPrefix(got,
 						"-ERR unknown command 'GET', with args beginning with: '/' 'HTTP/1.1' (no upstream; set --upstream)\r\n")
 				}
@@ -90,8 +90,8 @@ func writeBytes(conn io.Writer, n int) {
 	}
 }
 
-// TestHostileLargeValue checks that a large value in a command that is not the proxy's own is not
-// kept.
+// TestHostileLargeValue checks that the proxy does not buffer a large value of a command that is
+// not its own.
 func TestHostileLargeValue(t *testing.T) {
 	b := serveLocks(t, &scriptedLocks{})
 	p := b.connect()
@@ -151,8 +151,8 @@ func TestHostileNumberOfArguments(t *testing.T) {
 	}
 }
 
-// TestHostileAnnouncement checks that two billion arguments are allowed, and cost memory only if
-// they are sent.
+// TestHostileAnnouncement checks that a command may announce two billion arguments, and that the
+// announcement costs no memory.
 func TestHostileAnnouncement(t *testing.T) {
 	b := serveLocks(t, &scriptedLocks{})
 	b.withinMemory(24*mega, func() {

@@ -143,11 +143,11 @@ func (in *input) isIdle() bool {
 	return in.readEnd == 0 && in.scanner.IsBetweenFrames()
 }
 
-// shrink frees memory that can be allocated again.
+// shrink frees memory that the next command allocates again.
 func (in *input) shrink() {
 	in.release()
 	in.args = nil
-	_ = in.updateBudget() // can only release memory here
+	_ = in.updateBudget() // cannot fail, because it only releases memory
 }
 
 // makeRoom moves the unprocessed bytes to the front of the buffer. If these bytes fill the buffer,

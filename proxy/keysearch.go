@@ -232,7 +232,7 @@ func (k *keySearch) markSuspect() {
 		k.search.suspect = lockdetect.IsCandidate(name, k.in.scanner.Args())
 		return
 	}
-	words := k.in.scanner.InlineArgs() // no longer available at the end of the frame
+	words := k.in.scanner.InlineArgs() // the scanner drops these words at the end of the frame
 	if lockdetect.IsCandidate(name, len(words)) {
 		k.table.Observe(words)
 	}

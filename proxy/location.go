@@ -34,9 +34,9 @@ type locationRouter struct {
 }
 
 // locationFor returns where a command belongs: to the upstream or the masters. A command that
-// touches lock keys waits until that is known. The proxy drops a waiting command if its client
-// half-closes, as Redis drops a blocked client that leaves. Otherwise, if the client retries over
-// another connection, the old command could take or release the lock later.
+// touches lock keys waits until the location is known. The proxy drops a waiting command if its
+// client half-closes, as Redis drops a blocked client that leaves. Otherwise, if the client retries
+// over another connection, the old command could take or release the lock later.
 func (c *locationRouter) locationFor(ctx context.Context, ownCmd *command.Command, words [][]byte) (location.Place, error) {
 	at, known := c.lockLocation.CurrentLocation()
 	switch {
@@ -195,7 +195,7 @@ func (c *locationRouter) dropMovedWatch(
 	return false, nil
 }
 
-// changedWatch returns a watch of which a key has changed.
+// changedWatch returns a watch with a changed key.
 func changedWatch() command.Watched {
 	return command.Watched{Keys: map[string]string{"": ""}, Changed: true}
 }

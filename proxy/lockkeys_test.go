@@ -303,7 +303,7 @@ func TestManyThreadsOnOneConnection(t *testing.T) {
 		}
 		return got
 	}
-	var burst sync.Mutex // a transaction with a condition keeps other threads' commands out
+	var burst sync.Mutex // a transaction with a condition excludes other threads' commands
 	var threads sync.WaitGroup
 	for i := range 8 {
 		threads.Go(func() {

@@ -213,8 +213,9 @@ func TestLongCommandInATransactionOnLockKeys(t *testing.T) {
 	r.connect().check("GET lock:a", "$-1\r\n")
 }
 
-// TestLockKeysWithoutTheUpstream checks that locks can be taken and released in every way if the
-// upstream was open to all and is down. Commands on other keys are refused with the reason.
+// TestLockKeysWithoutTheUpstream checks that clients can take and release locks in every way if the
+// upstream required no login and is down. The proxy refuses commands on other keys, and names the
+// reason.
 func TestLockKeysWithoutTheUpstream(t *testing.T) {
 	r, server := startWithLockKeys(t)
 	addr := server.Addr()
@@ -248,8 +249,9 @@ func TestUpstreamDiesWithinATransaction(t *testing.T) {
 	proxyTx.check("EXEC", "*1\r\n:1\r\n") // this transaction never needed the upstream
 }
 
-// TestTransactionsAsOnOneRedis checks that transactions on lock keys alone are answered as by one
-// Redis, in any order of commands. A transaction that would change several lock keys is refused.
+// TestTransactionsAsOnOneRedis checks that the proxy answers transactions on lock keys alone as one
+// Redis would, in any order of commands. The proxy refuses a transaction that would change several
+// lock keys.
 func TestTransactionsAsOnOneRedis(t *testing.T) {
 	r, server := startWithLockKeys(t)
 	commands := []string{"MULTI", "MULTI", "EXEC", "EXEC", "DISCARD", "WATCH lock:a", "WATCH lock:a lock:b", "UNWATCH",

@@ -77,8 +77,9 @@ func TestScriptKill(t *testing.T) {
 	}
 }
 
-// TestScriptThatOnlyTheUpstreamKnows checks that a script that only the upstream knows is reported
-// as missing. So the client loads it again, and both the proxy and the upstream know it.
+// TestScriptThatOnlyTheUpstreamKnows checks that the proxy answers NOSCRIPT for a script that only
+// the upstream knows. The client then loads the script again, and both the proxy and the upstream
+// know it.
 func TestScriptThatOnlyTheUpstreamKnows(t *testing.T) {
 	r, server := startWithLockKeys(t)
 	direct, p := dial(t, server.Addr()), r.connect()
@@ -102,7 +103,7 @@ func TestScriptsThatHideALockKey(t *testing.T) {
 	p.expect(strings.Repeat(bulk("me"), 4) + ":7\r\n")
 }
 
-// TestScriptThatPublishes checks that a script's side effects are done on the upstream, once.
+// TestScriptThatPublishes checks that a script's side effects happen on the upstream, exactly once.
 func TestScriptThatPublishes(t *testing.T) {
 	r, server := startWithLockKeys(t)
 	subscriber, p := dial(t, server.Addr()), r.connect()

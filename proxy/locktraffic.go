@@ -91,12 +91,12 @@ func (r *relay) isInLockTx() bool {
 	return r.lockTraffic.confirmedConn == r.connID && r.lockTraffic.restedConn != r.connID && !r.disconnected && r.hasQueued()
 }
 
-// hasQueued reports whether a transaction has begun in which a command was sent. It is called with
-// mu held.
+// hasQueued reports whether a transaction has begun in which a command was sent. The caller must
+// hold mu.
 func (r *relay) hasQueued() bool { return r.tracker.State.Multi && r.tracker.State.Queued }
 
 // mayBeInTx reports whether a transaction in which a command was sent has begun, or may have begun.
-// It is called with mu held.
+// The caller must hold mu.
 func (r *relay) mayBeInTx() bool {
 	begins := r.tracker.State.Multi || r.tracker.Awaited.Has(track.Multi)
 	return r.hasQueued() || begins && !r.tracker.Settled()
@@ -123,7 +123,7 @@ func (r *relay) beginOnMasters(lockLocation LockLocation) bool {
 	return r.lockTraffic.onMasters
 }
 
-// endOnMasters records that the command on the masters is done.
+// endOnMasters records that the command on the masters has ended.
 func (r *relay) endOnMasters() {
 	r.writer.mu.Lock()
 	defer r.writer.mu.Unlock()
@@ -153,8 +153,8 @@ func (r *relay) blockedAddr() string {
 	return r.conn.LocalAddr()
 }
 
-// hasLockCommand reports whether a command on lock keys is being sent, or not yet answered. It is
-// called with mu held.
+// hasLockCommand reports whether a command on lock keys is being sent, or not yet answered. The
+// caller must hold mu.
 func (r *relay) hasLockCommand() bool {
 	return r.lockTraffic.sending || r.tracker.Awaited.HasMarked()
 }
@@ -182,8 +182,7 @@ func (r *relay) waitAtRest(ctx context.Context, era int) (address string, atRest
 }
 
 // isAtRest reports whether no command on a lock key is under way. A connection that was reported to
-// be at rest stays at rest: it has carried no command on a lock key since. It is called with mu
-// held.
+// be at rest stays at rest: it has carried no command on a lock key since. The caller must hold mu.
 func (r *relay) isAtRest() bool {
 	c := &r.lockTraffic
 	noCommandAtUpstream := r.conn == nil || r.disconnected || c.confirmedConn != r.connID || c.restedConn == r.connID ||

@@ -11,8 +11,8 @@ import (
 
 const mega = 1 << 20
 
-// withinMemory runs an attack while another client is served throughout. It fails if the reachable
-// memory grows by more than limit bytes meanwhile.
+// withinMemory runs an attack, while another client sends commands and gets its replies. It fails
+// if the reachable memory grows by more than limit bytes meanwhile.
 func (b *testServer) withinMemory(limit uint64, attack func()) {
 	b.Helper()
 	other := b.connect()
@@ -70,8 +70,8 @@ func heapNow() uint64 {
 	return m.HeapAlloc
 }
 
-// TestLargeCommandsLeaveNothingBehind checks that the memory of a large command is free when the
-// command is done, although its client stays.
+// TestLargeCommandsLeaveNothingBehind checks that the proxy frees the memory of a large command at
+// the command's end, even if the client stays connected.
 func TestLargeCommandsLeaveNothingBehind(t *testing.T) {
 	redistest.SkipShort(t)
 	b := serveLocks(t, &scriptedLocks{})

@@ -15,7 +15,7 @@ type memoryLocks struct {
 	changed chan struct{} // closed at the next change
 	values  map[quorum.Key]lockValue
 	waiting int
-	// beforeLock, if it is set, is called before a lock is taken.
+	// beforeLock, if set, runs before each attempt to take a lock.
 	beforeLock func(name string)
 }
 
@@ -86,7 +86,7 @@ func (l memoryLocker) AwaitPop(ctx context.Context, a quorum.BlockedPop) error {
 
 func (memoryLocker) Waiting() int { return 0 }
 
-// awaitChange waits for a change. It is called with mu held.
+// awaitChange waits for a change. The caller must hold mu.
 func (l *memoryLocks) awaitChange(ctx context.Context) error {
 	l.waiting++
 	defer func() { l.waiting-- }()
@@ -161,13 +161,13 @@ func (l *memoryLocks) Release(_ context.Context, key quorum.Key, token string) e
 	return nil
 }
 
-// remove removes a key, and notifies waiters. It is called with mu held.
+// remove removes a key, and notifies waiters. The caller must hold mu.
 func (l *memoryLocks) remove(key quorum.Key) {
 	delete(l.values, key)
 	l.notifyWaiters()
 }
 
-// notifyWaiters notifies waiters of a change. It is called with mu held.
+// notifyWaiters notifies waiters of a change. The caller must hold mu.
 func (l *memoryLocks) notifyWaiters() {
 	close(l.changed)
 	l.changed = make(chan struct{})

@@ -13,7 +13,7 @@ import (
 type nodeAddresses struct {
 	cluster  ClusterNodes
 	upstream *upstream.Upstream
-	// host is the host of the proxy that the client is told. tls is set if the client speaks TLS.
+	// host is the proxy's host in the translated addresses. tls is set if the client speaks TLS.
 	host string
 	tls  bool
 }
@@ -31,8 +31,8 @@ func (a *nodeAddresses) target() translate.Target {
 	return translate.Target{Map: a.cluster.Map(), Host: a.host, TLS: a.tls, NodeHost: a.upstream.NodeHost()}
 }
 
-// Redirect implements redirect.Nodes. It has the cluster's nodes looked at if the redirect does not
-// fit to what is known of them.
+// Redirect implements redirect.Nodes. It requests a refresh of the cluster's nodes if the redirect
+// does not match the known nodes.
 func (a *nodeAddresses) Redirect(text string) (translated string, known bool) {
 	translated, asExpected, known := a.target().Redirect(text)
 	if !asExpected {
@@ -50,7 +50,7 @@ func (a *nodeAddresses) listsKey(key string) bool {
 func (a *nodeAddresses) ClusterDown() { a.cluster.Suspect() }
 
 const (
-	// unknownSubcommandReply refuses a command whose reply might name a node.
+	// unknownSubcommandReply replaces the reply to an unknown subcommand, which might name a node.
 	unknownSubcommandReply = "-ERR the reply to this subcommand may name nodes of the cluster, and the proxy cannot translate " +
 		"it; send it to a node directly\r\n"
 	// malformedReply replaces a reply that might name a node.
@@ -58,8 +58,8 @@ const (
 		"cluster; send the command to a node directly\r\n"
 )
 
-// reply translates the whole reply to a command. If it names an unknown node, the cluster is asked
-// for its nodes first.
+// reply translates the whole reply to a command. If the reply names an unknown node, reply first
+// refreshes the cluster's nodes.
 func (a *nodeAddresses) reply(ctx context.Context, words [][]byte, answer []byte) []byte {
 	translated, result := a.target().Reply(words, answer)
 	if result == translate.Incomplete {

@@ -31,8 +31,8 @@ type Options struct {
 	// address at which the client has reached the proxy.
 	Nodes         ClusterNodes
 	AnnouncedHost string
-	// Common is the state of another server of this proxy that this one shares. If it is nil, the
-	// server has its own, with the settings below.
+	// Common is the state that this server shares with another server of the same proxy. If it is
+	// nil, the server creates its own state, with the settings below.
 	Common *Common
 	// ClientPassword, if set, is the password that clients must log in with before they reach the
 	// upstream, where the proxy then logs in for them. It is ignored without an Upstream.
@@ -61,7 +61,7 @@ type ClusterNodes interface {
 	// first.
 	Map() *nodes.Map
 	Refresh(ctx context.Context) *nodes.Map
-	// Suspect requests that the cluster is asked for its nodes soon.
+	// Suspect requests a refresh of the nodes, and does not wait for it.
 	Suspect()
 }
 

@@ -20,7 +20,7 @@ func (d *dispatcher) respond(ctx context.Context, cmd *command.Command, words []
 	if err := d.answer(ctx, cmd, words, state); err != nil {
 		return err
 	}
-	if d.nodeLost { // the client notices that by its connection
+	if d.nodeLost { // a closed connection tells the client that the node is lost
 		d.out.Truncate(replyStart)
 		return errStateLost
 	}
@@ -119,7 +119,7 @@ func (d *dispatcher) run(ctx context.Context, cmd *command.Command, words [][]by
 }
 
 // askUpstream makes the upstream run a command that the proxy also runs, and returns its reply for
-// the client, even if the client has turned replies off. words are those of the command.
+// the client, even if the client has turned replies off. words are the command's words.
 func (d *dispatcher) askUpstream(
 	ctx context.Context, cmd *command.Command, frame []byte, words [][]byte,
 ) (answer []byte, err error) {
@@ -161,8 +161,9 @@ func (d *dispatcher) runCommand(cmd *command.Command, call command.Call) error {
 	return nil
 }
 
-// slowCommand is the time after which a command's reply is sent before the next command begins. If
-// the proxy has not read all bytes of a client, only a failed write shows that the client has left.
+// slowCommand is the duration above which the proxy sends a command's reply before it begins the
+// next command. If the proxy has not read all bytes of a client, only a failed write shows that the
+// client has left.
 const slowCommand = 50 * time.Millisecond
 
 // endCaching ends a CLIENT CACHING, also at the upstream, after the proxy itself has answered the

@@ -55,7 +55,7 @@ func (s *session) handToPoller() bool {
 	return true
 }
 
-// shrink frees memory that can be allocated again.
+// shrink frees memory that resume, or the session's next command, allocates again.
 func (s *session) shrink() {
 	s.writer.releaseMemory()
 	s.out.Bytes, s.excerpt = nil, nil
@@ -65,7 +65,7 @@ func (s *session) shrink() {
 	s.in.shrink()
 }
 
-// parkConns makes the poller wait for the session's connections. It is called with mu held.
+// parkConns makes the poller wait for the session's connections. The caller must hold mu.
 func (s *session) parkConns() error {
 	return errors.Join(s.in.conn.Park(), s.relay.parkConn())
 }

@@ -209,8 +209,9 @@ func TestParkedClientsEnd(t *testing.T) {
 }
 
 // TestEndTogetherWithTheLastCommand checks that a client that sends its last command together with
-// the end of its stream gets the reply and the end. The session of a client that resets ends. The
-// test does not park clients, because parking would also detect the end.
+// the end of its stream gets the reply, and then the end of the proxy's stream. If the client
+// resets its connection, its session ends. The test does not park clients, because parking would
+// also detect the end.
 func TestEndTogetherWithTheLastCommand(t *testing.T) {
 	r := startProxyWith(t, startRedis(t).URL(), proxy.Options{}, nil, parkNever)
 	for i := range 300 {
@@ -334,7 +335,8 @@ func (r *testProxy) visit(rng *rand.Rand, name string) {
 			r.Error(err)
 			return
 		}
-		time.Sleep(time.Duration(rng.IntN(2)*rng.IntN(800)) * time.Microsecond) // in two pieces
+		// The pause makes the commands arrive in two pieces.
+		time.Sleep(time.Duration(rng.IntN(2)*rng.IntN(800)) * time.Microsecond)
 		if _, err := conn.Write([]byte(sent[at:])); err != nil {
 			r.Error(err)
 			return

@@ -169,7 +169,7 @@ func (s *Server) currentPauseReport(era int) quorum.PauseReport {
 	return report
 }
 
-// runID returns the upstream's run ID; empty if the locks are never there.
+// runID returns the upstream's run ID; empty if the locks are never at the upstream.
 func (s *Server) runID(ctx context.Context) string {
 	if s.shared.opts.UpstreamTable == nil {
 		return ""

@@ -16,14 +16,14 @@ const (
 	// time between two batches. They prevent a burst of work if many clients become idle together.
 	parkBatch = 100
 	parkPause = 10 * time.Millisecond
-	// returnMemoryAfter is the number of parked sessions after which their memory, some ten
-	// megabytes, is returned to the system.
+	// returnMemoryAfter is the number of parked sessions after which the proxy returns their
+	// memory, some ten megabytes, to the system.
 	returnMemoryAfter = 1000
 )
 
 // startPolling starts the goroutine that wakes parked sessions, reports ends of streams, and looks
-// for idle sessions. stop ends the goroutine; it is called after all sessions have ended. Without a
-// poller, no session is parked.
+// for idle sessions. stop ends the goroutine; it must be called after all sessions have ended.
+// Without a poller, no session is parked.
 func (s *Server) startPolling(ctx context.Context) (p *netconn.Poller, stop func()) {
 	p, err := netconn.NewPoller()
 	if err != nil {
@@ -61,7 +61,7 @@ func (p *polling) run(ctx context.Context) {
 			next = time.Now().Add(pause) // from the end of requestParks, which may take long
 		case errors.Is(err, os.ErrClosed):
 			return
-		case err != nil: // not expected; parked clients would not be woken
+		case err != nil: // unexpected; if run returned, parked clients would never wake
 			p.server.shared.opts.Logger.Error("cannot poll idle clients", "cause", err)
 			time.Sleep(50 * time.Millisecond)
 		}

@@ -38,8 +38,8 @@ func startFrom(t *testing.T, ip, url string, opts proxy.Options) *testProxy {
 	return r
 }
 
-// TestProtectedMode checks that clients from other machines are refused while no login is required,
-// at the upstream or the proxy.
+// TestProtectedMode checks that protected mode refuses clients from other machines while neither
+// the upstream nor the proxy requires a login.
 func TestProtectedMode(t *testing.T) {
 	open, closed, loggedIn := startRedis(t), startRedis(t, "--requirepass", "secret"),
 		startRedis(t, "--requirepass", "secret")

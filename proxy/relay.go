@@ -200,7 +200,7 @@ func (r *relay) expectStateChange(s track.Expected) bool {
 	return !r.disconnected
 }
 
-// cancelLast expects one reply fewer: the last command will not be sent to its end.
+// cancelLast expects one reply fewer: the proxy will not send the rest of the last command.
 func (r *relay) cancelLast() {
 	r.writer.mu.Lock()
 	defer r.writer.mu.Unlock()
@@ -238,7 +238,7 @@ func (r *relay) send(p []byte) {
 	}
 }
 
-// settled reports whether no reply is pending or being written. It is called with mu held.
+// settled reports whether no reply is pending or being written. The caller must hold mu.
 func (r *relay) settled() bool {
 	return !r.writer.writing && (r.disconnected || r.tracker.Settled() || r.tracker.State.Stream)
 }
@@ -276,7 +276,7 @@ func (r *relay) reply(out *command.Reply, proto int) (n int, err error) {
 }
 
 // isBetweenReplies reports whether the client is between two replies, or will get no further reply.
-// It is called with mu held.
+// The caller must hold mu.
 func (r *relay) isBetweenReplies() bool {
 	return !r.writer.writing && (!r.tracker.InsideReply() || r.disconnected || r.tracker.State.Stream)
 }
@@ -288,7 +288,7 @@ func (r *relay) takesPushes() bool {
 	return r.speaksRESP3() && !r.tracker.State.Stream
 }
 
-// speaksRESP3 reports whether the client speaks RESP3. It is called with mu held.
+// speaksRESP3 reports whether the client speaks RESP3. The caller must hold mu.
 func (r *relay) speaksRESP3() bool {
 	if r.upstream == nil {
 		return r.proto == 3
@@ -317,8 +317,8 @@ func (r *relay) push(ctx context.Context, take func() []byte) error {
 }
 
 // limitWriteIf limits the time that the client may take for the next write, if limited is set.
-// Redis waits for clients that asked for their replies, but not for subscribers. It is called with
-// mu held.
+// Redis waits for clients that asked for their replies, but not for subscribers. The caller must
+// hold mu.
 func (r *relay) limitWriteIf(limited bool) {
 	if limited {
 		r.writer.limitWrite(r.shared.times.stall)
@@ -340,7 +340,7 @@ func (r *relay) halfClose(ctx context.Context) {
 }
 
 // waitWhileDelivering waits like clientWriter.wait. It gives up if no reply was written to the
-// client for the stall time. It is called with mu held.
+// client for the stall time. The caller must hold mu.
 func (r *relay) waitWhileDelivering(ctx context.Context, condition func() bool) error {
 	if condition() {
 		return nil
@@ -356,8 +356,9 @@ func (r *relay) waitWhileDelivering(ctx context.Context, condition func() bool) 
 	}
 }
 
-// sever ends the connection to the upstream, and with it the client's connection. It is called if
-// the proxy no longer knows the connection's state, or to which command the next reply belongs.
+// sever ends the connection to the upstream, and with it the client's connection. The proxy calls
+// it when it no longer knows the connection's state, or the command to which the next reply
+// belongs.
 func (r *relay) sever() {
 	if r.conn != nil {
 		_ = r.conn.Close()

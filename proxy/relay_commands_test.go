@@ -23,12 +23,12 @@ func TestOperatorsCommandsAreForwarded(t *testing.T) {
 	p.expectAll("")
 }
 
-// TestScripts checks that scripts and functions are at the upstream, and that only the upstream
-// knows them (RELAY.md, point 14).
+// TestScripts checks that scripts and functions run at the upstream, and that only the upstream
+// stores them (RELAY.md, point 14).
 func TestScripts(t *testing.T) {
 	r, server := startRelay(t)
 	p, direct := r.connect(), dial(t, server.Addr())
-	const sha = "e0e1f9fabfc9d4800c877a703b823ac0578ff8db" // of "return 1"
+	const sha = "e0e1f9fabfc9d4800c877a703b823ac0578ff8db" // the SHA-1 of "return 1"
 	noScript := "-NOSCRIPT No matching script. Please use EVAL.\r\n"
 	p.check("EVALSHA "+sha+" 0", noScript)
 	p.send(array("SCRIPT", "LOAD", "return 1"))
@@ -72,8 +72,8 @@ func TestProbeBeginsWithPing(t *testing.T) {
 	}
 }
 
-// TestCommandAndInfoAreSpliced checks that COMMAND and INFO are the upstream's, with the proxy's
-// entries added.
+// TestCommandAndInfoAreSpliced checks that the replies to COMMAND and INFO are the upstream's
+// replies, with the proxy's entries added.
 func TestCommandAndInfoAreSpliced(t *testing.T) {
 	r, server := startRelay(t)
 	for _, hello := range []string{"HELLO 2", "HELLO 3"} {
@@ -93,7 +93,7 @@ func TestCommandAndInfoAreSpliced(t *testing.T) {
 			got, want := p.ask(c.line), direct.ask(c.line)
 			_, got, _ = strings.Cut(got, "\r\n")
 			_, want, _ = strings.Cut(want, "\r\n")
-			// The proxy adds LOCK, UNLOCK and FORCEUNLOCK, among others.
+			// The proxy adds LOCK, UNLOCK, FORCEUNLOCK and more commands.
 			if !strings.HasPrefix(got, want) || strings.Count(got[len(want):], "lock\r\n") != 3 {
 				t.Errorf("%s, %s: %d bytes, %d of the upstream", hello, c.line, len(got), len(want))
 			}

@@ -63,7 +63,7 @@ func TestUpstreamDiesDuringCommands(t *testing.T) {
 	p.send(lines("D", "E", "F", "UNLOCK k t"))
 	p.expect("+one\r\n" + disconnectReply(fake.addr()) + disconnectReply(fake.addr()) + ":1\r\n")
 	if got := fake.commands(); !slices.Equal(got, []string{"A", "B", "C", "D", "E", "F"}) {
-		t.Errorf("the upstream got %q", got) // each command once
+		t.Errorf("the upstream got %q", got) // it must get each command once
 	}
 }
 
@@ -71,7 +71,7 @@ func TestUpstreamDiesDuringCommands(t *testing.T) {
 // lost commands delays only itself. When it reads, it gets all errors. Then the commands that it
 // has sent meanwhile are answered, over a new connection (RELAY.md, point 23).
 func TestUpstreamDiesWhileTheClientDoesNotRead(t *testing.T) {
-	const pending = 100_000 // their errors are more than sockets hold
+	const pending = 100_000 // the errors for them do not fit into the sockets' buffers
 	fake := startFake(t, func(c *fakeConn) { c.read(pending + 1) })
 	r := startProxy(t, fake.url())
 	p := r.connect()

@@ -99,8 +99,8 @@ func TestLimitsBeforeLogin(t *testing.T) {
 	}
 }
 
-// TestUpstreamURLWithLogin checks that the URL's user, password and database are used on every
-// connection. Clients need not know them.
+// TestUpstreamURLWithLogin checks that the proxy uses the URL's user, password and database on
+// every connection. Clients need not know them.
 func TestUpstreamURLWithLogin(t *testing.T) {
 	_, server := startProtected(t)
 	for _, user := range []string{":secret", "alice:wonder"} {

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// ack returns a reply to a SUBSCRIBE or UNSUBSCRIBE, in RESP2 or (kind >) RESP3.
+// ack returns a reply to a SUBSCRIBE or UNSUBSCRIBE. kind is "*" in RESP2, and ">" in RESP3.
 func ack(kind, word, channel string, count int) string {
 	return fmt.Sprintf("%s3\r\n%s%s:%d\r\n", kind, bulk(word), bulk(channel), count)
 }
@@ -155,8 +155,8 @@ func TestSubscriberInRESP2(t *testing.T) {
 		"-ERR wrong number of arguments for 'subscribe' command\r\n:1\r\n")
 }
 
-// TestUnsubscribeFromAll checks that UNSUBSCRIBE alone is answered once per channel (RELAY.md,
-// point 10).
+// TestUnsubscribeFromAll checks that an UNSUBSCRIBE without channels gets one reply for each
+// subscribed channel (RELAY.md, point 10).
 func TestUnsubscribeFromAll(t *testing.T) {
 	r, _ := startRelay(t)
 	p := r.connect()
@@ -198,8 +198,8 @@ func TestSubscribeToMany(t *testing.T) {
 	p.expect(":1000\r\n")
 }
 
-// TestSubscriberInRESP3 checks that a RESP3 subscriber may do everything, and that messages come
-// between replies, never within a reply (RELAY.md, point 10).
+// TestSubscriberInRESP3 checks that a RESP3 subscriber may send all commands, and that messages
+// come between replies, never within a reply (RELAY.md, point 10).
 func TestSubscriberInRESP3(t *testing.T) {
 	r, server := startRelay(t)
 	p, publisher := r.connect(), dial(t, server.Addr())

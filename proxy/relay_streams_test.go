@@ -88,7 +88,7 @@ func TestReplicaBehindTheProxy(t *testing.T) {
 			return strings.Contains(replica.ask("INFO replication"), "master_link_status:up")
 		})
 		source.check("SET after 1", "+OK\r\n")
-		source.check("WAIT 1 10000", ":1\r\n") // acknowledged through the proxy
+		source.check("WAIT 1 10000", ":1\r\n") // the replica acknowledges through the proxy
 		replica.check("GET after", bulk("1"))
 		replica.check("STRLEN before", ":1048576\r\n")
 	}
@@ -154,7 +154,7 @@ func TestSlowReaderOfItsOwnReplies(t *testing.T) {
 }
 
 // TestHalfClose checks that a client that has half-closed its connection still gets its replies,
-// and then the end (RELAY.md, point 20).
+// and then the end of the stream (RELAY.md, point 20).
 func TestHalfClose(t *testing.T) {
 	r, server := startRelay(t, "--enable-debug-command", "yes")
 	dial(t, server.Addr()).check("SET big "+strings.Repeat("b", 1<<20), "+OK\r\n")

@@ -35,7 +35,7 @@ func TestOrderOfOwnAndForwardedReplies(t *testing.T) {
 		expect("GET at", bulk(fmt.Sprint(i)))
 		i += 6
 	}
-	p.send(sent.String()) // all of it before the first read
+	p.send(sent.String()) // send everything before the first read
 	p.expect(want.String())
 	p.check("PING", "+PONG\r\n")
 }
@@ -156,7 +156,7 @@ func TestRepliesCutAnywhere(t *testing.T) {
 		fake := startFake(t, func(c *fakeConn) {
 			c.read(4)
 			c.write(replies[:at])
-			time.Sleep(time.Millisecond) // in two pieces
+			time.Sleep(time.Millisecond) // so that the replies arrive in two pieces
 			c.write(replies[at:])
 			c.read(1)
 			c.write("+PONG\r\n")

@@ -88,8 +88,8 @@ func TestShapesOfReplies(t *testing.T) {
 	}
 }
 
-// TestInlineCommands checks that inline commands are answered as by the upstream, including the
-// proxy's own commands, empty lines and every kind of line end (RELAY.md, point 17).
+// TestInlineCommands checks that the proxy answers inline commands as the upstream does, including
+// the proxy's own commands, empty lines and every kind of line end (RELAY.md, point 17).
 func TestInlineCommands(t *testing.T) {
 	r, server := startRelay(t)
 	for _, sent := range []string{
@@ -166,7 +166,7 @@ func TestProtocolErrorInTheMiddle(t *testing.T) {
 	} {
 		p := r.connect()
 		p.send(c.first)
-		time.Sleep(20 * time.Millisecond) // in two pieces
+		time.Sleep(20 * time.Millisecond) // so that the request arrives in two pieces
 		p.send(c.second)
 		if got := p.readAll(); !strings.HasPrefix(got, c.want) || c.want != "*3\r\n" && got != c.want {
 			t.Errorf("%.80q, then %.80q: got %.200q\nwant %q", c.first, c.second, got, c.want)

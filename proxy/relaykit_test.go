@@ -129,7 +129,7 @@ func newTestProxy(
 	return r
 }
 
-// serve serves until the test ends.
+// serve serves the clients of ln until the test ends.
 func (r *testProxy) serve(ln net.Listener) {
 	r.addr = ln.Addr().String()
 	ctx, stop := context.WithCancel(context.Background())

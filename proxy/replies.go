@@ -54,8 +54,8 @@ func (r *relay) deliver(p []byte) error {
 var errBroken = errors.New("internal error")
 
 // prepare updates the state from the upstream's bytes, and returns the bytes to write to the
-// client. It waits for the turn to write. A panic ends only this client's connection. It is called
-// with mu held.
+// client. It waits for the turn to write. A panic ends only this client's connection. The caller
+// must hold mu.
 func (r *relay) prepare(p []byte) (output []byte, err error) {
 	defer func() {
 		if problem := recover(); problem != nil {
@@ -80,7 +80,7 @@ func (r *relay) prepare(p []byte) (output []byte, err error) {
 }
 
 // filter tracks replies, removes the replies to the proxy's own commands, and replaces redirects.
-// It is called with mu held.
+// The caller must hold mu.
 func (r *relay) filter(p []byte) []byte {
 	var output []byte // replaces p[:at], once a part was removed or changed
 	changed := false
@@ -126,7 +126,7 @@ func (r *relay) filter(p []byte) []byte {
 const maxAnswer = 16 << 20
 
 // keepAnswer keeps a part of a reply to the proxy's own command. If the reply is too large,
-// keepAnswer sets answerErr, and response then closes the connection. It is called with mu held.
+// keepAnswer sets answerErr, and response then closes the connection. The caller must hold mu.
 func (r *relay) keepAnswer(part []byte) {
 	if r.answerErr != nil {
 		return
@@ -179,7 +179,7 @@ func (r *relay) end(cause error) {
 
 // failPending answers n commands that the upstream will never answer. It writes in pieces, because
 // n has no bound, and unlocks mu after each piece and while it waits for the client. The relay's
-// fields already describe the lost connection. It is called with mu held.
+// fields already describe the lost connection. The caller must hold mu.
 func (r *relay) failPending(n int, cause error) {
 	text := r.disconnectReply(cause)
 	batch := max(1, maxPending/len(text))
@@ -230,7 +230,7 @@ func (r *relay) pause() bool {
 }
 
 // pauseCopier asks the reply copier to end, and waits until it ends or delivers a reply. ok is set
-// if the client can be parked, paused if the copier has ended for that.
+// if the client can be parked, paused is set if the copier has ended because of this request.
 func (r *relay) pauseCopier() (ok, paused bool) {
 	r.writer.mu.Lock()
 	defer r.writer.mu.Unlock()
@@ -254,7 +254,7 @@ func (r *relay) pauseCopier() (ok, paused bool) {
 	return r.paused, r.paused
 }
 
-// cancelPause makes a pause fail because a reply has arrived. It is called with mu held.
+// cancelPause makes a pause fail because a reply has arrived. The caller must hold mu.
 func (r *relay) cancelPause() {
 	if r.pausing {
 		r.pausing = false

@@ -57,7 +57,7 @@ func TestPermissionsAreRemembered(t *testing.T) {
 		}
 	}
 	p.check("AUTH app x", ok)
-	checkOwnCommands(3, func() { checkSet(ok) }) // the user, MULTI, DISCARD
+	checkOwnCommands(3, func() { checkSet(ok) }) // questions about the user, and MULTI and DISCARD
 	checkOwnCommands(0, func() { checkSet(ok) })
 	checkOwnCommands(2, func() { p.check("DEL lock:a", ":1\r\n") })
 	direct.check("ACL SETUSER app -set", ok)
@@ -108,7 +108,8 @@ func TestRightsOfAnUpstreamInTrouble(t *testing.T) {
 	}
 }
 
-// TestRightsWithoutTheACLCommand checks that rights are checked even if the command ACL is hidden.
+// TestRightsWithoutTheACLCommand checks that the proxy checks rights even if the upstream hides the
+// command ACL.
 func TestRightsWithoutTheACLCommand(t *testing.T) {
 	r, server := startWithLockKeys(t, "--rename-command", "ACL", "", "--user", "app", "on", ">x", "~lock:*", "+@all",
 		"-set")

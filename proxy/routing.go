@@ -115,7 +115,7 @@ func (d *dispatcher) routeByTable(
 			}
 		case commands.Resolve:
 			if !at.Upstream.Multi && !d.asker.loggedIn(ctx, d.relay.state()) {
-				return d.respond(ctx, decision.Command, words, d.relay.state()) // with NOAUTH
+				return d.respond(ctx, decision.Command, words, d.relay.state()) // replies NOAUTH
 			}
 			decision = table.ResolveScript(ctx, d.client, at, words)
 			continue
@@ -176,7 +176,8 @@ func (d *dispatcher) forward(
 	case ownCmd != nil:
 		d.table.Observe(words)
 		return d.sender.sendWhole(track.Expected{N: d.sender.countReply()})
-	case at.Upstream.Settled && stateCmd == "watch": // within a transaction, which refuses it
+	// A transaction at the upstream refuses WATCH.
+	case at.Upstream.Settled && stateCmd == "watch":
 		return d.sender.sendWhole(track.Expected{Kind: track.Watch, N: d.sender.countReply()})
 	case at.Upstream.Settled:
 		d.sender.plainCount += d.sender.countReply()

@@ -15,9 +15,9 @@ import (
 	"redlock-proxy/proxy/track"
 )
 
-// Apply puts all settings into force at once, for all servers with the same Common. Each client and
-// each of its commands sees either the old settings or the new ones, never a mixture. Any goroutine
-// may call it at any time.
+// Apply applies all settings atomically, for all servers with the same Common. Each client and each
+// of its commands sees either the old or the new settings, never a mixture. Any goroutine may call
+// it at any time.
 func (s *Server) Apply(settings Settings) { s.shared.common.apply(settings) }
 
 // MaxClients returns the present limit of connected clients.
@@ -30,11 +30,11 @@ type Server struct {
 	waker    func(context.Context, *session) bool // the method wake, for all sessions
 
 	mu       sync.Mutex
-	sessions map[int64]*session // by the client's ID
+	sessions map[int64]*session // keyed by the client's ID
 	draining bool
 
 	// running counts all sessions, also parked sessions, and the goroutines of dropOutdatedConns.
-	// Add is called with mu held.
+	// Add requires mu.
 	running sync.WaitGroup
 }
 
@@ -58,7 +58,7 @@ func NewServer(opts Options) *Server {
 	return s
 }
 
-// Common returns the state that this server shares with others.
+// Common returns the state that this server shares with other servers.
 func (s *Server) Common() *Common { return s.shared.common }
 
 // Clients returns the number of clients connected now, at all servers with the same Common.
@@ -92,8 +92,8 @@ func (s *Server) start(ctx context.Context, conn net.Conn, p *netconn.Poller) {
 	go s.run(ctx, session)
 }
 
-// run is a session's goroutine. It starts when the session starts or is woken, and returns when the
-// session ends or is parked.
+// run is the body of a session's goroutine. It starts when the session starts or is woken, and
+// returns when the session ends or is parked.
 func (s *Server) run(ctx context.Context, session *session) {
 	if !session.run(ctx) {
 		s.remove(session)

@@ -90,7 +90,7 @@ func TestDrainWaitsForRunningCommands(t *testing.T) {
 	b.stop()
 	idle.expectClosed()
 	locks.grants <- struct{}{}
-	// Commands that were already read are run, too; nothing else is read.
+	// The server also runs commands that it has already read. It reads nothing else.
 	if got := p.readAll(); got != ":5000\r\n" && got != ":5000\r\n"+pong {
 		t.Errorf("got %q", got)
 	}
@@ -100,8 +100,8 @@ func TestDrainWaitsForRunningCommands(t *testing.T) {
 	}
 }
 
-// TestDrainRefusesWaitingCommands checks that commands that wait for other clients are refused
-// immediately, and so are commands that were read after them.
+// TestDrainRefusesWaitingCommands checks that a draining server immediately refuses commands that
+// wait for other clients, and the commands that it read after them.
 func TestDrainRefusesWaitingCommands(t *testing.T) {
 	locks := newWaitingLocks()
 	b := startTestServer(t, serverOptions{locks: locks, Options: Options{DrainTimeout: time.Hour}})

@@ -67,8 +67,8 @@ type session struct {
 	// noMoreWaits is set if commands may no longer wait.
 	cancelWait  context.CancelCauseFunc
 	noMoreWaits bool
-	// ending is set if the session must end at the next frame that has not begun to arrive. It is
-	// written with mu held.
+	// ending is set if the session must end at the next frame that has not begun to arrive. A write
+	// requires mu.
 	ending atomic.Bool
 }
 
@@ -129,7 +129,7 @@ func (s *session) end() {
 }
 
 // setReadDeadline makes reads fail if the session must end or park. A watch continues to read, to
-// notice if its client leaves. It is called with mu held.
+// notice if its client leaves. The caller must hold mu.
 func (s *session) setReadDeadline() {
 	var deadline time.Time
 	if (s.ending.Load() || s.parkRequested) && !s.watching {
@@ -170,7 +170,7 @@ func (s *session) refuseTooLong(words [][]byte) {
 // discard discards the rest of the frame as it arrives, and answers the frame from an excerpt of
 // its beginning.
 func (s *session) discard(answer func(words [][]byte)) error {
-	inlineWords := s.in.scanner.InlineArgs() // no longer available at the end of the frame
+	inlineWords := s.in.scanner.InlineArgs() // the scanner drops them at the frame's end
 	s.excerpt = s.excerpt[:0]
 	for {
 		ev, err := s.in.event()
@@ -258,8 +258,7 @@ func (c keptClient) Push(ctx context.Context, take func() []byte) {
 const renewTime = time.Second
 
 // endKept stops renewing the client's locks. If the proxy closes the connection by itself, it
-// renews them once more, so that the client has a whole TTL to reconnect, to this proxy or another
-// one.
+// renews them once more, so that the client has a whole TTL to reconnect, to this or another proxy.
 func (s *session) endKept() {
 	kept := keepalive.Of(&s.client)
 	if s.ending.Load() && !s.clientLeft && !s.in.conn.HasEnded() {

@@ -19,7 +19,7 @@ const (
 	unknownReply = "-ERR unknown command 'foo', with args beginning with: \r\n"
 )
 
-// TestLockOnMasters checks LOCK and UNLOCK the whole way from a client to masters.
+// TestLockOnMasters checks LOCK and UNLOCK on the whole way from a client to the masters.
 func TestLockOnMasters(t *testing.T) {
 	locker, masters := startMasters(t, 3)
 	b := serveLocks(t, locker)
@@ -143,7 +143,8 @@ func TestSplitRequestsAreAnsweredTheSameOverTCP(t *testing.T) {
 	}
 }
 
-// checkReplies writes the chunks one by one, and expects these replies and then the end.
+// checkReplies writes the chunks one by one, and expects the replies, and then the end of the
+// stream.
 func checkReplies(t *testing.T, conn net.Conn, want string, chunks ...string) {
 	t.Helper()
 	defer conn.Close()
@@ -208,7 +209,8 @@ func TestProtocolErrorFollowsTheReplies(t *testing.T) {
 }
 
 // TestOtherLineEnds checks that the proxy, unlike Redis, checks the bytes after each argument of
-// the proxy's own commands. A command with bytes other than CRLF there is refused with an error.
+// the proxy's own commands. The proxy refuses a command in which different bytes than CRLF follow
+// an argument.
 func TestOtherLineEnds(t *testing.T) {
 	locks := &scriptedLocks{lock: func(context.Context, quorum.LockRequest) (time.Duration, error) { panic("run") }}
 	b := serveLocks(t, locks)

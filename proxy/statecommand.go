@@ -61,8 +61,8 @@ func (d *dispatcher) forwardStateCommand(ctx context.Context, name string, words
 func isHandshake(name string) bool { return name == "hello" || name == "auth" || name == "client" }
 
 // refuseHandshake answers a command of a new client, because the cluster's node cannot be reached.
-// The client keeps its connection, so that it can take locks. For other commands client libraries
-// look for another node: all of them do on this error, in a handshake.
+// The client keeps its connection, so that it can take locks. For other commands the client must
+// find a different node: all client libraries look for one after this error in a handshake.
 func (d *dispatcher) refuseHandshake(cause error) error {
 	upErr, isDown := errors.AsType[*upstream.Error](cause)
 	if !isDown || upErr.IsBusy() {

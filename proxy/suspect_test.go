@@ -43,7 +43,7 @@ func TestUncoveredLocksAreCounted(t *testing.T) {
 				{"SET job:1 me PX 30000 XX GET", "$-1\r\n"},
 				{"SET job:1 x PX 30000", "+OK\r\n"},
 			})
-			p.send("SET job:2 me EX 30 NX\r\n") // inline
+			p.send("SET job:2 me EX 30 NX\r\n") // an inline command
 			p.expect("+OK\r\n")
 			if locks, releases := directLockCounts(p); locks != 3 || releases != 2 {
 				t.Errorf("counted %d locks and %d releases, want 3 and 2", locks, releases)

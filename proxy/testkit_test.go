@@ -88,7 +88,7 @@ func (b *testServer) waitStopped() {
 		if err != nil {
 			b.Errorf("Serve: %v", err)
 		}
-		b.served <- nil // for later calls
+		b.served <- nil // so that later calls return, too
 	case <-time.After(patience):
 		b.Fatal("the server does not stop")
 	}

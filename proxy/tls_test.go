@@ -128,7 +128,7 @@ func TestNoHandshake(t *testing.T) {
 	r.connect().check("GET a", bulk("1"))
 }
 
-// TestClientCertificates checks that a client without the required certificate can run nothing.
+// TestClientCertificates checks that a client without the required certificate cannot run commands.
 func TestClientCertificates(t *testing.T) {
 	server, ca := startRedis(t), certtest.NewAuthority(t)
 	config := &tls.Config{Certificates: []tls.Certificate{ca.Issue(t).TLS}, ClientCAs: ca.Pool(),
@@ -163,7 +163,8 @@ func TestClientCertificates(t *testing.T) {
 	eventually(t, "their end", func() bool { return r.server.Clients() == 1 })
 }
 
-// TestTLSOnAPlainPort checks that a TLS client on a port without TLS can do nothing, and is logged.
+// TestTLSOnAPlainPort checks that a TLS client on a port without TLS cannot run commands, and that
+// the proxy logs it.
 func TestTLSOnAPlainPort(t *testing.T) {
 	log := &logtest.Buffer{}
 	skipOverTLS(t)

@@ -51,7 +51,7 @@ func (u *unreadReplies) remove(w *unreadClient, n int) {
 	}
 }
 
-// enforce disconnects clients until the total is within the limit. It is called with mu held.
+// enforce disconnects clients until the total is within the limit. The caller must hold mu.
 func (u *unreadReplies) enforce() {
 	for u.total > u.limit && u.clients.Len() > 0 {
 		w := u.clients.Remove(u.clients.Front()).(*unreadClient)
@@ -62,7 +62,7 @@ func (u *unreadReplies) enforce() {
 	}
 }
 
-// setLimit changes the limit.
+// setLimit changes the limit, and enforces it.
 func (u *unreadReplies) setLimit(n int64) {
 	u.mu.Lock()
 	defer u.mu.Unlock()

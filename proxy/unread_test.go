@@ -2,9 +2,9 @@ package proxy
 
 import "testing"
 
-// TestClientWithOldestUnreadRepliesIsDisconnected checks that if too much is unread, the client
-// whose replies have been unread for the longest time is disconnected. Its unread bytes no longer
-// count.
+// TestClientWithOldestUnreadRepliesIsDisconnected checks that if too many bytes are unread, the
+// client whose replies have been unread for the longest time is disconnected. Its unread bytes no
+// longer count.
 func TestClientWithOldestUnreadRepliesIsDisconnected(t *testing.T) {
 	u := &unreadReplies{}
 	u.setLimit(100)

@@ -13,8 +13,8 @@ import (
 )
 
 // If the proxy has its own users, it checks each command first: whether the client has logged in at
-// the proxy, and whether its user may send the command. At the upstream the client is the user of
-// the URL, so AUTH is not forwarded.
+// the proxy, and whether its user may send the command. At the upstream the client acts as the
+// URL's user, so the proxy does not forward AUTH.
 
 // checkLogin runs the login in a command. rest holds the command's words without the login; nil for
 // AUTH. refusal is set if the login failed, or the client has not logged in. The error ends the

@@ -12,7 +12,7 @@ import (
 // watch flushes the replies so far, then reads ahead while a command waits. It keeps the bytes that
 // it reads for later commands, and ends the context immediately if the client leaves. stop ends the
 // watch. For a half-closed client, watch does not flush, because other clients may wait for the end
-// of its turn (halfClosedQueue).
+// of that client's turn (halfClosedQueue).
 func (s *session) watch(ctx context.Context) (context.Context, func()) {
 	watchCtx, cancel := context.WithCancelCause(ctx)
 	if !s.in.conn.HasEnded() {

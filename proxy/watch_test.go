@@ -110,7 +110,7 @@ func TestManyCommandsBehindABlock(t *testing.T) {
 }
 
 // TestSilentWait checks that a client with replies off waits, too, and that CLIENT REPLY covers
-// exactly the commands that it should.
+// exactly the intended commands.
 func TestSilentWait(t *testing.T) {
 	locks := newWaitingLocks()
 	b := serveLocks(t, locks)

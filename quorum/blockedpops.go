@@ -11,8 +11,9 @@ import (
 // PopResult is the result of one try to pop a value.
 type PopResult = queue.PopResult
 
-// The results of a try: no value is stored; other clients took the values first; too few masters
-// answered, and the try changed nothing; the wait ends, because the try took a value or failed.
+// The results of a try. NothingStored means that no value is stored, Overtaken that other clients
+// took the values first. Undetermined means that too few masters answered, and the try changed
+// nothing. PopEnded ends the wait, because the try took a value or failed.
 const (
 	NothingStored = queue.NothingStored
 	Overtaken     = queue.Overtaken
@@ -35,7 +36,7 @@ type BlockedPop struct {
 	Try func(own []bool) PopResult
 }
 
-// ErrPopTimeout is returned if Try took no value in time.
+// ErrPopTimeout means that Try took no value in time.
 var ErrPopTimeout = errors.New("no element was added to the keys in time")
 
 // AwaitPop waits in the queues of the keys, first come, first served, until Try returns PopEnded.
@@ -59,7 +60,8 @@ func (l *Locker) AwaitPop(ctx context.Context, a BlockedPop) error {
 		return ErrPopTimeout
 	case queue.TimedOutUndecided:
 		noQuorum := l.noQuorum()
-		// While the masters are changed, no client can store anything.
+		// No client can store a value while the masters are being changed, so the wait has timed
+		// out.
 		if l.wasChanged(ctx, l.masterSet(), noQuorum) {
 			return ErrPopTimeout
 		}

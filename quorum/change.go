@@ -73,11 +73,10 @@ func (c *Cluster) ChangeMasters(
 	return err
 }
 
-// errFollowed is returned if another proxy decided first, and this proxy has followed that
-// decision.
+// errFollowed means that another proxy decided first, and this proxy has followed that decision.
 var errFollowed = errors.New("another proxy decided first")
 
-// errOvertaken is returned if the masters' decision differs from the wanted change.
+// errOvertaken means that the masters' decision differs from the wanted change.
 var errOvertaken = errors.New("another proxy decided otherwise at the same time")
 
 // decide gets a decision of the masters on the next era. If it is the wanted decision, this proxy
@@ -245,7 +244,7 @@ func newStep(old, next *masterSet) step {
 			"the masters are being changed", "the masters were changed",
 			[]any{"from", strings.Join(old.names(), " "), "to", strings.Join(next.names(), " ")},
 		}
-	case newEra.Place == oldEra.Place: // the same location was decided once more
+	case newEra.Place == oldEra.Place: // the masters decided on the same location once more
 		return step{}
 	case newEra.Place.Moves():
 		return step{begin: "the locks are being moved", attrs: []any{"to", newEra.Place.Target(), "era", newEra.Number}}

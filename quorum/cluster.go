@@ -126,7 +126,7 @@ func (b *background) close() {
 	b.tasks.Wait()
 }
 
-// after calls f after d, unless the set has ended by then.
+// after calls f once d has passed, unless the set's background is closed by then.
 func (set *masterSet) after(d time.Duration, f func()) {
 	time.AfterFunc(d, func() {
 		b := &set.background

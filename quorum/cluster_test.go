@@ -345,7 +345,7 @@ func TestDownMasterIsProbedSparingly(t *testing.T) {
 	inBubble(t, 3, func(b *fixture) {
 		master0 := b.masters[0]
 		master0.refuseConnections()
-		b.mustLock(token, time.Hour) // the proxy notices
+		b.mustLock(token, time.Hour) // the proxy notices that the master is down
 		master0.change(func(f *fakeMaster) { f.contacts = 0 })
 		time.Sleep(time.Minute)
 		master0.change(func(f *fakeMaster) {

@@ -10,7 +10,7 @@ import (
 	"redlock-proxy/internal/pacing"
 )
 
-// A master that was away has missed changes, and a proxy that died may have left changes
+// A master that was unreachable has missed changes, and a proxy that crashed may have left changes
 // unfinished. As soon as all masters vote, compareMissed compares their data. Package register
 // repairs the differences.
 

@@ -16,25 +16,25 @@ import (
 )
 
 var (
-	// ErrHeld is returned if a majority holds the key for another client, or if the wait for the
-	// key timed out.
+	// ErrHeld means that a majority holds the key for another client, or that the wait for the key
+	// timed out.
 	ErrHeld = register.ErrHeld
 
-	// ErrNotHeld is returned if no majority holds the key with the token.
+	// ErrNotHeld means that no majority holds the key with the token.
 	ErrNotHeld = register.ErrNotHeld
 
-	// ErrForeign is returned for a change of a key that a client without a proxy has locked on the
-	// masters.
+	// ErrForeign means that a command cannot change the key, because a client without a proxy has
+	// locked it on the masters.
 	ErrForeign = register.ErrForeign
 
-	// ErrTooShort is returned for a TTL that is too short to leave any validity.
+	// ErrTooShort means that a TTL is too short to leave any validity.
 	ErrTooShort = register.ErrTooShort
 
-	// ErrContended is returned if other clients kept changing the key. The command changed nothing.
+	// ErrContended means that other clients kept changing the key. The command changed nothing.
 	ErrContended = register.ErrContended
 
-	// ErrFences is returned if an operator set the fence counter of a key so high that no higher
-	// number is left.
+	// ErrFences means that an operator set the fence counter of a key so high that no higher number
+	// is left.
 	ErrFences = register.ErrFences
 
 	// ErrClosed is the cause for every master of a stopped cluster.
@@ -43,7 +43,7 @@ var (
 	// ErrQueueFull is the cause for a master whose queue of operations is full.
 	ErrQueueFull = master.ErrQueueFull
 
-	// ErrTooLong is returned if the values of the keys exceed the room for replies.
+	// ErrTooLong means that the values of the keys exceed the room for replies.
 	ErrTooLong = master.ErrTooLong
 )
 
@@ -58,7 +58,7 @@ type QuarantineError = guard.QuarantineError
 // safe.
 type UnfitError = guard.UnfitError
 
-// NoQuorumError is returned if no majority of the masters voted, or if the votes leave the result
+// NoQuorumError means that no majority of the masters voted, or that the votes leave the result
 // undetermined. The functions errors.Is and errors.As find the causes.
 type NoQuorumError struct {
 	// Masters is the number of masters; Answered of them voted.
@@ -135,8 +135,8 @@ func (e *NoQuorumError) changeText() string {
 		"if this lasts, name the new masters in this proxy's configuration", strings.Join(e.ChangedTo, ", "))
 }
 
-// hasUnexplainedQuarantine reports whether a master's vote did not count for a reason that its
-// guard has not found yet.
+// hasUnexplainedQuarantine reports whether a master's vote did not count, and its guard has not
+// found the reason yet.
 func (e *NoQuorumError) hasUnexplainedQuarantine() bool {
 	for _, cause := range e.Causes.WrappedErrors() {
 		var q *QuarantineError

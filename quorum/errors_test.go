@@ -10,7 +10,7 @@ import (
 )
 
 // TestTimeUntilVotes checks that the time in a NOQUORUM error is the time until a majority votes,
-// not until the last master does.
+// not until the last master votes.
 func TestTimeUntilVotes(t *testing.T) {
 	const s = time.Second
 	for _, c := range []struct {

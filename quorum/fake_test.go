@@ -74,7 +74,7 @@ func (f *fakeMaster) Examine(context.Context) (guard.Report, error) {
 	return guard.Report{}, resp.Error("ERR unknown command 'INFO'")
 }
 
-// Watch fails, as with an old server.
+// Watch fails, as it does on an old server.
 func (f *fakeMaster) Watch(context.Context, int) (net.Conn, error) {
 	return nil, resp.Error("ERR unknown command 'CLIENT'")
 }

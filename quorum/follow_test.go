@@ -2,8 +2,8 @@ package quorum
 
 import "testing"
 
-// TestForgetChange checks that commands continue if a noticed change is no longer known, unless
-// another function continues the change.
+// TestForgetChange checks that commands continue if the guards no longer know a noticed change,
+// unless another function continues the change.
 func TestForgetChange(t *testing.T) {
 	c, err := NewCluster(Options{Masters: []string{"redis://127.0.0.1:1"}})
 	if err != nil {

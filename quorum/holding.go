@@ -215,7 +215,7 @@ func (set *masterSet) Remove(ctx context.Context, key Key) (bool, error) {
 	case errors.As(err, &noQuorum) && noQuorum.HasMajority():
 		removed, err := set.database(key.DB).ForceRemove(ctx, key.cellName())
 		set.cluster.onFreed(key)
-		return removed || present, set.translate(err) // the removal covers the value seen before
+		return removed || present, set.translate(err) // the removal covers the value that a run saw
 	}
 	return out.Decision.Action == Remove, err
 }

@@ -67,7 +67,8 @@ func namesOf(keys []Key) []string {
 	return names
 }
 
-// OwnKeyError is returned for a key with the prefix of the keys that proxies keep on the masters.
+// OwnKeyError means that a command names a key with the prefix of the keys that proxies keep on the
+// masters.
 type OwnKeyError struct {
 	// Key is the name of the refused key.
 	Key string

@@ -42,6 +42,6 @@ func (set *masterSet) missingSubscriptions() *NoQuorumError {
 // errNotSubscribed is the cause for a master that has not confirmed the subscription yet.
 var errNotSubscribed = errors.New("not subscribed to messages yet")
 
-// minListenWait is the least JoinTimeout: the time limit for the connections that a new subscriber
-// needs.
+// minListenWait is the minimum JoinTimeout: the time limit for the connections that a new
+// subscriber needs.
 const minListenWait = time.Second

@@ -11,8 +11,8 @@ import (
 // Location is the location of the locks on lock keys, as the masters report it.
 type Location = location.EraPlace
 
-// WrongLocationError is returned if a command on a lock key changed nothing because the locks are
-// not, or no longer, at the expected location.
+// WrongLocationError means that a command on a lock key changed nothing, because the locks are not,
+// or no longer, at the expected location.
 type WrongLocationError struct {
 	// Now is the location of the locks.
 	Now Location

@@ -15,7 +15,7 @@ import (
 	"redlock-proxy/quorum/watch"
 )
 
-// newMasterSet creates a set with one transport for each of the masters.
+// newMasterSet creates a set of the masters in opts.Masters. Master i uses transports[i].
 func newMasterSet(
 	c *Cluster, opts Options, transports []master.Transport, joinedEra *reconfig.Era, previousGuards *guard.Set,
 ) *masterSet {
@@ -54,7 +54,7 @@ func newMasterSet(
 // watchPatience is the shortest time limit for a master's reply to a watch.
 const watchPatience = 500 * time.Millisecond
 
-// run runs the set until ctx ends, and then sends the queued operations, undos included.
+// run runs the set until ctx ends, and then sends the queued operations, including undos.
 func (set *masterSet) run(ctx context.Context) {
 	defer context.AfterFunc(ctx, set.watcher.Close)()
 	defer context.AfterFunc(ctx, func() { set.listener().Close() })()
@@ -86,7 +86,7 @@ func (c *Cluster) start(set *masterSet) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.runContext == nil {
-		return // Run starts it
+		return // Run will start the set.
 	}
 	ctx, stop := context.WithCancel(c.runContext)
 	set.stop = stop

@@ -34,7 +34,8 @@ func NewMessages(c *Cluster, prefix string, deliver func(Message)) *Messages {
 // the same client; Publish updates it. otherListeners is the number of other proxies that listen,
 // as far as the masters report.
 //
-// Errors: *NoQuorumError, or the cause of ctx: then the message may or may not be delivered.
+// Errors: *NoQuorumError, or the cause of ctx. After an error the message may or may not be
+// delivered.
 func (m *Messages) Publish(ctx context.Context, message Message, last *uint64) (otherListeners int, err error) {
 	message = m.source.Begin(message, last)
 	defer m.source.End(message)
@@ -71,8 +72,8 @@ func (set *masterSet) publish(ctx context.Context, channel string, message Messa
 	return otherListeners, nil
 }
 
-// Listen subscribes to all messages that are published after Listen returns. onLoss is called once
-// if the subscriber may miss a message. onLoss must not wait, nor call the Subscription. The
+// Listen subscribes to all messages that are published after Listen returns. onLoss runs once if
+// the subscriber may miss a message. onLoss must not wait, nor call the Subscription. The
 // subscriber must leave the Subscription even after a loss.
 //
 // Errors: *NoQuorumError if too few masters confirm a subscription, or the cause of ctx.

@@ -42,14 +42,15 @@ func (set *masterSet) translate(err error) error {
 	translated.LateAfter, translated.Unclear = noQuorum.LateAfter, noQuorum.Unclear
 	for i, r := range noQuorum.Replies {
 		switch {
-		case r.State == register.Counted, r.State == register.Waiting: // a majority decided earlier
+		// the round ended before the reply of a Waiting master
+		case r.State == register.Counted, r.State == register.Waiting:
 			translated.Answered++
 		case r.Err != nil:
 			translated.add(&MasterError{Master: set.masters[i].Name(), Err: r.Err})
 		}
 	}
 	if errors.Is(translated, ErrTooLong) && !translated.HasMajority() {
-		return ErrTooLong // the masters are healthy
+		return ErrTooLong // the masters are healthy: only the values are too long
 	}
 	return translated
 }

@@ -19,12 +19,14 @@ import (
 // movePatience is the longest time that a command waits while the locks are moved.
 const movePatience = 30 * time.Second
 
-// ErrMoving is returned if a move of the locks takes too long.
+// ErrMoving means that a move of the locks takes too long.
 var ErrMoving = errors.New("the locks are still being moved; try again")
 
-// AwaitLocation returns the location of the locks once it is known and no move is in progress.
+// AwaitLocation waits until this proxy knows the location of the locks and no move is in progress,
+// and returns the location.
 //
-// Errors: ErrMoving, *NoQuorumError if the location is not known in time, or the cause of ctx.
+// Errors: ErrMoving, *NoQuorumError if this proxy does not learn the location in time, or the cause
+// of ctx.
 func (c *Cluster) AwaitLocation(ctx context.Context) (Location, error) {
 	start := time.Now()
 	limit := time.NewTimer(changePatience)
@@ -120,8 +122,8 @@ func (c *Cluster) Proxies() []string {
 	return append([]string{guards.ID()}, guards.PeerIDs()...)
 }
 
-// ErrLocationChanged is returned if another proxy decides at the same time, so that the location to
-// be replaced is no longer the current location.
+// ErrLocationChanged means that another proxy decided at the same time, so that the location to be
+// replaced is no longer the current location.
 var ErrLocationChanged = errors.New("another proxy has changed the location of the locks meanwhile")
 
 // DecideLocation gets a decision of the masters on the location of the locks in the next era. It

@@ -82,7 +82,8 @@ func TestMoveEndsWithItsEra(t *testing.T) {
 	if at := other.mustMove(t, location.Upstream); at.Era != moving.Era+1 {
 		t.Fatalf("ended in era %d, want %d", at.Era, moving.Era+1)
 	}
-	for stalled.masterSet().guards.Succession() == nil { // until then the old era looks current
+	// the old era looks current until the proxy knows its successor
+	for stalled.masterSet().guards.Succession() == nil {
 		time.Sleep(time.Millisecond)
 	}
 	close(log.resume)
@@ -94,7 +95,7 @@ func TestMoveEndsWithItsEra(t *testing.T) {
 	}
 }
 
-// mustCome waits until the location of the locks in this era, or in a later era, is known.
+// mustCome waits until this proxy knows the location of the locks in this era or in a later era.
 func (c *Cluster) mustCome(t *testing.T, era int) Location {
 	t.Helper()
 	for began := time.Now(); ; time.Sleep(time.Millisecond) {
@@ -178,7 +179,7 @@ func TestMoveToMastersAndBack(t *testing.T) {
 }
 
 // TestMoveEndsOnceNobodyRenewsIt lets a proxy move the locks for longer than a lease, which the
-// proxy renews. Then the proxy stops as if it was killed, and the other proxy decides that the
+// proxy renews. Then the proxy stops as if it had been killed, and the other proxy decides that the
 // locks stay.
 func TestMoveEndsOnceNobodyRenewsIt(t *testing.T) {
 	t.Parallel()
@@ -220,7 +221,7 @@ func TestMoveEndsOnceTheMastersAreBack(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	stop() // the copying failed, and nothing can be decided
+	stop() // The proxy stops renewing the move. Too few masters vote for a decision.
 	time.Sleep(location.Lease + 2*time.Second)
 	for _, s := range servers[:2] {
 		if err := s.Continue(); err != nil {

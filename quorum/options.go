@@ -22,11 +22,11 @@ type Options struct {
 	// TLS changes the TLS settings before each connection to a rediss:// server: which certificate
 	// to present, and which certificate authorities to trust. The default changes nothing.
 	TLS func(*tls.Config)
-	// MasterTimeout limits the time for one batch at one master, dialling included. The default is
-	// DefaultMasterTimeout.
+	// MasterTimeout limits each dial, and the wait for the replies to each batch, at one master.
+	// The limit grows while replies are slow. The default is DefaultMasterTimeout.
 	MasterTimeout time.Duration
-	// MaxTTL is assumed as the longest TTL in use if no record of it is known, and for locks
-	// without expiry. The default is DefaultMaxTTL.
+	// MaxTTL is the TTL that the cluster assumes for locks without expiry, and as the longest TTL
+	// in use if it finds no record of that TTL. The default is DefaultMaxTTL.
 	MaxTTL time.Duration
 	// FreshStart lets masters vote if all of them are connected, empty, and unmarked at the start,
 	// and stay so for FreshStartTime. Otherwise empty masters wait until the longest TTL has
@@ -53,16 +53,16 @@ type Options struct {
 	Record location.Record
 	// Unguarded lets masters vote whatever data they may have lost, as all Redlock libraries do.
 	Unguarded bool
-	// OnMastersChanged is called with the new masters' addresses, as far as they are known, when
-	// other proxies have changed the masters. It is called again until ChangeMasters has followed.
-	// It may wait.
+	// OnMastersChanged gets the new masters' addresses, as far as this proxy knows them, when other
+	// proxies have changed the masters. The cluster calls OnMastersChanged again until
+	// ChangeMasters has followed. OnMastersChanged may wait.
 	OnMastersChanged func(masters []string)
 	// Logger receives a message when a master goes down or comes up. The default discards it.
 	Logger *slog.Logger
 	// Rand returns numbers in [0, 1) for the jitter of pauses. The default is math/rand/v2.
 	Rand func() float64
 
-	// sinceBoot is guard.Options.SinceBoot.
+	// sinceBoot sets guard.Options.SinceBoot.
 	sinceBoot func() time.Duration
 }
 

@@ -149,8 +149,8 @@ func (o peerWaiters) sendToAll(key Key, op cell.Op, sendNext func(), n *replyCou
 type replyCount struct {
 	// decides reports whether a reply decides the result alone.
 	decides func(register.Reply) bool
-	// onEnd is called once: when a reply has decided the result, when a majority has replied, or
-	// when no reply is missing.
+	// onEnd runs once: when a reply has decided the result, when a majority has replied, or when no
+	// reply is missing.
 	onEnd func()
 
 	mu sync.Mutex

@@ -25,7 +25,7 @@ func NewCluster(opts Options) (*Cluster, error) {
 	return newCluster(opts, transports), nil
 }
 
-// newCluster creates a cluster with one transport for each of opts.Masters.
+// newCluster creates a cluster of the masters in opts.Masters. Master i uses transports[i].
 func newCluster(opts Options, transports []master.Transport) *Cluster {
 	c := &Cluster{
 		opts: opts, log: opts.Logger, source: cell.NewSource(), proxyID: guard.NewID(),
@@ -40,8 +40,8 @@ func newCluster(opts Options, transports []master.Transport) *Cluster {
 }
 
 // Run connects to the masters and works until ctx ends. Then it carries out the pending removals,
-// for at most removals.AttemptTime, if a majority votes. It sends the queued operations, undos
-// included, and returns nil.
+// for at most removals.AttemptTime, if a majority votes. It sends the queued operations, including
+// undos, and returns nil.
 func (c *Cluster) Run(ctx context.Context) error {
 	runCtx, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
@@ -61,7 +61,7 @@ func (c *Cluster) Run(ctx context.Context) error {
 		cancel()
 	}
 	stop()
-	c.changeMu.Lock() // no other function starts a set of masters any more
+	c.changeMu.Lock() // From now on no other function can start a set of masters.
 	defer c.changeMu.Unlock()
 	c.tasks.Wait()
 	return nil

@@ -16,10 +16,10 @@ import (
 // keys, or the key has a tag, a ballot decides.
 
 var (
-	// ErrFenceShared is returned if a client requests a fence for a key that shares its cell.
+	// ErrFenceShared means that a client requested a fence for a key that shares its cell.
 	ErrFenceShared = errors.New("a key that shares its hash tag with other existing keys cannot have a fence")
 
-	// errDifferentTags is returned if a client takes several keys together with different tags, or
+	// errDifferentTags means that a client requested several keys together with different tags, or
 	// only some with a tag.
 	errDifferentTags = errors.New("keys with hash tags can be taken together only if all have the same tag")
 )

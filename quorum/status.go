@@ -77,7 +77,7 @@ type MasterStatus struct {
 	// CatchUps is the number of catch-ups that this cluster did for the master.
 	CatchUps int64
 	// ClockOffset is the time by which the master's clock is ahead of this machine's clock.
-	// ClockKnown is false if that is unknown.
+	// ClockKnown is false if this proxy does not know the offset.
 	ClockOffset time.Duration
 	ClockKnown  bool
 }

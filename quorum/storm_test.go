@@ -13,7 +13,7 @@ import (
 
 // TestStorm lets clients of two proxies compete for one lock, while up to two of five masters at a
 // time hang, lose replies and refuse connections. No master loses data. There is never a second
-// holder, and nothing is left after the storm.
+// holder, and the masters hold no key at the end.
 func TestStorm(t *testing.T) {
 	for seed := range uint64(20) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {

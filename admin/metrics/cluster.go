@@ -34,8 +34,8 @@ func (d clusterDescs) describe(out chan<- *prometheus.Desc) {
 	out <- d.uncovered
 }
 
-// collect sends the metrics. Of nodes with the same address only the first counts: a node that has
-// left the cluster may have the address of another one.
+// collect sends the metrics. If several nodes have the same address, collect uses only the first,
+// because a node that has left the cluster may have the address of another node.
 func (d clusterDescs) collect(out chan<- prometheus.Metric, c Cluster) {
 	seen := map[string]bool{}
 	for _, n := range c.Nodes {

@@ -9,8 +9,8 @@ import (
 	"redlock-proxy/quorum/availability"
 )
 
-// Clients holds counts of the clients and their traffic. Connected, Parked, MaxClients,
-// InputBytes, UnreadBytes and MessageBytes are present values; the rest is counted since the start.
+// Clients holds counts of the clients and their traffic. Connected, Parked, MaxClients, InputBytes,
+// UnreadBytes and MessageBytes are current values. The other fields count since the start.
 type Clients struct {
 	Connected, Parked, MaxClients         int64
 	Accepted, Refused, AcceptErrors       int64
@@ -23,8 +23,8 @@ type Clients struct {
 	Redirects                             int64 // redirects to another server
 }
 
-// Commands holds counts of commands. Waiting, RemovalsPending and KeptLocks are present values; the
-// rest is counted since the start.
+// Commands holds counts of commands. Waiting, RemovalsPending and KeptLocks are current values. The
+// other fields count since the start.
 type Commands struct {
 	Waiting                          int
 	LocksWithoutTTL, LostSideEffects int64
@@ -48,16 +48,16 @@ type Sources struct {
 	// Upstream returns the reason why the upstream is down, or nil if the upstream is up. On a
 	// proxy without an upstream, Upstream is nil.
 	Upstream func() error
-	// Cluster returns the state of the cluster that is the upstream. It is nil if the upstream is
-	// none.
+	// Cluster returns the state of the cluster that is the upstream. Cluster is nil if the upstream
+	// is not a cluster.
 	Cluster func() Cluster
 	// Certificate returns the time at which the certificate for clients expires, or the zero time
 	// if clients do not use TLS.
 	Certificate func() time.Time
 	// LogDropped returns the number of log lines that could not be written.
 	LogDropped func() int64
-	// Reload returns the time at which the present configuration was read. succeeded is false if a
-	// reload has failed since.
+	// Reload returns the time at which the proxy read the current configuration. succeeded is false
+	// if a reload has failed since.
 	Reload func() (at time.Time, succeeded bool)
 }
 

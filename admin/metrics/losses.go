@@ -11,7 +11,7 @@ import (
 	"redlock-proxy/quorum"
 )
 
-// noQuorumCause names the reason why an operation was answered NOQUORUM.
+// noQuorumCause is the reason for a NOQUORUM reply.
 type noQuorumCause int
 
 const (

@@ -64,7 +64,8 @@ func isNoQuorum(err error) bool {
 	return errors.As(err, &none)
 }
 
-// meter counts the calls of one operation. Its metrics are looked up once, when it is made.
+// meter counts the calls of one operation. It holds the metrics, so that a call does not look them
+// up.
 type meter struct {
 	results        [resultCount]prometheus.Counter
 	durations      prometheus.Observer

@@ -34,8 +34,8 @@ const (
 	toneNote = "note"
 )
 
-// eventKinds returns the kinds of events, by log message. Attributes of an event that concerns a
-// key or a client are shown only if the page may show keys (event.namesKeys).
+// eventKinds returns the kinds of events, by log message. If an event concerns a key or a client,
+// the page shows its attributes only if the page may show keys (event.namesKeys).
 func eventKinds() map[string]eventKind {
 	return map[string]eventKind{
 		"serving clients":           {badge: "serving clients", tone: toneGood},
@@ -82,7 +82,7 @@ type Events struct {
 	kinds map[string]eventKind
 
 	mu    sync.Mutex
-	ring  []event // once full, the oldest is at count % maxEvents
+	ring  []event // once full, the oldest event is at count % maxEvents
 	count int     // since the start
 }
 

@@ -13,7 +13,7 @@ const (
 	sampleInterval = time.Second
 	// maxSamples is the maximum number of samples in memory.
 	maxSamples = 600
-	// roundTripSamples is the number of samples over which a master's round trip is averaged.
+	// roundTripSamples is the number of samples in the mean round trip of a master.
 	roundTripSamples = 10
 )
 
@@ -62,7 +62,7 @@ func newSample(before, now snapshot) sample {
 type history struct {
 	mu   sync.Mutex
 	last snapshot
-	ring []sample // once full, the oldest is at count % maxSamples
+	ring []sample // once full, the oldest sample is at count % maxSamples
 	// count is the number of samples since the start.
 	count int
 }

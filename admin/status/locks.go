@@ -48,9 +48,9 @@ type query struct {
 // listing holds the result of a query.
 type listing struct {
 	query
-	at      time.Time // zero: the masters were not asked
+	at      time.Time // zero if the lister has not asked the masters
 	locks   []Lock
-	hasMore bool // there are more locks than the field locks holds
+	hasMore bool // more locks match than the field locks holds
 	err     error
 }
 
@@ -90,7 +90,7 @@ func (l *lister) get(ctx context.Context, q query) listing {
 	}
 }
 
-// tryStart returns the last listing, and whether the caller may run a new one now.
+// tryStart returns the last listing, and whether the caller may start a new listing now.
 func (l *lister) tryStart() (last listing, started bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -45,7 +45,8 @@ func TestPrintable(t *testing.T) {
 	}
 }
 
-// snapshotAt returns the snapshot of second n if each second one lock is granted, in about 3 ms.
+// snapshotAt returns the snapshot of second n if the masters grant one lock each second, in about 3
+// ms.
 func snapshotAt(n int) snapshot {
 	f := float64(n)
 	return snapshot{at: time.Unix(int64(n), 0), relayedCommands: int64(10 * n), Totals: metrics.Totals{
@@ -207,7 +208,7 @@ func TestLister(t *testing.T) {
 		}
 		takes = time.Minute
 		time.Sleep(listPause)
-		ctx, cancel = context.WithTimeout(t.Context(), time.Second) // the client disconnects while the masters are asked
+		ctx, cancel = context.WithTimeout(t.Context(), time.Second) // the client disconnects while the lister asks the masters
 		defer cancel()
 		l.get(ctx, query{match: "b*"})
 		takes = 0
@@ -217,7 +218,7 @@ func TestLister(t *testing.T) {
 	})
 }
 
-// masters returns a master of each state.
+// masters returns a master in each state.
 func masters(now time.Time) []quorum.MasterStatus {
 	return []quorum.MasterStatus{
 		{Name: "m:1", Since: now.Add(-time.Hour), RoundTrip: 40 * time.Microsecond, ClockKnown: true,

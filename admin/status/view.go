@@ -121,7 +121,7 @@ type eventView struct {
 // locksView holds the response to /status/v1/locks.
 type locksView struct {
 	Version int        `json:"version"`
-	At      int64      `json:"at"` // when the masters were asked, or 0
+	At      int64      `json:"at"` // time of the answer of the masters, or 0
 	DB      int        `json:"db"`
 	Match   string     `json:"match"`
 	HasMore bool       `json:"more"`

@@ -92,8 +92,8 @@ func TestMan(t *testing.T) {
 	}
 }
 
-// TestManOfSettings checks that the page does not say that a command takes the settings if only one
-// of its flags has the name of a setting.
+// TestManOfSettings checks a command that shares only one flag name with the settings. The manual
+// page must not say that this command takes the settings.
 func TestManOfSettings(t *testing.T) {
 	settings := []cli.Flag{&cli.StringFlag{Name: "listen"}, &cli.StringFlag{Name: "ca"}}
 	app := &cli.App{Name: "a", Commands: []*cli.Command{

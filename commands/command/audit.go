@@ -12,8 +12,8 @@ type AuditAction string
 const (
 	AuditGranted   AuditAction = "granted"
 	AuditReleased  AuditAction = "released"
-	AuditReplaced  AuditAction = "replaced"  // the value of the lock, and so its holder, was replaced
-	AuditWithdrawn AuditAction = "withdrawn" // the grant was undone because the client had disconnected
+	AuditReplaced  AuditAction = "replaced"  // a client replaced the value of the lock, and so its holder
+	AuditWithdrawn AuditAction = "withdrawn" // the proxy undid the grant because the client had disconnected
 	AuditForced    AuditAction = "forced"    // an operator removed the lock
 )
 

@@ -34,14 +34,14 @@ type Client struct {
 	// proxy stops. Both may be nil.
 	Watch, Wait func(ctx context.Context) (watched context.Context, stop func())
 	// HasLeft reports whether the client has closed its connection, or its sending side. Any
-	// goroutine may call it. It is nil if the connection cannot tell.
+	// goroutine may call it. HasLeft is nil if the connection cannot detect this.
 	HasLeft func() bool
 	// Ask sends the current command to the upstream and returns the whole reply. It is nil without
 	// an upstream.
 	Ask func(ctx context.Context) ([]byte, error)
 	// ListsKey reports whether commands on all keys return or remove this lock key at the client's
-	// port: each lock key belongs to one node of a cluster. It is nil if they do so with all lock
-	// keys.
+	// port, because each lock key belongs to one node of a cluster. ListsKey is nil if these
+	// commands affect all lock keys.
 	ListsKey func(key string) bool
 	// Client checks the client's permissions.
 	rights.Client
@@ -63,14 +63,15 @@ type Client struct {
 	Track func() Tracking
 
 	// Kept holds the locks that the proxy renews for the client. It is nil until the client sends
-	// KEEPALIVE. Keep returns a new one; it is nil if the connection cannot have locks kept.
+	// KEEPALIVE. Keep returns new KeptLocks. It is nil if the proxy cannot renew locks for this
+	// connection.
 	Kept KeptLocks
 	Keep func() KeptLocks
-	// ReserveMemory makes the growth of Size count in the limit for all clients, or fails if that
-	// exceeds the limit. It may be nil.
+	// ReserveMemory counts the growth of Size against the memory limit of all clients. It fails if
+	// the growth exceeds the limit. ReserveMemory may be nil.
 	ReserveMemory func() error
 
-	// Publisher publishes messages at a lock server; otherwise it is nil.
+	// Publisher publishes messages at a lock server. It is nil on any other proxy.
 	Publisher rights.Outlet
 	// Subscriptions holds the client's subscriptions, or nil before the first subscription.
 	// Subscribe returns new Subscriptions. Subscribe is nil without a Publisher.
@@ -85,8 +86,8 @@ type Client struct {
 	identity     *Identity
 }
 
-// ListedKeys returns the lock keys among these that commands on all keys return or remove at the
-// client's port.
+// ListedKeys filters lock keys. It returns the keys that commands on all keys return or remove at
+// the client's port.
 func (c *Client) ListedKeys(keys []string) []string {
 	if c.ListsKey == nil {
 		return keys
@@ -122,7 +123,7 @@ type Subscriptions interface {
 	// Take returns the messages that have arrived, and delays later messages until Release.
 	Take() []byte
 	Release()
-	// SetProto sets the protocol in which messages are written, 2 or 3.
+	// SetProto sets the protocol of the messages: 2 or 3.
 	SetProto(proto int)
 	// Clear ends all subscriptions.
 	Clear()
@@ -152,8 +153,8 @@ type replyMode int
 const (
 	replyOn replyMode = iota
 	replyOff
-	replySkip     // the next command is not answered
-	replySkipping // the current command is not answered
+	replySkip     // the next command gets no reply
+	replySkipping // the current command gets no reply
 )
 
 // WatchContext calls Watch, if it is set.
@@ -218,7 +219,7 @@ func (c *Client) OnlyListens() bool {
 }
 
 // WriteMessages writes the arrived messages before the reply, in any mode of CLIENT REPLY. It
-// delays later messages until the reply is delivered.
+// delays later messages until the client has got the reply.
 func (c *Client) WriteMessages(out *Reply) {
 	if c.Subscriptions != nil {
 		out.Raw(c.Subscriptions.Take())

@@ -85,12 +85,12 @@ type Command struct {
 	// upstream while CLIENT REPLY is off, and cannot be part of a transaction at the upstream.
 	ActsLocally bool
 	// FiltersReply reports whether the proxy removes something from the upstream's reply to a call.
-	// Such a call cannot be part of a transaction at the upstream. If it is nil, nothing is
-	// removed.
+	// Such a call cannot be part of a transaction at the upstream. If FiltersReply is nil, the
+	// proxy removes nothing.
 	FiltersReply func(words [][]byte) bool
-	// RunsWithoutClient reports whether a call does not use its client until the call is answered.
-	// Such a call does not watch for the client to leave, query the client, or close its
-	// connection. If it is nil, every call uses its client.
+	// RunsWithoutClient reports whether a call does not use its client until the proxy has the
+	// reply. Such a call does not watch for a disconnect, query the client, or close its
+	// connection. If RunsWithoutClient is nil, every call uses its client.
 	RunsWithoutClient func(words [][]byte) bool
 	// AllLocks is set if the command affects all lock keys although it names none.
 	AllLocks bool

@@ -18,10 +18,10 @@ type Reply struct {
 	Proto int
 	// Bytes holds the replies written so far.
 	Bytes []byte
-	// Now returns the monotonic time by which a validity is measured. nil means time.Now.
+	// Now returns the monotonic time for measuring a validity. nil means time.Now.
 	Now func() time.Time
 
-	// LocksMoved is set if the command was not carried out because the locks have moved.
+	// LocksMoved is set if the command did not run because the locks have moved.
 	LocksMoved bool
 
 	replyStart    int // where the reply to the current command begins
@@ -30,7 +30,7 @@ type Reply struct {
 	validity      validity
 }
 
-// undo reverses a grant if its reply, which ends at end, is not delivered.
+// undo reverses a grant if the client does not get its reply, which ends at index end.
 type undo struct {
 	end int
 	run func()
@@ -45,7 +45,7 @@ type validity struct {
 // begin starts the reply to a command.
 func (r *Reply) begin(proto int) { r.Proto, r.replyStart = proto, len(r.Bytes) }
 
-// Truncate removes the replies from an index on. If the bytes before the index are delivered, the
+// Truncate removes the replies from an index on. If the client gets the bytes before the index, the
 // grants of the removed replies stay.
 func (r *Reply) Truncate(from int) {
 	r.Bytes = r.Bytes[:min(from, len(r.Bytes))]
@@ -184,9 +184,9 @@ func (r *Reply) Statuses(all []string) {
 	}
 }
 
-// Validity appends the remaining validity of a lock in milliseconds, counted from the time when the
-// reply is sent. The caller must send the reply before the next command begins, and call
-// UpdateValidity just before it sends.
+// Validity appends the remaining validity of a lock in milliseconds, counted from the time at which
+// the proxy sends the reply. The caller must send the reply before the next command begins, and
+// call UpdateValidity just before it sends.
 func (r *Reply) Validity(left time.Duration) {
 	at := len(r.Bytes)
 	r.Int(left.Milliseconds())
@@ -227,8 +227,8 @@ func (r *Reply) IfUndelivered(run func()) {
 	r.onUndelivered = append(r.onUndelivered, undo{len(r.Bytes), run})
 }
 
-// WhenDelivered registers a function to call once the replies so far are sent. The function may
-// never run.
+// WhenDelivered registers a function to call once the proxy has sent the replies so far. The
+// function may never run.
 func (r *Reply) WhenDelivered(run func()) { r.onDelivered = append(r.onDelivered, run) }
 
 // Sent removes the first n bytes, which the client's socket has taken. The grants in them are
@@ -245,8 +245,8 @@ func (r *Reply) Sent(n int) {
 	r.Bytes, r.replyStart, r.validity = slices.Delete(r.Bytes, 0, n), max(0, r.replyStart-n), validity{}
 }
 
-// Delivered empties the reply, whose bytes have been sent, and calls the functions registered by
-// WhenDelivered.
+// Delivered empties the reply after the proxy has sent all bytes, and calls the functions
+// registered by WhenDelivered.
 func (r *Reply) Delivered() {
 	r.empty()
 	for _, run := range r.onDelivered {

@@ -42,8 +42,8 @@ func TestReplies(t *testing.T) {
 	}
 }
 
-// TestUndelivered checks that delivered grants stay, and that all other grants are undone once, in
-// order.
+// TestUndelivered checks that delivered grants stay. Undelivered must undo all other grants once,
+// in order.
 func TestUndelivered(t *testing.T) {
 	var undone []int
 	undo := func(n int) func() { return func() { undone = append(undone, n) } }
@@ -62,8 +62,9 @@ func TestUndelivered(t *testing.T) {
 	}
 }
 
-// TestPartlySent checks that a grant stays if the socket took its whole reply, wherever the write
-// broke off. All other grants are undone. A truncated reply ends where the previous reply ends.
+// TestPartlySent checks that, after a partial write, a grant stays if the socket took its whole
+// reply. Undelivered must undo all other grants. A truncated reply ends where the previous reply
+// ends.
 func TestPartlySent(t *testing.T) {
 	const status = len("+OK\r\n")
 	write := func(undone *[]int) *Reply {
@@ -110,8 +111,8 @@ func TestPartlySent(t *testing.T) {
 	}
 }
 
-// TestValidityIsUpdatedWhenSent checks that a validity is the time that remains when its reply is
-// sent, and that the bytes around it are unchanged.
+// TestValidityIsUpdatedWhenSent checks that a validity is the time that remains when the proxy
+// sends its reply, and that the bytes around it are unchanged.
 func TestValidityIsUpdatedWhenSent(t *testing.T) {
 	for _, test := range []struct {
 		later time.Duration

@@ -6,7 +6,7 @@ import (
 	"redlock-proxy/commands/catalog/syntax"
 )
 
-// Subcommands holds the subcommands of a command, by name in lower case. It is never changed.
+// Subcommands holds the subcommands of a command, by name in lower case. It is immutable.
 type Subcommands map[string]Subcommand
 
 // Subcommand holds the arity and the function of a subcommand.

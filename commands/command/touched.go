@@ -12,8 +12,8 @@ import (
 // name plus changedKeyOverhead.
 const maxChangedKeysSize, changedKeyOverhead = 16 << 10, 128
 
-// ChangedKeys holds the lock keys that a client's commands may have changed since the last WAIT
-// that was satisfied. The zero value is empty.
+// ChangedKeys holds the lock keys that a client's commands may have changed since the last
+// satisfied WAIT. The zero value is empty.
 type ChangedKeys struct {
 	keys     map[quorum.Key]struct{}
 	bytes    int
@@ -46,5 +46,5 @@ func (t *ChangedKeys) Keys() (changed []quorum.Key, complete bool) {
 	return slices.Collect(maps.Keys(t.keys)), !t.overflow
 }
 
-// StartNewSet starts a new set at the next Add: WAIT was satisfied, or there were too many keys.
+// StartNewSet makes the next Add start a new set. The reason is a satisfied WAIT, or too many keys.
 func (t *ChangedKeys) StartNewSet() { t.startsNewSet = true }

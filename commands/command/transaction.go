@@ -1,11 +1,11 @@
 package command
 
-// Transaction is a client's transaction on lock keys, which the proxy carries out itself. In its
-// zero value there is no transaction, and no key is watched.
+// Transaction is a client's transaction on lock keys, which the proxy carries out itself. The zero
+// value has no transaction and no watched key.
 type Transaction struct {
 	// Open is set after MULTI.
 	Open bool
-	// Aborted is set after a command was refused. EXEC will fail.
+	// Aborted is set after the proxy has refused a command. EXEC will fail.
 	Aborted bool
 	// UpstreamError holds the error if MULTI could not reach the upstream. It is the reply to
 	// commands on keys that are not lock keys.
@@ -46,7 +46,7 @@ func (t *Transaction) Unwatch() { t.Watched = Watched{} }
 // watchedKeyOverhead is the size of a watched key without its name, in bytes.
 const watchedKeyOverhead = 128
 
-// Watch starts to watch a key that has this version, unless it is watched already.
+// Watch starts to watch a key that has this version, unless the client watches it already.
 func (w *Watched) Watch(key, version string) {
 	if _, ok := w.Keys[key]; !ok {
 		w.Keys[key] = version

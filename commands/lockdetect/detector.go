@@ -25,7 +25,7 @@ type Detector struct {
 
 	mu       sync.Mutex
 	prefixes map[string]map[string]*Pattern // by prefix, then by glob
-	// fullLogged is set after the limit on prefixes was logged.
+	// fullLogged is set once the limit on prefixes is in the log.
 	fullLogged bool
 }
 

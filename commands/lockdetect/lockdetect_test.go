@@ -15,7 +15,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Scripts with which libraries release locks, reworded.
+// Reworded scripts with which libraries release locks.
 const (
 	antirez = `if redis.call("get",KEYS[1]) == ARGV[1] then return redis.call("del",KEYS[1]) else return 0 end`
 	redisPy = "\n        local token = redis.call('get', KEYS[1])\n        if not token or token ~= ARGV[1] then\n            return 0\n        end\n        redis.call('del', KEYS[1])\n        return 1\n    "
@@ -35,7 +35,7 @@ func count(n *lockdetect.Detector, covered func([]byte) bool, words ...string) {
 	}
 }
 
-// TestShapes checks that commands on locks are counted, and that similar commands are not.
+// TestShapes checks that a Detector counts commands on locks, but not similar commands.
 func TestShapes(t *testing.T) {
 	for _, test := range []struct {
 		words           []string
@@ -86,7 +86,7 @@ func TestShapes(t *testing.T) {
 	}
 }
 
-// TestByDigest checks that a known script is recognized by its SHA-1, in any case.
+// TestByDigest checks that a Detector recognizes a known script by its SHA-1, in any case.
 func TestByDigest(t *testing.T) {
 	digest := fmt.Sprintf("%x", sha1.Sum([]byte(antirez)))
 	for _, first := range [][]string{{"SCRIPT", "LOAD", antirez}, {"EVAL", antirez, "1", "lock:a", "t"}} {
@@ -102,8 +102,8 @@ func TestByDigest(t *testing.T) {
 	}
 }
 
-// TestLogOnce checks that each pattern is logged once, without tokens and without the parts that
-// differ from key to key.
+// TestLogOnce checks that a Detector logs each pattern once, without tokens and without the parts
+// that differ from key to key.
 func TestLogOnce(t *testing.T) {
 	var log bytes.Buffer
 	n := lockdetect.New(slog.New(slog.NewTextHandler(&log, nil)))

@@ -10,9 +10,9 @@ import (
 )
 
 const (
-	// maxScripts limits how many scripts are remembered.
+	// maxScripts limits the number of remembered scripts.
 	maxScripts = 64
-	// maxBody limits the scripts that are inspected, in bytes. A release has a few lines.
+	// maxBody is the maximum size of an inspected script, in bytes. A release has a few lines.
 	maxBody = 2 << 10
 )
 
@@ -20,7 +20,7 @@ const (
 type scripts struct {
 	mu     sync.RWMutex
 	byBody map[string]bool
-	// digests has the SHA-1 of the scripts that compare and delete, in lower-case hexadecimal.
+	// digests holds the SHA-1 of the scripts that compare and delete, in lower-case hexadecimal.
 	digests map[string]bool
 }
 
@@ -68,8 +68,8 @@ func (s *scripts) isReleaseDigest(digest []byte) bool {
 	return s.digests[string(bytes.ToLower(digest))]
 }
 
-// comparesAndDeletes recognizes the release of a lock in the form that libraries use. The script
-// gets the value of the first key, compares it with an argument, and deletes the key.
+// comparesAndDeletes reports whether a script releases a lock in the form that libraries use. Such
+// a script gets the value of the first key, compares it with an argument, and deletes the key.
 func comparesAndDeletes(body []byte) bool {
 	text := singleQuotes.Replace(strings.ToLower(string(body)))
 	text = strings.Join(strings.Fields(text), "")

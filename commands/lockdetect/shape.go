@@ -43,7 +43,7 @@ func equalFold(word []byte, lower string) bool {
 	return len(word) == len(lower) && word[0]|0x20 == lower[0] && bytes.EqualFold(word, []byte(lower))
 }
 
-// optionsOfMsetex returns the words after the keys and values of a MSETEX, if they are given.
+// optionsOfMsetex returns the words after the keys and values of an MSETEX, or nil.
 func optionsOfMsetex(words [][]byte) [][]byte {
 	keys, err := strconv.Atoi(string(words[1]))
 	if err != nil || keys < 1 || keys > len(words) || 2+2*keys > len(words) {

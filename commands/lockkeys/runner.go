@@ -35,15 +35,15 @@ type Locks interface {
 	Withdraw(keys []quorum.Key, grant quorum.GrantedLock)
 }
 
-// Limits limit the TTLs of lock keys.
+// Limits holds the limits on the TTLs of lock keys.
 type Limits struct {
-	// MaxTTL is the longest TTL that a client may ask for.
+	// MaxTTL is the longest TTL that a client may request.
 	MaxTTL time.Duration
 	// RequireTTL refuses lock keys without a TTL.
 	RequireTTL bool
 }
 
-// Options are the dependencies of a Runner. All must be set, except Audit.
+// Options holds the dependencies of a Runner. All must be set, except Audit.
 type Options struct {
 	Register Register
 	Locks    Locks
@@ -141,7 +141,7 @@ func (p *Runner) audit(client *command.Client, db int, edits []keyspace.Edit) {
 	}
 }
 
-// refusalOf returns the error reply that refuses edits, or "" if they are allowed.
+// refusalOf returns the error reply that refuses edits, or "" if it allows them.
 func (p *Runner) refusalOf(edits []keyspace.Edit) string {
 	limits := p.opts.Limits()
 	for _, e := range edits {
@@ -193,8 +193,7 @@ func (p *Runner) warnKeyNoTTL(key string) {
 		slog.String("key", string(syntax.Excerpt(key))), slog.Int64("locks_without_ttl", n))
 }
 
-// withdrawIfUndelivered arranges that the locks that a program took are removed if the client does
-// not get the reply.
+// withdrawIfUndelivered removes the locks that a program took if the client does not get the reply.
 func (p *Runner) withdrawIfUndelivered(client *command.Client, db int, a program.Outcome, out *command.Reply) {
 	keys := a.Acquired()
 	if len(keys) == 0 {

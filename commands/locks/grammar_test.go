@@ -269,7 +269,7 @@ func TestLockGrammarAgainstSimple(t *testing.T) {
 func checkGrammar(t *testing.T, options []string, maxMillis int64, takesLock bool) {
 	t.Helper()
 	if slices.ContainsFunc(options, func(o string) bool { return strings.EqualFold(o, "keepalive") }) {
-		return // TestKeepaliveGrammar has it
+		return // TestKeepaliveGrammar checks KEEPALIVE
 	}
 	// maxMillis is limited to the range of a Duration.
 	maxMillis = min(max(maxMillis, 1), int64(1<<63-1)/int64(time.Millisecond))

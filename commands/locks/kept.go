@@ -9,11 +9,11 @@ import (
 	"redlock-proxy/quorum"
 )
 
-// errNoConnection refuses KEEPALIVE to a client without a connection that could end.
+// errNoConnection is the error for KEEPALIVE from a client without a connection that could end.
 var errNoConnection = errors.New("KEEPALIVE needs a client connection")
 
-// reserve makes room for a lock that the client wants to have kept, before it is taken or extended.
-// It returns nil without KEEPALIVE.
+// reserve makes room for a kept lock before the client takes or extends it. It returns nil without
+// KEEPALIVE.
 func (l *LockCommands) reserve(c command.Call, parsed lockArgs, key quorum.Key, token string) (*keepalive.Lock, error) {
 	if !parsed.keepalive {
 		return nil, nil
@@ -37,8 +37,8 @@ func (l *LockCommands) reserve(c command.Call, parsed lockArgs, key quorum.Key, 
 	return kept, nil
 }
 
-// keepWhenDelivered starts to keep a lock once the client has got the reply. A lock whose reply is
-// not delivered is withdrawn, and a renewal would prevent that.
+// keepWhenDelivered starts to keep a lock once the client has got the reply. The proxy withdraws a
+// lock whose reply is not delivered, and a renewal would prevent this.
 func (a lockArgs) keepWhenDelivered(kept *keepalive.Lock, got quorum.GrantedLock, out *command.Reply) {
 	if kept == nil {
 		return

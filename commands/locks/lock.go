@@ -138,10 +138,10 @@ func (l *LockCommands) lock(c command.Call) {
 	if generated || parsed.fence {
 		shownToken = parsed.token
 	}
-	// The reply is written first, because that starts the countdown of the validity.
+	// The reply comes first, because it starts the countdown of the validity.
 	parsed.answer(got, arrived, shownToken, c.Out)
 	parsed.keepWhenDelivered(kept, got, c.Out)
-	// The values are copied so that the closure does not retain the call.
+	// Copy the values, so that the closure does not retain the call.
 	client, name := c.Client, parsed.key
 	l.Audit.Note(command.AuditGranted, client, key.DB, name)
 	c.Out.IfUndelivered(func() {

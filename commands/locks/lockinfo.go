@@ -37,7 +37,7 @@ func leftMillis(l Lock) any {
 	return orNull(int64(l.Left/time.Millisecond), l.State == statusNames[quorum.StatusHeld])
 }
 
-// orNull returns a value, or null if it is not known.
+// orNull returns a value, or null if the value is unknown.
 func orNull(value any, known bool) any {
 	if !known {
 		return nil

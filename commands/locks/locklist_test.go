@@ -20,7 +20,7 @@ import (
 	"redlock-proxy/quorum"
 )
 
-// fakeLocks has pages of names. Every name is held unless it contains another state.
+// fakeLocks has pages of names. Every lock is held unless its name contains a different state.
 type fakeLocks struct {
 	pages [][]string
 	// hangs is set if the masters do not answer.
@@ -172,7 +172,7 @@ func TestListTakesTooLong(t *testing.T) {
 		if elapsed := time.Since(start); elapsed != listTimeout {
 			t.Errorf("after %v", elapsed)
 		}
-		locks.hangs = false // the turn was released
+		locks.hangs = false // the turn is free again
 		var out command.Reply
 		h.list(command.Call{Ctx: t.Context(), Client: newClient(), Args: syntax.Bytes([]string{"locklist"}), Out: &out})
 		if got := string(out.Bytes); got != "*0\r\n" {

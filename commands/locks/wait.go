@@ -62,8 +62,8 @@ func (h *OperatorCommands) wait(c command.Call) {
 }
 
 // extraMasters counts the masters beyond a majority that agree with the majority on each key that
-// the client may have changed. It returns 0 if there is no such key, or if too many were changed to
-// record them.
+// the client may have changed. It returns 0 if there is no such key, or if the client has changed
+// more keys than the proxy records.
 func (h *OperatorCommands) extraMasters(ctx context.Context, client *command.Client) (int, error) {
 	touchedKeys, known := client.ChangedKeys.Keys()
 	if !known || len(touchedKeys) == 0 {
@@ -73,7 +73,7 @@ func (h *OperatorCommands) extraMasters(ctx context.Context, client *command.Cli
 	for _, key := range touchedKeys {
 		byDB[key.DB] = append(byDB[key.DB], h.opts.KeyOnMasters(key.DB, key.Name))
 	}
-	agreements := map[string]int{} // on how many keys each master agrees with a majority
+	agreements := map[string]int{} // number of keys on which each master agrees with a majority
 	masters, extra := 0, 0
 	for _, keys := range byDB {
 		holdings, err := h.opts.Locks.Holdings(ctx, keys)

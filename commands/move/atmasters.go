@@ -19,8 +19,8 @@ import (
 )
 
 const (
-	// maxWriters limits how many keys are written on the masters at a time. keysPerRead limits how
-	// many keys one request reads, because their values may be large.
+	// maxWriters limits how many keys the store writes at a time. keysPerRead limits how many keys
+	// one request reads, because their values may be large.
 	maxWriters  = 128
 	keysPerRead = 100
 	// maxTries limits the attempts at an operation that too few masters answered, or that other
@@ -186,7 +186,8 @@ func (s *mastersStore) remove(ctx context.Context, names []lockName) (int, error
 	return int(removed.Load()), nil
 }
 
-// update changes a key by decide. It may do so more than once; the effect is the same.
+// update changes a key as decide says. It may apply the change more than once; the effect is the
+// same.
 func (s *mastersStore) update(ctx context.Context, n lockName, decide func(quorum.Snapshot) (quorum.Decision, error)) error {
 	err := retry(ctx, func() error {
 		_, err := s.opts.Masters.Update(ctx, s.mastersKey(n), nil, decide)
@@ -216,9 +217,9 @@ func isTemporary(err error) bool {
 	return errors.As(err, new(*quorum.NoQuorumError)) || errors.Is(err, quorum.ErrContended)
 }
 
-// eachCell calls do for all elements, several at a time. Elements in the same cell are processed
-// one after the other, because concurrent changes of a cell obstruct each other. eachCell returns
-// the first error.
+// eachCell calls do for all elements, several at a time. It processes elements in the same cell one
+// after the other, because concurrent changes of a cell obstruct each other. eachCell returns the
+// first error.
 func eachCell[T any](
 	ctx context.Context, s *mastersStore, elems []T, nameOf func(T) lockName, do func(context.Context, T) error,
 ) error {

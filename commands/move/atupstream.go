@@ -138,7 +138,7 @@ func (s *upstreamStore) scan(ctx context.Context, limit int) (found []lockName, 
 }
 
 // match returns the MATCH option of SCAN that skips keys without the common prefix of all lock
-// keys. The globs themselves are not sent, because servers may match differently.
+// keys. It does not contain the globs themselves, because servers may match differently.
 func (s *upstreamStore) match() []string {
 	if common := commonPrefix(s.opts.LockKeys); common != "" {
 		return []string{"MATCH", common + "*"}

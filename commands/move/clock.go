@@ -14,8 +14,8 @@ import (
 type clock struct{ serverTime, sent, received time.Time }
 
 const (
-	// clockReadings is the number of readings of the clock. The reading with the fastest reply is
-	// used.
+	// clockReadings is the number of readings of the clock. readClock uses the reading with the
+	// fastest reply.
 	clockReadings = 5
 	// maxClockDrift is the largest deviation that does not count as a change of the clock.
 	maxClockDrift = 20 * time.Millisecond

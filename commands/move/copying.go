@@ -21,7 +21,7 @@ type lock struct {
 	lockName
 	// value is the content as package contents encodes it for the masters.
 	value string
-	// expiry is the time at which the key expires; zero if it does not.
+	// expiry is the time at which the key expires; zero if the key never expires.
 	expiry time.Time
 }
 
@@ -32,7 +32,7 @@ func (l lock) left() time.Duration { return time.Until(l.expiry) }
 func (l lock) expiresSoon() bool { return !l.expiry.IsZero() && l.left() < minCopyTTL }
 
 const (
-	// minCopyTTL is the remaining time below which a key is not copied.
+	// minCopyTTL is the remaining time below which a move does not copy a key.
 	minCopyTTL = 100 * time.Millisecond
 	// maxKeysAtOnce limits how many keys one call reads, writes or removes.
 	maxKeysAtOnce = 500
@@ -50,7 +50,7 @@ type store interface {
 	checkRoom(ctx context.Context, bytes int64) error
 	// put stores locks, all in one database, and overwrites keys that exist.
 	put(ctx context.Context, locks []lock) error
-	// remove removes keys, and returns how many were present.
+	// remove removes keys, and returns the number of keys that were present.
 	remove(ctx context.Context, names []lockName) (int, error)
 }
 
@@ -94,7 +94,7 @@ func (r *run) copy(ctx context.Context, source, target store, names []lockName) 
 	return pacing.Sleep(ctx, time.Until(lastExpiry))
 }
 
-// removeOthers removes the lock keys at the target that were not copied.
+// removeOthers removes the lock keys at the target that are not in copied.
 func (r *run) removeOthers(ctx context.Context, target store, copied map[lockName]bool) error {
 	names, err := target.list(ctx)
 	if err != nil {

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestCountAt checks that lock keys are found in all databases, among the first 100,000 keys.
+// TestCountAt checks that CountAt finds lock keys in all databases, among the first 100,000 keys.
 func TestCountAt(t *testing.T) {
 	r := newTestBench(t)
 	conn, err := r.connect(t.Context())

@@ -19,7 +19,7 @@ const (
 
 // awaitPauses waits until all running proxies have reported that they paused the commands on lock
 // keys, and returns the reports. It does not wait for a proxy that no longer announces itself,
-// because that proxy was stopped or is disconnected.
+// because that proxy has stopped or is disconnected.
 func (r *run) awaitPauses(ctx context.Context) ([]quorum.PauseReport, error) {
 	for deadline := time.Now().Add(r.patience); ; {
 		reports := r.opts.Masters.PauseReports(ctx, r.at.Era)

@@ -290,7 +290,7 @@ func (r *testBench) move(order Order) (Result, error) {
 	defer func(began time.Time) { r.moveTime += time.Since(began) }(time.Now())
 	return r.mover.Move(r.Context(), order, func(step string) {
 		r.steps = append(r.steps, step)
-		if strings.HasPrefix(step, "another proxy is moving the locks") { // that proxy's lease expires now
+		if strings.HasPrefix(step, "another proxy is moving the locks") { // its lease expires now
 			r.masters.mu.Lock()
 			defer r.masters.mu.Unlock()
 			r.masters.decide(r.masters.at.Source())
@@ -373,7 +373,7 @@ func (w *testConnection) Ask(ctx context.Context, commands ...[]string) (replies
 	return replies, nil
 }
 
-// upstreamKey describes a key at the upstream: its type, its contents, and when it expires.
+// upstreamKey describes a key at the upstream: its type, its contents and its expiry.
 type upstreamKey struct {
 	content string
 	end     time.Time

@@ -51,7 +51,7 @@ type Connection interface {
 	// Ask sends commands together, and returns the reply to each: nil, an int64, a string, an
 	// error, or a []any of such values.
 	Ask(ctx context.Context, commands ...[]string) ([]any, error)
-	// CheckCurrent returns an error if new connections may lead to another server.
+	// CheckCurrent returns an error if new connections may lead to a different server.
 	CheckCurrent(ctx context.Context) error
 	Close() error
 }
@@ -61,7 +61,7 @@ type Options struct {
 	Masters Masters
 	// Connect makes a connection to the upstream.
 	Connect func(ctx context.Context) (Connection, error)
-	// LockKeys are the globs of the keys that move.
+	// LockKeys holds the globs of the keys that move.
 	LockKeys []string
 	// KeyOnMasters returns the key of a lock on the masters. The key begins with Prefix.
 	KeyOnMasters func(db int, key string) quorum.Key
@@ -96,7 +96,7 @@ type Mover struct {
 	opts     Options
 	lockKeys keys.Patterns
 	running  chan struct{}
-	// eraDelay is the time that an era must have lasted before anything is written in it.
+	// eraDelay is the time that an era must have lasted before the mover writes in it.
 	eraDelay time.Duration
 	// patience limits the wait for proxies to pause, copyTime the time until the locks have
 	// arrived, and lease the time to abort.

@@ -51,8 +51,8 @@ func (r *testBench) writeKeys() {
 }
 
 // TestMoveAndMoveBack moves lock keys of all types in several databases to the masters and back.
-// Afterwards they are only at the target, with their expiry. Other lock keys at the target are
-// removed, and no other key is touched.
+// Afterwards they are only at the target, with their expiry. The move removes other lock keys at
+// the target, and touches no other key.
 func TestMoveAndMoveBack(t *testing.T) {
 	t.Parallel()
 	r := newTestBench(t)
@@ -125,7 +125,7 @@ func TestFailureAborts(t *testing.T) {
 	for _, back := range []bool{false, true} {
 		for _, c := range []struct {
 			step     string
-			accepted bool // the proposal is accepted nevertheless
+			accepted bool // the masters accept the proposal nevertheless
 		}{
 			{"may move", false}, {"names", false}, {"read", false}, {"update", false},
 			{"to to-masters", false}, {"to to-masters", true}, {"to to-upstream", false}, {"to to-upstream", true},
@@ -246,8 +246,8 @@ func TestSimultaneousMoves(t *testing.T) {
 	}
 }
 
-// TestConnectionLost checks that a run whose connection is closed fails, and does not continue on
-// another connection. If the connection is closed just before the claim of the era, the run starts
+// TestConnectionLost checks that a run that loses its connection fails, and does not continue on a
+// different connection. If the run loses the connection just before it claims the era, it starts
 // again instead.
 func TestConnectionLost(t *testing.T) {
 	t.Parallel()
@@ -419,8 +419,8 @@ func TestForeignConnections(t *testing.T) {
 	r.do("PING")
 }
 
-// TestUnfitKeys checks that the error names keys that the masters cannot store, and nothing is
-// decided.
+// TestUnfitKeys checks that the error names keys that the masters cannot store, and that the run
+// decides nothing.
 func TestUnfitKeys(t *testing.T) {
 	t.Parallel()
 	r := newTestBench(t)
@@ -467,8 +467,8 @@ func TestExpiringFields(t *testing.T) {
 	}
 }
 
-// TestFieldExpiresWhileRead checks that a field that expires while the move reads it is not copied
-// as a field without an expiry.
+// TestFieldExpiresWhileRead checks a field that expires while the move reads it. The move must not
+// copy it as a field without an expiry.
 func TestFieldExpiresWhileRead(t *testing.T) {
 	t.Parallel()
 	r := newTestBench(t)
@@ -495,8 +495,8 @@ func TestFieldExpiresWhileRead(t *testing.T) {
 }
 
 // TestMissingPermissions checks that a run finds a missing permission at the upstream before the
-// first decision. If only closing other connections is refused, the run fails before it copies a
-// lock.
+// first decision. If the upstream only refuses to close other connections, the run fails before it
+// copies a lock.
 func TestMissingPermissions(t *testing.T) {
 	t.Parallel()
 	r := newTestBench(t)
@@ -545,8 +545,8 @@ func TestReplicaIsRefused(t *testing.T) {
 	}
 }
 
-// TestUpstreamFailsOver checks that a failover of the upstream aborts a move that is not decided
-// yet. Once it is decided, the copies at the source are kept, and the report says so.
+// TestUpstreamFailsOver checks that a failover of the upstream aborts a move before its decision.
+// After the decision, the run keeps the copies at the source, and the report says so.
 func TestUpstreamFailsOver(t *testing.T) {
 	t.Parallel()
 	failures := map[string]func(r *testBench){
@@ -676,8 +676,8 @@ func TestReadConnections(t *testing.T) {
 	}
 }
 
-// TestUpstreamClockChanges checks that locks expire on time even if the upstream's clock is changed
-// while they are moved to it.
+// TestUpstreamClockChanges checks that locks expire on time even if the upstream's clock changes
+// while a move copies the locks to the upstream.
 func TestUpstreamClockChanges(t *testing.T) {
 	t.Parallel()
 	r := newTestBench(t)
@@ -700,7 +700,7 @@ func TestUpstreamClockChanges(t *testing.T) {
 	r.wantKeys(r.upstream(), before)
 }
 
-// TestTargetWithoutRoom checks that nothing is decided if the target cannot store the locks.
+// TestTargetWithoutRoom checks that the run decides nothing if the target cannot store the locks.
 func TestTargetWithoutRoom(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -750,7 +750,7 @@ func TestTargetWithoutRoom(t *testing.T) {
 	}
 }
 
-// TestOtherUpstream checks that nothing is moved, in either direction and with any order, if
+// TestOtherUpstream checks that a run moves nothing, in either direction and with any order, if
 // another proxy has a different upstream.
 func TestOtherUpstream(t *testing.T) {
 	t.Parallel()

@@ -20,10 +20,10 @@ type Result struct {
 	AlreadyAtTarget, Aborted, NothingToAbort bool
 	// Copied counts the lock keys that have moved, by type.
 	Copied map[string]int
-	// RemovedAtTarget counts the lock keys that were removed because they existed only at the
-	// target. Removed counts the lock keys that were removed from the store without the locks.
+	// RemovedAtTarget counts the lock keys that the run removed because they existed only at the
+	// target. Removed counts the lock keys that the run removed from the store without the locks.
 	RemovedAtTarget, Removed int
-	// Leftover counts the lock keys that were found in the store without the locks.
+	// Leftover counts the lock keys that the run found in the store without the locks.
 	Leftover int
 	// RemovalErr is the error that prevented the removal of the remaining lock keys, if any.
 	RemovalErr error

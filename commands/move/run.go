@@ -28,7 +28,7 @@ type run struct {
 	// claimedEra is the era in which this run moves the locks.
 	claimedEra int
 	// proposedArrival is set after the run has proposed that the locks have moved. undecided is set
-	// if the outcome of a proposal is not known.
+	// if the outcome of a proposal is unknown.
 	proposedArrival, undecided bool
 	// endedElsewhere is set if an operator or another proxy has ended the era of the move.
 	endedElsewhere bool
@@ -89,7 +89,7 @@ func (r *run) move(ctx context.Context) (err error) {
 
 // moveLocks moves the locks from the source to the target.
 func (r *run) moveLocks(ctx context.Context) error {
-	ctx, cancel := context.WithCancel(ctx) // the lease is renewed until cancel
+	ctx, cancel := context.WithCancel(ctx) // cancel ends the renewal of the lease
 	defer cancel()
 	if err := r.checkStores(ctx); err != nil {
 		current, confirmErr := r.opts.Masters.Confirm(ctx)
@@ -127,7 +127,7 @@ func (r *run) moveLocks(ctx context.Context) error {
 // errClaimed reports that another proxy moves the locks.
 var errClaimed = errors.New("another proxy is moving the locks")
 
-// beginMove proposes that the locks are being moved, and claims the new era.
+// beginMove proposes the start of the move, and claims the new era.
 func (r *run) beginMove(ctx context.Context) error {
 	moving, err := r.opts.Masters.DecideLocation(ctx, r.at, r.at.MovingPlace())
 	switch {
@@ -192,8 +192,8 @@ func (r *run) proposeArrival(ctx context.Context) error {
 	return err
 }
 
-// abort proposes that the locks stay at the source after an era in which they are moved, and
-// returns the cause. It returns nil if this run has moved the locks nevertheless.
+// abort proposes that the locks stay at the source after the era of a move, and returns the cause.
+// It returns nil if this run has moved the locks nevertheless.
 func (r *run) abort(ctx context.Context, era int, cause error) error {
 	r.report(fmt.Sprintf("aborting: %v", cause))
 	moved := quorum.Location{Place: r.at.Target(), Era: r.at.Era + 1}
@@ -208,8 +208,8 @@ func (r *run) abort(ctx context.Context, era int, cause error) error {
 	return cause
 }
 
-// proposeStay proposes that the locks stay at the source after an era in which they are moved. It
-// makes no proposal if another decision was made, or if another run moves the locks. If too few
+// proposeStay proposes that the locks stay at the source after the era of a move. It makes no
+// proposal if the masters made another decision, or if another run moves the locks. If too few
 // masters answer, the lease of the move expires, and any proxy makes this proposal.
 func (r *run) proposeStay(ctx context.Context, era int) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.lease)
@@ -268,7 +268,7 @@ var errTooLate = errors.New("it was too late to abort the move")
 
 // clearSource removes the locks from the source (rule 5 of package location). They no longer have
 // an effect at the source, so the move has succeeded even if clearSource fails. It keeps the locks
-// at the source if the upstream became another server, which may lack them.
+// at the source if the upstream became a different server, which may lack them.
 func (r *run) clearSource(ctx context.Context, names []lockName) {
 	if r.result.KeptBecause = r.checkSameUpstream(ctx); r.result.KeptBecause != nil {
 		r.opts.Logger.Warn("the locks have moved, but their copies at the source were kept",
@@ -286,7 +286,7 @@ func (r *run) clearSource(ctx context.Context, names []lockName) {
 // the operator has ordered it. Leftovers at the upstream may belong to clients without a proxy. An
 // earlier run may have kept leftovers at the masters because the upstream may lack the locks.
 func (r *run) removeLeftovers(ctx context.Context) error {
-	if r.at.Era == 0 { // the locks have never been moved
+	if r.at.Era == 0 { // the locks have never moved
 		return nil
 	}
 	_, other := r.stores()

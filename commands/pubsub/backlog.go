@@ -51,7 +51,7 @@ func (h *Hub) SetBacklog(limit int64) {
 }
 
 // Backlog returns the number of bytes that wait for all subscribers, and the number of subscribers
-// that were disconnected because of the limit. For a nil Hub, both are 0.
+// that the Hub disconnected because of the limit. For a nil Hub, both are 0.
 func (h *Hub) Backlog() (bytes, disconnects int64) {
 	if h == nil {
 		return 0, 0

@@ -24,8 +24,8 @@
 //
 // # Slow clients
 //
-// The messages that wait for a client are limited like Redis' client-output-buffer-limit for
+// The proxy limits the messages that wait for a client, like Redis' client-output-buffer-limit for
 // subscribers. If more than 32 MB wait, or more than 8 MB for 60 s, the proxy closes the client's
-// connection. It also closes the connection of a client that reads nothing for a minute. Other
-// clients are not affected.
+// connection. It also closes the connection of a client that reads nothing for a minute. A slow
+// client does not affect other clients.
 package pubsub

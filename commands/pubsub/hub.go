@@ -76,8 +76,8 @@ type patternCount struct {
 	subscribers int
 }
 
-// countReceivers returns how many clients are subscribed to the channel of a message. It also
-// returns the patterns that the caller must compare with the channel.
+// countReceivers returns the number of clients that are subscribed to the channel of a message. It
+// also returns the patterns that the caller must compare with the channel.
 func (h *Hub) countReceivers(m quorum.Message) (n int, patterns []patternCount) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -119,7 +119,7 @@ func (h *Hub) deliver(m quorum.Message) {
 	}
 }
 
-// Count returns how many clients of this proxy are subscribed to a channel or pattern.
+// Count returns the number of clients of this proxy that are subscribed to a channel or pattern.
 func (h *Hub) Count(kind Kind, name string) int {
 	h.mu.Lock()
 	defer h.mu.Unlock()

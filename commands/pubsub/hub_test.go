@@ -123,8 +123,8 @@ func TestMessagesByPatternAndChannel(t *testing.T) {
 	s.Close()
 }
 
-// TestPatternTooComplex checks that a client is disconnected if a message takes too many
-// comparisons, because it would miss the message.
+// TestPatternTooComplex checks that the Hub disconnects a client if a message takes too many
+// comparisons, because the client would miss the message.
 func TestPatternTooComplex(t *testing.T) {
 	h := newHub()
 	r := newReader()
@@ -155,7 +155,8 @@ func (l *blockedWriter) WriteMessages(take func() []byte) error {
 func (l *blockedWriter) Disconnect() { l.once.Do(func() { close(l.disconnected) }) }
 
 // TestBacklogIsBounded checks that a message that waits for several clients counts once. Beyond the
-// limit, the client with the most waiting messages is disconnected, and a client that reads is not.
+// limit, the Hub disconnects the client with the most waiting messages, but not a client that
+// reads.
 func TestBacklogIsBounded(t *testing.T) {
 	h := newHub()
 	newWriter := func() *blockedWriter { return &blockedWriter{disconnected: make(chan struct{})} }

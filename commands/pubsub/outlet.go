@@ -53,5 +53,5 @@ func (p preparedMessages) Do() error {
 	return nil
 }
 
-// Drop does nothing, because no message was published.
+// Drop does nothing, because Prepare has published no message.
 func (preparedMessages) Drop() {}

@@ -12,7 +12,7 @@ import (
 	"redlock-proxy/quorum"
 )
 
-// The limits are Redis' client-output-buffer-limit for subscribers, in bytes.
+// The limits are Redis' client-output-buffer-limit for subscribers. Sizes are in bytes.
 const (
 	hardLimit = 32 << 20
 	softLimit = 8 << 20
@@ -40,8 +40,8 @@ type Subscriber struct {
 	subscriptionCount atomic.Int64
 	namesSize         atomic.Int64 // size of the names and compiled patterns in bytes
 
-	// matchMu is held while messages are compared with patterns. patterns holds the compiled
-	// names[Patterns]. Locks are taken in the order matchMu, the Hub's mu, mu.
+	// A goroutine holds matchMu while it compares messages with patterns. patterns holds the
+	// compiled names[Patterns]. The lock order is matchMu, the Hub's mu, mu.
 	matchMu  sync.Mutex
 	patterns map[string]*keys.Pattern
 
@@ -57,7 +57,7 @@ type Subscriber struct {
 	// overSince is the time since which size has been above the soft limit.
 	overSince time.Time
 	proto     int
-	suspended bool // writing is suspended
+	suspended bool // between Take and Release
 	closed    bool
 	// running is set while the goroutine that writes is running.
 	running bool
@@ -95,7 +95,7 @@ func (s *Subscriber) sizeOf(kind Kind, name string) int64 {
 	return overhead + int64(len(name))
 }
 
-// Size returns the size of the subscriptions, in bytes. A nil Subscriber has none.
+// Size returns the size of the subscriptions, in bytes. It returns 0 for a nil Subscriber.
 func (s *Subscriber) Size() int {
 	if s == nil {
 		return 0
@@ -103,8 +103,8 @@ func (s *Subscriber) Size() int {
 	return int(s.namesSize.Load())
 }
 
-// Count returns the number of subscriptions that a confirmation shows. As in Redis, shard channels
-// are counted separately from channels and patterns.
+// Count returns the number of subscriptions that a confirmation shows. As in Redis, it counts shard
+// channels separately from channels and patterns.
 func (s *Subscriber) Count(kind Kind) int {
 	switch {
 	case s == nil:
@@ -175,7 +175,7 @@ func (s *Subscriber) Remove(kind Kind, name string) {
 	}
 }
 
-// StopIfUnused ends listening if there is no subscription any more. It must follow the last Remove.
+// StopIfUnused stops listening if no subscription remains. It must follow the last Remove.
 func (s *Subscriber) StopIfUnused() {
 	if s != nil && s.member != nil && !s.Any() {
 		s.member.Leave()

@@ -15,7 +15,7 @@ type Upstream interface {
 	// means that the permissions could not be checked.
 	Refusals(ctx context.Context, commands [][]string) ([]string, error)
 	// Prepare makes the upstream queue commands in one transaction. The error is a *RefusedError if
-	// the upstream refuses a command. After any error, nothing is queued.
+	// the upstream refuses a command. After any error, the upstream has nothing queued.
 	Prepare(ctx context.Context, commands [][]string) (Prepared, error)
 }
 
@@ -63,7 +63,7 @@ func (e *UnknownError) Unwrap() error { return e.Cause }
 const maxQuestions = 1000
 
 // Permissions records the known permissions of a client while one command, script or transaction
-// runs, so that each permission is asked for once. It belongs to one goroutine.
+// runs, so that the proxy asks for each permission once. It belongs to one goroutine.
 type Permissions struct {
 	upstream   Upstream
 	outlet     Outlet            // nil if there is an upstream, or messages are not supported
@@ -76,15 +76,15 @@ type Permissions struct {
 // HasAll reports whether the client has all permissions.
 func (k *Permissions) HasAll() bool { return k.hasAll }
 
-// NeedsCheck reports whether a Checker decides, so that the upstream is not asked.
+// NeedsCheck reports whether a Checker decides. Then the proxy does not ask the upstream.
 func (k *Permissions) NeedsCheck() bool { return k.checker != nil }
 
 // HasUpstream reports whether there is an upstream.
 func (k *Permissions) HasUpstream() bool { return k.upstream != nil }
 
 // Refusal returns the refusal of a command that a script calls. questions lists the commands to ask
-// the upstream about. If an answer is not known, Refusal permits the command, and the run must be
-// repeated after Ask.
+// the upstream about. If an answer is unknown, Refusal permits the command, and the caller must
+// repeat the run after Ask.
 func (k *Permissions) Refusal(words []string, questions [][]string) string {
 	switch {
 	case k.hasAll:

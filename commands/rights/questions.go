@@ -21,7 +21,7 @@ func Questions(words []string) [][]string {
 		return [][]string{{name}}
 	case len(words) < 2:
 		return nil
-	case name == "select": // the user may be allowed some databases only
+	case name == "select": // the user may have access to some databases only
 		return [][]string{{name, words[1]}}
 	}
 	key := words[1]

@@ -9,8 +9,8 @@ import (
 	"redlock-proxy/commands/command"
 )
 
-// TestRequest checks under which names CONFIG GET shows settings: the first pattern that matches
-// decides.
+// TestRequest checks the names under which CONFIG GET shows settings: the first pattern that
+// matches determines the name.
 func TestRequest(t *testing.T) {
 	settings := [][2]string{{"save", ""}, {"slave-read-only", "yes"}, {"timeout", "0"}}
 	for patterns, want := range map[string]string{
@@ -28,7 +28,8 @@ func TestRequest(t *testing.T) {
 	}
 }
 
-// TestLongGlobs checks that a long set is parsed once, not once for each byte of each name.
+// TestLongGlobs checks that CONFIG GET and COMMAND LIST parse a long set once, not once for each
+// byte of each name.
 func TestLongGlobs(t *testing.T) {
 	glob := "*[" + strings.Repeat("x", 1<<20) + "]*!"
 	start := time.Now()

@@ -159,8 +159,8 @@ func (s *Server) infoRedlock() []string {
 
 // infoLockStorage returns the lines about the location of the locks, and about lock keys at the
 // upstream that clients changed directly. The glob is the last field, because it may contain any
-// text without a line end. Each line is repeated under the name that it had before 0.4. The old
-// names will be removed in 0.6.
+// text without a line end. It repeats each line under the name that the line had before 0.4.
+// Version 0.6 will remove the old names.
 func (s *Server) infoLockStorage(inputs availability.Inputs) (lines []string) {
 	if at := inputs.LockStorage(); at != "" {
 		lines = append(lines, "redlock_lock_storage:"+at, "redlock_locks_at:"+at)

@@ -10,7 +10,8 @@ import (
 	"redlock-proxy/quorum/availability"
 )
 
-// TestInfoRedlock checks that the remaining time of a quarantine is shown only if it is known.
+// TestInfoRedlock checks that INFO shows the remaining time of a quarantine only if the proxy knows
+// it.
 func TestInfoRedlock(t *testing.T) {
 	now := time.Now()
 	restarted := &quorum.QuarantineError{Cause: "restarted", ReadyAt: now.Add(29*time.Second + time.Second/2)}

@@ -10,7 +10,7 @@ import (
 const moveSubcommand = "move"
 
 // proxyMove moves the locks, and replies with the lines of the report when the move has ended. If
-// the client leaves, the move is aborted.
+// the client leaves, it aborts the move.
 func (s *Server) proxyMove(c command.Call) {
 	order, ok := moveOrder(c.Args[2:])
 	switch {

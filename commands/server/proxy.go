@@ -82,9 +82,10 @@ type Node struct {
 	// Listen is the proxy's port for the node.
 	Listen           int
 	IsMaster, IsGone bool
-	// Slots is the number of slots that it serves, Clients that of the clients at its port.
+	// Slots is the number of slots that the node serves. Clients is the number of clients at its
+	// port.
 	Slots, Clients int
-	// Err is why the node is down, or nil.
+	// Err is the reason why the node is down; nil if the node is up.
 	Err error
 }
 

@@ -56,7 +56,7 @@ type Options struct {
 	// move locks.
 	Mover *move.Mover
 	// DirectWrites watches for lock keys that clients change at the upstream while the locks are at
-	// the masters. It is nil if the upstream is not watched.
+	// the masters. It is nil if the proxy does not watch the upstream.
 	DirectWrites *directwrites.Watcher
 	// LockKeys is set if there are lock keys, even if they are at the upstream now. Then replies
 	// must not name other servers.
@@ -64,8 +64,8 @@ type Options struct {
 	// NamesNodes reports whether the reply to a command may name nodes of a cluster; nil if the
 	// upstream is no cluster. The proxy translates such replies.
 	NamesNodes func(words [][]byte) bool
-	// Nodes returns the state of the cluster's nodes, and how many slots none of them serves. It is
-	// nil if the upstream is no cluster.
+	// Nodes returns the state of the cluster's nodes, and the number of slots that no node serves.
+	// It is nil if the upstream is no cluster.
 	Nodes func() (all []Node, uncovered int)
 	// LockKeyCounts counts the locks without a TTL, and the lost side effects. It is nil if there
 	// are no lock keys on the masters.

@@ -20,7 +20,7 @@ const replyTimeout = time.Minute
 // errEnded means that Chromium ended before it replied to a request.
 var errEnded = errors.New("chromium has ended")
 
-// Browser controls a Chromium, which is closed when the test ends.
+// Browser controls a Chromium, and closes it when the test ends.
 type Browser struct {
 	toChromium *os.File
 

@@ -5,5 +5,5 @@
 //	page := b.Open(t, "http://127.0.0.1:9380/", browser.Display{Width: 360, Dark: true})
 //	page.WaitTrue(t, time.Second, `document.querySelectorAll("#masters tr").length === 5`)
 //
-// If Chromium is missing, the test is skipped, or fails if all tests are required.
+// If Chromium is missing, Start skips the test, or fails it if all tests are required.
 package browser

@@ -226,7 +226,7 @@ type client interface {
 	rest() // waits between two turns
 }
 
-// clientGroup holds clients that work until they are stopped.
+// clientGroup holds clients that work until stop is called.
 type clientGroup struct {
 	stopping atomic.Bool
 	workers  sync.WaitGroup
@@ -270,7 +270,7 @@ func (w *worker) holdLock(key, token string, sent, until time.Duration) {
 		w.sleep(w.usage.hold)
 	}
 	if w.random.IntN(300) == 0 { // the client relies on the lock, but never releases it
-		time.Sleep(until - w.ledger.now()) // until the validity has ended
+		time.Sleep(until - w.ledger.now()) // until the validity expires
 		w.ledger.recordEnd(token)
 		return
 	}

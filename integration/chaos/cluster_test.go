@@ -3,8 +3,10 @@
 package chaos
 
 import (
+	"encoding/json"
 	"fmt"
 	"net"
+	"net/http"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -48,6 +50,7 @@ type master struct {
 type proxy struct {
 	process *harness.Proxy
 	addr    string
+	admin   string // address of its status page
 	file    string // text of its configuration, except the masters
 	config  string // path of its complete configuration file
 	binary  string
@@ -186,10 +189,12 @@ func (c *cluster) startProxy(t *testing.T, number int, upstream *redistest.Serve
 	t.Helper()
 	addr, err := redistest.FreeAddr()
 	kit.Must(t, err)
+	admin, err := redistest.FreeAddr()
+	kit.Must(t, err)
 	p := &proxy{
-		addr: addr, binary: proxyBinary(t, number), config: filepath.Join(t.TempDir(), "config.yaml"),
+		addr: addr, admin: admin, binary: proxyBinary(t, number), config: filepath.Join(t.TempDir(), "config.yaml"),
 		args: []string{"--fresh-start"},
-		file: fmt.Sprintf("listen: %s\nlock-keys: [\"lock:*\"]\nupstream: %s\n", addr, upstream.URL()),
+		file: fmt.Sprintf("listen: %s\nadmin: %s\nlock-keys: [\"lock:*\"]\nupstream: %s\n", addr, admin, upstream.URL()),
 	}
 	kit.Must(t, p.configure(c.masters()))
 	kit.Must(t, p.start())
@@ -321,4 +326,30 @@ func (p *proxy) masterStates(masters []*master) (map[int]string, error) {
 		}
 	}
 	return states, nil
+}
+
+// clockOffset returns how far the master's clock is ahead of the machine's clock, as the proxy
+// reports it. known is false if the proxy has no reading of that clock.
+func (p *proxy) clockOffset(m *master) (offset time.Duration, known bool, err error) {
+	client := &http.Client{Timeout: patience, Transport: &http.Transport{DisableKeepAlives: true}}
+	reply, err := client.Get("http://" + p.admin + "/status/v1")
+	if err != nil {
+		return 0, false, err
+	}
+	defer reply.Body.Close()
+	var status struct {
+		Masters []struct {
+			Name          string   `json:"name"`
+			ClockOffsetMS *float64 `json:"clock_offset_ms"`
+		} `json:"masters"`
+	}
+	if err := json.NewDecoder(reply.Body).Decode(&status); err != nil {
+		return 0, false, err
+	}
+	for _, reported := range status.Masters {
+		if reported.Name == m.name && reported.ClockOffsetMS != nil {
+			return time.Duration(*reported.ClockOffsetMS * float64(time.Millisecond)), true, nil
+		}
+	}
+	return 0, false, nil
 }

@@ -26,6 +26,7 @@ type fault struct {
 	unavailable bool // the master replies to no client while the fault lasts
 	losesData   bool // the master may have lost locks
 	needsCopy   bool // the fault needs an older copy of the master's data
+	stepsClock  bool // the fault steps the master's clock
 	inflict     func(d *disturber, m *master) error
 	repair      func(d *disturber, m *master) error
 }
@@ -33,46 +34,46 @@ type fault struct {
 func faults() []fault {
 	nothing := func(*disturber, *master) error { return nil }
 	return []fault{
-		{"killed, back with its data", true, false, false,
+		{"killed, back with its data", true, false, false, false,
 			func(_ *disturber, m *master) error { return m.Kill() },
 			func(_ *disturber, m *master) error { return m.Revive() }},
-		{"killed, back without its data", true, true, false,
+		{"killed, back without its data", true, true, false, false,
 			func(_ *disturber, m *master) error { return m.Kill() },
 			func(_ *disturber, m *master) error { return m.Restart() }},
-		{"killed, back with older data", true, true, true,
+		{"killed, back with older data", true, true, true, false,
 			func(_ *disturber, m *master) error { return m.Kill() },
 			func(_ *disturber, m *master) error { return m.startOn(m.copyDir) }},
-		{"killed, back with the data of another cluster", true, true, false,
+		{"killed, back with the data of another cluster", true, true, false, false,
 			func(_ *disturber, m *master) error { return m.Kill() },
 			func(d *disturber, m *master) error { return m.startOn(d.cluster.foreignData) }},
-		{"lying, until it is flushed", false, true, false,
+		{"lying, until it is flushed", false, true, false, false,
 			func(d *disturber, m *master) error { return d.storeFalseMarker(m) },
 			func(d *disturber, m *master) error {
 				defer d.falseMaster.CompareAndSwap(m, nil)
 				_, err := do(m.Addr(), "FLUSHALL")
 				return err
 			}},
-		{"stopped", true, false, false,
+		{"stopped", true, false, false, false,
 			func(_ *disturber, m *master) error { return m.Pause() },
 			func(_ *disturber, m *master) error { return m.Continue() }},
-		{"cut off", true, false, false,
+		{"cut off", true, false, false, false,
 			func(_ *disturber, m *master) error { return eachLink(m.links, (*faultlink.Link).Cut) },
 			func(_ *disturber, m *master) error { return eachLink(m.links, (*faultlink.Link).Heal) }},
-		{"cut off from some", false, false, false,
+		{"cut off from some", false, false, false, false,
 			func(d *disturber, m *master) error { return eachLink(d.pickLinks(m.links), (*faultlink.Link).Cut) },
 			func(_ *disturber, m *master) error { return eachLink(m.links, (*faultlink.Link).Heal) }},
-		{"connections reset", false, false, false,
+		{"connections reset", false, false, false, false,
 			func(_ *disturber, m *master) error {
 				return eachLink(m.links, func(l *faultlink.Link) error { l.Reset(); return nil })
 			},
 			nothing},
-		{"slowed", false, false, false,
+		{"slowed", false, false, false, false,
 			func(d *disturber, m *master) error { return slow(m, d.randomDuration(150*time.Millisecond)) },
 			func(_ *disturber, m *master) error { return slow(m, 0) }},
-		{"flushed", false, true, false,
+		{"flushed", false, true, false, false,
 			func(_ *disturber, m *master) error { _, err := do(m.Addr(), "FLUSHALL"); return err },
 			nothing},
-		{"clock stepped", false, true, false,
+		{"clock stepped", false, true, false, true,
 			func(d *disturber, m *master) error { return d.stepClock(m) },
 			nothing},
 	}
@@ -271,7 +272,7 @@ func (d *disturber) repair(f fault, i int) error {
 	d.addEvent(fmt.Sprintf("master %d is back", i))
 	startedAt := time.Now()
 	if err == nil {
-		err = d.awaitVote(i, f.losesData)
+		err = d.awaitVote(i, f)
 	}
 	d.addEvent(fmt.Sprintf("master %d votes", i))
 	d.mu.Lock()
@@ -288,12 +289,15 @@ func (d *disturber) repair(f fault, i int) error {
 }
 
 // awaitVote waits until every proxy reports that a master votes. A master that lost its data must
-// be admitted first, because a proxy may not have checked it yet.
-func (d *disturber) awaitVote(i int, lostData bool) error {
+// be admitted first, because a proxy may not have checked it yet. If only the clock stepped, the
+// proxies may instead have ignored the master's votes for a while, because they could not tell
+// whose clock stepped.
+func (d *disturber) awaitVote(i int, f fault) error {
 	lastView := ""
 	for startedAt := time.Now(); ; time.Sleep(10 * time.Millisecond) { // polls
+		isKnown := f.stepsClock && d.isClockKnown(i)
 		votes, view := d.votes(i)
-		if votes && (!lostData || d.isAdmitted(i)) {
+		if votes && (!f.losesData || isKnown || d.isAdmitted(i)) {
 			return nil
 		}
 		if time.Since(startedAt) > usualVotingTime && view != lastView {
@@ -305,6 +309,19 @@ func (d *disturber) awaitVote(i int, lostData bool) error {
 				d.eventsSince(time.Since(d.startedAt)-2*votingTimeout), d.cluster.describe())
 		}
 	}
+}
+
+// isClockKnown reports whether every available proxy has read a master's clock after its last step.
+func (d *disturber) isClockKnown(i int) bool {
+	m := d.cluster.masters()[i]
+	want := time.Duration(m.clockStep-1) * clockJump
+	for n, proxy := range d.cluster.proxies {
+		offset, known, err := proxy.clockOffset(m)
+		if !d.isDown(n) && (err != nil || !known || (offset-want).Abs() > clockJump/2) {
+			return false
+		}
+	}
+	return true
 }
 
 // isAdmitted reports whether a master was admitted after it lost its data. Then its marker names
@@ -328,7 +345,7 @@ func (m *master) marker() (mark marker.Marker) {
 }
 
 // votes reports whether a proxy is available, and all available proxies report a master as voting.
-// view describes what each of them reports.
+// view describes the report of each available proxy.
 func (d *disturber) votes(i int) (votes bool, view string) {
 	all := true
 	for n, proxy := range d.cluster.proxies {

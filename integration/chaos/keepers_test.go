@@ -14,7 +14,7 @@ import (
 const longLease = time.Hour
 
 // longHolder is a client that sets and removes keys with long leases, with all kinds of commands.
-// The masters' cells of these keys are compared at the end.
+// At the end, the test compares the masters' cells of these keys.
 type longHolder struct {
 	*connection
 	keys      *longKeys
@@ -28,8 +28,8 @@ type longKeys struct {
 	keys []string
 
 	mu sync.Mutex
-	// knownAt holds, for each key, the time at which the last command that got a reply was sent. At
-	// that time, the key's value was known.
+	// knownAt holds, for each key, the send time of the last command that got a reply. At that
+	// time, the key's value was known.
 	knownAt map[string]time.Duration
 }
 

@@ -214,7 +214,7 @@ func (l *ledger) beginForceUnlock(key string) *forceUnlock {
 }
 
 // forceUnlockTimeout limits the time for which a FORCEUNLOCK may still take effect after an error,
-// or after its proxy has ended. Its ballot is refused after 600 ms.
+// or after its proxy has ended. The masters refuse its ballot after 600 ms.
 const forceUnlockTimeout = time.Second
 
 // endForceUnlock records the reply to a FORCEUNLOCK. Locks that it has removed must not reappear.

@@ -169,7 +169,7 @@ func (l *inspector) close() {
 }
 
 // holdsByProxy reports whether a proxy returns token as the value of a key. If a proxy does not
-// reply, holdsByProxy asks the next one.
+// reply, holdsByProxy asks the next proxy.
 func (c *cluster) holdsByProxy(key, token string) bool {
 	for range 2 {
 		for _, proxy := range c.proxies {

@@ -24,7 +24,7 @@ type observers struct {
 // observerPause is an observer's pause between two locks.
 const observerPause = 20 * time.Millisecond
 
-// startObservers starts the observers. Their locks are not recorded in the ledger.
+// startObservers starts the observers. The ledger does not record their locks.
 func startObservers(c *cluster, l *ledger) *observers {
 	o := &observers{}
 	for i, proxy := range c.proxies {

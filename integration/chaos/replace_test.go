@@ -14,15 +14,15 @@ import (
 	"redlock-proxy/quorum/guard/script"
 )
 
-// replacement is the fault that a master is replaced by an empty server. No other master has a
-// fault at that time, because the masters can be changed only if all of them vote.
-var replacement = fault{"replaced by an empty one", false, true, false,
+// replacement is the fault in which an empty server replaces a master. No other master has a fault
+// at that time, because the masters can be changed only if all of them vote.
+var replacement = fault{"replaced by an empty one", false, true, false, false,
 	func(d *disturber, m *master) error { return d.replace(m) },
 	func(d *disturber, _ *master) error { return d.awaitAllVotes() }}
 
 // replace makes a proxy without a fault replace a master by the spare server. The other proxies
-// follow, even if they are stopped or restart meanwhile. The old master is emptied and becomes the
-// spare server.
+// follow, even if they are stopped or restart meanwhile. The old master restarts without data, and
+// becomes the spare server.
 func (d *disturber) replace(old *master) error {
 	former := d.cluster.masters()
 	masters := d.cluster.swapSpare(old)
@@ -43,9 +43,10 @@ func (d *disturber) replace(old *master) error {
 	return old.Restart()
 }
 
-// change makes one of the available proxies change the masters, by its file. A proxy that restarts
-// with the new file before the change is decided does not change them, and would serve no locks. So
-// that proxy then gets its former file back.
+// change lets an available proxy change the masters: it writes the new configuration file, and
+// sends PROXY RELOAD. If the masters do not decide on the change, it restores the former file.
+// Otherwise a restarted proxy would use the new file without making the change, and would serve no
+// locks.
 func (d *disturber) change(former, masters []*master) error {
 	err := errors.New("no proxy is available")
 	for n, proxy := range d.cluster.proxies {
@@ -70,7 +71,8 @@ func (d *disturber) change(former, masters []*master) error {
 
 var errUndecided = errors.New("the masters have not decided on the change")
 
-// isDecided reports whether a majority of the former masters says that the masters follow.
+// isDecided reports whether the markers of a majority of the former masters name the new masters,
+// as the current masters or as the successors.
 func isDecided(former, masters []*master) bool {
 	var names []string
 	for _, m := range masters {
@@ -90,7 +92,7 @@ func isDecided(former, masters []*master) bool {
 // unavailable.
 func (d *disturber) awaitAllVotes() error {
 	for i := range masterCount {
-		if err := d.awaitVote(i, false); err != nil {
+		if err := d.awaitVote(i, fault{}); err != nil {
 			return err
 		}
 	}

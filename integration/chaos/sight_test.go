@@ -107,8 +107,8 @@ func TestViolationsAreFound(t *testing.T) {
 	})
 }
 
-// wantDiffering fails the test unless the check of the key lock:differing reports a difference
-// exactly if wantDifference is set.
+// wantDiffering fails the test unless the check of the key lock:differing reports a difference if
+// and only if wantDifference is set.
 func wantDiffering(t *testing.T, a *finalCheck, wantDifference bool) {
 	t.Helper()
 	_, err := a.undeterminedKeys(func(string) bool { return false })
@@ -185,7 +185,7 @@ func (c *cluster) mastersHolding(key string) (holders []*master) {
 	return holders
 }
 
-// remove deletes keys on a majority of the masters, whatever their values are.
+// remove deletes keys on a majority of the masters, regardless of their values.
 func (c *cluster) remove(t *testing.T, keys ...string) {
 	t.Helper()
 	var removals sync.WaitGroup

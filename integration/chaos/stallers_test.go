@@ -56,7 +56,7 @@ func (s *staller) pipeline(key string) []byte {
 }
 
 // turn takes a lock on a new connection, and stalls. If the grant is lost with the connection, its
-// token stays open.
+// token remains in the ledger's openTokens.
 func (s *staller) turn() {
 	key, token := s.keys[s.random.IntN(len(s.keys))], s.ledger.newToken(s.number)
 	client, err := redistest.Dial(s.addrs[s.random.IntN(len(s.addrs))], patience)
@@ -68,7 +68,7 @@ func (s *staller) turn() {
 	if s.random.IntN(2) == 0 {
 		disconnect = client.Reset
 	}
-	defer func() { _ = disconnect() }() // no further replies arrive, or the connection has failed
+	defer func() { _ = disconnect() }() // no more replies are read, or the connection has failed
 	sent := s.ledger.now()
 	if client.Send(s.pipeline(key)) != nil {
 		return
@@ -94,7 +94,7 @@ func (s *staller) relyOnLock(h holding, sent, stall time.Duration, disconnect fu
 	s.ledger.recordGrant(h, sent)
 	time.Sleep(stall) // the client stalls
 	_ = disconnect()
-	time.Sleep(h.to - s.ledger.now()) // until the validity has ended
+	time.Sleep(h.to - s.ledger.now()) // until the validity expires
 	s.ledger.recordEnd(h.token)
 }
 

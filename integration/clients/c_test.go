@@ -18,8 +18,8 @@ func TestCLocks(t *testing.T) {
 	}, BuildWithHiredis(t, "c/locks.c"))
 }
 
-// checkTokenRotation tests that each extension sets a new token, and that the previous one becomes
-// invalid.
+// checkTokenRotation tests that each extension sets a new token, and that the previous token
+// becomes invalid.
 func checkTokenRotation(s *side, d dialect) {
 	s.t.Helper()
 	key := d.key("rotated")

@@ -53,12 +53,13 @@ func connectCases() []connectCase {
 
 // TestConnecting lets each library connect to a Redis and to proxies, and lock. The proxies have an
 // upstream and lock keys, only an upstream, or only lock keys. TestConnecting compares the sent and
-// the refused commands with docs/compatibility.md. A version that the page lacks is only logged,
+// the refused commands with docs/compatibility.md. It only logs a version that the page lacks,
 // unless go.mod determines it or REDLOCK_TEST_PAGE is set.
 func TestConnecting(t *testing.T) {
 	redistest.SkipShort(t)
 	cases := connectCases()
-	// For example "ioredis node integration/clients/node/connect.js ioredis".
+	// The variable holds a name and a command, for example "ioredis node
+	// integration/clients/node/connect.js ioredis".
 	if customLibrary := os.Getenv("REDLOCK_TEST_LIBRARY"); customLibrary != "" {
 		words := strings.Fields(customLibrary)
 		cases = []connectCase{{words[0], func(*testing.T) []string { return words[1:] }, false}}

@@ -112,7 +112,7 @@ func (s *side) checkDialects(dialects []dialect) {
 	kit.Must(s.t, s.restartMinority())
 }
 
-// wantSame compares transcripts line by line, up to the end of the shorter one.
+// wantSame compares transcripts line by line, up to the end of the shorter transcript.
 func wantSame(t *testing.T, plain, proxied []string) {
 	t.Helper()
 	common := min(len(plain), len(proxied))

@@ -80,7 +80,7 @@ func (d *driver) read(cmd *exec.Cmd, stdout io.Reader, ended chan<- struct{}) {
 	for lines := bufio.NewScanner(stdout); lines.Scan(); {
 		d.replies <- lines.Text()
 	}
-	_ = cmd.Wait() // killed when the test ends; an earlier end shows as missing replies
+	_ = cmd.Wait() // the test kills the program at its end; if it ends earlier, replies are missing
 	close(d.replies)
 	close(ended)
 }

@@ -52,7 +52,7 @@ func javaLocks(t *testing.T) []string {
 	return []string{"java", "-XX:TieredStopAtLevel=1", "-cp", classes, "Locks"}
 }
 
-// checkNoScripts tests that the library uses no scripts, whichever version the masters have.
+// checkNoScripts tests that the library uses no scripts, regardless of the version of the masters.
 func checkNoScripts(s *side, d dialect) {
 	s.t.Helper()
 	checkSharedToken(s, d)
@@ -169,7 +169,7 @@ func checkTriggers(s *side, d dialect) {
 }
 
 // firesAt returns the time at which a trigger fires, in milliseconds. The time is fixed, so that
-// all transcripts have the same one.
+// all transcripts have the same time.
 func firesAt(n int) string { return fmt.Sprint(1_795_000_000_000 + 1000*n) }
 
 // checkExclusiveJob tests triggers of a job that must not run twice at the same time. The other

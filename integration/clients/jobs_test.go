@@ -140,7 +140,7 @@ func checkExpiringJobs(s *side, d dialect) {
 }
 
 // checkLoggedJobs tests locks whose keys have the same tag as all data that the library shares
-// between locks. Each step is logged and published.
+// between locks. The library logs and publishes each step.
 func checkLoggedJobs(s *side, d dialect) {
 	s.t.Helper()
 	listener, err := redistest.Dial(s.data.Addr(), kit.WaitLimit)

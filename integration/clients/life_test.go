@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	longLease       = 20 * time.Second // for locks that must be held while they are read
+	longLease       = 20 * time.Second // for locks that must not expire while the test reads them
 	longerLease     = 60 * time.Second
 	briefLease      = 300 * time.Millisecond
 	coarseLease     = time.Second // the shortest lease of libraries that count in seconds

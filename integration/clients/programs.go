@@ -38,8 +38,8 @@ func requiredChecks() []string {
 // program describes a client program with the client library of one language.
 type program struct {
 	name string
-	// interpreters lists the interpreters to try: first the distribution's, which has the
-	// libraries.
+	// interpreters lists the interpreters to try. The distribution's interpreter is the first,
+	// because it has the libraries.
 	interpreters []string
 	probe        []string // arguments with which an interpreter succeeds if it has the library
 	script       string

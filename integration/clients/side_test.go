@@ -220,7 +220,7 @@ func (s *side) eachKilled(action func(*redistest.Server) error) error {
 	if s.masters == nil {
 		return nil
 	}
-	for _, master := range s.masters[:2] { // always the same two: the other three never lose their data
+	for _, master := range s.masters[:2] { // always the same two: three masters keep their data
 		if err := action(master); err != nil {
 			return err
 		}

@@ -13,8 +13,8 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// nodeLine returns the words of a line of CLUSTER NODES about the node at an address, as another
-// node reports it.
+// nodeLine returns the words of the line about the node with this address, in the reply of the node
+// from to CLUSTER NODES. It returns nil if the reply has no such line.
 func (r *rig) nodeLine(t *testing.T, from *redistest.Server, addr string) []string {
 	t.Helper()
 	reply, err := kit.QueryDatabase(from, "0", "CLUSTER", "NODES")
@@ -27,7 +27,7 @@ func (r *rig) nodeLine(t *testing.T, from *redistest.Server, addr string) []stri
 	return nil
 }
 
-// portOf returns the proxy's port for a node ID; empty if it has none.
+// portOf returns the proxy's port for a node ID, or an empty string if the node has no port.
 func (r *rig) portOf(t *testing.T, id string) string {
 	t.Helper()
 	for line := range strings.Lines(fmt.Sprint(kit.Do(t, kit.Connect(t, r.proxy), "CLUSTER", "NODES"))) {
@@ -42,7 +42,7 @@ func (r *rig) portOf(t *testing.T, id string) string {
 	return ""
 }
 
-// firstMaster returns a master, a replica of it, and its ID.
+// firstMaster returns a master, one of its replicas, and the master's ID.
 func (r *rig) firstMaster(t *testing.T) (master, replica *redistest.Server, id string) {
 	t.Helper()
 	master = r.cluster.Nodes[0]
@@ -56,8 +56,8 @@ func (r *rig) firstMaster(t *testing.T) (master, replica *redistest.Server, id s
 	return nil, nil, ""
 }
 
-// TestNodeIsKilled kills a master under load. Its replica takes over, clients find it through the
-// proxy, and no lock is granted twice. Then the node returns.
+// TestNodeIsKilled kills a master under load. Its replica takes over, clients find the new master
+// through the proxy, and no lock is granted twice. Then the node returns.
 func TestNodeIsKilled(t *testing.T) {
 	redistest.SkipShort(t)
 	r := startRig(t)
@@ -67,7 +67,7 @@ func TestNodeIsKilled(t *testing.T) {
 	l.awaitWrites(t)
 	kit.Must(t, master.Kill())
 	began := time.Now()
-	// Before the failover, locks are granted at the port of the dead node, too.
+	// Before the failover, the proxy also grants locks at the port of the dead node.
 	dead := kit.Dial(t, "127.0.0.1:"+port)
 	if reply := kit.ReplyText(kit.Do(t, dead, "HELLO", "3")); !strings.HasPrefix(reply, "CLUSTERDOWN upstream cluster node "+id[:8]) {
 		t.Errorf("HELLO: %s", reply)
@@ -77,7 +77,7 @@ func TestNodeIsKilled(t *testing.T) {
 	if reply, err := dead.Do("GET", "data:1"); err == nil {
 		t.Errorf("GET at the port of a dead node: %v", reply)
 	}
-	// A new client learns the nodes at the entrance.
+	// A new client learns the nodes at the listen address of the proxy.
 	kit.Eventually(t, func() error {
 		reply, err := kit.Connect(t, r.proxy).Do("CLUSTER", "SLOTS")
 		if err == nil && !strings.HasPrefix(fmt.Sprint(reply), "[[") {
@@ -103,8 +103,8 @@ func TestNodeIsKilled(t *testing.T) {
 	l.end(t)
 }
 
-// TestFailover lets a replica take over under load. No node is lost, so no client loses more than a
-// redirect.
+// TestFailover lets a replica take over under load. No node fails, so clients get only errors that
+// a cluster returns during a failover.
 func TestFailover(t *testing.T) {
 	r := startRig(t)
 	_, replica, _ := r.firstMaster(t)
@@ -140,7 +140,7 @@ func (r *rig) reshard(t *testing.T, source, target *redistest.Server, slots int)
 }
 
 // TestNodesComeAndGo adds a master, moves slots to it, moves them away and removes it, under load.
-// Its port closes the connections of clients afterwards.
+// Afterwards, the proxy closes the client connections at the port of the removed node.
 func TestNodesComeAndGo(t *testing.T) {
 	redistest.SkipShort(t)
 	r := startRig(t)
@@ -161,7 +161,7 @@ func TestNodesComeAndGo(t *testing.T) {
 	})
 	t.Logf("the proxy serves the new node after %v", time.Since(began).Round(time.Millisecond))
 	port := r.portOf(t, id)
-	kit.Eventually(t, func() error { // all nodes know the new one
+	kit.Eventually(t, func() error { // all nodes know the new node
 		for _, node := range r.cluster.Nodes {
 			if r.nodeLine(t, node, added.Addr()) == nil {
 				return fmt.Errorf("%s does not know the node", node.Addr())
@@ -181,7 +181,7 @@ func TestNodesComeAndGo(t *testing.T) {
 	r.reshard(t, added, first, 500)
 	l.awaitWrites(t)
 	r.cluster.Run(t, "--cluster", "del-node", first.Addr(), id)
-	kit.Eventually(t, func() error { // its clients are disconnected
+	kit.Eventually(t, func() error { // the proxy disconnects the clients of the removed node
 		_, err := client.Do("PING")
 		if err != nil {
 			return nil
@@ -201,8 +201,8 @@ func TestNodesComeAndGo(t *testing.T) {
 	kit.WantLogged(t, r.proxy, "a node has left the cluster")
 }
 
-// TestNodeChangesAddress restarts a replica under another port, with the same node ID. It keeps the
-// proxy's port.
+// TestNodeChangesAddress restarts a replica under another port, with the same node ID. The node
+// keeps its port at the proxy.
 func TestNodeChangesAddress(t *testing.T) {
 	redistest.SkipShort(t)
 	r := startRig(t)

@@ -24,7 +24,7 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// rig is a cluster, a proxy in front of it, and masters for the locks.
+// rig holds a cluster, a proxy for it, and masters for the locks.
 type rig struct {
 	cluster *kit.Cluster
 	masters []*redistest.Server
@@ -36,7 +36,7 @@ func startRig(t *testing.T, args ...string) *rig {
 	return startRigOf(t, redistest.InstalledVersion, args...)
 }
 
-// startRigOf is startRig with nodes of this version.
+// startRigOf does the same as startRig, with nodes of the given version.
 func startRigOf(t *testing.T, version string, args ...string) *rig {
 	t.Helper()
 	r := &rig{cluster: kit.StartCluster(t, version)}
@@ -47,7 +47,8 @@ func startRigOf(t *testing.T, version string, args ...string) *rig {
 	return r
 }
 
-// wantLocksAtMasters fails the test unless most masters hold the key, and no node does.
+// wantLocksAtMasters fails the test unless a majority of the masters holds the key, and no node of
+// the cluster has a lock key.
 func (r *rig) wantLocksAtMasters(t *testing.T, key, token string) {
 	t.Helper()
 	kit.Must(t, kit.CheckMajority(r.masters, key, token))
@@ -157,7 +158,7 @@ func TestGoRedis(t *testing.T) {
 	}
 }
 
-// TestRueidis does the same with rueidis, which learns the nodes by CLUSTER SHARDS.
+// TestRueidis does the same as TestGoRedis with rueidis, which learns the nodes by CLUSTER SHARDS.
 func TestRueidis(t *testing.T) {
 	redistest.SkipShort(t)
 	r := startRig(t)
@@ -194,7 +195,7 @@ print(sorted(node.port for node in client.get_nodes()))
 input()
 `
 
-// TestRedisPy does the same with redis-py.
+// TestRedisPy does the same as TestGoRedis with redis-py.
 func TestRedisPy(t *testing.T) {
 	redistest.SkipShort(t)
 	python := findPython(t)
@@ -233,7 +234,7 @@ func findPython(t *testing.T) string {
 	return ""
 }
 
-// TestRedisCLI does the same with redis-cli, which follows MOVED.
+// TestRedisCLI does the same as TestGoRedis with redis-cli, which follows MOVED.
 func TestRedisCLI(t *testing.T) {
 	r := startRig(t)
 	_, port, _ := net.SplitHostPort(r.proxy.Addr())
@@ -261,7 +262,8 @@ func TestRedisCLI(t *testing.T) {
 	r.wantNoNodeIn(t, "MOVED", plain)
 }
 
-// TestReplies compares replies that name nodes with those of the nodes themselves.
+// TestReplies checks that replies to commands about the nodes contain no address of a node, and
+// that the proxy refuses these commands in MULTI.
 func TestReplies(t *testing.T) {
 	r := startRig(t)
 	client := kit.Connect(t, r.proxy)
@@ -290,7 +292,7 @@ func TestReplies(t *testing.T) {
 	if got := strings.Count(nodes, "\n"); got != 6 {
 		t.Errorf("%d nodes:\n%s", got, nodes)
 	}
-	// A script's own errors are translated, too, also within EXEC.
+	// The proxy also translates addresses in the errors that a script returns, even within EXEC.
 	target := r.cluster.Nodes[1].Addr()
 	script := "return redis.error_reply('MOVED 1 " + target + "')"
 	r.wantNoNodeIn(t, "EVAL", kit.ReplyText(kit.Do(t, client, "EVAL", script, "0")))
@@ -343,7 +345,7 @@ func TestKeysByNode(t *testing.T) {
 			t.Errorf("%s is listed %d times, scanned %d times", key, n, scanned[key])
 		}
 	}
-	// A flush of one node leaves the locks of the others.
+	// A flush at one node must not remove the locks of the other nodes.
 	var flushMu sync.Mutex
 	flushed := false
 	kit.Must(t, client.ForEachMaster(t.Context(), func(ctx context.Context, node *redis.Client) error {

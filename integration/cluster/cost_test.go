@@ -15,7 +15,7 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// TestGetCost compares the CPU time of a relayed GET at the port of a node with that of a proxy
+// TestGetCost compares the CPU time of a relayed GET at the port of a node with that at a proxy
 // with a single upstream. The goal is a ratio of 1.03; the limit of the test allows for a busy
 // machine.
 func TestGetCost(t *testing.T) {

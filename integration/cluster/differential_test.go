@@ -16,12 +16,12 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// pair is a connection to a node, and one to the same node through the proxy.
+// pair holds a connection to a node, and a connection to the same node through the proxy.
 type pair struct {
 	direct, proxied *redistest.Client
 }
 
-// translator replaces the addresses of nodes by those of the proxy.
+// translator replaces the ports of nodes by the proxy's ports for them.
 type translator struct{ replacer *strings.Replacer }
 
 func newTranslator(t *testing.T, r *rig) translator {
@@ -35,7 +35,8 @@ func newTranslator(t *testing.T, r *rig) translator {
 	return translator{strings.NewReplacer(both...)}
 }
 
-// volatile matches the parts of replies that change from one reply to the next: times and offsets.
+// Patterns for the parts of replies that change from one reply to the next, such as times and
+// offsets.
 var (
 	nodeTimes  = regexp.MustCompile(`(myself,)?(master|slave)(,fail\??)? (-|[0-9a-f]{40}) \d+ \d+`)
 	busPorts   = regexp.MustCompile(`@\d+`)
@@ -46,8 +47,8 @@ var (
 	roleOffset = regexp.MustCompile(`"(master|connected)", \d+|"\d+"}}?`)
 )
 
-// comparable returns a reply as the text that is compared. Addresses of nodes become those of the
-// proxy.
+// comparable converts a reply to the text that the test compares. It removes the parts that change,
+// and replaces the ports of nodes by the proxy's ports.
 func (n translator) comparable(command string, reply any) string {
 	text := fmt.Sprintf("%#v", reply)
 	switch {
@@ -120,7 +121,7 @@ func randomCommand(random *rand.Rand, masters []string) string {
 }
 
 // TestDifferential sends random commands to nodes, directly and through the proxy, and compares the
-// replies. STEPS is the number of commands, REDLOCK_TEST_SEED repeats a run.
+// replies. STEPS sets the number of commands, and REDLOCK_TEST_SEED repeats a run.
 func TestDifferential(t *testing.T) {
 	r := startRig(t)
 	steps, _ := strconv.Atoi(cmp.Or(os.Getenv("STEPS"), "5000"))
@@ -144,7 +145,7 @@ func TestDifferential(t *testing.T) {
 		namesNodes := command == "CLUSTER NODES" || command == "CLUSTER SLOTS" || command == "CLUSTER SHARDS" ||
 			strings.HasPrefix(command, "CLUSTER REPLICAS") || command == "CLUSTER NOSUCH" || name == "INFO" || name == "ROLE"
 		if inMulti[at] && namesNodes {
-			continue // is refused there
+			continue // the proxy refuses these commands in MULTI
 		}
 		send := func(client *redistest.Client, owner string) string {
 			words := strings.Fields(strings.ReplaceAll(command, "%s", owner))

@@ -28,8 +28,8 @@ type load struct {
 
 	writes, grants atomic.Int64
 	mu             sync.Mutex
-	holders        map[string]bool // the locks that are held
-	errors         map[string]int  // of data commands, by their text without addresses
+	holders        map[string]bool // held locks, by key
+	errors         map[string]int  // errors of data commands, by text without addresses
 	lockErrors     map[string]int
 	wrong          []string
 }
@@ -54,8 +54,8 @@ func startLoad(t *testing.T, addrs ...string) *load {
 	return l
 }
 
-// end stops the clients, and fails the test if a lock was held twice, or if a client got an error
-// that it would not get from the cluster itself.
+// end stops the clients, and fails the test if a lock was held twice, or if a data command got an
+// error that the cluster itself would not return.
 func (l *load) end(t *testing.T) {
 	t.Helper()
 	l.stop()
@@ -74,7 +74,7 @@ func (l *load) end(t *testing.T) {
 	}
 }
 
-// isOfCluster reports whether a client of the cluster itself may get an error while nodes change.
+// isOfCluster reports whether the cluster itself may return an error while its nodes change.
 func isOfCluster(text string) bool {
 	return slices.ContainsFunc([]string{
 		"CLUSTERDOWN", "TRYAGAIN", "READONLY", "LOADING", "MASTERDOWN", "MOVED", "ASK", "EOF", "connection refused",
@@ -103,7 +103,7 @@ func (l *load) write(ctx context.Context) {
 	}
 }
 
-// release is the usual script by which a client gives up its own lock.
+// release is the usual script with which a client releases its own lock.
 const release = "if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) else return 0 end"
 
 func (l *load) lock(ctx context.Context) {
@@ -112,7 +112,7 @@ func (l *load) lock(ctx context.Context) {
 		granted, err := l.client.SetNX(ctx, key, token, 30*time.Second).Result()
 		if err != nil && ctx.Err() == nil {
 			l.note(l.lockErrors, err)
-			// The lock may have been taken.
+			// SET may have taken the lock although it failed.
 			_ = l.client.Eval(context.WithoutCancel(ctx), release, []string{key}, token).Err()
 		}
 		if !granted {
@@ -127,7 +127,7 @@ func (l *load) lock(ctx context.Context) {
 	}
 }
 
-// hold holds a lock for a moment, and notes if another client holds it, too.
+// hold holds a lock for a moment, and records a violation if another client holds it, too.
 func (l *load) hold(key string) {
 	l.mu.Lock()
 	if l.holders[key] {
@@ -141,7 +141,7 @@ func (l *load) hold(key string) {
 	l.mu.Unlock()
 }
 
-// awaitWrites waits until all kinds of keys can be written.
+// awaitWrites waits until clients can write many keys in different slots.
 func (l *load) awaitWrites(t *testing.T) {
 	t.Helper()
 	kit.Eventually(t, func() error {

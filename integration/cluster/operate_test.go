@@ -18,8 +18,8 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// TestOperate covers what an operator sees of a cluster: PROXY INFO, the metrics, check, a reload,
-// and a drain with clients at the ports of nodes.
+// TestOperate covers the operation of a proxy for a cluster: PROXY INFO, the metrics, check, a
+// reload, and a drain with clients at the ports of nodes.
 func TestOperate(t *testing.T) {
 	r := startRig(t, "--admin", "127.0.0.1:0", "--drain-timeout", "5s")
 	client := kit.Connect(t, r.proxy)
@@ -62,7 +62,7 @@ func TestOperate(t *testing.T) {
 	if text := string(output); err != nil || !strings.Contains(text, "verdict: ok") {
 		t.Errorf("check: %v\n%s", err, text)
 	}
-	// Locks on the cluster itself, past the proxies, are found on all its nodes.
+	// check finds locks that clients took directly on the cluster, on all its nodes.
 	for _, node := range r.cluster.Nodes[:3] {
 		for i := range 100 {
 			_, _ = kit.QueryDatabase(node, "0", "SET", fmt.Sprint("lock:direct:", i), "x", "PX", "60000")
@@ -93,7 +93,7 @@ func get(t *testing.T, url string) string {
 	return string(text)
 }
 
-// TestUncovered checks that slots without a node are reported.
+// TestUncovered checks that the proxy reports slots that no node serves.
 func TestUncovered(t *testing.T) {
 	r := startRig(t)
 	kit.Must(t, kit.SendToMaster(r.cluster.Nodes[0], "CLUSTER", "DELSLOTSRANGE", "0", "9"))
@@ -110,7 +110,7 @@ func TestUncovered(t *testing.T) {
 	})
 }
 
-// TestReload changes the login of the proxy at the nodes while it runs.
+// TestReload changes the login of the proxy at the nodes while the proxy runs.
 func TestReload(t *testing.T) {
 	cluster := kit.StartCluster(t, redistest.InstalledVersion)
 	for _, node := range cluster.Nodes {

@@ -61,7 +61,7 @@ func (e engine) build(t *testing.T) string {
 	t.Helper()
 	began, without := time.Now(), ""
 	if testing.Short() {
-		// buildOnHost compiles the program on this machine, and no metrics are tested.
+		// buildOnHost compiles the program on this machine, and the test skips the metrics.
 		without = "golang:|prom/|grafana/"
 	}
 	t.Log(e.run(t, nil, "integration/compose/stand-ins", without))

@@ -18,7 +18,7 @@ import (
 const (
 	// repositoryRoot is the folder of docker-compose.yml.
 	repositoryRoot = "../.."
-	// commandTimeout limits one command. The longest builds everything on a busy machine.
+	// commandTimeout limits one command. The longest command builds everything on a busy machine.
 	commandTimeout = 20 * time.Minute
 )
 

@@ -33,8 +33,8 @@ type project struct {
 	addrs [2]string // of proxy-1 and proxy-2
 }
 
-// newProject creates a deployment of an image, from docker-compose.yml and further files. All its
-// parts are removed when the test ends.
+// newProject creates a deployment of an image, from docker-compose.yml and further files. It
+// removes all parts of the deployment when the test ends.
 func (e engine) newProject(t *testing.T, image, name string, files ...string) *project {
 	t.Helper()
 	p := &project{engine: e, name: fmt.Sprintf("redlock-test-%s-%d", name, os.Getpid())}

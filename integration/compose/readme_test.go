@@ -13,8 +13,8 @@ import (
 // readmeSection is the heading of the section with the commands.
 const readmeSection = "## Deploy"
 
-// testReadme runs the commands of README in a terminal. It replaces the ports by free ones, because
-// the machine may use them.
+// testReadme runs the commands of README in a terminal. It replaces the ports by free ports,
+// because the machine may use them.
 func testReadme(t *testing.T, e engine, image string) {
 	needTerminal(t, e)
 	ports := []string{"6380", "6381"}

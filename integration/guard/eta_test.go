@@ -30,8 +30,8 @@ func TestAnnouncedWaitIsLongEnough(t *testing.T) {
 			kit.Must(t, proxy.Signal(s))
 		}
 	}
-	// The proxies are stopped. Otherwise a proxy might notice the first loss while four masters
-	// vote, and copy the data back.
+	// Stop the proxies. Otherwise a proxy might notice the first loss while four masters vote, and
+	// copy the data back.
 	signal(syscall.SIGSTOP)
 	for _, server := range f.Masters[:3] {
 		kit.Must(t, kit.SendToMaster(server, "FLUSHALL"))

@@ -177,8 +177,8 @@ func TestGuardFences(t *testing.T) {
 	}
 }
 
-// numberPattern matches the numbers and addresses in replies, so that replies that differ only in
-// these are counted together.
+// numberPattern matches the numbers and addresses in replies, so that the test counts replies that
+// differ only in numbers and addresses together.
 var numberPattern = regexp.MustCompile(`[0-9][0-9.:]*`)
 
 func (r *fenceRace) grantCount() int {

@@ -73,7 +73,7 @@ func TestMasterLosesLock(t *testing.T) {
 				holder, rival := kit.Connect(t, f.Proxies[0]), kit.Connect(t, f.Proxies[1])
 				for _, client := range []*redistest.Client{holder, rival} {
 					kit.Want(t, client, "OK", "SELECT", loss.db)
-					// This makes every proxy use the database.
+					// With this LOCK, every proxy uses the database.
 					kit.Do(t, client, "LOCK", "warm", "w", "PX", "60000")
 				}
 				kit.Must(t, loss.prepare(f.Masters[2]))
@@ -106,7 +106,7 @@ func holdOnThree(t *testing.T, f *kit.Fleet, client *redistest.Client, db string
 }
 
 // TestMastersLoseDataInTurn restarts the masters without their data, each as soon as the previous
-// one votes again. In the end the lock is still held on all masters.
+// master votes again. In the end the lock is still held on all masters.
 func TestMastersLoseDataInTurn(t *testing.T) {
 	t.Parallel()
 	f := kit.StartGuarded(t, true, 2)
@@ -176,7 +176,7 @@ func TestDurableMasterVotesAgainAtOnce(t *testing.T) {
 	client := kit.Connect(t, f.Proxies[0])
 	kit.WantGrant(t, client, "LOCK", "k", "t", "PX", "60000")
 	kit.EachMaster(t, f.Masters, func(master *redistest.Server) error { return kit.CheckToken(master, "0", "k", "t") })
-	restartAll(t, f.Masters) // all together, so that no master can copy data from another one
+	restartAll(t, f.Masters) // all together, so that no master can copy data from another master
 	revivedAt := time.Now()
 	wantHeld(t, client)
 	f.WantVoting(t, 3)
@@ -357,9 +357,9 @@ func TestUnfitMaster(t *testing.T) {
 	f.WantVoting(t, 5)
 }
 
-// TestFirstReplica makes a master a replica of another one. The other master's master_replid
-// changes with its first replica, but this master keeps its vote. The replica votes again when it
-// is a master again and has caught up.
+// TestFirstReplica makes a master a replica of another master. The other master keeps its vote,
+// although its master_replid changes with its first replica. The replica votes again when it is a
+// master again and has caught up.
 func TestFirstReplica(t *testing.T) {
 	t.Parallel()
 	f := kit.StartGuarded(t, true, 2)

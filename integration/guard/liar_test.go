@@ -29,8 +29,8 @@ func startFleetOf(t *testing.T, masters int, args ...string) *kit.Fleet {
 }
 
 // TestForeignValueIsNotCopied stores, on a minority of the masters, a value that no proxy wrote.
-// When another master restarts without its data, the value is not copied to it. Each proxy can free
-// the key.
+// When another master restarts without its data, the proxies do not copy the value to it. Each
+// proxy can free the key.
 func TestForeignValueIsNotCopied(t *testing.T) {
 	redistest.SkipShort(t)
 	for _, test := range []struct{ masters, holders int }{{3, 1}, {5, 2}} {

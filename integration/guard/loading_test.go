@@ -18,7 +18,7 @@ const loadedKeys = 3000
 
 // TestMasterLoadsData covers a master that loads its data, and replies to every command with an
 // error for seconds. Meanwhile the other masters grant locks. Then the master gets these locks,
-// whatever data it loaded.
+// regardless of the data that it loaded.
 func TestMasterLoadsData(t *testing.T) {
 	redistest.SkipShort(t)
 	redistest.RequireFeature(t, "loading-process-events-interval-bytes", "6.2")

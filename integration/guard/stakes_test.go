@@ -51,7 +51,7 @@ func (s *heldLocks) add(lock heldLock) {
 	}
 }
 
-// pick returns one of the held locks, a different one in each turn.
+// pick returns one of the held locks, a different lock in each turn.
 func (s *heldLocks) pick(turn int) (heldLock, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

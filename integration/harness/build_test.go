@@ -29,8 +29,8 @@ func TestRemoveOldBuilds(t *testing.T) {
 	}
 }
 
-// TestProgramFromEnvironment checks that the program in TEST_PROXY is used as it is, and is not
-// removed. It must be a program.
+// TestProgramFromEnvironment checks that build returns the path in TEST_PROXY, and that remove does
+// not delete the program at that path. If the path leads to no program, build returns an error.
 func TestProgramFromEnvironment(t *testing.T) {
 	program := filepath.Join(t.TempDir(), "proxy")
 	must(t, os.WriteFile(program, nil, 0o700))

@@ -1,6 +1,6 @@
-// Package harness starts the processes, besides redis-servers, that tests and benchmarks of the
-// whole program need: the built proxy, other servers to compare it with, and loops that keep the
-// processors busy.
+// Package harness starts the processes that, in addition to redis-servers, tests and benchmarks of
+// the whole program need: the built proxy, other servers to compare it with, and loops that keep
+// the processors busy.
 //
 //	masters, err := redistest.StartMasters(5)      // ErrNoRedis says how to install redis-server
 //	defer redistest.CloseAll(masters)

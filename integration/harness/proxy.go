@@ -31,7 +31,8 @@ var (
 type ProxyOptions struct {
 	Binary  string   // path of the program; default: BuildProxy
 	Masters []string // URLs, one --master each
-	// Config is the path of a complete configuration file: then only Args are passed as flags.
+	// Config is the path of a complete configuration file. If it is set, StartProxy passes only
+	// Args as flags.
 	Config string
 	Args   []string // further arguments of serve; a --listen among them replaces the default
 	// Env holds NAME=value, added to the environment of this process without its REDLOCK_

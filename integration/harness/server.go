@@ -24,8 +24,8 @@ const (
 
 // ServerOptions configures a program that serves TCP clients.
 type ServerOptions struct {
-	// Program is the name of the program, which is looked up in PATH and in Debian's folders for
-	// servers. It must stay in the foreground.
+	// Program is the name of the program. StartServer looks it up in PATH and in Debian's folders
+	// for servers. It must stay in the foreground.
 	Program string
 	// Arguments returns the arguments with which the program listens on addr. It may write files
 	// for the program to dir.

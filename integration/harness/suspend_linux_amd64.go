@@ -35,8 +35,8 @@ var clockCode = []byte{
 const secondsIndex = 15
 
 // processClock puts clockCode in place of the code with which one process reads the clock. All
-// processes share the page with that code. When the page is written to in one process, the kernel
-// copies it for that process, as for a debugger's breakpoint.
+// processes share the page with that code. When one process writes to the page, the kernel copies
+// the page for that process, as for a debugger's breakpoint.
 type processClock struct {
 	pid         int
 	codeAddress int64 // address of the code in the process
@@ -62,9 +62,9 @@ func findClock(pid int) (*processClock, error) {
 	return nil, errors.Join(ErrNoSuspend, err)
 }
 
-// setBack sets the clock back by the duration more, in addition to earlier calls. It sets back
-// whole seconds. The process must be stopped, and must not be executing the code that setBack
-// replaces.
+// setBack sets the clock back by the duration more, in addition to earlier calls, rounded down to
+// whole seconds in total. The process must be stopped, and must not be executing the code that
+// setBack replaces.
 func (c *processClock) setBack(more time.Duration) error {
 	c.setBackBy += more
 	code := bytes.Clone(clockCode)

@@ -13,7 +13,7 @@ import (
 
 // Contest lets clients repeatedly take the same lock, and records the history of the lock.
 type Contest struct {
-	History  *History // of the lock
+	History  *History // history of the lock
 	grants   chan int // the number of grants so far; may skip values
 	stopping chan struct{}
 	workers  sync.WaitGroup

@@ -14,7 +14,7 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// attack is one kind of hostile client. Each round uses a new connection, and is counted.
+// attack is one kind of hostile client. rounds counts the rounds; each round uses a new connection.
 type attack struct {
 	name    string
 	clients int

@@ -1,7 +1,8 @@
 // Package hostile runs hostile clients of all kinds at the same time, under the race detector,
-// together with honest clients whose locks are checked: `make hostile HOSTILE=1h`, or 30 seconds of
-// it as a test. The proxies must not end, race or panic. No lock may be held twice, memory must
-// stay limited, and finally the proxies must serve clients as before.
+// together with honest clients. It checks the locks of the honest clients. `make hostile
+// HOSTILE=1h` runs all clients for an hour; an ordinary test runs them for 30 seconds. The proxies
+// must not end, race or panic. No lock may be held twice, memory must stay limited, and finally the
+// proxies must serve clients as before.
 //
 // The test prints the p99 of honest clients at a proxy without the race detector: alone, together
 // with an equal number of harmless clients that make no pauses, and together with the hostile

@@ -17,7 +17,7 @@ func harmless() []*attack {
 		{name: "harmless locks", clients: 115, run: plainLocks}}
 }
 
-// plainReads reads an ordinary key repeatedly, each time as soon as it has the last reply.
+// plainReads reads an ordinary key repeatedly, each time as soon as it has the previous reply.
 func plainReads(ctx context.Context, conn *net.TCPConn) {
 	for range 100 {
 		send(conn, command("GET", "ordinary"))

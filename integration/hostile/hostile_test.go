@@ -241,8 +241,8 @@ func (m *attackedProxy) wantQuietLog(t *testing.T) {
 	}
 }
 
-// wantServed waits until the ordinary ways to lock work again. Hostile commands that have arrived
-// are executed first. If a proxy does not reply, wantServed prints the proxy's goroutines.
+// wantServed waits until the ordinary ways to lock work again. The proxy first executes the hostile
+// commands that have arrived. If a proxy does not reply, wantServed prints the proxy's goroutines.
 func wantServed(t *testing.T, proxy *harness.Proxy) {
 	t.Helper()
 	startedAt := time.Now()

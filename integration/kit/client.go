@@ -12,8 +12,8 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// Dial connects to a server. If the test does not close the connection, it is closed when the test
-// ends.
+// Dial connects to a server. It closes the connection when the test ends, unless the test has
+// closed it.
 func Dial(t *testing.T, addr string) *redistest.Client {
 	t.Helper()
 	client, err := redistest.Dial(addr, WaitLimit)

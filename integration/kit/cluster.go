@@ -45,7 +45,8 @@ func StartCluster(t *testing.T, version string, args ...string) *Cluster {
 			info, err := QueryDatabase(node, "0", "CLUSTER", "INFO")
 			nodes, err2 := QueryDatabase(node, "0", "CLUSTER", "NODES")
 			role, err3 := QueryDatabase(node, "0", "INFO", "replication")
-			slots, err4 := QueryDatabase(node, "0", "CLUSTER", "SLOTS") // it lacks replicas that have just begun
+			// CLUSTER SLOTS lacks replicas that have just started.
+			slots, err4 := QueryDatabase(node, "0", "CLUSTER", "SLOTS")
 			return errors.Join(err, err2, err3, err4) != nil || strings.Count(fmt.Sprint(slots), "[127.0.0.1 ") != 6 || !strings.Contains(fmt.Sprint(info), "cluster_state:ok") ||
 				strings.Count(fmt.Sprint(nodes), "slave ") != 3 ||
 				!strings.Contains(fmt.Sprint(role), "state=online") && !strings.Contains(fmt.Sprint(role), "master_link_status:up")
@@ -59,7 +60,8 @@ func (c *Cluster) StartNode(t *testing.T, version string, args ...string) *redis
 	t.Helper()
 	args = append(slices.Clone(args), "--cluster-enabled", "yes", "--cluster-node-timeout",
 		strconv.Itoa(int(nodeTimeout.Milliseconds())), "--repl-ping-replica-period", "1")
-	if !strings.HasPrefix(version, "redis-6") { // else it is 10000 above the port
+	// Redis 6 has no such setting: its cluster port is the port plus 10000.
+	if !strings.HasPrefix(version, "redis-6") {
 		args = append(args, "--cluster-port", FreePort(t))
 	}
 	node := startNode(t, redistest.Options{Version: version, ExtraArgs: args})
@@ -67,8 +69,8 @@ func (c *Cluster) StartNode(t *testing.T, version string, args ...string) *redis
 	return node
 }
 
-// startNode starts a server, which may need several tries: the second port of a Redis 6 is not
-// chosen among the free ones.
+// startNode starts a server. It may need several attempts, because the cluster port of Redis 6 is
+// fixed, and another process may use it.
 func startNode(t *testing.T, opts redistest.Options) *redistest.Server {
 	t.Helper()
 	for range 5 {
@@ -108,19 +110,20 @@ func (c *Cluster) StartProxy(t *testing.T, masters []string, args ...string) *ha
 	return StartProxy(t, masters, append([]string{"--upstream", c.URL(), "--cluster-ports", ports}, args...)...)
 }
 
-// WantOnlyFrom fails the test if a node has a client that is none of these proxies, apart from
-// other nodes and this test's own look.
+// WantOnlyFrom fails the test if a node has a client that is neither one of these proxies, nor
+// another node, nor this test.
 func (c *Cluster) WantOnlyFrom(t *testing.T, proxies ...*harness.Proxy) {
 	t.Helper()
 	own := map[string]bool{}
 	var found []string
 	for _, node := range c.Nodes {
 		reply, err := QueryDatabase(node, "0", "CLIENT", "LIST")
-		if err != nil { // it was killed
+		if err != nil { // the node was killed
 			continue
 		}
 		for _, client := range clientlist.Parse(fmt.Sprint(reply)) {
-			isNode := strings.ContainsAny(client["flags"], "SM") || strings.HasPrefix(client["cmd"], "restore") // MIGRATE
+			// During MIGRATE, a node sends RESTORE as a client of another node.
+			isNode := strings.ContainsAny(client["flags"], "SM") || strings.HasPrefix(client["cmd"], "restore")
 			isLook := client["cmd"] == "client|list" || client["cmd"] == "client"
 			if !isNode && !isLook {
 				found = append(found, client.Addr())

@@ -11,6 +11,6 @@
 //		return kit.CheckToken(master, "0", "k", "t")
 //	})
 //
-// If a program that a test needs is missing, such as redis-server, the test is skipped. It fails
-// instead if all tests are required.
+// If a program that a test needs is missing, such as redis-server, the helpers skip the test, or
+// fail it if all tests are required.
 package kit

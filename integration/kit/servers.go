@@ -103,8 +103,8 @@ func LinkURLs(links []*faultlink.Link) []string {
 }
 
 // StartProxy starts a proxy with these masters. The proxy is closed when the test ends. It has a
-// long master-timeout unless the arguments set one. If the test fails, the proxy's log is printed.
-// The test fails if the log has a panic, a failed session or a data race.
+// long master-timeout unless the arguments set one. If the test fails, StartProxy prints the
+// proxy's log. It fails the test if the log has a panic, a failed session or a data race.
 func StartProxy(t *testing.T, masters []string, args ...string) *harness.Proxy {
 	t.Helper()
 	return startProxy(t, harness.ProxyOptions{Masters: masters, Args: append(LongMasterTimeout(), args...)})

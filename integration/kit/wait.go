@@ -25,7 +25,8 @@ func Eventually(t *testing.T, condition func() error) {
 	Within(t, WaitLimit, condition)
 }
 
-// Await waits until a condition is met, like Eventually. The text what describes the condition.
+// Await waits until a condition is met, like Eventually. The parameter what describes the
+// condition.
 func Await(t *testing.T, what string, met func() bool) {
 	t.Helper()
 	notYet := errors.New("not within a minute: " + what)

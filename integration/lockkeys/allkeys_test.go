@@ -22,9 +22,9 @@ for _, lock in pairs(held) do
 end
 return #held`
 
-// TestAllKeys checks commands on all keys with real masters. Keys that were just removed still have
-// cells on the masters, but are not returned. Without a majority these commands get NOQUORUM, but a
-// flush still empties the upstream.
+// TestAllKeys checks commands on all keys with real masters. Recently removed keys still have cells
+// on the masters, but no command returns them. Without a majority these commands get NOQUORUM, but
+// a flush still empties the upstream.
 func TestAllKeys(t *testing.T) {
 	upstream := redistest.New(t, redistest.Options{})
 	f := kit.StartFleet(t, "--upstream", upstream.URL(), "--lock-keys", "lock:*")

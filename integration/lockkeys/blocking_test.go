@@ -13,7 +13,7 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// blockingConversations returns conversations of clients, one step a line:
+// blockingConversations returns conversations of clients, one step per line:
 //
 //	A DEL lock:q      client A sends the command and reads its reply
 //	A> BLPOP lock:q 0 client A sends the command, and waits

@@ -35,8 +35,8 @@ const (
 type commandRecord struct {
 	client int
 	words  []string
-	// steps are the equivalent commands of a single Redis, if they differ from words. If multiReply
-	// is set, the reply is the list of their replies.
+	// steps holds the equivalent commands of a single Redis, if they differ from words. If
+	// multiReply is set, the reply is the list of their replies.
 	steps      [][]string
 	multiReply bool
 	condition  *condition

@@ -21,7 +21,7 @@ type commandGenerator struct {
 	leaseCount  int
 }
 
-// nextSteps returns the next command, or several that belong together, such as a transaction. Most
+// nextSteps returns the next command, or several related commands, such as a transaction. Most
 // scripts and transactions use one of the keys, because the proxy refuses many that use both.
 func (k *commandGenerator) nextSteps() []step {
 	k.usedKeys = k.keys

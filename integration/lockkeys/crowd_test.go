@@ -31,7 +31,8 @@ const (
 
 // lockClients is a group of clients that use the same few lock keys with ordinary commands.
 type lockClients struct {
-	addrs []string // of proxies or single Redis servers; the clients use them in turn
+	// addrs holds the addresses of proxies or single Redis servers; the clients use them in turn.
+	addrs []string
 	seed  uint64
 	verbs []lockVerb // the commands that the clients send
 	// supportsLock is set if the addresses support LOCK, UNLOCK and EXTEND, which clients then also

@@ -45,7 +45,7 @@ func TestSameAsOneRedis(t *testing.T) {
 }
 
 // TestSameAsOneRedisDetectsChange checks that two Redis servers do not differ until a client writes
-// to one of them, and that the difference is then found.
+// to one of them, and that compare then finds the difference.
 func TestSameAsOneRedisDetectsChange(t *testing.T) {
 	redistest.SkipShort(t)
 	firstServer, secondServer, seed := kit.StartReference(t), kit.StartReference(t), rand.Uint64()
@@ -95,8 +95,8 @@ func (p *pair) compare(t *testing.T, seed uint64, steps int) (differences []stri
 	return differences
 }
 
-// compareGroup sends a group of commands up to the first one that is refused or whose replies
-// differ.
+// compareGroup sends a group of commands up to the first command that the proxy refuses, or whose
+// replies differ.
 func (p *pair) compareGroup(group []step) (string, error) {
 	for _, s := range group {
 		before, err := p.readKeys(s)
@@ -127,7 +127,7 @@ func (p *pair) compareGroup(group []step) (string, error) {
 	return "", nil
 }
 
-// readKeys returns the values of the proxy's keys, if a step may be refused.
+// readKeys returns the values of the proxy's keys, if the proxy may refuse a step.
 func (p *pair) readKeys(s step) (string, error) {
 	if !s.refusable || p.observer == nil {
 		return "", nil

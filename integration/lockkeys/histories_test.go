@@ -50,10 +50,10 @@ const (
 // verdict is the result of checking all histories.
 type verdict struct {
 	keys, undecided, violations int
-	examples                    []*lockKey // of violations
+	examples                    []*lockKey // histories with a violation
 }
 
-// maxExamples limits the number of wrong histories that are shown and kept.
+// maxExamples limits the number of wrong histories that a test shows and keeps.
 const maxExamples = 3
 
 func (v verdict) plus(other verdict) verdict {
@@ -211,8 +211,8 @@ func TestHistoriesDetectTwoRedises(t *testing.T) {
 	c.checkHistories().wantViolation(t)
 }
 
-// TestHistoriesDetectFalseGrants checks that the checker finds a violation if one client of ten
-// sometimes claims to have a lock that it was refused.
+// TestHistoriesDetectFalseGrants checks that the checker finds a violation if one of ten clients
+// sometimes records a grant although its request was refused.
 func TestHistoriesDetectFalseGrants(t *testing.T) {
 	redistest.SkipShort(t)
 	lies := 0

@@ -11,8 +11,8 @@ import (
 )
 
 // TestLongScriptEndsWithItsClient lets clients send a script and close their sending side. A script
-// that runs or compiles for long ends before the time limit of scripts. A short script gets its
-// reply.
+// that runs or compiles for a long time ends before the time limit of scripts. A short script gets
+// its reply.
 func TestLongScriptEndsWithItsClient(t *testing.T) {
 	t.Parallel()
 	f := startLockKeyFleet(t, 1)

@@ -262,8 +262,8 @@ func swapReplies(random *rand.Rand, records []lockRecord) {
 }
 
 // validHistory executes commands one after the other, and gives each command a random period around
-// its execution. Some lost commands are executed much later or never, and some lost takes are
-// undone.
+// its execution. Some lost commands are executed much later or never, and some lost commands that
+// take the lock are undone.
 func validHistory(random *rand.Rand, length, unknowns int) []lockRecord {
 	state, records, later := register(""), []lockRecord(nil), map[int][]lockOp{}
 	for i := range length {

@@ -29,15 +29,17 @@ const (
 
 // lockOp is one command as its client sent it. All commands of a history write different values.
 type lockOp struct {
-	verb  lockVerb
-	value string // the written value; for a compare-and-delete and a compare-and-expire, the expected one
+	verb lockVerb
+	// value is the written value, or the expected value of a compare-and-delete or
+	// compare-and-expire.
+	value string
 	// expects is the value that the key must have for a compare-and-set or an EXEC to write.
 	expects string
 
 	outcome outcome
 }
 
-// outcome says how far the effect of a command is known.
+// outcome classifies the effect of a command: known from its reply, unknown, or undone.
 type outcome int
 
 const (
@@ -45,7 +47,8 @@ const (
 	// outcomeUnknown marks a lost command: the reply was an error, or did not arrive. The command
 	// was executed at most once, at any time since it was sent, even long after the error.
 	outcomeUnknown
-	// outcomeUndone is a possible effect of a lost take: the lock is released again, at any time.
+	// outcomeUndone is a possible effect of a lost command that takes the lock: the lock is
+	// released again, at any time.
 	outcomeUndone
 )
 
@@ -151,8 +154,8 @@ type lockRecord struct {
 // never is the end time of a lost command.
 const never = time.Duration(1<<63 - 1)
 
-// operations returns the records for porcupine. A lost write may take effect until the end, as may
-// the release of a lost take.
+// operations returns the records for porcupine. A lost write may take effect until the end, and so
+// may the undo of a lost command that takes the lock.
 func operations(records []lockRecord) []porcupine.Operation {
 	var all []porcupine.Operation
 	for _, r := range records {
@@ -180,8 +183,9 @@ const checkPatience = 20 * time.Second
 // replies. Each command takes effect at a time between its request and its reply.
 //
 // A command whose reply was an error, or did not arrive, takes effect once at any later time, or
-// never. If it takes the lock, this may be undone later. No other deviation is allowed. (A SET NX
-// may return nil if the lease has just expired, but no lease expires in these histories.)
+// never. If the command takes the lock, the proxies may undo it later. No other deviation is
+// allowed. (A SET NX may return nil if the lease has just expired, but no lease expires in these
+// histories.)
 func checkLockKey(records []lockRecord) porcupine.CheckResult {
 	if abortedWithoutChange(records) {
 		return porcupine.Illegal

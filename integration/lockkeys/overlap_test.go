@@ -48,8 +48,8 @@ func TestOverlapOfLockKeys(t *testing.T) {
 	}
 }
 
-// TestOverlapOfLockKeysOfOneRedis checks that no overlaps are found with a single Redis without
-// faults.
+// TestOverlapOfLockKeysOfOneRedis checks that the contest finds no overlap with a single Redis
+// without faults.
 func TestOverlapOfLockKeysOfOneRedis(t *testing.T) {
 	redistest.SkipShort(t)
 	c := startKeyContest(t, []string{kit.StartReference(t).Addr()}, rand.Uint64(), contestedKey)
@@ -61,7 +61,8 @@ func TestOverlapOfLockKeysOfOneRedis(t *testing.T) {
 	}
 }
 
-// TestOverlapOfLockKeysIsSeen checks that overlaps are found with two independent Redis servers.
+// TestOverlapOfLockKeysIsSeen checks that the contest finds overlaps with two independent Redis
+// servers.
 func TestOverlapOfLockKeysIsSeen(t *testing.T) {
 	redistest.SkipShort(t)
 	c := startKeyContest(t, []string{kit.StartReference(t).Addr(), kit.StartReference(t).Addr()}, rand.Uint64(),
@@ -124,7 +125,7 @@ func (h *keyHolder) turn(token string) {
 
 // requestLease sends a command that grants a lease if the reply equals yes. It returns the time of
 // the reply, and the time until which the client may rely on the lease, or 0 without a lease. The
-// client relies on the lease a little shorter, because clocks drift.
+// client stops relying on the lease slightly before its end, because clocks drift.
 func (h *keyHolder) requestLease(yes any, command ...string) (received, until time.Duration) {
 	sent := h.contest.History.Now()
 	reply, err := h.client.Do(command...)

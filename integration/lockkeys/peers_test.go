@@ -60,7 +60,7 @@ func (p *peer) receive() (peerReply, error) {
 
 // pair holds connections to the proxy and to a single Redis, for the same conversation.
 type pair struct {
-	addrs   [2]string // of the proxy and of the single Redis
+	addrs   [2]string // addresses of the proxy and of the single Redis
 	peers   [2]*peer
 	resp    string // protocol, "2" or "3"
 	history [][]string
@@ -159,7 +159,7 @@ func (p *pair) ask(s step) (answers [2]peerReply, err error) {
 	return answers, nil
 }
 
-// lastCommands returns the last commands, for a message.
+// lastCommands returns the last n commands as text for an error message.
 func (p *pair) lastCommands(n int) string {
 	var text bytes.Buffer
 	for _, words := range p.history[max(0, len(p.history)-n):] {

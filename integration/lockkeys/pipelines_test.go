@@ -83,8 +83,8 @@ func comparePipelines(t *testing.T, random *rand.Rand, servers []string) (comman
 	return commands
 }
 
-// pipeline sends items and reads all replies, up to the one that ends the pipeline. It removes the
-// connection's ID from the replies.
+// pipeline sends items and reads all replies, up to the reply that ends the pipeline. It removes
+// the connection's ID from the replies.
 func (p *peer) pipeline(t *testing.T, items []randomcommands.Item, end string) string {
 	t.Helper()
 	var sent strings.Builder
@@ -108,7 +108,7 @@ func (p *peer) pipeline(t *testing.T, items []randomcommands.Item, end string) s
 // connectionID matches the ID of a connection in the reply to HELLO.
 var connectionID = regexp.MustCompile(`(\$2\r\nid\r\n:)\d+`)
 
-// describe returns the commands of a pipeline, one in a line.
+// describe returns the commands of a pipeline, one per line.
 func describe(items []randomcommands.Item) string {
 	var text strings.Builder
 	for _, item := range items {

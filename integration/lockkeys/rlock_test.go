@@ -106,7 +106,7 @@ func TestRLockExcludes(t *testing.T) {
 					if _, isTime := reply.(int64); !isTime {
 						t.Errorf("a take is answered %v", reply)
 					}
-					time.Sleep(time.Millisecond) // the pace of a client
+					time.Sleep(time.Millisecond) // sets the pace of a client
 					continue
 				}
 				if n := holders.Add(1); n != 1 {

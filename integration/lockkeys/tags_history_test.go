@@ -141,7 +141,8 @@ func asSetReply(d commandRecord) commandRecord {
 	return d
 }
 
-// possibleUndo returns a possible effect of a lost take: the lock is released again, at any time.
+// possibleUndo returns a possible effect of a lost command that takes the lock: the lock is
+// released again, at any time.
 func possibleUndo(d commandRecord) (undo commandRecord, possible bool) {
 	steps := d.steps
 	if steps == nil {

@@ -109,7 +109,7 @@ func TestTagsWatch(t *testing.T) {
 }
 
 // TestTagsWaiting checks that a client that waits for a key gets it, whatever other keys the tag
-// has. Clients that wait for elements get them, too.
+// has. Clients that wait for elements get the elements, too.
 func TestTagsWaiting(t *testing.T) {
 	masters, upstream := redistest.URLs(kit.StartMasters(t)), kit.StartRedis(t)
 	firstProxy, secondProxy := kit.StartProxy(t, masters, tagArgs(upstream)...), kit.StartProxy(t, masters, tagArgs(upstream)...)

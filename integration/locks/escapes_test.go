@@ -159,7 +159,7 @@ func awaitOwnStates(t *testing.T, master *redistest.Server) (states []string) {
 	return states
 }
 
-// wantKeys fails the test unless a server has exactly the given keys of a pattern. It supports at
+// wantKeys fails the test unless exactly the given keys of a server match a pattern. It supports at
 // most one key, because the order is undefined.
 func wantKeys(t *testing.T, client *redistest.Client, pattern string, keys ...string) {
 	t.Helper()

@@ -32,7 +32,7 @@ func TestTwoOfFiveFail(t *testing.T) {
 			for i := range 2 {
 				kit.Must(t, fault.Cause(f, i))
 			}
-			time.Sleep(1200 * time.Millisecond) // the fault lasts; a master that hangs stays up meanwhile
+			time.Sleep(1200 * time.Millisecond) // the fault lasts; a hanging master stays up
 			for i := range 2 {
 				kit.Must(t, fault.Repair(f, i))
 			}
@@ -105,7 +105,8 @@ func checkFree(master *redistest.Server) error {
 	return nil
 }
 
-// wantNoQuorum fails the test unless a command is refused in time, with three masters' causes.
+// wantNoQuorum fails the test unless a command gets NOQUORUM in time, with the causes of three
+// masters.
 func wantNoQuorum(t *testing.T, f *kit.Fleet, client *redistest.Client, command ...string) {
 	t.Helper()
 	sent := time.Now()
@@ -136,7 +137,8 @@ func wantAllMastersUsed(t *testing.T, f *kit.Fleet) {
 	var err error
 	for turn := 0; time.Since(startedAt) < recoveryTimeout; turn++ {
 		key := "again:" + strconv.Itoa(turn)
-		kit.Do(t, client, "LOCK", key, "t", "PX", "10000") // this early, the proxy may refuse the LOCK
+		// The proxy may refuse a LOCK soon after the fault.
+		kit.Do(t, client, "LOCK", key, "t", "PX", "10000")
 		if err = checkOnAllMasters(f, key, "t"); err == nil {
 			t.Logf("all five are used again after %v", time.Since(startedAt).Round(time.Millisecond))
 			return
@@ -233,9 +235,9 @@ func TestMasterRestarts(t *testing.T) {
 	f := kit.StartFleet(t)
 	load := startLoad(t, f.Proxies[0], 16, true)
 	for range 6 {
-		time.Sleep(rand.N(300 * time.Millisecond)) // at any moment
+		time.Sleep(rand.N(300 * time.Millisecond)) // the crash comes at any moment
 		kit.Must(t, f.Masters[0].Kill())
-		time.Sleep(rand.N(300 * time.Millisecond)) // at any moment
+		time.Sleep(rand.N(300 * time.Millisecond)) // the restart comes at any moment
 		kit.Must(t, f.Masters[0].Restart())
 	}
 	wantAllMastersUsed(t, f)

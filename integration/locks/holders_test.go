@@ -118,7 +118,8 @@ func TestLockInfo(t *testing.T) {
 			}
 		}
 	}
-	kit.Want(t, bob, int64(1), "UNLOCK", "k", "secret") // by ballot; then the waiter holds the lock
+	// This UNLOCK removes the lock by ballot. Then the waiter holds the lock.
+	kit.Want(t, bob, int64(1), "UNLOCK", "k", "secret")
 	kit.Await(t, "the waiter has the lock", func() bool { return lockInfo(t, bob, "k")["since"] != nil })
 	kit.Want(t, bob, int64(1), "UNLOCK", "k", "next")
 	wantBothInfo("free", 5, nil, nil)
@@ -129,7 +130,7 @@ func TestLockInfo(t *testing.T) {
 	kit.Want(t, bob, int64(1), "FORCEUNLOCK", "k")
 	kit.WantReply(t, bob, "LOCK k secret PX 10000", kit.Granted)
 	wantBothInfo("held", 5, nil, "bob")
-	kit.Want(t, ann, int64(1), "UNLOCK", "k", "secret") // the same token
+	kit.Want(t, ann, int64(1), "UNLOCK", "k", "secret") // ann's token is equal to bob's
 
 	kit.WantGrant(t, ann, "LOCK", "m", "secret", "PX", "60000")
 	kit.Must(t, f.Masters[4].Kill())
@@ -346,7 +347,7 @@ func TestHoldersErrors(t *testing.T) {
 }
 
 // TestHoldersRights checks that a client sees the locks of keys that it may read at the upstream.
-// It may force-unlock keys that it may delete at the upstream, if it may also end connections.
+// It may force-unlock keys that it may delete at the upstream, if it may also run CLIENT KILL.
 func TestHoldersRights(t *testing.T) {
 	t.Parallel()
 	r := startRestricted(t,
@@ -449,7 +450,7 @@ func TestAuditLog(t *testing.T) {
 	}
 	runCommands(unauditedProxy)
 	runCommands(proxy)
-	awaitLog(t, proxy, "action=forced") // the log is read with a delay
+	awaitLog(t, proxy, "action=forced") // the test reads the log with a delay
 	awaitLog(t, unauditedProxy, "msg=FORCEUNLOCK")
 	var got []string
 	for line := range strings.Lines(proxy.Log()) {

@@ -18,8 +18,8 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// keptTTL is the TTL of kept locks in tests. busySlack is the time by which a busy machine may be
-// late; it is less than the third of the TTL after which the next renewal comes.
+// keptTTL is the TTL of kept locks in tests. busySlack is the allowed delay on a busy machine. It
+// is less than a third of the TTL, after which the next renewal comes.
 const keptTTL, busySlack = 1500 * time.Millisecond, 400 * time.Millisecond
 
 // startKept starts three masters and two proxies.
@@ -50,7 +50,8 @@ func wantTaken(t *testing.T, client *redistest.Client, key string, during time.D
 	}
 }
 
-// wantFreeWithin waits for a lock, and checks that it is granted between two moments.
+// wantFreeWithin waits for a lock, and checks that the grant comes between least and most after
+// since.
 func wantFreeWithin(t *testing.T, client *redistest.Client, key string, since time.Time, least, most time.Duration) {
 	t.Helper()
 	kit.WantGrant(t, client, "LOCK", key, "rival", "PX", "10000", "BLOCK", "20000")
@@ -75,8 +76,8 @@ func receivePush(t *testing.T, client *redistest.Client) (text string, validity 
 	return fmt.Sprint([]any(push)), 0
 }
 
-// TestKeptLock checks that a lock is kept for a client in RESP2 and RESP3, with and without an
-// upstream, until its UNLOCK, and what the client hears meanwhile.
+// TestKeptLock checks that a lock is kept until its UNLOCK, in RESP2 and RESP3, with and without an
+// upstream. A RESP3 client gets a push for each renewal, and a RESP2 client gets none.
 func TestKeptLock(t *testing.T) {
 	for name, args := range map[string][]string{
 		"lock server": nil, "upstream": {"--upstream", kit.StartRedis(t).URL()},
@@ -97,7 +98,7 @@ func TestKeptLock(t *testing.T) {
 			}
 			// The silent client is parked by now.
 			wantTaken(t, rival, "silent", 3*keptTTL)
-			// Replies come in order, and nothing before them.
+			// The replies arrive in order, without a push before them.
 			kit.Must(t, silent.Send(redistest.AppendCommand(redistest.AppendCommand(nil, "UNLOCK", "silent", "t"),
 				"EXTEND", "silent", "t", "PX", "1500", "KEEPALIVE")))
 			for _, want := range []any{int64(1), nil} {
@@ -141,7 +142,7 @@ func TestKeptLockOfDeadHolder(t *testing.T) {
 }
 
 // TestKeptLockAtAnotherProxy checks that a client whose proxy is killed keeps its lock through the
-// other one.
+// other proxy.
 func TestKeptLockAtAnotherProxy(t *testing.T) {
 	proxies := startKept(t)
 	client, rival := kit.Connect(t, proxies[0]), kit.Connect(t, proxies[1])
@@ -156,7 +157,8 @@ func TestKeptLockAtAnotherProxy(t *testing.T) {
 	kit.Want(t, again, nil, "EXTEND", "k", "t", "PX", "1500")
 }
 
-// TestKeptLockIsTakenOver checks that a second connection to the same proxy takes over.
+// TestKeptLockIsTakenOver checks that a second connection to the same proxy can keep the lock
+// instead of the first connection.
 func TestKeptLockIsTakenOver(t *testing.T) {
 	proxies := startKept(t)
 	first, second, rival := kit.Connect(t, proxies[0]), kit.Connect(t, proxies[0]), kit.Connect(t, proxies[1])
@@ -167,7 +169,8 @@ func TestKeptLockIsTakenOver(t *testing.T) {
 	wantFreeWithin(t, rival, "k", began, 2970*time.Millisecond-busySlack, 3030*time.Millisecond+busySlack)
 }
 
-// TestKeptLockToMaxHold checks that a lock is held for MAXHOLD, and that the client is told.
+// TestKeptLockToMaxHold checks that a lock is held for MAXHOLD, and that the client then gets a
+// push.
 func TestKeptLockToMaxHold(t *testing.T) {
 	proxies := startKept(t)
 	client, rival := kit.Connect(t, proxies[0]), kit.Connect(t, proxies[1])
@@ -185,8 +188,8 @@ func TestKeptLockToMaxHold(t *testing.T) {
 	}
 }
 
-// TestKeptLockIsLost checks the push about a lock that was taken away at this proxy or another one,
-// or that expired without a quorum.
+// TestKeptLockIsLost checks the push about a lock that was taken away at this proxy or at another
+// proxy, or that expired without a quorum.
 func TestKeptLockIsLost(t *testing.T) {
 	masters := kit.StartMasters(t)[:3]
 	f := kit.LinkFleet(t, masters, 2)
@@ -237,7 +240,7 @@ func TestKeptLockWhileMastersFail(t *testing.T) {
 		wantTaken(t, rival, "k", keptTTL)
 		kit.Must(t, f.Links[0][i%3].Heal())
 		f.WantVoting(t, 3)
-		// A master that was away gets the lock again before the next one fails.
+		// A master that was unreachable gets the lock again before the next master fails.
 		kit.Eventually(t, func() error {
 			if info := kit.ReplyText(kit.Do(t, rival, "LOCKINFO", "k")); strings.Count(info, " held") != 1+len(masters) {
 				return fmt.Errorf("not on all masters: %s", info)
@@ -316,8 +319,8 @@ func TestKeptLocksOfAPipeline(t *testing.T) {
 }
 
 // TestCostOfKeptLocks measures the processor time for the renewals of many kept locks, and checks
-// that none is lost. REDLOCK_KEPT_LOCKS=100000 is the full size; a machine that is busy otherwise
-// makes the figure higher.
+// that none is lost. REDLOCK_KEPT_LOCKS=100000 is the full size; other load on the machine
+// increases the figure.
 func TestCostOfKeptLocks(t *testing.T) {
 	redistest.SkipShort(t)
 	locks, err := strconv.Atoi(cmp.Or(os.Getenv("REDLOCK_KEPT_LOCKS"), "5000"))

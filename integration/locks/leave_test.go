@@ -145,7 +145,7 @@ func TestOrderOfService(t *testing.T) {
 	order := make(chan turn, 2*waiters)
 	for i := range waiters {
 		client := kit.StartWaiter(t, f.Proxies[0], strconv.Itoa(i))
-		kit.WantBlocked(t, f.Proxies[0], i+1) // so that they arrive one after the other
+		kit.WantBlocked(t, f.Proxies[0], i+1) // so that the LOCKs arrive one after the other
 		go takeTurn(client, i, order)
 	}
 	startedAt := time.Now()

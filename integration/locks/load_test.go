@@ -24,7 +24,7 @@ type load struct {
 	results  []result
 }
 
-// result holds the results of one client, or of all.
+// result holds the results of one client, or of all clients.
 type result struct {
 	lockPairs    int // number of locks that were granted and released
 	held         int // number of nil replies for the shared key

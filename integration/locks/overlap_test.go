@@ -99,7 +99,7 @@ func holdAtRandom(random *rand.Rand) time.Duration {
 const (
 	// contestedKey is the key of all clients.
 	contestedKey = "contested"
-	// revivedReply is the name under which violations are counted.
+	// revivedReply is the name under which the contest counts the violations.
 	revivedReply = "EXTEND of a lock that was given back was granted"
 )
 

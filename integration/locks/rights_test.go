@@ -369,8 +369,8 @@ func TestRightsInTransactions(t *testing.T) {
 }
 
 // TestForgedReplies checks that the proxy does not confuse replies. The upstream refuses a client's
-// CLIENT REPLY OFF, and sends replies that the proxy does not expect. The proxy must not take these
-// for the replies to its own commands.
+// CLIENT REPLY OFF, and sends replies that the proxy does not expect. The proxy must not treat
+// these replies as the replies to its own commands.
 func TestForgedReplies(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -529,16 +529,17 @@ func awaitLog(t *testing.T, proxy *harness.Proxy, text string) {
 	kit.Must(t, err)
 }
 
-// TestLoginStaysWhileUpstreamHangs checks that, while the upstream hangs, a client that has logged
-// in can use a lock key for which the proxy knows its permissions. A client that has not logged in
-// is refused. When the upstream continues, clients can log in again.
+// TestLoginStaysWhileUpstreamHangs covers an upstream that hangs. A client that has logged in can
+// use a lock key for which the proxy knows its permissions. A client that has not logged in is
+// refused. When the upstream continues, clients can log in again.
 func TestLoginStaysWhileUpstreamHangs(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
 	r := startRestricted(t, "app on >x ~lock:* +@all -@admin", "default -@all")
-	// The proxy forgets the permissions at each sign of life of the upstream. If one comes between
-	// the first SET and the pause, the client is refused, and the test tries again. The client is
-	// never idle, because the proxy also forgets the permissions of idle clients.
+	// The proxy forgets the permissions at each sign of life of the upstream. If a sign of life
+	// comes between the first SET and the pause, the proxy refuses the client, and the test tries
+	// again. The client is never idle, because the proxy also forgets the permissions of idle
+	// clients.
 	const tries = 5
 	for try := 1; ; try++ {
 		client := r.login(t, "app")

@@ -62,7 +62,8 @@ func inEachCase(t *testing.T, test func(t *testing.T, s deliveryCase, masters []
 	}
 }
 
-// client is a connection to a proxy that reads only on request, over TLS if the case has it.
+// client is a connection to a proxy that reads only on request, over TLS if the case has a TLS
+// configuration.
 type client struct {
 	t    *testing.T
 	tcp  *net.TCPConn
@@ -257,7 +258,7 @@ func TestUndeliveredGrantIsUndone(t *testing.T) {
 
 // TestLockAfterUndeliveredGrant checks that a lock stays when an earlier holder disconnects. The
 // earlier holder has not received its grant, and its lease has expired. Another client has taken
-// the lock with the same token, through the same proxy or another one.
+// the lock with the same token, through the same proxy or another proxy.
 func TestLockAfterUndeliveredGrant(t *testing.T) {
 	inEachCase(t, func(t *testing.T, s deliveryCase, _ []*redistest.Server, proxies [2]*harness.Proxy) {
 		for _, longGrant := range longGrants() {
@@ -282,8 +283,8 @@ func TestLockAfterUndeliveredGrant(t *testing.T) {
 							}
 							return nil
 						})
-						// The owner leaves, or this proxy would count it as a client that is still
-						// connected.
+						// The owner disconnects. Otherwise this proxy would count it as a client
+						// that is still connected.
 						if proxy == proxies[0] {
 							kit.Must(t, owner.conn.Close())
 						}

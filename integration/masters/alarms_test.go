@@ -31,8 +31,8 @@ func TestChangeRaisesNoAlarm(t *testing.T) {
 	r.wantLogged(want)
 }
 
-// wantLogged waits until each proxy has logged exactly the messages want since it was ready, in any
-// order. It ignores the message that a master caught up.
+// wantLogged waits until each proxy has logged exactly the messages in want since it was ready, in
+// any order. It ignores the message that a master caught up.
 func (r *rig) wantLogged(want []string) {
 	r.t.Helper()
 	want = slices.Sorted(slices.Values(want))

@@ -53,8 +53,8 @@ func TestConflictingChanges(t *testing.T) {
 	kit.Want(t, kit.Connect(t, r.proxies[1]), int64(1), "UNLOCK", "held", "t")
 }
 
-// wantConflict fails the test unless a reply to PROXY RELOAD is the refusal of a change that
-// conflicts with a change to the given masters.
+// wantConflict fails the test unless a reply to PROXY RELOAD refuses a change because of a
+// conflicting change to the given masters.
 func (r *rig) wantConflict(reply string, masters []int) {
 	r.t.Helper()
 	var addrs []string
@@ -82,7 +82,7 @@ var killSequence = [][]int{
 
 // TestChangerIsKilled kills the proxy that changes the masters, at any moment of the change, under
 // load. If the change had begun, the other proxies complete it. Otherwise another proxy begins it.
-// In turn, the killed proxy starts again with the new masters in its file, and with the old ones.
+// The killed proxy starts again, alternately with the new and with the old masters in its file.
 // With the old masters it grants no lock, and follows the change when its file is corrected.
 func TestChangerIsKilled(t *testing.T) {
 	redistest.SkipShort(t)
@@ -145,7 +145,7 @@ func TestStoppedProxyFollows(t *testing.T) {
 	t.Parallel()
 	r := startRig(t, 2, 3, 4)
 	client := kit.Connect(t, r.proxies[1])
-	kit.WantGrant(t, client, "LOCK", "k", "u", "PX", "60000") // so that the proxy's connections are open
+	kit.WantGrant(t, client, "LOCK", "k", "u", "PX", "60000") // opens the proxy's connections
 	kit.Want(t, client, int64(1), "UNLOCK", "k", "u")
 	kit.Must(t, r.proxies[1].Signal(stopSignal))
 	r.writeAllMasters(0, 1, 3)
@@ -167,8 +167,8 @@ func TestStoppedProxyFollows(t *testing.T) {
 	r.wantVoting(0, 1, 3)
 }
 
-// TestStartsWithOtherMasters starts proxies with the former masters, and with masters that were
-// never agreed on. Each of these proxies grants no lock and reports why.
+// TestStartsWithOtherMasters starts proxies with the former masters, and with masters on which the
+// proxies never agreed. Each of these proxies grants no lock and reports why.
 func TestStartsWithOtherMasters(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()

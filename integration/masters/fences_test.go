@@ -10,7 +10,7 @@ import (
 )
 
 // TestFencesDuringChanges adds, replaces and removes masters, again and again, while clients wait
-// for locks with FENCE. No lock is held twice, fences increase, and no lock stays.
+// for locks with FENCE. No lock is held twice, fences increase, and no lock remains at the end.
 func TestFencesDuringChanges(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()

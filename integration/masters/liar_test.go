@@ -79,8 +79,8 @@ func (r *rig) wantServing(key string) {
 }
 
 // TestOneMasterClaimsChange lets one master claim that the masters were changed. That master gets
-// no vote. The other masters vote, even for a proxy that starts then. After a flush, the first
-// master votes again.
+// no vote. The other masters vote, even for a proxy that starts at this time. After a flush, the
+// first master votes again.
 func TestOneMasterClaimsChange(t *testing.T) {
 	redistest.SkipShort(t)
 	for _, masters := range []int{3, 5} {
@@ -114,7 +114,7 @@ func TestOneMasterClaimsChange(t *testing.T) {
 	}
 }
 
-// copyData gives a server the data of another one, without a restart.
+// copyData gives a server the data of another server, without a restart.
 func copyData(t *testing.T, to, from *redistest.Server) {
 	t.Helper()
 	host, port, err := net.SplitHostPort(from.Addr())
@@ -319,7 +319,7 @@ func TestMajorityForgetsAfterChange(t *testing.T) {
 		kit.Must(t, kit.SendToMaster(r.servers[i], "FLUSHALL"))
 	}
 	rival, start := kit.Connect(t, r.proxies[1]), time.Now()
-	for time.Since(start) < 5*time.Second { // the proxies still reach the removed master in this time
+	for time.Since(start) < 5*time.Second { // the proxies still reach the removed master
 		if reply := kit.Do(t, rival, "LOCK", "k", "u", "PX", "1000"); kit.IsGranted(reply) {
 			t.Fatalf("granted again %v after the loss", time.Since(start))
 		}

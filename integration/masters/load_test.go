@@ -146,7 +146,7 @@ func (l *load) stop(t *testing.T) (grants int, overlaps []holdings.Overlap) {
 }
 
 // wantNoDoubleGrants stops the load, and fails the test unless there are enough grants, and no
-// double ones.
+// double grants.
 func (l *load) wantNoDoubleGrants(t *testing.T) {
 	t.Helper()
 	grants, overlaps := l.stop(t)
@@ -166,7 +166,7 @@ func rounds(minimum, perRound int) int {
 	return max(n*perRound, minimum)
 }
 
-// changeSequence leads from three masters to five and back, one change at a time, with
+// changeSequence lists changes from three masters to five and back, one master at a time, with
 // replacements.
 var changeSequence = [][]int{
 	{0, 1, 5}, {0, 1, 5, 3}, {0, 1, 5, 3, 4}, {0, 1, 3, 4}, {0, 3, 4}, {2, 3, 4}, {2, 1, 4}, {2, 1, 0},

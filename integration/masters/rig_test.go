@@ -21,7 +21,7 @@ import (
 type rig struct {
 	t       *testing.T
 	servers []*redistest.Server
-	links   []*faultlink.Link // to the servers, for all proxies
+	links   []*faultlink.Link // links of all proxies to the servers
 	files   []string
 	tags    bool // the keys of a tag share a cell
 	proxies []*harness.Proxy

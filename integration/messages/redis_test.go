@@ -42,7 +42,7 @@ func (p rawClient) readReplies(t *testing.T, quietTime time.Duration, isEnough f
 // quietTime is the time without a reply after which the replies of a client are complete.
 const quietTime = 100 * time.Millisecond
 
-// conversations has the commands of the clients a, b and c, in order; each client has its own
+// conversations holds the commands of the clients a, b and c, in order; each client has its own
 // connection. The commands avoid differences between versions.
 var conversations = map[string]string{
 	"RESP2": `a SUBSCRIBE x|b PUBLISH x 1|a GET lock:k|a CLIENT ID|a FOO|a GET|a PING|a PING hi|a MULTI|a HELLO 3|a SUBSCRIBE|a SUBSCRIBE x y y|b PUBLISH y 2
@@ -106,9 +106,9 @@ func TestRepliesOfRedis(t *testing.T) {
 // versions matches the versions and IDs in the reply to HELLO.
 var versions = regexp.MustCompile(`\$[56]\r\n7\.[0-9.]+\r\n|id\r\n:[0-9]+`)
 
-// TestRedisson checks that a Redisson client that waits for a lock at one proxy is notified when
-// the holder releases the lock at the other proxy. The waiter gets exactly one message. A release
-// after which the holder still holds the lock sends no message.
+// TestRedisson lets a Redisson client wait for a lock at one proxy. The client is notified when the
+// holder releases the lock at the other proxy. The waiter gets exactly one message. A release after
+// which the holder still holds the lock sends no message.
 func TestRedisson(t *testing.T) {
 	const take = "if (redis.call('exists', KEYS[1]) == 0) then redis.call('hincrby', KEYS[1], ARGV[2], 1); redis.call('pexpire', KEYS[1], ARGV[1]); return nil; end; " +
 		"if (redis.call('hexists', KEYS[1], ARGV[2]) == 1) then redis.call('hincrby', KEYS[1], ARGV[2], 1); redis.call('pexpire', KEYS[1], ARGV[1]); return nil; end; " +
@@ -128,7 +128,7 @@ func TestRedisson(t *testing.T) {
 		if got := takeLock(owner, "one:1"); got != nil {
 			t.Fatalf("%v", got)
 		}
-		takeLock(owner, "one:1") // a second time
+		takeLock(owner, "one:1") // takes the lock a second time
 		if ttl, isHeld := takeLock(waiter, "two:1").(int64); !isHeld || ttl <= 0 {
 			t.Fatalf("%v", ttl)
 		}

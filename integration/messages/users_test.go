@@ -11,7 +11,7 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// TestUsers checks that the proxy's own users subscribe and publish according to their rules, also
+// TestUsers checks that the proxy's own users subscribe and publish according to their rules, even
 // in scripts and transactions. They lose their connection when a permission is withdrawn.
 func TestUsers(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "users.acl")

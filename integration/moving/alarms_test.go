@@ -31,8 +31,8 @@ func TestMoveRaisesNoAlarm(t *testing.T) {
 	kit.WantGrant(t, client, "LOCK", "lock:a", "t", "PX", "1000")
 }
 
-// wantLogged waits until each proxy has logged exactly the messages want, from level info on, since
-// it was ready, in any order.
+// wantLogged waits until each proxy has logged exactly the messages in want since it was ready, in
+// any order. It ignores debug messages.
 func (r *rig) wantLogged(want ...string) {
 	r.t.Helper()
 	want = slices.Clone(want)

@@ -13,8 +13,8 @@ import (
 
 // TestMoveWhileMastersAreAway takes locks while one of three masters is away. An operator tries to
 // move the locks back while another master is away. Then only one of the masters that vote has the
-// locks, which may also be left of failed attempts. So the move fails, and the locks stay at the
-// masters. When all masters are back, each lock is still held, and its holder can release it.
+// locks, which failed attempts may also have left behind. So the move fails, and the locks stay at
+// the masters. When all masters are back, each lock is still held, and its holder can release it.
 func TestMoveWhileMastersAreAway(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()

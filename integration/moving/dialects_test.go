@@ -330,7 +330,7 @@ var dialects = []*dialect{
 			}
 			return 0, err
 		},
-		holds: func(c *client, key, _ string) (bool, error) { // no other client can have the element
+		holds: func(c *client, key, _ string) (bool, error) { // no rival can have the element
 			reply, err := c.do("LLEN", key)
 			return reply == int64(0), err
 		},

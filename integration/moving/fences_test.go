@@ -11,7 +11,7 @@ import (
 )
 
 // TestFencesDuringMove moves the locks to the masters and back, again and again, while clients wait
-// for locks with FENCE. No lock is held twice, fences increase, and no lock stays.
+// for locks with FENCE. No lock is held twice, fences increase, and no lock remains at the end.
 func TestFencesDuringMove(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -21,7 +21,7 @@ func TestFencesDuringMove(t *testing.T) {
 	for i := range int(kit.NumberFrom(t, "REDLOCK_FENCED_MOVES", 6)) {
 		r.mustMove(i%len(r.proxies), backFlag)
 		r.mustMove((i + 1) % len(r.proxies))
-		time.Sleep(100 * time.Millisecond) // locks are granted on the masters for a while
+		time.Sleep(100 * time.Millisecond) // the masters grant locks for a while
 	}
 	stop()
 }

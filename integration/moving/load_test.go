@@ -43,10 +43,10 @@ type load struct {
 
 	mu        sync.Mutex
 	histories map[string]*holdings.History
-	// versions has a version for each key. If the state of a key without an expiry is unknown, all
-	// clients use the next version.
+	// versions holds a version for each key. If the state of a key without an expiry is unknown,
+	// all clients use the next version.
 	versions map[string]int
-	// endedTokens has the time from which a token must not hold a key.
+	// endedTokens holds the time from which a token must not hold a key.
 	endedTokens map[string]lockEnd
 	// moveBegan is the time at which the current move began, or zero. longestMove is the duration
 	// of the longest move so far. A copied lease may expire later by the duration of the move.
@@ -257,7 +257,8 @@ func (c *client) run(running func() bool, addrs ...string) {
 	for turn := 0; running(); turn++ {
 		c.addr = addrs[c.random.IntN(len(addrs))]
 		c.turn(addrs, fmt.Sprint(c.name, "-", turn))
-		time.Sleep(time.Duration(c.random.Int64N(int64(30 * time.Millisecond)))) // the pace of a client
+		// The sleep sets the pace of a client.
+		time.Sleep(time.Duration(c.random.Int64N(int64(30 * time.Millisecond))))
 	}
 }
 
@@ -282,7 +283,7 @@ func (c *client) turn(addrs []string, token string) {
 	switch {
 	case err != nil:
 		abandonKey()
-		time.Sleep(50 * time.Millisecond) // the pace of a client
+		time.Sleep(50 * time.Millisecond) // sets the pace of a client
 		return
 	case validity == 0:
 		return
@@ -361,7 +362,8 @@ func (c *client) addHolding(key string, holding holdings.Holding) {
 	}
 }
 
-// lockEnd is the end of a lock. expired is set if the lock expires then; otherwise it was released.
+// lockEnd is the end of a lock. expired is set if the lock expires at that time; otherwise its
+// client released it.
 type lockEnd struct {
 	at      time.Duration
 	expired bool

@@ -152,8 +152,8 @@ func (m *mix) disturb() string {
 	return strings.Join(descriptions, ", ")
 }
 
-// events draws one to four events. At most two masters lose their data, including a replaced one;
-// at most one proxy is killed, and another one stopped.
+// events draws one to four events. At most two masters lose their data, including a replaced
+// master. At most one proxy is killed, and at most one proxy is stopped.
 func (m *mix) events() []event {
 	masters, proxies := slices.Clone(m.masters), []int{0, 1, 2}
 	m.random.Shuffle(len(masters), func(i, j int) { masters[i], masters[j] = masters[j], masters[i] })
@@ -287,7 +287,7 @@ func (m *mix) settle() {
 	}
 }
 
-// wantAvailable waits until each proxy grants a lock, and returns the time until then.
+// wantAvailable waits until each proxy grants a lock, and returns the elapsed time.
 func (m *mix) wantAvailable() time.Duration {
 	m.t.Helper()
 	startedAt := time.Now()

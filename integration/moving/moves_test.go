@@ -20,7 +20,7 @@ import (
 const (
 	// movesEnv sets the number of moves, and of moves back.
 	movesEnv = "REDLOCK_MOVES"
-	// locksEnv sets the number of further locks that are moved, and that no client uses.
+	// locksEnv sets the number of further locks that the proxies move, and that no client uses.
 	locksEnv = "REDLOCK_MOVE_LOCKS"
 )
 
@@ -124,9 +124,9 @@ func summary(durations []time.Duration) string {
 		durations[len(durations)-1].Round(time.Millisecond))
 }
 
-// isSlowMachine reports whether a command failed only because the machine was too slow. It was
-// stopped for longer than the limit of the masters' replies, or of a ballot. A move does not cause
-// this.
+// isSlowMachine reports whether a command failed only because the machine was too slow. The machine
+// was stopped for longer than the limit of the masters' replies, or of a ballot. A move does not
+// cause such a stop.
 func isSlowMachine(failure string) bool {
 	_, cause, isNoQuorum := strings.Cut(failure, ": NOQUORUM ")
 	return isNoQuorum && (strings.Contains(cause, "agreed only after") || strings.Contains(cause, "no answer in time") ||

@@ -47,7 +47,7 @@ func TestBlockedClientsDuringMove(t *testing.T) {
 					waiterReply <- fmt.Sprint(text, err)
 					return
 				}
-				time.Sleep(10 * time.Millisecond) // the pace of a client
+				time.Sleep(10 * time.Millisecond) // sets the pace of a client
 			}
 		}()
 		// After this time the clients wait; if not, their replies are the same.
@@ -126,7 +126,8 @@ func TestWatchThereAndBack(t *testing.T) {
 		kit.Want(t, watcher, "QUEUED", "SET", "lock:w", "w", "PX", "60000")
 		kit.Want(t, watcher, nil, "EXEC")
 		kit.Want(t, watcher, "OK", "WATCH", "lock:w")
-		direct, err := redistest.Dial(r.upstream.Addr(), kit.WaitLimit) // makes the move abort
+		// A direct client of the upstream aborts the move.
+		direct, err := redistest.Dial(r.upstream.Addr(), kit.WaitLimit)
 		kit.Must(t, err)
 		if output, err := r.move(1); err == nil {
 			t.Fatalf("the locks moved: %s", output)

@@ -43,7 +43,7 @@ func TestRedsyncDuringMove(t *testing.T) {
 	const timeoutError, leftError = "TryLock: no answer in time", "TryLock: taken"
 	for name, test := range map[string]struct {
 		contextTimeout bool
-		factor         float64 // part of the expiry that redsync waits
+		factor         float64 // the part of the expiry for which redsync waits
 		want           []string
 	}{
 		"default":               {false, 0.05, nil},
@@ -124,7 +124,7 @@ func (l *redsyncGroup) lockRepeatedly(mutex *redsync.Mutex, call string, take fu
 			_, err = mutex.Unlock()
 			l.countCall("Unlock", err, 0)
 		}
-		time.Sleep(5 * time.Millisecond) // the pace of a client
+		time.Sleep(5 * time.Millisecond) // sets the pace of a client
 	}
 }
 

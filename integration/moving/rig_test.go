@@ -167,8 +167,8 @@ func (r *rig) keysAtMasters(pattern string) []string {
 	return keys
 }
 
-// wantNoKeysLeft returns an error if locks are left at their former location. This is the masters
-// if back is set, otherwise the upstream.
+// wantNoKeysLeft returns an error if locks are left at their former location. The former location
+// is the masters if back is set, otherwise the upstream.
 func (r *rig) wantNoKeysLeft(back bool) error {
 	for end := time.Now().Add(2 * time.Second); ; time.Sleep(20 * time.Millisecond) {
 		keys := r.keysAtUpstream()

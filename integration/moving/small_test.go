@@ -101,8 +101,8 @@ func TestMoveIsAborted(t *testing.T) {
 	kit.Must(t, r.wantNoKeysLeft(false))
 }
 
-// TestOldSettingsAfterTheMove checks that a proxy that starts after the move gets the location of
-// the locks from the masters, with and without the setting move-from-upstream.
+// TestOldSettingsAfterTheMove starts a proxy after the move, with and without the setting
+// move-from-upstream. The proxy gets the location of the locks from the masters.
 func TestOldSettingsAfterTheMove(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -160,7 +160,7 @@ func TestSettingsDiffer(t *testing.T) {
 }
 
 // TestOtherLockKeys checks that no locks are moved while a proxy with different lock keys runs,
-// because that proxy would not pause its commands. When it has ended, the locks are moved.
+// because that proxy would not pause its commands. When that proxy has ended, the locks are moved.
 func TestOtherLockKeys(t *testing.T) {
 	t.Parallel()
 	r := startRig(t)
@@ -236,7 +236,7 @@ func TestClientsComeAndGo(t *testing.T) {
 				}
 				_ = client.Close()
 				connects.Add(1)
-				time.Sleep(5 * time.Millisecond) // the pace of a client
+				time.Sleep(5 * time.Millisecond) // sets the pace of a client
 			}
 		})
 	}

@@ -225,7 +225,7 @@ func TestMetricsOfTheRelay(t *testing.T) {
 		`redlock_relay_bytes_total{direction="to_clients"}`
 	sentBytes := len("*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$1048576\r\n") + len(value) + 2 + len("*2\r\n$3\r\nGET\r\n$1\r\nk\r\n")
 	receivedBytes := len("+OK\r\n$1048576\r\n") + len(value) + 2
-	kit.Eventually(t, func() error { // bytes are counted after they were sent
+	kit.Eventually(t, func() error { // the proxy counts bytes after it has sent them
 		return checkMetrics(metricsOf(t, addr), map[string]float64{toUpstream: before[toUpstream] + float64(sentBytes),
 			toClients: before[toClients] + float64(receivedBytes)})
 	})
@@ -243,7 +243,7 @@ func TestMetricsOfTheRelay(t *testing.T) {
 			"redlock_upstream_up": 1,
 		})
 	})
-	kit.Want(t, second, "PONG", "PING") // this wakes the connection
+	kit.Want(t, second, "PONG", "PING") // wakes the parked connection
 	kit.Must(t, second.Close())
 	kit.Eventually(t, func() error {
 		return checkMetrics(metricsOf(t, addr), map[string]float64{"redlock_client_connections": 1,

@@ -166,7 +166,8 @@ func TestCheckSameServer(t *testing.T) {
 		"unsafe: it would not be safe to serve; localhost:"+port+": it is the same server as "+master.Addr())
 }
 
-// TestCheckDead checks that an unavailable master is no danger as long as a majority replies.
+// TestCheckDead checks that check reports unavailable masters as degraded while a majority votes.
+// Without a majority, check reports that locks are not available.
 func TestCheckDead(t *testing.T) {
 	t.Parallel()
 	f := kit.StartGuarded(t, true, 1)

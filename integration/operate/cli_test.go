@@ -18,8 +18,8 @@ import (
 	"redlock-proxy/internal/resp"
 )
 
-// TestBadCommandLine checks that each mistake is reported in one line, and that nothing else is
-// printed.
+// TestBadCommandLine checks that the program reports each mistake in one line, and prints nothing
+// else.
 func TestBadCommandLine(t *testing.T) {
 	t.Parallel()
 	const master = "redis://127.0.0.1:1"
@@ -67,8 +67,8 @@ func TestBadCommandLine(t *testing.T) {
 	}
 }
 
-// TestBadConfigFile checks that each mistake is reported in one line with the file, the line, the
-// name and the value.
+// TestBadConfigFile checks that the program reports each mistake in one line with the file, the
+// line, the name and the value.
 func TestBadConfigFile(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -179,7 +179,7 @@ func startHostile(t *testing.T, reply string) string {
 	return listener.Addr().String()
 }
 
-// replyAlways gives the same reply to every command, until the client leaves.
+// replyAlways gives the same reply to every command, until the client disconnects.
 func replyAlways(conn net.Conn, reply string) {
 	defer conn.Close()
 	in := resp.NewReader(conn, resp.ClientLimits())

@@ -24,7 +24,7 @@ func startDemo(t *testing.T) (text string, demo *exec.Cmd) {
 	stdout, err := demo.StdoutPipe()
 	kit.Must(t, err)
 	kit.Must(t, demo.Start())
-	t.Cleanup(func() { _ = demo.Process.Kill() }) // it may have ended
+	t.Cleanup(func() { _ = demo.Process.Kill() }) // the process may have ended already
 	end := time.AfterFunc(kit.WaitLimit, func() { _ = demo.Process.Kill() })
 	defer end.Stop()
 	lines := bufio.NewReader(stdout)
@@ -56,7 +56,8 @@ func TestDemo(t *testing.T) {
 	for _, command := range regexp.MustCompile(`redis-cli -p \d+ (.*?)(  .*)?\n`).FindAllStringSubmatch(text, -1) {
 		words := strings.Fields(strings.ReplaceAll(command[1], "'", ""))
 		if words[len(words)-2] == "BLOCK" {
-			words[len(words)-1] = "10" // milliseconds: no client releases the lock
+			// The wait is short, in milliseconds, because no client releases the lock.
+			words[len(words)-1] = "10"
 		}
 		reply := kit.Do(t, client, words...)
 		if failure, isError := reply.(redistest.RespError); isError {

@@ -129,7 +129,8 @@ func TestInitRefuses(t *testing.T) {
 	kit.WantGrant(t, kit.Connect(t, f.Proxies[0]), "LOCK", "k", "t", "PX", "60000")
 	kit.EachMaster(t, f.Masters, func(master *redistest.Server) error { return kit.CheckToken(master, "0", "k", "t") })
 	kit.Must(t, f.Proxies[0].Kill())
-	for _, master := range f.Masters { // then no master votes: each might have lost more than the lock
+	// After the restarts no master votes: each master might have lost more than the lock.
+	for _, master := range f.Masters {
 		kit.Must(t, kit.SendToMaster(master, "SAVE"))
 		kit.Must(t, master.Revive())
 	}
@@ -274,9 +275,9 @@ func TestProxyRestartKeepsWait(t *testing.T) {
 	}
 }
 
-// TestInitReportsMissingVotes runs init for one known master and two new masters. Too few vote,
-// because the known master has longer locks than the operator claims. init reports that, and exits
-// with an error.
+// TestInitReportsMissingVotes runs init for one known master and two new masters. Too few masters
+// vote, because the known master has longer locks than the operator claims. init reports that, and
+// exits with an error.
 func TestInitReportsMissingVotes(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()

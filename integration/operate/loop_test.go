@@ -59,7 +59,7 @@ func TestUpstreamLeadsBack(t *testing.T) {
 	proxy := kit.StartProxy(t, redistest.URLs(masters), "--upstream", "redis://"+link.Addr(), "--max-clients", "100")
 	kit.WantReply(t, kit.Connect(t, proxy), "SET a 1", "OK")
 	link.Retarget(proxy.Addr())
-	kit.Must(t, link.Cut()) // open connections end
+	kit.Must(t, link.Cut()) // ends the open connections
 	kit.Must(t, link.Heal())
 	client := kit.Connect(t, proxy)
 	kit.Eventually(t, func() error {

@@ -88,7 +88,7 @@ func TestNotify(t *testing.T) {
 	busyClient := kit.ConnectWithoutReading(t, proxy)
 	kit.Must(t, proxy.Signal(syscall.SIGTERM))
 	m.wantNext(t, "STOPPING=1")
-	kit.Must(t, busyClient.Close()) // this ends the drain
+	kit.Must(t, busyClient.Close()) // ends the drain
 	wantExit(t, proxy, 0, kit.WaitLimit)
 	if unread := m.unread(); unread != nil {
 		t.Errorf("the manager is also told %q, and asked for no watchdog", unread)

@@ -60,7 +60,7 @@ func linesOf(log, addr string) (lines []string) {
 }
 
 // TestOneLinePerMaster checks that a start without problems logs one line for each master and one
-// for the upstream. This holds at the first start, at the second one, and without the guard.
+// for the upstream. This holds at the first start, at the second start, and without the guard.
 func TestOneLinePerMaster(t *testing.T) {
 	t.Parallel()
 	masters := kit.StartMasters(t)
@@ -177,7 +177,8 @@ func TestForSeconds(t *testing.T) {
 		t.Fatalf("not all of %d masters vote:\n%s", len(f.Masters), info)
 	}
 	for _, match := range states {
-		// The masters vote since the end of the fresh start, almost 3 s after the proxy's start.
+		// The masters have voted since the end of the fresh start, almost 3 s after the proxy's
+		// start.
 		if got := kit.ParseNumber(t, match[1]); got > uptime-2 {
 			t.Errorf("votes for %d s of %d s, but began to only with the end of the fresh start:\n%s", got, uptime, info)
 		}

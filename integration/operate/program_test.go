@@ -35,11 +35,11 @@ func runProxy(t *testing.T, args ...string) outcome {
 	return runProxyWith(t, nil, args...)
 }
 
-// runProxyWith runs a command of the proxy with the variables env, and no other variables of the
-// proxy.
+// runProxyWith runs a command of the proxy with the environment variables env, and no other
+// variables of the proxy.
 func runProxyWith(t *testing.T, env []string, args ...string) outcome {
 	t.Helper()
-	program := binary(t) // the first call builds it, which may take longer
+	program := binary(t) // the first call builds the program, which may take longer
 	ctx, cancel := context.WithTimeout(context.Background(), kit.WaitLimit)
 	defer cancel()
 	var stdout, stderr bytes.Buffer

@@ -64,7 +64,7 @@ func (c *loadClient) lockStep(int) error {
 // relayStep increments a counter at the upstream, which reveals lost and repeated commands.
 func (c *loadClient) relayStep(n int) error { return c.wantReply(int64(n), "INCR", "count:"+c.key) }
 
-// transactionStep executes a transaction at the upstream, and one on lock keys.
+// transactionStep executes a transaction at the upstream, and a transaction on lock keys.
 func (c *loadClient) transactionStep(n int) error {
 	count, lock := "multi:"+c.key, "lock:multi:"+c.key
 	return errors.Join(

@@ -19,8 +19,8 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// effectTests has, for each setting that can change without a restart, a test that the proxy uses
-// the new value after a reload. testedWith lists the remaining settings.
+// effectTests holds a test for each setting that can change without a restart. The test checks that
+// the proxy uses the new value after a reload. testedWith lists the remaining settings.
 var effectTests = map[string]func(*testing.T, *reloadRig){
 	"max-ttl": func(t *testing.T, r *reloadRig) {
 		r.set("max-ttl", "1m")
@@ -174,7 +174,7 @@ var effectTests = map[string]func(*testing.T, *reloadRig){
 		kit.WantPrefix(t, lateClient, "PROXY RELOAD", "NOAUTH")
 		kit.WantPrefix(t, newClient, "AUTH sesame", "OK")
 		kit.WantPrefix(t, newClient, "GET a", "1")
-		kit.Must(t, os.WriteFile(file, []byte("open\n"), 0o600)) // the same file, with another password
+		kit.Must(t, os.WriteFile(file, []byte("open\n"), 0o600)) // the same file, new password
 		if changed, _ := r.reload(r.operator); fmt.Sprint(changed) != "[client-password-file: content changed]" {
 			t.Errorf("changed %q", changed)
 		}
@@ -271,7 +271,8 @@ func checkReply(addr, want string, command ...string) error {
 	return err
 }
 
-// changePasswords sets a password at every master, then another one, and then removes one master.
+// changePasswords sets a password at every master, then a different password, and then removes one
+// master.
 func (r *reloadRig) changePasswords(t *testing.T) {
 	masters := kit.StartMasters(t)
 	urls := func(password string) (list []string) {
@@ -439,11 +440,12 @@ func TestReloadProtectedMode(t *testing.T) {
 	kit.WantPrefix(t, remote, "LOCK k t PX 60000", "5")
 	r.set("protected-mode", "true")
 	kit.Must(t, checkReply(addr, "DENIED", "LOCK", "l", "t", "PX", "60000"))
-	kit.WantPrefix(t, remote, "UNLOCK k t", "1") // the client that connected before stays accepted
+	// The client that connected before the reload stays accepted.
+	kit.WantPrefix(t, remote, "UNLOCK k t", "1")
 }
 
 // TestReloadMessageMemory checks that a reload changes the memory for messages that wait for
-// subscribers. If the limit is exceeded, the slowest subscriber is disconnected, and no other.
+// subscribers. If the limit is exceeded, only the slowest subscriber is disconnected.
 func TestReloadMessageMemory(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()

@@ -26,10 +26,10 @@ type reloadRig struct {
 	masters  []*redistest.Server
 	upstream *redistest.Server
 	proxy    *harness.Proxy
-	operator *redistest.Client // has connected before the first reload
+	operator *redistest.Client // connects before the first reload
 }
 
-// startReloadable starts a reloadRig. The given settings override its default ones.
+// startReloadable starts a reloadRig. The given settings override the default settings.
 func startReloadable(t *testing.T, settings map[string]string) *reloadRig {
 	t.Helper()
 	r := &reloadRig{t: t, file: filepath.Join(t.TempDir(), "conf.yaml"), masters: kit.StartMasters(t),

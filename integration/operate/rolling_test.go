@@ -204,7 +204,7 @@ func (r *failoverClient) lockOnce(n int) error {
 	return err
 }
 
-// countOnce increments a counter at the upstream, and one on a lock key by a script. It fails
+// countOnce increments a counter at the upstream, and a counter on a lock key by a script. It fails
 // unless each command was executed exactly once.
 func (r *failoverClient) countOnce(n int) error {
 	got, err := r.do("INCR", "count:"+r.key)

@@ -14,9 +14,9 @@ import (
 )
 
 // TestNewSettings checks that the masters refuse proxies whose settings differ from the running
-// proxies' settings, and that check reports this. When an operator confirms the new settings, the
-// masters accept them. Then the masters refuse all commands of proxies with the earlier settings,
-// even the first command after such a proxy was stopped for a while.
+// proxies' settings, and that check reports the difference. When an operator confirms the new
+// settings, the masters accept them. Then the masters refuse all commands of proxies with the
+// earlier settings. They refuse even the first command after such a proxy was stopped for a while.
 func TestNewSettings(t *testing.T) {
 	t.Parallel()
 	masters := kit.StartMasters(t)[:3]

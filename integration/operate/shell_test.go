@@ -51,7 +51,7 @@ func shell(t *testing.T, folder, program, script string, args ...string) string 
 	return string(output)
 }
 
-// TestBashCompletion checks how bash completes the last of some words.
+// TestBashCompletion checks how bash completes the last word of a command line.
 func TestBashCompletion(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -146,7 +146,7 @@ func TestZshCompletion(t *testing.T) {
 	}
 }
 
-// TestCompletionErrors checks that completion without a shell, or with an unknown one, returns an
+// TestCompletionErrors checks that completion without a shell, or with an unknown shell, returns an
 // error.
 func TestCompletionErrors(t *testing.T) {
 	t.Parallel()
@@ -156,8 +156,8 @@ func TestCompletionErrors(t *testing.T) {
 	wantFailure(t, runProxy(t, "man", "me"), `redlock-proxy: unexpected argument "me"`)
 }
 
-// TestManual checks that man reports no warnings, and that the page has its main parts: the name,
-// settings with their defaults, commands, and exit codes.
+// TestManual checks that man reports no warnings, and that the page has its main parts. These parts
+// are the name, the settings with their defaults, the commands, and the exit codes.
 func TestManual(t *testing.T) {
 	t.Parallel()
 	page := outputFile(t, "man")

@@ -36,7 +36,7 @@ const granted = ""
 type testBed struct {
 	t        *testing.T
 	masters  []*redistest.Server
-	upstream *redistest.Server // nil: none
+	upstream *redistest.Server // nil: no upstream
 	proxy    *harness.Proxy
 	admin    string
 	// config is the path of the configuration file; settings are its lines that all proxies share.

@@ -27,7 +27,7 @@ import (
 )
 
 // tlsRig holds a proxy that uses TLS for its clients, three masters and the upstream. The proxy has
-// one certificate for its clients, and another one for the servers.
+// one certificate for its clients, and another certificate for the servers.
 type tlsRig struct {
 	ca, clientCA           *certtest.Authority
 	serverPair, clientPair certtest.Pair // the proxy's certificates for clients and for servers
@@ -38,8 +38,8 @@ type tlsRig struct {
 }
 
 // startTLS starts the masters, the upstream and a proxy with TLS. One certificate authority signs
-// the certificates of the servers and of the proxy. A second one signs the certificates of the
-// clients.
+// the certificates of the servers and of the proxy. A second certificate authority signs the
+// certificates of the clients.
 func startTLS(t *testing.T, flags ...string) *tlsRig {
 	t.Helper()
 	r := &tlsRig{ca: certtest.NewAuthority(t), clientCA: certtest.NewAuthority(t)}

@@ -121,8 +121,8 @@ func TestRelayRDB(t *testing.T) {
 	})
 }
 
-// TestRelayMonitor compares two redis-cli that print the commands of the server. One of them is
-// connected through the proxy.
+// TestRelayMonitor compares two redis-cli processes that print the commands of the server. One
+// process is connected through the proxy.
 func TestRelayMonitor(t *testing.T) {
 	r := startRelay(t)
 	r.wantSameStream(t, []string{"MONITOR"}, "OK\n", func(control *redistest.Client) {
@@ -133,8 +133,8 @@ func TestRelayMonitor(t *testing.T) {
 	}, `"the" "last"`+"\n")
 }
 
-// TestRelaySubscribe checks that a redis-cli with the server, and one with the proxy, print the
-// same messages.
+// TestRelaySubscribe checks that a redis-cli that is connected to the server, and a redis-cli that
+// is connected to the proxy, print the same messages.
 func TestRelaySubscribe(t *testing.T) {
 	r := startRelay(t)
 	for _, command := range [][]string{{"SUBSCRIBE", "news", "end"}, {"PSUBSCRIBE", "n*", "e?d"},
@@ -162,7 +162,8 @@ func (r *relay) wantSameStream(t *testing.T, command []string, beginning string,
 	}
 	change(r.control(t))
 	want, got := directStream.until(t, end), proxyStream.until(t, end)
-	// One redis-cli may have received the proxy's probes of the server before the other one began.
+	// One redis-cli may have received the proxy's probes of the server before the other redis-cli
+	// began.
 	if want, got = withoutProbes(want), withoutProbes(got); got != want {
 		t.Errorf("through the proxy:\n%s\ndirect:\n%s", got, want)
 	}
@@ -194,7 +195,7 @@ func startCommand(t *testing.T, cmd *exec.Cmd, stop context.CancelFunc) *stream 
 	kit.Must(t, cmd.Start())
 	t.Cleanup(func() {
 		stop()
-		_ = cmd.Wait() // it was killed
+		_ = cmd.Wait() // the process was killed
 	})
 	return &stream{stdin, bufio.NewReader(stdout), stop}
 }
@@ -247,8 +248,8 @@ func withLineBuffering(t *testing.T, cmd *exec.Cmd) (string, []string) {
 	return path, append([]string{"stdbuf", "-oL", cmd.Path}, cmd.Args[1:]...)
 }
 
-// statNumbers matches the varying parts of a row of redis-cli --stat: all numbers except the first
-// one, which is the number of keys.
+// statNumbers matches the varying parts of a row of redis-cli --stat: all numbers except the number
+// of keys, which is the first number.
 var statNumbers = regexp.MustCompile(` +\(?\+?\d[\d.]*[KMG]?\)?`)
 
 // TestRelayHints checks that redis-cli in a terminal shows the arguments of LOCK in grey, and

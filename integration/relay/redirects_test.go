@@ -217,7 +217,7 @@ func startCluster(t *testing.T, args ...string) []*redistest.Server {
 		nodes, command = append(nodes, node), append(command, node.Addr())
 	}
 	create := exec.Command("redis-cli", append(command, "--cluster-yes")...)
-	if len(args) > 1 { // with a login
+	if len(args) > 1 { // redis-cli needs the password
 		create.Env = append(os.Environ(), "REDISCLI_AUTH="+args[1])
 	}
 	if output, err := create.CombinedOutput(); err != nil {

@@ -117,8 +117,8 @@ func TestSentinelOverTLS(t *testing.T) {
 	kit.Want(t, dial(t, replica.Addr()), "2", "GET", "after")
 }
 
-// TestNoSentinel checks that the error names a Sentinel that cannot be reached, also for a lock
-// command, and that the log does not contain the password for Sentinels.
+// TestNoSentinel checks that the error names an unreachable Sentinel, even for a lock command. The
+// log does not contain the password for Sentinels.
 func TestNoSentinel(t *testing.T) {
 	addr, err := redistest.FreeAddr()
 	kit.Must(t, err)

@@ -75,7 +75,7 @@ func TestStalledClientKilledAtUpstream(t *testing.T) {
 		// which is too late for this test.
 		idleClients[i].SetTimeout(kit.WaitLimit / 2)
 	}
-	time.Sleep(3 * time.Second) // longer than a client is silent before the proxy parks it
+	time.Sleep(3 * time.Second) // long enough for the proxy to park the silent clients
 	for _, stalledClient := range []*redistest.Client{subscribedClient(t, r.proxy, "app"), login(t, r.proxy, "app"),
 		login(t, r.proxy, "app")} {
 		id := kit.Do(t, stalledClient, "CLIENT", "ID")

@@ -76,7 +76,7 @@ func TestRelayConversations(t *testing.T) {
 	}
 }
 
-// runConversation runs a conversation and returns the replies, one a line.
+// runConversation runs a conversation and returns the replies, one per line.
 func runConversation(t *testing.T, c conversation, addr string) string {
 	t.Helper()
 	clients := map[string]*redistest.Client{}

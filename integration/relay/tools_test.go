@@ -84,7 +84,7 @@ func output(t *testing.T, name, addr string, stdin io.Reader, args ...string) st
 
 // TestRelayRedisBenchmark runs all default tests of redis-benchmark. redis-benchmark stops at the
 // first error; the test also checks the server's count of errors. That count includes errors that
-// the proxy itself causes: at the start and every 64 connections, the proxy checks that the
+// the proxy itself causes. At the start and every 64 connections, the proxy checks that the
 // upstream does not lead back to the proxy.
 func TestRelayRedisBenchmark(t *testing.T) {
 	redistest.SkipShort(t)

@@ -244,8 +244,8 @@ func TestClocksBesideExtends(t *testing.T) {
 	logKeepers(t, keepers)
 }
 
-// delayKeptLocks delays a random share of the commands about the keys lock:kept:*, perMille of
-// 1000.
+// delayKeptLocks delays a random share of the commands about the keys lock:kept:*. The share is
+// perMille of 1000 commands.
 func (f *fleet) delayKeptLocks(proxies []*proxy, perMille int) {
 	if perMille == 0 {
 		return

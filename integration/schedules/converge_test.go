@@ -174,7 +174,7 @@ type convergence struct {
 	kind      writeKind
 	sameValue bool // all clients write the same value
 	keys      []string
-	// downsBefore has, for each master, the number of times that the proxies had found it down
+	// downsBefore holds, for each master, the number of times that the proxies had found it down
 	// before the round. stoppedMasters lists the masters that the test stopped.
 	downsBefore    map[string]int
 	stoppedMasters []int

@@ -99,8 +99,8 @@ func TestEndDuringManyChanges(t *testing.T) {
 }
 
 // TestEndDuringManyExtends lets clients repeatedly EXTEND a lock of 20 s with a TTL of a second,
-// through three proxies. This does not shorten the lease: no rival is granted the lock during its
-// first lease.
+// through three proxies. The EXTENDs do not shorten the lease: no rival is granted the lock during
+// the first lease.
 func TestEndDuringManyExtends(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()

@@ -1,9 +1,10 @@
 //go:build integration
 
 // Package schedules runs small schedules, message by message, on real redis-servers. Each schedule
-// delays, loses or repeats messages in an order that once broke a lock. Two clients held it, it
-// vanished, or it returned after its release. The tests rely on three facts about the masters. A
-// key has the name of its lock, its value ends with the token, and its PTTL is the lease.
+// delays, loses or repeats messages in an order that once broke a lock. Two clients held the lock,
+// or the lock vanished, or it reappeared after its release. The tests rely on three facts about the
+// masters. A key has the name of its lock, its value ends with the token, and its PTTL is the
+// lease.
 package schedules
 
 import (

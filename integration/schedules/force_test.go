@@ -19,7 +19,7 @@ func TestForceUnlockOfUndeterminedLock(t *testing.T) {
 	for _, test := range []struct {
 		name        string
 		lose        func(t *testing.T, f *fleet) (endLoss func())
-		afterReturn func(t *testing.T, f *fleet, p *proxy) // when D and E are back
+		afterReturn func(t *testing.T, f *fleet, p *proxy) // called when D and E are back
 		// voters lists the masters that vote when FORCEUNLOCK is sent.
 		voters []int
 	}{

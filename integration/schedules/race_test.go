@@ -77,11 +77,11 @@ func TestReleaseReply(t *testing.T) {
 			released := 0
 			for round := range rounds {
 				released += f.releaseDuring(t, proxies, func() {
-					time.Sleep(rand.N(100 * time.Millisecond)) // the next step may come after any delay
+					time.Sleep(rand.N(100 * time.Millisecond)) // the next step may come at any time
 					kit.NoError(t, f.masters[round%masters].Kill())
 					time.Sleep(rand.N(300 * time.Millisecond)) // the fault lasts
 					kit.NoError(t, f.masters[round%masters].Restart())
-					time.Sleep(rand.N(300 * time.Millisecond)) // the next step may come after any delay
+					time.Sleep(rand.N(300 * time.Millisecond)) // the next step may come at any time
 				})
 				for _, p := range proxies {
 					p.wantVoting(t)

@@ -147,7 +147,7 @@ type refillRun struct {
 func (r *refillRun) run(t *testing.T, histories []history, missing absence, writerDies bool) {
 	t.Helper()
 	clients := []*redistest.Client{connect(t, r.writer), connect(t, r.otherProxy)}
-	cells := map[bool][]string{} // by whether the key is absent at the end
+	cells := map[bool][]string{} // the map key is true if the key is absent at the end
 	forEach := func(do func(h history, cell, operation string)) {
 		for _, h := range histories {
 			for _, operation := range checkedUses {
@@ -188,7 +188,7 @@ func (f *fleet) checkPresence(t *testing.T, master int, present bool, keys []str
 	return errors.Join(failures...)
 }
 
-// runCommands sends the commands of a history, and fails the test if one fails.
+// runCommands sends the commands of a history, and fails the test if a command fails.
 func (h history) runCommands(t *testing.T, clients []*redistest.Client, commands, cell string) {
 	t.Helper()
 	for command := range strings.SplitSeq(commands, "|") {

@@ -74,7 +74,7 @@ func TestReturnBesideReplacings(t *testing.T) {
 					t.Error(err)
 					return
 				}
-				time.Sleep(10 * time.Millisecond) // the pace of a client
+				time.Sleep(10 * time.Millisecond) // sets the pace of a client
 			}
 		})
 	}
@@ -126,7 +126,8 @@ func (l *locker) lockAndRelease(round int) {
 	token := fmt.Sprint("client", l.name, "-", round)
 	reply, err := l.client.Do("LOCK", l.key, token, "PX", "60000")
 	if err == nil && reply == nil {
-		time.Sleep(time.Duration(rand.Int64N(int64(2 * time.Millisecond)))) // the pace of a client
+		// The sleep sets the pace of a client.
+		time.Sleep(time.Duration(rand.Int64N(int64(2 * time.Millisecond))))
 		return
 	}
 	if isGrant(reply) {
@@ -183,7 +184,7 @@ func (f *fleet) restartInTurn(t *testing.T, p *proxy, masters ...int) {
 }
 
 // TestReleaseSurvivesRestarts releases a lock while E is unreachable, and kills the proxy that has
-// to repeat the release on E. Then A and B lose their data in turn. The lock does not return.
+// to repeat the release on E. Then A and B lose their data in turn. The lock does not reappear.
 func TestReleaseSurvivesRestarts(t *testing.T) {
 	t.Parallel()
 	for _, take := range [][]string{{"LOCK", "lock:k", "t", "PX", "60000"}, {"SET", "lock:k", "t", "NX"}} {
@@ -239,7 +240,7 @@ func (f *fleet) wantGone(t *testing.T, p *proxy) {
 
 // TestUnlockedBesideReplacing sends a GETSET of which only the first commands reach C, D and E. The
 // owner releases the lock without reaching C, and the owner's proxy dies. The proxy of the GETSET
-// gives up. If the UNLOCK returned 1, the lock does not return.
+// gives up. If the UNLOCK returned 1, the lock does not reappear.
 func TestUnlockedBesideReplacing(t *testing.T) {
 	t.Parallel()
 	for passCount := range 3 {
@@ -275,7 +276,7 @@ func TestUnlockedBesideReplacing(t *testing.T) {
 // TestReleasedCopy covers a LOCK that is granted on A and B. Its message to C is delayed, and the
 // proxy's connection to C breaks. C loses its data, and gets a copy of the lock. The owner releases
 // the lock without reaching B. Then the delayed message arrives at C. If the UNLOCK returned 1, the
-// lock does not return on B and C.
+// lock does not reappear on B and C.
 func TestReleasedCopy(t *testing.T) {
 	t.Parallel()
 	f := startFleet(t, 3)

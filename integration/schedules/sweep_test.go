@@ -13,10 +13,11 @@ import (
 // TestSweepMeetsALateTake kills a proxy whose SET NX has reached A and B, while its message to C is
 // delayed. Another proxy finds that the value on A and B has no majority, and is about to remove
 // it. Then the delayed message arrives, so that a majority has the value. A third proxy replaces
-// the value, and confirms this to its client. The new value stays, however late the removal
-// arrives.
+// the value, and confirms the new value to its client. The new value stays, however late the
+// removal arrives.
 //
-// The test varies the number of messages that pass, because it does not know which is the removal.
+// The test varies the number of messages that pass, because it does not know which message is the
+// removal.
 func TestSweepMeetsALateTake(t *testing.T) {
 	t.Parallel()
 	for passCount := range 5 {

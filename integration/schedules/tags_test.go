@@ -84,8 +84,8 @@ func TestOwedBesideItsTag(t *testing.T) {
 	}
 }
 
-// TestTaggedClientLeaves disconnects the client of a LOCK while the masters are asked to accept the
-// LOCK. Soon the key is free.
+// TestTaggedClientLeaves disconnects the client of a LOCK while its proxy asks the masters to
+// accept the LOCK. Soon the key is free.
 func TestTaggedClientLeaves(t *testing.T) {
 	t.Parallel()
 	for _, key := range []string{"lock:k", "x:{lock:k}"} {
@@ -161,8 +161,8 @@ func TestUnansweredTakesAreUndone(t *testing.T) {
 }
 
 // TestUnlocksAreRepeated covers an UNLOCK of a held lock that gets NOQUORUM, because each master
-// gets none of its commands, or only the first one. Soon after the network works again, the key is
-// free.
+// gets none of its commands, or only the first command. Soon after the network works again, the key
+// is free.
 func TestUnlocksAreRepeated(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()

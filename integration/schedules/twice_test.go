@@ -14,7 +14,7 @@ import (
 
 // TestSwapRunsOnce covers a GETSET that has reached one master when another client
 // compare-and-deletes the old value. So the GETSET tries again. Then the other client reads the new
-// value, and compare-and-deletes it. A deleted value does not return: each command is executed
+// value, and compare-and-deletes it. A deleted value does not reappear: each command is executed
 // once.
 //
 // The test does not know which message of the GETSET is the write. So it varies the number of
@@ -41,7 +41,7 @@ type swapRun struct {
 	fleet                 *fleet
 	slowProxy, otherProxy *proxy
 	key                   string
-	removed               bool // the new value was read, and removed with the reply 1
+	removed               bool // set if a client read and removed the new value
 }
 
 func (s *swapRun) run(t *testing.T, passCount int) {
@@ -68,7 +68,7 @@ func (s *swapRun) run(t *testing.T, passCount int) {
 	laterHeldC.Release()
 
 	got := <-reply
-	time.Sleep(50 * time.Millisecond) // leftovers are removed
+	time.Sleep(50 * time.Millisecond) // the proxies remove leftovers
 	value := kit.Do(t, client, "GET", s.key)
 	if s.removed && value == "new" {
 		t.Errorf("%s, %d messages pass: its value was seen and removed, the GETSET was answered %v, and the value returned", s.key, passCount, got)

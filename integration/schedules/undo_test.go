@@ -65,7 +65,7 @@ func TestSameValue(t *testing.T) {
 
 // TestSameValuePause repeats TestSameValue without lost replies. Instead, the other proxy is
 // stopped in the middle of its attempt, for longer than a round may take. When it continues, the
-// replies of all masters are there, and are too late to grant anything.
+// replies of all masters have arrived, but too late to grant anything.
 func TestSameValuePause(t *testing.T) {
 	t.Parallel()
 	const rounds = 20
@@ -80,7 +80,7 @@ func TestSameValuePause(t *testing.T) {
 		delayed.wait(t)
 		kit.Must(t, otherProxy.Signal(syscall.SIGSTOP))
 		delayed.release()
-		time.Sleep(vote.RoundLimit + vote.RoundLimit/10) // the proxy stays stopped past the limit of its round
+		time.Sleep(vote.RoundLimit + vote.RoundLimit/10) // longer than a round
 		kit.Must(t, otherProxy.Signal(syscall.SIGCONT))
 		if got := <-reply; isGrant(got) {
 			t.Fatalf("round %d: the same command of another client: %v", round, got)
@@ -110,7 +110,7 @@ func TestStaleRelease(t *testing.T) {
 				f.mustSetOnAll(t, first, shortLease)
 				cutMessages := first.cutOff(C, D, E)
 				t.Logf("the first owner's release: %v", kit.Do(t, connect(t, first), release...))
-				f.wantHolders(t, "lock:k", "1") // on no master
+				f.wantHolders(t, "lock:k", "1") // no master has the lock
 				longLease := lease{key: "lock:k", options: []string{"PX", "60000"}}
 				f.mustSetOnAll(t, second, longLease)
 				arrive(cutMessages)

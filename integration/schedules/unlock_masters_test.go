@@ -11,9 +11,9 @@ import (
 )
 
 // TestUnlockIsRepeatedDuringMasterChange lets one proxy change the masters. The configuration file
-// of another proxy keeps the old masters for longer than a command waits. Meanwhile an UNLOCK of a
-// lock that this other proxy granted gets NOQUORUM. Soon after this proxy follows the change, the
-// key is free.
+// of a second proxy keeps the old masters for longer than a command waits. Meanwhile an UNLOCK of a
+// lock that the second proxy granted gets NOQUORUM. Soon after the second proxy follows the change,
+// the key is free.
 func TestUnlockIsRepeatedDuringMasterChange(t *testing.T) {
 	t.Parallel()
 	f, p, otherProxy := startChanging(t, 4, 2, 3)

@@ -22,7 +22,7 @@ type proxySite struct {
 	masters  []*redistest.Server
 	upstream *redistest.Server
 	proxy    *harness.Proxy
-	url      string // of the page
+	url      string // URL of the status page
 }
 
 // startSite starts five masters, an upstream and a proxy. The page of the proxy shows locks if

@@ -86,7 +86,7 @@ func TestModes(t *testing.T) {
 		wantSilence(t, client)
 
 		setBoth("2")
-		kit.Want(t, client, "OK", "CLIENT", "CACHING", "YES") // the way in which rueidis reads
+		kit.Want(t, client, "OK", "CLIENT", "CACHING", "YES") // rueidis reads in this way
 		kit.Want(t, client, "OK", "MULTI")
 		kit.Want(t, client, "QUEUED", "PTTL", "lock:a")
 		kit.Want(t, client, "QUEUED", "GET", "lock:a")
@@ -113,7 +113,7 @@ func TestModes(t *testing.T) {
 		setBoth("5")
 		kit.Want(t, client, "5", "GET", "lock:a")
 		wantSilence(t, client)
-		kit.Want(t, client, int64(1), "DEL", "lock:a") // its own change, with NOLOOP
+		kit.Want(t, client, int64(1), "DEL", "lock:a") // the client's own change, with NOLOOP
 		wantSilence(t, client)
 	})
 }

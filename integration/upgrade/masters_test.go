@@ -29,7 +29,7 @@ func TestMastersUpgradedInPlace(t *testing.T) {
 					kit.Must(t, master.ReviveAs(version))
 					r.wantVoting()
 				}
-				r.wantNoLoss(version, false) // while a master restarts, a contended key may get NOQUORUM
+				r.wantNoLoss(version, false) // a contended key may get NOQUORUM during a restart
 			}
 			r.stop()
 		})
@@ -50,7 +50,8 @@ func TestMastersReplacedByAnotherRelease(t *testing.T) {
 					r.writeConfig(proxy, r.masters)
 				}
 				operator := kit.Dial(t, r.addrs[i%2])
-				kit.Eventually(t, func() error { // on a busy machine, a master may be down for a moment
+				// On a busy machine, a master may be down for a moment.
+				kit.Eventually(t, func() error {
 					if reply, failed := kit.Do(t, operator, "PROXY", "RELOAD").(redistest.RespError); failed {
 						return reply
 					}
@@ -60,7 +61,7 @@ func TestMastersReplacedByAnotherRelease(t *testing.T) {
 				r.wantVoting()
 				kit.Must(t, old.Kill())
 			}
-			r.wantNoLoss(path[1], false) // commands in flight while the masters change may get NOQUORUM
+			r.wantNoLoss(path[1], false) // commands during the change may get NOQUORUM
 			r.stop()
 		})
 	}

@@ -25,7 +25,7 @@ type rig struct {
 	masters    []*redistest.Server
 	proxies    [2]*harness.Proxy
 	addrs      [2]string
-	// configFiles has the paths of the proxies' configurations.
+	// configFiles holds the paths of the proxies' configurations.
 	configFiles [2]string
 	upstream    string
 	random      *rand.Rand
@@ -209,5 +209,5 @@ func (c *client) do(words ...string) (reply any, err error) {
 }
 
 func (c *client) sleep(limit time.Duration) {
-	time.Sleep(time.Duration(c.random.Int64N(int64(limit)))) // the pace of a client
+	time.Sleep(time.Duration(c.random.Int64N(int64(limit)))) // sets the pace of a client
 }

@@ -11,7 +11,7 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// laterCommands has conversations with commands that Redis 7.0 lacks, by kind of server.
+// laterCommands holds conversations with commands that Redis 7.0 lacks, by kind of server.
 var laterCommands = map[string]string{
 	"redis": `
 		HSET lock:h a 1 b 2; HGETDEL lock:h FIELDS 1 a; HGETDEL lock:h FIELDS 2 a b; HGETDEL lock:h FIELDS 1 a; EXISTS lock:h

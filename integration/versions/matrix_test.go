@@ -36,7 +36,7 @@ func TestMatrix(t *testing.T) {
 	for i, version := range installed {
 		t.Run(version, func(t *testing.T) {
 			if slices.Contains(redistest.OldestAndNewest(), version) {
-				return // TestRoles tests it
+				return // TestRoles tests this version
 			}
 			testRoles(t, servers(t, version, version, version), servers(t, installed[(i+1)%len(installed)])[0])
 			testRoles(t, servers(t, redistest.InstalledVersion, version, redistest.InstalledVersion), servers(t, version)[0])

@@ -42,7 +42,8 @@ func TestRoles(t *testing.T) {
 	})
 }
 
-// testRoles lets clients of two proxies use every command, before and after a master lost its data.
+// testRoles lets clients of two proxies send lock commands, ordinary commands, transactions and
+// scripts, before and after a master lost its data.
 func testRoles(t *testing.T, masters []*redistest.Server, upstream *redistest.Server) {
 	t.Helper()
 	kit.Want(t, kit.Dial(t, upstream.Addr()), "OK", "ACL", "SETUSER", "few", "on", ">few", "~*", "+@all", "-@dangerous")

@@ -183,8 +183,8 @@ func TestPopsWithoutMasters(t *testing.T) {
 	}
 }
 
-// TestPopsAfterWatchIsKilled checks that a client is woken even if the connections of the watch
-// break just before the change, so that no master reports the change.
+// TestPopsAfterWatchIsKilled breaks the connections of the watch just before a change, so that no
+// master reports the change. The waiting client is woken nevertheless.
 func TestPopsAfterWatchIsKilled(t *testing.T) {
 	f := start(t, 2, "--lock-keys", "k*")
 	f.WantVoting(t, 5)

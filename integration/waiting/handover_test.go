@@ -11,8 +11,8 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// TestHandovers passes a lock a thousand times between clients of two proxies; each client takes it
-// equally often. If a wake-up were lost, a client would wait for longer than the test.
+// TestHandovers passes a lock a thousand times between clients of two proxies; each client takes
+// the lock equally often. If a wake-up were lost, a client would wait for longer than the test.
 func TestHandovers(t *testing.T) {
 	const clients, times = 20, 50
 	f := start(t, 2)

@@ -91,7 +91,7 @@ func TestWakingWithTags(t *testing.T) {
 	}
 }
 
-// observationTime is the time for which the masters are observed.
+// observationTime is the time for which the test observes the masters.
 const observationTime = 4 * time.Second
 
 // idleCommands returns the commands that masters run while no client waits, including the
@@ -120,7 +120,7 @@ func wantIdle(t *testing.T, f *kit.Fleet, usualCommands map[string]bool) {
 	}
 }
 
-// commandsDuring returns the commands that all masters run within a time window.
+// commandsDuring returns the number of commands that all masters run within a time window, by name.
 func commandsDuring(t *testing.T, f *kit.Fleet, window time.Duration) map[string]int {
 	t.Helper()
 	for _, master := range f.Masters {

@@ -18,7 +18,7 @@ func TestMain(m *testing.M) { kit.MainParallel(m, 4) }
 // longLease is a lease that outlasts each test.
 const longLease = "6000000"
 
-// start starts five masters and n proxies.
+// start starts five masters and the given number of proxies.
 func start(t *testing.T, proxies int, args ...string) *kit.Fleet {
 	t.Helper()
 	f := &kit.Fleet{Masters: kit.StartMasters(t)}
@@ -68,7 +68,7 @@ func commandsOnKeys(t *testing.T, masters []*redistest.Server, window time.Durat
 		kit.Want(t, client, "OK", "MONITOR")
 		monitors = append(monitors, client)
 	}
-	time.Sleep(window) // idle servers run no commands for some time
+	time.Sleep(window) // the monitors record all commands during this time
 	for i, client := range monitors {
 		end := fmt.Sprint("the end of window ", i)
 		kit.Must(t, kit.SendToMaster(masters[i], "ECHO", end))

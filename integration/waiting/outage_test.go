@@ -16,7 +16,7 @@ import (
 	"redlock-proxy/internal/redistest/faultlink"
 )
 
-// outages has the ways in which two of three masters can be down.
+// outages holds the ways in which two of three masters can be down.
 var outages = map[string]struct {
 	begin, end func(*redistest.Server, *faultlink.Link) error
 }{
@@ -117,9 +117,9 @@ func (c *waiterGroup) wantAllServed(t *testing.T) {
 	}
 }
 
-// TestWaitersOutliveOutage checks that waiting clients are served when two of three masters are up
-// again. They wait for a lock, for a lock with a tag, or for an element. New waiters are served,
-// too.
+// TestWaitersOutliveOutage checks that the proxies serve waiting clients when two of three masters
+// are up again. The clients wait for a lock, for a lock with a tag, or for an element. The proxies
+// also serve new waiters.
 func TestWaitersOutliveOutage(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -181,7 +181,7 @@ func TestWaitsEndInOutage(t *testing.T) {
 		kit.WantGrant(t, holder, "LOCK", key, "holder", "PX", longLease)
 	}
 	commands := [][]string{
-		// The second client is behind the first one in the queue.
+		// The second client is behind the first client in the queue.
 		{"LOCK", "k", "t", "PX", longLease, "BLOCK", "3000"}, {"LOCK", "k", "t", "PX", longLease, "BLOCK", "3100"},
 		{"LOCK", "x:{u}", "t", "PX", longLease, "BLOCK", "3000"}, {"LOCK", "free", "t", "PX", longLease, "BLOCK", "3000"},
 		{"BLPOP", "list", "3"}, {"BLPOP", "list", "list2", "3"}, {"BLPOP", "list:{u}", "3"},
@@ -212,7 +212,7 @@ func TestWaitsEndInOutage(t *testing.T) {
 }
 
 // TestWaitersDisconnectInOutage disconnects clients while two of three masters are down. The
-// clients leave their queue immediately, and are granted nothing later.
+// clients leave their queue immediately, and get nothing later.
 func TestWaitersDisconnectInOutage(t *testing.T) {
 	f := startThreeMasters(t)
 	var waiters []*redistest.Client

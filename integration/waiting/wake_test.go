@@ -71,8 +71,8 @@ func TestForeignHolder(t *testing.T) {
 	wantGranted(t, waiter)
 }
 
-// TestWaiterIsWokenByMajority checks that a waiter is woken even if two of five masters are down,
-// and report nothing.
+// TestWaiterIsWokenByMajority checks that a proxy wakes a waiter even if two of five masters are
+// down, and report nothing.
 func TestWaiterIsWokenByMajority(t *testing.T) {
 	f := start(t, 2)
 	f.WantVoting(t, 5)
@@ -107,8 +107,8 @@ func TestWatchedMasterStops(t *testing.T) {
 	wantGranted(t, waiter)
 }
 
-// TestWatchIsKilled checks that a waiter is woken even if the connections of the watch break when
-// the lock is deleted on the masters. So no master reports the change.
+// TestWatchIsKilled breaks the connections of the watch when it deletes the lock on the masters, so
+// that no master reports the change. It checks that the proxy still wakes the waiter.
 func TestWatchIsKilled(t *testing.T) {
 	f := start(t, 2)
 	f.WantVoting(t, 5)

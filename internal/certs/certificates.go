@@ -74,7 +74,7 @@ func (c *contents) changedSettings(previous *contents) (settings []string) {
 	return settings
 }
 
-// changedCertificate returns the current certificate, or nil if it equals the previous one.
+// changedCertificate returns the current certificate, or nil if it equals the previous certificate.
 func changedCertificate(current, previous *tls.Certificate) *tls.Certificate {
 	if current != nil && previous != nil && current.Leaf.Equal(previous.Leaf) {
 		return nil
@@ -139,7 +139,8 @@ func ProbeConfig(files Files) *tls.Config {
 	case loaded.clientCert != nil:
 		config.Certificates = []tls.Certificate{*loaded.clientCert}
 	default:
-		config.Certificates = []tls.Certificate{*loaded.serverCert} // mostly valid for clients, too
+		// The listener's certificate is usually also valid as a client certificate.
+		config.Certificates = []tls.Certificate{*loaded.serverCert}
 	}
 	return config
 }

@@ -81,7 +81,8 @@ func handshake(t *testing.T, c *Certificates, client *tls.Config) (serial string
 	go func() {
 		conn := tls.Server(serverConn, c.ListenerConfig())
 		err := conn.Handshake()
-		serverConn.Close() // without TLS' closing message: the client does not read it
+		// A close_notify alert would block, because the client does not read it.
+		serverConn.Close()
 		serverDone <- err
 	}()
 	conn := tls.Client(clientConn, client)

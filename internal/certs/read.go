@@ -10,7 +10,7 @@ import (
 	"redlock-proxy/internal/regular"
 )
 
-// contents holds the contents of the files when they were last read. It never changes.
+// contents holds the contents of the files at the last read. It never changes.
 type contents struct {
 	files      Files
 	serverCert *tls.Certificate // of the listener
@@ -63,7 +63,7 @@ func readPair(certSetting, certPath, keySetting, keyPath string) (*tls.Certifica
 	}
 	certPEM, err := readFile(certSetting, certPath)
 	if err == nil {
-		_, err = parseAll(certPEM) // its errors concern only the certificates
+		_, err = parseAll(certPEM) // an error in the certificates must name certSetting
 		err = wrapFileError(certSetting, certPath, err)
 	}
 	keyPEM, keyErr := readFile(keySetting, keyPath)

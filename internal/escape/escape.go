@@ -28,7 +28,7 @@ func Text(text, unchanged string) string {
 		case r > 0xffff:
 			high, low := utf16.EncodeRune(r)
 			fmt.Fprintf(&b, `\u%04x\u%04x`, high, low)
-		case r >= 0x7f: // JSON encoders do not escape it, and JSON has no \x
+		case r >= 0x7f: // JSON encoders do not escape this character, and JSON has no \x
 			fmt.Fprintf(&b, `\u%04x`, r)
 		default:
 			fmt.Fprintf(&b, `\x%02x`, r)
@@ -59,7 +59,7 @@ type Writer struct{ out io.Writer }
 // NewWriter returns a writer that writes to out.
 func NewWriter(out io.Writer) Writer { return Writer{out} }
 
-// Write implements io.Writer. If two calls divide a character, each of its bytes is escaped.
+// Write implements io.Writer. If two calls divide a character, Write escapes each of its bytes.
 func (w Writer) Write(p []byte) (int, error) {
 	if _, err := io.WriteString(w.out, Text(string(p), "\n\t\\")); err != nil {
 		return 0, err

@@ -19,10 +19,10 @@ type Register struct {
 	Entries map[quorum.Key]Entry
 	// RoundErr is the error of every round.
 	RoundErr error
-	// BeforeRound is called before each round with its number, from 1.
+	// BeforeRound runs before each round, and gets the round's number, from 1.
 	BeforeRound func(round int)
-	// Meanwhile, if not nil, is called once, after the first run of an update's function. It acts
-	// as another client that changes the key at the same time.
+	// Meanwhile, if not nil, runs once, after the first run of an update's function. It acts as
+	// another client that changes the key at the same time.
 	Meanwhile func()
 	// OnWait holds functions that tests call one after the other while a client waits. If Behind is
 	// set, other clients precede this client in the queues of all keys until the first call.

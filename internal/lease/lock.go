@@ -75,7 +75,7 @@ func ConfigureClient(opts *redis.Options) {
 }
 
 // Take requests a lock from the proxies, one after the other, until a proxy replies. The validity
-// counts from the time at which the request was sent, plus the time for which the request waited
+// counts from the time at which Take sent the request, plus the time for which the request waited
 // at the proxy.
 //
 // Errors: ErrHeld, the error of a proxy or of the connection to it, or the cause of ctx. After an

@@ -14,14 +14,14 @@ import (
 type Job struct {
 	Request
 	Proxies *Proxies
-	// Command is made by exec.Command, with its standard input and output set.
+	// Command comes from exec.Command, and has its standard input and output set.
 	Command *exec.Cmd
 	// Grace is the time for which the command may run after SIGTERM when the lock is lost.
 	Grace time.Duration
 	// Signals holds the signals to pass on to the command. Before the command runs, a signal ends
 	// the wait for the lock.
 	Signals <-chan os.Signal
-	// Report is called with each problem from the start of the command to the release of the lock.
+	// Report gets each problem from the start of the command to the release of the lock.
 	Report func(error)
 }
 
@@ -63,7 +63,7 @@ func (e *StartError) Unwrap() error { return e.Cause }
 // longer held at its release.
 func (j *Job) Run(ctx context.Context) (state *os.ProcessState, err error) {
 	if j.Command.Err != nil {
-		return nil, &StartError{j.Command.Args[0], j.Command.Err} // before a lock is taken
+		return nil, &StartError{j.Command.Args[0], j.Command.Err} // fails before Run takes the lock
 	}
 	lock, err := j.take(ctx)
 	if err != nil {

@@ -12,7 +12,7 @@ type Cache[V any] struct {
 	size func(V) int
 
 	mu          sync.Mutex
-	byKey       map[string]*list.Element // of entry[V]
+	byKey       map[string]*list.Element // each element holds an entry[V]
 	byUse       list.List                // the most recently used first
 	used, limit int                      // in units of size
 }
@@ -65,8 +65,8 @@ func (c *Cache[V]) Len() int {
 	return len(c.byKey)
 }
 
-// Add adds a value unless the key has one already, and returns the key's value. A value that is too
-// large for the cache is returned, but not kept.
+// Add adds a value unless the key has one already, and returns the key's value. Add returns a value
+// that is too large for the cache, but does not keep it.
 func (c *Cache[V]) Add(key string, value V) V {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -92,7 +92,7 @@ func (c *Cache[V]) Set(key string, value V) {
 
 func (c *Cache[V]) put(key string, value V) {
 	if c.size(value) > c.limit {
-		return // it would evict all other values
+		return // the value would evict all other values
 	}
 	c.byKey[key] = c.byUse.PushFront(entry[V]{key, value})
 	c.used += c.size(value)

@@ -8,8 +8,9 @@ import (
 	"redlock-proxy/internal/lua/meter"
 )
 
-// Methods for the arguments of a Go function. Arguments are counted from 1, as in messages. An
-// argument of a wrong type raises C Lua's error.
+// The methods below read the arguments of a Go function, return its results, and raise its errors.
+// They count arguments from 1, as error messages do. For an argument of a wrong type they raise C
+// Lua's error.
 
 // NArgs returns the number of arguments.
 func (c *Call) NArgs() int { return len(c.slots) }

@@ -35,7 +35,7 @@ type Call struct {
 	tailSite   *site
 }
 
-// site is a place in the source where a value is used, with the name of the value for messages.
+// site is a place in the source that uses a value, with the name of the value for messages.
 type site struct {
 	kind, name string // "global", "print"; empty if the value has no name
 	line       int

@@ -2,7 +2,7 @@ package lua
 
 import "redlock-proxy/internal/lua/syntax"
 
-// eval compiles an expression of which only the first value is used.
+// eval compiles an expression. The code returns only its first value.
 func (g *compiler) eval(e syntax.Expression) eval {
 	defer g.nest()()
 	switch e := e.(type) {
@@ -168,7 +168,7 @@ func (g *compiler) multiValue(e syntax.Expression) evalMany {
 	}
 }
 
-// adjustedList compiles expressions of which exactly n values are used.
+// adjustedList compiles expressions. The code returns exactly n values.
 func (g *compiler) adjustedList(list []syntax.Expression, n int) evalMany {
 	values := g.valueList(list)
 	g.work += n

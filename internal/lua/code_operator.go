@@ -49,7 +49,7 @@ func (g *compiler) binary(e *syntax.BinaryExpr) eval {
 	return g.arithmetic(e)
 }
 
-// condition compiles an expression of which only the truth value is used.
+// condition compiles an expression. The code returns only its truth value.
 func (g *compiler) condition(e syntax.Expression) func(*Call) bool {
 	defer g.nest()()
 	switch e := e.(type) {

@@ -177,7 +177,7 @@ func (g *compiler) numericFor(s *syntax.ForStmt) exec {
 	return func(c *Call) flow {
 		a, b, d := startCode(c), limitCode(c), stepCode(c)
 		i, limit, step := number(c, a, "initial value"), number(c, b, "limit"), number(c, d, "step")
-		// This rounds the first value of i as C Lua does.
+		// i - step + step rounds the first value of i as C Lua does.
 		for i = i - step + step; step > 0 && i <= limit || step <= 0 && i >= limit; i += step {
 			c.thread.state.meter.Work(iteration)
 			c.initLocal(l, i)

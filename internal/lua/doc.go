@@ -30,8 +30,9 @@
 //   - Bytes limits all allocations, including memory that is freed later.
 //   - Depth limits how deep calls nest, and so Go's stack. As in C, exceeding it is an error of
 //     Lua, "stack overflow".
-//   - Watch ends a run from outside: when its time is up, or when its context ends. A watchdog sets
-//     a flag, which each charge reads, so a run ends in time even if charges are inaccurate.
+//   - Watch ends a run from outside, when its time limit expires or when its context ends. A
+//     watchdog sets a flag, which each charge reads, so a run ends in time even if charges are
+//     inaccurate.
 //   - Pace lets large runs share the machine.
 //
 // Parsing and compiling are metered in the same way. gopher-lua, another implementation in Go,

@@ -64,7 +64,7 @@ func FuzzShortPrograms(f *testing.F) {
 		state := NewState(meter.Limits{Watch: startWatch(t, 50*time.Millisecond), Bytes: 2 << 20})
 		var globals *Table
 		if meter.Protect(func() error { globals = exampleGlobals(state, ""); return nil }) != nil {
-			return // the time was up before the program began
+			return // the time limit expired before the program began
 		}
 		_, err = state.Run(chunk, globals)
 		var raised *Error

@@ -130,8 +130,8 @@ func (g *growthRecorder) Grow() error {
 
 func (g *growthRecorder) Pause() error { return nil }
 
-// TestBlocksAreCharged checks that a run is charged for all code of a block when the block begins,
-// and at no other time. It covers every kind of statement.
+// TestBlocksAreCharged checks that the meter charges a run for all code of a block when the block
+// begins, and at no other time. It covers every kind of statement.
 func TestBlocksAreCharged(t *testing.T) {
 	for source, want := range map[string]bool{
 		`BODY`:                                        true,

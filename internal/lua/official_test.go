@@ -23,8 +23,8 @@ var officialFiles = []string{"attrib", "big", "calls", "closure", "constructs", 
 	"nextvar", "pm", "sort", "strings", "vararg", "verybig"}
 
 // officialCuts lists the parts of files that need features that scripts in Redis do not have. Each
-// part is given by its first and its last text. Line ends stay, because the files check line
-// numbers.
+// part begins and ends with the given texts. blankOut keeps the line ends of a part, because the
+// files check line numbers.
 var officialCuts = map[string][][2]string{
 	// require, module and files
 	"attrib": {{"do --[", "end  --]"}},

@@ -72,7 +72,7 @@ func TestAbort(t *testing.T) {
 	}
 }
 
-// TestErrorPosition checks that an error has the position at which it was raised.
+// TestErrorPosition checks that an error has the position of the code that raised it.
 func TestErrorPosition(t *testing.T) {
 	for source, want := range map[string]Error{
 		"local x\nreturn x.y":                        {"test:2: attempt to index local 'x' (a nil value)", "@test", 2},

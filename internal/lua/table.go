@@ -23,7 +23,7 @@ type Table struct {
 	meter    *meter.Meter // meter of its run; nil if all runs share the table
 }
 
-// entry holds a key and its value. If the value is nil, the key was removed, and Next skips the
+// entry holds a key and its value. If the value is nil, the key is absent, and Next skips the
 // entry.
 type entry struct{ key, value Value }
 

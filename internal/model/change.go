@@ -113,7 +113,7 @@ type changeState struct {
 	// the masters that have lost their data, and have not joined since. used holds the masters of
 	// the new set that may have voted in it.
 	returned, lost, used uint8
-	// forgets counts the losses of data; lostAt is the time of the last one.
+	// forgets counts the losses of data; lostAt is the time of the last loss.
 	forgets uint8
 	lostAt  clock
 	// join is the state of the joining master. catchesUp is set if that master catches up from
@@ -405,7 +405,7 @@ func (e *explorer) newSetServes(s *state) bool {
 }
 
 // joinIncarnations returns the incarnations that a pass read from the sources, and the number of
-// masters of the deciding set that were not read.
+// masters of the deciding set that the pass did not read.
 func (e *explorer) joinIncarnations(s *state, pass int) (incs []incarnation, unread int) {
 	c := s.change.join
 	target := int(c.master)
@@ -415,7 +415,7 @@ func (e *explorer) joinIncarnations(s *state, pass int) (incs []incarnation, unr
 	} else if pass == 1 && passes.passes[0][target] != 0 {
 		first, second := e.cells.values[passes.passes[0][target]-1], e.cells.values[passes.passes[1][target]-1]
 		if first.Attempt != second.Attempt && !second.IsUndecided() {
-			passes.passes[1][target] = 1 // the cell is the copy; it counts as empty
+			passes.passes[1][target] = 1 // the target's cell is the copy, and counts as empty
 		}
 	}
 	incs, unreadByAll := e.incarnations(passes, pass)

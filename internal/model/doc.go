@@ -15,7 +15,7 @@
 // system is then a few small numbers and the messages in flight. The search visits these states
 // breadth first ([explorer]), up to a renumbering of the masters.
 //
-// # What is left out, and why no state is lost
+// # Omitted events
 //
 //   - A message that never arrives needs no event: the search also visits the states before it
 //     arrives. The same holds for a proxy that never continues, and for a proxy that crashes.

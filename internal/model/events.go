@@ -103,7 +103,7 @@ func (e *explorer) endRound(t *state, p int, in input) {
 		switch r := in.replies[msg.master]; {
 		case r == replyWaiting:
 			remaining = append(remaining, msg)
-		case r == replyFailed: // the message was not sent
+		case r == replyFailed: // the proxy did not send the message
 		case r == replyUnknown && msg.status == messageSent:
 			for i := range remaining { // the broken connection no longer orders its messages
 				if remaining[i].proxy == msg.proxy && remaining[i].master == msg.master && remaining[i].status == messageOneWay {

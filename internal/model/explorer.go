@@ -11,11 +11,11 @@ import (
 
 // Result reports the outcome of the exploration of a scenario.
 type Result struct {
-	// States is the number of visited states; Complete is false if the limit was reached.
+	// States is the number of visited states; Complete is false if the search reached the limit.
 	States   int
 	Complete bool
 	// Violation describes the violated property, and Trace the events that led to it. They are
-	// empty if no property is violated.
+	// empty if no state violates a property.
 	Violation string
 	Trace     []string
 }

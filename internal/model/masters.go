@@ -93,7 +93,7 @@ func firstOf(ops []cell.Op) cell.Op {
 // Drop implements [register.Round]. Sent messages stay in flight.
 func (r *round) Drop() {}
 
-// Release implements [register.Round]. It does nothing, because rounds are not reused.
+// Release implements [register.Round]. It does nothing, because the model does not reuse rounds.
 func (r *round) Release() {}
 
 // Tell implements [register.Masters].

@@ -40,7 +40,7 @@ var (
 	unlockAOtherProxy = Op{Kind: Unlock, Token: 'a', Proxy: 1, After: []int{1}}
 	extendA           = Op{Kind: Extend, Token: 'a', After: []int{1}}
 	lockB             = Op{Kind: Lock, Token: 'b', Proxy: 1}
-	lockBSameProxy    = Op{Kind: Lock, Token: 'b'} // may send its take with the release, or later
+	lockBSameProxy    = Op{Kind: Lock, Token: 'b'} // its take may come with the release, or later
 	lockAOtherProxy   = Op{Kind: Lock, Token: 'a', Proxy: 1}
 	lockC             = Op{Kind: Lock, Token: 'c', Proxy: 2}
 	fencedA           = Op{Kind: Lock, Token: 'a', Fence: true}

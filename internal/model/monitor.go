@@ -102,7 +102,7 @@ func (h *histories) move(m historyMove) uint32 {
 			switch dueReply := &next.states[i].dueReplies[m.op]; *dueReply {
 			case noReply:
 			case effectUndetermined:
-				*dueReply = noReply // it was undone, and may take effect again
+				*dueReply = noReply // the operation was undone, and may take effect again
 			default:
 				*dueReply = effectUndetermined
 			}

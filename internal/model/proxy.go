@@ -40,8 +40,8 @@ func (s *Scenario) passed(c clock) time.Duration {
 }
 
 // leaseTick returns a time that is longer than a short lease. By default, it is also longer than
-// the time for which a removal is kept. In a scenario of brief leases, it is shorter than the limit
-// of a round.
+// the time for which masters keep a removal. In a scenario of brief leases, it is shorter than the
+// limit of a round.
 func (s *Scenario) leaseTick() time.Duration {
 	if s.BriefLeases {
 		return 100 * time.Millisecond
@@ -162,7 +162,7 @@ type proxy struct {
 	clientReplies []clientReply
 }
 
-// errStopped ends a coroutine that is not needed any more.
+// errStopped ends a coroutine that the proxy no longer needs.
 var errStopped = fmt.Errorf("stopped")
 
 // newProxy returns a proxy without inputs.
@@ -353,7 +353,7 @@ func (c taskContext) Done() <-chan struct{} {
 func (p *proxy) repair(ctx context.Context) {
 	ctx.Done() // takes the turn, because the register's own work does not use this context
 	_ = p.register.Compare(ctx, []string{key}, false)
-	for range 2 { // a master must lack the value in two comparisons
+	for range 2 { // the register repairs only after two comparisons
 		if i := slices.IndexFunc(p.callbacks, func(cb callback) bool { return cb.name == repairName }); i >= 0 {
 			repair := p.callbacks[i].call
 			p.callbacks = slices.Delete(p.callbacks, i, i+1)

@@ -102,7 +102,7 @@ type Scenario struct {
 
 // Variant switches mechanisms off.
 type Variant struct {
-	// ChangeOp changes an operation before it is sent.
+	// ChangeOp changes an operation before the proxy sends it.
 	ChangeOp func(cell.Op) cell.Op
 	// Apply replaces the execution of an operation on a master.
 	Apply func(cell.Op, *cell.Store) cell.Answer

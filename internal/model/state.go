@@ -21,7 +21,7 @@ type state struct {
 	catchUp                     catchUpState
 	change                      changeState
 	fence                       uint8 // the highest fence that a client got
-	fenceDisorder               bool  // a later fence was not higher than an earlier one
+	fenceDisorder               bool  // a later fence was not higher than an earlier fence
 }
 
 type masterState struct {
@@ -30,7 +30,8 @@ type masterState struct {
 	fence uint8
 }
 
-// message describes a message in flight, or an arrived message whose reply is not counted yet.
+// message describes a message in flight, or an arrived message whose reply the proxy has not
+// counted yet.
 type message struct {
 	proxy, task, round, master uint8
 	status                     messageStatus

@@ -38,7 +38,7 @@ type (
 const (
 	replyWaiting replyID = iota // the master has not replied
 	replyUnknown                // the reply was lost
-	replyFailed                 // the master was not asked
+	replyFailed                 // the proxy did not send the message
 )
 
 // tables holds the numbered operations, replies and cells of a scenario, which all proxies and
@@ -85,7 +85,7 @@ func (l *tables) cellID(c content) cellID {
 	return cellID(l.cells.id(fmt.Sprint(c.Cell, c.expiry), func() content { return c }))
 }
 
-// applyKey identifies an operation and the master's cell to which it is applied.
+// applyKey identifies an operation and the cell of the master that executes it.
 type applyKey struct {
 	cell    cellID
 	fence   uint8

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// logLimit limits the kept output of a child, in bytes. When the output exceeds logLimit, only its
-// last logLimit/2 bytes are kept.
+// logLimit limits the output of a child that logBuffer keeps, in bytes. When the output exceeds
+// logLimit, logBuffer keeps only the last logLimit/2 bytes.
 const logLimit = 4 << 20
 
 // logBuffer keeps the output of a child.
@@ -40,7 +40,7 @@ func (b *logBuffer) String() string {
 	return text
 }
 
-// snapshot returns the text, and a channel that is closed when more text is written.
+// snapshot returns the text, and a channel that the next Write closes.
 func (b *logBuffer) snapshot() (string, <-chan struct{}) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -1,6 +1,6 @@
-// Package randomcommands makes random commands on collections, valid and invalid ones, for tests
-// that compare with a real Redis. If a command may have a random result in Redis, the package makes
-// it only in a form whose result is certain.
+// Package randomcommands makes valid and invalid random commands on collections, for tests that
+// compare with a real Redis. If a command may have a random result in Redis, the package makes it
+// only in a form whose result is certain.
 package randomcommands
 
 import (
@@ -131,7 +131,7 @@ func (c Maker) Next(templates []string) (words []string) {
 	}
 	switch mutation {
 	case 0:
-		if words[0] != "spop" { // without its last word, its result is random
+		if words[0] != "spop" { // SPOP without a count has a random result
 			words = words[:max(2, len(words)-1)]
 		}
 	case 1:

@@ -34,7 +34,7 @@ type Stream struct {
 	channels    []string // channels to which the client is subscribed
 	patterns    []string
 	repliesOff  bool
-	next        *int // the last unique value; the next one is higher
+	next        *int // the last unique value; the next value is higher
 }
 
 // Item holds a command of the stream. OwnReply is the proxy's reply if Sent is a lock command,
@@ -42,7 +42,7 @@ type Stream struct {
 type Item struct{ Sent, OwnReply string }
 
 // NewStream returns the stream of a new connection. The streams of one server share next, from
-// which unique values are made.
+// which they make unique values.
 func NewStream(random *rand.Rand, next *int) *Stream {
 	return &Stream{random: random, proto: 2, next: next}
 }
@@ -210,11 +210,11 @@ func (s *Stream) template() string {
 // differs reports whether the command of a template has a different reply next to lock keys.
 func (s *Stream) differs(template string) bool {
 	switch template {
-	case "FLUSHDB": // the proxy refuses it in a MULTI, and sends its invalidations before its reply
+	case "FLUSHDB": // the proxy refuses FLUSHDB in MULTI, and sends invalidations before its reply
 		return s.NextToLocks
-	case "DBSIZE": // it does not count lock keys in a MULTI
+	case "DBSIZE": // the proxy does not count lock keys in a MULTI
 		return len(s.LockKeys) > 0 && s.inMulti
-	case "SWAPDB 0 1", // it does not exchange lock keys
+	case "SWAPDB 0 1", // the proxy does not exchange lock keys
 		"PUBLISH ch S", "PUBLISH other S", // a message may arrive after the reply to a later command
 		// Redis 7.0 does not reset errno. It refuses SORT if a number in an earlier command was out
 		// of range.

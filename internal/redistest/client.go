@@ -17,7 +17,7 @@ type Client struct {
 	conn    *net.TCPConn
 	reader  *bufio.Reader
 	timeout time.Duration
-	request []byte // reused
+	request []byte // the buffer for requests, reused by Do
 }
 
 // Dial connects to addr (host:port). timeout limits this and each later operation; 0 means no
@@ -65,7 +65,7 @@ func (c *Client) Send(raw []byte) error {
 }
 
 // Fill writes raw repeatedly until the other side has read nothing for a second. The other side
-// stops reading while its own replies are not read.
+// stops reading while the client does not read its replies.
 func (c *Client) Fill(raw []byte) error {
 	for {
 		if err := c.conn.SetWriteDeadline(time.Now().Add(time.Second)); err != nil {

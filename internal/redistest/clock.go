@@ -13,8 +13,8 @@ import (
 var ErrNoFakeTime = errors.New("libfaketime is not installed: apt-get install libfaketime")
 
 // Clock gives servers a wall clock in place of the machine's clock; see Options.Clock. A test can
-// set the clock while the servers run, as an operator sets the time. The monotonic clock of the
-// servers is not affected.
+// set the clock while the servers run, as an operator sets the time. A Clock does not change the
+// monotonic clock of the servers.
 type Clock struct {
 	library string
 	file    string // path of the file with the offset from the machine's clock
@@ -34,7 +34,7 @@ func NewClock(dir string) (*Clock, error) {
 // Set immediately puts the clock ahead of the machine's clock, or behind it if ahead is negative.
 func (c *Clock) Set(ahead time.Duration) error { return c.write(formatOffset(ahead)) }
 
-// Drift makes the clock run at rate times the speed of the machine's, in servers that are started
+// Drift makes the clock run at rate times the speed of the machine's clock, in servers that start
 // after the call.
 func (c *Clock) Drift(rate float64) error {
 	return c.write("+0 x" + strconv.FormatFloat(rate, 'f', -1, 64))

@@ -5,7 +5,7 @@
 //	client, err := redistest.Dial(server.Addr(), time.Second)
 //	reply, err := client.Do("SET", "k", "v", "PX", "10000")   // "OK"
 //
-// # Ways to fail
+// # Fault injection
 //
 //	Server.Kill           resets connections, refuses new ones, and loses the data in memory
 //	Server.Restart        starts the server again without its data

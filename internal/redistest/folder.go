@@ -9,7 +9,8 @@ import (
 func (r *Server) CopyFolder(dir string) error { return os.CopyFS(dir, os.DirFS(r.dir)) }
 
 // RestoreFolder starts the server again on the same port, with a copy from CopyFolder in place of
-// its files. This simulates a restored disk or snapshot. A running server is killed first.
+// its files. This simulates a restored disk or snapshot. RestoreFolder first kills a running
+// server.
 func (r *Server) RestoreFolder(dir string) error {
 	if r.dir == "" {
 		return errClosed

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestSetBack checks that the server has the data that it had when its folder was copied, and
+// TestSetBack checks that RestoreFolder restores the data that the server had at CopyFolder, and
 // nothing newer.
 func TestSetBack(t *testing.T) {
 	server, folder := New(t, Options{ExtraArgs: DurableArgs()}), filepath.Join(t.TempDir(), "copy")

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// New starts a redis-server that is closed when the test ends. If no redis-server is installed, New
+// New starts a redis-server, and closes it when the test ends. If no redis-server is installed, New
 // skips the test; see SkipMissing.
 func New(t testing.TB, opts Options) *Server {
 	t.Helper()

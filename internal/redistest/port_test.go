@@ -8,8 +8,7 @@ import (
 	"testing"
 )
 
-// TestReserved checks that a reserved port is not given to another caller, even if no server
-// listens on it.
+// TestReserved checks that no other caller gets a reserved port, even if no server listens on it.
 func TestReserved(t *testing.T) {
 	addr, err := FreeAddr()
 	if err != nil {

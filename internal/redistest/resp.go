@@ -17,7 +17,7 @@ const (
 	maxItems = 1 << 20
 	maxDepth = 32
 
-	smallBlob = 64 << 10 // up to this length, a blob is allocated before it arrives
+	smallBlob = 64 << 10 // readFull allocates a blob up to this length before it arrives
 )
 
 // ErrReply means that the bytes are not a RESP reply.

@@ -13,7 +13,7 @@ import (
 	"redlock-proxy/internal/process"
 )
 
-// ErrNoRedis means that no redis-server program was found.
+// ErrNoRedis means that redis-server is not installed.
 var ErrNoRedis = errors.New("redis-server is not installed: apt-get install redis-server")
 
 // errClosed means that the server was closed and cannot start again.
@@ -28,8 +28,8 @@ const (
 
 // Options configures a redis-server. The zero value is a server without persistence on 127.0.0.1.
 type Options struct {
-	// Version names a release; see Versions. The default comes from REDLOCK_TEST_SERVERS. If that
-	// is not set, the installed version is used.
+	// Version names a release; see Versions. The default comes from REDLOCK_TEST_SERVERS, or else
+	// is the installed version.
 	Version   string
 	Bind      string   // address to listen on; default 127.0.0.1
 	ExtraArgs []string // further arguments of redis-server, e.g. "--requirepass", "secret"
@@ -58,7 +58,8 @@ type Server struct {
 }
 
 // Start starts a redis-server on a free port and returns when the server answers. The error is
-// ErrNoRedis if no program is installed, ErrNoVersion if Options.Version was not fetched.
+// ErrNoRedis if no program is installed, ErrNoVersion if scripts/versions has not fetched
+// Options.Version.
 func Start(opts Options) (*Server, error) {
 	r := &Server{requestedVersion: opts.Version, bind: opts.Bind, extraArgs: opts.ExtraArgs, clock: opts.Clock, socket: opts.Socket}
 	if r.bind == "" {
@@ -139,8 +140,8 @@ func (r *Server) Pause() error { return r.process.Pause() }
 // Continue lets a paused server continue (SIGCONT), with the commands that it has received.
 func (r *Server) Continue() error { return r.process.Continue() }
 
-// Restart starts the server again on the same port, without its data. A running server is killed
-// first.
+// Restart starts the server again on the same port, without its data. It first kills a running
+// server.
 func (r *Server) Restart() error {
 	if r.dir == "" {
 		return errClosed
@@ -154,8 +155,8 @@ func (r *Server) Restart() error {
 	return r.start()
 }
 
-// Revive starts the server again on the same port, with the files of its directory. A running
-// server is killed first.
+// Revive starts the server again on the same port, with the files of its directory. It first kills
+// a running server.
 func (r *Server) Revive() error {
 	if r.dir == "" {
 		return errClosed

@@ -17,11 +17,12 @@ import (
 // REDLOCK_TEST_SERVERS.
 const InstalledVersion = "installed"
 
-// ErrNoVersion means that the server of the requested version was not fetched.
+// ErrNoVersion means that scripts/versions has not fetched the requested version.
 var ErrNoVersion = errors.New("scripts/versions has not fetched it")
 
 // Versions returns the names of the releases that scripts/versions has fetched, such as
-// redis-6.0.16 and valkey-9.1.2. Redis comes before Valkey, and older versions before newer ones.
+// redis-6.0.16 and valkey-9.1.2. Redis comes before Valkey, and older versions come before newer
+// versions.
 func Versions() []string {
 	var names []string
 	for name := range fetchedPrograms() {
@@ -31,8 +32,8 @@ func Versions() []string {
 	return names
 }
 
-// NewestOf returns the newest version of "redis" or "valkey" that was fetched. If none was fetched,
-// NewestOf skips the test; see SkipMissing.
+// NewestOf returns the newest fetched version of "redis" or "valkey". If scripts/versions has
+// fetched none, NewestOf skips the test; see SkipMissing.
 func NewestOf(t testing.TB, kind string) string {
 	t.Helper()
 	all := Versions()
@@ -45,8 +46,7 @@ func NewestOf(t testing.TB, kind string) string {
 	return ""
 }
 
-// OldestAndNewest returns the oldest and the newest version of Redis and of Valkey that were
-// fetched.
+// OldestAndNewest returns the oldest and the newest fetched versions of Redis and of Valkey.
 func OldestAndNewest() []string {
 	all := Versions()
 	return slices.DeleteFunc(slices.Clone(all), func(name string) bool {
@@ -56,8 +56,8 @@ func OldestAndNewest() []string {
 	})
 }
 
-// RequireFeature skips a test of a feature that was added in a Redis version, such as 7.0, if
-// REDLOCK_TEST_SERVERS names an older one. Valkey has all features of Redis 7.2.
+// RequireFeature skips a test of a feature that Redis added in the version since, such as 7.0, if
+// REDLOCK_TEST_SERVERS names an older version. Valkey has all features of Redis 7.2.
 func RequireFeature(t testing.TB, feature, since string) {
 	t.Helper()
 	for name := range strings.SplitSeq(os.Getenv("REDLOCK_TEST_SERVERS"), ",") {

@@ -22,7 +22,8 @@ func TestVersions(t *testing.T) {
 	}
 }
 
-// TestExtremes checks that versions are sorted by their numbers, not alphabetically.
+// TestExtremes checks that OldestAndNewest and NewestOf order versions by their numbers, not
+// alphabetically.
 func TestExtremes(t *testing.T) {
 	root := t.TempDir()
 	t.Setenv("REDLOCK_SERVERS", root)

@@ -11,7 +11,7 @@ import (
 var errNotRegular = errors.New("not a regular file; name a file, or a link to one")
 
 // Read returns the content of a file of at most limit bytes. It accepts only a regular file or a
-// link to one, because a FIFO or a device may block forever. The errors name the file.
+// link to a regular file, because a FIFO or a device may block forever. The errors name the file.
 func Read(path string, limit int64) ([]byte, error) {
 	file, err := os.OpenFile(path, os.O_RDONLY|nonBlocking, 0)
 	if err != nil {

@@ -6,12 +6,13 @@ import "strconv"
 type FrameEvent uint8
 
 const (
-	// FrameMore means that all bytes are consumed, and a frame is incomplete or none has begun.
+	// FrameMore means that the scanner has consumed all bytes, and a frame is incomplete or none
+	// has begun.
 	FrameMore FrameEvent = iota
-	// FrameName means that the command's name, or at least its first 64 bytes, has been read.
+	// FrameName means that the scanner has read the command's name, or at least its first 64 bytes.
 	FrameName
-	// FrameEnd means that the frame's last byte is consumed. In an inline command, FrameName comes
-	// at this byte. The next scan, which may be of no bytes, then returns FrameEnd.
+	// FrameEnd means that the scanner has consumed the frame's last byte. In an inline command,
+	// FrameName comes at this byte. The next scan, which may be of no bytes, then returns FrameEnd.
 	FrameEnd
 	// FrameEmpty means a complete frame without a command, to which Redis does not reply.
 	FrameEmpty
@@ -25,7 +26,7 @@ const (
 	inInline                       // in an inline command's line
 	inArgsHeader                   // in "*3\r\n"
 	inNameHeader                   // in argv[0]'s "$5\r\n"
-	inName                         // in the part of argv[0] that is stored
+	inName                         // in the part of argv[0] that the scanner stores
 	inBulkHeader                   // in the "$5\r\n" of an argument after argv[0]
 	inBulk                         // in a payload, or the two bytes after it
 	inEnd                          // after an inline command, before its FrameEnd
@@ -44,7 +45,7 @@ type FrameScanner struct {
 	err       error          // cause of the state inError
 	inline    *inlineCommand // the current inline command
 	remaining uint64         // remaining bytes of the current bulk, including the two after it
-	size      int64          // size of the bulk whose header was read last
+	size      int64          // the size in the last bulk header
 	head      frameHeader    // an incomplete header line
 	args      int32          // number of remaining bulks, including the current one
 
@@ -225,7 +226,7 @@ func (s *FrameScanner) scanBulkHeader(p []byte) (n int, err error) {
 	return n, nil
 }
 
-// scanName consumes the part of the command's name that is stored.
+// scanName consumes the part of the command's name that the scanner stores.
 func (s *FrameScanner) scanName(p []byte) (n int, ev FrameEvent) {
 	n = s.keepName(p[:min(uint64(len(p)), s.remaining-2)])
 	if s.remaining -= uint64(n); s.remaining > 2 && int(s.nameLen) < len(s.nameBuf) {
@@ -276,7 +277,7 @@ func (s *FrameScanner) scanBulk(p []byte) (n int, ev FrameEvent) {
 type frameHeader struct {
 	length  int      // of the line so far, in bytes, without its end
 	start   [22]byte // beginning of the line: room for "*-9223372036854775808", and one byte more
-	sawZero bool     // a zero byte was read; Redis finds no line end after one
+	sawZero bool     // the line contains a zero byte; Redis finds no line end after it
 	sawCR   bool     // the '\r' was read
 }
 

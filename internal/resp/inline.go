@@ -7,7 +7,7 @@ type inlineCommand struct {
 	line    []byte   // the beginning of an incomplete line
 	args    [][]byte // the arguments in the complete line
 	length  int      // the bytes of the line so far
-	sawZero bool     // a zero byte was read; Redis finds no line end after one
+	sawZero bool     // the line contains a zero byte; Redis finds no line end after it
 }
 
 // IsInline reports whether the frame that began last is an inline command, not an array.
@@ -70,7 +70,7 @@ func (c *inlineCommand) findEnd(p []byte) int {
 }
 
 // keep stores a part of an incomplete line. After a zero byte the line has no end and can only
-// reach the limit, so nothing is stored.
+// reach the limit, so keep stores nothing.
 func (c *inlineCommand) keep(part []byte) {
 	c.length += len(part)
 	if c.sawZero {

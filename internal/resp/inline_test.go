@@ -224,7 +224,7 @@ func askFrameRedis(t *testing.T, socket, in string) (replies []string) {
 	}
 	defer conn.Close()
 	_ = conn.SetDeadline(time.Now().Add(10 * time.Second))
-	_, _ = conn.Write([]byte(in)) // Redis may close before it has read all
+	_, _ = conn.Write([]byte(in)) // Redis may close the connection before it has read all bytes
 	_ = conn.CloseWrite()
 	answer, err := io.ReadAll(conn)
 	if err != nil && !errors.Is(err, syscall.ECONNRESET) {

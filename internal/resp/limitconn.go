@@ -47,7 +47,7 @@ type limitScanner struct {
 	openArrays []int64
 	// skipBytes is the number of remaining bytes of a bulk string, including its CRLF.
 	skipBytes int64
-	// kind is the kind of the element whose line is being read. It is zero before an element.
+	// kind is the kind of the element whose line is incomplete. It is zero before an element.
 	kind Kind
 	// head is the number in the line, textLen the length of a status or error line so far.
 	head    []byte

@@ -5,7 +5,7 @@ import (
 	"sync/atomic"
 )
 
-// Limits holds the limits of one reply. All except Shared and Skip must be set.
+// Limits holds the limits of one reply. All fields except Shared and Skip must be set.
 type Limits struct {
 	// Line is the maximum size of a status or an error, in bytes.
 	Line int
@@ -24,8 +24,8 @@ type Limits struct {
 	Skip int
 }
 
-// SkippedSize is the length in bytes of a bulk string that was discarded because of the limits. It
-// takes the place of the string.
+// SkippedSize is the length in bytes of a bulk string that the reader discarded because of the
+// limits. It takes the place of the string.
 type SkippedSize int64
 
 // skipFactor limits the bytes that a reader may discard of one reply, as a multiple of Total.

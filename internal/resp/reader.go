@@ -16,17 +16,20 @@ const (
 	Bulk       Kind = '$'
 	Array      Kind = '*'
 	Null       Kind = '_'
-	// SkippedBulk is a Bulk of N bytes that was discarded because of the limits; see Limits.Skip.
+	// SkippedBulk is a Bulk of N bytes that the reader discarded because of the limits; see
+	// Limits.Skip.
 	SkippedBulk Kind = 0
 )
 
 // Kinds of RESP3, which only a reader made by NewRESP3Reader reads.
 const (
-	// Map is read like an Array of its keys and values, one after the other.
+	// Map is the kind of a map, which the reader reads like an Array of its keys and values, one
+	// after the other.
 	Map Kind = '%'
-	// Set is read like an Array.
+	// Set is the kind of a set, which the reader reads like an Array.
 	Set Kind = '~'
-	// Push is read like an Array. It is not a reply, and comes between replies.
+	// Push is the kind of a push, which the reader reads like an Array. A push is not a reply, and
+	// comes between replies.
 	Push Kind = '>'
 	// verbatim is a Bulk that begins with its format.
 	verbatim Kind = '='
@@ -65,7 +68,7 @@ type Reader struct {
 	remaining budget
 	reserved  int64 // bytes reserved of limits.Shared
 	buf       []byte
-	// buf[r:w] was read from the source and is not decoded yet.
+	// buf[r:w] holds the bytes that the reader has read from the source, but not decoded yet.
 	r, w int
 }
 
@@ -98,7 +101,7 @@ func (r *Reader) End() {
 	r.Begin()
 }
 
-// Buffered reports whether bytes were read from the source but not decoded yet.
+// Buffered reports whether the reader has read bytes that it has not decoded yet.
 func (r *Reader) Buffered() bool { return r.r < r.w }
 
 // Wait waits until bytes are buffered. Errors are errors of the source.

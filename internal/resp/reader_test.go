@@ -14,7 +14,7 @@ import (
 func smallLimits() Limits { return Limits{Line: 100, Bulk: 1000, Elements: 10, Depth: 2, Total: 1500} }
 
 // hostileReplies returns replies that make a reader panic or exhaust memory if it trusts their
-// lengths, and some that are only invalid.
+// lengths, and replies that are only invalid.
 func hostileReplies() map[string]string {
 	return map[string]string{
 		"a string of 2^63-1 bytes":    "$9223372036854775807\r\n",
@@ -98,7 +98,7 @@ func TestReaderBufferGrowsWithInput(t *testing.T) {
 	}
 }
 
-// TestReaderFreesLargeBuffer checks that the memory of a large reply is freed.
+// TestReaderFreesLargeBuffer checks that the reader frees the memory of a large reply.
 func TestReaderFreesLargeBuffer(t *testing.T) {
 	in := NewReader(strings.NewReader("$1000000\r\n"+strings.Repeat("x", 1000000)+"\r\n:1\r\n"), ClientLimits())
 	if got, err := in.Value(); err != nil || len(got.(string)) != 1000000 {

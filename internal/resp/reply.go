@@ -31,7 +31,7 @@ type ReplyScanner struct {
 	// similar methods.
 	KeepHead bool
 	head     []byte
-	kind     byte  // of the current reply, or of the last one
+	kind     byte  // of the current reply, or of the last reply
 	lastInt  int64 // the last integer in the reply
 	inReply  bool  // a reply has begun and not ended
 }
@@ -90,7 +90,7 @@ func (s *ReplyScanner) scanLine(p []byte) (n int, ended bool, err error) {
 	return end + 1, ended, err
 }
 
-// keepLine stores the part of an incomplete line that is needed later.
+// keepLine stores the part of an incomplete line that the scanner needs later.
 func (s *ReplyScanner) keepLine(p []byte) error {
 	if len(s.line) == 0 {
 		s.line = append(s.line, p[0])
@@ -190,10 +190,11 @@ func (s *ReplyScanner) endElement() bool {
 // InReply reports whether a reply has begun and not ended.
 func (s *ReplyScanner) InReply() bool { return s.inReply }
 
-// Kind returns the first byte of the current reply, or of the last one.
+// Kind returns the first byte of the current reply, or of the last reply.
 func (s *ReplyScanner) Kind() Kind { return Kind(s.kind) }
 
-// LastInt returns the last integer in the reply, or in an earlier reply if this one has none.
+// LastInt returns the last integer in the reply, or in an earlier reply if the current reply has
+// none.
 func (s *ReplyScanner) LastInt() int64 { return s.lastInt }
 
 // IsPush reports whether the reply is a RESP3 push.

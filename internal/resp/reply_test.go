@@ -278,8 +278,8 @@ func (d *referenceReply) elements(kind byte, n int64) {
 	}
 }
 
-// TestReplyScannerStoresNoText checks that a text of many megabytes that comes in pieces is not
-// stored.
+// TestReplyScannerStoresNoText checks that the scanner does not store a text of many megabytes that
+// comes in pieces.
 func TestReplyScannerStoresNoText(t *testing.T) {
 	s := ReplyScanner{KeepHead: true}
 	piece := bytes.Repeat([]byte("x"), 16<<10)

@@ -88,7 +88,7 @@ type RequestError struct {
 // Error returns the text.
 func (e *RequestError) Error() string { return e.Text }
 
-// The protocol errors of Redis, except the one that errExpectedBulk returns.
+// The protocol errors of Redis, except the error that errExpectedBulk returns.
 var (
 	errArgs                = &RequestError{"Protocol error: invalid multibulk length"}
 	errBulk                = &RequestError{"Protocol error: invalid bulk length"}

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestSkip checks that a string that exceeds the limits is discarded if Limits.Skip allows it, and
-// that the rest of the reply is read.
+// TestSkip checks that a reader discards a string that exceeds the limits if Limits.Skip allows it,
+// and then reads the rest of the reply.
 func TestSkip(t *testing.T) {
 	long, short := "$1000\r\n"+strings.Repeat("x", 1000)+"\r\n", "$2\r\nab\r\n"
 	read := strings.Repeat("x", 1000)

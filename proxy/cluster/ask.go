@@ -12,19 +12,19 @@ import (
 )
 
 const (
-	// maxAsked limits how many nodes are asked in one look.
+	// maxAsked limits the number of nodes that one look asks.
 	maxAsked = 5
-	// askTimeout limits the wait for the answers, askGrace the wait for further ones after the
-	// first.
+	// askTimeout limits the wait for the answers. askGrace limits the wait for further answers
+	// after the first.
 	askTimeout = time.Second
 	askGrace   = 100 * time.Millisecond
 )
 
-// errOtherTable reports an answer of a node that should be another one.
+// errOtherTable reports that a different node than expected has answered.
 var errOtherTable = errors.New("another node answers at its address")
 
 // ask asks some of the nodes for their tables, and the seeds if no node answers. answered holds the
-// IDs of the nodes that did. The error is why there is no table.
+// IDs of the nodes that have answered. If there is no table, err holds the reasons.
 func (c *Cluster) ask(ctx context.Context) (tables []nodes.Table, answered map[string]bool, err error) {
 	c.asked++
 	known := c.candidates()
@@ -48,19 +48,19 @@ func (c *Cluster) ask(ctx context.Context) (tables []nodes.Table, answered map[s
 	return tables, answered, err
 }
 
-// withoutLoners leaves out tables with one node. A node that knows no other one has been removed
-// from the cluster and reset, and would keep itself listed.
+// withoutLoners removes the tables that list only one node. Such a node was removed from the
+// cluster and reset, and its table would keep it listed.
 func withoutLoners(tables []nodes.Table) []nodes.Table {
 	return slices.DeleteFunc(tables, func(t nodes.Table) bool { return len(t.Nodes) < 2 })
 }
 
-// candidate is a server to ask. id is its node ID; empty if any node will do.
+// candidate is a server to ask. id is its node ID; empty if any node may answer.
 type candidate struct {
 	up *upstream.Upstream
 	id string
 }
 
-// candidates returns the nodes to ask: that of the entrance, and others in turn.
+// candidates returns the nodes to ask: first the node of the entrance, then other nodes in turn.
 func (c *Cluster) candidates() []candidate {
 	members := slices.DeleteFunc(c.ports.Members(), nodes.Member.IsGone)
 	if len(members) == 0 {
@@ -78,7 +78,7 @@ func (c *Cluster) candidates() []candidate {
 	return all
 }
 
-// askAll asks servers at once, and returns the tables that arrive in time.
+// askAll asks all candidates concurrently, and returns the tables that arrive in time.
 func askAll(ctx context.Context, candidates []candidate) (tables []nodes.Table, err error) {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()

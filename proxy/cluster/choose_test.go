@@ -7,8 +7,8 @@ import (
 	"redlock-proxy/proxy/nodes"
 )
 
-// TestChooseEntrance checks that the entrance stays where it is while that node answers, and
-// prefers masters otherwise.
+// TestChooseEntrance checks that the entrance keeps its node while that node answers, and otherwise
+// prefers a master.
 func TestChooseEntrance(t *testing.T) {
 	slots := []nodes.Range{{First: 0, Last: 1}}
 	member := func(id, master string, slots []nodes.Range) nodes.Member {
@@ -52,7 +52,7 @@ func TestWithoutLoners(t *testing.T) {
 	}
 }
 
-// TestLooks checks that a waiter gets a look that began after it.
+// TestLooks checks that a waiter waits for a look that begins after the wait.
 func TestLooks(t *testing.T) {
 	l := looks{changed: make(chan struct{})}
 	l.begin()

@@ -16,7 +16,7 @@ import (
 const (
 	// lookInterval is the time between two looks at the nodes' tables.
 	lookInterval = 3 * time.Second
-	// lookPause is the least time between two looks, however much clients report.
+	// lookPause is the shortest time between two looks, however often clients report changes.
 	lookPause = 200 * time.Millisecond
 	// refreshTimeout limits the wait for a look.
 	refreshTimeout = 2 * time.Second
@@ -24,12 +24,12 @@ const (
 
 // Options configures a Cluster. All fields are required.
 type Options struct {
-	// Seeds holds the addresses of nodes, host:port, of which one suffices.
+	// Seeds holds the addresses of nodes (host:port). One address suffices.
 	Seeds []string
 	// FirstPort and LastPort are the ports for the nodes.
 	FirstPort, LastPort int
-	// NewUpstream returns an upstream for a node, with this function to call when the node cannot
-	// be reached.
+	// NewUpstream returns an upstream for a node. The upstream calls suspect when it cannot reach
+	// the node.
 	NewUpstream func(suspect func()) (*upstream.Upstream, error)
 	// NewServer returns the server for the clients of a node.
 	NewServer func(up *upstream.Upstream) Server
@@ -45,11 +45,11 @@ type Options struct {
 type Server interface {
 	// Serve serves the clients of ln until ctx ends, and then drains.
 	Serve(ctx context.Context, ln net.Listener) error
-	// Connections returns the number of its clients.
+	// Connections returns the number of connected clients.
 	Connections() int
 }
 
-// Cluster follows the nodes of a cluster, and serves each of them at a port of its own.
+// Cluster follows the nodes of a cluster, and serves each node at its own port.
 type Cluster struct {
 	opts     Options
 	seeds    []*upstream.Upstream
@@ -57,15 +57,15 @@ type Cluster struct {
 
 	// These fields belong to the goroutine of Run.
 	ports *nodes.Ports
-	// members holds the nodes by their IDs. It is changed with mu held, too.
+	// members holds the nodes by their IDs. A change also requires mu.
 	members map[string]*member
-	asked   int            // counts the looks, to ask other nodes in each
-	running sync.WaitGroup // of members
-	full    bool           // it was logged that no port is left
+	asked   int            // counts the looks, so that each asks different nodes
+	running sync.WaitGroup // the goroutines that serve members
+	full    bool           // the lack of free ports was logged
 
 	mu sync.Mutex
-	// nodeMap, listed and table are those of the last look that was answered. lookErr is why the
-	// last look was not.
+	// nodeMap, listed and table come from the last successful look. lookErr points to the error of
+	// the last look, or to nil if it succeeded.
 	nodeMap atomic.Pointer[nodes.Map]
 	listed  atomic.Pointer[[]nodes.Member]
 	table   atomic.Pointer[nodes.Table]
@@ -113,7 +113,7 @@ func (c *Cluster) Entrance() *upstream.Upstream { return c.entrance }
 // Map returns the proxy's ports of the known nodes.
 func (c *Cluster) Map() *nodes.Map { return c.nodeMap.Load() }
 
-// Table returns the nodes and slots as of the last look.
+// Table returns the nodes and slots of the last successful look.
 func (c *Cluster) Table() nodes.Table { return *c.table.Load() }
 
 // Suspect requests a look, because the nodes may have changed. It does not wait.
@@ -124,8 +124,8 @@ func (c *Cluster) Suspect() {
 	}
 }
 
-// Run follows the nodes and serves them until clients ends and the nodes' clients are drained.
-// Their upstreams run as long, unless ctx ends.
+// Run follows the nodes and serves them until clients ends and the nodes' clients are drained. The
+// nodes' upstreams run until then, unless ctx ends.
 func (c *Cluster) Run(ctx, clients context.Context) {
 	defer c.close()
 	tick := time.Tick(lookInterval)
@@ -147,7 +147,7 @@ func (c *Cluster) Run(ctx, clients context.Context) {
 	}
 }
 
-// close waits for what Run has begun.
+// close ends all waits for looks, waits for the members' goroutines, and closes the seeds.
 func (c *Cluster) close() {
 	c.looks.stop()
 	c.running.Wait()
@@ -156,7 +156,7 @@ func (c *Cluster) close() {
 	}
 }
 
-// ForEach calls a function for all upstreams at once, and returns all errors. Any goroutine may
+// ForEach calls a function for all upstreams concurrently, and joins the errors. Any goroutine may
 // call it.
 func (c *Cluster) ForEach(call func(*upstream.Upstream) error) error {
 	c.mu.Lock()
@@ -211,11 +211,11 @@ func (c *Cluster) recordFailure(err error) {
 		c.opts.Logger.Warn("no node of the cluster answers: its nodes stay as they were", "cause", err)
 	}
 	if len(c.members) == 0 {
-		c.entrance.Forget(errNoNode) // clients see it, and err names nodes
+		c.entrance.Forget(errNoNode) // clients see errNoNode, but err would name nodes
 	}
 }
 
-// moveEntrance moves the entrance to a node that has answered, if its present one has not.
+// moveEntrance moves the entrance to a node that has answered, if its current node has not.
 func (c *Cluster) moveEntrance(answered map[string]bool) {
 	next := chooseEntrance(c.entrance.NodeID(), c.ports.Members(), answered)
 	if next.ID != "" {
@@ -223,8 +223,9 @@ func (c *Cluster) moveEntrance(answered map[string]bool) {
 	}
 }
 
-// chooseEntrance returns the node for the entrance: the present one if it has answered, else the
-// first master that has, else any node that has. Without any, the ID is empty.
+// chooseEntrance returns the node for the entrance: the current node if it has answered, else the
+// first working master with slots that has answered, else any node that has answered. If no node
+// has answered, the returned ID is empty.
 func chooseEntrance(present string, members []nodes.Member, answered map[string]bool) nodes.Node {
 	var master, other nodes.Node
 	for _, m := range members {
@@ -246,8 +247,7 @@ func chooseEntrance(present string, members []nodes.Member, answered map[string]
 	return other
 }
 
-// FirstLook waits until the nodes were asked for the first time. It returns an error if that
-// failed.
+// FirstLook waits for the first look. It returns an error if that look failed.
 func (c *Cluster) FirstLook(ctx context.Context) error {
 	if err := c.looks.wait(ctx, 1); err != nil {
 		return err
@@ -255,7 +255,8 @@ func (c *Cluster) FirstLook(ctx context.Context) error {
 	return *c.lookErr.Load()
 }
 
-// Refresh waits for a look that begins from now on, and returns the map after it.
+// Refresh requests a look, waits for it, and returns the resulting map. A look that already runs
+// does not count.
 func (c *Cluster) Refresh(ctx context.Context) *nodes.Map {
 	ctx, cancel := context.WithTimeout(ctx, refreshTimeout)
 	defer cancel()

@@ -8,15 +8,16 @@
 //
 // # The entrance
 //
-// The address of the setting listen belongs to no node. A connection there is relayed to one of the
-// nodes that answer, a master if possible, and the same one until it fails. If it were the listener
-// of a node, no client could learn the cluster's nodes while that node is down, and a command such
-// as FLUSHALL could not be relayed elsewhere without hitting the wrong node.
+// The address of the setting listen belongs to no node. Connections to it are relayed to a node
+// that answers, if possible a master. The entrance keeps that node until the node fails. If the
+// address belonged to a node, no client could learn the cluster's nodes while that node is down.
+// The proxy could not relay the node's commands to another node either, because a command such as
+// FLUSHALL would run on the wrong node.
 //
 // # Changes
 //
-// Run asks up to five nodes for their tables every few seconds, and at once when a client's reply
-// or connection shows that something has changed. A node keeps its port while the cluster lists its
-// ID, under whatever address, and a minute longer. In that minute its listener behaves like a node
-// that cannot be reached.
+// Run asks up to five nodes for their tables every few seconds. It also asks immediately when a
+// client's reply or connection shows that the cluster may have changed. One round of these requests
+// is a look. A node keeps its port while the cluster lists its ID, under whatever address, and a
+// minute longer. In that minute its listener behaves like a node that cannot be reached.
 package cluster

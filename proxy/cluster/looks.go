@@ -6,7 +6,7 @@ import (
 	"sync"
 )
 
-// looks numbers the looks, so that others can wait for one. It is safe for concurrent use.
+// looks numbers the looks, so that a caller can wait for one. It is safe for concurrent use.
 type looks struct {
 	mu          sync.Mutex
 	begun, done int
@@ -24,7 +24,7 @@ func (l *looks) end() { l.finish(func() int { return l.begun }) }
 // stop ends all waits, because there will be no more looks.
 func (l *looks) stop() { l.finish(func() int { return math.MaxInt }) }
 
-// finish records that all looks up to a number have ended, and wakes those that wait.
+// finish records that all looks up to a number have ended, and wakes the waiters.
 func (l *looks) finish(upTo func() int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -19,7 +19,7 @@ type member struct {
 	up     *upstream.Upstream
 	server Server
 	gone   bool
-	// stop ends its listener, and drains its clients.
+	// stop ends the node's listener, and drains the node's clients.
 	stop context.CancelFunc
 }
 
@@ -44,7 +44,7 @@ func (c *Cluster) add(ctx, clients context.Context, node nodes.Node) {
 	c.opts.Logger.Info("serving a node of the cluster", "node", node.ID, "address", node.Addr(), "listen", ln.Addr().String())
 }
 
-// setMember adds a member, or removes it if it is nil.
+// setMember adds a member, or removes the member if m is nil.
 func (c *Cluster) setMember(id string, m *member) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -55,7 +55,8 @@ func (c *Cluster) setMember(id string, m *member) {
 	c.members[id] = m
 }
 
-// serve runs the upstream and the server of a node until clients ends and they are drained.
+// serve runs the upstream and the server of a node until clients ends and the node's clients are
+// drained.
 func (c *Cluster) serve(ctx, clients context.Context, up *upstream.Upstream, ln net.Listener, server Server) {
 	defer up.Close()
 	ctx, stop := context.WithCancel(ctx)
@@ -94,7 +95,7 @@ func (c *Cluster) listen(ctx context.Context, node nodes.Node) (port int, ln net
 	}
 }
 
-// follow adapts a member to what the cluster reports of its node.
+// follow adapts a member to the state that the cluster reports for its node.
 func (m *member) follow(now nodes.Member, log *slog.Logger) {
 	switch {
 	case now.IsGone() && !m.gone:

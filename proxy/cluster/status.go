@@ -11,7 +11,7 @@ type NodeStatus struct {
 	nodes.Member
 	// Clients is the number of clients that are connected at the node's port.
 	Clients int
-	// Err is why the node is down, or nil.
+	// Err is the reason why the node is down; nil if it is up.
 	Err error
 }
 
@@ -30,7 +30,7 @@ func (c *Cluster) Nodes() []NodeStatus {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, m := range listed {
-		if served := c.members[m.ID]; served != nil { // else it was removed just now
+		if served := c.members[m.ID]; served != nil { // else the node was just removed
 			_, err := served.up.Status()
 			all = append(all, NodeStatus{Member: m, Clients: served.server.Connections(), Err: err})
 		}
@@ -38,10 +38,11 @@ func (c *Cluster) Nodes() []NodeStatus {
 	return all
 }
 
-// Uncovered returns how many slots no node serves.
+// Uncovered returns the number of slots that no node serves.
 func (c *Cluster) Uncovered() int { return c.Table().Uncovered() }
 
-// Status returns a name for the cluster, and why it does not serve all slots; nil if it does.
+// Status returns a name for the cluster. err is the reason why the cluster does not serve all
+// slots; nil if it does.
 func (c *Cluster) Status() (name string, err error) {
 	name = fmt.Sprintf("cluster of %d nodes", len(c.Table().Nodes))
 	if err := *c.lookErr.Load(); err != nil {

@@ -7,7 +7,7 @@ import (
 
 // Gate holds a client's login at the proxy, by a password. The proxy needs a gate if it logs in at
 // the upstream with its own password, which would otherwise admit every client. After the login a
-// client is the user of the upstream's URL, and may become another user as on any Redis.
+// client acts as the user in the upstream's URL, and may log in as another user as on any Redis.
 type Gate struct {
 	password string // empty if there is no gate
 	// LoggedIn is set once the client has logged in at the gate.
@@ -25,7 +25,7 @@ func (g *Gate) SetPassword(password string) {
 	}
 }
 
-// MustLogIn reports whether the client must log in first.
+// MustLogIn reports whether the client must log in at the gate before other commands.
 func (g *Gate) MustLogIn() bool { return g.password != "" && !g.LoggedIn }
 
 // Handles reports whether the gate handles a command; stateCmd is its name in lower case.

@@ -14,10 +14,10 @@ import (
 )
 
 const (
-	// maxQuestionBatch limits how many questions are sent together.
+	// maxQuestionBatch limits the number of questions in one batch.
 	maxQuestionBatch = 256
-	// maxRemembered limits the bytes of the replies that are remembered for a client. Each reply
-	// counts as its own size, the size of its question, and answerOverhead.
+	// maxRemembered limits the bytes of the replies that a Rights remembers. Each reply counts as
+	// its own size, the size of its question, and answerOverhead.
 	maxRemembered, answerOverhead = 16 << 10, 64
 )
 
@@ -35,14 +35,14 @@ type Upstream interface {
 type Rights struct {
 	identity, probes uint64
 	db               int  // the client's database
-	userKnown        bool // the following fields are known, except an empty User
+	userKnown        bool // the following fields are valid; an empty User is unknown
 	// LoginError is the upstream's error for a client that has not logged in.
 	LoginError string
 	// MayDoAll reports whether the client may do everything.
 	MayDoAll bool
 	// User is the name of the client's user; empty if it is unknown.
 	User     string
-	refusals map[string]string // by keyOf
+	refusals map[string]string // keyOf returns the keys
 	size     int               // size of refusals in bytes
 }
 
@@ -51,7 +51,7 @@ func (r *Rights) IsKnown(identity, probes uint64) bool {
 	return r.userKnown && r.identity == identity && r.probes == probes
 }
 
-// Refresh drops the rights unless they are of this identity and probe, and reports whether the
+// Refresh drops the rights unless they belong to this identity and probe, and reports whether the
 // client's user is known. From then on Recall and Ask use the client's rights in database db.
 func (r *Rights) Refresh(identity, probes uint64, db int) (known bool) {
 	if r.identity != identity || r.probes != probes {

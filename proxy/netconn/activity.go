@@ -12,7 +12,7 @@ const (
 	active                     // activity since the last check
 )
 
-// Record records activity. It must cost next to nothing.
+// Record records activity. It must be cheap, because it runs for every read.
 func (a *Activity) Record() {
 	if a.level.Load() != active {
 		a.level.Store(active)

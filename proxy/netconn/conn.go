@@ -56,7 +56,7 @@ func New(conn net.Conn, memory Memory, activity *Activity) *Conn {
 }
 
 // Join makes the poller report the end of the stream. Without a poller, or for a connection that is
-// not a plain socket, it does nothing. It is called once, before the first read.
+// not a plain socket, it does nothing. Join must be called at most once, before the first read.
 func (c *Conn) Join(p *Poller, t Tag) {
 	if p != nil && c.raw != nil && p.add(c.raw, t, streamEnd) == nil {
 		c.poller, c.tag = p, t
@@ -155,7 +155,8 @@ func (c *Conn) readOnce(fd uintptr) bool {
 }
 
 // Pump reads repeatedly, and calls handle for each part, until handle returns false or reading
-// fails. Then it returns the error. handle must neither read from the connection nor close it.
+// fails. If reading fails, Pump returns the error. handle must neither read from the connection nor
+// close it.
 func (c *Conn) Pump(handle func(n int) bool) error {
 	if c.raw == nil || c.poller == nil {
 		return c.pumpByReads(handle)
@@ -318,7 +319,7 @@ func (c *Conn) writeAll(fd uintptr) bool {
 	return true
 }
 
-// FreeMemory frees memory that can be allocated again.
+// FreeMemory drops the stored method values, which their next use allocates again.
 func (c *Conn) FreeMemory() {
 	c.readOnceFn, c.readLoopFn, c.writeAllFn, c.writeSomeFn = nil, nil, nil, nil
 }

@@ -5,12 +5,13 @@ import (
 	"time"
 )
 
-// deadPeerTime is the time after which a connection fails whose other end no longer answers. Probes
-// are sent at each quarter of it.
+// deadPeerTime is the time after which a connection fails if the other end no longer answers. The
+// system sends a probe after each quarter of this time.
 const deadPeerTime = time.Minute
 
 // DetectDeadPeer makes the connection fail about a minute after the other machine, or the network,
-// has failed without closing it, also if nothing is sent. Without it that takes up to an hour.
+// has failed without closing it. This also applies if the proxy sends nothing. Without
+// DetectDeadPeer, the connection may take up to an hour to fail.
 func (c *Conn) DetectDeadPeer() {
 	conn := c.conn
 	if tlsConn, ok := conn.(interface{ NetConn() net.Conn }); ok {

@@ -38,5 +38,5 @@ func TestDetectDeadPeer(t *testing.T) {
 	pipe, other := net.Pipe()
 	defer pipe.Close()
 	defer other.Close()
-	New(pipe, nil, &Activity{}).DetectDeadPeer() // changes nothing
+	New(pipe, nil, &Activity{}).DetectDeadPeer() // must ignore a connection without a socket
 }

@@ -9,10 +9,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Poller is the proxy's own epoll set, next to that of Go's scheduler; the same sockets are in
-// both. It reports two events that Go's set cannot report: the end of a stream separately from
-// bytes, and activity on connections for which no goroutine waits. The set is itself a descriptor
-// in Go's set, so that a goroutine, not a thread, waits for it.
+// Poller is the proxy's own epoll set, next to the epoll set of Go's scheduler; both sets contain
+// the same sockets. Poller reports two events that Go's set cannot report: the end of a stream
+// separately from bytes, and activity on connections for which no goroutine waits. The set is
+// itself a descriptor in Go's set, so that a goroutine, not a thread, waits for it.
 type Poller struct {
 	file   *os.File
 	raw    syscall.RawConn
@@ -26,14 +26,14 @@ func NewPoller() (*Poller, error) {
 	if err != nil {
 		return nil, os.NewSyscallError("epoll_create1", err)
 	}
-	if err := syscall.SetNonblock(fd, true); err != nil { // so that Go adds fd to Go's set
+	if err := syscall.SetNonblock(fd, true); err != nil { // Go adds only a nonblocking fd
 		_ = syscall.Close(fd)
 		return nil, os.NewSyscallError("fcntl", err)
 	}
 	p := &Poller{file: os.NewFile(uintptr(fd), "epoll"), fd: fd}
 	p.raw, err = p.file.SyscallConn()
 	if err == nil {
-		err = p.file.SetReadDeadline(time.Time{}) // fails if Go did not add fd
+		err = p.file.SetReadDeadline(time.Time{}) // fails if Go has not added fd
 	}
 	if err != nil {
 		return nil, errors.Join(err, p.Close())
@@ -49,7 +49,7 @@ func (p *Poller) add(conn syscall.RawConn, t Tag, event interest) error {
 	return p.control(syscall.EPOLL_CTL_ADD, conn, t, event)
 }
 
-// change changes the event that is reported for a connection in the set.
+// change sets the event that the poller reports for a connection in the set.
 func (p *Poller) change(conn syscall.RawConn, t Tag, event interest) error {
 	return p.control(syscall.EPOLL_CTL_MOD, conn, t, event)
 }
@@ -86,7 +86,7 @@ func (p *Poller) Wait(until time.Time, notify func(t Tag, ended bool)) error {
 	}
 	switch {
 	case err != nil:
-		return os.ErrClosed // the only possible cause
+		return os.ErrClosed // only Close causes these errors
 	case pollErr != nil:
 		return os.NewSyscallError("epoll_wait", pollErr)
 	}

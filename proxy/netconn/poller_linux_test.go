@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// timeout limits the wait for events that must happen. It never decides the result.
+// timeout limits the wait for events that must happen. A test that passes never reaches it.
 const timeout = time.Minute
 
 // disconnects lists the ways in which the other end can disconnect.

@@ -5,7 +5,7 @@
 // assigns a port to each node ID, and a [Map] finds the port for an ID or an address.
 //
 // The tables are replies to CLUSTER NODES, not to CLUSTER SHARDS or CLUSTER SLOTS. All versions of
-// Redis and Valkey have CLUSTER NODES in one form. It is the only one that lists a master without
-// slots in every version, names each node by its ID, its address and its hostname at once, and says
-// which node has replied.
+// Redis and Valkey have CLUSTER NODES in one form. In every version, CLUSTER NODES lists masters
+// without slots, gives the ID, the address and any hostname of each node, and marks the node that
+// has replied. Neither of the other two commands does all of this.
 package nodes

@@ -17,7 +17,7 @@ type Map struct {
 }
 
 // NewMap returns the map of nodes that have a port. If two nodes have the same address, a node that
-// the cluster lists precedes one that is gone.
+// the cluster lists precedes a node that is gone.
 func NewMap(members []Member) *Map {
 	m := &Map{byID: map[string]int{}, byAddr: map[string]int{}}
 	for _, member := range members {
@@ -61,8 +61,8 @@ func (m *Map) PortAt(host string, nodePort int) (port int, known bool) {
 // OwnerOf returns the proxy's port for the node that serves a slot; 0 if it is unknown.
 func (m *Map) OwnerOf(slot int) (port int) { return int(m.owners[slot]) }
 
-// ListsKey reports whether a lock key appears among the keys of a node: of the one that serves the
-// slot of the key or, if none does, of the first master.
+// ListsKey reports whether a lock key appears among the keys of a node. A lock key appears at the
+// node that serves the key's slot or, if no node serves it, at the first master.
 func (m *Map) ListsKey(id, key string) bool {
 	port, known := m.PortOf(id)
 	return known && port == cmp.Or(m.OwnerOf(SlotOf(key)), m.first)

@@ -111,7 +111,7 @@ func TestPorts(t *testing.T) {
 		}
 		for _, n := range added {
 			port, ok := ports.Next()
-			if ok && port == 6402 { // cannot be used
+			if ok && port == 6402 { // the proxy cannot listen on this port
 				ports.Skip(port)
 				port, ok = ports.Next()
 			}
@@ -188,7 +188,7 @@ func TestMap(t *testing.T) {
 	}
 }
 
-// TestSlotOf compares slots with those that CLUSTER KEYSLOT of a Redis returns.
+// TestSlotOf compares slots with the replies of a Redis to CLUSTER KEYSLOT.
 func TestSlotOf(t *testing.T) {
 	for key, want := range map[string]int{
 		"": 0, "a": 15495, "123456789": 12739, "lock:{a}": 15495, "{a}lock:{b}": 15495, "{}a": 10875, "lock:1": 3430, "foo{bar": 15278,
@@ -214,7 +214,7 @@ func TestListsKey(t *testing.T) {
 			}
 		}
 		want := "c"
-		if slot := SlotOf(key); slot <= 8000 || slot > 16000 { // the rest has no node
+		if slot := SlotOf(key); slot <= 8000 || slot > 16000 { // no node serves the other slots
 			want = "b"
 		}
 		if listed != want {

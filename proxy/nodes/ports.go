@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// GoneTime is how long a node that the cluster no longer lists keeps its port. Until then, clients
-// that still know the port find it unreachable, and learn the cluster's nodes anew.
+// GoneTime is the time for which a node that the cluster no longer lists keeps its port. Until
+// then, clients that still know the port find it unreachable, and learn the cluster's nodes anew.
 const GoneTime = time.Minute
 
 // Member is a node with the port at which the proxy serves it.

@@ -12,7 +12,7 @@ import (
 // SlotCount is the number of slots of a cluster.
 const SlotCount = 16384
 
-// maxID limits the length of a node ID. Redis has 40 characters.
+// maxID limits the length of a node ID. Redis' IDs have 40 characters.
 const maxID = 64
 
 // ErrForm reports that a reply is not a table of nodes.
@@ -156,9 +156,9 @@ func sortByAddr(nodes []Node) {
 	})
 }
 
-// Merge combines the tables of several nodes. The table with the latest epoch counts; the others
-// only add nodes that it does not have. So a node that is cut off from the cluster, and knows old
-// roles and slots, decides nothing.
+// Merge combines the tables of several nodes. The table with the latest epoch has priority: the
+// other tables only add nodes that it does not list, without their slots. So a node that is cut off
+// from the cluster cannot replace current roles or slots.
 func Merge(tables []Table) Table {
 	tables = slices.Clone(tables)
 	slices.SortStableFunc(tables, func(a, b Table) int { return cmp.Compare(b.Epoch, a.Epoch) })
@@ -181,7 +181,7 @@ func Merge(tables []Table) Table {
 	return merged
 }
 
-// Uncovered returns how many slots no node serves that has not failed.
+// Uncovered returns the number of slots that no working node serves.
 func (t Table) Uncovered() int {
 	var served [SlotCount]bool
 	left := SlotCount

@@ -116,7 +116,7 @@ func readBinary(r io.Reader) (net.Addr, error) {
 	if _, err := io.ReadFull(r, rest); err != nil {
 		return nil, err
 	}
-	if head[0] == 0x20 { // LOCAL
+	if head[0] == 0x20 { // LOCAL: the balancer connects for itself
 		return nil, nil
 	}
 	switch head[1] {

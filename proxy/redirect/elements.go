@@ -8,14 +8,14 @@ import (
 // maxHeader is longer than any valid line with a length.
 const maxHeader = 64
 
-// elementFilter finds redirects among the elements of an array, at any depth. It need not follow
-// how the elements are nested: an error is an error wherever it is.
+// elementFilter finds redirects among the elements of an array, at any depth. It ignores how the
+// elements are nested, because an error has the same form at every depth.
 type elementFilter struct {
 	head    []byte // the beginning of an element whose first line is incomplete
 	payload int64  // bytes that are left of a string, with its CRLF
 	inError bool   // inside an error, which goes through errors
 	errors  *Filter
-	// errorLeft is the number of bytes that are left of a long error; 0 for one that is a line.
+	// errorLeft is the number of bytes that are left of a long error; 0 for an error in one line.
 	errorLeft int64
 	// inLine is set inside a line that is passed on.
 	inLine bool

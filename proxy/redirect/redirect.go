@@ -54,7 +54,7 @@ var (
 // maximum length of the name of a push.
 const maxHead, maxWord = 64, 32
 
-// maxRedirect limits the length of a redirect that is translated. Longer ones name no node.
+// maxRedirect limits the length of a redirect that is translated. Longer redirects name no node.
 const maxRedirect = 1024
 
 // Nodes translates the redirects of a cluster's node.
@@ -66,12 +66,12 @@ type Nodes interface {
 	ClusterDown()
 }
 
-// clusterDown is the first word of that error.
+// clusterDown is the first word of the error that calls ClusterDown.
 const clusterDown = "CLUSTERDOWN"
 
 // Filter finds redirects in an upstream's bytes, in pieces of any size. The zero value is disabled.
 type Filter struct {
-	// Enabled enables the filter.
+	// Enabled lets MustFilter return true. If it is not set, no reply needs the filter.
 	Enabled bool
 	// Nodes translates redirects. If it is nil, or does not know the node, the client gets
 	// RetryError in place of the redirect.

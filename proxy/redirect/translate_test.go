@@ -78,8 +78,8 @@ func TestFilterElements(t *testing.T) {
 	}
 }
 
-// FuzzFilterElements checks that the pieces of an array make no difference, and that what the
-// client gets is a whole reply, equal but for errors.
+// FuzzFilterElements checks that FilterElements returns the same bytes however an array is split,
+// and that these bytes are a whole reply.
 func FuzzFilterElements(f *testing.F) {
 	for _, r := range elements {
 		f.Add([]byte(r.sent), uint8(3))

@@ -1,6 +1,6 @@
 package track
 
-// Kind tells which state of the connection the reply to a forwarded command may change.
+// Kind is the part of the connection's state that the reply to a forwarded command may change.
 type Kind uint8
 
 // The kinds, by the state that they change.
@@ -20,7 +20,7 @@ const (
 	Sync                    // begins an endless stream without a fixed form
 	Quit                    // ends the connection
 	OwnCommand              // a command of the proxy; the client does not get the reply
-	Untrackable             // nothing, but within a transaction its reply cannot be followed
+	Untrackable             // nothing; within a transaction, the proxy cannot track its reply
 )
 
 // Expected describes the expected replies to one or more commands.

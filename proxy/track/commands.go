@@ -11,7 +11,7 @@ import (
 
 // effect describes how a state command changes the state of the connection.
 type effect struct {
-	kind             Kind // of its expected reply
+	kind             Kind // the kind of the expected reply
 	subscriptionKind SubscriptionKind
 	delta            int // for Subscribe: the change of the subscription count per reply
 }
@@ -117,8 +117,8 @@ func ParseReplyMode(words [][]byte) (mode ReplyMode, ok bool) {
 	return ReplyOn, false
 }
 
-// IsReplyless reports whether a command is REPLCONF ACK or GETACK. Redis answers these only in
-// transactions.
+// IsReplyless reports whether a command is REPLCONF ACK or GETACK. Redis answers these commands
+// only in transactions.
 func IsReplyless(words [][]byte) bool {
 	if !strings.EqualFold(string(words[0]), "replconf") {
 		return false

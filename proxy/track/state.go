@@ -26,7 +26,7 @@ type State struct {
 	Watching bool
 	// Monitoring is set if the connection gets the output of MONITOR.
 	Monitoring bool
-	// Stream is set if the following bytes are not replies, or cannot be parsed as such.
+	// Stream is set if the following bytes are not replies, or cannot be parsed as replies.
 	Stream bool
 	// Quitting is set if the upstream has accepted the client's QUIT.
 	Quitting bool
@@ -35,7 +35,7 @@ type State struct {
 	// name.
 	queuedSelect, queuedHello, queuedLogin, queuedUntrackable bool
 
-	subscribed        [3]int // by SubscriptionKind
+	subscribed        [3]int // indexed by SubscriptionKind
 	subscriptionCount int    // channels and patterns, as the upstream counts them
 }
 
@@ -99,7 +99,7 @@ func (s *State) handleReply(a *Awaited, r *resp.ReplyScanner) (isOwn bool) {
 	}
 	s.Queued = s.Queued || s.Multi && (first.queues() || failsMulti(r))
 	switch first.Kind {
-	case Subscribe: // an error, or queued
+	case Subscribe: // the reply is an error, or QUEUED
 		s.queuedUntrackable = s.queuedUntrackable || r.Begins("+QUEUED")
 		a.pop()
 		return false
@@ -226,17 +226,17 @@ func (s *State) RecordReplyless(expected Expected) {
 		}
 	case Watch:
 		s.Watching = true
-	case Subscribe: // the upstream confirms or refuses it nevertheless
+	case Subscribe: // the upstream replies even with replies off
 		if !s.pushes() {
 			s.Stream, s.subscriptionCount = true, max(1, s.subscriptionCount)
 		}
 	case Multi, Exec, Discard, Monitor, Sync:
-		s.Stream = true // replies can no longer be followed
+		s.Stream = true // replies can no longer be tracked
 	}
 }
 
 // DisableReplies records that the client has turned replies off. If messages look like replies, the
-// stream can no longer be followed.
+// replies can no longer be tracked.
 func (s *State) DisableReplies() {
 	s.Stream = s.Stream || s.Monitoring || s.HasSubscriptions() && !s.pushes()
 }

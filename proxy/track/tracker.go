@@ -16,7 +16,7 @@ type Tracker struct {
 	Redirects redirect.Filter
 
 	replies  resp.ReplyScanner
-	ownReply bool // the current reply answers a command of the proxy's own
+	ownReply bool // the current reply answers one of the proxy's own commands
 }
 
 // NewTracker returns a tracker for connections that begin with database db and, if urlLogin is set,
@@ -131,9 +131,9 @@ func (t *Tracker) skipPlain(p []byte) (n int) {
 	return n
 }
 
-// Streaming reports whether the bytes from next on no longer form a sequence of replies. This is
-// the case after a SYNC that the upstream does not refuse, and from the reply to an EXEC on if its
-// transaction contains an untrackable command.
+// Streaming reports whether the bytes from next on no longer form a sequence of replies. It returns
+// true after a SYNC that the upstream does not refuse. It also returns true from the reply to an
+// EXEC on, if the transaction contains an untrackable command.
 func (t *Tracker) Streaming(next byte) bool {
 	if first := t.Awaited.first(); first != nil && !t.replies.InReply() && next != '-' {
 		untrackable := first.Kind == Exec && t.State.queuedUntrackable && next == '*'

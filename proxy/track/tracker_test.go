@@ -35,7 +35,7 @@ func (l *testTracker) expectReplies(commands string) {
 	}
 }
 
-// feed feeds the upstream's bytes, in one piece or byte by byte.
+// feed passes the upstream's bytes to the tracker, in one piece or byte by byte.
 func (l *testTracker) feed(sent string, whole bool) {
 	if whole {
 		l.filter(sent)
@@ -418,8 +418,8 @@ func TestAwaitedQueue(t *testing.T) {
 	}
 }
 
-// TestMarkedReply checks that a marked reply is pending until it, and all replies before it, have
-// come, whatever follows.
+// TestMarkedReply checks that a marked reply is pending until it and all earlier replies have
+// arrived, no matter which replies follow.
 func TestMarkedReply(t *testing.T) {
 	tracker := NewTracker(0, false)
 	a := &tracker.Awaited

@@ -26,7 +26,7 @@ func (t *translation) nodeTable(reply element) (element, bool) {
 	return reply.withBody(b.String()), true
 }
 
-// nodeLines translates a reply to CLUSTER REPLICAS: a list of such lines.
+// nodeLines translates a reply to CLUSTER REPLICAS: a list of lines as in CLUSTER NODES.
 func (t *translation) nodeLines(reply element) (element, bool) {
 	if !reply.isList() {
 		return element{}, false

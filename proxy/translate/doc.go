@@ -3,8 +3,9 @@
 //
 // One table (rules.go) lists the commands whose replies name nodes, with a rule for each. No other
 // reply is parsed. [Target.Redirect] translates the errors by which a node sends a client to
-// another one. A node that the map does not know is left out: no reply names an address of a node.
+// another node. A translated reply omits nodes that the map does not know, so it never contains a
+// node's own address.
 //
-// What the replies contain besides addresses stays as it is: node IDs, slots, roles, epochs. So
-// clients compute slots, follow redirects and refresh their maps as they do without the proxy.
+// Node IDs, slots, roles, epochs and all other values stay unchanged. So clients compute slots,
+// follow redirects and refresh their maps as they do without the proxy.
 package translate

@@ -28,8 +28,9 @@ var rules = []rule{
 	{command: "role", translate: (*translation).role},
 }
 
-// namelessSubcommands lists the subcommands of CLUSTER whose replies name no address. Their replies
-// are not parsed. Any other subcommand is refused, because its reply may name one.
+// namelessSubcommands lists the subcommands of CLUSTER whose replies name no address. The proxy
+// does not parse their replies. It withholds the reply to any other subcommand without a rule,
+// because that reply may name an address.
 var namelessSubcommands = []string{
 	"addslots", "addslotsrange", "bumpepoch", "cancelslotmigrations", "count-failure-reports",
 	"countkeysinslot", "delslots", "delslotsrange", "failover", "flushslots", "flushslot", "forget",
@@ -61,8 +62,8 @@ func asksFor(words [][]byte, sections []string) bool {
 // NamesNodes reports whether the reply to a command may name nodes, so that it must be translated.
 func NamesNodes(words [][]byte) bool { return find(words) != nil || IsUnknown(words) }
 
-// IsUnknown reports whether a command is a subcommand of CLUSTER of which it is not known whether
-// its reply names nodes.
+// IsUnknown reports whether a command is a subcommand of CLUSTER that is neither in rules nor in
+// namelessSubcommands. Its reply may name nodes.
 func IsUnknown(words [][]byte) bool {
 	if len(words) < 2 || syntax.LowerCString(words[0]) != "cluster" || find(words) != nil {
 		return false
@@ -70,7 +71,7 @@ func IsUnknown(words [][]byte) bool {
 	return !slices.Contains(namelessSubcommands, syntax.LowerCString(words[1]))
 }
 
-// Result says how a reply was translated.
+// Result is the outcome of a translation.
 type Result int
 
 // The results. After Incomplete, nodes were left out that the map does not know. After Malformed,
@@ -116,8 +117,8 @@ func (t *translation) find(id, host string, port int) (listen int, known bool) {
 	return listen, known
 }
 
-// hostIfSet returns the proxy's host in place of a host or name, and an empty text for an empty
-// one.
+// hostIfSet returns the proxy's host in place of a host or name, and an empty text in place of an
+// empty text.
 func (t *translation) hostIfSet(text string) string {
 	if strings.TrimSpace(text) == "" {
 		return ""

@@ -7,16 +7,16 @@ import (
 	"redlock-proxy/proxy/nodes"
 )
 
-// Target says how a client reaches the nodes through the proxy.
+// Target describes how a client reaches the nodes through the proxy.
 type Target struct {
 	// Map finds the proxy's port for a node.
 	Map *nodes.Map
-	// Host is the host of the proxy that the client is told.
+	// Host is the proxy's host in the translated addresses.
 	Host string
 	// TLS is set if the client speaks TLS.
 	TLS bool
 	// NodeHost is the host at which the proxy reaches the node that has replied. A reply without a
-	// host means that one.
+	// host refers to NodeHost.
 	NodeHost string
 }
 
@@ -35,8 +35,8 @@ func (t Target) portOf(id, host string, port int) (listen int, known bool) {
 func (t Target) addr(port int) string { return t.Host + ":" + strconv.Itoa(port) }
 
 // Redirect translates the text of an error that sends the client to another node: MOVED or ASK with
-// a slot and an address, or REDIRECT with an address. known is false if the address is not that of
-// a known node. asExpected is false if the map does not have this node for the slot.
+// a slot and an address, or REDIRECT with an address. known is false if the address does not belong
+// to a known node. asExpected is false if the map does not have this node for the slot.
 func (t Target) Redirect(text string) (translated string, asExpected, known bool) {
 	space := strings.LastIndexByte(text, ' ')
 	if space < 0 {

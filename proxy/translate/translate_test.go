@@ -167,7 +167,7 @@ func TestReply(t *testing.T) {
 	}
 }
 
-// TestShardsForTLS checks that a client that speaks TLS finds the port under its name.
+// TestShardsForTLS checks that a client that speaks TLS finds the port under the name tls-port.
 func TestShardsForTLS(t *testing.T) {
 	to := target()
 	to.TLS = true
@@ -219,8 +219,8 @@ func TestRedirect(t *testing.T) {
 	}
 }
 
-// erasing returns a target that gives the same address to each node of target, under its own
-// address and under that of target.
+// erasing returns a target that erases addresses. It translates both a node's own address and the
+// address that target returns for the node to one constant address.
 func erasing() Target {
 	var all []nodes.Member
 	for id, port := range map[string]int{"aa": 7001, "bb": 7002, "cc": 7003} {
@@ -234,8 +234,8 @@ func erasing() Target {
 	return Target{Host: "x", NodeHost: "127.0.0.1", Map: nodes.NewMap(all)}
 }
 
-// FuzzReply checks that a translated reply is equal to the reply but for addresses, and names no
-// node in a second translation either.
+// FuzzReply checks that a translated reply is a valid reply. If it is complete, it may differ from
+// the original reply only in addresses: after erasing, both must be equal.
 func FuzzReply(f *testing.F) {
 	var commands []string
 	for _, c := range replies {

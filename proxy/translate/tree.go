@@ -14,9 +14,9 @@ const maxDepth = 8
 // values.
 type element struct {
 	kind     byte
-	line     []byte    // the first line after the kind, of an element that is one line, and of a null
-	text     []byte    // of a string, verbatim string or long error
-	children []element // of an array, map, set or push
+	line     []byte    // the line after the kind, if the element is one line or a null
+	text     []byte    // the text of a string, verbatim string or long error
+	children []element // the elements of an array, map, set or push
 }
 
 // parse reads a whole reply. ok is false for anything else.

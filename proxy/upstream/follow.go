@@ -72,7 +72,7 @@ func NewWithSentinels(url string, sentinels Sentinels, timeout time.Duration, lo
 
 // OnFailover sets the function to call when another server has become the upstream, or the current
 // server must not be used. The function must end connections of an earlier [Upstream.Term].
-// OnFailover is called before all other methods.
+// OnFailover must be called before all other methods.
 func (u *Upstream) OnFailover(call func()) { u.onFailover = call }
 
 // Term counts the failovers of the upstream, and how often the upstream turned out to be unusable.
@@ -173,7 +173,7 @@ func (f *discovery) adopt(report, majority masterReport) (from, to string) {
 }
 
 // isOutvoted reports whether a report has had time to spread and most Sentinels still report
-// another master. It is called with mu held.
+// another master. The caller must hold mu.
 func (f *discovery) isOutvoted(report, majority masterReport, now time.Time) bool {
 	switch {
 	case majority.addr == "" || report.addr == majority.addr:
@@ -228,7 +228,7 @@ func (u *Upstream) switchMaster(from, to string) {
 }
 
 // serverChanged begins another term, because another server has become the upstream. had is set if
-// there was one before.
+// the upstream had a server before.
 func (u *Upstream) serverChanged(had bool) {
 	if had {
 		u.term.Add(1)
@@ -248,8 +248,8 @@ func (u *Upstream) serverChanged(had bool) {
 	}
 }
 
-// probeNow returns the channel by which a change of the server makes Run probe at once; nil if the
-// address is fixed.
+// probeNow returns the channel by which a change of the server makes Run probe immediately; nil if
+// the address is fixed.
 func (u *Upstream) probeNow() chan struct{} {
 	switch {
 	case u.discovery != nil:

@@ -115,11 +115,11 @@ func TestChooseReport(t *testing.T) {
 	}{
 		{nil, "", masterReport{}},
 		{[]masterReport{a1}, "", a1},
-		{[]masterReport{a1, b2, a1}, "a:1", b2}, // the latest, even against a majority
+		{[]masterReport{a1, b2, a1}, "a:1", b2}, // the latest epoch, even against a majority
 		{[]masterReport{b2, a1, a1}, "", b2},
-		{[]masterReport{a1, b1, b1}, "a:1", b1}, // within an epoch, the majority
+		{[]masterReport{a1, b1, b1}, "a:1", b1}, // within an epoch, the majority's report
 		{[]masterReport{b1, b1, a1}, "a:1", b1},
-		{[]masterReport{a2, b2}, "b:1", b2}, // no majority: no change
+		{[]masterReport{a2, b2}, "b:1", b2}, // without a majority, the known master remains
 		{[]masterReport{b2, a2}, "b:1", b2},
 	} {
 		if got := chooseReport(c.all, c.known); got != c.want {
@@ -161,7 +161,8 @@ func TestFollowing(t *testing.T) {
 		t.Error(err)
 	}
 	replies1.Store(sentinelAnswers(new.ln.Addr().String(), 2))
-	if err := conn.CheckCurrent(t.Context()); !errors.Is(err, ErrFailedOver) { // asks the Sentinels
+	// CheckCurrent asks the Sentinels.
+	if err := conn.CheckCurrent(t.Context()); !errors.Is(err, ErrFailedOver) {
 		t.Errorf("after a failover: %v", err)
 	}
 	connectTo(new)
@@ -238,7 +239,7 @@ func TestLoneSentinel(t *testing.T) {
 	answers["MASTER"] = strings.Replace(answers["MASTER"], "$1\r\n2\r\n", "$20\r\n18446744073709551615\r\n", 1)
 	replies.Store(answers)
 	checkMaster(other)
-	checkMaster(other) // the other Sentinels may learn of it
+	checkMaster(other) // the other Sentinels may still learn of the failover
 	up.discovery.minoritySince = up.discovery.minoritySince.Add(-2 * spreadTime)
 	checkMaster(old)
 	checkMaster(old)

@@ -19,7 +19,7 @@ var errProxy = fmt.Errorf("it is a redlock-proxy: %w", ErrGrantsLocks)
 
 // RefuseMasters makes the proxy refuse an upstream that is a redlock-proxy or a lock master. The
 // proxy recognizes a lock master by its run ID or address. masterName returns the name of the lock
-// master; empty for other servers. RefuseMasters is called before all other methods.
+// master; empty for other servers. RefuseMasters must be called before all other methods.
 func (u *Upstream) RefuseMasters(masterName func(runID, addr string) string) {
 	u.masterName = masterName
 }

@@ -14,8 +14,8 @@ var ErrCluster = errors.New("it is a node of a Redis Cluster, or a Sentinel: " +
 	"it would redirect clients to servers that do not know the lock keys; " +
 	"name a cluster with redis+cluster://, use a standalone Redis, or no lock-keys")
 
-// RefuseClusters refuses an upstream that redirects clients to other servers. It is called before
-// all other methods.
+// RefuseClusters refuses an upstream that redirects clients to other servers. It must be called
+// before all other methods.
 func (u *Upstream) RefuseClusters() { u.mustBeStandalone = true }
 
 // modeState records whether an upstream is standalone. The Upstream's mu guards it.
@@ -36,7 +36,8 @@ func (u *Upstream) askMode(conn net.Conn) error {
 		return nil
 	}
 	answer, err := u.exchange(conn, "HELLO")
-	if err == nil && resp.Begins(answer, "-") { // too old for HELLO, or a login is required
+	// The server is too old for HELLO, or requires a login.
+	if err == nil && resp.Begins(answer, "-") {
 		answer, err = u.exchange(conn, "INFO", "server")
 	}
 	if err != nil {

@@ -75,7 +75,7 @@ func TestClusterIsRefusedOnReconnect(t *testing.T) {
 		replies.Store(mode)
 		probe(ErrCluster)
 	}
-	replies.Store([2]string{noHello, "-NOPERM no\r\n"}) // it does not report its mode
+	replies.Store([2]string{noHello, "-NOPERM no\r\n"}) // the server does not report its mode
 	up.mu.Lock()
 	up.dialErr = nil
 	up.mu.Unlock()
@@ -116,7 +116,7 @@ func TestClusterIsDetectedAfterALogin(t *testing.T) {
 	if up.ModeUnknown() || up.Term() != 0 {
 		t.Errorf("it hides %t, term %d", up.ModeUnknown(), up.Term())
 	}
-	probe(nil) // it still does not report its mode to probes
+	probe(nil) // the server still does not report its mode to probes
 	up.RecordMode([]byte(clusterHello))
 	up.RecordMode([]byte(clusterHello))
 	probe(ErrCluster)

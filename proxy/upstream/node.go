@@ -26,17 +26,17 @@ var (
 
 // node is the changing address of a cluster's node.
 type node struct {
-	suspect  func()        // is called when a connection fails
-	probeNow chan struct{} // a value makes Run probe the upstream at once
+	suspect  func()        // the function to call when a connection fails
+	probeNow chan struct{} // a value makes Run probe the upstream immediately
 
 	mu       sync.Mutex
 	id, addr string
-	err      error // why the address is unknown
+	err      error // the reason why the address is unknown
 }
 
-// NewNode is [New] for a node of a cluster. Its address is unknown until [Upstream.MoveTo] sets it;
-// the address in the URL is ignored. suspect is called whenever the node cannot be reached, and
-// must not wait.
+// NewNode returns an upstream like [New], for a node of a cluster. The address is unknown until
+// [Upstream.MoveTo] sets it; NewNode ignores the address in the URL. The upstream calls suspect
+// whenever it cannot reach the node. suspect must not wait.
 func NewNode(url string, timeout time.Duration, log *slog.Logger, suspect func()) (*Upstream, error) {
 	u, err := New(url, timeout, log)
 	if err != nil {
@@ -46,7 +46,7 @@ func NewNode(url string, timeout time.Duration, log *slog.Logger, suspect func()
 	return u, nil
 }
 
-// MoveTo sets the ID and the address of the node. Connections to an earlier address are ended. An
+// MoveTo sets the ID and the address of the node. It ends connections to an earlier address. An
 // empty ID stands for any node.
 func (u *Upstream) MoveTo(id, addr string) {
 	if before, changed := u.node.set(id, addr, nil); changed {
@@ -54,7 +54,8 @@ func (u *Upstream) MoveTo(id, addr string) {
 	}
 }
 
-// Forget records why the node's address is unknown. Its connections are ended.
+// Forget records the reason why the node's address is unknown, and ends the connections to the
+// node.
 func (u *Upstream) Forget(cause error) {
 	id, _ := u.node.current()
 	if before, changed := u.node.set(id, "", cause); changed {
@@ -77,7 +78,7 @@ func (n *node) current() (id, addr string) {
 	return n.id, n.addr
 }
 
-// locate returns the address, or why it is unknown.
+// locate returns the address, or the reason why it is unknown.
 func (n *node) locate() (string, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -121,8 +122,8 @@ func (u *Upstream) NodeHost() string {
 	return host
 }
 
-// askNode returns an error if the server is no node of a cluster, or another one than it should be.
-// It accepts a server that does not say which node it is.
+// askNode returns an error if the server is not a node of a cluster, or is a different node than
+// expected. It accepts a server that does not report its node ID.
 func (u *Upstream) askNode(conn net.Conn) error {
 	answer, err := u.exchange(conn, "CLUSTER", "MYID")
 	if err != nil {

@@ -12,10 +12,10 @@ import (
 )
 
 const (
-	// ownTimeout limits each command of the proxy's own, including dialing, because a client waits
+	// ownTimeout limits each of the proxy's own commands, including dialing, because a client waits
 	// for it.
 	ownTimeout = 2 * time.Second
-	// ownConns limits the number of connections for such commands.
+	// ownConns limits the number of connections for the proxy's own commands.
 	ownConns = 4
 )
 

@@ -16,7 +16,7 @@ const loopPause = 2 * time.Second
 // SetProxyID sets the proxy's identity. From then on the proxy checks whether the upstream is a
 // redlock-proxy, or this proxy itself: when the upstream has come up, and regularly later. A proxy
 // that is its own upstream would send each command to itself over new connections until it has no
-// file descriptors left. SetProxyID is called before all other methods.
+// file descriptors left. SetProxyID must be called before all other methods.
 func (u *Upstream) SetProxyID(id string) { u.proxyID = id }
 
 // verifyEvery is the number of connections that are made between two checks. The proxy repeats the

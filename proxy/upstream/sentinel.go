@@ -17,9 +17,9 @@ import (
 type Sentinels struct {
 	// MasterName is the name by which the Sentinels know the master.
 	MasterName string
-	// Addrs holds their addresses, host:port, at least one.
+	// Addrs holds the addresses (host:port) of the Sentinels, at least one.
 	Addrs []string
-	// Username and Password are the login for all of them, or empty.
+	// Username and Password are the login for all Sentinels, or empty.
 	Username, Password string
 }
 
@@ -59,8 +59,7 @@ func (s *sentinel) ask(ctx context.Context, u *Upstream) (masterReport, error) {
 	return report, err
 }
 
-// askOnce asks on one connection. broken is set if that connection broke. It is called with mu
-// held.
+// askOnce asks on one connection. broken is set if that connection broke. The caller must hold mu.
 func (s *sentinel) askOnce(ctx context.Context, u *Upstream) (report masterReport, broken bool, err error) {
 	if s.closed {
 		return masterReport{}, false, net.ErrClosed
@@ -135,7 +134,7 @@ func parseMasterReport(answer, details []byte) (masterReport, error) {
 		return masterReport{}, errInvalidAddress
 	}
 	epoch, _ := valueAfter(resp.Texts(details), "config-epoch")
-	n, _ := strconv.ParseUint(epoch, 10, 64) // 0 if there is none
+	n, _ := strconv.ParseUint(epoch, 10, 64) // 0 if there is no epoch
 	return masterReport{net.JoinHostPort(hostPort[0], hostPort[1]), n}, nil
 }
 

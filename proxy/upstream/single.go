@@ -20,7 +20,7 @@ type Conn struct {
 	term     uint64 // the upstream's term before the connection was made
 	conn     net.Conn
 	in       *resp.Reader
-	err      error // why the connection is lost
+	err      error // the reason why the connection is lost
 }
 
 // OpenConn connects to the upstream.

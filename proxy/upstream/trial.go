@@ -25,8 +25,8 @@ type trials struct {
 // trialInterval is the time between two trial writes.
 const trialInterval = 2 * time.Second
 
-// EnableTrialWrites makes Run try writes while enabled returns true. It is called before all other
-// methods.
+// EnableTrialWrites makes Run try writes while enabled returns true. It must be called before all
+// other methods.
 func (u *Upstream) EnableTrialWrites(key string, enabled func() bool) {
 	u.trials.key, u.trials.enabled = key, enabled
 }

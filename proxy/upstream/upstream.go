@@ -138,7 +138,7 @@ func (u *Upstream) Apply(url string, timeout time.Duration) error {
 }
 
 // SetTLS sets a function that completes the TLS settings of each new connection: the certificate to
-// show, and the certificate authorities to trust. SetTLS is called before all other methods.
+// show, and the certificate authorities to trust. SetTLS must be called before all other methods.
 func (u *Upstream) SetTLS(addTLS func(*tls.Config)) { u.addTLS = addTLS }
 
 // dial connects as go-redis would.
@@ -174,7 +174,8 @@ func (u *Upstream) Failure(cause error) *Error {
 	return &Error{u.PublicName(), plainCause(cause)}
 }
 
-// PublicName is Name for clients. It names no address of a cluster's node.
+// PublicName returns the upstream's name for clients. The name of a cluster's node contains no
+// address.
 func (u *Upstream) PublicName() string {
 	if u.node != nil {
 		return u.node.publicName()

@@ -72,7 +72,7 @@ func (s *scriptedServer) serve(conn net.Conn, answer func(string) string) {
 		if reply == "" {
 			return
 		}
-		for i := range reply { // byte by byte, to be read in pieces
+		for i := range reply { // byte by byte, so that the proxy reads it in pieces
 			_, _ = io.WriteString(conn, reply[i:i+1])
 		}
 	}
@@ -173,7 +173,7 @@ func TestUpstreamRemembersARefusal(t *testing.T) {
 		t.Errorf("%d dials for %d clients", n, cap(results))
 	}
 	before := s.dials.Load()
-	time.Sleep(2 * dialPause) // the pause is under test
+	time.Sleep(2 * dialPause) // longer than the pause that this test checks
 	if _, err := up.Connect(t.Context()); err == nil || s.dials.Load() == before {
 		t.Errorf("after a pause: %v, %d dials", err, s.dials.Load())
 	}

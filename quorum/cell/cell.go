@@ -20,11 +20,11 @@ type Form byte
 
 const (
 	Absent   Form = iota // the key does not exist
-	Plain                // as its creator left it
+	Plain                // unchanged since its creation
 	Register             // the master promised a ballot
-	Blocking             // left by a catch-up; refuses a SET NX and is no vote
+	Blocking             // created by a catch-up; refuses a SET NX, and does not vote
 	Foreign              // written by a client on the master itself
-	Mark                 // reserved for an incarnation to restore; counts as absent and is no vote
+	Mark                 // reserved for an incarnation to restore; counts as absent, does not vote
 )
 
 // Cell is the state of one key on one master.

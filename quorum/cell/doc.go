@@ -12,15 +12,15 @@
 //
 // # The encoding
 //
-// A cell is one string, so that SET NX takes a lock in one native command, and the key on the
-// master is the client's own:
+// A cell is one string, and its key on the master has the name that the client chose. So a native
+// SET NX takes a lock. The string is one of these, without the spaces:
 //
 //	#p attempt token
 //	#r incarnation promised accepted state nn changes text
 //	#b incarnation
 //	#m incarnation ballot
 //
-// without the spaces. Attempts, incarnations and ballots have 36 digits each, so they compare as
-// strings. The state is v (a value) or - (removed). nn is the number of changes that follow, 12
-// bytes each: the last change of each proxy that led to the text.
+// Attempts, incarnations and ballots have 36 digits each, so they compare as strings. The state is
+// v (a value) or - (removed). nn is the number of changes that follow, 12 bytes each: the last
+// change of each proxy that led to the text.
 package cell

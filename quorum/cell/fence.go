@@ -19,8 +19,8 @@ func FenceKey(name string) string { return FencePrefix + name }
 // MaxFence is the highest fence. Lua and JavaScript do not distinguish all numbers above it.
 const MaxFence = 1<<53 - 1
 
-// fenceTTL is the time for which a counter stays after it was last raised. No proxy proposes a
-// fence below the masters' median time, so a new counter begins above an expired counter.
+// fenceTTL is the TTL that a counter gets whenever it is raised. No proxy proposes a fence below
+// the masters' median time, so a new counter begins above an expired counter.
 const fenceTTL = 7 * 24 * time.Hour
 
 // maxFenceLead limits the lead of one counter over the other counters and the masters' median time.
@@ -45,8 +45,8 @@ func CredibleFences(counters []int64, now time.Duration) []int64 {
 	return counters[:n]
 }
 
-// ParseFence returns the number of a counter, or 0 if the text is no fence, like that of an absent
-// counter.
+// ParseFence returns the number of a counter. It returns 0 for any other text, such as the empty
+// text of an absent counter.
 func ParseFence(text string) int64 {
 	n, err := strconv.ParseUint(text, 10, 64)
 	if err != nil || len(text) > 16 || n > MaxFence {
@@ -55,7 +55,7 @@ func ParseFence(text string) int64 {
 	return int64(n)
 }
 
-// fenceLua defines ParseFence in Lua, but returns text.
+// fenceLua defines the Lua function fence, which works like ParseFence but returns text.
 var fenceLua = fmt.Sprintf(`local function fence(key)
   local f = redis.pcall('get', key)
   if type(f) ~= 'string' or #f > 16 or not string.match(f, '^%%d+$') or tonumber(f) > %d then return '0' end

@@ -79,7 +79,7 @@ end
 	registerTag, registerHeadSize+1, registerHeadSize+1,
 	registerHeadSize+4, changeSize, registerHeadSize+2, registerHeadSize+3, wrongType)
 
-// wrongType replaces the value of a key that is no string.
+// wrongType replaces the value of a key that is not a string.
 const wrongType = "#not a string"
 
 func formatMillis(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }

@@ -31,7 +31,8 @@ type Remove struct {
 	AcceptedBallot Ballot
 }
 
-// removeScript handles plain cells, the ordinary case, first: that needs no helper of layoutLua.
+// removeScript handles plain cells, the ordinary case, first and without the functions of
+// layoutLua.
 var removeScript = luascript.New(`local plain = redis.pcall('get', KEYS[1])
 if type(plain) == 'string' and string.sub(plain, 1, ` + luaInt(plainHeadSize) + `) == '` + plainTag + `' .. ARGV[1] then
   redis.call('del', KEYS[1])

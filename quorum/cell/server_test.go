@@ -28,7 +28,7 @@ import (
 // leases holds remaining times that even a slow test can distinguish.
 var leases = []time.Duration{cell.Endless, 100 * time.Second, 300 * time.Second, 900 * time.Second}
 
-// fences holds adjacent numbers at both ends of the range. counters adds texts that are no fences.
+// fences holds adjacent numbers at both ends of the range. counters adds texts that are not fences.
 var (
 	fences   = []int64{1, 2, 10, 1_700_000_000_000_000, cell.MaxFence - 1, cell.MaxFence}
 	counters = []string{

@@ -67,7 +67,7 @@ func (g *Guard) admit(ctx context.Context, v Report, proof string, proofArgs ...
 }
 
 // denyVote records that the master has no vote, and why. It logs the reason once, and again if the
-// remaining wait becomes much longer than the logged one.
+// remaining wait becomes much longer than the logged wait.
 func (g *Guard) denyVote(cause *QuarantineError) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -5,16 +5,16 @@ import "time"
 // A vote counts only if the master's clock runs like this machine's. GUARD.md proves that the two
 // tolerances stay within vote.DriftMargin, even with many small steps.
 const (
-	// clockRate is the tolerated difference in speed between a master's clock and ours, as a
-	// fraction.
+	// clockRate is the tolerated difference in speed between a master's clock and this machine's
+	// clock, as a fraction.
 	clockRate = 0.006
 	// clockNoise is the tolerated step of a master's clock in addition to clockRate.
 	clockNoise = time.Millisecond
 )
 
 // ClockReading holds one reading of a master's clock. The clock showed ServerTime, in nanoseconds
-// since 1970, at some moment between Sent and Got by our monotonic clock. So a reading proves a
-// state after a given moment only if Sent is after that moment.
+// since 1970, at some moment between Sent and Got by this machine's monotonic clock. So a reading
+// proves a state after a given moment only if Sent is after that moment.
 type ClockReading struct {
 	Sent, Got  time.Time
 	ServerTime time.Duration
@@ -23,19 +23,19 @@ type ClockReading struct {
 // IsZero reports whether the master replied without a time.
 func (s ClockReading) IsZero() bool { return s.ServerTime == 0 }
 
-// masterClock holds the known range of the distance between a master's clock and our monotonic
-// clock: at the time rangeAt, the distance was between low and high. Every reading narrows the
-// range. Elapsed time widens it by clockRate and no more, so many small steps add up to a large
-// one.
+// masterClock holds the known range of the distance between a master's clock and this machine's
+// monotonic clock. At the time rangeAt, the distance was between low and high. Every reading
+// narrows the range. Elapsed time widens it only by clockRate, so many small steps add up to a
+// large step.
 type masterClock struct {
 	first     ClockReading
 	rangeAt   time.Time
 	low, high time.Duration
 }
 
-// Observe narrows the range by a reading. If the reading does not fit, fits is false, stepSize is
-// the smallest step that the master's clock must have made (negative: backward), and the range
-// stays unchanged.
+// Observe narrows the range by a reading. If the reading does not fit, fits is false, and the range
+// stays unchanged. Then stepSize is the smallest step that the master's clock must have made
+// (negative: backward).
 func (c *masterClock) Observe(s ClockReading) (stepSize time.Duration, fits bool) {
 	if c.first.IsZero() {
 		c.Restart(s)
@@ -96,21 +96,21 @@ func (c *masterClock) Offset(now time.Time) (offset time.Duration, known bool) {
 	return serverTime - time.Duration(now.UnixNano()), true
 }
 
-// LatestLocalTime returns the latest moment by our clock at which the master's clock can show
-// serverTime.
+// LatestLocalTime returns the latest moment by this machine's clock at which the master's clock can
+// show serverTime.
 func (c *masterClock) LatestLocalTime(serverTime time.Duration) time.Time {
 	return c.first.Sent.Add(serverTime - c.low + maxDrift(time.Since(c.rangeAt)))
 }
 
-// LatestServerTime returns the latest time that the master's clock can show at the moment t of our
-// clock.
+// LatestServerTime returns the latest time that the master's clock can show at the moment t of this
+// machine's clock.
 func (c *masterClock) LatestServerTime(t time.Time) time.Duration {
 	return t.Sub(c.first.Sent) + c.high + maxDrift(time.Since(c.rangeAt))
 }
 
 // clockStep describes a step that a clock reading showed because it did not fit.
 type clockStep struct {
-	// At is the time by our clock at which the reading arrived.
+	// At is the time by this machine's clock at which the reading arrived.
 	At time.Time
 	// Size is the time by which the clock moved; negative for a backward step.
 	Size time.Duration

@@ -195,7 +195,7 @@ func (c *copier) startPages(ctx context.Context, db int, names *nameQueue, minNa
 }
 
 // copyPage makes passes over some keys until all are settled. The first pass reads the keys, the
-// second one writes them, and the third one checks the result.
+// second pass writes them, and the third pass checks the result.
 func (c *copier) copyPage(ctx context.Context, db int, names []string) error {
 	var k *keysCopy
 	var lastErr error
@@ -328,7 +328,7 @@ func (s source) read(ctx context.Context, db int, names []string) (view, error) 
 	return s.guard.viewOf(p), nil
 }
 
-// viewOf returns the cells of a page, with their expiry by our clock.
+// viewOf returns the cells of a page, with their expiry by this machine's clock.
 func (g *Guard) viewOf(p page) view {
 	g.mu.Lock()
 	defer g.mu.Unlock()

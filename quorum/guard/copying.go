@@ -9,7 +9,8 @@ import (
 	"redlock-proxy/quorum/vote"
 )
 
-// storedCell holds the cell of a key on one master, and its expiry by our clock (zero: never).
+// storedCell holds the cell of a key on one master, and its expiry by this machine's clock (zero:
+// never).
 type storedCell struct {
 	cell.Cell
 	Expiry time.Time
@@ -39,8 +40,8 @@ type copyPolicy struct {
 	// FormerMasters is the number of masters of the former set, if it is known and fewer than a
 	// majority of this set vote; zero otherwise.
 	FormerMasters int
-	// Intact is set if the master has lost nothing, but was away during a change of the era. Then a
-	// blocking copy does not replace the master's own cell.
+	// Intact is set if the master has lost nothing, but was unreachable during a change of the era.
+	// Then a blocking copy does not replace the master's own cell.
 	Intact bool
 	// BlockUndecided is set if keys with several possible incarnations get undecided copies.
 	// Otherwise such keys stay undetermined, and the copier reads them again.
@@ -72,9 +73,10 @@ func cellsOf(views []view, key string, inc incarnation) (cells, blockingCopies [
 }
 
 // fullCopyHolders returns how many sources must hold an incarnation so that the master gets a full
-// copy: a majority of all masters, or of the former set. If a majority of a set holds an
-// incarnation, the set has neither released nor refused it. Even if the other set has one master
-// more, the masters without the incarnation are no majority of that set.
+// copy. The number is a majority of all masters, or of the former set if that is smaller. If a
+// majority of a set holds an incarnation, the set has neither released nor refused it. Even if the
+// other set has one master more, the masters without the incarnation are not a majority of that
+// set.
 func (c copyPolicy) fullCopyHolders() int {
 	holders := vote.Majority(c.Masters)
 	if c.FormerMasters > 0 {
@@ -110,18 +112,18 @@ type choice int
 
 const (
 	chooseNothing choice = iota
-	chooseCopy           // the value
+	chooseCopy           // a copy of the value
 	chooseBlock          // a blocking copy, so that no other client gets the key
 	chooseLater          // not decided yet
 )
 
 // choose decides which cell a master that lost data must get for a key. It considers only initial,
-// the incarnations that existed when the copying began: only these can have been granted with the
+// the incarnations that existed when the copying began. Only these can have been granted with the
 // master's vote. previousMajority is the incarnation that a majority held in the previous pass.
 //
 // If a majority holds an incarnation in two passes in a row, the master gets a copy. If the votes
 // of the master itself and of the unread masters may have completed a majority, the master gets a
-// blocking copy: no rule can distinguish such a lock from the rest of a released one. An
+// blocking copy. No rule can distinguish such a lock from the rest of a released lock. An
 // incarnation on fewer masters is a leftover, and must not grow. If several incarnations are
 // possible, the copier reads the key again. With BlockUndecided, it blocks the key until the last
 // possible incarnation would expire.
@@ -270,7 +272,7 @@ func (k *keysCopy) withoutCopied(sources []view) []view {
 }
 
 // keepsOwn reports whether a blocking copy must not replace the master's own cell of the same
-// incarnation: the master has lost nothing, or no proxy wrote the cell.
+// incarnation. The reason is that the master has lost nothing, or that no proxy wrote the cell.
 func (k *keysCopy) keepsOwn(key string) bool {
 	return k.ownSource >= 0 || k.policy.Intact || k.ownCells[key].Form == cell.Foreign
 }
@@ -350,7 +352,8 @@ func (k *keysCopy) actFor(key string, h storedCell) copyAct {
 
 // remove adds the step that removes a copied cell, or a cell that the master held before. Such a
 // cell may hold incomplete promises, or exist on no other master. Foreign cells stay. Cells that
-// the master and the sources got since the copy began stay, too; only the second pass can tell.
+// the master and the sources got since the copy began stay, too. The first pass cannot recognize
+// such cells, so it removes no cell that the master held before.
 func (k *keysCopy) remove(steps []copyStep, key string, current storedCell, sources []view) ([]copyStep, bool) {
 	last, wrote := k.written[key]
 	switch {

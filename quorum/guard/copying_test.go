@@ -419,8 +419,8 @@ func checkDataLosses(t *testing.T, cells []storedCell, granted int, removed bool
 	}
 }
 
-// TestOpenKeys checks that two attempts that may both have been granted keep a copy open, and that
-// OpenKeys returns the key, until one of the attempts is gone.
+// TestOpenKeys checks a key on which either of two attempts may have been granted. The copy stays
+// open, and OpenKeys returns the key, while both attempts exist.
 func TestOpenKeys(t *testing.T) {
 	a, b, none := plainCell(attemptA, time.Minute), plainCell(attemptB, time.Minute), storedCell{}
 	both := viewsWith("k", a, a, b, b)

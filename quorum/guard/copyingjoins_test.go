@@ -128,8 +128,9 @@ func TestJoinedHoldsWhatMayBeGranted(t *testing.T) {
 	}
 }
 
-// TestCopyForMasterThatWasAway checks the copy for a master that has lost nothing, but has no vote
-// in this era yet: a blocking copy does not replace its own cell.
+// TestCopyForMasterThatWasAway checks the copy for a master that was unreachable during a change of
+// the era. It has lost nothing, but has no vote in this era yet. A blocking copy does not replace
+// its own cell.
 func TestCopyForMasterThatWasAway(t *testing.T) {
 	a, b, none := plainCell(attemptA, time.Minute), plainCell(attemptB, time.Minute), storedCell{}
 	for _, test := range []struct {

@@ -11,8 +11,9 @@
 // A guard reaches its master through a [Conn]; [Redis] implements Conn for a Redis server.
 // Decisions without I/O are in separate files: clocks (clock.go, whoseclock.go), the copy for a
 // master that lost its data (copying.go), the longest TTL in use (maxttl.go), and the announcements
-// of proxies (proxy.go). Package marker defines the texts that proxies store on a master, package
-// script the scripts that change these texts, and package reconfig the sequence of sets of masters.
+// of proxies (proxy.go). Package marker defines the texts that proxies store on a master. Package
+// script defines the scripts that change these texts. Package reconfig defines the sequence of sets
+// of masters.
 //
 // GUARD.md contains the invariants, their proofs, the numbers, and the known limits.
 package guard

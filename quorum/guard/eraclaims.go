@@ -49,9 +49,9 @@ func (s eraClaim) minEraNumber() int {
 	return s.Era.Number + 1
 }
 
-// supports reports whether s supports a claim of the same or another master: s states the same or a
-// later era, or its master promised the claim's ballot or a higher one. A majority promises a
-// ballot before any master accepts it.
+// supports reports whether s supports a claim of the same or another master. Either s states the
+// same or a later era, or its master promised the claim's ballot or a higher ballot. A majority
+// promises a ballot before any master accepts it.
 func (s eraClaim) supports(claim eraClaim) bool {
 	if claim.Seal.IsNone() {
 		return s.Era == claim.Era || s.minEraNumber() > claim.Era.Number || !s.Seal.IsNone() && s.Seal.After(s.Era) == claim.Era

@@ -51,8 +51,8 @@ type eraTracker struct {
 	sizeReports   map[sizeReport]bool
 	formerEra     reconfig.Era
 	formerMembers map[int]bool
-	// succession is set once it is credible that this era has ended or that the masters are in a
-	// different era.
+	// succession is set once a credible claim shows that this era has ended, or that the masters
+	// are in a different era.
 	succession *Succession
 	// lastNewBallot is the time at which this proxy last saw a new ballot; a change may follow.
 	// announcedLocations holds, by index of the master, the location that a proxy announced with a
@@ -102,7 +102,8 @@ func (e *eraTracker) setFormer(former *eraTracker) {
 }
 
 // observe stores the report of a master. isNews is set if the guards must check the other masters
-// at once, because the present era became known, or a new marker claims that the era has ended.
+// at once. The reason is that the present era became known, or that a new marker claims that the
+// era has ended.
 func (e *eraTracker) observe(i int, v Report, now time.Time) (isNews bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -151,8 +152,8 @@ func (v Report) keepsMarkedData() bool {
 }
 
 // isUnusedByRecord reports whether a master's record shows that the master, which has no marker,
-// has not voted in this era: it has been in quarantine since an earlier era, or was empty when a
-// proxy first saw it.
+// has not voted in this era. Either it has been in quarantine since an earlier era, or it was empty
+// when a proxy first saw it.
 func (v Report) isUnusedByRecord() bool {
 	r := v.Record
 	return r.Valid && r.Value.RunID == v.RunID && (r.Value.Reason == string(Joining) || r.Value.Reason == string(Empty))
@@ -172,8 +173,8 @@ func (e *eraTracker) noteMajority() {
 }
 
 // mayHaveHadMajority reports whether a majority of the masters may have voted in this era at some
-// time. isUnknown reports whether a master counts even if its last report shows no vote, or if it
-// was not checked yet, because another proxy may have let it vote.
+// time. isUnknown reports whether a master counts although its last report shows no vote, or
+// although this proxy has not checked it yet. Another proxy may have let such a master vote.
 func (e *eraTracker) mayHaveHadMajority(isUnknown func(i int, checked bool) bool) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -189,8 +190,8 @@ func (e *eraTracker) mayHaveHadMajority(isUnknown func(i int, checked bool) bool
 // determineEra sets the present era to the era that a majority of the masters states. Fewer masters
 // suffice if every marker states an era of this set, without a seal. In addition, all masters must
 // have been checked, or all markers must state one era and their masters must include a member of
-// every majority. The latest stated era counts, because masters that were away state an earlier
-// one. settled is set if the call determined the era.
+// every majority. The latest stated era counts, because masters that were unreachable state an
+// earlier era. settled is set if the call determined the era.
 func (e *eraTracker) determineEra(now time.Time) (settled bool) {
 	if e.ownEraKnown {
 		return false
@@ -309,8 +310,8 @@ const (
 // locationSeparator precedes the future location of the locks in a ballot that announces a move.
 const locationSeparator = "~"
 
-// isMoveAnnounced reports whether a move of the locks to a location was announced to at least
-// witnessQuorum masters less than changeWindow ago.
+// isMoveAnnounced reports whether proxies announced a move of the locks to target on at least
+// witnessQuorum masters, less than changeWindow ago.
 func (e *eraTracker) isMoveAnnounced(target location.Place) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -419,7 +420,7 @@ func (s *Set) GuardsExcept(names []string) []*Guard {
 
 // moveLease holds a master's report about the proxy that moves the locks.
 type moveLease struct {
-	// lastAsked is the time at which the master was last asked, lastRenewed the time at which it
-	// last named a proxy that moves the locks.
+	// lastAsked is the time at which this proxy last asked the master, lastRenewed the time at
+	// which the master last named a proxy that moves the locks.
 	lastAsked, lastRenewed time.Time
 }

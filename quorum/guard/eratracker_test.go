@@ -132,8 +132,8 @@ func TestClaims(t *testing.T) {
 	}
 }
 
-// TestSealOfAnotherSize checks that a seal with a different number of masters than its own era is
-// rejected, even if two masters have it before the others report.
+// TestSealOfAnotherSize checks that the tracker rejects a seal with a different number of masters
+// than its own era. It does so even if two masters have the seal before the other masters report.
 func TestSealOfAnotherSize(t *testing.T) {
 	names := []string{"a", "b", "c", "d", "e"}
 	ownEra := reconfig.Change{Before: 5, Names: names}.After(reconfig.Era{})
@@ -327,8 +327,8 @@ func TestSealedMasterCanJoin(t *testing.T) {
 }
 
 // TestRejoin runs the script on a real server. A sealed master votes in the next era of the same
-// masters if it has all its data, in each database, and if it was sealed only a moment ago by its
-// own clock.
+// masters if it has all its data in each database. In addition, it must have been sealed only a
+// moment ago by its own clock.
 func TestRejoin(t *testing.T) {
 	m := marker.Marker{RunID: "1", ReplID: "2", Nonce: "n1", Proof: marker.ProofFresh, Address: "a:1"}
 	sealed, next := m, m

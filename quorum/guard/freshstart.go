@@ -14,7 +14,7 @@ const (
 	freshAdmit                       // all masters are fresh: let the master vote at once
 )
 
-// FreshStartTime is the time for which all masters must be seen empty for a fresh start.
+// FreshStartTime is the time for which a proxy must see all masters empty before a fresh start.
 const FreshStartTime = allCheckedTime
 
 const (
@@ -37,7 +37,7 @@ type freshStart struct {
 	ended      bool
 	start      time.Time
 	mixedSince time.Time
-	// allEmptySince is the time since which all masters have been seen empty.
+	// allEmptySince is the time since which this proxy has seen all masters empty.
 	allEmptySince time.Time
 	// emptyRunIDs holds the run_ids of the masters seen empty, by index. markedMasters holds the
 	// masters that were admitted or have a marker.

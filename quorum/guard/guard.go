@@ -15,8 +15,9 @@ import (
 )
 
 // Guard guards one master. It lets a vote count only if the same batch proves that the master is
-// the admitted one: its sequence continued, its canary lives, and its clock ran like ours. Checkup
-// decides whether the master may vote. A nil Guard lets all votes count.
+// still the admitted server. The sequence must continue, the canary must exist, and the master's
+// clock must run like this machine's. Checkup decides whether the master may vote. A nil Guard lets
+// all votes count.
 type Guard struct {
 	set *Set
 	// index is the index of the master in the set.

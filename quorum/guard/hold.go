@@ -20,9 +20,10 @@ const (
 	// catchUpPause is the wait after a failed catch-up, reservedPause the wait while another proxy
 	// does the catch-up.
 	catchUpPause, reservedPause = 50 * time.Millisecond, Heartbeat / 4
-	// proofPatience is the time in which the sources must prove that they still vote, after this
-	// proxy saw a master in quarantine, because several masters may have lost data at once.
-	// proofPause is the wait between two checks of these proofs.
+	// proofPatience is the time in which the sources must prove that they still vote. It begins
+	// when this proxy first sees the quarantine record of a master. The proofs are necessary
+	// because several masters may have lost data at once. proofPause is the wait between two checks
+	// of these proofs.
 	proofPatience, proofPause = Heartbeat / 2, 10 * time.Millisecond
 )
 
@@ -85,7 +86,7 @@ func (g *Guard) quarantineStep(ctx context.Context, v Report) (time.Duration, er
 }
 
 // pauseAfter returns the time until the next check after a catch-up. If the catch-up failed, it
-// logs the cause at debug level, because every cause passes by itself.
+// logs the cause at debug level, because every cause is temporary.
 func (g *Guard) pauseAfter(err error) time.Duration {
 	switch {
 	case err == nil:
@@ -110,15 +111,15 @@ func (g *Guard) checkedLeaseLeft(
 	return leaseLeft(watchedFor, g.set.maxTTLInUse.LongestLostTTL(r)), err
 }
 
-// leaseLeft returns the time for which a lock that the master may have lost can still be held, or
-// the rest of allCheckedTime if that is longer. watchedFor is the time since the master's record
-// was first seen.
+// leaseLeft returns the time for which a client can still hold a lock that the master may have
+// lost. If the rest of allCheckedTime is longer, it returns that time. watchedFor is the time since
+// a proxy first saw the master's record.
 func leaseLeft(watchedFor, longestTTL time.Duration) time.Duration {
 	return max(leaseWait(longestTTL), allCheckedTime) - watchedFor
 }
 
 // newQuarantineError returns why a master with this record is in quarantine, and the maximum
-// remaining time, as far as known. watchedFor is the time since the record was first seen.
+// remaining time, as far as known. watchedFor is the time since a proxy first saw the record.
 func newQuarantineError(
 	r marker.Record, ttl *maxTTLTracker, watchedFor, lease, untilCatchUp time.Duration, catchesUp, claimPending bool,
 ) *QuarantineError {
@@ -197,10 +198,10 @@ func (g *Guard) recordSeenSince() time.Time {
 	return g.watchedSince
 }
 
-// recordBound writes to the record the longest TTL of the locks that the master may have lost, as
-// soon as this proxy knows that TTL or has the operator's override. So a proxy that starts later,
-// when too few masters know the TTL, waits no longer than this proxy would. changed is set if
-// recordBound tried to change the record.
+// recordBound writes to the record the longest TTL of the locks that the master may have lost. It
+// does so as soon as this proxy knows that TTL or has the operator's override. So a proxy that
+// starts later, when too few masters know the TTL, waits no longer than this proxy would. changed
+// is set if recordBound tried to change the record.
 func (g *Guard) recordBound(ctx context.Context, r marker.Record) (changed bool, err error) {
 	bound, known := g.set.maxTTLInUse.Bound()
 	if !known {

@@ -99,9 +99,9 @@ func (v Inspection) Joins(names []string) bool {
 	return known && !v.Report.Marker.Value.Seal.IsNone() && era.HasMasters(names)
 }
 
-// Differences returns for each master why it would not vote for a proxy with these settings: the
-// differences between its markers or rules and the settings. A text is empty if there are no
-// differences.
+// Differences returns for each master why it would not vote for a proxy with these settings. Each
+// text lists the differences between the master's markers or rules and the settings, and is empty
+// if there are no differences.
 func Differences(settings string, inspections []Inspection) []string {
 	a, texts := newRulesTrackerOf(settings, inspections, false), make([]string, len(inspections))
 	changed, differing := "", 0
@@ -222,8 +222,8 @@ func ReplaceSettings(ctx context.Context, settings string, inspections []Inspect
 	return errs
 }
 
-// replaceRules replaces the master's rules with ownRules, and its marker, unless sealed, with a new
-// one.
+// replaceRules replaces the master's rules with ownRules. Unless the master is sealed, it also
+// replaces the marker with a new marker.
 func (v Inspection) replaceRules(ctx context.Context, ownRules string, others []Inspection) error {
 	old, marked := v.Report.Marker.Value, v.Report.Marker.Valid
 	if v.Report.isNewer() {

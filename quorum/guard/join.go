@@ -37,9 +37,9 @@ func (g *Guard) noteEndedCause(cause *QuarantineError) {
 	}
 }
 
-// join lets a master that voted in the former era vote in this era, as soon as it has all locks
-// that a majority of the former set may have granted. The master has lost nothing, so it is one of
-// the sources.
+// join lets a master that voted in the former era vote in this era. First the master must have all
+// locks that a majority of the former set may have granted. The master has lost nothing, so it is
+// one of the sources.
 func (g *Guard) join(ctx context.Context, v Report) (time.Duration, error) {
 	if pause, err := g.vote(ctx, v); pause == 0 || err != nil {
 		return pause, err
@@ -84,8 +84,8 @@ func (g *Guard) join(ctx context.Context, v Report) (time.Duration, error) {
 }
 
 // rejoinTime limits the time between a master's seal and its first vote in the next era without a
-// copy. Between the two, no proxy can compare the master's clock and canaries with those of the
-// former era.
+// copy. Between the seal and that vote, no proxy can compare the master's clock and canaries with
+// the clock and canaries of the former era.
 const rejoinTime = 2 * time.Second
 
 const (

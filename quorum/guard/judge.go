@@ -21,8 +21,7 @@ const (
 	actionJoin                           // the master voted in the former era
 )
 
-// isNew reports whether the master must stay unchanged because no proxy is known to have used it
-// yet.
+// isNew reports whether the master must stay unchanged, because its report shows no use by a proxy.
 func (v nextAction) isNew() bool { return v == actionUnmarked || v == actionEmpty }
 
 // history holds a proxy's knowledge of a master's past.
@@ -65,7 +64,7 @@ func judge(v Report, past history) (nextAction, Reason) {
 	case recorded && r.RunID == v.RunID && past.clockStepped:
 		return actionQuarantine, ClockStepped
 	case recorded && r.RunID == v.RunID && v.Marker.Text == "" && r.Reason == string(Empty) && past.nonce != "":
-		return actionQuarantine, Restarted // the master was not as new as a proxy assumed
+		return actionQuarantine, Restarted // the master is not new: it voted for this proxy
 	case recorded && r.RunID == v.RunID && v.Marker.Text == "" && r.Reason == string(Empty):
 		return actionEmpty, Empty
 	case recorded && r.RunID == v.RunID && v.Marker.Text == "":
@@ -79,7 +78,7 @@ func judge(v Report, past history) (nextAction, Reason) {
 	}
 }
 
-// judgeMarked judges a master whose marker is of its present life.
+// judgeMarked judges a master whose marker is from its present run: the run_ids are equal.
 func judgeMarked(v Report, past history) (nextAction, Reason) {
 	m := v.Marker.Value
 	switch {
@@ -90,11 +89,11 @@ func judgeMarked(v Report, past history) (nextAction, Reason) {
 	case v.Evicted > m.Evicted:
 		return actionQuarantine, Evicted
 	case m.Proof == marker.ProofFresh && m.Nonce != past.nonce && past.mayHoldLock:
-		return actionQuarantine, Restarted // the master was not as fresh as a proxy assumed
+		return actionQuarantine, Restarted // the master was not fresh: it may have lost a lock
 	case past.position == positionStale && past.nonce != "" && m.Nonce != past.nonce:
 		return actionQuarantine, Replicated // the master has voted under a later marker
 	case past.position == positionStale:
-		return actionQuarantine, Joining // the master was away, and has lost nothing
+		return actionQuarantine, Joining // the master was unreachable, and has lost nothing
 	case past.position == positionFormer:
 		return actionJoin, Joining
 	case m.Durable && !v.Durable(), m.ReplID != v.ReplID:
@@ -148,8 +147,8 @@ func (v Report) State() (state string, since time.Duration) {
 	}
 }
 
-// Votes reports whether the master's marker is of its present life, so that a proxy that starts now
-// would count its votes.
+// Votes reports whether a proxy that starts now would count the master's votes: the marker is from
+// the master's present run, and nothing contradicts it.
 func (v Report) Votes() bool {
 	action, _ := judge(v, history{})
 	return action == actionTrust || action == actionUpdateMarker

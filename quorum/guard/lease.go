@@ -8,7 +8,7 @@ import (
 	"redlock-proxy/quorum/vote"
 )
 
-// noteMovers records that a master was asked, and whether one of the proxies that announced
+// noteMovers records that this proxy asked a master, and whether one of the proxies that announced
 // themselves on the master moves the locks.
 func (e *eraTracker) noteMovers(i int, proxies []Proxy, now time.Time) {
 	e.mu.Lock()
@@ -23,7 +23,8 @@ func (e *eraTracker) noteMovers(i int, proxies []Proxy, now time.Time) {
 }
 
 // IsMoveLeaseExpired reports whether the locks are being moved and the lease of the move has
-// expired: a majority of the masters was asked more than location.Lease after the last renewal.
+// expired. It has expired if this proxy asked a majority of the masters more than location.Lease
+// after the last renewal.
 func (s *Set) IsMoveLeaseExpired() bool {
 	e := s.eras
 	e.mu.Lock()

@@ -30,7 +30,7 @@ type maxTTLTracker struct {
 	// records holds the records of all masters by index, votingRecords the records of the masters
 	// that vote.
 	records, votingRecords map[int]time.Duration
-	// known is set once largest is known to be the largest record that exists.
+	// known is set once largest is certainly the largest record that exists.
 	known bool
 }
 
@@ -40,7 +40,8 @@ func newMaxTTLTracker(masters int, limit time.Duration) *maxTTLTracker {
 	return l
 }
 
-// Limit returns the TTL that is assumed if no record is known, and for locks without expiry.
+// Limit returns the TTL that the tracker assumes if no record is known, and for locks without
+// expiry.
 func (l *maxTTLTracker) Limit() time.Duration { return time.Duration(l.limit.Load()) }
 
 // RaiseLimit raises the limit, unless it is high enough already.
@@ -50,8 +51,8 @@ func (l *maxTTLTracker) RaiseLimit(limit time.Duration) {
 	l.limit.Store(max(l.limit.Load(), int64(limit)))
 }
 
-// roundUpTTL rounds a TTL up, by less than a quarter, so that new records are rare: to the next of
-// 1, 1.25, 1.5, 1.75 and 2 times a power of two, in milliseconds.
+// roundUpTTL rounds a TTL up, by less than a quarter, so that new records are rare. It returns the
+// next of 1, 1.25, 1.5, 1.75 and 2 times a power of two, in milliseconds.
 func roundUpTTL(ttl time.Duration) time.Duration {
 	ms := uint64((ttl + time.Millisecond - 1) / time.Millisecond)
 	if ms <= 4 {
@@ -148,7 +149,8 @@ func (l *maxTTLTracker) InUse() time.Duration {
 	return l.largest
 }
 
-// Bound returns the largest record seen, and whether it is known to be the largest that exists.
+// Bound returns the largest record seen. known reports whether it is certainly the largest record
+// that exists.
 func (l *maxTTLTracker) Bound() (largest time.Duration, known bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

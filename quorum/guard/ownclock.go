@@ -10,10 +10,12 @@ import (
 // If a master's clock does not fit, that clock may have stepped, or this proxy's clock may have
 // stopped. A proxy whose own clock fails must not take the vote from masters that work for other
 // proxies. So it puts a master into quarantine for its clock only if another master's clock, read
-// later, fits: then this proxy's clock is right. It blames at most a minority of the masters at a
-// time. Otherwise this proxy alone stops counting the master's votes, until the cause is known,
-// every lease that existed then has expired, or another proxy reports that the master's clock
-// fitted all the time.
+// later, fits. Then this proxy's clock is right. It blames at most a minority of the masters at a
+// time.
+//
+// Otherwise only this proxy stops counting the master's votes. It counts them again once the cause
+// is clear, or every lease that existed at the step has expired. It also counts them again if
+// another proxy reports that the master's clock fitted all the time.
 
 // otherClocksTimeout limits the wait for the other masters' clocks.
 const otherClocksTimeout = 250 * time.Millisecond

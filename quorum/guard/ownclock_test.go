@@ -54,8 +54,8 @@ func TestSuspicionEnds(t *testing.T) {
 	}
 }
 
-// TestLateReplyIsNoStep checks that a late reply to a request from before a step was judged proves
-// no new step.
+// TestLateReplyIsNoStep checks a late reply to a request that was sent before a step was judged.
+// The reply must not count as a new step.
 func TestLateReplyIsNoStep(t *testing.T) {
 	start := time.Now()
 	at := func(sent, got, serverTime time.Duration) ClockReading {

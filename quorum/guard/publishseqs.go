@@ -67,8 +67,8 @@ func (g *Guard) publishSeqs(ctx context.Context) error {
 
 // publishFirstSeq stores the first number of a nonce's sequence on the other masters, before this
 // master is admitted under that nonce. So from this master's first vote on, the other masters can
-// confirm that it has all its data, even if every proxy stops before the next checkup. A failure is
-// harmless, because publishSeqs stores the number within a second.
+// confirm that it has all its data. This holds even if every proxy stops before the next checkup. A
+// failure is harmless, because publishSeqs stores the number within a second.
 func (g *Guard) publishFirstSeq(ctx context.Context, nonce string) {
 	g.publishOnOtherMasters(ctx, nonce, script.FirstSeq)
 }

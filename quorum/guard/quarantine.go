@@ -76,7 +76,7 @@ type QuarantineError struct {
 	ReadyAt time.Time
 	// AssumesMaxTTL is set if ReadyAt assumes MaxTTL because no proxy knows the longest TTL in use.
 	AssumesMaxTTL bool
-	// LongestKnownTTL is the longest TTL that is known to have been in use.
+	// LongestKnownTTL is the largest recorded TTL that this proxy knows; see maxTTLTracker.
 	LongestKnownTTL time.Duration
 	// Differences describes the different settings of other proxies, if they are the reason.
 	Differences string
@@ -94,8 +94,8 @@ func RulesAdvice(differs string) string {
 	return text + ", or make this proxy's settings valid: redlock-proxy init --new-settings"
 }
 
-// TTLAdvice explains why masters wait for MaxTTL, and suggests a remedy. atLeast is the longest TTL
-// that is known to have been in use; zero if none is known.
+// TTLAdvice explains why masters wait for MaxTTL, and suggests a remedy. atLeast is the largest
+// recorded TTL, or zero if no record is known.
 func TTLAdvice(atLeast time.Duration) string {
 	knownTTL := ""
 	if atLeast > 0 {
@@ -129,7 +129,7 @@ func (e *QuarantineError) Left() time.Duration {
 }
 
 // muchLater is a margin: a quarantine is logged again only if its remaining time exceeds twice the
-// last logged one by more than muchLater.
+// last logged time by more than muchLater.
 const muchLater = 10 * time.Second
 
 // isMuchLater reports whether the master will vote again much later than logged. readyAt is the
@@ -138,10 +138,12 @@ func (e *QuarantineError) isMuchLater(readyAt time.Time) bool {
 	return !readyAt.IsZero() && e.Left() > 2*max(0, time.Until(readyAt))+muchLater
 }
 
-// Reason returns one word: restarted, flushed, replicated, clock, evicted or empty; vouched after a
-// forced override; joining after a change of the masters; fresh or unverified while the master is
-// being checked; settings if other proxies have different settings; place if the location of the
-// locks is unknown; replaced if the masters were changed.
+// Reason returns one word for INFO, metrics and the status page. The words restarted, flushed,
+// replicated, clock, evicted and empty state why the master may have lost locks. The word vouched
+// follows a forced override, and joining a change of the masters. The word fresh means that the
+// master waits for a fresh start, and unverified that the guard is checking the master. The word
+// settings means that other proxies have different settings, place that the location of the locks
+// is unknown, and replaced that the masters were changed.
 func (e *QuarantineError) Reason() string {
 	switch e.Cause {
 	case Empty:

@@ -50,7 +50,7 @@ func (r Redis) Examine(ctx context.Context) (Report, error) {
 		[]any{"GET", script.MaxTTLKey}, []any{"GET", script.RecordKey},
 		[]any{"DBSIZE"}, []any{"HGET", script.SequenceKey, script.AdmittedField},
 		[]any{"GET", script.MarkerKey}, []any{"TIME"},
-		availability.Trial(script.OwnPrefix+"trial"), // last, because it may be delayed
+		availability.Trial(script.OwnPrefix+"trial"), // last, because the server may delay it
 	))
 	got := time.Now()
 	for _, i := range []int{markerReply, recordReply, longestTTLReply, promiseReply, rulesReply} {
@@ -88,7 +88,7 @@ func (a replies) err(i int) error {
 	return err
 }
 
-// text returns a reply as text; empty if it is no text.
+// text returns a reply as text; empty if it is not text.
 func (a replies) text(i int) string {
 	text, _ := a[i].(string)
 	return text

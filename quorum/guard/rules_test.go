@@ -25,9 +25,9 @@ func TestParseRules(t *testing.T) {
 	}
 }
 
-// TestRulesCheck describes each master of a proxy with settings s and the masters a, b, c, … by a
-// word: its rules, "-" (none), or "?" (not reached). "s:abd" means settings s and masters a, b and
-// d. A run_id is the master's name in capitals.
+// TestRulesCheck checks the masters a, b, c, … for a proxy with settings s. A word describes each
+// master: its rules, "-" (none), or "?" (not reached). "s:abd" means settings s and masters a, b
+// and d. A run_id is the master's name in capitals.
 func TestRulesCheck(t *testing.T) {
 	for _, test := range []struct {
 		masters string

@@ -22,8 +22,8 @@ type Options struct {
 	FreshStart bool
 	// Override is an operator's statement of the longest TTL of any lock that these masters may
 	// have lost, or nil. Once all masters have been connected for FreshStartTime, the set writes a
-	// bound to the record of each master in quarantine: the larger of Override and the longest TTL
-	// that the masters know.
+	// bound to the record of each master in quarantine. The bound is the larger of Override and the
+	// longest TTL that the masters know.
 	Override *time.Duration
 	// Forced gives the override precedence over the knowledge of masters and proxies, at once.
 	Forced bool
@@ -117,8 +117,8 @@ func (s *Set) Clock(now time.Time) time.Duration {
 	return clocks[(len(clocks)-1)/2]
 }
 
-// WarnFenceAhead logs, once, that this proxy ignores a master's fence counters because one of them
-// is far ahead.
+// WarnFenceAhead logs, once for each master, that this proxy ignores the master's fence counter of
+// a key, because it is far ahead.
 func (s *Set) WarnFenceAhead(master, key string) {
 	s.warnOnce(master, "ignored a fence counter: it is far ahead of the other masters' counters and clocks", "key", key)
 }

@@ -10,7 +10,7 @@ const (
 	otherUnknown otherClock = iota
 	// otherSteppedToo means that the clock moved by the same amount.
 	otherSteppedToo
-	// otherFits means that the clock fits, and would not fit if our clock had stepped.
+	// otherFits means that the clock fits, and would not fit if this machine's clock had stepped.
 	otherFits
 )
 

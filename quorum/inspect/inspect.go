@@ -302,11 +302,11 @@ func markSameServer(findings []Finding) {
 	}
 }
 
-// Server connects to a Redis that is no master, such as the upstream, and returns its properties.
-// It changes nothing on the server. key is the key of a trial write. If the server requires a
-// login, and the login in the URL is missing or lacks permissions, the finding has only a name, a
-// round trip, and possibly a Refusal. The server may take up to timeout for each reply. secure is
-// Options.TLS.
+// Server connects to a Redis that is not a master, such as the upstream, and returns its
+// properties. It changes nothing on the server. key is the key of a trial write. The server may
+// require a login, and the login in the URL may be missing or lack permissions. Then the finding
+// has only a name, a round trip, and possibly a Refusal. The server may take up to timeout for each
+// reply. secure is Options.TLS.
 func Server(ctx context.Context, url, key string, timeout time.Duration, secure func(*tls.Config)) Finding {
 	f := Finding{Name: master.NameFromURL(url)}
 	server, err := master.NewServerClient(url, timeout, secure)

@@ -12,12 +12,12 @@
 // expiry of a key is stored as its expiry offset to the expiry of the cell. So no wall clock is
 // needed: the remaining time of a key is the remaining time of the cell minus the expiry offset.
 //
-//   - A kept key keeps its expiry to the millisecond. If the cell must stay longer, or need not
-//     stay as long, each master shifts the expiry of its cell by the same time. All expiry offsets
-//     change by that time, too (register.Decision.Shift). No error adds up, except on a master that
-//     missed the change before. That master keeps its expiry if the proxy cannot distinguish it
-//     from the expiry on the other masters. Otherwise its expiry is later, by the duration of a
-//     ballot.
+//   - A kept key keeps its expiry to the millisecond. If the cell must expire later, or may
+//     expire earlier, each master shifts the expiry of its cell by the same time. All expiry
+//     offsets change by that time, too (register.Decision.Shift). No error adds up, except on a
+//     master that missed the previous change. That master keeps its expiry if the proxy cannot
+//     distinguish it from the expiry on the other masters. Otherwise its expiry is later, by the
+//     duration of a ballot.
 //   - A new expiry of a key is relative to the cell that expires first among the masters that
 //     replied. So the key expires early on no master, and on some masters late, by the difference
 //     between the cells.

@@ -12,7 +12,7 @@ import (
 // no text of a client begins with this prefix.
 const prefix = "\x00redlock:b"
 
-// ErrUnreadable means that a text begins like a keygroup but was not written by this version.
+// ErrUnreadable means that a text begins like a keygroup, but this version did not write it.
 var ErrUnreadable = errors.New("the keys of one hash tag are unreadable: a different version of the proxy wrote them; " +
 	"upgrade this proxy")
 

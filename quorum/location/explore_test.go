@@ -54,8 +54,8 @@ type proxy struct {
 	client state
 	// unsure is set if the client received an error: it may have the lock, but does not rely on it.
 	unsure bool
-	// era is the latest era that the proxy knows of, and place the place of the locks in that era.
-	// pausedIn is the era in which the proxy announced its pause, plus one.
+	// era is the latest era that the proxy knows of, and place the location of the locks in that
+	// era. pausedIn is the era in which the proxy announced its pause, plus one.
 	era      uint8
 	place    Place
 	pausedIn uint8
@@ -104,7 +104,7 @@ type world struct {
 	minPromiseEra            uint8
 	upstream, masters, saved uint8
 	faults, dataLossCount    uint8
-	// recorded is the place in the upstream's record, and recordedIn its era.
+	// recorded is the location in the upstream's record, and recordedIn its era.
 	recorded   Place
 	recordedIn uint8
 	proxies    [2]proxy
@@ -117,8 +117,8 @@ type explorer struct {
 	lastEra, faults uint8
 	// maxDataLosses limits the number of times that all masters lose their data.
 	maxDataLosses uint8
-	// placeFromSettings takes the place of the locks from the settings after a data loss.
-	// recordOnlyAtRest records a place only when the locks are at rest.
+	// placeFromSettings takes the location of the locks from the settings after a data loss.
+	// recordOnlyAtRest records a location only when the locks are at rest.
 	placeFromSettings, recordOnlyAtRest bool
 	// readBeforeAnswer lets a proxy read the masters before the upstream has answered on the
 	// connection.
@@ -142,7 +142,7 @@ type explorer struct {
 	countOtherEras bool
 }
 
-// currentLock returns the lock at the place that decides.
+// currentLock returns the lock at the location that decides.
 func (w *world) currentLock() uint8 {
 	if w.place.Source() == Upstream {
 		return w.upstream
@@ -216,7 +216,7 @@ func (x explorer) connect(w world, i int, visit func(string, world)) {
 	}
 }
 
-// sendRequest lets the proxy's client send a request to the place that the proxy knows.
+// sendRequest lets the proxy's client send a request to the location that the proxy knows.
 func (x explorer) sendRequest(w world, i int, visit func(string, world)) {
 	p := &w.proxies[i]
 	if p.conn.answer != noRequest { // the proxy reads the answer
@@ -313,7 +313,7 @@ func (x explorer) runAtMasters(w world, i int, visit func(string, world)) {
 	}
 }
 
-// decide begins the next era, in which the locks are at place p.
+// decide begins the next era, in which the locks are at location p.
 func (w *world) decide(p Place) {
 	w.era, w.place = w.era+1, p
 }

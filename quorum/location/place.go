@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Lease is the time for which a moving place lasts without a renewal.
+// Lease is the time for which a move of the locks lasts without a renewal.
 const Lease = 5 * time.Second
 
 // Place is a location of the locks. It decides which client holds a lock.
@@ -26,7 +26,7 @@ const (
 	ToUpstream
 )
 
-// Source returns the place where the locks are now, and where they stay if a move is aborted.
+// Source returns the location of the locks now, which is also their location if a move is aborted.
 func (p Place) Source() Place {
 	switch p {
 	case ToMasters, Upstream:
@@ -36,8 +36,8 @@ func (p Place) Source() Place {
 	}
 }
 
-// Target returns the place where the locks are after a move. For locks at rest it is their current
-// place.
+// Target returns the location of the locks after a move. For locks at rest it is their current
+// location.
 func (p Place) Target() Place {
 	switch p {
 	case ToMasters, Masters:
@@ -63,7 +63,7 @@ func (p Place) OrBySetting(fromUpstream bool) Place {
 // Moves reports whether the locks are being moved, so that no client changes them.
 func (p Place) Moves() bool { return p == ToMasters || p == ToUpstream }
 
-// MovingPlace returns the place of locks that are being moved away from p.
+// MovingPlace returns the place for locks that are being moved away from p.
 func (p Place) MovingPlace() Place {
 	if p == Upstream {
 		return ToMasters

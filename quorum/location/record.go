@@ -55,8 +55,8 @@ func Recorded(fields map[string]string, overlap func(lockKeys []string) bool) (h
 	return highest, older
 }
 
-// Report is the place of the locks according to a majority of the masters. Known is false if the
-// masters have lost this place.
+// Report is the location of the locks according to a majority of the masters. Known is false if the
+// masters have lost this location.
 type Report struct {
 	EraPlace
 	Known bool
@@ -64,9 +64,9 @@ type Report struct {
 	Masters []string
 }
 
-// Resolve determines the place of the locks, from the report of the masters and the record. readErr
-// is the error of reading the record. The returned error explains why the place is unknown.
-// fromUpstream is the setting move-from-upstream.
+// Resolve determines the location of the locks, from the report of the masters and the record.
+// readErr is the error of reading the record. The returned error explains why the location is
+// unknown. fromUpstream is the setting move-from-upstream.
 func (s Report) Resolve(record Record, recorded EraPlace, readErr error, fromUpstream bool) (EraPlace, error) {
 	switch {
 	case s.Known && readErr == nil && recorded.contradicts(s.EraPlace):
@@ -86,9 +86,9 @@ func (a EraPlace) contradicts(masters EraPlace) bool {
 		(masters.Place == Undecided || a.Era > masters.Era || a.Era == masters.Era && a.Place != masters.Place)
 }
 
-// restored returns the place of the locks after the masters have lost this place and all their
-// cells. If the locks were being moved, all locks that count may be at the upstream. fromUpstream
-// is the setting move-from-upstream.
+// restored returns the location of the locks after the masters have lost this location and all
+// their cells. If the locks were being moved, all locks that count may be at the upstream.
+// fromUpstream is the setting move-from-upstream.
 func restored(record Record, recorded EraPlace, fromUpstream bool) (EraPlace, error) {
 	switch {
 	case recorded.Moves():

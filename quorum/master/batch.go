@@ -88,8 +88,8 @@ func (f *Batch) fillMissing(state register.State, err error) {
 	}
 }
 
-// uncount makes the replies of the batch uncounted, for a cause. Effects on the master are undone
-// as usual.
+// uncount marks the counted replies of the batch as uncounted, for a cause. Their callers undo the
+// effects on the master, as after any uncounted reply.
 func (f *Batch) uncount(cause error) {
 	for i := range f.replies {
 		if r := &f.replies[i]; r.State == register.Counted {

@@ -38,7 +38,7 @@ func startSilentServer(t *testing.T) *silentServer {
 				defer c.add(-1)
 				defer conn.Close()
 				for buf := make([]byte, 512); err == nil; {
-					_, err = conn.Read(buf) // no reply
+					_, err = conn.Read(buf) // The server sends no reply.
 				}
 			})
 		}

@@ -5,8 +5,8 @@
 // batch collects. So the operations of a database reach the master in the order of the queue.
 // Operations on the same key keep that order even if some of them are long. Measurements with
 // several batches in flight, on several connections, showed no gain at round trips of 2.5 ms and
-// more. Several batches were not faster with 1 to 64 clients, slower with 256, and more expensive
-// with 16 and more.
+// more. Several batches were not faster with 1 to 64 clients, and slower with 256 clients. With 16
+// or more clients they were also more expensive.
 //
 // A lane has its own connection, the link (link.go, dial.go). go-redis dials it, logs in and checks
 // which server it reached; from then on this package reads and writes it. A batch is one write and,

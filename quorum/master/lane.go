@@ -26,7 +26,7 @@ type lane struct {
 	db     int
 
 	mu sync.Mutex
-	// idle is signalled when claimed becomes false.
+	// idle is signalled when claimed becomes false, and when shutDown empties the queues.
 	idle  sync.Cond
 	queue []*op
 	// long holds the ops that are long according to sizes. wasLong is set if the last batch
@@ -46,7 +46,7 @@ type lane struct {
 	// caller of push. The caller that clears sendDelayed must send.
 	sendDelayed bool
 	link        Link
-	// down is the cause for which new ops are refused, or nil.
+	// down is the error with which push refuses new ops, or nil.
 	down error
 
 	// inFlight is the batch in flight. It has no ops while the lane is idle.
@@ -71,7 +71,7 @@ func (l *lane) push(o *op, delay bool) (claimed bool, err error) {
 		return false, l.down
 	}
 	switch {
-	case o.round == nil: // no limit: no caller would repeat the op
+	case o.round == nil: // An op without a round has no limit, because no caller would repeat it.
 	case len(l.queue)+len(l.long) >= maxQueued:
 		return false, ErrQueueFull
 	case l.sizes.totalSize(o) > maxKnownSize && len(o.cellOp.Keys()) > 1:

@@ -43,8 +43,8 @@ type redisLink struct {
 	conn      net.Conn
 	in        *resp.Reader
 
-	// sendMu is held while a batch is encoded and written. out is the buffer for the batch, and
-	// writeDeadline the current write deadline.
+	// sendMu serializes calls of Send. out is the buffer for the batch, and writeDeadline the
+	// current write deadline.
 	sendMu        sync.Mutex
 	out           []byte
 	writeDeadline time.Time
@@ -85,7 +85,7 @@ func (k *redisLink) Send(f *Batch) bool {
 		return false
 	}
 	if _, err := k.conn.Write(k.out); err != nil {
-		k.Close() // Receive returns an error then
+		k.Close() // Closing the link makes Receive return an error.
 	}
 	if cap(k.out) > maxKeptBuffer {
 		k.out = nil

@@ -114,8 +114,9 @@ func TestWritesKeepTheirOrder(t *testing.T) {
 	}
 }
 
-// TestShortOpsPassLongOps checks ops on a key whose long value is known. The lane sends such ops in
-// separate batches, in turn with the other batches, until the value is gone.
+// TestShortOpsPassLongOps checks ops on a key after the lane has learned that its value is long.
+// The lane sends such ops in separate batches, in turn with the other batches, until the value is
+// gone.
 func TestShortOpsPassLongOps(t *testing.T) {
 	l := newLane(nil, 0, nil)
 	push := func(keys ...string) {
@@ -134,7 +135,7 @@ func TestShortOpsPassLongOps(t *testing.T) {
 	push("long 1")
 	push("long 2")
 	push("long 3")
-	want("long 1", "long 2", "long 3") // no size is known
+	want("long 1", "long 2", "long 3") // The lane knows no size yet.
 	l.answerWithSizes(sizes)
 	for range 2 {
 		push("long 1")

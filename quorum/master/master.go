@@ -51,8 +51,8 @@ type Master struct {
 func (m *Master) SetPassword(password string) { m.transport.SetPassword(password) }
 
 // New returns a master that is down until Run reaches it over the transport. name is the master's
-// address for errors and logs. rand returns numbers in [0, 1). turns is shared by all masters, or
-// nil.
+// address for errors and logs. rand returns numbers in [0, 1). All masters share turns, which may
+// be nil.
 func New(name string, t Transport, turns *Turns, log *slog.Logger, rand func() float64) *Master {
 	m := &Master{
 		name: name, transport: t, turns: turns, log: log, rand: rand,

@@ -11,8 +11,8 @@ import (
 
 type reply = register.Reply
 
-// These are the stages of an op. An op leaves the queued stage exactly once: its lane sends or
-// refuses it, or its caller drops it.
+// The constants are the stages of an op. An op leaves the queued stage exactly once: its lane sends
+// or refuses it, or its caller drops it.
 const (
 	stageQueued int32 = iota
 	stageSent
@@ -87,7 +87,7 @@ type op struct {
 	round *Round
 	index int32
 	stage atomic.Int32
-	// fullScript sends the script instead of its SHA.
+	// fullScript is set if the op sends the script instead of its SHA.
 	fullScript bool
 	// keepIfDown makes the proxy keep the op while the master is down, and send it later.
 	keepIfDown bool

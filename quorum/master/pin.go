@@ -36,8 +36,8 @@ func (t *redisTransport) identify(ctx context.Context, conn *redis.Conn) error {
 	return nil
 }
 
-// isExpectedServer reports whether a connection reached the expected server. If no server is known
-// yet, it expects this server from now on.
+// isExpectedServer reports whether a connection reached the expected server. If the transport
+// expects no server yet, it expects this server from now on.
 func (t *redisTransport) isExpectedServer(runID string) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()

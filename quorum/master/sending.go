@@ -12,8 +12,8 @@ import (
 
 // Link transports batches of one database over a connection, one after the other.
 type Link interface {
-	// Send sends a batch without waiting for the master, and reports whether it may have been sent.
-	// Receive returns the replies, and any error after the call.
+	// Send sends a batch without waiting for the master, and reports whether the batch may have
+	// been sent. Receive returns the replies, and any later error.
 	Send(f *Batch) bool
 	// Receive waits for all replies to a batch, and returns the batch. The batch may be sent before
 	// or after the call. The error is the reason why the link broke; replies from before the error
@@ -28,7 +28,7 @@ type Link interface {
 const maxInline = 16 << 10
 
 // launch sends the queued ops. The caller that claimed the lane calls it. If there is a link and
-// sending cannot block, launch sends at once, else in a goroutine.
+// sending cannot block, launch sends at once, otherwise in a goroutine.
 func (l *lane) launch() {
 	link, more := l.take()
 	if !more {

@@ -16,10 +16,10 @@ const (
 	extraHalfLife = 2 * time.Second
 )
 
-// adaptiveTimeout computes the time limit for a reply of a master: the configured timeout, and more
-// while its replies are slow, for example on a busy machine. The price is that the proxy notices a
-// little later that a master hangs. The limit only decides when to stop waiting: an operation
-// without a reply counts as unknown.
+// adaptiveTimeout computes the time limit for a reply of a master. The limit is the configured
+// timeout, and more while the master's replies are slow, for example on a busy machine. The price
+// is that the proxy notices a little later that a master hangs. The limit only decides when to stop
+// waiting: an operation without a reply counts as unknown.
 type adaptiveTimeout struct {
 	base, limit time.Duration
 	now         func() time.Time

@@ -80,7 +80,7 @@ type redisTransport struct {
 	// runID is the run_id of the server process that every connection must reach; empty if
 	// connections are not pinned, or no connection has reached a server yet.
 	runID string
-	// beforeNewServer is called before a connection may reach another server process.
+	// beforeNewServer runs before a connection may reach another server process.
 	beforeNewServer func()
 }
 
@@ -98,8 +98,9 @@ func NameFromURL(raw string) string {
 }
 
 // NewTransport returns a Transport for a master's URL, which must not name a database. timeout
-// limits one batch, including dialling. configureTLS, unless it is nil, changes the TLS settings
-// before each connection.
+// limits each dial, and the wait for the replies to each batch. The limit grows while replies are
+// slow (timeout.go). configureTLS, unless it is nil, changes the TLS settings before each
+// connection.
 func NewTransport(url string, timeout time.Duration, configureTLS func(*tls.Config)) (Transport, error) {
 	return newRedisTransport(url, timeout, configureTLS)
 }

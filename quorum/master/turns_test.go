@@ -50,7 +50,7 @@ func TestTurns(t *testing.T) {
 		push(lanes[i], "short", 10)
 		want(i, "short")
 	}
-	answer(0) // the third gets its turn while short ops are in flight
+	answer(0) // the third master gets its turn while short ops are in flight
 	want(0)
 	answer(2)
 	want(2, "long")
@@ -59,7 +59,7 @@ func TestTurns(t *testing.T) {
 	}
 	answer(3)
 	answer(4)
-	answer(1) // the fourth has no long op left, so the fifth gets the turn
+	answer(1) // the fourth master has no long op left, so the fifth gets the turn
 	want(3)
 	want(4, "long")
 	answer(2)

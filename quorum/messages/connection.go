@@ -25,7 +25,7 @@ func limits() resp.Limits {
 	return resp.Limits{Line: 16 << 10, Bulk: MaxSize + headSize, Elements: 64, Depth: 4, Total: MaxSize + 64<<10}
 }
 
-// connection receives the messages that a master delivers. Due signals that the writer must request
+// connection receives the messages that a master delivers. A signal on Due makes the writer request
 // a flush.
 type connection struct {
 	*pushconn.Connection
@@ -79,7 +79,7 @@ func (l *connection) write() {
 }
 
 // extendDeadline extends the read deadline. If no reply is pending, it doubles the extension,
-// because no flush is sent while another master has not answered.
+// because the proxy sends no flush while another master has not answered.
 func (l *connection) extendDeadline() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -32,9 +32,10 @@
 // A message contains a random name of the proxy that published it, and a number ([Source]). The
 // subscriber's proxy remembers the few missing numbers of each publishing proxy (order). So it
 // accepts a message from the master that delivers it first, and ignores copies. A message also
-// contains the number of the previous message of the same client, which was decided by then. If the
-// previous message is missing, the new message waits until all connected masters have answered a
-// PING. By then the missing message has arrived, or no majority accepted it.
+// contains the number of the previous message of the same client. The proxy sends a message only
+// after the previous message has been decided. If the previous message is missing, the new message
+// waits until all connected masters have answered a PING. By then the missing message has arrived,
+// or no majority accepted it.
 //
 // Publishing uses the lanes of package master, in the order of the requests, together with the
 // operations on locks. Listening uses a separate connection to each master. The connections of
@@ -43,16 +44,16 @@
 //
 // # When a connection breaks
 //
-// Messages that a master sends while it is not connected are missed, and other masters must deliver
-// them. For each subscriber the proxy knows the masters that have been connected without a break
-// since it subscribed (epochs). While N-w+1 such masters remain, each majority includes one of
-// them. With fewer, the proxy closes the subscriber's connection, as a Redis that fails over does,
-// and the client subscribes again. A master that is connected again does not count for earlier
-// subscribers. A message may be in transit all the time, and reach one master during that master's
-// break, and another master during a later break. So with five masters each subscriber survives two
-// breaks, regardless of the time between them. A restart of all masters, one after the other,
-// closes each subscriber's connection once. A change of the masters closes the connections of all
-// subscribers.
+// A proxy misses the messages of a master while it is not connected to the master, and other
+// masters must deliver them. For each subscriber the proxy knows the masters that have been
+// connected without a break since the subscriber joined (epochs). While N-w+1 such masters remain,
+// each majority includes one of them. With fewer, the proxy closes the subscriber's connection, as
+// a Redis that fails over does, and the client subscribes again. A master that is connected again
+// does not count for earlier subscribers. A message may be in transit all the time, and reach one
+// master during that master's break, and another master during a later break. So with five masters
+// each subscriber survives two breaks, regardless of the time between them. A restart of all
+// masters, one after the other, closes each subscriber's connection once. A change of the masters
+// closes the connections of all subscribers.
 //
 // The proxy sends a PING each second on each connection to a master, and closes a connection that
 // is silent for five seconds. Then it closes the connections of the affected subscribers.
@@ -67,7 +68,7 @@
 //
 // # Limits
 //
-// A message has at most 1 MB, including its channel. The proxy reads the masters' replies within
+// A message is limited to 1 MB, including its channel. The proxy reads the masters' replies within
 // limits, and ignores texts that are not messages of a proxy. If more messages are missing or
 // waiting than the limits allow (order.go), the proxy ends only the connection to the master that
 // delivered them.

@@ -6,7 +6,8 @@ package messages
 // that is connected again does not count: a message in transit may have reached one master during
 // its break, and another master during a later break. epochs does no I/O.
 type epochs struct {
-	// need is the number of masters that is enough for every majority to include one of them.
+	// need is the minimum number of connected masters such that every majority includes one of
+	// them.
 	need      int
 	connected []bool // by master
 	// current is the epoch of new members; nil: not created yet.

@@ -21,9 +21,10 @@ type Options struct {
 	// OwnSource numbers the messages of this process. The Listener ignores messages of this process
 	// that were decided before it began to listen, even if a master delivers them late.
 	OwnSource *Source
-	// MinMasters is the number of masters that is enough for every majority to include one of them.
+	// MinMasters is the minimum number of connected masters such that every majority includes one
+	// of them.
 	MinMasters int
-	// JoinTimeout limits how long a new member waits until MinMasters masters are connected.
+	// JoinTimeout limits how long a new member waits for masters to be connected.
 	JoinTimeout time.Duration
 	// Deliver gets each message once. It must not block, nor call the Listener.
 	Deliver func(Message)
@@ -33,9 +34,9 @@ type Options struct {
 }
 
 var (
-	// ErrClosed is returned once the Listener is closed.
+	// ErrClosed means that the Listener is closed.
 	ErrClosed = errors.New("the listener for messages is closed")
-	// ErrTooFewMasters is returned if too few masters can be connected.
+	// ErrTooFewMasters means that fewer than MinMasters masters were connected within JoinTimeout.
 	ErrTooFewMasters = errors.New("too few masters deliver messages")
 )
 

@@ -117,7 +117,8 @@ func TestGap(t *testing.T) {
 	awaitCondition(t, box.contains("[1 2 3]"))
 	do(t, firstClient, "PUBLISH", "test", numberedMessage(5, 4).Encode())
 	awaitCondition(t, box.contains("[1 2 3 5]"))
-	do(t, secondClient, "PUBLISH", "test", numberedMessage(4, 3).Encode()) // its client got an error
+	// message 4 is late: its client got an error
+	do(t, secondClient, "PUBLISH", "test", numberedMessage(4, 3).Encode())
 	do(t, secondClient, "PUBLISH", "test", numberedMessage(5, 4).Encode())
 	do(t, secondClient, "PUBLISH", "test", numberedMessage(6, 5).Encode())
 	awaitCondition(t, box.contains("[1 2 3 5 6]"))
@@ -233,14 +234,14 @@ func newFakeMaster(text string) server {
 	return server{func() (net.Conn, error) {
 		err := errors.New("once")
 		var conn net.Conn
-		// The texts follow HELLO and SUBSCRIBE.
+		// The greeting answers HELLO and SUBSCRIBE. The text follows.
 		once.Do(func() { conn, err = redistest.FakeServer(greeting+text), nil })
 		return conn, err
 	}}
 }
 
-// TestUnexpectedMessages checks that an unexpected message of a master ends only its connection.
-// The Listener ignores texts that are not messages of a proxy.
+// TestUnexpectedMessages checks that an unexpected message of a master ends only the connection to
+// that master. The Listener ignores texts that are not messages of a proxy.
 func TestUnexpectedMessages(t *testing.T) {
 	push := func(text string) string {
 		return fmt.Sprintf(">3\r\n$7\r\nmessage\r\n$4\r\ntest\r\n$%d\r\n%s\r\n", len(text), text)
@@ -267,7 +268,8 @@ func TestUnexpectedMessages(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			honest, client := newRealMaster(t)
 			l, _ := newTestListener(t, 1, honest, newFakeMaster(test.text))
-			l.opts.JoinTimeout = time.Second // the fake master may be disconnected by then
+			// Join waits up to this long for a fake master that has disconnected.
+			l.opts.JoinTimeout = time.Second
 			defer mustJoin(t, l, func() { t.Error("the loss of the other master affects the member") }).Leave()
 			if test.ends {
 				awaitCondition(t, func() bool { return !l.IsConnected(1) && l.Causes()[1] != nil })

@@ -16,7 +16,7 @@ const (
 	maxWaitingBytes = 16 << 20
 )
 
-// errOverLimit means that a message would exceed a limit. This cannot happen with honest proxies.
+// errOverLimit means that a message would exceed a limit. Honest proxies rarely cause this error.
 var errOverLimit = errors.New("too many messages are missing or waiting")
 
 // order releases each message once, and the messages of each client in order, regardless of the

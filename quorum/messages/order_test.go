@@ -31,7 +31,8 @@ func TestOrder(t *testing.T) {
 			}
 			client := m.Payload[0]
 			switch {
-			case !accepted[m.Number]: // its client got an error, so it may arrive late
+			// the client of the message got an error, so the message may arrive late
+			case !accepted[m.Number]:
 			case m.Number < last[client]:
 				t.Fatalf("seed %d: client %c: message %d was delivered after %d", seed, client, m.Number, last[client])
 			default:
@@ -160,7 +161,7 @@ func TestOrderWaits(t *testing.T) {
 	if ready := o.endFlush(2); len(ready) != 2 || ready[0].Number != 2 || ready[1].Number != 3 {
 		t.Fatalf("%v", ready)
 	}
-	wantReady(t, &o, first, 3, false) // out of order; its client got an error
+	wantReady(t, &o, first, 3, false) // the message is out of order: its client got an error
 }
 
 // TestOrderForgets checks that a flush abandons the missing messages that were decided before it,

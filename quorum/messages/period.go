@@ -100,7 +100,7 @@ func (p *period) isIdle(now time.Time) bool {
 
 // join adds a member, or returns a channel that is closed when another call may succeed. Before the
 // time limit a member joins only when all available masters are connected, because masters that
-// connect later do not count for this member. With more masters it survives more breaks.
+// connect later do not count for this member. A member with more masters survives more breaks.
 func (p *period) join(m *Subscription, timedOut bool) (joined bool, changed chan struct{}, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -19,7 +19,7 @@ import (
 type Server interface {
 	// Name returns the address of the master.
 	Name() string
-	// IsDown reports whether the master is known to be down.
+	// IsDown reports whether the master is down, as far as this process knows.
 	IsDown() bool
 	// Watch returns a new connection to a database, logged in.
 	Watch(ctx context.Context, db int) (net.Conn, error)

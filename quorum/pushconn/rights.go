@@ -52,5 +52,5 @@ func (n Need) missingRight(reply any) string {
 	case denied && strings.Contains(text, "command"):
 		return n.Right
 	}
-	return "" // a denied key does not count: locks also need it
+	return "" // a missing right to a key does not count, because locks also need it
 }

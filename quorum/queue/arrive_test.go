@@ -78,7 +78,7 @@ func (h *simulation) record(text string) {
 	h.events = append(h.events, fmt.Sprintf("%v %s", time.Since(h.start), text))
 }
 
-// startWaiter starts a wait for a value under one of some keys.
+// startWaiter starts a wait for a value under any of the keys.
 func (h *simulation) startWaiter(ctx context.Context, name string, timeout <-chan time.Time, keys ...string) {
 	go func() {
 		result := h.queues.Await(ctx, ValueWaitOptions[string]{

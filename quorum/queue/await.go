@@ -13,8 +13,8 @@ type Alarm interface {
 	Changes() <-chan struct{}
 	// View returns the known state of the key.
 	View(now time.Time) watch.View
-	// Read reads the key on the masters that are not known to hold a lock. ReadAll reads the key on
-	// all masters.
+	// Read reads the key on the masters, but skips a master that holds a lock, as far as the alarm
+	// knows. ReadAll reads the key on all masters.
 	Read(now time.Time)
 	ReadAll()
 	// Ended reports whether the alarm gets no more reports, so that the waiter must set a new
@@ -202,9 +202,9 @@ func (a *lockWait[K]) wait(ctx context.Context) WaitResult {
 }
 
 // onSignal handles a signal. If the lock is left to another process, onSignal puts this process's
-// mark. Once that process is known, onSignal looks at the mark of that process, and then at the
-// lock. The order matters: a process removes its mark when it takes the lock. So a look at the lock
-// after the mark is gone shows the state after that take.
+// mark. Once this process knows the ID of the other process, onSignal looks at the mark of that
+// process, and then at the lock. The order matters: a process removes its mark when it takes the
+// lock. So a look at the lock after the mark is gone shows the state after that take.
 func (a *lockWait[K]) onSignal(signal Signal, now time.Time) {
 	to, leftUntil := a.queues.leftTo(a.ticket)
 	if a.head.OnSignal(signal, leftUntil, now); signal != LeaveToPeer {

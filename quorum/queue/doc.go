@@ -20,8 +20,8 @@
 //
 // # Other processes
 //
-// Several processes are notified of a change at the same time. Each makes at most one try at a
-// time. If a lock was held for more than 2 ms, the heads try at once when it changes. After a
+// Several processes are notified of a change at the same time. Each process makes at most one try
+// at a time. If a lock was held for more than 2 ms, the heads try at once when it changes. After a
 // shorter time they look first, with pauses that grow to 4 ms. A process that hands the lock on
 // internally does so in one batch. So a look finds the lock free only if the process has given it
 // up, and a lock that was handed on costs a look and no try.
@@ -44,9 +44,9 @@
 //     process no longer waits. Otherwise it puts the mark again. The take is behind the removal, so
 //     a reply to the take shows that the mark is gone.
 //   - With the last take of a turn the process asks whether other processes have marks: each time
-//     for 100 ms after another process had the lock, else at most every 10 ms. The reply comes with
-//     the grant, before there can be a release. If no other process waits, the lock is handed on
-//     without limit and is never idle.
+//     for 100 ms after another process had the lock, otherwise at most every 10 ms. The reply comes
+//     with the grant, before there can be a release. If no other process waits, the lock is handed
+//     on without limit and is never idle.
 //   - With the release ([Queues.Released]) the process leaves the lock to the next process, if it
 //     knows that one waits, or if no client waits in its own queue. In the second case it asks for
 //     marks, which delays no client. It finds marks that other processes put since the take, such
@@ -57,7 +57,7 @@
 //     and the releasing process finds it, or the look finds the lock free. No hand-over is missed.
 //
 // A head that has left the lock to a process looks at that process's mark, and then at the lock.
-// When the mark is gone, which the masters report, that process has had the lock or no longer wants
+// The masters report when the mark is gone. Then that process has had the lock or no longer wants
 // it. So the look at the lock returns a newer state: held by another process, or free. A process
 // that stopped and left its mark behind delays the lock by 50 ms, once a second.
 //

@@ -50,7 +50,8 @@ const (
 	Idle Step = iota
 	// Try means that the head requests the lock from the masters.
 	Try
-	// Look means that the head reads the key on the masters that are not known to hold a lock.
+	// Look means that the head reads the key on the masters, but skips a master that holds a lock,
+	// as far as its alarm knows.
 	Look
 	// LookAll means that the head reads the key on all masters.
 	LookAll
@@ -190,7 +191,7 @@ func (h *Head) sleepUntilEnd(v watch.View, now time.Time) {
 	}
 }
 
-// onUnclear schedules the next step if too little is known.
+// onUnclear schedules the next step if the view tells too little about the lock.
 func (h *Head) onUnclear(v watch.View, now time.Time) {
 	switch {
 	case v.Looking:

@@ -60,7 +60,8 @@ func TestHeadSleeps(t *testing.T) {
 func TestHeadAtTheEnd(t *testing.T) {
 	s := newHeadScript(t).signal(TryNow).refused().looked().held(time.Second)
 	s.after(time.Second+expirySpread).want(Try, 0).refused().want(Look, 0).looked()
-	s.verdict(watch.Changed).want(Look, 2*shortestBurstPause) // other leases have also expired
+	// the verdict is Changed because other leases have also expired
+	s.verdict(watch.Changed).want(Look, 2*shortestBurstPause)
 }
 
 // TestHeadBusyLock checks a head whose lock changes hands all the time. The head looks, less and

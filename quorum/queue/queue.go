@@ -23,8 +23,8 @@ type Queues[K comparable] struct {
 // Peers shows other processes that this process waits, learns which of them wait, and passes locks
 // to them. Its methods do not wait for the masters.
 type Peers[K comparable] interface {
-	// Alone reports whether no other process is known. While it returns true, Queues asks no
-	// questions, passes no locks, and starts no marks.
+	// Alone reports whether this process knows no other process. While it returns true, Queues asks
+	// no questions, passes no locks, and starts no marks.
 	Alone() bool
 	// Mark returns the mark of this process at a key, which shows that this process waits for a
 	// lock of another process. Unmark removes the mark. Once the removal is queued, Unmark calls

@@ -36,8 +36,8 @@ type turn struct {
 	// was last left to another process.
 	lastAsked, lastContended time.Time
 	// free is set from a release until the lock is granted again or found held by another process.
-	// Meanwhile leftUntil is the time until which the lock is left to another process, or zero, and
-	// leftTo is that process, once it is known.
+	// Meanwhile leftUntil is the time until which the lock is left to another process, or zero.
+	// leftTo is the ID of that process, or empty if this process does not know it yet.
 	free      bool
 	leftUntil time.Time
 	leftTo    string
@@ -72,10 +72,10 @@ func (t *turn) granted(waiting int, now time.Time) {
 	t.free, t.leftUntil, t.leftTo = false, time.Time{}, ""
 }
 
-// released records a release in this process with this number of waiters. alone means that no other
-// process is known. The signal is for the head, if notify is set. passToPeer means that this
-// process must leave the lock to another process: another process is known to wait, or may wait
-// while no client of this process does.
+// released records a release in this process with this number of waiters. alone means that this
+// process knows no other process. The signal is for the head, if notify is set. passToPeer means
+// that this process must leave the lock to another process: it knows that another process waits, or
+// another process may wait while no client of this process does.
 func (t *turn) released(waiting int, alone bool, now time.Time) (signal Signal, passToPeer, notify bool) {
 	if t.isLeftToPeer() {
 		return 0, false, false
@@ -115,11 +115,11 @@ func (t *turn) isOver(now time.Time) bool {
 	return t.grantCount >= t.maxGrants || now.Sub(t.firstGrant) > longestTurn
 }
 
-// isOurs reports whether a client of this process is known to hold the lock.
+// isOurs reports whether this process knows that one of its clients holds the lock.
 func (t *turn) isOurs() bool { return t.grantCount > 0 && !t.free }
 
-// isLeftToPeer reports whether the lock was left to another process that is not known to have had
-// it.
+// isLeftToPeer reports whether this process left the lock to another process, and does not know
+// that the other process has had it.
 func (t *turn) isLeftToPeer() bool { return t.free && !t.leftUntil.IsZero() }
 
 // receivedFromPeer records that another process had the lock and left it to this process.
@@ -131,8 +131,8 @@ func (t *turn) receivedFromPeer(now time.Time) {
 // it.
 func (t *turn) peerDone() { t.leftUntil, t.leftTo = time.Time{}, "" }
 
-// foundHeld records that the head found the lock held. The holder is another process, unless a
-// client of this process is known to hold it.
+// foundHeld records that the head found the lock held. The holder is another process, unless this
+// process knows that one of its own clients holds the lock.
 func (t *turn) foundHeld(now time.Time) {
 	if !t.isOurs() {
 		t.grantCount, t.peerWaits, t.lastContended = 0, false, now

@@ -18,7 +18,7 @@ func TestTurnAlone(t *testing.T) {
 	var tr turn
 	now := time.Unix(1000, 0)
 	asks := 0
-	for i := range 1000 { // a ms each
+	for i := range 1000 { // each grant lasts 1 ms
 		if tr.grantToHead(5, now) {
 			asks++
 		}
@@ -54,7 +54,7 @@ func TestTurnShared(t *testing.T) {
 			tr.signalOnEntry(now) != LeaveToPeer {
 			t.Error("the lock is not left to the peer")
 		}
-		tr.foundHeld(now) // the other process has taken it
+		tr.foundHeld(now) // the other process has taken the lock
 		if tr.signalOnEntry(now) != TryNow {
 			t.Error("a new waiter leaves the lock to a peer that has taken it")
 		}
@@ -113,7 +113,7 @@ func TestTurnIsLostEarly(t *testing.T) {
 	var tr turn
 	now := time.Unix(1000, 0)
 	tr.grantToHead(9, now)
-	tr.foundHeld(now) // held by a client of this process
+	tr.foundHeld(now) // a client of this process holds the lock
 	if !tr.isOurs() || tr.grantCount != 1 {
 		t.Errorf("the lock does not count as held by this process: %+v", tr)
 	}

@@ -186,8 +186,8 @@ func (u *update) isOutcomeUnclear(t tally) bool {
 	})
 }
 
-// acceptUnchanged lets a majority accept the current value, unless a majority holds it already.
-// Then s has taken effect.
+// acceptUnchanged lets a majority accept the current value, unless a majority holds it already. If
+// it returns no error, s has taken effect.
 func (u *update) acceptUnchanged(ctx context.Context, b ballot, t tally, s sentChange) (Outcome, error) {
 	if t.chosen && len(u.sentChanges) == 0 && !u.alwaysAccept {
 		return Outcome{Decision: s.decision, GrantedLock: GrantedLock{Version: t.snapshot().Version}}, nil

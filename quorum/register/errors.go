@@ -18,12 +18,12 @@ var (
 		"change it on the masters")
 	// ErrTooShort means that the TTL leaves no validity.
 	ErrTooShort = errors.New("the TTL is too short to be granted")
-	// ErrContended means that other attempts, or their leftovers, prevented the command while it
-	// was retried. The command had no effect.
+	// ErrContended means that other attempts, or their leftovers, prevented each try of the
+	// command. The command had no effect.
 	ErrContended = errors.New("the key is contended: every try collided with a change by another client; try again")
 )
 
-// RefusedError is ErrHeld or ErrNotHeld with the current value of the key. Current equals the
+// RefusedError holds ErrHeld or ErrNotHeld, and the current value of the key. Current equals the
 // result of Read, except that its remaining time may be unknown.
 type RefusedError struct {
 	Err     error

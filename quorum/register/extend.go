@@ -11,9 +11,9 @@ import (
 
 // Extend gives a held lock a lease of ttl from now, unless its present lease is longer.
 //
-// One round extends a lock that this proxy knows to be granted, if no ballot may be under way.
-// Otherwise a ballot extends it, under a new version: another proxy may owe the removal of a
-// version that this proxy does not know.
+// One round extends a lock if this proxy has its grant, and no ballot may be under way. Otherwise a
+// ballot extends it, under a new version: another proxy may have a pending removal of a version
+// that this proxy does not know.
 //
 // Errors: ErrNotHeld (as *RefusedError if the current value is known), ErrTooShort, *NoQuorum,
 // ErrContended, or the cause of ctx.

@@ -333,7 +333,8 @@ func TestForgetVersion(t *testing.T) {
 	b.rounds = nil
 	_, err := r.Extend(t.Context(), "k", "me", time.Minute)
 	b.noError(err)
-	b.wantRounds("prepare accept") // the old version may be owed its removal, so EXTEND makes a new version
+	// the removal of the old version may be pending, so EXTEND makes a new version
+	b.wantRounds("prepare accept")
 	_, err = r.Extend(t.Context(), "k", "me", time.Hour)
 	b.noError(err)
 	extended := r.grants.find("k", hasToken("me")).currentVersion()

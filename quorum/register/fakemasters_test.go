@@ -15,12 +15,12 @@ import (
 type fault int
 
 const (
-	noFault          fault = iota // done and answered at once
-	requestFailed                 // not done: not sent, or the reply is an error
-	requestLost                   // not done, but the proxy does not know that
-	replyLost                     // done, but the reply is lost
-	voteUncounted                 // done, but the vote does not count
-	replyLate                     // done at once; deliverPending delivers the reply
+	noFault          fault = iota // the master does the operation and answers at once
+	requestFailed                 // the operation was not sent, or the reply is an error
+	requestLost                   // the master gets no operation, but the proxy does not know that
+	replyLost                     // the master does the operation, but the reply is lost
+	voteUncounted                 // the master does the operation, but its vote does not count
+	replyLate                     // the master does it at once; deliverPending delivers the reply
 	requestLate                   // deliverPending carries out the operation and delivers the reply
 	connectionBroken              // deliverPending carries out the operation; the proxy gets no reply
 )
@@ -53,7 +53,7 @@ type fakeMasters struct {
 	compareScheduled bool
 	// newestProxy is the newest proxy, which compares the keys.
 	newestProxy *Register
-	// onPause is called at each pause.
+	// onPause runs at each pause.
 	onPause func()
 }
 
@@ -85,7 +85,7 @@ func (b *fakeMasters) proxy() *Register {
 	return b.newestProxy
 }
 
-// removeVersion removes a version, like a proxy that owes its removal.
+// removeVersion removes a version, like a proxy with a pending removal.
 func (b *fakeMasters) removeVersion(r *Register, token, version string) {
 	_, _ = r.Update(b.Context(), Change{Key: "k", Expect: &token, Run: func(l Snapshot) (Decision, error) {
 		if l.Present && l.Version == version {
@@ -144,7 +144,7 @@ func (b *fakeMasters) deliverPending() {
 	}
 }
 
-// deliverOwed lets the masters do the operations that they are owed.
+// deliverOwed repeats the operations that Tell must repeat until the master has replied.
 func (b *fakeMasters) deliverOwed() {
 	owedOps := b.owedOps
 	b.owedOps = nil
@@ -340,9 +340,9 @@ func (b *fakeMasters) Pause(ctx context.Context, _ int) error {
 
 func (b *fakeMasters) Now() time.Time { return b.now }
 
-// cells returns the cells of a key on all masters. A dot means an absent cell, b a blocking cell,
-// and m a mark. A plain cell is shown as its token, a cell in register form as its value with a *
-// ("-*" for a removal), and a foreign value in brackets.
+// cells returns the cells of a key on all masters as a text. A dot means an absent cell, b a
+// blocking cell, and m a mark. The token means a plain cell, and the value with a * a cell in
+// register form ("-*" for a removal). A value in brackets means a foreign value.
 func (b *fakeMasters) cells(key string) string {
 	all := make([]string, len(b.stores))
 	for i, s := range b.stores {

@@ -96,7 +96,7 @@ func (r *Reply) isFenceTooLow() bool {
 }
 
 // addFence gives the requested fence to a lock that was granted without a fence. If no majority
-// accepts the fence while the lock is valid, the lock is owed its removal.
+// accepts the fence while the lock is valid, addFence reports the removal of the lock as due.
 func (r *Register) addFence(ctx context.Context, key string, t TakeOptions, got GrantedLock) (GrantedLock, error) {
 	if !t.Fence || got.Fence != 0 {
 		return got, nil

@@ -8,7 +8,7 @@ import (
 
 // ForceRemove removes the cells of a key on all masters that reply, even if the holder of the key
 // is undetermined. It leaves a cell that another attempt or ballot puts meanwhile. It reports
-// whether it removed a cell.
+// whether it found a cell to remove.
 //
 // Errors: ErrForeign, *NoQuorum, or the cause of ctx.
 func (r *Register) ForceRemove(ctx context.Context, key string) (removed bool, err error) {

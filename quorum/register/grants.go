@@ -69,8 +69,8 @@ func (g *grants) put(key string, entry *grant, now time.Time) {
 // size returns the memory that the grants take after a search for expired grants.
 func (g *grants) size() int { return g.pruning.bytes + grantSize*len(g.byKey) }
 
-// evict removes the oldest grants until the remaining grants take half of the limit. A ballot
-// releases a lock without a grant.
+// evict removes the oldest grants until the remaining grants take at most half of the limit. A
+// ballot releases a lock without a grant.
 func (g *grants) evict() {
 	type keyedGrant struct {
 		key string
@@ -103,7 +103,7 @@ func (g *grants) noteEvictedUntil(since time.Time) {
 }
 
 // MayHaveEvicted reports whether the grant of a lease that began at since may have been evicted.
-// Then it is unknown whether another client has extended the lock since.
+// Then this proxy does not know whether another client has extended the lock since.
 func (r *Register) MayHaveEvicted(since time.Time) bool {
 	r.grants.mu.Lock()
 	defer r.grants.mu.Unlock()
@@ -195,7 +195,7 @@ func (r *Register) TakeGrant(key, token string) (version string, left time.Durat
 }
 
 // CopyGrants copies the grants of the register of the previous masters. Ballots release these
-// locks, because it is unknown which of the new masters hold them.
+// locks, because this proxy does not know which of the new masters hold them.
 func (r *Register) CopyGrants(previous *Register) {
 	current, now := map[string]grant{}, r.masters.Now()
 	previous.grants.mu.Lock()

@@ -29,7 +29,7 @@ type CopyState int
 const (
 	// CopyUnknown means that the master did not reply, or its vote does not count.
 	CopyUnknown CopyState = iota
-	// CopyAbsent means that the master holds nothing.
+	// CopyAbsent means that the master holds no value.
 	CopyAbsent
 	// CopySame means that the master holds the majority's value. If no value has a majority,
 	// CopySame means that the master holds any value.

@@ -29,11 +29,11 @@ type TakeOptions struct {
 	// and rely on it.
 	KeepOnNoQuorum bool
 	// OnRemovalDue receives each version that the keys may have although Lock returned an error. No
-	// client holds this version, so it is owed its removal. mayArrive, unless it is nil, reports
+	// client holds such a version, so a proxy must remove it. mayArrive, unless it is nil, reports
 	// whether the version may still arrive at a majority. A cluster sets its own function.
 	OnRemovalDue func(version string, mayArrive func() bool)
-	// MayTakeOver, unless it is nil, reports whether the value of the only key is owed its removal,
-	// so that the client may take over the key. A cluster sets its own function.
+	// MayTakeOver, unless it is nil, reports whether the removal of the value of the only key is
+	// pending, so that the client may take over the key. A cluster sets its own function.
 	MayTakeOver func(Snapshot) bool
 }
 
@@ -51,7 +51,7 @@ func (t TakeOptions) mayTakeOver(l Snapshot) bool {
 type GrantedLock struct {
 	// Validity is the time for which the lock is valid from now, or cell.Endless.
 	Validity time.Duration
-	// Since is the start of the lease, just before the masters were asked.
+	// Since is the start of the lease, just before the proxy asked the masters.
 	Since time.Time
 	// Attempt is the attempt that created the lock.
 	Attempt cell.Attempt

@@ -43,7 +43,7 @@ func TestLock(t *testing.T) {
 		name    string
 		prepare func(*fakeMasters)
 		want    string
-		holds   string // afterwards
+		holds   string // the cells after the LOCK
 	}{
 		{"free", func(*fakeMasters) {}, "granted", "me me me me me"},
 		{"held by one attempt", func(b *fakeMasters) { b.putPlain("x", "a", time.Minute, 0, 1, 2) }, "held", "x x x . ."},
@@ -154,7 +154,7 @@ func TestUndoReachesMastersThatReturn(t *testing.T) {
 		t.Fatalf("%v, and %d are owed", err, len(b.owedOps))
 	}
 	b.wantCells(". me me")
-	b.deliverOwed() // still away
+	b.deliverOwed() // masters 1 and 2 are still away
 	b.faultOf = nil
 	b.deliverOwed()
 	b.wantCells(". . .")

@@ -14,7 +14,7 @@ func TestOwedWhileAcceptsMayArrive(t *testing.T) {
 	b := newFakeMasters(t, 5)
 	r := b.proxy()
 	b.mustLock(r, "first")
-	b.noError(b.proxy().Unlock(t.Context(), "k", "first", nil)) // by ballot
+	b.noError(b.proxy().Unlock(t.Context(), "k", "first", nil)) // another proxy releases by ballot
 	sent := 0
 	b.faultOf = func(_ int, op cell.Op) fault {
 		switch {
@@ -42,9 +42,9 @@ func TestOwedWhileAcceptsMayArrive(t *testing.T) {
 	}
 }
 
-// TestOwedWhileATakeMayArrive checks that a failed LOCK is owed its removal if a majority may hold
-// the key. Two masters took the key and go away before the undo, and a third master may still take
-// it.
+// TestOwedWhileATakeMayArrive checks that a failed LOCK reports its removal as due, and that
+// mayArrive returns true, if a majority may hold the key. Two masters took the key and go away
+// before the undo, and a third master may still take it.
 func TestOwedWhileATakeMayArrive(t *testing.T) {
 	b := newFakeMasters(t, 5)
 	b.faultOf = func(m int, op cell.Op) fault {

@@ -15,7 +15,7 @@ type promise struct {
 	attempt          cell.Attempt
 	ballot, accepted cell.Ballot
 	value            cell.Value
-	// start is the time at which the masters were asked, and passed the time that they took to
+	// start is the time at which the proxy asked the masters, and passed the time that they took to
 	// reply.
 	start  time.Time
 	passed time.Duration

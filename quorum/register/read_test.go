@@ -130,7 +130,8 @@ func TestReadLong(t *testing.T) {
 	}
 }
 
-// TestNoCellHasNoRest checks that a master that reports no cell is not asked for the rest.
+// TestNoCellHasNoRest checks that the proxy does not ask a master that reports no cell for the rest
+// of a value.
 func TestNoCellHasNoRest(t *testing.T) {
 	l := Snapshot{Present: true, Version: string(attemptOf("a"))}
 	empty := Reply{State: Counted, Answer: cell.Answer{Applied: true}}

@@ -165,7 +165,7 @@ func TestMissedLockIsRestored(t *testing.T) {
 		test.then(b, r)
 		b.rounds = nil
 		b.advance(2 * time.Second)
-		b.wantRounds("") // masters that are away are not asked repeatedly
+		b.wantRounds("") // the proxy does not repeat requests to masters that are away
 		b.faultOf = nil
 		b.deliverOwed()
 		b.advance(10 * time.Second)

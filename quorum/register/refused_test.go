@@ -28,7 +28,7 @@ func TestRefusalReturnsCurrentValue(t *testing.T) {
 		name    string
 		there   func(*fakeMasters, *Register)
 		refused func(*fakeMasters, *Register) error
-		left    bool // the remaining time is known
+		left    bool // whether the refusal must contain the remaining time
 	}{
 		{"taking what is held", held, lock, false},
 		{"taking what was replaced", replaced, lock, false},

@@ -32,7 +32,8 @@ type Options struct {
 	// IsKeygroup, unless it is nil, reports whether a cell with this value is a keygroup. The
 	// expiry of its keys depends on the expiry of the cell.
 	IsKeygroup func(value string) bool
-	// FenceAhead, unless it is nil, is called with a master whose fence counter is not credible.
+	// FenceAhead, unless it is nil, gets the number of a master whose fence counter of a key is not
+	// credible.
 	FenceAhead func(master int, key string)
 	// HeadSize is the number of bytes of a cell that a Read requests from all masters. The default
 	// is 8 KB.

@@ -14,7 +14,7 @@ import (
 // can finish first.
 type repairs struct {
 	mu sync.Mutex
-	// keys maps each key to the incarnation that a master was last seen to lack, or to an empty
+	// keys maps each key to the incarnation that a master lacked at the last read, or to an empty
 	// incarnation.
 	keys map[string]cell.Attempt
 }
@@ -138,7 +138,8 @@ func (r *Register) repair(key string) {
 	for _, reply := range replies {
 		r.repairUnlessDone(reply, key)
 	}
-	if len(stale) > 0 && !r.opts.Unlimited { // without a limit, an attempt may still be granted
+	// without a time limit, an attempt may still be granted
+	if len(stale) > 0 && !r.opts.Unlimited {
 		r.masters.After(leftoverPause, func() { r.removeLeftovers(key, stale) })
 	}
 	switch {

@@ -33,7 +33,7 @@ type tally struct {
 	// left is the quorum-th longest remaining time on the masters that hold the value, by any
 	// ballot, or the shortest if fewer masters hold it.
 	left time.Duration
-	// longest and shortest are the extremes of these times.
+	// longest and shortest are the extremes of the remaining times on these masters.
 	longest, shortest time.Duration
 	// chosen is set if a majority holds this very value, ballotsDiffer if masters that hold the
 	// incarnation accepted different ballots.
@@ -96,7 +96,7 @@ func allExpireSoon(replies []Reply) bool {
 	return countVotes(replies, (*Reply).answered) != vote.Lost
 }
 
-// expireWithin reports whether every cell is known to expire within a time.
+// expireWithin reports whether every cell expires within a time.
 func expireWithin(states []cell.KeyState, limit time.Duration) bool {
 	return !slices.ContainsFunc(states, func(f cell.KeyState) bool {
 		return f.Form != cell.Absent && (f.Left < 0 || f.Left > limit)

@@ -13,9 +13,9 @@ import (
 // proxy granted, and two for any other lock.
 //
 // Errors: ErrNotHeld (as *RefusedError if the current value is known), *NoQuorum, ErrContended, or
-// the cause of ctx. The release continues even after ctx has ended. If it is unknown whether the
-// lock is released, Unlock calls onRemovalDue with each known version that may remain, and its
-// remaining time. Such a version is owed its removal. onRemovalDue may be nil.
+// the cause of ctx. The release continues even after ctx has ended. If the effect of the release is
+// unknown, Unlock calls onRemovalDue with each known version that may remain, and its remaining
+// time. A proxy must remove such a version. onRemovalDue may be nil.
 func (r *Register) Unlock(ctx context.Context, key, token string, onRemovalDue func(version string, left time.Duration)) error {
 	entry := r.grants.find(key, hasToken(token))
 	removed, err := r.unlock(ctx, key, token)
@@ -74,7 +74,7 @@ func (r *Register) unlock(ctx context.Context, key, token string) (seen Snapshot
 		// A master may have forgotten its deletion, and copied the cell from another master.
 		return Snapshot{}, &NoQuorum{Replies: replies, LateAfter: elapsed}
 	}
-	current := r.grants.snapshot(entry) // replies to earlier requests came earlier
+	current := r.grants.snapshot(entry) // The replies to earlier requests have arrived by now.
 	switch r.evaluateRelease(&current, replies, start) {
 	case releaseDone:
 		round.Release()
@@ -84,14 +84,14 @@ func (r *Register) unlock(ctx context.Context, key, token string) (seen Snapshot
 	case releaseByBallot:
 		return r.finishRelease(ctx, key, entry, replies, start)
 	case releaseTooLate:
-		return Snapshot{}, &RefusedError{Err: ErrNotHeld} // nothing can have a majority
+		return Snapshot{}, &RefusedError{Err: ErrNotHeld} // no value can have a majority
 	default:
 		return Snapshot{}, &NoQuorum{Replies: replies}
 	}
 }
 
-// release deletes the plain cells of an attempt. Masters that do not reply are owed the deletion. A
-// cell that promised a ballot remains, and may be a leftover now.
+// release deletes the plain cells of an attempt. It repeats the deletion on masters that do not
+// reply. A cell that promised a ballot remains, and may be a leftover now.
 func (r *Register) release(ctx context.Context, key string, a cell.Attempt) (Round, error) {
 	op := cell.Op(cell.Remove{Name: key, Attempt: a, Mode: cell.Release})
 	// Ask waits for all masters, unless the function returns true earlier.
@@ -208,9 +208,10 @@ func (g *grant) countLost(replies []Reply) int {
 	return n
 }
 
-// hadEnded reports whether the lock had ended before the release that began at start. A lost
-// cell alone proves nothing: its lease may have expired meanwhile. Or its master restarted, could
-// copy nothing because this release had deleted other cells, and granted the key to another client.
+// hadEnded reports whether the lock had ended before the release that began at start. A lost cell
+// alone proves nothing: its lease may have expired meanwhile. Its master may also have restarted,
+// copied nothing because this release had deleted other cells, and granted the key to another
+// client.
 func (r *Register) hadEnded(g *grant, replies []Reply, start time.Time) bool {
 	lostCells := g.countLost(replies)
 	notDeleted := count(replies, func(r *Reply) bool { return r.State == Counted && !r.Applied })

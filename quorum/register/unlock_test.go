@@ -85,7 +85,7 @@ func TestReleaseIsOwed(t *testing.T) {
 	b.noError(r.Unlock(t.Context(), "k", "me", nil))
 	b.deliverOwed()
 	b.wantCells(". . . me me")
-	b.mustLock(b.proxy(), "you") // on the three masters that are well
+	b.mustLock(b.proxy(), "you") // on the three masters that reply
 	b.faultOf = nil
 	b.deliverOwed()
 	b.wantCells("you you you . .")
@@ -137,11 +137,12 @@ func TestUnlockCanceled(t *testing.T) {
 	b.wantCells(". . .")
 }
 
-// TestEvaluateRelease evaluates the replies of five masters. d: the master deleted its cell. A dot:
-// it held nothing. ?: no reply. o: it holds another attempt. u: it holds another attempt, but its
-// vote does not count. f: not sent. r: it holds our attempt in register form. b: it held a blocking
-// copy of our attempt, which the release deleted. The proxy knows about the lock: + the master took
-// it, - it did not, ~ it still may.
+// TestEvaluateRelease evaluates the replies of five masters. Each reply is one character. d: the
+// master deleted its cell. A dot: it held nothing. ?: it did not reply. o: it holds another
+// attempt. u: it holds another attempt, but its vote does not count. f: the proxy did not send the
+// release. r: the master holds our attempt in register form. b: it held a blocking copy of our
+// attempt, which the release deleted. The proxy knows about each master: + it took the lock, - it
+// did not take the lock, ~ it may still take the lock.
 func TestEvaluateRelease(t *testing.T) {
 	own, other := attemptOf("a"), attemptOf("b")
 	found := func(form cell.Form, attempt cell.Attempt) cell.Answer {
@@ -169,7 +170,7 @@ func TestEvaluateRelease(t *testing.T) {
 		{"+++--", "ddd..", "done"},
 		{"+++--", "dd?..", "done"},    // the third master may still hold the lock, but is no majority
 		{"+++--", "d??..", "done"},    // the second and third may still hold the lock, but are no majority
-		{"+++--", "???..", "unknown"}, // the release may have deleted none
+		{"+++--", "???..", "unknown"}, // the release may have deleted no cell
 		{"+++--", "???oo", "unknown"},
 		{"+++~~", "dd?..", "unknown"}, // the lock may still arrive at the last two
 		{"+++~~", "ddd..", "done"},
@@ -180,7 +181,7 @@ func TestEvaluateRelease(t *testing.T) {
 		{"+++++", "ooooo", "other"},
 		{"+----", "oooff", "other"}, // the release deleted nothing, and the last two are too few
 		{"+++--", "ooouf", "other"},
-		{"+++++", "ooo?f", "unknown"}, // the release may have deleted one
+		{"+++++", "ooo?f", "unknown"}, // the release may have deleted one cell
 		{"+++++", "oo.ff", "unknown"},
 		{"+++++", "ddooo", "unknown"},
 		{"+++++", "??...", "unknown"},

@@ -25,7 +25,7 @@ type Decision struct {
 	// value instead.
 	TTL     time.Duration
 	KeepTTL bool
-	// Shift is added to the kept remaining time on each master, in whole milliseconds.
+	// Shift is the time that each master adds to the kept remaining time, in whole milliseconds.
 	Shift time.Duration
 	// Shared is set if the old or the new value is a keygroup. Then the cell must expire on no
 	// master before the first expiry on the masters that hold it.
@@ -46,7 +46,7 @@ type Change struct {
 	Expect *string
 	// OnRemovalDue has the meaning of TakeOptions.OnRemovalDue.
 	OnRemovalDue func(version string, mayArrive func() bool)
-	// requireValidity takes an absent key only if a validity remains, like Lock.
+	// requireValidity lets the Update take an absent key only if a validity remains, as Lock does.
 	requireValidity bool
 	// alwaysAccept lets a majority accept the current value even if nothing changes.
 	alwaysAccept bool
@@ -70,8 +70,8 @@ type Outcome struct {
 	GrantedLock
 }
 
-// removalTTL is the TTL of a removal. Until it expires, a command whose ballot failed can find out
-// its effect.
+// removalTTL is the TTL of a removal. Until the removal expires, a command whose ballot failed can
+// find out whether the ballot took effect.
 const removalTTL = 3 * time.Second
 
 // Update changes one key by ballot (REGISTER.md, Replacing), or takes an absent key like Lock. A

@@ -523,8 +523,8 @@ func TestLockAfterARemoval(t *testing.T) {
 	}
 }
 
-// TestOwedVersions checks that each version that may remain after *NoQuorum is owed its removal,
-// unless KeepOnNoQuorum is set.
+// TestOwedVersions checks that Lock reports the removal of each version that may remain after
+// *NoQuorum as due, unless KeepOnNoQuorum is set.
 func TestOwedVersions(t *testing.T) {
 	removed := func(b *fakeMasters) {
 		b.mustLock(b.proxy(), "me")
@@ -750,7 +750,7 @@ func TestUpdateShiftsTheTime(t *testing.T) {
 			first += shift
 			b.checkEnds(name, i, first)
 			if i%4 == 3 {
-				b.advance(time.Second) // the master is repaired
+				b.advance(time.Second) // the repair of the master
 				b.checkEnds(name+", mended", i, first)
 			}
 		}

@@ -1,10 +1,10 @@
-// Package removals records versions of keys that are owed their removal, and retries each removal
+// Package removals records versions of keys whose removal is pending, and retries each removal
 // until a majority of the masters has answered.
 //
-// A version is owed its removal if a command that ended with an error may have put it under a key:
-// no client holds this version. A version whose release was answered with NOQUORUM is also owed its
-// removal. REGISTER.md (Taking back) explains why this is enough. This package decides when to
-// remove which version, and for how long to try. The caller removes the version.
+// A proxy must remove a version that a command may have put under a key if the command ended with
+// an error: no client holds this version. It must also remove a version whose release was answered
+// with NOQUORUM. REGISTER.md (Taking back) explains why this is enough. This package decides when
+// to remove which version, and for how long to try. The caller removes the version.
 package removals
 
 import (
@@ -80,9 +80,9 @@ func New[K comparable](opts Options[K]) *Removals[K] {
 	return &Removals[K]{opts: opts, pending: map[keyVersion[K]]*removal[K]{}, wakeup: make(chan struct{}, 1)}
 }
 
-// Add records a version that is owed its removal until its lease expires, and reports whether there
-// was room. mayArrive, unless it is nil, reports whether the version may still arrive at a majority
-// of the masters. While the version may arrive, Run repeats the removal even after it succeeded.
+// Add records a version that must be removed until its lease expires, and reports whether there was
+// room. mayArrive, unless it is nil, reports whether the version may still arrive at a majority of
+// the masters. While the version may arrive, Run repeats the removal even after it succeeded.
 func (r *Removals[K]) Add(key K, version string, leaseEnd time.Time, mayArrive func() bool) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -106,7 +106,7 @@ func (r *Removals[K]) Add(key K, version string, leaseEnd time.Time, mayArrive f
 	return true
 }
 
-// IsPending reports whether a version of a key is owed its removal.
+// IsPending reports whether the removal of a version of a key is pending.
 func (r *Removals[K]) IsPending(key K, version string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -150,7 +150,7 @@ func (r *Removals[K]) Run(ctx context.Context, tasks *sync.WaitGroup) {
 	}
 }
 
-// WaitAll makes all pending removals due. It waits until each removal, including those added
+// WaitAll makes all pending removals due. It waits until each removal, including removals added
 // meanwhile, has succeeded since the call, or the lease of its version has expired.
 //
 // The error is the cause of ctx.

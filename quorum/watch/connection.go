@@ -13,7 +13,8 @@ import (
 )
 
 const (
-	// heartbeat is the longest time that a watch may be silent before the proxy sends a PING.
+	// heartbeat is the time between two checks whether a watch was silent. A silent watch gets a
+	// PING.
 	heartbeat = time.Second
 	// headSize is the length, in bytes, of the part of a value that shows the form of its cell.
 	headSize = 512

@@ -13,7 +13,7 @@ const (
 	unknown state = iota
 	// looking means that a look is in progress.
 	looking
-	// held means that the key holds a lock, and the next change will be reported.
+	// held means that the key holds a lock, and the master will report the next change.
 	held
 	// free means that the key held no lock at the look.
 	free
@@ -35,7 +35,7 @@ type observation struct {
 type Verdict byte
 
 const (
-	// Unclear means that it is unknown whether a try is worthwhile.
+	// Unclear means that the observations do not show whether a try is worthwhile.
 	Unclear Verdict = iota
 	// Held means that so many masters hold a lock that a try would fail.
 	Held

@@ -25,7 +25,7 @@ type watch struct {
 	running     bool
 	conn        *connection // nil: not connected
 	cause       error       // why the master is not connected
-	idleSince   time.Time   // when the last alarm was removed
+	idleSince   time.Time   // when the last listener was removed
 	lastRefusal string      // the refusal that was logged last
 }
 
@@ -107,7 +107,7 @@ func (w *watch) updateAll(s observation) {
 	}
 }
 
-// run connects again and again while there are alarms.
+// run connects again and again while there are listeners.
 func (w *watch) run() {
 	ctx := w.watcher.ctx
 	pushconn.Reconnector{
@@ -198,7 +198,7 @@ func (w *watch) status() (keys int, err error) {
 	return 0, nil
 }
 
-// isIdle reports whether there have been no alarms for a while.
+// isIdle reports whether there have been no listeners for a while.
 func (w *watch) isIdle(now time.Time) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -91,8 +91,8 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// TestCheckBegin checks the beginning of a command that is too long to be held in memory. The
-// command is refused if the rest could require a permission that the user lacks.
+// TestCheckBegin checks the beginning of a command that is too long to be held in memory.
+// CheckBegin must deny the command if the rest could require a permission that the user lacks.
 func TestCheckBegin(t *testing.T) {
 	for _, c := range []struct {
 		rules, words string
@@ -226,7 +226,7 @@ func TestSets(t *testing.T) {
 	}
 }
 
-// TestErrorsAreLimited checks that a file that is no ACL file gets an error of limited length.
+// TestErrorsAreLimited checks that a file that is not an ACL file gets an error of limited length.
 func TestErrorsAreLimited(t *testing.T) {
 	_, err := Parse("f", strings.Repeat("x\n", 1_000_000), catalog())
 	if err == nil || len(err.Error()) > 10_000 || !strings.HasSuffix(err.Error(), " Further lines were not read.") {

@@ -26,7 +26,7 @@ type OwnCommand struct {
 type entry struct {
 	name        string // a subcommand follows its command: config|get
 	bit         int
-	categories  spec.Categories // 0 if they are not known
+	categories  spec.Categories // 0 if unknown
 	parent      *entry
 	subcommands map[string]*entry // nil if there are none
 	keys        *keys.Rule
@@ -37,7 +37,7 @@ type entry struct {
 	effect        spec.Effect
 }
 
-// Catalog holds all commands that rules may name. It is never changed.
+// Catalog holds all commands that rules may name. It is immutable.
 type Catalog struct {
 	all    []*entry // by bit
 	byName map[string]*entry
@@ -96,8 +96,8 @@ func (c *Catalog) Names(category string) []string {
 	return names
 }
 
-// Knows reports whether the command is known and, if it has subcommands, whether the subcommand is
-// known, too.
+// Knows reports whether the catalog has the command. If the command has subcommands, the catalog
+// must also have the subcommand.
 func (c *Catalog) Knows(words [][]byte) bool {
 	_, known := c.find(words)
 	return known

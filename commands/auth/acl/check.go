@@ -10,7 +10,7 @@ import (
 	"redlock-proxy/commands/catalog/syntax"
 )
 
-// Cause is the kind of permission that a user lacks. Of two selectors that deny a command, the one
+// Cause is the kind of permission that a user lacks. If two selectors deny a command, the selector
 // with the greater cause came closer to allowing it.
 type Cause uint8
 
@@ -26,7 +26,7 @@ const (
 // it.
 type Denial struct {
 	Cause Cause
-	// Name is the name of the command, the key or the channel; empty if the key is not known.
+	// Name is the name of the command, the key or the channel; empty if the key is unknown.
 	Name string
 
 	place int // index of the key or channel among the words
@@ -65,7 +65,7 @@ type call struct {
 	name              string
 	needsNoPermission bool // AUTH, HELLO, QUIT or RESET
 	keys              []keyUse
-	isIncomplete      bool // not all keys and channels are known
+	isIncomplete      bool // some keys or channels are unknown
 	channels          []int
 	channelsAreGlobs  bool
 }
@@ -79,8 +79,8 @@ type keyUse struct {
 // Check returns the reason why the user may not send a command of these words, if there is one.
 func (u *User) Check(words [][]byte) Denial { return u.CheckBegin(words, len(words)) }
 
-// CheckBegin checks a command of total words of which only the first are given. It denies the
-// command if the missing words could require a permission that the user lacks.
+// CheckBegin checks a command of total words by its first words. It denies the command if the
+// missing words could require a permission that the user lacks.
 func (u *User) CheckBegin(words [][]byte, total int) Denial {
 	if u.rootSelector().allowsAll() {
 		return Denial{}

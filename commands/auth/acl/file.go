@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Set holds the users of a file. It is never changed.
+// Set holds the users of a file. Only ReuseUnchanged changes it, before the Set is in use.
 type Set struct {
 	catalog *Catalog
 	byName  map[string]*User
@@ -66,7 +66,7 @@ func (s *Set) parseLine(at string, number int, line string) (errorTexts []string
 		switch err := u.apply(strings.Trim(op, "\t\r\n")); {
 		case errors.Is(err, errUnknown):
 			errorTexts = append(errorTexts, fmt.Sprintf("%s: Error in applying operation '%s': %v.", at, op, err))
-		case err != nil && !reported: // once a line
+		case err != nil && !reported: // only the first such error of a line
 			reported = true
 			errorTexts = append(errorTexts, fmt.Sprintf("%s: %v.", at, err))
 		}

@@ -222,7 +222,7 @@ func (s *selector) deny(name string) error {
 // recordRule records a rule about commands, for ACL LIST.
 func (s *selector) recordRule(sign, name string) { s.rules = append(s.rules, sign+name) }
 
-// mayCall reports whether the command is allowed; e is nil if it is unknown.
+// mayCall reports whether the command is allowed; e is nil if the command is unknown.
 func (s *selector) mayCall(e *entry, words [][]byte) bool {
 	switch {
 	case s.allCommands:
@@ -262,7 +262,7 @@ func (s *selector) mayUseChannel(channel []byte, isGlob bool) bool {
 	})
 }
 
-// allowsAll reports whether everything is allowed.
+// allowsAll reports whether the selector allows all commands, keys and channels.
 func (s *selector) allowsAll() bool { return s.allCommands && s.allKeys && s.allChannels }
 
 // describe returns the selector in the form of the file.

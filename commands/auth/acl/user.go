@@ -10,7 +10,7 @@ import (
 	"redlock-proxy/commands/catalog/syntax"
 )
 
-// User describes a user of the file. It is not changed after the file has been read.
+// User describes a user of the file. It is immutable once Parse has returned.
 type User struct {
 	// Name is the name of the user.
 	Name string
@@ -47,7 +47,7 @@ func UserWithoutPassword() *User { return &User{hashes: []string{strings.Repeat(
 // rootSelector returns the selector for the rules without parentheses.
 func (u *User) rootSelector() *selector { return u.selectors[0] }
 
-// apply applies one rule, while the file is read.
+// apply applies one rule to a user that is not yet in use.
 func (u *User) apply(op string) error {
 	switch word := syntax.Lower(op); {
 	case word == "":

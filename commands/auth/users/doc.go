@@ -3,7 +3,7 @@
 // rules and passwords.
 //
 // Each command uses the client's current permissions, so that a reload takes effect immediately. A
-// login ends when the user is removed or disabled, or when its password is no longer valid. The
-// client then has no permissions. After each reload, the package calls the functions registered by
+// login ends when a reload removes or disables the user, or makes its password invalid. The client
+// then has no permissions. After each reload, the package calls the functions registered by
 // [Users.Watch]. These functions may close the connection.
 package users

@@ -107,7 +107,7 @@ func (l *Login) Try(addr net.Addr, name string, password []byte) (errorReply str
 }
 
 // unknownUser takes the place of an unknown user, so that the check of a password takes as long as
-// for a known user. It is never changed.
+// for a known user. It is immutable.
 var unknownUser = acl.UserWithoutPassword()
 
 // LogName returns a user's name for the log. It hides an unknown name, which may be a password in

@@ -17,17 +17,17 @@ const (
 	minPause, maxPause = 50 * time.Millisecond, time.Second
 	// maxWait limits how long a login waits for its turn.
 	maxWait = 5 * time.Second
-	// failureMemory is the time for which a failed login is remembered.
+	// failureMemory is the time for which throttle remembers a failed login.
 	failureMemory = time.Minute
-	// maxBuckets limits how many buckets of failed logins are remembered. Each bucket is an address
-	// with one of nameParts parts of the user names.
+	// maxBuckets limits the number of buckets with failed logins in memory. Each bucket is an
+	// address with one of nameParts parts of the user names.
 	maxBuckets, nameParts = 4096, 16
 )
 
 // throttle delays logins after failures. Each bucket, an address with a part of the user names, has
-// its own delay. Other clients, and most other users at the same address, are not delayed. Logins
-// with right and wrong passwords wait equally long, because the wait would otherwise distinguish
-// them. throttle is safe for concurrent use.
+// its own delay. throttle delays neither clients at other addresses, nor most other users at the
+// same address. Logins with right and wrong passwords wait equally long, because the wait would
+// otherwise distinguish them. throttle is safe for concurrent use.
 type throttle struct {
 	seed maphash.Seed
 
@@ -97,7 +97,8 @@ func (t *throttle) recordFailure(now time.Time, addr net.Addr, name string) {
 	}
 }
 
-// find returns the failures of a bucket that are still remembered, or nil. The caller holds mu.
+// find returns the failures of a bucket, or nil if it has none within failureMemory. The caller
+// holds mu.
 func (t *throttle) find(now time.Time, bucket string) *failures {
 	f, known := t.failuresByBucket.Get(bucket)
 	if !known || now.Sub(f.lastFailure) > failureMemory {

@@ -10,7 +10,7 @@ import (
 func tcpAddr(ip string) net.Addr { return &net.TCPAddr{IP: net.ParseIP(ip), Port: 1} }
 
 // TestThrottle checks that each failed login doubles the pause of its address, up to a limit. Other
-// addresses do not wait. Failures are forgotten after a while.
+// addresses do not wait. throttle forgets failures after a while.
 func TestThrottle(t *testing.T) {
 	th, now, addr := newThrottle(), time.Unix(1000, 0), tcpAddr("10.0.0.1")
 	for i, want := range []time.Duration{0, 50, 100, 200, 400, 800, 1000, 1000} {
@@ -32,8 +32,8 @@ func TestThrottle(t *testing.T) {
 	}
 }
 
-// TestThrottleQueuesLogins checks that simultaneous logins queue, and that a login is not tried if
-// it would wait too long. A /64 network of IPv6 counts as one address.
+// TestThrottleQueuesLogins checks that simultaneous logins queue, and that throttle rejects a login
+// that would wait too long. A /64 network of IPv6 counts as one address.
 func TestThrottleQueuesLogins(t *testing.T) {
 	th, now := newThrottle(), time.Unix(1000, 0)
 	for range 10 {

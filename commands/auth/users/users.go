@@ -20,7 +20,7 @@ type Users struct {
 	now      atomic.Pointer[acl.Set]
 	throttle *throttle
 
-	mu       sync.Mutex // held while a new set is adopted
+	mu       sync.Mutex // protects watchers, and serializes adopt
 	watchers map[*watcher]struct{}
 }
 

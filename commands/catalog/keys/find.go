@@ -2,7 +2,7 @@ package keys
 
 import "redlock-proxy/commands/catalog/syntax"
 
-// The rules of commands whose keys depend on all words. They are never changed.
+// The rules of commands whose keys depend on all words. They are immutable.
 var (
 	OfSort    = &Rule{find: sortKeys}
 	OfRadius  = &Rule{find: radiusKeys}

@@ -28,8 +28,8 @@ type part struct {
 const (
 	anyCharacter = 256
 	firstSet     = 257
-	// maxPerByte limits how often a character of a name is compared, on average. A pattern with at
-	// most this many places after each * cannot exceed the limit.
+	// maxPerByte limits the average number of comparisons for each character of a name. A pattern
+	// with at most this many places after each * cannot exceed the limit.
 	maxPerByte = 64
 )
 

@@ -8,7 +8,7 @@ import (
 	"redlock-proxy/commands/catalog/syntax"
 )
 
-// Rule defines which words of a command are keys. It is never changed.
+// Rule defines which words of a command are keys. It is immutable.
 type Rule struct {
 	Span                 // as in COMMAND; if countIndex is set, First is a key before the counted keys
 	countIndex  int      // the index of the word with the number of keys that follow it; 0 if none
@@ -28,8 +28,8 @@ type Places [3]Span
 // InSpan returns the rule of a command with keys at fixed places.
 func InSpan(first, last, step int) *Rule { return &Rule{Span: Span{first, last, step}} }
 
-// OfSubcommands returns the rule of a command of which only these subcommands have a key. The names
-// are in lower case. The key is the word after the subcommand.
+// OfSubcommands returns the rule of a command whose key is the word after the subcommand. Only
+// these subcommands have a key. Their names are in lower case.
 func OfSubcommands(names ...string) *Rule { return &Rule{Span: SpanOfOne(2), subcommands: names} }
 
 // Counted returns the rule of a command whose word at index is the number of its keys. The keys

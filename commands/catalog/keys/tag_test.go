@@ -2,7 +2,7 @@ package keys
 
 import "testing"
 
-// TestTag checks the examples of Redis Cluster's specification, and some more.
+// TestTag checks the examples of Redis Cluster's specification, and further keys.
 func TestTag(t *testing.T) {
 	for key, want := range map[string]string{
 		"{user1000}.following": "user1000", "foo{}{bar}": "", "foo{{bar}}zap": "{bar", "foo{bar}{zap}": "bar",

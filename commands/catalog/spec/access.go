@@ -6,8 +6,8 @@ import (
 	"redlock-proxy/commands/catalog/syntax"
 )
 
-// Access tells how a command uses the value of a key, as Redis' ACL distinguishes it. A command
-// reads the value, changes it, does both, or does neither. EXISTS does neither.
+// Access is the way in which a command uses the value of a key, as Redis' ACL distinguishes it. A
+// command reads the value, changes it, does both, or does neither. EXISTS does neither.
 type Access uint8
 
 // ReadsValue is set if the command reads the value, ChangesValue if it changes the value.
@@ -45,7 +45,7 @@ var accesses = []struct {
 		bitop geosearchstore sdiffstore sinterstore sunionstore zdiffstore zinterstore zrangestore zunionstore`},
 }
 
-// accessByName maps names to accesses. It is never changed.
+// accessByName maps names to accesses. It is immutable.
 var accessByName = func() map[string][2]Access {
 	byName := map[string][2]Access{}
 	for _, group := range accesses {

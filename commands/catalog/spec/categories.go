@@ -41,7 +41,7 @@ func (c Categories) Names() (names []string) {
 // as command|subcommand. Commands with unknown categories are absent.
 func CategoriesIn() map[string]Categories { return maps.Clone(categoriesByName) }
 
-// categoriesByName maps names to categories. It is never changed.
+// categoriesByName maps names to categories. It is immutable.
 var categoriesByName = func() map[string]Categories {
 	byName := map[string]Categories{}
 	for _, group := range commandCategories {

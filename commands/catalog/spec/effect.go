@@ -1,6 +1,6 @@
 package spec
 
-// Effect tells how a successful command affects the connection on which it was sent.
+// Effect is the effect of a successful command on its connection.
 type Effect uint8
 
 // The effects. Each comment names the state that the command changes, or its effect.

@@ -8,7 +8,7 @@ import (
 	"redlock-proxy/commands/catalog/syntax"
 )
 
-// Command describes a command of Redis, or of a module. It is never changed.
+// Command describes a command of Redis, or of a module. It is immutable.
 type Command struct {
 	// Name is in lower case.
 	Name string
@@ -70,8 +70,8 @@ func (c *Command) KeysAmong(words []string) (keys []string) {
 	return keys
 }
 
-// Keyless reports whether a command, by its name in any case, is known to have no keys. Every word
-// of an unknown command may be a key.
+// Keyless reports whether the table has a command, by its name in any case, as a command without
+// keys. Every word of an unknown command may be a key.
 func Keyless(name []byte) bool {
 	c := byName.Find(syntax.CString(name, len(name)))
 	return c != nil && c.Keys == nil
@@ -100,7 +100,7 @@ func Filter(matches func(*Command) bool) *syntax.Names[*Command] {
 	return syntax.NewNames(matching)
 }
 
-// allCommands holds all commands; byName finds them by name. They are never changed.
+// allCommands holds all commands; byName finds them by name. They are immutable.
 var (
 	allCommands = slices.Concat(valueCommands, collectionCommands, otherCommands, laterCommands, commandsWithKeysOnly())
 	byName      = Filter(func(*Command) bool { return true })

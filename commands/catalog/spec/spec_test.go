@@ -14,7 +14,7 @@ import (
 
 // realCommand holds the entry of a command or subcommand in the reply to COMMAND.
 type realCommand struct {
-	words                   []string // its name
+	words                   []string // the name
 	arity                   int
 	flags                   []any
 	span                    keys.Span
@@ -147,7 +147,7 @@ func TestCommandsOfReadOnlyScripts(t *testing.T) {
 	}
 }
 
-// TestFind checks that a command is found by its name in any case, and by no other word.
+// TestFind checks that Find returns a command for its name in any case, and for no other word.
 func TestFind(t *testing.T) {
 	for c := range All() {
 		if Find([]byte(strings.ToUpper(c.Name))) != c || syntax.Lower(c.Name) != c.Name {

@@ -4,7 +4,7 @@ package syntax
 const maxNameLength = 32
 
 // Names maps the names of commands, in any case, to values. It rejects most other names by their
-// length and first letter. It is never changed.
+// length and first letter. It is immutable.
 type Names[V any] struct {
 	byName map[string]V
 	// initials holds, for each length of a name, one bit for each first letter.

@@ -14,7 +14,7 @@ func Lower[S ~string | ~[]byte](word S) string {
 	for i := range len(word) {
 		if isUpper(word[i]) {
 			var buf [maxNameLength]byte
-			folded := append(buf[:0], word...) // a copy, also of bytes
+			folded := append(buf[:0], word...) // a copy, because fold changes its argument
 			fold(folded)
 			return string(folded)
 		}

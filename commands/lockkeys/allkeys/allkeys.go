@@ -22,11 +22,11 @@ type Register interface {
 	Read(ctx context.Context, keys []quorum.Key) ([]quorum.Snapshot, error)
 }
 
-// Options are the dependencies of the commands. All must be set, except Prefix and Audit.
+// Options holds the dependencies of the commands. All must be set, except Prefix and Audit.
 type Options struct {
 	Locks    Locks
 	Register Register
-	// LockKeys match the clients' keys that are lock keys.
+	// LockKeys matches the clients' keys that are lock keys.
 	LockKeys keys.Patterns
 	// KeyOnMasters maps a client's key to the key on the masters, which begins with Prefix.
 	KeyOnMasters func(db int, key string) quorum.Key
@@ -41,8 +41,8 @@ type Options struct {
 // AllKeys runs the commands on all keys of a database. It is safe for concurrent use.
 type AllKeys struct {
 	opts Options
-	// listSlots limits how many commands list names at a time. flushSlot allows one flush at a
-	// time.
+	// listSlots limits the number of commands that list names at a time. flushSlot allows one flush
+	// at a time.
 	listSlots, flushSlot chan struct{}
 	snapshots            snapshots
 }

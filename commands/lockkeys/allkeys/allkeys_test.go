@@ -286,8 +286,7 @@ func TestCursor(t *testing.T) {
 	}
 }
 
-// TestSnapshots checks that the snapshots are limited, and that the oldest snapshot is dropped
-// first.
+// TestSnapshots checks the limits on snapshots, and that add drops the oldest snapshot first.
 func TestSnapshots(t *testing.T) {
 	var s snapshots
 	for i := range uint32(maxSnapshots + 3) {

@@ -15,9 +15,9 @@ import (
 )
 
 const (
-	// maxListing limits how many commands list the key names on the masters at a time. listTimeout
-	// limits the time of such a command, including the wait for its slot. A flush has no time
-	// limit.
+	// maxListing limits the number of commands that list the key names on the masters at a time.
+	// listTimeout limits the time of such a command, including the wait for its slot. A flush has
+	// no time limit.
 	maxListing  = 4
 	listTimeout = 10 * time.Second
 	// readBatch limits the keys of one read. It is small because values may be large.

@@ -13,7 +13,7 @@ import (
 	"redlock-proxy/quorum"
 )
 
-// parallelRemovals limits how many lock keys a flush removes at a time.
+// parallelRemovals limits the number of lock keys that a flush removes at a time.
 const parallelRemovals = 16
 
 // flushDB runs FLUSHDB [ASYNC|SYNC].

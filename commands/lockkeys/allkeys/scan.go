@@ -13,13 +13,13 @@ import (
 )
 
 const (
-	// defaultCount is Redis' default of COUNT. A COUNT below minPage or above maxPage is changed to
-	// that bound, because pages of any size cost about the same.
+	// defaultCount is Redis' default of COUNT. scan raises a smaller COUNT to minPage and lowers a
+	// larger COUNT to maxPage, because pages of any size cost about the same.
 	defaultCount     = 10
 	minPage, maxPage = 100, 1000
 )
 
-// scanOptions are the options after the cursor of SCAN.
+// scanOptions holds the options after the cursor of SCAN.
 type scanOptions struct {
 	match string
 	count int64
@@ -71,8 +71,8 @@ func ParseFullScan(words []string) (match, kind string, isFirst bool, errText st
 }
 
 // scan runs SCAN cursor [MATCH pattern] [COUNT count] [TYPE type]: it returns the upstream's keys,
-// then the lock keys. It returns every key that exists during the whole SCAN, even if other keys
-// come and go.
+// then the lock keys. It returns every key that exists during the whole SCAN, even if clients add
+// and remove other keys.
 func (a *AllKeys) scan(c command.Call) {
 	n, ok := parseCursor(c.Args[1])
 	from, isLockCursor := decodeCursor(n)

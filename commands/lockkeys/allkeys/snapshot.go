@@ -8,7 +8,7 @@ import (
 )
 
 // orderedKey is a lock key in the order of SCAN. SCAN orders keys by a hash of the key. So the
-// order is the same for all proxies, and keys that come and go do not change it.
+// order is the same for all proxies, and new or removed keys do not change it.
 type orderedKey struct {
 	position uint32
 	key      string
@@ -61,7 +61,7 @@ const (
 )
 
 // snapshots holds the lock keys that unfinished SCANs have listed, the newest list first. A SCAN
-// whose snapshot was dropped lists the keys again. The type is safe for concurrent use.
+// without a snapshot lists the keys again. The type is safe for concurrent use.
 type snapshots struct {
 	mu   sync.Mutex
 	list []snapshot

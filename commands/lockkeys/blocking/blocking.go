@@ -17,7 +17,7 @@ type Locks interface {
 	AwaitPop(ctx context.Context, a quorum.BlockedPop) error
 }
 
-// Options are the dependencies of the commands. All must be set.
+// Options holds the dependencies of the commands. All must be set.
 type Options struct {
 	Locks  Locks
 	Engine *program.Engine

@@ -11,7 +11,7 @@ import (
 	"redlock-proxy/quorum"
 )
 
-// pop is the state of a client's blocking command.
+// pop holds the state of a client's blocking command.
 type pop struct {
 	Options
 	request
@@ -23,12 +23,12 @@ type pop struct {
 	isFirstRead bool
 	// found is true if the last try found an element. A failed try may still have taken it.
 	found bool
-	// outcome and err are the result of the last try.
+	// outcome and err hold the result of the last try.
 	outcome program.Outcome
 	err     error
 }
 
-// readsPerTry limits how often one try reads all keys.
+// readsPerTry limits the number of times that one try reads all keys.
 const readsPerTry = 3
 
 // try takes an element from one of the keys for which the client is the head of the queue. It

@@ -18,7 +18,8 @@ type request struct {
 	name  string
 	// keys holds the distinct keys, in the order of the command.
 	keys []string
-	// target is the key to which an element is moved, if it differs from the source; else "".
+	// target is the key to which the command moves the element, if it differs from the source; else
+	// "".
 	target string
 	// kind is the type that the keys must have, as TYPE returns it.
 	kind string
@@ -73,7 +74,7 @@ func (r request) hasElement(key string, look quorum.Snapshot, now time.Time) (ha
 	reply, err := program.Guess{key: program.EntryOf(look)}.Snapshot(now).Do(words)
 	switch {
 	case err != nil:
-		return true, nil // only a try can tell
+		return true, nil // only a try can determine this
 	case reply.Kind == keyspace.Error:
 		return false, &reply
 	}

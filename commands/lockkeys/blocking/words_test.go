@@ -41,7 +41,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// TestTooManyKeys checks that a command with too many keys for one read is refused.
+// TestTooManyKeys checks that parse refuses a command with too many keys for one read.
 func TestTooManyKeys(t *testing.T) {
 	words := []string{"blpop"}
 	for i := range program.MaxKeys + 1 {
@@ -56,8 +56,8 @@ func TestTooManyKeys(t *testing.T) {
 	}
 }
 
-// FuzzParse checks that an accepted command is accepted on each of its keys alone, with the same
-// timeout. On an absent key, the command must find nothing.
+// FuzzParse checks that parse also accepts an accepted command with only one of its keys, and
+// returns the same timeout. On an absent key, the command must find nothing.
 func FuzzParse(f *testing.F) {
 	for _, line := range []string{
 		"blpop a b 0", "brpop a 1e3", "blmove a a left right 0", "brpoplpush a a 1",

@@ -21,9 +21,9 @@ type scriptCalls struct {
 	snapshot *keyspace.Snapshot
 	effects  [][]string
 	rights   *rights.Permissions
-	denied   bool // a call was refused because the client lacks the permission
+	denied   bool // the client lacks the permission for a call
 	db       int
-	// listedGlobs are the globs whose lock keys the snapshot contains, in all runs of a program.
+	// listedGlobs holds the globs whose lock keys the snapshot contains, in all runs of a program.
 	listedGlobs    map[string]bool
 	findOwnCommand func(name []byte) *command.Command
 	work           func(bytes int) // charges the run for the current call
@@ -34,7 +34,7 @@ type scriptCalls struct {
 const errCallArity = "ERR Wrong number of args calling Redis command from script"
 
 // do carries out one call of a script, if the client may run the command. An error ends the run: a
-// key must be read first, or the command is not allowed on lock keys. do calls work before it
+// key must be read first, or lock keys do not support the command. do calls work before it
 // processes bytes.
 func (s *scriptCalls) do(words []string, work func(bytes int)) (keyspace.Reply, error) {
 	s.work = work
@@ -133,7 +133,7 @@ func (s *scriptCalls) publish(name string, words []string) (keyspace.Reply, erro
 }
 
 // upstreamCommand handles a command on a key that is not a lock key. Commands that notify waiters
-// become side effects. Their replies are not known yet, so the script gets 1.
+// become side effects. Their replies are still unknown, so the script gets 1.
 func (s *scriptCalls) upstreamCommand(name string, words []string, key string) (keyspace.Reply, error) {
 	reason := ""
 	switch {

@@ -18,7 +18,7 @@ type Functions interface {
 
 // Library is a library of functions.
 type Library struct {
-	// Functions are the names of the functions.
+	// Functions holds the names of the functions.
 	Functions []string
 	// Code is the source of the library.
 	Code string
@@ -34,11 +34,11 @@ type functions struct {
 	now      func() time.Time
 
 	mu        sync.Mutex
-	libraries map[string][]*keyNames // by function, in lower case; nil: not read yet
+	libraries map[string][]*keyNames // by function, in lower case; nil before the first read
 	readAt    time.Time
 }
 
-// cached returns the functions of the last read, if they are not too old.
+// cached returns the functions of the last read, if they are younger than maxFunctionsAge.
 func (f *functions) cached() (libraries map[string][]*keyNames, ok bool) {
 	now := f.now()
 	f.mu.Lock()
@@ -47,8 +47,8 @@ func (f *functions) cached() (libraries map[string][]*keyNames, ok bool) {
 	return f.libraries, f.libraries != nil && age >= 0 && age < maxFunctionsAge
 }
 
-// read returns the functions. It reads them from the upstream, unless another client's command just
-// did.
+// read returns the functions. It reads them from the upstream, unless the command of another client
+// has just read them.
 func (f *functions) read(ctx context.Context) (map[string][]*keyNames, error) {
 	if libraries, ok := f.cached(); ok {
 		return libraries, nil

@@ -71,8 +71,8 @@ func (s *scriptCalls) selectDB(words []string) (keyspace.Reply, error) {
 	return reply, nil
 }
 
-// workPerByte is the charge for each byte of a glob, and of each name that is compared with it. A
-// comparison may look at a byte several times.
+// workPerByte is the charge for each byte of a glob, and of each name that the program compares
+// with it. A comparison may look at a byte several times.
 const workPerByte = 8
 
 // listKeys returns the lock keys that match a glob. If kind is not "", it returns only keys of this

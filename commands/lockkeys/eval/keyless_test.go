@@ -43,8 +43,8 @@ func listing(t *testing.T, names []string, words ...string) (reply string, charg
 }
 
 // TestListingIsLinear checks that KEYS and SCAN in a script take linear time for a pattern that
-// almost matches at each position. The run is charged for the pattern and the names. A pattern that
-// needs too many comparisons is refused.
+// almost matches at each position. Both commands charge the run for the pattern and the names, and
+// refuse a pattern that needs too many comparisons.
 func TestListingIsLinear(t *testing.T) {
 	const size = 1 << 20
 	long := "lock:" + strings.Repeat("a", size)

@@ -17,7 +17,7 @@ import (
 	"redlock-proxy/commands/rights"
 )
 
-// Options are the dependencies of Scripts. All must be set, except Functions.
+// Options holds the dependencies of Scripts. All must be set, except Functions.
 type Options struct {
 	Runner   *lockkeys.Runner
 	LockKeys keys.Patterns
@@ -27,7 +27,8 @@ type Options struct {
 	Functions Functions
 	// FindOwnCommand finds one of the proxy's own commands, which scripts may not call.
 	FindOwnCommand func(name []byte) *command.Command
-	// Observe is called with each SCRIPT LOAD and SCRIPT FLUSH that the upstream has executed.
+	// Observe receives the words of each SCRIPT LOAD and SCRIPT FLUSH that the upstream has
+	// executed.
 	Observe func(words [][]byte)
 	// Now returns the wall clock's time.
 	Now func() time.Time
@@ -95,7 +96,7 @@ func (s *Scripts) eval(c command.Call) {
 }
 
 // Program returns the program that runs an EVAL or similar command. errText is the error reply if
-// the words are wrong, or the script is not known. All runs of the program share the allowance.
+// the words are wrong, or the script is unknown. All runs of the program share the allowance.
 func (s *Scripts) Program(
 	ctx context.Context, c *command.Client, permissions *rights.Permissions, words []string,
 	allowance *script.Allowance,
@@ -108,7 +109,7 @@ func (s *Scripts) Program(
 }
 
 // invocation parses the words of an EVAL or EVALSHA. errText is the error reply if the words are
-// wrong, or the script is not known.
+// wrong, or the script is unknown.
 func (s *Scripts) invocation(
 	ctx context.Context, words []string, share script.Share,
 ) (inv invocation, errText string, err error) {

@@ -69,8 +69,8 @@ func joinPairs(parts []string, before, after string) (pairs []string) {
 // conversations is the number of random conversations in each protocol.
 const conversations = 640
 
-// TestCollectionsAreLikeRedis checks that after any commands on collections, the replies and the
-// remaining keys are those of a real Redis, in both protocols.
+// TestCollectionsAreLikeRedis compares the replies and the remaining keys with a real Redis, in
+// both protocols, after any commands on collections.
 func TestCollectionsAreLikeRedis(t *testing.T) {
 	server := startRedis(t)
 	for proto := 2; proto <= 3; proto++ {
@@ -127,7 +127,7 @@ func (r *redisConn) doNow(t *testing.T, words ...string) keyspace.Reply {
 	return results.Elems[0]
 }
 
-// TestScanOfLongFields checks that matching long fields takes linear time, or is refused.
+// TestScanOfLongFields checks that a scan either matches long fields in linear time, or fails.
 func TestScanOfLongFields(t *testing.T) {
 	field := strings.Repeat("a", 900_000)
 	for pattern, want := range map[string]string{

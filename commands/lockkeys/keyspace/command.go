@@ -174,8 +174,8 @@ const maxElements = 1 << 16
 // each such command encodes its keys.
 const maxNearLimit = 100
 
-// mayExceed reports whether a command may make a collection too large. The new size is at most that
-// of the keys and the words together.
+// mayExceed reports whether a command may make a collection too large. The new size is at most the
+// size of the keys and the words together.
 func (s *Snapshot) mayExceed(c call, keys []string) bool {
 	// A number takes less than 40 bytes. Only the result of HINCRBYFLOAT takes up to 5,000.
 	const perWord, spare, perScore = 40, 8 << 10, 10

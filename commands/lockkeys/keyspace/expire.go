@@ -9,8 +9,8 @@ import (
 
 // unit describes the unit of a time in a command.
 type unit struct {
-	seconds  bool // else milliseconds
-	absolute bool // Unix time, else from now
+	seconds  bool // the number counts seconds, else milliseconds
+	absolute bool // the number is a Unix time, else a time from now
 }
 
 // units maps SET's options to their units. The map is read-only.
@@ -64,7 +64,7 @@ func (c call) persist() Reply {
 	return IntReply(1)
 }
 
-// expireOptions are the conditions of EXPIRE.
+// expireOptions holds the conditions of EXPIRE.
 type expireOptions struct{ nx, xx, gt, lt bool }
 
 // parseExpire parses the conditions of EXPIRE, in any order, in upper or lower case.

@@ -113,7 +113,7 @@ func (c call) copy() Reply {
 	return IntReply(1)
 }
 
-// countExisting implements EXISTS and TOUCH key …. A key that is named twice counts twice.
+// countExisting implements EXISTS and TOUCH key …. A key that the command names twice counts twice.
 func (c call) countExisting() Reply {
 	return IntReply(countWhere(c.words[1:], func(key string) bool { return c.observe(key).present }))
 }

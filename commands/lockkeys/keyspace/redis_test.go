@@ -144,8 +144,8 @@ func (w storedKeys) do(t *testing.T, words ...string) keyspace.Reply {
 	return reply
 }
 
-// tolerance returns how far two replies about a remaining time may differ, in the unit of the
-// command.
+// tolerance returns the permitted difference between two replies about a remaining time, in the
+// unit of the command.
 func tolerance(words []string) int64 {
 	switch strings.ToLower(words[0]) {
 	case "pttl", "pexpiretime":
@@ -188,7 +188,8 @@ func (c commandMaker) number() string {
 		"-9223372036854775808", "9223372036854775808", "600000000")
 }
 
-// ttl returns a TTL that is longer than the test, a TTL in the past, or a word that is no number.
+// ttl returns a TTL that is longer than the test, a TTL in the past, or a word that is not a
+// number.
 func (c commandMaker) ttl(seconds bool) string {
 	n := 1_000_000 + c.Int64N(1_000_000_000)
 	if seconds {
@@ -289,8 +290,7 @@ func (c commandMaker) pairs(name string) []string {
 	return words
 }
 
-// TestSnapshotIsLikeRedis checks that all replies, and the remaining keys, are those of a real
-// Redis.
+// TestSnapshotIsLikeRedis compares all replies, and the remaining keys, with a real Redis.
 func TestSnapshotIsLikeRedis(t *testing.T) {
 	server := startRedis(t)
 	for seed := range uint64(redistest.SampleCount(400)) {
@@ -360,7 +360,8 @@ func TestCommandsAreRedisCommands(t *testing.T) {
 	}
 }
 
-// FuzzOptions compares the options of SET and GETEX with those of Redis. text is split at spaces.
+// FuzzOptions compares the options of SET and GETEX with Redis' options. The words of text are
+// separated by spaces.
 func FuzzOptions(f *testing.F) {
 	for _, seed := range []string{"nx px 10000", "PX 10000 NX", "ex 8 nx get", "KEEPTTL", "PXAT 99999999999999",
 		"EXAT 1", "px", "px 0", "px -1", "px x", "ex 9223372036854775",

@@ -29,7 +29,7 @@ type Reply struct {
 	Str string
 	// Float is the number of a Double.
 	Float float64
-	// Elems are the elements of an Array, Map, Set or Pairs.
+	// Elems holds the elements of an Array, Map, Set or Pairs.
 	Elems []Reply
 }
 

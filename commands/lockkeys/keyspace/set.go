@@ -21,7 +21,7 @@ func setCommands() []tableEntry {
 	}
 }
 
-// setOptions are the options after the key and value of SET, or after the key of GETEX.
+// setOptions holds the options after the key and value of SET, or after the key of GETEX.
 type setOptions struct {
 	nx, xx, get, keepTTL, persist bool
 	// compares is true if the options contain condition.

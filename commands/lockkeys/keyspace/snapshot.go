@@ -41,7 +41,7 @@ type Entry struct {
 // Edit describes the change of one key, or a condition on the key.
 type Edit struct {
 	Key string
-	// Before and After are the states of the key before and after the edit.
+	// Before and After hold the states of the key before and after the edit.
 	Before, After Entry
 	// KeepTTL is true if the remaining time does not change. If the value does not change either,
 	// the edit is only a condition.
@@ -83,7 +83,7 @@ type Snapshot struct {
 // Special expiries.
 const (
 	noExpiry      int64 = -1
-	unknownExpiry int64 = -2 // the expiry was not read
+	unknownExpiry int64 = -2 // only the value is known or guessed
 )
 
 // NewSnapshot returns a Snapshot without keys at the given moment.
@@ -186,7 +186,7 @@ func milliseconds(n int64) time.Duration {
 }
 
 // ExistingKeys returns the existing keys, in order. If kind is not "", it returns only keys of this
-// type (see TYPE). It does not mark the keys as used, so they become no conditions of the edits.
+// type (see TYPE). It does not mark the keys as used, so the edits do not depend on them.
 func (s *Snapshot) ExistingKeys(kind string) (keys []string) {
 	for key, k := range s.states {
 		if k.present && (kind == "" || kind == k.kind()) {

@@ -182,7 +182,7 @@ func TestLaterCommands(t *testing.T) {
 	}
 }
 
-// TestUnknownTime checks that a command that needs an unknown remaining time is not run.
+// TestUnknownTime checks that Do runs no command that needs an unknown remaining time.
 func TestUnknownTime(t *testing.T) {
 	for _, line := range []string{"TTL a", "PTTL a", "EXPIRETIME a", "PEXPIRETIME a", "PERSIST a", "PEXPIRE a 9 NX",
 		"EXPIRE a 9 XX", "EXPIREAT a 9 GT", "PEXPIREAT a 9 LT"} {

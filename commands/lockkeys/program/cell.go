@@ -21,8 +21,8 @@ func (e *Engine) SameCell(db int, key, otherKey string) bool {
 }
 
 // sameCell returns the cell that holds all keys that a run changes or depends on, if there is one.
-// One vote then covers all of these keys. If the cell is not known to hold several keys, sameCell
-// returns false, because the commit has cheaper ways.
+// One vote then covers all of these keys. sameCell returns false if the run knows of only one key
+// in the cell, because the commit then has cheaper ways.
 func (r *run) sameCell(a Outcome) (cell string, is bool) {
 	if len(r.removedKeys) > 0 {
 		return "", false // a ballot would write the removed keys again
@@ -44,7 +44,8 @@ func (r *run) sameCell(a Outcome) (cell string, is bool) {
 	return cell, hasSeveral && len(a.Edits) > 0
 }
 
-// sharesCell reports whether a key has a tag, or was seen in a cell with tagged keys.
+// sharesCell reports whether a key has a tag, or whether the last read found the key in a cell with
+// tagged keys.
 func (r *run) sharesCell(key string) bool {
 	return r.KeyOnMasters(r.DB, key).Tag != "" || r.lastRead[key].Shared
 }

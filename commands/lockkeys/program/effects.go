@@ -13,7 +13,7 @@ import (
 
 // effects holds the commands that a run sends to the upstream.
 type effects struct {
-	prepared rights.Prepared // nil if no commands are prepared
+	prepared rights.Prepared // nil without prepared commands
 	commands [][]string
 	// ballotCommands holds the commands of a run in a ballot, if they differ from the prepared
 	// commands.
@@ -23,7 +23,7 @@ type effects struct {
 // errOtherEffects ends an update whose commands for the upstream are not the prepared commands.
 var errOtherEffects = errors.New("the side effects of the program differ from the prepared side effects")
 
-// hasPrepared reports whether exactly these commands are prepared.
+// hasPrepared reports whether the prepared commands equal the given commands.
 func (e *effects) hasPrepared(commands [][]string) bool {
 	return slices.EqualFunc(e.commands, commands, slices.Equal[[]string])
 }

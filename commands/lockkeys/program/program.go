@@ -35,12 +35,12 @@ type Engine struct {
 	Random func([]byte)
 	// Pause waits between two tries. It returns the cause of ctx if ctx ends first.
 	Pause func(ctx context.Context, d time.Duration) error
-	// RefuseEdits returns the error reply that refuses edits, or "" if they are allowed.
+	// RefuseEdits returns the error reply that refuses edits, or "" if it allows them.
 	RefuseEdits func(edits []keyspace.Edit) string
 	// List returns the lock keys of a database that match a glob.
 	List func(ctx context.Context, db int, match string) ([]string, error)
-	// OnLostEffects is called if the upstream did not carry out side effects, with the name of the
-	// first command.
+	// OnLostEffects receives the name of the first side effect, if the upstream did not carry out
+	// the side effects of a program.
 	OnLostEffects func(command string, cause error)
 }
 
@@ -48,14 +48,15 @@ type Engine struct {
 type Program struct {
 	// DB is the database of the keys.
 	DB int
-	// Keys are the keys that the program is known to use. The Engine adds keys on demand.
+	// Keys holds the keys that the program uses, as far as the caller can determine them. The
+	// Engine adds undeclared keys on demand.
 	Keys []string
 	// Run runs the program. It may run several times, and must do the same on the same view.
 	Run Run
-	// Rights are the client's permissions, for scripts and transactions. For other programs, Rights
-	// is nil: the proxy checks the permissions before the program begins.
+	// Rights holds the client's permissions, for scripts and transactions. For other programs,
+	// Rights is nil: the proxy checks the permissions before the program begins.
 	Rights *rights.Permissions
-	// Guesses are views that are worth trying before a read.
+	// Guesses holds the views to try before a read.
 	Guesses []Guess
 	// UsuallyWrites is true if the program usually writes, regardless of the old value. If the
 	// program has only one key, the Engine then does not read the key beforehand.
@@ -69,7 +70,7 @@ type Program struct {
 	TracksKeys bool
 	// WatchesKeys requests Outcome.FoundKeys, because the client watches keys.
 	WatchesKeys bool
-	// OnCommit, if set, is called with the committed edits.
+	// OnCommit, if set, receives the committed edits.
 	OnCommit func(edits []keyspace.Edit)
 }
 
@@ -81,11 +82,11 @@ type Run func(ctx context.Context, s *keyspace.Snapshot) (reply keyspace.Reply, 
 // Outcome holds the result of a program.
 type Outcome struct {
 	Reply keyspace.Reply
-	// Edits are the changes of the program's keys, with their conditions.
+	// Edits holds the changes of the program's keys, with their conditions.
 	Edits []keyspace.Edit
-	// ReadKeys are the keys that the reply may reveal, with their values at that time.
+	// ReadKeys holds the keys that the reply may reveal, with their values at that time.
 	ReadKeys map[string]keyspace.Entry
-	// FoundKeys are the keys that the program used and that existed.
+	// FoundKeys holds the keys that the program used and that existed.
 	FoundKeys []string
 	// Granted is the grant of the masters for the keys that the program took.
 	Granted quorum.GrantedLock
@@ -110,8 +111,8 @@ func (o Outcome) Acquired() (keys []string) {
 	return keys
 }
 
-// Refusal ends a run that does something not allowed on lock keys. The program commits nothing, and
-// Text is the reply.
+// Refusal ends a run with an error reply, for example because lock keys do not support a command.
+// The program commits nothing, and Text is the reply.
 type Refusal struct{ Text string }
 
 // Error implements error.

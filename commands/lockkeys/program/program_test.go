@@ -87,7 +87,7 @@ func (b *fixture) checkUsuallyWrites(line, want string) {
 	}
 }
 
-// checkRounds fails the test unless these were the rounds since the last call.
+// checkRounds fails the test unless the masters got these rounds since the last call.
 func (b *fixture) checkRounds(want ...string) {
 	b.Helper()
 	if got := b.register.Rounds; !slices.Equal(got, want) {
@@ -129,7 +129,8 @@ func programOf(guesses []Guess, all ...string) Program {
 	return p
 }
 
-// TestGuessThatCouldNotBeCommitted checks that no program is refused because of a wrong guess.
+// TestGuessThatCouldNotBeCommitted checks that the Engine refuses no program because of a wrong
+// guess.
 func TestGuessThatCouldNotBeCommitted(t *testing.T) {
 	b := newFixture(t)
 	b.register.Put("k1", "x", 500)
@@ -272,7 +273,7 @@ func TestLateExtension(t *testing.T) {
 	}
 }
 
-// TestDelWhileValueChanges checks that DEL starts over if the value has changed since it was read.
+// TestDelWhileValueChanges checks that DEL starts over if the value has changed since the read.
 func TestDelWhileValueChanges(t *testing.T) {
 	b := newFixture(t)
 	b.register.Put("k", "a", 500)
@@ -299,7 +300,8 @@ func TestDisconnectDuringRetries(t *testing.T) {
 	}
 }
 
-// TestRetriesAfterStandstill checks that a program is retried after a standstill of its process.
+// TestRetriesAfterStandstill checks that the Engine retries a program after a standstill of its
+// process.
 func TestRetriesAfterStandstill(t *testing.T) {
 	b, now := newFixture(t), time.Unix(1_700_000_000, 0)
 	b.engine.Now = func() time.Time { return now }
@@ -327,8 +329,8 @@ func TestPermanentContention(t *testing.T) {
 	}
 }
 
-// TestSeveralKeys checks that several keys are taken together, or removed or extended one by one.
-// No key is replaced on condition of another key.
+// TestSeveralKeys checks that a program takes several keys together, but removes or extends them
+// one by one. It must not replace a key on condition of another key.
 func TestSeveralKeys(t *testing.T) {
 	const refused = "ERR lock keys 'k1' and 'k2' cannot be changed together: " + severalKeysCause
 	for _, test := range []struct {
@@ -455,8 +457,8 @@ func TestShortening(t *testing.T) {
 	}
 }
 
-// TestShorteningOneOfSeveral checks that a program is refused if, against its guess, it shortens
-// the time of one of two keys.
+// TestShorteningOneOfSeveral checks that the Engine refuses a program that, against its guess,
+// shortens the time of one of two keys.
 func TestShorteningOneOfSeveral(t *testing.T) {
 	b := newFixture(t)
 	b.register.Put("k1", "me", 200)

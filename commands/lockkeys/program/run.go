@@ -25,7 +25,7 @@ type run struct {
 	// fromRefusal holds the value of the program's only key, if a refusal reported it. It is the
 	// view of the next try.
 	fromRefusal view
-	// effects are the commands for the upstream.
+	// effects holds the commands for the upstream.
 	effects effects
 	// undeclaredCount counts the keys that addKey added after the program began.
 	undeclaredCount int
@@ -34,9 +34,9 @@ type run struct {
 	seed *uint64
 }
 
-// retryTime limits how long the Engine retries a program while other clients change its keys. The
-// Engine tries at least quorum.MinTries times, because a process with little processor time makes
-// few tries in that time.
+// retryTime limits the time for which the Engine retries a program while other clients change its
+// keys. The Engine tries at least quorum.MinTries times, because a process with little processor
+// time makes few tries in that time.
 const retryTime = 5 * time.Second
 
 // errHalfMoved is the error of a program that had removed only some of its keys when the locks

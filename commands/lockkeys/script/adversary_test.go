@@ -11,7 +11,7 @@ import (
 // program has at most maxProgram bytes.
 type adversary struct {
 	*rand.Rand
-	bytesLeft int // how many more bytes the program may have
+	bytesLeft int // the remaining bytes for the program
 }
 
 const maxProgram = 1 << 20

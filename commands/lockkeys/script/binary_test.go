@@ -144,7 +144,7 @@ func TestPackingIsBounded(t *testing.T) {
 	}
 }
 
-// FuzzUnpack checks that the result of unpack is limited by the data, for any format.
+// FuzzUnpack checks that the data limits the result of unpack, for any format.
 func FuzzUnpack(f *testing.F) {
 	f.Add("<!4bi3c0s", "0123456789")
 	f.Add("Bc0I", "\x03abc\x01\x00\x00\x00")

@@ -30,7 +30,7 @@ func countCached(c *Cache, bodies ...string) (n int) {
 	return n
 }
 
-// TestCacheKeepsRecentlyUsed checks that the least recently used script is dropped first.
+// TestCacheKeepsRecentlyUsed checks that the cache drops the least recently used script first.
 func TestCacheKeepsRecentlyUsed(t *testing.T) {
 	c := NewCache(2 * cachedSize(t, "return 1"))
 	first, second := mustLoad(t, c, "return 1"), mustLoad(t, c, "return 2")
@@ -53,8 +53,8 @@ func TestCacheKeepsRecentlyUsed(t *testing.T) {
 	}
 }
 
-// TestCacheIsBoundedByBytes checks that a script that is too large for the cache is not kept, and
-// evicts no other script.
+// TestCacheIsBoundedByBytes checks that the cache does not keep a script that is larger than its
+// limit, and evicts no other script for it.
 func TestCacheIsBoundedByBytes(t *testing.T) {
 	c := NewCache(2000)
 	long := "return '" + strings.Repeat("x", 3000) + "'"

@@ -25,7 +25,7 @@ func startPair(t testing.TB) redisPair { return redisPair{startRedis(t), startRe
 func (p redisPair) reset() {
 	for _, c := range []*redisClient{p.scriptRedis, p.commandRedis} {
 		c.do("FLUSHALL")
-		c.do("SCRIPT", "FLUSH", "SYNC") // also resets the settings of cjson
+		c.do("SCRIPT", "FLUSH", "SYNC") // SCRIPT FLUSH also resets the settings of cjson
 		c.do("SET", "k1", "a")
 	}
 }

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// slowScripts holds scripts that once ran for minutes without a check of their time, or without a
-// charge.
+// slowScripts holds scripts that once ran for minutes, because the interpreter did not check their
+// time or did not charge for their work.
 var slowScripts = map[string]string{
 	"a loop with a long body": `local t = {} while true do ` + strings.Repeat("t.x=t ", 65_000) + ` end`,
 	"a function with a long body": `local t = {} local function f() ` +
@@ -117,7 +117,7 @@ func TestEndsAtTimeLimit(t *testing.T) {
 	}
 }
 
-// longSources are sources that take long to compile.
+// longSources holds sources that take long to compile.
 var longSources = map[string]string{
 	"many tokens":    strings.Repeat("a=a ", 250_000),
 	"many variables": nestedLocals(100) + strings.Repeat("y=y ", 20_000) + strings.Repeat(" end", 100),

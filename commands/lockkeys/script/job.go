@@ -78,7 +78,7 @@ func (s *job) Pause() error {
 }
 
 // takeTurn begins a slice, after the idle time. If the time of a large run ends while the run waits
-// for its turn, the error is that of the time limit, not ErrBusy.
+// for its turn, takeTurn returns the error of the time limit, not ErrBusy.
 func (s *job) takeTurn() error {
 	if err := s.await(s.Pace.turn); err != nil {
 		return err
@@ -129,7 +129,7 @@ func (s *job) end() {
 	s.Allowance.spent = s.watch.Stop()
 }
 
-// delayRefusal makes a run that was refused a large slot end only at its time limit. Otherwise the
+// delayRefusal delays the end of a run that got no large slot until its time limit. Otherwise the
 // client would send the script again immediately, and such runs would take all small slots.
 func (s *job) delayRefusal() {
 	if !s.refusedLarge {

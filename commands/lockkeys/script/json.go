@@ -6,7 +6,7 @@ import (
 	"redlock-proxy/internal/lua"
 )
 
-// The default settings of cjson. Scripts cannot change them; no script of a lock library does.
+// The default settings of cjson. Scripts cannot change them; no script of a lock library tries to.
 const (
 	// jsonSparseRatio and jsonSparseSafe limit the holes in an array: it may have jsonSparseRatio
 	// times as many indices as elements, or jsonSparseSafe indices.

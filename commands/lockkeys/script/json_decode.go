@@ -11,7 +11,7 @@ import (
 
 // jsonToken is a token of JSON. kind is its name in cjson's errors.
 type jsonToken struct {
-	kind    string // or the error, if isError is set
+	kind    string // the error, if isError is set
 	isError bool
 	at      int
 	text    string

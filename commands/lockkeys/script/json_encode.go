@@ -72,7 +72,7 @@ func (e *encoder) table(t *lua.Table, depth int) {
 }
 
 // arrayLength returns the largest key of a table whose keys are all positive integers, or -1 for
-// other tables.
+// any other table.
 func (e *encoder) arrayLength(t *lua.Table) int {
 	items, largest := 0, int32(0)
 	for key, _, _ := t.Next(nil); key != nil; key, _, _ = t.Next(key) {
@@ -91,7 +91,8 @@ func (e *encoder) arrayLength(t *lua.Table) int {
 	return int(largest)
 }
 
-// toInt32 converts a number to 32 bits as C does: to the smallest integer if it does not fit.
+// toInt32 converts a number to 32 bits as C does: a number that does not fit becomes the smallest
+// integer.
 func toInt32(n float64) int32 {
 	if n > math.MaxInt32 {
 		return math.MinInt32

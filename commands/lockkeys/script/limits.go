@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Limits limit a run, in addition to the time of its Share. Zero means the default; a negative
-// Bytes means no limit.
+// Limits holds the limits of a run, in addition to the time of its Share. Zero means the default; a
+// negative Bytes means no limit.
 type Limits struct {
 	// Bytes limits the total of the strings, tables and functions that a run creates, even if it no
 	// longer uses them. Numbers, booleans, the stack and replies of Call do not count. The limit on

@@ -23,7 +23,7 @@ func (e *pauseLimit) Pause() error {
 	return nil
 }
 
-// TestCallsAreMetered checks that a command is charged for the values that it processes.
+// TestCallsAreMetered checks that the meter charges a run for the values that its commands process.
 func TestCallsAreMetered(t *testing.T) {
 	s, err := compile(`for i = 1, 40 do redis.call("smembers", KEYS[1]) end`)
 	if err != nil {
@@ -116,7 +116,7 @@ func TestWorkOnTablesIsMetered(t *testing.T) {
 	for _, work := range []string{
 		`local t = {} for i = 1, 20000 do t[i] = i end for i = 1, 20000 do t[i] = nil end for i = 1, 200 do next(t) end`,
 		`local t = {} for i = 1, 20000 do t["k" .. i] = i end for k in pairs(t) do t[k] = nil end for i = 1, 200 do next(t) end`,
-		// Only some bytes of a long key are hashed: these keys have the same hash.
+		// The interpreter hashes only some bytes of a long key, so these keys have the same hash.
 		`local t, key = {}, ("x"):rep(64) for i = 10, 99 do for j = 10, 99 do t[key .. i .. key .. j .. key] = i end end`,
 		`local t = {} for i = 1, 20000 do t[i] = i end for i = 1, 200 do pcall(cjson.encode, {t, error}) end`,
 		`local t = {} for i = 1, 20000 do t[i] = i end t[error] = 1 for i = 1, 200 do pcall(cjson.encode, t) end`,

@@ -97,7 +97,7 @@ func (p *Pace) idleAfter(slice time.Duration) {
 	p.idleUntil = p.now().Add(min(maxIdle, idleFactor*slice))
 }
 
-// idleLeft returns how long the turn still stays idle.
+// idleLeft returns the rest of the turn's idle time.
 func (p *Pace) idleLeft() time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -44,7 +44,7 @@ func (c *runGroup) call([]string, func(int)) (keyspace.Reply, error) {
 	for most := c.maxInCall.Load(); now > most && !c.maxInCall.CompareAndSwap(most, now); most = c.maxInCall.Load() {
 	}
 	c.calls.Add(1)
-	time.Sleep(10 * time.Microsecond) // other runs may enter
+	time.Sleep(10 * time.Microsecond) // lets other runs enter call
 	return keyspace.IntReply(1), nil
 }
 
@@ -115,8 +115,8 @@ func TestSmallScriptDuringEndlessScripts(t *testing.T) {
 	}
 }
 
-// TestTooManyLargeScripts checks that only a limited number of large runs may wait. The next run is
-// refused, at once if it has no time limit.
+// TestTooManyLargeScripts checks that only a limited number of large runs may wait. The Pace
+// refuses the next run, immediately if that run has no time limit.
 func TestTooManyLargeScripts(t *testing.T) {
 	c := newRunGroup(t, 1)
 	for range maxLarge + maxWaiting {
@@ -156,7 +156,7 @@ func TestWaitForSlotEnds(t *testing.T) {
 	s, _ = compile(`while true do end`)
 	_, err = s.Run(t.Context(), Input{Share: Share{Pace: c.pace, Time: 300 * time.Millisecond}})
 	if err == nil || err.Error() != ErrBusy.Error() && !strings.Contains(err.Error(),
-		"ran for longer") { // on a machine where the steps of a small run take so long
+		"ran for longer") { // on a slow machine, a small run reaches its time limit first
 		t.Errorf("for a large slot: %v", err)
 	}
 	c.pace.largeSlots.release()
@@ -240,7 +240,7 @@ func TestTurnStaysIdle(t *testing.T) {
 	}
 }
 
-// TestRefusalIsDelayed checks that a run that is refused a large slot ends only at its time limit.
+// TestRefusalIsDelayed checks that a run that gets no large slot ends only at its time limit.
 // Otherwise its client would send the next script at once.
 func TestRefusalIsDelayed(t *testing.T) {
 	c := newRunGroup(t, 1)

@@ -74,8 +74,8 @@ var errStopping = errors.New("the proxy is shutting down")
 // ends holds a part of the error for each way in which a program ends.
 var ends = []string{"ran for longer than", errKilled.Error(), errStopping.Error(), errClientLeft.Error()}
 
-// probe runs the program until its time limit, or ends it in another way that i selects. It returns
-// the processor time beyond the time limit, and the time that the end took.
+// probe runs the program until its time limit, or ends it earlier, in a way that i selects. It
+// returns the processor time beyond the time limit, and the time that the end took.
 func (p *prober) probe(i int) (extra, end time.Duration) {
 	ctx, stop := context.WithCancelCause(p.Context())
 	defer stop(nil)
@@ -95,11 +95,11 @@ func (p *prober) probe(i int) (extra, end time.Duration) {
 		}
 		return extra, 0
 	}
-	if !p.pace.awaitLarge(done) { // the program ended by itself: by an error, or at a memory limit
+	if !p.pace.awaitLarge(done) { // the program has ended: by an error, or at a memory limit
 		p.checkEnd(<-done, "Redis is busy")
 		return 0, 0
 	}
-	time.Sleep(time.Duration(p.random.IntN(10)) * time.Millisecond) // in the middle of its work
+	time.Sleep(time.Duration(p.random.IntN(10)) * time.Millisecond) // a random point of its work
 	endStart := processorTime(p.T)
 	switch way {
 	case 1:
@@ -129,7 +129,7 @@ func (p *prober) run(ctx context.Context, share Share) error {
 	return err
 }
 
-// checkEnd fails the test unless the program ended for this reason, or by itself before.
+// checkEnd fails the test unless the program ended for this reason, or had already ended.
 func (p *prober) checkEnd(err error, want string) {
 	if err == nil { // an error ended the program's loop, and the program returned
 		return

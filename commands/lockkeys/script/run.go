@@ -17,9 +17,9 @@ type Input struct {
 	Keys, Argv []string
 	// ReadOnly refuses commands that write, as EVAL_RO does; a script can also declare it.
 	ReadOnly bool
-	// Call carries out redis.call and redis.pcall. Call calls work before it processes bytes other
-	// than those of args. work may end the run by a panic. The script gets an error reply like any
-	// other reply. An error of Call ends the run, and Run returns this error.
+	// Call carries out redis.call and redis.pcall. Call calls work before it processes bytes that
+	// are not part of args. work may end the run by a panic. The script gets an error reply like
+	// any other reply. An error of Call ends the run, and Run returns this error.
 	Call func(args []string, work func(bytes int)) (keyspace.Reply, error)
 	// MayRun reports whether the client may run a command, for redis.acl_check_cmd. known is false
 	// if there is no such command, or if the proxy cannot ask the upstream about it.
@@ -52,8 +52,8 @@ func (s *Script) Run(ctx context.Context, in Input) (keyspace.Reply, error) {
 	return r.result(r.runInTime(ctx))
 }
 
-// runInTime executes the script in the time that is left of the allowance. The waits for slots
-// count.
+// runInTime executes the script in the remaining time of the allowance. Waits for slots use up this
+// time.
 func (r *run) runInTime(ctx context.Context) (keyspace.Reply, error) {
 	j, err := r.Share.begin(ctx)
 	if err != nil {

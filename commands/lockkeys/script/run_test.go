@@ -105,7 +105,8 @@ func TestWordsOfCommand(t *testing.T) {
 	}
 }
 
-// TestErrorOfCall checks that an error of Call ends the run, even within pcall, and is returned.
+// TestErrorOfCall checks that an error of Call ends the run, even within pcall, and that Run
+// returns it.
 func TestErrorOfCall(t *testing.T) {
 	errChanged := errors.New("the register changed")
 	for _, body := range []string{

@@ -77,7 +77,7 @@ func SHA(body string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// size returns about how many bytes the script takes, including its compiled form.
+// size returns the approximate size of the script in bytes, including its compiled form.
 func (s *Script) size() int { return len(s.body) + s.chunk.Size() }
 
 // SHA returns the name of the script in EVALSHA.
@@ -101,7 +101,7 @@ func (s *Script) Derived(make func(calls.Calls) any) any {
 // LibraryCalls returns the calls in a library of functions. The text of an error is Redis' error
 // reply to FUNCTION LOAD.
 func LibraryCalls(code string) (calls.Calls, error) {
-	_, source, ok := strings.Cut(code, "\n") // "#!lua name=…"
+	_, source, ok := strings.Cut(code, "\n") // the first line is "#!lua name=…"
 	if !ok {
 		return calls.Calls{}, errors.New("ERR Missing library metadata")
 	}

@@ -8,9 +8,9 @@ import (
 	"redlock-proxy/commands/catalog/syntax"
 )
 
-// knownFlags are the flags that a script may declare in its first line: "#!lua
-// flags=no-writes,allow-stale". Only no-writes has an effect. The other flags are about states of a
-// server that the proxy does not have.
+// knownFlags holds the flags that a script may declare in its first line: "#!lua
+// flags=no-writes,allow-stale". Only no-writes has an effect. The other flags concern states that a
+// server can have, but the proxy cannot.
 var knownFlags = []string{noWrites, "allow-oom", "allow-stale", "no-cluster", "allow-cross-slot-keys"}
 
 const noWrites = "no-writes"

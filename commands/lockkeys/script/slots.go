@@ -12,7 +12,7 @@ var errFull = errors.New("too many runs are waiting for a slot")
 
 // slots grants a number of slots in the order of the requests. It is safe for concurrent use.
 type slots struct {
-	maxWaiters int // how many runs may wait; a negative number means no limit
+	maxWaiters int // limit on the runs that wait; a negative number means no limit
 
 	mu    sync.Mutex
 	free  int

@@ -41,7 +41,8 @@ func TestWaitWhileTheProcessStandsStill(t *testing.T) {
 	must(err)
 }
 
-// slotLimit is the time limit of the run that waits. The slot is held for a much shorter time.
+// slotLimit is the time limit of the run that waits. The holder of the slot releases it after a
+// much shorter time.
 const slotLimit = 3 * time.Second
 
 // waitForSlot runs a script while a goroutine holds the only slot, for ten short sleeps.
@@ -53,8 +54,8 @@ func waitForSlot(t *testing.T) {
 	}
 	go func() {
 		for range 10 {
-			// Ten sleeps take half a second of the process's own time, however long it stands
-			// still.
+			// Ten sleeps take half a second of the process's own time, however long the process
+			// stands still.
 			time.Sleep(50 * time.Millisecond)
 		}
 		pace.smallSlots.release()

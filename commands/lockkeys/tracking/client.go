@@ -106,7 +106,7 @@ func (c *Client) ClearCaching() {
 	}
 }
 
-// Close forgets everything, and waits until the last report has ended.
+// Close forgets all keys, and waits until the last report has ended.
 func (c *Client) Close() {
 	if c == nil {
 		return
@@ -118,7 +118,7 @@ func (c *Client) Close() {
 	c.cancel()
 	c.forgetAll()
 	c.tasks.Wait()
-	c.forgetAll() // entries that were added meanwhile
+	c.forgetAll() // a task may have added entries meanwhile
 }
 
 func (c *Client) forgetAll() {
@@ -186,7 +186,7 @@ func (c *Client) forgetReported(keys []string) {
 	}
 }
 
-// invalidateAll forgets everything, and schedules the report that everything may have changed.
+// invalidateAll forgets all keys, and schedules the report that everything may have changed.
 func (c *Client) invalidateAll() {
 	c.forgetAll()
 	c.mu.Lock()

@@ -6,12 +6,12 @@
 // key again. If the state is the same, the mark reports every later change. Otherwise the Client
 // notifies its client at once. After a report of a mark, the Client sets a new mark and reads the
 // key in the same way. So it does not report events that change nothing for its client. Such events
-// are a take that is undone, a master that follows late, and the proxy's own copies. The Client
-// reports a key once, and then forgets it.
+// are an undone take, a master that follows late, and the proxy's own copies. The Client reports a
+// key once, and then forgets it.
 //
-// If a Client cannot watch a key (no permission, too few masters), it reports the key at once, or a
-// tenth of a second after the last such report. A client that reads the key again after each report
-// polls the key.
+// If a Client cannot watch a key (no permission, too few masters), it reports the key at once. Two
+// such reports are at least a tenth of a second apart, so the second may come later. A client that
+// reads the key again after each report polls the key.
 //
-// No lock depends on a notification: it is a hint, as on a Redis.
+// No lock depends on a notification: a notification is only a hint, as with Redis.
 package tracking

@@ -26,7 +26,7 @@ type Watch interface {
 	Stop()
 }
 
-// Options are the dependencies of a Hub. All must be set.
+// Options holds the dependencies of a Hub. All fields are required.
 type Options struct {
 	// Mark sets a mark on a key. The mark calls notify with each report. notify does not block.
 	Mark func(key quorum.Key, notify func(quorum.Report)) Watch
@@ -91,7 +91,7 @@ type entry struct {
 	expiryTimer   *time.Timer // nil: no check at the expiry is scheduled
 	lastCheck     time.Time
 	recentChecks  int // checks in short succession
-	postponements int // checks whose result was not used
+	postponements int // checks postponed in favor of the client's own commands
 	forgotten     bool
 }
 
@@ -108,7 +108,7 @@ type state struct {
 }
 
 func stateOf(e keyspace.Entry, now time.Time) state {
-	if len(e.Value) > sha256.Size { // values are only compared
+	if len(e.Value) > sha256.Size { // states are only compared, so a hash is enough
 		sum := sha256.Sum256([]byte(e.Value))
 		e.Value = string(sum[:])
 	}

@@ -105,7 +105,7 @@ func (m Mode) SwitchError(before Mode) string {
 	return ""
 }
 
-// CachingError returns the error reply if CLIENT CACHING is not allowed, else "".
+// CachingError returns the error reply if the mode does not allow CLIENT CACHING, else "".
 func (m Mode) CachingError(yes bool) string {
 	switch {
 	case !m.On || !m.OptIn && !m.OptOut:

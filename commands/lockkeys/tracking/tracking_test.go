@@ -19,7 +19,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// masters simulate the masters: their keys, and their reports.
+// masters simulates the masters: their keys, and their reports.
 type masters struct {
 	mu     sync.Mutex
 	values map[quorum.Key]quorum.Snapshot
@@ -174,8 +174,8 @@ func (b *fixture) awaitIdle() {
 	})
 }
 
-// checkReported fails the test unless exactly these keys were reported by now, in any number of
-// messages.
+// checkReported fails the test unless the Client has by now reported exactly these keys, in any
+// number of messages.
 func (b *fixture) checkReported(want ...string) {
 	b.t.Helper()
 	b.awaitIdle()
@@ -190,7 +190,7 @@ func (b *fixture) checkReported(want ...string) {
 
 var modeOn = Mode{On: true}
 
-// TestNotifications checks that a change is reported once, and that other events are not reported.
+// TestNotifications checks that the Client reports a change once, and reports no other event.
 func TestNotifications(t *testing.T) {
 	b := newFixture(t, modeOn)
 	b.put("k", "1")
@@ -205,11 +205,11 @@ func TestNotifications(t *testing.T) {
 	b.put("k", "3", quorum.Changes)
 	b.checkReported()
 
-	b.readKey("k", "2") // the key has changed before the mark is set
+	b.readKey("k", "2") // the key changes before the Client sets its mark
 	b.checkReported("k")
 	b.readKey("k", "3")
 	b.put("k", "4")
-	b.readKey("k", "4") // the change of the first value was not reported
+	b.readKey("k", "4") // no mark has reported the change of the key
 	b.awaitIdle()
 	b.checkReported("k")
 	b.put("k", "", quorum.Changes)
@@ -241,8 +241,8 @@ func TestReportDuringCheck(t *testing.T) {
 	}
 }
 
-// TestUnknown checks that a client is notified of the keys of a failed command as soon as the
-// masters answer again. Until then, it is notified from time to time.
+// TestUnknown checks that the Client notifies its client of the keys of a failed command as soon as
+// the masters answer again. Until then, it notifies the client from time to time.
 func TestUnknown(t *testing.T) {
 	b := newFixture(t, modeOn)
 	fail := func() { b.client.Begin(0, []string{"k"}, keyOnMasters).Fail(time.Now()) }
@@ -261,8 +261,8 @@ func TestUnknown(t *testing.T) {
 	b.checkReported()
 }
 
-// TestOwnChanges checks that a client's own changes are reported, except with NOLOOP, or if the
-// reply shows them.
+// TestOwnChanges checks that the Client reports its client's own changes, unless NOLOOP is set or
+// the reply shows the change.
 func TestOwnChanges(t *testing.T) {
 	for _, noLoop := range []bool{false, true} {
 		b := newFixture(t, Mode{On: true, NoLoop: noLoop})
@@ -300,7 +300,7 @@ func TestForgottenWhileWaiting(t *testing.T) {
 	b.checkReported()
 }
 
-// TestUnwatchedKeys checks that keys which cannot be watched or read are reported at once.
+// TestUnwatchedKeys checks that the Client immediately reports keys that it cannot watch or read.
 func TestUnwatchedKeys(t *testing.T) {
 	b := newFixture(t, modeOn)
 	b.put("k", "1")
@@ -318,7 +318,7 @@ func TestUnwatchedKeys(t *testing.T) {
 
 // TestModes checks the reads that each mode remembers.
 func TestModes(t *testing.T) {
-	for text, want := range map[string][2]bool{ // remembered without CLIENT CACHING, and with it
+	for text, want := range map[string][2]bool{ // remembers without CLIENT CACHING, and with it
 		"ON": {true, true}, "OFF": {}, "ON OPTIN": {false, true}, "ON OPTOUT NOLOOP": {true, false},
 		"ON BCAST PREFIX a": {}, "ON REDIRECT 5": {},
 	} {
@@ -367,7 +367,8 @@ func TestOff(t *testing.T) {
 	b.checkReported()
 }
 
-// TestPanic checks that after a panic the client is notified that everything may have changed.
+// TestPanic checks that after a panic the Client notifies its client that everything may have
+// changed.
 func TestPanic(t *testing.T) {
 	b := newFixture(t, modeOn)
 	b.hub.opts.Read = func(context.Context, []quorum.Key) ([]quorum.Snapshot, error) { panic("a mistake") }
@@ -387,8 +388,8 @@ func TestInvalidation(t *testing.T) {
 	}
 }
 
-// TestInvalidateAll checks InvalidateAll: each tracking client is notified once that everything may
-// have changed, and its keys are forgotten.
+// TestInvalidateAll checks that InvalidateAll notifies each tracking client once that everything
+// may have changed, and forgets its keys.
 func TestInvalidateAll(t *testing.T) {
 	b := newFixture(t, modeOn)
 	_, broadcastReports := b.newClient(Mode{On: true, Broadcast: true})

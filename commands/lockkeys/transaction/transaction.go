@@ -172,8 +172,8 @@ func connectionProgram(db int, words []string) program.Program {
 	return program.Fixed(db, reply)
 }
 
-// exec runs EXEC: it makes all queued changes as one, if the watched keys have not changed. Unless
-// MULTI is missing, no key is watched afterwards.
+// exec runs EXEC: it makes all queued changes atomically, if the watched keys have not changed. It
+// then ends the watch of all keys, unless MULTI is missing.
 func (t Transactions) exec(c command.Call) {
 	tx := c.Client.Transaction
 	if len(c.Args) == 1 && !tx.Open {
@@ -223,8 +223,8 @@ func (t Transactions) part(
 		return connectionProgram(client.DB, words), nil
 	}
 	if syntax.IsPublish(syntax.Lower(words[0])) {
-		// The upstream publishes the message after the commit, so the number of receivers is not
-		// known yet.
+		// The upstream publishes the message after the commit, so the proxy does not know the
+		// number of receivers yet.
 		return program.Fixed(client.DB, keyspace.IntReply(1), words), nil
 	}
 	if !syntax.IsEval(syntax.Lower(words[0])) {

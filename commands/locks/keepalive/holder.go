@@ -10,10 +10,10 @@ import (
 	"redlock-proxy/quorum"
 )
 
-// MaxLocks limits the locks that one client may have kept.
+// MaxLocks limits the number of kept locks of one client.
 const MaxLocks = 10000
 
-// Client is the connection of a client that has locks kept. Any goroutine may call its methods.
+// Client is the connection of a client with kept locks. Any goroutine may call its methods.
 type Client interface {
 	// HasLeft reports whether the client has closed its connection, or its sending side.
 	HasLeft() bool
@@ -24,7 +24,7 @@ type Client interface {
 	Push(ctx context.Context, take func() []byte)
 }
 
-// Holder holds the locks that one client has kept. It ends with the client's connection.
+// Holder holds the kept locks of one client. It ends with the client's connection.
 type Holder struct {
 	keeper *Keeper
 	client Client
@@ -56,8 +56,8 @@ func Of(client *command.Client) *Holder {
 // Size returns the memory of the client's kept locks, in bytes.
 func (h *Holder) Size() int { return int(h.bytes.Load()) }
 
-// Reserve makes room for a lock that is about to be taken or extended. The caller must call Keep or
-// Cancel of the Lock.
+// Reserve makes room for a lock that the client is about to take or extend. The caller must call
+// Keep or Cancel of the Lock.
 func (h *Holder) Reserve(key quorum.Key, name, token string) (*Lock, error) {
 	if !h.hasRoom(key) {
 		return nil, fmt.Errorf("too many kept locks: this client has %d, the most that one may have; "+
@@ -68,7 +68,8 @@ func (h *Holder) Reserve(key quorum.Key, name, token string) (*Lock, error) {
 	return l, nil
 }
 
-// hasRoom reports whether the client may have the lock of a key kept, also if it has already.
+// hasRoom reports whether the client may keep the lock of a key. If the client keeps this lock
+// already, it may.
 func (h *Holder) hasRoom(key quorum.Key) bool {
 	h.keeper.mu.Lock()
 	defer h.keeper.mu.Unlock()
@@ -81,8 +82,8 @@ func (h *Holder) forget(l *Lock) {
 	h.bytes.Add(-int64(l.size()))
 }
 
-// Clear stops keeping all locks of the client. It releases none: they expire, or a new connection
-// takes them over with EXTEND.
+// Clear stops keeping all locks of the client. It does not release the locks: they expire, or a new
+// connection takes them over with EXTEND.
 func (h *Holder) Clear() {
 	if h == nil {
 		return
@@ -98,7 +99,7 @@ func (h *Holder) dropAll() {
 	}
 }
 
-// Stop does the same as Clear, for good: the connection has ended.
+// Stop does the same as Clear, permanently, because the connection has ended.
 func (h *Holder) Stop() {
 	if h == nil {
 		return
@@ -120,9 +121,9 @@ func (h *Holder) Close() {
 	h.tasks.Wait()
 }
 
-// RenewOnce renews all locks of the client once more, before their time, and waits until that is
+// RenewOnce renews all locks of the client once more, before their time, and waits until this is
 // done or ctx ends. The proxy calls it before it closes the connection by itself, so that the
-// client has a whole TTL to reconnect. The client is not told of these renewals.
+// client has a whole TTL to reconnect. RenewOnce does not notify the client of these renewals.
 func (h *Holder) RenewOnce(ctx context.Context) {
 	if h == nil {
 		return
@@ -137,8 +138,8 @@ func (h *Holder) RenewOnce(ctx context.Context) {
 	}
 }
 
-// requestRenewals makes the locks of a client ready that are not being renewed anyway. It counts
-// them in pending until they are renewed.
+// requestRenewals moves the queued locks of a client to ready. The other locks are being renewed
+// already. pending counts the moved locks until their renewals end.
 func (k *Keeper) requestRenewals(h *Holder, pending *sync.WaitGroup) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -10,8 +10,8 @@ import (
 )
 
 const (
-	// tick is the shortest pause between two looks at the queue. Renewals that become due within it
-	// share batches to the masters.
+	// tick is the shortest pause between two checks of the queue. Renewals that become due within a
+	// tick share batches to the masters.
 	tick = 10 * time.Millisecond
 	// maxWorkers limits the renewals that run at the same time.
 	maxWorkers = 1024
@@ -29,9 +29,9 @@ type Keeper struct {
 	mu     sync.Mutex
 	locks  map[quorum.Key]*Lock
 	queue  queue   // the locks that wait for their time
-	ready  []*Lock // the locks to be renewed now
+	ready  []*Lock // the locks to renew now
 	ctx    context.Context
-	nextAt time.Time // the time at which Run looks at the queue again
+	nextAt time.Time // the time at which Run checks the queue again
 	// workers counts the goroutines that renew.
 	workers int
 	tasks   sync.WaitGroup
@@ -42,15 +42,15 @@ type Keeper struct {
 	losses   [reasonCount]atomic.Int64
 }
 
-// New returns a Keeper of locks on the masters. Nothing is renewed before Run.
+// New returns a Keeper of locks on the masters. The Keeper renews no lock before Run.
 func New(masters Locks) *Keeper {
 	return &Keeper{masters: masters, locks: map[quorum.Key]*Lock{}, wake: make(chan struct{}, 1)}
 }
 
 // Counts holds the counters of a Keeper.
 type Counts struct {
-	// Kept is the number of locks that are kept now. Renewals counts the renewals that succeeded,
-	// and Losses the kept locks that were lost, by Reason.
+	// Kept is the current number of kept locks. Renewals counts the renewals that succeeded, and
+	// Losses the kept locks that were lost, by Reason.
 	Kept, Renewals int64
 	Losses         [reasonCount]int64
 }
@@ -83,7 +83,7 @@ func (k *Keeper) Counts() Counts {
 	return c
 }
 
-// IsKept reports whether a client of this proxy has the lock of a key kept.
+// IsKept reports whether the lock of a key is a kept lock of a client of this proxy.
 func (k *Keeper) IsKept(key quorum.Key) bool {
 	if k.kept.Load() == 0 {
 		return false
@@ -93,7 +93,7 @@ func (k *Keeper) IsKept(key quorum.Key) bool {
 	return k.locks[key] != nil
 }
 
-// Stop stops keeping the lock of a key, if it has this token. The client is not told.
+// Stop stops keeping the lock of a key, if it has this token. It does not notify the client.
 func (k *Keeper) Stop(key quorum.Key, token string) {
 	if k.kept.Load() == 0 {
 		return
@@ -105,7 +105,8 @@ func (k *Keeper) Stop(key quorum.Key, token string) {
 	}
 }
 
-// Lost ends the keeping of a key's lock for a reason. Without a token it ends with any token.
+// Lost removes the kept lock of a key, and tells its client the reason. If token is not empty, Lost
+// removes only a lock with this token.
 func (k *Keeper) Lost(key quorum.Key, token string, reason Reason) {
 	if k.kept.Load() == 0 {
 		return
@@ -137,7 +138,7 @@ func (k *Keeper) Run(ctx context.Context) {
 		}
 	}
 	k.mu.Lock()
-	k.ctx = nil // no worker starts any more
+	k.ctx = nil // prevents the start of further workers
 	k.mu.Unlock()
 	k.tasks.Wait()
 }
@@ -145,7 +146,7 @@ func (k *Keeper) Run(ctx context.Context) {
 // idlePause is the pause of a Keeper without locks.
 const idlePause = time.Hour
 
-// dispatch hands the locks that are due to workers, and returns the pause until the next look.
+// dispatch hands the locks that are due to workers, and returns the pause until the next check.
 func (k *Keeper) dispatch(now time.Time) time.Duration {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -163,7 +164,7 @@ func (k *Keeper) dispatch(now time.Time) time.Duration {
 	return pause
 }
 
-// startWorkers starts a worker for each ready lock, within the limit. The caller holds mu.
+// startWorkers starts a worker for each ready lock, up to maxWorkers. The caller holds mu.
 func (k *Keeper) startWorkers() {
 	if k.ctx == nil {
 		return
@@ -182,7 +183,7 @@ func (k *Keeper) work(ctx context.Context) {
 	}
 }
 
-// nextReady returns the next ready lock. Without one it ends the worker, and returns nil.
+// nextReady returns the next ready lock. If no lock is ready, it ends the worker and returns nil.
 func (k *Keeper) nextReady() *Lock {
 	k.mu.Lock()
 	defer k.mu.Unlock()

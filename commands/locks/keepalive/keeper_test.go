@@ -14,7 +14,7 @@ import (
 	"redlock-proxy/quorum"
 )
 
-// fakeMasters extends locks, and records when.
+// fakeMasters extends locks, and records the time of each call.
 type fakeMasters struct {
 	start time.Time
 
@@ -53,7 +53,7 @@ func (f *fakeMasters) takeCalls() string {
 	return text
 }
 
-// fakeClient is a client's connection, and records what is written to it.
+// fakeClient is a client's connection, and records the pushes to the client.
 type fakeClient struct {
 	mu      sync.Mutex
 	left    bool
@@ -101,7 +101,7 @@ const (
 	lostPush = ">4 $4 lock $4 lost $1 k "
 )
 
-// fixture is a Keeper that runs, with one client.
+// fixture holds a running Keeper with one client.
 type fixture struct {
 	*testing.T
 	masters *fakeMasters
@@ -130,7 +130,7 @@ func inBubble(t *testing.T, test func(f *fixture)) {
 	})
 }
 
-// keep starts to keep the lock of a key for 3 s at a time.
+// keep starts to keep the lock of a key with a TTL of 3 s.
 func (f *fixture) keep(holder *Holder, name, token string, maxHold time.Duration) {
 	f.Helper()
 	l, err := holder.Reserve(quorum.Key{Name: name}, name, token)
@@ -141,7 +141,7 @@ func (f *fixture) keep(holder *Holder, name, token string, maxHold time.Duration
 	l.Keep(Term{TTL: 3 * time.Second, Since: now, ValidUntil: now.Add(2970 * time.Millisecond), MaxHold: maxHold})
 }
 
-// after lets time pass, and checks the renewals and pushes meanwhile.
+// after lets time pass, and checks the renewals and pushes during this time.
 func (f *fixture) after(d time.Duration, calls, written string) {
 	f.Helper()
 	time.Sleep(d)
@@ -154,7 +154,7 @@ func (f *fixture) after(d time.Duration, calls, written string) {
 	}
 }
 
-// TestRenews checks that a lock is renewed at each third of its TTL, until it is stopped.
+// TestRenews checks that the Keeper renews a lock at each third of its TTL, until Stop.
 func TestRenews(t *testing.T) {
 	inBubble(t, func(f *fixture) {
 		f.keep(f.holder, "k", "t", 0)
@@ -173,7 +173,8 @@ func TestRenews(t *testing.T) {
 	})
 }
 
-// TestHoldsToMaxHold checks that the last lease ends with MAXHOLD, and that the client is told.
+// TestHoldsToMaxHold checks that the last lease ends with MAXHOLD, and that the Keeper tells the
+// client.
 func TestHoldsToMaxHold(t *testing.T) {
 	inBubble(t, func(f *fixture) {
 		f.keep(f.holder, "k", "t", 4500*time.Millisecond)
@@ -185,7 +186,8 @@ func TestHoldsToMaxHold(t *testing.T) {
 	})
 }
 
-// TestLosesLockThatIsNotHeld checks that the client learns at once that its lock is gone.
+// TestLosesLockThatIsNotHeld checks that the Keeper tells the client immediately that its lock is
+// gone.
 func TestLosesLockThatIsNotHeld(t *testing.T) {
 	inBubble(t, func(f *fixture) {
 		f.keep(f.holder, "k", "t", 0)
@@ -201,8 +203,8 @@ func TestLosesLockThatIsNotHeld(t *testing.T) {
 	})
 }
 
-// TestRetriesWithoutQuorum checks that a lock without a quorum is lost when its validity ends, also
-// if a renewal hangs then, and that it is kept if a majority is back before.
+// TestRetriesWithoutQuorum checks that a lock without a quorum is lost when its validity ends, even
+// while a renewal hangs. If a majority answers again before that time, the lock is kept.
 func TestRetriesWithoutQuorum(t *testing.T) {
 	for _, took := range []time.Duration{0, time.Hour} {
 		inBubble(t, func(f *fixture) {
@@ -230,7 +232,7 @@ func TestRetriesWithoutQuorum(t *testing.T) {
 	})
 }
 
-// TestConnectionEnds checks that nothing is renewed once the client has left.
+// TestConnectionEnds checks that the Keeper renews no lock once the client has left.
 func TestConnectionEnds(t *testing.T) {
 	inBubble(t, func(f *fixture) {
 		f.keep(f.holder, "k", "t", 0)
@@ -253,8 +255,8 @@ func TestConnectionEnds(t *testing.T) {
 	})
 }
 
-// TestTakesOver checks that another connection takes a lock over, and that the end of the first one
-// does not matter then.
+// TestTakesOver checks that a second connection can take over a lock. The end of the first
+// connection then has no effect on the lock.
 func TestTakesOver(t *testing.T) {
 	inBubble(t, func(f *fixture) {
 		other := &fakeClient{}
@@ -265,7 +267,7 @@ func TestTakesOver(t *testing.T) {
 		f.keep(holder, "k", "t", 0)
 		f.holder.Stop()
 		f.after(time.Second, "1.5s k t 3s", "")
-		f.keep(holder, "k", "t", 0) // also by the same connection
+		f.keep(holder, "k", "t", 0) // the same connection can also take over the lock
 		f.after(time.Second, "2.5s k t 3s", "")
 	})
 	inBubble(t, func(f *fixture) {
@@ -277,8 +279,8 @@ func TestTakesOver(t *testing.T) {
 	})
 }
 
-// TestResultAfterTheEnd checks that a renewal that is under way when the lock is released or lost
-// changes nothing, and is not announced.
+// TestResultAfterTheEnd checks the end of a renewal whose lock was released or lost meanwhile. The
+// renewal changes nothing, and the client gets no push.
 func TestResultAfterTheEnd(t *testing.T) {
 	for _, err := range []error{nil, quorum.ErrNotHeld} {
 		inBubble(t, func(f *fixture) {
@@ -291,7 +293,8 @@ func TestResultAfterTheEnd(t *testing.T) {
 	}
 }
 
-// TestClientThatDoesNotRead checks that pushes to a client that does not read stay few.
+// TestClientThatDoesNotRead checks that the number of pushes to a client that does not read stays
+// small.
 func TestClientThatDoesNotRead(t *testing.T) {
 	inBubble(t, func(f *fixture) {
 		f.client.blocked = make(chan struct{})
@@ -313,12 +316,12 @@ func TestSilentForRESP2(t *testing.T) {
 	})
 }
 
-// TestRenewOnce checks the renewal before the proxy closes a connection: it is done at once, is not
-// announced, and does not move later ones.
+// TestRenewOnce checks the renewals before the proxy closes a connection. They run immediately,
+// cause no push, and do not move later renewals.
 func TestRenewOnce(t *testing.T) {
 	inBubble(t, func(f *fixture) {
 		f.keep(f.holder, "k", "t", 0)
-		f.keep(f.holder, "l", "t", 3*time.Second) // its lease is the last one already
+		f.keep(f.holder, "l", "t", 3*time.Second) // its first lease is already its last
 		f.after(500*time.Millisecond, "", "")
 		f.holder.RenewOnce(f.Context())
 		f.after(0, "500ms k t 3s", "")
@@ -331,8 +334,8 @@ func TestRenewOnce(t *testing.T) {
 	})
 }
 
-// TestManyLocks checks that locks are renewed together, each at its time, and that one client
-// cannot have too many.
+// TestManyLocks checks that the Keeper renews many locks together, each at its time, and that one
+// client cannot keep too many locks.
 func TestManyLocks(t *testing.T) {
 	inBubble(t, func(f *fixture) {
 		for i := range MaxLocks {

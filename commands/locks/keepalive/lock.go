@@ -8,8 +8,8 @@ import (
 	"redlock-proxy/quorum"
 )
 
-// Lock is a lock that its client has kept. Reserve returns it before the lock is taken, so that no
-// lock is taken that cannot be kept.
+// Lock is a kept lock of a client. Reserve returns it before the client takes the lock, so that no
+// client takes a lock that the proxy cannot keep.
 type Lock struct {
 	holder *Holder
 	key    quorum.Key
@@ -18,9 +18,9 @@ type Lock struct {
 
 	// The Keeper's mu guards the following fields.
 	schedule
-	at    time.Time // when the lock needs attention; only while it is queued
-	index int       // the place in the queue, or notQueued
-	// dropped is set once the lock is no longer kept.
+	at    time.Time // time of the next renewal or check; only valid while the lock is queued
+	index int       // position in the queue, or notQueued
+	// dropped is set when the Keeper has removed the lock.
 	dropped bool
 	// extraDone is called after an extra renewal; nil if none is requested.
 	extraDone func()
@@ -33,8 +33,9 @@ const lockSize = 512
 
 func (l *Lock) size() int { return lockSize + len(l.key.Name) + len(l.name) + len(l.token) }
 
-// Keep starts to keep the lock, which was granted. A lock of the same key that was kept before is
-// kept no longer: its client is told, unless the token is the same and this client takes over.
+// Keep starts to keep the lock, which the masters have granted. It removes the previous kept lock
+// of the key, if there is one. If that lock has a different token, Keep tells its client. If the
+// token is the same, the new client takes over the lock.
 func (l *Lock) Keep(t Term) {
 	k := l.holder.keeper
 	k.mu.Lock()
@@ -61,14 +62,14 @@ func (l *Lock) Keep(t Term) {
 	}
 }
 
-// Cancel ends the reservation of a lock that was not granted. A nil Lock has none.
+// Cancel ends the reservation of a lock that was not granted. A nil Lock has no reservation.
 func (l *Lock) Cancel() {
 	if l != nil {
 		l.holder.bytes.Add(-int64(l.size()))
 	}
 }
 
-// attend renews a lock that is due, or finds that it is lost.
+// attend renews a lock that is due, or removes it if it is lost.
 func (k *Keeper) attend(ctx context.Context, l *Lock) {
 	now := time.Now()
 	hasLeft := l.holder.client.HasLeft()
@@ -90,7 +91,7 @@ func (k *Keeper) attend(ctx context.Context, l *Lock) {
 		l.holder.tellLoss(l, reason)
 		return
 	}
-	if l.isLast() { // an extra renewal: there is nothing left to renew
+	if l.isLast() { // an extra renewal: MAXHOLD permits no further renewal
 		k.schedule(l, l.ValidUntil)
 		k.mu.Unlock()
 		return
@@ -137,7 +138,7 @@ func (k *Keeper) noteRenewal(l *Lock, start time.Time, ttl time.Duration, validU
 	return true
 }
 
-// noteFailure schedules another try, or removes the lock if it is lost.
+// noteFailure schedules a retry, or removes the lock if it is lost.
 func (k *Keeper) noteFailure(l *Lock, err error, now time.Time) (reason Reason, isLost bool) {
 	reason, isFinal := reasonOf(err)
 	k.mu.Lock()

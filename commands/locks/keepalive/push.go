@@ -12,13 +12,13 @@ import (
 // push is a message to a client about one of its locks.
 type push struct {
 	lock *Lock
-	// reason says why the lock was lost; it has no meaning unless lost is set.
+	// reason is the reason for the loss. It is only valid if lost is set.
 	lost   bool
 	reason Reason
 }
 
-// tellRenewal tells a RESP3 client that a lock was renewed. A client that does not read gets only
-// the latest renewal of each lock, so that its pushes stay few.
+// tellRenewal tells a RESP3 client about the renewal of a lock. A client that does not read gets
+// only the latest renewal of each lock, so that its pushes stay few.
 func (h *Holder) tellRenewal(l *Lock) {
 	if !h.client.TakesPushes() {
 		return
@@ -41,7 +41,8 @@ func (h *Holder) tellLoss(l *Lock, reason Reason) {
 	h.queuePush(push{lock: l, lost: true, reason: reason})
 }
 
-// queuePush starts the goroutine that writes, unless it runs. The caller holds the Keeper's mu.
+// queuePush queues a push, and starts the goroutine that writes unless it runs already. The caller
+// holds the Keeper's mu.
 func (h *Holder) queuePush(p push) {
 	if h.stopped {
 		return
@@ -61,7 +62,7 @@ func (h *Holder) writePushes() {
 			taken = true
 			return h.takePushes()
 		})
-		if !taken { // the client can get none
+		if !taken { // the client cannot receive pushes
 			_ = h.takePushes()
 		}
 	}
@@ -75,7 +76,7 @@ func (h *Holder) hasPushes() bool {
 	return h.pushing
 }
 
-// takePushes returns all pushes to write. Locks that are no longer kept are not announced as kept:
+// takePushes returns all pushes to write. It announces no renewal of a lock that is no longer kept:
 // after the reply to an UNLOCK, no push says that the lock is kept.
 func (h *Holder) takePushes() (out []byte) {
 	h.keeper.mu.Lock()

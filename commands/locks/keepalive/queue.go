@@ -2,8 +2,7 @@ package keepalive
 
 import "container/heap"
 
-// queue orders kept locks by the time at which the next one needs attention. It implements
-// heap.Interface.
+// queue orders kept locks by the time of their next renewal or check. It implements heap.Interface.
 type queue []*Lock
 
 // Len implements heap.Interface.

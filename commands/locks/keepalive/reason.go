@@ -6,31 +6,32 @@ import (
 	"redlock-proxy/quorum"
 )
 
-// Reason says why a kept lock was lost.
+// Reason is the reason for the loss of a kept lock.
 type Reason int
 
-// The reasons.
+// The reasons, in the order of their names in String.
 const (
-	// NotHeld: no majority holds the lock with the token. It expired, was released, or was
-	// replaced.
+	// NotHeld means that no majority holds the lock with the token. It expired, was released, or
+	// was replaced.
 	NotHeld Reason = iota
-	// Forced: FORCEUNLOCK at this proxy took the lock from its holder.
+	// Forced means that FORCEUNLOCK at this proxy took the lock from its holder.
 	Forced
-	// NoQuorum: no majority of the masters answered until the validity had ended.
+	// NoQuorum means that no majority of the masters answered until the validity had ended.
 	NoQuorum
-	// Contended: other clients changed the key again and again until the validity had ended.
+	// Contended means that other clients changed the key again and again until the validity had
+	// ended.
 	Contended
-	// Moved: the locks on lock keys have left the masters.
+	// Moved means that the locks on lock keys have left the masters.
 	Moved
-	// MaxHold: the time of MAXHOLD has passed.
+	// MaxHold means that the time of MAXHOLD has passed.
 	MaxHold
-	// Failed: renewals failed for any other reason until the validity had ended.
+	// Failed means that renewals failed for any other reason until the validity had ended.
 	Failed
 	// reasonCount is the number of reasons.
 	reasonCount
 )
 
-// String returns the reason as it stands in pushes and metrics.
+// String returns the name of the reason in pushes and metrics.
 func (r Reason) String() string {
 	return [reasonCount]string{"not_held", "forced", "no_quorum", "contended", "moved", "max_hold", "failed"}[r]
 }
@@ -44,7 +45,7 @@ func Reasons() []Reason {
 	return all
 }
 
-// reasonOf returns why a renewal failed. isFinal is set if no other try can succeed.
+// reasonOf returns the reason for a failed renewal. isFinal is true if no retry can succeed.
 func reasonOf(err error) (reason Reason, isFinal bool) {
 	var elsewhere *quorum.WrongLocationError
 	switch {

@@ -12,7 +12,7 @@ const (
 	retriesPerTTL = 30
 )
 
-// Term says for how long a lock is kept.
+// Term holds the times that limit how long the proxy keeps a lock.
 type Term struct {
 	// TTL is the lease that each renewal asks for.
 	TTL time.Duration
@@ -24,7 +24,7 @@ type Term struct {
 	MaxHold time.Duration
 }
 
-// schedule decides when a lock is renewed. It holds no lock and does no I/O.
+// schedule computes the times of a lock's renewals. It uses no mutex and does no I/O.
 type schedule struct {
 	Term
 	// renewals counts the renewals that succeeded, except extra ones.
@@ -39,8 +39,8 @@ type schedule struct {
 func newSchedule(t Term) schedule { return schedule{Term: t, leaseEnd: t.Since.Add(t.TTL)} }
 
 // dueAt returns the time of the next renewal. The n-th lease never begins earlier than n thirds of
-// the TTL after the first one, however late earlier renewals were: from the number of pushes, a
-// client knows the least age of its lease, even if the network delays them.
+// the TTL after the first one, however late earlier renewals were. So a client can compute the
+// minimum age of its lease from the number of pushes, even if the network delays them.
 func (s *schedule) dueAt() time.Time {
 	if s.isLast() {
 		return s.ValidUntil
@@ -55,7 +55,8 @@ func (s *schedule) isLast() bool {
 
 func (s *schedule) holdEnd() time.Time { return s.Since.Add(s.MaxHold) }
 
-// lossAt returns why the lock is lost at a time, and whether it is.
+// lossAt returns the reason for the loss of the lock at a time. The result is false if the lock is
+// not lost.
 func (s *schedule) lossAt(now time.Time) (Reason, bool) {
 	switch {
 	case now.Before(s.ValidUntil):
@@ -65,7 +66,7 @@ func (s *schedule) lossAt(now time.Time) (Reason, bool) {
 	case s.failed:
 		return s.failure, true
 	}
-	return 0, false // no renewal was tried in time: the masters may still hold the lock
+	return 0, false // no renewal was tried in time, so the masters may still hold the lock
 }
 
 // leaseAt returns the TTL of a renewal at a time. The last lease ends with MAXHOLD.
@@ -97,8 +98,8 @@ func (s *schedule) renewed(start time.Time, ttl time.Duration, validUntil time.T
 	}
 }
 
-// retryAt records a renewal that failed, and returns the time of the next try, which is the end of
-// the validity at the latest.
+// retryAt records a failed renewal, and returns the time of the retry, which is at most the end of
+// the validity.
 func (s *schedule) retryAt(now time.Time, reason Reason) time.Time {
 	s.failed, s.failure = true, reason
 	next := now.Add(min(maxRetryPause, s.TTL/retriesPerTTL))

@@ -56,8 +56,8 @@ func TestScheduleEndsWithMaxHold(t *testing.T) {
 	}
 }
 
-// TestScheduleRetries checks that retries end with the validity, and that a lock without a try is
-// not given up.
+// TestScheduleRetries checks that retries end with the validity, and that a lock without a failed
+// renewal is not lost.
 func TestScheduleRetries(t *testing.T) {
 	start := time.Now()
 	s := newSchedule(termAt(start, 0))

@@ -39,7 +39,7 @@ type upstreamLink struct {
 	watcher *Watcher
 	conn    net.Conn
 	in      *resp.Reader
-	// changed holds the lock keys whose reported changes are not checked yet.
+	// changed holds the lock keys that the upstream has reported since the last check.
 	changed map[string]bool
 }
 
@@ -128,7 +128,7 @@ func (l *upstreamLink) check() error {
 		return err
 	}
 	var commands [][]string
-	for db := range checkedDatabases { // if a SELECT is refused, the previous database is checked again
+	for db := range checkedDatabases { // if SELECT fails, this checks the previous database again
 		commands = append(commands, []string{"SELECT", strconv.Itoa(db)})
 		for name := range l.changed {
 			commands = append(commands, []string{"EXISTS", name})

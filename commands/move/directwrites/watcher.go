@@ -34,7 +34,7 @@ const locationCheckInterval = time.Second
 type Options struct {
 	// Upstream makes the proxy's own connections to the upstream.
 	Upstream pushconn.Server
-	// LockKeys are the globs of the lock keys.
+	// LockKeys holds the globs of the lock keys.
 	LockKeys []string
 	// AtMasters reports whether the locks are at the masters.
 	AtMasters func() bool
@@ -47,7 +47,7 @@ type Options struct {
 type Watcher struct {
 	opts     Options
 	lockKeys keys.Patterns
-	// prefixes holds the prefixes of lock keys. No prefix is a prefix of another one.
+	// prefixes holds the prefixes of lock keys. No prefix is a prefix of another prefix.
 	prefixes    []string
 	count       atomic.Int64
 	state       atomic.Value // a Watch
@@ -59,12 +59,12 @@ type Watch string
 
 // The states.
 const (
-	// Off means that the upstream is not watched, because the locks are not at the masters, or
-	// because the upstream does not reply.
+	// Off means that the Watcher does not watch the upstream, because the locks are not at the
+	// masters, or because the upstream does not reply.
 	Off Watch = "off"
 	// Tracking means that the upstream reports changes.
 	Tracking Watch = "tracking"
-	// Impossible means that the upstream cannot be watched. The log has the reason.
+	// Impossible means that the Watcher cannot watch the upstream. The log has the reason.
 	Impossible Watch = "impossible"
 )
 
@@ -94,7 +94,7 @@ func New(opts Options) *Watcher {
 	return s
 }
 
-// Count returns how often a lock key was detected at the upstream; 0 for a nil Watcher.
+// Count returns the number of detections of lock keys at the upstream; 0 for a nil Watcher.
 func (s *Watcher) Count() int64 {
 	if s == nil {
 		return 0
@@ -123,7 +123,8 @@ func (s *Watcher) Run(ctx context.Context) {
 	}
 }
 
-// connectionEnded updates the state after a connection. It logs once if watching is refused.
+// connectionEnded updates the state after a connection. It logs once if the upstream refuses a
+// required command.
 func (s *Watcher) connectionEnded(cause error) {
 	if !pushconn.IsRefusal(cause) {
 		s.state.Store(Off)

@@ -118,14 +118,14 @@ func (b *testBench) hasState(want Watch) func() bool {
 func (b *testBench) wantCount(n int64) {
 	b.Helper()
 	b.await(fmt.Sprintf("%d direct writes", n), func() bool { return b.Count() >= n })
-	time.Sleep(3 * checkInterval) // time in which a wrong count would show
+	time.Sleep(3 * checkInterval) // wait long enough to see a wrong count
 	if got := b.Count(); got != n {
 		b.Errorf("%d direct writes are counted, want %d", got, n)
 	}
 }
 
-// TestTracking checks that a lock that a client takes at the upstream is detected, with the client,
-// in any database. A lock that a move removes is not counted.
+// TestTracking checks that the Watcher detects a lock that a client takes at the upstream, in any
+// database, and names the client. It must not count a lock that a move removes.
 func TestTracking(t *testing.T) {
 	b := newTestBench(t, []string{"lock:*", "lock:a*", "job:*:lock"}, func(b *testBench) { b.atMasters.Store(false) })
 	b.do("CLIENT", "SETNAME", "culprit")
@@ -138,7 +138,7 @@ func TestTracking(t *testing.T) {
 	b.do("DEL", "lock:left")
 	b.do("SET", "job:1", "no lock")
 	b.do("SET", "other", "v")
-	time.Sleep(3 * checkInterval) // time in which a wrong count would show
+	time.Sleep(3 * checkInterval) // wait long enough to see a wrong count
 	b.wantCount(0)
 	b.do("SELECT", "3")
 	b.do("SET", "lock:a", "v", "NX", "PX", "60000")
@@ -161,22 +161,22 @@ func TestTracking(t *testing.T) {
 	b.wantCount(2)
 }
 
-// TestManyChangedKeys checks that, of many changed keys, some are checked, and that the connection
-// stays open.
+// TestManyChangedKeys checks that the Watcher checks some of many changed keys, and that the
+// connection stays open.
 func TestManyChangedKeys(t *testing.T) {
 	b := newTestBench(t, []string{"lock:*"}, nil)
 	b.await("it is watched", b.hasState(Tracking))
 	b.do("EVAL", "for i = 1, 20000 do redis.call('SET', 'lock:' .. i, 'v') end", "0")
 	b.await("they are noticed", func() bool { return b.Count() >= maxKeysPerCheck })
 	b.do("EVAL", "for i = 1, 20000 do redis.call('DEL', 'lock:' .. i) end", "0")
-	time.Sleep(3 * checkInterval) // time in which a wrong count would show
+	time.Sleep(3 * checkInterval) // wait long enough to see a wrong count
 	b.do("FLUSHALL")
 	counted := b.Count()
 	b.do("SET", "lock:more", "v")
 	b.wantCount(counted + 1)
 }
 
-// TestReconnects checks that an upstream that restarts is watched again.
+// TestReconnects checks that the Watcher watches an upstream again after its restart.
 func TestReconnects(t *testing.T) {
 	b := newTestBench(t, []string{"lock:*"}, nil)
 	b.await("it is watched", b.hasState(Tracking))
@@ -202,7 +202,7 @@ func restricted(rights ...string) func(*testBench) {
 	}
 }
 
-// TestImpossible checks that the log has the reason if the upstream cannot be watched.
+// TestImpossible checks that the log has the reason if the Watcher cannot watch the upstream.
 func TestImpossible(t *testing.T) {
 	for _, right := range []string{"-client", "-exists"} {
 		b := newTestBench(t, []string{"lock:*"}, restricted("+@all", right))

@@ -40,7 +40,7 @@ type cluster struct {
 	policies     map[string]networking.NetworkPolicySpec
 	budgets      map[string]policy.PodDisruptionBudgetSpec
 	services     map[string]core.ServiceSpec
-	files        map[string][]string // keys by "Secret/name" or "ConfigMap/name"
+	files        map[string][]string // names of the files, by "Secret/name" or "ConfigMap/name"
 	statefulSets []apps.StatefulSet
 	otherKinds   []string // kinds that are only checked for their types
 }

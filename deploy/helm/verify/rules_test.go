@@ -72,7 +72,8 @@ func checkSecurity(t *testing.T, cluster *cluster) {
 func isTrue(flag *bool) bool { return flag != nil && *flag }
 
 // TestReferences checks references of pods and services: the volumes, secrets, config maps, ports
-// and pods that they name exist. Secrets of the operator, whose names begin with own, are excluded.
+// and pods that they name exist. The test ignores secrets of the operator, whose names begin with
+// own.
 func TestReferences(t *testing.T) { eachValueSet(t, checkReferences) }
 
 func checkReferences(t *testing.T, c *cluster) {
@@ -232,7 +233,7 @@ func TestSwitches(t *testing.T) {
 	}
 }
 
-// TestRefused checks that invalid values are refused with an error that names them.
+// TestRefused checks that the chart refuses invalid values with an error that names them.
 func TestRefused(t *testing.T) {
 	for values, want := range map[string]string{
 		"masters.count=2":                          "masters.count: 3 or 5",

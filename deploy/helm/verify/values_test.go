@@ -157,7 +157,8 @@ type schema struct {
 	AdditionalProperties any
 }
 
-// TestSchema checks that the schema has exactly the values of values.yaml, and allows no others.
+// TestSchema checks that the schema has exactly the values of values.yaml, and allows no other
+// values.
 func TestSchema(t *testing.T) {
 	text, err := os.ReadFile(chart + "/values.schema.json")
 	if err != nil {

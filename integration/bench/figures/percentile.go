@@ -5,8 +5,9 @@ import (
 	"time"
 )
 
-// Percentile returns the p-th percentile, or 0 without values. It is the smallest value that at
-// least p per cent of the values do not exceed. Percentile sorts values in place.
+// Percentile returns the p-th percentile, or 0 without values. The p-th percentile is the smallest
+// value for which at least p per cent of the values are not greater. Percentile sorts values in
+// place.
 func Percentile(values []time.Duration, p int) time.Duration {
 	if len(values) == 0 {
 		return 0

@@ -91,7 +91,8 @@ func (s *proxySession) unlock(context.Context) error {
 	return err
 }
 
-// openRedsyncSessions opens as many sets of connections to the masters as there are proxies.
+// openRedsyncSessions opens a set of connections to the masters in place of each proxy, and a
+// session for each client.
 func (c *sessionGroup) openRedsyncSessions(_ context.Context, f *fleet, set settings, key string) error {
 	processes := make([]*redsync.Redsync, set.proxies)
 	for p := range processes {

@@ -62,7 +62,7 @@ func pauseFor(ctx context.Context, d time.Duration) {
 	}
 }
 
-// settlePause is the pause before commands are counted, in which earlier work ends.
+// settlePause is the pause before the count of commands, in which earlier work ends.
 const settlePause = 2 * time.Second
 
 // idleCommandRate returns the number of commands per second at the masters while one client holds

@@ -24,8 +24,8 @@ type goal struct {
 	bound float64
 }
 
-// figure describes a figure of a scenario. value gets three outcomes of one round: that of the
-// proxies, that of redsync, and alone. The outcome alone is from one client of one proxy.
+// figure describes a figure of a scenario. value gets three outcomes of one round: of the proxies,
+// of redsync, and (alone) of a single client of one proxy.
 type figure struct {
 	title        string
 	direction    figures.Direction
@@ -33,8 +33,8 @@ type figure struct {
 	needsRedsync bool // value needs redsync's outcome
 }
 
-// scenarios returns all scenarios. The first scenario has one client; its outcome is alone for all
-// scenarios.
+// scenarios returns all scenarios. The first scenario has one client; its outcome is the argument
+// alone of the figures of all scenarios.
 func scenarios() []scenario {
 	const ms = time.Millisecond
 	var (

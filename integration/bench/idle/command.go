@@ -28,8 +28,8 @@ type settings struct {
 	binary  string // path of the proxy; empty: build it
 }
 
-// spareDescriptors is the number of file descriptors that a process needs besides those of the
-// clients.
+// spareDescriptors is the number of file descriptors that a process needs in addition to the
+// descriptors of the clients.
 const spareDescriptors = 200
 
 func run(c *cli.Context) (err error) {

@@ -29,8 +29,8 @@ const (
 )
 
 type caller interface {
-	// call sends one command and returns its reply: nil, a string, an int64 or another value. An
-	// error reply is returned as an error.
+	// call sends one command and returns its reply: nil, a string, an int64 or another value. It
+	// returns an error reply as an error.
 	call(ctx context.Context, args ...string) (any, error)
 }
 
@@ -75,7 +75,7 @@ func (c goRedisCaller) call(ctx context.Context, args ...string) (any, error) {
 	return reply, err
 }
 
-// newRawCallers opens n connections without deadlines, which are closed when ctx ends.
+// newRawCallers opens n connections without deadlines, and closes them when ctx ends.
 func (c *sessionGroup) newRawCallers(ctx context.Context, addr string, n int) ([]caller, error) {
 	all := make([]caller, n)
 	for i := range all {

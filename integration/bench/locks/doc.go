@@ -27,10 +27,11 @@
 // Within a round, the contenders run one after the other. Each round begins with a different
 // contender, and all figures are medians of the rounds. So noise affects all contenders equally. A
 // run begins with a warm-up. Pairs per second counts the pairs that ended within the window.
-// Latencies are of the locks that were requested within the window, even if they were granted after
-// its end, so that long waits count. CPU is user and system time of the load generator, the proxy
-// and all masters within the window, per pair. It is the best measure on a machine where these
-// processes share the cores. The report warns if other processes used more than a tenth of a core.
+// Latencies include all locks that clients requested within the window, even if they were granted
+// after its end, so that long waits count. CPU is user and system time of the load generator, the
+// proxy and all masters within the window, per pair. It is the best measure on a machine where
+// these processes share the cores. The report warns if other processes used more than a tenth of a
+// core.
 //
 // With -distance, a forwarder between all contenders and the masters delays the masters' replies by
 // that time. Its CPU time counts as the load generator's. It delays the pieces of a connection's

@@ -32,7 +32,7 @@ type record struct {
 }
 
 // window is the time between the two readings of the CPU times. from and to count from the planned
-// beginning of the window. On a busy machine the readings can be late, so counts are divided by the
+// beginning of the window. On a busy machine the readings can be late, so the figures use the
 // actual length.
 type window struct{ from, to time.Duration }
 
@@ -55,7 +55,7 @@ type load struct {
 // run lets all sessions lock and unlock until the window has ended and every requested lock is
 // released.
 func (l *load) run(ctx context.Context, f *fleet, sessions []session) (record, error) {
-	runtime.GC() // frees the memory of the run before
+	runtime.GC() // frees the memory of the previous run
 	l.begin = time.Now().Add(warmUp)
 	parts := make([]record, len(sessions))
 	var workers sync.WaitGroup

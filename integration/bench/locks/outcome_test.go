@@ -12,11 +12,13 @@ func TestOutcome(t *testing.T) {
 		clients: 2,
 		window:  window{from: 1 * ms, to: 101 * ms},
 		pairs: []pair{
-			{sent: -20 * ms, granted: -15 * ms, released: -10 * ms}, // warm-up: counts nowhere
-			// This pair ended within the window, but was requested before it.
+			{sent: -20 * ms, granted: -15 * ms, released: -10 * ms}, // warm-up: not counted
+			// Pair of the window: it ended within the window. Its request before the window counts
+			// in no latency.
 			{sent: -5 * ms, granted: 2 * ms, released: 3 * ms},
 			{sent: 2 * ms, granted: 3 * ms, released: 6 * ms},
-			// This long wait counts, but not as a pair of the window.
+			// This long wait counts in the latencies. Its pair ended after the window, and does not
+			// count.
 			{sent: 90 * ms, granted: 130 * ms, released: 131 * ms},
 		},
 		errors: map[string]int{"x": 2, "y": 1},

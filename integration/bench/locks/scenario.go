@@ -35,7 +35,7 @@ func allScenarios() []scenario {
 		{name: "c256", title: "256 clients, a key each", clients: 256},
 		{name: "c1024", title: "1,024 clients, a key each", clients: 1024},
 		// Without a pause, one polling client may lock again and again while the other clients
-		// sleep. This is fast, but serves only one client. With a pause, the lock must change
+		// sleep, which is fast, but serves only one client. With a pause, the lock must change
 		// hands.
 		{name: "one-key-pause", title: "64 clients, one key, 5 ms between unlock and lock",
 			clients: 64, shared: true, think: 5 * time.Millisecond, goals: []goal{

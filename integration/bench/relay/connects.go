@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	// connectSteps is the number of steps. The process is checked after each step.
+	// connectSteps is the number of steps. The benchmark checks the process after each step.
 	connectSteps = 10
 	// maxGrowth limits the growth of resident memory from the first step to the last, in bytes.
 	// The heap of a garbage-collected program varies by some megabytes.
@@ -38,8 +38,8 @@ type snapshot struct {
 	duration            time.Duration // duration of the step
 }
 
-// connectTest holds all snapshots, and counts the errors. The first snapshot is taken before the
-// first connect.
+// connectTest holds all snapshots, and counts the errors. The first snapshot precedes the first
+// connect.
 type connectTest struct {
 	snapshots  []snapshot
 	otherCores float64
@@ -112,7 +112,7 @@ func (s *connectTest) countError(err error) {
 	s.errors[err.Error()]++
 }
 
-// addSnapshot waits until the proxy has closed the connections of its clients, at most for
+// addSnapshot waits until the proxy has closed the connections of its clients, for at most
 // closeTimeout, and then adds a snapshot.
 func (s *connectTest) addSnapshot(ctx context.Context, f *fleet, proxy server, done int, took time.Duration) (err error) {
 	l := snapshot{connects: done, duration: took}

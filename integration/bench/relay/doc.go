@@ -15,7 +15,7 @@
 // Speed: one run is one redis-benchmark process with 50 clients, and with -P 1 or -P 16. Within a
 // round, the contenders run one after the other. Each round begins with a different contender, and
 // all figures are medians of the rounds. So noise affects all contenders equally. A shorter round
-// precedes all others, and its figures are discarded. CPU is user and system time of the
+// precedes all other rounds, and its figures are discarded. CPU is user and system time of the
 // contender's process, and of the redis-server, during the run, per request. It is the best measure
 // on a machine where load generator, contender and server share the cores. The report warns if
 // other processes used more than a tenth of a core. HAProxy and this proxy get the same number of

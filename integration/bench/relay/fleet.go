@@ -103,8 +103,8 @@ func (f *fleet) startProxy(ctx context.Context, set settings) (_ server, err err
 	})
 }
 
-// descriptorReserve is more than the number of descriptors that a process needs in addition to
-// those of its clients.
+// descriptorReserve is more than the number of descriptors that a process needs in addition to the
+// descriptors of its clients.
 const descriptorReserve = 200
 
 // maxClientsByDescriptors returns how many clients a process can serve that needs two descriptors

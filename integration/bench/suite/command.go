@@ -12,7 +12,7 @@ import (
 )
 
 // Command returns a benchmark with flags and without arguments. action prints tables to the App's
-// Writer and progress to its ErrWriter. After action, the built proxy is removed.
+// Writer and progress to its ErrWriter. After action, the command removes the proxy that it built.
 func Command(name, usage string, flags []cli.Flag, action cli.ActionFunc) *cli.Command {
 	return &cli.Command{
 		Name: name, Usage: usage, Flags: flags, HideHelpCommand: true, OnUsageError: usageError,

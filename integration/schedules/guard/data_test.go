@@ -65,7 +65,7 @@ func TestDiskSetBack(t *testing.T) {
 }
 
 // TestDiskSetBackBeyondAnAdmission restarts C with all its data, and waits until C is admitted
-// anew. Then the lock is taken, and all proxies end. C's disk is restored to a state before that
+// again. Then the lock is taken, and all proxies end. C's disk is restored to a state before that
 // restart, for which the other masters knew the last sequence number.
 func TestDiskSetBackBeyondAnAdmission(t *testing.T) {
 	t.Parallel()

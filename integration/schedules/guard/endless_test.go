@@ -11,7 +11,8 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// endlessKeys returns a key without an expiry in its own cell, and one in the cell of a lock.
+// endlessKeys returns a key without an expiry in its own cell, and a key without an expiry in the
+// cell of a lock.
 func endlessKeys() map[string]struct{ key, sameTag, cell string } {
 	return map[string]struct{ key, sameTag, cell string }{
 		"a key":            {"lock:k", "", "lock:k"},
@@ -62,8 +63,8 @@ func TestEndlessReachesAll(t *testing.T) {
 // C restarts without its data. A and B are no majority, and no proxy knows C's lost data. A, B and
 // C may have granted the lock, or C, D and E may have released it. So C gets a copy that does not
 // vote. The key stays undetermined until an operator removes it on all masters. This applies to all
-// keys of a tag, also keys with an expiry. Keys with an expiry are undetermined only until they
-// expire, and keys on all five masters outlast any two restarts.
+// keys of a tag, including keys with an expiry. Keys with an expiry are undetermined only until
+// they expire, and keys on all five masters outlast any two restarts.
 func TestEndlessOnBareQuorum(t *testing.T) {
 	for name, test := range endlessKeys() {
 		t.Run(name, func(t *testing.T) {

@@ -39,7 +39,7 @@ type fleet struct {
 }
 
 // startFleet starts five masters, with options for some of them, and proxies, and waits until all
-// masters vote. All servers end with the test.
+// masters vote. All servers stop when the test ends.
 func startFleet(t *testing.T, proxies int, options map[int]redistest.Options, args ...string) *fleet {
 	t.Helper()
 	f := startMasters(t, options)
@@ -120,7 +120,7 @@ func wantVotingAt(t *testing.T, client *redistest.Client, n int) {
 	})
 }
 
-// votingAt returns how many masters a proxy sees vote.
+// votingAt returns the number of masters that a proxy sees vote.
 func votingAt(t *testing.T, client *redistest.Client) (n int) {
 	t.Helper()
 	const name = "redlock_masters_voting:"

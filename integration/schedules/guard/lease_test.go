@@ -93,7 +93,7 @@ func (f *fleet) wantForgotten(t *testing.T, l *lease, masters ...int) {
 }
 
 // wantRefused lets a rival request the lock repeatedly, for the given time or until the lease
-// expires, and fails the test if the lock is granted.
+// expires. It fails the test if the lock is granted.
 func (l *lease) wantRefused(t *testing.T, rival *redistest.Client, length time.Duration) {
 	t.Helper()
 	start, replies := time.Now(), map[string]int{}
@@ -108,7 +108,7 @@ func (l *lease) wantRefused(t *testing.T, rival *redistest.Client, length time.D
 				l.key, tries, time.Since(start).Round(time.Millisecond), time.Until(l.validUntil).Round(time.Millisecond))
 		}
 		replies[replyKind(reply)]++
-		time.Sleep(5 * time.Millisecond) // the pace of a client
+		time.Sleep(5 * time.Millisecond) // sets the pace of a client
 	}
 	t.Logf("%s, held for another %v: replies to a rival: %v", l.key, time.Until(l.validUntil).Round(time.Millisecond), replies)
 }

@@ -15,10 +15,10 @@ import (
 // stopTime is the time for which a proxy is stopped.
 const stopTime = 3 * time.Second
 
-// TestStalledProxy stops one proxy for a while, in which a master begins to hang. If the proxy's
-// own clock was stopped, too, the proxy then sees the clocks of four masters jump, and knows
-// nothing about the fifth master. The proxy must not take the votes of these four masters from the
-// other proxy. If only the process was stopped, its clock kept running, and the proxy sees no jump.
+// TestStalledProxy stops one proxy for a while. Meanwhile a master begins to hang. If the proxy's
+// own clock was stopped, too, the proxy then sees the clocks of four masters jump. It knows nothing
+// about the fifth master. The proxy must not take the votes of these four masters from the other
+// proxy. If only the process was stopped, its clock kept running, and the proxy sees no jump.
 func TestStalledProxy(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {

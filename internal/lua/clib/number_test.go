@@ -44,7 +44,7 @@ func TestFormatNumber(t *testing.T) {
 }
 
 // FuzzNumber checks that if both Go and ParseNumber accept a text, they return the same number. A
-// number that is printed with 17 digits is parsed to the same number.
+// number that FormatG prints with 17 digits must be parsed to the same number.
 func FuzzNumber(f *testing.F) {
 	for _, text := range []string{"1", "-0.5e7", "0x1F", "0x1.8p3", "inf", "nan(x)", " 7 ", "1e999"} {
 		f.Add(text)

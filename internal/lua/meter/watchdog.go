@@ -20,10 +20,10 @@ const (
 	maxTick = 50 * time.Millisecond
 )
 
-// Watchdog counts the time of runs. It ends a run when the run's time is up, when the run's context
-// ends, and on [Watch.End]. One timer serves all runs, and stops if there is no run. A timer for
-// each run would cost a short run a tenth of its time. The zero value is ready to use, and safe for
-// concurrent use.
+// Watchdog counts the time of runs. It ends a run when the run's time limit expires, when the run's
+// context ends, and on [Watch.End]. One timer serves all runs, and stops if there is no run. A
+// timer for each run would cost a short run a tenth of its time. The zero value is ready to use,
+// and safe for concurrent use.
 type Watchdog struct {
 	mu       sync.Mutex
 	runs     []*Watch
@@ -92,7 +92,7 @@ func (d *Watchdog) onTick() {
 	d.arm()
 }
 
-// isTimeUp reports whether the run's time is up. The caller holds watchdog.mu.
+// isTimeUp reports whether the run has spent its time limit. The caller holds watchdog.mu.
 func (w *Watch) isTimeUp() bool { return w.limit > 0 && w.spent >= w.limit }
 
 // addTime adds to the time of a run, and ends the run or its slice if needed. The caller holds
@@ -144,7 +144,7 @@ func (w *Watch) EndAfter(happened func() bool, d time.Duration, cause error) {
 	w.last = lastTime{happened: happened, remaining: d, cause: cause}
 }
 
-// lastTime is the time that a run has left after an event.
+// lastTime limits the time that a run may spend after an event.
 type lastTime struct {
 	happened  func() bool // nil if there is no such event
 	remaining time.Duration
@@ -152,7 +152,7 @@ type lastTime struct {
 	cause     error
 }
 
-// isUp reports whether the run, which has taken the time spent, must end.
+// isUp reports whether the run must end. spent is the time that the run has spent.
 func (l *lastTime) isUp(spent time.Duration) bool {
 	if l.since == 0 && l.happened != nil && l.happened() {
 		l.since = spent

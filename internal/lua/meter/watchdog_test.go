@@ -29,8 +29,8 @@ func waitForEnd(t *testing.T, w *Watch) error {
 	return nil
 }
 
-// TestWatchEndsARun checks that a run without charges ends when its time is up, when its context
-// ends, and on End. The first cause counts.
+// TestWatchEndsARun checks that a run without charges ends when its time limit expires, when its
+// context ends, and on End. The first cause counts.
 func TestWatchEndsARun(t *testing.T) {
 	cause := errors.New("the process stops")
 	ctx, stop := context.WithCancelCause(t.Context())
@@ -79,8 +79,8 @@ func TestWatchRequestsCheckAfterSlice(t *testing.T) {
 	}
 }
 
-// TestWatchWhileProcessIsStopped checks that a stop of the process counts as at most maxTick for
-// its runs.
+// TestWatchWhileProcessIsStopped checks that the time of a run grows by at most maxTick while the
+// process is stopped.
 func TestWatchWhileProcessIsStopped(t *testing.T) {
 	watchdog := &Watchdog{}
 	w := startWatch(t, watchdog, time.Second, 0)

@@ -123,7 +123,7 @@ func size(c *lua.Call) []lua.Value {
 			c.BadArg(1, "option 's' has no fixed size")
 		case o.letter == 'c' && o.size == 0:
 			c.BadArg(1, "option 'c0' has no fixed size")
-		case !clib.IsAlnum(o.letter): // unknown letters are ignored, as in Redis
+		case !clib.IsAlnum(o.letter): // ignores unknown letters, as Redis does
 			f.applyControl(o.letter)
 		}
 		offset += uint64(o.size)

@@ -30,7 +30,7 @@ type (
 	// CallExpr is a call of a function, or of a method.
 	CallExpr struct {
 		Function Expression
-		Method   string // of object:method()
+		Method   string // the method's name in object:method()
 		Args     []Expression
 		Line     int
 		SelfLine int

@@ -8,8 +8,8 @@ func (p *parser) expressions() []Expression {
 	return list
 }
 
-// precedence returns how tightly a binary operator binds on its left and on its right. It returns 0
-// for other tokens.
+// precedence returns the left and the right priority of a binary operator, as in C Lua. It returns
+// 0 for other tokens.
 func precedence(k Kind) (left, right int) {
 	switch k {
 	case '+', '-':

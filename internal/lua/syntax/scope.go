@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// scope is a function while it is parsed, with its visible local variables.
+// scope represents the function that the parser reads, with its visible local variables.
 type scope struct {
 	*Function
 	outer    *scope

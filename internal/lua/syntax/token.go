@@ -14,8 +14,8 @@ type token struct {
 	number float64 // the value of a number
 }
 
-// Kind is the kind of a token, or an operator of the tree. A token of one character has that
-// character as its kind, a longer token one of the constants.
+// Kind is the kind of a token, or an operator of the tree. The kind of a one-character token is its
+// character. Each longer token has one of the constants as its kind.
 type Kind int
 
 // The kinds of tokens, in C Lua's order. Operators are exported.

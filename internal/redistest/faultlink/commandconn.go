@@ -83,7 +83,7 @@ func (c *commandConn) returnReplies() {
 				return
 			}
 		}
-		_, _ = c.client.Write(reply) // a client that has left gets no reply
+		_, _ = c.client.Write(reply) // fails if the client has disconnected
 	}
 }
 

@@ -19,7 +19,7 @@ import (
 //	err = late.Wait(1, time.Second)
 //	late.Release() // now the SET arrives at the master
 //
-// As on a real network, later commands on the same connection wait behind a held one; other
+// As on a real network, later commands on the same connection wait behind a held command. All other
 // connections continue. The number of held commands is unlimited. Every command must have exactly
 // one reply, so subscriptions do not work. Methods may be called concurrently.
 type CommandLink struct {

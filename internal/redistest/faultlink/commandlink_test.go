@@ -105,7 +105,7 @@ func TestHoldDiscarded(t *testing.T) {
 	check(t, client.Send(redistest.AppendCommand(nil, "SET", "k", "v")))
 	check(t, hold.Wait(1, waitLimit))
 	hold.Discard()
-	hold.Release() // too late
+	hold.Release() // has no effect after Discard
 	if _, err := client.Receive(); !errors.Is(err, syscall.ECONNRESET) {
 		t.Fatalf("%v; want a reset", err)
 	}

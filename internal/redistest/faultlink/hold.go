@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// errNotHeld means that too few commands were held before the timeout of Hold.Wait.
+// errNotHeld means that a rule held too few commands before the timeout of Hold.Wait.
 var errNotHeld = errors.New("not held in time")
 
 // Match selects commands by their bytes on the wire. A link calls a Match once for each command or
@@ -65,8 +65,8 @@ func newHold(match Match, delay time.Duration) *Hold {
 	}
 }
 
-// Wait waits until the rule has held n commands or replies, including those that were released. It
-// returns an error after timeout.
+// Wait waits until the rule has held n commands or replies. Commands and replies that the rule has
+// released count, too. Wait returns an error after timeout.
 func (h *Hold) Wait(n int, timeout time.Duration) error {
 	limit := time.After(timeout)
 	for {

@@ -10,7 +10,7 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// errLinkClosed means that a method was called on a closed link.
+// errLinkClosed means that Close has closed the link, so that it cannot be used again.
 var errLinkClosed = errors.New("link is closed")
 
 // Link forwards TCP connections to a target and can be cut, healed, refused and reset, to make a
@@ -26,7 +26,7 @@ type Link struct {
 	mu       sync.Mutex
 	target   string       // of new connections
 	accepted int          // number of connections so far
-	listener net.Listener // nil while connections are refused
+	listener net.Listener // nil while the link refuses connections
 	circuits map[*circuit]struct{}
 	closed   bool
 }

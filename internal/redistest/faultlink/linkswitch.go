@@ -5,7 +5,7 @@ import (
 )
 
 // Retarget forwards new connections to another target (host:port), as when another server gets the
-// address of the old one. Existing connections stay at the old target; Reset ends them.
+// address of the old server. Existing connections stay at the old target; Reset ends them.
 func (l *Link) Retarget(target string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -8,7 +8,7 @@ import (
 )
 
 // TestLinkToAnotherTarget checks that an old connection still reaches the old server while a new
-// connection reaches the new one.
+// connection reaches the new server.
 func TestLinkToAnotherTarget(t *testing.T) {
 	before, after := redistest.New(t, redistest.Options{}), redistest.New(t, redistest.Options{})
 	want(t, dial(t, before.Addr()), "OK", "SET", "name", "before")

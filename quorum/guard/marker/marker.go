@@ -9,11 +9,11 @@ import (
 	"redlock-proxy/quorum/guard/reconfig"
 )
 
-// The proofs with which a master is admitted.
+// The proofs that let a master vote.
 const (
 	ProofFresh    = "fresh"    // all masters are empty, and no proxy knows of locks
 	ProofIntact   = "remark"   // the master still has all its data
-	ProofCaughtUp = "caughtup" // the master has caught up with the others
+	ProofCaughtUp = "caughtup" // the master has caught up with the other masters
 	ProofLease    = "lease"    // every lease that the master lost has expired
 	ProofJoined   = "joined"   // a master that voted in the former era has caught up with the other masters of that era
 )
@@ -155,7 +155,7 @@ type Record struct {
 // NoClaim is the Claim of a record without a claim.
 const NoClaim = "-"
 
-// noBound is the text of the bound in a record without one.
+// noBound replaces the bound in the text of a record without a bound.
 const noBound = "-"
 
 // String returns the record as it is stored on the master.

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Choose returns the change that a ballot must propose after a majority promised it: the change
-// accepted in the highest earlier ballot, or the proposal if none was accepted.
+// Choose returns the change that a ballot must propose after a majority promised it. That is the
+// change accepted in the highest earlier ballot, or the proposal if no change was accepted.
 func Choose(promised []Seal, proposal Change) Change {
 	var highest Seal
 	for _, s := range promised {

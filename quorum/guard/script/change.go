@@ -64,7 +64,7 @@ if not stands(marker, ARGV[1]) or not stands(record, ARGV[2]) then return 0 end
 quarantine(ARGV[3])
 return 1`)
 
-	// Admit removes the marker ARGV[1], the record ARGV[2] and the promise of a former marker,
+	// Admit removes the marker ARGV[1], the record ARGV[2] and the promise of a former marker. It
 	// writes the marker ARGV[3], and raises the record of the longest TTL to ARGV[4]. It stores the
 	// time of the admission. ARGV[5] is the proof. "fresh" requires the master to be empty, except
 	// for the list of proxies and the quarantine record. "remark" requires each database to have
@@ -180,11 +180,11 @@ redis.call('set', record, ARGV[1])
 redis.call('select', '0')
 return 1`)
 
-	// Fill changes keys in database ARGV[2] of a master with the record ARGV[1]. For each key there
-	// are four arguments: the key; the action; a value; its expiry, in ms of the master's clock
-	// (-1: never). "put" writes the value in any case. "copy" also does, but keeps a longer
-	// remaining time if the key already has the value. "drop" removes the key if it has the value.
-	// "raise" writes the value, a number, if it is higher than the present one.
+	// Fill changes keys in database ARGV[2] of a master with the record ARGV[1]. Each key has four
+	// arguments: the key; the action; a value; its expiry, in ms of the master's clock (-1: never).
+	// "put" writes the value in any case. "copy" also does, but keeps a longer remaining time if
+	// the key already has the value. "drop" removes the key if it has the value. "raise" writes the
+	// value, a number, if it is higher than the present value.
 	Fill = luascript.New(timedLua + guardLua + `
 if not stands(record, ARGV[1]) then return -1 end
 redis.call('select', ARGV[2])

@@ -246,8 +246,8 @@ func TestLongs(t *testing.T) {
 	}
 }
 
-// FuzzDecode checks that a decoded value is encoded to the same string, and that Size returns the
-// length of this string.
+// FuzzDecode checks that Encode returns the string from which Decode made a content, and that Size
+// returns the length of this string.
 func FuzzDecode(f *testing.F) {
 	for _, c := range examples() {
 		f.Add(Encode(c))
@@ -287,7 +287,7 @@ func FuzzEncode(f *testing.F) {
 			z := NewSortedSet()
 			for _, w := range words {
 				score, _ := ParseDouble(w)
-				z.Set(w, score+0) // -0 becomes 0 when it is encoded
+				z.Set(w, score+0) // Encode turns -0 into 0
 			}
 			c = z
 		}

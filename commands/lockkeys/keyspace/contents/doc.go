@@ -5,9 +5,9 @@
 // equal strings, because masters and proxies compare only the strings. Most texts encode to
 // themselves. A text that begins like a collection gets a mark that says that it is a text.
 //
-// A list keeps its order, and a hash keeps the order in which its fields were added. Sets are
-// sorted (numbers first, by size, then other members by bytes), and sorted sets are ordered by
-// score. So a client sees the same order from every proxy.
+// A list keeps its order, and a hash keeps its fields in insertion order. Sets are sorted (numbers
+// first, by size, then other members by bytes), and sorted sets are ordered by score. So a client
+// sees the same order from every proxy.
 //
 // A Go program that uses package quorum directly writes its tokens unencoded. This package reads a
 // token that begins with the mark as a collection.

@@ -1,6 +1,6 @@
 package contents
 
-// Hash maps fields to values, and keeps the order in which the fields were added.
+// Hash maps fields to values, and keeps the fields in insertion order.
 type Hash struct {
 	pairs   []pair
 	index   map[string]int // index in pairs

@@ -40,7 +40,8 @@ func ParseDouble(word string) (n float64, ok bool) {
 
 func isBlank(b byte) bool { return strings.IndexByte(" \t\n\v\f\r", b) >= 0 }
 
-// isInfinity reports whether a number is written as inf.
+// isInfinity reports whether a word with an infinite value spells infinity. Otherwise, its digits
+// overflow.
 func isInfinity(word string) bool { return strings.ContainsAny(word, "nN") }
 
 // isZero reports whether all digits of a number are 0, not counting the exponent.

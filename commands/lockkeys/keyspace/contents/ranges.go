@@ -10,7 +10,7 @@ import (
 // ScoreRange is a range of scores.
 type ScoreRange struct {
 	min, max                   float64
-	minExclusive, maxExclusive bool // the ends themselves are excluded
+	minExclusive, maxExclusive bool // the range excludes the end itself
 }
 
 // ParseScoreRange parses the ends of a range of scores.

@@ -82,7 +82,7 @@ func (s *SortedSet) Encoding() string {
 
 func (s *SortedSet) appendTo(b []byte) []byte {
 	for _, m := range s.Members() {
-		b = appendPart(appendScore(b, m.Score+0), m.Member) // -0 is encoded as 0
+		b = appendPart(appendScore(b, m.Score+0), m.Member) // adding 0 turns -0 into 0
 	}
 	return b
 }

@@ -17,7 +17,7 @@ type Calls struct {
 	Sites []Site
 	// Hidden is true if the source may contain further calls.
 	Hidden bool
-	// Literals are all strings in the source. If the source compiles code at run time, Literals
+	// Literals holds all strings in the source. If the source compiles code at run time, Literals
 	// also has the strings in that code.
 	Literals []string
 }
@@ -213,7 +213,7 @@ func (f *finder) spend(steps int) bool {
 	return f.steps <= maxSteps
 }
 
-// origins returns the expressions from which a variable may have its value.
+// origins returns the expressions whose values a variable may have.
 func (f *finder) origins(e syntax.Expression) []syntax.Expression {
 	var origins []syntax.Expression
 	seen := map[string]bool{}
@@ -239,7 +239,8 @@ func (f *finder) origins(e syntax.Expression) []syntax.Expression {
 	return origins
 }
 
-// fieldName returns the name of a field of one of these global tables; "" for any other expression.
+// fieldName returns the name of a field of one of the given global tables; "" for any other
+// expression.
 func fieldName(e syntax.Expression, tables ...string) string {
 	index, ok := e.(*syntax.IndexExpr)
 	if !ok {

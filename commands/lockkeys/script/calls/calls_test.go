@@ -74,8 +74,8 @@ func TestFindCalls(t *testing.T) {
 	}
 }
 
-// TestLiteralsInCode checks that the literals in code that a script compiles are found, including
-// those in nested code. A literal that is not code counts as itself.
+// TestLiteralsInCode checks that Find returns the literals in code that a script compiles, also in
+// nested code. A literal that is not code counts as itself.
 func TestLiteralsInCode(t *testing.T) {
 	for source, want := range map[string]string{
 		`return loadstring("return redis.call('set', 'k', 1)")()`:        `["return redis.call('set', 'k', 1)" "set" "k"]`,

@@ -23,7 +23,7 @@ type PartKind int
 const (
 	// Unseen is an unknown part.
 	Unseen PartKind = iota
-	// Literal is written in the source.
+	// Literal is a text in the source.
 	Literal
 	// Key is an element of KEYS with a known index.
 	Key
@@ -140,8 +140,8 @@ func (f *finder) elementShapes(object, key syntax.Expression) []Shape {
 
 var anyOf = map[PartKind]PartKind{Key: AnyKey, Argument: AnyArgument}
 
-// lists returns which of KEYS (Key) and ARGV (Argument) an expression may be; Unseen for any other
-// table.
+// lists returns the kinds of table that an expression may be: Key for KEYS, Argument for ARGV, and
+// Unseen for any other table.
 func (f *finder) lists(e syntax.Expression) (kinds []PartKind) {
 	for _, origin := range f.origins(e) {
 		kind := Unseen
