@@ -28,6 +28,10 @@ func (t *ChangedKeys) Add(db int, words [][]byte, places keys.Places) {
 		*t = ChangedKeys{}
 	}
 	for at := range places.All() {
+		key := quorum.Key{DB: db, Name: string(words[at])}
+		if _, known := t.keys[key]; known {
+			continue
+		}
 		size := len(words[at]) + changedKeyOverhead
 		if t.overflow || t.bytes+size > maxChangedKeysSize {
 			*t = ChangedKeys{overflow: true}
@@ -36,7 +40,7 @@ func (t *ChangedKeys) Add(db int, words [][]byte, places keys.Places) {
 		if t.keys == nil {
 			t.keys = map[quorum.Key]struct{}{}
 		}
-		t.keys[quorum.Key{DB: db, Name: string(words[at])}] = struct{}{}
+		t.keys[key] = struct{}{}
 		t.bytes += size
 	}
 }

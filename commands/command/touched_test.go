@@ -8,7 +8,8 @@ import (
 	"redlock-proxy/commands/catalog/keys"
 )
 
-// TestTouched checks the limit in bytes, and that a new set begins after StartNewSet.
+// TestTouched checks the limit in bytes, that a key counts once, and that a new set begins after
+// StartNewSet.
 func TestTouched(t *testing.T) {
 	var touched ChangedKeys
 	add := func(key string) {
@@ -32,6 +33,10 @@ func TestTouched(t *testing.T) {
 	touched.StartNewSet()
 	want(count, true)
 	add("next")
+	want(1, true)
+	for range 2 * maxChangedKeysSize / changedKeyOverhead {
+		add("next")
+	}
 	want(1, true)
 	add(strings.Repeat("k", maxChangedKeysSize))
 	want(0, false)

@@ -39,19 +39,21 @@ func (s *scripts) isReleaseBody(body []byte) bool {
 	return isRelease
 }
 
-// remember remembers a script. If there is no room, it forgets all other scripts.
+// remember remembers a script. If there is no room, it forgets all other scripts. If there is no
+// room for a digest, it forgets the scripts as well, so that each script gets its digest back when
+// a client sends it again.
 func (s *scripts) remember(body string, isRelease bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.byBody == nil || len(s.byBody) >= maxScripts {
 		s.byBody = map[string]bool{}
 	}
+	if isRelease && (s.digests == nil || len(s.digests) >= maxScripts) {
+		s.digests, s.byBody = map[string]bool{}, map[string]bool{}
+	}
 	s.byBody[body] = isRelease
 	if !isRelease {
 		return
-	}
-	if s.digests == nil || len(s.digests) >= maxScripts {
-		s.digests = map[string]bool{}
 	}
 	sum := sha1.Sum([]byte(body))
 	s.digests[hex.EncodeToString(sum[:])] = true
