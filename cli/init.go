@@ -99,13 +99,13 @@ func newSettingsAction(c *cli.Context, cfg conf.Config) error {
 	if err != nil {
 		return err
 	}
-	done, err := inspect.ReplaceSettings(c.Context, cfg.Masters, max(cfg.MasterTimeout, initTimeout), certificates.ConfigureDial,
+	results, err := inspect.ReplaceSettings(c.Context, cfg.Masters, max(cfg.MasterTimeout, initTimeout), certificates.ConfigureDial,
 		daemon.SharedSettings(cfg), c.Bool(forceFlag))
 	if err != nil {
 		return withCode(exitUnsafe, fmt.Errorf("refused: %w, or use --%s", err, forceFlag))
 	}
 	allReached := true
-	for _, m := range done {
+	for _, m := range results {
 		text := "votes only for proxies with these settings"
 		switch {
 		case m.Err != nil:
@@ -350,7 +350,8 @@ func (i *initRun) report(masters []quorum.MasterStatus) error {
 	fmt.Fprintf(i.out, "%d of %d masters vote\n", votes, len(masters))
 	if votes+onTime < quorum.Majority(len(masters)) {
 		return withCode(exitUnavailable,
-			fmt.Errorf("too few masters vote, or will vote within %v: the causes are above", i.maxWait()))
+			fmt.Errorf("too few masters vote, or will vote within %v: the causes are above; "+
+				"correct them, then run redlock-proxy init again", i.maxWait()))
 	}
 	_, err := fmt.Fprintln(i.out, nextServe)
 	return err

@@ -139,7 +139,7 @@ func lockAction(c *cli.Context) error {
 		Report: func(err error) { fmt.Fprintln(c.App.ErrWriter, "redlock-proxy:", err) },
 	}
 	state, err := job.Run(c.Context)
-	return lockError(args[0], state, err, func() string { return refusal(c.Context, opts[proxies.Last()], err) })
+	return lockError(args[0], state, err, func() string { return refusal(c.Context, opts[proxies.LastIndex()], err) })
 }
 
 // proxyOptions returns the options for a connection to the proxy at addr.

@@ -39,8 +39,8 @@ func flagHint(c *cli.Context, name string) string {
 			return fmt.Sprintf("it comes after the command: %s serve --%s …; ", c.App.Name, name)
 		}
 	}
-	if meant := conf.Nearest(name, flagNames(flags)); meant != "" {
-		return "did you mean --" + meant + "? "
+	if nearest := conf.Nearest(name, flagNames(flags)); nearest != "" {
+		return "did you mean --" + nearest + "? "
 	}
 	return ""
 }
@@ -81,8 +81,8 @@ func unknownCommand(c *cli.Context) error {
 	for _, cmd := range c.App.VisibleCommands() {
 		known = append(known, cmd.Name)
 	}
-	if meant := conf.Nearest(name, known); meant != "" {
-		hint = "did you mean " + meant + "? "
+	if nearest := conf.Nearest(name, known); nearest != "" {
+		hint = "did you mean " + nearest + "? "
 	}
 	return fmt.Errorf("unknown command %q (%ssee %s --help)", name, hint, c.App.Name)
 }

@@ -88,11 +88,11 @@ func TestBlockingCommandsWait(t *testing.T) {
 	}
 	remove := func(key string) func(*fakeregister.Register) { return func(f *fakeregister.Register) { f.Remove(key) } }
 	text := put("k", "x")
-	// overtaken puts an element, which another client takes once the waiter has found it.
-	overtaken := func(key string) func(*fakeregister.Register) {
+	// putThenTakenByRival puts an element, which another client takes once the waiter has found it.
+	putThenTakenByRival := func(key string) func(*fakeregister.Register) {
 		return func(f *fakeregister.Register) {
 			f.Put(key, list("a", "b"), -1)
-			f.Meanwhile = func() { f.Remove(key) }
+			f.ConcurrentChange = func() { f.Remove(key) }
 		}
 	}
 	for _, test := range []struct {
@@ -116,14 +116,14 @@ func TestBlockingCommandsWait(t *testing.T) {
 			f.Put("k2", list("a"), -1)
 			f.Put("k", list("c"), -1)
 		}}, ".", list("a")},
-		{"another client was faster", "BLPOP k 0", `["k" "c"]`, []func(*fakeregister.Register){overtaken("k"),
+		{"another client was faster", "BLPOP k 0", `["k" "c"]`, []func(*fakeregister.Register){putThenTakenByRival("k"),
 			put("k", list("c", "d"))}, list("d"), "."},
 		{"another client was faster, until the end", "BLPOP k 1", "(nil)",
-			[]func(*fakeregister.Register){overtaken("k"), overtaken("k")}, ".", "."},
+			[]func(*fakeregister.Register){putThenTakenByRival("k"), putThenTakenByRival("k")}, ".", "."},
 		{"another client was faster at one of two", "BLPOP k k2 0", `["k" "c"]`,
-			[]func(*fakeregister.Register){overtaken("k2"), put("k", list("c", "d"))}, list("d"), "."},
+			[]func(*fakeregister.Register){putThenTakenByRival("k2"), put("k", list("c", "d"))}, list("d"), "."},
 		{"another client was faster at the source", "BLMOVE k k LEFT RIGHT 0", `"c"`,
-			[]func(*fakeregister.Register){overtaken("k"), put("k", list("c", "d"))}, list("d", "c"), "."},
+			[]func(*fakeregister.Register){putThenTakenByRival("k"), put("k", list("c", "d"))}, list("d", "c"), "."},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			b := newRegisterFixture(t)
@@ -133,7 +133,7 @@ func TestBlockingCommandsWait(t *testing.T) {
 			b.expectRun(test.line, test.reply)
 			b.expectValue("k", test.after)
 			b.expectValue("k2", test.after2)
-			if n := len(b.masters.OnWait); n > 0 || b.masters.Meanwhile != nil {
+			if n := len(b.masters.OnWait); n > 0 || b.masters.ConcurrentChange != nil {
 				t.Errorf("the wait ended before %d events, or no client was faster", n)
 			}
 		})
@@ -159,8 +159,9 @@ func TestBlockingCommandsBehindWaiter(t *testing.T) {
 // all keys again.
 func TestBlockingCommandsOfSeveralKeys(t *testing.T) {
 	for _, test := range []struct {
-		name          string
-		before        map[int]func(*fakeregister.Register) // by round; the first round records the wait
+		name string
+		// before holds a function for each round. The first round records the wait.
+		before        map[int]func(*fakeregister.Register)
 		reply, rounds string
 		after, after2 string
 	}{

@@ -217,7 +217,8 @@ func TestRandomChoiceIsRepeated(t *testing.T) {
 		members = append(members, fmt.Sprint("member", i))
 	}
 	b.masters.Put("k", contents.Encode(contents.NewSet(members...)), 500)
-	b.masters.Meanwhile = func() {} // as if another client had changed the key and changed it back
+	// As if another client had changed the key and changed it back.
+	b.masters.ConcurrentChange = func() {}
 	popped := b.run("SPOP", "k")
 	runs := recorder.decisions
 	if len(runs) < 2 {
@@ -238,7 +239,7 @@ func TestRandomChoiceIsRepeated(t *testing.T) {
 func TestCollectionsAreBounded(t *testing.T) {
 	b := newRegisterFixture(t)
 	b.expectRun("HSET k "+strings.Repeat("x", 600_000)+" v", "1")
-	before := b.masters.Holds("k")
+	before := b.masters.TextOf("k")
 	want := "ERR lock key 'k' would be too large: the limit is 1048576 bytes or 65536 elements"
 	b.expectRun("HSET k a 1 "+strings.Repeat("y", 500_000)+" v", want)
 	b.expectValue("k", before)
@@ -255,7 +256,7 @@ func TestCollectionsAreBounded(t *testing.T) {
 	for i := range 60 {
 		lines = append(lines, fmt.Sprint("SADD k2 ", i), fmt.Sprint("SREM k2 ", i))
 	}
-	want = "ERR too many changes of lock key 'k2': it is near the limit of 1048576 bytes or 65536 elements; one script or transaction may make at most 100 such changes"
+	want = "ERR too many changes of lock key 'k2' near its limit of 1048576 bytes or 65536 elements: one script or transaction may make at most 100; use several"
 	if got := b.transact(strings.Join(lines, "; ")); strings.Count(got, want) != 20 {
 		t.Errorf("%s, want twenty times %s", got, want)
 	}

@@ -162,7 +162,7 @@ func (b *registerFixture) expectRounds(want ...string) {
 // expectValue fails unless the masters hold this value.
 func (b *registerFixture) expectValue(key, want string) {
 	b.Helper()
-	if got := b.masters.Holds(key); got != want {
+	if got := b.masters.TextOf(key); got != want {
 		b.Errorf("%s: %s, want %s", key, got, want)
 	}
 }

@@ -74,9 +74,9 @@ func TestKeysOfProgramAreLimited(t *testing.T) {
 	}
 }
 
-// TestInfoAsClientsAsk checks that INFO has fields that clients and their tests read: the width of
-// integers, and the number of cached scripts.
-func TestInfoAsClientsAsk(t *testing.T) {
+// TestInfoFieldsOfClients checks that INFO has fields that clients and their tests read: the width
+// of integers, and the number of cached scripts.
+func TestInfoFieldsOfClients(t *testing.T) {
 	b := newRegisterFixture(t)
 	info := func(section string) string {
 		var out command.Reply
@@ -113,9 +113,9 @@ func TestScriptMemory(t *testing.T) {
 	}
 }
 
-// TestTimeIsForTheWholeEval checks that one time limit covers all runs of a script and all scripts
+// TestTimeLimitOfEval checks that one time limit covers all runs of a script and all scripts
 // of a transaction.
-func TestTimeIsForTheWholeEval(t *testing.T) {
+func TestTimeLimitOfEval(t *testing.T) {
 	b := newRegisterFixture(t)
 	var allowance script.Allowance
 	for _, body := range []string{"while true do end", "return redis.call('get', 'k')"} {

@@ -232,7 +232,7 @@ func TestNothingToReleaseWithoutAGrant(t *testing.T) {
 	b.expectCalls()
 }
 
-var errClientLeft = errors.New("the client left")
+var errDisconnected = errors.New("the client left")
 
 func TestOnlyBlockingLockWatchesClient(t *testing.T) {
 	b := newFixture(t)
@@ -242,7 +242,7 @@ func TestOnlyBlockingLockWatchesClient(t *testing.T) {
 	b.client.Wait = func(ctx context.Context) (context.Context, func()) {
 		watches++
 		waitCtx, cancel := context.WithCancelCause(ctx)
-		return waitCtx, func() { stops++; cancel(errClientLeft) }
+		return waitCtx, func() { stops++; cancel(errDisconnected) }
 	}
 	for _, line := range []string{"LOCK k t PX 10000", "UNLOCK k t", "EXTEND k t PX 10000", "LOCK k t PX 0 BLOCK 5",
 		"LOCK k t PX 5 BLOCK x"} {
@@ -255,7 +255,7 @@ func TestOnlyBlockingLockWatchesClient(t *testing.T) {
 		if watches != i+1 || stops != i+1 {
 			t.Errorf("%s: %d watches begun, %d stopped", line, watches, stops)
 		}
-		if context.Cause(during) != errClientLeft {
+		if context.Cause(during) != errDisconnected {
 			t.Errorf("%s: waited in another context than the watched one", line)
 		}
 	}
@@ -270,7 +270,7 @@ func TestClientLeavesWhileItWaits(t *testing.T) {
 	b := newFixture(t)
 	b.client.Wait = func(ctx context.Context) (context.Context, func()) {
 		waitCtx, cancel := context.WithCancelCause(ctx)
-		cancel(errClientLeft)
+		cancel(errDisconnected)
 		return waitCtx, func() {}
 	}
 	b.expect("LOCK k t PX 10000 BLOCK 0", "-ERR the client left\r\n")

@@ -57,7 +57,7 @@ func TestRegisterErrors(t *testing.T) {
 		}
 		rounds := len(b.masters.Rounds)
 		b.out.Undelivered()
-		if withdrawn := b.masters.Withdrawn; len(withdrawn) > 0 || len(b.masters.Rounds) > rounds {
+		if withdrawn := b.masters.WithdrawnKeys; len(withdrawn) > 0 || len(b.masters.Rounds) > rounds {
 			t.Errorf("%v: withdrew %v, and asked the masters %q", test.err, withdrawn, b.masters.Rounds[rounds:])
 		}
 	}

@@ -99,7 +99,8 @@ func TestRefusedCallsOfScripts(t *testing.T) {
 			"ERR The user executing the script can't run this command or subcommand script: ", "."},
 		{"redis.call('set',KEYS[1],'v','PX',1000) return redis.pcall('set','lock:x','v')",
 			"ERR The user executing the script can't run this command or subcommand", "."},
-		{"redis.call('set',KEYS[1],'v','PX',1000) error('own')", "ERR ", "v:1000"}, // as on any Redis
+		// The script keeps its first change, as on any Redis.
+		{"redis.call('set',KEYS[1],'v','PX',1000) error('own')", "ERR ", "v:1000"},
 	} {
 		b := newRegisterFixture(t)
 		b.restrict(refused)
@@ -182,8 +183,8 @@ func TestPreparedAgainAfterWrongGuess(t *testing.T) {
 	}
 	b.expectSideEffects("0: publish c other")
 	b.expectValue("k", "me")
-	b.masters.Meanwhile = func() {
-		b.masters.Meanwhile = nil
+	b.masters.ConcurrentChange = func() {
+		b.masters.ConcurrentChange = nil
 		b.masters.Put("k", "third", 500)
 	}
 	if got := b.run("EVAL", "redis.call('publish','c',redis.call('getset',KEYS[1],ARGV[1]) or 'none') return 1", "1",
@@ -196,7 +197,7 @@ func TestPreparedAgainAfterWrongGuess(t *testing.T) {
 		t.Error("what was prepared first was not dropped")
 	}
 	b.sideEffects.refusals = map[string]string{"prepare publish c fourth": noChannel}
-	b.masters.Meanwhile = func() { b.masters.Put("k", "fourth", 500) }
+	b.masters.ConcurrentChange = func() { b.masters.Put("k", "fourth", 500) }
 	if got := b.run("EVAL", "redis.call('publish','c',redis.call('getset',KEYS[1],ARGV[1]) or 'none') return 1", "1",
 		"k", "me"); got != noChannel {
 		t.Error(got)

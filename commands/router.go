@@ -108,7 +108,7 @@ func (r *router) route(at Situation, words [][]byte) Decision {
 	case at.TooLong:
 		return refuse(name, r.tooLongError(name, words))
 	case at.InMulti && name != "quit" && name != "reset":
-		return r.forConnection(at, name, r.routeInMulti(at, name, words))
+		return r.adaptToConnection(at, name, r.routeInMulti(at, name, words))
 	case own != nil:
 		return r.routeOwn(own, at, words)
 	case !r.lockKeys.Any():
@@ -121,11 +121,11 @@ func (r *router) route(at Situation, words [][]byte) Decision {
 		return r.routeWatch(at, words)
 	case "unwatch":
 		if at.Watching {
-			return r.forConnection(at, name, Decision{Verb: Run, Command: r.txCommands[name]})
+			return r.adaptToConnection(at, name, Decision{Verb: Run, Command: r.txCommands[name]})
 		}
 		return Decision{}
 	}
-	return r.forConnection(at, name, r.routeByKeys(name, words))
+	return r.adaptToConnection(at, name, r.routeByKeys(name, words))
 }
 
 // routeOwn decides about one of the proxy's own commands.
@@ -136,8 +136,8 @@ func (r *router) routeOwn(own *command.Command, at Situation, words [][]byte) De
 	return Decision{Verb: Run, Command: own}
 }
 
-// forConnection adapts a decision about a command on lock keys to the upstream connection.
-func (r *router) forConnection(at Situation, name string, d Decision) Decision {
+// adaptToConnection adapts a decision about a command on lock keys to the upstream connection.
+func (r *router) adaptToConnection(at Situation, name string, d Decision) Decision {
 	u := at.Upstream
 	switch {
 	case !r.hasUpstream || d.Verb == Forward:
@@ -196,7 +196,7 @@ func (r *router) routeMulti(at Situation) Decision {
 	own := Decision{Verb: Run, Command: r.txCommands["multi"]}
 	switch {
 	case at.Watching, at.Connected && at.UpstreamError != "":
-		return r.forConnection(at, "multi", own)
+		return r.adaptToConnection(at, "multi", own)
 	case !at.Connected:
 		return Decision{Verb: Connect}
 	}
@@ -208,13 +208,13 @@ func (r *router) routeWatch(at Situation, words [][]byte) Decision {
 	places, _ := spec.KeysOf(words[0]).Positions(words, len(words))
 	switch lockIndex, otherIndex := r.lockKeys.Split(words, places); {
 	case lockIndex < 0 && otherIndex >= 0 && at.Watching:
-		return r.forConnection(at, "watch", refuse("watch", mixedWatchError))
+		return r.adaptToConnection(at, "watch", refuse("watch", mixedWatchError))
 	case lockIndex < 0:
 		return r.routeUpstream("watch", words)
 	case otherIndex >= 0:
-		return r.forConnection(at, "watch", refuse("watch", lockkeys.MixedKeysError("watch", words[lockIndex], words[otherIndex])))
+		return r.adaptToConnection(at, "watch", refuse("watch", lockkeys.MixedKeysError("watch", words[lockIndex], words[otherIndex])))
 	}
-	return r.forConnection(at, "watch", Decision{Verb: Run, Command: r.txCommands["watch"]})
+	return r.adaptToConnection(at, "watch", Decision{Verb: Run, Command: r.txCommands["watch"]})
 }
 
 // routeInMulti decides about a command in a transaction of the proxy's own.
@@ -389,7 +389,8 @@ const mixedWatchError = "ERR 'watch' cannot watch both lock keys and other keys:
 // Redis' wording. If Redis itself has the command, the error names the setting that helps.
 func UnknownCommand(words [][]byte) string {
 	text := syntax.UnknownCommand(words)
-	if known := spec.Find(words[0]); known != nil && known.Arity != 0 { // commands of modules have no arity
+	// Commands of modules have no arity.
+	if known := spec.Find(words[0]); known != nil && known.Arity != 0 {
 		text += "(no upstream; set --upstream)"
 	}
 	return text

@@ -236,7 +236,7 @@ func (t *Table) Route(at Situation, words [][]byte) Decision { return t.router.r
 // ResolveScript decides about a command after the decision Resolve. It looks up the script or
 // function at the masters and the upstream, and routes the command by its contents.
 func (t *Table) ResolveScript(ctx context.Context, c *command.Client, at Situation, words [][]byte) Decision {
-	return t.router.forConnection(at, syntax.Lower(words[0]), t.router.resolve(ctx, c, words))
+	return t.router.adaptToConnection(at, syntax.Lower(words[0]), t.router.resolve(ctx, c, words))
 }
 
 // Preview inspects a command of total words that is too long to be held in memory, by its first
@@ -254,7 +254,7 @@ func (t *Table) Run(cmd *command.Command, c command.Call) {
 		switch {
 		case !syntax.FitsArity(cmd.Arity, len(c.Args)):
 			c.SyntaxError(syntax.WrongArity(cmd.Name))
-		case !cmd.AlwaysFails && !permitted(c):
+		case !cmd.AlwaysFails && !checkPermission(c):
 		case c.Client.OnlyListens() && pubsub.Refusal(c.Args) != "":
 			c.Out.Error(pubsub.Refusal(c.Args))
 		default:
@@ -266,8 +266,8 @@ func (t *Table) Run(cmd *command.Command, c command.Call) {
 	})
 }
 
-// permitted reports whether the client may run a command. If not, it replies with the error.
-func permitted(c command.Call) bool {
+// checkPermission reports whether the client may run a command. If not, it replies with the error.
+func checkPermission(c command.Call) bool {
 	if c.Client.MayAll() || server.IsOpen(c.Args) {
 		return true
 	}

@@ -136,10 +136,10 @@ func TestWatchedVersion(t *testing.T) {
 				if when == "before EXEC" {
 					test.meanwhile(b.masters)
 				} else {
-					b.masters.Meanwhile = func() { test.meanwhile(b.masters) }
+					b.masters.ConcurrentChange = func() { test.meanwhile(b.masters) }
 				}
 				got := b.transact(line)
-				if b.masters.Meanwhile != nil {
+				if b.masters.ConcurrentChange != nil {
 					continue // the write used no ballot
 				}
 				if aborted := got == "(nil)"; aborted != test.aborts {
@@ -256,7 +256,7 @@ func TestWatchInAnotherDatabase(t *testing.T) {
 	b := newRegisterFixture(t)
 	b.watch("k")
 	b.client.DB = 1
-	if got := b.transact("DEL k"); got != "EXECABORT Transaction discarded because of: the watched lock keys are in another database" {
+	if got := b.transact("DEL k"); got != "EXECABORT Transaction discarded because of: the watched lock keys are in a different database; send WATCH and EXEC in the same database" {
 		t.Error(got)
 	}
 	if b.client.Transaction.Watching() {

@@ -19,7 +19,7 @@ var (
 	errClusterPath      = errors.New("names a database, but a cluster has only one; leave it out")
 	errClusterParameter = errors.New("has an unknown parameter; use skip_verify=true or false, with rediss+cluster://")
 	errClusterTwice     = errors.New("names a node twice")
-	errClusterCount     = errors.New("names more than " + strconv.Itoa(maxSeeds) + " nodes; one that can be reached is enough")
+	errClusterCount     = errors.New("names more than " + strconv.Itoa(maxSeeds) + " nodes; name fewer, because the proxy needs only one reachable node")
 )
 
 // Cluster describes a Redis Cluster, some of whose nodes are known.

@@ -145,7 +145,7 @@ func (c Config) String() string {
 	var parts []string
 	for _, s := range settingsTable {
 		for _, text := range s.get(c) {
-			parts = append(parts, fmt.Sprintf("%s=%q", s.Name, s.redacted(text)))
+			parts = append(parts, fmt.Sprintf("%s=%q", s.Name, s.redact(text)))
 		}
 	}
 	return strings.Join(parts, " ")

@@ -58,7 +58,7 @@ func parseYAML(path string, content []byte) ([]*ast.MappingValueNode, error) {
 	if !utf8.Valid(content) {
 		return nil, fmt.Errorf("%s: not UTF-8 text", path)
 	}
-	content = normalized(content)
+	content = normalizeText(content)
 	if line := tooDeep(content); line > 0 {
 		return nil, fmt.Errorf("%s:%d: nested too deeply; settings are a list of names and values", path, line)
 	}
@@ -111,9 +111,9 @@ func syntaxError(path string, err error) error {
 	return fmt.Errorf("%s: not YAML", path)
 }
 
-// normalized removes a byte order mark, and the CR of each CR LF. The parser would take a byte
+// normalizeText removes a byte order mark, and the CR of each CR LF. The parser would take a byte
 // order mark as a part of the first key, and count an empty line that ends with CR LF twice.
-func normalized(content []byte) []byte {
+func normalizeText(content []byte) []byte {
 	content = bytes.TrimPrefix(content, []byte("\ufeff"))
 	return bytes.ReplaceAll(content, []byte("\r\n"), []byte("\n"))
 }

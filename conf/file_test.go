@@ -57,7 +57,7 @@ func resultText(r *loader) string {
 	for _, s := range settingsTable {
 		for _, value := range s.get(r.config) {
 			if value != s.Default {
-				changed = append(changed, fmt.Sprintf("%s=%q", s.Name, s.redacted(value)))
+				changed = append(changed, fmt.Sprintf("%s=%q", s.Name, s.redact(value)))
 			}
 		}
 	}

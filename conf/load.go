@@ -159,7 +159,7 @@ func (r *loader) withOrigin(p problem) error {
 
 func (r *loader) result() (Config, error) {
 	if len(r.errs) > 0 {
-		return Config{}, errors.Join(firstOf(r.errs)...)
+		return Config{}, errors.Join(limitErrors(r.errs)...)
 	}
 	return r.config, nil
 }
@@ -167,8 +167,8 @@ func (r *loader) result() (Config, error) {
 // maxErrors limits the number of listed errors, so that the proxy can log the list.
 const maxErrors = 50
 
-// firstOf returns the first maxErrors errors, and an error with the number of further errors.
-func firstOf(errs []error) []error {
+// limitErrors returns the first maxErrors errors, and an error with the number of further errors.
+func limitErrors(errs []error) []error {
 	if len(errs) <= maxErrors {
 		return errs
 	}

@@ -29,7 +29,8 @@ func Redact(url string) string {
 	at := strings.LastIndexByte(rest, '@')
 	question := strings.IndexByte(rest, '?')
 	switch {
-	case question >= 0 && question < at: // a password with a ? in it, or a parameter with an @ in it
+	// A password with a ? in it, or a parameter with an @ in it.
+	case question >= 0 && question < at:
 		return scheme + redactedPassword
 	case question >= 0:
 		return scheme + redactUser(rest[:question], at) + redactQuery(rest[question+1:])

@@ -84,7 +84,7 @@ func (s Setting) change(from, to []string) Change {
 func (s Setting) redactedList(values []string) string {
 	shown := make([]string, len(values))
 	for i, v := range values {
-		shown[i] = fmt.Sprintf("%q", s.redacted(v))
+		shown[i] = fmt.Sprintf("%q", s.redact(v))
 	}
 	if s.IsList {
 		return "[" + strings.Join(shown, " ") + "]"

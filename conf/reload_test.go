@@ -77,7 +77,7 @@ func TestReloaded(t *testing.T) {
 			if got := changeList(pending); got != test.pending {
 				t.Errorf("pending: got %s, want %s", got, test.pending)
 			}
-			if wrong := notApplied(now, next, len(changed) > 0 && len(pending) == 0); wrong != "" {
+			if wrong := findWrongSetting(now, next, len(changed) > 0 && len(pending) == 0); wrong != "" {
 				t.Error(wrong)
 			}
 		})
@@ -92,10 +92,10 @@ func changeList(all []Change) string {
 	return strings.Join(texts, "; ")
 }
 
-// notApplied describes a setting with the wrong value after a reload; empty if there is none. If
-// all is set, every setting should be new; otherwise the settings that need a restart should be
+// findWrongSetting describes a setting with the wrong value after a reload; empty if there is none.
+// If all is set, every setting should be new; otherwise the settings that need a restart should be
 // old.
-func notApplied(now, next Config, all bool) string {
+func findWrongSetting(now, next Config, all bool) string {
 	for _, s := range settingsTable {
 		want := s.get(runningConfig())
 		if all {

@@ -253,8 +253,8 @@ func withPasswords(s Setting) Setting {
 // check returns an error if the value is invalid for s.
 func (s Setting) check(value string) error { return s.set(new(Config), []string{value}) }
 
-// redacted returns the value for errors and logs, with passwords hidden.
-func (s Setting) redacted(value string) string {
+// redact returns the value for errors and logs, with passwords hidden.
+func (s Setting) redact(value string) string {
 	if s.mayHavePassword {
 		return Redact(value)
 	}

@@ -179,5 +179,5 @@ func (c Config) Warnings() []string {
 
 // valueProblem returns the text of an error about one value.
 func valueProblem(s Setting, value string, err error) string {
-	return fmt.Sprintf("%q %v", s.redacted(value), err)
+	return fmt.Sprintf("%q %v", s.redact(value), err)
 }

@@ -153,7 +153,8 @@ func nodeKind(n ast.Node) string {
 	case *ast.MappingNode, *ast.MappingValueNode:
 		return "a mapping"
 	}
-	return "an anchor, an alias or a tag" // or another part of YAML that the configuration does not use
+	// The text covers all parts of YAML that the configuration does not use.
+	return "an anchor, an alias or a tag"
 }
 
 func lineOf(n ast.Node) int { return n.GetToken().Position.Line }

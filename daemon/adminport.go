@@ -184,7 +184,7 @@ func (d *daemon) listLocks(ctx context.Context, db int, match string, count int)
 	all := make([]status.Lock, len(found))
 	for i, l := range found {
 		all[i] = status.Lock{
-			Key: l.Key, State: l.State, TimeLeft: l.Left, Votes: l.Votes, Waiters: l.Waiters, Since: l.Since, Addr: l.Addr,
+			Key: l.Key, State: l.State, TimeLeft: l.RemainingTTL, Votes: l.Votes, Waiters: l.Waiters, Since: l.Since, Addr: l.Addr,
 			Name: l.Name, Kept: l.Kept,
 		}
 	}

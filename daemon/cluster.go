@@ -88,7 +88,7 @@ func (d *daemon) awaitNodes(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, d.cfg.UpstreamTimeout)
 	defer cancel()
-	if err := d.nodes.FirstLook(ctx); errors.Is(err, upstream.ErrNoCluster) {
+	if err := d.nodes.WaitFirstPoll(ctx); errors.Is(err, upstream.ErrNoCluster) {
 		return fmt.Errorf("upstream: %w", err)
 	}
 	return nil
@@ -104,19 +104,19 @@ func (d *daemon) upstreamStatus() (name string, err error) {
 }
 
 // nodeStatus returns the state of the nodes of the cluster, for PROXY INFO.
-func (d *daemon) nodeStatus() (all []server.Node, uncovered int) {
+func (d *daemon) nodeStatus() (all []server.Node, unservedSlots int) {
 	for _, n := range d.nodes.Nodes() {
 		all = append(all, server.Node{
 			ID: n.ID, Address: n.Addr(), Listen: n.Listen, IsMaster: n.IsMaster(), IsGone: n.IsGone(),
 			Slots: n.SlotCount(), Clients: n.Clients, Err: n.Err,
 		})
 	}
-	return all, d.nodes.Uncovered()
+	return all, d.nodes.UnservedSlots()
 }
 
 // nodeMetrics returns the state of the nodes of the cluster, for the metrics.
 func (d *daemon) nodeMetrics() metrics.Cluster {
-	state := metrics.Cluster{UncoveredSlots: d.nodes.Uncovered()}
+	state := metrics.Cluster{UncoveredSlots: d.nodes.UnservedSlots()}
 	for _, n := range d.nodes.Nodes() {
 		state.Nodes = append(state.Nodes, metrics.Node{Address: n.Addr(), Up: n.Err == nil, Clients: n.Clients})
 	}

@@ -176,7 +176,7 @@ func upstreamProblem(
 		if err != nil {
 			return "upstream " + up.Name() + ": " + err.Error(), ""
 		}
-		if left := table.Uncovered(); left > 0 {
+		if left := table.UnservedSlots(); left > 0 {
 			return "", fmt.Sprintf("upstream: %d of %d slots of the cluster are not served", left, nodes.SlotCount)
 		}
 	}

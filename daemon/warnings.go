@@ -14,8 +14,8 @@ func (d *daemon) warnCertificateValidity() {
 }
 
 // OpenUsersWarning is the warning that clients need no login, because the user default is open.
-const OpenUsersWarning = "acl-file: clients that do not log in are the user default, with its rights, " +
-	"which are all rights unless the file restricts them; to require a login, add the line: user default off"
+const OpenUsersWarning = "acl-file: clients without a login have all permissions of user default; " +
+	"to require a login, add \"user default off\""
 
 // warnOpenUsers logs the warning OpenUsersWarning.
 func (d *daemon) warnOpenUsers() {

@@ -28,7 +28,7 @@ func TestContained(t *testing.T) {
 // TestPauses checks that each pause doubles the previous pause, up to Longest, less a random part
 // of at most half.
 func TestPauses(t *testing.T) {
-	p := pacing.Pauses{Shortest: 2 * time.Millisecond, Longest: 8 * time.Millisecond, Rand: func() float64 { return 0.5 }}
+	p := pacing.Pauses{MinPause: 2 * time.Millisecond, MaxPause: 8 * time.Millisecond, Rand: func() float64 { return 0.5 }}
 	for i, want := range []time.Duration{1500, 3000, 6000, 6000} {
 		if got := p.Next(); got != want*time.Microsecond {
 			t.Errorf("pause %d: %v", i, got)

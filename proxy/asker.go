@@ -215,7 +215,7 @@ func (a *asker) awaitReplyless(ctx context.Context) error {
 // whose stream ends.
 func (a *asker) waitFor(ctx context.Context, wait func(context.Context) error) error {
 	watchCtx, err := a.waitWatched(ctx, wait)
-	if !a.session.clientLeft || context.Cause(watchCtx) != errClientLeft ||
+	if !a.session.clientLeft || context.Cause(watchCtx) != errClientDisconnected ||
 		err != nil && a.relay.mayBlock.Load() || !errors.Is(a.session.in.lookahead(), io.EOF) {
 		return err
 	}
@@ -226,7 +226,7 @@ func (a *asker) waitFor(ctx context.Context, wait func(context.Context) error) e
 	timeoutCtx, cancel := context.WithTimeout(ctx, a.relay.shared.times.linger)
 	defer cancel()
 	if err := wait(timeoutCtx); err != nil {
-		return errors.Join(errClientLeft, err)
+		return errors.Join(errClientDisconnected, err)
 	}
 	return nil
 }
@@ -321,7 +321,7 @@ func (r *relay) response(ctx context.Context, limit time.Duration, n int) ([][]b
 // closeOnNoAnswer closes the connection, and waits until end has run. The caller holds mu.
 // closeOnNoAnswer unlocks mu while it closes and waits, because the reply copier may need mu.
 func (r *relay) closeOnNoAnswer(ctx context.Context) {
-	r.closedOnNoAnswer = true
+	r.ownReplyFailed = true
 	r.writer.mu.Unlock()
 	_ = r.conn.Close()
 	r.writer.mu.Lock()

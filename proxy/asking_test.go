@@ -35,8 +35,8 @@ func TestOwnCommandsToAHungUpstream(t *testing.T) {
 	}
 }
 
-// TestEndlessAnswers checks that the proxy limits the size of a reply to its own command.
-func TestEndlessAnswers(t *testing.T) {
+// TestEndlessReplies checks that the proxy limits the size of a reply to its own command.
+func TestEndlessReplies(t *testing.T) {
 	redistest.SkipShort(t)
 	const tooLong = "its answer to the proxy's own command is longer than 16777216 bytes"
 	for begin, cause := range map[string]string{"+": tooLong, "$500000000\r\n": tooLong, "*50000000\r\n": tooLong,

@@ -66,7 +66,7 @@ func (c *authChecker) checkGate(
 	case forGate && gate.Refuses(l):
 		return true, c.sender.replyError(login.WrongPass)
 	case forGate:
-		return true, c.passGate(ctx, stateCmd, l)
+		return true, c.loginAtGate(ctx, stateCmd, l)
 	case gate.MustLogIn() && stateCmd == "hello":
 		return true, c.sender.replyError(login.NoAuthHello)
 	case gate.MustLogIn():
@@ -75,8 +75,8 @@ func (c *authChecker) checkGate(
 	return false, nil
 }
 
-// passGate logs the client in as the user of the upstream's URL, and opens the gate for it.
-func (c *authChecker) passGate(ctx context.Context, stateCmd string, l login.Auth) error {
+// loginAtGate logs the client in as the user of the upstream's URL, and opens the gate for it.
+func (c *authChecker) loginAtGate(ctx context.Context, stateCmd string, l login.Auth) error {
 	if refusal := c.loginAsURLUser(ctx); refusal != "" {
 		return c.sender.replyError(refusal)
 	}

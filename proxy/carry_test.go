@@ -82,9 +82,9 @@ func (p locksPaused) AwaitLocation(ctx context.Context) (quorum.Location, error)
 	}
 }
 
-// TestClientsThatGiveUpDuringTheMove checks that the proxy drops a paused command if its client
+// TestClientsDisconnectDuringMove checks that the proxy drops a paused command if its client
 // half-closes, and runs the command if its client waits.
-func TestClientsThatGiveUpDuringTheMove(t *testing.T) {
+func TestClientsDisconnectDuringMove(t *testing.T) {
 	server := startRedis(t)
 	upstreamTable := commands.NewRelayTable(commands.Options{Locks: memoryLocker{newMemoryLocks()},
 		Settings: commands.Settings{MaxTTL: time.Hour}})
@@ -113,9 +113,9 @@ func TestClientsThatGiveUpDuringTheMove(t *testing.T) {
 	waiting.check("GET lock:a", "$-1\r\n")
 }
 
-// TestConnectionsStayAtRest checks that the proxy never reports a connection as busy after it has
+// TestIdleConnectionsStayIdle checks that the proxy never reports a connection as busy after it has
 // reported the connection as idle. Otherwise PROXY MOVE would end that connection.
-func TestConnectionsStayAtRest(t *testing.T) {
+func TestIdleConnectionsStayIdle(t *testing.T) {
 	server := startRedis(t)
 	upstreamTable := commands.NewRelayTable(commands.Options{Locks: memoryLocker{newMemoryLocks()},
 		Settings: commands.Settings{MaxTTL: time.Hour}})

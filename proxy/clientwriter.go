@@ -21,8 +21,9 @@ const (
 // pastDeadline makes reads and writes fail immediately.
 var pastDeadline = time.Unix(1, 0)
 
-// errClientLeft reports that the client has closed its connection, or that writes to it fail.
-var errClientLeft = errors.New("the client left")
+// errClientDisconnected reports that the client has closed its connection, or that writes to it
+// fail.
+var errClientDisconnected = errors.New("the client left")
 
 // clientWriter writes to a client for several goroutines, one at a time. mu guards all state that
 // decides which bytes may be written next. A writing goroutine has the turn, but does not hold mu:

@@ -58,13 +58,13 @@ func (s *Server) logDisconnected() {
 		"clients", len(remaining), "addresses", strings.Join(names, " "))
 }
 
-// longestUnblockPause limits the pause between two requests to unblock clients at the upstream.
-const longestUnblockPause = time.Second
+// maxUnblockPause limits the pause between two requests to unblock clients at the upstream.
+const maxUnblockPause = time.Second
 
 // refuseUpstreamWaits makes the upstream refuse commands that wait for other clients, now and
 // later. It runs until ctx ends or unblocking fails.
 func (s *Server) refuseUpstreamWaits(ctx context.Context, sessions []*session) {
-	for pause := 10 * time.Millisecond; pacing.Sleep(ctx, pause) == nil; pause = min(2*pause, longestUnblockPause) {
+	for pause := 10 * time.Millisecond; pacing.Sleep(ctx, pause) == nil; pause = min(2*pause, maxUnblockPause) {
 		waiting := connAddrs(sessions, (*relay).waitingAddr)
 		if len(waiting) == 0 {
 			continue

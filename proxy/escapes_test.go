@@ -143,7 +143,7 @@ func TestScriptThatWasEvicted(t *testing.T) {
 	expectNoKeys(t, server, "lock:out")
 }
 
-const takingLibrary = `#!lua name=%s
+const lockingLibrary = `#!lua name=%s
 local function take(keys, args) return redis.call('set', 'lock:'..args[1], 'me', 'NX', 'PX', 30000) end
 redis.register_function('%s', take)
 `
@@ -165,7 +165,7 @@ func TestFunctionsThatNameALockKey(t *testing.T) {
 	direct, p := dial(t, server.Addr()), r.connect()
 	for _, loader := range []*peer{direct, p} {
 		name := map[bool]string{true: "direct", false: "relayed"}[loader == direct]
-		loader.send(array("FUNCTION", "LOAD", fmt.Sprintf(takingLibrary, name, name)))
+		loader.send(array("FUNCTION", "LOAD", fmt.Sprintf(lockingLibrary, name, name)))
 		loader.expect(bulk(name))
 	}
 	direct.send(array("FUNCTION", "LOAD", fmt.Sprintf(harmlessLibrary, "good", "push")))
@@ -193,7 +193,7 @@ func TestFunctionsThatNameALockKey(t *testing.T) {
 func TestUnknownCodeOfASilentClient(t *testing.T) {
 	r, server := startWithLockKeys(t)
 	direct := dial(t, server.Addr())
-	direct.send(array("FUNCTION", "LOAD", fmt.Sprintf(takingLibrary, "direct", "direct")))
+	direct.send(array("FUNCTION", "LOAD", fmt.Sprintf(lockingLibrary, "direct", "direct")))
 	direct.expect(bulk("direct"))
 	const source = "return redis.call('set', 'lock:x', 'x')"
 	sha := fmt.Sprintf("%x", sha1.Sum([]byte(source)))
@@ -223,7 +223,7 @@ const lateFcallError = "-ERR 'fcall' on a lock key cannot be part of a transacti
 func TestFunctionsThatCannotBeRead(t *testing.T) {
 	r, server := startWithLockKeys(t)
 	direct := dial(t, server.Addr())
-	direct.send(array("FUNCTION", "LOAD", fmt.Sprintf(takingLibrary, "l", "take")))
+	direct.send(array("FUNCTION", "LOAD", fmt.Sprintf(lockingLibrary, "l", "take")))
 	direct.expect(bulk("l"))
 	direct.check("ACL SETUSER default -function", ok)
 	if got := r.connect().ask("FCALL take 0 x"); !strings.HasPrefix(got,

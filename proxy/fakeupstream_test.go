@@ -67,7 +67,8 @@ func (f *fakeUpstream) serve(conn net.Conn) {
 	if err == nil && string(first) == ping {
 		_, _ = c.in.Discard(len(ping))
 		c.write("+PONG\r\n")
-		for _, answer := range []string{"$7\r\ndefault\r\n", openUser} { // the other replies to a probe
+		// These are the other replies to a probe.
+		for _, answer := range []string{"$7\r\ndefault\r\n", openUser} {
 			if _, err := readReply(c.in); err != nil {
 				return
 			}

@@ -26,7 +26,7 @@ func (l *halfClosedQueue) beginTurn(ctx context.Context, flush func() error, isR
 			return err
 		}
 		if isReset() {
-			return errClientLeft
+			return errClientDisconnected
 		}
 	}
 	select {

@@ -65,9 +65,9 @@ func TestHostileBytes(t *testing.T) {
 	})
 }
 
-// TestNothingIsRunBehindAProtocolError checks that the proxy never runs bytes after a protocol
+// TestNothingRunsAfterAProtocolError checks that the proxy never runs bytes after a protocol
 // error as a command.
-func TestNothingIsRunBehindAProtocolError(t *testing.T) {
+func TestNothingRunsAfterAProtocolError(t *testing.T) {
 	b := serveLocks(t, newWaitingLocks())
 	p := b.connect()
 	p.send("*1\r\n$x\r\n" + blocked)
@@ -151,9 +151,9 @@ func TestHostileNumberOfArguments(t *testing.T) {
 	}
 }
 
-// TestHostileAnnouncement checks that a command may announce two billion arguments, and that the
+// TestHostileArgumentCount checks that a command may announce two billion arguments, and that the
 // announcement costs no memory.
-func TestHostileAnnouncement(t *testing.T) {
+func TestHostileArgumentCount(t *testing.T) {
 	b := serveLocks(t, &scriptedLocks{})
 	b.withinMemory(24*mega, func() {
 		for _, name := range []string{"foo", "PING", "LOCK"} {

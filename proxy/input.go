@@ -119,9 +119,9 @@ func (in *input) read() error {
 }
 
 // Room implements netconn.Memory.
-func (in *input) Room() []byte {
+func (in *input) Buffer() []byte {
 	if in.buf == nil {
-		in.buf = netconn.Borrow()
+		in.buf = netconn.GetBuffer()
 	}
 	return in.buf[in.readEnd:]
 }
@@ -134,7 +134,7 @@ func (in *input) Release() {
 }
 
 func (in *input) release() {
-	netconn.GiveBack(in.buf)
+	netconn.PutBuffer(in.buf)
 	in.dropBuffer()
 }
 
@@ -164,7 +164,7 @@ func (in *input) makeRoom() error {
 		if err := in.enlarge(unprocessed); err != nil {
 			return err
 		}
-		netconn.GiveBack(old)
+		netconn.PutBuffer(old)
 	case len(unprocessed) == 0 && len(in.buf) > netconn.BufferSize:
 		in.dropBuffer()
 	case in.start > 0:

@@ -29,10 +29,10 @@ type search struct {
 	blocked     bool       // the command has a lock key, or the client may not send it
 	whole       bool       // the frame's end was scanned
 	walk        *keyWalk   // searches a frame that is forwarded before all its keys are read
-	// suspect is set if the command may take or release a lock on the upstream. sentBytes holds the
-	// part of the command that was sent.
-	suspect   bool
-	sentBytes []byte
+	// lockCandidate is set if the command may take or release a lock on the upstream. sentBytes
+	// holds the part of the command that was sent.
+	lockCandidate bool
+	sentBytes     []byte
 }
 
 // searchResult says whether the current frame can be forwarded.
@@ -220,16 +220,16 @@ func (w *keyWalk) checkArg() error {
 	return nil
 }
 
-// maxSuspect limits the bytes kept of a command that may take or release a lock and is sent in
-// parts. The proxy does not inspect a longer command.
-const maxSuspect = 8 << 10
+// maxCandidateBytes limits the bytes kept of a command that may take or release a lock and is sent
+// in parts. The proxy does not inspect a longer command.
+const maxCandidateBytes = 8 << 10
 
-// markSuspect marks the command whose name was just scanned, if it may take or release a lock on
-// the upstream. The command is inspected when it is whole, which may be after it was sent.
-func (k *keySearch) markSuspect() {
+// markLockCandidate marks the command whose name was just scanned, if it may take or release a lock
+// on the upstream. The command is inspected when it is whole, which may be after it was sent.
+func (k *keySearch) markLockCandidate() {
 	name, _ := k.in.scanner.Name()
 	if !k.in.scanner.IsInline() {
-		k.search.suspect = lockdetect.IsCandidate(name, k.in.scanner.Args())
+		k.search.lockCandidate = lockdetect.IsCandidate(name, k.in.scanner.Args())
 		return
 	}
 	words := k.in.scanner.InlineArgs() // the scanner drops these words at the end of the frame
@@ -240,12 +240,12 @@ func (k *keySearch) markSuspect() {
 
 // keepSent keeps a copy of the part of a suspect that is about to be sent.
 func (k *keySearch) keepSent() {
-	if !k.search.suspect {
+	if !k.search.lockCandidate {
 		return
 	}
 	part := k.in.frameBytes()
-	if len(k.search.sentBytes)+len(part) > maxSuspect {
-		k.search.suspect, k.search.sentBytes = false, nil
+	if len(k.search.sentBytes)+len(part) > maxCandidateBytes {
+		k.search.lockCandidate, k.search.sentBytes = false, nil
 		return
 	}
 	k.search.sentBytes = append(k.search.sentBytes, part...)
@@ -253,7 +253,7 @@ func (k *keySearch) keepSent() {
 
 // inspect passes a suspect that is whole to the table, which counts locks on the upstream.
 func (k *keySearch) inspect() {
-	if !k.search.suspect {
+	if !k.search.lockCandidate {
 		return
 	}
 	frame := k.in.frameBytes()

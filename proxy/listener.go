@@ -70,7 +70,8 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 	defer stopPolling()
 	defer s.watchUsers(serveCtx)()
 	if s.shared.opts.LockLocation != nil {
-		defer s.startPauseReports(serveCtx, s.shared.opts.LockLocation)() // also while the server drains
+		// The reports continue while the server drains.
+		defer s.startPauseReports(serveCtx, s.shared.opts.LockLocation)()
 	}
 	listener := redcon.NewServerNetwork(ln.Addr().Network(), ln.Addr().String(), s.handler(serveCtx, poller), nil, nil)
 	listener.AcceptError = s.shared.common.acceptErrs.record

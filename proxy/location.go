@@ -40,7 +40,8 @@ type locationRouter struct {
 func (c *locationRouter) locationFor(ctx context.Context, ownCmd *command.Command, words [][]byte) (location.Place, error) {
 	at, known := c.lockLocation.CurrentLocation()
 	switch {
-	case at.Place == location.Masters && !c.lockLocation.IsLeavingMasters(): // the masters check the location
+	// The masters check the location.
+	case at.Place == location.Masters && !c.lockLocation.IsLeavingMasters():
 		return at.Place, nil
 	case at.Place == location.Upstream && known:
 		return at.Place, nil
@@ -51,7 +52,8 @@ func (c *locationRouter) locationFor(ctx context.Context, ownCmd *command.Comman
 		if err := c.asker.waitUpstream(ctx); err != nil {
 			return at.Place, err
 		}
-		if c.relay.isInLockTx() { // the transaction continues to its end, and the move waits for that
+		// The transaction continues to its end, and the move waits for that.
+		if c.relay.isInLockTx() {
 			return location.Upstream, nil
 		}
 	}
@@ -60,7 +62,7 @@ func (c *locationRouter) locationFor(ctx context.Context, ownCmd *command.Comman
 		return err
 	})
 	if err == nil && c.asker.session.clientLeft {
-		err = errClientLeft
+		err = errClientDisconnected
 	}
 	return at.Place, err
 }
@@ -105,7 +107,8 @@ func (c *locationRouter) prepareUpstream(ctx context.Context, words [][]byte) er
 	if c.relay.beginLockCommand(c.lockLocation, words) {
 		return nil
 	}
-	if err := c.asker.waitUpstream(ctx); err != nil { // shows whether the client is in a transaction
+	// The replies show whether the client is in a transaction.
+	if err := c.asker.waitUpstream(ctx); err != nil {
 		return err
 	}
 	if !c.relay.continueLockTx(words) {

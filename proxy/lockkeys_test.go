@@ -221,9 +221,9 @@ func TestLockKeyInATransactionWithoutRepliesEndsTheConnection(t *testing.T) {
 	}
 }
 
-// TestLongCommandsBesideLockKeys checks that commands on other keys, and the names of these keys,
+// TestLongCommandsOnOtherKeys checks that commands on other keys, and the names of these keys,
 // may have any length.
-func TestLongCommandsBesideLockKeys(t *testing.T) {
+func TestLongCommandsOnOtherKeys(t *testing.T) {
 	r, server := startWithLockKeys(t)
 	p := r.connect()
 	mega := strings.Repeat("v", 1<<20)

@@ -47,7 +47,7 @@ func (r *relay) clearWatch() {
 }
 
 // revalidateWatch clears watchMoved if the move was aborted: the locks never left the upstream,
-// which knows whether a watched key has changed. It checks that with mu held, because waitAtRest
+// which knows whether a watched key has changed. It checks that with mu held, because waitLockIdle
 // sets watchMoved under the same lock.
 func (r *relay) revalidateWatch(lockLocation LockLocation) {
 	if !r.isWatchMoved() {
@@ -70,7 +70,7 @@ func (r *relay) beginLockCommand(lockLocation LockLocation, words [][]byte) bool
 	if !known || at.Place != location.Upstream || !r.markSending(words) {
 		return false
 	}
-	r.lockTraffic.restedConn = 0
+	r.lockTraffic.reportedIdleConn = 0
 	return true
 }
 
@@ -80,7 +80,7 @@ func (r *relay) beginLockCommand(lockLocation LockLocation, words [][]byte) bool
 func (r *relay) continueLockTx(words [][]byte) bool {
 	r.writer.mu.Lock()
 	defer r.writer.mu.Unlock()
-	return r.hasQueued() && r.lockTraffic.restedConn != r.connID && r.markSending(words)
+	return r.hasQueued() && r.lockTraffic.reportedIdleConn != r.connID && r.markSending(words)
 }
 
 // isInLockTx reports whether the client is within a transaction that may contain commands on lock
@@ -88,7 +88,7 @@ func (r *relay) continueLockTx(words [][]byte) bool {
 func (r *relay) isInLockTx() bool {
 	r.writer.mu.Lock()
 	defer r.writer.mu.Unlock()
-	return r.lockTraffic.confirmedConn == r.connID && r.lockTraffic.restedConn != r.connID && !r.disconnected && r.hasQueued()
+	return r.lockTraffic.confirmedConn == r.connID && r.lockTraffic.reportedIdleConn != r.connID && !r.disconnected && r.hasQueued()
 }
 
 // hasQueued reports whether a transaction has begun in which a command was sent. The caller must
@@ -159,14 +159,14 @@ func (r *relay) hasLockCommand() bool {
 	return r.lockTraffic.sending || r.tracker.Awaited.HasMarked()
 }
 
-// waitAtRest waits until no command on a lock key is under way on the connection to the upstream,
+// waitLockIdle waits until no command on a lock key is under way on the connection to the upstream,
 // or ctx ends. address is the local address of the connection, or empty if there is none. atRest
 // reports whether the connection is at rest. era is the era in which the locks move. Any goroutine
-// may call waitAtRest.
-func (r *relay) waitAtRest(ctx context.Context, era int) (address string, atRest bool) {
+// may call waitLockIdle.
+func (r *relay) waitLockIdle(ctx context.Context, era int) (address string, atRest bool) {
 	r.writer.mu.Lock()
 	defer r.writer.mu.Unlock()
-	err := r.writer.wait(ctx, r.isAtRest)
+	err := r.writer.wait(ctx, r.isLockIdle)
 	if r.conn == nil || r.disconnected {
 		return "", false
 	}
@@ -177,15 +177,16 @@ func (r *relay) waitAtRest(ctx context.Context, era int) (address string, atRest
 		r.lockTraffic.movingEra = era
 		r.lockTraffic.watchMoved.Store(true)
 	}
-	r.lockTraffic.restedConn = r.connID
+	r.lockTraffic.reportedIdleConn = r.connID
 	return r.conn.LocalAddr(), true
 }
 
-// isAtRest reports whether no command on a lock key is under way. A connection that was reported to
-// be at rest stays at rest: it has carried no command on a lock key since. The caller must hold mu.
-func (r *relay) isAtRest() bool {
+// isLockIdle reports whether no command on a lock key is under way. A connection that was reported
+// to be at rest stays at rest: it has carried no command on a lock key since. The caller must hold
+// mu.
+func (r *relay) isLockIdle() bool {
 	c := &r.lockTraffic
-	noCommandAtUpstream := r.conn == nil || r.disconnected || c.confirmedConn != r.connID || c.restedConn == r.connID ||
+	noCommandAtUpstream := r.conn == nil || r.disconnected || c.confirmedConn != r.connID || c.reportedIdleConn == r.connID ||
 		!r.hasLockCommand() && !r.mayBeInTx()
 	return !c.onMasters && noCommandAtUpstream
 }

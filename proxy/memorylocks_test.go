@@ -134,7 +134,7 @@ func (l *memoryLocks) read(key quorum.Key) quorum.Snapshot {
 	if !exists {
 		return quorum.Snapshot{}
 	}
-	return quorum.Snapshot{Present: true, Value: h.value, Left: h.ttl, Version: h.value}
+	return quorum.Snapshot{Present: true, Value: h.value, TimeLeft: h.ttl, Version: h.value}
 }
 
 func (l *memoryLocks) Take(_ context.Context, t quorum.TakeRequest) (quorum.GrantedLock, error) {

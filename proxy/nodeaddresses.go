@@ -36,7 +36,7 @@ func (a *nodeAddresses) target() translate.Target {
 func (a *nodeAddresses) Redirect(text string) (translated string, known bool) {
 	translated, asExpected, known := a.target().Redirect(text)
 	if !asExpected {
-		a.cluster.Suspect()
+		a.cluster.RequestRefresh()
 	}
 	return translated, known
 }
@@ -47,15 +47,15 @@ func (a *nodeAddresses) listsKey(key string) bool {
 }
 
 // ClusterDown implements redirect.Nodes.
-func (a *nodeAddresses) ClusterDown() { a.cluster.Suspect() }
+func (a *nodeAddresses) ClusterDown() { a.cluster.RequestRefresh() }
 
 const (
 	// unknownSubcommandReply replaces the reply to an unknown subcommand, which might name a node.
-	unknownSubcommandReply = "-ERR the reply to this subcommand may name nodes of the cluster, and the proxy cannot translate " +
-		"it; send it to a node directly\r\n"
+	unknownSubcommandReply = "-ERR the reply to this subcommand is withheld: it may name nodes of the cluster, and the proxy cannot " +
+		"translate it; the node has run the subcommand\r\n"
 	// malformedReply replaces a reply that might name a node.
-	malformedReply = "-ERR the upstream's reply has a form that the proxy cannot translate, and may name nodes of the " +
-		"cluster; send the command to a node directly\r\n"
+	malformedReply = "-ERR the reply is withheld: it may name nodes of the cluster, and the proxy cannot translate its " +
+		"form; the node has run the command\r\n"
 )
 
 // reply translates the whole reply to a command. If the reply names an unknown node, reply first

@@ -61,8 +61,8 @@ type ClusterNodes interface {
 	// first.
 	Map() *nodes.Map
 	Refresh(ctx context.Context) *nodes.Map
-	// Suspect requests a refresh of the nodes, and does not wait for it.
-	Suspect()
+	// RequestRefresh requests a refresh of the nodes, and does not wait for it.
+	RequestRefresh()
 }
 
 // LockLocation reports where the locks are. *quorum.Cluster implements LockLocation, and documents

@@ -56,7 +56,7 @@ func (d *dispatcher) runAtLockServer(ctx context.Context, cmd *command.Command, 
 func (d *dispatcher) flushUrgent() error {
 	switch {
 	case d.session.clientLeft:
-		return errClientLeft
+		return errClientDisconnected
 	case d.out.IsUrgent(), d.wasSlow:
 		d.wasSlow = false
 		return d.session.flush()
@@ -76,7 +76,7 @@ func (d *dispatcher) execMovedTx(ctx context.Context, tx command.Transaction) {
 	case err == nil:
 		d.out.Raw(answer)
 	case sent:
-		d.out.Error("ERR " + err.Error() + ": the transaction may or may not have taken effect")
+		d.out.Error("ERR " + err.Error() + "; the transaction may or may not have taken effect")
 	default:
 		d.out.Error("EXECABORT Transaction discarded because the locks were moved: " + err.Error())
 	}
@@ -157,14 +157,14 @@ func (d *dispatcher) runCommand(cmd *command.Command, call command.Call) error {
 	}
 	start := time.Now()
 	d.table.Run(cmd, call)
-	d.wasSlow = time.Since(start) > slowCommand
+	d.wasSlow = time.Since(start) > slowCommandTime
 	return nil
 }
 
-// slowCommand is the duration above which the proxy sends a command's reply before it begins the
-// next command. If the proxy has not read all bytes of a client, only a failed write shows that the
-// client has left.
-const slowCommand = 50 * time.Millisecond
+// slowCommandTime is the duration above which the proxy sends a command's reply before it begins
+// the next command. If the proxy has not read all bytes of a client, only a failed write shows that
+// the client has left.
+const slowCommandTime = 50 * time.Millisecond
 
 // endCaching ends a CLIENT CACHING, also at the upstream, after the proxy itself has answered the
 // command to which the CLIENT CACHING applied.

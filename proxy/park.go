@@ -86,7 +86,7 @@ func (s *session) unpark() bool {
 func (s *session) resume(ctx context.Context) {
 	s.activity.Record()
 	s.client.Watch, s.client.Wait = s.watch, s.watchWait
-	s.client.HasLeft = s.in.conn.HasEnded
+	s.client.HasDisconnected = s.in.conn.HasEnded
 	s.client.Keep, s.client.ReserveMemory = s.keep, s.in.updateBudget
 	if s.shared.opts.Table.Tracking() != nil {
 		s.client.Track = s.track

@@ -117,7 +117,7 @@ func (s *Server) waitPaused(ctx context.Context, era int) quorum.PauseReport {
 	for _, session := range sessions {
 		go func() {
 			var c connection
-			_ = contained.Run(func() error { c.address, c.atRest = session.relay.waitAtRest(ctx, era); return nil })
+			_ = contained.Run(func() error { c.address, c.atRest = session.relay.waitLockIdle(ctx, era); return nil })
 			connections <- c
 		}()
 	}
@@ -163,7 +163,7 @@ func (s *Server) currentPauseReport(era int) quorum.PauseReport {
 	cancel()
 	report := quorum.PauseReport{IdleConns: s.ownConnections()}
 	for _, session := range s.relayedSessions() {
-		address, atRest := session.relay.waitAtRest(canceled, era)
+		address, atRest := session.relay.waitLockIdle(canceled, era)
 		addConn(&report, address, atRest)
 	}
 	return report

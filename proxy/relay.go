@@ -73,10 +73,10 @@ type relay struct {
 	partialAnswer []byte   // the part that has arrived of a reply to the proxy's own command
 	answers       [][]byte // whole replies to the proxy's own commands
 	// answerErr is the reason why replies to the proxy's own commands cannot be used.
-	// closedOnNoAnswer is set if the proxy closed the connection because such a reply did not come
+	// ownReplyFailed is set if the proxy closed the connection because such a reply did not come
 	// in time, or could not be used.
-	answerErr        error
-	closedOnNoAnswer bool
+	answerErr      error
+	ownReplyFailed bool
 	// lockTraffic tracks commands on lock keys, while the locks are at the upstream.
 	lockTraffic lockTraffic
 	// halfClosed is set if the client has half-closed, and the proxy has half-closed the connection
@@ -86,9 +86,9 @@ type relay struct {
 	disconnected bool
 	// mustEnd is set if the client's connection must end, too.
 	mustEnd bool
-	// pausing is set while the reply copier is asked to pause. paused is set from the copier's end
-	// until resume restarts the copier.
-	pausing, paused bool
+	// pauseRequested is set while the reply copier is asked to pause. paused is set from the
+	// copier's end until resume restarts the copier.
+	pauseRequested, paused bool
 
 	copier sync.WaitGroup // the reply copier; the session's goroutine starts it and waits for it
 }
@@ -382,9 +382,9 @@ type lockTraffic struct {
 	// confirmedConn is the number of the connection over which such commands may go. After the
 	// upstream had answered on it, a majority of the masters reported the locks at the upstream.
 	confirmedConn uint16
-	// restedConn is the number of the connection that was reported to be at rest in a move. A
+	// reportedIdleConn is the number of the connection that was reported to be at rest in a move. A
 	// transaction on it may continue, but gets no command on a lock key while the locks move.
-	restedConn uint16
+	reportedIdleConn uint16
 	// sending is set if a command is about to be sent, or was sent in part. onMasters is set while
 	// a command runs on the masters.
 	sending, onMasters bool

@@ -184,9 +184,9 @@ func TestHalfClose(t *testing.T) {
 	eventually(t, "the sessions' ends", func() bool { return r.server.Clients() == 0 })
 }
 
-// TestCloseBehindTheLastByte checks that a client gets its last reply even if its last command and
+// TestCloseAfterTheLastByte checks that a client gets its last reply even if its last command and
 // the end of its stream arrive together (RELAY.md, point 20).
-func TestCloseBehindTheLastByte(t *testing.T) {
+func TestCloseAfterTheLastByte(t *testing.T) {
 	r, _ := startRelay(t)
 	for range 500 {
 		p := r.connect()

@@ -17,7 +17,7 @@ import (
 func (r *relay) copyReplies(w *netconn.Conn) {
 	var deliverErr error
 	deliver := func(n int) bool {
-		deliverErr = r.deliver(r.readBuf.Room()[:n])
+		deliverErr = r.deliver(r.readBuf.Buffer()[:n])
 		return deliverErr == nil
 	}
 	err := w.Pump(deliver)
@@ -28,7 +28,7 @@ func (r *relay) copyReplies(w *netconn.Conn) {
 		err = w.Pump(deliver)
 	}
 	if deliverErr != nil {
-		err = errClientLeft
+		err = errClientDisconnected
 	}
 	r.readBuf.Release()
 	_ = w.Close()
@@ -147,27 +147,27 @@ func (r *relay) end(cause error) {
 	r.writer.mu.Lock()
 	defer r.writer.mu.Unlock()
 	r.writer.waitTurn()
-	if r.outdated && cause != errClientLeft {
+	if r.outdated && cause != errClientDisconnected {
 		cause = r.upstream.DisconnectCause()
 	}
 	state, awaited := &r.tracker.State, &r.tracker.Awaited
 	pending := awaited.Pending()
-	if r.closedOnNoAnswer && r.tracker.InsideOwnReply() {
+	if r.ownReplyFailed && r.tracker.InsideOwnReply() {
 		r.tracker.Begin() // the partial reply was not for the client
 	}
 	resumable := !r.tracker.InsideReply() && !state.Multi && !state.GetsUnsolicited() &&
 		!state.Stream && !state.Quitting && !awaited.HasIrreplaceable()
-	failsPending := resumable && pending > 0 && !r.halfClosed && cause != errClientLeft
-	r.mustEnd = r.mustEnd || !resumable || pending == 0 && !r.closedOnNoAnswer ||
-		r.stateful || r.halfClosed || cause == errClientLeft
+	failsPending := resumable && pending > 0 && !r.halfClosed && cause != errClientDisconnected
+	r.mustEnd = r.mustEnd || !resumable || pending == 0 && !r.ownReplyFailed ||
+		r.stateful || r.halfClosed || cause == errClientDisconnected
 	if r.nodes != nil { // a cluster client notices a lost node by its connection
 		r.mustEnd, failsPending = true, false
-		if cause != errClientLeft {
-			r.nodes.cluster.Suspect()
+		if cause != errClientDisconnected {
+			r.nodes.cluster.RequestRefresh()
 		}
 	}
 	r.tracker.Disconnected(r.upstream.DB())
-	r.disconnected, r.closedOnNoAnswer = true, false
+	r.disconnected, r.ownReplyFailed = true, false
 	r.writer.changed.Broadcast()
 	if r.mustEnd {
 		r.client.end()
@@ -243,21 +243,21 @@ func (r *relay) pauseCopier() (ok, paused bool) {
 	case !r.conn.CanPark():
 		return false, false
 	}
-	r.pausing = true
+	r.pauseRequested = true
 	_ = r.conn.SetReadDeadline(pastDeadline)
 	r.writer.waiters++
-	for r.pausing && !r.disconnected {
+	for r.pauseRequested && !r.disconnected {
 		r.writer.changed.Wait()
 	}
 	r.writer.waiters--
-	r.pausing = false
+	r.pauseRequested = false
 	return r.paused, r.paused
 }
 
 // cancelPause makes a pause fail because a reply has arrived. The caller must hold mu.
 func (r *relay) cancelPause() {
-	if r.pausing {
-		r.pausing = false
+	if r.pauseRequested {
+		r.pauseRequested = false
 		r.activity.Record() // so that parking is tried again
 		r.writer.signal()
 	}
@@ -269,12 +269,12 @@ func (r *relay) pauseNow() bool {
 	r.writer.mu.Lock()
 	defer r.writer.mu.Unlock()
 	_ = r.conn.SetReadDeadline(time.Time{})
-	if !r.pausing {
+	if !r.pauseRequested {
 		return false
 	}
 	r.readBuf.Release()
 	r.conn.FreeMemory()
-	r.pausing, r.paused = false, true
+	r.pauseRequested, r.paused = false, true
 	r.writer.signal()
 	return true
 }

@@ -52,7 +52,8 @@ func (a *asker) loggedIn(ctx context.Context, state track.State) bool {
 func (a *asker) useRefusal(ctx context.Context, state track.State) string {
 	client := &a.session.client
 	client.Upstream, client.Unrestricted = a, false
-	if user := &a.session.login; user.UserLogin != nil { // authChecker has checked the client's rights
+	// authChecker has checked the client's rights.
+	if user := &a.session.login; user.UserLogin != nil {
 		client.Unrestricted = user.MayAll()
 		return ""
 	}

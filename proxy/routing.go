@@ -89,7 +89,7 @@ func (d *dispatcher) routeMasters(ctx context.Context, ownCmd *command.Command, 
 // session, or makes the command run again.
 func (d *dispatcher) refuseOrReturn(ctx context.Context, err error) error {
 	if errors.Is(err, errLocksMoved) || errors.Is(err, errStateLost) ||
-		errors.Is(err, errClientLeft) || d.session.clientLeft || ctx.Err() != nil {
+		errors.Is(err, errClientDisconnected) || d.session.clientLeft || ctx.Err() != nil {
 		return err
 	}
 	return d.sender.refuseUnsent(ctx, errorReply(err))

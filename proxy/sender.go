@@ -28,7 +28,7 @@ type sender struct {
 	expectedReplies int             // number of replies expected for the current frame
 	partSent        bool            // a frame was sent in part
 	partEnd         int             // that frame's end in the buffer; 0 if the end was not scanned
-	dropping        bool            // the frame's beginning could not be sent; discard the rest
+	discardRest     bool            // the frame's beginning could not be sent; discard the rest
 }
 
 // countReply returns the number of replies to expect for one more command: 0 if the client has
@@ -57,7 +57,7 @@ func (s *sender) sendUpTo(ctx context.Context, upTo int) error {
 	from, plainCount, stateReply := s.in.start, s.plainCount, s.unsentExpected
 	upTo = max(from, upTo)
 	s.in.start, s.plainCount, s.unsentExpected = upTo, 0, nil
-	for from < upTo && !s.dropping {
+	for from < upTo && !s.discardRest {
 		if err := s.session.flush(); err != nil {
 			return err
 		}
@@ -83,7 +83,7 @@ func (s *sender) sendUpTo(ctx context.Context, upTo int) error {
 func (s *sender) skipBroken(upTo int) (from int) {
 	s.partSent = false
 	if s.partEnd == 0 {
-		s.dropping = true
+		s.discardRest = true
 		return upTo
 	}
 	return s.partEnd
@@ -92,12 +92,12 @@ func (s *sender) skipBroken(upTo int) (from int) {
 // endFrame resets the state that belongs to the current frame, at the end of the frame.
 func (s *sender) endFrame() {
 	switch {
-	case s.dropping:
+	case s.discardRest:
 		s.in.skip()
 	case s.partSent && s.partEnd == 0: // otherwise the scanned end belongs to a later frame
 		s.partEnd = s.in.scanEnd
 	}
-	s.forwarding, s.dropping, s.expectedReplies = false, false, 0
+	s.forwarding, s.discardRest, s.expectedReplies = false, false, 0
 }
 
 // cancelLast expects no reply to the current frame, because the rest of it is not sent.
@@ -127,13 +127,14 @@ func (s *sender) refuse(ctx context.Context, commands []byte, n int, reason erro
 	if !errors.As(reason, &upErr) {
 		return reason
 	}
-	if s.relay.nodes != nil && !upErr.IsBusy() { // a cluster client notices a lost node by its connection
+	// A cluster client notices a lost node by its connection.
+	if s.relay.nodes != nil && !upErr.IsBusy() {
 		return errStateLost
 	}
 	for range n {
 		s.out.Error(upErr.Reply())
 	}
-	s.dropping = s.forwarding
+	s.discardRest = s.forwarding
 	return nil
 }
 

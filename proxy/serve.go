@@ -56,7 +56,7 @@ func (s *session) run(ctx context.Context) (parked bool) {
 		s.shared.common.clientLog.warn(time.Now(), "client turned away: it speaks TLS, but this port does not (tls-cert)",
 			"client", s.client.Addr.String())
 	}
-	if !errors.Is(err, errClientLeft) {
+	if !errors.Is(err, errClientDisconnected) {
 		_ = s.flush()
 	}
 	s.out.Undelivered()
@@ -153,7 +153,7 @@ func (d *dispatcher) scan(ctx context.Context) error {
 
 // startForward handles a command that may be forwarded, whose name was just scanned.
 func (d *dispatcher) startForward() {
-	d.keys.markSuspect()
+	d.keys.markLockCandidate()
 	if !d.keys.start() { // otherwise seek decides by the command's keys
 		d.sender.markForwarded(d.sender.countReply())
 	}
@@ -206,7 +206,7 @@ func (d *dispatcher) read(ctx context.Context) error {
 		d.in.readEnd += n
 		for handled := true; handled && runErr == nil; {
 			if runErr = d.scan(ctx); runErr == nil {
-				handled, runErr = d.runBrief(ctx)
+				handled, runErr = d.runImmediate(ctx)
 			}
 		}
 		if runErr == nil {
@@ -224,9 +224,9 @@ func (d *dispatcher) read(ctx context.Context) error {
 	return d.session.endOfInput(err)
 }
 
-// runBrief runs the command whose name was scanned, if the proxy is a lock server, and the command
-// was read whole and does not wait.
-func (d *dispatcher) runBrief(ctx context.Context) (handled bool, err error) {
+// runImmediate runs the command whose name was scanned, if the proxy is a lock server, and the
+// command was read whole and does not wait.
+func (d *dispatcher) runImmediate(ctx context.Context) (handled bool, err error) {
 	if !d.needsDecision || d.requestErr != nil || !d.canRunBrief() || ctx.Err() != nil {
 		return false, nil
 	}
@@ -250,7 +250,7 @@ func (d *dispatcher) runBrief(ctx context.Context) (handled bool, err error) {
 	return true, err
 }
 
-// canRunBrief reports whether runBrief can run a command without further checks.
+// canRunBrief reports whether runImmediate can run a command without further checks.
 func (d *dispatcher) canRunBrief() bool {
 	return d.isLockServer() && d.session.login.UserLogin == nil &&
 		!d.client.Transaction.Open && len(d.out.Bytes) <= maxPending

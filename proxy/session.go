@@ -204,7 +204,7 @@ func (s *session) flush() error {
 	n, err := s.relay.reply(&s.out, s.client.Proto)
 	s.out.Sent(n)
 	if err != nil {
-		return errors.Join(errClientLeft, err)
+		return errors.Join(errClientDisconnected, err)
 	}
 	if cap(s.out.Bytes) > maxPending {
 		s.out.Bytes = nil
@@ -241,8 +241,8 @@ func (s *session) keep() command.KeptLocks {
 // keptClient implements keepalive.Client.
 type keptClient struct{ session *session }
 
-// HasLeft implements keepalive.Client.
-func (c keptClient) HasLeft() bool { return c.session.in.conn.HasEnded() }
+// HasDisconnected implements keepalive.Client.
+func (c keptClient) HasDisconnected() bool { return c.session.in.conn.HasEnded() }
 
 // TakesPushes implements keepalive.Client.
 func (c keptClient) TakesPushes() bool { return c.session.relay.takesPushes() }
@@ -321,7 +321,7 @@ func (s *session) beginLogin() {
 // stream.
 func (s *session) getsMessages() bool {
 	state := s.relay.state()
-	return state.HasSubscriptions() || state.Monitoring || state.Stream || s.subscriber.Load().Any()
+	return state.HasSubscriptions() || state.Monitoring || state.Stream || s.subscriber.Load().HasSubscriptions()
 }
 
 // errIdle asks a session's goroutine to park the session.

@@ -40,6 +40,6 @@ func (s *shared) settings() *Settings { return s.common.current.Load() }
 func (s *shared) countRedirect(kind string) {
 	s.common.redirects.Add(1)
 	s.common.redirectLog.warn(time.Now(),
-		"upstream redirect withheld: lock keys are not kept on the other server; the client got TRYAGAIN, or no message",
+		"upstream redirect withheld: the target of the redirect does not know the lock keys; the client got TRYAGAIN, or no message",
 		"upstream", s.opts.Upstream.Name(), "what", kind)
 }

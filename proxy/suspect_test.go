@@ -25,9 +25,9 @@ func directLockCounts(p *peer) (locks, releases int) {
 	return locks, releases
 }
 
-// TestUncoveredLocksAreCounted checks that a command that looks like a lock on a key that is no
+// TestDirectLocksAreCounted checks that a command that looks like a lock on a key that is no
 // lock key is counted, with and without lock keys. The command is forwarded as usual.
-func TestUncoveredLocksAreCounted(t *testing.T) {
+func TestDirectLocksAreCounted(t *testing.T) {
 	digest := fmt.Sprintf("%x", sha1.Sum([]byte(releaseScript)))
 	for _, lockKeys := range [][]string{nil, {"lock:*"}} {
 		t.Run(fmt.Sprint(lockKeys), func(t *testing.T) {
@@ -62,8 +62,8 @@ func TestUncoveredLocksAreCounted(t *testing.T) {
 	}
 }
 
-// TestUncoveredReleaseBySHA checks that a loaded script is recognized by its SHA-1.
-func TestUncoveredReleaseBySHA(t *testing.T) {
+// TestDirectReleaseBySHA checks that a loaded script is recognized by its SHA-1.
+func TestDirectReleaseBySHA(t *testing.T) {
 	for _, lockKeys := range [][]string{nil, {"lock:*"}} {
 		server := startRedis(t)
 		p := startProxyWith(t, server.URL(), proxy.Options{}, lockKeys).connect()
@@ -78,9 +78,9 @@ func TestUncoveredReleaseBySHA(t *testing.T) {
 	}
 }
 
-// TestUncoveredReleaseBySHAInATransaction checks that a script loaded within a transaction is
+// TestDirectReleaseBySHAInATransaction checks that a script loaded within a transaction is
 // recognized, too.
-func TestUncoveredReleaseBySHAInATransaction(t *testing.T) {
+func TestDirectReleaseBySHAInATransaction(t *testing.T) {
 	for _, lockKeys := range [][]string{nil, {"lock:*"}} {
 		server := startRedis(t)
 		p := startProxyWith(t, server.URL(), proxy.Options{}, lockKeys).connect()
@@ -95,9 +95,9 @@ func TestUncoveredReleaseBySHAInATransaction(t *testing.T) {
 	}
 }
 
-// TestUncoveredLocksInPieces checks that a command that arrives in pieces is forwarded as it
+// TestDirectLocksInPieces checks that a command that arrives in pieces is forwarded as it
 // arrives, and still counted, wherever it is split.
-func TestUncoveredLocksInPieces(t *testing.T) {
+func TestDirectLocksInPieces(t *testing.T) {
 	for _, lockKeys := range [][]string{nil, {"lock:*"}} {
 		server := startRedis(t)
 		p := startProxyWith(t, server.URL(), proxy.Options{}, lockKeys).connect()

@@ -100,7 +100,7 @@ func (s *session) readAhead(cancel context.CancelCauseFunc) {
 			return
 		default:
 			s.clientLeft = true // read by the session's goroutine once the watch has ended
-			cancel(errClientLeft)
+			cancel(errClientDisconnected)
 			return
 		}
 	}

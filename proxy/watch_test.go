@@ -38,7 +38,7 @@ func TestClientThatLeavesIsNoticedAtOnce(t *testing.T) {
 				if err := disconnect(p.conn.(*net.TCPConn)); err != nil {
 					t.Fatal(err)
 				}
-				if err := await(t, "its end", locks.endCauses); err != errClientLeft {
+				if err := await(t, "its end", locks.endCauses); err != errClientDisconnected {
 					t.Errorf("ended by %v", err)
 				}
 				b.waitClients(0)
@@ -147,7 +147,7 @@ func TestWaiterThatLeavesIsGrantedNothing(t *testing.T) {
 		waiters[name].expect(pong) // the client waits for the lock, or is about to
 	}
 	waiters["leaver"].conn.Close()
-	if got := await(t, "the leaver's end", locks.results); got != "leaver: "+errClientLeft.Error() {
+	if got := await(t, "the leaver's end", locks.results); got != "leaver: "+errClientDisconnected.Error() {
 		t.Fatal(got)
 	}
 	holder.check("UNLOCK k holder\r\n", ":1\r\n")

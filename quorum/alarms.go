@@ -28,15 +28,15 @@ func (set *masterSet) keyState(ctx context.Context, key Key) watch.Content {
 	looks, err := set.Read(ctx, []Key{key})
 	switch {
 	case err != nil, looks[0].LeftUnknown:
-		return watch.Content{End: time.Now().Add(rereadPause)}
+		return watch.Content{Expiry: time.Now().Add(rereadPause)}
 	case key.Tag == "" && !looks[0].Shared:
 		return watch.Content{Alone: true}
 	case !looks[0].Present:
 		return watch.Content{Absent: true}
-	case looks[0].Left < 0:
+	case looks[0].TimeLeft < 0:
 		return watch.Content{}
 	}
-	return watch.Content{End: time.Now().Add(looks[0].Left + time.Millisecond)}
+	return watch.Content{Expiry: time.Now().Add(looks[0].TimeLeft + time.Millisecond)}
 }
 
 // rereadPause is the pause before a waiter reads a key again if its state or remaining time is

@@ -72,7 +72,8 @@ func TestBodiesAreBounded(t *testing.T) {
 	want("c", "e", strings.Repeat("x", 97))
 	save("a")
 	want("a", "e", strings.Repeat("x", 97))
-	save(strings.Repeat("y", 300)) // more than the limit, but kept for the client that just loaded it
+	// More than the limit, but kept for the client that just loaded it.
+	save(strings.Repeat("y", 300))
 	want(strings.Repeat("y", 300))
 	for _, key := range []string{bodiesKey, bodiesUseKey, bodiesSizeKey} {
 		if left := client.PTTL(t.Context(), key).Val(); left <= 0 || left > time.Hour {

@@ -132,7 +132,7 @@ func (c *Cluster) checkNewMasters(
 
 // adoptMasters switches this proxy to the masters that another proxy chose, if the URLs name the
 // same masters.
-func (c *Cluster) adoptMasters(ctx context.Context, set *masterSet, s guard.Succession, urls []string) error {
+func (c *Cluster) adoptMasters(ctx context.Context, set *masterSet, s guard.Reconfiguration, urls []string) error {
 	names, next := masterNames(urls), s.Change.After(s.Era)
 	if !s.Begun {
 		// Perhaps only this proxy knows of the change.

@@ -139,7 +139,7 @@ func (set *masterSet) after(d time.Duration, f func()) {
 		b.mu.Unlock()
 		defer b.tasks.Done()
 		if err := contained.Run(func() error { f(); return nil }); err != nil {
-			set.log.Error("background task failed", "cause", err)
+			set.log.Error("internal error in a background task; report this line", "cause", err)
 		}
 	})
 }

@@ -447,9 +447,9 @@ func TestRemovalIsRepeatedUntilReply(t *testing.T) {
 	}
 }
 
-// TestUpWhileRemovalsArePending adds another pending removal whenever a master has executed the
-// last removal. The master comes up nevertheless.
-func TestUpWhileRemovalsArePending(t *testing.T) {
+// TestMasterComesUpWhileRemovalsArePending adds another pending removal whenever a master has
+// executed the last removal. The master comes up nevertheless.
+func TestMasterComesUpWhileRemovalsArePending(t *testing.T) {
 	inBubble(t, 3, func(b *fixture) {
 		b.masters[2].refuseConnections()
 		b.wantErr(b.locker.Unlock(b.Context(), job, token), ErrNotHeld)
@@ -485,8 +485,9 @@ func readOnly(do cell.Op) error {
 	return nil
 }
 
-// TestThroughAnotherProxy checks that a second proxy, too, can extend, replace and release a lock.
-func TestThroughAnotherProxy(t *testing.T) {
+// TestLockThroughAnotherProxy checks that a second proxy, too, can extend, replace and release a
+// lock.
+func TestLockThroughAnotherProxy(t *testing.T) {
 	inBubble(t, 3, func(b *fixture) {
 		other := NewLocker(b.newCluster())
 		b.mustLock(token, time.Minute)
@@ -519,7 +520,7 @@ func TestRead(t *testing.T) {
 			b.Errorf("a leftover: %+v", l)
 		}
 		b.putPlain(rival, time.Hour, 0, 1, 2)
-		if l := read(); l.Value != rival || l.Left != time.Hour {
+		if l := read(); l.Value != rival || l.TimeLeft != time.Hour {
 			b.Errorf("a lock: %+v", l)
 		}
 		b.masters[2].refuseConnections()

@@ -57,7 +57,7 @@ func (c *Cluster) forgetChange(noticed *change) {
 // follow takes the next step after another proxy's change. It reports whether to try again at once,
 // because the step failed although the masters stay the same. Then this proxy needs no new
 // configuration, and may have learned more in the meantime.
-func (c *Cluster) follow(ctx context.Context, set *masterSet, s guard.Succession) (retry bool) {
+func (c *Cluster) follow(ctx context.Context, set *masterSet, s guard.Reconfiguration) (retry bool) {
 	ctx, cancel := context.WithTimeout(ctx, askPause)
 	defer cancel()
 	if !c.changeMu.TryLock() {

@@ -81,7 +81,7 @@ func (set *masterSet) Holdings(ctx context.Context, keys []Key) ([]Holding, erro
 // holding converts a state of the register, and adds the masters' names.
 func (set *masterSet) holding(f register.Holding) Holding {
 	h := Holding{
-		Status: f.Status, Left: f.Left, Holder: f.Holder, Since: f.Since, Fence: f.Fence,
+		Status: f.Status, Left: f.TimeLeft, Holder: f.Holder, Since: f.Since, Fence: f.Fence,
 		Masters: make([]MasterAnswer, len(set.masters)),
 	}
 	for i, m := range set.masters {
@@ -118,7 +118,7 @@ func (h *Holding) narrowTo(cell register.Holding, key Key) error {
 		return err
 	}
 	l := lookAt(b, cell.Snapshot, key)
-	if h.Left = l.Left; !l.Present {
+	if h.Left = l.TimeLeft; !l.Present {
 		h.Status, h.Holder, h.Since = StatusFree, nil, time.Time{}
 	}
 	return nil
@@ -176,7 +176,8 @@ func namesOn(
 		case scanErr != nil:
 			return false, scanErr, nil
 		}
-		if names = slices.DeleteFunc(names, isOwnName); len(names) == 0 { // a faulty master may send reserved names
+		// A faulty master may send reserved names.
+		if names = slices.DeleteFunc(names, isOwnName); len(names) == 0 {
 			continue
 		}
 		if more, err := page(names); err != nil || !more {

@@ -52,7 +52,7 @@ func TestWaitersAreServedInTurn(t *testing.T) {
 	})
 }
 
-func TestWaiterGivesUpWhenItsTimeIsOver(t *testing.T) {
+func TestWaiterTimesOut(t *testing.T) {
 	inBubble(t, 3, func(b *fixture) {
 		b.mustLock("holder", time.Hour)
 		start := time.Now()

@@ -79,13 +79,13 @@ func (c *Cluster) confirm() (Location, error) {
 	)
 }
 
-// repeatUnconfirmed repeats try while the location is unconfirmed and giveUp returns false. giveUp
-// pauses before it returns.
-func repeatUnconfirmed(try func() (Location, error), giveUp func() bool) (Location, error) {
+// repeatUnconfirmed repeats try while the location is unconfirmed and shouldStop returns false.
+// shouldStop pauses before it returns.
+func repeatUnconfirmed(try func() (Location, error), shouldStop func() bool) (Location, error) {
 	for {
 		at, err := try()
 		var noQuorum *NoQuorumError
-		if !errors.As(err, &noQuorum) || !noQuorum.Unconfirmed || giveUp() {
+		if !errors.As(err, &noQuorum) || !noQuorum.Unconfirmed || shouldStop() {
 			return at, err
 		}
 	}

@@ -14,8 +14,8 @@ import (
 
 // newMovable runs two proxies on the same masters, with the locks at the upstream.
 func newMovable(t *testing.T, logs ...*slog.Logger) [2]*Cluster {
-	_, both := newMovableClusters(t, logs...)
-	return both
+	_, clusters := newMovableClusters(t, logs...)
+	return clusters
 }
 
 // newMovableClusters does the same as newMovable, and also returns the masters.
@@ -78,7 +78,7 @@ func TestMoveEndsWithItsEra(t *testing.T) {
 	done := make(chan error, 1)
 	go func() { _, err := stalled.DecideLocation(ctx, from, location.ToMasters); done <- err }()
 	<-log.reached
-	moving := other.mustCome(t, from.Era+1)
+	moving := other.mustReachEra(t, from.Era+1)
 	if at := other.mustMove(t, location.Upstream); at.Era != moving.Era+1 {
 		t.Fatalf("ended in era %d, want %d", at.Era, moving.Era+1)
 	}
@@ -90,13 +90,14 @@ func TestMoveEndsWithItsEra(t *testing.T) {
 	if err := <-done; !errors.Is(err, ErrLocationChanged) {
 		t.Errorf("the move that another proxy ended: %v", err)
 	}
-	if at := stalled.mustCome(t, moving.Era+1); at.Place != location.Upstream {
+	if at := stalled.mustReachEra(t, moving.Era+1); at.Place != location.Upstream {
 		t.Errorf("the proxy that stood still has the locks at %v", at)
 	}
 }
 
-// mustCome waits until this proxy knows the location of the locks in this era or in a later era.
-func (c *Cluster) mustCome(t *testing.T, era int) Location {
+// mustReachEra waits until this proxy knows the location of the locks in this era or in a later
+// era.
+func (c *Cluster) mustReachEra(t *testing.T, era int) Location {
 	t.Helper()
 	for began := time.Now(); ; time.Sleep(time.Millisecond) {
 		if at, known := c.CurrentLocation(); known && at.Era >= era {
@@ -142,7 +143,7 @@ func TestMoveToMastersAndBack(t *testing.T) {
 		if now, err := both[0].Confirm(t.Context()); err != nil || now != at {
 			t.Errorf("confirmed %v %v, want %v", now, err, at)
 		}
-		if now := both[1].mustCome(t, at.Era); now != at {
+		if now := both[1].mustReachEra(t, at.Era); now != at {
 			t.Fatalf("the other proxy does not follow to %v, but to %v", at, now)
 		}
 		if err := both[1].ReportPaused(t.Context(), at.Era, PauseReport{Server: "r", IdleConns: []string{"10.0.0.1:1"},
@@ -178,10 +179,10 @@ func TestMoveToMastersAndBack(t *testing.T) {
 	}
 }
 
-// TestMoveEndsOnceNobodyRenewsIt lets a proxy move the locks for longer than a lease, which the
+// TestMoveEndsWithoutRenewal lets a proxy move the locks for longer than a lease, which the
 // proxy renews. Then the proxy stops as if it had been killed, and the other proxy decides that the
 // locks stay.
-func TestMoveEndsOnceNobodyRenewsIt(t *testing.T) {
+func TestMoveEndsWithoutRenewal(t *testing.T) {
 	t.Parallel()
 	both := newMovable(t)
 	ctx, stop := context.WithCancel(t.Context())
@@ -190,7 +191,7 @@ func TestMoveEndsOnceNobodyRenewsIt(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	both[1].mustCome(t, moving.Era)
+	both[1].mustReachEra(t, moving.Era)
 	for began := time.Now(); time.Since(began) < location.Lease+2*time.Second; time.Sleep(100 * time.Millisecond) {
 		if at, known := both[1].CurrentLocation(); known && at != moving {
 			t.Fatalf("after %v the locks are at %v, though they are being moved still", time.Since(began), at)
@@ -198,7 +199,7 @@ func TestMoveEndsOnceNobodyRenewsIt(t *testing.T) {
 	}
 	stop()
 	for _, c := range both {
-		if at := c.mustCome(t, moving.Era+1); at.Place != location.Upstream {
+		if at := c.mustReachEra(t, moving.Era+1); at.Place != location.Upstream {
 			t.Errorf("the locks are at %v", at)
 		}
 	}
@@ -215,7 +216,7 @@ func TestMoveEndsOnceTheMastersAreBack(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	both[1].mustCome(t, moving.Era)
+	both[1].mustReachEra(t, moving.Era)
 	for _, s := range servers[:2] {
 		if err := s.Pause(); err != nil {
 			t.Fatal(err)
@@ -229,22 +230,22 @@ func TestMoveEndsOnceTheMastersAreBack(t *testing.T) {
 		}
 	}
 	for _, c := range both {
-		if at := c.mustCome(t, moving.Era+1); at.Place != location.Upstream {
+		if at := c.mustReachEra(t, moving.Era+1); at.Place != location.Upstream {
 			t.Errorf("the locks are at %v", at)
 		}
 	}
 }
 
 // TestRepeatUnconfirmed checks that repeatUnconfirmed tries again while the masters vote but do not
-// confirm, until giveUp returns true. After any other result it does not try again.
+// confirm, until shouldStop returns true. After any other result it does not try again.
 func TestRepeatUnconfirmed(t *testing.T) {
 	expected, other := Location{Place: location.Masters, Era: 2}, errors.New("another")
 	unconfirmed, noQuorum := &NoQuorumError{Unconfirmed: true}, &NoQuorumError{}
 	for _, c := range []struct {
-		name  string
-		comes []error // the result of each try
-		most  int     // the maximum number of tries
-		want  error
+		name     string
+		results  []error // the result of each try
+		maxTries int     // the maximum number of tries
+		want     error
 	}{
 		{"at once", []error{nil}, 5, nil},
 		{"after it was heard of", []error{unconfirmed, unconfirmed, nil}, 5, nil},
@@ -256,12 +257,12 @@ func TestRepeatUnconfirmed(t *testing.T) {
 		tries := 0
 		at, err := repeatUnconfirmed(func() (Location, error) {
 			tries++
-			if err := c.comes[tries-1]; err != nil {
+			if err := c.results[tries-1]; err != nil {
 				return Location{}, err
 			}
 			return expected, nil
-		}, func() bool { return tries == c.most })
-		if !errors.Is(err, c.want) || tries != len(c.comes) || err == nil && at != expected {
+		}, func() bool { return tries == c.maxTries })
+		if !errors.Is(err, c.want) || tries != len(c.results) || err == nil && at != expected {
 			t.Errorf("%s: %v, %v after %d tries", c.name, at, err, tries)
 		}
 	}

@@ -68,8 +68,8 @@ func (o peerWaiters) Unmark(key Key, sendNext func()) {
 	o.sendToAll(key, cell.DeleteWaiter{Mark: markName(o.proxyID, key)}, sendNext, nil)
 }
 
-// AskIfWanted implements queue.Peers.
-func (o peerWaiters) AskIfWanted(key Key, answered func(wanted bool)) {
+// AskForWaiters implements queue.Peers.
+func (o peerWaiters) AskForWaiters(key Key, answered func(wanted bool)) {
 	_, marks := o.marks(key)
 	if len(marks) == 0 {
 		answered(false)

@@ -19,7 +19,7 @@ func TestPeerWaiters(t *testing.T) {
 			b.Helper()
 			synctest.Wait()
 			var got []bool
-			from.AskIfWanted(job, func(wanted bool) { got = append(got, wanted) })
+			from.AskForWaiters(job, func(wanted bool) { got = append(got, wanted) })
 			synctest.Wait()
 			if !slices.Equal(got, []bool{want}) {
 				b.Errorf("answers %v, want %v", got, want)
@@ -59,7 +59,7 @@ func TestPeerWaiters(t *testing.T) {
 		if !own.Alone() || !alone.Alone() {
 			b.Error("too few masters would have a mark, or nobody is there to see it")
 		}
-		alone.AskIfWanted(job, func(wanted bool) { asked = wanted })
+		alone.AskForWaiters(job, func(wanted bool) { asked = wanted })
 		alone.PassLock(job, func(to string) { asked = asked || to != "" })
 		if asked {
 			b.Error("others wait of whom none is known")

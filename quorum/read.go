@@ -36,7 +36,7 @@ func lookAt(b *keygroup.Group, cell Snapshot, key Key) Snapshot {
 
 // keyValues returns the keys' values in their cells.
 func keyValues(keys []Key, cells []string, cellIndex []int, cellValues []Snapshot) ([]Snapshot, error) {
-	looks, groups := make([]Snapshot, len(keys)), make([]*keygroup.Group, len(cells))
+	snapshots, groups := make([]Snapshot, len(keys)), make([]*keygroup.Group, len(cells))
 	for i, key := range keys {
 		index := cellIndex[i]
 		if groups[index] == nil {
@@ -45,7 +45,7 @@ func keyValues(keys []Key, cells []string, cellIndex []int, cellValues []Snapsho
 				return nil, err
 			}
 		}
-		looks[i] = lookAt(groups[index], cellValues[index], key)
+		snapshots[i] = lookAt(groups[index], cellValues[index], key)
 	}
-	return looks, nil
+	return snapshots, nil
 }

@@ -218,7 +218,7 @@ func (set *masterSet) releaseShared(ctx context.Context, key Key, token string) 
 	version, left := set.database(key.DB).TakeGrant(key.Name, token)
 	_, _, err := set.updateIfHeld(ctx, key, token, func(l Snapshot) Decision { removed = l; return Decision{Action: Remove} })
 	if removed.Present {
-		version, left = removed.Version, removed.Left
+		version, left = removed.Version, removed.TimeLeft
 	}
 	if version != "" && errors.As(err, new(*NoQuorumError)) {
 		set.cluster.scheduleRemoval(key, version, left, nil)
@@ -239,7 +239,7 @@ func (set *masterSet) extendShared(ctx context.Context, key Key, token string, t
 	if ttl >= 0 && ttl < vote.MinTTL {
 		return GrantedLock{}, ErrTooShort
 	}
-	isLonger := func(l Snapshot) bool { return l.Left < 0 || ttl >= 0 && l.Left >= ttl }
+	isLonger := func(l Snapshot) bool { return l.TimeLeft < 0 || ttl >= 0 && l.TimeLeft >= ttl }
 	since := time.Now()
 	previous, out, err := set.updateIfHeld(ctx, key, token, func(l Snapshot) Decision {
 		if isLonger(l) { // a new version: the removal of the former version may be pending
@@ -252,7 +252,7 @@ func (set *masterSet) extendShared(ctx context.Context, key Key, token string, t
 	}
 	lease := ttl
 	if isLonger(previous) {
-		lease = previous.Left
+		lease = previous.TimeLeft
 	}
 	set.recordVersion(key, token, out.Version, lease)
 	got, err := set.leaseSince(since, ttl, false)

@@ -11,10 +11,10 @@ import (
 	"time"
 )
 
-// TestStorm lets clients of two proxies compete for one lock, while up to two of five masters at a
-// time hang, lose replies and refuse connections. No master loses data. There is never a second
-// holder, and the masters hold no key at the end.
-func TestStorm(t *testing.T) {
+// TestMutualExclusionDuringFaults lets clients of two proxies compete for one lock, while up to two
+// of five masters at a time hang, lose replies and refuse connections. No master loses data. There
+// is never a second holder, and the masters hold no key at the end.
+func TestMutualExclusionDuringFaults(t *testing.T) {
 	for seed := range uint64(20) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			inBubble(t, 5, func(b *fixture) { storm(b, rand.New(rand.NewPCG(seed, 1))) })
@@ -28,7 +28,7 @@ func storm(b *fixture, rnd *rand.Rand) {
 	for _, m := range b.masters {
 		m.setLatency(time.Duration(rnd.IntN(4)) * time.Millisecond)
 	}
-	g := &referee{fixture: b}
+	g := &exclusionChecker{fixture: b}
 	lockers := []*Locker{b.locker, NewLocker(b.newCluster())}
 	setPeer(lockers[0], lockers[1])
 	setPeer(lockers[1], lockers[0])
@@ -38,7 +38,7 @@ func storm(b *fixture, rnd *rand.Rand) {
 		clients.Go(func() { g.client(ctx, lockers[n%2], fmt.Sprint("client", n), rand.New(rand.NewPCG(seed, 2))) })
 	}
 	for ctx.Err() == nil {
-		disturb(b, rnd)
+		injectFaults(b, rnd)
 	}
 	clients.Wait()
 	time.Sleep(10 * time.Second)
@@ -48,8 +48,8 @@ func storm(b *fixture, rnd *rand.Rand) {
 	}
 }
 
-// disturb makes up to two masters fail for a while.
-func disturb(b *fixture, rnd *rand.Rand) {
+// injectFaults makes up to two masters fail for a while.
+func injectFaults(b *fixture, rnd *rand.Rand) {
 	for _, i := range rnd.Perm(len(b.masters))[:rnd.IntN(3)] {
 		m := b.masters[i]
 		switch rnd.IntN(3) {
@@ -66,8 +66,8 @@ func disturb(b *fixture, rnd *rand.Rand) {
 	time.Sleep(time.Duration(rnd.IntN(600)) * time.Millisecond)
 }
 
-// referee reports an error if two clients hold the lock at the same time.
-type referee struct {
+// exclusionChecker reports an error if two clients hold the lock at the same time.
+type exclusionChecker struct {
 	*fixture
 	mu     sync.Mutex
 	holder string
@@ -75,7 +75,7 @@ type referee struct {
 	grants int
 }
 
-func (g *referee) client(ctx context.Context, l *Locker, name string, rnd *rand.Rand) {
+func (g *exclusionChecker) client(ctx context.Context, l *Locker, name string, rnd *rand.Rand) {
 	for try := 0; ctx.Err() == nil; try++ {
 		token := fmt.Sprint(name, "/", try)
 		wait := time.Duration(rnd.IntN(3)) * 100 * time.Millisecond
@@ -102,7 +102,7 @@ func (g *referee) client(ctx context.Context, l *Locker, name string, rnd *rand.
 	}
 }
 
-func (g *referee) noteGrant(token string, validity time.Duration) {
+func (g *exclusionChecker) noteGrant(token string, validity time.Duration) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.holder != "" && time.Now().Before(g.until) {
@@ -112,7 +112,7 @@ func (g *referee) noteGrant(token string, validity time.Duration) {
 	g.grants++
 }
 
-func (g *referee) noteExtension(token string, validity time.Duration) {
+func (g *exclusionChecker) noteExtension(token string, validity time.Duration) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.holder != token && g.holder != "" && time.Now().Before(g.until) {
@@ -121,7 +121,7 @@ func (g *referee) noteExtension(token string, validity time.Duration) {
 	g.holder, g.until = token, time.Now().Add(validity)
 }
 
-func (g *referee) noteRelease(token string) {
+func (g *exclusionChecker) noteRelease(token string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.holder == token {
@@ -130,7 +130,8 @@ func (g *referee) noteRelease(token string) {
 }
 
 // TestUpdatesAreMadeOnce lets clients of two proxies add words to a value, while masters fail as in
-// TestStorm. The value has each confirmed word once, and any other word at most once.
+// TestMutualExclusionDuringFaults. The value has each confirmed word once, and any other word at
+// most once.
 func TestUpdatesAreMadeOnce(t *testing.T) {
 	for seed := range uint64(20) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
@@ -171,7 +172,7 @@ func appendWordsInStorm(b *fixture, rnd *rand.Rand) {
 		})
 	}
 	for ctx.Err() == nil {
-		disturb(b, rnd)
+		injectFaults(b, rnd)
 	}
 	clients.Wait()
 	time.Sleep(10 * time.Second)

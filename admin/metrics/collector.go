@@ -256,8 +256,8 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 	if c.Cluster != nil {
 		c.cluster.collect(out, c.Cluster())
 	}
-	look := c.Availability()
-	if at := look.LockStorage(); at != "" {
+	inputs := c.Availability()
+	if at := inputs.LockStorage(); at != "" {
 		out <- metric(c.lockStorage, prometheus.GaugeValue, 1, at)
 		out <- metric(c.formerLockStorage, prometheus.GaugeValue, 1, at)
 	}
@@ -270,7 +270,7 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 	at, succeeded := c.Reload()
 	out <- metric(c.reloadSuccess, prometheus.GaugeValue, boolValue(succeeded))
 	out <- metric(c.reloadTime, prometheus.GaugeValue, float64(at.Unix()))
-	c.masters.collect(out, c.Masters(), look, time.Now())
+	c.masters.collect(out, c.Masters(), inputs, time.Now())
 }
 
 // metric returns a metric with this value. If the value or a label is invalid, the metric reports

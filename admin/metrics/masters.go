@@ -65,7 +65,7 @@ func (d *masterDescs) describe(out chan<- *prometheus.Desc) {
 
 // collect sends the metrics of the masters.
 func (d *masterDescs) collect(
-	out chan<- prometheus.Metric, all []quorum.MasterStatus, look availability.Inputs, now time.Time,
+	out chan<- prometheus.Metric, all []quorum.MasterStatus, inputs availability.Inputs, now time.Time,
 ) {
 	put := func(desc *prometheus.Desc, value float64, labels ...string) {
 		out <- metric(desc, prometheus.GaugeValue, value, labels...)
@@ -87,9 +87,9 @@ func (d *masterDescs) collect(
 		out <- metric(d.catchUps, prometheus.CounterValue, float64(m.CatchUps), name)
 	}
 	put(d.masters, float64(len(all)))
-	put(d.voting, float64(look.Voting))
+	put(d.voting, float64(inputs.Voting))
 	put(d.majority, float64(quorum.Majority(len(all))))
-	put(d.locksAvailable, boolValue(look.Decide().State == availability.Available))
+	put(d.locksAvailable, boolValue(inputs.Decide().State == availability.Available))
 }
 
 // collectOptional sends the metrics of a master that are not always present.

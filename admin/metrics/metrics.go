@@ -60,7 +60,8 @@ func (m *Metrics) Handler(from Sources) http.Handler {
 	m.registry.MustRegister(newCollector(from))
 	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{
 		MaxRequestsInFlight: maxRequests,
-		ErrorHandling:       promhttp.ContinueOnError, // an error in one metric does not hide the rest
+		// An error in one metric does not hide the rest.
+		ErrorHandling: promhttp.ContinueOnError,
 	})
 }
 

@@ -158,14 +158,14 @@ func respondJSON(w http.ResponseWriter, v any) {
 // browser already has.
 func (p *Page) view(samples, events int) statusView {
 	now := p.opts.Now()
-	proxy, look := p.opts.Proxy(), p.opts.Availability()
-	locks := look.Decide()
+	proxy, inputs := p.opts.Proxy(), p.opts.Availability()
+	locks := inputs.Decide()
 	v := statusView{
 		Version: version, Now: now.UnixMilli(), Locks: p.locks != nil,
 		Proxy: proxyView{
 			Version: proxy.Version, Started: p.started.UnixMilli(), Listen: proxy.Listen, State: proxy.State,
 			Clients: proxy.Clients, ClientsLimit: proxy.ClientsLimit, Waiters: proxy.Waiters,
-			UncoveredLocks: proxy.UncoveredLocks, LockStorage: look.LockStorage(), DirectLocks: proxy.DirectLocks,
+			UncoveredLocks: proxy.UncoveredLocks, LockStorage: inputs.LockStorage(), DirectLocks: proxy.DirectLocks,
 		},
 	}
 	if p.opts.Upstream != nil {
@@ -179,7 +179,7 @@ func (p *Page) view(samples, events int) statusView {
 		OK:     locks.State == availability.Available,
 		Paused: locks.State == availability.Paused,
 		Cause:  printable(locks.Cause),
-		Voting: look.Voting, Masters: look.Masters, Majority: quorum.Majority(look.Masters),
+		Voting: inputs.Voting, Masters: inputs.Masters, Majority: quorum.Majority(inputs.Masters),
 	}
 	for i, m := range p.opts.Masters() {
 		v.Masters = append(v.Masters, viewMaster(m, p.history.roundTrip(i), now))

@@ -208,7 +208,8 @@ func TestLister(t *testing.T) {
 		}
 		takes = time.Minute
 		time.Sleep(listPause)
-		ctx, cancel = context.WithTimeout(t.Context(), time.Second) // the client disconnects while the lister asks the masters
+		// The client disconnects while the lister asks the masters.
+		ctx, cancel = context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		l.get(ctx, query{match: "b*"})
 		takes = 0

@@ -33,9 +33,9 @@ type Client struct {
 	// the same for a command that waits for another client. The context of Wait also ends when the
 	// proxy stops. Both may be nil.
 	Watch, Wait func(ctx context.Context) (watched context.Context, stop func())
-	// HasLeft reports whether the client has closed its connection, or its sending side. Any
-	// goroutine may call it. HasLeft is nil if the connection cannot detect this.
-	HasLeft func() bool
+	// HasDisconnected reports whether the client has closed its connection, or its sending side.
+	// Any goroutine may call it. HasDisconnected is nil if the connection cannot detect this.
+	HasDisconnected func() bool
 	// Ask sends the current command to the upstream and returns the whole reply. It is nil without
 	// an upstream.
 	Ask func(ctx context.Context) ([]byte, error)
@@ -117,7 +117,7 @@ type KeptLocks interface {
 // arrived for the client. *pubsub.Subscriber implements it.
 type Subscriptions interface {
 	// Any reports whether there is a subscription.
-	Any() bool
+	HasSubscriptions() bool
 	// Size returns the size of the subscriptions, in bytes.
 	Size() int
 	// Take returns the messages that have arrived, and delays later messages until Release.
@@ -215,7 +215,7 @@ func (c *Client) Size() int {
 // OnlyListens reports whether the client receives messages in RESP2. Such a client may send only a
 // few commands, because RESP2 does not distinguish a message from a reply.
 func (c *Client) OnlyListens() bool {
-	return c.Proto == 2 && c.Subscriptions != nil && c.Subscriptions.Any()
+	return c.Proto == 2 && c.Subscriptions != nil && c.Subscriptions.HasSubscriptions()
 }
 
 // WriteMessages writes the arrived messages before the reply, in any mode of CLIENT REPLY. It

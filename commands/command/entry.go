@@ -81,7 +81,8 @@ func (cmd *Command) writeKeySpecs(out *Reply) {
 	}
 	last := span.Last
 	if last > 0 {
-		last -= span.First // a positive last counts from the first key, a negative last from the end
+		// A positive last counts from the first key, a negative last from the end.
+		last -= span.First
 	}
 	out.Set(1)
 	out.Put(Fields{

@@ -8,16 +8,16 @@ import (
 	"redlock-proxy/commands/catalog/keys"
 )
 
-// TestTouched checks the limit in bytes, that a key counts once, and that a new set begins after
-// StartNewSet.
-func TestTouched(t *testing.T) {
-	var touched ChangedKeys
+// TestChangedKeys checks the limit in bytes, that a key counts once, and that a new set begins
+// after StartNewSet.
+func TestChangedKeys(t *testing.T) {
+	var changedKeys ChangedKeys
 	add := func(key string) {
-		touched.Add(0, [][]byte{[]byte("del"), []byte(key)}, keys.Places{keys.Span{First: 1, Last: 1, Step: 1}})
+		changedKeys.Add(0, [][]byte{[]byte("del"), []byte(key)}, keys.Places{keys.Span{First: 1, Last: 1, Step: 1}})
 	}
 	want := func(n int, complete bool) {
 		t.Helper()
-		if changed, gotComplete := touched.Keys(); len(changed) != n || gotComplete != complete {
+		if changed, gotComplete := changedKeys.Keys(); len(changed) != n || gotComplete != complete {
 			t.Errorf("%d keys, known %v, want %d, %v", len(changed), gotComplete, n, complete)
 		}
 	}
@@ -27,10 +27,10 @@ func TestTouched(t *testing.T) {
 		add(fmt.Sprint(i))
 	}
 	want(count, true)
-	if c := (Client{ChangedKeys: touched}); c.Size() < count*changedKeyOverhead {
+	if c := (Client{ChangedKeys: changedKeys}); c.Size() < count*changedKeyOverhead {
 		t.Errorf("%d bytes are counted", c.Size())
 	}
-	touched.StartNewSet()
+	changedKeys.StartNewSet()
 	want(count, true)
 	add("next")
 	want(1, true)
@@ -42,7 +42,7 @@ func TestTouched(t *testing.T) {
 	want(0, false)
 	add("other")
 	want(0, false)
-	touched.StartNewSet()
+	changedKeys.StartNewSet()
 	add("again")
 	want(1, true)
 }

@@ -43,11 +43,11 @@ func New(log *slog.Logger) *Detector {
 	return &Detector{log: log, prefixes: map[string]map[string]*Pattern{}}
 }
 
-// Count inspects the first [MaxWords] words of a command. covered reports whether a key is a lock
+// Count inspects the first [MaxWords] words of a command. isLockKey reports whether a key is a lock
 // key.
-func (n *Detector) Count(words [][]byte, covered func(key []byte) bool) {
+func (n *Detector) Count(words [][]byte, isLockKey func(key []byte) bool) {
 	usage, key := n.classify(words)
-	if usage != noLock && !covered(key) {
+	if usage != noLock && !isLockKey(key) {
 		n.count(usage, key)
 	}
 }

@@ -22,16 +22,16 @@ const (
 	unlinks = "if ARGV[1] == redis.call( 'GET', KEYS[1] ) then\n\treturn redis.pcall('UNLINK', KEYS[1])\nend\nreturn 0"
 )
 
-func neverCovered([]byte) bool { return false }
+func noLockKeys([]byte) bool { return false }
 
 // count passes a command to a Detector, as a proxy with an upstream does.
-func count(n *lockdetect.Detector, covered func([]byte) bool, words ...string) {
+func count(n *lockdetect.Detector, isLockKey func([]byte) bool, words ...string) {
 	args := make([][]byte, len(words))
 	for i, w := range words {
 		args[i] = []byte(w)
 	}
 	if lockdetect.IsCandidate(args[0], len(args)) {
-		n.Count(args[:min(lockdetect.MaxWords, len(args))], covered)
+		n.Count(args[:min(lockdetect.MaxWords, len(args))], isLockKey)
 	}
 }
 
@@ -75,7 +75,7 @@ func TestShapes(t *testing.T) {
 		{[]string{"DELEX", "", "", ""}, 0, 0},
 	} {
 		n := lockdetect.New(slog.New(slog.DiscardHandler))
-		count(n, neverCovered, test.words...)
+		count(n, noLockKeys, test.words...)
 		if locks, releases := n.Counts(); locks != test.locks || releases != test.releases {
 			t.Errorf("%q: counted %d and %d, want %d and %d", test.words, locks, releases, test.locks, test.releases)
 		}
@@ -91,11 +91,11 @@ func TestByDigest(t *testing.T) {
 	digest := fmt.Sprintf("%x", sha1.Sum([]byte(antirez)))
 	for _, first := range [][]string{{"SCRIPT", "LOAD", antirez}, {"EVAL", antirez, "1", "lock:a", "t"}} {
 		n := lockdetect.New(slog.New(slog.DiscardHandler))
-		count(n, neverCovered, "EVALSHA", digest, "1", "lock:a", "t")
-		count(n, neverCovered, first...)
+		count(n, noLockKeys, "EVALSHA", digest, "1", "lock:a", "t")
+		count(n, noLockKeys, first...)
 		_, before := n.Counts()
-		count(n, neverCovered, "EVALSHA", digest, "1", "lock:a", "t")
-		count(n, neverCovered, "evalsha", strings.ToUpper(digest), "1", "lock:a", "t")
+		count(n, noLockKeys, "EVALSHA", digest, "1", "lock:a", "t")
+		count(n, noLockKeys, "evalsha", strings.ToUpper(digest), "1", "lock:a", "t")
 		if _, releases := n.Counts(); releases != before+2 {
 			t.Errorf("after %q: counted %d releases, want %d", first[0], releases, before+2)
 		}
@@ -108,9 +108,9 @@ func TestLogOnce(t *testing.T) {
 	var log bytes.Buffer
 	n := lockdetect.New(slog.New(slog.NewTextHandler(&log, nil)))
 	for i := range 1000 {
-		count(n, neverCovered, "SET", fmt.Sprintf("order:%d:lock", i), "secret-token", "NX", "PX", "30000")
-		count(n, neverCovered, "EVAL", antirez, "1", fmt.Sprintf("order:%d:lock", i), "secret-token")
-		count(n, neverCovered, "SET", "job:report", "secret-token", "EX", "30", "NX")
+		count(n, noLockKeys, "SET", fmt.Sprintf("order:%d:lock", i), "secret-token", "NX", "PX", "30000")
+		count(n, noLockKeys, "EVAL", antirez, "1", fmt.Sprintf("order:%d:lock", i), "secret-token")
+		count(n, noLockKeys, "SET", "job:report", "secret-token", "EX", "30", "NX")
 	}
 	if got := log.String(); strings.Count(got, "\n") != 2 || strings.Contains(got, "secret") ||
 		!strings.Contains(got, "pattern=order:*:lock") || !strings.Contains(got, "pattern=job:report") {
@@ -129,8 +129,8 @@ func TestBounded(t *testing.T) {
 	letters := func(i int) string { return strings.Map(func(r rune) rune { return r - '0' + 'a' }, fmt.Sprint(i)) }
 	const keys = 20000
 	for i := range keys {
-		count(n, neverCovered, "SET", letters(i%200)+":"+letters(i)+":lock", "t", "NX", "PX", "1")
-		count(n, neverCovered, "EVAL", antirez+fmt.Sprint("--", i), "1", "k", "t")
+		count(n, noLockKeys, "SET", letters(i%200)+":"+letters(i)+":lock", "t", "NX", "PX", "1")
+		count(n, noLockKeys, "EVAL", antirez+fmt.Sprint("--", i), "1", "k", "t")
 	}
 	locks, releases := n.Counts()
 	if locks != keys || releases != keys {
@@ -158,10 +158,10 @@ func TestGlobsCanBeSet(t *testing.T) {
 			prefix := key[:strings.IndexAny(key+":", ":/.|#-_{}@=~")]
 			for c := range 9 {
 				rest := key[len(prefix):min(len(key), len(prefix)+1)] + strings.Repeat("abcdefghi"[c:c+1], 3)
-				count(n, neverCovered, "SET", prefix+rest, "t", "NX", "PX", "1")
+				count(n, noLockKeys, "SET", prefix+rest, "t", "NX", "PX", "1")
 			}
 		}
-		count(n, neverCovered, "SET", key, "t", "NX", "PX", "1")
+		count(n, noLockKeys, "SET", key, "t", "NX", "PX", "1")
 		covered := false
 		for _, p := range n.Patterns() {
 			config := conf.Default()
@@ -178,8 +178,9 @@ func TestGlobsCanBeSet(t *testing.T) {
 	})
 }
 
-// BenchmarkSuspect measures IsCandidate, which a proxy with an upstream calls for every command.
-func BenchmarkSuspect(b *testing.B) {
+// BenchmarkIsCandidate measures IsCandidate, which a proxy with an upstream calls for every
+// command.
+func BenchmarkIsCandidate(b *testing.B) {
 	get, set := []byte("GET"), []byte("SET")
 	n := 0
 	for b.Loop() {

@@ -13,9 +13,9 @@ type Lock struct {
 	Key string
 	// State is held, free, split or unclear.
 	State string
-	// Left is the remaining time that a majority grants, or quorum.Endless. It is set only if State
-	// is held.
-	Left time.Duration
+	// RemainingTTL is the remaining time that a majority grants, or quorum.Endless. It is set only
+	// if State is held.
+	RemainingTTL time.Duration
 	// Votes holds the answers of the masters.
 	Votes []quorum.MasterAnswer
 	// Fence is at least the highest fence of a lock of the key so far; 0 if no lock had one.
@@ -39,7 +39,7 @@ var statusNames = map[quorum.Status]string{
 func describe(key string, h quorum.Holding, kept bool) Lock {
 	l := Lock{Key: key, State: statusNames[h.Status], Votes: h.Masters, Fence: h.Fence, Waiters: h.Waiters, Kept: kept}
 	if h.Status == quorum.StatusHeld {
-		l.Left = h.Left
+		l.RemainingTTL = h.Left
 	}
 	if identity, isKnown := h.Holder.(*command.Identity); isKnown {
 		l.Since, l.Name = h.Since, identity.Name

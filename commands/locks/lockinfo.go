@@ -16,25 +16,25 @@ func writeLock(out *command.Reply, l Lock) {
 	for _, s := range l.Votes {
 		votes = append(votes, s.Server, s.State)
 	}
-	out.Put(append(fields, "state", l.State, "left", leftMillis(l), "votes", votes, "waiters", l.Waiters,
+	out.Put(append(fields, "state", l.State, "left", remainingMillis(l), "votes", votes, "waiters", l.Waiters,
 		"fence", orNull(l.Fence, l.Fence > 0), "since", orNull(l.Since.UnixMilli(), !l.Since.IsZero()),
-		"addr", orNull(l.Addr, l.Addr != ""), "name", orNull(l.Name, l.Name != ""), "kept", oneIf(l.Kept)))
+		"addr", orNull(l.Addr, l.Addr != ""), "name", orNull(l.Name, l.Name != ""), "kept", boolToInt(l.Kept)))
 }
 
-// oneIf returns 1 for true, and 0 for false.
-func oneIf(yes bool) int {
+// boolToInt returns 1 for true, and 0 for false.
+func boolToInt(yes bool) int {
 	if yes {
 		return 1
 	}
 	return 0
 }
 
-// leftMillis returns the remaining time in milliseconds; -1 without expiry, null if unknown.
-func leftMillis(l Lock) any {
-	if l.Left == quorum.Endless {
+// remainingMillis returns the remaining time in milliseconds; -1 without expiry, null if unknown.
+func remainingMillis(l Lock) any {
+	if l.RemainingTTL == quorum.Endless {
 		return -1
 	}
-	return orNull(int64(l.Left/time.Millisecond), l.State == statusNames[quorum.StatusHeld])
+	return orNull(int64(l.RemainingTTL/time.Millisecond), l.State == statusNames[quorum.StatusHeld])
 }
 
 // orNull returns a value, or null if the value is unknown.

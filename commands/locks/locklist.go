@@ -98,17 +98,17 @@ func (h *OperatorCommands) Locks(ctx context.Context, db int, match string, coun
 }
 
 func (h *OperatorCommands) listing(db int, options listOptions) listing {
-	return listing{OperatorCommands: h, listOptions: options, db: db, listed: map[string]bool{}, pattern: keys.Compile(options.match)}
+	return listing{OperatorCommands: h, listOptions: options, db: db, listedKeys: map[string]bool{}, pattern: keys.Compile(options.match)}
 }
 
 // listing holds the state of a running LOCKLIST. It belongs to one goroutine.
 type listing struct {
 	*OperatorCommands
 	listOptions
-	db     int
-	client *command.Client // nil for a client with all permissions
-	found  []Lock
-	listed map[string]bool // the keys of found
+	db         int
+	client     *command.Client // nil for a client with all permissions
+	found      []Lock
+	listedKeys map[string]bool // the keys of found
 	// pattern is the compiled match.
 	pattern *keys.Pattern
 }
@@ -145,7 +145,7 @@ func (l *listing) collect(ctx context.Context) error {
 func (l *listing) matching(ctx context.Context, names []string) (matches []string, err error) {
 	for _, name := range names {
 		key, hasPrefix := strings.CutPrefix(name, l.opts.Prefix)
-		if !hasPrefix || key == "" || l.listed[key] {
+		if !hasPrefix || key == "" || l.listedKeys[key] {
 			continue
 		}
 		if isMatch, err := l.pattern.Match(key); err != nil {
@@ -178,7 +178,7 @@ func (l *listing) add(ctx context.Context, candidates []string) error {
 	for i, h := range holdings {
 		if (h.Status == quorum.StatusHeld || h.Status == quorum.StatusUnclear) && len(l.found) < l.count {
 			l.found = append(l.found, describe(readable[i], h, l.opts.Keeper.IsKept(lockKeys[i])))
-			l.listed[readable[i]] = true
+			l.listedKeys[readable[i]] = true
 		}
 	}
 	return nil

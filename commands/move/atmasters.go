@@ -80,8 +80,8 @@ func (s *mastersStore) read(ctx context.Context, names []lockName) ([]lock, erro
 			return fmt.Errorf("lock key '%s' (database %d): %w", syntax.Excerpt(n.key), n.db, err)
 		}
 		found := lock{lockName: n, value: l.Value}
-		if l.Left >= 0 {
-			found.expiry = readAt.Add(l.Left)
+		if l.TimeLeft >= 0 {
+			found.expiry = readAt.Add(l.TimeLeft)
 		}
 		locks = append(locks, found)
 		return nil
@@ -150,7 +150,7 @@ func (l lock) ttl() time.Duration {
 	if l.expiry.IsZero() {
 		return quorum.Endless
 	}
-	return max(l.left().Round(time.Millisecond), vote.MinTTL)
+	return max(l.remaining().Round(time.Millisecond), vote.MinTTL)
 }
 
 // remove skips values that a client has written to the masters without a proxy.

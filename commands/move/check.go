@@ -33,7 +33,8 @@ func (r *run) checkStores(ctx context.Context) error {
 	size := int64(0)
 	for part := range partsByDatabase(names) {
 		locks, err := source.read(ctx, part)
-		if err != nil && !isTemporary(err) { // clients still run commands, so a key may be undecided
+		// Clients still run commands, so a key may be undecided.
+		if err != nil && !isTemporary(err) {
 			return err
 		}
 		for _, l := range locks {
@@ -49,9 +50,9 @@ func (r *run) checkStores(ctx context.Context) error {
 		return fmt.Errorf("no room for %s of about %d bytes: %w", syntax.Count(len(names), "lock key"), size, err)
 	}
 	duration := r.eraDelay + time.Since(start)
-	if duration > r.copyTime {
+	if duration > r.copyTimeout {
 		return fmt.Errorf("moving %s would take too long: about %v, the limit is %v",
-			syntax.Count(len(names), "lock key"), duration.Round(time.Millisecond), r.copyTime)
+			syntax.Count(len(names), "lock key"), duration.Round(time.Millisecond), r.copyTimeout)
 	}
 	duration = duration.Round(10 * time.Millisecond)
 	r.report(fmt.Sprintf("checked %s: moving them takes about %v", syntax.Count(len(names), "lock key"), duration))

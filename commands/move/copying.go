@@ -25,11 +25,11 @@ type lock struct {
 	expiry time.Time
 }
 
-// left returns the remaining time until the key expires.
-func (l lock) left() time.Duration { return time.Until(l.expiry) }
+// remaining returns the remaining time until the key expires.
+func (l lock) remaining() time.Duration { return time.Until(l.expiry) }
 
 // expiresSoon reports whether the key expires so soon that the move waits instead of copying it.
-func (l lock) expiresSoon() bool { return !l.expiry.IsZero() && l.left() < minCopyTTL }
+func (l lock) expiresSoon() bool { return !l.expiry.IsZero() && l.remaining() < minCopyTTL }
 
 const (
 	// minCopyTTL is the remaining time below which a move does not copy a key.

@@ -99,7 +99,7 @@ func (r *run) awaitForeign(
 		if err != nil {
 			return nil, nil, err
 		}
-		foreign := r.foreign(before, current, latest)
+		foreign := r.foreignConnections(before, current, latest)
 		hasDirectClient := slices.ContainsFunc(foreign, func(c connection) bool { return c.mayLockDirectly(latest) })
 		if !hasDirectClient || !time.Now().Before(deadline) {
 			return foreign, latest, nil
@@ -116,9 +116,10 @@ func (c connection) mayLockDirectly(reports []quorum.PauseReport) bool {
 	return !c.isHarmless() && !isBusy(reports, c)
 }
 
-// foreign returns the connections in before that are also in current, and so are still open. It
-// leaves out replicas, the connection of this run, and connections that proxies reported as idle.
-func (r *run) foreign(before, current []connection, reports []quorum.PauseReport) []connection {
+// foreignConnections returns the connections in before that are also in current, and so are still
+// open. It leaves out replicas, the connection of this run, and connections that proxies reported
+// as idle.
+func (r *run) foreignConnections(before, current []connection, reports []quorum.PauseReport) []connection {
 	earlierIDs, proxyAddrs := map[string]bool{}, map[string]bool{}
 	for _, c := range before {
 		earlierIDs[c.id] = true

@@ -21,7 +21,7 @@ const (
 // keys, and returns the reports. It does not wait for a proxy that no longer announces itself,
 // because that proxy has stopped or is disconnected.
 func (r *run) awaitPauses(ctx context.Context) ([]quorum.PauseReport, error) {
-	for deadline := time.Now().Add(r.patience); ; {
+	for deadline := time.Now().Add(r.pauseTimeout); ; {
 		reports := r.opts.Masters.PauseReports(ctx, r.at.Era)
 		missing := slices.DeleteFunc(slices.Clone(r.opts.Masters.Proxies()), func(id string) bool {
 			return slices.ContainsFunc(reports, func(h quorum.PauseReport) bool { return h.Proxy == id })

@@ -90,7 +90,8 @@ func (m *fakeMasters) DecideLocation(_ context.Context, from quorum.Location, to
 	switch {
 	case failed != nil && !m.acceptDespiteError:
 		return quorum.Location{}, failed
-	case m.at == quorum.Location{Place: to, Era: from.Era + 1}: // another mover made the same proposal
+	// Another mover made the same proposal.
+	case m.at == quorum.Location{Place: to, Era: from.Era + 1}:
 		return m.at, nil
 	case from != m.at:
 		return quorum.Location{}, errWrongLocation
@@ -152,8 +153,8 @@ func (m *fakeMasters) Names(_ context.Context, db int, page func([]string) (bool
 	return nil
 }
 
-// look reads a key. The caller holds mu.
-func (m *fakeMasters) look(key quorum.Key) (quorum.Snapshot, error) {
+// readKey reads a key. The caller holds mu.
+func (m *fakeMasters) readKey(key quorum.Key) (quorum.Snapshot, error) {
 	if key.Movable || key.Era != m.at.Era {
 		return quorum.Snapshot{}, &quorum.WrongLocationError{Now: m.at}
 	}
@@ -163,9 +164,9 @@ func (m *fakeMasters) look(key quorum.Key) (quorum.Snapshot, error) {
 	case !exists || !h.end.IsZero() && left <= 0:
 		return quorum.Snapshot{}, nil
 	case h.end.IsZero():
-		return quorum.Snapshot{Present: true, Value: h.value, Left: quorum.Endless, Foreign: h.foreign}, nil
+		return quorum.Snapshot{Present: true, Value: h.value, TimeLeft: quorum.Endless, Foreign: h.foreign}, nil
 	default:
-		return quorum.Snapshot{Present: true, Value: h.value, Left: left, Foreign: h.foreign}, nil
+		return quorum.Snapshot{Present: true, Value: h.value, TimeLeft: left, Foreign: h.foreign}, nil
 	}
 }
 
@@ -178,7 +179,7 @@ func (m *fakeMasters) Read(_ context.Context, keys []quorum.Key) ([]quorum.Snaps
 	looks := make([]quorum.Snapshot, len(keys))
 	for i, key := range keys {
 		var err error
-		if looks[i], err = m.look(key); err != nil {
+		if looks[i], err = m.readKey(key); err != nil {
 			return nil, err
 		}
 	}
@@ -192,7 +193,7 @@ func (m *fakeMasters) Update(_ context.Context, key quorum.Key, _ *string,
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	l, err := m.look(key)
+	l, err := m.readKey(key)
 	if err != nil {
 		return quorum.Outcome{}, err
 	}
@@ -259,7 +260,7 @@ func newTestBench(t *testing.T) *testBench {
 func (r *testBench) newMover() *Mover {
 	m := New(Options{Masters: r.masters, Connect: r.connect, LockKeys: []string{"lock:*", "lo?k-*"}, KeyOnMasters: movableKey,
 		Prefix: "p:"})
-	m.eraDelay, m.patience, m.lease = 20*time.Millisecond, 500*time.Millisecond, 2*time.Second
+	m.eraDelay, m.pauseTimeout, m.lease = 20*time.Millisecond, 500*time.Millisecond, 2*time.Second
 	return m
 }
 
@@ -284,7 +285,7 @@ func (r *testBench) do(words ...string) any {
 // doLine is like do, for words separated by blanks.
 func (r *testBench) doLine(text string) any { r.Helper(); return r.do(strings.Fields(text)...) }
 
-func (r *testBench) move(order Order) (Result, error) {
+func (r *testBench) move(order Request) (Result, error) {
 	r.Helper()
 	r.steps = nil
 	defer func(began time.Time) { r.moveTime += time.Since(began) }(time.Now())
@@ -298,7 +299,7 @@ func (r *testBench) move(order Order) (Result, error) {
 	})
 }
 
-func (r *testBench) mustMove(order Order) Result {
+func (r *testBench) mustMove(order Request) Result {
 	r.Helper()
 	result, err := r.move(order)
 	if err != nil {

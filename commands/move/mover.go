@@ -69,8 +69,8 @@ type Options struct {
 	Logger       *slog.Logger
 }
 
-// Order holds the operator's request.
-type Order struct {
+// Request holds the operator's request.
+type Request struct {
 	// Back moves the locks to the upstream instead of the masters.
 	Back bool
 	// Abort ends a move that is running or unfinished. The locks stay at the source.
@@ -81,7 +81,7 @@ type Order struct {
 	CloseOthers bool
 }
 
-func (o Order) target() location.Place {
+func (o Request) target() location.Place {
 	if o.Back {
 		return location.Upstream
 	}
@@ -98,9 +98,9 @@ type Mover struct {
 	running  chan struct{}
 	// eraDelay is the time that an era must have lasted before the mover writes in it.
 	eraDelay time.Duration
-	// patience limits the wait for proxies to pause, copyTime the time until the locks have
+	// pauseTimeout limits the wait for proxies to pause, copyTimeout the time until the locks have
 	// arrived, and lease the time to abort.
-	patience, copyTime, lease time.Duration
+	pauseTimeout, copyTimeout, lease time.Duration
 }
 
 // New returns a Mover with these options.
@@ -108,7 +108,7 @@ func New(opts Options) *Mover {
 	opts.Logger = cmp.Or(opts.Logger, slog.New(slog.DiscardHandler))
 	return &Mover{
 		opts: opts, lockKeys: keys.NewPatterns(opts.LockKeys...), running: make(chan struct{}, 1),
-		eraDelay: vote.RoundLimit + vote.RoundLimit/10, patience: 7 * time.Second, copyTime: 2 * time.Minute,
+		eraDelay: vote.RoundLimit + vote.RoundLimit/10, pauseTimeout: 7 * time.Second, copyTimeout: 2 * time.Minute,
 		lease: location.Lease,
 	}
 }
@@ -122,9 +122,10 @@ func (m *Mover) clientKey(name string) (key string, isLockKey bool) {
 // Move carries out the order, and reports each step. When ctx ends, it aborts the move.
 //
 // Its errors, such as ErrRunning, contain the location of the locks.
-func (m *Mover) Move(ctx context.Context, order Order, report func(step string)) (Result, error) {
+func (m *Mover) Move(ctx context.Context, order Request, report func(step string)) (Result, error) {
 	reportStep := func(step string) {
-		m.opts.Logger.Debug("moving the locks", "step", step) // not Info, because each proxy logs the new era
+		// Not Info, because each proxy logs the new era.
+		m.opts.Logger.Debug("moving the locks", "step", step)
 		if report != nil {
 			report(step)
 		}

@@ -64,8 +64,8 @@ func TestMoveAndMoveBack(t *testing.T) {
 	r.masters.keys[mastersTestKey(0, "lock:foreign")] = storedValue{value: "x", foreign: true}
 	before := r.upstream()
 	delete(before, "0 lock:brief")
-	result := r.mustMove(Order{})
-	if got, want := result.copied(), "1 hash, 1 list"; result.At != location.Masters || result.RemovedAtTarget != 1 ||
+	result := r.mustMove(Request{})
+	if got, want := result.copiedCounts(), "1 hash, 1 list"; result.At != location.Masters || result.RemovedAtTarget != 1 ||
 		!strings.Contains(got, "zset") || strings.HasPrefix(got, want+",") {
 		t.Errorf("%+v", result)
 	}
@@ -77,14 +77,14 @@ func TestMoveAndMoveBack(t *testing.T) {
 			t.Errorf("%v: there %v", key, exists)
 		}
 	}
-	if _, err := r.move(Order{Back: true}); !errors.Is(err, quorum.ErrForeign) ||
+	if _, err := r.move(Request{Back: true}); !errors.Is(err, quorum.ErrForeign) ||
 		!strings.HasPrefix(err.Error(), "the locks stay at the masters: lock key 'lock:foreign'") {
 		t.Errorf("a foreign lock: %v", err)
 	}
 	delete(r.masters.keys, mastersTestKey(0, "lock:foreign"))
 	r.doLine("SET lock:besides of-before")
 	r.doLine("SET lock:set a-text")
-	if result := r.mustMove(Order{Back: true}); result.At != location.Upstream || result.RemovedAtTarget != 1 {
+	if result := r.mustMove(Request{Back: true}); result.At != location.Upstream || result.RemovedAtTarget != 1 {
 		t.Errorf("%+v", result)
 	}
 	r.wantKeys(r.upstream(), before)
@@ -142,9 +142,9 @@ func TestFailureAborts(t *testing.T) {
 				r := newTestBench(t)
 				r.doLine("SET lock:a token PX 60000")
 				r.doLine("HSET lock:b f v")
-				order := Order{Back: back}
+				order := Request{Back: back}
 				if back {
-					r.mustMove(Order{})
+					r.mustMove(Request{})
 				}
 				before, source := r.upstream(), r.masters.at.Place
 				var failed atomic.Int64
@@ -168,7 +168,7 @@ func TestFailureAborts(t *testing.T) {
 					t.Errorf("left at the masters: %v", r.masters.keys)
 				}
 				r.mustMove(order)
-				r.mustMove(Order{Back: !back})
+				r.mustMove(Request{Back: !back})
 			})
 		}
 	}
@@ -189,7 +189,7 @@ func TestProposalAcceptedDespiteError(t *testing.T) {
 		r.masters.acceptDespiteError = true
 		return errors.New("not heard")
 	}
-	if result := r.mustMove(Order{}); result.At != location.Masters || result.Removed != 1 || len(r.masters.keys) != 1 {
+	if result := r.mustMove(Request{}); result.At != location.Masters || result.Removed != 1 || len(r.masters.keys) != 1 {
 		t.Errorf("%+v, %v", result, r.masters.keys)
 	}
 }
@@ -213,7 +213,7 @@ func TestErrorNamesLocation(t *testing.T) {
 			}
 			return nil
 		}
-		_, err := r.move(Order{})
+		_, err := r.move(Request{})
 		if err == nil || !strings.HasPrefix(err.Error(), want) ||
 			!strings.HasPrefix(command.Failure(err), "NOQUORUM "+want) {
 			t.Errorf("%s: %v, want %s", step, err, want)
@@ -225,11 +225,11 @@ func TestErrorNamesLocation(t *testing.T) {
 // other run waits until the move has ended, and then finds the locks at the target.
 func TestSimultaneousMoves(t *testing.T) {
 	t.Parallel()
-	for _, order := range []Order{{}, {Back: true}} {
+	for _, order := range []Request{{}, {Back: true}} {
 		r := newTestBench(t)
 		r.writeKeys()
 		if order.Back {
-			r.mustMove(Order{})
+			r.mustMove(Request{})
 		}
 		r.masters.eras = nil
 		var results [2]Result
@@ -267,7 +267,7 @@ func TestConnectionLost(t *testing.T) {
 				}
 				return nil
 			}
-			_, err := r.move(Order{})
+			_, err := r.move(Request{})
 			r.masters.failStep = nil
 			if at, _ := r.masters.CurrentLocation(); step == "to to-masters" {
 				if err != nil || at.Place != location.Masters || len(r.masters.eras) != 4 {
@@ -278,7 +278,7 @@ func TestConnectionLost(t *testing.T) {
 				t.Fatalf("%v: %v", at, err)
 			}
 			r.wantKeys(r.upstream(), before)
-			if result := r.mustMove(Order{}); result.Copied["string"] != 2 {
+			if result := r.mustMove(Request{}); result.Copied["string"] != 2 {
 				t.Errorf("%+v", result)
 			}
 		})
@@ -314,7 +314,7 @@ func TestStalledMove(t *testing.T) {
 				}
 				return nil
 			}
-			_, err := r.move(Order{})
+			_, err := r.move(Request{})
 			var wrongLocation *quorum.WrongLocationError
 			if !errors.As(err, &wrongLocation) {
 				t.Fatalf("%v", err)
@@ -330,7 +330,7 @@ func TestStalledMove(t *testing.T) {
 // TestUnfinishedMove checks that a run waits for the end of another proxy's move, or aborts it.
 func TestUnfinishedMove(t *testing.T) {
 	t.Parallel()
-	for _, order := range []Order{{}, {Back: true}, {Abort: true}} {
+	for _, order := range []Request{{}, {Back: true}, {Abort: true}} {
 		for _, at := range []location.Place{location.ToMasters, location.ToUpstream} {
 			t.Run(fmt.Sprintf("%+v %v", order, at), func(t *testing.T) {
 				t.Parallel()
@@ -358,24 +358,24 @@ func TestLocksAlreadyAtTarget(t *testing.T) {
 	r := newTestBench(t)
 	r.masters.keys[mastersTestKey(0, "lock:left")] = storedValue{value: "x"}
 	// The lock key may have been kept because the upstream lacks it.
-	if result := r.mustMove(Order{Back: true}); !result.AlreadyAtTarget || result.Leftover == 0 || len(r.masters.keys) != 1 {
+	if result := r.mustMove(Request{Back: true}); !result.AlreadyAtTarget || result.Leftover == 0 || len(r.masters.keys) != 1 {
 		t.Errorf("%+v", result)
 	}
-	if result := r.mustMove(Order{Back: true, CloseOthers: true}); !result.AlreadyAtTarget || result.Removed != 1 || len(r.masters.keys) != 0 ||
+	if result := r.mustMove(Request{Back: true, CloseOthers: true}); !result.AlreadyAtTarget || result.Removed != 1 || len(r.masters.keys) != 0 ||
 		len(r.masters.eras) != 0 {
 		t.Errorf("%+v", result)
 	}
 	r.masters.at.Place = location.Masters
 	r.doLine("SET lock:left x")
 	// The lock key may belong to a client that locks at the upstream.
-	if result := r.mustMove(Order{}); !result.AlreadyAtTarget || result.Leftover != 1 || len(r.upstream()) != 1 {
+	if result := r.mustMove(Request{}); !result.AlreadyAtTarget || result.Leftover != 1 || len(r.upstream()) != 1 {
 		t.Errorf("%+v", result)
 	}
-	if result := r.mustMove(Order{CloseOthers: true}); !result.AlreadyAtTarget || result.Removed != 1 ||
+	if result := r.mustMove(Request{CloseOthers: true}); !result.AlreadyAtTarget || result.Removed != 1 ||
 		len(r.upstream()) != 0 || len(r.masters.eras) != 0 {
 		t.Errorf("%+v", result)
 	}
-	if result := r.mustMove(Order{Abort: true}); !result.NothingToAbort || result.At != location.Masters {
+	if result := r.mustMove(Request{Abort: true}); !result.NothingToAbort || result.At != location.Masters {
 		t.Errorf("%+v", result)
 	}
 }
@@ -390,7 +390,7 @@ func TestForeignConnections(t *testing.T) {
 	direct := r.dial()
 	_, err := direct.Do("CLIENT", "SETNAME", "billing")
 	mustSucceed(t, err)
-	_, err = r.move(Order{})
+	_, err = r.move(Request{})
 	var foreign *ForeignConnsError
 	if !errors.As(err, &foreign) || len(foreign.Conns) != 1 ||
 		!strings.Contains(err.Error(), direct.LocalAddr()+" name=billing") {
@@ -403,13 +403,13 @@ func TestForeignConnections(t *testing.T) {
 		t.Fatal("the connection was closed: ", err)
 	}
 	r.masters.proxies = append(r.masters.proxies, "other")
-	if _, err := r.move(Order{CloseOthers: true}); err == nil ||
+	if _, err := r.move(Request{CloseOthers: true}); err == nil ||
 		!strings.Contains(err.Error(), "proxies did not pause commands on lock keys in time: other") ||
 		r.masters.at.Place != location.Upstream {
 		t.Errorf("%v", err)
 	}
 	r.masters.proxies = r.masters.proxies[:1] // the second proxy no longer announces itself
-	result := r.mustMove(Order{CloseOthers: true})
+	result := r.mustMove(Request{CloseOthers: true})
 	if len(result.ForeignConns) != 1 || result.ClosedConns != 1 {
 		t.Errorf("%+v", result)
 	}
@@ -426,7 +426,7 @@ func TestUnfitKeys(t *testing.T) {
 	r := newTestBench(t)
 	r.doLine("XADD lock:stream * f v")
 	r.do("SET", "lock:text", strings.Repeat("x", keyspace.MaxValue+1))
-	_, err := r.move(Order{})
+	_, err := r.move(Request{})
 	var unfit *UnfitError
 	if !errors.As(err, &unfit) || !strings.Contains(err.Error(), "'lock:stream' (database 0): a stream") ||
 		len(r.masters.eras) > 0 {
@@ -434,7 +434,7 @@ func TestUnfitKeys(t *testing.T) {
 	}
 	r.doLine("DEL lock:text lock:stream")
 	r.do("HSET", "lock:hash", "f", strings.Repeat("x", keyspace.MaxValue))
-	if _, err := r.move(Order{}); !errors.As(err, &unfit) ||
+	if _, err := r.move(Request{}); !errors.As(err, &unfit) ||
 		!strings.Contains(err.Error(), "'lock:hash' (database 0): more than 1048576 bytes") {
 		t.Errorf("%v", err)
 	}
@@ -460,7 +460,7 @@ func TestExpiringFields(t *testing.T) {
 			return nil
 		})
 		var unfit *UnfitError
-		if _, err := r.move(Order{}); !errors.As(err, &unfit) || len(unfit.Keys) != 1 ||
+		if _, err := r.move(Request{}); !errors.As(err, &unfit) || len(unfit.Keys) != 1 ||
 			!strings.Contains(err.Error(), "'lock:hash'") {
 			t.Errorf("%s: %v", count, err)
 		}
@@ -488,7 +488,7 @@ func TestFieldExpiresWhileRead(t *testing.T) {
 		r.doLine("HDEL lock:hash g")
 		return []any{int64(-1), int64(-2)}
 	})
-	r.mustMove(Order{})
+	r.mustMove(Request{})
 	if got := r.masters.keys[mastersTestKey(0, "lock:hash")].value; got == "" || strings.Contains(got, "expiring") {
 		t.Errorf("copied %q", got)
 	}
@@ -527,7 +527,7 @@ func TestMissingPermissions(t *testing.T) {
 			}
 			return nil
 		})
-		if _, err := r.move(Order{CloseOthers: true}); err == nil || !strings.HasPrefix(err.Error(), c.want) ||
+		if _, err := r.move(Request{CloseOthers: true}); err == nil || !strings.HasPrefix(err.Error(), c.want) ||
 			len(r.masters.eras) != c.eras {
 			t.Errorf("%s: %v after %v", c.command, err, r.masters.eras)
 		}
@@ -539,7 +539,7 @@ func TestReplicaIsRefused(t *testing.T) {
 	t.Parallel()
 	r := newTestBench(t)
 	r.doLine("REPLICAOF 127.0.0.1 1")
-	if _, err := r.move(Order{}); err == nil ||
+	if _, err := r.move(Request{}); err == nil ||
 		!strings.Contains(err.Error(), `the locks stay at the upstream: the upstream is not a master but a "slave"`) {
 		t.Errorf("%v", err)
 	}
@@ -567,14 +567,14 @@ func TestUpstreamFailsOver(t *testing.T) {
 		},
 	}
 	for name, fail := range failures {
-		for _, order := range []Order{{}, {Back: true}} {
+		for _, order := range []Request{{}, {Back: true}} {
 			for _, decided := range []bool{false, true} {
 				t.Run(fmt.Sprintf("%s back=%v decided=%v", name, order.Back, decided), func(t *testing.T) {
 					t.Parallel()
 					r := newTestBench(t)
 					r.doLine("SET lock:a token PX 60000")
 					if order.Back {
-						r.mustMove(Order{})
+						r.mustMove(Request{})
 					}
 					r.alterInfo(r.do("INFO").(string) + "connected_slaves:2\r\n")
 					source, target := r.masters.at.Place, order.target()
@@ -619,17 +619,17 @@ func TestSecondMoveIsRefused(t *testing.T) {
 	r.masters.proxies = append(r.masters.proxies, "stopped")
 	for _, endMove := range []func(cancel func()){
 		func(func()) {
-			if _, err := r.mover.Move(r.Context(), Order{Abort: true}, nil); err != nil {
+			if _, err := r.mover.Move(r.Context(), Request{Abort: true}, nil); err != nil {
 				t.Error(err)
 			}
 		},
 		func(cancel func()) { cancel() },
 	} {
-		r.mover.patience = time.Minute
+		r.mover.pauseTimeout = time.Minute
 		ctx, cancel := context.WithCancel(r.Context())
 		paused, result := make(chan bool), make(chan error)
 		go func() {
-			_, err := r.mover.Move(ctx, Order{}, func(step string) {
+			_, err := r.mover.Move(ctx, Request{}, func(step string) {
 				if strings.HasPrefix(step, "decided: to-masters") {
 					close(paused)
 				}
@@ -637,7 +637,7 @@ func TestSecondMoveIsRefused(t *testing.T) {
 			result <- err
 		}()
 		<-paused
-		if _, err := r.mover.Move(r.Context(), Order{}, nil); !errors.Is(err, ErrRunning) {
+		if _, err := r.mover.Move(r.Context(), Request{}, nil); !errors.Is(err, ErrRunning) {
 			t.Errorf("%v", err)
 		}
 		endMove(cancel)
@@ -683,7 +683,7 @@ func TestUpstreamClockChanges(t *testing.T) {
 	r := newTestBench(t)
 	r.doLine("SET lock:a token PX 60000")
 	before := r.upstream()
-	r.mustMove(Order{})
+	r.mustMove(Request{})
 	ahead := time.Duration(0)
 	r.alterReplies(func(words []string) any {
 		switch words[0] {
@@ -696,7 +696,7 @@ func TestUpstreamClockChanges(t *testing.T) {
 		return nil
 	})
 	ahead = time.Hour
-	r.mustMove(Order{Back: true})
+	r.mustMove(Request{Back: true})
 	r.wantKeys(r.upstream(), before)
 }
 
@@ -731,18 +731,18 @@ func TestTargetWithoutRoom(t *testing.T) {
 				return nil
 			}
 		}, "(database 0) at the masters: ERR DB index is out of range"},
-		{false, func(r *testBench) { r.mover.copyTime = time.Millisecond }, "moving 2 lock keys would take too long: about "},
+		{false, func(r *testBench) { r.mover.copyTimeout = time.Millisecond }, "moving 2 lock keys would take too long: about "},
 	} {
 		t.Run(c.want, func(t *testing.T) {
 			r := newTestBench(t)
 			r.doLine("SET lock:a token PX 60000")
 			r.doLine("SET lock:b token")
 			if c.back {
-				r.mustMove(Order{})
+				r.mustMove(Request{})
 			}
 			r.masters.eras = nil
 			c.prepare(r)
-			if _, err := r.move(Order{Back: c.back}); err == nil || !strings.Contains(err.Error(), c.want) ||
+			if _, err := r.move(Request{Back: c.back}); err == nil || !strings.Contains(err.Error(), c.want) ||
 				len(r.masters.eras) > 0 {
 				t.Errorf("%v after %v, want %s", err, r.masters.eras, c.want)
 			}
@@ -754,11 +754,11 @@ func TestTargetWithoutRoom(t *testing.T) {
 // another proxy has a different upstream.
 func TestOtherUpstream(t *testing.T) {
 	t.Parallel()
-	for _, order := range []Order{{}, {CloseOthers: true}, {Back: true}} {
+	for _, order := range []Request{{}, {CloseOthers: true}, {Back: true}} {
 		r := newTestBench(t)
 		r.doLine("SET lock:a token PX 60000")
 		if order.Back {
-			r.mustMove(Order{})
+			r.mustMove(Request{})
 		}
 		at := r.masters.at.Place
 		r.masters.pauseReports = append(r.masters.pauseReports, quorum.PauseReport{Proxy: "other", Server: "another"})

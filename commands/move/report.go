@@ -46,17 +46,17 @@ func (r Result) Lines() []string {
 		return []string{fmt.Sprintf("nothing to abort: the locks are at the %v, and no move has been decided; "+
 			"if redlock-proxy move still checks both places, interrupt it", r.At)}
 	case r.AlreadyAtTarget:
-		return append([]string{fmt.Sprintf("nothing to move: the locks are at the %v", r.At)}, r.removed()...)
+		return append([]string{fmt.Sprintf("nothing to move: the locks are at the %v", r.At)}, r.removalLines()...)
 	}
 	lines := []string{
-		fmt.Sprintf("the locks are at the %v now: %s", r.At, r.copied()),
+		fmt.Sprintf("the locks are at the %v now: %s", r.At, r.copiedCounts()),
 		fmt.Sprintf("commands on lock keys were paused for %d ms", r.PausedFor.Milliseconds()),
 	}
 	if r.RemovedAtTarget > 0 {
 		lines = append(lines, fmt.Sprintf("removed %s that existed only at the %v",
 			syntax.Count(r.RemovedAtTarget, "lock key"), r.At))
 	}
-	lines = append(lines, r.removed()...)
+	lines = append(lines, r.removalLines()...)
 	if r.ClosedConns > 0 {
 		lines = append(lines, "closed "+syntax.Count(r.ClosedConns, "connection")+" at the upstream")
 	}
@@ -66,8 +66,8 @@ func (r Result) Lines() []string {
 	return lines
 }
 
-// copied returns the number of copied lock keys of each type.
-func (r Result) copied() string {
+// copiedCounts returns the number of copied lock keys of each type.
+func (r Result) copiedCounts() string {
 	var counts []string
 	for _, kind := range slices.Sorted(maps.Keys(r.Copied)) {
 		counts = append(counts, fmt.Sprintf("%d %s", r.Copied[kind], kind))
@@ -78,8 +78,8 @@ func (r Result) copied() string {
 	return strings.Join(counts, ", ")
 }
 
-// removed returns the lines about lock keys in the store without the locks.
-func (r Result) removed() []string {
+// removalLines returns the lines about lock keys in the store without the locks.
+func (r Result) removalLines() []string {
 	emptyStore := r.At.MovingPlace().Target()
 	var lines []string
 	if r.Leftover > 0 {

@@ -14,7 +14,7 @@ import (
 // run holds the state of a single move.
 type run struct {
 	*Mover
-	order  Order
+	order  Request
 	report func(string)
 	conn   Connection
 	// connID is the ID of the connection at the upstream, upstreamRunID the run_id of the upstream.
@@ -106,7 +106,7 @@ func (r *run) moveLocks(ctx context.Context) error {
 	}
 	pausedSince := time.Now()
 	r.report(fmt.Sprintf("decided: %v, in era %d; all proxies pause commands on lock keys", r.at.Place, r.at.Era))
-	limitedCtx, end := context.WithTimeoutCause(ctx, r.copyTime, fmt.Errorf("the move took longer than %v", r.copyTime))
+	limitedCtx, end := context.WithTimeoutCause(ctx, r.copyTimeout, fmt.Errorf("the move took longer than %v", r.copyTimeout))
 	defer end()
 	copied, err := r.quiesceAndCopy(limitedCtx, pausedSince)
 	if err == nil {
@@ -173,7 +173,8 @@ func (r *run) quiesceAndCopy(ctx context.Context, pausedSince time.Time) ([]lock
 	if err != nil {
 		return nil, err
 	}
-	if err := pacing.Sleep(ctx, time.Until(pausedSince.Add(r.eraDelay))); err != nil { // rule 3 of package location
+	// Rule 3 of package location: the masters must ignore promises of earlier eras before the copy.
+	if err := pacing.Sleep(ctx, time.Until(pausedSince.Add(r.eraDelay))); err != nil {
 		return nil, err
 	}
 	return names, r.copy(ctx, source, target, names)

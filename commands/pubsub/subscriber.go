@@ -34,7 +34,7 @@ type ClientWriter interface {
 // Any.
 type Subscriber struct {
 	hub               *Hub
-	line              ClientWriter
+	writer            ClientWriter
 	member            *quorum.Subscription // nil without subscriptions
 	names             [kinds]map[string]bool
 	subscriptionCount atomic.Int64
@@ -72,7 +72,7 @@ type inboxEntry struct {
 
 // Subscriber returns a Subscriber without subscriptions. The caller must close it.
 func (h *Hub) Subscriber(line ClientWriter, proto int) *Subscriber {
-	s := &Subscriber{hub: h, line: line, proto: proto, patterns: map[string]*keys.Pattern{}}
+	s := &Subscriber{hub: h, writer: line, proto: proto, patterns: map[string]*keys.Pattern{}}
 	for i := range s.names {
 		s.names[i] = map[string]bool{}
 	}
@@ -82,8 +82,8 @@ func (h *Hub) Subscriber(line ClientWriter, proto int) *Subscriber {
 	return s
 }
 
-// Any reports whether there is a subscription. Any goroutine may call it, also on nil.
-func (s *Subscriber) Any() bool { return s != nil && s.subscriptionCount.Load() > 0 }
+// HasSubscriptions reports whether there is a subscription. Any goroutine may call it, also on nil.
+func (s *Subscriber) HasSubscriptions() bool { return s != nil && s.subscriptionCount.Load() > 0 }
 
 // sizeOf returns the size of a subscription that exists, in bytes. Subscribers share the compiled
 // form of a pattern, but it counts for each of them.
@@ -130,7 +130,7 @@ func (s *Subscriber) Listen(ctx context.Context) error {
 	if s.member != nil {
 		return nil
 	}
-	member, err := s.hub.carrier.Listen(ctx, s.line.Disconnect)
+	member, err := s.hub.carrier.Listen(ctx, s.writer.Disconnect)
 	if err == nil {
 		s.member = member
 	}
@@ -177,7 +177,7 @@ func (s *Subscriber) Remove(kind Kind, name string) {
 
 // StopIfUnused stops listening if no subscription remains. It must follow the last Remove.
 func (s *Subscriber) StopIfUnused() {
-	if s != nil && s.member != nil && !s.Any() {
+	if s != nil && s.member != nil && !s.HasSubscriptions() {
 		s.member.Leave()
 		s.member = nil
 	}
@@ -312,7 +312,7 @@ func (s *Subscriber) addSize(size int) bool {
 func (s *Subscriber) disconnect() {
 	s.closed = true
 	s.dropWaiting()
-	s.line.Disconnect()
+	s.writer.Disconnect()
 }
 
 // isAboveLimit reports whether the size is above the limit. The caller holds mu.
@@ -338,12 +338,12 @@ func (s *Subscriber) startWriter() {
 func (s *Subscriber) writeQueue() {
 	for {
 		more := false
-		err := s.line.WriteMessages(func() (out []byte) {
+		err := s.writer.WriteMessages(func() (out []byte) {
 			out, more = s.next()
 			return out
 		})
 		if err != nil {
-			s.line.Disconnect() // the client may have got a part of a message
+			s.writer.Disconnect() // the client may have got a part of a message
 		}
 		if err != nil || !more {
 			return

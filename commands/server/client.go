@@ -21,7 +21,7 @@ var clientSubcommands = command.Subcommands{
 	"id":      command.Sub(2, func(c command.Call) { c.Out.Int(c.Client.ID) }),
 	"getname": command.Sub(2, clientGetName),
 	"setname": command.Sub(3, clientSetName),
-	"setinfo": command.Sub(4, ofClient(clientSetInfo)),
+	"setinfo": command.Sub(4, clientHandler(clientSetInfo)),
 	"info":    command.Sub(2, func(c command.Call) { c.Out.Text(c.Client.Describe()) }),
 	// A client does not see other clients.
 	"list":  command.Sub(2, func(c command.Call) { c.Out.Text(c.Client.Describe()) }),
@@ -33,9 +33,9 @@ var clientSubcommands = command.Subcommands{
 	"help":     clientHelp,
 }
 
-// ofClient returns the function of a subcommand. It passes the words after the subcommand's name to
-// run.
-func ofClient(run func(c *command.Client, words [][]byte, out *command.Reply)) func(command.Call) {
+// clientHandler returns the function of a subcommand. It passes the words after the subcommand's
+// name to run.
+func clientHandler(run func(c *command.Client, words [][]byte, out *command.Reply)) func(command.Call) {
 	return func(c command.Call) { run(c.Client, c.Args[2:], c.Out) }
 }
 

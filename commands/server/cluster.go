@@ -94,5 +94,5 @@ func (s *Server) mode() string {
 
 // clusterEnabled returns the line of INFO about the cluster.
 func (s *Server) clusterEnabled() []string {
-	return []string{"cluster_enabled:" + strconv.Itoa(countIf(s.opts.Cluster))}
+	return []string{"cluster_enabled:" + strconv.Itoa(boolToInt(s.opts.Cluster))}
 }

@@ -131,7 +131,7 @@ func (s *Server) infoRedlock() []string {
 	var lines []string
 	masters := s.opts.Masters()
 	for i, m := range masters {
-		up += countIf(m.Err == nil)
+		up += boolToInt(m.Err == nil)
 		lines = append(lines, fmt.Sprintf("redlock_master%d:address=%s,state=%s,for_seconds=%d",
 			i, m.Name, masterState(m), int(time.Since(m.Since).Seconds()))+watchState(m))
 	}
@@ -182,8 +182,8 @@ func (s *Server) infoLockStorage(inputs availability.Inputs) (lines []string) {
 	return lines
 }
 
-// countIf returns 1 for true, and 0 for false.
-func countIf(yes bool) int {
+// boolToInt returns 1 for true, and 0 for false.
+func boolToInt(yes bool) int {
 	if yes {
 		return 1
 	}

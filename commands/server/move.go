@@ -37,7 +37,7 @@ func (s *Server) proxyMove(c command.Call) {
 }
 
 // moveOrder reads the words after MOVE.
-func moveOrder(words [][]byte) (order move.Order, ok bool) {
+func moveOrder(words [][]byte) (order move.Request, ok bool) {
 	for _, word := range words {
 		var option *bool
 		switch syntax.Lower(word) {

@@ -66,7 +66,7 @@ type Options struct {
 	NamesNodes func(words [][]byte) bool
 	// Nodes returns the state of the cluster's nodes, and the number of slots that no node serves.
 	// It is nil if the upstream is no cluster.
-	Nodes func() (all []Node, uncovered int)
+	Nodes func() (all []Node, unservedSlots int)
 	// LockKeyCounts counts the locks without a TTL, and the lost side effects. It is nil if there
 	// are no lock keys on the masters.
 	LockKeyCounts func() (withoutTTL, lost int64)
@@ -198,12 +198,12 @@ func (s *Server) MergedCommands() []*command.Command {
 // The proxy translates their replies where it receives them.
 func (s *Server) translatedCommands() []*command.Command {
 	return []*command.Command{
-		command.OfRedis("cluster", passOn, command.Docs{}), command.OfRedis("role", passOn, command.Docs{}),
+		command.OfRedis("cluster", relayReply, command.Docs{}), command.OfRedis("role", relayReply, command.Docs{}),
 	}
 }
 
-// passOn answers with the upstream's reply.
-func passOn(c command.Call) {
+// relayReply answers with the upstream's reply.
+func relayReply(c command.Call) {
 	if reply, ok := c.AskUpstream(); ok {
 		c.Out.Raw(reply)
 	}

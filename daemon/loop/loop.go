@@ -88,14 +88,14 @@ func (m Machine) addresses(ctx context.Context, host string) []netip.Addr {
 
 // reaches reports whether a connection to one of the targets reaches a listener on one of the
 // addresses in listened. A connection to the unspecified address reaches this machine.
-func reaches(targets, listened, own []netip.Addr) bool {
+func reaches(targets, listenAddrs, interfaceAddrs []netip.Addr) bool {
 	isOwn := func(a netip.Addr) bool {
 		return a.IsUnspecified() || a.IsLoopback() ||
-			slices.ContainsFunc(own, func(o netip.Addr) bool { return canonical(o) == a })
+			slices.ContainsFunc(interfaceAddrs, func(o netip.Addr) bool { return canonical(o) == a })
 	}
 	for _, target := range targets {
 		target = canonical(target)
-		for _, l := range listened {
+		for _, l := range listenAddrs {
 			switch l = canonical(l); {
 			case l.IsUnspecified() && isOwn(target):
 				return true
@@ -113,7 +113,7 @@ func canonical(a netip.Addr) netip.Addr { return a.Unmap().WithZone("") }
 func interfaceAddresses() ([]netip.Addr, error) {
 	all, err := net.InterfaceAddrs()
 	if err != nil {
-		return nil, fmt.Errorf("addresses of this machine: %w", err)
+		return nil, fmt.Errorf("cannot read the addresses of this machine: %w", err)
 	}
 	var own []netip.Addr
 	for _, a := range all {

@@ -31,16 +31,16 @@ type Page struct {
 }
 
 // Open opens a page.
-func (b *Browser) Open(t testing.TB, url string, look Display) *Page {
+func (b *Browser) Open(t testing.TB, url string, display Display) *Page {
 	t.Helper()
-	if look.Width == 0 {
-		look.Width = 1280
+	if display.Width == 0 {
+		display.Width = 1280
 	}
-	if look.Height == 0 {
-		look.Height = 900
+	if display.Height == 0 {
+		display.Height = 900
 	}
-	if look.Scale == 0 {
-		look.Scale = 1
+	if display.Scale == 0 {
+		display.Scale = 1
 	}
 	var target struct {
 		ID string `json:"targetId"`
@@ -58,9 +58,9 @@ func (b *Browser) Open(t testing.TB, url string, look Display) *Page {
 		p.call(t, domain+".enable", nil, nil)
 	}
 	p.call(t, "Emulation.setDeviceMetricsOverride", map[string]any{
-		"width": look.Width, "height": look.Height, "deviceScaleFactor": look.Scale, "mobile": look.Width < 600}, nil)
+		"width": display.Width, "height": display.Height, "deviceScaleFactor": display.Scale, "mobile": display.Width < 600}, nil)
 	scheme := "light"
-	if look.Dark {
+	if display.Dark {
 		scheme = "dark"
 	}
 	p.call(t, "Emulation.setEmulatedMedia", map[string]any{

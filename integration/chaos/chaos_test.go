@@ -233,9 +233,9 @@ func (r *run) wantNoViolations(t *testing.T, d *disturber) {
 
 // violations returns all violations by kind.
 func (l *ledger) violations() map[string][]violation {
-	violations := map[string][]violation{"lost": slices.Collect(maps.Values(l.lost)),
-		"revived": slices.Collect(maps.Values(l.revived)), "overlaps": nil}
-	for _, o := range overlaps(l.ended) {
+	violations := map[string][]violation{"lost": slices.Collect(maps.Values(l.losses)),
+		"revived": slices.Collect(maps.Values(l.revivals)), "overlaps": nil}
+	for _, o := range overlaps(l.endedHoldings) {
 		violations["overlaps"] = append(violations["overlaps"], o.violation())
 	}
 	for _, list := range violations {

@@ -113,7 +113,7 @@ func (l lockCommands) extend(key, token string, lease time.Duration) (result, ti
 }
 
 func (l lockCommands) unlock(key, token string) result {
-	return isOne(l.do("UNLOCK", key, token))
+	return resultOfInteger(l.do("UNLOCK", key, token))
 }
 
 // validity interprets the reply to LOCK and EXTEND.
@@ -129,8 +129,8 @@ func validity(reply any, ok bool) (result, time.Duration) {
 	}
 }
 
-// isOne interprets a reply of 1 or 0.
-func isOne(reply any, ok bool) result {
+// resultOfInteger interprets a reply of 1 or 0.
+func resultOfInteger(reply any, ok bool) result {
 	switch {
 	case !ok:
 		return resultUnknown
@@ -154,20 +154,23 @@ func (o ordinaryCommands) lock(key, token string, lease time.Duration) (result, 
 	case reply == nil:
 		return resultNo, 0
 	default:
-		return resultYes, reliable(lease)
+		return resultYes, guaranteedValidity(lease)
 	}
 }
 
 func (o ordinaryCommands) extend(key, token string, lease time.Duration) (result, time.Duration) {
-	return isOne(o.do("EVAL", extendIfOwn, "1", key, token, millis(lease))), reliable(lease)
+	return resultOfInteger(o.do("EVAL", extendIfOwn, "1", key, token, millis(lease))), guaranteedValidity(lease)
 }
 
 func (o ordinaryCommands) unlock(key, token string) result {
-	return isOne(o.do("EVAL", releaseIfOwn, "1", key, token))
+	return resultOfInteger(o.do("EVAL", releaseIfOwn, "1", key, token))
 }
 
-// reliable returns the part of a lease on which a client may rely, given the drift of clocks.
-func reliable(lease time.Duration) time.Duration { return lease - lease/100 - 2*time.Millisecond }
+// guaranteedValidity returns the part of a lease on which a client may rely, given the drift of
+// clocks.
+func guaranteedValidity(lease time.Duration) time.Duration {
+	return lease - lease/100 - 2*time.Millisecond
+}
 
 // redsyncLocks locks with redsync, directly on the masters.
 type redsyncLocks struct {
@@ -223,7 +226,7 @@ type worker struct {
 // client is one of the clients of a group.
 type client interface {
 	turn()
-	rest() // waits between two turns
+	waitForNextTurn() // waits between two turns
 }
 
 // clientGroup holds clients that work until stop is called.
@@ -236,7 +239,7 @@ func (c *clientGroup) add(w client) {
 	c.workers.Go(func() {
 		for !c.stopping.Load() {
 			w.turn()
-			w.rest()
+			w.waitForNextTurn()
 		}
 	})
 }
@@ -319,7 +322,7 @@ func (w *worker) extendReleased(key, token string) {
 	}
 }
 
-func (w *worker) rest() { w.sleep(w.usage.pause) }
+func (w *worker) waitForNextTurn() { w.sleep(w.usage.pause) }
 
 func (w *worker) sleep(limit time.Duration) { sleepUpTo(w.random, limit) }
 

@@ -121,19 +121,19 @@ type disturber struct {
 	slots       chan struct{} // one for each disturbed master
 	falseMaster atomic.Pointer[master]
 
-	mu           sync.Mutex
-	random       *rand.Rand
-	disturbed    [masterCount]bool
-	faultCount   [masterCount]int    // number of faults of each master
-	admitted     [masterCount]string // each master's marker before it lost its data
-	proxyDown    [proxyCount]bool
-	counts       map[string]int
-	events       []violation     // the faults and their times
-	replacements []gap           // the periods in which masters were replaced
-	votingDelays []time.Duration // times until masters that lost their data voted again
-	lastDataLoss time.Duration   // time at which the last element of votingDelays was added
-	stopped      bool
-	err          error
+	mu               sync.Mutex
+	random           *rand.Rand
+	disturbed        [masterCount]bool
+	faultCount       [masterCount]int    // number of faults of each master
+	markerBeforeLoss [masterCount]string // each master's marker before it lost its data
+	proxyDown        [proxyCount]bool
+	counts           map[string]int
+	events           []violation     // the faults and their times
+	replacements     []gap           // the periods in which masters were replaced
+	votingDelays     []time.Duration // times until masters that lost their data voted again
+	lastDataLoss     time.Duration   // time at which the last element of votingDelays was added
+	stopped          bool
+	err              error
 }
 
 func startDisturber(c *cluster, seed uint64, startedAt time.Time) *disturber {
@@ -258,7 +258,7 @@ func (d *disturber) inflict(f fault, i int) error {
 	d.countFault("master " + f.name)
 	d.addEvent(fmt.Sprintf("master %d %s", i, f.name))
 	if f.losesData {
-		d.admitted[i] = d.cluster.masters()[i].marker().Nonce
+		d.markerBeforeLoss[i] = d.cluster.masters()[i].marker().Nonce
 	}
 	if err := f.inflict(d, d.cluster.masters()[i]); err != nil {
 		return fmt.Errorf("master %d %s: %w", i, f.name, err)
@@ -333,7 +333,7 @@ func (d *disturber) isAdmitted(i int) bool {
 		return false
 	}
 	current := m.marker()
-	return current.Nonce != "" && current.Nonce != d.admitted[i] && strings.Contains(fmt.Sprint(info), "run_id:"+current.RunID)
+	return current.Nonce != "" && current.Nonce != d.markerBeforeLoss[i] && strings.Contains(fmt.Sprint(info), "run_id:"+current.RunID)
 }
 
 // marker returns the marker with which a master votes, or an empty marker if it does not vote.

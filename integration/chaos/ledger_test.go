@@ -90,16 +90,16 @@ type ledger struct {
 	// inspect, if set, returns the state of a key on the masters.
 	inspect func(key string) string
 
-	mu          sync.Mutex
-	live        map[string]holding // by token, from the grant until the release begins
-	ended       []holding
-	tokenCounts map[int]int // number of tokens that each client has used
+	mu            sync.Mutex
+	openHoldings  map[string]holding // by token, from the grant until the release begins
+	endedHoldings []holding
+	tokenCounts   map[int]int // number of tokens that each client has used
 	// openTokens holds the numbers of the tokens that each client may still hold. The client's
 	// other tokens were refused or released.
 	openTokens   map[int]map[int]bool
 	forceUnlocks map[string][]*forceUnlock // by key
-	lost         map[string]violation      // by token
-	revived      map[string]violation      // by token
+	losses       map[string]violation      // by token
+	revivals     map[string]violation      // by token
 	grants       []time.Duration           // time at which each grant was received
 	replyCounts  map[string]map[string]int // number of replies of each kind, by command
 	latencies    []time.Duration           // duration of each granted LOCK
@@ -125,9 +125,9 @@ func (v violation) String() string {
 
 func newLedger() *ledger {
 	return &ledger{
-		startedAt: time.Now(), tokenPrefix: fmt.Sprintf("chaos-%08x-", rand.Uint32()), live: map[string]holding{},
+		startedAt: time.Now(), tokenPrefix: fmt.Sprintf("chaos-%08x-", rand.Uint32()), openHoldings: map[string]holding{},
 		tokenCounts: map[int]int{},
-		openTokens:  map[int]map[int]bool{}, lost: map[string]violation{}, revived: map[string]violation{},
+		openTokens:  map[int]map[int]bool{}, losses: map[string]violation{}, revivals: map[string]violation{},
 		replyCounts: map[string]map[string]int{}, forceUnlocks: map[string][]*forceUnlock{},
 	}
 }
@@ -180,7 +180,7 @@ func (l *ledger) recordGrant(h holding, sent time.Duration) {
 	defer l.mu.Unlock()
 	l.grants = append(l.grants, h.from)
 	if !l.isForced(h.key, sent) {
-		l.live[h.token] = h
+		l.openHoldings[h.token] = h
 	}
 }
 
@@ -204,7 +204,7 @@ func (l *ledger) beginForceUnlock(key string) *forceUnlock {
 	defer l.mu.Unlock()
 	f := &forceUnlock{from: now, to: math.MaxInt64}
 	l.forceUnlocks[key] = append(l.forceUnlocks[key], f)
-	for token, h := range l.live {
+	for token, h := range l.openHoldings {
 		if h.key == key {
 			f.tokens = append(f.tokens, token)
 			l.endHolding(token, now)
@@ -237,9 +237,9 @@ func (l *ledger) endForceUnlock(f *forceUnlock, isKnown bool) {
 func (l *ledger) recordExtension(token string, until time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if h, ok := l.live[token]; ok {
+	if h, ok := l.openHoldings[token]; ok {
 		h.to = max(h.to, until)
-		l.live[token] = h
+		l.openHoldings[token] = h
 	}
 }
 
@@ -253,20 +253,20 @@ func (l *ledger) recordEnd(token string) {
 
 // endHolding does the same as recordEnd. The caller holds mu.
 func (l *ledger) endHolding(token string, now time.Duration) {
-	h := l.live[token]
-	delete(l.live, token)
+	h := l.openHoldings[token]
+	delete(l.openHoldings, token)
 	h.to = min(h.to, now)
 	if h.from < h.to {
-		l.ended = append(l.ended, h)
+		l.endedHoldings = append(l.endedHoldings, h)
 	}
 }
 
 // recordLoss records a lock that was lost within its validity.
-func (l *ledger) recordLoss(key, token, cause string) { l.recordViolation(l.lost, key, token, cause) }
+func (l *ledger) recordLoss(key, token, cause string) { l.recordViolation(l.losses, key, token, cause) }
 
 // recordRevival records a lock that reappeared.
 func (l *ledger) recordRevival(key, token, cause string) {
-	l.recordViolation(l.revived, key, token, cause)
+	l.recordViolation(l.revivals, key, token, cause)
 }
 
 // recordViolation records the first violation of a token.
@@ -309,7 +309,7 @@ func (l *ledger) grantCount() int {
 func (l *ledger) liveHoldings() map[string]holding {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return maps.Clone(l.live)
+	return maps.Clone(l.openHoldings)
 }
 
 // isSettled reports whether a token was refused or released.
@@ -325,6 +325,6 @@ func (l *ledger) isLive(token string) bool {
 	now := l.now()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	h, held := l.live[token]
+	h, held := l.openHoldings[token]
 	return held && now < h.to
 }

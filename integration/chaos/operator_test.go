@@ -23,4 +23,4 @@ func (o *operator) turn() {
 	}
 }
 
-func (o *operator) rest() { sleepUpTo(o.random, forcePause) }
+func (o *operator) waitForNextTurn() { sleepUpTo(o.random, forcePause) }

@@ -84,7 +84,7 @@ func (s *staller) turn() {
 	case reply == nil:
 		s.ledger.recordSettled(token)
 	default:
-		s.relyOnLock(holding{key, token, s.ledger.now(), sent + reliable(stallLease)}, sent, stall, disconnect)
+		s.relyOnLock(holding{key, token, s.ledger.now(), sent + guaranteedValidity(stallLease)}, sent, stall, disconnect)
 	}
 }
 
@@ -98,4 +98,4 @@ func (s *staller) relyOnLock(h holding, sent, stall time.Duration, disconnect fu
 	s.ledger.recordEnd(h.token)
 }
 
-func (s *staller) rest() { sleepUpTo(s.random, stallPause) }
+func (s *staller) waitForNextTurn() { sleepUpTo(s.random, stallPause) }

@@ -20,7 +20,7 @@ func TestCLocks(t *testing.T) {
 
 // checkTokenRotation tests that each extension sets a new token, and that the previous token
 // becomes invalid.
-func checkTokenRotation(s *side, d dialect) {
+func checkTokenRotation(s *lockService, d dialect) {
 	s.t.Helper()
 	key := d.key("rotated")
 	s.wantGrant(s.a, d, key, longLease)

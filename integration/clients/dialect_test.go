@@ -19,13 +19,13 @@ type dialect struct {
 	grantOutput  string // the output of the program when the lock is granted
 	ownerOnly    bool   // only the holder of the lock can release or extend it
 	canExtend    bool
-	withoutTTL   bool                      // no TTL: locks expire by the clients' clocks
-	fixedLease   bool                      // an extension has the lease with which the lock was taken
-	wholeSeconds bool                      // TTLs are whole seconds
-	keyCount     int                       // number of keys of one lock, if several
-	storedKeys   func(key string) []string // keys of a stored lock, if they are not the lock's key
-	extraCheck   func(s *side, d dialect)  // runs further tests of the library
-	soleCheck    func(s *side, d dialect)  // replaces the dialect's other tests
+	withoutTTL   bool                            // no TTL: locks expire by the clients' clocks
+	fixedLease   bool                            // an extension has the lease with which the lock was taken
+	wholeSeconds bool                            // TTLs are whole seconds
+	keyCount     int                             // number of keys of one lock, if several
+	storedKeys   func(key string) []string       // keys of a stored lock, if they are not the lock's key
+	extraCheck   func(s *lockService, d dialect) // runs further tests of the library
+	soleCheck    func(s *lockService, d dialect) // replaces the dialect's other tests
 }
 
 // key returns a lock key, or, if a lock has several keys, all of them, separated by commas.
@@ -79,7 +79,7 @@ func compareLocks(t *testing.T, dialects []dialect, command ...string) {
 }
 
 // compareLocksOn does the same as compareLocks, with a proxy that start starts.
-func compareLocksOn(t *testing.T, start func(*testing.T, []string) *side, dialects []dialect, command []string) {
+func compareLocksOn(t *testing.T, start func(*testing.T, []string) *lockService, dialects []dialect, command []string) {
 	t.Helper()
 	var plain, proxied []string
 	t.Run("sides", func(t *testing.T) {
@@ -89,7 +89,7 @@ func compareLocksOn(t *testing.T, start func(*testing.T, []string) *side, dialec
 	wantSame(t, plain, proxied)
 }
 
-func runSide(t *testing.T, start func(*testing.T, []string) *side, transcript *[]string, dialects []dialect, command []string) {
+func runSide(t *testing.T, start func(*testing.T, []string) *lockService, transcript *[]string, dialects []dialect, command []string) {
 	t.Parallel()
 	s := start(t, command)
 	defer func() { *transcript = s.transcript }() // even after a failure
@@ -97,7 +97,7 @@ func runSide(t *testing.T, start func(*testing.T, []string) *side, transcript *[
 }
 
 // checkDialects tests every dialect.
-func (s *side) checkDialects(dialects []dialect) {
+func (s *lockService) checkDialects(dialects []dialect) {
 	s.t.Helper()
 	for _, d := range dialects {
 		if d.soleCheck != nil {

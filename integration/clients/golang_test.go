@@ -29,7 +29,7 @@ func TestGoLocks(t *testing.T) {
 }
 
 // checkRedsync tests waiting, and the library's check of a lock's validity.
-func checkRedsync(s *side, d dialect) {
+func checkRedsync(s *lockService, d dialect) {
 	s.t.Helper()
 	key := d.key("more")
 	s.wantGrant(s.a, d, key, longLease)
@@ -41,7 +41,7 @@ func checkRedsync(s *side, d dialect) {
 }
 
 // checkRedislock tests the remaining time, metadata, and taking a lock again with the same token.
-func checkRedislock(s *side, d dialect) {
+func checkRedislock(s *lockService, d dialect) {
 	s.t.Helper()
 	key := d.key("more")
 	s.run(s.a, d, "left", key, "0")
@@ -60,7 +60,7 @@ func checkRedislock(s *side, d dialect) {
 
 // checkOverlappingKeys tests that a request for several keys is refused while another client holds
 // one of them. A refused request takes none of the keys.
-func checkOverlappingKeys(s *side, d dialect) {
+func checkOverlappingKeys(s *lockService, d dialect) {
 	s.t.Helper()
 	one, two, three := d.keyName("one"), d.keyName("two"), d.keyName("three")
 	s.wantGrant(s.a, d, one+","+two, longLease)
@@ -78,7 +78,7 @@ func checkOverlappingKeys(s *side, d dialect) {
 }
 
 // checkStackExchange tests locks of many threads over one connection.
-func checkStackExchange(s *side, d dialect) {
+func checkStackExchange(s *lockService, d dialect) {
 	s.t.Helper()
 	key := d.key("threads")
 	s.wantGrant(s.a, d, key, longLease)
@@ -90,7 +90,7 @@ func checkStackExchange(s *side, d dialect) {
 }
 
 // checkNeverShorter tests that an extension never shortens a lock.
-func checkNeverShorter(s *side, d dialect) {
+func checkNeverShorter(s *lockService, d dialect) {
 	s.t.Helper()
 	key := d.key("more")
 	s.wantGrant(s.a, d, key, longerLease)

@@ -53,7 +53,7 @@ func javaLocks(t *testing.T) []string {
 }
 
 // checkNoScripts tests that the library uses no scripts, regardless of the version of the masters.
-func checkNoScripts(s *side, d dialect) {
+func checkNoScripts(s *lockService, d dialect) {
 	s.t.Helper()
 	checkSharedToken(s, d)
 	result, err := s.a.ask(d.name, "comparing", d.key("more"))
@@ -65,7 +65,7 @@ func checkNoScripts(s *side, d dialect) {
 
 // checkReentrance tests that a holder can take the lock again, and must release it once for each
 // grant.
-func checkReentrance(s *side, d dialect) {
+func checkReentrance(s *lockService, d dialect) {
 	s.t.Helper()
 	key := d.key("more")
 	s.wantGrant(s.a, d, key, longLease)
@@ -82,7 +82,7 @@ func checkReentrance(s *side, d dialect) {
 
 // checkSharedToken tests that all locks of a process have one token, so that the process is granted
 // a lock that it already holds.
-func checkSharedToken(s *side, d dialect) {
+func checkSharedToken(s *lockService, d dialect) {
 	s.t.Helper()
 	key := d.key("more")
 	s.wantGrant(s.a, d, key, longLease)
@@ -95,7 +95,7 @@ func checkSharedToken(s *side, d dialect) {
 
 // checkPublishedRelease tests that a release is published once, on the ordinary channel, and wakes
 // the waiter.
-func checkPublishedRelease(s *side, d dialect) {
+func checkPublishedRelease(s *lockService, d dialect) {
 	s.t.Helper()
 	checkSharedToken(s, d)
 	key := d.key("published")
@@ -138,7 +138,7 @@ func checkTwoSubscribers(server *redistest.Server) error {
 
 // checkShedLock tests that any client can extend and release a lock. It also shortens a lock.
 // Another client takes this lock after its expiry.
-func checkShedLock(s *side, d dialect) {
+func checkShedLock(s *lockService, d dialect) {
 	s.t.Helper()
 	key := d.key("more")
 	s.wantGrant(s.a, d, key, longLease)
@@ -155,7 +155,7 @@ func checkShedLock(s *side, d dialect) {
 }
 
 // checkTriggers tests two schedulers that share the triggers of a job store.
-func checkTriggers(s *side, d dialect) {
+func checkTriggers(s *lockService, d dialect) {
 	s.t.Helper()
 	s.checkExclusiveJob(d, d.key("sole"))
 	s.checkDeadScheduler(d, d.key("dead"))
@@ -174,7 +174,7 @@ func firesAt(n int) string { return fmt.Sprint(1_795_000_000_000 + 1000*n) }
 
 // checkExclusiveJob tests triggers of a job that must not run twice at the same time. The other
 // triggers wait until the run of the first trigger is complete.
-func (s *side) checkExclusiveJob(d dialect, key string) {
+func (s *lockService) checkExclusiveJob(d dialect, key string) {
 	s.t.Helper()
 	for n, trigger := range []string{"first", "second", "third"} {
 		s.run(s.a, d, "store", key, trigger, "sole", firesAt(n))
@@ -203,7 +203,7 @@ func (s *side) checkExclusiveJob(d dialect, key string) {
 
 // checkDeadScheduler tests that a scheduler that has been silent for too long loses its acquired
 // and blocked triggers.
-func (s *side) checkDeadScheduler(d dialect, key string) {
+func (s *lockService) checkDeadScheduler(d dialect, key string) {
 	s.t.Helper()
 	for n, trigger := range []string{"one", "two"} {
 		s.run(s.a, d, "store", key, trigger, "sole-"+trigger, firesAt(n))
@@ -221,7 +221,7 @@ func (s *side) checkDeadScheduler(d dialect, key string) {
 
 // checkFirings lets two schedulers acquire and fire the triggers of one store concurrently, each
 // trigger once. It calls midway when half of the triggers have been fired.
-func (s *side) checkFirings(d dialect, key string, midway func() error) {
+func (s *lockService) checkFirings(d dialect, key string, midway func() error) {
 	s.t.Helper()
 	const triggerCount = 2 * grantsPerClient
 	for n := range triggerCount {

@@ -33,13 +33,13 @@ func TestJobs(t *testing.T) {
 }
 
 // startJobSide starts a proxy that keeps all lock keys with the same tag in one cell.
-func startJobSide(t *testing.T, command []string) *side {
+func startJobSide(t *testing.T, command []string) *lockService {
 	t.Helper()
 	return startProxySide(t, command, "--lock-keys", "*uniquejobs*", "--lock-tags", "*")
 }
 
 // checkUniqueJobs tests locks whose keys have the same tag as the list of all locks, without a log.
-func checkUniqueJobs(s *side, d dialect) {
+func checkUniqueJobs(s *lockService, d dialect) {
 	s.t.Helper()
 	s.checkOneJob(d, "life")
 	kit.Must(s.t, s.killMinority())
@@ -55,7 +55,7 @@ func checkUniqueJobs(s *side, d dialect) {
 
 // checkOneJob tests that only one job runs at a time. The holder can take its lock again, and
 // another job is refused.
-func (s *side) checkOneJob(d dialect, name string) {
+func (s *lockService) checkOneJob(d dialect, name string) {
 	s.t.Helper()
 	key, ms := d.key(name), kit.Millis(longLease)
 	s.wantJob(s.a, d, "take", key, ms)
@@ -76,7 +76,7 @@ func (s *side) checkOneJob(d dialect, name string) {
 }
 
 // checkSharedLock tests that two jobs can hold the lock at the same time.
-func (s *side) checkSharedLock(d dialect, key string) {
+func (s *lockService) checkSharedLock(d dialect, key string) {
 	s.t.Helper()
 	for _, client := range []*driver{s.a, s.b} {
 		s.wantJob(client, d, "take", key, kit.Millis(longLease), "2")
@@ -91,7 +91,7 @@ func (s *side) checkSharedLock(d dialect, key string) {
 
 // checkWaitingJob tests that a job waits until another job releases the lock, or until its own
 // waiting time ends.
-func (s *side) checkWaitingJob(d dialect, key string) {
+func (s *lockService) checkWaitingJob(d dialect, key string) {
 	s.t.Helper()
 	ms := kit.Millis(longLease)
 	s.run(s.b, d, "prime", key+":alone", ms)
@@ -113,7 +113,7 @@ func (s *side) checkWaitingJob(d dialect, key string) {
 }
 
 // checkExpiredJob tests that an expired lock is also removed from the list of all locks.
-func (s *side) checkExpiredJob(d dialect, key string) {
+func (s *lockService) checkExpiredJob(d dialect, key string) {
 	s.t.Helper()
 	s.wantJob(s.a, d, "take", key, kit.Millis(briefLease))
 	time.Sleep(coarseLease) // the lease expires
@@ -125,7 +125,7 @@ func (s *side) checkExpiredJob(d dialect, key string) {
 
 // checkExpiringJobs tests locks that no job releases, so they only expire. The library keeps a
 // separate list of these locks.
-func checkExpiringJobs(s *side, d dialect) {
+func checkExpiringJobs(s *lockService, d dialect) {
 	s.t.Helper()
 	key := d.key("life")
 	s.wantJob(s.a, d, "take", key, kit.Millis(longLease), "1", "until_expired")
@@ -141,7 +141,7 @@ func checkExpiringJobs(s *side, d dialect) {
 
 // checkLoggedJobs tests locks whose keys have the same tag as all data that the library shares
 // between locks. The library logs and publishes each step.
-func checkLoggedJobs(s *side, d dialect) {
+func checkLoggedJobs(s *lockService, d dialect) {
 	s.t.Helper()
 	listener, err := redistest.Dial(s.data.Addr(), kit.WaitLimit)
 	kit.Must(s.t, err)
@@ -160,7 +160,7 @@ func checkLoggedJobs(s *side, d dialect) {
 }
 
 // wantJob fails the test unless the reply shows that the client's job has or had the lock.
-func (s *side) wantJob(client *driver, d dialect, operation, key string, args ...string) {
+func (s *lockService) wantJob(client *driver, d dialect, operation, key string, args ...string) {
 	s.t.Helper()
 	if got, want := s.run(client, d, operation, key, args...), fmt.Sprintf("%q", "job-of-"+client.name); got != want {
 		s.t.Errorf("%s: %s %s %s: got %s, want %s", d.name, client.name, operation, key, got, want)
@@ -168,7 +168,7 @@ func (s *side) wantJob(client *driver, d dialect, operation, key string, args ..
 }
 
 // wantNoJob fails the test unless the reply is nil.
-func (s *side) wantNoJob(client *driver, d dialect, operation, key string, args ...string) {
+func (s *lockService) wantNoJob(client *driver, d dialect, operation, key string, args ...string) {
 	s.t.Helper()
 	if got := s.run(client, d, operation, key, args...); got != "nil" {
 		s.t.Errorf("%s: %s %s %s: got %s, want nil", d.name, client.name, operation, key, got)
@@ -177,7 +177,7 @@ func (s *side) wantNoJob(client *driver, d dialect, operation, key string, args 
 
 // wantJobOnMasters fails the test unless a majority of the masters have a key with the name of the
 // lock's tag. The upstream must not have the lock's first key.
-func (s *side) wantJobOnMasters(d dialect, key string) {
+func (s *lockService) wantJobOnMasters(d dialect, key string) {
 	s.t.Helper()
 	if s.masters == nil {
 		return

@@ -22,7 +22,7 @@ const (
 
 // checkDialect tests a dialect with all masters, while a minority of them is killed, and while the
 // minority is restarted.
-func (s *side) checkDialect(d dialect) {
+func (s *lockService) checkDialect(d dialect) {
 	s.t.Helper()
 	s.checkLifecycle(d, d.key("life"))
 	s.checkContest(d, d.key("contest"), func() error { return nil })
@@ -42,7 +42,7 @@ func (s *side) checkDialect(d dialect) {
 }
 
 // wantStillHeld fails the test unless client a still holds a lock.
-func (s *side) wantStillHeld(d dialect, key string) {
+func (s *lockService) wantStillHeld(d dialect, key string) {
 	s.t.Helper()
 	s.wantRefusal(s.b, d, key)
 	s.checkNonHolder(d, key)
@@ -52,7 +52,7 @@ func (s *side) wantStillHeld(d dialect, key string) {
 }
 
 // checkLifecycle takes and releases a lock, while another client tries to take it, too.
-func (s *side) checkLifecycle(d dialect, key string) {
+func (s *lockService) checkLifecycle(d dialect, key string) {
 	s.t.Helper()
 	s.wantGrant(s.a, d, key, longLease)
 	s.wantOnMasters(d, key)
@@ -74,7 +74,7 @@ func (s *side) checkLifecycle(d dialect, key string) {
 }
 
 // extendLock lets the holder extend its lock.
-func (s *side) extendLock(d dialect, key string) {
+func (s *lockService) extendLock(d dialect, key string) {
 	s.t.Helper()
 	low := longLease
 	if d.fixedLease {
@@ -89,7 +89,7 @@ func (s *side) extendLock(d dialect, key string) {
 }
 
 // checkNonHolder checks that a client can neither extend nor release a lock of another client.
-func (s *side) checkNonHolder(d dialect, key string) {
+func (s *lockService) checkNonHolder(d dialect, key string) {
 	s.t.Helper()
 	if !d.ownerOnly {
 		return
@@ -103,7 +103,7 @@ func (s *side) checkNonHolder(d dialect, key string) {
 }
 
 // checkExpiry lets locks of all dialects expire. It calls midway before their expiry.
-func (s *side) checkExpiry(dialects []dialect, name string, midway func() error) {
+func (s *lockService) checkExpiry(dialects []dialect, name string, midway func() error) {
 	s.t.Helper()
 	for _, d := range dialects {
 		s.wantGrantSoon(s.a, d, d.key(name), d.shortLease())
@@ -126,7 +126,7 @@ func (s *side) checkExpiry(dialects []dialect, name string, midway func() error)
 
 // checkContest lets both clients take one lock repeatedly. Each client is granted the lock, but
 // never both at the same time. It calls midway after half of the grants.
-func (s *side) checkContest(d dialect, key string, midway func() error) {
+func (s *lockService) checkContest(d dialect, key string, midway func() error) {
 	s.t.Helper()
 	c := &lockContest{dialect: d, key: key, refusal: s.refusalOutputs[d.kind(key)], midway: midway}
 	failures := make(chan error, 2)

@@ -25,7 +25,7 @@ func TestNodeLocks(t *testing.T) {
 
 // checkForgottenScripts tests that the client sends its scripts again if the server has forgotten
 // them.
-func checkForgottenScripts(s *side, d dialect) {
+func checkForgottenScripts(s *lockService, d dialect) {
 	s.t.Helper()
 	key := d.key("forgotten")
 	s.wantGrant(s.a, d, key, longLease)
@@ -36,7 +36,7 @@ func checkForgottenScripts(s *side, d dialect) {
 }
 
 // checkLostKey tests that a lock that has lost one of its keys can be released, but not extended.
-func checkLostKey(s *side, d dialect) {
+func checkLostKey(s *lockService, d dialect) {
 	s.t.Helper()
 	checkOverlappingKeys(s, d)
 	key := d.key("part")

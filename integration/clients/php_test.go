@@ -48,7 +48,7 @@ func sessionLock(key string) []string {
 
 // checkSessions tests that a client that opens a session waits until the other client has closed
 // it. Without its lock, a session cannot be written.
-func checkSessions(s *side, d dialect) {
+func checkSessions(s *lockService, d dialect) {
 	s.t.Helper()
 	s.checkSession(d, d.key("life"), longLease)
 	kit.Must(s.t, s.killMinority())
@@ -62,7 +62,7 @@ func checkSessions(s *side, d dialect) {
 	s.run(s.b, d, "close", key)
 }
 
-func (s *side) checkSession(d dialect, key string, ttl time.Duration) {
+func (s *lockService) checkSession(d dialect, key string, ttl time.Duration) {
 	s.t.Helper()
 	s.run(s.a, d, "open", key, kit.Millis(ttl))
 	s.wantOnMasters(d, key)
@@ -79,7 +79,7 @@ func (s *side) checkSession(d dialect, key string, ttl time.Duration) {
 
 // checkLaravel tests repeated requests, a second process with the owner's name, a forced release,
 // and waiting.
-func checkLaravel(s *side, d dialect) {
+func checkLaravel(s *lockService, d dialect) {
 	s.t.Helper()
 	key := d.key("more")
 	s.wantGrant(s.a, d, key, longLease)
@@ -97,7 +97,7 @@ func checkLaravel(s *side, d dialect) {
 }
 
 // checkPersist tests that a refresh with a lease of 0 removes the TTL.
-func checkPersist(s *side, d dialect) {
+func checkPersist(s *lockService, d dialect) {
 	s.t.Helper()
 	key := d.key("persists")
 	s.wantGrant(s.a, d, key, longLease)
@@ -110,7 +110,7 @@ func checkPersist(s *side, d dialect) {
 }
 
 // checkRetake tests that the holder of a lock can take it again, which extends it.
-func checkRetake(s *side, d dialect) {
+func checkRetake(s *lockService, d dialect) {
 	s.t.Helper()
 	key := d.key("more")
 	s.wantGrant(s.a, d, key, longLease)

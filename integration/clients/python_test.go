@@ -30,7 +30,7 @@ func TestPythonLocks(t *testing.T) {
 }
 
 // checkRedisPy tests further operations of the library, and its exceptions.
-func checkRedisPy(s *side, d dialect) {
+func checkRedisPy(s *lockService, d dialect) {
 	s.t.Helper()
 	key := d.key("more")
 	s.wantGrant(s.a, d, key, longLease)
@@ -58,7 +58,7 @@ func checkRedisPy(s *side, d dialect) {
 }
 
 // handOver lets client B wait for a lock that client A holds, and lets A release it.
-func (s *side) handOver(d dialect, key string) {
+func (s *lockService) handOver(d dialect, key string) {
 	s.t.Helper()
 	request := []string{d.name, "wait", key, kit.Millis(longLease), kit.Millis(longLease)}
 	kit.Must(s.t, s.b.send(request...))
@@ -73,7 +73,7 @@ func (s *side) handOver(d dialect, key string) {
 }
 
 // checkEndless tests a lock without a TTL.
-func checkEndless(s *side, d dialect) {
+func checkEndless(s *lockService, d dialect) {
 	s.t.Helper()
 	key := d.key("endless")
 	s.wantGrant(s.a, d, key, 0)
@@ -90,7 +90,7 @@ func checkEndless(s *side, d dialect) {
 
 // checkInterruptedTransaction tests that a transaction has no effect if another client has written
 // its key.
-func checkInterruptedTransaction(s *side, d dialect) {
+func checkInterruptedTransaction(s *lockService, d dialect) {
 	s.t.Helper()
 	key := d.key("interrupted")
 	s.wantGrant(s.a, d, key, longLease)
@@ -100,7 +100,7 @@ func checkInterruptedTransaction(s *side, d dialect) {
 }
 
 // checkSignals tests that a release and a reset wake the waiter.
-func checkSignals(s *side, d dialect) {
+func checkSignals(s *lockService, d dialect) {
 	s.t.Helper()
 	key := d.key("signalled")
 	for _, operation := range []string{"release", "reset"} {
@@ -127,7 +127,7 @@ func checkSignals(s *side, d dialect) {
 }
 
 // checkPottery tests requests for the remaining time. A lock can be extended at most three times.
-func checkPottery(s *side, d dialect) {
+func checkPottery(s *lockService, d dialect) {
 	s.t.Helper()
 	key := d.key("more")
 	s.wantGrant(s.a, d, key, longLease)
@@ -142,7 +142,7 @@ func checkPottery(s *side, d dialect) {
 
 // checkCeleryOnce tests that a process can query the remaining time of another process' lock, and
 // can release that lock.
-func checkCeleryOnce(s *side, d dialect) {
+func checkCeleryOnce(s *lockService, d dialect) {
 	s.t.Helper()
 	key := d.key("more")
 	s.run(s.b, d, "left", key, "0")
@@ -154,7 +154,7 @@ func checkCeleryOnce(s *side, d dialect) {
 }
 
 // checkAioredlock tests that the library reports an error if another client holds the lock.
-func checkAioredlock(s *side, d dialect) {
+func checkAioredlock(s *lockService, d dialect) {
 	s.t.Helper()
 	key := d.key("more")
 	s.wantGrant(s.a, d, key, longLease)

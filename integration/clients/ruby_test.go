@@ -26,7 +26,7 @@ func rubyLocks(t *testing.T) []string {
 }
 
 // checkRedlockGem tests requests for the remaining time, and the option retake for a lost lock.
-func checkRedlockGem(s *side, d dialect) {
+func checkRedlockGem(s *lockService, d dialect) {
 	s.t.Helper()
 	key := d.key("more")
 	s.wantGrant(s.a, d, key, longLease)

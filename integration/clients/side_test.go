@@ -13,9 +13,9 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// side is a server with which lock libraries are tested: a single Redis, or the proxy with five
-// masters and an upstream. The transcripts of all operations and results must be equal.
-type side struct {
+// lockService is a server with which lock libraries are tested: a single Redis, or the proxy with
+// five masters and an upstream. The transcripts of all operations and results must be equal.
+type lockService struct {
 	t          *testing.T
 	addr       string              // the address to which the clients connect
 	data       *redistest.Server   // the server with ordinary keys and channels
@@ -29,7 +29,7 @@ type side struct {
 }
 
 // startRedisSide starts one Redis and two clients for it.
-func startRedisSide(t *testing.T, command []string) *side {
+func startRedisSide(t *testing.T, command []string) *lockService {
 	t.Helper()
 	server := kit.StartRedis(t)
 	return startSide(t, server.Addr(), server, nil, command)
@@ -37,14 +37,14 @@ func startRedisSide(t *testing.T, command []string) *side {
 
 // startLockKeySide starts a proxy that keeps the keys lock:* and phpredis' session locks on five
 // masters, and two clients for the proxy.
-func startLockKeySide(t *testing.T, command []string) *side {
+func startLockKeySide(t *testing.T, command []string) *lockService {
 	t.Helper()
 	return startProxySide(t, command, "--lock-keys", "lock:*", "--lock-keys", "PHPREDIS_SESSION:*_LOCK")
 }
 
 // startProxySide starts five masters, a proxy with the given settings, and two clients for the
 // proxy.
-func startProxySide(t *testing.T, command []string, settings ...string) *side {
+func startProxySide(t *testing.T, command []string, settings ...string) *lockService {
 	t.Helper()
 	upstream, masters := kit.StartRedis(t), kit.StartMasters(t)
 	// With two of five masters dead, a third master must not look dead on a busy machine.
@@ -54,24 +54,24 @@ func startProxySide(t *testing.T, command []string, settings ...string) *side {
 	return startSide(t, proxy.Addr(), upstream, masters, command)
 }
 
-func startSide(t *testing.T, addr string, data *redistest.Server, masters []*redistest.Server, command []string) *side {
+func startSide(t *testing.T, addr string, data *redistest.Server, masters []*redistest.Server, command []string) *lockService {
 	t.Helper()
 	raw, err := redistest.Dial(addr, driverPatience)
 	kit.Must(t, err)
 	t.Cleanup(func() { _ = raw.Close() })
-	return &side{
+	return &lockService{
 		t: t, addr: addr, data: data, masters: masters, reader: raw, refusalOutputs: map[string]string{},
 		a: startDriver(t, addr, "a", command...), b: startDriver(t, addr, "b", command...),
 	}
 }
 
 // note adds a line to the transcript.
-func (s *side) note(format string, args ...any) {
+func (s *lockService) note(format string, args ...any) {
 	s.transcript = append(s.transcript, fmt.Sprintf(format, args...))
 }
 
 // run lets a client execute one operation, and returns the result.
-func (s *side) run(client *driver, d dialect, operation, key string, args ...string) string {
+func (s *lockService) run(client *driver, d dialect, operation, key string, args ...string) string {
 	s.t.Helper()
 	request := append([]string{d.name, operation, key}, args...)
 	reply, err := client.ask(request...)
@@ -81,7 +81,7 @@ func (s *side) run(client *driver, d dialect, operation, key string, args ...str
 }
 
 // wantGrant fails the test unless the lock is granted.
-func (s *side) wantGrant(client *driver, d dialect, key string, ttl time.Duration) {
+func (s *lockService) wantGrant(client *driver, d dialect, key string, ttl time.Duration) {
 	s.t.Helper()
 	if got := s.run(client, d, "take", key, kit.Millis(ttl)); got != d.grantOutput {
 		s.t.Errorf("%s: %s takes %s: got %s, want %s", d.name, client.name, key, got, d.grantOutput)
@@ -89,7 +89,7 @@ func (s *side) wantGrant(client *driver, d dialect, key string, ttl time.Duratio
 }
 
 // wantRefusal fails the test if the lock is granted.
-func (s *side) wantRefusal(client *driver, d dialect, key string) {
+func (s *lockService) wantRefusal(client *driver, d dialect, key string) {
 	s.t.Helper()
 	got := s.run(client, d, "take", key, kit.Millis(longLease))
 	if got == d.grantOutput {
@@ -100,7 +100,7 @@ func (s *side) wantRefusal(client *driver, d dialect, key string) {
 
 // wantGrantSoon repeats a request until the lock is granted. The transcript does not contain the
 // number of attempts, which depends on the machine.
-func (s *side) wantGrantSoon(client *driver, d dialect, key string, ttl time.Duration) {
+func (s *lockService) wantGrantSoon(client *driver, d dialect, key string, ttl time.Duration) {
 	s.t.Helper()
 	var got string
 	for deadline := time.Now().Add(kit.WaitLimit); time.Now().Before(deadline); time.Sleep(holdTime) {
@@ -116,7 +116,7 @@ func (s *side) wantGrantSoon(client *driver, d dialect, key string, ttl time.Dur
 }
 
 // wantUnchanged fails the test if the operations of other clients change the lock.
-func (s *side) wantUnchanged(d dialect, key string, otherCommands func()) {
+func (s *lockService) wantUnchanged(d dialect, key string, otherCommands func()) {
 	s.t.Helper()
 	before := s.values(d, key)
 	otherCommands()
@@ -126,7 +126,7 @@ func (s *side) wantUnchanged(d dialect, key string, otherCommands func()) {
 }
 
 // wantRemaining fails the test unless the remaining time of a lock is above low and at most high.
-func (s *side) wantRemaining(d dialect, key string, low, high time.Duration) {
+func (s *lockService) wantRemaining(d dialect, key string, low, high time.Duration) {
 	s.t.Helper()
 	for _, name := range d.keyNames(key) {
 		ms, ok := kit.Do(s.t, s.reader, "PTTL", name).(int64)
@@ -139,14 +139,14 @@ func (s *side) wantRemaining(d dialect, key string, low, high time.Duration) {
 }
 
 // notePTTL records the PTTL of a lock that never expires.
-func (s *side) notePTTL(key string) {
+func (s *lockService) notePTTL(key string) {
 	s.t.Helper()
 	s.note("PTTL %s: %v", key, kit.Do(s.t, s.reader, "PTTL", key))
 }
 
 // wantOnMasters fails the test unless a majority of the masters hold a granted lock, and the
 // upstream does not have the lock.
-func (s *side) wantOnMasters(d dialect, key string) {
+func (s *lockService) wantOnMasters(d dialect, key string) {
 	s.t.Helper()
 	if s.masters == nil {
 		return
@@ -175,7 +175,7 @@ func wantMajority(masters []*redistest.Server, key string) error {
 }
 
 // values returns the values of a lock's keys.
-func (s *side) values(d dialect, key string) []string {
+func (s *lockService) values(d dialect, key string) []string {
 	s.t.Helper()
 	var values []string
 	for _, name := range d.keyNames(key) {
@@ -185,7 +185,7 @@ func (s *side) values(d dialect, key string) []string {
 }
 
 // value returns the value of a key, or the members of a sorted set.
-func (s *side) value(key string) any {
+func (s *lockService) value(key string) any {
 	s.t.Helper()
 	switch kit.Do(s.t, s.reader, "TYPE", key) {
 	case "hash":
@@ -211,12 +211,12 @@ func checkBlocked(server *redistest.Server) error {
 }
 
 // killMinority kills two masters. It does nothing for the single Redis.
-func (s *side) killMinority() error { return s.eachKilled((*redistest.Server).Kill) }
+func (s *lockService) killMinority() error { return s.eachKilled((*redistest.Server).Kill) }
 
 // restartMinority restarts the killed masters without their data.
-func (s *side) restartMinority() error { return s.eachKilled((*redistest.Server).Restart) }
+func (s *lockService) restartMinority() error { return s.eachKilled((*redistest.Server).Restart) }
 
-func (s *side) eachKilled(action func(*redistest.Server) error) error {
+func (s *lockService) eachKilled(action func(*redistest.Server) error) error {
 	if s.masters == nil {
 		return nil
 	}

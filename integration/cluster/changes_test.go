@@ -147,12 +147,12 @@ func TestNodesComeAndGo(t *testing.T) {
 	l := startLoad(t, r.proxy.Addr())
 	l.awaitWrites(t)
 	first := r.cluster.Nodes[0]
-	added := r.cluster.StartNode(t, redistest.InstalledVersion)
+	newNode := r.cluster.StartNode(t, redistest.InstalledVersion)
 	began := time.Now()
-	r.cluster.Run(t, "--cluster", "add-node", added.Addr(), first.Addr())
+	r.cluster.Run(t, "--cluster", "add-node", newNode.Addr(), first.Addr())
 	id := ""
 	kit.Eventually(t, func() error {
-		if line := r.nodeLine(t, first, added.Addr()); line == nil || strings.Contains(line[2], "handshake") {
+		if line := r.nodeLine(t, first, newNode.Addr()); line == nil || strings.Contains(line[2], "handshake") {
 			return fmt.Errorf("the node is not added: %v", line)
 		} else if id = line[0]; r.portOf(t, id) == "" {
 			return fmt.Errorf("the proxy has no port for %s", id)
@@ -163,7 +163,7 @@ func TestNodesComeAndGo(t *testing.T) {
 	port := r.portOf(t, id)
 	kit.Eventually(t, func() error { // all nodes know the new node
 		for _, node := range r.cluster.Nodes {
-			if r.nodeLine(t, node, added.Addr()) == nil {
+			if r.nodeLine(t, node, newNode.Addr()) == nil {
 				return fmt.Errorf("%s does not know the node", node.Addr())
 			}
 			if info, err := kit.QueryDatabase(node, "0", "CLUSTER", "INFO"); err != nil ||
@@ -173,12 +173,12 @@ func TestNodesComeAndGo(t *testing.T) {
 		}
 		return nil
 	})
-	r.reshard(t, first, added, 500)
+	r.reshard(t, first, newNode, 500)
 	l.awaitWrites(t)
 	client := kit.Dial(t, "127.0.0.1:"+port)
 	kit.WantPrefix(t, client, "CLUSTER MYID", id)
 	r.cluster.WantOnlyFrom(t, r.proxy)
-	r.reshard(t, added, first, 500)
+	r.reshard(t, newNode, first, 500)
 	l.awaitWrites(t)
 	r.cluster.Run(t, "--cluster", "del-node", first.Addr(), id)
 	kit.Eventually(t, func() error { // the proxy disconnects the clients of the removed node
@@ -188,9 +188,9 @@ func TestNodesComeAndGo(t *testing.T) {
 		}
 		return fmt.Errorf("the port of the removed node still answers")
 	})
-	gone := kit.Dial(t, "127.0.0.1:"+port)
-	kit.WantGrant(t, gone, "LOCK", "lock:gone", "a", "PX", "60000")
-	if reply, err := gone.Do("PING"); err == nil {
+	removedNodePort := kit.Dial(t, "127.0.0.1:"+port)
+	kit.WantGrant(t, removedNodePort, "LOCK", "lock:gone", "a", "PX", "60000")
+	if reply, err := removedNodePort.Do("PING"); err == nil {
 		t.Errorf("PING at the port of a removed node: %v", reply)
 	}
 	if nodes := fmt.Sprint(kit.Do(t, kit.Connect(t, r.proxy), "CLUSTER", "NODES")); strings.Contains(nodes, id) {
@@ -210,7 +210,7 @@ func TestNodeChangesAddress(t *testing.T) {
 	id := r.nodeLine(t, replica, replica.Addr())[0]
 	port := r.portOf(t, id)
 	kit.Must(t, kit.SendToMaster(replica, "CONFIG", "SET", "port", kit.FreePort(t)))
-	kit.WantLogged(t, r.proxy, "a node of the cluster has another address")
+	kit.WantLogged(t, r.proxy, "a node of the cluster has a different address")
 	kit.Eventually(t, func() error {
 		if now := r.portOf(t, id); now != port {
 			return fmt.Errorf("the node has the port %q, before it had %s", now, port)

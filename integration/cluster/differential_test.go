@@ -47,9 +47,9 @@ var (
 	roleOffset = regexp.MustCompile(`"(master|connected)", \d+|"\d+"}}?`)
 )
 
-// comparable converts a reply to the text that the test compares. It removes the parts that change,
+// normalize converts a reply to the text that the test compares. It removes the parts that change,
 // and replaces the ports of nodes by the proxy's ports.
-func (n translator) comparable(command string, reply any) string {
+func (n translator) normalize(command string, reply any) string {
 	text := fmt.Sprintf("%#v", reply)
 	switch {
 	case strings.HasPrefix(command, "CLUSTER NODES"), strings.HasPrefix(command, "CLUSTER REPLICAS"):
@@ -152,7 +152,7 @@ func TestDifferential(t *testing.T) {
 			for i := range words {
 				words[i] = strings.ReplaceAll(words[i], "|", " ")
 			}
-			return translate.comparable(command, kit.Do(t, client, words...))
+			return translate.normalize(command, kit.Do(t, client, words...))
 		}
 		want := strings.ReplaceAll(send(pairs[at].direct, "d"), "}d:", "}p:")
 		got := send(pairs[at].proxied, "p")

@@ -31,7 +31,7 @@ type load struct {
 	holders        map[string]bool // held locks, by key
 	errors         map[string]int  // errors of data commands, by text without addresses
 	lockErrors     map[string]int
-	wrong          []string
+	violations     []string
 }
 
 const loadClients, loadLocks = 8, 5
@@ -61,11 +61,11 @@ func (l *load) end(t *testing.T) {
 	l.stop()
 	l.running.Wait()
 	t.Logf("%d writes, %d grants; errors of data: %v; of locks: %v", l.writes.Load(), l.grants.Load(), l.errors, l.lockErrors)
-	for _, wrong := range l.wrong {
+	for _, wrong := range l.violations {
 		t.Error(wrong)
 	}
 	for text := range l.errors {
-		if !isOfCluster(text) {
+		if !isClusterError(text) {
 			t.Errorf("a data command got %q", text)
 		}
 	}
@@ -74,15 +74,15 @@ func (l *load) end(t *testing.T) {
 	}
 }
 
-// isOfCluster reports whether the cluster itself may return an error while its nodes change.
-func isOfCluster(text string) bool {
+// isClusterError reports whether the cluster itself may return an error while its nodes change.
+func isClusterError(text string) bool {
 	return slices.ContainsFunc([]string{
 		"CLUSTERDOWN", "TRYAGAIN", "READONLY", "LOADING", "MASTERDOWN", "MOVED", "ASK", "EOF", "connection refused",
 		"connection reset", "broken pipe", "i/o timeout", "context canceled", "closed network connection", "redis: client is closed",
 	}, func(part string) bool { return strings.Contains(text, part) })
 }
 
-func (l *load) note(counts map[string]int, err error) {
+func (l *load) countError(counts map[string]int, err error) {
 	text := err.Error()
 	if op, ok := errors.AsType[*net.OpError](err); ok {
 		text = op.Err.Error()
@@ -95,7 +95,7 @@ func (l *load) note(counts map[string]int, err error) {
 func (l *load) write(ctx context.Context) {
 	for ctx.Err() == nil {
 		if err := l.client.Set(ctx, fmt.Sprint("data:", rand.IntN(10000)), "v", 0).Err(); err != nil && ctx.Err() == nil {
-			l.note(l.errors, err)
+			l.countError(l.errors, err)
 			time.Sleep(10 * time.Millisecond)
 			continue
 		}
@@ -111,7 +111,7 @@ func (l *load) lock(ctx context.Context) {
 		key, token := fmt.Sprint("lock:", rand.IntN(loadLocks)), fmt.Sprint(rand.Int64())
 		granted, err := l.client.SetNX(ctx, key, token, 30*time.Second).Result()
 		if err != nil && ctx.Err() == nil {
-			l.note(l.lockErrors, err)
+			l.countError(l.lockErrors, err)
 			// SET may have taken the lock although it failed.
 			_ = l.client.Eval(context.WithoutCancel(ctx), release, []string{key}, token).Err()
 		}
@@ -131,7 +131,7 @@ func (l *load) lock(ctx context.Context) {
 func (l *load) hold(key string) {
 	l.mu.Lock()
 	if l.holders[key] {
-		l.wrong = append(l.wrong, key+" was granted twice")
+		l.violations = append(l.violations, key+" was granted twice")
 	}
 	l.holders[key] = true
 	l.mu.Unlock()

@@ -93,8 +93,8 @@ func get(t *testing.T, url string) string {
 	return string(text)
 }
 
-// TestUncovered checks that the proxy reports slots that no node serves.
-func TestUncovered(t *testing.T) {
+// TestUncoveredSlots checks that the proxy reports slots that no node serves.
+func TestUncoveredSlots(t *testing.T) {
 	r := startRig(t)
 	kit.Must(t, kit.SendToMaster(r.cluster.Nodes[0], "CLUSTER", "DELSLOTSRANGE", "0", "9"))
 	for _, node := range r.cluster.Nodes[1:] {

@@ -19,8 +19,8 @@ import (
 const (
 	// churnKeys is the number of locks that all clients share.
 	churnKeys = 16
-	// churners is the number of clients.
-	churners = 64
+	// churnClients is the number of clients.
+	churnClients = 64
 )
 
 // churn is a group of clients that acquire and release a few locks, and poll while they wait. As
@@ -46,7 +46,7 @@ func startChurn(t *testing.T, f *kit.Fleet, c *churn) *churn {
 	for i := range c.histories {
 		c.histories[i] = holdings.HistorySince(startedAt)
 	}
-	for i := range churners {
+	for i := range churnClients {
 		client, random := kit.Connect(t, f.Proxies[i%len(f.Proxies)]), rand.New(rand.NewPCG(c.seed, uint64(i)+1))
 		client.SetTimeout(time.Minute)
 		c.workers.Go(func() {

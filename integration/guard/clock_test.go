@@ -214,18 +214,18 @@ func TestGuardOnSteppedClocks(t *testing.T) {
 // lock, too. Otherwise no rival may be granted it.
 func (c *clockFleet) stepUnderLock(t *testing.T, ahead time.Duration, double bool) {
 	t.Helper()
-	lock, startedAt, doubles := c.hold(t, time.Minute), time.Now(), len(c.locks.doublesFrom(0))
+	lock, startedAt, doubles := c.hold(t, time.Minute), time.Now(), len(c.locks.doubleGrantsFrom(0))
 	c.stepInTurn(t, c.clocks, ahead)
 	stillHeld := c.locks.withdraw(lock.key)
 	remaining := c.longestRemaining(t, lock.key)
 	reply := kit.Do(t, c.holder, "UNLOCK", lock.key, lock.token)
 	t.Logf("all clocks stepped to %v within %v; granted twice: %v; UNLOCK: %v; the key would have stayed for up to %v more (TTL 1 minute)",
-		ahead, time.Since(startedAt).Round(time.Millisecond), c.locks.doublesFrom(doubles), reply, remaining)
+		ahead, time.Since(startedAt).Round(time.Millisecond), c.locks.doubleGrantsFrom(doubles), reply, remaining)
 	switch {
 	case double && stillHeld:
 		t.Error("the lock was not granted twice with the guard off, so this shows nothing of the guard")
 	case !double && (!stillHeld || reply != any(int64(1))):
-		t.Errorf("DOUBLE GRANT: %v; UNLOCK: %v", c.locks.doublesFrom(doubles), reply)
+		t.Errorf("DOUBLE GRANT: %v; UNLOCK: %v", c.locks.doubleGrantsFrom(doubles), reply)
 	}
 }
 

@@ -21,10 +21,10 @@ const (
 	// 100,000.
 	fencesEnv     = "REDLOCK_FENCES"
 	defaultFences = 3_000
-	// fenceClients is the number of clients of two proxies. They use hotFences keys all the time,
-	// and rareFence keys so rarely that every master restarts between two uses.
-	fenceClients         = 8
-	hotFences, rareFence = 4, 400
+	// fenceClients is the number of clients of two proxies. They use busyFenceKeys keys all the
+	// time, and rareFenceKeys keys so rarely that every master restarts between two uses.
+	fenceClients                 = 8
+	busyFenceKeys, rareFenceKeys = 4, 400
 	// minRestarts is the minimum number of masters that restart without their data.
 	minRestarts = 6
 	fenceLease  = 3 * time.Second
@@ -123,7 +123,7 @@ func TestGuardFencesAllForgotten(t *testing.T) {
 // fenceRace is a group of clients that take locks and compare their fences.
 type fenceRace struct {
 	mu         sync.Mutex
-	last       map[string]int64
+	lastFences map[string]int64
 	grants     int
 	tooLate    int // grants whose lease had expired before they were compared
 	replies    map[string]int
@@ -141,11 +141,11 @@ func TestGuardFences(t *testing.T) {
 	t.Logf("%d grants (%s); seed %d (%s)", grantsWanted, fencesEnv, seed, kit.SeedEnv)
 	f := kit.StartLinkedFleet(t, 2)
 	f.WantVoting(t, 5)
-	r := &fenceRace{last: map[string]int64{}, replies: map[string]int{}, stopping: make(chan struct{})}
-	for i := range hotFences + rareFence {
+	r := &fenceRace{lastFences: map[string]int64{}, replies: map[string]int{}, stopping: make(chan struct{})}
+	for i := range busyFenceKeys + rareFenceKeys {
 		key := fmt.Sprint("k", i)
 		setFenceCounters(t, f.Masters, key, highCounter)
-		r.last[key] = highCounter
+		r.lastFences[key] = highCounter
 	}
 	var clients sync.WaitGroup
 	for i := range fenceClients {
@@ -196,9 +196,9 @@ func (r *fenceRace) run(name string, client, otherClient *redistest.Client, rand
 			return
 		default:
 		}
-		key, token := fmt.Sprint("k", random.IntN(hotFences)), fmt.Sprint(name, "-", n)
+		key, token := fmt.Sprint("k", random.IntN(busyFenceKeys)), fmt.Sprint(name, "-", n)
 		if random.IntN(4) == 0 {
-			key = fmt.Sprint("k", hotFences+random.IntN(rareFence))
+			key = fmt.Sprint("k", busyFenceKeys+random.IntN(rareFenceKeys))
 		}
 		sent := time.Now()
 		reply, err := client.Do("LOCK", key, token, "PX", kit.Millis(fenceLease), "FENCE", "BLOCK", "500")
@@ -237,9 +237,9 @@ func (r *fenceRace) compare(key, token string, fence int64, ok bool, remaining t
 		r.tooLate++
 	default:
 		r.grants++
-		if fence <= r.last[key] {
-			r.violations = append(r.violations, fmt.Sprintf("%s for %s: %d after %d", key, token, fence, r.last[key]))
+		if fence <= r.lastFences[key] {
+			r.violations = append(r.violations, fmt.Sprintf("%s for %s: %d after %d", key, token, fence, r.lastFences[key]))
 		}
-		r.last[key] = fence
+		r.lastFences[key] = fence
 	}
 }

@@ -69,7 +69,7 @@ func (r *redsyncContest) compete() {
 		if lock, ok := r.locks.pick(turn); ok {
 			rivalMutex := r.sync.NewMutex(lock.key, redsync.WithExpiry(time.Minute), redsync.WithTries(1))
 			if rivalMutex.Lock() == nil {
-				r.locks.recordDouble(lock, "a redsync rival")
+				r.locks.recordDoubleGrant(lock, "a redsync rival")
 				_, _ = rivalMutex.Unlock()
 			}
 		}

@@ -84,7 +84,7 @@ func runRounds(t *testing.T, guard bool, roundCount int, seed uint64) (doubles, 
 		r.round(t, n)
 		if (n+1)%100 == 0 {
 			t.Logf("%d rounds after %v, granted twice: %v", n+1, time.Since(startedAt).Round(time.Second),
-				r.holder.locks.doublesFrom(0))
+				r.holder.locks.doubleGrantsFrom(0))
 		}
 	}
 	duration := time.Since(startedAt)
@@ -94,11 +94,11 @@ func runRounds(t *testing.T, guard bool, roundCount int, seed uint64) (doubles, 
 	r.report(t, duration, grants, len(overlaps))
 	rivals.report(t)
 	t.Logf("errors of the 64 clients: %v", churn.failures)
-	doubles = r.holder.locks.doubles
+	doubles = r.holder.locks.doubleGrants
 	for _, overlap := range overlaps {
 		doubles = append(doubles, overlap.String())
 	}
-	return doubles, r.holder.locks.lost
+	return doubles, r.holder.locks.losses
 }
 
 // startRoundsFleet starts five masters without persistence, and two proxies with lock keys. The
@@ -168,8 +168,8 @@ func (r *rounds) report(t *testing.T, duration time.Duration, grants, overlaps i
 		(duration / time.Duration(len(r.votingDelays))).Round(ms), r.votingDelays[len(r.votingDelays)/2].Round(ms), r.votingDelays[len(r.votingDelays)-1].Round(ms))
 	s := r.holder.locks
 	t.Logf("standing locks: %d, %d on a bare majority; granted twice: %d; lost: %d; that could not be known: %d",
-		s.grants, s.bareMajorities, len(s.doubles), len(s.lost), s.unknown)
+		s.grants, s.bareMajorities, len(s.doubleGrants), len(s.losses), s.unknownResults)
 	t.Logf("64 clients: %d grants, %d overlaps", grants, overlaps)
 	t.Logf("redsync on the same masters: %d mutexes held, granted twice: %d", r.redsync.locks.grants,
-		len(r.redsync.locks.doubles))
+		len(r.redsync.locks.doubleGrants))
 }

@@ -105,7 +105,7 @@ func TestProxiesWithDifferentSettings(t *testing.T) {
 				kit.Must(t, secondProxy.Close())
 
 				kit.Must(t, firstProxy.Signal(syscall.SIGSTOP))
-				kit.Eventually(t, func() error { return checkForgotten(masters) })
+				kit.Eventually(t, func() error { return checkNoRecentProxy(masters) })
 				laterProxy := startWithSetting(t, masters, upstream, c.secondArg)
 				wantRefused(t, laterProxy, n, c.difference)
 				kit.Must(t, firstProxy.Signal(syscall.SIGCONT))
@@ -121,8 +121,8 @@ func TestProxiesWithDifferentSettings(t *testing.T) {
 	}
 }
 
-// checkForgotten returns an error if a proxy has announced itself in the last three seconds.
-func checkForgotten(masters []*redistest.Server) error {
+// checkNoRecentProxy returns an error if a proxy has announced itself in the last three seconds.
+func checkNoRecentProxy(masters []*redistest.Server) error {
 	for _, master := range masters {
 		announced, err := kit.QueryDatabase(master, "0", "EVAL", `local now, alive = redis.call('time')[1] * 1000, 0
 for _, entry in ipairs(redis.call('hvals', 'redlock-proxy:proxies')) do
@@ -154,7 +154,7 @@ func TestProxiesWithDifferentMasters(t *testing.T) {
 			wantRefused(t, startWithSetting(t, secondMasters, upstream, ""), n, difference)
 			wantWorking(t, firstProxy)
 			kit.Must(t, firstProxy.Signal(syscall.SIGSTOP))
-			kit.Eventually(t, func() error { return checkForgotten(masters[n-1 : n]) })
+			kit.Eventually(t, func() error { return checkNoRecentProxy(masters[n-1 : n]) })
 			wantRefused(t, startWithSetting(t, secondMasters, upstream, ""), n, difference)
 			kit.Must(t, firstProxy.Signal(syscall.SIGCONT))
 			wantWorking(t, firstProxy)

@@ -25,21 +25,21 @@ type timeRange struct{ from, to time.Time }
 // announcement tracks an announced wait in seconds. The proxy rounds the number up, so the number
 // is exact only when it has just fallen by one.
 type announcement struct {
-	name    string
-	first   int // the first number
-	seconds int
-	sent    time.Time     // when seconds was requested
-	exact   time.Duration // the first exact announcement
-	exactAt timeRange     // when the number fell to exact; zero: not yet
+	name         string
+	firstSeconds int // the first number
+	seconds      int
+	sent         time.Time     // when seconds was requested
+	exactWait    time.Duration // the first exact announcement
+	exactAt      timeRange     // when the number fell to exact; zero: not yet
 }
 
 // recordAnnouncement records a number of seconds that the proxy announced.
 func (a *announcement) recordAnnouncement(seconds int, sent, now time.Time) {
-	if a.first == 0 {
-		a.first = seconds
+	if a.firstSeconds == 0 {
+		a.firstSeconds = seconds
 	}
 	if a.exactAt.to.IsZero() && seconds == a.seconds-1 {
-		a.exact, a.exactAt = time.Duration(seconds)*time.Second, timeRange{a.sent, now}
+		a.exactWait, a.exactAt = time.Duration(seconds)*time.Second, timeRange{a.sent, now}
 	}
 	a.seconds, a.sent = seconds, sent
 }
@@ -52,8 +52,10 @@ func (a *announcement) check(t *testing.T, ended timeRange) {
 		return
 	}
 	shortest, longest := ended.from.Sub(a.exactAt.to), ended.to.Sub(a.exactAt.from)
-	deviation := func(measured time.Duration) float64 { return 100 * float64(measured-a.exact) / float64(a.exact) }
-	t.Logf("%s: at first %d s; announced %v, measured %v to %v: %+.1f to %+.1f %%", a.name, a.first, a.exact,
+	deviation := func(measured time.Duration) float64 {
+		return 100 * float64(measured-a.exactWait) / float64(a.exactWait)
+	}
+	t.Logf("%s: at first %d s; announced %v, measured %v to %v: %+.1f to %+.1f %%", a.name, a.firstSeconds, a.exactWait,
 		shortest.Round(time.Millisecond), longest.Round(time.Millisecond), deviation(shortest), deviation(longest))
 	if deviation(longest) < -5 || deviation(shortest) > 5 {
 		t.Errorf("%s: the wait ended %+.1f to %+.1f %% off what was announced", a.name, deviation(shortest), deviation(longest))

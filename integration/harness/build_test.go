@@ -36,13 +36,13 @@ func TestProgramFromEnvironment(t *testing.T) {
 	must(t, os.WriteFile(program, nil, 0o700))
 	notes := filepath.Join(t.TempDir(), "notes")
 	must(t, os.WriteFile(notes, nil, 0o600))
-	for path, fine := range map[string]bool{program: true, notes: false, t.TempDir(): false,
+	for path, wantSuccess := range map[string]bool{program: true, notes: false, t.TempDir(): false,
 		filepath.Join(t.TempDir(), "nothing"): false} {
 		t.Setenv(programEnv, path)
 		var b builder
 		got, err := b.build(t.Context())
-		if fine != (err == nil) || fine && got != path {
-			t.Errorf("%s: got %s, %v, want it to be fine: %v", path, got, err, fine)
+		if wantSuccess != (err == nil) || wantSuccess && got != path {
+			t.Errorf("%s: got %s, %v, want it to be fine: %v", path, got, err, wantSuccess)
 		}
 		must(t, b.remove())
 	}

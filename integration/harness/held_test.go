@@ -7,7 +7,7 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-func TestHeld(t *testing.T) {
+func TestHeldToken(t *testing.T) {
 	attempt, ballot := strings.Repeat("1", 36), strings.Repeat("2", 36)
 	for _, test := range []struct {
 		name        string
@@ -27,7 +27,7 @@ func TestHeld(t *testing.T) {
 	}
 }
 
-func TestAgree(t *testing.T) {
+func TestSameCells(t *testing.T) {
 	attempt, ballot, higher := strings.Repeat("1", 36), strings.Repeat("2", 36), strings.Repeat("3", 36)
 	none, change := strings.Repeat("0", 36), "change no. 1"
 	plain, accepted := any("#p"+attempt+"token"), any("#r"+attempt+ballot+ballot+"v01"+change+"token")
@@ -57,7 +57,7 @@ func TestAgree(t *testing.T) {
 	}
 }
 
-func TestIsOpen(t *testing.T) {
+func TestIsUndetermined(t *testing.T) {
 	one, other := strings.Repeat("1", 36), strings.Repeat("2", 36)
 	held, barred := any("#p"+one+"token"), any("#b"+one)
 	for _, test := range []struct {

@@ -24,8 +24,8 @@ var errNotNew = errors.New("the master is not new")
 
 // masterRecord records the masters of started proxies by their ports, which restarts do not change.
 type masterRecord struct {
-	mu   sync.Mutex
-	seen map[string]bool
+	mu            sync.Mutex
+	recordedPorts map[string]bool
 }
 
 // startedMasters holds the masters of this process. A master that it holds is not new, even after
@@ -36,11 +36,11 @@ var startedMasters masterRecord
 func (m *masterRecord) recordPort(port string) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.seen == nil {
-		m.seen = map[string]bool{}
+	if m.recordedPorts == nil {
+		m.recordedPorts = map[string]bool{}
 	}
-	first := !m.seen[port]
-	m.seen[port] = true
+	first := !m.recordedPorts[port]
+	m.recordedPorts[port] = true
 	return first
 }
 

@@ -35,8 +35,8 @@ func attacks() []*attack {
 		{name: "scripts that are all different", clients: 2, run: manyScripts},
 		{name: "odd logins", clients: 2, run: oddLogins},
 		{name: "wide reads", clients: 20, run: wideReads}, {name: "state commands", clients: 2, run: stateCommands},
-		{name: "waits on many keys", clients: 20, run: waitsOnManyKeys}, {name: "unread reports", clients: 2, run: unreadReports},
-		{name: "scripts of clients that left", clients: 2, run: departedScripts},
+		{name: "waits on many keys", clients: 20, run: waitsOnManyKeys}, {name: "unread reports", clients: 2, run: unreadInvalidations},
+		{name: "scripts of clients that left", clients: 2, run: scriptsOfClosedConnections},
 	}
 }
 
@@ -329,8 +329,8 @@ func waitsOnManyKeys(ctx context.Context, conn *net.TCPConn) {
 	readUpTo(ctx, conn, 1<<16, time.Second)
 }
 
-// unreadReports lets a client that reads nothing track long lock keys, and changes them.
-func unreadReports(_ context.Context, conn *net.TCPConn) {
+// unreadInvalidations lets a client that reads nothing track long lock keys, and changes them.
+func unreadInvalidations(_ context.Context, conn *net.TCPConn) {
 	_ = conn.SetWriteDeadline(time.Now().Add(5 * time.Second))
 	send(conn, command("HELLO", "3")+command("CLIENT", "TRACKING", "ON")+command("CLIENT", "REPLY", "OFF"))
 	for i := range 100 {
@@ -341,8 +341,8 @@ func unreadReports(_ context.Context, conn *net.TCPConn) {
 	}
 }
 
-// departedScripts sends many scripts that never end, and closes the connection.
-func departedScripts(_ context.Context, conn *net.TCPConn) {
+// scriptsOfClosedConnections sends many scripts that never end, and closes the connection.
+func scriptsOfClosedConnections(_ context.Context, conn *net.TCPConn) {
 	_ = conn.SetWriteDeadline(time.Now().Add(100 * time.Millisecond))
 	_, _ = conn.Write([]byte(strings.Repeat(command("EVAL", "while true do end", "1", "lock:departed"), 5000)))
 }

@@ -88,7 +88,8 @@ func lockOnce(ctx context.Context, l *lockRecord, client *redistest.Client, name
 	}
 	time.Sleep(time.Duration(rand.IntN(2000)) * time.Microsecond) // the pace of a client
 	l.recordRelease(key, token)
-	for ctx.Err() == nil { // repeat a failed release: otherwise the lock is held for its whole lease
+	// Repeat a failed release: otherwise the lock is held for its whole lease.
+	for ctx.Err() == nil {
 		reply, err := client.Do(releaseCommand...)
 		refusal, isError := reply.(redistest.RespError)
 		if err != nil || !isError {

@@ -124,8 +124,8 @@ func (c *Cluster) WantOnlyFrom(t *testing.T, proxies ...*harness.Proxy) {
 		for _, client := range clientlist.Parse(fmt.Sprint(reply)) {
 			// During MIGRATE, a node sends RESTORE as a client of another node.
 			isNode := strings.ContainsAny(client["flags"], "SM") || strings.HasPrefix(client["cmd"], "restore")
-			isLook := client["cmd"] == "client|list" || client["cmd"] == "client"
-			if !isNode && !isLook {
+			isOwnQuery := client["cmd"] == "client|list" || client["cmd"] == "client"
+			if !isNode && !isOwnQuery {
 				found = append(found, client.Addr())
 			}
 		}

@@ -34,8 +34,9 @@ func StartFencedWaiters(t *testing.T, proxies []*harness.Proxy) (stop func()) {
 						t.Errorf("LOCK %s: %v", keys[n], err)
 						return
 					}
-					granted, is := reply.([]any) // validity, token and fence, each with its name
-					if !is {
+					// The reply holds validity, token and fence, each with its name.
+					granted, isArray := reply.([]any)
+					if !isArray {
 						locks[n].refusals.Add(1)
 						time.Sleep(10 * time.Millisecond) // the pace of a client
 						continue

@@ -45,12 +45,12 @@ type commandRecord struct {
 	from, to   time.Duration
 }
 
-// condition is the string value that a key must have for a command to have an effect. otherwise is
+// condition is the string value that a key must have for a command to have an effect. elseReply is
 // the reply if the key has another value.
 type condition struct {
 	key, value string
-	otherwise  any
-	// mayAbort is set if otherwise may also be the reply when the key has this value.
+	elseReply  any
+	// mayAbort is set if elseReply may also be the reply when the key has this value.
 	mayAbort bool
 }
 
@@ -118,9 +118,9 @@ func (s state) apply(keys []string, steps [][]string) (replies []any, next state
 // reply.
 func (s state) step(keys []string, d commandRecord) (bool, state) {
 	if d.condition != nil && s[slices.Index(keys, d.condition.key)].value != d.condition.value {
-		return d.unknown || fmt.Sprint(d.condition.otherwise) == fmt.Sprint(d.reply), s
+		return d.unknown || fmt.Sprint(d.condition.elseReply) == fmt.Sprint(d.reply), s
 	}
-	if d.condition != nil && d.condition.mayAbort && !d.unknown && d.condition.otherwise == d.reply {
+	if d.condition != nil && d.condition.mayAbort && !d.unknown && d.condition.elseReply == d.reply {
 		return true, s
 	}
 	steps := d.steps
@@ -182,7 +182,7 @@ func (s *keyHistory) checkRecords(records []commandRecord) porcupine.CheckResult
 			operations = append(operations, operation)
 		}
 	}
-	return porcupine.CheckOperationsTimeout(s.model(), operations, checkPatience)
+	return porcupine.CheckOperationsTimeout(s.model(), operations, checkTimeout)
 }
 
 // String returns the history in the order of its replies, up to the first reply that cannot be

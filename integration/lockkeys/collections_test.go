@@ -160,7 +160,7 @@ func (s *comparison) flushSingle(t *testing.T) {
 // and a tenth are scripts.
 func (s *comparison) run(t *testing.T, commands int) {
 	t.Helper()
-	m := randomcommands.Maker{Rand: s.random, Exact: true}
+	m := randomcommands.Maker{Rand: s.random, ExactWordCount: true}
 	for sent := 0; sent < commands; {
 		themes := randomcommands.TemplateLists()
 		shapes := slices.DeleteFunc(themes[s.random.IntN(len(themes))], randomcommands.MayMiscountKeys)

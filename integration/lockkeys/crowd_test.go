@@ -262,7 +262,7 @@ func (m *lockClient) transact(key *lockKey, op lockOp) bool {
 		m.expect("OK", "UNWATCH")
 		return false
 	}
-	op.expects, _ = value.(string)
+	op.expectedValue, _ = value.(string)
 	if !m.expect("OK", "MULTI") || !m.expect("QUEUED", "SET", key.name, op.value, "PX", longLastingMillis) {
 		return false
 	}
@@ -322,7 +322,7 @@ func (m *lockClient) nextOp(key *lockKey) lockOp {
 	}
 	switch op.verb {
 	case verbCompareSet:
-		op.expects = lastSeen
+		op.expectedValue = lastSeen
 	case verbRelease, verbExtend:
 		op.value = lastSeen
 	}
@@ -348,7 +348,7 @@ func (m *lockClient) commandWords(key string, op lockOp) []string {
 	case verbSwap:
 		return []string{"GETSET", key, op.value}
 	case verbCompareSet:
-		return []string{"EVAL", replaceIfOwn, "1", key, op.expects, op.value, longLastingMillis}
+		return []string{"EVAL", replaceIfOwn, "1", key, op.expectedValue, op.value, longLastingMillis}
 	case verbRelease:
 		if alternative {
 			return []string{"EVAL", releaseIfOwn, "1", key, op.value}

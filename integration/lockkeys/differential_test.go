@@ -15,7 +15,8 @@ import (
 const (
 	// stepsEnv sets the number of commands that TestSameAsOneRedis compares in each protocol.
 	stepsEnv = "REDLOCK_STEPS"
-	// defaultSteps is the default; it takes some seconds on two busy cores.
+	// defaultSteps is the number of commands if stepsEnv is not set. With this number,
+	// TestSameAsOneRedis takes some seconds on two busy cores.
 	defaultSteps = 4000
 
 	scriptCount    = 150
@@ -103,7 +104,7 @@ func (p *pair) compareGroup(group []step) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		answers, err := p.ask(s)
+		answers, err := p.sendToBoth(s)
 		if err != nil {
 			return "", err
 		}

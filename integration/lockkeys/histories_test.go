@@ -105,7 +105,7 @@ func (v verdict) wantNoViolation(t *testing.T) {
 		}
 	}
 	if v.undecided > 0 {
-		t.Errorf("%d histories were not decided within %v each", v.undecided, checkPatience)
+		t.Errorf("%d histories were not decided within %v each", v.undecided, checkTimeout)
 	}
 }
 
@@ -145,7 +145,7 @@ func (r lockRecord) String() string {
 	}
 	value := r.op.value
 	if r.op.verb == verbCompareSet || r.op.verb == verbExec {
-		value = fmt.Sprintf("%q, then %s", r.op.expects, value)
+		value = fmt.Sprintf("%q, then %s", r.op.expectedValue, value)
 	}
 	return fmt.Sprintf("client %d %v to %v: %s %s → %s", r.client, r.from, r.to, r.op.verb, value, reply)
 }
@@ -215,18 +215,18 @@ func TestHistoriesDetectTwoRedises(t *testing.T) {
 // sometimes records a grant although its request was refused.
 func TestHistoriesDetectFalseGrants(t *testing.T) {
 	redistest.SkipShort(t)
-	lies := 0
+	falseGrants := 0
 	addFalseGrants := func(client int, op lockOp, reply any) any {
 		if client != 3 || op.verb != verbTake || reply != nil || op.outcome == outcomeUnknown {
 			return reply
 		}
-		lies++
+		falseGrants++
 		return "OK"
 	}
 	c := startLockClients(t, &lockClients{addrs: []string{kit.StartReference(t).Addr()}, seed: rand.Uint64(), verbs: overwritingVerbs(),
 		alterReply: addFalseGrants}, clientCount, 2000)
 	c.report(t)
-	t.Logf("%d lies", lies)
+	t.Logf("%d lies", falseGrants)
 	c.checkHistories().wantViolation(t)
 }
 

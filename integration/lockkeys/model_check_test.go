@@ -28,14 +28,14 @@ func unknownRecord(from, to int, verb lockVerb, value string) lockRecord {
 // conditionalRecord returns the record of a compare-and-set or an EXEC.
 func conditionalRecord(from, to int, verb lockVerb, expects, value string, reply any) lockRecord {
 	r := repliedRecord(from, to, verb, value, reply)
-	r.op.expects, r.watchTime = expects, r.from
+	r.op.expectedValue, r.watchTime = expects, r.from
 	return r
 }
 
 // unknownConditionalRecord returns the record of a compare-and-set or an EXEC without a reply.
 func unknownConditionalRecord(from, to int, verb lockVerb, expects, value string) lockRecord {
 	r := unknownRecord(from, to, verb, value)
-	r.op.expects = expects
+	r.op.expectedValue = expects
 	return r
 }
 
@@ -302,9 +302,9 @@ func randomOp(random *rand.Rand, state register, i int) lockOp {
 	op := lockOp{verb: verbs[random.IntN(len(verbs))], value: fmt.Sprint("v", i)}
 	switch {
 	case op.verb == verbExec: // the transaction expects the value that it has read
-		op.expects = string(state)
+		op.expectedValue = string(state)
 	case op.verb == verbCompareSet && random.IntN(2) == 0:
-		op.expects = string(state)
+		op.expectedValue = string(state)
 	case !op.verb.writesValue() && random.IntN(2) == 0:
 		op.value = string(state)
 	}

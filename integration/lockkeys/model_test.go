@@ -33,8 +33,8 @@ type lockOp struct {
 	// value is the written value, or the expected value of a compare-and-delete or
 	// compare-and-expire.
 	value string
-	// expects is the value that the key must have for a compare-and-set or an EXEC to write.
-	expects string
+	// expectedValue is the value that the key must have for a compare-and-set or an EXEC to write.
+	expectedValue string
 
 	outcome outcome
 }
@@ -85,9 +85,9 @@ func (r register) run(op lockOp) (reply any, next register) {
 	case verbReplace:
 		return r.write(r != "", written, "OK", nil)
 	case verbExec:
-		return r.write(r == register(op.expects), written, "OK", nil)
+		return r.write(r == register(op.expectedValue), written, "OK", nil)
 	case verbCompareSet:
-		return r.write(r == register(op.expects), written, int64(1), int64(0))
+		return r.write(r == register(op.expectedValue), written, int64(1), int64(0))
 	case verbSwap:
 		return r.reply(), written
 	case verbGetDel:
@@ -176,8 +176,8 @@ func operations(records []lockRecord) []porcupine.Operation {
 	return all
 }
 
-// checkPatience limits the check of one history, which usually takes milliseconds.
-const checkPatience = 20 * time.Second
+// checkTimeout limits the check of one history, which usually takes milliseconds.
+const checkTimeout = 20 * time.Second
 
 // checkLockKey searches for an order of the commands in which one Redis would have given the same
 // replies. Each command takes effect at a time between its request and its reply.
@@ -196,11 +196,11 @@ func checkLockKey(records []lockRecord) porcupine.CheckResult {
 	reduced := slices.DeleteFunc(slices.Clone(records), func(r lockRecord) bool {
 		return r.op.outcome == outcomeUnknown && r.op.verb.writesValue() && !seen[r.op.value]
 	})
-	result := porcupine.CheckOperationsTimeout(registerModel(), operations(reduced), checkPatience)
+	result := porcupine.CheckOperationsTimeout(registerModel(), operations(reduced), checkTimeout)
 	if result == porcupine.Ok || len(reduced) == len(records) {
 		return result
 	}
-	return porcupine.CheckOperationsTimeout(registerModel(), operations(records), checkPatience)
+	return porcupine.CheckOperationsTimeout(registerModel(), operations(records), checkTimeout)
 }
 
 // seenValues returns the values that were read, replaced, extended or released.
@@ -211,7 +211,7 @@ func seenValues(records []lockRecord) map[any]bool {
 		case r.op.verb.returnsValue():
 			seen[r.reply] = true
 		case r.op.verb == verbCompareSet && r.reply == int64(1):
-			seen[r.op.expects] = true
+			seen[r.op.expectedValue] = true
 		case !r.op.verb.writesValue() && r.reply == int64(1):
 			seen[r.op.value] = true
 		}

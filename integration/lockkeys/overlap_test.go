@@ -61,9 +61,9 @@ func TestOverlapOfLockKeysOfOneRedis(t *testing.T) {
 	}
 }
 
-// TestOverlapOfLockKeysIsSeen checks that the contest finds overlaps with two independent Redis
+// TestOverlapOfLockKeysIsDetected checks that the contest finds overlaps with two independent Redis
 // servers.
-func TestOverlapOfLockKeysIsSeen(t *testing.T) {
+func TestOverlapOfLockKeysIsDetected(t *testing.T) {
 	redistest.SkipShort(t)
 	c := startKeyContest(t, []string{kit.StartReference(t).Addr(), kit.StartReference(t).Addr()}, rand.Uint64(),
 		contestedKey)

@@ -116,7 +116,7 @@ func (p *pair) reset(keys []string) error {
 	}
 	for _, db := range []string{"1", "0"} {
 		for _, words := range [][]string{{"SELECT", db}, append([]string{"DEL"}, keys...)} {
-			if _, err := p.ask(step{words: words}); err != nil {
+			if _, err := p.sendToBoth(step{words: words}); err != nil {
 				return err
 			}
 		}
@@ -136,8 +136,8 @@ type step struct {
 	refusable bool
 }
 
-// ask sends a command to both servers at the same time.
-func (p *pair) ask(s step) (answers [2]peerReply, err error) {
+// sendToBoth sends a command to both servers at the same time.
+func (p *pair) sendToBoth(s step) (answers [2]peerReply, err error) {
 	p.history = append(p.history, s.words)
 	words := [2][]string{s.words, s.words}
 	if s.redisWords != nil {

@@ -55,7 +55,7 @@ func (g *collectionClients) sendToTag(random *rand.Rand, client *redistest.Clien
 	case 2: // a key that this client has probably taken
 		token := fmt.Sprintf("%d-%d", number, sent-1-random.IntN(4))
 		d.words, d.steps, d.condition = []string{"EVAL", releaseIfString, "1", target, token}, [][]string{{"DEL", target}},
-			&condition{key: target, value: token, otherwise: int64(0)}
+			&condition{key: target, value: token, elseReply: int64(0)}
 		if g.kind == tagWithLock {
 			d.words = []string{"UNLOCK", target, token}
 		}

@@ -141,9 +141,9 @@ func TestTagsWaiting(t *testing.T) {
 	}
 }
 
-// TestOtherTags checks that a proxy gets no votes if its lock-tags differ from the lock-tags in
-// use. The proxy reports the reason.
-func TestOtherTags(t *testing.T) {
+// TestDifferentLockTags checks that a proxy gets no votes if its lock-tags differ from the
+// lock-tags in use. The proxy reports the reason.
+func TestDifferentLockTags(t *testing.T) {
 	redistest.SkipShort(t)
 	masters, upstream := redistest.URLs(kit.StartMasters(t)), kit.StartRedis(t)
 	firstProxy := kit.StartProxy(t, masters, tagArgs(upstream)...)

@@ -73,10 +73,10 @@ func TestThreeOfFiveFail(t *testing.T) {
 	}
 }
 
-// TestMachineStandsStill checks that no client gets an error if everything stops for longer than
+// TestMachineStall checks that no client gets an error if everything stops for longer than
 // the master-timeout. This happens on a machine whose processors other guests use. Later, the
 // replies arrive.
-func TestMachineStandsStill(t *testing.T) {
+func TestMachineStall(t *testing.T) {
 	redistest.SkipShort(t)
 	f := kit.StartFleet(t, kit.DefaultMasterTimeout()...)
 	load := startLoad(t, f.Proxies[0], 16, false)

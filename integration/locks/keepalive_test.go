@@ -85,12 +85,12 @@ func TestKeptLock(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			proxies := startKept(t, args...)
-			silent, told, rival := kit.Connect(t, proxies[0]), kit.Connect(t, proxies[0]), kit.Connect(t, proxies[1])
-			kit.Do(t, told, "HELLO", "3")
+			silent, notified, rival := kit.Connect(t, proxies[0]), kit.Connect(t, proxies[0]), kit.Connect(t, proxies[1])
+			kit.Do(t, notified, "HELLO", "3")
 			lockKept(t, silent, "silent")
-			lockKept(t, told, "told")
+			lockKept(t, notified, "told")
 			for range 3 {
-				text, validity := receivePush(t, told)
+				text, validity := receivePush(t, notified)
 				most := keptTTL.Milliseconds() * 99 / 100
 				if text != "[lock kept told]" || validity > most || validity < most-busySlack.Milliseconds() {
 					t.Errorf("%s for %d ms", text, validity)
@@ -149,12 +149,12 @@ func TestKeptLockAtAnotherProxy(t *testing.T) {
 	lockKept(t, client, "k")
 	time.Sleep(keptTTL)
 	kit.Must(t, proxies[0].Signal(syscall.SIGKILL))
-	again := kit.Connect(t, proxies[1])
-	kit.WantGrant(t, again, "EXTEND", "k", "t", "PX", "1500", "KEEPALIVE")
+	newClient := kit.Connect(t, proxies[1])
+	kit.WantGrant(t, newClient, "EXTEND", "k", "t", "PX", "1500", "KEEPALIVE")
 	wantTaken(t, rival, "k", 2*keptTTL)
 	kit.Want(t, rival, int64(1), "FORCEUNLOCK", "k")
 	kit.WantGrant(t, rival, "LOCK", "k", "rival", "PX", "10000")
-	kit.Want(t, again, nil, "EXTEND", "k", "t", "PX", "1500")
+	kit.Want(t, newClient, nil, "EXTEND", "k", "t", "PX", "1500")
 }
 
 // TestKeptLockIsTakenOver checks that a second connection to the same proxy can keep the lock

@@ -68,9 +68,9 @@ func closeHalf(t *testing.T, client *redistest.Client) {
 	}
 }
 
-// TestClientsLeave checks that a client that disconnects while waiting is granted nothing, and does
-// not block the next client. The client is at the head or in the middle of the queue.
-func TestClientsLeave(t *testing.T) {
+// TestWaitersDisconnect checks that a client that disconnects while waiting is granted nothing, and
+// does not block the next client. The client is at the head or in the middle of the queue.
+func TestWaitersDisconnect(t *testing.T) {
 	for _, disconnect := range disconnects() {
 		t.Run(disconnect.name, func(t *testing.T) {
 			t.Parallel()
@@ -109,9 +109,9 @@ func wantServed(t *testing.T, f *kit.Fleet, client *redistest.Client, token stri
 	kit.EachMaster(t, f.Masters, func(master *redistest.Server) error { return kit.CheckToken(master, "0", "k", token) })
 }
 
-// TestAllLeave checks that no waiter remains, and that the lock is free, when all waiting clients
-// have disconnected.
-func TestAllLeave(t *testing.T) {
+// TestAllWaitersDisconnect checks that no waiter remains, and that the lock is free, when all
+// waiting clients have disconnected.
+func TestAllWaitersDisconnect(t *testing.T) {
 	f := kit.StartFleet(t)
 	holder := kit.Connect(t, f.Proxies[0])
 	kit.WantGrant(t, holder, "LOCK", "k", "holder", "PX", "60000")

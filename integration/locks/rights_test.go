@@ -462,7 +462,7 @@ func TestUncheckedClientIsNotLoggedIn(t *testing.T) {
 		{"protected", noAuth, []string{"--requirepass", "secret"}, func(*testing.T, *redistest.Server) {}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			upstream := startRedisRetrying(t, c.args...)
+			upstream := startRedisWithUsers(t, c.args...)
 			c.breakUpstream(t, upstream)
 			proxy := kit.StartProxy(t, redistest.URLs(masters), "--upstream", upstream.URL(), "--lock-keys", "lock:*",
 				"--upstream-timeout", "300ms")
@@ -486,8 +486,8 @@ func TestUncheckedClientIsNotLoggedIn(t *testing.T) {
 	}
 }
 
-// startRedisRetrying starts a Redis, and then sets its users, so that it may refuse PING.
-func startRedisRetrying(t *testing.T, args ...string) *redistest.Server {
+// startRedisWithUsers starts a Redis, and then sets its users, so that it may refuse PING.
+func startRedisWithUsers(t *testing.T, args ...string) *redistest.Server {
 	t.Helper()
 	if len(args) == 0 || args[0] != "--user" {
 		return kit.StartRedis(t, args...)

@@ -167,9 +167,9 @@ func TestStoppedProxyFollows(t *testing.T) {
 	r.wantVoting(0, 1, 3)
 }
 
-// TestStartsWithOtherMasters starts proxies with the former masters, and with masters on which the
-// proxies never agreed. Each of these proxies grants no lock and reports why.
-func TestStartsWithOtherMasters(t *testing.T) {
+// TestStartWithDifferentMasters starts proxies with the former masters, and with masters on which
+// the proxies never agreed. Each of these proxies grants no lock and reports why.
+func TestStartWithDifferentMasters(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
 	r := startRig(t, 1, 3, 5)

@@ -202,8 +202,8 @@ func TestDisksOfAnotherCluster(t *testing.T) {
 	kit.Want(t, client, int64(1), "UNLOCK", "k-held", "t")
 }
 
-// TestLiarIsReplaced replaces a master that claims that the masters were changed.
-func TestLiarIsReplaced(t *testing.T) {
+// TestFalseClaimantIsReplaced replaces a master that claims that the masters were changed.
+func TestFalseClaimantIsReplaced(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
 	r := startRig(t, 2, 3, 4)

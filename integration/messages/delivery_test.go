@@ -244,7 +244,7 @@ func TestSlowSubscriber(t *testing.T) {
 	}
 	for {
 		if _, err := slowClient.Receive(); err != nil {
-			kit.Must(t, isEnd(err))
+			kit.Must(t, checkConnectionEnded(err))
 			break
 		}
 	}

@@ -62,11 +62,11 @@ func wantEnd(t *testing.T, client *redistest.Client) {
 	if err == nil {
 		t.Fatalf("%v", got)
 	}
-	kit.Must(t, isEnd(err))
+	kit.Must(t, checkConnectionEnded(err))
 }
 
-// isEnd returns nil for an error that means that the connection has ended.
-func isEnd(err error) error {
+// checkConnectionEnded returns nil for an error that means that the connection has ended.
+func checkConnectionEnded(err error) error {
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		return fmt.Errorf("the connection does not end: %w", err)
 	}

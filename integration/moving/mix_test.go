@@ -51,7 +51,7 @@ func TestRandomMix(t *testing.T) {
 	for i := range rounds {
 		endMove := l.beginMove()
 		events := m.disturb()
-		m.settle()
+		m.restoreProxies()
 		recovery := m.wantAvailable()
 		endMove()
 		recoveries = append(recoveries, recovery)
@@ -242,9 +242,9 @@ func forEach(servers []*redistest.Server, do func(*redistest.Server) error) func
 
 var mastersInInfo = regexp.MustCompile(`address=([^,]+),state=`)
 
-// settle waits until the running proxies agree on the masters, writes the masters into all files,
-// and starts the killed proxy.
-func (m *mix) settle() {
+// restoreProxies waits until the running proxies agree on the masters, writes the masters into all
+// files, and starts the killed proxy.
+func (m *mix) restoreProxies() {
 	m.t.Helper()
 	var masters []string
 	kit.Eventually(m.t, func() error {

@@ -159,9 +159,9 @@ func TestSettingsDiffer(t *testing.T) {
 	t.Logf("move: %q, %v", output, err)
 }
 
-// TestOtherLockKeys checks that no locks are moved while a proxy with different lock keys runs,
+// TestDifferentLockKeys checks that no locks are moved while a proxy with different lock keys runs,
 // because that proxy would not pause its commands. When that proxy has ended, the locks are moved.
-func TestOtherLockKeys(t *testing.T) {
+func TestDifferentLockKeys(t *testing.T) {
 	t.Parallel()
 	r := startRig(t)
 	args := slices.Concat(kit.LongMasterTimeout(), []string{"--upstream", "redis://" + r.upstream.Addr(), "--lock-keys",
@@ -211,10 +211,10 @@ func TestDirectClients(t *testing.T) {
 	kit.Want(t, clientA, nil, "SET", "lock:a", "you", "NX", "PX", "60000")
 }
 
-// TestClientsComeAndGo checks that a move does not confuse the proxies' clients with direct clients
-// of the upstream. The proxies' clients connect and disconnect during the move, which closes none
-// of their connections.
-func TestClientsComeAndGo(t *testing.T) {
+// TestClientsReconnectDuringMove checks that a move does not confuse the proxies' clients with
+// direct clients of the upstream. The proxies' clients connect and disconnect during the move,
+// which closes none of their connections.
+func TestClientsReconnectDuringMove(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
 	r := startRig(t)
@@ -250,9 +250,9 @@ func TestClientsComeAndGo(t *testing.T) {
 	t.Logf("%d clients", connects.Load())
 }
 
-// TestUnfitKeys checks that a move names keys that the masters cannot store, and fails before it is
-// decided.
-func TestUnfitKeys(t *testing.T) {
+// TestUnsupportedKeys checks that a move names keys that the masters cannot store, and fails before
+// it is decided.
+func TestUnsupportedKeys(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
 	r := startRig(t)
@@ -378,9 +378,9 @@ func TestTransactionsDuringMove(t *testing.T) {
 	}
 }
 
-// TestSilentClients checks that commands of clients that want no replies are executed during a
-// move, too.
-func TestSilentClients(t *testing.T) {
+// TestClientReplyOffDuringMove checks that commands of clients that want no replies are executed
+// during a move, too.
+func TestClientReplyOffDuringMove(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
 	r := startRig(t)

@@ -216,15 +216,15 @@ func TestInitOnceInterrupted(t *testing.T) {
 	kit.Eventually(t, func() error { _, err := os.Stat(file); return err })
 	kit.Must(t, process.Process.Signal(syscall.SIGINT))
 	_ = process.Wait() // the process fails, because it was interrupted
-	again := func() outcome { return initMasters(t, masters, "--longest-ttl", "0s", "--once", file) }
-	got := again()
+	runInitOnce := func() outcome { return initMasters(t, masters, "--longest-ttl", "0s", "--once", file) }
+	got := runInitOnce()
 	if want := "an earlier init did not complete: " + file + " says that it has begun; run redlock-proxy init without --once"; got.code != 3 ||
 		!strings.Contains(got.stderr, want) {
 		t.Errorf("exit code %d and\n%s%swant 3 and %s", got.code, got.stdout, got.stderr, want)
 	}
 	wantInit(t, initMasters(t, masters, "--longest-ttl", "0s"), 0, "5 of 5 masters vote")
-	wantInit(t, again(), 0, "nothing to do: ")
-	wantInit(t, again(), 0, "nothing to do: init has run before ("+file+" exists)")
+	wantInit(t, runInitOnce(), 0, "nothing to do: ")
+	wantInit(t, runInitOnce(), 0, "nothing to do: init has run before ("+file+" exists)")
 }
 
 // TestProxyRestartKeepsWait lets a majority lose its data, and restarts the proxy that knows the
@@ -258,9 +258,9 @@ func TestProxyRestartKeepsWait(t *testing.T) {
 	reply := kit.Do(t, rival, "LOCK", "k", "u", "PX", "1000")
 	// On a slow machine the wait may have ended already. The test checks below that it was long
 	// enough.
-	_, waitIsOver := reply.(int64)
+	_, waitHasEnded := reply.(int64)
 	text := fmt.Sprint(reply)
-	if !waitIsOver && !strings.Contains(text, "2 of 5 masters vote: 3 restarted without proof of their data, ready in ") ||
+	if !waitHasEnded && !strings.Contains(text, "2 of 5 masters vote: 3 restarted without proof of their data, ready in ") ||
 		strings.Contains(text, "max-ttl") {
 		t.Errorf("got %s", text)
 	}

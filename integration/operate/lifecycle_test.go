@@ -65,8 +65,9 @@ func TestStopRefusesWaiters(t *testing.T) {
 	kit.EachMaster(t, masters, func(master *redistest.Server) error { return kit.CheckToken(master, "0", "k", "holder") })
 }
 
-// TestStopCutsOff checks that connections that are still open after the drain timeout are closed.
-func TestStopCutsOff(t *testing.T) {
+// TestDrainTimeoutClosesConnections checks that connections that are still open after the drain
+// timeout are closed.
+func TestDrainTimeoutClosesConnections(t *testing.T) {
 	redistest.SkipShort(t)
 	proxy := kit.StartProxy(t, redistest.URLs(kit.StartMasters(t)), "--drain-timeout", "300ms")
 	kit.ConnectWithoutReading(t, proxy)

@@ -185,10 +185,10 @@ func TestForSeconds(t *testing.T) {
 	}
 }
 
-// TestUncoveredLocks checks that the proxy counts commands that use a key like a lock, although no
-// lock-keys pattern matches it. It logs them once per pattern, without tokens. It does not count
-// commands on matching keys.
-func TestUncoveredLocks(t *testing.T) {
+// TestLocksOutsideLockKeys checks that the proxy counts commands that use a key like a lock,
+// although no lock-keys pattern matches it. It logs them once per pattern, without tokens. It does
+// not count commands on matching keys.
+func TestLocksOutsideLockKeys(t *testing.T) {
 	t.Parallel()
 	upstream := kit.StartRedis(t)
 	proxy := kit.StartProxy(t, redistest.URLs(kit.StartMasters(t)), "--upstream", upstream.URL(), "--lock-keys", "lock:*")

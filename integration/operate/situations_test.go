@@ -49,8 +49,8 @@ type testBed struct {
 	moveResult  chan error
 }
 
-// newStage starts three masters and a proxy for them.
-func newStage(t *testing.T, upstream *redistest.Server, settings ...string) *testBed {
+// newTestBed starts three masters and a proxy for them.
+func newTestBed(t *testing.T, upstream *redistest.Server, settings ...string) *testBed {
 	t.Helper()
 	s := &testBed{t: t, upstream: upstream}
 	for range 3 {
@@ -233,13 +233,13 @@ func (s *testBed) queryFields(command ...string) map[string]string {
 	return fields
 }
 
-// lockPatience is the time that a client waits for a free lock.
-const lockPatience = 3 * time.Second
+// lockTimeout is the time that a client waits for a free lock.
+const lockTimeout = 3 * time.Second
 
 // lock takes a lock with a new client, and returns granted or the error. LOCK is not available if
 // the locks may be at the upstream.
 func (s *testBed) lock() string {
-	client, err := redistest.Dial(s.proxy.Addr(), lockPatience)
+	client, err := redistest.Dial(s.proxy.Addr(), lockTimeout)
 	if err != nil {
 		return err.Error()
 	}
@@ -328,7 +328,7 @@ func TestLocksAreAvailableInAllViews(t *testing.T) {
 	redistest.RequireFeature(t, "CLIENT PAUSE WRITE", "6.2")
 	t.Run("a lock server", func(t *testing.T) {
 		t.Parallel()
-		s := newStage(t, nil, "fresh-start: true")
+		s := newTestBed(t, nil, "fresh-start: true")
 		s.run(t, append(masterSituations(),
 			situation{name: "one master is a replica",
 				begin: func(s *testBed) error { return replicateFrom(s.masters[2])(s.masters[0]) },
@@ -347,18 +347,18 @@ func TestLocksAreAvailableInAllViews(t *testing.T) {
 				want: "1 of 3 masters vote, 2 needed"},
 			{name: "and the third, too", begin: func(s *testBed) error { return sendCommands("FLUSHALL")(s.masters[2]) },
 				want: "0 of 3 masters vote, 2 needed"},
-			{name: "it is told for how long", begin: (*testBed).sameQuarantine, want: "0 of 3 masters vote, 2 needed"},
+			{name: "it is told for how long", begin: (*testBed).awaitSameQuarantine, want: "0 of 3 masters vote, 2 needed"},
 		})
 	})
 	t.Run("without the guard", func(t *testing.T) {
 		t.Parallel()
 		// All masters vote, even without their data.
-		newStage(t, nil, "guard: false").run(t, append(masterSituations()[:12],
+		newTestBed(t, nil, "guard: false").run(t, append(masterSituations()[:12],
 			situation{"two masters evict", onMasters(2, sendCommands(setEvicting)), onMasters(2, sendCommands(setNoEviction)), granted, true}))
 	})
 	t.Run("new masters", func(t *testing.T) {
 		t.Parallel()
-		newStage(t, nil).run(t, []situation{
+		newTestBed(t, nil).run(t, []situation{
 			{name: "that nobody initialized", want: "0 of 3 masters vote, 2 needed"},
 			{name: "that are initialized", begin: func(s *testBed) error {
 				code, out := s.command("init", "--longest-ttl", "0s", "--config", s.config)
@@ -373,7 +373,7 @@ func TestLocksAreAvailableInAllViews(t *testing.T) {
 		t.Parallel()
 		upstream, otherRedis := kit.StartRedis(t), kit.StartRedis(t)
 		kit.Must(t, kit.SendToMaster(upstream, "ACL", "SETUSER", "app", "on", ">secret", "~*", "&*", "+@all"))
-		s := newStage(t, upstream, "fresh-start: true", "lock-keys: ['lock:*']", "move-from-upstream: true",
+		s := newTestBed(t, upstream, "fresh-start: true", "lock-keys: ['lock:*']", "move-from-upstream: true",
 			"share-upstream-login: true")
 		const refuses = "the upstream, which holds the locks, refuses writes: "
 		s.run(t, slices.Concat(masterSituations()[:4], []situation{
@@ -462,8 +462,9 @@ func (s *testBed) move(flags ...string) error {
 	return errors.New(output)
 }
 
-// sameQuarantine waits until check and PROXY INFO report the same remaining time of quarantine.
-func (s *testBed) sameQuarantine() error {
+// awaitSameQuarantine waits until check and PROXY INFO report the same remaining time of
+// quarantine.
+func (s *testBed) awaitSameQuarantine() error {
 	kit.Eventually(s.t, func() error {
 		_, output := s.command("check", "--json", "--config", s.config, "--master-timeout", "500ms")
 		var report struct {

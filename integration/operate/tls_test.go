@@ -353,9 +353,9 @@ func (r *tlsRig) count(ctx context.Context, key string, staysConnected bool, com
 	return nil
 }
 
-// TestRenewalOfAuthorities checks that the certificate authorities that the proxy trusts can change
+// TestRenewalOfCAs checks that the certificate authorities that the proxy trusts can change
 // while it runs. This holds even if the proxy trusted none of the masters' certificates before.
-func TestRenewalOfAuthorities(t *testing.T) {
+func TestRenewalOfCAs(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
 	r := startTLS(t)

@@ -99,10 +99,10 @@ func (k *keeper) tryAsRival() error {
 	return err
 }
 
-// TestCatchUpsBesideExtends lets the masters lose all data in turn. The next master loses its data
+// TestCatchUpsDuringExtends lets the masters lose all data in turn. The next master loses its data
 // when all masters vote again. Of five masters, sometimes two lose their data at the same time.
 // Meanwhile many locks are held, and some are extended all the time.
-func TestCatchUpsBesideExtends(t *testing.T) {
+func TestCatchUpsDuringExtends(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
 	locks := int(kit.NumberFrom(t, "REDLOCK_CATCHUP_LOCKS", 5000))
@@ -110,7 +110,7 @@ func TestCatchUpsBesideExtends(t *testing.T) {
 	rounds := int(kit.NumberFrom(t, "REDLOCK_CATCHUP_ROUNDS", 3))
 	f := startFleet(t, n)
 	proxies := []*proxy{f.proxy(t), f.proxy(t), f.proxy(t)}
-	f.holdSentinel(t, connect(t, proxies[0]))
+	f.lockCatchUpProbe(t, connect(t, proxies[0]))
 	start := time.Now()
 	client := connect(t, proxies[0])
 	for from := 0; from < locks; from += 1000 {
@@ -134,16 +134,16 @@ func TestCatchUpsBesideExtends(t *testing.T) {
 		start := time.Now()
 		i := turn % n
 		if n >= 5 && turn%3 == 0 {
-			mustTell(t, f.masters[(i+1)%n], "FLUSHALL")
+			mustSend(t, f.masters[(i+1)%n], "FLUSHALL")
 		}
 		if turn%2 == 0 {
 			kit.Must(t, f.masters[i].Restart())
 		} else {
-			mustTell(t, f.masters[i], "FLUSHALL")
+			mustSend(t, f.masters[i], "FLUSHALL")
 		}
 		kit.Within(t, 2*time.Minute, func() error {
 			info := string(fmt.Sprint(kit.Do(t, client, "PROXY", "INFO")))
-			if !contains(f.holders(t, sentinel, "sentinel"), i) || strings.Count(info, ",state=") != strings.Count(info,
+			if !contains(f.holders(t, catchUpProbe, "sentinel"), i) || strings.Count(info, ",state=") != strings.Count(info,
 				",state=voting,") {
 				return fmt.Errorf("master %d does not vote:\n%s", i, info)
 			}
@@ -197,9 +197,9 @@ func logKeepers(t *testing.T, keepers []*keeper) {
 	}
 }
 
-// TestClocksBesideExtends steps the clock of one random master after the other while locks are
+// TestClockStepsDuringExtends steps the clock of one random master after the other while locks are
 // extended all the time.
-func TestClocksBesideExtends(t *testing.T) {
+func TestClockStepsDuringExtends(t *testing.T) {
 	t.Parallel()
 	redistest.SkipShort(t)
 	turns := int(kit.NumberFrom(t, "REDLOCK_CLOCK_TURNS", 6))
@@ -212,7 +212,7 @@ func TestClocksBesideExtends(t *testing.T) {
 	}
 	proxies := []*proxy{f.proxy(t), f.proxy(t)}
 	client := connect(t, proxies[0])
-	f.holdSentinel(t, client)
+	f.lockCatchUpProbe(t, client)
 	// Some commands are delayed, so that clocks step within a ballot.
 	f.delayKeptLocks(proxies, int(kit.NumberFrom(t, "REDLOCK_CLOCK_LATE", 10)))
 	keepers, stopped, stop := f.startKeepers(t, proxies, 12)
@@ -260,8 +260,8 @@ func (f *fleet) delayKeptLocks(proxies []*proxy, perMille int) {
 	}
 }
 
-// TestTagsBesideFaults uses locks of the same tags while replies and commands are delayed or lost.
-func TestTagsBesideFaults(t *testing.T) {
+// TestTagsDuringFaults uses locks of the same tags while replies and commands are delayed or lost.
+func TestTagsDuringFaults(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
 	f := startFleet(t, 3)

@@ -65,9 +65,9 @@ func keepBusy(t *testing.T, proxies []*proxy, command ...string) (count *atomic.
 	return count, stop
 }
 
-// TestEndDuringManyChanges increments a key with a TTL of a minute through three proxies. Its
+// TestExpiryDuringManyChanges increments a key with a TTL of a minute through three proxies. Its
 // expiry time on each master stays within the range of its first expiry times on the masters.
-func TestEndDuringManyChanges(t *testing.T) {
+func TestExpiryDuringManyChanges(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
 	f := startFleet(t, 3)
@@ -98,10 +98,10 @@ func TestEndDuringManyChanges(t *testing.T) {
 	stop()
 }
 
-// TestEndDuringManyExtends lets clients repeatedly EXTEND a lock of 20 s with a TTL of a second,
+// TestExpiryDuringManyExtends lets clients repeatedly EXTEND a lock of 20 s with a TTL of a second,
 // through three proxies. The EXTENDs do not shorten the lease: no rival is granted the lock during
 // the first lease.
-func TestEndDuringManyExtends(t *testing.T) {
+func TestExpiryDuringManyExtends(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
 	f := startFleet(t, 3)

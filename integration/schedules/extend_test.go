@@ -72,7 +72,7 @@ func TestExtendNil(t *testing.T) {
 			f.wantHolders(t, "lock:k", "t", f.allMasters()...)
 			for i, master := range f.masters {
 				if !contains(c.holders, i) {
-					mustTell(t, master, "DEL", "lock:k")
+					mustSend(t, master, "DEL", "lock:k")
 				}
 			}
 			for _, i := range c.paused {

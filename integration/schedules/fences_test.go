@@ -94,7 +94,7 @@ func TestEqualProposals(t *testing.T) {
 	f := startFleet(t, 3)
 	first, second := connect(t, f.proxy(t)), connect(t, f.proxy(t))
 	for _, master := range f.masters {
-		mustTell(t, master, "SET", "redlock-proxy:fence:lock:k", strconv.FormatInt(known, 10))
+		mustSend(t, master, "SET", "redlock-proxy:fence:lock:k", strconv.FormatInt(known, 10))
 	}
 	fences := map[int64]bool{}
 	for range 20 {
@@ -149,7 +149,7 @@ func TestFenceInOneRoundTrip(t *testing.T) {
 			kit.Do(t, client, c.lock...)
 			kit.Want(t, client, int64(1), "UNLOCK", "lock:k", "t")
 		}
-		mustTell(t, f.masters[A], "CONFIG", "RESETSTAT")
+		mustSend(t, f.masters[A], "CONFIG", "RESETSTAT")
 		start := time.Now()
 		for i := range pairs {
 			client := clients[i%2]

@@ -41,7 +41,7 @@ func TestForceUnlockOfUndeterminedLock(t *testing.T) {
 			t.Parallel()
 			f := startFleet(t, 5)
 			writer, operators := f.proxy(t), f.proxy(t)
-			f.holdSentinel(t, connect(t, operators))
+			f.lockCatchUpProbe(t, connect(t, operators))
 			clients := []*redistest.Client{connect(t, writer), connect(t, operators)}
 			var keys []string
 			resume := hangMasters.begin(t, f, D, E)

@@ -48,8 +48,8 @@ return held`, fmt.Sprint(len(keys))}, keys...)
 	return cells
 }
 
-// mustTell sends a command directly to a master, and fails the test on an error.
-func mustTell(t *testing.T, master *redistest.Server, command ...string) {
+// mustSend sends a command directly to a master, and fails the test on an error.
+func mustSend(t *testing.T, master *redistest.Server, command ...string) {
 	t.Helper()
 	client, err := redistest.Dial(master.Addr(), kit.WaitLimit)
 	kit.Must(t, err)
@@ -91,21 +91,21 @@ func (f *fleet) allMasters() []int {
 	return masters
 }
 
-// sentinel is a lock on all masters. A master that has it again has caught up.
-const sentinel = "lock:sentinel"
+// catchUpProbe is a lock on all masters. A master that has it again has caught up.
+const catchUpProbe = "lock:sentinel"
 
-// holdSentinel takes the sentinel on all masters.
-func (f *fleet) holdSentinel(t *testing.T, client *redistest.Client) {
+// lockCatchUpProbe takes the sentinel on all masters.
+func (f *fleet) lockCatchUpProbe(t *testing.T, client *redistest.Client) {
 	t.Helper()
-	wantGrant(t, client, "LOCK", sentinel, "sentinel", "PX", "600000")
-	f.wantHolders(t, sentinel, "sentinel", f.allMasters()...)
+	wantGrant(t, client, "LOCK", catchUpProbe, "sentinel", "PX", "600000")
+	f.wantHolders(t, catchUpProbe, "sentinel", f.allMasters()...)
 }
 
 // wantCaughtUp waits until a master has caught up, and the proxy sees all masters vote.
 func (f *fleet) wantCaughtUp(t *testing.T, p *proxy, master int) {
 	t.Helper()
 	kit.Eventually(t, func() error {
-		if !slices.Contains(f.holders(t, sentinel, "sentinel"), master) {
+		if !slices.Contains(f.holders(t, catchUpProbe, "sentinel"), master) {
 			return fmt.Errorf("master %d does not catch up", master)
 		}
 		return nil
@@ -126,8 +126,8 @@ func (p *proxy) hold(key string, passCount int, masters ...int) holds {
 	return held
 }
 
-// holdAnswers holds the replies of the given masters to the proxy about the key.
-func (p *proxy) holdAnswers(key string, masters ...int) holds {
+// holdReplies holds the replies of the given masters to the proxy about the key.
+func (p *proxy) holdReplies(key string, masters ...int) holds {
 	var held holds
 	for _, i := range masters {
 		held = append(held, p.links[i].HoldReplies(faultlink.Containing(key)))

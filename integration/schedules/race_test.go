@@ -16,10 +16,10 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// TestReleaseBesideAReplacing releases a lock through one proxy while its value is replaced through
-// another proxy, repeatedly and without faults. Either command may come first. Then all masters
-// agree, and when a master dies every key can still be read and written.
-func TestReleaseBesideAReplacing(t *testing.T) {
+// TestReleaseDuringReplacement releases a lock through one proxy while its value is replaced
+// through another proxy, repeatedly and without faults. Either command may come first. Then all
+// masters agree, and when a master dies every key can still be read and written.
+func TestReleaseDuringReplacement(t *testing.T) {
 	t.Parallel()
 	const tries = 1000
 	for _, masters := range []int{3, 5} {

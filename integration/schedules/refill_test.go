@@ -103,7 +103,7 @@ func TestRefill(t *testing.T) {
 					t.Parallel()
 					f := startFleet(t, 5)
 					r := &refillRun{fleet: f, writer: f.proxy(t, c.args...), otherProxy: f.proxy(t, c.args...)}
-					f.holdSentinel(t, connect(t, r.otherProxy))
+					f.lockCatchUpProbe(t, connect(t, r.otherProxy))
 					r.run(t, c.histories, missing, writerDies)
 				})
 			}

@@ -23,7 +23,7 @@ func TestReleasedLocksStayFree(t *testing.T) {
 	const clients = 8
 	f := startFleet(t, 5)
 	proxies := []*proxy{f.proxy(t), f.proxy(t)}
-	f.holdSentinel(t, connect(t, proxies[0]))
+	f.lockCatchUpProbe(t, connect(t, proxies[0]))
 	keys := []string{"lock:k0", "lock:k1"}
 	var stopped atomic.Bool
 	var tasks sync.WaitGroup
@@ -44,7 +44,7 @@ func TestReleasedLocksStayFree(t *testing.T) {
 	t.Cleanup(stop)
 	for _, i := range []int{C, A, B, D} {
 		time.Sleep(200 * time.Millisecond) // clients keep running
-		mustTell(t, f.masters[i], "FLUSHALL")
+		mustSend(t, f.masters[i], "FLUSHALL")
 		for _, p := range proxies {
 			f.wantCaughtUp(t, p, i)
 		}
@@ -57,13 +57,13 @@ func TestReleasedLocksStayFree(t *testing.T) {
 	}
 }
 
-// TestReturnBesideReplacings checks that a master that loses its data votes again. Meanwhile
+// TestCatchUpDuringReplacements checks that a master that loses its data votes again. Meanwhile
 // clients of two proxies replace the values of a few keys all the time.
-func TestReturnBesideReplacings(t *testing.T) {
+func TestCatchUpDuringReplacements(t *testing.T) {
 	t.Parallel()
 	f := startFleet(t, 5)
 	proxies := []*proxy{f.proxy(t), f.proxy(t)}
-	f.holdSentinel(t, connect(t, proxies[0]))
+	f.lockCatchUpProbe(t, connect(t, proxies[0]))
 	var stopped atomic.Bool
 	var tasks sync.WaitGroup
 	for i := range 4 {
@@ -81,7 +81,7 @@ func TestReturnBesideReplacings(t *testing.T) {
 	t.Cleanup(func() { stopped.Store(true); tasks.Wait() })
 	for _, i := range []int{C, A} {
 		time.Sleep(200 * time.Millisecond) // clients keep running
-		mustTell(t, f.masters[i], "FLUSHALL")
+		mustSend(t, f.masters[i], "FLUSHALL")
 		for _, p := range proxies {
 			f.wantCaughtUp(t, p, i)
 		}
@@ -95,7 +95,7 @@ func TestUndoneLockIsNotCopied(t *testing.T) {
 	t.Parallel()
 	f := startFleet(t, 5)
 	slowProxy, p := f.proxy(t), f.proxy(t)
-	f.holdSentinel(t, connect(t, p))
+	f.lockCatchUpProbe(t, connect(t, p))
 	notReached, delayedUndo := slowProxy.hold("lock:k", 0, A, B, C, D), slowProxy.hold("lock:k", 1, E)
 	if reply := kit.Do(t, connect(t, slowProxy), "LOCK", "lock:k", "t", "PX", "60000"); !isNoQuorum(reply) {
 		t.Fatalf("LOCK on one master: %v", reply)
@@ -103,7 +103,7 @@ func TestUndoneLockIsNotCopied(t *testing.T) {
 	notReached.discard()
 	f.wantHolders(t, "lock:k", "t", E)
 	for _, i := range []int{C, A, B} {
-		mustTell(t, f.masters[i], "FLUSHALL")
+		mustSend(t, f.masters[i], "FLUSHALL")
 		f.wantCaughtUp(t, p, i)
 	}
 	delayedUndo.release()
@@ -191,7 +191,7 @@ func TestReleaseSurvivesRestarts(t *testing.T) {
 		t.Run(take[0], func(t *testing.T) {
 			f := startFleet(t, 5)
 			dyingProxy, p := f.proxy(t), f.proxy(t)
-			f.holdSentinel(t, connect(t, p))
+			f.lockCatchUpProbe(t, connect(t, p))
 			client := connect(t, dyingProxy)
 			if reply := kit.Do(t, client, take...); !isGrant(reply) {
 				t.Fatalf("%v: %v", take, reply)
@@ -214,7 +214,7 @@ func TestUndoSurvivesRestarts(t *testing.T) {
 	t.Parallel()
 	f := startFleet(t, 5)
 	dyingProxy, p := f.proxy(t), f.proxy(t)
-	f.holdSentinel(t, connect(t, p))
+	f.lockCatchUpProbe(t, connect(t, p))
 	notReached := append(dyingProxy.hold("lock:k", 0, A, B, C, D), dyingProxy.hold("lock:k", 1, E)...)
 	if reply := kit.Do(t, connect(t, dyingProxy), "LOCK", "lock:k", "t", "PX", "60000"); !isNoQuorum(reply) {
 		t.Fatalf("LOCK on one master: %v", reply)
@@ -238,10 +238,10 @@ func (f *fleet) wantGone(t *testing.T, p *proxy) {
 	f.wantFree(t, p, "lock:k")
 }
 
-// TestUnlockedBesideReplacing sends a GETSET of which only the first commands reach C, D and E. The
+// TestUnlockDuringReplacement sends a GETSET of which only the first commands reach C, D and E. The
 // owner releases the lock without reaching C, and the owner's proxy dies. The proxy of the GETSET
 // gives up. If the UNLOCK returned 1, the lock does not reappear.
-func TestUnlockedBesideReplacing(t *testing.T) {
+func TestUnlockDuringReplacement(t *testing.T) {
 	t.Parallel()
 	for passCount := range 3 {
 		t.Run(fmt.Sprintf("the rest has %d commands of it", passCount), func(t *testing.T) {
@@ -281,14 +281,14 @@ func TestReleasedCopy(t *testing.T) {
 	t.Parallel()
 	f := startFleet(t, 3)
 	p, otherProxy := f.proxy(t), f.proxy(t)
-	f.holdSentinel(t, connect(t, otherProxy))
+	f.lockCatchUpProbe(t, connect(t, otherProxy))
 	client := connect(t, p)
 	delayedLock := p.links[C].HoldCommands(faultlink.First(1, faultlink.Containing("lock:k")))
 	wantGrant(t, client, "LOCK", "lock:k", "t", "PX", "600000")
 	// Wait until C is down: while C counts as voting, an UNLOCK does not reach it.
 	_, err := p.WaitLog("\"master down\" master="+p.links[C].Addr(), kit.WaitLimit)
 	kit.Must(t, err)
-	mustTell(t, f.masters[C], "FLUSHALL")
+	mustSend(t, f.masters[C], "FLUSHALL")
 	f.wantCaughtUp(t, otherProxy, C)
 	f.wantHolders(t, "lock:k", "t", A, B, C)
 	p.wantVoting(t)

@@ -18,9 +18,9 @@ func (f *fleet) taggedProxy(t *testing.T) *proxy {
 	return f.proxy(t, "--lock-keys", "*{lock:*", "--lock-tags", "*")
 }
 
-// loseAnswers sends a command that is executed and gets NOQUORUM: the proxy gets no reply about
+// loseReplies sends a command that is executed and gets NOQUORUM: the proxy gets no reply about
 // lock:k until the returned holds are discarded.
-func loseAnswers(t *testing.T, f *fleet, p *proxy, client *redistest.Client, command ...string) holds {
+func loseReplies(t *testing.T, f *fleet, p *proxy, client *redistest.Client, command ...string) holds {
 	t.Helper()
 	var heldReplies holds
 	for _, link := range p.links {
@@ -37,16 +37,17 @@ func loseAnswers(t *testing.T, f *fleet, p *proxy, client *redistest.Client, com
 	return heldReplies
 }
 
-// TestExtendOfOwedLock covers a LOCK of a minute that gets NOQUORUM, but holds the key. Before its
-// proxy can undo it, another proxy shortens the lease by an EXTEND. The extended lease is kept.
-func TestExtendOfOwedLock(t *testing.T) {
+// TestExtendBeforePendingUndo covers a LOCK of a minute that gets NOQUORUM, but holds the key.
+// Before its proxy can undo it, another proxy shortens the lease by an EXTEND. The extended lease
+// is kept.
+func TestExtendBeforePendingUndo(t *testing.T) {
 	t.Parallel()
 	for _, key := range []string{"lock:k", "x:{lock:k}"} {
 		t.Run(key, func(t *testing.T) {
 			f := startFleet(t, 3)
 			p, otherProxy := f.taggedProxy(t), f.taggedProxy(t)
 			client, rival := connect(t, p), connect(t, otherProxy)
-			heldReplies := loseAnswers(t, f, p, client, "LOCK", key, "t", "PX", "60000")
+			heldReplies := loseReplies(t, f, p, client, "LOCK", key, "t", "PX", "60000")
 			validUntil := wantGrant(t, rival, "EXTEND", key, "t", "PX", "10000")
 			heldReplies.discard()
 			p.wantVoting(t)
@@ -60,17 +61,17 @@ func TestExtendOfOwedLock(t *testing.T) {
 	}
 }
 
-// TestOwedBesideItsTag covers a LOCK of the key that is the tag. The LOCK gets NOQUORUM, but holds
+// TestPendingUndoAndTag covers a LOCK of the key that is the tag. The LOCK gets NOQUORUM, but holds
 // the key. Before its proxy can undo it, another key of the tag is set, and in one case removed
 // again. Soon the key of the LOCK is free.
-func TestOwedBesideItsTag(t *testing.T) {
+func TestPendingUndoAndTag(t *testing.T) {
 	t.Parallel()
 	for _, removed := range []bool{false, true} {
 		t.Run(fmt.Sprint("removed ", removed), func(t *testing.T) {
 			f := startFleet(t, 3)
 			p, otherProxy := f.taggedProxy(t), f.taggedProxy(t)
 			client, rival := connect(t, p), connect(t, otherProxy)
-			heldReplies := loseAnswers(t, f, p, client, "LOCK", "lock:k", "t", "PX", "60000")
+			heldReplies := loseReplies(t, f, p, client, "LOCK", "lock:k", "t", "PX", "60000")
 			if firstGrant(t, rival, time.Now().Add(kit.WaitLimit), "LOCK", "x:{lock:k}", "u", "PX", "30000").IsZero() {
 				t.Fatal("the other key is not granted")
 			}
@@ -110,9 +111,9 @@ func TestTaggedClientLeaves(t *testing.T) {
 const tryLock = `if redis.call('exists', KEYS[1]) == 0 or redis.call('hexists', KEYS[1], ARGV[2]) == 1 then
 redis.call('hincrby', KEYS[1], ARGV[2], 1) redis.call('pexpire', KEYS[1], ARGV[1]) return nil end return redis.call('pttl', KEYS[1])`
 
-// TestUnansweredTakesAreUndone covers a command that takes a key and gets NOQUORUM, but holds the
+// TestLostLockCommandsAreUndone covers a command that takes a key and gets NOQUORUM, but holds the
 // key. Soon after the network works again, the key is free.
-func TestUnansweredTakesAreUndone(t *testing.T) {
+func TestLostLockCommandsAreUndone(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
 	for _, tags := range []bool{false, true} {
@@ -142,7 +143,7 @@ func TestUnansweredTakesAreUndone(t *testing.T) {
 								words[i] = key
 							}
 						}
-						heldReplies := loseAnswers(t, f, p, client, words...)
+						heldReplies := loseReplies(t, f, p, client, words...)
 						heldReplies.discard()
 						p.wantVoting(t)
 						start := time.Now()
@@ -233,10 +234,10 @@ func (f *fleet) wantCells(t *testing.T, key string, n int) {
 	})
 }
 
-// TestExtendBesideAnUndeliveredReply takes a lock by a script whose client does not read the reply.
+// TestExtendDuringUndeliveredReply takes a lock by a script whose client does not read the reply.
 // The client extends the lock on another connection, and then its first connection breaks. The
 // extended lease is kept.
-func TestExtendBesideAnUndeliveredReply(t *testing.T) {
+func TestExtendDuringUndeliveredReply(t *testing.T) {
 	t.Parallel()
 	f := startFleet(t, 3)
 	p, otherProxy := f.proxy(t), f.proxy(t)

@@ -50,7 +50,7 @@ func TestSameValue(t *testing.T) {
 			f := startFleet(t, 5)
 			otherProxy, owner := f.proxy(t), f.proxy(t)
 			f.mustSetOnAll(t, owner, lease)
-			lostReplies := otherProxy.holdAnswers("lock:k", C, D, E)
+			lostReplies := otherProxy.holdReplies("lock:k", C, D, E)
 			reply := kit.Do(t, connect(t, otherProxy), lease.set("1")...)
 			if isGrant(reply) {
 				t.Fatalf("the same command of another client: %v", reply)

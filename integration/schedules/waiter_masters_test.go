@@ -32,7 +32,7 @@ func TestWaiterLeavesDuringMasterChange(t *testing.T) {
 						command = append(command, "FENCE")
 					}
 					waiter := connect(t, p)
-					heldReplies, laterCommands := p.holdAnswers("lock:k", A, B, C), p.hold("lock:k", 1, A, B, C)
+					heldReplies, laterCommands := p.holdReplies("lock:k", A, B, C), p.hold("lock:k", 1, A, B, C)
 					reply := sendAsync(waiter, command...)
 					heldReplies.wait(t)
 					time.Sleep(2500 * time.Millisecond) // the proxy gives up the attempt

@@ -59,9 +59,9 @@ func TestWatchLeavesNothing(t *testing.T) {
 	kit.Want(t, otherClient, "OK", "SET", "lock:put", "t")
 }
 
-// TestWatchBesideAHang watches absent keys while C, one of three masters, hangs or is cut off. When
+// TestWatchDuringHang watches absent keys while C, one of three masters, hangs or is cut off. When
 // C is back and B has died, the keys can be taken.
-func TestWatchBesideAHang(t *testing.T) {
+func TestWatchDuringHang(t *testing.T) {
 	t.Parallel()
 	for _, missing := range []absence{hangMasters, cutOffMasters} {
 		t.Run("C "+missing.name, func(t *testing.T) {

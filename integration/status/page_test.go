@@ -111,9 +111,9 @@ func TestNoLocks(t *testing.T) {
 	}
 }
 
-// TestLooks checks that the page fits a phone of 360 pixels and follows the browser's colour
+// TestPageLayout checks that the page fits a phone of 360 pixels and follows the browser's colour
 // scheme.
-func TestLooks(t *testing.T) {
+func TestPageLayout(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
 	chromium, s := browser.Start(t), startSite(t, true)
@@ -141,9 +141,9 @@ func TestLooks(t *testing.T) {
 	}
 }
 
-// TestOtherSites checks that the admin port refuses requests that other sites can make a browser
-// send.
-func TestOtherSites(t *testing.T) {
+// TestCrossOriginRequests checks that the admin port refuses requests that other sites can make a
+// browser send.
+func TestCrossOriginRequests(t *testing.T) {
 	t.Parallel()
 	chromium, s := browser.Start(t), startSite(t, true)
 	for _, host := range []string{"evil.example", "evil.example:9380", "127.0.0.1.evil.example"} {
@@ -169,9 +169,9 @@ func TestOtherSites(t *testing.T) {
 	}
 }
 
-// TestCost checks that the proxy polls the masters only every few seconds, even with many requests
-// for the locks. Each reply lists at most 200 locks.
-func TestCost(t *testing.T) {
+// TestPollingCost checks that the proxy polls the masters only every few seconds, even with many
+// requests for the locks. Each reply lists at most 200 locks.
+func TestPollingCost(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
 	s := startSite(t, true)

@@ -32,14 +32,14 @@ func TestEarlierProxyAfterAMove(t *testing.T) {
 	proxy := kit.StartProxy(t, redistest.URLs(masters), append(kit.LockKeyArgs(upstream), "--move-from-upstream")...)
 	client := kit.Connect(t, proxy)
 	kit.Want(t, client, "OK", "SET", "lock:held", "me", "NX", "PX", "600000")
-	beside := early()
+	earlyClient := early()
 	kit.Eventually(t, func() error {
-		if said := runMove(t, proxy); !strings.Contains(said, "earlier version") {
-			return fmt.Errorf("move says: %s", said)
+		if output := runMove(t, proxy); !strings.Contains(output, "earlier version") {
+			return fmt.Errorf("move says: %s", output)
 		}
 		return nil
 	})
-	kit.Must(t, beside.Close())
+	kit.Must(t, earlyClient.Close())
 	kit.Eventually(t, func() error {
 		if said := runMove(t, proxy); !strings.Contains(said, "the locks are at the masters") {
 			return fmt.Errorf("move says: %s", said)
@@ -47,9 +47,9 @@ func TestEarlierProxyAfterAMove(t *testing.T) {
 		return nil
 	})
 	before := readMarkers(t, masters)
-	late := kit.Connect(t, early())
+	laterClient := kit.Connect(t, early())
 	for end := time.Now().Add(3 * time.Second); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
-		if reply := kit.ReplyText(kit.Do(t, late, "SET", "lock:free", "other", "NX", "PX",
+		if reply := kit.ReplyText(kit.Do(t, laterClient, "SET", "lock:free", "other", "NX", "PX",
 			"1000")); !strings.HasPrefix(reply, "NOQUORUM") {
 			t.Errorf("the earlier proxy says %s", reply)
 		}

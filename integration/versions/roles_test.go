@@ -54,13 +54,13 @@ func testRoles(t *testing.T, masters []*redistest.Server, upstream *redistest.Se
 		fleet.Proxies = append(fleet.Proxies, kit.StartProxy(t, redistest.URLs(masters), kit.LockKeyArgs(upstream)...))
 	}
 	fleet.WantVoting(t, len(masters))
-	runAllCommands(t, fleet)
+	runSampleCommands(t, fleet)
 	kit.Must(t, masters[0].Restart())
 	fleet.WantVoting(t, len(masters))
-	runAllCommands(t, fleet)
+	runSampleCommands(t, fleet)
 }
 
-func runAllCommands(t *testing.T, fleet *kit.Fleet) {
+func runSampleCommands(t *testing.T, fleet *kit.Fleet) {
 	t.Helper()
 	clientA, clientB := kit.Connect(t, fleet.Proxies[0]), kit.Connect(t, fleet.Proxies[1])
 	kit.WantGrant(t, clientA, "LOCK", "report", "a", "PX", "10000")

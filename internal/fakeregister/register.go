@@ -23,7 +23,7 @@ type Register struct {
 	BeforeRound func(round int)
 	// Meanwhile, if not nil, runs once, after the first run of an update's function. It acts as
 	// another client that changes the key at the same time.
-	Meanwhile func()
+	ConcurrentChange func()
 	// OnWait holds functions that tests call one after the other while a client waits. If Behind is
 	// set, other clients precede this client in the queues of all keys until the first call.
 	OnWait []func()
@@ -35,8 +35,8 @@ type Register struct {
 	guesses map[quorum.Key]string
 	// Rounds lists the rounds so far.
 	Rounds []string
-	// Withdrawn lists the keys of all calls of Withdraw, which are no rounds.
-	Withdrawn []quorum.Key
+	// WithdrawnKeys lists the keys of all calls of Withdraw, which are no rounds.
+	WithdrawnKeys []quorum.Key
 
 	versions int
 }
@@ -75,7 +75,7 @@ func (f *Register) read(key quorum.Key) quorum.Snapshot {
 	if !exists {
 		return quorum.Snapshot{}
 	}
-	return quorum.Snapshot{Present: true, Value: h.value, Left: h.left, Version: h.version}
+	return quorum.Snapshot{Present: true, Value: h.value, TimeLeft: h.left, Version: h.version}
 }
 
 // nextVersion begins a new change and returns the version of its values.
@@ -118,7 +118,7 @@ func (f *Register) Take(_ context.Context, t quorum.TakeRequest) (quorum.Granted
 	}
 	for _, key := range t.Keys {
 		if l := f.read(key); l.Present {
-			l.LeftUnknown, l.Left = true, 0
+			l.LeftUnknown, l.TimeLeft = true, 0
 			return quorum.GrantedLock{}, &quorum.RefusedError{Err: quorum.ErrHeld, Current: l}
 		}
 	}
@@ -145,7 +145,7 @@ func (f *Register) Release(_ context.Context, key quorum.Key, token string) erro
 
 // Withdraw imitates the method of *quorum.Cluster.
 func (f *Register) Withdraw(keys []quorum.Key, got quorum.GrantedLock) {
-	f.Withdrawn = append(f.Withdrawn, keys...)
+	f.WithdrawnKeys = append(f.WithdrawnKeys, keys...)
 	for _, key := range keys {
 		if h, exists := f.Entries[key]; exists && h.version == got.Version {
 			delete(f.Entries, key)
@@ -192,7 +192,7 @@ func (f *Register) Update(
 	decide := func(l quorum.Snapshot) (quorum.Decision, error) { runs++; return run(l) }
 	if f.Promised {
 		l := f.read(key)
-		l.LeftUnknown, l.Left = true, 0
+		l.LeftUnknown, l.TimeLeft = true, 0
 		if d, err := decide(l); err == nil && d.Action != quorum.NoChange {
 			return f.changeOne(key, d), nil
 		} else if err != nil && !errors.Is(err, quorum.ErrTTLUnknown) {
@@ -204,9 +204,9 @@ func (f *Register) Update(
 		switch {
 		case err != nil:
 			return quorum.Outcome{}, err
-		case f.Meanwhile != nil:
-			f.Meanwhile()
-			f.Meanwhile = nil
+		case f.ConcurrentChange != nil:
+			f.ConcurrentChange()
+			f.ConcurrentChange = nil
 		default:
 			return f.changeOne(key, d), nil
 		}
@@ -229,9 +229,9 @@ func (f *Register) UpdateAll(
 		switch {
 		case err != nil:
 			return quorum.Outcome{}, err
-		case f.Meanwhile != nil:
-			f.Meanwhile()
-			f.Meanwhile = nil
+		case f.ConcurrentChange != nil:
+			f.ConcurrentChange()
+			f.ConcurrentChange = nil
 			continue
 		}
 		out := quorum.Outcome{Decision: decisions[0], GrantedLock: quorum.GrantedLock{Version: f.nextVersion()}}
@@ -288,8 +288,8 @@ func (f *Register) Put(key, value string, ms int) {
 // Remove removes a key.
 func (f *Register) Remove(key string) { delete(f.Entries, quorum.Key{Name: key}) }
 
-// Holds returns the value and the remaining milliseconds of a key as text, or "." if it is absent.
-func (f *Register) Holds(key string) string {
+// TextOf returns the value and the remaining milliseconds of a key as text, or "." if it is absent.
+func (f *Register) TextOf(key string) string {
 	h, exists := f.Entries[quorum.Key{Name: key}]
 	if !exists {
 		return "."

@@ -41,7 +41,8 @@ func (e *LostError) Unwrap() error { return e.Cause }
 // Request asks for a lock.
 type Request struct {
 	Key string
-	// TTL is the lease of the lock. Wait limits the wait while another client holds the lock.
+	// TTL is the time for which the client requests the lock. Wait limits the wait while another
+	// client holds the lock.
 	TTL, Wait time.Duration
 }
 
@@ -90,10 +91,10 @@ func Take(ctx context.Context, proxies *Proxies, r Request) (*Lock, error) {
 	var err error
 	for range proxies.clients {
 		sentAt = time.Now()
-		reply, err = l.ask(ctx, max(deadline.Sub(sentAt), 0))
+		reply, err = l.sendLock(ctx, max(deadline.Sub(sentAt), 0))
 		// A proxy that cannot deliver its reply releases the lock again, so the next proxy can
 		// grant the lock.
-		if !isNotReply(err) || ctx.Err() != nil {
+		if !isConnError(err) || ctx.Err() != nil {
 			break
 		}
 	}
@@ -105,7 +106,7 @@ func Take(ctx context.Context, proxies *Proxies, r Request) (*Lock, error) {
 	case err != nil:
 		return nil, err
 	}
-	fields, err := durations(reply)
+	fields, err := parseDurations(reply)
 	if err != nil {
 		return nil, err
 	}
@@ -114,8 +115,8 @@ func Take(ctx context.Context, proxies *Proxies, r Request) (*Lock, error) {
 	return l, nil
 }
 
-// ask sends one LOCK.
-func (l *Lock) ask(ctx context.Context, wait time.Duration) ([]any, error) {
+// sendLock sends one LOCK.
+func (l *Lock) sendLock(ctx context.Context, wait time.Duration) ([]any, error) {
 	words := []any{"LOCK", l.Key, l.token, "PX", l.TTL.Milliseconds(), "AT"}
 	if wait := wait.Milliseconds(); wait > 0 {
 		words = append(words, "BLOCK", wait)
@@ -125,9 +126,9 @@ func (l *Lock) ask(ctx context.Context, wait time.Duration) ([]any, error) {
 	return l.proxies.do(ctx, words...).Slice()
 }
 
-// durations reads a map of milliseconds in its RESP2 form. It returns an error if the validity is
-// missing.
-func durations(reply []any) (map[string]time.Duration, error) {
+// parseDurations reads a map of milliseconds in its RESP2 form. It returns an error if the validity
+// is missing.
+func parseDurations(reply []any) (map[string]time.Duration, error) {
 	fields := map[string]time.Duration{}
 	for ; len(reply) > 1; reply = reply[2:] {
 		name, isText := reply[0].(string)
@@ -214,7 +215,7 @@ func (l *Lock) Release(ctx context.Context) (err error) {
 		case err == nil && n == 0 && try == 0:
 			// On a later try, a proxy that did not answer may have released the lock.
 			return &LostError{}
-		case !isNotReply(err):
+		case !isConnError(err):
 			return err
 		}
 	}

@@ -20,8 +20,8 @@ type Proxies struct {
 // must come from ConfigureClient.
 func NewProxies(clients ...*redis.Client) *Proxies { return &Proxies{clients: clients} }
 
-// Last returns the index of the proxy that got the last command.
-func (p *Proxies) Last() int { return p.last }
+// LastIndex returns the index of the proxy that got the last command.
+func (p *Proxies) LastIndex() int { return p.last }
 
 // Close ends the connections to all proxies. It may be called while a command is running.
 func (p *Proxies) Close() {
@@ -34,14 +34,14 @@ func (p *Proxies) Close() {
 func (p *Proxies) do(ctx context.Context, words ...any) *redis.Cmd {
 	p.last = p.next
 	cmd := p.clients[p.next].Do(ctx, words...)
-	if isNotReply(cmd.Err()) {
+	if isConnError(cmd.Err()) {
 		p.next = (p.next + 1) % len(p.clients)
 	}
 	return cmd
 }
 
-// isNotReply reports whether an error comes from the connection and not from a reply. After such an
-// error, the proxy may or may not have executed the command.
-func isNotReply(err error) bool {
+// isConnError reports whether an error comes from the connection and not from a reply. After such
+// an error, the proxy may or may not have executed the command.
+func isConnError(err error) bool {
 	return err != nil && !errors.As(err, new(redis.Error))
 }

@@ -208,8 +208,8 @@ func (t *thread) enterGo() {
 	t.goCalls++
 }
 
-// first returns the first value of a call's results, or nil.
-func first(values []Value) Value {
+// firstValue returns the first value of a call's results, or nil.
+func firstValue(values []Value) Value {
 	if len(values) == 0 {
 		return nil
 	}

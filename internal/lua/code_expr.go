@@ -19,9 +19,9 @@ func (g *compiler) eval(e syntax.Expression) eval {
 		return g.index(e)
 	case *syntax.CallExpr:
 		call := g.call(e)
-		return func(c *Call) Value { return first(call(c)) }
+		return func(c *Call) Value { return firstValue(call(c)) }
 	case *syntax.DotsExpr:
-		return func(c *Call) Value { return first(c.varargs) }
+		return func(c *Call) Value { return firstValue(c.varargs) }
 	case *syntax.FunctionExpr:
 		return g.function(e.Function)
 	case *syntax.TableExpr:

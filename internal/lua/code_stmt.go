@@ -226,7 +226,7 @@ func (c *Call) advance(s *syntax.ForInStmt, at *site) bool {
 	t.enterGo()
 	results := t.invoke(loopState[0], loopState[1:3:3], at)
 	t.goCalls--
-	control := first(results)
+	control := firstValue(results)
 	if control == nil {
 		return false
 	}

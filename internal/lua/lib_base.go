@@ -171,7 +171,7 @@ func baseToNumber(c *Call) []Value {
 func baseToString(c *Call) []Value {
 	v := c.WantAny(1)
 	if handler := c.thread.metamethod(v, "__tostring"); handler != nil {
-		return c.Return(first(c.thread.goCall(handler, v)))
+		return c.Return(firstValue(c.thread.goCall(handler, v)))
 	}
 	return c.ReturnText(describe(v))
 }
@@ -214,7 +214,7 @@ func baseXPCall(c *Call) []Value {
 	for range maxGoCalls {
 		results, handlerErr := c.thread.protectedCall(handler, []Value{luaErr.Value})
 		if handlerErr == nil {
-			return c.Return(false, first(results))
+			return c.Return(false, firstValue(results))
 		}
 		luaErr = handlerErr
 	}
@@ -256,7 +256,7 @@ func (c *Call) readPiece(reader Value) (string, *Error) {
 	if luaErr != nil {
 		return "", luaErr
 	}
-	piece := first(results)
+	piece := firstValue(results)
 	text, ok := ToString(piece)
 	if piece != nil && !ok {
 		return "", &Error{Value: c.caller.position() + "reader function must return a string"}

@@ -191,7 +191,7 @@ func (c *Call) replace(m *pattern.Matcher, b *strings.Builder, from, to int) {
 	case *Table:
 		v = c.thread.index(repl, m.Capture(0, from, to), nil)
 	case *Closure, *Builtin:
-		v = first(c.thread.goCall(repl, m.Captures(from, to, true)...))
+		v = firstValue(c.thread.goCall(repl, m.Captures(from, to, true)...))
 	default:
 		template, _ := ToString(repl)
 		c.expand(m, b, template, from, to)

@@ -47,7 +47,7 @@ func tableConcat(c *Call) []Value {
 func tableForEach(c *Call) []Value {
 	t, f := c.WantTable(1), c.wantFunction(2)
 	for key, value, _ := t.Next(nil); key != nil; {
-		if v := first(c.thread.goCall(f, key, value)); v != nil {
+		if v := firstValue(c.thread.goCall(f, key, value)); v != nil {
 			return c.Return(v)
 		}
 		var ok bool
@@ -61,7 +61,7 @@ func tableForEach(c *Call) []Value {
 func tableForEachI(c *Call) []Value {
 	t, f := c.WantTable(1), c.wantFunction(2)
 	for i, n := 1, t.Len(); i <= n; i++ {
-		if v := first(c.thread.goCall(f, float64(i), t.getInt(i))); v != nil {
+		if v := firstValue(c.thread.goCall(f, float64(i), t.getInt(i))); v != nil {
 			return c.Return(v)
 		}
 	}

@@ -155,7 +155,7 @@ func TestBlocksAreCharged(t *testing.T) {
 		code := strings.NewReplacer("BODY", strings.Repeat("x = 1 ", 2000), "CONDITION",
 			strings.Repeat("1, ", 2000)).Replace(source)
 		small := meter.SmallLimits{Steps: 500, Bytes: 1 << 20, Depth: maxDepth}
-		if _, err := run(t, code, meter.Limits{Pace: pace, Small: small}); err != nil || pace.grew != want {
+		if _, err := run(t, code, meter.Limits{Pace: pace, SmallRun: small}); err != nil || pace.grew != want {
 			t.Errorf("%s: large: %v, want %v; %v", source, pace.grew, want, err)
 		}
 	}

@@ -52,7 +52,7 @@ func (t *thread) index(object, key Value, at *site) Value {
 		}
 		if isFunction(handler) {
 			t.call.setLine(at)
-			return first(t.goCall(handler, object, key))
+			return firstValue(t.goCall(handler, object, key))
 		}
 		t.state.meter.Work(2 * slotWork) // for the lookups in the object and its metatable
 		object, at = handler, withoutName(at)
@@ -149,7 +149,7 @@ func (t *thread) arithmetic(operator syntax.Kind, a, b Value, left, right *site)
 	}
 	if handler != nil {
 		t.call.setLine(left)
-		return first(t.goCall(handler, a, b))
+		return firstValue(t.goCall(handler, a, b))
 	}
 	if xOK {
 		t.call.typeError(right, b, "perform arithmetic on")
@@ -167,7 +167,7 @@ func (t *thread) negate(v Value, at *site) Value {
 	}
 	if handler := t.metamethod(v, "__unm"); handler != nil {
 		t.call.setLine(at)
-		return first(t.goCall(handler, v, v))
+		return firstValue(t.goCall(handler, v, v))
 	}
 	t.call.typeError(at, v, "perform arithmetic on")
 	return nil
@@ -206,7 +206,7 @@ func (t *thread) equal(a, b Value, line int) bool {
 		return false
 	}
 	t.call.line = line
-	return Truth(first(t.goCall(handler, a, b)))
+	return Truth(firstValue(t.goCall(handler, a, b)))
 }
 
 // chargeComparison charges for the comparison of a string with a value, which processes 16 bytes at
@@ -270,7 +270,7 @@ func (t *thread) compare(event string, a, b Value) (answer, ok bool) {
 	if handler == nil || handler != t.metamethod(b, event) {
 		return false, false
 	}
-	return Truth(first(t.goCall(handler, a, b))), true
+	return Truth(firstValue(t.goCall(handler, a, b))), true
 }
 
 func (t *thread) orderError(a, b Value) bool {
@@ -331,7 +331,7 @@ func (t *thread) concatMeta(a, b Value, left, right *site) Value {
 	}
 	if handler != nil {
 		t.call.setLine(right)
-		return first(t.goCall(handler, a, b))
+		return firstValue(t.goCall(handler, a, b))
 	}
 	if _, ok := ToString(a); ok {
 		t.call.typeError(right, b, "concatenate")

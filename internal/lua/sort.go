@@ -45,7 +45,7 @@ func (s sorter) Less(i, j int) bool {
 	t := s.call.thread
 	t.state.meter.Work(meter.Step)
 	if s.comparison != nil {
-		return Truth(first(t.goCall(s.comparison, s.values[i], s.values[j])))
+		return Truth(firstValue(t.goCall(s.comparison, s.values[i], s.values[j])))
 	}
 	return t.less(s.values[i], s.values[j], 0)
 }

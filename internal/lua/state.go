@@ -59,7 +59,7 @@ func (s *State) Text(text string) string { return s.meter.Text(text) }
 func (s *State) Run(chunk *Chunk, globals *Table) (value Value, err error) {
 	s.globals = globals
 	err = s.Protect(func() {
-		value = first(s.main.invoke(&Closure{proto: chunk.proto, env: globals}, nil, nil))
+		value = firstValue(s.main.invoke(&Closure{proto: chunk.proto, env: globals}, nil, nil))
 	})
 	return value, err
 }
@@ -68,16 +68,16 @@ func (s *State) Run(chunk *Chunk, globals *Table) (value Value, err error) {
 func (s *State) Protect(f func()) (err error) {
 	defer func() {
 		if problem := recover(); problem != nil {
-			err = failure(problem)
+			err = recoveredError(problem)
 		}
 	}()
 	f()
 	return nil
 }
 
-// failure returns the error of a recovered panic: a Lua error or the end of the run. It repeats any
-// other panic, which is a bug.
-func failure(problem any) error {
+// recoveredError returns the error of a recovered panic: a Lua error or the end of the run. It
+// repeats any other panic, which is a bug.
+func recoveredError(problem any) error {
 	switch p := problem.(type) {
 	case *Error:
 		return p

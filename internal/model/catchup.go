@@ -101,8 +101,8 @@ func (c *catchUpState) signature(m int) uint32 {
 	return uint32(c.passes[0][m])<<15 ^ uint32(c.passes[1][m])
 }
 
-// counted reports whether a master's vote counts.
-func (s *state) counted(m int) bool {
+// hasVote reports whether a master's vote counts.
+func (s *state) hasVote(m int) bool {
 	return s.catchUp.stage == voting || int(s.catchUp.master) != m
 }
 
@@ -253,8 +253,8 @@ func laterExpiry(a, b time.Duration) time.Duration {
 	return max(a, b)
 }
 
-// undecided returns an undecided copy that expires with the last of the possible incarnations.
-func undecided(possible []incarnation) incarnation {
+// undecidedCopy returns an undecided copy that expires with the last of the possible incarnations.
+func undecidedCopy(possible []incarnation) incarnation {
 	copied := incarnation{blockExpiry: possible[0].blockExpiry}
 	for _, inc := range possible {
 		copied.blockExpiry = laterExpiry(copied.blockExpiry, inc.blockExpiry)
@@ -278,7 +278,7 @@ func (e *explorer) copyCells(s *state) {
 		}
 	}
 	if len(possible) > 1 {
-		possible = []incarnation{undecided(possible)}
+		possible = []incarnation{undecidedCopy(possible)}
 	}
 	if e.RestartOlder {
 		s.masters[c.master].cell = 0 // discards its own data from before the restart

@@ -18,13 +18,14 @@ type Change struct {
 	// Proxies lists the proxies that use the new set, by their numbers from 0. All other proxies
 	// use the old set.
 	Proxies []int
-	// AllAnswer lets masters join only after all masters of the old set are sealed and read.
-	AllAnswer bool
-	// Forgets limits the number of times that a master loses its data after the change was decided.
-	Forgets int
-	// Away lets masters of both sets that missed their seal return and join the next set. AllJoin
-	// makes the clients of the next set wait until all its masters have joined.
-	Away, AllJoin bool
+	// RequireAllSealed lets masters join only after all masters of the old set are sealed and read.
+	RequireAllSealed bool
+	// DataLosses limits the number of times that a master loses its data after the change was
+	// decided.
+	DataLosses int
+	// AllowReturn lets masters of both sets that missed their seal return and join the next set.
+	// RequireAllJoined makes the clients of the next set wait until all its masters have joined.
+	AllowReturn, RequireAllJoined bool
 
 	// Each of the following fields switches a mechanism off.
 
@@ -106,21 +107,21 @@ func (s *Scenario) role(m int) byte {
 }
 
 type changeState struct {
-	// sealed holds the sealed masters of the old set, joined the voting masters of the new set, as
-	// bits.
-	sealed, joined uint8
-	// returned holds the masters that missed their seal and are joining or have joined. lost holds
-	// the masters that have lost their data, and have not joined since. used holds the masters of
-	// the new set that may have voted in it.
-	returned, lost, used uint8
-	// forgets counts the losses of data; lostAt is the time of the last loss.
-	forgets uint8
-	lostAt  clock
+	// sealedMasters holds the sealed masters of the old set, joinedMasters the voting masters of the
+	// new set, as bits.
+	sealedMasters, joinedMasters uint8
+	// returnedMasters holds the masters that missed their seal and are joining or have joined.
+	// mastersWithoutData holds the masters that have lost their data, and have not joined since.
+	// usedMasters holds the masters of the new set that may have voted in it.
+	returnedMasters, mastersWithoutData, usedMasters uint8
+	// dataLosses counts the losses of data; lostAt is the time of the last loss.
+	dataLosses uint8
+	lostAt     clock
 	// join is the state of the joining master. catchesUp is set if that master catches up from
-	// masters that have already joined. fewVote is set if no majority of the new set voted when the
-	// join began.
-	join               catchUpState
-	catchesUp, fewVote bool
+	// masters that have already joined. withoutMajority is set if no majority of the new set voted
+	// when the join began.
+	join                       catchUpState
+	catchesUp, withoutMajority bool
 }
 
 func (c changeState) encode(b []byte) []byte {
@@ -128,21 +129,21 @@ func (c changeState) encode(b []byte) []byte {
 	if c.catchesUp {
 		flags = 1
 	}
-	if c.fewVote {
+	if c.withoutMajority {
 		flags |= 2
 	}
-	return c.join.encode(append(b, c.sealed, c.joined, c.returned, c.lost, c.used, c.forgets, byte(c.lostAt), flags))
+	return c.join.encode(append(b, c.sealedMasters, c.joinedMasters, c.returnedMasters, c.mastersWithoutData, c.usedMasters, c.dataLosses, byte(c.lostAt), flags))
 }
 
 func (c *changeState) decode(b []byte) []byte {
-	c.sealed, c.joined, c.returned, c.lost, c.used = b[0], b[1], b[2], b[3], b[4]
-	c.forgets, c.lostAt = b[5], clock(b[6])
-	c.catchesUp, c.fewVote = b[7]&1 == 1, b[7]&2 == 2
+	c.sealedMasters, c.joinedMasters, c.returnedMasters, c.mastersWithoutData, c.usedMasters = b[0], b[1], b[2], b[3], b[4]
+	c.dataLosses, c.lostAt = b[5], clock(b[6])
+	c.catchesUp, c.withoutMajority = b[7]&1 == 1, b[7]&2 == 2
 	return c.join.decode(b[8:])
 }
 
 func (c *changeState) renumber(o renumbering) {
-	for _, masters := range []*uint8{&c.sealed, &c.joined, &c.returned, &c.lost, &c.used} {
+	for _, masters := range []*uint8{&c.sealedMasters, &c.joinedMasters, &c.returnedMasters, &c.mastersWithoutData, &c.usedMasters} {
 		old := *masters
 		*masters = 0
 		for m := range maxMasters {
@@ -155,21 +156,21 @@ func (c *changeState) renumber(o renumbering) {
 // signature returns a number that differs for masters with different roles in the change.
 func (c *changeState) signature(m int) uint32 {
 	number := c.join.signature(m)
-	for i, masters := range []uint8{c.sealed, c.joined, c.returned, c.lost, c.used} {
+	for i, masters := range []uint8{c.sealedMasters, c.joinedMasters, c.returnedMasters, c.mastersWithoutData, c.usedMasters} {
 		number ^= uint32(masters>>m&1) << (30 - i)
 	}
 	return number
 }
 
-// countedFor reports whether a proxy counts a master's vote.
-func (e *explorer) countedFor(s *state, proxy, m int) bool {
+// hasVoteFor reports whether a proxy counts a master's vote.
+func (e *explorer) hasVoteFor(s *state, proxy, m int) bool {
 	switch {
 	case e.Change == nil:
-		return s.counted(m)
+		return s.hasVote(m)
 	case e.usesNewSet(proxy):
-		return s.change.joined>>m&1 == 1
+		return s.change.joinedMasters>>m&1 == 1
 	default:
-		return e.Change.NoSeal || (s.change.sealed|s.change.returned|s.change.lost)>>m&1 == 0
+		return e.Change.NoSeal || (s.change.sealedMasters|s.change.returnedMasters|s.change.mastersWithoutData)>>m&1 == 0
 	}
 }
 
@@ -179,62 +180,62 @@ func (e *explorer) emitChangeSteps(s *state, f func(event, *state)) {
 		return
 	}
 	for m := range e.N {
-		if (s.change.sealed|s.change.returned|s.change.lost)>>m&1 == 0 {
+		if (s.change.sealedMasters|s.change.returnedMasters|s.change.mastersWithoutData)>>m&1 == 0 {
 			t := s.clone()
-			t.change.sealed |= 1 << m
+			t.change.sealedMasters |= 1 << m
 			f(event{name: "seals", proxy: -1, master: m}, t)
 		}
 	}
-	if bits.OnesCount8(s.change.sealed|s.change.returned) < vote.Majority(e.N) {
+	if bits.OnesCount8(s.change.sealedMasters|s.change.returnedMasters) < vote.Majority(e.N) {
 		return
 	}
-	e.emitForgets(s, f)
+	e.emitDataLosses(s, f)
 	e.emitLostSeals(s, f)
 	if s.change.join.stage != voting {
 		e.continueJoin(s, f)
 		return
 	}
 	for _, m := range e.Change.New {
-		if s.change.joined>>m&1 == 1 || m < e.N && (s.change.sealed|s.change.lost)>>m&1 == 0 && !e.Change.Away {
+		if s.change.joinedMasters>>m&1 == 1 || m < e.N && (s.change.sealedMasters|s.change.mastersWithoutData)>>m&1 == 0 && !e.Change.AllowReturn {
 			continue
 		}
 		// Requests that the master answered before it lost its data must have reached the sources.
-		if s.change.lost>>m&1 == 1 && e.passed(s.at)-e.passed(s.change.lostAt) <= register.Limit {
+		if s.change.mastersWithoutData>>m&1 == 1 && e.passed(s.at)-e.passed(s.change.lostAt) <= register.Limit {
 			continue
 		}
 		if e.Change.NoJoin {
 			t := s.clone()
-			t.change.joined |= 1 << m
-			t.change.used |= 1 << m
+			t.change.joinedMasters |= 1 << m
+			t.change.usedMasters |= 1 << m
 			f(event{name: "joins at once:", proxy: -1, master: m}, t)
 			continue
 		}
 		byNewRules := e.usesNewRules(s)
 		e.beginJoin(s, m, byNewRules, f)
 		// A proxy that reaches too few masters of the old set joins by the rules of the new set.
-		if !byNewRules && e.Change.Away && !e.Change.AllAnswer && !e.Change.AllJoin {
+		if !byNewRules && e.Change.AllowReturn && !e.Change.RequireAllSealed && !e.Change.RequireAllJoined {
 			e.beginJoin(s, m, true, f)
 		}
 	}
 }
 
-// emitForgets lets a master lose its data. A join of that master, or a join that reads it, ends.
-func (e *explorer) emitForgets(s *state, f func(event, *state)) {
-	if int(s.change.forgets) >= e.Change.Forgets {
+// emitDataLosses lets a master lose its data. A join of that master, or a join that reads it, ends.
+func (e *explorer) emitDataLosses(s *state, f func(event, *state)) {
+	if int(s.change.dataLosses) >= e.Change.DataLosses {
 		return
 	}
 	for m := range s.masters {
 		t := s.clone()
 		c := &t.change
-		c.forgets++
+		c.dataLosses++
 		c.lostAt = s.at
-		c.joined &^= 1 << m
-		c.lost |= 1 << m
+		c.joinedMasters &^= 1 << m
+		c.mastersWithoutData |= 1 << m
 		if e.inNewSet(m) {
-			c.used |= 1 << m
+			c.usedMasters |= 1 << m
 		}
 		if c.join.stage != voting && (int(c.join.master) == m || c.join.passes[0][m] != 0) {
-			c.join, c.catchesUp, c.fewVote = catchUpState{}, false, false
+			c.join, c.catchesUp, c.withoutMajority = catchUpState{}, false, false
 		}
 		t.masters[m] = masterState{}
 		f(event{name: "loses its data:", proxy: -1, master: m}, t)
@@ -245,17 +246,17 @@ func (e *explorer) emitForgets(s *state, f func(event, *state)) {
 // joined masters suffice as sources. The master loses its seal, and with the seal the proof that it
 // has its data.
 func (e *explorer) emitLostSeals(s *state, f func(event, *state)) {
-	if !e.Change.Away || e.Change.AllJoin || s.change.join.stage != voting {
+	if !e.Change.AllowReturn || e.Change.RequireAllJoined || s.change.join.stage != voting {
 		return
 	}
 	for _, m := range e.Change.New {
 		c := s.change
-		if (c.joined|c.lost)>>m&1 == 1 || c.sealed>>m&1 == 0 || bits.OnesCount8(c.joined) < e.newSourcesNeeded(c, m) {
+		if (c.joinedMasters|c.mastersWithoutData)>>m&1 == 1 || c.sealedMasters>>m&1 == 0 || bits.OnesCount8(c.joinedMasters) < e.newSourcesNeeded(c, m) {
 			continue
 		}
 		t := s.clone()
-		t.change.sealed &^= 1 << m
-		t.change.returned |= 1 << m
+		t.change.sealedMasters &^= 1 << m
+		t.change.returnedMasters |= 1 << m
 		f(event{name: "loses its seal:", proxy: -1, master: m}, t)
 	}
 }
@@ -263,7 +264,7 @@ func (e *explorer) emitLostSeals(s *state, f func(event, *state)) {
 // newSourcesNeeded returns the minimum number of sources in the new set for a target.
 func (e *explorer) newSourcesNeeded(c changeState, target int) int {
 	needed := vote.ReadQuorum(len(e.Change.New))
-	if c.used>>target&1 == 0 {
+	if c.usedMasters>>target&1 == 0 {
 		needed-- // no majority of the new set includes the target
 	}
 	return max(1, needed)
@@ -275,11 +276,11 @@ func (e *explorer) usesNewRules(s *state) bool {
 	n := len(e.Change.New)
 	switch {
 	case e.Change.EarlyCatchUp:
-		return bits.OnesCount8(s.change.joined) >= vote.ReadQuorum(n)
+		return bits.OnesCount8(s.change.joinedMasters) >= vote.ReadQuorum(n)
 	case e.Change.RulesByVotes:
 		return e.newSetVotes(s)
 	default:
-		return bits.OnesCount8(s.change.used) >= vote.Majority(n)
+		return bits.OnesCount8(s.change.usedMasters) >= vote.Majority(n)
 	}
 }
 
@@ -290,15 +291,15 @@ func (e *explorer) beginJoin(s *state, target int, ordinary bool, f func(event, 
 	needed := e.sourcesNeeded()
 	if ordinary {
 		needed = e.newSourcesNeeded(s.change, target)
-		if e.Change.AllAnswer {
-			needed = bits.OnesCount8(s.change.joined)
+		if e.Change.RequireAllSealed {
+			needed = bits.OnesCount8(s.change.joinedMasters)
 		}
 	}
 	for sources := range uint8(1) << e.total() {
 		t := s.clone()
-		t.change.catchesUp, t.change.fewVote = ordinary, !e.newSetVotes(s)
-		if target < e.N && (s.change.sealed|s.change.lost)>>target&1 == 0 {
-			t.change.returned |= 1 << target
+		t.change.catchesUp, t.change.withoutMajority = ordinary, !e.newSetVotes(s)
+		if target < e.N && (s.change.sealedMasters|s.change.mastersWithoutData)>>target&1 == 0 {
+			t.change.returnedMasters |= 1 << target
 		}
 		t.change.join = catchUpState{stage: firstPass, master: uint8(target), startedAt: s.at}
 		valid := bits.OnesCount8(sources) >= needed && (sources>>target&1 == 1) == e.isSource(t, target, target)
@@ -320,7 +321,7 @@ func (e *explorer) beginJoin(s *state, target int, ordinary bool, f func(event, 
 // sourcesNeeded returns the minimum number of sources in the old set.
 func (e *explorer) sourcesNeeded() int {
 	n := vote.ReadQuorum(e.N)
-	if e.Change.AllAnswer {
+	if e.Change.RequireAllSealed {
 		return e.N
 	}
 	if e.Change.FewSources {
@@ -339,21 +340,21 @@ func (e *explorer) isSource(s *state, m, target int) bool {
 	c := s.change
 	switch {
 	case c.catchesUp:
-		return m != target && c.joined>>m&1 == 1
+		return m != target && c.joinedMasters>>m&1 == 1
 	case e.Change.OwnDataOnly:
-		return m == target && c.sealed>>m&1 == 1
+		return m == target && c.sealedMasters>>m&1 == 1
 	default:
-		return c.joined>>m&1 == 1 || m < e.N && c.sealed>>m&1 == 1 && c.lost>>m&1 == 0
+		return c.joinedMasters>>m&1 == 1 || m < e.N && c.sealedMasters>>m&1 == 1 && c.mastersWithoutData>>m&1 == 0
 	}
 }
 
 // keepsOwn reports whether the joining master keeps a cell of its own that may have been granted:
 // it voted in the old set, has not lost its data, and has not voted in the new set.
 func (e *explorer) keepsOwn(s *state, target int) bool {
-	if e.Change.OverwriteOwn && s.change.returned>>target&1 == 1 {
+	if e.Change.OverwriteOwn && s.change.returnedMasters>>target&1 == 1 {
 		return false
 	}
-	return target < e.N && s.change.lost>>target&1 == 0 && s.change.used>>target&1 == 0
+	return target < e.N && s.change.mastersWithoutData>>target&1 == 0 && s.change.usedMasters>>target&1 == 0
 }
 
 // decidingSetSize returns the size of the set whose majority selects the incarnation to copy.
@@ -368,7 +369,7 @@ func (e *explorer) decidingSetSize(c changeState) int {
 // As long as no majority of the new set votes, a majority of the old set suffices.
 func (e *explorer) fullCopyHolders(c changeState) int {
 	holders := vote.Majority(e.decidingSetSize(c))
-	if c.catchesUp && c.fewVote && !e.Change.FullByNewSet {
+	if c.catchesUp && c.withoutMajority && !e.Change.FullByNewSet {
 		holders = min(holders, vote.Majority(e.N))
 	}
 	return holders
@@ -396,12 +397,12 @@ func (e *explorer) continueJoin(s *state, f func(event, *state)) {
 // newSetVotes reports whether a majority of the new set votes. Before that, the proxies of the new
 // set send no operations.
 func (e *explorer) newSetVotes(s *state) bool {
-	return bits.OnesCount8(s.change.joined) >= vote.Majority(len(e.Change.New))
+	return bits.OnesCount8(s.change.joinedMasters) >= vote.Majority(len(e.Change.New))
 }
 
 // newSetServes reports whether clients of the new set may begin.
 func (e *explorer) newSetServes(s *state) bool {
-	return e.newSetVotes(s) && (!e.Change.AllJoin || bits.OnesCount8(s.change.joined) == len(e.Change.New))
+	return e.newSetVotes(s) && (!e.Change.RequireAllJoined || bits.OnesCount8(s.change.joinedMasters) == len(e.Change.New))
 }
 
 // joinIncarnations returns the incarnations that a pass read from the sources, and the number of
@@ -440,7 +441,7 @@ func (e *explorer) copyToJoining(s *state) {
 		}
 	}
 	if len(possible) > 1 {
-		possible = []incarnation{undecided(possible)}
+		possible = []incarnation{undecidedCopy(possible)}
 	}
 	s.masters[target].fence = max(s.masters[target].fence, c.fence)
 	ownBefore := c.passes[0][target] - 1
@@ -475,10 +476,10 @@ func (e *explorer) admitJoined(s *state) {
 	currentContent := e.cells.values[s.masters[target].cell]
 	contentBefore := e.cells.values[c.passes[0][target]-1]
 	wasOwn := e.keepsOwn(s, target) && contentBefore.Attempt == currentContent.Attempt
-	s.change.joined |= 1 << target
-	s.change.used |= 1 << target
-	s.change.lost &^= 1 << target
-	s.change.join, s.change.catchesUp, s.change.fewVote = catchUpState{}, false, false
+	s.change.joinedMasters |= 1 << target
+	s.change.usedMasters |= 1 << target
+	s.change.mastersWithoutData &^= 1 << target
+	s.change.join, s.change.catchesUp, s.change.withoutMajority = catchUpState{}, false, false
 	copied := false
 	for _, inc := range firstRead {
 		copied = copied || currentContent.Form != cell.Absent && inc.Attempt == currentContent.Attempt

@@ -13,14 +13,15 @@ import (
 func replaceMaster() *Change { return &Change{New: []int{0, 1, 3}, Proxies: []int{1, 2}} }
 func addMaster() *Change     { return &Change{New: []int{0, 1, 2, 3}, Proxies: []int{1, 2}} }
 func addMasterAllAnswer() *Change {
-	return &Change{New: []int{0, 1, 2, 3}, Proxies: []int{1, 2}, AllAnswer: true}
+	return &Change{New: []int{0, 1, 2, 3}, Proxies: []int{1, 2}, RequireAllSealed: true}
 }
 func removeMaster() *Change { return &Change{New: []int{0, 1, 2}, Proxies: []int{1, 2}} }
 func sameMasters() *Change  { return removeMaster() }
 
-// forgetful lets masters miss the change. After the change, up to forgets masters lose their data.
-func forgetful(c *Change, forgets int) *Change {
-	c.Away, c.Forgets = true, forgets
+// withDataLosses lets masters miss the change. After the change, up to forgets masters lose their
+// data.
+func withDataLosses(c *Change, forgets int) *Change {
+	c.AllowReturn, c.DataLosses = true, forgets
 	return c
 }
 
@@ -63,40 +64,40 @@ var longChanges = []Scenario{
 		Ops: []Op{lockA, lockB}},
 }
 
-// forgetfulChanges holds scenarios in which masters lose their data after the change was decided,
+// dataLossChanges holds scenarios in which masters lose their data after the change was decided,
 // or return without having seen the change.
-var forgetfulChanges = []Scenario{
-	{Name: "one replaced, two forget: LOCK, LOCK by the new", N: 3, SlowTicks: 1, Change: forgetful(replaceMaster(), 2),
+var dataLossChanges = []Scenario{
+	{Name: "one replaced, two forget: LOCK, LOCK by the new", N: 3, SlowTicks: 1, Change: withDataLosses(replaceMaster(), 2),
 		Ops: []Op{newLockA, newLockC}},
-	{Name: "one replaced, two forget: held, LOCK by the new", N: 3, InitialHolders: 3, SlowTicks: 1, Change: forgetful(replaceMaster(), 2),
+	{Name: "one replaced, two forget: held, LOCK by the new", N: 3, InitialHolders: 3, SlowTicks: 1, Change: withDataLosses(replaceMaster(), 2),
 		Ops: []Op{lockA, newLockC}},
-	{Name: "one replaced, one forgets: held by two, UNLOCK by the new, LOCK", N: 3, InitialHolders: 2, SlowTicks: 1, Change: forgetful(replaceMaster(), 1),
+	{Name: "one replaced, one forgets: held by two, UNLOCK by the new, LOCK", N: 3, InitialHolders: 2, SlowTicks: 1, Change: withDataLosses(replaceMaster(), 1),
 		Ops: []Op{lockA, newUnlockA, newLockC}},
-	{Name: "one added, one forgets: held by two, UNLOCK by the new, LOCK", N: 3, InitialHolders: 2, SlowTicks: 1, Change: forgetful(addMaster(), 1),
+	{Name: "one added, one forgets: held by two, UNLOCK by the new, LOCK", N: 3, InitialHolders: 2, SlowTicks: 1, Change: withDataLosses(addMaster(), 1),
 		Ops: []Op{lockA, newUnlockA, newLockC}},
-	{Name: "one added, two forget: held, LOCK by the new", N: 3, InitialHolders: 3, SlowTicks: 1, Change: forgetful(addMaster(), 2),
+	{Name: "one added, two forget: held, LOCK by the new", N: 3, InitialHolders: 3, SlowTicks: 1, Change: withDataLosses(addMaster(), 2),
 		Ops: []Op{lockA, newLockC}},
-	{Name: "one removed, two forget: LOCK, LOCK by the new", N: 4, SlowTicks: 1, Change: forgetful(removeMaster(), 2),
+	{Name: "one removed, two forget: LOCK, LOCK by the new", N: 4, SlowTicks: 1, Change: withDataLosses(removeMaster(), 2),
 		Ops: []Op{newLockA, newLockC}},
-	{Name: "the same masters, one away: LOCK, UNLOCK by the new, LOCK", N: 3, SlowTicks: 1, Change: forgetful(sameMasters(), 1),
+	{Name: "the same masters, one away: LOCK, UNLOCK by the new, LOCK", N: 3, SlowTicks: 1, Change: withDataLosses(sameMasters(), 1),
 		Ops: []Op{lockA, newUnlockA, newLockC}},
-	{Name: "the same masters, one away: held by two, EXTEND by the new, LOCK", N: 3, InitialHolders: 2, SlowTicks: 1, Change: forgetful(sameMasters(), 1),
+	{Name: "the same masters, one away: held by two, EXTEND by the new, LOCK", N: 3, InitialHolders: 2, SlowTicks: 1, Change: withDataLosses(sameMasters(), 1),
 		Ops: []Op{lockA, newExtendA, newLockC}},
 }
 
-func TestForgetfulChanges(t *testing.T) {
+func TestChangesWithDataLoss(t *testing.T) {
 	limit := redistest.SampleCount(quickLimit)
 	if exploresAll() {
 		limit = longLimit
 	}
-	for _, s := range forgetfulChanges {
+	for _, s := range dataLossChanges {
 		t.Run(s.Name, func(t *testing.T) { explore(t, s, limit) })
 	}
 }
 
-// grantedThenForgottenScript leads to this state: A and D of the new set have granted a lock and
+// grantedThenLostScript leads to this state: A and D of the new set have granted a lock and
 // lost their data. B has missed the change, and C is removed.
-const grantedThenForgottenScript = `
+const grantedThenLostScript = `
 seals A
 seals C
 begins to join & A
@@ -113,27 +114,27 @@ loses its data & D
 a round's time passes
 `
 
-// TestMajorityForgets checks that a majority of the new set that has lost its data does not join by
-// the rules of the old set again. No master of the old set knows the locks that this majority
+// TestMajorityLosesData checks that a majority of the new set that has lost its data does not join
+// by the rules of the old set again. No master of the old set knows the locks that this majority
 // granted.
-func TestMajorityForgets(t *testing.T) {
+func TestMajorityLosesData(t *testing.T) {
 	ops := []Op{newLockA, newLockC, {Kind: Get, Proxy: 3, After: []int{1}}}
-	change := forgetful(replaceMaster(), 2)
+	change := withDataLosses(replaceMaster(), 2)
 	change.Proxies = []int{1, 2, 3}
-	r := follow(t, Scenario{N: 3, SlowTicks: 1, Change: change, Ops: ops}, grantedThenForgottenScript, quickLimit)
+	r := follow(t, Scenario{N: 3, SlowTicks: 1, Change: change, Ops: ops}, grantedThenLostScript, quickLimit)
 	if t.Logf("%d states follow, complete: %v", r.States, r.Complete); r.Violation != "" {
 		t.Errorf("%s\n%s", r.Violation, strings.Join(r.Trace, "\n"))
 	}
 	change.RulesByVotes = true
-	r = follow(t, Scenario{N: 3, SlowTicks: 1, Change: change, Ops: ops}, grantedThenForgottenScript, quickLimit)
+	r = follow(t, Scenario{N: 3, SlowTicks: 1, Change: change, Ops: ops}, grantedThenLostScript, quickLimit)
 	if t.Logf("%d states follow: %s", r.States, r.Violation); r.Violation == "" {
 		t.Error("no violation by the rules of the old set")
 	}
 }
 
-// awayScript leads to this state: A holds the lock of the first operation, and has missed the
-// change; B holds it, too, and C has a blocking copy.
-const awayScript = `
+// missedChangeScript leads to this state: A holds the lock of the first operation, and has missed
+// the change; B holds it, too, and C has a blocking copy.
+const missedChangeScript = `
 seals B
 seals C
 begins to join & B
@@ -144,42 +145,42 @@ fills C
 joins & C
 `
 
-// awayScenarios holds scenarios that begin with awayScript.
-var awayScenarios = []Scenario{
-	{Name: "UNLOCK by the new, LOCK", N: 3, InitialHolders: 2, SlowTicks: 1, Losses: 1, Change: forgetful(sameMasters(), 1),
+// missedChangeScenarios holds scenarios that begin with missedChangeScript.
+var missedChangeScenarios = []Scenario{
+	{Name: "UNLOCK by the new, LOCK", N: 3, InitialHolders: 2, SlowTicks: 1, Losses: 1, Change: withDataLosses(sameMasters(), 1),
 		Ops: []Op{lockA, newUnlockA, newLockC}},
-	{Name: "UNLOCK by the old, LOCK by the new", N: 3, InitialHolders: 2, SlowTicks: 1, Losses: 1, Change: forgetful(sameMasters(), 1),
+	{Name: "UNLOCK by the old, LOCK by the new", N: 3, InitialHolders: 2, SlowTicks: 1, Losses: 1, Change: withDataLosses(sameMasters(), 1),
 		Ops: []Op{lockA, unlockA, newLockC}},
-	{Name: "EXTEND and LOCK by the new", N: 3, InitialHolders: 2, SlowTicks: 1, Losses: 1, Change: forgetful(sameMasters(), 1),
+	{Name: "EXTEND and LOCK by the new", N: 3, InitialHolders: 2, SlowTicks: 1, Losses: 1, Change: withDataLosses(sameMasters(), 1),
 		Ops: []Op{lockA, newExtendA, newLockC}},
-	{Name: "GETSET by the new, LOCK", N: 3, InitialHolders: 2, SlowTicks: 1, Change: forgetful(sameMasters(), 1),
+	{Name: "GETSET by the new, LOCK", N: 3, InitialHolders: 2, SlowTicks: 1, Change: withDataLosses(sameMasters(), 1),
 		Ops: []Op{lockA, setC, newLockC}},
 	{Name: "all return: UNLOCK by the new, LOCK", N: 3, InitialHolders: 2, Retries: 2, RequireQuorum: true,
-		Change: returning(), Ops: []Op{lockA, newUnlockA, newLockC}},
+		Change: withReturningMasters(), Ops: []Op{lockA, newUnlockA, newLockC}},
 }
 
-// returning lets the masters that missed the change return before the clients begin.
-func returning() *Change {
-	c := forgetful(sameMasters(), 0)
-	c.AllJoin = true
+// withReturningMasters lets the masters that missed the change return before the clients begin.
+func withReturningMasters() *Change {
+	c := withDataLosses(sameMasters(), 0)
+	c.RequireAllJoined = true
 	return c
 }
 
-func TestMasterThatWasAway(t *testing.T) {
+func TestMasterMissedChange(t *testing.T) {
 	limit := redistest.SampleCount(quickLimit)
 	if exploresAll() {
 		limit = longLimit
 	}
-	for _, s := range awayScenarios {
-		r := follow(t, s, awayScript, limit)
+	for _, s := range missedChangeScenarios {
+		r := follow(t, s, missedChangeScript, limit)
 		if t.Logf("%s: %d states follow, complete: %v", s.Name, r.States, r.Complete); r.Violation != "" {
 			t.Errorf("%s: %s\n%s", s.Name, r.Violation, strings.Join(r.Trace, "\n"))
 		}
 	}
-	s := awayScenarios[len(awayScenarios)-1]
+	s := missedChangeScenarios[len(missedChangeScenarios)-1]
 	change := *s.Change
 	change.OverwriteOwn, s.Change = true, &change
-	r := follow(t, s, awayScript, limit)
+	r := follow(t, s, missedChangeScript, limit)
 	if t.Logf("%d states follow: %s", r.States, r.Violation); r.Violation == "" {
 		t.Error("no violation with blocking copies in place of the master's own cells")
 	}

@@ -107,10 +107,10 @@ func (e *explorer) endRound(t *state, p int, in input) {
 		case r == replyUnknown && msg.status == messageSent:
 			for i := range remaining { // the broken connection no longer orders its messages
 				if remaining[i].proxy == msg.proxy && remaining[i].master == msg.master && remaining[i].status == messageOneWay {
-					remaining[i].status = messageStray
+					remaining[i].status = messageUnordered
 				}
 			}
-			msg.status = messageStray
+			msg.status = messageUnordered
 			remaining = append(remaining, msg)
 		}
 	}
@@ -137,7 +137,7 @@ func (e *explorer) mergeMessages(t *state, p int) {
 			}
 			msg.status = messageOneWay
 		}
-		if msg.status == messageOneWay || msg.status == messageStray {
+		if msg.status == messageOneWay || msg.status == messageUnordered {
 			msg.task, msg.round = 0, 0
 			if !e.ops.values[msg.op].Writes() {
 				continue
@@ -211,7 +211,7 @@ func (s *state) allows(op Op) bool {
 // the proxy may be on its way.
 func (e *explorer) mayArrive(s *state, i int) bool {
 	msg := s.inFlight[i]
-	if msg.status == messageStray {
+	if msg.status == messageUnordered {
 		return true
 	}
 	n := e.machines[msg.proxy].states[s.proxies[msg.proxy]]
@@ -233,7 +233,7 @@ func (e *explorer) emitDelivery(s *state, i int, f func(event, *state)) {
 	m := msg.master
 	result := e.apply(applyKey{
 		cell: s.masters[m].cell, fence: s.masters[m].fence, op: msg.op, at: s.at,
-		counted: e.countedFor(s, int(msg.proxy), int(m)),
+		counted: e.hasVoteFor(s, int(msg.proxy), int(m)),
 	})
 	t := s.clone()
 	t.masters[m] = masterState{result.cell, result.fence}
@@ -341,7 +341,7 @@ func (e *explorer) emitReplyLoss(s *state, i int, f func(event, *state)) {
 	for j := range t.inFlight[:i+1] {
 		other := &t.inFlight[j]
 		if other.proxy == msg.proxy && other.master == msg.master && (other.status == messageOneWay || j == i) {
-			other.status = messageStray
+			other.status = messageUnordered
 		}
 	}
 	if e.Losses >= 0 {

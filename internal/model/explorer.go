@@ -155,7 +155,7 @@ func (e *explorer) deadHasMajority(s *state) bool {
 				c := e.cells.values[s.masters[m].cell]
 				original := c.Form == cell.Plain ||
 					c.Form == cell.Register && c.Value.Present && len(c.Value.Changes) == 0
-				if e.countedFor(s, p, m) && c.Attempt == e.attempts.values[d] && original {
+				if e.hasVoteFor(s, p, m) && c.Attempt == e.attempts.values[d] && original {
 					holders++
 				}
 			}
@@ -212,8 +212,8 @@ func (e *explorer) describe(ev event, s *state) string {
 	return line
 }
 
-// short returns an ID without its zeros.
-func short[T ~string](id T) string {
+// shortID returns an ID without its zeros.
+func shortID[T ~string](id T) string {
 	digits := []byte{}
 	for _, d := range []byte(id) {
 		if d != '0' {
@@ -234,17 +234,17 @@ func showFence(fence uint8) string {
 func showCell(c cell.Cell) string {
 	switch c.Form {
 	case cell.Plain:
-		return fmt.Sprintf("%s:%s", short(c.Attempt), c.Value.Text)
+		return fmt.Sprintf("%s:%s", shortID(c.Attempt), c.Value.Text)
 	case cell.Register:
 		v := "-"
 		if c.Value.Present {
 			v = c.Value.Text
 		}
-		return fmt.Sprintf("%s:(promised %s accepted %s %s)", short(c.Attempt), short(c.Promised), short(c.Accepted), v)
+		return fmt.Sprintf("%s:(promised %s accepted %s %s)", shortID(c.Attempt), shortID(c.Promised), shortID(c.Accepted), v)
 	case cell.Mark:
-		return fmt.Sprintf("%s:mark %s", short(c.Attempt), short(c.Promised))
+		return fmt.Sprintf("%s:mark %s", shortID(c.Attempt), shortID(c.Promised))
 	case cell.Blocking:
-		return fmt.Sprintf("%s:blocking", short(c.Attempt))
+		return fmt.Sprintf("%s:blocking", shortID(c.Attempt))
 	default:
 		return "."
 	}
@@ -254,22 +254,22 @@ func showOp(op cell.Op) string {
 	switch op := op.(type) {
 	case cell.Take:
 		if op.Mark != "" {
-			return fmt.Sprintf("mark(%s:%s)", short(op.Attempt), short(op.Mark))
+			return fmt.Sprintf("mark(%s:%s)", shortID(op.Attempt), shortID(op.Mark))
 		}
-		return fmt.Sprintf("take(%s:%s%s)", short(op.Attempt), op.Tokens[0], showFence(uint8(op.Fence)))
+		return fmt.Sprintf("take(%s:%s%s)", shortID(op.Attempt), op.Tokens[0], showFence(uint8(op.Fence)))
 	case cell.Raise:
-		return fmt.Sprintf("raise(%s%s)", short(op.Attempt), showFence(uint8(op.Fence)))
+		return fmt.Sprintf("raise(%s%s)", shortID(op.Attempt), showFence(uint8(op.Fence)))
 	case cell.Remove:
-		return fmt.Sprintf("%s(%s)", op.Mode, short(op.Attempt))
+		return fmt.Sprintf("%s(%s)", op.Mode, shortID(op.Attempt))
 	case cell.Extend:
-		return fmt.Sprintf("extend(%s:%s)", short(op.Attempt), op.Token)
+		return fmt.Sprintf("extend(%s:%s)", shortID(op.Attempt), op.Token)
 	case cell.Prepare:
-		return fmt.Sprintf("prepare(%s)", short(op.Ballot))
+		return fmt.Sprintf("prepare(%s)", shortID(op.Ballot))
 	case cell.Accept:
 		if op.Mark != "" {
-			return fmt.Sprintf("fill(%s:%s on %s %s)", short(op.Attempt), short(op.Ballot), short(op.Mark), op.Value.Text)
+			return fmt.Sprintf("fill(%s:%s on %s %s)", shortID(op.Attempt), shortID(op.Ballot), shortID(op.Mark), op.Value.Text)
 		}
-		return fmt.Sprintf("accept(%s:%s %s next %s)", short(op.Attempt), short(op.Ballot), op.Value.Text, short(op.NextBallot))
+		return fmt.Sprintf("accept(%s:%s %s next %s)", shortID(op.Attempt), shortID(op.Ballot), op.Value.Text, shortID(op.NextBallot))
 	default:
 		return "read"
 	}

@@ -55,9 +55,9 @@ func extendsPromised(op cell.Op, s *cell.Store) (cell.Answer, bool) {
 	return answer, true
 }
 
-// keepsEndOfHighest makes a ballot keep the expiry of the highest ballot among its promises, even
-// if another promise has a later expiry of the same value.
-func keepsEndOfHighest(op cell.Op, s *cell.Store) (cell.Answer, bool) {
+// keepsExpiryOfHighest makes a ballot keep the expiry of the highest ballot among its promises,
+// even if another promise has a later expiry of the same value.
+func keepsExpiryOfHighest(op cell.Op, s *cell.Store) (cell.Answer, bool) {
 	switch op := op.(type) {
 	case cell.Prepare:
 		answer := op.Apply(s)
@@ -89,9 +89,9 @@ var endlessExtend = Scenario{N: 5, InitialHolders: 4, LeaseTicks: 1, SlowTicks: 
 	{Kind: Get, Proxy: 2}, {Kind: Lock, Token: 'b', Proxy: 3},
 }}
 
-// TestExtendBesideBallots checks that no ballot shortens a granted lease. This holds for a ballot
+// TestExtendDuringBallots checks that no ballot shortens a granted lease. This holds for a ballot
 // that was promised before the EXTEND, and for a ballot that finds another accepted ballot.
-func TestExtendBesideBallots(t *testing.T) {
+func TestExtendDuringBallots(t *testing.T) {
 	limit := quickLimit
 	if exploresAll() {
 		limit = longLimit
@@ -103,7 +103,7 @@ func TestExtendBesideBallots(t *testing.T) {
 		t.Logf("%s: %d states follow, complete: %v, %s", name, r.States, r.Complete, r.Violation)
 		return r
 	}
-	for _, v := range []Variant{{}, masterVariant(keepsEndOfHighest)} {
+	for _, v := range []Variant{{}, masterVariant(keepsExpiryOfHighest)} {
 		if r := run("extending where no ballot may be under way", "", v); r.Violation != "" {
 			t.Errorf("%s\n%s", r.Violation, strings.Join(r.Trace, "\n"))
 		}
@@ -114,7 +114,7 @@ func TestExtendBesideBallots(t *testing.T) {
 	}{
 		{"extending at any time, beside a ballot that extends", ballotBesideExtendScript, masterVariant(extendsPromised)},
 		{"extending at any time, and a ballot keeps the end of the highest", keptExpiryScript,
-			chainOverrides(extendsPromised, keepsEndOfHighest)},
+			chainOverrides(extendsPromised, keepsExpiryOfHighest)},
 		{"extending at any time, and a master that forgets copies the end of the highest", forgettingCopyScript,
 			Variant{Apply: masterVariant(extendsPromised).Apply, CatchUp: CatchUp{ExpiryOfHighest: true}}},
 	} {

@@ -120,11 +120,11 @@ deliver & proxy 2's accept & at C |
 	}
 }
 
-// TestStrayTake checks a take whose connection broke and which may arrive at any later time. The
+// TestLateTake checks a take whose connection broke and which may arrive at any later time. The
 // proxy that sent it therefore releases the lock by ballot. A master with the removal then differs
 // from a master that the take has not reached. After a plain deletion, the late take could bring
 // the lock back.
-func TestStrayTake(t *testing.T) {
+func TestLateTake(t *testing.T) {
 	s := Scenario{N: 3, Losses: 3, Retries: 1, Ops: []Op{
 		lockA, {Kind: Del, Proxy: 1, After: []int{1}}, unlockA, {Kind: Get, Proxy: 2, After: []int{2}},
 	}}

@@ -26,7 +26,7 @@ func (p *proxy) Ask(_ context.Context, ops []cell.Op, decided func([]register.Re
 			r.replies[i].State = register.Failed
 			continue
 		}
-		t.note(op)
+		t.recordAttempts(op)
 		p.send(send{task: t.id, round: r.number, master: uint8(p.masters[i])}, op)
 	}
 	if decided(r.replies) {
@@ -45,8 +45,8 @@ func (p *proxy) Ask(_ context.Context, ops []cell.Op, decided func([]register.Re
 	return r, nil
 }
 
-// note records the attempts that a task makes and releases.
-func (t *task) note(op cell.Op) {
+// recordAttempts records the attempts that a task makes and releases.
+func (t *task) recordAttempts(op cell.Op) {
 	switch op := op.(type) {
 	case cell.Take:
 		if op.Mark != "" {

@@ -17,9 +17,9 @@ type redisState struct {
 	value  byte
 	setBy  uint8
 	expiry time.Duration
-	// leaseLapsed is set if a lease has expired, and wasAbsent if the key was absent before the
+	// leaseExpired is set if a lease has expired, and wasAbsent if the key was absent before the
 	// value.
-	leaseLapsed, wasAbsent bool
+	leaseExpired, wasAbsent bool
 	// dueReplies holds, for each operation that took effect and has no final reply yet, the reply
 	// that it must get.
 	dueReplies [maxOps]code
@@ -172,7 +172,7 @@ func (h *histories) closure(hist history, at clock) []redisState {
 func (h *histories) emitSuccessors(hist history, at clock, p redisState, f func(redisState)) {
 	if p.value != 0 && p.expiry != 0 && p.expiry <= h.passed(at) {
 		expired := p
-		expired.value, expired.setBy, expired.expiry, expired.leaseLapsed, expired.wasAbsent = 0, 0, 0, true, false
+		expired.value, expired.setBy, expired.expiry, expired.leaseExpired, expired.wasAbsent = 0, 0, 0, true, false
 		f(expired)
 	}
 	if p.value != 0 && p.wasAbsent && (hist.progress[p.setBy-1] == undetermined || hist.progress[p.setBy-1] == started) {
@@ -224,7 +224,7 @@ func effects(op Op, i uint8, p redisState, expiry time.Duration) []redisState {
 	withReply := func(q redisState, c code) []redisState { q.dueReplies[i] = c; return []redisState{q} }
 	tokenMatches := p.value == op.Token
 	switch {
-	case op.Kind == Lock && p.value == 0 && p.leaseLapsed:
+	case op.Kind == Lock && p.value == 0 && p.leaseExpired:
 		// nil is also correct after a lease has expired, because masters may still hold the lock.
 		return append(withReply(put, okReply), withReply(same, refused)...)
 	case op.Kind == Lock && p.value == 0:

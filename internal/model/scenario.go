@@ -180,7 +180,7 @@ func (p *proxy) perform(ctx context.Context, t *task, op Op) clientReply {
 	case Get:
 		var reads []register.Snapshot
 		if reads, err = p.register.Read(ctx, []string{key}); err == nil {
-			a.code = codeOfLook(reads[0])
+			a.code = codeOfSnapshot(reads[0])
 		} else {
 			a.code = codeOf(err)
 		}
@@ -197,7 +197,7 @@ func (p *proxy) perform(ctx context.Context, t *task, op Op) clientReply {
 			a.code = codeOf(err)
 			break
 		}
-		a.code = codeOfLook(outcome.Decision.Note.(register.Snapshot))
+		a.code = codeOfSnapshot(outcome.Decision.Note.(register.Snapshot))
 		if op.Kind != GetSet && a.code != refused {
 			a.code = okReply
 		}
@@ -234,7 +234,7 @@ func (o Op) decide(l register.Snapshot, ttl time.Duration) register.Decision {
 	}
 }
 
-func codeOfLook(l register.Snapshot) code {
+func codeOfSnapshot(l register.Snapshot) code {
 	if !l.Present {
 		return refused
 	}

@@ -42,10 +42,10 @@ type message struct {
 type messageStatus uint8
 
 const (
-	messageSent    messageStatus = iota // in order on its connection
-	messageStray                        // the connection broke, so it may arrive at any time
-	messageArrived                      // the master has executed it
-	messageOneWay                       // in order on its connection; the sender expects no reply
+	messageSent      messageStatus = iota // in order on its connection
+	messageUnordered                      // the connection broke, so it may arrive at any time
+	messageArrived                        // the master has executed it
+	messageOneWay                         // in order on its connection; the sender expects no reply
 )
 
 func (s *state) clone() *state {
@@ -61,7 +61,7 @@ func (s *state) clone() *state {
 func (s *state) normalize() {
 	rank := func(m message) uint64 {
 		unordered := uint64(0)
-		if m.status == messageStray || m.status == messageArrived {
+		if m.status == messageUnordered || m.status == messageArrived {
 			unordered = 1
 		}
 		return uint64(m.proxy)<<56 | uint64(m.master)<<48 | unordered<<40

@@ -12,8 +12,8 @@ import (
 // renumbering maps each master to its new number.
 type renumbering [maxMasters]uint8
 
-// unchanged is the renumbering that changes no number.
-var unchanged = renumbering{0, 1, 2, 3, 4}
+// identity is the renumbering that changes no number.
+var identity = renumbering{0, 1, 2, 3, 4}
 
 // renumberKey identifies a state of a proxy and a renumbering of its masters.
 type renumberKey struct {
@@ -76,7 +76,7 @@ func (e *explorer) encode(s *state) []byte {
 	first := true
 	for _, o := range e.renumberings(s) {
 		candidate := text
-		if o != unchanged {
+		if o != identity {
 			candidate = e.renumbered(s, o).encode(make([]byte, 0, len(text)))
 		}
 		if first || bytes.Compare(candidate, text) < 0 {
@@ -102,7 +102,7 @@ func (e *explorer) renumberings(s *state) []renumbering {
 	})
 	var result []renumbering
 	permute(sorted, 0, func(i, j int) bool { return bytes.Equal(signatures[i], signatures[j]) }, func(order []int) {
-		o := unchanged
+		o := identity
 		for position, m := range order {
 			o[m] = uint8(position)
 		}

@@ -2,9 +2,9 @@ package model
 
 import "math/rand/v2"
 
-// longestWalk limits the number of steps of a walk. Walks can be circular: for example, a catch-up
+// maxWalkSteps limits the number of steps of a walk. Walks can be circular: for example, a catch-up
 // whose sources disagree.
-const longestWalk = 500
+const maxWalkSteps = 500
 
 // Walk takes random paths through a scenario that is too large to explore. It ends after the given
 // number of steps, or at the first violation.
@@ -19,7 +19,7 @@ func Walk(s Scenario, seed uint64, steps int) Result {
 		current := e.root()
 		var path []event
 		states := []*state{current}
-		for len(path) < longestWalk {
+		for len(path) < maxWalkSteps {
 			var ev event
 			var next *state
 			n := 0

@@ -9,7 +9,7 @@ import (
 // Pauses computes the pauses between the tries of one process. Each pause is twice as long as the
 // previous pause, from Shortest up to Longest, less jitter.
 type Pauses struct {
-	Shortest, Longest time.Duration
+	MinPause, MaxPause time.Duration
 	// Rand returns numbers in [0, 1).
 	Rand func() float64
 
@@ -21,7 +21,7 @@ func (p *Pauses) Reset() { p.lastPause = 0 }
 
 // Next returns the time to wait before the next try.
 func (p *Pauses) Next() time.Duration {
-	p.lastPause = min(max(2*p.lastPause, p.Shortest), p.Longest)
+	p.lastPause = min(max(2*p.lastPause, p.MinPause), p.MaxPause)
 	return Jittered(p.lastPause, p.Rand)
 }
 

@@ -16,8 +16,8 @@ import (
 type Maker struct {
 	*rand.Rand
 	Keys []string
-	// Exact prevents commands with one word too few or too many.
-	Exact bool
+	// ExactWordCount prevents commands with one word too few or too many.
+	ExactWordCount bool
 }
 
 func (c Maker) pick(words ...string) string { return words[c.IntN(len(words))] }
@@ -126,7 +126,7 @@ func (c Maker) Next(templates []string) (words []string) {
 		}
 	}
 	mutation := c.IntN(60)
-	if c.Exact {
+	if c.ExactWordCount {
 		return words
 	}
 	switch mutation {

@@ -180,7 +180,7 @@ func (s *Stream) addData() {
 		key = s.pick(s.LockKeys...)
 	}
 	if key == "" {
-		s.fill(s.template())
+		s.addFromTemplate(s.template())
 		return
 	}
 	for {
@@ -201,21 +201,23 @@ func (s *Stream) lockKeyTemplates() []string {
 // template returns one of dataTemplates.
 func (s *Stream) template() string {
 	for {
-		if template := s.pick(dataTemplates...); !s.differs(template) {
+		if template := s.pick(dataTemplates...); !s.differsNextToLocks(template) {
 			return template
 		}
 	}
 }
 
-// differs reports whether the command of a template has a different reply next to lock keys.
-func (s *Stream) differs(template string) bool {
+// differsNextToLocks reports whether the command of a template has a different reply next to lock
+// keys.
+func (s *Stream) differsNextToLocks(template string) bool {
 	switch template {
 	case "FLUSHDB": // the proxy refuses FLUSHDB in MULTI, and sends invalidations before its reply
 		return s.NextToLocks
 	case "DBSIZE": // the proxy does not count lock keys in a MULTI
 		return len(s.LockKeys) > 0 && s.inMulti
 	case "SWAPDB 0 1", // the proxy does not exchange lock keys
-		"PUBLISH ch S", "PUBLISH other S", // a message may arrive after the reply to a later command
+		// A message may arrive after the reply to a later command.
+		"PUBLISH ch S", "PUBLISH other S",
 		// Redis 7.0 does not reset errno. It refuses SORT if a number in an earlier command was out
 		// of range.
 		"SORT K":
@@ -224,10 +226,11 @@ func (s *Stream) differs(template string) bool {
 	return false
 }
 
-// fill adds the command of a template.
-func (s *Stream) fill(template string) {
+// addFromTemplate adds the command of a template.
+func (s *Stream) addFromTemplate(template string) {
 	if strings.HasPrefix(template, "SELECT") && slices.Contains(s.LockKeys, s.watchedKey) {
-		template = "PING" // in a transaction with WATCH, lock keys are in the database of the watched key
+		// In a transaction with WATCH, lock keys are in the database of the watched key.
+		template = "PING"
 	}
 	words := strings.Split(template, " ")
 	for i, word := range words {
@@ -256,7 +259,7 @@ func (s *Stream) fill(template string) {
 // addInvalid adds a command that Redis refuses before it runs.
 func (s *Stream) addInvalid() {
 	s.execFails = true
-	s.fill(s.pick("NOSUCH", "NOSUCH K V", "GET", "SET K", "GET K K", "EVAL", "LOCKS K", "CLIENT", "CLIENT NOSUCH",
+	s.addFromTemplate(s.pick("NOSUCH", "NOSUCH K V", "GET", "SET K", "GET K K", "EVAL", "LOCKS K", "CLIENT", "CLIENT NOSUCH",
 		"COMMAND NOSUCH", "HELLO 3 x y z w", "SUBSCRIBE", "XADD K"))
 	if !s.inMulti {
 		s.execFails = false
@@ -284,12 +287,13 @@ func (s *Stream) addConnection() {
 		// The masters report changes of lock keys at any time after the change, so replies would
 		// differ.
 	case line == "UNWATCH" && !s.inMulti:
-		if !s.repliesOff { // without a reply, the proxy cannot know whether the upstream executed UNWATCH
+		// Without a reply, the proxy cannot know whether the upstream executed UNWATCH.
+		if !s.repliesOff {
 			s.watchedKey = ""
 		}
 		s.addLine(line)
 	default:
-		s.fill(line)
+		s.addFromTemplate(line)
 	}
 }
 
@@ -376,8 +380,8 @@ func (s *Stream) addSubscription() {
 		s.addCommand("PING", s.smallValue())
 	default:
 		template := s.pick("GET K", "NOSUCH K", "PUBLISH ch S", "MGET K", "COMMAND GETKEYS GET K", "INFO nosuch")
-		if !s.differs(template) {
-			s.fill(template)
+		if !s.differsNextToLocks(template) {
+			s.addFromTemplate(template)
 		}
 	}
 }
@@ -400,7 +404,7 @@ func (s *Stream) addReplyMode() {
 		return
 	}
 	s.addLine("CLIENT REPLY SKIP")
-	s.fill(s.pick("GET K", "SET K V", "NOSUCH", "SELECT 1", "RPUSH K S", "COMMAND COUNT", "INFO"))
+	s.addFromTemplate(s.pick("GET K", "SET K V", "NOSUCH", "SELECT 1", "RPUSH K S", "COMMAND COUNT", "INFO"))
 }
 
 // encode returns a command as an array of bulk strings.

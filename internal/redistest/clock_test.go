@@ -55,7 +55,7 @@ func TestClockDrifts(t *testing.T) {
 	check(t, clock.Drift(2))
 	client := dial(t, New(t, Options{Clock: clock}).Addr())
 	start, serverStart := time.Now(), serverTime(t, client)
-	time.Sleep(4 * silence) // the test compares how fast the two clocks advance
+	time.Sleep(4 * quietTime) // the test compares how fast the two clocks advance
 	rate := serverTime(t, client).Sub(serverStart).Seconds() / time.Since(start).Seconds()
 	if rate < 1.8 || rate > 2.2 {
 		t.Errorf("it goes %.2f times as fast; want 2", rate)

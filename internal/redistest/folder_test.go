@@ -6,9 +6,9 @@ import (
 	"testing"
 )
 
-// TestSetBack checks that RestoreFolder restores the data that the server had at CopyFolder, and
-// nothing newer.
-func TestSetBack(t *testing.T) {
+// TestRestoreFolder checks that RestoreFolder restores the data that the server had at CopyFolder,
+// and nothing newer.
+func TestRestoreFolder(t *testing.T) {
 	server, folder := New(t, Options{ExtraArgs: DurableArgs()}), filepath.Join(t.TempDir(), "copy")
 	want(t, dial(t, server.Addr()), "OK", "SET", "old", "v")
 	check(t, server.CopyFolder(folder))

@@ -7,11 +7,11 @@ import (
 	"time"
 )
 
-// waitLimit limits the wait of a test for an expected event; silence is the time for which a test
+// waitLimit limits the wait of a test for an expected event; quietTime is the time for which a test
 // checks that an event does not happen.
 const (
 	waitLimit = 5 * time.Second
-	silence   = 50 * time.Millisecond
+	quietTime = 50 * time.Millisecond
 )
 
 func dial(t *testing.T, addr string) *Client {
@@ -34,7 +34,7 @@ func want(t *testing.T, client *Client, reply any, command ...string) {
 
 func wantSilence(t *testing.T, client *Client) {
 	t.Helper()
-	client.SetTimeout(silence)
+	client.SetTimeout(quietTime)
 	defer client.SetTimeout(waitLimit)
 	if reply, err := client.Receive(); !errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Fatalf("got %#v, %v; want silence", reply, err)

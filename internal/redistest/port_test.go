@@ -8,8 +8,9 @@ import (
 	"testing"
 )
 
-// TestReserved checks that no other caller gets a reserved port, even if no server listens on it.
-func TestReserved(t *testing.T) {
+// TestReservedPort checks that no other caller gets a reserved port, even if no server listens on
+// it.
+func TestReservedPort(t *testing.T) {
 	addr, err := FreeAddr()
 	if err != nil {
 		t.Fatal(err)

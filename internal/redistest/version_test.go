@@ -22,9 +22,9 @@ func TestVersions(t *testing.T) {
 	}
 }
 
-// TestExtremes checks that OldestAndNewest and NewestOf order versions by their numbers, not
+// TestOldestAndNewest checks that OldestAndNewest and NewestOf order versions by their numbers, not
 // alphabetically.
-func TestExtremes(t *testing.T) {
+func TestOldestAndNewest(t *testing.T) {
 	root := t.TempDir()
 	t.Setenv("REDLOCK_SERVERS", root)
 	for _, version := range []string{"redis-8.0.2", "valkey-9.1.2", "redis-10.0.1", "redis-6.0.16"} {
@@ -49,9 +49,9 @@ func (s *skipper) Helper() {}
 
 func (s *skipper) Skipf(format string, args ...any) { s.reason += fmt.Sprintf(format, args...) }
 
-// TestNeeds checks that RequireFeature skips a test if one of the servers lacks the feature. The
-// reason for the skip names that server. Valkey lacks no feature of Redis 7.2.
-func TestNeeds(t *testing.T) {
+// TestRequireFeature checks that RequireFeature skips a test if one of the servers lacks the
+// feature. The reason for the skip names that server. Valkey lacks no feature of Redis 7.2.
+func TestRequireFeature(t *testing.T) {
 	for _, c := range []struct{ servers, since, lacking string }{
 		{"", "7.0", ""}, {"installed", "7.0", ""}, {"redis-6.0.16", "7.0", "redis-6.0.16"}, {"redis-6.0.16", "6.0", ""},
 		{"redis-10.0.1", "7.0", ""},

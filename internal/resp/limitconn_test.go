@@ -44,9 +44,9 @@ func allocatedBytes() uint64 {
 	return m.TotalAlloc
 }
 
-// TestBound checks that Limit refuses hostile replies before they make the client library crash or
+// TestLimit checks that Limit refuses hostile replies before they make the client library crash or
 // exhaust memory.
-func TestBound(t *testing.T) {
+func TestLimit(t *testing.T) {
 	all := hostileReplies()
 	all["an endless status"] = "+" + strings.Repeat("x", 1<<20)
 	all["deep arrays"] = strings.Repeat("*1\r\n", 1<<20)

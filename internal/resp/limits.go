@@ -95,7 +95,7 @@ func (b *budget) spendSkip(l Limits, size int64) bool {
 // spendBulk subtracts a bulk string of size bytes.
 func (b *budget) spendBulk(l Limits, size int64) error {
 	if size > int64(l.Bulk) || size > int64(b.total) {
-		return protocolErrorf("a string of %d bytes", size)
+		return protocolErrorf("a string of %d bytes, which exceeds the limit", size)
 	}
 	b.total -= int(size)
 	return nil
@@ -113,7 +113,7 @@ func (b *budget) spendText(size int) error {
 func (b *budget) spendArray(l Limits, size int64, depth int) error {
 	switch {
 	case size > int64(b.elements):
-		return protocolErrorf("an array of %d elements", size)
+		return protocolErrorf("an array of %d elements, which exceeds the limit", size)
 	case depth >= l.Depth:
 		return protocolErrorf("arrays nested deeper than %d", l.Depth)
 	}

@@ -173,7 +173,7 @@ func (r *Reader) next3(kind Kind, head []byte, depth int) (Token, error) {
 	case err != nil:
 		return Token{}, err
 	case n < 0 || n > int64(r.limits.Elements):
-		return Token{}, protocolErrorf("%d elements", n)
+		return Token{}, protocolErrorf("an array or map of %d elements, which is outside the limits", n)
 	case kind == Map:
 		n *= 2
 	}
@@ -191,7 +191,7 @@ func (r *Reader) line() ([]byte, error) {
 				return nil, protocolErrorf("a line that ends in LF, not CRLF")
 			}
 			if len(line) > r.limits.Line {
-				return nil, protocolErrorf("a line of %d bytes", len(line))
+				return nil, protocolErrorf("a line of %d bytes, which exceeds the limit", len(line))
 			}
 			return line[:end-1], nil
 		}

@@ -159,8 +159,8 @@ func FuzzReader(f *testing.F) {
 	})
 }
 
-// TestReader3 checks that a RESP3 reader reads RESP3 replies, which a RESP2 reader refuses.
-func TestReader3(t *testing.T) {
+// TestRESP3Reader checks that a RESP3 reader reads RESP3 replies, which a RESP2 reader refuses.
+func TestRESP3Reader(t *testing.T) {
 	limits := Limits{Line: 100, Bulk: 100, Elements: 8, Depth: 3, Total: 1000}
 	for in, want := range map[string]any{
 		"%2\r\n+proto\r\n:3\r\n+modules\r\n*0\r\n":     []any{"proto", int64(3), "modules", []any{}},

@@ -23,10 +23,10 @@ const (
 // may come in pieces of any size. The scanner stores no payload, only the beginning of the current
 // reply.
 type ReplyScanner struct {
-	// open holds the aggregates around the next byte, the outermost first.
-	open []aggregate
-	skip uint64 // remaining bytes of a payload, including its CRLF
-	line []byte // the beginning of an incomplete line; of a text line only the first byte
+	// openAggregates holds the aggregates around the next byte, the outermost first.
+	openAggregates []aggregate
+	skip           uint64 // remaining bytes of a payload, including its CRLF
+	line           []byte // the beginning of an incomplete line; of a text line only the first byte
 	// KeepHead makes the scanner store the beginning of the next reply, for Begins, Message and
 	// similar methods.
 	KeepHead bool
@@ -135,7 +135,7 @@ func (s *ReplyScanner) header(line []byte) (ended bool, err error) {
 	case '*', '~':
 		return s.openAggregate(aggregate{remaining: size}), nil
 	case '>':
-		return s.openAggregate(aggregate{remaining: size, precedesElement: len(s.open) > 0}), nil
+		return s.openAggregate(aggregate{remaining: size, precedesElement: len(s.openAggregates) > 0}), nil
 	case '%':
 		return s.openAggregate(aggregate{remaining: 2 * size}), nil
 	case '|':
@@ -164,7 +164,7 @@ func replyLength(digits []byte) (n int64, ok bool) {
 // aggregate, because the aggregate is empty.
 func (s *ReplyScanner) openAggregate(a aggregate) (ended bool) {
 	if a.remaining > 0 {
-		s.open = append(s.open, a)
+		s.openAggregates = append(s.openAggregates, a)
 		return false
 	}
 	return !a.precedesElement && s.endElement()
@@ -173,13 +173,13 @@ func (s *ReplyScanner) openAggregate(a aggregate) (ended bool) {
 // endElement ends an element and the aggregates that end with it, and reports whether the reply has
 // ended.
 func (s *ReplyScanner) endElement() bool {
-	for len(s.open) > 0 {
-		top := &s.open[len(s.open)-1]
+	for len(s.openAggregates) > 0 {
+		top := &s.openAggregates[len(s.openAggregates)-1]
 		if top.remaining--; top.remaining > 0 {
 			return false
 		}
 		precedes := top.precedesElement
-		s.open = s.open[:len(s.open)-1]
+		s.openAggregates = s.openAggregates[:len(s.openAggregates)-1]
 		if precedes {
 			return false
 		}

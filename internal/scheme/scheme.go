@@ -95,7 +95,8 @@ func tryPlain(conn net.Conn) string {
 	var buf [256]byte
 	n, err := conn.Read(buf[:])
 	reply := buf[:n]
-	isProxyWithTLS := bytes.HasSuffix(reply, []byte(" TLS\r\n")) // "requires TLS", in 0.3 "speaks TLS"
+	// The proxy replies "requires TLS"; version 0.3 replied "speaks TLS".
+	isProxyWithTLS := bytes.HasSuffix(reply, []byte(" TLS\r\n"))
 	if err != nil || reply[0] != '+' && reply[0] != '-' || isProxyWithTLS {
 		return ""
 	}

@@ -12,25 +12,25 @@ import (
 )
 
 const (
-	// maxAsked limits the number of nodes that one look asks.
-	maxAsked = 5
+	// maxNodesPerPoll limits the number of nodes that one look asks.
+	maxNodesPerPoll = 5
 	// askTimeout limits the wait for the answers. askGrace limits the wait for further answers
 	// after the first.
 	askTimeout = time.Second
 	askGrace   = 100 * time.Millisecond
 )
 
-// errOtherTable reports that a different node than expected has answered.
-var errOtherTable = errors.New("another node answers at its address")
+// errUnexpectedNode reports that a different node than expected has answered.
+var errUnexpectedNode = errors.New("a different node answers at its address")
 
 // ask asks some of the nodes for their tables, and the seeds if no node answers. answered holds the
 // IDs of the nodes that have answered. If there is no table, err holds the reasons.
 func (c *Cluster) ask(ctx context.Context) (tables []nodes.Table, answered map[string]bool, err error) {
-	c.asked++
+	c.pollCount++
 	known := c.candidates()
 	tables, err = askAll(ctx, known)
 	if len(known) > 1 {
-		tables = withoutLoners(tables)
+		tables = withoutSingleNodeTables(tables)
 	}
 	if len(tables) == 0 {
 		var all []candidate
@@ -48,9 +48,9 @@ func (c *Cluster) ask(ctx context.Context) (tables []nodes.Table, answered map[s
 	return tables, answered, err
 }
 
-// withoutLoners removes the tables that list only one node. Such a node was removed from the
-// cluster and reset, and its table would keep it listed.
-func withoutLoners(tables []nodes.Table) []nodes.Table {
+// withoutSingleNodeTables removes the tables that list only one node. Such a node was removed from
+// the cluster and reset, and its table would keep it listed.
+func withoutSingleNodeTables(tables []nodes.Table) []nodes.Table {
 	return slices.DeleteFunc(tables, func(t nodes.Table) bool { return len(t.Nodes) < 2 })
 }
 
@@ -66,13 +66,13 @@ func (c *Cluster) candidates() []candidate {
 	if len(members) == 0 {
 		return nil
 	}
-	start := c.asked * (maxAsked - 1) % len(members)
+	start := c.pollCount * (maxNodesPerPoll - 1) % len(members)
 	members = slices.Concat(members[start:], members[:start])
 	if at := slices.IndexFunc(members, func(m nodes.Member) bool { return m.ID == c.entrance.NodeID() }); at > 0 {
 		members = slices.Insert(slices.Delete(slices.Clone(members), at, at+1), 0, members[at])
 	}
 	var all []candidate
-	for _, m := range members[:min(maxAsked, len(members))] {
+	for _, m := range members[:min(maxNodesPerPoll, len(members))] {
 		all = append(all, candidate{c.members[m.ID].up, m.ID})
 	}
 	return all
@@ -91,7 +91,7 @@ func askAll(ctx context.Context, candidates []candidate) (tables []nodes.Table, 
 		go func() { // ends with ctx
 			table, err := from.up.NodeTable(ctx)
 			if err == nil && from.id != "" && table.Self != from.id {
-				err = errOtherTable
+				err = errUnexpectedNode
 			}
 			if err != nil {
 				err = fmt.Errorf("%s: %w", from.up.Name(), err)

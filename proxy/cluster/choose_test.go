@@ -44,7 +44,7 @@ func TestChooseEntrance(t *testing.T) {
 
 // TestWithoutLoners checks that a node that was removed and reset does not keep itself listed.
 func TestWithoutLoners(t *testing.T) {
-	tables := withoutLoners([]nodes.Table{
+	tables := withoutSingleNodeTables([]nodes.Table{
 		{Self: "a", Nodes: []nodes.Node{{ID: "a"}, {ID: "b"}}}, {Self: "c", Nodes: []nodes.Node{{ID: "c"}}},
 	})
 	if len(tables) != 1 || tables[0].Self != "a" {
@@ -52,9 +52,9 @@ func TestWithoutLoners(t *testing.T) {
 	}
 }
 
-// TestLooks checks that a waiter waits for a look that begins after the wait.
-func TestLooks(t *testing.T) {
-	l := looks{changed: make(chan struct{})}
+// TestPolls checks that a waiter waits for a look that begins after the wait.
+func TestPolls(t *testing.T) {
+	l := polls{changed: make(chan struct{})}
 	l.begin()
 	next := l.next() // the look under way does not count
 	done := make(chan error, 1)

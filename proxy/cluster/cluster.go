@@ -14,10 +14,10 @@ import (
 )
 
 const (
-	// lookInterval is the time between two looks at the nodes' tables.
-	lookInterval = 3 * time.Second
-	// lookPause is the shortest time between two looks, however often clients report changes.
-	lookPause = 200 * time.Millisecond
+	// pollInterval is the time between two looks at the nodes' tables.
+	pollInterval = 3 * time.Second
+	// minPollPause is the shortest time between two looks, however often clients report changes.
+	minPollPause = 200 * time.Millisecond
 	// refreshTimeout limits the wait for a look.
 	refreshTimeout = 2 * time.Second
 )
@@ -58,41 +58,41 @@ type Cluster struct {
 	// These fields belong to the goroutine of Run.
 	ports *nodes.Ports
 	// members holds the nodes by their IDs. A change also requires mu.
-	members map[string]*member
-	asked   int            // counts the looks, so that each asks different nodes
-	running sync.WaitGroup // the goroutines that serve members
-	full    bool           // the lack of free ports was logged
+	members        map[string]*member
+	pollCount      int            // counts the looks, so that each asks different nodes
+	running        sync.WaitGroup // the goroutines that serve members
+	portsExhausted bool           // the lack of free ports was logged
 
 	mu sync.Mutex
-	// nodeMap, listed and table come from the last successful look. lookErr points to the error of
+	// nodeMap, listed and table come from the last successful look. pollErr points to the error of
 	// the last look, or to nil if it succeeded.
 	nodeMap atomic.Pointer[nodes.Map]
 	listed  atomic.Pointer[[]nodes.Member]
 	table   atomic.Pointer[nodes.Table]
-	lookErr atomic.Pointer[error]
-	// suspected holds a value if a look is requested.
-	suspected chan struct{}
-	looks     looks
+	pollErr atomic.Pointer[error]
+	// pollRequested holds a value if a look is requested.
+	pollRequested chan struct{}
+	looks         polls
 }
 
 var (
-	// errNotLearned is the error before the first look.
-	errNotLearned = errors.New("the nodes of the cluster are not known yet")
-	errNoNode     = errors.New("no node of the cluster answers")
+	// errNodesUnknown is the error before the first look.
+	errNodesUnknown = errors.New("the nodes of the cluster are not known yet")
+	errNoNode       = errors.New("no node of the cluster answers")
 )
 
 // New returns a Cluster. It connects to no node before Run.
 func New(opts Options) (*Cluster, error) {
 	c := &Cluster{
 		opts: opts, ports: nodes.NewPorts(opts.FirstPort, opts.LastPort), members: map[string]*member{},
-		suspected: make(chan struct{}, 1), looks: looks{changed: make(chan struct{})},
+		pollRequested: make(chan struct{}, 1), looks: polls{changed: make(chan struct{})},
 	}
 	c.nodeMap.Store(nodes.NewMap(nil))
 	c.table.Store(&nodes.Table{})
 	c.listed.Store(new([]nodes.Member))
-	c.lookErr.Store(&errNotLearned)
+	c.pollErr.Store(&errNodesUnknown)
 	var err error
-	if c.entrance, err = opts.NewUpstream(c.Suspect); err != nil {
+	if c.entrance, err = opts.NewUpstream(c.RequestRefresh); err != nil {
 		return nil, err
 	}
 	for _, addr := range opts.Seeds {
@@ -116,10 +116,10 @@ func (c *Cluster) Map() *nodes.Map { return c.nodeMap.Load() }
 // Table returns the nodes and slots of the last successful look.
 func (c *Cluster) Table() nodes.Table { return *c.table.Load() }
 
-// Suspect requests a look, because the nodes may have changed. It does not wait.
-func (c *Cluster) Suspect() {
+// RequestRefresh requests a look, because the nodes may have changed. It does not wait.
+func (c *Cluster) RequestRefresh() {
 	select {
-	case c.suspected <- struct{}{}:
+	case c.pollRequested <- struct{}{}:
 	default:
 	}
 }
@@ -128,17 +128,17 @@ func (c *Cluster) Suspect() {
 // nodes' upstreams run until then, unless ctx ends.
 func (c *Cluster) Run(ctx, clients context.Context) {
 	defer c.close()
-	tick := time.Tick(lookInterval)
+	tick := time.Tick(pollInterval)
 	for clients.Err() == nil {
 		c.looks.begin()
-		c.look(ctx, clients)
+		c.poll(ctx, clients)
 		c.looks.end()
-		pause := time.After(lookPause)
+		pause := time.After(minPollPause)
 		select {
 		case <-clients.Done():
 		case <-tick:
 			c.ports.RetrySkipped()
-		case <-c.suspected:
+		case <-c.pollRequested:
 		}
 		select {
 		case <-clients.Done():
@@ -174,8 +174,8 @@ func (c *Cluster) ForEach(call func(*upstream.Upstream) error) error {
 	return errors.Join(errs...)
 }
 
-// look asks nodes for their tables, and adapts the members to the answers.
-func (c *Cluster) look(ctx, clients context.Context) {
+// poll asks nodes for their tables, and adapts the members to the answers.
+func (c *Cluster) poll(ctx, clients context.Context) {
 	tables, answered, err := c.ask(ctx)
 	if len(tables) == 0 {
 		if ctx.Err() == nil {
@@ -183,7 +183,7 @@ func (c *Cluster) look(ctx, clients context.Context) {
 		}
 		return
 	}
-	if before := c.lookErr.Swap(new(error)); *before != nil && !errors.Is(*before, errNotLearned) {
+	if before := c.pollErr.Swap(new(error)); *before != nil && !errors.Is(*before, errNodesUnknown) {
 		c.opts.Logger.Info("the nodes of the cluster answer again")
 	}
 	table := nodes.Merge(tables)
@@ -206,7 +206,7 @@ func (c *Cluster) look(ctx, clients context.Context) {
 
 // recordFailure records that no node has answered, and logs a new cause.
 func (c *Cluster) recordFailure(err error) {
-	before := *c.lookErr.Swap(&err)
+	before := *c.pollErr.Swap(&err)
 	if before == nil || before.Error() != err.Error() {
 		c.opts.Logger.Warn("no node of the cluster answers: its nodes stay as they were", "cause", err)
 	}
@@ -247,12 +247,12 @@ func chooseEntrance(present string, members []nodes.Member, answered map[string]
 	return other
 }
 
-// FirstLook waits for the first look. It returns an error if that look failed.
-func (c *Cluster) FirstLook(ctx context.Context) error {
+// WaitFirstPoll waits for the first look. It returns an error if that look failed.
+func (c *Cluster) WaitFirstPoll(ctx context.Context) error {
 	if err := c.looks.wait(ctx, 1); err != nil {
 		return err
 	}
-	return *c.lookErr.Load()
+	return *c.pollErr.Load()
 }
 
 // Refresh requests a look, waits for it, and returns the resulting map. A look that already runs
@@ -261,7 +261,7 @@ func (c *Cluster) Refresh(ctx context.Context) *nodes.Map {
 	ctx, cancel := context.WithTimeout(ctx, refreshTimeout)
 	defer cancel()
 	number := c.looks.next()
-	c.Suspect()
+	c.RequestRefresh()
 	_ = c.looks.wait(ctx, number) // without a look, the map stays as it is
 	return c.Map()
 }

@@ -6,26 +6,26 @@ import (
 	"sync"
 )
 
-// looks numbers the looks, so that a caller can wait for one. It is safe for concurrent use.
-type looks struct {
+// polls numbers the looks, so that a caller can wait for one. It is safe for concurrent use.
+type polls struct {
 	mu          sync.Mutex
 	begun, done int
 	changed     chan struct{} // is closed at the end of a look
 }
 
-func (l *looks) begin() {
+func (l *polls) begin() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.begun++
 }
 
-func (l *looks) end() { l.finish(func() int { return l.begun }) }
+func (l *polls) end() { l.finish(func() int { return l.begun }) }
 
 // stop ends all waits, because there will be no more looks.
-func (l *looks) stop() { l.finish(func() int { return math.MaxInt }) }
+func (l *polls) stop() { l.finish(func() int { return math.MaxInt }) }
 
 // finish records that all looks up to a number have ended, and wakes the waiters.
-func (l *looks) finish(upTo func() int) {
+func (l *polls) finish(upTo func() int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.done = upTo()
@@ -34,14 +34,14 @@ func (l *looks) finish(upTo func() int) {
 }
 
 // next returns the number of the next look that begins.
-func (l *looks) next() int {
+func (l *polls) next() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.begun + 1
 }
 
 // wait waits until the look with this number has ended, or ctx ends.
-func (l *looks) wait(ctx context.Context, number int) error {
+func (l *polls) wait(ctx context.Context, number int) error {
 	for {
 		done, changed := l.state()
 		if done >= number {
@@ -55,7 +55,7 @@ func (l *looks) wait(ctx context.Context, number int) error {
 	}
 }
 
-func (l *looks) state() (done int, changed <-chan struct{}) {
+func (l *polls) state() (done int, changed <-chan struct{}) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.done, l.changed

@@ -29,7 +29,7 @@ func (c *Cluster) add(ctx, clients context.Context, node nodes.Node) {
 	if ln == nil {
 		return
 	}
-	up, err := c.opts.NewUpstream(c.Suspect)
+	up, err := c.opts.NewUpstream(c.RequestRefresh)
 	if err != nil {
 		c.opts.Logger.Error("cannot serve a node of the cluster", "node", node.ID, "cause", err)
 		_ = ln.Close()
@@ -75,8 +75,8 @@ func (c *Cluster) listen(ctx context.Context, node nodes.Node) (port int, ln net
 	for {
 		port, ok := c.ports.Next()
 		if !ok {
-			if !c.full {
-				c.full = true
+			if !c.portsExhausted {
+				c.portsExhausted = true
 				c.opts.Logger.Error("a node of the cluster is not served: no port is left; extend cluster-ports",
 					"node", node.ID, "address", node.Addr())
 			}
@@ -84,7 +84,7 @@ func (c *Cluster) listen(ctx context.Context, node nodes.Node) (port int, ln net
 		}
 		ln, err := c.opts.Listen(ctx, port)
 		if err == nil {
-			c.full = false
+			c.portsExhausted = false
 			return port, ln
 		}
 		if ctx.Err() != nil {
@@ -103,7 +103,7 @@ func (m *member) follow(now nodes.Member, log *slog.Logger) {
 		m.up.Forget(errGone)
 	case !now.IsGone():
 		if at := m.up.Name(); at != now.Addr() && !m.gone {
-			log.Info("a node of the cluster has another address", "node", now.ID, "from", at, "to", now.Addr())
+			log.Info("a node of the cluster has a different address", "node", now.ID, "from", at, "to", now.Addr())
 		}
 		m.up.MoveTo(now.ID, now.Addr())
 	}

@@ -38,17 +38,17 @@ func (c *Cluster) Nodes() []NodeStatus {
 	return all
 }
 
-// Uncovered returns the number of slots that no node serves.
-func (c *Cluster) Uncovered() int { return c.Table().Uncovered() }
+// UnservedSlots returns the number of slots that no node serves.
+func (c *Cluster) UnservedSlots() int { return c.Table().UnservedSlots() }
 
 // Status returns a name for the cluster. err is the reason why the cluster does not serve all
 // slots; nil if it does.
 func (c *Cluster) Status() (name string, err error) {
 	name = fmt.Sprintf("cluster of %d nodes", len(c.Table().Nodes))
-	if err := *c.lookErr.Load(); err != nil {
+	if err := *c.pollErr.Load(); err != nil {
 		return name, err
 	}
-	if left := c.Uncovered(); left > 0 {
+	if left := c.UnservedSlots(); left > 0 {
 		return name, fmt.Errorf("%d of %d slots are not served", left, nodes.SlotCount)
 	}
 	return name, nil

@@ -4,8 +4,8 @@ import "sync"
 
 // Memory provides the buffer that a connection reads into. It belongs to the goroutine that reads.
 type Memory interface {
-	// Room returns the memory to read into.
-	Room() []byte
+	// Buffer returns the memory to read into.
+	Buffer() []byte
 	// Release may free the memory; the next call of Room then provides new memory. A Conn calls
 	// Release if no bytes have arrived.
 	Release()
@@ -15,16 +15,16 @@ type Memory interface {
 type PooledBuffer struct{ buf []byte }
 
 // Room implements Memory.
-func (l *PooledBuffer) Room() []byte {
+func (l *PooledBuffer) Buffer() []byte {
 	if l.buf == nil {
-		l.buf = Borrow()
+		l.buf = GetBuffer()
 	}
 	return l.buf
 }
 
 // Release implements Memory.
 func (l *PooledBuffer) Release() {
-	GiveBack(l.buf)
+	PutBuffer(l.buf)
 	l.buf = nil
 }
 
@@ -34,11 +34,11 @@ const BufferSize = 16 << 10
 // buffers holds buffers for connections that have bytes to read.
 var buffers = sync.Pool{New: func() any { return new([BufferSize]byte) }}
 
-// Borrow returns a buffer of BufferSize bytes.
-func Borrow() []byte { return buffers.Get().(*[BufferSize]byte)[:] }
+// GetBuffer returns a buffer of BufferSize bytes.
+func GetBuffer() []byte { return buffers.Get().(*[BufferSize]byte)[:] }
 
-// GiveBack returns a buffer from Borrow to the pool. It ignores buffers of other sizes.
-func GiveBack(buf []byte) {
+// PutBuffer returns a buffer from Borrow to the pool. It ignores buffers of other sizes.
+func PutBuffer(buf []byte) {
 	if cap(buf) == BufferSize {
 		buffers.Put((*[BufferSize]byte)(buf[:BufferSize]))
 	}

@@ -28,9 +28,9 @@ type Conn struct {
 	n      int
 	err    error
 	handle func(n int) bool
-	// These fields belong to the reader of a connection that is not a plain socket: the small
-	// buffer that it waits with, the part of that buffer that was not yet returned, and whether
-	// more bytes may have arrived.
+	// waitBuf is the small buffer with which the reader of a connection that is not a plain socket
+	// waits. unreturned is the part of waitBuf that was not yet returned. mayHaveMore is set if
+	// more bytes may have arrived. All three belong to that reader.
 	waitBuf, unreturned []byte
 	mayHaveMore         bool
 	// These fields belong to the writer, for the current write.
@@ -116,10 +116,10 @@ func (c *Conn) readWaiting() (n int, err error) {
 		err = nil // the next read returns the error again
 	}
 	if len(c.unreturned) > 0 {
-		n = copy(c.memory.Room(), c.unreturned)
+		n = copy(c.memory.Buffer(), c.unreturned)
 		c.unreturned = c.unreturned[n:]
 	} else {
-		room := c.memory.Room()
+		room := c.memory.Buffer()
 		n, err = c.conn.Read(room)
 		c.mayHaveMore = n == len(room)
 	}
@@ -140,7 +140,7 @@ func (c *Conn) recordEvent(err error) error {
 
 // readOnce reads if bytes have arrived, and reports whether it is done.
 func (c *Conn) readOnce(fd uintptr) bool {
-	c.n, c.err = sysRead(fd, c.memory.Room())
+	c.n, c.err = sysRead(fd, c.memory.Buffer())
 	switch {
 	case c.err == syscall.EAGAIN:
 		c.memory.Release()
@@ -185,7 +185,7 @@ func (c *Conn) readLoop(fd uintptr) bool {
 	if !c.readOnce(fd) {
 		return false
 	}
-	full := c.n == len(c.memory.Room())
+	full := c.n == len(c.memory.Buffer())
 	if c.n > 0 && !c.handle(c.n) {
 		c.handle = nil
 		return true

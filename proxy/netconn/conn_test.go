@@ -18,7 +18,7 @@ type smallMemory struct {
 	borrowed bool
 }
 
-func (s *smallMemory) Room() []byte {
+func (s *smallMemory) Buffer() []byte {
 	if !s.borrowed {
 		s.buf, s.borrowed = make([]byte, 1+s.rng.IntN(3*waitBufSize)), true
 	}
@@ -74,7 +74,7 @@ func TestNoMemoryWhileWaiting(t *testing.T) {
 	near, far := net.Pipe()
 	defer near.Close()
 	memory := &PooledBuffer{}
-	memory.Room()
+	memory.Buffer()
 	c := New(near, memory, &Activity{})
 	done := make(chan struct{})
 	go func() { defer close(done); _, _ = c.Read() }()

@@ -207,7 +207,7 @@ func TestPump(t *testing.T) {
 	part := make(chan string)
 	go func() {
 		ended <- c.Pump(func(n int) bool {
-			part <- string(memory.Room()[:n])
+			part <- string(memory.Buffer()[:n])
 			return true
 		})
 	}()
@@ -241,7 +241,7 @@ func TestParkAndUnpark(t *testing.T) {
 		t.Fatalf("told of %d, %v", tag.Client(), err)
 	}
 	c.Unpark()
-	if n, err := c.Read(); n != 1 || err != nil || memory.Room()[0] != 'x' {
+	if n, err := c.Read(); n != 1 || err != nil || memory.Buffer()[0] != 'x' {
 		t.Errorf("%d bytes, %v", n, err)
 	}
 	if n, err := c.Write([]byte("answer")); n != 6 || err != nil {

@@ -89,11 +89,11 @@ func TestMerge(t *testing.T) {
 			t.Errorf("merged: %v, want %v", got, want)
 		}
 	}
-	if got := Merge([]Table{old, late}).Uncovered(); got != 1 {
+	if got := Merge([]Table{old, late}).UnservedSlots(); got != 1 {
 		t.Errorf("%d slots are uncovered, want 1", got)
 	}
 	late.Nodes[1].Failed = true
-	if got := late.Uncovered(); got != SlotCount {
+	if got := late.UnservedSlots(); got != SlotCount {
 		t.Errorf("%d slots are uncovered after a failure", got)
 	}
 }
@@ -237,6 +237,6 @@ func FuzzParse(f *testing.F) {
 				t.Errorf("%q: node %v", text, n)
 			}
 		}
-		_ = table.Uncovered()
+		_ = table.UnservedSlots()
 	})
 }

@@ -181,8 +181,8 @@ func Merge(tables []Table) Table {
 	return merged
 }
 
-// Uncovered returns the number of slots that no working node serves.
-func (t Table) Uncovered() int {
+// UnservedSlots returns the number of slots that no working node serves.
+func (t Table) UnservedSlots() int {
 	var served [SlotCount]bool
 	left := SlotCount
 	for _, node := range t.Nodes {

@@ -12,7 +12,7 @@ import (
 
 // RetryError is the error that a client gets in place of a redirect. The upstream has not run the
 // command, and client libraries retry on TRYAGAIN.
-const RetryError = "-TRYAGAIN upstream redirect withheld: the other server does not know the lock keys; try again\r\n"
+const RetryError = "-TRYAGAIN upstream redirect withheld: the target of the redirect does not know the lock keys; try again\r\n"
 
 // StripRedirects returns a CLIENT command without options that ask for redirects; it returns other
 // commands unchanged. It replaces MAINT_NOTIFICATIONS, which announces other servers by MOVING

@@ -16,9 +16,9 @@ func (n *fakeNodes) Redirect(text string) (string, bool) {
 
 func (n *fakeNodes) ClusterDown() { n.downs++ }
 
-// translated lists replies of a cluster's node, the bytes that the client gets, and the kind of a
-// redirect to an unknown node.
-var translated = []struct{ sent, got, kind string }{
+// translateCases lists replies of a cluster's node, the bytes that the client gets, and the kind of
+// a redirect to an unknown node.
+var translateCases = []struct{ sent, got, kind string }{
 	{"-MOVED 1 h:1\r\n", "-MOVED 1 proxy:61\r\n", ""},
 	{"-ASK 1 h:1\r\n", "-ASK 1 proxy:61\r\n", ""},
 	{"-MOVED 1 other:1\r\n", RetryError, "MOVED"},
@@ -32,7 +32,7 @@ var translated = []struct{ sent, got, kind string }{
 
 // TestTranslate checks that redirects to known nodes are translated, in any pieces.
 func TestTranslate(t *testing.T) {
-	for _, r := range translated {
+	for _, r := range translateCases {
 		stream := r.sent + "+OK\r\n" + r.sent
 		for cut := range min(len(stream), 100) {
 			got, kinds := filterPiecesWith(t, Filter{Enabled: true, Nodes: &fakeNodes{}}, stream[:cut], stream[cut:])

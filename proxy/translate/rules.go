@@ -28,10 +28,10 @@ var rules = []rule{
 	{command: "role", translate: (*translation).role},
 }
 
-// namelessSubcommands lists the subcommands of CLUSTER whose replies name no address. The proxy
+// addressFreeSubcommands lists the subcommands of CLUSTER whose replies name no address. The proxy
 // does not parse their replies. It withholds the reply to any other subcommand without a rule,
 // because that reply may name an address.
-var namelessSubcommands = []string{
+var addressFreeSubcommands = []string{
 	"addslots", "addslotsrange", "bumpepoch", "cancelslotmigrations", "count-failure-reports",
 	"countkeysinslot", "delslots", "delslotsrange", "failover", "flushslots", "flushslot", "forget",
 	"getkeysinslot", "getslotmigrations", "help", "info", "keyslot", "links", "meet", "migrateslots",
@@ -63,12 +63,12 @@ func asksFor(words [][]byte, sections []string) bool {
 func NamesNodes(words [][]byte) bool { return find(words) != nil || IsUnknown(words) }
 
 // IsUnknown reports whether a command is a subcommand of CLUSTER that is neither in rules nor in
-// namelessSubcommands. Its reply may name nodes.
+// addressFreeSubcommands. Its reply may name nodes.
 func IsUnknown(words [][]byte) bool {
 	if len(words) < 2 || syntax.LowerCString(words[0]) != "cluster" || find(words) != nil {
 		return false
 	}
-	return !slices.Contains(namelessSubcommands, syntax.LowerCString(words[1]))
+	return !slices.Contains(addressFreeSubcommands, syntax.LowerCString(words[1]))
 }
 
 // Result is the outcome of a translation.

@@ -219,9 +219,9 @@ func TestRedirect(t *testing.T) {
 	}
 }
 
-// erasing returns a target that erases addresses. It translates both a node's own address and the
-// address that target returns for the node to one constant address.
-func erasing() Target {
+// erasingTarget returns a target that erases addresses. It translates both a node's own address and
+// the address that target returns for the node to one constant address.
+func erasingTarget() Target {
 	var all []nodes.Member
 	for id, port := range map[string]int{"aa": 7001, "bb": 7002, "cc": 7003} {
 		for _, host := range []string{"127.0.0.1", "node-b", "::1", "proxy"} {
@@ -263,8 +263,8 @@ func FuzzReply(f *testing.F) {
 		if result == Incomplete {
 			return
 		}
-		before, _ := erasing().Reply(asked, reply)
-		after, _ := erasing().Reply(asked, got)
+		before, _ := erasingTarget().Reply(asked, reply)
+		after, _ := erasingTarget().Reply(asked, got)
 		if !bytes.Equal(before, after) {
 			t.Fatalf("%s: %q becomes %q: without addresses %q and %q", asked, reply, got, before, after)
 		}

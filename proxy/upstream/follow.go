@@ -31,7 +31,7 @@ const (
 var errReplica = errors.New("the Sentinels report it as the master, but its ROLE is different")
 
 // ErrFailedOver reports that a connection was ended because the Sentinels report another master.
-var ErrFailedOver = errors.New("the Sentinels report another master")
+var ErrFailedOver = errors.New("the Sentinels report a different master")
 
 // discovery finds the master by asking Sentinels.
 type discovery struct {
@@ -43,10 +43,10 @@ type discovery struct {
 
 	mu      sync.Mutex
 	current masterReport // the current master; its address is empty if it is unknown
-	// suspect is set if the last connection to the known master failed. The next connection then
-	// asks the Sentinels first.
-	suspect        bool
-	warnedNoAnswer bool // a warning was logged that no Sentinel answers
+	// reconnectFailed is set if the last connection to the known master failed. The next connection
+	// then asks the Sentinels first.
+	reconnectFailed bool
+	warnedNoAnswer  bool // a warning was logged that no Sentinel answers
 	// minority is the adopted report, if most Sentinels have reported another master since
 	// minoritySince.
 	minority      masterReport
@@ -162,13 +162,13 @@ func (f *discovery) adopt(report, majority masterReport) (from, to string) {
 	defer f.mu.Unlock()
 	f.warnedNoAnswer = false
 	from = f.current.addr
-	if from == "" || report.epoch >= f.current.epoch || f.suspect {
+	if from == "" || report.epoch >= f.current.epoch || f.reconnectFailed {
 		f.current = report
 	}
 	if f.isOutvoted(f.current, majority, time.Now()) {
 		f.current = majority
 	}
-	f.suspect = false
+	f.reconnectFailed = false
 	return from, f.current.addr
 }
 
@@ -201,13 +201,13 @@ func (f *discovery) warnNoAnswer(err error) {
 func (f *discovery) markSuspect() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.suspect = true
+	f.reconnectFailed = true
 }
 
 func (f *discovery) currentMaster() (addr string, suspect bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.current.addr, f.suspect
+	return f.current.addr, f.reconnectFailed
 }
 
 // name returns the master's address, or its name if the address is unknown.

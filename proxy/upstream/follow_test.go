@@ -91,7 +91,8 @@ func TestInvalidSentinelReplies(t *testing.T) {
 			c.details = validReplies["MASTER"]
 		}
 		s, _ := startSentinel(t, map[string]string{"GET-MASTER-ADDR-BY-NAME": c.answer, "MASTER": c.details})
-		if strings.HasPrefix(c.answer, "$9") { // the server closes the connection in place of a long reply
+		// The server closes the connection in place of a long reply.
+		if strings.HasPrefix(c.answer, "$9") {
 			s = startScripted(t, func(string) string { return c.answer[:0] })
 		}
 		up, _ := newFollowing(t, "", s)

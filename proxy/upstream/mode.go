@@ -12,7 +12,7 @@ import (
 // ErrCluster reports that an upstream is not standalone, although lock keys are configured.
 var ErrCluster = errors.New("it is a node of a Redis Cluster, or a Sentinel: " +
 	"it would redirect clients to servers that do not know the lock keys; " +
-	"name a cluster with redis+cluster://, use a standalone Redis, or no lock-keys")
+	"name the cluster with redis+cluster://, name a standalone Redis, or remove lock-keys")
 
 // RefuseClusters refuses an upstream that redirects clients to other servers. It must be called
 // before all other methods.

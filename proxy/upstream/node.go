@@ -19,15 +19,15 @@ import (
 var ErrNoCluster = errors.New("it is not a node of a Redis Cluster; name it with redis:// or rediss://")
 
 var (
-	errOtherNode   = errors.New("another node answers at its address")
-	errNodeMoved   = errors.New("the cluster reports another address of the node")
-	errNotReported = errors.New("its address is not known yet")
+	errUnexpectedNode = errors.New("a different node answers at its address")
+	errNodeMoved      = errors.New("the cluster reports a different address of the node")
+	errNotReported    = errors.New("its address is not known yet")
 )
 
 // node is the changing address of a cluster's node.
 type node struct {
-	suspect  func()        // the function to call when a connection fails
-	probeNow chan struct{} // a value makes Run probe the upstream immediately
+	onUnreachable func()        // the function to call when a connection fails
+	probeNow      chan struct{} // a value makes Run probe the upstream immediately
 
 	mu       sync.Mutex
 	id, addr string
@@ -42,7 +42,7 @@ func NewNode(url string, timeout time.Duration, log *slog.Logger, suspect func()
 	if err != nil {
 		return nil, err
 	}
-	u.node = &node{suspect: suspect, probeNow: make(chan struct{}, 1), err: errNotReported}
+	u.node = &node{onUnreachable: suspect, probeNow: make(chan struct{}, 1), err: errNotReported}
 	return u, nil
 }
 
@@ -88,8 +88,8 @@ func (n *node) locate() (string, error) {
 	return n.addr, nil
 }
 
-// shownID is the number of characters of a node ID that names show.
-const shownID = 8
+// shownIDLength is the number of characters of a node ID that names show.
+const shownIDLength = 8
 
 // publicName returns the name that clients may see. It contains no address.
 func (n *node) publicName() string {
@@ -97,7 +97,7 @@ func (n *node) publicName() string {
 	if id == "" {
 		return "cluster"
 	}
-	return "cluster node " + id[:min(shownID, len(id))]
+	return "cluster node " + id[:min(shownIDLength, len(id))]
 }
 
 // name returns the name for operators.
@@ -135,8 +135,8 @@ func (u *Upstream) askNode(conn net.Conn) error {
 	case isClusterDisabled(string(answer)):
 		return ErrNoCluster
 	case len(texts) == 1 && id != "" && texts[0] != id:
-		u.node.suspect()
-		return errOtherNode
+		u.node.onUnreachable()
+		return errUnexpectedNode
 	}
 	return nil
 }
@@ -155,7 +155,7 @@ func (u *Upstream) NodeTable(ctx context.Context) (nodes.Table, error) {
 	case err != nil && isClusterDisabled(err.Error()):
 		return nodes.Table{}, ErrNoCluster
 	case err != nil && strings.HasPrefix(err.Error(), "NOAUTH"), err != nil && strings.HasPrefix(err.Error(), "NOPERM"):
-		return nodes.Table{}, fmt.Errorf("CLUSTER NODES: %w; the upstream's URL needs a login that may run it", err)
+		return nodes.Table{}, fmt.Errorf("CLUSTER NODES: %w; use a login in the upstream's URL that may run CLUSTER NODES", err)
 	case err != nil:
 		return nodes.Table{}, plainCause(err)
 	}

@@ -39,7 +39,7 @@ func (r *Record) read(ctx context.Context) (at location.EraPlace, older []string
 	case err != nil:
 		return at, nil, r.Failure(err)
 	}
-	at, older = location.Recorded(fields, r.overlaps)
+	at, older = location.ParseRecord(fields, r.overlaps)
 	return at, older, nil
 }
 

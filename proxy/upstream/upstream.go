@@ -295,7 +295,7 @@ func (u *Upstream) recordFailure(err error) error {
 		u.discovery.markSuspect()
 	}
 	if u.node != nil {
-		u.node.suspect()
+		u.node.onUnreachable()
 	}
 	u.mu.Lock()
 	defer u.mu.Unlock()

@@ -85,9 +85,9 @@ func TestBallotsCompareByRoundFirst(t *testing.T) {
 	}
 }
 
-// TestValueKnows checks that a value shows the outcome of a proxy's last change, however many
+// TestShowsOutcomeOf checks that a value shows the outcome of a proxy's last change, however many
 // changes a few other proxies have made since.
-func TestValueKnows(t *testing.T) {
+func TestShowsOutcomeOf(t *testing.T) {
 	proxies := make([]*Source, MaxChanges+2)
 	for i := range proxies {
 		proxies[i] = NumberedSource(big.NewInt(int64(i)))

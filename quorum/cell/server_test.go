@@ -299,7 +299,8 @@ func TestOperationsMatchApply(t *testing.T) {
 		}
 		for _, key := range []string{p.keys[0], p.keys[1], cell.FenceKey(p.keys[0]), cell.FenceKey(p.keys[1])} {
 			got, want := s.look(key), s.store.Get(key)
-			expiresSoon := want.Left > 0 && want.Left < slack // the server and the Store may expire it at different moments
+			// The server and the Store may expire it at different moments.
+			expiresSoon := want.Left > 0 && want.Left < slack
 			if !sameStates([]cell.KeyState{got}, []cell.KeyState{want}, true) && !(expiresSoon && got.Form == cell.Absent) {
 				t.Fatalf("%#v on %q left under %s\n server %+v\n  store %+v", op, cells, key, got, want)
 			}
@@ -310,9 +311,9 @@ func TestOperationsMatchApply(t *testing.T) {
 	}
 }
 
-// TestHeadsWithoutTheRight checks that a user without the right to GETRANGE or STRLEN receives
+// TestHeadsWithoutPermission checks that a user without the right to GETRANGE or STRLEN receives
 // whole cells.
-func TestHeadsWithoutTheRight(t *testing.T) {
+func TestHeadsWithoutPermission(t *testing.T) {
 	s := startServer(t)
 	longCell := cell.Cell{
 		Form: cell.Plain, Attempt: cell.NumberedSource(big.NewInt(1)).Attempt(),

@@ -94,8 +94,8 @@ func (g *Guard) Changed() time.Time {
 	return g.voteChanged
 }
 
-// Figures holds the counts and measurements of a master that has a guard.
-type Figures struct {
+// Stats holds the counts and measurements of a master that has a guard.
+type Stats struct {
 	// CatchUps is the number of catch-ups that this proxy did for the master.
 	CatchUps int64
 	// ClockOffset is the time by which the master's clock is ahead of this machine's wall clock.
@@ -104,15 +104,15 @@ type Figures struct {
 	ClockKnown  bool
 }
 
-// Figures returns the present counts and measurements of the guard's master.
-func (g *Guard) Figures() Figures {
+// Stats returns the present counts and measurements of the guard's master.
+func (g *Guard) Stats() Stats {
 	if g == nil {
-		return Figures{}
+		return Stats{}
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	offset, known := g.clock.Offset(time.Now())
-	return Figures{CatchUps: g.catchUps, ClockOffset: offset, ClockKnown: known}
+	return Stats{CatchUps: g.catchUps, ClockOffset: offset, ClockKnown: known}
 }
 
 // IsActive reports whether a guard decides on the master's votes.

@@ -24,7 +24,8 @@ func (g *Guard) Checkup(ctx context.Context) (time.Duration, error) {
 		return g.checkUnguarded(ctx)
 	}
 	pause, err := g.checkGuarded(ctx)
-	if err != nil && ctx.Err() == nil { // while this proxy shuts down, it still sends queued operations
+	// While this proxy shuts down, it still sends queued operations.
+	if err != nil && ctx.Err() == nil {
 		g.Withdraw()
 	}
 	return pause, err
@@ -161,10 +162,10 @@ func (g *Guard) takeNextStep(ctx context.Context, v Report) (pause time.Duration
 		reason = Replicated
 		g.set.warnOnce(g.Name, "ignored a master's claim that the masters were changed: a majority contradicts it")
 	}
-	if action == actionEnded || action != actionTrust && action != actionUpdateMarker && g.set.eras.isOver() {
+	if action == actionEnded || action != actionTrust && action != actionUpdateMarker && g.set.eras.hasEnded() {
 		return g.handleEndedEra(ctx, v, past)
 	}
-	if action == actionEmpty && g.set.freshStart.isOver() {
+	if action == actionEmpty && g.set.freshStart.hasEnded() {
 		action = actionWait
 	}
 	if g.set.maxTTLInUse.Observe(g.index, v.LongestTTL, action == actionTrust) {

@@ -39,7 +39,8 @@ func TestClock(t *testing.T) {
 	}{
 		{"stands", ms, ms, 0, true, 0},
 		{"noise", ms, ms, 3 * ms, true, 0},
-		{"forward", ms, ms, 20 * ms, false, 12 * ms}, // less the round trip and the slack of a second
+		// The bound excludes the round trip and the slack of a second.
+		{"forward", ms, ms, 20 * ms, false, 12 * ms},
 		{"backward", ms, ms, -20 * ms, false, -12 * ms},
 		{"an hour", ms, ms, time.Hour, false, time.Hour - 8*ms},
 		{"a long way there", 90 * ms, 0, 0, true, 0},

@@ -23,8 +23,8 @@ func (d clockSuspicion) until(longestTTL time.Duration) time.Time {
 	return d.since.Add(max(leaseWait(longestTTL), allCheckedTime))
 }
 
-// isOver reports whether the votes of a master with this nonce count again.
-func (d clockSuspicion) isOver(nonce string, proxies []Proxy, longestTTL time.Duration, now time.Time) bool {
+// hasEnded reports whether the votes of a master with this nonce count again.
+func (d clockSuspicion) hasExpired(nonce string, proxies []Proxy, longestTTL time.Duration, now time.Time) bool {
 	if d.nonce == "" || d.nonce != nonce || !now.Before(d.until(longestTTL)) {
 		return true
 	}

@@ -135,14 +135,14 @@ func (c copyPolicy) choose(
 			return storedCell{}, chooseLater
 		}
 		cells, _ := cellsOf(views, key, majority)
-		return newest(cells), chooseCopy
+		return newestCell(cells), chooseCopy
 	}
 	var possible []storedCell
 	for candidate := range initial {
 		cells, blockingCopies := cellsOf(views, key, candidate)
 		found := len(cells) + len(blockingCopies)
 		if unread := c.Masters - 1 - c.Sources; found > 0 && found+unread+1 >= vote.Majority(c.Masters) {
-			possible = append(possible, blockingCopy(candidate, latest(append(cells, blockingCopies...))))
+			possible = append(possible, blockingCopy(candidate, latestExpiring(append(cells, blockingCopies...))))
 		}
 	}
 	switch {
@@ -151,16 +151,16 @@ func (c copyPolicy) choose(
 	case len(possible) == 1:
 		return possible[0], chooseBlock
 	case c.BlockUndecided:
-		return blockingCopy(incarnation(cell.UndecidedAttempt), latest(possible)), chooseBlock
+		return blockingCopy(incarnation(cell.UndecidedAttempt), latestExpiring(possible)), chooseBlock
 	default:
 		return storedCell{}, chooseLater
 	}
 }
 
-// newest returns the cell with the highest accepted ballot. It gets the latest expiry of all cells
-// with the same value, regardless of their ballots. The result has no promise beyond the accepted
-// ballot.
-func newest(cells []storedCell) storedCell {
+// newestCell returns the cell with the highest accepted ballot. It gets the latest expiry of all
+// cells with the same value, regardless of their ballots. The result has no promise beyond the
+// accepted ballot.
+func newestCell(cells []storedCell) storedCell {
 	best := slices.MaxFunc(cells, func(a, b storedCell) int { return cmp.Compare(a.Accepted, b.Accepted) })
 	for _, h := range cells {
 		if h.Value.LastChange() == best.Value.LastChange() && h.expiresAfter(best) {
@@ -177,8 +177,8 @@ func newest(cells []storedCell) storedCell {
 	return best
 }
 
-// latest returns the cell that expires last.
-func latest(cells []storedCell) storedCell {
+// latestExpiring returns the cell that expires last.
+func latestExpiring(cells []storedCell) storedCell {
 	best := cells[0]
 	for _, h := range cells[1:] {
 		if h.expiresAfter(best) {

@@ -113,11 +113,11 @@ func TestChoose(t *testing.T) {
 	}
 }
 
-// TestChosenIsWhatMayBeGranted tries all sets of holders of one attempt among all masters,
+// TestChooseKeepsPossibleGrants tries all sets of holders of one attempt among all masters,
 // including the master that lost its data, and all sets of sources. An attempt that this master and
 // a majority held before the loss must be copied or blocked. A copied attempt must be on a majority
 // without this master.
-func TestChosenIsWhatMayBeGranted(t *testing.T) {
+func TestChooseKeepsPossibleGrants(t *testing.T) {
 	for _, n := range []int{3, 4, 5, 6, 7} {
 		for holders := range 1 << n {
 			for sources := range 1 << (n - 1) { // the last master lost its data
@@ -349,10 +349,10 @@ func blockingPolicy(masters, sources int) copyPolicy {
 	return copyPolicy{Masters: masters, Sources: sources, BlockUndecided: true}
 }
 
-// TestGrantedIsNeverGivenUp tries all distributions of attempts a and b on up to five masters in
+// TestGrantedLockIsKept tries all distributions of attempts a and b on up to five masters in
 // which b was granted. One master after another loses its data, and the locks of a either stay or
 // are removed meanwhile. Each master that granted b then refuses other attempts.
-func TestGrantedIsNeverGivenUp(t *testing.T) {
+func TestGrantedLockIsKept(t *testing.T) {
 	a, b := plainCell(attemptA, time.Minute), plainCell(attemptB, time.Minute)
 	for n := 3; n <= 5; n++ {
 		for distribution, count := 0, power(3, n); distribution < count; distribution++ {

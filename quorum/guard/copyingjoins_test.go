@@ -93,10 +93,10 @@ func TestCopiedCellIsNoProof(t *testing.T) {
 	}
 }
 
-// TestJoinedHoldsWhatMayBeGranted tries all sets of holders and of sources among up to seven
+// TestJoiningMasterGetsPossibleGrants tries all sets of holders and of sources among up to seven
 // masters. A master that joins must hold every attempt that a majority granted, in full or as a
 // blocking copy.
-func TestJoinedHoldsWhatMayBeGranted(t *testing.T) {
+func TestJoiningMasterGetsPossibleGrants(t *testing.T) {
 	a := plainCell(attemptA, time.Minute)
 	for n := 1; n <= 7; n++ {
 		for holders := range 1 << n {
@@ -128,10 +128,10 @@ func TestJoinedHoldsWhatMayBeGranted(t *testing.T) {
 	}
 }
 
-// TestCopyForMasterThatWasAway checks the copy for a master that was unreachable during a change of
+// TestCopyForReconnectedMaster checks the copy for a master that was unreachable during a change of
 // the era. It has lost nothing, but has no vote in this era yet. A blocking copy does not replace
 // its own cell.
-func TestCopyForMasterThatWasAway(t *testing.T) {
+func TestCopyForReconnectedMaster(t *testing.T) {
 	a, b, none := plainCell(attemptA, time.Minute), plainCell(attemptB, time.Minute), storedCell{}
 	for _, test := range []struct {
 		name    string

@@ -17,7 +17,7 @@ import (
 
 var (
 	errChangeBegun = errors.New("a change has been decided already")
-	errNoAgreement = errors.New("no majority of the masters agreed on the change")
+	errNoAgreement = errors.New("no majority of the masters agreed on the change in time")
 )
 
 // promise holds a master's reply to a ballot.
@@ -169,7 +169,7 @@ func (s *Set) MayChange(isKept func(name string) bool) (reconfig.Era, error) {
 // SuccessionTo returns the successor of this set of masters, or nil. If the successor consists of
 // the named masters, the report of one master suffices, because the operator's list of names
 // confirms it.
-func (s *Set) SuccessionTo(names []string) *Succession {
+func (s *Set) SuccessionTo(names []string) *Reconfiguration {
 	s.eras.mu.Lock()
 	for _, claim := range s.eras.claims {
 		succession := claim.successor()
@@ -184,8 +184,8 @@ func (s *Set) SuccessionTo(names []string) *Succession {
 	return s.Succession()
 }
 
-// Succession returns the known successor of this set of masters, or nil if there is none.
-func (s *Set) Succession() *Succession {
+// Reconfiguration returns the known successor of this set of masters, or nil if there is none.
+func (s *Set) Succession() *Reconfiguration {
 	s.eras.mu.Lock()
 	defer s.eras.mu.Unlock()
 	if s.eras.succession == nil {

@@ -15,7 +15,7 @@ func TestReadableDuration(t *testing.T) {
 		87263 * time.Second:                 "24h15m",
 		24*time.Hour + 14*time.Minute:       "24h14m",
 	} {
-		if got := readable(d); got != want {
+		if got := formatDuration(d); got != want {
 			t.Errorf("%v: %s, want %s", d, got, want)
 		}
 	}

@@ -34,11 +34,11 @@ type eraClaim struct {
 }
 
 // successor returns the succession that the marker claims.
-func (s eraClaim) successor() Succession {
+func (s eraClaim) successor() Reconfiguration {
 	if s.Seal.IsNone() {
-		return Succession{Era: s.Era, Begun: true}
+		return Reconfiguration{Era: s.Era, Begun: true}
 	}
-	return Succession{Era: s.Era, Change: s.Seal.Change}
+	return Reconfiguration{Era: s.Era, Change: s.Seal.Change}
 }
 
 // minEraNumber returns the number of the first era that the claim does not contradict.
@@ -66,7 +66,8 @@ func (s eraClaim) supports(claim eraClaim) bool {
 func (e *eraTracker) evaluate(claim eraClaim) {
 	masters := len(e.names)
 	if !claim.Seal.IsNone() {
-		masters = max(claim.Seal.Before, masters-1) // the seal ends the era of this set, or of the set before it
+		// The seal ends the era of this set, or of the set before it.
+		masters = max(claim.Seal.Before, masters-1)
 	}
 	majority := vote.Majority(masters)
 	supporters, opponents, recentOpponents := 0, 0, 0
@@ -126,7 +127,8 @@ func (e *eraTracker) positionOf(s eraClaim) eraPosition {
 	case s.Seal.IsNone() && s.Era == e.ownEra:
 		return positionOwn
 	case !s.Seal.IsNone() && (s.Seal.After(s.Era) == e.ownEra || s.sameRun && s.wasMember && s.Era == e.formerEra):
-		return positionFormer // regardless of the ballot: a sealed master does not vote in its era again
+		// Regardless of the ballot: a sealed master does not vote in its era again.
+		return positionFormer
 	case s.Era.Number < e.ownEra.Number:
 		return positionStale
 	case e.refutedNonces[s.Nonce] && !s.sameRun:
@@ -137,7 +139,7 @@ func (e *eraTracker) positionOf(s eraClaim) eraPosition {
 }
 
 // successionRank returns a number that is higher for a later succession.
-func successionRank(s Succession) int {
+func successionRank(s Reconfiguration) int {
 	if s.Begun {
 		return 2 * s.Era.Number
 	}

@@ -12,8 +12,8 @@ import (
 	"redlock-proxy/quorum/vote"
 )
 
-// Succession describes the end of an era.
-type Succession struct {
+// Reconfiguration describes the end of an era.
+type Reconfiguration struct {
 	// Era is the era that has ended. If Begun is set, Era is its successor, in which masters
 	// already vote.
 	Era   reconfig.Era
@@ -53,7 +53,7 @@ type eraTracker struct {
 	formerMembers map[int]bool
 	// succession is set once a credible claim shows that this era has ended, or that the masters
 	// are in a different era.
-	succession *Succession
+	succession *Reconfiguration
 	// lastNewBallot is the time at which this proxy last saw a new ballot; a change may follow.
 	// announcedLocations holds, by index of the master, the location that a proxy announced with a
 	// ballot.
@@ -276,7 +276,7 @@ func (e *eraTracker) isRefuted(i int) bool {
 	return marked && e.refutedNonces[s.Nonce]
 }
 
-func (e *eraTracker) isOver() bool {
+func (e *eraTracker) hasEnded() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.succession != nil

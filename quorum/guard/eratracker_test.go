@@ -73,8 +73,8 @@ func TestMarkerPositions(t *testing.T) {
 				}
 				e.observe(i, v, time.Now())
 			}
-			if got := e.position(len(test.markers) - 1); got != test.want || e.isOver() != test.isOver {
-				t.Errorf("got %v, over %v; want %v, %v", got, e.isOver(), test.want, test.isOver)
+			if got := e.position(len(test.markers) - 1); got != test.want || e.hasEnded() != test.isOver {
+				t.Errorf("got %v, over %v; want %v, %v", got, e.hasEnded(), test.want, test.isOver)
 			}
 		})
 	}
@@ -117,13 +117,13 @@ func TestClaims(t *testing.T) {
 			observe(1, marker.Marker{}, "")
 			observe(2, marker.Marker{}, "")
 			observe(0, test.claim, "")
-			if e.isOver() || !e.hasOpenClaim() {
-				t.Fatalf("over %v, open %v", e.isOver(), e.hasOpenClaim())
+			if e.hasEnded() || !e.hasOpenClaim() {
+				t.Fatalf("over %v, open %v", e.hasEnded(), e.hasOpenClaim())
 			}
 			observe(1, marker.Marker{}, test.promise)
 			observe(2, marker.Marker{}, "")
-			if e.isOver() != test.isOver || e.isRefuted(0) != test.refuted {
-				t.Errorf("over %v, refuted %v", e.isOver(), e.isRefuted(0))
+			if e.hasEnded() != test.isOver || e.isRefuted(0) != test.refuted {
+				t.Errorf("over %v, refuted %v", e.hasEnded(), e.isRefuted(0))
 			}
 			if e.observe(0, Report{}, time.Now()); e.hasOpenClaim() {
 				t.Error("the claim of a flushed master is still open")
@@ -144,8 +144,8 @@ func TestSealOfAnotherSize(t *testing.T) {
 		for i := range 2 {
 			e.observe(i, reportOf(seal, i), time.Now())
 		}
-		if e.isOver() != want || e.isRefuted(0) == want {
-			t.Errorf("%d masters before: over %v, refuted %v", before, e.isOver(), e.isRefuted(0))
+		if e.hasEnded() != want || e.isRefuted(0) == want {
+			t.Errorf("%d masters before: over %v, refuted %v", before, e.hasEnded(), e.isRefuted(0))
 		}
 	}
 }

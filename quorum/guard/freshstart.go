@@ -63,8 +63,8 @@ func (f *freshStart) end() {
 	f.ended = true
 }
 
-// isOver reports whether there is no fresh start, or it has ended.
-func (f *freshStart) isOver() bool {
+// hasEnded reports whether there is no fresh start, or it has ended.
+func (f *freshStart) hasEnded() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.ended

@@ -152,16 +152,16 @@ func TestWriteSeqs(t *testing.T) {
 		}
 	}
 	published, now := publishedSeqs{}, time.Now()
-	if pairs := published.due(writeSeqs{"n@0": 10}, now); len(pairs) != 2 {
+	if pairs := published.takeDue(writeSeqs{"n@0": 10}, now); len(pairs) != 2 {
 		t.Errorf("first: %v", pairs)
 	}
-	if pairs := published.due(writeSeqs{"n@0": 10}, now); pairs != nil {
+	if pairs := published.takeDue(writeSeqs{"n@0": 10}, now); pairs != nil {
 		t.Errorf("again: %v", pairs)
 	}
-	if pairs := published.due(writeSeqs{"n@0": 11}, now); len(pairs) != 2 {
+	if pairs := published.takeDue(writeSeqs{"n@0": 11}, now); len(pairs) != 2 {
 		t.Errorf("grown: %v", pairs)
 	}
-	if pairs := published.due(writeSeqs{"n@0": 11}, now.Add(2*seqRenewal)); len(pairs) != 2 {
+	if pairs := published.takeDue(writeSeqs{"n@0": 11}, now.Add(2*seqRenewal)); len(pairs) != 2 {
 		t.Errorf("old: %v", pairs)
 	}
 }

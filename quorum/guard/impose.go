@@ -135,7 +135,7 @@ type ProxyCounts struct {
 
 // CountProxies counts the running proxies.
 func CountProxies(settings string, inspections []Inspection) ProxyCounts {
-	own := newImposed(settings, inspections)
+	own := newRulesReplacement(settings, inspections)
 	all, losing, differing := map[string]bool{}, map[string]bool{}, map[string]bool{}
 	for i, v := range inspections {
 		if v.Report == nil {
@@ -154,28 +154,28 @@ func CountProxies(settings string, inspections []Inspection) ProxyCounts {
 	return ProxyCounts{Running: len(all), Losing: len(losing), Differing: len(differing)}
 }
 
-// imposed holds rules that an operator is about to write.
-type imposed struct {
+// rulesReplacement holds rules that an operator is about to write.
+type rulesReplacement struct {
 	*rulesTracker
 	inspections []Inspection
 	// servers is the hash of the masters, or serversUnknown.
 	servers string
 }
 
-func newImposed(settings string, inspections []Inspection) imposed {
+func newRulesReplacement(settings string, inspections []Inspection) rulesReplacement {
 	ids := make([]string, len(inspections))
 	for i, v := range inspections {
 		if v.Report != nil {
 			ids[i] = v.Report.RunID
 		}
 	}
-	return imposed{newRulesTrackerOf(settings, inspections, true), inspections, hashServers(ids)}
+	return rulesReplacement{newRulesTrackerOf(settings, inspections, true), inspections, hashServers(ids)}
 }
 
 // takesVote reports whether a proxy may lose the vote of a master when the rules are written. A
 // change of a rule is harmless if the proxy's announcement shows the new value. Announcements do
 // not show the location of the locks.
-func (m imposed) takesVote(i int, p Proxy) bool {
+func (m rulesReplacement) takesVote(i int, p Proxy) bool {
 	r := parseRules(m.inspections[i].Report.Rules)
 	return m.locationDiffers(r) ||
 		m.settingsDiffer(r) && m.differs(p) ||
@@ -183,11 +183,13 @@ func (m imposed) takesVote(i int, p Proxy) bool {
 }
 
 // differs reports whether a proxy that grants locks has different settings.
-func (m imposed) differs(p Proxy) bool { return p.Settings != "" && p.Settings != m.settingsHash() }
+func (m rulesReplacement) differs(p Proxy) bool {
+	return p.Settings != "" && p.Settings != m.settingsHash()
+}
 
 // listChanges reports whether the list of masters on a master would change. A master that was not
 // reached must be listed by its name.
-func (m imposed) listChanges(i int, r rules) bool {
+func (m rulesReplacement) listChanges(i int, r rules) bool {
 	switch {
 	case m.inspections[i].listDifference(m.names) != "":
 		return true
@@ -213,7 +215,8 @@ func ReplaceSettings(ctx context.Context, settings string, inspections []Inspect
 	for i, v := range inspections {
 		if v.Report != nil {
 			if differs := v.listDifference(namesOf(inspections)); differs != "" {
-				errs[i] = errors.New(RulesAdvice(differs)) // the list of masters comes from the marker; new rules do not change it
+				// The list of masters comes from the marker; new rules do not change it.
+				errs[i] = errors.New(RulesAdvice(differs))
 				continue
 			}
 			errs[i] = v.replaceRules(ctx, ownRules, slices.Concat(inspections[:i], inspections[i+1:]))

@@ -20,9 +20,9 @@ type maxTTLTracker struct {
 	// limit is a time.Duration that only grows. The tracker assumes it if no record is known, and
 	// for locks without expiry.
 	limit atomic.Int64
-	// recorded is a time.Duration that a majority of the masters has certainly recorded. Grants of
-	// at most this TTL need no new record.
-	recorded atomic.Int64
+	// maxRecordedTTL is a time.Duration that a majority of the masters has certainly recorded.
+	// Grants of at most this TTL need no new record.
+	maxRecordedTTL atomic.Int64
 
 	mu sync.Mutex
 	// largest is the largest credible record that this proxy has seen or written.
@@ -30,8 +30,8 @@ type maxTTLTracker struct {
 	// records holds the records of all masters by index, votingRecords the records of the masters
 	// that vote.
 	records, votingRecords map[int]time.Duration
-	// known is set once largest is certainly the largest record that exists.
-	known bool
+	// largestIsFinal is set once largest is certainly the largest record that exists.
+	largestIsFinal bool
 }
 
 func newMaxTTLTracker(masters int, limit time.Duration) *maxTTLTracker {
@@ -64,7 +64,7 @@ func roundUpTTL(ttl time.Duration) time.Duration {
 
 // IsRecorded reports whether a grant with this TTL needs no new record.
 func (l *maxTTLTracker) IsRecorded(ttl time.Duration) bool {
-	return ttl <= time.Duration(l.recorded.Load())
+	return ttl <= time.Duration(l.maxRecordedTTL.Load())
 }
 
 // RoundedUp returns the record for a TTL: rounded up, to at most the limit. A TTL above the limit
@@ -81,7 +81,7 @@ func (l *maxTTLTracker) Observe(i int, record time.Duration, votes bool) (refute
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.records[i] = record
-	credible := l.credible()
+	credible := l.maxCredibleTTL()
 	for _, r := range l.records {
 		if r <= credible {
 			l.largest = max(l.largest, r)
@@ -99,7 +99,7 @@ func (l *maxTTLTracker) Observe(i int, record time.Duration, votes bool) (refute
 		}
 	}
 	enough := credibleCount >= vote.ReadQuorum(l.masters)
-	l.known = l.known || enough
+	l.largestIsFinal = l.largestIsFinal || enough
 	if len(l.votingRecords) >= vote.Majority(l.masters) {
 		ttls := slices.Sorted(maps.Values(l.votingRecords))
 		l.raiseRecorded(ttls[len(ttls)-vote.Majority(l.masters)])
@@ -107,9 +107,9 @@ func (l *maxTTLTracker) Observe(i int, record time.Duration, votes bool) (refute
 	return enough && record > credible
 }
 
-// credible returns the longest TTL of a credible record: the limit, the largest record seen, or a
-// TTL that two masters report.
-func (l *maxTTLTracker) credible() time.Duration {
+// maxCredibleTTL returns the longest TTL of a credible record: the limit, the largest record seen,
+// or a TTL that two masters report.
+func (l *maxTTLTracker) maxCredibleTTL() time.Duration {
 	highest, second := time.Duration(0), time.Duration(0)
 	for _, r := range l.records {
 		highest, second = max(highest, r), max(second, min(highest, r))
@@ -126,8 +126,8 @@ func (l *maxTTLTracker) NoteRecorded(record time.Duration) {
 }
 
 func (l *maxTTLTracker) raiseRecorded(record time.Duration) {
-	if int64(record) > l.recorded.Load() {
-		l.recorded.Store(int64(record))
+	if int64(record) > l.maxRecordedTTL.Load() {
+		l.maxRecordedTTL.Store(int64(record))
 	}
 }
 
@@ -135,7 +135,7 @@ func (l *maxTTLTracker) raiseRecorded(record time.Duration) {
 func (l *maxTTLTracker) NoteNoRecords() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.known = true
+	l.largestIsFinal = true
 }
 
 // InUse returns the longest TTL that can be in use: the largest record, but at least the limit
@@ -143,7 +143,7 @@ func (l *maxTTLTracker) NoteNoRecords() {
 func (l *maxTTLTracker) InUse() time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if !l.known {
+	if !l.largestIsFinal {
 		return max(l.largest, l.Limit())
 	}
 	return l.largest
@@ -154,7 +154,7 @@ func (l *maxTTLTracker) InUse() time.Duration {
 func (l *maxTTLTracker) Bound() (largest time.Duration, known bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.largest, l.known
+	return l.largest, l.largestIsFinal
 }
 
 // LongestLostTTL returns the longest TTL of the locks that a master in quarantine may have lost.

@@ -27,7 +27,7 @@ func TestLongestTTL(t *testing.T) {
 	l := newMaxTTLTracker(5, time.Hour)
 	check := func(label string, inUse, recorded time.Duration) {
 		t.Helper()
-		if got := time.Duration(l.recorded.Load()); l.InUse() != inUse || got != recorded {
+		if got := time.Duration(l.maxRecordedTTL.Load()); l.InUse() != inUse || got != recorded {
 			t.Errorf("%s: in use %v, recorded %v, want %v, %v", label, l.InUse(), got, inUse, recorded)
 		}
 	}

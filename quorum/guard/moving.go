@@ -43,7 +43,8 @@ func (s *Set) Confirm(ctx context.Context) error {
 			g.Wake()
 			return false
 		}
-		return g.currentTrust().term == t.term // after a new term, the connection may reach another server
+		// After a new term, the connection may reach another server.
+		return g.currentTrust().term == t.term
 	})
 	if confirmed < vote.Majority(len(s.guards)) {
 		return errUnconfirmed
@@ -107,7 +108,7 @@ func (s *Set) ReportPaused(ctx context.Context, text string) error {
 	return nil
 }
 
-var errNotStored = errors.New("no majority of the masters stored the report")
+var errNotStored = errors.New("no majority of the masters stored in time that this proxy paused commands")
 
 // PauseReports returns, by proxy ID, the reports of paused commands that at least witnessQuorum
 // masters hold.

@@ -45,11 +45,11 @@ func TestSuspicionEnds(t *testing.T) {
 		{"it has only just begun", "n", changed(func(p *Proxy) { p.ClockFitsFrom = time.Hour }), 0, false},
 		{"it has no guard", "n", changed(func(p *Proxy) { p.GuardOn = false }), 0, false},
 	} {
-		if got := d.isOver(c.nonce, c.proxies, time.Minute, now.Add(c.after)); got != c.want {
+		if got := d.hasExpired(c.nonce, c.proxies, time.Minute, now.Add(c.after)); got != c.want {
 			t.Errorf("%s: %v", c.name, got)
 		}
 	}
-	if !(clockSuspicion{}).isOver("n", nil, time.Minute, now) {
+	if !(clockSuspicion{}).hasExpired("n", nil, time.Minute, now) {
 		t.Error("an absent suspicion is not over")
 	}
 }

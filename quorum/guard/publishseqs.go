@@ -54,7 +54,7 @@ func (g *Guard) publishSeqs(ctx context.Context) error {
 			maps.Copy(otherSeqs, other.currentSeqs())
 		}
 	}
-	pairs := g.published.due(otherSeqs, time.Now())
+	pairs := g.published.takeDue(otherSeqs, time.Now())
 	if len(pairs) == 0 {
 		return nil
 	}

@@ -171,11 +171,11 @@ func readyIn(left time.Duration) string {
 	if left <= 0 {
 		return ""
 	}
-	return ", ready in " + readable(left)
+	return ", ready in " + formatDuration(left)
 }
 
-// readable formats a duration, rounded up: 27s, 5m7s, 24h14m.
-func readable(d time.Duration) string {
+// formatDuration formats a duration, rounded up: 27s, 5m7s, 24h14m.
+func formatDuration(d time.Duration) string {
 	unit := time.Second
 	if d > time.Hour-time.Second {
 		unit = time.Minute

@@ -165,7 +165,8 @@ func (a *rulesTracker) settingsHash() string {
 	if a.settings == "" {
 		return ""
 	}
-	sum := sha256.Sum256([]byte(withoutLocation(a.settings))) // the rules themselves show the location
+	// The rules themselves show the location.
+	sum := sha256.Sum256([]byte(withoutLocation(a.settings)))
 	return hex.EncodeToString(sum[:8])
 }
 

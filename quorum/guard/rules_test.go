@@ -31,7 +31,9 @@ func TestParseRules(t *testing.T) {
 func TestRulesCheck(t *testing.T) {
 	for _, test := range []struct {
 		masters string
-		want    string // v: votes; c: gets rules; w: waits; x: has different rules; R: a majority has different rules
+		// V: votes; c: gets rules; w: waits; x: has different rules; R: a majority has different
+		// rules.
+		want string
 	}{
 		{"- - -", "ccc"},
 		{"- ? ?", "wvv"},

@@ -67,7 +67,8 @@ func NewSet(opts Options, masters []Master) *Set {
 		warned: map[string]bool{},
 	}
 	if s.locationRecord = opts.Record; s.locationRecord != nil && opts.JoinedEra == nil {
-		s.locationConflict.Store(&QuarantineError{Cause: Unverified}) // until CompareRecord has compared the record
+		// This is the cause until CompareRecord has compared the record.
+		s.locationConflict.Store(&QuarantineError{Cause: Unverified})
 	}
 	if s.uptime == nil {
 		s.uptime = sinceBoot

@@ -29,7 +29,7 @@ func (s *Set) voters(i int) []source {
 type sourceSet struct {
 	sources []source
 	masters int
-	// isFormer is set if the sources belong to the former set.
+	// isFormerEra is set if the sources belong to the former set.
 	isFormer bool
 	// formerMasters is the number of masters of the former set, if it is known and fewer than a
 	// majority of this set vote; zero otherwise.
@@ -96,7 +96,7 @@ func (s *Set) sourcesFor(g *Guard) sourceSet {
 	for _, candidate := range append(s.guards[:len(s.guards):len(s.guards)], s.formerGuards...) {
 		t := candidate.currentTrust()
 		joined := !t.eraEnded && candidate.set == s && t.Proof == marker.ProofJoined
-		if t.Nonce == "" || candidate.IsDown() || !joined && !(t.eraEnded && s.eras.isFormer(t.Marker)) {
+		if t.Nonce == "" || candidate.IsDown() || !joined && !(t.eraEnded && s.eras.isFormerEra(t.Marker)) {
 			continue
 		}
 		former.sources = append(former.sources, source{candidate, t})
@@ -122,9 +122,9 @@ func (g *Guard) isLongInQuarantine() bool {
 	return !g.watchedSince.IsZero() && time.Since(g.watchedSince) > 2*Heartbeat
 }
 
-// isFormer reports whether this era follows the era in which a master was sealed with this marker,
-// regardless of the ballot.
-func (e *eraTracker) isFormer(m marker.Marker) bool {
+// isFormerEra reports whether this era follows the era in which a master was sealed with this
+// marker, regardless of the ballot.
+func (e *eraTracker) isFormerEra(m marker.Marker) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.ownEraKnown && !m.Seal.IsNone() && (m.Seal.After(m.Era) == e.ownEra || e.formerMembers != nil && m.Era == e.formerEra)

@@ -71,7 +71,7 @@ func (g *Guard) suspicionOf(m marker.Marker) *QuarantineError {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	longestTTL := g.set.maxTTLInUse.InUse()
-	if g.suspicion.isOver(m.Nonce, g.otherProxies, longestTTL, time.Now()) {
+	if g.suspicion.hasExpired(m.Nonce, g.otherProxies, longestTTL, time.Now()) {
 		g.suspicion = clockSuspicion{}
 		return nil
 	}

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-func TestWhoseClock(t *testing.T) {
+func TestFindClockOwner(t *testing.T) {
 	forwardStep := clockStep{Size: 90 * time.Second}
 	suspendedStep := clockStep{Size: 90 * time.Second, SuspendedFor: 90*time.Second - 3*time.Millisecond}
 	backwardStep := clockStep{Size: -90 * time.Second, SuspendedFor: -90 * time.Second}

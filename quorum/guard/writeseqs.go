@@ -39,8 +39,8 @@ type publishedSeqs map[string]struct {
 	at time.Time
 }
 
-// due returns the fields and numbers to publish now, and records them as published.
-func (l publishedSeqs) due(known writeSeqs, now time.Time) []any {
+// takeDue returns the fields and numbers to publish now, and records them as published.
+func (l publishedSeqs) takeDue(known writeSeqs, now time.Time) []any {
 	var pairs []any
 	for field, n := range known {
 		if last, exists := l[field]; !exists || last.n < n || now.Sub(last.at) > seqRenewal {

@@ -112,7 +112,8 @@ func (b *Group) setExpiry(d *register.Decision, all []key) error {
 	if err := b.setOwnTTL(all); err != nil {
 		return err
 	}
-	anyKept, anyEndless, longest := false, false, time.Duration(0) // longest of the keys with an expiry
+	// longest is the longest TTL of the keys with an expiry.
+	anyKept, anyEndless, longest := false, false, time.Duration(0)
 	for _, k := range all {
 		switch {
 		case k.hasNewTTL && k.newTTL < 0, !k.hasNewTTL && k.expiryOffset == Endless:

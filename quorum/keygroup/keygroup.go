@@ -90,12 +90,12 @@ func (b *Group) Snapshot(name string) register.Snapshot {
 	case b.snapshot.LeftUnknown:
 		l.LeftUnknown = true
 	case k.expiryOffset == Endless:
-		l.Left = Endless
+		l.TimeLeft = Endless
 	default:
 		// No master has a shorter remaining time. The key exists, so it has not expired.
-		l.Left = max(b.snapshot.Shortest-k.expiryOffset, time.Millisecond)
+		l.TimeLeft = max(b.snapshot.Shortest-k.expiryOffset, time.Millisecond)
 	}
-	l.Longest, l.Shortest = l.Left, l.Left
+	l.Longest, l.Shortest = l.TimeLeft, l.TimeLeft
 	return l
 }
 

@@ -69,7 +69,7 @@ func describe(b *Group) string {
 	var all []string
 	for _, name := range b.Names() {
 		e := b.Snapshot(name)
-		all = append(all, fmt.Sprintf("%s=%s/%v@%s", name, e.Value, e.Left, e.Version))
+		all = append(all, fmt.Sprintf("%s=%s/%v@%s", name, e.Value, e.TimeLeft, e.Version))
 	}
 	return strings.Join(all, " ")
 }
@@ -293,7 +293,8 @@ func (w *simulation) change() {
 	decision := mustEncode(w.t, b, fmt.Sprint("v", w.version))
 	w.now += elapsed
 	if decision.Action != register.NoChange {
-		for _, name := range expired { // until now a master that did not answer may have had the key
+		// Until now a master that did not answer may have had the key.
+		for _, name := range expired {
 			if !slices.Contains(b.Names(), name) {
 				delete(w.reliedUntil, name)
 			}
@@ -393,7 +394,7 @@ func TestExtensionMovesNoOtherExpiry(t *testing.T) {
 	for i := range 2000 {
 		now += 300
 		b = mustOpen(t, w, time.Duration(end-now)*ms)
-		if got, want := b.Snapshot("T").Left, time.Hour-time.Duration(now)*ms; got != want {
+		if got, want := b.Snapshot("T").TimeLeft, time.Hour-time.Duration(now)*ms; got != want {
 			t.Fatalf("after %d changes %v are left, not %v", i, got, want)
 		}
 		b.Put("a:{T}", "a", time.Duration(1+i%7*i)*time.Second)

@@ -52,8 +52,9 @@ type connection struct {
 // proxy is a proxy with one client.
 type proxy struct {
 	client state
-	// unsure is set if the client received an error: it may have the lock, but does not rely on it.
-	unsure bool
+	// mayHoldLock is set if the client received an error: it may have the lock, but does not rely
+	// on it.
+	mayHoldLock bool
 	// era is the latest era that the proxy knows of, and place the location of the locks in that
 	// era. pausedIn is the era in which the proxy announced its pause, plus one.
 	era      uint8
@@ -250,7 +251,7 @@ func (x explorer) sendRequest(w world, i int, visit func(string, world)) {
 // receive passes an answer to the client.
 func (p *proxy) receive(answer request) {
 	if p.client == asking && answer == succeeded {
-		p.client, p.unsure = holding, false
+		p.client, p.mayHoldLock = holding, false
 		return
 	}
 	p.client = idle // the lock was released, or not taken
@@ -260,7 +261,7 @@ func (p *proxy) receive(answer request) {
 func (p *proxy) receiveError() {
 	switch p.client {
 	case asking:
-		p.client, p.unsure = idle, true
+		p.client, p.mayHoldLock = idle, true
 	case releasing:
 		p.client = holding
 	}
@@ -493,7 +494,7 @@ func (x explorer) loseMastersData(w world, visit func(string, world)) {
 	if w.dataLossCount >= x.maxDataLosses {
 		return
 	}
-	at, _ := restored(nil, EraPlace{w.recorded, int(w.recordedIn)}, false)
+	at, _ := placeAfterLoss(nil, EraPlace{w.recorded, int(w.recordedIn)}, false)
 	switch {
 	case x.placeFromSettings:
 		at.Place = Masters
@@ -508,7 +509,7 @@ func (x explorer) loseMastersData(w world, visit func(string, world)) {
 			p.receiveError()
 		}
 		if p.conn, p.sent = (connection{}), noRequest; atMasters || p.client != holding {
-			p.client, p.unsure = idle, true
+			p.client, p.mayHoldLock = idle, true
 		}
 		p.era, p.place, p.pausedIn = uint8(at.Era), at.Place, 0
 	}
@@ -523,7 +524,7 @@ func (x explorer) loseMastersData(w world, visit func(string, world)) {
 func (w *world) loseUpstreamLocks() {
 	for i := range w.proxies {
 		p := &w.proxies[i]
-		p.conn.answer, p.unsure = noRequest, true
+		p.conn.answer, p.mayHoldLock = noRequest, true
 		if p.sent == noRequest {
 			p.client = idle
 		}
@@ -538,7 +539,7 @@ func (w *world) violation() string {
 		switch {
 		case p.client == holding && lock != ownLock:
 			return fmt.Sprintf("client %d holds a lock that is not there", i)
-		case p.client == idle && !p.unsure && p.conn.answer == noRequest && lock == ownLock:
+		case p.client == idle && !p.mayHoldLock && p.conn.answer == noRequest && lock == ownLock:
 			return fmt.Sprintf("the lock of client %d is back", i)
 		}
 	}

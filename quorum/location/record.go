@@ -29,10 +29,10 @@ func RecordField(era int, lockKeys []string) string {
 	return fmt.Sprintf("%d %s", era, globs)
 }
 
-// Recorded decodes a record. It considers only fields whose lock keys overlap with the proxy's own,
-// and returns the place of the highest era. older holds the names of the other fields with such
-// lock keys.
-func Recorded(fields map[string]string, overlap func(lockKeys []string) bool) (highest EraPlace, older []string) {
+// ParseRecord decodes a record. It considers only fields whose lock keys overlap with the proxy's
+// own, and returns the place of the highest era. older holds the names of the other fields with
+// such lock keys.
+func ParseRecord(fields map[string]string, overlap func(lockKeys []string) bool) (highest EraPlace, older []string) {
 	latestField := ""
 	for field, place := range fields {
 		number, globs, _ := strings.Cut(field, " ")
@@ -77,7 +77,7 @@ func (s Report) Resolve(record Record, recorded EraPlace, readErr error, fromUps
 		return s.EraPlace, fmt.Errorf(
 			"the masters have no record of the location of the locks, and the upstream's record cannot be read: %w", readErr)
 	}
-	return restored(record, recorded, fromUpstream)
+	return placeAfterLoss(record, recorded, fromUpstream)
 }
 
 // contradicts reports whether a record shows that the masters have lost later decisions.
@@ -86,10 +86,10 @@ func (a EraPlace) contradicts(masters EraPlace) bool {
 		(masters.Place == Undecided || a.Era > masters.Era || a.Era == masters.Era && a.Place != masters.Place)
 }
 
-// restored returns the location of the locks after the masters have lost this location and all
-// their cells. If the locks were being moved, all locks that count may be at the upstream.
+// placeAfterLoss returns the location of the locks after the masters have lost this location and
+// all their cells. If the locks were being moved, all locks that count may be at the upstream.
 // fromUpstream is the setting move-from-upstream.
-func restored(record Record, recorded EraPlace, fromUpstream bool) (EraPlace, error) {
+func placeAfterLoss(record Record, recorded EraPlace, fromUpstream bool) (EraPlace, error) {
 	switch {
 	case recorded.Moves():
 		return EraPlace{Upstream, recorded.Era + 1}, nil

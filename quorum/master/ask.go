@@ -52,7 +52,7 @@ func (m *Master) dial(db int) (Link, error) {
 func (m *Master) finish(o *op, r *reply) {
 	defer func() {
 		if p := recover(); p != nil {
-			m.log.Error("panic while processing a reply", "master", m.name, "panic", p, "stack", string(debug.Stack()))
+			m.log.Error("internal error while processing the replies of a master; report this line", "master", m.name, "panic", p, "stack", string(debug.Stack()))
 		}
 	}()
 	switch {

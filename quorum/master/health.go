@@ -18,16 +18,16 @@ type Health struct {
 	RoundTrip time.Duration
 	// RemovalsPending is the number of removals that the proxy sends when the master is back.
 	RemovalsPending int
-	// Figures holds the counters and measurements of the master's guard.
-	guard.Figures
+	// Stats holds the counters and measurements of the master's guard.
+	guard.Stats
 }
 
 // Health returns the current state of the master.
 func (m *Master) Health() Health {
-	quarantine, figures := m.guard.Quarantine(), m.guard.Figures()
+	quarantine, stats := m.guard.Quarantine(), m.guard.Stats()
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	h := Health{Err: m.cause, Since: m.stateSince, RoundTrip: m.roundTrip, RemovalsPending: len(m.pending.removals), Figures: figures}
+	h := Health{Err: m.cause, Since: m.stateSince, RoundTrip: m.roundTrip, RemovalsPending: len(m.pending.removals), Stats: stats}
 	if m.cause == nil {
 		h.Quarantine = quarantine
 	}

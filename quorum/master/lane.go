@@ -29,11 +29,11 @@ type lane struct {
 	// idle is signalled when claimed becomes false, and when shutDown empties the queues.
 	idle  sync.Cond
 	queue []*op
-	// long holds the ops that are long according to sizes. wasLong is set if the last batch
+	// longQueue holds the ops that are long according to sizes. wasLong is set if the last batch
 	// consisted of such ops.
-	long    []*op
-	sizes   sizes
-	wasLong bool
+	longQueue []*op
+	sizes     sizes
+	wasLong   bool
 	// turns limits the masters that process long ops at the same time; nil: no limit. hasTurn is
 	// set while this lane has a turn, awaitsTurn while it waits for one.
 	turns               *Turns
@@ -46,15 +46,15 @@ type lane struct {
 	// caller of push. The caller that clears sendDelayed must send.
 	sendDelayed bool
 	link        Link
-	// down is the error with which push refuses new ops, or nil.
-	down error
+	// downCause is the error with which push refuses new ops, or nil.
+	downCause error
 
 	// inFlight is the batch in flight. It has no ops while the lane is idle.
 	inFlight Batch
 }
 
 func newLane(m *Master, db int, down error) *lane {
-	l := &lane{master: m, db: db, sizes: newSizes(), down: down, inFlight: Batch{db: db}}
+	l := &lane{master: m, db: db, sizes: newSizes(), downCause: down, inFlight: Batch{db: db}}
 	if m != nil {
 		l.turns = m.turns
 	}
@@ -67,12 +67,12 @@ func newLane(m *Master, db int, down error) *lane {
 func (l *lane) push(o *op, delay bool) (claimed bool, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.down != nil {
-		return false, l.down
+	if l.downCause != nil {
+		return false, l.downCause
 	}
 	switch {
 	case o.round == nil: // An op without a round has no limit, because no caller would repeat it.
-	case len(l.queue)+len(l.long) >= maxQueued:
+	case len(l.queue)+len(l.longQueue) >= maxQueued:
 		return false, ErrQueueFull
 	case l.sizes.totalSize(o) > maxKnownSize && len(o.cellOp.Keys()) > 1:
 		return false, ErrTooLong
@@ -97,8 +97,8 @@ func (l *lane) claimDelayed() (claimed bool) {
 func (l *lane) requeue(ops []*op) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.down != nil {
-		return l.down
+	if l.downCause != nil {
+		return l.downCause
 	}
 	l.queue = append(append(l.queue[:0:0], ops...), l.queue...)
 	return nil
@@ -135,7 +135,7 @@ func (l *lane) takeNext() (link Link, more, turnEnded bool) {
 		l.claimed = false
 		l.idle.Broadcast()
 	}
-	if turnEnded = l.hasTurn && !(l.wasLong && len(batch) > 0) && len(l.long) == 0; turnEnded {
+	if turnEnded = l.hasTurn && !(l.wasLong && len(batch) > 0) && len(l.longQueue) == 0; turnEnded {
 		l.hasTurn = false
 	}
 	return l.link, len(batch) > 0, turnEnded
@@ -148,8 +148,8 @@ func (l *lane) takeShort(batch []*op) []*op {
 		o := l.queue[n]
 		size := l.sizes.totalSize(o)
 		if l.sizes.isLong(o, size) {
-			l.sizes.noteQueued(o, size, len(l.long) == 0)
-			l.long = append(l.long, o)
+			l.sizes.noteQueued(o, size, len(l.longQueue) == 0)
+			l.longQueue = append(l.longQueue, o)
 			n++
 			continue
 		}
@@ -168,15 +168,15 @@ func (l *lane) takeShort(batch []*op) []*op {
 // takeLong adds the next long ops to a batch.
 func (l *lane) takeLong(batch []*op) []*op {
 	n, weight := 0, 0
-	for n < len(l.long) && l.mayTakeLong() {
-		if weight += l.sizes.totalSize(l.long[n]) + keysWeight(l.long[n]); weight > longBatch && len(batch) > 0 {
+	for n < len(l.longQueue) && l.mayTakeLong() {
+		if weight += l.sizes.totalSize(l.longQueue[n]) + keysWeight(l.longQueue[n]); weight > longBatch && len(batch) > 0 {
 			break
 		}
-		batch = appendSent(batch, l.long[n])
+		batch = appendSent(batch, l.longQueue[n])
 		n++
 	}
-	if l.long = shift(l.long, n); len(l.long) == 0 {
-		l.long = nil
+	if l.longQueue = shift(l.longQueue, n); len(l.longQueue) == 0 {
+		l.longQueue = nil
 	}
 	return batch
 }
@@ -203,7 +203,7 @@ func (l *lane) learnSizes() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for i, o := range l.inFlight.ops {
-		l.sizes.learn(o, &l.inFlight.replies[i], len(l.long) == 0)
+		l.sizes.learn(o, &l.inFlight.replies[i], len(l.longQueue) == 0)
 	}
 }
 
@@ -211,9 +211,9 @@ func (l *lane) learnSizes() {
 func (l *lane) shutDown(reason error) []*op {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.down = reason
-	queued := append(l.queue, l.long...)
-	l.queue, l.long = nil, nil
+	l.downCause = reason
+	queued := append(l.queue, l.longQueue...)
+	l.queue, l.longQueue = nil, nil
 	l.idle.Broadcast()
 	return queued
 }
@@ -222,8 +222,8 @@ func (l *lane) shutDown(reason error) []*op {
 func (l *lane) setCause(reason error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.down != nil {
-		l.down = reason
+	if l.downCause != nil {
+		l.downCause = reason
 	}
 }
 
@@ -232,7 +232,7 @@ func (l *lane) setCause(reason error) {
 func (l *lane) open(pending []*op) (claimed bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.down = nil
+	l.downCause = nil
 	for _, o := range pending {
 		if o.db == l.db {
 			l.queue = append(l.queue, o)
@@ -247,7 +247,7 @@ func (l *lane) open(pending []*op) (claimed bool) {
 func (l *lane) waitIdle() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for l.claimed || len(l.long) > 0 {
+	for l.claimed || len(l.longQueue) > 0 {
 		l.idle.Wait()
 	}
 }

@@ -121,7 +121,7 @@ func (l *lane) complete(err error) {
 		f.fillMissing(register.Unknown, err)
 	}
 	if panicErr := new(contained.PanicError); errors.As(err, &panicErr) {
-		m.log.Error("batch failed", "master", m.name, "cause", panicErr)
+		m.log.Error("internal error while processing the replies of a master; report this line", "master", m.name, "cause", panicErr)
 	}
 	if cause := m.guard.Evaluate(&f.check); cause != nil {
 		f.uncount(cause)

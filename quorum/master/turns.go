@@ -48,7 +48,7 @@ func (t *Turns) release() {
 // mayTakeLong reports whether the lane may send long ops now. Otherwise startTurn sends them when
 // the lane gets a turn.
 func (l *lane) mayTakeLong() bool {
-	if l.turns == nil || l.hasTurn || len(l.long) == 0 {
+	if l.turns == nil || l.hasTurn || len(l.longQueue) == 0 {
 		return true
 	}
 	if !l.awaitsTurn {
@@ -62,7 +62,7 @@ func (l *lane) mayTakeLong() bool {
 func (l *lane) startTurn() {
 	l.mu.Lock()
 	l.awaitsTurn = false
-	l.hasTurn = len(l.long) > 0
+	l.hasTurn = len(l.longQueue) > 0
 	turnUnused, claimed := !l.hasTurn, l.hasTurn && !l.claimed
 	l.claimed = l.claimed || claimed
 	l.mu.Unlock()

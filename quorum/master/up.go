@@ -111,7 +111,7 @@ func (m *Master) addPending(o *op) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if !m.pending.add(o) {
-		m.log.Debug("too many pending removals: the key stays until its TTL expires", "master", m.name)
+		m.log.Debug("too many pending removals: the key stays until its lease expires", "master", m.name)
 	}
 }
 

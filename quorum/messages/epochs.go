@@ -6,10 +6,10 @@ package messages
 // that is connected again does not count: a message in transit may have reached one master during
 // its break, and another master during a later break. epochs does no I/O.
 type epochs struct {
-	// need is the minimum number of connected masters such that every majority includes one of
-	// them.
-	need      int
-	connected []bool // by master
+	// minConnected is the minimum number of connected masters such that every majority includes one
+	// of them.
+	minConnected int
+	connected    []bool // by master
 	// current is the epoch of new members; nil: not created yet.
 	current *epoch
 	set     map[*epoch]bool
@@ -22,7 +22,7 @@ type epoch struct {
 }
 
 func newEpochs(masters, need int) *epochs {
-	return &epochs{need: need, connected: make([]bool, masters), set: map[*epoch]bool{}}
+	return &epochs{minConnected: need, connected: make([]bool, masters), set: map[*epoch]bool{}}
 }
 
 // masterConnected records that a master is connected.
@@ -37,7 +37,7 @@ func (e *epochs) masterDisconnected(master int) (affected []*Subscription) {
 	e.connected[master] = false
 	e.startNew()
 	for ep := range e.set {
-		if ep.connected[master] = false; countTrue(ep.connected) >= e.need {
+		if ep.connected[master] = false; countTrue(ep.connected) >= e.minConnected {
 			continue
 		}
 		for m := range ep.members {
@@ -59,7 +59,7 @@ func (e *epochs) startNew() {
 
 // join adds a member if at least need masters are connected, and reports whether it did.
 func (e *epochs) join(m *Subscription) bool {
-	if countTrue(e.connected) < e.need {
+	if countTrue(e.connected) < e.minConnected {
 		return false
 	}
 	if e.current == nil {

@@ -275,7 +275,8 @@ func TestUnexpectedMessages(t *testing.T) {
 				awaitCondition(t, func() bool { return !l.IsConnected(1) && l.Causes()[1] != nil })
 			}
 			do(t, client, "PUBLISH", "test", numberedMessage(1, 0).Encode())
-			time.Sleep(20 * time.Millisecond) // a message that ends the connection would have arrived
+			// A message that ends the connection would have arrived.
+			time.Sleep(20 * time.Millisecond)
 			if !test.ends && !l.IsConnected(1) {
 				t.Error(l.Causes()[1])
 			}

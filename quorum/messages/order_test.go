@@ -84,7 +84,8 @@ func publishAll(random *rand.Rand) (routes []*route, accepted map[uint64]bool) {
 			}
 			delete(inFlight, client)
 		}
-		if i := random.IntN(5); len(lanes[i]) > 0 && random.IntN(i+1) < 2 { // some masters are slower
+		// Some masters are slower.
+		if i := random.IntN(5); len(lanes[i]) > 0 && random.IntN(i+1) < 2 {
 			f := lanes[i][0]
 			lanes[i] = lanes[i][1:]
 			f.acceptCount++
@@ -98,7 +99,8 @@ func publishAll(random *rand.Rand) (routes []*route, accepted map[uint64]bool) {
 func deliverAll(t *testing.T, random *rand.Rand, routes []*route) (got []Message) {
 	t.Helper()
 	var o order
-	flush, lastTime := uint64(0), 0 // lastTime is the latest publication time of the arrived messages
+	// lastTime is the latest publication time of the arrived messages.
+	flush, lastTime := uint64(0), 0
 	flushing, upTo := false, make([]int, len(routes))
 	broken := random.Perm(5)[:random.IntN(3)]
 	for _, i := range broken {

@@ -210,7 +210,7 @@ func (p *period) disconnected(master int, err error) {
 	notify(affected)
 	log, name := p.listener.opts.Logger, p.listener.opts.Servers[master].Name()
 	if panicErr := new(contained.PanicError); errors.As(err, &panicErr) {
-		log.Error("listening to a master failed", "master", name, "cause", panicErr)
+		log.Error("internal error while receiving the messages of a master; report this line", "master", name, "cause", panicErr)
 	}
 	if warn {
 		log.Warn("a master refuses SUBSCRIBE: messages come from the other masters only", "master", name, "cause", err)

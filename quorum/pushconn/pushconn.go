@@ -53,7 +53,7 @@ type Reconnector struct {
 
 // Run connects again and again while a connection is wanted. It ends a pause when ctx ends.
 func (k Reconnector) Run(ctx context.Context) {
-	pause := pacing.Pauses{Shortest: shortestPause, Longest: longestPause, Rand: k.Rand}
+	pause := pacing.Pauses{MinPause: shortestPause, MaxPause: longestPause, Rand: k.Rand}
 	for k.Wanted() {
 		if k.Server.IsDown() {
 			_ = pacing.Sleep(ctx, downPause)

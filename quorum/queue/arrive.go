@@ -67,10 +67,10 @@ func (l *ValueQueues[K]) Await(ctx context.Context, a ValueWaitOptions[K]) WaitR
 	w := &valueWait[K]{
 		ValueWaitOptions: a, queues: l, waiter: l.enter(a.Keys), alarms: make([]ChangeAlarm, len(a.Keys)),
 		timer:       time.NewTimer(time.Hour),
-		pollPauses:  pacing.Pauses{Shortest: shortestPollPause, Longest: longestPollPause, Rand: a.Rand},
-		burstPauses: pacing.Pauses{Shortest: shortestBurstPause, Longest: longestBurstPause, Rand: a.Rand},
+		pollPauses:  pacing.Pauses{MinPause: shortestPollPause, MaxPause: longestPollPause, Rand: a.Rand},
+		burstPauses: pacing.Pauses{MinPause: shortestBurstPause, MaxPause: longestBurstPause, Rand: a.Rand},
 
-		undecidedPauses: pacing.Pauses{Shortest: longestPollPause, Longest: longestUndecidedPause, Rand: a.Rand},
+		undecidedPauses: pacing.Pauses{MinPause: longestPollPause, MaxPause: longestUndecidedPause, Rand: a.Rand},
 	}
 	defer w.stop()
 	if w.result = a.Try(l.heads(w.waiter)); w.result != PopEnded {

@@ -98,7 +98,7 @@ func (s *lockWaiter) begin(ctx context.Context, timeout <-chan time.Time) {
 func TestAwaitIsWoken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := startWait(t.Context(), nil)
-		s.alarm.setView(watch.View{Verdict: watch.Held, End: time.Now().Add(time.Hour)})
+		s.alarm.setView(watch.View{Verdict: watch.Held, Expiry: time.Now().Add(time.Hour)})
 		time.Sleep(30 * time.Minute)
 		synctest.Wait()
 		s.free.Store(true)
@@ -112,12 +112,12 @@ func TestAwaitIsWoken(t *testing.T) {
 	})
 }
 
-// TestAwaitTriesAtTheEnd checks that the head tries when the lease expires, if the alarm reports
+// TestAwaitTriesAtExpiry checks that the head tries when the lease expires, if the alarm reports
 // nothing.
-func TestAwaitTriesAtTheEnd(t *testing.T) {
+func TestAwaitTriesAtExpiry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := startWait(t.Context(), nil)
-		s.alarm.setView(watch.View{Verdict: watch.Held, End: time.Now().Add(time.Minute)})
+		s.alarm.setView(watch.View{Verdict: watch.Held, Expiry: time.Now().Add(time.Minute)})
 		s.free.Store(true)
 		time.Sleep(time.Minute + expirySpread)
 		synctest.Wait()
@@ -240,9 +240,9 @@ func TestAwaitWaitsForAQuorum(t *testing.T) {
 	})
 }
 
-// TestAwaitEndsOpen checks that every waiter in the queue returns TimedOutUndecided if its wait
-// ends while the holder is unknown.
-func TestAwaitEndsOpen(t *testing.T) {
+// TestAwaitTimesOutUndecided checks that every waiter in the queue returns TimedOutUndecided if its
+// wait ends while the holder is unknown.
+func TestAwaitTimesOutUndecided(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := startWait(t.Context(), time.After(time.Minute))
 		s.quorum = make(chan struct{})
@@ -283,7 +283,7 @@ func TestAwaitIsPassedTheLock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		peers := &fakePeers{}
 		s := startWaitWithPeers(t.Context(), peers)
-		heldView := watch.View{Verdict: watch.Held, End: time.Now().Add(time.Hour)}
+		heldView := watch.View{Verdict: watch.Held, Expiry: time.Now().Add(time.Hour)}
 		s.alarm.setView(heldView)
 		if len(peers.marks) != 1 || peers.marks[0].puts != 1 {
 			t.Fatalf("marks %v", peers.marks)

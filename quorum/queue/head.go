@@ -83,10 +83,10 @@ type Head struct {
 func NewHead(rand func() float64) *Head {
 	return &Head{
 		rand:        rand,
-		pollPauses:  pacing.Pauses{Shortest: shortestPollPause, Longest: longestPollPause, Rand: rand},
-		burstPauses: pacing.Pauses{Shortest: shortestBurstPause, Longest: longestBurstPause, Rand: rand},
+		pollPauses:  pacing.Pauses{MinPause: shortestPollPause, MaxPause: longestPollPause, Rand: rand},
+		burstPauses: pacing.Pauses{MinPause: shortestBurstPause, MaxPause: longestBurstPause, Rand: rand},
 
-		undecidedPauses: pacing.Pauses{Shortest: longestPollPause, Longest: longestUndecidedPause, Rand: rand},
+		undecidedPauses: pacing.Pauses{MinPause: longestPollPause, MaxPause: longestUndecidedPause, Rand: rand},
 	}
 }
 
@@ -157,7 +157,7 @@ func (h *Head) OnView(v watch.View, now time.Time) {
 	case watch.Held:
 		h.pollPauses.Reset()
 		h.pollAt = time.Time{}
-		h.sleepUntilEnd(v, now)
+		h.sleepUntilExpiry(v, now)
 	case watch.Changed:
 		h.onChange(now)
 	case watch.Free:
@@ -179,15 +179,15 @@ func (h *Head) onChange(now time.Time) {
 	}
 }
 
-// sleepUntilEnd schedules a try for the expiry of a lock that another process holds.
-func (h *Head) sleepUntilEnd(v watch.View, now time.Time) {
+// sleepUntilExpiry schedules a try for the expiry of a lock that another process holds.
+func (h *Head) sleepUntilExpiry(v watch.View, now time.Time) {
 	switch {
 	case v.SomeChanged:
 		h.lookSoon(now)
-	case v.End.IsZero():
+	case v.Expiry.IsZero():
 		h.schedule(LookAll, now.Add(longestSleep))
 	default:
-		h.schedule(Try, v.End.Add(pacing.Jittered(expirySpread, h.rand)))
+		h.schedule(Try, v.Expiry.Add(pacing.Jittered(expirySpread, h.rand)))
 	}
 }
 

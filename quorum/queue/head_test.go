@@ -38,7 +38,7 @@ func (s *headScript) refused() *headScript          { s.head.OnRefused(s.now); r
 func (s *headScript) looked() *headScript           { s.head.OnLook(s.now); return s }
 func (s *headScript) sees(v watch.View) *headScript { s.head.OnView(v, s.now); return s }
 func (s *headScript) held(end time.Duration) *headScript {
-	return s.sees(watch.View{Verdict: watch.Held, End: s.now.Add(end)})
+	return s.sees(watch.View{Verdict: watch.Held, Expiry: s.now.Add(end)})
 }
 func (s *headScript) verdict(v watch.Verdict) *headScript { return s.sees(watch.View{Verdict: v}) }
 func (s *headScript) unclear(asking bool) *headScript     { return s.sees(watch.View{Looking: asking}) }
@@ -56,8 +56,8 @@ func TestHeadSleeps(t *testing.T) {
 	s.after(5*time.Second).verdict(watch.Changed).want(Try, 0)
 }
 
-// TestHeadAtTheEnd checks that a head whose try at the expiry fails looks before it tries again.
-func TestHeadAtTheEnd(t *testing.T) {
+// TestHeadAtExpiry checks that a head whose try at the expiry fails looks before it tries again.
+func TestHeadAtExpiry(t *testing.T) {
 	s := newHeadScript(t).signal(TryNow).refused().looked().held(time.Second)
 	s.after(time.Second+expirySpread).want(Try, 0).refused().want(Look, 0).looked()
 	// the verdict is Changed because other leases have also expired
@@ -119,8 +119,8 @@ func TestHeadPartialChange(t *testing.T) {
 	}
 }
 
-// TestHeadWithoutEnd checks that the head looks at a lock without expiry from time to time.
-func TestHeadWithoutEnd(t *testing.T) {
+// TestHeadWithoutExpiry checks that the head looks at a lock without expiry from time to time.
+func TestHeadWithoutExpiry(t *testing.T) {
 	newHeadScript(t).signal(TryNow).refused().looked().verdict(watch.Held).want(LookAll, longestSleep)
 }
 

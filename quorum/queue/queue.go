@@ -32,9 +32,9 @@ type Peers[K comparable] interface {
 	// batch, behind the removal.
 	Mark(key K) Mark
 	Unmark(key K, then func())
-	// AskIfWanted asks whether another process has a mark at the key, and calls onAnswer once with
-	// the answer.
-	AskIfWanted(key K, onAnswer func(peerWaits bool))
+	// AskForWaiters asks whether another process has a mark at the key, and calls onAnswer once
+	// with the answer.
+	AskForWaiters(key K, onAnswer func(peerWaits bool))
 	// PassLock leaves a lock to the next process with a mark. It calls onAnswer with the ID of that
 	// process after notifying it, or with an empty ID if no process waits.
 	PassLock(key K, onAnswer func(to string))
@@ -199,7 +199,7 @@ func (q *Queues[K]) SendTake(key K, send func(then func())) {
 	var ask func()
 	if askPeers {
 		ask = func() {
-			q.Peers.AskIfWanted(key, func(peerWaits bool) {
+			q.Peers.AskForWaiters(key, func(peerWaits bool) {
 				if peerWaits {
 					q.setPeerWaits(key)
 				}
@@ -337,7 +337,7 @@ func (q *Queues[K]) needsMark(p *Ticket[K]) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	keyQueue := q.byKey[p.key]
-	keyQueue.marked = keyQueue.marked || !alone && !keyQueue.turn.isOurs()
+	keyQueue.marked = keyQueue.marked || !alone && !keyQueue.turn.heldByOwnClient()
 	return keyQueue.marked
 }
 

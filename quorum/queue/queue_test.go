@@ -78,7 +78,7 @@ func (o *fakePeers) Unmark(_ string, then func()) {
 		then()
 	}
 }
-func (o *fakePeers) AskIfWanted(_ string, onAnswer func(peerWaits bool)) {
+func (o *fakePeers) AskForWaiters(_ string, onAnswer func(peerWaits bool)) {
 	o.asks++
 	onAnswer(o.waitingPeer != "")
 }

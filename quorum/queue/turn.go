@@ -81,7 +81,7 @@ func (t *turn) released(waiting int, alone bool, now time.Time) (signal Signal, 
 		return 0, false, false
 	}
 	t.free = true
-	if alone || t.grantCount == 0 || !t.isOver(now) || !t.peerWaits && (waiting > 0 || !t.askIsDue(now)) {
+	if alone || t.grantCount == 0 || !t.hasEnded(now) || !t.peerWaits && (waiting > 0 || !t.askIsDue(now)) {
 		return TryNow, false, true
 	}
 	t.grantCount, t.peerWaits, t.lastAsked, t.leftUntil, t.leftTo = 0, false, now, now.Add(maxLeaveTime), ""
@@ -110,13 +110,13 @@ func (t *turn) signalOnEntry(now time.Time) Signal {
 	return TryNow
 }
 
-// isOver reports whether the turn has ended.
-func (t *turn) isOver(now time.Time) bool {
+// hasEnded reports whether the turn has ended.
+func (t *turn) hasEnded(now time.Time) bool {
 	return t.grantCount >= t.maxGrants || now.Sub(t.firstGrant) > longestTurn
 }
 
-// isOurs reports whether this process knows that one of its clients holds the lock.
-func (t *turn) isOurs() bool { return t.grantCount > 0 && !t.free }
+// heldByOwnClient reports whether this process knows that one of its clients holds the lock.
+func (t *turn) heldByOwnClient() bool { return t.grantCount > 0 && !t.free }
 
 // isLeftToPeer reports whether this process left the lock to another process, and does not know
 // that the other process has had it.
@@ -134,7 +134,7 @@ func (t *turn) peerDone() { t.leftUntil, t.leftTo = time.Time{}, "" }
 // foundHeld records that the head found the lock held. The holder is another process, unless this
 // process knows that one of its own clients holds the lock.
 func (t *turn) foundHeld(now time.Time) {
-	if !t.isOurs() {
+	if !t.heldByOwnClient() {
 		t.grantCount, t.peerWaits, t.lastContended = 0, false, now
 	}
 	t.free, t.leftUntil, t.leftTo = false, time.Time{}, ""

@@ -114,12 +114,12 @@ func TestTurnIsLostEarly(t *testing.T) {
 	now := time.Unix(1000, 0)
 	tr.grantToHead(9, now)
 	tr.foundHeld(now) // a client of this process holds the lock
-	if !tr.isOurs() || tr.grantCount != 1 {
+	if !tr.heldByOwnClient() || tr.grantCount != 1 {
 		t.Errorf("the lock does not count as held by this process: %+v", tr)
 	}
 	tr.released(9, false, now)
 	tr.foundHeld(now)
-	if tr.isOurs() || tr.grantCount != 0 {
+	if tr.heldByOwnClient() || tr.grantCount != 0 {
 		t.Errorf("%+v", tr)
 	}
 	for range 3 {

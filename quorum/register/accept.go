@@ -67,7 +67,7 @@ func (u *update) accept(ctx context.Context, b ballot, p proposal) (Outcome, err
 func (u *update) completeAccepted(b ballot, p proposal, next cell.Ballot, replies []Reply, start time.Time) Outcome {
 	if u.opts.PromiseNextBallot && !p.unchanged && !u.noNextPromise {
 		stored := newPromise(b, p, next, replies)
-		stored.start, stored.passed = start, u.masters.Now().Sub(start)
+		stored.start, stored.elapsed = start, u.masters.Now().Sub(start)
 		u.promises.put(u.Key, stored)
 	}
 	if !p.unchanged {

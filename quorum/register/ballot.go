@@ -151,7 +151,7 @@ func (u *update) runOnHeld(ctx context.Context, b ballot, t tally) (Outcome, err
 			return Outcome{}, err
 		}
 		return out, acceptErr
-	case !t.value.Present && t.left < Limit:
+	case !t.value.Present && t.timeLeft < Limit:
 		return u.extendRemoval(ctx, b, t)
 	}
 	return u.accept(ctx, b, u.newProposal(b, t, d))

@@ -174,12 +174,12 @@ func TestExtendedGrant(t *testing.T) {
 	b.mustLock(r, "me")
 	_, err := r.Extend(t.Context(), "k", "me", time.Minute)
 	b.noError(err)
-	if ends := r.grants.byKey["k"].ends; !ends.Equal(b.now.Add(time.Minute)) {
+	if ends := r.grants.byKey["k"].expiresAt; !ends.Equal(b.now.Add(time.Minute)) {
 		t.Errorf("it ends %v", ends)
 	}
 	_, err = r.Extend(t.Context(), "k", "me", cell.Endless)
 	b.noError(err)
-	if ends := r.grants.byKey["k"].ends; !ends.IsZero() {
+	if ends := r.grants.byKey["k"].expiresAt; !ends.IsZero() {
 		t.Errorf("it ends %v", ends)
 	}
 }

@@ -39,9 +39,9 @@ type fakeMasters struct {
 	rounds []string
 	// unawaited holds the kinds of the rounds that were decided before any reply. Real masters
 	// reply only after such a round.
-	unawaited []string
-	owedOps   []owedOp
-	timers    []timer
+	unawaited   []string
+	repeatedOps []repeatedOp
+	timers      []timer
 	// pending holds late operations and late replies.
 	pending    []func()
 	proxyCount int
@@ -57,7 +57,7 @@ type fakeMasters struct {
 	onPause func()
 }
 
-type owedOp struct {
+type repeatedOp struct {
 	master int
 	op     cell.Op
 }
@@ -144,10 +144,10 @@ func (b *fakeMasters) deliverPending() {
 	}
 }
 
-// deliverOwed repeats the operations that Tell must repeat until the master has replied.
-func (b *fakeMasters) deliverOwed() {
-	owedOps := b.owedOps
-	b.owedOps = nil
+// deliverRepeated repeats the operations that Tell must repeat until the master has replied.
+func (b *fakeMasters) deliverRepeated() {
+	owedOps := b.repeatedOps
+	b.repeatedOps = nil
 	for _, o := range owedOps {
 		b.Tell(o.master, o.op, true)
 	}
@@ -310,7 +310,7 @@ func (b *fakeMasters) Tell(master int, op cell.Op, untilReplied bool) {
 		b.pending = append(b.pending, func() { op.Apply(b.stores[master]) })
 	default:
 		if r := b.do(master, op, injected); untilReplied && (r.State == Failed || r.State == Unknown) {
-			b.owedOps = append(b.owedOps, owedOp{master, op})
+			b.repeatedOps = append(b.repeatedOps, repeatedOp{master, op})
 		}
 	}
 }

@@ -126,7 +126,7 @@ func TestFencesUsedUp(t *testing.T) {
 	if _, err := b.proxy().Lock(t.Context(), []string{"k"}, fencedOptions("t")); !errors.Is(err, ErrFences) {
 		t.Errorf("%v", err)
 	}
-	b.deliverOwed()
+	b.deliverRepeated()
 	b.wantCells(". . .")
 }
 
@@ -213,7 +213,7 @@ func TestNoFenceNoLock(t *testing.T) {
 			b.faultOf = nil
 			b.advance(time.Second)
 			b.deliverPending()
-			b.deliverOwed()
+			b.deliverRepeated()
 			if cells := b.cells("k"); strings.Contains(cells, "t") {
 				t.Errorf("the masters hold %s", cells)
 			}

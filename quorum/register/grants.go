@@ -19,8 +19,8 @@ type grant struct {
 	holder any
 	since  time.Time
 	ttl    time.Duration
-	// ends is the time at which the latest lease expires; zero means never.
-	ends time.Time
+	// expiresAt is the time at which the latest lease expires; zero means never.
+	expiresAt time.Time
 	// holders marks the masters that certainly took the lock, pending the masters that may still
 	// take it.
 	holders, pending []bool
@@ -53,7 +53,7 @@ func newGrant(t TakeOptions, i int, a cell.Attempt, since time.Time, n int) *gra
 	marks := make([]bool, 2*n)
 	entry.holders, entry.pending = marks[:n:n], marks[n:]
 	if t.TTL >= 0 {
-		entry.ends = since.Add(t.TTL)
+		entry.expiresAt = since.Add(t.TTL)
 	}
 	return entry
 }
@@ -110,7 +110,7 @@ func (r *Register) MayHaveEvicted(since time.Time) bool {
 	return !since.After(r.grants.evictedUntil)
 }
 
-func (g *grant) expired(now time.Time) bool { return !g.ends.IsZero() && now.After(g.ends) }
+func (g *grant) expired(now time.Time) bool { return !g.expiresAt.IsZero() && now.After(g.expiresAt) }
 
 func (g *grant) bytes() int { return len(g.token) }
 
@@ -218,11 +218,11 @@ func (g *grants) setLease(key string, a cell.Attempt, ends time.Time) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	entry := g.byKey[key]
-	if entry == nil || entry.attempt != a || entry.ends.IsZero() {
+	if entry == nil || entry.attempt != a || entry.expiresAt.IsZero() {
 		return
 	}
-	if ends.IsZero() || ends.After(entry.ends) {
-		entry.ends = ends
+	if ends.IsZero() || ends.After(entry.expiresAt) {
+		entry.expiresAt = ends
 	}
 }
 
@@ -250,11 +250,11 @@ func (g *grants) noteReply(entry *grant, master int, reply Reply) {
 func (g *grants) beginRetry(key string, entry *grant, master int, now time.Time) time.Duration {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	left := entry.ends.Sub(now).Truncate(time.Millisecond)
+	left := entry.expiresAt.Sub(now).Truncate(time.Millisecond)
 	switch {
-	case g.byKey[key] != entry, entry.replaced, !entry.ends.IsZero() && left <= 0:
+	case g.byKey[key] != entry, entry.replaced, !entry.expiresAt.IsZero() && left <= 0:
 		return 0
-	case entry.ends.IsZero():
+	case entry.expiresAt.IsZero():
 		left = cell.Endless
 	}
 	entry.pending[master] = true

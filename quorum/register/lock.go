@@ -180,7 +180,8 @@ func (r *Register) take(ctx context.Context, keys []string, t TakeOptions) (Gran
 	}
 	round.Drop()
 	isDecided := errors.Is(err, ErrHeld) || errors.As(err, new(*splitError))
-	if t.KeepOnNoQuorum && errors.As(err, new(*NoQuorum)) { // a repair removes the value if it cannot stay
+	// A repair removes the value if it cannot stay.
+	if t.KeepOnNoQuorum && errors.As(err, new(*NoQuorum)) {
 		r.repairEachUnlessDone(round, keys...)
 		return GrantedLock{}, err
 	}

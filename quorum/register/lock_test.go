@@ -108,8 +108,8 @@ func TestLock(t *testing.T) {
 // TestLockUndone checks that no cell of a failed attempt remains, whatever the masters do late.
 func TestLockUndone(t *testing.T) {
 	for _, test := range []struct {
-		name  string
-		fates [3]fault // for the last three of five masters
+		name   string
+		faults [3]fault // for the last three of five masters
 	}{
 		{"not sent", [3]fault{requestFailed, requestFailed, requestFailed}},
 		{"answers lost", [3]fault{replyLost, replyLost, replyLost}},
@@ -120,7 +120,7 @@ func TestLockUndone(t *testing.T) {
 		r := b.proxy()
 		b.faultOf = func(m int, op cell.Op) fault {
 			if kindOf(op) == "take" && m >= 2 {
-				return test.fates[m-2]
+				return test.faults[m-2]
 			}
 			return noFault
 		}
@@ -150,13 +150,13 @@ func TestUndoReachesMastersThatReturn(t *testing.T) {
 		}
 	}
 	_, err := r.Lock(t.Context(), []string{"k"}, takeOptions("me"))
-	if outcome(err) != "no quorum" || len(b.owedOps) != 2 {
-		t.Fatalf("%v, and %d are owed", err, len(b.owedOps))
+	if outcome(err) != "no quorum" || len(b.repeatedOps) != 2 {
+		t.Fatalf("%v, and %d are owed", err, len(b.repeatedOps))
 	}
 	b.wantCells(". me me")
-	b.deliverOwed() // masters 1 and 2 are still away
+	b.deliverRepeated() // masters 1 and 2 are still away
 	b.faultOf = nil
-	b.deliverOwed()
+	b.deliverRepeated()
 	b.wantCells(". . .")
 }
 

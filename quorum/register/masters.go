@@ -70,9 +70,9 @@ type Masters interface {
 	// decided returns true for the replies so far, or all masters replied. The error is the cause
 	// of ctx if ctx ended first; the round continues nevertheless.
 	Ask(ctx context.Context, ops []cell.Op, decided func([]Reply) bool) (Round, error)
-	// Tell sends an operation without waiting for its reply. If owed is set, Tell repeats it until
+	// Tell sends an operation without waiting for its reply. If untilReplied is set, Tell repeats it until
 	// the master has replied, even if the master was away meanwhile.
-	Tell(master int, op cell.Op, owed bool)
+	Tell(master int, op cell.Op, untilReplied bool)
 	// After calls f after d, if the process still runs.
 	After(d time.Duration, f func())
 	// AllVote reports whether all masters vote, as far as this process knows.

@@ -8,9 +8,9 @@ import (
 	"redlock-proxy/quorum/cell"
 )
 
-// TestOwedWhileAcceptsMayArrive checks that mayArrive returns true until the deadlines of the sent
-// accepts have passed, and that later accepts have no effect.
-func TestOwedWhileAcceptsMayArrive(t *testing.T) {
+// TestRemovalDueWhileAcceptsMayArrive checks that mayArrive returns true until the deadlines of the
+// sent accepts have passed, and that later accepts have no effect.
+func TestRemovalDueWhileAcceptsMayArrive(t *testing.T) {
 	b := newFakeMasters(t, 5)
 	r := b.proxy()
 	b.mustLock(r, "first")
@@ -42,10 +42,10 @@ func TestOwedWhileAcceptsMayArrive(t *testing.T) {
 	}
 }
 
-// TestOwedWhileATakeMayArrive checks that a failed LOCK reports its removal as due, and that
+// TestRemovalDueWhileTakeMayArrive checks that a failed LOCK reports its removal as due, and that
 // mayArrive returns true, if a majority may hold the key. Two masters took the key and go away
 // before the undo, and a third master may still take it.
-func TestOwedWhileATakeMayArrive(t *testing.T) {
+func TestRemovalDueWhileTakeMayArrive(t *testing.T) {
 	b := newFakeMasters(t, 5)
 	b.faultOf = func(m int, op cell.Op) fault {
 		switch isTake := kindOf(op) == "take"; {
@@ -66,9 +66,9 @@ func TestOwedWhileATakeMayArrive(t *testing.T) {
 	}
 }
 
-// TestUnlockOwesItsOwnLockAlone checks that a late UNLOCK reports only the removal of its own lock
-// as due, not the removal of a newer lock with the same token.
-func TestUnlockOwesItsOwnLockAlone(t *testing.T) {
+// TestUnlockReportsOnlyItsOwnRemoval checks that a late UNLOCK reports only the removal of its own
+// lock as due, not the removal of a newer lock with the same token.
+func TestUnlockReportsOnlyItsOwnRemoval(t *testing.T) {
 	b := newFakeMasters(t, 5)
 	r, other := b.proxy(), b.proxy()
 	b.setFaultOn("take", requestFailed, 3, 4)

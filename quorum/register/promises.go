@@ -17,8 +17,8 @@ type promise struct {
 	value            cell.Value
 	// start is the time at which the proxy asked the masters, and passed the time that they took to
 	// reply.
-	start  time.Time
-	passed time.Duration
+	start   time.Time
+	elapsed time.Duration
 	// replies holds the replies that count, in the form of replies to a prepare.
 	replies []Reply
 }
@@ -103,6 +103,6 @@ func (u *update) usePromise(ctx context.Context, stored *promise) (Outcome, erro
 	}
 	// The expiry is unknown. Each master that promised holds the value, and keeps its own expiry.
 	t := tally{status: Held, attempt: stored.attempt, accepted: stored.accepted, value: stored.value, chosen: true}
-	b := ballot{number: stored.ballot, start: stored.start, elapsed: stored.passed, prepareRound: storedRound(stored.replies)}
+	b := ballot{number: stored.ballot, start: stored.start, elapsed: stored.elapsed, prepareRound: storedRound(stored.replies)}
 	return u.accept(ctx, b, u.newProposal(b, t, d))
 }

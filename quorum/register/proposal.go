@@ -64,8 +64,8 @@ func (p proposal) version() string {
 }
 
 // expiryFunc returns the expiry of a value by the clock of a master. now is that clock at the
-// promise, which the master made at most passed after the ballot began.
-type expiryFunc func(now, passed time.Duration) time.Duration
+// promise, which the master made at most elapsed after the ballot began.
+type expiryFunc func(now, elapsed time.Duration) time.Duration
 
 // expiresNotAfter returns a function for an expiry that is no later than on the masters that hold
 // the value. left is the longest remaining time on these masters.

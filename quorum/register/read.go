@@ -53,7 +53,7 @@ func (r *Register) read(ctx context.Context, keys []string, headSize int) ([]Sna
 	if err != nil {
 		return nil, err
 	}
-	looks, long := make([]Snapshot, len(keys)), []int(nil)
+	snapshots, longKeys := make([]Snapshot, len(keys)), []int(nil)
 	for i, key := range keys {
 		t := resolve(round.Replies(), i)
 		if cellsDiffer(round.Replies(), i, t) {
@@ -65,20 +65,20 @@ func (r *Register) read(ctx context.Context, keys []string, headSize int) ([]Sna
 		case t.status == Undetermined, t.isTTLUnclear(round.Replies(), i):
 			return nil, &NoQuorum{Replies: round.Replies()}
 		case t.status == Held && !t.chosen:
-			if looks[i], err = r.readByBallot(ctx, key); err != nil {
+			if snapshots[i], err = r.readByBallot(ctx, key); err != nil {
 				return nil, err
 			}
 		default:
-			looks[i] = t.snapshot()
+			snapshots[i] = t.snapshot()
 			if t.value.UnreadBytes > 0 {
-				long = append(long, i)
+				longKeys = append(longKeys, i)
 			}
 		}
 	}
-	if len(long) > 0 {
-		return looks, r.readWhole(ctx, keys, looks, long, round.Replies())
+	if len(longKeys) > 0 {
+		return snapshots, r.readWhole(ctx, keys, snapshots, longKeys, round.Replies())
 	}
-	return looks, nil
+	return snapshots, nil
 }
 
 // readWhole completes the values of which only the heads were read, from the first master that
@@ -101,12 +101,12 @@ func (r *Register) readWhole(ctx context.Context, keys []string, looks []Snapsho
 	if err != nil {
 		return err
 	}
-	whole := round.Replies()[holder]
+	wholeReply := round.Replies()[holder]
 	for n, i := range long {
-		if !looks[i].isHeldBy(whole, n) {
+		if !looks[i].isHeldBy(wholeReply, n) {
 			return errHeadOnly
 		}
-		looks[i].Value = whole.KeyStates[n].Value.Text
+		looks[i].Value = wholeReply.KeyStates[n].Value.Text
 	}
 	return nil
 }

@@ -179,16 +179,16 @@ func TestReadTime(t *testing.T) {
 	}
 	looks, err := r.Read(t.Context(), []string{"k"})
 	b.noError(err)
-	if looks[0].Left != 3*time.Second {
-		t.Errorf("%v left, want 3s", looks[0].Left)
+	if looks[0].TimeLeft != 3*time.Second {
+		t.Errorf("%v left, want 3s", looks[0].TimeLeft)
 	}
 	for i := range 3 {
 		b.putPlain("x", "a", cell.Endless, i)
 	}
 	looks, err = r.Read(t.Context(), []string{"k"})
 	b.noError(err)
-	if looks[0].Left != cell.Endless {
-		t.Errorf("%v left, want no end", looks[0].Left)
+	if looks[0].TimeLeft != cell.Endless {
+		t.Errorf("%v left, want no end", looks[0].TimeLeft)
 	}
 }
 
@@ -221,7 +221,7 @@ func TestUnclearTTLIsUnknown(t *testing.T) {
 		looks, err := b.proxy().Read(t.Context(), []string{"k"})
 		got := "(" + outcome(err) + ")"
 		if err == nil {
-			got = looks[0].Left.String()
+			got = looks[0].TimeLeft.String()
 		}
 		if got != test.want {
 			t.Errorf("%s: %s, want %s", test.name, got, test.want)
@@ -230,7 +230,7 @@ func TestUnclearTTLIsUnknown(t *testing.T) {
 		_, err = b.proxy().Update(t.Context(), readChange(&seen))
 		b.noError(err)
 		isKnown := test.want != "(no quorum)"
-		if seen.LeftUnknown == isKnown || isKnown && seen.Left.String() != test.want || seen.Value != "x" {
+		if seen.LeftUnknown == isKnown || isKnown && seen.TimeLeft.String() != test.want || seen.Value != "x" {
 			t.Errorf("%s: a ballot sees %+v, want %s", test.name, seen, test.want)
 		}
 		_, err = b.proxy().Update(t.Context(), Change{Key: "k", Run: func(l Snapshot) (Decision, error) {

@@ -96,7 +96,7 @@ func (u *update) fillsMark(p proposal, f cell.KeyState) bool {
 
 // missedExtension reports whether a cell expires long before the lease of the majority.
 func (t tally) missedExtension(c cell.KeyState) bool {
-	return c.Holds(t.attempt) && c.Accepted == t.accepted && compareLeft(c.Left+time.Second, t.left) < 0 && c.Left >= 0
+	return c.Holds(t.attempt) && c.Accepted == t.accepted && compareLeft(c.Left+time.Second, t.timeLeft) < 0 && c.Left >= 0
 }
 
 // extendMissed extends the lease on masters that missed an extension. It returns false if only a
@@ -109,7 +109,7 @@ func (r *Register) extendMissed(key string, t tally, replies []Reply) bool {
 	for m, reply := range replies {
 		if reply.State == Counted && t.missedExtension(reply.KeyStates[0]) {
 			settled = settled && reply.KeyStates[0].Settled()
-			r.masters.Tell(m, cell.Extend{Name: key, Token: t.value.Text, Attempt: t.attempt, TTL: t.left}, false)
+			r.masters.Tell(m, cell.Extend{Name: key, Token: t.value.Text, Attempt: t.attempt, TTL: t.timeLeft}, false)
 		}
 	}
 	return settled

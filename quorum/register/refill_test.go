@@ -20,9 +20,10 @@ func newMastersLackingKey(t *testing.T) *fakeMasters {
 // that was released, removed, or taken by another client meanwhile.
 func TestRefill(t *testing.T) {
 	for _, test := range []struct {
-		name  string
-		then  func(b *fakeMasters) // runs after the proxy marked the masters that lack the key
-		holds string
+		name string
+		// afterMarking runs after the proxy marked the masters that lack the key.
+		afterMarking func(b *fakeMasters)
+		holds        string
 	}{
 		{"nothing happens", func(*fakeMasters) {}, "me* me* me* me* me*"},
 		{"released by another", func(b *fakeMasters) { b.noError(b.proxy().Unlock(b.Context(), "k", "me", nil)) },
@@ -39,7 +40,7 @@ func TestRefill(t *testing.T) {
 		b.readValue()
 		b.advance(2 * RepairPause)
 		b.wantCells("me me me m m")
-		test.then(b)
+		test.afterMarking(b)
 		b.advance(8 * time.Second)
 		if got := b.cells("k"); got != test.holds {
 			t.Errorf("%s: %s, want %s", test.name, got, test.holds)
@@ -167,7 +168,7 @@ func TestMissedLockIsRestored(t *testing.T) {
 		b.advance(2 * time.Second)
 		b.wantRounds("") // the proxy does not repeat requests to masters that are away
 		b.faultOf = nil
-		b.deliverOwed()
+		b.deliverRepeated()
 		b.advance(10 * time.Second)
 		if got := b.cells("k"); got != test.holds && !(test.holds == "you* you* you* you* you*" && got == ". . . . .") {
 			t.Errorf("%s: the masters hold %s, want %s", test.name, got, test.holds)

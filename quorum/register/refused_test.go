@@ -25,10 +25,10 @@ func TestRefusalReturnsCurrentValue(t *testing.T) {
 	replace := func(b *fakeMasters) { _, err := b.proxy().Update(b.Context(), putChange("x")); b.noError(err) }
 	replaced := func(b *fakeMasters, r *Register) { held(b, r); replace(b) }
 	for _, test := range []struct {
-		name    string
-		there   func(*fakeMasters, *Register)
-		refused func(*fakeMasters, *Register) error
-		left    bool // whether the refusal must contain the remaining time
+		name         string
+		prepare      func(*fakeMasters, *Register)
+		refused      func(*fakeMasters, *Register) error
+		wantTimeLeft bool // whether the refusal must contain the remaining time
 	}{
 		{"taking what is held", held, lock, false},
 		{"taking what was replaced", replaced, lock, false},
@@ -56,7 +56,7 @@ func TestRefusalReturnsCurrentValue(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			b := newFakeMasters(t, 3)
 			r := b.proxy()
-			test.there(b, r)
+			test.prepare(b, r)
 			var refusal *RefusedError
 			err := test.refused(b, r)
 			if !errors.As(err, &refusal) || !errors.Is(err, ErrHeld) && !errors.Is(err, ErrNotHeld) {
@@ -65,11 +65,11 @@ func TestRefusalReturnsCurrentValue(t *testing.T) {
 			looks, err := r.Read(t.Context(), []string{"k"})
 			b.noError(err)
 			got, want := refusal.Current, looks[0]
-			if got.LeftUnknown == test.left && got.Present {
+			if got.LeftUnknown == test.wantTimeLeft && got.Present {
 				t.Errorf("the time is unknown: %v", got.LeftUnknown)
 			}
 			if got.LeftUnknown {
-				got.Left, got.Longest, got.Shortest, got.LeftUnknown = want.Left, want.Longest, want.Shortest, false
+				got.TimeLeft, got.Longest, got.Shortest, got.LeftUnknown = want.TimeLeft, want.Longest, want.Shortest, false
 			}
 			if got != want {
 				t.Errorf("it told %+v, and there is %+v", refusal.Current, want)
@@ -80,8 +80,8 @@ func TestRefusalReturnsCurrentValue(t *testing.T) {
 
 // TestRefusalOmitsUndecidedValue checks that a refusal contains no undecided value or time.
 func TestRefusalOmitsUndecidedValue(t *testing.T) {
-	sameLeases := tally{status: Held, chosen: true, left: time.Minute, longest: time.Minute}
-	differentLeases := tally{status: Held, chosen: true, left: time.Minute, longest: time.Hour}
+	sameLeases := tally{status: Held, chosen: true, timeLeft: time.Minute, longest: time.Minute}
+	differentLeases := tally{status: Held, chosen: true, timeLeft: time.Minute, longest: time.Hour}
 	for _, test := range []struct {
 		name          string
 		found         tally
@@ -118,7 +118,7 @@ func TestRefusalWaitsForTheTime(t *testing.T) {
 			t.Errorf("decided by %d answers: %v, a Read: %v, want %v", master+1, got, readDecided(replies, 1), want)
 		}
 	}
-	if left := resolve(replies, 0).left; left != time.Hour {
+	if left := resolve(replies, 0).timeLeft; left != time.Hour {
 		t.Errorf("%v left", left)
 	}
 }

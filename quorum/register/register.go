@@ -78,9 +78,9 @@ type Snapshot struct {
 	// fields only Shared has a meaning.
 	Present bool
 	Value   string
-	// Left is the remaining time that a majority grants, or cell.Endless, unless LeftUnknown is
+	// TimeLeft is the remaining time that a majority grants, or cell.Endless, unless LeftUnknown is
 	// set.
-	Left time.Duration
+	TimeLeft time.Duration
 	// Longest and Shortest are the extremes of the remaining time on the masters that hold the
 	// value.
 	Longest, Shortest time.Duration
@@ -99,12 +99,12 @@ func (t tally) snapshot() Snapshot {
 	switch {
 	case t.status == Foreign:
 		return Snapshot{
-			Present: true, Value: t.value.Text, Left: t.left, Longest: t.longest, Shortest: t.shortest, Foreign: true,
+			Present: true, Value: t.value.Text, TimeLeft: t.timeLeft, Longest: t.longest, Shortest: t.shortest, Foreign: true,
 			Version: "foreign " + t.value.Text,
 		}
 	case t.status == Held && t.value.Present:
 		return Snapshot{
-			Present: true, Value: t.value.Text, Left: t.left, Longest: t.longest, Shortest: t.shortest,
+			Present: true, Value: t.value.Text, TimeLeft: t.timeLeft, Longest: t.longest, Shortest: t.shortest,
 			Version: version(t.attempt, t.value), incarnation: t.attempt,
 		}
 	case t.status == Held:

@@ -130,7 +130,7 @@ func (r *Register) repair(key string) {
 	incarnation := r.repairs.keys[key]
 	delete(r.repairs.keys, key)
 	r.repairs.mu.Unlock()
-	replies, t, stale, err := r.readAll(ctx, key)
+	replies, t, staleCells, err := r.readAll(ctx, key)
 	if err != nil {
 		r.repairUnlessDone(Reply{State: Unknown}, key)
 		return
@@ -139,8 +139,8 @@ func (r *Register) repair(key string) {
 		r.repairUnlessDone(reply, key)
 	}
 	// without a time limit, an attempt may still be granted
-	if len(stale) > 0 && !r.opts.Unlimited {
-		r.masters.After(leftoverPause, func() { r.removeLeftovers(key, stale) })
+	if len(staleCells) > 0 && !r.opts.Unlimited {
+		r.masters.After(leftoverPause, func() { r.removeLeftovers(key, staleCells) })
 	}
 	switch {
 	case t.ballotsDiffer, t.isConsistent() && !r.extendMissed(key, t, replies):

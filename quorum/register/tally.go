@@ -30,9 +30,9 @@ type tally struct {
 	attempt  cell.Attempt
 	accepted cell.Ballot
 	value    cell.Value
-	// left is the quorum-th longest remaining time on the masters that hold the value, by any
+	// timeLeft is the quorum-th longest remaining time on the masters that hold the value, by any
 	// ballot, or the shortest if fewer masters hold it.
-	left time.Duration
+	timeLeft time.Duration
 	// longest and shortest are the extremes of the remaining times on these masters.
 	longest, shortest time.Duration
 	// chosen is set if a majority holds this very value, ballotsDiffer if masters that hold the
@@ -125,20 +125,20 @@ func (c *candidate) tally(quorum int) tally {
 			highest = h
 		}
 	}
-	var lefts []time.Duration
+	var remainingTimes []time.Duration
 	accepted := 0
 	for _, h := range c.holders {
 		if h.Value.LastChange() == highest.Value.LastChange() {
-			lefts = append(lefts, h.Left)
+			remainingTimes = append(remainingTimes, h.Left)
 		}
 		if h.Accepted == highest.Accepted {
 			accepted++
 		}
 	}
-	slices.SortFunc(lefts, func(a, b time.Duration) int { return compareLeft(b, a) })
+	slices.SortFunc(remainingTimes, func(a, b time.Duration) int { return compareLeft(b, a) })
 	t := tally{
 		status: Held, attempt: c.attempt, accepted: highest.Accepted, value: highest.Value,
-		left: lefts[min(quorum, len(lefts))-1], longest: lefts[0], shortest: lefts[len(lefts)-1],
+		timeLeft: remainingTimes[min(quorum, len(remainingTimes))-1], longest: remainingTimes[0], shortest: remainingTimes[len(remainingTimes)-1],
 		chosen: accepted >= quorum, ballotsDiffer: accepted < len(c.holders),
 	}
 	if highest.Form == cell.Foreign {
@@ -160,7 +160,7 @@ func (t tally) isUnchosen() bool { return t.status == Held && !t.chosen }
 // leasesDiffer reports whether a master grants much more time than a majority of the masters that
 // replied. Then masters without a reply may also grant more.
 func (t tally) leasesDiffer() bool {
-	return t.status == Held && isMuchLonger(t.longest, t.left)
+	return t.status == Held && isMuchLonger(t.longest, t.timeLeft)
 }
 
 // isMuchLonger reports whether left exceeds other by more than masters with the same TTL can
@@ -185,7 +185,7 @@ func (t tally) isTTLUnclear(replies []Reply, i int) bool {
 		}
 	}
 	slices.SortFunc(lefts, func(a, b time.Duration) int { return compareLeft(b, a) })
-	return isMuchLonger(lefts[min(vote.Majority(len(replies)), len(lefts))-1], t.left)
+	return isMuchLonger(lefts[min(vote.Majority(len(replies)), len(lefts))-1], t.timeLeft)
 }
 
 // compareLeft orders remaining times, cell.Endless last.

@@ -51,7 +51,7 @@ func cellsWithToken(replies []Reply, token string) (all []cell.KeyState) {
 }
 
 func (r *Register) leaseLeft(entry *grant) time.Duration {
-	if ends := r.grants.snapshot(entry).ends; !ends.IsZero() {
+	if ends := r.grants.snapshot(entry).expiresAt; !ends.IsZero() {
 		return max(ends.Sub(r.masters.Now()), 0)
 	}
 	return cell.Endless

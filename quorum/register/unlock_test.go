@@ -12,11 +12,11 @@ import (
 
 func TestUnlock(t *testing.T) {
 	for _, test := range []struct {
-		name     string
-		meantime func(*fakeMasters) // runs between LOCK and UNLOCK
-		want     string
-		holds    string
-		rounds   string
+		name         string
+		beforeUnlock func(*fakeMasters) // runs between LOCK and UNLOCK
+		want         string
+		holds        string
+		rounds       string
 	}{
 		{"all well", func(*fakeMasters) {}, "granted", ". . . . .", "remove"},
 		{"two are away", func(b *fakeMasters) { b.setFault(requestFailed, 3, 4) }, "granted", ". . . me me", "remove"},
@@ -56,7 +56,7 @@ func TestUnlock(t *testing.T) {
 		b := newFakeMasters(t, 5)
 		r := b.proxy()
 		b.mustLock(r, "me")
-		test.meantime(b)
+		test.beforeUnlock(b)
 		if err := r.Unlock(t.Context(), "k", "me", nil); outcome(err) != test.want {
 			t.Errorf("%s: %v, want %s", test.name, err, test.want)
 		}
@@ -76,18 +76,18 @@ func readChange(at *Snapshot) Change {
 	}}
 }
 
-// TestReleaseIsOwed checks that masters that are away receive the release later.
-func TestReleaseIsOwed(t *testing.T) {
+// TestReleaseIsRepeated checks that masters that are away receive the release later.
+func TestReleaseIsRepeated(t *testing.T) {
 	b := newFakeMasters(t, 5)
 	r := b.proxy()
 	b.mustLock(r, "me")
 	b.setFault(requestFailed, 3, 4)
 	b.noError(r.Unlock(t.Context(), "k", "me", nil))
-	b.deliverOwed()
+	b.deliverRepeated()
 	b.wantCells(". . . me me")
 	b.mustLock(b.proxy(), "you") // on the three masters that reply
 	b.faultOf = nil
-	b.deliverOwed()
+	b.deliverRepeated()
 	b.wantCells("you you you . .")
 }
 
@@ -218,7 +218,7 @@ func TestReleaseBeforeTheLockArrives(t *testing.T) {
 	}
 	b.faultOf = nil
 	b.deliverPending()
-	b.deliverOwed()
+	b.deliverRepeated()
 }
 
 // TestReleaseWhileATakeMayArrive checks that a ballot releases the lock if a SET may still arrive

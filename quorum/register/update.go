@@ -154,7 +154,7 @@ func (u *update) perform(ctx context.Context) (Outcome, error) {
 		}
 		u.contended, u.roundMargin = true, min(2*u.roundMargin+4, 128)
 		if u.masters.Now().After(patienceEnds) && (u.lateAfter > 0 || tries >= u.opts.MinTries) {
-			return Outcome{}, u.giveUpError()
+			return Outcome{}, u.exhaustedError()
 		}
 		if len(u.sentChanges) > 0 {
 			failures = 0 // find out soon whether the sent change was made
@@ -165,8 +165,8 @@ func (u *update) perform(ctx context.Context) (Outcome, error) {
 	}
 }
 
-// giveUpError returns the error of a change that was overtaken, or whose rounds took too long.
-func (u *update) giveUpError() error {
+// exhaustedError returns the error of a change that was overtaken, or whose rounds took too long.
+func (u *update) exhaustedError() error {
 	switch {
 	case u.lateAfter > 0:
 		return &NoQuorum{LateAfter: u.lateAfter, Overtaken: len(u.sentChanges) > 0}

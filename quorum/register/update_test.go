@@ -118,12 +118,12 @@ func TestUpdateGrants(t *testing.T) {
 // accepted, led to the current value.
 func TestUpdateFindsSentChange(t *testing.T) {
 	for _, test := range []struct {
-		name   string
-		unseen bool // other proxies do not reach the master that accepted
-		others int  // number of changes by other proxies
-		want   string
-		value  string
-		runs   int
+		name         string
+		unseen       bool // other proxies do not reach the master that accepted
+		otherChanges int  // number of changes by other proxies
+		want         string
+		value        string
+		runs         int
 	}{
 		{"others built on it", false, 1, "granted", "me+x", 1},
 		{"others built on it, and went on", false, 10, "granted", "me+xxxxxxxxxx", 1},
@@ -143,7 +143,7 @@ func TestUpdateFindsSentChange(t *testing.T) {
 			if test.unseen {
 				b.setFault(requestFailed, 0)
 			}
-			for range test.others {
+			for range test.otherChanges {
 				_, err := other.Update(t.Context(), appendChange("x"))
 				b.noError(err)
 			}
@@ -246,10 +246,10 @@ func TestUpdateContended(t *testing.T) {
 // is valid and no other proxy has changed the key.
 func TestKeptPromise(t *testing.T) {
 	for _, test := range []struct {
-		name     string
-		meantime func(*fakeMasters)
-		value    string
-		rounds   string
+		name           string
+		betweenUpdates func(*fakeMasters)
+		value          string
+		rounds         string
 	}{
 		{"at once", func(*fakeMasters) {}, "me++", "accept"},
 		{"within the limit", func(b *fakeMasters) { b.advance(Limit) }, "me++", "accept"},
@@ -277,7 +277,7 @@ func TestKeptPromise(t *testing.T) {
 		b.mustLock(r, "me")
 		_, err := r.Update(t.Context(), appendChange("+"))
 		b.noError(err)
-		test.meantime(b)
+		test.betweenUpdates(b)
 		b.rounds = nil
 		_, err = r.Update(t.Context(), appendChange("+"))
 		b.faultOf = nil
@@ -316,7 +316,7 @@ func TestPromiseNotUsed(t *testing.T) {
 		if l.LeftUnknown {
 			return Decision{}, ErrTTLUnknown
 		}
-		return Decision{Action: Put, Value: fmt.Sprint(l.Left), TTL: time.Second}, nil
+		return Decision{Action: Put, Value: fmt.Sprint(l.TimeLeft), TTL: time.Second}, nil
 	})
 	b.wantRounds("prepare accept")
 	if out.Decision.Value != "10s" {
@@ -523,9 +523,9 @@ func TestLockAfterARemoval(t *testing.T) {
 	}
 }
 
-// TestOwedVersions checks that Lock reports the removal of each version that may remain after
-// *NoQuorum as due, unless KeepOnNoQuorum is set.
-func TestOwedVersions(t *testing.T) {
+// TestRemovalsDueAfterNoQuorum checks that Lock reports the removal of each version that may remain
+// after *NoQuorum as due, unless KeepOnNoQuorum is set.
+func TestRemovalsDueAfterNoQuorum(t *testing.T) {
 	removed := func(b *fakeMasters) {
 		b.mustLock(b.proxy(), "me")
 		b.noError(b.proxy().Unlock(b.Context(), "k", "me", nil))
@@ -545,11 +545,11 @@ func TestOwedVersions(t *testing.T) {
 		}
 	}
 	for _, c := range []struct {
-		name   string
-		stays  bool
-		before func(*fakeMasters)
-		then   func(*fakeMasters)
-		want   string
+		name           string
+		keepOnNoQuorum bool
+		before         func(*fakeMasters)
+		then           func(*fakeMasters)
+		want           string
 	}{
 		{"a take", false, func(*fakeMasters) {}, failOn("take"), ". . ."},
 		{"a take that stays", true, func(*fakeMasters) {}, failOn("take"), "t . ."},
@@ -590,15 +590,15 @@ func TestOwedVersions(t *testing.T) {
 			c.then(b)
 			dueVersions := map[string]bool{}
 			onRemovalDue := func(v string, _ func() bool) { dueVersions[v] = true }
-			request := TakeOptions{Tokens: []string{"t"}, TTL: time.Minute, KeepOnNoQuorum: c.stays, OnRemovalDue: onRemovalDue}
+			request := TakeOptions{Tokens: []string{"t"}, TTL: time.Minute, KeepOnNoQuorum: c.keepOnNoQuorum, OnRemovalDue: onRemovalDue}
 			_, err := r.Lock(t.Context(), []string{"k"}, request)
 			if !errors.As(err, new(*NoQuorum)) {
 				t.Fatal(err)
 			}
 			b.wantCells(c.want)
 			for i, s := range b.stores {
-				if f := s.Get("k"); f.Value.Present && dueVersions[version(f.Incarnation(), f.Value)] == c.stays {
-					t.Errorf("master %d holds a version, owed its removal: %v", i, !c.stays)
+				if f := s.Get("k"); f.Value.Present && dueVersions[version(f.Incarnation(), f.Value)] == c.keepOnNoQuorum {
+					t.Errorf("master %d holds a version, owed its removal: %v", i, !c.keepOnNoQuorum)
 				}
 			}
 		})
@@ -748,10 +748,10 @@ func TestUpdateShiftsTheTime(t *testing.T) {
 			b.faultOf = nil
 			b.deliverPending()
 			first += shift
-			b.checkEnds(name, i, first)
+			b.checkExpiries(name, i, first)
 			if i%4 == 3 {
 				b.advance(time.Second) // the repair of the master
-				b.checkEnds(name+", mended", i, first)
+				b.checkExpiries(name+", mended", i, first)
 			}
 		}
 	}
@@ -782,12 +782,13 @@ func TestUpdateNotBeforeTheFirst(t *testing.T) {
 		b.deliverPending()
 		b.advance(time.Second)
 		b.wantCells("you* you* you*")
-		b.checkEnds(kind, 0, first)
+		b.checkExpiries(kind, 0, first)
 	}
 }
 
-// checkEnds checks that the newest value expires on no master before first, nor long after first.
-func (b *fakeMasters) checkEnds(name string, change int, first time.Duration) {
+// checkExpiries checks that the newest value expires on no master before first, nor long after
+// first.
+func (b *fakeMasters) checkExpiries(name string, change int, first time.Duration) {
 	b.Helper()
 	newest := b.readValue()
 	for m, s := range b.stores {

@@ -182,7 +182,7 @@ func (r *Removals[K]) makeAllDue() <-chan struct{} {
 		r.allRemoved = make(chan struct{})
 	}
 	allRemoved := r.allRemoved
-	r.checkSettled()
+	r.closeIfAllRemoved()
 	return allRemoved
 }
 
@@ -231,12 +231,12 @@ func (r *Removals[K]) markRemoved(entry *removal[K]) {
 	if !entry.removed {
 		entry.removed = true
 		r.remaining--
-		r.checkSettled()
+		r.closeIfAllRemoved()
 	}
 }
 
-// checkSettled wakes WaitAll if all removals have succeeded.
-func (r *Removals[K]) checkSettled() {
+// closeIfAllRemoved wakes WaitAll if all removals have succeeded.
+func (r *Removals[K]) closeIfAllRemoved() {
 	if r.remaining == 0 && r.allRemoved != nil {
 		close(r.allRemoved)
 		r.allRemoved = nil

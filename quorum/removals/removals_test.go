@@ -119,9 +119,9 @@ func TestRemovalsAreBounded(t *testing.T) {
 	}
 }
 
-// TestSettle checks that WaitAll makes all removals due immediately, and waits until each has
+// TestWaitAll checks that WaitAll makes all removals due immediately, and waits until each has
 // succeeded after the call, or its context ends.
-func TestSettle(t *testing.T) {
+func TestWaitAll(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *removalRecorder) {
 		if err := r.WaitAll(t.Context()); err != nil {
 			t.Errorf("nothing pending: %v", err)

@@ -41,7 +41,7 @@ func (w *Watcher) WatchChange(db int, key string, report func(Report)) *ChangeWa
 		m.states[i] = looking
 	}
 	for _, wt := range m.watches {
-		wt.addMark(m)
+		wt.addChangeWatch(m)
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()

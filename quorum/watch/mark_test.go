@@ -32,9 +32,9 @@ func wantReport(t *testing.T, reports chan Report, want Report) {
 	}
 }
 
-// TestMark checks that a ChangeWatch reports changes of existing and absent keys, and reports
-// Unwatched when the Watcher closes.
-func TestMark(t *testing.T) {
+// TestChangeWatch checks that a ChangeWatch reports changes of existing and absent keys, and
+// reports Unwatched when the Watcher closes.
+func TestChangeWatch(t *testing.T) {
 	w, _, client := newRealWatcher(t)
 	absent, absentReports := mustWatchChange(t, w, "absent")
 	do(t, client, "SET", "k", "x")
@@ -64,8 +64,8 @@ func TestMark(t *testing.T) {
 	}
 }
 
-// TestMarkUnwatched checks that a ChangeWatch settles if its key cannot be watched.
-func TestMarkUnwatched(t *testing.T) {
+// TestChangeWatchUnwatched checks that a ChangeWatch settles if its key cannot be watched.
+func TestChangeWatchUnwatched(t *testing.T) {
 	w, _, client := newRealWatcher(t)
 	long, _ := mustWatchChange(t, w, strings.Repeat("k", longestKey+1))
 	do(t, client, "ACL", "SETUSER", "default", "-client|tracking")
@@ -83,8 +83,8 @@ func TestMarkUnwatched(t *testing.T) {
 	}
 }
 
-// TestMarkUpdates checks the reports for observations of three masters, one after the other.
-func TestMarkUpdates(t *testing.T) {
+// TestChangeWatchUpdates checks the reports for observations of three masters, one after the other.
+func TestChangeWatchUpdates(t *testing.T) {
 	observed := func(s state) observation { return observation{state: s} }
 	staleLook := observation{state: changed, stale: true}
 	for name, test := range map[string]struct {

@@ -49,9 +49,9 @@ const (
 // View summarizes the known state of a key on all masters.
 type View struct {
 	Verdict Verdict
-	// End is, with Held, the time when so many locks have expired that a try can succeed; zero:
+	// Expiry is, with Held, the time when so many locks have expired that a try can succeed; zero:
 	// unknown.
-	End time.Time
+	Expiry time.Time
 	// SomeChanged is set if some masters reported a change, but too few for Changed.
 	SomeChanged bool
 	// Looking is set if looks are in progress.
@@ -83,7 +83,7 @@ func evaluate(observations []observation, quorum int, now time.Time) View {
 		v.Verdict = Changed
 	case count[held] > max(0, len(observations)-quorum):
 		v.Verdict, v.SomeChanged = Held, count[changed] > 0
-		v.End = expiryOf(expiries, quorum-count[free])
+		v.Expiry = expiryOf(expiries, quorum-count[free])
 	default:
 		v.SomeChanged = count[changed] > 0
 	}

@@ -47,9 +47,9 @@ func (w *watch) add(key string, l listener) {
 	}
 }
 
-// addMark registers a ChangeWatch, and looks at its key at once, or when the master is connected.
-// If the master cannot be connected, the state is unknown.
-func (w *watch) addMark(m *ChangeWatch) {
+// addChangeWatch registers a ChangeWatch, and looks at its key at once, or when the master is
+// connected. If the master cannot be connected, the state is unknown.
+func (w *watch) addChangeWatch(m *ChangeWatch) {
 	w.add(m.key, m)
 	w.mu.Lock()
 	defer w.mu.Unlock()

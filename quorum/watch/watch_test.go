@@ -122,9 +122,9 @@ func TestChanges(t *testing.T) {
 	} {
 		do(t, client, "SET", "k", "token", "PX", "60000")
 		a := w.NewAlarm(0, "k")
-		if v := lookForVerdict(t, a, Held); v.End.Before(time.Now().Add(30*time.Second)) ||
-			v.End.After(time.Now().Add(61*time.Second)) {
-			t.Errorf("%s: the end is in %v", test.name, time.Until(v.End))
+		if v := lookForVerdict(t, a, Held); v.Expiry.Before(time.Now().Add(30*time.Second)) ||
+			v.Expiry.After(time.Now().Add(61*time.Second)) {
+			t.Errorf("%s: the end is in %v", test.name, time.Until(v.Expiry))
 		}
 		t.Log(test.name)
 		do(t, client, test.do...)
@@ -181,7 +181,7 @@ func TestOtherDatabase(t *testing.T) {
 	do(t, client, "SET", "k", "token")
 	lookForVerdict(t, w.NewAlarm(1, "k"), Free)
 	a := w.NewAlarm(0, "k")
-	if v := lookForVerdict(t, a, Held); !v.End.IsZero() {
+	if v := lookForVerdict(t, a, Held); !v.Expiry.IsZero() {
 		t.Errorf("a key without expiry: %+v", v)
 	}
 }

@@ -12,8 +12,8 @@ type Content struct {
 	Alone bool
 	// Absent is set if the key does not exist.
 	Absent bool
-	// End is the expiry of the key, which masters do not report; zero: never.
-	End time.Time
+	// Expiry is the expiry of the key, which masters do not report; zero: never.
+	Expiry time.Time
 }
 
 // KeyAlarm extends [Alarm] for one key of a cell that may also hold other keys. Reports of the
@@ -57,7 +57,7 @@ func (a *KeyAlarm) View(now time.Time) View {
 	case a.content.Absent:
 		return View{Verdict: Free}
 	}
-	v.End = a.content.End
+	v.Expiry = a.content.Expiry
 	return v
 }
 

@@ -39,7 +39,7 @@ func TestKeyAlarm(t *testing.T) {
 		content Content
 		want    View
 	}{
-		{Content{End: expiry}, View{Verdict: Held, End: expiry}},
+		{Content{Expiry: expiry}, View{Verdict: Held, Expiry: expiry}},
 		{Content{}, View{Verdict: Held}},
 		{Content{Absent: true}, View{Verdict: Free}},
 		{Content{Alone: true}, View{Verdict: Held}},
@@ -69,9 +69,9 @@ func TestKeyAlarm(t *testing.T) {
 	contents <- Content{}
 }
 
-// TestWithinLateRead checks that the alarm discards the result of a read that began before the last
-// look.
-func TestWithinLateRead(t *testing.T) {
+// TestKeyAlarmLateRead checks that the alarm discards the result of a read that began before the
+// last look.
+func TestKeyAlarmLateRead(t *testing.T) {
 	first, second := make(contentChan), make(contentChan)
 	channels := make(chan contentChan, 2)
 	channels <- first
@@ -92,8 +92,8 @@ func TestWithinLateRead(t *testing.T) {
 	}
 }
 
-// TestWithinStops checks that Stop cancels a read.
-func TestWithinStops(t *testing.T) {
+// TestKeyAlarmStops checks that Stop cancels a read.
+func TestKeyAlarmStops(t *testing.T) {
 	ended := make(chan struct{})
 	a := newKeyAlarm(t, func(ctx context.Context) Content { <-ctx.Done(); close(ended); return Content{} })
 	a.View(time.Now())

@@ -9,7 +9,8 @@ import "strings"
 // clients.
 func Match[S ~string | ~[]byte](pattern string, name S) bool {
 	p, n := 0, 0
-	afterStar, starEnd := -1, 0 // the index after the last *, and the end of the text that it matches
+	// afterStar is the index after the last *, and starEnd the end of the text that the * matches.
+	afterStar, starEnd := -1, 0
 	for n < len(name) {
 		size, ok := 0, false
 		if p < len(pattern) {

@@ -10,9 +10,10 @@ import (
 
 // Rule defines which words of a command are keys. It is immutable.
 type Rule struct {
-	Span                 // as in COMMAND; if countIndex is set, First is a key before the counted keys
-	countIndex  int      // the index of the word with the number of keys that follow it; 0 if none
-	subcommands []string // the subcommands with a key; nil if the key does not depend on a subcommand
+	Span           // as in COMMAND; if countIndex is set, First is a key before the counted keys
+	countIndex int // the index of the word with the number of keys that follow it; 0 if none
+	// subcommands holds the subcommands with a key; nil if the key does not depend on a subcommand.
+	subcommands []string
 	// find returns the places of the keys, given all words. It is nil if a simpler rule describes
 	// them.
 	find func(words [][]byte) Places

@@ -68,14 +68,14 @@ func (l *fakeLocks) Read(_ context.Context, all []quorum.Key) ([]quorum.Snapshot
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	looks := make([]quorum.Snapshot, len(all))
+	values := make([]quorum.Snapshot, len(all))
 	for i, key := range all {
-		looks[i].Present = slices.Contains(l.names[key.DB], key.Name) && !l.stale[key.Name]
+		values[i].Present = slices.Contains(l.names[key.DB], key.Name) && !l.stale[key.Name]
 		if key.Name == "p:lock:b" {
-			looks[i].Value = "\x00redlock:h\x01f\x01v"
+			values[i].Value = "\x00redlock:h\x01f\x01v"
 		}
 	}
-	return looks, nil
+	return values, nil
 }
 
 // newAllKeys returns AllKeys with the prefix p: and the lock keys lock:*, and a buffer with the log
@@ -233,7 +233,8 @@ func TestScanPages(t *testing.T) {
 			for i := 5; i < len(words); i += 2 {
 				returned[words[i]]++
 			}
-			l.names[0] = append(l.names[0], fmt.Sprint("p:lock:new", calls)) // other clients add keys
+			// Other clients add keys.
+			l.names[0] = append(l.names[0], fmt.Sprint("p:lock:new", calls))
 			if dropSnapshots {
 				a.snapshots = snapshots{}
 			}

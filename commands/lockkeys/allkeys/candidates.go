@@ -89,11 +89,11 @@ func (a *AllKeys) presentKeys(
 		for i, key := range part {
 			keysOnMasters[i] = a.opts.KeyOnMasters(db, key)
 		}
-		looks, err := a.opts.Register.Read(ctx, keysOnMasters)
+		values, err := a.opts.Register.Read(ctx, keysOnMasters)
 		if err != nil {
 			return nil, err
 		}
-		for i, l := range looks {
+		for i, l := range values {
 			if l.Present && (kind == "" || kind == contents.KindName(l.Value)) {
 				found = append(found, part[i])
 			}

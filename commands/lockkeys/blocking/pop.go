@@ -68,20 +68,20 @@ func (p *pop) takeFirst(isHead []bool) quorum.PopResult {
 		return p.take(0, "")
 	}
 	// The keys before key i must be empty while key i has this version.
-	earlierLooks, err := p.Engine.Register.Read(p.call.Ctx, p.keysOnMasters[:i])
+	earlierSnapshots, err := p.Engine.Register.Read(p.call.Ctx, p.keysOnMasters[:i])
 	if err != nil {
 		return p.fail(err)
 	}
-	if earlier, errReply := p.firstNonEmpty(p.keys[:i], earlierLooks); earlier >= 0 || errReply != nil {
+	if earlier, errReply := p.firstNonEmpty(p.keys[:i], earlierSnapshots); earlier >= 0 || errReply != nil {
 		return quorum.Overtaken
 	}
 	return p.take(i, looks[i].Version)
 }
 
 // firstNonEmpty returns the index of the first key that has an element, or a negative number.
-func (p *pop) firstNonEmpty(keys []string, looks []quorum.Snapshot) (i int, errReply *keyspace.Reply) {
+func (p *pop) firstNonEmpty(keys []string, snapshots []quorum.Snapshot) (i int, errReply *keyspace.Reply) {
 	now := p.Now()
-	for i, l := range looks {
+	for i, l := range snapshots {
 		switch has, errReply := p.hasElement(keys[i], l, now); {
 		case has:
 			return i, nil

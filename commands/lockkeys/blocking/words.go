@@ -66,12 +66,12 @@ func (r request) forKey(key string) []string {
 
 // hasElement reports whether a key has an element to take. errReply is the error reply if the key
 // has another type.
-func (r request) hasElement(key string, look quorum.Snapshot, now time.Time) (has bool, errReply *keyspace.Reply) {
+func (r request) hasElement(key string, snapshot quorum.Snapshot, now time.Time) (has bool, errReply *keyspace.Reply) {
 	words := r.forKey(key)
 	if r.target != "" {
 		words = []string{"blpop", key, "0"}
 	}
-	reply, err := program.Guess{key: program.EntryOf(look)}.Snapshot(now).Do(words)
+	reply, err := program.Guess{key: program.EntryOf(snapshot)}.Snapshot(now).Do(words)
 	switch {
 	case err != nil:
 		return true, nil // only a try can determine this

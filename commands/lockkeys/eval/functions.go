@@ -105,8 +105,8 @@ func (s *Scripts) routeKnownFunction(words [][]byte, libraries map[string][]*key
 	n, _ := syntax.KeyCount(words, len(words))
 	keySearch := search{IsLock: s.opts.LockKeys.Match, Keys: words[3 : 3+n], Argv: words[3+n:]}
 	if slices.ContainsFunc(libraries[syntax.LowerCString(words[1])], keySearch.findsLockKey) {
-		return Refused, fmt.Sprintf("ERR '%s' of '%s' cannot use lock keys: its library or an argument names one, "+
-			"and functions run on the upstream only; send a script (EVAL)",
+		return Refused, fmt.Sprintf("ERR '%s' of '%s' cannot use lock keys: its library or an argument names a lock key, "+
+			"but functions run only on the upstream; send a script (EVAL)",
 			syntax.Lower(words[0]), syntax.Excerpt(words[1]))
 	}
 	return Upstream, ""

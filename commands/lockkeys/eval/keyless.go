@@ -65,7 +65,8 @@ func (s *scriptCalls) selectDB(words []string) (keyspace.Reply, error) {
 	reply, isOtherDB := Select(s.db, words[1])
 	if isOtherDB {
 		return reply, refusalError(
-			"ERR SELECT of database %s cannot be called by a script on lock keys: its lock keys are in database %d",
+			"ERR SELECT of database %s cannot be called by a script on lock keys: its lock keys are in database %d; "+
+				"use one script for each database",
 			syntax.Excerpt(words[1]), s.db)
 	}
 	return reply, nil
@@ -82,7 +83,8 @@ func (s *scriptCalls) listKeys(command, match, kind string) (found []string, err
 	switch {
 	case s.rights.HasUpstream() && !s.lockKeys.Covers(match):
 		return nil, refusalError(
-			"ERR '%s' of '%s' cannot be called by a script on lock keys: the pattern may match keys on the upstream",
+			"ERR '%s' of '%s' cannot be called by a script on lock keys: the pattern may match keys on the upstream; "+
+				"use a pattern that lock-keys covers",
 			command, syntax.Excerpt(match))
 	case !s.listedGlobs[match]:
 		return nil, &program.UnlistedError{Match: match, OnListed: func([]string) { s.listedGlobs[match] = true }}
@@ -141,7 +143,7 @@ func (s *scriptCalls) mayRun(words []string) (may, known bool) {
 	if cmd == nil {
 		return false, false
 	}
-	questions := callQuestions(words)
+	questions := callPermissionChecks(words)
 	if len(questions) == 0 && cmd.Effect == spec.None && syntax.FitsArity(cmd.Arity, len(words)) {
 		questions = [][]string{words}
 	}

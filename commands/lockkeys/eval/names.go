@@ -46,7 +46,7 @@ func namesIn(found calls.Calls) *keyNames {
 
 // namesOf returns the names of keys in a script.
 func namesOf(s *script.Script) *keyNames {
-	return s.Derived(func(c calls.Calls) any { return namesIn(c) }).(*keyNames)
+	return s.Derive(func(c calls.Calls) any { return namesIn(c) }).(*keyNames)
 }
 
 // namesOfLibrary returns the names of keys in a library of functions. A library that does not

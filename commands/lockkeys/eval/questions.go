@@ -8,8 +8,9 @@ import (
 	"redlock-proxy/commands/rights"
 )
 
-// callQuestions returns the questions to the upstream about the client's permission for a call.
-func callQuestions(words []string) [][]string {
+// callPermissionChecks returns the questions to the upstream about the client's permission for a
+// call.
+func callPermissionChecks(words []string) [][]string {
 	switch name := syntax.Lower(words[0]); name {
 	case "time", "ping", "dbsize":
 		return [][]string{{name}}

@@ -58,7 +58,7 @@ func (s *Scripts) ResolveScript(
 		return s.resolveFunction(ctx, name, words)
 	}
 	n, _ := syntax.KeyCount(words, len(words))
-	share := script.Share{Pace: s.pace, ClientLeft: c.HasLeft}
+	share := script.Share{Pace: s.pace, ClientLeft: c.HasDisconnected}
 	if syntax.TakesSHA(name) {
 		if len(words[1]) == syntax.SHALength {
 			// If the masters do not answer, the client gets NOSCRIPT, and sends the source.

@@ -101,7 +101,7 @@ func (s *Scripts) Program(
 	ctx context.Context, c *command.Client, permissions *rights.Permissions, words []string,
 	allowance *script.Allowance,
 ) (prog program.Program, errText string, err error) {
-	inv, errText, err := s.invocation(ctx, words, script.Share{Allowance: allowance, Pace: s.pace, ClientLeft: c.HasLeft})
+	inv, errText, err := s.invocation(ctx, words, script.Share{Allowance: allowance, Pace: s.pace, ClientLeft: c.HasDisconnected})
 	if err != nil || errText != "" {
 		return program.Program{}, errText, err
 	}
@@ -155,7 +155,8 @@ func (s *Scripts) program(c *command.Client, permissions *rights.Permissions, in
 			})
 			if limit, ok := errors.AsType[*script.LimitError](err); ok {
 				s.limitedRuns.Add(1)
-				c.Closing = c.Closing || limit.ClientLeft // the client's further commands would take as long
+				// The client's further commands would take as long.
+				c.Closing = c.Closing || limit.ClientLeft
 				err = &program.Refusal{Text: limit.Error()}
 			}
 			if err == nil && calls.denied && reply.Kind == keyspace.Error {

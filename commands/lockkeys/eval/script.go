@@ -45,7 +45,7 @@ func (s *Scripts) script(c command.Call) {
 
 // load runs SCRIPT LOAD: this proxy caches the script, and the masters keep it for other proxies.
 func (s *Scripts) load(c command.Call) {
-	sc, err := s.cache.Load(c.Ctx, string(c.Args[2]), script.Share{Pace: s.pace, ClientLeft: c.Client.HasLeft})
+	sc, err := s.cache.Load(c.Ctx, string(c.Args[2]), script.Share{Pace: s.pace, ClientLeft: c.Client.HasDisconnected})
 	if err != nil {
 		c.Out.Error(compileErrorReply(err))
 		return

@@ -101,7 +101,7 @@ func TestCollectionsAreLikeRedis(t *testing.T) {
 
 func compare(t *testing.T, w storedKeys, server *redisConn, words []string, proto int, history []string) {
 	t.Helper()
-	ownReply, redisReply := w.do(t, words...), server.doNow(t, words...)
+	ownReply, redisReply := w.do(t, words...), server.doWithoutWaiting(t, words...)
 	unordered := -1
 	if randomcommands.IsUnordered(words) {
 		// A reply to a scan has the elements in its second part.
@@ -112,8 +112,9 @@ func compare(t *testing.T, w storedKeys, server *redisConn, words []string, prot
 	}
 }
 
-// doNow runs a command. A command that may wait runs in a transaction, where it does not wait.
-func (r *redisConn) doNow(t *testing.T, words ...string) keyspace.Reply {
+// doWithoutWaiting runs a command. A command that may wait runs in a transaction, where it does not
+// wait.
+func (r *redisConn) doWithoutWaiting(t *testing.T, words ...string) keyspace.Reply {
 	t.Helper()
 	if !randomcommands.MayBlock(words) {
 		return r.do(t, words...)

@@ -103,8 +103,8 @@ func (s *Snapshot) doWithinLimits(c *command, words []string) (Reply, error) {
 		return c.do(run)
 	}
 	if s.nearLimitRuns++; s.nearLimitRuns > maxNearLimit {
-		return ErrorReply(fmt.Sprintf("ERR too many changes of lock key '%s': "+
-			"it is near the limit of %d bytes or %d elements; one script or transaction may make at most %d such changes",
+		return ErrorReply(fmt.Sprintf("ERR too many changes of lock key '%s' near its limit of %d bytes or %d elements: "+
+			"one script or transaction may make at most %d; use several",
 			syntax.Excerpt(keys[0]), maxValue, maxElements, maxNearLimit)), nil
 	}
 	before := make([]keyState, len(keys))

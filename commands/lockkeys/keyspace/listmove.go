@@ -11,8 +11,8 @@ import (
 // lmove implements LMOVE source destination LEFT|RIGHT LEFT|RIGHT, and BLMOVE, which ends with a
 // timeout.
 func (c call) lmove() Reply {
-	from, ok1 := isLeft(c.words[3])
-	to, ok2 := isLeft(c.words[4])
+	from, ok1 := parseSide(c.words[3])
+	to, ok2 := parseSide(c.words[4])
 	require(ok1 && ok2, syntax.ErrSyntax)
 	if c.name == "blmove" {
 		c.checkTimeout(c.words[5])
@@ -28,7 +28,7 @@ func (c call) rpoplpush() Reply {
 	return c.move(false, true)
 }
 
-func isLeft(word string) (left, ok bool) {
+func parseSide(word string) (left, ok bool) {
 	switch syntax.Lower(word) {
 	case "left":
 		return true, true

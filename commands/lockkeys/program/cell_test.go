@@ -81,12 +81,12 @@ func TestCrossCellError(t *testing.T) {
 func TestSameCellUsesValuesOfBallot(t *testing.T) {
 	b := newTaggedFixture(t)
 	b.run(programOf(nil, "MSET k1 x b@k1 y"))
-	b.register.Meanwhile = func() { b.register.Put("k1", "other", -1) }
+	b.register.ConcurrentChange = func() { b.register.Put("k1", "other", -1) }
 	b.checkReply("RENAMENX k1 a@k1", "1")
 	b.checkReply("GET a@k1", `"other"`)
-	b.register.Meanwhile = func() { b.register.Remove("k1") }
+	b.register.ConcurrentChange = func() { b.register.Remove("k1") }
 	b.run(programOf(nil, "SET k1 x"))
-	b.register.Meanwhile = func() { b.register.Remove("k1") }
+	b.register.ConcurrentChange = func() { b.register.Remove("k1") }
 	b.checkReply("RENAME k1 c@k1", "ERR no such key")
 	b.checkReply("GET c@k1", "(nil)")
 }

@@ -277,10 +277,10 @@ var errOtherKeys = errors.New("the program depends on different keys")
 // these keys in the ballot. Other keys have the values of the last read. If the program depends on
 // another key, the update ends without a change.
 func (r *run) update(ctx context.Context, keys []string, expect *string) (*Outcome, error) {
-	out, err := r.ballot(ctx, r.KeysOnMasters(r.DB, keys), expect, func(looks []quorum.Snapshot) ([]quorum.Decision, error) {
+	out, err := r.ballot(ctx, r.KeysOnMasters(r.DB, keys), expect, func(snapshots []quorum.Snapshot) ([]quorum.Decision, error) {
 		values := maps.Clone(r.lastRead)
 		for i, key := range keys {
-			values[key] = looks[i]
+			values[key] = snapshots[i]
 		}
 		a, err := r.runOn(ctx, values)
 		switch {

@@ -99,7 +99,7 @@ func (b *fixture) checkRounds(want ...string) {
 // checkValue fails the test unless the masters hold this value.
 func (b *fixture) checkValue(key, want string) {
 	b.Helper()
-	if got := b.register.Holds(key); got != want {
+	if got := b.register.TextOf(key); got != want {
 		b.Errorf("%s: %s, want %s", key, got, want)
 	}
 }
@@ -142,9 +142,9 @@ func TestGuessThatCouldNotBeCommitted(t *testing.T) {
 	b.checkRounds("read 0/k1 0/k2")
 }
 
-// TestGuessing checks that a right guess costs one round trip. After a wrong guess, the refusal
+// TestGuesses checks that a right guess costs one round trip. After a wrong guess, the refusal
 // reports the value of the key. The refusal of a take does not report the remaining time.
-func TestGuessing(t *testing.T) {
+func TestGuesses(t *testing.T) {
 	guessMe, guessYou := GuessValue([]string{"k"}, "me"), GuessValue([]string{"k"}, "you")
 	absent := GuessAbsent([]string{"k"})
 	for _, test := range []struct {
@@ -210,8 +210,9 @@ func TestReplacing(t *testing.T) {
 	}
 }
 
-// TestOvertaken checks that if other clients are faster, the command runs once, on their values.
-func TestOvertaken(t *testing.T) {
+// TestChangeByFasterClients checks that if other clients are faster, the command runs once, on
+// their values.
+func TestChangeByFasterClients(t *testing.T) {
 	for _, test := range []struct{ line, reply, left string }{
 		{"GETSET k me", `"y"`, "me"},
 		{"SET k me XX PX 900", "OK", "me:900"},
@@ -220,7 +221,7 @@ func TestOvertaken(t *testing.T) {
 	} {
 		b := newFixture(t)
 		b.register.Put("k", "5", 500)
-		b.register.Meanwhile = func() { b.register.Put("k", "y", 700) }
+		b.register.ConcurrentChange = func() { b.register.Put("k", "y", 700) }
 		b.checkUsuallyWrites(test.line, test.reply)
 		b.checkRounds("update 0/k")
 		b.checkValue("k", test.left)
@@ -234,7 +235,7 @@ func TestReplacingWithUnrelatedKey(t *testing.T) {
 		b := newFixture(t)
 		b.register.Put("k1", "x", 500)
 		if removed { // now the program depends on k1
-			b.register.Meanwhile = func() { b.register.Remove("k1") }
+			b.register.ConcurrentChange = func() { b.register.Remove("k1") }
 		}
 		got := b.run(programOf(nil, "MSETNX k1 a k2 b", "GETEX k1 PX 300"))
 		switch {
@@ -321,8 +322,8 @@ func TestPermanentContention(t *testing.T) {
 	b := newFixture(t)
 	b.register.BeforeRound = func(round int) { b.register.Put("k", fmt.Sprint("other", round), 500) }
 	b.checkReply("DEL k", "lock key 'k' is contended: every try collided with a change by another client; try again")
-	if !strings.HasPrefix(b.register.Holds("k"), "other") {
-		t.Errorf("k: %s", b.register.Holds("k"))
+	if !strings.HasPrefix(b.register.TextOf("k"), "other") {
+		t.Errorf("k: %s", b.register.TextOf("k"))
 	}
 	if b.pauses == 0 {
 		t.Error("it never waited")

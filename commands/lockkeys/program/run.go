@@ -39,9 +39,9 @@ type run struct {
 // time makes few tries in that time.
 const retryTime = 5 * time.Second
 
-// errHalfMoved is the error of a program that had removed only some of its keys when the locks
+// errPartlyRemoved is the error of a program that had removed only some of its keys when the locks
 // moved.
-var errHalfMoved = errors.New(
+var errPartlyRemoved = errors.New(
 	"the locks moved while the command ran: only some of its keys were removed; check its keys")
 
 // Run runs a program on the values that the masters hold, until it has committed the changes. With
@@ -75,7 +75,7 @@ func (e *Engine) Run(ctx context.Context, p Program) (Outcome, error) {
 		return Outcome{}, &ContendedError{r.Keys[0]}
 	case errors.As(err, &wrongLocation) && len(r.removedKeys) > 0:
 		// A repetition would remove the keys twice.
-		return Outcome{}, errHalfMoved
+		return Outcome{}, errPartlyRemoved
 	case err != nil:
 		return Outcome{}, err
 	}
@@ -227,12 +227,12 @@ func (r *run) readKeys(ctx context.Context) (values view, fromRefusal bool, err 
 	case len(r.Keys) == 0:
 		return view{}, false, nil
 	}
-	looks, err := r.Register.Read(ctx, r.KeysOnMasters(r.DB, r.Keys))
+	snapshots, err := r.Register.Read(ctx, r.KeysOnMasters(r.DB, r.Keys))
 	if err != nil {
 		return nil, false, err
 	}
 	values = view{}
-	for i, l := range looks {
+	for i, l := range snapshots {
 		values[r.Keys[i]] = l
 	}
 	r.lastRead = values

@@ -19,13 +19,13 @@ func (v view) snapshot(now time.Time) *keyspace.Snapshot {
 
 // EntryOf converts the result of a read to a program's entry.
 func EntryOf(l quorum.Snapshot) keyspace.Entry {
-	e := keyspace.Entry{Present: l.Present, Value: l.Value, Left: l.Left.Truncate(time.Millisecond)}
+	e := keyspace.Entry{Present: l.Present, Value: l.Value, Left: l.TimeLeft.Truncate(time.Millisecond)}
 	switch {
 	case !l.Present:
 		return keyspace.Entry{}
 	case l.LeftUnknown:
 		e.Left = keyspace.Unknown
-	case l.Left < 0:
+	case l.TimeLeft < 0:
 		e.Left = keyspace.NoExpiry
 	}
 	return e

@@ -50,7 +50,7 @@ func raise(c *lua.Call, text string) []lua.Value { return c.Raise(errorTable(c.S
 func callCommand(c *lua.Call, raises bool) []lua.Value {
 	r := runOf(c)
 	args, problem := commandWords(c)
-	if problem == "" && r.ReadOnly && writes(args[0]) {
+	if problem == "" && r.ReadOnly && isWriteCommand(args[0]) {
 		problem = "Write commands are not allowed from read-only scripts."
 	}
 	if problem != "" {

@@ -29,7 +29,8 @@ func (c *Cache) Load(ctx context.Context, body string, share Share) (*Script, er
 	if err != nil {
 		return nil, err
 	}
-	return c.bySHA.Add(sha, s), nil // another goroutine may have compiled the script at the same time
+	// Another goroutine may have compiled the script at the same time.
+	return c.bySHA.Add(sha, s), nil
 }
 
 // Get returns the script with a SHA-1 in lower case, if the cache has it.

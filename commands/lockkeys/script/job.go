@@ -60,7 +60,7 @@ func (s *job) Grow() error {
 	s.large = true
 	s.Pace.setLarge(s, true)
 	if s.ClientLeft != nil {
-		s.watch.EndAfter(s.ClientLeft, leftTime, errClientLeft)
+		s.watch.EndAfter(s.ClientLeft, clientLeftGrace, errClientDisconnected)
 	}
 	s.releaseSmall()
 	if err := s.await(s.Pace.largeSlots); err != nil {

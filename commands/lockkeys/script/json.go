@@ -23,5 +23,5 @@ var jsonLibrary = slices.Concat([]lua.Entry{
 	{Name: "null", Value: lua.Null},
 	{Name: "_NAME", Value: "cjson"},
 	{Name: "_VERSION", Value: "2.1.0"},
-}, unavailable("cjson", "new", "encode_sparse_array", "encode_max_depth", "encode_number_precision",
+}, unavailableFunctions("cjson", "new", "encode_sparse_array", "encode_max_depth", "encode_number_precision",
 	"encode_keep_buffer", "encode_invalid_numbers", "decode_max_depth", "decode_invalid_numbers"))

@@ -23,9 +23,9 @@ func newBaseGlobals() *lua.Table {
 		lua.Entry{Name: "redis", Value: redis},
 		lua.Entry{Name: "server", Value: redis}, // Valkey's name for redis
 		lua.Entry{Name: "cjson", Value: b.Table(jsonLibrary...)},
-		lua.Entry{Name: "bit", Value: b.Table(unavailable("bit", "tobit", "bnot", "band", "bor", "bxor",
+		lua.Entry{Name: "bit", Value: b.Table(unavailableFunctions("bit", "tobit", "bnot", "band", "bor", "bxor",
 			"lshift", "rshift", "arshift", "rol", "ror", "bswap", "tohex")...)},
-		lua.Entry{Name: "coroutine", Value: b.Table(unavailable("coroutine",
+		lua.Entry{Name: "coroutine", Value: b.Table(unavailableFunctions("coroutine",
 			"create", "resume", "running", "status", "wrap", "yield")...)},
 		lua.Entry{Name: "struct", Value: b.Table(structlib.Struct...)},
 	)
@@ -42,8 +42,8 @@ func missingGlobal(c *lua.Call) []lua.Value {
 	return c.Fail("Script attempted to access nonexistent global variable '%s'", cString(name))
 }
 
-// unavailable returns functions of a library that only raise an error.
-func unavailable(library string, names ...string) (entries []lua.Entry) {
+// unavailableFunctions returns functions of a library that only raise an error.
+func unavailableFunctions(library string, names ...string) (entries []lua.Entry) {
 	for _, name := range names {
 		entries = append(entries, lua.Entry{Name: name, Value: func(c *lua.Call) []lua.Value {
 			return c.Fail("%s.%s is not available to scripts that run in the proxy", library, name)

@@ -37,7 +37,7 @@ func TestCallsAreMetered(t *testing.T) {
 		},
 	}}
 	e := pauseLimit(20)
-	if _, err := r.execute(lua.NewState(meter.Limits{Pace: &e, Small: smallRun})); !errors.Is(err, errTestDone) {
+	if _, err := r.execute(lua.NewState(meter.Limits{Pace: &e, SmallRun: smallRun})); !errors.Is(err, errTestDone) {
 		t.Errorf("%v after all but %d pauses", err, e)
 	}
 }
@@ -60,7 +60,7 @@ func pauses(t *testing.T, body string, size, times int) bool {
 		Call: func([]string, func(int)) (keyspace.Reply, error) { return keyspace.ErrorReply("ERR unknown"), nil },
 	}}
 	e := pauseLimit(times)
-	_, err = r.execute(lua.NewState(meter.Limits{Pace: &e, Small: smallRun}))
+	_, err = r.execute(lua.NewState(meter.Limits{Pace: &e, SmallRun: smallRun}))
 	if err != nil && !errors.Is(err, errTestDone) {
 		t.Fatalf("%.100s: %v", body, err)
 	}

@@ -71,8 +71,8 @@ type prober struct {
 // errStopping ends a program because its process is stopping.
 var errStopping = errors.New("the proxy is shutting down")
 
-// ends holds a part of the error for each way in which a program ends.
-var ends = []string{"ran for longer than", errKilled.Error(), errStopping.Error(), errClientLeft.Error()}
+// endErrors holds a part of the error for each way in which a program ends.
+var endErrors = []string{"ran for longer than", errKilled.Error(), errStopping.Error(), errClientDisconnected.Error()}
 
 // probe runs the program until its time limit, or ends it earlier, in a way that i selects. It
 // returns the processor time beyond the time limit, and the time that the end took.
@@ -81,7 +81,7 @@ func (p *prober) probe(i int) (extra, end time.Duration) {
 	defer stop(nil)
 	var clientLeft atomic.Bool
 	share := Share{Pace: p.pace, Time: programTime, Allowance: &Allowance{}, ClientLeft: clientLeft.Load}
-	way := i % len(ends)
+	way := i % len(endErrors)
 	if way != 0 {
 		share.Time = time.Minute
 	}
@@ -89,7 +89,7 @@ func (p *prober) probe(i int) (extra, end time.Duration) {
 	start := processorTime(p.T)
 	go func() { done <- p.run(ctx, share) }()
 	if way == 0 {
-		p.checkEnd(<-done, ends[way])
+		p.checkEnd(<-done, endErrors[way])
 		if extra = processorTime(p.T) - start - programTime; extra > programExtra {
 			p.Errorf("it took %v more than its %v", extra, programTime)
 		}
@@ -103,7 +103,8 @@ func (p *prober) probe(i int) (extra, end time.Duration) {
 	endStart := processorTime(p.T)
 	switch way {
 	case 1:
-		for len(done) == 0 && p.pace.Kill() == 0 { // nothing can be killed between compilation and run
+		// Nothing can be killed between compilation and run.
+		for len(done) == 0 && p.pace.Kill() == 0 {
 			time.Sleep(time.Millisecond)
 		}
 	case 2:
@@ -112,7 +113,7 @@ func (p *prober) probe(i int) (extra, end time.Duration) {
 		clientLeft.Store(true)
 	}
 	err := <-done
-	p.checkEnd(err, ends[way])
+	p.checkEnd(err, endErrors[way])
 	if end = processorTime(p.T) - endStart; end > endTime {
 		p.Errorf("it took %v to end: %v", end, err)
 	}

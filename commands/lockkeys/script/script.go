@@ -92,8 +92,8 @@ func (s *Script) Calls() calls.Calls { return s.calls }
 // Literals returns the string literals in the source, in their order.
 func (s *Script) Literals() []string { return s.Calls().Literals }
 
-// Derived returns the result of make for the script's calls. It calls make only once.
-func (s *Script) Derived(make func(calls.Calls) any) any {
+// Derive returns the result of make for the script's calls. It calls make only once.
+func (s *Script) Derive(make func(calls.Calls) any) any {
 	s.deriveOnce.Do(func() { s.derived = make(s.Calls()) })
 	return s.derived
 }

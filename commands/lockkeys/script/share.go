@@ -26,15 +26,15 @@ type Share struct {
 	Short bool
 }
 
-// leftTime is the time that a large run may still take after its client has left. The proxy cannot
-// distinguish such a client from a client that has only closed its sending side, so both get the
-// error.
-const leftTime = 20 * time.Millisecond
+// clientLeftGrace is the time that a large run may still take after its client has left. The proxy
+// cannot distinguish such a client from a client that has only closed its sending side, so both get
+// the error.
+const clientLeftGrace = 20 * time.Millisecond
 
-// errClientLeft is the error of a large run whose client has left.
+// errClientDisconnected is the error of a large run whose client has left.
 //
 //lint:ignore ST1005 like the wording of Redis
-var errClientLeft = errors.New("Script ended: the client closed the connection, or its sending side, before " +
+var errClientDisconnected = errors.New("Script ended: the client closed the connection, or its sending side, before " +
 	"the reply; keep it open until then...")
 
 // Allowance counts the time that several consecutive runs have spent of their common Share.Time.
@@ -74,7 +74,7 @@ func (s *job) watchdog() *meter.Watchdog {
 }
 
 func (s *job) limits(bytes int, small meter.SmallLimits) meter.Limits {
-	l := meter.Limits{Bytes: bytes, Watch: &s.watch, Small: small}
+	l := meter.Limits{Bytes: bytes, Watch: &s.watch, SmallRun: small}
 	if s.Pace != nil || s.Short {
 		l.Pace = s
 	}
@@ -101,8 +101,8 @@ func asLimitError(err error, sha string) error {
 	case errors.Is(err, ErrBusy):
 		return &LimitError{reply: ErrBusy.Error()}
 	case errors.Is(err, meter.ErrTime), errors.Is(err, meter.ErrMemory), errors.Is(err, errLimit),
-		errors.Is(err, errKilled), errors.Is(err, errClientLeft):
-		return &LimitError{fmt.Sprintf("ERR %v script: %s.", err, sha), errors.Is(err, errClientLeft)}
+		errors.Is(err, errKilled), errors.Is(err, errClientDisconnected):
+		return &LimitError{fmt.Sprintf("ERR %v script: %s.", err, sha), errors.Is(err, errClientDisconnected)}
 	}
 	return err
 }

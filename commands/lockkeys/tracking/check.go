@@ -133,11 +133,11 @@ func (c *Client) check(entries []*entry) {
 			e.due, c.pending[e] = now, true
 		case err != nil || !watched[i]:
 			oldMarks = append(oldMarks, c.reportUnwatched(e, now))
-		case !e.seenState.equals(stateOfLook(looks[i], now)):
+		case !e.seenState.equals(stateOfSnapshot(looks[i], now)):
 			oldMarks = append(oldMarks, c.report(e))
 		default:
 			e.postponements = 0
-			e.awaitExpiry(stateOfLook(looks[i], now), now)
+			e.awaitExpiry(stateOfSnapshot(looks[i], now), now)
 		}
 	}
 	c.mu.Unlock()
@@ -147,8 +147,8 @@ func (c *Client) check(entries []*entry) {
 // awaitExpiry schedules a check of an entry for the time at which its key expires. Masters report
 // the expiry late, and not at all for a key that shares its cell. The caller holds mu.
 func (e *entry) awaitExpiry(s state, now time.Time) {
-	switch left := s.end.Sub(now) + expirySlack; {
-	case !s.endKnown || s.endless:
+	switch left := s.expiry.Sub(now) + expirySlack; {
+	case !s.expiryKnown || s.neverExpires:
 	case e.expiryTimer == nil:
 		e.expiryTimer = time.AfterFunc(left, e.onExpiry)
 	default:

@@ -99,10 +99,10 @@ type entry struct {
 type state struct {
 	present bool
 	value   string
-	// end is the time at which the key expires. endKnown is false if that time is unknown. endless
-	// is true if the key never expires.
-	endKnown, endless bool
-	end               time.Time
+	// expiry is the time at which the key expires. expiryKnown is false if that time is unknown.
+	// neverExpires is true if the key never expires.
+	expiryKnown, neverExpires bool
+	expiry                    time.Time
 	// unknown is true if the client's command failed. Every state differs from an unknown state.
 	unknown bool
 }
@@ -118,25 +118,25 @@ func stateOf(e keyspace.Entry, now time.Time) state {
 	case e.Left == keyspace.Unknown:
 		return state{present: true, value: e.Value}
 	case e.Left < 0:
-		return state{present: true, value: e.Value, endKnown: true, endless: true}
+		return state{present: true, value: e.Value, expiryKnown: true, neverExpires: true}
 	}
-	return state{present: true, value: e.Value, endKnown: true, end: now.Add(e.Left)}
+	return state{present: true, value: e.Value, expiryKnown: true, expiry: now.Add(e.Left)}
 }
 
-func stateOfLook(l quorum.Snapshot, now time.Time) state {
-	e := keyspace.Entry{Present: l.Present, Value: l.Value, Left: l.Left}
+func stateOfSnapshot(l quorum.Snapshot, now time.Time) state {
+	e := keyspace.Entry{Present: l.Present, Value: l.Value, Left: l.TimeLeft}
 	switch {
 	case l.LeftUnknown:
 		e.Left = keyspace.Unknown
-	case l.Left < 0:
+	case l.TimeLeft < 0:
 		e.Left = keyspace.NoExpiry
 	}
 	return stateOf(e, now)
 }
 
-// endTolerance is the largest difference of expiries that count as the same, because different
+// expiryTolerance is the largest difference of expiries that count as the same, because different
 // clocks measure them.
-const endTolerance = 250 * time.Millisecond
+const expiryTolerance = 250 * time.Millisecond
 
 func (s state) equalsInValue(other state) bool {
 	return s.present == other.present && s.value == other.value
@@ -147,8 +147,8 @@ func (s state) equals(other state) bool {
 	switch {
 	case s.unknown || !s.equalsInValue(other):
 		return false
-	case !s.endKnown || !other.endKnown:
+	case !s.expiryKnown || !other.expiryKnown:
 		return true
 	}
-	return s.endless == other.endless && s.end.Sub(other.end).Abs() <= endTolerance
+	return s.neverExpires == other.neverExpires && s.expiry.Sub(other.expiry).Abs() <= expiryTolerance
 }

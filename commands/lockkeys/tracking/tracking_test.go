@@ -96,7 +96,7 @@ func (s *masters) read(_ context.Context, keys []quorum.Key) ([]quorum.Snapshot,
 func (s *masters) put(key, value string, reports ...quorum.Report) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.values[keyOnMasters(key)] = quorum.Snapshot{Present: value != "", Value: value, Left: time.Hour}
+	s.values[keyOnMasters(key)] = quorum.Snapshot{Present: value != "", Value: value, TimeLeft: time.Hour}
 	for m := range s.marks {
 		for _, report := range reports {
 			if m.key == keyOnMasters(key) {
@@ -295,7 +295,8 @@ func TestForgottenWhileWaiting(t *testing.T) {
 	run := b.client.Begin(0, []string{"k"}, keyOnMasters)
 	b.put("k", "2", quorum.Changes)
 	redistest.Await(t, "the goroutine was woken", func() bool { return len(b.client.wake) == 0 })
-	time.Sleep(10 * time.Millisecond) // the goroutine has seen that the client's command uses the key
+	// The goroutine has seen that the client's command uses the key.
+	time.Sleep(10 * time.Millisecond)
 	run.End(nil, []keyspace.Edit{{Key: "k", Before: entryOf("1"), After: entryOf("2")}}, time.Now())
 	b.checkReported()
 }

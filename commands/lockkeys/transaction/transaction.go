@@ -187,7 +187,8 @@ func (t Transactions) exec(c command.Call) {
 	case tx.Aborted:
 		c.Out.Error("EXECABORT Transaction discarded because of previous errors.")
 	case len(w.Keys) > 0 && w.DB != c.Client.DB:
-		c.Out.Error("EXECABORT Transaction discarded because of: the watched lock keys are in another database")
+		c.Out.Error("EXECABORT Transaction discarded because of: the watched lock keys are in a different database; " +
+			"send WATCH and EXEC in the same database")
 	case w.Changed:
 		c.Out.NullArray()
 	default:

@@ -15,8 +15,8 @@ const MaxLocks = 10000
 
 // Client is the connection of a client with kept locks. Any goroutine may call its methods.
 type Client interface {
-	// HasLeft reports whether the client has closed its connection, or its sending side.
-	HasLeft() bool
+	// HasDisconnected reports whether the client has closed its connection, or its sending side.
+	HasDisconnected() bool
 	// TakesPushes reports whether the client speaks RESP3 now.
 	TakesPushes() bool
 	// Push writes the pushes that take returns, between two replies. It calls take once nothing
@@ -60,8 +60,8 @@ func (h *Holder) Size() int { return int(h.bytes.Load()) }
 // Keep or Cancel of the Lock.
 func (h *Holder) Reserve(key quorum.Key, name, token string) (*Lock, error) {
 	if !h.hasRoom(key) {
-		return nil, fmt.Errorf("too many kept locks: this client has %d, the most that one may have; "+
-			"use another connection, or release some", MaxLocks)
+		return nil, fmt.Errorf("too many kept locks: a client may have at most %d; release some, or use another connection",
+			MaxLocks)
 	}
 	l := &Lock{holder: h, key: key, name: name, token: token, index: notQueued}
 	h.bytes.Add(int64(l.size()))

@@ -117,7 +117,7 @@ func (k *Keeper) Lost(key quorum.Key, token string, reason Reason) {
 		k.mu.Unlock()
 		return
 	}
-	k.lose(l, reason)
+	k.dropLost(l, reason)
 	k.mu.Unlock()
 	l.holder.tellLoss(l, reason)
 }
@@ -179,7 +179,7 @@ func (k *Keeper) startWorkers() {
 // work renews ready locks until none is left.
 func (k *Keeper) work(ctx context.Context) {
 	for l := k.nextReady(); l != nil; l = k.nextReady() {
-		k.attend(ctx, l)
+		k.renewOrDrop(ctx, l)
 	}
 }
 
@@ -225,8 +225,8 @@ func (k *Keeper) drop(l *Lock) {
 	l.holder.forget(l)
 }
 
-// lose removes a lock that was lost. The caller holds mu, and tells the client afterwards.
-func (k *Keeper) lose(l *Lock, reason Reason) {
+// dropLost removes a lock that was lost. The caller holds mu, and tells the client afterwards.
+func (k *Keeper) dropLost(l *Lock, reason Reason) {
 	if !l.dropped {
 		k.losses[reason].Add(1)
 		k.drop(l)

@@ -20,7 +20,7 @@ type fakeMasters struct {
 
 	mu    sync.Mutex
 	calls []string
-	took  time.Duration
+	delay time.Duration
 	err   error
 }
 
@@ -29,7 +29,7 @@ func (f *fakeMasters) Extend(
 ) (quorum.GrantedLock, error) {
 	f.mu.Lock()
 	f.calls = append(f.calls, fmt.Sprintf("%v %s %s %v", time.Since(f.start).Round(tick), key.Name, token, ttl))
-	took, err := f.took, f.err
+	took, err := f.delay, f.err
 	f.mu.Unlock()
 	select {
 	case <-time.After(took):
@@ -42,7 +42,7 @@ func (f *fakeMasters) Extend(
 func (f *fakeMasters) set(took time.Duration, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.took, f.err = took, err
+	f.delay, f.err = took, err
 }
 
 func (f *fakeMasters) takeCalls() string {
@@ -62,7 +62,7 @@ type fakeClient struct {
 	blocked chan struct{} // if not nil, Push waits until it is closed
 }
 
-func (c *fakeClient) HasLeft() bool {
+func (c *fakeClient) HasDisconnected() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.left

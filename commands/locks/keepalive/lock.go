@@ -43,7 +43,7 @@ func (l *Lock) Keep(t Term) {
 	isOther := previous != nil && previous.token != l.token
 	switch {
 	case isOther:
-		k.lose(previous, NotHeld)
+		k.dropLost(previous, NotHeld)
 	case previous != nil:
 		k.drop(previous)
 	}
@@ -69,10 +69,10 @@ func (l *Lock) Cancel() {
 	}
 }
 
-// attend renews a lock that is due, or removes it if it is lost.
-func (k *Keeper) attend(ctx context.Context, l *Lock) {
+// renewOrDrop renews a lock that is due, or removes it if it is lost.
+func (k *Keeper) renewOrDrop(ctx context.Context, l *Lock) {
 	now := time.Now()
-	hasLeft := l.holder.client.HasLeft()
+	hasLeft := l.holder.client.HasDisconnected()
 	k.mu.Lock()
 	extra := l.extraDone
 	if l.extraDone = nil; extra != nil {
@@ -86,7 +86,7 @@ func (k *Keeper) attend(ctx context.Context, l *Lock) {
 		return
 	}
 	if reason, isLost := l.lossAt(now); isLost {
-		k.lose(l, reason)
+		k.dropLost(l, reason)
 		k.mu.Unlock()
 		l.holder.tellLoss(l, reason)
 		return
@@ -107,12 +107,12 @@ func (k *Keeper) attend(ctx context.Context, l *Lock) {
 	})
 	cancel()
 	if ctx.Err() == nil {
-		k.conclude(l, got, err, now, ttl, extra != nil)
+		k.recordResult(l, got, err, now, ttl, extra != nil)
 	}
 }
 
-// conclude records the result of a renewal that began at start.
-func (k *Keeper) conclude(l *Lock, got quorum.GrantedLock, err error, start time.Time, ttl time.Duration, extra bool) {
+// recordResult records the result of a renewal that began at start.
+func (k *Keeper) recordResult(l *Lock, got quorum.GrantedLock, err error, start time.Time, ttl time.Duration, extra bool) {
 	now := time.Now()
 	if err == nil {
 		k.renewals.Add(1)
@@ -133,7 +133,7 @@ func (k *Keeper) noteRenewal(l *Lock, start time.Time, ttl time.Duration, validU
 	if l.dropped {
 		return false
 	}
-	l.renewed(start, ttl, validUntil, extra)
+	l.recordRenewal(start, ttl, validUntil, extra)
 	k.schedule(l, l.dueAt())
 	return true
 }
@@ -147,7 +147,7 @@ func (k *Keeper) noteFailure(l *Lock, err error, now time.Time) (reason Reason, 
 	case l.dropped:
 		return reason, false
 	case isFinal || !now.Before(l.ValidUntil):
-		k.lose(l, reason)
+		k.dropLost(l, reason)
 		return reason, true
 	}
 	k.schedule(l, l.retryAt(now, reason))

@@ -85,9 +85,9 @@ func (s *schedule) deadlineAt(now time.Time) time.Time {
 	return now.Add(s.TTL / renewalsPerTTL)
 }
 
-// renewed records a lease of ttl that was requested at a time. An extra renewal comes before its
-// time, and does not move the next one.
-func (s *schedule) renewed(start time.Time, ttl time.Duration, validUntil time.Time, extra bool) {
+// recordRenewal records a lease of ttl that was requested at a time. An extra renewal comes before
+// its time, and does not move the next one.
+func (s *schedule) recordRenewal(start time.Time, ttl time.Duration, validUntil time.Time, extra bool) {
 	s.failed = false
 	if !extra {
 		s.renewals++

@@ -27,7 +27,7 @@ func TestScheduleDoesNotDrift(t *testing.T) {
 		if n%10 == 0 {
 			s.retryAt(late, NoQuorum)
 		}
-		s.renewed(late, s.leaseAt(late), late.Add(2900*time.Millisecond), false)
+		s.recordRenewal(late, s.leaseAt(late), late.Add(2900*time.Millisecond), false)
 	}
 }
 
@@ -45,7 +45,7 @@ func TestScheduleEndsWithMaxHold(t *testing.T) {
 			if end := now.Add(ttl); end.After(start.Add(maxHold + time.Millisecond)) {
 				t.Fatalf("%v: a lease ends after %v", maxHold, end.Sub(start))
 			}
-			s.renewed(now, ttl, now.Add(ttl*99/100), false)
+			s.recordRenewal(now, ttl, now.Add(ttl*99/100), false)
 		}
 		if !s.isLast() || !s.leaseEnd.Equal(start.Add(maxHold)) {
 			t.Errorf("%v: the last lease ends after %v", maxHold, s.leaseEnd.Sub(start))
@@ -71,7 +71,7 @@ func TestScheduleRetries(t *testing.T) {
 	if reason, isLost := s.lossAt(now); tries != 19 || !now.Equal(s.ValidUntil) || !isLost || reason != Contended {
 		t.Errorf("after %d tries in %v: %v, %v", tries, now.Sub(start), isLost, reason)
 	}
-	s.renewed(now, s.TTL, now.Add(s.TTL), false)
+	s.recordRenewal(now, s.TTL, now.Add(s.TTL), false)
 	if _, isLost := s.lossAt(now.Add(time.Second)); isLost {
 		t.Error("lost after a renewal")
 	}

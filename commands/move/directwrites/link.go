@@ -162,7 +162,7 @@ func (l *upstreamLink) report(names []string) error {
 		return err
 	}
 	list, _ := replies[0].(string)
-	sighting := &Sighting{At: time.Now(), Clients: suspects(list, l.watcher.opts.OwnAddrs())}
+	sighting := &Detection{At: time.Now(), Clients: suspects(list, l.watcher.opts.OwnAddrs())}
 	globs := l.watcher.opts.LockKeys
 	matches := func(glob string) bool { return keys.NewPatterns(glob).Match([]byte(names[0])) }
 	sighting.Glob = globs[slices.IndexFunc(globs, matches)]

@@ -6,7 +6,7 @@
 // PREFIX for each glob). A report has names without a database. The globs decide which of the names
 // are lock keys. If a reported key exists, a client has set it. Otherwise it has expired or was
 // removed, as at the end of a move (link.go). CLIENT LIST suggests which client has set it
-// (who.go).
+// (suspects.go).
 //
 // The proxy cannot watch an upstream that does not report changes (before Redis 6, or without a
 // permission). It also watches no glob that begins with a wildcard, because the upstream would
@@ -51,7 +51,7 @@ type Watcher struct {
 	prefixes    []string
 	count       atomic.Int64
 	state       atomic.Value // a Watch
-	lastWarning atomic.Pointer[Sighting]
+	lastWarning atomic.Pointer[Detection]
 }
 
 // Watch names the state of the watch on the upstream.
@@ -68,8 +68,8 @@ const (
 	Impossible Watch = "impossible"
 )
 
-// Sighting describes a warning about lock keys at the upstream.
-type Sighting struct {
+// Detection describes a warning about lock keys at the upstream.
+type Detection struct {
 	At time.Time
 	// Glob is the glob of lock-keys that matches the first of these keys.
 	Glob string
@@ -103,7 +103,7 @@ func (s *Watcher) Count() int64 {
 }
 
 // State returns the state of the watch, and the last warning, or nil.
-func (s *Watcher) State() (Watch, *Sighting) { return s.state.Load().(Watch), s.lastWarning.Load() }
+func (s *Watcher) State() (Watch, *Detection) { return s.state.Load().(Watch), s.lastWarning.Load() }
 
 // Run watches the upstream whenever the locks are at the masters, until ctx ends.
 func (s *Watcher) Run(ctx context.Context) {

@@ -194,8 +194,8 @@ func TestReconnects(t *testing.T) {
 	})
 }
 
-// restricted returns a newTestBench option: the watcher is a user with only these permissions.
-func restricted(rights ...string) func(*testBench) {
+// withPermissions returns a newTestBench option: the watcher is a user with only these permissions.
+func withPermissions(rights ...string) func(*testBench) {
 	return func(b *testBench) {
 		b.do(append([]string{"ACL", "SETUSER", "u", "on", ">p", "~*"}, rights...)...)
 		b.server.login = []string{"AUTH", "u", "p"}
@@ -205,7 +205,7 @@ func restricted(rights ...string) func(*testBench) {
 // TestImpossible checks that the log has the reason if the Watcher cannot watch the upstream.
 func TestImpossible(t *testing.T) {
 	for _, right := range []string{"-client", "-exists"} {
-		b := newTestBench(t, []string{"lock:*"}, restricted("+@all", right))
+		b := newTestBench(t, []string{"lock:*"}, withPermissions("+@all", right))
 		b.await("the state says so", b.hasState(Impossible))
 		b.await("the log says so", func() bool { return b.log.count("refuses a required command") == 1 })
 	}

@@ -38,30 +38,30 @@ type figure struct {
 func scenarios() []scenario {
 	const ms = time.Millisecond
 	var (
-		ofAlone = figure{"grants/s beside those of one client", figures.AtLeast,
+		rateToOneClient = figure{"grants/s beside those of one client", figures.AtLeast,
 			func(o, _, alone outcome) float64 { return o.grantRate / alone.grantRate }, false}
 		rate = figure{"hand-overs/s", figures.AtLeast,
 			func(o, _, _ outcome) float64 { return o.handoverRate }, false}
-		beside = figure{"hand-overs/s beside redsync's", figures.AtLeast,
+		rateToRedsync = figure{"hand-overs/s beside redsync's", figures.AtLeast,
 			func(o, redsync, _ outcome) float64 { return o.handoverRate / redsync.handoverRate }, true}
 		p99 = figure{"p99 of a hand-over, ms", figures.AtMost,
 			func(o, _, _ outcome) float64 { return figures.Millis(o.handoverP99) }, false}
-		free = figure{"free although it is waited for, %", figures.AtMost,
+		freeShare = figure{"free although it is waited for, %", figures.AtMost,
 			func(o, _, _ outcome) float64 { return 100 * o.freeShare }, false}
-		apart = figure{"mean waits of the unluckiest and the luckiest client", figures.AtMost,
+		meanWaitRatio = figure{"mean waits of the unluckiest and the luckiest client", figures.AtMost,
 			func(o, _, _ outcome) float64 { return o.meanWaitRatio() }, false}
 	)
 	return []scenario{
 		{clients: 1, proxies: 1},
-		{clients: 2, proxies: 1, goals: []goal{{ofAlone, 0.6}, {p99, 3}}},
+		{clients: 2, proxies: 1, goals: []goal{{rateToOneClient, 0.6}, {p99, 3}}},
 		{clients: 8, proxies: 1, goals: []goal{{rate, 3500}}},
 		{clients: 64, proxies: 1, goals: []goal{{rate, 3500}}},
-		{clients: 2, proxies: 1, hold: 5 * ms, goals: []goal{{free, 10}, {p99, 3}}},
-		{clients: 8, proxies: 1, hold: 50 * ms, goals: []goal{{free, 2}, {p99, 3}}},
+		{clients: 2, proxies: 1, hold: 5 * ms, goals: []goal{{freeShare, 10}, {p99, 3}}},
+		{clients: 8, proxies: 1, hold: 50 * ms, goals: []goal{{freeShare, 2}, {p99, 3}}},
 		{clients: 2, proxies: 2, goals: []goal{{rate, 1000}, {p99, 5}}},
-		{clients: 2, proxies: 2, hold: 5 * ms, goals: []goal{{free, 20}, {p99, 5}}},
+		{clients: 2, proxies: 2, hold: 5 * ms, goals: []goal{{freeShare, 20}, {p99, 5}}},
 		{clients: 4, proxies: 2, goals: []goal{{p99, 5}}},
-		{clients: 64, proxies: 2, pause: 5 * ms, goals: []goal{{beside, 10}, {apart, 1.5}}},
+		{clients: 64, proxies: 2, pause: 5 * ms, goals: []goal{{rateToRedsync, 10}, {meanWaitRatio, 1.5}}},
 	}
 }
 

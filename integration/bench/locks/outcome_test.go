@@ -42,10 +42,10 @@ func TestOutcome(t *testing.T) {
 func TestMediansOfRounds(t *testing.T) {
 	got := medians([]outcome{
 		{rate: 10, lockP50: 3 * ms, cpu: cpuPerPair{total: 1}, errors: map[string]int{"x": 1}, otherCores: 0.1,
-			order: serviceOrder{grants: 5, overtaken: 1, mostWaited: 9, fewestGrants: 2, mostGrants: 3}},
+			order: serviceOrder{grants: 5, overtakenRequests: 1, maxTurnsWaited: 9, fewestGrants: 2, mostGrants: 3}},
 		{rate: 30, lockP50: 1 * ms, cpu: cpuPerPair{total: 3}, errors: map[string]int{"x": 1, "y": 1}, otherCores: 0.5,
-			order: serviceOrder{grants: 5, mostWaited: 4, fewestGrants: 1, mostGrants: 4}},
-		{rate: 20, lockP50: 2 * ms, cpu: cpuPerPair{total: 2}, order: serviceOrder{grants: 5, mostWaited: 4, fewestGrants: 2, mostGrants: 3}},
+			order: serviceOrder{grants: 5, maxTurnsWaited: 4, fewestGrants: 1, mostGrants: 4}},
+		{rate: 20, lockP50: 2 * ms, cpu: cpuPerPair{total: 2}, order: serviceOrder{grants: 5, maxTurnsWaited: 4, fewestGrants: 2, mostGrants: 3}},
 	})
 	if got.rate != 20 || got.lockP50 != 2*ms || got.cpu.total != 2 || got.otherCores != 0.5 {
 		t.Errorf("%+v; want the medians and the worst of others", got)
@@ -53,7 +53,7 @@ func TestMediansOfRounds(t *testing.T) {
 	if got.errors["x"] != 2 || got.errors["y"] != 1 || got.errorCount() != 3 {
 		t.Errorf("errors %v; want x twice and y once", got.errors)
 	}
-	if want := (serviceOrder{grants: 15, overtaken: 1, mostWaited: 9, fewestGrants: 1, mostGrants: 4}); got.order != want {
+	if want := (serviceOrder{grants: 15, overtakenRequests: 1, maxTurnsWaited: 9, fewestGrants: 1, mostGrants: 4}); got.order != want {
 		t.Errorf("turns %+v; want %+v", got.order, want)
 	}
 }

@@ -89,7 +89,7 @@ func writeOrder(w io.Writer, s scenario, r results, t *figures.Tally) {
 			verdict = t.Add(judgeOrder(o))
 		}
 		fmt.Fprintf(w, "| %s | %d | %d | %d | %d | %d | %s |\n", contenderLabel(name, o),
-			o.order.grants, o.order.overtaken, o.order.mostWaited, o.order.fewestGrants, o.order.mostGrants, verdict)
+			o.order.grants, o.order.overtakenRequests, o.order.maxTurnsWaited, o.order.fewestGrants, o.order.mostGrants, verdict)
 	})
 }
 

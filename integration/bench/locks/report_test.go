@@ -11,7 +11,7 @@ import (
 func TestJudgeOrder(t *testing.T) {
 	for want, o := range map[string]outcome{
 		figures.VerdictMet:    {order: serviceOrder{grants: 9}},
-		figures.VerdictMissed: {order: serviceOrder{grants: 9, overtaken: 1}},
+		figures.VerdictMissed: {order: serviceOrder{grants: 9, overtakenRequests: 1}},
 		figures.VerdictErrors: {order: serviceOrder{grants: 9}, errors: map[string]int{"x": 1}},
 	} {
 		if got := judgeOrder(o); got != want {
@@ -61,7 +61,7 @@ func TestReportLayout(t *testing.T) {
 		return []outcome{o}
 	}
 	r := results{
-		nameProxy:   one(500, outcome{order: serviceOrder{grants: 8, mostWaited: 1, fewestGrants: 4, mostGrants: 4}}),
+		nameProxy:   one(500, outcome{order: serviceOrder{grants: 8, maxTurnsWaited: 1, fewestGrants: 4, mostGrants: 4}}),
 		nameRedsync: one(100, outcome{otherCores: 0.5}),
 		nameDirect:  one(900, outcome{errors: map[string]int{"often": 2, "rarely": 1}}),
 	}

@@ -12,23 +12,23 @@ const sendTolerance = 10 * time.Millisecond
 
 // serviceOrder describes the order of service on one key.
 type serviceOrder struct {
-	grants       int // requests that were sent after the warm-up; all were granted
-	overtaken    int // number of requests that were granted after a later request
-	mostWaited   int // the maximum number of grants to other clients during a wait
-	fewestGrants int // the number of grants to the client with the fewest grants
-	mostGrants   int // the number of grants to the client with the most grants
+	grants            int // requests that were sent after the warm-up; all were granted
+	overtakenRequests int // number of requests that were granted after a later request
+	maxTurnsWaited    int // the maximum number of grants to other clients during a wait
+	fewestGrants      int // the number of grants to the client with the fewest grants
+	mostGrants        int // the number of grants to the client with the most grants
 }
 
 // isInTurn reports whether every request was served before all later requests.
-func (t serviceOrder) isInTurn() bool { return t.grants > 0 && t.overtaken == 0 }
+func (t serviceOrder) isInTurn() bool { return t.grants > 0 && t.overtakenRequests == 0 }
 
 func (t serviceOrder) add(other serviceOrder) serviceOrder {
 	return serviceOrder{
-		grants:       t.grants + other.grants,
-		overtaken:    t.overtaken + other.overtaken,
-		mostWaited:   max(t.mostWaited, other.mostWaited),
-		fewestGrants: min(t.fewestGrants, other.fewestGrants),
-		mostGrants:   max(t.mostGrants, other.mostGrants),
+		grants:            t.grants + other.grants,
+		overtakenRequests: t.overtakenRequests + other.overtakenRequests,
+		maxTurnsWaited:    max(t.maxTurnsWaited, other.maxTurnsWaited),
+		fewestGrants:      min(t.fewestGrants, other.fewestGrants),
+		mostGrants:        max(t.mostGrants, other.mostGrants),
 	}
 }
 
@@ -43,9 +43,9 @@ func serviceOrderOf(pairs []pair, w window, clients int) serviceOrder {
 		if w.isAfterWarmUp(p) {
 			t.grants++
 			perClient[p.client]++
-			t.mostWaited = max(t.mostWaited, i-grantsUntil(byGrant, p.sent))
+			t.maxTurnsWaited = max(t.maxTurnsWaited, i-grantsUntil(byGrant, p.sent))
 			if latest > p.sent+sendTolerance {
-				t.overtaken++
+				t.overtakenRequests++
 			}
 		}
 		latest = max(latest, p.sent)

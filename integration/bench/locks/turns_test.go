@@ -15,19 +15,19 @@ func TestServiceOrder(t *testing.T) {
 		want  serviceOrder
 	}{
 		"nothing": {nil, serviceOrder{}},
-		"in turn": {[]pair{at(0, 0, 1), at(1, 10, 21), at(2, 20, 31)}, serviceOrder{grants: 3, mostWaited: 1, fewestGrants: 1, mostGrants: 1}},
+		"in turn": {[]pair{at(0, 0, 1), at(1, 10, 21), at(2, 20, 31)}, serviceOrder{grants: 3, maxTurnsWaited: 1, fewestGrants: 1, mostGrants: 1}},
 		"a later one first": {
 			[]pair{at(0, 0, 30), at(1, 11, 20), at(2, 20, 40)},
-			serviceOrder{grants: 3, overtaken: 1, mostWaited: 1, fewestGrants: 1, mostGrants: 1},
+			serviceOrder{grants: 3, overtakenRequests: 1, maxTurnsWaited: 1, fewestGrants: 1, mostGrants: 1},
 		},
 		"later by less than the slack": {[]pair{at(0, 0, 30), at(1, 10, 20), at(2, 40, 41)},
-			serviceOrder{grants: 3, mostWaited: 1, fewestGrants: 1, mostGrants: 1}},
+			serviceOrder{grants: 3, maxTurnsWaited: 1, fewestGrants: 1, mostGrants: 1}},
 		"one client again and again": {
 			[]pair{at(0, 0, 1), at(1, 0, 70), at(0, 10, 11), at(0, 20, 21), at(0, 30, 31)},
-			serviceOrder{grants: 5, overtaken: 1, mostWaited: 4, fewestGrants: 0, mostGrants: 4},
+			serviceOrder{grants: 5, overtakenRequests: 1, maxTurnsWaited: 4, fewestGrants: 0, mostGrants: 4},
 		},
 		"the warm-up counts for others only": {[]pair{at(0, -9, -8), at(1, -7, 2), at(2, 1, 3)},
-			serviceOrder{grants: 1, mostWaited: 1, fewestGrants: 0, mostGrants: 1}},
+			serviceOrder{grants: 1, maxTurnsWaited: 1, fewestGrants: 0, mostGrants: 1}},
 	} {
 		if got := serviceOrderOf(c.pairs, window{}, 3); got != c.want {
 			t.Errorf("%s: %+v; want %+v", name, got, c.want)
@@ -69,9 +69,9 @@ func referenceOrder(pairs []pair, clients int) serviceOrder {
 				overtaken = true
 			}
 		}
-		t.mostWaited = max(t.mostWaited, waited)
+		t.maxTurnsWaited = max(t.maxTurnsWaited, waited)
 		if overtaken {
-			t.overtaken++
+			t.overtakenRequests++
 		}
 	}
 	t.fewestGrants = len(pairs)

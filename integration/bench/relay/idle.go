@@ -33,7 +33,7 @@ func (w idleCost) perClient() float64 { return float64(w.after-w.before) / float
 // measureIdle connects idle clients to one contender after the other, and prints the table.
 func measureIdle(ctx context.Context, f *fleet, set settings, out, log io.Writer, tally *figures.Tally) error {
 	clients := min(set.idleClients, f.maxClients)
-	weights := map[string]idleCost{}
+	costs := map[string]idleCost{}
 	for _, name := range idleContenders() {
 		if !slices.Contains(set.contenders, name) {
 			continue
@@ -43,9 +43,9 @@ func measureIdle(ctx context.Context, f *fleet, set settings, out, log io.Writer
 		if err != nil {
 			return fmt.Errorf("idle clients at %s: %w", name, err)
 		}
-		weights[name] = got
+		costs[name] = got
 	}
-	writeIdle(out, set, clients, weights, tally)
+	writeIdle(out, set, clients, costs, tally)
 	return nil
 }
 
@@ -143,7 +143,7 @@ func runConcurrently(ctx context.Context, n, atOnce int, do func(i int)) {
 // idleGoal returns the goal for the memory of this proxy per client, relative to HAProxy's.
 func idleGoal() figures.Goal { return figures.Goal{Direction: figures.AtMost, Bound: 2} }
 
-func writeIdle(w io.Writer, set settings, clients int, weights map[string]idleCost, tally *figures.Tally) {
+func writeIdle(w io.Writer, set settings, clients int, costs map[string]idleCost, tally *figures.Tally) {
 	fmt.Fprintf(w, "\n### %d idle clients, one GET each, %v later\n\n", clients, set.settle)
 	if clients < set.idleClients {
 		fmt.Fprintf(w, "Fewer than the %d asked for: a process may open too few descriptors here (ulimit -Hn).\n\n",
@@ -153,13 +153,13 @@ func writeIdle(w io.Writer, set settings, clients int, weights map[string]idleCo
 	fmt.Fprintln(w, "|---|--:|--:|--:|--:|")
 	var each [2][]float64
 	for i, name := range idleContenders() {
-		if got, ok := weights[name]; ok {
+		if got, ok := costs[name]; ok {
 			each[i] = []float64{got.perClient()}
 			fmt.Fprintf(w, "| %s | %s | %s | %s | %.2f |\n", name, megabytes(got.before), megabytes(got.after),
 				kilobytes(got.perClient()), float64(got.descriptors)/float64(got.clients))
 		}
 	}
-	for name, got := range weights {
+	for name, got := range costs {
 		figures.WriteNoiseWarning(w, name, got.otherCores)
 	}
 	figures.WriteLines(w, []figures.Line{

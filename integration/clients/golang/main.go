@@ -32,7 +32,7 @@ func checks() []check {
 	return []check{
 		{"ping", ping}, {"lock", lock}, {"held", lockHeld}, {"unlock-wrong-token", unlockWrongToken},
 		{"extend", extend}, {"unlock", unlock}, {"extend-after-unlock", extendAfterUnlock},
-		{"made-token", madeToken}, {"resp3", resp3}, {"block-runs-out", blockRunsOut}, {"block-served", blockServed},
+		{"made-token", generatedToken}, {"resp3", resp3}, {"block-runs-out", blockTimeout}, {"block-served", blockGranted},
 		{"error-expire", errorExpire}, {"error-arity", errorArity}, {"error-unknown", errorUnknown},
 		{"select", selectDatabase}, {"pipeline", pipeline}, {"name", clientName},
 	}
@@ -90,8 +90,8 @@ func extendAfterUnlock(ctx context.Context, s session) error {
 	return wantNil(s.rdb.Do(ctx, "EXTEND", s.prefix+"life", "t", "PX", 10000))
 }
 
-// madeToken reads the reply with go-redis' reader of maps, which accepts RESP2 and RESP3.
-func madeToken(ctx context.Context, s session) error {
+// generatedToken reads the reply with go-redis' reader of maps, which accepts RESP2 and RESP3.
+func generatedToken(ctx context.Context, s session) error {
 	cmd := redis.NewMapStringInterfaceCmd(ctx, "LOCK", s.prefix+"made", "*", "EX", 5)
 	if err := s.rdb.Process(ctx, cmd); err != nil {
 		return fmt.Errorf("%v: %w", cmd.Args(), err)
@@ -117,7 +117,7 @@ func resp3(ctx context.Context, s session) error {
 	return wantEqual(int64(1), s.rdb.Do(ctx, "UNLOCK", s.prefix+"resp3", reply["token"]))
 }
 
-func blockRunsOut(ctx context.Context, s session) error {
+func blockTimeout(ctx context.Context, s session) error {
 	key := s.prefix + "out"
 	if err := s.rdb.Do(ctx, "LOCK", key, "t", "PX", 10000).Err(); err != nil {
 		return err
@@ -132,7 +132,7 @@ func blockRunsOut(ctx context.Context, s session) error {
 	return wantEqual(int64(1), s.rdb.Do(ctx, "UNLOCK", key, "t"))
 }
 
-func blockServed(ctx context.Context, s session) error {
+func blockGranted(ctx context.Context, s session) error {
 	key := s.prefix + "served"
 	if err := s.rdb.Do(ctx, "LOCK", key, "t", "PX", 10000).Err(); err != nil {
 		return err

@@ -25,7 +25,7 @@ func TestSwapDB0(t *testing.T) {
 		t.Fatalf("LOCK in database 1: %v", reply)
 	}
 	l := f.lockOnThree(t, "k", time.Minute)
-	mustTell(t, f.masters[masterC], "SWAPDB", "0", "1")
+	mustSend(t, f.masters[masterC], "SWAPDB", "0", "1")
 	f.wantForgotten(t, l, masterC)
 	f.wantKept(t, l, kit.Connect(t, f.proxies[1]))
 }
@@ -46,14 +46,14 @@ func TestPromoted(t *testing.T) {
 	kit.Must(t, link.Cut())
 	l := f.lockOnThree(t, "k", time.Minute)
 	kit.Must(t, f.masters[masterC].Kill())
-	mustTell(t, replica, "REPLICAOF", "NO", "ONE")
+	mustSend(t, replica, "REPLICAOF", "NO", "ONE")
 	f.replace(masterC, replica)
 	f.wantForgotten(t, l, masterC)
 	f.wantKept(t, l, kit.Connect(t, f.proxies[1]))
 }
 
-// TestDiskSetBack restores C's disk to a state with the marker, but before the lock.
-func TestDiskSetBack(t *testing.T) {
+// TestDiskRestored restores C's disk to a state with the marker, but before the lock.
+func TestDiskRestored(t *testing.T) {
 	t.Parallel()
 	f := startFleet(t, 2, optionsFor(masterC, redistest.Options{ExtraArgs: redistest.DurableArgs()}))
 	folder := filepath.Join(t.TempDir(), "C")
@@ -64,21 +64,21 @@ func TestDiskSetBack(t *testing.T) {
 	f.wantKept(t, l, kit.Connect(t, f.proxies[1]))
 }
 
-// TestDiskSetBackBeyondAnAdmission restarts C with all its data, and waits until C is admitted
+// TestDiskRestoredBeforeAdmission restarts C with all its data, and waits until C is admitted
 // again. Then the lock is taken, and all proxies end. C's disk is restored to a state before that
 // restart, for which the other masters knew the last sequence number.
-func TestDiskSetBackBeyondAnAdmission(t *testing.T) {
+func TestDiskRestoredBeforeAdmission(t *testing.T) {
 	t.Parallel()
 	f := startFleet(t, 1, optionsFor(masterC, redistest.Options{ExtraArgs: redistest.DurableArgs()}))
 	// By then the proxy has written the sequence number to the other masters.
 	time.Sleep(2 * time.Second)
 	folder := filepath.Join(t.TempDir(), "C")
 	kit.Must(t, f.masters[masterC].CopyFolder(folder))
-	oldMarker := mustTell(t, f.masters[masterC], "GET", "redlock-proxy:marker")
+	oldMarker := mustSend(t, f.masters[masterC], "GET", "redlock-proxy:marker")
 	kit.Must(t, f.masters[masterC].Kill())
 	kit.Must(t, f.masters[masterC].Revive())
 	kit.Eventually(t, func() error {
-		if marker := mustTell(t, f.masters[masterC], "GET", "redlock-proxy:marker"); marker == nil || marker == oldMarker {
+		if marker := mustSend(t, f.masters[masterC], "GET", "redlock-proxy:marker"); marker == nil || marker == oldMarker {
 			return fmt.Errorf("C was not admitted anew: its marker is %v", marker)
 		}
 		return nil
@@ -92,10 +92,10 @@ func TestDiskSetBackBeyondAnAdmission(t *testing.T) {
 	l.wantRefused(t, kit.Connect(t, f.startProxy(t)), 6*time.Second)
 }
 
-// TestSetBackAndRestartedAgain restores C's disk to a state before the lock, and kills all proxies.
+// TestDiskRestoredAndRestarted restores C's disk to a state before the lock, and kills all proxies.
 // C restarts once more before any proxy has checked that C has all its data. A proxy checks C's
 // later claim, too.
-func TestSetBackAndRestartedAgain(t *testing.T) {
+func TestDiskRestoredAndRestarted(t *testing.T) {
 	t.Parallel()
 	f := startFleet(t, 1, optionsFor(masterC, redistest.Options{ExtraArgs: redistest.DurableArgs()}))
 	folder := filepath.Join(t.TempDir(), "C")
@@ -108,7 +108,7 @@ func TestSetBackAndRestartedAgain(t *testing.T) {
 	kit.Must(t, f.masters[masterC].RestoreFolder(folder))
 	second := f.startProxy(t)
 	kit.Eventually(t, func() error {
-		if record := fmt.Sprint(mustTell(t, f.masters[masterC], "GET",
+		if record := fmt.Sprint(mustSend(t, f.masters[masterC], "GET",
 			"redlock-proxy:quarantine")); !strings.Contains(record, " restarted ") ||
 			strings.Contains(record, " - restarted ") {
 			return fmt.Errorf("C has no claim: %s", record)
@@ -125,7 +125,7 @@ func TestSetBackAndRestartedAgain(t *testing.T) {
 func TestAppendOnlyOff(t *testing.T) {
 	t.Parallel()
 	f := startFleet(t, 2, optionsFor(masterC, redistest.Options{ExtraArgs: redistest.DurableArgs()}))
-	mustTell(t, f.masters[masterC], "CONFIG", "SET", "appendonly", "no")
+	mustSend(t, f.masters[masterC], "CONFIG", "SET", "appendonly", "no")
 	l := f.lockOnThree(t, "k", time.Minute)
 	kit.Must(t, f.masters[masterC].Revive())
 	f.wantForgotten(t, l, masterC)
@@ -137,11 +137,11 @@ func TestAppendOnlyOff(t *testing.T) {
 func TestOlderDataReloaded(t *testing.T) {
 	t.Parallel()
 	f := startFleet(t, 2, optionsFor(masterC, redistest.Options{ExtraArgs: []string{"--enable-debug-command", "yes"}}))
-	mustTell(t, f.masters[masterC], "SAVE")
+	mustSend(t, f.masters[masterC], "SAVE")
 	l := f.lockOnThree(t, "k", time.Minute)
 	// By then every proxy has probed C. Until then the guard has the gap that GUARD.md describes.
 	time.Sleep(2 * time.Second)
-	mustTell(t, f.masters[masterC], "DEBUG", "RELOAD", "NOSAVE")
+	mustSend(t, f.masters[masterC], "DEBUG", "RELOAD", "NOSAVE")
 	f.wantForgotten(t, l, masterC)
 	f.wantKept(t, l, kit.Connect(t, f.proxies[1]))
 }
@@ -161,9 +161,9 @@ func startReplica(t *testing.T, replica, master *redistest.Server) *faultlink.Li
 	kit.Must(t, err)
 	t.Cleanup(func() { kit.Must(t, link.Close()) })
 	host, port, _ := strings.Cut(link.Addr(), ":")
-	mustTell(t, replica, "REPLICAOF", host, port)
+	mustSend(t, replica, "REPLICAOF", host, port)
 	kit.Eventually(t, func() error {
-		if info := fmt.Sprint(mustTell(t, replica, "INFO", "replication")); !strings.Contains(info, "master_link_status:up") {
+		if info := fmt.Sprint(mustSend(t, replica, "INFO", "replication")); !strings.Contains(info, "master_link_status:up") {
 			return fmt.Errorf("%s is not in sync: %s", replica.Addr(), info)
 		}
 		return nil
@@ -185,7 +185,7 @@ func awaitSameMarkers(t *testing.T, replica, master *redistest.Server) {
 // ownKeys returns the proxies' own keys on a server, with their values.
 func ownKeys(t *testing.T, server *redistest.Server) string {
 	t.Helper()
-	return fmt.Sprint(mustTell(t, server, "EVAL", `local all = {}
+	return fmt.Sprint(mustSend(t, server, "EVAL", `local all = {}
 for _, key in ipairs(redis.call('keys', 'redlock-proxy:*')) do
   local value = redis.pcall('get', key)
   all[#all + 1] = key .. '=' .. (type(value) == 'string' and value or '?')

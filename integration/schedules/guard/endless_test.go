@@ -89,7 +89,7 @@ func TestEndlessOnBareQuorum(t *testing.T) {
 				wantUndetermined(t, client, "SET", test.sameTag, "a lock", "NX", "PX", "5000")
 			}
 			for _, master := range f.masters {
-				mustTell(t, master, "DEL", test.cell)
+				mustSend(t, master, "DEL", test.cell)
 			}
 			kit.Eventually(t, func() error {
 				if got := kit.Do(t, client, "SET", test.key, "anew"); got != "OK" {

@@ -155,8 +155,8 @@ func (f *fleet) awaitProbe(t *testing.T, master int) {
 	}
 }
 
-// mustTell sends a command directly to a server, and fails the test on an error.
-func mustTell(t *testing.T, server *redistest.Server, command ...string) any {
+// mustSend sends a command directly to a server, and fails the test on an error.
+func mustSend(t *testing.T, server *redistest.Server, command ...string) any {
 	t.Helper()
 	reply, err := kit.QueryDatabase(server, "0", command...)
 	if err != nil {

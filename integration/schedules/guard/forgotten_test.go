@@ -9,10 +9,10 @@ import (
 	"redlock-proxy/integration/kit"
 )
 
-// TestFlushedUncounted flushes all masters, and resets the statistics of their commands, as if the
-// masters had never deleted data. They have been up for longer than any lock lasts. The proxy that
-// knew them ends. A new proxy must not count their quarantine from their start.
-func TestFlushedUncounted(t *testing.T) {
+// TestFlushWithoutStatistics flushes all masters, and resets the statistics of their commands, as
+// if the masters had never deleted data. They have been up for longer than any lock lasts. The
+// proxy that knew them ends. A new proxy must not count their quarantine from their start.
+func TestFlushWithoutStatistics(t *testing.T) {
 	t.Parallel()
 	const ttl = 6 * time.Second
 	f := startFleet(t, 1, nil, "--max-ttl", ttl.String())
@@ -20,8 +20,8 @@ func TestFlushedUncounted(t *testing.T) {
 	l := f.lockOnAll(t, "k", ttl)
 	kit.Must(t, f.proxies[0].Kill())
 	for _, master := range f.masters {
-		mustTell(t, master, "FLUSHALL")
-		mustTell(t, master, "CONFIG", "RESETSTAT")
+		mustSend(t, master, "FLUSHALL")
+		mustSend(t, master, "CONFIG", "RESETSTAT")
 	}
 	restarted := f.startProxy(t, "--max-ttl", ttl.String(), "--fresh-start=false")
 	rival := kit.Connect(t, restarted)
@@ -39,7 +39,7 @@ func TestFreshStartWithRunningProxy(t *testing.T) {
 	l := f.lockOnAll(t, "k", time.Minute)
 	kit.Must(t, f.proxies[0].Pause())
 	for _, master := range f.masters {
-		mustTell(t, master, "FLUSHALL")
+		mustSend(t, master, "FLUSHALL")
 	}
 	resume := time.AfterFunc(time.Second/2, func() { _ = f.proxies[0].Continue() })
 	defer resume.Stop()

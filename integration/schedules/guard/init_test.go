@@ -44,7 +44,7 @@ func TestInitContradictedByProxy(t *testing.T) {
 	l := f.lockOnAll(t, "k", ttl)
 	kit.Must(t, f.proxies[0].Pause())
 	for _, master := range f.masters {
-		mustTell(t, master, "FLUSHALL")
+		mustSend(t, master, "FLUSHALL")
 	}
 	resume := time.AfterFunc(time.Second/2, func() { _ = f.proxies[0].Continue() })
 	defer resume.Stop()
@@ -59,17 +59,17 @@ func TestInitContradictedByProxy(t *testing.T) {
 	l.wantFree(t, rival)
 }
 
-// TestSurvivorsDoNotTellAll cuts off D and E. A, B and C record a TTL of a minute, and grant a lock
-// with it. Then A, B and C lose their data, and the only proxy ends. D and E vote, and know a TTL
-// of four seconds. A new proxy must not assume that this is the longest TTL in use. It reports the
-// TTL that it knows, and that the operator may know more.
-func TestSurvivorsDoNotTellAll(t *testing.T) {
+// TestSurvivorsKnowShorterTTL cuts off D and E. A, B and C record a TTL of a minute, and grant a
+// lock with it. Then A, B and C lose their data, and the only proxy ends. D and E vote, and know a
+// TTL of four seconds. A new proxy must not assume that this is the longest TTL in use. It reports
+// the TTL that it knows, and that the operator may know more.
+func TestSurvivorsKnowShorterTTL(t *testing.T) {
 	t.Parallel()
 	f := startFleet(t, 1, nil)
 	kit.Do(t, kit.Connect(t, f.proxies[0]), "LOCK", "short", "t", "PX", "4000")
 	for _, master := range f.masters[masterD:] {
 		kit.Eventually(t, func() error {
-			if longest := mustTell(t, master, "GET", "redlock-proxy:longest"); longest != "4096" {
+			if longest := mustSend(t, master, "GET", "redlock-proxy:longest"); longest != "4096" {
 				return fmt.Errorf("the longest TTL there is %v", longest)
 			}
 			return nil
@@ -80,7 +80,7 @@ func TestSurvivorsDoNotTellAll(t *testing.T) {
 	l := f.lock(t, "k", time.Minute)
 	kit.Must(t, f.proxies[0].Kill())
 	for _, master := range f.masters[:masterD] {
-		mustTell(t, master, "FLUSHALL")
+		mustSend(t, master, "FLUSHALL")
 	}
 	f.reconnect(t, masterD, masterE)
 	rival := kit.Connect(t, kit.StartProxy(t, kit.LinkURLs(f.links), "--fresh-start=false"))
@@ -93,20 +93,20 @@ func TestSurvivorsDoNotTellAll(t *testing.T) {
 	}
 }
 
-// TestFreshStartAfterAnother flushes all masters. A new proxy without --fresh-start probes them
-// first and finds them empty; another new proxy has --fresh-start. The proxy that granted a lock is
-// paused for a while, and contradicts afterwards.
-func TestFreshStartAfterAnother(t *testing.T) {
+// TestFreshStartAfterAnotherProxy flushes all masters. A new proxy without --fresh-start probes
+// them first and finds them empty; another new proxy has --fresh-start. The proxy that granted a
+// lock is paused for a while, and contradicts afterwards.
+func TestFreshStartAfterAnotherProxy(t *testing.T) {
 	t.Parallel()
 	f := startFleet(t, 1, nil, "--fresh-start")
 	l := f.lockOnAll(t, "k", time.Minute)
 	kit.Must(t, f.proxies[0].Pause())
 	for _, master := range f.masters {
-		mustTell(t, master, "FLUSHALL")
+		mustSend(t, master, "FLUSHALL")
 	}
 	kit.StartProxy(t, kit.LinkURLs(f.links), "--fresh-start=false")
 	for _, master := range f.masters {
-		if record := fmt.Sprint(mustTell(t, master, "GET", "redlock-proxy:quarantine")); !strings.Contains(record, " blank ") {
+		if record := fmt.Sprint(mustSend(t, master, "GET", "redlock-proxy:quarantine")); !strings.Contains(record, " blank ") {
 			t.Errorf("the record says %s", record)
 		}
 	}

@@ -74,7 +74,7 @@ func (f *fleet) awaitHolders(t *testing.T, l *lease, masters ...int) {
 func (f *fleet) mastersWith(t *testing.T, l *lease) (holders []int) {
 	t.Helper()
 	for i, master := range f.masters {
-		if value, _ := mustTell(t, master, "GET", l.key).(string); strings.HasSuffix(value, l.token) {
+		if value, _ := mustSend(t, master, "GET", l.key).(string); strings.HasSuffix(value, l.token) {
 			holders = append(holders, i)
 		}
 	}
@@ -86,7 +86,7 @@ func (f *fleet) mastersWith(t *testing.T, l *lease) (holders []int) {
 func (f *fleet) wantForgotten(t *testing.T, l *lease, masters ...int) {
 	t.Helper()
 	for _, i := range masters {
-		if value := mustTell(t, f.masters[i], "GET", l.key); value != nil {
+		if value := mustSend(t, f.masters[i], "GET", l.key); value != nil {
 			t.Fatalf("master %d still has %s: %v; the test shows nothing", i, l.key, value)
 		}
 	}

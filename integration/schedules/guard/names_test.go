@@ -24,7 +24,7 @@ func TestOwnNames(t *testing.T) {
 				return
 			}
 			l := f.lockOnThree(t, key, time.Minute)
-			mustTell(t, f.masters[masterC], "FLUSHALL")
+			mustSend(t, f.masters[masterC], "FLUSHALL")
 			f.wantKept(t, l, kit.Connect(t, f.proxies[1]))
 		})
 	}
@@ -53,7 +53,7 @@ func TestOwnPrefix(t *testing.T) {
 	l := f.lock(t, "k", time.Minute)
 	f.reconnect(t, masterD, masterE)
 	f.wantVoting(t, masterCount)
-	mustTell(t, f.masters[masterC], "FLUSHALL")
+	mustSend(t, f.masters[masterC], "FLUSHALL")
 	f.wantKept(t, l, kit.Connect(t, f.proxies[1]))
 }
 

@@ -20,7 +20,7 @@ func TestRenewWindow(t *testing.T) {
 		t.Run(fmt.Sprintf("%d connections", connections), func(t *testing.T) {
 			f := startFleet(t, 1, nil, "--master-timeout", "1s")
 			rival := kit.Connect(t, f.proxies[0])
-			mustTell(t, f.masters[masterC], "SAVE")
+			mustSend(t, f.masters[masterC], "SAVE")
 			l := f.lockOnThree(t, "k", time.Minute)
 			f.reviveBetweenProbes(t, masterC)
 			f.wantForgotten(t, l, masterC)

@@ -17,8 +17,8 @@ type Limits struct {
 	Watch *Watch
 	// Pace makes the run share the machine with other runs. nil means that the run never pauses.
 	Pace Pace
-	// Small holds the limits below which the run counts as small for its Pace.
-	Small SmallLimits
+	// SmallRun holds the limits below which the run counts as small for its Pace.
+	SmallRun SmallLimits
 }
 
 // Pace decides when a run continues, and can make it wait. An error ends the run, and pcall does
@@ -65,7 +65,7 @@ func New(limits Limits, lastAddress uint32) Meter {
 		lastAddr: lastAddress, isSmall: limits.Pace != nil,
 	}
 	if m.isSmall {
-		m.fuel = limits.Small.Steps * Step
+		m.fuel = limits.SmallRun.Steps * Step
 	}
 	if m.watch == nil {
 		m.watch = &Watch{} // never ends the run
@@ -124,7 +124,7 @@ func (m *Meter) Charge(n int) {
 	if n < 0 || m.limits.Bytes > 0 && n > m.limits.Bytes-m.bytes {
 		panic(RunEnd{fmt.Errorf("%w %d bytes", ErrMemory, m.limits.Bytes)})
 	}
-	if m.isSmall && m.bytes+n > m.limits.Small.Bytes {
+	if m.isSmall && m.bytes+n > m.limits.SmallRun.Bytes {
 		m.grow()
 	}
 	m.bytes += n
@@ -146,7 +146,7 @@ func (m *Meter) AllowsDepth(levels int) bool { return m.depth+levels <= m.limits
 // GrowForDepth turns a small run into a large run if additional levels of nesting would exceed
 // Small.
 func (m *Meter) GrowForDepth(levels int) {
-	if m.isSmall && m.depth+levels > m.limits.Small.Depth {
+	if m.isSmall && m.depth+levels > m.limits.SmallRun.Depth {
 		m.grow()
 	}
 }

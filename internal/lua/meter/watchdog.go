@@ -45,7 +45,7 @@ type Watch struct {
 	ctx        context.Context
 	index      int // in watchdog.runs; negative: the watch has stopped
 	spent      time.Duration
-	last       lastTime
+	last       graceLimit
 	ticks      int // since the run began, or since its last BeginSlice
 	cause      error
 	cancelWait context.CancelCauseFunc // ends the wait of the run; nil while it does not wait
@@ -63,7 +63,7 @@ func (w *Watch) Start(ctx context.Context, d *Watchdog, limit, spent time.Durati
 	if !d.armed {
 		d.arm()
 	}
-	if ctx.Err() != nil || w.isTimeUp() {
+	if ctx.Err() != nil || w.isTimeLimitReached() {
 		w.addTime(0)
 	}
 }
@@ -92,8 +92,9 @@ func (d *Watchdog) onTick() {
 	d.arm()
 }
 
-// isTimeUp reports whether the run has spent its time limit. The caller holds watchdog.mu.
-func (w *Watch) isTimeUp() bool { return w.limit > 0 && w.spent >= w.limit }
+// isTimeLimitReached reports whether the run has spent its time limit. The caller holds
+// watchdog.mu.
+func (w *Watch) isTimeLimitReached() bool { return w.limit > 0 && w.spent >= w.limit }
 
 // addTime adds to the time of a run, and ends the run or its slice if needed. The caller holds
 // watchdog.mu.
@@ -103,9 +104,9 @@ func (w *Watch) addTime(elapsed time.Duration) {
 	switch {
 	case w.ctx.Err() != nil:
 		w.end(context.Cause(w.ctx))
-	case w.last.isUp(w.spent):
+	case w.last.isReached(w.spent):
 		w.end(w.last.cause)
-	case w.isTimeUp():
+	case w.isTimeLimitReached():
 		w.end(fmt.Errorf("%w %v", ErrTime, w.limit))
 	case w.ticks > sliceTicks:
 		w.requestCheck()
@@ -141,19 +142,19 @@ func (w *Watch) End(cause error) {
 func (w *Watch) EndAfter(happened func() bool, d time.Duration, cause error) {
 	w.watchdog.mu.Lock()
 	defer w.watchdog.mu.Unlock()
-	w.last = lastTime{happened: happened, remaining: d, cause: cause}
+	w.last = graceLimit{happened: happened, remaining: d, cause: cause}
 }
 
-// lastTime limits the time that a run may spend after an event.
-type lastTime struct {
+// graceLimit limits the time that a run may spend after an event.
+type graceLimit struct {
 	happened  func() bool // nil if there is no such event
 	remaining time.Duration
 	since     time.Duration // the time that the run had spent at the event; zero before the event
 	cause     error
 }
 
-// isUp reports whether the run must end. spent is the time that the run has spent.
-func (l *lastTime) isUp(spent time.Duration) bool {
+// isReached reports whether the run must end. spent is the time that the run has spent.
+func (l *graceLimit) isReached(spent time.Duration) bool {
 	if l.since == 0 && l.happened != nil && l.happened() {
 		l.since = spent
 	}

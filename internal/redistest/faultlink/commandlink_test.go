@@ -91,7 +91,7 @@ func TestHoldOutlivesItsSender(t *testing.T) {
 		check(t, sender.Send(redistest.AppendCommand(nil, "SET", name, "late")))
 		check(t, hold.Wait(1, waitLimit))
 		disconnect(sender)
-		time.Sleep(silence) // in this time, an unheld command would arrive
+		time.Sleep(quietTime) // in this time, an unheld command would arrive
 		want(t, direct, nil, "GET", name)
 		hold.Release()
 		waitForValue(t, direct, name, "late")
@@ -129,9 +129,9 @@ func TestHoldStopped(t *testing.T) {
 	want(t, second, "late", "GET", "k")
 }
 
-// TestHoldAnswers checks that the server executes the command, but its reply arrives only after
+// TestHoldReplies checks that the server executes the command, but its reply arrives only after
 // Release.
-func TestHoldAnswers(t *testing.T) {
+func TestHoldReplies(t *testing.T) {
 	link, server := newCommandLink(t)
 	direct, client := dial(t, server.Addr()), dial(t, link.Addr())
 	hold := link.HoldReplies(Containing("k"))
@@ -151,11 +151,11 @@ func TestHoldAnswers(t *testing.T) {
 func TestDelayCommands(t *testing.T) {
 	link, _ := newCommandLink(t)
 	client := dial(t, link.Addr())
-	delay := link.DelayCommands(Containing("k"), silence)
+	delay := link.DelayCommands(Containing("k"), quietTime)
 	for _, late := range []bool{true, false} {
 		start := time.Now()
 		want(t, client, "OK", "SET", "k", "v")
-		if elapsed := time.Since(start); elapsed < silence == late {
+		if elapsed := time.Since(start); elapsed < quietTime == late {
 			t.Errorf("%v; late: %v", elapsed, late)
 		}
 		delay.Release()

@@ -9,11 +9,11 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// waitLimit limits the wait of a test for an expected event; silence is the time for which a test
+// waitLimit limits the wait of a test for an expected event; quietTime is the time for which a test
 // checks that an event does not happen.
 const (
 	waitLimit = 5 * time.Second
-	silence   = 50 * time.Millisecond
+	quietTime = 50 * time.Millisecond
 )
 
 func dial(t *testing.T, addr string) *redistest.Client {
@@ -36,7 +36,7 @@ func want(t *testing.T, client *redistest.Client, reply any, command ...string) 
 
 func wantSilence(t *testing.T, client *redistest.Client) {
 	t.Helper()
-	client.SetTimeout(silence)
+	client.SetTimeout(quietTime)
 	defer client.SetTimeout(waitLimit)
 	if reply, err := client.Receive(); !errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Fatalf("got %#v, %v; want silence", reply, err)

@@ -108,7 +108,7 @@ func TestLinkCutStopsEveryByte(t *testing.T) {
 	for received := 0; received < size; received += len(pattern) {
 		if received == size/2 {
 			check(t, link.Cut())
-			time.AfterFunc(silence, func() { _ = link.Heal() })
+			time.AfterFunc(quietTime, func() { _ = link.Heal() })
 		}
 		if raw, err := client.ReceiveRaw(len(pattern)); err != nil || string(raw) != string(pattern) {
 			t.Fatalf("byte %d and on: %v, same: %v", received, err, string(raw) == string(pattern))
@@ -130,7 +130,7 @@ var pattern = func() []byte {
 func TestLinkCutWithAStuckWriter(t *testing.T) {
 	link := newLink(t)
 	client := dial(t, link.Addr())
-	client.SetTimeout(4 * silence)
+	client.SetTimeout(4 * quietTime)
 	for client.Send(pattern) == nil { // until all buffers are full
 	}
 	cut := make(chan error)
@@ -143,8 +143,8 @@ func TestLinkCutWithAStuckWriter(t *testing.T) {
 	}
 }
 
-// TestLinkCutHoldsBackTheEnd checks that a peer's close does not arrive while the link is cut.
-func TestLinkCutHoldsBackTheEnd(t *testing.T) {
+// TestLinkCutDelaysClose checks that a peer's close does not arrive while the link is cut.
+func TestLinkCutDelaysClose(t *testing.T) {
 	link := newLink(t)
 	client := dial(t, link.Addr())
 	wantEcho(t, client, "before")

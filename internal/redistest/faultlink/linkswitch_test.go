@@ -7,9 +7,9 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// TestLinkToAnotherTarget checks that an old connection still reaches the old server while a new
+// TestRetarget checks that an old connection still reaches the old server while a new
 // connection reaches the new server.
-func TestLinkToAnotherTarget(t *testing.T) {
+func TestRetarget(t *testing.T) {
 	before, after := redistest.New(t, redistest.Options{}), redistest.New(t, redistest.Options{})
 	want(t, dial(t, before.Addr()), "OK", "SET", "name", "before")
 	want(t, dial(t, after.Addr()), "OK", "SET", "name", "after")
@@ -30,11 +30,11 @@ func TestLinkToAnotherTarget(t *testing.T) {
 func TestLinkDelay(t *testing.T) {
 	link := newLink(t)
 	client := dial(t, link.Addr())
-	link.Delay(silence)
+	link.Delay(quietTime)
 	start := time.Now()
 	wantEcho(t, client, "late")
-	if elapsed := time.Since(start); elapsed < silence {
-		t.Errorf("the answer took %v; want %v and more", elapsed, silence)
+	if elapsed := time.Since(start); elapsed < quietTime {
+		t.Errorf("the answer took %v; want %v and more", elapsed, quietTime)
 	}
 	link.Delay(0)
 	wantEcho(t, client, "at once")

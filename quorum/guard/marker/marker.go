@@ -197,19 +197,19 @@ func (r Record) WithBound(bound time.Duration) Record {
 	return r
 }
 
-// overridden is the reason of a record whose bound an operator stated, with precedence over the
+// overrideReason is the reason of a record whose bound an operator stated, with precedence over the
 // proxies' knowledge.
-const overridden = "vouched"
+const overrideReason = "vouched"
 
 // WithOverride returns the record with an operator's bound, which is final.
 func (r Record) WithOverride(bound time.Duration) Record {
 	r = r.WithBound(bound)
-	r.Reason = overridden
+	r.Reason = overrideReason
 	return r
 }
 
 // IsFinal reports whether the bound is final.
-func (r Record) IsFinal() bool { return r.Bounded && r.Reason == overridden }
+func (r Record) IsFinal() bool { return r.Bounded && r.Reason == overrideReason }
 
 // WithoutClaim returns the record without its claim.
 func (r Record) WithoutClaim() Record {

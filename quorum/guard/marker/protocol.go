@@ -31,7 +31,8 @@ func protocolIn(text string, fields int) int {
 	if len(words) <= fields {
 		return 1
 	}
-	nonce, _, _ := strings.Cut(words[fields], ".") // without the number of the era, which ends the nonce of a record
+	// It leaves out the number of the era, which ends the nonce of a record.
+	nonce, _, _ := strings.Cut(words[fields], ".")
 	_, number, _ := strings.Cut(nonce, protocolSeparator)
 	n, _ := strconv.Atoi(number)
 	return max(1, n)

@@ -26,7 +26,7 @@ func (f *finder) findChanges(s syntax.Statement) {
 
 // mayBeList reports whether an expression may be KEYS or ARGV.
 func (f *finder) mayBeList(e syntax.Expression) bool {
-	return slices.ContainsFunc(f.lists(e), func(kind PartKind) bool { return kind != Unseen })
+	return slices.ContainsFunc(f.listKinds(e), func(kind PartKind) bool { return kind != Unseen })
 }
 
 func (f *finder) isRedis(e syntax.Expression) bool {

@@ -121,7 +121,7 @@ func (f *finder) operationShapes(e *syntax.BinaryExpr, depth int) []Shape {
 // elementShapes returns the shapes of a table's element.
 func (f *finder) elementShapes(object, key syntax.Expression) []Shape {
 	var shapes []Shape
-	for _, kind := range f.lists(object) {
+	for _, kind := range f.listKinds(object) {
 		n, constant := 0.0, false
 		if c, ok := key.(*syntax.ConstantExpr); ok {
 			n, constant = c.Value.(float64)
@@ -140,9 +140,9 @@ func (f *finder) elementShapes(object, key syntax.Expression) []Shape {
 
 var anyOf = map[PartKind]PartKind{Key: AnyKey, Argument: AnyArgument}
 
-// lists returns the kinds of table that an expression may be: Key for KEYS, Argument for ARGV, and
-// Unseen for any other table.
-func (f *finder) lists(e syntax.Expression) (kinds []PartKind) {
+// listKinds returns the kinds of table that an expression may be: Key for KEYS, Argument for ARGV,
+// and Unseen for any other table.
+func (f *finder) listKinds(e syntax.Expression) (kinds []PartKind) {
 	for _, origin := range f.origins(e) {
 		kind := Unseen
 		switch o := origin.(type) {

@@ -42,7 +42,7 @@ func TestRemovalDuringMasterChange(t *testing.T) {
 				t.Run(fmt.Sprint(command[0], " reaches ", letters(reachedMasters), ", one is ", change.name), func(t *testing.T) {
 					t.Parallel()
 					f, p, otherProxy := startChanging(t, 4, 2, 3)
-					resume := f.loseAnswersAndStop(t, p, reachedMasters, command...)
+					resume := f.loseRepliesAndStop(t, p, reachedMasters, command...)
 					if len(reachedMasters) == 2 {
 						// The other proxy restores the lock, so that only a ballot can remove it.
 						kit.Do(t, connect(t, otherProxy), "LOCKINFO", "lock:k")
@@ -58,12 +58,12 @@ func TestRemovalDuringMasterChange(t *testing.T) {
 	}
 }
 
-// loseAnswersAndStop sends a command about lock:k that reaches only some of the masters A, B and C.
+// loseRepliesAndStop sends a command about lock:k that reaches only some of the masters A, B and C.
 // The proxy gets no reply about the key, so it returns NOQUORUM, and is stopped before it has
 // undone anything. resume continues the proxy, with all links working.
-func (f *changingFleet) loseAnswersAndStop(t *testing.T, p *proxy, reached []int, command ...string) (resume func()) {
+func (f *changingFleet) loseRepliesAndStop(t *testing.T, p *proxy, reached []int, command ...string) (resume func()) {
 	t.Helper()
-	heldReplies, laterCommands := p.holdAnswers("lock:k", reached...), p.hold("lock:k", 1, reached...)
+	heldReplies, laterCommands := p.holdReplies("lock:k", reached...), p.hold("lock:k", 1, reached...)
 	for _, i := range []int{A, B, C} {
 		if !contains(reached, i) {
 			laterCommands = append(laterCommands, p.hold("lock:k", 0, i)...)
@@ -95,7 +95,7 @@ func TestRemovalKeepsLaterLock(t *testing.T) {
 					func(t *testing.T) {
 						t.Parallel()
 						f, p, otherProxy := startChanging(t, 4, 2, 3)
-						resume := f.loseAnswersAndStop(t, p, reached, "LOCK", "lock:k", "same", "PX", "600000")
+						resume := f.loseRepliesAndStop(t, p, reached, "LOCK", "lock:k", "same", "PX", "600000")
 						rival, third := connect(t, otherProxy), connect(t, otherProxy)
 						grant := func() {
 							if len(reached) > 1 {

@@ -103,10 +103,10 @@ func TestOrdinaryWaitDuringMove(t *testing.T) {
 	}
 }
 
-// TestWatchThereAndBack checks that EXEC returns nil to a client that watches a lock key while the
-// locks move to the masters and back. The client gets nil even if it sent nothing meanwhile, but
-// not after an aborted move.
-func TestWatchThereAndBack(t *testing.T) {
+// TestWatchDuringMoveAndBack checks that EXEC returns nil to a client that watches a lock key while
+// the locks move to the masters and back. The client gets nil even if it sent nothing meanwhile,
+// but not after an aborted move.
+func TestWatchDuringMoveAndBack(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
 	r := startRig(t)

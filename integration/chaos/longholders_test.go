@@ -85,7 +85,7 @@ func (k *longHolder) sendAll(commands [][]string) (ok bool) {
 	return true
 }
 
-func (k *longHolder) rest() { sleepUpTo(k.random, longHolderPause) }
+func (k *longHolder) waitForNextTurn() { sleepUpTo(k.random, longHolderPause) }
 
 func (k *longKeys) recordReply(key string, sent time.Duration) {
 	k.mu.Lock()

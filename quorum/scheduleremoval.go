@@ -17,7 +17,7 @@ func (c *Cluster) scheduleRemoval(key Key, version string, ttl time.Duration, ma
 		return
 	}
 	if !c.removals.Add(key.withoutLocation(), version, time.Now().Add(ttl+register.Limit), mayArrive) {
-		c.log.Warn("too many removals are pending: a lock that may have no holder stays until its TTL expires",
+		c.log.Warn("too many removals are pending: a lock that may have no holder stays until its lease expires",
 			"key", key.Name)
 	}
 }

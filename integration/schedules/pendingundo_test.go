@@ -45,11 +45,11 @@ func (h holds) waitFor(t *testing.T, n int) (indexes []int) {
 	return indexes
 }
 
-// TestExtendBesideARefill extends a lock of 6 s, which is on A to D, to ten minutes. Before that,
+// TestExtendDuringRefill extends a lock of 6 s, which is on A to D, to ten minutes. Before that,
 // another proxy copies the lock to E by a ballot that keeps its value, and the accept reaches only
 // one master. The EXTEND is granted by the other masters, or by all masters between the promises
 // and the accepts of a second ballot. No rival gets the lock after the 6 s.
-func TestExtendBesideARefill(t *testing.T) {
+func TestExtendDuringRefill(t *testing.T) {
 	t.Parallel()
 	for _, duringBallot := range []bool{false, true} {
 		t.Run(fmt.Sprint("between ", duringBallot), func(t *testing.T) {
@@ -141,7 +141,7 @@ func TestLockAfterRemovalIsUndone(t *testing.T) {
 			reply := sendAsync(client, command...)
 			accepts.waitFor(t, 3)
 			// An empty key matches every reply.
-			heldReplies := p.holdAnswers("", f.allMasters()...)
+			heldReplies := p.holdReplies("", f.allMasters()...)
 			accepts.release()
 			if got := <-reply; !isNoQuorum(got) {
 				t.Fatalf("%v: %v, want NOQUORUM", command, got)
@@ -161,7 +161,7 @@ func TestRestoredLockIsUndone(t *testing.T) {
 	f := startFleet(t, 5)
 	p, otherProxy := f.proxy(t, "--master-timeout", "4s"), f.proxy(t)
 	rival := connect(t, otherProxy)
-	heldReplies, notReached := p.holdAnswers("lock:k", A, B, C), p.hold("lock:k", 0, D, E)
+	heldReplies, notReached := p.holdReplies("lock:k", A, B, C), p.hold("lock:k", 0, D, E)
 	reply := sendAsync(connect(t, p), "SET", "lock:k", "lost", "NX", "PX", "60000")
 	heldReplies.wait(t)
 	notReached.wait(t)
@@ -215,7 +215,7 @@ func TestWaiterAdoptsItsOwnAttempt(t *testing.T) {
 		t.Run(fmt.Sprint("fence ", fence), func(t *testing.T) {
 			f := startFleet(t, 5)
 			p, otherProxy := f.proxy(t, "--master-timeout", "4s"), f.proxy(t)
-			heldReplies, notReached := p.holdAnswers("lock:k", A, B, C), p.hold("lock:k", 0, D, E)
+			heldReplies, notReached := p.holdReplies("lock:k", A, B, C), p.hold("lock:k", 0, D, E)
 			command := []string{"LOCK", "lock:k", "token", "PX", "60000", "BLOCK", "20000"}
 			if fence {
 				command = append(command, "FENCE")

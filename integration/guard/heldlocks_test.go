@@ -29,14 +29,14 @@ const heldLockTTL = 12 * time.Hour
 // heldLocks records the locks that are held, and their violations.
 type heldLocks struct {
 	mu             sync.Mutex
-	held           []heldLock
+	locks          []heldLock
 	grants         int      // locks that were ever granted
 	bareMajorities int      // locks on a bare majority
-	doubles        []string // grants to a rival while the holder had the lock
-	lost           []string // locks that were lost when the holder released them
-	// unknown is the number of locks with an unknown result: all masters of their bare majority
-	// have lost their data in turn.
-	unknown int
+	doubleGrants   []string // grants to a rival while the holder had the lock
+	losses         []string // locks that were lost when the holder released them
+	// unknownResults is the number of locks with an unknown result: all masters of their bare
+	// majority have lost their data in turn.
+	unknownResults int
 }
 
 // add adds a lock, which the rivals may try to take from now on.
@@ -44,7 +44,7 @@ func (s *heldLocks) add(lock heldLock) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	lock.since = time.Now()
-	s.held = append(s.held, lock)
+	s.locks = append(s.locks, lock)
 	s.grants++
 	if lock.onBareMajority {
 		s.bareMajorities++
@@ -55,30 +55,30 @@ func (s *heldLocks) add(lock heldLock) {
 func (s *heldLocks) pick(turn int) (heldLock, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.held) == 0 {
+	if len(s.locks) == 0 {
 		return heldLock{}, false
 	}
-	return s.held[turn%len(s.held)], true
+	return s.locks[turn%len(s.locks)], true
 }
 
-// recordDouble handles a grant to a rival. Unless the holder has begun to release the lock,
-// recordDouble counts a double grant, and the lock no longer counts as held.
-func (s *heldLocks) recordDouble(lock heldLock, rival string) bool {
+// recordDoubleGrant handles a grant to a rival. Unless the holder has begun to release the lock,
+// recordDoubleGrant counts a double grant, and the lock no longer counts as held.
+func (s *heldLocks) recordDoubleGrant(lock heldLock, rival string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.remove(lock.key) {
 		return false
 	}
-	s.doubles = append(s.doubles, fmt.Sprintf("%s of round %d (thin %v) was granted to %s as well, after %v",
+	s.doubleGrants = append(s.doubleGrants, fmt.Sprintf("%s of round %d (thin %v) was granted to %s as well, after %v",
 		lock.key, lock.round, lock.onBareMajority, rival, time.Since(lock.since).Round(time.Millisecond)))
 	return true
 }
 
-// doublesFrom returns the double grants from number n on.
-func (s *heldLocks) doublesFrom(n int) []string {
+// doubleGrantsFrom returns the double grants from number n on.
+func (s *heldLocks) doubleGrantsFrom(n int) []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.doubles[n:]
+	return s.doubleGrants[n:]
 }
 
 // withdraw removes a lock from the list, before its holder releases it. It returns false if a rival
@@ -90,9 +90,9 @@ func (s *heldLocks) withdraw(key string) bool {
 }
 
 func (s *heldLocks) remove(key string) bool {
-	for i, lock := range s.held {
+	for i, lock := range s.locks {
 		if lock.key == key {
-			s.held = append(s.held[:i:i], s.held[i+1:]...)
+			s.locks = append(s.locks[:i:i], s.locks[i+1:]...)
 			return true
 		}
 	}
@@ -104,7 +104,7 @@ func (s *heldLocks) heldBefore(round int) []heldLock {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var locks []heldLock
-	for _, lock := range s.held {
+	for _, lock := range s.locks {
 		if lock.round < round {
 			locks = append(locks, lock)
 		}
@@ -118,10 +118,10 @@ func (s *heldLocks) recordLoss(lock heldLock, reply any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if failure, isError := reply.(redistest.RespError); lock.onBareMajority && isError && kit.FirstWord(string(failure)) == "NOQUORUM" {
-		s.unknown++
+		s.unknownResults++
 		return
 	}
-	s.lost = append(s.lost, fmt.Sprintf("UNLOCK %s of round %d (thin %v): %v", lock.key, lock.round, lock.onBareMajority, reply))
+	s.losses = append(s.losses, fmt.Sprintf("UNLOCK %s of round %d (thin %v): %v", lock.key, lock.round, lock.onBareMajority, reply))
 }
 
 // holder takes locks and releases them.
@@ -266,7 +266,7 @@ func (r *rival) try(lock heldLock, turn int) {
 	case redistest.RespError:
 		r.failures[kit.FirstWord(string(reply))]++
 	case int64, string:
-		r.locks.recordDouble(lock, token)
+		r.locks.recordDoubleGrant(lock, token)
 		_, err = r.client.Do("UNLOCK", lock.key, token)
 	}
 	if err != nil {

@@ -51,10 +51,10 @@ func TestViolationsAreFound(t *testing.T) {
 		l := c.inspectKey("lock:lost")
 		c.lock(t, l, "lock:lost")
 		l.inspect()
-		wantViolations(t, l.ledger.lost, 0)
+		wantViolations(t, l.ledger.losses, 0)
 		c.remove(t, "lock:lost")
 		l.inspect()
-		wantViolations(t, l.ledger.lost, 1)
+		wantViolations(t, l.ledger.losses, 1)
 	})
 	t.Run("revived", func(t *testing.T) {
 		l := c.inspectKey("lock:revived")
@@ -66,13 +66,13 @@ func TestViolationsAreFound(t *testing.T) {
 		kit.Must(t, err)
 		l.ledger.recordSettled(token)
 		l.inspect()
-		wantViolations(t, l.ledger.revived, 0)
+		wantViolations(t, l.ledger.revivals, 0)
 		for _, master := range c.masters() {
 			_, err := do(master.Addr(), "SET", "lock:revived", value.(string), "PX", "60000")
 			kit.Must(t, err)
 		}
 		l.inspect()
-		wantViolations(t, l.ledger.revived, 1)
+		wantViolations(t, l.ledger.revivals, 1)
 	})
 	t.Run("differing", func(t *testing.T) {
 		a := &finalCheck{cluster: c}
@@ -130,8 +130,8 @@ func TestForceUnlockRecords(t *testing.T) {
 	grant("k", firstToken, before)
 	grant("l", otherToken, before)
 	f := l.beginForceUnlock("k")
-	if l.isLive(firstToken) || !l.isLive(otherToken) || len(l.ended) != 1 || l.ended[0].to != f.from {
-		t.Errorf("live: %v, over: %v", l.liveHoldings(), l.ended)
+	if l.isLive(firstToken) || !l.isLive(otherToken) || len(l.endedHoldings) != 1 || l.endedHoldings[0].to != f.from {
+		t.Errorf("live: %v, over: %v", l.liveHoldings(), l.endedHoldings)
 	}
 	earlyToken, lateToken := l.newToken(1), l.newToken(1)
 	sent := l.now()
