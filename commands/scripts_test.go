@@ -302,7 +302,7 @@ func TestScriptRefused(t *testing.T) {
 		`'mget', 'data', KEYS[1]`:          "ERR 'mget' mixes lock keys and other keys: 'k' is on the lock masters, 'data' on the upstream; send two commands",
 		`'keys', '*'`:                      "ERR 'keys' of '*' cannot be called by a script on lock keys: the pattern may match keys on the upstream; use a pattern that lock-keys covers",
 		`'dbsize'`:                         "ERR 'dbsize' of '*' cannot be called by a script on lock keys: the pattern may match keys on the upstream; use a pattern that lock-keys covers",
-		`'select', 3`:                      "ERR SELECT of database 3 cannot be called by a script on lock keys: its lock keys are in database 0",
+		`'select', 3`:                      "ERR SELECT of database 3 cannot be called by a script on lock keys: its lock keys are in database 0; use one script for each database",
 		`'flushall'`:                       "ERR 'flushall' cannot be called by a script: it must also remove the lock keys; send it by itself",
 		`'LOCK', KEYS[1], 't', 'PX', 5`:    "ERR 'lock' cannot be called by a script: it is a command of the proxy; send it by itself",
 		`'config', 'get', 'x'`:             "ERR 'config' cannot be called by a script on lock keys: it is not a command on keys; send it by itself",
