@@ -13,7 +13,7 @@ import (
 // visitors. So the port refuses names that a site could register. It accepts addresses, names
 // without a dot, names below localhost, and the known names, such as the name of this machine. A
 // request without a name does not come from a browser.
-func isOwnName(host string, known []string) bool {
+func isOwnName(host string, ownNames []string) bool {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name
 	}
@@ -24,7 +24,7 @@ func isOwnName(host string, known []string) bool {
 	if !strings.Contains(host, ".") || strings.HasSuffix(host, ".localhost") {
 		return true
 	}
-	return slices.ContainsFunc(known, func(name string) bool {
+	return slices.ContainsFunc(ownNames, func(name string) bool {
 		return strings.EqualFold(host, strings.TrimSuffix(name, "."))
 	})
 }

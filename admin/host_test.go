@@ -20,8 +20,8 @@ func TestIsOwnName(t *testing.T) {
 	}
 }
 
-// TestOtherSitesReadNothing checks that only /livez responds to the host name of another site.
-func TestOtherSitesReadNothing(t *testing.T) {
+// TestWrongHostRefusal checks that only /livez responds to the host name of another site.
+func TestWrongHostRefusal(t *testing.T) {
 	addr := startServer(t, true, Check{Name: "masters", State: OK})
 	for path, want := range map[string]int{
 		"/": 421, "/status/v1": 421, "/metrics": 421, "/readyz": 421, "/debug/pprof/": 421, "/debug/pprof/heap": 421,

@@ -76,8 +76,8 @@ func New(opts Options) *Server {
 	return s
 }
 
-// ServeProfiles enables or disables /debug/pprof/.
-func (s *Server) ServeProfiles(on bool) { s.profiles.Store(on) }
+// SetProfilesEnabled enables or disables /debug/pprof/.
+func (s *Server) SetProfilesEnabled(on bool) { s.profiles.Store(on) }
 
 // Run serves ln until ctx ends, then closes it and returns nil. It returns an error if ln fails.
 func (s *Server) Run(ctx context.Context, ln net.Listener) error {

@@ -120,25 +120,25 @@ func TestPages(t *testing.T) {
 	}
 }
 
-// TestSlowSendersDoNotBlockRequests checks that a new request gets its response while any number of
+// TestSlowSenders checks that a new request gets its response while any number of
 // connections send nothing or send slowly. The server closes the oldest of these connections.
-func TestSlowSendersDoNotBlockRequests(t *testing.T) {
+func TestSlowSenders(t *testing.T) {
 	addr := startServer(t, false)
-	var slow []net.Conn
+	var slowConns []net.Conn
 	for range 3 * MaxConns {
 		conn := dial(t, addr)
 		if _, err := io.WriteString(conn, "GET /livez HTTP/1.1\r\nHost: "); err != nil {
 			t.Fatal(err)
 		}
-		slow = append(slow, conn)
+		slowConns = append(slowConns, conn)
 		if err := requestLive(dial(t, addr)); err != nil {
-			t.Fatalf("next to %d slow connections: %v", len(slow), err)
+			t.Fatalf("next to %d slow connections: %v", len(slowConns), err)
 		}
 	}
-	if n, err := slow[0].Read(make([]byte, 1)); n != 0 || errors.Is(err, os.ErrDeadlineExceeded) {
+	if n, err := slowConns[0].Read(make([]byte, 1)); n != 0 || errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Errorf("the oldest: got %d bytes, %v, want the end", n, err)
 	}
-	last := slow[len(slow)-1]
+	last := slowConns[len(slowConns)-1]
 	if _, err := io.WriteString(last, "proxy\r\n\r\n"); err != nil {
 		t.Fatal(err)
 	}
@@ -194,8 +194,8 @@ func TestMalformedRequest(t *testing.T) {
 	}
 }
 
-// TestListenerFails checks that Run returns the error of its listener.
-func TestListenerFails(t *testing.T) {
+// TestListenerFailure checks that Run returns the error of its listener.
+func TestListenerFailure(t *testing.T) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

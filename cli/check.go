@@ -65,15 +65,15 @@ func inspectAll(ctx context.Context, cfg conf.Config, certificates *certs.Certif
 	if unverified != "" {
 		result.warnings = append(result.warnings, unverified)
 	}
-	var all sync.WaitGroup
+	var wg sync.WaitGroup
 	if cfg.Upstream != "" {
-		all.Go(func() { f := inspectUpstream(ctx, cfg, certificates); result.upstream = &f })
+		wg.Go(func() { f := inspectUpstream(ctx, cfg, certificates); result.upstream = &f })
 	}
-	result.masters = inspect.Masters(ctx, cfg.Masters, cfg.MasterTimeout, certificates.ConfigureDial, pushConnectionsOf(cfg))
-	inspect.Quarantines(result.masters, cfg.MaxTTL)
+	result.masters = inspect.ExamineMasters(ctx, cfg.Masters, cfg.MasterTimeout, certificates.ConfigureDial, pushConnectionsOf(cfg))
+	inspect.SetQuarantines(result.masters, cfg.MaxTTL)
 	inspect.CompareSettings(result.masters, daemon.SharedSettings(cfg))
 	result.proxies = inspect.CountProxies(result.masters, daemon.SharedSettings(cfg))
-	all.Wait()
+	wg.Wait()
 	result.location, result.contradiction = lockLocation(ctx, cfg, certificates, result.masters)
 	if result.contradiction != "" { // then no master votes
 		for i := range result.masters {
@@ -87,7 +87,7 @@ func inspectAll(ctx context.Context, cfg conf.Config, certificates *certs.Certif
 
 // pushConnectionsOf returns the push connections that a proxy opens at its masters.
 func pushConnectionsOf(cfg conf.Config) inspect.PushConnections {
-	return inspect.PushConnections{Waiting: true, Messages: cfg.Upstream == "", Prefix: cfg.KeyPrefix}
+	return inspect.PushConnections{ForWaiting: true, ForMessages: cfg.Upstream == "", Prefix: cfg.KeyPrefix}
 }
 
 // inspectUpstream inspects the upstream. It first asks the Sentinels for the address, if the
@@ -101,7 +101,7 @@ func inspectUpstream(ctx context.Context, cfg conf.Config, certificates *certs.C
 			return inspect.Finding{Name: cmp.Or(s.Master, "cluster"), Err: err}
 		}
 	}
-	return inspect.Server(ctx, url, daemon.TrialKey(cfg.LockKeys), cfg.UpstreamTimeout, certificates.ConfigureDial)
+	return inspect.ExamineServer(ctx, url, daemon.TrialKey(cfg.LockKeys), cfg.UpstreamTimeout, certificates.ConfigureDial)
 }
 
 func printTable(out io.Writer, cfg conf.Config, result inspection, v verdict) error {
@@ -109,13 +109,13 @@ func printTable(out io.Writer, cfg conf.Config, result inspection, v verdict) er
 	fmt.Fprintln(table, "MASTER\tVERSION\tROLE\tUPTIME\tROUND TRIP\tPOLICY\tAPPEND-ONLY\tMARKER\tNOTES")
 	for _, f := range result.masters {
 		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n",
-			f.Name, orDash(f.Version), orDash(f.Role), durationText(f.Uptime),
-			durationText(f.RoundTrip), orDash(f.Policy), orDash(f.Appendfsync), markerText(f), notesText(f))
+			f.Name, dashIfEmpty(f.Version), dashIfEmpty(f.Role), durationText(f.Uptime),
+			durationText(f.RoundTrip), dashIfEmpty(f.Policy), dashIfEmpty(f.Appendfsync), markerText(f), notesText(f))
 	}
 	if f := result.upstream; f != nil {
 		fmt.Fprintf(table, "%s (upstream)\t%s\t%s\t%s\t%s\t%s\t-\t-\t%s\n",
-			f.Name, orDash(f.Version), orDash(f.Role), durationText(f.Uptime),
-			durationText(f.RoundTrip), orDash(f.Policy), notesText(*f))
+			f.Name, dashIfEmpty(f.Version), dashIfEmpty(f.Role), durationText(f.Uptime),
+			durationText(f.RoundTrip), dashIfEmpty(f.Policy), notesText(*f))
 	}
 	if err := table.Flush(); err != nil {
 		return err
@@ -168,9 +168,9 @@ func printJSON(out io.Writer, cfg conf.Config, result inspection, v verdict) err
 	}
 	for _, f := range result.masters {
 		s := serverOf(f)
-		s.Votes, s.Marker, s.MarkerSeconds = &f.Votes, f.Marker, f.Since.Seconds()
+		s.Votes, s.Marker, s.MarkerSeconds = &f.Votes, f.Marker, f.QuarantineElapsed.Seconds()
 		if f.Quarantine != nil {
-			s.ReadyIn = f.Quarantine.Left().Seconds()
+			s.ReadyIn = f.Quarantine.TimeLeft().Seconds()
 		}
 		document.Masters = append(document.Masters, s)
 	}
@@ -198,9 +198,9 @@ func serverOf(f inspect.Finding) server {
 // markerText describes the master's marker. In a quarantine, the text has the duration so far and,
 // if known, the remaining time.
 func markerText(f inspect.Finding) string {
-	text := orDash(f.Marker)
-	if f.Since > 0 {
-		text += fmt.Sprintf(", for %v", f.Since.Round(time.Second))
+	text := dashIfEmpty(f.Marker)
+	if f.QuarantineElapsed > 0 {
+		text += fmt.Sprintf(", for %v", f.QuarantineElapsed.Round(time.Second))
 	}
 	if q := f.Quarantine; q != nil {
 		text += q.ReadyIn()
@@ -218,7 +218,7 @@ func durationText(d time.Duration) string {
 	return d.String()
 }
 
-func orDash(s string) string { return cmp.Or(s, "-") }
+func dashIfEmpty(s string) string { return cmp.Or(s, "-") }
 
 func notesText(f inspect.Finding) string {
 	if f.Err != nil {

@@ -132,7 +132,7 @@ func helpAction(c *cli.Context) error {
 	case c.Bool("version"):
 		return versionAction(c)
 	case c.Args().Present():
-		return unknownCommand(c)
+		return unknownCommandError(c)
 	}
 	return cli.ShowAppHelp(c)
 }

@@ -27,16 +27,16 @@ func completionAction(c *cli.Context) error {
 	case c.Args().Len() > 1:
 		return fmt.Errorf("unexpected argument %q", c.Args().Get(1))
 	case shell == "bash":
-		return describe.Bash(c.App.Writer, c.App)
+		return describe.WriteBash(c.App.Writer, c.App)
 	case shell == "zsh":
-		return describe.Zsh(c.App.Writer, c.App)
+		return describe.WriteZsh(c.App.Writer, c.App)
 	default:
 		return fmt.Errorf("unknown shell %q; use bash or zsh", shell)
 	}
 }
 
 func manAction(c *cli.Context) error {
-	return describe.Man(c.App.Writer, c.App, describe.Page{
+	return describe.WriteMan(c.App.Writer, c.App, describe.Page{
 		Section: manSection, Settings: settingFlags(), ExitMeanings: exitMeanings(),
 		SeeAlso: []string{"redis-server(1)", "redis-cli(1)", "systemd.service(5)"},
 	})

@@ -33,7 +33,7 @@ func demoAction(c *cli.Context) error {
 	if n := c.Int("masters"); n < 1 {
 		return fmt.Errorf("--masters: %d is less than 1", n)
 	}
-	servers, stop, err := startEmbedded(c.Int("masters") + 1)
+	servers, stop, err := startEmbeddedServers(c.Int("masters") + 1)
 	if err != nil {
 		return err
 	}
@@ -55,12 +55,12 @@ func demoAction(c *cli.Context) error {
 	}
 	return daemon.Serve(c.Context, daemon.Options{
 		Config: cfg, Version: c.App.Version, Log: slog.New(slog.DiscardHandler),
-		Ready: func(addr net.Addr) { printIntroduction(c.App.Writer, c.App.Version, cfg, addr) },
+		OnReady: func(addr net.Addr) { printIntroduction(c.App.Writer, c.App.Version, cfg, addr) },
 	})
 }
 
-// startEmbedded starts n in-memory Redis servers whose keys expire in real time.
-func startEmbedded(n int) (servers []*miniredis.Miniredis, stop func(), err error) {
+// startEmbeddedServers starts n in-memory Redis servers whose keys expire in real time.
+func startEmbeddedServers(n int) (servers []*miniredis.Miniredis, stop func(), err error) {
 	stop = func() {
 		for _, m := range servers {
 			m.Close()

@@ -34,7 +34,7 @@ func healthcheckAction(c *cli.Context) error {
 	case !c.Bool(readyFlag):
 		return nil
 	}
-	if err := answer.Ready(); err != nil {
+	if err := answer.CheckReady(); err != nil {
 		return withCode(exitUnavailable, fmt.Errorf("not ready: %w", err))
 	}
 	return nil

@@ -153,7 +153,7 @@ type initRun struct {
 }
 
 func (i *initRun) run(ctx context.Context) error {
-	if done, err := i.alreadyRan(); done || err != nil {
+	if done, err := i.hasRun(); done || err != nil {
 		return err
 	}
 	timeout := max(i.cfg.MasterTimeout, initTimeout)
@@ -215,7 +215,7 @@ func (i *initRun) checkLocation(ctx context.Context, findings []inspect.Finding)
 	if i.record == nil {
 		return nil
 	}
-	reported := inspect.LocationOn(findings)
+	reported := inspect.ReportedLocation(findings)
 	recorded, err := i.record.Read(ctx)
 	until := time.Now().Add(startTimeout)
 	for err != nil && !reported.Known && time.Now().Before(until) && pacing.Sleep(ctx, startPause) == nil {
@@ -242,8 +242,8 @@ const (
 	onceDone  = "redlock-proxy init has run\n"
 )
 
-// alreadyRan reports whether the file of --once says that init has run. It also sets begun.
-func (i *initRun) alreadyRan() (bool, error) {
+// hasRun reports whether the file of --once says that init has run. It also sets begun.
+func (i *initRun) hasRun() (bool, error) {
 	if i.onceFile == "" {
 		return false, nil
 	}
@@ -340,8 +340,8 @@ func (i *initRun) report(masters []quorum.MasterStatus) error {
 		case q.Differences != "":
 			text = "does not vote for proxies with these settings: " + q.Error()
 		default:
-			text = fmt.Sprintf("will vote once a proxy has been connected for %v: %v", q.Left().Round(time.Second), q)
-			if left := q.Left(); left > 0 && left <= i.maxWait() && i.maxWait() > quorum.OverrideVotesWithin {
+			text = fmt.Sprintf("will vote once a proxy has been connected for %v: %v", q.TimeLeft().Round(time.Second), q)
+			if left := q.TimeLeft(); left > 0 && left <= i.maxWait() && i.maxWait() > quorum.OverrideVoteTime {
 				onTime++
 			}
 		}

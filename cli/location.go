@@ -20,10 +20,10 @@ func lockLocation(
 	if !daemon.RecordsLocation(cfg) {
 		return location.Report{EraPlace: location.EraPlace{Place: location.Masters}, Known: true}, ""
 	}
-	if at = inspect.LocationOn(masters); at.Known {
+	if at = inspect.ReportedLocation(masters); at.Known {
 		contradiction = locationContradiction(ctx, cfg, certificates, at)
 	}
-	at.Place = at.OrBySetting(cfg.MoveFromUpstream)
+	at.Place = at.WithDefault(cfg.MoveFromUpstream)
 	return at, contradiction
 }
 
@@ -68,14 +68,14 @@ func (s *inspection) locationText(cfg conf.Config) string {
 
 // compareDatabases compares the numbers of databases of the servers that may hold the locks.
 func (s *inspection) compareDatabases(cfg conf.Config) {
-	var all []*inspect.Finding
+	var findings []*inspect.Finding
 	for i := range s.masters {
-		all = append(all, &s.masters[i])
+		findings = append(findings, &s.masters[i])
 	}
 	if daemon.CanMove(cfg) {
-		all = append(all, s.upstream)
+		findings = append(findings, s.upstream)
 	}
-	inspect.CompareDatabases(all...)
+	inspect.CompareDatabases(findings...)
 }
 
 // findDirectLocks finds lock keys at the upstream while the locks are at the masters.

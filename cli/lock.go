@@ -135,11 +135,11 @@ func lockAction(c *cli.Context) error {
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 	job := lease.Job{
 		Request: lease.Request{Key: args[0], TTL: c.Duration("ttl"), Wait: c.Duration("wait")},
-		Proxies: proxies, Command: cmd, Grace: c.Duration("grace"), Signals: signals,
+		Proxies: proxies, Command: cmd, GracePeriod: c.Duration("grace"), Signals: signals,
 		Report: func(err error) { fmt.Fprintln(c.App.ErrWriter, "redlock-proxy:", err) },
 	}
 	state, err := job.Run(c.Context)
-	return lockError(args[0], state, err, func() string { return refusal(c.Context, opts[proxies.LastIndex()], err) })
+	return lockError(args[0], state, err, func() string { return refusalText(c.Context, opts[proxies.LastIndex()], err) })
 }
 
 // proxyOptions returns the options for a connection to the proxy at addr.
@@ -193,24 +193,24 @@ func addCertificates(c *cli.Context, opts *redis.Options) error {
 // lockError returns the error for the outcome of a job, with its exit code. cause returns the
 // reason if the lock was not granted.
 func lockError(key string, state *os.ProcessState, err error, cause func() string) error {
-	var lost *lease.LostError
-	var interrupted *lease.InterruptedError
-	var start *lease.StartError
+	var lostErr *lease.LostError
+	var interruptedErr *lease.InterruptedError
+	var startErr *lease.StartError
 	switch {
 	case err == nil:
 		return commandError(state)
 	case errors.Is(err, lease.ErrHeld):
 		return withCode(exitHeld, fmt.Errorf("the lock %q is held by another client", key))
-	case errors.As(err, &lost):
+	case errors.As(err, &lostErr):
 		return withCode(exitLost, err)
-	case errors.As(err, &interrupted):
-		if s, ok := interrupted.Signal.(syscall.Signal); ok {
+	case errors.As(err, &interruptedErr):
+		if s, ok := interruptedErr.Signal.(syscall.Signal); ok {
 			return withCode(exitSignalled+int(s), err)
 		}
 		return err
-	case errors.As(err, &start) && (errors.Is(err, exec.ErrNotFound) || errors.Is(err, os.ErrNotExist)):
-		return withCode(exitNotFound, fmt.Errorf("the command %q was not found", start.Command))
-	case errors.As(err, &start):
+	case errors.As(err, &startErr) && (errors.Is(err, exec.ErrNotFound) || errors.Is(err, os.ErrNotExist)):
+		return withCode(exitNotFound, fmt.Errorf("the command %q was not found", startErr.Command))
+	case errors.As(err, &startErr):
 		return withCode(exitCannotRun, err)
 	default:
 		return withCode(exitNotGranted, fmt.Errorf("the lock %q was not granted by %s", key, cause()))
@@ -220,8 +220,8 @@ func lockError(key string, state *os.ProcessState, err error, cause func() strin
 // schemeTimeout limits the check whether --addr has the wrong scheme.
 const schemeTimeout = 2 * time.Second
 
-// refusal returns the address of the proxy, and the reason for its refusal.
-func refusal(ctx context.Context, opts *redis.Options, err error) string {
+// refusalText returns the address of the proxy, and the reason for its refusal.
+func refusalText(ctx context.Context, opts *redis.Options, err error) string {
 	text := strings.TrimSpace(master.CauseText(err))
 	if strings.HasPrefix(text, "ERR unknown command") {
 		text += " (--addr must be the address of a redlock-proxy)"

@@ -61,7 +61,7 @@ func moveAction(c *cli.Context) error {
 	case err != nil && strings.HasPrefix(err.Error(), "NOQUORUM "):
 		return withCode(exitUnavailable, err)
 	case err != nil:
-		return errors.New(refusal(c.Context, opts, err))
+		return errors.New(refusalText(c.Context, opts, err))
 	}
 	for _, line := range append(lines, "next: "+nextStepAfterMove(c)) {
 		if _, err := fmt.Fprintln(c.App.Writer, line); err != nil {
@@ -73,13 +73,13 @@ func moveAction(c *cli.Context) error {
 
 // nextStepAfterMove returns the step that the operator should take after a move that succeeded.
 func nextStepAfterMove(c *cli.Context) string {
-	const check = "redlock-proxy check shows where the locks are; "
+	const advice = "redlock-proxy check shows where the locks are; "
 	switch {
 	case c.Bool(abortFlag):
-		return check + "redlock-proxy move starts the move again"
+		return advice + "redlock-proxy move starts the move again"
 	case c.Bool(backFlag):
-		return check + "to stop using the proxies, point all clients at the upstream first"
+		return advice + "to stop using the proxies, point all clients at the upstream first"
 	default:
-		return check + "leave out move-from-upstream at the next restart of the proxies"
+		return advice + "leave out move-from-upstream at the next restart of the proxies"
 	}
 }

@@ -22,7 +22,7 @@ func usageError(c *cli.Context, err error, _ bool) error {
 	}
 	hint := ""
 	if name, unknown := strings.CutPrefix(err.Error(), "flag provided but not defined: -"); unknown {
-		if gone := conf.RemovedSetting(name); gone != "" {
+		if gone := conf.RemovedSettingAdvice(name); gone != "" {
 			return fmt.Errorf("--%s: %s", name, gone)
 		}
 		hint = flagHint(c, name)
@@ -39,7 +39,7 @@ func flagHint(c *cli.Context, name string) string {
 			return fmt.Sprintf("it comes after the command: %s serve --%s …; ", c.App.Name, name)
 		}
 	}
-	if nearest := conf.Nearest(name, flagNames(flags)); nearest != "" {
+	if nearest := conf.NearestName(name, flagNames(flags)); nearest != "" {
 		return "did you mean --" + nearest + "? "
 	}
 	return ""
@@ -74,14 +74,14 @@ func flagNames(flags []cli.Flag) []string {
 	return names
 }
 
-// unknownCommand returns the error for an unknown command.
-func unknownCommand(c *cli.Context) error {
+// unknownCommandError returns the error for an unknown command.
+func unknownCommandError(c *cli.Context) error {
 	name, hint := c.Args().First(), ""
-	var known []string
+	var commandNames []string
 	for _, cmd := range c.App.VisibleCommands() {
-		known = append(known, cmd.Name)
+		commandNames = append(commandNames, cmd.Name)
 	}
-	if nearest := conf.Nearest(name, known); nearest != "" {
+	if nearest := conf.NearestName(name, commandNames); nearest != "" {
 		hint = "did you mean " + nearest + "? "
 	}
 	return fmt.Errorf("unknown command %q (%ssee %s --help)", name, hint, c.App.Name)

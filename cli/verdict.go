@@ -73,7 +73,7 @@ func (v verdict) nextStep() string {
 		return "wait a few seconds, and run redlock-proxy check again"
 	case v.code == exitUnavailable:
 		return "repair the servers that the verdict names, and run redlock-proxy check again"
-	case v.inputs.Upstream != nil:
+	case v.inputs.UpstreamErr != nil:
 		return "repair the upstream, and run redlock-proxy check again; a proxy that has not reached it serves no clients"
 	default:
 		return "repair what the verdict names, and run redlock-proxy check again; locks are granted in the meantime"
@@ -92,11 +92,11 @@ func judge(cfg conf.Config, result inspection) verdict {
 		problems = append(problems, fmt.Sprintf("upstream %s: %v", result.upstream.Name, result.upstream.Err))
 	}
 	if result.upstream != nil {
-		problems = append(problems, prefixed("upstream "+result.upstream.Name, result.upstream.SettingsProblems)...)
+		problems = append(problems, addPrefix("upstream "+result.upstream.Name, result.upstream.SettingsProblems)...)
 	}
 	for _, f := range result.masters {
 		if f.SettingsDifference == "" { // judge reports different settings once, for all masters
-			problems = append(problems, prefixed(f.Name, f.SettingsProblems)...)
+			problems = append(problems, addPrefix(f.Name, f.SettingsProblems)...)
 		}
 	}
 	difference := settingsDifference(result.masters)
@@ -106,12 +106,12 @@ func judge(cfg conf.Config, result inspection) verdict {
 			code: exitUnsafe, inputs: inputs,
 			reasons: append([]string{"it would not be safe to serve"}, unsafe...),
 		}
-	case result.proxies.Losing > 0 && difference != "":
+	case result.proxies.LosingProxies > 0 && difference != "":
 		return verdict{
 			code: exitDiffering, inputs: inputs,
 			reasons: []string{"your settings differ from those of the running proxies: " + difference},
 		}
-	case result.proxies.Running > 0 && result.proxies.Differing == result.proxies.Running && difference == "":
+	case result.proxies.RunningProxies > 0 && result.proxies.DifferingProxies == result.proxies.RunningProxies && difference == "":
 		return verdict{
 			code: exitDiffering, inputs: inputs,
 			reasons: []string{"the masters do not vote for the running proxies: the masters have your settings, the proxies have different settings"},
@@ -119,7 +119,7 @@ func judge(cfg conf.Config, result inspection) verdict {
 		}
 	case locks.State != availability.Available:
 		v := verdict{code: exitUnavailable, inputs: inputs, reasons: slices.Concat([]string{locks.Cause}, missing, problems)}
-		if inputs.Voting < quorum.Majority(inputs.Masters) {
+		if inputs.VotingMasters < quorum.Majority(inputs.Masters) {
 			v.advice = votingAdvice(result.masters)
 		}
 		return v
@@ -129,23 +129,23 @@ func judge(cfg conf.Config, result inspection) verdict {
 			reasons: slices.Concat([]string{inputs.Votes()}, missing, problems), advice: settingsAdvice(result.masters),
 		}
 	default:
-		return verdict{inputs: inputs, proxies: result.proxies.Running, reasons: []string{inputs.Votes()}}
+		return verdict{inputs: inputs, proxies: result.proxies.RunningProxies, reasons: []string{inputs.Votes()}}
 	}
 }
 
 // availabilityInputs returns the facts that decide whether locks are available, for a proxy that
-// starts now with this configuration. missing holds the reason for each master whose vote the proxy
-// would not count.
-func (s *inspection) availabilityInputs(cfg conf.Config) (inputs availability.Inputs, missing []string) {
-	votes, missing := countVotes(cfg, s.masters)
+// starts now with this configuration. missingVotes holds the reason for each master whose vote the
+// proxy would not count.
+func (s *inspection) availabilityInputs(cfg conf.Config) (inputs availability.Inputs, missingVotes []string) {
+	votes, missingVotes := countVotes(cfg, s.masters)
 	inputs = availability.Inputs{
-		Movable: daemon.CanMove(cfg), Masters: len(s.masters), Voting: votes,
+		Movable: daemon.CanMove(cfg), Masters: len(s.masters), VotingMasters: votes,
 		Place: s.location.Place, Known: s.location.Known,
 	}
 	if f := s.upstream; f != nil {
-		inputs.Upstream = cmp.Or(f.Err, f.Refusal)
+		inputs.UpstreamErr = cmp.Or(f.Err, f.Refusal)
 	}
-	return inputs, missing
+	return inputs, missingVotes
 }
 
 // checkUpstreamIsNoMaster marks the upstream as unsafe if it is one of the masters, too.
@@ -164,39 +164,39 @@ func (s *inspection) unsafeReasons() []string {
 		all = append(all, s.contradiction)
 	}
 	for _, f := range s.masters {
-		all = append(all, prefixed(f.Name, f.SafetyProblems)...)
+		all = append(all, addPrefix(f.Name, f.SafetyProblems)...)
 	}
 	if s.upstream != nil {
-		all = append(all, prefixed(s.upstream.Name, s.upstream.SafetyProblems)...)
+		all = append(all, addPrefix(s.upstream.Name, s.upstream.SafetyProblems)...)
 	}
 	return all
 }
 
-func prefixed(name string, texts []string) []string {
-	var all []string
+func addPrefix(name string, texts []string) []string {
+	var lines []string
 	for _, text := range texts {
-		all = append(all, name+": "+text)
+		lines = append(lines, name+": "+text)
 	}
-	return all
+	return lines
 }
 
 // countVotes counts the masters whose votes a proxy that starts now with this configuration would
-// count. missing holds the reason for each master whose vote the proxy would not count.
-func countVotes(cfg conf.Config, masters []inspect.Finding) (votes int, missing []string) {
+// count. missingVotes holds the reason for each master whose vote the proxy would not count.
+func countVotes(cfg conf.Config, masters []inspect.Finding) (votes int, missingVotes []string) {
 	fresh := cfg.FreshStart && allNew(masters)
 	for _, f := range masters {
 		switch {
 		case f.Err != nil:
-			missing = append(missing, fmt.Sprintf("%s: %v", f.Name, f.Err))
+			missingVotes = append(missingVotes, fmt.Sprintf("%s: %v", f.Name, f.Err))
 		case cfg.Guard && len(f.SafetyProblems) > 0:
-			missing = append(missing, prefixed(f.Name, f.SafetyProblems)...)
+			missingVotes = append(missingVotes, addPrefix(f.Name, f.SafetyProblems)...)
 		case f.Votes || f.SettingsDifference == "" && (fresh || !cfg.Guard):
 			votes++
 		default:
-			missing = append(missing, f.Name+": "+markerText(f))
+			missingVotes = append(missingVotes, f.Name+": "+markerText(f))
 		}
 	}
-	return votes, missing
+	return votes, missingVotes
 }
 
 func allNew(masters []inspect.Finding) bool {

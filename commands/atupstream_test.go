@@ -19,7 +19,7 @@ func TestLocksAtUpstream(t *testing.T) {
 	opts := Options{Locks: locker, Register: cluster, Holdings: locker, Settings: Settings{MaxTTL: time.Hour},
 		LockKeys: []string{"k*"}}
 	table := NewTableAtUpstream(NewRelayTable(opts), opts)
-	for _, c := range []struct{ line, other string }{
+	for _, c := range []struct{ line, wantOtherKey string }{
 		{"LOCK k t PX 60000", ":5"}, {"LOCK k t PX 60000 BLOCK 0 FENCE", ""}, {"EXTEND k t PX 60000", ":"},
 		{"LOCKINFO k", "*18\r\n"}, {"FENCE k", "$-1\r\n"},
 		{"UNLOCK k t", ":1\r\n"}, {"FORCEUNLOCK k", ":0\r\n"}, {"LOCKLIST", ""},
@@ -29,12 +29,12 @@ func TestLocksAtUpstream(t *testing.T) {
 		if got := replyOf(t, table, words, time.Time{}); got != want {
 			t.Errorf("%s: %q, want %q", c.line, got, want)
 		}
-		if c.other == "" {
+		if c.wantOtherKey == "" {
 			continue
 		}
 		words[1] = "other"
-		if got := replyOf(t, table, words, time.Time{}); !strings.HasPrefix(got, c.other) {
-			t.Errorf("%q: %q, want %q", words, got, c.other)
+		if got := replyOf(t, table, words, time.Time{}); !strings.HasPrefix(got, c.wantOtherKey) {
+			t.Errorf("%q: %q, want %q", words, got, c.wantOtherKey)
 		}
 	}
 	if got := replyOf(t, table, []string{"UNLOCK", "k"}, time.Time{}); !strings.HasPrefix(got,
@@ -52,9 +52,9 @@ func replyOf(t *testing.T, table *Table, words []string, arrival time.Time) stri
 	return string(out.Bytes)
 }
 
-// TestRunAgain checks that the wait of a LOCK counts from its first arrival if the LOCK runs again,
-// as after an aborted move of the locks.
-func TestRunAgain(t *testing.T) {
+// TestSecondRun checks that the wait of a LOCK counts from its first arrival if the LOCK runs
+// again, as after an aborted move of the locks.
+func TestSecondRun(t *testing.T) {
 	table := NewTable(Options{Locks: quorum.NewLocker(startCluster(t, 3)), Settings: Settings{MaxTTL: time.Hour}})
 	words, arrival := strings.Fields("LOCK k t PX 60000 AT BLOCK 1800000"), time.Now().Add(-time.Hour)
 	if got := replyOf(t, table, words, arrival); !strings.HasPrefix(got, "*4\r\n$8\r\nvalidity\r\n:") ||
@@ -87,8 +87,8 @@ func TestNoServerNamesWhileAtUpstream(t *testing.T) {
 			t.Errorf("%s: %q", c.line, got)
 		}
 		multi := Situation{Upstream: Connection{Settled: true, Multi: true}}
-		if d := s.table.Route(multi, words); d.Verb != AbortUpstreamTx {
-			t.Errorf("%s in MULTI: %v", c.line, d.Verb)
+		if d := s.table.Route(multi, words); d.Action != AbortUpstreamTx {
+			t.Errorf("%s in MULTI: %v", c.line, d.Action)
 		}
 	}
 }

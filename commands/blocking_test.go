@@ -80,9 +80,10 @@ func TestBlockingCommands(t *testing.T) {
 	}
 }
 
-// TestBlockingCommandsWait checks that a waiter takes an element that arrives. The waiter continues
-// to wait while the key has another type, and after another client has taken the element first.
-func TestBlockingCommandsWait(t *testing.T) {
+// TestWaitOfBlockingCommands checks that a waiter takes an element that arrives. The waiter
+// continues to wait while the key has another type, and after another client has taken the element
+// first.
+func TestWaitOfBlockingCommands(t *testing.T) {
 	put := func(key, value string) func(*fakeregister.Register) {
 		return func(f *fakeregister.Register) { f.Put(key, value, -1) }
 	}
@@ -140,12 +141,12 @@ func TestBlockingCommandsWait(t *testing.T) {
 	}
 }
 
-// TestBlockingCommandsBehindWaiter checks that a client gets no element before its turn, but gets
+// TestBlockingCommandsAfterWaiter checks that a client gets no element before its turn, but gets
 // errors immediately.
-func TestBlockingCommandsBehindWaiter(t *testing.T) {
+func TestBlockingCommandsAfterWaiter(t *testing.T) {
 	b := newRegisterFixture(t)
 	b.masters.Put("k", list("a", "b"), -1)
-	b.masters.Behind = true
+	b.masters.HasPredecessors = true
 	b.expectRun("BLPOP k 1", "(nil)")
 	b.expectValue("k", list("a", "b"))
 	b.masters.OnWait = []func(){func() {}}
@@ -197,9 +198,9 @@ func TestBlockingCommandsOfSeveralKeys(t *testing.T) {
 	}
 }
 
-// TestBlockingCommandsFail checks that a waiter continues to wait after NOQUORUM. If the waiter may
-// have taken an element, the error ends the wait. The end of the session also ends the wait.
-func TestBlockingCommandsFail(t *testing.T) {
+// TestBlockingCommandFailures checks that a waiter continues to wait after NOQUORUM. If the waiter
+// may have taken an element, the error ends the wait. The end of the session also ends the wait.
+func TestBlockingCommandFailures(t *testing.T) {
 	for _, line := range []string{"BLPOP k 0", "BLPOP k k2 0", "BLMOVE k k LEFT LEFT 0"} {
 		b := newRegisterFixture(t)
 		fail := func() { b.masters.RoundErr = fakeregister.ErrTooFewMasters() }
@@ -271,9 +272,9 @@ func rawReply(b *registerFixture, line string) string {
 	return string(out.Bytes)
 }
 
-// TestBlockingCommandsContended checks that a waiter retries a pop that collided with changes by
+// TestContendedBlockingCommands checks that a waiter retries a pop that collided with changes by
 // other clients.
-func TestBlockingCommandsContended(t *testing.T) {
+func TestContendedBlockingCommands(t *testing.T) {
 	b := newRegisterFixture(t)
 	b.masters.Put("k", list("a", "b"), -1)
 	b.masters.RoundErr = quorum.ErrContended

@@ -118,13 +118,13 @@ func TestHashLockRounds(t *testing.T) {
 	unlock("me", "0", "update 0/k if "+two)
 	unlock("me", "1", "release 0/k "+one)
 	lock("you", "(nil)", "take 0/k "+hash("you", "1")+":30000")
-	if want := slices.Repeat([]string{"0: publish channel 0"}, 3); !slices.Equal(b.sideEffects.executed, want) {
-		t.Errorf("carried %q", b.sideEffects.executed)
+	if want := slices.Repeat([]string{"0: publish channel 0"}, 3); !slices.Equal(b.sideEffects.executedCommands, want) {
+		t.Errorf("carried %q", b.sideEffects.executedCommands)
 	}
 }
 
-// TestTextsThatLookLikeCollections checks that a text like an encoded collection remains a text.
-func TestTextsThatLookLikeCollections(t *testing.T) {
+// TestTextsLikeCollections checks that a text like an encoded collection remains a text.
+func TestTextsLikeCollections(t *testing.T) {
 	odd := hash("f", "v")
 	escaped := contents.EncodeText(odd)
 	b := newRegisterFixture(t)
@@ -140,7 +140,7 @@ func TestTextsThatLookLikeCollections(t *testing.T) {
 		if got := b.run("GET", "k"); got != fmt.Sprintf("%q", odd) {
 			t.Errorf("GET is %s", got)
 		}
-		if got := b.run("EVAL", release, "1", "k", odd); got != "1" {
+		if got := b.run("EVAL", releaseScript, "1", "k", odd); got != "1" {
 			t.Errorf("the release: %s", got)
 		}
 		b.expectValue("k", ".")
@@ -158,8 +158,8 @@ func TestTextsThatLookLikeCollections(t *testing.T) {
 	b.expectRounds("release 0/k " + escaped)
 }
 
-// TestTokensThatLookLikeCollections checks that the lock commands store a token as SET does.
-func TestTokensThatLookLikeCollections(t *testing.T) {
+// TestTokensLikeCollections checks that the lock commands store a token as SET does.
+func TestTokensLikeCollections(t *testing.T) {
 	odd := hash("f", "v")
 	b := newFixture(t)
 	b.ask("LOCK", "a", odd, "PX", "10000")
@@ -200,9 +200,9 @@ func (r *decisionRecorder) Update(
 	})
 }
 
-// TestRandomChoiceIsRepeated checks that a repeated run makes the same random choice, although each
+// TestRepeatedRandomChoice checks that a repeated run makes the same random choice, although each
 // seed is different: SPOP replies with the member that it removes.
-func TestRandomChoiceIsRepeated(t *testing.T) {
+func TestRepeatedRandomChoice(t *testing.T) {
 	recorder, seeds := &decisionRecorder{}, byte(0)
 	b := newRegisterFixture(t, func(o *Options) {
 		o.Random = func(bits []byte) {
@@ -234,9 +234,9 @@ func TestRandomChoiceIsRepeated(t *testing.T) {
 	}
 }
 
-// TestCollectionsAreBounded checks that a command fails without effect if it would make a
+// TestCollectionSizeLimit checks that a command fails without effect if it would make a
 // collection larger than a megabyte.
-func TestCollectionsAreBounded(t *testing.T) {
+func TestCollectionSizeLimit(t *testing.T) {
 	b := newRegisterFixture(t)
 	b.expectRun("HSET k "+strings.Repeat("x", 600_000)+" v", "1")
 	before := b.masters.TextOf("k")
@@ -262,9 +262,9 @@ func TestCollectionsAreBounded(t *testing.T) {
 	}
 }
 
-// TestElementsAreBounded checks that a command fails if it would give a collection too many
+// TestElementLimit checks that a command fails if it would give a collection too many
 // elements.
-func TestElementsAreBounded(t *testing.T) {
+func TestElementLimit(t *testing.T) {
 	b := newRegisterFixture(t)
 	words := []string{"RPUSH", "k"}
 	for range 1 << 16 {

@@ -2,8 +2,8 @@ package commands
 
 // Counts holds the counters of a table since its creation, and the number of waiters now.
 type Counts struct {
-	// Waiting counts the clients that wait for a lock.
-	Waiting int
+	// Waiters counts the clients that wait for a lock.
+	Waiters int
 	// LocksWithoutTTL counts the lock keys that clients set without a TTL. LostSideEffects counts
 	// the side effects of scripts that the upstream did not execute.
 	LocksWithoutTTL, LostSideEffects int64
@@ -27,7 +27,7 @@ type Counts struct {
 
 // Counts returns the current counters.
 func (t *Table) Counts() Counts {
-	c := Counts{Waiting: t.Waiting(), DirectLocks: t.opts.Server.DirectWrites.Count()}
+	c := Counts{Waiters: t.WaiterCount(), DirectLocks: t.opts.Server.DirectWrites.Count()}
 	if pending := t.opts.Server.RemovalsPending; pending != nil {
 		c.RemovalsPending = pending()
 	}

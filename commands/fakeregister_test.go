@@ -34,7 +34,7 @@ func (fakeLocker) Fence(context.Context, quorum.Key) (int64, error) { return 0, 
 // outcome.
 func (f fakeLocker) AwaitPop(ctx context.Context, a quorum.BlockedPop) error {
 	f.Rounds = append(f.Rounds, fmt.Sprintf("wait %v for %s", a.Wait, a.Kind))
-	inTurn := slices.Repeat([]bool{!f.Behind}, len(a.Keys))
+	inTurn := slices.Repeat([]bool{!f.HasPredecessors}, len(a.Keys))
 	for result := a.Try(inTurn); result != quorum.PopEnded; result = a.Try(inTurn) {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
@@ -52,7 +52,7 @@ func (f fakeLocker) AwaitPop(ctx context.Context, a quorum.BlockedPop) error {
 	return nil
 }
 
-func (fakeLocker) Waiting() int { return 0 }
+func (fakeLocker) WaiterCount() int { return 0 }
 
 // registerFixture holds a table over fake masters, and a client.
 type registerFixture struct {
@@ -65,13 +65,13 @@ type registerFixture struct {
 
 // fakeSideEffects records the side effects of a client's commands.
 type fakeSideEffects struct {
-	client     *command.Client
-	executed   []string
-	runErr     error             // the error of running the commands
-	requestErr error             // the error of every request
-	refusals   map[string]string // by the words of the question, separated by blanks
-	questions  []string
-	drops      int
+	client           *command.Client
+	executedCommands []string
+	runErr           error             // the error of running the commands
+	requestErr       error             // the error of every request
+	refusals         map[string]string // by the words of the question, separated by blanks
+	questions        []string
+	drops            int
 }
 
 func (f *fakeSideEffects) Refusals(_ context.Context, commands [][]string) ([]string, error) {
@@ -83,7 +83,7 @@ func (f *fakeSideEffects) Refusals(_ context.Context, commands [][]string) ([]st
 	return texts, f.requestErr
 }
 
-func (f *fakeSideEffects) Prepare(_ context.Context, commands [][]string) (rights.Prepared, error) {
+func (f *fakeSideEffects) Prepare(_ context.Context, commands [][]string) (rights.PreparedCommands, error) {
 	for _, words := range commands {
 		if text := f.refusals["prepare "+strings.Join(words, " ")]; text != "" {
 			return nil, &rights.RefusedError{Text: text}
@@ -99,7 +99,7 @@ type fakePrepared struct {
 
 func (f fakePrepared) Do() error {
 	for _, words := range f.commands {
-		f.executed = append(f.executed, fmt.Sprintf("%d: %s", f.client.DB, strings.Join(words, " ")))
+		f.executedCommands = append(f.executedCommands, fmt.Sprintf("%d: %s", f.client.DB, strings.Join(words, " ")))
 	}
 	return f.runErr
 }

@@ -9,7 +9,7 @@ import (
 )
 
 // exchange holds a command and the beginning of its reply.
-type exchange struct{ send, want string }
+type exchange struct{ request, want string }
 
 const (
 	helloMap3            = "%7\r\n$6\r\nserver\r\n$5\r\nredis\r\n"
@@ -104,21 +104,21 @@ func TestHandshakes(t *testing.T) {
 	for _, h := range handshakes {
 		b := newFixture(t)
 		for _, e := range h.exchanges {
-			reply := b.askLine(e.send)
+			reply := b.askLine(e.request)
 			if !strings.HasPrefix(reply, e.want) {
-				t.Errorf("%s: %q: %.200q, want %q", h.library, e.send, reply, e.want)
+				t.Errorf("%s: %q: %.200q, want %q", h.library, e.request, reply, e.want)
 			}
 			if replies := readReplies(t, reply); len(replies) != 1 {
-				t.Errorf("%s: %q: %d replies", h.library, e.send, len(replies))
+				t.Errorf("%s: %q: %d replies", h.library, e.request, len(replies))
 			}
 		}
 	}
 }
 
-// differsFromRedis7 matches the commands of handshakes to which Redis 7.0 replies differently.
+// redis7Differences matches the commands of handshakes to which Redis 7.0 replies differently.
 // These are commands of Redis 7.2, commands on data, and COMMAND for the whole table of commands,
 // whose order differs between servers.
-var differsFromRedis7 = regexp.MustCompile(`(?i)\A(CLIENT (SETINFO|NO-TOUCH|TRACKING|CAPA)|GET|SUBSCRIBE|COMMAND( DOCS)?\z)`)
+var redis7Differences = regexp.MustCompile(`(?i)\A(CLIENT (SETINFO|NO-TOUCH|TRACKING|CAPA)|GET|SUBSCRIBE|COMMAND( DOCS)?\z)`)
 
 // TestHandshakesLikeRedis checks that the replies have the same types as the replies of Redis.
 func TestHandshakesLikeRedis(t *testing.T) {
@@ -126,7 +126,7 @@ func TestHandshakesLikeRedis(t *testing.T) {
 	for _, h := range handshakes {
 		var lines []string
 		for _, e := range h.exchanges {
-			lines = append(lines, e.send)
+			lines = append(lines, e.request)
 		}
 		commands := parseDialogue(strings.Join(lines, "; "))
 		proxyReplies, redisReplies := readReplies(t, askProxy(t, commands)), readReplies(t, askRedis(t, socket, commands))
@@ -135,7 +135,7 @@ func TestHandshakesLikeRedis(t *testing.T) {
 			continue
 		}
 		for i := range lines {
-			if differsFromRedis7.MatchString(lines[i]) {
+			if redis7Differences.MatchString(lines[i]) {
 				continue
 			}
 			if diff := shapeDiff(proxyReplies[i], redisReplies[i]); diff != "" {
@@ -148,9 +148,9 @@ func TestHandshakesLikeRedis(t *testing.T) {
 	}
 }
 
-// sameShapes lists commands whose replies must have the shape of Redis' replies. The test compares
-// the proxy's own commands with a command of Redis that has the same kind of arguments.
-var sameShapes = [][2]string{
+// shapeCommands lists commands whose replies must have the shape of Redis' replies. The test
+// compares the proxy's own commands with a command of Redis that has the same kind of arguments.
+var shapeCommands = [][2]string{
 	{"COMMAND INFO ping", ""}, {"COMMAND INFO info echo hello", ""}, {"COMMAND INFO ping nothing echo", ""},
 	{"COMMAND INFO LOCK", "COMMAND INFO PEXPIRE"}, {"COMMAND COUNT", ""}, {"COMMAND LIST", ""},
 	{"COMMAND DOCS ping", ""}, {"COMMAND DOCS echo nothing select", ""},
@@ -162,7 +162,7 @@ var sameShapes = [][2]string{
 
 func TestShapesLikeRedis(t *testing.T) {
 	socket := startRedis(t)
-	for _, test := range sameShapes {
+	for _, test := range shapeCommands {
 		line, redisLine := test[0], test[1]
 		if redisLine == "" {
 			redisLine = line
@@ -171,7 +171,7 @@ func TestShapesLikeRedis(t *testing.T) {
 			proxyReply := readReplies(t, askProxy(t, parseDialogue("HELLO "+proto+"; "+line)))[1]
 			redisReply := readReplies(t, askRedis(t, socket, parseDialogue("HELLO "+proto+"; "+redisLine)))[1]
 			if proto == "2" && (proxyReply.kind != redisReply.kind || strings.HasPrefix(line, "COMMAND DOCS")) {
-				// RESP2 has no maps: see TestResp2IsResp3Flattened.
+				// RESP2 has no maps: see TestFlattenedReplies.
 				redisReply = value{kind: proxyReply.kind}
 			}
 			if diff := shapeDiff(proxyReply, redisReply); diff != "" {
@@ -222,9 +222,9 @@ func checkArguments(t *testing.T, command string, arguments value) {
 	}
 }
 
-// TestResp2IsResp3Flattened checks that a reply in RESP2 has the content of the reply in RESP3, in
+// TestFlattenedReplies checks that a reply in RESP2 has the content of the reply in RESP3, in
 // the types of RESP2.
-func TestResp2IsResp3Flattened(t *testing.T) {
+func TestFlattenedReplies(t *testing.T) {
 	for _, line := range []string{"COMMAND", "COMMAND DOCS", "COMMAND INFO lock ping nothing",
 		"COMMAND DOCS lock ping nothing", "CONFIG GET *", "CONFIG GET nothing",
 		"INFO server clients", "CLIENT GETNAME", "CLIENT HELP", "LOCK k * PX 10000", "LOCK k t PX 10000", "foo"} {

@@ -19,26 +19,26 @@ func manyKeys(n int) (names []string) {
 	return names
 }
 
-// TestUndeclaredKeysAreLimited checks the limit on undeclared keys of a script that computes its
+// TestUndeclaredKeyLimit checks the limit on undeclared keys of a script that computes its
 // keys.
-func TestUndeclaredKeysAreLimited(t *testing.T) {
+func TestUndeclaredKeyLimit(t *testing.T) {
 	const body = `for i = 1, tonumber(ARGV[1]) do redis.call('get', 'k:' .. i) end return 'done'`
 	b := newRegisterFixture(t)
-	if got := b.run("EVAL", body, "1", "k", fmt.Sprint(program.MaxUndeclared)); got != `"done"` {
-		t.Errorf("%d: %s", program.MaxUndeclared, got)
+	if got := b.run("EVAL", body, "1", "k", fmt.Sprint(program.MaxUndeclaredKeys)); got != `"done"` {
+		t.Errorf("%d: %s", program.MaxUndeclaredKeys, got)
 	}
 	b = newRegisterFixture(t)
-	want := fmt.Sprintf("ERR too many undeclared lock keys: 'k:%d' is not in KEYS, and a script may use at most %d such keys; declare it", program.MaxUndeclared+1, program.MaxUndeclared)
+	want := fmt.Sprintf("ERR too many undeclared lock keys: 'k:%d' is not in KEYS, and a script may use at most %d such keys; declare it", program.MaxUndeclaredKeys+1, program.MaxUndeclaredKeys)
 	if got := b.run("EVAL", body, "1", "k", "10000"); got != want {
 		t.Errorf("10000: %s", got)
 	}
-	if n := len(b.masters.Rounds); n > program.MaxUndeclared+2 {
+	if n := len(b.masters.Rounds); n > program.MaxUndeclaredKeys+2 {
 		t.Errorf("the masters were asked %d times", n)
 	}
 }
 
-// TestUndeclaredKeysOfUpdateAreLimited checks the limit on undeclared keys of a script that writes.
-func TestUndeclaredKeysOfUpdateAreLimited(t *testing.T) {
+// TestUpdateUndeclaredKeyLimit checks the limit on undeclared keys of a script that writes.
+func TestUpdateUndeclaredKeyLimit(t *testing.T) {
 	b := newRegisterFixture(t)
 	b.masters.Put("k", "x", 500)
 	got := b.run("EVAL",
@@ -49,8 +49,8 @@ func TestUndeclaredKeysOfUpdateAreLimited(t *testing.T) {
 	b.expectValue("k", "x:500")
 }
 
-// TestKeysOfProgramAreLimited checks that one command uses a limited number of keys.
-func TestKeysOfProgramAreLimited(t *testing.T) {
+// TestProgramKeyLimit checks that one command uses a limited number of keys.
+func TestProgramKeyLimit(t *testing.T) {
 	tooMany := "ERR too many lock keys: one command, script or transaction may use at most 1000"
 	for _, words := range [][]string{
 		append([]string{"DEL"}, manyKeys(program.MaxKeys+1)...),

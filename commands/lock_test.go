@@ -29,7 +29,7 @@ func noQuorum() error {
 		}
 		return strings.Join(texts, "; ")
 	}
-	return &quorum.NoQuorumError{Masters: 5, Answered: 2, Causes: causes}
+	return &quorum.NoQuorumError{Masters: 5, VoteCount: 2, Causes: causes}
 }
 
 const noQuorumReply = "-NOQUORUM 2 of 5 masters answered, 3 needed: 10.0.0.1:6379: connection refused; " +
@@ -149,7 +149,7 @@ func TestLockReplies(t *testing.T) {
 // TestLeaseAfterWait checks that the reply to a LOCK with AT has the duration of the wait.
 func TestLeaseAfterWait(t *testing.T) {
 	b := newFixture(t)
-	b.locks.since = time.Now().Add(time.Hour)
+	b.locks.leaseStart = time.Now().Add(time.Hour)
 	b.client.Proto = 3
 	reply := readReplies(t, b.askLine("LOCK k t PX 10000 BLOCK 0 AT"))[0]
 	waited, ok := reply.entry("waited")
@@ -158,8 +158,8 @@ func TestLeaseAfterWait(t *testing.T) {
 	}
 }
 
-// TestGeneratedTokensDiffer checks that each * gets new random bits.
-func TestGeneratedTokensDiffer(t *testing.T) {
+// TestDistinctTokens checks that each * gets new random bits.
+func TestDistinctTokens(t *testing.T) {
 	b := newFixture(t)
 	first, second := b.askLine("LOCK k * PX 10000"), b.askLine("LOCK k * PX 10000")
 	if first == second || !strings.Contains(second, "$32\r\n101112131415161718191a1b1c1d1e1f\r\n") {
@@ -167,7 +167,7 @@ func TestGeneratedTokensDiffer(t *testing.T) {
 	}
 }
 
-func TestRealTokensAreRandom(t *testing.T) {
+func TestRandomTokens(t *testing.T) {
 	b := newFixture(t)
 	b.table = NewTable(Options{Locks: b.locks, Settings: Settings{MaxTTL: time.Hour}})
 	seen := map[string]bool{}
@@ -193,7 +193,7 @@ func TestLockKeys(t *testing.T) {
 	b.expectCalls("lock 3/lock:k by t for 10s, waiting 0s", "extend 3/lock:lock:k by t for 10s", "unlock 0/lock:l by t")
 }
 
-func TestUndeliveredGrantIsReleased(t *testing.T) {
+func TestUndeliveredGrant(t *testing.T) {
 	b := newFixture(t)
 	b.client.DB = 2
 	ctx, cancel := context.WithCancel(t.Context())
@@ -201,24 +201,24 @@ func TestUndeliveredGrantIsReleased(t *testing.T) {
 	b.askIn(ctx, "LOCK", "b", "*", "PX", "10000")
 	cancel() // like the context of a client that has disconnected
 	b.expectCalls("lock 2/a by t for 10s, waiting 0s", "lock 2/b by "+generatedToken+" for 10s, waiting 0s")
-	b.out.Undelivered()
+	b.out.UndoUndelivered()
 	b.expectCalls("withdraw 2/a of t", "withdraw 2/b of "+generatedToken)
-	b.out.Undelivered()
+	b.out.UndoUndelivered()
 	b.expectCalls()
 }
 
-func TestDeliveredGrantStays(t *testing.T) {
+func TestDeliveredGrant(t *testing.T) {
 	b := newFixture(t)
 	b.askLine("LOCK k t PX 10000")
-	b.out.Delivered()
+	b.out.NoteDelivered()
 	b.expectCalls("lock 0/k by t for 10s, waiting 0s")
-	b.out.Undelivered()
+	b.out.UndoUndelivered()
 	b.expectCalls()
 }
 
-// TestNothingToReleaseWithoutAGrant checks that the session does not undo a failed LOCK: the key
+// TestUndeliveredRefusal checks that the session does not undo a failed LOCK: the key
 // may hold an older lock with the same token.
-func TestNothingToReleaseWithoutAGrant(t *testing.T) {
+func TestUndeliveredRefusal(t *testing.T) {
 	b := newFixture(t)
 	for _, err := range []error{quorum.ErrHeld, noQuorum(), ErrShuttingDown} {
 		b.locks.err = err
@@ -228,17 +228,17 @@ func TestNothingToReleaseWithoutAGrant(t *testing.T) {
 	b.askLine("EXTEND k t PX 10000")
 	b.askLine("UNLOCK k t")
 	b.locks.calls = nil
-	b.out.Undelivered()
+	b.out.UndoUndelivered()
 	b.expectCalls()
 }
 
 var errDisconnected = errors.New("the client left")
 
-func TestOnlyBlockingLockWatchesClient(t *testing.T) {
+func TestWatchOfBlockingLock(t *testing.T) {
 	b := newFixture(t)
 	watches, stops := 0, 0
-	var during context.Context
-	b.locks.duringLock = func(ctx context.Context) { during = ctx }
+	var lockCtx context.Context
+	b.locks.onLock = func(ctx context.Context) { lockCtx = ctx }
 	b.client.Wait = func(ctx context.Context) (context.Context, func()) {
 		watches++
 		waitCtx, cancel := context.WithCancelCause(ctx)
@@ -255,18 +255,18 @@ func TestOnlyBlockingLockWatchesClient(t *testing.T) {
 		if watches != i+1 || stops != i+1 {
 			t.Errorf("%s: %d watches begun, %d stopped", line, watches, stops)
 		}
-		if context.Cause(during) != errDisconnected {
+		if context.Cause(lockCtx) != errDisconnected {
 			t.Errorf("%s: waited in another context than the watched one", line)
 		}
 	}
-	b.out.Undelivered()
+	b.out.UndoUndelivered()
 	// Undelivered undoes three grants after the watch has ended.
 	if got := len(b.locks.calls); got != 1+1+1+2+3 {
 		t.Errorf("asked %q", b.locks.calls)
 	}
 }
 
-func TestClientLeavesWhileItWaits(t *testing.T) {
+func TestDisconnectDuringWait(t *testing.T) {
 	b := newFixture(t)
 	b.client.Wait = func(ctx context.Context) (context.Context, func()) {
 		waitCtx, cancel := context.WithCancelCause(ctx)
@@ -274,16 +274,16 @@ func TestClientLeavesWhileItWaits(t *testing.T) {
 		return waitCtx, func() {}
 	}
 	b.expect("LOCK k t PX 10000 BLOCK 0", "-ERR the client left\r\n")
-	b.out.Undelivered()
+	b.out.UndoUndelivered()
 	b.expectCalls("lock 0/k by t for 10s, waiting -1ns")
 }
 
-// TestSilentClientWaits checks that CLIENT REPLY SKIP removes exactly the current reply. This must
+// TestWaitOfSilentClient checks that CLIENT REPLY SKIP removes exactly the current reply. This must
 // hold even if the wait writes the pending replies, which moves the place of the current reply.
-func TestSilentClientWaits(t *testing.T) {
+func TestWaitOfSilentClient(t *testing.T) {
 	b := newFixture(t)
 	b.client.Wait = func(ctx context.Context) (context.Context, func()) {
-		b.out.Delivered()
+		b.out.NoteDelivered()
 		return ctx, func() {}
 	}
 	b.expect("PING", "+PONG\r\n")

@@ -103,8 +103,8 @@ func split(rounds string) []string {
 	return strings.Split(rounds, ";")
 }
 
-// TestGuessIsLastWrittenValue checks that DEL first guesses the value that this proxy has written.
-func TestGuessIsLastWrittenValue(t *testing.T) {
+// TestGuessAfterWrite checks that DEL first guesses the value that this proxy has written.
+func TestGuessAfterWrite(t *testing.T) {
 	b := newRegisterFixture(t)
 	b.expectRun("SET k me NX PX 30000", "OK")
 	b.expectRun("PEXPIRE k 60000", "1")
@@ -146,7 +146,7 @@ func TestUndeliveredLock(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b := newRegisterFixture(t)
 			b.run(strings.Split(test.line, " ")...)
-			b.out.Undelivered()
+			b.out.UndoUndelivered()
 			b.expectValue("k", test.after)
 		})
 	}
@@ -154,7 +154,7 @@ func TestUndeliveredLock(t *testing.T) {
 		b := newRegisterFixture(t)
 		b.masters.Put("k", "me", 500)
 		b.expectRun("SET k me IFEQ me PX 30000", "OK")
-		b.out.Undelivered()
+		b.out.UndoUndelivered()
 		b.expectValue("k", "me:30000")
 	})
 }
@@ -177,24 +177,24 @@ func TestLocksWithoutTTL(t *testing.T) {
 }
 
 func TestLocksWithoutTTLRefused(t *testing.T) {
-	const refused = "ERR lock key 'k' would have no TTL: the setting locks-without-ttl refuses this; set a TTL"
+	const refusedError = "ERR lock key 'k' would have no TTL: the setting locks-without-ttl refuses this; set a TTL"
 	b := newRegisterFixture(t, func(o *Options) { o.Settings.RequireTTL = true })
-	b.expectRun("SETNX k me", refused)
-	b.expectRun("SET k me NX", refused)
-	b.expectRun("SET k me", refused)
-	b.expectRun("MSETNX k me", refused)
+	b.expectRun("SETNX k me", refusedError)
+	b.expectRun("SET k me NX", refusedError)
+	b.expectRun("SET k me", refusedError)
+	b.expectRun("MSETNX k me", refusedError)
 	b.expectValue("k", ".")
 	b.expectRun("SET k me NX PX 500", "OK")
 	b.expectRun("SET k you KEEPTTL", "OK")
-	b.expectRun("PERSIST k", refused)
-	b.expectRun("GETSET k x", refused)
+	b.expectRun("PERSIST k", refusedError)
+	b.expectRun("GETSET k x", refusedError)
 	b.expectValue("k", "you:500")
 	b.masters.Put("k", "old", -1) // a value from before the setting forbade locks without a TTL
 	b.expectRun("DELEX k IFEQ old", "1")
 }
 
-// TestWarningIsRateLimited checks that the proxy logs locks without a TTL at most once a minute.
-func TestWarningIsRateLimited(t *testing.T) {
+// TestWarningRateLimit checks that the proxy logs locks without a TTL at most once a minute.
+func TestWarningRateLimit(t *testing.T) {
 	var log strings.Builder
 	b := newRegisterFixture(t, func(o *Options) { o.Logger = textLogger(&log) })
 	for range 3 {
@@ -222,10 +222,10 @@ func TestNoQuorum(t *testing.T) {
 	}
 }
 
-// TestCommandListsLockKeyCommands checks that COMMAND of a lock server lists the commands on lock
+// TestLockKeyCommandsInList checks that COMMAND of a lock server lists the commands on lock
 // keys, with the positions of their keys. With an upstream, COMMAND leaves these commands to the
 // upstream.
-func TestCommandListsLockKeyCommands(t *testing.T) {
+func TestLockKeyCommandsInList(t *testing.T) {
 	b := newRegisterFixture(t)
 	b.expect("COMMAND GETKEYS MSET a 1 b 2", "*2\r\n$1\r\na\r\n$1\r\nb\r\n")
 	b.expect("COMMAND GETKEYS GET a", "*1\r\n$1\r\na\r\n")

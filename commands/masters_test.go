@@ -32,12 +32,12 @@ func startCluster(t *testing.T, n int) *quorum.Cluster {
 		t.Fatal(err)
 	}
 	ctx, stop := context.WithCancel(context.Background())
-	var running sync.WaitGroup
-	running.Go(func() { _ = cluster.Run(ctx) })
-	t.Cleanup(func() { stop(); running.Wait() })
+	var tasks sync.WaitGroup
+	tasks.Go(func() { _ = cluster.Run(ctx) })
+	t.Cleanup(func() { stop(); tasks.Wait() })
 	ready, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
-	if !cluster.Ready(ready) {
+	if !cluster.WaitReady(ready) {
 		t.Fatal("the masters do not come up")
 	}
 	return cluster
@@ -51,9 +51,9 @@ func newClusterTable(cluster *quorum.Cluster) *Table {
 }
 
 // lockScripts lists the scripts of the random clients.
-var lockScripts = []string{takePlain, takeTwoStep, takeOrRenew, takeOrError, takeOrExtend, release, releaseThreeWay,
-	releaseOrOK, releaseAsText, extend, extendSeconds,
-	extendBySet, extendLonger, extendOrPersist, extendOrRetake, remaining, valueAndTTL, force, takeMany, releaseMany,
+var lockScripts = []string{takePlain, takeTwoStep, takeOrRenew, takeOrError, takeOrExtend, releaseScript, releaseThreeWay,
+	releaseOrOK, releaseAsText, extendScript, extendSeconds,
+	extendBySet, extendLonger, extendOrPersist, extendOrRetake, remainingScript, valueAndTTL, forceScript, takeMany, releaseMany,
 	takeByMSetNX,
 	`return redis.call('incr', KEYS[1])`, `return redis.pcall('set', KEYS[1], ARGV[1], 'PX', 0)`,
 	`redis.call('set', KEYS[1], 'seven') return redis.call('incr', KEYS[1])`,
@@ -135,9 +135,9 @@ func repliesDiffer(proxy, redis value) bool {
 	return proxy.kind != '*' && proxy.text != redis.text
 }
 
-// TestMastersEqualRedis checks that one client gets the same replies from five masters as from
+// TestMastersAgainstRedis checks that one client gets the same replies from five masters as from
 // one Redis, except for commands that the masters refuse.
-func TestMastersEqualRedis(t *testing.T) {
+func TestMastersAgainstRedis(t *testing.T) {
 	single := startRedis(t)
 	table := newClusterTable(startCluster(t, 5))
 	for seed := range uint64(redistest.SampleCount(60)) {
@@ -160,7 +160,7 @@ func TestMastersEqualRedis(t *testing.T) {
 
 // askMasters runs the commands of a client. It returns the replies and the commands that took
 // effect, with a harmless command in the place of each refused command.
-func askMasters(t *testing.T, table *Table, commands [][]string) (replies []value, executed [][]string) {
+func askMasters(t *testing.T, table *Table, commands [][]string) (replies []value, executedCommands [][]string) {
 	out, c := command.Reply{Proto: 2}, newClient()
 	for _, words := range commands {
 		at := len(out.Bytes)
@@ -171,19 +171,19 @@ func askMasters(t *testing.T, table *Table, commands [][]string) (replies []valu
 		} else if refused {
 			words = []string{"PING"}
 		}
-		replies, executed = append(replies, reply), append(executed, words)
+		replies, executedCommands = append(replies, reply), append(executedCommands, words)
 	}
-	return replies, executed
+	return replies, executedCommands
 }
 
-// TestLockHasOneHolder lets many clients of two proxies take and release one lock in different
+// TestMutualExclusion lets many clients of two proxies take and release one lock in different
 // ways. It checks that two clients never hold the lock at the same time, and that each client gets
 // the lock in the end.
-func TestLockHasOneHolder(t *testing.T) {
+func TestMutualExclusion(t *testing.T) {
 	cluster := startCluster(t, 3)
 	tables := []*Table{newClusterTable(cluster), newClusterTable(cluster)}
 	ways := []struct{ take, release []string }{
-		{[]string{"SET", "k", "ME", "NX", "PX", "60000"}, []string{"EVAL", release, "1", "k", "ME"}},
+		{[]string{"SET", "k", "ME", "NX", "PX", "60000"}, []string{"EVAL", releaseScript, "1", "k", "ME"}},
 		{[]string{"SETNX", "k", "ME"}, []string{"DELEX", "k", "IFEQ", "ME"}},
 		{[]string{"EVAL", takeOrRenew, "1", "k", "ME", "60000"}, []string{"EVAL", releaseThreeWay, "1", "k", "ME"}},
 		{[]string{"EVAL", takeMany, "2", "k", "k2", "ME", "60000"}, []string{"EVAL", releaseMany, "2", "k", "k2", "ME"}},
@@ -192,9 +192,9 @@ func TestLockHasOneHolder(t *testing.T) {
 	const turns = 20
 	var mu sync.Mutex
 	holders, grants := 0, 0
-	var clients sync.WaitGroup
+	var workers sync.WaitGroup
 	for i, way := range slices.Repeat(ways, 2) {
-		clients.Go(func() {
+		workers.Go(func() {
 			nameClient := strings.NewReplacer("ME", fmt.Sprint("client", i))
 			c, out := newClient(), &command.Reply{Proto: 2}
 			do := func(words []string) string {
@@ -232,7 +232,7 @@ func TestLockHasOneHolder(t *testing.T) {
 			}
 		})
 	}
-	clients.Wait()
+	workers.Wait()
 	if want := turns * 2 * len(ways); grants != want {
 		t.Errorf("%d grants, want %d", grants, want)
 	}

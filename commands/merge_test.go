@@ -17,9 +17,9 @@ import (
 // mergeFixture holds a client of a proxy whose upstream sends the replies of the test.
 type mergeFixture struct {
 	*testing.T
-	table  *Table
-	client *command.Client
-	asks   int
+	table    *Table
+	client   *command.Client
+	askCount int
 }
 
 func newMergeFixture(t *testing.T, proto int, upstream string, err error) *mergeFixture {
@@ -32,11 +32,11 @@ func newMergeFixture(t *testing.T, proto int, upstream string, err error) *merge
 			Masters: func() []quorum.MasterStatus {
 				return []quorum.MasterStatus{{Name: "m0"}, {Name: "m1", Err: errors.New("no route")}, {Name: "m2"}}
 			},
-			Availability: func() availability.Inputs { return availability.Inputs{Masters: 3, Voting: 2, Known: true} },
+			Availability: func() availability.Inputs { return availability.Inputs{Masters: 3, VotingMasters: 2, Known: true} },
 		},
 	})
 	s.client.Ask = func(context.Context) ([]byte, error) {
-		s.asks++
+		s.askCount++
 		return []byte(upstream), err
 	}
 	return s
@@ -68,7 +68,7 @@ func ownDocs(proto int, names ...string) string {
 	table := NewRelayTable(Options{})
 	out := command.Reply{Proto: proto}
 	for _, name := range names {
-		out.Bulk(name)
+		out.WriteBulk(name)
 		table.Lookup([]byte(name)).Docs.Write(&out)
 	}
 	return string(out.Bytes)
@@ -80,7 +80,7 @@ const ownNamesReply = "$4\r\nlock\r\n$6\r\nunlock\r\n$6\r\nextend\r\n$5\r\nfence
 
 const getEntry = "*10\r\n$3\r\nget\r\n:2\r\n*2\r\n+readonly\r\n+fast\r\n:1\r\n:1\r\n:1\r\n*1\r\n+@read\r\n*0\r\n*0\r\n*0\r\n"
 
-const invalid = "-ERR Invalid command specified\r\n"
+const invalidCommandReply = "-ERR Invalid command specified\r\n"
 
 // mergeExamples lists replies of the upstream, and the merged replies.
 var mergeExamples = []struct {
@@ -127,19 +127,19 @@ var mergeExamples = []struct {
 	{"COMMAND DOCS get Extend nosuch", 3, "%1\r\n$3\r\nget\r\n%0\r\n", "%2\r\n$3\r\nget\r\n%0\r\n" +
 		ownDocs(3, "extend")},
 
-	{"COMMAND GETKEYS lock k t PX 1", 2, invalid, "*1\r\n$1\r\nk\r\n"},
-	{"COMMAND GETKEYS UNLOCK k t", 3, invalid, "*1\r\n$1\r\nk\r\n"},
-	{"COMMAND GETKEYS forceunlock k", 2, invalid, "*1\r\n$1\r\nk\r\n"},
-	{"COMMAND GETKEYSANDFLAGS lockinfo k", 2, invalid, "*1\r\n*2\r\n$1\r\nk\r\n*2\r\n+RO\r\n+access\r\n"},
-	{"COMMAND GETKEYS locklist", 2, invalid, "-ERR The command has no key arguments\r\n"},
-	{"COMMAND GETKEYS lock k", 2, invalid, "-ERR Invalid number of arguments specified for command\r\n"},
-	{"COMMAND GETKEYS proxy info", 2, invalid, "-ERR The command has no key arguments\r\n"},
+	{"COMMAND GETKEYS lock k t PX 1", 2, invalidCommandReply, "*1\r\n$1\r\nk\r\n"},
+	{"COMMAND GETKEYS UNLOCK k t", 3, invalidCommandReply, "*1\r\n$1\r\nk\r\n"},
+	{"COMMAND GETKEYS forceunlock k", 2, invalidCommandReply, "*1\r\n$1\r\nk\r\n"},
+	{"COMMAND GETKEYSANDFLAGS lockinfo k", 2, invalidCommandReply, "*1\r\n*2\r\n$1\r\nk\r\n*2\r\n+RO\r\n+access\r\n"},
+	{"COMMAND GETKEYS locklist", 2, invalidCommandReply, "-ERR The command has no key arguments\r\n"},
+	{"COMMAND GETKEYS lock k", 2, invalidCommandReply, "-ERR Invalid number of arguments specified for command\r\n"},
+	{"COMMAND GETKEYS proxy info", 2, invalidCommandReply, "-ERR The command has no key arguments\r\n"},
 	{"COMMAND GETKEYS lock k t PX 1", 2, "-NOAUTH Authentication required.\r\n", "-NOAUTH Authentication required.\r\n"},
 	{"COMMAND GETKEYS get a", 2, "*1\r\n$1\r\na\r\n", "*1\r\n$1\r\na\r\n"},
 	{"COMMAND GETKEYS", 2, "-ERR wrong number of arguments\r\n", "-ERR wrong number of arguments\r\n"},
-	{"COMMAND GETKEYSANDFLAGS extend k t PX 1", 2, invalid, "*1\r\n*2\r\n$1\r\nk\r\n*2\r\n+RW\r\n+update\r\n"},
-	{"COMMAND GETKEYSANDFLAGS extend k t PX 1", 3, invalid, "*1\r\n*2\r\n$1\r\nk\r\n~2\r\n+RW\r\n+update\r\n"},
-	{"COMMAND GETKEYSANDFLAGS lock k", 2, invalid, "-ERR Invalid number of arguments specified for command\r\n"},
+	{"COMMAND GETKEYSANDFLAGS extend k t PX 1", 2, invalidCommandReply, "*1\r\n*2\r\n$1\r\nk\r\n*2\r\n+RW\r\n+update\r\n"},
+	{"COMMAND GETKEYSANDFLAGS extend k t PX 1", 3, invalidCommandReply, "*1\r\n*2\r\n$1\r\nk\r\n~2\r\n+RW\r\n+update\r\n"},
+	{"COMMAND GETKEYSANDFLAGS lock k", 2, invalidCommandReply, "-ERR Invalid number of arguments specified for command\r\n"},
 	{"COMMAND GETKEYSANDFLAGS lock k t PX 1", 2, "-ERR unknown subcommand 'GETKEYSANDFLAGS'.\r\n",
 		"-ERR unknown subcommand 'GETKEYSANDFLAGS'.\r\n"},
 
@@ -159,8 +159,8 @@ func TestMergedCommand(t *testing.T) {
 		if got := s.ask(c.line); got != c.want {
 			t.Errorf("%s in RESP%d of %.80q:\n got %.400q\nwant %.400q", c.line, c.proto, c.upstream, got, c.want)
 		}
-		if s.asks != 1 {
-			t.Errorf("%s asked the upstream %d times", c.line, s.asks)
+		if s.askCount != 1 {
+			t.Errorf("%s asked the upstream %d times", c.line, s.askCount)
 		}
 	}
 }
@@ -172,10 +172,10 @@ func TestMergedInfo(t *testing.T) {
 	bulk := func(s string) string { return fmt.Sprintf("$%d\r\n%s\r\n", len(s), s) }
 	verbatim := func(s string) string { return fmt.Sprintf("=%d\r\ntxt:%s\r\n", len("txt:")+len(s), s) }
 	for _, c := range []struct {
-		line     string
-		proto    int
-		upstream string
-		begin    string // the text after the length
+		line       string
+		proto      int
+		upstream   string
+		wantPrefix string // the text after the length
 	}{
 		{"INFO", 2, bulk(text), text + "\r\n" + redlockSection},
 		{"INFO", 3, verbatim(text), "txt:" + text + "\r\n" + redlockSection},
@@ -193,7 +193,7 @@ func TestMergedInfo(t *testing.T) {
 		}
 		header, rest, _ := strings.Cut(got, "\r\n")
 		_, _ = fmt.Sscanf(header[1:], "%d", &size)
-		if header[0] != kind || len(rest) != size+2 || !strings.HasPrefix(rest, c.begin) ||
+		if header[0] != kind || len(rest) != size+2 || !strings.HasPrefix(rest, c.wantPrefix) ||
 			!strings.HasSuffix(rest, "\r\n\r\n") {
 			t.Errorf("%s in RESP%d of %.80q: %q", c.line, c.proto, c.upstream, got)
 		}
@@ -251,7 +251,7 @@ func TestProxyCommand(t *testing.T) {
 		"PROXY PATH x":          "+OK\r\n",
 	} {
 		s := newMergeFixture(t, 2, "", nil)
-		if got := s.ask(line); got != want || s.asks != 0 {
+		if got := s.ask(line); got != want || s.askCount != 0 {
 			t.Errorf("%s: %q, want %q", line, got, want)
 		}
 	}

@@ -24,7 +24,7 @@ import (
 type Locks interface {
 	locks.Locker
 	lockkeys.Locks
-	Waiting() int
+	WaiterCount() int
 }
 
 // ErrShuttingDown is the cause of a context that ends because the proxy stops.
@@ -45,11 +45,11 @@ type Options struct {
 	// Mark places a mark on a lock key that a client has read, for CLIENT TRACKING. If it is nil,
 	// the table does not track lock keys.
 	Mark func(key quorum.Key, notify func(quorum.Report)) *quorum.Mark
-	// Messages returns the carrier of messages between proxies, which passes each message to
+	// MessageCarrier returns the carrier of messages between proxies, which passes each message to
 	// deliver. It is for a table without an upstream. If it is nil, there are no messages.
-	Messages func(deliver func(quorum.Message)) pubsub.Carrier
+	MessageCarrier func(deliver func(quorum.Message)) pubsub.Carrier
 	// Holdings reads the holders of locks, and removes locks.
-	Holdings locks.LockReader
+	Holdings locks.OperatorLocks
 	// AllKeys lists the names of all locks, and removes all locks.
 	AllKeys allkeys.Locks
 	// Settings holds the settings until the first Apply.
@@ -91,8 +91,8 @@ type Options struct {
 	Audit *slog.Logger
 }
 
-// orDefault fills in the defaults.
-func (o Options) orDefault() Options {
+// withDefaults fills in the defaults.
+func (o Options) withDefaults() Options {
 	if o.Random == nil {
 		o.Random = func(b []byte) { _, _ = rand.Read(b) } // never fails
 	}

@@ -56,16 +56,16 @@ func TestRegisterErrors(t *testing.T) {
 			b.expectRun(line, test.want)
 		}
 		rounds := len(b.masters.Rounds)
-		b.out.Undelivered()
+		b.out.UndoUndelivered()
 		if withdrawn := b.masters.WithdrawnKeys; len(withdrawn) > 0 || len(b.masters.Rounds) > rounds {
 			t.Errorf("%v: withdrew %v, and asked the masters %q", test.err, withdrawn, b.masters.Rounds[rounds:])
 		}
 	}
 }
 
-// TestSameAsWithoutMasters checks random commands of one client, in any order and with any guesses.
-// The replies must equal the replies of a single Snapshot without masters.
-func TestSameAsWithoutMasters(t *testing.T) {
+// TestCommandsAgainstSnapshot checks random commands of one client, in any order and with any
+// guesses. The replies must equal the replies of a single Snapshot without masters.
+func TestCommandsAgainstSnapshot(t *testing.T) {
 	for seed := range uint64(300) {
 		random := rand.New(rand.NewPCG(3, seed))
 		pick := func(words ...string) string { return words[random.IntN(len(words))] }
@@ -110,10 +110,10 @@ func TestSameAsWithoutMasters(t *testing.T) {
 	}
 }
 
-// TestContendedForever checks the error of a command if every try collides with a change by another
-// client.
-func TestContendedForever(t *testing.T) {
-	const contended = "ERR lock key 'k' is contended: every try collided with a change by another client; try again"
+// TestEndlessContention checks the error of a command if every try collides with a change by
+// another client.
+func TestEndlessContention(t *testing.T) {
+	const contendedError = "ERR lock key 'k' is contended: every try collided with a change by another client; try again"
 	for _, line := range []string{"DEL k", "GET k", "GETSET k me", "SET k me", "DELEX k IFEQ me",
 		"EVAL return_redis.call('del',KEYS[1]) 1 k"} { // _ stands for a blank
 		b := newRegisterFixture(t)
@@ -122,7 +122,7 @@ func TestContendedForever(t *testing.T) {
 		for i := range words {
 			words[i] = strings.ReplaceAll(words[i], "_", " ")
 		}
-		if got := b.run(words...); got != contended {
+		if got := b.run(words...); got != contendedError {
 			t.Errorf("%s: %s", line, got)
 		}
 	}

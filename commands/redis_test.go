@@ -31,11 +31,11 @@ func askRedis(t *testing.T, socket string, commands [][]string) string {
 	}
 	defer conn.Close()
 	_ = conn.SetDeadline(time.Now().Add(10 * time.Second))
-	var sent []byte
+	var request []byte
 	for _, words := range slices.Concat(commands, closingCommands) {
-		sent = resp.AppendWords(sent, words...)
+		request = resp.AppendWords(request, words...)
 	}
-	_, _ = conn.Write(sent) // after QUIT, Redis may close the connection before it reads the rest
+	_, _ = conn.Write(request) // after QUIT, Redis may close the connection before it reads the rest
 	answer, err := io.ReadAll(conn)
 	if err != nil && !errors.Is(err, syscall.ECONNRESET) {
 		t.Fatalf("%q: %v", commands, err)
@@ -67,8 +67,8 @@ func parseDialogue(text string) (commands [][]string) {
 	return commands
 }
 
-// maskVariable hides values that differ between any two servers.
-func maskVariable(replies string) string {
+// maskVariableValues hides values that differ between any two servers.
+func maskVariableValues(replies string) string {
 	replies = maskVersion.ReplaceAllString(replies, "${1}<version>\r\n")
 	return maskID.ReplaceAllString(replies, "${1}<id>\r\n")
 }
@@ -78,9 +78,9 @@ var (
 	maskID      = regexp.MustCompile(`(\$2\r\nid\r\n):\d+\r\n`)
 )
 
-// sameAsRedis lists conversations in which each byte must be the same as from Redis. Only the
+// redisDialogues lists conversations in which each byte must be the same as from Redis. Only the
 // version and the ID of the client may differ.
-var sameAsRedis = []string{
+var redisDialogues = []string{
 	"HELLO", "HELLO 2", "HELLO 3", "HELLO 3; HELLO; HELLO 2", "hello 3 setname x; client getname",
 	"HELLO 3 AUTH default any",
 	"HELLO 3 AUTH default any SETNAME x; CLIENT GETNAME", "HELLO 3 SETNAME x AUTH default any; CLIENT GETNAME",
@@ -141,10 +141,10 @@ var exoticWords = []string{"", "a b", "a\x00b", "\x00", "a\r\nb", "\r\n", "\n", 
 	strings.Repeat("x", 127), strings.Repeat("x", 128), strings.Repeat("x", 129),
 	strings.Repeat("\xc3", 200), strings.Repeat("long ", 4000)}
 
-func TestSameAsRedis(t *testing.T) {
+func TestRepliesAgainstRedis(t *testing.T) {
 	socket := startRedis(t)
 	connections := [][][]string{}
-	for _, text := range sameAsRedis {
+	for _, text := range redisDialogues {
 		connections = append(connections, parseDialogue(text))
 	}
 	for _, w := range exoticWords {
@@ -160,7 +160,7 @@ func TestSameAsRedis(t *testing.T) {
 			[][]string{{"CLIENT", "REPLY", w}, {"PING"}}, [][]string{{"CLIENT", "NO-EVICT", w}})
 	}
 	for _, commands := range connections {
-		proxyReply, redisReply := maskVariable(askProxy(t, commands)), maskVariable(askRedis(t, socket, commands))
+		proxyReply, redisReply := maskVariableValues(askProxy(t, commands)), maskVariableValues(askRedis(t, socket, commands))
 		if proxyReply != redisReply {
 			t.Errorf("%.200q:\n ours %.400q\nredis %.400q", commands, proxyReply, redisReply)
 		}

@@ -72,9 +72,9 @@ func (v *value) readElements(s string) (rest string, err error) {
 		n *= 2
 	}
 	for rest = s; n > 0 && err == nil; n-- {
-		var kid value
-		kid, rest, err = readValue(rest)
-		v.elements = append(v.elements, kid)
+		var element value
+		element, rest, err = readValue(rest)
+		v.elements = append(v.elements, element)
 	}
 	return rest, err
 }

@@ -82,7 +82,7 @@ func TestRefusedCommands(t *testing.T) {
 	b.expectRun("GET k", `"me"`)
 	b.expectQuestions("del k", "set k 0", "eval 0 1 k", "get k")
 	b.expectValue("k", "me:500")
-	b.sideEffects.requestErr = &rights.UnknownError{Cause: errors.New("connection refused")}
+	b.sideEffects.requestErr = &rights.PermissionCheckError{Cause: errors.New("connection refused")}
 	b.expectRun("GET k", "ERR cannot check this client's permissions: connection refused")
 }
 
@@ -154,9 +154,9 @@ func TestRefusedInTransactions(t *testing.T) {
 	b.expectValue("k", ".")
 }
 
-// TestNothingIsCommittedThatTheUpstreamRefuses checks that the proxy commits nothing if the
+// TestCommitRefusedByUpstream checks that the proxy commits nothing if the
 // upstream refuses a side effect of a script.
-func TestNothingIsCommittedThatTheUpstreamRefuses(t *testing.T) {
+func TestCommitRefusedByUpstream(t *testing.T) {
 	b := newRegisterFixture(t)
 	b.masters.Put("k", "me", 500)
 	b.sideEffects.requestErr = &rights.RefusedError{Text: noChannel}
@@ -171,10 +171,10 @@ func TestNothingIsCommittedThatTheUpstreamRefuses(t *testing.T) {
 	b.expectSideEffects()
 }
 
-// TestPreparedAgainAfterWrongGuess checks that the proxy recovers after it guessed the value of a
+// TestPrepareAfterWrongGuess checks that the proxy recovers after it guessed the value of a
 // key wrongly. It discards the commands that it prepared for that value, and prepares the commands
 // for the real value.
-func TestPreparedAgainAfterWrongGuess(t *testing.T) {
+func TestPrepareAfterWrongGuess(t *testing.T) {
 	b := newRegisterFixture(t)
 	b.masters.Put("k", "other", 500)
 	if got := b.run("EVAL", "redis.call('publish','c',redis.call('getset',KEYS[1],ARGV[1]) or 'none') return 1", "1",

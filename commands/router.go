@@ -15,29 +15,29 @@ import (
 	"redlock-proxy/commands/lockkeys/transaction"
 )
 
-// Verb names the action that the proxy takes on a command.
-type Verb uint8
+// Action names the action that the proxy takes on a command.
+type Action uint8
 
 // The verbs. Each comment tells what the proxy does with the command. After WaitUpstream, Connect
 // and AdoptTx, the caller asks the router again.
 const (
-	Forward         Verb = iota // relay it to the upstream as it is
-	WaitUpstream                // wait until the upstream has replied to everything sent before
-	Connect                     // try to connect to the upstream
-	AdoptTx                     // turn the upstream's empty transaction into one of the proxy's own
-	Resolve                     // look up the script or function first: see Table.ResolveScript
-	Run                         // answer it with the proxy's own command
-	Refuse                      // answer it with an error
-	Abort                       // answer it with an error, and abort the proxy's own transaction
-	AbortUpstreamTx             // answer it with an error, and make the upstream refuse the EXEC
-	NoScript                    // make the upstream answer NOSCRIPT when it carries out its transaction
-	Quit                        // treat it as a command after QUIT
-	Close                       // close the connection: no reply would fit the unknown state
+	Forward         Action = iota // relay it to the upstream as it is
+	WaitUpstream                  // wait until the upstream has replied to everything sent before
+	Connect                       // try to connect to the upstream
+	AdoptTx                       // turn the upstream's empty transaction into one of the proxy's own
+	Resolve                       // look up the script or function first: see Table.ResolveScript
+	Run                           // answer it with the proxy's own command
+	Refuse                        // answer it with an error
+	Abort                         // answer it with an error, and abort the proxy's own transaction
+	AbortUpstreamTx               // answer it with an error, and make the upstream refuse the EXEC
+	NoScript                      // make the upstream answer NOSCRIPT when it carries out its transaction
+	Quit                          // treat it as a command after QUIT
+	Close                         // close the connection: no reply would fit the unknown state
 )
 
 // Decision holds the action that the proxy takes on a command, with its details.
 type Decision struct {
-	Verb Verb
+	Action Action
 	// Command answers the command, for Resolve, Run, Refuse and Abort.
 	Command *command.Command
 	// Text is the error, for Refuse, Abort and AbortUpstreamTx.
@@ -111,7 +111,7 @@ func (r *router) route(at Situation, words [][]byte) Decision {
 		return r.adaptToConnection(at, name, r.routeInMulti(at, name, words))
 	case own != nil:
 		return r.routeOwn(own, at, words)
-	case !r.lockKeys.Any():
+	case !r.lockKeys.HasPatterns():
 		return r.routeUpstream(name, words)
 	}
 	switch name {
@@ -121,7 +121,7 @@ func (r *router) route(at Situation, words [][]byte) Decision {
 		return r.routeWatch(at, words)
 	case "unwatch":
 		if at.Watching {
-			return r.adaptToConnection(at, name, Decision{Verb: Run, Command: r.txCommands[name]})
+			return r.adaptToConnection(at, name, Decision{Action: Run, Command: r.txCommands[name]})
 		}
 		return Decision{}
 	}
@@ -129,39 +129,39 @@ func (r *router) route(at Situation, words [][]byte) Decision {
 }
 
 // routeOwn decides about one of the proxy's own commands.
-func (r *router) routeOwn(own *command.Command, at Situation, words [][]byte) Decision {
+func (r *router) routeOwn(ownCommand *command.Command, at Situation, words [][]byte) Decision {
 	if r.hasUpstream {
-		return routeOwnRelayed(own, at.Upstream, words)
+		return routeOwnRelayed(ownCommand, at.Upstream, words)
 	}
-	return Decision{Verb: Run, Command: own}
+	return Decision{Action: Run, Command: ownCommand}
 }
 
 // adaptToConnection adapts a decision about a command on lock keys to the upstream connection.
 func (r *router) adaptToConnection(at Situation, name string, d Decision) Decision {
 	u := at.Upstream
 	switch {
-	case !r.hasUpstream || d.Verb == Forward:
+	case !r.hasUpstream || d.Action == Forward:
 		return d
 	case !u.Settled:
-		return Decision{Verb: WaitUpstream}
+		return Decision{Action: WaitUpstream}
 	case u.Stream && !u.Quitting: // the connection may be in a transaction unknown to the proxy
-		return Decision{Verb: Close}
-	case d.Verb == Resolve && (u.Restricted && !u.ProtocolUncertain || u.Quitting):
+		return Decision{Action: Close}
+	case d.Action == Resolve && (u.Restricted && !u.ProtocolUncertain || u.Quitting):
 		return Decision{} // the upstream refuses it in any case
-	case d.Verb == Resolve:
+	case d.Action == Resolve:
 		return d
 	case u.Quitting:
-		return Decision{Verb: Quit}
-	case u.Multi && d.Verb == NoScript:
+		return Decision{Action: Quit}
+	case u.Multi && d.Action == NoScript:
 		return d
-	case d.Verb == NoScript:
+	case d.Action == NoScript:
 		return refuse(name, syntax.NoScript)
 	case u.Multi && name == "watch":
 		return Decision{} // the upstream refuses a WATCH inside MULTI
 	case u.Multi && !u.Queued && !u.Watching:
-		return Decision{Verb: AdoptTx}
+		return Decision{Action: AdoptTx}
 	case u.Multi:
-		return Decision{Verb: AbortUpstreamTx, Text: lateInMultiError(name)}
+		return Decision{Action: AbortUpstreamTx, Text: lateInMultiError(name)}
 	case u.Watching && name == "watch":
 		return refuse(name, mixedWatchError)
 	}
@@ -173,39 +173,39 @@ func (r *router) adaptToConnection(at Situation, name string, d Decision) Decisi
 // the upstream must not get the command, the transaction fails, or the proxy closes the connection.
 // A command that needs the upstream's reply also goes to the upstream if the proxy would not get
 // that reply.
-func routeOwnRelayed(own *command.Command, u Connection, words [][]byte) Decision {
+func routeOwnRelayed(ownCommand *command.Command, u Connection, words [][]byte) Decision {
 	switch {
 	case !u.Settled:
-		return Decision{Verb: WaitUpstream}
+		return Decision{Action: WaitUpstream}
 	case u.Quitting:
-		return Decision{Verb: Quit}
-	case u.Stream && (own.Local || own.IsOwn()):
-		return Decision{Verb: Close}
-	case u.Multi && !u.Stream && (own.IsOwn() || own.Local || own.ActsLocally || own.FiltersReplyOf(words)):
-		return Decision{Verb: AbortUpstreamTx, Text: notInMultiError(own)}
-	case u.Multi || u.Stream || own.NeedsUpstreamReply && (u.RepliesOff && !own.ActsLocally || u.Restricted || u.Monitoring):
+		return Decision{Action: Quit}
+	case u.Stream && (ownCommand.NeverForwarded || ownCommand.IsOwn()):
+		return Decision{Action: Close}
+	case u.Multi && !u.Stream && (ownCommand.IsOwn() || ownCommand.NeverForwarded || ownCommand.ActsLocally || ownCommand.FiltersReplyOf(words)):
+		return Decision{Action: AbortUpstreamTx, Text: notInMultiError(ownCommand)}
+	case u.Multi || u.Stream || ownCommand.NeedsUpstreamReply && (u.RepliesOff && !ownCommand.ActsLocally || u.Restricted || u.Monitoring):
 		return Decision{}
 	}
-	return Decision{Verb: Run, Command: own}
+	return Decision{Action: Run, Command: ownCommand}
 }
 
 // routeMulti decides about MULTI. The transaction is the upstream's, unless the upstream cannot be
 // reached or the client watches lock keys. In these cases the proxy runs the transaction itself, so
 // that the client can still release a lock.
 func (r *router) routeMulti(at Situation) Decision {
-	own := Decision{Verb: Run, Command: r.txCommands["multi"]}
+	own := Decision{Action: Run, Command: r.txCommands["multi"]}
 	switch {
 	case at.Watching, at.Connected && at.UpstreamError != "":
 		return r.adaptToConnection(at, "multi", own)
 	case !at.Connected:
-		return Decision{Verb: Connect}
+		return Decision{Action: Connect}
 	}
 	return Decision{}
 }
 
 // routeWatch decides about WATCH. A transaction can watch lock keys or ordinary keys, but not both.
 func (r *router) routeWatch(at Situation, words [][]byte) Decision {
-	places, _ := spec.KeysOf(words[0]).Positions(words, len(words))
+	places, _ := spec.KeysOf(words[0]).Places(words, len(words))
 	switch lockIndex, otherIndex := r.lockKeys.Split(words, places); {
 	case lockIndex < 0 && otherIndex >= 0 && at.Watching:
 		return r.adaptToConnection(at, "watch", refuse("watch", mixedWatchError))
@@ -214,30 +214,30 @@ func (r *router) routeWatch(at Situation, words [][]byte) Decision {
 	case otherIndex >= 0:
 		return r.adaptToConnection(at, "watch", refuse("watch", lockkeys.MixedKeysError("watch", words[lockIndex], words[otherIndex])))
 	}
-	return r.adaptToConnection(at, "watch", Decision{Verb: Run, Command: r.txCommands["watch"]})
+	return r.adaptToConnection(at, "watch", Decision{Action: Run, Command: r.txCommands["watch"]})
 }
 
 // routeInMulti decides about a command in a transaction of the proxy's own.
 func (r *router) routeInMulti(at Situation, name string, words [][]byte) Decision {
 	switch {
 	case name == "multi", name == "exec", name == "discard", name == "watch":
-		return Decision{Verb: Run, Command: r.txCommands[name]}
+		return Decision{Action: Run, Command: r.txCommands[name]}
 	case transaction.IsConnectionCommand(name) && at.UpstreamError == "", r.hasMessages && syntax.IsPublish(name):
-		return Decision{Verb: Run, Command: &command.Command{Name: name, Arity: -1, RequiresLogin: true, Run: r.queue}}
+		return Decision{Action: Run, Command: &command.Command{Name: name, Arity: -1, RequiresLogin: true, Run: r.queue}}
 	}
-	switch d := r.routeMasters(name, words); d.Verb {
+	switch d := r.routeMasters(name, words); d.Action {
 	case Forward:
 		return abort(name, r.notQueuedError(at, words))
 	case Refuse:
 		return abort(name, d.Text)
 	}
-	return Decision{Verb: Run, Command: &command.Command{Name: name, Arity: -1, RequiresLogin: true, Run: r.queue}}
+	return Decision{Action: Run, Command: &command.Command{Name: name, Arity: -1, RequiresLogin: true, Run: r.queue}}
 }
 
 // routeByKeys decides about a command outside a transaction by its keys.
 func (r *router) routeByKeys(name string, words [][]byte) Decision {
 	d := r.routeMasters(name, words)
-	if d.Verb == Forward {
+	if d.Action == Forward {
 		return r.routeUpstream(name, words)
 	}
 	return d
@@ -263,7 +263,7 @@ func (r *router) routeMasters(name string, words [][]byte) Decision {
 	if hasNUL(words[0]) {
 		return refuse(name, syntax.UnknownCommand(words))
 	}
-	places, _ := rule.Positions(words, len(words))
+	places, _ := rule.Places(words, len(words))
 	lockIndex, otherIndex := r.lockKeys.Split(words, places)
 	cmd := r.lockKeyCommands[name]
 	switch {
@@ -277,7 +277,7 @@ func (r *router) routeMasters(name string, words [][]byte) Decision {
 	case otherIndex >= 0 && !syntax.IsEval(name):
 		return refuse(name, lockkeys.MixedKeysError(name, words[lockIndex], words[otherIndex]))
 	}
-	return Decision{Verb: Run, Command: cmd}
+	return Decision{Action: Run, Command: cmd}
 }
 
 // hasNUL reports whether a name has a zero byte, at which it may end for Redis.
@@ -287,11 +287,11 @@ func hasNUL(name []byte) bool { return bytes.IndexByte(name, 0) >= 0 }
 // command counts as a key. keyRule returns nil if the command has no keys, or if there are no lock
 // keys.
 func (r *router) keyRule(name []byte) *keys.Rule {
-	if !r.lockKeys.Any() {
+	if !r.lockKeys.HasPatterns() {
 		return nil
 	}
 	rule := spec.KeysOf(name)
-	if rule != nil || !r.hasUpstream || r.ownCommands.Find(name) != nil || !hasNUL(name) && spec.Keyless(name) {
+	if rule != nil || !r.hasUpstream || r.ownCommands.Find(name) != nil || !hasNUL(name) && spec.IsKeyless(name) {
 		return rule
 	}
 	return keys.AnyWord
@@ -301,16 +301,16 @@ func (r *router) keyRule(name []byte) *keys.Rule {
 // Without an upstream, the Command of the decision looks it up and then runs the command.
 func (r *router) resolveFirst(name string) Decision {
 	run := func(c command.Call) {
-		switch d := r.resolve(c.Ctx, c.Client, c.Args); d.Verb {
+		switch d := r.resolve(c.Ctx, c.Client, c.Args); d.Action {
 		case Forward:
-			c.Out.Error(r.noUpstreamError(name, c.Args))
+			c.Out.WriteError(r.noUpstreamError(name, c.Args))
 		case NoScript:
-			c.Out.Error(syntax.NoScript)
+			c.Out.WriteError(syntax.NoScript)
 		default:
 			d.Command.Run(c)
 		}
 	}
-	return Decision{Verb: Resolve, Command: &command.Command{Name: name, Arity: -1, RequiresLogin: true, Run: run}}
+	return Decision{Action: Resolve, Command: &command.Command{Name: name, Arity: -1, RequiresLogin: true, Run: run}}
 }
 
 // resolve looks up a script or function at the masters and the upstream, and decides about the
@@ -319,8 +319,8 @@ func (r *router) resolve(ctx context.Context, c *command.Client, words [][]byte)
 	name := syntax.Lower(words[0])
 	at, refusal := r.scripts.ResolveScript(ctx, c, name, words)
 	d := r.routeScript(name, at, refusal)
-	if d.Verb == Resolve {
-		return Decision{Verb: NoScript}
+	if d.Action == Resolve {
+		return Decision{Action: NoScript}
 	}
 	return d
 }
@@ -329,7 +329,7 @@ func (r *router) resolve(ctx context.Context, c *command.Client, words [][]byte)
 func (r *router) routeScript(name string, at eval.Target, refusal string) Decision {
 	switch at {
 	case eval.OnMasters:
-		return Decision{Verb: Run, Command: r.lockKeyCommands[name]}
+		return Decision{Action: Run, Command: r.lockKeyCommands[name]}
 	case eval.Unknown:
 		return r.resolveFirst(name)
 	case eval.Refused:
@@ -344,7 +344,7 @@ func (r *router) preview(ctx context.Context, words [][]byte, total int) (places
 	if rule == nil {
 		return keys.Places{}, false, true
 	}
-	places, known = rule.Positions(words, total)
+	places, known = rule.Places(words, total)
 	if name := syntax.Lower(words[0]); known && len(words) > 2 && (syntax.IsEval(name) || eval.IsFCall(name)) {
 		var watched bool
 		if locked, watched = r.scripts.Preview(ctx, name, words, total); watched {
@@ -358,7 +358,7 @@ func (r *router) preview(ctx context.Context, words [][]byte, total int) (places
 // tooLongError returns the error for a command that is too long to be held in memory. words may
 // hold only its first words.
 func (r *router) tooLongError(name string, words [][]byte) string {
-	if syntax.TakesSHA(name) && len(words) > 1 && r.lockKeys.Any() && !r.scripts.Knows(words[1]) {
+	if syntax.TakesSHA(name) && len(words) > 1 && r.lockKeys.HasPatterns() && !r.scripts.Knows(words[1]) {
 		return syntax.NoScript
 	}
 	return "ERR command too long: commands that the proxy itself runs are limited to 1048576 bytes"
@@ -366,17 +366,17 @@ func (r *router) tooLongError(name string, words [][]byte) string {
 
 // refuse decides to answer with an error.
 func refuse(name, text string) Decision {
-	return Decision{Verb: Refuse, Text: text, Command: &command.Command{
-		Name: name, Arity: -1, RequiresLogin: true, AlwaysFails: true, Run: func(c command.Call) { c.Out.Error(text) },
+	return Decision{Action: Refuse, Text: text, Command: &command.Command{
+		Name: name, Arity: -1, RequiresLogin: true, AlwaysFails: true, Run: func(c command.Call) { c.Out.WriteError(text) },
 	}}
 }
 
 // abort decides to answer with an error, and to abort the proxy's own transaction.
 func abort(name, text string) Decision {
-	return Decision{Verb: Abort, Text: text, Command: &command.Command{
+	return Decision{Action: Abort, Text: text, Command: &command.Command{
 		Name: name, Arity: -1, RequiresLogin: true, AlwaysFails: true, Run: func(c command.Call) {
 			c.Client.Transaction.Abort()
-			c.Out.Error(text)
+			c.Out.WriteError(text)
 		},
 	}}
 }
@@ -399,17 +399,17 @@ func UnknownCommand(words [][]byte) string {
 // noUpstreamError returns the error of a proxy without an upstream for a command that needs an
 // upstream. The error names the first key that is not a lock key, if there is one.
 func (r *router) noUpstreamError(name string, words [][]byte) string {
-	if other := r.otherKey(words); other != nil {
+	if other := r.ordinaryKey(words); other != nil {
 		return fmt.Sprintf("ERR no upstream: key '%s' is not a lock key; "+
 			"set --upstream, or cover the key by --lock-keys", syntax.Excerpt(other))
 	}
 	return fmt.Sprintf("ERR no upstream: '%s' names no lock key; set --upstream, or cover its key by --lock-keys", name)
 }
 
-// otherKey returns the first ordinary key of a command, or nil.
-func (r *router) otherKey(words [][]byte) []byte {
+// ordinaryKey returns the first ordinary key of a command, or nil.
+func (r *router) ordinaryKey(words [][]byte) []byte {
 	if rule := r.keyRule(words[0]); rule != nil {
-		places, _ := rule.Positions(words, len(words))
+		places, _ := rule.Places(words, len(words))
 		if _, otherIndex := r.lockKeys.Split(words, places); otherIndex >= 0 {
 			return words[otherIndex]
 		}
@@ -425,7 +425,7 @@ func (r *router) notQueuedError(at Situation, words [][]byte) string {
 	if at.UpstreamError != "" {
 		return at.UpstreamError
 	}
-	if other := r.otherKey(words); other != nil {
+	if other := r.ordinaryKey(words); other != nil {
 		return fmt.Sprintf("ERR '%s' cannot be part of a transaction on lock keys: key '%s' is on the upstream; "+
 			"send two transactions",
 			syntax.Excerpt(words[0]), syntax.Excerpt(other))
@@ -443,7 +443,7 @@ func lateInMultiError(name string) string {
 
 // notInMultiError returns the error for one of the proxy's own commands in a transaction, in Redis'
 // wording for WATCH.
-func notInMultiError(own *command.Command) string {
+func notInMultiError(ownCommand *command.Command) string {
 	return fmt.Sprintf("ERR %s inside MULTI is not allowed: the proxy runs it at once, "+
-		"so it cannot be part of a transaction; send it before MULTI or after EXEC", strings.ToUpper(own.Name))
+		"so it cannot be part of a transaction; send it before MULTI or after EXEC", strings.ToUpper(ownCommand.Name))
 }

@@ -24,10 +24,10 @@ var settledSituation = Situation{Upstream: Connection{Settled: true}}
 // decisionText describes a decision: "" for the upstream, "run", or an error.
 func decisionText(t *Table, words [][]byte) string {
 	d := t.Route(settledSituation, words)
-	if d.Verb == Resolve {
+	if d.Action == Resolve {
 		d = t.ResolveScript(context.Background(), &command.Client{}, settledSituation, words)
 	}
-	switch d.Verb {
+	switch d.Action {
 	case Forward:
 		return ""
 	case Run:
@@ -55,7 +55,7 @@ func TestRoute(t *testing.T) {
 	for _, c := range []struct {
 		title, line string
 		at          Situation
-		want        Verb
+		want        Action
 		text        string // a part of the error
 	}{
 		{"any command", "GET a", initial, Forward, ""},
@@ -129,12 +129,12 @@ func TestRoute(t *testing.T) {
 		{"too long, and not known", "EVALSHA " + sha, Situation{TooLong: true}, Refuse, syntax.NoScript},
 	} {
 		d := routeTable().Route(c.at, syntax.Bytes(strings.Split(c.line, " ")))
-		if d.Verb != c.want || !strings.Contains(d.Text, c.text) || (d.Text == "") != (c.text == "") {
-			t.Errorf("%s: %s: %d %q, want %d %q", c.title, c.line, d.Verb, d.Text, c.want, c.text)
+		if d.Action != c.want || !strings.Contains(d.Text, c.text) || (d.Text == "") != (c.text == "") {
+			t.Errorf("%s: %s: %d %q, want %d %q", c.title, c.line, d.Action, d.Text, c.want, c.text)
 		}
-		hasCommand := d.Verb == Run || d.Verb == Refuse || d.Verb == Abort || d.Verb == Resolve
+		hasCommand := d.Action == Run || d.Action == Refuse || d.Action == Abort || d.Action == Resolve
 		if hasCommand != (d.Command != nil) {
-			t.Errorf("%s: %s: verb %d with command %v", c.title, c.line, d.Verb, d.Command)
+			t.Errorf("%s: %s: verb %d with command %v", c.title, c.line, d.Action, d.Command)
 		}
 	}
 }
@@ -144,13 +144,13 @@ func TestRoute(t *testing.T) {
 func TestUnknownScript(t *testing.T) {
 	words := syntax.Bytes([]string{"EVALSHA", strings.Repeat("f", 40), "0"})
 	table := routeTable()
-	if d := table.ResolveScript(t.Context(), &command.Client{}, settledSituation, words); d.Verb != Refuse || d.Text != syntax.NoScript {
-		t.Errorf("%d %q", d.Verb, d.Text)
+	if d := table.ResolveScript(t.Context(), &command.Client{}, settledSituation, words); d.Action != Refuse || d.Text != syntax.NoScript {
+		t.Errorf("%d %q", d.Action, d.Text)
 	}
 	at := settledSituation
 	at.Upstream.Multi = true
-	if d := table.ResolveScript(t.Context(), &command.Client{}, at, words); d.Verb != NoScript {
-		t.Errorf("in MULTI: %d %q", d.Verb, d.Text)
+	if d := table.ResolveScript(t.Context(), &command.Client{}, at, words); d.Action != NoScript {
+		t.Errorf("in MULTI: %d %q", d.Action, d.Text)
 	}
 }
 
@@ -160,7 +160,7 @@ func TestRouteOfALockServer(t *testing.T) {
 	for _, c := range []struct {
 		line string
 		at   Situation
-		want Verb
+		want Action
 		text string
 	}{
 		{"PING", Situation{}, Run, ""}, {"GET lock:a", Situation{}, Run, ""}, {"SCRIPT LOAD x", Situation{}, Run, ""},
@@ -178,8 +178,8 @@ func TestRouteOfALockServer(t *testing.T) {
 		{"WATCH a", Situation{Watching: true}, Refuse, "watch one kind at a time"},
 	} {
 		d := table.Route(c.at, syntax.Bytes(strings.Split(c.line, " ")))
-		if d.Verb != c.want || !strings.Contains(d.Text, c.text) || d.Command == nil {
-			t.Errorf("%s: %d %q, want %d %q", c.line, d.Verb, d.Text, c.want, c.text)
+		if d.Action != c.want || !strings.Contains(d.Text, c.text) || d.Command == nil {
+			t.Errorf("%s: %d %q, want %d %q", c.line, d.Action, d.Text, c.want, c.text)
 		}
 	}
 	for name, want := range map[string]bool{"ping": true, "GET": true, "lpush": true, "multi": true, "script": true,
@@ -257,11 +257,11 @@ func TestUnsupportedCommands(t *testing.T) {
 		words := strings.Fields(line)
 		want := "ERR '" + strings.ToLower(words[0]) + "' cannot run on lock key 'lock:a': lock keys support only string, hash, list, set and sorted-set commands; use another key"
 		for _, table := range []*Table{relay, server} {
-			if d := table.Route(settledSituation, syntax.Bytes(words)); d.Verb != Refuse || d.Text != want {
-				t.Errorf("%s: %d %q", line, d.Verb, d.Text)
+			if d := table.Route(settledSituation, syntax.Bytes(words)); d.Action != Refuse || d.Text != want {
+				t.Errorf("%s: %d %q", line, d.Action, d.Text)
 			}
-			if d := table.Route(inMulti, syntax.Bytes(words)); d.Verb != Abort || d.Text != want {
-				t.Errorf("%s in MULTI: %d %q", line, d.Verb, d.Text)
+			if d := table.Route(inMulti, syntax.Bytes(words)); d.Action != Abort || d.Text != want {
+				t.Errorf("%s in MULTI: %d %q", line, d.Action, d.Text)
 			}
 		}
 		b := newRegisterFixture(t)
@@ -295,25 +295,25 @@ func TestNoRoutesWithoutLockKeys(t *testing.T) {
 	for _, c := range commandsWithKeys() {
 		name := c.Name
 		if table.KeyRule([]byte(name)) != nil ||
-			table.Route(Situation{}, syntax.Bytes([]string{name, "lock:a"})).Verb != Forward {
+			table.Route(Situation{}, syntax.Bytes([]string{name, "lock:a"})).Action != Forward {
 			t.Errorf("%s is routed", name)
 		}
 	}
-	if table.LockKeys().Any() || table.Lookup([]byte("script")) != nil {
+	if table.LockKeys().HasPatterns() || table.Lookup([]byte("script")) != nil {
 		t.Error("there is something to route")
 	}
 }
 
-// TestLockKeysNeverGoToUpstream checks that every command with a lock key runs on the
+// TestLockKeysNotForwarded checks that every command with a lock key runs on the
 // masters or is refused. No such command goes only to the upstream.
-func TestLockKeysNeverGoToUpstream(t *testing.T) {
+func TestLockKeysNotForwarded(t *testing.T) {
 	table := routeTable()
 	for _, c := range commandsWithKeys() {
 		name, named := c.Name, false
 		for _, first := range []string{"lock:a", "1", "lock:a 1", "streams", "encoding", "usage", "groups", "create",
 			"object", "memory"} {
 			words := append(strings.Fields(name+" "+first), "lock:a", "lock:a", "lock:a", "lock:a", "lock:a")
-			places, _ := c.Keys.Positions(syntax.Bytes(words), len(words))
+			places, _ := c.Keys.Places(syntax.Bytes(words), len(words))
 			if lock, _ := table.router.lockKeys.Split(syntax.Bytes(words), places); lock < 0 {
 				continue
 			}
@@ -371,7 +371,7 @@ func FuzzLockCommand(f *testing.F) {
 		words := bytes.Split(text, []byte{'|'})
 		named := false
 		if rule := spec.KeysOf(words[0]); rule != nil {
-			places, known := rule.Positions(words, len(words))
+			places, known := rule.Places(words, len(words))
 			if !known {
 				t.Fatalf("%q: all words do not tell", words)
 			}
@@ -382,14 +382,14 @@ func FuzzLockCommand(f *testing.F) {
 		if got := decisionText(table, words); named && got == "" {
 			t.Errorf("%q goes to the upstream", words)
 		}
-		if table.Route(Situation{InMulti: true}, words).Verb == Forward &&
+		if table.Route(Situation{InMulti: true}, words).Action == Forward &&
 			!strings.EqualFold(string(words[0]), "quit") && !strings.EqualFold(string(words[0]), "reset") {
 			t.Errorf("%q has no place in a transaction", words)
 		}
 		for n := 1; n <= len(words); n++ {
 			places, locked, known := table.Preview(t.Context(), words[:n], len(words))
 			for i := n; i < len(words) && known && !locked; i++ {
-				if whole, _ := keyRuleOrNone(words[0]).Positions(words, len(words)); whole.Has(i) && !places.Has(i) {
+				if whole, _ := keyRuleOrNone(words[0]).Places(words, len(words)); whole.Has(i) && !places.Has(i) {
 					t.Errorf("%q: the first %d do not tell of word %d", words, n, i)
 				}
 			}

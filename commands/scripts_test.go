@@ -38,7 +38,7 @@ const (
 		if redis.call('getrange', KEYS[1], 0, tonumber(ARGV[2]) - 1) == string.sub(ARGV[1], 1, tonumber(ARGV[2])) then
 			return redis.call('set', KEYS[1], ARGV[1], 'PX', ARGV[3]) end`
 
-	release         = `if redis.call("get", KEYS[1]) == ARGV[1] then return redis.call("del", KEYS[1]) else return 0 end`
+	releaseScript   = `if redis.call("get", KEYS[1]) == ARGV[1] then return redis.call("del", KEYS[1]) else return 0 end`
 	releaseThreeWay = `local v = redis.call('GET', KEYS[1]) if v == ARGV[1] then return redis.call('DEL', KEYS[1]) elseif v == false then return -1 end return 0`
 	releaseOrOK     = `local v = redis.call('get', KEYS[1]) if v == ARGV[1] then return redis.call('del', KEYS[1]) elseif not v then return {ok = 'OK'} else return {err = 'ERROR'} end`
 	releaseAsText   = `if redis.call('get', KEYS[1]) == ARGV[1] then return tostring(redis.call('del', KEYS[1]) == 1) end return 'false'`
@@ -48,7 +48,7 @@ const (
 	releasePublish = `if redis.call('GET', KEYS[1]) == ARGV[1] then if redis.call('UNLINK', KEYS[1]) == 1 then redis.call('PUBLISH', ARGV[2], KEYS[1]) return true end end return false`
 	releaseLiteral = `if redis.call('get', 'lock:job') == 'me' then return redis.call('del', 'lock:job') end return 0`
 
-	extend          = `if redis.call("get", KEYS[1]) == ARGV[1] then return redis.call("pexpire", KEYS[1], ARGV[2]) else return 0 end`
+	extendScript    = `if redis.call("get", KEYS[1]) == ARGV[1] then return redis.call("pexpire", KEYS[1], ARGV[2]) else return 0 end`
 	extendSeconds   = `if redis.call('get', KEYS[1]) ~= ARGV[1] then return 1 elseif redis.call('ttl', KEYS[1]) < 0 then return 2 else redis.call('expire', KEYS[1], ARGV[2]) return 0 end`
 	extendTo        = `if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('PEXPIREAT', KEYS[1], ARGV[2]) end return 0`
 	extendBySet     = `if redis.call('get', KEYS[1]) ~= ARGV[1] then return 0 end if redis.call('set', KEYS[1], ARGV[1], 'PX', ARGV[2]) then return 1 end return 0`
@@ -60,85 +60,85 @@ const (
 		redis.call('pexpire', KEYS[1], new) return 1`
 	extendOrRetake = `local v = redis.call('get', KEYS[1]) if v == ARGV[1] then redis.call('pexpire', KEYS[1], ARGV[2]) return 1
 		elseif not v then redis.call('set', KEYS[1], ARGV[1], 'PX', ARGV[2]) return 1 end return -1`
-	rotate = `if redis.call('get', KEYS[1]) == ARGV[1] then redis.call('del', KEYS[1]) end return redis.call('set', KEYS[1], ARGV[2], 'PX', ARGV[3], 'NX')`
+	rotateScript = `if redis.call('get', KEYS[1]) == ARGV[1] then redis.call('del', KEYS[1]) end return redis.call('set', KEYS[1], ARGV[2], 'PX', ARGV[3], 'NX')`
 
-	remaining   = `if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('pttl', KEYS[1]) end return -3`
-	valueAndTTL = `return {redis.call('get', KEYS[1]), redis.call('pttl', KEYS[1])}`
-	force       = `return redis.call('del', KEYS[1])`
+	remainingScript = `if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('pttl', KEYS[1]) end return -3`
+	valueAndTTL     = `return {redis.call('get', KEYS[1]), redis.call('pttl', KEYS[1])}`
+	forceScript     = `return redis.call('del', KEYS[1])`
 )
 
 // TestLockScripts runs each kind of lock script on a key that is free, held by the client itself,
 // and held by another client. The table has the reply, and the number of round trips of the first
 // run and of a later run.
 func TestLockScripts(t *testing.T) {
-	const free, own, other = ".", "me:500", "x:600"
+	const freeKey, ownLock, foreignLock = ".", "me:500", "x:600"
 	tests := []struct {
 		name, script, before, args string // the only key is k
 		reply                      string
 		after                      string
 		first, later               int // round trips
 	}{
-		{"take", takePlain, free, "me 900", "OK", "me:900", 1, 1},
-		{"take", takePlain, other, "me 900", "(nil)", other, 1, 1},
-		{"take", takePlain, own, "me 900", "(nil)", own, 1, 1},
-		{"take and tell", takeAndGet, free, "me 1700000000900", "OK", "me:900", 1, 1},
-		{"take and tell", takeAndGet, other, "me 1700000000900", "(nil)", other, 1, 1},
-		{"in two steps", takeTwoStep, free, "me 900", "1", "me:900", 1, 1},
-		{"in two steps", takeTwoStep, other, "me 900", "0", other, 1, 1},
-		{"again", takeOrRenew, free, "me 900", "1", "me:900", 2, 1},
-		{"again", takeOrRenew, own, "me 900", "1", "me:900", 1, 1},
-		{"again", takeOrRenew, other, "me 900", "(nil)", other, 1, 1},
-		{"or error", takeOrError, free, "me 900", "OK", "me:900", 2, 1},
-		{"or error", takeOrError, own, "me 900", "OK", "me:900", 1, 1},
-		{"or error", takeOrError, other, "me 900", "ERR ERROR", other, 1, 1},
-		{"or extend", takeOrExtend, free, "me 900", "1", "me:900", 2, 1},
-		{"or extend", takeOrExtend, own, "me 900", "1", "me:900", 1, 1},
-		{"or extend", takeOrExtend, other, "me 900", "0", other, 1, 1},
-		{"by token", takeByToken, free, "me+data 2 900", "OK", "me+data:900", 2, 1},
-		{"by token", takeByToken, own, "me+data 2 900", "OK", "me+data:900", 2, 2},
-		{"by token", takeByToken, other, "me+data 2 900", "(nil)", other, 1, 1},
+		{"take", takePlain, freeKey, "me 900", "OK", "me:900", 1, 1},
+		{"take", takePlain, foreignLock, "me 900", "(nil)", foreignLock, 1, 1},
+		{"take", takePlain, ownLock, "me 900", "(nil)", ownLock, 1, 1},
+		{"take and tell", takeAndGet, freeKey, "me 1700000000900", "OK", "me:900", 1, 1},
+		{"take and tell", takeAndGet, foreignLock, "me 1700000000900", "(nil)", foreignLock, 1, 1},
+		{"in two steps", takeTwoStep, freeKey, "me 900", "1", "me:900", 1, 1},
+		{"in two steps", takeTwoStep, foreignLock, "me 900", "0", foreignLock, 1, 1},
+		{"again", takeOrRenew, freeKey, "me 900", "1", "me:900", 2, 1},
+		{"again", takeOrRenew, ownLock, "me 900", "1", "me:900", 1, 1},
+		{"again", takeOrRenew, foreignLock, "me 900", "(nil)", foreignLock, 1, 1},
+		{"or error", takeOrError, freeKey, "me 900", "OK", "me:900", 2, 1},
+		{"or error", takeOrError, ownLock, "me 900", "OK", "me:900", 1, 1},
+		{"or error", takeOrError, foreignLock, "me 900", "ERR ERROR", foreignLock, 1, 1},
+		{"or extend", takeOrExtend, freeKey, "me 900", "1", "me:900", 2, 1},
+		{"or extend", takeOrExtend, ownLock, "me 900", "1", "me:900", 1, 1},
+		{"or extend", takeOrExtend, foreignLock, "me 900", "0", foreignLock, 1, 1},
+		{"by token", takeByToken, freeKey, "me+data 2 900", "OK", "me+data:900", 2, 1},
+		{"by token", takeByToken, ownLock, "me+data 2 900", "OK", "me+data:900", 2, 2},
+		{"by token", takeByToken, foreignLock, "me+data 2 900", "(nil)", foreignLock, 1, 1},
 
-		{"release", release, own, "me", "1", ".", 1, 1},
-		{"release", release, other, "me", "0", other, 1, 1},
-		{"release", release, free, "me", "0", ".", 1, 1},
-		{"release of three ways", releaseThreeWay, own, "me", "1", ".", 1, 1},
-		{"release of three ways", releaseThreeWay, other, "me", "0", other, 1, 1},
-		{"release of three ways", releaseThreeWay, free, "me", "-1", ".", 1, 1},
-		{"release or OK", releaseOrOK, own, "me", "1", ".", 1, 1},
-		{"release or OK", releaseOrOK, other, "me", "ERROR", other, 1, 1},
-		{"release or OK", releaseOrOK, free, "me", "OK", ".", 1, 1},
-		{"release in words", releaseAsText, own, "me", `"true"`, ".", 1, 1},
-		{"release in words", releaseAsText, other, "me", `"false"`, other, 1, 1},
+		{"release", releaseScript, ownLock, "me", "1", ".", 1, 1},
+		{"release", releaseScript, foreignLock, "me", "0", foreignLock, 1, 1},
+		{"release", releaseScript, freeKey, "me", "0", ".", 1, 1},
+		{"release of three ways", releaseThreeWay, ownLock, "me", "1", ".", 1, 1},
+		{"release of three ways", releaseThreeWay, foreignLock, "me", "0", foreignLock, 1, 1},
+		{"release of three ways", releaseThreeWay, freeKey, "me", "-1", ".", 1, 1},
+		{"release or OK", releaseOrOK, ownLock, "me", "1", ".", 1, 1},
+		{"release or OK", releaseOrOK, foreignLock, "me", "ERROR", foreignLock, 1, 1},
+		{"release or OK", releaseOrOK, freeKey, "me", "OK", ".", 1, 1},
+		{"release in words", releaseAsText, ownLock, "me", `"true"`, ".", 1, 1},
+		{"release in words", releaseAsText, foreignLock, "me", `"false"`, foreignLock, 1, 1},
 
-		{"extend", extend, own, "me 900", "1", "me:900", 1, 1},
-		{"extend", extend, other, "me 900", "0", other, 1, 1},
-		{"extend", extend, free, "me 900", "0", ".", 1, 1},
-		{"extend to", extendTo, own, "me 1700000000900", "1", "me:900", 1, 1},
-		{"extend by SET", extendBySet, own, "me 900", "1", "me:900", 1, 1},
-		{"extend by SET", extendBySet, other, "me 900", "0", other, 1, 1},
-		{"extend in seconds", extendSeconds, own, "me 9", "0", "me:9000", 2, 2},
-		{"extend in seconds", extendSeconds, other, "me 9", "1", other, 1, 1},
+		{"extend", extendScript, ownLock, "me 900", "1", "me:900", 1, 1},
+		{"extend", extendScript, foreignLock, "me 900", "0", foreignLock, 1, 1},
+		{"extend", extendScript, freeKey, "me 900", "0", ".", 1, 1},
+		{"extend to", extendTo, ownLock, "me 1700000000900", "1", "me:900", 1, 1},
+		{"extend by SET", extendBySet, ownLock, "me 900", "1", "me:900", 1, 1},
+		{"extend by SET", extendBySet, foreignLock, "me 900", "0", foreignLock, 1, 1},
+		{"extend in seconds", extendSeconds, ownLock, "me 9", "0", "me:9000", 2, 2},
+		{"extend in seconds", extendSeconds, foreignLock, "me 9", "1", foreignLock, 1, 1},
 		{"extend in seconds", extendSeconds, "me:-1", "me 9", "2", "me", 1, 1},
-		{"extend to longer", extendLonger, own, "me 900", "1", "me:900", 2, 2},
-		{"extend to longer", extendLonger, own, "me 400", "0", own, 1, 1},
-		{"extend to longer", extendLonger, other, "me 900", "NOT LOCKED", other, 1, 1},
-		{"extend or endure", extendOrPersist, own, "me 9", "1", "me:9000", 1, 1},
-		{"extend or endure", extendOrPersist, own, "me 0", "1", "me", 2, 2},
-		{"extend by", extendBy, own, "me 900 0", "1", "me:1400", 2, 2},
-		{"extend by", extendBy, own, "me 900 1", "1", "me:900", 2, 2},
-		{"extend by", extendBy, other, "me 900 0", "0", other, 1, 1},
-		{"extend or retake", extendOrRetake, free, "me 900", "1", "me:900", 2, 1},
-		{"extend or retake", extendOrRetake, other, "me 900", "-1", other, 1, 1},
-		{"rotate", rotate, own, "me you 900", "OK", "you:900", 1, 1},
-		{"rotate", rotate, free, "me you 900", "OK", "you:900", 1, 1},
-		{"rotate", rotate, other, "me you 900", "(nil)", other, 1, 1},
+		{"extend to longer", extendLonger, ownLock, "me 900", "1", "me:900", 2, 2},
+		{"extend to longer", extendLonger, ownLock, "me 400", "0", ownLock, 1, 1},
+		{"extend to longer", extendLonger, foreignLock, "me 900", "NOT LOCKED", foreignLock, 1, 1},
+		{"extend or endure", extendOrPersist, ownLock, "me 9", "1", "me:9000", 1, 1},
+		{"extend or endure", extendOrPersist, ownLock, "me 0", "1", "me", 2, 2},
+		{"extend by", extendBy, ownLock, "me 900 0", "1", "me:1400", 2, 2},
+		{"extend by", extendBy, ownLock, "me 900 1", "1", "me:900", 2, 2},
+		{"extend by", extendBy, foreignLock, "me 900 0", "0", foreignLock, 1, 1},
+		{"extend or retake", extendOrRetake, freeKey, "me 900", "1", "me:900", 2, 1},
+		{"extend or retake", extendOrRetake, foreignLock, "me 900", "-1", foreignLock, 1, 1},
+		{"rotate", rotateScript, ownLock, "me you 900", "OK", "you:900", 1, 1},
+		{"rotate", rotateScript, freeKey, "me you 900", "OK", "you:900", 1, 1},
+		{"rotate", rotateScript, foreignLock, "me you 900", "(nil)", foreignLock, 1, 1},
 
-		{"remaining", remaining, own, "me", "500", own, 1, 1},
-		{"remaining", remaining, other, "me", "-3", other, 1, 1},
-		{"tell all", valueAndTTL, own, "me", `["me" 500]`, own, 1, 1},
-		{"tell all", valueAndTTL, free, "me", "[(nil) -2]", ".", 1, 1},
-		{"force", force, other, "me", "1", ".", 2, 2},
-		{"force", force, free, "me", "0", ".", 1, 1},
+		{"remaining", remainingScript, ownLock, "me", "500", ownLock, 1, 1},
+		{"remaining", remainingScript, foreignLock, "me", "-3", foreignLock, 1, 1},
+		{"tell all", valueAndTTL, ownLock, "me", `["me" 500]`, ownLock, 1, 1},
+		{"tell all", valueAndTTL, freeKey, "me", "[(nil) -2]", ".", 1, 1},
+		{"force", forceScript, foreignLock, "me", "1", ".", 2, 2},
+		{"force", forceScript, freeKey, "me", "0", ".", 1, 1},
 	}
 	for _, test := range tests {
 		t.Run(test.name+" of "+test.before, func(t *testing.T) {
@@ -230,10 +230,10 @@ func TestSignals(t *testing.T) {
 // expectSideEffects fails unless the upstream got these commands since the last call.
 func (b *registerFixture) expectSideEffects(want ...string) {
 	b.Helper()
-	if got := b.sideEffects.executed; strings.Join(got, "|") != strings.Join(want, "|") {
+	if got := b.sideEffects.executedCommands; strings.Join(got, "|") != strings.Join(want, "|") {
 		b.Errorf("the upstream got %q, want %q", got, want)
 	}
-	b.sideEffects.executed = nil
+	b.sideEffects.executedCommands = nil
 }
 
 // TestSignalsOnce checks that a script that starts over sends its message once. A script that
@@ -292,11 +292,11 @@ func TestSignalWithoutUpstream(t *testing.T) {
 // TestScriptRefused checks that a command that cannot run on lock keys ends the script, even inside
 // a pcall. The proxy then commits nothing of the script.
 func TestScriptRefused(t *testing.T) {
-	const asString = ": lock keys support only string, hash, list, set and sorted-set commands; use another key"
+	const typeError = ": lock keys support only string, hash, list, set and sorted-set commands; use another key"
 	for call, want := range map[string]string{
-		`'xadd', KEYS[1], '*', 'f', 'v'`:   "ERR 'xadd' cannot run on lock key 'k'" + asString,
-		`'XDEL', KEYS[1], '1'`:             "ERR 'xdel' cannot run on lock key 'k'" + asString,
-		`'pfadd', KEYS[1], 'v'`:            "ERR 'pfadd' cannot run on lock key 'k'" + asString,
+		`'xadd', KEYS[1], '*', 'f', 'v'`:   "ERR 'xadd' cannot run on lock key 'k'" + typeError,
+		`'XDEL', KEYS[1], '1'`:             "ERR 'xdel' cannot run on lock key 'k'" + typeError,
+		`'pfadd', KEYS[1], 'v'`:            "ERR 'pfadd' cannot run on lock key 'k'" + typeError,
 		`'get', 'data'`:                    "ERR 'get' of 'data' cannot be called by a script on lock keys: on keys of the upstream it can only call DEL, UNLINK, LPUSH, RPUSH, EXPIRE and PEXPIRE",
 		`'hget', 'data', 'f'`:              "ERR 'hget' of 'data' cannot be called by a script on lock keys: on keys of the upstream it can only call DEL, UNLINK, LPUSH, RPUSH, EXPIRE and PEXPIRE",
 		`'mget', 'data', KEYS[1]`:          "ERR 'mget' mixes lock keys and other keys: 'k' is on the lock masters, 'data' on the upstream; send two commands",
@@ -333,8 +333,8 @@ func TestScriptOverLimit(t *testing.T) {
 	b.expectValue("k", ".")
 }
 
-// TestScriptFails checks that changes before an error of a script take effect, as in Redis.
-func TestScriptFails(t *testing.T) {
+// TestScriptFailure checks that changes before an error of a script take effect, as in Redis.
+func TestScriptFailure(t *testing.T) {
 	b := newRegisterFixture(t)
 	got := b.run("EVAL", `redis.call('set', KEYS[1], 'v', 'PX', 500) return redis.call('incr', KEYS[1])`, "1", "k")
 	if !strings.HasPrefix(got, "ERR value is not an integer or out of range script: ") {
@@ -451,8 +451,8 @@ func TestScriptLoad(t *testing.T) {
 	store := &storedScripts{bodies: map[string]string{}}
 	one := newRegisterFixture(t, func(o *Options) { o.Scripts = store })
 	two := newRegisterFixture(t, func(o *Options) { o.Scripts = store })
-	sha := fmt.Sprintf("%x", sha1.Sum([]byte(release)))
-	if got := one.run("SCRIPT", "LOAD", release); got != fmt.Sprintf("%q", sha) {
+	sha := fmt.Sprintf("%x", sha1.Sum([]byte(releaseScript)))
+	if got := one.run("SCRIPT", "LOAD", releaseScript); got != fmt.Sprintf("%q", sha) {
 		t.Fatal(got)
 	}
 	two.masters.Put("k", "me", 500)
@@ -461,7 +461,7 @@ func TestScriptLoad(t *testing.T) {
 	two.expectRun("SCRIPT FLUSH", "OK")
 	two.expectRun("EVALSHA "+sha+" 1 k me", syntax.NoScript)
 
-	store.err = &quorum.NoQuorumError{Masters: 5, Answered: 2, Causes: &multierror.Error{}}
+	store.err = &quorum.NoQuorumError{Masters: 5, VoteCount: 2, Causes: &multierror.Error{}}
 	for _, words := range [][]string{{"SCRIPT", "LOAD", "return 7"}, {"EVALSHA", sha, "1", "k", "me"},
 		{"SCRIPT", "EXISTS", sha}, {"SCRIPT", "FLUSH"}} {
 		if got := two.run(words...); !strings.HasPrefix(got, "NOQUORUM ") {
@@ -473,8 +473,8 @@ func TestScriptLoad(t *testing.T) {
 // TestEvalThenEvalsha checks that EVAL makes a script known to EVALSHA.
 func TestEvalThenEvalsha(t *testing.T) {
 	b := newRegisterFixture(t)
-	b.run("EVAL", release, "1", "k", "me")
-	b.expectRun(fmt.Sprintf("EVALSHA %x 1 k me", sha1.Sum([]byte(release))), "0")
+	b.run("EVAL", releaseScript, "1", "k", "me")
+	b.expectRun(fmt.Sprintf("EVALSHA %x 1 k me", sha1.Sum([]byte(releaseScript))), "0")
 }
 
 func TestScriptErrors(t *testing.T) {
@@ -501,7 +501,7 @@ func TestScriptUndelivered(t *testing.T) {
 		b := newRegisterFixture(t)
 		b.run("EVAL", script, "1", "k", "me", "900")
 		b.expectValue("k", "me:900")
-		b.out.Undelivered()
+		b.out.UndoUndelivered()
 		b.expectValue("k", after)
 	}
 }
@@ -526,7 +526,7 @@ func TestScriptInTransaction(t *testing.T) {
 	b.masters.Put("k", "me", 500)
 	b.watch("k")
 	b.client.Transaction.Begin()
-	b.queue("EVAL", release, "1", "k", "me")
+	b.queue("EVAL", releaseScript, "1", "k", "me")
 	b.queue("EVALSHA", strings.Repeat("0", 40), "1", "k")
 	b.masters.Rounds = nil
 	if got := oneLine(t, b.exec()); got != "[1 "+syntax.NoScript+"]" {

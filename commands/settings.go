@@ -30,7 +30,7 @@ type Settings struct {
 // a command that is running may still use the previous one. Any goroutine may call Apply at any
 // time.
 func (t *Table) Apply(s Settings) {
-	t.current.Store(&s)
+	t.settings.Store(&s)
 	t.audit.Switch(s.Audit)
 	if t.messages != nil {
 		t.messages.SetBacklog(s.MessageMemory)

@@ -25,20 +25,20 @@ import (
 
 // Table holds the commands that the proxy answers itself. It is safe for concurrent use.
 type Table struct {
-	opts    Options
-	current *currentSettings
-	audit   *command.Audit
-	mover   *move.Mover // nil if locks cannot be moved
-	keeper  *keepalive.Keeper
-	router  router
+	opts     Options
+	settings *currentSettings
+	audit    *command.Audit
+	mover    *move.Mover // nil if locks cannot be moved
+	keeper   *keepalive.Keeper
+	router   router
 	// lockKeys runs the commands of clients on lock keys.
 	lockKeys *lockkeys.Runner
 	// lockDetector records commands that look like locks on keys of the upstream; nil without an
 	// upstream.
-	lockDetector *lockdetect.Detector
-	holders      *locks.OperatorCommands
-	tracking     *tracking.Hub // nil if the table does not track lock keys
-	messages     *pubsub.Hub   // nil if the upstream carries messages
+	lockDetector     *lockdetect.Detector
+	operatorCommands *locks.OperatorCommands
+	tracking         *tracking.Hub // nil if the table does not track lock keys
+	messages         *pubsub.Hub   // nil if the upstream carries messages
 }
 
 // Lock describes a lock without its token.
@@ -46,27 +46,27 @@ type Lock = locks.Lock
 
 // NewTable returns the table of a lock server: a proxy without an upstream, which also answers the
 // commands that clients send when they connect.
-func NewTable(opts Options) *Table { return newTable(opts.orDefault(), nil) }
+func NewTable(opts Options) *Table { return newTable(opts.withDefaults(), nil) }
 
 // NewRelayTable returns the table of a proxy with an upstream: the lock commands, and the commands
 // whose replies merge the proxy's part with the upstream's.
 func NewRelayTable(opts Options) *Table {
-	opts = opts.orDefault()
+	opts = opts.withDefaults()
 	return newTable(opts, lockdetect.New(opts.Logger))
 }
 
 // NewTableAtUpstream returns the table that the proxy uses while its locks are at the upstream.
-// moved is the table for locks on the masters. In the new table, lock keys are ordinary keys, and
-// the lock commands fail on them.
-func NewTableAtUpstream(moved *Table, opts Options) *Table {
-	opts = opts.orDefault()
-	opts.locksAtUpstream, opts.mover, opts.keeper = true, moved.mover, moved.keeper
-	return newTable(opts, moved.lockDetector)
+// mastersTable is the table for locks on the masters. In the new table, lock keys are ordinary
+// keys, and the lock commands fail on them.
+func NewTableAtUpstream(mastersTable *Table, opts Options) *Table {
+	opts = opts.withDefaults()
+	opts.locksAtUpstream, opts.mover, opts.keeper = true, mastersTable.mover, mastersTable.keeper
+	return newTable(opts, mastersTable.lockDetector)
 }
 
 // newTable returns the table of a proxy. detector is nil if there is no upstream.
 func newTable(opts Options, detector *lockdetect.Detector) *Table {
-	t := &Table{opts: opts, current: newCurrentSettings(opts), audit: command.NewAudit(opts.Audit), lockDetector: detector}
+	t := &Table{opts: opts, settings: newCurrentSettings(opts), audit: command.NewAudit(opts.Audit), lockDetector: detector}
 	lockKeys := keys.NewPatterns(opts.LockKeys...)
 	keyOnMasters := lockkeys.KeyOnMastersFunc(opts.KeyPrefix, keys.NewPatterns(opts.LockTags...), opts.movablePatterns())
 	if t.mover = opts.mover; t.mover == nil {
@@ -83,33 +83,33 @@ func newTable(opts Options, detector *lockdetect.Detector) *Table {
 		Random: opts.Random, Logger: opts.Logger, Audit: t.audit,
 	})
 	t.lockKeys = lockkeys.New(lockkeys.Options{
-		Register: opts.Register, Locks: opts.Locks, KeyOnMasters: keyOnMasters, List: allKeyCommands.List, Limits: t.current.limits,
+		Register: opts.Register, Locks: opts.Locks, KeyOnMasters: keyOnMasters, List: allKeyCommands.List, Limits: t.settings.limits,
 		Now: opts.Now, Random: opts.Random, Logger: opts.Logger, Audit: t.audit,
 	})
 	s := eval.New(eval.Options{
 		Runner: t.lockKeys, LockKeys: lockKeys, Store: opts.Scripts, Functions: opts.Functions,
 		FindOwnCommand: t.Lookup, Observe: t.Observe, Now: opts.Now,
 	})
-	if detector == nil && opts.Messages != nil {
-		t.messages = pubsub.New(opts.Messages)
+	if detector == nil && opts.MessageCarrier != nil {
+		t.messages = pubsub.New(opts.MessageCarrier)
 	}
 	tx := transaction.Transactions{Runner: t.lockKeys, Scripts: s}
 	t.router = router{
 		lockKeys: lockKeys, hasUpstream: detector != nil, hasMessages: t.messages != nil, scripts: s,
-		lockKeyCommands: byName(append(t.lockKeys.Commands(), s.Commands()...)), txCommands: tx.Commands(), queue: tx.Queue,
+		lockKeyCommands: indexByName(append(t.lockKeys.Commands(), s.Commands()...)), txCommands: tx.Commands(), queue: tx.Queue,
 	}
 	t.tracking = newTrackingHub(opts, lockKeys)
-	t.holders = locks.NewOperatorCommands(locks.OperatorOptions{
+	t.operatorCommands = locks.NewOperatorCommands(locks.OperatorOptions{
 		Locks: opts.Holdings, KeyOnMasters: keyOnMasters, Prefix: opts.KeyPrefix, Keeper: t.keeper, Logger: opts.Logger, Audit: t.audit,
 	})
 	all := t.lockCommands(keyOnMasters)
-	if lockKeys.Any() {
+	if lockKeys.HasPatterns() {
 		all = append(all, allKeyCommands.Commands()...)
 	}
 	if t.messages != nil {
 		all = append(all, pubsub.Commands(t.messages)...)
 	}
-	t.router.ownCommands = ownCommands(t.router, t.serverCommands(), t.holders.Wait(), all, s, opts.Users)
+	t.router.ownCommands = ownCommands(t.router, t.newServer(), t.operatorCommands.WaitCommand(), all, s, opts.Users)
 	return t
 }
 
@@ -117,22 +117,22 @@ func newTable(opts Options, detector *lockdetect.Detector) *Table {
 // LOCKLIST and FORCEUNLOCK.
 func (t *Table) lockCommands(keyOnMasters func(db int, key string) quorum.Key) []*command.Command {
 	l := &locks.LockCommands{
-		Locks: t.opts.Locks, MaxTTL: t.current.maxTTL, KeyOnMasters: keyOnMasters, Random: t.opts.Random, Keeper: t.keeper, Audit: t.audit,
+		Locks: t.opts.Locks, MaxTTL: t.settings.maxTTL, KeyOnMasters: keyOnMasters, Random: t.opts.Random, Keeper: t.keeper, Audit: t.audit,
 	}
-	all := slices.Concat(l.Commands(), t.holders.Commands())
+	all := slices.Concat(l.Commands(), t.operatorCommands.Commands())
 	if t.opts.locksAtUpstream {
 		return locks.RefuseWhileAtUpstream(all, keys.NewPatterns(t.opts.LockKeys...))
 	}
 	return all
 }
 
-// serverCommands returns the commands about the proxy itself, with the counters of the table.
-func (t *Table) serverCommands() *server.Server {
+// newServer returns the commands about the proxy itself, with the counters of the table.
+func (t *Table) newServer() *server.Server {
 	opts := t.opts.Server
-	opts.MaxClients, opts.Waiting, opts.LockDetector, opts.Mover = t.current.maxClients, t.Waiting, t.lockDetector, t.mover
+	opts.MaxClients, opts.WaiterCount, opts.LockDetector, opts.Mover = t.settings.maxClients, t.WaiterCount, t.lockDetector, t.mover
 	opts.LockKeys, opts.CachedScripts = len(t.opts.LockKeys) > 0, t.router.scripts.CachedCount
 	opts.KeptLocks = t.keeper.Counts
-	if t.router.lockKeys.Any() {
+	if t.router.lockKeys.HasPatterns() {
 		opts.LockKeyCounts = t.lockKeys.Counts
 	}
 	return server.New(opts)
@@ -151,13 +151,13 @@ func ownCommands(
 	switch {
 	case !r.hasUpstream:
 		all = append(append(all, srv.Commands()...), wait)
-	case r.lockKeys.Any():
+	case r.lockKeys.HasPatterns():
 		all = append(append(all, srv.MergedCommands()...), s.MergedCommand())
 	default:
 		all = append(all, srv.MergedCommands()...)
 	}
-	commandsByName := byName(all)
-	if !r.hasUpstream && r.lockKeys.Any() {
+	commandsByName := indexByName(all)
+	if !r.hasUpstream && r.lockKeys.HasPatterns() {
 		commandsByName["script"] = r.lockKeyCommands["script"]
 		for _, name := range []string{"multi", "exec", "discard", "unwatch"} {
 			commandsByName[name] = r.txCommands[name]
@@ -170,7 +170,7 @@ func ownCommands(
 	return syntax.NewNames(commandsByName)
 }
 
-func byName(all []*command.Command) map[string]*command.Command {
+func indexByName(all []*command.Command) map[string]*command.Command {
 	commandsByName := map[string]*command.Command{}
 	for _, c := range all {
 		commandsByName[c.Name] = c
@@ -190,11 +190,11 @@ func newMover(opts Options, keyOnMasters func(db int, key string) quorum.Key) *m
 
 // newTrackingHub returns the hub for CLIENT TRACKING, or nil if the table does not track lock keys.
 func newTrackingHub(opts Options, lockKeys keys.Patterns) *tracking.Hub {
-	if opts.Mark == nil || !lockKeys.Any() {
+	if opts.Mark == nil || !lockKeys.HasPatterns() {
 		return nil
 	}
 	return tracking.NewHub(tracking.Options{
-		Mark: func(key quorum.Key, notify func(quorum.Report)) tracking.Watch { return opts.Mark(key, notify) },
+		Mark: func(key quorum.Key, notify func(quorum.Report)) tracking.Mark { return opts.Mark(key, notify) },
 		Read: opts.Register.Read, Logger: opts.Logger,
 	})
 }
@@ -208,14 +208,14 @@ func (t *Table) Keeper() *keepalive.Keeper { return t.keeper }
 // Messages returns the hub for messages at a lock server, or nil with an upstream.
 func (t *Table) Messages() *pubsub.Hub { return t.messages }
 
-// Waiting returns the number of clients that wait for a lock, or for another client's change of a
-// lock key.
-func (t *Table) Waiting() int { return t.opts.Locks.Waiting() }
+// WaiterCount returns the number of clients that wait for a lock, or for another client's change of
+// a lock key.
+func (t *Table) WaiterCount() int { return t.opts.Locks.WaiterCount() }
 
 // Locks lists at most count locks of a database whose keys match a glob, as LOCKLIST does for a
 // client with all permissions. The errors are those of package locks.
 func (t *Table) Locks(ctx context.Context, db int, match string, count int) ([]Lock, error) {
-	return t.holders.Locks(ctx, db, match, count)
+	return t.operatorCommands.Locks(ctx, db, match, count)
 }
 
 // LockKeys returns the globs of the lock keys; none if the proxy need not search commands for lock
@@ -256,7 +256,7 @@ func (t *Table) Run(cmd *command.Command, c command.Call) {
 			c.SyntaxError(syntax.WrongArity(cmd.Name))
 		case !cmd.AlwaysFails && !checkPermission(c):
 		case c.Client.OnlyListens() && pubsub.Refusal(c.Args) != "":
-			c.Out.Error(pubsub.Refusal(c.Args))
+			c.Out.WriteError(pubsub.Refusal(c.Args))
 		default:
 			if !t.router.hasUpstream && cmd.HasKeys() && !cmd.Docs.Reads {
 				c.Client.ChangedKeys.Add(c.Client.DB, c.Args, cmd.Places(c.Args))
@@ -268,7 +268,7 @@ func (t *Table) Run(cmd *command.Command, c command.Call) {
 
 // checkPermission reports whether the client may run a command. If not, it replies with the error.
 func checkPermission(c command.Call) bool {
-	if c.Client.MayAll() || server.IsOpen(c.Args) {
+	if c.Client.HasAllPermissions() || server.NeedsNoLogin(c.Args) {
 		return true
 	}
 	text := c.Client.Refusal(c.Ctx, c.Args)
@@ -278,7 +278,7 @@ func checkPermission(c command.Call) bool {
 	if c.Client.Transaction.Open {
 		c.Client.Transaction.Abort()
 	}
-	c.Out.Error(text)
+	c.Out.WriteError(text)
 	return false
 }
 
@@ -287,8 +287,8 @@ func checkPermission(c command.Call) bool {
 // words.
 func (t *Table) Observe(words [][]byte) {
 	isScript := len(words) == 3 && syntax.LowerCString(words[0]) == "script"
-	if t.router.lockKeys.Any() && isScript && syntax.LowerCString(words[1]) == "load" {
-		t.router.scripts.CacheLoaded(words[2])
+	if t.router.lockKeys.HasPatterns() && isScript && syntax.LowerCString(words[1]) == "load" {
+		t.router.scripts.CacheLoadedScript(words[2])
 	}
 	t.lockDetector.Count(words[:min(lockdetect.MaxWords, len(words))], t.router.lockKeys.Match)
 }

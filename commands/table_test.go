@@ -43,7 +43,7 @@ func (b *fixture) listedCommands() (all []*command.Command) {
 	return all
 }
 
-func TestUnknown(t *testing.T) {
+func TestUnknownCommand(t *testing.T) {
 	long := strings.Repeat("x", 300)
 	tests := []struct {
 		words []string
@@ -89,13 +89,13 @@ func TestArity(t *testing.T) {
 }
 
 func TestClientReply(t *testing.T) {
-	const pong, unknown, ok = "+PONG\r\n", "-ERR unknown command 'foo', with args beginning with: \r\n", "+OK\r\n"
-	const busy = "-ERR busy\r\n"
+	const pong, unknownError, ok = "+PONG\r\n", "-ERR unknown command 'foo', with args beginning with: \r\n", "+OK\r\n"
+	const busyError = "-ERR busy\r\n"
 	tests := [][2]string{
 		{"OFF; PING; foo; PING x y; on", ok},
 		{"OFF; PING; on; PING", ok + pong},
 		{"off; LOCK k t PX 10000; on; UNLOCK k t", ok + ":1\r\n"},
-		{"SKIP; PING; foo", unknown},
+		{"SKIP; PING; foo", unknownError},
 		{"SKIP; foo; PING", pong},
 		{"SKIP; PING x y; PING", pong},
 		{"SKIP; SKIP; PING; PING", pong},
@@ -108,8 +108,8 @@ func TestClientReply(t *testing.T) {
 		{"OFF; RESET; PING", "+RESET\r\n" + pong},
 		{"SKIP; RESET; PING", pong},
 		{"PING; OFF; PING; on", pong + ok},
-		{"OFF; refuse; on; refuse", ok + busy},
-		{"SKIP; refuse; refuse", busy},
+		{"OFF; refuse; on; refuse", ok + busyError},
+		{"SKIP; refuse; refuse", busyError},
 	}
 	for _, test := range tests {
 		b := newFixture(t)
@@ -136,6 +136,6 @@ func TestSilentGrant(t *testing.T) {
 	b.askLine("CLIENT REPLY OFF")
 	b.askLine("LOCK k t PX 10000")
 	b.expectCalls("lock 0/k by t for 10s, waiting 0s")
-	b.out.Undelivered()
+	b.out.UndoUndelivered()
 	b.expectCalls("withdraw 0/k of t")
 }

@@ -20,12 +20,12 @@ import (
 type fakeLocks struct {
 	validity time.Duration
 	err      error
-	// since is the time at which the lease began.
-	since time.Time
+	// leaseStart is the time at which the lease began.
+	leaseStart time.Time
 	// fence is the fence of the lock.
 	fence int64
-	// duringLock, unless it is nil, runs during each Lock.
-	duringLock func(ctx context.Context)
+	// onLock, unless it is nil, runs during each Lock.
+	onLock func(ctx context.Context)
 
 	mu    sync.Mutex
 	calls []string
@@ -37,8 +37,8 @@ func (f *fakeLocks) Lock(ctx context.Context, req quorum.LockRequest) (quorum.Gr
 		fenced = ", with a fence"
 	}
 	f.record("lock %d/%s by %s for %v, waiting %v%s", req.Key.DB, req.Key.Name, req.Token, req.TTL, req.Wait, fenced)
-	if f.duringLock != nil {
-		f.duringLock(ctx)
+	if f.onLock != nil {
+		f.onLock(ctx)
 	}
 	if ctx.Err() != nil {
 		return quorum.GrantedLock{}, context.Cause(ctx)
@@ -60,7 +60,7 @@ func (f *fakeLocks) Extend(_ context.Context, key quorum.Key, token string, ttl 
 }
 
 func (f *fakeLocks) grant(token string) quorum.GrantedLock {
-	return quorum.GrantedLock{Validity: f.validity, Since: f.since, Fence: f.fence, Version: token}
+	return quorum.GrantedLock{Validity: f.validity, LeaseStart: f.leaseStart, Fence: f.fence, Version: token}
 }
 
 func (f *fakeLocks) Fence(_ context.Context, key quorum.Key) (int64, error) {
@@ -72,7 +72,7 @@ func (*fakeLocks) AwaitPop(context.Context, quorum.BlockedPop) error {
 	return quorum.ErrPopTimeout
 }
 
-func (*fakeLocks) Waiting() int { return 0 }
+func (*fakeLocks) WaiterCount() int { return 0 }
 
 func (f *fakeLocks) Withdraw(keys []quorum.Key, got quorum.GrantedLock) {
 	for _, key := range keys {
@@ -113,7 +113,7 @@ func newFixture(t *testing.T) *fixture {
 
 func newClient() *command.Client {
 	addr := &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 6380}
-	return &command.Client{ID: 7, Addr: addr, LocalAddr: addr, Since: time.Now(), Proto: 2}
+	return &command.Client{ID: 7, Addr: addr, LocalAddr: addr, ConnectedAt: time.Now(), Proto: 2}
 }
 
 // ask runs a command as a session does, and returns its reply.
@@ -135,7 +135,7 @@ func (b *fixture) askIn(ctx context.Context, words ...string) string {
 // runRouted runs a command as a session of a proxy without an upstream does, and returns its reply.
 func runRouted(ctx context.Context, table *Table, client *command.Client, words []string, out *command.Reply) string {
 	args, at, tx := syntax.Bytes(words), len(out.Bytes), &client.Transaction
-	d := table.Route(Situation{InMulti: tx.Open, Watching: tx.Watching()}, args)
+	d := table.Route(Situation{InMulti: tx.Open, Watching: tx.HasWatchedKeys()}, args)
 	table.Run(d.Command, command.Call{Ctx: ctx, Client: client, Args: args, Out: out})
 	return string(out.Bytes[at:])
 }

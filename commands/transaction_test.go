@@ -46,7 +46,7 @@ func (b *registerFixture) watch(keys ...string) {
 // TestWatchedRelease checks that the release and extension of StackExchange.Redis and redis-py 2
 // use a ballot, under the condition of the watched version.
 func TestWatchedRelease(t *testing.T) {
-	const together = "ERR lock keys 'k2' and 'k' cannot be changed together: one command can take, extend or remove several lock keys, but not change them otherwise; give them the same hash tag (lock-tags)"
+	const notTogetherError = "ERR lock keys 'k2' and 'k' cannot be changed together: one command can take, extend or remove several lock keys, but not change them otherwise; give them the same hash tag (lock-tags)"
 	for commands, want := range map[string]struct{ reply, round, after string }{
 		"DEL k":                  {"[1]", "read 0/k|update 0/k", "."},
 		"PEXPIRE k 900":          {"[1]", "read 0/k|update 0/k", "me:900"},
@@ -56,8 +56,8 @@ func TestWatchedRelease(t *testing.T) {
 		"GET k; DEL k; EXISTS k": {`["me" 1 0]`, "read 0/k|update 0/k", "."},
 		"GET k":                  {`["me"]`, "read 0/k", "me:500"},
 		"PTTL k; DEL k":          {"[500 1]", "read 0/k|update 0/k", "."},
-		"SET k2 x; DEL k":        {together, "read 0/k 0/k2", "me:500"},
-		"SET k2 x":               {together, "read 0/k 0/k2", "me:500"},
+		"SET k2 x; DEL k":        {notTogetherError, "read 0/k 0/k2", "me:500"},
+		"SET k2 x":               {notTogetherError, "read 0/k 0/k2", "me:500"},
 		"INCR k; DEL k":          {"[ERR value is not an integer or out of range 1]", "update 0/k", "."},
 		"":                       {"[]", "read 0/k", "me:500"},
 	} {
@@ -72,7 +72,7 @@ func TestWatchedRelease(t *testing.T) {
 			}
 			b.expectRounds(strings.Split(want.round, "|")...)
 			b.expectValue("k", want.after)
-			if b.client.Transaction.Watching() {
+			if b.client.Transaction.HasWatchedKeys() {
 				t.Error("the key is still watched")
 			}
 		})
@@ -108,10 +108,10 @@ func TestWatchedKeyChanged(t *testing.T) {
 // changed. Neither does a key that was absent and is absent again.
 func TestWatchedVersion(t *testing.T) {
 	for _, test := range []struct {
-		name      string
-		isHeld    bool
-		meanwhile func(*fakeregister.Register)
-		aborts    bool
+		name             string
+		isHeld           bool
+		concurrentChange func(*fakeregister.Register)
+		aborts           bool
 	}{
 		{"replaced and put back", true, func(f *fakeregister.Register) {
 			f.Put("k", "other", 500)
@@ -134,9 +134,9 @@ func TestWatchedVersion(t *testing.T) {
 				}
 				b.watch("k")
 				if when == "before EXEC" {
-					test.meanwhile(b.masters)
+					test.concurrentChange(b.masters)
 				} else {
-					b.masters.ConcurrentChange = func() { test.meanwhile(b.masters) }
+					b.masters.ConcurrentChange = func() { test.concurrentChange(b.masters) }
 				}
 				got := b.transact(line)
 				if b.masters.ConcurrentChange != nil {
@@ -242,7 +242,7 @@ func TestQueueErrors(t *testing.T) {
 	}
 }
 
-func TestTransactionIsBounded(t *testing.T) {
+func TestTransactionLimit(t *testing.T) {
 	b := newRegisterFixture(t)
 	big := []string{"SET", "k", strings.Repeat("x", 1<<20)}
 	b.queue(big...)
@@ -259,7 +259,7 @@ func TestWatchInAnotherDatabase(t *testing.T) {
 	if got := b.transact("DEL k"); got != "EXECABORT Transaction discarded because of: the watched lock keys are in a different database; send WATCH and EXEC in the same database" {
 		t.Error(got)
 	}
-	if b.client.Transaction.Watching() {
+	if b.client.Transaction.HasWatchedKeys() {
 		t.Error("the key is still watched")
 	}
 }

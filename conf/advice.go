@@ -5,14 +5,15 @@ import "strings"
 // advice returns a hint for an unknown name: the valid name that the user probably meant, or else
 // all valid names.
 func advice(name string, validNames []string) string {
-	if best := Nearest(name, validNames); best != "" {
+	if best := NearestName(name, validNames); best != "" {
 		return "did you mean " + best + "?"
 	}
 	return "known settings: " + strings.Join(validNames, ", ")
 }
 
-// Nearest returns the valid name that the user probably meant, or an empty text. It ignores case.
-func Nearest(name string, validNames []string) string {
+// NearestName returns the valid name that the user probably meant, or an empty text. It ignores
+// case.
+func NearestName(name string, validNames []string) string {
 	best, least := "", 3 // a name with more than two wrong letters is a different word
 	for _, k := range validNames {
 		if d := distance(strings.ToLower(name), strings.ToLower(k)); d < least && d < len(k) {

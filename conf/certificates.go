@@ -19,10 +19,10 @@ func (c Config) CertificateFiles() certs.Files {
 // certificateProblems returns a problem for each given file that requires a second file which is
 // not given. It reads no file.
 func (c Config) certificateProblems() []problem {
-	var found []problem
-	needs := func(setting, value, required, requiredValue string) {
+	var problems []problem
+	needs := func(setting, value, requiredSetting, requiredValue string) {
 		if value != "" && requiredValue == "" {
-			found = append(found, problem{setting: setting, text: fmt.Sprintf("%q is given without %s", value, required)})
+			problems = append(problems, problem{setting: setting, text: fmt.Sprintf("%q is given without %s", value, requiredSetting)})
 		}
 	}
 	needs("tls-cert", c.TLSCert, "tls-key", c.TLSKey)
@@ -30,7 +30,7 @@ func (c Config) certificateProblems() []problem {
 	needs("tls-client-ca", c.TLSClientCA, "tls-cert", c.TLSCert)
 	needs("client-cert", c.ClientCert, "client-key", c.ClientKey)
 	needs("client-key", c.ClientKey, "client-cert", c.ClientCert)
-	return found
+	return problems
 }
 
 // certificateWarnings returns warnings about certificates for servers if no server uses TLS.

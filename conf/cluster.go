@@ -27,13 +27,13 @@ type Cluster struct {
 	// Seeds holds the addresses of nodes, host:port, with a port in each.
 	Seeds []string
 
-	server url.URL // the URL of a node, without its address
+	urlTemplate url.URL // the URL of a node, without its address
 }
 
 // URLAt returns the URL of the node at an address, redis:// or rediss://. It contains the password,
 // if there is one.
 func (c Cluster) URLAt(addr string) string {
-	at := c.server
+	at := c.urlTemplate
 	at.Host = addr
 	return at.String()
 }
@@ -66,7 +66,7 @@ func ReadCluster(text string) (c Cluster, named bool, err error) {
 			return Cluster{}, true, errClusterParameter
 		}
 	}
-	c.server = url.URL{Scheme: u.Scheme, User: u.User, RawQuery: u.RawQuery}
+	c.urlTemplate = url.URL{Scheme: u.Scheme, User: u.User, RawQuery: u.RawQuery}
 	return c, true, nil
 }
 
@@ -114,8 +114,8 @@ func checkPorts(text string) error {
 	return err
 }
 
-// checkAnnounced returns an error if a text is neither an IP address nor a name.
-func checkAnnounced(text string) error {
+// checkAnnouncedHost returns an error if a text is neither an IP address nor a name.
+func checkAnnouncedHost(text string) error {
 	if checkHost(text) != nil {
 		return errors.New(`is neither an IP address nor a name, such as "proxy-1.example.com" (without a port)`)
 	}

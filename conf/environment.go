@@ -32,7 +32,7 @@ func (env environment) layer() (layer, []error) {
 			if !ok {
 				continue
 			}
-			if err := found.add(s, s.fromEnv(variableName(name), value), name); err != nil {
+			if err := found.add(s, s.newEnvEntry(variableName(name), value), name); err != nil {
 				errs = append(errs, err)
 			}
 		}
@@ -40,7 +40,7 @@ func (env environment) layer() (layer, []error) {
 	return found, append(errs, env.unknownVariableErrors()...)
 }
 
-func (s Setting) fromEnv(variable, value string) entry {
+func (s Setting) newEnvEntry(variable, value string) entry {
 	if !s.IsList {
 		return newEntry(variable, []string{value})
 	}

@@ -17,24 +17,24 @@ var (
 // expand replaces ${NAME} by the variable NAME and $$ by a dollar sign. It does not expand the
 // values of variables again.
 func expand(text string, lookup func(string) (string, bool)) (string, error) {
-	var first error
-	expanded := dollarPattern.ReplaceAllStringFunc(text, func(found string) string {
-		if found == "$$" {
+	var firstErr error
+	expanded := dollarPattern.ReplaceAllStringFunc(text, func(match string) string {
+		if match == "$$" {
 			return "$"
 		}
-		name := strings.Trim(found, "${}")
+		name := strings.Trim(match, "${}")
 		value, known := lookup(name)
 		switch {
-		case first != nil:
+		case firstErr != nil:
 		case name == "":
-			first = errDollar
+			firstErr = errDollar
 		case !known:
-			first = fmt.Errorf("needs the environment variable %s, which is not set", name)
+			firstErr = fmt.Errorf("needs the environment variable %s, which is not set", name)
 		}
 		return value
 	})
-	if first != nil {
-		return "", first
+	if firstErr != nil {
+		return "", firstErr
 	}
 	return expanded, nil
 }

@@ -19,9 +19,9 @@ import (
 // grows with the square of the size.
 const maxFileSize = 64 << 10
 
-// fileLayer returns the settings in the file at path, or, if path is empty, in the file that
+// readFileLayer returns the settings in the file at path, or, if path is empty, in the file that
 // REDLOCK_CONFIG names.
-func (r *loader) fileLayer(path string, env environment) (layer, []error) {
+func (r *loader) readFileLayer(path string, env environment) (layer, []error) {
 	where := "--" + FileFlag
 	if path == "" {
 		where = FileEnv
@@ -59,7 +59,7 @@ func parseYAML(path string, content []byte) ([]*ast.MappingValueNode, error) {
 		return nil, fmt.Errorf("%s: not UTF-8 text", path)
 	}
 	content = normalizeText(content)
-	if line := tooDeep(content); line > 0 {
+	if line := tooDeepLine(content); line > 0 {
 		return nil, fmt.Errorf("%s:%d: nested too deeply; settings are a list of names and values", path, line)
 	}
 	file, err := parser.ParseBytes(content, 0, parser.AllowDuplicateMapKey())
@@ -79,9 +79,9 @@ func parseYAML(path string, content []byte) ([]*ast.MappingValueNode, error) {
 // the square of the depth.
 const maxDepth = 32
 
-// tooDeep returns the number of the first line that is nested too deeply, or 0. It counts open flow
-// collections, and the collections that begin on one line.
-func tooDeep(content []byte) int {
+// tooDeepLine returns the number of the first line that is nested too deeply, or 0. It counts open
+// flow collections, and the collections that begin on one line.
+func tooDeepLine(content []byte) int {
 	inFlow, onLine, line := 0, 0, 0
 	for _, t := range lexer.Tokenize(string(content)) {
 		if t.Position.Line != line {

@@ -121,7 +121,7 @@ func FuzzFile(f *testing.F) {
 		var out strings.Builder
 		for _, s := range settingsTable {
 			if values := s.get(config); len(values) > 0 {
-				out.WriteString(yamlQuoted(s, values))
+				out.WriteString(quoteYAML(s, values))
 			}
 		}
 		again, err := readFile(out.String()).result()
@@ -131,8 +131,8 @@ func FuzzFile(f *testing.F) {
 	})
 }
 
-// yamlQuoted returns a setting as YAML, quoted by %q, which YAML understands.
-func yamlQuoted(s Setting, values []string) string {
+// quoteYAML returns a setting as YAML, quoted by %q, which YAML understands.
+func quoteYAML(s Setting, values []string) string {
 	var quoted []string
 	for _, v := range values {
 		quoted = append(quoted, fmt.Sprintf("%q", strings.ReplaceAll(v, "$", "$$")))

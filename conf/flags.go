@@ -23,10 +23,10 @@ func flagLayer(flags map[string][]string) (layer, []error) {
 }
 
 // newEntry returns the entry of values that all come from one source.
-func newEntry(where string, values []string) entry {
-	e := entry{origin: where}
+func newEntry(origin string, values []string) entry {
+	e := entry{origin: origin}
 	for _, value := range values {
-		e.values = append(e.values, sourcedValue{where, value})
+		e.values = append(e.values, sourcedValue{origin, value})
 	}
 	return e
 }

@@ -50,7 +50,7 @@ func checkLockGlob(glob string) error {
 // withoutLiterals returns the glob with a letter in place of the inside of each set and of each
 // escaped character. It keeps escaped letters that are character classes in regular expressions.
 func withoutLiterals(glob string) (string, error) {
-	var plain strings.Builder
+	var plainGlob strings.Builder
 	for len(glob) > 0 {
 		size := 1
 		switch {
@@ -58,23 +58,23 @@ func withoutLiterals(glob string) (string, error) {
 			return "", errBackslash
 		case glob[0] == '\\' && strings.ContainsRune("dDwWsSbB", rune(glob[1])):
 			size = 2
-			plain.WriteString(glob[:2])
+			plainGlob.WriteString(glob[:2])
 		case glob[0] == '\\':
 			size = 2
-			plain.WriteByte('x')
+			plainGlob.WriteByte('x')
 		case glob[0] == '[':
 			inside, err := charSetLength(glob)
 			if err != nil {
 				return "", err
 			}
 			size = inside
-			plain.WriteString("[x]")
+			plainGlob.WriteString("[x]")
 		default:
-			plain.WriteByte(glob[0])
+			plainGlob.WriteByte(glob[0])
 		}
 		glob = glob[size:]
 	}
-	return plain.String(), nil
+	return plainGlob.String(), nil
 }
 
 // charSetLength returns the size of the set at the beginning of the glob, including its brackets.

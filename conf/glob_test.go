@@ -76,9 +76,9 @@ func TestLockGlobs(t *testing.T) {
 	}
 }
 
-// TestLockGlobErrorNamesSource checks that the error names the source of the glob, and gives a
+// TestSourceInLockGlobError checks that the error names the source of the glob, and gives a
 // hint.
-func TestLockGlobErrorNamesSource(t *testing.T) {
+func TestSourceInLockGlobError(t *testing.T) {
 	_, err := Load(Source{Flags: map[string][]string{"master": {"redis://a", "redis://b", "redis://c"},
 		"lock-keys": {"lock:*,job:*"}}})
 	want := `--lock-keys: "lock:*,job:*" contains ','; give each glob separately ` +

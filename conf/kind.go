@@ -114,10 +114,10 @@ func checkMemorySize(n int64) error {
 	return nil
 }
 
-func atLeast[T cmp.Ordered](least T) func(T) error {
+func atLeast[T cmp.Ordered](minimum T) func(T) error {
 	return func(v T) error {
-		if v < least {
-			return fmt.Errorf("is less than %v", least)
+		if v < minimum {
+			return fmt.Errorf("is less than %v", minimum)
 		}
 		return nil
 	}
@@ -148,8 +148,8 @@ func checkNotEmpty(v string) error {
 	return nil
 }
 
-// orEmpty returns a rule that also accepts an empty value.
-func orEmpty(rule func(string) error) func(string) error {
+// allowEmpty returns a rule that also accepts an empty value.
+func allowEmpty(rule func(string) error) func(string) error {
 	return func(v string) error {
 		if v == "" {
 			return nil

@@ -73,7 +73,7 @@ const lastWithFormerNames = "0.5"
 func read(src Source) *loader {
 	r := &loader{config: Default(), entries: layer{}, failedSettings: map[string]bool{}}
 	env := environment(src.Environ)
-	r.apply(r.fileLayer(src.File, env))
+	r.apply(r.readFileLayer(src.File, env))
 	fromEnv, errs := env.layer()
 	r.apply(fromEnv, errs)
 	r.apply(flagLayer(src.Flags))

@@ -209,8 +209,8 @@ func matches(err error, want []string) bool {
 		slices.EqualFunc(lines, want, strings.HasPrefix)
 }
 
-// TestAllErrorsTogether checks that Load reports errors in several sources together.
-func TestAllErrorsTogether(t *testing.T) {
+// TestErrorsOfSeveralSources checks that Load reports errors in several sources together.
+func TestErrorsOfSeveralSources(t *testing.T) {
 	path := writeFile(t, "listen: nowhere\nmax_ttl: 1s\n")
 	_, err := Load(Source{File: path, Environ: []string{"REDLOCK_MAX_TTL=x", "REDLOCK_X=y"},
 		Flags: map[string][]string{"max-clients": {"-1"}}})
@@ -227,8 +227,8 @@ func TestAllErrorsTogether(t *testing.T) {
 	}
 }
 
-// TestFlagNamesFile checks that Read reads the flag's file instead of the environment's file.
-func TestFlagNamesFile(t *testing.T) {
+// TestConfigFlag checks that Read reads the flag's file instead of the environment's file.
+func TestConfigFlag(t *testing.T) {
 	flag, env := writeFile(t, "listen: flag:1\n"), writeFile(t, "listen: env:1\n")
 	for file, want := range map[string]string{flag: "flag:1", "": "env:1"} {
 		got, err := Read(Source{File: file, Environ: []string{"REDLOCK_CONFIG=" + env}})
@@ -238,8 +238,8 @@ func TestFlagNamesFile(t *testing.T) {
 	}
 }
 
-// TestReadNeedsNoMaster checks that Read works without masters, as healthcheck needs it.
-func TestReadNeedsNoMaster(t *testing.T) {
+// TestReadWithoutMasters checks that Read works without masters, as healthcheck needs it.
+func TestReadWithoutMasters(t *testing.T) {
 	got, err := Read(Source{Environ: []string{"REDLOCK_LISTEN=a:1"}})
 	if err != nil || got.Listen != "a:1" {
 		t.Fatalf("got %v, %v", got, err)

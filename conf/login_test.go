@@ -9,7 +9,7 @@ import (
 
 // splitACL returns the file name after "acl:" as acl. It returns a name without that prefix as
 // other.
-func splitACL(name string) (acl, other string) {
+func splitACL(name string) (acl, passwordFile string) {
 	if file, ok := strings.CutPrefix(name, "acl:"); ok {
 		return file, ""
 	}
@@ -19,24 +19,24 @@ func splitACL(name string) (acl, other string) {
 // TestUpstreamLogin checks that clients share the upstream's login only if the configuration allows
 // it.
 func TestUpstreamLogin(t *testing.T) {
-	const open, login, user = "redis://r:1", "redis://:hunter2@r:1", "redis://alice@r:1"
+	const noLoginURL, login, user = "redis://r:1", "redis://:hunter2@r:1", "redis://alice@r:1"
 	for _, c := range []struct {
 		upstream, file string
 		share          bool
 		want           string
 	}{
 		{"", "", false, ""},
-		{open, "", false, ""},
-		{open, "", true, ""},
+		{noLoginURL, "", false, ""},
+		{noLoginURL, "", true, ""},
 		{login, "", true, ""},
 		{login, "p", false, ""},
 		{login, "", false, `upstream: "redis://:xxxxx@r:1" has a login, which every client`},
 		{user, "", false, `upstream: "redis://xxxxx@r:1" has a login`},
-		{open, "p", false, "client-password-file: has no effect"},
+		{noLoginURL, "p", false, "client-password-file: has no effect"},
 		{"", "p", false, "client-password-file: has no effect"},
 		{login, "p", true, "share-upstream-login: cannot be combined with client-password-file"},
 		{login, "acl:u", false, ""},
-		{open, "acl:u", false, ""},
+		{noLoginURL, "acl:u", false, ""},
 		{"", "acl:u", false, ""},
 		{login, "acl:p", false, "acl-file: cannot be combined with client-password-file"},
 		{login, "acl:u", true, "share-upstream-login: cannot be combined with acl-file"},

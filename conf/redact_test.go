@@ -71,8 +71,8 @@ func TestRedact(t *testing.T) {
 	}
 }
 
-// TestRedactHidesAnyPassword puts passwords with any characters into URLs, escaped and raw.
-func TestRedactHidesAnyPassword(t *testing.T) {
+// TestRedactAnyPassword puts passwords with any characters into URLs, escaped and raw.
+func TestRedactAnyPassword(t *testing.T) {
 	forms := []string{"redis://:%s@h", "rediss://u:%s@h:1", "unix://:%s@/h", "u:%s@h", "redis://u:%s@h?db=1",
 		"redis://u:%s@h/1", "redis://%s@h", "%s@h:1",
 		"redis+sentinel://u:%s@a:1,b:2/m", "redis+sentinel://u:%s@a/m/1?skip_verify=true",

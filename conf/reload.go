@@ -42,30 +42,30 @@ func (c Change) String() string {
 	return fmt.Sprintf("%s: %s -> %s", c.Setting, c.From, c.To)
 }
 
-// AfterReload returns the configuration of a proxy that runs with c and has read next. It is c with
+// MergeReload returns the configuration of a proxy that runs with c and has read next. It is c with
 // the changes that can take effect at once. changed lists these changes, and pending lists the
-// changes that need a restart. If the combination is invalid, AfterReload returns an error, and
+// changes that need a restart. If the combination is invalid, MergeReload returns an error, and
 // nothing changes.
-func (c Config) AfterReload(next Config) (now Config, changed, pending []Change, err error) {
-	now = c
+func (c Config) MergeReload(next Config) (mergedConfig Config, changed, pending []Change, err error) {
+	mergedConfig = c
 	for _, s := range settingsTable {
 		from, to := s.get(c), s.get(next)
 		switch {
 		case slices.Equal(from, to):
 		case s.Reload == AtOnce,
-			s.Reload >= PasswordAtOnce && onlyPasswords(from, to),
+			s.Reload >= PasswordAtOnce && differOnlyInPasswords(from, to),
 			s.Reload == MastersAtOnce && !slices.Equal(addresses(from), addresses(to)):
-			s.copy(&now, next)
-			changed = append(changed, s.change(from, to))
+			s.copy(&mergedConfig, next)
+			changed = append(changed, s.newChange(from, to))
 		default:
-			pending = append(pending, s.change(from, to))
+			pending = append(pending, s.newChange(from, to))
 		}
 	}
-	if err := now.Validate(); err != nil {
+	if err := mergedConfig.Validate(); err != nil {
 		return c, nil, nil, fmt.Errorf("settings that change at once conflict with settings "+
 			"that change only at a restart (%s): %w", changedSettings(pending), err)
 	}
-	return now, changed, pending, nil
+	return mergedConfig, changed, pending, nil
 }
 
 func changedSettings(all []Change) string {
@@ -76,7 +76,7 @@ func changedSettings(all []Change) string {
 	return strings.Join(names, ", ")
 }
 
-func (s Setting) change(from, to []string) Change {
+func (s Setting) newChange(from, to []string) Change {
 	return Change{Setting: s.Name, From: s.redactedList(from), To: s.redactedList(to)}
 }
 
@@ -92,10 +92,10 @@ func (s Setting) redactedList(values []string) string {
 	return strings.Join(shown, " ")
 }
 
-// onlyPasswords reports whether URLs differ only in passwords, each replaced by another password. A
-// new login, or the login of another user, is a different change: connected clients would get
-// rights that they did not have.
-func onlyPasswords(from, to []string) bool {
+// differOnlyInPasswords reports whether URLs differ only in passwords, each replaced by another
+// password. A new login, or the login of another user, is a different change: connected clients
+// would get rights that they did not have.
+func differOnlyInPasswords(from, to []string) bool {
 	return slices.EqualFunc(from, to, func(a, b string) bool {
 		x, xOK := maskPassword(a)
 		y, yOK := maskPassword(b)
@@ -127,13 +127,13 @@ func (c Config) HasMasters(names []string) bool {
 	return slices.Equal(all, slices.Sorted(slices.Values(names)))
 }
 
-// SameMasters reports whether both configurations name the same masters, in any order.
-func (c Config) SameMasters(other Config) bool {
+// HasSameMasters reports whether both configurations name the same masters, in any order.
+func (c Config) HasSameMasters(other Config) bool {
 	return slices.Equal(addresses(c.Masters), addresses(other.Masters))
 }
 
 // maskPassword returns the URL with a fixed text as password. ok is false without password.
-func maskPassword(text string) (same string, ok bool) {
+func maskPassword(text string) (maskedText string, ok bool) {
 	u, err := url.Parse(text)
 	if err != nil || u.User == nil {
 		return "", false

@@ -16,9 +16,10 @@ func runningConfig() Config {
 	return c
 }
 
-// TestReloaded checks that AfterReload applies a change at once if it can, and lists the change as
-// pending otherwise. If the combination is invalid, nothing changes. The result shows no password.
-func TestReloaded(t *testing.T) {
+// TestMergeReload checks that MergeReload applies a change at once if it can, and lists the change
+// as pending otherwise. If the combination is invalid, nothing changes. The result shows no
+// password.
+func TestMergeReload(t *testing.T) {
 	for _, test := range []struct {
 		name             string
 		change           func(*Config)
@@ -67,7 +68,7 @@ func TestReloaded(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			next := runningConfig()
 			test.change(&next)
-			now, changed, pending, err := runningConfig().AfterReload(next)
+			now, changed, pending, err := runningConfig().MergeReload(next)
 			if test.err == "" && err != nil || test.err != "" && (err == nil || !strings.HasPrefix(err.Error(), test.err)) {
 				t.Fatalf("got the error %v, want %q", err, test.err)
 			}
@@ -95,13 +96,13 @@ func changeList(all []Change) string {
 // findWrongSetting describes a setting with the wrong value after a reload; empty if there is none.
 // If all is set, every setting should be new; otherwise the settings that need a restart should be
 // old.
-func findWrongSetting(now, next Config, all bool) string {
+func findWrongSetting(config, next Config, all bool) string {
 	for _, s := range settingsTable {
 		want := s.get(runningConfig())
 		if all {
 			want = s.get(next)
 		}
-		if (all || s.Reload == AtRestart) && fmt.Sprint(s.get(now)) != fmt.Sprint(want) {
+		if (all || s.Reload == AtRestart) && fmt.Sprint(s.get(config)) != fmt.Sprint(want) {
 			return s.Name + " is not what it should be"
 		}
 	}

@@ -44,13 +44,13 @@ type Sentinel struct {
 	// Username and Password are the login at the Sentinels. Both are empty if there is none.
 	Username, Password string
 
-	server url.URL // the URL of the Redis, without its address
+	urlTemplate url.URL // the URL of the Redis, without its address
 }
 
 // URLAt returns the URL, redis:// or rediss://, of the Redis at this address. The URL contains the
 // password, if there is one.
 func (s Sentinel) URLAt(addr string) string {
-	at := s.server
+	at := s.urlTemplate
 	at.Host = addr
 	return at.String()
 }
@@ -152,7 +152,7 @@ func (s *Sentinel) parsePath(u *url.URL) error {
 		db = "/" + db
 	}
 	s.Master = name
-	s.server = url.URL{Scheme: u.Scheme, User: u.User, Path: db}
+	s.urlTemplate = url.URL{Scheme: u.Scheme, User: u.User, Path: db}
 	return nil
 }
 
@@ -171,7 +171,7 @@ func (s *Sentinel) parseQuery(u *url.URL) error {
 		case name == "sentinel_password":
 			s.Password = values[0]
 		case name == "skip_verify" && u.Scheme == "rediss" && (values[0] == "true" || values[0] == "false"):
-			s.server.RawQuery = "skip_verify=" + values[0]
+			s.urlTemplate.RawQuery = "skip_verify=" + values[0]
 		default:
 			return errSentinelParameter
 		}

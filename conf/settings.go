@@ -73,21 +73,21 @@ var settingsTable = []Setting{
 		"is not the proxy's own (redis://, rediss://, unix://, redis+sentinel:// with the Sentinels that know it, or "+
 		"redis+cluster:// with nodes of a Redis Cluster); without it the proxy is a lock server",
 		textCodec, func(c *Config) *string { return &c.Upstream }, checkUpstreamURL))),
-	changesAtOnce(oneValue("upstream-timeout", "`DURATION`: time limit for connecting to the upstream, and for its "+
+	withReloadAtOnce(oneValue("upstream-timeout", "`DURATION`: time limit for connecting to the upstream, and for its "+
 		"answers to the proxy's own questions",
 		durationCodec, func(c *Config) *time.Duration { return &c.UpstreamTimeout }, moreThan(time.Duration(0)))),
-	changesAtOnce(oneValue("ca", "`FILE`: PEM file with the certificate authorities of rediss:// servers, in addition "+
+	withReloadAtOnce(oneValue("ca", "`FILE`: PEM file with the certificate authorities of rediss:// servers, in addition "+
 		"to the system's",
 		textCodec, func(c *Config) *string { return &c.CA })),
-	changesAtOnce(oneValue("client-cert", "`FILE`: PEM file with the certificate that the proxy presents to rediss:// "+
+	withReloadAtOnce(oneValue("client-cert", "`FILE`: PEM file with the certificate that the proxy presents to rediss:// "+
 		"servers",
 		textCodec, func(c *Config) *string { return &c.ClientCert })),
-	changesAtOnce(oneValue("client-key", "`FILE`: PEM file with the key of client-cert",
+	withReloadAtOnce(oneValue("client-key", "`FILE`: PEM file with the key of client-cert",
 		textCodec, func(c *Config) *string { return &c.ClientKey })),
-	changesAtOnce(oneValue("client-password-file", "`FILE`: file with the password that clients must log in with if "+
+	withReloadAtOnce(oneValue("client-password-file", "`FILE`: file with the password that clients must log in with if "+
 		"the upstream's URL contains a login",
 		textCodec, func(c *Config) *string { return &c.ClientPasswordFile })),
-	changesAtOnce(asBool(oneValue("share-upstream-login", "let every client use the login in the upstream's URL "+
+	withReloadAtOnce(withBool(oneValue("share-upstream-login", "let every client use the login in the upstream's URL "+
 		"without a login of its own",
 		boolCodec, func(c *Config) *bool { return &c.ShareUpstreamLogin }))),
 	oneValue("acl-file", "`FILE`: file with the proxy's own users, in the format of Redis' ACL file: clients log in "+
@@ -100,40 +100,40 @@ var settingsTable = []Setting{
 		textCodec, func(c *Config) *string { return &c.ClusterPorts }, checkPorts),
 	oneValue("announce", "`HOST`: address or name at which clients reach the ports for the nodes of a cluster; empty: "+
 		"the address at which a client has reached the proxy",
-		textCodec, func(c *Config) *string { return &c.Announce }, orEmpty(checkAnnounced)),
-	changesAtOnce(oneValue("tls-cert", "`FILE`: PEM file with the certificate chain that the proxy presents to "+
+		textCodec, func(c *Config) *string { return &c.Announce }, allowEmpty(checkAnnouncedHost)),
+	withReloadAtOnce(oneValue("tls-cert", "`FILE`: PEM file with the certificate chain that the proxy presents to "+
 		"clients, which must then speak TLS",
 		textCodec, func(c *Config) *string { return &c.TLSCert })),
-	changesAtOnce(oneValue("tls-key", "`FILE`: PEM file with the key of tls-cert",
+	withReloadAtOnce(oneValue("tls-key", "`FILE`: PEM file with the key of tls-cert",
 		textCodec, func(c *Config) *string { return &c.TLSKey })),
-	changesAtOnce(oneValue("tls-client-ca", "`FILE`: PEM file with the certificate authorities of clients: a client "+
+	withReloadAtOnce(oneValue("tls-client-ca", "`FILE`: PEM file with the certificate authorities of clients: a client "+
 		"without such a certificate is refused",
 		textCodec, func(c *Config) *string { return &c.TLSClientCA })),
-	changesAtOnce(asBool(oneValue("protected-mode", "refuse clients from other machines if no login is required",
+	withReloadAtOnce(withBool(oneValue("protected-mode", "refuse clients from other machines if no login is required",
 		boolCodec, func(c *Config) *bool { return &c.ProtectedMode }))),
 	optionalList("proxy-protocol", "`ADDR`: address or network (10.0.0.0/8) of load balancers, which must name "+
 		"their client by the PROXY protocol, version 1 or 2; once per network",
 		func(c *Config) *[]string { return &c.ProxyProtocol }, checkNetwork),
 	oneValue("admin", "`ADDR`: address (host:port) of the admin port, which serves a status page, health and metrics "+
 		"by HTTP to every client; empty: none",
-		textCodec, func(c *Config) *string { return &c.Admin }, orEmpty(checkHostPort)),
+		textCodec, func(c *Config) *string { return &c.Admin }, allowEmpty(checkHostPort)),
 	withFormerName("admin-names", optionalList("admin-hosts", "`NAME`: host name with a dot at which the admin port "+
 		"answers, in addition to the name of the machine; once per name",
 		func(c *Config) *[]string { return &c.AdminHosts })),
-	changesAtOnce(asBool(oneValue("admin-pprof", "serve profiles of the process at the admin port (/debug/pprof/)",
+	withReloadAtOnce(withBool(oneValue("admin-pprof", "serve profiles of the process at the admin port (/debug/pprof/)",
 		boolCodec, func(c *Config) *bool { return &c.AdminPprof }))),
-	asBool(oneValue("admin-locks", "show the held locks on the status page, with their keys and clients",
+	withBool(oneValue("admin-locks", "show the held locks on the status page, with their keys and clients",
 		boolCodec, func(c *Config) *bool { return &c.AdminLocks })),
-	changesAtOnce(oneValue("max-ttl", "`DURATION`: longest TTL that a client may ask for; also the wait after all "+
+	withReloadAtOnce(oneValue("max-ttl", "`DURATION`: longest TTL that a client may ask for; also the wait after all "+
 		"masters lost their data, if no proxy knows the TTLs in use",
 		durationCodec, func(c *Config) *time.Duration { return &c.MaxTTL }, atLeast(time.Millisecond))),
 	oneValue("master-timeout", "`DURATION`: time limit for a master's answer; a master that does not answer in time "+
 		"has no vote",
 		durationCodec, func(c *Config) *time.Duration { return &c.MasterTimeout }, moreThan(time.Duration(0))),
-	asBool(oneValue("guard", "withhold the vote of a master that may have lost locks until it has caught up; false "+
+	withBool(oneValue("guard", "withhold the vote of a master that may have lost locks until it has caught up; false "+
 		"is for comparisons only",
 		boolCodec, func(c *Config) *bool { return &c.Guard })),
-	asBool(oneValue("fresh-start", "let masters that are all empty when the proxy starts vote after 3 s",
+	withBool(oneValue("fresh-start", "let masters that are all empty when the proxy starts vote after 3 s",
 		boolCodec, func(c *Config) *bool { return &c.FreshStart })),
 	oneValue("key-prefix", "`TEXT`: text before each lock's name in its key on the masters",
 		textCodec, func(c *Config) *string { return &c.KeyPrefix }),
@@ -143,35 +143,35 @@ var settingsTable = []Setting{
 	optionalList("lock-tags", "`GLOB`: glob of lock keys with a hash tag ({…}) that are kept together by tag, so "+
 		"that one command or script can change several; once per glob",
 		func(c *Config) *[]string { return &c.LockTags }, checkLockGlob),
-	asBool(oneValue("move-from-upstream", "keep the locks at the upstream until 'redlock-proxy move' moves them to "+
+	withBool(oneValue("move-from-upstream", "keep the locks at the upstream until 'redlock-proxy move' moves them to "+
 		"the masters; no effect after that",
 		boolCodec, func(c *Config) *bool { return &c.MoveFromUpstream })),
-	withFormerName("no-ttl", changesAtOnce(oneValue("locks-without-ttl", "`POLICY`: lock keys without a TTL: allow or refuse",
+	withFormerName("no-ttl", withReloadAtOnce(oneValue("locks-without-ttl", "`POLICY`: lock keys without a TTL: allow or refuse",
 		textCodec, func(c *Config) *string { return &c.LocksWithoutTTL }, oneOf("allow", "refuse")))),
 	oneValue("cluster-mode", "`MODE`: off, or emulated: a proxy without an upstream tells cluster clients that it is "+
 		"a cluster of one node",
 		textCodec, func(c *Config) *string { return &c.ClusterMode }, oneOf("off", "emulated")),
-	changesAtOnce(oneValue("max-clients", "`NUMBER`: limit of connected clients",
+	withReloadAtOnce(oneValue("max-clients", "`NUMBER`: limit of connected clients",
 		numberCodec, func(c *Config) *int { return &c.MaxClients }, atLeast(1))),
-	changesAtOnce(oneValue("max-input-memory", "`SIZE`: memory limit for incomplete commands of all clients and what "+
+	withReloadAtOnce(oneValue("max-input-memory", "`SIZE`: memory limit for incomplete commands of all clients and what "+
 		"is kept for them between commands; a client that would exceed it is disconnected",
 		sizeCodec, func(c *Config) *int64 { return &c.MaxInputMemory }, checkMemorySize)),
-	changesAtOnce(oneValue("max-unread-memory", "`SIZE`: memory limit for unread replies of all clients; the client "+
+	withReloadAtOnce(oneValue("max-unread-memory", "`SIZE`: memory limit for unread replies of all clients; the client "+
 		"that has left some unread for longest is disconnected",
 		sizeCodec, func(c *Config) *int64 { return &c.MaxUnreadMemory }, checkMemorySize)),
-	changesAtOnce(oneValue("max-message-memory", "`SIZE`: memory limit for messages to subscribers of a proxy without "+
+	withReloadAtOnce(oneValue("max-message-memory", "`SIZE`: memory limit for messages to subscribers of a proxy without "+
 		"an upstream; the subscriber for which most wait is disconnected",
 		sizeCodec, func(c *Config) *int64 { return &c.MaxMessageMemory }, checkMemorySize)),
-	changesAtOnce(oneValue("drain-timeout", "`DURATION`: time limit for commands that still run when the proxy stops",
+	withReloadAtOnce(oneValue("drain-timeout", "`DURATION`: time limit for commands that still run when the proxy stops",
 		durationCodec, func(c *Config) *time.Duration { return &c.DrainTimeout }, atLeast(time.Duration(0)))),
-	changesAtOnce(oneValue("drain-delay", "`DURATION`: time for which a stopping proxy still accepts clients, but is "+
+	withReloadAtOnce(oneValue("drain-delay", "`DURATION`: time for which a stopping proxy still accepts clients, but is "+
 		"not ready, before it drains",
 		durationCodec, func(c *Config) *time.Duration { return &c.DrainDelay }, atLeast(time.Duration(0)))),
-	changesAtOnce(asBool(oneValue("audit-log", "log each grant and release of a lock, with key and client",
+	withReloadAtOnce(withBool(oneValue("audit-log", "log each grant and release of a lock, with key and client",
 		boolCodec, func(c *Config) *bool { return &c.AuditLog }))),
-	changesAtOnce(oneValue("log-level", "`LEVEL`: least severe level that is logged: debug, info, warn or error",
+	withReloadAtOnce(oneValue("log-level", "`LEVEL`: least severe level that is logged: debug, info, warn or error",
 		textCodec, func(c *Config) *string { return &c.LogLevel }, oneOf("debug", "info", "warn", "error"))),
-	changesAtOnce(oneValue("log-format", "`FORMAT`: format of log lines: text or json",
+	withReloadAtOnce(oneValue("log-format", "`FORMAT`: format of log lines: text or json",
 		textCodec, func(c *Config) *string { return &c.LogFormat }, oneOf("text", "json"))),
 }
 
@@ -224,8 +224,8 @@ func optionalList(name, usage string, field func(*Config) *[]string, rules ...fu
 	return Setting{Name: name, Usage: usage, IsList: true, isYAMLString: true, set: set, get: get, copy: copyValue}
 }
 
-// asBool marks a row as a boolean setting.
-func asBool(s Setting) Setting {
+// withBool marks a row as a boolean setting.
+func withBool(s Setting) Setting {
 	s.IsBool = true
 	return s
 }
@@ -236,7 +236,7 @@ func withReload(mode ReloadMode, s Setting) Setting {
 	return s
 }
 
-func changesAtOnce(s Setting) Setting { return withReload(AtOnce, s) }
+func withReloadAtOnce(s Setting) Setting { return withReload(AtOnce, s) }
 
 // withFormerName sets the former name of a setting.
 func withFormerName(name string, s Setting) Setting {

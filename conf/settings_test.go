@@ -64,7 +64,7 @@ func TestOneRowPerField(t *testing.T) {
 	}
 }
 
-func TestSettingsIsACopy(t *testing.T) {
+func TestSettingsCopy(t *testing.T) {
 	Settings()[0].Name = "changed"
 	if Settings()[0].Name != "master" {
 		t.Fatal("the table can be changed")
@@ -78,8 +78,8 @@ func TestEnv(t *testing.T) {
 	}
 }
 
-// TestLoadedListIsACopy checks that the caller may change its flags after loading.
-func TestLoadedListIsACopy(t *testing.T) {
+// TestLoadedListCopy checks that the caller may change its flags after loading.
+func TestLoadedListCopy(t *testing.T) {
 	flags := map[string][]string{"master": {"redis://a"}}
 	c, err := Load(Source{Flags: flags})
 	if err != nil {

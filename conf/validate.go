@@ -30,15 +30,15 @@ func (c Config) Validate() error {
 
 // invalidValues returns a problem for each invalid value.
 func (c Config) invalidValues() []problem {
-	var found []problem
+	var problems []problem
 	for _, s := range settingsTable {
 		for i, value := range s.get(c) {
 			if err := s.check(value); err != nil {
-				found = append(found, problem{setting: s.Name, index: i, text: valueProblem(s, value, err)})
+				problems = append(problems, problem{setting: s.Name, index: i, text: valueProblem(s, value, err)})
 			}
 		}
 	}
-	return found
+	return problems
 }
 
 // conflicts returns the conflicts between values.

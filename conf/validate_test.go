@@ -113,7 +113,7 @@ func TestWarningOfTooManyLockKeys(t *testing.T) {
 	}
 }
 
-func TestWarnsOfAdminSettingsWithoutAdmin(t *testing.T) {
+func TestWarningOfAdminSettings(t *testing.T) {
 	c := validConfig()
 	c.AdminPprof, c.AdminLocks = true, true
 	want := []string{"admin-pprof: has no effect without admin, the address of the port that serves profiles",

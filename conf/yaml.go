@@ -55,14 +55,14 @@ func (f *yamlFile) addPair(pair *ast.MappingValueNode) {
 }
 
 // readEntry reads the value of one setting. It appends problems to errs.
-func (f *yamlFile) readEntry(s Setting, where string, value ast.Node) entry {
+func (f *yamlFile) readEntry(s Setting, origin string, value ast.Node) entry {
 	if !s.IsList {
-		return entry{origin: where, values: f.readScalar(s, where, value)}
+		return entry{origin: origin, values: f.readScalar(s, origin, value)}
 	}
-	e := entry{origin: where}
+	e := entry{origin: origin}
 	list, ok := value.(*ast.SequenceNode)
 	if !ok {
-		f.fail(s, notListError(s, where, value))
+		f.fail(s, notListError(s, origin, value))
 		return e
 	}
 	for _, item := range list.Values {
@@ -72,25 +72,25 @@ func (f *yamlFile) readEntry(s Setting, where string, value ast.Node) entry {
 }
 
 // readScalar returns the one value of the node, or none if the value is invalid.
-func (f *yamlFile) readScalar(s Setting, where string, node ast.Node) []sourcedValue {
+func (f *yamlFile) readScalar(s Setting, origin string, node ast.Node) []sourcedValue {
 	written, ok := scalarText(node)
 	if !ok {
-		f.fail(s, fmt.Errorf("%s: %w", where, notScalarError(node)))
+		f.fail(s, fmt.Errorf("%s: %w", origin, notScalarError(node)))
 		return nil
 	}
 	value, err := f.resolve(s, node, written)
 	if err != nil { // shows the value as written, since a variable may contain a secret
-		f.fail(s, fmt.Errorf("%s: %s", where, valueProblem(s, written, err)))
+		f.fail(s, fmt.Errorf("%s: %s", origin, valueProblem(s, written, err)))
 		return nil
 	}
-	return []sourcedValue{{where, value}}
+	return []sourcedValue{{origin, value}}
 }
 
 // resolve returns the value of a text in the file, with variables expanded, if it is valid for s.
-func (f *yamlFile) resolve(s Setting, node ast.Node, written string) (value string, err error) {
-	value = written
+func (f *yamlFile) resolve(s Setting, node ast.Node, rawText string) (value string, err error) {
+	value = rawText
 	if _, isText := node.(*ast.StringNode); isText {
-		value, err = expand(written, f.lookup)
+		value, err = expand(rawText, f.lookup)
 	} else if s.isYAMLString {
 		err = errNotText
 	}
@@ -127,12 +127,12 @@ func notScalarError(n ast.Node) error {
 	return fmt.Errorf("expected one value on one line, found %s", nodeKind(n))
 }
 
-func notListError(s Setting, where string, n ast.Node) error {
+func notListError(s Setting, origin string, n ast.Node) error {
 	written, ok := scalarText(n)
 	if !ok {
-		return fmt.Errorf("%s: expected a list (a line \"- value\" for each), found %s", where, nodeKind(n))
+		return fmt.Errorf("%s: expected a list (a line \"- value\" for each), found %s", origin, nodeKind(n))
 	}
-	return fmt.Errorf("%s: %s", where, valueProblem(s, written,
+	return fmt.Errorf("%s: %s", origin, valueProblem(s, written,
 		errors.New(`is one value, but must be a list (a line "- value" for each)`)))
 }
 

@@ -71,27 +71,27 @@ func (a *adminPort) withMetrics(locker *quorum.Locker, cluster *quorum.Cluster) 
 
 // serve serves requests until stop is called. Once the context draining has ended, the proxy is no
 // longer ready.
-func (a *adminPort) serve(draining context.Context, d *daemon) (stop func()) {
+func (a *adminPort) serve(drainCtx context.Context, d *daemon) (stop func()) {
 	if a == nil {
 		return func() {}
 	}
-	page := status.New(d.statusPageOptions(draining))
+	page := status.New(d.statusPageOptions(drainCtx))
 	machine, _ := os.Hostname() // without a name, the port serves addresses only
 	port := admin.New(admin.Options{
-		Ready: func() []admin.Check { return d.readinessChecks(draining) }, Metrics: a.metrics.Handler(d.metricSources()), Page: page,
+		Ready: func() []admin.Check { return d.readinessChecks(drainCtx) }, Metrics: a.metrics.Handler(d.metricSources()), Page: page,
 		Hosts: append([]string{machine}, d.cfg.AdminHosts...), Profiles: d.cfg.AdminPprof, Logger: d.log,
 	})
 	a.server.Store(port)
-	ctx, cancel := context.WithCancel(context.WithoutCancel(draining))
-	var running sync.WaitGroup
-	running.Go(func() { page.Run(ctx) })
-	running.Go(func() {
+	ctx, cancel := context.WithCancel(context.WithoutCancel(drainCtx))
+	var tasks sync.WaitGroup
+	tasks.Go(func() { page.Run(ctx) })
+	tasks.Go(func() {
 		if err := port.Run(ctx, a.listener); err != nil {
 			d.log.Error("health and metrics are no longer served; restart the proxy", "cause", err)
 		}
 	})
 	d.log.Info("serving health and metrics", "admin", a.listener.Addr().String())
-	return func() { cancel(); running.Wait() }
+	return func() { cancel(); tasks.Wait() }
 }
 
 // serveProfiles switches profiles on or off. It may be called on nil.
@@ -100,25 +100,25 @@ func (a *adminPort) serveProfiles(on bool) {
 		return
 	}
 	if port := a.server.Load(); port != nil {
-		port.ServeProfiles(on)
+		port.SetProfilesEnabled(on)
 	}
 }
 
 // readinessChecks returns the checks of /readyz.
-func (d *daemon) readinessChecks(draining context.Context) []admin.Check {
-	all := []admin.Check{d.checkServing(draining), d.checkLocks()}
+func (d *daemon) readinessChecks(drainCtx context.Context) []admin.Check {
+	all := []admin.Check{d.checkServing(drainCtx), d.checkLocks()}
 	if d.upstream != nil {
 		all = append(all, d.checkUpstream())
 	}
 	return all
 }
 
-func (d *daemon) checkServing(draining context.Context) admin.Check {
+func (d *daemon) checkServing(drainCtx context.Context) admin.Check {
 	c := admin.Check{Name: "clients", State: admin.Failed}
 	switch {
 	case d.inDrainDelay.Load():
 		c.Text = "shutting down; send no new clients"
-	case draining.Err() != nil:
+	case drainCtx.Err() != nil:
 		c.Text = "draining, no new clients are served"
 	case !d.admin.serving.Load():
 		c.Text = "starting, no clients are served yet"
@@ -134,7 +134,7 @@ func (d *daemon) checkLocks() admin.Check {
 	switch verdict := inputs.Decide(); {
 	case verdict.State != availability.Available:
 		c.State, c.Text = admin.Failed, verdict.Cause
-	case inputs.Voting < inputs.Masters:
+	case inputs.VotingMasters < inputs.Masters:
 		c.State = admin.Degraded
 	}
 	return c
@@ -149,9 +149,9 @@ func (d *daemon) checkUpstream() admin.Check {
 }
 
 // statusPageOptions returns the sources of the status page.
-func (d *daemon) statusPageOptions(draining context.Context) status.Options {
+func (d *daemon) statusPageOptions(drainCtx context.Context) status.Options {
 	opts := status.Options{
-		Proxy:   func() status.Proxy { return d.proxyStatus(draining) },
+		Proxy:   func() status.Proxy { return d.proxyStatus(drainCtx) },
 		Clients: d.countClients, Totals: d.admin.metrics.Totals, Masters: d.cluster.Status,
 		Availability: d.availabilityInputs,
 		Events:       d.admin.events,
@@ -165,17 +165,17 @@ func (d *daemon) statusPageOptions(draining context.Context) status.Options {
 	return opts
 }
 
-func (d *daemon) proxyStatus(draining context.Context) status.Proxy {
+func (d *daemon) proxyStatus(drainCtx context.Context) status.Proxy {
 	p := status.Proxy{Version: d.opts.Version, Listen: d.listener.Addr().String(), State: "serving"}
 	switch {
-	case draining.Err() != nil:
+	case drainCtx.Err() != nil:
 		p.State = "draining"
 	case !d.admin.serving.Load():
 		p.State = "starting"
 	}
 	clients, counts := d.countClients(), d.countCommands()
-	p.Clients, p.ClientsLimit, p.Waiters = clients.Connected, clients.MaxClients, int64(counts.Waiting)
-	p.UncoveredLocks, p.DirectLocks = counts.DetectedLocks, counts.DirectLocks
+	p.Clients, p.ClientsLimit, p.Waiters = clients.Connected, clients.MaxClients, int64(counts.Waiters)
+	p.DetectedLocks, p.DirectLocks = counts.DetectedLocks, counts.DirectLocks
 	return p
 }
 
@@ -184,7 +184,7 @@ func (d *daemon) listLocks(ctx context.Context, db int, match string, count int)
 	all := make([]status.Lock, len(found))
 	for i, l := range found {
 		all[i] = status.Lock{
-			Key: l.Key, State: l.State, TimeLeft: l.RemainingTTL, Votes: l.Votes, Waiters: l.Waiters, Since: l.Since, Addr: l.Addr,
+			Key: l.Key, State: l.State, TimeLeft: l.RemainingTTL, Votes: l.Votes, Waiters: l.Waiters, GrantedAt: l.GrantTime, Addr: l.Addr,
 			Name: l.Name, Kept: l.Kept,
 		}
 	}
@@ -197,7 +197,7 @@ func (d *daemon) metricSources() metrics.Sources {
 		Clients: d.countClients, Commands: d.countCommands, Masters: d.cluster.Status, Availability: d.availabilityInputs,
 		Certificate: d.certs.NotAfter,
 		LogDropped:  d.opts.Logs.droppedLines,
-		Reload:      func() (time.Time, bool) { last := d.lastReload(); return last.at, last.ok },
+		LastReload:  func() (time.Time, bool) { last := d.lastReload(); return last.at, last.ok },
 	}
 	if d.upstream != nil {
 		from.Upstream = func() error { _, err := d.upstreamStatus(); return err }

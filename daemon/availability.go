@@ -35,8 +35,8 @@ func (d *daemon) availabilityInputs() availability.Inputs {
 		l.Place, l.Known = location.Masters, true
 	}
 	l.Movable = CanMove(d.cfg)
-	if l.Upstream = errNoUpstream; d.upstream != nil {
-		l.Upstream = d.upstream.WriteRefusal()
+	if l.UpstreamErr = errNoUpstream; d.upstream != nil {
+		l.UpstreamErr = d.upstream.WriteRefusal()
 	}
 	return l
 }
@@ -58,7 +58,7 @@ func (d *daemon) watchAvailability(ctx context.Context) {
 		switch {
 		case verdict.State == availability.Available && !ready:
 			ready = true
-			d.log.Info("ready", "listen", d.listener.Addr().String(), "masters", inputs.Masters, "voting", inputs.Voting,
+			d.log.Info("ready", "listen", d.listener.Addr().String(), "masters", inputs.Masters, "voting", inputs.VotingMasters,
 				"version", d.opts.Version)
 		case change == becameUnavailable:
 			cause := verdict.Cause
@@ -67,7 +67,7 @@ func (d *daemon) watchAvailability(ctx context.Context) {
 			}
 			d.log.Warn("locks are not available", "cause", cause)
 		case change == becameAvailable:
-			d.log.Info("locks are available again", "without", downtime.Round(time.Millisecond), "voting", inputs.Voting,
+			d.log.Info("locks are available again", "without", downtime.Round(time.Millisecond), "voting", inputs.VotingMasters,
 				"masters", inputs.Masters)
 		}
 	}
@@ -75,10 +75,10 @@ func (d *daemon) watchAvailability(ctx context.Context) {
 
 // availabilityWatch detects each loss and each return of the locks once. It ignores planned steps.
 type availabilityWatch struct {
-	// since is the time at which locks became unavailable, or zero. reported is set after the
-	// report of the unavailability.
-	since    time.Time
-	reported bool
+	// unavailableSince is the time at which locks became unavailable, or zero. reported is set
+	// after the report of the unavailability.
+	unavailableSince time.Time
+	reported         bool
 }
 
 // transition names a change that an availabilityWatch detects.
@@ -94,14 +94,14 @@ const (
 func (w *availabilityWatch) update(state availability.State, now time.Time) (change transition, downtime time.Duration) {
 	switch {
 	case state == availability.Available && w.reported:
-		change, downtime = becameAvailable, now.Sub(w.since)
+		change, downtime = becameAvailable, now.Sub(w.unavailableSince)
 		*w = availabilityWatch{}
 	case state != availability.Unavailable:
 		if !w.reported {
-			w.since = time.Time{}
+			w.unavailableSince = time.Time{}
 		}
-	case w.since.IsZero():
-		w.since = now
+	case w.unavailableSince.IsZero():
+		w.unavailableSince = now
 	case !w.reported:
 		w.reported, change = true, becameUnavailable
 	}

@@ -11,20 +11,20 @@ import (
 // TestWatch checks that update reports each loss and each return of the locks once. It does not
 // report a vote that is absent for a moment, or a planned step.
 func TestWatch(t *testing.T) {
-	const yes, paused, no = availability.Available, availability.Paused, availability.Unavailable
+	const available, paused, no = availability.Available, availability.Paused, availability.Unavailable
 	now, watch := time.Now(), availabilityWatch{}
 	for i, c := range []struct {
 		state    availability.State
 		want     transition
 		downtime time.Duration
 	}{
-		{yes, noChange, 0}, {no, noChange, 0}, {yes, noChange, 0},
+		{available, noChange, 0}, {no, noChange, 0}, {available, noChange, 0},
 		{no, noChange, 0}, {no, becameUnavailable, 0}, {no, noChange, 0}, {no, noChange, 0},
-		{yes, becameAvailable, 4 * time.Second},
-		{yes, noChange, 0}, {no, noChange, 0}, {no, becameUnavailable, 0}, {yes, becameAvailable, 2 * time.Second},
-		{paused, noChange, 0}, {paused, noChange, 0}, {yes, noChange, 0},
+		{available, becameAvailable, 4 * time.Second},
+		{available, noChange, 0}, {no, noChange, 0}, {no, becameUnavailable, 0}, {available, becameAvailable, 2 * time.Second},
+		{paused, noChange, 0}, {paused, noChange, 0}, {available, noChange, 0},
 		{no, noChange, 0}, {paused, noChange, 0}, {no, noChange, 0}, {no, becameUnavailable, 0}, {paused, noChange, 0},
-		{yes, becameAvailable, 3 * time.Second},
+		{available, becameAvailable, 3 * time.Second},
 	} {
 		change, downtime := watch.update(c.state, now.Add(time.Duration(i)*time.Second))
 		if change != c.want || downtime != c.downtime {
@@ -35,12 +35,12 @@ func TestWatch(t *testing.T) {
 
 // TestTrialKey checks that the key is a lock key if a glob allows a name that no client uses.
 func TestTrialKey(t *testing.T) {
-	for _, c := range []struct{ globs, begins, ends string }{
+	for _, c := range []struct{ globs, prefix, suffix string }{
 		{"", "redlock-proxy:trial:", ""}, {"lock", "redlock-proxy:trial:", ""},
 		{"lock lock:*", "lock:redlock-proxy:trial:", ""},
 		{"a[bc]* *:lock", "redlock-proxy:trial:", ":lock"},
 	} {
-		if got := TrialKey(strings.Fields(c.globs)); !strings.HasPrefix(got, c.begins) || !strings.HasSuffix(got, c.ends) {
+		if got := TrialKey(strings.Fields(c.globs)); !strings.HasPrefix(got, c.prefix) || !strings.HasSuffix(got, c.suffix) {
 			t.Errorf("%q: %q", c.globs, got)
 		}
 	}

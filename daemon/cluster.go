@@ -42,7 +42,7 @@ func (d *daemon) newNodes(cfg conf.Config, id string) (*cluster.Cluster, error) 
 		Seeds: named.Seeds, FirstPort: first, LastPort: last, Now: time.Now, Logger: d.log,
 		NewUpstream: func(suspect func()) (*upstream.Upstream, error) {
 			current := cfg
-			if applied := d.applied.Load(); applied != nil {
+			if applied := d.currentConfig.Load(); applied != nil {
 				current = applied.cfg
 			}
 			up, err := newNode(current, id, d.certs, d.log, suspect)
@@ -53,7 +53,7 @@ func (d *daemon) newNodes(cfg conf.Config, id string) (*cluster.Cluster, error) 
 		},
 		NewServer: func(up *upstream.Upstream) cluster.Server {
 			opts := d.serverOptions
-			opts.Upstream, opts.Common, opts.LockLocation = up, d.server.Common(), nil
+			opts.Upstream, opts.ProxyState, opts.LockLocation = up, d.server.Common(), nil
 			return proxy.NewServer(opts)
 		},
 		Listen: func(ctx context.Context, port int) (net.Listener, error) {
@@ -66,7 +66,7 @@ func (d *daemon) newNodes(cfg conf.Config, id string) (*cluster.Cluster, error) 
 
 // serveNodes serves the nodes of the cluster until clients ends, and waits until their clients are
 // drained. It then closes the returned channel. Without a cluster, it closes the channel at once.
-func (d *daemon) serveNodes(servers, clients context.Context) (done <-chan struct{}) {
+func (d *daemon) serveNodes(serverCtx, clientCtx context.Context) (done <-chan struct{}) {
 	ended := make(chan struct{})
 	if d.nodes == nil {
 		close(ended)
@@ -74,7 +74,7 @@ func (d *daemon) serveNodes(servers, clients context.Context) (done <-chan struc
 	}
 	go func() {
 		defer close(ended)
-		d.nodes.Run(servers, clients)
+		d.nodes.Run(serverCtx, clientCtx)
 	}()
 	return ended
 }
@@ -107,7 +107,7 @@ func (d *daemon) upstreamStatus() (name string, err error) {
 func (d *daemon) nodeStatus() (all []server.Node, unservedSlots int) {
 	for _, n := range d.nodes.Nodes() {
 		all = append(all, server.Node{
-			ID: n.ID, Address: n.Addr(), Listen: n.Listen, IsMaster: n.IsMaster(), IsGone: n.IsGone(),
+			ID: n.ID, Address: n.Addr(), Listen: n.ListenPort, IsMaster: n.IsMaster(), IsGone: n.IsGone(),
 			Slots: n.SlotCount(), Clients: n.Clients, Err: n.Err,
 		})
 	}
@@ -142,9 +142,9 @@ func (d *daemon) applyToUpstream(cfg conf.Config) error {
 	})
 }
 
-// anyNode returns an upstream for a node of the cluster that answers, or else for the first node
-// that the configuration names.
-func anyNode(ctx context.Context, cfg conf.Config, id string, certificates *certs.Certificates) (*upstream.Upstream, error) {
+// openAnyNode returns an upstream for a node of the cluster that answers, or else for the first
+// node that the configuration names.
+func openAnyNode(ctx context.Context, cfg conf.Config, id string, certificates *certs.Certificates) (*upstream.Upstream, error) {
 	named, _, err := conf.ReadCluster(cfg.Upstream)
 	if err != nil {
 		return nil, fmt.Errorf("upstream: %w", err)

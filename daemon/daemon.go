@@ -48,12 +48,12 @@ type Options struct {
 	// Hangups delivers signals that each start a reload. It may be nil.
 	Hangups <-chan os.Signal
 	// Ready, unless it is nil, gets the listen address once the proxy serves clients.
-	Ready func(net.Addr)
+	OnReady func(net.Addr)
 }
 
 // Serve runs a proxy until ctx ends and the commands of its clients are done.
 func Serve(ctx context.Context, o Options) error {
-	return serveSupervised(ctx, o.Log, func(ready func(alive func() error)) error {
+	return serveSupervised(ctx, o.Log, func(notifyReady func(checkAlive func() error)) error {
 		d, err := newDaemon(ctx, o)
 		if err != nil {
 			return err
@@ -62,9 +62,9 @@ func Serve(ctx context.Context, o Options) error {
 		defer d.listener.Close()
 		return d.runUntilStopped(ctx, func() error {
 			return d.run(ctx, func(addr net.Addr) {
-				ready(func() error { return d.checkOwnHealth(addr.String()) })
-				if o.Ready != nil {
-					o.Ready(addr)
+				notifyReady(func() error { return d.checkOwnHealth(addr.String()) })
+				if o.OnReady != nil {
+					o.OnReady(addr)
 				}
 			})
 		})
@@ -87,7 +87,7 @@ func (d *daemon) runUntilStopped(ctx context.Context, run func() error) error {
 		return err
 	case <-ctx.Done():
 	}
-	cfg := d.applied.Load().cfg
+	cfg := d.currentConfig.Load().cfg
 	select {
 	case err := <-ended:
 		return err
@@ -101,8 +101,8 @@ func (d *daemon) runUntilStopped(ctx context.Context, run func() error) error {
 type daemon struct {
 	cfg              conf.Config // the configuration at the start
 	opts             Options
-	applied          atomic.Pointer[appliedConfig]
-	reloading        reloadLocks
+	currentConfig    atomic.Pointer[appliedConfig]
+	reloadLocks      reloadLocks
 	lastReloadResult atomic.Pointer[reloadResult]
 	// lastMastersError is the last logged reason why the configuration names different masters.
 	lastMastersError string
@@ -163,7 +163,7 @@ func newDaemon(ctx context.Context, o Options) (*daemon, error) {
 		return nil, err
 	}
 	d.cfg = cfg
-	d.applied.Store(&appliedConfig{cfg: configured, password: password, maxClients: cfg.MaxClients})
+	d.currentConfig.Store(&appliedConfig{cfg: configured, password: password, maxClients: cfg.MaxClients})
 	d.lastReloadResult.Store(&reloadResult{at: time.Now(), ok: true})
 	if err := d.listen(ctx); err != nil {
 		return nil, err
@@ -218,30 +218,30 @@ func (d *daemon) listen(ctx context.Context) error {
 
 // run serves clients until ctx ends and the clients' commands are done. The connections to the
 // masters and the upstream stay open until then, so that running commands finish.
-func (d *daemon) run(ctx context.Context, ready func(net.Addr)) error {
+func (d *daemon) run(ctx context.Context, notifyReady func(net.Addr)) error {
 	defer d.admin.serve(ctx, d)() // the admin port stops last
 	servers, stopServers := context.WithCancel(context.WithoutCancel(ctx))
-	var running sync.WaitGroup
-	running.Go(func() { d.handleHangups(servers, d.opts.Hangups) })
-	running.Go(func() { _ = d.cluster.Run(servers) })
-	running.Go(func() { d.table.Keeper().Run(servers) })
+	var tasks sync.WaitGroup
+	tasks.Go(func() { d.handleHangups(servers, d.opts.Hangups) })
+	tasks.Go(func() { _ = d.cluster.Run(servers) })
+	tasks.Go(func() { d.table.Keeper().Run(servers) })
 	if d.upstream != nil {
 		defer d.upstream.Close()
 	}
-	defer running.Wait()
+	defer tasks.Wait()
 	defer stopServers()
 
 	waitForMasters(ctx, d.cfg, d.cluster, d.log)
 	clients, stopClients := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopClients()
-	running.Go(func() { d.delayDrain(ctx, clients, stopClients) })
+	tasks.Go(func() { d.delayDrain(ctx, clients, stopClients) })
 	served := make(chan error, 1)
 	go func() { served <- d.server.Serve(clients, d.listener) }()
 	nodesDrained := d.serveNodes(servers, clients)
 	if d.upstream != nil {
 		err := d.awaitNodes(ctx)
 		if err == nil {
-			err = firstProbe(ctx, d.upstream)
+			err = runFirstProbe(ctx, d.upstream)
 		}
 		if err != nil {
 			stopClients()
@@ -249,18 +249,18 @@ func (d *daemon) run(ctx context.Context, ready func(net.Addr)) error {
 			<-nodesDrained
 			return err
 		}
-		running.Go(func() { _ = d.upstream.Run(servers) })
+		tasks.Go(func() { _ = d.upstream.Run(servers) })
 	}
 	if d.directWrites != nil {
-		running.Go(func() { d.directWrites.Run(servers) })
+		tasks.Go(func() { d.directWrites.Run(servers) })
 	}
 	d.admin.setServing()
 	d.warnCertificateValidity()
 	d.warnOpenUsers()
 	d.warnProtectedMode()
 	d.log.Info("serving clients", "listen", d.listener.Addr().String(), "version", d.opts.Version)
-	running.Go(func() { d.watchAvailability(clients) })
-	ready(d.listener.Addr())
+	tasks.Go(func() { d.watchAvailability(clients) })
+	notifyReady(d.listener.Addr())
 	err := <-served
 	stopClients() // if the listener has failed
 	<-nodesDrained
@@ -271,24 +271,24 @@ func (d *daemon) run(ctx context.Context, ready func(net.Addr)) error {
 	return err
 }
 
-// delayDrain waits until stopRequested ends, and calls stop after drain-delay has passed. During
+// delayDrain waits until stopCtx ends, and calls stop after drain-delay has passed. During
 // drain-delay the proxy serves clients, but reports that it is not ready.
-func (d *daemon) delayDrain(stopRequested, clients context.Context, stop func()) {
+func (d *daemon) delayDrain(stopCtx, clientCtx context.Context, stop func()) {
 	select {
-	case <-clients.Done():
+	case <-clientCtx.Done():
 		return
-	case <-stopRequested.Done():
+	case <-stopCtx.Done():
 	}
 	defer stop()
 	d.stopping.Store(true)
-	delay := d.applied.Load().cfg.DrainDelay
+	delay := d.currentConfig.Load().cfg.DrainDelay
 	if delay == 0 {
 		return
 	}
 	d.log.Info("shutting down: not ready, but accepting clients until drain-delay has passed", "drain-delay", delay)
 	d.inDrainDelay.Store(true)
 	defer d.inDrainDelay.Store(false)
-	_ = pacing.Sleep(clients, delay)
+	_ = pacing.Sleep(clientCtx, delay)
 }
 
 // newID returns a random name that no other proxy has.
@@ -338,7 +338,7 @@ func (d *daemon) newServer(id, clientPassword string) {
 			Reload:          d.reload,
 		},
 	}
-	opts.Messages = func(deliver func(quorum.Message)) pubsub.Carrier {
+	opts.MessageCarrier = func(deliver func(quorum.Message)) pubsub.Carrier {
 		return quorum.NewMessages(d.cluster, cfg.KeyPrefix, deliver)
 	}
 	newTable := commands.NewTable
@@ -362,7 +362,7 @@ func (d *daemon) newServer(id, clientPassword string) {
 		d.directWrites = directwrites.New(directwrites.Options{
 			Upstream: up, LockKeys: cfg.LockKeys, OwnAddrs: func() []string { return d.server.UpstreamConnections() },
 			Logger: d.log,
-			AtMasters: func() bool {
+			IsAtMasters: func() bool {
 				at, known := d.cluster.CurrentLocation()
 				return known && at.Place == location.Masters
 			},
@@ -402,7 +402,7 @@ func LoadUsers(cfg conf.Config, log *slog.Logger) (*users.Users, error) {
 // serve even if masters are down. A fresh start takes a few seconds longer.
 func waitForMasters(ctx context.Context, cfg conf.Config, cluster *quorum.Cluster, log *slog.Logger) {
 	timeout := 2*cfg.MasterTimeout + 100*time.Millisecond
-	if !awaitReady(ctx, cluster, timeout) && cluster.StartsFresh() {
+	if !awaitReady(ctx, cluster, timeout) && cluster.IsFreshStart() {
 		log.Info("all masters are empty: waiting for other proxies that may know of locks")
 		awaitReady(ctx, cluster, quorum.FreshStartTime+timeout)
 	}
@@ -411,7 +411,7 @@ func waitForMasters(ctx context.Context, cfg conf.Config, cluster *quorum.Cluste
 func awaitReady(ctx context.Context, cluster *quorum.Cluster, timeout time.Duration) bool {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	return cluster.Ready(ctx)
+	return cluster.WaitReady(ctx)
 }
 
 // applyToTables applies settings to all commands.

@@ -15,7 +15,7 @@ import (
 func TestStopTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &daemon{}
-		d.applied.Store(&appliedConfig{cfg: conf.Config{DrainDelay: time.Minute, DrainTimeout: time.Hour}})
+		d.currentConfig.Store(&appliedConfig{cfg: conf.Config{DrainDelay: time.Minute, DrainTimeout: time.Hour}})
 		ctx, stop := context.WithCancel(t.Context())
 		forever := make(chan struct{})
 		defer close(forever)

@@ -41,7 +41,7 @@ type Health struct {
 // that it has too many clients, or that it requires a certificate. If this machine is one of the
 // balancers, AskHealth first sends a LOCAL header of the PROXY protocol, which marks the connection
 // as its own.
-func AskHealth(addr string, balancers []netip.Prefix, secure *tls.Config) (Health, error) {
+func AskHealth(addr string, balancers []netip.Prefix, tlsConfig *tls.Config) (Health, error) {
 	conn, err := net.DialTimeout("tcp", addr, healthcheckTimeout)
 	if err != nil {
 		return Health{}, err
@@ -53,15 +53,15 @@ func AskHealth(addr string, balancers []netip.Prefix, secure *tls.Config) (Healt
 			return Health{}, err
 		}
 	}
-	if secure != nil {
-		conn = tls.Client(conn, secure)
+	if tlsConfig != nil {
+		conn = tls.Client(conn, tlsConfig)
 	}
 	_, writeErr := conn.Write([]byte("PROXY HEALTH\r\n"))
 	answer, err := readHealth(bufio.NewReader(conn))
 	var opErr *net.OpError
-	var plain tls.RecordHeaderError
+	var headerErr tls.RecordHeaderError
 	switch {
-	case errors.As(err, &plain) && string(plain.RecordHeader[:]) == "-ERR ":
+	case errors.As(err, &headerErr) && string(headerErr.RecordHeader[:]) == "-ERR ":
 		// The proxy refused the connection before the handshake.
 		return Health{refusal: "max-clients is reached"}, nil
 	case errors.As(err, &opErr) && opErr.Op == "remote error":
@@ -96,8 +96,8 @@ func readHealth(in *bufio.Reader) (Health, error) {
 // maxHealthReply limits the reply to PROXY HEALTH, in bytes. Real replies are shorter.
 const maxHealthReply = 4096
 
-// Ready returns the reason why no new client gets a lock at the proxy, or nil.
-func (h Health) Ready() error {
+// CheckReady returns the reason why no new client gets a lock at the proxy, or nil.
+func (h Health) CheckReady() error {
 	switch {
 	case h.refusal != "":
 		return errors.New(h.refusal)

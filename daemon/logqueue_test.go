@@ -13,29 +13,29 @@ import (
 
 // blockedWriter implements io.Writer. It blocks until unblock is closed.
 type blockedWriter struct {
-	unblock      chan struct{}
-	writeStarted chan struct{} // receives a value when a write begins; nil if not used
-	mu           sync.Mutex
-	out          bytes.Buffer
-	err          error
+	unblockSignal chan struct{}
+	writeStarted  chan struct{} // receives a value when a write begins; nil if not used
+	mu            sync.Mutex
+	out           bytes.Buffer
+	err           error
 }
 
 func (s *blockedWriter) Write(line []byte) (int, error) {
 	select {
 	case s.writeStarted <- struct{}{}:
-	case <-s.unblock:
+	case <-s.unblockSignal:
 	}
-	<-s.unblock
+	<-s.unblockSignal
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.out.Write(line)
 	return len(line), s.err
 }
 
-// TestLogDoesNotBlock checks that logging never waits, and that a line reports dropped lines.
-func TestLogDoesNotBlock(t *testing.T) {
+// TestLogWithBlockedWriter checks that logging never waits, and that a line reports dropped lines.
+func TestLogWithBlockedWriter(t *testing.T) {
 	for _, form := range []string{"text", "json"} {
-		reader := &blockedWriter{unblock: make(chan struct{}), writeStarted: make(chan struct{})}
+		reader := &blockedWriter{unblockSignal: make(chan struct{}), writeStarted: make(chan struct{})}
 		cfg := conf.Default()
 		cfg.LogFormat = form
 		logs, err := NewLogs(reader, cfg)
@@ -55,7 +55,7 @@ func TestLogDoesNotBlock(t *testing.T) {
 		if dropped < lines/2 || dropped >= lines {
 			t.Errorf("%d lines were dropped", dropped)
 		}
-		close(reader.unblock)
+		close(reader.unblockSignal)
 		logs.queue.Close()
 		<-logs.queue.done // on a busy machine Close does not wait for all lines
 		out := reader.out.String()
@@ -73,14 +73,14 @@ func TestLogDoesNotBlock(t *testing.T) {
 // TestLogWithoutReader checks that lines that cannot be written count as dropped, and that Close
 // does not wait forever for a reader that is stuck.
 func TestLogWithoutReader(t *testing.T) {
-	reader := &blockedWriter{unblock: make(chan struct{}), err: errors.New("broken pipe")}
+	reader := &blockedWriter{unblockSignal: make(chan struct{}), err: errors.New("broken pipe")}
 	logs, err := NewLogs(reader, conf.Default())
 	if err != nil {
 		t.Fatal(err)
 	}
 	logs.Logger().Info("one")
 	logs.queue.Close()
-	close(reader.unblock)
+	close(reader.unblockSignal)
 	<-logs.queue.done
 	if logs.droppedLines() != 1 {
 		t.Errorf("%d lines were dropped", logs.droppedLines())

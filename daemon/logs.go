@@ -15,7 +15,7 @@ import (
 // Logs holds the log of a proxy. Its level and format may change while it is in use.
 type Logs struct {
 	out        io.Writer // receives each line in one call, from any goroutine
-	current    atomic.Pointer[slog.Handler]
+	handler    atomic.Pointer[slog.Handler]
 	handlerFor atomic.Pointer[func(io.Writer) slog.Handler] // creates a handler like current
 	queue      *logQueue                                    // nil if out has no queue
 }
@@ -63,7 +63,7 @@ func (l *Logs) apply(cfg conf.Config) error {
 		return handler
 	}
 	l.handlerFor.Store(&handlerFor)
-	l.current.Store(&handler)
+	l.handler.Store(&handler)
 	return nil
 }
 
@@ -81,12 +81,12 @@ type currentHandler struct {
 
 // Enabled implements slog.Handler.
 func (f currentHandler) Enabled(ctx context.Context, level slog.Level) bool {
-	return (*f.logs.current.Load()).Enabled(ctx, level)
+	return (*f.logs.handler.Load()).Enabled(ctx, level)
 }
 
 // Handle implements slog.Handler.
 func (f currentHandler) Handle(ctx context.Context, r slog.Record) error {
-	return f.addContext(*f.logs.current.Load()).Handle(ctx, r)
+	return f.addContext(*f.logs.handler.Load()).Handle(ctx, r)
 }
 
 // WithAttrs implements slog.Handler.
@@ -99,9 +99,9 @@ func (f currentHandler) WithGroup(name string) slog.Handler {
 	return currentHandler{f.logs, func(h slog.Handler) slog.Handler { return f.addContext(h).WithGroup(name) }}
 }
 
-// durationsWithUnit formats durations with their unit. JSON would otherwise contain plain
+// formatDuration formats durations with their unit. JSON would otherwise contain plain
 // nanoseconds.
-func durationsWithUnit(_ []string, a slog.Attr) slog.Attr {
+func formatDuration(_ []string, a slog.Attr) slog.Attr {
 	if a.Value.Kind() == slog.KindDuration {
 		a.Value = slog.StringValue(a.Value.Duration().String())
 	}
@@ -116,7 +116,7 @@ func newHandler(w io.Writer, cfg conf.Config) (slog.Handler, error) {
 	opts := &slog.HandlerOptions{Level: level}
 	switch cfg.LogFormat {
 	case "json":
-		opts.ReplaceAttr = durationsWithUnit
+		opts.ReplaceAttr = formatDuration
 		return slog.NewJSONHandler(w, opts), nil
 	case "text":
 		return slog.NewTextHandler(w, opts), nil
@@ -125,10 +125,10 @@ func newHandler(w io.Writer, cfg conf.Config) (slog.Handler, error) {
 }
 
 // auditLogger returns a logger that writes to the same log, but ignores the level.
-func auditLogger(log *slog.Logger) *slog.Logger { return slog.New(anyLevel{log.Handler()}) }
+func auditLogger(log *slog.Logger) *slog.Logger { return slog.New(anyLevelHandler{log.Handler()}) }
 
-// anyLevel is a handler that accepts lines of every level.
-type anyLevel struct{ slog.Handler }
+// anyLevelHandler is a handler that accepts lines of every level.
+type anyLevelHandler struct{ slog.Handler }
 
 // Enabled implements slog.Handler.
-func (anyLevel) Enabled(context.Context, slog.Level) bool { return true }
+func (anyLevelHandler) Enabled(context.Context, slog.Level) bool { return true }

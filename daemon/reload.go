@@ -28,11 +28,11 @@ type appliedConfig struct {
 
 // reloadLocks holds the mutexes of reloads.
 type reloadLocks struct {
-	// oneReload prevents concurrent reloads.
-	oneReload sync.Mutex
-	// readingFiles prevents concurrent reads of the files. A read may hang for longer than a
+	// reloadMu prevents concurrent reloads.
+	reloadMu sync.Mutex
+	// readMu prevents concurrent reads of the files. A read may hang for longer than a
 	// reload waits.
-	readingFiles sync.Mutex
+	readMu sync.Mutex
 }
 
 // readTimeout limits the time to read all files. A reload that waits for a file system must not
@@ -67,8 +67,8 @@ type reloadResult struct {
 
 // reload calls reloadNow, and stores the result for the metrics.
 func (d *daemon) reload(by string) (changed, pending []string, err error) {
-	d.reloading.oneReload.Lock()
-	defer d.reloading.oneReload.Unlock()
+	d.reloadLocks.reloadMu.Lock()
+	defer d.reloadLocks.reloadMu.Unlock()
 	defer notifyReload(d.log)()
 	changed, pending, err = d.reloadNow(by)
 	last := reloadResult{at: time.Now(), ok: true}
@@ -87,7 +87,7 @@ func (d *daemon) lastReload() reloadResult { return *d.lastReloadResult.Load() }
 // that have changed, and pending the settings that change at a restart. by names the origin of the
 // reload for the log.
 func (d *daemon) reloadNow(by string) (changed, pending []string, err error) {
-	current := d.applied.Load()
+	current := d.currentConfig.Load()
 	next, err := d.prepareWithTimeout(current)
 	if err != nil {
 		d.log.Error("the configuration was not reloaded: nothing was changed", "by", by, "cause", err)
@@ -119,7 +119,7 @@ const changeTimeout = 10 * time.Second
 // changeMasters changes the masters, if the configuration names different masters. The change
 // includes new passwords and parameters of masters that stay.
 func (d *daemon) changeMasters(current *appliedConfig, next preparedConfig) error {
-	if next.cfg.SameMasters(current.cfg) {
+	if next.cfg.HasSameMasters(current.cfg) {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), changeTimeout)
@@ -138,7 +138,7 @@ func (d *daemon) changeMasters(current *appliedConfig, next preparedConfig) erro
 // addresses are unknown.
 func (d *daemon) followMasters(masters []string) {
 	read, err := d.readMasters()
-	if err == nil && !read.SameMasters(d.applied.Load().cfg) && (len(masters) == 0 || read.HasMasters(masters)) {
+	if err == nil && !read.HasSameMasters(d.currentConfig.Load().cfg) && (len(masters) == 0 || read.HasMasters(masters)) {
 		if _, _, err = d.reload("a change of the masters"); err == nil {
 			d.lastMastersError = ""
 			return
@@ -160,10 +160,10 @@ func (d *daemon) readMasters() (conf.Config, error) {
 	if d.opts.Read == nil {
 		return conf.Config{}, errNoConfiguration
 	}
-	if !d.reloading.readingFiles.TryLock() {
+	if !d.reloadLocks.readMu.TryLock() {
 		return conf.Config{}, errStillReading
 	}
-	defer d.reloading.readingFiles.Unlock()
+	defer d.reloadLocks.readMu.Unlock()
 	return d.opts.Read()
 }
 
@@ -185,14 +185,14 @@ func (d *daemon) prepareWithTimeout(current *appliedConfig) (preparedConfig, err
 	switch {
 	case d.opts.Read == nil:
 		return preparedConfig{}, errNoConfiguration
-	case !d.reloading.readingFiles.TryLock():
+	case !d.reloadLocks.readMu.TryLock():
 		return preparedConfig{}, errStillReading
 	}
 	done := make(chan result, 1)
 	go func() { // ends when the files have been read
 		next, err := d.prepare(current)
 		// Unlock before the result is sent: otherwise the next reload may find the mutex locked.
-		d.reloading.readingFiles.Unlock()
+		d.reloadLocks.readMu.Unlock()
 		done <- result{next, err}
 	}()
 	select {
@@ -209,7 +209,7 @@ func (d *daemon) prepare(current *appliedConfig) (preparedConfig, error) {
 	if err != nil {
 		return preparedConfig{}, err
 	}
-	cfg, changed, pending, err := current.cfg.AfterReload(read)
+	cfg, changed, pending, err := current.cfg.MergeReload(read)
 	if err != nil {
 		return preparedConfig{}, err
 	}
@@ -217,8 +217,8 @@ func (d *daemon) prepare(current *appliedConfig) (preparedConfig, error) {
 	if next.password, err = cfg.ClientPassword(); err != nil {
 		return preparedConfig{}, err
 	}
-	var renewed []string
-	if next.useCertificates, renewed, err = d.certs.Prepare(cfg.CertificateFiles(), time.Now()); err != nil {
+	var renewedFiles []string
+	if next.useCertificates, renewedFiles, err = d.certs.Prepare(cfg.CertificateFiles(), time.Now()); err != nil {
 		return preparedConfig{}, err
 	}
 	if d.users != nil {
@@ -227,13 +227,13 @@ func (d *daemon) prepare(current *appliedConfig) (preparedConfig, error) {
 			return preparedConfig{}, fmt.Errorf("acl-file: %w", err)
 		}
 		if usersChanged {
-			renewed = append(renewed, "acl-file")
+			renewedFiles = append(renewedFiles, "acl-file")
 		}
 	}
 	if next.password != current.password {
-		renewed = append(renewed, "client-password-file")
+		renewedFiles = append(renewedFiles, "client-password-file")
 	}
-	for _, setting := range renewed {
+	for _, setting := range renewedFiles {
 		if !slices.ContainsFunc(changed, func(c conf.Change) bool { return c.Setting == setting }) {
 			next.changed = append(next.changed, setting+": content changed")
 		}
@@ -271,7 +271,7 @@ func (d *daemon) apply(current *appliedConfig, next preparedConfig) error {
 	d.applyToTables(running)
 	d.server.Apply(serverSettings(running, next.password, d.certs))
 	d.admin.serveProfiles(running.AdminPprof)
-	d.applied.Store(&appliedConfig{cfg: next.cfg, password: next.password, maxClients: running.MaxClients})
+	d.currentConfig.Store(&appliedConfig{cfg: next.cfg, password: next.password, maxClients: running.MaxClients})
 	return err
 }
 
@@ -315,9 +315,9 @@ func (d *daemon) logReload(by string, next preparedConfig) {
 }
 
 // newWarnings returns the warnings of a configuration that the previous configuration did not have.
-func newWarnings(before, now conf.Config) []string {
-	old := before.Warnings()
-	return slices.DeleteFunc(now.Warnings(), func(w string) bool { return slices.Contains(old, w) })
+func newWarnings(oldConfig, newConfig conf.Config) []string {
+	old := oldConfig.Warnings()
+	return slices.DeleteFunc(newConfig.Warnings(), func(w string) bool { return slices.Contains(old, w) })
 }
 
 // LogWarnings logs warnings of the configuration.
@@ -329,6 +329,6 @@ func LogWarnings(log *slog.Logger, warnings []string) {
 
 // checkOwnHealth connects to the proxy as a client, and returns an error if it does not reply.
 func (d *daemon) checkOwnHealth(addr string) error {
-	_, err := AskHealth(ConnectAddress(addr), d.cfg.Balancers(), certs.ProbeConfig(d.applied.Load().cfg.CertificateFiles()))
+	_, err := AskHealth(ConnectAddress(addr), d.cfg.Balancers(), certs.ProbeConfig(d.currentConfig.Load().cfg.CertificateFiles()))
 	return err
 }

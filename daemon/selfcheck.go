@@ -16,19 +16,19 @@ import (
 // checkNotSelf returns an error if the proxy would be its own upstream or master.
 func checkNotSelf(ctx context.Context, cfg conf.Config, listen string) error {
 	machine := loop.ThisMachine()
-	var all []error
+	var errs []error
 	check := func(setting, target string) {
 		if at := hostPort(target); at != "" {
-			all = append(all, machine.Check(ctx, setting, at, listen))
+			errs = append(errs, machine.Check(ctx, setting, at, listen))
 		}
 	}
 	if sentinels, named, _ := conf.ReadSentinel(cfg.Upstream); named {
 		for _, addr := range sentinels.Addrs {
-			all = append(all, machine.Check(ctx, "upstream", addr, listen))
+			errs = append(errs, machine.Check(ctx, "upstream", addr, listen))
 		}
 	} else if named, isCluster, _ := conf.ReadCluster(cfg.Upstream); isCluster {
 		for _, addr := range named.Seeds {
-			all = append(all, machine.Check(ctx, "upstream", addr, listen))
+			errs = append(errs, machine.Check(ctx, "upstream", addr, listen))
 		}
 	} else {
 		check("upstream", cfg.Upstream)
@@ -36,21 +36,21 @@ func checkNotSelf(ctx context.Context, cfg conf.Config, listen string) error {
 	for _, master := range cfg.Masters {
 		check("master", master)
 	}
-	return errors.Join(all...)
+	return errors.Join(errs...)
 }
 
 // FindLoops describes the servers of a configuration that are the proxy itself or another
 // redlock-proxy, or that redirect clients past the proxy. unverified describes a fact that could
 // not be determined, or is empty.
-func FindLoops(ctx context.Context, cfg conf.Config, certificates *certs.Certificates) (found []string, unverified string) {
+func FindLoops(ctx context.Context, cfg conf.Config, certificates *certs.Certificates) (loops []string, unverified string) {
 	if err := checkNotSelf(ctx, cfg, cfg.Listen); err != nil {
-		found = strings.Split(err.Error(), "\n")
+		loops = strings.Split(err.Error(), "\n")
 	}
 	problem, unverified := upstreamProblem(ctx, cfg, certificates)
 	if problem != "" {
-		found = append(found, problem)
+		loops = append(loops, problem)
 	}
-	return found, unverified
+	return loops, unverified
 }
 
 // hostPort returns the address in a URL of the configuration, or an empty string for a socket.

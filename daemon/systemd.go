@@ -15,7 +15,7 @@ const pingsPerWatchdog = 4
 // serveSupervised calls serve, and notifies systemd, or another supervisor that set NOTIFY_SOCKET,
 // of the state of the proxy. Without that variable it notifies no supervisor. serve calls ready
 // with a function that checks whether the proxy answers.
-func serveSupervised(ctx context.Context, log *slog.Logger, serve func(ready func(alive func() error)) error) error {
+func serveSupervised(ctx context.Context, log *slog.Logger, serve func(notifyReady func(checkAlive func() error)) error) error {
 	ended, end := context.WithCancel(context.WithoutCancel(ctx))
 	stopped := make(chan struct{})
 	close(stopped) // a proxy that never served sends no notification
@@ -41,14 +41,14 @@ type notifier struct {
 
 // run notifies systemd that the proxy serves clients. When the context drain is done, run notifies
 // systemd that the proxy is draining. When the context ended is done, run returns.
-func (s *notifier) run(drain, ended context.Context) {
+func (s *notifier) run(drainCtx, endCtx context.Context) {
 	s.notify(systemd.SdNotifyReady + "\nSTATUS=serving clients")
 	ticks := s.watchdogTicks()
-	s.onEachTick(drain, ticks, func() { s.pingIfAlive(drain) })
+	s.onEachTick(drainCtx, ticks, func() { s.pingIfAlive(drainCtx) })
 	s.notify(systemd.SdNotifyStopping + "\nSTATUS=draining")
 	// A draining proxy may not answer a health check, so run notifies the watchdog without a check.
 	// drain-timeout limits this time.
-	s.onEachTick(ended, ticks, func() { s.notify(systemd.SdNotifyWatchdog) })
+	s.onEachTick(endCtx, ticks, func() { s.notify(systemd.SdNotifyWatchdog) })
 }
 
 // watchdogTicks returns a channel that ticks for the watchdog. Without a watchdog, the channel
@@ -62,10 +62,10 @@ func (s *notifier) watchdogTicks() <-chan time.Time {
 }
 
 // onEachTick calls do at each tick until a context ends.
-func (s *notifier) onEachTick(until context.Context, ticks <-chan time.Time, do func()) {
+func (s *notifier) onEachTick(ctx context.Context, ticks <-chan time.Time, do func()) {
 	for {
 		select {
-		case <-until.Done():
+		case <-ctx.Done():
 			return
 		case <-ticks:
 			do()
@@ -74,12 +74,12 @@ func (s *notifier) onEachTick(until context.Context, ticks <-chan time.Time, do 
 }
 
 // pingIfAlive notifies the watchdog if the proxy answers a health check on its own port.
-func (s *notifier) pingIfAlive(drain context.Context) {
+func (s *notifier) pingIfAlive(drainCtx context.Context) {
 	err := s.checkAlive()
 	switch {
 	case err == nil && s.unresponsive:
 		s.log.Info("the proxy answers its own health check again: systemd's watchdog is notified")
-	case err != nil && drain.Err() != nil:
+	case err != nil && drainCtx.Err() != nil:
 		return // draining: the proxy need not answer
 	case err != nil && !s.unresponsive:
 		s.log.Warn("the proxy does not answer its own health check, so systemd's watchdog is not notified",

@@ -30,7 +30,7 @@ func newUpstream(
 	case cfg.Upstream == "":
 		return nil, nil
 	case cfg.HasCluster():
-		return anyNode(ctx, cfg, id, certificates)
+		return openAnyNode(ctx, cfg, id, certificates)
 	}
 	up, err := openUpstream(cfg, log)
 	if err == nil {
@@ -47,7 +47,7 @@ func newUpstream(
 // is set if the upstream has more keys than the search reads.
 func LockKeysAtUpstream(
 	ctx context.Context, cfg conf.Config, certificates *certs.Certificates,
-) (n int, first string, more bool, err error) {
+) (n int, firstKey string, more bool, err error) {
 	up, err := newUpstream(ctx, cfg, "", certificates, slog.New(slog.DiscardHandler))
 	if err != nil {
 		return 0, "", false, err
@@ -66,13 +66,13 @@ func LockKeysAtUpstream(
 		if err != nil {
 			return 0, "", false, err
 		}
-		n, first, more = n+count, cmp.Or(first, key), more || hasMore
+		n, firstKey, more = n+count, cmp.Or(firstKey, key), more || hasMore
 	}
-	return n, first, more, err
+	return n, firstKey, more, err
 }
 
 // countLockKeys returns how many lock keys a server holds, and one of them.
-func countLockKeys(ctx context.Context, up *upstream.Upstream, lockKeys []string) (n int, first string, more bool, err error) {
+func countLockKeys(ctx context.Context, up *upstream.Upstream, lockKeys []string) (n int, firstKey string, more bool, err error) {
 	conn, err := up.OpenConn(ctx)
 	if err != nil {
 		return 0, "", false, err
@@ -146,10 +146,10 @@ func serverURL(text string) string {
 	return text
 }
 
-// firstProbe probes the upstream, and returns an error if it must not be used. The proxy must
+// runFirstProbe probes the upstream, and returns an error if it must not be used. The proxy must
 // already serve clients: it detects an upstream that leads back to itself only if it answers the
 // probe.
-func firstProbe(ctx context.Context, up *upstream.Upstream) error {
+func runFirstProbe(ctx context.Context, up *upstream.Upstream) error {
 	up.Probe(ctx)
 	switch name, err := up.Status(); {
 	case errors.Is(err, server.ErrLoop):

@@ -15,9 +15,9 @@ import (
 // acyclicFolders lists the packages whose files must not depend on each other in a cycle.
 var acyclicFolders = []string{"../proxy"}
 
-// TestFilesHaveNoCycle checks that the files of the packages in acyclicFolders do not depend on
+// TestFileCycles checks that the files of the packages in acyclicFolders do not depend on
 // each other in a cycle.
-func TestFilesHaveNoCycle(t *testing.T) {
+func TestFileCycles(t *testing.T) {
 	for _, folder := range acyclicFolders {
 		uses := fileUses(t, folder)
 		if len(uses) < 20 {
@@ -25,17 +25,17 @@ func TestFilesHaveNoCycle(t *testing.T) {
 		}
 		done := map[string]bool{}
 		for _, file := range slices.Sorted(maps.Keys(uses)) {
-			if cycle := cycleFrom(uses, done, nil, file); cycle != nil {
+			if cycle := findCycle(uses, done, nil, file); cycle != nil {
 				t.Fatalf("%s: a cycle of files: %s", folder, strings.Join(cycle, " uses "))
 			}
 		}
 	}
 }
 
-// cycleFrom returns a cycle that is reachable from a file, or nil. uses holds the files on which
+// findCycle returns a cycle that is reachable from a file, or nil. uses holds the files on which
 // each file depends. path holds the files on the way to this file, and done the files from which no
 // cycle is reachable.
-func cycleFrom(uses map[string]map[string]bool, done map[string]bool, path []string, file string) []string {
+func findCycle(uses map[string]map[string]bool, done map[string]bool, path []string, file string) []string {
 	path = append(path, file)
 	if at := slices.Index(path, file); at < len(path)-1 {
 		return path[at:]
@@ -44,7 +44,7 @@ func cycleFrom(uses map[string]map[string]bool, done map[string]bool, path []str
 		return nil
 	}
 	for _, other := range slices.Sorted(maps.Keys(uses[file])) {
-		if cycle := cycleFrom(uses, done, path, other); cycle != nil {
+		if cycle := findCycle(uses, done, path, other); cycle != nil {
 			return cycle
 		}
 	}

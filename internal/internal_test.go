@@ -13,8 +13,8 @@ import (
 	"redlock-proxy/internal/redisinfo"
 )
 
-// TestContained checks that a panic becomes an error, and that an error stays the same.
-func TestContained(t *testing.T) {
+// TestContainedPanic checks that a panic becomes an error, and that an error stays the same.
+func TestContainedPanic(t *testing.T) {
 	own := errors.New("own")
 	if err := contained.Run(func() error { return own }); err != own {
 		t.Errorf("got %v", err)

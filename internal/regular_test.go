@@ -13,9 +13,9 @@ import (
 	"redlock-proxy/internal/regular"
 )
 
-// TestRegular checks that Read reads regular files, and links to them, up to the limit. Read
+// TestRegularFiles checks that Read reads regular files, and links to them, up to the limit. Read
 // refuses a FIFO, a device and a directory without waiting.
-func TestRegular(t *testing.T) {
+func TestRegularFiles(t *testing.T) {
 	dir := t.TempDir()
 	path := func(name string) string { return filepath.Join(dir, name) }
 	for _, err := range []error{

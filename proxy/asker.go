@@ -25,9 +25,9 @@ type asker struct {
 	relay   *relay
 }
 
-// withReplies calls run, which sends the proxy's own commands on the client's connection. If the
-// client has turned replies off, withReplies turns them on until run returns.
-func (a *asker) withReplies(ctx context.Context, state track.State, run func(context.Context) error) error {
+// runWithReplies calls run, which sends the proxy's own commands on the client's connection. If the
+// client has turned replies off, runWithReplies turns them on until run returns.
+func (a *asker) runWithReplies(ctx context.Context, state track.State, run func(context.Context) error) error {
 	restore, err := a.openWithReplies(ctx, state)
 	if err != nil {
 		return err
@@ -38,7 +38,7 @@ func (a *asker) withReplies(ctx context.Context, state track.State, run func(con
 
 // openWithReplies connects, and makes the upstream reply until the caller calls restore.
 func (a *asker) openWithReplies(ctx context.Context, state track.State) (restore func(), err error) {
-	if err := state.AskObstacle(); err != nil {
+	if err := state.CheckCanAsk(); err != nil {
 		return nil, err
 	}
 	if err := a.relay.open(ctx); err != nil {
@@ -82,11 +82,11 @@ func (a *asker) SendAll(ctx context.Context, commands [][]string) ([][]byte, err
 func (a *asker) exchange(
 	ctx context.Context, limit time.Duration, commands []byte, n int,
 ) (answers [][]byte, err error) {
-	if err := a.relay.request(commands, n); err != nil {
+	if err := a.relay.sendRequest(commands, n); err != nil {
 		return nil, err
 	}
 	err = a.waitFor(ctx, func(ctx context.Context) (err error) {
-		answers, err = a.relay.response(ctx, limit, n)
+		answers, err = a.relay.awaitResponse(ctx, limit, n)
 		return err
 	})
 	return answers, err
@@ -128,7 +128,7 @@ const (
 // askWithReplies sends a command of the proxy, and returns its reply, even if the client has turned
 // replies off.
 func (a *asker) askWithReplies(ctx context.Context, words ...string) (answer []byte, err error) {
-	err = a.withReplies(ctx, a.relay.state(), func(ctx context.Context) error {
+	err = a.runWithReplies(ctx, a.relay.state(), func(ctx context.Context) error {
 		answer, err = a.askOne(ctx, words...)
 		return err
 	})
@@ -193,19 +193,19 @@ func (a *asker) waitUpstream(ctx context.Context) error {
 	return a.relay.lostErr()
 }
 
-// awaitReplyless waits, for a limited time, until the upstream has also run commands that get no
-// reply. It sends a PING, or a CLIENT REPLY ON, and waits for its reply.
-func (a *asker) awaitReplyless(ctx context.Context) error {
+// awaitReplylessCommands waits, for a limited time, until the upstream has also run commands that
+// get no reply. It sends a PING, or a CLIENT REPLY ON, and waits for its reply.
+func (a *asker) awaitReplylessCommands(ctx context.Context) error {
 	state := a.relay.state()
-	if !a.relay.lastReplyless || a.relay.conn == nil || state.AskObstacle() != nil {
+	if !a.relay.lastReplyless || a.relay.conn == nil || state.CheckCanAsk() != nil {
 		return nil
 	}
 	a.relay.lastReplyless = false
 	if a.relay.replyMode == track.ReplyOn {
-		_, err := a.askWithin(ctx, a.relay.shared.times.stall, []byte(ping))
+		_, err := a.askWithin(ctx, a.relay.serverState.times.stall, []byte(ping))
 		return err
 	}
-	restore, err := a.enableReplies(ctx, a.relay.shared.times.stall)
+	restore, err := a.enableReplies(ctx, a.relay.serverState.times.stall)
 	restore()
 	return err
 }
@@ -215,15 +215,15 @@ func (a *asker) awaitReplyless(ctx context.Context) error {
 // whose stream ends.
 func (a *asker) waitFor(ctx context.Context, wait func(context.Context) error) error {
 	watchCtx, err := a.waitWatched(ctx, wait)
-	if !a.session.clientLeft || context.Cause(watchCtx) != errClientDisconnected ||
-		err != nil && a.relay.mayBlock.Load() || !errors.Is(a.session.in.lookahead(), io.EOF) {
+	if !a.session.clientDisconnected || context.Cause(watchCtx) != errClientDisconnected ||
+		err != nil && a.relay.mayBlock.Load() || !errors.Is(a.session.in.readAhead(), io.EOF) {
 		return err
 	}
-	a.session.clientLeft = false
+	a.session.clientDisconnected = false
 	if err == nil {
 		return nil
 	}
-	timeoutCtx, cancel := context.WithTimeout(ctx, a.relay.shared.times.linger)
+	timeoutCtx, cancel := context.WithTimeout(ctx, a.relay.serverState.times.linger)
 	defer cancel()
 	if err := wait(timeoutCtx); err != nil {
 		return errors.Join(errClientDisconnected, err)
@@ -278,19 +278,19 @@ func (a *asker) askInMulti(ctx context.Context, command string) ([]byte, error) 
 	return answer, err
 }
 
-// request sends n commands of the proxy. No other reply may be pending.
-func (r *relay) request(commands []byte, n int) error {
-	if !r.expect(0, &track.Expected{Kind: track.OwnCommand, N: n}) {
+// sendRequest sends n commands of the proxy. No other reply may be pending.
+func (r *relay) sendRequest(commands []byte, n int) error {
+	if !r.expect(0, &track.ExpectedReply{Kind: track.OwnCommand, N: n}) {
 		return r.upstream.Failure(upstream.ErrDisconnected)
 	}
 	r.send(commands)
 	return nil
 }
 
-// response waits at most limit for the n whole replies to a request; 0 means no limit. If the
+// awaitResponse waits at most limit for the n whole replies to a request; 0 means no limit. If the
 // upstream does not answer, or a reply is too long, response closes the connection, because later
 // replies could not be matched to commands. The client may continue if the connection had no state.
-func (r *relay) response(ctx context.Context, limit time.Duration, n int) ([][]byte, error) {
+func (r *relay) awaitResponse(ctx context.Context, limit time.Duration, n int) ([][]byte, error) {
 	r.writer.mu.Lock()
 	defer r.writer.mu.Unlock()
 	timeoutCtx := ctx

@@ -17,7 +17,7 @@ func TestOwnCommandsToAHungUpstream(t *testing.T) {
 	r := startProxyWithin(t, 200*time.Millisecond, server.URL(), proxy.Options{}, nil)
 	noAnswer := "-ERR upstream " + server.Addr() + ": no answer in time to the proxy's own command\r\n"
 	unused, used := r.connect(), r.connect()
-	used.script([]exchange{{"PING", "+PONG\r\n"}, {"SELECT 1", ok}})
+	used.runExchanges([]exchange{{"PING", "+PONG\r\n"}, {"SELECT 1", ok}})
 	if err := server.Pause(); err != nil {
 		t.Fatal(err)
 	}
@@ -38,9 +38,9 @@ func TestOwnCommandsToAHungUpstream(t *testing.T) {
 // TestEndlessReplies checks that the proxy limits the size of a reply to its own command.
 func TestEndlessReplies(t *testing.T) {
 	redistest.SkipShort(t)
-	const tooLong = "its answer to the proxy's own command is longer than 16777216 bytes"
-	for begin, cause := range map[string]string{"+": tooLong, "$500000000\r\n": tooLong, "*50000000\r\n": tooLong,
-		"*999999999\r\n$9999999999\r\n": tooLong, "?1\r\n": "the upstream's reply is not RESP"} {
+	const tooLongError = "its answer to the proxy's own command is longer than 16777216 bytes"
+	for begin, cause := range map[string]string{"+": tooLongError, "$500000000\r\n": tooLongError, "*50000000\r\n": tooLongError,
+		"*999999999\r\n$9999999999\r\n": tooLongError, "?1\r\n": "the upstream's reply is not RESP"} {
 		stopped := make(chan struct{}, 8)
 		fake := startFake(t, func(c *fakeConn) {
 			if !c.read(1) {
@@ -52,7 +52,7 @@ func TestEndlessReplies(t *testing.T) {
 				return
 			}
 			c.write(begin)
-			_ = c.SetWriteDeadline(time.Now().Add(patience))
+			_ = c.SetWriteDeadline(time.Now().Add(testTimeout))
 			chunk := []byte(strings.Repeat("$1000\r\n"+strings.Repeat("x", 1000)+"\r\n", 64))
 			if begin != "*50000000\r\n" {
 				chunk = []byte(strings.Repeat("x", 64<<10))
@@ -108,7 +108,7 @@ func TestZeroBytesInErrors(t *testing.T) {
 	} {
 		p.send(strings.ReplaceAll(array(words...), "$1\r\n%", "$6\r\nlock:a"))
 		direct.send(strings.ReplaceAll(array(words...), "%", "a"))
-		got, want := p.reply(), direct.reply()
+		got, want := p.readReply(), direct.readReply()
 		if strings.ContainsRune(got, 0) || words[0] != "EVAL" && got != want {
 			t.Errorf("%q: %q, want %q", words, got, want)
 		}

@@ -36,27 +36,27 @@ func (c *authChecker) check(
 	switch user := &c.session.login; {
 	case user.UserLogin != nil:
 		return c.checkUser(ctx, stateCmd, words)
-	case user.Gate.Handles(stateCmd):
-		if handled, err := c.checkGate(ctx, ownCmd, stateCmd, words); handled || err != nil {
+	case user.PasswordLogin.Handles(stateCmd):
+		if handled, err := c.checkPasswordLogin(ctx, ownCmd, stateCmd, words); handled || err != nil {
 			return nil, err
 		}
 	}
 	return words, nil
 }
 
-// checkGate implements check for a proxy whose clients log in at its gate. handled is false for a
-// command that the gate does not handle.
-func (c *authChecker) checkGate(
+// checkPasswordLogin implements check for a proxy whose clients log in at its gate. handled is
+// false for a command that the gate does not handle.
+func (c *authChecker) checkPasswordLogin(
 	ctx context.Context, ownCmd *command.Command, stateCmd string, words [][]byte,
 ) (handled bool, err error) {
 	if err := c.asker.waitUpstream(ctx); err != nil {
 		return true, err
 	}
-	gate := &c.session.login.Gate
+	gate := &c.session.login.PasswordLogin
 	l, logsIn := login.Find(stateCmd, words)
-	forGate := logsIn && gate.IsForGate(l)
+	forGate := logsIn && gate.DecidesLogin(l)
 	switch {
-	case ownCmd != nil && server.IsOpen(words): // allowed without a login
+	case ownCmd != nil && server.NeedsNoLogin(words): // allowed without a login
 	case c.relay.state().Multi: // the upstream queues or refuses it
 	case stateCmd == "quit":
 		c.client.Closing = true
@@ -66,7 +66,7 @@ func (c *authChecker) checkGate(
 	case forGate && gate.Refuses(l):
 		return true, c.sender.replyError(login.WrongPass)
 	case forGate:
-		return true, c.loginAtGate(ctx, stateCmd, l)
+		return true, c.logInWithPassword(ctx, stateCmd, l)
 	case gate.MustLogIn() && stateCmd == "hello":
 		return true, c.sender.replyError(login.NoAuthHello)
 	case gate.MustLogIn():
@@ -75,21 +75,22 @@ func (c *authChecker) checkGate(
 	return false, nil
 }
 
-// loginAtGate logs the client in as the user of the upstream's URL, and opens the gate for it.
-func (c *authChecker) loginAtGate(ctx context.Context, stateCmd string, l login.Auth) error {
-	if refusal := c.loginAsURLUser(ctx); refusal != "" {
+// logInWithPassword logs the client in as the user of the upstream's URL, and opens the gate for
+// it.
+func (c *authChecker) logInWithPassword(ctx context.Context, stateCmd string, l login.Auth) error {
+	if refusal := c.logInAsURLUser(ctx); refusal != "" {
 		return c.sender.replyError(refusal)
 	}
-	c.session.login.Gate.LoggedIn = true
+	c.session.login.PasswordLogin.LoggedIn = true
 	if stateCmd == "hello" {
 		return c.sender.sendHello(l.Rest)
 	}
 	return c.sender.replyStatus("OK")
 }
 
-// loginAsURLUser logs the client's upstream connection in as the URL's user. A new connection
+// logInAsURLUser logs the client's upstream connection in as the URL's user. A new connection
 // already begins with that login.
-func (c *authChecker) loginAsURLUser(ctx context.Context) (refusal string) {
+func (c *authChecker) logInAsURLUser(ctx context.Context) (refusal string) {
 	u := c.relay.upstream
 	disconnected := c.relay.conn == nil || c.relay.isDisconnected()
 	words := u.LoginCommand()
@@ -99,8 +100,8 @@ func (c *authChecker) loginAsURLUser(ctx context.Context) (refusal string) {
 	answer, err := c.asker.askWithReplies(ctx, words...)
 	switch {
 	case err != nil:
-		return "ERR " + (&rights.UnknownError{Cause: err}).Error()
-	case !resp.Begins(answer, "+OK"):
+		return "ERR " + (&rights.PermissionCheckError{Cause: err}).Error()
+	case !resp.HasPrefix(answer, "+OK"):
 		return resp.FirstLine(answer)
 	}
 	c.relay.updateState(func(s *track.State) { s.RecordLogin(true, false) })
@@ -115,7 +116,7 @@ func (c *authChecker) checkUser(ctx context.Context, stateCmd string, words [][]
 		return words, nil // the transaction refuses the command
 	}
 	if _, logsIn := login.Find(stateCmd, words); logsIn || c.session.login.MustLogIn() {
-		switch refusal, err := c.loginObstacle(ctx, words, logsIn); {
+		switch refusal, err := c.loginRefusal(ctx, words, logsIn); {
 		case err != nil:
 			return nil, err
 		case refusal != "":
@@ -136,8 +137,8 @@ func (c *authChecker) checkUser(ctx context.Context, stateCmd string, words [][]
 		}
 		return rest, nil
 	case len(rest) < len(words):
-		return nil, c.helloWithoutLogin(ctx, rest)
-	case server.IsOpen(words):
+		return nil, c.sendHelloWithoutLogin(ctx, rest)
+	case server.NeedsNoLogin(words):
 		return words, nil
 	case c.session.login.MustLogIn() && stateCmd == "quit":
 		c.client.Closing = true
@@ -151,9 +152,9 @@ func (c *authChecker) checkUser(ctx context.Context, stateCmd string, words [][]
 	return words, c.checkTxUser(ctx, stateCmd)
 }
 
-// loginObstacle waits for the upstream's replies, and returns the reason why no login is possible
+// loginRefusal waits for the upstream's replies, and returns the reason why no login is possible
 // now, or "".
-func (c *authChecker) loginObstacle(ctx context.Context, words [][]byte, logsIn bool) (refusal string, err error) {
+func (c *authChecker) loginRefusal(ctx context.Context, words [][]byte, logsIn bool) (refusal string, err error) {
 	if err := c.asker.waitUpstream(ctx); err != nil {
 		return "", err
 	}
@@ -169,8 +170,8 @@ func (c *authChecker) loginObstacle(ctx context.Context, words [][]byte, logsIn 
 	return "", nil
 }
 
-// helloWithoutLogin sends the upstream a HELLO without its AUTH, which the proxy has handled.
-func (c *authChecker) helloWithoutLogin(ctx context.Context, words [][]byte) error {
+// sendHelloWithoutLogin sends the upstream a HELLO without its AUTH, which the proxy has handled.
+func (c *authChecker) sendHelloWithoutLogin(ctx context.Context, words [][]byte) error {
 	if err := c.relay.open(ctx); err != nil {
 		return c.sender.refuse(ctx, nil, 1, err)
 	}
@@ -204,7 +205,7 @@ func (c *authChecker) tooLongRefusal(ownCmd *command.Command, stateCmd string) s
 	switch {
 	case c.session.login.UserLogin == nil:
 		return ""
-	case stateCmd == "auth", stateCmd == "hello", ownCmd != nil && ownCmd.Local:
+	case stateCmd == "auth", stateCmd == "hello", ownCmd != nil && ownCmd.NeverForwarded:
 		return "ERR command too long: commands that the proxy itself runs are limited to 1048576 bytes"
 	case !c.session.login.NeedsCheck():
 		return ""
@@ -213,8 +214,9 @@ func (c *authChecker) tooLongRefusal(ownCmd *command.Command, stateCmd string) s
 	return c.session.login.Refusal(words, total)
 }
 
-// afterReset logs the client out, and logs its upstream connection in as the URL's user again.
-func (c *authChecker) afterReset(ctx context.Context) error {
+// logOutAfterReset logs the client out, and logs its upstream connection in as the URL's user
+// again.
+func (c *authChecker) logOutAfterReset(ctx context.Context) error {
 	if c.session.login.UserLogin == nil {
 		return nil
 	}
@@ -225,8 +227,8 @@ func (c *authChecker) afterReset(ctx context.Context) error {
 	if c.relay.conn == nil || c.relay.isDisconnected() || len(c.relay.upstream.LoginCommand()) == 0 {
 		return nil
 	}
-	if refusal := c.loginAsURLUser(ctx); refusal != "" {
-		c.relay.sever()
+	if refusal := c.logInAsURLUser(ctx); refusal != "" {
+		c.relay.closeUpstreamConn()
 		return errStateLost
 	}
 	return nil
@@ -249,7 +251,7 @@ func (c *authChecker) mustCheckLogin() bool {
 func (c *authChecker) limitUnauthenticated(ctx context.Context) error {
 	c.loginChecked = true
 	if c.session.login.MustLogIn() {
-		return c.in.scanner.Restrict(resp.UnauthenticatedLimits())
+		return c.in.scanner.ApplyLimits(resp.UnauthenticatedLimits())
 	}
 	if err := c.sender.sendUpTo(ctx, c.in.frameStart); err != nil {
 		return err
@@ -263,7 +265,7 @@ func (c *authChecker) limitUnauthenticated(ctx context.Context) error {
 	if impliesLogin || c.asker.loggedIn(ctx, state) {
 		return nil
 	}
-	return c.in.scanner.Restrict(resp.UnauthenticatedLimits())
+	return c.in.scanner.ApplyLimits(resp.UnauthenticatedLimits())
 }
 
 // collect reads the rest of the frame, unless it is too long to buffer.
@@ -274,7 +276,7 @@ func (c *authChecker) collect(ctx context.Context) (whole bool, err error) {
 			return false, err
 		}
 	}
-	ev, err := c.in.eventWithin(maxFrame)
+	ev, err := c.in.nextEventWithin(maxFrame)
 	if err != nil || ev == resp.FrameEnd {
 		return err == nil, err
 	}

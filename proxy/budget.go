@@ -14,8 +14,8 @@ const defaultMaxInput = 256 << 20
 // between commands. It is safe for concurrent use.
 type budget struct {
 	limit, reserved, refusals atomic.Int64
-	// sharedBytes returns the memory of the data that clients share, in bytes. Only newCommon sets
-	// this field.
+	// sharedBytes returns the memory of the data that clients share, in bytes. Only newProxyState
+	// sets this field.
 	sharedBytes func() int64
 }
 

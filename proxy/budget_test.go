@@ -14,7 +14,7 @@ var incompleteCommand = "*4\r\n$4\r\nLOCK\r\n$950000\r\n" + strings.Repeat("x", 
 // waitBufferedBytes waits until the server buffers between low and high bytes.
 func (b *testServer) waitBufferedBytes(low, high int64) {
 	b.Helper()
-	for deadline := time.Now().Add(patience); ; time.Sleep(2 * time.Millisecond) {
+	for deadline := time.Now().Add(testTimeout); ; time.Sleep(2 * time.Millisecond) {
 		buffered := b.server.Counts().InputBytes
 		if buffered >= low && buffered <= high {
 			return
@@ -50,7 +50,7 @@ func TestInputMemoryIsBounded(t *testing.T) {
 	}
 	// The rest completes the command, which gets an error.
 	first.send(strings.Repeat("x", 50_000) + "\r\n$1\r\nt\r\n$1\r\nt\r\n")
-	first.line()
+	first.readLine()
 	_ = first.conn.Close()
 	b.waitBufferedBytes((clients-1)*perClient, (clients-1)*perClient)
 	b.connect().send(incompleteCommand)

@@ -9,21 +9,21 @@ import (
 )
 
 // makeBusy makes a server busy with a script or function that never ends.
-func makeBusy(t *testing.T, server *redistest.Server, endless ...string) (direct *peer) {
+func makeBusy(t *testing.T, server *redistest.Server, endlessCommand ...string) (directPeer *peer) {
 	t.Helper()
-	direct = dial(t, server.Addr())
-	if endless[0] == "FCALL" {
-		direct.send(array("FUNCTION", "LOAD",
-			"#!lua name=endless\nredis.register_function('"+endless[1]+"', function() while true do end end)"))
-		if got := direct.reply(); got != bulk("endless") {
+	directPeer = dial(t, server.Addr())
+	if endlessCommand[0] == "FCALL" {
+		directPeer.send(array("FUNCTION", "LOAD",
+			"#!lua name=endless\nredis.register_function('"+endlessCommand[1]+"', function() while true do end end)"))
+		if got := directPeer.readReply(); got != bulk("endless") {
 			t.Skipf("SKIPPED: the server has no functions: %s", got)
 		}
 	}
-	dial(t, server.Addr()).send(array(endless...))
+	dial(t, server.Addr()).send(array(endlessCommand...))
 	eventually(t, "a script that runs too long", func() bool {
-		return strings.HasPrefix(direct.ask("GET k"), "-BUSY ")
+		return strings.HasPrefix(directPeer.ask("GET k"), "-BUSY ")
 	})
-	return direct
+	return directPeer
 }
 
 // TestBusyUpstreamIsFreed checks that a client can end the script that keeps the upstream busy.
@@ -94,7 +94,7 @@ func TestLocksWhileTheUpstreamIsBusy(t *testing.T) {
 		client.send(array("EVAL",
 			"if redis.call('get',KEYS[1]) == ARGV[1] then return redis.call('del',KEYS[1]) else return 0 end", "1",
 			"lock:k", "a"))
-		if got := client.reply(); got != ":1\r\n" {
+		if got := client.readReply(); got != ":1\r\n" {
 			t.Errorf("a script on a lock key: %q", got)
 		}
 	}

@@ -12,71 +12,71 @@ import (
 	"redlock-proxy/quorum/location"
 )
 
-// locksAtUpstream implements LockLocation for locks that stay at the upstream.
-type locksAtUpstream struct{}
+// upstreamLocation implements LockLocation for locks that stay at the upstream.
+type upstreamLocation struct{}
 
-func (locksAtUpstream) CurrentLocation() (quorum.Location, bool) {
+func (upstreamLocation) CurrentLocation() (quorum.Location, bool) {
 	return quorum.Location{Place: location.Upstream}, true
 }
-func (locksAtUpstream) IsLeavingMasters() bool           { return false }
-func (locksAtUpstream) LocationChanged() <-chan struct{} { return nil }
-func (u locksAtUpstream) AwaitLocation(context.Context) (quorum.Location, error) {
+func (upstreamLocation) IsLeavingMasters() bool           { return false }
+func (upstreamLocation) LocationChanged() <-chan struct{} { return nil }
+func (u upstreamLocation) AwaitLocation(context.Context) (quorum.Location, error) {
 	at, _ := u.CurrentLocation()
 	return at, nil
 }
-func (u locksAtUpstream) Confirm(context.Context) (quorum.Location, error) {
+func (u upstreamLocation) Confirm(context.Context) (quorum.Location, error) {
 	at, _ := u.CurrentLocation()
 	return at, nil
 }
-func (locksAtUpstream) ReportPaused(context.Context, int, quorum.PauseReport) error { return nil }
+func (upstreamLocation) ReportPaused(context.Context, int, quorum.PauseReport) error { return nil }
 
-// locksMoving implements LockLocation for locks at the upstream, which move once moveBegan is
+// movingLocation implements LockLocation for locks at the upstream, which move once moveBegan is
 // closed. ReportPaused sends its reports to reports.
-type locksMoving struct {
-	locksAtUpstream
+type movingLocation struct {
+	upstreamLocation
 	moveBegan chan struct{}
 	reports   chan quorum.PauseReport
 }
 
-func (m locksMoving) CurrentLocation() (quorum.Location, bool) {
+func (m movingLocation) CurrentLocation() (quorum.Location, bool) {
 	select {
 	case <-m.moveBegan:
-		return quorum.Location{Place: location.ToMasters, Era: 1}, true
+		return quorum.Location{Place: location.MovingToMasters, Era: 1}, true
 	default:
-		return m.locksAtUpstream.CurrentLocation()
+		return m.upstreamLocation.CurrentLocation()
 	}
 }
-func (m locksMoving) LocationChanged() <-chan struct{} {
+func (m movingLocation) LocationChanged() <-chan struct{} {
 	if at, _ := m.CurrentLocation(); at.Moves() {
 		return nil // no further notification
 	}
 	return m.moveBegan
 }
-func (m locksMoving) ReportPaused(_ context.Context, _ int, report quorum.PauseReport) error {
+func (m movingLocation) ReportPaused(_ context.Context, _ int, report quorum.PauseReport) error {
 	m.reports <- report
 	return nil
 }
 
-// locksPaused implements LockLocation for locks that move until moveEnded is closed, and then are
-// at the upstream.
-type locksPaused struct {
-	locksAtUpstream
+// pausedLocation implements LockLocation for locks that move until moveEnded is closed, and then
+// are at the upstream.
+type pausedLocation struct {
+	upstreamLocation
 	moveEnded chan struct{}
 }
 
-func (p locksPaused) CurrentLocation() (quorum.Location, bool) {
+func (p pausedLocation) CurrentLocation() (quorum.Location, bool) {
 	select {
 	case <-p.moveEnded:
-		return p.locksAtUpstream.CurrentLocation()
+		return p.upstreamLocation.CurrentLocation()
 	default:
-		return quorum.Location{Place: location.ToMasters, Era: 1}, true
+		return quorum.Location{Place: location.MovingToMasters, Era: 1}, true
 	}
 }
 
-func (p locksPaused) AwaitLocation(ctx context.Context) (quorum.Location, error) {
+func (p pausedLocation) AwaitLocation(ctx context.Context) (quorum.Location, error) {
 	select {
 	case <-p.moveEnded:
-		return p.locksAtUpstream.AwaitLocation(ctx)
+		return p.upstreamLocation.AwaitLocation(ctx)
 	case <-ctx.Done():
 		return quorum.Location{}, context.Cause(ctx)
 	}
@@ -88,7 +88,7 @@ func TestClientsDisconnectDuringMove(t *testing.T) {
 	server := startRedis(t)
 	upstreamTable := commands.NewRelayTable(commands.Options{Locks: memoryLocker{newMemoryLocks()},
 		Settings: commands.Settings{MaxTTL: time.Hour}})
-	location := locksPaused{moveEnded: make(chan struct{})}
+	location := pausedLocation{moveEnded: make(chan struct{})}
 	proxied := startProxyWith(t, server.URL(),
 		proxy.Options{UpstreamTable: upstreamTable, LockLocation: location}, []string{"lock:*"})
 	halfClosed, waiting := proxied.connect(), proxied.connect()
@@ -119,7 +119,7 @@ func TestIdleConnectionsStayIdle(t *testing.T) {
 	server := startRedis(t)
 	upstreamTable := commands.NewRelayTable(commands.Options{Locks: memoryLocker{newMemoryLocks()},
 		Settings: commands.Settings{MaxTTL: time.Hour}})
-	location := locksMoving{moveBegan: make(chan struct{}), reports: make(chan quorum.PauseReport, 1000)}
+	location := movingLocation{moveBegan: make(chan struct{}), reports: make(chan quorum.PauseReport, 1000)}
 	proxied := startProxyWith(t, server.URL(),
 		proxy.Options{UpstreamTable: upstreamTable, LockLocation: location}, []string{"lock:*"})
 	blocks, queues, late := proxied.connect(), proxied.connect(), proxied.connect()
@@ -153,7 +153,7 @@ func TestLongCommandsOnLockKeysBeforeTheMove(t *testing.T) {
 	locks := newMemoryLocks()
 	upstreamTable := commands.NewRelayTable(commands.Options{Locks: memoryLocker{locks},
 		Settings: commands.Settings{MaxTTL: time.Hour}})
-	p := startProxyWith(t, server.URL(), proxy.Options{UpstreamTable: upstreamTable, LockLocation: locksAtUpstream{}},
+	p := startProxyWith(t, server.URL(), proxy.Options{UpstreamTable: upstreamTable, LockLocation: upstreamLocation{}},
 		[]string{"lock:*"}).connect()
 	p.check("SET lock:a 1", "+OK\r\n")
 	mega := strings.Repeat("v", 1<<20)

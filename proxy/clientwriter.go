@@ -30,9 +30,9 @@ var errClientDisconnected = errors.New("the client left")
 // a client that does not read delays only its own writers. No other type in this package writes to
 // a client.
 type clientWriter struct {
-	rawConn net.Conn
-	conn    *netconn.Conn
-	unread  *unreadReplies // of all clients
+	rawConn       net.Conn
+	conn          *netconn.Conn
+	unreadReplies *unreadReplies // of all clients
 
 	mu           sync.Mutex
 	changed      sync.Cond // signals changes of the fields that mu guards, while waiters > 0
@@ -44,7 +44,7 @@ type clientWriter struct {
 
 // init sets the fields; call it only once. disconnect must end the connection without waiting.
 func (l *clientWriter) init(conn net.Conn, w *netconn.Conn, unread *unreadReplies, disconnect func()) {
-	l.rawConn, l.conn, l.unread, l.unreadClient.disconnect = conn, w, unread, disconnect
+	l.rawConn, l.conn, l.unreadReplies, l.unreadClient.disconnect = conn, w, unread, disconnect
 	l.changed.L = &l.mu
 }
 
@@ -116,9 +116,9 @@ func (l *clientWriter) writeReplies(limit time.Duration, p []byte) (n int, err e
 		return n, err
 	}
 	rest := p[n:]
-	l.unread.add(&l.unreadClient, len(rest))
+	l.unreadReplies.add(&l.unreadClient, len(rest))
 	written, err := l.writeWithin(limit, rest)
-	l.unread.remove(&l.unreadClient, len(rest))
+	l.unreadReplies.remove(&l.unreadClient, len(rest))
 	return n + written, err
 }
 

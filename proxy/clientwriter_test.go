@@ -37,7 +37,7 @@ func (c probingConn) Write(p []byte) (int, error) {
 	free := make(chan struct{})
 	go func() {
 		defer close(free)
-		for _, lock := range c.listener.server.Locks() {
+		for _, lock := range c.listener.server.Mutexes() {
 			lock.Lock()
 			runtime.Gosched()
 			lock.Unlock()
@@ -45,18 +45,18 @@ func (c probingConn) Write(p []byte) (int, error) {
 	}()
 	select {
 	case <-free:
-	case <-time.After(patience):
+	case <-time.After(testTimeout):
 		c.listener.t.Errorf("a lock is held while %.40q is written", p)
 	}
 	return c.Conn.Write(p)
 }
 
-// TestNoLockIsHeldDuringAWrite checks that no goroutine holds a lock while it writes to a client.
+// TestWriteHoldsNoMutex checks that no goroutine holds a lock while it writes to a client.
 // The writes are replies of the proxy and the upstream, messages, invalidations, and errors after
 // the upstream has failed.
-func TestNoLockIsHeldDuringAWrite(t *testing.T) {
+func TestWriteHoldsNoMutex(t *testing.T) {
 	server := startRedis(t)
-	r := newTestProxy(t, patience, server.URL(), proxy.Options{}, []string{"lock:*"})
+	r := newTestProxy(t, testTimeout, server.URL(), proxy.Options{}, []string{"lock:*"})
 	r.serve(probingListener{listen(t), t, r.server})
 	c, other := dial(t, r.addr), dial(t, r.addr)
 	c.send(cmd("GET k") + cmd("SET lock:k 1") + cmd("GET lock:k") + cmd("LOCK l t PX 60000"))
@@ -76,7 +76,7 @@ func TestNoLockIsHeldDuringAWrite(t *testing.T) {
 	if err := server.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	if got := other.reply(); !strings.HasPrefix(got, "-ERR upstream") {
+	if got := other.readReply(); !strings.HasPrefix(got, "-ERR upstream") {
 		t.Errorf("got %q", got)
 	}
 	r = newLockServer(t)
@@ -86,9 +86,9 @@ func TestNoLockIsHeldDuringAWrite(t *testing.T) {
 	c.check("GET lock:k", "$1\r\n1\r\n")
 }
 
-// TestOnlyAClientWriterWritesToClients checks that only a clientWriter writes to an admitted
+// TestClientWriterIsSoleWriter checks that only a clientWriter writes to an admitted
 // client. A clientWriter holds no lock during a write.
-func TestOnlyAClientWriterWritesToClients(t *testing.T) {
+func TestClientWriterIsSoleWriter(t *testing.T) {
 	writeMethods := []string{"Write", "WriteString", "WriteWithin", "WriteSome"}
 	allowed := map[string]string{"clientwriter.go": "", "relay.go": "send", "entrance.go": "refuseConn",
 		"listener.go": "Accept"}

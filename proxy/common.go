@@ -10,36 +10,36 @@ const defaultMaxClients = 10000
 
 // traffic counts the bytes and commands relayed. Each counter has its own processor cache line.
 type traffic struct {
-	toUpstream atomic.Int64
-	_          [56]byte
-	toClients  atomic.Int64
-	_          [56]byte
-	commands   atomic.Int64
+	bytesToUpstream atomic.Int64
+	_               [56]byte
+	bytesToClients  atomic.Int64
+	_               [56]byte
+	commands        atomic.Int64
 }
 
-// Common is the state that the servers of one proxy share: settings, limits and counters.
-type Common struct {
-	current    atomic.Pointer[Settings]
-	input      budget
-	unread     unreadReplies
-	halfClosed halfClosedQueue
+// ProxyState is the state that the servers of one proxy share: settings, limits and counters.
+type ProxyState struct {
+	settings      atomic.Pointer[Settings]
+	input         budget
+	unreadReplies unreadReplies
+	halfClosed    halfClosedQueue
 
-	clients    atomic.Int64 // number of connected clients
-	acceptErrs acceptErrors
-	refused    atomic.Int64 // counts the clients refused because of MaxClients
+	clients        atomic.Int64 // number of connected clients
+	acceptErrs     acceptErrors
+	refusedClients atomic.Int64 // counts the clients refused because of MaxClients
 
-	lastID atomic.Int64
-	parked atomic.Int64 // number of parked clients
+	lastID        atomic.Int64
+	parkedClients atomic.Int64 // number of parked clients
 	// redirects counts the redirects of the upstream that were withheld.
 	redirects              atomic.Int64
 	redirectLog, clientLog limitedLog
 	traffic                traffic
 }
 
-// newCommon returns the state for servers with these settings. sharedBytes returns the memory that
-// data shared by clients takes.
-func newCommon(settings Settings, sharedBytes func() int64, log *slog.Logger) *Common {
-	c := &Common{}
+// newProxyState returns the state for servers with these settings. sharedBytes returns the memory
+// that data shared by clients takes.
+func newProxyState(settings Settings, sharedBytes func() int64, log *slog.Logger) *ProxyState {
+	c := &ProxyState{}
 	c.halfClosed.turn = make(chan struct{}, 1)
 	c.input.sharedBytes = sharedBytes
 	c.acceptErrs.log, c.clientLog.log, c.redirectLog.log = log, log, log
@@ -47,9 +47,9 @@ func newCommon(settings Settings, sharedBytes func() int64, log *slog.Logger) *C
 	return c
 }
 
-func (c *Common) apply(settings Settings) {
+func (c *ProxyState) apply(settings Settings) {
 	settings.MaxClients = cmp.Or(settings.MaxClients, defaultMaxClients)
 	c.input.limit.Store(cmp.Or(settings.MaxInputMemory, defaultMaxInput))
-	c.unread.setLimit(cmp.Or(settings.MaxUnreadMemory, defaultMaxUnread))
-	c.current.Store(&settings)
+	c.unreadReplies.setLimit(cmp.Or(settings.MaxUnreadMemory, defaultMaxUnread))
+	c.settings.Store(&settings)
 }

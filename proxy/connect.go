@@ -26,7 +26,7 @@ func (r *relay) open(ctx context.Context) error {
 	}
 	r.adoptConn(conn, term)
 	if r.upstream.Term() != term {
-		r.dropOutdated()
+		r.dropOutdatedConn()
 	}
 	r.startCopier(ctx)
 	return nil
@@ -41,7 +41,7 @@ func (r *relay) adoptConn(conn net.Conn, upstreamTerm uint64) {
 	r.disconnected, r.partialAnswer, r.answers, r.answerErr = false, nil, nil, nil
 	r.lockTraffic.answered, r.lockTraffic.mayBlock = false, false
 	r.lockTraffic.replyless, r.lockTraffic.watching = false, false
-	r.tracker.Redirects.Enabled = r.shared.opts.Table.LockKeys().Any() || r.nodes != nil
+	r.tracker.Redirects.Enabled = r.serverState.opts.Table.LockKeys().HasPatterns() || r.nodes != nil
 	if r.nodes != nil {
 		r.tracker.Redirects.Nodes = r.nodes
 	}
@@ -51,10 +51,10 @@ func (r *relay) adoptConn(conn net.Conn, upstreamTerm uint64) {
 	r.conn.Join(r.poller, netconn.TagOf(r.client.clientID(), r.connID))
 }
 
-// dropOutdated ends a connection to a server that is no longer the upstream, as if that server had
-// closed it. A frozen or isolated server would never close it. The client still gets the replies
-// that have arrived.
-func (r *relay) dropOutdated() {
+// dropOutdatedConn ends a connection to a server that is no longer the upstream, as if that server
+// had closed it. A frozen or isolated server would never close it. The client still gets the
+// replies that have arrived.
+func (r *relay) dropOutdatedConn() {
 	r.writer.mu.Lock()
 	defer r.writer.mu.Unlock()
 	if r.conn != nil && !r.disconnected && r.term != r.upstream.Term() {
@@ -68,7 +68,7 @@ func (r *relay) dropOutdated() {
 // it. If continues is set, the first bytes continue a frame whose beginning was sent; on a new
 // connection they would be another command. sent is false if the connection has ended.
 func (r *relay) forward(
-	ctx context.Context, frames []byte, plainCount int, stateReply *track.Expected, continues bool,
+	ctx context.Context, frames []byte, plainCount int, stateReply *track.ExpectedReply, continues bool,
 ) (sent bool, err error) {
 	if continues && r.isDisconnected() {
 		return false, nil

@@ -32,18 +32,18 @@ type Counts struct {
 
 // Counts returns the current values.
 func (s *Server) Counts() Counts {
-	unread, unreadDisconnects := s.shared.common.unread.stats()
-	messages, messageDisconnects := s.shared.opts.Table.Messages().Backlog()
+	unread, unreadDisconnects := s.serverState.proxyState.unreadReplies.stats()
+	messages, messageDisconnects := s.serverState.opts.Table.Messages().Backlog()
 	return Counts{
-		Accepted: s.shared.common.lastID.Load(), Refused: s.shared.common.refused.Load(), AcceptErrors: s.AcceptErrors(),
-		Connected: s.shared.common.clients.Load(), Parked: s.shared.common.parked.Load(),
-		BytesToUpstream: s.shared.common.traffic.toUpstream.Load(), BytesToClients: s.shared.common.traffic.toClients.Load(),
-		RelayedCommands: s.shared.common.traffic.commands.Load(), Redirects: s.shared.common.redirects.Load(),
-		InputBytes: s.shared.common.input.used(), InputDisconnects: s.shared.common.input.refusals.Load(),
+		Accepted: s.serverState.proxyState.lastID.Load(), Refused: s.serverState.proxyState.refusedClients.Load(), AcceptErrors: s.AcceptErrors(),
+		Connected: s.serverState.proxyState.clients.Load(), Parked: s.serverState.proxyState.parkedClients.Load(),
+		BytesToUpstream: s.serverState.proxyState.traffic.bytesToUpstream.Load(), BytesToClients: s.serverState.proxyState.traffic.bytesToClients.Load(),
+		RelayedCommands: s.serverState.proxyState.traffic.commands.Load(), Redirects: s.serverState.proxyState.redirects.Load(),
+		InputBytes: s.serverState.proxyState.input.used(), InputDisconnects: s.serverState.proxyState.input.refusals.Load(),
 		UnreadBytes: unread, UnreadDisconnects: unreadDisconnects,
 		MessageBytes: messages, MessageDisconnects: messageDisconnects,
 	}
 }
 
 // AcceptErrors returns the number of connections that could not be accepted.
-func (s *Server) AcceptErrors() int64 { return s.shared.common.acceptErrs.count.Load() }
+func (s *Server) AcceptErrors() int64 { return s.serverState.proxyState.acceptErrs.count.Load() }

@@ -55,12 +55,12 @@ func TestGrantThatCannotBeWrittenIsReleased(t *testing.T) {
 // meteredListener measures the largest write to any client.
 type meteredListener struct {
 	net.Listener
-	largest *atomic.Int64
+	maxWriteSize *atomic.Int64
 }
 
 func (l meteredListener) Accept() (net.Conn, error) {
 	conn, err := l.Listener.Accept()
-	return meteredConn{conn, l.largest}, err
+	return meteredConn{conn, l.maxWriteSize}, err
 }
 
 type meteredConn struct {
@@ -77,13 +77,13 @@ func (c meteredConn) Write(p []byte) (int, error) {
 // does not collect them.
 func TestRepliesDoNotPileUp(t *testing.T) {
 	for request, longest := range map[string]int{"x\n": 200, "PING\n": 10, "COMMAND DOCS\n": 16 << 10} {
-		var largest atomic.Int64
+		var maxWriteSize atomic.Int64
 		b := startTestServer(t, serverOptions{locks: &scriptedLocks{},
-			listen: func(inner net.Listener) net.Listener { return meteredListener{inner, &largest} }})
+			listen: func(inner net.Listener) net.Listener { return meteredListener{inner, &maxWriteSize} }})
 		p := b.connect()
 		go func() { _, _ = io.WriteString(p.conn, strings.Repeat(request, 20_000/len(request))+"QUIT\n") }()
 		p.readAll()
-		if n := largest.Load(); n > int64(maxPending+longest) {
+		if n := maxWriteSize.Load(); n > int64(maxPending+longest) {
 			t.Errorf("%q: %d bytes of replies were written at once", request, n)
 		}
 	}

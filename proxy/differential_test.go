@@ -78,9 +78,9 @@ func envNumber(t *testing.T, name string, defaultValue int) int {
 // differential holds two new servers, one of them behind a proxy.
 type differential struct {
 	*testing.T
-	testProxy        *testProxy
-	direct, upstream string // addresses
-	admins           []*peer
+	testProxy            *testProxy
+	directAddr, upstream string // addresses
+	admins               []*peer
 
 	next                              int // number for the next unique value
 	pipelines, commands, locks, bytes int
@@ -102,21 +102,21 @@ func newDifferentialWith(
 	upstream := startRedis(t, args...)
 	r := startProxyWith(t, upstream.URL(), opts, lockKeys, prepare...)
 	return &differential{
-		T: t, testProxy: r, direct: direct.Addr(), upstream: upstream.Addr(),
+		T: t, testProxy: r, directAddr: direct.Addr(), upstream: upstream.Addr(),
 		admins: []*peer{dial(t, direct.Addr()), dial(t, upstream.Addr())},
 	}
 }
 
 // pair holds a client of each of the two servers.
 type pair struct {
-	direct, proxied *peer
-	stream          *randomcommands.Stream
+	direct, proxiedPeer *peer
+	stream              *randomcommands.Stream
 }
 
 // run compares one stream of a few clients that take turns.
 func (d *differential) run(seed int) {
 	for _, admin := range d.admins {
-		_ = admin.conn.SetDeadline(time.Now().Add(patience))
+		_ = admin.conn.SetDeadline(time.Now().Add(testTimeout))
 		admin.check("FLUSHALL", "+OK\r\n")
 		// PUBLISH also counts clients whose connection has ended unnoticed.
 		eventually(d.T, "the end of the subscribers before", func() bool {
@@ -126,36 +126,36 @@ func (d *differential) run(seed int) {
 	rng := rand.New(rand.NewPCG(uint64(seed), 1))
 	var pairs []*pair
 	for range 1 + rng.IntN(3) {
-		p := &pair{dial(d.T, d.direct), d.testProxy.connect(), randomcommands.NewStream(rng, &d.next)}
-		p.stream.NextToLocks = d.testProxy.server.Table().LockKeys().Any()
+		p := &pair{dial(d.T, d.directAddr), d.testProxy.connect(), randomcommands.NewStream(rng, &d.next)}
+		p.stream.HasLockKeys = d.testProxy.server.Table().LockKeys().HasPatterns()
 		defer p.direct.conn.Close()
-		defer p.proxied.conn.Close()
+		defer p.proxiedPeer.conn.Close()
 		pairs = append(pairs, p)
 	}
 	for turn := 0; turn < 8 && !d.Failed(); turn++ {
 		mark := fmt.Sprintf("<%d.%d>", seed, turn)
 		p := pairs[rng.IntN(len(pairs))]
-		d.turn(p, p.stream.Write(1+rng.IntN(1<<rng.IntN(8)), mark), mark, rng)
+		d.runTurn(p, p.stream.NextPipeline(1+rng.IntN(1<<rng.IntN(8)), mark), mark, rng)
 	}
 	d.block(pairs, rng)
 	eventually(d.T, "the end of the clients before", func() bool { return d.testProxy.server.Clients() <= len(pairs) })
 }
 
-// turn sends a client's items, in pieces of random sizes, and compares the replies.
-func (d *differential) turn(p *pair, items []randomcommands.Item, mark string, rng *rand.Rand) {
+// runTurn sends a client's items, in pieces of random sizes, and compares the replies.
+func (d *differential) runTurn(p *pair, items []randomcommands.Item, mark string, rng *rand.Rand) {
 	d.pipelines++
-	var plain, mixed strings.Builder
+	var plain, mixedCommands strings.Builder
 	for _, it := range items {
-		mixed.WriteString(it.Sent)
-		if !strings.Contains(it.Sent, "Lock\r\n") {
-			plain.WriteString(it.Sent)
+		mixedCommands.WriteString(it.Command)
+		if !strings.Contains(it.Command, "Lock\r\n") {
+			plain.WriteString(it.Command)
 			d.commands++
 		} else {
 			d.locks++
 		}
 	}
 	go func() { _, _ = io.WriteString(p.direct.conn, plain.String()) }()
-	pieces := split(mixed.String(), rng)
+	pieces := split(mixedCommands.String(), rng)
 	pauses := make([]time.Duration, len(pieces))
 	for i := range pauses {
 		if d.pauses && rng.IntN(4) == 0 {
@@ -165,17 +165,17 @@ func (d *differential) turn(p *pair, items []randomcommands.Item, mark string, r
 	go func() {
 		for i, piece := range pieces {
 			time.Sleep(pauses[i]) // so that the pieces arrive at random times
-			_, _ = io.WriteString(p.proxied.conn, piece)
+			_, _ = io.WriteString(p.proxiedPeer.conn, piece)
 		}
 	}()
 	want := withoutID(readUpTo(p.direct, bulk(mark)))
-	got := withoutID(d.removeOwnReplies(items, readUpTo(p.proxied, bulk(mark))))
+	got := withoutID(d.removeOwnReplies(items, readUpTo(p.proxiedPeer, bulk(mark))))
 	d.bytes += len(want)
-	d.parked += d.testProxy.server.Parked()
+	d.parked += d.testProxy.server.ParkedCount()
 	if got != want {
 		d.Errorf("%s: %s", mark, randomcommands.FirstDifference(got, want))
 		for _, it := range items {
-			d.Logf("sent %.200q %q", it.Sent, it.OwnReply)
+			d.Logf("sent %.200q %q", it.Command, it.OwnReply)
 		}
 	}
 }
@@ -189,7 +189,7 @@ func (d *differential) removeOwnReplies(items []randomcommands.Item, got string)
 		}
 		before, after, found := strings.Cut(got, it.OwnReply)
 		if !found {
-			d.Errorf("%q was not answered with %q", it.Sent, it.OwnReply)
+			d.Errorf("%q was not answered with %q", it.Command, it.OwnReply)
 		}
 		result, got = result+before, after
 	}
@@ -202,19 +202,19 @@ func (d *differential) block(pairs []*pair, rng *rand.Rand) {
 		return
 	}
 	waiter, helper := pairs[0], pairs[1]
-	if waiter.stream.Restricted() || helper.stream.Restricted() {
+	if waiter.stream.InSubscribedMode() || helper.stream.InSubscribedMode() {
 		return
 	}
-	before := []randomcommands.Item{{Sent: lines("SELECT 5", "DEL list")}, {Sent: cmd("PING <0>")}}
-	d.turn(waiter, before, "<0>", rng)
+	before := []randomcommands.Item{{Command: lines("SELECT 5", "DEL list")}, {Command: cmd("PING <0>")}}
+	d.runTurn(waiter, before, "<0>", rng)
 	pipeline := lines("PING", "BLPOP list 0", "LLEN list", "PING <blocked>")
-	unblocking := []randomcommands.Item{{Sent: lines("SELECT 5", "RPUSH list x y", "PING <help>")}}
-	for _, p := range []*peer{waiter.direct, waiter.proxied} {
+	unblocking := []randomcommands.Item{{Command: lines("SELECT 5", "RPUSH list x y", "PING <help>")}}
+	for _, p := range []*peer{waiter.direct, waiter.proxiedPeer} {
 		p.send(pipeline)
 	}
 	time.Sleep(time.Millisecond) // the replies are the same whether or not the client already waits
-	d.turn(helper, unblocking, "<help>", rng)
-	d.turn(waiter, nil, "<blocked>", rng)
+	d.runTurn(helper, unblocking, "<help>", rng)
+	d.runTurn(waiter, nil, "<blocked>", rng)
 }
 
 // TestGeneratorCoversAllCommands checks that the random streams contain every kind of command.
@@ -223,13 +223,13 @@ func TestGeneratorCoversAllCommands(t *testing.T) {
 	redistest.SkipShort(t)
 	next := 0
 	stream := randomcommands.NewStream(rand.New(rand.NewPCG(1, 2)), &next)
-	var generated strings.Builder
+	var generatedCommands strings.Builder
 	for i := range 500 {
-		for _, it := range stream.Write(50, fmt.Sprint(i)) {
-			generated.WriteString(it.Sent)
+		for _, it := range stream.NextPipeline(50, fmt.Sprint(i)) {
+			generatedCommands.WriteString(it.Command)
 		}
 	}
-	text := generated.String()
+	text := generatedCommands.String()
 	upper := strings.ToUpper(text)
 	missing := slices.DeleteFunc(
 		[]string{"LOCK", "MULTI", "EXEC", "DISCARD", "HELLO", "RESET", "SUBSCRIBE", "PSUBSCRIBE", "UNSUBSCRIBE",

@@ -16,11 +16,11 @@ type dispatcher struct {
 	client  *command.Client
 	table   *commands.Table
 
-	asker  asker
-	sender sender
-	keys   keySearch
-	auth   authChecker
-	router locationRouter
+	asker     asker
+	sender    sender
+	keySearch keySearch
+	auth      authChecker
+	router    locationRouter
 
 	needsDecision      bool  // the scanned command is not just forwarded, or its bytes are invalid
 	requestErr         error // the reason why the bytes are invalid or must not be forwarded
@@ -31,18 +31,18 @@ type dispatcher struct {
 }
 
 func newDispatcher(s *session) *dispatcher {
-	table := s.shared.opts.Table
+	table := s.serverState.opts.Table
 	d := &dispatcher{
 		session: s, relay: s.relay, in: s.in, out: &s.out, client: &s.client, table: table,
 		asker: asker{session: s, relay: s.relay},
 	}
 	d.sender = sender{session: s, relay: s.relay, asker: &d.asker, in: s.in, out: &s.out, client: &s.client}
-	d.keys = keySearch{in: s.in, table: table, user: &s.login, hasLockKeys: table.LockKeys().Any()}
+	d.keySearch = keySearch{in: s.in, table: table, user: &s.login, hasLockKeys: table.LockKeys().HasPatterns()}
 	d.auth = authChecker{session: s, relay: s.relay, asker: &d.asker, sender: &d.sender, in: s.in, client: &s.client}
-	d.router = locationRouter{relay: s.relay, asker: &d.asker, client: &s.client, table: s.shared.opts.Table}
+	d.router = locationRouter{relay: s.relay, asker: &d.asker, client: &s.client, table: s.serverState.opts.Table}
 	// Without a table for the upstream, the locks are always on the masters.
-	if s.shared.opts.UpstreamTable != nil {
-		d.router.lockLocation, d.router.upstreamTable = s.shared.opts.LockLocation, s.shared.opts.UpstreamTable
+	if s.serverState.opts.UpstreamTable != nil {
+		d.router.lockLocation, d.router.upstreamTable = s.serverState.opts.LockLocation, s.serverState.opts.UpstreamTable
 	}
 	return d
 }
@@ -54,7 +54,7 @@ func (d *dispatcher) isLockServer() bool { return d.relay.upstream == nil }
 // commands.
 func (d *dispatcher) situation() commands.Situation {
 	tx := &d.client.Transaction
-	return commands.Situation{InMulti: tx.Open, Watching: tx.Watching(), UpstreamError: tx.UpstreamError}
+	return commands.Situation{InMulti: tx.Open, Watching: tx.HasWatchedKeys(), UpstreamError: tx.UpstreamError}
 }
 
 // connection returns the state of the client's connection. It is called when the upstream has
@@ -72,14 +72,14 @@ func (d *dispatcher) connection() commands.Connection {
 // resetFrame resets the state that belongs to the current frame.
 func (d *dispatcher) resetFrame() {
 	d.in.frameStart = d.in.scanEnd
-	d.keys.search = search{}
+	d.keySearch.search = search{}
 	d.auth.resetFrame()
 }
 
 // withoutRedirect returns a whole reply of the upstream for the client. If lock keys are
 // configured, or the upstream is a cluster, it replaces a redirect.
 func (d *dispatcher) withoutRedirect(answer []byte) []byte {
-	if !d.keys.hasLockKeys && d.relay.nodes == nil {
+	if !d.keySearch.hasLockKeys && d.relay.nodes == nil {
 		return answer
 	}
 	return d.relay.withoutRedirect(answer)

@@ -13,15 +13,15 @@ import (
 // drain ends all sessions: when they are idle, or when DrainTimeout has passed. It immediately
 // refuses commands that wait for other clients.
 func (s *Server) drain(ctx context.Context, cancel context.CancelCauseFunc) {
-	sessions, began, limit := s.beginDrain(), time.Now(), s.shared.settings().DrainTimeout
-	s.shared.opts.Logger.Info("draining: closing idle clients, waiting for running commands",
+	sessions, began, limit := s.beginDrain(), time.Now(), s.serverState.settings().DrainTimeout
+	s.serverState.opts.Logger.Info("draining: closing idle clients, waiting for running commands",
 		"clients", len(sessions), "drain-timeout", limit)
 	for _, session := range sessions {
 		session.refuseWaits()
 		session.end()
 		s.wake(ctx, session)
 	}
-	if s.shared.opts.Upstream != nil {
+	if s.serverState.opts.Upstream != nil {
 		refuseCtx, stop := context.WithCancel(ctx)
 		var refusals sync.WaitGroup
 		refusals.Go(func() { s.refuseUpstreamWaits(refuseCtx, sessions) })
@@ -31,7 +31,7 @@ func (s *Server) drain(ctx context.Context, cancel context.CancelCauseFunc) {
 	done := make(chan struct{})
 	go func() { s.running.Wait(); close(done) }()
 	if waitDone(done, limit) {
-		s.shared.opts.Logger.Info("drained: all commands finished", "took", time.Since(began).Round(time.Millisecond))
+		s.serverState.opts.Logger.Info("drained: all commands finished", "took", time.Since(began).Round(time.Millisecond))
 		return
 	}
 	s.logDisconnected()
@@ -54,7 +54,7 @@ func (s *Server) logDisconnected() {
 	for _, session := range remaining[:min(maxLoggedClients, len(remaining))] {
 		names = append(names, session.clientAddr().String())
 	}
-	s.shared.opts.Logger.Warn("drain-timeout exceeded: cutting off running commands",
+	s.serverState.opts.Logger.Warn("drain-timeout exceeded: cutting off running commands",
 		"clients", len(remaining), "addresses", strings.Join(names, " "))
 }
 
@@ -69,8 +69,8 @@ func (s *Server) refuseUpstreamWaits(ctx context.Context, sessions []*session) {
 		if len(waiting) == 0 {
 			continue
 		}
-		if err := s.shared.opts.Upstream.Unblock(ctx, waiting, true); err != nil && ctx.Err() == nil {
-			s.shared.opts.Logger.Warn("cannot unblock clients at the upstream: they wait until drain-timeout",
+		if err := s.serverState.opts.Upstream.Unblock(ctx, waiting, true); err != nil && ctx.Err() == nil {
+			s.serverState.opts.Logger.Warn("cannot unblock clients at the upstream: they wait until drain-timeout",
 				"cause", err)
 			return
 		}

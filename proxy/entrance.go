@@ -28,10 +28,10 @@ const tlsRequiredReply = "-ERR this port requires TLS\r\n"
 // errRefused ends the session of a client that was not admitted.
 var errRefused = errors.New("client turned away")
 
-// enter admits a client: it reads the header of a load balancer, completes the TLS handshake, and
+// admit admits a client: it reads the header of a load balancer, completes the TLS handshake, and
 // checks protected mode. The client's commands run only afterwards. It logs refused clients, but
 // not clients that disconnect.
-func (s *session) enter(ctx context.Context) error {
+func (s *session) admit(ctx context.Context) error {
 	if err := s.readProxyHeader(ctx); err != nil {
 		return err
 	}
@@ -39,17 +39,17 @@ func (s *session) enter(ctx context.Context) error {
 	if conn, ok := s.conn.(*tls.Conn); ok {
 		if err := s.handshake(ctx, conn); err != nil {
 			if cause := handshakeCause(err); cause != "" && ctx.Err() == nil && !s.ending.Load() {
-				s.shared.common.clientLog.warn(time.Now(), "client turned away: TLS handshake failed",
+				s.serverState.proxyState.clientLog.warn(time.Now(), "client turned away: TLS handshake failed",
 					"client", client.String(), "cause", cause)
 			}
 			return err
 		}
 	}
-	text := s.shared.protectedModeRefusal(s.acceptSettings, client)
+	text := s.serverState.protectedModeRefusal(s.acceptSettings, client)
 	if text == "" {
 		return nil
 	}
-	s.shared.common.clientLog.warn(time.Now(), "client turned away: protected mode", "client", client.String())
+	s.serverState.proxyState.clientLog.warn(time.Now(), "client turned away: protected mode", "client", client.String())
 	refuseConn(s.conn, text)
 	return errRefused
 }
@@ -61,14 +61,14 @@ const noProxyHeaderReply = "-ERR no PROXY protocol header: this port requires on
 // client, the connection's own address remains. It reads nothing if the connection is not from a
 // load balancer.
 func (s *session) readProxyHeader(ctx context.Context) error {
-	if !proxyproto.IsIn(s.shared.opts.Balancers, s.client.Addr) {
+	if !proxyproto.IsIn(s.serverState.opts.Balancers, s.client.Addr) {
 		return nil
 	}
 	conn := s.conn
 	if tlsConn, ok := conn.(*tls.Conn); ok {
 		conn = tlsConn.NetConn()
 	}
-	ctx, cancel := context.WithTimeout(ctx, s.shared.handshakeTimeout)
+	ctx, cancel := context.WithTimeout(ctx, s.serverState.handshakeTimeout)
 	defer cancel()
 	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
 	defer stop()
@@ -76,7 +76,7 @@ func (s *session) readProxyHeader(ctx context.Context) error {
 	switch {
 	case errors.Is(err, proxyproto.ErrNoHeader):
 		stop()
-		s.shared.common.clientLog.warn(time.Now(),
+		s.serverState.proxyState.clientLog.warn(time.Now(),
 			"connection turned away: no PROXY protocol header from an address in proxy-protocol",
 			"from", s.client.Addr.String())
 		refuseConn(conn, noProxyHeaderReply)
@@ -89,7 +89,7 @@ func (s *session) readProxyHeader(ctx context.Context) error {
 // handshake does the TLS handshake within handshakeTimeout. It sends a client that does not speak
 // TLS an error in plain text.
 func (s *session) handshake(ctx context.Context, conn *tls.Conn) error {
-	ctx, cancel := context.WithTimeout(ctx, s.shared.handshakeTimeout)
+	ctx, cancel := context.WithTimeout(ctx, s.serverState.handshakeTimeout)
 	defer cancel()
 	err := conn.HandshakeContext(ctx)
 	if plain, ok := errors.AsType[tls.RecordHeaderError](err); ok && plain.Conn != nil {
@@ -145,7 +145,7 @@ const protectedModeText = "-DENIED Redis is running in protected mode because pr
 // protectedModeRefusal returns the refusal for a client that protected mode refuses; empty for
 // other clients. Until the first probe has reached the upstream, it is unknown whether the upstream
 // requires a login.
-func (s *shared) protectedModeRefusal(settings *Settings, addr net.Addr) string {
+func (s *serverState) protectedModeRefusal(settings *Settings, addr net.Addr) string {
 	if !s.protects(settings) || IsLoopback(addr) {
 		return ""
 	}
@@ -157,7 +157,7 @@ func (s *shared) protectedModeRefusal(settings *Settings, addr net.Addr) string 
 
 // mustLogIn reports whether a client must log in before it may do anything, at the proxy or the
 // upstream. known is false if that depends on an upstream that was never reached.
-func (s *shared) mustLogIn(settings *Settings) (known, required bool) {
+func (s *serverState) mustLogIn(settings *Settings) (known, required bool) {
 	switch up := s.opts.Upstream; {
 	case s.opts.Users != nil:
 		return true, !s.opts.Users.IsOpen()
@@ -172,7 +172,7 @@ func (s *shared) mustLogIn(settings *Settings) (known, required bool) {
 }
 
 // protects reports whether protected mode refuses clients from other machines with these settings.
-func (s *shared) protects(settings *Settings) bool {
+func (s *serverState) protects(settings *Settings) bool {
 	_, required := s.mustLogIn(settings)
 	return settings.ProtectedMode && !required
 }

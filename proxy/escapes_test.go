@@ -49,7 +49,7 @@ func TestScriptsThatNameALockKeyAndOtherKeys(t *testing.T) {
 			body = fmt.Sprintf(body, i)
 		}
 		p.send(array("EVAL", body, "2", "foo", "lock", fmt.Sprintf("lock:%d", i), fmt.Sprint(i), "lo", "call"))
-		if got := p.reply(); got != ok {
+		if got := p.readReply(); got != ok {
 			t.Errorf("%s: %q", body, got)
 		}
 		r.expectOnMasters(server, fmt.Sprintf("lock:%d", i))
@@ -96,9 +96,9 @@ func TestUnknownScriptIsNotForwarded(t *testing.T) {
 	}
 	p.send(array("EVALSHA", sha, "1", "foo", strings.Repeat("v", 2<<20)) + cmd("PING"))
 	p.expect(noScript + "+PONG\r\n")
-	p.script([]exchange{{"MULTI", ok}, {"SET a 1", queued}, {"EVALSHA " + sha + " 1 foo", queued},
+	p.runExchanges([]exchange{{"MULTI", ok}, {"SET a 1", queued}, {"EVALSHA " + sha + " 1 foo", queued},
 		{"EXEC", "*2\r\n+OK\r\n" + noScript}})
-	p.script([]exchange{{"SUBSCRIBE c", "*3\r\n" + bulk("subscribe") + bulk("c") + ":1\r\n"},
+	p.runExchanges([]exchange{{"SUBSCRIBE c", "*3\r\n" + bulk("subscribe") + bulk("c") + ":1\r\n"},
 		{"EVALSHA " + sha + " 1 foo",
 			"-ERR Can't execute 'evalsha': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this context\r\n"}, {"RESET", "+RESET\r\n"}})
 	expectNoKeys(t, server, "lock:sha")
@@ -176,7 +176,7 @@ func TestFunctionsThatNameALockKey(t *testing.T) {
 			t.Errorf("%s: %q", line, got)
 		}
 	}
-	p.script([]exchange{
+	p.runExchanges([]exchange{
 		{"MULTI", ok}, {"SET a 1", queued}, {"FCALL direct 0 x", lateFcallError}, {"EXEC", execAbort},
 		{"FCALL push 1 list lock:x", ":1\r\n"}, {"FCALL push 1 list lock:x", ":2\r\n"},
 		{"MULTI", ok}, {"FCALL push 1 list v", queued}, {"EXEC", "*1\r\n:3\r\n"},
@@ -242,7 +242,7 @@ func TestZeroBytesHideNoLockKey(t *testing.T) {
 		p.send(array(fmt.Sprintf("SET\x00%d", i), "lock:a", "1"))
 	}
 	for i := range 2000 {
-		if got := p.reply(); !strings.HasPrefix(got, "-ERR unknown command 'SET'") {
+		if got := p.readReply(); !strings.HasPrefix(got, "-ERR unknown command 'SET'") {
 			t.Fatalf("SET\\0%d: %q", i, got)
 		}
 	}
@@ -251,7 +251,7 @@ func TestZeroBytesHideNoLockKey(t *testing.T) {
 		array("XREADGROUP", "GROUP", "g", "c", "STREAMS\x00", "lock:d", ">"))
 	p.expect(":1\r\n-ERR unknown command 'MULTI', with args beginning with: \r\n")
 	for _, key := range []string{"lock:b", "lock:c", "lock:d"} {
-		if got := p.reply(); !strings.HasPrefix(got, "-ERR ") || !strings.Contains(got, "'"+key+"'") {
+		if got := p.readReply(); !strings.HasPrefix(got, "-ERR ") || !strings.Contains(got, "'"+key+"'") {
 			t.Errorf("%q", got)
 		}
 	}
@@ -263,7 +263,7 @@ func TestZeroBytesHideNoLockKey(t *testing.T) {
 func TestUnknownCommandsAndLockKeys(t *testing.T) {
 	r, server := startWithLockKeys(t, "--rename-command", "SET", "PUT")
 	p := r.connect()
-	p.script([]exchange{{"PUT a 1", ok}, {"put lock:a 1",
+	p.runExchanges([]exchange{{"PUT a 1", ok}, {"put lock:a 1",
 		"-ERR 'put' cannot run on lock key 'lock:a': lock keys support only string, hash, list, set and sorted-set commands; use another key\r\n"}})
 	p.send(array("PUT", strings.Repeat("x", 2<<20), "lock:a"))
 	if got := p.readAll(); !strings.Contains(got, "it names lock key 'lock:a'") {
@@ -323,7 +323,7 @@ func TestScriptThatCannotBeRead(t *testing.T) {
 	for _, body := range []string{longer, "return redis.call('set','lock:a'",
 		"#!lua flags=some-new-flag\nreturn redis.call('set','lock:a','1')"} {
 		p.send(array("EVAL", body, "1", "foo"))
-		if got := p.reply(); !strings.HasPrefix(got, "-ERR ") {
+		if got := p.readReply(); !strings.HasPrefix(got, "-ERR ") {
 			t.Errorf("%q", got)
 		}
 	}

@@ -11,16 +11,16 @@ import (
 // SetTimeouts sets the longest time that a subscriber may leave messages unread, and the time for
 // which the proxy keeps a half-closed client.
 func (s *Server) SetTimeouts(stall, linger time.Duration) {
-	s.shared.times = relayTimes{stall, linger}
+	s.serverState.times = relayTimes{stall, linger}
 }
 
 // SetHandshakeTimeout sets the time limit for a load balancer's header, and for the TLS handshake.
 // It must be called before Serve.
-func (s *Server) SetHandshakeTimeout(d time.Duration) { s.shared.handshakeTimeout = d }
+func (s *Server) SetHandshakeTimeout(d time.Duration) { s.serverState.handshakeTimeout = d }
 
 // SetNow sets the clock that measures a validity from its grant until its reply is sent. It must be
 // called before Serve.
-func (s *Server) SetNow(now func() time.Time) { s.shared.now = now }
+func (s *Server) SetNow(now func() time.Time) { s.serverState.now = now }
 
 // SetIdleTime sets the time for which a client must be idle before it is parked. It must be called
 // before Serve.
@@ -36,8 +36,8 @@ func (s *Server) DisableReplies() {
 	}
 }
 
-// Parked returns the number of clients without a goroutine.
-func (s *Server) Parked() (n int) {
+// ParkedCount returns the number of clients without a goroutine.
+func (s *Server) ParkedCount() (n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, session := range s.sessions {
@@ -50,8 +50,8 @@ func (s *Server) Parked() (n int) {
 	return n
 }
 
-// NotParkable returns the number of clients that were asked to park and did not.
-func (s *Server) NotParkable() (n int) {
+// UnparkableCount returns the number of clients that were asked to park and did not.
+func (s *Server) UnparkableCount() (n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, session := range s.sessions {
@@ -67,14 +67,14 @@ func (s *Server) NotParkable() (n int) {
 // MaxAwaited is the limit of the entries for pending replies to state commands of a client.
 const MaxAwaited = maxAwaited
 
-// Awaited returns the number of entries for pending replies of all clients. waiting reports whether
-// a client must wait for pending replies.
-func (s *Server) Awaited() (entries int, waiting bool) {
+// AwaitedEntries returns the number of entries for pending replies of all clients. waiting reports
+// whether a client must wait for pending replies.
+func (s *Server) AwaitedEntries() (entries int, waiting bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, session := range s.sessions {
 		session.relay.writer.mu.Lock()
-		entries += session.relay.tracker.Awaited.Entries()
+		entries += session.relay.tracker.AwaitedReplies.EntryCount()
 		waiting = waiting || session.relay.writer.waiters > 0
 		session.relay.writer.mu.Unlock()
 	}
@@ -82,10 +82,10 @@ func (s *Server) Awaited() (entries int, waiting bool) {
 }
 
 // Table returns the server's command table.
-func (s *Server) Table() *commands.Table { return s.shared.opts.Table }
+func (s *Server) Table() *commands.Table { return s.serverState.opts.Table }
 
-// Locks returns all locks that a goroutine could hold while it writes to a client.
-func (s *Server) Locks() (locks []sync.Locker) {
+// Mutexes returns all locks that a goroutine could hold while it writes to a client.
+func (s *Server) Mutexes() (locks []sync.Locker) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	locks = append(locks, &s.mu)

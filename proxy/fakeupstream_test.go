@@ -117,6 +117,6 @@ func (c *fakeConn) read(n int) bool {
 }
 
 func (c *fakeConn) write(s string) {
-	_ = c.SetWriteDeadline(time.Now().Add(patience))
+	_ = c.SetWriteDeadline(time.Now().Add(testTimeout))
 	_, _ = io.WriteString(c, s)
 }

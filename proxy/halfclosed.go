@@ -13,15 +13,15 @@ const maxHalfClosed = 64
 // more bytes, but may still read. Without the queue, a client that sends a pipeline, disconnects
 // and reconnects could have any number of commands running at the same time.
 type halfClosedQueue struct {
-	turn    chan struct{} // holds a value while a client has the turn
-	waiting atomic.Int64
+	turn           chan struct{} // holds a value while a client has the turn
+	waitingClients atomic.Int64
 }
 
 // beginTurn waits for the turn of a half-closed client. If too many such clients wait, it sends
 // the client the pending replies, and drops the client if its connection is reset.
 func (l *halfClosedQueue) beginTurn(ctx context.Context, flush func() error, isReset func() bool) error {
-	defer l.waiting.Add(-1)
-	if l.waiting.Add(1) > maxHalfClosed {
+	defer l.waitingClients.Add(-1)
+	if l.waitingClients.Add(1) > maxHalfClosed {
 		if err := flush(); err != nil {
 			return err
 		}

@@ -16,16 +16,16 @@ import (
 // LOCKs that run at the same time.
 type countedLocks struct {
 	scriptedLocks
-	gate                         chan struct{}
+	unblock                      chan struct{}
 	started, running, maxRunning atomic.Int64
 }
 
 func newCountedLocks() *countedLocks {
-	l := &countedLocks{gate: make(chan struct{})}
+	l := &countedLocks{unblock: make(chan struct{})}
 	l.lock = func(_ context.Context, req quorum.LockRequest) (time.Duration, error) {
 		l.started.Add(1)
 		if req.Token == "first" {
-			<-l.gate
+			<-l.unblock
 			return 0, quorum.ErrHeld
 		}
 		n := l.running.Add(1)
@@ -68,7 +68,7 @@ func (l *countedLocks) disconnectClients(
 		}
 		return true
 	})
-	close(l.gate)
+	close(l.unblock)
 	b.waitClients(0)
 }
 

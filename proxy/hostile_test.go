@@ -46,7 +46,7 @@ func TestHostileBytes(t *testing.T) {
 		"an attack by HTTP in an array":          {array("post", "x"), ""},
 	}
 	b := serveLocks(t, &scriptedLocks{})
-	b.withinMemory(32*mega, func() {
+	b.checkMemoryDuring(32*megabyte, func() {
 		for title, attack := range attacks {
 			for range 3 {
 				p := b.connect()
@@ -65,12 +65,12 @@ func TestHostileBytes(t *testing.T) {
 	})
 }
 
-// TestNothingRunsAfterAProtocolError checks that the proxy never runs bytes after a protocol
+// TestProtocolErrorEndsProcessing checks that the proxy never runs bytes after a protocol
 // error as a command.
-func TestNothingRunsAfterAProtocolError(t *testing.T) {
+func TestProtocolErrorEndsProcessing(t *testing.T) {
 	b := serveLocks(t, newWaitingLocks())
 	p := b.connect()
-	p.send("*1\r\n$x\r\n" + blocked)
+	p.send("*1\r\n$x\r\n" + blockingCommand)
 	got := p.readAll() // the kernel may discard the reply, because not all input was read
 	if want := "-ERR Protocol error: invalid bulk length\r\n"; got != want && got != "" {
 		t.Errorf("got %q", got)
@@ -95,16 +95,16 @@ func writeBytes(conn io.Writer, n int) {
 func TestHostileLargeValue(t *testing.T) {
 	b := serveLocks(t, &scriptedLocks{})
 	p := b.connect()
-	b.withinMemory(16*mega, func() {
+	b.checkMemoryDuring(16*megabyte, func() {
 		p.send("*2\r\n$3\r\nSET\r\n$536870912\r\n")
-		writeBytes(p.conn, 100*mega)
+		writeBytes(p.conn, 100*megabyte)
 	})
 	p.conn.Close()
 	b.waitClients(1)
 	p = b.connect()
-	b.withinMemory(16*mega, func() {
+	b.checkMemoryDuring(16*megabyte, func() {
 		p.send("*2\r\n$3\r\nSET\r\n$33554432\r\n")
-		writeBytes(p.conn, 32*mega)
+		writeBytes(p.conn, 32*megabyte)
 		p.check("\r\n"+array("PING"), "-ERR unknown command 'SET', with args beginning with: '"+strings.Repeat("x",
 			128)+"' (no upstream; set --upstream)\r\n"+pong)
 	})
@@ -117,10 +117,10 @@ const commandTooLong = "-ERR command too long: commands that the proxy itself ru
 func TestHostileLockName(t *testing.T) {
 	b := serveLocks(t, &scriptedLocks{lock: nil})
 	p := b.connect()
-	b.withinMemory(24*mega, func() {
+	b.checkMemoryDuring(24*megabyte, func() {
 		for range 3 {
 			p.send("*5\r\n$4\r\nLOCK\r\n$2097152\r\n")
-			writeBytes(p.conn, 2*mega)
+			writeBytes(p.conn, 2*megabyte)
 			p.check("\r\n$1\r\nt\r\n$2\r\nPX\r\n$4\r\n5000\r\n", commandTooLong)
 			p.check(array("LOCK", "k", "t", "PX", "5000"), ":5000\r\n")
 		}
@@ -128,7 +128,7 @@ func TestHostileLockName(t *testing.T) {
 }
 
 func TestHostileNumberOfArguments(t *testing.T) {
-	const million = 1_000_000
+	const argCount = 1_000_000
 	for _, test := range [][3]string{
 		{"foo", "", "-ERR unknown command 'foo', with args beginning with: " + strings.Repeat("'' ", 43) + "\r\n"},
 		{"foo", "0123456789", "-ERR unknown command 'foo', with args beginning with: " +
@@ -139,10 +139,10 @@ func TestHostileNumberOfArguments(t *testing.T) {
 		b := serveLocks(t, &scriptedLocks{})
 		p := b.connect()
 		name, argument := array(test[0]), array(test[1])
-		b.withinMemory(24*mega, func() {
+		b.checkMemoryDuring(24*megabyte, func() {
 			p.send("*1000000\r\n" + strings.TrimPrefix(name, "*1\r\n"))
 			argument = strings.TrimPrefix(argument, "*1\r\n")
-			p.flood(strings.Repeat(argument, 1000), million/1000-1)
+			p.flood(strings.Repeat(argument, 1000), argCount/1000-1)
 			p.flood(argument, 999)
 			p.check(array("PING"), test[2]+pong)
 		})
@@ -155,7 +155,7 @@ func TestHostileNumberOfArguments(t *testing.T) {
 // announcement costs no memory.
 func TestHostileArgumentCount(t *testing.T) {
 	b := serveLocks(t, &scriptedLocks{})
-	b.withinMemory(24*mega, func() {
+	b.checkMemoryDuring(24*megabyte, func() {
 		for _, name := range []string{"foo", "PING", "LOCK"} {
 			p := b.connect()
 			p.send("*2147483647\r\n" + strings.TrimPrefix(array(name), "*1\r\n"))
@@ -185,13 +185,13 @@ func TestHostileClientThatNeverReads(t *testing.T) {
 		"small replies":                  array("PING"),
 		"replies longer than requests":   "COMMAND DOCS\r\n",
 		"errors longer than requests":    "x\n",
-		"replies as large as can be":     array("ECHO", strings.Repeat("x", mega-100)),
+		"replies as large as can be":     array("ECHO", strings.Repeat("x", megabyte-100)),
 		"grants that nobody ever learns": array("LOCK", "k", "t", "PX", "5000"),
 	} {
 		t.Run(title, func(t *testing.T) {
 			b := serveLocks(t, &scriptedLocks{})
 			p := b.connect()
-			b.withinMemory(32*mega, func() {
+			b.checkMemoryDuring(32*megabyte, func() {
 				p.fillUntilStuck(strings.Repeat(flood, 1+(16<<10)/len(flood)))
 			})
 			p.conn.Close()
@@ -208,7 +208,7 @@ func TestHostileStreamThatNeverEndsOnACommand(t *testing.T) {
 	go func() { _, _ = io.Copy(io.Discard, p.conn) }()
 	const beginning = "*3\r\n$3\r\nSE"
 	flood := strings.TrimPrefix(strings.Repeat(array("SET", "k", "v"), 5000), beginning) + beginning
-	b.withinMemory(16*mega, func() {
+	b.checkMemoryDuring(16*megabyte, func() {
 		p.send(beginning)
 		p.flood(flood, 40)
 	})
@@ -217,7 +217,7 @@ func TestHostileStreamThatNeverEndsOnACommand(t *testing.T) {
 // TestHostileHalfCommands checks that many clients that each send half a command use little memory.
 func TestHostileHalfCommands(t *testing.T) {
 	b := serveLocks(t, &scriptedLocks{})
-	b.withinMemory(32*mega, func() {
+	b.checkMemoryDuring(32*megabyte, func() {
 		for range 300 {
 			b.connect().send("*5\r\n$4\r\nLOCK\r\n$1000000\r\nxxx")
 		}
@@ -253,7 +253,7 @@ func TestHostileBulkByteByByte(t *testing.T) {
 		"*2\r\n$4\r\nPING\r\n$1000000\r\n": "$1000000\r\n" + strings.Repeat("x", size) + "\r\n",
 	} {
 		p := b.connect()
-		b.withinMemory(32*mega, func() {
+		b.checkMemoryDuring(32*megabyte, func() {
 			go func() {
 				_, _ = io.WriteString(p.conn, command)
 				writeBytes(p.conn, size)

@@ -49,17 +49,17 @@ type input struct {
 	keptReserved int
 }
 
-// event scans the bytes read so far. It returns resp.FrameMore if more must be read.
-func (in *input) event() (resp.FrameEvent, error) {
-	return in.eventUpTo(in.readEnd)
+// nextEvent scans the bytes read so far. It returns resp.FrameMore if more must be read.
+func (in *input) nextEvent() (resp.FrameEvent, error) {
+	return in.nextEventUpTo(in.readEnd)
 }
 
-// eventWithin scans at most limit bytes of the current frame.
-func (in *input) eventWithin(limit int) (resp.FrameEvent, error) {
-	return in.eventUpTo(min(in.readEnd, in.start+limit))
+// nextEventWithin scans at most limit bytes of the current frame.
+func (in *input) nextEventWithin(limit int) (resp.FrameEvent, error) {
+	return in.nextEventUpTo(min(in.readEnd, in.start+limit))
 }
 
-func (in *input) eventUpTo(end int) (resp.FrameEvent, error) {
+func (in *input) nextEventUpTo(end int) (resp.FrameEvent, error) {
 	n, ev, err := in.scanner.Scan(in.buf[in.scanEnd:end])
 	in.scanEnd += n
 	return ev, err
@@ -177,10 +177,10 @@ func (in *input) makeRoom() error {
 	return nil
 }
 
-// lookahead reads more bytes into the buffer. It does not move the existing bytes, because the
+// readAhead reads more bytes into the buffer. It does not move the existing bytes, because the
 // running command's words refer to them. It returns errBufferFull if there is no room, or no budget
 // for it.
-func (in *input) lookahead() error {
+func (in *input) readAhead() error {
 	if in.readEnd == len(in.buf) && in.readEnd > 0 {
 		// After enlarge, the words still refer to the old buffer.
 		if in.readEnd >= maxLookahead || in.enlarge(in.buf) != nil {

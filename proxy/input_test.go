@@ -19,7 +19,7 @@ import (
 func inputOf(t *testing.T) (in *input, client net.Conn) {
 	client, server := net.Pipe()
 	t.Cleanup(func() { client.Close(); server.Close() })
-	_ = server.SetDeadline(time.Now().Add(patience))
+	_ = server.SetDeadline(time.Now().Add(testTimeout))
 	return newInput(server, &netconn.Activity{}, nil, func() int { return 0 }), client
 }
 
@@ -27,7 +27,7 @@ func inputOf(t *testing.T) (in *input, client net.Conn) {
 func nextWords(t *testing.T, in *input) (words []string) {
 	t.Helper()
 	for {
-		ev, err := in.event()
+		ev, err := in.nextEvent()
 		if err == nil && ev == resp.FrameMore {
 			err = in.fill()
 		}
@@ -80,7 +80,7 @@ func TestLookaheadKeepsTheWords(t *testing.T) {
 		_, _ = io.WriteString(client, array("PING")[5:]+pipeline)
 	}()
 	for {
-		ev, err := in.event()
+		ev, err := in.nextEvent()
 		if err == nil && ev == resp.FrameMore {
 			err = in.fill()
 		}
@@ -96,7 +96,7 @@ func TestLookaheadKeepsTheWords(t *testing.T) {
 		t.Fatal(err)
 	}
 	for in.readEnd-in.scanEnd < len(pipeline)+len(array("PING")) {
-		if err := in.lookahead(); err != nil {
+		if err := in.readAhead(); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -120,10 +120,10 @@ func TestLookaheadIsBudgeted(t *testing.T) {
 	in, client := inputOf(t)
 	in.budget = &budget{sharedBytes: func() int64 { return 0 }}
 	in.budget.limit.Store(maxLookahead)
-	go writeBytes(client, mega)
+	go writeBytes(client, megabyte)
 	var err error
 	for err == nil {
-		err = in.lookahead()
+		err = in.readAhead()
 	}
 	if !errors.Is(err, errBufferFull) || len(in.buf) > maxLookahead || in.budget.used() != int64(len(in.buf)) {
 		t.Errorf("%v with a buffer of %d bytes, %d reserved", err, len(in.buf), in.budget.used())
@@ -135,9 +135,9 @@ func TestLookaheadIsBudgeted(t *testing.T) {
 
 func TestLookaheadIsBounded(t *testing.T) {
 	in, client := inputOf(t)
-	go writeBytes(client, mega)
+	go writeBytes(client, megabyte)
 	for range 1000 {
-		if err := in.lookahead(); errors.Is(err, errBufferFull) {
+		if err := in.readAhead(); errors.Is(err, errBufferFull) {
 			if in.readEnd > 2*maxLookahead {
 				t.Errorf("%d bytes ahead", in.readEnd)
 			}

@@ -37,7 +37,7 @@ func TestMemoryBetweenCommandsIsBounded(t *testing.T) {
 				lastReply := ""
 				for i := range maxCommands {
 					p.send(c.keep(i))
-					if lastReply = p.reply(); lastReply != c.reply {
+					if lastReply = p.readReply(); lastReply != c.reply {
 						break
 					}
 				}
@@ -68,9 +68,9 @@ func TestNamesAndScriptsAreBounded(t *testing.T) {
 		for i := 0; i < maxClients && !strings.HasPrefix(reply, "-"); i++ {
 			p := r.connect()
 			send(p, i)
-			if reply = p.reply(); !strings.HasPrefix(reply, "-") {
+			if reply = p.readReply(); !strings.HasPrefix(reply, "-") {
 				p.send(array("ECHO", strings.Repeat("x", dataSize)))
-				reply = p.reply()
+				reply = p.readReply()
 			}
 		}
 		if !strings.Contains(reply, "raise max-input-memory") {
@@ -90,7 +90,7 @@ func TestWaitsAreBounded(t *testing.T) {
 	}
 	p := r.connect()
 	p.send(array(append(words, "0")...))
-	if reply := p.reply(); !strings.Contains(reply, "raise max-input-memory") {
+	if reply := p.readReply(); !strings.Contains(reply, "raise max-input-memory") {
 		t.Errorf("BLPOP of 1000 keys: %.200q", reply)
 	}
 	p.check("PING", "+PONG\r\n")

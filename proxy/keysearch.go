@@ -79,7 +79,7 @@ func (k *keySearch) seek(ctx context.Context) (searchResult, error) {
 
 // isBlocked reports, from all words of a command, whether it must not simply be forwarded.
 func (k *keySearch) isBlocked(words [][]byte) bool {
-	return k.isRefused(words, len(words)) || k.table.Route(commands.Situation{}, words).Verb != commands.Forward
+	return k.isRefused(words, len(words)) || k.table.Route(commands.Situation{}, words).Action != commands.Forward
 }
 
 // isRefused reports whether the client may not send a command to the upstream. words holds the
@@ -99,7 +99,7 @@ func (k *keySearch) finish(blocked bool) searchResult {
 
 // seekAll searches the whole command, or the first maxFrame bytes of it.
 func (k *keySearch) seekAll(ctx context.Context) (searchResult, error) {
-	ev, err := k.in.eventUpTo(min(k.in.readEnd, k.in.frameStart+maxFrame))
+	ev, err := k.in.nextEventUpTo(min(k.in.readEnd, k.in.frameStart+maxFrame))
 	frame := k.in.frameBytes()
 	switch {
 	case err != nil:
@@ -130,10 +130,11 @@ func (k *keySearch) seekPrefix(ctx context.Context, prefix []byte) (searchResult
 	return k.finish(false), k.search.walk.scan(prefix[size:])
 }
 
-// event continues to scan, and searches a frame that is forwarded before all its keys are known.
-func (k *keySearch) event() (resp.FrameEvent, error) {
+// nextEvent continues to scan, and searches a frame that is forwarded before all its keys are
+// known.
+func (k *keySearch) nextEvent() (resp.FrameEvent, error) {
 	from := k.in.scanEnd
-	ev, err := k.in.event()
+	ev, err := k.in.nextEvent()
 	if k.search.walk != nil && err == nil {
 		err = k.search.walk.scan(k.in.buf[from:k.in.scanEnd])
 	}
@@ -238,8 +239,8 @@ func (k *keySearch) markLockCandidate() {
 	}
 }
 
-// keepSent keeps a copy of the part of a suspect that is about to be sent.
-func (k *keySearch) keepSent() {
+// keepSentPart keeps a copy of the part of a suspect that is about to be sent.
+func (k *keySearch) keepSentPart() {
 	if !k.search.lockCandidate {
 		return
 	}

@@ -45,7 +45,7 @@ func TestFirstArg(t *testing.T) {
 		frame := frameOf(random, words)
 		for cut := range len(frame) + 1 {
 			in := &input{scanner: resp.NewFrameScanner(resp.DefaultRequestLimits()), buf: []byte(frame), readEnd: cut}
-			ev, err := in.event()
+			ev, err := in.nextEvent()
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -66,13 +66,13 @@ func TestFirstArg(t *testing.T) {
 	}
 }
 
-// TestFirstArgThatIsNone checks that firstArg does not wait for a missing argument, or for one
+// TestFirstArgMissing checks that firstArg does not wait for a missing argument, or for one
 // without a valid length.
-func TestFirstArgThatIsNone(t *testing.T) {
+func TestFirstArgMissing(t *testing.T) {
 	for _, frame := range []string{"*1\r\n$3\r\nGET", "*2\r\n$3\r\nGET\r\n$x\r\n", "*2\r\n$3\r\nGET\r\n$-1\r\n",
 		"*2\r\n$3\r\nGET\r\n:3\r\nabc"} {
 		in := &input{scanner: resp.NewFrameScanner(resp.DefaultRequestLimits()), buf: []byte(frame), readEnd: len(frame)}
-		if ev, err := in.event(); ev != resp.FrameName || err != nil {
+		if ev, err := in.nextEvent(); ev != resp.FrameName || err != nil {
 			t.Fatalf("%q: %v, %v", frame, ev, err)
 		}
 		if key, _, whole := in.firstArg(); !whole || len(key) > 3 {

@@ -18,7 +18,7 @@ func withAndWithoutUpstream(t *testing.T, test func(t *testing.T, newTestProxy f
 	t.Run("lock server", func(t *testing.T) { test(t, func() *testProxy { return newLockServer(t) }) })
 	t.Run("upstream", func(t *testing.T) {
 		test(t, func() *testProxy {
-			return newTestProxy(t, patience, startRedis(t).URL(), proxy.Options{}, []string{"lock:*"})
+			return newTestProxy(t, testTimeout, startRedis(t).URL(), proxy.Options{}, []string{"lock:*"})
 		})
 	})
 }
@@ -124,7 +124,7 @@ func TestValidityIsSentAtOnce(t *testing.T) {
 			p := r.connect()
 			p.send(lines("PING", line, "LOCK lock:slow t PX 5000"))
 			p.expect("+PONG\r\n")
-			if got := p.reply(); !strings.Contains(got, ":60000\r\n") {
+			if got := p.readReply(); !strings.Contains(got, ":60000\r\n") {
 				t.Errorf("%s: %q", line, got)
 			}
 			close(proceed)
@@ -136,7 +136,7 @@ func TestValidityIsSentAtOnce(t *testing.T) {
 // TestValidityOfADelayedReply checks that a reply contains the validity at the time of sending,
 // even if it has to wait until the client reads.
 func TestValidityOfADelayedReply(t *testing.T) {
-	r := newTestProxy(t, patience, startRedis(t).URL(), proxy.Options{}, nil)
+	r := newTestProxy(t, testTimeout, startRedis(t).URL(), proxy.Options{}, nil)
 	granted := time.Now()
 	var clockReads atomic.Int32
 	advance := make(chan struct{})
@@ -154,9 +154,9 @@ func TestValidityOfADelayedReply(t *testing.T) {
 	r.serve(listen(t))
 	p, other := r.connect(), r.connect()
 	p.send(cmd("HELLO 3"))
-	p.reply()
+	p.readReply()
 	p.send(cmd("SUBSCRIBE c"))
-	p.reply()
+	p.readReply()
 	if _, err := r.locks.Take(t.Context(), quorum.TakeRequest{Keys: []quorum.Key{{Name: "k"}},
 		TakeOptions: quorum.TakeOptions{Tokens: []string{"other"}}}); err != nil {
 		t.Fatal(err)

@@ -16,9 +16,9 @@ const (
 type limitedLog struct {
 	log *slog.Logger
 
-	mu                 sync.Mutex
-	periodStart        time.Time
-	logged, suppressed int
+	mu                           sync.Mutex
+	periodStart                  time.Time
+	loggedCount, suppressedCount int
 }
 
 // warn logs a warning or, above the limit, counts it for the next log entry.
@@ -26,16 +26,16 @@ func (c *limitedLog) warn(now time.Time, text string, attrs ...any) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if now.Sub(c.periodStart) >= warningPeriod {
-		c.periodStart, c.logged = now, 0
+		c.periodStart, c.loggedCount = now, 0
 	}
-	if c.logged == maxWarnings {
-		c.suppressed++
+	if c.loggedCount == maxWarnings {
+		c.suppressedCount++
 		return
 	}
-	c.logged++
-	if c.suppressed > 0 {
-		attrs = append(attrs, "like_it_before_and_not_shown", c.suppressed)
-		c.suppressed = 0
+	c.loggedCount++
+	if c.suppressedCount > 0 {
+		attrs = append(attrs, "like_it_before_and_not_shown", c.suppressedCount)
+		c.suppressedCount = 0
 	}
 	c.log.Warn(text, attrs...)
 }

@@ -10,8 +10,8 @@ import (
 	"redlock-proxy/proxy/netconn"
 )
 
-// greeting is all that redcon's parser ever reads.
-const greeting = ping
+// redconTrigger is all that redcon's parser ever reads.
+const redconTrigger = ping
 
 // refusal is Redis' reply to a refused client, byte for byte, because client libraries know it.
 const refusal = "-ERR max number of clients reached\r\n"
@@ -35,7 +35,7 @@ func (l *admissionListener) Accept() (net.Conn, error) {
 			return nil, err
 		}
 		if l.admit() {
-			return &guardedConn{Conn: conn}, nil
+			return &triggerConn{Conn: conn}, nil
 		}
 		_ = conn.SetWriteDeadline(time.Now().Add(refusalTimeout))
 		_, _ = conn.Write([]byte(refusal))
@@ -43,19 +43,19 @@ func (l *admissionListener) Accept() (net.Conn, error) {
 	}
 }
 
-// guardedConn lets redcon read the greeting and nothing else.
-type guardedConn struct {
+// triggerConn lets redcon read the greeting and nothing else.
+type triggerConn struct {
 	net.Conn
-	greetingRead int
+	triggerRead int
 }
 
 // Read returns the greeting, then net.ErrClosed.
-func (c *guardedConn) Read(p []byte) (int, error) {
-	if c.greetingRead == len(greeting) {
+func (c *triggerConn) Read(p []byte) (int, error) {
+	if c.triggerRead == len(redconTrigger) {
 		return 0, net.ErrClosed // redcon never reads again: its handler has detached the connection
 	}
-	n := copy(p, greeting[c.greetingRead:])
-	c.greetingRead += n
+	n := copy(p, redconTrigger[c.triggerRead:])
+	c.triggerRead += n
 	return n, nil
 }
 
@@ -69,12 +69,12 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 	poller, stopPolling := s.startPolling(serveCtx)
 	defer stopPolling()
 	defer s.watchUsers(serveCtx)()
-	if s.shared.opts.LockLocation != nil {
+	if s.serverState.opts.LockLocation != nil {
 		// The reports continue while the server drains.
-		defer s.startPauseReports(serveCtx, s.shared.opts.LockLocation)()
+		defer s.startPauseReports(serveCtx, s.serverState.opts.LockLocation)()
 	}
 	listener := redcon.NewServerNetwork(ln.Addr().Network(), ln.Addr().String(), s.handler(serveCtx, poller), nil, nil)
-	listener.AcceptError = s.shared.common.acceptErrs.record
+	listener.AcceptError = s.serverState.proxyState.acceptErrs.record
 
 	serveErr := make(chan error, 1)
 	go func() { serveErr <- listener.Serve(&admissionListener{Listener: ln, admit: s.admit}) }()
@@ -91,9 +91,9 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 
 // admit counts a client, and reports whether there is room for it.
 func (s *Server) admit() bool {
-	if s.shared.common.clients.Add(1) > int64(s.MaxClients()) {
-		s.shared.common.clients.Add(-1)
-		s.shared.common.refused.Add(1)
+	if s.serverState.proxyState.clients.Add(1) > int64(s.MaxClients()) {
+		s.serverState.proxyState.clients.Add(-1)
+		s.serverState.proxyState.refusedClients.Add(1)
 		return false
 	}
 	return true
@@ -102,7 +102,7 @@ func (s *Server) admit() bool {
 // handler detaches each connection from redcon at its greeting, and starts its session.
 func (s *Server) handler(ctx context.Context, p *netconn.Poller) func(redcon.Conn, redcon.Command) {
 	return func(conn redcon.Conn, _ redcon.Command) {
-		guarded := conn.Detach().NetConn().(*guardedConn)
+		guarded := conn.Detach().NetConn().(*triggerConn)
 		s.start(ctx, guarded.Conn, p)
 	}
 }

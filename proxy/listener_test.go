@@ -16,13 +16,13 @@ import (
 	"redlock-proxy/internal/logtest"
 )
 
-// TestGreetingIsAllThatRedconReads checks that redcon's parser reads only a PING from the proxy.
-func TestGreetingIsAllThatRedconReads(t *testing.T) {
+// TestRedconReadsOnlyTrigger checks that redcon's parser reads only a PING from the proxy.
+func TestRedconReadsOnlyTrigger(t *testing.T) {
 	clientEnd, serverEnd := net.Pipe()
 	defer clientEnd.Close()
 	defer serverEnd.Close()
 	go func() { _, _ = clientEnd.Write([]byte("*1\r\n$9223372036854775807\r\n")) }()
-	guarded := &guardedConn{Conn: serverEnd}
+	guarded := &triggerConn{Conn: serverEnd}
 	cmd, err := redcon.NewReader(guarded).ReadCommand()
 	if err != nil || len(cmd.Args) != 1 || string(cmd.Args[0]) != "PING" {
 		t.Errorf("redcon reads %q, %v", cmd.Raw, err)
@@ -36,10 +36,10 @@ func TestGreetingIsAllThatRedconReads(t *testing.T) {
 	}
 }
 
-// TestGreetingInPieces checks that redcon may read the greeting in pieces.
-func TestGreetingInPieces(t *testing.T) {
-	guarded, got := &guardedConn{}, ""
-	for len(got) < len(greeting) {
+// TestTriggerInPieces checks that redcon may read the greeting in pieces.
+func TestTriggerInPieces(t *testing.T) {
+	guarded, got := &triggerConn{}, ""
+	for len(got) < len(redconTrigger) {
 		p := make([]byte, 3)
 		n, err := guarded.Read(p)
 		if n == 0 || err != nil {
@@ -47,7 +47,7 @@ func TestGreetingInPieces(t *testing.T) {
 		}
 		got += string(p[:n])
 	}
-	if got != greeting {
+	if got != redconTrigger {
 		t.Errorf("greeting %q", got)
 	}
 }

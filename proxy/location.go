@@ -61,7 +61,7 @@ func (c *locationRouter) locationFor(ctx context.Context, ownCmd *command.Comman
 		at, err = c.lockLocation.AwaitLocation(ctx)
 		return err
 	})
-	if err == nil && c.asker.session.clientLeft {
+	if err == nil && c.asker.session.clientDisconnected {
 		err = errClientDisconnected
 	}
 	return at.Place, err
@@ -76,11 +76,11 @@ func (c *locationRouter) touchesLockKeys(ownCmd *command.Command, words [][]byte
 	case ownCmd == nil && track.StateCommandName(words[0]) == "exec" && c.relay.watchesLockKeys():
 		return true
 	case ownCmd == nil:
-		verb := c.table.Route(commands.Situation{}, words).Verb
+		verb := c.table.Route(commands.Situation{}, words).Action
 		return verb != commands.Forward && verb != commands.Connect
 	case ownCmd.IsOwn():
 		lock, _ := c.table.LockKeys().Split(words, ownCmd.Places(words))
-		return lock >= 0 || ownCmd.AllLocks
+		return lock >= 0 || ownCmd.AffectsAllLocks
 	}
 	return c.upstreamTable.Lookup(words[0]) == nil // a command on all keys
 }
@@ -93,8 +93,8 @@ func errorReply(err error) string {
 }
 
 // prepareUpstream confirms that the connection may carry commands on lock keys. It marks the next
-// bytes sent as part of such a command, until lockCommandSent is called. The error is errLocksMoved
-// if no connection may carry such a command now.
+// bytes sent as part of such a command, until markLockCommandSent is called. The error is
+// errLocksMoved if no connection may carry such a command now.
 func (c *locationRouter) prepareUpstream(ctx context.Context, words [][]byte) error {
 	if err := c.relay.open(ctx); err != nil {
 		return err
@@ -146,7 +146,7 @@ func (c *locationRouter) confirm(ctx context.Context) error {
 // execAtUpstream runs, at the upstream, a transaction that began while the locks were on the
 // masters. It returns the reply to EXEC. After an error, sent reports whether the transaction was
 // sent.
-func (c *locationRouter) execAtUpstream(ctx context.Context, queued [][]string) (answer []byte, sent bool, err error) {
+func (c *locationRouter) execAtUpstream(ctx context.Context, queuedCommands [][]string) (answer []byte, sent bool, err error) {
 	err = c.asker.waitFor(ctx, func(ctx context.Context) error {
 		_, err := c.lockLocation.AwaitLocation(ctx)
 		return err
@@ -157,9 +157,9 @@ func (c *locationRouter) execAtUpstream(ctx context.Context, queued [][]string) 
 	if err := c.prepareUpstream(ctx, [][]byte{[]byte("exec")}); err != nil {
 		return nil, false, err
 	}
-	defer c.relay.lockCommandSent()
-	batch := append(append([][]string{{"MULTI"}}, queued...), []string{"EXEC"})
-	err = c.asker.withReplies(ctx, c.relay.state(), func(ctx context.Context) error {
+	defer c.relay.markLockCommandSent()
+	batch := append(append([][]string{{"MULTI"}}, queuedCommands...), []string{"EXEC"})
+	err = c.asker.runWithReplies(ctx, c.relay.state(), func(ctx context.Context) error {
 		sent = true
 		answers, err := c.asker.SendAll(ctx, batch)
 		if err == nil {
@@ -199,8 +199,8 @@ func (c *locationRouter) dropMovedWatch(
 }
 
 // changedWatch returns a watch with a changed key.
-func changedWatch() command.Watched {
-	return command.Watched{Keys: map[string]string{"": ""}, Changed: true}
+func changedWatch() command.WatchedKeys {
+	return command.WatchedKeys{Keys: map[string]string{"": ""}, Changed: true}
 }
 
 // failExec makes the client's next EXEC fail, as if a watched key had changed.

@@ -29,7 +29,7 @@ func BenchmarkOtherKeys(b *testing.B) {
 }
 
 func benchmarkOtherKeys(b *testing.B, url string, lockKeys []string) {
-	up, err := upstream.New(url, patience, slog.New(slog.DiscardHandler))
+	up, err := upstream.New(url, testTimeout, slog.New(slog.DiscardHandler))
 	if err != nil {
 		b.Fatal(err)
 	}

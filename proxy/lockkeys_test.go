@@ -30,8 +30,8 @@ func expectNoKeys(t *testing.T, server *redistest.Server, keys ...string) {
 // exchange holds a command and the expected reply.
 type exchange struct{ sent, want string }
 
-// script sends the commands of all exchanges in one pipeline, and expects the replies.
-func (p *peer) script(exchanges []exchange) {
+// runExchanges sends the commands of all exchanges in one pipeline, and expects the replies.
+func (p *peer) runExchanges(exchanges []exchange) {
 	p.Helper()
 	sent, want := "", ""
 	for _, e := range exchanges {
@@ -100,12 +100,12 @@ func TestLockKeysAreOnTheMasters(t *testing.T) {
 	}
 	expectNoKeys(t, server, "lock:k")
 	dial(t, server.Addr()).check("GET other", bulk("me"))
-	p.script(mixedPipeline)
+	p.runExchanges(mixedPipeline)
 	dial(t, server.Addr()).check("KEYS lock:*", "*0\r\n")
 }
 
-// TestLockKeysCutAnywhere checks that a lock key is found however the bytes are split.
-func TestLockKeysCutAnywhere(t *testing.T) {
+// TestLockKeysSplitInput checks that a lock key is found however the bytes are split.
+func TestLockKeysSplitInput(t *testing.T) {
 	redistest.SkipShort(t)
 	r, server := startWithLockKeys(t)
 	sent, want := "", ""
@@ -115,7 +115,7 @@ func TestLockKeysCutAnywhere(t *testing.T) {
 	sent += "SET lock:a 'in line' NX\r\nSET b \"in line\"\r\n" + lines("DEL lock:a", "DEL b")
 	want += "+OK\r\n+OK\r\n:1\r\n:1\r\n"
 	p := r.connect()
-	_ = p.conn.SetDeadline(time.Now().Add(5 * patience)) // hundreds of exchanges take long
+	_ = p.conn.SetDeadline(time.Now().Add(5 * testTimeout)) // hundreds of exchanges take long
 	for at := 1; at < len(sent); at += 1 + at%3 {
 		p.send(sent[:at])
 		p.send(sent[at:])
@@ -134,7 +134,7 @@ func TestLockKeysCutAnywhere(t *testing.T) {
 func TestLockKeysAreOfTheSelectedDatabase(t *testing.T) {
 	r, _ := startWithLockKeys(t)
 	p := r.connect()
-	p.script([]exchange{
+	p.runExchanges([]exchange{
 		{"SELECT 3", "+OK\r\n"}, {"SET lock:a three", "+OK\r\n"}, {"SELECT 0", "+OK\r\n"}, {"GET lock:a", "$-1\r\n"},
 		{"CLIENT REPLY SKIP", ""}, {"SELECT 3", ""}, {"GET lock:a", bulk("three")},
 	})
@@ -146,7 +146,7 @@ func TestCommandsOnAllKeys(t *testing.T) {
 	r, server := startWithLockKeys(t)
 	p := r.connect()
 	flushInMulti := "-ERR FLUSHALL inside MULTI is not allowed: the proxy runs it at once, so it cannot be part of a transaction; send it before MULTI or after EXEC\r\n"
-	p.script([]exchange{
+	p.runExchanges([]exchange{
 		{"KEYS *", "*0\r\n"}, {"SCAN 0", "*2\r\n" + bulk("0") + "*0\r\n"}, {"RANDOMKEY", "$-1\r\n"}, {"DBSIZE", ":0\r\n"},
 		{"SET lock:a me", ok}, {"LOCK other me PX 60000", ":60000\r\n"}, {"RANDOMKEY", "$-1\r\n"}, {"SET a 1", ok},
 		{"KEYS *", "*2\r\n" + bulk("a") + bulk("lock:a")}, {"KEYS ?", "*1\r\n" + bulk("a")},
@@ -190,7 +190,7 @@ func TestLockKeysNeedTheUpstreamsLogin(t *testing.T) {
 		"WATCH lock:a", "SCRIPT LOAD x"} {
 		p.check(line, noAuth)
 	}
-	p.script([]exchange{{"AUTH secret", "+OK\r\n"}, {"SET lock:a x", "+OK\r\n"}, {"WATCH lock:a", "+OK\r\n"},
+	p.runExchanges([]exchange{{"AUTH secret", "+OK\r\n"}, {"SET lock:a x", "+OK\r\n"}, {"WATCH lock:a", "+OK\r\n"},
 		{"RESET", "+RESET\r\n"}, {"GET lock:a", noAuth}})
 }
 
@@ -199,7 +199,7 @@ func TestLockKeysNeedTheUpstreamsLogin(t *testing.T) {
 func TestLockKeysWithoutReplies(t *testing.T) {
 	r, _ := startWithLockKeys(t)
 	p := r.connect()
-	p.script([]exchange{
+	p.runExchanges([]exchange{
 		{"CLIENT REPLY SKIP", ""}, {"SET lock:a x", ""}, {"GET lock:a", bulk("x")},
 		{"CLIENT REPLY OFF", ""}, {"SET lock:a y", ""}, {"WATCH lock:a", ""}, {"MULTI", ""}, {"DEL lock:a", ""},
 		{"EXEC", ""}, {"SET a 1", ""},
@@ -241,10 +241,10 @@ func TestLongCommandsOnOtherKeys(t *testing.T) {
 	expectNoKeys(t, server, "lock:a", "lock:b", "a")
 }
 
-// TestLockKeyAfterManyOthersIsNeverWritten sends a lock key after so many other keys that the
+// TestLateLockKeyIsNotWritten sends a lock key after so many other keys that the
 // beginning of the command was already forwarded. The connection ends, and the upstream does not
 // run the command.
-func TestLockKeyAfterManyOthersIsNeverWritten(t *testing.T) {
+func TestLateLockKeyIsNotWritten(t *testing.T) {
 	mega := strings.Repeat("v", 1<<20)
 	refused := func(key string) string {
 		return "-ERR command too long: it names lock key '" + key + "' beyond its first 1048576 bytes\r\n"
@@ -288,22 +288,22 @@ func TestManyThreadsOnOneConnection(t *testing.T) {
 		}
 	}()
 	send := func(commands ...string) []string {
-		var waiting []chan string
+		var pendingReplies []chan string
 		mu.Lock()
 		for range commands {
 			w := make(chan string, 1)
-			waiting = append(waiting, w)
+			pendingReplies = append(pendingReplies, w)
 			answers <- w
 		}
 		p.send(lines(commands...))
 		mu.Unlock()
 		var got []string
-		for _, w := range waiting {
+		for _, w := range pendingReplies {
 			got = append(got, <-w)
 		}
 		return got
 	}
-	var burst sync.Mutex // a transaction with a condition excludes other threads' commands
+	var txMutex sync.Mutex // a transaction with a condition excludes other threads' commands
 	var threads sync.WaitGroup
 	for i := range 8 {
 		threads.Go(func() {
@@ -312,14 +312,14 @@ func TestManyThreadsOnOneConnection(t *testing.T) {
 				if got := send("SET "+key+" me EX 30 NX", "INCR "+other); got[0] != "+OK\r\n" {
 					t.Errorf("took %s: %q", key, got)
 				}
-				burst.Lock()
+				txMutex.Lock()
 				if got := send("WATCH "+key, "GET "+key); got[0] != "+OK\r\n" || got[1] != bulk("me") {
 					t.Errorf("looked at %s: %q", key, got)
 				}
 				if got := send("MULTI", "DEL "+key, "EXEC"); strings.Join(got, "") != "+OK\r\n+QUEUED\r\n*1\r\n:1\r\n" {
 					t.Errorf("released %s: %q", key, got)
 				}
-				burst.Unlock()
+				txMutex.Unlock()
 			}
 		})
 	}

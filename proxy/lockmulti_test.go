@@ -8,15 +8,15 @@ import (
 )
 
 const (
-	queued       = "+QUEUED\r\n"
-	ok           = "+OK\r\n"
-	execAbort    = "-EXECABORT Transaction discarded because of previous errors.\r\n"
-	nestedMulti  = "-ERR MULTI calls can not be nested\r\n"
-	watchInMulti = "-ERR WATCH inside MULTI is not allowed\r\n"
-	lateSet      = "-ERR 'set' on a lock key cannot be part of a transaction on other keys: lock keys are on the lock masters; send two transactions\r\n"
-	lateDel      = "-ERR 'del' on a lock key cannot be part of a transaction on other keys: lock keys are on the lock masters; send two transactions\r\n"
-	otherSet     = "-ERR 'SET' cannot be part of a transaction on lock keys: key 'a' is on the upstream; send two transactions\r\n"
-	mixedWatch   = "-ERR 'watch' cannot watch both lock keys and other keys: lock keys are on the lock masters, other keys on the upstream; watch one kind at a time\r\n"
+	queued          = "+QUEUED\r\n"
+	ok              = "+OK\r\n"
+	execAbort       = "-EXECABORT Transaction discarded because of previous errors.\r\n"
+	nestedMulti     = "-ERR MULTI calls can not be nested\r\n"
+	watchInMulti    = "-ERR WATCH inside MULTI is not allowed\r\n"
+	lateSetError    = "-ERR 'set' on a lock key cannot be part of a transaction on other keys: lock keys are on the lock masters; send two transactions\r\n"
+	lateDelError    = "-ERR 'del' on a lock key cannot be part of a transaction on other keys: lock keys are on the lock masters; send two transactions\r\n"
+	otherSetError   = "-ERR 'SET' cannot be part of a transaction on lock keys: key 'a' is on the upstream; send two transactions\r\n"
+	mixedWatchError = "-ERR 'watch' cannot watch both lock keys and other keys: lock keys are on the lock masters, other keys on the upstream; watch one kind at a time\r\n"
 )
 
 // notInMulti returns the error for one of the proxy's own commands in a transaction.
@@ -47,25 +47,25 @@ var lockTransactions = []struct {
 		{"SET lock:a you", ok}, {"MULTI", ok}, {"GET lock:a", queued}, {"EXEC", "*1\r\n" + bulk("you")}}, "", "you"},
 	{"without a watch", []exchange{{"MULTI", ok}, {"SET lock:a you XX", queued}, {"PEXPIRE lock:a 1000", queued},
 		{"EXEC", "*2\r\n+OK\r\n:1\r\n"}}, "", "you"},
-	{"the lock command first", []exchange{{"MULTI", ok}, {"GET lock:a", queued}, {"SET a 1", otherSet},
+	{"the lock command first", []exchange{{"MULTI", ok}, {"GET lock:a", queued}, {"SET a 1", otherSetError},
 		{"EXEC", execAbort}}, "", "me"},
-	{"the lock command last", []exchange{{"MULTI", ok}, {"SET a 1", queued}, {"DEL lock:a", lateDel},
+	{"the lock command last", []exchange{{"MULTI", ok}, {"SET a 1", queued}, {"DEL lock:a", lateDelError},
 		{"SET a 2", queued}, {"EXEC", execAbort}}, "", "me"},
 	{"an error first", []exchange{{"MULTI", ok}, {"GET", "-ERR wrong number of arguments for 'get' command\r\n"},
-		{"DEL lock:a", lateDel}, {"EXEC", execAbort}}, "", "me"},
-	{"only others, a lock key watched", []exchange{{"WATCH lock:a", ok}, {"MULTI", ok}, {"SET a 1", otherSet},
+		{"DEL lock:a", lateDelError}, {"EXEC", execAbort}}, "", "me"},
+	{"only others, a lock key watched", []exchange{{"WATCH lock:a", ok}, {"MULTI", ok}, {"SET a 1", otherSetError},
 		{"DEL lock:a", queued}, {"EXEC", execAbort}, {"SET a 2", ok}}, "2", "me"},
 	{"only others", []exchange{{"WATCH a", ok}, {"MULTI", ok}, {"SET a 1", queued}, {"EXEC", "*1\r\n+OK\r\n"},
 		{"DEL lock:a", ":1\r\n"}}, "1", ""},
-	{"another key watched", []exchange{{"WATCH a", ok}, {"MULTI", ok}, {"DEL lock:a", lateDel}, {"EXEC", execAbort},
+	{"another key watched", []exchange{{"WATCH a", ok}, {"MULTI", ok}, {"DEL lock:a", lateDelError}, {"EXEC", execAbort},
 		{"MULTI", ok}, {"DEL lock:a", queued}, {"EXEC", "*1\r\n:1\r\n"}}, "", ""},
 	{"another key watched and unwatched", []exchange{{"WATCH a", ok}, {"UNWATCH", ok}, {"MULTI", ok},
 		{"DEL lock:a", queued}, {"EXEC", "*1\r\n:1\r\n"}}, "", ""},
 	{"keys of both kinds watched", []exchange{{"WATCH lock:a a",
 		"-ERR 'watch' mixes lock keys and other keys: 'lock:a' is on the lock masters, 'a' on the upstream; send two commands\r\n"}, {"MULTI", ok}, {"SET a 1", queued}, {"EXEC", "*1\r\n+OK\r\n"}}, "1", "me"},
-	{"a lock key, then another watched", []exchange{{"WATCH lock:a", ok}, {"WATCH a", mixedWatch}, {"MULTI", ok},
+	{"a lock key, then another watched", []exchange{{"WATCH lock:a", ok}, {"WATCH a", mixedWatchError}, {"MULTI", ok},
 		{"DEL lock:a", queued}, {"EXEC", "*1\r\n:1\r\n"}}, "", ""},
-	{"another, then a lock key watched", []exchange{{"WATCH a", ok}, {"WATCH lock:a", mixedWatch}, {"MULTI", ok},
+	{"another, then a lock key watched", []exchange{{"WATCH a", ok}, {"WATCH lock:a", mixedWatchError}, {"MULTI", ok},
 		{"SET a 1", queued}, {"EXEC", "*1\r\n+OK\r\n"}, {"WATCH lock:a", ok}, {"UNWATCH", ok}}, "1", "me"},
 	{"nested", []exchange{{"WATCH lock:a", ok}, {"MULTI", ok}, {"MULTI", nestedMulti}, {"WATCH lock:a", watchInMulti},
 		{"WATCH a", watchInMulti}, {"DEL lock:a", queued}, {"EXEC", "*1\r\n:1\r\n"}}, "", ""},
@@ -82,11 +82,11 @@ var lockTransactions = []struct {
 	{"the proxy's commands in the upstream's", []exchange{{"MULTI", ok}, {"LOCK lock:a x PX 1000", notInMulti("LOCK")},
 		{"EXEC", execAbort}}, "", "me"},
 	{"the proxy's command, then a lock key", []exchange{{"MULTI", ok}, {"UNLOCK lock:a me", notInMulti("UNLOCK")},
-		{"SET lock:a 1", lateSet}, {"EXEC", execAbort}}, "", "me"},
+		{"SET lock:a 1", lateSetError}, {"EXEC", execAbort}}, "", "me"},
 	{"its command with a syntax error, then a lock key", []exchange{{"MULTI", ok},
-		{"LOCK lock:a x", notInMulti("LOCK")}, {"SET lock:a 1", lateSet}, {"EXEC", execAbort}}, "", "me"},
+		{"LOCK lock:a x", notInMulti("LOCK")}, {"SET lock:a 1", lateSetError}, {"EXEC", execAbort}}, "", "me"},
 	{"WATCH without a key, then a lock key", []exchange{{"MULTI", ok},
-		{"WATCH", "-ERR wrong number of arguments for 'watch' command\r\n"}, {"SET lock:a 1", lateSet},
+		{"WATCH", "-ERR wrong number of arguments for 'watch' command\r\n"}, {"SET lock:a 1", lateSetError},
 		{"EXEC", execAbort}}, "", "me"},
 	{"what has no keys", []exchange{{"MULTI", ok}, {"GET lock:a", queued},
 		{"ECHO x", "-ERR 'ECHO' cannot be part of a transaction on lock keys: it is not a command on lock keys; send it before MULTI or after EXEC\r\n"},
@@ -140,7 +140,7 @@ func TestTransactionsOnLockKeys(t *testing.T) {
 					p.ask(line)
 				}
 				if burst {
-					p.script(c.script)
+					p.runExchanges(c.script)
 				} else {
 					for _, e := range c.script {
 						p.check(e.sent, e.want)
@@ -167,9 +167,9 @@ func TestLateLockCommandWithoutReplies(t *testing.T) {
 	for _, late := range []string{"DEL lock:a", "LOCK lock:a x PX 1000"} {
 		r, server := startWithLockKeys(t)
 		p := r.connect()
-		p.script([]exchange{{"MULTI", ok}, {"SET a 1", queued}})
+		p.runExchanges([]exchange{{"MULTI", ok}, {"SET a 1", queued}})
 		r.server.DisableReplies()
-		p.script([]exchange{{late, ""}, {"CLIENT REPLY ON", queued}, {"EXEC", execAbort}, {"PING", "+PONG\r\n"}})
+		p.runExchanges([]exchange{{late, ""}, {"CLIENT REPLY ON", queued}, {"EXEC", execAbort}, {"PING", "+PONG\r\n"}})
 		expectNoKeys(t, server, "a", "lock:a")
 	}
 }
@@ -179,7 +179,7 @@ func TestTransactionOnLockKeysInRESP3(t *testing.T) {
 	r, _ := startWithLockKeys(t)
 	p := r.connect()
 	p.ask("HELLO 3")
-	p.script([]exchange{{"WATCH lock:a", ok}, {"SET lock:a x", ok}, {"MULTI", ok}, {"GET lock:a", queued},
+	p.runExchanges([]exchange{{"WATCH lock:a", ok}, {"SET lock:a x", ok}, {"MULTI", ok}, {"GET lock:a", queued},
 		{"EXEC", "_\r\n"},
 		{"MULTI", ok}, {"GET lock:b", queued}, {"EXEC", "*1\r\n_\r\n"}})
 }
@@ -189,7 +189,7 @@ func TestTransactionOnLockKeysInRESP3(t *testing.T) {
 func TestClientLeavesWithinATransactionOnLockKeys(t *testing.T) {
 	r, _ := startWithLockKeys(t)
 	p := r.connect()
-	p.script([]exchange{{"SET lock:a me", ok}, {"WATCH lock:a", ok}, {"MULTI", ok}, {"DEL lock:a", queued}})
+	p.runExchanges([]exchange{{"SET lock:a me", ok}, {"WATCH lock:a", ok}, {"MULTI", ok}, {"DEL lock:a", queued}})
 	p.conn.Close()
 	eventually(t, "the end of the client", func() bool { return r.server.Clients() == 0 })
 	r.connect().check("GET lock:a", bulk("me"))
@@ -223,7 +223,7 @@ func TestLockKeysWithoutTheUpstream(t *testing.T) {
 		t.Fatal(err)
 	}
 	down := "-ERR upstream " + addr + ": connection refused\r\n"
-	r.connect().script([]exchange{
+	r.connect().runExchanges([]exchange{
 		{"SET lock:a me NX PX 1000", ok}, {"GET lock:a", bulk("me")}, {"SET a 1", down},
 		{"WATCH lock:a", ok}, {"GET lock:a", bulk("me")}, {"MULTI", ok}, {"PEXPIRE lock:a 2000", queued},
 		{"EXEC", "*1\r\n:1\r\n"},
@@ -239,8 +239,8 @@ func TestLockKeysWithoutTheUpstream(t *testing.T) {
 func TestUpstreamDiesWithinATransaction(t *testing.T) {
 	r, server := startWithLockKeys(t)
 	proxyTx, upstreamTx := r.connect(), r.connect()
-	proxyTx.script([]exchange{{"SET lock:a me", ok}, {"WATCH lock:a", ok}, {"MULTI", ok}, {"DEL lock:a", queued}})
-	upstreamTx.script([]exchange{{"MULTI", ok}})
+	proxyTx.runExchanges([]exchange{{"SET lock:a me", ok}, {"WATCH lock:a", ok}, {"MULTI", ok}, {"DEL lock:a", queued}})
+	upstreamTx.runExchanges([]exchange{{"MULTI", ok}})
 	if err := server.Close(); err != nil {
 		t.Fatal(err)
 	}

@@ -42,7 +42,7 @@ func (*scriptedLocks) AwaitPop(context.Context, quorum.BlockedPop) error {
 	return quorum.ErrPopTimeout
 }
 
-func (*scriptedLocks) Waiting() int { return 0 }
+func (*scriptedLocks) WaiterCount() int { return 0 }
 
 func (l *scriptedLocks) Withdraw(keys []quorum.Key, got quorum.GrantedLock) {
 	l.mu.Lock()
@@ -112,7 +112,7 @@ func startMasters(t *testing.T, n int) (locker *quorum.Locker, servers []*minire
 		urls = append(urls, "redis://"+m.Addr())
 	}
 	// The timeout is long enough for a busy machine.
-	cluster, err := quorum.NewCluster(quorum.Options{Masters: urls, MasterTimeout: patience, Unguarded: true})
+	cluster, err := quorum.NewCluster(quorum.Options{Masters: urls, MasterTimeout: testTimeout, Unguarded: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -120,9 +120,9 @@ func startMasters(t *testing.T, n int) (locker *quorum.Locker, servers []*minire
 	var running sync.WaitGroup
 	running.Go(func() { _ = cluster.Run(ctx) })
 	t.Cleanup(func() { stop(); running.Wait() })
-	ready, cancel := context.WithTimeout(ctx, patience)
+	ready, cancel := context.WithTimeout(ctx, testTimeout)
 	defer cancel()
-	if !cluster.Ready(ready) {
+	if !cluster.WaitReady(ready) {
 		t.Fatal("the masters do not answer")
 	}
 	return quorum.NewLocker(cluster), servers

@@ -8,16 +8,16 @@ import (
 // The release script of many libraries, a script that names a lock key, and the reply to an unknown
 // SHA-1.
 const (
-	releaseByToken  = "if redis.call('get',KEYS[1]) == ARGV[1] then return redis.call('del',KEYS[1]) else return 0 end"
-	hiddenKeyScript = "return redis.call('get', 'lock:hidden')"
-	noScript        = "-NOSCRIPT No matching script. Please use EVAL.\r\n"
+	releaseByTokenScript = "if redis.call('get',KEYS[1]) == ARGV[1] then return redis.call('del',KEYS[1]) else return 0 end"
+	hiddenKeyScript      = "return redis.call('get', 'lock:hidden')"
+	noScript             = "-NOSCRIPT No matching script. Please use EVAL.\r\n"
 )
 
 // load sends SCRIPT LOAD and returns the SHA-1.
 func (p *peer) load(body string) string {
 	p.Helper()
 	p.send(array("SCRIPT", "LOAD", body))
-	reply := p.reply()
+	reply := p.readReply()
 	if !strings.HasPrefix(reply, "$40\r\n") {
 		p.Fatalf("SCRIPT LOAD: %q", reply)
 	}
@@ -29,9 +29,9 @@ func (p *peer) load(body string) string {
 func TestScriptsOnLockKeys(t *testing.T) {
 	r, server := startWithLockKeys(t)
 	p := r.connect()
-	p.script([]exchange{{"SET lock:a me", ok}, {"SET a me", ok}})
-	p.send(array("EVAL", releaseByToken, "1", "lock:a", "you") + array("EVAL", releaseByToken, "1", "lock:a", "me") +
-		array("EVAL", releaseByToken, "1", "a", "me") + array("EVAL", releaseByToken, "1", "a", "me"))
+	p.runExchanges([]exchange{{"SET lock:a me", ok}, {"SET a me", ok}})
+	p.send(array("EVAL", releaseByTokenScript, "1", "lock:a", "you") + array("EVAL", releaseByTokenScript, "1", "lock:a", "me") +
+		array("EVAL", releaseByTokenScript, "1", "a", "me") + array("EVAL", releaseByTokenScript, "1", "a", "me"))
 	p.expect(":0\r\n:1\r\n:1\r\n:0\r\n")
 
 	setScript := "return redis.call('set', KEYS[1], ARGV[1])"
@@ -50,7 +50,7 @@ func TestScriptsOnLockKeys(t *testing.T) {
 	p.check("SCRIPT KILL", "-NOTBUSY No scripts in execution right now.\r\n")
 	p.check("SCRIPT LOAD", "-ERR wrong number of arguments for 'script|load' command\r\n")
 	p.send(array("SCRIPT", "LOAD", "not lua"))
-	if got := p.reply(); !strings.HasPrefix(got, "-ERR Error compiling script") {
+	if got := p.readReply(); !strings.HasPrefix(got, "-ERR Error compiling script") {
 		t.Errorf("a wrong script: %q", got)
 	}
 }
@@ -64,13 +64,13 @@ func TestScriptKill(t *testing.T) {
 		"while true do end"} {
 		p := r.connect()
 		p.send(array("EVAL", body, "1", "lock:a"))
-		for reply := ""; reply != ok; reply = killer.reply() {
+		for reply := ""; reply != ok; reply = killer.readReply() {
 			if reply != "" && reply != "-NOTBUSY No scripts in execution right now.\r\n" {
 				t.Fatal(reply)
 			}
 			killer.send(cmd("SCRIPT KILL"))
 		}
-		if got := p.reply(); !strings.HasPrefix(got, "-ERR Script killed by user with SCRIPT KILL... script: ") {
+		if got := p.readReply(); !strings.HasPrefix(got, "-ERR Script killed by user with SCRIPT KILL... script: ") {
 			t.Error(got)
 		}
 		p.check("PING", "+PONG\r\n")
@@ -83,9 +83,9 @@ func TestScriptKill(t *testing.T) {
 func TestScriptThatOnlyTheUpstreamKnows(t *testing.T) {
 	r, server := startWithLockKeys(t)
 	direct, p := dial(t, server.Addr()), r.connect()
-	sha := direct.load(releaseByToken)
+	sha := direct.load(releaseByTokenScript)
 	p.check("SCRIPT EXISTS "+sha, "*1\r\n:0\r\n")
-	p.load(releaseByToken)
+	p.load(releaseByTokenScript)
 	p.check("SCRIPT EXISTS "+sha, "*1\r\n:1\r\n")
 }
 
@@ -125,8 +125,8 @@ func TestScriptsWithoutTheUpstream(t *testing.T) {
 	lockOnly := lockServer(t)
 	for _, r := range []*testProxy{relaying, lockOnly} {
 		p := r.connect()
-		sha := p.load(releaseByToken)
-		p.script([]exchange{
+		sha := p.load(releaseByTokenScript)
+		p.runExchanges([]exchange{
 			{"SCRIPT EXISTS " + sha, "*1\r\n:1\r\n"}, {"SET lock:a me", ok},
 			{"EVALSHA " + sha + " 1 lock:a you", ":0\r\n"}, {"EVALSHA " + sha + " 1 lock:a me", ":1\r\n"},
 			{"MULTI", ok}, {"SET lock:a me", queued}, {"EVALSHA " + sha + " 1 lock:a me", queued},

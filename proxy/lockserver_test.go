@@ -12,7 +12,7 @@ import (
 // newLockServer returns a proxy without an upstream whose lock keys are lock:*.
 func newLockServer(t *testing.T) *testProxy {
 	t.Helper()
-	r := &testProxy{T: t, locks: newMemoryLocks(), served: make(chan struct{})}
+	r := &testProxy{T: t, locks: newMemoryLocks(), serveDone: make(chan struct{})}
 	r.server = proxy.NewServer(proxy.Options{Table: commands.NewTable(commands.Options{
 		Locks: memoryLocker{r.locks}, Register: r.locks, AllKeys: r.locks, LockKeys: []string{"lock:*"},
 		Settings: commands.Settings{MaxTTL: time.Hour},
@@ -56,7 +56,7 @@ func TestLockServerAnswersCommandsOnLockKeys(t *testing.T) {
 		{"WATCH lock:a", ok}, {"MULTI", ok}, {"MULTI", nestedMulti}, {"DEL lock:a", queued}, {"EXEC", "*1\r\n:1\r\n"},
 		{"UNWATCH", ok},
 		{"MULTI", ok}, {"SET lock:a x", queued}, {"FOO lock:a", unknown}, {"EXEC", execAbort},
-		{"MULTI", ok}, {"SET lock:a x", queued}, {"SET a 1", otherSet}, {"EXEC", execAbort},
+		{"MULTI", ok}, {"SET lock:a x", queued}, {"SET a 1", otherSetError}, {"EXEC", execAbort},
 		{"MULTI", ok}, {"SET lock:a x", queued}, {"PING", queued},
 		{"DBSIZE", "-ERR 'DBSIZE' cannot be part of a transaction on lock keys: it is not a command on lock keys; send it before MULTI or after EXEC\r\n"},
 		{"DISCARD", ok},
@@ -69,11 +69,11 @@ func TestLockServerAnswersCommandsOnLockKeys(t *testing.T) {
 		{"MULTI", ok}, {"SET lock:a z", queued}, {"QUIT", ok},
 	}
 	r := lockServer(t)
-	r.connect().script(script)
+	r.connect().runExchanges(script)
 	r = lockServer(t)
 	p := r.connect()
 	for _, e := range script {
-		p.script([]exchange{e})
+		p.runExchanges([]exchange{e})
 	}
 	p = r.connect()
 	mega := strings.Repeat("v", 1<<20)

@@ -98,7 +98,7 @@ func (r *relay) hasQueued() bool { return r.tracker.State.Multi && r.tracker.Sta
 // mayBeInTx reports whether a transaction in which a command was sent has begun, or may have begun.
 // The caller must hold mu.
 func (r *relay) mayBeInTx() bool {
-	begins := r.tracker.State.Multi || r.tracker.Awaited.Has(track.Multi)
+	begins := r.tracker.State.Multi || r.tracker.AwaitedReplies.Has(track.Multi)
 	return r.hasQueued() || begins && !r.tracker.Settled()
 }
 
@@ -108,7 +108,7 @@ func (r *relay) markSending(words [][]byte) bool {
 		return false
 	}
 	c.sending = true
-	c.mayBlock = c.mayBlock && r.tracker.Awaited.HasMarked() || track.MayBlock(words[0])
+	c.mayBlock = c.mayBlock && r.tracker.AwaitedReplies.HasMarked() || track.MayBlock(words[0])
 	c.watching = c.watching || track.StateCommandName(words[0]) == "watch"
 	c.replyless = c.replyless || r.replyMode != track.ReplyOn
 	return true
@@ -131,14 +131,14 @@ func (r *relay) endOnMasters() {
 	r.writer.signal()
 }
 
-// lockCommandSent records that the command on lock keys was sent, and marks its expected reply.
+// markLockCommandSent records that the command on lock keys was sent, and marks its expected reply.
 // Replies to later commands, such as a BLPOP on another key, do not keep the connection from being
 // at rest.
-func (r *relay) lockCommandSent() {
+func (r *relay) markLockCommandSent() {
 	r.writer.mu.Lock()
 	defer r.writer.mu.Unlock()
 	r.lockTraffic.sending = false
-	r.tracker.Awaited.Mark()
+	r.tracker.AwaitedReplies.Mark()
 	r.writer.changed.Broadcast()
 }
 
@@ -156,14 +156,14 @@ func (r *relay) blockedAddr() string {
 // hasLockCommand reports whether a command on lock keys is being sent, or not yet answered. The
 // caller must hold mu.
 func (r *relay) hasLockCommand() bool {
-	return r.lockTraffic.sending || r.tracker.Awaited.HasMarked()
+	return r.lockTraffic.sending || r.tracker.AwaitedReplies.HasMarked()
 }
 
 // waitLockIdle waits until no command on a lock key is under way on the connection to the upstream,
-// or ctx ends. address is the local address of the connection, or empty if there is none. atRest
+// or ctx ends. address is the local address of the connection, or empty if there is none. idle
 // reports whether the connection is at rest. era is the era in which the locks move. Any goroutine
 // may call waitLockIdle.
-func (r *relay) waitLockIdle(ctx context.Context, era int) (address string, atRest bool) {
+func (r *relay) waitLockIdle(ctx context.Context, era int) (address string, idle bool) {
 	r.writer.mu.Lock()
 	defer r.writer.mu.Unlock()
 	err := r.writer.wait(ctx, r.isLockIdle)

@@ -9,11 +9,11 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-const mega = 1 << 20
+const megabyte = 1 << 20
 
-// withinMemory runs an attack, while another client sends commands and gets its replies. It fails
-// if the reachable memory grows by more than limit bytes meanwhile.
-func (b *testServer) withinMemory(limit uint64, attack func()) {
+// checkMemoryDuring runs an attack, while another client sends commands and gets its replies. It
+// fails if the reachable memory grows by more than limit bytes meanwhile.
+func (b *testServer) checkMemoryDuring(limit uint64, attack func()) {
 	b.Helper()
 	other := b.connect()
 	other.check("PING\r\n", pong)
@@ -70,9 +70,9 @@ func heapNow() uint64 {
 	return m.HeapAlloc
 }
 
-// TestLargeCommandsLeaveNothingBehind checks that the proxy frees the memory of a large command at
+// TestLargeCommandMemoryIsFreed checks that the proxy frees the memory of a large command at
 // the command's end, even if the client stays connected.
-func TestLargeCommandsLeaveNothingBehind(t *testing.T) {
+func TestLargeCommandMemoryIsFreed(t *testing.T) {
 	redistest.SkipShort(t)
 	b := serveLocks(t, &scriptedLocks{})
 	large, many := array("ECHO", strings.Repeat("x", 900_000)),
@@ -89,14 +89,14 @@ func TestLargeCommandsLeaveNothingBehind(t *testing.T) {
 		p.check(many, "-ERR wrong number of arguments for 'ping' command\r\n")
 		p.check(array("LOCK", "k", "t", "PX", "5000"), ":5000\r\n")
 	}
-	limit := uint64(len(peers)*20<<10 + mega)
+	limit := uint64(len(peers)*20<<10 + megabyte)
 	b.eventually("free memory", func() bool { return heapInUse() < before+limit })
 	runtime.KeepAlive(peers)
 }
 
-// TestIdleClientsHoldLittle checks that idle clients hold no buffers, even after commands. The
+// TestIdleClientMemory checks that idle clients hold no buffers, even after commands. The
 // limit includes the memory of the test's clients, which are in this process.
-func TestIdleClientsHoldLittle(t *testing.T) {
+func TestIdleClientMemory(t *testing.T) {
 	const clients, perClient = 100, 16 << 10
 	b := serveLocks(t, &scriptedLocks{})
 	var peers []*peer

@@ -11,10 +11,10 @@ import (
 
 // memoryLocks keeps lock keys in this process. They do not expire.
 type memoryLocks struct {
-	mu      sync.Mutex
-	changed chan struct{} // closed at the next change
-	values  map[quorum.Key]lockValue
-	waiting int
+	mu          sync.Mutex
+	changed     chan struct{} // closed at the next change
+	values      map[quorum.Key]lockValue
+	waiterCount int
 	// beforeLock, if set, runs before each attempt to take a lock.
 	beforeLock func(name string)
 }
@@ -84,12 +84,12 @@ func (l memoryLocker) AwaitPop(ctx context.Context, a quorum.BlockedPop) error {
 	}
 }
 
-func (memoryLocker) Waiting() int { return 0 }
+func (memoryLocker) WaiterCount() int { return 0 }
 
 // awaitChange waits for a change. The caller must hold mu.
 func (l *memoryLocks) awaitChange(ctx context.Context) error {
-	l.waiting++
-	defer func() { l.waiting-- }()
+	l.waiterCount++
+	defer func() { l.waiterCount-- }()
 	changed := l.changed
 	l.mu.Unlock()
 	defer l.mu.Lock()
@@ -112,7 +112,7 @@ func (l *memoryLocks) holder(db int, name string) string {
 func (l *memoryLocks) waiters() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.waiting
+	return l.waiterCount
 }
 
 func (l *memoryLocks) Read(_ context.Context, keys []quorum.Key) ([]quorum.Snapshot, error) {

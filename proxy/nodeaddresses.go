@@ -31,10 +31,10 @@ func (a *nodeAddresses) target() translate.Target {
 	return translate.Target{Map: a.cluster.Map(), Host: a.host, TLS: a.tls, NodeHost: a.upstream.NodeHost()}
 }
 
-// Redirect implements redirect.Nodes. It requests a refresh of the cluster's nodes if the redirect
-// does not match the known nodes.
-func (a *nodeAddresses) Redirect(text string) (translated string, known bool) {
-	translated, asExpected, known := a.target().Redirect(text)
+// TranslateRedirect implements redirect.Nodes. It requests a refresh of the cluster's nodes if the
+// redirect does not match the known nodes.
+func (a *nodeAddresses) TranslateRedirect(text string) (translated string, known bool) {
+	translated, asExpected, known := a.target().TranslateRedirect(text)
 	if !asExpected {
 		a.cluster.RequestRefresh()
 	}
@@ -46,8 +46,8 @@ func (a *nodeAddresses) listsKey(key string) bool {
 	return a.cluster.Map().ListsKey(a.upstream.NodeID(), key)
 }
 
-// ClusterDown implements redirect.Nodes.
-func (a *nodeAddresses) ClusterDown() { a.cluster.RequestRefresh() }
+// ReportClusterDown implements redirect.Nodes.
+func (a *nodeAddresses) ReportClusterDown() { a.cluster.RequestRefresh() }
 
 const (
 	// unknownSubcommandReply replaces the reply to an unknown subcommand, which might name a node.
@@ -58,13 +58,13 @@ const (
 		"form; the node has run the command\r\n"
 )
 
-// reply translates the whole reply to a command. If the reply names an unknown node, reply first
-// refreshes the cluster's nodes.
-func (a *nodeAddresses) reply(ctx context.Context, words [][]byte, answer []byte) []byte {
-	translated, result := a.target().Reply(words, answer)
+// translateReply translates the whole reply to a command. If the reply names an unknown node, reply
+// first refreshes the cluster's nodes.
+func (a *nodeAddresses) translateReply(ctx context.Context, words [][]byte, answer []byte) []byte {
+	translated, result := a.target().TranslateReply(words, answer)
 	if result == translate.Incomplete {
 		a.cluster.Refresh(ctx)
-		translated, result = a.target().Reply(words, answer)
+		translated, result = a.target().TranslateReply(words, answer)
 	}
 	switch {
 	case result == translate.Malformed:

@@ -31,9 +31,9 @@ type Options struct {
 	// address at which the client has reached the proxy.
 	Nodes         ClusterNodes
 	AnnouncedHost string
-	// Common is the state that this server shares with another server of the same proxy. If it is
-	// nil, the server creates its own state, with the settings below.
-	Common *Common
+	// ProxyState is the state that this server shares with another server of the same proxy. If it
+	// is nil, the server creates its own state, with the settings below.
+	ProxyState *ProxyState
 	// ClientPassword, if set, is the password that clients must log in with before they reach the
 	// upstream, where the proxy then logs in for them. It is ignored without an Upstream.
 	ClientPassword string

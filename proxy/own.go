@@ -55,7 +55,7 @@ func (d *dispatcher) runAtLockServer(ctx context.Context, cmd *command.Command, 
 // the command was slow. A validity counts from the moment of sending.
 func (d *dispatcher) flushUrgent() error {
 	switch {
-	case d.session.clientLeft:
+	case d.session.clientDisconnected:
 		return errClientDisconnected
 	case d.out.IsUrgent(), d.wasSlow:
 		d.wasSlow = false
@@ -68,17 +68,17 @@ func (d *dispatcher) flushUrgent() error {
 // reply is null if the client watches keys, otherwise the upstream's reply or an error.
 func (d *dispatcher) execMovedTx(ctx context.Context, tx command.Transaction) {
 	d.client.Transaction.End()
-	if tx.Watching() {
-		d.out.NullArray()
+	if tx.HasWatchedKeys() {
+		d.out.WriteNullArray()
 		return
 	}
-	switch answer, sent, err := d.router.execAtUpstream(ctx, tx.Queued); {
+	switch answer, sent, err := d.router.execAtUpstream(ctx, tx.QueuedCommands); {
 	case err == nil:
-		d.out.Raw(answer)
+		d.out.WriteRaw(answer)
 	case sent:
-		d.out.Error("ERR " + err.Error() + "; the transaction may or may not have taken effect")
+		d.out.WriteError("ERR " + err.Error() + "; the transaction may or may not have taken effect")
 	default:
-		d.out.Error("EXECABORT Transaction discarded because the locks were moved: " + err.Error())
+		d.out.WriteError("EXECABORT Transaction discarded because the locks were moved: " + err.Error())
 	}
 }
 
@@ -93,11 +93,11 @@ func (d *dispatcher) answer(ctx context.Context, cmd *command.Command, words [][
 	// Redis also checks the number of words first.
 	case state.Restricted() && syntax.FitsArity(cmd.Arity, len(words)):
 		refusal = pubsub.RestrictedError(words)
-	case cmd.RequiresLogin && !server.IsOpen(words):
+	case cmd.RequiresLogin && !server.NeedsNoLogin(words):
 		refusal = d.asker.useRefusal(ctx, state)
 	}
 	if refusal != "" {
-		d.out.Error(refusal)
+		d.out.WriteError(refusal)
 		return nil
 	}
 	return d.run(ctx, cmd, words, state)
@@ -108,7 +108,7 @@ func (d *dispatcher) run(ctx context.Context, cmd *command.Command, words [][]by
 	if state.DBUnknown && cmd.RequiresLogin {
 		db, err := d.asker.askDB(ctx)
 		if err != nil {
-			d.out.Error("ERR cannot find out the selected database: " + err.Error())
+			d.out.WriteError("ERR cannot find out the selected database: " + err.Error())
 			return nil
 		}
 		state.DB = db
@@ -127,13 +127,13 @@ func (d *dispatcher) askUpstream(
 	if cmd.Unlimited {
 		limit = 0
 	}
-	err = d.asker.withReplies(ctx, d.relay.state(), func(ctx context.Context) error {
+	err = d.asker.runWithReplies(ctx, d.relay.state(), func(ctx context.Context) error {
 		answer, err = d.asker.askWithin(ctx, limit, frame)
 		return err
 	})
 	switch {
 	case err == nil && d.relay.nodes != nil:
-		return d.relay.nodes.reply(ctx, words, d.withoutRedirect(answer)), nil
+		return d.relay.nodes.translateReply(ctx, words, d.withoutRedirect(answer)), nil
 	case err == nil:
 		return d.withoutRedirect(answer), nil
 	}
@@ -149,7 +149,7 @@ func (d *dispatcher) askUpstream(
 // runCommand runs one of the proxy's own commands. A half-closed client first waits for its turn.
 func (d *dispatcher) runCommand(cmd *command.Command, call command.Call) error {
 	if d.in.conn.HasEnded() {
-		queue := &d.session.shared.common.halfClosed
+		queue := &d.session.serverState.proxyState.halfClosed
 		if err := queue.beginTurn(call.Ctx, d.session.flush, d.in.conn.IsReset); err != nil {
 			return err
 		}

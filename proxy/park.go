@@ -50,7 +50,7 @@ func (s *session) handToPoller() bool {
 		return false
 	}
 	s.parkRequested, s.parked = false, true
-	s.shared.common.parked.Add(1)
+	s.serverState.proxyState.parkedClients.Add(1)
 	s.setReadDeadline()
 	return true
 }
@@ -59,8 +59,8 @@ func (s *session) handToPoller() bool {
 func (s *session) shrink() {
 	s.writer.releaseMemory()
 	s.out.Bytes, s.excerpt = nil, nil
-	s.client.Watch, s.client.Wait, s.client.Track, s.client.Ask, s.client.Upstream = nil, nil, nil, nil, nil
-	s.client.Publisher, s.client.Subscribe, s.client.Keep, s.client.ReserveMemory = nil, nil, nil, nil
+	s.client.Watch, s.client.Wait, s.client.NewTracking, s.client.Ask, s.client.Upstream = nil, nil, nil, nil, nil
+	s.client.Publisher, s.client.NewSubscriptions, s.client.NewKeptLocks, s.client.ReserveMemory = nil, nil, nil, nil
 	s.login.Rights.DropRefusals()
 	s.in.shrink()
 }
@@ -77,7 +77,7 @@ func (s *session) unpark() bool {
 	defer s.mu.Unlock()
 	wasParked := s.parked
 	if s.parked = false; wasParked {
-		s.shared.common.parked.Add(-1)
+		s.serverState.proxyState.parkedClients.Add(-1)
 	}
 	return wasParked
 }
@@ -87,24 +87,24 @@ func (s *session) resume(ctx context.Context) {
 	s.activity.Record()
 	s.client.Watch, s.client.Wait = s.watch, s.watchWait
 	s.client.HasDisconnected = s.in.conn.HasEnded
-	s.client.Keep, s.client.ReserveMemory = s.keep, s.in.updateBudget
-	if s.shared.opts.Table.Tracking() != nil {
-		s.client.Track = s.track
+	s.client.NewKeptLocks, s.client.ReserveMemory = s.keptLocks, s.in.updateBudget
+	if s.serverState.opts.Table.Tracking() != nil {
+		s.client.NewTracking = s.clientTracking
 	}
-	if hub := s.shared.opts.Table.Messages(); hub != nil {
-		s.client.Publisher = hub.Outlet(&s.client.LastMessage)
-		s.client.Subscribe = func() command.Subscriptions { return s.subscribe(ctx) }
+	if hub := s.serverState.opts.Table.Messages(); hub != nil {
+		s.client.Publisher = hub.NewOutlet(&s.client.LastMessage)
+		s.client.NewSubscriptions = func() command.Subscriptions { return s.subscriptions(ctx) }
 	}
 	s.in.conn.Unpark()
 	s.relay.resume(ctx)
 }
 
-// streamEnded handles the end of a stream that the poller reports. The stream is the client's if
-// connID is 0, otherwise that of the upstream's connection with this number.
-func (s *session) streamEnded(connID uint16) {
+// handleStreamEnd handles the end of a stream that the poller reports. The stream is the client's
+// if connID is 0, otherwise that of the upstream's connection with this number.
+func (s *session) handleStreamEnd(connID uint16) {
 	if connID == 0 {
 		s.in.conn.End()
 	} else {
-		s.relay.streamEnded(connID)
+		s.relay.handleStreamEnd(connID)
 	}
 }

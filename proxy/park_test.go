@@ -34,12 +34,12 @@ func startParking(t *testing.T, url string, opts proxy.Options) *testProxy {
 // waitParked waits until n clients are parked.
 func (r *testProxy) waitParked(n int) {
 	r.Helper()
-	eventually(r.T, "parked clients", func() bool { return r.server.Parked() == n })
+	eventually(r.T, "parked clients", func() bool { return r.server.ParkedCount() == n })
 }
 
-// TestThousandsAreParkedAndWoken checks that thousands of idle clients have no goroutines. Each
+// TestManyClientsAreParkedAndWoken checks that thousands of idle clients have no goroutines. Each
 // client is served immediately whenever the client or its upstream sends something.
-func TestThousandsAreParkedAndWoken(t *testing.T) {
+func TestManyClientsAreParkedAndWoken(t *testing.T) {
 	redistest.SkipShort(t)
 	server := startRedis(t)
 	r := startParking(t, server.URL(), proxy.Options{})
@@ -58,9 +58,9 @@ func TestThousandsAreParkedAndWoken(t *testing.T) {
 		r.waitParked(clients)
 		eventually(t, "the end of their goroutines", func() bool { return runtime.NumGoroutine() < before+clients/10 })
 		for _, p := range peers {
-			_ = p.conn.SetDeadline(time.Now().Add(patience))
+			_ = p.conn.SetDeadline(time.Now().Add(testTimeout))
 		}
-		_ = publisher.conn.SetDeadline(time.Now().Add(patience))
+		_ = publisher.conn.SetDeadline(time.Now().Add(testTimeout))
 		for i, p := range peers {
 			if i%2 == 1 {
 				publisher.send(cmd(fmt.Sprintf("PUBLISH c%d %d", i, round)))
@@ -119,7 +119,7 @@ func TestStateSurvivesParking(t *testing.T) {
 		{"UNLOCK k t", ":1\r\n"},
 		{"CLIENT GETNAME", bulk("me")},
 		{"SUBSCRIBE c", ack("*", "subscribe", "c", 1)},
-		{"LOCK k t PX 60000", cannotLock},
+		{"LOCK k t PX 60000", cannotLockError},
 		{"UNSUBSCRIBE c", ack("*", "unsubscribe", "c", 0)},
 		{"GET a", bulk("1")},
 	} {
@@ -162,9 +162,9 @@ func TestIncompleteCommandPreventsParking(t *testing.T) {
 			p := r.connect()
 			p.send(cmd("PING") + command[:at])
 			p.expect("+PONG\r\n")
-			eventually(t, "its being left alone", func() bool { return r.server.NotParkable() == 1 })
+			eventually(t, "its being left alone", func() bool { return r.server.UnparkableCount() == 1 })
 			p.send(command[at:])
-			p.reply()
+			p.readReply()
 			p.conn.Close()
 			eventually(t, "its end", func() bool { return r.server.Clients() == 1 })
 		}
@@ -277,7 +277,7 @@ func TestDrainWhileParked(t *testing.T) {
 		for _, p := range peers {
 			p.expectAll("")
 		}
-		await(t, "the server's end", r.served)
+		await(t, "the server's end", r.serveDone)
 	}
 }
 
@@ -294,7 +294,7 @@ func TestParkingAtRandom(t *testing.T) {
 		clients.Go(func() {
 			rng := rand.New(rand.NewPCG(7, uint64(id)))
 			for visit := range 10 {
-				r.visit(rng, fmt.Sprintf("%d.%d", id, visit))
+				r.runClient(rng, fmt.Sprintf("%d.%d", id, visit))
 			}
 		})
 	}
@@ -302,15 +302,15 @@ func TestParkingAtRandom(t *testing.T) {
 	eventually(t, "the sessions' ends", func() bool { return r.server.Clients() == 0 })
 }
 
-// visit runs one client's connection.
-func (r *testProxy) visit(rng *rand.Rand, name string) {
+// runClient runs one client's connection.
+func (r *testProxy) runClient(rng *rand.Rand, name string) {
 	conn, err := net.Dial("tcp", r.addr)
 	if err != nil {
 		r.Error(err)
 		return
 	}
 	defer conn.Close()
-	_ = conn.SetDeadline(time.Now().Add(patience))
+	_ = conn.SetDeadline(time.Now().Add(testTimeout))
 	count := 0
 	for range 30 {
 		// The commands come at any moment.

@@ -59,7 +59,7 @@ func (s *Server) reportPauses(ctx context.Context, lockLocation LockLocation) {
 			report.Server = runID
 			if at.Era != reportedEra || !sameReport(report, lastReport) {
 				if err := lockLocation.ReportPaused(ctx, at.Era, report); err != nil {
-					s.shared.opts.Logger.Warn(
+					s.serverState.opts.Logger.Warn(
 						"cannot notify the masters that this proxy has paused commands on lock keys", "cause", err)
 					_ = pacing.Sleep(ctx, retryPause)
 					continue
@@ -85,7 +85,7 @@ func (s *Server) reportPauses(ctx context.Context, lockLocation LockLocation) {
 // may have missed a move.
 func (s *Server) dropCaches(last, at quorum.Location) quorum.Location {
 	moved := at.Place != last.Place || at.Era > last.Era+1
-	switch hub := s.shared.opts.Table.Tracking(); {
+	switch hub := s.serverState.opts.Table.Tracking(); {
 	case at.Moves() && last.Era == noEra:
 		return quorum.Location{Place: at.Source(), Era: at.Era}
 	case at.Moves():
@@ -110,14 +110,14 @@ func (s *Server) waitPaused(ctx context.Context, era int) quorum.PauseReport {
 	sessions := s.relayedSessions()
 	type connection struct {
 		address string
-		atRest  bool
+		idle    bool
 	}
 	connections := make(chan connection, len(sessions))
 	s.unblock(ctx, sessions)
 	for _, session := range sessions {
 		go func() {
 			var c connection
-			_ = contained.Run(func() error { c.address, c.atRest = session.relay.waitLockIdle(ctx, era); return nil })
+			_ = contained.Run(func() error { c.address, c.idle = session.relay.waitLockIdle(ctx, era); return nil })
 			connections <- c
 		}()
 	}
@@ -129,7 +129,7 @@ func (s *Server) waitPaused(ctx context.Context, era int) quorum.PauseReport {
 			continue
 		case c := <-connections:
 			waiting--
-			addConn(&report, c.address, c.atRest)
+			addConn(&report, c.address, c.idle)
 		}
 	}
 	// Unblock may have made a connection.
@@ -151,7 +151,7 @@ func addConn(report *quorum.PauseReport, address string, atRest bool) {
 // relayedSessions returns the sessions that may have a connection to the upstream, if the locks can
 // be there.
 func (s *Server) relayedSessions() []*session {
-	if s.shared.opts.UpstreamTable == nil {
+	if s.serverState.opts.UpstreamTable == nil {
 		return nil
 	}
 	return s.allSessions()
@@ -171,19 +171,19 @@ func (s *Server) currentPauseReport(era int) quorum.PauseReport {
 
 // runID returns the upstream's run ID; empty if the locks are never at the upstream.
 func (s *Server) runID(ctx context.Context) string {
-	if s.shared.opts.UpstreamTable == nil {
+	if s.serverState.opts.UpstreamTable == nil {
 		return ""
 	}
-	return s.shared.opts.Upstream.RunID(ctx)
+	return s.serverState.opts.Upstream.RunID(ctx)
 }
 
 // ownConnections returns the addresses of the proxy's own connections to the upstream, if the locks
 // can be there.
 func (s *Server) ownConnections() []string {
-	if s.shared.opts.UpstreamTable == nil {
+	if s.serverState.opts.UpstreamTable == nil {
 		return nil
 	}
-	return s.shared.opts.Upstream.OwnConnections()
+	return s.serverState.opts.Upstream.OwnConnections()
 }
 
 // unblock makes the upstream answer clients that are blocked on lock keys.
@@ -192,8 +192,8 @@ func (s *Server) unblock(ctx context.Context, sessions []*session) {
 	if len(blocked) == 0 || ctx.Err() != nil {
 		return
 	}
-	if err := s.shared.opts.Upstream.Unblock(ctx, blocked, false); err != nil {
-		s.shared.opts.Logger.Warn("cannot unblock clients that wait for lock keys at the upstream", "cause", err)
+	if err := s.serverState.opts.Upstream.Unblock(ctx, blocked, false); err != nil {
+		s.serverState.opts.Logger.Warn("cannot unblock clients that wait for lock keys at the upstream", "cause", err)
 	}
 }
 

@@ -27,12 +27,12 @@ const (
 func (s *Server) startPolling(ctx context.Context) (p *netconn.Poller, stop func()) {
 	p, err := netconn.NewPoller()
 	if err != nil {
-		s.shared.opts.Logger.Warn("no poller: idle clients use more memory", "cause", err)
+		s.serverState.opts.Logger.Warn("no poller: idle clients use more memory", "cause", err)
 	}
 	if p == nil {
 		return nil, func() {}
 	}
-	polling := &polling{server: s, poller: p}
+	polling := &idlePoller{server: s, poller: p}
 	polling.running.Go(func() { polling.run(ctx) })
 	return p, func() {
 		_ = p.Close()
@@ -40,17 +40,17 @@ func (s *Server) startPolling(ctx context.Context) (p *netconn.Poller, stop func
 	}
 }
 
-// polling holds the state of the goroutine that startPolling starts.
-type polling struct {
-	server  *Server
-	poller  *netconn.Poller
-	idle    []*session // sessions that will be asked to park
-	parked  int        // number of sessions parked since memory was returned
-	running sync.WaitGroup
+// idlePoller holds the state of the goroutine that startPolling starts.
+type idlePoller struct {
+	server       *Server
+	poller       *netconn.Poller
+	idleSessions []*session // sessions that will be asked to park
+	parkedCount  int        // number of sessions parked since memory was returned
+	running      sync.WaitGroup
 }
 
 // run handles events and asks idle sessions to park, until the poller is closed.
-func (p *polling) run(ctx context.Context) {
+func (p *idlePoller) run(ctx context.Context) {
 	notify := func(t netconn.Tag, ended bool) { p.server.notify(ctx, t, ended) }
 	next := time.Now().Add(p.server.idleTime)
 	for {
@@ -62,7 +62,7 @@ func (p *polling) run(ctx context.Context) {
 		case errors.Is(err, os.ErrClosed):
 			return
 		case err != nil: // unexpected; if run returned, parked clients would never wake
-			p.server.shared.opts.Logger.Error("cannot poll idle clients", "cause", err)
+			p.server.serverState.opts.Logger.Error("cannot poll idle clients", "cause", err)
 			time.Sleep(50 * time.Millisecond)
 		}
 	}
@@ -70,28 +70,28 @@ func (p *polling) run(ctx context.Context) {
 
 // requestParks asks the next group of idle sessions to park. If the list is empty, it finds idle
 // sessions first. It returns the time until its next call.
-func (p *polling) requestParks() time.Duration {
-	if len(p.idle) == 0 {
-		p.idle = p.server.idleSessions(p.idle)
-		p.returnMemory(len(p.idle))
+func (p *idlePoller) requestParks() time.Duration {
+	if len(p.idleSessions) == 0 {
+		p.idleSessions = p.server.idleSessions(p.idleSessions)
+		p.returnMemory(len(p.idleSessions))
 	}
-	n := min(parkBatch, len(p.idle))
-	for _, session := range p.idle[:n] {
+	n := min(parkBatch, len(p.idleSessions))
+	for _, session := range p.idleSessions[:n] {
 		session.requestPark()
 	}
-	if p.idle = p.idle[n:]; len(p.idle) > 0 {
+	if p.idleSessions = p.idleSessions[n:]; len(p.idleSessions) > 0 {
 		return parkPause
 	}
-	p.idle = nil
+	p.idleSessions = nil
 	return p.server.idleTime
 }
 
 // returnMemory counts sessions that are about to be parked. After many sessions, when no more
 // follow, it returns the stacks of their goroutines to the system, which Go would do only minutes
 // later.
-func (p *polling) returnMemory(count int) {
-	if p.parked += count; count == 0 && p.parked >= returnMemoryAfter {
-		p.parked = 0
+func (p *idlePoller) returnMemory(count int) {
+	if p.parkedCount += count; count == 0 && p.parkedCount >= returnMemoryAfter {
+		p.parkedCount = 0
 		p.running.Go(debug.FreeOSMemory) // FreeOSMemory takes long
 	}
 }
@@ -115,6 +115,6 @@ func (s *Server) notify(ctx context.Context, t netconn.Tag, ended bool) {
 	session := s.sessions[t.Client()]
 	s.mu.Unlock()
 	if session != nil && !s.wake(ctx, session) && ended {
-		session.streamEnded(t.ConnID())
+		session.handleStreamEnd(t.ConnID())
 	}
 }

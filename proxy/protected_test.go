@@ -30,10 +30,10 @@ type remoteConn struct {
 
 func (c *remoteConn) RemoteAddr() net.Addr { return c.addr }
 
-// startFrom starts a proxy whose clients seem to come from an address.
-func startFrom(t *testing.T, ip, url string, opts proxy.Options) *testProxy {
+// startWithClientAddr starts a proxy whose clients seem to come from an address.
+func startWithClientAddr(t *testing.T, ip, url string, opts proxy.Options) *testProxy {
 	t.Helper()
-	r := newTestProxy(t, patience, url, opts, nil)
+	r := newTestProxy(t, testTimeout, url, opts, nil)
 	r.serve(remoteListener{listen(t), &net.TCPAddr{IP: net.ParseIP(ip), Port: 4711}})
 	return r
 }
@@ -72,10 +72,10 @@ func TestProtectedMode(t *testing.T) {
 			"-ERR upstream 127.0.0.1:1: connection refused\r\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := startFrom(t, test.addr, test.url, test.opts)
+			r := startWithClientAddr(t, test.addr, test.url, test.opts)
 			p := r.connect()
 			p.send(lines("PING"))
-			if got := p.reply(); !strings.HasPrefix(got, test.want) {
+			if got := p.readReply(); !strings.HasPrefix(got, test.want) {
 				t.Errorf("got %q, want %q", got, test.want)
 			}
 			if strings.HasPrefix(test.want, "-DENIED") {
@@ -90,7 +90,7 @@ func TestProtectedMode(t *testing.T) {
 // clients that connect afterwards.
 func TestProtectedModeFollowsTheUpstream(t *testing.T) {
 	server := startRedis(t)
-	r := startFrom(t, "192.0.2.7", server.URL(), proxy.Options{ProtectedMode: true})
+	r := startWithClientAddr(t, "192.0.2.7", server.URL(), proxy.Options{ProtectedMode: true})
 	direct := dial(t, server.Addr())
 	for _, step := range [][2]string{{"secret", "-NOAUTH"}, {"", "-DENIED"}, {"again", "-NOAUTH"}} {
 		direct.send(array("CONFIG", "SET", "requirepass", step[0]))

@@ -27,11 +27,11 @@ type relayClient interface {
 // The relay's goroutine, the reply copier, writes the replies to the client.
 type relay struct {
 	// These fields are set once.
-	upstream *upstream.Upstream // nil at a lock server
-	shared   *shared
-	client   relayClient
-	activity *netconn.Activity // of the session
-	poller   *netconn.Poller   // nil if sessions are never parked
+	upstream    *upstream.Upstream // nil at a lock server
+	serverState *serverState
+	client      relayClient
+	activity    *netconn.Activity // of the session
+	poller      *netconn.Poller   // nil if sessions are never parked
 	// writeLimit is the longest time that a client may leave the proxy's own replies unread; 0: no
 	// limit.
 	writeLimit time.Duration
@@ -97,15 +97,15 @@ type relay struct {
 var errStateLost = errors.New("the client's connection to the upstream is lost")
 
 func newRelay(
-	shared *shared, client relayClient, writer *clientWriter, activity *netconn.Activity, poller *netconn.Poller,
+	shared *serverState, client relayClient, writer *clientWriter, activity *netconn.Activity, poller *netconn.Poller,
 	nodes *nodeAddresses,
 ) *relay {
 	r := &relay{
-		upstream: shared.opts.Upstream, shared: shared, client: client, writer: writer, activity: activity, poller: poller,
+		upstream: shared.opts.Upstream, serverState: shared, client: client, writer: writer, activity: activity, poller: poller,
 		nodes: nodes,
 	}
 	if r.upstream == nil {
-		r.writeLimit, r.tracker = writeTimeout, &shared.untracked
+		r.writeLimit, r.tracker = writeTimeout, &shared.lockServerTracker
 		return r
 	}
 	tracker := track.NewTracker(r.upstream.DB(), r.upstream.LoginCommand() != nil)
@@ -115,17 +115,17 @@ func newRelay(
 
 // noteRedirect records that the upstream has sent a redirect.
 func (r *relay) noteRedirect(kind string) {
-	r.shared.countRedirect(kind)
+	r.serverState.countRedirect(kind)
 	r.modeUnverified.Store(r.upstream.ModeUnknown())
 }
 
 // withoutRedirect replaces or translates a redirect in a whole reply.
 func (r *relay) withoutRedirect(answer []byte) []byte {
-	var translate redirect.Nodes
+	var translator redirect.Nodes
 	if r.nodes != nil {
-		translate = r.nodes
+		translator = r.nodes
 	}
-	replacement, kind := redirect.Replace(answer, translate)
+	replacement, kind := redirect.Replace(answer, translator)
 	if kind != "" {
 		r.noteRedirect(kind)
 	}
@@ -151,17 +151,17 @@ func (r *relay) lostErr() error {
 // expect records the expected replies to commands about to be sent: plainCount replies that change
 // no state and, if stateReply is not nil, a reply that may change it. It returns false if the
 // connection has ended.
-func (r *relay) expect(plainCount int, stateReply *track.Expected) bool {
+func (r *relay) expect(plainCount int, stateReply *track.ExpectedReply) bool {
 	r.writer.mu.Lock()
 	defer r.writer.mu.Unlock()
 	if r.disconnected {
 		return false
 	}
 	if plainCount > 0 {
-		r.tracker.Awaited.AddPlain(plainCount)
+		r.tracker.AwaitedReplies.AddPlain(plainCount)
 	}
 	if stateReply != nil {
-		r.tracker.Awaited.Add(*stateReply)
+		r.tracker.AwaitedReplies.Add(*stateReply)
 		r.stateful = r.stateful || stateReply.Kind != track.OwnCommand
 	}
 	return true
@@ -171,31 +171,31 @@ func (r *relay) expect(plainCount int, stateReply *track.Expected) bool {
 // these entries in memory even if the client reads no replies.
 const maxAwaited = 1 << 14
 
-// awaitsMany reports whether so many replies are pending that the client must wait for them.
-func (r *relay) awaitsMany() bool {
+// hasTooManyAwaited reports whether so many replies are pending that the client must wait for them.
+func (r *relay) hasTooManyAwaited() bool {
 	r.writer.mu.Lock()
 	defer r.writer.mu.Unlock()
-	return r.tracker.Awaited.Entries() >= maxAwaited
+	return r.tracker.AwaitedReplies.EntryCount() >= maxAwaited
 }
 
 // count counts, for the metrics, the commands whose replies were passed to expect.
-func (r *relay) count(plainCount int, stateReply *track.Expected) {
+func (r *relay) count(plainCount int, stateReply *track.ExpectedReply) {
 	if stateReply != nil {
 		plainCount++
 	}
 	if plainCount > 0 { // otherwise the bytes continue a frame
-		r.shared.common.traffic.commands.Add(int64(plainCount))
+		r.serverState.proxyState.traffic.commands.Add(int64(plainCount))
 	}
 }
 
 // expectStateChange records the expected reply to a command that may change the connection's state.
 // It returns false if the connection has ended.
-func (r *relay) expectStateChange(s track.Expected) bool {
+func (r *relay) expectStateChange(s track.ExpectedReply) bool {
 	r.writer.mu.Lock()
 	defer r.writer.mu.Unlock()
 	r.stateful = true
 	if s.N != 0 || s.Kind == track.Subscribe {
-		r.tracker.Awaited.Add(s)
+		r.tracker.AwaitedReplies.Add(s)
 	}
 	return !r.disconnected
 }
@@ -204,12 +204,12 @@ func (r *relay) expectStateChange(s track.Expected) bool {
 func (r *relay) cancelLast() {
 	r.writer.mu.Lock()
 	defer r.writer.mu.Unlock()
-	r.tracker.Awaited.CancelLast()
+	r.tracker.AwaitedReplies.CancelLast()
 	r.writer.signal()
 }
 
 // recordReplyless updates the state for a command that may change it, but gets no reply.
-func (r *relay) recordReplyless(s track.Expected) {
+func (r *relay) recordReplyless(s track.ExpectedReply) {
 	r.writer.mu.Lock()
 	defer r.writer.mu.Unlock()
 	r.stateful = true
@@ -234,7 +234,7 @@ func (r *relay) state() track.State {
 func (r *relay) send(p []byte) {
 	if len(p) > 0 {
 		n, _ := r.conn.Write(p)
-		r.shared.common.traffic.toUpstream.Add(int64(n))
+		r.serverState.proxyState.traffic.bytesToUpstream.Add(int64(n))
 	}
 }
 
@@ -256,11 +256,11 @@ func (r *relay) waitSettled(ctx context.Context) error {
 	return r.writer.wait(ctx, r.settled)
 }
 
-// reply writes the proxy's own replies to the client, between two replies of the upstream, and
-// returns the number of bytes that the client's socket accepted. It returns errStateLost if the
-// upstream's stream ended within a reply, or carries no replies. Without an upstream, the client
-// speaks protocol proto from now on.
-func (r *relay) reply(out *command.Reply, proto int) (n int, err error) {
+// writeOwnReplies writes the proxy's own replies to the client, between two replies of the
+// upstream, and returns the number of bytes that the client's socket accepted. It returns
+// errStateLost if the upstream's stream ended within a reply, or carries no replies. Without an
+// upstream, the client speaks protocol proto from now on.
+func (r *relay) writeOwnReplies(out *command.Reply, proto int) (n int, err error) {
 	r.writer.mu.Lock()
 	defer r.writer.mu.Unlock()
 	if err := r.waitWhileDelivering(context.Background(), r.isBetweenReplies); err != nil {
@@ -270,7 +270,7 @@ func (r *relay) reply(out *command.Reply, proto int) (n int, err error) {
 		return 0, errStateLost
 	}
 	r.proto = proto
-	r.limitWriteIf(r.tracker.State.GetsUnsolicited())
+	r.limitWriteIf(r.tracker.State.GetsMessages())
 	out.UpdateValidity()
 	return r.writer.writeReplies(r.writeLimit, out.Bytes)
 }
@@ -321,7 +321,7 @@ func (r *relay) push(ctx context.Context, take func() []byte) error {
 // hold mu.
 func (r *relay) limitWriteIf(limited bool) {
 	if limited {
-		r.writer.limitWrite(r.shared.times.stall)
+		r.writer.limitWrite(r.serverState.times.stall)
 		return
 	}
 	r.writer.limitWrite(0)
@@ -347,7 +347,7 @@ func (r *relay) waitWhileDelivering(ctx context.Context, condition func() bool) 
 	}
 	for {
 		delivered := r.deliveries
-		timeoutCtx, cancel := context.WithTimeout(ctx, r.shared.times.stall)
+		timeoutCtx, cancel := context.WithTimeout(ctx, r.serverState.times.stall)
 		err := r.writer.wait(timeoutCtx, condition)
 		cancel()
 		if err == nil || r.deliveries == delivered || ctx.Err() != nil {
@@ -356,10 +356,10 @@ func (r *relay) waitWhileDelivering(ctx context.Context, condition func() bool) 
 	}
 }
 
-// sever ends the connection to the upstream, and with it the client's connection. The proxy calls
-// it when it no longer knows the connection's state, or the command to which the next reply
-// belongs.
-func (r *relay) sever() {
+// closeUpstreamConn ends the connection to the upstream, and with it the client's connection. The
+// proxy calls it when it no longer knows the connection's state, or the command to which the next
+// reply belongs.
+func (r *relay) closeUpstreamConn() {
 	if r.conn != nil {
 		_ = r.conn.Close()
 	}
@@ -430,9 +430,9 @@ func (r *relay) parkConn() error {
 	return r.conn.Park()
 }
 
-// streamEnded handles the end of the upstream's stream on connection connID, which the poller
+// handleStreamEnd handles the end of the upstream's stream on connection connID, which the poller
 // reports.
-func (r *relay) streamEnded(connID uint16) {
+func (r *relay) handleStreamEnd(connID uint16) {
 	r.writer.mu.Lock()
 	defer r.writer.mu.Unlock()
 	if r.connID == connID && r.conn != nil {

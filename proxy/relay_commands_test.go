@@ -47,7 +47,7 @@ func TestScripts(t *testing.T) {
 func (p *peer) askRaw(sent string) string {
 	p.Helper()
 	p.send(sent)
-	return p.reply()
+	return p.readReply()
 }
 
 // TestProbeBeginsWithPing checks that the probe begins with PING, which touches no key, and detects
@@ -57,7 +57,7 @@ func TestProbeBeginsWithPing(t *testing.T) {
 	p := dial(t, server.Addr())
 	p.check("MONITOR", "+OK\r\n")
 	r.upstream.Probe(t.Context())
-	if got := p.reply(); !regexp.MustCompile(`^\+[0-9.]+ \[0 [0-9.:]+\] "PING"\r\n$`).MatchString(got) {
+	if got := p.readReply(); !regexp.MustCompile(`^\+[0-9.]+ \[0 [0-9.:]+\] "PING"\r\n$`).MatchString(got) {
 		t.Errorf("the probe sent %q", got)
 	}
 	if name, err := r.upstream.Status(); name != server.Addr() || err != nil {

@@ -71,27 +71,27 @@ func TestUpstreamDiesDuringCommands(t *testing.T) {
 // lost commands delays only itself. When it reads, it gets all errors. Then the commands that it
 // has sent meanwhile are answered, over a new connection (RELAY.md, point 23).
 func TestUpstreamDiesWhileTheClientDoesNotRead(t *testing.T) {
-	const pending = 100_000 // the errors for them do not fit into the sockets' buffers
-	fake := startFake(t, func(c *fakeConn) { c.read(pending + 1) })
+	const pendingCommands = 100_000 // the errors for them do not fit into the sockets' buffers
+	fake := startFake(t, func(c *fakeConn) { c.read(pendingCommands + 1) })
 	r := startProxy(t, fake.url())
 	p := r.connect()
-	p.send(strings.Repeat(cmd("A"), pending+1))
+	p.send(strings.Repeat(cmd("A"), pendingCommands+1))
 	eventually(t, "errors that wait to be read", func() bool { return r.server.Counts().UnreadBytes > 0 })
 	p.send(lines("LOCK k t PX 1000", "B"))
 	r.connect().check("LOCK l t PX 1000", ":1000\r\n")
 	if r.locks.holder(0, "k") != "" {
 		t.Error("a command ran before the errors of those before it were read")
 	}
-	p.expect(strings.Repeat(disconnectReply(fake.addr()), pending+1) + ":1000\r\n")
+	p.expect(strings.Repeat(disconnectReply(fake.addr()), pendingCommands+1) + ":1000\r\n")
 	eventually(t, "nothing that waits to be read", func() bool { return r.server.Counts().UnreadBytes == 0 })
-	p.send(strings.Repeat(cmd("B"), pending))
-	p.expect(strings.Repeat(disconnectReply(fake.addr()), pending+1))
+	p.send(strings.Repeat(cmd("B"), pendingCommands))
+	p.expect(strings.Repeat(disconnectReply(fake.addr()), pendingCommands+1))
 }
 
-// TestUpstreamDiesWithinACommandBeforeOthers checks that the rest of a command is discarded if the
+// TestUpstreamDiesWithinFirstCommand checks that the rest of a command is discarded if the
 // upstream dies within the command. Commands that arrive in one piece with the rest are answered
 // (RELAY.md, point 23).
-func TestUpstreamDiesWithinACommandBeforeOthers(t *testing.T) {
+func TestUpstreamDiesWithinFirstCommand(t *testing.T) {
 	fake := startFake(t, func(c *fakeConn) {
 		if begin, err := c.in.Peek(11); err == nil && string(begin) == "*2\r\n$3\r\nSET" {
 			_, _ = c.in.Discard(100)
@@ -104,7 +104,7 @@ func TestUpstreamDiesWithinACommandBeforeOthers(t *testing.T) {
 	p := startProxy(t, fake.url()).connect()
 	whole := array("SET", strings.Repeat("v", 50_000))
 	p.send(whole[:len(whole)-10])
-	if got := p.reply(); normalizeLoss(got) != disconnectReply(fake.addr()) {
+	if got := p.readReply(); normalizeLoss(got) != disconnectReply(fake.addr()) {
 		t.Fatalf("a command that was sent in part: %q", got)
 	}
 	p.send(whole[len(whole)-10:] + lines("A", "B", "LOCK k t PX 1000"))
@@ -214,7 +214,7 @@ func TestUpstreamDiesWithinACommand(t *testing.T) {
 	p := r.connect()
 	whole := array("SET", commandsInValue)
 	p.send(whole[:len(whole)/2])
-	if got := p.reply(); normalizeLoss(got) != disconnectReply(fake.addr()) {
+	if got := p.readReply(); normalizeLoss(got) != disconnectReply(fake.addr()) {
 		t.Fatalf("a command that was sent in part: %q", got)
 	}
 	p.send(whole[len(whole)/2:] + lines("LOCK k t PX 1000"))
@@ -226,9 +226,9 @@ func TestUpstreamDiesWithinACommand(t *testing.T) {
 	}
 }
 
-// TestUpstreamThatComesAndGoes lets an upstream disconnect its clients under load. Each command
+// TestUpstreamRestartsRepeatedly lets an upstream disconnect its clients under load. Each command
 // gets one reply or the end of the connection, and no command is run twice (RELAY.md, point 23).
-func TestUpstreamThatComesAndGoes(t *testing.T) {
+func TestUpstreamRestartsRepeatedly(t *testing.T) {
 	server := startRedis(t)
 	link, err := faultlink.New(server.Addr())
 	if err != nil {
@@ -292,9 +292,9 @@ func (c *incrCounts) sendRound(p *peer, upstream string) bool {
 	return true
 }
 
-// TestLocksAndDataShareNothing checks that locks work as usual while the upstream hangs or is down,
-// and that data commands work while a client waits for a lock (RELAY.md, point 28).
-func TestLocksAndDataShareNothing(t *testing.T) {
+// TestLocksAndDataAreIndependent checks that locks work as usual while the upstream hangs or is
+// down, and that data commands work while a client waits for a lock (RELAY.md, point 28).
+func TestLocksAndDataAreIndependent(t *testing.T) {
 	r, server := startRelay(t)
 	data, locks := r.connect(), r.connect()
 	data.check("SET a 1", "+OK\r\n")

@@ -55,7 +55,7 @@ func TestLoginByHelloAndLogoutByReset(t *testing.T) {
 	p := r.connect()
 	p.send(lines("LOCK k t PX 1000", "HELLO 3 AUTH default secret SETNAME app"))
 	p.expect(noAuth)
-	if hello := p.reply(); !strings.HasPrefix(hello, "%7\r\n") {
+	if hello := p.readReply(); !strings.HasPrefix(hello, "%7\r\n") {
 		t.Fatalf("HELLO: %q", hello)
 	}
 	p.send(lines("LOCK k t PX 1000", "RESET", "LOCK k u PX 1000", "AUTH secret", "LOCK k u PX 1000"))
@@ -143,8 +143,8 @@ func TestUpstreamURLRefused(t *testing.T) {
 	}
 }
 
-// TestUpstreamBehindUnixSocket checks that the upstream may be behind a unix socket.
-func TestUpstreamBehindUnixSocket(t *testing.T) {
+// TestUpstreamOverUnixSocket checks that the upstream may be behind a unix socket.
+func TestUpstreamOverUnixSocket(t *testing.T) {
 	socket := filepath.Join(t.TempDir(), "redis.sock")
 	server := startRedis(t, "--unixsocket", socket)
 	r := startProxy(t, "unix://"+socket)
@@ -216,7 +216,7 @@ func TestInputLimitAfterLogin(t *testing.T) {
 	p = r.connect()
 	p.send(cmd("LOCK k t PX 1000") + cmd("HELLO 3 AUTH default secret"))
 	p.expect(noAuth)
-	if hello := p.reply(); !strings.HasPrefix(hello, "%7\r\n") {
+	if hello := p.readReply(); !strings.HasPrefix(hello, "%7\r\n") {
 		t.Fatalf("HELLO: %q", hello)
 	}
 	p.send(long)

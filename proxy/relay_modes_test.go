@@ -18,8 +18,8 @@ func message(kind, channel, text string) string {
 }
 
 const (
-	cannotLock = "-ERR Can't execute 'lock': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this context\r\n"
-	nullAck    = "*3\r\n$11\r\nunsubscribe\r\n$-1\r\n:0\r\n"
+	cannotLockError = "-ERR Can't execute 'lock': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this context\r\n"
+	nullAck         = "*3\r\n$11\r\nunsubscribe\r\n$-1\r\n:0\r\n"
 )
 
 // TestPushWhileLockWaits checks that an invalidation is pushed while the client waits for a LOCK,
@@ -29,7 +29,7 @@ func TestPushWhileLockWaits(t *testing.T) {
 	holder, p, other := r.connect(), r.connect(), dial(t, server.Addr())
 	holder.check("LOCK k t PX 1000", ":1000\r\n")
 	p.send(cmd("HELLO 3"))
-	p.reply()
+	p.readReply()
 	p.send(lines("CLIENT TRACKING on", "GET a", "LOCK k u PX 1000 BLOCK 0", "GET a"))
 	p.expect("+OK\r\n_\r\n")
 	eventually(t, "the waiter", func() bool { return r.locks.waiters() == 1 })
@@ -45,7 +45,7 @@ func TestLockAfterACommandWithoutReply(t *testing.T) {
 	r, _ := startRelay(t)
 	p := r.connect()
 	p.send(cmd("HELLO 3"))
-	p.reply()
+	p.readReply()
 	p.send(lines("CLIENT TRACKING on", "GET a"))
 	p.expect("+OK\r\n_\r\n")
 	invalidated := ">2\r\n" + bulk("invalidate") + "*1\r\n" + bulk("a")
@@ -80,7 +80,7 @@ func TestLockInTransactionAbortsIt(t *testing.T) {
 		p := r.connect()
 		p.send(lines("MULTI", "SET a 1", line, "EXEC", "EXISTS a", "LOCK after t PX 1000", "UNLOCK after t"))
 		p.expect("+OK\r\n+QUEUED\r\n")
-		if got := p.reply(); !strings.HasPrefix(got, "-ERR "+strings.Fields(line)[0]+" inside MULTI is not allowed") {
+		if got := p.readReply(); !strings.HasPrefix(got, "-ERR "+strings.Fields(line)[0]+" inside MULTI is not allowed") {
 			t.Errorf("%s: %q", line, got)
 		}
 		p.expect("-EXECABORT Transaction discarded because of previous errors.\r\n:0\r\n:1000\r\n:1\r\n")
@@ -139,17 +139,17 @@ func TestSubscriberInRESP2(t *testing.T) {
 	p.send(lines("SUBSCRIBE a b", "PSUBSCRIBE p*", "SSUBSCRIBE s", "LOCK k t PX 1000", "PING", "PING x"))
 	p.expect(ack("*", "subscribe", "a", 1) + ack("*", "subscribe", "b", 2) + ack("*", "psubscribe", "p*", 3) +
 		ack("*", "ssubscribe", "s", 1) +
-		cannotLock + "*2\r\n" + bulk("pong") + bulk("") + "*2\r\n" + bulk("pong") + bulk("x"))
-	p.check("INFO", strings.Replace(cannotLock, "lock", "info", 1))
-	p.check("COMMAND COUNT", strings.Replace(cannotLock, "lock", "command|count", 1))
+		cannotLockError + "*2\r\n" + bulk("pong") + bulk("") + "*2\r\n" + bulk("pong") + bulk("x"))
+	p.check("INFO", strings.Replace(cannotLockError, "lock", "info", 1))
+	p.check("COMMAND COUNT", strings.Replace(cannotLockError, "lock", "command|count", 1))
 	publisher.send(lines("PUBLISH a m", "PUBLISH px m", "SPUBLISH s m"))
 	publisher.expect(":1\r\n:1\r\n:1\r\n")
 	p.expect(message("*", "a", "m") + "*4\r\n" + bulk("pmessage") + bulk("p*") + bulk("px") + bulk("m") +
 		strings.Replace(message("*", "s", "m"), bulk("message"), bulk("smessage"), 1))
 	p.send(lines("UNSUBSCRIBE a", "LOCK k t PX 1000", "UNSUBSCRIBE", "LOCK k t PX 1000", "PUNSUBSCRIBE",
 		"LOCK k t PX 1000", "SUNSUBSCRIBE", "LOCK k t PX 1000"))
-	p.expect(ack("*", "unsubscribe", "a", 2) + cannotLock + ack("*", "unsubscribe", "b", 1) + cannotLock +
-		ack("*", "punsubscribe", "p*", 0) + cannotLock + ack("*", "sunsubscribe", "s", 0) + ":1000\r\n")
+	p.expect(ack("*", "unsubscribe", "a", 2) + cannotLockError + ack("*", "unsubscribe", "b", 1) + cannotLockError +
+		ack("*", "punsubscribe", "p*", 0) + cannotLockError + ack("*", "sunsubscribe", "s", 0) + ":1000\r\n")
 	p.send(lines("UNSUBSCRIBE", "UNSUBSCRIBE x", "SUBSCRIBE", "UNLOCK k t"))
 	p.expect(nullAck + ack("*", "unsubscribe", "x", 0) +
 		"-ERR wrong number of arguments for 'subscribe' command\r\n:1\r\n")
@@ -166,7 +166,7 @@ func TestUnsubscribeFromAll(t *testing.T) {
 		ack("*", "psubscribe", "p", 4))
 	unsubscribed := map[string]bool{}
 	for n := 3; n > 0; n-- { // in no particular order
-		got := p.reply()
+		got := p.readReply()
 		unsubscribed[got] = true
 		if !strings.HasSuffix(got, fmt.Sprintf(":%d\r\n", n)) {
 			t.Errorf("%d left: %q", n, got)
@@ -191,7 +191,7 @@ func TestSubscribeToMany(t *testing.T) {
 	}
 	p.send(array(words...) + cmd("LOCK k t PX 1000") + array(append([]string{"UNSUBSCRIBE"}, words[1:]...)...) +
 		cmd("LOCK k t PX 1000"))
-	p.expect(want.String() + cannotLock)
+	p.expect(want.String() + cannotLockError)
 	for i := range 20_000 {
 		p.expect(ack("*", "unsubscribe", words[i+1], 20_000-i-1))
 	}
@@ -204,7 +204,7 @@ func TestSubscriberInRESP3(t *testing.T) {
 	r, server := startRelay(t)
 	p, publisher := r.connect(), dial(t, server.Addr())
 	p.send(cmd("HELLO 3"))
-	p.reply()
+	p.readReply()
 	p.send(lines("SUBSCRIBE a", "LOCK k t PX 1000", "SUBSCRIBE b c", "UNSUBSCRIBE b c", "LOCK k u PX 1000"))
 	p.expect(ack(">", "subscribe", "a", 1) + ":1000\r\n" + ack(">", "subscribe", "b", 2) +
 		ack(">", "subscribe", "c", 3) +
@@ -216,7 +216,7 @@ func TestSubscriberInRESP3(t *testing.T) {
 	go func() { _, _ = p.conn.Write([]byte(strings.Repeat(sent, n/4))) }()
 	messages, replies := 0, map[string]int{}
 	for messages < n || replies["*1\r\n"+bulk("z")] < n/4 {
-		got := p.reply()
+		got := p.readReply()
 		if got == message(">", "a", strings.Repeat("m", 100)) {
 			messages++
 		} else {

@@ -42,8 +42,8 @@ func TestLockIsInTheSelectedDatabase(t *testing.T) {
 	r, _ := startRelay(t)
 	p := r.connect()
 	for _, c := range []struct {
-		before, replies string
-		db              int
+		setup, replies string
+		db             int
 	}{
 		{"", "", 0},
 		{lines("SELECT 2"), "+OK\r\n", 2},
@@ -61,10 +61,10 @@ func TestLockIsInTheSelectedDatabase(t *testing.T) {
 		{lines("CLIENT REPLY OFF", "SELECT 8", "CLIENT REPLY ON"), "+OK\r\n", 8},
 		{lines("RESET"), "+RESET\r\n", 0},
 	} {
-		p.send(c.before + cmd("LOCK k t PX 1000"))
+		p.send(c.setup + cmd("LOCK k t PX 1000"))
 		p.expect(c.replies + ":1000\r\n")
 		if got := r.locks.holder(c.db, "k"); got != "t" {
-			t.Errorf("after %q the lock is not in database %d", c.before, c.db)
+			t.Errorf("after %q the lock is not in database %d", c.setup, c.db)
 		}
 		p.check("UNLOCK k t", ":1\r\n")
 	}
@@ -233,7 +233,7 @@ func TestManyStateCommands(t *testing.T) {
 	const n = 50_000
 	go func() { _, _ = io.WriteString(p.conn, strings.Repeat("DISCARD\r\n", n)+cmd("ECHO end")) }()
 	eventually(t, "a client that must wait at the limit of pending replies", func() bool {
-		entries, waiting := r.server.Awaited()
+		entries, waiting := r.server.AwaitedEntries()
 		return waiting && entries == proxy.MaxAwaited
 	})
 	if err := server.Continue(); err != nil {
@@ -282,7 +282,7 @@ func TestSubscribingWithoutReplies(t *testing.T) {
 	r, server := startRelay(t)
 	p := r.connect()
 	p.send(cmd("HELLO 3"))
-	p.reply()
+	p.readReply()
 	p.send(lines("CLIENT REPLY SKIP", "SUBSCRIBE a", "LOCK k t PX 1000"))
 	p.expect(ack(">", "subscribe", "a", 1) + ":1000\r\n")
 	dial(t, server.Addr()).check("PUBLISH a m", ":1\r\n")
@@ -300,7 +300,7 @@ func TestCommandWithoutReplyThatDoesNotEnd(t *testing.T) {
 	for _, replyMode := range []string{"OFF", "SKIP"} {
 		server := startRedis(t)
 		r := startProxyWith(t, server.URL(), proxy.Options{}, nil,
-			func(s *proxy.Server) { s.SetTimeouts(50*time.Millisecond, patience) })
+			func(s *proxy.Server) { s.SetTimeouts(50*time.Millisecond, testTimeout) })
 		p := r.connect()
 		p.send(lines("CLIENT REPLY "+replyMode, "BLPOP q 0", "LOCK k t PX 1000"))
 		p.expectAll("")

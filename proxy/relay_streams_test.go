@@ -24,7 +24,7 @@ func TestMonitor(t *testing.T) {
 	monitorLine := regexp.MustCompile(`^\+\d+\.\d+ \[0 127.0.0.1:\d+\] "`)
 	monitored, replies := 0, map[string]int{}
 	for monitored < n || replies["+PONG\r\n"] < n/10 || replies[":1\r\n"] < n/10 {
-		got := p.reply()
+		got := p.readReply()
 		switch {
 		case strings.Contains(got, `"SET" "a" "1"`):
 			monitored++
@@ -36,7 +36,7 @@ func TestMonitor(t *testing.T) {
 		t.Errorf("beside %d lines: %v", monitored, replies)
 	}
 	p.send(cmd("RESET"))
-	for p.reply() != "+RESET\r\n" {
+	for p.readReply() != "+RESET\r\n" {
 	}
 	other.check("SET a 2", "+OK\r\n")
 	p.check("LOCK k t PX 1000", ":1000\r\n")
@@ -68,15 +68,15 @@ func TestSync(t *testing.T) {
 	}
 	other.check("SET b 1", "+OK\r\n")
 	for {
-		if got := p.reply(); strings.Contains(got, "\r\nb\r\n") {
+		if got := p.readReply(); strings.Contains(got, "\r\nb\r\n") {
 			break // PINGs and a SELECT come before the SET
 		}
 	}
 }
 
-// TestReplicaBehindTheProxy checks that a real replica replicates through the proxy: PSYNC, the
+// TestReplicaThroughProxy checks that a real replica replicates through the proxy: PSYNC, the
 // payload, later writes, and its acknowledgements (RELAY.md, point 12).
-func TestReplicaBehindTheProxy(t *testing.T) {
+func TestReplicaThroughProxy(t *testing.T) {
 	skipOverTLS(t)
 	for _, diskless := range []string{"yes", "no"} {
 		r, master := startRelay(t, "--repl-diskless-sync", diskless, "--repl-diskless-sync-delay", "0")
@@ -125,7 +125,7 @@ func TestSubscriberThatNeverReadsIsDisconnected(t *testing.T) {
 		text := strings.Repeat("m", 50<<10)
 		for range 600 {
 			publisher.send(cmd("PUBLISH a " + text))
-			publisher.reply()
+			publisher.readReply()
 			other.expect(message("*", "a", text))
 		}
 		eventually(t, "the end of the one that does not read", func() bool { return r.server.Clients() == 1 })
@@ -215,7 +215,7 @@ func TestClientsLeaveAnUpstreamThatHangs(t *testing.T) {
 		peers = append(peers, p)
 	}
 	for _, p := range peers {
-		p.reply()
+		p.readReply()
 	}
 	if err := server.Pause(); err != nil {
 		t.Fatal(err)
@@ -254,14 +254,14 @@ func TestDrain(t *testing.T) {
 	idle.expectAll("")
 	subscriber.expectAll("")
 	incomplete.expectAll("")
-	const unblocked = "-UNBLOCKED client unblocked via CLIENT UNBLOCK\r\n"
-	if got := busy.readAll(); got != "+OK\r\n:1000\r\n$-1\r\n"+unblocked {
+	const unblockedError = "-UNBLOCKED client unblocked via CLIENT UNBLOCK\r\n"
+	if got := busy.readAll(); got != "+OK\r\n:1000\r\n$-1\r\n"+unblockedError {
 		t.Errorf("the busy one got %q", got)
 	}
-	if got := blocked.readAll(); got != unblocked {
+	if got := blocked.readAll(); got != unblockedError {
 		t.Errorf("the blocked one got %q", got)
 	}
-	await(t, "the server's end", r.served)
+	await(t, "the server's end", r.serveDone)
 }
 
 // TestDrainWithAnUpstreamThatHangs checks that an upstream that hangs, and accepts no more bytes,
@@ -284,5 +284,5 @@ func TestDrainWithAnUpstreamThatHangs(t *testing.T) {
 		}
 	}
 	r.stop()
-	await(t, "the server's end", r.served)
+	await(t, "the server's end", r.serveDone)
 }

@@ -84,9 +84,9 @@ func TestPipelineOfLargeCommands(t *testing.T) {
 	p.expect(strings.Repeat("+OK\r\n:1000\r\n:1\r\n", n))
 }
 
-// TestCommandsCutAnywhere checks that a stream of commands may be split anywhere (RELAY.md, point
+// TestSplitCommands checks that a stream of commands may be split anywhere (RELAY.md, point
 // 21).
-func TestCommandsCutAnywhere(t *testing.T) {
+func TestSplitCommands(t *testing.T) {
 	r, _ := startRelay(t)
 	stream := lines("SET k "+strings.Repeat("v", 40), "LOCK l t PX 1000") + "GET k\r\n" +
 		lines("MULTI", "GET k", "EXEC", "SELECT 1", "UNLOCK l t", "SELECT 0", "UNLOCK l t")
@@ -141,16 +141,16 @@ func TestNamesAreCaseInsensitiveAndArgumentsBinary(t *testing.T) {
 	long := strings.Repeat("L", 100)
 	p.send(array("LOCKS", "a") + array(long) + array("", "LOCK") + array("PING"))
 	for _, name := range []string{"LOCKS", long, ""} {
-		if got := p.reply(); !strings.HasPrefix(got, "-ERR unknown command '"+name+"'") {
+		if got := p.readReply(); !strings.HasPrefix(got, "-ERR unknown command '"+name+"'") {
 			t.Errorf("%q: %q", name, got)
 		}
 	}
 	p.expect("+PONG\r\n")
 }
 
-// TestRepliesCutAnywhere checks that replies that arrive in pieces stay whole, with the proxy's own
+// TestSplitReplies checks that replies that arrive in pieces stay whole, with the proxy's own
 // replies between them (RELAY.md, point 21).
-func TestRepliesCutAnywhere(t *testing.T) {
+func TestSplitReplies(t *testing.T) {
 	replies := "*2\r\n$3\r\nabc\r\n:7\r\n" + "$0\r\n\r\n" + "-ERR no\r\n" + "*-1\r\n"
 	for at := 1; at < len(replies); at += 2 {
 		fake := startFake(t, func(c *fakeConn) {
@@ -190,7 +190,7 @@ func TestOwnRepliesInOnePipeline(t *testing.T) {
 	p.expect(strings.Repeat(want, 20))
 	p.send(lines(slices.Repeat([]string{"COMMAND"}, 20)...))
 	for range 20 {
-		p.reply()
+		p.readReply()
 	}
 	p.check("PING", "+PONG\r\n")
 }

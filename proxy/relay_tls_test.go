@@ -11,11 +11,11 @@ import (
 	"redlock-proxy/internal/certtest"
 )
 
-// tlsFront starts a listener that terminates TLS in front of a server, and returns the listener's
-// address.
-func tlsFront(t *testing.T, server string) string {
+// startTLSTerminator starts a listener that terminates TLS in front of a server, and returns the
+// listener's address.
+func startTLSTerminator(t *testing.T, server string) string {
 	t.Helper()
-	config := &tls.Config{Certificates: []tls.Certificate{certtest.NewAuthority(t).Issue(t).TLS}}
+	config := &tls.Config{Certificates: []tls.Certificate{certtest.NewCA(t).Issue(t).TLS}}
 	ln, err := tls.Listen("tcp", "127.0.0.1:0", config)
 	if err != nil {
 		t.Fatal(err)
@@ -54,11 +54,11 @@ func splice(client *tls.Conn, server string) {
 	copiers.Wait()
 }
 
-// TestUpstreamBehindTLS checks that large values, half-closed clients, and blocked clients that
+// TestUpstreamOverTLS checks that large values, half-closed clients, and blocked clients that
 // leave are handled if the upstream is behind TLS.
-func TestUpstreamBehindTLS(t *testing.T) {
+func TestUpstreamOverTLS(t *testing.T) {
 	server := startRedis(t)
-	front := tlsFront(t, server.Addr())
+	front := startTLSTerminator(t, server.Addr())
 	r := startProxy(t, "rediss://"+front+"/2?skip_verify=true")
 	big := strings.Repeat("x", 3<<20)
 	p, other := r.connect(), dial(t, server.Addr())

@@ -181,12 +181,12 @@ func TestHugeValuesStream(t *testing.T) {
 	megabytes := envNumber(t, "REDLOCK_TEST_VALUE_MB", 64)
 	r, _ := startRelay(t)
 	p := r.connect()
-	_ = p.conn.SetDeadline(time.Now().Add(10 * patience))
+	_ = p.conn.SetDeadline(time.Now().Add(10 * testTimeout))
 	p.check("LOCK k t PX 1000", ":1000\r\n")
 	size := megabytes << 20
 	chunk := bytes.Repeat([]byte("0123456789abcdef"), 64<<10/16)
 
-	before := allocated()
+	before := allocatedBytes()
 	p.send("*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$" + strconv.Itoa(size) + "\r\n")
 	for range size / len(chunk) {
 		if _, err := p.conn.Write(chunk); err != nil {
@@ -202,13 +202,13 @@ func TestHugeValuesStream(t *testing.T) {
 		}
 	}
 	p.expect("\r\n:1000\r\n")
-	if n := allocated() - before; n > 8<<20 {
+	if n := allocatedBytes() - before; n > 8<<20 {
 		t.Errorf("%d MB there and back took %d bytes of memory", megabytes, n)
 	}
 }
 
-// allocated returns the total memory ever allocated in this process.
-func allocated() uint64 {
+// allocatedBytes returns the total memory ever allocated in this process.
+func allocatedBytes() uint64 {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return m.TotalAlloc

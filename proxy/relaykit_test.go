@@ -23,8 +23,9 @@ import (
 	"redlock-proxy/proxy/upstream"
 )
 
-// patience limits how long a test waits for an event that must happen. It never decides the result.
-const patience = time.Minute
+// testTimeout limits how long a test waits for an event that must happen. It never decides the
+// result.
+const testTimeout = time.Minute
 
 // testProxy runs a proxy in this process, in front of an upstream.
 type testProxy struct {
@@ -34,7 +35,7 @@ type testProxy struct {
 	locks     *memoryLocks
 	server    *proxy.Server
 	stop      context.CancelFunc // begins the drain
-	served    chan struct{}      // closed when Serve has returned
+	serveDone chan struct{}      // closed when Serve has returned
 	clientTLS *tls.Config        // the clients' TLS settings; nil without TLS
 }
 
@@ -63,7 +64,7 @@ func startProxyWith(
 	t *testing.T, url string, opts proxy.Options, lockKeys []string, prepare ...func(*proxy.Server),
 ) *testProxy {
 	t.Helper()
-	return startProxyWithin(t, patience, url, opts, lockKeys, prepare...)
+	return startProxyWithin(t, testTimeout, url, opts, lockKeys, prepare...)
 }
 
 // startProxyWithin starts a proxy like startProxyWith, with a timeout for the upstream.
@@ -105,7 +106,7 @@ func newTestProxy(
 	}
 	t.Cleanup(up.Close)
 	up.Probe(t.Context())
-	r := &testProxy{T: t, upstream: up, locks: newMemoryLocks(), served: make(chan struct{})}
+	r := &testProxy{T: t, upstream: up, locks: newMemoryLocks(), serveDone: make(chan struct{})}
 	if os.Getenv("REDLOCK_TEST_TLS") != "" && opts.TLS == nil {
 		opts.TLS, r.clientTLS = tlsSettings(t)
 	}
@@ -135,12 +136,12 @@ func (r *testProxy) serve(ln net.Listener) {
 	ctx, stop := context.WithCancel(context.Background())
 	r.stop = stop
 	go func() {
-		defer close(r.served)
+		defer close(r.serveDone)
 		if err := r.server.Serve(ctx, ln); err != nil {
 			r.Errorf("Serve: %v", err)
 		}
 	}()
-	r.Cleanup(func() { stop(); await(r.T, "the server's end", r.served) })
+	r.Cleanup(func() { stop(); await(r.T, "the server's end", r.serveDone) })
 }
 
 // testLog shows the proxy's log if a test fails. A panic in the log makes the test fail.
@@ -159,7 +160,7 @@ func await(t *testing.T, event string, done <-chan struct{}) {
 	t.Helper()
 	select {
 	case <-done:
-	case <-time.After(patience):
+	case <-time.After(testTimeout):
 		t.Fatalf("timeout: %s", event)
 	}
 }
@@ -212,7 +213,7 @@ func (p *peer) speakTLS(settings *tls.Config) {
 // tlsSettings returns TLS settings for a proxy and its clients.
 func tlsSettings(t *testing.T) (server, client *tls.Config) {
 	t.Helper()
-	ca := certtest.NewAuthority(t)
+	ca := certtest.NewCA(t)
 	return &tls.Config{Certificates: []tls.Certificate{ca.Issue(t).TLS}},
 		&tls.Config{RootCAs: ca.Pool(), ServerName: "localhost"}
 }
@@ -247,7 +248,7 @@ func dial(t *testing.T, addr string) *peer {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { conn.Close() })
-	_ = conn.SetDeadline(time.Now().Add(patience))
+	_ = conn.SetDeadline(time.Now().Add(testTimeout))
 	return &peer{t, conn.(*net.TCPConn), bufio.NewReader(conn)}
 }
 
@@ -288,11 +289,11 @@ func (p *peer) check(line, want string) {
 func (p *peer) ask(line string) string {
 	p.Helper()
 	p.send(cmd(line))
-	return p.reply()
+	return p.readReply()
 }
 
-// reply reads one whole reply, unchanged.
-func (p *peer) reply() string {
+// readReply reads one whole reply, unchanged.
+func (p *peer) readReply() string {
 	p.Helper()
 	got, err := readReply(p.in)
 	if err != nil {

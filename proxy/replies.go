@@ -20,12 +20,12 @@ func (r *relay) copyReplies(w *netconn.Conn) {
 		deliverErr = r.deliver(r.readBuf.Buffer()[:n])
 		return deliverErr == nil
 	}
-	err := w.Pump(deliver)
+	err := w.ForEachRead(deliver)
 	for errors.Is(err, os.ErrDeadlineExceeded) {
 		if r.pauseNow() {
 			return
 		}
-		err = w.Pump(deliver)
+		err = w.ForEachRead(deliver)
 	}
 	if deliverErr != nil {
 		err = errClientDisconnected
@@ -46,7 +46,7 @@ func (r *relay) deliver(p []byte) error {
 	}
 	r.deliveries++
 	n, err := r.writer.write(p)
-	r.shared.common.traffic.toClients.Add(int64(n))
+	r.serverState.proxyState.traffic.bytesToClients.Add(int64(n))
 	return err
 }
 
@@ -59,7 +59,7 @@ var errBroken = errors.New("internal error")
 func (r *relay) prepare(p []byte) (output []byte, err error) {
 	defer func() {
 		if problem := recover(); problem != nil {
-			r.shared.opts.Logger.Error("relay failed", "client", r.client.clientAddr(),
+			r.serverState.opts.Logger.Error("relay failed", "client", r.client.clientAddr(),
 				"panic", problem, "stack", string(debug.Stack()))
 			output, err = nil, errBroken
 		}
@@ -72,7 +72,7 @@ func (r *relay) prepare(p []byte) (output []byte, err error) {
 		r.writer.signal()
 	}
 	if len(p) > 0 {
-		r.limitWriteIf(r.tracker.State.GetsUnsolicited())
+		r.limitWriteIf(r.tracker.State.GetsMessages())
 	} else {
 		r.writer.signal()
 	}
@@ -150,12 +150,12 @@ func (r *relay) end(cause error) {
 	if r.outdated && cause != errClientDisconnected {
 		cause = r.upstream.DisconnectCause()
 	}
-	state, awaited := &r.tracker.State, &r.tracker.Awaited
-	pending := awaited.Pending()
+	state, awaited := &r.tracker.State, &r.tracker.AwaitedReplies
+	pending := awaited.PendingCount()
 	if r.ownReplyFailed && r.tracker.InsideOwnReply() {
 		r.tracker.Begin() // the partial reply was not for the client
 	}
-	resumable := !r.tracker.InsideReply() && !state.Multi && !state.GetsUnsolicited() &&
+	resumable := !r.tracker.InsideReply() && !state.Multi && !state.GetsMessages() &&
 		!state.Stream && !state.Quitting && !awaited.HasIrreplaceable()
 	failsPending := resumable && pending > 0 && !r.halfClosed && cause != errClientDisconnected
 	r.mustEnd = r.mustEnd || !resumable || pending == 0 && !r.ownReplyFailed ||
@@ -166,7 +166,7 @@ func (r *relay) end(cause error) {
 			r.nodes.cluster.RequestRefresh()
 		}
 	}
-	r.tracker.Disconnected(r.upstream.DB())
+	r.tracker.RecordDisconnect(r.upstream.DB())
 	r.disconnected, r.ownReplyFailed = true, false
 	r.writer.changed.Broadcast()
 	if r.mustEnd {
@@ -188,7 +188,7 @@ func (r *relay) failPending(n int, cause error) {
 		r.limitWriteIf(r.mustEnd) // a client that stays may take any time to read
 		var written int
 		written, err = r.writer.writeReplies(0, piece[:min(n, batch)*len(text)])
-		r.shared.common.traffic.toClients.Add(int64(written))
+		r.serverState.proxyState.traffic.bytesToClients.Add(int64(written))
 		r.deliveries++
 		r.writer.yield()
 	}

@@ -19,12 +19,12 @@ func (a *asker) loadRights(ctx context.Context, state track.State) (*login.Right
 		r.GrantAll()
 		return r, nil
 	}
-	err := a.withReplies(ctx, state, func(ctx context.Context) error { return r.LoadUser(ctx, a) })
+	err := a.runWithReplies(ctx, state, func(ctx context.Context) error { return r.LoadUser(ctx, a) })
 	return r, err
 }
 
-// Sever implements login.Upstream.
-func (a *asker) Sever() { a.relay.sever() }
+// Disconnect implements login.Upstream.
+func (a *asker) Disconnect() { a.relay.closeUpstreamConn() }
 
 // isLoginKnown reports whether the proxy knows, without asking the upstream, that the client has
 // logged in.
@@ -54,17 +54,17 @@ func (a *asker) useRefusal(ctx context.Context, state track.State) string {
 	client.Upstream, client.Unrestricted = a, false
 	// authChecker has checked the client's rights.
 	if user := &a.session.login; user.UserLogin != nil {
-		client.Unrestricted = user.MayAll()
+		client.Unrestricted = user.HasAllPermissions()
 		return ""
 	}
 	r, err := a.loadRights(ctx, state)
 	switch {
 	case err != nil:
-		return "ERR " + (&rights.UnknownError{Cause: err}).Error()
+		return "ERR " + (&rights.PermissionCheckError{Cause: err}).Error()
 	case r.LoginError != "":
 		return r.LoginError
 	}
-	client.Unrestricted, client.User = r.MayDoAll, r.User
+	client.Unrestricted, client.User = r.HasAllPermissions, r.User
 	return ""
 }
 
@@ -73,17 +73,17 @@ func (a *asker) Refusals(ctx context.Context, questions [][]string) ([]string, e
 	state := a.relay.state()
 	r, err := a.loadRights(ctx, state)
 	if err != nil {
-		return nil, &rights.UnknownError{Cause: err}
+		return nil, &rights.PermissionCheckError{Cause: err}
 	}
-	texts, unknown := r.Recall(questions)
+	texts, unknown := r.CachedRefusals(questions)
 	if len(unknown) == 0 {
 		return texts, nil
 	}
-	err = a.withReplies(ctx, state, func(ctx context.Context) error {
+	err = a.runWithReplies(ctx, state, func(ctx context.Context) error {
 		return r.Ask(ctx, a, state.Watching, questions, unknown, texts)
 	})
 	if err != nil {
-		return nil, &rights.UnknownError{Cause: err}
+		return nil, &rights.PermissionCheckError{Cause: err}
 	}
 	return texts, nil
 }

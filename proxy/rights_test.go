@@ -14,7 +14,7 @@ func countOwnCommands(t *testing.T, server *redistest.Server) (n int) {
 	t.Helper()
 	p := dial(t, server.Addr())
 	p.send(lines("INFO commandstats"))
-	for _, match := range regexp.MustCompile(`cmdstat_(?:multi|discard|acl\|[a-z]+):calls=(\d+)`).FindAllStringSubmatch(p.reply(), -1) {
+	for _, match := range regexp.MustCompile(`cmdstat_(?:multi|discard|acl\|[a-z]+):calls=(\d+)`).FindAllStringSubmatch(p.readReply(), -1) {
 		var calls int
 		_, _ = fmt.Sscan(match[1], &calls)
 		n += calls
@@ -28,7 +28,7 @@ func TestOpenUpstreamIsNotAsked(t *testing.T) {
 	r, server := startWithLockKeys(t)
 	before := countOwnCommands(t, server)
 	for range 5 {
-		r.connect().script([]exchange{
+		r.connect().runExchanges([]exchange{
 			{"SET lock:a v NX PX 60000", ok}, {"GET lock:a", bulk("v")}, {"LOCK k t PX 1000", ":1000\r\n"},
 			{"UNLOCK k t", ":1\r\n"},
 			{"MULTI", ok}, {"GET lock:a", queued}, {"EXEC", "*1\r\n" + bulk("v")}, {"DEL lock:a", ":1\r\n"},
@@ -99,7 +99,7 @@ func TestRightsOfAnUpstreamInTrouble(t *testing.T) {
 	} {
 		r, server := startWithLockKeys(t, "--user", "app", "on", ">x", "~lock:*", "&*", "+@all", "-flushall")
 		dial(t, server.Addr()).check(setup, ok)
-		r.connect().script([]exchange{{"AUTH app x", ok}, {"SET lock:a v NX PX 60000", ok},
+		r.connect().runExchanges([]exchange{{"AUTH app x", ok}, {"SET lock:a v NX PX 60000", ok},
 			{"SET b v", "-NOPERM this user has no permissions to access one of the keys used as arguments\r\n"},
 			{"DEL lock:a", ":1\r\n"}})
 		if t.Failed() {
@@ -114,7 +114,7 @@ func TestRightsWithoutTheACLCommand(t *testing.T) {
 	r, server := startWithLockKeys(t, "--rename-command", "ACL", "", "--user", "app", "on", ">x", "~lock:*", "+@all",
 		"-set")
 	before := countOwnCommands(t, server)
-	r.connect().script([]exchange{
+	r.connect().runExchanges([]exchange{
 		{"SET lock:a v PX 60000", ok}, {"AUTH app x", ok}, {"SET lock:a v",
 			"-NOPERM this user has no permissions to run the 'set' command\r\n"},
 		{"LOCK k t PX 1000", "-NOPERM this user has no permissions to run the 'set' command\r\n"}, {"DEL lock:a", ":1\r\n"},
@@ -133,7 +133,7 @@ func TestTransactionThatCannotBeDiscarded(t *testing.T) {
 	if got := p.readAll(); !strings.HasPrefix(got, ok+"-ERR cannot check this client's permissions: DISCARD: NOPERM") {
 		t.Errorf("%q", got)
 	}
-	dial(t, server.Addr()).script([]exchange{{"EXISTS lock:a a", ":0\r\n"}})
+	dial(t, server.Addr()).runExchanges([]exchange{{"EXISTS lock:a a", ":0\r\n"}})
 }
 
 // TestLoginsBeyondAZeroByte checks that options are compared as in Redis, up to a zero byte, so
@@ -145,7 +145,7 @@ func TestLoginsBeyondAZeroByte(t *testing.T) {
 		p := r.connect()
 		p.check("SET lock:a v", ok) // as the default user
 		p.send(lines(login))
-		if hello := p.reply(); !strings.HasPrefix(hello, "%7\r\n") {
+		if hello := p.readReply(); !strings.HasPrefix(hello, "%7\r\n") {
 			t.Fatalf("%q: %q", login, hello)
 		}
 		p.check("SET lock:a v", noKey)

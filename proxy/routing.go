@@ -52,10 +52,10 @@ func (d *dispatcher) route(ctx context.Context, ownCmd *command.Command, stateCm
 // routeUpstream routes a command while the locks are at the upstream.
 func (d *dispatcher) routeUpstream(ctx context.Context, ownCmd *command.Command, stateCmd string, words [][]byte) error {
 	tx := &d.client.Transaction
-	if tx.Watching() { // the watched keys were on the masters
+	if tx.HasWatchedKeys() { // the watched keys were on the masters
 		tx.Watched.Changed = true
 	}
-	if tx.Open || tx.Watching() && (stateCmd == "multi" || syntax.Lower(words[0]) == "unwatch") {
+	if tx.Open || tx.HasWatchedKeys() && (stateCmd == "multi" || syntax.Lower(words[0]) == "unwatch") {
 		return d.routeByTable(ctx, d.table, ownCmd, stateCmd, words)
 	}
 	upstreamCmd := d.router.upstreamTable.Lookup(words[0])
@@ -65,7 +65,7 @@ func (d *dispatcher) routeUpstream(ctx context.Context, ownCmd *command.Command,
 	if err := d.router.prepareUpstream(ctx, words); err != nil {
 		return d.refuseOrReturn(ctx, err)
 	}
-	defer d.relay.lockCommandSent()
+	defer d.relay.markLockCommandSent()
 	at := d.situation()
 	at.Upstream.Settled = stateCmd == ""
 	return d.forward(ctx, at, nil, stateCmd, words)
@@ -89,7 +89,7 @@ func (d *dispatcher) routeMasters(ctx context.Context, ownCmd *command.Command, 
 // session, or makes the command run again.
 func (d *dispatcher) refuseOrReturn(ctx context.Context, err error) error {
 	if errors.Is(err, errLocksMoved) || errors.Is(err, errStateLost) ||
-		errors.Is(err, errClientDisconnected) || d.session.clientLeft || ctx.Err() != nil {
+		errors.Is(err, errClientDisconnected) || d.session.clientDisconnected || ctx.Err() != nil {
 		return err
 	}
 	return d.sender.refuseUnsent(ctx, errorReply(err))
@@ -101,9 +101,9 @@ func (d *dispatcher) routeByTable(
 ) error {
 	at := d.situation()
 	for decision := table.Route(at, words); ; {
-		switch decision.Verb {
+		switch decision.Action {
 		case commands.WaitUpstream:
-			if err := errors.Join(d.asker.waitUpstream(ctx), d.asker.awaitReplyless(ctx)); err != nil {
+			if err := errors.Join(d.asker.waitUpstream(ctx), d.asker.awaitReplylessCommands(ctx)); err != nil {
 				return err
 			}
 			at.Upstream = d.connection()
@@ -139,7 +139,7 @@ func (d *dispatcher) downReason(ctx context.Context) string {
 
 // finish carries out a decision that ends the command.
 func (d *dispatcher) finish(ctx context.Context, at commands.Situation, decision commands.Decision, words [][]byte) error {
-	switch decision.Verb {
+	switch decision.Action {
 	case commands.Run, commands.Refuse, commands.Abort:
 		err := d.respond(ctx, decision.Command, words, d.relay.state())
 		if at.Connected { // connecting failed, so the transaction is the proxy's own
@@ -155,11 +155,11 @@ func (d *dispatcher) finish(ctx context.Context, at commands.Situation, decision
 		d.sender.applyReplyMode(replyStart)
 		return nil
 	case commands.NoScript:
-		return d.sender.sendFrame(track.Expected{N: d.sender.countReply()}, []byte(unknownScript))
+		return d.sender.sendFrame(track.ExpectedReply{N: d.sender.countReply()}, []byte(unknownScript))
 	case commands.Quit:
 		return io.EOF
 	}
-	d.session.shared.common.clientLog.warn(time.Now(),
+	d.session.serverState.proxyState.clientLog.warn(time.Now(),
 		"client disconnected: lock command in an unknown state, after CLIENT REPLY with MULTI or SUBSCRIBE, or after SYNC",
 		"client", d.client.Addr.String())
 	return errStateLost
@@ -175,10 +175,10 @@ func (d *dispatcher) forward(
 	switch {
 	case ownCmd != nil:
 		d.table.Observe(words)
-		return d.sender.sendWhole(track.Expected{N: d.sender.countReply()})
+		return d.sender.sendCommand(track.ExpectedReply{N: d.sender.countReply()})
 	// A transaction at the upstream refuses WATCH.
 	case at.Upstream.Settled && stateCmd == "watch":
-		return d.sender.sendWhole(track.Expected{Kind: track.Watch, N: d.sender.countReply()})
+		return d.sender.sendCommand(track.ExpectedReply{Kind: track.Watch, N: d.sender.countReply()})
 	case at.Upstream.Settled:
 		d.sender.plainCount += d.sender.countReply()
 		return d.sender.sendUpTo(ctx, d.in.scanEnd)
@@ -190,7 +190,7 @@ func (d *dispatcher) forward(
 	if err := d.forwardStateCommand(ctx, stateCmd, words); err != nil || stateCmd != "reset" || len(words) > 1 {
 		return err
 	}
-	return d.auth.afterReset(ctx)
+	return d.auth.logOutAfterReset(ctx)
 }
 
 // unknownScript makes the upstream reply NOSCRIPT, in a transaction as part of EXEC's reply.

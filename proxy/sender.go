@@ -22,13 +22,13 @@ type sender struct {
 	out    *command.Reply
 	client *command.Client
 
-	plainCount      int             // scanned commands, not yet sent, whose replies change nothing
-	unsentExpected  *track.Expected // a command not yet sent whose reply changes state
-	forwarding      bool            // the current frame is forwarded
-	expectedReplies int             // number of replies expected for the current frame
-	partSent        bool            // a frame was sent in part
-	partEnd         int             // that frame's end in the buffer; 0 if the end was not scanned
-	discardRest     bool            // the frame's beginning could not be sent; discard the rest
+	plainCount      int                  // scanned commands, not yet sent, whose replies change nothing
+	unsentExpected  *track.ExpectedReply // a command not yet sent whose reply changes state
+	forwarding      bool                 // the current frame is forwarded
+	expectedReplies int                  // number of replies expected for the current frame
+	partSent        bool                 // a frame was sent in part
+	partEnd         int                  // that frame's end in the buffer; 0 if the end was not scanned
+	discardRest     bool                 // the frame's beginning could not be sent; discard the rest
 }
 
 // countReply returns the number of replies to expect for one more command: 0 if the client has
@@ -71,16 +71,16 @@ func (s *sender) sendUpTo(ctx context.Context, upTo int) error {
 			s.partSent, s.partEnd = s.forwarding, 0
 			return nil
 		case s.partSent:
-			from = s.skipBroken(upTo)
+			from = s.skipBrokenFrame(upTo)
 		}
 	}
 	return nil
 }
 
-// skipBroken skips the rest of a frame that was sent in part over a connection that has ended. The
-// client already got an error reply to this frame. skipBroken returns the index in the buffer at
-// which sending continues.
-func (s *sender) skipBroken(upTo int) (from int) {
+// skipBrokenFrame skips the rest of a frame that was sent in part over a connection that has ended.
+// The client already got an error reply to this frame. skipBrokenFrame returns the index in the
+// buffer at which sending continues.
+func (s *sender) skipBrokenFrame(upTo int) (from int) {
 	s.partSent = false
 	if s.partEnd == 0 {
 		s.discardRest = true
@@ -119,7 +119,7 @@ func (s *sender) cancelLast() {
 func (s *sender) refuse(ctx context.Context, commands []byte, n int, reason error) error {
 	if n == 1 {
 		if answer, handled := runOnBusyUpstream(ctx, s.relay.upstream, &s.session.login, commands, reason); handled {
-			s.out.Raw(answer)
+			s.out.WriteRaw(answer)
 			return nil
 		}
 	}
@@ -132,17 +132,19 @@ func (s *sender) refuse(ctx context.Context, commands []byte, n int, reason erro
 		return errStateLost
 	}
 	for range n {
-		s.out.Error(upErr.Reply())
+		s.out.WriteError(upErr.Reply())
 	}
 	s.discardRest = s.forwarding
 	return nil
 }
 
-// sendWhole forwards the current command, which may change the connection's state.
-func (s *sender) sendWhole(expected track.Expected) error { return s.sendFrame(expected, s.in.chunk()) }
+// sendCommand forwards the current command, which may change the connection's state.
+func (s *sender) sendCommand(expected track.ExpectedReply) error {
+	return s.sendFrame(expected, s.in.chunk())
+}
 
 // sendFrame forwards frame in place of the current command.
-func (s *sender) sendFrame(expected track.Expected, frame []byte) error {
+func (s *sender) sendFrame(expected track.ExpectedReply, frame []byte) error {
 	if err := s.session.flush(); err != nil {
 		return err
 	}
@@ -156,7 +158,7 @@ func (s *sender) sendFrame(expected track.Expected, frame []byte) error {
 
 // sendStateCommand forwards frame like sendFrame, but expects no reply if the client has turned
 // replies off.
-func (s *sender) sendStateCommand(expected track.Expected, frame []byte) error {
+func (s *sender) sendStateCommand(expected track.ExpectedReply, frame []byte) error {
 	if s.countReply() > 0 {
 		return s.sendFrame(expected, frame)
 	}
@@ -170,7 +172,7 @@ func (s *sender) sendHello(words [][]byte) error {
 	if err := s.session.flush(); err != nil {
 		return err
 	}
-	return s.sendStateCommand(track.ExpectedFor("hello", words, len(words)), requestOf([][]string{syntax.Strings(words)}))
+	return s.sendStateCommand(track.ExpectedReplyFor("hello", words, len(words)), requestOf([][]string{syntax.Strings(words)}))
 }
 
 // applyReplyMode removes the replies from index replyStart on, if the client has turned replies
@@ -189,14 +191,14 @@ func (s *sender) applyReplyMode(replyStart int) {
 // replyStatus answers a command with a status.
 func (s *sender) replyStatus(status string) error {
 	replyStart := len(s.out.Bytes)
-	s.client.Answer(s.out, func() { s.out.Status(status) })
+	s.client.Answer(s.out, func() { s.out.WriteStatus(status) })
 	s.applyReplyMode(replyStart)
 	return nil
 }
 
 func (s *sender) replyError(text string) error {
 	replyStart := len(s.out.Bytes)
-	s.out.Error(text)
+	s.out.WriteError(text)
 	s.applyReplyMode(replyStart)
 	return nil
 }

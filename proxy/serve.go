@@ -25,16 +25,16 @@ func (s *session) run(ctx context.Context) (parked bool) {
 	}()
 	defer func() {
 		if p := recover(); p != nil {
-			s.shared.opts.Logger.Error("session failed", "client", s.client.Addr,
+			s.serverState.opts.Logger.Error("session failed", "client", s.client.Addr,
 				"panic", p, "stack", string(debug.Stack()))
-			s.out.Undelivered()
+			s.out.UndoUndelivered()
 		}
 	}()
-	if !s.entered {
-		if s.enter(ctx) != nil {
+	if !s.admitted {
+		if s.admit(ctx) != nil {
 			return false
 		}
-		s.entered, s.acceptSettings = true, nil
+		s.admitted, s.acceptSettings = true, nil
 	}
 	s.resume(ctx)
 	// Each session has its own context: a wait locks the context's channel, so sessions that share
@@ -48,18 +48,18 @@ func (s *session) run(ctx context.Context) (parked bool) {
 		}
 		err = s.serve(sessionCtx)
 	}
-	s.endKept()
+	s.stopRenewal()
 	if requestErr, ok := errors.AsType[*resp.RequestError](err); ok {
 		s.client.Refuse("ERR "+requestErr.Error(), &s.out)
 	}
 	if errors.Is(err, resp.ErrTLS) {
-		s.shared.common.clientLog.warn(time.Now(), "client turned away: it speaks TLS, but this port does not (tls-cert)",
+		s.serverState.proxyState.clientLog.warn(time.Now(), "client turned away: it speaks TLS, but this port does not (tls-cert)",
 			"client", s.client.Addr.String())
 	}
 	if !errors.Is(err, errClientDisconnected) {
 		_ = s.flush()
 	}
-	s.out.Undelivered()
+	s.out.UndoUndelivered()
 	s.finishUpstream(ctx, err)
 	return false
 }
@@ -76,7 +76,7 @@ func (s *session) serve(ctx context.Context) error {
 		switch {
 		case err != nil:
 		case d.needsDecision:
-			err = d.command(ctx)
+			err = d.handleCommand(ctx)
 		default:
 			err = d.read(ctx)
 		}
@@ -118,9 +118,9 @@ func (s *session) close() {
 func (d *dispatcher) scan(ctx context.Context) error {
 	for !d.needsDecision {
 		ev := resp.FrameMore
-		result, err := d.keys.seek(ctx)
+		result, err := d.keySearch.seek(ctx)
 		if result == noDecision && err == nil {
-			ev, err = d.keys.event()
+			ev, err = d.keySearch.nextEvent()
 		}
 		switch {
 		case err != nil:
@@ -132,7 +132,7 @@ func (d *dispatcher) scan(ctx context.Context) error {
 		case result == notForwardable, ev == resp.FrameName && d.requiresDecision():
 			d.needsDecision = true
 		case result == forwardable:
-			if d.sender.markForwarded(d.sender.countReply()); d.keys.search.whole {
+			if d.sender.markForwarded(d.sender.countReply()); d.keySearch.search.whole {
 				d.endFrame()
 			}
 		case ev == resp.FrameName:
@@ -142,7 +142,7 @@ func (d *dispatcher) scan(ctx context.Context) error {
 		case ev == resp.FrameEnd, ev == resp.FrameEmpty:
 			d.endFrame()
 		case d.sender.forwarding:
-			d.keys.keepSent()
+			d.keySearch.keepSentPart()
 			return d.sender.sendUpTo(ctx, d.in.scanEnd)
 		default:
 			return d.sender.sendUpTo(ctx, d.in.frameStart)
@@ -153,8 +153,8 @@ func (d *dispatcher) scan(ctx context.Context) error {
 
 // startForward handles a command that may be forwarded, whose name was just scanned.
 func (d *dispatcher) startForward() {
-	d.keys.markLockCandidate()
-	if !d.keys.start() { // otherwise seek decides by the command's keys
+	d.keySearch.markLockCandidate()
+	if !d.keySearch.start() { // otherwise seek decides by the command's keys
 		d.sender.markForwarded(d.sender.countReply())
 	}
 }
@@ -168,7 +168,7 @@ func (d *dispatcher) requiresDecision() bool {
 		return true
 	}
 	name, nameTooLong := d.in.scanner.Name()
-	d.session.login.Gate.SetPassword(d.session.shared.settings().ClientPassword)
+	d.session.login.PasswordLogin.SetPassword(d.session.serverState.settings().ClientPassword)
 	if d.client.Transaction.Open || d.session.login.MustLogIn() || d.relay.modeUnverified.Load() {
 		return true
 	}
@@ -182,10 +182,10 @@ func (d *dispatcher) requiresDecision() bool {
 }
 
 func (d *dispatcher) endFrame() {
-	d.keys.inspect()
+	d.keySearch.inspect()
 	if d.sendingLockCommand {
 		d.sendingLockCommand = false
-		d.relay.lockCommandSent()
+		d.relay.markLockCommandSent()
 	}
 	d.sender.endFrame()
 	d.resetFrame()
@@ -202,7 +202,7 @@ func (d *dispatcher) read(ctx context.Context) error {
 		return err
 	}
 	var runErr error
-	err := d.in.conn.Pump(func(n int) bool {
+	err := d.in.conn.ForEachRead(func(n int) bool {
 		d.in.readEnd += n
 		for handled := true; handled && runErr == nil; {
 			if runErr = d.scan(ctx); runErr == nil {
@@ -227,7 +227,7 @@ func (d *dispatcher) read(ctx context.Context) error {
 // runImmediate runs the command whose name was scanned, if the proxy is a lock server, and the
 // command was read whole and does not wait.
 func (d *dispatcher) runImmediate(ctx context.Context) (handled bool, err error) {
-	if !d.needsDecision || d.requestErr != nil || !d.canRunBrief() || ctx.Err() != nil {
+	if !d.needsDecision || d.requestErr != nil || !d.canRunImmediate() || ctx.Err() != nil {
 		return false, nil
 	}
 	name, _ := d.in.scanner.Name()
@@ -235,8 +235,8 @@ func (d *dispatcher) runImmediate(ctx context.Context) (handled bool, err error)
 	if cmd == nil || cmd.RunsWithoutClient == nil {
 		return false, nil
 	}
-	ev, err := d.in.eventWithin(maxFrame)
-	if d.keys.search.whole = ev == resp.FrameEnd; err != nil || !d.keys.search.whole {
+	ev, err := d.in.nextEventWithin(maxFrame)
+	if d.keySearch.search.whole = ev == resp.FrameEnd; err != nil || !d.keySearch.search.whole {
 		return false, err
 	}
 	words, err := d.in.words()
@@ -250,14 +250,14 @@ func (d *dispatcher) runImmediate(ctx context.Context) (handled bool, err error)
 	return true, err
 }
 
-// canRunBrief reports whether runImmediate can run a command without further checks.
-func (d *dispatcher) canRunBrief() bool {
+// canRunImmediate reports whether runImmediate can run a command without further checks.
+func (d *dispatcher) canRunImmediate() bool {
 	return d.isLockServer() && d.session.login.UserLogin == nil &&
 		!d.client.Transaction.Open && len(d.out.Bytes) <= maxPending
 }
 
-// command handles a command that requires a decision.
-func (d *dispatcher) command(ctx context.Context) error {
+// handleCommand handles a command that requires a decision.
+func (d *dispatcher) handleCommand(ctx context.Context) error {
 	d.needsDecision = false
 	switch {
 	case d.requestErr != nil:
@@ -265,7 +265,7 @@ func (d *dispatcher) command(ctx context.Context) error {
 	case d.checkingLogin:
 		d.checkingLogin = false
 		return d.auth.limitUnauthenticated(ctx)
-	case d.session.login.UserLogin != nil && d.session.login.UserLogin.Ended():
+	case d.session.login.UserLogin != nil && d.session.login.UserLogin.HasEnded():
 		return errStateLost
 	}
 	name, nameTooLong := d.in.scanner.Name()
@@ -280,7 +280,7 @@ func (d *dispatcher) command(ctx context.Context) error {
 		d.client.Transaction.Abort()
 		return d.sender.discard(func(words [][]byte) { d.client.Refuse(commands.UnknownCommand(words), d.out) })
 	}
-	whole, err := d.keys.search.whole, error(nil)
+	whole, err := d.keySearch.search.whole, error(nil)
 	if !whole {
 		whole, err = d.auth.collect(ctx)
 	}
@@ -290,7 +290,7 @@ func (d *dispatcher) command(ctx context.Context) error {
 	case !whole && d.session.login.MustLogIn():
 		return d.refuseNoAuth(ctx)
 	case !whole:
-		return d.tooLong(ctx, cmd, stateCmd)
+		return d.handleTooLong(ctx, cmd, stateCmd)
 	default:
 		words, err = d.in.words()
 	}
@@ -317,7 +317,7 @@ func (d *dispatcher) refuseNoAuth(ctx context.Context) error {
 	if err := d.asker.waitUpstream(ctx); err != nil {
 		return err
 	}
-	d.keys.search = search{}
+	d.keySearch.search = search{}
 	return d.sender.discard(func([][]byte) { d.client.Refuse(login.NoAuth, d.out) })
 }
 

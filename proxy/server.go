@@ -18,16 +18,16 @@ import (
 // Apply applies all settings atomically, for all servers with the same Common. Each client and each
 // of its commands sees either the old or the new settings, never a mixture. Any goroutine may call
 // it at any time.
-func (s *Server) Apply(settings Settings) { s.shared.common.apply(settings) }
+func (s *Server) Apply(settings Settings) { s.serverState.proxyState.apply(settings) }
 
 // MaxClients returns the present limit of connected clients.
-func (s *Server) MaxClients() int { return s.shared.settings().MaxClients }
+func (s *Server) MaxClients() int { return s.serverState.settings().MaxClients }
 
 // Server serves the clients of a listener.
 type Server struct {
-	shared   shared
-	idleTime time.Duration                        // the constant idleTime, except in tests; set once
-	waker    func(context.Context, *session) bool // the method wake, for all sessions
+	serverState serverState
+	idleTime    time.Duration                        // the constant idleTime, except in tests; set once
+	waker       func(context.Context, *session) bool // the method wake, for all sessions
 
 	mu       sync.Mutex
 	sessions map[int64]*session // keyed by the client's ID
@@ -42,15 +42,15 @@ type Server struct {
 func NewServer(opts Options) *Server {
 	opts.Logger = cmp.Or(opts.Logger, slog.New(slog.DiscardHandler))
 	s := &Server{sessions: map[int64]*session{}, idleTime: idleTime}
-	s.shared.opts, s.shared.now, s.shared.common = opts, time.Now, opts.Common
-	if opts.Common == nil {
-		s.shared.common = newCommon(Settings{
+	s.serverState.opts, s.serverState.now, s.serverState.proxyState = opts, time.Now, opts.ProxyState
+	if opts.ProxyState == nil {
+		s.serverState.proxyState = newProxyState(Settings{
 			ClientPassword: opts.ClientPassword, TLS: opts.TLS, ProtectedMode: opts.ProtectedMode,
 			MaxClients: opts.MaxClients, DrainTimeout: opts.DrainTimeout,
 		}, opts.Table.ScriptMemory, opts.Logger)
 	}
-	s.shared.times, s.shared.handshakeTimeout = relayTimes{stallTime, lingerTime}, handshakeTimeout
-	s.shared.untracked = track.NewTracker(0, false)
+	s.serverState.times, s.serverState.handshakeTimeout = relayTimes{stallTime, lingerTime}, handshakeTimeout
+	s.serverState.lockServerTracker = track.NewTracker(0, false)
 	s.waker = s.wake
 	if opts.Upstream != nil {
 		opts.Upstream.OnFailover(s.dropOutdatedConns)
@@ -58,11 +58,11 @@ func NewServer(opts Options) *Server {
 	return s
 }
 
-// Common returns the state that this server shares with other servers.
-func (s *Server) Common() *Common { return s.shared.common }
+// ProxyState returns the state that this server shares with other servers.
+func (s *Server) Common() *ProxyState { return s.serverState.proxyState }
 
 // Clients returns the number of clients connected now, at all servers with the same Common.
-func (s *Server) Clients() int { return int(s.shared.common.clients.Load()) }
+func (s *Server) Clients() int { return int(s.serverState.proxyState.clients.Load()) }
 
 // Connections returns the number of clients connected at this server.
 func (s *Server) Connections() int {
@@ -73,15 +73,15 @@ func (s *Server) Connections() int {
 
 // start runs a session for a connection, in its own goroutine.
 func (s *Server) start(ctx context.Context, conn net.Conn, p *netconn.Poller) {
-	settings := s.shared.settings()
+	settings := s.serverState.settings()
 	if settings.TLS != nil {
 		conn = tls.Server(conn, settings.TLS)
 	}
-	session := newSession(&s.shared, conn, p, settings, s.waker)
+	session := newSession(&s.serverState, conn, p, settings, s.waker)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.draining {
-		s.shared.common.clients.Add(-1)
+		s.serverState.proxyState.clients.Add(-1)
 		_ = conn.Close()
 		return
 	}
@@ -105,7 +105,7 @@ func (s *Server) remove(session *session) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.sessions, session.client.ID)
-	s.shared.common.clients.Add(-1)
+	s.serverState.proxyState.clients.Add(-1)
 }
 
 // dropOutdatedConns ends all relays' connections to a server that is no longer the upstream, or
@@ -115,7 +115,7 @@ func (s *Server) dropOutdatedConns() {
 	defer s.mu.Unlock()
 	for _, session := range s.sessions {
 		s.running.Go(func() {
-			session.relay.dropOutdated()
+			session.relay.dropOutdatedConn()
 		})
 	}
 }
@@ -145,7 +145,7 @@ func (s *Server) wake(ctx context.Context, session *session) bool {
 }
 
 // IsProtected reports whether protected mode refuses clients from other machines now.
-func (s *Server) IsProtected() bool { return s.shared.protects(s.shared.settings()) }
+func (s *Server) IsProtected() bool { return s.serverState.protects(s.serverState.settings()) }
 
 // connAddrs returns the nonempty addresses that addrOf returns for the relays of sessions.
 func connAddrs(sessions []*session, addrOf func(*relay) string) (addresses []string) {
@@ -160,14 +160,14 @@ func connAddrs(sessions []*session, addrOf func(*relay) string) (addresses []str
 // watchUsers disconnects, until stop is called, each client whose login is no longer valid. It also
 // disconnects a client that gets messages if its user may have lost the right to them.
 func (s *Server) watchUsers(ctx context.Context) (stop func()) {
-	ownUsers := s.shared.opts.Users
+	ownUsers := s.serverState.opts.Users
 	if ownUsers == nil {
 		return func() {}
 	}
 	return ownUsers.Watch(func(changed func(string) bool) {
 		for _, session := range s.allSessions() {
 			name := session.login.UserLogin.Name()
-			if session.login.UserLogin.Ended() || changed(name) && session.getsMessages() && !ownUsers.Current().Find(name).MayAll() {
+			if session.login.UserLogin.HasEnded() || changed(name) && session.getsMessages() && !ownUsers.Current().Find(name).HasAllPermissions() {
 				session.disconnect()
 				s.wake(ctx, session)
 			}

@@ -68,8 +68,8 @@ func TestDrainClosesIdleClientsAtOnce(t *testing.T) {
 	}
 }
 
-// slow is a LOCK that does not wait for other clients, but is slow with newSlowLocks.
-const slow = "LOCK k t PX 5000\r\n"
+// slowCommand is a LOCK that does not wait for other clients, but is slow with newSlowLocks.
+const slowCommand = "LOCK k t PX 5000\r\n"
 
 func newSlowLocks() *waitingLocks {
 	l := newWaitingLocks()
@@ -85,7 +85,7 @@ func TestDrainWaitsForRunningCommands(t *testing.T) {
 	locks := newSlowLocks()
 	b := startTestServer(t, serverOptions{locks: locks, Options: Options{DrainTimeout: time.Hour}})
 	p, idle := b.connect(), b.connect()
-	p.send(slow + "PING\r\n")
+	p.send(slowCommand + "PING\r\n")
 	await(t, "the LOCK", locks.waitingTokens)
 	b.stop()
 	idle.expectClosed()
@@ -106,16 +106,16 @@ func TestDrainRefusesWaitingCommands(t *testing.T) {
 	locks := newWaitingLocks()
 	b := startTestServer(t, serverOptions{locks: locks, Options: Options{DrainTimeout: time.Hour}})
 	p, other := b.connect(), b.connect()
-	p.send(blocked + blocked)
-	other.send(blocked)
+	p.send(blockingCommand + blockingCommand)
+	other.send(blockingCommand)
 	await(t, "a LOCK", locks.waitingTokens)
 	await(t, "the other LOCK", locks.waitingTokens)
 	b.stop()
-	const refused = "-ERR the proxy is shutting down; try again\r\n"
-	if got := p.readAll(); got != refused+refused {
+	const refusedReply = "-ERR the proxy is shutting down; try again\r\n"
+	if got := p.readAll(); got != refusedReply+refusedReply {
 		t.Errorf("got %q", got)
 	}
-	if got := other.readAll(); got != refused {
+	if got := other.readAll(); got != refusedReply {
 		t.Errorf("the other got %q", got)
 	}
 	b.waitStopped()
@@ -125,8 +125,8 @@ func TestDrainEndsCommandsAtItsTimeout(t *testing.T) {
 	locks := newSlowLocks()
 	b := startTestServer(t, serverOptions{locks: locks, Options: Options{DrainTimeout: time.Millisecond}})
 	p, other := b.connect(), b.connect()
-	p.send("PING\r\n" + slow + "PING\r\n")
-	other.send(slow)
+	p.send("PING\r\n" + slowCommand + "PING\r\n")
+	other.send(slowCommand)
 	await(t, "the LOCK", locks.waitingTokens)
 	await(t, "the other LOCK", locks.waitingTokens)
 	b.stop()

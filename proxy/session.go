@@ -26,26 +26,26 @@ import (
 // of a watch. A parked session has no goroutine.
 type session struct {
 	// These fields are set once.
-	conn   net.Conn
-	shared *shared
-	relay  *relay
+	conn        net.Conn
+	serverState *serverState
+	relay       *relay
 	// wake starts the goroutine of a parked session.
 	wake func(ctx context.Context, s *session) bool
 
 	// acceptSettings holds the settings with which the client was accepted; nil once the client has
 	// entered.
 	acceptSettings *Settings
-	entered        bool // the client was admitted; belongs to the session's goroutine
+	admitted       bool // the client was admitted; belongs to the session's goroutine
 
 	// These fields belong to the session's goroutine. While a watch reads, in's buffer and
-	// clientLeft belong to the watch.
-	in         *input
-	out        command.Reply
-	client     command.Client // any goroutine may read ID and LocalAddr; for Addr see clientAddr
-	excerpt    []byte         // the beginning of a command that is being discarded
-	clientLeft bool           // the client disconnected while a command waited
-	login      login.Client
-	txUser     *acl.User // the user that began a transaction at the upstream
+	// clientDisconnected belong to the watch.
+	in                 *input
+	out                command.Reply
+	client             command.Client // any goroutine may read ID and LocalAddr; for Addr see clientAddr
+	excerpt            []byte         // the beginning of a command that is being discarded
+	clientDisconnected bool           // the client disconnected while a command waited
+	login              login.Client
+	txUser             *acl.User // the user that began a transaction at the upstream
 
 	// activity tells whether the client's connections are idle. Any goroutine may use it.
 	activity netconn.Activity
@@ -55,7 +55,7 @@ type session struct {
 
 	// subscriber holds the client's subscriptions; nil if there are none. Any goroutine may read
 	// it.
-	subscriber atomic.Pointer[pubsub.Subscriber]
+	subscriber atomic.Pointer[pubsub.NewSubscriber]
 
 	// mu guards the connection's read deadline and the following fields. Parking, waking and ending
 	// a session exclude each other, because each of them locks mu.
@@ -73,20 +73,20 @@ type session struct {
 }
 
 func newSession(
-	s *shared, conn net.Conn, p *netconn.Poller, acceptSettings *Settings, wake func(context.Context, *session) bool,
+	s *serverState, conn net.Conn, p *netconn.Poller, acceptSettings *Settings, wake func(context.Context, *session) bool,
 ) *session {
 	session := &session{
-		conn: conn, shared: s, wake: wake, acceptSettings: acceptSettings,
+		conn: conn, serverState: s, wake: wake, acceptSettings: acceptSettings,
 		client: command.Client{
-			ID: s.common.lastID.Add(1), Proto: 2, Since: time.Now(),
+			ID: s.proxyState.lastID.Add(1), Proto: 2, ConnectedAt: time.Now(),
 			Addr: conn.RemoteAddr(), LocalAddr: conn.LocalAddr(),
 		},
 	}
 	session.out.Now = s.now
 	session.beginLogin()
 	session.activity.Record()
-	session.in = newInput(conn, &session.activity, &s.common.input, session.keptBytes)
-	session.writer.init(conn, session.in.conn, &s.common.unread, session.disconnectUnread)
+	session.in = newInput(conn, &session.activity, &s.proxyState.input, session.keptBytes)
+	session.writer.init(conn, session.in.conn, &s.proxyState.unreadReplies, session.disconnectUnread)
 	var nodes *nodeAddresses
 	if s.opts.Nodes != nil {
 		_, isTLS := conn.(*tls.Conn)
@@ -95,7 +95,7 @@ func newSession(
 	}
 	session.relay = newRelay(s, session, &session.writer, &session.activity, p, nodes)
 	if s.opts.Upstream != nil {
-		session.login.Gate = login.NewGate(acceptSettings.ClientPassword)
+		session.login.PasswordLogin = login.NewPasswordLogin(acceptSettings.ClientPassword)
 	}
 	return session
 }
@@ -149,7 +149,7 @@ func (s *session) readMore() error {
 // collect reads the rest of the frame, unless it is too long to buffer.
 func (s *session) collect() (whole bool, err error) {
 	for {
-		ev, err := s.in.eventWithin(maxFrame)
+		ev, err := s.in.nextEventWithin(maxFrame)
 		if err != nil || ev == resp.FrameEnd {
 			return err == nil, err
 		}
@@ -164,7 +164,7 @@ func (s *session) collect() (whole bool, err error) {
 
 // refuseTooLong answers a command that is too long to buffer; words are its first words.
 func (s *session) refuseTooLong(words [][]byte) {
-	s.client.Refuse(s.shared.opts.Table.Route(commands.Situation{TooLong: true}, words).Text, &s.out)
+	s.client.Refuse(s.serverState.opts.Table.Route(commands.Situation{TooLong: true}, words).Text, &s.out)
 }
 
 // discard discards the rest of the frame as it arrives, and answers the frame from an excerpt of
@@ -173,7 +173,7 @@ func (s *session) discard(answer func(words [][]byte)) error {
 	inlineWords := s.in.scanner.InlineArgs() // the scanner drops them at the frame's end
 	s.excerpt = s.excerpt[:0]
 	for {
-		ev, err := s.in.event()
+		ev, err := s.in.nextEvent()
 		s.excerpt = append(s.excerpt, s.in.chunk()[:min(s.in.size(), maxExcerpt-len(s.excerpt))]...)
 		s.in.skip()
 		if err != nil {
@@ -198,11 +198,11 @@ func (s *session) discard(answer func(words [][]byte)) error {
 // released when the session ends.
 func (s *session) flush() error {
 	if len(s.out.Bytes) == 0 {
-		s.out.Delivered()
+		s.out.NoteDelivered()
 		return nil
 	}
-	n, err := s.relay.reply(&s.out, s.client.Proto)
-	s.out.Sent(n)
+	n, err := s.relay.writeOwnReplies(&s.out, s.client.Proto)
+	s.out.NoteSent(n)
 	if err != nil {
 		return errors.Join(errClientDisconnected, err)
 	}
@@ -212,10 +212,10 @@ func (s *session) flush() error {
 	return nil
 }
 
-// track returns the client's tracking of keys, which lasts until the session is closed.
-func (s *session) track() command.Tracking {
+// clientTracking returns the client's tracking of keys, which lasts until the session is closed.
+func (s *session) clientTracking() command.Tracking {
 	if s.client.Tracking == nil {
-		s.client.Tracking = s.shared.opts.Table.Tracking().Client(s.push)
+		s.client.Tracking = s.serverState.opts.Table.Tracking().NewClient(s.push)
 	}
 	return s.client.Tracking
 }
@@ -228,14 +228,14 @@ func (s *session) push(ctx context.Context, keys []string) {
 	}
 }
 
-// keep returns the locks that the client has kept, until the session ends. From then on, the
+// keptLocks returns the locks that the client has kept, until the session ends. From then on, the
 // connection ends soon after the client's machine has failed.
-func (s *session) keep() command.KeptLocks {
-	if s.client.Kept == nil {
+func (s *session) keptLocks() command.KeptLocks {
+	if s.client.KeptLocks == nil {
 		s.in.conn.DetectDeadPeer()
-		s.client.Kept = s.shared.opts.Table.Keeper().Holder(keptClient{s})
+		s.client.KeptLocks = s.serverState.opts.Table.Keeper().NewHolder(keptClient{s})
 	}
-	return s.client.Kept
+	return s.client.KeptLocks
 }
 
 // keptClient implements keepalive.Client.
@@ -257,11 +257,11 @@ func (c keptClient) Push(ctx context.Context, take func() []byte) {
 // renewTime limits the last renewal of a client's locks before the proxy closes the connection.
 const renewTime = time.Second
 
-// endKept stops renewing the client's locks. If the proxy closes the connection by itself, it
+// stopRenewal stops renewing the client's locks. If the proxy closes the connection by itself, it
 // renews them once more, so that the client has a whole TTL to reconnect, to this or another proxy.
-func (s *session) endKept() {
+func (s *session) stopRenewal() {
 	kept := keepalive.Of(&s.client)
-	if s.ending.Load() && !s.clientLeft && !s.in.conn.HasEnded() {
+	if s.ending.Load() && !s.clientDisconnected && !s.in.conn.HasEnded() {
 		ctx, cancel := context.WithTimeout(context.Background(), renewTime)
 		defer cancel()
 		kept.RenewOnce(ctx)
@@ -269,11 +269,11 @@ func (s *session) endKept() {
 	kept.Stop()
 }
 
-// subscribe returns the subscriptions of a lock server's client, which last until the session is
-// closed.
-func (s *session) subscribe(ctx context.Context) command.Subscriptions {
+// subscriptions returns the subscriptions of a lock server's client, which last until the session
+// is closed.
+func (s *session) subscriptions(ctx context.Context) command.Subscriptions {
 	if s.client.Subscriptions == nil {
-		subscriber := s.shared.opts.Table.Messages().Subscriber(messageWriter{s, ctx}, s.client.Proto)
+		subscriber := s.serverState.opts.Table.Messages().Subscriber(messageWriter{s, ctx}, s.client.Proto)
 		s.client.Subscriptions = subscriber
 		s.subscriber.Store(subscriber)
 	}
@@ -310,7 +310,7 @@ func (l messageWriter) Disconnect() {
 
 // beginLogin sets the user that the client has before it logs in.
 func (s *session) beginLogin() {
-	if u := s.shared.opts.Users; u != nil {
+	if u := s.serverState.opts.Users; u != nil {
 		s.login.UserLogin = u.NewLogin()
 		s.client.Checker = s.login.UserLogin
 		s.client.User = s.login.UserLogin.Name()
@@ -364,7 +364,7 @@ func (s *session) disconnect() {
 
 // disconnectUnread disconnects a client that does not read its replies.
 func (s *session) disconnectUnread() {
-	s.shared.common.clientLog.warn(time.Now(), "client disconnected: it does not read its replies (max-unread-memory)",
+	s.serverState.proxyState.clientLog.warn(time.Now(), "client disconnected: it does not read its replies (max-unread-memory)",
 		"client", s.conn.RemoteAddr().String())
 	s.disconnect()
 }

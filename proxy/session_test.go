@@ -25,7 +25,7 @@ func TestLockOnMasters(t *testing.T) {
 	b := serveLocks(t, locker)
 	alice, bob := b.connect(), b.connect()
 	alice.send(array("LOCK", "k", "alice", "PX", "60000"))
-	if reply := alice.line(); !strings.HasPrefix(reply, ":59") {
+	if reply := alice.readLine(); !strings.HasPrefix(reply, ":59") {
 		t.Fatalf("LOCK: %q", reply)
 	}
 	for _, m := range masters {
@@ -118,9 +118,9 @@ func TestOneByOneIsAnsweredInOrder(t *testing.T) {
 // TestSplitRequestsAreAnsweredTheSame checks that the replies are the same however the bytes are
 // split.
 func TestSplitRequestsAreAnsweredTheSame(t *testing.T) {
-	var ln *pipes
+	var ln *pipeListener
 	startTestServer(t, serverOptions{locks: &scriptedLocks{}, listen: func(inner net.Listener) net.Listener {
-		ln = newPipes(inner)
+		ln = newPipeListener(inner)
 		return ln
 	}})
 	sent, _ := wholeConversation(0)
@@ -148,7 +148,7 @@ func TestSplitRequestsAreAnsweredTheSameOverTCP(t *testing.T) {
 func checkReplies(t *testing.T, conn net.Conn, want string, chunks ...string) {
 	t.Helper()
 	defer conn.Close()
-	_ = conn.SetDeadline(time.Now().Add(patience))
+	_ = conn.SetDeadline(time.Now().Add(testTimeout))
 	go func() {
 		for _, chunk := range chunks {
 			_, _ = io.WriteString(conn, chunk) // bytes after QUIT are not read
@@ -163,13 +163,13 @@ func checkReplies(t *testing.T, conn net.Conn, want string, chunks ...string) {
 // they arrive.
 func TestLimitOfOwnCommands(t *testing.T) {
 	b := serveLocks(t, &scriptedLocks{})
-	const refused = "-ERR command too long: commands that the proxy itself runs are limited to 1048576 bytes\r\n"
+	const refusedReply = "-ERR command too long: commands that the proxy itself runs are limited to 1048576 bytes\r\n"
 	overhead := len(array("ECHO", strings.Repeat("x", 1<<20))) - 1<<20
 	for _, size := range []int{maxFrame - 1, maxFrame, maxFrame + 1, maxFrame + 1000, 3 * maxFrame} {
 		frame := array("ECHO", strings.Repeat("x", size-overhead))
 		want := strings.TrimPrefix(frame, "*2\r\n$4\r\nECHO\r\n")
 		if size > maxFrame {
-			want = refused
+			want = refusedReply
 		}
 		for _, chunk := range []int{len(frame), 100_000} {
 			p := b.connect()
@@ -208,10 +208,10 @@ func TestProtocolErrorFollowsTheReplies(t *testing.T) {
 	p.expectClosed()
 }
 
-// TestOtherLineEnds checks that the proxy, unlike Redis, checks the bytes after each argument of
+// TestLineEndings checks that the proxy, unlike Redis, checks the bytes after each argument of
 // the proxy's own commands. The proxy refuses a command in which different bytes than CRLF follow
 // an argument.
-func TestOtherLineEnds(t *testing.T) {
+func TestLineEndings(t *testing.T) {
 	locks := &scriptedLocks{lock: func(context.Context, quorum.LockRequest) (time.Duration, error) { panic("run") }}
 	b := serveLocks(t, locks)
 	p := b.connect()
@@ -220,7 +220,7 @@ func TestOtherLineEnds(t *testing.T) {
 	p.expectClosed()
 }
 
-func TestPanicCostsOneConnection(t *testing.T) {
+func TestPanicEndsOneConnection(t *testing.T) {
 	locks := &scriptedLocks{}
 	locks.lock = func(_ context.Context, req quorum.LockRequest) (time.Duration, error) {
 		if req.Key.Name == "bad" {

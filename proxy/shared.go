@@ -19,27 +19,27 @@ const (
 // relayTimes holds stallTime and lingerTime; tests use shorter times.
 type relayTimes struct{ stall, linger time.Duration }
 
-// shared holds the state that all clients of a server share.
-type shared struct {
+// serverState holds the state that all clients of a server share.
+type serverState struct {
 	// These fields are set once.
-	opts   Options
-	common *Common
-	times  relayTimes
-	now    func() time.Time // time.Now, except in tests
+	opts       Options
+	proxyState *ProxyState
+	times      relayTimes
+	now        func() time.Time // time.Now, except in tests
 	// handshakeTimeout holds the constant of this name, except in tests.
 	handshakeTimeout time.Duration
 
-	// untracked is the tracker that all clients of a lock server use. It is set once.
-	untracked track.Tracker
+	// lockServerTracker is the tracker that all clients of a lock server use. It is set once.
+	lockServerTracker track.Tracker
 }
 
 // settings returns the current settings, which are immutable.
-func (s *shared) settings() *Settings { return s.common.current.Load() }
+func (s *serverState) settings() *Settings { return s.proxyState.settings.Load() }
 
 // countRedirect counts and logs a redirect to another server that was withheld from the client.
-func (s *shared) countRedirect(kind string) {
-	s.common.redirects.Add(1)
-	s.common.redirectLog.warn(time.Now(),
+func (s *serverState) countRedirect(kind string) {
+	s.proxyState.redirects.Add(1)
+	s.proxyState.redirectLog.warn(time.Now(),
 		"upstream redirect withheld: the target of the redirect does not know the lock keys; the client got TRYAGAIN, or no message",
 		"upstream", s.opts.Upstream.Name(), "what", kind)
 }

@@ -23,7 +23,7 @@ type sideEffects struct {
 
 // Prepare implements rights.Upstream. It begins the transaction, in which the upstream queues each
 // of the commands.
-func (a *asker) Prepare(ctx context.Context, batch [][]string) (rights.Prepared, error) {
+func (a *asker) Prepare(ctx context.Context, batch [][]string) (rights.PreparedCommands, error) {
 	state := a.relay.state()
 	if state.Watching {
 		return nil, errKeysWatched
@@ -37,7 +37,7 @@ func (a *asker) Prepare(ctx context.Context, batch [][]string) (rights.Prepared,
 	switch {
 	case err != nil:
 		return nil, err
-	case !resp.Begins(multiReply, "+OK"):
+	case !resp.HasPrefix(multiReply, "+OK"):
 		restore()
 		return nil, &rights.RefusedError{Text: resp.FirstLine(multiReply)}
 	}
@@ -46,7 +46,7 @@ func (a *asker) Prepare(ctx context.Context, batch [][]string) (rights.Prepared,
 		return nil, err
 	}
 	for _, answer := range answers {
-		if !resp.Begins(answer, "+QUEUED") {
+		if !resp.HasPrefix(answer, "+QUEUED") {
 			e.Drop()
 			if a.relay.nodes != nil {
 				answer = a.relay.withoutRedirect(answer)
@@ -60,7 +60,7 @@ func (a *asker) Prepare(ctx context.Context, batch [][]string) (rights.Prepared,
 // Do implements rights.Prepared. It runs the transaction even if the client has left, because the
 // changes on the masters are committed.
 func (e sideEffects) Do() error {
-	answer, err := e.end("EXEC")
+	answer, err := e.finishTx("EXEC")
 	if err != nil {
 		return err
 	}
@@ -74,11 +74,11 @@ func (e sideEffects) Do() error {
 	return nil
 }
 
-func (e sideEffects) end(word string) (answer []byte, err error) {
-	if err := e.relay.request(requestOf([][]string{{word}}), 1); err != nil {
+func (e sideEffects) finishTx(word string) (answer []byte, err error) {
+	if err := e.relay.sendRequest(requestOf([][]string{{word}}), 1); err != nil {
 		return nil, err
 	}
-	answers, err := e.relay.response(context.Background(), min(ownCommandTimeout, e.relay.upstream.Timeout()), 1)
+	answers, err := e.relay.awaitResponse(context.Background(), min(ownCommandTimeout, e.relay.upstream.Timeout()), 1)
 	if err != nil {
 		return nil, err
 	}
@@ -88,11 +88,11 @@ func (e sideEffects) end(word string) (answer []byte, err error) {
 // Drop implements rights.Prepared. It discards the transaction or, if the upstream refuses that,
 // ends the connection.
 func (e sideEffects) Drop() {
-	switch answer, err := e.end("DISCARD"); {
+	switch answer, err := e.finishTx("DISCARD"); {
 	case err != nil: // the connection has ended
-	case resp.Begins(answer, "+OK"):
+	case resp.HasPrefix(answer, "+OK"):
 		e.restore()
 	default:
-		e.relay.sever()
+		e.relay.closeUpstreamConn()
 	}
 }

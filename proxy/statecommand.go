@@ -15,7 +15,7 @@ import (
 // forwardStateCommand forwards a command whose reply may change the connection's state.
 func (d *dispatcher) forwardStateCommand(ctx context.Context, name string, words [][]byte) error {
 	frame := d.in.chunk
-	if stripped, changed := redirect.StripRedirects(words); changed && d.keys.hasLockKeys {
+	if stripped, changed := redirect.StripRedirects(words); changed && d.keySearch.hasLockKeys {
 		words = stripped
 		frame = func() []byte { return resp.AppendWords(nil, syntax.Strings(stripped)...) }
 	}
@@ -28,7 +28,7 @@ func (d *dispatcher) forwardStateCommand(ctx context.Context, name string, words
 	if err := d.session.flush(); err != nil {
 		return err
 	}
-	if d.relay.awaitsMany() {
+	if d.relay.hasTooManyAwaited() {
 		if err := d.asker.waitUpstream(ctx); err != nil {
 			return err
 		}
@@ -36,10 +36,10 @@ func (d *dispatcher) forwardStateCommand(ctx context.Context, name string, words
 	if handled, err := d.forwardTracking(ctx, words); handled || err != nil {
 		return err
 	}
-	defer d.keepCaching(name)()
+	defer d.cachingRestorer(name)()
 	d.session.noteName(name, words)
 	mode, isReplyMode := track.ParseReplyMode(words)
-	s := track.ExpectedFor(name, words, len(words))
+	s := track.ExpectedReplyFor(name, words, len(words))
 	switch {
 	case isReplyMode && mode != track.ReplyOn, track.IsReplyless(words):
 		return d.forwardReplyless(ctx, mode, words)
@@ -51,8 +51,8 @@ func (d *dispatcher) forwardStateCommand(ctx context.Context, name string, words
 	if s.Kind == track.Reset && len(words) == 1 && d.client.Tracking != nil {
 		d.client.Tracking.Stop()
 	}
-	if s.Kind == track.Reset && len(words) == 1 && d.client.Kept != nil {
-		d.client.Kept.Clear()
+	if s.Kind == track.Reset && len(words) == 1 && d.client.KeptLocks != nil {
+		d.client.KeptLocks.Clear()
 	}
 	return d.sender.sendStateCommand(s, frame())
 }
@@ -76,46 +76,46 @@ func (d *dispatcher) refuseHandshake(cause error) error {
 // then lock keys are not tracked.
 func (d *dispatcher) forwardTracking(ctx context.Context, words [][]byte) (handled bool, err error) {
 	subcommand := tracking.Subcommand(words)
-	if subcommand == "" || d.client.Track == nil {
+	if subcommand == "" || d.client.NewTracking == nil {
 		return false, nil
 	}
 	if err := d.asker.waitUpstream(ctx); err != nil {
 		return true, err
 	}
 	state := d.relay.state()
-	if state.Quitting || state.AskObstacle() != nil || d.relay.replyMode != track.ReplyOn {
+	if state.Quitting || state.CheckCanAsk() != nil || d.relay.replyMode != track.ReplyOn {
 		return false, nil
 	}
 	if state.ProtoUnknown {
 		d.asker.askProto(ctx)
 	}
 	d.relay.count(1, nil)
-	if !d.relay.expectStateChange(track.Expected{}) { // the tracking is lost with the connection
+	if !d.relay.expectStateChange(track.ExpectedReply{}) { // the tracking is lost with the connection
 		return true, errStateLost
 	}
 	answer, err := d.asker.ask(ctx, d.in.chunk())
 	if err != nil {
 		return true, d.sender.refuse(ctx, d.in.chunk(), 1, err)
 	}
-	d.out.Raw(d.withoutRedirect(answer))
+	d.out.WriteRaw(d.withoutRedirect(answer))
 	mode, refusal := tracking.Mode{}, ""
 	if subcommand == "tracking" {
 		mode, refusal = tracking.Parse(syntax.Strings(words))
 	}
 	switch {
-	case !resp.Begins(answer, "+OK"), refusal != "":
+	case !resp.HasPrefix(answer, "+OK"), refusal != "":
 	case subcommand == "caching" && d.client.Tracking != nil:
 		tracking.Of(d.client).RequestCaching()
 	case mode.On, d.client.Tracking != nil:
-		d.client.Tracking = d.client.Track()
+		d.client.Tracking = d.client.NewTracking()
 		tracking.Of(d.client).SetMode(mode)
 	}
 	return true, nil
 }
 
-// keepCaching returns a function that restores a CLIENT CACHING after a command that does not end
-// it at the upstream.
-func (d *dispatcher) keepCaching(name string) (renew func()) {
+// cachingRestorer returns a function that restores a CLIENT CACHING after a command that does not
+// end it at the upstream.
+func (d *dispatcher) cachingRestorer(name string) (renew func()) {
 	if (name != "client" && name != "multi") || !tracking.Of(d.client).CachingRequested() {
 		return func() {}
 	}
@@ -129,10 +129,10 @@ func (d *dispatcher) forwardReplyless(ctx context.Context, mode track.ReplyMode,
 		return err
 	}
 	state := d.relay.state()
-	s := track.Expected{Kind: track.Plain}
+	s := track.ExpectedReply{Kind: track.Plain}
 	switch {
 	case state.Multi:
-		s = track.Expected{Kind: track.Untrackable, N: 1}
+		s = track.ExpectedReply{Kind: track.Untrackable, N: 1}
 	case state.Restricted():
 		s.N = d.sender.countReply()
 	case d.refusesReplyless(ctx, words):
@@ -143,7 +143,7 @@ func (d *dispatcher) forwardReplyless(ctx context.Context, mode track.ReplyMode,
 	default:
 		d.sender.countReply()
 	}
-	return d.sender.sendWhole(s)
+	return d.sender.sendCommand(s)
 }
 
 // refusesReplyless reports whether the upstream will refuse a command for lack of permission. The

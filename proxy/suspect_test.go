@@ -34,7 +34,7 @@ func TestDirectLocksAreCounted(t *testing.T) {
 			server := startRedis(t)
 			r := startProxyWith(t, server.URL(), proxy.Options{}, lockKeys)
 			p := r.connect()
-			p.script([]exchange{
+			p.runExchanges([]exchange{
 				{"SET job:1 me NX PX 30000", "+OK\r\n"},
 				{"SET job:1 you NX PX 30000", "$-1\r\n"},
 				{"GET job:1", bulk("me")},
@@ -51,7 +51,7 @@ func TestDirectLocksAreCounted(t *testing.T) {
 			if lockKeys == nil {
 				return
 			}
-			p.script([]exchange{
+			p.runExchanges([]exchange{
 				{"SET lock:1 me NX PX 30000", "+OK\r\n"},
 				{"EVAL " + releaseScript + " 1 lock:1 me", ":1\r\n"},
 			})
@@ -68,7 +68,7 @@ func TestDirectReleaseBySHA(t *testing.T) {
 		server := startRedis(t)
 		p := startProxyWith(t, server.URL(), proxy.Options{}, lockKeys).connect()
 		digest := fmt.Sprintf("%x", sha1.Sum([]byte(releaseScript)))
-		p.script([]exchange{
+		p.runExchanges([]exchange{
 			{"SCRIPT LOAD " + releaseScript, bulk(digest)},
 			{"EVALSHA " + digest + " 1 job:1 me", ":0\r\n"},
 		})
@@ -85,7 +85,7 @@ func TestDirectReleaseBySHAInATransaction(t *testing.T) {
 		server := startRedis(t)
 		p := startProxyWith(t, server.URL(), proxy.Options{}, lockKeys).connect()
 		digest := fmt.Sprintf("%x", sha1.Sum([]byte(releaseScript)))
-		p.script([]exchange{
+		p.runExchanges([]exchange{
 			{"MULTI", ok}, {"SCRIPT LOAD " + releaseScript, queued}, {"EXEC", "*1\r\n" + bulk(digest)},
 			{"EVALSHA " + digest + " 1 job:1 me", ":0\r\n"},
 		})

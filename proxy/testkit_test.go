@@ -22,17 +22,18 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// patience limits how long a test waits for an event that must happen. It never decides the result.
-const patience = time.Minute
+// testTimeout limits how long a test waits for an event that must happen. It never decides the
+// result.
+const testTimeout = time.Minute
 
 // testServer holds a running server with its dependencies.
 type testServer struct {
 	*testing.T
-	server *Server
-	addr   string
-	log    *logtest.Buffer
-	stop   context.CancelFunc // begins the drain
-	served chan error         // the result of Serve
+	server      *Server
+	addr        string
+	log         *logtest.Buffer
+	stop        context.CancelFunc // begins the drain
+	serveResult chan error         // the result of Serve
 }
 
 // serverOptions configures a testServer.
@@ -58,7 +59,7 @@ func startTestServer(t *testing.T, opts serverOptions) *testServer {
 	if opts.listen != nil {
 		ln = opts.listen(tcp)
 	}
-	b := &testServer{T: t, addr: tcp.Addr().String(), log: &logtest.Buffer{}, served: make(chan error, 1)}
+	b := &testServer{T: t, addr: tcp.Addr().String(), log: &logtest.Buffer{}, serveResult: make(chan error, 1)}
 	opts.Table = commands.NewTable(commands.Options{Locks: opts.locks,
 		Settings: commands.Settings{MaxTTL: 24 * time.Hour}})
 	opts.Logger = slog.New(slog.NewTextHandler(b.log, nil))
@@ -66,7 +67,7 @@ func startTestServer(t *testing.T, opts serverOptions) *testServer {
 	b.server.SetNow(frozenClock())
 	ctx, stop := context.WithCancel(context.Background())
 	b.stop = stop
-	go func() { b.served <- b.server.Serve(ctx, ln) }()
+	go func() { b.serveResult <- b.server.Serve(ctx, ln) }()
 	t.Cleanup(func() {
 		stop()
 		b.waitStopped()
@@ -84,12 +85,12 @@ func frozenClock() func() time.Time {
 func (b *testServer) waitStopped() {
 	b.Helper()
 	select {
-	case err := <-b.served:
+	case err := <-b.serveResult:
 		if err != nil {
 			b.Errorf("Serve: %v", err)
 		}
-		b.served <- nil // so that later calls return, too
-	case <-time.After(patience):
+		b.serveResult <- nil // so that later calls return, too
+	case <-time.After(testTimeout):
 		b.Fatal("the server does not stop")
 	}
 }
@@ -110,7 +111,7 @@ func await[T any](t *testing.T, event string, from <-chan T) (v T) {
 	t.Helper()
 	select {
 	case v = <-from:
-	case <-time.After(patience):
+	case <-time.After(testTimeout):
 		t.Fatalf("timeout: %s", event)
 	}
 	return v
@@ -134,7 +135,7 @@ func (b *testServer) connect() *peer {
 
 func newPeer(t *testing.T, conn net.Conn) *peer {
 	t.Cleanup(func() { conn.Close() })
-	_ = conn.SetDeadline(time.Now().Add(patience))
+	_ = conn.SetDeadline(time.Now().Add(testTimeout))
 	return &peer{t, conn, bufio.NewReader(conn)}
 }
 
@@ -179,8 +180,8 @@ func (p *peer) check(s, want string) {
 	p.expect(want)
 }
 
-// line reads one line, without its end.
-func (p *peer) line() string {
+// readLine reads one line, without its end.
+func (p *peer) readLine() string {
 	p.t.Helper()
 	line, err := p.in.ReadString('\n')
 	if err != nil {
@@ -210,19 +211,20 @@ func (p *peer) expectClosed() {
 // array returns a command in RESP.
 func array(words ...string) string { return string(resp.AppendWords(nil, words...)) }
 
-// pipes accepts connections within the process: each write at one end is one read at the other end.
-type pipes struct {
+// pipeListener accepts connections within the process: each write at one end is one read at the
+// other end.
+type pipeListener struct {
 	net.Listener
 	conns chan net.Conn
 	done  chan struct{}
 	once  sync.Once
 }
 
-func newPipes(inner net.Listener) *pipes {
-	return &pipes{Listener: inner, conns: make(chan net.Conn), done: make(chan struct{})}
+func newPipeListener(inner net.Listener) *pipeListener {
+	return &pipeListener{Listener: inner, conns: make(chan net.Conn), done: make(chan struct{})}
 }
 
-func (l *pipes) Accept() (net.Conn, error) {
+func (l *pipeListener) Accept() (net.Conn, error) {
 	select {
 	case conn := <-l.conns:
 		return conn, nil
@@ -231,13 +233,13 @@ func (l *pipes) Accept() (net.Conn, error) {
 	}
 }
 
-func (l *pipes) Close() error {
+func (l *pipeListener) Close() error {
 	l.once.Do(func() { close(l.done) })
 	return l.Listener.Close()
 }
 
 // dial returns the client's end.
-func (l *pipes) dial() net.Conn {
+func (l *pipeListener) dial() net.Conn {
 	clientEnd, serverEnd := net.Pipe()
 	l.conns <- serverEnd
 	return clientEnd

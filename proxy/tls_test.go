@@ -47,7 +47,7 @@ func TestClientsOverTLS(t *testing.T) {
 	for i := range 3 {
 		direct.check(fmt.Sprintf("PUBLISH c m%d", i), ":1\r\n")
 		subscriber.expect(fmt.Sprintf("*3\r\n$7\r\nmessage\r\n$1\r\nc\r\n$2\r\nm%d\r\n", i))
-		if line := monitor.reply(); !strings.Contains(line, `"PUBLISH" "c"`) {
+		if line := monitor.readReply(); !strings.Contains(line, `"PUBLISH" "c"`) {
 			t.Errorf("MONITOR says %q", line)
 		}
 	}
@@ -91,7 +91,7 @@ func TestIdleClientOverTLS(t *testing.T) {
 		time.Sleep(5 * time.Millisecond) // the server looks for idle clients every millisecond
 		p.check("GET a", bulk("1"))
 	}
-	if n := r.server.Parked(); n != 0 {
+	if n := r.server.ParkedCount(); n != 0 {
 		t.Errorf("%d clients are parked", n)
 	}
 }
@@ -130,7 +130,7 @@ func TestNoHandshake(t *testing.T) {
 
 // TestClientCertificates checks that a client without the required certificate cannot run commands.
 func TestClientCertificates(t *testing.T) {
-	server, ca := startRedis(t), certtest.NewAuthority(t)
+	server, ca := startRedis(t), certtest.NewCA(t)
 	config := &tls.Config{Certificates: []tls.Certificate{ca.Issue(t).TLS}, ClientCAs: ca.Pool(),
 		ClientAuth: tls.RequireAndVerifyClientCert}
 	r, log := startLogged(t, server.URL(), proxy.Options{TLS: config})
@@ -150,7 +150,7 @@ func TestClientCertificates(t *testing.T) {
 		cause string
 	}{
 		"none":       {r.connect(), `cause="client didn't provide a certificate"`},
-		"a stranger": {connectWith(certtest.NewAuthority(t).Issue(t)), "signed by unknown authority"},
+		"a stranger": {connectWith(certtest.NewCA(t).Issue(t)), "signed by unknown authority"},
 		"expired":    {connectWith(ca.IssueUntil(t, time.Now().Add(-time.Minute))), "certificate has expired"},
 	} {
 		test.p.send(lines("FLUSHALL", "LOCK k t PX 60000"))
@@ -212,7 +212,7 @@ func TestDrainOverTLS(t *testing.T) {
 	r.stop()
 	idle.expectAll("")
 	silent.expectAll("")
-	await(t, "the server's end", r.served)
+	await(t, "the server's end", r.serveDone)
 }
 
 // TestRandomBytesForTLS checks that random bytes instead of a handshake end only their own

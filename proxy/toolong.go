@@ -11,25 +11,25 @@ import (
 	"redlock-proxy/quorum/location"
 )
 
-// tooLong handles a command that is too long to buffer. It refuses commands that the proxy must see
-// whole, and forwards all other commands.
-func (d *dispatcher) tooLong(ctx context.Context, cmd *command.Command, stateCmd string) error {
+// handleTooLong handles a command that is too long to buffer. It refuses commands that the proxy
+// must see whole, and forwards all other commands.
+func (d *dispatcher) handleTooLong(ctx context.Context, cmd *command.Command, stateCmd string) error {
 	if d.isLockServer() {
-		return d.refuseLong(ctx, d.session.refuseTooLong)
+		return d.refuseLongCommand(ctx, d.session.refuseTooLong)
 	}
 	if text := d.auth.tooLongRefusal(cmd, stateCmd); text != "" {
-		return d.refuseLong(ctx, func([][]byte) { d.client.Refuse(text, d.out) })
+		return d.refuseLongCommand(ctx, func([][]byte) { d.client.Refuse(text, d.out) })
 	}
-	if d.keys.search.blocked {
-		if handled, err := d.forwardLongLock(ctx, stateCmd); handled || err != nil {
+	if d.keySearch.search.blocked {
+		if handled, err := d.forwardLongLockCommand(ctx, stateCmd); handled || err != nil {
 			return err
 		}
 	}
 	if d.mustBuffer(cmd, stateCmd) {
-		return d.refuseLong(ctx, d.session.refuseTooLong)
+		return d.refuseLongCommand(ctx, d.session.refuseTooLong)
 	}
 	if cmd == nil {
-		d.forwardLong(stateCmd)
+		d.forwardLongCommand(stateCmd)
 		return nil
 	}
 	if err := d.asker.waitUpstream(ctx); err != nil {
@@ -37,7 +37,7 @@ func (d *dispatcher) tooLong(ctx context.Context, cmd *command.Command, stateCmd
 	}
 	at := d.situation()
 	at.Upstream = d.connection()
-	switch d.table.Route(at, [][]byte{[]byte(cmd.Name)}).Verb {
+	switch d.table.Route(at, [][]byte{[]byte(cmd.Name)}).Action {
 	case commands.Forward, commands.AbortUpstreamTx: // the upstream refuses an invalid command
 		d.sender.markForwarded(d.sender.countReply())
 		return nil
@@ -47,12 +47,12 @@ func (d *dispatcher) tooLong(ctx context.Context, cmd *command.Command, stateCmd
 	return err
 }
 
-// forwardLong forwards a long command whose reply may change the connection's state. The command's
-// first words determine the expected replies.
-func (d *dispatcher) forwardLong(stateCmd string) {
+// forwardLongCommand forwards a long command whose reply may change the connection's state. The
+// command's first words determine the expected replies.
+func (d *dispatcher) forwardLongCommand(stateCmd string) {
 	chunk := d.in.chunk()
 	words, count := resp.Excerpt(chunk[:min(maxExcerpt, len(chunk))])
-	s := track.ExpectedFor(stateCmd, words, count)
+	s := track.ExpectedReplyFor(stateCmd, words, count)
 	if d.sender.markForwarded(0); d.sender.countReply() > 0 {
 		d.sender.unsentExpected, d.sender.expectedReplies = &s, 1
 	}
@@ -60,12 +60,13 @@ func (d *dispatcher) forwardLong(stateCmd string) {
 
 // mustBuffer reports whether a command must be refused if it is too long to buffer.
 func (d *dispatcher) mustBuffer(ownCmd *command.Command, stateCmd string) bool {
-	return d.keys.search.blocked || d.client.Transaction.Open ||
-		d.keys.hasLockKeys && ownCmd == nil && (stateCmd == "watch" || stateCmd == "client")
+	return d.keySearch.search.blocked || d.client.Transaction.Open ||
+		d.keySearch.hasLockKeys && ownCmd == nil && (stateCmd == "watch" || stateCmd == "client")
 }
 
-// refuseLong discards a command that is too long to buffer, and answers it by its first words.
-func (d *dispatcher) refuseLong(ctx context.Context, answer func(words [][]byte)) error {
+// refuseLongCommand discards a command that is too long to buffer, and answers it by its first
+// words.
+func (d *dispatcher) refuseLongCommand(ctx context.Context, answer func(words [][]byte)) error {
 	if err := d.asker.abortTx(ctx); err != nil {
 		return err
 	}
@@ -75,9 +76,9 @@ func (d *dispatcher) refuseLong(ctx context.Context, answer func(words [][]byte)
 	return err
 }
 
-// forwardLongLock forwards a command on lock keys that is too long to buffer. It returns false if
-// the locks are not at the upstream.
-func (d *dispatcher) forwardLongLock(ctx context.Context, stateCmd string) (bool, error) {
+// forwardLongLockCommand forwards a command on lock keys that is too long to buffer. It returns
+// false if the locks are not at the upstream.
+func (d *dispatcher) forwardLongLockCommand(ctx context.Context, stateCmd string) (bool, error) {
 	if d.router.lockLocation == nil || d.client.Transaction.Open {
 		return false, nil
 	}
@@ -90,9 +91,9 @@ func (d *dispatcher) forwardLongLock(ctx context.Context, stateCmd string) (bool
 		if errors.Is(err, errLocksMoved) {
 			return false, nil
 		}
-		return true, d.refuseLong(ctx, func([][]byte) { d.client.Refuse(errorReply(err), d.out) })
+		return true, d.refuseLongCommand(ctx, func([][]byte) { d.client.Refuse(errorReply(err), d.out) })
 	}
 	d.sendingLockCommand = true
-	d.forwardLong(stateCmd)
+	d.forwardLongCommand(stateCmd)
 	return true, nil
 }

@@ -8,9 +8,9 @@ import "testing"
 func TestClientWithOldestUnreadRepliesIsDisconnected(t *testing.T) {
 	u := &unreadReplies{}
 	u.setLimit(100)
-	var disconnected []string
+	var disconnectedNames []string
 	client := func(name string) *unreadClient {
-		return &unreadClient{disconnect: func() { disconnected = append(disconnected, name) }}
+		return &unreadClient{disconnect: func() { disconnectedNames = append(disconnectedNames, name) }}
 	}
 	a, b, c := client("a"), client("b"), client("c")
 	u.add(a, 40)
@@ -18,18 +18,18 @@ func TestClientWithOldestUnreadRepliesIsDisconnected(t *testing.T) {
 	u.remove(a, 40) // a has read its replies
 	u.add(a, 20)
 	u.add(c, 40)
-	if total, _ := u.stats(); total != 100 || len(disconnected) > 0 {
-		t.Fatalf("%d are held, %v cut off", total, disconnected)
+	if total, _ := u.stats(); total != 100 || len(disconnectedNames) > 0 {
+		t.Fatalf("%d are held, %v cut off", total, disconnectedNames)
 	}
 	u.add(a, 1)
 	u.remove(b, 40) // the write to b has failed
-	if total, disconnects := u.stats(); total != 61 || disconnects != 1 || len(disconnected) != 1 || disconnected[0] != "b" {
-		t.Errorf("%d are held, %d cut off: %v", total, disconnects, disconnected)
+	if total, disconnects := u.stats(); total != 61 || disconnects != 1 || len(disconnectedNames) != 1 || disconnectedNames[0] != "b" {
+		t.Errorf("%d are held, %d cut off: %v", total, disconnects, disconnectedNames)
 	}
 	u.add(b, 30) // further bytes of a disconnected client are ignored
 	u.remove(b, 30)
 	u.setLimit(50)
-	if total, disconnects := u.stats(); total != 40 || disconnects != 2 || disconnected[1] != "a" {
-		t.Errorf("%d are held, %d cut off: %v", total, disconnects, disconnected)
+	if total, disconnects := u.stats(); total != 40 || disconnects != 2 || disconnectedNames[1] != "a" {
+		t.Errorf("%d are held, %d cut off: %v", total, disconnects, disconnectedNames)
 	}
 }

@@ -22,7 +22,7 @@ import (
 func (s *session) checkLogin(
 	ctx context.Context, name string, words [][]byte,
 ) (rest [][]byte, refusal string, err error) {
-	if s.login.UserLogin.Ended() {
+	if s.login.UserLogin.HasEnded() {
 		return nil, "", errStateLost
 	}
 	auth, logsIn, syntaxErr := login.Parse(name, words)
@@ -32,7 +32,7 @@ func (s *session) checkLogin(
 	case logsIn:
 		refusal, err = s.logIn(ctx, name, words, auth)
 		return auth.Rest, refusal, err
-	case s.login.UserLogin.User() != nil, name == "quit", name == "reset", server.IsOpen(words):
+	case s.login.UserLogin.User() != nil, name == "quit", name == "reset", server.NeedsNoLogin(words):
 		return words, "", nil
 	case name == "hello":
 		return nil, login.NoAuthHello, nil
@@ -42,7 +42,7 @@ func (s *session) checkLogin(
 
 // logIn logs the client in. It waits for its turn, which limits the rate of attempts.
 func (s *session) logIn(ctx context.Context, name string, words [][]byte, l login.Auth) (refusal string, err error) {
-	ownUsers, user := s.shared.opts.Users, string(l.User)
+	ownUsers, user := s.serverState.opts.Users, string(l.User)
 	if name == "auth" && len(words) == 2 && ownUsers.Current().Find(acl.DefaultUser).NoPass {
 		return users.NoPassword, nil
 	}
@@ -56,8 +56,8 @@ func (s *session) logIn(ctx context.Context, name string, words [][]byte, l logi
 		refusal = s.login.UserLogin.Try(s.client.Addr, user, l.Password)
 	}
 	if refusal != "" {
-		s.shared.common.clientLog.warn(time.Now(), "client login failed",
-			"client", s.client.Addr.String(), "user", ownUsers.LogName(user))
+		s.serverState.proxyState.clientLog.warn(time.Now(), "client login failed",
+			"client", s.client.Addr.String(), "user", ownUsers.NameForLog(user))
 		return refusal, nil
 	}
 	s.client.User = s.login.UserLogin.Name()

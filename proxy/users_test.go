@@ -35,8 +35,8 @@ user ann off >ann +@all
 user wo on >write %W~lock:* +@all
 `
 
-// usersFile returns the users of a file, and a function that replaces the file's text.
-func usersFile(t *testing.T, text string) (fileUsers *users.Users, write func(text string)) {
+// newUsersFile returns the users of a file, and a function that replaces the file's text.
+func newUsersFile(t *testing.T, text string) (fileUsers *users.Users, write func(text string)) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "users.acl")
 	write = func(text string) {
@@ -61,14 +61,14 @@ func startWithUsers(
 	t.Helper()
 	server = startRedis(t, "--requirepass", "secret", "--user", "gate", "on", ">hidden", "~*", "&*", "+@all", "--user",
 		"bob", "on", ">b", "~*", "+@all")
-	fileUsers, write = usersFile(t, text)
+	fileUsers, write = newUsersFile(t, text)
 	return startProxyWith(t, "redis://gate:hidden@"+server.Addr()+"/5", proxy.Options{Users: fileUsers}, []string{"lock:*"}),
 		server, fileUsers, write
 }
 
-// TestNothingWithoutAUser checks that clients get nothing before the login. Only logins in the file
+// TestUserLoginRequired checks that clients get nothing before the login. Only logins in the file
 // are valid, not logins at the upstream.
-func TestNothingWithoutAUser(t *testing.T) {
+func TestUserLoginRequired(t *testing.T) {
 	r, server, _, _ := startWithUsers(t, testUsers)
 	for _, line := range []string{
 		"GET a", "get a\r\n", "CONFIG GET requirepass", "LOCK k t PX 1000", "SET lock:a v", "EVAL x 0", "MULTI", "EXEC",
@@ -89,7 +89,7 @@ func TestNothingWithoutAUser(t *testing.T) {
 		{"AUTH", "-ERR wrong number of arguments for 'auth' command\r\n"}, {"AUTH a b c", "-ERR syntax error\r\n"},
 		{"AUTH secret", wrongPass}, {"AUTH gate hidden", wrongPass}, {"AUTH bob b", wrongPass},
 		{"AUTH app wrong", wrongPass}, {"AUTH ann ann", wrongPass},
-		{"HELLO", helloFirst}, {"HELLO 3", helloFirst}, {"HELLO 3 SETNAME AUTH", helloFirst},
+		{"HELLO", helloNoAuthReply}, {"HELLO 3", helloNoAuthReply}, {"HELLO 3 SETNAME AUTH", helloNoAuthReply},
 		{"HELLO 3 AUTH app wrong", wrongPass}, {"HELLO 3 AUTH bob b", wrongPass},
 		{"HELLO 9 AUTH app wonder", "-NOPROTO unsupported protocol version\r\n"},
 		{"HELLO x", "-ERR Protocol version is not an integer or out of range\r\n"},
@@ -97,7 +97,7 @@ func TestNothingWithoutAUser(t *testing.T) {
 		{"HELLO 3 AUTH app wonder AUTH bob b", "-ERR Syntax error in HELLO option 'AUTH'\r\n"},
 		{"RESET", "+RESET\r\n"},
 	} {
-		r.connect().script([]exchange{c, {"GET a", noAuth}, {"LOCK k t PX 1000", noAuth}})
+		r.connect().runExchanges([]exchange{c, {"GET a", noAuth}, {"LOCK k t PX 1000", noAuth}})
 	}
 	if got := r.connect().ask("PROXY HEALTH"); !strings.Contains(got, "ready") {
 		t.Errorf("PROXY HEALTH: %q", got)
@@ -106,7 +106,7 @@ func TestNothingWithoutAUser(t *testing.T) {
 	p.send(lines("GET a", "QUIT", "GET a"))
 	p.expectAll(noAuth + ok)
 	direct := dial(t, server.Addr())
-	direct.script([]exchange{{"AUTH secret", ok}, {"SELECT 5", ok}, {"DBSIZE", ":0\r\n"}})
+	direct.runExchanges([]exchange{{"AUTH secret", ok}, {"SELECT 5", ok}, {"DBSIZE", ":0\r\n"}})
 }
 
 // TestRightsOfUsers checks that a client has the rights of the user that it logged in as, for every
@@ -167,7 +167,7 @@ func TestRightsOfUsers(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := r.connect()
 			p.T = t
-			p.script(script)
+			p.runExchanges(script)
 			oneByOne := r.connect()
 			oneByOne.T = t
 			for _, e := range script {
@@ -176,13 +176,13 @@ func TestRightsOfUsers(t *testing.T) {
 		})
 	}
 	direct := dial(t, server.Addr())
-	direct.script([]exchange{{"AUTH secret", ok}, {"SELECT 5", ok}, {"DBSIZE", ":0\r\n"}})
+	direct.runExchanges([]exchange{{"AUTH secret", ok}, {"SELECT 5", ok}, {"DBSIZE", ":0\r\n"}})
 	p := r.connect()
 	p.send(lines("HELLO 3 AUTH app wonder SETNAME me"))
-	if hello := p.reply(); !strings.HasPrefix(hello, "%7\r\n") {
+	if hello := p.readReply(); !strings.HasPrefix(hello, "%7\r\n") {
 		t.Fatalf("HELLO: %q", hello)
 	}
-	p.script([]exchange{{"CLIENT GETNAME", bulk("me")}, {"ACL WHOAMI", bulk("app")}, {"GET app:none", "_\r\n"},
+	p.runExchanges([]exchange{{"CLIENT GETNAME", bulk("me")}, {"ACL WHOAMI", bulk("app")}, {"GET app:none", "_\r\n"},
 		{"GET b", noKey}})
 }
 
@@ -190,7 +190,7 @@ func TestRightsOfUsers(t *testing.T) {
 // it. The connection to the upstream then belongs to its URL's user again.
 func TestOpenDefaultUser(t *testing.T) {
 	r, _, _, _ := startWithUsers(t, "user default on nopass ~pub:* +get +@connection\nuser root on >root ~* &* +@all\n")
-	r.connect().script([]exchange{
+	r.connect().runExchanges([]exchange{
 		{"GET pub:a", "$-1\r\n"}, {"GET a", noKey}, {"AUTH x",
 			"-ERR AUTH <password> called without any password configured for the default user. Are you sure your configuration is correct?\r\n"},
 		{"AUTH default whatever", ok}, {"AUTH root root", ok}, {"SET a 1", ok}, {"GET a", bulk("1")},
@@ -208,10 +208,10 @@ func TestUsersAreReloaded(t *testing.T) {
 	r, _, fileUsers, write := startWithUsers(t, testUsers)
 	root, app, removed, idle, subscriber := r.connect(), r.connect(), r.connect(), r.connect(), r.connect()
 	root.check("AUTH root root", ok)
-	app.script([]exchange{{"AUTH app wonder", ok}, {"SET app:a 1", ok}, {"MULTI", ok}, {"SET app:b 1", queued}})
-	removed.script([]exchange{{"AUTH ro read", ok}, {"GET app:a", bulk("1")}})
+	app.runExchanges([]exchange{{"AUTH app wonder", ok}, {"SET app:a 1", ok}, {"MULTI", ok}, {"SET app:b 1", queued}})
+	removed.runExchanges([]exchange{{"AUTH ro read", ok}, {"GET app:a", bulk("1")}})
 	idle.check("AUTH app wonder", ok)
-	subscriber.script([]exchange{{"AUTH app wonder", ok}, {"SUBSCRIBE app.x",
+	subscriber.runExchanges([]exchange{{"AUTH app wonder", ok}, {"SUBSCRIBE app.x",
 		"*3\r\n$9\r\nsubscribe\r\n$5\r\napp.x\r\n:1\r\n"}})
 
 	write(strings.Replace(testUsers, "~app:*", "~app:* +nosuch", 1))
@@ -225,9 +225,9 @@ func TestUsersAreReloaded(t *testing.T) {
 	root.check("ACL LOAD", ok)
 	removed.expectAll("")    // its user was removed
 	subscriber.expectAll("") // its user may no longer subscribe to the channel
-	idle.script([]exchange{{"GET app:a", noKey}, {"GET other:a", "$-1\r\n"}})
-	app.script([]exchange{{"EXEC", execAbort}, {"GET other:b", "$-1\r\n"}})
-	r.connect().script([]exchange{{"AUTH ro read", wrongPass}, {"AUTH app new", ok}, {"AUTH app wonder", ok}})
+	idle.runExchanges([]exchange{{"GET app:a", noKey}, {"GET other:a", "$-1\r\n"}})
+	app.runExchanges([]exchange{{"EXEC", execAbort}, {"GET other:b", "$-1\r\n"}})
+	r.connect().runExchanges([]exchange{{"AUTH ro read", wrongPass}, {"AUTH app new", ok}, {"AUTH app wonder", ok}})
 
 	write("user default off\nuser root on >root ~* &* +@all\nuser app on >new ~other:* +@all -@dangerous\n")
 	if err := fileUsers.Reload(); err != nil {
@@ -241,9 +241,9 @@ func TestUsersAreReloaded(t *testing.T) {
 // TestUsersOfALockServer checks that a lock server has users, too.
 func TestUsersOfALockServer(t *testing.T) {
 	fileUsers,
-		write := usersFile(t,
+		write := newUsersFile(t,
 		"user default off\nuser app on >wonder ~lock:* +@all -@dangerous\nuser root on >root ~* &* +@all\nuser scripts on >s ~lock:* +eval +get +multi +exec +set\n")
-	r := &testProxy{T: t, locks: newMemoryLocks(), served: make(chan struct{})}
+	r := &testProxy{T: t, locks: newMemoryLocks(), serveDone: make(chan struct{})}
 	r.server = proxy.NewServer(proxy.Options{Users: fileUsers, Table: commands.NewTable(commands.Options{
 		Locks: memoryLocker{r.locks}, Register: r.locks, LockKeys: []string{"lock:*", "more:*"},
 		Settings: commands.Settings{MaxTTL: time.Hour}, Users: fileUsers,
@@ -252,13 +252,13 @@ func TestUsersOfALockServer(t *testing.T) {
 	r.serve(listen(t))
 	for _, line := range []string{"LOCK lock:a t PX 1000", "PING", "NOSUCH", "MULTI", "GET lock:a", "COMMAND",
 		"ACL WHOAMI", "SET lock:a " + strings.Repeat("x", 3<<20)} {
-		r.connect().script([]exchange{{line, noAuth}, {"AUTH app wrong", wrongPass}})
+		r.connect().runExchanges([]exchange{{line, noAuth}, {"AUTH app wrong", wrongPass}})
 	}
-	r.connect().script([]exchange{{"HELLO 3", helloFirst}, {"RESET", "+RESET\r\n"}, {"QUIT", ok}})
+	r.connect().runExchanges([]exchange{{"HELLO 3", helloNoAuthReply}, {"RESET", "+RESET\r\n"}, {"QUIT", ok}})
 	early := r.connect() // the limit also applies to bytes that arrive together
 	early.send(cmd("AUTH a b c d e f g h i j"))
 	early.expectAll("-ERR Protocol error: unauthenticated multibulk length\r\n")
-	r.connect().script([]exchange{
+	r.connect().runExchanges([]exchange{
 		{"AUTH app wonder", ok}, {"ACL WHOAMI", bulk("app")}, {"LOCK lock:a t PX 1000", ":1000\r\n"},
 		{"LOCK b t PX 1000", noKey}, {"FORCEUNLOCK lock:a", noPermission("forceunlock")}, {"UNLOCK lock:a t", ":1\r\n"},
 		{"MULTI", ok}, {"SET more:a v", noKey}, {"EXEC", execAbort}, {"MULTI", ok},
@@ -269,7 +269,7 @@ func TestUsersOfALockServer(t *testing.T) {
 		{"ACL USERS", "*4\r\n" + bulk("app") + bulk("default") + bulk("root") + bulk("scripts")},
 	})
 	p := r.connect()
-	p.script([]exchange{{"AUTH scripts s", ok}, {"SET lock:a v", ok},
+	p.runExchanges([]exchange{{"AUTH scripts s", ok}, {"SET lock:a v", ok},
 		{"EVAL return(redis.call('get','lock:a')) 1 lock:a", bulk("v")}})
 	for script, want := range map[string]string{
 		"EVAL return(redis.call('del',KEYS[1])) 1 lock:a":  "-ERR The user executing the script can't run this command or subcommand",

@@ -17,7 +17,7 @@ func (s *session) watch(ctx context.Context) (context.Context, func()) {
 	watchCtx, cancel := context.WithCancelCause(ctx)
 	if !s.in.conn.HasEnded() {
 		if err := s.flush(); err != nil {
-			s.clientLeft = true
+			s.clientDisconnected = true
 			cancel(err)
 			return watchCtx, func() {}
 		}
@@ -28,9 +28,9 @@ func (s *session) watch(ctx context.Context) (context.Context, func()) {
 		defer close(done)
 		defer func() {
 			if problem := recover(); problem != nil {
-				s.shared.opts.Logger.Error("session failed", "client", s.client.Addr,
+				s.serverState.opts.Logger.Error("session failed", "client", s.client.Addr,
 					"panic", problem, "stack", string(debug.Stack()))
-				s.clientLeft = true
+				s.clientDisconnected = true
 				cancel(errBroken)
 			}
 		}()
@@ -93,13 +93,13 @@ func (s *session) interrupt() {
 // readAhead reads until the client leaves, the buffer is full, or the read deadline passes.
 func (s *session) readAhead(cancel context.CancelCauseFunc) {
 	for {
-		err := s.in.lookahead()
+		err := s.in.readAhead()
 		switch {
 		case err == nil:
 		case errors.Is(err, errBufferFull), errors.Is(err, os.ErrDeadlineExceeded):
 			return
 		default:
-			s.clientLeft = true // read by the session's goroutine once the watch has ended
+			s.clientDisconnected = true // read by the session's goroutine once the watch has ended
 			cancel(errClientDisconnected)
 			return
 		}

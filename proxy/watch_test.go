@@ -11,7 +11,7 @@ import (
 	"redlock-proxy/quorum"
 )
 
-const blocked = "LOCK k t PX 5000 BLOCK 0\r\n"
+const blockingCommand = "LOCK k t PX 5000 BLOCK 0\r\n"
 
 // disconnects lists the ways in which a client can disconnect.
 var disconnects = map[string]func(c *net.TCPConn) error{
@@ -23,7 +23,7 @@ var disconnects = map[string]func(c *net.TCPConn) error{
 	},
 }
 
-func TestClientThatLeavesIsNoticedAtOnce(t *testing.T) {
+func TestDisconnectIsDetectedImmediately(t *testing.T) {
 	for name, disconnect := range disconnects {
 		for behind, rest := range map[string]string{"": "", "with commands behind": strings.Repeat(array("PING"), 100),
 			"with half a command behind": "*2\r\n$4\r\nPI",
@@ -32,7 +32,7 @@ func TestClientThatLeavesIsNoticedAtOnce(t *testing.T) {
 				locks := newWaitingLocks()
 				b := serveLocks(t, locks)
 				p := b.connect()
-				p.send("PING\r\n" + blocked + rest)
+				p.send("PING\r\n" + blockingCommand + rest)
 				await(t, "the LOCK", locks.waitingTokens)
 				p.expect(pong)
 				if err := disconnect(p.conn.(*net.TCPConn)); err != nil {
@@ -64,7 +64,7 @@ func TestGrantToClientThatJustLeft(t *testing.T) {
 	}
 	b := serveLocks(t, locks)
 	p := b.connect()
-	p.send(blocked)
+	p.send(blockingCommand)
 	await(t, "the LOCK", locks.waitingTokens)
 	p.conn.Close()
 	await(t, "its end", locks.endCauses)
@@ -74,11 +74,11 @@ func TestGrantToClientThatJustLeft(t *testing.T) {
 	}
 }
 
-func TestCommandsBehindABlock(t *testing.T) {
+func TestCommandsAfterBlock(t *testing.T) {
 	locks := newWaitingLocks()
 	b := serveLocks(t, locks)
 	p := b.connect()
-	p.send("PING\r\n" + blocked + "ECHO a\r\n" + array("foo") + blocked + "UNLOCK k t\r\nPI")
+	p.send("PING\r\n" + blockingCommand + "ECHO a\r\n" + array("foo") + blockingCommand + "UNLOCK k t\r\nPI")
 	p.expect(pong) // the BLOCK does not delay this reply
 	await(t, "the first LOCK", locks.waitingTokens)
 	locks.grants <- struct{}{}
@@ -89,22 +89,22 @@ func TestCommandsBehindABlock(t *testing.T) {
 	p.expect(":5000\r\n:1\r\n" + pong)
 }
 
-// TestManyCommandsBehindABlock checks that a client waits for its turn if it sends more after the
+// TestManyCommandsAfterBlock checks that a client waits for its turn if it sends more after the
 // BLOCK than the proxy reads ahead. Other clients notice nothing.
-func TestManyCommandsBehindABlock(t *testing.T) {
-	const many = 200_000
+func TestManyCommandsAfterBlock(t *testing.T) {
+	const commandCount = 200_000
 	locks := newWaitingLocks()
 	b := serveLocks(t, locks)
 	p, other := b.connect(), b.connect()
-	p.send(blocked)
+	p.send(blockingCommand)
 	await(t, "the LOCK", locks.waitingTokens)
-	go func() { _, _ = p.conn.Write([]byte(strings.Repeat("PING\r\n", many))) }()
+	go func() { _, _ = p.conn.Write([]byte(strings.Repeat("PING\r\n", commandCount))) }()
 	for range 100 {
 		other.check("PING\r\n", pong)
 	}
 	locks.grants <- struct{}{}
 	p.expect(":5000\r\n")
-	for range many / 1000 {
+	for range commandCount / 1000 {
 		p.expect(strings.Repeat(pong, 1000))
 	}
 }
@@ -115,7 +115,7 @@ func TestSilentWait(t *testing.T) {
 	locks := newWaitingLocks()
 	b := serveLocks(t, locks)
 	p := b.connect()
-	p.send("ECHO before\r\nCLIENT REPLY SKIP\r\n" + blocked + "ECHO behind\r\n")
+	p.send("ECHO before\r\nCLIENT REPLY SKIP\r\n" + blockingCommand + "ECHO behind\r\n")
 	await(t, "the LOCK", locks.waitingTokens)
 	p.expect("$6\r\nbefore\r\n")
 	locks.grants <- struct{}{}
@@ -127,16 +127,16 @@ func TestSilentWait(t *testing.T) {
 	}
 }
 
-// TestWaiterThatLeavesIsGrantedNothing disconnects the second of three clients that wait for a lock
+// TestDisconnectedWaiterGetsNoLock disconnects the second of three clients that wait for a lock
 // on real masters. The other clients are served in order, and the masters never hold the token of
 // the second client.
-func TestWaiterThatLeavesIsGrantedNothing(t *testing.T) {
+func TestDisconnectedWaiterGetsNoLock(t *testing.T) {
 	locker, masters := startMasters(t, 3)
 	locks := reportingLocks{locker, make(chan string, 10)}
 	b := serveLocks(t, locks)
 	holder := b.connect()
 	holder.send("LOCK k holder PX 60000\r\n")
-	if got := holder.line(); !strings.HasPrefix(got, ":") {
+	if got := holder.readLine(); !strings.HasPrefix(got, ":") {
 		t.Fatal(got)
 	}
 	await(t, "the holder", locks.results)
@@ -154,7 +154,7 @@ func TestWaiterThatLeavesIsGrantedNothing(t *testing.T) {
 	for range 2 {
 		name, _, _ := strings.Cut(await(t, "a grant", locks.results), ":")
 		p := waiters[name]
-		if got := p.line(); !strings.HasPrefix(got, ":") {
+		if got := p.readLine(); !strings.HasPrefix(got, ":") {
 			t.Fatalf("%s: %q", name, got)
 		}
 		for i, m := range masters {

@@ -27,10 +27,10 @@ func (set *masterSet) alarmForChange(key Key, changed chan struct{}) *watch.Alar
 func (set *masterSet) keyState(ctx context.Context, key Key) watch.Content {
 	looks, err := set.Read(ctx, []Key{key})
 	switch {
-	case err != nil, looks[0].LeftUnknown:
+	case err != nil, looks[0].TimeLeftUnknown:
 		return watch.Content{Expiry: time.Now().Add(rereadPause)}
 	case key.Tag == "" && !looks[0].Shared:
-		return watch.Content{Alone: true}
+		return watch.Content{IsOnlyKey: true}
 	case !looks[0].Present:
 		return watch.Content{Absent: true}
 	case looks[0].TimeLeft < 0:

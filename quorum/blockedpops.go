@@ -11,13 +11,13 @@ import (
 // PopResult is the result of one try to pop a value.
 type PopResult = queue.PopResult
 
-// The results of a try. NothingStored means that no value is stored, Overtaken that other clients
-// took the values first. Undetermined means that too few masters answered, and the try changed
-// nothing. PopEnded ends the wait, because the try took a value or failed.
+// The results of a try. PopNothingStored means that no value is stored, Overtaken that other
+// clients took the values first. Undetermined means that too few masters answered, and the try
+// changed nothing. PopEnded ends the wait, because the try took a value or failed.
 const (
-	NothingStored = queue.NothingStored
-	Overtaken     = queue.Overtaken
-	Undetermined  = queue.Undetermined
+	NothingStored = queue.PopNothingStored
+	Overtaken     = queue.PopOvertaken
+	Undetermined  = queue.PopUndetermined
 	PopEnded      = queue.PopEnded
 )
 
@@ -33,7 +33,7 @@ type BlockedPop struct {
 	// Try tries to pop a value. AwaitPop calls Try at once, and again whenever a client may have
 	// stored a value. own[i] is set if no earlier client of this Locker waits for Keys[i]. Try may
 	// take values only under such keys.
-	Try func(own []bool) PopResult
+	Try func(isFirst []bool) PopResult
 }
 
 // ErrPopTimeout means that Try took no value in time.
@@ -56,9 +56,9 @@ func (l *Locker) AwaitPop(ctx context.Context, a BlockedPop) error {
 			return l.masterSet().alarmForChange(a.Key, changed)
 		},
 	}) {
-	case queue.TimedOut:
+	case queue.WaitTimedOut:
 		return ErrPopTimeout
-	case queue.TimedOutUndecided:
+	case queue.WaitTimedOutUndecided:
 		noQuorum := l.noQuorum()
 		// No client can store a value while the masters are being changed, so the wait has timed
 		// out.
@@ -66,7 +66,7 @@ func (l *Locker) AwaitPop(ctx context.Context, a BlockedPop) error {
 			return ErrPopTimeout
 		}
 		return noQuorum
-	case queue.Canceled:
+	case queue.WaitCanceled:
 		return context.Cause(ctx)
 	default:
 		return nil

@@ -46,7 +46,7 @@ if redis.call('zcard', used) ~= redis.call('hlen', bodies) or redis.call('exists
   end
   redis.call('set', size, bytes)
 end
-` + useBody + `
+` + useBodyLua + `
 local bytes = tonumber(redis.call('get', size))
 if redis.call('hset', bodies, sha, ARGV[2]) == 1 then bytes = bytes + #ARGV[2] end
 local kept = redis.call('zcard', used)
@@ -61,8 +61,8 @@ redis.call('set', size, bytes)
 for _, key in ipairs(KEYS) do redis.call('pexpire', key, ARGV[5]) end
 return kept`
 
-// useBody marks a body as the most recently used.
-const useBody = `local last = redis.call('zrange', used, -1, -1, 'withscores')
+// useBodyLua marks a body as the most recently used.
+const useBodyLua = `local last = redis.call('zrange', used, -1, -1, 'withscores')
 redis.call('zadd', used, (tonumber(last[2]) or 0) + 1, sha)`
 
 // findBodyScript returns a body, and records its use.
@@ -71,7 +71,7 @@ redis.call('zadd', used, (tonumber(last[2]) or 0) + 1, sha)`
 const findBodyScript = `local bodies, used, sha = KEYS[1], KEYS[2], ARGV[1]
 local body = redis.call('hget', bodies, sha)
 if body and redis.call('zscore', used, sha) then
-` + useBody + `
+` + useBodyLua + `
   for _, key in ipairs(KEYS) do redis.call('pexpire', key, ARGV[2]) end
 end
 return body`
@@ -146,7 +146,7 @@ func (b *ScriptBodies) doAll(ctx context.Context, words ...any) ([]any, error) {
 			votes[i].State = register.Counted
 		}
 	}
-	if !register.Answered(votes) {
+	if !register.HasAnswerQuorum(votes) {
 		return replies, set.translate(&register.NoQuorum{Replies: votes})
 	}
 	return replies, nil

@@ -14,9 +14,9 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// realMaster starts a redis-server. It returns a cluster with this server as its only master, and a
-// client of the server.
-func realMaster(t *testing.T) (*Cluster, *redis.Client) {
+// startRealMaster starts a redis-server. It returns a cluster with this server as its only master,
+// and a client of the server.
+func startRealMaster(t *testing.T) (*Cluster, *redis.Client) {
 	t.Helper()
 	server := redistest.New(t, redistest.Options{})
 	client := redis.NewClient(&redis.Options{Addr: server.Addr()})
@@ -43,7 +43,7 @@ func storedBodies(t *testing.T, client *redis.Client, bodies ...string) (found [
 // TestBodiesAreBounded checks that Save drops the least recently used bodies beyond the limits of
 // number and bytes.
 func TestBodiesAreBounded(t *testing.T) {
-	cluster, client := realMaster(t)
+	cluster, client := startRealMaster(t)
 	b := NewScriptBodies(cluster)
 	b.limits = bodyLimits{count: 3, bytes: 100, ttl: time.Hour}
 	save := func(bodies ...string) {
@@ -86,10 +86,10 @@ func TestBodiesAreBounded(t *testing.T) {
 	}
 }
 
-// TestBodiesWithoutABoundAreBounded checks that Save applies the limits to bodies that were stored
+// TestSaveLimitsExistingBodies checks that Save applies the limits to bodies that were stored
 // without limits.
-func TestBodiesWithoutABoundAreBounded(t *testing.T) {
-	cluster, client := realMaster(t)
+func TestSaveLimitsExistingBodies(t *testing.T) {
+	cluster, client := startRealMaster(t)
 	for i := range 50 {
 		body := fmt.Sprint(i)
 		client.HSet(t.Context(), bodiesKey, shaOf(body), body)

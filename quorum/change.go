@@ -45,13 +45,13 @@ func (c *Cluster) ChangeMasters(
 	defer c.changeMu.Unlock()
 	set := c.masterSet()
 	names := masterNames(urls)
-	if s := set.guards.SuccessionTo(names); s != nil {
+	if s := set.guards.ReconfigurationTo(names); s != nil {
 		return c.adoptMasters(ctx, set, *s, urls)
 	}
 	if err := reconfig.CheckStep(set.names(), names); err != nil {
 		return err
 	}
-	era, err := set.guards.MayChange(func(name string) bool { return slices.Contains(names, name) })
+	era, err := set.guards.CheckChange(func(name string) bool { return slices.Contains(names, name) })
 	if err != nil {
 		return err
 	}
@@ -61,7 +61,7 @@ func (c *Cluster) ChangeMasters(
 	if era.Place.Moves() {
 		return errors.New("the locks are being moved")
 	}
-	wanted := reconfig.Change{Before: len(set.masters), Names: names, Place: era.Place}
+	wanted := reconfig.Change{PreviousMasterCount: len(set.masters), Names: names, Place: era.Place}
 	decided, err := c.decide(ctx, set, era, wanted, urls)
 	switch {
 	case errors.Is(err, errFollowed):
@@ -82,17 +82,17 @@ var errOvertaken = errors.New("another proxy decided otherwise at the same time"
 // decide gets a decision of the masters on the next era. If it is the wanted decision, this proxy
 // switches to that era.
 func (c *Cluster) decide(
-	ctx context.Context, set *masterSet, era reconfig.Era, wanted reconfig.Change, urls []string,
+	ctx context.Context, set *masterSet, era reconfig.Era, wantedChange reconfig.Change, urls []string,
 ) (reconfig.Change, error) {
-	transports, err := transportsTo(c.opts, urls)
+	transports, err := newTransports(c.opts, urls)
 	if err != nil {
 		return reconfig.Change{}, err
 	}
-	u := c.beginChange(wanted.Names)
+	u := c.beginChange(wantedChange.Names)
 	ctx, cancel := context.WithTimeout(ctx, decisionTimeout)
 	defer cancel()
-	decided, err := set.guards.Decide(ctx, era, wanted, c.ballot)
-	s := set.guards.Succession()
+	decided, err := set.guards.Decide(ctx, era, wantedChange, c.newBallot)
+	s := set.guards.Reconfiguration()
 	switch {
 	case err != nil && s == nil:
 		c.endChange(u)
@@ -102,10 +102,10 @@ func (c *Cluster) decide(
 	case err != nil:
 		return decided, fmt.Errorf(
 			"the change of the masters has begun and continues by itself, but is not decided yet: %w", err)
-	case !decided.Equals(wanted):
+	case !decided.Equals(wantedChange):
 		return decided, errOvertaken
 	}
-	next := decided.After(era)
+	next := decided.NextEra(era)
 	c.switchTo(set, newMasterSet(c, c.optionsOf(urls), transports, &next, set.guards), u)
 	return decided, nil
 }
@@ -116,7 +116,7 @@ func (c *Cluster) checkNewMasters(
 	ctx context.Context, set *masterSet, urls []string, check func(masterName func(runID, addr string) string) error,
 ) error {
 	current := set.names()
-	findings := inspect.Masters(ctx, urls, c.opts.MasterTimeout, c.opts.TLS, inspect.PushConnections{})
+	findings := inspect.ExamineMasters(ctx, urls, c.opts.MasterTimeout, c.opts.TLS, inspect.PushConnections{})
 	for _, f := range findings {
 		switch {
 		case f.Err != nil:
@@ -133,18 +133,18 @@ func (c *Cluster) checkNewMasters(
 // adoptMasters switches this proxy to the masters that another proxy chose, if the URLs name the
 // same masters.
 func (c *Cluster) adoptMasters(ctx context.Context, set *masterSet, s guard.Reconfiguration, urls []string) error {
-	names, next := masterNames(urls), s.Change.After(s.Era)
+	names, next := masterNames(urls), s.Change.NextEra(s.Era)
 	if !s.Begun {
 		// Perhaps only this proxy knows of the change.
-		decided, err := set.guards.Decide(ctx, s.Era, s.Change, c.ballot)
-		succession := set.guards.Succession()
+		decided, err := set.guards.Decide(ctx, s.Era, s.Change, c.newBallot)
+		succession := set.guards.Reconfiguration()
 		if err != nil && succession != nil && succession.Begun { // another proxy decided first
 			return c.adoptMasters(ctx, set, *succession, urls)
 		}
 		if err != nil {
 			return fmt.Errorf("the change of the masters is not decided yet: %w", err)
 		}
-		s.Change, next = decided, decided.After(s.Era)
+		s.Change, next = decided, decided.NextEra(s.Era)
 	}
 	if s.Begun && !s.Era.HasMasters(names) || !s.Begun && !next.HasMasters(names) {
 		if len(s.Change.Names) == 0 {
@@ -154,7 +154,7 @@ func (c *Cluster) adoptMasters(ctx context.Context, set *masterSet, s guard.Reco
 		return fmt.Errorf("other proxies changed the masters to %s; "+
 			"name the same masters in this proxy's configuration", strings.Join(s.Change.Names, ", "))
 	}
-	transports, err := transportsTo(c.opts, urls)
+	transports, err := newTransports(c.opts, urls)
 	if err != nil {
 		return err
 	}
@@ -183,11 +183,11 @@ func (c *Cluster) optionsOf(urls []string) Options {
 	return opts
 }
 
-// ballot returns a new ballot of this process, with a round above the given round.
-func (c *Cluster) ballot(above uint64) string {
+// newBallot returns a new ballot of this process, with a round above the given round.
+func (c *Cluster) newBallot(minRound uint64) string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.ballotRound = max(c.ballotRound, above) + 1
+	c.ballotRound = max(c.ballotRound, minRound) + 1
 	return string(c.source.Ballot(c.ballotRound))
 }
 
@@ -210,22 +210,22 @@ func (c *Cluster) endChange(u *change) {
 }
 
 // switchTo switches to new masters, and lets commands continue once a majority of them votes.
-func (c *Cluster) switchTo(old, next *masterSet, u *change) {
-	next.observe(c.observeRoundTrips)
-	old.databases.Range(func(db, oldDatabase any) bool {
-		next.database(db.(int)).CopyGrants(oldDatabase.(*database).Register)
+func (c *Cluster) switchTo(oldSet, newSet *masterSet, u *change) {
+	newSet.observe(c.observeRoundTrips)
+	oldSet.databases.Range(func(db, oldDatabase any) bool {
+		newSet.database(db.(int)).CopyGrants(oldDatabase.(*database).Register)
 		return true
 	})
-	c.activeSet.Store(next)
-	c.start(next)
+	c.activeSet.Store(newSet)
+	c.start(newSet)
 	// From now on clients publish on the new masters, so the old listener would miss messages.
-	c.tasks.Go(func() { old.listener().Close() })
-	old.quiet.Store(true)
-	s := newStep(old, next)
+	c.tasks.Go(func() { oldSet.listener().Close() })
+	oldSet.quiet.Store(true)
+	s := newStep(oldSet, newSet)
 	if s.begin != "" {
 		c.log.Info(s.begin, s.attrs...)
 	}
-	c.tasks.Go(func() { c.awaitQuorum(old, next, u, s) })
+	c.tasks.Go(func() { c.awaitQuorum(oldSet, newSet, u, s) })
 }
 
 // step describes a planned step for the log: the messages at its beginning and end (empty: none),
@@ -255,7 +255,7 @@ func newStep(old, next *masterSet) step {
 
 // awaitQuorum lets commands continue once a majority of the new masters votes, and each master that
 // was up before has answered. It waits at most a heartbeat for these answers. Then it waits at most
-// changePatience until all masters vote, and after oldSetTime it disconnects the old masters.
+// changeTimeout until all masters vote, and after oldSetTime it disconnects the old masters.
 func (c *Cluster) awaitQuorum(old, next *masterSet, u *change, s step) {
 	defer c.halt(old)
 	start := time.Now()
@@ -268,13 +268,13 @@ func (c *Cluster) awaitQuorum(old, next *masterSet, u *change, s step) {
 		c.endChange(u)
 	}
 	elapsed := time.Since(start).Round(time.Millisecond)
-	for countVoting(next.masters) < len(next.masters) && time.Since(start) < changePatience &&
+	for countVoting(next.masters) < len(next.masters) && time.Since(start) < changeTimeout &&
 		!c.stoppedDuring(followPause) {
 		if c.masterSet() != next {
 			return
 		}
 	}
-	next.endQuiet(old)
+	next.restoreLogLevel(old)
 	if s.end != "" {
 		c.log.Info(s.end, append(s.attrs,
 			"voting", countVoting(next.masters), "masters", len(next.masters), "took", elapsed)...)
@@ -282,9 +282,9 @@ func (c *Cluster) awaitQuorum(old, next *masterSet, u *change, s step) {
 	c.stoppedDuring(oldSetTime)
 }
 
-// endQuiet lets the set log at the normal levels again. It logs the masters that went down during
-// the step.
-func (set *masterSet) endQuiet(previous *masterSet) {
+// restoreLogLevel lets the set log at the normal levels again. It logs the masters that went down
+// during the step.
+func (set *masterSet) restoreLogLevel(previous *masterSet) {
 	set.quiet.Store(false)
 	names := previous.names()
 	for _, m := range set.Status() {

@@ -29,11 +29,11 @@ type Cluster struct {
 	// onTaking informs the waiters of a key that a command is about to take. It calls send once to
 	// send the command. The argument of send, if it is not nil, queues operations that are sent
 	// together with the command.
-	onTaking func(key Key, send func(and func()))
+	onTaking func(key Key, send func(afterQueueing func()))
 	// messages carries messages between proxies; nil if no client can publish.
 	messages *Messages
 	// observeRoundTrips observes the duration of each batch; see Observe.
-	observeRoundTrips func(masters []string) func(master int, took time.Duration)
+	observeRoundTrips func(masters []string) func(master int, duration time.Duration)
 
 	activeSet atomic.Pointer[masterSet]
 	// currentChange is the change of the masters that is in progress, or nil.
@@ -100,9 +100,9 @@ type masterSet struct {
 	// source makes the IDs of attempts and ballots.
 	source     *cell.Source
 	databases  sync.Map // *database by number
-	background background
-	// toCompare holds the databases in which a master may lack changes.
-	toCompare databaseNumbers
+	background backgroundTasks
+	// databasesToCompare holds the databases in which a master may lack changes.
+	databasesToCompare databaseNumbers
 	// watcher notifies waiters when a key may be free.
 	watcher *watch.Watcher
 	// listener returns the receiver of other proxies' messages. The first call creates it.
@@ -111,23 +111,23 @@ type masterSet struct {
 	stop context.CancelFunc
 }
 
-// background runs the delayed tasks of a masterSet.
-type background struct {
+// backgroundTasks runs the delayed tasks of a masterSet.
+type backgroundTasks struct {
 	mu     sync.Mutex
 	closed bool
 	tasks  sync.WaitGroup
 }
 
 // close prevents further tasks, and waits for running tasks.
-func (b *background) close() {
+func (b *backgroundTasks) close() {
 	b.mu.Lock()
 	b.closed = true
 	b.mu.Unlock()
 	b.tasks.Wait()
 }
 
-// after calls f once d has passed, unless the set's background is closed by then.
-func (set *masterSet) after(d time.Duration, f func()) {
+// runAfter calls f once d has passed, unless the set's background is closed by then.
+func (set *masterSet) runAfter(d time.Duration, f func()) {
 	time.AfterFunc(d, func() {
 		b := &set.background
 		b.mu.Lock()

@@ -29,8 +29,8 @@ type fixture struct {
 	locker  *Locker
 }
 
-// inBubble runs a test on n fake masters, in fake time.
-func inBubble(t *testing.T, n int, test func(b *fixture)) {
+// runInBubble runs a test on n fake masters, in fake time.
+func runInBubble(t *testing.T, n int, test func(b *fixture)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		b := &fixture{T: t}
@@ -139,7 +139,7 @@ func (b *fixture) takeRequest(token string) TakeRequest {
 }
 
 func TestLockUnlockExtend(t *testing.T) {
-	inBubble(t, 5, func(b *fixture) {
+	runInBubble(t, 5, func(b *fixture) {
 		validity, err := b.lock(token, 10*time.Second)
 		b.wantErr(err, nil)
 		if want := 10*time.Second - 100*time.Millisecond - 2*time.Millisecond; validity != want {
@@ -165,7 +165,7 @@ func TestLockUnlockExtend(t *testing.T) {
 }
 
 func TestSameNameInAnotherDatabase(t *testing.T) {
-	inBubble(t, 3, func(b *fixture) {
+	runInBubble(t, 3, func(b *fixture) {
 		b.mustLock(token, time.Second)
 		other := LockRequest{Key: Key{DB: 1, Name: job.Name}, Token: rival, TTL: time.Second}
 		_, err := b.locker.Lock(b.Context(), other)
@@ -174,7 +174,7 @@ func TestSameNameInAnotherDatabase(t *testing.T) {
 }
 
 func TestUndoRemovesOnlyOwnCells(t *testing.T) {
-	inBubble(t, 5, func(b *fixture) {
+	runInBubble(t, 5, func(b *fixture) {
 		b.putPlain(rival, time.Minute, 1, 2, 4)
 		_, err := b.lock(token, time.Second)
 		b.wantErr(err, ErrHeld)
@@ -182,10 +182,10 @@ func TestUndoRemovesOnlyOwnCells(t *testing.T) {
 	})
 }
 
-// TestLockedAgainWithTheSameTokenStaysLocked requests a lock that is held with the same token. A
+// TestRelockWithSameToken requests a lock that is held with the same token. A
 // majority refuses the LOCK, and its undo must not remove the earlier lock.
-func TestLockedAgainWithTheSameTokenStaysLocked(t *testing.T) {
-	inBubble(t, 5, func(b *fixture) {
+func TestRelockWithSameToken(t *testing.T) {
+	runInBubble(t, 5, func(b *fixture) {
 		b.putPlain(token, time.Minute, 0, 1, 2)
 		_, err := b.lock(token, time.Minute)
 		b.wantErr(err, ErrHeld)
@@ -193,15 +193,15 @@ func TestLockedAgainWithTheSameTokenStaysLocked(t *testing.T) {
 	})
 }
 
-func TestNoQuorumNamesEachMasterAndLeavesNothing(t *testing.T) {
-	inBubble(t, 5, func(b *fixture) {
+func TestNoQuorumUndoesLock(t *testing.T) {
+	runInBubble(t, 5, func(b *fixture) {
 		b.masters[0].refuseConnections()
 		b.masters[2].hang()
 		b.masters[4].loseReply()
 		start := time.Now()
 		_, err := b.lock(token, time.Minute)
-		if noQuorum := b.wantNoQuorum(err); noQuorum.Answered != 2 {
-			b.Errorf("%d answers, want 2", noQuorum.Answered)
+		if noQuorum := b.wantNoQuorum(err); noQuorum.VoteCount != 2 {
+			b.Errorf("%d answers, want 2", noQuorum.VoteCount)
 		}
 		const want = "2 of 5 masters answered, 3 needed: " +
 			"m0:6379: connection refused; m2:6379: no answer in time; m4:6379: the reply was lost"
@@ -221,7 +221,7 @@ func TestNoQuorumNamesEachMasterAndLeavesNothing(t *testing.T) {
 // TestLateSetIsUndone lets masters hang, and then execute the requests in their socket buffers. The
 // proxy undoes the late SET.
 func TestLateSetIsUndone(t *testing.T) {
-	inBubble(t, 3, func(b *fixture) {
+	runInBubble(t, 3, func(b *fixture) {
 		b.masters[0].hang()
 		b.masters[1].hang()
 		_, err := b.lock(token, time.Hour)
@@ -239,7 +239,7 @@ func TestLateSetIsUndone(t *testing.T) {
 // TestUndoKeepsAnEarlierLock takes a lock a second time, and loses the replies of the masters. The
 // undo of the second try must not remove the first lock.
 func TestUndoKeepsAnEarlierLock(t *testing.T) {
-	inBubble(t, 3, func(b *fixture) {
+	runInBubble(t, 3, func(b *fixture) {
 		b.mustLock(token, time.Hour)
 		time.Sleep(time.Minute)
 		for _, m := range b.masters {
@@ -253,8 +253,8 @@ func TestUndoKeepsAnEarlierLock(t *testing.T) {
 	})
 }
 
-func TestCanceledLockHoldsNothing(t *testing.T) {
-	inBubble(t, 3, func(b *fixture) {
+func TestCanceledLockIsUndone(t *testing.T) {
+	runInBubble(t, 3, func(b *fixture) {
 		for _, m := range b.masters {
 			m.setLatency(10 * time.Millisecond)
 		}
@@ -270,7 +270,7 @@ func TestCanceledLockHoldsNothing(t *testing.T) {
 // TestQueuedOperationIsDroppedAfterCancel checks that an operation is never sent if its caller
 // leaves while the operation waits behind another batch.
 func TestQueuedOperationIsDroppedAfterCancel(t *testing.T) {
-	inBubble(t, 1, func(b *fixture) {
+	runInBubble(t, 1, func(b *fixture) {
 		b.masters[0].setLatency(50 * time.Millisecond)
 		go func() { _, _ = b.cluster.Read(b.Context(), []Key{job}) }()
 		synctest.Wait()
@@ -287,8 +287,8 @@ func TestQueuedOperationIsDroppedAfterCancel(t *testing.T) {
 	})
 }
 
-func TestGrantWithoutValidityIsNone(t *testing.T) {
-	inBubble(t, 3, func(b *fixture) {
+func TestGrantWithoutValidityIsRefused(t *testing.T) {
+	runInBubble(t, 3, func(b *fixture) {
 		for _, m := range b.masters {
 			m.setLatency(60 * time.Millisecond)
 		}
@@ -302,7 +302,7 @@ func TestGrantWithoutValidityIsNone(t *testing.T) {
 }
 
 func TestMinorityOfHungMastersAddsNoLatency(t *testing.T) {
-	inBubble(t, 5, func(b *fixture) {
+	runInBubble(t, 5, func(b *fixture) {
 		b.masters[1].hang()
 		b.masters[3].hang()
 		start := time.Now()
@@ -319,7 +319,7 @@ func TestMinorityOfHungMastersAddsNoLatency(t *testing.T) {
 }
 
 func TestReleaseReachesAMasterThatWasDown(t *testing.T) {
-	inBubble(t, 3, func(b *fixture) {
+	runInBubble(t, 3, func(b *fixture) {
 		b.mustLock(token, time.Hour)
 		b.masters[2].refuseConnections()
 		b.wantErr(b.locker.Unlock(b.Context(), job, token), nil)
@@ -331,7 +331,7 @@ func TestReleaseReachesAMasterThatWasDown(t *testing.T) {
 }
 
 func TestUnknownScriptIsSentWhole(t *testing.T) {
-	inBubble(t, 3, func(b *fixture) {
+	runInBubble(t, 3, func(b *fixture) {
 		b.mustLock(token, time.Hour)
 		for _, m := range b.masters {
 			m.change(func(f *fakeMaster) { f.unknownScripts = 1 })
@@ -342,7 +342,7 @@ func TestUnknownScriptIsSentWhole(t *testing.T) {
 }
 
 func TestDownMasterIsProbedSparingly(t *testing.T) {
-	inBubble(t, 3, func(b *fixture) {
+	runInBubble(t, 3, func(b *fixture) {
 		master0 := b.masters[0]
 		master0.refuseConnections()
 		b.mustLock(token, time.Hour) // the proxy notices that the master is down
@@ -365,7 +365,7 @@ func TestDownMasterIsProbedSparingly(t *testing.T) {
 }
 
 func TestHungIdleMasterIsDetected(t *testing.T) {
-	inBubble(t, 3, func(b *fixture) {
+	runInBubble(t, 3, func(b *fixture) {
 		b.masters[0].hang()
 		time.Sleep(2*guard.Heartbeat + DefaultMasterTimeout)
 		if s := b.cluster.Status()[0]; s.Err == nil {
@@ -376,7 +376,7 @@ func TestHungIdleMasterIsDetected(t *testing.T) {
 }
 
 func TestStoppedClusterSendsQueuedOperations(t *testing.T) {
-	inBubble(t, 3, func(b *fixture) {
+	runInBubble(t, 3, func(b *fixture) {
 		c, stop := b.start(Options{Masters: []string{"redis://a", "redis://b", "redis://c"}})
 		_, err := c.Take(b.Context(), b.takeRequest(token))
 		b.wantErr(err, nil)
@@ -397,14 +397,14 @@ func TestStoppedClusterSendsQueuedOperations(t *testing.T) {
 // TestBackgroundEndsWithTheCluster checks that the end of the cluster drops background tasks that
 // have not begun, and waits for running tasks.
 func TestBackgroundEndsWithTheCluster(t *testing.T) {
-	inBubble(t, 3, func(b *fixture) {
+	runInBubble(t, 3, func(b *fixture) {
 		c, stop := b.start(Options{Masters: []string{"redis://a", "redis://b", "redis://c"}})
 		b.putPlain(rival, 10*time.Millisecond, 0)
 		_, err := c.Take(b.Context(), b.takeRequest(token))
 		b.wantErr(err, nil)
 		working := false
-		c.masterSet().after(5*time.Millisecond, func() { working = true; time.Sleep(time.Second); working = false })
-		c.masterSet().after(10*time.Millisecond, func() { b.Error("it began after the end") })
+		c.masterSet().runAfter(5*time.Millisecond, func() { working = true; time.Sleep(time.Second); working = false })
+		c.masterSet().runAfter(10*time.Millisecond, func() { b.Error("it began after the end") })
 		time.Sleep(6 * time.Millisecond)
 		stop()
 		if working {
@@ -422,12 +422,12 @@ func TestRemovalIsRepeatedUntilReply(t *testing.T) {
 		"away":    {(*fakeMaster).refuseConnections, (*fakeMaster).acceptConnections},
 		"hanging": {(*fakeMaster).hang, (*fakeMaster).resume},
 		"read only": {
-			func(m *fakeMaster) { m.change(func(f *fakeMaster) { f.errorFor = readOnly }) },
+			func(m *fakeMaster) { m.change(func(f *fakeMaster) { f.errorFor = readOnlyError }) },
 			func(m *fakeMaster) { m.change(func(f *fakeMaster) { f.errorFor = nil }) },
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			inBubble(t, 3, func(b *fixture) {
+			runInBubble(t, 3, func(b *fixture) {
 				b.mustLock(token, time.Hour)
 				failure.begin(b.masters[2])
 				b.wantErr(b.locker.Unlock(b.Context(), job, token), nil)
@@ -450,7 +450,7 @@ func TestRemovalIsRepeatedUntilReply(t *testing.T) {
 // TestMasterComesUpWhileRemovalsArePending adds another pending removal whenever a master has
 // executed the last removal. The master comes up nevertheless.
 func TestMasterComesUpWhileRemovalsArePending(t *testing.T) {
-	inBubble(t, 3, func(b *fixture) {
+	runInBubble(t, 3, func(b *fixture) {
 		b.masters[2].refuseConnections()
 		b.wantErr(b.locker.Unlock(b.Context(), job, token), ErrNotHeld)
 		m := b.cluster.masterSet().masters[2]
@@ -478,7 +478,7 @@ func TestMasterComesUpWhileRemovalsArePending(t *testing.T) {
 	})
 }
 
-func readOnly(do cell.Op) error {
+func readOnlyError(do cell.Op) error {
 	if do.Writes() {
 		return errors.New("READONLY You can't write against a read only replica.")
 	}
@@ -488,7 +488,7 @@ func readOnly(do cell.Op) error {
 // TestLockThroughAnotherProxy checks that a second proxy, too, can extend, replace and release a
 // lock.
 func TestLockThroughAnotherProxy(t *testing.T) {
-	inBubble(t, 3, func(b *fixture) {
+	runInBubble(t, 3, func(b *fixture) {
 		other := NewLocker(b.newCluster())
 		b.mustLock(token, time.Minute)
 		_, err := other.Extend(b.Context(), job, token, time.Hour)
@@ -506,7 +506,7 @@ func TestLockThroughAnotherProxy(t *testing.T) {
 }
 
 func TestRead(t *testing.T) {
-	inBubble(t, 5, func(b *fixture) {
+	runInBubble(t, 5, func(b *fixture) {
 		read := func() Snapshot {
 			looks, err := b.cluster.Read(b.Context(), []Key{job, {Name: "other"}})
 			b.wantErr(err, nil)
@@ -532,7 +532,7 @@ func TestRead(t *testing.T) {
 func errOf[T any](_ T, err error) error { return err }
 
 func TestUpdate(t *testing.T) {
-	inBubble(t, 3, func(b *fixture) {
+	runInBubble(t, 3, func(b *fixture) {
 		put := func(value string) {
 			t.Helper()
 			out, err := b.cluster.Update(b.Context(), job, nil, func(l Snapshot) (Decision, error) {
@@ -565,12 +565,12 @@ func TestUpdate(t *testing.T) {
 
 // TestRemovalNotifiesWaiters checks that waiters are notified of each kind of removal.
 func TestRemovalNotifiesWaiters(t *testing.T) {
-	const byAnother = "release of what another proxy granted"
+	const releaseByOtherProxy = "release of what another proxy granted"
 	release := func(b *fixture, _ GrantedLock) error { return b.cluster.Release(b.Context(), job, "holder") }
 	for name, remove := range map[string]func(b *fixture, got GrantedLock) error{
-		"release":  release,
-		byAnother:  release,
-		"withdraw": func(b *fixture, got GrantedLock) error { b.locker.Withdraw([]Key{job}, got); return nil },
+		"release":           release,
+		releaseByOtherProxy: release,
+		"withdraw":          func(b *fixture, got GrantedLock) error { b.locker.Withdraw([]Key{job}, got); return nil },
 		"update": func(b *fixture, _ GrantedLock) error {
 			_, err := b.cluster.Update(b.Context(), job, nil,
 				func(Snapshot) (Decision, error) { return Decision{Action: Remove}, nil })
@@ -578,21 +578,21 @@ func TestRemovalNotifiesWaiters(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			inBubble(t, 3, func(b *fixture) {
+			runInBubble(t, 3, func(b *fixture) {
 				got, err := b.locker.Lock(b.Context(), LockRequest{Key: job, Token: "holder", TTL: time.Hour})
 				b.wantErr(err, nil)
-				if name == byAnother { // with a register that does not know the lock
+				if name == releaseByOtherProxy { // with a register that does not know the lock
 					b.cluster.masterSet().database(0).Register = register.New(register.Options{
-						N: 3, Masters: b.cluster.masterSet().database(0), Source: b.cluster.source, Patience: patience,
+						N: 3, Masters: b.cluster.masterSet().database(0), Source: b.cluster.source, ContentionTimeout: contentionTimeout,
 					})
 				}
-				var served []string
-				b.waiter(b.Context(), b.locker, token, Forever, &served)
+				var servedTokens []string
+				b.startWaiter(b.Context(), b.locker, token, NoWaitLimit, &servedTokens)
 				time.Sleep(10 * time.Second)
 				b.wantErr(remove(b, got), nil)
 				time.Sleep(2 * time.Millisecond)
 				synctest.Wait()
-				if len(served) == 0 {
+				if len(servedTokens) == 0 {
 					b.Error("not served at once")
 				}
 			})
@@ -602,7 +602,7 @@ func TestRemovalNotifiesWaiters(t *testing.T) {
 
 // TestTakeSeveral checks that Take takes several keys, all or none.
 func TestTakeSeveral(t *testing.T) {
-	inBubble(t, 3, func(b *fixture) {
+	runInBubble(t, 3, func(b *fixture) {
 		both := TakeRequest{Keys: []Key{job, {Name: "k2"}}, TakeOptions: TakeOptions{Tokens: []string{token, token}, TTL: time.Minute}}
 		_, err := b.cluster.Take(b.Context(), both)
 		b.wantErr(err, nil)
@@ -618,7 +618,7 @@ func TestTakeSeveral(t *testing.T) {
 
 func TestBodies(t *testing.T) {
 	const body, sha = "return 1", "e0e1f9fabfc9d4800c877a703b823ac0578ff8db"
-	inBubble(t, 3, func(b *fixture) {
+	runInBubble(t, 3, func(b *fixture) {
 		one, two := NewScriptBodies(b.cluster), NewScriptBodies(b.newCluster())
 		b.wantErr(one.Save(b.Context(), sha, body), nil)
 		if got, ok, err := two.Find(b.Context(), sha); got != body || !ok || err != nil {

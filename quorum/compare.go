@@ -29,12 +29,12 @@ const anyDatabase = -1
 // compareMissed compares the databases in which masters may have missed changes, whenever all
 // masters vote, until ctx ends.
 func (set *masterSet) compareMissed(ctx context.Context) {
-	set.toCompare.add(anyDatabase)
+	set.databasesToCompare.add(anyDatabase)
 	var peers []string
 	for pacing.Sleep(ctx, comparePause) == nil {
 		currentPeers := set.guards.PeerIDs()
 		if slices.ContainsFunc(peers, func(id string) bool { return !slices.Contains(currentPeers, id) }) {
-			set.toCompare.add(anyDatabase) // no proxy finishes the changes of a vanished peer
+			set.databasesToCompare.add(anyDatabase) // no proxy finishes the changes of a vanished peer
 		}
 		peers = currentPeers
 		if set.allVote() {
@@ -45,17 +45,17 @@ func (set *masterSet) compareMissed(ctx context.Context) {
 
 // compareAll compares the databases in which a master may lack changes.
 func (set *masterSet) compareAll(ctx context.Context) {
-	databases := slices.Collect(maps.Keys(set.toCompare.takeAll()))
+	databases := slices.Collect(maps.Keys(set.databasesToCompare.takeAll()))
 	if slices.Contains(databases, anyDatabase) {
 		var err error
 		if databases, err = set.Databases(ctx); err != nil {
-			set.toCompare.add(anyDatabase)
+			set.databasesToCompare.add(anyDatabase)
 			return
 		}
 	}
 	for _, db := range databases {
 		if err := set.compare(ctx, db); err != nil {
-			set.toCompare.add(db)
+			set.databasesToCompare.add(db)
 		}
 	}
 }
@@ -65,7 +65,7 @@ func (set *masterSet) compareAll(ctx context.Context) {
 func (set *masterSet) compare(ctx context.Context, db int) error {
 	d := set.database(db)
 	for i, m := range set.masters {
-		_, scanErr, err := namesOn(ctx, m, db, func(names []string) (more bool, err error) {
+		_, scanErr, err := scanNames(ctx, m, db, func(names []string) (more bool, err error) {
 			for batch := range slices.Chunk(names, compareBatch) {
 				start := time.Now()
 				if err := d.Compare(ctx, batch, i > 0); err != nil {

@@ -27,16 +27,16 @@ func (set *masterSet) database(db int) *database {
 	d := &database{set: set, db: db}
 	d.Register = register.New(register.Options{
 		N: len(set.masters), Masters: d, Source: set.source,
-		Patience: patience, MinTries: MinTries, PromiseNextBallot: true, ContentionPause: contentionPause,
+		ContentionTimeout: contentionTimeout, MinTries: MinTries, PromiseNextBallot: true, ContentionPause: contentionPause,
 		Unlimited: set.unguarded, IsKeygroup: keygroup.IsGroup,
-		FenceAhead: func(m int, key string) { set.guards.WarnFenceAhead(set.masters[m].Name(), key) },
+		OnFenceAhead: func(m int, key string) { set.guards.WarnFenceAhead(set.masters[m].Name(), key) },
 	})
 	actual, _ := set.databases.LoadOrStore(db, d)
 	return actual.(*database)
 }
 
-// patience limits the retries of a command while other clients change the same key.
-const patience = 5 * time.Second
+// contentionTimeout limits the retries of a command while other clients change the same key.
+const contentionTimeout = 5 * time.Second
 
 // MinTries is the minimum number of tries. If each try takes 200 ms, these tries take about as long
 // as patience.
@@ -113,17 +113,17 @@ func (d *database) Tell(i int, op cell.Op, untilReplied bool) {
 	d.set.masters[i].Tell(d.db, op, untilReplied)
 }
 
-// After implements register.Masters.
-func (d *database) After(delay time.Duration, f func()) { d.set.after(delay, f) }
+// RunAfter implements register.Masters.
+func (d *database) RunAfter(delay time.Duration, f func()) { d.set.runAfter(delay, f) }
 
-// AllVote implements register.Masters.
-func (d *database) AllVote() bool { return d.set.allVote() }
+// HasAllVotes implements register.Masters.
+func (d *database) HasAllVotes() bool { return d.set.allVote() }
 
 // ScheduleCompare implements register.Masters.
-func (d *database) ScheduleCompare() { d.set.toCompare.add(d.db) }
+func (d *database) ScheduleCompare() { d.set.databasesToCompare.add(d.db) }
 
-// Voters implements register.Masters.
-func (d *database) Voters() int { return countVoting(d.set.masters) }
+// VoterCount implements register.Masters.
+func (d *database) VoterCount() int { return countVoting(d.set.masters) }
 
 // Clock implements register.Masters.
 func (d *database) Clock() time.Duration { return d.set.guards.Clock(time.Now()) }
@@ -163,11 +163,11 @@ func (set *masterSet) recordMaxTTL(ctx context.Context, ttl time.Duration) error
 	for i := range ops {
 		ops[i] = raiseMaxTTL{words}
 	}
-	r, err := set.database(maxTTLKey.DB).Ask(ctx, ops, register.Answered)
+	r, err := set.database(maxTTLKey.DB).Ask(ctx, ops, register.HasAnswerQuorum)
 	switch {
 	case err != nil:
 		return err
-	case !register.Answered(r.Replies()):
+	case !register.HasAnswerQuorum(r.Replies()):
 		return set.translate(&register.NoQuorum{Replies: r.Replies()})
 	}
 	set.guards.NoteTTLRecorded(recordedTTL)

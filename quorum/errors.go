@@ -62,21 +62,21 @@ type UnfitError = guard.UnfitError
 // undetermined. The functions errors.Is and errors.As find the causes.
 type NoQuorumError struct {
 	// Masters is the number of masters; Answered of them voted.
-	Masters, Answered int
+	Masters, VoteCount int
 	// Causes holds one *MasterError for each master that did not vote.
 	Causes *multierror.Error
-	// LateAfter is the time that a majority took to agree, if that was too long for the lease;
+	// AgreementTime is the time that a majority took to agree, if that was too long for the lease;
 	// otherwise zero.
-	LateAfter time.Duration
+	AgreementTime time.Duration
 	// Unclear is set if the masters answered, but the outcome of the command is unknown because
 	// other clients have changed the key since.
 	Unclear bool
 	// Unconfirmed is set if the masters answered, but did not confirm the location of the locks.
 	Unconfirmed bool
-	// Changed is set while the masters are being changed. ChangedTo holds the new masters, if they
+	// Changed is set while the masters are being changed. NewMasters holds the new masters, if they
 	// are known.
-	Changed   bool
-	ChangedTo []string
+	Changed    bool
+	NewMasters []string
 }
 
 func newNoQuorum(masters int) *NoQuorumError {
@@ -89,8 +89,8 @@ func (e *NoQuorumError) add(cause *MasterError) { e.Causes = multierror.Append(e
 // the masters in quarantine by the reason. If a majority voted, the remaining masters, or blocking
 // copies, leave the state of the key undetermined.
 func (e *NoQuorumError) Error() string {
-	if e.LateAfter > 0 {
-		return fmt.Sprintf("a majority of %d masters agreed only after %d ms", e.Masters, e.LateAfter.Milliseconds())
+	if e.AgreementTime > 0 {
+		return fmt.Sprintf("a majority of %d masters agreed only after %d ms", e.Masters, e.AgreementTime.Milliseconds())
 	}
 	if e.Unclear {
 		return "other clients have changed the key since: the outcome of the command is unknown; read the key"
@@ -100,39 +100,39 @@ func (e *NoQuorumError) Error() string {
 	}
 	if e.Unconfirmed {
 		return fmt.Sprintf("%d of %d masters answered, but no majority confirmed the location of the locks",
-			e.Answered, e.Masters)
+			e.VoteCount, e.Masters)
 	}
 	text := e.quarantineText()
 	switch hasMajority := e.HasMajority(); {
 	case hasMajority && len(e.Causes.Errors) == 0:
 		return fmt.Sprintf("%d of %d masters answered, and the state of the key is undetermined; "+
-			"if it does not clear up, FORCEUNLOCK it", e.Answered, e.Masters)
+			"if it does not clear up, FORCEUNLOCK it", e.VoteCount, e.Masters)
 	case hasMajority && text != "":
 		return fmt.Sprintf("%d of %d masters vote, and the state of the key is undetermined: %s",
-			e.Answered, e.Masters, text)
+			e.VoteCount, e.Masters, text)
 	case hasMajority:
 		return fmt.Sprintf("%d of %d masters answered, and the state of the key is undetermined: %v",
-			e.Answered, e.Masters, e.Causes)
+			e.VoteCount, e.Masters, e.Causes)
 	case text != "":
-		return fmt.Sprintf("%d of %d masters vote: %s", e.Answered, e.Masters, text)
+		return fmt.Sprintf("%d of %d masters vote: %s", e.VoteCount, e.Masters, text)
 	default:
 		return fmt.Sprintf("%d of %d masters answered, %d needed: %v",
-			e.Answered, e.Masters, Majority(e.Masters), e.Causes)
+			e.VoteCount, e.Masters, Majority(e.Masters), e.Causes)
 	}
 }
 
 // HasMajority reports whether a majority voted. Then the state of the key depends on the remaining
 // masters, or on blocking copies.
-func (e *NoQuorumError) HasMajority() bool { return e.Answered >= Majority(e.Masters) }
+func (e *NoQuorumError) HasMajority() bool { return e.VoteCount >= Majority(e.Masters) }
 
 // changeText describes a change of the masters.
 func (e *NoQuorumError) changeText() string {
-	if len(e.ChangedTo) == 0 {
+	if len(e.NewMasters) == 0 {
 		return "the masters are being changed, or another proxy has changed them; " +
 			"if this lasts, name the current masters in this proxy's configuration"
 	}
 	return fmt.Sprintf("the masters are being changed to %s: a majority of the new masters does not vote yet; "+
-		"if this lasts, name the new masters in this proxy's configuration", strings.Join(e.ChangedTo, ", "))
+		"if this lasts, name the new masters in this proxy's configuration", strings.Join(e.NewMasters, ", "))
 }
 
 // hasUnexplainedQuarantine reports whether a master's vote did not count, and its guard has not
@@ -163,7 +163,7 @@ func (e *NoQuorumError) quarantineText() string {
 		if len(waits[q.Cause]) == 0 {
 			reasons = append(reasons, q.Cause)
 		}
-		waits[q.Cause] = append(waits[q.Cause], q.Left())
+		waits[q.Cause] = append(waits[q.Cause], q.TimeLeft())
 		isAssumed, atLeast = isAssumed || q.AssumesMaxTTL, max(atLeast, q.LongestKnownTTL)
 		ruleDifference, locations = cmp.Or(ruleDifference, q.Differences), cmp.Or(locations, q.LocationConflict)
 	}
@@ -173,7 +173,7 @@ func (e *NoQuorumError) quarantineText() string {
 	var texts []string
 	for _, r := range reasons {
 		n := len(waits[r])
-		texts = append(texts, fmt.Sprintf("%d %s", n, r.Text(n, timeUntilVotes(waits[r], Majority(e.Masters)-e.Answered))))
+		texts = append(texts, fmt.Sprintf("%d %s", n, r.Text(n, timeUntilVotes(waits[r], Majority(e.Masters)-e.VoteCount))))
 	}
 	if len(otherCauses) > 0 {
 		texts = append(texts, joinCauses(otherCauses))

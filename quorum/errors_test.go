@@ -14,9 +14,9 @@ import (
 func TestTimeUntilVotes(t *testing.T) {
 	const s = time.Second
 	for _, c := range []struct {
-		left   []time.Duration
-		needed int
-		want   time.Duration
+		timesLeft []time.Duration
+		needed    int
+		want      time.Duration
 	}{
 		{[]time.Duration{9 * s}, 1, 9 * s},
 		{[]time.Duration{9 * s, 5 * s, 7 * s}, 2, 7 * s},
@@ -26,8 +26,8 @@ func TestTimeUntilVotes(t *testing.T) {
 		{[]time.Duration{0, 5 * s, 0}, 2, 0}, // the time of the second master is unknown
 		{[]time.Duration{9 * s, 5 * s}, 0, 5 * s},
 	} {
-		if got := timeUntilVotes(slices.Clone(c.left), c.needed); got != c.want {
-			t.Errorf("%v, %d needed: %v, want %v", c.left, c.needed, got, c.want)
+		if got := timeUntilVotes(slices.Clone(c.timesLeft), c.needed); got != c.want {
+			t.Errorf("%v, %d needed: %v, want %v", c.timesLeft, c.needed, got, c.want)
 		}
 	}
 }
@@ -36,9 +36,9 @@ func TestTimeUntilVotes(t *testing.T) {
 // the key.
 func TestNoQuorumText(t *testing.T) {
 	for _, c := range []struct {
-		answered int
-		causes   []error
-		want     string
+		voteCount int
+		causes    []error
+		want      string
 	}{
 		{2, []error{os.ErrDeadlineExceeded}, "2 of 5 masters answered, 3 needed: m: no answer in time"},
 		{3, []error{os.ErrDeadlineExceeded},
@@ -49,16 +49,16 @@ func TestNoQuorumText(t *testing.T) {
 			"3 of 5 masters vote, and the state of the key is undetermined: 1 was flushed"},
 	} {
 		e := newNoQuorum(5)
-		e.Answered = c.answered
+		e.VoteCount = c.voteCount
 		for _, cause := range c.causes {
 			e.add(&MasterError{Master: "m", Err: cause})
 		}
 		if got := e.Error(); got != c.want {
-			t.Errorf("%d answered, %v: %q, want %q", c.answered, c.causes, got, c.want)
+			t.Errorf("%d answered, %v: %q, want %q", c.voteCount, c.causes, got, c.want)
 		}
 	}
 	e := newNoQuorum(5)
-	e.Answered, e.Unconfirmed = 5, true
+	e.VoteCount, e.Unconfirmed = 5, true
 	if got, want := e.Error(), "5 of 5 masters answered, but no majority confirmed the location of the locks"; got != want {
 		t.Errorf("unconfirmed: %q, want %q", got, want)
 	}

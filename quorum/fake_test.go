@@ -39,10 +39,10 @@ type fakeMaster struct {
 	stores map[int]*cell.Store
 	// hung delays all requests until resume. Then the master executes the requests in its socket
 	// buffers, before later requests.
-	hung       bool
-	buffered   []func()
-	refuses    bool // the master refuses connections
-	losesReply bool // the master loses the reply to the current batch
+	hung             bool
+	bufferedRequests []func()
+	refuses          bool // the master refuses connections
+	losesReply       bool // the master loses the reply to the current batch
 	// loseReplies is the number of next batches that the master executes without a reply.
 	loseReplies int
 	// errorFor returns the error reply to an operation, or nil.
@@ -102,18 +102,18 @@ func (k *fakeLink) Close() { k.once.Do(func() { close(k.closed) }) }
 
 func (f *fakeMaster) exec(batch *master.Batch) error {
 	type queuedOp struct {
-		db    int
-		do    cell.Op
-		whole bool
+		db         int
+		do         cell.Op
+		withSource bool
 	}
 	queued := make([]queuedOp, batch.Len())
 	for i := range queued {
-		queued[i].db, queued[i].do, queued[i].whole = batch.Op(i)
+		queued[i].db, queued[i].do, queued[i].withSource = batch.Op(i)
 	}
 	got := make([]register.Reply, len(queued))
 	err := f.deliver(func() {
 		for i, w := range queued {
-			got[i] = f.carryOut(w.db, w.do, w.whole)
+			got[i] = f.carryOut(w.db, w.do, w.withSource)
 		}
 	})
 	for i := range queued {
@@ -129,7 +129,7 @@ func (f *fakeMaster) exec(batch *master.Batch) error {
 // deliver lets the master execute do now or, if the master hangs, when it resumes. deliver waits at
 // most the timeout.
 func (f *fakeMaster) deliver(do func()) error {
-	time.Sleep(f.pause()) // in a bubble, by its fake clock
+	time.Sleep(f.randomLatency()) // in a bubble, by its fake clock
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.contacts++
@@ -137,7 +137,7 @@ func (f *fakeMaster) deliver(do func()) error {
 	case f.refuses:
 		return syscall.ECONNREFUSED
 	case f.hung:
-		f.buffered = append(f.buffered, do)
+		f.bufferedRequests = append(f.bufferedRequests, do)
 		f.mu.Unlock()
 		time.Sleep(f.timeout) // in a bubble, by its fake clock
 		f.mu.Lock()
@@ -155,7 +155,7 @@ func (f *fakeMaster) deliver(do func()) error {
 	return nil
 }
 
-func (f *fakeMaster) pause() time.Duration {
+func (f *fakeMaster) randomLatency() time.Duration {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.jitter > 0 {
@@ -195,13 +195,13 @@ func (f *fakeMaster) store(db int) *cell.Store {
 	return s
 }
 
-func foreign(value string) cell.Cell {
+func foreignCell(value string) cell.Cell {
 	return cell.Cell{Form: cell.Foreign, Value: cell.Value{Present: true, Text: value}}
 }
 
 func (f *fakeMaster) Probe(context.Context) (time.Duration, error) {
 	err := f.deliver(func() {})
-	return f.pause(), err
+	return f.randomLatency(), err
 }
 
 func (f *fakeMaster) SetPassword(string) {}
@@ -210,8 +210,8 @@ func (f *fakeMaster) IsUnsupported(err error) bool { return errors.Is(err, errNo
 
 func (f *fakeMaster) Close() {}
 
-// Pin does nothing: it is for guarded masters.
-func (f *fakeMaster) Pin(func()) {}
+// PinServer does nothing: it is for guarded masters.
+func (f *fakeMaster) PinServer(func()) {}
 
 // Run discards an announcement.
 func (f *fakeMaster) Run(context.Context, luascript.Script, ...any) (any, error) {
@@ -229,10 +229,10 @@ func (f *fakeMaster) hang() { f.change(func(f *fakeMaster) { f.hung = true }) }
 func (f *fakeMaster) resume() {
 	f.change(func(f *fakeMaster) {
 		f.hung = false
-		for _, do := range f.buffered {
+		for _, do := range f.bufferedRequests {
 			do()
 		}
-		f.buffered = nil
+		f.bufferedRequests = nil
 	})
 }
 
@@ -256,7 +256,7 @@ func (f *fakeMaster) doWords(words []any) (reply any) {
 	case words[0] == "UNLINK":
 		f.stores[0] = nil
 	case words[1] == saveBodyScript:
-		s.Put(key(), foreign(fmt.Sprint(words[7])), Endless)
+		s.Put(key(), foreignCell(fmt.Sprint(words[7])), NoExpiry)
 	case words[1] == findBodyScript:
 		if found := s.Get(key()); found.Form != cell.Absent {
 			return found.Value.Text

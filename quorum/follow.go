@@ -20,11 +20,11 @@ func (c *Cluster) followChanges(ctx context.Context) {
 		if set != lastSet {
 			lastTry, lastSet = time.Time{}, set
 		}
-		s := set.guards.Succession()
+		s := set.guards.Reconfiguration()
 		if s == nil {
 			c.forgetChange(noticedChange)
 			if set.guards.IsMoveLeaseExpired() {
-				c.abortLapsedMove(ctx, set)
+				c.abortExpiredMove(ctx, set)
 			}
 			continue
 		}
@@ -44,13 +44,13 @@ func (c *Cluster) followChanges(ctx context.Context) {
 // forgetChange lets commands continue if the guards no longer know of a change that followChanges
 // noticed, and no other function continues it. This happens to a proxy that starts during a change:
 // it may first reach masters of the era before its own.
-func (c *Cluster) forgetChange(noticed *change) {
-	if noticed == nil || c.currentChange.Load() != noticed || !c.changeMu.TryLock() {
+func (c *Cluster) forgetChange(noticedChange *change) {
+	if noticedChange == nil || c.currentChange.Load() != noticedChange || !c.changeMu.TryLock() {
 		return
 	}
 	defer c.changeMu.Unlock()
-	if c.currentChange.Load() == noticed {
-		c.endChange(noticed)
+	if c.currentChange.Load() == noticedChange {
+		c.endChange(noticedChange)
 	}
 }
 
@@ -63,12 +63,12 @@ func (c *Cluster) follow(ctx context.Context, set *masterSet, s guard.Reconfigur
 	if !c.changeMu.TryLock() {
 		return false
 	}
-	sameMasters := s.Begun && s.Era.HasMasters(set.names()) || !s.Begun && s.Change.After(s.Era).HasMasters(set.names())
+	sameMasters := s.Begun && s.Era.HasMasters(set.names()) || !s.Begun && s.Change.NextEra(s.Era).HasMasters(set.names())
 	var err error
 	if sameMasters {
 		err = c.adoptMasters(ctx, set, s, c.urlsOf(set))
 	} else if !s.Begun {
-		s.Change, err = set.guards.Decide(ctx, s.Era, s.Change, c.ballot)
+		s.Change, err = set.guards.Decide(ctx, s.Era, s.Change, c.newBallot)
 	}
 	c.changeMu.Unlock()
 	switch {

@@ -27,14 +27,14 @@ const (
 // Holding is the state of a key, and its holder as far as this process knows.
 type Holding struct {
 	Status Status
-	// Left is the remaining time that a majority grants, or Endless; only with StatusHeld.
-	Left time.Duration
+	// TimeLeft is the remaining time that a majority grants, or Endless; only with StatusHeld.
+	TimeLeft time.Duration
 	// Masters holds the state on each master.
 	Masters []MasterAnswer
-	// Holder comes from the request that took the lock, and Since is the start of the lease. Both
-	// are unset if another process granted the lock.
-	Holder any
-	Since  time.Time
+	// Holder comes from the request that took the lock, and LeaseStart is the start of the lease.
+	// Both are unset if another process granted the lock.
+	Holder     any
+	LeaseStart time.Time
 	// Fence is at least the fence of every lock of the key, as Cluster.Fence returns it.
 	Fence int64
 	// Waiters is the number of requests that wait for the key. Only a Locker sets it.
@@ -81,7 +81,7 @@ func (set *masterSet) Holdings(ctx context.Context, keys []Key) ([]Holding, erro
 // holding converts a state of the register, and adds the masters' names.
 func (set *masterSet) holding(f register.Holding) Holding {
 	h := Holding{
-		Status: f.Status, Left: f.TimeLeft, Holder: f.Holder, Since: f.Since, Fence: f.Fence,
+		Status: f.Status, TimeLeft: f.TimeLeft, Holder: f.Holder, LeaseStart: f.LeaseStart, Fence: f.Fence,
 		Masters: make([]MasterAnswer, len(set.masters)),
 	}
 	for i, m := range set.masters {
@@ -108,7 +108,7 @@ func copyText(s register.CopyState, err error) string {
 // narrowTo narrows the state of a cell to one of its keys.
 func (h *Holding) narrowTo(cell register.Holding, key Key) error {
 	if key.Tag != "" {
-		h.Holder, h.Since, h.Fence = nil, time.Time{}, 0
+		h.Holder, h.LeaseStart, h.Fence = nil, time.Time{}, 0
 	}
 	if h.Status != StatusHeld {
 		return nil
@@ -117,9 +117,9 @@ func (h *Holding) narrowTo(cell register.Holding, key Key) error {
 	if err != nil {
 		return err
 	}
-	l := lookAt(b, cell.Snapshot, key)
-	if h.Left = l.TimeLeft; !l.Present {
-		h.Status, h.Holder, h.Since = StatusFree, nil, time.Time{}
+	l := keySnapshot(b, cell.Snapshot, key)
+	if h.TimeLeft = l.TimeLeft; !l.Present {
+		h.Status, h.Holder, h.LeaseStart = StatusFree, nil, time.Time{}
 	}
 	return nil
 }
@@ -147,7 +147,7 @@ func (set *masterSet) Names(ctx context.Context, db int, page func(names []strin
 		}
 	}
 	for _, m := range set.masters { // two majorities share a master
-		more, scanErr, err := namesOn(ctx, m, db, page)
+		more, scanErr, err := scanNames(ctx, m, db, page)
 		switch {
 		case err != nil || scanErr == nil && !more:
 			return err
@@ -155,16 +155,16 @@ func (set *masterSet) Names(ctx context.Context, db int, page func(names []strin
 			votes.add(&MasterError{Master: m.Name(), Err: scanErr})
 			continue
 		}
-		if votes.Answered++; votes.Answered == Majority(len(set.masters)) {
+		if votes.VoteCount++; votes.VoteCount == Majority(len(set.masters)) {
 			return nil
 		}
 	}
 	return votes
 }
 
-// namesOn passes the names of a master's keys to page. scanErr is the reason why names may be
+// scanNames passes the names of a master's keys to page. scanErr is the reason why names may be
 // missing.
-func namesOn(
+func scanNames(
 	ctx context.Context, m *master.Master, db int, page func([]string) (bool, error),
 ) (more bool, scanErr, err error) {
 	for cursor, first := "0", true; first || cursor != "0"; first = false {
@@ -242,7 +242,7 @@ func (set *masterSet) Databases(ctx context.Context) ([]int, error) {
 			continue
 		}
 		all = append(all, found...)
-		if votes.Answered++; votes.Answered == Majority(len(set.masters)) {
+		if votes.VoteCount++; votes.VoteCount == Majority(len(set.masters)) {
 			slices.Sort(all)
 			return slices.Compact(all), nil
 		}

@@ -12,16 +12,16 @@ import (
 // names returns all names that Names lists for a database, each once.
 func names(t *testing.T, c *Cluster, db int) []string {
 	t.Helper()
-	var all []string
+	var foundNames []string
 	err := c.Names(t.Context(), db, func(page []string) (bool, error) {
-		all = append(all, page...)
+		foundNames = append(foundNames, page...)
 		return true, nil
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	slices.Sort(all)
-	return slices.Compact(all)
+	slices.Sort(foundNames)
+	return slices.Compact(foundNames)
 }
 
 // TestNames checks that Names lists every lock of the database, whichever majority holds it, and
@@ -76,7 +76,7 @@ func TestNamesWithoutAQuorum(t *testing.T) {
 	masters[1].Close()
 	var noQuorum *NoQuorumError
 	err := c.Names(t.Context(), 0, func([]string) (bool, error) { return true, nil })
-	if !errors.As(err, &noQuorum) || noQuorum.Answered != 1 || len(noQuorum.Causes.Errors) != 2 {
+	if !errors.As(err, &noQuorum) || noQuorum.VoteCount != 1 || len(noQuorum.Causes.Errors) != 2 {
 		t.Errorf("two are down: %v", err)
 	}
 	holdings, err := c.Holdings(t.Context(), []Key{job})
@@ -89,15 +89,15 @@ func TestNamesWithoutAQuorum(t *testing.T) {
 // TestRemove checks that Remove takes a lock from any holder, once, and reports the freed key.
 func TestRemove(t *testing.T) {
 	_, c := startMasters(t, 3)
-	var freed []Key
-	c.onFreed = func(k Key) bool { freed = append(freed, k); return false }
+	var freedKeys []Key
+	c.onFreed = func(k Key) bool { freedKeys = append(freedKeys, k); return false }
 	c.mustTake(t, job)
 	for i, want := range []bool{true, false} {
 		if did, err := c.Remove(t.Context(), job); did != want || err != nil {
 			t.Errorf("removal %d: %v, %v", i, did, err)
 		}
 	}
-	if !slices.Contains(freed, job) {
+	if !slices.Contains(freedKeys, job) {
 		t.Error("nobody was told")
 	}
 	if err := c.Release(t.Context(), job, token); !errors.Is(err, ErrNotHeld) {
@@ -106,12 +106,12 @@ func TestRemove(t *testing.T) {
 	if _, err := c.Extend(t.Context(), job, token, time.Minute); !errors.Is(err, ErrNotHeld) {
 		t.Errorf("the old holder extends it: %v", err)
 	}
-	var own *OwnKeyError
+	var ownKeyErr *OwnKeyError
 	marker := Key{Name: "redlock-proxy:marker"}
-	if _, err := c.Remove(t.Context(), marker); !errors.As(err, &own) {
+	if _, err := c.Remove(t.Context(), marker); !errors.As(err, &ownKeyErr) {
 		t.Errorf("a key of the proxies': %v", err)
 	}
-	if _, err := c.Holdings(t.Context(), []Key{job, marker}); !errors.As(err, &own) {
+	if _, err := c.Holdings(t.Context(), []Key{job, marker}); !errors.As(err, &ownKeyErr) {
 		t.Errorf("a key of the proxies': %v", err)
 	}
 }

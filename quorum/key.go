@@ -55,7 +55,7 @@ func cellsOf(keys []Key) (cells []string, cellIndex []int) {
 	return cells, cellIndex
 }
 
-func anyTagged(keys []Key) bool {
+func hasTaggedKey(keys []Key) bool {
 	return slices.ContainsFunc(keys, func(k Key) bool { return k.Tag != "" })
 }
 

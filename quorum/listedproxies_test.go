@@ -12,9 +12,9 @@ import (
 )
 
 // announceProxy adds an entry with the current time to the lists of proxies on some masters.
-func announceProxy(t *testing.T, on []*redistest.Server, id, entry string) {
+func announceProxy(t *testing.T, servers []*redistest.Server, id, entry string) {
 	t.Helper()
-	for _, server := range on {
+	for _, server := range servers {
 		client, err := redistest.Dial(server.Addr(), time.Minute)
 		if err != nil {
 			t.Fatal(err)
@@ -27,10 +27,10 @@ func announceProxy(t *testing.T, on []*redistest.Server, id, entry string) {
 	}
 }
 
-// TestListedProxiesPreventMoves checks that some proxies prevent moves of the locks and changes of
+// TestMoveWithListedProxies checks that some proxies prevent moves of the locks and changes of
 // the masters, if two of three masters list them. These proxies have an earlier version, no guard,
 // or different settings.
-func TestListedProxiesPreventMoves(t *testing.T) {
+func TestMoveWithListedProxies(t *testing.T) {
 	t.Parallel()
 	servers, both := newMovableClusters(t)
 	c := both[0]
@@ -50,33 +50,33 @@ func TestListedProxiesPreventMoves(t *testing.T) {
 		{"that one master alone lists", "OLD", "3 1 - 0 0", 1, ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			var found error
-			for began := time.Now(); found == nil && time.Since(began) < guard.ProxyTimeout; {
+			var moveErr error
+			for began := time.Now(); moveErr == nil && time.Since(began) < guard.ProxyTimeout; {
 				announceProxy(t, servers[:test.on], test.id, test.entry)
 				time.Sleep(50 * time.Millisecond) // the proxy reads the lists once in a while
-				found = c.MayMove()
+				moveErr = c.CheckMove()
 			}
-			if _, err := c.masterSet().guards.MayChange(func(string) bool { return true }); (err == nil) != (test.want == "") {
+			if _, err := c.masterSet().guards.CheckChange(func(string) bool { return true }); (err == nil) != (test.want == "") {
 				t.Errorf("the masters: %v", err)
 			}
 			switch {
-			case test.want == "" && found != nil:
-				t.Errorf("it hinders: %v", found)
-			case test.want != "" && (found == nil || !strings.Contains(found.Error(), test.want)):
-				t.Errorf("hindered by %v, want %q", found, test.want)
+			case test.want == "" && moveErr != nil:
+				t.Errorf("it hinders: %v", moveErr)
+			case test.want != "" && (moveErr == nil || !strings.Contains(moveErr.Error(), test.want)):
+				t.Errorf("hindered by %v, want %q", moveErr, test.want)
 			}
-			c.mustMayMove(t) // the entry has expired
+			c.mustCheckMove(t) // the entry has expired
 		})
 	}
 }
 
-// TestListOfADeadMasterDoesNotCount checks that the list of a master that is down does not count.
-func TestListOfADeadMasterDoesNotCount(t *testing.T) {
+// TestListOfDeadMaster checks that the list of a master that is down does not count.
+func TestListOfDeadMaster(t *testing.T) {
 	t.Parallel()
 	servers, both := newMovableClusters(t)
 	c := both[0]
 	announceProxy(t, servers[1:], "OLD", "3 1 - 0 0")
-	for began := time.Now(); c.MayMove() == nil; time.Sleep(10 * time.Millisecond) {
+	for began := time.Now(); c.CheckMove() == nil; time.Sleep(10 * time.Millisecond) {
 		if time.Since(began) > guard.ProxyTimeout {
 			t.Fatal("two masters list a proxy of an earlier version, and it does not hinder")
 		}
@@ -85,17 +85,17 @@ func TestListOfADeadMasterDoesNotCount(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = servers[2].Continue() }()
-	c.mustMayMove(t)
+	c.mustCheckMove(t)
 	if ids := c.masterSet().guards.PeerIDs(); !slices.Equal(ids, []string{both[1].proxyID}) {
 		t.Errorf("other proxies are %v", ids)
 	}
 }
 
-// mustMayMove waits until the locks can be moved.
-func (c *Cluster) mustMayMove(t *testing.T) {
+// mustCheckMove waits until the locks can be moved.
+func (c *Cluster) mustCheckMove(t *testing.T) {
 	t.Helper()
 	for began := time.Now(); ; time.Sleep(10 * time.Millisecond) {
-		err := c.MayMove()
+		err := c.CheckMove()
 		if err == nil {
 			return
 		}

@@ -29,7 +29,7 @@ func (set *masterSet) missingSubscriptions() *NoQuorumError {
 	for i, err := range set.listener().Causes() {
 		switch {
 		case set.listener().IsConnected(i):
-			missing.Answered++
+			missing.VoteCount++
 		case err == nil:
 			missing.add(&MasterError{Master: set.masters[i].Name(), Err: errNotSubscribed})
 		default:

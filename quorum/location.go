@@ -14,28 +14,28 @@ type Location = location.EraPlace
 // WrongLocationError means that a command on a lock key changed nothing, because the locks are not,
 // or no longer, at the expected location.
 type WrongLocationError struct {
-	// Now is the location of the locks.
-	Now Location
+	// Current is the location of the locks.
+	Current Location
 }
 
 // Error returns a sentence with a remedy.
 func (e *WrongLocationError) Error() string {
-	if e.Now.Moves() {
+	if e.Current.Moves() {
 		return "the locks on lock keys are being moved by other proxies; try again"
 	}
 	return fmt.Sprintf("the locks on lock keys are at the %v, which this proxy does not have; use a proxy that has it",
-		e.Now.Place)
+		e.Current.Place)
 }
 
 // locationIn returns the location of the locks in an era.
 func (c *Cluster) locationIn(era reconfig.Era) Location {
-	return Location{Place: era.Place.OrBySetting(c.opts.FromUpstream), Era: era.Number}
+	return Location{Place: era.Place.WithDefault(c.opts.FromUpstream), Era: era.Number}
 }
 
 // CurrentLocation returns the location of the locks, as far as this proxy knows. known is false if
 // too few masters reported it, or while the masters decide on a change. CurrentLocation does not
 // wait.
-func (c *Cluster) CurrentLocation() (at Location, known bool) {
+func (c *Cluster) CurrentLocation() (current Location, known bool) {
 	era, known := c.masterSet().guards.Era()
 	return c.locationIn(era), known && c.currentChange.Load() == nil
 }
@@ -64,7 +64,7 @@ func (c *Cluster) notifyLocation() {
 // IsLeavingMasters reports whether the locks are about to leave the masters. Then no command on a
 // lock key may begin on the masters.
 func (c *Cluster) IsLeavingMasters() bool {
-	return c.masterSet().guards.IsMoveAnnounced(location.ToUpstream)
+	return c.masterSet().guards.IsMoveAnnounced(location.MovingToUpstream)
 }
 
 // checkAccess returns nil if commands may access the keys on these masters, or else an

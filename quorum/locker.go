@@ -24,7 +24,7 @@ func NewLocker(c *Cluster) *Locker {
 	l := &Locker{Cluster: c}
 	l.queues.MayPark = func(k Key) bool { return len(k.Name) <= maxParkedKey }
 	l.queues.Peers = peerWaiters{c, c.source.Attempt(), func() []string { return c.masterSet().guards.PeerIDs() }}
-	c.onFreed, c.onTaking = l.queues.Released, l.queues.SendTake
+	c.onFreed, c.onTaking = l.queues.RecordRelease, l.queues.SendTake
 	return l
 }
 
@@ -32,8 +32,8 @@ func NewLocker(c *Cluster) *Locker {
 // keeps thousands of such queues.
 const maxParkedKey = 1 << 10
 
-// Forever is a LockRequest.Wait without a limit.
-const Forever time.Duration = -1
+// NoWaitLimit is a LockRequest.Wait without a limit.
+const NoWaitLimit time.Duration = -1
 
 // LockRequest requests a lock.
 type LockRequest struct {
@@ -64,12 +64,12 @@ func (l *Locker) Lock(ctx context.Context, req LockRequest) (GrantedLock, error)
 	if req.Wait != 0 {
 		return l.waitAndLock(ctx, t, req.Wait)
 	}
-	for until := time.Now().Add(changePatience); ; {
+	for until := time.Now().Add(changeTimeout); ; {
 		set, err := l.stableSet(ctx, until)
 		if err != nil {
 			return GrantedLock{}, err
 		}
-		switch hasWaiters, isUndetermined := l.queues.Waits(req.Key); {
+		switch hasWaiters, isUndetermined := l.queues.HasWaiter(req.Key); {
 		case isUndetermined || hasWaiters && !l.HasQuorum():
 			if noQuorum := l.noQuorum(); !l.wasChanged(ctx, set, noQuorum) || time.Now().After(until) {
 				return GrantedLock{}, noQuorum
@@ -84,49 +84,49 @@ func (l *Locker) Lock(ctx context.Context, req LockRequest) (GrantedLock, error)
 
 // waitAndLock waits in the queue of the key until the request is first. Then it tries to take the
 // lock until the lock is granted or the time has passed.
-func (l *Locker) waitAndLock(ctx context.Context, t TakeRequest, wait time.Duration) (got GrantedLock, err error) {
+func (l *Locker) waitAndLock(ctx context.Context, t TakeRequest, wait time.Duration) (grant GrantedLock, err error) {
 	until, timeout := deadline(wait)
 	key := t.Keys[0]
 	t.RetryUntil = until
 	switch l.queues.Await(ctx, queue.LockWaitOptions[Key]{
 		Key: key, Timeout: timeout, Rand: l.opts.Rand, Quorum: l.quorumRegained,
 		Try: func() queue.TryResult {
-			got, err = l.Take(ctx, t)
+			grant, err = l.Take(ctx, t)
 			return tryResult(err)
 		},
 		Alarm: func() queue.Alarm { return l.masterSet().waiterAlarm(key) },
 	}) {
-	case queue.TimedOut:
+	case queue.WaitTimedOut:
 		return GrantedLock{}, ErrHeld
-	case queue.TimedOutUndecided:
+	case queue.WaitTimedOutUndecided:
 		if noQuorum := l.noQuorum(); !l.wasChanged(ctx, l.masterSet(), noQuorum) {
 			return GrantedLock{}, noQuorum
 		}
 		// The masters are being changed: Take waits for the change, then tries once.
 		t.RetryUntil = time.Time{}
 		return l.Take(ctx, t)
-	case queue.Canceled:
+	case queue.WaitCanceled:
 		return GrantedLock{}, context.Cause(ctx)
 	}
-	return got, err
+	return grant, err
 }
 
 func tryResult(err error) queue.TryResult {
 	switch {
 	case err == nil:
-		return queue.Taken
+		return queue.TryTaken
 	case errors.Is(err, ErrHeld), errors.Is(err, ErrContended):
-		return queue.Refused
+		return queue.TryRefused
 	case errors.As(err, new(*NoQuorumError)):
-		return queue.Unknown
+		return queue.TryUnknown
 	}
-	return queue.Failed
+	return queue.TryFailed
 }
 
 // deadline returns the end of a wait, and a channel that reports it. A negative wait has no end. A
 // try that runs at the end of the wait continues: only its result shows whether the lock was
 // granted.
-func deadline(wait time.Duration) (until time.Time, timeout <-chan time.Time) {
+func deadline(wait time.Duration) (endTime time.Time, timeout <-chan time.Time) {
 	if wait < 0 {
 		return time.Time{}, nil
 	}
@@ -140,9 +140,9 @@ func (l *Locker) Unlock(ctx context.Context, key Key, token string) error {
 	return l.Release(ctx, key, token)
 }
 
-// Waiting returns the number of requests that wait for a lock, or until another client stores a
+// WaiterCount returns the number of requests that wait for a lock, or until another client stores a
 // value under a key.
-func (l *Locker) Waiting() int { return l.queues.Len() + l.blockedPops.Len() }
+func (l *Locker) WaiterCount() int { return l.queues.Len() + l.blockedPops.Len() }
 
 // Holdings returns the result of Cluster.Holdings, with the number of requests that wait in this
 // process for each key.

@@ -10,9 +10,9 @@ import (
 	"time"
 )
 
-// waiter requests the job in the background, and appends its token to served when the request ends.
-// The suffix " gave up" or " left" marks a request that was not granted.
-func (b *fixture) waiter(ctx context.Context, l *Locker, token string, wait time.Duration, served *[]string) {
+// startWaiter requests the job in the background, and appends its token to served when the request
+// ends. The suffix " gave up" or " left" marks a request that was not granted.
+func (b *fixture) startWaiter(ctx context.Context, l *Locker, token string, wait time.Duration, servedTokens *[]string) {
 	go func() {
 		_, err := l.Lock(ctx, LockRequest{Key: job, Token: token, TTL: time.Hour, Wait: wait})
 		switch {
@@ -21,39 +21,39 @@ func (b *fixture) waiter(ctx context.Context, l *Locker, token string, wait time
 		case err != nil:
 			token += " left"
 		}
-		*served = append(*served, token)
+		*servedTokens = append(*servedTokens, token)
 	}()
 	synctest.Wait()
 }
 
-func TestWaitersAreServedInTurn(t *testing.T) {
-	inBubble(t, 5, func(b *fixture) {
+func TestWaiterOrder(t *testing.T) {
+	runInBubble(t, 5, func(b *fixture) {
 		b.mustLock("holder", time.Hour)
-		var served, want []string
+		var servedTokens, want []string
 		for i := range 10 {
-			b.waiter(b.Context(), b.locker, fmt.Sprint(i), Forever, &served)
+			b.startWaiter(b.Context(), b.locker, fmt.Sprint(i), NoWaitLimit, &servedTokens)
 			want = append(want, fmt.Sprint(i))
 		}
 		holder := "holder"
 		for i := range 10 {
 			b.wantErr(b.locker.Unlock(b.Context(), job, holder), nil)
 			synctest.Wait()
-			if len(served) != i+1 {
-				b.Fatalf("after release %d: served %q", i, served)
+			if len(servedTokens) != i+1 {
+				b.Fatalf("after release %d: served %q", i, servedTokens)
 			}
-			holder = served[i]
+			holder = servedTokens[i]
 		}
-		if !slices.Equal(served, want) {
-			b.Errorf("served %q, want %q", served, want)
+		if !slices.Equal(servedTokens, want) {
+			b.Errorf("served %q, want %q", servedTokens, want)
 		}
-		if waits, _ := b.locker.queues.Waits(job); waits {
+		if waits, _ := b.locker.queues.HasWaiter(job); waits {
 			b.Error("a queue is left behind")
 		}
 	})
 }
 
-func TestWaiterTimesOut(t *testing.T) {
-	inBubble(t, 3, func(b *fixture) {
+func TestWaitTimeout(t *testing.T) {
+	runInBubble(t, 3, func(b *fixture) {
 		b.mustLock("holder", time.Hour)
 		start := time.Now()
 		_, err := b.locker.Lock(b.Context(),
@@ -66,13 +66,13 @@ func TestWaiterTimesOut(t *testing.T) {
 	})
 }
 
-func TestWaiterThatLeavesIsGrantedNothing(t *testing.T) {
-	inBubble(t, 3, func(b *fixture) {
+func TestCancelledWaiter(t *testing.T) {
+	runInBubble(t, 3, func(b *fixture) {
 		b.mustLock("holder", time.Hour)
 		var served []string
 		ctx, cancel := context.WithCancel(b.Context())
-		b.waiter(ctx, b.locker, "head", Forever, &served)
-		b.waiter(b.Context(), b.locker, "second", Forever, &served)
+		b.startWaiter(ctx, b.locker, "head", NoWaitLimit, &served)
+		b.startWaiter(b.Context(), b.locker, "second", NoWaitLimit, &served)
 		cancel()
 		synctest.Wait()
 		b.wantErr(b.locker.Unlock(b.Context(), job, "holder"), nil)
@@ -84,12 +84,12 @@ func TestWaiterThatLeavesIsGrantedNothing(t *testing.T) {
 	})
 }
 
-func TestWaiterNoticesExpiry(t *testing.T) {
-	inBubble(t, 3, func(b *fixture) {
+func TestWaitUntilExpiry(t *testing.T) {
+	runInBubble(t, 3, func(b *fixture) {
 		b.putPlain("dead client", time.Second, 0, 1, 2)
 		var served []string
 		start := time.Now()
-		b.waiter(b.Context(), b.locker, token, Forever, &served)
+		b.startWaiter(b.Context(), b.locker, token, NoWaitLimit, &served)
 		time.Sleep(time.Second + 32*time.Millisecond) // the longest pause between two tries
 		synctest.Wait()
 		if len(served) != 1 {
@@ -98,13 +98,13 @@ func TestWaiterNoticesExpiry(t *testing.T) {
 	})
 }
 
-// TestLockWithoutWaitDoesNotOvertakeWaiters checks that a request without a wait does not overtake
+// TestLockWithoutWait checks that a request without a wait does not overtake
 // waiters, even if the lock is free for a moment.
-func TestLockWithoutWaitDoesNotOvertakeWaiters(t *testing.T) {
-	inBubble(t, 3, func(b *fixture) {
+func TestLockWithoutWait(t *testing.T) {
+	runInBubble(t, 3, func(b *fixture) {
 		b.putPlain("dead client", time.Second, 0, 1, 2)
 		var served []string
-		b.waiter(b.Context(), b.locker, "waiter", Forever, &served)
+		b.startWaiter(b.Context(), b.locker, "waiter", NoWaitLimit, &served)
 		b.putPlain("", -time.Second, 0, 1, 2)
 		_, err := b.lock("hasty", time.Second)
 		b.wantErr(err, ErrHeld)
@@ -116,16 +116,16 @@ func TestLockWithoutWaitDoesNotOvertakeWaiters(t *testing.T) {
 	})
 }
 
-// TestWaitersStayWithoutQuorum checks that waiters stay in the queue while there is no quorum,
+// TestWaitersWithoutQuorum checks that waiters stay in the queue while there is no quorum,
 // and get the lock when there is one. A waiter whose time passes meanwhile, and a request without a
 // wait, get NOQUORUM, not the reply that another client holds the lock.
-func TestWaitersStayWithoutQuorum(t *testing.T) {
-	inBubble(t, 3, func(b *fixture) {
+func TestWaitersWithoutQuorum(t *testing.T) {
+	runInBubble(t, 3, func(b *fixture) {
 		for _, m := range b.masters {
 			m.refuseConnections()
 		}
 		var served []string
-		b.waiter(b.Context(), b.locker, "0", Forever, &served)
+		b.startWaiter(b.Context(), b.locker, "0", NoWaitLimit, &served)
 		_, err := b.locker.Lock(b.Context(), LockRequest{Key: job, Token: token, TTL: time.Hour, Wait: time.Second})
 		b.wantNoQuorum(err)
 		_, err = b.locker.Lock(b.Context(), LockRequest{Key: job, Token: token, TTL: time.Hour})
@@ -146,10 +146,10 @@ func setPeer(l, other *Locker) {
 	l.queues.Peers = peerWaiters{l.Cluster, l.source.Attempt(), func() []string { return []string{other.proxyID} }}
 }
 
-// TestTwoProxiesShareABusyLock checks that the waiters of a busy process leave the lock to the
+// TestBusyLockOfTwoProxies checks that the waiters of a busy process leave the lock to the
 // waiters of another process.
-func TestTwoProxiesShareABusyLock(t *testing.T) {
-	inBubble(t, 3, func(b *fixture) {
+func TestBusyLockOfTwoProxies(t *testing.T) {
+	runInBubble(t, 3, func(b *fixture) {
 		other := NewLocker(b.newCluster())
 		setPeer(b.locker, other)
 		setPeer(other, b.locker)
@@ -159,7 +159,7 @@ func TestTwoProxiesShareABusyLock(t *testing.T) {
 		work := func(l *Locker, proxy string, n int) {
 			token := fmt.Sprint(proxy, n)
 			for {
-				_, err := l.Lock(ctx, LockRequest{Key: job, Token: token, TTL: time.Hour, Wait: Forever})
+				_, err := l.Lock(ctx, LockRequest{Key: job, Token: token, TTL: time.Hour, Wait: NoWaitLimit})
 				if err != nil {
 					return
 				}

@@ -9,8 +9,8 @@ import (
 	"redlock-proxy/quorum/register"
 )
 
-// Endless is the remaining time of a key without expiry.
-const Endless time.Duration = -1
+// NoExpiry is the remaining time of a key without expiry.
+const NoExpiry time.Duration = -1
 
 // These types describe updates and takes of keys; see package register.
 type (
@@ -61,7 +61,7 @@ func (set *masterSet) Take(ctx context.Context, t TakeRequest) (GrantedLock, err
 	if err := set.recordMaxTTL(ctx, t.TTL); err != nil {
 		return GrantedLock{}, err
 	}
-	if anyTagged(t.Keys) {
+	if hasTaggedKey(t.Keys) {
 		return set.takeShared(ctx, t)
 	}
 	t.OnRemovalDue = set.removalScheduler(t)
@@ -100,13 +100,13 @@ func (set *masterSet) Release(ctx context.Context, key Key, token string) error 
 		return err
 	}
 	if key.Tag != "" {
-		return set.releaseShared(ctx, key, token)
+		return set.releaseSharedKey(ctx, key, token)
 	}
-	err := set.database(key.DB).Unlock(ctx, key.Name, token, func(version string, left time.Duration) {
-		set.cluster.scheduleRemoval(key, version, left, nil)
+	err := set.database(key.DB).Unlock(ctx, key.Name, token, func(version string, timeLeft time.Duration) {
+		set.cluster.scheduleRemoval(key, version, timeLeft, nil)
 	})
 	if set.hasKeygroup(err) {
-		return set.releaseShared(ctx, key, token)
+		return set.releaseSharedKey(ctx, key, token)
 	}
 	return set.translate(err)
 }
@@ -129,12 +129,12 @@ func (set *masterSet) Extend(ctx context.Context, key Key, token string, ttl tim
 		return GrantedLock{}, err
 	}
 	if key.Tag != "" {
-		return set.extendShared(ctx, key, token, ttl)
+		return set.extendSharedKey(ctx, key, token, ttl)
 	}
 	got, err := set.database(key.DB).Extend(ctx, key.Name, token, ttl)
 	switch {
 	case set.hasKeygroup(err):
-		return set.extendShared(ctx, key, token, ttl)
+		return set.extendSharedKey(ctx, key, token, ttl)
 	case errors.As(err, new(*register.NoQuorum)):
 		// The remaining time may differ between the masters: a ballot lets them agree.
 		set.cluster.scheduleRemoval(key, "", ttl, nil)
@@ -167,13 +167,13 @@ func (c *Cluster) Guess(key Key) (token string, ok bool) {
 }
 
 // Update changes one key depending on its current value. It may call run several times;
-// Outcome.Decision is the decision that took effect. If expect is not nil, run must not change any
-// value other than *expect.
+// Outcome.Decision is the decision that took effect. If expectedValue is not nil, run must not
+// change any value other than *expect.
 //
 // Errors: the errors of run, ErrForeign, ErrContended, *NoQuorumError, or the cause of ctx. After
 // the last two the change may or may not take effect, possibly later, at most once.
 func (c *Cluster) Update(
-	ctx context.Context, key Key, expect *string, run func(Snapshot) (Decision, error),
+	ctx context.Context, key Key, expectedValue *string, run func(Snapshot) (Decision, error),
 ) (Outcome, error) {
-	return withSet(ctx, c, func(set *masterSet) (Outcome, error) { return set.Update(ctx, key, expect, run) })
+	return withSet(ctx, c, func(set *masterSet) (Outcome, error) { return set.Update(ctx, key, expectedValue, run) })
 }

@@ -116,11 +116,11 @@ func malformedAnswers() map[string]string {
 // error and grants nothing.
 func TestMalformedAnswers(t *testing.T) {
 	t.Parallel()
-	var impostors []*interceptor
+	var interceptors []*interceptor
 	var urls []string
 	for range 3 {
 		p := newInterceptor(t, miniredis.RunT(t).Addr())
-		impostors = append(impostors, p)
+		interceptors = append(interceptors, p)
 		urls = append(urls, "redis://"+p.Addr().String())
 	}
 	c := runCluster(t, Options{Masters: urls, FreshStart: true})
@@ -128,10 +128,10 @@ func TestMalformedAnswers(t *testing.T) {
 	texts["endless status"], texts["endless error"] = "+", "-"
 	for name, text := range texts {
 		start := allocatedBytes()
-		malformed := impostors[len(name)%3]
+		malformed := interceptors[len(name)%3]
 		malformed.setAnswer(text, len(text) == 1)
 		key := Key{Name: name}
-		if err := c.takeFree(t, key); err != nil {
+		if err := c.takeFreeKey(t, key); err != nil {
 			t.Errorf("%s: LOCK: %v", name, err)
 		}
 		awaitStatus(t, c, name, func(s MasterStatus) bool { return s.Err != nil }, 1)
@@ -144,7 +144,7 @@ func TestMalformedAnswers(t *testing.T) {
 			t.Errorf("%s: it took %d MB", name, used>>20)
 		}
 	}
-	for _, p := range impostors {
+	for _, p := range interceptors {
 		p.setAnswer("$9223372036854775807\r\n", false)
 	}
 	_, err := c.Take(t.Context(), TakeRequest{Keys: []Key{job}, TakeOptions: TakeOptions{Tokens: []string{token}, TTL: time.Minute}})
@@ -153,9 +153,9 @@ func TestMalformedAnswers(t *testing.T) {
 	}
 }
 
-// TestStrangeAnswerEndsItsConnectionOnly sends a well-formed but meaningless reply. The proxy
+// TestConnectionOfMalformedAnswer sends a well-formed but meaningless reply. The proxy
 // closes that connection, and uses the next one.
-func TestStrangeAnswerEndsItsConnectionOnly(t *testing.T) {
+func TestConnectionOfMalformedAnswer(t *testing.T) {
 	p := newInterceptor(t, miniredis.RunT(t).Addr())
 	c := runCluster(t, Options{Masters: []string{"redis://" + p.Addr().String()}, Unguarded: true})
 	c.mustTake(t, Key{Name: "before"})
@@ -176,12 +176,12 @@ func allocatedBytes() uint64 {
 }
 
 // awaitStatus waits until is returns true for at least want masters.
-func awaitStatus(t *testing.T, c *Cluster, name string, is func(MasterStatus) bool, want int) {
+func awaitStatus(t *testing.T, c *Cluster, name string, matches func(MasterStatus) bool, want int) {
 	t.Helper()
 	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(5 * time.Millisecond) {
 		n := 0
 		for _, s := range c.Status() {
-			if is(s) {
+			if matches(s) {
 				n++
 			}
 		}

@@ -29,20 +29,20 @@ func newMasterSet(
 	turns := master.NewTurns(len(opts.Masters))
 	for i, u := range opts.Masters {
 		m := master.New(master.NameFromURL(u), transports[i], turns, set.log, opts.Rand)
-		set.masters, guardedMasters = append(set.masters, m), append(guardedMasters, m.ForGuard())
+		set.masters, guardedMasters = append(set.masters, m), append(guardedMasters, m.GuardMaster())
 	}
 	set.guards = guard.NewSet(guard.Options{
 		MaxTTL: opts.MaxTTL, FreshStart: opts.FreshStart, Override: opts.Override, Forced: opts.Forced,
-		Off: opts.Unguarded, SinceBoot: opts.sinceBoot, Settings: opts.Settings,
+		Off: opts.Unguarded, TimeSinceBoot: opts.timeSinceBoot, Settings: opts.Settings,
 		Record: opts.Record, JoinedEra: joinedEra, FormerSet: previousGuards, ID: c.proxyID, Name: opts.Name,
 		MoveEra: func() int { return int(c.movingEra.Load()) }, Logger: set.log,
 	}, guardedMasters)
 	watchOptions := watch.Options{
-		Quorum: Majority(len(set.masters)), ReplyTimeout: max(opts.MasterTimeout, watchPatience),
+		Quorum: Majority(len(set.masters)), ReplyTimeout: max(opts.MasterTimeout, watchTimeout),
 		Logger: set.log, Rand: opts.Rand,
 	}
 	for i, m := range set.masters {
-		m.GuardWith(set.guards.Guard(i))
+		m.SetGuard(set.guards.Guard(i))
 		m.OnVote = c.onVote
 		watchOptions.Servers = append(watchOptions.Servers, m)
 	}
@@ -51,8 +51,8 @@ func newMasterSet(
 	return set
 }
 
-// watchPatience is the shortest time limit for a master's reply to a watch.
-const watchPatience = 500 * time.Millisecond
+// watchTimeout is the shortest time limit for a master's reply to a watch.
+const watchTimeout = 500 * time.Millisecond
 
 // run runs the set until ctx ends, and then sends the queued operations, including undos.
 func (set *masterSet) run(ctx context.Context) {
@@ -69,7 +69,7 @@ func (set *masterSet) run(ctx context.Context) {
 	set.background.close()
 }
 
-func transportsTo(opts Options, urls []string) ([]master.Transport, error) {
+func newTransports(opts Options, urls []string) ([]master.Transport, error) {
 	var transports []master.Transport
 	for _, u := range urls {
 		t, err := master.NewTransport(u, opts.MasterTimeout, opts.TLS)

@@ -30,14 +30,14 @@ func NewMessages(c *Cluster, prefix string, deliver func(Message)) *Messages {
 }
 
 // Publish publishes a message on the masters, and returns when a majority has accepted it. By then,
-// this process has called deliver with the message. last is the number of the previous message of
-// the same client; Publish updates it. otherListeners is the number of other proxies that listen,
-// as far as the masters report.
+// this process has called deliver with the message. lastNumber is the number of the previous
+// message of the same client; Publish updates it. otherListeners is the number of other proxies
+// that listen, as far as the masters report.
 //
 // Errors: *NoQuorumError, or the cause of ctx. After an error the message may or may not be
 // delivered.
-func (m *Messages) Publish(ctx context.Context, message Message, last *uint64) (otherListeners int, err error) {
-	message = m.source.Begin(message, last)
+func (m *Messages) Publish(ctx context.Context, message Message, lastNumber *uint64) (otherListeners int, err error) {
+	message = m.source.Begin(message, lastNumber)
 	defer m.source.End(message)
 	return withSet(ctx, m.cluster, func(set *masterSet) (int, error) { return set.publish(ctx, m.channel, message) })
 }
@@ -49,12 +49,12 @@ func (set *masterSet) publish(ctx context.Context, channel string, message Messa
 		publishOps[i].channel, publishOps[i].text = channel, text
 		ops[i] = &publishOps[i]
 	}
-	r := set.rounds.Send(set.masters, 0, ops, register.Answered, nil)
+	r := set.rounds.Send(set.masters, 0, ops, register.HasAnswerQuorum, nil)
 	if err := r.Wait(ctx); err != nil {
 		return 0, err
 	}
 	replies := r.Replies()
-	if !register.Answered(replies) {
+	if !register.HasAnswerQuorum(replies) {
 		return 0, set.translate(&register.NoQuorum{Replies: replies})
 	}
 	listener := set.listener()
@@ -78,7 +78,7 @@ func (set *masterSet) publish(ctx context.Context, channel string, message Messa
 //
 // Errors: *NoQuorumError if too few masters confirm a subscription, or the cause of ctx.
 func (m *Messages) Listen(ctx context.Context, onLoss func()) (*Subscription, error) {
-	until := time.Now().Add(changePatience)
+	until := time.Now().Add(changeTimeout)
 	for {
 		set, err := m.cluster.stableSet(ctx, until)
 		if err != nil {

@@ -23,7 +23,7 @@ func (set *masterSet) missingVotes() *NoQuorumError {
 		case m.Quarantine != nil:
 			noQuorum.add(&MasterError{Master: m.Name, Err: m.Quarantine})
 		default:
-			noQuorum.Answered++
+			noQuorum.VoteCount++
 		}
 	}
 	return noQuorum
@@ -39,12 +39,12 @@ func (set *masterSet) translate(err error) error {
 		return err
 	}
 	translated := newNoQuorum(len(set.masters))
-	translated.LateAfter, translated.Unclear = noQuorum.LateAfter, noQuorum.Unclear
+	translated.AgreementTime, translated.Unclear = noQuorum.AgreementTime, noQuorum.Unclear
 	for i, r := range noQuorum.Replies {
 		switch {
 		// the round ended before the reply of a Waiting master
 		case r.State == register.Counted, r.State == register.Waiting:
-			translated.Answered++
+			translated.VoteCount++
 		case r.Err != nil:
 			translated.add(&MasterError{Master: set.masters[i].Name(), Err: r.Err})
 		}

@@ -16,8 +16,8 @@ import (
 	"redlock-proxy/quorum/removals"
 )
 
-// movePatience is the longest time that a command waits while the locks are moved.
-const movePatience = 30 * time.Second
+// moveTimeout is the longest time that a command waits while the locks are moved.
+const moveTimeout = 30 * time.Second
 
 // ErrMoving means that a move of the locks takes too long.
 var ErrMoving = errors.New("the locks are still being moved; try again")
@@ -29,7 +29,7 @@ var ErrMoving = errors.New("the locks are still being moved; try again")
 // of ctx.
 func (c *Cluster) AwaitLocation(ctx context.Context) (Location, error) {
 	start := time.Now()
-	limit := time.NewTimer(changePatience)
+	limit := time.NewTimer(changeTimeout)
 	defer limit.Stop()
 	recheck := time.Tick(followPause) // the masters' first replies come without a signal
 	for {
@@ -46,10 +46,10 @@ func (c *Cluster) AwaitLocation(ctx context.Context) (Location, error) {
 			switch at, _ := c.CurrentLocation(); {
 			case !at.Moves() && !c.IsLeavingMasters():
 				return Location{}, c.noQuorum()
-			case time.Since(start) >= movePatience:
+			case time.Since(start) >= moveTimeout:
 				return Location{}, ErrMoving
 			}
-			limit.Reset(changePatience)
+			limit.Reset(changeTimeout)
 		}
 	}
 }
@@ -72,16 +72,16 @@ func (c *Cluster) Confirm(ctx context.Context) (Location, error) {
 // not confirm it. Then the masters have made a decision that this proxy does not know yet. This
 // proxy learns of the decision soon, because it examines each master that does not confirm.
 func (c *Cluster) confirm() (Location, error) {
-	until := time.Now().Add(changePatience)
-	return repeatUnconfirmed(
+	until := time.Now().Add(changeTimeout)
+	return repeatUntilConfirmed(
 		func() (Location, error) { return withSetRepeated(context.Background(), c, c.confirmOnce) },
 		func() bool { return time.Now().After(until) || c.stoppedDuring(followPause) },
 	)
 }
 
-// repeatUnconfirmed repeats try while the location is unconfirmed and shouldStop returns false.
+// repeatUntilConfirmed repeats try while the location is unconfirmed and shouldStop returns false.
 // shouldStop pauses before it returns.
-func repeatUnconfirmed(try func() (Location, error), shouldStop func() bool) (Location, error) {
+func repeatUntilConfirmed(try func() (Location, error), shouldStop func() bool) (Location, error) {
 	for {
 		at, err := try()
 		var noQuorum *NoQuorumError
@@ -103,17 +103,17 @@ func (c *Cluster) confirmOnce(set *masterSet) (Location, error) {
 	return at, nil
 }
 
-// MayMove returns the reason why the locks cannot be moved now, or nil.
-func (c *Cluster) MayMove() error {
+// CheckMove returns the reason why the locks cannot be moved now, or nil.
+func (c *Cluster) CheckMove() error {
 	if !c.HasQuorum() {
 		return c.noQuorum()
 	}
-	return c.masterSet().guards.MayMove()
+	return c.masterSet().guards.CheckMove()
 }
 
-// CheckRoom returns the reason why the masters have no room for this number of bytes, or nil.
-func (c *Cluster) CheckRoom(ctx context.Context, bytes int64) error {
-	return c.masterSet().guards.CheckRoom(ctx, bytes)
+// CheckFreeMemory returns the reason why the masters have no room for this number of bytes, or nil.
+func (c *Cluster) CheckFreeMemory(ctx context.Context, bytes int64) error {
+	return c.masterSet().guards.CheckFreeMemory(ctx, bytes)
 }
 
 // Proxies returns the IDs of the proxies known on the masters, beginning with this proxy's own.
@@ -156,10 +156,10 @@ func (c *Cluster) DecideLocation(ctx context.Context, from Location, to location
 	return c.awaitEra(ctx, Location{Place: to, Era: from.Era + 1})
 }
 
-// abortLapsedMove gets a decision of the masters that the locks stay at their source, because no
+// abortExpiredMove gets a decision of the masters that the locks stay at their source, because no
 // proxy continues the move. Each proxy waits for a random time first, so that the proxies do not
 // compete.
-func (c *Cluster) abortLapsedMove(ctx context.Context, set *masterSet) {
+func (c *Cluster) abortExpiredMove(ctx context.Context, set *masterSet) {
 	if pacing.Sleep(ctx, time.Duration(c.opts.Rand()*float64(askPause))) != nil || !set.guards.IsMoveLeaseExpired() {
 		return
 	}
@@ -181,7 +181,7 @@ func (c *Cluster) checkMove(from Location, to location.Place) (*masterSet, error
 	if to == from.Source() {
 		return set, nil
 	}
-	return set, set.guards.MayMove()
+	return set, set.guards.CheckMove()
 }
 
 // decideLocation gets a decision of the masters on the location of the locks in the next era. It
@@ -195,7 +195,7 @@ func (c *Cluster) decideLocation(ctx context.Context, from Location, to location
 		return err
 	}
 	era, _ := set.guards.OwnEra()
-	wanted := reconfig.Change{Before: len(set.masters), Names: set.names(), Place: to}
+	wanted := reconfig.Change{PreviousMasterCount: len(set.masters), Names: set.names(), Place: to}
 	_, err = c.decide(ctx, set, era, wanted, c.urlsOf(set))
 	if errors.Is(err, errFollowed) || errors.Is(err, errOvertaken) {
 		return ErrLocationChanged
@@ -208,11 +208,11 @@ func (c *Cluster) decideLocation(ctx context.Context, from Location, to location
 // runs when an era ends may or may not take effect.
 func (c *Cluster) announce(ctx context.Context, set *masterSet, from Location, to location.Place) error {
 	era, _ := set.guards.OwnEra()
-	set.guards.AnnounceChange(ctx, era, c.ballot(0))
-	if err := pacing.Sleep(ctx, guard.Heartbeat+guard.Heartbeat/10); err != nil || to != location.ToUpstream {
+	set.guards.AnnounceChange(ctx, era, c.newBallot(0))
+	if err := pacing.Sleep(ctx, guard.Heartbeat+guard.Heartbeat/10); err != nil || to != location.MovingToUpstream {
 		return err
 	}
-	set.guards.AnnounceMove(ctx, era, c.ballot(0), to)
+	set.guards.AnnounceMove(ctx, era, c.newBallot(0), to)
 	for until := time.Now().Add(2 * guard.Heartbeat); time.Now().Before(until); {
 		reports := c.PauseReports(ctx, from.Era)
 		if !slices.ContainsFunc(c.Proxies(), func(id string) bool {
@@ -229,13 +229,13 @@ func (c *Cluster) announce(ctx context.Context, set *masterSet, from Location, t
 
 // awaitEra waits until a majority votes in an era, or until another proxy has decided a different
 // location or a later era.
-func (c *Cluster) awaitEra(ctx context.Context, wanted Location) (Location, error) {
+func (c *Cluster) awaitEra(ctx context.Context, wantedLocation Location) (Location, error) {
 	for {
 		changed := c.LocationChanged()
 		switch at, known := c.CurrentLocation(); {
-		case known && at == wanted:
+		case known && at == wantedLocation:
 			return at, nil
-		case at.Era >= wanted.Era && (at != wanted || c.masterSet().guards.Succession() != nil):
+		case at.Era >= wantedLocation.Era && (at != wantedLocation || c.masterSet().guards.Reconfiguration() != nil):
 			return Location{}, ErrLocationChanged
 		}
 		select {
@@ -275,14 +275,14 @@ func (c *Cluster) ReportPaused(ctx context.Context, era int, report PauseReport)
 }
 
 // PauseReports returns the reports of the proxies that paused commands in an era.
-func (c *Cluster) PauseReports(ctx context.Context, era int) (all []PauseReport) {
+func (c *Cluster) PauseReports(ctx context.Context, era int) (reports []PauseReport) {
 	for id, text := range c.masterSet().guards.PauseReports(ctx) {
 		fields := strings.Split(text, " ")
 		if n, err := strconv.Atoi(fields[0]); err == nil && n == era && len(fields) == 4 {
-			all = append(all, PauseReport{id, fields[3], addresses(fields[1]), addresses(fields[2])})
+			reports = append(reports, PauseReport{id, fields[3], addresses(fields[1]), addresses(fields[2])})
 		}
 	}
-	return all
+	return reports
 }
 
 func addresses(text string) []string {

@@ -19,27 +19,27 @@ func newMovable(t *testing.T, logs ...*slog.Logger) [2]*Cluster {
 }
 
 // newMovableClusters does the same as newMovable, and also returns the masters.
-func newMovableClusters(t *testing.T, logs ...*slog.Logger) (servers []*redistest.Server, both [2]*Cluster) {
+func newMovableClusters(t *testing.T, logs ...*slog.Logger) (servers []*redistest.Server, clusters [2]*Cluster) {
 	var urls []string
 	for range 3 {
 		servers = append(servers, redistest.New(t, redistest.Options{}))
 		urls = append(urls, "redis://"+servers[len(servers)-1].Addr())
 	}
-	for i := range both {
+	for i := range clusters {
 		opts := Options{Masters: urls, FreshStart: true, Settings: "s\n" + LocksUpstream, FromUpstream: true}
 		if i < len(logs) {
 			opts.Logger = logs[i]
 		}
-		both[i] = startCluster(t, opts)
+		clusters[i] = startCluster(t, opts)
 	}
-	for _, c := range both {
+	for _, c := range clusters {
 		ready, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-		if !c.Ready(ready) {
+		if !c.WaitReady(ready) {
 			t.Fatal("the masters do not vote")
 		}
 		cancel()
 	}
-	return servers, both
+	return servers, clusters
 }
 
 // stallingLog is a log handler that stops its proxy at a message, until the test closes resume.
@@ -50,8 +50,8 @@ type stallingLog struct {
 	resume  chan struct{}
 }
 
-func newStallingLog(at string) *stallingLog {
-	return &stallingLog{slog.DiscardHandler, at, make(chan struct{}, 1), make(chan struct{})}
+func newStallingLog(message string) *stallingLog {
+	return &stallingLog{slog.DiscardHandler, message, make(chan struct{}, 1), make(chan struct{})}
 }
 
 func (s *stallingLog) Enabled(context.Context, slog.Level) bool { return true }
@@ -64,10 +64,10 @@ func (s *stallingLog) Handle(_ context.Context, r slog.Record) error {
 	return nil
 }
 
-// TestMoveEndsWithItsEra stops a proxy right after it has decided a move of the locks, while
+// TestMoveOfEndedEra stops a proxy right after it has decided a move of the locks, while
 // another proxy ends the move. When the first proxy continues, it does not wait for the ended era,
 // and follows to the next era.
-func TestMoveEndsWithItsEra(t *testing.T) {
+func TestMoveOfEndedEra(t *testing.T) {
 	t.Parallel()
 	log := newStallingLog("the locks are being moved")
 	both := newMovable(t, slog.New(log))
@@ -76,14 +76,14 @@ func TestMoveEndsWithItsEra(t *testing.T) {
 	defer cancel()
 	from, _ := stalled.CurrentLocation()
 	done := make(chan error, 1)
-	go func() { _, err := stalled.DecideLocation(ctx, from, location.ToMasters); done <- err }()
+	go func() { _, err := stalled.DecideLocation(ctx, from, location.MovingToMasters); done <- err }()
 	<-log.reached
 	moving := other.mustReachEra(t, from.Era+1)
 	if at := other.mustMove(t, location.Upstream); at.Era != moving.Era+1 {
 		t.Fatalf("ended in era %d, want %d", at.Era, moving.Era+1)
 	}
 	// the old era looks current until the proxy knows its successor
-	for stalled.masterSet().guards.Succession() == nil {
+	for stalled.masterSet().guards.Reconfiguration() == nil {
 		time.Sleep(time.Millisecond)
 	}
 	close(log.resume)
@@ -122,9 +122,9 @@ func (c *Cluster) mustMove(t *testing.T, to location.Place) Location {
 	return at
 }
 
-// TestMoveToMastersAndBack moves the locks to the masters and back. At each step only one location
+// TestMoveInBothDirections moves the locks to the masters and back. At each step only one location
 // serves, and both proxies know it.
-func TestMoveToMastersAndBack(t *testing.T) {
+func TestMoveInBothDirections(t *testing.T) {
 	t.Parallel()
 	both := newMovable(t)
 	key := Key{Name: "lock:a", Movable: true}
@@ -134,10 +134,10 @@ func TestMoveToMastersAndBack(t *testing.T) {
 		return err
 	}
 	var wrongLocation *WrongLocationError
-	if err := take(both[0]); !errors.As(err, &wrongLocation) || wrongLocation.Now.Place != location.Upstream {
+	if err := take(both[0]); !errors.As(err, &wrongLocation) || wrongLocation.Current.Place != location.Upstream {
 		t.Fatalf("taken on the masters while the locks are at the upstream: %v", err)
 	}
-	for _, to := range []location.Place{location.ToMasters, location.ToMasters, location.Masters, location.ToUpstream,
+	for _, to := range []location.Place{location.MovingToMasters, location.MovingToMasters, location.Masters, location.MovingToUpstream,
 		location.Upstream} {
 		at := both[0].mustMove(t, to)
 		if now, err := both[0].Confirm(t.Context()); err != nil || now != at {
@@ -164,7 +164,7 @@ func TestMoveToMastersAndBack(t *testing.T) {
 		}
 		mover := key
 		mover.Movable, mover.Era = false, at.Era
-		if to == location.ToUpstream {
+		if to == location.MovingToUpstream {
 			if looks, err := both[0].Read(t.Context(), []Key{mover}); err != nil || looks[0].Value != "me" {
 				t.Errorf("who moves them reads %+v, %v", looks, err)
 			}
@@ -179,15 +179,15 @@ func TestMoveToMastersAndBack(t *testing.T) {
 	}
 }
 
-// TestMoveEndsWithoutRenewal lets a proxy move the locks for longer than a lease, which the
+// TestMoveWithoutRenewal lets a proxy move the locks for longer than a lease, which the
 // proxy renews. Then the proxy stops as if it had been killed, and the other proxy decides that the
 // locks stay.
-func TestMoveEndsWithoutRenewal(t *testing.T) {
+func TestMoveWithoutRenewal(t *testing.T) {
 	t.Parallel()
 	both := newMovable(t)
 	ctx, stop := context.WithCancel(t.Context())
 	from, _ := both[0].CurrentLocation()
-	moving, err := both[0].DecideLocation(ctx, from, location.ToMasters)
+	moving, err := both[0].DecideLocation(ctx, from, location.MovingToMasters)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -205,14 +205,14 @@ func TestMoveEndsWithoutRenewal(t *testing.T) {
 	}
 }
 
-// TestMoveEndsOnceTheMastersAreBack stops two of three masters for longer than a lease while the
+// TestAbortAfterMastersReturn stops two of three masters for longer than a lease while the
 // locks are moved. As soon as the masters are back, the proxies decide that the locks stay.
-func TestMoveEndsOnceTheMastersAreBack(t *testing.T) {
+func TestAbortAfterMastersReturn(t *testing.T) {
 	t.Parallel()
 	servers, both := newMovableClusters(t)
 	ctx, stop := context.WithCancel(t.Context())
 	from, _ := both[0].CurrentLocation()
-	moving, err := both[0].DecideLocation(ctx, from, location.ToMasters)
+	moving, err := both[0].DecideLocation(ctx, from, location.MovingToMasters)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -236,8 +236,8 @@ func TestMoveEndsOnceTheMastersAreBack(t *testing.T) {
 	}
 }
 
-// TestRepeatUnconfirmed checks that repeatUnconfirmed tries again while the masters vote but do not
-// confirm, until shouldStop returns true. After any other result it does not try again.
+// TestRepeatUnconfirmed checks that repeatUntilConfirmed tries again while the masters vote but do
+// not confirm, until shouldStop returns true. After any other result it does not try again.
 func TestRepeatUnconfirmed(t *testing.T) {
 	expected, other := Location{Place: location.Masters, Era: 2}, errors.New("another")
 	unconfirmed, noQuorum := &NoQuorumError{Unconfirmed: true}, &NoQuorumError{}
@@ -255,7 +255,7 @@ func TestRepeatUnconfirmed(t *testing.T) {
 		{"another error", []error{other}, 5, other},
 	} {
 		tries := 0
-		at, err := repeatUnconfirmed(func() (Location, error) {
+		at, err := repeatUntilConfirmed(func() (Location, error) {
 			tries++
 			if err := c.results[tries-1]; err != nil {
 				return Location{}, err

@@ -62,8 +62,8 @@ type Options struct {
 	// Rand returns numbers in [0, 1) for the jitter of pauses. The default is math/rand/v2.
 	Rand func() float64
 
-	// sinceBoot sets guard.Options.SinceBoot.
-	sinceBoot func() time.Duration
+	// timeSinceBoot sets guard.Options.SinceBoot.
+	timeSinceBoot func() time.Duration
 }
 
 func (o *Options) setDefaults() {

@@ -14,9 +14,9 @@ import (
 const (
 	// overrideTimeout is the time limit for storing the override on all masters.
 	overrideTimeout = 30 * time.Second
-	// OverrideVotesWithin decides whether StoreOverride waits until the masters vote: it waits if
+	// OverrideVoteTime decides whether StoreOverride waits until the masters vote: it waits if
 	// they vote within this time.
-	OverrideVotesWithin = 5 * time.Second
+	OverrideVoteTime = 5 * time.Second
 )
 
 // StoreOverride stores an operator's override on the masters in quarantine: no lock that they may
@@ -39,10 +39,10 @@ func StoreOverride(ctx context.Context, opts Options, ttl time.Duration, forced 
 	if err := cluster.awaitOverride(ctx); err != nil {
 		return nil, err
 	}
-	if wait := longestWait(cluster.Status()); wait < OverrideVotesWithin {
-		readyCtx, cancel := context.WithTimeout(ctx, 2*OverrideVotesWithin)
+	if wait := longestWait(cluster.Status()); wait < OverrideVoteTime {
+		readyCtx, cancel := context.WithTimeout(ctx, 2*OverrideVoteTime)
 		defer cancel()
-		cluster.Ready(readyCtx)
+		cluster.WaitReady(readyCtx)
 	}
 	return cluster.Status(), nil
 }
@@ -52,7 +52,7 @@ func (c *Cluster) awaitOverride(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, overrideTimeout)
 	defer cancel()
 	for {
-		switch missing := whyOverrideMissing(c.Status()); {
+		switch missing := describeMissingOverride(c.Status()); {
 		case missing == "":
 			return nil
 		case pacing.Sleep(ctx, 10*time.Millisecond) != nil:
@@ -61,15 +61,15 @@ func (c *Cluster) awaitOverride(ctx context.Context) error {
 	}
 }
 
-// whyOverrideMissing names a master that is down, or whose quarantine has no known end or assumes
-// MaxTTL, with the cause. A quarantine because of the rules of other proxies does not matter. The
-// text is empty if there is no such master.
-func whyOverrideMissing(masters []MasterStatus) string {
+// describeMissingOverride names a master that is down, or whose quarantine has no known end or
+// assumes MaxTTL, with the cause. A quarantine because of the rules of other proxies does not
+// matter. The text is empty if there is no such master.
+func describeMissingOverride(masters []MasterStatus) string {
 	for _, m := range masters {
 		switch q := m.Quarantine; {
 		case m.Err != nil:
 			return m.Name + ": " + master.CauseText(m.Err)
-		case q != nil && q.Cause != guard.OtherRules && (q.ReadyAt.IsZero() || q.AssumesMaxTTL):
+		case q != nil && q.Cause != guard.ReasonDifferentRules && (q.ReadyAt.IsZero() || q.AssumesMaxTTL):
 			return m.Name + ": " + q.Error()
 		}
 	}
@@ -81,7 +81,7 @@ func longestWait(masters []MasterStatus) time.Duration {
 	longest := time.Duration(0)
 	for _, m := range masters {
 		if m.Quarantine != nil {
-			longest = max(longest, m.Quarantine.Left())
+			longest = max(longest, m.Quarantine.TimeLeft())
 		}
 	}
 	return longest

@@ -36,9 +36,9 @@ const (
 // markName returns the name of the mark of a proxy that waits for a key.
 func markName(id string, key Key) string { return markPrefix + id + ":" + key.Name }
 
-// Alone implements queue.Peers. It also returns true if no majority votes: before a fresh start, no
-// mark may be stored on the masters, which must be empty.
-func (o peerWaiters) Alone() bool { return len(o.peers()) == 0 || !o.HasQuorum() }
+// IsAlone implements queue.Peers. It also returns true if no majority votes: before a fresh start,
+// no mark may be stored on the masters, which must be empty.
+func (o peerWaiters) IsAlone() bool { return len(o.peers()) == 0 || !o.HasQuorum() }
 
 // ownMark implements queue.Mark.
 type ownMark struct {
@@ -69,37 +69,37 @@ func (o peerWaiters) Unmark(key Key, sendNext func()) {
 }
 
 // AskForWaiters implements queue.Peers.
-func (o peerWaiters) AskForWaiters(key Key, answered func(wanted bool)) {
+func (o peerWaiters) AskForWaiters(key Key, onAnswer func(wanted bool)) {
 	_, marks := o.marks(key)
 	if len(marks) == 0 {
-		answered(false)
+		onAnswer(false)
 		return
 	}
 	found := false
 	o.sendToAll(key, cell.ReadWaiters(marks), nil, &replyCount{
-		decides: func(got register.Reply) bool { found = markIn(got) >= 0; return found },
-		onEnd:   func() { answered(found) },
+		decides: func(got register.Reply) bool { found = markIndex(got) >= 0; return found },
+		onEnd:   func() { onAnswer(found) },
 	})
 }
 
 // PassLock implements queue.Peers. Each master names the next proxy by itself. If the masters name
 // different proxies, PassLock reports the first proxy that a master names.
-func (o peerWaiters) PassLock(key Key, answered func(to string)) {
+func (o peerWaiters) PassLock(key Key, onAnswer func(to string)) {
 	emptyCell := cell.Cell{Form: cell.Register, Attempt: o.attempt}
 	peers, marks := o.marks(key)
 	if len(marks) == 0 {
-		answered("")
+		onAnswer("")
 		return
 	}
 	to := ""
 	o.sendToAll(key, cell.SignalWaiter{Marks: marks, To: emptyCell, TTL: passedMarkTTL}, nil, &replyCount{
 		decides: func(got register.Reply) bool {
-			if i := markIn(got); i >= 0 && to == "" {
+			if i := markIndex(got); i >= 0 && to == "" {
 				to = peers[i]
 			}
 			return false
 		},
-		onEnd: func() { answered(to) },
+		onEnd: func() { onAnswer(to) },
 	})
 }
 
@@ -110,20 +110,20 @@ func (o peerWaiters) WatchPeer(key Key, to string) queue.Alarm {
 
 // marks returns the other proxies in the order of their turns, and the names of their marks.
 func (o peerWaiters) marks(key Key) (peers, marks []string) {
-	peers = inTurn(o.peers(), o.proxyID)
+	peers = rotatePeers(o.peers(), o.proxyID)
 	for _, id := range peers {
 		marks = append(marks, markName(id, key))
 	}
 	return peers, marks
 }
 
-// markIn returns the index of the first mark that was found, or -1.
-func markIn(got register.Reply) int {
+// markIndex returns the index of the first mark that was found, or -1.
+func markIndex(got register.Reply) int {
 	return slices.IndexFunc(got.KeyStates, func(f cell.KeyState) bool { return f.Form != cell.Absent })
 }
 
-// inTurn returns the other proxies in the order of their turns, beginning after this proxy.
-func inTurn(peers []string, own string) []string {
+// rotatePeers returns the other proxies in the order of their turns, beginning after this proxy.
+func rotatePeers(peers []string, own string) []string {
 	slices.Sort(peers)
 	at, _ := slices.BinarySearch(peers, own)
 	return slices.Concat(peers[at:], peers[:at])
@@ -139,7 +139,7 @@ func (o peerWaiters) sendToAll(key Key, op cell.Op, sendNext func(), n *replyCou
 	}
 	r := set.rounds.Send(set.masters, key.DB, ops, func([]register.Reply) bool { return true }, afterQueued(sendNext))
 	if n != nil {
-		n.missing, n.needed = len(set.masters), Majority(len(set.masters))
+		n.missingReplies, n.neededReplies = len(set.masters), Majority(len(set.masters))
 		r.OnLaterReply(n.take)
 	}
 	r.Release()
@@ -154,10 +154,10 @@ type replyCount struct {
 	onEnd func()
 
 	mu sync.Mutex
-	// missing is the number of missing replies, needed the number of further replies for a
+	// missingReplies is the number of missing replies, needed the number of further replies for a
 	// majority.
-	missing, needed int
-	ended           bool
+	missingReplies, neededReplies int
+	ended                         bool
 }
 
 func (n *replyCount) take(_ int, got register.Reply) {
@@ -173,11 +173,11 @@ func (n *replyCount) count(got register.Reply) bool {
 	if n.ended {
 		return false
 	}
-	n.missing--
+	n.missingReplies--
 	if got.State == register.Counted {
-		n.needed--
+		n.neededReplies--
 		n.ended = n.decides(got)
 	}
-	n.ended = n.ended || n.needed == 0 || n.missing == 0
+	n.ended = n.ended || n.neededReplies == 0 || n.missingReplies == 0
 	return n.ended
 }

@@ -9,7 +9,7 @@ import (
 // TestPeerWaiters checks that another proxy finds a waiter until the waiter removes its mark, and
 // leaves the lock to this waiter alone.
 func TestPeerWaiters(t *testing.T) {
-	inBubble(t, 3, func(b *fixture) {
+	runInBubble(t, 3, func(b *fixture) {
 		peerCluster := b.newCluster()
 		own := peerWaiters{b.locker.Cluster, b.locker.source.Attempt(),
 			func() []string { return []string{peerCluster.proxyID, "z", "-"} }}
@@ -49,14 +49,14 @@ func TestPeerWaiters(t *testing.T) {
 		}
 		want(own, false)
 		passes("")
-		if own.Alone() || peer.Alone() {
+		if own.IsAlone() || peer.IsAlone() {
 			b.Error("others are not known")
 		}
 		b.masters[0].refuseConnections()
 		b.masters[1].refuseConnections()
 		want(own, false) // too few masters reply
 		alone := peerWaiters{own.Cluster, own.attempt, func() []string { return nil }}
-		if !own.Alone() || !alone.Alone() {
+		if !own.IsAlone() || !alone.IsAlone() {
 			b.Error("too few masters would have a mark, or nobody is there to see it")
 		}
 		alone.AskForWaiters(job, func(wanted bool) { asked = wanted })
@@ -70,7 +70,7 @@ func TestPeerWaiters(t *testing.T) {
 // TestTurns checks that the proxies take turns in a ring.
 func TestTurns(t *testing.T) {
 	for own, want := range map[string][]string{"a": {"b", "d", "f"}, "c": {"d", "f", "b"}, "g": {"b", "d", "f"}} {
-		if got := inTurn([]string{"f", "b", "d"}, own); !slices.Equal(got, want) {
+		if got := rotatePeers([]string{"f", "b", "d"}, own); !slices.Equal(got, want) {
 			t.Errorf("after %s: %v, want %v", own, got, want)
 		}
 	}

@@ -36,9 +36,9 @@ func (h quietHandler) WithGroup(name string) slog.Handler {
 }
 
 // level returns the level at which a record is logged. Errors keep their level.
-func (h quietHandler) level(original slog.Level) slog.Level {
-	if h.quiet.Load() && original < slog.LevelError {
+func (h quietHandler) level(originalLevel slog.Level) slog.Level {
+	if h.quiet.Load() && originalLevel < slog.LevelError {
 		return slog.LevelDebug
 	}
-	return original
+	return originalLevel
 }

@@ -26,8 +26,8 @@ func (set *masterSet) Read(ctx context.Context, keys []Key) ([]Snapshot, error) 
 	return keyValues(keys, cells, cellIndex, cellValues)
 }
 
-// lookAt returns a key's value in its cell.
-func lookAt(b *keygroup.Group, cell Snapshot, key Key) Snapshot {
+// keySnapshot returns a key's value in its cell.
+func keySnapshot(b *keygroup.Group, cell Snapshot, key Key) Snapshot {
 	if key.Tag == "" && !b.IsGroup() {
 		return cell
 	}
@@ -45,7 +45,7 @@ func keyValues(keys []Key, cells []string, cellIndex []int, cellValues []Snapsho
 				return nil, err
 			}
 		}
-		snapshots[i] = lookAt(groups[index], cellValues[index], key)
+		snapshots[i] = keySnapshot(groups[index], cellValues[index], key)
 	}
 	return snapshots, nil
 }

@@ -19,22 +19,22 @@ const (
 // updates the record.
 func (c *Cluster) keepRecord(ctx context.Context) {
 	var record location.EraPlace
-	var recordedSince, lastRead time.Time
+	var recordedAt, lastRead time.Time
 	var err error
 	for stopped := false; !stopped; stopped = c.stoppedDuring(recordTick) {
 		if time.Since(lastRead) >= recordPause {
 			previous := record
-			if record, err = c.readRecord(ctx); err == nil && (recordedSince.IsZero() || record != previous) {
-				recordedSince = time.Now()
+			if record, err = c.readRecord(ctx); err == nil && (recordedAt.IsZero() || record != previous) {
+				recordedAt = time.Now()
 			}
 			lastRead = time.Now()
 		}
 		guards := c.masterSet().guards
-		guards.CompareRecord(record, recordedSince, err)
+		guards.CompareRecord(record, recordedAt, err)
 		era, known := guards.Era()
 		if at := era.Location(); err == nil && known && at.Place != location.Undecided && !at.Moves() && at.Era > record.Era {
 			if err = c.writeRecord(ctx, at); err == nil {
-				record, recordedSince = at, time.Now()
+				record, recordedAt = at, time.Now()
 			}
 		}
 	}
@@ -46,10 +46,10 @@ func (c *Cluster) readRecord(ctx context.Context) (location.EraPlace, error) {
 	return c.opts.Record.Read(ctx)
 }
 
-func (c *Cluster) writeRecord(ctx context.Context, at location.EraPlace) error {
+func (c *Cluster) writeRecord(ctx context.Context, place location.EraPlace) error {
 	ctx, cancel := context.WithTimeout(ctx, recordTimeout)
 	defer cancel()
-	err := c.opts.Record.Write(ctx, at)
+	err := c.opts.Record.Write(ctx, place)
 	if err != nil {
 		c.log.Debug("could not record the location of the locks at the upstream", "cause", err)
 	}

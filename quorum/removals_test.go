@@ -9,10 +9,10 @@ import (
 	"redlock-proxy/quorum/cell"
 )
 
-// TestKeygroupIsNotTakenOver loses the replies to a LOCK whose key shares its cell with another
+// TestTakeOfKeygroup loses the replies to a LOCK whose key shares its cell with another
 // client's key. The next LOCK does not change the key of the other client.
-func TestKeygroupIsNotTakenOver(t *testing.T) {
-	inBubble(t, 3, func(b *fixture) {
+func TestTakeOfKeygroup(t *testing.T) {
+	runInBubble(t, 3, func(b *fixture) {
 		opts := Options{Tagged: true}
 		for i := range b.masters {
 			opts.Masters = append(opts.Masters, fmt.Sprintf("redis://m%d:6379", i))
@@ -55,7 +55,7 @@ func TestKeygroupIsNotTakenOver(t *testing.T) {
 // the same or another proxy then grants an EXTEND, the extended lock stays.
 func TestExtendDuringPendingRemoval(t *testing.T) {
 	for _, same := range []bool{true, false} {
-		inBubble(t, 3, func(b *fixture) {
+		runInBubble(t, 3, func(b *fixture) {
 			other := b.newCluster()
 			extender := map[bool]*Cluster{true: b.cluster, false: other}[same]
 			for i, m := range b.masters {

@@ -18,7 +18,7 @@ func NewCluster(opts Options) (*Cluster, error) {
 		return nil, errors.New("quorum: no masters")
 	}
 	opts.setDefaults()
-	transports, err := transportsTo(opts, opts.Masters)
+	transports, err := newTransports(opts, opts.Masters)
 	if err != nil {
 		return nil, err
 	}
@@ -33,7 +33,7 @@ func newCluster(opts Options, transports []master.Transport) *Cluster {
 		onTaking: func(_ Key, send func(func())) { send(nil) },
 	}
 	c.removals = removals.New(removals.Options[Key]{
-		Remove: c.removePending, Ready: c.HasQuorum, Size: func(k Key) int { return len(k.Name) + len(k.Tag) },
+		Remove: c.removePending, IsReady: c.HasQuorum, Size: func(k Key) int { return len(k.Name) + len(k.Tag) },
 	})
 	c.activeSet.Store(newMasterSet(c, opts, transports, nil, nil))
 	return c
@@ -67,9 +67,9 @@ func (c *Cluster) Run(ctx context.Context) error {
 	return nil
 }
 
-// Ready waits until all masters vote, so that all of them get the first locks, or until ctx ends.
-// It reports whether a majority votes.
-func (c *Cluster) Ready(ctx context.Context) bool {
+// WaitReady waits until all masters vote, so that all of them get the first locks, or until ctx
+// ends. It reports whether a majority votes.
+func (c *Cluster) WaitReady(ctx context.Context) bool {
 	masters := c.masterSet().masters
 	for countVoting(masters) < len(masters) && pacing.Sleep(ctx, 5*time.Millisecond) == nil {
 		masters = c.masterSet().masters

@@ -45,15 +45,15 @@ func (set *masterSet) removalScheduler(t TakeRequest) func(version string, mayAr
 
 // Withdraw removes the grant of a Take or an Update from these keys, in the background. It leaves
 // in place a newer value, and a lock that another client may have extended.
-func (c *Cluster) Withdraw(keys []Key, got GrantedLock) {
-	lease := got.Validity
+func (c *Cluster) Withdraw(keys []Key, grant GrantedLock) {
+	lease := grant.Validity
 	if lease >= 0 {
 		lease += lease/50 + time.Second // the margin for clock drift
 	}
 	for _, key := range keys {
-		if key.Tag == "" && c.masterSet().database(key.DB).MayHaveEvicted(got.Since) {
+		if key.Tag == "" && c.masterSet().database(key.DB).MayHaveEvicted(grant.LeaseStart) {
 			continue
 		}
-		c.scheduleRemoval(key, got.Version, lease, nil)
+		c.scheduleRemoval(key, grant.Version, lease, nil)
 	}
 }

@@ -18,20 +18,20 @@ type LiveSettings struct {
 	MaxTTL time.Duration
 }
 
-var errOtherMasters = errors.New("the configured masters differ from the masters in use")
+var errDifferentMasters = errors.New("the configured masters differ from the masters in use")
 
 // Apply puts settings into effect. The caller must apply a longer MaxTTL before clients may request
 // longer TTLs. Apply is safe for concurrent use.
 func (c *Cluster) Apply(s LiveSettings) error {
 	set := c.masterSet()
 	if len(s.Masters) != len(set.masters) {
-		return errOtherMasters
+		return errDifferentMasters
 	}
 	passwords := make([]string, len(s.Masters))
 	for i, u := range s.Masters {
 		parsed, err := url.Parse(u)
 		if err != nil || master.NameFromURL(u) != set.masters[i].Name() {
-			return errOtherMasters
+			return errDifferentMasters
 		}
 		passwords[i], _ = parsed.User.Password()
 	}

@@ -25,14 +25,14 @@ var (
 )
 
 // UpdateAll changes several keys of one cell by one vote, as Update changes one key. run gets the
-// values of the keys and returns the decisions, both in the order of the keys. If expect is not
-// nil, there must be only one key.
+// values of the keys and returns the decisions, both in the order of the keys. If expectedValue is
+// not nil, there must be only one key.
 //
 // Errors: the errors of Update, and keygroup.ErrTooLarge.
 func (c *Cluster) UpdateAll(
-	ctx context.Context, keys []Key, expect *string, run func([]Snapshot) ([]Decision, error),
+	ctx context.Context, keys []Key, expectedValue *string, run func([]Snapshot) ([]Decision, error),
 ) (Outcome, error) {
-	return withSet(ctx, c, func(set *masterSet) (Outcome, error) { return set.UpdateAll(ctx, keys, expect, run) })
+	return withSet(ctx, c, func(set *masterSet) (Outcome, error) { return set.UpdateAll(ctx, keys, expectedValue, run) })
 }
 
 // UpdateAll implements Cluster.UpdateAll.
@@ -45,11 +45,11 @@ func (set *masterSet) UpdateAll(
 	if cells, _ := cellsOf(keys); len(cells) != 1 {
 		return Outcome{}, errDifferentTags
 	}
-	if anyTagged(keys) {
+	if hasTaggedKey(keys) {
 		expect = nil // the value of the cell differs from the value of the key
 	}
 	var runs []*cellDecision
-	change := register.Change{Key: keys[0].cellName(), Expect: expect, Run: func(l Snapshot) (Decision, error) {
+	change := register.Change{Key: keys[0].cellName(), ExpectedValue: expect, Run: func(l Snapshot) (Decision, error) {
 		d, err := set.decide(ctx, l, keys, string(set.source.Change()), run)
 		if err == nil {
 			runs = append(runs, d.Note.(*cellDecision))
@@ -100,7 +100,7 @@ func (set *masterSet) decide(
 	}
 	snapshots := make([]Snapshot, len(keys))
 	for i, key := range keys {
-		snapshots[i] = lookAt(b, l, key)
+		snapshots[i] = keySnapshot(b, l, key)
 	}
 	all, err := run(snapshots)
 	if err != nil {
@@ -128,8 +128,8 @@ func (set *masterSet) decide(
 	return d, err
 }
 
-// forOneKey converts a run for one key into a run for several keys.
-func forOneKey(run func(Snapshot) (Decision, error)) func([]Snapshot) ([]Decision, error) {
+// adaptToOneKey converts a run for one key into a run for several keys.
+func adaptToOneKey(run func(Snapshot) (Decision, error)) func([]Snapshot) ([]Decision, error) {
 	return func(snapshots []Snapshot) ([]Decision, error) {
 		d, err := run(snapshots[0])
 		return []Decision{d}, err
@@ -143,7 +143,7 @@ func (set *masterSet) hasKeygroup(err error) bool {
 		return false
 	}
 	var refusal *RefusedError
-	return !errors.As(err, &refusal) || keygroup.IsGroup(refusal.Current.Value)
+	return !errors.As(err, &refusal) || keygroup.IsGroup(refusal.CurrentSnapshot.Value)
 }
 
 // takeShared takes keys of one cell by ballot, all or none. A key whose removal is pending counts
@@ -164,7 +164,7 @@ func (set *masterSet) takeShared(ctx context.Context, t TakeRequest) (GrantedLoc
 	case err != nil:
 		return GrantedLock{}, err
 	case holder(snapshots) >= 0:
-		return GrantedLock{}, &RefusedError{Err: ErrHeld, Current: snapshots[holder(snapshots)]}
+		return GrantedLock{}, &RefusedError{Err: ErrHeld, CurrentSnapshot: snapshots[holder(snapshots)]}
 	case t.Fence && t.Keys[0].Tag == "" && !snapshots[0].Shared:
 		return set.Take(ctx, t) // the cell holds no other keys any more
 	case t.Fence:
@@ -189,7 +189,7 @@ func (set *masterSet) takeShared(ctx context.Context, t TakeRequest) (GrantedLoc
 	for i, key := range t.Keys {
 		set.recordVersion(key, t.Tokens[i], out.Version, t.TTL)
 	}
-	got, err := set.leaseSince(since, t.TTL, t.AllowShortTTL)
+	got, err := set.newLease(since, t.TTL, t.AllowShortTTL)
 	if got.Version = out.Version; err != nil {
 		if onRemovalDue != nil {
 			onRemovalDue(got.Version, nil)
@@ -199,26 +199,26 @@ func (set *masterSet) takeShared(ctx context.Context, t TakeRequest) (GrantedLoc
 	return got, nil
 }
 
-// leaseSince returns the lease of a ballot that began at since, or a *NoQuorumError if less than 1
+// newLease returns the lease of a ballot that began at since, or a *NoQuorumError if less than 1
 // ms of validity is left.
-func (set *masterSet) leaseSince(since time.Time, ttl time.Duration, allowShortTTL bool) (GrantedLock, error) {
-	elapsed := time.Since(since)
-	got := GrantedLock{Validity: vote.Validity(ttl, elapsed), Since: since}
+func (set *masterSet) newLease(leaseStart time.Time, ttl time.Duration, allowShortTTL bool) (GrantedLock, error) {
+	elapsed := time.Since(leaseStart)
+	got := GrantedLock{Validity: vote.Validity(ttl, elapsed), LeaseStart: leaseStart}
 	if !allowShortTTL && ttl >= 0 && got.Validity < time.Millisecond {
 		noQuorum := newNoQuorum(len(set.masters))
-		noQuorum.LateAfter = elapsed
+		noQuorum.AgreementTime = elapsed
 		return GrantedLock{}, noQuorum
 	}
 	return got, nil
 }
 
-// releaseShared removes a key by ballot if it holds the token.
-func (set *masterSet) releaseShared(ctx context.Context, key Key, token string) error {
-	var removed Snapshot
+// releaseSharedKey removes a key by ballot if it holds the token.
+func (set *masterSet) releaseSharedKey(ctx context.Context, key Key, token string) error {
+	var removedSnapshot Snapshot
 	version, left := set.database(key.DB).TakeGrant(key.Name, token)
-	_, _, err := set.updateIfHeld(ctx, key, token, func(l Snapshot) Decision { removed = l; return Decision{Action: Remove} })
-	if removed.Present {
-		version, left = removed.Version, removed.TimeLeft
+	_, _, err := set.updateIfHeld(ctx, key, token, func(l Snapshot) Decision { removedSnapshot = l; return Decision{Action: Remove} })
+	if removedSnapshot.Present {
+		version, left = removedSnapshot.Version, removedSnapshot.TimeLeft
 	}
 	if version != "" && errors.As(err, new(*NoQuorumError)) {
 		set.cluster.scheduleRemoval(key, version, left, nil)
@@ -234,8 +234,8 @@ func (set *masterSet) recordVersion(key Key, token, version string, ttl time.Dur
 	}
 }
 
-// extendShared extends the remaining time of a key by ballot if it holds the token.
-func (set *masterSet) extendShared(ctx context.Context, key Key, token string, ttl time.Duration) (GrantedLock, error) {
+// extendSharedKey extends the remaining time of a key by ballot if it holds the token.
+func (set *masterSet) extendSharedKey(ctx context.Context, key Key, token string, ttl time.Duration) (GrantedLock, error) {
 	if ttl >= 0 && ttl < vote.MinTTL {
 		return GrantedLock{}, ErrTooShort
 	}
@@ -255,7 +255,7 @@ func (set *masterSet) extendShared(ctx context.Context, key Key, token string, t
 		lease = previous.TimeLeft
 	}
 	set.recordVersion(key, token, out.Version, lease)
-	got, err := set.leaseSince(since, ttl, false)
+	got, err := set.newLease(since, ttl, false)
 	got.HadLongerLease = isLonger(previous)
 	return got, err
 }
@@ -263,10 +263,10 @@ func (set *masterSet) extendShared(ctx context.Context, key Key, token string, t
 // updateIfHeld changes a key by ballot if the key holds the token, and returns the previous value.
 func (set *masterSet) updateIfHeld(
 	ctx context.Context, key Key, token string, decide func(Snapshot) Decision,
-) (previous Snapshot, out Outcome, err error) {
-	out, err = set.UpdateAll(ctx, []Key{key}, nil, forOneKey(func(l Snapshot) (d Decision, err error) {
+) (previousSnapshot Snapshot, out Outcome, err error) {
+	out, err = set.UpdateAll(ctx, []Key{key}, nil, adaptToOneKey(func(l Snapshot) (d Decision, err error) {
 		switch {
-		case l.LeftUnknown:
+		case l.TimeLeftUnknown:
 			return Decision{}, ErrTTLUnknown
 		case l.Present && l.Value == token:
 			d = decide(l)
@@ -277,39 +277,39 @@ func (set *masterSet) updateIfHeld(
 	if err != nil {
 		return Snapshot{}, out, err
 	}
-	if previous = out.Decision.Note.(Snapshot); !previous.Present || previous.Value != token {
-		return Snapshot{}, out, &RefusedError{Err: ErrNotHeld, Current: previous}
+	if previousSnapshot = out.Decision.Note.(Snapshot); !previousSnapshot.Present || previousSnapshot.Value != token {
+		return Snapshot{}, out, &RefusedError{Err: ErrNotHeld, CurrentSnapshot: previousSnapshot}
 	}
-	return previous, out, nil
+	return previousSnapshot, out, nil
 }
 
 // keyNames replaces names of cells by the names of the keys in them.
-func (set *masterSet) keyNames(ctx context.Context, db int, names []string) (all []string, err error) {
-	const atOnce = 50 // the values may be large
-	for batch := range slices.Chunk(names, atOnce) {
+func (set *masterSet) keyNames(ctx context.Context, db int, names []string) (result []string, err error) {
+	const namesPerRead = 50 // the values may be large
+	for batch := range slices.Chunk(names, namesPerRead) {
 		cellValues, err := set.database(db).Read(ctx, batch)
 		if err != nil {
 			return nil, set.translate(err)
 		}
 		for i, name := range batch {
 			if l := cellValues[i]; l.Foreign || !keygroup.IsGroup(l.Value) {
-				all = append(all, name)
+				result = append(result, name)
 				continue
 			}
 			b, err := keygroup.Open(name, cellValues[i])
 			if err != nil { // a later version of the proxy wrote the cell
-				all = append(all, name)
+				result = append(result, name)
 				continue
 			}
-			all = append(all, b.Names()...)
+			result = append(result, b.Names()...)
 		}
 	}
-	return all, nil
+	return result, nil
 }
 
 // Update implements Cluster.Update.
 func (set *masterSet) Update(
 	ctx context.Context, key Key, expect *string, run func(Snapshot) (Decision, error),
 ) (Outcome, error) {
-	return set.UpdateAll(ctx, []Key{key}, expect, forOneKey(run))
+	return set.UpdateAll(ctx, []Key{key}, expect, adaptToOneKey(run))
 }

@@ -9,35 +9,35 @@ import (
 )
 
 const (
-	// changePatience is the longest time that a command waits while the masters are changed.
-	changePatience = 5 * time.Second
+	// changeTimeout is the longest time that a command waits while the masters are changed.
+	changeTimeout = 5 * time.Second
 	// noticeTime limits the wait for evidence that a vote did not count because of a change.
 	noticeTime = 100 * time.Millisecond
 )
 
 // stableSet returns the current masters once no change is in progress. It waits until the given
-// time, but at most for changePatience after the start of the change.
-func (c *Cluster) stableSet(ctx context.Context, until time.Time) (*masterSet, error) {
+// time, but at most for changeTimeout after the start of the change.
+func (c *Cluster) stableSet(ctx context.Context, endTime time.Time) (*masterSet, error) {
 	u := c.currentChange.Load()
 	if u == nil {
 		return c.masterSet(), nil
 	}
-	if limit := u.start.Add(changePatience); limit.Before(until) {
-		until = limit
+	if limit := u.start.Add(changeTimeout); limit.Before(endTime) {
+		endTime = limit
 	}
 	select {
 	case <-u.done:
 		return c.masterSet(), nil
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
-	case <-time.After(time.Until(until)):
+	case <-time.After(time.Until(endTime)):
 		return nil, c.withChange(c.masterSet().missingVotes())
 	}
 }
 
 // withSet calls f with the current masters, once no change is in progress.
 func withSet[T any](ctx context.Context, c *Cluster, f func(*masterSet) (T, error)) (T, error) {
-	set, err := c.stableSet(ctx, time.Now().Add(changePatience))
+	set, err := c.stableSet(ctx, time.Now().Add(changeTimeout))
 	if err != nil {
 		var zero T
 		return zero, err
@@ -49,7 +49,7 @@ func withSet[T any](ctx context.Context, c *Cluster, f func(*masterSet) (T, erro
 // withSetRepeated does the same as withSet, for functions that can be repeated after an error. It
 // repeats f if the masters are changed meanwhile.
 func withSetRepeated[T any](ctx context.Context, c *Cluster, f func(*masterSet) (T, error)) (T, error) {
-	until := time.Now().Add(changePatience)
+	until := time.Now().Add(changeTimeout)
 	for {
 		set, err := c.stableSet(ctx, until)
 		if err != nil {
@@ -71,7 +71,7 @@ func (c *Cluster) wasChanged(ctx context.Context, set *masterSet, err error) boo
 		return false
 	}
 	for until := time.Now().Add(noticeTime); ; {
-		isReplaced := set.guards.Succession() != nil
+		isReplaced := set.guards.Reconfiguration() != nil
 		switch {
 		case c.currentChange.Load() != nil, c.masterSet() != set:
 			return true
@@ -88,7 +88,7 @@ func (c *Cluster) withChange(err error) error {
 		return err
 	}
 	if noQuorum, ok := errors.AsType[*NoQuorumError](err); ok {
-		noQuorum.Changed, noQuorum.ChangedTo = true, u.newMasters
+		noQuorum.Changed, noQuorum.NewMasters = true, u.newMasters
 	}
 	return err
 }

@@ -40,9 +40,9 @@ func (s MasterState) String() string {
 
 // stateOf returns the state of a master that is down for a cause, or in quarantine, or neither.
 func stateOf(cause error, quarantine *QuarantineError) MasterState {
-	var unfit *UnfitError
+	var unfitErr *UnfitError
 	switch {
-	case errors.As(cause, &unfit):
+	case errors.As(cause, &unfitErr):
 		return Unfit
 	case cause != nil:
 		return Down
@@ -68,10 +68,10 @@ type MasterStatus struct {
 	Since time.Time
 	// RoundTrip is the shortest round trip of the probe that last brought the master up.
 	RoundTrip time.Duration
-	// Watched is the number of keys that waiters watch on the master. WatchErr is nil, or the
+	// WatchedKeys is the number of keys that waiters watch on the master. WatchErr is nil, or the
 	// reason why waiters cannot watch keys and poll instead.
-	Watched  int
-	WatchErr error
+	WatchedKeys int
+	WatchErr    error
 	// RemovalsPending is the number of removals that wait until the master is back.
 	RemovalsPending int
 	// CatchUps is the number of catch-ups that this cluster did for the master.
@@ -92,7 +92,7 @@ func (set *masterSet) Status() []MasterStatus {
 		all[i] = statusOf(m)
 	}
 	for i, s := range set.watcher.Statuses() {
-		all[i].Watched, all[i].WatchErr = s.Keys, s.Err
+		all[i].WatchedKeys, all[i].WatchErr = s.Keys, s.Err
 	}
 	return all
 }
@@ -138,14 +138,14 @@ func (s MasterStatus) UnwatchedCause() string {
 // new set. The function that f returns gets the time from the sending of a batch to its reply;
 // masters are numbered as in Status. That function must not wait. Observe must be called before
 // Run.
-func (c *Cluster) Observe(f func(masters []string) func(master int, took time.Duration)) {
+func (c *Cluster) Observe(f func(masters []string) func(master int, roundTrip time.Duration)) {
 	c.observeRoundTrips = f
 	c.masterSet().observe(f)
 }
 
-// StartsFresh reports whether a fresh start is in progress, during which a proxy that knows of
+// IsFreshStart reports whether a fresh start is in progress, during which a proxy that knows of
 // locks can object.
-func (c *Cluster) StartsFresh() bool {
+func (c *Cluster) IsFreshStart() bool {
 	return slices.ContainsFunc(c.masterSet().masters, func(m *master.Master) bool {
 		quarantine := m.Health().Quarantine
 		return quarantine != nil && quarantine.Cause == guard.AwaitsFreshStart

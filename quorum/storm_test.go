@@ -17,12 +17,12 @@ import (
 func TestMutualExclusionDuringFaults(t *testing.T) {
 	for seed := range uint64(20) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
-			inBubble(t, 5, func(b *fixture) { storm(b, rand.New(rand.NewPCG(seed, 1))) })
+			runInBubble(t, 5, func(b *fixture) { runStorm(b, rand.New(rand.NewPCG(seed, 1))) })
 		})
 	}
 }
 
-func storm(b *fixture, rnd *rand.Rand) {
+func runStorm(b *fixture, rnd *rand.Rand) {
 	ctx, stop := context.WithTimeout(b.Context(), 20*time.Second)
 	defer stop()
 	for _, m := range b.masters {
@@ -35,7 +35,7 @@ func storm(b *fixture, rnd *rand.Rand) {
 	var clients sync.WaitGroup
 	for n := range 8 {
 		seed := rnd.Uint64()
-		clients.Go(func() { g.client(ctx, lockers[n%2], fmt.Sprint("client", n), rand.New(rand.NewPCG(seed, 2))) })
+		clients.Go(func() { g.runClient(ctx, lockers[n%2], fmt.Sprint("client", n), rand.New(rand.NewPCG(seed, 2))) })
 	}
 	for ctx.Err() == nil {
 		injectFaults(b, rnd)
@@ -69,13 +69,13 @@ func injectFaults(b *fixture, rnd *rand.Rand) {
 // exclusionChecker reports an error if two clients hold the lock at the same time.
 type exclusionChecker struct {
 	*fixture
-	mu     sync.Mutex
-	holder string
-	until  time.Time
-	grants int
+	mu         sync.Mutex
+	holder     string
+	validUntil time.Time
+	grants     int
 }
 
-func (g *exclusionChecker) client(ctx context.Context, l *Locker, name string, rnd *rand.Rand) {
+func (g *exclusionChecker) runClient(ctx context.Context, l *Locker, name string, rnd *rand.Rand) {
 	for try := 0; ctx.Err() == nil; try++ {
 		token := fmt.Sprint(name, "/", try)
 		wait := time.Duration(rnd.IntN(3)) * 100 * time.Millisecond
@@ -105,20 +105,20 @@ func (g *exclusionChecker) client(ctx context.Context, l *Locker, name string, r
 func (g *exclusionChecker) noteGrant(token string, validity time.Duration) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.holder != "" && time.Now().Before(g.until) {
-		g.Errorf("%s was granted while %s holds for another %v", token, g.holder, time.Until(g.until))
+	if g.holder != "" && time.Now().Before(g.validUntil) {
+		g.Errorf("%s was granted while %s holds for another %v", token, g.holder, time.Until(g.validUntil))
 	}
-	g.holder, g.until = token, time.Now().Add(validity)
+	g.holder, g.validUntil = token, time.Now().Add(validity)
 	g.grants++
 }
 
 func (g *exclusionChecker) noteExtension(token string, validity time.Duration) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.holder != token && g.holder != "" && time.Now().Before(g.until) {
+	if g.holder != token && g.holder != "" && time.Now().Before(g.validUntil) {
 		g.Errorf("%s was extended while %s holds", token, g.holder)
 	}
-	g.holder, g.until = token, time.Now().Add(validity)
+	g.holder, g.validUntil = token, time.Now().Add(validity)
 }
 
 func (g *exclusionChecker) noteRelease(token string) {
@@ -129,13 +129,13 @@ func (g *exclusionChecker) noteRelease(token string) {
 	}
 }
 
-// TestUpdatesAreMadeOnce lets clients of two proxies add words to a value, while masters fail as in
+// TestSingleUpdates lets clients of two proxies add words to a value, while masters fail as in
 // TestMutualExclusionDuringFaults. The value has each confirmed word once, and any other word at
 // most once.
-func TestUpdatesAreMadeOnce(t *testing.T) {
+func TestSingleUpdates(t *testing.T) {
 	for seed := range uint64(20) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
-			inBubble(t, 5, func(b *fixture) { appendWordsInStorm(b, rand.New(rand.NewPCG(seed, 3))) })
+			runInBubble(t, 5, func(b *fixture) { appendWordsInStorm(b, rand.New(rand.NewPCG(seed, 3))) })
 		})
 	}
 }

@@ -58,7 +58,7 @@ func runCluster(t testing.TB, opts Options) *Cluster {
 	c := startCluster(t, opts)
 	ready, stop := context.WithTimeout(context.Background(), time.Minute)
 	defer stop()
-	if !c.Ready(ready) {
+	if !c.WaitReady(ready) {
 		t.Fatalf("the masters do not come up: %+v", c.Status())
 	}
 	return c
@@ -66,14 +66,14 @@ func runCluster(t testing.TB, opts Options) *Cluster {
 
 func (c *Cluster) mustTake(t *testing.T, key Key) {
 	t.Helper()
-	if err := c.takeFree(t, key); err != nil {
+	if err := c.takeFreeKey(t, key); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// takeFree takes a lock that no client holds. If a majority agrees too late because the machine is
-// busy, takeFree tries again until the cells of the last try are removed.
-func (c *Cluster) takeFree(t *testing.T, key Key) error {
+// takeFreeKey takes a lock that no client holds. If a majority agrees too late because the machine
+// is busy, takeFreeKey tries again until the cells of the last try are removed.
+func (c *Cluster) takeFreeKey(t *testing.T, key Key) error {
 	t.Helper()
 	for wasLate := false; ; wasLate = true {
 		_, err := c.Take(t.Context(), TakeRequest{Keys: []Key{key}, TakeOptions: TakeOptions{Tokens: []string{token},
@@ -86,7 +86,7 @@ func (c *Cluster) takeFree(t *testing.T, key Key) error {
 
 func isLate(err error) bool {
 	noQuorum, ok := errors.AsType[*NoQuorumError](err)
-	return ok && noQuorum.LateAfter > 0
+	return ok && noQuorum.AgreementTime > 0
 }
 
 // TestWrongType checks that a key that is not a string counts as held by another client, and that
@@ -174,13 +174,13 @@ func TestDatabases(t *testing.T) {
 	}
 }
 
-func TestErrorReplyIsNoVote(t *testing.T) {
+func TestVoteOfErrorReply(t *testing.T) {
 	masters, c := startMasters(t, 3)
 	masters[0].SetError("OOM command not allowed when used memory > 'maxmemory'.")
 	masters[1].SetError("LOADING Redis is loading the dataset in memory")
 	_, err := c.Take(t.Context(), TakeRequest{Keys: []Key{job}, TakeOptions: TakeOptions{Tokens: []string{token}, TTL: time.Minute}})
 	noQuorum, ok := err.(*NoQuorumError)
-	if !ok || noQuorum.Answered != 1 {
+	if !ok || noQuorum.VoteCount != 1 {
 		t.Fatalf("got %v, want no quorum with one answer", err)
 	}
 }

@@ -16,9 +16,9 @@ type (
 
 // The reports of a Mark.
 const (
-	SomeChanged = watch.SomeChanged
-	Changes     = watch.QuorumChanged
-	Unwatched   = watch.Unwatched
+	SomeChanged         = watch.ReportSomeChanged
+	ReportQuorumChanged = watch.ReportQuorumChanged
+	Unwatched           = watch.ReportUnwatched
 )
 
 // Mark creates a Mark for a key, which calls notify with each report.
@@ -32,7 +32,7 @@ func (c *Cluster) Availability() availability.Inputs {
 	set, u := c.masterSet(), c.currentChange.Load()
 	at, known := c.CurrentLocation()
 	return availability.Inputs{
-		Masters: len(set.masters), Voting: countVoting(set.masters), Place: at.Place, Known: known,
-		Changing: u != nil && time.Since(u.start) < changePatience || c.IsLeavingMasters(),
+		Masters: len(set.masters), VotingMasters: countVoting(set.masters), Place: at.Place, Known: known,
+		Changing: u != nil && time.Since(u.start) < changeTimeout || c.IsLeavingMasters(),
 	}
 }

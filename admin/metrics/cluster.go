@@ -17,21 +17,21 @@ type Node struct {
 }
 
 // clusterDescs describes the metrics of a cluster.
-type clusterDescs struct{ nodeUp, nodeClients, uncovered *prometheus.Desc }
+type clusterDescs struct{ nodeUp, nodeClients, uncoveredSlots *prometheus.Desc }
 
 func newClusterDescs() clusterDescs {
 	return clusterDescs{
 		nodeUp: newDesc("redlock_cluster_node_up", "1 while the node of the cluster answers, else 0.", "node"),
 		nodeClients: newDesc("redlock_cluster_node_client_connections",
 			"Clients connected at the proxy's port for the node of the cluster.", "node"),
-		uncovered: newDesc("redlock_cluster_slots_uncovered", "Slots of the cluster that no node serves."),
+		uncoveredSlots: newDesc("redlock_cluster_slots_uncovered", "Slots of the cluster that no node serves."),
 	}
 }
 
 func (d clusterDescs) describe(out chan<- *prometheus.Desc) {
 	out <- d.nodeUp
 	out <- d.nodeClients
-	out <- d.uncovered
+	out <- d.uncoveredSlots
 }
 
 // collect sends the metrics. If several nodes have the same address, collect uses only the first,
@@ -46,5 +46,5 @@ func (d clusterDescs) collect(out chan<- prometheus.Metric, c Cluster) {
 		out <- metric(d.nodeUp, prometheus.GaugeValue, boolValue(n.Up), n.Address)
 		out <- metric(d.nodeClients, prometheus.GaugeValue, float64(n.Clients), n.Address)
 	}
-	out <- metric(d.uncovered, prometheus.GaugeValue, float64(c.UncoveredSlots))
+	out <- metric(d.uncoveredSlots, prometheus.GaugeValue, float64(c.UncoveredSlots))
 }

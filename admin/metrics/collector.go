@@ -26,7 +26,7 @@ type Clients struct {
 // Commands holds counts of commands. Waiting, RemovalsPending and KeptLocks are current values. The
 // other fields count since the start.
 type Commands struct {
-	Waiting                          int
+	Waiters                          int
 	LocksWithoutTTL, LostSideEffects int64
 	ScriptRuns, ScriptsStopped       int64
 	DetectedLocks, DetectedReleases  int64
@@ -56,9 +56,9 @@ type Sources struct {
 	Certificate func() time.Time
 	// LogDropped returns the number of log lines that could not be written.
 	LogDropped func() int64
-	// Reload returns the time at which the proxy read the current configuration. succeeded is false
-	// if a reload has failed since.
-	Reload func() (at time.Time, succeeded bool)
+	// LastReload returns the time at which the proxy read the current configuration. succeeded is
+	// false if a reload has failed since.
+	LastReload func() (at time.Time, succeeded bool)
 }
 
 // scalar describes a metric without labels.
@@ -87,9 +87,9 @@ type collector struct {
 	cluster           clusterDescs
 }
 
-func newCollector(from Sources) *collector {
+func newCollector(sources Sources) *collector {
 	return &collector{
-		Sources: from, scalars: withFormerNames(scalars()), masters: newMasterDescs(), cluster: newClusterDescs(),
+		Sources: sources, scalars: withFormerNames(scalars()), masters: newMasterDescs(), cluster: newClusterDescs(),
 		lostLocks: newDesc("redlock_kept_locks_lost_total",
 			"Locks that the proxy renewed for a client (KEEPALIVE) and that were lost, by reason.", "reason"),
 		relayedBytes: newDesc("redlock_relay_bytes_total", "Bytes relayed between clients and the upstream.", "direction"),
@@ -186,7 +186,7 @@ func scalars() []scalar {
 			func(c Clients, _ Commands) float64 { return float64(c.DisconnectedForMessages) }),
 		gauge("redlock_lock_waiters",
 			"Clients that wait for a lock (BLOCK), or for an element of a lock key (BLPOP and similar commands).",
-			func(_ Clients, d Commands) float64 { return float64(d.Waiting) }),
+			func(_ Clients, d Commands) float64 { return float64(d.Waiters) }),
 		gauge("redlock_removals_pending",
 			"Locks that the proxy still has to remove: a command that failed may have left them.",
 			func(_ Clients, d Commands) float64 { return float64(d.RemovalsPending) }),
@@ -267,7 +267,7 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 		}
 	}
 	out <- metric(c.droppedLogLines, prometheus.CounterValue, float64(c.LogDropped()))
-	at, succeeded := c.Reload()
+	at, succeeded := c.LastReload()
 	out <- metric(c.reloadSuccess, prometheus.GaugeValue, boolValue(succeeded))
 	out <- metric(c.reloadTime, prometheus.GaugeValue, float64(at.Unix()))
 	c.masters.collect(out, c.Masters(), inputs, time.Now())

@@ -12,11 +12,11 @@ import (
 type Locker interface {
 	Lock(ctx context.Context, req quorum.LockRequest) (quorum.GrantedLock, error)
 	Unlock(ctx context.Context, key quorum.Key, token string) error
-	Withdraw(keys []quorum.Key, got quorum.GrantedLock)
+	Withdraw(keys []quorum.Key, grant quorum.GrantedLock)
 	Extend(ctx context.Context, key quorum.Key, token string, ttl time.Duration) (quorum.GrantedLock, error)
 	Fence(ctx context.Context, key quorum.Key) (int64, error)
 	AwaitPop(ctx context.Context, a quorum.BlockedPop) error
-	Waiting() int
+	WaiterCount() int
 }
 
 // CountingLocker implements Locker, and counts the operations.
@@ -49,9 +49,9 @@ func (l CountingLocker) Unlock(ctx context.Context, key quorum.Key, token string
 }
 
 // Withdraw implements Locker.
-func (l CountingLocker) Withdraw(keys []quorum.Key, got quorum.GrantedLock) {
+func (l CountingLocker) Withdraw(keys []quorum.Key, grant quorum.GrantedLock) {
 	l.meters.withdrawals.Inc()
-	l.Locker.Withdraw(keys, got)
+	l.Locker.Withdraw(keys, grant)
 }
 
 // Extend implements Locker.

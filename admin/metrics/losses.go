@@ -17,7 +17,7 @@ type noQuorumCause int
 const (
 	causeLate noQuorumCause = iota
 	causeUnclear
-	causeOpen
+	causeUndetermined
 	causeQuarantine
 	causeUnfit
 	causeTimeout
@@ -33,18 +33,18 @@ func (c noQuorumCause) String() string {
 // causeOf returns the cause of an error. If the errors of the masters differ, it returns the first
 // cause that any master has, in this order: quarantine, unfit, timeout, down.
 func causeOf(err *quorum.NoQuorumError) noQuorumCause {
-	var quarantined *quorum.QuarantineError
-	var unfit *quorum.UnfitError
+	var quarantineErr *quorum.QuarantineError
+	var unfitErr *quorum.UnfitError
 	switch {
-	case err.LateAfter > 0:
+	case err.AgreementTime > 0:
 		return causeLate
 	case err.Unclear:
 		return causeUnclear
 	case err.HasMajority():
-		return causeOpen
-	case errors.As(err, &quarantined):
+		return causeUndetermined
+	case errors.As(err, &quarantineErr):
 		return causeQuarantine
-	case errors.As(err, &unfit):
+	case errors.As(err, &unfitErr):
 		return causeUnfit
 	case isTimeout(err):
 		return causeTimeout
@@ -55,9 +55,9 @@ func causeOf(err *quorum.NoQuorumError) noQuorumCause {
 
 // isTimeout reports whether any master did not answer in time.
 func isTimeout(err error) bool {
-	var slow net.Error
+	var netErr net.Error
 	return errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, context.DeadlineExceeded) ||
-		errors.As(err, &slow) && slow.Timeout()
+		errors.As(err, &netErr) && netErr.Timeout()
 }
 
 // causeCounters counts the operations that ended with NOQUORUM, by cause.

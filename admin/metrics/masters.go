@@ -11,10 +11,10 @@ import (
 
 // masterDescs describes the metrics of the masters.
 type masterDescs struct {
-	masters, majority, locksAvailable                              *prometheus.Desc
-	up, votes, quarantine, quarantineLeft, stateChange             *prometheus.Desc
-	removalsPending, catchUps, probeRoundTrip, clockOffset, voting *prometheus.Desc
-	watchedKeys, unwatched                                         *prometheus.Desc
+	masters, majority, locksAvailable                                     *prometheus.Desc
+	up, votes, quarantine, quarantineLeft, stateChange                    *prometheus.Desc
+	removalsPending, catchUps, probeRoundTrip, clockOffset, votingMasters *prometheus.Desc
+	watchedKeys, unwatchedMaster                                          *prometheus.Desc
 	// formerRemovalsPending describes the metric of removalsPending under its former name.
 	formerRemovalsPending *prometheus.Desc
 }
@@ -22,7 +22,7 @@ type masterDescs struct {
 func newMasterDescs() masterDescs {
 	return masterDescs{
 		masters:        newDesc("redlock_masters", "Configured masters."),
-		voting:         newDesc("redlock_masters_voting", "Masters that vote."),
+		votingMasters:  newDesc("redlock_masters_voting", "Masters that vote."),
 		majority:       newDesc("redlock_majority", "Masters whose votes a lock needs."),
 		locksAvailable: newDesc("redlock_quorum", "1 while locks are available, else 0."),
 		up:             newDesc("redlock_master_up", "1 while the master answers, else 0.", "master"),
@@ -42,7 +42,7 @@ func newMasterDescs() masterDescs {
 			"Shortest round trip of the probe that brought the master up.", "master"),
 		watchedKeys: newDesc("redlock_master_watched_keys",
 			"Keys that the proxy watches on the master for clients that wait for a lock.", "master"),
-		unwatched: newDesc("redlock_master_unwatched",
+		unwatchedMaster: newDesc("redlock_master_unwatched",
 			"1 while the proxy polls the master for clients that wait for a lock, because it cannot watch it, "+
 				"else 0.", "master"),
 		clockOffset: newDesc("redlock_master_clock_offset_seconds",
@@ -52,8 +52,8 @@ func newMasterDescs() masterDescs {
 
 func (d *masterDescs) all() []*prometheus.Desc {
 	return []*prometheus.Desc{
-		d.masters, d.voting, d.majority, d.locksAvailable, d.up, d.votes, d.quarantine, d.quarantineLeft, d.stateChange, d.removalsPending, d.formerRemovalsPending,
-		d.catchUps, d.probeRoundTrip, d.clockOffset, d.watchedKeys, d.unwatched,
+		d.masters, d.votingMasters, d.majority, d.locksAvailable, d.up, d.votes, d.quarantine, d.quarantineLeft, d.stateChange, d.removalsPending, d.formerRemovalsPending,
+		d.catchUps, d.probeRoundTrip, d.clockOffset, d.watchedKeys, d.unwatchedMaster,
 	}
 }
 
@@ -65,30 +65,30 @@ func (d *masterDescs) describe(out chan<- *prometheus.Desc) {
 
 // collect sends the metrics of the masters.
 func (d *masterDescs) collect(
-	out chan<- prometheus.Metric, all []quorum.MasterStatus, inputs availability.Inputs, now time.Time,
+	out chan<- prometheus.Metric, statuses []quorum.MasterStatus, inputs availability.Inputs, now time.Time,
 ) {
 	put := func(desc *prometheus.Desc, value float64, labels ...string) {
 		out <- metric(desc, prometheus.GaugeValue, value, labels...)
 	}
 	var names []string
-	for _, m := range all {
+	for _, m := range statuses {
 		names = append(names, m.Name)
 	}
 	for i, name := range masterLabels(names) {
-		m := &all[i]
+		m := &statuses[i]
 		put(d.up, boolValue(m.Err == nil), name)
 		put(d.votes, boolValue(m.State == quorum.Voting), name)
 		put(d.stateChange, float64(m.Since.UnixMilli())/1000, name)
 		put(d.removalsPending, float64(m.RemovalsPending), name)
 		put(d.formerRemovalsPending, float64(m.RemovalsPending), name)
-		put(d.watchedKeys, float64(m.Watched), name)
-		put(d.unwatched, boolValue(m.WatchErr != nil), name)
+		put(d.watchedKeys, float64(m.WatchedKeys), name)
+		put(d.unwatchedMaster, boolValue(m.WatchErr != nil), name)
 		d.collectOptional(put, m, name, now)
 		out <- metric(d.catchUps, prometheus.CounterValue, float64(m.CatchUps), name)
 	}
-	put(d.masters, float64(len(all)))
-	put(d.voting, float64(inputs.Voting))
-	put(d.majority, float64(quorum.Majority(len(all))))
+	put(d.masters, float64(len(statuses)))
+	put(d.votingMasters, float64(inputs.VotingMasters))
+	put(d.majority, float64(quorum.Majority(len(statuses))))
 	put(d.locksAvailable, boolValue(inputs.Decide().State == availability.Available))
 }
 

@@ -60,8 +60,8 @@ func resultOf(ctx context.Context, err error) result {
 // isNoQuorum reports whether err is a NoQuorumError. It is a separate function so that only rare
 // results allocate its variable on the heap.
 func isNoQuorum(err error) bool {
-	var none *quorum.NoQuorumError
-	return errors.As(err, &none)
+	var noQuorumErr *quorum.NoQuorumError
+	return errors.As(err, &noQuorumErr)
 }
 
 // meter counts the calls of one operation. It holds the metrics, so that a call does not look them
@@ -73,8 +73,8 @@ type meter struct {
 }
 
 // record records the duration and the result of an operation that did not wait for a holder.
-func (m *meter) record(ctx context.Context, began time.Time, err *error) {
-	m.durations.Observe(time.Since(began).Seconds())
+func (m *meter) record(ctx context.Context, start time.Time, err *error) {
+	m.durations.Observe(time.Since(start).Seconds())
 	m.countResult(ctx, *err)
 }
 

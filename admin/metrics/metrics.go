@@ -47,17 +47,17 @@ func New(version string) *Metrics {
 // function takes the index of the master in names. When the list of masters changes, the caller
 // calls RoundTripRecorder again.
 func (m *Metrics) RoundTripRecorder(names []string) func(master int, took time.Duration) {
-	var all []prometheus.Observer
+	var observers []prometheus.Observer
 	for _, name := range masterLabels(names) {
-		all = append(all, m.roundTrips.WithLabelValues(name))
+		observers = append(observers, m.roundTrips.WithLabelValues(name))
 	}
-	m.byMaster.Store(&all)
-	return func(master int, took time.Duration) { all[master].Observe(took.Seconds()) }
+	m.byMaster.Store(&observers)
+	return func(master int, took time.Duration) { observers[master].Observe(took.Seconds()) }
 }
 
 // Handler returns a handler that serves the metrics and the values of the sources.
-func (m *Metrics) Handler(from Sources) http.Handler {
-	m.registry.MustRegister(newCollector(from))
+func (m *Metrics) Handler(sources Sources) http.Handler {
+	m.registry.MustRegister(newCollector(sources))
 	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{
 		MaxRequestsInFlight: maxRequests,
 		// An error in one metric does not hide the rest.

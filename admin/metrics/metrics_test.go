@@ -23,10 +23,10 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // scrape returns the response to a scrape.
-func scrape(t *testing.T, m *Metrics, from Sources) string {
+func scrape(t *testing.T, m *Metrics, sources Sources) string {
 	t.Helper()
 	answer := httptest.NewRecorder()
-	m.Handler(from).ServeHTTP(answer, httptest.NewRequest("GET", "/metrics", nil))
+	m.Handler(sources).ServeHTTP(answer, httptest.NewRequest("GET", "/metrics", nil))
 	if answer.Code != 200 {
 		t.Fatalf("got %d: %s", answer.Code, answer.Body)
 	}
@@ -40,9 +40,9 @@ func testSources(masters ...quorum.MasterStatus) Sources {
 			return Commands{KeptLocks: 2, Renewals: 7, LostLocks: map[string]int64{"not_held": 1}}
 		},
 		Masters:      func() []quorum.MasterStatus { return masters },
-		Availability: func() availability.Inputs { return availability.Inputs{Masters: len(masters), Voting: 1} },
+		Availability: func() availability.Inputs { return availability.Inputs{Masters: len(masters), VotingMasters: 1} },
 		LogDropped:   func() int64 { return 3 },
-		Reload:       func() (time.Time, bool) { return time.Unix(1700000000, 0), true },
+		LastReload:   func() (time.Time, bool) { return time.Unix(1700000000, 0), true },
 	}
 }
 
@@ -132,18 +132,18 @@ func (f fakeLocker) Lock(context.Context, quorum.LockRequest) (quorum.GrantedLoc
 
 func (f fakeLocker) Unlock(context.Context, quorum.Key, string) error { return f.err }
 
-func TestCounting(t *testing.T) {
+func TestCountingLocker(t *testing.T) {
 	m := New("")
 	lock := func(err error, ttl, wait time.Duration) {
 		_, _ = m.CountLocks(fakeLocker{err: err}).Lock(t.Context(), quorum.LockRequest{TTL: ttl, Wait: wait})
 	}
 	lock(nil, 10*time.Second, 0)
-	lock(nil, quorum.Endless, 0)
-	lock(nil, 20*time.Second, quorum.Forever)
+	lock(nil, quorum.NoExpiry, 0)
+	lock(nil, 20*time.Second, quorum.NoWaitLimit)
 	lock(quorum.ErrHeld, 40*time.Second, 0)
 	for _, err := range []error{
-		&quorum.NoQuorumError{LateAfter: 1}, &quorum.NoQuorumError{Unclear: true},
-		&quorum.NoQuorumError{Masters: 3, Answered: 2}, &quorum.NoQuorumError{Masters: 3, Answered: 1},
+		&quorum.NoQuorumError{AgreementTime: 1}, &quorum.NoQuorumError{Unclear: true},
+		&quorum.NoQuorumError{Masters: 3, VoteCount: 2}, &quorum.NoQuorumError{Masters: 3, VoteCount: 1},
 	} {
 		lock(err, time.Second, 0)
 	}
@@ -160,8 +160,9 @@ func TestCounting(t *testing.T) {
 		`redlock_master_round_trip_seconds_bucket{master="b",le="0.005"} 1`)
 }
 
-// TestDocumented checks that docs/metrics.md has exactly the proxy's metrics, with their types.
-func TestDocumented(t *testing.T) {
+// TestMetricsDocumentation checks that docs/metrics.md has exactly the proxy's metrics, with their
+// types.
+func TestMetricsDocumentation(t *testing.T) {
 	doc, err := os.ReadFile("../../docs/metrics.md")
 	if err != nil {
 		t.Fatal(err)

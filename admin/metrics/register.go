@@ -18,7 +18,7 @@ type Keys interface {
 		run func(quorum.Snapshot) (quorum.Decision, error)) (quorum.Outcome, error)
 	UpdateAll(ctx context.Context, keys []quorum.Key, expect *string,
 		run func([]quorum.Snapshot) ([]quorum.Decision, error)) (quorum.Outcome, error)
-	Withdraw(keys []quorum.Key, got quorum.GrantedLock)
+	Withdraw(keys []quorum.Key, grant quorum.GrantedLock)
 	Guess(key quorum.Key) (token string, ok bool)
 }
 
@@ -77,7 +77,7 @@ func (r CountingRegister) UpdateAll(
 }
 
 // Withdraw implements Keys.
-func (r CountingRegister) Withdraw(keys []quorum.Key, got quorum.GrantedLock) {
+func (r CountingRegister) Withdraw(keys []quorum.Key, grant quorum.GrantedLock) {
 	r.meters.withdrawals.Add(float64(len(keys)))
-	r.Keys.Withdraw(keys, got)
+	r.Keys.Withdraw(keys, grant)
 }

@@ -25,7 +25,7 @@ type Sum struct{ Count, Seconds float64 }
 // Histogram holds a histogram: Cumulative[i] of Count events took at most Limits[i] seconds.
 type Histogram struct {
 	Sum
-	Limits, Cumulative []float64
+	Limits, CumulativeCounts []float64
 }
 
 // Totals returns the current counts.
@@ -47,11 +47,11 @@ func (m *Metrics) Totals() Totals {
 
 // counterValue returns the value of a counter.
 func counterValue(c prometheus.Counter) float64 {
-	var now dto.Metric
-	if c.Write(&now) != nil {
+	var dtoMetric dto.Metric
+	if c.Write(&dtoMetric) != nil {
 		return 0
 	}
-	return now.GetCounter().GetValue()
+	return dtoMetric.GetCounter().GetValue()
 }
 
 // histogramOf returns the values of a histogram.
@@ -63,18 +63,18 @@ func histogramOf(o prometheus.Observer) (s Histogram) {
 	h := now.GetHistogram()
 	s.Sum = Sum{Count: float64(h.GetSampleCount()), Seconds: h.GetSampleSum()}
 	for _, b := range h.GetBucket() {
-		s.Limits, s.Cumulative = append(s.Limits, b.GetUpperBound()), append(s.Cumulative, float64(b.GetCumulativeCount()))
+		s.Limits, s.CumulativeCounts = append(s.Limits, b.GetUpperBound()), append(s.CumulativeCounts, float64(b.GetCumulativeCount()))
 	}
 	return s
 }
 
 // Since returns s minus before, an earlier state of the same histogram.
 func (s Histogram) Since(before Histogram) Histogram {
-	d := Histogram{Sum: s.Sum.Since(before.Sum), Limits: s.Limits, Cumulative: make([]float64, len(s.Cumulative))}
-	for i := range s.Cumulative {
-		d.Cumulative[i] = s.Cumulative[i]
-		if i < len(before.Cumulative) {
-			d.Cumulative[i] -= before.Cumulative[i]
+	d := Histogram{Sum: s.Sum.Since(before.Sum), Limits: s.Limits, CumulativeCounts: make([]float64, len(s.CumulativeCounts))}
+	for i := range s.CumulativeCounts {
+		d.CumulativeCounts[i] = s.CumulativeCounts[i]
+		if i < len(before.CumulativeCounts) {
+			d.CumulativeCounts[i] -= before.CumulativeCounts[i]
 		}
 	}
 	return d
@@ -100,10 +100,10 @@ func (s Histogram) Quantile(q float64) float64 {
 	}
 	rank, below, from := q*s.Count, 0.0, 0.0
 	for i, limit := range s.Limits {
-		if s.Cumulative[i] >= rank && s.Cumulative[i] > below {
-			return from + (limit-from)*(rank-below)/(s.Cumulative[i]-below)
+		if s.CumulativeCounts[i] >= rank && s.CumulativeCounts[i] > below {
+			return from + (limit-from)*(rank-below)/(s.CumulativeCounts[i]-below)
 		}
-		below, from = s.Cumulative[i], limit
+		below, from = s.CumulativeCounts[i], limit
 	}
 	return s.Limits[len(s.Limits)-1]
 }

@@ -33,10 +33,10 @@ func TestTotals(t *testing.T) {
 func TestQuantile(t *testing.T) {
 	limits := []float64{1, 2, 4}
 	for _, c := range []struct {
-		within []float64
-		count  float64
-		q      float64
-		want   float64
+		cumulative []float64
+		count      float64
+		q          float64
+		want       float64
 	}{
 		{[]float64{0, 0, 0}, 0, .5, math.NaN()},
 		{[]float64{10, 10, 10}, 10, .5, .5},
@@ -45,9 +45,9 @@ func TestQuantile(t *testing.T) {
 		{[]float64{0, 0, 0}, 10, .5, 4}, // above the highest limit
 		{[]float64{5, 5, 10}, 10, .99, 3.96},
 	} {
-		got := Histogram{Sum{Count: c.count}, limits, c.within}.Quantile(c.q)
+		got := Histogram{Sum{Count: c.count}, limits, c.cumulative}.Quantile(c.q)
 		if math.Abs(got-c.want) > 1e-9 || math.IsNaN(got) != math.IsNaN(c.want) {
-			t.Errorf("%v of %v: got %v, want %v", c.q, c.within, got, c.want)
+			t.Errorf("%v of %v: got %v, want %v", c.q, c.cumulative, got, c.want)
 		}
 	}
 	if got := (Histogram{}).Quantile(.5); !math.IsNaN(got) {

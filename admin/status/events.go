@@ -135,17 +135,17 @@ func newEvent(k eventKind, r slog.Record, loggerAttrs []slog.Attr) event {
 		flatten(texts, "", a)
 	}
 	r.Attrs(func(a slog.Attr) bool { flatten(texts, "", a); return true })
-	e := event{at: r.Time, kind: k, subject: printable(texts[k.subjectAttr]), namesKeys: r.Message == forceUnlock}
+	e := event{at: r.Time, kind: k, subject: makePrintable(texts[k.subjectAttr]), namesKeys: r.Message == forceUnlock}
 	var details []string
 	for _, name := range k.detailAttrs {
 		switch text := texts[name]; {
 		case text == "":
 		case name == "cause", name == "because":
-			details = append(details, printable(text))
+			details = append(details, makePrintable(text))
 		case name == "without":
-			details = append(details, "after "+printable(text))
+			details = append(details, "after "+makePrintable(text))
 		default:
-			details = append(details, strings.NewReplacer(".", " ", "_", " ").Replace(name)+" "+printable(text))
+			details = append(details, strings.NewReplacer(".", " ", "_", " ").Replace(name)+" "+makePrintable(text))
 		}
 	}
 	e.detail = strings.Join(details, ", ")
@@ -175,20 +175,20 @@ func (e *Events) add(added event) {
 	e.count++
 }
 
-// after returns the events that follow the first count events and are younger than eventAge. It
-// also returns the number of events since the start.
-func (e *Events) after(count int, now time.Time) ([]event, int) {
+// eventsAfter returns the events that follow the first count events and are younger than eventAge.
+// It also returns the number of events since the start.
+func (e *Events) eventsAfter(count int, now time.Time) ([]event, int) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	oldest := e.count - len(e.ring)
 	if count < oldest || count > e.count {
 		count = oldest
 	}
-	var found []event
+	var result []event
 	for i := count; i < e.count; i++ {
 		if kept := e.ring[i%maxEvents]; now.Sub(kept.at) < eventAge {
-			found = append(found, kept)
+			result = append(result, kept)
 		}
 	}
-	return found, e.count
+	return result, e.count
 }

@@ -60,23 +60,23 @@ func newSample(before, now snapshot) sample {
 
 // history holds the recent samples. It is safe for concurrent use.
 type history struct {
-	mu   sync.Mutex
-	last snapshot
-	ring []sample // once full, the oldest sample is at count % maxSamples
+	mu           sync.Mutex
+	lastSnapshot snapshot
+	ring         []sample // once full, the oldest sample is at count % maxSamples
 	// count is the number of samples since the start.
 	count int
 }
 
 // add adds the sample between the last snapshot and now. The first snapshot only begins a sample.
-func (h *history) add(now snapshot) {
+func (h *history) add(newest snapshot) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	before := h.last
-	h.last = now
+	before := h.lastSnapshot
+	h.lastSnapshot = newest
 	if before.at.IsZero() {
 		return
 	}
-	s := newSample(before, now)
+	s := newSample(before, newest)
 	if len(h.ring) < maxSamples {
 		h.ring = append(h.ring, s)
 	} else {
@@ -85,9 +85,9 @@ func (h *history) add(now snapshot) {
 	h.count++
 }
 
-// after returns the samples that follow the first count samples and are still in memory. It also
-// returns the number of samples since the start.
-func (h *history) after(count int) ([]sample, int) {
+// samplesAfter returns the samples that follow the first count samples and are still in memory. It
+// also returns the number of samples since the start.
+func (h *history) samplesAfter(count int) ([]sample, int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	oldest := h.count - len(h.ring)
@@ -95,24 +95,24 @@ func (h *history) after(count int) ([]sample, int) {
 	if count < oldest || count > h.count {
 		count = oldest
 	}
-	var found []sample
+	var result []sample
 	for i := count; i < h.count; i++ {
-		found = append(found, h.ring[i%maxSamples])
+		result = append(result, h.ring[i%maxSamples])
 	}
-	return found, h.count
+	return result, h.count
 }
 
 // roundTrip returns the mean round trip of a master's recent batches in seconds, or NaN.
 func (h *history) roundTrip(master int) float64 {
-	last, _ := h.after(max(0, h.sampleCount()-roundTripSamples))
-	var all metrics.Sum
+	last, _ := h.samplesAfter(max(0, h.sampleCount()-roundTripSamples))
+	var total metrics.Sum
 	for _, s := range last {
 		if master < len(s.roundTrips) {
-			all.Count += s.roundTrips[master].Count
-			all.Seconds += s.roundTrips[master].Seconds
+			total.Count += s.roundTrips[master].Count
+			total.Seconds += s.roundTrips[master].Seconds
 		}
 	}
-	return all.Mean()
+	return total.Mean()
 }
 
 func (h *history) sampleCount() int {

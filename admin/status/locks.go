@@ -34,7 +34,7 @@ type Lock struct {
 	TimeLeft   time.Duration
 	Votes      []quorum.MasterAnswer
 	Waiters    int
-	Since      time.Time
+	GrantedAt  time.Time
 	Addr, Name string
 	Kept       bool
 }
@@ -64,7 +64,7 @@ type lister struct {
 	list func(ctx context.Context, db int, match string, count int) ([]Lock, error)
 
 	mu          sync.Mutex
-	last        listing
+	lastListing listing
 	running     bool
 	nextAllowed time.Time
 }
@@ -95,10 +95,10 @@ func (l *lister) tryStart() (last listing, started bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.running || time.Now().Before(l.nextAllowed) {
-		return l.last, false
+		return l.lastListing, false
 	}
 	l.running = true
-	return l.last, true
+	return l.lastListing, true
 }
 
 func (l *lister) run(requestCtx context.Context, q query) listing {
@@ -120,12 +120,12 @@ func (l *lister) run(requestCtx context.Context, q query) listing {
 // errListingPanicked reports that a listing panicked.
 var errListingPanicked = errors.New("cannot list the locks: internal error; see the proxy's log")
 
-// finish stores a listing, and sets the time from which the next listing may start. began is the
+// finish stores a listing, and sets the time from which the next listing may start. start is the
 // time at which the listing started.
-func (l *lister) finish(found *listing, began time.Time) {
+func (l *lister) finish(result *listing, start time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := time.Now()
-	l.last, l.running = *found, false
-	l.nextAllowed = now.Add(max(listPause, pauseFactor*now.Sub(began)))
+	l.lastListing, l.running = *result, false
+	l.nextAllowed = now.Add(max(listPause, pauseFactor*now.Sub(start)))
 }

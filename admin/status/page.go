@@ -51,11 +51,11 @@ type Options struct {
 
 // Page implements http.Handler for / and /status/.
 type Page struct {
-	opts    Options
-	started time.Time
-	history history
-	locks   *lister // nil: the page shows no keys
-	mux     *http.ServeMux
+	opts      Options
+	startTime time.Time
+	history   history
+	locks     *lister // nil: the page shows no keys
+	mux       *http.ServeMux
 }
 
 // New returns a page.
@@ -63,7 +63,7 @@ func New(opts Options) *Page {
 	if opts.Now == nil {
 		opts.Now = time.Now
 	}
-	p := &Page{opts: opts, started: opts.Now(), mux: http.NewServeMux()}
+	p := &Page{opts: opts, startTime: opts.Now(), mux: http.NewServeMux()}
 	if opts.Locks != nil {
 		p.locks = &lister{list: opts.Locks}
 	}
@@ -116,7 +116,7 @@ func (p *Page) serveStatus(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "samples and events must be numbers from 0 to 2147483647", http.StatusBadRequest)
 		return
 	}
-	respondJSON(w, p.view(samples, events))
+	respondJSON(w, p.newStatusView(samples, events))
 }
 
 // queryNumber returns a number in the query of a request, or 0 if the query lacks it.
@@ -146,7 +146,7 @@ func (p *Page) serveLocks(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "match must have at most "+strconv.Itoa(maxGlob)+" bytes", http.StatusBadRequest)
 		return
 	}
-	respondJSON(w, viewLocks(p.locks.get(r.Context(), q)))
+	respondJSON(w, newLocksView(p.locks.get(r.Context(), q)))
 }
 
 func respondJSON(w http.ResponseWriter, v any) {
@@ -154,39 +154,39 @@ func respondJSON(w http.ResponseWriter, v any) {
 	_ = json.NewEncoder(w).Encode(v) // the browser may have disconnected
 }
 
-// view returns the response to /status/v1. samples and events count the samples and events that the
-// browser already has.
-func (p *Page) view(samples, events int) statusView {
+// newStatusView returns the response to /status/v1. samples and events count the samples and events
+// that the browser already has.
+func (p *Page) newStatusView(samples, events int) statusView {
 	now := p.opts.Now()
 	proxy, inputs := p.opts.Proxy(), p.opts.Availability()
 	locks := inputs.Decide()
 	v := statusView{
 		Version: version, Now: now.UnixMilli(), Locks: p.locks != nil,
 		Proxy: proxyView{
-			Version: proxy.Version, Started: p.started.UnixMilli(), Listen: proxy.Listen, State: proxy.State,
+			Version: proxy.Version, Started: p.startTime.UnixMilli(), Listen: proxy.Listen, State: proxy.State,
 			Clients: proxy.Clients, ClientsLimit: proxy.ClientsLimit, Waiters: proxy.Waiters,
-			UncoveredLocks: proxy.UncoveredLocks, LockStorage: inputs.LockStorage(), DirectLocks: proxy.DirectLocks,
+			UncoveredLocks: proxy.DetectedLocks, LockStorage: inputs.LockStorage(), DirectLocks: proxy.DirectLocks,
 		},
 	}
 	if p.opts.Upstream != nil {
 		name, err := p.opts.Upstream()
-		v.Upstream = &serverView{Name: printable(name), Up: err == nil}
+		v.Upstream = &serverView{Name: makePrintable(name), Up: err == nil}
 		if err != nil {
-			v.Upstream.Cause = printable(err.Error())
+			v.Upstream.Cause = makePrintable(err.Error())
 		}
 	}
 	v.Quorum = quorumView{
 		OK:     locks.State == availability.Available,
 		Paused: locks.State == availability.Paused,
-		Cause:  printable(locks.Cause),
-		Voting: inputs.Voting, Masters: inputs.Masters, Majority: quorum.Majority(inputs.Masters),
+		Cause:  makePrintable(locks.Cause),
+		Voting: inputs.VotingMasters, Masters: inputs.Masters, Majority: quorum.Majority(inputs.Masters),
 	}
 	for i, m := range p.opts.Masters() {
-		v.Masters = append(v.Masters, viewMaster(m, p.history.roundTrip(i), now))
+		v.Masters = append(v.Masters, newMasterView(m, p.history.roundTrip(i), now))
 	}
-	all, total := p.history.after(samples)
-	v.Samples = viewSamples(all, total, v.Quorum.Masters)
-	happened, until := p.opts.Events.after(events, now)
-	v.Events = viewEvents(happened, until, p.locks != nil)
+	all, total := p.history.samplesAfter(samples)
+	v.Samples = newSamplesView(all, total, v.Quorum.Masters)
+	happened, until := p.opts.Events.eventsAfter(events, now)
+	v.Events = newEventsView(happened, until, p.locks != nil)
 	return v
 }

@@ -9,9 +9,9 @@ import (
 // maxTextSize limits a text on the page, in bytes: clients choose the length of keys and names.
 const maxTextSize = 256
 
-// printable returns a text from clients or servers for the page. It escapes every text, and
+// makePrintable returns a text from clients or servers for the page. It escapes every text, and
 // shortens long texts.
-func printable(text string) string {
+func makePrintable(text string) string {
 	head, isCut := escape.Cut(text, maxTextSize)
 	if !isCut {
 		return escape.Text(head, "")

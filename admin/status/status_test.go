@@ -39,7 +39,7 @@ func TestPrintable(t *testing.T) {
 			strings.Repeat("ä", 127) + "… (401 bytes)",
 		strings.Repeat("\x80", 257): strings.Repeat(`\x80`, 256) + "… (257 bytes)",
 	} {
-		if got := printable(text); got != want {
+		if got := makePrintable(text); got != want {
 			t.Errorf("%q: got %q, want %q", text, got, want)
 		}
 	}
@@ -52,14 +52,14 @@ func snapshotAt(n int) snapshot {
 	return snapshot{at: time.Unix(int64(n), 0), relayedCommands: int64(10 * n), Totals: metrics.Totals{
 		Granted: f, Refused: 2 * f, NoQuorum: 0,
 		LockDuration: metrics.Histogram{Sum: metrics.Sum{Count: f, Seconds: f * .003}, Limits: []float64{.002, .004},
-			Cumulative: []float64{0, f}},
+			CumulativeCounts: []float64{0, f}},
 		RoundTrips: []metrics.Sum{{Count: f, Seconds: f * .5}, {}},
 	}}
 }
 
 func TestHistory(t *testing.T) {
 	var h history
-	if got, count := h.after(0); len(got) != 0 || count != 0 {
+	if got, count := h.samplesAfter(0); len(got) != 0 || count != 0 {
 		t.Errorf("of nothing: %v, %d", got, count)
 	}
 	for n := range maxSamples + 11 {
@@ -67,11 +67,11 @@ func TestHistory(t *testing.T) {
 	}
 	for _, c := range []struct{ after, want int }{{0, maxSamples}, {maxSamples + 7, 3}, {maxSamples + 10, 0},
 		{maxSamples + 11, maxSamples}, {1 << 30, maxSamples}} {
-		if got, count := h.after(c.after); len(got) != c.want || count != maxSamples+10 {
+		if got, count := h.samplesAfter(c.after); len(got) != c.want || count != maxSamples+10 {
 			t.Errorf("after %d: %d samples until %d, want %d", c.after, len(got), count, c.want)
 		}
 	}
-	last, _ := h.after(maxSamples + 9)
+	last, _ := h.samplesAfter(maxSamples + 9)
 	if s := last[0]; s.granted != 1 || s.refused != 2 || s.noQuorum != 0 || s.relayedCommands != 10 || math.Abs(s.p50-.003) > 1e-9 {
 		t.Errorf("got %+v", s)
 	}
@@ -86,9 +86,9 @@ func TestHistory(t *testing.T) {
 	}
 }
 
-// TestEventMessagesAreLogged checks that the source of the proxy has each message that makes an
+// TestEventMessages checks that the source of the proxy has each message that makes an
 // event.
-func TestEventMessagesAreLogged(t *testing.T) {
+func TestEventMessages(t *testing.T) {
 	var source bytes.Buffer
 	err := filepath.WalkDir("../..", func(path string, d fs.DirEntry, err error) error {
 		switch {
@@ -115,9 +115,9 @@ func TestEventMessagesAreLogged(t *testing.T) {
 }
 
 func TestEvents(t *testing.T) {
-	var written bytes.Buffer
+	var logOutput bytes.Buffer
 	e := NewEvents()
-	log := e.WrapLogger(slog.New(slog.NewTextHandler(&written, &slog.HandlerOptions{Level: slog.LevelWarn})))
+	log := e.WrapLogger(slog.New(slog.NewTextHandler(&logOutput, &slog.HandlerOptions{Level: slog.LevelWarn})))
 	log.Info("master up", "master", "m:1", "was_down", 3*time.Second, "password", "hunter2")
 	log.Warn("master down", "master", "m:1", "cause", "refused\n\x1b")
 	log.With("key", "k", "db", 3, slog.Group("client", "addr", "10.0.0.1:7", "name", "<b>")).Info("FORCEUNLOCK",
@@ -125,27 +125,27 @@ func TestEvents(t *testing.T) {
 	log.Info("something else", "cause", "x")
 	log.Debug("master votes")
 	log.Info("locks are available again", "without", 3*time.Second)
-	all, count := e.after(0, time.Now())
-	got := fmt.Sprint(viewEvents(all, count, true).List)
+	all, count := e.eventsAfter(0, time.Now())
+	got := fmt.Sprint(newEventsView(all, count, true).List)
 	got = regexp.MustCompile(`\b\d{13} `).ReplaceAllString(got, "")
 	want := `[{master up good m:1 was down 3s} {master down bad m:1 refused\x0a\x1b} {FORCEUNLOCK note k removed true, client addr 10.0.0.1:7, client name <b>} {locks are back good  after 3s}]`
 	if got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
-	hidden := viewEvents(all, count, false).List[2]
+	hidden := newEventsView(all, count, false).List[2]
 	if hidden.Subject != "" || hidden.Detail != "" || hidden.Badge != "FORCEUNLOCK" {
 		t.Errorf("without keys it is %+v", hidden)
 	}
-	if lines := strings.Count(written.String(), "\n"); lines != 1 || strings.Contains(written.String(), "something") {
-		t.Errorf("the log is\n%s", written.String())
+	if lines := strings.Count(logOutput.String(), "\n"); lines != 1 || strings.Contains(logOutput.String(), "something") {
+		t.Errorf("the log is\n%s", logOutput.String())
 	}
-	if all, _ := e.after(0, time.Now().Add(eventAge)); len(all) > 0 {
+	if all, _ := e.eventsAfter(0, time.Now().Add(eventAge)); len(all) > 0 {
 		t.Errorf("after an hour: %v", all)
 	}
 	for range 2 * maxEvents {
 		log.Info("upstream up", "upstream", "u")
 	}
-	if all, count := e.after(count, time.Now()); len(all) != maxEvents || count != 2*maxEvents+4 {
+	if all, count := e.eventsAfter(count, time.Now()); len(all) != maxEvents || count != 2*maxEvents+4 {
 		t.Errorf("%d of %d are kept", len(all), count)
 	}
 }
@@ -154,14 +154,14 @@ func TestEvents(t *testing.T) {
 // every few seconds.
 func TestLister(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var looks, atOnce atomic.Int64
+		var listCount, runningLists atomic.Int64
 		takes := time.Duration(0)
 		l := &lister{list: func(ctx context.Context, _ int, match string, count int) ([]Lock, error) {
-			if atOnce.Add(1) > 1 || count != maxLocks+1 {
-				t.Errorf("%d at once, for %d", atOnce.Load(), count)
+			if runningLists.Add(1) > 1 || count != maxLocks+1 {
+				t.Errorf("%d at once, for %d", runningLists.Load(), count)
 			}
-			defer atOnce.Add(-1)
-			looks.Add(1)
+			defer runningLists.Add(-1)
+			listCount.Add(1)
 			select {
 			case <-ctx.Done():
 				return []Lock{{Key: match}}, context.Cause(ctx)
@@ -176,15 +176,15 @@ func TestLister(t *testing.T) {
 			}
 			time.Sleep(listPause / 11)
 		}
-		if looks.Load() != 1 {
-			t.Errorf("the masters were asked %d times", looks.Load())
+		if listCount.Load() != 1 {
+			t.Errorf("the masters were asked %d times", listCount.Load())
 		}
 		began := time.Now()
 		if found := l.get(t.Context(), query{match: "a*"}); found.err != nil || found.match != "a*" {
 			t.Errorf("another question: %+v", found.err)
 		}
-		if waited := time.Since(began); waited > listPause || looks.Load() != 2 {
-			t.Errorf("it waited %v, the masters were asked %d times", waited, looks.Load())
+		if waited := time.Since(began); waited > listPause || listCount.Load() != 2 {
+			t.Errorf("it waited %v, the masters were asked %d times", waited, listCount.Load())
 		}
 		takes = time.Hour
 		time.Sleep(listPause)
@@ -194,11 +194,11 @@ func TestLister(t *testing.T) {
 			t.Errorf("a look without an end: %v after %v", found.err, time.Since(began))
 		}
 		takes = 0
-		if found := l.get(t.Context(), query{db: 1, match: "*"}); found.err != errTooSoon || looks.Load() != 3 {
+		if found := l.get(t.Context(), query{db: 1, match: "*"}); found.err != errTooSoon || listCount.Load() != 3 {
 			t.Errorf("after it: %v", found.err)
 		}
 		time.Sleep(pauseFactor * listTimeout)
-		if found := l.get(t.Context(), query{db: 1, match: "*"}); found.err != nil || looks.Load() != 4 {
+		if found := l.get(t.Context(), query{db: 1, match: "*"}); found.err != nil || listCount.Load() != 4 {
 			t.Errorf("later: %v", found.err)
 		}
 		ctx, cancel := context.WithCancel(t.Context())
@@ -239,13 +239,13 @@ func newPage(locks bool) *Page {
 	opts := Options{
 		Proxy: func() Proxy {
 			return Proxy{Version: "1.2.3", Listen: "127.0.0.1:6380", State: "serving", Clients: 7, ClientsLimit: 10,
-				Waiters: 1, UncoveredLocks: 2, DirectLocks: 3}
+				Waiters: 1, DetectedLocks: 2, DirectLocks: 3}
 		},
 		Clients: func() metrics.Clients { return metrics.Clients{} },
 		Totals:  func() metrics.Totals { return metrics.Totals{} },
 		Masters: func() []quorum.MasterStatus { return masters(now) },
 		Availability: func() availability.Inputs {
-			return availability.Inputs{Masters: 4, Voting: 1, Place: location.Masters, Known: true, Movable: true}
+			return availability.Inputs{Masters: 4, VotingMasters: 1, Place: location.Masters, Known: true, Movable: true}
 		},
 		Upstream: func() (string, error) {
 			return "u:6379", errors.New("refused")
@@ -256,10 +256,10 @@ func newPage(locks bool) *Page {
 		opts.Locks = func(_ context.Context, db int, match string, _ int) ([]Lock, error) {
 			return []Lock{
 				{Key: "<script>", State: "held", TimeLeft: 1500 * time.Millisecond,
-					Votes: []quorum.MasterAnswer{{Server: "m:1", State: "held"}}, Waiters: 1, Since: now,
+					Votes: []quorum.MasterAnswer{{Server: "m:1", State: "held"}}, Waiters: 1, GrantedAt: now,
 					Addr: "10.0.0.1:5",
 					Name: "ann"},
-				{Key: fmt.Sprintf("%d %s", db, match), State: "held", TimeLeft: quorum.Endless},
+				{Key: fmt.Sprintf("%d %s", db, match), State: "held", TimeLeft: quorum.NoExpiry},
 				{Key: "\xff", State: "unclear"},
 			}, nil
 		}
@@ -289,11 +289,11 @@ func TestGolden(t *testing.T) {
 	for name, path := range map[string]string{"status.json": "/status/v1?samples=1",
 		"locks.json": "/status/v1/locks?match=a*&db=3"} {
 		answer := get(p, "GET", path, "127.0.0.1:9380")
-		var indented bytes.Buffer
-		if err := json.Indent(&indented, answer.Body.Bytes(), "", "  "); err != nil || answer.Code != 200 {
+		var indentedJSON bytes.Buffer
+		if err := json.Indent(&indentedJSON, answer.Body.Bytes(), "", "  "); err != nil || answer.Code != 200 {
 			t.Fatalf("%s: got %d, %v, %s", path, answer.Code, err, answer.Body)
 		}
-		got := regexp.MustCompile(`"at": \d{13}`).ReplaceAllString(indented.String(), `"at": 1800000000000`)
+		got := regexp.MustCompile(`"at": \d{13}`).ReplaceAllString(indentedJSON.String(), `"at": 1800000000000`)
 		got = regexp.MustCompile(`ready in \w+`).ReplaceAllString(got, "ready in 33s")
 		file := filepath.Join("testdata", name)
 		if os.Getenv("REDLOCK_GOLDEN") == "1" {
@@ -307,8 +307,8 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// TestDocumented checks that docs/status.md has each field.
-func TestDocumented(t *testing.T) {
+// TestFieldDocumentation checks that docs/status.md has each field.
+func TestFieldDocumentation(t *testing.T) {
 	page, err := os.ReadFile("../../docs/status.md")
 	if err != nil {
 		t.Fatal(err)
@@ -340,7 +340,7 @@ func TestPages(t *testing.T) {
 		page               *Page
 		method, path, host string
 		code               int
-		has                string
+		wantBody           string
 	}{
 		{open, "GET", "/", "", 200, "<!doctype html>"},
 		{open, "GET", "/", "127.0.0.1:9380", 200, ""},
@@ -371,7 +371,7 @@ func TestPages(t *testing.T) {
 			host = "localhost"
 		}
 		answer := get(c.page, c.method, c.path, host)
-		if answer.Code != c.code || !strings.Contains(answer.Body.String(), c.has) {
+		if answer.Code != c.code || !strings.Contains(answer.Body.String(), c.wantBody) {
 			t.Errorf("%s %s of %q: got %d, %s", c.method, c.path, c.host, answer.Code, answer.Body)
 		}
 		h := answer.Result().Header

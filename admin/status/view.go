@@ -27,8 +27,8 @@ type statusView struct {
 
 // Proxy holds the values of the proxy itself that the page shows.
 type Proxy struct {
-	Version, Listen, State                         string
-	Clients, ClientsLimit, Waiters, UncoveredLocks int64
+	Version, Listen, State                        string
+	Clients, ClientsLimit, Waiters, DetectedLocks int64
 	// DirectLocks counts the lock keys that the proxy noticed at the upstream while the locks were
 	// on the masters.
 	DirectLocks int64
@@ -147,12 +147,12 @@ type voteView struct {
 	State  string `json:"says"`
 }
 
-// viewMaster returns the view of a master. roundTrip is the master's recent mean round trip in
+// newMasterView returns the view of a master. roundTrip is the master's recent mean round trip in
 // seconds, or NaN.
-func viewMaster(m quorum.MasterStatus, roundTrip float64, now time.Time) masterView {
+func newMasterView(m quorum.MasterStatus, roundTrip float64, now time.Time) masterView {
 	v := masterView{
-		Name: printable(m.Name), Role: roleOf(m), State: m.State.String(), Votes: m.State == quorum.Voting,
-		Since: m.Since.UnixMilli(), Cause: printable(m.Cause()), RemovalsPending: m.RemovalsPending, CatchUps: m.CatchUps,
+		Name: makePrintable(m.Name), Role: roleOf(m), State: m.State.String(), Votes: m.State == quorum.Voting,
+		Since: m.Since.UnixMilli(), Cause: makePrintable(m.Cause()), RemovalsPending: m.RemovalsPending, CatchUps: m.CatchUps,
 	}
 	if m.Err == nil {
 		v.LatencyUS = jsonNumber(roundTrip*1e6, 0)
@@ -164,7 +164,7 @@ func viewMaster(m quorum.MasterStatus, roundTrip float64, now time.Time) masterV
 		v.ClockOffsetMS = jsonNumber(m.ClockOffset.Seconds()*1e3, 1)
 	}
 	if q := m.Quarantine; q != nil {
-		v.Quarantine = &quarantineView{Reason: printable(q.Reason()), Text: printable(q.Error())}
+		v.Quarantine = &quarantineView{Reason: makePrintable(q.Reason()), Text: makePrintable(q.Error())}
 		if !q.ReadyAt.IsZero() {
 			left := max(0, q.ReadyAt.Sub(now).Milliseconds())
 			v.Quarantine.LeftMS = &left
@@ -175,25 +175,25 @@ func viewMaster(m quorum.MasterStatus, roundTrip float64, now time.Time) masterV
 
 // roleOf returns the role of a server: master or replica.
 func roleOf(m quorum.MasterStatus) string {
-	var unfit *quorum.UnfitError
-	if errors.As(m.Err, &unfit) && unfit.IsReplica() {
+	var unfitErr *quorum.UnfitError
+	if errors.As(m.Err, &unfitErr) && unfitErr.IsReplica() {
 		return "replica"
 	}
 	return "master"
 }
 
-// viewSamples turns samples into columns.
-func viewSamples(all []sample, count, masters int) samplesView {
+// newSamplesView turns samples into columns.
+func newSamplesView(samples []sample, count, masters int) samplesView {
 	v := samplesView{
 		IntervalMS: sampleInterval.Milliseconds(), MaxCount: maxSamples, Count: count, RoundTrips: make([][]*float64, masters),
 	}
 	for _, column := range []*[]*float64{&v.Granted, &v.Refused, &v.NoQuorum, &v.Relayed, &v.P50, &v.P99} {
-		*column = make([]*float64, 0, len(all))
+		*column = make([]*float64, 0, len(samples))
 	}
 	for i := range v.RoundTrips {
-		v.RoundTrips[i] = make([]*float64, 0, len(all))
+		v.RoundTrips[i] = make([]*float64, 0, len(samples))
 	}
-	for _, s := range all {
+	for _, s := range samples {
 		v.Granted = append(v.Granted, jsonNumber(s.granted, 1))
 		v.Refused = append(v.Refused, jsonNumber(s.refused, 1))
 		v.NoQuorum = append(v.NoQuorum, jsonNumber(s.noQuorum, 1))
@@ -211,9 +211,9 @@ func viewSamples(all []sample, count, masters int) samplesView {
 	return v
 }
 
-// viewEvents returns the view of events. Unless showKeys is set, it omits the subject and details
-// of events that name keys.
-func viewEvents(all []event, count int, showKeys bool) eventsView {
+// newEventsView returns the view of events. Unless showKeys is set, it omits the subject and
+// details of events that name keys.
+func newEventsView(all []event, count int, showKeys bool) eventsView {
 	v := eventsView{Count: count, List: make([]eventView, 0, len(all))}
 	for _, e := range all {
 		event := eventView{
@@ -227,42 +227,42 @@ func viewEvents(all []event, count int, showKeys bool) eventsView {
 	return v
 }
 
-func viewLocks(f listing) locksView {
+func newLocksView(f listing) locksView {
 	v := locksView{
-		Version: version, DB: f.db, Match: printable(f.match), HasMore: f.hasMore,
+		Version: version, DB: f.db, Match: makePrintable(f.match), HasMore: f.hasMore,
 		Locks: make([]lockView, 0, len(f.locks)),
 	}
 	if !f.at.IsZero() {
 		v.At = f.at.UnixMilli()
 	}
 	if f.err != nil {
-		v.Error = printable(f.err.Error())
+		v.Error = makePrintable(f.err.Error())
 	}
 	for _, l := range f.locks {
-		v.Locks = append(v.Locks, viewLock(l))
+		v.Locks = append(v.Locks, newLockView(l))
 	}
 	return v
 }
 
-func viewLock(l Lock) lockView {
+func newLockView(l Lock) lockView {
 	v := lockView{
-		Key: printable(l.Key), State: l.State, Waiters: l.Waiters, Addr: printable(l.Addr), Name: printable(l.Name), Kept: l.Kept,
+		Key: makePrintable(l.Key), State: l.State, Waiters: l.Waiters, Addr: makePrintable(l.Addr), Name: makePrintable(l.Name), Kept: l.Kept,
 		Votes: make([]voteView, 0, len(l.Votes)),
 	}
 	left := l.TimeLeft.Milliseconds()
 	switch {
-	case l.TimeLeft == quorum.Endless:
+	case l.TimeLeft == quorum.NoExpiry:
 		left = -1
 		v.LeftMS = &left
 	case l.TimeLeft > 0:
 		v.LeftMS = &left
 	}
-	if !l.Since.IsZero() {
-		since := l.Since.UnixMilli()
+	if !l.GrantedAt.IsZero() {
+		since := l.GrantedAt.UnixMilli()
 		v.Since = &since
 	}
 	for _, s := range l.Votes {
-		v.Votes = append(v.Votes, voteView{Server: printable(s.Server), State: printable(s.State)})
+		v.Votes = append(v.Votes, voteView{Server: makePrintable(s.Server), State: makePrintable(s.State)})
 	}
 	return v
 }

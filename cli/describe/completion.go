@@ -18,13 +18,13 @@ var (
 	zshTemplate string
 )
 
-// Bash writes a completion script for bash. The script needs only bash, and never executes a word
-// of the command line that it completes.
-func Bash(w io.Writer, app *cli.App) error { return writeScript(w, app, bashTemplate) }
+// WriteBash writes a completion script for bash. The script needs only bash, and never executes a
+// word of the command line that it completes.
+func WriteBash(w io.Writer, app *cli.App) error { return writeScript(w, app, bashTemplate) }
 
-// Zsh writes a completion script for zsh, to be sourced or put into a folder of fpath as
+// WriteZsh writes a completion script for zsh, to be sourced or put into a folder of fpath as
 // _redlock-proxy.
-func Zsh(w io.Writer, app *cli.App) error { return writeScript(w, app, zshTemplate) }
+func WriteZsh(w io.Writer, app *cli.App) error { return writeScript(w, app, zshTemplate) }
 
 // scriptData holds the values for the templates of completion scripts.
 type scriptData struct {
@@ -40,7 +40,7 @@ func (p scriptData) Function() string {
 
 func writeScript(w io.Writer, app *cli.App, text string) error {
 	functions := template.FuncMap{"names": allFlagNames, "values": valueFlagNames, "files": fileFlagNames, "zsh": zshFlags,
-		"described": zshDescribed}
+		"described": zshDescription}
 	parsed, err := template.New("").Funcs(functions).Parse(text)
 	if err != nil {
 		return err
@@ -50,7 +50,9 @@ func writeScript(w io.Writer, app *cli.App, text string) error {
 }
 
 // allFlagNames returns the names of flags, separated by blanks.
-func allFlagNames(all []flag) string { return joinFlagNames(all, func(flag) bool { return true }) }
+func allFlagNames(flagList []flag) string {
+	return joinFlagNames(flagList, func(flag) bool { return true })
+}
 
 // valueFlagNames returns the names of the flags that take a value other than a file.
 func valueFlagNames(all []flag) string {
@@ -102,8 +104,8 @@ func zshFlag(f flag, name string) string {
 	return spec
 }
 
-// zshDescribed returns a command with its usage, in quotes, in the syntax of zsh's _describe.
-func zshDescribed(c command) string {
+// zshDescription returns a command with its usage, in quotes, in the syntax of zsh's _describe.
+func zshDescription(c command) string {
 	return quote(c.Name + ":" + strings.ReplaceAll(c.Usage, `:`, `\:`))
 }
 

@@ -62,7 +62,7 @@ func wantLines(t *testing.T, text string, lines ...string) {
 
 func TestZsh(t *testing.T) {
 	var out strings.Builder
-	if err := Zsh(&out, appWithSpecialCharacters()); err != nil {
+	if err := WriteZsh(&out, appWithSpecialCharacters()); err != nil {
 		t.Fatal(err)
 	}
 	wantLines(t, out.String(), "#compdef a-b", "_a_b() {", `'go:it'\''s\: so'`, `'(--quick -q)-q[\[a\]\: b\\c]' \`,
@@ -71,7 +71,7 @@ func TestZsh(t *testing.T) {
 
 func TestBash(t *testing.T) {
 	var out strings.Builder
-	if err := Bash(&out, appWithSpecialCharacters()); err != nil {
+	if err := WriteBash(&out, appWithSpecialCharacters()); err != nil {
 		t.Fatal(err)
 	}
 	wantLines(t, out.String(), "_a_b() {", "words='left right'", "values='--at' files='--map'", "complete -F _a_b a-b")
@@ -81,7 +81,7 @@ func TestMan(t *testing.T) {
 	var out strings.Builder
 	page := Page{Section: 8, Settings: appWithSpecialCharacters().Commands[0].Flags[:1], ExitMeanings: []string{"well"},
 		SeeAlso: []string{"x(1)", "y-z(5)"}}
-	if err := Man(&out, appWithSpecialCharacters(), page); err != nil {
+	if err := WriteMan(&out, appWithSpecialCharacters(), page); err != nil {
 		t.Fatal(err)
 	}
 	wantLines(t, out.String(), `.TH A\-B 8 "" "a\-b v\-1" ""`, `a\-b \- it\(aqs \(dqone\(dq`, `\&.TH at the beginning`,
@@ -101,7 +101,7 @@ func TestManOfSettings(t *testing.T) {
 		{Name: "lock", Flags: settings[1:]},
 	}}
 	var out strings.Builder
-	if err := Man(&out, app, Page{Settings: settings}); err != nil {
+	if err := WriteMan(&out, app, Page{Settings: settings}); err != nil {
 		t.Fatal(err)
 	}
 	serve, lock, _ := strings.Cut(out.String(), `.SS "lock`)

@@ -20,30 +20,30 @@ type flag struct {
 var helpFlag = flag{Names: []string{"--help", "-h"}, Usage: "show help"}
 
 // flags describes the visible flags in their order, and the flag for help.
-func flags(all []cli.Flag) []flag {
-	var described []flag
-	for _, f := range all {
+func flags(flagList []cli.Flag) []flag {
+	var descriptions []flag
+	for _, f := range flagList {
 		if v, can := f.(cli.VisibleFlag); can && !v.IsVisible() {
 			continue
 		}
 		if d, can := f.(cli.DocGenerationFlag); can {
-			described = append(described, describeFlag(d))
+			descriptions = append(descriptions, describeFlag(d))
 		}
 	}
-	return append(described, helpFlag)
+	return append(descriptions, helpFlag)
 }
 
 // splitFlags returns the flags of a command without the flag for help and, if the command takes all
 // settings, without the settings.
-func splitFlags(all, settings []flag) (own []flag, takesSettings bool) {
+func splitFlags(all, settings []flag) (ownFlags []flag, takesSettings bool) {
 	all = withoutHelp(all)
-	own = slices.DeleteFunc(slices.Clone(all), func(f flag) bool {
+	ownFlags = slices.DeleteFunc(slices.Clone(all), func(f flag) bool {
 		return slices.ContainsFunc(settings, func(s flag) bool { return s.Names[0] == f.Names[0] })
 	})
-	if settings = withoutHelp(settings); len(settings) == 0 || len(all)-len(own) < len(settings) {
+	if settings = withoutHelp(settings); len(settings) == 0 || len(all)-len(ownFlags) < len(settings) {
 		return all, false
 	}
-	return own, true
+	return ownFlags, true
 }
 
 func withoutHelp(all []flag) []flag {
@@ -112,11 +112,11 @@ func commands(app *cli.App) []command {
 }
 
 // withoutLibraryHelp returns the flags without the help flag that the library adds at run time.
-func withoutLibraryHelp(all []cli.Flag) (kept []cli.Flag) {
+func withoutLibraryHelp(all []cli.Flag) (remaining []cli.Flag) {
 	for _, f := range all {
 		if f != cli.HelpFlag {
-			kept = append(kept, f)
+			remaining = append(remaining, f)
 		}
 	}
-	return kept
+	return remaining
 }

@@ -12,8 +12,9 @@ import (
 const Width = 97
 
 // Help returns the help of a command: first its own flags, then the settings, if it takes them. If
-// settingsIn is not empty, Help refers to the command of that name instead of listing the settings.
-func Help(program string, c *cli.Command, settings []cli.Flag, settingsIn string) string {
+// settingsCommand is not empty, Help refers to the command of that name instead of listing the
+// settings.
+func Help(program string, c *cli.Command, settings []cli.Flag, settingsCommand string) string {
 	own, takesSettings := splitFlags(flags(withoutLibraryHelp(c.Flags)), flags(settings))
 	var out strings.Builder
 	usage := strings.TrimRight(fmt.Sprintf("%s %s [flags] %s", program, c.Name, c.ArgsUsage), " ")
@@ -21,9 +22,9 @@ func Help(program string, c *cli.Command, settings []cli.Flag, settingsIn string
 	writeHelpFlags(&out, append(own, helpFlag))
 	switch {
 	case !takesSettings:
-	case settingsIn != "":
+	case settingsCommand != "":
 		text := fmt.Sprintf("It also takes all settings, as flags, environment variables or a file: "+
-			"see '%s %s --help'.", program, settingsIn)
+			"see '%s %s --help'.", program, settingsCommand)
 		fmt.Fprintf(&out, "\n%s\n", Wrap(text, ""))
 	default:
 		out.WriteString("\nSettings, each of which is also an environment variable and a key of the YAML file:\n")
@@ -33,8 +34,8 @@ func Help(program string, c *cli.Command, settings []cli.Flag, settingsIn string
 }
 
 // writeHelpFlags lists flags, each with its usage below it.
-func writeHelpFlags(out *strings.Builder, all []flag) {
-	for _, f := range all {
+func writeHelpFlags(out *strings.Builder, flagList []flag) {
+	for _, f := range flagList {
 		usage := f.Usage
 		if f.Default != "" {
 			usage += " (default: " + f.Default + ")"

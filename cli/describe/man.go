@@ -16,8 +16,8 @@ type Page struct {
 	SeeAlso      []string   // other pages, such as redis-cli(1)
 }
 
-// Man writes the manual page with roff's man macros.
-func Man(w io.Writer, app *cli.App, p Page) error {
+// WriteMan writes the manual page with roff's man macros.
+func WriteMan(w io.Writer, app *cli.App, p Page) error {
 	var out strings.Builder
 	fmt.Fprintf(&out, ".TH %s %d \"\" \"%s %s\" \"\"\n.nh\n", strings.ToUpper(escapeRoff(app.Name)), p.Section,
 		escapeRoff(app.Name), escapeRoff(app.Version))
@@ -54,8 +54,8 @@ func writeCommand(out *strings.Builder, c command, settings []flag) {
 	writeFlags(out, own)
 }
 
-func writeFlags(out *strings.Builder, all []flag) {
-	for _, f := range all {
+func writeFlags(out *strings.Builder, flagList []flag) {
+	for _, f := range flagList {
 		var forms []string
 		for _, name := range f.Names {
 			form := `\fB` + escapeRoff(name) + `\fR`

@@ -18,8 +18,8 @@ type Client struct {
 	ID int64
 	// Addr and LocalAddr are the two ends of the connection.
 	Addr, LocalAddr net.Addr
-	// Since is the time at which the client connected.
-	Since time.Time
+	// ConnectedAt is the time at which the client connected.
+	ConnectedAt time.Time
 	// Proto is the protocol that the client speaks: 2 or 3.
 	Proto int
 	// DB is the number of the selected database.
@@ -32,7 +32,7 @@ type Client struct {
 	// Watch returns a context that ends when the client disconnects. stop ends the watch. Wait does
 	// the same for a command that waits for another client. The context of Wait also ends when the
 	// proxy stops. Both may be nil.
-	Watch, Wait func(ctx context.Context) (watched context.Context, stop func())
+	Watch, Wait func(ctx context.Context) (watchCtx context.Context, stop func())
 	// HasDisconnected reports whether the client has closed its connection, or its sending side.
 	// Any goroutine may call it. HasDisconnected is nil if the connection cannot detect this.
 	HasDisconnected func() bool
@@ -59,14 +59,14 @@ type Client struct {
 	// Tracking reports changes of lock keys to the client. It is nil until the client requests
 	// tracking.
 	Tracking Tracking
-	// Track returns a new Tracking. It is nil if lock keys cannot be tracked.
-	Track func() Tracking
+	// NewTracking returns a new Tracking. It is nil if lock keys cannot be tracked.
+	NewTracking func() Tracking
 
-	// Kept holds the locks that the proxy renews for the client. It is nil until the client sends
-	// KEEPALIVE. Keep returns new KeptLocks. It is nil if the proxy cannot renew locks for this
-	// connection.
-	Kept KeptLocks
-	Keep func() KeptLocks
+	// KeptLocks holds the locks that the proxy renews for the client. It is nil until the client
+	// sends KEEPALIVE. NewKeptLocks returns new KeptLocks. It is nil if the proxy cannot renew
+	// locks for this connection.
+	KeptLocks    KeptLocks
+	NewKeptLocks func() KeptLocks
 	// ReserveMemory counts the growth of Size against the memory limit of all clients. It fails if
 	// the growth exceeds the limit. ReserveMemory may be nil.
 	ReserveMemory func() error
@@ -74,9 +74,9 @@ type Client struct {
 	// Publisher publishes messages at a lock server. It is nil on any other proxy.
 	Publisher rights.Outlet
 	// Subscriptions holds the client's subscriptions, or nil before the first subscription.
-	// Subscribe returns new Subscriptions. Subscribe is nil without a Publisher.
-	Subscriptions Subscriptions
-	Subscribe     func() Subscriptions
+	// NewSubscriptions returns new Subscriptions. NewSubscriptions is nil without a Publisher.
+	Subscriptions    Subscriptions
+	NewSubscriptions func() Subscriptions
 	// LastMessage is the number of the client's last message to the Publisher.
 	LastMessage uint64
 
@@ -203,8 +203,8 @@ func (c *Client) Size() int {
 	if c.Tracking != nil {
 		size += c.Tracking.Size()
 	}
-	if c.Kept != nil {
-		size += c.Kept.Size()
+	if c.KeptLocks != nil {
+		size += c.KeptLocks.Size()
 	}
 	if c.Subscriptions != nil {
 		size += c.Subscriptions.Size()
@@ -222,9 +222,9 @@ func (c *Client) OnlyListens() bool {
 // delays later messages until the client has got the reply.
 func (c *Client) WriteMessages(out *Reply) {
 	if c.Subscriptions != nil {
-		out.Raw(c.Subscriptions.Take())
+		out.WriteRaw(c.Subscriptions.Take())
 		out.Protect()
-		out.WhenDelivered(c.Subscriptions.Release)
+		out.OnDelivered(c.Subscriptions.Release)
 	}
 }
 
@@ -248,8 +248,8 @@ func (c *Client) Reset(out *Reply) {
 	if c.Tracking != nil {
 		c.Tracking.Stop()
 	}
-	if c.Kept != nil {
-		c.Kept.Clear()
+	if c.KeptLocks != nil {
+		c.KeptLocks.Clear()
 	}
 	if c.replyMode != replySkipping { // the current reply stays silent
 		c.replyMode = replyOn
@@ -274,7 +274,7 @@ func (c *Client) SetReplyMode(mode string) bool {
 
 // Refuse answers a command with an error. text begins with its upper-case code.
 func (c *Client) Refuse(text string, out *Reply) {
-	c.Answer(out, func() { out.Error(text) })
+	c.Answer(out, func() { out.WriteError(text) })
 }
 
 // Answer calls run, which writes the reply. It removes the reply if CLIENT REPLY silences it.
@@ -296,5 +296,5 @@ func (c *Client) Answer(out *Reply, run func()) {
 // Describe returns the client's line in CLIENT LIST.
 func (c *Client) Describe() string {
 	return fmt.Sprintf("id=%d addr=%v laddr=%v name=%s age=%d db=%d resp=%d lib-name=%s lib-ver=%s\n",
-		c.ID, c.Addr, c.LocalAddr, c.Name, int(time.Since(c.Since).Seconds()), c.DB, c.Proto, c.LibName, c.LibVer)
+		c.ID, c.Addr, c.LocalAddr, c.Name, int(time.Since(c.ConnectedAt).Seconds()), c.DB, c.Proto, c.LibName, c.LibVer)
 }

@@ -47,7 +47,7 @@ func (c Call) AskUpstream() (reply []byte, ok bool) {
 		c.Out.Fail(err)
 		return nil, false
 	case len(reply) == 0 || reply[0] == '-':
-		c.Out.Raw(reply)
+		c.Out.WriteRaw(reply)
 		return nil, false
 	}
 	return reply, true
@@ -64,7 +64,7 @@ func (c Call) SyntaxError(text string) {
 			text += "; use " + c.Command.Usage()
 		}
 	}
-	c.Out.Error(text)
+	c.Out.WriteError(text)
 }
 
 // Command describes a command that the proxy answers itself.
@@ -77,8 +77,8 @@ type Command struct {
 	RequiresLogin bool
 	// NeedsUpstreamReply is set if the proxy makes the reply from the upstream's reply.
 	NeedsUpstreamReply bool
-	// Local is set if the proxy never forwards the command, although Redis has it.
-	Local bool
+	// NeverForwarded is set if the proxy never forwards the command, although Redis has it.
+	NeverForwarded bool
 	// Unlimited is set if the upstream may take unlimited time for the command.
 	Unlimited bool
 	// ActsLocally is set if the command also acts in the proxy. Such a command does not go to the
@@ -92,8 +92,8 @@ type Command struct {
 	// reply. Such a call does not watch for a disconnect, query the client, or close its
 	// connection. If RunsWithoutClient is nil, every call uses its client.
 	RunsWithoutClient func(words [][]byte) bool
-	// AllLocks is set if the command affects all lock keys although it names none.
-	AllLocks bool
+	// AffectsAllLocks is set if the command affects all lock keys although it names none.
+	AffectsAllLocks bool
 	// AlwaysFails is set if the command only replies with an error. It requires no permission.
 	AlwaysFails bool
 	// Run answers a call whose number of words fits Arity.
@@ -102,8 +102,8 @@ type Command struct {
 	Docs Docs
 }
 
-// OfRedis returns a command that Redis has, too, with Redis' arity.
-func OfRedis(name string, run func(Call), docs Docs) *Command {
+// NewRedisCommand returns a command that Redis has, too, with Redis' arity.
+func NewRedisCommand(name string, run func(Call), docs Docs) *Command {
 	return &Command{Name: name, Arity: spec.Find([]byte(name)).Arity, Run: run, Docs: docs}
 }
 
@@ -124,10 +124,10 @@ func (c *Command) FiltersReplyOf(words [][]byte) bool {
 // Places returns the places of the keys of a call.
 func (c *Command) Places(words [][]byte) keys.Places {
 	if rule := spec.KeysOf([]byte(c.Name)); rule != nil && !c.IsOwn() {
-		places, _ := rule.Positions(words, len(words))
+		places, _ := rule.Places(words, len(words))
 		return places
 	}
-	return keys.Places{c.Docs.Span().Within(len(words))}
+	return keys.Places{c.Docs.Span().LimitTo(len(words))}
 }
 
 // HasKeys reports whether some of the command's words are, or may be, keys.
@@ -141,6 +141,6 @@ func (c *Command) hasMovableKeys() bool {
 	if rule == nil || c.IsOwn() {
 		return false
 	}
-	_, fixed := rule.Fixed()
+	_, fixed := rule.FixedSpan()
 	return !fixed
 }

@@ -100,8 +100,8 @@ func (a Argument) fields() Fields {
 	}
 	if a.optional {
 		fields = append(fields, "flags", func(out *Reply) {
-			out.Set(1)
-			out.Status("optional")
+			out.WriteSet(1)
+			out.WriteStatus("optional")
 		})
 	}
 	if len(a.options) > 0 {

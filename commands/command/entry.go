@@ -8,28 +8,28 @@ import (
 // WriteInfo appends the ten elements that COMMAND returns for a command since Redis 7.
 func (cmd *Command) WriteInfo(out *Reply) {
 	span := cmd.Docs.Span()
-	out.Array(10)
-	out.Bulk(cmd.Name)
-	out.Int(int64(cmd.Arity))
+	out.WriteArray(10)
+	out.WriteBulk(cmd.Name)
+	out.WriteInt(int64(cmd.Arity))
 	if cmd.hasMovableKeys() {
-		out.Set(2)
-		out.Status(cmd.flag())
-		out.Status("movablekeys")
+		out.WriteSet(2)
+		out.WriteStatus(cmd.flag())
+		out.WriteStatus("movablekeys")
 	} else {
-		out.Set(1)
-		out.Status(cmd.flag())
+		out.WriteSet(1)
+		out.WriteStatus(cmd.flag())
 	}
-	out.Int(int64(span.First))
-	out.Int(int64(span.Last))
-	out.Int(int64(span.Step))
+	out.WriteInt(int64(span.First))
+	out.WriteInt(int64(span.Last))
+	out.WriteInt(int64(span.Step))
 	categories := cmd.Categories().Names()
-	out.Set(len(categories))
+	out.WriteSet(len(categories))
 	for _, name := range categories {
-		out.Status(name)
+		out.WriteStatus(name)
 	}
-	out.Set(0) // tips
+	out.WriteSet(0) // tips
 	cmd.writeKeySpecs(out)
-	out.Set(0) // subcommands; Redis writes an array instead if there are subcommands
+	out.WriteSet(0) // subcommands; Redis writes an array instead if there are subcommands
 }
 
 // Span returns the places of the keys.
@@ -57,26 +57,26 @@ func (cmd *Command) Categories() spec.Categories {
 	if cmd.Docs.Categories != "" {
 		return spec.CategoriesOf(cmd.Docs.Categories)
 	}
-	return spec.CategoriesIn()[cmd.Name]
+	return spec.CategoriesByName()[cmd.Name]
 }
 
 // WriteKeyFlags appends the flags of a key: how the command accesses it.
 func (cmd *Command) WriteKeyFlags(out *Reply) {
-	out.Set(2)
+	out.WriteSet(2)
 	if cmd.Docs.Reads {
-		out.Status("RO")
-		out.Status("access")
+		out.WriteStatus("RO")
+		out.WriteStatus("access")
 		return
 	}
-	out.Status("RW")
-	out.Status("update")
+	out.WriteStatus("RW")
+	out.WriteStatus("update")
 }
 
 // writeKeySpecs appends the places of the keys, from index 1 on, with their flags.
 func (cmd *Command) writeKeySpecs(out *Reply) {
 	span := cmd.Docs.Span()
 	if span == (keys.Span{}) {
-		out.Set(0)
+		out.WriteSet(0)
 		return
 	}
 	last := span.Last
@@ -84,7 +84,7 @@ func (cmd *Command) writeKeySpecs(out *Reply) {
 		// A positive last counts from the first key, a negative last from the end.
 		last -= span.First
 	}
-	out.Set(1)
+	out.WriteSet(1)
 	out.Put(Fields{
 		"flags", cmd.WriteKeyFlags,
 		"begin_search", Fields{"type", "index", "spec", Fields{"index", 1}},

@@ -60,41 +60,41 @@ func (r *Reply) Truncate(from int) {
 // Protect protects the bytes written so far from CLIENT REPLY, because messages are not replies.
 func (r *Reply) Protect() { r.replyStart = len(r.Bytes) }
 
-// Raw appends encoded bytes.
-func (r *Reply) Raw(b []byte) { r.Bytes = append(r.Bytes, b...) }
+// WriteRaw appends encoded bytes.
+func (r *Reply) WriteRaw(b []byte) { r.Bytes = append(r.Bytes, b...) }
 
-// Int appends an integer.
-func (r *Reply) Int(n int64) { r.Bytes = redcon.AppendInt(r.Bytes, n) }
+// WriteInt appends an integer.
+func (r *Reply) WriteInt(n int64) { r.Bytes = redcon.AppendInt(r.Bytes, n) }
 
-// Bulk appends a bulk string.
-func (r *Reply) Bulk(s string) { r.Bytes = redcon.AppendBulkString(r.Bytes, s) }
+// WriteBulk appends a bulk string.
+func (r *Reply) WriteBulk(s string) { r.Bytes = redcon.AppendBulkString(r.Bytes, s) }
 
-// Text appends a text for humans: a verbatim string in RESP3, else a bulk string.
-func (r *Reply) Text(s string) {
+// WriteText appends a text for humans: a verbatim string in RESP3, else a bulk string.
+func (r *Reply) WriteText(s string) {
 	if r.Proto != 3 {
-		r.Bulk(s)
+		r.WriteBulk(s)
 		return
 	}
 	at := len(r.Bytes)
-	r.Bulk("txt:" + s)
+	r.WriteBulk("txt:" + s)
 	r.Bytes[at] = '='
 }
 
-// Status appends a simple string. Line ends in it become blanks.
-func (r *Reply) Status(s string) {
+// WriteStatus appends a simple string. Line ends in it become blanks.
+func (r *Reply) WriteStatus(s string) {
 	r.Bytes = redcon.AppendString(r.Bytes, s)
 }
 
-// Error appends an error. text begins with its upper-case code. Line ends and zero bytes in it
+// WriteError appends an error. text begins with its upper-case code. Line ends and zero bytes in it
 // become blanks.
-func (r *Reply) Error(text string) {
+func (r *Reply) WriteError(text string) {
 	r.Bytes = redcon.AppendError(r.Bytes, zeroBytes.Replace(text))
 }
 
 var zeroBytes = strings.NewReplacer("\x00", " ")
 
-// Null appends the null of the protocol: _ in RESP3, a null bulk string in RESP2.
-func (r *Reply) Null() {
+// WriteNull appends the null of the protocol: _ in RESP3, a null bulk string in RESP2.
+func (r *Reply) WriteNull() {
 	if r.Proto == 3 {
 		r.Bytes = append(r.Bytes, "_\r\n"...)
 		return
@@ -102,37 +102,37 @@ func (r *Reply) Null() {
 	r.Bytes = redcon.AppendNull(r.Bytes)
 }
 
-// NullArray appends the null of an array: _ in RESP3, a null array in RESP2.
-func (r *Reply) NullArray() {
+// WriteNullArray appends the null of an array: _ in RESP3, a null array in RESP2.
+func (r *Reply) WriteNullArray() {
 	if r.Proto == 3 {
-		r.Null()
+		r.WriteNull()
 		return
 	}
 	r.Bytes = redcon.AppendArray(r.Bytes, -1)
 }
 
-// Array appends the header of an array of n elements.
-func (r *Reply) Array(n int) { r.Bytes = redcon.AppendArray(r.Bytes, n) }
+// WriteArray appends the header of an array of n elements.
+func (r *Reply) WriteArray(n int) { r.Bytes = redcon.AppendArray(r.Bytes, n) }
 
-// Map appends the header of a map of n pairs. In RESP2, it is an array of 2n elements.
-func (r *Reply) Map(n int) { r.header('%', n, 2*n) }
+// WriteMap appends the header of a map of n pairs. In RESP2, it is an array of 2n elements.
+func (r *Reply) WriteMap(n int) { r.writeHeader('%', n, 2*n) }
 
-// Set appends the header of a set of n elements. In RESP2, it is an array.
-func (r *Reply) Set(n int) { r.header('~', n, n) }
+// WriteSet appends the header of a set of n elements. In RESP2, it is an array.
+func (r *Reply) WriteSet(n int) { r.writeHeader('~', n, n) }
 
-func (r *Reply) header(resp3 resp.Kind, n, flat int) {
+func (r *Reply) writeHeader(resp3 resp.Kind, n, flatLength int) {
 	if r.Proto != 3 {
-		r.Array(flat)
+		r.WriteArray(flatLength)
 		return
 	}
 	r.Bytes = resp.AppendHeader(r.Bytes, resp3, int64(n))
 }
 
-// Strings appends an array of bulk strings.
-func (r *Reply) Strings(all []string) {
-	r.Array(len(all))
-	for _, s := range all {
-		r.Bulk(s)
+// WriteStrings appends an array of bulk strings.
+func (r *Reply) WriteStrings(texts []string) {
+	r.WriteArray(len(texts))
+	for _, s := range texts {
+		r.WriteBulk(s)
 	}
 }
 
@@ -147,50 +147,50 @@ type TextSet []string
 func (r *Reply) Put(value any) {
 	switch v := value.(type) {
 	case string:
-		r.Bulk(v)
+		r.WriteBulk(v)
 	case int:
-		r.Int(int64(v))
+		r.WriteInt(int64(v))
 	case int64:
-		r.Int(v)
+		r.WriteInt(v)
 	case []string:
-		r.Strings(v)
+		r.WriteStrings(v)
 	case TextSet:
-		r.Set(len(v))
+		r.WriteSet(len(v))
 		for _, word := range v {
-			r.Bulk(word)
+			r.WriteBulk(word)
 		}
 	case Fields:
-		r.Map(len(v) / 2)
+		r.WriteMap(len(v) / 2)
 		for _, part := range v {
 			r.Put(part)
 		}
 	case []any:
-		r.Array(len(v))
+		r.WriteArray(len(v))
 		for _, part := range v {
 			r.Put(part)
 		}
 	case func(*Reply):
 		v(r)
 	default:
-		r.Null()
+		r.WriteNull()
 	}
 }
 
-// Statuses appends an array of simple strings.
-func (r *Reply) Statuses(all []string) {
-	r.Array(len(all))
+// WriteStatuses appends an array of simple strings.
+func (r *Reply) WriteStatuses(all []string) {
+	r.WriteArray(len(all))
 	for _, s := range all {
-		r.Status(s)
+		r.WriteStatus(s)
 	}
 }
 
-// Validity appends the remaining validity of a lock in milliseconds, counted from the time at which
-// the proxy sends the reply. The caller must send the reply before the next command begins, and
-// call UpdateValidity just before it sends.
-func (r *Reply) Validity(left time.Duration) {
+// WriteValidity appends the remaining validity of a lock in milliseconds, counted from the time at
+// which the proxy sends the reply. The caller must send the reply before the next command begins,
+// and call UpdateValidity just before it sends.
+func (r *Reply) WriteValidity(remaining time.Duration) {
 	at := len(r.Bytes)
-	r.Int(left.Milliseconds())
-	r.validity = validity{at, len(r.Bytes), r.now().Add(left)}
+	r.WriteInt(remaining.Milliseconds())
+	r.validity = validity{at, len(r.Bytes), r.now().Add(remaining)}
 }
 
 // IsUrgent reports whether the replies contain a validity.
@@ -222,20 +222,20 @@ func (r *Reply) now() time.Time {
 	return r.Now()
 }
 
-// IfUndelivered registers a function to call if the replies so far cannot be sent to the client.
-func (r *Reply) IfUndelivered(run func()) {
+// OnUndelivered registers a function to call if the replies so far cannot be sent to the client.
+func (r *Reply) OnUndelivered(run func()) {
 	r.onUndelivered = append(r.onUndelivered, undo{len(r.Bytes), run})
 }
 
-// WhenDelivered registers a function to call once the proxy has sent the replies so far. The
+// OnDelivered registers a function to call once the proxy has sent the replies so far. The
 // function may never run.
-func (r *Reply) WhenDelivered(run func()) { r.onDelivered = append(r.onDelivered, run) }
+func (r *Reply) OnDelivered(run func()) { r.onDelivered = append(r.onDelivered, run) }
 
-// Sent removes the first n bytes, which the client's socket has taken. The grants in them are
+// NoteSent removes the first n bytes, which the client's socket has taken. The grants in them are
 // final, even if the rest cannot be sent.
-func (r *Reply) Sent(n int) {
+func (r *Reply) NoteSent(n int) {
 	if n == len(r.Bytes) {
-		r.Delivered()
+		r.NoteDelivered()
 		return
 	}
 	r.onUndelivered = slices.DeleteFunc(r.onUndelivered, func(u undo) bool { return u.end <= n })
@@ -245,10 +245,10 @@ func (r *Reply) Sent(n int) {
 	r.Bytes, r.replyStart, r.validity = slices.Delete(r.Bytes, 0, n), max(0, r.replyStart-n), validity{}
 }
 
-// Delivered empties the reply after the proxy has sent all bytes, and calls the functions
-// registered by WhenDelivered.
-func (r *Reply) Delivered() {
-	r.empty()
+// NoteDelivered empties the reply after the proxy has sent all bytes, and calls the functions
+// registered by OnDelivered.
+func (r *Reply) NoteDelivered() {
+	r.reset()
 	for _, run := range r.onDelivered {
 		run()
 	}
@@ -256,25 +256,25 @@ func (r *Reply) Delivered() {
 	r.onDelivered = r.onDelivered[:0]
 }
 
-func (r *Reply) empty() {
+func (r *Reply) reset() {
 	r.Bytes, r.replyStart = r.Bytes[:0], 0
 	clear(r.onUndelivered)
 	r.onUndelivered, r.validity = r.onUndelivered[:0], validity{}
 }
 
-// Undelivered calls the functions registered by IfUndelivered, and empties the reply.
-func (r *Reply) Undelivered() {
+// UndoUndelivered calls the functions registered by OnUndelivered, and empties the reply.
+func (r *Reply) UndoUndelivered() {
 	for _, u := range r.onUndelivered {
 		u.run()
 	}
-	r.empty()
+	r.reset()
 	r.onDelivered = nil
 }
 
-// Double appends a number, given by its digits. In RESP2, it is a bulk string.
-func (r *Reply) Double(text string) {
+// WriteDouble appends a number, given by its digits. In RESP2, it is a bulk string.
+func (r *Reply) WriteDouble(text string) {
 	if r.Proto != 3 {
-		r.Bulk(text)
+		r.WriteBulk(text)
 		return
 	}
 	r.Bytes = append(append(append(r.Bytes, ','), text...), '\r', '\n')
@@ -284,7 +284,7 @@ func (r *Reply) Double(text string) {
 // itself.
 func (r *Reply) Fail(err error) {
 	r.LocksMoved = r.LocksMoved || errors.As(err, new(*quorum.WrongLocationError))
-	r.Error(Failure(err))
+	r.WriteError(Failure(err))
 }
 
 // Failure returns the error text that Fail appends.

@@ -12,24 +12,24 @@ func TestReplies(t *testing.T) {
 		write        func(r *Reply)
 		resp2, resp3 string
 	}{
-		{"integer", func(r *Reply) { r.Int(-42) }, ":-42\r\n", ":-42\r\n"},
-		{"bulk", func(r *Reply) { r.Bulk("a\r\n\x00b") }, "$5\r\na\r\n\x00b\r\n", "$5\r\na\r\n\x00b\r\n"},
-		{"empty bulk", func(r *Reply) { r.Bulk("") }, "$0\r\n\r\n", "$0\r\n\r\n"},
-		{"text", func(r *Reply) { r.Text("ünf\n") }, "$5\r\nünf\n\r\n", "=9\r\ntxt:ünf\n\r\n"},
-		{"status", func(r *Reply) { r.Status("OK") }, "+OK\r\n", "+OK\r\n"},
-		{"error", func(r *Reply) { r.Error("ERR no") }, "-ERR no\r\n", "-ERR no\r\n"},
-		{"line ends in an error", func(r *Reply) { r.Error("ERR a\r\nb\n\rc\x00") }, "-ERR a  b  c \r\n",
+		{"integer", func(r *Reply) { r.WriteInt(-42) }, ":-42\r\n", ":-42\r\n"},
+		{"bulk", func(r *Reply) { r.WriteBulk("a\r\n\x00b") }, "$5\r\na\r\n\x00b\r\n", "$5\r\na\r\n\x00b\r\n"},
+		{"empty bulk", func(r *Reply) { r.WriteBulk("") }, "$0\r\n\r\n", "$0\r\n\r\n"},
+		{"text", func(r *Reply) { r.WriteText("ünf\n") }, "$5\r\nünf\n\r\n", "=9\r\ntxt:ünf\n\r\n"},
+		{"status", func(r *Reply) { r.WriteStatus("OK") }, "+OK\r\n", "+OK\r\n"},
+		{"error", func(r *Reply) { r.WriteError("ERR no") }, "-ERR no\r\n", "-ERR no\r\n"},
+		{"line ends in an error", func(r *Reply) { r.WriteError("ERR a\r\nb\n\rc\x00") }, "-ERR a  b  c \r\n",
 			"-ERR a  b  c \r\n"},
-		{"null", (*Reply).Null, "$-1\r\n", "_\r\n"},
-		{"array", func(r *Reply) { r.Array(1); r.Int(1) }, "*1\r\n:1\r\n", "*1\r\n:1\r\n"},
-		{"empty array", func(r *Reply) { r.Array(0) }, "*0\r\n", "*0\r\n"},
-		{"map", func(r *Reply) { r.Map(1); r.Bulk("k"); r.Null() }, "*2\r\n$1\r\nk\r\n$-1\r\n", "%1\r\n$1\r\nk\r\n_\r\n"},
-		{"large map", func(r *Reply) { r.Map(100) }, "*200\r\n", "%100\r\n"},
-		{"set", func(r *Reply) { r.Set(2); r.Int(1); r.Int(2) }, "*2\r\n:1\r\n:2\r\n", "~2\r\n:1\r\n:2\r\n"},
-		{"strings", func(r *Reply) { r.Strings([]string{"a", ""}) }, "*2\r\n$1\r\na\r\n$0\r\n\r\n",
+		{"null", (*Reply).WriteNull, "$-1\r\n", "_\r\n"},
+		{"array", func(r *Reply) { r.WriteArray(1); r.WriteInt(1) }, "*1\r\n:1\r\n", "*1\r\n:1\r\n"},
+		{"empty array", func(r *Reply) { r.WriteArray(0) }, "*0\r\n", "*0\r\n"},
+		{"map", func(r *Reply) { r.WriteMap(1); r.WriteBulk("k"); r.WriteNull() }, "*2\r\n$1\r\nk\r\n$-1\r\n", "%1\r\n$1\r\nk\r\n_\r\n"},
+		{"large map", func(r *Reply) { r.WriteMap(100) }, "*200\r\n", "%100\r\n"},
+		{"set", func(r *Reply) { r.WriteSet(2); r.WriteInt(1); r.WriteInt(2) }, "*2\r\n:1\r\n:2\r\n", "~2\r\n:1\r\n:2\r\n"},
+		{"strings", func(r *Reply) { r.WriteStrings([]string{"a", ""}) }, "*2\r\n$1\r\na\r\n$0\r\n\r\n",
 			"*2\r\n$1\r\na\r\n$0\r\n\r\n"},
-		{"statuses", func(r *Reply) { r.Statuses([]string{"a", "b c"}) }, "*2\r\n+a\r\n+b c\r\n", "*2\r\n+a\r\n+b c\r\n"},
-		{"raw", func(r *Reply) { r.Raw([]byte(",1.5\r\n")) }, ",1.5\r\n", ",1.5\r\n"},
+		{"statuses", func(r *Reply) { r.WriteStatuses([]string{"a", "b c"}) }, "*2\r\n+a\r\n+b c\r\n", "*2\r\n+a\r\n+b c\r\n"},
+		{"raw", func(r *Reply) { r.WriteRaw([]byte(",1.5\r\n")) }, ",1.5\r\n", ",1.5\r\n"},
 	}
 	for _, test := range tests {
 		for proto, want := range map[int]string{2: test.resp2, 3: test.resp3} {
@@ -42,37 +42,37 @@ func TestReplies(t *testing.T) {
 	}
 }
 
-// TestUndelivered checks that delivered grants stay. Undelivered must undo all other grants once,
-// in order.
-func TestUndelivered(t *testing.T) {
-	var undone []int
-	undo := func(n int) func() { return func() { undone = append(undone, n) } }
+// TestUndeliveredReplies checks that delivered grants stay. Undelivered must undo all other grants
+// once, in order.
+func TestUndeliveredReplies(t *testing.T) {
+	var undoneReplies []int
+	undo := func(n int) func() { return func() { undoneReplies = append(undoneReplies, n) } }
 	var r Reply
-	r.Int(1)
-	r.IfUndelivered(undo(1))
-	r.Delivered()
+	r.WriteInt(1)
+	r.OnUndelivered(undo(1))
+	r.NoteDelivered()
 	for n := 2; n <= 4; n++ {
-		r.Int(int64(n))
-		r.IfUndelivered(undo(n))
+		r.WriteInt(int64(n))
+		r.OnUndelivered(undo(n))
 	}
-	r.Undelivered()
-	r.Undelivered()
-	if want := []int{2, 3, 4}; !slices.Equal(undone, want) || len(r.Bytes) != 0 {
-		t.Errorf("undone %v, want %v; left %q", undone, want, r.Bytes)
+	r.UndoUndelivered()
+	r.UndoUndelivered()
+	if want := []int{2, 3, 4}; !slices.Equal(undoneReplies, want) || len(r.Bytes) != 0 {
+		t.Errorf("undone %v, want %v; left %q", undoneReplies, want, r.Bytes)
 	}
 }
 
-// TestPartlySent checks that, after a partial write, a grant stays if the socket took its whole
+// TestPartialWrite checks that, after a partial write, a grant stays if the socket took its whole
 // reply. Undelivered must undo all other grants. A truncated reply ends where the previous reply
 // ends.
-func TestPartlySent(t *testing.T) {
+func TestPartialWrite(t *testing.T) {
 	const status = len("+OK\r\n")
-	write := func(undone *[]int) *Reply {
+	write := func(undoneReplies *[]int) *Reply {
 		r := &Reply{Bytes: []byte("+before\r\n")}
 		for n := range 4 {
 			at := len(r.Bytes)
-			r.Status("OK")
-			r.IfUndelivered(func() { *undone = append(*undone, n) })
+			r.WriteStatus("OK")
+			r.OnUndelivered(func() { *undoneReplies = append(*undoneReplies, n) })
 			if n == 2 {
 				r.Truncate(at)
 			}
@@ -92,30 +92,30 @@ func TestPartlySent(t *testing.T) {
 		var undone []int
 		r := write(&undone)
 		whole := string(r.Bytes)
-		r.Sent(sent)
+		r.NoteSent(sent)
 		if string(r.Bytes) != whole[sent:] {
 			t.Errorf("%d bytes were sent: left %q", sent, r.Bytes)
 		}
-		r.Undelivered()
+		r.UndoUndelivered()
 		if !slices.Equal(undone, want) {
 			t.Errorf("%d bytes were sent: undone %v, want %v", sent, undone, want)
 		}
 		undone = nil
 		r = write(&undone)
 		for range sent { // one by one
-			r.Sent(1)
+			r.NoteSent(1)
 		}
-		if r.Undelivered(); !slices.Equal(undone, want) {
+		if r.UndoUndelivered(); !slices.Equal(undone, want) {
 			t.Errorf("%d bytes were sent one by one: undone %v, want %v", sent, undone, want)
 		}
 	}
 }
 
-// TestValidityIsUpdatedWhenSent checks that a validity is the time that remains when the proxy
+// TestUpdateValidity checks that a validity is the time that remains when the proxy
 // sends its reply, and that the bytes around it are unchanged.
-func TestValidityIsUpdatedWhenSent(t *testing.T) {
+func TestUpdateValidity(t *testing.T) {
 	for _, test := range []struct {
-		later time.Duration
+		delay time.Duration
 		want  string
 	}{
 		{0, ":1000"}, {1, ":999"}, {time.Millisecond, ":999"}, {901 * time.Millisecond, ":99"}, {time.Second, ":0"},
@@ -128,27 +128,27 @@ func TestValidityIsUpdatedWhenSent(t *testing.T) {
 		}
 		undone := 0
 		undo := func() { undone++ }
-		r.Status("OK")
-		r.IfUndelivered(undo)
-		r.Map(2)
-		r.Bulk("validity")
-		r.Validity(time.Second)
-		r.Bulk("token")
-		r.Bulk("t")
-		r.IfUndelivered(undo)
-		now = now.Add(test.later)
+		r.WriteStatus("OK")
+		r.OnUndelivered(undo)
+		r.WriteMap(2)
+		r.WriteBulk("validity")
+		r.WriteValidity(time.Second)
+		r.WriteBulk("token")
+		r.WriteBulk("t")
+		r.OnUndelivered(undo)
+		now = now.Add(test.delay)
 		for range 2 {
 			r.UpdateValidity()
 			want := "+OK\r\n*4\r\n$8\r\nvalidity\r\n" + test.want + "\r\n$5\r\ntoken\r\n$1\r\nt\r\n"
 			if got := string(r.Bytes); got != want || !r.IsUrgent() {
-				t.Errorf("%v later: %q, urgent %v", test.later, got, r.IsUrgent())
+				t.Errorf("%v later: %q, urgent %v", test.delay, got, r.IsUrgent())
 			}
 		}
-		r.Sent(len(r.Bytes) - 1)
-		if r.Undelivered(); undone != 1 || r.IsUrgent() {
-			t.Errorf("%v later: %d undone, urgent %v", test.later, undone, r.IsUrgent())
+		r.NoteSent(len(r.Bytes) - 1)
+		if r.UndoUndelivered(); undone != 1 || r.IsUrgent() {
+			t.Errorf("%v later: %d undone, urgent %v", test.delay, undone, r.IsUrgent())
 		}
-		r.Validity(time.Second)
+		r.WriteValidity(time.Second)
 		if r.Truncate(1); r.IsUrgent() {
 			t.Error("it is urgent though it was taken back")
 		}

@@ -25,9 +25,9 @@ func (s Subcommands) Run(c Call) {
 	sub, ok := s[subName]
 	switch {
 	case !ok:
-		c.Out.Error(syntax.UnknownSubcommand(strings.ToUpper(name), c.Args[1]))
+		c.Out.WriteError(syntax.UnknownSubcommand(strings.ToUpper(name), c.Args[1]))
 	case !syntax.FitsArity(sub.arity, len(c.Args)):
-		c.Out.Error(syntax.WrongArity(name + "|" + subName))
+		c.Out.WriteError(syntax.WrongArity(name + "|" + subName))
 	default:
 		sub.run(c)
 	}
@@ -35,5 +35,5 @@ func (s Subcommands) Run(c Call) {
 
 // Help returns the subcommand HELP, which replies with lines.
 func Help(lines ...string) Subcommand {
-	return Sub(2, func(c Call) { c.Out.Statuses(lines) })
+	return Sub(2, func(c Call) { c.Out.WriteStatuses(lines) })
 }

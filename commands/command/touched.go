@@ -46,7 +46,7 @@ func (t *ChangedKeys) Add(db int, words [][]byte, places keys.Places) {
 }
 
 // Keys returns the keys. complete is false if there were too many to record.
-func (t *ChangedKeys) Keys() (changed []quorum.Key, complete bool) {
+func (t *ChangedKeys) Keys() (changedKeys []quorum.Key, complete bool) {
 	return slices.Collect(maps.Keys(t.keys)), !t.overflow
 }
 

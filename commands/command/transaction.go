@@ -10,15 +10,15 @@ type Transaction struct {
 	// UpstreamError holds the error if MULTI could not reach the upstream. It is the reply to
 	// commands on keys that are not lock keys.
 	UpstreamError string
-	// Queued holds the queued commands, QueuedBytes their size.
-	Queued      [][]string
-	QueuedBytes int
-	// Watched holds the watched lock keys.
-	Watched Watched
+	// QueuedCommands holds the queued commands, QueuedBytes their size.
+	QueuedCommands [][]string
+	QueuedBytes    int
+	// WatchedKeys holds the watched lock keys.
+	Watched WatchedKeys
 }
 
-// Watched holds the lock keys that a client watches, with their versions at the time of WATCH.
-type Watched struct {
+// WatchedKeys holds the lock keys that a client watches, with their versions at the time of WATCH.
+type WatchedKeys struct {
 	DB   int
 	Keys map[string]string
 	// Size is the size of the keys, in bytes.
@@ -37,17 +37,17 @@ func (t *Transaction) End() { *t = Transaction{} }
 // Abort makes EXEC fail.
 func (t *Transaction) Abort() { t.Aborted = true }
 
-// Watching reports whether the client watches lock keys.
-func (t *Transaction) Watching() bool { return len(t.Watched.Keys) > 0 }
+// HasWatchedKeys reports whether the client watches lock keys.
+func (t *Transaction) HasWatchedKeys() bool { return len(t.Watched.Keys) > 0 }
 
 // Unwatch ends the watch on the keys.
-func (t *Transaction) Unwatch() { t.Watched = Watched{} }
+func (t *Transaction) Unwatch() { t.Watched = WatchedKeys{} }
 
 // watchedKeyOverhead is the size of a watched key without its name, in bytes.
 const watchedKeyOverhead = 128
 
 // Watch starts to watch a key that has this version, unless the client watches it already.
-func (w *Watched) Watch(key, version string) {
+func (w *WatchedKeys) Watch(key, version string) {
 	if _, ok := w.Keys[key]; !ok {
 		w.Keys[key] = version
 		w.Size += len(key) + watchedKeyOverhead

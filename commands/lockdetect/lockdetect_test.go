@@ -17,9 +17,9 @@ import (
 
 // Reworded scripts with which libraries release locks.
 const (
-	antirez = `if redis.call("get",KEYS[1]) == ARGV[1] then return redis.call("del",KEYS[1]) else return 0 end`
-	redisPy = "\n        local token = redis.call('get', KEYS[1])\n        if not token or token ~= ARGV[1] then\n            return 0\n        end\n        redis.call('del', KEYS[1])\n        return 1\n    "
-	unlinks = "if ARGV[1] == redis.call( 'GET', KEYS[1] ) then\n\treturn redis.pcall('UNLINK', KEYS[1])\nend\nreturn 0"
+	delScript    = `if redis.call("get",KEYS[1]) == ARGV[1] then return redis.call("del",KEYS[1]) else return 0 end`
+	redisPy      = "\n        local token = redis.call('get', KEYS[1])\n        if not token or token ~= ARGV[1] then\n            return 0\n        end\n        redis.call('del', KEYS[1])\n        return 1\n    "
+	unlinkScript = "if ARGV[1] == redis.call( 'GET', KEYS[1] ) then\n\treturn redis.pcall('UNLINK', KEYS[1])\nend\nreturn 0"
 )
 
 func noLockKeys([]byte) bool { return false }
@@ -45,9 +45,9 @@ func TestShapes(t *testing.T) {
 		{[]string{"set", "k", "t", "px", "30000", "nx"}, 1, 0},
 		{[]string{"Set", "k", "t", "EX", "30", "NX", "GET"}, 1, 0},
 		{[]string{"SET", "k", "t", "EXAT", "9999999999", "NX"}, 1, 0},
-		{[]string{"EVAL", antirez, "1", "k", "t"}, 0, 1},
+		{[]string{"EVAL", delScript, "1", "k", "t"}, 0, 1},
 		{[]string{"eval", redisPy, "1", "k", "t"}, 0, 1},
-		{[]string{"EVAL", unlinks, "1", "k", "t"}, 0, 1},
+		{[]string{"EVAL", unlinkScript, "1", "k", "t"}, 0, 1},
 		{[]string{"DELEX", "k", "IFEQ", "t"}, 0, 1},
 		{[]string{"delifeq", "k", "t"}, 0, 1},
 		{[]string{"delex", "k", "IFDEQ", "b6acb9d84a38ff74"}, 0, 1},
@@ -62,12 +62,12 @@ func TestShapes(t *testing.T) {
 		{[]string{"SETNX", "k", "t"}, 0, 0},
 		{[]string{"DELEX", "k"}, 0, 0},
 		{[]string{"GETDEL", "k"}, 0, 0},
-		{[]string{"EVAL", antirez, "0"}, 0, 0},
+		{[]string{"EVAL", delScript, "0"}, 0, 0},
 		{[]string{"EVAL", "return redis.call('get', KEYS[1])", "1", "k"}, 0, 0},
 		{[]string{"EVAL", "if redis.call('get', KEYS[1]) == ARGV[1] then return 1 end", "1", "k", "t"}, 0, 0},
-		{[]string{"EVAL", antirez + strings.Repeat(" ", 4000), "1", "k", "t"}, 0, 0},
+		{[]string{"EVAL", delScript + strings.Repeat(" ", 4000), "1", "k", "t"}, 0, 0},
 		{[]string{"EVALSHA", strings.Repeat("0", 40), "1", "k", "t"}, 0, 0},
-		{[]string{"SCRIPT", "LOAD", antirez}, 0, 0},
+		{[]string{"SCRIPT", "LOAD", delScript}, 0, 0},
 		{[]string{"EVAL"}, 0, 0},
 		{[]string{"DELIFEQ"}, 0, 0},
 		{[]string{"EVAL", "", "", ""}, 0, 0},
@@ -86,10 +86,10 @@ func TestShapes(t *testing.T) {
 	}
 }
 
-// TestByDigest checks that a Detector recognizes a known script by its SHA-1, in any case.
-func TestByDigest(t *testing.T) {
-	digest := fmt.Sprintf("%x", sha1.Sum([]byte(antirez)))
-	for _, first := range [][]string{{"SCRIPT", "LOAD", antirez}, {"EVAL", antirez, "1", "lock:a", "t"}} {
+// TestReleaseByDigest checks that a Detector recognizes a known script by its SHA-1, in any case.
+func TestReleaseByDigest(t *testing.T) {
+	digest := fmt.Sprintf("%x", sha1.Sum([]byte(delScript)))
+	for _, first := range [][]string{{"SCRIPT", "LOAD", delScript}, {"EVAL", delScript, "1", "lock:a", "t"}} {
 		n := lockdetect.New(slog.New(slog.DiscardHandler))
 		count(n, noLockKeys, "EVALSHA", digest, "1", "lock:a", "t")
 		count(n, noLockKeys, first...)
@@ -109,7 +109,7 @@ func TestLogOnce(t *testing.T) {
 	n := lockdetect.New(slog.New(slog.NewTextHandler(&log, nil)))
 	for i := range 1000 {
 		count(n, noLockKeys, "SET", fmt.Sprintf("order:%d:lock", i), "secret-token", "NX", "PX", "30000")
-		count(n, noLockKeys, "EVAL", antirez, "1", fmt.Sprintf("order:%d:lock", i), "secret-token")
+		count(n, noLockKeys, "EVAL", delScript, "1", fmt.Sprintf("order:%d:lock", i), "secret-token")
 		count(n, noLockKeys, "SET", "job:report", "secret-token", "EX", "30", "NX")
 	}
 	if got := log.String(); strings.Count(got, "\n") != 2 || strings.Contains(got, "secret") ||
@@ -122,15 +122,15 @@ func TestLogOnce(t *testing.T) {
 	}
 }
 
-// TestBounded checks that memory and log are bounded for any keys, and that all uses count.
-func TestBounded(t *testing.T) {
+// TestDetectorLimits checks that memory and log are bounded for any keys, and that all uses count.
+func TestDetectorLimits(t *testing.T) {
 	var log bytes.Buffer
 	n := lockdetect.New(slog.New(slog.NewTextHandler(&log, nil)))
 	letters := func(i int) string { return strings.Map(func(r rune) rune { return r - '0' + 'a' }, fmt.Sprint(i)) }
 	const keys = 20000
 	for i := range keys {
 		count(n, noLockKeys, "SET", letters(i%200)+":"+letters(i)+":lock", "t", "NX", "PX", "1")
-		count(n, noLockKeys, "EVAL", antirez+fmt.Sprint("--", i), "1", "k", "t")
+		count(n, noLockKeys, "EVAL", delScript+fmt.Sprint("--", i), "1", "k", "t")
 	}
 	locks, releases := n.Counts()
 	if locks != keys || releases != keys {
@@ -144,8 +144,8 @@ func TestBounded(t *testing.T) {
 	}
 }
 
-// TestGlobsCanBeSet checks that the logged glob matches the key and is a valid value of lock-keys.
-func TestGlobsCanBeSet(t *testing.T) {
+// TestGlobsAsSetting checks that the logged glob matches the key and is a valid value of lock-keys.
+func TestGlobsAsSetting(t *testing.T) {
 	part := rapid.OneOf(rapid.SampledFrom([]string{"lock", "job", "a1", "*", "[", "\\", ",", " ", "^", "$", ".",
 		"..", ":", "-", "(a|b)", "é", "\xff", "}{", "'", `"`, "+", strings.Repeat("x", 30)}),
 		rapid.StringN(0, 3, -1))

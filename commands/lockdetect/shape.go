@@ -17,15 +17,15 @@ const (
 // MaxWords is the number of words of a command that [Detector.Count] needs.
 const MaxWords = 10
 
-// shortestTake is the number of words of SET key value NX PX ms.
-const shortestTake = 6
+// minTakeWords is the number of words of SET key value NX PX ms.
+const minTakeWords = 6
 
 // IsCandidate reports whether [Detector.Count] may count a command with this name, in any case, and
 // this number of words. It is fast, because a proxy with an upstream calls it for every command.
 func IsCandidate(name []byte, words int) bool {
 	switch len(name) {
 	case 3:
-		return words >= shortestTake && equalFold(name, "set")
+		return words >= minTakeWords && equalFold(name, "set")
 	case 4:
 		return equalFold(name, "eval")
 	case 5:

@@ -28,7 +28,7 @@ func (p *Runner) acquire(c command.Call, words []string) bool {
 		return true
 	}
 	if refusal := p.refusalOf(edits); refusal != "" {
-		c.Out.Error(refusal)
+		c.Out.WriteError(refusal)
 		return true
 	}
 	p.lockFor(c, edits[0], reply)
@@ -38,9 +38,9 @@ func (p *Runner) acquire(c command.Call, words []string) bool {
 // lockFor takes a lock, and writes grantedReply. If the key is held, lockFor writes 0 for SETNX,
 // and nil for SET.
 func (p *Runner) lockFor(c command.Call, e keyspace.Edit, grantedReply keyspace.Reply) {
-	keyOnMasters, ttl := p.Engine.KeyOnMasters(c.Client.DB, e.Key), e.After.Left
+	keyOnMasters, ttl := p.Engine.KeyOnMasters(c.Client.DB, e.Key), e.After.RemainingTTL
 	if ttl < 0 {
-		ttl = quorum.Endless
+		ttl = quorum.NoExpiry
 	}
 	grant, err := p.opts.Locks.Lock(c.Ctx,
 		quorum.LockRequest{Key: keyOnMasters, Token: e.After.Value, TTL: ttl, Holder: c.Client.Identity()})
@@ -49,13 +49,13 @@ func (p *Runner) lockFor(c command.Call, e keyspace.Edit, grantedReply keyspace.
 	}
 	switch {
 	case errors.Is(err, quorum.ErrTooShort):
-		c.Out.Error(syntax.ExpireTooShort(e.ExpiryCommand))
+		c.Out.WriteError(syntax.ExpireTooShort(e.ExpiryCommand))
 		return
 	case errors.Is(err, quorum.ErrHeld) && grantedReply.Kind == keyspace.Int:
-		c.Out.Int(0)
+		c.Out.WriteInt(0)
 		return
 	case errors.Is(err, quorum.ErrHeld):
-		c.Out.Null()
+		c.Out.WriteNull()
 		return
 	case err != nil:
 		c.Out.Fail(err)
@@ -67,7 +67,7 @@ func (p *Runner) lockFor(c command.Call, e keyspace.Edit, grantedReply keyspace.
 	c.Client.Transaction.NoteChange(c.Client.DB, e.Key)
 	p.opts.Audit.Note(command.AuditGranted, c.Client, c.Client.DB, e.Key)
 	program.WriteReply(c.Out, grantedReply)
-	c.Out.IfUndelivered(func() {
+	c.Out.OnUndelivered(func() {
 		p.opts.Locks.Withdraw([]quorum.Key{keyOnMasters}, grant)
 		p.opts.Audit.Note(command.AuditWithdrawn, c.Client, keyOnMasters.DB, e.Key)
 	})

@@ -17,28 +17,28 @@ func (p *Runner) Commands() []*command.Command {
 	blockingOptions := blocking.Options{
 		Locks: p.opts.Locks, Engine: p.Engine, Program: p.Program, WriteOutcome: p.writeOutcome, Now: p.opts.Now,
 	}
-	var all []*command.Command
+	var list []*command.Command
 	for _, name := range keyspace.Names() {
 		docs, redisCommand := command.DocsOf(keyspace.Docs(name)), spec.Find([]byte(name))
 		docs.Reads = !redisCommand.HasAny(spec.Writes)
-		if _, fixed := redisCommand.Keys.Fixed(); fixed || redisCommand.Keys.Span.First == 1 {
+		if _, fixed := redisCommand.Keys.FixedSpan(); fixed || redisCommand.Keys.Span.First == 1 {
 			docs.Keys = redisCommand.Keys.Span
 		} else if redisCommand.Keys == keys.OfSort {
 			docs.Keys = keys.SpanOfOne(1) // STORE names the other key
 		}
-		run := p.runOrdinary
+		run := p.runOrdinaryCommand
 		if redisCommand.HasAny(spec.Blocks) {
 			run = blockingOptions.Run
 		}
-		c := command.OfRedis(name, run, docs)
+		c := command.NewRedisCommand(name, run, docs)
 		c.RequiresLogin = true
-		all = append(all, c)
+		list = append(list, c)
 	}
-	return all
+	return list
 }
 
-// runOrdinary runs an ordinary command on lock keys.
-func (p *Runner) runOrdinary(c command.Call) {
+// runOrdinaryCommand runs an ordinary command on lock keys.
+func (p *Runner) runOrdinaryCommand(c command.Call) {
 	words := syntax.Strings(c.Args)
 	if !p.acquire(c, words) {
 		p.RunProgram(c, p.Program(c.Client, words))

@@ -14,8 +14,8 @@ import (
 // The mapping depends only on the settings, so all proxies with the same settings agree.
 func KeyOnMastersFunc(prefix string, lockTags, movableKeys keys.Patterns) func(db int, key string) quorum.Key {
 	return func(db int, key string) quorum.Key {
-		keyOnMasters := quorum.Key{DB: db, Name: prefix + key, Movable: movableKeys.Any() && movableKeys.Match([]byte(key))}
-		if lockTags.Any() {
+		keyOnMasters := quorum.Key{DB: db, Name: prefix + key, Movable: movableKeys.HasPatterns() && movableKeys.Match([]byte(key))}
+		if lockTags.HasPatterns() {
 			if tag, ok := keys.Tag(key); ok && lockTags.Match([]byte(key)) {
 				keyOnMasters.Tag = prefix + tag
 			}
@@ -27,7 +27,7 @@ func KeyOnMastersFunc(prefix string, lockTags, movableKeys keys.Patterns) func(d
 // SharedSettings returns the value of quorum.Options.Settings: the settings that all proxies must
 // share. The order of the globs does not matter.
 func SharedSettings(prefix string, lockKeys, lockTags []string, guard, fromUpstream bool) string {
-	globs := func(all []string) []string { return syntax.Distinct(slices.Sorted(slices.Values(all))) }
+	globs := func(patterns []string) []string { return syntax.Distinct(slices.Sorted(slices.Values(patterns))) }
 	rules := fmt.Sprintf("guard %v\nkey-prefix %q\nlock-keys %q\nlock-tags %q",
 		guard, prefix, globs(lockKeys), globs(lockTags))
 	if fromUpstream {

@@ -18,8 +18,8 @@ import (
 	"redlock-proxy/quorum"
 )
 
-// warnEvery is the shortest time between two log messages about locks without a TTL.
-const warnEvery = time.Minute
+// warnInterval is the shortest time between two log messages about locks without a TTL.
+const warnInterval = time.Minute
 
 // Register keeps the lock keys. A *quorum.Cluster implements it, and documents the errors.
 type Register interface {
@@ -66,8 +66,8 @@ type Runner struct {
 	Engine *program.Engine
 	opts   Options
 
-	// withoutTTL and effectsLost count locks without a TTL and lost side effects.
-	withoutTTL, effectsLost atomic.Int64
+	// locksWithoutTTL and lostEffects count locks without a TTL and lost side effects.
+	locksWithoutTTL, lostEffects atomic.Int64
 	// lastTTLWarning and lastEffectWarning hold the times of the last log messages about these
 	// locks and side effects, in Unix nanoseconds.
 	lastTTLWarning, lastEffectWarning atomic.Int64
@@ -85,8 +85,8 @@ func New(opts Options) *Runner {
 
 // Counts returns the number of locks that clients took without a TTL, and the number of lost side
 // effects.
-func (p *Runner) Counts() (withoutTTL, lostEffects int64) {
-	return p.withoutTTL.Load(), p.effectsLost.Load()
+func (p *Runner) Counts() (locksWithoutTTL, lostEffects int64) {
+	return p.locksWithoutTTL.Load(), p.lostEffects.Load()
 }
 
 // RunProgram runs a client's program, and writes the program's reply.
@@ -94,15 +94,15 @@ func (p *Runner) RunProgram(c command.Call, prog program.Program) {
 	prog.Holder = c.Client.Identity()
 	keyOnMasters := func(key string) quorum.Key { return p.Engine.KeyOnMasters(prog.DB, key) }
 	commandRun := tracking.Of(c.Client).Begin(prog.DB, prog.Keys, keyOnMasters)
-	prog.TracksKeys, prog.WatchesKeys = commandRun.Remembers(), c.Client.Transaction.Watching()
+	prog.TracksKeys, prog.WatchesKeys = commandRun.Remembers(), c.Client.Transaction.HasWatchedKeys()
 	outcome, err := p.Engine.Run(c.Ctx, prog)
 	if commandRun != nil {
 		now := time.Now()
-		c.Out.WhenDelivered(func() {
+		c.Out.OnDelivered(func() {
 			if errors.As(err, new(*quorum.NoQuorumError)) {
 				commandRun.Fail(now)
 			} else {
-				commandRun.End(outcome.ReadKeys, outcome.Edits, now)
+				commandRun.End(outcome.KeysRead, outcome.Edits, now)
 			}
 		})
 	}
@@ -147,10 +147,10 @@ func (p *Runner) refusalOf(edits []keyspace.Edit) string {
 	for _, e := range edits {
 		switch {
 		case !e.After.Present || e.KeepTTL:
-		case e.After.Left < 0 && limits.RequireTTL:
+		case e.After.RemainingTTL < 0 && limits.RequireTTL:
 			return fmt.Sprintf("ERR lock key '%s' would have no TTL: the setting locks-without-ttl refuses this; set a TTL",
 				syntax.Excerpt(e.Key))
-		case e.After.Left > limits.MaxTTL:
+		case e.After.RemainingTTL > limits.MaxTTL:
 			return syntax.ExpireOverLimit(e.ExpiryCommand, limits.MaxTTL)
 		}
 	}
@@ -158,34 +158,34 @@ func (p *Runner) refusalOf(edits []keyspace.Edit) string {
 }
 
 // reportLostEffects counts commands whose side effects the upstream did not carry out. It writes at
-// most one log message per warnEvery, because any client can cause such a loss.
+// most one log message per warnInterval, because any client can cause such a loss.
 func (p *Runner) reportLostEffects(command string, cause error) {
-	n := p.effectsLost.Add(1)
+	n := p.lostEffects.Add(1)
 	if p.isWarningDue(&p.lastEffectWarning) {
 		p.opts.Logger.Warn("side effects of a script on lock keys were lost", "command", command, "cause", cause,
 			"side_effects_lost", n)
 	}
 }
 
-// isWarningDue reports whether warnEvery has passed since the last log message. If so, it records
-// the current time in last.
-func (p *Runner) isWarningDue(last *atomic.Int64) bool {
-	now, before := p.opts.Now().UnixNano(), last.Load()
-	return (before == 0 || now-before >= int64(warnEvery)) && last.CompareAndSwap(before, now)
+// isWarningDue reports whether warnInterval has passed since the last log message. If so, it
+// records the current time in last.
+func (p *Runner) isWarningDue(lastWarning *atomic.Int64) bool {
+	now, before := p.opts.Now().UnixNano(), lastWarning.Load()
+	return (before == 0 || now-before >= int64(warnInterval)) && lastWarning.CompareAndSwap(before, now)
 }
 
 // warnNoTTL counts and logs the locks to which a program gave no TTL.
 func (p *Runner) warnNoTTL(a program.Outcome) {
 	for _, e := range a.Edits {
-		if e.After.Present && !e.KeepTTL && e.After.Left < 0 {
+		if e.After.Present && !e.KeepTTL && e.After.RemainingTTL < 0 {
 			p.warnKeyNoTTL(e.Key)
 		}
 	}
 }
 
-// warnKeyNoTTL counts a lock without a TTL. It logs at most one such lock per warnEvery.
+// warnKeyNoTTL counts a lock without a TTL. It logs at most one such lock per warnInterval.
 func (p *Runner) warnKeyNoTTL(key string) {
-	n := p.withoutTTL.Add(1)
+	n := p.locksWithoutTTL.Add(1)
 	if !p.isWarningDue(&p.lastTTLWarning) {
 		return
 	}
@@ -195,12 +195,12 @@ func (p *Runner) warnKeyNoTTL(key string) {
 
 // withdrawIfUndelivered removes the locks that a program took if the client does not get the reply.
 func (p *Runner) withdrawIfUndelivered(client *command.Client, db int, a program.Outcome, out *command.Reply) {
-	keys := a.Acquired()
+	keys := a.AcquiredKeys()
 	if len(keys) == 0 {
 		return
 	}
-	out.IfUndelivered(func() {
-		p.opts.Register.Withdraw(p.Engine.KeysOnMasters(db, keys), a.Granted)
+	out.OnUndelivered(func() {
+		p.opts.Register.Withdraw(p.Engine.KeysOnMasters(db, keys), a.Grant)
 		for _, key := range keys {
 			p.opts.Audit.Note(command.AuditWithdrawn, client, db, key)
 		}

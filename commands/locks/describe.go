@@ -22,9 +22,9 @@ type Lock struct {
 	Fence int64
 	// Waiters counts the clients of this proxy that wait for the lock.
 	Waiters int
-	// Since is the time at which this proxy granted the lock; zero if this proxy did not grant it.
-	// Addr and Name describe the client to which this proxy granted the lock.
-	Since      time.Time
+	// GrantTime is the time at which this proxy granted the lock; zero if this proxy did not grant
+	// it. Addr and Name describe the client to which this proxy granted the lock.
+	GrantTime  time.Time
 	Addr, Name string
 	// Kept is set if this proxy renews the lock for a client (KEEPALIVE).
 	Kept bool
@@ -39,10 +39,10 @@ var statusNames = map[quorum.Status]string{
 func describe(key string, h quorum.Holding, kept bool) Lock {
 	l := Lock{Key: key, State: statusNames[h.Status], Votes: h.Masters, Fence: h.Fence, Waiters: h.Waiters, Kept: kept}
 	if h.Status == quorum.StatusHeld {
-		l.RemainingTTL = h.Left
+		l.RemainingTTL = h.TimeLeft
 	}
 	if identity, isKnown := h.Holder.(*command.Identity); isKnown {
-		l.Since, l.Name = h.Since, identity.Name
+		l.GrantTime, l.Name = h.LeaseStart, identity.Name
 		if identity.Addr != nil {
 			l.Addr = identity.Addr.String()
 		}

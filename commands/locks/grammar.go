@@ -20,8 +20,8 @@ var (
 	errTimeout      = errors.New("ERR timeout is not an integer or out of range")
 )
 
-// generateToken is the argument that asks the proxy to generate the token, like * in XADD.
-const generateToken = "*"
+// randomTokenArg is the argument that asks the proxy to generate the token, like * in XADD.
+const randomTokenArg = "*"
 
 // lockArgs holds the arguments of LOCK, UNLOCK or EXTEND.
 type lockArgs struct {
@@ -54,7 +54,7 @@ func (g grammar) parse(args [][]byte) (lockArgs, error) {
 		word := syntax.Lower(options[0])
 		if word == "keepalive" && !parsed.keepalive {
 			var err error
-			if options, err = g.keepalive(&parsed, options[1:]); err != nil {
+			if options, err = g.parseKeepalive(&parsed, options[1:]); err != nil {
 				return lockArgs{}, err
 			}
 			continue
@@ -75,7 +75,7 @@ func (g grammar) parse(args [][]byte) (lockArgs, error) {
 		case len(options) < 2:
 			err = fmt.Errorf("%s: '%s' requires a value", syntax.ErrSyntax, syntax.Excerpt(options[0]))
 		case isTTL:
-			parsed.ttl, err = g.ttl(word, options[1])
+			parsed.ttl, err = g.parseTTL(word, options[1])
 		default:
 			blocks = true
 			parsed.wait, err = parseWait(options[1])
@@ -94,8 +94,8 @@ func (g grammar) parse(args [][]byte) (lockArgs, error) {
 	return parsed, nil
 }
 
-// keepalive reads the words after KEEPALIVE, and returns the remaining options.
-func (g grammar) keepalive(parsed *lockArgs, options [][]byte) (rest [][]byte, err error) {
+// parseKeepalive reads the words after KEEPALIVE, and returns the remaining options.
+func (g grammar) parseKeepalive(parsed *lockArgs, options [][]byte) (rest [][]byte, err error) {
 	parsed.keepalive = true
 	if len(options) == 0 || syntax.Lower(options[0]) != "maxhold" {
 		return options, nil
@@ -150,8 +150,8 @@ func checkNotEmpty(command string, args [][]byte) error {
 	return nil
 }
 
-// ttl reads a TTL in milliseconds (px) or seconds (ex).
-func (g grammar) ttl(unit string, value []byte) (time.Duration, error) {
+// parseTTL reads a TTL in milliseconds (px) or seconds (ex).
+func (g grammar) parseTTL(unit string, value []byte) (time.Duration, error) {
 	n, ok := syntax.Int(value)
 	if !ok {
 		return 0, errNotInteger
@@ -178,7 +178,7 @@ func parseWait(value []byte) (time.Duration, error) {
 	case n < 0:
 		return 0, errNegative
 	case n == 0:
-		return quorum.Forever, nil
+		return quorum.NoWaitLimit, nil
 	}
 	return time.Duration(n) * time.Millisecond, nil
 }

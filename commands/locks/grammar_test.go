@@ -133,7 +133,7 @@ func parseOptions(g grammar, options []string) string {
 		if parsed != (lockArgs{}) {
 			return fmt.Sprintf("%v, but also %+v", err, parsed)
 		}
-		// TestSyntaxErrorsNameTheWord checks the rest of the error.
+		// TestWordInSyntaxErrors checks the rest of the error.
 		if strings.HasPrefix(err.Error(), badSyntax+": ") {
 			return badSyntax
 		}
@@ -145,7 +145,7 @@ func parseOptions(g grammar, options []string) string {
 	text := fmt.Sprint(parsed.ttl)
 	switch parsed.wait {
 	case 0:
-	case quorum.Forever:
+	case quorum.NoWaitLimit:
 		text += ", waiting for ever"
 	default:
 		text += fmt.Sprint(", waiting ", parsed.wait)
@@ -162,8 +162,8 @@ func parseOptions(g grammar, options []string) string {
 	return text
 }
 
-// TestSyntaxErrorsNameTheWord checks that an error names the wrong word, as the client wrote it.
-func TestSyntaxErrorsNameTheWord(t *testing.T) {
+// TestWordInSyntaxErrors checks that an error names the wrong word, as the client wrote it.
+func TestWordInSyntaxErrors(t *testing.T) {
 	g := grammar{name: "lock", takesLock: true, maxTTL: day}
 	for words, want := range map[string]string{
 		"LOCK k PX 1000 token":           "unexpected '1000'",
@@ -196,12 +196,12 @@ func TestSyntaxErrorsNameTheWord(t *testing.T) {
 	}
 }
 
-// TestLockOptionsUnderOtherLimits checks that max-ttl is exact to the millisecond.
-func TestLockOptionsUnderOtherLimits(t *testing.T) {
+// TestLockOptionsWithDifferentLimits checks that max-ttl is exact to the millisecond.
+func TestLockOptionsWithDifferentLimits(t *testing.T) {
 	g := grammar{name: "extend", maxTTL: 1500 * time.Millisecond}
-	const over = "ERR invalid expire time in 'extend' command: the TTL exceeds max-ttl (1500 ms)"
+	const overLimitError = "ERR invalid expire time in 'extend' command: the TTL exceeds max-ttl (1500 ms)"
 	for options, want := range map[string]string{
-		"PX 1500": "1.5s", "PX 1501": over, "EX 1": "1s", "EX 2": over,
+		"PX 1500": "1.5s", "PX 1501": overLimitError, "EX 1": "1s", "EX 2": overLimitError,
 		"PX 100 BLOCK 1": badSyntax, "BLOCK 1 PX 100": badSyntax,
 	} {
 		if got := parseOptions(g, strings.Split(options, " ")); got != want {
@@ -250,9 +250,9 @@ func FuzzLockGrammar(f *testing.F) {
 	})
 }
 
-// TestLockGrammarAgainstSimple repeats FuzzLockGrammar with random sequences of meaningful words,
-// which find more than random bytes.
-func TestLockGrammarAgainstSimple(t *testing.T) {
+// TestLockGrammarAgainstSimpleParser repeats FuzzLockGrammar with random sequences of meaningful
+// words, which find more than random bytes.
+func TestLockGrammarAgainstSimpleParser(t *testing.T) {
 	words := []string{"px", "PX", "ex", "Ex", "block", "BLOCK", "at", "AT", "fence", "Fence", "nx", "", "0", "1",
 		"-1", "01", "5000", "86400", "86401",
 		"86400000", "86400001", "9223372036854", "9223372036855", "9223372036854775807", "9223372036854775808", "x"}

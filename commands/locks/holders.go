@@ -9,9 +9,9 @@ import (
 	"redlock-proxy/quorum"
 )
 
-// LockReader reads and removes locks for OperatorCommands. *quorum.Locker implements it, and
+// OperatorLocks reads and removes locks for OperatorCommands. *quorum.Locker implements it, and
 // documents the errors.
-type LockReader interface {
+type OperatorLocks interface {
 	Holdings(ctx context.Context, keys []quorum.Key) ([]quorum.Holding, error)
 	Names(ctx context.Context, db int, page func(names []string) (more bool, err error)) error
 	Remove(ctx context.Context, key quorum.Key) (bool, error)
@@ -19,7 +19,7 @@ type LockReader interface {
 
 // OperatorOptions configures OperatorCommands. All fields but Prefix and Audit are required.
 type OperatorOptions struct {
-	Locks LockReader
+	Locks OperatorLocks
 	// KeyOnMasters returns the key of a lock on the masters. The key begins with Prefix.
 	KeyOnMasters func(db int, key string) quorum.Key
 	Prefix       string
@@ -63,7 +63,7 @@ func (h *OperatorCommands) Commands() []*command.Command {
 	force.FirstArgIsKey, force.Args = true, []command.Argument{command.Key()}
 	return []*command.Command{
 		{Name: "lockinfo", Arity: 2, RequiresLogin: true, Run: h.info, Docs: info},
-		{Name: "locklist", Arity: -1, RequiresLogin: true, AllLocks: true, Run: h.list, Docs: list},
+		{Name: "locklist", Arity: -1, RequiresLogin: true, AffectsAllLocks: true, Run: h.list, Docs: list},
 		{Name: "forceunlock", Arity: 2, RequiresLogin: true, Run: h.force, Docs: force},
 	}
 }
@@ -77,7 +77,7 @@ func holderDocs(summary, complexity string) command.Docs {
 func (h *OperatorCommands) info(c command.Call) {
 	key := string(c.Args[1])
 	if key == "" {
-		c.Out.Error("ERR empty key in 'lockinfo' command")
+		c.Out.WriteError("ERR empty key in 'lockinfo' command")
 		return
 	}
 	keyOnMasters := h.opts.KeyOnMasters(c.Client.DB, key)
@@ -93,7 +93,7 @@ func (h *OperatorCommands) info(c command.Call) {
 func (h *OperatorCommands) force(c command.Call) {
 	key := string(c.Args[1])
 	if key == "" {
-		c.Out.Error("ERR empty key in 'forceunlock' command")
+		c.Out.WriteError("ERR empty key in 'forceunlock' command")
 		return
 	}
 	keyOnMasters := h.opts.KeyOnMasters(c.Client.DB, key)
@@ -106,10 +106,10 @@ func (h *OperatorCommands) force(c command.Call) {
 	}
 	log.Info("FORCEUNLOCK", "removed", removed)
 	if !removed {
-		c.Out.Int(0)
+		c.Out.WriteInt(0)
 		return
 	}
-	h.opts.Keeper.Lost(keyOnMasters, "", keepalive.Forced)
+	h.opts.Keeper.RemoveLost(keyOnMasters, "", keepalive.Forced)
 	h.opts.Audit.Note(command.AuditForced, c.Client, c.Client.DB, key)
-	c.Out.Int(1)
+	c.Out.WriteInt(1)
 }

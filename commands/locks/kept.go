@@ -19,8 +19,8 @@ func (l *LockCommands) reserve(c command.Call, parsed lockArgs, key quorum.Key, 
 		return nil, nil
 	}
 	holder := keepalive.Of(c.Client)
-	if holder == nil && c.Client.Keep != nil {
-		c.Client.Kept = c.Client.Keep()
+	if holder == nil && c.Client.NewKeptLocks != nil {
+		c.Client.KeptLocks = c.Client.NewKeptLocks()
 		holder = keepalive.Of(c.Client)
 	}
 	if holder == nil {
@@ -39,11 +39,11 @@ func (l *LockCommands) reserve(c command.Call, parsed lockArgs, key quorum.Key, 
 
 // keepWhenDelivered starts to keep a lock once the client has got the reply. The proxy withdraws a
 // lock whose reply is not delivered, and a renewal would prevent this.
-func (a lockArgs) keepWhenDelivered(kept *keepalive.Lock, got quorum.GrantedLock, out *command.Reply) {
-	if kept == nil {
+func (a lockArgs) keepWhenDelivered(keptLock *keepalive.Lock, got quorum.GrantedLock, out *command.Reply) {
+	if keptLock == nil {
 		return
 	}
-	term := keepalive.Term{TTL: a.ttl, Since: got.Since, ValidUntil: time.Now().Add(got.Validity), MaxHold: a.maxHold}
-	out.WhenDelivered(func() { kept.Keep(term) })
-	out.IfUndelivered(kept.Cancel)
+	term := keepalive.Term{TTL: a.ttl, LeaseStart: got.LeaseStart, ValidUntil: time.Now().Add(got.Validity), MaxHold: a.maxHold}
+	out.OnDelivered(func() { keptLock.Keep(term) })
+	out.OnUndelivered(keptLock.Cancel)
 }

@@ -98,7 +98,7 @@ func (l *LockCommands) lock(c command.Call) {
 		c.SyntaxError(err.Error())
 		return
 	}
-	generated := parsed.token == generateToken
+	generated := parsed.token == randomTokenArg
 	if generated {
 		parsed.token = l.newToken()
 	}
@@ -125,10 +125,10 @@ func (l *LockCommands) lock(c command.Call) {
 	}
 	switch {
 	case errors.Is(err, quorum.ErrHeld):
-		c.Out.Null()
+		c.Out.WriteNull()
 		return
 	case errors.Is(err, quorum.ErrTooShort):
-		c.Out.Error(syntax.ExpireTooShort(g.name))
+		c.Out.WriteError(syntax.ExpireTooShort(g.name))
 		return
 	case err != nil:
 		c.Out.Fail(err)
@@ -144,7 +144,7 @@ func (l *LockCommands) lock(c command.Call) {
 	// Copy the values, so that the closure does not retain the call.
 	client, name := c.Client, parsed.key
 	l.Audit.Note(command.AuditGranted, client, key.DB, name)
-	c.Out.IfUndelivered(func() {
+	c.Out.OnUndelivered(func() {
 		l.Locks.Withdraw([]quorum.Key{key}, got)
 		l.Audit.Note(command.AuditWithdrawn, client, key.DB, name)
 	})
@@ -152,9 +152,9 @@ func (l *LockCommands) lock(c command.Call) {
 
 // answer replies with the validity in milliseconds, or with a map if the client requested more. The
 // map contains the token unless token is empty.
-func (a lockArgs) answer(got quorum.GrantedLock, arrived time.Time, token string, out *command.Reply) {
+func (a lockArgs) answer(got quorum.GrantedLock, arrivalTime time.Time, token string, out *command.Reply) {
 	if !a.at && token == "" {
-		out.Validity(got.Validity)
+		out.WriteValidity(got.Validity)
 		return
 	}
 	fields := 1
@@ -167,27 +167,27 @@ func (a lockArgs) answer(got quorum.GrantedLock, arrived time.Time, token string
 	if a.fence {
 		fields++
 	}
-	out.Map(fields)
-	out.Bulk("validity")
-	out.Validity(got.Validity)
+	out.WriteMap(fields)
+	out.WriteBulk("validity")
+	out.WriteValidity(got.Validity)
 	if a.at {
-		out.Bulk("waited")
-		out.Int(max(0, got.Since.Sub(arrived)).Milliseconds())
+		out.WriteBulk("waited")
+		out.WriteInt(max(0, got.LeaseStart.Sub(arrivalTime)).Milliseconds())
 	}
 	if token != "" {
-		out.Bulk("token")
-		out.Bulk(token)
+		out.WriteBulk("token")
+		out.WriteBulk(token)
 	}
 	if a.fence {
-		out.Bulk("fence")
-		out.Int(got.Fence)
+		out.WriteBulk("fence")
+		out.WriteInt(got.Fence)
 	}
 }
 
 // unlock implements UNLOCK key token.
 func (l *LockCommands) unlock(c command.Call) {
 	if err := checkNotEmpty("unlock", c.Args); err != nil {
-		c.Out.Error(err.Error())
+		c.Out.WriteError(err.Error())
 		return
 	}
 	key := string(c.Args[1])
@@ -198,9 +198,9 @@ func (l *LockCommands) unlock(c command.Call) {
 	case err == nil:
 		c.Client.Transaction.NoteFound(c.Client.DB, []string{key})
 		l.Audit.Note(command.AuditReleased, c.Client, c.Client.DB, key)
-		c.Out.Int(1)
+		c.Out.WriteInt(1)
 	case errors.Is(err, quorum.ErrNotHeld):
-		c.Out.Int(0)
+		c.Out.WriteInt(0)
 	default:
 		c.Out.Fail(err)
 	}
@@ -230,10 +230,10 @@ func (l *LockCommands) extend(c command.Call) {
 		parsed.answer(got, arrived, "", c.Out)
 		parsed.keepWhenDelivered(kept, got, c.Out)
 	case errors.Is(err, quorum.ErrNotHeld):
-		l.Keeper.Lost(key, value, keepalive.NotHeld)
-		c.Out.Null()
+		l.Keeper.RemoveLost(key, value, keepalive.NotHeld)
+		c.Out.WriteNull()
 	case errors.Is(err, quorum.ErrTooShort):
-		c.Out.Error(syntax.ExpireTooShort(g.name))
+		c.Out.WriteError(syntax.ExpireTooShort(g.name))
 	default:
 		c.Out.Fail(err)
 	}
@@ -243,16 +243,16 @@ func (l *LockCommands) extend(c command.Call) {
 func (l *LockCommands) fence(c command.Call) {
 	key := string(c.Args[1])
 	if key == "" {
-		c.Out.Error("ERR empty key in 'fence' command")
+		c.Out.WriteError("ERR empty key in 'fence' command")
 		return
 	}
 	switch fence, err := l.Locks.Fence(c.Ctx, l.KeyOnMasters(c.Client.DB, key)); {
 	case err != nil:
 		c.Out.Fail(err)
 	case fence == 0:
-		c.Out.Null()
+		c.Out.WriteNull()
 	default:
-		c.Out.Int(fence)
+		c.Out.WriteInt(fence)
 	}
 }
 

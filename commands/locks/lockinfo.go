@@ -17,8 +17,8 @@ func writeLock(out *command.Reply, l Lock) {
 		votes = append(votes, s.Server, s.State)
 	}
 	out.Put(append(fields, "state", l.State, "left", remainingMillis(l), "votes", votes, "waiters", l.Waiters,
-		"fence", orNull(l.Fence, l.Fence > 0), "since", orNull(l.Since.UnixMilli(), !l.Since.IsZero()),
-		"addr", orNull(l.Addr, l.Addr != ""), "name", orNull(l.Name, l.Name != ""), "kept", boolToInt(l.Kept)))
+		"fence", valueOrNull(l.Fence, l.Fence > 0), "since", valueOrNull(l.GrantTime.UnixMilli(), !l.GrantTime.IsZero()),
+		"addr", valueOrNull(l.Addr, l.Addr != ""), "name", valueOrNull(l.Name, l.Name != ""), "kept", boolToInt(l.Kept)))
 }
 
 // boolToInt returns 1 for true, and 0 for false.
@@ -31,14 +31,14 @@ func boolToInt(yes bool) int {
 
 // remainingMillis returns the remaining time in milliseconds; -1 without expiry, null if unknown.
 func remainingMillis(l Lock) any {
-	if l.RemainingTTL == quorum.Endless {
+	if l.RemainingTTL == quorum.NoExpiry {
 		return -1
 	}
-	return orNull(int64(l.RemainingTTL/time.Millisecond), l.State == statusNames[quorum.StatusHeld])
+	return valueOrNull(int64(l.RemainingTTL/time.Millisecond), l.State == statusNames[quorum.StatusHeld])
 }
 
-// orNull returns a value, or null if the value is unknown.
-func orNull(value any, known bool) any {
+// valueOrNull returns a value, or null if the value is unknown.
+func valueOrNull(value any, known bool) any {
 	if !known {
 		return nil
 	}

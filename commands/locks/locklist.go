@@ -72,7 +72,7 @@ func (h *OperatorCommands) list(c command.Call) {
 		c.SyntaxError(errText)
 		return
 	}
-	l := h.listing(c.Client.DB, options)
+	l := h.newListing(c.Client.DB, options)
 	l.client = c.Client
 	err := l.collect(c.Ctx)
 	if err != nil {
@@ -80,9 +80,9 @@ func (h *OperatorCommands) list(c command.Call) {
 		c.Out.Fail(err)
 		return
 	}
-	h.opts.Logger.Info("LOCKLIST", "locks", len(l.found), c.Client.LogAttr())
-	c.Out.Array(len(l.found))
-	for _, lock := range l.found {
+	h.opts.Logger.Info("LOCKLIST", "locks", len(l.foundLocks), c.Client.LogAttr())
+	c.Out.WriteArray(len(l.foundLocks))
+	for _, lock := range l.foundLocks {
 		writeLock(c.Out, lock)
 	}
 }
@@ -92,12 +92,12 @@ func (h *OperatorCommands) list(c command.Call) {
 //
 // The errors are those of quorum.Cluster.Names and Holdings, keys.ErrTooComplex, or a timeout.
 func (h *OperatorCommands) Locks(ctx context.Context, db int, match string, count int) ([]Lock, error) {
-	l := h.listing(db, listOptions{match, count})
+	l := h.newListing(db, listOptions{match, count})
 	err := l.collect(ctx)
-	return l.found, err
+	return l.foundLocks, err
 }
 
-func (h *OperatorCommands) listing(db int, options listOptions) listing {
+func (h *OperatorCommands) newListing(db int, options listOptions) listing {
 	return listing{OperatorCommands: h, listOptions: options, db: db, listedKeys: map[string]bool{}, pattern: keys.Compile(options.match)}
 }
 
@@ -107,7 +107,7 @@ type listing struct {
 	listOptions
 	db         int
 	client     *command.Client // nil for a client with all permissions
-	found      []Lock
+	foundLocks []Lock
 	listedKeys map[string]bool // the keys of found
 	// pattern is the compiled match.
 	pattern *keys.Pattern
@@ -124,12 +124,12 @@ func (l *listing) collect(ctx context.Context) error {
 		return context.Cause(ctx)
 	}
 	err := l.opts.Locks.Names(ctx, l.db, func(names []string) (bool, error) {
-		matches, err := l.matching(ctx, names)
+		matches, err := l.matchNames(ctx, names)
 		if err != nil {
 			return false, err
 		}
 		for batch := range slices.Chunk(matches, readBatch) {
-			if err := l.add(ctx, batch); err != nil || len(l.found) == l.count {
+			if err := l.add(ctx, batch); err != nil || len(l.foundLocks) == l.count {
 				return false, err
 			}
 		}
@@ -141,8 +141,8 @@ func (l *listing) collect(ctx context.Context) error {
 	return err
 }
 
-// matching returns the clients' keys that match the pattern and are not listed yet.
-func (l *listing) matching(ctx context.Context, names []string) (matches []string, err error) {
+// matchNames returns the clients' keys that match the pattern and are not listed yet.
+func (l *listing) matchNames(ctx context.Context, names []string) (matches []string, err error) {
 	for _, name := range names {
 		key, hasPrefix := strings.CutPrefix(name, l.opts.Prefix)
 		if !hasPrefix || key == "" || l.listedKeys[key] {
@@ -163,7 +163,7 @@ func (l *listing) matching(ctx context.Context, names []string) (matches []strin
 
 // add lists the keys that the client may read and that a majority holds, or may hold.
 func (l *listing) add(ctx context.Context, candidates []string) error {
-	readable, err := l.readable(ctx, candidates)
+	readable, err := l.filterReadable(ctx, candidates)
 	if err != nil || len(readable) == 0 {
 		return err
 	}
@@ -176,18 +176,18 @@ func (l *listing) add(ctx context.Context, candidates []string) error {
 		return err
 	}
 	for i, h := range holdings {
-		if (h.Status == quorum.StatusHeld || h.Status == quorum.StatusUnclear) && len(l.found) < l.count {
-			l.found = append(l.found, describe(readable[i], h, l.opts.Keeper.IsKept(lockKeys[i])))
+		if (h.Status == quorum.StatusHeld || h.Status == quorum.StatusUnclear) && len(l.foundLocks) < l.count {
+			l.foundLocks = append(l.foundLocks, describe(readable[i], h, l.opts.Keeper.IsKept(lockKeys[i])))
 			l.listedKeys[readable[i]] = true
 		}
 	}
 	return nil
 }
 
-// readable returns the keys that the listing may show.
-func (l *listing) readable(ctx context.Context, all []string) ([]string, error) {
+// filterReadable returns the keys that the listing may show.
+func (l *listing) filterReadable(ctx context.Context, candidates []string) ([]string, error) {
 	if l.client == nil {
-		return all, nil
+		return candidates, nil
 	}
-	return l.client.Readable(ctx, all)
+	return l.client.FilterReadable(ctx, candidates)
 }

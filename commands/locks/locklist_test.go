@@ -48,7 +48,7 @@ func (f *fakeLocks) Holdings(_ context.Context, keys []quorum.Key) ([]quorum.Hol
 	}
 	holdings := make([]quorum.Holding, len(keys))
 	for i, key := range keys {
-		holdings[i] = quorum.Holding{Status: quorum.StatusHeld, Left: time.Second}
+		holdings[i] = quorum.Holding{Status: quorum.StatusHeld, TimeLeft: time.Second}
 		for word, status := range map[string]quorum.Status{"free": quorum.StatusFree, "split": quorum.StatusSplit,
 			"open": quorum.StatusUnclear} {
 			if strings.Contains(key.Name, word) {
@@ -75,7 +75,7 @@ func (upstream) Refusals(_ context.Context, questions [][]string) ([]string, err
 }
 
 // runCommand runs a command, and returns its reply and the log.
-func runCommand(t *testing.T, h *OperatorCommands, log *bytes.Buffer, client *command.Client, words ...string) (reply, logged string) {
+func runCommand(t *testing.T, h *OperatorCommands, log *bytes.Buffer, client *command.Client, words ...string) (reply, logText string) {
 	t.Helper()
 	var out command.Reply
 	for _, cmd := range h.Commands() {
@@ -86,7 +86,7 @@ func runCommand(t *testing.T, h *OperatorCommands, log *bytes.Buffer, client *co
 	return string(out.Bytes), log.String()
 }
 
-func newHolders(locks LockReader, prefix string) (*OperatorCommands, *bytes.Buffer) {
+func newTestCommands(locks OperatorLocks, prefix string) (*OperatorCommands, *bytes.Buffer) {
 	var log bytes.Buffer
 	keyOnMasters := func(db int, key string) quorum.Key { return quorum.Key{DB: db, Name: prefix + key} }
 	return NewOperatorCommands(OperatorOptions{Locks: locks, KeyOnMasters: keyOnMasters, Prefix: prefix,
@@ -122,10 +122,10 @@ func TestList(t *testing.T) {
 	restricted := newClient()
 	restricted.Upstream = upstream{}
 	for _, test := range []struct {
-		client *command.Client
-		words  string
-		want   []string
-		asked  int
+		client    *command.Client
+		words     string
+		want      []string
+		readCount int
 	}{
 		{unrestricted, "locklist match ?", []string{"a", "b", "c"}, 3},
 		// The second page repeats a.
@@ -136,11 +136,11 @@ func TestList(t *testing.T) {
 		{unrestricted, "locklist match other", nil, 0},
 		{unrestricted, "locklist match p:*", nil, 0},
 	} {
-		h, log := newHolders(locks, "p:")
+		h, log := newTestCommands(locks, "p:")
 		locks.keysRead = 0
 		reply, logged := runCommand(t, h, log, test.client, strings.Fields(test.words)...)
-		if got := keysIn(reply); !slices.Equal(got, test.want) || locks.keysRead != test.asked {
-			t.Errorf("%s: %q by %d looks, want %q by %d", test.words, got, locks.keysRead, test.want, test.asked)
+		if got := keysIn(reply); !slices.Equal(got, test.want) || locks.keysRead != test.readCount {
+			t.Errorf("%s: %q by %d looks, want %q by %d", test.words, got, locks.keysRead, test.want, test.readCount)
 		}
 		want := fmt.Sprintf("level=INFO msg=LOCKLIST locks=%d client.addr=10.0.0.1:77 client.name=ann client.user=operator\n", len(test.want))
 		if !strings.HasSuffix(logged, want) {
@@ -149,11 +149,11 @@ func TestList(t *testing.T) {
 	}
 }
 
-// TestListTakesTooLong checks that the time limit of a LOCKLIST includes its wait for a turn.
-func TestListTakesTooLong(t *testing.T) {
+// TestListTimeout checks that the time limit of a LOCKLIST includes its wait for a turn.
+func TestListTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		locks := &fakeLocks{hangs: true}
-		h, _ := newHolders(locks, "")
+		h, _ := newTestCommands(locks, "")
 		start := time.Now()
 		replies := make(chan string)
 		for range 2 {
@@ -181,12 +181,12 @@ func TestListTakesTooLong(t *testing.T) {
 	})
 }
 
-// TestWrite checks the fields in both protocols; unknown values are null.
-func TestWrite(t *testing.T) {
+// TestWriteLock checks the fields in both protocols; unknown values are null.
+func TestWriteLock(t *testing.T) {
 	client := newClient()
 	held := quorum.Holding{
-		Status: quorum.StatusHeld, Left: quorum.Endless, Masters: []quorum.MasterAnswer{{Server: "m:1", State: "held"}},
-		Holder: client.Identity(), Since: time.UnixMilli(5), Fence: 77, Waiters: 2,
+		Status: quorum.StatusHeld, TimeLeft: quorum.NoExpiry, Masters: []quorum.MasterAnswer{{Server: "m:1", State: "held"}},
+		Holder: client.Identity(), LeaseStart: time.UnixMilli(5), Fence: 77, Waiters: 2,
 	}
 	for _, test := range []struct {
 		proto int

@@ -13,9 +13,9 @@ import (
 // a few hundred milliseconds.
 const checkPause = 50 * time.Millisecond
 
-// Wait returns the command WAIT of a proxy without an upstream.
-func (h *OperatorCommands) Wait() *command.Command {
-	return command.OfRedis("wait", h.wait, command.DocsOf("generic",
+// WaitCommand returns the command WAIT of a proxy without an upstream.
+func (h *OperatorCommands) WaitCommand() *command.Command {
+	return command.NewRedisCommand("wait", h.wait, command.DocsOf("generic",
 		"Waits until that many masters beyond a majority have the client's changes, and returns how many have them.",
 		"3.0.0", command.Integer("numreplicas"), command.Integer("timeout")))
 }
@@ -24,7 +24,7 @@ func (h *OperatorCommands) Wait() *command.Command {
 // client got a reply to. WAIT counts the masters beyond that majority, as Redis counts replicas.
 func (h *OperatorCommands) wait(c command.Call) {
 	if errText := waitRefusal(c.Args[1:]); errText != "" {
-		c.Out.Error(errText)
+		c.Out.WriteError(errText)
 		return
 	}
 	wanted, _ := syntax.Int(c.Args[1])
@@ -43,7 +43,7 @@ func (h *OperatorCommands) wait(c command.Call) {
 		}
 		if int64(extra) >= wanted {
 			c.Client.ChangedKeys.StartNewSet()
-			c.Out.Int(int64(extra))
+			c.Out.WriteInt(int64(extra))
 			return
 		}
 		select {
@@ -52,7 +52,7 @@ func (h *OperatorCommands) wait(c command.Call) {
 			if _, known := c.Client.ChangedKeys.Keys(); !known {
 				c.Client.ChangedKeys.StartNewSet()
 			}
-			c.Out.Int(int64(extra))
+			c.Out.WriteInt(int64(extra))
 			return
 		case <-ctx.Done():
 			c.Out.Fail(context.Cause(ctx))

@@ -97,16 +97,16 @@ func (s *mastersStore) eachPresent(ctx context.Context, names []lockName, visit 
 		for i, n := range part {
 			keys[i] = s.mastersKey(n)
 		}
-		var looks []quorum.Snapshot
+		var snapshots []quorum.Snapshot
 		err := retry(ctx, func() (err error) {
-			looks, err = s.opts.Masters.Read(ctx, keys)
+			snapshots, err = s.opts.Masters.Read(ctx, keys)
 			return err
 		})
 		if err != nil {
 			return err
 		}
 		readAt := time.Now()
-		for i, l := range looks {
+		for i, l := range snapshots {
 			if !l.Present {
 				continue
 			}
@@ -132,7 +132,7 @@ func (s *mastersStore) checkWrites(ctx context.Context, locks []lock) error {
 }
 
 func (s *mastersStore) checkRoom(ctx context.Context, bytes int64) error {
-	return s.opts.Masters.CheckRoom(ctx, bytes)
+	return s.opts.Masters.CheckFreeMemory(ctx, bytes)
 }
 
 // put writes by ballots. If the mover stalls, the masters reject late writes (rule 3 of package
@@ -148,26 +148,26 @@ func (s *mastersStore) put(ctx context.Context, locks []lock) error {
 // ttl returns the remaining time of a lock as a TTL for the masters.
 func (l lock) ttl() time.Duration {
 	if l.expiry.IsZero() {
-		return quorum.Endless
+		return quorum.NoExpiry
 	}
-	return max(l.remaining().Round(time.Millisecond), vote.MinTTL)
+	return max(l.remainingTime().Round(time.Millisecond), vote.MinTTL)
 }
 
 // remove skips values that a client has written to the masters without a proxy.
 func (s *mastersStore) remove(ctx context.Context, names []lockName) (int, error) {
-	var removed atomic.Int64
+	var removedCount atomic.Int64
 	for part := range partsByDatabase(names) {
-		var present []lockName
+		var presentNames []lockName
 		err := s.eachPresent(ctx, part, func(n lockName, l quorum.Snapshot, _ time.Time) error {
 			if !l.Foreign {
-				present = append(present, n)
+				presentNames = append(presentNames, n)
 			}
 			return nil
 		})
 		if err != nil {
-			return int(removed.Load()), err
+			return int(removedCount.Load()), err
 		}
-		err = eachCell(ctx, s, present, func(n lockName) lockName { return n }, func(ctx context.Context, n lockName) error {
+		err = eachCell(ctx, s, presentNames, func(n lockName) lockName { return n }, func(ctx context.Context, n lockName) error {
 			err := s.update(ctx, n, func(l quorum.Snapshot) (quorum.Decision, error) {
 				if !l.Present || l.Foreign {
 					return quorum.Decision{}, nil
@@ -175,15 +175,15 @@ func (s *mastersStore) remove(ctx context.Context, names []lockName) (int, error
 				return quorum.Decision{Action: quorum.Remove}, nil
 			})
 			if err == nil {
-				removed.Add(1)
+				removedCount.Add(1)
 			}
 			return err
 		})
 		if err != nil {
-			return int(removed.Load()), err
+			return int(removedCount.Load()), err
 		}
 	}
-	return int(removed.Load()), nil
+	return int(removedCount.Load()), nil
 }
 
 // update changes a key as decide says. It may apply the change more than once; the effect is the

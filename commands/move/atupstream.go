@@ -72,8 +72,8 @@ func refusal(reply any) error {
 	return nil
 }
 
-// databases returns the numbers of the databases that are not empty, ascending.
-func (s *upstreamStore) databases(ctx context.Context) ([]int, error) {
+// readDatabases returns the numbers of the databases that are not empty, ascending.
+func (s *upstreamStore) readDatabases(ctx context.Context) ([]int, error) {
 	replies, err := ask(ctx, s.conn, []string{"INFO", "keyspace"})
 	if err != nil {
 		return nil, err
@@ -104,8 +104,8 @@ func (s *upstreamStore) list(ctx context.Context) (names []lockName, err error) 
 
 // scan finds the lock keys among about limit keys at the upstream. more is set if there are more
 // keys.
-func (s *upstreamStore) scan(ctx context.Context, limit int) (found []lockName, more bool, err error) {
-	databases, err := s.databases(ctx)
+func (s *upstreamStore) scan(ctx context.Context, limit int) (foundNames []lockName, more bool, err error) {
+	databases, err := s.readDatabases(ctx)
 	if err != nil {
 		return nil, false, err
 	}
@@ -113,11 +113,11 @@ func (s *upstreamStore) scan(ctx context.Context, limit int) (found []lockName, 
 		seen := map[string]bool{}
 		for cursor, first := "0", true; first || cursor != "0"; first = false {
 			if limit <= 0 {
-				return found, true, nil
+				return foundNames, true, nil
 			}
 			limit -= scanCount
-			scan := append([]string{"SCAN", cursor, "COUNT", strconv.Itoa(scanCount)}, s.match()...)
-			replies, err := s.inDatabase(ctx, db, scan)
+			scan := append([]string{"SCAN", cursor, "COUNT", strconv.Itoa(scanCount)}, s.matchArgs()...)
+			replies, err := s.askInDatabase(ctx, db, scan)
 			if err != nil {
 				return nil, false, err
 			}
@@ -129,17 +129,17 @@ func (s *upstreamStore) scan(ctx context.Context, limit int) (found []lockName, 
 			for _, key := range stringsOf(page[1]) {
 				if !seen[key] && key != location.RecordKey && s.lockKeys.Match([]byte(key)) {
 					seen[key] = true
-					found = append(found, lockName{db, key})
+					foundNames = append(foundNames, lockName{db, key})
 				}
 			}
 		}
 	}
-	return found, false, nil
+	return foundNames, false, nil
 }
 
-// match returns the MATCH option of SCAN that skips keys without the common prefix of all lock
+// matchArgs returns the MATCH option of SCAN that skips keys without the common prefix of all lock
 // keys. It does not contain the globs themselves, because servers may match differently.
-func (s *upstreamStore) match() []string {
+func (s *upstreamStore) matchArgs() []string {
 	if common := commonPrefix(s.opts.LockKeys); common != "" {
 		return []string{"MATCH", common + "*"}
 	}
@@ -163,8 +163,8 @@ func commonPrefix(globs []string) string {
 	return common
 }
 
-// inDatabase sends commands in a database, and returns their replies.
-func (s *upstreamStore) inDatabase(ctx context.Context, db int, commands ...[]string) ([]any, error) {
+// askInDatabase sends commands in a database, and returns their replies.
+func (s *upstreamStore) askInDatabase(ctx context.Context, db int, commands ...[]string) ([]any, error) {
 	replies, err := ask(ctx, s.conn, append([][]string{{"SELECT", strconv.Itoa(db)}}, commands...)...)
 	if err != nil {
 		return nil, err
@@ -184,7 +184,7 @@ func (e *UnfitError) add(n lockName, reason string) {
 	e.Keys = append(e.Keys, fmt.Sprintf("'%s' (database %d): %s", syntax.Excerpt(n.key), n.db, reason))
 }
 
-func (e *UnfitError) orNil() error {
+func (e *UnfitError) errorOrNil() error {
 	if len(e.Keys) == 0 {
 		return nil
 	}
@@ -210,7 +210,7 @@ func (s *upstreamStore) read(ctx context.Context, names []lockName) ([]lock, err
 			size += keys[n].bytes
 			n++
 		}
-		part, err := s.values(ctx, keys[:n])
+		part, err := s.readValues(ctx, keys[:n])
 		if err != nil {
 			return nil, err
 		}
@@ -224,7 +224,7 @@ func (s *upstreamStore) measure(ctx context.Context, names []lockName) ([]sizedK
 	var keys []sizedKey
 	unfit := &UnfitError{}
 	askType := commandsFor(names, func(n lockName) []string { return []string{"TYPE", n.key} })
-	types, err := s.inDatabase(ctx, names[0].db, askType...)
+	types, err := s.askInDatabase(ctx, names[0].db, askType...)
 	if err != nil {
 		return nil, err
 	}
@@ -238,10 +238,10 @@ func (s *upstreamStore) measure(ctx context.Context, names []lockName) ([]sizedK
 		}
 	}
 	if len(keys) == 0 {
-		return nil, unfit.orNil()
+		return nil, unfit.errorOrNil()
 	}
 	askSize := commandsFor(keys, func(n sizedKey) []string { return sizeCommand(n.valueType, n.key) })
-	sizes, err := s.inDatabase(ctx, names[0].db, askSize...)
+	sizes, err := s.askInDatabase(ctx, names[0].db, askSize...)
 	if err != nil {
 		return nil, err
 	}
@@ -259,11 +259,11 @@ func (s *upstreamStore) measure(ctx context.Context, names []lockName) ([]sizedK
 			n.bytes = int(size) * elementBytes
 		}
 	}
-	return keys, unfit.orNil()
+	return keys, unfit.errorOrNil()
 }
 
-// values reads keys. It repeats the read for keys whose fields changed meanwhile.
-func (s *upstreamStore) values(ctx context.Context, keys []sizedKey) (locks []lock, err error) {
+// readValues reads keys. It repeats the read for keys whose fields changed meanwhile.
+func (s *upstreamStore) readValues(ctx context.Context, keys []sizedKey) (locks []lock, err error) {
 	for range maxTries {
 		part, changed, err := s.readOnce(ctx, keys)
 		if locks = append(locks, part...); err != nil || len(changed) == 0 {
@@ -276,8 +276,8 @@ func (s *upstreamStore) values(ctx context.Context, keys []sizedKey) (locks []lo
 
 // readOnce reads keys. It reads the expiry of fields before the values, so that it notices a field
 // that expires meanwhile. It reads the remaining times of keys last, together with the time of the
-// upstream. changed holds the keys whose fields changed meanwhile.
-func (s *upstreamStore) readOnce(ctx context.Context, keys []sizedKey) (locks []lock, changed []sizedKey, err error) {
+// upstream. changedKeys holds the keys whose fields changed meanwhile.
+func (s *upstreamStore) readOnce(ctx context.Context, keys []sizedKey) (locks []lock, changedKeys []sizedKey, err error) {
 	db := keys[0].db
 	fields, err := s.expiringHashes(ctx, keys)
 	if err != nil {
@@ -290,7 +290,7 @@ func (s *upstreamStore) readOnce(ctx context.Context, keys []sizedKey) (locks []
 	commands = append(commands, commandsFor(keys, func(n sizedKey) []string { return []string{"PTTL", n.key} })...)
 	commands = append(commands, []string{"TIME"})
 	sent := time.Now()
-	replies, err := s.inDatabase(ctx, db, commands...)
+	replies, err := s.askInDatabase(ctx, db, commands...)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -320,7 +320,7 @@ func (s *upstreamStore) readOnce(ctx context.Context, keys []sizedKey) (locks []
 			case expires:
 				unfit.add(n.lockName, "a hash with a field that expires by itself")
 			case !complete:
-				changed = append(changed, n)
+				changedKeys = append(changedKeys, n)
 				continue
 			}
 		}
@@ -330,11 +330,11 @@ func (s *upstreamStore) readOnce(ctx context.Context, keys []sizedKey) (locks []
 		}
 		locks = append(locks, found)
 	}
-	return locks, changed, unfit.orNil()
+	return locks, changedKeys, unfit.errorOrNil()
 }
 
 func (s *upstreamStore) put(ctx context.Context, locks []lock) (err error) {
-	if s.clock.received.IsZero() && len(locks) > 0 {
+	if s.clock.receiveTime.IsZero() && len(locks) > 0 {
 		if s.clock, err = readClock(ctx, s.conn); err != nil {
 			return err
 		}
@@ -367,7 +367,7 @@ func (s *upstreamStore) checkWrites(ctx context.Context, locks []lock) error {
 			create := append([]string{name, l.key}, slices.Repeat([]string{"1"}, min(len(words), 2))...)
 			commands = append(commands, []string{"DEL", l.key}, create, []string{"PEXPIREAT", l.key, "1"})
 		}
-		if _, err := s.inDatabase(ctx, part[0].db, append(commands, []string{"DISCARD"})...); err != nil {
+		if _, err := s.askInDatabase(ctx, part[0].db, append(commands, []string{"DISCARD"})...); err != nil {
 			return err
 		}
 	}
@@ -398,7 +398,7 @@ func (s *upstreamStore) write(ctx context.Context, locks []lock) error {
 			commands = append(commands, writeCommands(l.key, content, expiry)...)
 		}
 		sent := time.Now()
-		replies, err := s.inDatabase(ctx, locks[0].db, append(commands, []string{"TIME"})...)
+		replies, err := s.askInDatabase(ctx, locks[0].db, append(commands, []string{"TIME"})...)
 		if err != nil {
 			return err
 		}
@@ -418,7 +418,7 @@ func (s *upstreamStore) remove(ctx context.Context, names []lockName) (removed i
 		for _, n := range part {
 			words = append(words, n.key)
 		}
-		replies, err := s.inDatabase(ctx, part[0].db, words)
+		replies, err := s.askInDatabase(ctx, part[0].db, words)
 		if err != nil {
 			return removed, err
 		}

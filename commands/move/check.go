@@ -14,7 +14,7 @@ const lockBytes = 256
 
 // checkStores examines both stores for obstacles to a move. It changes nothing.
 func (r *run) checkStores(ctx context.Context) error {
-	if err := r.opts.Masters.MayMove(); err != nil {
+	if err := r.opts.Masters.CheckMove(); err != nil {
 		return err
 	}
 	if err := r.checkUpstream(ctx); err != nil {

@@ -11,7 +11,7 @@ import (
 // the proxy's clock showed at least sent, and at most received. A move converts times by this
 // relation, so that slow commands and replies do not shorten a lease. If the relation is uncertain,
 // a lease gets longer, never shorter.
-type clock struct{ serverTime, sent, received time.Time }
+type clock struct{ serverTime, sendTime, receiveTime time.Time }
 
 const (
 	// clockReadings is the number of readings of the clock. readClock uses the reading with the
@@ -22,7 +22,7 @@ const (
 )
 
 // readClock reads the clock of the upstream.
-func readClock(ctx context.Context, conn Connection) (best clock, err error) {
+func readClock(ctx context.Context, conn Connection) (bestClock clock, err error) {
 	shortest := time.Duration(-1)
 	for range clockReadings {
 		sent := time.Now()
@@ -36,10 +36,10 @@ func readClock(ctx context.Context, conn Connection) (best clock, err error) {
 			return clock{}, errors.New("unexpected reply from the upstream to TIME")
 		}
 		if elapsed := received.Sub(sent); shortest < 0 || elapsed < shortest {
-			best, shortest = clock{upstreamTime, sent, received}, elapsed
+			bestClock, shortest = clock{upstreamTime, sent, received}, elapsed
 		}
 	}
-	return best, nil
+	return bestClock, nil
 }
 
 // timeOf parses a reply to TIME.
@@ -55,12 +55,12 @@ func timeOf(reply any) (serverTime time.Time, ok bool) {
 
 // toLocal converts a time of the upstream's clock to the proxy's. The result is between sent and
 // received, even if the upstream's clock was changed.
-func (c clock) toLocal(upstreamTime, sent, received time.Time) time.Time {
-	switch local := c.received.Add(upstreamTime.Sub(c.serverTime)); {
-	case local.Before(sent):
-		return sent
-	case local.After(received):
-		return received
+func (c clock) toLocal(upstreamTime, sendTime, receiveTime time.Time) time.Time {
+	switch local := c.receiveTime.Add(upstreamTime.Sub(c.serverTime)); {
+	case local.Before(sendTime):
+		return sendTime
+	case local.After(receiveTime):
+		return receiveTime
 	default:
 		return local
 	}
@@ -68,11 +68,13 @@ func (c clock) toLocal(upstreamTime, sent, received time.Time) time.Time {
 
 // toUpstream converts a time of the proxy's clock to the latest corresponding time of the
 // upstream's clock.
-func (c clock) toUpstream(local time.Time) time.Time { return c.serverTime.Add(local.Sub(c.sent)) }
+func (c clock) toUpstream(localTime time.Time) time.Time {
+	return c.serverTime.Add(localTime.Sub(c.sendTime))
+}
 
 // isSteady reports whether upstreamTime, which was read between sent and received, fits the
 // relation. If it does not, the upstream's clock was changed.
-func (c clock) isSteady(upstreamTime, sent, received time.Time) bool {
+func (c clock) isSteady(upstreamTime, sendTime, receiveTime time.Time) bool {
 	elapsed := upstreamTime.Sub(c.serverTime)
-	return !c.received.Add(elapsed).Before(sent.Add(-maxClockDrift)) && !c.sent.Add(elapsed).After(received.Add(maxClockDrift))
+	return !c.receiveTime.Add(elapsed).Before(sendTime.Add(-maxClockDrift)) && !c.sendTime.Add(elapsed).After(receiveTime.Add(maxClockDrift))
 }

@@ -25,11 +25,11 @@ type lock struct {
 	expiry time.Time
 }
 
-// remaining returns the remaining time until the key expires.
-func (l lock) remaining() time.Duration { return time.Until(l.expiry) }
+// remainingTime returns the remaining time until the key expires.
+func (l lock) remainingTime() time.Duration { return time.Until(l.expiry) }
 
 // expiresSoon reports whether the key expires so soon that the move waits instead of copying it.
-func (l lock) expiresSoon() bool { return !l.expiry.IsZero() && l.remaining() < minCopyTTL }
+func (l lock) expiresSoon() bool { return !l.expiry.IsZero() && l.remainingTime() < minCopyTTL }
 
 const (
 	// minCopyTTL is the remaining time below which a move does not copy a key.
@@ -73,36 +73,36 @@ func (r *run) copy(ctx context.Context, source, target store, names []lockName) 
 		if err != nil {
 			return err
 		}
-		var lasting []lock
+		var copyableLocks []lock
 		for _, l := range locks {
 			if l.expiresSoon() {
-				lastExpiry = later(lastExpiry, l.expiry)
+				lastExpiry = laterTime(lastExpiry, l.expiry)
 				continue
 			}
-			lasting = append(lasting, l)
+			copyableLocks = append(copyableLocks, l)
 			copied[l.lockName] = true
 			countByType[contents.KindName(l.value)]++
 		}
-		if err := target.put(ctx, lasting); err != nil {
+		if err := target.put(ctx, copyableLocks); err != nil {
 			return err
 		}
 	}
-	if err := r.removeOthers(ctx, target, copied); err != nil {
+	if err := r.removeSurplus(ctx, target, copied); err != nil {
 		return err
 	}
-	r.result.Copied = countByType
+	r.result.CopyCounts = countByType
 	return pacing.Sleep(ctx, time.Until(lastExpiry))
 }
 
-// removeOthers removes the lock keys at the target that are not in copied.
-func (r *run) removeOthers(ctx context.Context, target store, copied map[lockName]bool) error {
+// removeSurplus removes the lock keys at the target that are not in copied.
+func (r *run) removeSurplus(ctx context.Context, target store, copiedNames map[lockName]bool) error {
 	names, err := target.list(ctx)
 	if err != nil {
 		return err
 	}
 	var surplus []lockName
 	for _, n := range names {
-		if !copied[n] {
+		if !copiedNames[n] {
 			surplus = append(surplus, n)
 		}
 	}
@@ -127,7 +127,7 @@ func partsByDatabase(names []lockName) iter.Seq[[]lockName] {
 	}
 }
 
-func later(a, b time.Time) time.Time {
+func laterTime(a, b time.Time) time.Time {
 	if a.After(b) {
 		return a
 	}

@@ -57,7 +57,7 @@ func (c connection) isHarmless() bool {
 // quiesce waits until no command sent earlier can still change the locks at the upstream (rule 2 of
 // package location).
 func (r *run) quiesce(ctx context.Context) error {
-	before, err := r.connections(ctx)
+	before, err := r.listConnections(ctx)
 	if err != nil {
 		return err
 	}
@@ -71,7 +71,7 @@ func (r *run) quiesce(ctx context.Context) error {
 				"locks would be in two places; give all proxies the same upstream", h.Proxy, h.Server, r.upstreamRunID)
 		}
 	}
-	foreign, reports, err := r.awaitForeign(ctx, before, reports)
+	foreign, reports, err := r.awaitForeignConns(ctx, before, reports)
 	if err != nil {
 		return err
 	}
@@ -80,7 +80,7 @@ func (r *run) quiesce(ctx context.Context) error {
 			r.result.ForeignConns = append(r.result.ForeignConns, c.String())
 		}
 	}
-	if len(r.result.ForeignConns) > 0 && !r.order.CloseOthers {
+	if len(r.result.ForeignConns) > 0 && !r.request.CloseForeignConns {
 		return &ForeignConnsError{r.result.ForeignConns}
 	}
 	return r.closeConnections(ctx, foreign)
@@ -89,25 +89,25 @@ func (r *run) quiesce(ctx context.Context) error {
 // reportTimeout is the time limit for proxies to report connections that they have just made.
 const reportTimeout = time.Second
 
-// awaitForeign returns foreign connections. It first gives proxies time to report the connections
-// that they made for new clients just before they paused.
-func (r *run) awaitForeign(
-	ctx context.Context, before []connection, latest []quorum.PauseReport,
-) (foreign []connection, reports []quorum.PauseReport, err error) {
+// awaitForeignConns returns foreign connections. It first gives proxies time to report the
+// connections that they made for new clients just before they paused.
+func (r *run) awaitForeignConns(
+	ctx context.Context, earlierConns []connection, latestReports []quorum.PauseReport,
+) (foreignConns []connection, reports []quorum.PauseReport, err error) {
 	for deadline := time.Now().Add(reportTimeout); ; {
-		current, err := r.connections(ctx)
+		current, err := r.listConnections(ctx)
 		if err != nil {
 			return nil, nil, err
 		}
-		foreign := r.foreignConnections(before, current, latest)
-		hasDirectClient := slices.ContainsFunc(foreign, func(c connection) bool { return c.mayLockDirectly(latest) })
+		foreign := r.foreignConnections(earlierConns, current, latestReports)
+		hasDirectClient := slices.ContainsFunc(foreign, func(c connection) bool { return c.mayLockDirectly(latestReports) })
 		if !hasDirectClient || !time.Now().Before(deadline) {
-			return foreign, latest, nil
+			return foreign, latestReports, nil
 		}
 		if err := pacing.Sleep(ctx, pauseCheckInterval); err != nil {
 			return nil, nil, err
 		}
-		latest = r.opts.Masters.PauseReports(ctx, r.at.Era)
+		latestReports = r.opts.Masters.PauseReports(ctx, r.at.Era)
 	}
 }
 
@@ -119,9 +119,9 @@ func (c connection) mayLockDirectly(reports []quorum.PauseReport) bool {
 // foreignConnections returns the connections in before that are also in current, and so are still
 // open. It leaves out replicas, the connection of this run, and connections that proxies reported
 // as idle.
-func (r *run) foreignConnections(before, current []connection, reports []quorum.PauseReport) []connection {
+func (r *run) foreignConnections(earlierConns, current []connection, reports []quorum.PauseReport) []connection {
 	earlierIDs, proxyAddrs := map[string]bool{}, map[string]bool{}
-	for _, c := range before {
+	for _, c := range earlierConns {
 		earlierIDs[c.id] = true
 	}
 	for _, h := range reports {
@@ -129,13 +129,13 @@ func (r *run) foreignConnections(before, current []connection, reports []quorum.
 			proxyAddrs[clientlist.Address(addr)] = true
 		}
 	}
-	var foreign []connection
+	var foreignConns []connection
 	for _, c := range current {
 		if earlierIDs[c.id] && c.id != r.connID && !proxyAddrs[c.addr] && !c.isReplica() {
-			foreign = append(foreign, c)
+			foreignConns = append(foreignConns, c)
 		}
 	}
-	return foreign
+	return foreignConns
 }
 
 // isBusy reports whether a proxy reported that commands on lock keys may still be running on the
@@ -162,7 +162,7 @@ func (r *run) closeConnections(ctx context.Context, conns []connection) error {
 		return fmt.Errorf("cannot close connections at the upstream: %w", err)
 	}
 	for deadline := time.Now().Add(closeTimeout); ; {
-		current, err := r.connections(ctx)
+		current, err := r.listConnections(ctx)
 		if err != nil {
 			return err
 		}
@@ -187,8 +187,8 @@ func (r *run) closeConnections(ctx context.Context, conns []connection) error {
 	}
 }
 
-// connections returns the connections of the upstream.
-func (r *run) connections(ctx context.Context) ([]connection, error) {
+// listConnections returns the connections of the upstream.
+func (r *run) listConnections(ctx context.Context) ([]connection, error) {
 	replies, err := ask(ctx, r.conn, []string{"CLIENT", "LIST"})
 	if err != nil {
 		return nil, err

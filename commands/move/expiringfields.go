@@ -27,7 +27,7 @@ func (s *upstreamStore) expiringHashes(ctx context.Context, keys []sizedKey) (ha
 	if len(hashes) == 0 {
 		return nil, nil
 	}
-	replies, err := s.inDatabase(ctx, keys[0].db,
+	replies, err := s.askInDatabase(ctx, keys[0].db,
 		commandsFor(hashes, func(h hashFields) []string { return []string{"HKEYS", h.key} })...)
 	for i := range replies {
 		hashes[i].names = stringsOf(replies[i])

@@ -28,10 +28,10 @@ func (r *run) awaitPauses(ctx context.Context) ([]quorum.PauseReport, error) {
 		})
 		switch at, known := r.opts.Masters.CurrentLocation(); {
 		case known && at.Era != r.at.Era: // another run has ended the move or taken it over
-			return nil, &quorum.WrongLocationError{Now: at}
+			return nil, &quorum.WrongLocationError{Current: at}
 		case len(missing) == 0:
 			// A proxy that cannot take part may have started meanwhile.
-			return reports, r.opts.Masters.MayMove()
+			return reports, r.opts.Masters.CheckMove()
 		case !time.Now().Before(deadline):
 			return nil, fmt.Errorf("proxies did not pause commands on lock keys in time: %s", summarize(missing))
 		}

@@ -35,7 +35,7 @@ func mustSucceed(t testing.TB, err error) {
 // storedValue holds the value of a key on the masters of a test.
 type storedValue struct {
 	value   string
-	end     time.Time // zero without an expiry
+	expiry  time.Time // zero without an expiry
 	foreign bool
 }
 
@@ -44,7 +44,7 @@ type storedValue struct {
 type fakeMasters struct {
 	mu      sync.Mutex
 	at      quorum.Location
-	eras    []location.Place
+	places  []location.Place
 	keys    map[quorum.Key]storedValue
 	proxies []string
 	// room is the free memory in bytes; zero means unlimited.
@@ -58,7 +58,7 @@ type fakeMasters struct {
 	writes int
 }
 
-func (m *fakeMasters) step(name string) error {
+func (m *fakeMasters) runStep(name string) error {
 	m.mu.Lock()
 	fail := m.failStep
 	m.mu.Unlock()
@@ -76,15 +76,15 @@ func (m *fakeMasters) CurrentLocation() (quorum.Location, bool) {
 
 func (m *fakeMasters) Confirm(context.Context) (quorum.Location, error) {
 	at, _ := m.CurrentLocation()
-	return at, m.step("confirm")
+	return at, m.runStep("confirm")
 }
 
-func (m *fakeMasters) MayMove() error { return m.step("may move") }
+func (m *fakeMasters) CheckMove() error { return m.runStep("may move") }
 
 var errWrongLocation = errors.New("decided anew meanwhile")
 
 func (m *fakeMasters) DecideLocation(_ context.Context, from quorum.Location, to location.Place) (quorum.Location, error) {
-	failed := m.step("to " + to.String())
+	failed := m.runStep("to " + to.String())
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	switch {
@@ -104,10 +104,10 @@ func (m *fakeMasters) DecideLocation(_ context.Context, from quorum.Location, to
 // decide begins an era. The caller holds mu.
 func (m *fakeMasters) decide(to location.Place) {
 	m.at = quorum.Location{Place: to, Era: m.at.Era + 1}
-	m.eras = append(m.eras, to)
+	m.places = append(m.places, to)
 }
 
-func (m *fakeMasters) CheckRoom(_ context.Context, bytes int64) error {
+func (m *fakeMasters) CheckFreeMemory(_ context.Context, bytes int64) error {
 	if m.room > 0 && m.room < bytes {
 		return errors.New("master m has room for less (maxmemory)")
 	}
@@ -134,7 +134,7 @@ func (m *fakeMasters) Databases(context.Context) ([]int, error) {
 }
 
 func (m *fakeMasters) Names(_ context.Context, db int, page func([]string) (bool, error)) error {
-	if err := m.step("names"); err != nil {
+	if err := m.runStep("names"); err != nil {
 		return err
 	}
 	m.mu.Lock()
@@ -156,22 +156,22 @@ func (m *fakeMasters) Names(_ context.Context, db int, page func([]string) (bool
 // readKey reads a key. The caller holds mu.
 func (m *fakeMasters) readKey(key quorum.Key) (quorum.Snapshot, error) {
 	if key.Movable || key.Era != m.at.Era {
-		return quorum.Snapshot{}, &quorum.WrongLocationError{Now: m.at}
+		return quorum.Snapshot{}, &quorum.WrongLocationError{Current: m.at}
 	}
 	key.Era = 0
 	h, exists := m.keys[key]
-	switch left := time.Until(h.end); {
-	case !exists || !h.end.IsZero() && left <= 0:
+	switch left := time.Until(h.expiry); {
+	case !exists || !h.expiry.IsZero() && left <= 0:
 		return quorum.Snapshot{}, nil
-	case h.end.IsZero():
-		return quorum.Snapshot{Present: true, Value: h.value, TimeLeft: quorum.Endless, Foreign: h.foreign}, nil
+	case h.expiry.IsZero():
+		return quorum.Snapshot{Present: true, Value: h.value, TimeLeft: quorum.NoExpiry, Foreign: h.foreign}, nil
 	default:
 		return quorum.Snapshot{Present: true, Value: h.value, TimeLeft: left, Foreign: h.foreign}, nil
 	}
 }
 
 func (m *fakeMasters) Read(_ context.Context, keys []quorum.Key) ([]quorum.Snapshot, error) {
-	if err := m.step("read"); err != nil {
+	if err := m.runStep("read"); err != nil {
 		return nil, err
 	}
 	m.mu.Lock()
@@ -188,7 +188,7 @@ func (m *fakeMasters) Read(_ context.Context, keys []quorum.Key) ([]quorum.Snaps
 
 func (m *fakeMasters) Update(_ context.Context, key quorum.Key, _ *string,
 	run func(quorum.Snapshot) (quorum.Decision, error)) (quorum.Outcome, error) {
-	if err := m.step("update"); err != nil {
+	if err := m.runStep("update"); err != nil {
 		return quorum.Outcome{}, err
 	}
 	m.mu.Lock()
@@ -207,7 +207,7 @@ func (m *fakeMasters) Update(_ context.Context, key quorum.Key, _ *string,
 	case d.Action == quorum.Put:
 		h := storedValue{value: d.Value}
 		if d.TTL >= 0 {
-			h.end = time.Now().Add(d.TTL)
+			h.expiry = time.Now().Add(d.TTL)
 		}
 		m.keys[key] = h
 		m.writes++
@@ -285,11 +285,11 @@ func (r *testBench) do(words ...string) any {
 // doLine is like do, for words separated by blanks.
 func (r *testBench) doLine(text string) any { r.Helper(); return r.do(strings.Fields(text)...) }
 
-func (r *testBench) move(order Request) (Result, error) {
+func (r *testBench) move(request Request) (Result, error) {
 	r.Helper()
 	r.steps = nil
-	defer func(began time.Time) { r.moveTime += time.Since(began) }(time.Now())
-	return r.mover.Move(r.Context(), order, func(step string) {
+	defer func(startTime time.Time) { r.moveTime += time.Since(startTime) }(time.Now())
+	return r.mover.Move(r.Context(), request, func(step string) {
 		r.steps = append(r.steps, step)
 		if strings.HasPrefix(step, "another proxy is moving the locks") { // its lease expires now
 			r.masters.mu.Lock()
@@ -299,11 +299,11 @@ func (r *testBench) move(order Request) (Result, error) {
 	})
 }
 
-func (r *testBench) mustMove(order Request) Result {
+func (r *testBench) mustMove(request Request) Result {
 	r.Helper()
-	result, err := r.move(order)
+	result, err := r.move(request)
 	if err != nil {
-		r.Fatalf("%+v: %v (%q)", order, err, r.steps)
+		r.Fatalf("%+v: %v (%q)", request, err, r.steps)
 	}
 	return result
 }
@@ -348,7 +348,7 @@ func (r *testBench) connect(ctx context.Context) (Connection, error) {
 }
 
 func (w *testConnection) CheckCurrent(context.Context) error {
-	return w.bench.masters.step("check current")
+	return w.bench.masters.runStep("check current")
 }
 
 func (w *testConnection) Ask(ctx context.Context, commands ...[]string) (replies []any, err error) {
@@ -362,7 +362,7 @@ func (w *testConnection) Ask(ctx context.Context, commands ...[]string) (replies
 	}
 	for range commands {
 		w.in.Begin()
-		reply, err := w.in.Value()
+		reply, err := w.in.ReadValue()
 		if err != nil {
 			return nil, err
 		}
@@ -377,11 +377,11 @@ func (w *testConnection) Ask(ctx context.Context, commands ...[]string) (replies
 // upstreamKey describes a key at the upstream: its type, its contents and its expiry.
 type upstreamKey struct {
 	content string
-	end     time.Time
+	expiry  time.Time
 }
 
-// upstream returns all keys at the upstream.
-func (r *testBench) upstream() map[string]upstreamKey {
+// readUpstream returns all keys at the upstream.
+func (r *testBench) readUpstream() map[string]upstreamKey {
 	r.Helper()
 	all := map[string]upstreamKey{}
 	for db := range 16 {
@@ -390,9 +390,9 @@ func (r *testBench) upstream() map[string]upstreamKey {
 			if key == location.RecordKey {
 				continue
 			}
-			s := upstreamKey{content: r.contents(key.(string))}
+			s := upstreamKey{content: r.readContents(key.(string))}
 			if end := r.do("PEXPIRETIME", key.(string)).(int64); end >= 0 {
-				s.end = time.UnixMilli(end)
+				s.expiry = time.UnixMilli(end)
 			}
 			all[fmt.Sprint(db, " ", key)] = s
 		}
@@ -401,7 +401,7 @@ func (r *testBench) upstream() map[string]upstreamKey {
 	return all
 }
 
-func (r *testBench) contents(key string) string {
+func (r *testBench) readContents(key string) string {
 	kind := r.do("TYPE", key).(string)
 	if kind == "stream" {
 		return kind
@@ -426,9 +426,9 @@ func (r *testBench) contents(key string) string {
 // isExpiryKept reports whether an expiry is unchanged within two limits. The expiry may be up to 5
 // ms earlier because of rounding. It may be later by the duration of the moves, because a remaining
 // time is written later than it was read.
-func (r *testBench) isExpiryKept(end, before time.Time) bool {
-	late := end.Sub(before)
-	return end.IsZero() == before.IsZero() && late > -5*time.Millisecond && late < r.moveTime
+func (r *testBench) isExpiryKept(expiry, before time.Time) bool {
+	late := expiry.Sub(before)
+	return expiry.IsZero() == before.IsZero() && late > -5*time.Millisecond && late < r.moveTime
 }
 
 // wantKeys compares the keys at the upstream.
@@ -445,8 +445,8 @@ func (r *testBench) wantKeys(got, want map[string]upstreamKey) {
 			r.Errorf("%s is lost", key)
 		case g.content != w.content:
 			r.Errorf("%s: %.200s, want %.200s", key, g.content, w.content)
-		case !r.isExpiryKept(g.end, w.end):
-			r.Errorf("%s ends %v late", key, g.end.Sub(w.end))
+		case !r.isExpiryKept(g.expiry, w.expiry):
+			r.Errorf("%s ends %v late", key, g.expiry.Sub(w.expiry))
 		default:
 			errorCount--
 		}
@@ -472,4 +472,4 @@ func isLock(key string) bool {
 	return strings.Contains(key, " lock:") || strings.Contains(key, " lock-")
 }
 
-func isOther(key string) bool { return !isLock(key) }
+func isOrdinaryKey(key string) bool { return !isLock(key) }

@@ -23,15 +23,15 @@ type Masters interface {
 	CurrentLocation() (at quorum.Location, known bool)
 	// Confirm returns the location of the locks, by the answers of a majority after the call.
 	Confirm(ctx context.Context) (quorum.Location, error)
-	// MayMove returns an error if the locks cannot be moved now.
-	MayMove() error
+	// CheckMove returns an error if the locks cannot be moved now.
+	CheckMove() error
 	// DecideLocation proposes a location of the locks in the era after from. It returns once a
 	// majority votes in that era, even if another proxy made the same proposal. If the location is
 	// a move, the move lasts until ctx ends. The proposal may be accepted even if DecideLocation
 	// returns an error.
 	DecideLocation(ctx context.Context, from quorum.Location, to location.Place) (quorum.Location, error)
-	// CheckRoom returns an error if the masters cannot store this many more bytes.
-	CheckRoom(ctx context.Context, bytes int64) error
+	// CheckFreeMemory returns an error if the masters cannot store this many more bytes.
+	CheckFreeMemory(ctx context.Context, bytes int64) error
 	// Proxies returns the IDs of the running proxies, including this one.
 	Proxies() []string
 	// PauseReports returns the reports of the proxies that have paused in an era.
@@ -41,7 +41,7 @@ type Masters interface {
 	Names(ctx context.Context, db int, page func(names []string) (more bool, err error)) error
 	Read(ctx context.Context, keys []quorum.Key) ([]quorum.Snapshot, error)
 	Update(
-		ctx context.Context, key quorum.Key, expect *string, run func(quorum.Snapshot) (quorum.Decision, error),
+		ctx context.Context, key quorum.Key, expectedValue *string, run func(quorum.Snapshot) (quorum.Decision, error),
 	) (quorum.Outcome, error)
 }
 
@@ -71,18 +71,18 @@ type Options struct {
 
 // Request holds the operator's request.
 type Request struct {
-	// Back moves the locks to the upstream instead of the masters.
-	Back bool
+	// ToUpstream moves the locks to the upstream instead of the masters.
+	ToUpstream bool
 	// Abort ends a move that is running or unfinished. The locks stay at the source.
 	Abort bool
-	// CloseOthers closes the connections at the upstream that do not belong to proxies. Without
-	// CloseOthers, such connections prevent the move. If the locks are already at the target,
-	// CloseOthers removes the lock keys that an earlier move left.
-	CloseOthers bool
+	// CloseForeignConns closes the connections at the upstream that do not belong to proxies.
+	// Without CloseForeignConns, such connections prevent the move. If the locks are already at the
+	// target, CloseForeignConns removes the lock keys that an earlier move left.
+	CloseForeignConns bool
 }
 
 func (o Request) target() location.Place {
-	if o.Back {
+	if o.ToUpstream {
 		return location.Upstream
 	}
 	return location.Masters
@@ -95,7 +95,7 @@ var ErrRunning = errors.New("this proxy is already running a move")
 type Mover struct {
 	opts     Options
 	lockKeys keys.Patterns
-	running  chan struct{}
+	moveSlot chan struct{}
 	// eraDelay is the time that an era must have lasted before the mover writes in it.
 	eraDelay time.Duration
 	// pauseTimeout limits the wait for proxies to pause, copyTimeout the time until the locks have
@@ -107,7 +107,7 @@ type Mover struct {
 func New(opts Options) *Mover {
 	opts.Logger = cmp.Or(opts.Logger, slog.New(slog.DiscardHandler))
 	return &Mover{
-		opts: opts, lockKeys: keys.NewPatterns(opts.LockKeys...), running: make(chan struct{}, 1),
+		opts: opts, lockKeys: keys.NewPatterns(opts.LockKeys...), moveSlot: make(chan struct{}, 1),
 		eraDelay: vote.RoundLimit + vote.RoundLimit/10, pauseTimeout: 7 * time.Second, copyTimeout: 2 * time.Minute,
 		lease: location.Lease,
 	}
@@ -122,7 +122,7 @@ func (m *Mover) clientKey(name string) (key string, isLockKey bool) {
 // Move carries out the order, and reports each step. When ctx ends, it aborts the move.
 //
 // Its errors, such as ErrRunning, contain the location of the locks.
-func (m *Mover) Move(ctx context.Context, order Request, report func(step string)) (Result, error) {
+func (m *Mover) Move(ctx context.Context, request Request, report func(step string)) (Result, error) {
 	reportStep := func(step string) {
 		// Not Info, because each proxy logs the new era.
 		m.opts.Logger.Debug("moving the locks", "step", step)
@@ -130,7 +130,7 @@ func (m *Mover) Move(ctx context.Context, order Request, report func(step string
 			report(step)
 		}
 	}
-	r := &run{Mover: m, order: order, report: reportStep}
+	r := &run{Mover: m, request: request, report: reportStep}
 	if at, known := m.opts.Masters.CurrentLocation(); known {
 		r.at = at
 	}
@@ -143,12 +143,12 @@ func (m *Mover) Move(ctx context.Context, order Request, report func(step string
 }
 
 func (m *Mover) run(ctx context.Context, r *run) (err error) {
-	if r.order.Abort {
+	if r.request.Abort {
 		return r.abortAny(ctx)
 	}
 	select {
-	case m.running <- struct{}{}:
-		defer func() { <-m.running }()
+	case m.moveSlot <- struct{}{}:
+		defer func() { <-m.moveSlot }()
 	default:
 		return ErrRunning
 	}

@@ -62,14 +62,14 @@ func TestMoveAndMoveBack(t *testing.T) {
 	r.masters.keys[quorum.Key{Name: "p:other"}] = storedValue{value: "a LOCK of another key"}
 	r.masters.keys[quorum.Key{Name: "lock:unprefixed"}] = storedValue{value: "of another program"}
 	r.masters.keys[mastersTestKey(0, "lock:foreign")] = storedValue{value: "x", foreign: true}
-	before := r.upstream()
+	before := r.readUpstream()
 	delete(before, "0 lock:brief")
 	result := r.mustMove(Request{})
 	if got, want := result.copiedCounts(), "1 hash, 1 list"; result.At != location.Masters || result.RemovedAtTarget != 1 ||
 		!strings.Contains(got, "zset") || strings.HasPrefix(got, want+",") {
 		t.Errorf("%+v", result)
 	}
-	r.wantKeys(r.upstream(), filterKeys(before, isOther))
+	r.wantKeys(r.readUpstream(), filterKeys(before, isOrdinaryKey))
 	r.wantAtMasters(filterKeys(before, isLock))
 	for key, wantRemoved := range map[quorum.Key]bool{mastersTestKey(5, "lock:besides"): true, {Name: "p:other"}: false,
 		{Name: "lock:unprefixed"}: false, mastersTestKey(0, "lock:foreign"): false} {
@@ -77,23 +77,23 @@ func TestMoveAndMoveBack(t *testing.T) {
 			t.Errorf("%v: there %v", key, exists)
 		}
 	}
-	if _, err := r.move(Request{Back: true}); !errors.Is(err, quorum.ErrForeign) ||
+	if _, err := r.move(Request{ToUpstream: true}); !errors.Is(err, quorum.ErrForeign) ||
 		!strings.HasPrefix(err.Error(), "the locks stay at the masters: lock key 'lock:foreign'") {
 		t.Errorf("a foreign lock: %v", err)
 	}
 	delete(r.masters.keys, mastersTestKey(0, "lock:foreign"))
 	r.doLine("SET lock:besides of-before")
 	r.doLine("SET lock:set a-text")
-	if result := r.mustMove(Request{Back: true}); result.At != location.Upstream || result.RemovedAtTarget != 1 {
+	if result := r.mustMove(Request{ToUpstream: true}); result.At != location.Upstream || result.RemovedAtTarget != 1 {
 		t.Errorf("%+v", result)
 	}
-	r.wantKeys(r.upstream(), before)
+	r.wantKeys(r.readUpstream(), before)
 	if len(r.masters.keys) != 2 {
 		t.Errorf("left at the masters: %v", r.masters.keys)
 	}
-	want := []location.Place{location.ToMasters, location.Masters, location.ToUpstream, location.Upstream}
-	if !slices.Equal(r.masters.eras, want) {
-		t.Errorf("eras: %v", r.masters.eras)
+	want := []location.Place{location.MovingToMasters, location.Masters, location.MovingToUpstream, location.Upstream}
+	if !slices.Equal(r.masters.places, want) {
+		t.Errorf("eras: %v", r.masters.places)
 	}
 }
 
@@ -112,15 +112,15 @@ func (r *testBench) wantAtMasters(want map[string]upstreamKey) {
 			r.Errorf("%s is lost: %v", dbAndKey, err)
 		case content.Kind().String() != strings.Fields(w.content)[0]:
 			r.Errorf("%s is a %v, want %.200s", dbAndKey, content.Kind(), w.content)
-		case !r.isExpiryKept(h.end, w.end):
-			r.Errorf("%s ends %v, want %v", dbAndKey, h.end, w.end)
+		case !r.isExpiryKept(h.expiry, w.expiry):
+			r.Errorf("%s ends %v, want %v", dbAndKey, h.expiry, w.expiry)
 		}
 	}
 }
 
-// TestFailureAborts checks each step. If the step fails, the locks stay at the source unchanged,
-// and the next run moves them.
-func TestFailureAborts(t *testing.T) {
+// TestAbortAfterFailure checks each step. If the step fails, the locks stay at the source
+// unchanged, and the next run moves them.
+func TestAbortAfterFailure(t *testing.T) {
 	t.Parallel()
 	for _, back := range []bool{false, true} {
 		for _, c := range []struct {
@@ -142,15 +142,15 @@ func TestFailureAborts(t *testing.T) {
 				r := newTestBench(t)
 				r.doLine("SET lock:a token PX 60000")
 				r.doLine("HSET lock:b f v")
-				order := Request{Back: back}
+				order := Request{ToUpstream: back}
 				if back {
 					r.mustMove(Request{})
 				}
-				before, source := r.upstream(), r.masters.at.Place
-				var failed atomic.Int64
+				before, source := r.readUpstream(), r.masters.at.Place
+				var failedCount atomic.Int64
 				r.masters.acceptDespiteError = c.accepted
 				r.masters.failStep = func(step string) error {
-					if step == c.step && failed.Add(1) == 1 {
+					if step == c.step && failedCount.Add(1) == 1 {
 						return errors.New("it failed")
 					}
 					return nil
@@ -163,12 +163,12 @@ func TestFailureAborts(t *testing.T) {
 					t.Fatalf("the locks are at %v: %v", at, err)
 				}
 				if !back {
-					r.wantKeys(r.upstream(), before)
+					r.wantKeys(r.readUpstream(), before)
 				} else if len(r.masters.keys) != 2 {
 					t.Errorf("left at the masters: %v", r.masters.keys)
 				}
 				r.mustMove(order)
-				r.mustMove(Request{Back: !back})
+				r.mustMove(Request{ToUpstream: !back})
 			})
 		}
 	}
@@ -194,9 +194,9 @@ func TestProposalAcceptedDespiteError(t *testing.T) {
 	}
 }
 
-// TestErrorNamesLocation checks that the error names the location of the locks if the masters stop
+// TestLocationInError checks that the error names the location of the locks if the masters stop
 // replying at a step.
-func TestErrorNamesLocation(t *testing.T) {
+func TestLocationInError(t *testing.T) {
 	t.Parallel()
 	for step, want := range map[string]string{
 		"confirm":    "the locks stay at the upstream: a majority of 3 masters agreed only",
@@ -209,7 +209,7 @@ func TestErrorNamesLocation(t *testing.T) {
 		var unreachable atomic.Bool
 		r.masters.failStep = func(current string) error {
 			if unreachable.Store(unreachable.Load() || current == step); unreachable.Load() {
-				return &quorum.NoQuorumError{Masters: 3, LateAfter: time.Second}
+				return &quorum.NoQuorumError{Masters: 3, AgreementTime: time.Second}
 			}
 			return nil
 		}
@@ -225,13 +225,13 @@ func TestErrorNamesLocation(t *testing.T) {
 // other run waits until the move has ended, and then finds the locks at the target.
 func TestSimultaneousMoves(t *testing.T) {
 	t.Parallel()
-	for _, order := range []Request{{}, {Back: true}} {
+	for _, order := range []Request{{}, {ToUpstream: true}} {
 		r := newTestBench(t)
 		r.writeKeys()
-		if order.Back {
+		if order.ToUpstream {
 			r.mustMove(Request{})
 		}
-		r.masters.eras = nil
+		r.masters.places = nil
 		var results [2]Result
 		var errs [2]error
 		var wg sync.WaitGroup
@@ -239,9 +239,9 @@ func TestSimultaneousMoves(t *testing.T) {
 			wg.Go(func() { results[i], errs[i] = m.Move(t.Context(), order, nil) })
 		}
 		wg.Wait()
-		if errs[0] != nil || errs[1] != nil || results[0].AlreadyAtTarget == results[1].AlreadyAtTarget || len(r.masters.eras) != 2 ||
+		if errs[0] != nil || errs[1] != nil || results[0].AlreadyAtTarget == results[1].AlreadyAtTarget || len(r.masters.places) != 2 ||
 			r.masters.at.Place != order.target() {
-			t.Errorf("%+v: %v, %v; eras %v", order, errs[0], errs[1], r.masters.eras)
+			t.Errorf("%+v: %v, %v; eras %v", order, errs[0], errs[1], r.masters.places)
 		}
 	}
 }
@@ -259,7 +259,7 @@ func TestConnectionLost(t *testing.T) {
 			r.do("SELECT", "1")
 			r.doLine("SET lock:b token")
 			r.do("SELECT", "0")
-			before := r.upstream()
+			before := r.readUpstream()
 			var lost atomic.Bool
 			r.masters.failStep = func(at string) error {
 				if at == step && !lost.Swap(true) {
@@ -270,15 +270,15 @@ func TestConnectionLost(t *testing.T) {
 			_, err := r.move(Request{})
 			r.masters.failStep = nil
 			if at, _ := r.masters.CurrentLocation(); step == "to to-masters" {
-				if err != nil || at.Place != location.Masters || len(r.masters.eras) != 4 {
-					t.Fatalf("%v: %v, eras %v", at, err, r.masters.eras)
+				if err != nil || at.Place != location.Masters || len(r.masters.places) != 4 {
+					t.Fatalf("%v: %v, eras %v", at, err, r.masters.places)
 				}
 				return
 			} else if err == nil || at.Place != location.Upstream {
 				t.Fatalf("%v: %v", at, err)
 			}
-			r.wantKeys(r.upstream(), before)
-			if result := r.mustMove(Request{}); result.Copied["string"] != 2 {
+			r.wantKeys(r.readUpstream(), before)
+			if result := r.mustMove(Request{}); result.CopyCounts["string"] != 2 {
 				t.Errorf("%+v", result)
 			}
 		})
@@ -290,9 +290,9 @@ func TestConnectionLost(t *testing.T) {
 func TestStalledMove(t *testing.T) {
 	t.Parallel()
 	for name, decisions := range map[string][]location.Place{
-		"given up": {location.Upstream}, "taken over": {location.ToMasters},
-		"begun anew":       {location.Upstream, location.ToMasters},
-		"moved by another": {location.ToMasters, location.Masters},
+		"given up": {location.Upstream}, "taken over": {location.MovingToMasters},
+		"begun anew":       {location.Upstream, location.MovingToMasters},
+		"moved by another": {location.MovingToMasters, location.Masters},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -300,7 +300,7 @@ func TestStalledMove(t *testing.T) {
 			for i := range 50 {
 				r.do("SET", fmt.Sprint("lock:", i), "token")
 			}
-			before := r.upstream()
+			before := r.readUpstream()
 			var updates atomic.Int64
 			writes := 0
 			r.masters.failStep = func(step string) error {
@@ -322,7 +322,7 @@ func TestStalledMove(t *testing.T) {
 			if at, _ := r.masters.CurrentLocation(); at.Place != decisions[len(decisions)-1] || r.masters.writes != writes {
 				t.Errorf("%v after %d writes, of which %d were late", at, r.masters.writes, r.masters.writes-writes)
 			}
-			r.wantKeys(r.upstream(), before)
+			r.wantKeys(r.readUpstream(), before)
 		})
 	}
 }
@@ -330,8 +330,8 @@ func TestStalledMove(t *testing.T) {
 // TestUnfinishedMove checks that a run waits for the end of another proxy's move, or aborts it.
 func TestUnfinishedMove(t *testing.T) {
 	t.Parallel()
-	for _, order := range []Request{{}, {Back: true}, {Abort: true}} {
-		for _, at := range []location.Place{location.ToMasters, location.ToUpstream} {
+	for _, order := range []Request{{}, {ToUpstream: true}, {Abort: true}} {
+		for _, at := range []location.Place{location.MovingToMasters, location.MovingToUpstream} {
 			t.Run(fmt.Sprintf("%+v %v", order, at), func(t *testing.T) {
 				t.Parallel()
 				r := newTestBench(t)
@@ -358,21 +358,21 @@ func TestLocksAlreadyAtTarget(t *testing.T) {
 	r := newTestBench(t)
 	r.masters.keys[mastersTestKey(0, "lock:left")] = storedValue{value: "x"}
 	// The lock key may have been kept because the upstream lacks it.
-	if result := r.mustMove(Request{Back: true}); !result.AlreadyAtTarget || result.Leftover == 0 || len(r.masters.keys) != 1 {
+	if result := r.mustMove(Request{ToUpstream: true}); !result.AlreadyAtTarget || result.Leftover == 0 || len(r.masters.keys) != 1 {
 		t.Errorf("%+v", result)
 	}
-	if result := r.mustMove(Request{Back: true, CloseOthers: true}); !result.AlreadyAtTarget || result.Removed != 1 || len(r.masters.keys) != 0 ||
-		len(r.masters.eras) != 0 {
+	if result := r.mustMove(Request{ToUpstream: true, CloseForeignConns: true}); !result.AlreadyAtTarget || result.Removed != 1 || len(r.masters.keys) != 0 ||
+		len(r.masters.places) != 0 {
 		t.Errorf("%+v", result)
 	}
 	r.masters.at.Place = location.Masters
 	r.doLine("SET lock:left x")
 	// The lock key may belong to a client that locks at the upstream.
-	if result := r.mustMove(Request{}); !result.AlreadyAtTarget || result.Leftover != 1 || len(r.upstream()) != 1 {
+	if result := r.mustMove(Request{}); !result.AlreadyAtTarget || result.Leftover != 1 || len(r.readUpstream()) != 1 {
 		t.Errorf("%+v", result)
 	}
-	if result := r.mustMove(Request{CloseOthers: true}); !result.AlreadyAtTarget || result.Removed != 1 ||
-		len(r.upstream()) != 0 || len(r.masters.eras) != 0 {
+	if result := r.mustMove(Request{CloseForeignConns: true}); !result.AlreadyAtTarget || result.Removed != 1 ||
+		len(r.readUpstream()) != 0 || len(r.masters.places) != 0 {
 		t.Errorf("%+v", result)
 	}
 	if result := r.mustMove(Request{Abort: true}); !result.NothingToAbort || result.At != location.Masters {
@@ -391,8 +391,8 @@ func TestForeignConnections(t *testing.T) {
 	_, err := direct.Do("CLIENT", "SETNAME", "billing")
 	mustSucceed(t, err)
 	_, err = r.move(Request{})
-	var foreign *ForeignConnsError
-	if !errors.As(err, &foreign) || len(foreign.Conns) != 1 ||
+	var foreignErr *ForeignConnsError
+	if !errors.As(err, &foreignErr) || len(foreignErr.Conns) != 1 ||
 		!strings.Contains(err.Error(), direct.LocalAddr()+" name=billing") {
 		t.Fatalf("%v", err)
 	}
@@ -403,13 +403,13 @@ func TestForeignConnections(t *testing.T) {
 		t.Fatal("the connection was closed: ", err)
 	}
 	r.masters.proxies = append(r.masters.proxies, "other")
-	if _, err := r.move(Request{CloseOthers: true}); err == nil ||
+	if _, err := r.move(Request{CloseForeignConns: true}); err == nil ||
 		!strings.Contains(err.Error(), "proxies did not pause commands on lock keys in time: other") ||
 		r.masters.at.Place != location.Upstream {
 		t.Errorf("%v", err)
 	}
 	r.masters.proxies = r.masters.proxies[:1] // the second proxy no longer announces itself
-	result := r.mustMove(Request{CloseOthers: true})
+	result := r.mustMove(Request{CloseForeignConns: true})
 	if len(result.ForeignConns) != 1 || result.ClosedConns != 1 {
 		t.Errorf("%+v", result)
 	}
@@ -427,14 +427,14 @@ func TestUnfitKeys(t *testing.T) {
 	r.doLine("XADD lock:stream * f v")
 	r.do("SET", "lock:text", strings.Repeat("x", keyspace.MaxValue+1))
 	_, err := r.move(Request{})
-	var unfit *UnfitError
-	if !errors.As(err, &unfit) || !strings.Contains(err.Error(), "'lock:stream' (database 0): a stream") ||
-		len(r.masters.eras) > 0 {
+	var unfitErr *UnfitError
+	if !errors.As(err, &unfitErr) || !strings.Contains(err.Error(), "'lock:stream' (database 0): a stream") ||
+		len(r.masters.places) > 0 {
 		t.Errorf("%v", err)
 	}
 	r.doLine("DEL lock:text lock:stream")
 	r.do("HSET", "lock:hash", "f", strings.Repeat("x", keyspace.MaxValue))
-	if _, err := r.move(Request{}); !errors.As(err, &unfit) ||
+	if _, err := r.move(Request{}); !errors.As(err, &unfitErr) ||
 		!strings.Contains(err.Error(), "'lock:hash' (database 0): more than 1048576 bytes") {
 		t.Errorf("%v", err)
 	}
@@ -467,9 +467,9 @@ func TestExpiringFields(t *testing.T) {
 	}
 }
 
-// TestFieldExpiresWhileRead checks a field that expires while the move reads it. The move must not
+// TestFieldExpiryDuringRead checks a field that expires while the move reads it. The move must not
 // copy it as a field without an expiry.
-func TestFieldExpiresWhileRead(t *testing.T) {
+func TestFieldExpiryDuringRead(t *testing.T) {
 	t.Parallel()
 	r := newTestBench(t)
 	r.doLine("HSET lock:hash f v g expiring")
@@ -518,7 +518,7 @@ func TestMissingPermissions(t *testing.T) {
 		{"CLIENT KILL ID " + absentClientID[:1], 2,
 			"the locks stay at the upstream: cannot close connections at the upstream: the upstream refused CLIENT: NOPERM"},
 	} {
-		r.masters.eras = nil
+		r.masters.places = nil
 		r.alterReplies(func(words []string) any {
 			line := strings.Join(words, " ")
 			if c.eras > 0 && strings.HasPrefix(line, "CLIENT KILL ID ") && words[3] != absentClientID ||
@@ -527,15 +527,15 @@ func TestMissingPermissions(t *testing.T) {
 			}
 			return nil
 		})
-		if _, err := r.move(Request{CloseOthers: true}); err == nil || !strings.HasPrefix(err.Error(), c.want) ||
-			len(r.masters.eras) != c.eras {
-			t.Errorf("%s: %v after %v", c.command, err, r.masters.eras)
+		if _, err := r.move(Request{CloseForeignConns: true}); err == nil || !strings.HasPrefix(err.Error(), c.want) ||
+			len(r.masters.places) != c.eras {
+			t.Errorf("%s: %v after %v", c.command, err, r.masters.places)
 		}
 	}
 }
 
-// TestReplicaIsRefused checks that no move starts if the upstream is a replica.
-func TestReplicaIsRefused(t *testing.T) {
+// TestReplicaRefusal checks that no move starts if the upstream is a replica.
+func TestReplicaRefusal(t *testing.T) {
 	t.Parallel()
 	r := newTestBench(t)
 	r.doLine("REPLICAOF 127.0.0.1 1")
@@ -545,9 +545,9 @@ func TestReplicaIsRefused(t *testing.T) {
 	}
 }
 
-// TestUpstreamFailsOver checks that a failover of the upstream aborts a move before its decision.
+// TestUpstreamFailover checks that a failover of the upstream aborts a move before its decision.
 // After the decision, the run keeps the copies at the source, and the report says so.
-func TestUpstreamFailsOver(t *testing.T) {
+func TestUpstreamFailover(t *testing.T) {
 	t.Parallel()
 	failures := map[string]func(r *testBench){
 		"another master": func(r *testBench) {
@@ -567,13 +567,13 @@ func TestUpstreamFailsOver(t *testing.T) {
 		},
 	}
 	for name, fail := range failures {
-		for _, order := range []Request{{}, {Back: true}} {
+		for _, order := range []Request{{}, {ToUpstream: true}} {
 			for _, decided := range []bool{false, true} {
-				t.Run(fmt.Sprintf("%s back=%v decided=%v", name, order.Back, decided), func(t *testing.T) {
+				t.Run(fmt.Sprintf("%s back=%v decided=%v", name, order.ToUpstream, decided), func(t *testing.T) {
 					t.Parallel()
 					r := newTestBench(t)
 					r.doLine("SET lock:a token PX 60000")
-					if order.Back {
+					if order.ToUpstream {
 						r.mustMove(Request{})
 					}
 					r.alterInfo(r.do("INFO").(string) + "connected_slaves:2\r\n")
@@ -590,15 +590,15 @@ func TestUpstreamFailsOver(t *testing.T) {
 					}
 					result, err := r.move(order)
 					hasSource := len(r.masters.keys) == 1
-					if !order.Back {
-						hasSource = len(r.upstream()) == 1
+					if !order.ToUpstream {
+						hasSource = len(r.readUpstream()) == 1
 					}
 					switch at, _ := r.masters.CurrentLocation(); {
 					case !hasSource:
 						t.Error("the locks at the source are gone")
 					case !decided && (err == nil || at.Place != source):
 						t.Errorf("it moved: %v, %v", at, err)
-					case decided && (err != nil || at.Place != target || result.KeptBecause == nil ||
+					case decided && (err != nil || at.Place != target || result.KeepCause == nil ||
 						!strings.Contains(strings.Join(result.Lines(), "\n"), "kept the lock keys at the "+source.String())):
 						t.Errorf("%v, %v, %q", at, err, result.Lines())
 					}
@@ -611,9 +611,9 @@ func TestUpstreamFailsOver(t *testing.T) {
 // alterInfo replaces the reply to INFO from now on, also within a move.
 func (r *testBench) alterInfo(text string) { r.infoText.Store(&text) }
 
-// TestSecondMoveIsRefused checks that a proxy refuses a second run. The first run can be aborted,
+// TestSecondMoveRefusal checks that a proxy refuses a second run. The first run can be aborted,
 // and aborts if its context ends.
-func TestSecondMoveIsRefused(t *testing.T) {
+func TestSecondMoveRefusal(t *testing.T) {
 	t.Parallel()
 	r := newTestBench(t)
 	r.masters.proxies = append(r.masters.proxies, "stopped")
@@ -676,13 +676,13 @@ func TestReadConnections(t *testing.T) {
 	}
 }
 
-// TestUpstreamClockChanges checks that locks expire on time even if the upstream's clock changes
+// TestUpstreamClockChange checks that locks expire on time even if the upstream's clock changes
 // while a move copies the locks to the upstream.
-func TestUpstreamClockChanges(t *testing.T) {
+func TestUpstreamClockChange(t *testing.T) {
 	t.Parallel()
 	r := newTestBench(t)
 	r.doLine("SET lock:a token PX 60000")
-	before := r.upstream()
+	before := r.readUpstream()
 	r.mustMove(Request{})
 	ahead := time.Duration(0)
 	r.alterReplies(func(words []string) any {
@@ -696,8 +696,8 @@ func TestUpstreamClockChanges(t *testing.T) {
 		return nil
 	})
 	ahead = time.Hour
-	r.mustMove(Request{Back: true})
-	r.wantKeys(r.upstream(), before)
+	r.mustMove(Request{ToUpstream: true})
+	r.wantKeys(r.readUpstream(), before)
 }
 
 // TestTargetWithoutRoom checks that the run decides nothing if the target cannot store the locks.
@@ -740,24 +740,24 @@ func TestTargetWithoutRoom(t *testing.T) {
 			if c.back {
 				r.mustMove(Request{})
 			}
-			r.masters.eras = nil
+			r.masters.places = nil
 			c.prepare(r)
-			if _, err := r.move(Request{Back: c.back}); err == nil || !strings.Contains(err.Error(), c.want) ||
-				len(r.masters.eras) > 0 {
-				t.Errorf("%v after %v, want %s", err, r.masters.eras, c.want)
+			if _, err := r.move(Request{ToUpstream: c.back}); err == nil || !strings.Contains(err.Error(), c.want) ||
+				len(r.masters.places) > 0 {
+				t.Errorf("%v after %v, want %s", err, r.masters.places, c.want)
 			}
 		})
 	}
 }
 
-// TestOtherUpstream checks that a run moves nothing, in either direction and with any order, if
+// TestDifferentUpstream checks that a run moves nothing, in either direction and with any order, if
 // another proxy has a different upstream.
-func TestOtherUpstream(t *testing.T) {
+func TestDifferentUpstream(t *testing.T) {
 	t.Parallel()
-	for _, order := range []Request{{}, {CloseOthers: true}, {Back: true}} {
+	for _, order := range []Request{{}, {CloseForeignConns: true}, {ToUpstream: true}} {
 		r := newTestBench(t)
 		r.doLine("SET lock:a token PX 60000")
-		if order.Back {
+		if order.ToUpstream {
 			r.mustMove(Request{})
 		}
 		at := r.masters.at.Place

@@ -18,8 +18,8 @@ type Result struct {
 	// AlreadyAtTarget is set if the locks were at the target before the run. Aborted is set if the
 	// run aborted a move, NothingToAbort if there was no move to abort.
 	AlreadyAtTarget, Aborted, NothingToAbort bool
-	// Copied counts the lock keys that have moved, by type.
-	Copied map[string]int
+	// CopyCounts counts the lock keys that have moved, by type.
+	CopyCounts map[string]int
 	// RemovedAtTarget counts the lock keys that the run removed because they existed only at the
 	// target. Removed counts the lock keys that the run removed from the store without the locks.
 	RemovedAtTarget, Removed int
@@ -27,14 +27,14 @@ type Result struct {
 	Leftover int
 	// RemovalErr is the error that prevented the removal of the remaining lock keys, if any.
 	RemovalErr error
-	// KeptBecause is the reason why the run kept the lock keys at the source, if it kept them.
-	KeptBecause error
+	// KeepCause is the reason why the run kept the lock keys at the source, if it kept them.
+	KeepCause error
 	// ForeignConns describes the connections at the upstream that do not belong to proxies.
 	// ClosedConns counts the connections that the run closed at the upstream.
 	ForeignConns []string
 	ClosedConns  int
-	// PausedFor is the time for which proxies paused commands on lock keys.
-	PausedFor time.Duration
+	// PauseDuration is the time for which proxies paused commands on lock keys.
+	PauseDuration time.Duration
 }
 
 // Lines returns the report for an operator.
@@ -50,7 +50,7 @@ func (r Result) Lines() []string {
 	}
 	lines := []string{
 		fmt.Sprintf("the locks are at the %v now: %s", r.At, r.copiedCounts()),
-		fmt.Sprintf("commands on lock keys were paused for %d ms", r.PausedFor.Milliseconds()),
+		fmt.Sprintf("commands on lock keys were paused for %d ms", r.PauseDuration.Milliseconds()),
 	}
 	if r.RemovedAtTarget > 0 {
 		lines = append(lines, fmt.Sprintf("removed %s that existed only at the %v",
@@ -69,8 +69,8 @@ func (r Result) Lines() []string {
 // copiedCounts returns the number of copied lock keys of each type.
 func (r Result) copiedCounts() string {
 	var counts []string
-	for _, kind := range slices.Sorted(maps.Keys(r.Copied)) {
-		counts = append(counts, fmt.Sprintf("%d %s", r.Copied[kind], kind))
+	for _, kind := range slices.Sorted(maps.Keys(r.CopyCounts)) {
+		counts = append(counts, fmt.Sprintf("%d %s", r.CopyCounts[kind], kind))
 	}
 	if len(counts) == 0 {
 		return "no lock keys existed"
@@ -86,9 +86,9 @@ func (r Result) removalLines() []string {
 		lines = append(lines, fmt.Sprintf("found %s at the %v: an earlier move left them, or clients use them directly; "+
 			"--even-if-others (EVENIFOTHERS) removes them", syntax.Count(r.Leftover, "lock key"), emptyStore))
 	}
-	if r.KeptBecause != nil {
+	if r.KeepCause != nil {
 		lines = append(lines, fmt.Sprintf("kept the lock keys at the %v: %v; check whether the %v has the locks; "+
-			"the same command with --even-if-others removes the kept ones", emptyStore, r.KeptBecause, r.At))
+			"the same command with --even-if-others removes the kept ones", emptyStore, r.KeepCause, r.At))
 	}
 	if r.Removed > 0 {
 		lines = append(lines, fmt.Sprintf("removed %s from the %v", syntax.Count(r.Removed, "lock key"), emptyStore))

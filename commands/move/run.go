@@ -14,9 +14,9 @@ import (
 // run holds the state of a single move.
 type run struct {
 	*Mover
-	order  Request
-	report func(string)
-	conn   Connection
+	request Request
+	report  func(string)
+	conn    Connection
 	// connID is the ID of the connection at the upstream, upstreamRunID the run_id of the upstream.
 	connID, upstreamRunID string
 	// upstreamReplicas is the number of the upstream's replicas before the move.
@@ -79,7 +79,7 @@ func (r *run) move(ctx context.Context) (err error) {
 		return err
 	case r.at.Moves():
 		return errClaimed
-	case r.at.Place == r.order.target():
+	case r.at.Place == r.request.target():
 		r.result.AlreadyAtTarget = true
 		return r.removeLeftovers(ctx)
 	default:
@@ -112,7 +112,7 @@ func (r *run) moveLocks(ctx context.Context) error {
 	if err == nil {
 		err = r.proposeArrival(limitedCtx)
 	}
-	r.result.PausedFor = time.Since(pausedSince)
+	r.result.PauseDuration = time.Since(pausedSince)
 	if err != nil {
 		cancel()
 		if err = r.abort(ctx, r.at.Era, err); err != nil {
@@ -218,7 +218,7 @@ func (r *run) proposeStay(ctx context.Context, era int) error {
 	for proposed := false; ; proposed = true {
 		current, err := r.opts.Masters.Confirm(ctx)
 		r.endedElsewhere = err == nil && !proposed && current.Era > era
-		if err == nil && current.Era == era && current.Moves() && (r.order.Abort || r.claim(ctx, current) == nil) {
+		if err == nil && current.Era == era && current.Moves() && (r.request.Abort || r.claim(ctx, current) == nil) {
 			current, err = r.opts.Masters.DecideLocation(ctx, current, current.Source())
 		}
 		if r.undecided = err != nil; !r.undecided {
@@ -271,9 +271,9 @@ var errTooLate = errors.New("it was too late to abort the move")
 // an effect at the source, so the move has succeeded even if clearSource fails. It keeps the locks
 // at the source if the upstream became a different server, which may lack them.
 func (r *run) clearSource(ctx context.Context, names []lockName) {
-	if r.result.KeptBecause = r.checkSameUpstream(ctx); r.result.KeptBecause != nil {
+	if r.result.KeepCause = r.checkSameUpstream(ctx); r.result.KeepCause != nil {
 		r.opts.Logger.Warn("the locks have moved, but their copies at the source were kept",
-			"cause", r.result.KeptBecause)
+			"cause", r.result.KeepCause)
 		return
 	}
 	_, source := r.stores()
@@ -292,7 +292,7 @@ func (r *run) removeLeftovers(ctx context.Context) error {
 	}
 	_, other := r.stores()
 	names, err := other.list(ctx)
-	if err == nil && !r.order.CloseOthers {
+	if err == nil && !r.request.CloseForeignConns {
 		r.result.Leftover = len(names)
 		return nil
 	}

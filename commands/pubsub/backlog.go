@@ -77,27 +77,27 @@ func (h *Hub) disconnectOne() bool {
 	h.mu.Lock()
 	subscribers := slices.Collect(maps.Keys(h.subscribers))
 	h.mu.Unlock()
-	var slowest *Subscriber
+	var slowestSubscriber *NewSubscriber
 	most := 0
 	for _, s := range subscribers {
 		if size := s.waitingSize(); size > most {
-			slowest, most = s, size
+			slowestSubscriber, most = s, size
 		}
 	}
-	if slowest == nil {
+	if slowestSubscriber == nil {
 		return false
 	}
-	slowest.mu.Lock()
-	defer slowest.mu.Unlock()
-	if !slowest.closed {
+	slowestSubscriber.mu.Lock()
+	defer slowestSubscriber.mu.Unlock()
+	if !slowestSubscriber.closed {
 		h.backlog.disconnects.Add(1)
-		slowest.disconnect()
+		slowestSubscriber.disconnect()
 	}
 	return true
 }
 
 // waitingSize returns the size of the waiting messages; 0 for a disconnected subscriber.
-func (s *Subscriber) waitingSize() int {
+func (s *NewSubscriber) waitingSize() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
@@ -108,7 +108,7 @@ func (s *Subscriber) waitingSize() int {
 
 // dropWaiting removes the waiting messages, except the messages that are being written. The caller
 // holds mu.
-func (s *Subscriber) dropWaiting() {
+func (s *NewSubscriber) dropWaiting() {
 	for _, p := range s.queue {
 		s.hub.backlog.leave(&p.queueCounter, p.memory())
 	}
@@ -119,10 +119,10 @@ func (s *Subscriber) dropWaiting() {
 }
 
 // releaseWritten removes the messages that were being written. The caller holds mu.
-func (s *Subscriber) releaseWritten() {
-	for _, p := range s.writing {
+func (s *NewSubscriber) releaseWritten() {
+	for _, p := range s.writeBatch {
 		s.hub.backlog.leave(&p.queueCounter, p.memory())
 		s.size -= p.size()
 	}
-	s.writing = nil
+	s.writeBatch = nil
 }

@@ -17,24 +17,24 @@ func Commands(hub *Hub) []*command.Command {
 	}
 	channel, glob := command.Text("channel"), command.Text("pattern")
 	all := []*command.Command{
-		command.OfRedis("subscribe", subscribe(Channels),
+		command.NewRedisCommand("subscribe", subscribeHandler(Channels),
 			docs("Listens for messages published to channels.", "2.0.0", channel)),
-		command.OfRedis("psubscribe", subscribe(Patterns),
+		command.NewRedisCommand("psubscribe", subscribeHandler(Patterns),
 			docs("Listens for messages published to channels that match one or more patterns.", "2.0.0", glob)),
-		command.OfRedis("ssubscribe", subscribe(Shards),
+		command.NewRedisCommand("ssubscribe", subscribeHandler(Shards),
 			docs("Listens for messages published to shard channels.", "7.0.0", channel)),
-		command.OfRedis("unsubscribe", unsubscribe(Channels),
+		command.NewRedisCommand("unsubscribe", unsubscribeHandler(Channels),
 			docs("Stops listening to messages posted to channels.", "2.0.0", command.Optional(channel))),
-		command.OfRedis("punsubscribe", unsubscribe(Patterns),
+		command.NewRedisCommand("punsubscribe", unsubscribeHandler(Patterns),
 			docs("Stops listening to messages published to channels that match one or more patterns.",
 				"2.0.0", command.Optional(glob))),
-		command.OfRedis("sunsubscribe", unsubscribe(Shards),
+		command.NewRedisCommand("sunsubscribe", unsubscribeHandler(Shards),
 			docs("Stops listening to messages posted to shard channels.", "7.0.0", command.Optional(channel))),
-		command.OfRedis("publish", publish(hub, false),
+		command.NewRedisCommand("publish", publishHandler(hub, false),
 			docs("Posts a message to a channel.", "2.0.0", channel, command.Text("message"))),
-		command.OfRedis("spublish", publish(hub, true),
+		command.NewRedisCommand("spublish", publishHandler(hub, true),
 			docs("Post a message to a shard channel", "7.0.0", channel, command.Text("message"))),
-		command.OfRedis("pubsub", pubsubCommand(hub).Run, docs("A container for Pub/Sub commands.", "2.8.0")),
+		command.NewRedisCommand("pubsub", pubsubCommand(hub).Run, docs("A container for Pub/Sub commands.", "2.8.0")),
 	}
 	return all
 }
@@ -46,13 +46,13 @@ var namePrefixes = [...]string{Channels: "", Patterns: "p", Shards: "s"}
 // PUBLISH compares its channel with the patterns of all clients.
 const maxPattern = 1 << 10
 
-func subscribe(kind Kind) func(command.Call) {
+func subscribeHandler(kind Kind) func(command.Call) {
 	return func(c command.Call) {
 		if kind == Patterns && slices.ContainsFunc(c.Args[1:], func(p []byte) bool { return len(p) > maxPattern }) {
-			c.Out.Error(fmt.Sprintf("ERR pattern too long: the limit is %d bytes; use a shorter pattern", maxPattern))
+			c.Out.WriteError(fmt.Sprintf("ERR pattern too long: the limit is %d bytes; use a shorter pattern", maxPattern))
 			return
 		}
-		s := c.Client.Subscribe().(*Subscriber)
+		s := c.Client.NewSubscriptions().(*NewSubscriber)
 		if err := s.Listen(c.Ctx); err != nil {
 			c.Out.Fail(err)
 			return
@@ -66,10 +66,10 @@ func subscribe(kind Kind) func(command.Call) {
 	}
 }
 
-func unsubscribe(kind Kind) func(command.Call) {
+func unsubscribeHandler(kind Kind) func(command.Call) {
 	return func(c command.Call) {
 		c.Client.WriteMessages(c.Out)
-		s, _ := c.Client.Subscriptions.(*Subscriber)
+		s, _ := c.Client.Subscriptions.(*NewSubscriber)
 		names := syntax.Strings(c.Args[1:])
 		if len(names) == 0 {
 			names = s.Names(kind)
@@ -91,16 +91,16 @@ func unsubscribe(kind Kind) func(command.Call) {
 // to end.
 func confirm(out *command.Reply, verb string, name *string, count int) {
 	out.Bytes = resp.AppendHeader(out.Bytes, MessageKind(out.Proto), 3)
-	out.Bulk(verb)
+	out.WriteBulk(verb)
 	if name != nil {
-		out.Bulk(*name)
+		out.WriteBulk(*name)
 	} else {
-		out.Null()
+		out.WriteNull()
 	}
-	out.Int(int64(count))
+	out.WriteInt(int64(count))
 }
 
-func publish(hub *Hub, shard bool) func(command.Call) {
+func publishHandler(hub *Hub, shard bool) func(command.Call) {
 	return func(c command.Call) {
 		m := quorum.Message{Channel: string(c.Args[1]), Payload: string(c.Args[2]), Shard: shard}
 		n, err := hub.Publish(c.Ctx, m, &c.Client.LastMessage)
@@ -109,6 +109,6 @@ func publish(hub *Hub, shard bool) func(command.Call) {
 			c.Out.Fail(err)
 			return
 		}
-		c.Out.Int(int64(n))
+		c.Out.WriteInt(int64(n))
 	}
 }

@@ -14,10 +14,10 @@ import (
 type Carrier interface {
 	// Publish publishes a message, and waits until a majority of the masters has it. otherProxies
 	// counts the other proxies that listen.
-	Publish(ctx context.Context, m quorum.Message, last *uint64) (otherProxies int, err error)
+	Publish(ctx context.Context, m quorum.Message, lastNumber *uint64) (otherProxies int, err error)
 	// Listen starts the delivery of messages, until the Subscription ends. The carrier calls lost
 	// if the client may miss a message.
-	Listen(ctx context.Context, lost func()) (*quorum.Subscription, error)
+	Listen(ctx context.Context, onLoss func()) (*quorum.Subscription, error)
 }
 
 // Hub holds the subscriptions of all clients of a process. It is safe for concurrent use.
@@ -26,25 +26,25 @@ type Hub struct {
 	backlog backlog
 
 	mu            sync.Mutex
-	subscribers   map[*Subscriber]bool
-	subscriptions [kinds]map[string]map[*Subscriber]bool
+	subscribers   map[*NewSubscriber]bool
+	subscriptions [kindCount]map[string]map[*NewSubscriber]bool
 	// compiledPatterns holds the patterns of subscriptions in compiled form. patternSubscribers
 	// holds the subscribers to any pattern.
 	compiledPatterns   map[string]*keys.Pattern
-	patternSubscribers map[*Subscriber]bool
+	patternSubscribers map[*NewSubscriber]bool
 }
 
-// New returns a Hub. carry returns the carrier, which passes each message to deliver.
-func New(carry func(deliver func(quorum.Message)) Carrier) *Hub {
+// New returns a Hub. newCarrier returns the carrier, which passes each message to deliver.
+func New(newCarrier func(deliver func(quorum.Message)) Carrier) *Hub {
 	h := &Hub{
-		subscribers: map[*Subscriber]bool{}, compiledPatterns: map[string]*keys.Pattern{},
-		patternSubscribers: map[*Subscriber]bool{},
+		subscribers: map[*NewSubscriber]bool{}, compiledPatterns: map[string]*keys.Pattern{},
+		patternSubscribers: map[*NewSubscriber]bool{},
 	}
 	for i := range h.subscriptions {
-		h.subscriptions[i] = map[string]map[*Subscriber]bool{}
+		h.subscriptions[i] = map[string]map[*NewSubscriber]bool{}
 	}
 	h.backlog.limit.Store(DefaultBacklog)
-	h.carrier = carry(h.deliver)
+	h.carrier = newCarrier(h.deliver)
 	return h
 }
 
@@ -152,10 +152,10 @@ func (h *Hub) Names(kind Kind, glob string) ([]string, error) {
 }
 
 // add adds a subscription. The caller holds mu.
-func (h *Hub) add(kind Kind, name string, s *Subscriber) {
+func (h *Hub) add(kind Kind, name string, s *NewSubscriber) {
 	to := h.subscriptions[kind][name]
 	if to == nil {
-		to = map[*Subscriber]bool{}
+		to = map[*NewSubscriber]bool{}
 		h.subscriptions[kind][name] = to
 		if kind == Patterns {
 			h.compiledPatterns[name] = keys.Compile(name)
@@ -168,7 +168,7 @@ func (h *Hub) add(kind Kind, name string, s *Subscriber) {
 }
 
 // remove removes a subscription. The caller holds mu.
-func (h *Hub) remove(kind Kind, name string, s *Subscriber) {
+func (h *Hub) remove(kind Kind, name string, s *NewSubscriber) {
 	to := h.subscriptions[kind][name]
 	delete(to, s)
 	if len(to) == 0 {

@@ -28,20 +28,20 @@ func newHub() *Hub {
 
 // reader implements ClientWriter for a client that reads all messages.
 type reader struct {
-	mu          sync.Mutex
-	received    []byte
-	disconnects int
-	hasReceived chan struct{}
+	mu            sync.Mutex
+	output        []byte
+	disconnects   int
+	receiveSignal chan struct{}
 }
 
-func newReader() *reader { return &reader{hasReceived: make(chan struct{}, 1)} }
+func newReader() *reader { return &reader{receiveSignal: make(chan struct{}, 1)} }
 
 func (r *reader) WriteMessages(take func() []byte) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.received = append(r.received, take()...); len(r.received) > 0 {
+	if r.output = append(r.output, take()...); len(r.output) > 0 {
 		select {
-		case r.hasReceived <- struct{}{}:
+		case r.receiveSignal <- struct{}{}:
 		default:
 		}
 	}
@@ -54,14 +54,14 @@ func (r *reader) Disconnect() {
 	r.disconnects++
 }
 
-func (s *Subscriber) inboxLen() int {
+func (s *NewSubscriber) inboxLen() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.inbox)
 }
 
-// TestSlowPatternsDelayOnlyTheirClient checks that slow patterns delay only their own client.
-func TestSlowPatternsDelayOnlyTheirClient(t *testing.T) {
+// TestDelayBySlowPatterns checks that slow patterns delay only their own client.
+func TestDelayBySlowPatterns(t *testing.T) {
 	h := newHub()
 	slow, fastReader := h.Subscriber(newReader(), 2), newReader()
 	defer slow.Close()
@@ -76,7 +76,7 @@ func TestSlowPatternsDelayOnlyTheirClient(t *testing.T) {
 		err != nil {
 		t.Errorf("%d receivers, %v", n, err)
 	}
-	<-fastReader.hasReceived
+	<-fastReader.receiveSignal
 	if slow.inboxLen() == 0 {
 		t.Error("the message came only after all patterns were compared")
 	}
@@ -154,14 +154,14 @@ func (l *blockedWriter) WriteMessages(take func() []byte) error {
 
 func (l *blockedWriter) Disconnect() { l.once.Do(func() { close(l.disconnected) }) }
 
-// TestBacklogIsBounded checks that a message that waits for several clients counts once. Beyond the
+// TestBacklogLimit checks that a message that waits for several clients counts once. Beyond the
 // limit, the Hub disconnects the client with the most waiting messages, but not a client that
 // reads.
-func TestBacklogIsBounded(t *testing.T) {
+func TestBacklogLimit(t *testing.T) {
 	h := newHub()
 	newWriter := func() *blockedWriter { return &blockedWriter{disconnected: make(chan struct{})} }
 	second, slowest, r := newWriter(), newWriter(), newReader()
-	subscribers := []*Subscriber{h.Subscriber(second, 2), h.Subscriber(slowest, 2), h.Subscriber(r, 3)}
+	subscribers := []*NewSubscriber{h.Subscriber(second, 2), h.Subscriber(slowest, 2), h.Subscriber(r, 3)}
 	for _, s := range subscribers {
 		s.Add(Channels, "news")
 	}
@@ -176,7 +176,7 @@ func TestBacklogIsBounded(t *testing.T) {
 		t.Errorf("%d bytes wait, %d disconnects", bytes, disconnects)
 	}
 	for subscribers[2].waitingSize() > 0 {
-		<-r.hasReceived
+		<-r.receiveSignal
 	}
 	send("more", 20)
 	h.SetBacklog(2 * 110 * 10_000)

@@ -11,9 +11,9 @@ import (
 	"redlock-proxy/quorum"
 )
 
-// Outlet returns a rights.Outlet for the messages of a program on lock keys. last points to the
-// number of the client's last message.
-func (h *Hub) Outlet(last *uint64) rights.Outlet { return outlet{h, last} }
+// NewOutlet returns a rights.Outlet for the messages of a program on lock keys. lastNumber points
+// to the number of the client's last message.
+func (h *Hub) NewOutlet(lastNumber *uint64) rights.Outlet { return outlet{h, lastNumber} }
 
 type outlet struct {
 	hub  *Hub
@@ -24,7 +24,7 @@ type outlet struct {
 const publishTimeout = 5 * time.Second
 
 // Prepare stores the commands. It refuses commands that are not messages.
-func (o outlet) Prepare(_ context.Context, commands [][]string) (rights.Prepared, error) {
+func (o outlet) Prepare(_ context.Context, commands [][]string) (rights.PreparedCommands, error) {
 	for _, words := range commands {
 		if !syntax.IsPublish(syntax.Lower(words[0])) {
 			return nil, fmt.Errorf("there is no upstream for '%s'", syntax.Excerpt(words[0]))

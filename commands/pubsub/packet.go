@@ -17,7 +17,7 @@ const (
 	Channels Kind = iota
 	Patterns
 	Shards
-	kinds
+	kindCount
 )
 
 // arrivedMessage holds a message that has arrived. All its subscribers share it.
@@ -35,8 +35,8 @@ func (a *arrivedMessage) size() int {
 	return len(a.message.Channel) + len(a.message.Payload) + 3*wordOverhead
 }
 
-// forChannel returns the message for subscribers to its channel.
-func (a *arrivedMessage) forChannel() *packet {
+// channelPacket returns the message for subscribers to its channel.
+func (a *arrivedMessage) channelPacket() *packet {
 	kind := "message"
 	if a.message.Shard {
 		kind = "smessage"
@@ -44,8 +44,8 @@ func (a *arrivedMessage) forChannel() *packet {
 	return a.packet("", []string{kind, a.message.Channel, a.message.Payload})
 }
 
-// forPattern returns the message for subscribers to a pattern.
-func (a *arrivedMessage) forPattern(pattern string) *packet {
+// patternPacket returns the message for subscribers to a pattern.
+func (a *arrivedMessage) patternPacket(pattern string) *packet {
 	return a.packet("p"+pattern, []string{"pmessage", pattern, a.message.Channel, a.message.Payload})
 }
 
@@ -86,8 +86,8 @@ func (p *packet) memory() int { return 2 * p.size() }
 // wordOverhead is the size of a word in addition to its length, in bytes.
 const wordOverhead = 16
 
-// encoded returns the message in a protocol, 2 or 3.
-func (p *packet) encoded(proto int) []byte {
+// encode returns the message in a protocol, 2 or 3.
+func (p *packet) encode(proto int) []byte {
 	i := 0
 	if proto == 3 {
 		i = 1

@@ -16,7 +16,7 @@ func pubsubCommand(hub *Hub) command.Subcommands {
 	return command.Subcommands{
 		"channels": names(Channels), "shardchannels": names(Shards),
 		"numsub": counts(Channels), "shardnumsub": counts(Shards),
-		"numpat": command.Sub(2, func(c command.Call) { c.Out.Int(int64(hub.Total(Patterns))) }),
+		"numpat": command.Sub(2, func(c command.Call) { c.Out.WriteInt(int64(hub.Total(Patterns))) }),
 		"help": command.Help(
 			"PUBSUB <subcommand> [<arg> [value] [opt] ...]. Subcommands are:",
 			"CHANNELS [<pattern>]", "    Return the currently active channels matching a <pattern> (default: '*').",
@@ -40,7 +40,7 @@ func replyNames(hub *Hub, kind Kind, c command.Call) {
 	case 3:
 		glob = string(c.Args[2])
 	default:
-		c.Out.Error("ERR unknown subcommand or wrong number of arguments for '" +
+		c.Out.WriteError("ERR unknown subcommand or wrong number of arguments for '" +
 			string(syntax.CString(c.Args[1], 128)) + "'. Try PUBSUB HELP.")
 		return
 	}
@@ -49,13 +49,13 @@ func replyNames(hub *Hub, kind Kind, c command.Call) {
 		c.Out.Fail(err)
 		return
 	}
-	c.Out.Strings(found)
+	c.Out.WriteStrings(found)
 }
 
 func replyCounts(hub *Hub, kind Kind, c command.Call) {
-	c.Out.Array(2 * len(c.Args[2:]))
+	c.Out.WriteArray(2 * len(c.Args[2:]))
 	for _, name := range syntax.Strings(c.Args[2:]) {
-		c.Out.Bulk(name)
-		c.Out.Int(int64(hub.Count(kind, name)))
+		c.Out.WriteBulk(name)
+		c.Out.WriteInt(int64(hub.Count(kind, name)))
 	}
 }

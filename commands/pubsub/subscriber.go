@@ -29,14 +29,14 @@ type ClientWriter interface {
 	Disconnect()
 }
 
-// Subscriber holds the subscriptions of a client, and the messages that the client has not received
-// yet. Its methods are for the goroutine that runs the client's commands. Any goroutine may call
-// Any.
-type Subscriber struct {
+// NewSubscriber holds the subscriptions of a client, and the messages that the client has not
+// received yet. Its methods are for the goroutine that runs the client's commands. Any goroutine
+// may call Any.
+type NewSubscriber struct {
 	hub               *Hub
 	writer            ClientWriter
-	member            *quorum.Subscription // nil without subscriptions
-	names             [kinds]map[string]bool
+	subscription      *quorum.Subscription // nil without subscriptions
+	names             [kindCount]map[string]bool
 	subscriptionCount atomic.Int64
 	namesSize         atomic.Int64 // size of the names and compiled patterns in bytes
 
@@ -47,18 +47,18 @@ type Subscriber struct {
 
 	mu sync.Mutex
 	// inbox holds the messages that have not been compared with the patterns yet, in order.
-	// comparing is set while a goroutine compares them.
-	inbox     []inboxEntry
-	comparing bool
+	// matching is set while a goroutine compares them.
+	inbox    []inboxEntry
+	matching bool
 	// queue holds the messages to write, and writing the messages that are being written. size is
 	// the size of all messages in inbox, queue and writing.
-	queue, writing []*packet
-	size           int
-	// overSince is the time since which size has been above the soft limit.
-	overSince time.Time
-	proto     int
-	suspended bool // between Take and Release
-	closed    bool
+	queue, writeBatch []*packet
+	size              int
+	// aboveLimitSince is the time since which size has been above the soft limit.
+	aboveLimitSince time.Time
+	proto           int
+	suspended       bool // between Take and Release
+	closed          bool
 	// running is set while the goroutine that writes is running.
 	running bool
 	tasks   sync.WaitGroup
@@ -70,9 +70,9 @@ type inboxEntry struct {
 	byChannel bool
 }
 
-// Subscriber returns a Subscriber without subscriptions. The caller must close it.
-func (h *Hub) Subscriber(line ClientWriter, proto int) *Subscriber {
-	s := &Subscriber{hub: h, writer: line, proto: proto, patterns: map[string]*keys.Pattern{}}
+// NewSubscriber returns a Subscriber without subscriptions. The caller must close it.
+func (h *Hub) Subscriber(writer ClientWriter, proto int) *NewSubscriber {
+	s := &NewSubscriber{hub: h, writer: writer, proto: proto, patterns: map[string]*keys.Pattern{}}
 	for i := range s.names {
 		s.names[i] = map[string]bool{}
 	}
@@ -83,11 +83,11 @@ func (h *Hub) Subscriber(line ClientWriter, proto int) *Subscriber {
 }
 
 // HasSubscriptions reports whether there is a subscription. Any goroutine may call it, also on nil.
-func (s *Subscriber) HasSubscriptions() bool { return s != nil && s.subscriptionCount.Load() > 0 }
+func (s *NewSubscriber) HasSubscriptions() bool { return s != nil && s.subscriptionCount.Load() > 0 }
 
 // sizeOf returns the size of a subscription that exists, in bytes. Subscribers share the compiled
 // form of a pattern, but it counts for each of them.
-func (s *Subscriber) sizeOf(kind Kind, name string) int64 {
+func (s *NewSubscriber) sizeOf(kind Kind, name string) int64 {
 	const overhead = 256
 	if kind == Patterns {
 		return overhead + int64(len(name)+s.patterns[name].Size())
@@ -96,7 +96,7 @@ func (s *Subscriber) sizeOf(kind Kind, name string) int64 {
 }
 
 // Size returns the size of the subscriptions, in bytes. It returns 0 for a nil Subscriber.
-func (s *Subscriber) Size() int {
+func (s *NewSubscriber) Size() int {
 	if s == nil {
 		return 0
 	}
@@ -105,7 +105,7 @@ func (s *Subscriber) Size() int {
 
 // Count returns the number of subscriptions that a confirmation shows. As in Redis, it counts shard
 // channels separately from channels and patterns.
-func (s *Subscriber) Count(kind Kind) int {
+func (s *NewSubscriber) Count(kind Kind) int {
 	switch {
 	case s == nil:
 		return 0
@@ -116,7 +116,7 @@ func (s *Subscriber) Count(kind Kind) int {
 }
 
 // Names returns the subscriptions of a kind.
-func (s *Subscriber) Names(kind Kind) []string {
+func (s *NewSubscriber) Names(kind Kind) []string {
 	if s == nil {
 		return nil
 	}
@@ -126,19 +126,19 @@ func (s *Subscriber) Names(kind Kind) []string {
 // Listen makes the proxy listen to the masters. It must precede the first Add.
 //
 // The errors are those of quorum.Messages.Listen.
-func (s *Subscriber) Listen(ctx context.Context) error {
-	if s.member != nil {
+func (s *NewSubscriber) Listen(ctx context.Context) error {
+	if s.subscription != nil {
 		return nil
 	}
 	member, err := s.hub.carrier.Listen(ctx, s.writer.Disconnect)
 	if err == nil {
-		s.member = member
+		s.subscription = member
 	}
 	return err
 }
 
 // Add adds a subscription.
-func (s *Subscriber) Add(kind Kind, name string) {
+func (s *NewSubscriber) Add(kind Kind, name string) {
 	s.matchMu.Lock()
 	defer s.matchMu.Unlock()
 	s.hub.mu.Lock()
@@ -156,7 +156,7 @@ func (s *Subscriber) Add(kind Kind, name string) {
 }
 
 // Remove removes a subscription.
-func (s *Subscriber) Remove(kind Kind, name string) {
+func (s *NewSubscriber) Remove(kind Kind, name string) {
 	if s == nil {
 		return
 	}
@@ -176,19 +176,19 @@ func (s *Subscriber) Remove(kind Kind, name string) {
 }
 
 // StopIfUnused stops listening if no subscription remains. It must follow the last Remove.
-func (s *Subscriber) StopIfUnused() {
-	if s != nil && s.member != nil && !s.HasSubscriptions() {
-		s.member.Leave()
-		s.member = nil
+func (s *NewSubscriber) StopIfUnused() {
+	if s != nil && s.subscription != nil && !s.HasSubscriptions() {
+		s.subscription.Leave()
+		s.subscription = nil
 	}
 }
 
 // Clear removes all subscriptions.
-func (s *Subscriber) Clear() {
+func (s *NewSubscriber) Clear() {
 	if s == nil {
 		return
 	}
-	for kind := range kinds {
+	for kind := range kindCount {
 		for _, name := range s.Names(kind) {
 			s.Remove(kind, name)
 		}
@@ -198,25 +198,25 @@ func (s *Subscriber) Clear() {
 
 // accept takes a message, and writes it soon if the client is subscribed to it. byChannel is set if
 // the client is subscribed to the channel itself. The caller holds the Hub's mu.
-func (s *Subscriber) accept(a *arrivedMessage, byChannel bool) {
+func (s *NewSubscriber) accept(a *arrivedMessage, byChannel bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
 	case s.closed:
 	case byChannel && len(s.names[Patterns]) == 0 && len(s.inbox) == 0:
-		s.enqueue(a.forChannel())
+		s.enqueue(a.channelPacket())
 	default:
 		s.inbox = append(s.inbox, inboxEntry{a, byChannel})
 		s.hub.backlog.enter(&a.queueCounter, a.size())
-		if s.addSize(a.size()) && !s.comparing {
-			s.comparing = true
+		if s.addSize(a.size()) && !s.matching {
+			s.matching = true
 			s.tasks.Go(s.matchInbox)
 		}
 	}
 }
 
 // matchInbox compares the waiting messages with the client's patterns until no message waits.
-func (s *Subscriber) matchInbox() {
+func (s *NewSubscriber) matchInbox() {
 	for s.matchNext() {
 	}
 }
@@ -224,12 +224,12 @@ func (s *Subscriber) matchInbox() {
 // matchNext compares the next message with the client's patterns, and queues the message if the
 // client is subscribed to it. It returns false if no message was left, or if the client is
 // disconnected.
-func (s *Subscriber) matchNext() bool {
+func (s *NewSubscriber) matchNext() bool {
 	s.matchMu.Lock()
 	defer s.matchMu.Unlock()
 	s.mu.Lock()
-	s.comparing = !s.closed && len(s.inbox) > 0
-	if !s.comparing {
+	s.matching = !s.closed && len(s.inbox) > 0
+	if !s.matching {
 		s.mu.Unlock()
 		return false
 	}
@@ -260,9 +260,9 @@ func (s *Subscriber) matchNext() bool {
 }
 
 // packets returns the packets of a message for the client. The caller holds matchMu.
-func (s *Subscriber) packets(m inboxEntry) (packets []*packet, err error) {
+func (s *NewSubscriber) packets(m inboxEntry) (packets []*packet, err error) {
 	if m.byChannel {
-		packets = append(packets, m.forChannel())
+		packets = append(packets, m.channelPacket())
 	}
 	if m.message.Shard {
 		return packets, nil
@@ -273,7 +273,7 @@ func (s *Subscriber) packets(m inboxEntry) (packets []*packet, err error) {
 		case err != nil:
 			return nil, err
 		case matches:
-			packets = append(packets, m.forPattern(name))
+			packets = append(packets, m.patternPacket(name))
 		}
 		if s.isClosed() {
 			return nil, nil
@@ -282,14 +282,14 @@ func (s *Subscriber) packets(m inboxEntry) (packets []*packet, err error) {
 	return packets, nil
 }
 
-func (s *Subscriber) isClosed() bool {
+func (s *NewSubscriber) isClosed() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.closed
 }
 
 // enqueue queues a message. The caller holds mu.
-func (s *Subscriber) enqueue(p *packet) {
+func (s *NewSubscriber) enqueue(p *packet) {
 	s.queue = append(s.queue, p)
 	s.hub.backlog.enter(&p.queueCounter, p.memory())
 	if s.addSize(p.size()) {
@@ -299,7 +299,7 @@ func (s *Subscriber) enqueue(p *packet) {
 
 // addSize adds the size of a message, and disconnects the client if the sum is above the limit. It
 // reports whether the client is still connected. The caller holds mu.
-func (s *Subscriber) addSize(size int) bool {
+func (s *NewSubscriber) addSize(size int) bool {
 	s.size += size
 	s.hub.disconnectSlowest()
 	if s.isAboveLimit(time.Now()) {
@@ -309,25 +309,25 @@ func (s *Subscriber) addSize(size int) bool {
 }
 
 // disconnect disconnects a client that would miss messages. The caller holds mu.
-func (s *Subscriber) disconnect() {
+func (s *NewSubscriber) disconnect() {
 	s.closed = true
 	s.dropWaiting()
 	s.writer.Disconnect()
 }
 
 // isAboveLimit reports whether the size is above the limit. The caller holds mu.
-func (s *Subscriber) isAboveLimit(now time.Time) bool {
+func (s *NewSubscriber) isAboveLimit(now time.Time) bool {
 	switch {
 	case s.size <= softLimit:
-		s.overSince = time.Time{}
-	case s.overSince.IsZero():
-		s.overSince = now
+		s.aboveLimitSince = time.Time{}
+	case s.aboveLimitSince.IsZero():
+		s.aboveLimitSince = now
 	}
-	return s.size > hardLimit || !s.overSince.IsZero() && now.Sub(s.overSince) > softTime
+	return s.size > hardLimit || !s.aboveLimitSince.IsZero() && now.Sub(s.aboveLimitSince) > softTime
 }
 
 // startWriter starts the goroutine that writes, if it is needed. The caller holds mu.
-func (s *Subscriber) startWriter() {
+func (s *NewSubscriber) startWriter() {
 	if !s.running && !s.suspended && !s.closed && len(s.queue) > 0 {
 		s.running = true
 		s.tasks.Go(s.writeQueue)
@@ -335,7 +335,7 @@ func (s *Subscriber) startWriter() {
 }
 
 // writeQueue writes the queued messages until there are none.
-func (s *Subscriber) writeQueue() {
+func (s *NewSubscriber) writeQueue() {
 	for {
 		more := false
 		err := s.writer.WriteMessages(func() (out []byte) {
@@ -353,7 +353,7 @@ func (s *Subscriber) writeQueue() {
 
 // next returns the next bytes to write, after the previous bytes were written. The caller must not
 // modify the returned bytes. If more is false, the goroutine that writes must end.
-func (s *Subscriber) next() (out []byte, more bool) {
+func (s *NewSubscriber) next() (out []byte, more bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.releaseWritten()
@@ -362,14 +362,14 @@ func (s *Subscriber) next() (out []byte, more bool) {
 		return nil, false
 	}
 	n := 0
-	if encoded := s.queue[0].encoded(s.proto); len(encoded) >= writeSize {
+	if encoded := s.queue[0].encode(s.proto); len(encoded) >= writeSize {
 		out, n = encoded, 1 // avoids a copy for each subscriber
 	}
 	for n < len(s.queue) && len(out) < writeSize {
-		out = append(out, s.queue[n].encoded(s.proto)...)
+		out = append(out, s.queue[n].encode(s.proto)...)
 		n++
 	}
-	s.writing = slices.Clone(s.queue[:n])
+	s.writeBatch = slices.Clone(s.queue[:n])
 	left := copy(s.queue, s.queue[n:])
 	clear(s.queue[left:])
 	if s.queue = s.queue[:left]; left == 0 {
@@ -380,7 +380,7 @@ func (s *Subscriber) next() (out []byte, more bool) {
 
 // Take returns the messages that have arrived, which precede the next reply. It delays later
 // messages until Release.
-func (s *Subscriber) Take() (out []byte) {
+func (s *NewSubscriber) Take() (out []byte) {
 	if s == nil {
 		return nil
 	}
@@ -394,7 +394,7 @@ func (s *Subscriber) Take() (out []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, p := range s.queue {
-		out = append(out, p.encoded(s.proto)...)
+		out = append(out, p.encode(s.proto)...)
 		s.size -= p.size()
 		s.hub.backlog.leave(&p.queueCounter, p.memory())
 	}
@@ -403,7 +403,7 @@ func (s *Subscriber) Take() (out []byte) {
 }
 
 // SetProto sets the protocol of messages, 2 or 3. It must be called between Take and Release.
-func (s *Subscriber) SetProto(proto int) {
+func (s *NewSubscriber) SetProto(proto int) {
 	if s == nil {
 		return
 	}
@@ -413,7 +413,7 @@ func (s *Subscriber) SetProto(proto int) {
 }
 
 // Release resumes the delivery of messages after Take.
-func (s *Subscriber) Release() {
+func (s *NewSubscriber) Release() {
 	if s == nil {
 		return
 	}
@@ -424,7 +424,7 @@ func (s *Subscriber) Release() {
 }
 
 // Close removes all subscriptions, and waits until no write is running.
-func (s *Subscriber) Close() {
+func (s *NewSubscriber) Close() {
 	if s == nil {
 		return
 	}

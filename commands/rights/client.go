@@ -20,12 +20,14 @@ type Client struct {
 	Unrestricted bool
 }
 
-// MayAll reports whether the client has all permissions.
-func (c *Client) MayAll() bool { return c.Unrestricted || c.Upstream == nil && c.Checker == nil }
+// HasAllPermissions reports whether the client has all permissions.
+func (c *Client) HasAllPermissions() bool {
+	return c.Unrestricted || c.Upstream == nil && c.Checker == nil
+}
 
 // NewPermissions returns an empty record of the client's permissions.
 func (c *Client) NewPermissions() *Permissions {
-	return &Permissions{upstream: c.Upstream, checker: c.Checker, hasAll: c.MayAll(), refused: map[string]string{}}
+	return &Permissions{upstream: c.Upstream, checker: c.Checker, hasAll: c.HasAllPermissions(), refusals: map[string]string{}}
 }
 
 // Refusal returns the error for a command that the client may not run, or whose permission cannot
@@ -41,7 +43,7 @@ func (c *Client) RefusalOf(ctx context.Context, words ...string) string {
 
 func (c *Client) refusal(ctx context.Context, words [][]byte, questions func() [][]string) string {
 	switch {
-	case c.MayAll():
+	case c.HasAllPermissions():
 		return ""
 	case c.Checker != nil:
 		return c.Checker.Refusal(words)
@@ -63,10 +65,10 @@ func (c *Client) refusal(ctx context.Context, words [][]byte, questions func() [
 	return ""
 }
 
-// Readable returns the keys whose values the client may read.
-func (c *Client) Readable(ctx context.Context, keys []string) (readable []string, err error) {
+// FilterReadable returns the keys whose values the client may read.
+func (c *Client) FilterReadable(ctx context.Context, keys []string) (readableKeys []string, err error) {
 	switch {
-	case c.MayAll():
+	case c.HasAllPermissions():
 		return keys, nil
 	case c.Checker != nil:
 		return slices.DeleteFunc(slices.Clone(keys), func(key string) bool { return !c.Checker.MayRead(key) }), nil
@@ -81,8 +83,8 @@ func (c *Client) Readable(ctx context.Context, keys []string) (readable []string
 	}
 	for i, text := range refusals {
 		if text == "" {
-			readable = append(readable, keys[i])
+			readableKeys = append(readableKeys, keys[i])
 		}
 	}
-	return readable, nil
+	return readableKeys, nil
 }

@@ -16,13 +16,13 @@ type Upstream interface {
 	Refusals(ctx context.Context, commands [][]string) ([]string, error)
 	// Prepare makes the upstream queue commands in one transaction. The error is a *RefusedError if
 	// the upstream refuses a command. After any error, the upstream has nothing queued.
-	Prepare(ctx context.Context, commands [][]string) (Prepared, error)
+	Prepare(ctx context.Context, commands [][]string) (PreparedCommands, error)
 }
 
 // Outlet accepts the side effects of programs if there is no upstream. It accepts only messages.
 // Prepare is like that of an Upstream.
 type Outlet interface {
-	Prepare(ctx context.Context, commands [][]string) (Prepared, error)
+	Prepare(ctx context.Context, commands [][]string) (PreparedCommands, error)
 }
 
 // Checker checks the permissions of the proxy's own users, which the upstream does not have.
@@ -33,8 +33,8 @@ type Checker interface {
 	MayRead(key string) bool
 }
 
-// Prepared holds commands that the upstream has queued but not run.
-type Prepared interface {
+// PreparedCommands holds commands that the upstream has queued but not run.
+type PreparedCommands interface {
 	// Do runs the commands, in limited time. After an error, some or all of the commands may not
 	// have run.
 	Do() error
@@ -48,16 +48,16 @@ type RefusedError struct{ Text string }
 // Error implements error. It returns the upstream's text.
 func (e *RefusedError) Error() string { return e.Text }
 
-// UnknownError reports that the proxy could not ask the upstream for permissions.
-type UnknownError struct{ Cause error }
+// PermissionCheckError reports that the proxy could not ask the upstream for permissions.
+type PermissionCheckError struct{ Cause error }
 
 // Error implements error. It includes the cause.
-func (e *UnknownError) Error() string {
+func (e *PermissionCheckError) Error() string {
 	return fmt.Sprintf("cannot check this client's permissions: %v", e.Cause)
 }
 
 // Unwrap returns the cause.
-func (e *UnknownError) Unwrap() error { return e.Cause }
+func (e *PermissionCheckError) Unwrap() error { return e.Cause }
 
 // maxQuestions limits how many permissions one command, script or transaction may require.
 const maxQuestions = 1000
@@ -65,12 +65,12 @@ const maxQuestions = 1000
 // Permissions records the known permissions of a client while one command, script or transaction
 // runs, so that the proxy asks for each permission once. It belongs to one goroutine.
 type Permissions struct {
-	upstream   Upstream
-	outlet     Outlet            // nil if there is an upstream, or messages are not supported
-	checker    Checker           // nil if the upstream must be asked
-	hasAll     bool              // the client has all permissions
-	refused    map[string]string // by question; empty if permitted
-	unanswered [][]string        // questions of the current run without an answer
+	upstream      Upstream
+	outlet        Outlet            // nil if there is an upstream, or messages are not supported
+	checker       Checker           // nil if the upstream must be asked
+	hasAll        bool              // the client has all permissions
+	refusals      map[string]string // by question; empty if permitted
+	openQuestions [][]string        // questions of the current run without an answer
 }
 
 // HasAll reports whether the client has all permissions.
@@ -93,10 +93,10 @@ func (k *Permissions) Refusal(words []string, questions [][]string) string {
 		return k.checker.Refusal(syntax.Bytes(words))
 	}
 	for _, q := range questions {
-		text, known := k.refused[QuestionKey(q)]
+		text, known := k.refusals[QuestionKey(q)]
 		switch {
-		case !known && len(k.unanswered) <= maxQuestions:
-			k.unanswered = append(k.unanswered, q)
+		case !known && len(k.openQuestions) <= maxQuestions:
+			k.openQuestions = append(k.openQuestions, q)
 		case text != "":
 			return text
 		}
@@ -111,13 +111,13 @@ func (k *Permissions) SetOutlet(o Outlet) { k.outlet = o }
 func (k *Permissions) MayPublish() bool { return k.upstream != nil || k.outlet != nil }
 
 // HasOpenQuestions reports whether the run had a question without an answer.
-func (k *Permissions) HasOpenQuestions() bool { return k != nil && len(k.unanswered) > 0 }
+func (k *Permissions) HasOpenQuestions() bool { return k != nil && len(k.openQuestions) > 0 }
 
 // Ask asks the upstream the open questions of the last run.
 func (k *Permissions) Ask(ctx context.Context) error {
-	questions := k.unanswered
-	k.unanswered = nil
-	if len(k.refused)+len(questions) > maxQuestions {
+	questions := k.openQuestions
+	k.openQuestions = nil
+	if len(k.refusals)+len(questions) > maxQuestions {
 		return fmt.Errorf("too many permissions to check: the limit is %d; use fewer keys", maxQuestions)
 	}
 	texts, err := k.upstream.Refusals(ctx, questions)
@@ -125,7 +125,7 @@ func (k *Permissions) Ask(ctx context.Context) error {
 		return err
 	}
 	for i, q := range questions {
-		k.refused[QuestionKey(q)] = texts[i]
+		k.refusals[QuestionKey(q)] = texts[i]
 	}
 	return nil
 }
@@ -140,7 +140,7 @@ func QuestionKey(words []string) string {
 }
 
 // Prepare calls Prepare of the client's upstream, or of the outlet if there is no upstream.
-func (k *Permissions) Prepare(ctx context.Context, commands [][]string) (Prepared, error) {
+func (k *Permissions) Prepare(ctx context.Context, commands [][]string) (PreparedCommands, error) {
 	if k.upstream == nil {
 		return k.outlet.Prepare(ctx, commands)
 	}

@@ -91,7 +91,7 @@ func KeyQuestions(words []string) (questions [][]string) {
 // beginsWithKeys reports whether the keys of a command are at fixed places from the first argument
 // on, and one key is enough.
 func beginsWithKeys(name string) bool {
-	span, fixed := spec.Find([]byte(name)).Keys.Fixed()
+	span, fixed := spec.Find([]byte(name)).Keys.FixedSpan()
 	return fixed && span.First == 1 && (span.Last == 1 || span.Last < 0)
 }
 
@@ -103,7 +103,7 @@ func wholeQuestion(words []string, keys int) [][]string {
 	}
 	args := syntax.Bytes(words)
 	rule := spec.KeysOf(args[0])
-	places, _ := rule.Positions(args, len(args))
+	places, _ := rule.Places(args, len(args))
 	q := []string{syntax.Lower(words[0])}
 	for i, word := range words[1:] {
 		if !places.Has(i+1) && !rule.DeterminesKeys(i+1) {

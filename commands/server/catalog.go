@@ -9,8 +9,8 @@ import (
 
 // catalog holds the commands that COMMAND lists. It is safe for concurrent use after newCatalog.
 type catalog struct {
-	all    []*command.Command
-	byName *syntax.Names[*command.Command]
+	commands []*command.Command
+	byName   *syntax.Names[*command.Command]
 }
 
 // newCatalog returns a catalog of commands in their order.
@@ -28,15 +28,15 @@ func (l *catalog) find(name []byte) *command.Command { return l.byName.Find(name
 // command implements COMMAND with its subcommands.
 func (l *catalog) command(c command.Call) {
 	if len(c.Args) == 1 {
-		l.info(l.all, c.Out)
+		l.info(l.commands, c.Out)
 		return
 	}
 	rest := c.Args[2:]
 	switch sub := syntax.Lower(c.Args[1]); {
 	case sub == "count" && len(rest) > 0, sub == "getkeys" && len(rest) == 0:
-		c.Out.Error(syntax.WrongArity("command|" + sub))
+		c.Out.WriteError(syntax.WrongArity("command|" + sub))
 	case sub == "count":
-		c.Out.Int(int64(len(l.all)))
+		c.Out.WriteInt(int64(len(l.commands)))
 	case sub == "list":
 		l.list(rest, c.Out)
 	case sub == "info":
@@ -46,7 +46,7 @@ func (l *catalog) command(c command.Call) {
 	case sub == "getkeys":
 		l.getKeys(rest, c.Out)
 	default:
-		c.Out.Error(syntax.UnknownSubcommand("COMMAND", c.Args[1]))
+		c.Out.WriteError(syntax.UnknownSubcommand("COMMAND", c.Args[1]))
 	}
 }
 
@@ -54,7 +54,7 @@ func (l *catalog) command(c command.Call) {
 // returns all commands.
 func (l *catalog) findAll(names [][]byte) []*command.Command {
 	if len(names) == 0 {
-		return l.all
+		return l.commands
 	}
 	found := make([]*command.Command, len(names))
 	for i, name := range names {
@@ -66,20 +66,20 @@ func (l *catalog) findAll(names [][]byte) []*command.Command {
 // list implements COMMAND LIST, without FILTERBY.
 func (l *catalog) list(options [][]byte, out *command.Reply) {
 	if len(options) > 0 {
-		out.Error(syntax.ErrSyntax)
+		out.WriteError(syntax.ErrSyntax)
 		return
 	}
-	out.Array(len(l.all))
-	for _, c := range l.all {
-		out.Bulk(c.Name)
+	out.WriteArray(len(l.commands))
+	for _, c := range l.commands {
+		out.WriteBulk(c.Name)
 	}
 }
 
 func (l *catalog) info(commands []*command.Command, out *command.Reply) {
-	out.Array(len(commands))
+	out.WriteArray(len(commands))
 	for _, c := range commands {
 		if c == nil {
-			out.Null()
+			out.WriteNull()
 			continue
 		}
 		c.WriteInfo(out)
@@ -93,9 +93,9 @@ func (l *catalog) docs(commands []*command.Command, out *command.Reply) {
 			known = append(known, c)
 		}
 	}
-	out.Map(len(known))
+	out.WriteMap(len(known))
 	for _, c := range known {
-		out.Bulk(c.Name)
+		out.WriteBulk(c.Name)
 		c.Docs.Write(out)
 	}
 }
@@ -104,20 +104,20 @@ func (l *catalog) getKeys(words [][]byte, out *command.Reply) {
 	cmd := l.find(words[0])
 	switch {
 	case cmd == nil:
-		out.Error("ERR Invalid command specified")
+		out.WriteError("ERR Invalid command specified")
 	case !cmd.HasKeys():
-		out.Error("ERR The command has no key arguments")
+		out.WriteError("ERR The command has no key arguments")
 	case !syntax.FitsArity(cmd.Arity, len(words)):
-		out.Error("ERR Invalid number of arguments specified for command")
+		out.WriteError("ERR Invalid number of arguments specified for command")
 	default:
 		var names []string
 		for _, i := range slices.Sorted(cmd.Places(words).All()) {
 			names = append(names, string(words[i]))
 		}
 		if len(names) == 0 {
-			out.Error("ERR Invalid arguments specified for command")
+			out.WriteError("ERR Invalid arguments specified for command")
 			return
 		}
-		out.Strings(names)
+		out.WriteStrings(names)
 	}
 }

@@ -10,7 +10,7 @@ import (
 
 // client implements CLIENT with its subcommands.
 func client(c command.Call) {
-	if sub := syntax.Lower(c.Args[1]); c.Client.Track != nil && (sub == "tracking" || sub == "caching") {
+	if sub := syntax.Lower(c.Args[1]); c.Client.NewTracking != nil && (sub == "tracking" || sub == "caching") {
 		clientTracking(c, sub)
 		return
 	}
@@ -18,16 +18,16 @@ func client(c command.Call) {
 }
 
 var clientSubcommands = command.Subcommands{
-	"id":      command.Sub(2, func(c command.Call) { c.Out.Int(c.Client.ID) }),
+	"id":      command.Sub(2, func(c command.Call) { c.Out.WriteInt(c.Client.ID) }),
 	"getname": command.Sub(2, clientGetName),
 	"setname": command.Sub(3, clientSetName),
 	"setinfo": command.Sub(4, clientHandler(clientSetInfo)),
-	"info":    command.Sub(2, func(c command.Call) { c.Out.Text(c.Client.Describe()) }),
+	"info":    command.Sub(2, func(c command.Call) { c.Out.WriteText(c.Client.Describe()) }),
 	// A client does not see other clients.
-	"list":  command.Sub(2, func(c command.Call) { c.Out.Text(c.Client.Describe()) }),
+	"list":  command.Sub(2, func(c command.Call) { c.Out.WriteText(c.Client.Describe()) }),
 	"reply": command.Sub(3, clientReply),
 	// The capabilities of the client have no effect.
-	"capa":     command.Sub(-3, func(c command.Call) { c.Out.Status("OK") }),
+	"capa":     command.Sub(-3, func(c command.Call) { c.Out.WriteStatus("OK") }),
 	"no-evict": command.Sub(3, clientOnOff),
 	"no-touch": command.Sub(3, clientOnOff),
 	"help":     clientHelp,
@@ -48,10 +48,10 @@ func clientTracking(c command.Call, sub string) {
 		text = setCaching(c)
 	}
 	if text != "" {
-		c.Out.Error(text)
+		c.Out.WriteError(text)
 		return
 	}
-	c.Out.Status("OK")
+	c.Out.WriteStatus("OK")
 }
 
 func setTracking(c command.Call) (errorText string) {
@@ -69,7 +69,7 @@ func setTracking(c command.Call) (errorText string) {
 		return "ERR BCAST of lock keys is not supported: only keys that the client reads can be tracked; " +
 			"leave BCAST out"
 	case mode.On, before.On:
-		c.Client.Tracking = c.Client.Track()
+		c.Client.Tracking = c.Client.NewTracking()
 		tracking.Of(c.Client).SetMode(mode)
 	}
 	return ""
@@ -91,15 +91,15 @@ func setCaching(c command.Call) (errorText string) {
 
 func clientGetName(c command.Call) {
 	if c.Client.Name == "" {
-		c.Out.Null()
+		c.Out.WriteNull()
 		return
 	}
-	c.Out.Bulk(c.Client.Name)
+	c.Out.WriteBulk(c.Client.Name)
 }
 
 func clientSetName(c command.Call) {
 	if setClientName(c.Client, c.Args[2], c.Out) {
-		c.Out.Status("OK")
+		c.Out.WriteStatus("OK")
 	}
 }
 
@@ -108,7 +108,7 @@ const errClientName = "ERR Client names cannot contain spaces, newlines or speci
 // setClientName sets a client's name if Redis accepts it, else replies with the error.
 func setClientName(c *command.Client, name []byte, out *command.Reply) bool {
 	if !IsClientName(name) {
-		out.Error(errClientName)
+		out.WriteError(errClientName)
 		return false
 	}
 	c.Name = string(name)
@@ -129,34 +129,34 @@ func clientSetInfo(c *command.Client, args [][]byte, out *command.Reply) {
 	option := syntax.Lower(args[0])
 	switch {
 	case option != "lib-name" && option != "lib-ver":
-		out.Error(fmt.Sprintf("ERR Unrecognized option '%s'", syntax.CString(args[0], len(args[0]))))
+		out.WriteError(fmt.Sprintf("ERR Unrecognized option '%s'", syntax.CString(args[0], len(args[0]))))
 		return
 	case !IsClientName(args[1]):
-		out.Error(fmt.Sprintf("ERR %s cannot contain spaces, newlines or special characters.", args[0]))
+		out.WriteError(fmt.Sprintf("ERR %s cannot contain spaces, newlines or special characters.", args[0]))
 		return
 	case option == "lib-name":
 		c.LibName = string(args[1])
 	default:
 		c.LibVer = string(args[1])
 	}
-	out.Status("OK")
+	out.WriteStatus("OK")
 }
 
 func clientReply(c command.Call) {
 	switch mode := syntax.Lower(c.Args[2]); {
 	case !c.Client.SetReplyMode(mode):
-		c.Out.Error(syntax.ErrSyntax)
+		c.Out.WriteError(syntax.ErrSyntax)
 	case mode == "on":
-		c.Out.Status("OK")
+		c.Out.WriteStatus("OK")
 	}
 }
 
 func clientOnOff(c command.Call) {
 	switch syntax.Lower(c.Args[2]) {
 	case "on", "off":
-		c.Out.Status("OK")
+		c.Out.WriteStatus("OK")
 	default:
-		c.Out.Error(syntax.ErrSyntax)
+		c.Out.WriteError(syntax.ErrSyntax)
 	}
 }
 

@@ -22,8 +22,8 @@ func (s *Server) cluster(c command.Call) {
 		return
 	}
 	command.Subcommands{
-		"myid":   command.Sub(2, func(c command.Call) { c.Out.Bulk(s.opts.ID) }),
-		"info":   command.Sub(2, func(c command.Call) { c.Out.Text(joinLines(clusterInfo)) }),
+		"myid":   command.Sub(2, func(c command.Call) { c.Out.WriteBulk(s.opts.ID) }),
+		"info":   command.Sub(2, func(c command.Call) { c.Out.WriteText(joinLines(clusterInfo)) }),
 		"nodes":  command.Sub(2, s.clusterNodes),
 		"slots":  command.Sub(2, s.clusterSlots),
 		"shards": command.Sub(2, s.clusterShards),
@@ -58,7 +58,7 @@ func nodeAddress(c *command.Client) (host string, port int) {
 func (s *Server) clusterNodes(c command.Call) {
 	host, port := nodeAddress(c.Client)
 	addr := net.JoinHostPort(host, strconv.Itoa(port))
-	c.Out.Text(fmt.Sprintf("%s %s@%d myself,master - 0 0 1 connected 0-%d\n", s.opts.ID, addr, port, slots-1))
+	c.Out.WriteText(fmt.Sprintf("%s %s@%d myself,master - 0 0 1 connected 0-%d\n", s.opts.ID, addr, port, slots-1))
 }
 
 func (s *Server) clusterSlots(c command.Call) {
@@ -81,7 +81,7 @@ func (s *Server) readOnly(c command.Call) {
 		replyNoCluster(c)
 		return
 	}
-	c.Out.Status("OK")
+	c.Out.WriteStatus("OK")
 }
 
 // mode returns the mode of the server, as HELLO and INFO show it.

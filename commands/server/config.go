@@ -24,33 +24,33 @@ func (s *Server) configGet(c command.Call) {
 	}
 	shown := map[string]string{}
 	for _, p := range c.Args[2:] {
-		request(string(p), settings, shown)
+		addMatches(string(p), settings, shown)
 	}
-	var found command.Fields
+	var fields command.Fields
 	for _, s := range settings {
 		if name, ok := shown[s[0]]; ok {
-			found = append(found, name, s[1])
+			fields = append(fields, name, s[1])
 		}
 	}
-	c.Out.Put(found)
+	c.Out.Put(fields)
 }
 
-// request adds to shown the settings that a pattern of CONFIG GET requests. It maps each setting to
-// the name under which the reply shows it: the pattern itself, or the setting's own name if a glob
-// matched it.
-func request(pattern string, settings [][2]string, shown map[string]string) {
+// addMatches adds to shown the settings that a pattern of CONFIG GET requests. It maps each setting
+// to the name under which the reply shows it: the pattern itself, or the setting's own name if a
+// glob matched it.
+func addMatches(pattern string, settings [][2]string, shownNames map[string]string) {
 	word := syntax.Lower(pattern)
 	isGlob, glob := strings.ContainsAny(word, "*?["), keys.Compile(word)
 	for _, s := range settings {
 		name := s[0]
-		if shown[name] != "" {
+		if shownNames[name] != "" {
 			continue
 		}
 		if word == name {
-			shown[name] = pattern
+			shownNames[name] = pattern
 		} else if matches, _ := glob.Match(name); isGlob && matches {
 			// A short name is never too complex.
-			shown[name] = name
+			shownNames[name] = name
 		}
 	}
 }

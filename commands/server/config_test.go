@@ -20,7 +20,7 @@ func TestRequest(t *testing.T) {
 	} {
 		shown := map[string]string{}
 		for _, p := range strings.Fields(patterns) {
-			request(p, settings, shown)
+			addMatches(p, settings, shown)
 		}
 		if got := fmt.Sprint(shown); got != want {
 			t.Errorf("%s: %s, want %s", patterns, got, want)
@@ -37,7 +37,7 @@ func TestLongGlobs(t *testing.T) {
 	for i := range settings {
 		settings[i][0] = fmt.Sprint("notify-keyspace-events", i)
 	}
-	request(glob, settings, map[string]string{})
+	addMatches(glob, settings, map[string]string{})
 	passes := compileFilter([][]byte{[]byte("filterby"), []byte("pattern"), []byte(glob)})
 	for range 1000 {
 		if passes(&command.Command{Name: "forceunlock"}) {

@@ -16,51 +16,51 @@ func ping(c command.Call) {
 	}
 	switch {
 	case len(c.Args) > 2:
-		c.Out.Error(syntax.WrongArity("ping"))
+		c.Out.WriteError(syntax.WrongArity("ping"))
 	case c.Client.OnlyListens():
 		// The reply has the form of a message, because the client receives only messages.
-		c.Out.Strings([]string{"pong", text})
+		c.Out.WriteStrings([]string{"pong", text})
 	case len(c.Args) == 1:
-		c.Out.Status("PONG")
+		c.Out.WriteStatus("PONG")
 	default:
-		c.Out.Bulk(text)
+		c.Out.WriteBulk(text)
 	}
 }
 
 func echo(c command.Call) {
-	c.Out.Bulk(string(c.Args[1]))
+	c.Out.WriteBulk(string(c.Args[1]))
 }
 
 func selectDB(c command.Call) {
 	n, ok := syntax.Int(c.Args[1])
 	switch {
 	case !ok:
-		c.Out.Error(syntax.ErrNotInteger)
+		c.Out.WriteError(syntax.ErrNotInteger)
 	case n < math.MinInt32 || n > math.MaxInt32:
-		c.Out.Error("ERR value is out of range, value must between -2147483648 and 2147483647")
+		c.Out.WriteError("ERR value is out of range, value must between -2147483648 and 2147483647")
 	case n < 0 || n >= databases:
-		c.Out.Error("ERR DB index is out of range")
+		c.Out.WriteError("ERR DB index is out of range")
 	default:
 		c.Client.DB = int(n)
-		c.Out.Status("OK")
+		c.Out.WriteStatus("OK")
 	}
 }
 
 func quit(c command.Call) {
 	c.Client.Closing = true
-	c.Out.Status("OK")
+	c.Out.WriteStatus("OK")
 }
 
 func reset(c command.Call) {
 	c.Client.Reset(c.Out)
-	c.Out.Status("RESET")
+	c.Out.WriteStatus("RESET")
 }
 
 func serverTime(c command.Call) {
 	t := time.Now()
-	c.Out.Strings([]string{strconv.FormatInt(t.Unix(), 10), strconv.Itoa(t.Nanosecond() / 1000)})
+	c.Out.WriteStrings([]string{strconv.FormatInt(t.Unix(), 10), strconv.Itoa(t.Nanosecond() / 1000)})
 }
 
 func replyNoCluster(c command.Call) {
-	c.Out.Error("ERR This instance has cluster support disabled")
+	c.Out.WriteError("ERR This instance has cluster support disabled")
 }

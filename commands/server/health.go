@@ -9,9 +9,9 @@ import (
 // healthSubcommand is PROXY HEALTH, which a health check may send without a login.
 const healthSubcommand = "health"
 
-// IsOpen reports whether a command requires no login: PROXY HEALTH, which reveals only the state of
-// the proxy, or PROXY PATH.
-func IsOpen(words [][]byte) bool {
+// NeedsNoLogin reports whether a command requires no login: PROXY HEALTH, which reveals only the
+// state of the proxy, or PROXY PATH.
+func NeedsNoLogin(words [][]byte) bool {
 	return IsPath(words) ||
 		len(words) == 2 && syntax.Lower(words[0]) == "proxy" && syntax.Lower(words[1]) == healthSubcommand
 }
@@ -33,7 +33,7 @@ func (s *Server) proxyHealth() string {
 	return joinLines([]string{
 		"ready:" + yesNo(cause == ""),
 		"cause:" + cause,
-		fmt.Sprintf("masters_voting:%d", inputs.Voting),
+		fmt.Sprintf("masters_voting:%d", inputs.VotingMasters),
 		fmt.Sprintf("masters:%d", inputs.Masters),
 		"upstream:" + upstream,
 	})

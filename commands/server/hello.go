@@ -15,14 +15,14 @@ const wrongPass = "WRONGPASS invalid username-password pair or user is disabled.
 func auth(c command.Call) {
 	switch {
 	case len(c.Args) > 3:
-		c.Out.Error(syntax.ErrSyntax)
+		c.Out.WriteError(syntax.ErrSyntax)
 	case len(c.Args) == 2:
-		c.Out.Error("ERR AUTH <password> called without any password configured for the default user. " +
+		c.Out.WriteError("ERR AUTH <password> called without any password configured for the default user. " +
 			"Are you sure your configuration is correct?")
 	case string(c.Args[1]) != defaultUser:
-		c.Out.Error(wrongPass)
+		c.Out.WriteError(wrongPass)
 	default:
-		c.Out.Status("OK")
+		c.Out.WriteStatus("OK")
 	}
 }
 
@@ -32,14 +32,14 @@ func (s *Server) hello(c command.Call) {
 	if len(c.Args) > 1 {
 		var ok bool
 		if proto, ok = syntax.Int(c.Args[1]); !ok {
-			c.Out.Error("ERR Protocol version is not an integer or out of range")
+			c.Out.WriteError("ERR Protocol version is not an integer or out of range")
 			return
 		}
 		if proto < 2 || proto > 3 {
-			c.Out.Error("NOPROTO unsupported protocol version")
+			c.Out.WriteError("NOPROTO unsupported protocol version")
 			return
 		}
-		if !helloOptions(c.Client, c.Args[2:], c.Out) {
+		if !applyHelloOptions(c.Client, c.Args[2:], c.Out) {
 			return
 		}
 	}
@@ -47,22 +47,22 @@ func (s *Server) hello(c command.Call) {
 	s.replyHello(c.Client, c.Out)
 }
 
-// helloOptions carries out the options after the version, or replies with the error.
-func helloOptions(c *command.Client, options [][]byte, out *command.Reply) bool {
+// applyHelloOptions carries out the options after the version, or replies with the error.
+func applyHelloOptions(c *command.Client, options [][]byte, out *command.Reply) bool {
 	name := []byte(nil)
 	for len(options) > 0 {
 		word := syntax.LowerCString(options[0])
 		switch {
 		case word == "auth" && len(options) >= 3:
 			if string(options[1]) != defaultUser {
-				out.Error(wrongPass)
+				out.WriteError(wrongPass)
 				return false
 			}
 			options = options[3:]
 		case word == "setname" && len(options) >= 2:
 			name, options = options[1], options[2:]
 		default:
-			out.Error(fmt.Sprintf("ERR Syntax error in HELLO option '%s'", syntax.CString(options[0], len(options[0]))))
+			out.WriteError(fmt.Sprintf("ERR Syntax error in HELLO option '%s'", syntax.CString(options[0], len(options[0]))))
 			return false
 		}
 	}

@@ -40,7 +40,7 @@ func (s *Server) info(c command.Call) {
 			parts = append(parts, "# "+part.name+"\r\n"+strings.Join(part.lines(s), "\r\n")+"\r\n")
 		}
 	}
-	c.Out.Text(strings.Join(parts, "\r\n"))
+	c.Out.WriteText(strings.Join(parts, "\r\n"))
 }
 
 func isSectionRequested(requested [][]byte, name string) bool {
@@ -61,14 +61,14 @@ func (s *Server) infoServer() []string {
 		"os:" + runtime.GOOS + " " + runtime.GOARCH,
 		fmt.Sprintf("arch_bits:%d", strconv.IntSize),
 		fmt.Sprintf("process_id:%d", os.Getpid()),
-		fmt.Sprintf("uptime_in_seconds:%d", int(time.Since(s.started).Seconds())),
+		fmt.Sprintf("uptime_in_seconds:%d", int(time.Since(s.startTime).Seconds())),
 	}
 }
 
 func (s *Server) infoClients() []string {
 	return []string{
 		fmt.Sprintf("connected_clients:%d", s.opts.Clients()),
-		fmt.Sprintf("blocked_clients:%d", s.opts.Waiting()),
+		fmt.Sprintf("blocked_clients:%d", s.opts.WaiterCount()),
 		fmt.Sprintf("maxclients:%d", s.opts.MaxClients()),
 	}
 }
@@ -93,7 +93,7 @@ func masterState(m quorum.MasterStatus) string {
 	case m.Quarantine != nil:
 		// The text of the reason comes from the master.
 		state := "quarantine,reason=" + escapeField(m.Quarantine.Reason())
-		if left := m.Quarantine.Left(); left > 0 {
+		if left := m.Quarantine.TimeLeft(); left > 0 {
 			state += fmt.Sprintf(",ready_in_seconds=%d", seconds(left))
 		}
 		return state
@@ -108,8 +108,8 @@ func watchState(m quorum.MasterStatus) string {
 	switch cause := m.UnwatchedCause(); {
 	case cause != "":
 		return ",unwatched=" + escapeField(cause)
-	case m.Watched > 0:
-		return fmt.Sprintf(",watched_keys=%d", m.Watched)
+	case m.WatchedKeys > 0:
+		return fmt.Sprintf(",watched_keys=%d", m.WatchedKeys)
 	default:
 		return ""
 	}
@@ -140,12 +140,12 @@ func (s *Server) infoRedlock() []string {
 		"redlock_unavailable_cause:" + cause,
 		fmt.Sprintf("redlock_masters:%d", len(masters)),
 		fmt.Sprintf("redlock_masters_up:%d", up),
-		fmt.Sprintf("redlock_masters_voting:%d", inputs.Voting),
+		fmt.Sprintf("redlock_masters_voting:%d", inputs.VotingMasters),
 		fmt.Sprintf("redlock_majority:%d", quorum.Majority(len(masters))),
 		fmt.Sprintf("redlock_removals_pending:%d", s.opts.RemovalsPending()),
 		fmt.Sprintf("redlock_kept_locks:%d", kept.Kept),
 		fmt.Sprintf("redlock_lock_renewals_total:%d", kept.Renewals),
-		fmt.Sprintf("redlock_kept_locks_lost_total:%d", kept.Lost()),
+		fmt.Sprintf("redlock_kept_locks_lost_total:%d", kept.TotalLosses()),
 	}
 	if s.opts.LockKeyCounts != nil {
 		withoutTTL, lost := s.opts.LockKeyCounts()
@@ -219,9 +219,9 @@ func (s *Server) mergedInfo(c command.Call) {
 		reply = withoutServerAddresses(reply)
 	}
 	if !isSectionRequested(c.Args[1:], "Redlock") {
-		c.Out.Raw(reply)
+		c.Out.WriteRaw(reply)
 		return
 	}
 	own := "# Redlock\r\n" + joinLines(s.infoRedlock())
-	c.Out.Raw(appendText(reply, own))
+	c.Out.WriteRaw(appendText(reply, own))
 }

@@ -17,7 +17,7 @@ func TestInfoRedlock(t *testing.T) {
 	restarted := &quorum.QuarantineError{Cause: "restarted", ReadyAt: now.Add(29*time.Second + time.Second/2)}
 	outnumbered := &quorum.QuarantineError{Cause: "proxies"}
 	forged := &quorum.QuarantineError{Cause: "x,y\r\nredlock_masters_voting:9"}
-	s := New(Options{Availability: func() availability.Inputs { return availability.Inputs{Masters: 5, Voting: 1} },
+	s := New(Options{Availability: func() availability.Inputs { return availability.Inputs{Masters: 5, VotingMasters: 1} },
 		Masters: func() []quorum.MasterStatus {
 			return []quorum.MasterStatus{
 				{Name: "m0", Since: now, RoundTrip: 40 * time.Microsecond},

@@ -15,7 +15,7 @@ import (
 // ownCommands returns the commands that Redis does not have.
 func (l *catalog) ownCommands() []*command.Command {
 	var own []*command.Command
-	for _, c := range l.all {
+	for _, c := range l.commands {
 		if c.IsOwn() {
 			own = append(own, c)
 		}
@@ -37,7 +37,7 @@ func (l *catalog) mergedCommand(c command.Call) {
 	if len(c.Args) > 2 && l.findOwn(c.Args[2]) != nil {
 		switch syntax.Lower(c.Args[1]) {
 		case "getkeys":
-			mergedGetKeys(c, func(own *command.Reply) { l.getKeys(c.Args[2:], own) })
+			mergedGetKeys(c, func(ownReply *command.Reply) { l.getKeys(c.Args[2:], ownReply) })
 			return
 		case "getkeysandflags":
 			mergedGetKeys(c, func(own *command.Reply) { l.getKeysAndFlags(c.Args[2:], own) })
@@ -49,26 +49,26 @@ func (l *catalog) mergedCommand(c command.Call) {
 		return
 	}
 	if len(c.Args) == 1 {
-		c.Out.Raw(l.mergeEntries(reply, c.Out.Proto))
+		c.Out.WriteRaw(l.mergeEntries(reply, c.Out.Proto))
 		return
 	}
 	switch syntax.Lower(c.Args[1]) {
 	case "count":
-		c.Out.Raw(l.mergeCount(reply))
+		c.Out.WriteRaw(l.mergeCount(reply))
 	case "list":
-		c.Out.Raw(l.mergeList(reply, c.Args[2:]))
+		c.Out.WriteRaw(l.mergeList(reply, c.Args[2:]))
 	case "info":
-		c.Out.Raw(l.mergeInfo(reply, c.Args[2:], c.Out.Proto))
+		c.Out.WriteRaw(l.mergeInfo(reply, c.Args[2:], c.Out.Proto))
 	case "docs":
-		c.Out.Raw(l.mergeDocs(reply, c.Args[2:], c.Out.Proto))
+		c.Out.WriteRaw(l.mergeDocs(reply, c.Args[2:], c.Out.Proto))
 	default:
-		c.Out.Raw(reply)
+		c.Out.WriteRaw(reply)
 	}
 }
 
 // mergedGetKeys writes the upstream's reply, or the proxy's if the upstream does not know the
 // command.
-func mergedGetKeys(c command.Call, answer func(own *command.Reply)) {
+func mergedGetKeys(c command.Call, answer func(ownReply *command.Reply)) {
 	reply, err := c.Client.Ask(c.Ctx)
 	switch {
 	case err != nil:
@@ -76,9 +76,9 @@ func mergedGetKeys(c command.Call, answer func(own *command.Reply)) {
 	case bytes.HasPrefix(reply, []byte("-ERR Invalid command specified")):
 		own := command.Reply{Proto: c.Out.Proto}
 		answer(&own)
-		c.Out.Raw(own.Bytes)
+		c.Out.WriteRaw(own.Bytes)
 	default:
-		c.Out.Raw(reply)
+		c.Out.WriteRaw(reply)
 	}
 }
 
@@ -90,9 +90,9 @@ func (l *catalog) getKeysAndFlags(words [][]byte, out *command.Reply) {
 		return
 	}
 	out.Bytes = out.Bytes[:0]
-	out.Array(1)
-	out.Array(2)
-	out.Bulk(string(words[1]))
+	out.WriteArray(1)
+	out.WriteArray(2)
+	out.WriteBulk(string(words[1]))
 	l.find(words[0]).WriteKeyFlags(out)
 }
 
@@ -118,7 +118,7 @@ func (l *catalog) mergeList(reply []byte, filter [][]byte) []byte {
 	own, n, passes := command.Reply{}, 0, compileFilter(filter)
 	for _, c := range l.ownCommands() {
 		if passes(c) {
-			own.Bulk(c.Name)
+			own.WriteBulk(c.Name)
 			n++
 		}
 	}
@@ -162,7 +162,7 @@ func (l *catalog) mergeInfo(reply []byte, names [][]byte, proto int) []byte {
 		if c := l.findOwn(name); c != nil {
 			c.WriteInfo(&out)
 		} else {
-			out.Raw(rest[:n])
+			out.WriteRaw(rest[:n])
 		}
 		rest = rest[n:]
 	}
@@ -182,7 +182,7 @@ func (l *catalog) mergeDocs(reply []byte, names [][]byte, proto int) []byte {
 	}
 	own := command.Reply{Proto: proto}
 	for _, c := range commands {
-		own.Bulk(c.Name)
+		own.WriteBulk(c.Name)
 		c.Docs.Write(&own)
 	}
 	n := len(commands)
@@ -191,7 +191,7 @@ func (l *catalog) mergeDocs(reply []byte, names [][]byte, proto int) []byte {
 	}
 	if !isDocsReply(reply) {
 		empty := command.Reply{Proto: proto}
-		empty.Map(0)
+		empty.WriteMap(0)
 		reply = empty.Bytes
 	}
 	return appendElements(reply, n, own.Bytes)

@@ -12,17 +12,17 @@ const moveSubcommand = "move"
 // proxyMove moves the locks, and replies with the lines of the report when the move has ended. If
 // the client leaves, it aborts the move.
 func (s *Server) proxyMove(c command.Call) {
-	order, ok := moveOrder(c.Args[2:])
+	order, ok := parseMoveRequest(c.Args[2:])
 	switch {
 	case !ok:
-		c.Out.Error(syntax.ErrSyntax)
+		c.Out.WriteError(syntax.ErrSyntax)
 		return
 	case s.opts.NamesNodes != nil:
-		c.Out.Error("ERR cannot move locks: the upstream is a cluster, and the locks of all its nodes would have to move " +
+		c.Out.WriteError("ERR cannot move locks: the upstream is a cluster, and the locks of all its nodes would have to move " +
 			"in one step; let the locks on the cluster expire before you set lock-keys")
 		return
 	case s.opts.Mover == nil:
-		c.Out.Error("ERR this proxy cannot move locks: it has no upstream, or no lock-keys; " +
+		c.Out.WriteError("ERR this proxy cannot move locks: it has no upstream, or no lock-keys; " +
 			"run the command on a proxy that has both")
 		return
 	}
@@ -30,28 +30,28 @@ func (s *Server) proxyMove(c command.Call) {
 	defer stop()
 	result, err := s.opts.Mover.Move(watched, order, nil)
 	if err != nil {
-		c.Out.Error(command.Failure(err))
+		c.Out.WriteError(command.Failure(err))
 		return
 	}
-	c.Out.Strings(result.Lines())
+	c.Out.WriteStrings(result.Lines())
 }
 
-// moveOrder reads the words after MOVE.
-func moveOrder(words [][]byte) (order move.Request, ok bool) {
+// parseMoveRequest reads the words after MOVE.
+func parseMoveRequest(words [][]byte) (moveRequest move.Request, ok bool) {
 	for _, word := range words {
 		var option *bool
 		switch syntax.Lower(word) {
 		case "back":
-			option = &order.Back
+			option = &moveRequest.ToUpstream
 		case "abort":
-			option = &order.Abort
+			option = &moveRequest.Abort
 		case "evenifothers":
-			option = &order.CloseOthers
+			option = &moveRequest.CloseForeignConns
 		}
 		if option == nil || *option {
-			return order, false
+			return moveRequest, false
 		}
 		*option = true
 	}
-	return order, !order.Abort || !order.Back && !order.CloseOthers
+	return moveRequest, !moveRequest.Abort || !moveRequest.ToUpstream && !moveRequest.CloseForeignConns
 }

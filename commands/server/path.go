@@ -23,8 +23,8 @@ func IsPath(words [][]byte) bool {
 // each proxy that the command has passed.
 func (s *Server) proxyPath(ids []string, out *command.Reply) {
 	if s.opts.ID != "" && slices.Contains(ids, s.opts.ID) {
-		out.Error("LOOP the question has passed this proxy before")
+		out.WriteError("LOOP the question has passed this proxy before")
 		return
 	}
-	out.Status("OK")
+	out.WriteStatus("OK")
 }

@@ -17,15 +17,15 @@ func (s *Server) proxy(c command.Call) {
 	case sub == moveSubcommand:
 		s.proxyMove(c)
 	case len(c.Args) > 2:
-		c.Out.Error(syntax.WrongArity("proxy|" + sub))
+		c.Out.WriteError(syntax.WrongArity("proxy|" + sub))
 	case sub == "info":
-		c.Out.Text(s.proxyInfo())
+		c.Out.WriteText(s.proxyInfo())
 	case sub == healthSubcommand:
-		c.Out.Text(s.proxyHealth())
+		c.Out.WriteText(s.proxyHealth())
 	case sub == reloadSubcommand:
 		s.proxyReload(c)
 	case sub == "help":
-		c.Out.Statuses([]string{
+		c.Out.WriteStatuses([]string{
 			"PROXY <subcommand>. Subcommands are:",
 			"INFO", "    Return the state of the proxy, its upstream and the masters.",
 			"PATH <id> [<id> ...]", "    Used between proxies: return whether one of them is its own upstream.",
@@ -36,9 +36,9 @@ func (s *Server) proxy(c command.Call) {
 			"HELP", "    Print this help.",
 		})
 	case sub == "path":
-		c.Out.Error(syntax.WrongArity("proxy|path"))
+		c.Out.WriteError(syntax.WrongArity("proxy|path"))
 	default:
-		c.Out.Error(syntax.UnknownSubcommand("PROXY", c.Args[1]))
+		c.Out.WriteError(syntax.UnknownSubcommand("PROXY", c.Args[1]))
 	}
 }
 
@@ -47,9 +47,9 @@ func (s *Server) proxyInfo() string {
 	own := []string{
 		"proxy_version:" + s.opts.Version,
 		fmt.Sprintf("proxy_process_id:%d", os.Getpid()),
-		fmt.Sprintf("proxy_uptime_in_seconds:%d", int(time.Since(s.started).Seconds())),
+		fmt.Sprintf("proxy_uptime_in_seconds:%d", int(time.Since(s.startTime).Seconds())),
 		fmt.Sprintf("proxy_connected_clients:%d", s.opts.Clients()),
-		fmt.Sprintf("proxy_blocked_clients:%d", s.opts.Waiting()),
+		fmt.Sprintf("proxy_blocked_clients:%d", s.opts.WaiterCount()),
 		fmt.Sprintf("proxy_maxclients:%d", s.opts.MaxClients()),
 		fmt.Sprintf("proxy_accept_errors:%d", s.opts.AcceptErrors()),
 	}

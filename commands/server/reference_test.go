@@ -47,9 +47,9 @@ func TestReferenceOfReply(t *testing.T) {
 	s := New(Options{
 		Masters: func() []quorum.MasterStatus {
 			return []quorum.MasterStatus{{Name: "m", Since: time.Now(),
-				Watched: 1}}
+				WatchedKeys: 1}}
 		},
-		Clients: func() int { return 1 }, Waiting: func() int { return 0 }, MaxClients: func() int { return 9 },
+		Clients: func() int { return 1 }, WaiterCount: func() int { return 0 }, MaxClients: func() int { return 9 },
 		AcceptErrors:  func() int64 { return 0 },
 		Upstream:      func() (string, error) { return "u", os.ErrDeadlineExceeded },
 		LockKeyCounts: func() (int64, int64) { return 0, 0 },

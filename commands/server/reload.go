@@ -12,12 +12,12 @@ const reloadSubcommand = "reload"
 // proxyReload reloads the configuration, and replies with changed and pending settings.
 func (s *Server) proxyReload(c command.Call) {
 	if s.opts.Reload == nil {
-		c.Out.Error("ERR this proxy has no configuration to reload")
+		c.Out.WriteError("ERR this proxy has no configuration to reload")
 		return
 	}
 	changed, pending, err := s.opts.Reload(sourceOf(c.Client))
 	if err != nil {
-		c.Out.Error("ERR the configuration was not reloaded: " + err.Error())
+		c.Out.WriteError("ERR the configuration was not reloaded: " + err.Error())
 		return
 	}
 	c.Out.Put(command.Fields{"changed", changed, "needs_restart", pending})

@@ -11,9 +11,9 @@ import (
 	"redlock-proxy/internal/resp"
 )
 
-// otherServers matches the lines of INFO with the addresses of a master and of replicas. Some
+// serverAddressLines matches the lines of INFO with the addresses of a master and of replicas. Some
 // clients would connect to these addresses.
-var otherServers = regexp.MustCompile(`(?m)^(slave\d+|master_host|master_port):.*\n`)
+var serverAddressLines = regexp.MustCompile(`(?m)^(slave\d+|master_host|master_port):.*\n`)
 
 // hasServerAddresses reports whether a reply may contain addresses of other servers.
 func hasServerAddresses(words [][]byte) bool {
@@ -23,10 +23,10 @@ func hasServerAddresses(words [][]byte) bool {
 // withoutServerAddresses removes the lines with addresses of other servers from a reply to INFO.
 func withoutServerAddresses(reply []byte) []byte {
 	size, rest, ok := resp.Header(reply)
-	if !ok || len(rest) != size+2 || !otherServers.Match(rest) {
+	if !ok || len(rest) != size+2 || !serverAddressLines.Match(rest) {
 		return reply
 	}
-	text := otherServers.ReplaceAll(rest[:size], nil)
+	text := serverAddressLines.ReplaceAll(rest[:size], nil)
 	return slices.Concat(resp.AppendHeader(nil, resp.Kind(reply[0]), int64(len(text))), text, []byte("\r\n"))
 }
 
@@ -52,5 +52,5 @@ func role(c command.Call) {
 	case count == 5 && kind[0] == "slave":
 		parts[1], parts[2] = []byte("$0\r\n\r\n"), []byte(":0\r\n")
 	}
-	c.Out.Raw(slices.Concat(redcon.AppendArray(nil, len(parts)), slices.Concat(parts...)))
+	c.Out.WriteRaw(slices.Concat(redcon.AppendArray(nil, len(parts)), slices.Concat(parts...)))
 }

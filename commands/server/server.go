@@ -41,7 +41,7 @@ type Options struct {
 	Upstream func() (name string, err error)
 	// Clients counts the connected clients, Waiting the clients that wait for a lock. The default
 	// of Clients returns 0.
-	Clients, Waiting func() int
+	Clients, WaiterCount func() int
 	// AcceptErrors counts the connections that could not be accepted. The default returns 0.
 	AcceptErrors func() int64
 	// ID is the proxy's identity for PROXY PATH. Without it, the proxy detects no loop.
@@ -80,15 +80,15 @@ type Options struct {
 
 // Server implements the commands about the proxy itself. It is safe for concurrent use.
 type Server struct {
-	opts    Options
-	started time.Time
-	catalog catalog
+	opts      Options
+	startTime time.Time
+	catalog   catalog
 }
 
 // New returns a Server with these options.
-func New(opts Options) *Server { return &Server{opts: opts.orDefault(), started: time.Now()} }
+func New(opts Options) *Server { return &Server{opts: opts.withDefaults(), startTime: time.Now()} }
 
-func (o Options) orDefault() Options {
+func (o Options) withDefaults() Options {
 	if o.Masters == nil {
 		o.Masters = func() []quorum.MasterStatus { return nil }
 	}
@@ -123,36 +123,36 @@ func (s *Server) SetCatalog(all []*command.Command) { s.catalog = newCatalog(all
 // or inspect a server.
 func (s *Server) Commands() []*command.Command {
 	return []*command.Command{
-		command.OfRedis("ping", ping,
+		command.NewRedisCommand("ping", ping,
 			command.DocsOf("connection", "Returns the server's liveliness response.",
 				"1.0.0", command.Optional(command.Text("message")))),
-		command.OfRedis("echo", echo,
+		command.NewRedisCommand("echo", echo,
 			command.DocsOf("connection", "Returns the given string.", "1.0.0", command.Text("message"))),
-		command.OfRedis("hello", s.hello,
+		command.NewRedisCommand("hello", s.hello,
 			command.DocsOf("connection", "Handshakes with the Redis server.",
 				"6.0.0", command.Optional(command.Text("protover")))),
-		command.OfRedis("auth", auth,
+		command.NewRedisCommand("auth", auth,
 			command.DocsOf("connection", "Authenticates the connection.",
 				"1.0.0", command.Optional(command.Text("username")), command.Text("password"))),
-		command.OfRedis("client", client,
+		command.NewRedisCommand("client", client,
 			command.DocsOf("connection", "A container for client connection commands.", "2.4.0")),
-		command.OfRedis("select", selectDB,
+		command.NewRedisCommand("select", selectDB,
 			command.DocsOf("connection", "Changes the selected database.", "1.0.0", command.Integer("index"))),
-		command.OfRedis("quit", quit, command.DocsOf("connection", "Closes the connection.", "1.0.0")),
-		command.OfRedis("reset", reset, command.DocsOf("connection", "Resets the connection.", "6.2.0")),
-		command.OfRedis("info", s.info,
+		command.NewRedisCommand("quit", quit, command.DocsOf("connection", "Closes the connection.", "1.0.0")),
+		command.NewRedisCommand("reset", reset, command.DocsOf("connection", "Resets the connection.", "6.2.0")),
+		command.NewRedisCommand("info", s.info,
 			command.DocsOf("server", "Returns information and statistics about the server.",
 				"1.0.0", command.Optional(command.Text("section")))),
-		command.OfRedis("config", command.Subcommands{"get": command.Sub(-3, s.configGet)}.Run,
+		command.NewRedisCommand("config", command.Subcommands{"get": command.Sub(-3, s.configGet)}.Run,
 			command.DocsOf("server", "A container for server configuration commands.", "2.0.0")),
-		command.OfRedis("command", s.catalog.command,
+		command.NewRedisCommand("command", s.catalog.command,
 			command.DocsOf("server", "Returns detailed information about all commands.", "2.8.13")),
-		command.OfRedis("time", serverTime, command.DocsOf("server", "Returns the server time.", "2.6.0")),
-		command.OfRedis("cluster", s.cluster,
+		command.NewRedisCommand("time", serverTime, command.DocsOf("server", "Returns the server time.", "2.6.0")),
+		command.NewRedisCommand("cluster", s.cluster,
 			command.DocsOf("cluster", "A container for Redis Cluster commands.", "3.0.0")),
-		command.OfRedis("role", roleWithoutUpstream,
+		command.NewRedisCommand("role", roleWithoutUpstream,
 			command.DocsOf("server", "Returns the replication role.", "2.8.12")),
-		command.OfRedis("readonly", s.readOnly,
+		command.NewRedisCommand("readonly", s.readOnly,
 			command.DocsOf("cluster", "Enables read-only queries for a connection to a Redis Cluster replica node.",
 				"3.0.0")),
 	}
@@ -170,13 +170,13 @@ func (s *Server) ProxyCommand() *command.Command {
 // there are lock keys, it also returns the commands whose replies could send clients to other
 // servers.
 func (s *Server) MergedCommands() []*command.Command {
-	info := command.OfRedis("info", s.mergedInfo, command.Docs{})
-	all := []*command.Command{command.OfRedis("command", s.catalog.mergedCommand, command.Docs{}), info}
+	info := command.NewRedisCommand("info", s.mergedInfo, command.Docs{})
+	all := []*command.Command{command.NewRedisCommand("command", s.catalog.mergedCommand, command.Docs{}), info}
 	if s.opts.NamesNodes != nil {
 		all = append(all, s.translatedCommands()...)
 	}
 	if s.opts.LockKeys && s.opts.NamesNodes == nil {
-		role := command.OfRedis("role", role, command.Docs{})
+		role := command.NewRedisCommand("role", role, command.Docs{})
 		info.FiltersReply, role.FiltersReply = hasServerAddresses, hasServerAddresses
 		all = append(all, role)
 	}
@@ -187,8 +187,8 @@ func (s *Server) MergedCommands() []*command.Command {
 		}
 	}
 	if s.opts.LockKeys && s.opts.NamesNodes == nil {
-		cluster := command.OfRedis("cluster", replyNoCluster, command.Docs{})
-		cluster.Local = true
+		cluster := command.NewRedisCommand("cluster", replyNoCluster, command.Docs{})
+		cluster.NeverForwarded = true
 		all = append(all, cluster)
 	}
 	return all
@@ -198,13 +198,13 @@ func (s *Server) MergedCommands() []*command.Command {
 // The proxy translates their replies where it receives them.
 func (s *Server) translatedCommands() []*command.Command {
 	return []*command.Command{
-		command.OfRedis("cluster", relayReply, command.Docs{}), command.OfRedis("role", relayReply, command.Docs{}),
+		command.NewRedisCommand("cluster", relayReply, command.Docs{}), command.NewRedisCommand("role", relayReply, command.Docs{}),
 	}
 }
 
 // relayReply answers with the upstream's reply.
 func relayReply(c command.Call) {
 	if reply, ok := c.AskUpstream(); ok {
-		c.Out.Raw(reply)
+		c.Out.WriteRaw(reply)
 	}
 }

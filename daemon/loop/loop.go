@@ -56,7 +56,7 @@ func (m Machine) Check(ctx context.Context, setting, target, listen string) erro
 	if err != nil {
 		return nil
 	}
-	if reaches(m.addresses(ctx, host), m.addresses(ctx, listenHost), own) {
+	if reaches(m.resolveAddrs(ctx, host), m.resolveAddrs(ctx, listenHost), own) {
 		return &Error{setting, target, listen}
 	}
 	return nil
@@ -70,9 +70,9 @@ func samePort(a, b string) bool {
 	return errA == nil && errB == nil && m == n && n != 0
 }
 
-// addresses returns the addresses of a host. An empty host has the unspecified address, as in
+// resolveAddrs returns the addresses of a host. An empty host has the unspecified address, as in
 // listening. A host that cannot be resolved has no addresses.
-func (m Machine) addresses(ctx context.Context, host string) []netip.Addr {
+func (m Machine) resolveAddrs(ctx context.Context, host string) []netip.Addr {
 	if host == "" {
 		return []netip.Addr{netip.IPv6Unspecified()}
 	}
@@ -91,12 +91,12 @@ func (m Machine) addresses(ctx context.Context, host string) []netip.Addr {
 func reaches(targets, listenAddrs, interfaceAddrs []netip.Addr) bool {
 	isOwn := func(a netip.Addr) bool {
 		return a.IsUnspecified() || a.IsLoopback() ||
-			slices.ContainsFunc(interfaceAddrs, func(o netip.Addr) bool { return canonical(o) == a })
+			slices.ContainsFunc(interfaceAddrs, func(o netip.Addr) bool { return canonicalAddr(o) == a })
 	}
 	for _, target := range targets {
-		target = canonical(target)
+		target = canonicalAddr(target)
 		for _, l := range listenAddrs {
-			switch l = canonical(l); {
+			switch l = canonicalAddr(l); {
 			case l.IsUnspecified() && isOwn(target):
 				return true
 			case target == l, target.IsUnspecified() && (l.IsLoopback() || isOwn(l)):
@@ -107,19 +107,19 @@ func reaches(targets, listenAddrs, interfaceAddrs []netip.Addr) bool {
 	return false
 }
 
-// canonical returns an address without a zone, and IPv4 in IPv6 as IPv4.
-func canonical(a netip.Addr) netip.Addr { return a.Unmap().WithZone("") }
+// canonicalAddr returns an address without a zone, and IPv4 in IPv6 as IPv4.
+func canonicalAddr(a netip.Addr) netip.Addr { return a.Unmap().WithZone("") }
 
 func interfaceAddresses() ([]netip.Addr, error) {
 	all, err := net.InterfaceAddrs()
 	if err != nil {
 		return nil, fmt.Errorf("cannot read the addresses of this machine: %w", err)
 	}
-	var own []netip.Addr
+	var addrs []netip.Addr
 	for _, a := range all {
 		if prefix, err := netip.ParsePrefix(a.String()); err == nil {
-			own = append(own, prefix.Addr())
+			addrs = append(addrs, prefix.Addr())
 		}
 	}
-	return own, nil
+	return addrs, nil
 }

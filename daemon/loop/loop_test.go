@@ -64,7 +64,7 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-func TestErrorNamesSettingAndAddresses(t *testing.T) {
+func TestErrorText(t *testing.T) {
 	err := fakeMachine().Check(t.Context(), "upstream", "localhost:6380", "0.0.0.0:6380")
 	if err == nil || err.Error() != "upstream: localhost:6380 is this proxy itself, which listens on 0.0.0.0:6380" {
 		t.Error(err)

@@ -22,7 +22,7 @@ var errEnded = errors.New("chromium has ended")
 
 // Browser controls a Chromium, and closes it when the test ends.
 type Browser struct {
-	toChromium *os.File
+	requestPipe *os.File
 
 	mu       sync.Mutex
 	ended    bool
@@ -73,7 +73,7 @@ func Start(t testing.TB) *Browser {
 	must(t, cmd.Start())
 	must(t, errors.Join(fromUs.Close(), toUs.Close()))
 	b := &Browser{
-		toChromium: toChromium, replies: map[int]chan message{},
+		requestPipe: toChromium, replies: map[int]chan message{},
 		handlers: map[string]func(string, json.RawMessage){},
 	}
 	done := make(chan struct{})
@@ -140,7 +140,7 @@ func (b *Browser) send(session, method string, params any) (json.RawMessage, err
 	b.replies[m.ID] = answer
 	text, err := json.Marshal(m)
 	if err == nil {
-		_, err = b.toChromium.Write(append(text, 0))
+		_, err = b.requestPipe.Write(append(text, 0))
 	}
 	b.mu.Unlock()
 	if err != nil {

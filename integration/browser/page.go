@@ -46,11 +46,11 @@ func (b *Browser) Open(t testing.TB, url string, display Display) *Page {
 		ID string `json:"targetId"`
 	}
 	b.call(t, "", "Target.createTarget", map[string]any{"url": "about:blank"}, &target)
-	var attached struct {
+	var attachResult struct {
 		Session string `json:"sessionId"`
 	}
-	b.call(t, "", "Target.attachToTarget", map[string]any{"targetId": target.ID, "flatten": true}, &attached)
-	p := &Page{browser: b, session: attached.Session}
+	b.call(t, "", "Target.attachToTarget", map[string]any{"targetId": target.ID, "flatten": true}, &attachResult)
+	p := &Page{browser: b, session: attachResult.Session}
 	b.mu.Lock()
 	b.handlers[p.session] = p.handle
 	b.mu.Unlock()
@@ -108,12 +108,12 @@ func (p *Page) ConsoleMessages() []string {
 	return append([]string(nil), p.messages...)
 }
 
-func (b *Browser) call(t testing.TB, session, method string, params, into any) {
+func (b *Browser) call(t testing.TB, session, method string, params, dest any) {
 	t.Helper()
 	result, err := b.send(session, method, params)
 	must(t, err)
-	if into != nil {
-		must(t, json.Unmarshal(result, into))
+	if dest != nil {
+		must(t, json.Unmarshal(result, dest))
 	}
 }
 
@@ -157,7 +157,7 @@ func (p *Page) Text(t testing.TB, selector string) string {
 
 // WaitTrue waits until an expression is true, and returns the elapsed time. If the expression is
 // not true within the limit, WaitTrue fails the test with the text of the page.
-func (p *Page) WaitTrue(t testing.TB, within time.Duration, expression string) time.Duration {
+func (p *Page) WaitTrue(t testing.TB, timeout time.Duration, expression string) time.Duration {
 	t.Helper()
 	began := time.Now()
 	for {
@@ -166,8 +166,8 @@ func (p *Page) WaitTrue(t testing.TB, within time.Duration, expression string) t
 		switch {
 		case err == nil && got == true:
 			return took
-		case took > within:
-			t.Fatalf("not within %v: %s (%v, %v); the page shows\n%s\nand complains: %s", within, expression, got, err,
+		case took > timeout:
+			t.Fatalf("not within %v: %s (%v, %v); the page shows\n%s\nand complains: %s", timeout, expression, got, err,
 				p.Text(t, "body"), strings.Join(p.ConsoleMessages(), "\n"))
 		}
 		time.Sleep(10 * time.Millisecond)
@@ -188,7 +188,7 @@ func (p *Page) Screenshot(t testing.TB, path string, height int) {
 	p.call(t, "Page.captureScreenshot", params, &shot)
 	picture, err := png.Decode(bytes.NewReader(shot.Data))
 	must(t, err)
-	var small bytes.Buffer
-	must(t, (&png.Encoder{CompressionLevel: png.BestCompression}).Encode(&small, picture))
-	must(t, os.WriteFile(path, small.Bytes(), 0o644))
+	var compressed bytes.Buffer
+	must(t, (&png.Encoder{CompressionLevel: png.BestCompression}).Encode(&compressed, picture))
+	must(t, os.WriteFile(path, compressed.Bytes(), 0o644))
 }

@@ -58,7 +58,7 @@ func (a *finalCheck) awaitAgreement(mayBeUndetermined func(key string) bool) (ke
 
 // undeterminedKeys returns the undetermined keys that mayBeUndetermined allows. It returns an error
 // if the masters disagree on any other key.
-func (a *finalCheck) undeterminedKeys(mayBeUndetermined func(key string) bool) (undetermined []string, err error) {
+func (a *finalCheck) undeterminedKeys(mayBeUndetermined func(key string) bool) (list []string, err error) {
 	keys, err := a.keys()
 	if err != nil {
 		return nil, err
@@ -79,13 +79,13 @@ func (a *finalCheck) undeterminedKeys(mayBeUndetermined func(key string) bool) (
 		switch {
 		case harness.IsUndetermined(copies) && mayBeUndetermined(key):
 			// A key is undetermined even if all masters have the same blocking copy of it.
-			undetermined = append(undetermined, key)
+			list = append(list, key)
 		case harness.SameCells(copies) && !harness.IsUndetermined(copies):
 		default:
 			errs = append(errs, fmt.Errorf("the masters hold under %s %.200q", key, copies))
 		}
 	}
-	return undetermined, errors.Join(errs...)
+	return list, errors.Join(errs...)
 }
 
 // keys returns the lock keys that have a cell on at least one master, and one key that has none.

@@ -32,17 +32,17 @@ const (
 	defaultGrants = 10_000
 	defaultFaults = 30
 
-	// busyClients use a few locks for a moment each. patientClients use fewer locks for seconds.
-	// redsyncClients use locks like patientClients.
-	busyClients    = 24
-	patientClients = 8
-	redsyncClients = 8
+	// busyClients use a few locks for a moment each. longTimeoutClients use fewer locks for
+	// seconds. redsyncClients use locks like longTimeoutClients.
+	busyClients        = 24
+	longTimeoutClients = 8
+	redsyncClients     = 8
 	// stallerCount clients lock with equal tokens and disconnect while they receive large replies.
 	// longHolderCount clients hold a few keys for a long time. An operator force-unlocks keys.
 	stallerCount, longHolderCount = 4, 6
 	stallPause                    = 300 * time.Millisecond
 	longHolderPause               = 200 * time.Millisecond
-	forcePause                    = 300 * time.Millisecond
+	forceUnlockPause              = 300 * time.Millisecond
 	// agreementTimeout limits the time until the masters agree at the end, which is 3 s without
 	// load.
 	agreementTimeout = 30 * time.Second
@@ -61,16 +61,16 @@ func TestChaos(t *testing.T) {
 	t.Logf("%d grants (%s) and %d faults (%s) wanted; seed %d (%s)", grants, grantsEnv, faultsWanted, faultsEnv, seed, seedEnv)
 	c := startCluster(t)
 	r := startRun(t, c, seed)
-	startedAt := r.proxies.now()
-	d := startDisturber(c, seed, r.proxies.startedAt)
+	startedAt := r.proxyLedger.now()
+	d := startDisturber(c, seed, r.proxyLedger.startedAt)
 	r.inspectMasters(d.faultState)
 	waitErr := r.wait(t, d, grants, faultsWanted)
-	end := r.proxies.now()
+	end := r.proxyLedger.now()
 	err := d.stop()
 	r.stop()
 	kit.NoError(t, waitErr)
 	kit.NoError(t, err)
-	a := &finalCheck{cluster: c, mayBeUndetermined: func(key string) bool { return r.longKeys.knownAt[key] < d.lastDataLoss }}
+	a := &finalCheck{cluster: c, mayBeUndetermined: func(key string) bool { return r.longKeys.knownAt[key] < d.lastVoteAfterLoss }}
 	a.wantAgreement(t)
 	r.report(t, d, a, startedAt, end)
 	r.wantNoViolations(t, d)
@@ -78,14 +78,14 @@ func TestChaos(t *testing.T) {
 
 // run holds the clients of the proxies and the clients of redsync.
 type run struct {
-	cluster     *cluster
-	seed        uint64
-	proxies     *ledger
-	redsync     *ledger
-	lockKeys    []string
-	redsyncKeys []string
-	longKeys    *longKeys
-	clients     clientGroup
+	cluster       *cluster
+	seed          uint64
+	proxyLedger   *ledger
+	redsyncLedger *ledger
+	lockKeys      []string
+	redsyncKeys   []string
+	longKeys      *longKeys
+	clients       clientGroup
 	// observers request free locks all the time.
 	observers *observers
 
@@ -102,42 +102,42 @@ func startRun(t *testing.T, c *cluster, seed uint64) *run {
 	redsyncUsage, equalTokenKeys := patientUsage, numberedKeys("lock:equal:", 3)
 	redsyncUsage.keys = numberedKeys("redsync:", 3)
 	r := &run{
-		cluster: c, seed: seed, proxies: newLedger(), redsync: newLedger(),
+		cluster: c, seed: seed, proxyLedger: newLedger(), redsyncLedger: newLedger(),
 		lockKeys: slices.Concat(busyUsage.keys, patientUsage.keys, equalTokenKeys), redsyncKeys: redsyncUsage.keys,
 		stopInspecting: make(chan struct{}), longKeys: &longKeys{keys: numberedKeys("lock:kept:", 12), knownAt: map[string]time.Duration{}},
 	}
 	setLargeValues(t, c)
-	r.redsync.startedAt, r.proxies.inspect = r.proxies.startedAt, c.describeKey
-	for i := range busyClients + patientClients {
+	r.redsyncLedger.startedAt, r.proxyLedger.inspect = r.proxyLedger.startedAt, c.describeKey
+	for i := range busyClients + longTimeoutClients {
 		usage := busyUsage
 		if i >= busyClients {
 			usage = patientUsage
 		}
-		r.clients.add(&worker{r.proxies, r.lockerFor(i), usage, i, r.random(i)})
+		r.clients.add(&worker{r.proxyLedger, r.lockerFor(i), usage, i, r.newRandom(i)})
 	}
 	for i := range stallerCount {
-		r.clients.add(&staller{r.proxies, c.addrs(), equalTokenKeys, busyClients + patientClients + i, r.random(400 + i)})
+		r.clients.add(&staller{r.proxyLedger, c.addrs(), equalTokenKeys, busyClients + longTimeoutClients + i, r.newRandom(400 + i)})
 	}
 	for i := range longHolderCount {
-		r.clients.add(&longHolder{connection: r.connection(i, 500+i), keys: r.longKeys, random: r.random(600 + i), number: i})
+		r.clients.add(&longHolder{connection: r.connection(i, 500+i), keys: r.longKeys, random: r.newRandom(600 + i), number: i})
 	}
 	operatorConn := r.connection(0, 700)
-	operatorConn.patience = votingTimeout
-	r.clients.add(&operator{operatorConn, slices.Concat(r.lockKeys, r.longKeys.keys), r.random(701)})
-	r.observers = startObservers(c, r.proxies)
+	operatorConn.timeout = votingTimeout
+	r.clients.add(&operator{operatorConn, slices.Concat(r.lockKeys, r.longKeys.keys), r.newRandom(701)})
+	r.observers = startObservers(c, r.proxyLedger)
 	t.Cleanup(r.stop)
 	mutexes := startRedsync(t, c)
 	for i := range redsyncClients {
-		r.clients.add(&worker{r.redsync, &redsyncLocks{sync: mutexes}, redsyncUsage, i, r.random(100 + i)})
+		r.clients.add(&worker{r.redsyncLedger, &redsyncLocks{mutexFactory: mutexes}, redsyncUsage, i, r.newRandom(100 + i)})
 	}
 	return r
 }
 
-func (r *run) random(i int) *rand.Rand { return rand.New(rand.NewPCG(r.seed, uint64(i)+2)) }
+func (r *run) newRandom(i int) *rand.Rand { return rand.New(rand.NewPCG(r.seed, uint64(i)+2)) }
 
 // connection returns a client's connection, first to the proxy with the given index.
-func (r *run) connection(index, random int) *connection {
-	return &connection{ledger: r.proxies, addrs: r.cluster.addrs(), index: index % proxyCount, random: r.random(random)}
+func (r *run) connection(index, randomIndex int) *connection {
+	return &connection{ledger: r.proxyLedger, addrs: r.cluster.addrs(), index: index % proxyCount, random: r.newRandom(randomIndex)}
 }
 
 func (c *cluster) addrs() (addrs []string) {
@@ -151,7 +151,7 @@ func (c *cluster) addrs() (addrs []string) {
 func (r *run) lockerFor(i int) locker {
 	c := r.connection(i, 300+i)
 	if i/proxyCount%2 == 0 {
-		return lockCommands{c, r.random(200 + i)}
+		return lockCommands{c, r.newRandom(200 + i)}
 	}
 	return ordinaryCommands{c}
 }
@@ -162,7 +162,7 @@ func startRedsync(t *testing.T, c *cluster) *redsync.Redsync {
 	var pools []redsyncredis.Pool
 	for _, master := range c.masters() {
 		client := redis.NewClient(&redis.Options{
-			Addr: master.links[proxyCount].Addr(), MaxRetries: -1, DialTimeout: patience / 5, ReadTimeout: patience / 5,
+			Addr: master.links[proxyCount].Addr(), MaxRetries: -1, DialTimeout: replyTimeout / 5, ReadTimeout: replyTimeout / 5,
 			ContextTimeoutEnabled: true,
 		})
 		t.Cleanup(func() { kit.NoError(t, client.Close()) })
@@ -174,8 +174,8 @@ func startRedsync(t *testing.T, c *cluster) *redsync.Redsync {
 // inspectMasters starts to read the masters regularly.
 func (r *run) inspectMasters(faultState func() faultState) {
 	r.inspectors = []*inspector{
-		{cluster: r.cluster, ledger: r.proxies, keys: r.lockKeys, faultState: faultState, confirm: r.cluster.holdsByProxy},
-		{cluster: r.cluster, ledger: r.redsync, keys: r.redsyncKeys, faultState: faultState},
+		{cluster: r.cluster, ledger: r.proxyLedger, keys: r.lockKeys, faultState: faultState, confirm: r.cluster.isHeldAtProxy},
+		{cluster: r.cluster, ledger: r.redsyncLedger, keys: r.redsyncKeys, faultState: faultState},
 	}
 	for _, l := range r.inspectors {
 		r.inspections.Go(func() { l.run(r.stopInspecting, 100*time.Millisecond) })
@@ -191,7 +191,7 @@ func (r *run) wait(t *testing.T, d *disturber, grants, faults int) error {
 			return nil
 		case <-time.After(100 * time.Millisecond):
 		}
-		grantCount := r.proxies.grantCount()
+		grantCount := r.proxyLedger.grantCount()
 		if time.Since(lastLog) > time.Minute {
 			lastLog = time.Now()
 			t.Logf("%d grants and %d faults so far", grantCount, d.totalFaults())
@@ -221,12 +221,12 @@ func (r *run) stop() {
 // after minRedsyncFaults.
 func (r *run) wantNoViolations(t *testing.T, d *disturber) {
 	t.Helper()
-	for kind, violations := range r.proxies.violations() {
+	for kind, violations := range r.proxyLedger.violations() {
 		for _, v := range violations[:min(5, len(violations))] {
 			t.Errorf("%d %s, such as\n%v\n%s", len(violations), strings.ToUpper(kind), v, d.eventsBefore(v.at))
 		}
 	}
-	if d.totalFaults() >= minRedsyncFaults && len(r.redsync.violations()["overlaps"]) == 0 {
+	if d.totalFaults() >= minRedsyncFaults && len(r.redsyncLedger.violations()["overlaps"]) == 0 {
 		t.Errorf("redsync has no overlap in %d faults: this shows nothing", d.totalFaults())
 	}
 }
@@ -252,22 +252,22 @@ func (r *run) report(t *testing.T, d *disturber, a *finalCheck, from, to time.Du
 		fmt.Fprintf(&table, "%-54s %14v %10v\n", name, proxies, redsync)
 	}
 	row("", "proxies", "redsync")
-	row("grants", r.proxies.grantCount(), r.redsync.grantCount())
-	proxyViolations, redsyncViolations := r.proxies.violations(), r.redsync.violations()
+	row("grants", r.proxyLedger.grantCount(), r.redsyncLedger.grantCount())
+	proxyViolations, redsyncViolations := r.proxyLedger.violations(), r.redsyncLedger.violations()
 	for _, kind := range []string{"overlaps", "lost", "revived"} {
 		row(kind, len(proxyViolations[kind]), len(redsyncViolations[kind]))
 	}
-	row("on a majority after a release, and no lock", r.inspectors[0].unconfirmed, "")
+	row("on a majority after a release, and no lock", r.inspectors[0].unconfirmedCount, "")
 	row("looks at the masters", r.inspectors[0].inspections, r.inspectors[1].inspections)
 	row("grants to observers, of locks that nobody else wants", len(r.observers.grants), "")
-	grants := r.observers.allGrants(r.proxies.grants)
+	grants := r.observers.allGrants(r.proxyLedger.grants)
 	share, gaps := availability(grants, from, to, nil)
 	row("tenths of a second with a grant", fmt.Sprintf("%.2f %%", 100*share), "")
 	row("longest time without a grant", gaps[0].length().Round(time.Millisecond), "")
 	shareOutside, gapsOutside := availability(grants, from, to, d.replacements)
 	row("the same, but for while masters were replaced", fmt.Sprintf("%.2f %%", 100*shareOutside), "")
 	row("", gapsOutside[0].length().Round(time.Millisecond), "")
-	p50, p99 := percentiles(r.proxies.latencies)
+	p50, p99 := percentiles(r.proxyLedger.latencies)
 	row("LOCK p50", p50, "")
 	row("LOCK p99", p99, "")
 	row("time", (to - from).Round(time.Second), "")
@@ -276,8 +276,8 @@ func (r *run) report(t *testing.T, d *disturber, a *finalCheck, from, to time.Du
 		fmt.Fprintf(&table, "%8d %s\n", d.counts[kind], kind)
 	}
 	fmt.Fprintln(&table, "answers:")
-	for _, command := range slices.Sorted(maps.Keys(r.proxies.replyCounts)) {
-		fmt.Fprintf(&table, "%8s %v\n", command, r.proxies.replyCounts[command])
+	for _, command := range slices.Sorted(maps.Keys(r.proxyLedger.replyCounts)) {
+		fmt.Fprintf(&table, "%8s %v\n", command, r.proxyLedger.replyCounts[command])
 	}
 	median, p99Wait := percentiles(d.votingDelays)
 	fmt.Fprintf(&table, "the masters agreed after %v; %d keys of which nobody can know were forced free\n",

@@ -36,8 +36,8 @@ type locker interface {
 }
 
 const (
-	releaseIfOwn = `if redis.call("get",KEYS[1]) == ARGV[1] then return redis.call("del",KEYS[1]) else return 0 end`
-	extendIfOwn  = `if redis.call("get",KEYS[1]) == ARGV[1] then return redis.call("pexpire",KEYS[1],ARGV[2]) else return 0 end`
+	releaseScript = `if redis.call("get",KEYS[1]) == ARGV[1] then return redis.call("del",KEYS[1]) else return 0 end`
+	extendScript  = `if redis.call("get",KEYS[1]) == ARGV[1] then return redis.call("pexpire",KEYS[1],ARGV[2]) else return 0 end`
 )
 
 // connection is a client's connection to any of the proxies. If a proxy does not reply, the client
@@ -48,8 +48,8 @@ type connection struct {
 	index  int // index in addrs
 	random *rand.Rand
 	client *redistest.Client // nil if not connected
-	// patience limits the wait for a reply; zero means the default.
-	patience time.Duration
+	// timeout limits the wait for a reply; zero means the default.
+	timeout time.Duration
 }
 
 // do sends a command, and reports whether it got a reply that is not an error.
@@ -71,7 +71,7 @@ func (c *connection) do(words ...string) (reply any, ok bool) {
 
 func (c *connection) doOnce(words ...string) (reply any, err error) {
 	if c.client == nil {
-		if c.client, err = redistest.Dial(c.addrs[c.index], cmp.Or(c.patience, patience)); err != nil {
+		if c.client, err = redistest.Dial(c.addrs[c.index], cmp.Or(c.timeout, replyTimeout)); err != nil {
 			return nil, err
 		}
 	}
@@ -159,11 +159,11 @@ func (o ordinaryCommands) lock(key, token string, lease time.Duration) (result, 
 }
 
 func (o ordinaryCommands) extend(key, token string, lease time.Duration) (result, time.Duration) {
-	return resultOfInteger(o.do("EVAL", extendIfOwn, "1", key, token, millis(lease))), guaranteedValidity(lease)
+	return resultOfInteger(o.do("EVAL", extendScript, "1", key, token, millis(lease))), guaranteedValidity(lease)
 }
 
 func (o ordinaryCommands) unlock(key, token string) result {
-	return resultOfInteger(o.do("EVAL", releaseIfOwn, "1", key, token))
+	return resultOfInteger(o.do("EVAL", releaseScript, "1", key, token))
 }
 
 // guaranteedValidity returns the part of a lease on which a client may rely, given the drift of
@@ -174,13 +174,13 @@ func guaranteedValidity(lease time.Duration) time.Duration {
 
 // redsyncLocks locks with redsync, directly on the masters.
 type redsyncLocks struct {
-	sync  *redsync.Redsync
-	mutex *redsync.Mutex // mutex of the last token
+	mutexFactory *redsync.Redsync
+	mutex        *redsync.Mutex // mutex of the last token
 }
 
 func (r *redsyncLocks) lock(key, token string, lease time.Duration) (result, time.Duration) {
 	sent := time.Now()
-	r.mutex = r.sync.NewMutex(key, redsync.WithExpiry(lease), redsync.WithTries(1), redsync.WithTimeoutFactor(0.02),
+	r.mutex = r.mutexFactory.NewMutex(key, redsync.WithExpiry(lease), redsync.WithTries(1), redsync.WithTimeoutFactor(0.02),
 		redsync.WithGenValueFunc(func() (string, error) { return token, nil }))
 	var taken *redsync.ErrTaken
 	switch err := r.mutex.Lock(); {
@@ -209,10 +209,10 @@ func (r *redsyncLocks) unlock(_, _ string) result {
 
 // usage is the way in which a client uses locks.
 type usage struct {
-	keys  []string
-	lease time.Duration
-	hold  time.Duration // maximum time until the client extends or releases the lock
-	pause time.Duration // maximum pause between two turns
+	keys     []string
+	lease    time.Duration
+	maxHold  time.Duration // maximum time until the client extends or releases the lock
+	maxPause time.Duration // maximum pause between two turns
 }
 
 type worker struct {
@@ -225,7 +225,7 @@ type worker struct {
 
 // client is one of the clients of a group.
 type client interface {
-	turn()
+	runTurn()
 	waitForNextTurn() // waits between two turns
 }
 
@@ -238,7 +238,7 @@ type clientGroup struct {
 func (c *clientGroup) add(w client) {
 	c.workers.Go(func() {
 		for !c.stopping.Load() {
-			w.turn()
+			w.runTurn()
 			w.waitForNextTurn()
 		}
 	})
@@ -250,8 +250,9 @@ func (c *clientGroup) stop() {
 	c.workers.Wait()
 }
 
-// turn requests a lock once. If the lock is granted, turn holds it for a while and releases it.
-func (w *worker) turn() {
+// runTurn requests a lock once. If the lock is granted, runTurn holds it for a while and releases
+// it.
+func (w *worker) runTurn() {
 	key, token := w.usage.keys[w.random.IntN(len(w.usage.keys))], w.ledger.newToken(w.number)
 	sent := w.ledger.now()
 	reply, valid := w.locker.lock(key, token, w.usage.lease)
@@ -267,10 +268,10 @@ func (w *worker) turn() {
 
 // holdLock holds a lock and usually releases it.
 func (w *worker) holdLock(key, token string, sent, until time.Duration) {
-	w.sleep(w.usage.hold)
+	w.sleep(w.usage.maxHold)
 	for w.random.IntN(5) == 0 {
 		until = w.extend(key, token, until)
-		w.sleep(w.usage.hold)
+		w.sleep(w.usage.maxHold)
 	}
 	if w.random.IntN(300) == 0 { // the client relies on the lock, but never releases it
 		time.Sleep(until - w.ledger.now()) // until the validity expires
@@ -295,7 +296,7 @@ func (w *worker) extend(key, token string, until time.Duration) time.Duration {
 }
 
 // release releases a lock, and repeats the command if its result is unknown.
-func (w *worker) release(key, token string, asked, until time.Duration) {
+func (w *worker) release(key, token string, sent, until time.Duration) {
 	for attempt := range 3 {
 		switch w.locker.unlock(key, token) {
 		case resultYes:
@@ -303,7 +304,7 @@ func (w *worker) release(key, token string, asked, until time.Duration) {
 			w.extendReleased(key, token)
 			return
 		case resultNo:
-			if attempt == 0 && w.ledger.now() < until && !w.ledger.mayBeForced(key, asked) {
+			if attempt == 0 && w.ledger.now() < until && !w.ledger.mayBeForced(key, sent) {
 				w.ledger.recordLoss(key, token, "a release found nothing")
 			}
 			return
@@ -322,7 +323,7 @@ func (w *worker) extendReleased(key, token string) {
 	}
 }
 
-func (w *worker) waitForNextTurn() { w.sleep(w.usage.pause) }
+func (w *worker) waitForNextTurn() { w.sleep(w.usage.maxPause) }
 
 func (w *worker) sleep(limit time.Duration) { sleepUpTo(w.random, limit) }
 

@@ -29,10 +29,10 @@ const (
 	proxyCount  = 3
 	// majority is the number of masters in a majority.
 	majority = masterCount/2 + 1
-	// patience limits one command of a client. longPatience limits one command of the test to a
-	// server that must reply.
-	patience     = time.Second
-	longPatience = 10 * time.Second
+	// replyTimeout limits one command of a client. longReplyTimeout limits one command of the test
+	// to a server that must reply.
+	replyTimeout     = time.Second
+	longReplyTimeout = 10 * time.Second
 )
 
 // master is a server that writes all data to disk and has a clock of its own. Each proxy has a link
@@ -40,7 +40,7 @@ const (
 type master struct {
 	*redistest.Server
 	name      string // name by which all proxies know it
-	clock     string // file with the time by which its clock is ahead of the machine's clock
+	clockFile string // file with the time by which its clock is ahead of the machine's clock
 	clockStep int    // setting of the clock; 0: behind, 1: right, 2: ahead
 	links     []*faultlink.Link
 	copyDir   string // directory with an older copy of its data
@@ -48,33 +48,33 @@ type master struct {
 
 // proxy is a proxy that restarts with the same address.
 type proxy struct {
-	process *harness.Proxy
-	addr    string
-	admin   string // address of its status page
-	file    string // text of its configuration, except the masters
-	config  string // path of its complete configuration file
-	binary  string
-	args    []string
+	process    *harness.Proxy
+	addr       string
+	adminAddr  string // address of its status page
+	configText string // text of its configuration, except the masters
+	configPath string // path of its complete configuration file
+	binary     string
+	args       []string
 }
 
 // cluster holds all servers.
 type cluster struct {
-	proxies     []*proxy
-	foreignData string // directory with the data of a master of another cluster
+	proxies        []*proxy
+	foreignDataDir string // directory with the data of a master of another cluster
 
-	mu      sync.Mutex
-	current [masterCount]*master // the proxies' masters
-	spare   *master
+	mu             sync.Mutex
+	currentMasters [masterCount]*master // the proxies' masters
+	spareMaster    *master
 }
 
 func startCluster(t *testing.T) *cluster {
 	t.Helper()
-	c, library := &cluster{foreignData: makeForeignData(t)}, fakeTime(t)
-	for i := range c.current {
-		c.current[i] = startMaster(t, library)
-		c.current[i].links = append(c.current[i].links, kit.StartLink(t, c.current[i].Server))
+	c, library := &cluster{foreignDataDir: makeForeignData(t)}, fakeTime(t)
+	for i := range c.currentMasters {
+		c.currentMasters[i] = startMaster(t, library)
+		c.currentMasters[i].links = append(c.currentMasters[i].links, kit.StartLink(t, c.currentMasters[i].Server))
 	}
-	c.spare = startMaster(t, library)
+	c.spareMaster = startMaster(t, library)
 	upstream := kit.StartRedis(t)
 	for i := range proxyCount {
 		c.proxies = append(c.proxies, c.startProxy(t, i, upstream))
@@ -87,7 +87,7 @@ func startCluster(t *testing.T) *cluster {
 func (c *cluster) masters() []*master {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return slices.Clone(c.current[:])
+	return slices.Clone(c.currentMasters[:])
 }
 
 // awaitVotes waits until all masters vote.
@@ -143,10 +143,10 @@ func fakeTime(t *testing.T) string {
 // not affected, as when an operator sets the time.
 func startMaster(t *testing.T, library string) *master {
 	t.Helper()
-	m := &master{clock: filepath.Join(t.TempDir(), "clock"), clockStep: 1, copyDir: filepath.Join(t.TempDir(), "copy")}
+	m := &master{clockFile: filepath.Join(t.TempDir(), "clock"), clockStep: 1, copyDir: filepath.Join(t.TempDir(), "copy")}
 	kit.Must(t, m.setClock(0))
 	m.Server = redistest.New(t, redistest.Options{InMemory: true, ExtraArgs: redistest.DurableArgs(), Env: []string{
-		"LD_PRELOAD=" + library + " libc.so.6", "FAKETIME_TIMESTAMP_FILE=" + m.clock, "FAKETIME_CACHE_DURATION=1",
+		"LD_PRELOAD=" + library + " libc.so.6", "FAKETIME_TIMESTAMP_FILE=" + m.clockFile, "FAKETIME_CACHE_DURATION=1",
 		"FAKETIME_DONT_FAKE_MONOTONIC=1",
 	}})
 	addr, err := redistest.FreeAddr()
@@ -192,9 +192,9 @@ func (c *cluster) startProxy(t *testing.T, number int, upstream *redistest.Serve
 	admin, err := redistest.FreeAddr()
 	kit.Must(t, err)
 	p := &proxy{
-		addr: addr, admin: admin, binary: proxyBinary(t, number), config: filepath.Join(t.TempDir(), "config.yaml"),
-		args: []string{"--fresh-start"},
-		file: fmt.Sprintf("listen: %s\nadmin: %s\nlock-keys: [\"lock:*\"]\nupstream: %s\n", addr, admin, upstream.URL()),
+		addr: addr, adminAddr: admin, binary: proxyBinary(t, number), configPath: filepath.Join(t.TempDir(), "config.yaml"),
+		args:       []string{"--fresh-start"},
+		configText: fmt.Sprintf("listen: %s\nadmin: %s\nlock-keys: [\"lock:*\"]\nupstream: %s\n", addr, admin, upstream.URL()),
 	}
 	kit.Must(t, p.configure(c.masters()))
 	kit.Must(t, p.start())
@@ -209,17 +209,17 @@ func (c *cluster) startProxy(t *testing.T, number int, upstream *redistest.Serve
 }
 
 func (p *proxy) start() (err error) {
-	p.process, err = harness.StartProxy(harness.ProxyOptions{Binary: p.binary, Config: p.config, Args: p.args})
+	p.process, err = harness.StartProxy(harness.ProxyOptions{Binary: p.binary, Config: p.configPath, Args: p.args})
 	return err
 }
 
 // configure writes these masters into the proxy's configuration file.
 func (p *proxy) configure(masters []*master) error {
-	text := p.file + "master:\n"
+	text := p.configText + "master:\n"
 	for _, m := range masters {
 		text += "  - redis://" + m.name + "\n"
 	}
-	return kit.ReplaceFile(p.config, text)
+	return kit.ReplaceFile(p.configPath, text)
 }
 
 // makeForeignData returns a directory with the data of a master of another cluster. That cluster's
@@ -261,8 +261,8 @@ func makeForeignData(t *testing.T) string {
 
 // setClock sets the master's clock ahead of the machine's clock. The master notices this within a
 // second.
-func (m *master) setClock(ahead time.Duration) error {
-	return kit.ReplaceFile(m.clock, fmt.Sprintf("%+d\n", int(ahead.Seconds())))
+func (m *master) setClock(offset time.Duration) error {
+	return kit.ReplaceFile(m.clockFile, fmt.Sprintf("%+d\n", int(offset.Seconds())))
 }
 
 // copyData replaces the copy of the master's data by a copy of its current data.
@@ -283,7 +283,7 @@ func (m *master) startOn(dir string) error {
 	if err := os.CopyFS(files, os.DirFS(filepath.Join(dir, "appendonlydir"))); err != nil {
 		return err
 	}
-	if m.Revive() == nil {
+	if m.RestartWithData() == nil {
 		return nil
 	}
 	return m.Restart()
@@ -291,7 +291,7 @@ func (m *master) startOn(dir string) error {
 
 // do sends one command to a server that must reply. It returns an error reply as an error.
 func do(addr string, command ...string) (any, error) {
-	return doWithin(longPatience, addr, command...)
+	return doWithin(longReplyTimeout, addr, command...)
 }
 
 // doWithin does the same as do, but for a server that may not reply within limit.
@@ -315,7 +315,7 @@ const stateVoting = "voting"
 
 // masterStates returns, by the index of a master, the state that the proxy reports.
 func (p *proxy) masterStates(masters []*master) (map[int]string, error) {
-	info, err := doWithin(patience, p.addr, "PROXY", "INFO")
+	info, err := doWithin(replyTimeout, p.addr, "PROXY", "INFO")
 	if err != nil {
 		return nil, err
 	}
@@ -331,8 +331,8 @@ func (p *proxy) masterStates(masters []*master) (map[int]string, error) {
 // clockOffset returns how far the master's clock is ahead of the machine's clock, as the proxy
 // reports it. known is false if the proxy has no reading of that clock.
 func (p *proxy) clockOffset(m *master) (offset time.Duration, known bool, err error) {
-	client := &http.Client{Timeout: patience, Transport: &http.Transport{DisableKeepAlives: true}}
-	reply, err := client.Get("http://" + p.admin + "/status/v1")
+	client := &http.Client{Timeout: replyTimeout, Transport: &http.Transport{DisableKeepAlives: true}}
+	reply, err := client.Get("http://" + p.adminAddr + "/status/v1")
 	if err != nil {
 		return 0, false, err
 	}

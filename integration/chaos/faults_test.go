@@ -36,7 +36,7 @@ func faults() []fault {
 	return []fault{
 		{"killed, back with its data", true, false, false, false,
 			func(_ *disturber, m *master) error { return m.Kill() },
-			func(_ *disturber, m *master) error { return m.Revive() }},
+			func(_ *disturber, m *master) error { return m.RestartWithData() }},
 		{"killed, back without its data", true, true, false, false,
 			func(_ *disturber, m *master) error { return m.Kill() },
 			func(_ *disturber, m *master) error { return m.Restart() }},
@@ -45,7 +45,7 @@ func faults() []fault {
 			func(_ *disturber, m *master) error { return m.startOn(m.copyDir) }},
 		{"killed, back with the data of another cluster", true, true, false, false,
 			func(_ *disturber, m *master) error { return m.Kill() },
-			func(d *disturber, m *master) error { return m.startOn(d.cluster.foreignData) }},
+			func(d *disturber, m *master) error { return m.startOn(d.cluster.foreignDataDir) }},
 		{"lying, until it is flushed", false, true, false, false,
 			func(d *disturber, m *master) error { return d.storeFalseMarker(m) },
 			func(d *disturber, m *master) error {
@@ -121,19 +121,19 @@ type disturber struct {
 	slots       chan struct{} // one for each disturbed master
 	falseMaster atomic.Pointer[master]
 
-	mu               sync.Mutex
-	random           *rand.Rand
-	disturbed        [masterCount]bool
-	faultCount       [masterCount]int    // number of faults of each master
-	markerBeforeLoss [masterCount]string // each master's marker before it lost its data
-	proxyDown        [proxyCount]bool
-	counts           map[string]int
-	events           []violation     // the faults and their times
-	replacements     []gap           // the periods in which masters were replaced
-	votingDelays     []time.Duration // times until masters that lost their data voted again
-	lastDataLoss     time.Duration   // time at which the last element of votingDelays was added
-	stopped          bool
-	err              error
+	mu                sync.Mutex
+	random            *rand.Rand
+	disturbed         [masterCount]bool
+	faultCount        [masterCount]int    // number of faults of each master
+	markerBeforeLoss  [masterCount]string // each master's marker before it lost its data
+	proxyDown         [proxyCount]bool
+	counts            map[string]int
+	events            []violation     // the faults and their times
+	replacements      []gap           // the periods in which masters were replaced
+	votingDelays      []time.Duration // times until masters that lost their data voted again
+	lastVoteAfterLoss time.Duration   // time at which the last element of votingDelays was added
+	stopped           bool
+	err               error
 }
 
 func startDisturber(c *cluster, seed uint64, startedAt time.Time) *disturber {
@@ -280,7 +280,7 @@ func (d *disturber) repair(f fault, i int) error {
 	d.disturbed[i] = false
 	if f.losesData {
 		d.votingDelays = append(d.votingDelays, time.Since(startedAt))
-		d.lastDataLoss = time.Since(d.startedAt)
+		d.lastVoteAfterLoss = time.Since(d.startedAt)
 	}
 	if err != nil {
 		return fmt.Errorf("master %d after it was %s: %w", i, f.name, err)

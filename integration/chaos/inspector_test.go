@@ -21,10 +21,10 @@ type inspector struct {
 	// of the masters need not be a lock.
 	confirm func(key, token string) bool
 
-	clients     [masterCount]*redistest.Client
-	addrs       [masterCount]string // addresses of the clients' masters
-	inspections int
-	unconfirmed int
+	clients          [masterCount]*redistest.Client
+	addrs            [masterCount]string // addresses of the clients' masters
+	inspections      int
+	unconfirmedCount int
 }
 
 // inspect reads all keys of all masters once, and checks them.
@@ -72,7 +72,7 @@ func (l *inspector) checkRevived(key, token string) {
 	switch {
 	case times < majority:
 	case l.confirm != nil && !l.confirm(key, token):
-		l.unconfirmed++
+		l.unconfirmedCount++
 	default:
 		l.ledger.recordRevival(key, token, fmt.Sprintf("it is on %d masters, after it was refused or released", times))
 	}
@@ -168,12 +168,12 @@ func (l *inspector) close() {
 	}
 }
 
-// holdsByProxy reports whether a proxy returns token as the value of a key. If a proxy does not
-// reply, holdsByProxy asks the next proxy.
-func (c *cluster) holdsByProxy(key, token string) bool {
+// isHeldAtProxy reports whether a proxy returns token as the value of a key. If a proxy does not
+// reply, isHeldAtProxy asks the next proxy.
+func (c *cluster) isHeldAtProxy(key, token string) bool {
 	for range 2 {
 		for _, proxy := range c.proxies {
-			if value, err := doWithin(patience, proxy.addr, "GET", key); err == nil {
+			if value, err := doWithin(replyTimeout, proxy.addr, "GET", key); err == nil {
 				return value == any(token)
 			}
 		}

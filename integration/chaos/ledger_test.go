@@ -39,21 +39,21 @@ func overlaps(holdings []holding) []overlap {
 	ordered := slices.SortedStableFunc(slices.Values(holdings), func(a, b holding) int {
 		return cmp.Or(cmp.Compare(a.key, b.key), cmp.Compare(a.from, b.from))
 	})
-	var overlapping []overlap
-	var longest holding // the earlier holding of this key that ends last
+	var list []overlap
+	var latestHolding holding // the earlier holding of this key that ends last
 	for _, h := range ordered {
-		if h.key != longest.key {
-			longest = h
+		if h.key != latestHolding.key {
+			latestHolding = h
 			continue
 		}
-		if h.from < longest.to {
-			overlapping = append(overlapping, overlap{longest, h})
+		if h.from < latestHolding.to {
+			list = append(list, overlap{latestHolding, h})
 		}
-		if h.to > longest.to {
-			longest = h
+		if h.to > latestHolding.to {
+			latestHolding = h
 		}
 	}
-	return overlapping
+	return list
 }
 
 func TestOverlaps(t *testing.T) {
@@ -179,7 +179,7 @@ func (l *ledger) recordGrant(h holding, sent time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.grants = append(l.grants, h.from)
-	if !l.isForced(h.key, sent) {
+	if !l.hasLaterForceUnlock(h.key, sent) {
 		l.openHoldings[h.token] = h
 	}
 }
@@ -188,11 +188,11 @@ func (l *ledger) recordGrant(h holding, sent time.Duration) {
 func (l *ledger) mayBeForced(key string, sent time.Duration) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.isForced(key, sent)
+	return l.hasLaterForceUnlock(key, sent)
 }
 
-// isForced does the same as mayBeForced. The caller holds mu.
-func (l *ledger) isForced(key string, sent time.Duration) bool {
+// hasLaterForceUnlock does the same as mayBeForced. The caller holds mu.
+func (l *ledger) hasLaterForceUnlock(key string, sent time.Duration) bool {
 	return slices.ContainsFunc(l.forceUnlocks[key], func(f *forceUnlock) bool { return sent < f.to })
 }
 

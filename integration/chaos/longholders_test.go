@@ -36,7 +36,7 @@ type longKeys struct {
 // casScript is a compare-and-set, as clients of a single Redis write it.
 const casScript = `if redis.call("get",KEYS[1]) == ARGV[1] then return redis.call("set",KEYS[1],ARGV[2],"PX",ARGV[3]) end return false`
 
-func (k *longHolder) turn() {
+func (k *longHolder) runTurn() {
 	k.turnCount++
 	key, value, lease := k.keys.keys[k.random.IntN(len(k.keys.keys))], strconv.Itoa(k.number)+"-"+strconv.Itoa(k.turnCount),
 		millis(longLease)

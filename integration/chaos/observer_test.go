@@ -32,7 +32,7 @@ func startObservers(c *cluster, l *ledger) *observers {
 		locker := lockCommands{&connection{ledger: ownLedger, addrs: []string{proxy.addr}}, nil}
 		o.tasks.Go(func() {
 			for n := 0; !o.stopping.Load(); n++ {
-				o.turn(locker, fmt.Sprintf("lock:free:%d:%d", i, n), l)
+				o.runTurn(locker, fmt.Sprintf("lock:free:%d:%d", i, n), l)
 				time.Sleep(observerPause) // the pace of a client
 			}
 		})
@@ -40,7 +40,7 @@ func startObservers(c *cluster, l *ledger) *observers {
 	return o
 }
 
-func (o *observers) turn(l lockCommands, key string, clock *ledger) {
+func (o *observers) runTurn(l lockCommands, key string, clock *ledger) {
 	if reply, _ := validity(l.do("LOCK", key, "observer", "PX", "1500")); reply != resultYes {
 		return
 	}

@@ -13,7 +13,7 @@ type operator struct {
 	random *rand.Rand
 }
 
-func (o *operator) turn() {
+func (o *operator) runTurn() {
 	key := o.keys[o.random.IntN(len(o.keys))]
 	f := o.ledger.beginForceUnlock(key)
 	_, isKnown := o.do("FORCEUNLOCK", key)
@@ -23,4 +23,4 @@ func (o *operator) turn() {
 	}
 }
 
-func (o *operator) waitForNextTurn() { sleepUpTo(o.random, forcePause) }
+func (o *operator) waitForNextTurn() { sleepUpTo(o.random, forceUnlockPause) }

@@ -47,7 +47,7 @@ func (d *disturber) replace(old *master) error {
 // sends PROXY RELOAD. If the masters do not decide on the change, it restores the former file.
 // Otherwise a restarted proxy would use the new file without making the change, and would serve no
 // locks.
-func (d *disturber) change(former, masters []*master) error {
+func (d *disturber) change(oldMasters, masters []*master) error {
 	err := errors.New("no proxy is available")
 	for n, proxy := range d.cluster.proxies {
 		if d.isDown(n) {
@@ -57,12 +57,12 @@ func (d *disturber) change(former, masters []*master) error {
 			return err
 		}
 		reply, reloadErr := do(proxy.addr, "PROXY", "RELOAD")
-		if isDecided(former, masters) {
+		if isDecided(oldMasters, masters) {
 			return nil
 		}
 		err = fmt.Errorf("PROXY RELOAD: %v, %w", reply, cmp.Or(reloadErr, errUndecided))
 		d.addEvent(err.Error())
-		if writeErr := proxy.configure(former); writeErr != nil {
+		if writeErr := proxy.configure(oldMasters); writeErr != nil {
 			return writeErr
 		}
 	}
@@ -73,13 +73,13 @@ var errUndecided = errors.New("the masters have not decided on the change")
 
 // isDecided reports whether the markers of a majority of the former masters name the new masters,
 // as the current masters or as the successors.
-func isDecided(former, masters []*master) bool {
+func isDecided(oldMasters, masters []*master) bool {
 	var names []string
 	for _, m := range masters {
 		names = append(names, m.name)
 	}
 	count := 0
-	for _, m := range former {
+	for _, m := range oldMasters {
 		mark := m.marker()
 		if mark.Era.Hash == reconfig.Hash(names) || reconfig.Hash(mark.Seal.Names) == reconfig.Hash(names) {
 			count++
@@ -102,10 +102,10 @@ func (d *disturber) awaitAllVotes() error {
 // swapSpare replaces a master by the spare server, and returns the new masters.
 func (c *cluster) swapSpare(old *master) []*master {
 	c.mu.Lock()
-	next := c.spare
-	for i, m := range c.current {
+	next := c.spareMaster
+	for i, m := range c.currentMasters {
 		if m == old {
-			c.current[i], c.spare = next, old
+			c.currentMasters[i], c.spareMaster = next, old
 		}
 	}
 	c.mu.Unlock()
@@ -139,16 +139,16 @@ func (d *disturber) storeFalseMarker(m *master) error {
 	next := falseMarker.Era.Number + 1
 	switch d.randomInt(4) {
 	case 0:
-		falseMarker.Seal = reconfig.Seal{Ballot: strings.Repeat("9", 36), Change: reconfig.Change{Before: masterCount,
+		falseMarker.Seal = reconfig.Seal{Ballot: strings.Repeat("9", 36), Change: reconfig.Change{PreviousMasterCount: masterCount,
 			Names: append(names[1:], "127.0.0.1:1")}}
 	case 1:
-		falseMarker.Seal = reconfig.Seal{Ballot: strings.Repeat("0", 36), Change: reconfig.Change{Before: 1,
+		falseMarker.Seal = reconfig.Seal{Ballot: strings.Repeat("0", 36), Change: reconfig.Change{PreviousMasterCount: 1,
 			Names: []string{"127.0.0.1:1"}}}
 	case 2:
 		falseMarker.Era = reconfig.Era{Number: next, Masters: masterCount, Hash: "0123456789abcdef"}
 	default:
 		falseMarker.Era = reconfig.Era{Number: next, Masters: masterCount, Hash: reconfig.Hash(names)}
 	}
-	_, err = do(m.Addr(), "SET", script.MarkerKey, marker.InDatabase(falseMarker.String(), 0))
+	_, err = do(m.Addr(), "SET", script.MarkerKey, marker.AppendDatabase(falseMarker.String(), 0))
 	return err
 }

@@ -55,11 +55,11 @@ func (s *staller) pipeline(key string) []byte {
 	return commands
 }
 
-// turn takes a lock on a new connection, and stalls. If the grant is lost with the connection, its
-// token remains in the ledger's openTokens.
-func (s *staller) turn() {
+// runTurn takes a lock on a new connection, and stalls. If the grant is lost with the connection,
+// its token remains in the ledger's openTokens.
+func (s *staller) runTurn() {
 	key, token := s.keys[s.random.IntN(len(s.keys))], s.ledger.newToken(s.number)
-	client, err := redistest.Dial(s.addrs[s.random.IntN(len(s.addrs))], patience)
+	client, err := redistest.Dial(s.addrs[s.random.IntN(len(s.addrs))], replyTimeout)
 	if err != nil {
 		return
 	}

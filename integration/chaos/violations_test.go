@@ -13,9 +13,9 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// TestViolationsAreFound makes every kind of violation without the proxies. The checks find each
+// TestViolationDetection makes every kind of violation without the proxies. The checks find each
 // violation, and find none in a run without violations.
-func TestViolationsAreFound(t *testing.T) {
+func TestViolationDetection(t *testing.T) {
 	redistest.SkipShort(t)
 	c := startCluster(t)
 	t.Run("none", func(t *testing.T) {
@@ -23,10 +23,10 @@ func TestViolationsAreFound(t *testing.T) {
 		r.inspectMasters(noFaults)
 		time.Sleep(time.Second) // clients keep running
 		r.stop()
-		if grants := r.proxies.grantCount(); grants == 0 {
+		if grants := r.proxyLedger.grantCount(); grants == 0 {
 			t.Error("no lock was granted")
 		}
-		for kind, violations := range r.proxies.violations() {
+		for kind, violations := range r.proxyLedger.violations() {
 			if len(violations) > 0 {
 				t.Errorf("%s: %v", kind, violations)
 			}
@@ -39,7 +39,7 @@ func TestViolationsAreFound(t *testing.T) {
 			c.remove(t, r.lockKeys...)
 		}
 		r.stop()
-		violations := r.proxies.violations()
+		violations := r.proxyLedger.violations()
 		for _, kind := range []string{"overlaps", "lost"} {
 			if len(violations[kind]) == 0 {
 				t.Errorf("no %s were found", kind)
@@ -48,7 +48,7 @@ func TestViolationsAreFound(t *testing.T) {
 		t.Logf("%d overlaps, %d lost", len(violations["overlaps"]), len(violations["lost"]))
 	})
 	t.Run("lost", func(t *testing.T) {
-		l := c.inspectKey("lock:lost")
+		l := c.newKeyInspector("lock:lost")
 		c.lock(t, l, "lock:lost")
 		l.inspect()
 		wantViolations(t, l.ledger.losses, 0)
@@ -57,7 +57,7 @@ func TestViolationsAreFound(t *testing.T) {
 		wantViolations(t, l.ledger.losses, 1)
 	})
 	t.Run("revived", func(t *testing.T) {
-		l := c.inspectKey("lock:revived")
+		l := c.newKeyInspector("lock:revived")
 		token := c.lock(t, l, "lock:revived")
 		value, err := do(c.masters()[0].Addr(), "GET", "lock:revived")
 		kit.Must(t, err)
@@ -76,14 +76,14 @@ func TestViolationsAreFound(t *testing.T) {
 	})
 	t.Run("differing", func(t *testing.T) {
 		a := &finalCheck{cluster: c}
-		c.lock(t, c.inspectKey("lock:differing"), "lock:differing")
+		c.lock(t, c.newKeyInspector("lock:differing"), "lock:differing")
 		wantDiffering(t, a, false)
 		_, err := do(c.masters()[0].Addr(), "DEL", "lock:differing")
 		kit.Must(t, err)
 		wantDiffering(t, a, true)
 	})
 	t.Run("open", func(t *testing.T) {
-		c.lock(t, c.inspectKey("lock:open"), "lock:open")
+		c.lock(t, c.newKeyInspector("lock:open"), "lock:open")
 		value, err := do(c.masters()[0].Addr(), "GET", "lock:open")
 		kit.Must(t, err)
 		copiedValue := "#b" + value.(string)[2:38]
@@ -122,8 +122,8 @@ func wantDiffering(t *testing.T, a *finalCheck, wantDifference bool) {
 func TestForceUnlockRecords(t *testing.T) {
 	redistest.SkipShort(t)
 	l := newLedger()
-	grant := func(key, token string, asked time.Duration) {
-		l.recordGrant(holding{key, token, l.now(), l.now() + time.Hour}, asked)
+	grant := func(key, token string, sent time.Duration) {
+		l.recordGrant(holding{key, token, l.now(), l.now() + time.Hour}, sent)
 	}
 	before := l.now()
 	firstToken, otherToken := l.newToken(0), l.newToken(0)
@@ -153,9 +153,9 @@ func TestForceUnlockRecords(t *testing.T) {
 
 func noFaults() faultState { return faultState{} }
 
-// inspectKey returns an inspector of one key, with a ledger of its own.
-func (c *cluster) inspectKey(key string) *inspector {
-	return &inspector{cluster: c, ledger: newLedger(), keys: []string{key}, faultState: noFaults, confirm: c.holdsByProxy}
+// newKeyInspector returns an inspector of one key, with a ledger of its own.
+func (c *cluster) newKeyInspector(key string) *inspector {
+	return &inspector{cluster: c, ledger: newLedger(), keys: []string{key}, faultState: noFaults, confirm: c.isHeldAtProxy}
 }
 
 // lock takes a lock through the first proxy, and waits until all masters hold it.

@@ -13,8 +13,8 @@ import (
 func TestCLocks(t *testing.T) {
 	redistest.SkipShort(t)
 	compareLocks(t, []dialect{
-		{name: "redlock-cpp", grantOutput: "OK", ownerOnly: true, canExtend: true, extraCheck: checkTokenRotation},
-		{name: "redis-plus-plus", grantOutput: "OK", ownerOnly: true, canExtend: true},
+		{name: "redlock-cpp", grantOutput: "OK", holderOnly: true, canExtend: true, extraCheck: checkTokenRotation},
+		{name: "redis-plus-plus", grantOutput: "OK", holderOnly: true, canExtend: true},
 	}, BuildWithHiredis(t, "c/locks.c"))
 }
 

@@ -26,22 +26,22 @@ func TestMasterKeys(t *testing.T) {
 	}
 	f := kit.StartFleet(t)
 	proxy, masters := f.Proxies[0], f.Masters
-	lockReply := redisCLI(t, proxy, "LOCK", "k", "t", "PX", "10000")
+	lockReply := runRedisCLI(t, proxy, "LOCK", "k", "t", "PX", "10000")
 	if ms, err := strconv.Atoi(lockReply); err != nil || ms <= 9000 || ms > 10000 {
 		t.Fatalf("LOCK k t PX 10000: expected a validity in (9000..10000], got %q", lockReply)
 	}
 	for _, master := range masters {
-		kit.Shortly(t, func() error { return kit.CheckHeld(master, "k", "t") })
+		kit.AwaitShortly(t, func() error { return kit.CheckHeld(master, "k", "t") })
 	}
-	if unlockReply := redisCLI(t, proxy, "UNLOCK", "k", "t"); unlockReply != "1" {
+	if unlockReply := runRedisCLI(t, proxy, "UNLOCK", "k", "t"); unlockReply != "1" {
 		t.Fatalf("UNLOCK k t: expected 1, got %q", unlockReply)
 	}
 	for _, master := range masters {
-		kit.Shortly(t, func() error { return kit.CheckAbsent(master, "k") })
+		kit.AwaitShortly(t, func() error { return kit.CheckAbsent(master, "k") })
 	}
 }
 
-func redisCLI(t *testing.T, proxy *harness.Proxy, args ...string) string {
+func runRedisCLI(t *testing.T, proxy *harness.Proxy, args ...string) string {
 	t.Helper()
 	host, port, err := net.SplitHostPort(proxy.Addr())
 	if err != nil {

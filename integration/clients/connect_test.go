@@ -30,7 +30,7 @@ type connectCase struct {
 func connectCases() []connectCase {
 	script := func(client, file string, args ...string) func(t *testing.T) []string {
 		return func(t *testing.T) []string {
-			return append([]string{clientNamed(t, client).interpreter(t), inFolder(file)}, args...)
+			return append([]string{findProgram(t, client).interpreter(t), programPath(file)}, args...)
 		}
 	}
 	golang := func(library string) connectCase {
@@ -44,7 +44,7 @@ func connectCases() []connectCase {
 		{"redis-py", script("python", "python/connect.py"), false}, {"redis-rb", script("ruby", "ruby/connect.rb"), false},
 		{"phpredis", script("php", "php/connect.php", "phpredis"), false},
 		{"Predis", func(t *testing.T) []string {
-			return append([]string{phpLocks(t)[0]}, inFolder("php/connect.php"), "predis")
+			return append([]string{phpLocks(t)[0]}, programPath("php/connect.php"), "predis")
 		}, false},
 		{"node-redis", script("node", "node/connect.js", "redis"), false},
 		{"hiredis", func(t *testing.T) []string { return []string{BuildWithHiredis(t, "c/connect.c")} }, false},
@@ -91,7 +91,7 @@ func (c connectCase) compare(t *testing.T, addrs serverAddrs, page string) {
 }
 
 // serverAddrs holds the addresses at which a library is tested.
-type serverAddrs struct{ redis, withLockKeys, upstreamOnly, lockServer string }
+type serverAddrs struct{ redis, proxyWithLockKeys, proxyWithoutLockKeys, lockServer string }
 
 // startServers starts a server, and proxies in three modes, each with its own master.
 func startServers(t *testing.T) serverAddrs {
@@ -109,8 +109,8 @@ func startServers(t *testing.T) serverAddrs {
 func (c connectCase) runAll(t *testing.T, addrs serverAddrs) (version string, cells []string) {
 	command := c.command(t)
 	_, redis, _ := runSteps(t, addrs.redis, "", command)
-	version, withLockKeys, steps := runSteps(t, addrs.withLockKeys, "", command)
-	_, upstreamOnly, _ := runSteps(t, addrs.upstreamOnly, "", command)
+	version, withLockKeys, steps := runSteps(t, addrs.proxyWithLockKeys, "", command)
+	_, upstreamOnly, _ := runSteps(t, addrs.proxyWithoutLockKeys, "", command)
 	_, lockServer, _ := runSteps(t, addrs.lockServer, "other", command)
 	if fmt.Sprint(upstreamOnly) != fmt.Sprint(redis) {
 		t.Errorf("with an upstream alone it said, and was refused, %q; without a proxy %q", upstreamOnly, redis)

@@ -17,7 +17,7 @@ type dialect struct {
 	name         string
 	variant      string // added to the name in the keys, if a dialect is tested in several ways
 	grantOutput  string // the output of the program when the lock is granted
-	ownerOnly    bool   // only the holder of the lock can release or extend it
+	holderOnly   bool   // only the holder of the lock can release or extend it
 	canExtend    bool
 	withoutTTL   bool                            // no TTL: locks expire by the clients' clocks
 	fixedLease   bool                            // an extension has the lease with which the lock was taken
@@ -68,28 +68,28 @@ func (d dialect) shortLease() time.Duration {
 	if d.wholeSeconds {
 		return coarseLease
 	}
-	return briefLease
+	return shortestLease
 }
 
 // compareLocks sends the same requests to a single Redis and to the proxy, and compares the
 // replies.
 func compareLocks(t *testing.T, dialects []dialect, command ...string) {
 	t.Helper()
-	compareLocksOn(t, startLockKeySide, dialects, command)
+	compareLocksOn(t, startLockKeyService, dialects, command)
 }
 
 // compareLocksOn does the same as compareLocks, with a proxy that start starts.
 func compareLocksOn(t *testing.T, start func(*testing.T, []string) *lockService, dialects []dialect, command []string) {
 	t.Helper()
-	var plain, proxied []string
+	var redisTranscript, proxyTranscript []string
 	t.Run("sides", func(t *testing.T) {
-		t.Run("one Redis", func(t *testing.T) { runSide(t, startRedisSide, &plain, dialects, command) })
-		t.Run("through the proxy", func(t *testing.T) { runSide(t, start, &proxied, dialects, command) })
+		t.Run("one Redis", func(t *testing.T) { runLockService(t, startRedisService, &redisTranscript, dialects, command) })
+		t.Run("through the proxy", func(t *testing.T) { runLockService(t, start, &proxyTranscript, dialects, command) })
 	})
-	wantSame(t, plain, proxied)
+	wantSame(t, redisTranscript, proxyTranscript)
 }
 
-func runSide(t *testing.T, start func(*testing.T, []string) *lockService, transcript *[]string, dialects []dialect, command []string) {
+func runLockService(t *testing.T, start func(*testing.T, []string) *lockService, transcript *[]string, dialects []dialect, command []string) {
 	t.Parallel()
 	s := start(t, command)
 	defer func() { *transcript = s.transcript }() // even after a failure
@@ -113,16 +113,16 @@ func (s *lockService) checkDialects(dialects []dialect) {
 }
 
 // wantSame compares transcripts line by line, up to the end of the shorter transcript.
-func wantSame(t *testing.T, plain, proxied []string) {
+func wantSame(t *testing.T, redisTranscript, proxyTranscript []string) {
 	t.Helper()
-	common := min(len(plain), len(proxied))
+	common := min(len(redisTranscript), len(proxyTranscript))
 	for i := range common {
-		if plain[i] != proxied[i] {
-			t.Errorf("line %d\n  on one Redis:      %s\n  through the proxy: %s", i+1, plain[i], proxied[i])
+		if redisTranscript[i] != proxyTranscript[i] {
+			t.Errorf("line %d\n  on one Redis:      %s\n  through the proxy: %s", i+1, redisTranscript[i], proxyTranscript[i])
 		}
 	}
-	if common == 0 || len(plain) != len(proxied) {
-		t.Errorf("%d lines on one Redis, %d through the proxy", len(plain), len(proxied))
+	if common == 0 || len(redisTranscript) != len(proxyTranscript) {
+		t.Errorf("%d lines on one Redis, %d through the proxy", len(redisTranscript), len(proxyTranscript))
 	}
 	t.Logf("%d lines compared", common)
 }

@@ -19,10 +19,10 @@ import (
 	"redlock-proxy/integration/kit"
 )
 
-// driverPatience limits one request to a lock library, which may wait for other clients.
-const driverPatience = 30 * time.Second
+// driverTimeout limits one request to a lock library, which may wait for other clients.
+const driverTimeout = 30 * time.Second
 
-var errDriverSilent = errors.New("the program answers nothing")
+var errDriverTimeout = errors.New("the program answers nothing")
 
 // driver is a running program that acts as one client, with the lock libraries of its language. It
 // reads requests "dialect operation key argument…" line by line, and replies to each with one line:
@@ -34,9 +34,9 @@ type driver struct {
 	stderr  *bytes.Buffer // may be read when replies is closed
 }
 
-// clientNamed returns the client program with that name. Lock programs use the same interpreter and
+// findProgram returns the client program with that name. Lock programs use the same interpreter and
 // library.
-func clientNamed(t *testing.T, name string) program {
+func findProgram(t *testing.T, name string) program {
 	t.Helper()
 	list := programs()
 	index := slices.IndexFunc(list, func(c program) bool { return c.name == name })
@@ -105,7 +105,7 @@ func (d *driver) send(request ...string) error {
 
 // awaitReply waits for the next line.
 func (d *driver) awaitReply() (string, error) {
-	timer := time.NewTimer(driverPatience)
+	timer := time.NewTimer(driverTimeout)
 	defer timer.Stop()
 	select {
 	case reply, ok := <-d.replies:
@@ -114,6 +114,6 @@ func (d *driver) awaitReply() (string, error) {
 		}
 		return reply, nil
 	case <-timer.C:
-		return "", errDriverSilent
+		return "", errDriverTimeout
 	}
 }

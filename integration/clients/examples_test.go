@@ -21,7 +21,7 @@ type example struct {
 	name, language, text, output string
 }
 
-var exampleOnPage = regexp.MustCompile("(?ms)^### ([^\n]+)\n[^#]*?^```([a-z]+)\n(.*?)^```\n\n((?:    [^\n]*\n)+)")
+var examplePattern = regexp.MustCompile("(?ms)^### ([^\n]+)\n[^#]*?^```([a-z]+)\n(.*?)^```\n\n((?:    [^\n]*\n)+)")
 
 // readExamples returns the programs on the page.
 func readExamples(t *testing.T) []example {
@@ -29,7 +29,7 @@ func readExamples(t *testing.T) []example {
 	page, err := os.ReadFile("../../docs/examples.md")
 	kit.Must(t, err)
 	var list []example
-	for _, m := range exampleOnPage.FindAllStringSubmatch(string(page), -1) {
+	for _, m := range examplePattern.FindAllStringSubmatch(string(page), -1) {
 		list = append(list, example{m[1], m[2], m[3], strings.ReplaceAll(m[4], "    ", "")})
 	}
 	if programs := strings.Count(string(page), "\n```\n"); len(list) != programs {
@@ -65,14 +65,14 @@ func (e example) command(t *testing.T) []string {
 	}
 	switch e.language {
 	case "python":
-		return []string{clientNamed(t, "python").interpreter(t), write("example.py")}
+		return []string{findProgram(t, "python").interpreter(t), write("example.py")}
 	case "javascript":
-		return []string{clientNamed(t, "node").interpreter(t), write("example.js")}
+		return []string{findProgram(t, "node").interpreter(t), write("example.js")}
 	case "go":
 		return []string{buildGo(t, write("example.go"))}
 	case "java":
 		redistest.SkipShort(t)
-		return []string{"java", "-cp", compileJava(t, write("Job.java"), inFolder("java/jedis")), "Job"}
+		return []string{"java", "-cp", compileJava(t, write("Job.java"), programPath("java/jedis")), "Job"}
 	default:
 		t.Fatalf("no way to run a program in %s", e.language)
 		return nil

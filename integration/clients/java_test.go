@@ -20,17 +20,17 @@ import (
 func TestJavaLocks(t *testing.T) {
 	redistest.SkipShort(t)
 	compareLocks(t, []dialect{
-		{name: "jedis", grantOutput: "OK", ownerOnly: true, canExtend: true},
-		{name: "spring", grantOutput: "true", ownerOnly: true, canExtend: true, extraCheck: checkNoScripts},
-		{name: "spring-7.0", grantOutput: "true", ownerOnly: true, canExtend: true, extraCheck: checkSharedToken},
-		{name: "spring-5", grantOutput: "true", ownerOnly: true, canExtend: true},
-		{name: "spring-pubsub", grantOutput: "true", ownerOnly: true, canExtend: true, extraCheck: checkPublishedRelease},
+		{name: "jedis", grantOutput: "OK", holderOnly: true, canExtend: true},
+		{name: "spring", grantOutput: "true", holderOnly: true, canExtend: true, extraCheck: checkNoScripts},
+		{name: "spring-7.0", grantOutput: "true", holderOnly: true, canExtend: true, extraCheck: checkSharedToken},
+		{name: "spring-5", grantOutput: "true", holderOnly: true, canExtend: true},
+		{name: "spring-pubsub", grantOutput: "true", holderOnly: true, canExtend: true, extraCheck: checkPublishedRelease},
 		{name: "shedlock", grantOutput: "OK", canExtend: true, extraCheck: checkShedLock},
-		{name: "shedlock-safe", grantOutput: "OK", ownerOnly: true, canExtend: true},
-		{name: "redlock4j", grantOutput: "OK", ownerOnly: true, canExtend: true},
-		{name: "redisson", grantOutput: "granted", ownerOnly: true, extraCheck: checkReentrance},
-		{name: "quartz", grantOutput: "OK", ownerOnly: true, extraCheck: checkTriggers},
-		{name: "quartz-data-upstream", grantOutput: "OK", ownerOnly: true, extraCheck: checkTriggers},
+		{name: "shedlock-safe", grantOutput: "OK", holderOnly: true, canExtend: true},
+		{name: "redlock4j", grantOutput: "OK", holderOnly: true, canExtend: true},
+		{name: "redisson", grantOutput: "granted", holderOnly: true, extraCheck: checkReentrance},
+		{name: "quartz", grantOutput: "OK", holderOnly: true, extraCheck: checkTriggers},
+		{name: "quartz-data-upstream", grantOutput: "OK", holderOnly: true, extraCheck: checkTriggers},
 		{name: "jedis-lock", grantOutput: "true", withoutTTL: true},
 	}, javaLocks(t)...)
 }
@@ -41,7 +41,7 @@ func javaLocks(t *testing.T) []string {
 	if _, err := exec.LookPath("javac"); err != nil {
 		redistest.SkipMissing(t, "a JDK of version 17 or newer: apt-get install default-jdk-headless")
 	}
-	sources, err := filepath.Glob(inFolder("java/*.java"))
+	sources, err := filepath.Glob(programPath("java/*.java"))
 	kit.Must(t, err)
 	classes := t.TempDir()
 	args := append([]string{"-Xlint:all,-serial", "-Werror", "-d", classes}, sources...)
@@ -99,13 +99,13 @@ func checkPublishedRelease(s *lockService, d dialect) {
 	s.t.Helper()
 	checkSharedToken(s, d)
 	key := d.key("published")
-	listener, err := redistest.Dial(s.data.Addr(), kit.WaitLimit)
+	listener, err := redistest.Dial(s.dataServer.Addr(), kit.WaitLimit)
 	kit.Must(s.t, err)
 	defer listener.Close()
 	kit.Do(s.t, listener, "PSUBSCRIBE", "registry-channel:*")
 	s.wantGrant(s.a, d, key, longLease)
 	kit.Must(s.t, s.b.send(d.name, "wait", key, kit.Millis(longLease)))
-	kit.Shortly(s.t, func() error { return checkTwoSubscribers(s.data) })
+	kit.AwaitShortly(s.t, func() error { return checkTwoSubscribers(s.dataServer) })
 	s.run(s.a, d, "release", key)
 	reply, err := s.b.awaitReply()
 	kit.Must(s.t, err)
@@ -168,30 +168,30 @@ func checkTriggers(s *lockService, d dialect) {
 	kit.Must(s.t, s.restartMinority())
 }
 
-// firesAt returns the time at which a trigger fires, in milliseconds. The time is fixed, so that
+// fireTime returns the time at which a trigger fires, in milliseconds. The time is fixed, so that
 // all transcripts have the same time.
-func firesAt(n int) string { return fmt.Sprint(1_795_000_000_000 + 1000*n) }
+func fireTime(n int) string { return fmt.Sprint(1_795_000_000_000 + 1000*n) }
 
 // checkExclusiveJob tests triggers of a job that must not run twice at the same time. The other
 // triggers wait until the run of the first trigger is complete.
 func (s *lockService) checkExclusiveJob(d dialect, key string) {
 	s.t.Helper()
 	for n, trigger := range []string{"first", "second", "third"} {
-		s.run(s.a, d, "store", key, trigger, "sole", firesAt(n))
+		s.run(s.a, d, "store", key, trigger, "sole", fireTime(n))
 	}
-	s.run(s.b, d, "store", key, "first", "sole", firesAt(9))
-	s.run(s.b, d, "acquire", key, firesAt(9), "10")
+	s.run(s.b, d, "store", key, "first", "sole", fireTime(9))
+	s.run(s.b, d, "acquire", key, fireTime(9), "10")
 	s.run(s.b, d, "states", key)
 	s.run(s.a, d, "pause", key, "third")
-	s.run(s.a, d, "fire", key, "first", firesAt(9))
+	s.run(s.a, d, "fire", key, "first", fireTime(9))
 	s.run(s.a, d, "states", key)
-	s.run(s.a, d, "acquire", key, firesAt(9), "10")
+	s.run(s.a, d, "acquire", key, fireTime(9), "10")
 	s.run(s.a, d, "recover", key)
 	s.run(s.a, d, "resume", key, "third")
-	s.run(s.a, d, "store", key, "fourth", "sole", firesAt(3))
+	s.run(s.a, d, "store", key, "fourth", "sole", fireTime(3))
 	s.run(s.a, d, "states", key)
 	s.run(s.b, d, "complete", key, "first")
-	s.run(s.a, d, "acquire", key, firesAt(8), "10")
+	s.run(s.a, d, "acquire", key, fireTime(8), "10")
 	s.run(s.a, d, "give-back", key, "second")
 	s.run(s.a, d, "give-back", key, "second")
 	s.run(s.b, d, "states", key)
@@ -206,36 +206,36 @@ func (s *lockService) checkExclusiveJob(d dialect, key string) {
 func (s *lockService) checkDeadScheduler(d dialect, key string) {
 	s.t.Helper()
 	for n, trigger := range []string{"one", "two"} {
-		s.run(s.a, d, "store", key, trigger, "sole-"+trigger, firesAt(n))
+		s.run(s.a, d, "store", key, trigger, "sole-"+trigger, fireTime(n))
 	}
-	s.run(s.a, d, "acquire", key, firesAt(9), "10")
-	s.run(s.a, d, "fire", key, "one", firesAt(5))
+	s.run(s.a, d, "acquire", key, fireTime(9), "10")
+	s.run(s.a, d, "fire", key, "one", fireTime(5))
 	s.run(s.b, d, "recover", key)
 	s.run(s.a, d, "silent", key)
 	s.run(s.b, d, "recover", key)
 	s.run(s.b, d, "states", key)
-	s.run(s.b, d, "acquire", key, firesAt(9), "10")
-	s.run(s.a, d, "fire", key, "three", firesAt(9))
+	s.run(s.b, d, "acquire", key, fireTime(9), "10")
+	s.run(s.a, d, "fire", key, "three", fireTime(9))
 	s.run(s.b, d, "states", key)
 }
 
 // checkFirings lets two schedulers acquire and fire the triggers of one store concurrently, each
 // trigger once. It calls midway when half of the triggers have been fired.
-func (s *lockService) checkFirings(d dialect, key string, midway func() error) {
+func (s *lockService) checkFirings(d dialect, key string, midpointAction func() error) {
 	s.t.Helper()
 	const triggerCount = 2 * grantsPerClient
 	for n := range triggerCount {
-		s.run(s.a, d, "store", key, fmt.Sprintf("trigger-%02d", n), "job", firesAt(n))
+		s.run(s.a, d, "store", key, fmt.Sprintf("trigger-%02d", n), "job", fireTime(n))
 	}
 	firedTriggers := make(chan string, 2*triggerCount)
 	failures := make(chan error, 2)
-	var onceHalf sync.Once
+	var midpointOnce sync.Once
 	for _, client := range []*driver{s.a, s.b} {
 		go func() {
 			failures <- fireAll(client, d, key, func(trigger string) (err error) {
 				firedTriggers <- trigger
 				if len(firedTriggers) >= triggerCount/2 {
-					onceHalf.Do(func() { err = midway() })
+					midpointOnce.Do(func() { err = midpointAction() })
 				}
 				return err
 			})
@@ -263,7 +263,7 @@ func (s *lockService) checkFirings(d dialect, key string, midway func() error) {
 // too late for it to be acquired again. fireAll returns when no trigger can be acquired.
 func fireAll(client *driver, d dialect, key string, onFire func(trigger string) error) error {
 	for {
-		reply, err := client.ask(d.name, "acquire", key, firesAt(1000), "1")
+		reply, err := client.ask(d.name, "acquire", key, fireTime(1000), "1")
 		if err != nil || reply == "[]" {
 			return err
 		}
@@ -272,7 +272,7 @@ func fireAll(client *driver, d dialect, key string, onFire func(trigger string) 
 		if err != nil {
 			return fmt.Errorf("acquired: %s", reply)
 		}
-		if reply, err := client.ask(d.name, "fire", key, trigger, firesAt(3600+n)); err != nil || reply != "fired" {
+		if reply, err := client.ask(d.name, "fire", key, trigger, fireTime(3600+n)); err != nil || reply != "fired" {
 			return fmt.Errorf("firing %s: %s, %v", trigger, reply, err)
 		}
 		if err := onFire(trigger); err != nil {

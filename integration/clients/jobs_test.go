@@ -24,7 +24,7 @@ func jobKeys(prefix string) func(key string) []string {
 // TestJobs tests sidekiq-unique-jobs with one tag for all keys of a lock and the list of locks.
 func TestJobs(t *testing.T) {
 	redistest.SkipShort(t)
-	compareLocksOn(t, startJobSide, []dialect{
+	compareLocksOn(t, startJobService, []dialect{
 		{name: "unique-jobs", storedKeys: jobKeys("{uniquejobs:digests}"), soleCheck: checkUniqueJobs},
 		{name: "unique-jobs-old", storedKeys: jobKeys("{uniquejobs:digests}"), soleCheck: checkUniqueJobs},
 		{name: "unique-jobs-ending", storedKeys: jobKeys("{uniquejobs:expiring_digests}"), soleCheck: checkExpiringJobs},
@@ -32,10 +32,10 @@ func TestJobs(t *testing.T) {
 	}, rubyLocks(t))
 }
 
-// startJobSide starts a proxy that keeps all lock keys with the same tag in one cell.
-func startJobSide(t *testing.T, command []string) *lockService {
+// startJobService starts a proxy that keeps all lock keys with the same tag in one cell.
+func startJobService(t *testing.T, command []string) *lockService {
 	t.Helper()
-	return startProxySide(t, command, "--lock-keys", "*uniquejobs*", "--lock-tags", "*")
+	return startProxyService(t, command, "--lock-keys", "*uniquejobs*", "--lock-tags", "*")
 }
 
 // checkUniqueJobs tests locks whose keys have the same tag as the list of all locks, without a log.
@@ -100,7 +100,7 @@ func (s *lockService) checkWaitingJob(d dialect, key string) {
 	s.wantJob(s.a, d, "take", key, ms, "2")
 	s.run(s.b, d, "prime", key, ms, "2")
 	kit.Must(s.t, s.b.send(d.name, "wait", key, ms, "20", "2"))
-	time.Sleep(briefLease) // by now the job waits; if not, the reply is the same
+	time.Sleep(shortestLease) // by now the job waits; if not, the reply is the same
 	s.run(s.a, d, "release", key, "2")
 	reply, err := s.b.awaitReply()
 	kit.Must(s.t, err)
@@ -115,7 +115,7 @@ func (s *lockService) checkWaitingJob(d dialect, key string) {
 // checkExpiredJob tests that an expired lock is also removed from the list of all locks.
 func (s *lockService) checkExpiredJob(d dialect, key string) {
 	s.t.Helper()
-	s.wantJob(s.a, d, "take", key, kit.Millis(briefLease))
+	s.wantJob(s.a, d, "take", key, kit.Millis(shortestLease))
 	time.Sleep(coarseLease) // the lease expires
 	s.run(s.a, d, "show", key)
 	s.run(s.a, d, "release", key)
@@ -133,7 +133,7 @@ func checkExpiringJobs(s *lockService, d dialect) {
 	s.run(s.b, d, "show", key)
 	s.wantRemaining(d, key, 0, longLease)
 	key = d.key("end")
-	s.wantJob(s.a, d, "take", key, kit.Millis(briefLease), "1", "until_expired")
+	s.wantJob(s.a, d, "take", key, kit.Millis(shortestLease), "1", "until_expired")
 	time.Sleep(coarseLease) // the lease expires
 	s.wantJob(s.b, d, "take", key, kit.Millis(longLease), "1", "until_expired")
 	s.run(s.a, d, "show", key)
@@ -143,7 +143,7 @@ func checkExpiringJobs(s *lockService, d dialect) {
 // between locks. The library logs and publishes each step.
 func checkLoggedJobs(s *lockService, d dialect) {
 	s.t.Helper()
-	listener, err := redistest.Dial(s.data.Addr(), kit.WaitLimit)
+	listener, err := redistest.Dial(s.dataServer.Addr(), kit.WaitLimit)
 	kit.Must(s.t, err)
 	defer listener.Close()
 	kit.Do(s.t, listener, "SUBSCRIBE", "{uniquejobs}:changelog")
@@ -182,9 +182,9 @@ func (s *lockService) wantJobOnMasters(d dialect, key string) {
 	if s.masters == nil {
 		return
 	}
-	kit.Must(s.t, kit.CheckAbsent(s.data, d.keyNames(key)[0]))
+	kit.Must(s.t, kit.CheckAbsent(s.dataServer, d.keyNames(key)[0]))
 	tag, _, _ := strings.Cut(strings.TrimPrefix(d.keyNames(key)[0], "{"), "}")
-	kit.Shortly(s.t, func() error { return wantMajority(s.masters, tag) })
+	kit.AwaitShortly(s.t, func() error { return wantMajority(s.masters, tag) })
 }
 
 // TestJobsOfSeveralTags runs scripts of sidekiq-unique-jobs that change keys without a common tag.
@@ -192,7 +192,7 @@ func (s *lockService) wantJobOnMasters(d dialect, key string) {
 // scripts with an error that names two keys, and changes no key.
 func TestJobsOfSeveralTags(t *testing.T) {
 	redistest.SkipShort(t)
-	proxySide := startJobSide(t, rubyLocks(t))
+	proxySide := startJobService(t, rubyLocks(t))
 	const format = "Redis::CommandError: ERR lock keys '%s' and '%s' cannot be changed together: one command can take, extend or remove several lock keys, but not change them otherwise; give them the same hash tag (lock-tags)"
 	for name, keys := range map[string][2]string{
 		"unique-jobs-plain":  {"uniquejobs:lock:unique-jobs-plain:life", "uniquejobs:lock:unique-jobs-plain:life:LOCKED"},

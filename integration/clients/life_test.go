@@ -13,7 +13,7 @@ import (
 const (
 	longLease       = 20 * time.Second // for locks that must not expire while the test reads them
 	longerLease     = 60 * time.Second
-	briefLease      = 300 * time.Millisecond
+	shortestLease   = 300 * time.Millisecond
 	coarseLease     = time.Second // the shortest lease of libraries that count in seconds
 	holdTime        = 3 * time.Millisecond
 	grantsPerClient = 6 // grants of each client in a contest
@@ -91,7 +91,7 @@ func (s *lockService) extendLock(d dialect, key string) {
 // checkNonHolder checks that a client can neither extend nor release a lock of another client.
 func (s *lockService) checkNonHolder(d dialect, key string) {
 	s.t.Helper()
-	if !d.ownerOnly {
+	if !d.holderOnly {
 		return
 	}
 	s.wantUnchanged(d, key, func() {
@@ -103,16 +103,16 @@ func (s *lockService) checkNonHolder(d dialect, key string) {
 }
 
 // checkExpiry lets locks of all dialects expire. It calls midway before their expiry.
-func (s *lockService) checkExpiry(dialects []dialect, name string, midway func() error) {
+func (s *lockService) checkExpiry(dialects []dialect, name string, midpointAction func() error) {
 	s.t.Helper()
 	for _, d := range dialects {
 		s.wantGrantSoon(s.a, d, d.key(name), d.shortLease())
 	}
-	kit.Must(s.t, midway())
+	kit.Must(s.t, midpointAction())
 	for _, d := range dialects {
 		key := d.key(name)
 		s.wantGrantSoon(s.b, d, key, longLease)
-		if d.ownerOnly {
+		if d.holderOnly {
 			s.wantUnchanged(d, key, func() {
 				if d.canExtend {
 					s.run(s.a, d, "extend", key, kit.Millis(longerLease))
@@ -126,9 +126,9 @@ func (s *lockService) checkExpiry(dialects []dialect, name string, midway func()
 
 // checkContest lets both clients take one lock repeatedly. Each client is granted the lock, but
 // never both at the same time. It calls midway after half of the grants.
-func (s *lockService) checkContest(d dialect, key string, midway func() error) {
+func (s *lockService) checkContest(d dialect, key string, midpointAction func() error) {
 	s.t.Helper()
-	c := &lockContest{dialect: d, key: key, refusal: s.refusalOutputs[d.kind(key)], midway: midway}
+	c := &lockContest{dialect: d, key: key, refusal: s.refusalOutputs[d.kind(key)], midpointAction: midpointAction}
 	failures := make(chan error, 2)
 	for _, client := range []*driver{s.a, s.b} {
 		go func() { failures <- c.run(client) }()
@@ -143,12 +143,12 @@ func (s *lockService) checkContest(d dialect, key string, midway func() error) {
 
 // lockContest holds the state of two clients that contend for one lock.
 type lockContest struct {
-	dialect dialect
-	key     string
-	refusal string
-	midway  func() error
-	inside  atomic.Int32
-	grants  atomic.Int32
+	dialect        dialect
+	key            string
+	refusal        string
+	midpointAction func() error
+	holders        atomic.Int32
+	grants         atomic.Int32
 }
 
 // run lets one client take and release the lock until the client has been granted it
@@ -167,8 +167,8 @@ func (c *lockContest) run(client *driver) error {
 			}
 		case reply != c.refusal:
 			return fmt.Errorf("client %s: got %s, want %s or %s", client.name, reply, c.dialect.grantOutput, c.refusal)
-		case time.Since(startedAt) > driverPatience:
-			return fmt.Errorf("client %s was granted the lock %d times only in %v", client.name, grants, driverPatience)
+		case time.Since(startedAt) > driverTimeout:
+			return fmt.Errorf("client %s was granted the lock %d times only in %v", client.name, grants, driverTimeout)
 		}
 		time.Sleep(holdTime / 2) // so that the other client gets a turn
 	}
@@ -177,16 +177,16 @@ func (c *lockContest) run(client *driver) error {
 
 // hold keeps the lock for a while, and releases it.
 func (c *lockContest) hold(client *driver) error {
-	if c.inside.Add(1) > 1 {
+	if c.holders.Add(1) > 1 {
 		return fmt.Errorf("client %s was granted the lock while the other held it", client.name)
 	}
 	if c.grants.Add(1) == contestGrants/2 {
-		if err := c.midway(); err != nil {
+		if err := c.midpointAction(); err != nil {
 			return err
 		}
 	}
 	time.Sleep(holdTime) // the other client is refused meanwhile
-	c.inside.Add(-1)
+	c.holders.Add(-1)
 	_, err := client.ask(c.dialect.name, "release", c.key)
 	return err
 }

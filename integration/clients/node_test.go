@@ -14,13 +14,13 @@ import (
 func TestNodeLocks(t *testing.T) {
 	redistest.SkipShort(t)
 	compareLocks(t, []dialect{
-		{name: "by-hand", grantOutput: `"OK"`, ownerOnly: true, canExtend: true},
-		{name: "by-hand-transaction", grantOutput: `"OK"`, ownerOnly: true, canExtend: true},
-		{name: "ioredis-defined", grantOutput: `"OK"`, ownerOnly: true, canExtend: true, extraCheck: checkForgottenScripts},
-		{name: "redlock-3", grantOutput: `"OK"`, ownerOnly: true, canExtend: true},
-		{name: "redlock-5", grantOutput: `"granted"`, ownerOnly: true, canExtend: true},
-		{name: "redlock-5", variant: "-several", grantOutput: `"granted"`, ownerOnly: true, canExtend: true, keyCount: 3, extraCheck: checkLostKey},
-	}, clientNamed(t, "node").interpreter(t), inFolder("node/locks.js"))
+		{name: "by-hand", grantOutput: `"OK"`, holderOnly: true, canExtend: true},
+		{name: "by-hand-transaction", grantOutput: `"OK"`, holderOnly: true, canExtend: true},
+		{name: "ioredis-defined", grantOutput: `"OK"`, holderOnly: true, canExtend: true, extraCheck: checkForgottenScripts},
+		{name: "redlock-3", grantOutput: `"OK"`, holderOnly: true, canExtend: true},
+		{name: "redlock-5", grantOutput: `"granted"`, holderOnly: true, canExtend: true},
+		{name: "redlock-5", variant: "-several", grantOutput: `"granted"`, holderOnly: true, canExtend: true, keyCount: 3, extraCheck: checkLostKey},
+	}, findProgram(t, "node").interpreter(t), programPath("node/locks.js"))
 }
 
 // checkForgottenScripts tests that the client sends its scripts again if the server has forgotten

@@ -15,34 +15,34 @@ import (
 func TestPHPLocks(t *testing.T) {
 	redistest.SkipShort(t)
 	compareLocks(t, []dialect{
-		{name: "by-hand", grantOutput: "true", ownerOnly: true, canExtend: true},
-		{name: "by-hand-predis", grantOutput: "true", ownerOnly: true, canExtend: true},
-		{name: "redlock-php", grantOutput: "true", ownerOnly: true},
-		{name: "laravel", grantOutput: "true", ownerOnly: true, wholeSeconds: true, extraCheck: checkLaravel},
-		{name: "laravel-predis", grantOutput: "true", ownerOnly: true, wholeSeconds: true, extraCheck: checkLaravel},
-		{name: "laravel-13", grantOutput: "true", ownerOnly: true, canExtend: true, wholeSeconds: true, extraCheck: checkPersist},
-		{name: "laravel-6", grantOutput: "true", ownerOnly: true, wholeSeconds: true, extraCheck: checkEndless},
-		{name: "symfony-4", grantOutput: "'granted'", ownerOnly: true, canExtend: true, extraCheck: checkRetake},
-		{name: "symfony", grantOutput: "true", ownerOnly: true},
-		{name: "session", storedKeys: sessionLock, soleCheck: checkSessions},
+		{name: "by-hand", grantOutput: "true", holderOnly: true, canExtend: true},
+		{name: "by-hand-predis", grantOutput: "true", holderOnly: true, canExtend: true},
+		{name: "redlock-php", grantOutput: "true", holderOnly: true},
+		{name: "laravel", grantOutput: "true", holderOnly: true, wholeSeconds: true, extraCheck: checkLaravel},
+		{name: "laravel-predis", grantOutput: "true", holderOnly: true, wholeSeconds: true, extraCheck: checkLaravel},
+		{name: "laravel-13", grantOutput: "true", holderOnly: true, canExtend: true, wholeSeconds: true, extraCheck: checkPersist},
+		{name: "laravel-6", grantOutput: "true", holderOnly: true, wholeSeconds: true, extraCheck: checkLockWithoutTTL},
+		{name: "symfony-4", grantOutput: "'granted'", holderOnly: true, canExtend: true, extraCheck: checkRetake},
+		{name: "symfony", grantOutput: "true", holderOnly: true},
+		{name: "session", storedKeys: sessionLockKeys, soleCheck: checkSessions},
 	}, phpLocks(t)...)
 }
 
 // phpLocks returns the command of the PHP program, with Debian's libraries.
 func phpLocks(t *testing.T) []string {
 	t.Helper()
-	program := clientNamed(t, "php")
+	program := findProgram(t, "php")
 	program.probe = []string{"-r",
 		`foreach (["Illuminate/Cache", "Illuminate/Redis", "Predis", "Symfony/Component/Lock"] as $package) {
 		require "$package/autoload.php";
 	}
 	exit(extension_loaded("redis") ? 0 : 1);`}
-	program.install = "apt-get install php-cli php-redis php-predis php-illuminate-cache php-illuminate-redis php-symfony-lock"
-	return []string{program.interpreter(t), inFolder("php/locks.php")}
+	program.installHint = "apt-get install php-cli php-redis php-predis php-illuminate-cache php-illuminate-redis php-symfony-lock"
+	return []string{program.interpreter(t), programPath("php/locks.php")}
 }
 
-// sessionLock returns the key of phpredis for the lock of a session.
-func sessionLock(key string) []string {
+// sessionLockKeys returns the key of phpredis for the lock of a session.
+func sessionLockKeys(key string) []string {
 	return []string{"PHPREDIS_SESSION:" + strings.ReplaceAll(key, ":", "-") + "_LOCK"}
 }
 
@@ -93,7 +93,7 @@ func checkLaravel(s *lockService, d dialect) {
 	s.wantGrant(s.a, d, key, longLease)
 	s.run(s.b, d, "force-release", key)
 	s.run(s.a, d, "release", key)
-	checkEndless(s, d)
+	checkLockWithoutTTL(s, d)
 }
 
 // checkPersist tests that a refresh with a lease of 0 removes the TTL.
@@ -106,7 +106,7 @@ func checkPersist(s *lockService, d dialect) {
 	s.notePTTL(key)
 	s.wantRefusal(s.b, d, key)
 	s.run(s.a, d, "release", key)
-	checkEndless(s, d)
+	checkLockWithoutTTL(s, d)
 }
 
 // checkRetake tests that the holder of a lock can take it again, which extends it.

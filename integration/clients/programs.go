@@ -20,8 +20,8 @@ import (
 // to it, because tests run in the folder of their package.
 const folder = "../clients"
 
-// inFolder returns the path of a program's file, such as python/lock.py.
-func inFolder(file string) string { return filepath.Join(folder, filepath.FromSlash(file)) }
+// programPath returns the path of a program's file, such as python/lock.py.
+func programPath(file string) string { return filepath.Join(folder, filepath.FromSlash(file)) }
 
 // ProgramTimeout limits the run of one program. On an idle machine each takes less than a second.
 const ProgramTimeout = time.Minute
@@ -44,23 +44,23 @@ type program struct {
 	probe        []string // arguments with which an interpreter succeeds if it has the library
 	script       string
 	extraChecks  []string // checks in addition to requiredChecks
-	install      string
+	installHint  string
 }
 
 // programs returns the programs that use LOCK and UNLOCK, except the Go program.
 func programs() []program {
 	return []program{
 		{name: "python", interpreters: []string{"/usr/bin/python3", "python3"}, probe: []string{"-c", "import redis"},
-			script: "python/lock.py", install: "apt-get install python3-redis"},
+			script: "python/lock.py", installHint: "apt-get install python3-redis"},
 		{name: "ruby", interpreters: []string{"/usr/bin/ruby", "ruby"}, probe: []string{"-e", `require "redis"`},
-			script: "ruby/lock.rb", install: "apt-get install ruby-redis"},
+			script: "ruby/lock.rb", installHint: "apt-get install ruby-redis"},
 		{name: "php", interpreters: []string{"/usr/bin/php", "php"}, probe: []string{"-r",
 			`exit(extension_loaded("redis") ? 0 : 1);`},
-			script: "php/lock.php", install: "apt-get install php-cli php-redis"},
+			script: "php/lock.php", installHint: "apt-get install php-cli php-redis"},
 		{name: "node", interpreters: []string{"/usr/bin/node", "node"}, probe: []string{"-e", `require("redis")`},
-			script: "node/lock.js", install: "apt-get install nodejs node-redis"},
+			script: "node/lock.js", installHint: "apt-get install nodejs node-redis"},
 		{name: "redis-cli", interpreters: []string{"bash"}, probe: []string{"-c", "command -v redis-cli"},
-			script: "rediscli/lock.sh", install: "apt-get install redis-tools", extraChecks: []string{"resp3", "command-docs"}},
+			script: "rediscli/lock.sh", installHint: "apt-get install redis-tools", extraChecks: []string{"resp3", "command-docs"}},
 	}
 }
 
@@ -71,7 +71,7 @@ func RunAll(t *testing.T, proxy *harness.Proxy) {
 	for _, c := range programs() {
 		t.Run(c.name, func(t *testing.T) {
 			interpreter := c.interpreter(t)
-			RunChecks(t, proxy, append(requiredChecks(), c.extraChecks...), interpreter, inFolder(c.script))
+			RunChecks(t, proxy, append(requiredChecks(), c.extraChecks...), interpreter, programPath(c.script))
 		})
 	}
 	t.Run("go-redis", func(t *testing.T) {
@@ -89,7 +89,7 @@ func (c program) interpreter(t *testing.T) string {
 			return interpreter
 		}
 	}
-	redistest.SkipMissing(t, fmt.Sprintf("the client %s: %s", c.name, c.install))
+	redistest.SkipMissing(t, fmt.Sprintf("the client %s: %s", c.name, c.installHint))
 	return ""
 }
 
@@ -161,18 +161,18 @@ func buildGo(t *testing.T, source string) string {
 // BuildWithHiredis compiles a program in C, such as c/relay.c, and returns its path.
 func BuildWithHiredis(t *testing.T, source string) string {
 	t.Helper()
-	const install = "hiredis and a C compiler: apt-get install gcc libhiredis-dev"
+	const installHint = "hiredis and a C compiler: apt-get install gcc libhiredis-dev"
 	compiler, err := exec.LookPath("cc")
 	if err != nil {
-		redistest.SkipMissing(t, install)
+		redistest.SkipMissing(t, installHint)
 	}
 	probe := exec.Command(compiler, "-E", "-")
 	probe.Stdin = strings.NewReader("#include <hiredis/hiredis.h>\n")
 	if probe.Run() != nil {
-		redistest.SkipMissing(t, install)
+		redistest.SkipMissing(t, installHint)
 	}
 	binary := filepath.Join(t.TempDir(), "program")
-	build := exec.Command(compiler, "-Wall", "-Wextra", "-Werror", "-o", binary, inFolder(source), "-lhiredis")
+	build := exec.Command(compiler, "-Wall", "-Wextra", "-Werror", "-o", binary, programPath(source), "-lhiredis")
 	if output, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, output)
 	}

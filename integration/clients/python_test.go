@@ -13,20 +13,20 @@ import (
 // TestPythonLocks tests redis-py's Lock, and the commands of other Python libraries.
 func TestPythonLocks(t *testing.T) {
 	compareLocks(t, []dialect{
-		{name: "redis-py", grantOutput: "True", ownerOnly: true, canExtend: true, extraCheck: checkRedisPy},
-		{name: "redis-py-asyncio", grantOutput: "True", ownerOnly: true, canExtend: true},
-		{name: "redis-py-2-scripts", grantOutput: "True", ownerOnly: true, canExtend: true, extraCheck: checkEndless},
-		{name: "redis-py-2-transactions", grantOutput: "True", ownerOnly: true, canExtend: true, extraCheck: checkInterruptedTransaction},
-		{name: "python-redis-lock", grantOutput: "True", ownerOnly: true, canExtend: true, wholeSeconds: true, extraCheck: checkSignals},
-		{name: "by-hand", grantOutput: "True", ownerOnly: true, canExtend: true},
-		{name: "by-hand-told", grantOutput: "True", ownerOnly: true, canExtend: true},
-		{name: "by-hand-literal", grantOutput: "True", ownerOnly: true, canExtend: true},
-		{name: "setnx-expire", grantOutput: "True", ownerOnly: true, canExtend: true, wholeSeconds: true},
-		{name: "redlock-py", grantOutput: "True", ownerOnly: true},
-		{name: "pottery", grantOutput: "True", ownerOnly: true, canExtend: true, extraCheck: checkPottery},
-		{name: "aioredlock", grantOutput: "b'OK'", ownerOnly: true, canExtend: true, extraCheck: checkAioredlock},
+		{name: "redis-py", grantOutput: "True", holderOnly: true, canExtend: true, extraCheck: checkRedisPy},
+		{name: "redis-py-asyncio", grantOutput: "True", holderOnly: true, canExtend: true},
+		{name: "redis-py-2-scripts", grantOutput: "True", holderOnly: true, canExtend: true, extraCheck: checkLockWithoutTTL},
+		{name: "redis-py-2-transactions", grantOutput: "True", holderOnly: true, canExtend: true, extraCheck: checkInterruptedTransaction},
+		{name: "python-redis-lock", grantOutput: "True", holderOnly: true, canExtend: true, wholeSeconds: true, extraCheck: checkSignals},
+		{name: "by-hand", grantOutput: "True", holderOnly: true, canExtend: true},
+		{name: "by-hand-told", grantOutput: "True", holderOnly: true, canExtend: true},
+		{name: "by-hand-literal", grantOutput: "True", holderOnly: true, canExtend: true},
+		{name: "setnx-expire", grantOutput: "True", holderOnly: true, canExtend: true, wholeSeconds: true},
+		{name: "redlock-py", grantOutput: "True", holderOnly: true},
+		{name: "pottery", grantOutput: "True", holderOnly: true, canExtend: true, extraCheck: checkPottery},
+		{name: "aioredlock", grantOutput: "b'OK'", holderOnly: true, canExtend: true, extraCheck: checkAioredlock},
 		{name: "celery-once", grantOutput: "True", extraCheck: checkCeleryOnce},
-	}, clientNamed(t, "python").interpreter(t), inFolder("python/locks.py"))
+	}, findProgram(t, "python").interpreter(t), programPath("python/locks.py"))
 }
 
 // checkRedisPy tests further operations of the library, and its exceptions.
@@ -54,7 +54,7 @@ func checkRedisPy(s *lockService, d dialect) {
 	})
 	s.handOver(d, key)
 	s.run(s.b, d, "with-statement", key, kit.Millis(longLease))
-	checkEndless(s, d)
+	checkLockWithoutTTL(s, d)
 }
 
 // handOver lets client B wait for a lock that client A holds, and lets A release it.
@@ -72,8 +72,8 @@ func (s *lockService) handOver(d dialect, key string) {
 	s.run(s.b, d, "release", key)
 }
 
-// checkEndless tests a lock without a TTL.
-func checkEndless(s *lockService, d dialect) {
+// checkLockWithoutTTL tests a lock without a TTL.
+func checkLockWithoutTTL(s *lockService, d dialect) {
 	s.t.Helper()
 	key := d.key("endless")
 	s.wantGrant(s.a, d, key, 0)
@@ -96,7 +96,7 @@ func checkInterruptedTransaction(s *lockService, d dialect) {
 	s.wantGrant(s.a, d, key, longLease)
 	s.run(s.a, d, "interrupted", key)
 	s.note("after it: %v", s.values(d, key))
-	checkEndless(s, d)
+	checkLockWithoutTTL(s, d)
 }
 
 // checkSignals tests that a release and a reset wake the waiter.
@@ -109,7 +109,7 @@ func checkSignals(s *lockService, d dialect) {
 		s.run(s.a, d, "locked", key)
 		s.run(s.b, d, "locked", key)
 		kit.Must(s.t, s.b.send(d.name, "wait", key, kit.Millis(longLease), kit.Millis(longLease)))
-		kit.Shortly(s.t, func() error { return checkBlocked(s.data) })
+		kit.AwaitShortly(s.t, func() error { return checkBlocked(s.dataServer) })
 		s.run(s.a, d, operation, key)
 		releasedAt := time.Now()
 		reply, err := s.b.awaitReply()
@@ -123,7 +123,7 @@ func checkSignals(s *lockService, d dialect) {
 	// The last signal may or may not still be stored; both are correct.
 	s.run(s.b, d, "wait", key, kit.Millis(longLease), kit.Millis(longLease))
 	s.run(s.b, d, "release", key)
-	checkEndless(s, d)
+	checkLockWithoutTTL(s, d)
 }
 
 // checkPottery tests requests for the remaining time. A lock can be extended at most three times.

@@ -17,14 +17,14 @@ func TestLocksOfTwoKeys(t *testing.T) {
 	redistest.SkipShort(t)
 	d, program := dialect{name: "redis-lock", grantOutput: "true", storedKeys: ownerAndExpiryKeys}, rubyLocks(t)
 	key := d.key("life")
-	redisSide := startRedisSide(t, program)
+	redisSide := startRedisService(t, program)
 	redisSide.wantGrant(redisSide.a, d, key, longLease)
 	redisSide.wantRefusal(redisSide.b, d, key)
 	redisSide.run(redisSide.a, d, "extend", key, kit.Millis(longerLease))
 	redisSide.run(redisSide.a, d, "release", key)
 	redisSide.wantGrant(redisSide.b, d, key, longLease)
 
-	proxySide := startLockKeySide(t, program)
+	proxySide := startLockKeyService(t, program)
 	proxySide.wantGrant(proxySide.a, d, key, longLease)
 	proxySide.wantRefusal(proxySide.b, d, key)
 	proxySide.wantUnchanged(d, key, func() {

@@ -13,16 +13,16 @@ import (
 func TestRubyLocks(t *testing.T) {
 	redistest.SkipShort(t)
 	compareLocks(t, []dialect{
-		{name: "by-hand", grantOutput: "true", ownerOnly: true, canExtend: true},
-		{name: "redlock-gem", grantOutput: `"OK"`, ownerOnly: true, canExtend: true, extraCheck: checkRedlockGem},
-		{name: "redis-mutex", grantOutput: "true", ownerOnly: true, withoutTTL: true},
+		{name: "by-hand", grantOutput: "true", holderOnly: true, canExtend: true},
+		{name: "redlock-gem", grantOutput: `"OK"`, holderOnly: true, canExtend: true, extraCheck: checkRedlockGem},
+		{name: "redis-mutex", grantOutput: "true", holderOnly: true, withoutTTL: true},
 		{name: "redis-objects", grantOutput: "true", withoutTTL: true},
-		{name: "suo", grantOutput: "true", ownerOnly: true, canExtend: true, withoutTTL: true},
+		{name: "suo", grantOutput: "true", holderOnly: true, canExtend: true, withoutTTL: true},
 	}, rubyLocks(t)...)
 }
 
 func rubyLocks(t *testing.T) []string {
-	return []string{clientNamed(t, "ruby").interpreter(t), inFolder("ruby/locks.rb")}
+	return []string{findProgram(t, "ruby").interpreter(t), programPath("ruby/locks.rb")}
 }
 
 // checkRedlockGem tests requests for the remaining time, and the option retake for a lost lock.

@@ -18,7 +18,7 @@ import (
 type lockService struct {
 	t          *testing.T
 	addr       string              // the address to which the clients connect
-	data       *redistest.Server   // the server with ordinary keys and channels
+	dataServer *redistest.Server   // the server with ordinary keys and channels
 	masters    []*redistest.Server // nil for the single Redis
 	a, b       *driver             // two clients
 	reader     *redistest.Client   // sends the test's own commands to the clients' address
@@ -28,39 +28,39 @@ type lockService struct {
 	refusalOutputs map[string]string
 }
 
-// startRedisSide starts one Redis and two clients for it.
-func startRedisSide(t *testing.T, command []string) *lockService {
+// startRedisService starts one Redis and two clients for it.
+func startRedisService(t *testing.T, command []string) *lockService {
 	t.Helper()
 	server := kit.StartRedis(t)
-	return startSide(t, server.Addr(), server, nil, command)
+	return startLockService(t, server.Addr(), server, nil, command)
 }
 
-// startLockKeySide starts a proxy that keeps the keys lock:* and phpredis' session locks on five
+// startLockKeyService starts a proxy that keeps the keys lock:* and phpredis' session locks on five
 // masters, and two clients for the proxy.
-func startLockKeySide(t *testing.T, command []string) *lockService {
+func startLockKeyService(t *testing.T, command []string) *lockService {
 	t.Helper()
-	return startProxySide(t, command, "--lock-keys", "lock:*", "--lock-keys", "PHPREDIS_SESSION:*_LOCK")
+	return startProxyService(t, command, "--lock-keys", "lock:*", "--lock-keys", "PHPREDIS_SESSION:*_LOCK")
 }
 
-// startProxySide starts five masters, a proxy with the given settings, and two clients for the
+// startProxyService starts five masters, a proxy with the given settings, and two clients for the
 // proxy.
-func startProxySide(t *testing.T, command []string, settings ...string) *lockService {
+func startProxyService(t *testing.T, command []string, settings ...string) *lockService {
 	t.Helper()
 	upstream, masters := kit.StartRedis(t), kit.StartMasters(t)
 	// With two of five masters dead, a third master must not look dead on a busy machine.
 	args := append(settings, "--upstream", upstream.URL(),
 		"--master-timeout", "5s")
 	proxy := kit.StartProxy(t, redistest.URLs(masters), args...)
-	return startSide(t, proxy.Addr(), upstream, masters, command)
+	return startLockService(t, proxy.Addr(), upstream, masters, command)
 }
 
-func startSide(t *testing.T, addr string, data *redistest.Server, masters []*redistest.Server, command []string) *lockService {
+func startLockService(t *testing.T, addr string, data *redistest.Server, masters []*redistest.Server, command []string) *lockService {
 	t.Helper()
-	raw, err := redistest.Dial(addr, driverPatience)
+	raw, err := redistest.Dial(addr, driverTimeout)
 	kit.Must(t, err)
 	t.Cleanup(func() { _ = raw.Close() })
 	return &lockService{
-		t: t, addr: addr, data: data, masters: masters, reader: raw, refusalOutputs: map[string]string{},
+		t: t, addr: addr, dataServer: data, masters: masters, reader: raw, refusalOutputs: map[string]string{},
 		a: startDriver(t, addr, "a", command...), b: startDriver(t, addr, "b", command...),
 	}
 }
@@ -152,10 +152,10 @@ func (s *lockService) wantOnMasters(d dialect, key string) {
 		return
 	}
 	for _, name := range d.keyNames(key) {
-		if err := kit.CheckAbsent(s.data, name); err != nil {
+		if err := kit.CheckAbsent(s.dataServer, name); err != nil {
 			s.t.Errorf("on the upstream: %v", err)
 		}
-		kit.Shortly(s.t, func() error { return wantMajority(s.masters, name) })
+		kit.AwaitShortly(s.t, func() error { return wantMajority(s.masters, name) })
 	}
 }
 
@@ -211,12 +211,14 @@ func checkBlocked(server *redistest.Server) error {
 }
 
 // killMinority kills two masters. It does nothing for the single Redis.
-func (s *lockService) killMinority() error { return s.eachKilled((*redistest.Server).Kill) }
+func (s *lockService) killMinority() error { return s.eachMinorityMaster((*redistest.Server).Kill) }
 
 // restartMinority restarts the killed masters without their data.
-func (s *lockService) restartMinority() error { return s.eachKilled((*redistest.Server).Restart) }
+func (s *lockService) restartMinority() error {
+	return s.eachMinorityMaster((*redistest.Server).Restart)
+}
 
-func (s *lockService) eachKilled(action func(*redistest.Server) error) error {
+func (s *lockService) eachMinorityMaster(action func(*redistest.Server) error) error {
 	if s.masters == nil {
 		return nil
 	}

@@ -52,7 +52,7 @@ func TestUsers(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "users.acl")
 	kit.Must(t, os.WriteFile(file,
 		[]byte("user default off\nuser app on >wonder ~app:* ~lock:* +@all -@dangerous -@admin +info\n"), 0o600))
-	ca := certtest.NewAuthority(t)
+	ca := certtest.NewCA(t)
 	pair := ca.Issue(t)
 	args := []string{"--upstream", "redis://:hidden@" + upstream.Addr(), "--acl-file", file, "--lock-keys", "lock:*"}
 	for name, proxy := range map[string]struct {
@@ -93,11 +93,11 @@ func TestUsers(t *testing.T) {
 // commands.
 func TestUsersWithoutCertificate(t *testing.T) {
 	redistest.SkipShort(t)
-	upstream, ca := kit.StartRedis(t), certtest.NewAuthority(t)
+	upstream, ca := kit.StartRedis(t), certtest.NewCA(t)
 	file, pair := filepath.Join(t.TempDir(), "users.acl"), ca.Issue(t)
 	kit.Must(t, os.WriteFile(file, []byte("user default off\nuser app on >wonder ~* +@all\n"), 0o600))
 	proxy := kit.StartProxy(t, redistest.URLs(kit.StartMasters(t)), "--upstream", upstream.URL(), "--acl-file", file,
-		"--tls-cert", pair.Cert, "--tls-key", pair.Key, "--tls-client-ca", certtest.NewAuthority(t).File)
+		"--tls-cert", pair.Cert, "--tls-key", pair.Key, "--tls-client-ca", certtest.NewCA(t).File)
 	host, port, err := net.SplitHostPort(proxy.Addr())
 	kit.Must(t, err)
 	upstreamClient := kit.Dial(t, upstream.Addr())
@@ -124,7 +124,7 @@ func TestUsersWithoutCertificate(t *testing.T) {
 // runAsUser runs the program that logs in as the user app and sends commands.
 func (p program) runAsUser(t *testing.T, host, port, ca, password string, lines []string) (output string, err error) {
 	t.Helper()
-	return run(append([]string{p.interpreter(t), inFolder(usersScripts[p.name]), host, port, ca, "app", password},
+	return run(append([]string{p.interpreter(t), programPath(usersScripts[p.name]), host, port, ca, "app", password},
 		lines...)...)
 }
 

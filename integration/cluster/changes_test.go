@@ -56,9 +56,9 @@ func (r *rig) firstMaster(t *testing.T) (master, replica *redistest.Server, id s
 	return nil, nil, ""
 }
 
-// TestNodeIsKilled kills a master under load. Its replica takes over, clients find the new master
+// TestNodeKill kills a master under load. Its replica takes over, clients find the new master
 // through the proxy, and no lock is granted twice. Then the node returns.
-func TestNodeIsKilled(t *testing.T) {
+func TestNodeKill(t *testing.T) {
 	redistest.SkipShort(t)
 	r := startRig(t)
 	master, _, id := r.firstMaster(t)
@@ -90,7 +90,7 @@ func TestNodeIsKilled(t *testing.T) {
 	}
 	t.Logf("all slots can be written %v after the crash", time.Since(began).Round(time.Millisecond))
 	r.cluster.WantOnlyFrom(t, r.proxy)
-	kit.Must(t, master.Revive())
+	kit.Must(t, master.RestartWithData())
 	kit.Eventually(t, func() error {
 		client := kit.Dial(t, "127.0.0.1:"+port)
 		reply, err := client.Do("ROLE")
@@ -139,9 +139,9 @@ func (r *rig) reshard(t *testing.T, source, target *redistest.Server, slots int)
 		"--cluster-to", r.nodeLine(t, target, target.Addr())[0], "--cluster-slots", fmt.Sprint(slots), "--cluster-yes")
 }
 
-// TestNodesComeAndGo adds a master, moves slots to it, moves them away and removes it, under load.
-// Afterwards, the proxy closes the client connections at the port of the removed node.
-func TestNodesComeAndGo(t *testing.T) {
+// TestNodeAdditionAndRemoval adds a master, moves slots to it, moves them away and removes it,
+// under load. Afterwards, the proxy closes the client connections at the port of the removed node.
+func TestNodeAdditionAndRemoval(t *testing.T) {
 	redistest.SkipShort(t)
 	r := startRig(t)
 	l := startLoad(t, r.proxy.Addr())
@@ -201,9 +201,9 @@ func TestNodesComeAndGo(t *testing.T) {
 	kit.WantLogged(t, r.proxy, "a node has left the cluster")
 }
 
-// TestNodeChangesAddress restarts a replica under another port, with the same node ID. The node
+// TestNodeAddressChange restarts a replica under another port, with the same node ID. The node
 // keeps its port at the proxy.
-func TestNodeChangesAddress(t *testing.T) {
+func TestNodeAddressChange(t *testing.T) {
 	redistest.SkipShort(t)
 	r := startRig(t)
 	_, replica, _ := r.firstMaster(t)

@@ -69,12 +69,12 @@ func (r *rig) nodeAddrs() (addrs []string) {
 }
 
 // wantNoNodeIn fails the test if a text contains the address of a node.
-func (r *rig) wantNoNodeIn(t *testing.T, about, text string) {
+func (r *rig) wantNoNodeIn(t *testing.T, subject, text string) {
 	t.Helper()
 	for _, addr := range r.nodeAddrs() {
 		_, port, _ := net.SplitHostPort(addr)
 		if strings.Contains(text, port) {
-			t.Errorf("%s names the node %s:\n%s", about, addr, text)
+			t.Errorf("%s names the node %s:\n%s", subject, addr, text)
 		}
 	}
 }

@@ -18,7 +18,7 @@ import (
 
 // pair holds a connection to a node, and a connection to the same node through the proxy.
 type pair struct {
-	direct, proxied *redistest.Client
+	directClient, proxyClient *redistest.Client
 }
 
 // translator replaces the ports of nodes by the proxy's ports for them.
@@ -26,13 +26,13 @@ type translator struct{ replacer *strings.Replacer }
 
 func newTranslator(t *testing.T, r *rig) translator {
 	t.Helper()
-	var both []string
+	var replacements []string
 	for _, node := range r.cluster.Nodes {
 		id := fmt.Sprint(kit.Do(t, kit.Dial(t, node.Addr()), "CLUSTER", "MYID"))
 		_, port, _ := strings.Cut(node.Addr(), ":")
-		both = append(both, port, r.portOf(t, id))
+		replacements = append(replacements, port, r.portOf(t, id))
 	}
-	return translator{strings.NewReplacer(both...)}
+	return translator{strings.NewReplacer(replacements...)}
 }
 
 // Patterns for the parts of replies that change from one reply to the next, such as times and
@@ -129,13 +129,13 @@ func TestDifferential(t *testing.T) {
 	kit.Must(t, err)
 	t.Log("seed", seed)
 	random, translate := rand.New(rand.NewPCG(seed, 0)), newTranslator(t, r)
-	connect := func() (all []pair) {
+	connect := func() (clientPairs []pair) {
 		for _, node := range r.cluster.Nodes {
 			direct := kit.Dial(t, node.Addr())
 			port := r.portOf(t, fmt.Sprint(kit.Do(t, direct, "CLUSTER", "MYID")))
-			all = append(all, pair{direct, kit.Dial(t, "127.0.0.1:"+port)})
+			clientPairs = append(clientPairs, pair{direct, kit.Dial(t, "127.0.0.1:"+port)})
 		}
-		return all
+		return clientPairs
 	}
 	pairs, inMulti := connect(), map[int]bool{}
 	for step := range steps {
@@ -154,8 +154,8 @@ func TestDifferential(t *testing.T) {
 			}
 			return translate.normalize(command, kit.Do(t, client, words...))
 		}
-		want := strings.ReplaceAll(send(pairs[at].direct, "d"), "}d:", "}p:")
-		got := send(pairs[at].proxied, "p")
+		want := strings.ReplaceAll(send(pairs[at].directClient, "d"), "}d:", "}p:")
+		got := send(pairs[at].proxyClient, "p")
 		if got != want {
 			t.Fatalf("step %d, node %d, %s:\n%s, directly\n%s", step, at, command, got, want)
 		}

@@ -23,7 +23,7 @@ import (
 // load lets clients that know only the proxy write data and take locks until the test ends.
 type load struct {
 	client  *redis.ClusterClient
-	running sync.WaitGroup
+	workers sync.WaitGroup
 	stop    context.CancelFunc
 
 	writes, grants atomic.Int64
@@ -47,10 +47,10 @@ func startLoad(t *testing.T, addrs ...string) *load {
 		stop: stop, holders: map[string]bool{}, errors: map[string]int{}, lockErrors: map[string]int{},
 	}
 	for range loadClients {
-		l.running.Go(func() { l.write(ctx) })
-		l.running.Go(func() { l.lock(ctx) })
+		l.workers.Go(func() { l.write(ctx) })
+		l.workers.Go(func() { l.lock(ctx) })
 	}
-	t.Cleanup(func() { stop(); l.running.Wait(); _ = l.client.Close() })
+	t.Cleanup(func() { stop(); l.workers.Wait(); _ = l.client.Close() })
 	return l
 }
 
@@ -59,7 +59,7 @@ func startLoad(t *testing.T, addrs ...string) *load {
 func (l *load) end(t *testing.T) {
 	t.Helper()
 	l.stop()
-	l.running.Wait()
+	l.workers.Wait()
 	t.Logf("%d writes, %d grants; errors of data: %v; of locks: %v", l.writes.Load(), l.grants.Load(), l.errors, l.lockErrors)
 	for _, wrong := range l.violations {
 		t.Error(wrong)
@@ -103,8 +103,8 @@ func (l *load) write(ctx context.Context) {
 	}
 }
 
-// release is the usual script with which a client releases its own lock.
-const release = "if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) else return 0 end"
+// releaseScript is the usual script with which a client releases its own lock.
+const releaseScript = "if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) else return 0 end"
 
 func (l *load) lock(ctx context.Context) {
 	for ctx.Err() == nil {
@@ -113,7 +113,7 @@ func (l *load) lock(ctx context.Context) {
 		if err != nil && ctx.Err() == nil {
 			l.countError(l.lockErrors, err)
 			// SET may have taken the lock although it failed.
-			_ = l.client.Eval(context.WithoutCancel(ctx), release, []string{key}, token).Err()
+			_ = l.client.Eval(context.WithoutCancel(ctx), releaseScript, []string{key}, token).Err()
 		}
 		if !granted {
 			time.Sleep(time.Millisecond)
@@ -121,7 +121,7 @@ func (l *load) lock(ctx context.Context) {
 		}
 		l.grants.Add(1)
 		l.hold(key)
-		for l.client.Eval(context.WithoutCancel(ctx), release, []string{key}, token).Err() != nil {
+		for l.client.Eval(context.WithoutCancel(ctx), releaseScript, []string{key}, token).Err() != nil {
 			time.Sleep(10 * time.Millisecond)
 		}
 	}

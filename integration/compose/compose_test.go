@@ -68,7 +68,7 @@ func (e engine) build(t *testing.T) string {
 	provided := time.Now()
 	image := fmt.Sprintf("redlock-proxy-test:%d", os.Getpid())
 	t.Cleanup(func() {
-		if output, err := command(context.WithoutCancel(e.ctx), nil, "docker", "rmi", image); err != nil {
+		if output, err := runCommand(context.WithoutCancel(e.ctx), nil, "docker", "rmi", image); err != nil {
 			t.Errorf("%v\n%s", err, output)
 		}
 	})
@@ -105,17 +105,17 @@ func (e engine) buildOnHost(t *testing.T, image string) {
 		kit.Must(t, err)
 		kit.Must(t, os.WriteFile(filepath.Join(dir, name), text, 0o644))
 	}
-	e.docker(t, "build", "--tag", image, dir)
+	e.runDocker(t, "build", "--tag", image, dir)
 }
 
 // seconds formats a duration for the log.
 func seconds(d time.Duration) string { return d.Round(100 * time.Millisecond).String() }
 
 // wantParts fails the test unless text contains each part.
-func wantParts(t *testing.T, what, text string, parts ...string) {
+func wantParts(t *testing.T, subject, text string, parts ...string) {
 	t.Helper()
 	missing := slices.DeleteFunc(slices.Clone(parts), func(part string) bool { return strings.Contains(text, part) })
 	if len(missing) > 0 {
-		t.Errorf("%s: got %q, want it to say %q", what, text, missing)
+		t.Errorf("%s: got %q, want it to say %q", subject, text, missing)
 	}
 }

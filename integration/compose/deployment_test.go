@@ -42,12 +42,12 @@ func testLifecycle(t *testing.T, p *project) {
 	if got := p.mustAsk(t, 2, "UNLOCK", "kept", "me"); got != "1" {
 		t.Errorf("UNLOCK of the lock that was kept: got %q, want 1", got)
 	}
-	p.testMastersLoseData(t)
+	p.testMasterDataLoss(t)
 }
 
-// testMastersLoseData lets all masters lose their data while no proxy that knows of locks runs. The
+// testMasterDataLoss lets all masters lose their data while no proxy that knows of locks runs. The
 // masters must not count as new again.
-func (p *project) testMastersLoseData(t *testing.T) {
+func (p *project) testMasterDataLoss(t *testing.T) {
 	t.Helper()
 	p.runCompose(t, "kill", "proxy-1", "proxy-2")
 	for i := 1; i <= 5; i++ {
@@ -98,7 +98,7 @@ func (p *project) wantOnlyProxiesReachable(t *testing.T) {
 		if strings.HasPrefix(service, "lock-") {
 			want[service] = "masters:"
 		}
-		got := p.docker(t, "inspect", "--format", `{{range $name, $_ := .NetworkSettings.Networks}}{{$name}} {{end}}:`+
+		got := p.runDocker(t, "inspect", "--format", `{{range $name, $_ := .NetworkSettings.Networks}}{{$name}} {{end}}:`+
 			`{{range .NetworkSettings.Ports}}{{range .}} {{.HostIp}}:{{.HostPort}}{{end}}{{end}}`, id)
 		got = strings.ReplaceAll(strings.ReplaceAll(got, p.name+"_", ""), " :", ":")
 		if got != want[service] {
@@ -106,7 +106,7 @@ func (p *project) wantOnlyProxiesReachable(t *testing.T) {
 		}
 	}
 	for network, internal := range map[string]string{"front": "false", "masters": "true", "data": "true"} {
-		if got := p.docker(t, "network", "inspect", "--format", "{{.Internal}}", p.name+"_"+network); got != internal {
+		if got := p.runDocker(t, "network", "inspect", "--format", "{{.Internal}}", p.name+"_"+network); got != internal {
 			t.Errorf("network %s: internal is %s, want %s", network, got, internal)
 		}
 	}
@@ -205,19 +205,19 @@ func (p *project) testUpstreamFailure(t *testing.T) {
 }
 
 // wantLockKept fails the test if the lock or the data were lost.
-func (p *project) wantLockKept(t *testing.T, over string) {
+func (p *project) wantLockKept(t *testing.T, event string) {
 	t.Helper()
 	p.awaitHealthy(t)
 	for proxy := range p.addrs {
-		waitFor(t, func() error { return p.lock(proxy+1, fmt.Sprintf("new at proxy-%d after %s", proxy+1, over)) })
+		waitFor(t, func() error { return p.lock(proxy+1, fmt.Sprintf("new at proxy-%d after %s", proxy+1, event)) })
 		if got := p.mustAsk(t, proxy+1, "LOCK", "kept", "you", "EX", "600"); got != "" {
-			t.Errorf("LOCK of what was locked before %s, at proxy-%d: got %q, want nil", over, proxy+1, got)
+			t.Errorf("LOCK of what was locked before %s, at proxy-%d: got %q, want nil", event, proxy+1, got)
 		}
 	}
 	if err := wantGranted(p.mustAsk(t, 1, "EXTEND", "kept", "me", "EX", "600")); err != nil {
-		t.Errorf("EXTEND of what was locked before %s: %v", over, err)
+		t.Errorf("EXTEND of what was locked before %s: %v", event, err)
 	}
 	if err := p.wantValue("greeting", "hello"); err != nil {
-		t.Errorf("after %s: %v", over, err)
+		t.Errorf("after %s: %v", event, err)
 	}
 }

@@ -33,12 +33,12 @@ func findEngine(t *testing.T) engine {
 	t.Helper()
 	ctx, stop := signal.NotifyContext(t.Context(), os.Interrupt, syscall.SIGTERM)
 	t.Cleanup(stop)
-	if output, err := command(ctx, nil, "docker", "version", "--format", "{{.Server.Version}}"); err != nil {
+	if output, err := runCommand(ctx, nil, "docker", "version", "--format", "{{.Server.Version}}"); err != nil {
 		skip(t, fmt.Sprintf("the image and docker-compose.yml, because no Docker engine answers: %v: %s", err,
 			strings.TrimSpace(output)))
 	}
 	for _, compose := range [][]string{{"docker", "compose"}, {"docker-compose"}} {
-		if _, err := command(ctx, nil, append(compose, "version")...); err == nil {
+		if _, err := runCommand(ctx, nil, append(compose, "version")...); err == nil {
 			return engine{ctx, compose}
 		}
 	}
@@ -47,26 +47,26 @@ func findEngine(t *testing.T) engine {
 }
 
 // skip skips the test with a clear message, or fails it if all tests are required.
-func skip(t *testing.T, why string) {
+func skip(t *testing.T, reason string) {
 	t.Helper()
 	if os.Getenv("REDLOCK_REQUIRE_ALL") == "1" {
-		t.Fatalf("MISSING, and everything is required here: %s", why)
+		t.Fatalf("MISSING, and everything is required here: %s", reason)
 	}
-	t.Skipf("SKIPPED, NOT TESTED: %s", why)
+	t.Skipf("SKIPPED, NOT TESTED: %s", reason)
 }
 
 // run runs a program that must succeed, and returns its output.
 func (e engine) run(t *testing.T, env []string, args ...string) string {
 	t.Helper()
-	output, err := command(e.ctx, env, args...)
+	output, err := runCommand(e.ctx, env, args...)
 	if err != nil {
 		t.Fatalf("%v\n%s", err, output)
 	}
 	return strings.TrimSpace(output)
 }
 
-// docker runs a command of docker that must succeed.
-func (e engine) docker(t *testing.T, args ...string) string {
+// runDocker runs a command of docker that must succeed.
+func (e engine) runDocker(t *testing.T, args ...string) string {
 	t.Helper()
 	return e.run(t, nil, append([]string{"docker"}, args...)...)
 }
@@ -80,9 +80,9 @@ func limitError(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// command runs a program in the folder of docker-compose.yml, with additional environment
+// runCommand runs a program in the folder of docker-compose.yml, with additional environment
 // variables, and returns its output to stdout and stderr.
-func command(ctx context.Context, env []string, args ...string) (string, error) {
+func runCommand(ctx context.Context, env []string, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, commandTimeout)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, args[0], args[1:]...)

@@ -23,17 +23,17 @@ const maxImageSize = 30_000_000
 
 // testImage checks the result of docker build.
 func testImage(t *testing.T, e engine, image string) {
-	var about []struct {
+	var imageInfo []struct {
 		Size   int
 		Config struct {
 			User        string
 			Healthcheck struct{ Test []string }
 		}
 	}
-	if err := json.Unmarshal([]byte(e.docker(t, "image", "inspect", image)), &about); err != nil {
+	if err := json.Unmarshal([]byte(e.runDocker(t, "image", "inspect", image)), &imageInfo); err != nil {
 		t.Fatal(err)
 	}
-	got := about[0]
+	got := imageInfo[0]
 	t.Logf("the image has %.1f MB", float64(got.Size)/1e6)
 	if got.Size > maxImageSize {
 		t.Errorf("the image has %d bytes, want at most %d", got.Size, maxImageSize)
@@ -44,10 +44,10 @@ func testImage(t *testing.T, e engine, image string) {
 	if want := []string{"CMD", "/redlock-proxy", "healthcheck"}; !slices.Equal(got.Config.Healthcheck.Test, want) {
 		t.Errorf("its health check is %q, want %q", got.Config.Healthcheck.Test, want)
 	}
-	if got, want := e.docker(t, "run", "--rm", image, "version"), "(commit "+testCommit+", go"; !strings.Contains(got, want) {
+	if got, want := e.runDocker(t, "run", "--rm", image, "version"), "(commit "+testCommit+", go"; !strings.Contains(got, want) {
 		t.Errorf("version: got %q, want %q in it", got, want)
 	}
-	output, err := command(e.ctx, nil, "docker", "run", "--rm", image, "healthcheck")
+	output, err := runCommand(e.ctx, nil, "docker", "run", "--rm", image, "healthcheck")
 	if err == nil {
 		t.Errorf("healthcheck where no proxy runs: got success and %q, want a failure", output)
 	}
@@ -58,10 +58,10 @@ func testImage(t *testing.T, e engine, image string) {
 // testFiles fails the test unless the image has a static program, the licences, and no shell.
 func testFiles(t *testing.T, e engine, image string) {
 	t.Helper()
-	container := e.docker(t, "create", image)
-	defer e.docker(t, "rm", container)
+	container := e.runDocker(t, "create", image)
+	defer e.runDocker(t, "rm", container)
 	exported := filepath.Join(t.TempDir(), "files.tar")
-	e.docker(t, "export", "--output", exported, container)
+	e.runDocker(t, "export", "--output", exported, container)
 	file, err := os.Open(exported)
 	if err != nil {
 		t.Fatal(err)

@@ -42,7 +42,7 @@ func (e engine) newProject(t *testing.T, image, name string, files ...string) *p
 		"COMPOSE_FILE=" + strings.Join(append([]string{"docker-compose.yml"}, files...), string(os.PathListSeparator))}
 	t.Cleanup(func() {
 		down := append(slices.Clone(p.composeCommand), "down", "--volumes", "--remove-orphans")
-		if output, err := command(context.WithoutCancel(p.ctx), p.env, down...); err != nil {
+		if output, err := runCommand(context.WithoutCancel(p.ctx), p.env, down...); err != nil {
 			t.Errorf("%v\n%s", err, output)
 		}
 	})
@@ -79,7 +79,7 @@ func (p *project) runCompose(t *testing.T, args ...string) string {
 
 // execIn runs a program in the container of a service.
 func (p *project) execIn(service string, args ...string) (string, error) {
-	return command(p.ctx, p.env, append(append(slices.Clone(p.composeCommand), "exec", "-T", service), args...)...)
+	return runCommand(p.ctx, p.env, append(append(slices.Clone(p.composeCommand), "exec", "-T", service), args...)...)
 }
 
 // containers maps each service to the ID of its container, even if the container has exited.
@@ -96,7 +96,7 @@ func (p *project) containers(t *testing.T) map[string]string {
 // list returns a line for each container of the project: its service, and the formatted fields.
 func (p *project) list(t *testing.T, format string) string {
 	t.Helper()
-	return p.docker(t, "ps", "--all", "--filter", "label=com.docker.compose.project="+p.name,
+	return p.runDocker(t, "ps", "--all", "--filter", "label=com.docker.compose.project="+p.name,
 		"--format", `{{.Label "com.docker.compose.service"}} `+format)
 }
 
@@ -114,7 +114,7 @@ func (p *project) awaitHealthy(t *testing.T) {
 
 // ask runs redis-cli with proxy-1 or proxy-2, and returns its output, which is empty for nil.
 func (p *project) ask(proxy int, args ...string) (string, error) {
-	reply, err := command(p.ctx, p.env, append([]string{"redis-cli", "-p", portOf(p.addrs[proxy-1])}, args...)...)
+	reply, err := runCommand(p.ctx, p.env, append([]string{"redis-cli", "-p", portOf(p.addrs[proxy-1])}, args...)...)
 	return strings.TrimSpace(reply), err
 }
 

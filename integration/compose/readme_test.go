@@ -39,18 +39,18 @@ func testReadme(t *testing.T, e engine, image string) {
 // needTerminal skips the test if the program script, which provides a terminal, is missing.
 func needTerminal(t *testing.T, e engine) {
 	t.Helper()
-	if output, err := command(e.ctx, nil, "script", "--version"); err != nil || !strings.Contains(output, "util-linux") {
+	if output, err := runCommand(e.ctx, nil, "script", "--version"); err != nil || !strings.Contains(output, "util-linux") {
 		skip(t, "commands of the pages, because no terminal can be had: there is no script of util-linux")
 	}
 }
 
 // runInTerminal runs a command in a terminal, and fails the test unless its output is the output on
 // the page.
-func (p *project) runInTerminal(t *testing.T, typed string, line pageCommand) {
+func (p *project) runInTerminal(t *testing.T, input string, line pageCommand) {
 	t.Helper()
 	got := ""
 	waitFor(t, func() error {
-		got = strings.ReplaceAll(p.run(t, p.env, "script", "-qec", typed, "/dev/null"), "\r\n", "\n")
+		got = strings.ReplaceAll(p.run(t, p.env, "script", "-qec", input, "/dev/null"), "\r\n", "\n")
 		return lateReplyError(got)
 	})
 	if want := strings.TrimSpace(line.output); want != "" && !equalExceptNumbers(want, got) {

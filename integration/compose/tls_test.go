@@ -33,7 +33,7 @@ func testTLS(t *testing.T, e engine, image string) {
 	if err := p.wantValue("greeting", "hello"); err != nil {
 		t.Error(err)
 	}
-	p.wantServersGuarded(t)
+	p.wantServersProtected(t)
 	p.wantPasswordsHidden(t, readSecret(t, secrets, "redis_password"), readSecret(t, secrets, "masters_password"))
 }
 
@@ -46,8 +46,8 @@ func readSecret(t *testing.T, folder, name string) string {
 	return strings.TrimSpace(string(text))
 }
 
-// wantServersGuarded fails the test unless every Redis refuses clients without TLS or password.
-func (p *project) wantServersGuarded(t *testing.T) {
+// wantServersProtected fails the test unless every Redis refuses clients without TLS or password.
+func (p *project) wantServersProtected(t *testing.T) {
 	t.Helper()
 	for _, service := range services() {
 		if strings.HasPrefix(service, "proxy-") {
@@ -66,7 +66,7 @@ func (p *project) wantPasswordsHidden(t *testing.T, passwords ...string) {
 	t.Helper()
 	seen := p.runCompose(t, "logs", "--no-color") + p.runCompose(t, "top")
 	for _, id := range p.containers(t) {
-		seen += p.docker(t, "inspect", id)
+		seen += p.runDocker(t, "inspect", id)
 	}
 	for i, password := range passwords {
 		if strings.Contains(seen, password) {

@@ -146,7 +146,7 @@ func TestKubernetesProtectedMode(t *testing.T) {
 	masters := redistest.URLs(kit.StartMasters(t))
 	elsewhere := kit.NonLoopbackAddress(t)
 	for values, test := range map[string]struct {
-		refused string // the error for clients that have not logged in
+		refusal string // the error for clients that have not logged in
 		login   []string
 	}{
 		"protectedMode=false":                                  {},
@@ -163,13 +163,13 @@ func TestKubernetesProtectedMode(t *testing.T) {
 		}
 		p := startContainer(t, c, writeFile(t, "redlock-proxy.yaml", settings))
 		client := kit.Dial(t, elsewhere+":"+p.ports["redis"])
-		if test.refused != "" {
-			kit.WantPrefix(t, client, "LOCK refused there PX 60000", test.refused)
+		if test.refusal != "" {
+			kit.WantPrefix(t, client, "LOCK refused there PX 60000", test.refusal)
 		}
 		if test.login != nil {
 			kit.Want(t, client, "OK", test.login...)
 		}
-		if test.login != nil || test.refused == "" {
+		if test.login != nil || test.refusal == "" {
 			kit.WantGrant(t, client, "LOCK", "k"+p.ports["redis"], "there", "PX", "60000")
 		}
 	}

@@ -42,12 +42,12 @@ func requireProgram(t *testing.T, program string) {
 }
 
 // environ returns the environment of a process without the tests' variables.
-func environ(more ...string) []string {
+func environ(extraEntries ...string) []string {
 	var env []string
 	for _, entry := range os.Environ() {
 		if !strings.HasPrefix(entry, "REDLOCK_") {
 			env = append(env, entry)
 		}
 	}
-	return append(env, more...)
+	return append(env, extraEntries...)
 }

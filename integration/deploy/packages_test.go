@@ -20,18 +20,18 @@ import (
 // the packages' scripts.
 func TestPackage(t *testing.T) {
 	t.Parallel()
-	var about struct {
+	var packageInfo struct {
 		Contents []struct {
 			Src, Dst, Type string
 			Info           struct{ Group string } `yaml:"file_info"`
 		}
 		Scripts map[string]string
 	}
-	kit.Must(t, yaml.Unmarshal([]byte(readFile(t, "deploy/packages/nfpm.yaml")), &about))
+	kit.Must(t, yaml.Unmarshal([]byte(readFile(t, "deploy/packages/nfpm.yaml")), &packageInfo))
 	u := readUnit(t)
 	user := u.value(t, "User")
 	groups, sources := map[string]string{}, releaseFiles(t)
-	for _, c := range about.Contents {
+	for _, c := range packageInfo.Contents {
 		groups[c.Dst] = c.Info.Group
 		name, inFiles := strings.CutPrefix(c.Src, "${FILES}/")
 		if c.Type != "dir" && !(inFiles && slices.Contains(sources, name)) {
@@ -47,10 +47,10 @@ func TestPackage(t *testing.T) {
 	if !slices.Equal(u["Documentation"], []string{"man:redlock-proxy(8)"}) || u.value(t, "Group") != user {
 		t.Errorf("the unit has the page %q and the group %q", u["Documentation"], u["Group"])
 	}
-	for _, script := range about.Scripts {
+	for _, script := range packageInfo.Scripts {
 		kit.Must(t, exec.Command("sh", "-n", repositoryRoot+script).Run())
 	}
-	if !strings.Contains(readFile(t, about.Scripts["preinstall"]), "useradd --system --user-group --no-create-home --home-dir /nonexistent --shell /usr/sbin/nologin "+user+"\n") {
+	if !strings.Contains(readFile(t, packageInfo.Scripts["preinstall"]), "useradd --system --user-group --no-create-home --home-dir /nonexistent --shell /usr/sbin/nologin "+user+"\n") {
 		t.Errorf("preinstall does not make the user %s", user)
 	}
 }

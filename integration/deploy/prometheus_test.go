@@ -31,8 +31,8 @@ const (
 	jobName          = "redlock-proxy"
 )
 
-// promtool runs promtool on the project's files.
-func promtool(t *testing.T, args ...string) {
+// runPromtool runs promtool on the project's files.
+func runPromtool(t *testing.T, args ...string) {
 	t.Helper()
 	requireProgram(t, "promtool")
 	if output, err := exec.Command("promtool", args...).CombinedOutput(); err != nil {
@@ -43,9 +43,9 @@ func promtool(t *testing.T, args ...string) {
 // TestPrometheusFiles checks the files with promtool, and tests each alert.
 func TestPrometheusFiles(t *testing.T) {
 	t.Parallel()
-	promtool(t, "check", "config", prometheusFolder+"prometheus.yml")
-	promtool(t, "check", "rules", prometheusFolder+"alerts.yml")
-	promtool(t, "test", "rules", prometheusFolder+"alerts_test.yml")
+	runPromtool(t, "check", "config", prometheusFolder+"prometheus.yml")
+	runPromtool(t, "check", "rules", prometheusFolder+"alerts.yml")
+	runPromtool(t, "test", "rules", prometheusFolder+"alerts_test.yml")
 	tests := readFile(t, "deploy/prometheus/alerts_test.yml")
 	for _, r := range rules(t) {
 		if r.Alert != "" && !strings.Contains(tests,
@@ -65,14 +65,14 @@ func rules(t *testing.T) []rule {
 	t.Helper()
 	var file struct{ Groups []struct{ Rules []rule } }
 	kit.Must(t, yaml.Unmarshal([]byte(readFile(t, "deploy/prometheus/alerts.yml")), &file))
-	var all []rule
+	var list []rule
 	for _, g := range file.Groups {
-		all = append(all, g.Rules...)
+		list = append(list, g.Rules...)
 	}
-	if len(all) < 10 {
-		t.Fatalf("there are %d rules", len(all))
+	if len(list) < 10 {
+		t.Fatalf("there are %d rules", len(list))
 	}
-	return all
+	return list
 }
 
 // queries returns the queries of the dashboard and of the rules. It removes the thresholds of
@@ -199,7 +199,7 @@ func startProxyOfCluster(t *testing.T, masters []*redistest.Server) (admin strin
 func TestQueries(t *testing.T) {
 	t.Parallel()
 	masters := kit.StartMasters(t)
-	pair := certtest.NewAuthority(t).Issue(t)
+	pair := certtest.NewCA(t).Issue(t)
 	// This proxy has a certificate, whose expiry is a metric.
 	_, encrypted := startProxyWithAdmin(t, masters, "--tls-cert", pair.Cert, "--tls-key", pair.Key)
 	proxy, plain := startProxyWithAdmin(t, masters)
@@ -228,25 +228,25 @@ func TestQueries(t *testing.T) {
 	t.Logf("%d queries", len(missing))
 	kit.Eventually(t, func() error {
 		work()
-		var empty []string
+		var emptyQueries []string
 		for _, query := range missing {
 			n, err := server.countSeries(query)
 			kit.Must(t, err)
 			if n == 0 {
-				empty = append(empty, query)
+				emptyQueries = append(emptyQueries, query)
 			}
 		}
-		missing = empty // a query that has returned data once need not return data again
-		if len(empty) > 0 {
-			return fmt.Errorf("%d queries have no data:\n%s", len(empty), strings.Join(empty, "\n"))
+		missing = emptyQueries // a query that has returned data once need not return data again
+		if len(emptyQueries) > 0 {
+			return fmt.Errorf("%d queries have no data:\n%s", len(emptyQueries), strings.Join(emptyQueries, "\n"))
 		}
 		return nil
 	})
 }
 
-// TestAlertsAreSilent checks that a proxy without a problem raises no alert, even if idle. The
+// TestNoFiringAlerts checks that a proxy without a problem raises no alert, even if idle. The
 // deployment's second proxy does not exist; its alert shows that alerts work.
-func TestAlertsAreSilent(t *testing.T) {
+func TestNoFiringAlerts(t *testing.T) {
 	t.Parallel()
 	_, admin := startProxyWithAdmin(t, kit.StartMasters(t))
 	gone := "127.0.0.1:" + kit.FreePort(t)

@@ -119,9 +119,9 @@ func TestUnitTimes(t *testing.T) {
 	}
 }
 
-// TestUnitStarts acts as systemd does: it starts the program by ExecStart, waits until it is ready,
+// TestUnitStart acts as systemd does: it starts the program by ExecStart, waits until it is ready,
 // reloads changed settings by ExecReload, and stops it.
-func TestUnitStarts(t *testing.T) {
+func TestUnitStart(t *testing.T) {
 	t.Parallel()
 	u := readUnit(t)
 	notifications := listenForNotifications(t)

@@ -51,7 +51,7 @@ func startChurn(t *testing.T, f *kit.Fleet, c *churn) *churn {
 		client.SetTimeout(time.Minute)
 		c.workers.Go(func() {
 			for turn := 0; !c.stopping.Load(); turn++ {
-				c.turn(client, random, fmt.Sprint(i, "-", turn))
+				c.runTurn(client, random, fmt.Sprint(i, "-", turn))
 				// Without this pause, the load would use all processors.
 				time.Sleep(time.Duration(random.Int64N(int64(30 * time.Millisecond))))
 			}
@@ -60,8 +60,8 @@ func startChurn(t *testing.T, f *kit.Fleet, c *churn) *churn {
 	return c
 }
 
-// turn requests a lock once, holds it, sometimes for longer than its lease, and releases it.
-func (c *churn) turn(client *redistest.Client, random *rand.Rand, token string) {
+// runTurn requests a lock once, holds it, sometimes for longer than its lease, and releases it.
+func (c *churn) runTurn(client *redistest.Client, random *rand.Rand, token string) {
 	number := random.IntN(churnKeys)
 	key, history := "lock:churn:"+strconv.Itoa(number), c.histories[number]
 	sent := history.Now()

@@ -33,7 +33,7 @@ func lossCases() []lossCase {
 		}},
 		{"replica of another and back", "0", nothing, replicate},
 		{"restarted from an older RDB", "0", func(r *redistest.Server) error { return kit.SendToMaster(r, "SAVE") },
-			func(f *kit.Fleet, i int) error { return f.Masters[i].Revive() }},
+			func(f *kit.Fleet, i int) error { return f.Masters[i].RestartWithData() }},
 	}
 }
 
@@ -57,11 +57,11 @@ func replicate(f *kit.Fleet, i int) error {
 	}
 }
 
-// TestMasterLosesLock takes a lock on three masters of five. One of these masters loses the lock,
+// TestLockLossOnMaster takes a lock on three masters of five. One of these masters loses the lock,
 // and a rival at another proxy tries repeatedly to take it. With the guard off, the rival gets the
 // lock. With the guard on, the rival does not get the lock before the release, even after the
 // master votes again.
-func TestMasterLosesLock(t *testing.T) {
+func TestLockLossOnMaster(t *testing.T) {
 	for _, loss := range lossCases() {
 		for _, guard := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s, guard %v", loss.name, guard), func(t *testing.T) {
@@ -100,16 +100,16 @@ func TestMasterLosesLock(t *testing.T) {
 // holdOnThree takes the lock k with the token t while the last two masters are unreachable.
 func holdOnThree(t *testing.T, f *kit.Fleet, client *redistest.Client, db string) {
 	t.Helper()
-	f.WhileUnreachable(t, []int{3, 4}, func() { kit.WantGrant(t, client, "LOCK", "k", "t", "PX", "60000") })
+	f.RunWhileUnreachable(t, []int{3, 4}, func() { kit.WantGrant(t, client, "LOCK", "k", "t", "PX", "60000") })
 	kit.EachMaster(t, f.Masters[:3], func(master *redistest.Server) error { return kit.CheckToken(master, db, "k", "t") })
 	kit.EachMaster(t, f.Masters[3:], func(master *redistest.Server) error { return kit.CheckToken(master, db, "k", nil) })
 }
 
-// TestMastersLoseDataInTurn restarts the masters without their data, each as soon as the previous
+// TestSuccessiveDataLoss restarts the masters without their data, each as soon as the previous
 // master votes again. In the end the lock is still held on all masters.
-func TestMastersLoseDataInTurn(t *testing.T) {
+func TestSuccessiveDataLoss(t *testing.T) {
 	t.Parallel()
-	f := kit.StartGuarded(t, true, 2)
+	f := kit.StartGuardedFleet(t, true, 2)
 	client := kit.Connect(t, f.Proxies[0])
 	kit.WantGrant(t, client, "LOCK", "k", "t", "PX", "60000")
 	kit.EachMaster(t, f.Masters, func(master *redistest.Server) error { return kit.CheckToken(master, "0", "k", "t") })
@@ -153,7 +153,7 @@ func restartAll(t *testing.T, masters []*redistest.Server) {
 		kit.Must(t, master.Kill())
 	}
 	for _, master := range masters {
-		kit.Must(t, master.Revive())
+		kit.Must(t, master.RestartWithData())
 	}
 }
 
@@ -168,9 +168,9 @@ func wantHeld(t *testing.T, client *redistest.Client) {
 	})
 }
 
-// TestDurableMasterVotesAgainAtOnce checks that a killed master that writes everything to disk
+// TestDurableMasterRestart checks that a killed master that writes everything to disk
 // votes again immediately. It still has every lock that it has granted.
-func TestDurableMasterVotesAgainAtOnce(t *testing.T) {
+func TestDurableMasterRestart(t *testing.T) {
 	t.Parallel()
 	f := startDurable(t, 3)
 	client := kit.Connect(t, f.Proxies[0])
@@ -190,10 +190,10 @@ func TestDurableMasterVotesAgainAtOnce(t *testing.T) {
 	}
 }
 
-// TestAllRestartInFirstSecond kills the masters, which write everything to disk, and the only
+// TestFullRestartInFirstSecond kills the masters, which write everything to disk, and the only
 // proxy. It does so three times, each time as soon as a majority votes again. So no proxy has time
 // to check the masters twice. Nevertheless the masters prove that they have all their data.
-func TestAllRestartInFirstSecond(t *testing.T) {
+func TestFullRestartInFirstSecond(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
 	f := startDurable(t, 5)
@@ -211,9 +211,9 @@ func TestAllRestartInFirstSecond(t *testing.T) {
 	}
 }
 
-// TestAllRestartTwice kills the masters twice. The second time, it kills the masters and the proxy
-// together, before the proxy trusts the masters. The lock stays held.
-func TestAllRestartTwice(t *testing.T) {
+// TestRepeatedFullRestart kills the masters twice. The second time, it kills the masters and the
+// proxy together, before the proxy trusts the masters. The lock stays held.
+func TestRepeatedFullRestart(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
 	f := startDurable(t, 3)
@@ -233,11 +233,11 @@ func TestAllRestartTwice(t *testing.T) {
 	wantHeld(t, client)
 }
 
-// TestAllLoseData checks that, after all masters have lost their data, no lock is granted until the
-// longest TTL in use has passed. Then locks are granted again.
-func TestAllLoseData(t *testing.T) {
+// TestFullDataLoss checks that, after all masters have lost their data, no lock is granted until
+// the longest TTL in use has passed. Then locks are granted again.
+func TestFullDataLoss(t *testing.T) {
 	t.Parallel()
-	f := kit.StartGuarded(t, true, 1)
+	f := kit.StartGuardedFleet(t, true, 1)
 	client := kit.Connect(t, f.Proxies[0])
 	const ttl = 4 * time.Second
 	kit.WantGrant(t, client, "LOCK", "k", "t", "PX", strconv.Itoa(int(ttl.Milliseconds())))
@@ -266,9 +266,9 @@ func TestAllLoseData(t *testing.T) {
 	t.Error("there is no lock any more")
 }
 
-// TestUnmarkedMastersWait checks that, without a fresh start, a proxy does not trust masters
+// TestWaitOfUnmarkedMasters checks that, without a fresh start, a proxy does not trust masters
 // without a marker.
-func TestUnmarkedMastersWait(t *testing.T) {
+func TestWaitOfUnmarkedMasters(t *testing.T) {
 	t.Parallel()
 	masters := kit.StartMasters(t)
 	proxy := kit.StartProxy(t, redistest.URLs(masters), "--fresh-start=false", "--max-ttl", "30s")
@@ -283,7 +283,7 @@ func TestUnmarkedMastersWait(t *testing.T) {
 func TestCatchUpOfManyLocks(t *testing.T) {
 	redistest.SkipShort(t)
 	const locks = 10_000
-	f := kit.StartGuarded(t, true, 2)
+	f := kit.StartGuardedFleet(t, true, 2)
 	client := kit.Connect(t, f.Proxies[0])
 	const chunk = 1000
 	for from := 0; from < locks; from += chunk {
@@ -323,10 +323,10 @@ return n`, "0")
 	if ttl, err := kit.QueryDatabase(f.Masters[2], "0", "PTTL", "endless"); err != nil || ttl != int64(-1) {
 		t.Errorf("PTTL endless: %v, %v, want -1", ttl, err)
 	}
-	const caughtUp = "master caught up"
+	const caughtUpMessage = "master caught up"
 	logs := func() string { return f.Proxies[0].Log() + f.Proxies[1].Log() }
-	kit.Await(t, caughtUp, func() bool { return strings.Contains(logs(), caughtUp) })
-	if strings.Count(logs(), caughtUp) != 1 {
+	kit.Await(t, caughtUpMessage, func() bool { return strings.Contains(logs(), caughtUpMessage) })
+	if strings.Count(logs(), caughtUpMessage) != 1 {
 		t.Error("two proxies did not do the work once")
 	}
 }
@@ -335,7 +335,7 @@ return n`, "0")
 // why.
 func TestUnfitMaster(t *testing.T) {
 	t.Parallel()
-	f := kit.StartGuarded(t, true, 1)
+	f := kit.StartGuardedFleet(t, true, 1)
 	host, port, _ := strings.Cut(kit.StartRedis(t).Addr(), ":")
 	kit.Must(t, kit.SendToMaster(f.Masters[4], "REPLICAOF", host, port))
 	kit.Must(t, kit.SendToMaster(f.Masters[3], "CONFIG", "SET", "maxmemory-policy", "allkeys-lru"))
@@ -362,7 +362,7 @@ func TestUnfitMaster(t *testing.T) {
 // master again and has caught up.
 func TestFirstReplica(t *testing.T) {
 	t.Parallel()
-	f := kit.StartGuarded(t, true, 2)
+	f := kit.StartGuardedFleet(t, true, 2)
 	client := kit.Connect(t, f.Proxies[1])
 	kit.WantGrant(t, client, "LOCK", "k", "t", "PX", "60000")
 	primary, replica := f.Masters[3], f.Masters[4]

@@ -14,12 +14,12 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-var readyIn = regexp.MustCompile(`ready in ([0-9hms]+)`)
+var readyInPattern = regexp.MustCompile(`ready in ([0-9hms]+)`)
 
-// TestAnnouncedWaitIsLongEnough flushes a majority of the masters while a lock of an hour is held.
+// TestAnnouncedWait flushes a majority of the masters while a lock of an hour is held.
 // Neither an error nor the log of two proxies ever announces a wait of less than an hour.
-func TestAnnouncedWaitIsLongEnough(t *testing.T) {
-	f := kit.StartGuarded(t, true, 2)
+func TestAnnouncedWait(t *testing.T) {
+	f := kit.StartGuardedFleet(t, true, 2)
 	var clients []*redistest.Client
 	for _, proxy := range f.Proxies {
 		clients = append(clients, kit.Connect(t, proxy))
@@ -57,7 +57,7 @@ func TestAnnouncedWaitIsLongEnough(t *testing.T) {
 	}
 	waits := 0
 	for _, text := range texts {
-		for _, wait := range readyIn.FindAllStringSubmatch(text, -1) {
+		for _, wait := range readyInPattern.FindAllStringSubmatch(text, -1) {
 			waits++
 			if d, err := time.ParseDuration(wait[1]); err != nil || d < time.Hour {
 				t.Errorf("%s", text)

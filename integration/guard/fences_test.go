@@ -65,12 +65,12 @@ func wantFence(t *testing.T, client *redistest.Client, key, token string) int64 
 	return fence
 }
 
-// TestGuardFencesAreCopied restarts every master without its data, one after the other. Then a
+// TestGuardFenceCopies restarts every master without its data, one after the other. Then a
 // proxy that never saw the lock grants it with a higher fence.
-func TestGuardFencesAreCopied(t *testing.T) {
+func TestGuardFenceCopies(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
-	f := kit.StartGuarded(t, true, 2)
+	f := kit.StartGuardedFleet(t, true, 2)
 	clientA, clientB := kit.Connect(t, f.Proxies[0]), kit.Connect(t, f.Proxies[1])
 	setFenceCounters(t, f.Masters, "k", highCounter)
 	kit.Want(t, clientA, "OK", "SELECT", "3")
@@ -94,11 +94,11 @@ func TestGuardFencesAreCopied(t *testing.T) {
 	kit.Want(t, clientB, nil, "FENCE", "other")
 }
 
-// TestGuardFencesAllForgotten lets all masters lose their data at the same moment. Only their
+// TestGuardFenceLoss lets all masters lose their data at the same moment. Only their
 // clocks, which have advanced, preserve the order of the fences.
-func TestGuardFencesAllForgotten(t *testing.T) {
+func TestGuardFenceLoss(t *testing.T) {
 	t.Parallel()
-	f := kit.StartGuarded(t, true, 1)
+	f := kit.StartGuardedFleet(t, true, 1)
 	client := kit.Connect(t, f.Proxies[0])
 	last := int64(0)
 	reply := kit.Do(t, client, "LOCK", "k", "t", "PX", "1000", "FENCE")
@@ -125,7 +125,7 @@ type fenceRace struct {
 	mu         sync.Mutex
 	lastFences map[string]int64
 	grants     int
-	tooLate    int // grants whose lease had expired before they were compared
+	lateGrants int // grants whose lease had expired before they were compared
 	replies    map[string]int
 	violations []string
 	stopping   chan struct{}
@@ -170,7 +170,7 @@ func TestGuardFences(t *testing.T) {
 	}
 	stop()
 	t.Logf("%d grants in %v, %d of them too late to compare; %d masters restarted without their data; replies: %v",
-		r.grants, time.Since(startedAt).Round(time.Second), r.tooLate, restarts, r.replies)
+		r.grants, time.Since(startedAt).Round(time.Second), r.lateGrants, restarts, r.replies)
 	if len(r.violations) > 0 {
 		t.Errorf("%d FENCES ARE NOT HIGHER THAN THE LAST:\n%s", len(r.violations),
 			strings.Join(r.violations[:min(20, len(r.violations))], "\n"))
@@ -234,7 +234,7 @@ func (r *fenceRace) compare(key, token string, fence int64, ok bool, remaining t
 	switch {
 	case !ok:
 	case remaining < 100*time.Millisecond:
-		r.tooLate++
+		r.lateGrants++
 	default:
 		r.grants++
 		if fence <= r.lastFences[key] {

@@ -28,10 +28,10 @@ func startFleetOf(t *testing.T, masters int, args ...string) *kit.Fleet {
 	return f
 }
 
-// TestForeignValueIsNotCopied stores, on a minority of the masters, a value that no proxy wrote.
+// TestCatchUpWithForeignValue stores, on a minority of the masters, a value that no proxy wrote.
 // When another master restarts without its data, the proxies do not copy the value to it. Each
 // proxy can free the key.
-func TestForeignValueIsNotCopied(t *testing.T) {
+func TestCatchUpWithForeignValue(t *testing.T) {
 	redistest.SkipShort(t)
 	for _, test := range []struct{ masters, holders int }{{3, 1}, {5, 2}} {
 		t.Run(fmt.Sprintf("%d of %d", test.holders, test.masters), func(t *testing.T) {
@@ -64,10 +64,10 @@ func TestForeignValueIsNotCopied(t *testing.T) {
 	}
 }
 
-// TestForeignLockIsKept covers a lock that a client took directly on a majority of the masters. One
-// of these masters restarts without its data. No other client gets the lock, whether or not a
-// majority remains.
-func TestForeignLockIsKept(t *testing.T) {
+// TestForeignLockPreservation covers a lock that a client took directly on a majority of the
+// masters. One of these masters restarts without its data. No other client gets the lock, whether
+// or not a majority remains.
+func TestForeignLockPreservation(t *testing.T) {
 	redistest.SkipShort(t)
 	for _, holders := range []int{2, 3} {
 		t.Run(fmt.Sprint(holders), func(t *testing.T) {

@@ -20,7 +20,7 @@ type heldLock struct {
 	key, token     string
 	round          int // the round in which it was taken
 	onBareMajority bool
-	since          time.Time // when it was added
+	addedAt        time.Time // when it was added
 }
 
 // heldLockTTL is longer than all rounds, so that no lock expires.
@@ -43,7 +43,7 @@ type heldLocks struct {
 func (s *heldLocks) add(lock heldLock) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	lock.since = time.Now()
+	lock.addedAt = time.Now()
 	s.locks = append(s.locks, lock)
 	s.grants++
 	if lock.onBareMajority {
@@ -70,7 +70,7 @@ func (s *heldLocks) recordDoubleGrant(lock heldLock, rival string) bool {
 		return false
 	}
 	s.doubleGrants = append(s.doubleGrants, fmt.Sprintf("%s of round %d (thin %v) was granted to %s as well, after %v",
-		lock.key, lock.round, lock.onBareMajority, rival, time.Since(lock.since).Round(time.Millisecond)))
+		lock.key, lock.round, lock.onBareMajority, rival, time.Since(lock.addedAt).Round(time.Millisecond)))
 	return true
 }
 
@@ -99,8 +99,8 @@ func (s *heldLocks) remove(key string) bool {
 	return false
 }
 
-// heldBefore returns the held locks that were taken before a round.
-func (s *heldLocks) heldBefore(round int) []heldLock {
+// locksHeldBefore returns the held locks that were taken before a round.
+func (s *heldLocks) locksHeldBefore(round int) []heldLock {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var locks []heldLock
@@ -146,7 +146,7 @@ func (h *holder) hold(t *testing.T, round, victim int, onBareMajority bool) {
 	} {
 		lock := heldLock{key: key, token: token, round: round, onBareMajority: onBareMajority}
 		if onBareMajority {
-			h.fleet.WhileUnreachable(t, []int{(victim + 3) % 5, (victim + 4) % 5}, func() { h.take(t, request) })
+			h.fleet.RunWhileUnreachable(t, []int{(victim + 3) % 5, (victim + 4) % 5}, func() { h.take(t, request) })
 		} else {
 			h.take(t, request)
 			// A majority has replied. The messages to the other masters may be lost with their
@@ -200,7 +200,7 @@ type rival struct {
 
 // rivals has one rival for each proxy.
 type rivals struct {
-	all      []*rival
+	rivals   []*rival
 	stopping atomic.Bool
 	workers  sync.WaitGroup
 }
@@ -211,7 +211,7 @@ func startRivals(t *testing.T, proxies []*harness.Proxy, locks *heldLocks) *riva
 	for i, proxy := range proxies {
 		rival := &rival{name: fmt.Sprint("rival", i), client: kit.Connect(t, proxy), locks: locks, stopping: &r.stopping,
 			failures: map[string]int{}}
-		r.all = append(r.all, rival)
+		r.rivals = append(r.rivals, rival)
 		r.workers.Go(rival.run)
 	}
 	return r
@@ -226,7 +226,7 @@ func (r *rivals) stop() {
 // wantTries waits until each rival has tried n more times, or there is no lock to try for.
 func (r *rivals) wantTries(t *testing.T, n int64) {
 	t.Helper()
-	for _, rival := range r.all {
+	for _, rival := range r.rivals {
 		wantedTries := rival.tries.Load() + n
 		kit.Eventually(t, func() error {
 			if _, isHeld := rival.locks.pick(0); isHeld && rival.tries.Load() < wantedTries {
@@ -240,7 +240,7 @@ func (r *rivals) wantTries(t *testing.T, n int64) {
 // report logs the figures of the stopped rivals.
 func (r *rivals) report(t *testing.T) {
 	t.Helper()
-	for _, rival := range r.all {
+	for _, rival := range r.rivals {
 		t.Logf("%s: %d tries, errors: %v", rival.name, rival.tries.Load(), rival.failures)
 	}
 }

@@ -15,7 +15,7 @@ import (
 	"redlock-proxy/quorum/guard/script"
 )
 
-const laterVersion = "proxies of a later version use it: upgrade this proxy"
+const laterVersionError = "proxies of a later version use it: upgrade this proxy"
 
 // TestMastersOfALaterVersion checks that masters do not vote if their markers are of a later
 // protocol, which this proxy cannot read. The proxy reports why. Neither the proxy nor the
@@ -62,11 +62,11 @@ func TestMastersOfALaterVersion(t *testing.T) {
 	proxy := kit.StartProxy(t, redistest.URLs(masters))
 	client = kit.Connect(t, proxy)
 	reply := kit.ReplyText(kit.Do(t, client, "LOCK", "free", "me", "PX", "1000"))
-	if !strings.HasPrefix(reply, "NOQUORUM 0 of ") || !strings.Contains(reply, laterVersion) {
+	if !strings.HasPrefix(reply, "NOQUORUM 0 of ") || !strings.Contains(reply, laterVersionError) {
 		t.Errorf("LOCK: %s", reply)
 	}
 	for _, command := range [][]string{{"check"}, {"init", "--longest-ttl", "1m"}, {"init", "--new-settings"}} {
-		if output := runProgram(t, masters, command...); !strings.Contains(output, laterVersion) {
+		if output := runProgram(t, masters, command...); !strings.Contains(output, laterVersionError) {
 			t.Errorf("%v says:\n%s", command, output)
 		}
 	}

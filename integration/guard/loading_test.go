@@ -16,10 +16,10 @@ import (
 // loadedKeys is the number of keys of a master. Each key takes a millisecond to load.
 const loadedKeys = 3000
 
-// TestMasterLoadsData covers a master that loads its data, and replies to every command with an
+// TestMasterLoadingData covers a master that loads its data, and replies to every command with an
 // error for seconds. Meanwhile the other masters grant locks. Then the master gets these locks,
 // regardless of the data that it loaded.
-func TestMasterLoadsData(t *testing.T) {
+func TestMasterLoadingData(t *testing.T) {
 	redistest.SkipShort(t)
 	redistest.RequireFeature(t, "loading-process-events-interval-bytes", "6.2")
 	t.Parallel()
@@ -41,7 +41,7 @@ func TestMasterLoadsData(t *testing.T) {
 	kit.Must(t, slowMaster.Kill())
 
 	revived, loadingReplies := make(chan error, 1), 0
-	go func() { revived <- slowMaster.Revive() }()
+	go func() { revived <- slowMaster.RestartWithData() }()
 	for n, done := 0, false; !done; n++ {
 		for i, client := range clients {
 			key := fmt.Sprintf("during-%d-%d", i, n)

@@ -19,12 +19,12 @@ import (
 
 // redsyncContest holds a redsync mutex, and runs a rival that tries to take it, on the masters.
 type redsyncContest struct {
-	masters  []*redistest.Server
-	sync     *redsync.Redsync
-	mutex    *redsync.Mutex
-	locks    heldLocks
-	stopping atomic.Bool
-	done     chan struct{}
+	masters      []*redistest.Server
+	mutexFactory *redsync.Redsync
+	mutex        *redsync.Mutex
+	locks        heldLocks
+	stopping     atomic.Bool
+	done         chan struct{}
 }
 
 func startRedsync(t *testing.T, masters []*redistest.Server) *redsyncContest {
@@ -35,7 +35,7 @@ func startRedsync(t *testing.T, masters []*redistest.Server) *redsyncContest {
 		t.Cleanup(func() { kit.NoError(t, client.Close()) })
 		pools[i] = goredis.NewPool(client)
 	}
-	r := &redsyncContest{masters: masters, sync: redsync.New(pools...), done: make(chan struct{})}
+	r := &redsyncContest{masters: masters, mutexFactory: redsync.New(pools...), done: make(chan struct{})}
 	go r.compete()
 	return r
 }
@@ -44,7 +44,7 @@ func startRedsync(t *testing.T, masters []*redistest.Server) *redsyncContest {
 func (r *redsyncContest) hold(t *testing.T, round, victim int) {
 	t.Helper()
 	lock := heldLock{key: fmt.Sprint("redsync:", round), round: round}
-	r.mutex = r.sync.NewMutex(lock.key, redsync.WithExpiry(heldLockTTL))
+	r.mutex = r.mutexFactory.NewMutex(lock.key, redsync.WithExpiry(heldLockTTL))
 	kit.Must(t, r.mutex.Lock())
 	lock.onBareMajority = true
 	for _, master := range r.masters {
@@ -67,7 +67,7 @@ func (r *redsyncContest) compete() {
 	defer close(r.done)
 	for turn := 0; !r.stopping.Load(); turn++ {
 		if lock, ok := r.locks.pick(turn); ok {
-			rivalMutex := r.sync.NewMutex(lock.key, redsync.WithExpiry(time.Minute), redsync.WithTries(1))
+			rivalMutex := r.mutexFactory.NewMutex(lock.key, redsync.WithExpiry(time.Minute), redsync.WithTries(1))
 			if rivalMutex.Lock() == nil {
 				r.locks.recordDoubleGrant(lock, "a redsync rival")
 				_, _ = rivalMutex.Unlock()

@@ -64,7 +64,7 @@ func TestGuardRounds(t *testing.T) {
 }
 
 // runRounds returns the double grants, and the locks that were lost before their release.
-func runRounds(t *testing.T, guard bool, roundCount int, seed uint64) (doubles, lost []string) {
+func runRounds(t *testing.T, guard bool, roundCount int, seed uint64) (doubleGrants, losses []string) {
 	t.Helper()
 	f := startRoundsFleet(t, guard)
 	r := &rounds{fleet: f, guard: guard, holder: &holder{fleet: f, client: kit.Connect(t, f.Proxies[0]), locks: &heldLocks{}}}
@@ -81,7 +81,7 @@ func runRounds(t *testing.T, guard bool, roundCount int, seed uint64) (doubles, 
 	startedAt := time.Now()
 	r.holder.hold(t, roundCount, 0, false) // these two locks are held in all rounds
 	for n := range roundCount {
-		r.round(t, n)
+		r.runRound(t, n)
 		if (n+1)%100 == 0 {
 			t.Logf("%d rounds after %v, granted twice: %v", n+1, time.Since(startedAt).Round(time.Second),
 				r.holder.locks.doubleGrantsFrom(0))
@@ -90,15 +90,15 @@ func runRounds(t *testing.T, guard bool, roundCount int, seed uint64) (doubles, 
 	duration := time.Since(startedAt)
 	rivals.stop()
 	grants, overlaps := churn.stop()
-	r.holder.releaseAll(t, r.holder.locks.heldBefore(roundCount+1))
+	r.holder.releaseAll(t, r.holder.locks.locksHeldBefore(roundCount+1))
 	r.report(t, duration, grants, len(overlaps))
 	rivals.report(t)
 	t.Logf("errors of the 64 clients: %v", churn.failures)
-	doubles = r.holder.locks.doubleGrants
+	doubleGrants = r.holder.locks.doubleGrants
 	for _, overlap := range overlaps {
-		doubles = append(doubles, overlap.String())
+		doubleGrants = append(doubleGrants, overlap.String())
 	}
-	return doubles, r.holder.locks.losses
+	return doubleGrants, r.holder.locks.losses
 }
 
 // startRoundsFleet starts five masters without persistence, and two proxies with lock keys. The
@@ -115,8 +115,8 @@ func startRoundsFleet(t *testing.T, guard bool) *kit.Fleet {
 	return f
 }
 
-// round takes locks, kills one master, and waits until it votes again.
-func (r *rounds) round(t *testing.T, n int) {
+// runRound takes locks, kills one master, and waits until it votes again.
+func (r *rounds) runRound(t *testing.T, n int) {
 	t.Helper()
 	victim := n % len(r.fleet.Masters)
 	r.holder.hold(t, n, victim, true)
@@ -126,7 +126,7 @@ func (r *rounds) round(t *testing.T, n int) {
 	r.wantVotingAgain(t, victim)
 	r.votingDelays = append(r.votingDelays, time.Since(killedAt))
 	r.redsync.release()
-	r.holder.releaseAll(t, r.holder.locks.heldBefore(n-heldLockRounds+1))
+	r.holder.releaseAll(t, r.holder.locks.locksHeldBefore(n-heldLockRounds+1))
 }
 
 // wantVotingAgain waits until both proxies see a restarted master vote. On a busy machine this may

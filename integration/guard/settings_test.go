@@ -232,9 +232,9 @@ func TestMasterWithWrongSettings(t *testing.T) {
 	}
 }
 
-// TestDifferentProxiesStartAtOnce starts two proxies with different settings at the same time on
-// new masters. At most one proxy grants locks.
-func TestDifferentProxiesStartAtOnce(t *testing.T) {
+// TestConcurrentStartOfDifferentProxies starts two proxies with different settings at the same time
+// on new masters. At most one proxy grants locks.
+func TestConcurrentStartOfDifferentProxies(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
 	for _, n := range []int{3, 5} {

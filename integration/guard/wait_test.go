@@ -14,8 +14,8 @@ import (
 )
 
 var (
-	readyInError = regexp.MustCompile(`^NOQUORUM 0 of 5 masters vote: 5 restarted without proof of their data, ready in ([0-9hms]+)`)
-	readyInInfo  = regexp.MustCompile(`state=quarantine,reason=restarted,ready_in_seconds=(\d+)`)
+	readyInErrorPattern = regexp.MustCompile(`^NOQUORUM 0 of 5 masters vote: 5 restarted without proof of their data, ready in ([0-9hms]+)`)
+	readyInInfoPattern  = regexp.MustCompile(`state=quarantine,reason=restarted,ready_in_seconds=(\d+)`)
 )
 
 // timeRange is the range in which the time of an event lies: on a busy machine, a reply may come
@@ -28,7 +28,7 @@ type announcement struct {
 	name         string
 	firstSeconds int // the first number
 	seconds      int
-	sent         time.Time     // when seconds was requested
+	requestedAt  time.Time     // when seconds was requested
 	exactWait    time.Duration // the first exact announcement
 	exactAt      timeRange     // when the number fell to exact; zero: not yet
 }
@@ -39,19 +39,19 @@ func (a *announcement) recordAnnouncement(seconds int, sent, now time.Time) {
 		a.firstSeconds = seconds
 	}
 	if a.exactAt.to.IsZero() && seconds == a.seconds-1 {
-		a.exactWait, a.exactAt = time.Duration(seconds)*time.Second, timeRange{a.sent, now}
+		a.exactWait, a.exactAt = time.Duration(seconds)*time.Second, timeRange{a.requestedAt, now}
 	}
-	a.seconds, a.sent = seconds, sent
+	a.seconds, a.requestedAt = seconds, sent
 }
 
 // check compares the announcement with the time at which the wait ended.
-func (a *announcement) check(t *testing.T, ended timeRange) {
+func (a *announcement) check(t *testing.T, endRange timeRange) {
 	t.Helper()
 	if a.exactAt.to.IsZero() {
 		t.Errorf("%s announced no wait that went down", a.name)
 		return
 	}
-	shortest, longest := ended.from.Sub(a.exactAt.to), ended.to.Sub(a.exactAt.from)
+	shortest, longest := endRange.from.Sub(a.exactAt.to), endRange.to.Sub(a.exactAt.from)
 	deviation := func(measured time.Duration) float64 {
 		return 100 * float64(measured-a.exactWait) / float64(a.exactWait)
 	}
@@ -62,13 +62,13 @@ func (a *announcement) check(t *testing.T, ended timeRange) {
 	}
 }
 
-// TestGuardWaitIsAsAnnounced restarts all masters without their data at the same moment. Then locks
+// TestGuardWaitAccuracy restarts all masters without their data at the same moment. Then locks
 // are granted again without an operator. The wait is as long as the error and PROXY INFO announced,
 // with a deviation of at most 5 %. It does not end before the earlier lock has expired.
-func TestGuardWaitIsAsAnnounced(t *testing.T) {
+func TestGuardWaitAccuracy(t *testing.T) {
 	redistest.SkipShort(t)
 	const ttl = 8 * time.Second
-	f := kit.StartGuarded(t, true, 2)
+	f := kit.StartGuardedFleet(t, true, 2)
 	client := kit.Connect(t, f.Proxies[0])
 	sent := time.Now()
 	validity := kit.WantGrant(t, client, "LOCK", "k", "t", "PX", kit.Millis(ttl))
@@ -93,10 +93,10 @@ func TestGuardWaitIsAsAnnounced(t *testing.T) {
 
 // awaitGrant requests the lock until it is granted, and records the announcements. It returns the
 // range of times in which the lock became available.
-func awaitGrant(t *testing.T, f *kit.Fleet, client *redistest.Client, inError, inInfo *announcement, patience time.Duration) timeRange {
+func awaitGrant(t *testing.T, f *kit.Fleet, client *redistest.Client, errorAnnouncement, infoAnnouncement *announcement, limit time.Duration) timeRange {
 	t.Helper()
 	lastRefusal := time.Now() // when the last refused LOCK was sent
-	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+	for end := time.Now().Add(limit); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
 		sent := time.Now()
 		reply := kit.Do(t, client, "LOCK", "k", "u", "PX", "1000")
 		now := time.Now()
@@ -104,17 +104,17 @@ func awaitGrant(t *testing.T, f *kit.Fleet, client *redistest.Client, inError, i
 			return timeRange{lastRefusal, now}
 		}
 		lastRefusal = sent
-		if match := readyInError.FindStringSubmatch(fmt.Sprint(reply)); match != nil {
-			inError.recordAnnouncement(parseSeconds(t, match[1]), sent, now)
+		if match := readyInErrorPattern.FindStringSubmatch(fmt.Sprint(reply)); match != nil {
+			errorAnnouncement.recordAnnouncement(parseSeconds(t, match[1]), sent, now)
 		}
 		// The third of five masters completes a majority.
 		var waits []int
-		for _, match := range readyInInfo.FindAllStringSubmatch(fmt.Sprint(kit.Do(t, client, "PROXY", "INFO")), -1) {
+		for _, match := range readyInInfoPattern.FindAllStringSubmatch(fmt.Sprint(kit.Do(t, client, "PROXY", "INFO")), -1) {
 			waits = append(waits, kit.ParseNumber(t, match[1]))
 		}
 		if len(waits) == len(f.Masters) {
 			slices.Sort(waits)
-			inInfo.recordAnnouncement(waits[len(waits)/2], sent, time.Now())
+			infoAnnouncement.recordAnnouncement(waits[len(waits)/2], sent, time.Now())
 		}
 	}
 	t.Fatal("there is no lock any more")

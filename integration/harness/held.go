@@ -22,7 +22,7 @@ func HeldToken(reply any) any {
 // except for promised ballots. A plain cell has no promised ballot.
 func SameCells(replies []any) bool {
 	for _, reply := range replies {
-		if withoutPromise(reply) != withoutPromise(replies[0]) {
+		if stripPromise(reply) != stripPromise(replies[0]) {
 			return false
 		}
 	}
@@ -51,8 +51,8 @@ func IsUndetermined(replies []any) bool {
 	return false
 }
 
-// withoutPromise returns a cell as text, without its promised ballot.
-func withoutPromise(reply any) string {
+// stripPromise returns a cell as text, without its promised ballot.
+func stripPromise(reply any) string {
 	text, _ := reply.(string)
 	c := cell.Parse(text)
 	if c.Form == cell.Plain {

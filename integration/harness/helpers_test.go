@@ -7,11 +7,11 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// waitLimit limits the wait of a test for a condition. silence is the time for which a test checks
-// that something does not happen.
+// waitLimit limits the wait of a test for a condition. quietTime is the time for which a test
+// checks that something does not happen.
 const (
 	waitLimit = 5 * time.Second
-	silence   = 50 * time.Millisecond
+	quietTime = 50 * time.Millisecond
 )
 
 func dial(t *testing.T, addr string) *redistest.Client {

@@ -62,7 +62,7 @@ func TestRealProxy(t *testing.T) {
 
 func replyOf(reply any, _ error) any { return reply }
 
-func TestStartProxyReadsTheAddress(t *testing.T) {
+func TestStartProxyAddress(t *testing.T) {
 	t.Setenv("REDLOCK_MAX_TTL", "1s")
 	program := writeScript(t, `
 echo "args: $*, $REDLOCK_MAX_TTL, $REDLOCK_KEY_PREFIX" >&2
@@ -79,7 +79,7 @@ while :; do sleep 0.01; done`)
 	if proxy.Addr() != "127.0.0.1:4711" || !strings.HasPrefix(proxy.Log(), args) {
 		t.Errorf("address %s, log:\n%s\nwant it to begin with %s", proxy.Addr(), proxy.Log(), args)
 	}
-	if _, err := proxy.Wait(silence); !errors.Is(err, process.ErrStillRunning) {
+	if _, err := proxy.Wait(quietTime); !errors.Is(err, process.ErrStillRunning) {
 		t.Errorf("Wait: %v; want %v", err, process.ErrStillRunning)
 	}
 	must(t, proxy.Signal(syscall.SIGTERM))

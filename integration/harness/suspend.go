@@ -20,8 +20,8 @@ const (
 
 // Suspension holds a suspended proxy until Resume.
 type Suspension struct {
-	proxy   *Proxy
-	stopped time.Time
+	proxy     *Proxy
+	stoppedAt time.Time
 }
 
 // Suspend stops the proxy as the suspension of its machine would. Unlike Pause, it makes the
@@ -32,7 +32,7 @@ func (p *Proxy) Suspend() (*Suspension, error) {
 	for range suspendTries {
 		err := p.stopOutsideClockCode()
 		if err == nil {
-			return &Suspension{proxy: p, stopped: time.Now()}, nil
+			return &Suspension{proxy: p, stoppedAt: time.Now()}, nil
 		}
 		if err = errors.Join(err, p.Continue()); !errors.Is(err, errClockBusy) {
 			return nil, err
@@ -61,7 +61,7 @@ func (p *Proxy) stopOutsideClockCode() error {
 // Resume continues the proxy. The proxy's monotonic clock does not count the whole seconds since
 // Suspend.
 func (s *Suspension) Resume() error {
-	err := s.proxy.clock.setBack(time.Since(s.stopped).Truncate(time.Second))
+	err := s.proxy.clock.setBack(time.Since(s.stoppedAt).Truncate(time.Second))
 	return errors.Join(err, s.proxy.Continue())
 }
 

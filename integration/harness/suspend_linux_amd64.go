@@ -65,8 +65,8 @@ func findClock(pid int) (*processClock, error) {
 // setBack sets the clock back by the duration more, in addition to earlier calls, rounded down to
 // whole seconds in total. The process must be stopped, and must not be executing the code that
 // setBack replaces.
-func (c *processClock) setBack(more time.Duration) error {
-	c.setBackBy += more
+func (c *processClock) setBack(duration time.Duration) error {
+	c.setBackBy += duration
 	code := bytes.Clone(clockCode)
 	binary.LittleEndian.PutUint32(code[secondsIndex:], uint32(c.setBackBy/time.Second))
 	memory, err := os.OpenFile(processFile(c.pid, "mem"), os.O_WRONLY, 0)

@@ -11,9 +11,9 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// TestSuspendedProxyClockStops checks that the uptime of a suspended proxy, by its own clock,
+// TestClockOfSuspendedProxy checks that the uptime of a suspended proxy, by its own clock,
 // counts only the time in which it ran. The uptime of a paused proxy counts all time.
-func TestSuspendedProxyClockStops(t *testing.T) {
+func TestClockOfSuspendedProxy(t *testing.T) {
 	master := redistest.New(t, redistest.Options{})
 	proxy, err := StartProxy(ProxyOptions{Masters: []string{master.URL()}})
 	must(t, err)
@@ -27,7 +27,7 @@ func TestSuspendedProxyClockStops(t *testing.T) {
 			t.Skipf("SKIPPED, NOT TESTED: %v", err)
 		}
 		must(t, err)
-		time.Sleep(pause + silence) // the fault lasts
+		time.Sleep(pause + quietTime) // the fault lasts
 		must(t, suspension.Resume())
 		if missed := uptime(t, client) - before; missed > 1 {
 			t.Errorf("suspended for %v, and up for %d s meanwhile", pause, missed)

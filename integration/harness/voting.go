@@ -48,9 +48,9 @@ func (m *masterRecord) recordPort(port string) bool {
 // same script, but skips the 3 s in which a fresh start checks whether other proxies use the
 // masters. If one of the masters is not new, or mark is false, markNew only records the masters.
 func (m *masterRecord) markNew(urls []string, mark bool) {
-	var all []newMaster
+	var masters []newMaster
 	defer func() {
-		for _, one := range all {
+		for _, one := range masters {
 			_ = one.client.Close()
 		}
 	}()
@@ -58,13 +58,13 @@ func (m *masterRecord) markNew(urls []string, mark bool) {
 		one, err := m.connectNew(u)
 		mark = mark && err == nil
 		if err == nil {
-			all = append(all, one)
+			masters = append(masters, one)
 		}
 	}
 	if !mark {
 		return
 	}
-	for _, one := range all {
+	for _, one := range masters {
 		// The script checks again that the master is empty.
 		_, _ = one.client.Do("EVAL", guardscript.Admit.Source, "0", "", "", one.marker.String(), "0", marker.ProofFresh)
 	}
@@ -78,22 +78,22 @@ type newMaster struct {
 
 // connectNew connects to a master. It returns errNotNew unless the master is new and has no
 // persistence, because only a proxy can admit a master with persistence.
-func (m *masterRecord) connectNew(address string) (one newMaster, err error) {
+func (m *masterRecord) connectNew(address string) (master newMaster, err error) {
 	u, err := url.Parse(address)
 	if err != nil || u.Scheme != "redis" || u.User != nil || u.Path != "" || u.RawQuery != "" {
-		return one, errNotNew
+		return master, errNotNew
 	}
-	if one.client, err = redistest.Dial(u.Host, markTimeout); err != nil {
-		return one, err
+	if master.client, err = redistest.Dial(u.Host, markTimeout); err != nil {
+		return master, err
 	}
-	info, err := one.client.Do("INFO")
+	info, err := master.client.Do("INFO")
 	if err == nil {
-		one.marker, err = m.newMarker(fmt.Sprint(info), u.Host)
+		master.marker, err = m.newMarker(fmt.Sprint(info), u.Host)
 	}
 	if err != nil {
-		return one, errors.Join(err, one.client.Close())
+		return master, errors.Join(err, master.client.Close())
 	}
-	return one, nil
+	return master, nil
 }
 
 var portPattern = regexp.MustCompile(`\btcp_port:(\d+)`)
@@ -102,7 +102,7 @@ var portPattern = regexp.MustCompile(`\btcp_port:(\d+)`)
 func (m *masterRecord) newMarker(info, name string) (marker.Marker, error) {
 	has, port := guard.ReadInfo(info), portPattern.FindStringSubmatch(info)
 	if port == nil || !m.recordPort(port[1]) ||
-		has.Unfit() != "" || has.Appendfsync != "off" || strings.Contains(info, "\ndb") {
+		has.UnfitCause() != "" || has.Appendfsync != "off" || strings.Contains(info, "\ndb") {
 		return marker.Marker{}, errNotNew
 	}
 	return marker.Marker{

@@ -18,12 +18,12 @@ func TestMarkNew(t *testing.T) {
 	must(t, err)
 	defer func() { must(t, redistest.CloseAll(servers)) }()
 	urls := redistest.URLs(servers)
-	marked := func() (all []string) {
+	marked := func() (markers []string) {
 		for _, m := range servers {
 			text, _ := replyOf(dial(t, m.Addr()).Do("GET", guardscript.MarkerKey)).(string)
-			all = append(all, text)
+			markers = append(markers, text)
 		}
-		return all
+		return markers
 	}
 	wantReply(t, dial(t, servers[2].Addr()), "OK", "SET", "k", "v")
 	for _, others := range [][]string{urls, {urls[0], "redis://127.0.0.1:1"}, {urls[0], "rediss://" + servers[1].Addr()}} {
@@ -35,8 +35,8 @@ func TestMarkNew(t *testing.T) {
 	if new(masterRecord).markNew(urls, false); strings.Join(marked(), "") != "" {
 		t.Errorf("got %q, want none", marked())
 	}
-	var met masterRecord
-	met.markNew(urls, true)
+	var record masterRecord
+	record.markNew(urls, true)
 	for i, text := range marked() {
 		m := marker.ReadMarker(text)
 		if info := fmt.Sprint(replyOf(dial(t, servers[i].Addr()).Do("INFO", "server"))); !m.Valid ||
@@ -47,7 +47,7 @@ func TestMarkNew(t *testing.T) {
 	for _, server := range servers {
 		wantReply(t, dial(t, server.Addr()), "OK", "FLUSHALL")
 	}
-	if met.markNew(urls, true); strings.Join(marked(), "") != "" {
+	if record.markNew(urls, true); strings.Join(marked(), "") != "" {
 		t.Errorf("after FLUSHALL: got %q, want none", marked())
 	}
 }

@@ -41,13 +41,13 @@ func overlaps(history []Holding) []Overlap {
 	ordered := slices.Clone(history)
 	slices.SortStableFunc(ordered, func(a, b Holding) int { return cmp.Compare(a.From, b.From) })
 	var result []Overlap
-	var longest Holding // the earlier holding that ends last
+	var latestHolding Holding // the earlier holding that ends last
 	for i, h := range ordered {
-		if i > 0 && h.From < longest.To {
-			result = append(result, Overlap{longest, h})
+		if i > 0 && h.From < latestHolding.To {
+			result = append(result, Overlap{latestHolding, h})
 		}
-		if h.To > longest.To {
-			longest = h
+		if h.To > latestHolding.To {
+			latestHolding = h
 		}
 	}
 	return result

@@ -45,21 +45,21 @@ func TestOverlapsOfAnyHistory(t *testing.T) {
 	seed := rand.Uint64()
 	random := rand.New(rand.NewPCG(seed, 0))
 	for range 2000 {
-		var all []Holding
+		var list []Holding
 		// No two holdings begin together, because their order would be arbitrary.
 		for from := range random.Perm(random.IntN(12)) {
 			begin := time.Duration(from * 10)
-			all = append(all, Holding{From: begin, To: begin + 1 + time.Duration(random.IntN(40))})
+			list = append(list, Holding{From: begin, To: begin + 1 + time.Duration(random.IntN(40))})
 		}
 		want := 0
-		for _, h := range all {
-			if slices.ContainsFunc(all, func(other Holding) bool { return other.From < h.From && h.From < other.To }) {
+		for _, h := range list {
+			if slices.ContainsFunc(list, func(other Holding) bool { return other.From < h.From && h.From < other.To }) {
 				want++
 			}
 		}
-		random.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
-		if got := len(overlaps(all)); got != want {
-			t.Fatalf("seed %d: got %d overlaps, want %d: %v", seed, got, want, all)
+		random.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
+		if got := len(overlaps(list)); got != want {
+			t.Fatalf("seed %d: got %d overlaps, want %d: %v", seed, got, want, list)
 		}
 	}
 }

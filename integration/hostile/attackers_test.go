@@ -17,16 +17,16 @@ import (
 	"redlock-proxy/internal/process"
 )
 
-// addrsVariable and kindsVariable name the environment variables for the process with the hostile
-// clients. The variables contain the addresses to attack, and the kinds of attacks.
+// attackerAddrsEnv and attackerKindsEnv name the environment variables for the process with the
+// hostile clients. The variables contain the addresses to attack, and the kinds of attacks.
 const (
-	addrsVariable = "HOSTILE_ADDRS"
-	kindsVariable = "HOSTILE_KINDS"
+	attackerAddrsEnv = "HOSTILE_ADDRS"
+	attackerKindsEnv = "HOSTILE_KINDS"
 )
 
 func TestMain(m *testing.M) {
-	if addrs := os.Getenv(addrsVariable); addrs != "" {
-		runAttackers(strings.Split(addrs, ","), os.Getenv(kindsVariable))
+	if addrs := os.Getenv(attackerAddrsEnv); addrs != "" {
+		runAttackers(strings.Split(addrs, ","), os.Getenv(attackerKindsEnv))
 		return
 	}
 	kit.Main(m)
@@ -37,16 +37,16 @@ func attacksNamed(names string) ([]*attack, error) {
 	if names == "" {
 		return attacks(), nil
 	}
-	var chosen []*attack
-	all := append(attacks(), harmless()...)
+	var list []*attack
+	all := append(attacks(), harmlessAttacks()...)
 	for name := range strings.SplitSeq(names, ",") {
 		i := slices.IndexFunc(all, func(a *attack) bool { return a.name == name })
 		if i < 0 {
 			return nil, fmt.Errorf("there is no kind %q of hostile client", name)
 		}
-		chosen = append(chosen, all[i])
+		list = append(list, all[i])
 	}
-	return chosen, nil
+	return list, nil
 }
 
 // attackers is a process with hostile clients. The process has the lowest priority, because real
@@ -60,22 +60,22 @@ func startAttackers(names string, addrs ...string) (*attackers, error) {
 		return nil, err
 	}
 	p, err := process.Start("nice", []string{"-n", "19", path}, append(os.Environ(),
-		addrsVariable+"="+strings.Join(addrs, ","), kindsVariable+"="+names))
+		attackerAddrsEnv+"="+strings.Join(addrs, ","), attackerKindsEnv+"="+names))
 	if err == nil {
-		_, err = p.WaitLine(func(line string) bool { return strings.HasPrefix(line, attacksBegun) }, patience)
+		_, err = p.WaitLine(func(line string) bool { return strings.HasPrefix(line, attacksPrefix) }, replyTimeout)
 	}
 	return &attackers{p}, err
 }
 
-// attacksBegun is the line that the process prints when its attacks have begun.
-const attacksBegun = "attacks: "
+// attacksPrefix is the line that the process prints when its attacks have begun.
+const attacksPrefix = "attacks: "
 
 // stop ends the attacks, and returns the number of attacks of each kind.
 func (a *attackers) stop() (string, error) {
 	if err := a.process.Signal(syscall.SIGTERM); err != nil {
 		return a.process.Log(), err
 	}
-	code, err := a.process.Wait(patience)
+	code, err := a.process.Wait(replyTimeout)
 	if err == nil && code != 0 {
 		err = fmt.Errorf("the hostile clients ended with %d", code)
 	}
@@ -91,14 +91,14 @@ func runAttackers(addrs []string, names string) {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
-	fmt.Println(attacksBegun)
-	var attacking sync.WaitGroup
+	fmt.Println(attacksPrefix)
+	var workers sync.WaitGroup
 	for i := range chosen {
 		for n := range chosen[i].clients {
-			attacking.Go(func() { attackUntil(ctx, chosen[i], addrs[n%len(addrs)]) })
+			workers.Go(func() { attackUntil(ctx, chosen[i], addrs[n%len(addrs)]) })
 		}
 	}
-	attacking.Wait()
+	workers.Wait()
 	for i := range chosen {
 		fmt.Printf("%s %d, ", chosen[i].name, chosen[i].rounds.Load())
 	}

@@ -24,31 +24,31 @@ type attack struct {
 
 func attacks() []*attack {
 	return []*attack{
-		{name: "frames", clients: 4, run: invalidFrames}, {name: "noise", clients: 2, run: corruptedRequests},
+		{name: "frames", clients: 4, run: sendInvalidFrames}, {name: "noise", clients: 2, run: sendCorruptedRequests},
 		{name: "floods", clients: 2, run: flood},
-		{name: "half-closed", clients: 4, run: halfClosed}, {name: "script bombs", clients: 20, run: scriptBombs},
-		{name: "odd EVALs", clients: 6, run: oddEvals},
-		{name: "big keys", clients: 2, run: bigKeys}, {name: "idle with half a command", clients: 50, run: idleWithPartial},
-		{name: "transactions", clients: 3, run: transactions}, {name: "replies that nobody reads", clients: 8, run: unreadReplies},
-		{name: "long values", clients: 2, run: longValues}, {name: "long texts", clients: 6, run: longTexts},
-		{name: "globs", clients: 4, run: globs},
-		{name: "scripts that are all different", clients: 2, run: manyScripts},
-		{name: "odd logins", clients: 2, run: oddLogins},
-		{name: "wide reads", clients: 20, run: wideReads}, {name: "state commands", clients: 2, run: stateCommands},
-		{name: "waits on many keys", clients: 20, run: waitsOnManyKeys}, {name: "unread reports", clients: 2, run: unreadInvalidations},
-		{name: "scripts of clients that left", clients: 2, run: scriptsOfClosedConnections},
+		{name: "half-closed", clients: 4, run: closeHalf}, {name: "script bombs", clients: 20, run: sendScriptBombs},
+		{name: "odd EVALs", clients: 6, run: sendOddEvals},
+		{name: "big keys", clients: 2, run: sendBigKeys}, {name: "idle with half a command", clients: 50, run: sendPartialCommand},
+		{name: "transactions", clients: 3, run: sendTransactions}, {name: "replies that nobody reads", clients: 8, run: leaveRepliesUnread},
+		{name: "long values", clients: 2, run: sendLongValues}, {name: "long texts", clients: 6, run: sendLongTexts},
+		{name: "globs", clients: 4, run: sendGlobs},
+		{name: "scripts that are all different", clients: 2, run: sendManyScripts},
+		{name: "odd logins", clients: 2, run: sendOddLogins},
+		{name: "wide reads", clients: 20, run: sendWideReads}, {name: "state commands", clients: 2, run: sendStateCommands},
+		{name: "waits on many keys", clients: 20, run: waitOnManyKeys}, {name: "unread reports", clients: 2, run: leaveInvalidationsUnread},
+		{name: "scripts of clients that left", clients: 2, run: abandonScripts},
 	}
 }
 
 // attackUntil connects and attacks until ctx ends.
 func attackUntil(ctx context.Context, a *attack, addr string) {
 	for ctx.Err() == nil {
-		conn, err := net.DialTimeout("tcp", addr, patience)
+		conn, err := net.DialTimeout("tcp", addr, replyTimeout)
 		if err != nil {
 			pause(ctx)
 			continue
 		}
-		_ = conn.SetDeadline(time.Now().Add(patience))
+		_ = conn.SetDeadline(time.Now().Add(replyTimeout))
 		stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
 		a.run(ctx, conn.(*net.TCPConn))
 		a.rounds.Add(1)
@@ -76,8 +76,8 @@ func readUpTo(ctx context.Context, conn net.Conn, n int, idle time.Duration) {
 	}
 }
 
-// invalidFrames sends bytes that are not a request, or only the beginning of one.
-func invalidFrames(ctx context.Context, conn *net.TCPConn) {
+// sendInvalidFrames sends bytes that are not a request, or only the beginning of one.
+func sendInvalidFrames(ctx context.Context, conn *net.TCPConn) {
 	send(conn, pick([]string{
 		"*1\r\n$9223372036854775807\r\n", "*9223372036854775807\r\n", "*2147483648\r\n",
 		"*2\r\n$4\r\nLOCK\r\n$536870913\r\n", "*1\r\n$-1\r\n", "*x\r\n", "*1\r\nPING\r\n",
@@ -89,8 +89,8 @@ func invalidFrames(ctx context.Context, conn *net.TCPConn) {
 	readUpTo(ctx, conn, 1<<20, 50*time.Millisecond)
 }
 
-// corruptedRequests sends a valid request with some bytes changed.
-func corruptedRequests(ctx context.Context, conn *net.TCPConn) {
+// sendCorruptedRequests sends a valid request with some bytes changed.
+func sendCorruptedRequests(ctx context.Context, conn *net.TCPConn) {
 	request := []byte(command("SET", "lock:9", "v", "NX", "PX", "1000") + command("EVAL",
 		"return redis.call('get', KEYS[1])", "1", "lock:9") + command("LOCK", "lock:8", "t", "PX", "1000"))
 	for range 1 + rand.IntN(4) {
@@ -106,7 +106,7 @@ func flood(ctx context.Context, conn *net.TCPConn) {
 	request := strings.Repeat(pick([]string{
 		command("PING"), command("LOCK", "flood", "t", "PX", "100"), command("GET", "lock:flood"), "x\r\n",
 		command("PROXY", "INFO"), command("COMMAND", "DOCS"),
-		command("EVAL", release, "1", "lock:flood", "t"), command("SET", "data", strings.Repeat("x", 2000)),
+		command("EVAL", releaseScript, "1", "lock:flood", "t"), command("SET", "data", strings.Repeat("x", 2000)),
 		command("GET", "data"),
 	}), 200)
 	pause(ctx)
@@ -117,8 +117,8 @@ func flood(ctx context.Context, conn *net.TCPConn) {
 	}
 }
 
-// halfClosed closes its sending direction, and then reads, resets the connection, or closes it.
-func halfClosed(ctx context.Context, conn *net.TCPConn) {
+// closeHalf closes its sending direction, and then reads, resets the connection, or closes it.
+func closeHalf(ctx context.Context, conn *net.TCPConn) {
 	send(conn, strings.Repeat(pick([]string{
 		command("LOCK", "half", "t", "PX", "50", "BLOCK", "1000"), command("BLPOP", "none", "1"),
 		command("SUBSCRIBE", "c"), command("GET", "a"), command("EVAL", "while true do end", "1", "lock:half"),
@@ -133,8 +133,8 @@ func halfClosed(ctx context.Context, conn *net.TCPConn) {
 	}
 }
 
-// scriptBombs sends scripts that would use up a resource.
-func scriptBombs(ctx context.Context, conn *net.TCPConn) {
+// sendScriptBombs sends scripts that would use up a resource.
+func sendScriptBombs(ctx context.Context, conn *net.TCPConn) {
 	body := pick([]string{
 		`while true do end`,
 		`local t = {} while true do t[#t + 1] = {} end`,
@@ -155,8 +155,8 @@ func scriptBombs(ctx context.Context, conn *net.TCPConn) {
 	readUpTo(ctx, conn, 1<<20, 3*time.Second)
 }
 
-// oddEvals sends scripts and script commands in unusual forms.
-func oddEvals(ctx context.Context, conn *net.TCPConn) {
+// sendOddEvals sends scripts and script commands in unusual forms.
+func sendOddEvals(ctx context.Context, conn *net.TCPConn) {
 	for range 20 {
 		send(conn, pick([]string{
 			command("EVAL"), command("EVAL", "return 1"), command("EVAL", "return 1", "x", "lock:a"),
@@ -180,8 +180,8 @@ func oddEvals(ctx context.Context, conn *net.TCPConn) {
 	readUpTo(ctx, conn, 1<<20, 200*time.Millisecond)
 }
 
-// bigKeys sends keys and numbers of keys that are far too large.
-func bigKeys(ctx context.Context, conn *net.TCPConn) {
+// sendBigKeys sends keys and numbers of keys that are far too large.
+func sendBigKeys(ctx context.Context, conn *net.TCPConn) {
 	large, many := strings.Repeat("k", 1+rand.IntN(2<<20)), make([]string, 1+rand.IntN(5000))
 	for i := range many {
 		many[i] = fmt.Sprintf("lock:many%d", i)
@@ -197,8 +197,8 @@ func bigKeys(ctx context.Context, conn *net.TCPConn) {
 	readUpTo(ctx, conn, 1<<20, time.Second)
 }
 
-// idleWithPartial sends the beginning of a command, and then nothing.
-func idleWithPartial(ctx context.Context, conn *net.TCPConn) {
+// sendPartialCommand sends the beginning of a command, and then nothing.
+func sendPartialCommand(ctx context.Context, conn *net.TCPConn) {
 	send(conn, pick([]string{
 		"*5\r\n$4\r\nLOCK\r\n$1000000\r\n" + strings.Repeat("x", 100_000), "*2\r\n$4\r\nAUTH\r\n$900000\r\n" +
 			strings.Repeat("x", 500_000), "*3\r\n$3\r\nSET\r\n$6\r\nlock:x\r\n$1000000\r\nxx", "*", "",
@@ -209,8 +209,8 @@ func idleWithPartial(ctx context.Context, conn *net.TCPConn) {
 	}
 }
 
-// transactions sends transactions that are too large or incomplete.
-func transactions(ctx context.Context, conn *net.TCPConn) {
+// sendTransactions sends transactions that are too large or incomplete.
+func sendTransactions(ctx context.Context, conn *net.TCPConn) {
 	send(conn, pick([]string{
 		command("MULTI") + strings.Repeat(command("EVAL", "while true do end", "1", "lock:tx"), 5) + command("EXEC"),
 		command("WATCH", "lock:tx") + command("MULTI") + command("SET", "lock:tx", "v", "PX", "50"),
@@ -220,8 +220,9 @@ func transactions(ctx context.Context, conn *net.TCPConn) {
 	readUpTo(ctx, conn, 1<<20, time.Second)
 }
 
-// unreadReplies requests more than any buffer holds, subscribes, and reads nothing for a while.
-func unreadReplies(ctx context.Context, conn *net.TCPConn) {
+// leaveRepliesUnread requests more than any buffer holds, subscribes, and reads nothing for a
+// while.
+func leaveRepliesUnread(ctx context.Context, conn *net.TCPConn) {
 	send(conn, command("SET", "lock:long", strings.Repeat("x", 900_000), "PX", "60000")+command("SUBSCRIBE",
 		"news")+strings.Repeat(command("GET", "lock:long"), 12))
 	select {
@@ -230,8 +231,8 @@ func unreadReplies(ctx context.Context, conn *net.TCPConn) {
 	}
 }
 
-// longValues reads one long value several times, and then many long values with one command.
-func longValues(ctx context.Context, conn *net.TCPConn) {
+// sendLongValues reads one long value several times, and then many long values with one command.
+func sendLongValues(ctx context.Context, conn *net.TCPConn) {
 	key := fmt.Sprint("lock:value", rand.IntN(50))
 	send(conn, command("SET", key, strings.Repeat("x", 900_000), "PX", "60000")+strings.Repeat(command("GET", key), 5))
 	many := []string{"MGET"}
@@ -242,8 +243,8 @@ func longValues(ctx context.Context, conn *net.TCPConn) {
 	readUpTo(ctx, conn, 64<<20, time.Second)
 }
 
-// longTexts sends scripts that often read, compare or search long arguments.
-func longTexts(ctx context.Context, conn *net.TCPConn) {
+// sendLongTexts sends scripts that often read, compare or search long arguments.
+func sendLongTexts(ctx context.Context, conn *net.TCPConn) {
 	body := pick([]string{
 		`for i = 1, 1e9 do local x = ARGV[1] + 1 end`,
 		`for i = 1, 1e9 do local x = tonumber(ARGV[1]) end`,
@@ -261,8 +262,8 @@ func longTexts(ctx context.Context, conn *net.TCPConn) {
 	readUpTo(ctx, conn, 1<<20, 3*time.Second)
 }
 
-// globs sends patterns that take long to compare with long names.
-func globs(ctx context.Context, conn *net.TCPConn) {
+// sendGlobs sends patterns that take long to compare with long names.
+func sendGlobs(ctx context.Context, conn *net.TCPConn) {
 	long, glob := strings.Repeat("a", 100_000), strings.Repeat("*a", 30)+"*b"
 	send(conn, pick([]string{
 		command("LOCK", "lock:"+long, "t", "PX", "1000") + command("LOCKLIST", "MATCH", "*"+glob),
@@ -273,15 +274,15 @@ func globs(ctx context.Context, conn *net.TCPConn) {
 	readUpTo(ctx, conn, 1<<20, time.Second)
 }
 
-// manyScripts sends long scripts, all different.
-func manyScripts(ctx context.Context, conn *net.TCPConn) {
+// sendManyScripts sends long scripts, all different.
+func sendManyScripts(ctx context.Context, conn *net.TCPConn) {
 	body := fmt.Sprintf("local n = %d ", rand.Int()) + strings.Repeat("n = n + 1 ", 1+rand.IntN(90_000)) + "return n"
 	send(conn, pick([]string{command("SCRIPT", "LOAD", body), command("EVAL", body, "1", "lock:script")}))
 	readUpTo(ctx, conn, 1<<16, 2*time.Second)
 }
 
-// oddLogins sends invalid names and passwords.
-func oddLogins(ctx context.Context, conn *net.TCPConn) {
+// sendOddLogins sends invalid names and passwords.
+func sendOddLogins(ctx context.Context, conn *net.TCPConn) {
 	send(conn, pick([]string{
 		command("HELLO", "3", "AUTH\x00", "lim", "x"), command("AUTH", "lim\x00", "x"),
 		command("AUTH", strings.Repeat("u", 1<<20), "x"), command("HELLO", "3", "AUTH", "lim"),
@@ -300,16 +301,16 @@ func lockKeys(prefix string, n int) []string {
 	return keys
 }
 
-// wideReads reads a thousand lock keys with one command.
-func wideReads(ctx context.Context, conn *net.TCPConn) {
+// sendWideReads reads a thousand lock keys with one command.
+func sendWideReads(ctx context.Context, conn *net.TCPConn) {
 	prefix := fmt.Sprint("wide", rand.IntN(100), ":")
 	send(conn, command(append([]string{pick([]string{"EXISTS", "MGET", "DEL", "WATCH"})}, lockKeys(prefix, 1000)...)...))
 	readUpTo(ctx, conn, 1<<20, time.Second)
 }
 
-// stateCommands sends many commands that may change the connection's state, and reads the replies
-// late or never.
-func stateCommands(ctx context.Context, conn *net.TCPConn) {
+// sendStateCommands sends many commands that may change the connection's state, and reads the
+// replies late or never.
+func sendStateCommands(ctx context.Context, conn *net.TCPConn) {
 	_ = conn.SetWriteDeadline(time.Now().Add(time.Second))
 	request := strings.Repeat(pick([]string{"DISCARD\r\n", "SELECT 0\r\n", "UNWATCH\r\n", "MULTI\r\nDISCARD\r\n"}), 10_000)
 	for range 20 {
@@ -321,16 +322,16 @@ func stateCommands(ctx context.Context, conn *net.TCPConn) {
 	readUpTo(ctx, conn, rand.IntN(1<<20), 100*time.Millisecond)
 }
 
-// waitsOnManyKeys waits for elements in a thousand lock keys.
-func waitsOnManyKeys(ctx context.Context, conn *net.TCPConn) {
+// waitOnManyKeys waits for elements in a thousand lock keys.
+func waitOnManyKeys(ctx context.Context, conn *net.TCPConn) {
 	prefix := fmt.Sprint("waits", rand.IntN(1000), ":")
 	send(conn, command(append(append([]string{"BLPOP"}, lockKeys(prefix, 1000)...), "2")...))
 	pause(ctx)
 	readUpTo(ctx, conn, 1<<16, time.Second)
 }
 
-// unreadInvalidations lets a client that reads nothing track long lock keys, and changes them.
-func unreadInvalidations(_ context.Context, conn *net.TCPConn) {
+// leaveInvalidationsUnread lets a client that reads nothing track long lock keys, and changes them.
+func leaveInvalidationsUnread(_ context.Context, conn *net.TCPConn) {
 	_ = conn.SetWriteDeadline(time.Now().Add(5 * time.Second))
 	send(conn, command("HELLO", "3")+command("CLIENT", "TRACKING", "ON")+command("CLIENT", "REPLY", "OFF"))
 	for i := range 100 {
@@ -341,8 +342,8 @@ func unreadInvalidations(_ context.Context, conn *net.TCPConn) {
 	}
 }
 
-// scriptsOfClosedConnections sends many scripts that never end, and closes the connection.
-func scriptsOfClosedConnections(_ context.Context, conn *net.TCPConn) {
+// abandonScripts sends many scripts that never end, and closes the connection.
+func abandonScripts(_ context.Context, conn *net.TCPConn) {
 	_ = conn.SetWriteDeadline(time.Now().Add(100 * time.Millisecond))
 	_, _ = conn.Write([]byte(strings.Repeat(command("EVAL", "while true do end", "1", "lock:departed"), 5000)))
 }

@@ -10,15 +10,15 @@ import (
 	"time"
 )
 
-// harmless returns clients that send ordinary commands without a pause. They affect the honest
-// clients like a busy machine.
-func harmless() []*attack {
-	return []*attack{{name: "harmless reads", clients: 115, run: plainReads},
-		{name: "harmless locks", clients: 115, run: plainLocks}}
+// harmlessAttacks returns clients that send ordinary commands without a pause. They affect the
+// honest clients like a busy machine.
+func harmlessAttacks() []*attack {
+	return []*attack{{name: "harmless reads", clients: 115, run: sendReads},
+		{name: "harmless locks", clients: 115, run: sendLocks}}
 }
 
-// plainReads reads an ordinary key repeatedly, each time as soon as it has the previous reply.
-func plainReads(ctx context.Context, conn *net.TCPConn) {
+// sendReads reads an ordinary key repeatedly, each time as soon as it has the previous reply.
+func sendReads(ctx context.Context, conn *net.TCPConn) {
 	for range 100 {
 		send(conn, command("GET", "ordinary"))
 		readUpTo(ctx, conn, 1, time.Second)
@@ -28,8 +28,8 @@ func plainReads(ctx context.Context, conn *net.TCPConn) {
 	}
 }
 
-// plainLocks takes and releases a lock that no other client uses.
-func plainLocks(ctx context.Context, conn *net.TCPConn) {
+// sendLocks takes and releases a lock that no other client uses.
+func sendLocks(ctx context.Context, conn *net.TCPConn) {
 	key := fmt.Sprint("own", rand.Int())
 	for range 100 {
 		send(conn, command("LOCK", key, "t", "PX", "10000"))

@@ -17,8 +17,8 @@ const (
 	sharedKeys = 4
 	// lease is much longer than the time for which a client holds a lock.
 	lease = 20 * time.Second
-	// release is the release script of lock libraries.
-	release = `if redis.call("get",KEYS[1]) == ARGV[1] then return redis.call("del",KEYS[1]) else return 0 end`
+	// releaseScript is the release script of lock libraries.
+	releaseScript = `if redis.call("get",KEYS[1]) == ARGV[1] then return redis.call("del",KEYS[1]) else return 0 end`
 )
 
 // runHonest runs a client that locks, with LOCK or like lock libraries, until ctx ends. proxy is
@@ -34,7 +34,7 @@ func runHonest(ctx context.Context, l *lockRecord, addr, name, proxy string, rec
 	for turn := 0; ctx.Err() == nil; turn++ {
 		var err error
 		if client == nil {
-			if client, err = redistest.Dial(addr, patience); err != nil {
+			if client, err = redistest.Dial(addr, replyTimeout); err != nil {
 				l.countError(proxy + ": " + err.Error())
 				client = nil
 				pause(ctx)
@@ -60,7 +60,7 @@ func lockOnce(ctx context.Context, l *lockRecord, client *redistest.Client, name
 	takeCommand, releaseCommand := []string{"LOCK", key, token, "PX", fmt.Sprint(lease.Milliseconds())}, []string{"UNLOCK", key, token}
 	if turn%2 == 0 {
 		takeCommand, releaseCommand = []string{"SET", key, token, "NX", "PX", fmt.Sprint(lease.Milliseconds())},
-			[]string{"EVAL", release, "1", key, token}
+			[]string{"EVAL", releaseScript, "1", key, token}
 	}
 	readAt := time.Now()
 	if _, err := client.Do("GET", "ordinary"); err != nil {

@@ -20,8 +20,8 @@ import (
 )
 
 const (
-	// patience limits the waits of the test. It is long enough for a busy machine.
-	patience = 30 * time.Second
+	// replyTimeout limits the waits of the test. It is long enough for a busy machine.
+	replyTimeout = 30 * time.Second
 	// defaultTime is the duration of the load without REDLOCK_HOSTILE.
 	defaultTime = 30 * time.Second
 	// maxRSS is the maximum memory of a proxy without the race detector, in bytes.
@@ -68,7 +68,7 @@ func TestHostile(t *testing.T) {
 		}
 	}
 	f := start(t)
-	l := newLedger()
+	l := newLockRecord()
 	ctx, cancel := context.WithTimeout(t.Context(), duration)
 	defer cancel()
 	startedAt := time.Now()
@@ -80,7 +80,7 @@ func TestHostile(t *testing.T) {
 	}
 	sleep(ctx, duration/10) // first, measure replies without hostile clients
 	p99Alone := l.p99()
-	p99Harmless := f.p99With(ctx, t, l, "harmless locks", duration/10)
+	p99Harmless := f.measureP99(ctx, t, l, "harmless locks", duration/10)
 	attackers, err := startAttackers(os.Getenv(kindsEnv), f.addrs()...)
 	kit.Must(t, err)
 	f.watch(ctx, cancel, t)
@@ -106,8 +106,8 @@ func TestHostile(t *testing.T) {
 	}
 }
 
-// p99With returns the p99 of replies to honest clients while clients of the given kind run.
-func (f *fleet) p99With(ctx context.Context, t *testing.T, l *lockRecord, kind string, duration time.Duration) map[string]time.Duration {
+// measureP99 returns the p99 of replies to honest clients while clients of the given kind run.
+func (f *fleet) measureP99(ctx context.Context, t *testing.T, l *lockRecord, kind string, duration time.Duration) map[string]time.Duration {
 	t.Helper()
 	clients, err := startAttackers(kind, f.addrs()...)
 	kit.Must(t, err)
@@ -132,7 +132,7 @@ func sleep(ctx context.Context, d time.Duration) {
 // race.
 func start(t *testing.T) *fleet {
 	t.Helper()
-	return startMembers(t, &attackedProxy{name: "with the race detector", binary: buildRace(t), hasRaceDetector: true},
+	return startMembers(t, &attackedProxy{name: "with the race detector", binary: buildWithRaceDetector(t), hasRaceDetector: true},
 		&attackedProxy{name: "without it"})
 }
 
@@ -150,7 +150,7 @@ func startMembers(t *testing.T, members ...*attackedProxy) *fleet {
 func (f *fleet) run(m *attackedProxy, listen string) (err error) {
 	m.proxy, err = harness.StartProxy(harness.ProxyOptions{
 		Binary: m.binary, Masters: redistest.URLs(f.masters), Env: []string{"GORACE=halt_on_error=1"},
-		StartTimeout: 2 * patience,
+		StartTimeout: 2 * replyTimeout,
 		Args: []string{"--upstream", f.upstream.URL(), "--lock-keys", "lock:*", "--max-clients", "1000",
 			"--listen", listen},
 	})
@@ -164,14 +164,14 @@ func (f *fleet) replace(t *testing.T, m *attackedProxy) error {
 	if err := m.proxy.Signal(syscall.SIGTERM); err != nil {
 		return err
 	}
-	if code, err := m.proxy.Wait(2 * patience); err != nil || code != 0 {
+	if code, err := m.proxy.Wait(2 * replyTimeout); err != nil || code != 0 {
 		return fmt.Errorf("it ended with %d, %w", code, err)
 	}
 	return f.run(m, m.proxy.Addr())
 }
 
-// buildRace builds the proxy with the race detector.
-func buildRace(t *testing.T) string {
+// buildWithRaceDetector builds the proxy with the race detector.
+func buildWithRaceDetector(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "redlock-proxy")
 	build := exec.CommandContext(t.Context(), "go", "build", "-race", "-o", path, "redlock-proxy")
@@ -248,7 +248,7 @@ func wantServed(t *testing.T, proxy *harness.Proxy) {
 	startedAt := time.Now()
 	cpuBefore, _ := proxy.CPU()
 	err := checkServed(proxy)
-	for ; err != nil && time.Since(startedAt) < 4*patience; err = checkServed(proxy) {
+	for ; err != nil && time.Since(startedAt) < 4*replyTimeout; err = checkServed(proxy) {
 		t.Log("not yet:", err)
 		time.Sleep(20 * time.Millisecond)
 	}
@@ -259,19 +259,19 @@ func wantServed(t *testing.T, proxy *harness.Proxy) {
 		return
 	}
 	_ = proxy.Signal(syscall.SIGQUIT)
-	_, _ = proxy.Wait(patience)
+	_, _ = proxy.Wait(replyTimeout)
 	t.Errorf("%v; the proxy:\n%s", err, proxy.Log())
 }
 
 // checkServed sends commands of all kinds on a new connection, and returns the first error.
 func checkServed(proxy *harness.Proxy) error {
-	client, err := redistest.Dial(proxy.Addr(), patience)
+	client, err := redistest.Dial(proxy.Addr(), replyTimeout)
 	if err != nil {
 		return err
 	}
 	defer client.Close()
 	for _, words := range [][]string{{"LOCK", "after", "t", "PX", "1000"}, {"UNLOCK", "after", "t"}, {"GET", "after"},
-		{"EVAL", release, "1", "lock:after", "t"}} {
+		{"EVAL", releaseScript, "1", "lock:after", "t"}} {
 		reply, err := client.Do(words...)
 		if refusal, isError := reply.(redistest.RespError); err != nil || isError {
 			return fmt.Errorf("%v: %v %w", words, refusal, err)

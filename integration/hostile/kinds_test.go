@@ -36,7 +36,7 @@ func TestEachKind(t *testing.T) {
 	kit.Must(t, err)
 	m := &attackedProxy{name: "without the race detector"}
 	f := startMembers(t, m)
-	l := newLedger()
+	l := newLockRecord()
 	ctx, cancel := context.WithCancel(t.Context())
 	var clients sync.WaitGroup
 	defer clients.Wait()
@@ -89,7 +89,7 @@ func sets() []string {
 		sets, names = append(sets, a.name), append(names, a.name)
 	}
 	sets = append(sets, strings.Join(names, ","))
-	for _, a := range harmless() {
+	for _, a := range harmlessAttacks() {
 		sets = append(sets, a.name)
 	}
 	return sets

@@ -23,11 +23,11 @@ type lockRecord struct {
 
 // holder is the holder of a key. By its own clock, its lease does not expire before until.
 type holder struct {
-	token string
-	until time.Time
+	token     string
+	expiresAt time.Time
 }
 
-func newLedger() *lockRecord {
+func newLockRecord() *lockRecord {
 	return &lockRecord{holders: map[string]holder{}, errors: map[string]int{}, latencies: map[string][]time.Duration{}}
 }
 
@@ -37,7 +37,7 @@ func (l *lockRecord) recordGrant(key, token string, until time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.grants++
-	if current, isHeld := l.holders[key]; isHeld && time.Now().Before(current.until) {
+	if current, isHeld := l.holders[key]; isHeld && time.Now().Before(current.expiresAt) {
 		l.violations = append(l.violations, fmt.Sprintf("%s was granted to %s while %s held it", key, token, current.token))
 	}
 	l.holders[key] = holder{token, until}

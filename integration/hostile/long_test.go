@@ -16,15 +16,15 @@ import (
 // request has no further effects: the masters keep voting, and other clients can lock.
 func TestLongReplies(t *testing.T) {
 	redistest.SkipShort(t)
-	const many, size = 80, 1_000_000 // together more than the limit of a batch of replies
+	const replyCount, size = 80, 1_000_000 // together more than the limit of a batch of replies
 	masters := []*redistest.Server{kit.StartRedis(t), kit.StartRedis(t), kit.StartRedis(t)}
 	proxies, clients := make([]*harness.Proxy, 2), make([]*redistest.Client, 2)
-	args := append(kit.LockKeyArgs(kit.StartRedis(t)), kit.LongMasterTimeout()...)
+	args := append(kit.LockKeyArgs(kit.StartRedis(t)), kit.LongMasterTimeoutArgs()...)
 	for i := range proxies {
 		proxies[i] = kit.StartProxy(t, redistest.URLs(masters), args...)
 		clients[i] = kit.Connect(t, proxies[i])
 	}
-	keys := make([]string, many)
+	keys := make([]string, replyCount)
 	for i := range keys {
 		keys[i] = fmt.Sprint("lock:long", i)
 	}

@@ -11,7 +11,7 @@ import (
 
 // probe sends GETs to a server until ctx ends, and records the latencies of the replies.
 func probe(ctx context.Context, l *lockRecord, name, addr string) {
-	client, err := redistest.Dial(addr, patience)
+	client, err := redistest.Dial(addr, replyTimeout)
 	if err != nil {
 		return
 	}

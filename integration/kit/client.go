@@ -44,21 +44,21 @@ func Want(t *testing.T, client *redistest.Client, reply any, command ...string) 
 	}
 }
 
-// Granted stands for a reply in WantReply: a validity of nearly ten seconds.
-const Granted = "a validity of nearly 10000 ms"
+// GrantReply stands for a reply in WantReply: a validity of nearly ten seconds.
+const GrantReply = "a validity of nearly 10000 ms"
 
 // WantReply sends a command and requires this reply, which may be an array, or Granted.
 func WantReply(t *testing.T, client *redistest.Client, command string, reply any) {
 	t.Helper()
 	got := Do(t, client, strings.Fields(command)...)
-	if reply != any(Granted) {
+	if reply != any(GrantReply) {
 		if !reflect.DeepEqual(got, reply) {
 			t.Fatalf("%s: got %#v, want %#v", command, got, reply)
 		}
 		return
 	}
 	if ms, ok := got.(int64); !ok || ms <= 9000 || ms >= 10000 {
-		t.Fatalf("%s: got %#v, want %s", command, got, Granted)
+		t.Fatalf("%s: got %#v, want %s", command, got, GrantReply)
 	}
 }
 
@@ -106,13 +106,13 @@ func FirstWord(text string) string {
 
 // normalizeRefusal returns a NOPERM error of any Redis version with Redis 7.0's text.
 func normalizeRefusal(text string) string {
-	const refused = "NOPERM this user has no permissions"
+	const refusalText = "NOPERM this user has no permissions"
 	text = strings.Replace(text, " command or its subcommand", " command", 1) // Redis 6.0
-	text = refusalPattern.ReplaceAllString(text, refused)
+	text = refusalPattern.ReplaceAllString(text, refusalText)
 	text = strings.Replace(text, "NOPERM No permissions to access a key",
-		refused+" to access one of the keys used as arguments", 1)
+		refusalText+" to access one of the keys used as arguments", 1)
 	return strings.Replace(text, "NOPERM No permissions to access a channel",
-		refused+" to access one of the channels used as arguments", 1)
+		refusalText+" to access one of the channels used as arguments", 1)
 }
 
 var refusalPattern = regexp.MustCompile(`NOPERM User \S+ has no permissions`)

@@ -23,11 +23,11 @@ func StartFencedWaiters(t *testing.T, proxies []*harness.Proxy) (stop func()) {
 	keys := []string{"lock:fenced:a", "lock:fenced:b"}
 	locks := make([]fencedLock, len(keys))
 	var ended atomic.Bool
-	var busy sync.WaitGroup
+	var workers sync.WaitGroup
 	for p, proxy := range proxies {
 		for i := range 6 {
 			client, n, token := Connect(t, proxy), i%2, fmt.Sprintf("t%d-%d", p, i)
-			busy.Go(func() {
+			workers.Go(func() {
 				for !ended.Load() {
 					reply, err := client.Do("LOCK", keys[n], token, "PX", "60000", "BLOCK", "20000", "FENCE")
 					if err != nil {
@@ -63,11 +63,11 @@ func StartFencedWaiters(t *testing.T, proxies []*harness.Proxy) (stop func()) {
 	return func() {
 		t.Helper()
 		ended.Store(true)
-		busy.Wait()
+		workers.Wait()
 		client := Connect(t, proxies[0])
 		began := time.Now()
 		for n, key := range keys {
-			Within(t, 3*time.Second, func() error {
+			AwaitWithin(t, 3*time.Second, func() error {
 				if reply := Do(t, client, "LOCK", key, "last", "PX", "60000"); !IsGranted(reply) {
 					return fmt.Errorf("%s %v after the last client: %v", key, time.Since(began), reply)
 				}

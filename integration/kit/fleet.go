@@ -59,9 +59,9 @@ func (f *Fleet) Names() []string {
 	return names
 }
 
-// StartGuarded starts five masters and the given number of proxies, with the guard on or off. With
-// the guard on, StartGuarded waits until all masters vote.
-func StartGuarded(t *testing.T, guard bool, proxies int) *Fleet {
+// StartGuardedFleet starts five masters and the given number of proxies, with the guard on or off.
+// With the guard on, StartGuardedFleet waits until all masters vote.
+func StartGuardedFleet(t *testing.T, guard bool, proxies int) *Fleet {
 	t.Helper()
 	f := &Fleet{Masters: StartMasters(t)}
 	for range proxies {
@@ -73,9 +73,9 @@ func StartGuarded(t *testing.T, guard bool, proxies int) *Fleet {
 	return f
 }
 
-// WhileUnreachable calls act while the first proxy cannot reach some masters. Then it waits until
-// all masters vote again.
-func (f *Fleet) WhileUnreachable(t *testing.T, masters []int, act func()) {
+// RunWhileUnreachable calls act while the first proxy cannot reach some masters. Then it waits
+// until all masters vote again.
+func (f *Fleet) RunWhileUnreachable(t *testing.T, masters []int, act func()) {
 	t.Helper()
 	for _, i := range masters {
 		Must(t, f.Links[0][i].Refuse())

@@ -8,11 +8,11 @@ import (
 	"redlock-proxy/integration/harness"
 )
 
-// LoggedAfter returns the messages in a proxy's log after the last occurrence of the text behind,
+// MessagesAfter returns the messages in a proxy's log after the last occurrence of the text behind,
 // each with its level, INFO or higher.
-func LoggedAfter(proxy *harness.Proxy, behind string) (messages []string) {
+func MessagesAfter(proxy *harness.Proxy, marker string) (messages []string) {
 	log := proxy.Log()
-	for _, found := range logLinePattern.FindAllStringSubmatch(log[strings.LastIndex(log, behind)+1:], -1) {
+	for _, found := range logLinePattern.FindAllStringSubmatch(log[strings.LastIndex(log, marker)+1:], -1) {
 		messages = append(messages, found[1]+" "+strings.Trim(found[2], `"`))
 	}
 	return messages

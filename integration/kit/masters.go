@@ -17,7 +17,7 @@ const masterReplyTimeout = time.Second
 func EachMaster(t *testing.T, masters []*redistest.Server, condition func(*redistest.Server) error) {
 	t.Helper()
 	for _, master := range masters {
-		Shortly(t, func() error { return condition(master) })
+		AwaitShortly(t, func() error { return condition(master) })
 	}
 }
 
@@ -68,16 +68,16 @@ func CheckToken(master *redistest.Server, db, key string, token any) error {
 
 // CheckMajority returns an error unless more than half of these masters hold a key with a token.
 func CheckMajority(masters []*redistest.Server, key, token string) error {
-	var others []error
+	var errs []error
 	for _, master := range masters {
 		if err := CheckToken(master, "0", key, token); err != nil {
-			others = append(others, err)
+			errs = append(errs, err)
 		}
 	}
-	if 2*len(others) < len(masters) {
+	if 2*len(errs) < len(masters) {
 		return nil
 	}
-	return errors.Join(others...)
+	return errors.Join(errs...)
 }
 
 // CheckSameCells returns an error unless all masters have the same cell for each key, except for
@@ -91,17 +91,17 @@ func CheckSameCells(masters []*redistest.Server, keys ...string) error {
 		}
 		held[i], _ = reply.([]any)
 	}
-	var wrong []error
+	var errs []error
 	for k, key := range keys {
 		var of []any
 		for _, one := range held {
 			of = append(of, one[k])
 		}
 		if !harness.SameCells(of) {
-			wrong = append(wrong, fmt.Errorf("%s is not the same on all masters: %q", key, of))
+			errs = append(errs, fmt.Errorf("%s is not the same on all masters: %q", key, of))
 		}
 	}
-	return errors.Join(wrong...)
+	return errors.Join(errs...)
 }
 
 // SendToMaster sends one command to a master, and returns an error reply as an error.

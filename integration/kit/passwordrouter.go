@@ -76,11 +76,11 @@ func (j *PasswordRouter) closeAtEnd(conn net.Conn) {
 }
 
 // linkFor returns the address of the link for a connection that began with these bytes, or "".
-func (j *PasswordRouter) linkFor(began []byte) string {
+func (j *PasswordRouter) linkFor(firstBytes []byte) string {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	for password, link := range j.links {
-		if bytes.Contains(began, []byte("\r\n"+password+"\r\n")) {
+		if bytes.Contains(firstBytes, []byte("\r\n"+password+"\r\n")) {
 			return link
 		}
 	}
@@ -89,30 +89,30 @@ func (j *PasswordRouter) linkFor(began []byte) string {
 
 func (j *PasswordRouter) forward(client net.Conn) {
 	defer client.Close()
-	var began []byte
-	for buffer := make([]byte, 4<<10); j.linkFor(began) == ""; {
+	var firstBytes []byte
+	for buffer := make([]byte, 4<<10); j.linkFor(firstBytes) == ""; {
 		n, err := client.Read(buffer)
-		if began = append(began, buffer[:n]...); err != nil {
+		if firstBytes = append(firstBytes, buffer[:n]...); err != nil {
 			return
 		}
 	}
-	link, err := net.Dial("tcp", j.linkFor(began))
+	link, err := net.Dial("tcp", j.linkFor(firstBytes))
 	if err != nil {
 		return
 	}
 	defer link.Close()
 	j.closeAtEnd(link)
-	if _, err := link.Write(began); err != nil {
+	if _, err := link.Write(firstBytes); err != nil {
 		return
 	}
-	var both sync.WaitGroup
-	both.Go(func() { // forwards all bytes, even if the client has closed the connection
+	var forwarders sync.WaitGroup
+	forwarders.Go(func() { // forwards all bytes, even if the client has closed the connection
 		_, _ = io.Copy(link, client)
 		_ = link.(*net.TCPConn).CloseWrite()
 	})
-	both.Go(func() {
+	forwarders.Go(func() {
 		_, _ = io.Copy(client, link)
 		_ = client.Close()
 	})
-	both.Wait()
+	forwarders.Wait()
 }

@@ -107,7 +107,7 @@ func LinkURLs(links []*faultlink.Link) []string {
 // proxy's log. It fails the test if the log has a panic, a failed session or a data race.
 func StartProxy(t *testing.T, masters []string, args ...string) *harness.Proxy {
 	t.Helper()
-	return startProxy(t, harness.ProxyOptions{Masters: masters, Args: append(LongMasterTimeout(), args...)})
+	return startProxy(t, harness.ProxyOptions{Masters: masters, Args: append(LongMasterTimeoutArgs(), args...)})
 }
 
 // StartConfigured starts a proxy like StartProxy, with a complete configuration file.
@@ -166,10 +166,10 @@ func Environ() []string {
 	return append(harness.Environ(), "REDLOCK_MASTER_TIMEOUT="+longMasterTimeout)
 }
 
-// LongMasterTimeout returns the arguments for a long master-timeout, for proxies that StartProxy
-// does not start.
-func LongMasterTimeout() []string { return []string{"--master-timeout", longMasterTimeout} }
+// LongMasterTimeoutArgs returns the arguments for a long master-timeout, for proxies that
+// StartProxy does not start.
+func LongMasterTimeoutArgs() []string { return []string{"--master-timeout", longMasterTimeout} }
 
-// DefaultMasterTimeout returns the arguments for the default master-timeout, for tests with masters
-// that do not answer.
-func DefaultMasterTimeout() []string { return []string{"--master-timeout", "250ms"} }
+// DefaultMasterTimeoutArgs returns the arguments for the default master-timeout, for tests with
+// masters that do not answer.
+func DefaultMasterTimeoutArgs() []string { return []string{"--master-timeout", "250ms"} }

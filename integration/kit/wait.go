@@ -11,35 +11,36 @@ import (
 // down long changes.
 const firstPollInterval, maxPollInterval = time.Millisecond, 32 * time.Millisecond
 
-// Shortly waits until a condition is met, at most two seconds. The proxy replies after a majority
-// has answered; the other masters may answer later.
-func Shortly(t *testing.T, condition func() error) {
+// AwaitShortly waits until a condition is met, at most two seconds. The proxy replies after a
+// majority has answered; the other masters may answer later.
+func AwaitShortly(t *testing.T, condition func() error) {
 	t.Helper()
-	Within(t, 2*time.Second, condition)
+	AwaitWithin(t, 2*time.Second, condition)
 }
 
 // Eventually waits until a condition is met, at most WaitLimit, which is longer than a quarantine
 // that ends with a catch-up.
 func Eventually(t *testing.T, condition func() error) {
 	t.Helper()
-	Within(t, WaitLimit, condition)
+	AwaitWithin(t, WaitLimit, condition)
 }
 
 // Await waits until a condition is met, like Eventually. The parameter what describes the
 // condition.
-func Await(t *testing.T, what string, met func() bool) {
+func Await(t *testing.T, subject string, condition func() bool) {
 	t.Helper()
-	notYet := errors.New("not within a minute: " + what)
+	notYet := errors.New("not within a minute: " + subject)
 	Eventually(t, func() error {
-		if met() {
+		if condition() {
 			return nil
 		}
 		return notYet
 	})
 }
 
-// Within waits until a condition returns nil. After limit, it ends the test with the last error.
-func Within(t *testing.T, limit time.Duration, condition func() error) {
+// AwaitWithin waits until a condition returns nil. After limit, it ends the test with the last
+// error.
+func AwaitWithin(t *testing.T, limit time.Duration, condition func() error) {
 	t.Helper()
 	end, pause := time.Now().Add(limit), firstPollInterval
 	err := condition()

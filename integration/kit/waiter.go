@@ -29,7 +29,7 @@ func ConnectWithoutReading(t *testing.T, proxy *harness.Proxy) *redistest.Client
 	t.Helper()
 	client := Connect(t, proxy)
 	// The proxy itself replies to PROXY INFO, even with an upstream.
-	Must(t, client.Fill(redistest.AppendCommand(nil, "PROXY", "INFO")))
+	Must(t, client.WriteUntilBlocked(redistest.AppendCommand(nil, "PROXY", "INFO")))
 	return client
 }
 

@@ -11,8 +11,9 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// resetAll is equivalent to python-redis-lock's script: it removes all locks and signals waiters.
-const resetAll = `local held = redis.call('keys', 'lock:*')
+// resetAllScript is equivalent to python-redis-lock's script: it removes all locks and signals
+// waiters.
+const resetAllScript = `local held = redis.call('keys', 'lock:*')
 for _, lock in pairs(held) do
   local signal = 'lock-signal:' .. string.sub(lock, 6)
   redis.call('del', signal)
@@ -51,7 +52,7 @@ func TestAllKeys(t *testing.T) {
 	for _, key := range []string{"lock:a", "lock:b"} {
 		kit.Want(t, client, "OK", "SET", key, "t", "PX", "600000")
 	}
-	kit.Want(t, client, int64(2), "EVAL", resetAll, "0")
+	kit.Want(t, client, int64(2), "EVAL", resetAllScript, "0")
 	kit.Want(t, client, int64(0), "EXISTS", "lock:a", "lock:b")
 
 	for _, db := range []string{"3", "9", "0"} { // FLUSHALL finds the databases on the masters

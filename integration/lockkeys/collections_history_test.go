@@ -99,7 +99,7 @@ func (s state) apply(keys []string, steps [][]string) (replies []any, next state
 		if s[i].expires {
 			remaining = time.Hour
 		}
-		snapshot.Put(key, keyspace.Entry{Present: s[i].value != "", Value: s[i].value, Left: remaining})
+		snapshot.Put(key, keyspace.Entry{Present: s[i].value != "", Value: s[i].value, RemainingTTL: remaining})
 	}
 	for _, words := range steps {
 		reply, err := snapshot.Do(words)
@@ -109,7 +109,7 @@ func (s state) apply(keys []string, steps [][]string) (replies []any, next state
 		replies = append(replies, respValue(reply.InRESP2()))
 	}
 	for _, e := range snapshot.Edits() {
-		s[slices.Index(keys, e.Key)] = content{e.After.Value, e.After.Present && e.After.Left >= 0}
+		s[slices.Index(keys, e.Key)] = content{e.After.Value, e.After.Present && e.After.RemainingTTL >= 0}
 	}
 	return replies, s
 }
@@ -189,9 +189,9 @@ func (s *keyHistory) checkRecords(records []commandRecord) porcupine.CheckResult
 // explained. It adds the commands in flight at that time.
 func (s *keyHistory) String() string {
 	ordered := slices.SortedFunc(slices.Values(s.records), func(a, b commandRecord) int { return cmp.Compare(a.to, b.to) })
-	first := firstUnexplained(ordered, func(d commandRecord) (from, to time.Duration) { return d.from, d.to },
+	first := firstUnexplainedRecord(ordered, func(d commandRecord) (from, to time.Duration) { return d.from, d.to },
 		func(d commandRecord) commandRecord { d.unknown = true; return d },
-		func(upTo []commandRecord) bool { return s.checkRecords(upTo) != porcupine.Illegal })
+		func(prefix []commandRecord) bool { return s.checkRecords(prefix) != porcupine.Illegal })
 	lines := []string{s.name}
 	for i, d := range ordered {
 		mark := " "
@@ -212,12 +212,12 @@ type collectionClients struct {
 	seed      uint64
 	startedAt time.Time
 
-	mu        sync.Mutex
-	remaining int
-	current   [2]*keyHistory
-	histories []*keyHistory
-	errors    []string // errors that no client should get
-	replies   map[string]int
+	mu          sync.Mutex
+	remaining   int
+	currentKeys [2]*keyHistory
+	histories   []*keyHistory
+	errors      []string // errors that no client should get
+	replies     map[string]int
 }
 
 // nextKey returns a key for one more command, or false if enough commands have been sent.
@@ -228,21 +228,21 @@ func (g *collectionClients) nextKey(random *rand.Rand) (*keyHistory, bool) {
 		return nil, false
 	}
 	g.remaining--
-	i := random.IntN(len(g.current))
-	if g.current[i] == nil || !g.current[i].reserve() {
+	i := random.IntN(len(g.currentKeys))
+	if g.currentKeys[i] == nil || !g.currentKeys[i].reserve() {
 		name := fmt.Sprintf("lock:%s:%d", g.kind, len(g.histories))
-		g.current[i] = &keyHistory{name: name, keys: []string{name}, sentCount: 1}
+		g.currentKeys[i] = &keyHistory{name: name, keys: []string{name}, sentCount: 1}
 		if g.usesTags() {
-			g.current[i].keys = append(g.current[i].keys, "lock:x:{"+name+"}", "lock:y:{"+name+"}")
+			g.currentKeys[i].keys = append(g.currentKeys[i].keys, "lock:x:{"+name+"}", "lock:y:{"+name+"}")
 		}
-		g.histories = append(g.histories, g.current[i])
+		g.histories = append(g.histories, g.currentKeys[i])
 	}
-	return g.current[i], true
+	return g.currentKeys[i], true
 }
 
 // nextCommand generates a command. Every element that it pushes to a list is unique.
-func (g *collectionClients) nextCommand(random *rand.Rand, key string, client, sent int) []string {
-	field, own := pick(random, "f", "g"), fmt.Sprintf("%d-%d", client, sent)
+func (g *collectionClients) nextCommand(random *rand.Rand, key string, client, sentCount int) []string {
+	field, own := pick(random, "f", "g"), fmt.Sprintf("%d-%d", client, sentCount)
 	member := strconv.Itoa(random.IntN(3))
 	switch strings.TrimSuffix(g.kind, "s") {
 	case "hash":
@@ -256,16 +256,16 @@ func (g *collectionClients) nextCommand(random *rand.Rand, key string, client, s
 			[]string{"RPOP", key}, []string{"RPOP", key}, []string{"LPOP", key, "2"},
 			[]string{"LRANGE", key, "0", "-1"}, []string{"LLEN", key}, []string{"LMOVE", key, key, "LEFT", "RIGHT"})
 	default:
-		return pick(random, []string{"ZADD", key, "NX", strconv.Itoa(sent), member},
-			[]string{"ZADD", key, "GT", "CH", strconv.Itoa(sent), member}, []string{"ZREM", key, member},
+		return pick(random, []string{"ZADD", key, "NX", strconv.Itoa(sentCount), member},
+			[]string{"ZADD", key, "GT", "CH", strconv.Itoa(sentCount), member}, []string{"ZREM", key, member},
 			[]string{"ZINCRBY", key, "1", member},
 			[]string{"ZPOPMIN", key}, []string{"ZRANGE", key, "0", "-1", "WITHSCORES"}, []string{"ZSCORE", key, member},
-			[]string{"ZREMRANGEBYSCORE", key, "-inf", strconv.Itoa(random.IntN(sent + 1))})
+			[]string{"ZREMRANGEBYSCORE", key, "-inf", strconv.Itoa(random.IntN(sentCount + 1))})
 	}
 }
 
-// withoutScript returns a command with the same effect as a script.
-func withoutScript(words []string) []string {
+// stripScript returns a command with the same effect as a script.
+func stripScript(words []string) []string {
 	if words[0] == "EVAL" {
 		return []string{"HINCRBY", words[3], words[4], words[5]}
 	}
@@ -290,7 +290,7 @@ func (g *collectionClients) runClient(t *testing.T, number int, addr string) {
 			err = g.sendToTag(random, client, key, number, sent)
 		} else {
 			words := g.nextCommand(random, key.name, number, sent)
-			_, err = g.do(client, key, commandRecord{client: number, words: withoutScript(words)}, words)
+			_, err = g.do(client, key, commandRecord{client: number, words: stripScript(words)}, words)
 		}
 		if err != nil {
 			t.Error(err)
@@ -335,7 +335,7 @@ func (g *collectionClients) countReply(command string, d commandRecord, failure 
 }
 
 // runCollectionClients lets ten clients send the given number of commands, and checks the replies.
-func runCollectionClients(t *testing.T, kind string, seed uint64, ops int, addrs ...string) (violations []*keyHistory, undecided int) {
+func runCollectionClients(t *testing.T, kind string, seed uint64, ops int, addrs ...string) (violations []*keyHistory, undecidedCount int) {
 	t.Helper()
 	g := &collectionClients{addrs: addrs, kind: kind, seed: seed, startedAt: time.Now(), remaining: ops, replies: map[string]int{}}
 	var clients sync.WaitGroup
@@ -353,11 +353,11 @@ func runCollectionClients(t *testing.T, kind string, seed uint64, ops int, addrs
 		case porcupine.Illegal:
 			violations = append(violations, s)
 		case porcupine.Unknown:
-			undecided++
+			undecidedCount++
 		}
 	}
-	t.Logf("%s: %d histories, %d violations, %d undecided; %v", kind, len(g.histories), len(violations), undecided, g.replies)
-	return violations, undecided
+	t.Logf("%s: %d histories, %d violations, %d undecided; %v", kind, len(g.histories), len(violations), undecidedCount, g.replies)
+	return violations, undecidedCount
 }
 
 // wantNoViolations fails the test if a history is impossible at a single Redis.
@@ -379,7 +379,7 @@ func TestHistoriesOfCollections(t *testing.T) {
 	ops, seed := int(kit.SizeFrom(t, historyOpsEnv, defaultHistoryOps)), kit.NumberFrom(t, kit.SeedEnv, rand.Uint64())
 	t.Logf("%d commands (%s); seed %d (%s)", ops, historyOpsEnv, seed, kit.SeedEnv)
 	f := startLockKeyFleet(t, 2)
-	disturber := faults.StartDisturber(f, seed, lockKeyDisturbances()...)
+	disturber := faults.StartDisturber(f, seed, lockKeyFaults()...)
 	for _, kind := range []string{"hash", "list", "zset"} {
 		violations, undecided := runCollectionClients(t, kind, seed, ops/3, f.Addrs()...)
 		wantNoViolations(t, kind, violations, undecided)
@@ -389,9 +389,9 @@ func TestHistoriesOfCollections(t *testing.T) {
 	kit.Must(t, err)
 }
 
-// TestHistoriesOfCollectionsDetectTwoRedises checks that the checker finds a violation if half of
+// TestTwoRedisesInCollectionHistories checks that the checker finds a violation if half of
 // the clients use another Redis. It finds none if all clients use one Redis.
-func TestHistoriesOfCollectionsDetectTwoRedises(t *testing.T) {
+func TestTwoRedisesInCollectionHistories(t *testing.T) {
 	redistest.SkipShort(t)
 	firstAddr, secondAddr := kit.StartReference(t).Addr(), kit.StartReference(t).Addr()
 	for _, kind := range []string{"hash", "list", "zset", "tag"} {

@@ -22,14 +22,14 @@ func TestRightsToCollections(t *testing.T) {
 		kit.WantPrefix(t, client, "AUTH "+user+" pw", "OK")
 		return client
 	}
-	const noCommand, noKey = "NOPERM this user has no permissions to run the '",
+	const commandPermissionError, keyPermissionError = "NOPERM this user has no permissions to run the '",
 		"NOPERM this user has no permissions to access one of the keys"
 
 	limited := login("some", "~lock:* +hset +hget +eval +zinterstore +rpoplpush +rpush +multi +discard")
 	kit.WantPrefix(t, limited, "HSET lock:h f v", "1")
 	kit.WantPrefix(t, limited, "HGET lock:h f", "v")
-	kit.WantPrefix(t, limited, "HDEL lock:h f", noCommand+"hdel'")
-	kit.WantPrefix(t, limited, "HGETALL lock:h", noCommand+"hgetall'")
+	kit.WantPrefix(t, limited, "HDEL lock:h f", commandPermissionError+"hdel'")
+	kit.WantPrefix(t, limited, "HGETALL lock:h", commandPermissionError+"hgetall'")
 	kit.WantPrefix(t, limited, "EVAL|return redis.call('hset', KEYS[1], 'g', 'w')|1|lock:h", "1")
 	kit.WantPrefix(t, limited, "EVAL|return redis.call('hdel', KEYS[1], 'g')|1|lock:h",
 		"ERR The user executing the script can't run this command or subcommand")
@@ -41,12 +41,12 @@ func TestRightsToCollections(t *testing.T) {
 	redistest.RequireFeature(t, "rights to read a key", "7.0")
 	reader := login("reader", "%R~lock:* %W~lock:mine +@all")
 	kit.WantPrefix(t, reader, "HGET lock:h g", "w")
-	kit.WantPrefix(t, reader, "HSET lock:h g x", noKey)
+	kit.WantPrefix(t, reader, "HSET lock:h g x", keyPermissionError)
 	kit.WantPrefix(t, reader, "HSET lock:mine g x", "1")
-	kit.WantPrefix(t, reader, "LMOVE lock:l lock:mine LEFT RIGHT", noKey)
+	kit.WantPrefix(t, reader, "LMOVE lock:l lock:mine LEFT RIGHT", keyPermissionError)
 	kit.WantPrefix(t, reader, "ZINTERSTORE lock:mine 2 lock:x lock:y WEIGHTS 1 2", "0")
-	kit.WantPrefix(t, reader, "ZINTERSTORE lock:x 1 lock:mine", noKey)
+	kit.WantPrefix(t, reader, "ZINTERSTORE lock:x 1 lock:mine", keyPermissionError)
 	kit.WantPrefix(t, reader, "OBJECT ENCODING lock:l", "quicklist")
-	kit.WantPrefix(t, reader, "HSET lock:h g x", noKey)
+	kit.WantPrefix(t, reader, "HSET lock:h g x", keyPermissionError)
 	kit.WantPrefix(t, admin, "DBSIZE", "0")
 }

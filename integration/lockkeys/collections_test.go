@@ -23,8 +23,8 @@ const (
 	defaultCollections = 3000
 )
 
-// callEach runs the commands in its arguments. The number of its words precedes each command.
-const callEach = `local out, i = {}, 1
+// callEachScript runs the commands in its arguments. The number of its words precedes each command.
+const callEachScript = `local out, i = {}, 1
 while i <= #ARGV do
   local words = {}
   for j = 1, tonumber(ARGV[i]) do words[j] = ARGV[i + j] end
@@ -38,12 +38,12 @@ func collectionKeys() []string { return []string{"lock:a", "lock:{b}:\xff", "loc
 
 // comparison holds connections to proxies of the same masters, and one to a single Redis.
 type comparison struct {
-	proxies  []*peer
-	single   *peer
-	keys     []string
-	random   *rand.Rand
-	history  []string
-	refusals int
+	proxies     []*peer
+	singleRedis *peer
+	keys        []string
+	random      *rand.Rand
+	history     []string
+	refusals    int
 	// mastersFail is set if masters fail during the conversation. After NOQUORUM the command may
 	// have been executed, or may be executed later: the conversation continues with new keys.
 	mastersFail  bool
@@ -63,7 +63,7 @@ func startComparison(t *testing.T, resp string, random *rand.Rand, single string
 		query(t, p, "HELLO", resp)
 		s.proxies = append(s.proxies, p)
 	}
-	s.single, s.proxies = s.proxies[len(proxies)], s.proxies[:len(proxies)]
+	s.singleRedis, s.proxies = s.proxies[len(proxies)], s.proxies[:len(proxies)]
 	return s
 }
 
@@ -83,7 +83,7 @@ func (s *comparison) compareGroup(t *testing.T, group ...[]string) bool {
 	p := s.proxies[s.random.IntN(len(s.proxies))]
 	for _, words := range group {
 		s.history = append(s.history, fmt.Sprintf("%q", words))
-		proxyReply, redisReply := query(t, p, words...), query(t, s.single, words...)
+		proxyReply, redisReply := query(t, p, words...), query(t, s.singleRedis, words...)
 		if strings.HasPrefix(proxyReply.raw, "-ERR lock keys '") && strings.Contains(proxyReply.raw,
 			" cannot be changed together: ") && (s.mayRefuse == nil || s.mayRefuse(words)) {
 			s.refusals++
@@ -94,7 +94,7 @@ func (s *comparison) compareGroup(t *testing.T, group ...[]string) bool {
 			s.unknownCount++
 			if group[0][0] == "MULTI" && words[0] != "EXEC" {
 				query(t, p, "DISCARD")
-				query(t, s.single, "DISCARD")
+				query(t, s.singleRedis, "DISCARD")
 			}
 			s.useNewKeys(t)
 			return false
@@ -152,7 +152,7 @@ func (s *comparison) useNewKeys(t *testing.T) {
 // flushSingle empties the single Redis.
 func (s *comparison) flushSingle(t *testing.T) {
 	t.Helper()
-	query(t, s.single, "FLUSHALL")
+	query(t, s.singleRedis, "FLUSHALL")
 	s.history = nil
 }
 
@@ -160,7 +160,7 @@ func (s *comparison) flushSingle(t *testing.T) {
 // and a tenth are scripts.
 func (s *comparison) run(t *testing.T, commands int) {
 	t.Helper()
-	m := randomcommands.Maker{Rand: s.random, ExactWordCount: true}
+	m := randomcommands.Generator{Rand: s.random, ExactWordCount: true}
 	for sent := 0; sent < commands; {
 		themes := randomcommands.TemplateLists()
 		shapes := slices.DeleteFunc(themes[s.random.IntN(len(themes))], randomcommands.MayMiscountKeys)
@@ -189,7 +189,7 @@ func (s *comparison) run(t *testing.T, commands int) {
 	}
 }
 
-func (s *comparison) transaction(m randomcommands.Maker, shapes []string) [][]string {
+func (s *comparison) transaction(m randomcommands.Generator, shapes []string) [][]string {
 	group := [][]string{{"MULTI"}}
 	for range 1 + s.random.IntN(4) {
 		group = append(group, m.Next(shapes))
@@ -197,10 +197,10 @@ func (s *comparison) transaction(m randomcommands.Maker, shapes []string) [][]st
 	return append(group, []string{"EXEC"})
 }
 
-func (s *comparison) script(m randomcommands.Maker, shapes []string) []string {
-	body := callEach
+func (s *comparison) script(m randomcommands.Generator, shapes []string) []string {
+	body := callEachScript
 	if s.random.IntN(3) == 0 {
-		body = "redis.setresp(3)\n" + callEach
+		body = "redis.setresp(3)\n" + callEachScript
 	}
 	words := append([]string{"EVAL", body, strconv.Itoa(len(m.Keys))}, m.Keys...)
 	for range 1 + s.random.IntN(4) {
@@ -226,10 +226,10 @@ func TestCollectionsAsOneRedis(t *testing.T) {
 	compareInBothProtocols(t, commands, seed, false, single.Addr(), firstProxy.Addr(), secondProxy.Addr())
 }
 
-// TestCollectionsWhileMastersAreKilled repeats TestCollectionsAsOneRedis while two of five masters
+// TestCollectionsDuringMasterKills repeats TestCollectionsAsOneRedis while two of five masters
 // at a time are killed and restart with their data. The replies are the same, except for some
 // NOQUORUM, after which the values of the keys are unknown.
-func TestCollectionsWhileMastersAreKilled(t *testing.T) {
+func TestCollectionsDuringMasterKills(t *testing.T) {
 	redistest.SkipShort(t)
 	commands, seed := int(kit.SizeFrom(t, collectionsEnv, defaultCollections)),
 		kit.NumberFrom(t, kit.SeedEnv, rand.Uint64())

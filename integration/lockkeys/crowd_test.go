@@ -19,11 +19,12 @@ import (
 )
 
 const (
-	// releaseIfOwn and extendIfOwn are scripts that clients of a single Redis have used for years.
-	releaseIfOwn = `if redis.call("get",KEYS[1]) == ARGV[1] then return redis.call("del",KEYS[1]) else return 0 end`
-	extendIfOwn  = `if redis.call("get",KEYS[1]) == ARGV[1] then return redis.call("pexpire",KEYS[1],ARGV[2]) else return 0 end`
-	// replaceIfOwn is equivalent to SET … IFEQ of a newer Redis.
-	replaceIfOwn = `if redis.call("get",KEYS[1]) == ARGV[1] then redis.call("set",KEYS[1],ARGV[2],"PX",ARGV[3]) return 1 else return 0 end`
+	// releaseScript and extendScript are scripts that clients of a single Redis have used for
+	// years.
+	releaseScript = `if redis.call("get",KEYS[1]) == ARGV[1] then return redis.call("del",KEYS[1]) else return 0 end`
+	extendScript  = `if redis.call("get",KEYS[1]) == ARGV[1] then return redis.call("pexpire",KEYS[1],ARGV[2]) else return 0 end`
+	// replaceScript is equivalent to SET … IFEQ of a newer Redis.
+	replaceScript = `if redis.call("get",KEYS[1]) == ARGV[1] then redis.call("set",KEYS[1],ARGV[2],"PX",ARGV[3]) return 1 else return 0 end`
 
 	// longLastingMillis is a TTL that does not expire during a test.
 	longLastingMillis = "600000"
@@ -53,11 +54,11 @@ type lockClients struct {
 
 // tally holds the replies to groups of clients.
 type tally struct {
-	keyCount   int // number of keys
-	elapsed    time.Duration
-	replies    map[string]int // number of replies, by command and kind
-	causes     map[string]int // number of NOQUORUM replies, by cause
-	unexpected []string       // replies that no client should get
+	keyCount          int // number of keys
+	elapsed           time.Duration
+	replies           map[string]int // number of replies, by command and kind
+	causes            map[string]int // number of NOQUORUM replies, by cause
+	unexpectedReplies []string       // replies that no client should get
 }
 
 // startLockClients lets clients send ops commands in total. The clients use the addresses in turn.
@@ -87,10 +88,10 @@ func (c *lockClients) finish() tally {
 	return c.tally
 }
 
-// plus combines the replies to two consecutive groups.
-func (t tally) plus(other tally) tally {
+// add combines the replies to two consecutive groups.
+func (t tally) add(other tally) tally {
 	sum := tally{t.keyCount + other.keyCount, t.elapsed + other.elapsed, map[string]int{}, map[string]int{},
-		slices.Concat(t.unexpected, other.unexpected)}
+		slices.Concat(t.unexpectedReplies, other.unexpectedReplies)}
 	for _, part := range []tally{t, other} {
 		for kind, times := range part.replies {
 			sum.replies[kind] += times
@@ -117,9 +118,9 @@ func (t tally) report(test *testing.T) {
 	for _, cause := range slices.Sorted(maps.Keys(t.causes)) {
 		test.Logf("%8d times %s", t.causes[cause], cause)
 	}
-	for i, text := range t.unexpected {
+	for i, text := range t.unexpectedReplies {
 		if i == 5 {
-			test.Fatalf("and %d more", len(t.unexpected)-i)
+			test.Fatalf("and %d more", len(t.unexpectedReplies)-i)
 		}
 		test.Errorf("%s", text)
 	}
@@ -154,26 +155,26 @@ func (c *lockClients) countReply(op lockOp, reply any, err error) {
 		c.causes[string(failure)]++
 	}
 	if isError && !strings.HasPrefix(string(failure), "NOQUORUM ") {
-		c.unexpected = append(c.unexpected, fmt.Sprintf("%v: %v", op, failure))
+		c.unexpectedReplies = append(c.unexpectedReplies, fmt.Sprintf("%v: %v", op, failure))
 	}
 }
 
 // lockClient is one client of a group.
 type lockClient struct {
-	group  *lockClients
-	number int
-	addr   string
-	random *rand.Rand
-	client *redistest.Client
-	sha    string
-	sent   int
+	group     *lockClients
+	number    int
+	addr      string
+	random    *rand.Rand
+	client    *redistest.Client
+	sha       string
+	sentCount int
 }
 
 func (m *lockClient) connect() (err error) {
 	if m.client, err = redistest.Dial(m.addr, kit.WaitLimit); err != nil {
 		return err
 	}
-	reply, err := m.client.Do("SCRIPT", "LOAD", releaseIfOwn)
+	reply, err := m.client.Do("SCRIPT", "LOAD", releaseScript)
 	if err != nil {
 		return err
 	}
@@ -189,7 +190,7 @@ func (m *lockClient) connect() (err error) {
 func (m *lockClient) run() {
 	defer func() { _ = m.client.Close() }() // the connection may be closed after an error
 	for {
-		key, ok := m.group.pool.next(m.random)
+		key, ok := m.group.pool.nextKey(m.random)
 		if !ok {
 			return
 		}
@@ -294,7 +295,7 @@ func (m *lockClient) reconnect(cause error) {
 	if err := m.connect(); err != nil {
 		m.group.mu.Lock()
 		defer m.group.mu.Unlock()
-		m.group.unexpected = append(m.group.unexpected, errors.Join(cause, err).Error())
+		m.group.unexpectedReplies = append(m.group.unexpectedReplies, errors.Join(cause, err).Error())
 	}
 }
 
@@ -314,9 +315,9 @@ func overwritingVerbs() []lockVerb {
 // nextOp generates a command. The value to release, extend or replace is mostly the last value that
 // a client has read or written.
 func (m *lockClient) nextOp(key *lockKey) lockOp {
-	m.sent++
-	op := lockOp{verb: pick(m.random, m.group.verbs...), value: fmt.Sprintf("%d-%d", m.number, m.sent)}
-	lastSeen := key.lastSeen()
+	m.sentCount++
+	op := lockOp{verb: pick(m.random, m.group.verbs...), value: fmt.Sprintf("%d-%d", m.number, m.sentCount)}
+	lastSeen := key.lastKnownValue()
 	if lastSeen == "" || m.random.IntN(20) == 0 {
 		lastSeen = "of nobody"
 	}
@@ -331,7 +332,7 @@ func (m *lockClient) nextOp(key *lockKey) lockOp {
 
 // commandWords returns the command in one of the forms that clients send.
 func (m *lockClient) commandWords(key string, op lockOp) []string {
-	if form := m.lockForm(key, op); form != nil && m.group.supportsLock && m.random.IntN(3) == 0 {
+	if form := m.proxyCommand(key, op); form != nil && m.group.supportsLock && m.random.IntN(3) == 0 {
 		return form
 	}
 	alternative := m.random.IntN(2) == 0
@@ -348,21 +349,21 @@ func (m *lockClient) commandWords(key string, op lockOp) []string {
 	case verbSwap:
 		return []string{"GETSET", key, op.value}
 	case verbCompareSet:
-		return []string{"EVAL", replaceIfOwn, "1", key, op.expectedValue, op.value, longLastingMillis}
+		return []string{"EVAL", replaceScript, "1", key, op.expectedValue, op.value, longLastingMillis}
 	case verbRelease:
 		if alternative {
-			return []string{"EVAL", releaseIfOwn, "1", key, op.value}
+			return []string{"EVAL", releaseScript, "1", key, op.value}
 		}
 		return []string{"EVALSHA", m.sha, "1", key, op.value}
 	case verbExtend:
-		return []string{"EVAL", extendIfOwn, "1", key, op.value, longLastingMillis}
+		return []string{"EVAL", extendScript, "1", key, op.value, longLastingMillis}
 	default:
 		return []string{string(op.verb), key}
 	}
 }
 
-// lockForm returns the equivalent command of the proxy, or nil if there is none.
-func (m *lockClient) lockForm(key string, op lockOp) []string {
+// proxyCommand returns the equivalent command of the proxy, or nil if there is none.
+func (m *lockClient) proxyCommand(key string, op lockOp) []string {
 	switch op.verb {
 	case verbTake:
 		return []string{"LOCK", key, op.value, "PX", longLastingMillis}
@@ -388,10 +389,10 @@ const (
 type keyPool struct {
 	prefix string
 
-	mu        sync.Mutex
-	remaining int // remaining commands
-	current   [keysAtATime]*lockKey
-	keys      []*lockKey
+	mu          sync.Mutex
+	remaining   int // remaining commands
+	currentKeys [keysAtATime]*lockKey
+	keys        []*lockKey
 }
 
 // lockKey is a key and its history.
@@ -407,19 +408,19 @@ type lockKey struct {
 
 func newKeyPool(prefix string, ops int) *keyPool {
 	pool := &keyPool{prefix: prefix, remaining: ops}
-	for i := range pool.current {
+	for i := range pool.currentKeys {
 		pool.replace(i)
 	}
 	return pool
 }
 
 func (r *keyPool) replace(i int) {
-	r.current[i] = &lockKey{name: r.prefix + strconv.Itoa(len(r.keys))}
-	r.keys = append(r.keys, r.current[i])
+	r.currentKeys[i] = &lockKey{name: r.prefix + strconv.Itoa(len(r.keys))}
+	r.keys = append(r.keys, r.currentKeys[i])
 }
 
-// next returns a key for one more command, or false if enough commands have been sent.
-func (r *keyPool) next(random *rand.Rand) (*lockKey, bool) {
+// nextKey returns a key for one more command, or false if enough commands have been sent.
+func (r *keyPool) nextKey(random *rand.Rand) (*lockKey, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.remaining == 0 {
@@ -427,11 +428,11 @@ func (r *keyPool) next(random *rand.Rand) (*lockKey, bool) {
 	}
 	r.remaining--
 	i := random.IntN(keysAtATime)
-	if r.current[i].sentCount == opsPerKey || r.current[i].hasManyUnknown() {
+	if r.currentKeys[i].sentCount == opsPerKey || r.currentKeys[i].hasManyUnknown() {
 		r.replace(i)
 	}
-	r.current[i].sentCount++
-	return r.current[i], true
+	r.currentKeys[i].sentCount++
+	return r.currentKeys[i], true
 }
 
 func (k *lockKey) hasManyUnknown() bool {
@@ -456,7 +457,7 @@ func (k *lockKey) add(record lockRecord) {
 	}
 }
 
-func (k *lockKey) lastSeen() string {
+func (k *lockKey) lastKnownValue() string {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.lastValue

@@ -13,20 +13,20 @@ import (
 )
 
 const (
-	// stepsEnv sets the number of commands that TestSameAsOneRedis compares in each protocol.
+	// stepsEnv sets the number of commands that TestLockKeysAsOneRedis compares in each protocol.
 	stepsEnv = "REDLOCK_STEPS"
 	// defaultSteps is the number of commands if stepsEnv is not set. With this number,
-	// TestSameAsOneRedis takes some seconds on two busy cores.
+	// TestLockKeysAsOneRedis takes some seconds on two busy cores.
 	defaultSteps = 4000
 
 	scriptCount    = 150
 	maxDifferences = 10
 )
 
-// TestSameAsOneRedis checks that the proxy's replies are, byte for byte, the replies of a single
-// Redis. It sends random commands, transactions and scripts on two lock keys. Only remaining times
-// may differ a little, and commands that change both keys may be refused.
-func TestSameAsOneRedis(t *testing.T) {
+// TestLockKeysAsOneRedis checks that the proxy's replies are, byte for byte, the replies of a
+// single Redis. It sends random commands, transactions and scripts on two lock keys. Only remaining
+// times may differ a little, and commands that change both keys may be refused.
+func TestLockKeysAsOneRedis(t *testing.T) {
 	steps, seed := int(kit.SizeFrom(t, stepsEnv, defaultSteps)), kit.NumberFrom(t, kit.SeedEnv, rand.Uint64())
 	t.Logf("%d commands in each protocol (%s); seed %d (%s)", steps, stepsEnv, seed, kit.SeedEnv)
 	args := kit.LockKeyArgs(kit.StartRedis(t))
@@ -45,9 +45,9 @@ func TestSameAsOneRedis(t *testing.T) {
 	}
 }
 
-// TestSameAsOneRedisDetectsChange checks that two Redis servers do not differ until a client writes
+// TestDetectionOfForeignWrite checks that two Redis servers do not differ until a client writes
 // to one of them, and that compare then finds the difference.
-func TestSameAsOneRedisDetectsChange(t *testing.T) {
+func TestDetectionOfForeignWrite(t *testing.T) {
 	redistest.SkipShort(t)
 	firstServer, secondServer, seed := kit.StartReference(t), kit.StartReference(t), rand.Uint64()
 	for _, resp := range []string{"2", "3"} {
@@ -64,7 +64,7 @@ func TestSameAsOneRedisDetectsChange(t *testing.T) {
 	defer otherClient.Close()
 	p.beforeGroup = func() { kit.Do(t, otherClient, "SET", lockKeyNames()[0], "of nobody") }
 	if len(p.compare(t, seed, 2000)) == 0 {
-		t.Error("no difference was found: TestSameAsOneRedis shows nothing")
+		t.Error("no difference was found: TestLockKeysAsOneRedis shows nothing")
 	}
 }
 

@@ -35,31 +35,31 @@ const (
 
 	clientCount = 10
 
-	// runsEnv sets the number of times that TestHistoriesUndisturbed runs each mix. atOnceEnv sets
-	// the number of mixes that run at a time, each with its own clients and keys. busyEnv sets the
-	// number of processes that use CPU time.
+	// runsEnv sets the number of times that TestHistoriesWithoutFaults runs each mix. atOnceEnv
+	// sets the number of mixes that run at a time, each with its own clients and keys. busyEnv sets
+	// the number of processes that use CPU time.
 	runsEnv   = "REDLOCK_RUNS"
 	atOnceEnv = "REDLOCK_AT_ONCE"
 	busyEnv   = "REDLOCK_BUSY"
 	opsPerRun = 2000
-	// masterTimeoutEnv sets the proxies' master-timeout in TestHistoriesUndisturbed only. By
+	// masterTimeoutEnv sets the proxies' master-timeout in TestHistoriesWithoutFaults only. By
 	// default it is long: on a busy machine, a master may not reply within 100 ms.
 	masterTimeoutEnv = "REDLOCK_MASTER_TIMEOUT"
 )
 
 // verdict is the result of checking all histories.
 type verdict struct {
-	keys, undecided, violations int
-	examples                    []*lockKey // histories with a violation
+	keys, undecidedKeys, violations int
+	examples                        []*lockKey // histories with a violation
 }
 
 // maxExamples limits the number of wrong histories that a test shows and keeps.
 const maxExamples = 3
 
-func (v verdict) plus(other verdict) verdict {
+func (v verdict) add(other verdict) verdict {
 	examples := slices.Concat(v.examples, other.examples)
 	return verdict{
-		v.keys + other.keys, v.undecided + other.undecided, v.violations + other.violations,
+		v.keys + other.keys, v.undecidedKeys + other.undecidedKeys, v.violations + other.violations,
 		examples[:min(maxExamples, len(examples))],
 	}
 }
@@ -81,7 +81,7 @@ func (c *lockClients) checkHistories() verdict {
 	for i, key := range c.pool.keys {
 		switch results[i] {
 		case porcupine.Unknown:
-			v.undecided++
+			v.undecidedKeys++
 		case porcupine.Illegal:
 			v.violations++
 			v.examples = append(v.examples, key)
@@ -91,7 +91,7 @@ func (c *lockClients) checkHistories() verdict {
 }
 
 func (v verdict) String() string {
-	return fmt.Sprintf("%d histories, %d violations, %d undecided", v.keys, v.violations, v.undecided)
+	return fmt.Sprintf("%d histories, %d violations, %d undecided", v.keys, v.violations, v.undecidedKeys)
 }
 
 // wantNoViolation fails the test if there is a violation or an undecided history.
@@ -104,8 +104,8 @@ func (v verdict) wantNoViolation(t *testing.T) {
 			t.Log(key)
 		}
 	}
-	if v.undecided > 0 {
-		t.Errorf("%d histories were not decided within %v each", v.undecided, checkTimeout)
+	if v.undecidedKeys > 0 {
+		t.Errorf("%d histories were not decided within %v each", v.undecidedKeys, checkTimeout)
 	}
 }
 
@@ -152,15 +152,15 @@ func (r lockRecord) String() string {
 
 // firstViolation returns the index of the first record whose reply cannot be explained by the
 // commands sent until then. The records are in the order of the replies.
-func firstViolation(ordered []lockRecord) int {
-	return firstUnexplained(ordered, func(r lockRecord) (from, to time.Duration) { return r.from, r.to },
+func firstViolation(records []lockRecord) int {
+	return firstUnexplainedRecord(records, func(r lockRecord) (from, to time.Duration) { return r.from, r.to },
 		func(r lockRecord) lockRecord { r.op.outcome = outcomeUnknown; return r },
 		func(prefix []lockRecord) bool { return checkLockKey(prefix) != porcupine.Illegal })
 }
 
-// firstUnexplained returns the index of the first record, in the order of the replies, that makes
-// the history impossible to explain. Commands in flight may have been executed already.
-func firstUnexplained[R any](ordered []R, times func(R) (from, to time.Duration), asUnknown func(R) R, explains func([]R) bool) int {
+// firstUnexplainedRecord returns the index of the first record, in the order of the replies, that
+// makes the history impossible to explain. Commands in flight may have been executed already.
+func firstUnexplainedRecord[R any](ordered []R, times func(R) (from, to time.Duration), asUnknown func(R) R, explains func([]R) bool) int {
 	explained := func(n int) bool {
 		_, until := times(ordered[n-1])
 		prefix := slices.Clone(ordered[:n])
@@ -201,9 +201,9 @@ func TestHistoriesOfOneClient(t *testing.T) {
 	c.checkHistories().wantNoViolation(t)
 }
 
-// TestHistoriesDetectTwoRedises checks that the checker finds a violation if half of the clients
+// TestTwoRedisesInHistories checks that the checker finds a violation if half of the clients
 // use another Redis.
-func TestHistoriesDetectTwoRedises(t *testing.T) {
+func TestTwoRedisesInHistories(t *testing.T) {
 	redistest.SkipShort(t)
 	c := startLockClients(t, &lockClients{addrs: []string{kit.StartReference(t).Addr(), kit.StartReference(t).Addr()},
 		seed: rand.Uint64(), verbs: overwritingVerbs()}, clientCount, 2000)
@@ -211,9 +211,9 @@ func TestHistoriesDetectTwoRedises(t *testing.T) {
 	c.checkHistories().wantViolation(t)
 }
 
-// TestHistoriesDetectFalseGrants checks that the checker finds a violation if one of ten clients
+// TestFalseGrantsInHistories checks that the checker finds a violation if one of ten clients
 // sometimes records a grant although its request was refused.
-func TestHistoriesDetectFalseGrants(t *testing.T) {
+func TestFalseGrantsInHistories(t *testing.T) {
 	redistest.SkipShort(t)
 	falseGrants := 0
 	addFalseGrants := func(client int, op lockOp, reply any) any {
@@ -230,9 +230,9 @@ func TestHistoriesDetectFalseGrants(t *testing.T) {
 	c.checkHistories().wantViolation(t)
 }
 
-// TestHistoriesDetectDeletedKeys checks that the checker finds a violation if another program
+// TestDeletedKeysInHistories checks that the checker finds a violation if another program
 // deletes the keys.
-func TestHistoriesDetectDeletedKeys(t *testing.T) {
+func TestDeletedKeysInHistories(t *testing.T) {
 	redistest.SkipShort(t)
 	server := kit.StartReference(t)
 	c := startLockClients(t, &lockClients{addrs: []string{server.Addr()}, seed: rand.Uint64(), verbs: overwritingVerbs()}, clientCount, 5000)
@@ -257,8 +257,8 @@ func TestHistoriesDetectDeletedKeys(t *testing.T) {
 	}
 }
 
-// mixes returns the mixes of commands in TestHistories.
-func mixes() map[string][]lockVerb {
+// verbSets returns the mixes of commands in TestHistories.
+func verbSets() map[string][]lockVerb {
 	return map[string][]lockVerb{"locking": lockingVerbs(), "overwriting": overwritingVerbs()}
 }
 
@@ -268,12 +268,12 @@ func mixes() map[string][]lockVerb {
 func TestHistories(t *testing.T) {
 	ops, seed := int(kit.SizeFrom(t, opsEnv, defaultOps)), kit.NumberFrom(t, kit.SeedEnv, rand.Uint64())
 	t.Logf("%d commands (%s); seed %d (%s)", ops, opsEnv, seed, kit.SeedEnv)
-	for name, verbs := range mixes() {
+	for name, verbs := range verbSets() {
 		t.Run(name, func(t *testing.T) {
 			f := startLockKeyFleet(t, 2)
-			disturber := faults.StartDisturber(f, seed, lockKeyDisturbances()...)
+			disturber := faults.StartDisturber(f, seed, lockKeyFaults()...)
 			c := startLockClients(t, &lockClients{addrs: f.Addrs(), seed: seed, verbs: verbs, supportsLock: true}, clientCount,
-				ops/len(mixes()))
+				ops/len(verbSets()))
 			c.clients.Wait()
 			faultCounts, err := disturber.Stop()
 			c.report(t)
@@ -284,36 +284,36 @@ func TestHistories(t *testing.T) {
 	}
 }
 
-// TestHistoriesUndisturbed repeats TestHistories without faults. No command may fail, even on a
+// TestHistoriesWithoutFaults repeats TestHistories without faults. No command may fail, even on a
 // busy machine.
-func TestHistoriesUndisturbed(t *testing.T) {
+func TestHistoriesWithoutFaults(t *testing.T) {
 	redistest.SkipShort(t)
 	runs, atOnce, seed := int(kit.NumberFrom(t, runsEnv, 1)), int(kit.NumberFrom(t, atOnceEnv, 1)),
 		kit.NumberFrom(t, kit.SeedEnv, rand.Uint64())
 	t.Logf("%d runs of each mix (%s), %d at a time (%s); seed %d (%s)", runs, runsEnv, atOnce, atOnceEnv, seed, kit.SeedEnv)
-	for name, verbs := range mixes() {
+	for name, verbs := range verbSets() {
 		t.Run(name, func(t *testing.T) {
-			f := startLockKeyFleet(t, 2, masterTimeout()...)
+			f := startLockKeyFleet(t, 2, masterTimeoutArgs()...)
 			startBusy(t, int(kit.NumberFrom(t, busyEnv, 0)))
 			var total tally
 			var result verdict
 			for run := 0; run < runs; {
-				var crowds []*lockClients
-				for ; run < runs && len(crowds) < atOnce; run++ {
-					crowds = append(crowds, startLockClients(t, &lockClients{
+				var groups []*lockClients
+				for ; run < runs && len(groups) < atOnce; run++ {
+					groups = append(groups, startLockClients(t, &lockClients{
 						addrs: f.Addrs(), seed: seed + uint64(run), verbs: verbs, supportsLock: true,
 						prefix: fmt.Sprintf("run%d:", run),
 					}, clientCount, opsPerRun))
 				}
-				for _, c := range crowds {
-					total = total.plus(c.finish())
+				for _, c := range groups {
+					total = total.add(c.finish())
 					runResult := c.checkHistories()
 					for _, key := range runResult.examples {
 						t.Logf("%s a VIOLATION: %v", c.prefix, key)
 					}
-					result = result.plus(runResult)
+					result = result.add(runResult)
 				}
-				if run/50 > (run-len(crowds))/50 {
+				if run/50 > (run-len(groups))/50 {
 					t.Logf("%d runs: %v", run, result)
 				}
 			}
@@ -324,8 +324,8 @@ func TestHistoriesUndisturbed(t *testing.T) {
 	}
 }
 
-// masterTimeout returns the arguments for the requested master-timeout, if there is one.
-func masterTimeout() []string {
+// masterTimeoutArgs returns the arguments for the requested master-timeout, if there is one.
+func masterTimeoutArgs() []string {
 	if timeout := os.Getenv(masterTimeoutEnv); timeout != "" {
 		return []string{"--master-timeout", timeout}
 	}
@@ -340,9 +340,9 @@ func startBusy(t *testing.T, loops int) {
 	t.Cleanup(func() { kit.NoError(t, busy.Close()) })
 }
 
-// TestHistoriesDetectDisjointMasters checks that the checker finds a violation if two proxies share
+// TestDisjointMastersInHistories checks that the checker finds a violation if two proxies share
 // no master. Such proxies grant locks independently of each other.
-func TestHistoriesDetectDisjointMasters(t *testing.T) {
+func TestDisjointMastersInHistories(t *testing.T) {
 	redistest.SkipShort(t)
 	masters, upstream := kit.StartMasters(t), kit.StartRedis(t)
 	firstProxy := kit.StartProxy(t, redistest.URLs(masters[:3]), kit.LockKeyArgs(upstream)...)
@@ -369,10 +369,10 @@ func startLockKeyFleet(t *testing.T, proxies int, args ...string) *kit.Fleet {
 	return f
 }
 
-// lockKeyDisturbances returns the faults in which a master loses no data, including a crash. A
+// lockKeyFaults returns the faults in which a master loses no data, including a crash. A
 // crash ends when the master votes again, or after voteLimit. If the next fault began earlier, a
 // majority could become unavailable, and eventually no master would hold the locks.
-func lockKeyDisturbances() []faults.Fault {
+func lockKeyFaults() []faults.Fault {
 	return append(faults.FaultsWithoutDataLoss(), crashFault())
 }
 
@@ -383,7 +383,7 @@ func crashFault() faults.Fault {
 			return errors.Join(f.Masters[i].Kill(), awaitState(f, i, "down"))
 		},
 		Repair: func(f *kit.Fleet, i int) error {
-			return errors.Join(f.Masters[i].Revive(), awaitState(f, i, "voting"))
+			return errors.Join(f.Masters[i].RestartWithData(), awaitState(f, i, "voting"))
 		},
 	}
 }

@@ -10,16 +10,16 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// TestLongScriptEndsWithItsClient lets clients send a script and close their sending side. A script
+// TestLongScriptOfClosedClient lets clients send a script and close their sending side. A script
 // that runs or compiles for a long time ends before the time limit of scripts. A short script gets
 // its reply.
-func TestLongScriptEndsWithItsClient(t *testing.T) {
+func TestLongScriptOfClosedClient(t *testing.T) {
 	t.Parallel()
 	f := startLockKeyFleet(t, 1)
-	const ended = "closed the connection, or its sending side"
+	const disconnectText = "closed the connection, or its sending side"
 	for script, want := range map[string]string{
-		"redis.call('set', KEYS[1], 'x') while true do end":           ended,
-		"while true do loadstring('return ' .. ('x '):rep(1000)) end": ended,
+		"redis.call('set', KEYS[1], 'x') while true do end":           disconnectText,
+		"while true do loadstring('return ' .. ('x '):rep(1000)) end": disconnectText,
 		"return redis.call('set', KEYS[1], 'short', 'px', 60000)":     "OK",
 	} {
 		client := kit.Connect(t, f.Proxies[0])

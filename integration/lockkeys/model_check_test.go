@@ -26,16 +26,16 @@ func unknownRecord(from, to int, verb lockVerb, value string) lockRecord {
 }
 
 // conditionalRecord returns the record of a compare-and-set or an EXEC.
-func conditionalRecord(from, to int, verb lockVerb, expects, value string, reply any) lockRecord {
+func conditionalRecord(from, to int, verb lockVerb, expectedValue, value string, reply any) lockRecord {
 	r := repliedRecord(from, to, verb, value, reply)
-	r.op.expectedValue, r.watchTime = expects, r.from
+	r.op.expectedValue, r.watchTime = expectedValue, r.from
 	return r
 }
 
 // unknownConditionalRecord returns the record of a compare-and-set or an EXEC without a reply.
-func unknownConditionalRecord(from, to int, verb lockVerb, expects, value string) lockRecord {
+func unknownConditionalRecord(from, to int, verb lockVerb, expectedValue, value string) lockRecord {
 	r := unknownRecord(from, to, verb, value)
-	r.op.expectedValue = expects
+	r.op.expectedValue = expectedValue
 	return r
 }
 
@@ -218,10 +218,10 @@ func TestCheckLockKeyOfOneRedis(t *testing.T) {
 func TestCheckLockKeyWithLostCommands(t *testing.T) {
 	seed := rand.Uint64()
 	random := rand.New(rand.NewPCG(seed, 0))
-	var longest time.Duration
+	var maxDuration time.Duration
 	decide := func(records []lockRecord) porcupine.CheckResult {
 		startedAt := time.Now()
-		defer func() { longest = max(longest, time.Since(startedAt)) }()
+		defer func() { maxDuration = max(maxDuration, time.Since(startedAt)) }()
 		return checkLockKey(records)
 	}
 	illegalCount := 0
@@ -238,7 +238,7 @@ func TestCheckLockKeyWithLostCommands(t *testing.T) {
 			illegalCount++
 		}
 	}
-	t.Logf("%d of 20 spoilt histories are wrong; the longest check took %v", illegalCount, longest.Round(time.Millisecond))
+	t.Logf("%d of 20 spoilt histories are wrong; the longest check took %v", illegalCount, maxDuration.Round(time.Millisecond))
 	if illegalCount < 15 {
 		t.Errorf("seed %d: only %d of 20 spoilt histories were found wrong", seed, illegalCount)
 	}

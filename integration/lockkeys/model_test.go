@@ -104,11 +104,11 @@ func (r register) run(op lockOp) (reply any, next register) {
 }
 
 // write executes a command that writes under a condition, and returns its reply.
-func (r register) write(condition bool, written register, yes, no any) (reply any, next register) {
+func (r register) write(condition bool, newState register, successReply, no any) (reply any, next register) {
 	if !condition {
 		return no, r
 	}
-	return yes, written
+	return successReply, newState
 }
 
 // step returns the value of the key after a command, or false if the reply is impossible.
@@ -151,29 +151,29 @@ type lockRecord struct {
 	watchTime time.Duration
 }
 
-// never is the end time of a lost command.
-const never = time.Duration(1<<63 - 1)
+// infiniteTime is the end time of a lost command.
+const infiniteTime = time.Duration(1<<63 - 1)
 
 // operations returns the records for porcupine. A lost write may take effect until the end, and so
 // may the undo of a lost command that takes the lock.
 func operations(records []lockRecord) []porcupine.Operation {
-	var all []porcupine.Operation
+	var list []porcupine.Operation
 	for _, r := range records {
 		operation := porcupine.Operation{ClientId: r.client, Input: r.op, Call: int64(r.from), Output: r.reply,
 			Return: int64(r.to)}
 		switch {
 		case r.op.outcome != outcomeUnknown:
-			all = append(all, operation)
+			list = append(list, operation)
 		case r.op.verb.writes(): // a lost read changes nothing and shows nothing
-			operation.Return = int64(never)
-			all = append(all, operation)
+			operation.Return = int64(infiniteTime)
+			list = append(list, operation)
 			if r.op.verb == verbTake {
 				operation.Input = lockOp{value: r.op.value, outcome: outcomeUndone}
-				all = append(all, operation)
+				list = append(list, operation)
 			}
 		}
 	}
-	return all
+	return list
 }
 
 // checkTimeout limits the check of one history, which usually takes milliseconds.

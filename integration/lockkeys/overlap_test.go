@@ -36,7 +36,7 @@ func TestOverlapOfLockKeys(t *testing.T) {
 	t.Logf("%d grants wanted (%s); seed %d (%s)", grants, keyGrantsEnv, seed, kit.SeedEnv)
 	f := startLockKeyFleet(t, 2)
 	c := startKeyContest(t, f.Addrs(), seed, contestedKey)
-	disturber := faults.StartDisturber(f, seed, lockKeyDisturbances()...)
+	disturber := faults.StartDisturber(f, seed, lockKeyFaults()...)
 	waitErr := c.WaitFor(t, int(grants))
 	faultCounts, err := disturber.Stop()
 	c.Stop()
@@ -61,9 +61,9 @@ func TestOverlapOfLockKeysOfOneRedis(t *testing.T) {
 	}
 }
 
-// TestOverlapOfLockKeysIsDetected checks that the contest finds overlaps with two independent Redis
+// TestOverlapDetectionOfLockKeys checks that the contest finds overlaps with two independent Redis
 // servers.
-func TestOverlapOfLockKeysIsDetected(t *testing.T) {
+func TestOverlapDetectionOfLockKeys(t *testing.T) {
 	redistest.SkipShort(t)
 	c := startKeyContest(t, []string{kit.StartReference(t).Addr(), kit.StartReference(t).Addr()}, rand.Uint64(),
 		contestedKey)
@@ -85,7 +85,7 @@ func startKeyContest(t *testing.T, addrs []string, seed uint64, key string) *hol
 		t.Cleanup(func() { _ = client.Close() })
 		holder := &keyHolder{contest: c, key: key, name: strconv.Itoa(i), client: client,
 			random: rand.New(rand.NewPCG(seed, uint64(i)+1000))}
-		c.AddClient(holder.name, holder.turn)
+		c.AddClient(holder.name, holder.runTurn)
 	}
 	return c
 }
@@ -100,9 +100,9 @@ type keyHolder struct {
 	random  *rand.Rand
 }
 
-// turn requests the lock once, as a polling client does. If granted, it sometimes holds the lock
+// runTurn requests the lock once, as a polling client does. If granted, it sometimes holds the lock
 // for a while and extends it. Then it releases the lock, or rarely lets it expire.
-func (h *keyHolder) turn(token string) {
+func (h *keyHolder) runTurn(token string) {
 	received, until := h.requestLease("OK", "SET", h.key, token, "NX", "PX", kit.Millis(shortLease))
 	if until == 0 {
 		h.sleep(4 * time.Millisecond)
@@ -110,7 +110,7 @@ func (h *keyHolder) turn(token string) {
 	}
 	for h.random.IntN(20) == 0 {
 		h.sleep(shortLease / 2)
-		if _, extended := h.requestLease(int64(1), "EVAL", extendIfOwn, "1", h.key, token, kit.Millis(shortLease)); extended > 0 {
+		if _, extended := h.requestLease(int64(1), "EVAL", extendScript, "1", h.key, token, kit.Millis(shortLease)); extended > 0 {
 			until = extended
 		}
 	}
@@ -119,19 +119,19 @@ func (h *keyHolder) turn(token string) {
 		return
 	}
 	h.contest.AddHolding(holdings.NewHolding(token, received, until, h.contest.History.Now()))
-	reply, err := h.client.Do("EVAL", releaseIfOwn, "1", h.key, token)
+	reply, err := h.client.Do("EVAL", releaseScript, "1", h.key, token)
 	h.contest.CountReply("release", reply, err)
 }
 
 // requestLease sends a command that grants a lease if the reply equals yes. It returns the time of
 // the reply, and the time until which the client may rely on the lease, or 0 without a lease. The
 // client stops relying on the lease slightly before its end, because clocks drift.
-func (h *keyHolder) requestLease(yes any, command ...string) (received, until time.Duration) {
+func (h *keyHolder) requestLease(grantReply any, command ...string) (received, until time.Duration) {
 	sent := h.contest.History.Now()
 	reply, err := h.client.Do(command...)
 	received = h.contest.History.Now()
 	h.contest.CountReply(command[0], reply, err)
-	if err != nil || reply != yes {
+	if err != nil || reply != grantReply {
 		return received, 0
 	}
 	return received, sent + shortLease - shortLease/100 - 2*time.Millisecond

@@ -137,7 +137,7 @@ type step struct {
 }
 
 // sendToBoth sends a command to both servers at the same time.
-func (p *pair) sendToBoth(s step) (answers [2]peerReply, err error) {
+func (p *pair) sendToBoth(s step) (replies [2]peerReply, err error) {
 	p.history = append(p.history, s.words)
 	words := [2][]string{s.words, s.words}
 	if s.redisWords != nil {
@@ -148,15 +148,15 @@ func (p *pair) sendToBoth(s step) (answers [2]peerReply, err error) {
 	}
 	for i, peer := range p.peers {
 		if err := peer.send(words[i]); err != nil {
-			return answers, fmt.Errorf("%q to %s: %w", words[i], p.addrs[i], err)
+			return replies, fmt.Errorf("%q to %s: %w", words[i], p.addrs[i], err)
 		}
 	}
 	for i, peer := range p.peers {
-		if answers[i], err = peer.receive(); err != nil {
-			return answers, fmt.Errorf("%q to %s: %w", words[i], p.addrs[i], err)
+		if replies[i], err = peer.receive(); err != nil {
+			return replies, fmt.Errorf("%q to %s: %w", words[i], p.addrs[i], err)
 		}
 	}
-	return answers, nil
+	return replies, nil
 }
 
 // lastCommands returns the last n commands as text for an error message.

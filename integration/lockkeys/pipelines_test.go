@@ -20,9 +20,9 @@ const (
 	// pipelinesEnv sets the number of pipelines that TestPipelinesAsOneRedis compares.
 	pipelinesEnv     = "REDLOCK_PIPELINES"
 	defaultPipelines = 400
-	// pipelinesOfAClient is the number of pipelines that one to three clients send together before
+	// pipelinesPerGroup is the number of pipelines that one to three clients send together before
 	// new clients connect.
-	pipelinesOfAClient = 8
+	pipelinesPerGroup = 8
 )
 
 // TestPipelinesAsOneRedis sends random pipelines with commands on lock keys and on other keys.
@@ -37,7 +37,7 @@ func TestPipelinesAsOneRedis(t *testing.T) {
 	proxy, single := kit.StartProxy(t, redistest.URLs(kit.StartMasters(t)), args...), kit.StartReference(t, debug...)
 	servers := []string{proxy.Addr(), single.Addr()}
 	commands, admins := 0, []*redistest.Client{kit.Dial(t, servers[0]), kit.Dial(t, servers[1])}
-	for sent := 0; sent < count && !t.Failed(); sent += pipelinesOfAClient {
+	for sent := 0; sent < count && !t.Failed(); sent += pipelinesPerGroup {
 		for _, admin := range admins {
 			kit.Do(t, admin, "FLUSHALL")
 		}
@@ -60,7 +60,7 @@ func comparePipelines(t *testing.T, random *rand.Rand, servers []string) (comman
 	unique := 0
 	for i := range clients {
 		clients[i].stream = randomcommands.NewStream(random, &unique)
-		clients[i].stream.NextToLocks, clients[i].stream.LockKeys = true, lockKeyNames()
+		clients[i].stream.HasLockKeys, clients[i].stream.LockKeys = true, lockKeyNames()
 		for _, addr := range servers {
 			p, err := dialPeer(addr)
 			kit.Must(t, err)
@@ -68,12 +68,12 @@ func comparePipelines(t *testing.T, random *rand.Rand, servers []string) (comman
 			clients[i].servers = append(clients[i].servers, p)
 		}
 	}
-	for i := 0; i < pipelinesOfAClient && !t.Failed(); i++ {
+	for i := 0; i < pipelinesPerGroup && !t.Failed(); i++ {
 		c, end := clients[random.IntN(len(clients))], fmt.Sprintf("<%d>", i)
-		items := c.stream.Write(1+random.IntN(1<<random.IntN(8)), end)
+		items := c.stream.NextPipeline(1+random.IntN(1<<random.IntN(8)), end)
 		var replies []string
 		for _, p := range c.servers {
-			replies = append(replies, p.pipeline(t, items, end))
+			replies = append(replies, p.sendPipeline(t, items, end))
 		}
 		commands += len(items)
 		if got, want := replies[0], replies[1]; got != want {
@@ -83,16 +83,16 @@ func comparePipelines(t *testing.T, random *rand.Rand, servers []string) (comman
 	return commands
 }
 
-// pipeline sends items and reads all replies, up to the reply that ends the pipeline. It removes
-// the connection's ID from the replies.
-func (p *peer) pipeline(t *testing.T, items []randomcommands.Item, end string) string {
+// sendPipeline sends items and reads all replies, up to the reply that ends the pipeline. It
+// removes the connection's ID from the replies.
+func (p *peer) sendPipeline(t *testing.T, items []randomcommands.Item, end string) string {
 	t.Helper()
-	var sent strings.Builder
+	var request strings.Builder
 	for _, item := range items {
-		sent.WriteString(item.Sent)
+		request.WriteString(item.Command)
 	}
 	kit.Must(t, p.conn.SetDeadline(time.Now().Add(kit.WaitLimit)))
-	go func() { _, _ = io.WriteString(p.conn, sent.String()) }() // the replies show a failure
+	go func() { _, _ = io.WriteString(p.conn, request.String()) }() // the replies show a failure
 	end = fmt.Sprintf("$%d\r\n%s\r\n", len(end), end)
 	var replies strings.Builder
 	for !strings.HasSuffix(replies.String(), end) {
@@ -112,7 +112,7 @@ var connectionID = regexp.MustCompile(`(\$2\r\nid\r\n:)\d+`)
 func describe(items []randomcommands.Item) string {
 	var text strings.Builder
 	for _, item := range items {
-		fmt.Fprintf(&text, "\n\t%.200q", item.Sent)
+		fmt.Fprintf(&text, "\n\t%.200q", item.Command)
 	}
 	return text.String()
 }

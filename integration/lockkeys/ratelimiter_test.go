@@ -18,7 +18,7 @@ import (
 // sorted set: a name packed with a number of permits. Its score is the client's time. The number of
 // remaining permits has its own key. All keys have the tag of the limiter's name.
 const (
-	setRate = `local limiter = KEYS[1]
+	setRateScript = `local limiter = KEYS[1]
 redis.call('hsetnx', limiter, 'rate', ARGV[1])
 redis.call('hsetnx', limiter, 'interval', ARGV[2])
 redis.call('hsetnx', limiter, 'keepAliveTime', ARGV[4])
@@ -49,7 +49,7 @@ else
   if ms > 0 then redis.call('pexpire', left, ms) redis.call('pexpire', granted, ms) end
 end
 return res`
-	acquirePermits = rateHead + `local wanted, now, res = ARGV[1], tonumber(ARGV[2]), nil
+	acquirePermitsScript = rateHead + `local wanted, now, res = ARGV[1], tonumber(ARGV[2]), nil
 assert(tonumber(rate) >= tonumber(wanted), 'Requested permits amount cannot exceed defined rate')
 local function grant()
   redis.call('zadd', granted, ARGV[2], struct.pack(FORMAT, NAME, wanted))
@@ -78,7 +78,7 @@ else
   end
 end
 ` + rateTail
-	releasePermits = rateHead + `local back, res = tonumber(ARGV[1]), nil
+	releasePermitsScript = rateHead + `local back, res = tonumber(ARGV[1]), nil
 local all = redis.call('zrange', granted, 0, -1, 'withscores')
 for i = 1, #all - 1, 2 do
   if back <= 0 then break end
@@ -90,7 +90,7 @@ end
 local have = tonumber(redis.call('get', left) or rate)
 redis.call('set', left, math.min(have + ARGV[1], tonumber(rate)))
 ` + rateTail
-	permitsLeft = rateHead + `local now, have = tonumber(ARGV[1]), redis.call('get', left)
+	remainingPermitsScript = rateHead + `local now, have = tonumber(ARGV[1]), redis.call('get', left)
 if not have then redis.call('set', left, rate) return rate end
 local over = permitsOf(redis.call('zrangebyscore', granted, 0, now - interval))
 if over > 0 then
@@ -140,12 +140,12 @@ func (l *limiterReplay) step(client string) []string {
 	}
 	switch l.random.IntN(16) {
 	case 0:
-		return eval(setRate, keys[:1], "5", "1000", strconv.Itoa(kind%2), l.keepAlive)
+		return evalCommand(setRateScript, keys[:1], "5", "1000", strconv.Itoa(kind%2), l.keepAlive)
 	case 1, 2:
-		return eval(rateScript(permitsLeft, named), keys, now)
+		return evalCommand(rateScript(remainingPermitsScript, named), keys, now)
 	case 3:
 		if named {
-			return eval(rateScript(releasePermits, true), keys, strconv.Itoa(1+l.random.IntN(3)))
+			return evalCommand(rateScript(releasePermitsScript, true), keys, strconv.Itoa(1+l.random.IntN(3)))
 		}
 	case 4:
 		return []string{"HGETALL", name}
@@ -156,7 +156,7 @@ func (l *limiterReplay) step(client string) []string {
 	case 6:
 		return append([]string{"EXISTS"}, keys...)
 	}
-	return eval(rateScript(acquirePermits, named), keys, strconv.Itoa(1+l.random.IntN(3)), now, random)
+	return evalCommand(rateScript(acquirePermitsScript, named), keys, strconv.Itoa(1+l.random.IntN(3)), now, random)
 }
 
 // TestRedissonsRateLimiter checks that rate limiters get the replies of a single Redis. Each
@@ -180,7 +180,7 @@ func TestRedissonsRateLimiter(t *testing.T) {
 		for range 250 {
 			words := l.step(string("ab"[l.random.IntN(2)]))
 			l.history = append(l.history, fmt.Sprintf("%.60q %q", words[:2], words[min(2, len(words)):]))
-			proxyReply, redisReply := query(t, l.proxies[l.random.IntN(2)], words...), query(t, l.single, words...)
+			proxyReply, redisReply := query(t, l.proxies[l.random.IntN(2)], words...), query(t, l.singleRedis, words...)
 			if isError(proxyReply.raw) != isError(redisReply.raw) || !nearlyEqual(proxyReply.value, redisReply.value) {
 				t.Fatalf("after\n%s\n got  %q\n want %q", strings.Join(l.history[max(0, len(l.history)-12):], "\n"),
 					proxyReply.raw, redisReply.raw)
@@ -200,16 +200,16 @@ func TestRedissonsRateLimiter(t *testing.T) {
 // unknown result may have been granted.
 func TestRateLimit(t *testing.T) {
 	redistest.SkipShort(t)
-	const rate, perProxy, intervals, interval = 20, 3, 4, 1000
+	const rate, clientsPerProxy, intervals, interval = 20, 3, 4, 1000
 	masters, upstream := kit.StartMasters(t), kit.StartRedis(t)
 	var clients []*redistest.Client
 	for range 2 {
 		proxy := kit.StartProxy(t, redistest.URLs(masters), tagArgs(upstream)...)
-		for range perProxy {
+		for range clientsPerProxy {
 			clients = append(clients, kit.Connect(t, proxy))
 		}
 	}
-	kit.Want(t, clients[0], int64(1), eval(setRate, []string{"lock:rate"}, strconv.Itoa(rate), strconv.Itoa(interval),
+	kit.Want(t, clients[0], int64(1), evalCommand(setRateScript, []string{"lock:rate"}, strconv.Itoa(rate), strconv.Itoa(interval),
 		"0", "0")...)
 	for round := range intervals {
 		granted, unknown := takeAll(clients, 1_000_000+round*interval, func(n int) {
@@ -237,7 +237,7 @@ func takeAll(clients []*redistest.Client, now int, onGrant func(granted int)) (g
 		workers.Go(func() {
 			for n := range 1000 {
 				random := fmt.Sprintf("%04d%04d%08d", i, n, now)
-				reply, err := c.Do(eval(rateScript(acquirePermits, true), rateKeys("lock:rate", "x"), "1",
+				reply, err := c.Do(evalCommand(rateScript(acquirePermitsScript, true), rateKeys("lock:rate", "x"), "1",
 					strconv.Itoa(now), random)...)
 				_, failed := reply.(error)
 				mu.Lock()

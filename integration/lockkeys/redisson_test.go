@@ -175,8 +175,8 @@ redis.call('publish', channel, redis.call('incrby', permits, 1))
 return 1`
 )
 
-// eval returns an EVAL with the given keys.
-func eval(body string, keys []string, argv ...string) []string {
+// evalCommand returns an EVAL with the given keys.
+func evalCommand(body string, keys []string, argv ...string) []string {
 	return append(append([]string{"EVAL", body, strconv.Itoa(len(keys))}, keys...), argv...)
 }
 
@@ -185,22 +185,22 @@ type replay struct {
 	*comparison
 	// now is the clock of the clients in milliseconds; lease is the lease that they request.
 	now, lease int
-	sent       int
+	sentCount  int
 }
 
 // step returns one request of a holder.
 func (r *replay) step(holder string) []string {
 	r.now += r.random.IntN(50)
 	ms, now, writer := strconv.Itoa(r.lease), strconv.Itoa(r.now), holder+":write"
-	const plain, fair, rw, fenced, sem = "lock:plain", "lock:fair", "lock:rw", "lock:fenced", "lock:sem"
-	queue, times := "redisson_lock_queue:{"+fair+"}", "redisson_lock_timeout:{"+fair+"}"
-	prefix := "{" + rw + "}:" + holder + ":rwlock_timeout"
-	latch := "redisson_unlock_latch:{" + plain + "}:" + strconv.Itoa(r.sent-r.random.IntN(2))
+	const plainKey, fairKey, rwKey, fencedKey, semaphoreKey = "lock:plain", "lock:fair", "lock:rw", "lock:fenced", "lock:sem"
+	queue, times := "redisson_lock_queue:{"+fairKey+"}", "redisson_lock_timeout:{"+fairKey+"}"
+	prefix := "{" + rwKey + "}:" + holder + ":rwlock_timeout"
+	latch := "redisson_unlock_latch:{" + plainKey + "}:" + strconv.Itoa(r.sentCount-r.random.IntN(2))
 	switch r.random.IntN(20) {
 	case 0, 1:
-		return takeCommand(plain, holder)
+		return takeCommand(plainKey, holder)
 	case 2, 3:
-		return eval(latchedRelease, []string{plain, "redisson_lock__channel:{" + plain + "}", latch}, "0", ms, holder,
+		return evalCommand(latchedRelease, []string{plainKey, "redisson_lock__channel:{" + plainKey + "}", latch}, "0", ms, holder,
 			"publish", "13500")
 	case 4:
 		return []string{"DEL", latch}
@@ -209,29 +209,29 @@ func (r *replay) step(holder string) []string {
 			r.now += 100_000 // the waiting clients count as dead by then
 			now = strconv.Itoa(r.now)
 		}
-		return eval(fairTake, []string{fair, queue, times}, ms, holder, "5000", now)
+		return evalCommand(fairTake, []string{fairKey, queue, times}, ms, holder, "5000", now)
 	case 8, 9:
-		return eval(fairRelease, []string{fair, queue, times, "redisson_lock__channel:{" + fair + "}"}, "0", ms, holder, now)
+		return evalCommand(fairRelease, []string{fairKey, queue, times, "redisson_lock__channel:{" + fairKey + "}"}, "0", ms, holder, now)
 	case 10:
-		return eval(fairLeave, []string{queue, times}, holder, "5000")
+		return evalCommand(fairLeave, []string{queue, times}, holder, "5000")
 	case 11, 12:
-		return eval(readTake, []string{rw, prefix}, ms, holder, writer)
+		return evalCommand(readTake, []string{rwKey, prefix}, ms, holder, writer)
 	case 13:
-		return eval(readRelease, []string{rw, "redisson_rwlock:{" + rw + "}", prefix, "{" + rw + "}"}, "0", holder)
+		return evalCommand(readRelease, []string{rwKey, "redisson_rwlock:{" + rwKey + "}", prefix, "{" + rwKey + "}"}, "0", holder)
 	case 14:
-		return eval(writeTake, []string{rw}, ms, writer)
+		return evalCommand(writeTake, []string{rwKey}, ms, writer)
 	case 15:
-		return eval(writeRelease, []string{rw, "redisson_rwlock:{" + rw + "}"}, "0", ms, writer)
+		return evalCommand(writeRelease, []string{rwKey, "redisson_rwlock:{" + rwKey + "}"}, "0", ms, writer)
 	case 16:
-		return eval(fencedTake, []string{fenced, "redisson_lock_token:{" + fenced + "}"}, ms, holder)
+		return evalCommand(fencedTake, []string{fencedKey, "redisson_lock_token:{" + fencedKey + "}"}, ms, holder)
 	case 17:
-		return releaseCommand(fenced, holder)
+		return releaseCommand(fencedKey, holder)
 	case 18:
-		return eval(permitTake, []string{sem, "{" + sem + "}:timeout", "redisson_sc:{" + sem + "}"},
-			holder+strconv.Itoa(r.sent), strconv.Itoa(r.now+r.random.IntN(2000)), now)
+		return evalCommand(permitTake, []string{semaphoreKey, "{" + semaphoreKey + "}:timeout", "redisson_sc:{" + semaphoreKey + "}"},
+			holder+strconv.Itoa(r.sentCount), strconv.Itoa(r.now+r.random.IntN(2000)), now)
 	}
-	return eval(permitRelease, []string{sem, "{" + sem + "}:timeout", "redisson_sc:{" + sem + "}"},
-		holder+strconv.Itoa(r.sent-r.random.IntN(8)))
+	return evalCommand(permitRelease, []string{semaphoreKey, "{" + semaphoreKey + "}:timeout", "redisson_sc:{" + semaphoreKey + "}"},
+		holder+strconv.Itoa(r.sentCount-r.random.IntN(8)))
 }
 
 // nearlyEqual reports whether two replies are equal except for remaining times.
@@ -255,11 +255,11 @@ func nearlyEqual(proxyValue, redisValue any) bool {
 func (r *replay) run(t *testing.T, requests int) {
 	t.Helper()
 	for range requests {
-		r.sent++
+		r.sentCount++
 		words := r.step(string("abc"[r.random.IntN(3)]))
 		r.history = append(r.history, fmt.Sprintf("%.60q %q", words[:2], words[min(2, len(words)):]))
 		p := r.proxies[r.random.IntN(len(r.proxies))]
-		proxyReply, redisReply := query(t, p, words...), query(t, r.single, words...)
+		proxyReply, redisReply := query(t, p, words...), query(t, r.singleRedis, words...)
 		if isError(proxyReply.raw) || !nearlyEqual(proxyReply.value, redisReply.value) {
 			t.Fatalf("after\n%s\n got  %q\n want %q", strings.Join(r.history[max(0, len(r.history)-12):], "\n"),
 				proxyReply.raw, redisReply.raw)
@@ -289,7 +289,7 @@ func TestRedissonsLocks(t *testing.T) {
 		kit.StartProxy(t, redistest.URLs(masters), tagArgs(upstream)...)
 	r := &replay{comparison: startComparison(t, "2", rand.New(rand.NewPCG(seed, 3)), single.Addr(), firstProxy.Addr(), secondProxy.Addr()),
 		now: 1_000_000, lease: 30_000}
-	for _, p := range []*peer{r.single, r.proxies[0]} {
+	for _, p := range []*peer{r.singleRedis, r.proxies[0]} {
 		query(t, p, "SET", "lock:sem", "2")
 	}
 	for round := range 4 {
@@ -300,7 +300,7 @@ func TestRedissonsLocks(t *testing.T) {
 		r.run(t, 250)
 		r.expireLocks(t)
 	}
-	if got := query(t, r.proxies[0], "KEYS", "*"); unorderedText(got.value) != unorderedText(query(t, r.single, "KEYS", "*").value) {
-		t.Errorf("in the end there are %v, not %v", got.value, query(t, r.single, "KEYS", "*").value)
+	if got := query(t, r.proxies[0], "KEYS", "*"); unorderedText(got.value) != unorderedText(query(t, r.singleRedis, "KEYS", "*").value) {
+		t.Errorf("in the end there are %v, not %v", got.value, query(t, r.singleRedis, "KEYS", "*").value)
 	}
 }

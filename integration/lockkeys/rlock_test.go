@@ -81,9 +81,9 @@ func TestRLock(t *testing.T) {
 	kit.Want(t, b, int64(1), releaseCommand(key, "b:1")...)
 }
 
-// TestRLockExcludes checks that, of many clients of two proxies, only one holds the lock at a time,
-// however often it takes the lock again.
-func TestRLockExcludes(t *testing.T) {
+// TestRLockExclusion checks that, of many clients of two proxies, only one holds the lock at a
+// time, however often it takes the lock again.
+func TestRLockExclusion(t *testing.T) {
 	redistest.SkipShort(t)
 	masters, upstream := redistest.URLs(kit.StartMasters(t)), kit.StartRedis(t)
 	args := kit.LockKeyArgs(upstream)

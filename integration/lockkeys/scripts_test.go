@@ -21,8 +21,8 @@ func luaScripts(random *rand.Rand, n int) []luaScript {
 	scripts := make([]luaScript, n)
 	for i := range scripts {
 		w := &luaWriter{random: random}
-		w.block(2, 3)
-		w.line("return %s", w.result())
+		w.writeBlock(2, 3)
+		w.writeLine("return %s", w.result())
 		body := w.text.String()
 		sum := sha1.Sum([]byte(body))
 		scripts[i] = luaScript{body: body, sha: hex.EncodeToString(sum[:]), hasTimes: w.hasTimes}
@@ -40,7 +40,7 @@ type luaWriter struct {
 	hasTimes bool
 }
 
-func (w *luaWriter) line(format string, args ...any) {
+func (w *luaWriter) writeLine(format string, args ...any) {
 	w.text.WriteString(strings.Repeat("  ", w.depth))
 	fmt.Fprintf(&w.text, format, args...)
 	w.text.WriteByte('\n')
@@ -58,46 +58,47 @@ func (w *luaWriter) call(function string, words ...string) string {
 	return "redis." + function + "(" + strings.Join(words, ", ") + ")"
 }
 
-// block writes some statements, nested up to the given depth.
-func (w *luaWriter) block(nesting, statements int) {
+// writeBlock writes some statements, nested up to the given depth.
+func (w *luaWriter) writeBlock(nesting, statements int) {
 	locals := w.locals
 	for range 1 + w.random.IntN(statements) {
-		w.statement(nesting)
+		w.writeStatement(nesting)
 	}
 	w.locals = locals
 }
 
-// statement writes a statement. A nested statement must not declare variables for later statements.
-func (w *luaWriter) statement(nesting int) {
+// writeStatement writes a statement. A nested statement must not declare variables for later
+// statements.
+func (w *luaWriter) writeStatement(nesting int) {
 	switch n := w.random.IntN(16); {
 	case n < 3:
-		w.line("local v%d = %s", w.locals+1, w.call("call", "get", w.key()))
+		w.writeLine("local v%d = %s", w.locals+1, w.call("call", "get", w.key()))
 		w.locals++
 	case n < 6:
-		w.line("%s", w.writeCommand("call"))
+		w.writeLine("%s", w.changingCommand("call"))
 	case n < 10 && nesting > 0:
-		w.branch(nesting)
+		w.writeBranch(nesting)
 	case n == 10 && nesting > 0:
-		w.line("for i = 1, %d do", 1+w.random.IntN(3))
-		w.nestedBlock(nesting)
-		w.line("end")
+		w.writeLine("for i = 1, %d do", 1+w.random.IntN(3))
+		w.writeNestedBlock(nesting)
+		w.writeLine("end")
 	case n == 11:
-		w.line("local r = redis.pcall('incr', %s) if type(r) == 'table' then return %s end", w.key(),
+		w.writeLine("local r = redis.pcall('incr', %s) if type(r) == 'table' then return %s end", w.key(),
 			pick(w.random, "r", "r.err", "{err = 'MINE ' .. r.err}", "{1, r['err']}"))
 	case n == 12:
-		w.line("if %s then return %s end", w.condition(), w.result())
+		w.writeLine("if %s then return %s end", w.condition(), w.result())
 	case n == 13:
-		w.line("if %s then %s end", w.condition(), pick(w.random, "error('boom')", "error({err = 'MY own'})",
+		w.writeLine("if %s then %s end", w.condition(), pick(w.random, "error('boom')", "error({err = 'MY own'})",
 			"redis.call('get')", "redis.call()", "local x = nil + 1"))
 	case n == 14:
-		w.line("redis.pcall('set', %s)", w.key())
+		w.writeLine("redis.pcall('set', %s)", w.key())
 	default:
-		w.line("-- nothing here")
+		w.writeLine("-- nothing here")
 	}
 }
 
-// writeCommand returns a command that changes a key.
-func (w *luaWriter) writeCommand(function string) string {
+// changingCommand returns a command that changes a key.
+func (w *luaWriter) changingCommand(function string) string {
 	switch w.random.IntN(9) {
 	case 0:
 		return w.call(function, "set", w.key(), w.value(), "'NX'", "'PX'", "ARGV[3]")
@@ -118,19 +119,19 @@ func (w *luaWriter) writeCommand(function string) string {
 	}
 }
 
-func (w *luaWriter) branch(nesting int) {
-	w.line("if %s then", w.condition())
-	w.nestedBlock(nesting)
+func (w *luaWriter) writeBranch(nesting int) {
+	w.writeLine("if %s then", w.condition())
+	w.writeNestedBlock(nesting)
 	if w.random.IntN(2) == 0 {
-		w.line("else")
-		w.nestedBlock(nesting)
+		w.writeLine("else")
+		w.writeNestedBlock(nesting)
 	}
-	w.line("end")
+	w.writeLine("end")
 }
 
-func (w *luaWriter) nestedBlock(nesting int) {
+func (w *luaWriter) writeNestedBlock(nesting int) {
 	w.depth++
-	w.block(nesting-1, 2)
+	w.writeBlock(nesting-1, 2)
 	w.depth--
 }
 
@@ -164,9 +165,9 @@ func (w *luaWriter) local() string {
 func (w *luaWriter) result() string {
 	switch w.random.IntN(22) {
 	case 0, 1:
-		return w.writeCommand("call")
+		return w.changingCommand("call")
 	case 2:
-		return w.writeCommand("pcall")
+		return w.changingCommand("pcall")
 	case 3, 4:
 		return w.local()
 	case 5:

@@ -34,7 +34,7 @@ func TestHistoriesOfStalledProxies(t *testing.T) {
 	redistest.SkipShort(t)
 	runs, seed := int(kit.NumberFrom(t, stallsEnv, 2)), kit.NumberFrom(t, kit.SeedEnv, rand.Uint64())
 	t.Logf("%d runs of each mix (%s); seed %d (%s)", runs, stallsEnv, seed, kit.SeedEnv)
-	for name, verbs := range mixes() {
+	for name, verbs := range verbSets() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel() // the proxies are stopped most of the time
 			f := startLockKeyFleet(t, 2)
@@ -46,13 +46,13 @@ func TestHistoriesOfStalledProxies(t *testing.T) {
 					addrs: f.Addrs(), seed: seed + uint64(run), verbs: verbs, supportsLock: true,
 					prefix: fmt.Sprintf("run%d:", run),
 				}, clientCount, opsPerRun)
-				total = total.plus(c.finish())
+				total = total.add(c.finish())
 				stop()
 				runResult := c.checkHistories()
 				for _, key := range runResult.examples {
 					t.Logf("run %d, a VIOLATION: %v", run+1, key)
 				}
-				result = result.plus(runResult)
+				result = result.add(runResult)
 			}
 			result.wantNoViolation(t)
 			total.report(t)

@@ -25,19 +25,19 @@ func (g *collectionClients) usesTags() bool { return strings.HasPrefix(g.kind, "
 // tagWithLock is the kind of clients that also send LOCK and UNLOCK, which Redis does not have.
 const tagWithLock = "tag+LOCK"
 
-// callEachIfEqual runs the commands in its other arguments if the first key has the first argument
-// as its string value. Otherwise it returns nil.
-const callEachIfEqual = `if redis.call('type', KEYS[1]).ok ~= 'string' or redis.call('get', KEYS[1]) ~= table.remove(ARGV, 1) then return false end
-` + callEach
+// callEachIfEqualScript runs the commands in its other arguments if the first key has the first
+// argument as its string value. Otherwise it returns nil.
+const callEachIfEqualScript = `if redis.call('type', KEYS[1]).ok ~= 'string' or redis.call('get', KEYS[1]) ~= table.remove(ARGV, 1) then return false end
+` + callEachScript
 
-// releaseIfString is releaseIfOwn for a key that may have a list.
-const releaseIfString = `if redis.call('type', KEYS[1]).ok == 'string' and redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) end
+// releaseIfStringScript is releaseScript for a key that may have a list.
+const releaseIfStringScript = `if redis.call('type', KEYS[1]).ok == 'string' and redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) end
 return 0`
 
 // sendToTag sends one command, script or transaction. A conditional script or transaction follows a
 // GET, and a WATCH if it needs one.
-func (g *collectionClients) sendToTag(random *rand.Rand, client *redistest.Client, key *keyHistory, number, sent int) error {
-	value := fmt.Sprintf("%d-%d", number, sent)
+func (g *collectionClients) sendToTag(random *rand.Rand, client *redistest.Client, key *keyHistory, number, sentCount int) error {
+	value := fmt.Sprintf("%d-%d", number, sentCount)
 	steps := make([][]string, 1+random.IntN(3))
 	for i := range steps {
 		steps[i] = tagStep(random, key.keys, fmt.Sprint(value, ".", i))
@@ -53,8 +53,8 @@ func (g *collectionClients) sendToTag(random *rand.Rand, client *redistest.Clien
 	case 1:
 		d.words = []string{"SET", target, value, "NX"}
 	case 2: // a key that this client has probably taken
-		token := fmt.Sprintf("%d-%d", number, sent-1-random.IntN(4))
-		d.words, d.steps, d.condition = []string{"EVAL", releaseIfString, "1", target, token}, [][]string{{"DEL", target}},
+		token := fmt.Sprintf("%d-%d", number, sentCount-1-random.IntN(4))
+		d.words, d.steps, d.condition = []string{"EVAL", releaseIfStringScript, "1", target, token}, [][]string{{"DEL", target}},
 			&condition{key: target, value: token, elseReply: int64(0)}
 		if g.kind == tagWithLock {
 			d.words = []string{"UNLOCK", target, token}
@@ -62,7 +62,7 @@ func (g *collectionClients) sendToTag(random *rand.Rand, client *redistest.Clien
 	case 3:
 		return g.execOnTag(client, key, commandRecord{client: number, steps: steps, multiReply: true})
 	case 4: // the script may declare only some of the keys
-		d.words, d.steps, d.multiReply = evalEach(callEach, key.keys[:1+random.IntN(3)], "", steps), steps, true
+		d.words, d.steps, d.multiReply = evalEachCommand(callEachScript, key.keys[:1+random.IntN(3)], "", steps), steps, true
 	case 5, 6:
 		return g.sendConditional(client, key, target, commandRecord{client: number, steps: steps, multiReply: true}, random.IntN(2) == 0)
 	}
@@ -93,7 +93,7 @@ func (g *collectionClients) sendConditional(client *redistest.Client, key *keyHi
 		return nil
 	}
 	keys := append([]string{target}, slices.DeleteFunc(slices.Clone(key.keys), func(k string) bool { return k == target })...)
-	d.words = evalEach(callEachIfEqual, keys, value, d.steps)
+	d.words = evalEachCommand(callEachIfEqualScript, keys, value, d.steps)
 	_, err = g.do(client, key, d, d.words)
 	return err
 }
@@ -105,8 +105,8 @@ func (g *collectionClients) execOnTag(client *redistest.Client, key *keyHistory,
 	return err
 }
 
-// evalEach returns an EVAL that runs steps. If argument is not empty, it precedes the steps.
-func evalEach(body string, keys []string, argument string, steps [][]string) []string {
+// evalEachCommand returns an EVAL that runs steps. If argument is not empty, it precedes the steps.
+func evalEachCommand(body string, keys []string, argument string, steps [][]string) []string {
 	words := append([]string{"EVAL", body, strconv.Itoa(len(keys))}, keys...)
 	if argument != "" {
 		words = append(words, argument)
@@ -165,7 +165,7 @@ func TestHistoriesOfTags(t *testing.T) {
 	ops, seed := int(kit.SizeFrom(t, historyOpsEnv, defaultHistoryOps)), kit.NumberFrom(t, kit.SeedEnv, rand.Uint64())
 	t.Logf("%d commands (%s); seed %d (%s)", ops, historyOpsEnv, seed, kit.SeedEnv)
 	f := startLockKeyFleet(t, 2, "--lock-tags", "*")
-	disturber := faults.StartDisturber(f, seed, lockKeyDisturbances()...)
+	disturber := faults.StartDisturber(f, seed, lockKeyFaults()...)
 	violations, undecided := runCollectionClients(t, tagWithLock, seed, ops, f.Addrs()...)
 	wantNoViolations(t, tagWithLock, violations, undecided)
 	faultCounts, err := disturber.Stop()
@@ -173,8 +173,8 @@ func TestHistoriesOfTags(t *testing.T) {
 	kit.Must(t, err)
 }
 
-// TestHistoriesOfTagsUndisturbed repeats TestHistoriesOfTags without faults.
-func TestHistoriesOfTagsUndisturbed(t *testing.T) {
+// TestTagHistoriesWithoutFaults repeats TestHistoriesOfTags without faults.
+func TestTagHistoriesWithoutFaults(t *testing.T) {
 	redistest.SkipShort(t)
 	ops, seed := int(kit.SizeFrom(t, historyOpsEnv, defaultHistoryOps)), kit.NumberFrom(t, kit.SeedEnv, rand.Uint64())
 	t.Logf("%d commands (%s); seed %d (%s)", ops, historyOpsEnv, seed, kit.SeedEnv)

@@ -36,7 +36,7 @@ func TestTagsWithNeighbour(t *testing.T) {
 				{a, "GET " + key, "me"}, {a, "UNLOCK " + key + " me", "1"},
 				{b, "LOCK " + key + " you PX 60000", "59"}, {a, "PEXPIRE " + key + " 500000", "1"},
 				{b, "PERSIST " + key, "1"}, {a, "PTTL " + key, "-1"},
-				{a, "EVAL|" + releaseIfOwn + "|1|" + key + "|you", "1"},
+				{a, "EVAL|" + releaseScript + "|1|" + key + "|you", "1"},
 				{b, "LOCK " + key + " me PX 60000 BLOCK 20000", "59"}, {a, "UNLOCK " + key + " me", "1"},
 				{a, "SETNX " + key + " me", "1"}, {b, watch[key], "OK"}, {b, "MULTI", "OK"},
 				{b, "GETDEL " + key, "QUEUED"}, {b, "EXEC", "[me]"},

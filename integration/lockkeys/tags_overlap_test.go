@@ -16,24 +16,24 @@ import (
 // first key is the tag itself. Meanwhile, a third key with the tag is set and removed.
 func TestOverlapOfTaggedKeys(t *testing.T) {
 	redistest.SkipShort(t)
-	testTagOverlap(t, lockKeyDisturbances(), [][]string{{"PX", "300"}, {"PX", "40"}})
+	testTagOverlap(t, lockKeyFaults(), [][]string{{"PX", "300"}, {"PX", "40"}})
 }
 
-// TestOverlapWithEndlessKeys repeats TestOverlapOfTaggedKeys with a third key that sometimes has no
+// TestOverlapWithoutTTL repeats TestOverlapOfTaggedKeys with a third key that sometimes has no
 // TTL. No master restarts, because a cell on too few masters blocks until it expires.
-func TestOverlapWithEndlessKeys(t *testing.T) {
+func TestOverlapWithoutTTL(t *testing.T) {
 	redistest.SkipShort(t)
 	testTagOverlap(t, faults.FaultsWithoutDataLoss(), [][]string{{}, {"PX", "300"}, {"PX", "40000"}})
 }
 
-func testTagOverlap(t *testing.T, disturbances []faults.Fault, options [][]string) {
+func testTagOverlap(t *testing.T, kinds []faults.Fault, options [][]string) {
 	grants, seed := kit.SizeFrom(t, keyGrantsEnv, defaultKeyGrants/4), kit.NumberFrom(t, kit.SeedEnv, rand.Uint64())
 	t.Logf("%d grants of each key wanted (%s); seed %d (%s)", grants, keyGrantsEnv, seed, kit.SeedEnv)
 	f := startLockKeyFleet(t, 2, "--lock-tags", "*")
 	tagContest, keyContest := startKeyContest(t, f.Addrs(), seed, contestedKey), startKeyContest(t, f.Addrs(), seed+1,
 		"lock:other:{"+contestedKey+"}")
 	stopNeighbour := startNeighbour(t, f.Addrs()[0], "lock:beside:{"+contestedKey+"}", options)
-	disturber := faults.StartDisturber(f, seed, disturbances...)
+	disturber := faults.StartDisturber(f, seed, kinds...)
 	waitErr := errors.Join(tagContest.WaitFor(t, int(grants)), keyContest.WaitFor(t, int(grants)))
 	faultCounts, err := disturber.Stop()
 	tagContest.Stop()

@@ -82,8 +82,8 @@ func TestTagsAndLocks(t *testing.T) {
 	}
 }
 
-// TestTagsWatch checks that WATCH notices changes of the key, but not of other keys of the tag.
-func TestTagsWatch(t *testing.T) {
+// TestWatchOnTags checks that WATCH notices changes of the key, but not of other keys of the tag.
+func TestWatchOnTags(t *testing.T) {
 	masters, upstream := redistest.URLs(kit.StartMasters(t)), kit.StartRedis(t)
 	proxy := kit.StartProxy(t, masters, tagArgs(upstream)...)
 	a, b := kit.Connect(t, proxy), kit.Connect(t, proxy)
@@ -108,9 +108,9 @@ func TestTagsWatch(t *testing.T) {
 	}
 }
 
-// TestTagsWaiting checks that a client that waits for a key gets it, whatever other keys the tag
+// TestWaitersOnTags checks that a client that waits for a key gets it, whatever other keys the tag
 // has. Clients that wait for elements get the elements, too.
-func TestTagsWaiting(t *testing.T) {
+func TestWaitersOnTags(t *testing.T) {
 	masters, upstream := redistest.URLs(kit.StartMasters(t)), kit.StartRedis(t)
 	firstProxy, secondProxy := kit.StartProxy(t, masters, tagArgs(upstream)...), kit.StartProxy(t, masters, tagArgs(upstream)...)
 	a := kit.Connect(t, secondProxy)
@@ -157,9 +157,9 @@ func TestDifferentLockTags(t *testing.T) {
 	kit.WantPrefix(t, kit.Connect(t, firstProxy), "GET lock:x:{lock:t}", "me")
 }
 
-// TestTagsBehindAPrefix checks that the masters keep one key for a tag, even if the prefix has
+// TestTagsAfterAPrefix checks that the masters keep one key for a tag, even if the prefix has
 // braces.
-func TestTagsBehindAPrefix(t *testing.T) {
+func TestTagsAfterAPrefix(t *testing.T) {
 	redistest.SkipShort(t)
 	servers, upstream := kit.StartMasters(t), kit.StartRedis(t)
 	proxy := kit.StartProxy(t, redistest.URLs(servers), append(tagArgs(upstream), "--key-prefix", "p{q}:")...)

@@ -81,10 +81,10 @@ func reverse(s string) string {
 	return string(b)
 }
 
-// TestOwnKeysCannotBeReached checks that no client command reads or changes the proxies' own keys,
+// TestOwnKeyIsolation checks that no client command reads or changes the proxies' own keys,
 // in any database. This holds without a key prefix, and with a part of the keys' names as the
 // prefix.
-func TestOwnKeysCannotBeReached(t *testing.T) {
+func TestOwnKeyIsolation(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
 	for _, c := range []struct{ name, prefix string }{{"no prefix", ""}, {"half of it is the prefix", "redlock-"}} {
@@ -183,29 +183,29 @@ func TestScriptOfAnotherProxy(t *testing.T) {
 	kit.Want(t, clients[1], "OK", "EVALSHA", sha, "1", "foo", "loaded", "me")
 	kit.Want(t, clients[0], nil, "SET", "lock:loaded", "you", "NX", "PX", "30000")
 
-	const evaluated = body + " -- sent"
-	kit.Want(t, clients[0], "OK", "EVAL", evaluated, "0", "sent", "me")
+	const evaluatedBody = body + " -- sent"
+	kit.Want(t, clients[0], "OK", "EVAL", evaluatedBody, "0", "sent", "me")
 	kit.Want(t, clients[0], "OK", "EVAL", "return redis.call('set',KEYS[1],'v')", "1", "foo")
-	evaluatedSHA, _ := kit.Do(t, upstreamClient, "SCRIPT", "LOAD", evaluated).(string)
+	evaluatedSHA, _ := kit.Do(t, upstreamClient, "SCRIPT", "LOAD", evaluatedBody).(string)
 	kit.Want(t, clients[1], redistest.RespError("NOSCRIPT No matching script. Please use EVAL."), "EVALSHA", evaluatedSHA,
 		"1", "foo", "sent", "you")
-	kit.Want(t, clients[1], nil, "EVAL", evaluated, "1", "foo", "sent", "you")
+	kit.Want(t, clients[1], nil, "EVAL", evaluatedBody, "1", "foo", "sent", "you")
 	kit.Want(t, clients[1], nil, "EVALSHA", evaluatedSHA, "1", "foo", "sent", "you")
 	wantKeys(t, upstreamClient, "*", "foo")
 }
 
-// TestScriptLoadIsBounded checks that a flood of scripts leaves 1,000 scripts on each master. The
+// TestScriptLoadLimit checks that a flood of scripts leaves 1,000 scripts on each master. The
 // scripts expire, and another proxy finds the last one.
-func TestScriptLoadIsBounded(t *testing.T) {
+func TestScriptLoadLimit(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
 	_, masters, clients := startTwoProxies(t, "--lock-keys", "lock:*")
-	const flood = 1200
+	const scriptCount = 1200
 	lastSHA := ""
-	for i := range flood {
+	for i := range scriptCount {
 		lastSHA, _ = kit.Do(t, clients[0], "SCRIPT", "LOAD", fmt.Sprintf("return %d", i)).(string)
 	}
-	kit.Want(t, clients[1], int64(flood-1), "EVALSHA", lastSHA, "1", "lock:a")
+	kit.Want(t, clients[1], int64(scriptCount-1), "EVALSHA", lastSHA, "1", "lock:a")
 	for _, master := range masters {
 		client, err := redistest.Dial(master.Addr(), kit.WaitLimit)
 		kit.Must(t, err)
@@ -217,9 +217,9 @@ func TestScriptLoadIsBounded(t *testing.T) {
 	}
 }
 
-// TestFunctionThatTakesALock checks that no proxy calls a function that takes a lock, whichever
+// TestLockInFunction checks that no proxy calls a function that takes a lock, whichever
 // proxy loaded the function. The lock stays free.
-func TestFunctionThatTakesALock(t *testing.T) {
+func TestLockInFunction(t *testing.T) {
 	redistest.SkipShort(t)
 	redistest.RequireFeature(t, "FUNCTION", "7.0")
 	t.Parallel()

@@ -21,9 +21,9 @@ import (
 // measured time.
 const recoveryTimeout = kit.WaitLimit
 
-// TestTwoOfFiveFail checks that locks work without a single error while a minority of the masters
-// fails, is down, and recovers.
-func TestTwoOfFiveFail(t *testing.T) {
+// TestTwoFailuresOfFive checks that locks work without a single error while a minority of the
+// masters fails, is down, and recovers.
+func TestTwoFailuresOfFive(t *testing.T) {
 	for _, fault := range faults.All() {
 		t.Run(fault.Name, func(t *testing.T) {
 			f := fault.Start(t)
@@ -42,15 +42,15 @@ func TestTwoOfFiveFail(t *testing.T) {
 	}
 }
 
-// TestThreeOfFiveFail checks that, without a majority, the client gets an error that names every
-// cause, and gets it in time. No lock remains: neither on the running masters, nor on the failed
-// masters after their repair.
-func TestThreeOfFiveFail(t *testing.T) {
+// TestThreeFailuresOfFive checks that, without a majority, the client gets an error that names
+// every cause, and gets it in time. No lock remains: neither on the running masters, nor on the
+// failed masters after their repair.
+func TestThreeFailuresOfFive(t *testing.T) {
 	for _, fault := range faults.All() {
 		t.Run(fault.Name, func(t *testing.T) {
 			// With the guard, three killed masters would have to wait until their locks have
-			// expired; see TestAllLoseData in package guard.
-			f := fault.Start(t, append(kit.DefaultMasterTimeout(), "--guard=false")...)
+			// expired; see TestFullDataLoss in package guard.
+			f := fault.Start(t, append(kit.DefaultMasterTimeoutArgs(), "--guard=false")...)
 			client := kit.Connect(t, f.Proxies[0])
 			kit.WantGrant(t, client, "LOCK", "before", "b", "PX", "60000")
 			kit.EachMaster(t, f.Masters, func(master *redistest.Server) error { return kit.CheckToken(master, "0", "before", "b") })
@@ -78,7 +78,7 @@ func TestThreeOfFiveFail(t *testing.T) {
 // replies arrive.
 func TestMachineStall(t *testing.T) {
 	redistest.SkipShort(t)
-	f := kit.StartFleet(t, kit.DefaultMasterTimeout()...)
+	f := kit.StartFleet(t, kit.DefaultMasterTimeoutArgs()...)
 	load := startLoad(t, f.Proxies[0], 16, false)
 	for range 8 {
 		time.Sleep(100 * time.Millisecond) // the load runs before it is stopped
@@ -95,7 +95,7 @@ func TestMachineStall(t *testing.T) {
 	load.stop().wantFlawless(t)
 }
 
-// checkFree returns an error if a master has one of the keys of TestThreeOfFiveFail.
+// checkFree returns an error if a master has one of the keys of TestThreeFailuresOfFive.
 func checkFree(master *redistest.Server) error {
 	for _, key := range []string{"k", "before"} {
 		if err := kit.CheckAbsent(master, key); err != nil {
@@ -170,13 +170,13 @@ func checkOnAllMasters(f *kit.Fleet, key, value string) (err error) {
 // and then the undo. If the proxy was already waiting for another reply of the master, the proxy
 // does not send the SET. Then the test tries again.
 func TestLateSet(t *testing.T) {
-	f := kit.StartFleet(t, kit.DefaultMasterTimeout()...)
+	f := kit.StartFleet(t, kit.DefaultMasterTimeoutArgs()...)
 	client := kit.Connect(t, f.Proxies[0])
 	// The proxy then knows that this TTL is in use, so the next LOCK begins with its SET.
 	kit.WantGrant(t, client, "LOCK", "warm", "t", "PX", "60000")
 	isLate := false
 	for try := 0; !isLate && try < 10; try++ {
-		isLate = lateSet(t, f, client)
+		isLate = causeLateSet(t, f, client)
 		kit.EachMaster(t, f.Masters, checkFree)
 	}
 	if !isLate {
@@ -184,9 +184,9 @@ func TestLateSet(t *testing.T) {
 	}
 }
 
-// lateSet reports whether all three masters that are stopped during a LOCK execute its SET when
-// they continue.
-func lateSet(t *testing.T, f *kit.Fleet, client *redistest.Client) (isLate bool) {
+// causeLateSet reports whether all three masters that are stopped during a LOCK execute its SET
+// when they continue.
+func causeLateSet(t *testing.T, f *kit.Fleet, client *redistest.Client) (isLate bool) {
 	t.Helper()
 	stoppedMasters := f.Masters[:3]
 	for _, master := range stoppedMasters {
@@ -229,9 +229,9 @@ func hasExecuted(t *testing.T, master *redistest.Server, words ...string) bool {
 	return false
 }
 
-// TestMasterRestarts checks that no client gets an error, and every free lock can be granted, if a
+// TestMasterRestart checks that no client gets an error, and every free lock can be granted, if a
 // master crashes and restarts without data, repeatedly.
-func TestMasterRestarts(t *testing.T) {
+func TestMasterRestart(t *testing.T) {
 	f := kit.StartFleet(t)
 	load := startLoad(t, f.Proxies[0], 16, true)
 	for range 6 {

@@ -27,10 +27,10 @@ func fenceCode(t *testing.T, language string) string {
 	return code
 }
 
-// twoFences returns the fences of two consecutive locks of a key, through two proxies.
-func twoFences(t *testing.T, key string) (older, newer int64) {
+// takeTwoFences returns the fences of two consecutive locks of a key, through two proxies.
+func takeTwoFences(t *testing.T, key string) (older, newer int64) {
 	t.Helper()
-	f := kit.StartGuarded(t, true, 2)
+	f := kit.StartGuardedFleet(t, true, 2)
 	var fences []int64
 	for i, proxy := range f.Proxies {
 		client := kit.Connect(t, proxy)
@@ -52,10 +52,10 @@ func twoFences(t *testing.T, key string) (older, newer int64) {
 	return fences[0], fences[1]
 }
 
-// TestOldHolderIsRefused checks that a database and a Redis refuse the writes of the holder of an
+// TestRefusalOfOldHolder checks that a database and a Redis refuse the writes of the holder of an
 // older lock, with the code of docs/fences.md.
-func TestOldHolderIsRefused(t *testing.T) {
-	older, newer := twoFences(t, "report:7")
+func TestRefusalOfOldHolder(t *testing.T) {
+	older, newer := takeTwoFences(t, "report:7")
 	t.Logf("fences %d, then %d", older, newer)
 	writes := []struct {
 		fence    int64

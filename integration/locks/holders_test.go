@@ -51,7 +51,7 @@ func countVotes(t *testing.T, info map[string]any, state string) (n int) {
 // the client that took the lock. If name is nil, the reply must have no name.
 func wantInfo(t *testing.T, client *redistest.Client, key, state string, votes int, name any) {
 	t.Helper()
-	kit.Shortly(t, func() error {
+	kit.AwaitShortly(t, func() error {
 		info := lockInfo(t, client, key)
 		voteState := map[string]string{"free": "free"}[state]
 		if voteState == "" {
@@ -95,7 +95,7 @@ func TestLockInfo(t *testing.T) {
 		wantInfo(t, bob, "k", state, votes, secondName)
 	}
 	wantBothInfo("free", 5, nil, nil)
-	kit.WantReply(t, ann, "LOCK k secret PX 10000", kit.Granted)
+	kit.WantReply(t, ann, "LOCK k secret PX 10000", kit.GrantReply)
 	wantBothInfo("held", 5, "ann", nil)
 	startedAt := time.UnixMilli(lockInfo(t, ann, "k")["since"].(int64))
 	if age := time.Since(startedAt); age < 0 || age > kit.WaitLimit {
@@ -126,9 +126,9 @@ func TestLockInfo(t *testing.T) {
 
 	// A new holder with an equal token is a different holder, even in the three seconds for which
 	// masters store the removal.
-	kit.WantReply(t, ann, "LOCK k secret PX 10000", kit.Granted)
+	kit.WantReply(t, ann, "LOCK k secret PX 10000", kit.GrantReply)
 	kit.Want(t, bob, int64(1), "FORCEUNLOCK", "k")
-	kit.WantReply(t, bob, "LOCK k secret PX 10000", kit.Granted)
+	kit.WantReply(t, bob, "LOCK k secret PX 10000", kit.GrantReply)
 	wantBothInfo("held", 5, nil, "bob")
 	kit.Want(t, ann, int64(1), "UNLOCK", "k", "secret") // ann's token is equal to bob's
 
@@ -364,14 +364,14 @@ func TestHoldersRights(t *testing.T) {
 	}
 	for _, c := range []struct{ user, command, want string }{
 		{"reader", "LOCKINFO lock:a", "[state held "},
-		{"reader", "LOCKINFO other", noKey},
-		{"reader", "FORCEUNLOCK lock:a", noPermissionFor("del")},
+		{"reader", "LOCKINFO other", keyPermissionError},
+		{"reader", "FORCEUNLOCK lock:a", formatPermissionError("del")},
 		{"app", "FORCEUNLOCK lock:a", "NOPERM this user has no permissions to run the 'client"},
-		{"narrow", "FORCEUNLOCK lock:b", noKey},
-		{"narrow", "LOCKINFO lock:b", noKey},
-		{"blind", "LOCKINFO lock:a", noPermissionFor("get")},
-		{"blind", "LOCKLIST", noPermissionFor("scan")},
-		{"operator", "FORCEUNLOCK other", noKey},
+		{"narrow", "FORCEUNLOCK lock:b", keyPermissionError},
+		{"narrow", "LOCKINFO lock:b", keyPermissionError},
+		{"blind", "LOCKINFO lock:a", formatPermissionError("get")},
+		{"blind", "LOCKLIST", formatPermissionError("scan")},
+		{"operator", "FORCEUNLOCK other", keyPermissionError},
 		{"operator", "FORCEUNLOCK lock:b", "1"},
 	} {
 		kit.WantPrefix(t, r.login(t, c.user), c.command, c.want)
@@ -395,7 +395,7 @@ func TestHoldersRights(t *testing.T) {
 	passwordUpstream := kit.StartRedis(t, "--requirepass", "x")
 	client := kit.Connect(t, kit.StartProxy(t, redistest.URLs(r.masters), "--upstream", passwordUpstream.URL()))
 	for _, command := range []string{"LOCKINFO lock:a", "LOCKLIST", "FORCEUNLOCK lock:a"} {
-		kit.WantPrefix(t, client, command, noAuth)
+		kit.WantPrefix(t, client, command, loginError)
 	}
 }
 

@@ -22,8 +22,8 @@ import (
 // is less than a third of the TTL, after which the next renewal comes.
 const keptTTL, busySlack = 1500 * time.Millisecond, 400 * time.Millisecond
 
-// startKept starts three masters and two proxies.
-func startKept(t *testing.T, args ...string) [2]*harness.Proxy {
+// startProxyPair starts three masters and two proxies.
+func startProxyPair(t *testing.T, args ...string) [2]*harness.Proxy {
 	t.Helper()
 	masters := kit.StartMasters(t)[:3]
 	var proxies [2]*harness.Proxy
@@ -33,17 +33,17 @@ func startKept(t *testing.T, args ...string) [2]*harness.Proxy {
 	return proxies
 }
 
-// lockKept takes a lock of keptTTL that is kept.
-func lockKept(t *testing.T, client *redistest.Client, key string, options ...string) {
+// takeKeptLock takes a lock of keptTTL that is kept.
+func takeKeptLock(t *testing.T, client *redistest.Client, key string, options ...string) {
 	t.Helper()
 	kit.WantGrant(t, client, append([]string{"LOCK", key, "t", "PX", fmt.Sprint(keptTTL.Milliseconds()), "KEEPALIVE"},
 		options...)...)
 }
 
 // wantTaken checks for a time that the lock is held, as another client sees it.
-func wantTaken(t *testing.T, client *redistest.Client, key string, during time.Duration) {
+func wantTaken(t *testing.T, client *redistest.Client, key string, duration time.Duration) {
 	t.Helper()
-	for until := time.Now().Add(during); time.Now().Before(until); time.Sleep(20 * time.Millisecond) {
+	for until := time.Now().Add(duration); time.Now().Before(until); time.Sleep(20 * time.Millisecond) {
 		if got := kit.Do(t, client, "LOCK", key, "rival", "PX", "10000"); got != nil {
 			t.Fatalf("the lock of %s was free, or unknown: %v", key, got)
 		}
@@ -52,11 +52,11 @@ func wantTaken(t *testing.T, client *redistest.Client, key string, during time.D
 
 // wantFreeWithin waits for a lock, and checks that the grant comes between least and most after
 // since.
-func wantFreeWithin(t *testing.T, client *redistest.Client, key string, since time.Time, least, most time.Duration) {
+func wantFreeWithin(t *testing.T, client *redistest.Client, key string, since time.Time, minTime, maxTime time.Duration) {
 	t.Helper()
 	kit.WantGrant(t, client, "LOCK", key, "rival", "PX", "10000", "BLOCK", "20000")
-	if took := time.Since(since); took < least || took > most {
-		t.Errorf("%s was free after %v, want %v to %v", key, took, least, most)
+	if took := time.Since(since); took < minTime || took > maxTime {
+		t.Errorf("%s was free after %v, want %v to %v", key, took, minTime, maxTime)
 	}
 	kit.Want(t, client, int64(1), "UNLOCK", key, "rival")
 }
@@ -84,11 +84,11 @@ func TestKeptLock(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			proxies := startKept(t, args...)
+			proxies := startProxyPair(t, args...)
 			silent, notified, rival := kit.Connect(t, proxies[0]), kit.Connect(t, proxies[0]), kit.Connect(t, proxies[1])
 			kit.Do(t, notified, "HELLO", "3")
-			lockKept(t, silent, "silent")
-			lockKept(t, notified, "told")
+			takeKeptLock(t, silent, "silent")
+			takeKeptLock(t, notified, "told")
 			for range 3 {
 				text, validity := receivePush(t, notified)
 				most := keptTTL.Milliseconds() * 99 / 100
@@ -121,7 +121,7 @@ func TestKeptLock(t *testing.T) {
 // TestKeptLockOfDeadHolder checks that the lock of a client whose connection ends is free when its
 // TTL has ended, and not before.
 func TestKeptLockOfDeadHolder(t *testing.T) {
-	proxies := startKept(t)
+	proxies := startProxyPair(t)
 	rival := kit.Connect(t, proxies[1])
 	rounds := 10
 	if testing.Short() {
@@ -130,7 +130,7 @@ func TestKeptLockOfDeadHolder(t *testing.T) {
 	for i := range rounds {
 		key := fmt.Sprint("k", i)
 		client := kit.Connect(t, proxies[0])
-		lockKept(t, client, key)
+		takeKeptLock(t, client, key)
 		time.Sleep(keptTTL/3 + time.Duration(i)*keptTTL/20)
 		end := client.Close
 		if i%2 == 0 {
@@ -144,9 +144,9 @@ func TestKeptLockOfDeadHolder(t *testing.T) {
 // TestKeptLockAtAnotherProxy checks that a client whose proxy is killed keeps its lock through the
 // other proxy.
 func TestKeptLockAtAnotherProxy(t *testing.T) {
-	proxies := startKept(t)
+	proxies := startProxyPair(t)
 	client, rival := kit.Connect(t, proxies[0]), kit.Connect(t, proxies[1])
-	lockKept(t, client, "k")
+	takeKeptLock(t, client, "k")
 	time.Sleep(keptTTL)
 	kit.Must(t, proxies[0].Signal(syscall.SIGKILL))
 	newClient := kit.Connect(t, proxies[1])
@@ -157,12 +157,12 @@ func TestKeptLockAtAnotherProxy(t *testing.T) {
 	kit.Want(t, newClient, nil, "EXTEND", "k", "t", "PX", "1500")
 }
 
-// TestKeptLockIsTakenOver checks that a second connection to the same proxy can keep the lock
+// TestKeptLockTakeover checks that a second connection to the same proxy can keep the lock
 // instead of the first connection.
-func TestKeptLockIsTakenOver(t *testing.T) {
-	proxies := startKept(t)
+func TestKeptLockTakeover(t *testing.T) {
+	proxies := startProxyPair(t)
 	first, second, rival := kit.Connect(t, proxies[0]), kit.Connect(t, proxies[0]), kit.Connect(t, proxies[1])
-	lockKept(t, first, "k")
+	takeKeptLock(t, first, "k")
 	kit.WantGrant(t, second, "EXTEND", "k", "t", "PX", "1500", "KEEPALIVE", "MAXHOLD", "3000")
 	began := time.Now()
 	kit.Must(t, first.Close())
@@ -172,11 +172,11 @@ func TestKeptLockIsTakenOver(t *testing.T) {
 // TestKeptLockToMaxHold checks that a lock is held for MAXHOLD, and that the client then gets a
 // push.
 func TestKeptLockToMaxHold(t *testing.T) {
-	proxies := startKept(t)
+	proxies := startProxyPair(t)
 	client, rival := kit.Connect(t, proxies[0]), kit.Connect(t, proxies[1])
 	kit.Do(t, client, "HELLO", "3")
 	began := time.Now()
-	lockKept(t, client, "k", "MAXHOLD", "5000")
+	takeKeptLock(t, client, "k", "MAXHOLD", "5000")
 	wantFreeWithin(t, rival, "k", began, 5000*time.Millisecond, 5050*time.Millisecond+busySlack)
 	var texts []string
 	for len(texts) == 0 || strings.HasPrefix(texts[len(texts)-1], "[lock kept") {
@@ -188,9 +188,9 @@ func TestKeptLockToMaxHold(t *testing.T) {
 	}
 }
 
-// TestKeptLockIsLost checks the push about a lock that was taken away at this proxy or at another
+// TestKeptLockLoss checks the push about a lock that was taken away at this proxy or at another
 // proxy, or that expired without a quorum.
-func TestKeptLockIsLost(t *testing.T) {
+func TestKeptLockLoss(t *testing.T) {
 	masters := kit.StartMasters(t)[:3]
 	f := kit.LinkFleet(t, masters, 2)
 	client, rival := kit.Connect(t, f.Proxies[0]), kit.Connect(t, f.Proxies[1])
@@ -210,13 +210,13 @@ func TestKeptLockIsLost(t *testing.T) {
 			return
 		}
 	}
-	lockKept(t, client, "a")
+	takeKeptLock(t, client, "a")
 	kit.Want(t, rival, int64(1), "FORCEUNLOCK", "a")
 	lost("[lock lost a not_held]", time.Now(), keptTTL/3)
-	lockKept(t, client, "b")
+	takeKeptLock(t, client, "b")
 	kit.Want(t, kit.Connect(t, f.Proxies[0]), int64(1), "FORCEUNLOCK", "b")
 	lost("[lock lost b forced]", time.Now(), 0)
-	lockKept(t, client, "c")
+	takeKeptLock(t, client, "c")
 	for _, i := range []int{0, 2} {
 		kit.Must(t, f.Links[0][i].Refuse())
 	}
@@ -226,15 +226,15 @@ func TestKeptLockIsLost(t *testing.T) {
 	}
 }
 
-// TestKeptLockWhileMastersFail checks that a lock has no gap while one master after the other
+// TestKeptLockDuringMasterFailures checks that a lock has no gap while one master after the other
 // fails.
-func TestKeptLockWhileMastersFail(t *testing.T) {
+func TestKeptLockDuringMasterFailures(t *testing.T) {
 	redistest.SkipShort(t)
 	masters := kit.StartMasters(t)[:3]
 	f := kit.LinkFleet(t, masters, 2)
 	client, rival := kit.Connect(t, f.Proxies[0]), kit.Connect(t, f.Proxies[1])
 	kit.Do(t, client, "HELLO", "3")
-	lockKept(t, client, "k")
+	takeKeptLock(t, client, "k")
 	for i := range 4 {
 		kit.Must(t, f.Links[0][i%3].Refuse())
 		wantTaken(t, rival, "k", keptTTL)
@@ -261,12 +261,12 @@ func TestKeptLockWhileMastersFail(t *testing.T) {
 	}
 }
 
-// TestKeptLockWhileProxyDrains checks that a proxy that stops renews a lock once more before it
+// TestKeptLockDuringDrain checks that a proxy that stops renews a lock once more before it
 // closes the connection, and does not release it.
-func TestKeptLockWhileProxyDrains(t *testing.T) {
-	proxies := startKept(t)
+func TestKeptLockDuringDrain(t *testing.T) {
+	proxies := startProxyPair(t)
 	client, rival := kit.Connect(t, proxies[0]), kit.Connect(t, proxies[1])
-	lockKept(t, client, "k")
+	takeKeptLock(t, client, "k")
 	time.Sleep(keptTTL/3 + keptTTL*4/15) // the next renewal would come at two thirds
 	began := time.Now()
 	kit.Must(t, proxies[0].Signal(syscall.SIGTERM))
@@ -283,9 +283,9 @@ func TestKeptLockAfterReset(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			proxies := startKept(t, args...)
+			proxies := startProxyPair(t, args...)
 			client, rival := kit.Connect(t, proxies[0]), kit.Connect(t, proxies[1])
-			lockKept(t, client, "k")
+			takeKeptLock(t, client, "k")
 			kit.Do(t, client, "RESET")
 			wantFreeWithin(t, rival, "k", time.Now(), keptTTL/3, keptTTL+100*time.Millisecond+busySlack)
 		})
@@ -294,7 +294,7 @@ func TestKeptLockAfterReset(t *testing.T) {
 
 // TestKeptLocksOfAPipeline checks that many locks of one pipeline are all kept.
 func TestKeptLocksOfAPipeline(t *testing.T) {
-	proxies := startKept(t)
+	proxies := startProxyPair(t)
 	client, rival := kit.Connect(t, proxies[0]), kit.Connect(t, proxies[1])
 	var pipeline []byte
 	const locks = 200
@@ -325,24 +325,24 @@ func TestCostOfKeptLocks(t *testing.T) {
 	redistest.SkipShort(t)
 	locks, err := strconv.Atoi(cmp.Or(os.Getenv("REDLOCK_KEPT_LOCKS"), "5000"))
 	kit.Must(t, err)
-	const ttl, perClient, measured = 30 * time.Second, 1000, 20 * time.Second
-	proxy := startKept(t)[0]
-	var taking sync.WaitGroup
-	for from := 0; from < locks; from += perClient {
+	const ttl, locksPerClient, measureTime = 30 * time.Second, 1000, 20 * time.Second
+	proxy := startProxyPair(t)[0]
+	var workers sync.WaitGroup
+	for from := 0; from < locks; from += locksPerClient {
 		client := kit.Connect(t, proxy)
-		taking.Go(func() { kit.NoError(t, lockMany(client, from, perClient, ttl)) })
+		workers.Go(func() { kit.NoError(t, lockMany(client, from, locksPerClient, ttl)) })
 	}
-	taking.Wait()
+	workers.Wait()
 	client := kit.Connect(t, proxy)
 	before, err := proxy.CPU()
 	kit.Must(t, err)
 	renewedBefore := infoNumber(t, client, "redlock_lock_renewals_total")
-	time.Sleep(measured)
+	time.Sleep(measureTime)
 	after, err := proxy.CPU()
 	kit.Must(t, err)
 	renewed := infoNumber(t, client, "redlock_lock_renewals_total") - renewedBefore
-	t.Logf("%d kept locks of %v: %d renewals in %v, %.1f %% of a core, %.1f µs each", locks, ttl, renewed, measured,
-		100*(after-before).Seconds()/measured.Seconds(), float64((after-before).Microseconds())/float64(max(renewed, 1)))
+	t.Logf("%d kept locks of %v: %d renewals in %v, %.1f %% of a core, %.1f µs each", locks, ttl, renewed, measureTime,
+		100*(after-before).Seconds()/measureTime.Seconds(), float64((after-before).Microseconds())/float64(max(renewed, 1)))
 	if kept := infoNumber(t, client, "redlock_kept_locks"); kept != locks || renewed == 0 {
 		t.Errorf("%d locks are kept, want %d; %d renewals", kept, locks, renewed)
 	}
@@ -350,17 +350,17 @@ func TestCostOfKeptLocks(t *testing.T) {
 
 // lockMany takes n locks that are kept, in pipelines.
 func lockMany(client *redistest.Client, from, n int, ttl time.Duration) error {
-	const atOnce = 100
-	for key := from; key < from+n; key += atOnce {
+	const batchSize = 100
+	for key := from; key < from+n; key += batchSize {
 		var pipeline []byte
-		for i := range atOnce {
+		for i := range batchSize {
 			pipeline = redistest.AppendCommand(pipeline, "LOCK", fmt.Sprint("kept:", key+i), "t",
 				"PX", fmt.Sprint(ttl.Milliseconds()), "KEEPALIVE")
 		}
 		if err := client.Send(pipeline); err != nil {
 			return err
 		}
-		for range atOnce {
+		for range batchSize {
 			if reply, err := client.Receive(); err != nil || reply == nil {
 				return fmt.Errorf("LOCK was answered %v, %w", reply, err)
 			}

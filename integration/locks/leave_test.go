@@ -16,15 +16,15 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// disconnect is a way to disconnect while waiting for a lock. wait sends the LOCK, and returns a
-// function that disconnects.
-type disconnect struct {
+// disconnectCase is a way to disconnect while waiting for a lock. wait sends the LOCK, and returns
+// a function that disconnects.
+type disconnectCase struct {
 	name string
 	wait func(t *testing.T, proxy *harness.Proxy, token string) (disconnect func())
 }
 
-func disconnects() []disconnect {
-	return []disconnect{
+func disconnectCases() []disconnectCase {
+	return []disconnectCase{
 		{"killed", waitInProcess},
 		{"closed", func(t *testing.T, proxy *harness.Proxy, token string) func() {
 			client := kit.StartWaiter(t, proxy, token)
@@ -68,10 +68,10 @@ func closeHalf(t *testing.T, client *redistest.Client) {
 	}
 }
 
-// TestWaitersDisconnect checks that a client that disconnects while waiting is granted nothing, and
+// TestWaiterDisconnect checks that a client that disconnects while waiting is granted nothing, and
 // does not block the next client. The client is at the head or in the middle of the queue.
-func TestWaitersDisconnect(t *testing.T) {
-	for _, disconnect := range disconnects() {
+func TestWaiterDisconnect(t *testing.T) {
+	for _, disconnect := range disconnectCases() {
 		t.Run(disconnect.name, func(t *testing.T) {
 			t.Parallel()
 			f := kit.StartFleet(t)
@@ -109,9 +109,9 @@ func wantServed(t *testing.T, f *kit.Fleet, client *redistest.Client, token stri
 	kit.EachMaster(t, f.Masters, func(master *redistest.Server) error { return kit.CheckToken(master, "0", "k", token) })
 }
 
-// TestAllWaitersDisconnect checks that no waiter remains, and that the lock is free, when all
+// TestDisconnectOfAllWaiters checks that no waiter remains, and that the lock is free, when all
 // waiting clients have disconnected.
-func TestAllWaitersDisconnect(t *testing.T) {
+func TestDisconnectOfAllWaiters(t *testing.T) {
 	f := kit.StartFleet(t)
 	holder := kit.Connect(t, f.Proxies[0])
 	kit.WantGrant(t, holder, "LOCK", "k", "holder", "PX", "60000")
@@ -124,7 +124,7 @@ func TestAllWaitersDisconnect(t *testing.T) {
 		kit.Must(t, waiter.Close())
 	}
 	kit.WantBlocked(t, f.Proxies[0], 0)
-	kit.Shortly(t, func() error {
+	kit.AwaitShortly(t, func() error {
 		if info, _ := kit.Do(t, holder, "INFO", "clients").(string); !strings.Contains(info, "connected_clients:1\r\n") {
 			return fmt.Errorf("got %q, want the holder alone to be connected", info)
 		}

@@ -27,10 +27,10 @@ type load struct {
 // result holds the results of one client, or of all clients.
 type result struct {
 	lockPairs    int // number of locks that were granted and released
-	held         int // number of nil replies for the shared key
+	nilReplies   int // number of nil replies for the shared key
 	wrongReplies int // number of replies that must not happen
 	example      string
-	slowest      time.Duration // duration of the slowest LOCK
+	maxLockTime  time.Duration // duration of the slowest LOCK
 }
 
 // startLoad connects the clients and starts them.
@@ -41,7 +41,7 @@ func startLoad(t *testing.T, proxy *harness.Proxy, clients int, shared bool) *lo
 		w := &worker{name: strconv.Itoa(i), client: kit.Connect(t, proxy), shared: shared, result: &l.results[i]}
 		l.workers.Go(func() {
 			for turn := 0; !l.stopping.Load(); turn++ {
-				w.turn(turn)
+				w.runTurn(turn)
 			}
 		})
 	}
@@ -55,9 +55,9 @@ func (l *load) stop() result {
 	var sum result
 	for _, r := range l.results {
 		sum.lockPairs += r.lockPairs
-		sum.held += r.held
+		sum.nilReplies += r.nilReplies
 		sum.wrongReplies += r.wrongReplies
-		sum.slowest = max(sum.slowest, r.slowest)
+		sum.maxLockTime = max(sum.maxLockTime, r.maxLockTime)
 		if r.example != "" {
 			sum.example = r.example
 		}
@@ -68,7 +68,7 @@ func (l *load) stop() result {
 // wantFlawless fails the test unless there were many turns and no wrong reply.
 func (r result) wantFlawless(t *testing.T) {
 	t.Helper()
-	t.Logf("%d pairs of LOCK and UNLOCK, %d times nil for the shared key, slowest LOCK %v", r.lockPairs, r.held, r.slowest)
+	t.Logf("%d pairs of LOCK and UNLOCK, %d times nil for the shared key, slowest LOCK %v", r.lockPairs, r.nilReplies, r.maxLockTime)
 	if r.wrongReplies > 0 {
 		t.Errorf("%d wrong replies, such as %s", r.wrongReplies, r.example)
 	}
@@ -85,8 +85,8 @@ type worker struct {
 	result *result
 }
 
-// turn locks and unlocks once.
-func (w *worker) turn(number int) {
+// runTurn locks and unlocks once.
+func (w *worker) runTurn(number int) {
 	key, token := "own:"+w.name, w.name+"-"+strconv.Itoa(number)
 	common := w.shared && number%2 == 1
 	if common {
@@ -94,10 +94,10 @@ func (w *worker) turn(number int) {
 	}
 	sent := time.Now()
 	reply, err := w.client.Do("LOCK", key, token, "PX", "10000")
-	w.result.slowest = max(w.result.slowest, time.Since(sent))
+	w.result.maxLockTime = max(w.result.maxLockTime, time.Since(sent))
 	switch validity, ok := reply.(int64); {
 	case common && reply == nil && err == nil:
-		w.result.held++
+		w.result.nilReplies++
 	case !ok || validity <= 0:
 		w.countWrong("LOCK "+key, reply, err)
 	default:

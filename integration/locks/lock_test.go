@@ -22,17 +22,17 @@ func TestLock(t *testing.T) {
 		reply   any
 		holder  string // the value on each master; empty: no key
 	}{
-		{"LOCK k t PX 10000", kit.Granted, "t"},
+		{"LOCK k t PX 10000", kit.GrantReply, "t"},
 		{"LOCK k u PX 10000", nil, "t"},
 		{"LOCK k t PX 10000", nil, "t"}, // not even the holder gets the lock twice
 		{"LOCK k u PX 10000 BLOCK 20", nil, "t"},
 		{"UNLOCK k u", int64(0), "t"},
 		{"EXTEND k u PX 60000", nil, "t"},
-		{"EXTEND k t EX 10", kit.Granted, "t"},
+		{"EXTEND k t EX 10", kit.GrantReply, "t"},
 		{"UNLOCK k t", int64(1), ""},
 		{"UNLOCK k t", int64(0), ""},
 		{"EXTEND k t PX 10000", nil, ""},
-		{"lock k u block 1000 ex 10", kit.Granted, "u"},
+		{"lock k u block 1000 ex 10", kit.GrantReply, "u"},
 		{"UNLOCK k t", int64(0), "u"},
 		{"UNLOCK k u", int64(1), ""},
 	} {
@@ -46,9 +46,9 @@ func TestLock(t *testing.T) {
 	}
 }
 
-// TestLockExpires checks that an unreleased lock is free after its TTL, and not before its validity
+// TestLockExpiry checks that an unreleased lock is free after its TTL, and not before its validity
 // has passed.
-func TestLockExpires(t *testing.T) {
+func TestLockExpiry(t *testing.T) {
 	f := kit.StartFleet(t)
 	proxy, masters := f.Proxies[0], f.Masters
 	client := kit.Connect(t, proxy)
@@ -65,7 +65,7 @@ func TestLockExpires(t *testing.T) {
 func TestKeyPrefix(t *testing.T) {
 	masters := kit.StartMasters(t)
 	client := kit.Connect(t, kit.StartProxy(t, redistest.URLs(masters), "--key-prefix", "app:"))
-	kit.WantReply(t, client, "LOCK k t PX 10000", kit.Granted)
+	kit.WantReply(t, client, "LOCK k t PX 10000", kit.GrantReply)
 	kit.EachMaster(t, masters, func(master *redistest.Server) error { return kit.CheckHeld(master, "app:k", "t") })
 	kit.EachMaster(t, masters, func(master *redistest.Server) error { return kit.CheckAbsent(master, "k") })
 	kit.Want(t, client, int64(1), "UNLOCK", "k", "t")
@@ -79,8 +79,8 @@ func TestSelect(t *testing.T) {
 	proxy, masters := f.Proxies[0], f.Masters
 	client0, client3 := kit.Connect(t, proxy), kit.Connect(t, proxy)
 	kit.Want(t, client3, "OK", "SELECT", "3")
-	kit.WantReply(t, client0, "LOCK k zero PX 10000", kit.Granted)
-	kit.WantReply(t, client3, "LOCK k three PX 10000", kit.Granted)
+	kit.WantReply(t, client0, "LOCK k zero PX 10000", kit.GrantReply)
+	kit.WantReply(t, client3, "LOCK k three PX 10000", kit.GrantReply)
 	kit.Want(t, client0, int64(0), "UNLOCK", "k", "three")
 	kit.Want(t, client3, int64(0), "UNLOCK", "k", "zero")
 	kit.EachMaster(t, masters, func(master *redistest.Server) error { return kit.CheckHeld(master, "k", "zero") })
@@ -97,9 +97,9 @@ func TestMaxTTL(t *testing.T) {
 	}
 	kit.WantReply(t, client, "LOCK k t PX 10001", overMaxTTL("lock"))
 	kit.WantReply(t, client, "LOCK k t EX 11", overMaxTTL("lock"))
-	kit.WantReply(t, client, "LOCK k t PX 10000", kit.Granted)
+	kit.WantReply(t, client, "LOCK k t PX 10000", kit.GrantReply)
 	kit.WantReply(t, client, "EXTEND k t PX 10001", overMaxTTL("extend"))
-	kit.WantReply(t, client, "EXTEND k t EX 10", kit.Granted)
+	kit.WantReply(t, client, "EXTEND k t EX 10", kit.GrantReply)
 }
 
 // TestGeneratedToken checks that, for the token *, the proxy generates a token, and returns it in

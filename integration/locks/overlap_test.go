@@ -33,7 +33,7 @@ func TestOverlap(t *testing.T) {
 	grants, seed := kit.SizeFrom(t, grantsEnv, defaultGrants), kit.NumberFrom(t, kit.SeedEnv, rand.Uint64())
 	t.Logf("%d grants wanted (%s); seed %d (%s)", grants, grantsEnv, seed, kit.SeedEnv)
 	f := kit.StartLinkedFleet(t, 2)
-	c := startContest(t, f, seed, holdAtRandom)
+	c := startContest(t, f, seed, randomHoldTime)
 	disturber := faults.StartDisturber(f, seed, faults.FaultsWithoutDataLoss()...)
 	waitErr := c.WaitFor(t, int(grants))
 	faultCounts, err := disturber.Stop()
@@ -51,9 +51,9 @@ func TestOverlap(t *testing.T) {
 	}
 }
 
-// TestOverlapIsDetected checks that the same contest finds overlaps if a client deletes the key
+// TestOverlapDetection checks that the same contest finds overlaps if a client deletes the key
 // directly on a majority of the masters.
-func TestOverlapIsDetected(t *testing.T) {
+func TestOverlapDetection(t *testing.T) {
 	redistest.SkipShort(t)
 	f := kit.StartLinkedFleet(t, 2)
 	c := startContest(t, f, rand.Uint64(), func(*rand.Rand) time.Duration { return 20 * time.Millisecond })
@@ -81,9 +81,9 @@ func deleteKey(t *testing.T, master *redistest.Server, key string) {
 	kit.Do(t, client, "DEL", key)
 }
 
-// holdAtRandom returns the time for which a client keeps the lock. Usually this is zero, sometimes
-// a part of the lease, and rarely longer than the lease.
-func holdAtRandom(random *rand.Rand) time.Duration {
+// randomHoldTime returns the time for which a client keeps the lock. Usually this is zero,
+// sometimes a part of the lease, and rarely longer than the lease.
+func randomHoldTime(random *rand.Rand) time.Duration {
 	switch n := random.IntN(2000); {
 	case n == 0:
 		return lease + lease/10
@@ -114,7 +114,7 @@ func startContest(t *testing.T, f *kit.Fleet, seed uint64, hold func(*rand.Rand)
 			random: rand.New(rand.NewPCG(seed, uint64(i)+2)), hold: hold,
 		}
 		contender.client.SetTimeout(time.Minute)
-		c.AddClient(contender.name, contender.turn)
+		c.AddClient(contender.name, contender.runTurn)
 	}
 	return c
 }
@@ -128,8 +128,8 @@ type contender struct {
 	hold    func(*rand.Rand) time.Duration
 }
 
-// turn waits for the lock, holds it, sometimes for longer than its lease, and releases it.
-func (c *contender) turn(token string) {
+// runTurn waits for the lock, holds it, sometimes for longer than its lease, and releases it.
+func (c *contender) runTurn(token string) {
 	received, until := c.requestLock("LOCK", contestedKey, token, "PX", kit.Millis(lease), "BLOCK", "10000")
 	if until == 0 {
 		time.Sleep(5 * time.Millisecond) // another error may follow immediately

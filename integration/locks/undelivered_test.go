@@ -34,7 +34,7 @@ type deliveryCase struct {
 
 func deliveryCases(t *testing.T) []deliveryCase {
 	t.Helper()
-	ca := certtest.NewAuthority(t)
+	ca := certtest.NewCA(t)
 	pair := ca.Issue(t)
 	lockKeyArgs, tagArgs := []string{"--lock-keys", "*"}, []string{"--lock-keys", "*", "--lock-tags", "*"}
 	return []deliveryCase{
@@ -47,8 +47,8 @@ func deliveryCases(t *testing.T) []deliveryCase {
 	}
 }
 
-// inEachCase runs a test in each case, with three masters and two proxies.
-func inEachCase(t *testing.T, test func(t *testing.T, s deliveryCase, masters []*redistest.Server, proxies [2]*harness.Proxy)) {
+// runEachCase runs a test in each case, with three masters and two proxies.
+func runEachCase(t *testing.T, test func(t *testing.T, s deliveryCase, masters []*redistest.Server, proxies [2]*harness.Proxy)) {
 	for _, s := range deliveryCases(t) {
 		t.Run(s.name, func(t *testing.T) {
 			t.Parallel()
@@ -148,7 +148,7 @@ func script(body, key string, args ...string) []string {
 	return append([]string{"EVAL", body, "1", key}, args...)
 }
 
-const takeByScript = "if redis.call('set', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2]) then %s end return 0"
+const takeScript = "if redis.call('set', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2]) then %s end return 0"
 
 func shortGrants() []grantCommands {
 	plain := func(words ...string) func(key, ms string) [][]string {
@@ -160,7 +160,7 @@ func shortGrants() []grantCommands {
 		{"SET NX", plain("SET KEY 1 NX PX MS")},
 		{"LOCK", plain("LOCK KEY 1 PX MS")},
 		{"EVAL", func(key, ms string) [][]string {
-			return [][]string{script(fmt.Sprintf(takeByScript, "return 1"), key, "1", ms)}
+			return [][]string{script(fmt.Sprintf(takeScript, "return 1"), key, "1", ms)}
 		}},
 		{"EXEC", func(key, ms string) [][]string {
 			return append(append([][]string{{"MULTI"}}, plain("SET KEY 1 NX PX MS")(key, ms)...), []string{"EXEC"})
@@ -172,7 +172,7 @@ func shortGrants() []grantCommands {
 func longGrants() []grantCommands {
 	return []grantCommands{
 		{"EVAL", func(key, ms string) [][]string {
-			return [][]string{script(fmt.Sprintf(takeByScript, longReplyScript), key, "1", ms)}
+			return [][]string{script(fmt.Sprintf(takeScript, longReplyScript), key, "1", ms)}
 		}},
 		{"EXEC", func(key, ms string) [][]string {
 			return [][]string{{"MULTI"}, {"SET", key, "1", "NX", "PX", ms}, script(longReplyScript, key), {"EXEC"}}
@@ -181,34 +181,34 @@ func longGrants() []grantCommands {
 }
 
 // awaitHeld waits until a lock is held with the token "1", and sets the neighbour.
-func (s deliveryCase) awaitHeld(t *testing.T, other *client) {
+func (s deliveryCase) awaitHeld(t *testing.T, observer *client) {
 	t.Helper()
 	kit.Eventually(t, func() error {
-		if got := other.do("GET", s.key); got != "1" {
+		if got := observer.do("GET", s.key); got != "1" {
 			return fmt.Errorf("%s holds %v", s.key, got)
 		}
 		return nil
 	})
 	if s.neighbour != "" {
-		other.do("RPUSH", s.neighbour, "x")
+		observer.do("RPUSH", s.neighbour, "x")
 	}
 }
 
 // wantStillHeld fails the test unless a lock can still be released a moment after its client has
 // disconnected.
-func (s deliveryCase) wantStillHeld(t *testing.T, other *client) {
+func (s deliveryCase) wantStillHeld(t *testing.T, observer *client) {
 	t.Helper()
 	time.Sleep(300 * time.Millisecond) // an undo would happen immediately
-	if got := other.do("UNLOCK", s.key, "1"); got != any(int64(1)) {
+	if got := observer.do("UNLOCK", s.key, "1"); got != any(int64(1)) {
 		t.Errorf("UNLOCK of what was delivered: %v", got)
 	}
 }
 
-// TestDeliveredGrantStays checks that a lock stays if its client has read the grant and then
+// TestDeliveredGrant checks that a lock stays if its client has read the grant and then
 // disconnects. The client has not read the later replies of the same pipeline. The same holds if
 // the client has half-closed its connection.
-func TestDeliveredGrantStays(t *testing.T) {
-	inEachCase(t, func(t *testing.T, s deliveryCase, _ []*redistest.Server, proxies [2]*harness.Proxy) {
+func TestDeliveredGrant(t *testing.T) {
+	runEachCase(t, func(t *testing.T, s deliveryCase, _ []*redistest.Server, proxies [2]*harness.Proxy) {
 		for i, grant := range slices.Repeat(shortGrants(), 2) {
 			halfClosed := i >= len(shortGrants())
 			t.Run(fmt.Sprintf("%s, half-closed %v", grant.name, halfClosed), func(t *testing.T) {
@@ -231,10 +231,10 @@ func TestDeliveredGrantStays(t *testing.T) {
 	})
 }
 
-// TestUndeliveredGrantIsUndone checks a lock whose holder disconnects before it has received the
+// TestUndeliveredGrant checks a lock whose holder disconnects before it has received the
 // grant. Another client gets the lock long before the lease expires.
-func TestUndeliveredGrantIsUndone(t *testing.T) {
-	inEachCase(t, func(t *testing.T, s deliveryCase, _ []*redistest.Server, proxies [2]*harness.Proxy) {
+func TestUndeliveredGrant(t *testing.T) {
+	runEachCase(t, func(t *testing.T, s deliveryCase, _ []*redistest.Server, proxies [2]*harness.Proxy) {
 		for _, grant := range longGrants() {
 			t.Run(grant.name, func(t *testing.T) {
 				owner, other := s.connect(t, proxies[0]), s.connect(t, proxies[1])
@@ -260,7 +260,7 @@ func TestUndeliveredGrantIsUndone(t *testing.T) {
 // earlier holder has not received its grant, and its lease has expired. Another client has taken
 // the lock with the same token, through the same proxy or another proxy.
 func TestLockAfterUndeliveredGrant(t *testing.T) {
-	inEachCase(t, func(t *testing.T, s deliveryCase, _ []*redistest.Server, proxies [2]*harness.Proxy) {
+	runEachCase(t, func(t *testing.T, s deliveryCase, _ []*redistest.Server, proxies [2]*harness.Proxy) {
 		for _, longGrant := range longGrants() {
 			for _, nextGrant := range shortGrants()[:2] {
 				for i, proxy := range proxies {

@@ -9,9 +9,9 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// TestWaitCountsMasters checks that WAIT returns the number of masters beyond a majority that have
+// TestWaitMasterCount checks that WAIT returns the number of masters beyond a majority that have
 // the client's changes, as Redis counts replicas.
-func TestWaitCountsMasters(t *testing.T) {
+func TestWaitMasterCount(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
 	f := startPair(t, "--lock-keys", "l:*")

@@ -10,9 +10,9 @@ import (
 	"redlock-proxy/integration/kit"
 )
 
-// TestChangeRaisesNoAlarm checks that each proxy logs one line at the beginning of a change of the
+// TestAlarmsDuringChange checks that each proxy logs one line at the beginning of a change of the
 // masters, and one line at its end. A further line reports that its configuration was reloaded.
-func TestChangeRaisesNoAlarm(t *testing.T) {
+func TestAlarmsDuringChange(t *testing.T) {
 	t.Parallel()
 	r := startRig(t, 2, 3, 5)
 	for _, proxy := range r.proxies {
@@ -38,7 +38,7 @@ func (r *rig) wantLogged(want []string) {
 	want = slices.Sorted(slices.Values(want))
 	for _, proxy := range r.proxies {
 		kit.Eventually(r.t, func() error {
-			got := slices.DeleteFunc(kit.LoggedAfter(proxy, "msg=ready"),
+			got := slices.DeleteFunc(kit.MessagesAfter(proxy, "msg=ready"),
 				func(message string) bool { return message == "INFO master caught up" })
 			if slices.Sort(got); !slices.Equal(got, want) {
 				return fmt.Errorf("got %q, want %q", got, want)

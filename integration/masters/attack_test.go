@@ -34,21 +34,21 @@ func TestConflictingChanges(t *testing.T) {
 	}
 	reloads.Wait()
 	t.Log(replies)
-	var agreed []int
+	var agreedMasters []int
 	var loser int
 	// One of the proxies has changed to its own list, whatever its reply was.
 	kit.Eventually(t, func() error {
 		for i, proxy := range r.proxies {
-			agreed, loser = []int{0, 1, 2, 3 + i}, 1-i
-			if r.checkVoting(proxy, agreed) == nil {
+			agreedMasters, loser = []int{0, 1, 2, 3 + i}, 1-i
+			if r.checkVoting(proxy, agreedMasters) == nil {
 				return nil
 			}
 		}
 		return errors.New("the masters are not changed")
 	})
-	r.wantConflict(replies[loser], agreed)
-	r.writeAllMasters(agreed...)
-	r.wantVoting(agreed...)
+	r.wantConflict(replies[loser], agreedMasters)
+	r.writeAllMasters(agreedMasters...)
+	r.wantVoting(agreedMasters...)
 	kit.Want(t, client, nil, "LOCK", "held", "u", "PX", "1000")
 	kit.Want(t, kit.Connect(t, r.proxies[1]), int64(1), "UNLOCK", "held", "t")
 }
@@ -80,11 +80,11 @@ var killSequence = [][]int{
 	{0, 3, 4, 1}, {0, 3, 4, 1, 2}, {0, 3, 5, 1, 2}, {0, 5, 1, 2}, {0, 1, 2},
 }
 
-// TestChangerIsKilled kills the proxy that changes the masters, at any moment of the change, under
+// TestKilledChanger kills the proxy that changes the masters, at any moment of the change, under
 // load. If the change had begun, the other proxies complete it. Otherwise another proxy begins it.
 // The killed proxy starts again, alternately with the new and with the old masters in its file.
 // With the old masters it grants no lock, and follows the change when its file is corrected.
-func TestChangerIsKilled(t *testing.T) {
+func TestKilledChanger(t *testing.T) {
 	redistest.SkipShort(t)
 	seed := kit.NumberFrom(t, "REDLOCK_MASTERS_SEED", 1)
 	random := rand.New(rand.NewPCG(seed, 7))
@@ -137,10 +137,10 @@ func (r *rig) hasBegunChange(proxy int, masters []int) bool {
 	return r.checkVoting(r.proxies[proxy], masters) != nil
 }
 
-// TestStoppedProxyFollows stops a proxy before a change, and lets it continue after the change.
-// Then two of the new masters hold a lock, and two masters that the proxy knew do not. The proxy
-// does not count the votes of these two masters, and follows the change.
-func TestStoppedProxyFollows(t *testing.T) {
+// TestStoppedProxyDuringChange stops a proxy before a change, and lets it continue after the
+// change. Then two of the new masters hold a lock, and two masters that the proxy knew do not. The
+// proxy does not count the votes of these two masters, and follows the change.
+func TestStoppedProxyDuringChange(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
 	r := startRig(t, 2, 3, 4)
@@ -223,10 +223,10 @@ func TestRefusedChanges(t *testing.T) {
 	}
 }
 
-// TestAllProxiesRestartDuringChange kills the only proxy when a master is sealed and has not joined
+// TestProxyRestartsDuringChange kills the only proxy when a master is sealed and has not joined
 // the new set. The proxy then starts with the new masters, and completes the change. Locks are
 // still held.
-func TestAllProxiesRestartDuringChange(t *testing.T) {
+func TestProxyRestartsDuringChange(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
 	r := startRig(t, 1, 3, 4)
@@ -253,10 +253,10 @@ func (r *rig) isSealed() bool {
 	return err == nil && strings.Contains(fmt.Sprint(text), ";")
 }
 
-// TestLoadFindsDoubleGrants checks that the load would find double grants in the other tests. Some
+// TestDoubleGrantDetection checks that the load would find double grants in the other tests. Some
 // proxies use three masters, one of them unreachable, and another proxy uses five masters. The
 // masters know of no change, so the load finds double grants.
-func TestLoadFindsDoubleGrants(t *testing.T) {
+func TestDoubleGrantDetection(t *testing.T) {
 	redistest.SkipShort(t)
 	servers := kit.StartMasters(t)
 	startUnguarded := func(masters ...string) *harness.Proxy { return kit.StartProxy(t, masters, "--guard=false") }

@@ -12,10 +12,10 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// TestLocksOutliveAChange checks that locks outlive changes of the masters. Clients hold, extend
+// TestLocksAfterAChange checks that locks outlive changes of the masters. Clients hold, extend
 // and release them after a master was added, a master was replaced, and a master was removed. This
 // holds at the proxy that changed the masters and at the proxy that followed.
-func TestLocksOutliveAChange(t *testing.T) {
+func TestLocksAfterAChange(t *testing.T) {
 	t.Parallel()
 	r := startRig(t, 2, 3, 5)
 	clientA, clientB := kit.Connect(t, r.proxies[0]), kit.Connect(t, r.proxies[1])
@@ -69,17 +69,17 @@ func TestCheckAfterAChange(t *testing.T) {
 	kit.WantGrant(t, kit.Connect(t, r.proxies[1]), "LOCK", "a", "t", "PX", "1000")
 }
 
-// TestWaitersOutliveAChange lets clients wait for a lock during changes of the masters. Two of
+// TestWaitersDuringAChange lets clients wait for a lock during changes of the masters. Two of
 // three masters are replaced, one after the other, a master is added, and the configuration is
 // reloaded. The clients get the lock when it is released. The same holds for clients that wait for
 // an element. With tags, a ballot takes the lock.
-func TestWaitersOutliveAChange(t *testing.T) {
+func TestWaitersDuringAChange(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
 	for _, tags := range []bool{false, true} {
 		t.Run(fmt.Sprint("tags ", tags), func(t *testing.T) {
 			t.Parallel()
-			checkWaiters(t, startServers(t, &rig{t: t, tags: tags}, 2, 3, 5))
+			checkWaiters(t, startServers(t, &rig{t: t, usesTags: tags}, 2, 3, 5))
 		})
 	}
 }
@@ -87,7 +87,7 @@ func TestWaitersOutliveAChange(t *testing.T) {
 func checkWaiters(t *testing.T, r *rig) {
 	const waitersPerProxy = 5
 	lock, list := "a", "k"
-	if r.tags {
+	if r.usesTags {
 		lock, list = "a:{t}", "k:{u}"
 	}
 	holder := kit.Connect(t, r.proxies[0])

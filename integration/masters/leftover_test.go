@@ -16,10 +16,10 @@ import (
 	"redlock-proxy/quorum/cell"
 )
 
-// TestChangeLeavesNoLockBehind requests locks without contention during changes of the masters.
+// TestLeftoverLocksAfterChange requests locks without contention during changes of the masters.
 // Each lock is granted, or the request gets NOQUORUM and the lock is free soon. The locks are taken
 // by ballot, because they were just removed by ballot.
-func TestChangeLeavesNoLockBehind(t *testing.T) {
+func TestLeftoverLocksAfterChange(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
 	r := startRig(t, 2, 3, 4)
@@ -65,7 +65,7 @@ func TestChangeLeavesNoLockBehind(t *testing.T) {
 	t.Logf("%d LOCKs of which the outcome was not known", len(unknownKeys))
 	reader := kit.Connect(t, r.proxies[1])
 	for _, key := range unknownKeys {
-		kit.Shortly(t, func() error {
+		kit.AwaitShortly(t, func() error {
 			if reply, err := reader.Do("GET", key); err != nil || reply != nil {
 				return fmt.Errorf("%s is held: %v, %v", key, reply, err)
 			}
@@ -74,11 +74,11 @@ func TestChangeLeavesNoLockBehind(t *testing.T) {
 	}
 }
 
-// TestLeftoversDoNotStopAChange leaves two attempts on each of two keys, each attempt on two
+// TestChangeWithLeftovers leaves two attempts on each of two keys, each attempt on two
 // masters. It replaces the fifth, unavailable master, which may have granted either attempt. No
 // client gets a key until both leases have expired, or an operator force-unlocks the key. Other
 // keys are available.
-func TestLeftoversDoNotStopAChange(t *testing.T) {
+func TestChangeWithLeftovers(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
 	const lease = 30 * time.Second
@@ -124,10 +124,10 @@ func TestLeftoversDoNotStopAChange(t *testing.T) {
 	}
 }
 
-// TestLeftoversDoNotStopACatchUp repeats TestLeftoversDoNotStopAChange for a fifth master that
+// TestCatchUpWithLeftovers repeats TestChangeWithLeftovers for a fifth master that
 // loses its data. The master votes again long before a lease expires, and FORCEUNLOCK frees the
 // key.
-func TestLeftoversDoNotStopACatchUp(t *testing.T) {
+func TestCatchUpWithLeftovers(t *testing.T) {
 	t.Parallel()
 	const lease = 30 * time.Second
 	r := startRig(t, 2, 5, 5)

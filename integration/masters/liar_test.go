@@ -24,11 +24,11 @@ var falseClaims = []struct {
 	falsify func(r *rig, masters []string, m *marker.Marker)
 }{
 	{"a seal for others", func(_ *rig, masters []string, m *marker.Marker) {
-		m.Seal = reconfig.Seal{Ballot: strings.Repeat("9", 36), Change: reconfig.Change{Before: len(masters),
+		m.Seal = reconfig.Seal{Ballot: strings.Repeat("9", 36), Change: reconfig.Change{PreviousMasterCount: len(masters),
 			Names: append(masters[1:], "127.0.0.1:1")}}
 	}},
 	{"a seal of one master, for another", func(_ *rig, _ []string, m *marker.Marker) {
-		m.Seal = reconfig.Seal{Ballot: strings.Repeat("0", 36), Change: reconfig.Change{Before: 1,
+		m.Seal = reconfig.Seal{Ballot: strings.Repeat("0", 36), Change: reconfig.Change{PreviousMasterCount: 1,
 			Names: []string{"127.0.0.1:1"}}}
 	}},
 	{"a later set of other masters", func(_ *rig, masters []string, m *marker.Marker) {
@@ -51,7 +51,7 @@ func (r *rig) storeFalseMarker(master int, masters []string, falsify func(r *rig
 	m := parsed.Value
 	m.Nonce += "x"
 	falsify(r, masters, &m)
-	kit.Must(r.t, kit.SendToMaster(r.servers[master], "SET", "redlock-proxy:marker", marker.InDatabase(m.String(), 0)))
+	kit.Must(r.t, kit.SendToMaster(r.servers[master], "SET", "redlock-proxy:marker", marker.AppendDatabase(m.String(), 0)))
 }
 
 func (r *rig) names(n int) []string {
@@ -78,10 +78,10 @@ func (r *rig) wantServing(key string) {
 	}
 }
 
-// TestOneMasterClaimsChange lets one master claim that the masters were changed. That master gets
+// TestFalseClaimOfChange lets one master claim that the masters were changed. That master gets
 // no vote. The other masters vote, even for a proxy that starts at this time. After a flush, the
 // first master votes again.
-func TestOneMasterClaimsChange(t *testing.T) {
+func TestFalseClaimOfChange(t *testing.T) {
 	redistest.SkipShort(t)
 	for _, masters := range []int{3, 5} {
 		for _, claim := range falseClaims {
@@ -164,7 +164,7 @@ func TestDataOfAnotherCluster(t *testing.T) {
 			copyData(t, r.servers[0], otherRig.servers[0])
 			r.wantServing("k-beside-")
 			r.wantVoting(firstN(masters)...)
-			kit.Shortly(t, func() error { return kit.CheckToken(r.servers[0], "0", "k-held", "t") })
+			kit.AwaitShortly(t, func() error { return kit.CheckToken(r.servers[0], "0", "k-held", "t") })
 			r.wantServing("k-again-")
 			if votingErr := otherRig.checkVoting(otherRig.proxies[0], []int{0, 1, 3}); votingErr != nil {
 				t.Errorf("the other cluster: %v", votingErr)
@@ -189,12 +189,12 @@ func TestDisksOfAnotherCluster(t *testing.T) {
 	otherRig := startServers(t, &rig{t: t, servers: startDurable(4)}, 1, 3, 4)
 	otherRig.change(3, 1, 2)
 	disk := filepath.Join(t.TempDir(), "disk")
-	kit.Must(t, otherRig.servers[0].CopyFolder(disk))
+	kit.Must(t, otherRig.servers[0].CopyDir(disk))
 	r := startServers(t, &rig{t: t, servers: startDurable(3)}, 2, 3, 3)
 	client := kit.Connect(t, r.proxies[0])
 	kit.WantGrant(t, client, "LOCK", "k-held", "t", "PX", "600000")
 	for i := range 2 {
-		kit.Must(t, r.servers[i].RestoreFolder(disk))
+		kit.Must(t, r.servers[i].RestoreDir(disk))
 		kit.Eventually(t, func() error { return kit.CheckToken(r.servers[i], "0", "k-held", "t") })
 		r.wantVoting(firstN(3)...)
 		r.wantServing(fmt.Sprintf("k-after-%d-", i))
@@ -202,8 +202,8 @@ func TestDisksOfAnotherCluster(t *testing.T) {
 	kit.Want(t, client, int64(1), "UNLOCK", "k-held", "t")
 }
 
-// TestFalseClaimantIsReplaced replaces a master that claims that the masters were changed.
-func TestFalseClaimantIsReplaced(t *testing.T) {
+// TestReplacementOfFalseClaimant replaces a master that claims that the masters were changed.
+func TestReplacementOfFalseClaimant(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
 	r := startRig(t, 2, 3, 4)
@@ -217,9 +217,9 @@ func TestFalseClaimantIsReplaced(t *testing.T) {
 		func(s *redistest.Server) error { return kit.CheckToken(s, "0", "k-held", "t") })
 }
 
-// TestFollowsOneMaster lets a proxy that was stopped during a change reach only one master that
-// knows of the change. With a file that names the new masters, the proxy follows.
-func TestFollowsOneMaster(t *testing.T) {
+// TestChangeKnownToOneMaster lets a proxy that was stopped during a change reach only one master
+// that knows of the change. With a file that names the new masters, the proxy follows.
+func TestChangeKnownToOneMaster(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
 	r := startRig(t, 2, 3, 4)
@@ -245,11 +245,11 @@ func TestFollowsOneMaster(t *testing.T) {
 	r.wantServing("k-")
 }
 
-// TestSealedByAnotherBallot covers two concurrent changes. The unsuccessful change has sealed a
+// TestSealOfAnotherBallot covers two concurrent changes. The unsuccessful change has sealed a
 // master that the successful change keeps, and that knows only the unsuccessful change. All four
 // masters hold the lock that the three old masters had. No master has to treat the lock as a
 // possible leftover.
-func TestSealedByAnotherBallot(t *testing.T) {
+func TestSealOfAnotherBallot(t *testing.T) {
 	t.Parallel()
 	r := startRig(t, 2, 3, 4)
 	client := kit.Connect(t, r.proxies[1])
@@ -261,9 +261,9 @@ func TestSealedByAnotherBallot(t *testing.T) {
 	// master's votes.
 	kit.Eventually(t, func() error {
 		r.storeFalseMarker(2, r.names(3), func(_ *rig, masters []string, m *marker.Marker) {
-			m.Seal = reconfig.Seal{Ballot: strings.Repeat("0", 36), Change: reconfig.Change{Before: len(masters),
+			m.Seal = reconfig.Seal{Ballot: strings.Repeat("0", 36), Change: reconfig.Change{PreviousMasterCount: len(masters),
 				Names: append(masters, "127.0.0.1:1")}}
-			kit.Must(t, kit.SendToMaster(r.servers[2], "HSET", script.SequenceKey, marker.InDatabase(m.Nonce, 0),
+			kit.Must(t, kit.SendToMaster(r.servers[2], "HSET", script.SequenceKey, marker.AppendDatabase(m.Nonce, 0),
 				fmt.Sprint(1<<40)))
 		})
 		reply := r.tryReload(0)
@@ -279,11 +279,11 @@ func TestSealedByAnotherBallot(t *testing.T) {
 	kit.Want(t, client, int64(1), "UNLOCK", "k-held", "t")
 }
 
-// TestMasterMissesSeal adds a master while one of the three former masters is not sealed. The
+// TestMasterWithoutSeal adds a master while one of the three former masters is not sealed. The
 // unsealed master catches up with the two sealed masters. When the sealed masters have joined, the
 // new master catches up, too. All four masters hold the lock that the three former masters had.
 // None of the four gets a blocking copy.
-func TestMasterMissesSeal(t *testing.T) {
+func TestMasterWithoutSeal(t *testing.T) {
 	t.Parallel()
 	r := startRig(t, 2, 3, 4)
 	client := kit.Connect(t, r.proxies[1])
@@ -302,11 +302,11 @@ func TestMasterMissesSeal(t *testing.T) {
 	kit.Want(t, client, int64(1), "UNLOCK", "k-held", "t")
 }
 
-// TestMajorityForgetsAfterChange lets two of the new masters grant a lock and then lose their data.
-// The third new master and a removed master still have their data from before the change. The lock
-// is not granted again: the rules of the former set end when a majority of the new set may have
-// voted.
-func TestMajorityForgetsAfterChange(t *testing.T) {
+// TestMajorityDataLossAfterChange lets two of the new masters grant a lock and then lose their
+// data. The third new master and a removed master still have their data from before the change. The
+// lock is not granted again: the rules of the former set end when a majority of the new set may
+// have voted.
+func TestMajorityDataLossAfterChange(t *testing.T) {
 	t.Parallel()
 	r := startRig(t, 2, 3, 4)
 	r.change(0, 1, 3)

@@ -60,7 +60,7 @@ func startLoadWithKeys(proxies []*harness.Proxy, seed uint64, key func(number in
 		l.workers.Go(func() {
 			clients := make([]*redistest.Client, len(proxies))
 			for turn := 0; !l.stopping.Load(); turn++ {
-				l.turn(clients, proxies, random, fmt.Sprint(i, "-", turn))
+				l.runTurn(clients, proxies, random, fmt.Sprint(i, "-", turn))
 				// The sleep sets the pace of a client.
 				time.Sleep(time.Duration(random.Int64N(int64(20 * time.Millisecond))))
 			}
@@ -86,7 +86,7 @@ func doAt(clients []*redistest.Client, proxies []*harness.Proxy, p int, words ..
 	return reply, err
 }
 
-func (l *load) turn(clients []*redistest.Client, proxies []*harness.Proxy, random *rand.Rand, token string) {
+func (l *load) runTurn(clients []*redistest.Client, proxies []*harness.Proxy, random *rand.Rand, token string) {
 	number, p := random.IntN(loadKeys), random.IntN(len(proxies))
 	key, history := l.key(number), l.histories[number]
 	words := []string{"LOCK", key, token, "PX", kit.Millis(loadLease)}
@@ -160,10 +160,10 @@ func (l *load) wantNoDoubleGrants(t *testing.T) {
 	}
 }
 
-// rounds returns perRound times REDLOCK_MASTERS_ROUNDS, but at least minimum.
-func rounds(minimum, perRound int) int {
+// rounds returns factor times REDLOCK_MASTERS_ROUNDS, but at least minimum.
+func rounds(minimum, factor int) int {
 	n, _ := strconv.Atoi(os.Getenv("REDLOCK_MASTERS_ROUNDS"))
-	return max(n*perRound, minimum)
+	return max(n*factor, minimum)
 }
 
 // changeSequence lists changes from three masters to five and back, one master at a time, with
@@ -184,7 +184,7 @@ func TestChangesUnderLoad(t *testing.T) {
 // common tag; one of the four is the tag itself.
 func TestChangesUnderLoadOfTags(t *testing.T) {
 	redistest.SkipShort(t)
-	changeUnderLoad(t, startServers(t, &rig{t: t, tags: true}, 3, 3, 6), func(number int) string {
+	changeUnderLoad(t, startServers(t, &rig{t: t, usesTags: true}, 3, 3, 6), func(number int) string {
 		tag := fmt.Sprint("lock:", number/4)
 		if number%4 == 0 {
 			return tag
@@ -218,19 +218,19 @@ func changeUnderLoad(t *testing.T, r *rig, key func(number int) string) {
 
 // cutOffMaster makes one of the masters that are not removed unreachable for a short time. Then
 // only the other masters hold some locks.
-func (r *rig) cutOffMaster(random *rand.Rand, current, next []int) {
+func (r *rig) cutOffMaster(random *rand.Rand, currentMasters, nextMasters []int) {
 	r.t.Helper()
-	var staying []int
-	for _, i := range current {
-		if slices.Contains(next, i) {
-			staying = append(staying, i)
+	var remainingMasters []int
+	for _, i := range currentMasters {
+		if slices.Contains(nextMasters, i) {
+			remainingMasters = append(remainingMasters, i)
 		}
 	}
-	link := r.links[staying[random.IntN(len(staying))]]
+	link := r.links[remainingMasters[random.IntN(len(remainingMasters))]]
 	kit.Must(r.t, link.Refuse())
 	time.Sleep(300 * time.Millisecond) // the fault lasts
 	kit.Must(r.t, link.Heal())
-	kit.Eventually(r.t, func() error { return r.checkVoting(r.proxies[0], current) })
+	kit.Eventually(r.t, func() error { return r.checkVoting(r.proxies[0], currentMasters) })
 }
 
 // changeDuringFault changes the masters during a fault, which ends before all masters have to vote.

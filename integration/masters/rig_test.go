@@ -19,12 +19,12 @@ import (
 // rig holds servers, and proxies with a configuration file each. Some of the servers are the
 // proxies' masters.
 type rig struct {
-	t       *testing.T
-	servers []*redistest.Server
-	links   []*faultlink.Link // links of all proxies to the servers
-	files   []string
-	tags    bool // the keys of a tag share a cell
-	proxies []*harness.Proxy
+	t        *testing.T
+	servers  []*redistest.Server
+	links    []*faultlink.Link // links of all proxies to the servers
+	files    []string
+	usesTags bool // the keys of a tag share a cell
+	proxies  []*harness.Proxy
 }
 
 // startRig starts servers, and proxies with the first servers as masters.
@@ -69,7 +69,7 @@ func (r *rig) writeMasters(proxy int, masters ...int) {
 	}
 	text := fmt.Sprintf("listen: 127.0.0.1:0\nfresh-start: true\nlog-level: debug\nmaster-timeout: 5s\nlock-keys: [\"k*\"]\nmaster: [%q]\n", strings.Join(urls, `", "`))
 	text = strings.ReplaceAll(text, `\"`, `"`)
-	if r.tags {
+	if r.usesTags {
 		text += "lock-tags: [\"*\"]\n"
 	}
 	kit.Must(r.t, kit.ReplaceFile(r.files[proxy], text))

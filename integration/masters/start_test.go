@@ -34,7 +34,7 @@ func TestStartDuringAChange(t *testing.T) {
 		<-changed
 		for i, proxy := range r.proxies {
 			client := kit.Connect(t, proxy)
-			kit.Within(t, 10*time.Second, func() error {
+			kit.AwaitWithin(t, 10*time.Second, func() error {
 				if reply := kit.Do(t, client, "LOCK", fmt.Sprint("k", round, i), "t", "PX", "60000"); !kit.IsGranted(reply) {
 					return fmt.Errorf("round %d: proxy %d: %v", round, i, reply)
 				}

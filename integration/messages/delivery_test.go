@@ -23,7 +23,7 @@ func TestPublishRightAfterSubscribe(t *testing.T) {
 	publisher := kit.Connect(t, f.Proxies[0])
 	for i := range 1000 {
 		channel := "channel:" + strconv.Itoa(i)
-		client := subscriber(t, f.Proxies[1], channel)
+		client := connectSubscriber(t, f.Proxies[1], channel)
 		kit.Want(t, publisher, int64(1), "PUBLISH", channel, "at once")
 		wantNext(t, client, []any{"message", channel, "at once"})
 		kit.Must(t, client.Close())
@@ -33,7 +33,7 @@ func TestPublishRightAfterSubscribe(t *testing.T) {
 // startPublishers lets clients publish n numbered messages each, one after the other, through the
 // proxies in turn. If the function after is not nil, each client calls the function after each
 // message.
-func startPublishers(t *testing.T, proxies []*harness.Proxy, publishers, n int, after func(published int)) (wait func()) {
+func startPublishers(t *testing.T, proxies []*harness.Proxy, publishers, n int, onPublish func(published int)) (wait func()) {
 	t.Helper()
 	var wg sync.WaitGroup
 	for p := range publishers {
@@ -45,8 +45,8 @@ func startPublishers(t *testing.T, proxies []*harness.Proxy, publishers, n int, 
 					t.Errorf("publisher %d, message %d: %v, %v", p, i, reply, err)
 					return
 				}
-				if after != nil {
-					after(p*n + i)
+				if onPublish != nil {
+					onPublish(p*n + i)
 				}
 			}
 		})
@@ -79,39 +79,39 @@ func wantNumbers(t *testing.T, client *redistest.Client, publishers, n int) {
 	}
 }
 
-// TestMastersAreKilled kills two of five masters while several clients of two proxies publish
+// TestKilledMasters kills two of five masters while several clients of two proxies publish
 // 10,000 messages. Subscribers of both proxies get each message once, and the messages of one
 // publisher in order.
-func TestMastersAreKilled(t *testing.T) {
+func TestKilledMasters(t *testing.T) {
 	f := start(t, 2)
-	const clients, messagesEach = 8, 1250
+	const clients, messagesPerClient = 8, 1250
 	var subscribers sync.WaitGroup
 	var subscriberClients []*redistest.Client
 	for i := range 4 {
-		client := subscriber(t, f.Proxies[i%2], "numbers")
+		client := connectSubscriber(t, f.Proxies[i%2], "numbers")
 		subscriberClients = append(subscriberClients, client)
-		subscribers.Go(func() { wantNumbers(t, client, clients, messagesEach) })
+		subscribers.Go(func() { wantNumbers(t, client, clients, messagesPerClient) })
 	}
-	wait := startPublishers(t, f.Proxies, clients, messagesEach, func(published int) {
+	wait := startPublishers(t, f.Proxies, clients, messagesPerClient, func(published int) {
 		switch published {
 		case 300:
 			kit.NoError(t, f.Masters[0].Kill())
-		case messagesEach + 600:
+		case messagesPerClient + 600:
 			kit.NoError(t, f.Masters[3].Kill())
 		}
 	})
 	wait()
 	subscribers.Wait()
 	for _, client := range subscriberClients {
-		wantSilent(t, client)
+		wantNoMessage(t, client)
 	}
 }
 
-// TestStoppedProxyDelivers stops a proxy with subscribers for a while. Then the proxy delivers all
-// messages of that time. If a master is stopped, no message is lost.
-func TestStoppedProxyDelivers(t *testing.T) {
+// TestDeliveryByStoppedProxy stops a proxy with subscribers for a while. Then the proxy delivers
+// all messages of that time. If a master is stopped, no message is lost.
+func TestDeliveryByStoppedProxy(t *testing.T) {
 	f := start(t, 2)
-	client := subscriber(t, f.Proxies[1], "numbers")
+	client := connectSubscriber(t, f.Proxies[1], "numbers")
 	kit.Must(t, f.Proxies[1].Pause())
 	startPublishers(t, f.Proxies[:1], 2, 200, nil)()
 	kit.Must(t, f.Proxies[1].Continue())
@@ -120,7 +120,7 @@ func TestStoppedProxyDelivers(t *testing.T) {
 	startPublishers(t, f.Proxies[:1], 2, 200, nil)()
 	wantNumbers(t, client, 2, 200)
 	kit.Must(t, f.Masters[2].Continue())
-	wantSilent(t, client)
+	wantNoMessage(t, client)
 }
 
 // TestMessagesWithoutMajority checks that, without a majority, no message is published, and no
@@ -129,7 +129,7 @@ func TestStoppedProxyDelivers(t *testing.T) {
 func TestMessagesWithoutMajority(t *testing.T) {
 	redistest.SkipShort(t)
 	f := start(t, 2)
-	client, publisher := subscriber(t, f.Proxies[1], "channel"), kit.Connect(t, f.Proxies[0])
+	client, publisher := connectSubscriber(t, f.Proxies[1], "channel"), kit.Connect(t, f.Proxies[0])
 	kit.Want(t, publisher, int64(1), "PUBLISH", "channel", "one")
 	wantNext(t, client, []any{"message", "channel", "one"})
 	for _, master := range f.Masters[:2] {
@@ -137,7 +137,7 @@ func TestMessagesWithoutMajority(t *testing.T) {
 	}
 	kit.Want(t, publisher, int64(1), "PUBLISH", "channel", "two")
 	wantNext(t, client, []any{"message", "channel", "two"})
-	wantSilent(t, client)
+	wantNoMessage(t, client)
 	kit.Must(t, f.Masters[2].Kill())
 	wantEnd(t, client)
 	if reply := kit.Do(t, publisher, "PUBLISH", "channel", "three"); !strings.HasPrefix(kit.ReplyText(reply),
@@ -150,7 +150,7 @@ func TestMessagesWithoutMajority(t *testing.T) {
 		t.Errorf("SUBSCRIBE: %v", reply)
 	}
 	kit.Want(t, otherClient, "PONG", "PING") // the client is not subscribed
-	kit.Must(t, f.Masters[2].Revive())
+	kit.Must(t, f.Masters[2].RestartWithData())
 	kit.Eventually(t, func() error {
 		reply, err := otherClient.Do("SUBSCRIBE", "channel")
 		if _, isError := reply.(redistest.RespError); isError {
@@ -160,13 +160,13 @@ func TestMessagesWithoutMajority(t *testing.T) {
 	})
 }
 
-// TestConnectionsBreakInTurn breaks the proxy's pub/sub connections to three of five masters in
+// TestConnectionLossInTurn breaks the proxy's pub/sub connections to three of five masters in
 // turn, and lets each of them recover. A subscriber keeps its connection as long as three masters
 // have been connected without a break since its subscription. After the third break, the subscriber
 // loses its connection, although all masters are connected again.
-func TestConnectionsBreakInTurn(t *testing.T) {
+func TestConnectionLossInTurn(t *testing.T) {
 	f := start(t, 1)
-	client, publisher := subscriber(t, f.Proxies[0], "channel"), kit.Connect(t, f.Proxies[0])
+	client, publisher := connectSubscriber(t, f.Proxies[0], "channel"), kit.Connect(t, f.Proxies[0])
 	for i, master := range f.Masters[:3] {
 		kit.Must(t, kit.SendToMaster(master, "CLIENT", "KILL", "TYPE", "pubsub"))
 		kit.Eventually(t, func() error {
@@ -182,7 +182,7 @@ func TestConnectionsBreakInTurn(t *testing.T) {
 		}
 	}
 	wantEnd(t, client)
-	client = subscriber(t, f.Proxies[0], "channel")
+	client = connectSubscriber(t, f.Proxies[0], "channel")
 	kit.Want(t, publisher, int64(1), "PUBLISH", "channel", "anew")
 	wantNext(t, client, []any{"message", "channel", "anew"})
 }
@@ -191,7 +191,7 @@ func TestConnectionsBreakInTurn(t *testing.T) {
 // masters' channel.
 func TestForeignMessages(t *testing.T) {
 	f := start(t, 1)
-	client, publisher := subscriber(t, f.Proxies[0], "channel"), kit.Connect(t, f.Proxies[0])
+	client, publisher := connectSubscriber(t, f.Proxies[0], "channel"), kit.Connect(t, f.Proxies[0])
 	for _, master := range f.Masters {
 		for _, text := range []string{"", "garbage", "1 0123456789abcdef m 0 0 0 0\n", "1 0123456789abcdef m 9 9 0 0\n",
 			strings.Repeat("x", 1<<20)} {
@@ -206,7 +206,7 @@ func TestForeignMessages(t *testing.T) {
 		kit.Must(t, kit.SendToMaster(master, "PUBLISH", "redlock-proxy:messages:", strings.Repeat("x", 3<<20)))
 	}
 	wantEnd(t, client)
-	client = subscriber(t, f.Proxies[0], "channel")
+	client = connectSubscriber(t, f.Proxies[0], "channel")
 	kit.Want(t, publisher, int64(1), "PUBLISH", "channel", "message")
 	wantNext(t, client, []any{"message", "channel", "message"})
 }
@@ -227,7 +227,7 @@ func TestLongPatterns(t *testing.T) {
 // other client.
 func TestSlowSubscriber(t *testing.T) {
 	f := start(t, 1)
-	slowClient, fastClient, publisher := subscriber(t, f.Proxies[0], "channel"), subscriber(t, f.Proxies[0], "channel"),
+	slowClient, fastClient, publisher := connectSubscriber(t, f.Proxies[0], "channel"), connectSubscriber(t, f.Proxies[0], "channel"),
 		kit.Connect(t, f.Proxies[0])
 	payload := strings.Repeat("p", 1<<20-1000)
 	receivers := []any{}
@@ -248,7 +248,7 @@ func TestSlowSubscriber(t *testing.T) {
 			break
 		}
 	}
-	wantSilent(t, fastClient)
+	wantNoMessage(t, fastClient)
 }
 
 // TestParkedSubscriber checks that a subscriber that the proxy has parked, because it was silent,
@@ -256,7 +256,7 @@ func TestSlowSubscriber(t *testing.T) {
 func TestParkedSubscriber(t *testing.T) {
 	redistest.SkipShort(t)
 	f := start(t, 1)
-	client, publisher := subscriber(t, f.Proxies[0], "channel"), kit.Connect(t, f.Proxies[0])
+	client, publisher := connectSubscriber(t, f.Proxies[0], "channel"), kit.Connect(t, f.Proxies[0])
 	time.Sleep(5 * time.Second) // the time until the subscriber is parked
 	kit.Want(t, publisher, int64(1), "PUBLISH", "channel", "message")
 	wantNext(t, client, []any{"message", "channel", "message"})

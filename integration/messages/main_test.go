@@ -26,8 +26,8 @@ func start(t *testing.T, proxies int) *kit.Fleet {
 	return f
 }
 
-// subscriber connects a client that is subscribed to channels.
-func subscriber(t *testing.T, proxy *harness.Proxy, channels ...string) *redistest.Client {
+// connectSubscriber connects a client that is subscribed to channels.
+func connectSubscriber(t *testing.T, proxy *harness.Proxy, channels ...string) *redistest.Client {
 	t.Helper()
 	client := kit.Connect(t, proxy)
 	for i, channel := range channels {
@@ -49,8 +49,8 @@ func wantNext(t *testing.T, client *redistest.Client, want any, command ...strin
 	}
 }
 
-// wantSilent fails the test if a RESP2 subscriber gets a further message.
-func wantSilent(t *testing.T, client *redistest.Client) {
+// wantNoMessage fails the test if a RESP2 subscriber gets a further message.
+func wantNoMessage(t *testing.T, client *redistest.Client) {
 	t.Helper()
 	wantNext(t, client, []any{"pong", "end"}, "PING", "end")
 }

@@ -110,7 +110,7 @@ var versions = regexp.MustCompile(`\$[56]\r\n7\.[0-9.]+\r\n|id\r\n:[0-9]+`)
 // holder releases the lock at the other proxy. The waiter gets exactly one message. A release after
 // which the holder still holds the lock sends no message.
 func TestRedisson(t *testing.T) {
-	const take = "if (redis.call('exists', KEYS[1]) == 0) then redis.call('hincrby', KEYS[1], ARGV[2], 1); redis.call('pexpire', KEYS[1], ARGV[1]); return nil; end; " +
+	const takeScript = "if (redis.call('exists', KEYS[1]) == 0) then redis.call('hincrby', KEYS[1], ARGV[2], 1); redis.call('pexpire', KEYS[1], ARGV[1]); return nil; end; " +
 		"if (redis.call('hexists', KEYS[1], ARGV[2]) == 1) then redis.call('hincrby', KEYS[1], ARGV[2], 1); redis.call('pexpire', KEYS[1], ARGV[1]); return nil; end; " +
 		"return redis.call('pttl', KEYS[1]);"
 	const release = "if (redis.call('hexists', KEYS[1], ARGV[3]) == 0) then return nil; end; local counter = redis.call('hincrby', KEYS[1], ARGV[3], -1); " +
@@ -119,7 +119,7 @@ func TestRedisson(t *testing.T) {
 	const lock, channel = "lock:mine", "redisson_lock__channel:{lock:mine}"
 	owner, waiter := kit.Connect(t, f.Proxies[0]), kit.Connect(t, f.Proxies[1])
 	takeLock := func(c *redistest.Client, holder string) any {
-		return kit.Do(t, c, "EVAL", take, "1", lock, "30000", holder)
+		return kit.Do(t, c, "EVAL", takeScript, "1", lock, "30000", holder)
 	}
 	releaseLock := func(c *redistest.Client, holder string) any {
 		return kit.Do(t, c, "EVAL", release, "2", lock, channel, "0", "30000", holder)
@@ -132,14 +132,14 @@ func TestRedisson(t *testing.T) {
 		if ttl, isHeld := takeLock(waiter, "two:1").(int64); !isHeld || ttl <= 0 {
 			t.Fatalf("%v", ttl)
 		}
-		messages := subscriber(t, f.Proxies[1], channel)
+		messages := connectSubscriber(t, f.Proxies[1], channel)
 		if got := releaseLock(waiter, "two:1"); got != nil { // the waiter does not hold the lock
 			t.Fatalf("%v", got)
 		}
 		if got := releaseLock(owner, "one:1"); got != int64(0) {
 			t.Fatalf("%v", got)
 		}
-		wantSilent(t, messages)
+		wantNoMessage(t, messages)
 		if got := releaseLock(owner, "one:1"); got != int64(1) {
 			t.Fatalf("%v", got)
 		}

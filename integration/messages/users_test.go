@@ -22,15 +22,15 @@ func TestUsers(t *testing.T) {
 	masters := redistest.URLs(kit.StartMasters(t))
 	proxy := kit.StartProxy(t, masters, "--lock-keys", "lock:*", "--guard=false", "--acl-file", file)
 	client, op := kit.Connect(t, proxy), kit.Connect(t, proxy)
-	const denied = "NOPERM this user has no permissions to access one of the channels used as arguments"
+	const channelPermissionError = "NOPERM this user has no permissions to access one of the channels used as arguments"
 	for _, step := range [][2]string{
 		{"SUBSCRIBE app:x", "NOAUTH"}, {"PUBLISH app:x 1", "NOAUTH"}, {"AUTH app wonder", "OK"},
-		{"SUBSCRIBE app:x other", denied}, {"PSUBSCRIBE *", denied},
-		{"SSUBSCRIBE other", denied}, {"PUBLISH other 1", denied}, {"SPUBLISH other 1", denied},
+		{"SUBSCRIBE app:x other", channelPermissionError}, {"PSUBSCRIBE *", channelPermissionError},
+		{"SSUBSCRIBE other", channelPermissionError}, {"PUBLISH other 1", channelPermissionError}, {"SPUBLISH other 1", channelPermissionError},
 		{"PUBLISH app:x 1", "0"}, {"SET lock:k v", "OK"},
 		{"EVAL|redis.call('del',KEYS[1]) return redis.call('publish','other','x')|1|lock:k",
 			"ERR The user executing the script can't publish to the channel mentioned in the command"},
-		{"GET lock:k", "v"}, {"MULTI", "OK"}, {"PUBLISH app:x 1", "QUEUED"}, {"PUBLISH other 1", denied},
+		{"GET lock:k", "v"}, {"MULTI", "OK"}, {"PUBLISH app:x 1", "QUEUED"}, {"PUBLISH other 1", channelPermissionError},
 		{"EXEC", "EXECABORT"},
 		{"EVAL|redis.call('del',KEYS[1]) return redis.call('publish','app:x','x')|1|lock:k", "1"}, {"GET lock:k", "nil"},
 	} {

@@ -10,10 +10,10 @@ import (
 	"redlock-proxy/integration/kit"
 )
 
-// TestMoveRaisesNoAlarm checks that each proxy logs one line at the beginning of a move and one at
+// TestAlarmsDuringMove checks that each proxy logs one line at the beginning of a move and one at
 // its end. The steps of the move are logged at debug level only. A master that is lost after the
 // moves is reported once.
-func TestMoveRaisesNoAlarm(t *testing.T) {
+func TestAlarmsDuringMove(t *testing.T) {
 	r := startRig(t)
 	for _, proxy := range r.proxies {
 		_, err := proxy.WaitLog("msg=ready", kit.WaitLimit)
@@ -39,7 +39,7 @@ func (r *rig) wantLogged(want ...string) {
 	slices.Sort(want)
 	for _, proxy := range r.proxies {
 		kit.Eventually(r.t, func() error {
-			got := kit.LoggedAfter(proxy, "msg=ready")
+			got := kit.MessagesAfter(proxy, "msg=ready")
 			if slices.Sort(got); !slices.Equal(got, want) {
 				return fmt.Errorf("got %q, want %q", got, want)
 			}

@@ -11,11 +11,12 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// TestMoveWhileMastersAreAway takes locks while one of three masters is away. An operator tries to
-// move the locks back while another master is away. Then only one of the masters that vote has the
-// locks, which failed attempts may also have left behind. So the move fails, and the locks stay at
-// the masters. When all masters are back, each lock is still held, and its holder can release it.
-func TestMoveWhileMastersAreAway(t *testing.T) {
+// TestMoveWithUnreachableMasters takes locks while one of three masters is away. An operator tries
+// to move the locks back while another master is away. Then only one of the masters that vote has
+// the locks, which failed attempts may also have left behind. So the move fails, and the locks stay
+// at the masters. When all masters are back, each lock is still held, and its holder can release
+// it.
+func TestMoveWithUnreachableMasters(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
 	r := &rig{t: t, upstream: kit.StartRedis(t, redistest.DurableArgs()...), masters: kit.StartMasters(t)[:3]}
@@ -41,7 +42,7 @@ func TestMoveWhileMastersAreAway(t *testing.T) {
 	r.wantRefused(0, "NOQUORUM the locks stay at the masters: ", backFlag)
 	kit.Must(t, links[1].Heal())
 	r.wantVoting()
-	kit.Eventually(t, func() error { return r.wantNoKeysLeft(false) })
+	kit.Eventually(t, func() error { return r.wantNoRemainingKeys(false) })
 	other := kit.Connect(t, r.proxies[1])
 	for i := range 20 {
 		kit.Want(t, other, "me", "GET", fmt.Sprint("lock:", i))

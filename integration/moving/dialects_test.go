@@ -44,7 +44,7 @@ const (
 
 // These scripts reimplement the scripts of libraries.
 const (
-	deleteIfOwn = `if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) else return 0 end`
+	deleteScript = `if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) else return 0 end`
 	// pyExtend is redis-py's script. The time is added to the remaining time, or replaces it.
 	pyExtend = `local token = redis.call('get', KEYS[1])
 if not token or token ~= ARGV[1] then return 0 end
@@ -99,10 +99,10 @@ func nowMillis() string { return strconv.FormatInt(time.Now().UnixMilli(), 10) }
 
 func setNX(c *client, key, token string) (time.Duration, error) {
 	reply, err := c.do("SET", key, token, "NX", "PX", kit.Millis(lease))
-	return leaseIf(reply == "OK"), err
+	return grantedLease(reply == "OK"), err
 }
 
-func leaseIf(granted bool) time.Duration {
+func grantedLease(granted bool) time.Duration {
 	if granted {
 		return lease
 	}
@@ -117,8 +117,8 @@ func textHolders(c *client, key string) ([]string, error) {
 	return nil, err
 }
 
-// repliesOne returns a function that sends a command, and reports whether its reply is 1.
-func repliesOne(command func(key, token string) []string) func(*client, string, string) (bool, error) {
+// oneReplyChecker returns a function that sends a command, and reports whether its reply is 1.
+func oneReplyChecker(command func(key, token string) []string) func(*client, string, string) (bool, error) {
 	return func(c *client, key, token string) (bool, error) {
 		reply, err := c.do(command(key, token)...)
 		return reply == int64(1), err
@@ -206,7 +206,7 @@ const needsMastersError = " needs the locks on the masters: they are at the upst
 func unlock(c *client, key, token string) (bool, error) {
 	reply, err := c.doExpecting("ERR UNLOCK"+needsMastersError, "UNLOCK", key, token)
 	if err == errExpected {
-		reply, err = c.do("EVAL", deleteIfOwn, "1", key, token)
+		reply, err = c.do("EVAL", deleteScript, "1", key, token)
 	}
 	return reply == int64(1), err
 }
@@ -215,7 +215,7 @@ func unlock(c *client, key, token string) (bool, error) {
 var dialects = []*dialect{
 	{
 		name: "SET NX", kind: "text", direct: true, lease: lease, take: setNX, holds: textHolds, holders: textHolders,
-		release: repliesOne(func(key, token string) []string { return []string{"EVAL", deleteIfOwn, "1", key, token} }),
+		release: oneReplyChecker(func(key, token string) []string { return []string{"EVAL", deleteScript, "1", key, token} }),
 	},
 	{
 		name: "redis-py", kind: "text", direct: true, lease: lease, take: setNX, holds: textHolds, holders: textHolders,
@@ -271,7 +271,7 @@ var dialects = []*dialect{
 			}
 			return 0, err
 		},
-		release: repliesOne(func(key, token string) []string { return []string{"EVAL", deleteIfOwn, "1", key, token} }),
+		release: oneReplyChecker(func(key, token string) []string { return []string{"EVAL", deleteScript, "1", key, token} }),
 	},
 	{
 		name: "SETNX", kind: "dated", direct: true, lease: timestampLease, take: takeTimestamped,
@@ -281,19 +281,19 @@ var dialects = []*dialect{
 			text, isText := reply.(string)
 			return isText && !isExpired(text), err
 		},
-		release: repliesOne(func(key, _ string) []string { return []string{"DEL", key} }),
+		release: oneReplyChecker(func(key, _ string) []string { return []string{"DEL", key} }),
 	},
 	{
 		name: "Redisson", kind: "hash", direct: true, lease: lease,
 		take: func(c *client, key, token string) (time.Duration, error) {
 			reply, err := c.do("EVAL", hashTake, "1", key, kit.Millis(lease), token)
-			return leaseIf(err == nil && reply == nil), err
+			return grantedLease(err == nil && reply == nil), err
 		},
-		holds: repliesOne(func(key, token string) []string { return []string{"HEXISTS", key, token} }),
-		extend: repliesOne(func(key, token string) []string {
+		holds: oneReplyChecker(func(key, token string) []string { return []string{"HEXISTS", key, token} }),
+		extend: oneReplyChecker(func(key, token string) []string {
 			return []string{"EVAL", hashExtend, "1", key, kit.Millis(lease), token}
 		}),
-		release: repliesOne(func(key, token string) []string {
+		release: oneReplyChecker(func(key, token string) []string {
 			return []string{"EVAL", hashRelease, "2", key, "redisson_lock__channel:{" + key + "}", "0", kit.Millis(lease),
 				token, "publish"}
 		}),
@@ -306,16 +306,16 @@ var dialects = []*dialect{
 		name: "Symfony", kind: "sorted", direct: true, lease: lease,
 		take: func(c *client, key, token string) (time.Duration, error) {
 			reply, err := c.do("EVAL", sortedTake, "1", key, nowMillis(), token, kit.Millis(lease))
-			return leaseIf(reply == int64(1)), err
+			return grantedLease(reply == int64(1)), err
 		},
 		holds: func(c *client, key, token string) (bool, error) {
 			reply, err := c.do("ZSCORE", key, token)
 			return reply != nil, err
 		},
-		extend: repliesOne(func(key, token string) []string {
+		extend: oneReplyChecker(func(key, token string) []string {
 			return []string{"EVAL", sortedExtend, "1", key, nowMillis(), token, kit.Millis(lease)}
 		}),
-		release: repliesOne(func(key, token string) []string { return []string{"EVAL", sortedRelease, "1", key, token} }),
+		release: oneReplyChecker(func(key, token string) []string { return []string{"EVAL", sortedRelease, "1", key, token} }),
 		holders: func(c *client, key string) ([]string, error) {
 			reply, err := c.do("ZRANGE", key, "0", "-1")
 			return stringItems(reply), err
@@ -334,7 +334,7 @@ var dialects = []*dialect{
 			reply, err := c.do("LLEN", key)
 			return reply == int64(0), err
 		},
-		release: repliesOne(func(key, token string) []string { return []string{"RPUSH", key, token} }),
+		release: oneReplyChecker(func(key, token string) []string { return []string{"RPUSH", key, token} }),
 	},
 }
 

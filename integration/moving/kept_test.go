@@ -33,11 +33,11 @@ var heldLocks = []heldLock{
 
 const heldLockTTL = time.Hour
 
-// expiryRange is the range in which a key expires, by the test's clock. If endless is set, the key
-// never expires.
+// expiryRange is the range in which a key expires, by the test's clock. If withoutTTL is set, the
+// key never expires.
 type expiryRange struct {
-	from, to time.Time
-	endless  bool
+	from, to   time.Time
+	withoutTTL bool
 }
 
 // checkHeldLocks fails the test if one of the held locks has changed, and returns the ranges of

@@ -24,9 +24,9 @@ func (r *rig) wantUpstreamLocks(proxy int, key string) {
 	}
 }
 
-// TestMoverIsKilled kills the proxy that moves the locks, after the move is decided. The locks stay
+// TestKilledMover kills the proxy that moves the locks, after the move is decided. The locks stay
 // at the upstream, without an operator's command.
-func TestMoverIsKilled(t *testing.T) {
+func TestKilledMover(t *testing.T) {
 	t.Parallel()
 	r := startRig(t)
 	clientA, _ := r.clients()

@@ -48,16 +48,17 @@ type load struct {
 	versions map[string]int
 	// endedTokens holds the time from which a token must not hold a key.
 	endedTokens map[string]lockEnd
-	// moveBegan is the time at which the current move began, or zero. longestMove is the duration
-	// of the longest move so far. A copied lease may expire later by the duration of the move.
-	moveBegan     time.Time
+	// moveStartedAt is the time at which the current move began, or zero. longestMove is the
+	// duration of the longest move so far. A copied lease may expire later by the duration of the
+	// move.
+	moveStartedAt time.Time
 	longestMove   time.Duration
 	violations    []string
 	replies       map[string]int
 	dialectGrants map[string]int
 	// The following fields hold the records of the current round.
 	errors         map[string]int
-	slowest        time.Duration
+	maxDuration    time.Duration
 	slowestCommand string
 	grants         int
 }
@@ -145,7 +146,7 @@ func (l *load) countReply(kind string) {
 // round holds the records of one round.
 type round struct {
 	errors         map[string]int
-	slowest        time.Duration
+	maxDuration    time.Duration
 	slowestCommand string
 	grants         int
 	violations     []string
@@ -155,8 +156,8 @@ type round struct {
 func (l *load) takeRound() round {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	records := round{l.errors, l.slowest, l.slowestCommand, l.grants, l.violations}
-	l.errors, l.slowest, l.slowestCommand, l.grants, l.violations = map[string]int{}, 0, "", 0, nil
+	records := round{l.errors, l.maxDuration, l.slowestCommand, l.grants, l.violations}
+	l.errors, l.maxDuration, l.slowestCommand, l.grants, l.violations = map[string]int{}, 0, "", 0, nil
 	return records
 }
 
@@ -219,8 +220,8 @@ func (c *client) request(expected string, isTimed bool, words ...string) (any, e
 	refusal, isError := reply.(redistest.RespError)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if isTimed && elapsed > c.slowest && c.addr != c.upstream {
-		c.slowest, c.slowestCommand = elapsed, fmt.Sprintf("%s of %s", words[0], c.name)
+	if isTimed && elapsed > c.maxDuration && c.addr != c.upstream {
+		c.maxDuration, c.slowestCommand = elapsed, fmt.Sprintf("%s of %s", words[0], c.name)
 	}
 	switch {
 	case err != nil:
@@ -256,14 +257,14 @@ func (c *client) run(running func() bool, addrs ...string) {
 	}()
 	for turn := 0; running(); turn++ {
 		c.addr = addrs[c.random.IntN(len(addrs))]
-		c.turn(addrs, fmt.Sprint(c.name, "-", turn))
+		c.runTurn(addrs, fmt.Sprint(c.name, "-", turn))
 		// The sleep sets the pace of a client.
 		time.Sleep(time.Duration(c.random.Int64N(int64(30 * time.Millisecond))))
 	}
 }
 
-// turn requests a lock once, holds it for a while if it is granted, and usually releases it.
-func (c *client) turn(addrs []string, token string) {
+// runTurn requests a lock once, holds it for a while if it is granted, and usually releases it.
+func (c *client) runTurn(addrs []string, token string) {
 	n := c.random.IntN(keysPerKind)
 	d, key := c.dialect, c.key(c.dialect.kind, n)
 	abandonKey := func() {
@@ -373,20 +374,20 @@ type lockEnd struct {
 func (l *load) beginMove() (end func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.moveBegan = time.Now()
+	l.moveStartedAt = time.Now()
 	return func() {
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		l.longestMove, l.moveBegan = max(l.longestMove, time.Since(l.moveBegan)), time.Time{}
+		l.longestMove, l.moveStartedAt = max(l.longestMove, time.Since(l.moveStartedAt)), time.Time{}
 	}
 }
 
 // maxDelay returns the longest time by which moves may have delayed the expiry of a lease.
 func (l *load) maxDelay() time.Duration {
-	if l.moveBegan.IsZero() {
+	if l.moveStartedAt.IsZero() {
 		return l.longestMove
 	}
-	return max(l.longestMove, time.Since(l.moveBegan))
+	return max(l.longestMove, time.Since(l.moveStartedAt))
 }
 
 // recordEnd records the end of the lock of a token.

@@ -19,29 +19,29 @@ import (
 )
 
 const (
-	// mixEnv sets the number of rounds of random operations and faults.
-	mixEnv = "REDLOCK_MIX"
+	// randomRoundsEnv sets the number of rounds of random operations and faults.
+	randomRoundsEnv = "REDLOCK_MIX"
 	// maxRecovery limits the time from when all servers work until locks are available again.
 	maxRecovery = 10 * time.Second
 	// maxFault is the maximum duration of a fault.
 	maxFault = 3 * time.Second
 )
 
-// TestRandomMix lets operators move the locks, abort moves and change masters. At the same time,
+// TestRandomEvents lets operators move the locks, abort moves and change masters. At the same time,
 // and at random, proxies are killed and stopped. Masters are stopped and lose their data, and the
 // upstream restarts. No lock is granted twice or lost, and each key is in one location. When all
 // servers work again, each proxy grants locks within maxRecovery, without an operator.
-func TestRandomMix(t *testing.T) {
+func TestRandomEvents(t *testing.T) {
 	redistest.SkipShort(t)
-	rounds := int(kit.NumberFrom(t, mixEnv, 3))
+	rounds := int(kit.NumberFrom(t, randomRoundsEnv, 3))
 	seed := kit.NumberFrom(t, kit.SeedEnv, rand.Uint64())
 	t.Logf("seed %d (%s)", seed, kit.SeedEnv)
-	m := startMix(t, rand.New(rand.NewPCG(seed, 2)))
+	m := startRandomRig(t, rand.New(rand.NewPCG(seed, 2)))
 	client := kit.Connect(t, m.proxies[0])
 	for _, k := range heldLocks {
 		kit.Do(t, client, k.setCommand...)
 		if k.expires {
-			kit.Want(t, client, int64(1), "PEXPIRE", k.key, kit.Millis(mixLockTTL))
+			kit.Want(t, client, int64(1), "PEXPIRE", k.key, kit.Millis(longLockTTL))
 		}
 	}
 	l := startLoad(t, m.rig, seed)
@@ -80,11 +80,11 @@ func TestRandomMix(t *testing.T) {
 		summary(recoveries))
 }
 
-// mixLockTTL is longer than a thousand rounds.
-const mixLockTTL = 12 * time.Hour
+// longLockTTL is longer than a thousand rounds.
+const longLockTTL = 12 * time.Hour
 
-// mix is a rig of three proxies whose masters change: five of seven servers are masters.
-type mix struct {
+// randomRig is a rig of three proxies whose masters change: five of seven servers are masters.
+type randomRig struct {
 	*rig
 	random  *rand.Rand
 	servers []*redistest.Server
@@ -95,9 +95,9 @@ type mix struct {
 	probeCount int
 }
 
-func startMix(t *testing.T, random *rand.Rand) *mix {
+func startRandomRig(t *testing.T, random *rand.Rand) *randomRig {
 	t.Helper()
-	m := &mix{rig: &rig{t: t, upstream: kit.StartRedis(t, redistest.DurableArgs()...)}, random: random}
+	m := &randomRig{rig: &rig{t: t, upstream: kit.StartRedis(t, redistest.DurableArgs()...)}, random: random}
 	for range 7 {
 		m.servers = append(m.servers, kit.StartRedis(t))
 	}
@@ -113,7 +113,7 @@ func startMix(t *testing.T, random *rand.Rand) *mix {
 }
 
 // configure writes the masters into the file of a proxy.
-func (m *mix) configure(proxy int, masters []*redistest.Server) {
+func (m *randomRig) configure(proxy int, masters []*redistest.Server) {
 	m.t.Helper()
 	text := fmt.Sprintf("listen: %s\nfresh-start: true\nmaster-timeout: 1s\nmax-ttl: 24h\nlock-keys: [\"lock:*\"]\nupstream: %s\nmove-from-upstream: true\nmaster:\n", m.addrs[proxy], m.upstream.URL())
 	for _, master := range masters {
@@ -129,7 +129,7 @@ type event struct {
 }
 
 // disturb runs random events at the same time, and returns their names.
-func (m *mix) disturb() string {
+func (m *randomRig) disturb() string {
 	m.t.Helper()
 	events := m.events()
 	var descriptions []string
@@ -154,7 +154,7 @@ func (m *mix) disturb() string {
 
 // events draws one to four events. At most two masters lose their data, including a replaced
 // master. At most one proxy is killed, and at most one proxy is stopped.
-func (m *mix) events() []event {
+func (m *randomRig) events() []event {
 	masters, proxies := slices.Clone(m.masters), []int{0, 1, 2}
 	m.random.Shuffle(len(masters), func(i, j int) { masters[i], masters[j] = masters[j], masters[i] })
 	m.random.Shuffle(len(proxies), func(i, j int) { proxies[i], proxies[j] = proxies[j], proxies[i] })
@@ -166,33 +166,33 @@ func (m *mix) events() []event {
 		m.moveEvent("move --abort", "--abort"),
 		{fmt.Sprintf("proxy %d is killed", proxies[0]),
 			func() error { m.killedProxy = proxies[0]; return m.proxies[proxies[0]].Kill() }},
-		{fmt.Sprintf("proxy %d stands still", proxies[1]), m.forRandomTime(m.proxies[proxies[1]].Pause,
+		{fmt.Sprintf("proxy %d stands still", proxies[1]), m.boundedFault(m.proxies[proxies[1]].Pause,
 			m.proxies[proxies[1]].Continue)},
-		{fmt.Sprintf("%d masters stand still", len(stalled)), m.forRandomTime(forEach(stalled,
+		{fmt.Sprintf("%d masters stand still", len(stalled)), m.boundedFault(forEach(stalled,
 			(*redistest.Server).Pause), forEach(stalled, (*redistest.Server).Continue))},
-		{"a master loses its data", m.forRandomTime(masters[0].Kill, masters[0].Restart)},
+		{"a master loses its data", m.boundedFault(masters[0].Kill, masters[0].Restart)},
 	}
 	if m.random.IntN(2) == 0 {
 		events = append(events, m.replaceEvent(masters[1], proxies[m.random.IntN(2)]))
 	} else {
-		events = append(events, event{"another master loses its data", m.forRandomTime(masters[1].Kill, masters[1].Restart)})
+		events = append(events, event{"another master loses its data", m.boundedFault(masters[1].Kill, masters[1].Restart)})
 	}
 	if m.random.IntN(2) == 0 {
-		events = append(events, event{"the upstream restarts", m.upstream.Revive})
+		events = append(events, event{"the upstream restarts", m.upstream.RestartWithData})
 	} else {
-		events = append(events, event{"the upstream stands still", m.forRandomTime(m.upstream.Pause, m.upstream.Continue)})
+		events = append(events, event{"the upstream stands still", m.boundedFault(m.upstream.Pause, m.upstream.Continue)})
 	}
 	m.random.Shuffle(len(events), func(i, j int) { events[i], events[j] = events[j], events[i] })
 	return events[:1+m.random.IntN(4)]
 }
 
 // moveEvent returns an event that starts a move at a random proxy. Any result is allowed.
-func (m *mix) moveEvent(name string, flags ...string) event {
+func (m *randomRig) moveEvent(name string, flags ...string) event {
 	proxy := m.random.IntN(len(m.proxies))
 	return event{fmt.Sprintf("%s at proxy %d", name, proxy), func() error {
 		_, err := m.move(proxy, flags...)
-		var notMoved errNotMoved
-		if errors.As(err, &notMoved) {
+		var moveErr errNotMoved
+		if errors.As(err, &moveErr) {
 			return nil
 		}
 		return err
@@ -201,7 +201,7 @@ func (m *mix) moveEvent(name string, flags ...string) event {
 
 // replaceEvent returns an event in which an operator replaces a master by another server,
 // at the given proxy. Any result is allowed.
-func (m *mix) replaceEvent(master *redistest.Server, proxy int) event {
+func (m *randomRig) replaceEvent(master *redistest.Server, proxy int) event {
 	spare := slices.IndexFunc(m.servers, func(s *redistest.Server) bool { return !slices.Contains(m.masters, s) })
 	next := slices.Clone(m.masters)
 	next[slices.Index(next, master)] = m.servers[spare]
@@ -219,8 +219,8 @@ func (m *mix) replaceEvent(master *redistest.Server, proxy int) event {
 	}}
 }
 
-// forRandomTime returns a function that begins a fault, and ends it after a random time.
-func (m *mix) forRandomTime(begin, end func() error) func() error {
+// boundedFault returns a function that begins a fault, and ends it after a random time.
+func (m *randomRig) boundedFault(begin, end func() error) func() error {
 	duration := time.Duration(m.random.Int64N(int64(maxFault)))
 	return func() error {
 		err := begin()
@@ -240,11 +240,11 @@ func forEach(servers []*redistest.Server, do func(*redistest.Server) error) func
 	}
 }
 
-var mastersInInfo = regexp.MustCompile(`address=([^,]+),state=`)
+var masterAddrPattern = regexp.MustCompile(`address=([^,]+),state=`)
 
 // restoreProxies waits until the running proxies agree on the masters, writes the masters into all
 // files, and starts the killed proxy.
-func (m *mix) restoreProxies() {
+func (m *randomRig) restoreProxies() {
 	m.t.Helper()
 	var masters []string
 	kit.Eventually(m.t, func() error {
@@ -262,15 +262,15 @@ func (m *mix) restoreProxies() {
 			if err != nil {
 				return err
 			}
-			var current []string
-			for _, match := range mastersInInfo.FindAllStringSubmatch(kit.ReplyText(info), -1) {
-				current = append(current, match[1])
+			var currentMasters []string
+			for _, match := range masterAddrPattern.FindAllStringSubmatch(kit.ReplyText(info), -1) {
+				currentMasters = append(currentMasters, match[1])
 			}
-			slices.Sort(current)
-			if masters != nil && !slices.Equal(current, masters) {
-				return fmt.Errorf("proxies have the masters %v and %v", masters, current)
+			slices.Sort(currentMasters)
+			if masters != nil && !slices.Equal(currentMasters, masters) {
+				return fmt.Errorf("proxies have the masters %v and %v", masters, currentMasters)
 			}
-			masters = current
+			masters = currentMasters
 		}
 		return nil
 	})
@@ -288,7 +288,7 @@ func (m *mix) restoreProxies() {
 }
 
 // wantAvailable waits until each proxy grants a lock, and returns the elapsed time.
-func (m *mix) wantAvailable() time.Duration {
+func (m *randomRig) wantAvailable() time.Duration {
 	m.t.Helper()
 	startedAt := time.Now()
 	for i, proxy := range m.proxies {
@@ -296,7 +296,7 @@ func (m *mix) wantAvailable() time.Duration {
 		m.probeCount++
 		// Each probe uses a new key, because the DEL of the last key may have failed.
 		key := fmt.Sprint("lock:probe:", m.probeCount)
-		kit.Within(m.t, maxRecovery-time.Since(startedAt), func() error {
+		kit.AwaitWithin(m.t, maxRecovery-time.Since(startedAt), func() error {
 			if reply := kit.Do(m.t, client, "SET", key, "me", "NX", "PX", "60000"); reply != "OK" {
 				return fmt.Errorf("proxy %d grants no lock: %v", i, reply)
 			}
@@ -307,14 +307,14 @@ func (m *mix) wantAvailable() time.Duration {
 	return time.Since(startedAt)
 }
 
-var storageInInfo = regexp.MustCompile(`redlock_lock_storage:(\S+)`)
+var lockStoragePattern = regexp.MustCompile(`redlock_lock_storage:(\S+)`)
 
 // wantOneLocation returns an error unless the proxies agree where the locks are stored, and no
 // locks are left at the other location.
-func (m *mix) wantOneLocation() error {
+func (m *randomRig) wantOneLocation() error {
 	location := ""
 	for _, proxy := range m.proxies {
-		match := storageInInfo.FindStringSubmatch(kit.ReplyText(kit.Do(m.t, kit.Connect(m.t, proxy), "PROXY", "INFO")))
+		match := lockStoragePattern.FindStringSubmatch(kit.ReplyText(kit.Do(m.t, kit.Connect(m.t, proxy), "PROXY", "INFO")))
 		switch {
 		case match == nil, match[1] != "upstream" && match[1] != "masters":
 			return fmt.Errorf("a proxy says that the locks are at %q", match)
@@ -323,5 +323,5 @@ func (m *mix) wantOneLocation() error {
 		}
 		location = match[1]
 	}
-	return m.wantNoKeysLeft(location == "upstream")
+	return m.wantNoRemainingKeys(location == "upstream")
 }

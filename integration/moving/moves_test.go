@@ -61,7 +61,7 @@ func TestMovesUnderLoad(t *testing.T) {
 		l.takeRound()
 		startedAt := time.Now()
 		endMove := l.beginMove()
-		output := r.moveWith(random, l, fault, back)
+		output := r.moveDuringFault(random, l, fault, back)
 		endMove()
 		elapsed := time.Since(startedAt)
 		time.Sleep(time.Duration(200+random.IntN(300)) * time.Millisecond) // clients keep running
@@ -69,22 +69,22 @@ func TestMovesUnderLoad(t *testing.T) {
 		records := l.takeRound()
 		// A key may expire later by the duration of the move, but never earlier.
 		for key, before := range rangesBefore {
-			if after := rangesAfter[key]; after.endless != before.endless || !after.endless &&
+			if after := rangesAfter[key]; after.withoutTTL != before.withoutTTL || !after.withoutTTL &&
 				(after.from.Sub(before.to) > slack+elapsed || before.from.Sub(after.to) > slack) {
 				t.Errorf("round %d: %s was over at %v to %v before it was moved, and is at %v to %v", i, key, before.from,
 					before.to, after.from, after.to)
 			}
 		}
-		if err := r.wantNoKeysLeft(back); err != nil {
+		if err := r.wantNoRemainingKeys(back); err != nil {
 			t.Errorf("round %d: %v", i, err)
 		}
 		if fault == noFault {
-			pauses = append(pauses, records.slowest)
+			pauses = append(pauses, records.maxDuration)
 		} else {
-			faultyPauses = append(faultyPauses, records.slowest)
+			faultyPauses = append(faultyPauses, records.maxDuration)
 		}
 		t.Logf("round %d: back=%v, %v: %v; %d grants, slowest %v (%s); errors: %s; %s", i, back, fault,
-			elapsed.Round(time.Millisecond), records.grants, records.slowest.Round(time.Millisecond),
+			elapsed.Round(time.Millisecond), records.grants, records.maxDuration.Round(time.Millisecond),
 			records.slowestCommand, formatCounts(records.errors), strings.ReplaceAll(strings.TrimSpace(output), "\n", " | "))
 		for failure := range records.errors {
 			if fault == noFault && !isSlowMachine(failure) && !strings.Contains(failure, shortTimeout.String()) || !isExplained(failure) {
@@ -148,12 +148,12 @@ type moveFault int
 
 const (
 	noFault moveFault = iota
-	otherStopped
+	otherProxyStopped
 	moverKilled
 	masterKilled
 	upstreamRestarted
 	moverStopped
-	interrupted
+	moveInterrupted
 	faultCount
 )
 
@@ -163,8 +163,8 @@ func (f moveFault) String() string {
 		"the proxy that moves is stopped", "the program is interrupted"}[f]
 }
 
-// moveWith repeats a move during a fault until the locks have moved. It returns the output.
-func (r *rig) moveWith(random *rand.Rand, l *load, fault moveFault, back bool) (output string) {
+// moveDuringFault repeats a move during a fault until the locks have moved. It returns the output.
+func (r *rig) moveDuringFault(random *rand.Rand, l *load, fault moveFault, back bool) (output string) {
 	r.t.Helper()
 	var flags []string
 	if back {
@@ -201,7 +201,7 @@ func (r *rig) moveWith(random *rand.Rand, l *load, fault moveFault, back bool) (
 		})
 	}
 	switch fault {
-	case otherStopped, moverStopped:
+	case otherProxyStopped, moverStopped:
 		stoppedProxy := r.proxies[1-mover]
 		if fault == moverStopped {
 			stoppedProxy = r.proxies[mover]
@@ -239,10 +239,10 @@ func (r *rig) moveWith(random *rand.Rand, l *load, fault moveFault, back bool) (
 	case upstreamRestarted:
 		begin()
 		time.Sleep(delay) // the next step may come after any delay
-		kit.Must(r.t, r.upstream.Revive())
+		kit.Must(r.t, r.upstream.RestartWithData())
 		<-done
 		retryMove(mover)
-	case interrupted:
+	case moveInterrupted:
 		begin()
 		time.Sleep(delay) // the next step may come after any delay
 		cancel()

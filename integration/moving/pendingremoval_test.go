@@ -47,17 +47,17 @@ func startLinked(t *testing.T) (r *rig, links []*faultlink.CommandLink) {
 // later commands about the key are lost. heal ends the fault.
 func (r *rig) loseReplies(links []*faultlink.CommandLink, command ...string) (heal func()) {
 	r.t.Helper()
-	var heldBack []*faultlink.Hold
+	var holds []*faultlink.Hold
 	namesKey := faultlink.Containing(command[1])
 	for _, link := range links {
-		heldBack = append(heldBack, link.HoldReplies(namesKey), link.HoldCommands(faultlink.After(1, namesKey)))
+		holds = append(holds, link.HoldReplies(namesKey), link.HoldCommands(faultlink.SkipFirst(1, namesKey)))
 	}
 	reply := kit.ReplyText(kit.Do(r.t, kit.Connect(r.t, r.proxies[0]), command...))
 	if !strings.HasPrefix(reply, "NOQUORUM ") {
 		r.t.Fatalf("%v: %s, want NOQUORUM", command, reply)
 	}
 	return func() {
-		for _, hold := range heldBack {
+		for _, hold := range holds {
 			hold.Discard()
 		}
 	}

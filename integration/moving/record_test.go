@@ -81,10 +81,10 @@ func (r *rig) flushMasters() {
 	}
 }
 
-// TestMastersForgetLockStorage lets all masters lose their data after the locks were moved back to
+// TestLockStorageLossOnMasters lets all masters lose their data after the locks were moved back to
 // the upstream. An operator confirms that no lock of the masters is held, or that the masters are
 // new. The locks at the upstream stay held, whatever the settings are.
-func TestMastersForgetLockStorage(t *testing.T) {
+func TestLockStorageLossOnMasters(t *testing.T) {
 	for name, restart := range map[string]func(r *rig){
 		"init": func(r *rig) {
 			r.flushMasters()
@@ -128,9 +128,9 @@ func TestMastersForgetLockStorage(t *testing.T) {
 	}
 }
 
-// TestMastersForgetWhileProxiesRun repeats TestMastersForgetLockStorage while the proxies run. The
-// proxies know where the locks are stored.
-func TestMastersForgetWhileProxiesRun(t *testing.T) {
+// TestLockStorageLossDuringOperation repeats TestLockStorageLossOnMasters while the proxies run.
+// The proxies know where the locks are stored.
+func TestLockStorageLossDuringOperation(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
 	r := startRig(t)
@@ -163,7 +163,7 @@ func TestUpstreamDownAtStart(t *testing.T) {
 			kit.Must(t, err)
 		}
 	}
-	kit.Must(t, r.upstream.Revive())
+	kit.Must(t, r.upstream.RestartWithData())
 	r.wantVoting()
 	r.wantLocksHeld()
 	kit.Must(t, r.upstream.Kill())
@@ -174,10 +174,10 @@ func TestUpstreamDownAtStart(t *testing.T) {
 	}
 }
 
-// TestMastersAndRecordContradict lets the masters start afresh through a proxy without an upstream.
+// TestRecordContradictingMasters lets the masters start afresh through a proxy without an upstream.
 // A proxy with an upstream gets no votes, and reports both locations, until the operator confirms
 // one of them.
-func TestMastersAndRecordContradict(t *testing.T) {
+func TestRecordContradictingMasters(t *testing.T) {
 	t.Parallel()
 	r := startRig(t)
 	r.moveBack()
@@ -186,7 +186,7 @@ func TestMastersAndRecordContradict(t *testing.T) {
 	}
 	r.flushMasters()
 	lockServer, err := harness.StartProxy(harness.ProxyOptions{Masters: redistest.URLs(r.masters),
-		Args: append(kit.LongMasterTimeout(), "--lock-keys", "lock:*", "--fresh-start")})
+		Args: append(kit.LongMasterTimeoutArgs(), "--lock-keys", "lock:*", "--fresh-start")})
 	kit.Must(t, err)
 	kit.WantGrant(t, kit.Dial(t, lockServer.Addr()), "LOCK", "other", "me", "PX", "60000")
 	kit.Must(t, lockServer.Close())
@@ -217,10 +217,10 @@ func TestMastersAndRecordContradict(t *testing.T) {
 	r.wantLocksHeld()
 }
 
-// TestSettingContradictsRecord sets move-from-upstream, which claims that the locks are at the
+// TestSettingContradictingRecord sets move-from-upstream, which claims that the locks are at the
 // upstream. They were at the masters, which have lost their data. No master votes until the setting
 // is removed.
-func TestSettingContradictsRecord(t *testing.T) {
+func TestSettingContradictingRecord(t *testing.T) {
 	t.Parallel()
 	r := startRig(t)
 	r.mustMove(0)
@@ -247,7 +247,7 @@ func TestSettingContradictsRecord(t *testing.T) {
 	r.restartWith(r.argsAfterMove())
 	r.wantVoting()
 	kit.Want(t, kit.Connect(t, r.proxies[1]), "OK", "SET", "lock:a", "me", "NX", "PX", "60000")
-	kit.Must(t, r.wantNoKeysLeft(false))
+	kit.Must(t, r.wantNoRemainingKeys(false))
 }
 
 // wantRecord waits until the upstream's record of the location of the locks is want.
@@ -262,9 +262,9 @@ func (r *rig) wantRecord(want string) {
 	})
 }
 
-// TestRecordIsKept checks that a proxy writes the record of the location again if the upstream
+// TestRecordPersistence checks that a proxy writes the record of the location again if the upstream
 // loses it, by a flush or a failover. If the locks have never moved, there is no record.
-func TestRecordIsKept(t *testing.T) {
+func TestRecordPersistence(t *testing.T) {
 	t.Parallel()
 	r := startRig(t)
 	r.wantRecord("[]")
@@ -278,15 +278,15 @@ func TestRecordIsKept(t *testing.T) {
 	r.wantRecord("[upstream]")
 }
 
-// TestMoveThatCannotSucceed checks that a move fails before it is decided if a master lacks a
+// TestImpossibleMove checks that a move fails before it is decided if a master lacks a
 // database or memory. A move back fails in the same way if the upstream lacks memory.
-func TestMoveThatCannotSucceed(t *testing.T) {
+func TestImpossibleMove(t *testing.T) {
 	t.Parallel()
 	r := &rig{t: t, upstream: kit.StartRedis(t)}
 	for range 3 {
 		r.masters = append(r.masters, kit.StartRedis(t, "--databases", "2"))
 	}
-	r.args = slices.Concat(kit.LockKeyArgs(r.upstream), kit.LongMasterTimeout(), []string{"--move-from-upstream"})
+	r.args = slices.Concat(kit.LockKeyArgs(r.upstream), kit.LongMasterTimeoutArgs(), []string{"--move-from-upstream"})
 	r.addProxy(r.args...)
 	r.wantVoting()
 	kit.Must(t, kit.SendToDatabase(r.upstream, "3", "SET", "lock:a", "me"))

@@ -40,19 +40,19 @@ const (
 func TestRedsyncDuringMove(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
-	const timeoutError, leftError = "TryLock: no answer in time", "TryLock: taken"
+	const timeoutError, takenError = "TryLock: no answer in time", "TryLock: taken"
 	for name, test := range map[string]struct {
 		contextTimeout bool
 		factor         float64 // the part of the expiry for which redsync waits
 		want           []string
 	}{
 		"default":               {false, 0.05, nil},
-		"ContextTimeoutEnabled": {true, 0.05, []string{timeoutError, leftError}},
+		"ContextTimeoutEnabled": {true, 0.05, []string{timeoutError, takenError}},
 		"ContextTimeoutEnabled and WithTimeoutFactor": {true, 0.5, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := &rig{t: t, upstream: kit.StartRedis(t, redistest.DurableArgs()...), masters: kit.StartMasters(t)[:3]}
-			r.args = slices.Concat(kit.LockKeyArgs(r.upstream), kit.LongMasterTimeout(), []string{"--move-from-upstream"})
+			r.args = slices.Concat(kit.LockKeyArgs(r.upstream), kit.LongMasterTimeoutArgs(), []string{"--move-from-upstream"})
 			r.addProxy(r.args...)
 			r.addProxy(r.args...)
 			r.wantVoting()
@@ -62,7 +62,7 @@ func TestRedsyncDuringMove(t *testing.T) {
 				l.moveUnderLoad(t, r, backFlag)
 			}
 			l.stop()
-			t.Logf("%s; slowest lock %v; errors of %d moves: %s", formatCounts(l.calls), l.slowest.Round(time.Millisecond),
+			t.Logf("%s; slowest lock %v; errors of %d moves: %s", formatCounts(l.calls), l.maxDuration.Round(time.Millisecond),
 				2*redsyncMoves, formatCounts(l.errors))
 			for failure := range l.errors {
 				if !slices.Contains(test.want, failure) {
@@ -88,7 +88,7 @@ type redsyncGroup struct {
 
 	mu            sync.Mutex
 	calls, errors map[string]int
-	slowest       time.Duration
+	maxDuration   time.Duration
 }
 
 func startRedsyncGroup(t *testing.T, r *rig, contextTimeout bool, factor float64) *redsyncGroup {
@@ -143,7 +143,7 @@ func (l *redsyncGroup) countCall(call string, err error, elapsed time.Duration) 
 	} else {
 		l.errors[call+": "+errorKind(err)]++
 	}
-	l.slowest = max(l.slowest, elapsed)
+	l.maxDuration = max(l.maxDuration, elapsed)
 }
 
 // errorKind returns an error of redsync without its variable parts.

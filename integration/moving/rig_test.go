@@ -39,7 +39,7 @@ func startRig(t *testing.T, args ...string) *rig {
 func startRigWithUpstream(t *testing.T, upstream *redistest.Server, args ...string) *rig {
 	t.Helper()
 	r := &rig{t: t, upstream: upstream, masters: kit.StartMasters(t)}
-	r.args = slices.Concat(kit.LockKeyArgs(upstream), kit.LongMasterTimeout(),
+	r.args = slices.Concat(kit.LockKeyArgs(upstream), kit.LongMasterTimeoutArgs(),
 		[]string{"--move-from-upstream", "--log-level", "debug"}, args)
 	for range 2 {
 		r.addProxy(r.args...)
@@ -167,9 +167,9 @@ func (r *rig) keysAtMasters(pattern string) []string {
 	return keys
 }
 
-// wantNoKeysLeft returns an error if locks are left at their former location. The former location
-// is the masters if back is set, otherwise the upstream.
-func (r *rig) wantNoKeysLeft(back bool) error {
+// wantNoRemainingKeys returns an error if locks are left at their former location. The former
+// location is the masters if back is set, otherwise the upstream.
+func (r *rig) wantNoRemainingKeys(back bool) error {
 	for end := time.Now().Add(2 * time.Second); ; time.Sleep(20 * time.Millisecond) {
 		keys := r.keysAtUpstream()
 		if back {

@@ -49,19 +49,19 @@ func TestMoveTwice(t *testing.T) {
 	kit.Want(t, clientB, nil, "SET", "lock:a", "you", "NX", "PX", "60000")
 	kit.Want(t, clientB, nil, "LOCK", "lock:a", "you", "PX", "60000")
 	kit.WantGrant(t, clientA, "EXTEND", "lock:a", "me", "PX", "60000")
-	kit.Must(t, r.wantNoKeysLeft(false))
+	kit.Must(t, r.wantNoRemainingKeys(false))
 	wantOutput(t, r.mustMove(1, backFlag), "the locks are at the upstream now: 1 string")
 	wantOutput(t, r.mustMove(0, backFlag), "nothing to move")
 	kit.Want(t, clientB, "me", "GET", "lock:a")
 	kit.WantPrefix(t, clientA, "UNLOCK lock:a me", "ERR UNLOCK"+needsMastersError)
-	kit.Want(t, clientA, int64(1), "EVAL", deleteIfOwn, "1", "lock:a", "me")
-	kit.Must(t, r.wantNoKeysLeft(true))
+	kit.Want(t, clientA, int64(1), "EVAL", deleteScript, "1", "lock:a", "me")
+	kit.Must(t, r.wantNoRemainingKeys(true))
 }
 
-// TestMoveIsAborted aborts a move that waits for a stopped proxy. The locks and commands stay at
+// TestAbortedMove aborts a move that waits for a stopped proxy. The locks and commands stay at
 // the upstream. The stopped proxy has a client in a transaction. The proxy has not reported that it
 // has paused commands, and the masters have seen it recently.
-func TestMoveIsAborted(t *testing.T) {
+func TestAbortedMove(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
 	r := startRig(t)
@@ -96,9 +96,9 @@ func TestMoveIsAborted(t *testing.T) {
 		t.Errorf("EXEC of the transaction that had begun: %v", replies)
 	}
 	kit.Want(t, kit.Connect(t, r.proxies[1]), "me", "GET", "lock:a")
-	kit.Must(t, r.wantNoKeysLeft(true))
+	kit.Must(t, r.wantNoRemainingKeys(true))
 	r.mustMove(1)
-	kit.Must(t, r.wantNoKeysLeft(false))
+	kit.Must(t, r.wantNoRemainingKeys(false))
 }
 
 // TestOldSettingsAfterTheMove starts a proxy after the move, with and without the setting
@@ -122,12 +122,12 @@ func TestOldSettingsAfterTheMove(t *testing.T) {
 	r.mustMove(2, "--even-if-others", backFlag) // the move may wait for a killed proxy
 	kit.Want(t, kit.Connect(t, r.proxies[3]), "me", "GET", "lock:a")
 	kit.Want(t, kit.Connect(t, r.proxies[3]), nil, "SET", "lock:a", "you", "NX", "PX", "60000")
-	kit.Must(t, r.wantNoKeysLeft(true))
+	kit.Must(t, r.wantNoRemainingKeys(true))
 }
 
-// TestSettingsDiffer checks that a proxy without the setting move-from-upstream grants no lock that
-// is held at the upstream. It runs together with a proxy that has the setting.
-func TestSettingsDiffer(t *testing.T) {
+// TestDifferentSettings checks that a proxy without the setting move-from-upstream grants no lock
+// that is held at the upstream. It runs together with a proxy that has the setting.
+func TestDifferentSettings(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
 	r := startRig(t)
@@ -164,7 +164,7 @@ func TestSettingsDiffer(t *testing.T) {
 func TestDifferentLockKeys(t *testing.T) {
 	t.Parallel()
 	r := startRig(t)
-	args := slices.Concat(kit.LongMasterTimeout(), []string{"--upstream", "redis://" + r.upstream.Addr(), "--lock-keys",
+	args := slices.Concat(kit.LongMasterTimeoutArgs(), []string{"--upstream", "redis://" + r.upstream.Addr(), "--lock-keys",
 		"job:*", "--move-from-upstream"})
 	otherProxy, err := harness.StartProxy(harness.ProxyOptions{Masters: redistest.URLs(r.masters), Args: args})
 	kit.Must(t, err)
@@ -203,7 +203,7 @@ func TestDirectClients(t *testing.T) {
 	r.wantRefused(0, directClient.LocalAddr()+" name=billing")
 	kit.Want(t, clientA, "me", "GET", "lock:a")
 	kit.Want(t, directClient, "me", "GET", "lock:a")
-	kit.Must(t, r.wantNoKeysLeft(true))
+	kit.Must(t, r.wantNoRemainingKeys(true))
 	wantOutput(t, r.mustMove(0, "--even-if-others"), "name=billing", "closed 1 connection at the upstream")
 	if reply, err := directClient.Do("PING"); err == nil {
 		t.Errorf("the client at the upstream is not disconnected: %v", reply)
@@ -211,10 +211,10 @@ func TestDirectClients(t *testing.T) {
 	kit.Want(t, clientA, nil, "SET", "lock:a", "you", "NX", "PX", "60000")
 }
 
-// TestClientsReconnectDuringMove checks that a move does not confuse the proxies' clients with
+// TestClientReconnectDuringMove checks that a move does not confuse the proxies' clients with
 // direct clients of the upstream. The proxies' clients connect and disconnect during the move,
 // which closes none of their connections.
-func TestClientsReconnectDuringMove(t *testing.T) {
+func TestClientReconnectDuringMove(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
 	r := startRig(t)
@@ -460,7 +460,7 @@ func (r *rig) wantRoundTrip() {
 				t.Errorf("over RESP3: %v", got)
 			}
 		}
-		kit.Must(t, r.wantNoKeysLeft(len(flags) > 0))
+		kit.Must(t, r.wantNoRemainingKeys(len(flags) > 0))
 	}
 }
 
@@ -473,7 +473,7 @@ func TestMissingPermissions(t *testing.T) {
 	kit.Must(t, kit.SendToMaster(upstream, "ACL", "SETUSER", "few", "on", ">secret", "~*", "&*", "+@all", "-client|kill"))
 	r := &rig{t: t, upstream: upstream, masters: kit.StartMasters(t)}
 	r.args = append([]string{"--lock-keys", "lock:*", "--move-from-upstream", "--upstream", "redis://few:secret@" +
-		upstream.Addr(), "--share-upstream-login"}, kit.LongMasterTimeout()...)
+		upstream.Addr(), "--share-upstream-login"}, kit.LongMasterTimeoutArgs()...)
 	r.addProxy(r.args...)
 	r.addProxy(r.args...)
 	r.wantVoting()
@@ -486,9 +486,9 @@ func TestMissingPermissions(t *testing.T) {
 	kit.Want(t, clientA, "me", "GET", "lock:a")
 }
 
-// TestMastersAreDown checks that clients that had locked at the upstream continue while most
+// TestMoveWithMastersDown checks that clients that had locked at the upstream continue while most
 // masters are down. Other clients get an error with the reason.
-func TestMastersAreDown(t *testing.T) {
+func TestMoveWithMastersDown(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
 	r := startRig(t)
@@ -517,7 +517,7 @@ func TestLockServerDuringMove(t *testing.T) {
 	redistest.SkipShort(t)
 	r := startRig(t)
 	r.mustMove(0)
-	server := kit.StartProxy(t, redistest.URLs(r.masters), append(kit.LongMasterTimeout(), "--lock-keys", "lock:*")...)
+	server := kit.StartProxy(t, redistest.URLs(r.masters), append(kit.LongMasterTimeoutArgs(), "--lock-keys", "lock:*")...)
 	client, serverClient := kit.Dial(t, r.addrs[1]), kit.Connect(t, server)
 	kit.Eventually(t, func() error {
 		if reply := kit.Do(t, serverClient, "LOCK", "lock:a", "me", "PX", "60000"); reply == nil ||
@@ -531,7 +531,7 @@ func TestLockServerDuringMove(t *testing.T) {
 	kit.Want(t, client, "me", "GET", "lock:a")
 	kit.Want(t, client, "OK", "SET", "lock:b", "me", "NX", "PX", "60000")
 	newClient := kit.Connect(t, kit.StartProxy(t, redistest.URLs(r.masters),
-		append(kit.LongMasterTimeout(), "--lock-keys", "lock:*")...))
+		append(kit.LongMasterTimeoutArgs(), "--lock-keys", "lock:*")...))
 	const refusal = "ERR the locks on lock keys are at the upstream, which this proxy does not have; use a proxy that has it"
 	for _, session := range []*redistest.Client{serverClient, newClient} {
 		for _, command := range [][]string{
@@ -559,7 +559,7 @@ func TestProxiesOfTwoUpstreams(t *testing.T) {
 	redistest.SkipShort(t)
 	r := startRig(t)
 	otherUpstream := kit.StartRedis(t)
-	r.addProxy(slices.Concat(kit.LockKeyArgs(otherUpstream), kit.LongMasterTimeout(), []string{"--move-from-upstream"})...)
+	r.addProxy(slices.Concat(kit.LockKeyArgs(otherUpstream), kit.LongMasterTimeoutArgs(), []string{"--move-from-upstream"})...)
 	r.wantVoting()
 	kit.Want(t, kit.Dial(t, r.addrs[2]), "OK", "SET", "lock:there", "me", "NX", "PX", "60000")
 	r.wantRefused(0, "has a different upstream", "--even-if-others")

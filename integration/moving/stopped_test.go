@@ -16,10 +16,10 @@ import (
 // stopsEnv sets the number of stops of a proxy.
 const stopsEnv = "REDLOCK_MOVE_STOPS"
 
-// TestStoppedProxyGrantsNothing stops a proxy before or after it relays a SET NX. The locks move,
+// TestGrantsOfStoppedProxy stops a proxy before or after it relays a SET NX. The locks move,
 // and another client requests the lock. Then the stopped proxy continues. Only one of the two
 // clients is granted the lock.
-func TestStoppedProxyGrantsNothing(t *testing.T) {
+func TestGrantsOfStoppedProxy(t *testing.T) {
 	redistest.SkipShort(t)
 	seed := kit.NumberFrom(t, kit.SeedEnv, rand.Uint64())
 	t.Logf("seed %d (%s)", seed, kit.SeedEnv)
@@ -27,7 +27,7 @@ func TestStoppedProxyGrantsNothing(t *testing.T) {
 	upstream := kit.StartRedis(t, redistest.DurableArgs()...)
 	link := kit.StartLink(t, upstream)
 	r := &rig{t: t, upstream: upstream, masters: kit.StartMasters(t)}
-	moreArgs := append(kit.LongMasterTimeout(), "--move-from-upstream")
+	moreArgs := append(kit.LongMasterTimeoutArgs(), "--move-from-upstream")
 	r.addProxy(append([]string{"--lock-keys", "lock:*", "--upstream", "redis://" + link.Addr()}, moreArgs...)...)
 	r.addProxy(append(kit.LockKeyArgs(upstream), moreArgs...)...)
 	r.wantVoting()

@@ -353,7 +353,7 @@ func TestPromtool(t *testing.T) {
 	kit.Must(t, masters[0].Restart())
 	body, err := "", error(nil)
 	// The test waits for a master in quarantine, so that all existing metrics are checked.
-	kit.Await(t, "a master to be in quarantine", func() (seen bool) {
+	kit.Await(t, "a master to be in quarantine", func() (inQuarantine bool) {
 		_, body, err = askAdmin(addr, "/metrics")
 		return err == nil && strings.Contains(body, "redlock_master_quarantined{")
 	})

@@ -62,9 +62,9 @@ func (o outcome) wantRow(t *testing.T, name string, words ...string) {
 	}
 }
 
-// TestCheckNew checks masters that no proxy has used. Locks are not available before the operator
-// confirms that the masters are new.
-func TestCheckNew(t *testing.T) {
+// TestCheckNewMasters checks masters that no proxy has used. Locks are not available before the
+// operator confirms that the masters are new.
+func TestCheckNewMasters(t *testing.T) {
 	t.Parallel()
 	masters := kit.StartMasters(t)
 	got := checkMasters(t, redistest.URLs(masters))
@@ -80,10 +80,10 @@ func TestCheckNew(t *testing.T) {
 	checkMasters(t, redistest.URLs(masters), "--fresh-start").wantVerdict(t, 3, "no locks: 0 of 5 masters vote, 3 needed; ")
 }
 
-// TestCheckHealthy runs check for masters in use, and an upstream.
-func TestCheckHealthy(t *testing.T) {
+// TestCheckHealthyMasters runs check for masters in use, and an upstream.
+func TestCheckHealthyMasters(t *testing.T) {
 	t.Parallel()
-	f := kit.StartGuarded(t, true, 1)
+	f := kit.StartGuardedFleet(t, true, 1)
 	upstream := kit.StartRedis(t)
 	got := checkMasters(t, redistest.URLs(f.Masters), "--upstream", upstream.URL())
 	got.wantVerdict(t, 0, "ok: 5 of 5 masters vote")
@@ -107,7 +107,7 @@ func TestCheckHealthy(t *testing.T) {
 // TestCheckMarker checks that the table shows the proxies' records on the masters.
 func TestCheckMarker(t *testing.T) {
 	t.Parallel()
-	f := kit.StartGuarded(t, true, 1)
+	f := kit.StartGuardedFleet(t, true, 1)
 	kit.WantGrant(t, kit.Connect(t, f.Proxies[0]), "LOCK", "k", "t", "PX", "60000")
 	kit.Must(t, f.Masters[2].Restart())
 	kit.Eventually(t, func() error {
@@ -123,7 +123,7 @@ func TestCheckMarker(t *testing.T) {
 	got.wantVerdict(t, 4, "degraded: 4 of 5 masters vote; "+f.Masters[2].Addr()+": quarantine: restarted without proof of its data, for ")
 }
 
-func TestCheckDurable(t *testing.T) {
+func TestCheckDurableMaster(t *testing.T) {
 	t.Parallel()
 	master := kit.StartRedis(t, "--appendonly", "yes", "--appendfsync", "always")
 	got := checkMasters(t, []string{master.URL()}, "--fresh-start")
@@ -166,11 +166,11 @@ func TestCheckSameServer(t *testing.T) {
 		"unsafe: it would not be safe to serve; localhost:"+port+": it is the same server as "+master.Addr())
 }
 
-// TestCheckDead checks that check reports unavailable masters as degraded while a majority votes.
-// Without a majority, check reports that locks are not available.
-func TestCheckDead(t *testing.T) {
+// TestCheckDownMasters checks that check reports unavailable masters as degraded while a majority
+// votes. Without a majority, check reports that locks are not available.
+func TestCheckDownMasters(t *testing.T) {
 	t.Parallel()
-	f := kit.StartGuarded(t, true, 1)
+	f := kit.StartGuardedFleet(t, true, 1)
 	for _, master := range f.Masters[:2] {
 		kit.Must(t, master.Kill())
 	}
@@ -183,16 +183,16 @@ func TestCheckDead(t *testing.T) {
 	got.wantVerdict(t, 3, "no locks: 2 of 5 masters vote, 3 needed; ")
 }
 
-// TestCheckUnqueryable checks that each cause for which check cannot query a master gets its own
-// text.
-func TestCheckUnqueryable(t *testing.T) {
+// TestCheckUnqueryableMaster checks that each cause for which check cannot query a master gets its
+// own text.
+func TestCheckUnqueryableMaster(t *testing.T) {
 	t.Parallel()
 	web := httptest.NewServer(http.NotFoundHandler())
 	t.Cleanup(web.Close)
 	withPassword := kit.StartRedis(t, "--requirepass", "secret")
 	_, port, err := net.SplitHostPort(withPassword.Addr())
 	kit.Must(t, err)
-	_, tlsURL := startTLSMaster(t, certtest.NewAuthority(t))
+	_, tlsURL := startTLSMaster(t, certtest.NewCA(t))
 	for _, c := range []struct{ name, url, want string }{
 		{"a wrong password", "redis://:wrong@" + withPassword.Addr(), "wrong password: WRONGPASS "},
 		{"no password", withPassword.URL(), "requires a password, and none is given: NOAUTH "},
@@ -219,12 +219,12 @@ func TestCheckUnqueryable(t *testing.T) {
 	}
 }
 
-// TestCheckRights checks that check reports the permissions for waiting clients and messages that
-// the proxies' user lacks, if the proxies need them. The user has all permissions for locks.
-func TestCheckRights(t *testing.T) {
+// TestCheckPermissions checks that check reports the permissions for waiting clients and messages
+// that the proxies' user lacks, if the proxies need them. The user has all permissions for locks.
+func TestCheckPermissions(t *testing.T) {
 	redistest.RequireFeature(t, "rights to channels", "6.2")
 	t.Parallel()
-	f := kit.StartGuarded(t, true, 1)
+	f := kit.StartGuardedFleet(t, true, 1)
 	upstream := kit.StartRedis(t)
 	var urls []string
 	for _, master := range f.Masters {
@@ -263,7 +263,7 @@ func TestCheckRights(t *testing.T) {
 // upstream that is also a master as unsafe, even under another name.
 func TestCheckUpstream(t *testing.T) {
 	t.Parallel()
-	f := kit.StartGuarded(t, true, 1)
+	f := kit.StartGuardedFleet(t, true, 1)
 	upstream := kit.StartRedis(t, "--requirepass", "secret")
 	// Without a shared login, the clients log in.
 	checkMasters(t, redistest.URLs(f.Masters), "--upstream", upstream.URL()).wantVerdict(t, 0, "ok: ")
@@ -282,7 +282,7 @@ func TestCheckUpstream(t *testing.T) {
 func TestCheckJSON(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
-	f := kit.StartGuarded(t, true, 1)
+	f := kit.StartGuardedFleet(t, true, 1)
 	kit.Must(t, f.Masters[4].Kill())
 	got := checkMasters(t, redistest.URLs(f.Masters), "--json", "--upstream", "redis://127.0.0.1:1")
 	var document struct {

@@ -120,7 +120,7 @@ func TestSettingPrecedence(t *testing.T) {
 	t.Cleanup(func() { kit.NoError(t, proxy.Close()) })
 	client := kit.Connect(t, proxy)
 	// The TTL is within the flag's limit; the file's master does not exist.
-	kit.WantReply(t, client, "LOCK k t PX 10000", kit.Granted)
+	kit.WantReply(t, client, "LOCK k t PX 10000", kit.GrantReply)
 	kit.EachMaster(t, masters, func(master *redistest.Server) error { return kit.CheckHeld(master, "env:k", "t") })
 	if info, _ := kit.Do(t, client, "INFO", "clients").(string); !strings.Contains(info, "maxclients:7\r\n") {
 		t.Errorf("got %q, want maxclients:7 of the file", info)
@@ -142,7 +142,7 @@ func TestVersion(t *testing.T) {
 // whichever command prints it.
 func TestServerTextOnTerminal(t *testing.T) {
 	t.Parallel()
-	addr := startHostile(t, "-ERR \x1b]0;title\x07\x1b[2J\rverdict: ok\r\n")
+	addr := startHostileServer(t, "-ERR \x1b]0;title\x07\x1b[2J\rverdict: ok\r\n")
 	master, escaped := "redis://"+addr, `\x1b]0;title\x07\x1b[2J\x0dverdict: ok`
 	for _, args := range []string{
 		"check --master " + master, "init --longest-ttl 0s --master " + master,
@@ -161,8 +161,9 @@ func TestServerTextOnTerminal(t *testing.T) {
 	}
 }
 
-// startHostile starts a server that gives the same reply to every command, and returns its address.
-func startHostile(t *testing.T, reply string) string {
+// startHostileServer starts a server that gives the same reply to every command, and returns its
+// address.
+func startHostileServer(t *testing.T, reply string) string {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	kit.Must(t, err)
@@ -185,7 +186,7 @@ func replyAlways(conn net.Conn, reply string) {
 	in := resp.NewReader(conn, resp.ClientLimits())
 	for {
 		in.Begin()
-		if _, err := in.Value(); err != nil { // a command has the format of an array reply
+		if _, err := in.ReadValue(); err != nil { // a command has the format of an array reply
 			return
 		}
 		if _, err := io.WriteString(conn, reply); err != nil {

@@ -69,7 +69,7 @@ func TestDemo(t *testing.T) {
 	if commands < 7 {
 		t.Errorf("only %d commands in\n%s", commands, text)
 	}
-	kit.WantReply(t, client, "LOCK k t PX 10000", kit.Granted)
+	kit.WantReply(t, client, "LOCK k t PX 10000", kit.GrantReply)
 	kit.Must(t, client.Close())
 	kit.Must(t, demo.Process.Signal(syscall.SIGINT))
 	if err := demo.Wait(); err != nil {

@@ -35,7 +35,7 @@ func TestHealthcheck(t *testing.T) {
 }
 
 // checkHealth runs healthcheck for a proxy, without and with --ready.
-func checkHealth(t *testing.T, proxy *harness.Proxy) (live, ready outcome) {
+func checkHealth(t *testing.T, proxy *harness.Proxy) (liveOutcome, readyOutcome outcome) {
 	t.Helper()
 	return runProxy(t, "healthcheck", "--listen", proxy.Addr()), runProxy(t, "healthcheck", "--ready", "--listen",
 		proxy.Addr())

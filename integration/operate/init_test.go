@@ -64,9 +64,9 @@ func TestRemedyForNewMasters(t *testing.T) {
 	kit.WantGrant(t, kit.Connect(t, first), "LOCK", "k", "t", "PX", "1000")
 }
 
-// TestInitTwiceAtOnce runs init twice at the same time, while a proxy waits for the masters. Both
+// TestConcurrentInits runs init twice at the same time, while a proxy waits for the masters. Both
 // runs succeed, and then there is nothing to do.
-func TestInitTwiceAtOnce(t *testing.T) {
+func TestConcurrentInits(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
 	f := kit.StartFleet(t, "--fresh-start=false")
@@ -87,9 +87,9 @@ func TestInitTwiceAtOnce(t *testing.T) {
 	}
 }
 
-// TestInitAsks checks that init asks the operator if the flag is missing. Without a reply, init
-// changes nothing.
-func TestInitAsks(t *testing.T) {
+// TestInitConfirmation checks that init asks the operator if the flag is missing. Without a reply,
+// init changes nothing.
+func TestInitConfirmation(t *testing.T) {
 	t.Parallel()
 	masters := kit.StartMasters(t)
 	got := initMasters(t, masters)
@@ -112,17 +112,17 @@ func TestInitWaitsForMasters(t *testing.T) {
 	masters := kit.StartMasters(t)
 	kit.Must(t, masters[0].Kill())
 	var got outcome
-	var init sync.WaitGroup
-	init.Go(func() { got = initMasters(t, masters, "--longest-ttl", "0s") })
+	var initRun sync.WaitGroup
+	initRun.Go(func() { got = initMasters(t, masters, "--longest-ttl", "0s") })
 	time.Sleep(time.Second / 2) // init finds a master down, and waits
 	kit.Must(t, masters[0].Restart())
-	init.Wait()
+	initRun.Wait()
 	wantInit(t, got, 0, "5 of 5 masters vote\n")
 }
 
-// TestInitRefuses checks that init refuses if locks contradict the operator, or if a master is not
+// TestInitRefusals checks that init refuses if locks contradict the operator, or if a master is not
 // available.
-func TestInitRefuses(t *testing.T) {
+func TestInitRefusals(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
 	f := kit.StartFleet(t)
@@ -132,7 +132,7 @@ func TestInitRefuses(t *testing.T) {
 	// After the restarts no master votes: each master might have lost more than the lock.
 	for _, master := range f.Masters {
 		kit.Must(t, kit.SendToMaster(master, "SAVE"))
-		kit.Must(t, master.Revive())
+		kit.Must(t, master.RestartWithData())
 	}
 	wantInit(t, initMasters(t, f.Masters, "--longest-ttl", "10s"), 2, "it holds 1 lock, for up to ")
 	wantInit(t, initMasters(t, f.Masters, "--longest-ttl", "10s"), 2, `such as "k"; `)
@@ -171,7 +171,7 @@ func TestInitForced(t *testing.T) {
 	// Now each master has a record of a longer TTL, and no proof of its data.
 	for _, master := range f.Masters {
 		kit.Must(t, kit.SendToMaster(master, "SAVE"))
-		kit.Must(t, master.Revive())
+		kit.Must(t, master.RestartWithData())
 	}
 	wantInit(t, initMasters(t, f.Masters, "--longest-ttl", "1s"), 2, `it holds 1 lock, without a TTL, such as "lock:a"`)
 	wantInit(t, initMasters(t, f.Masters, "--longest-ttl", "1s", "--force"), 0, "5 of 5 masters vote\n")
@@ -237,7 +237,7 @@ func TestProxyRestartKeepsWait(t *testing.T) {
 	f := kit.StartLinkedFleet(t, 1, "--key-prefix", "")
 	client := kit.Connect(t, f.Proxies[0])
 	requested := time.Now()
-	f.WhileUnreachable(t, []int{3, 4}, func() { kit.WantGrant(t, client, "LOCK", "k", "t", "PX", fmt.Sprint(ttl.Milliseconds())) })
+	f.RunWhileUnreachable(t, []int{3, 4}, func() { kit.WantGrant(t, client, "LOCK", "k", "t", "PX", fmt.Sprint(ttl.Milliseconds())) })
 	for _, master := range f.Masters[:3] {
 		kit.Must(t, master.Kill())
 	}

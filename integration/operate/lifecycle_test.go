@@ -102,7 +102,7 @@ func TestStopUnderLoad(t *testing.T) {
 	var workers sync.WaitGroup
 	for i, name := range names {
 		client := kit.Connect(t, proxy)
-		workers.Go(func() { endedAfterGrant[i] = lockUntilCut(client, name) })
+		workers.Go(func() { endedAfterGrant[i] = lockUntilDisconnect(client, name) })
 	}
 	time.Sleep(300 * time.Millisecond) // under load; the exact time does not matter
 	kit.Must(t, proxy.Signal(syscall.SIGTERM))
@@ -115,9 +115,9 @@ func TestStopUnderLoad(t *testing.T) {
 	}
 }
 
-// lockUntilCut locks and unlocks until the connection ends. It reports whether the connection ended
-// after a grant.
-func lockUntilCut(client *redistest.Client, key string) (granted bool) {
+// lockUntilDisconnect locks and unlocks until the connection ends. It reports whether the
+// connection ended after a grant.
+func lockUntilDisconnect(client *redistest.Client, key string) (granted bool) {
 	for {
 		if reply, err := client.Do("LOCK", key, "t", "PX", "60000"); err != nil || reply == nil {
 			return false

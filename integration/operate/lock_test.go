@@ -25,8 +25,8 @@ func runLock(t *testing.T, addr, flags, script string) outcome {
 	return runProxy(t, append(args, "--", "sh", "-c", script)...)
 }
 
-// wantEnd checks the exit code, the output, and the beginning of the error output.
-func (o outcome) wantEnd(t *testing.T, code int, stdout, stderr string) {
+// wantResult checks the exit code, the output, and the beginning of the error output.
+func (o outcome) wantResult(t *testing.T, code int, stdout, stderr string) {
 	t.Helper()
 	if o.code != code || o.stdout != stdout || !strings.HasPrefix(o.stderr, stderr) || stderr == "" && o.stderr != "" {
 		t.Errorf("exit code %d, printed %q and %q; want %d, %q and %q", o.code, o.stdout, o.stderr, code, stdout, stderr)
@@ -48,37 +48,37 @@ func TestLockCommand(t *testing.T) {
 			t.Errorf("after the command: %s", info)
 		}
 	}
-	runLock(t, addr, "", redisCLI+"LOCK k other PX 1000; exit 7").wantEnd(t, 7, "\n", "")
+	runLock(t, addr, "", redisCLI+"LOCK k other PX 1000; exit 7").wantResult(t, 7, "\n", "")
 	wantFree()
 	// The command outlasts the TTL: the lock was extended.
-	runLock(t, addr, "--ttl 500ms", "sleep 1.5; "+redisCLI+"LOCK k other PX 1000").wantEnd(t, 0, "\n", "")
+	runLock(t, addr, "--ttl 500ms", "sleep 1.5; "+redisCLI+"LOCK k other PX 1000").wantResult(t, 0, "\n", "")
 	wantFree()
-	runLock(t, "redis://"+addr, "--wait 0s", "kill -9 $$").wantEnd(t, 128+9, "", "")
+	runLock(t, "redis://"+addr, "--wait 0s", "kill -9 $$").wantResult(t, 128+9, "", "")
 	wantFree()
-	runProxy(t, "lock", "--addr", addr, "k", "--", "/no/such/program").wantEnd(t, 127, "",
+	runProxy(t, "lock", "--addr", addr, "k", "--", "/no/such/program").wantResult(t, 127, "",
 		`redlock-proxy: the command "/no/such/program" was not found`)
 	folder := t.TempDir()
-	runProxy(t, "lock", "--addr", addr, "k", "--", folder).wantEnd(t, 126, "",
+	runProxy(t, "lock", "--addr", addr, "k", "--", folder).wantResult(t, 126, "",
 		fmt.Sprintf("redlock-proxy: the command %q cannot be run: permission denied", folder))
 	wantFree()
 
 	kit.WantGrant(t, client, "LOCK", "k", "other", "PX", "60000")
-	runLock(t, addr, "--wait 0s", "echo ran").wantEnd(t, 120, "", "redlock-proxy: the lock \"k\" is held by another client\n")
-	runLock(t, addr, "--wait 50ms", "echo ran").wantEnd(t, 120, "",
+	runLock(t, addr, "--wait 0s", "echo ran").wantResult(t, 120, "", "redlock-proxy: the lock \"k\" is held by another client\n")
+	runLock(t, addr, "--wait 50ms", "echo ran").wantResult(t, 120, "",
 		"redlock-proxy: the lock \"k\" is held by another client\n")
 	waiting := startCommand(t, nil, "lock", "k", "--addr", addr, "--wait", "1m", "--", "echo", "ran")
 	kit.WantBlocked(t, f.Proxies[0], 1)
 	kit.Want(t, client, int64(1), "UNLOCK", "k", "other")
-	waiting.wait(t).wantEnd(t, 0, "ran\n", "")
+	waiting.wait(t).wantResult(t, 0, "ran\n", "")
 	wantFree()
 
-	runLock(t, "127.0.0.1:1", "", "echo ran").wantEnd(t, 122, "",
+	runLock(t, "127.0.0.1:1", "", "echo ran").wantResult(t, 122, "",
 		`redlock-proxy: the lock "k" was not granted by 127.0.0.1:1: connection refused`)
-	runLock(t, "rediss://"+addr, "", "echo ran").wantEnd(t, 122, "", `redlock-proxy: the lock "k" was not granted by `+addr+`: it does not use TLS: use redis:// instead of rediss://`)
-	runLock(t, f.Masters[0].Addr(), "", "echo ran").wantEnd(t, 122, "",
+	runLock(t, "rediss://"+addr, "", "echo ran").wantResult(t, 122, "", `redlock-proxy: the lock "k" was not granted by `+addr+`: it does not use TLS: use redis:// instead of rediss://`)
+	runLock(t, f.Masters[0].Addr(), "", "echo ran").wantResult(t, 122, "",
 		`redlock-proxy: the lock "k" was not granted by `+f.Masters[0].Addr()+`: ERR unknown command`)
-	runLock(t, addr, "--ttl 25h", "echo ran").wantEnd(t, 122, "", `redlock-proxy: the lock "k" was not granted by `+addr+`: ERR invalid expire time in 'lock' command: the TTL exceeds max-ttl`)
-	runLock(t, addr, "--ttl 1ms", "echo ran").wantEnd(t, 122, "",
+	runLock(t, addr, "--ttl 25h", "echo ran").wantResult(t, 122, "", `redlock-proxy: the lock "k" was not granted by `+addr+`: ERR invalid expire time in 'lock' command: the TTL exceeds max-ttl`)
+	runLock(t, addr, "--ttl 1ms", "echo ran").wantResult(t, 122, "",
 		`redlock-proxy: the lock "k" was not granted by `+addr+`: ERR invalid expire time`)
 }
 
@@ -132,8 +132,8 @@ func (r *startedCommand) wait(t *testing.T) outcome {
 
 // trapSignals returns a command that creates the file, reports signals, and continues unless end
 // exits.
-func trapSignals(file, end string) []string {
-	return []string{"sh", "-c", `trap "echo told;` + end + `" TERM INT; touch ` + file + `; while :; do sleep 0.05; done`}
+func trapSignals(file, exitCommand string) []string {
+	return []string{"sh", "-c", `trap "echo told;` + exitCommand + `" TERM INT; touch ` + file + `; while :; do sleep 0.05; done`}
 }
 
 func awaitFile(t *testing.T, file string) {
@@ -147,8 +147,8 @@ func TestLockCommandLosesLock(t *testing.T) {
 	t.Parallel()
 	const lossMessage = "redlock-proxy: the lock was lost: sending SIGTERM to the command\n"
 	for _, test := range []struct {
-		name, end, stderr string
-		loseLock          func(t *testing.T, f *kit.Fleet)
+		name, exitCommand, stderr string
+		loseLock                  func(t *testing.T, f *kit.Fleet)
 	}{
 		{"taken from it", "",
 			lossMessage + "redlock-proxy: the command is still running 200ms after SIGTERM: killing it\nredlock-proxy: the lock was lost: it expired or was released\n", func(t *testing.T, f *kit.Fleet) {
@@ -170,15 +170,15 @@ func TestLockCommandLosesLock(t *testing.T) {
 			f := kit.StartFleet(t)
 			file := filepath.Join(t.TempDir(), "runs")
 			r := startCommand(t, nil, append([]string{"lock", "k", "--ttl", "2s", "--grace", "200ms", "--addr",
-				f.Proxies[0].Addr(), "--"}, trapSignals(file, test.end)...)...)
+				f.Proxies[0].Addr(), "--"}, trapSignals(file, test.exitCommand)...)...)
 			awaitFile(t, file)
 			test.loseLock(t, f)
-			r.wait(t).wantEnd(t, 121, "told\n", test.stderr)
+			r.wait(t).wantResult(t, 121, "told\n", test.stderr)
 		})
 	}
 	f := kit.StartFleet(t)
 	_, port, _ := strings.Cut(f.Proxies[0].Addr(), ":")
-	runLock(t, f.Proxies[0].Addr(), "", "redis-cli -p "+port+" FORCEUNLOCK k").wantEnd(t, 121, "1\n",
+	runLock(t, f.Proxies[0].Addr(), "", "redis-cli -p "+port+" FORCEUNLOCK k").wantResult(t, 121, "1\n",
 		"redlock-proxy: the lock was lost: it expired or was released\n")
 }
 
@@ -204,7 +204,7 @@ func TestLockCommandContinues(t *testing.T) {
 					t.Fatalf("another client's LOCK: %v", reply)
 				}
 			}
-			r.wait(t).wantEnd(t, 5, "", "")
+			r.wait(t).wantResult(t, 5, "", "")
 			kit.WantGrant(t, other, "LOCK", "k", "other", "PX", "1000")
 		})
 	}
@@ -221,7 +221,7 @@ func TestLockCommandSignals(t *testing.T) {
 		r := startCommand(t, nil, append([]string{"lock", "k", "--addr", addr, "--"}, trapSignals(file, "exit 5")...)...)
 		awaitFile(t, file)
 		kit.Must(t, r.cmd.Process.Signal(signal))
-		r.wait(t).wantEnd(t, 5, "told\n", "")
+		r.wait(t).wantResult(t, 5, "told\n", "")
 	}
 	client := kit.Connect(t, f.Proxies[0])
 	kit.WantGrant(t, client, "LOCK", "k", "other", "PX", "60000")
@@ -229,7 +229,7 @@ func TestLockCommandSignals(t *testing.T) {
 		r := startCommand(t, nil, "lock", "k", "--addr", addr, "--wait", "1m", "--", "echo", "ran")
 		kit.WantBlocked(t, f.Proxies[0], 1)
 		kit.Must(t, r.cmd.Process.Signal(signal))
-		r.wait(t).wantEnd(t, 128+int(signal), "", "redlock-proxy: "+signal.String()+" while waiting for the lock\n")
+		r.wait(t).wantResult(t, 128+int(signal), "", "redlock-proxy: "+signal.String()+" while waiting for the lock\n")
 		kit.WantBlocked(t, f.Proxies[0], 0)
 	}
 	kit.Want(t, client, int64(1), "UNLOCK", "k", "other")
@@ -255,11 +255,11 @@ func TestLockCommandLogsIn(t *testing.T) {
 	kit.Must(t, os.WriteFile(file, []byte("topsecret\n"), 0o600))
 	args := []string{"lock", "k", "--addr", proxy.Addr()}
 	command := []string{"--", "echo", "ran"}
-	runProxy(t, append(append(args, "--password-file", file), command...)...).wantEnd(t, 0, "ran\n", "")
-	runProxyWith(t, []string{"REDISCLI_AUTH=topsecret"}, append(args, command...)...).wantEnd(t, 0, "ran\n", "")
-	runProxyWith(t, []string{"REDISCLI_AUTH=wrongsecret"}, append(args, command...)...).wantEnd(t, 122, "",
+	runProxy(t, append(append(args, "--password-file", file), command...)...).wantResult(t, 0, "ran\n", "")
+	runProxyWith(t, []string{"REDISCLI_AUTH=topsecret"}, append(args, command...)...).wantResult(t, 0, "ran\n", "")
+	runProxyWith(t, []string{"REDISCLI_AUTH=wrongsecret"}, append(args, command...)...).wantResult(t, 122, "",
 		`redlock-proxy: the lock "k" was not granted by `+proxy.Addr()+`: WRONGPASS `)
-	runProxy(t, append(args, command...)...).wantEnd(t, 122, "",
+	runProxy(t, append(args, command...)...).wantResult(t, 122, "",
 		`redlock-proxy: the lock "k" was not granted by `+proxy.Addr()+`: NOAUTH `)
 	if log := proxy.Log(); strings.Contains(log, "secret") {
 		t.Errorf("the log:\n%s", log)
@@ -274,14 +274,14 @@ func TestLockCommandTLS(t *testing.T) {
 	r := startTLS(t)
 	r.proxy = kit.StartProxy(t, r.masters, append(r.args, "--tls-client-ca", r.clientCA.File)...)
 	clientPair, addr := r.clientCA.Issue(t), "rediss://"+r.proxy.Addr()
-	runLock(t, addr, "--ca "+r.ca.File+" --client-cert "+clientPair.Cert+" --client-key "+clientPair.Key, "exit 7").wantEnd(t, 7, "", "")
+	runLock(t, addr, "--ca "+r.ca.File+" --client-cert "+clientPair.Cert+" --client-key "+clientPair.Key, "exit 7").wantResult(t, 7, "", "")
 	refusal := `redlock-proxy: the lock "k" was not granted by ` + r.proxy.Addr() + ": "
-	runLock(t, addr, "--client-cert "+clientPair.Cert+" --client-key "+clientPair.Key, "echo ran").wantEnd(t, 122, "",
+	runLock(t, addr, "--client-cert "+clientPair.Cert+" --client-key "+clientPair.Key, "echo ran").wantResult(t, 122, "",
 		refusal+"tls: failed to verify certificate")
-	runLock(t, addr, "--ca "+r.ca.File, "echo ran").wantEnd(t, 122, "", refusal)
-	runLock(t, r.proxy.Addr(), "--ca "+r.ca.File, "echo ran").wantEnd(t, 1, "",
+	runLock(t, addr, "--ca "+r.ca.File, "echo ran").wantResult(t, 122, "", refusal)
+	runLock(t, r.proxy.Addr(), "--ca "+r.ca.File, "echo ran").wantResult(t, 1, "",
 		"redlock-proxy: --ca, --client-cert and --client-key need TLS")
-	runLock(t, addr, "--client-cert "+clientPair.Cert, "echo ran").wantEnd(t, 1, "",
+	runLock(t, addr, "--client-cert "+clientPair.Cert, "echo ran").wantResult(t, 1, "",
 		"redlock-proxy: --client-cert and --client-key: give both or neither")
-	runLock(t, addr, "--ca "+clientPair.Key, "echo ran").wantEnd(t, 1, "", "redlock-proxy: ca: ")
+	runLock(t, addr, "--ca "+clientPair.Key, "echo ran").wantResult(t, 1, "", "redlock-proxy: ca: ")
 }

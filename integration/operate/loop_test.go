@@ -16,10 +16,10 @@ import (
 	"redlock-proxy/internal/redistest/faultlink"
 )
 
-// TestUpstreamIsProxyItself checks that a proxy whose upstream or master is its own address, under
+// TestDirectUpstreamLoop checks that a proxy whose upstream or master is its own address, under
 // any name, does not start. It would open connections to itself until it has no descriptors left.
 // The command check rejects such a configuration.
-func TestUpstreamIsProxyItself(t *testing.T) {
+func TestDirectUpstreamLoop(t *testing.T) {
 	t.Parallel()
 	hostname, err := os.Hostname()
 	kit.Must(t, err)
@@ -48,10 +48,10 @@ func TestUpstreamIsProxyItself(t *testing.T) {
 	}
 }
 
-// TestUpstreamLeadsBack makes a proxy its own upstream, under another address, from the start or
+// TestIndirectUpstreamLoop makes a proxy its own upstream, under another address, from the start or
 // later. The address does not show the loop, but the proxy detects it. The proxy does not open
 // connection after connection to itself.
-func TestUpstreamLeadsBack(t *testing.T) {
+func TestIndirectUpstreamLoop(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
 	masters := kit.StartMasters(t)
@@ -108,11 +108,11 @@ func upstreamArgs(masters []*redistest.Server, upstream string) []string {
 	return args
 }
 
-// TestProxyIsNoUpstream checks that serve and check do not accept a proxy as the upstream, neither
-// on the same masters nor on other masters. They do not accept a proxy that starts or replies only
-// later, either. Otherwise a move would remove locks from the masters as if they were left at the
-// upstream.
-func TestProxyIsNoUpstream(t *testing.T) {
+// TestRefusedProxyAsUpstream checks that serve and check do not accept a proxy as the upstream,
+// neither on the same masters nor on other masters. They do not accept a proxy that starts or
+// replies only later, either. Otherwise a move would remove locks from the masters as if they were
+// left at the upstream.
+func TestRefusedProxyAsUpstream(t *testing.T) {
 	t.Parallel()
 	masters, behind := kit.StartMasters(t), kit.StartLink(t, kit.StartRedis(t))
 	kit.Must(t, behind.Cut())
@@ -140,8 +140,8 @@ func TestProxyIsNoUpstream(t *testing.T) {
 	})
 }
 
-// TestProxyIsNoMaster checks that serve and check do not accept a proxy as a master.
-func TestProxyIsNoMaster(t *testing.T) {
+// TestRefusedProxyAsMaster checks that serve and check do not accept a proxy as a master.
+func TestRefusedProxyAsMaster(t *testing.T) {
 	t.Parallel()
 	other := kit.StartProxy(t, redistest.URLs(kit.StartMasters(t)), "--upstream", kit.StartRedis(t).URL())
 	got := checkMasters(t, []string{"redis://" + other.Addr()})
@@ -199,10 +199,10 @@ func TestFewDescriptors(t *testing.T) {
 	}
 }
 
-// TestUpstreamIsMaster checks that a proxy refuses an upstream that is also a master. It recognizes
+// TestMasterAsUpstream checks that a proxy refuses an upstream that is also a master. It recognizes
 // such an upstream by the address or, at any address, by the upstream's INFO when the proxy starts.
 // If the upstream replies only later, the proxy refuses it from then on.
-func TestUpstreamIsMaster(t *testing.T) {
+func TestMasterAsUpstream(t *testing.T) {
 	t.Parallel()
 	masters := kit.StartMasters(t)
 	link := kit.StartLink(t, masters[1])
@@ -239,7 +239,7 @@ func TestUpstreamIsMaster(t *testing.T) {
 // another name, is refused, and changes nothing.
 func TestReloadMakesUpstreamMaster(t *testing.T) {
 	t.Parallel()
-	r := startReloadable(t, nil)
+	r := startReloadRig(t, nil)
 	_, port, err := net.SplitHostPort(r.upstream.Addr())
 	kit.Must(t, err)
 	urls := redistest.URLs(r.masters)

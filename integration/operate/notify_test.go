@@ -58,8 +58,8 @@ func (m manager) wantNext(t *testing.T, state string) {
 	}
 }
 
-// unread returns all unread notifications.
-func (m manager) unread() (states []string) {
+// unreadStates returns all unread notifications.
+func (m manager) unreadStates() (states []string) {
 	for {
 		state, err := m.next(time.Millisecond)
 		if err != nil {
@@ -69,8 +69,8 @@ func (m manager) unread() (states []string) {
 	}
 }
 
-// startManaged starts a proxy that notifies a manager.
-func startManaged(t *testing.T, m manager, watchdog string, args ...string) *harness.Proxy {
+// startManagedProxy starts a proxy that notifies a manager.
+func startManagedProxy(t *testing.T, m manager, watchdog string, args ...string) *harness.Proxy {
 	t.Helper()
 	proxy, err := harness.StartProxy(harness.ProxyOptions{Masters: redistest.URLs(kit.StartMasters(t)), Args: args,
 		Env: m.env(watchdog)})
@@ -83,14 +83,14 @@ func startManaged(t *testing.T, m manager, watchdog string, args ...string) *har
 func TestNotify(t *testing.T) {
 	t.Parallel()
 	m := startManager(t)
-	proxy := startManaged(t, m, "", "--drain-timeout", "1m")
+	proxy := startManagedProxy(t, m, "", "--drain-timeout", "1m")
 	m.wantNext(t, "READY=1")
 	busyClient := kit.ConnectWithoutReading(t, proxy)
 	kit.Must(t, proxy.Signal(syscall.SIGTERM))
 	m.wantNext(t, "STOPPING=1")
 	kit.Must(t, busyClient.Close()) // ends the drain
 	wantExit(t, proxy, 0, kit.WaitLimit)
-	if unread := m.unread(); unread != nil {
+	if unread := m.unreadStates(); unread != nil {
 		t.Errorf("the manager is also told %q, and asked for no watchdog", unread)
 	}
 }
@@ -120,7 +120,7 @@ func TestNotifyFailedStart(t *testing.T) {
 	t.Parallel()
 	m := startManager(t)
 	got := runProxyWith(t, m.env("1000000"), "serve", "--listen", "192.0.2.1:1", "--master", "redis://127.0.0.1:1")
-	if unread := m.unread(); got.code != 1 || unread != nil {
+	if unread := m.unreadStates(); got.code != 1 || unread != nil {
 		t.Errorf("got %+v, and the manager is told %q, want 1 and nothing", got, unread)
 	}
 }
@@ -130,18 +130,18 @@ func TestNotifyFailedStart(t *testing.T) {
 func TestWatchdog(t *testing.T) {
 	t.Parallel()
 	m := startManager(t)
-	proxy := startManaged(t, m, "400000", "--drain-timeout", "1m", "--max-clients", "1")
+	proxy := startManagedProxy(t, m, "400000", "--drain-timeout", "1m", "--max-clients", "1")
 	for _, state := range []string{"READY=1", "WATCHDOG=1", "WATCHDOG=1"} {
 		m.wantNext(t, state)
 	}
-	holder := onlyClient(t, proxy) // from now on the proxy is full
-	m.unread()
+	holder := connectOnlyClient(t, proxy) // from now on the proxy is full
+	m.unreadStates()
 	m.wantNext(t, "WATCHDOG=1")
 
 	before := limitDescriptors(t, proxy, 3)
 	_, err := proxy.WaitLog("the proxy does not answer its own health check", kit.WaitLimit)
 	kit.Must(t, err)
-	m.unread()
+	m.unreadStates()
 	if state, err := m.next(time.Second); err == nil {
 		t.Errorf("the manager is told %q of a proxy that can take no clients", state)
 	}
@@ -150,7 +150,7 @@ func TestWatchdog(t *testing.T) {
 	_, err = proxy.WaitLog("the proxy answers its own health check again", kit.WaitLimit)
 	kit.Must(t, err)
 
-	kit.Must(t, holder.Fill(redistest.AppendCommand(nil, "ECHO", strings.Repeat("x", 60_000))))
+	kit.Must(t, holder.WriteUntilBlocked(redistest.AppendCommand(nil, "ECHO", strings.Repeat("x", 60_000))))
 	kit.Must(t, proxy.Signal(syscall.SIGTERM))
 	for state := ""; state != "STOPPING=1"; {
 		state, err = m.next(kit.WaitLimit)
@@ -165,9 +165,9 @@ func TestWatchdog(t *testing.T) {
 	}
 }
 
-// TestWatchdogOfOtherProcess checks that the proxy sends no pings if the watchdog is for another
-// process.
-func TestWatchdogOfOtherProcess(t *testing.T) {
+// TestWatchdogOfDifferentProcess checks that the proxy sends no pings if the watchdog is for
+// another process.
+func TestWatchdogOfDifferentProcess(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
 	m := startManager(t)
@@ -180,9 +180,9 @@ func TestWatchdogOfOtherProcess(t *testing.T) {
 	m.wantNext(t, "STOPPING=1")
 }
 
-// onlyClient connects to a proxy with room for one client, and takes the lock k. It tries
+// connectOnlyClient connects to a proxy with room for one client, and takes the lock k. It tries
 // repeatedly, because the proxy's own probe may briefly take the only place.
-func onlyClient(t *testing.T, proxy *harness.Proxy) (holder *redistest.Client) {
+func connectOnlyClient(t *testing.T, proxy *harness.Proxy) (holder *redistest.Client) {
 	t.Helper()
 	kit.Eventually(t, func() (err error) {
 		holder = kit.Connect(t, proxy)
@@ -199,14 +199,14 @@ func onlyClient(t *testing.T, proxy *harness.Proxy) (holder *redistest.Client) {
 }
 
 // limitDescriptors limits the open descriptors of a running proxy, and returns the earlier limit.
-func limitDescriptors(t *testing.T, proxy *harness.Proxy, limit uint64) (former uint64) {
+func limitDescriptors(t *testing.T, proxy *harness.Proxy, limit uint64) (formerLimit uint64) {
 	t.Helper()
 	var rlimit unix.Rlimit
 	kit.Must(t, unix.Prlimit(proxy.PID(), unix.RLIMIT_NOFILE, nil, &rlimit))
-	former = rlimit.Cur
+	formerLimit = rlimit.Cur
 	rlimit.Cur = limit
 	kit.Must(t, unix.Prlimit(proxy.PID(), unix.RLIMIT_NOFILE, &rlimit, nil))
-	return former
+	return formerLimit
 }
 
 // TestNotifyReload checks that systemd is notified when a reload of the configuration begins and
@@ -214,7 +214,7 @@ func limitDescriptors(t *testing.T, proxy *harness.Proxy, limit uint64) (former 
 func TestNotifyReload(t *testing.T) {
 	t.Parallel()
 	m := startManager(t)
-	proxy := startManaged(t, m, "")
+	proxy := startManagedProxy(t, m, "")
 	m.wantNext(t, "READY=1")
 	for range 2 {
 		kit.Must(t, proxy.Signal(syscall.SIGHUP))

@@ -95,9 +95,9 @@ func checkAllVote(proxy *harness.Proxy, n int) error {
 	return err
 }
 
-// TestDownAtStart checks that each of two proxies logs, at its start, a master that refuses the
-// password. It also logs a master that does not listen. Neither master has ever been reachable.
-func TestDownAtStart(t *testing.T) {
+// TestMastersDownAtStart checks that each of two proxies logs, at its start, a master that refuses
+// the password. It also logs a master that does not listen. Neither master has ever been reachable.
+func TestMastersDownAtStart(t *testing.T) {
 	t.Parallel()
 	masters := redistest.URLs(kit.StartMasters(t))
 	passwordMaster := kit.StartRedis(t, "--requirepass", "right")

@@ -21,7 +21,7 @@ import (
 )
 
 // workCounts counts the operations that clients completed.
-type workCounts struct{ commands, grants, waits, connects atomic.Int64 }
+type workCounts struct{ commands, grants, waits, connections atomic.Int64 }
 
 // loadClient is a client with one connection, which must not break, and its own key.
 type loadClient struct {
@@ -50,9 +50,9 @@ func (c *loadClient) wantGrant(command ...string) error {
 	return err
 }
 
-// lockStep takes and releases locks that no other client uses, by LOCK and UNLOCK, and by SET NX
+// lockOnce takes and releases locks that no other client uses, by LOCK and UNLOCK, and by SET NX
 // and a script.
-func (c *loadClient) lockStep(int) error {
+func (c *loadClient) lockOnce(int) error {
 	lock := "lock:" + c.key
 	return errors.Join(
 		c.wantGrant("LOCK", c.key, "t", "PX", "60000"), c.wantReply(nil, "LOCK", c.key, "u", "PX", "60000"),
@@ -61,11 +61,11 @@ func (c *loadClient) lockStep(int) error {
 			`return redis.call("del", KEYS[1])`, "1", lock))
 }
 
-// relayStep increments a counter at the upstream, which reveals lost and repeated commands.
-func (c *loadClient) relayStep(n int) error { return c.wantReply(int64(n), "INCR", "count:"+c.key) }
+// relayOnce increments a counter at the upstream, which reveals lost and repeated commands.
+func (c *loadClient) relayOnce(n int) error { return c.wantReply(int64(n), "INCR", "count:"+c.key) }
 
-// transactionStep executes a transaction at the upstream, and a transaction on lock keys.
-func (c *loadClient) transactionStep(n int) error {
+// runTransactions executes a transaction at the upstream, and a transaction on lock keys.
+func (c *loadClient) runTransactions(n int) error {
 	count, lock := "multi:"+c.key, "lock:multi:"+c.key
 	return errors.Join(
 		c.wantReply("OK", "MULTI"), c.wantReply("QUEUED", "INCR", count), c.wantReply("QUEUED", "INCR", count),
@@ -74,18 +74,18 @@ func (c *loadClient) transactionStep(n int) error {
 		c.wantReply("QUEUED", "GET", lock), c.wantReply([]any{"OK", strconv.Itoa(n)}, "EXEC"))
 }
 
-// waitStep waits for the common lock of all these clients, and checks that no other client holds
+// waitOnce waits for the common lock of all these clients, and checks that no other client holds
 // it.
-func (c *loadClient) waitStep(holder *atomic.Int64) error {
+func (c *loadClient) waitOnce(holderCount *atomic.Int64) error {
 	if err := c.wantGrant("LOCK", "common", c.key, "PX", "60000", "BLOCK", "0"); err != nil {
 		return err
 	}
-	if holder.Add(1) != 1 {
+	if holderCount.Add(1) != 1 {
 		return errors.New("two have the common lock")
 	}
 	c.counts.waits.Add(1)
 	time.Sleep(2 * time.Millisecond) // the client holds the lock
-	holder.Add(-1)
+	holderCount.Add(-1)
 	return c.wantReply(int64(1), "UNLOCK", "common", c.key)
 }
 
@@ -96,7 +96,7 @@ func (c *loadClient) connectOnce(addr string) error {
 		return err
 	}
 	defer conn.Close()
-	c.counts.connects.Add(1)
+	c.counts.connections.Add(1)
 	got, err := conn.Do("PING")
 	if text := kit.ReplyText(got); err == nil && text != "PONG" && !strings.HasPrefix(text, "ERR this port requires TLS") {
 		err = fmt.Errorf("a new client: %s", text)
@@ -110,17 +110,17 @@ func (c *loadClient) connectOnce(addr string) error {
 // REDLOCK_RELOADS is the number of reloads.
 func TestReloadsUnderLoad(t *testing.T) {
 	reloads := int(kit.SizeFrom(t, "REDLOCK_RELOADS", 100))
-	r := startReloadable(t, map[string]string{"master-timeout": "5s", "max-clients": "100"})
+	r := startReloadRig(t, map[string]string{"master-timeout": "5s", "max-clients": "100"})
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
 	var workers sync.WaitGroup
 	var counts workCounts
-	var holder atomic.Int64
+	var holderCount atomic.Int64
 	failures := make(chan error, 24)
 	for i := range cap(failures) {
 		c := &loadClient{conn: kit.Connect(t, r.proxy), key: fmt.Sprint("k", i), counts: &counts}
 		step := map[int]func(int) error{
-			0: c.lockStep, 1: c.relayStep, 2: c.transactionStep, 3: func(int) error { return c.waitStep(&holder) },
+			0: c.lockOnce, 1: c.relayOnce, 2: c.runTransactions, 3: func(int) error { return c.waitOnce(&holderCount) },
 			4: func(int) error { return c.connectOnce(r.proxy.Addr()) },
 		}[i%5]
 		workers.Go(func() {
@@ -135,7 +135,7 @@ func TestReloadsUnderLoad(t *testing.T) {
 	}
 	holderClient := kit.Connect(t, r.proxy)
 	kit.WantGrant(t, holderClient, "LOCK", "held", "t", "EX", "3600") // held during all reloads
-	ca := certtest.NewAuthority(t)
+	ca := certtest.NewCA(t)
 	pair := ca.Issue(t)
 	startedAt, reloaded, refused := time.Now(), 0, 0
 	for n := range reloads {
@@ -158,17 +158,17 @@ func TestReloadsUnderLoad(t *testing.T) {
 	for range cap(failures) {
 		kit.NoError(t, <-failures)
 	}
-	if counts.waits.Load() == 0 || counts.connects.Load() == 0 {
+	if counts.waits.Load() == 0 || counts.connections.Load() == 0 {
 		t.Error("the clients did nothing")
 	}
 	t.Logf("%d reloads, of which %d were refused, in %v: %d commands, %d grants, %d of them waited for, %d new connections",
 		reloaded, refused, elapsed.Round(time.Millisecond), counts.commands.Load(), counts.grants.Load(), counts.waits.Load(),
-		counts.connects.Load())
+		counts.connections.Load())
 }
 
 // reloadOnce changes settings and reloads the configuration by SIGHUP or by PROXY RELOAD. It waits
 // until the proxy has reported the result, and reports whether the configuration was invalid.
-func (r *reloadRig) reloadOnce(n int, ca *certtest.Authority, pair certtest.Pair) (refused bool) {
+func (r *reloadRig) reloadOnce(n int, ca *certtest.CA, pair certtest.Pair) (refused bool) {
 	r.t.Helper()
 	r.settings["max-ttl"] = strconv.Itoa(2+n%7) + "h"
 	r.settings["locks-without-ttl"] = []string{"allow", "refuse"}[n%2]

@@ -20,7 +20,7 @@ import (
 )
 
 // effectTests holds a test for each setting that can change without a restart. The test checks that
-// the proxy uses the new value after a reload. testedWith lists the remaining settings.
+// the proxy uses the new value after a reload. settingTestedBy lists the remaining settings.
 var effectTests = map[string]func(*testing.T, *reloadRig){
 	"max-ttl": func(t *testing.T, r *reloadRig) {
 		r.set("max-ttl", "1m")
@@ -154,7 +154,7 @@ var effectTests = map[string]func(*testing.T, *reloadRig){
 		r.set("upstream-timeout", "200ms")
 		// The test uses a second proxy, so that the upstream of the first one keeps working.
 		link := kit.StartLink(t, r.upstream)
-		slowRig := startReloadable(t, map[string]string{"upstream-timeout": "30m", "upstream": "redis://:" +
+		slowRig := startReloadRig(t, map[string]string{"upstream-timeout": "30m", "upstream": "redis://:" +
 			upstreamPassword(r.settings["upstream"]) + "@" + link.Addr()})
 		slowRig.set("upstream-timeout", "200ms")
 		kit.Must(t, link.Cut())
@@ -210,8 +210,8 @@ var effectTests = map[string]func(*testing.T, *reloadRig){
 	},
 	"master": func(t *testing.T, r *reloadRig) { r.changePasswords(t) },
 	"tls-cert": func(t *testing.T, r *reloadRig) {
-		ca := certtest.NewAuthority(t)
-		pair, otherCA := ca.Issue(t), certtest.NewAuthority(t)
+		ca := certtest.NewCA(t)
+		pair, otherCA := ca.Issue(t), certtest.NewCA(t)
 		plainClient := kit.Connect(t, r.proxy)
 		kit.WantPrefix(t, plainClient, "LOCK tls t PX 60000", "5")
 		r.set("tls-cert", pair.Cert, "tls-key", pair.Key)
@@ -250,8 +250,8 @@ var effectTests = map[string]func(*testing.T, *reloadRig){
 	},
 }
 
-// testedWith names, for each setting, the setting or the test function that also tests it.
-var testedWith = map[string]string{
+// settingTestedBy names, for each setting, the setting or the test function that also tests it.
+var settingTestedBy = map[string]string{
 	"tls-key": "tls-cert", "tls-client-ca": "tls-cert", "drain-delay": "drain-timeout",
 	"ca": "TestReloadServerCertificates", "client-cert": "TestReloadServerCertificates", "client-key": "TestReloadServerCertificates",
 	"protected-mode": "TestReloadProtectedMode", "max-message-memory": "TestReloadMessageMemory",
@@ -284,7 +284,7 @@ func (r *reloadRig) changePasswords(t *testing.T) {
 	for _, m := range masters {
 		kit.Must(t, kit.SendToMaster(m, "CONFIG", "SET", "requirepass", "one"))
 	}
-	rig := startReloadable(t, map[string]string{"master": yamlList(urls("one"))})
+	rig := startReloadRig(t, map[string]string{"master": yamlList(urls("one"))})
 	kit.WantPrefix(t, rig.operator, "LOCK before t PX 60000", "5")
 	for _, m := range masters {
 		conn := kit.Dial(t, m.Addr())
@@ -307,7 +307,7 @@ func (r *reloadRig) changePasswords(t *testing.T) {
 func TestReloadOfEachSetting(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
-	r := startReloadable(t, map[string]string{"admin": "127.0.0.1:0", "max-ttl": "1h", "audit-log": "false"})
+	r := startReloadRig(t, map[string]string{"admin": "127.0.0.1:0", "max-ttl": "1h", "audit-log": "false"})
 	otherValues := map[string]string{
 		"listen": "127.0.0.1:1", "admin": "127.0.0.1:2", "master-timeout": "1s", "guard": "false", "fresh-start": "false",
 		"key-prefix": `"p:"`, "lock-keys": `["lock:*", "more:*"]`, "lock-tags": `["lock:*"]`, "admin-locks": "true",
@@ -321,20 +321,20 @@ func TestReloadOfEachSetting(t *testing.T) {
 			effectTest(t, r)
 		})
 	}
-	const last = "drain-timeout"
+	const lastSetting = "drain-timeout"
 	for _, s := range conf.Settings() {
 		switch effectTest := effectTests[s.Name]; {
 		case s.Name == "acl-file": // see TestReloadOfUsers
 		case s.Name == "cluster-mode": // only for a proxy without an upstream
 		case s.Reload == conf.AtRestart:
-			run(s.Name, func(t *testing.T, r *reloadRig) { r.wantOnlyReported(t, s.Name, otherValues[s.Name]) })
-		case effectTest == nil && testedWith[s.Name] == "":
+			run(s.Name, func(t *testing.T, r *reloadRig) { r.wantRestartNeeded(t, s.Name, otherValues[s.Name]) })
+		case effectTest == nil && settingTestedBy[s.Name] == "":
 			t.Errorf("%s is not shown to act after a reload", s.Name)
-		case effectTest != nil && s.Name != last:
+		case effectTest != nil && s.Name != lastSetting:
 			run(s.Name, effectTest)
 		}
 	}
-	run(last, effectTests[last])
+	run(lastSetting, effectTests[lastSetting])
 }
 
 // TestReloadOfUsers checks that the proxy's own users are reloaded together with the settings, or
@@ -346,7 +346,7 @@ func TestReloadOfUsers(t *testing.T) {
 		kit.Must(t, os.WriteFile(file, []byte("user default on nopass ~* &* +@all\n"+users), 0o600))
 	}
 	write("")
-	r := startReloadable(t, map[string]string{"acl-file": file, "share-upstream-login": "false"})
+	r := startReloadRig(t, map[string]string{"acl-file": file, "share-upstream-login": "false"})
 	r.set()
 	write("user app on >secret ~lock:* +@all -@dangerous\n")
 	if changed, pending := r.reload(r.operator); !slices.Equal(settingsIn(changed), []string{"acl-file"}) ||
@@ -365,12 +365,12 @@ func TestReloadOfUsers(t *testing.T) {
 	write("user app on >secret ~lock:* +@all -@dangerous\n")
 	delete(r.settings, "drain-timeout")
 	r.set()
-	r.wantOnlyReported(t, "acl-file", file+".other")
+	r.wantRestartNeeded(t, "acl-file", file+".other")
 }
 
-// wantOnlyReported fails the test unless a reload reports that a changed setting needs a restart,
+// wantRestartNeeded fails the test unless a reload reports that a changed setting needs a restart,
 // until the setting has its former value again.
-func (r *reloadRig) wantOnlyReported(t *testing.T, name, value string) {
+func (r *reloadRig) wantRestartNeeded(t *testing.T, name, value string) {
 	before, wasSet := r.settings[name]
 	r.settings[name] = value
 	r.write()
@@ -398,14 +398,14 @@ func (r *reloadRig) wantOnlyReported(t *testing.T, name, value string) {
 // certificate for the masters.
 func TestReloadServerCertificates(t *testing.T) {
 	t.Parallel()
-	ca, wrong := certtest.NewAuthority(t), certtest.NewAuthority(t)
+	ca, wrong := certtest.NewCA(t), certtest.NewCA(t)
 	clientPair := ca.Issue(t)
 	var urls []string
 	for range 3 {
 		_, url := startTLSMaster(t, ca)
 		urls = append(urls, url)
 	}
-	r := startReloadable(t, map[string]string{"master": yamlList(urls), "ca": wrong.File})
+	r := startReloadRig(t, map[string]string{"master": yamlList(urls), "ca": wrong.File})
 	checkVotes := func(n int) error {
 		return checkReply(r.proxy.Addr(), fmt.Sprintf("[ready:%s\r\n", map[bool]string{true: "yes",
 			false: "no"}[n == 3]), "PROXY", "HEALTH")
@@ -430,7 +430,7 @@ func TestReloadProtectedMode(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
 	otherAddr := kit.NonLoopbackAddress(t)
-	r := startReloadable(t, map[string]string{"listen": "0.0.0.0:0"})
+	r := startReloadRig(t, map[string]string{"listen": "0.0.0.0:0"})
 	_, port, err := net.SplitHostPort(r.proxy.Addr())
 	kit.Must(t, err)
 	addr := net.JoinHostPort(otherAddr, port)
@@ -449,7 +449,7 @@ func TestReloadProtectedMode(t *testing.T) {
 func TestReloadMessageMemory(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
-	r := startReloadable(t, map[string]string{"upstream": `""`, "share-upstream-login": "false", "admin": "127.0.0.1:0"})
+	r := startReloadRig(t, map[string]string{"upstream": `""`, "share-upstream-login": "false", "admin": "127.0.0.1:0"})
 	r.set("max-message-memory", "4mb")
 	subscribe := func(channels ...string) *redistest.Client {
 		client := kit.Connect(t, r.proxy)

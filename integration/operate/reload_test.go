@@ -29,8 +29,8 @@ type reloadRig struct {
 	operator *redistest.Client // connects before the first reload
 }
 
-// startReloadable starts a reloadRig. The given settings override the default settings.
-func startReloadable(t *testing.T, settings map[string]string) *reloadRig {
+// startReloadRig starts a reloadRig. The given settings override the default settings.
+func startReloadRig(t *testing.T, settings map[string]string) *reloadRig {
 	t.Helper()
 	r := &reloadRig{t: t, file: filepath.Join(t.TempDir(), "conf.yaml"), masters: kit.StartMasters(t),
 		upstream: kit.StartRedis(t, "--requirepass", "one")}
@@ -125,7 +125,7 @@ func sameWords(a, b []string) bool {
 // configuration changes nothing, and its error contains the position.
 func TestReload(t *testing.T) {
 	t.Parallel()
-	r := startReloadable(t, map[string]string{"max-ttl": "1h"})
+	r := startReloadRig(t, map[string]string{"max-ttl": "1h"})
 	const longLock = "LOCK k t PX 7200000"
 	kit.WantPrefix(t, r.operator, longLock, "ERR")
 	changed, pending := r.reload(r.operator)
@@ -178,12 +178,12 @@ func TestReload(t *testing.T) {
 	}
 }
 
-// TestReloadRights checks that a user of the upstream may reload the proxy only if the user may
-// change the settings of the upstream.
-func TestReloadRights(t *testing.T) {
+// TestReloadPermissions checks that a user of the upstream may reload the proxy only if the user
+// may change the settings of the upstream.
+func TestReloadPermissions(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
-	r := startReloadable(t, nil)
+	r := startReloadRig(t, nil)
 	kit.Must(t, r.doAtUpstream("ACL", "SETUSER", "app", "on", ">app", "~*", "+@all", "-@admin"))
 	kit.Must(t, r.doAtUpstream("ACL", "SETUSER", "ops", "on", ">ops", "+@connection", "+acl|whoami", "+multi",
 		"+discard", "+config|set"))
@@ -208,7 +208,7 @@ func TestReloadOfBlockingFile(t *testing.T) {
 	t.Parallel()
 	users := filepath.Join(t.TempDir(), "users.acl")
 	kit.Must(t, os.WriteFile(users, []byte("user default on nopass ~* &* +@all\n"), 0o600))
-	r := startReloadable(t, map[string]string{"acl-file": users, "share-upstream-login": "false"})
+	r := startReloadRig(t, map[string]string{"acl-file": users, "share-upstream-login": "false"})
 	for _, file := range []string{users, r.file} {
 		kit.Must(t, os.Rename(file, file+".right"))
 		kit.Must(t, syscall.Mkfifo(file, 0o600))
@@ -245,7 +245,7 @@ func upstreamPassword(url string) string {
 func TestMetricsOfReloads(t *testing.T) {
 	t.Parallel()
 	const successMetric, timeMetric = "redlock_config_last_reload_successful", "redlock_config_last_reload_success_timestamp_seconds"
-	r := startReloadable(t, map[string]string{"admin": "127.0.0.1:0"})
+	r := startReloadRig(t, map[string]string{"admin": "127.0.0.1:0"})
 	addr := adminAddr(t, r.proxy)
 	before := metricsOf(t, addr)
 	if now := float64(time.Now().Unix()); before[successMetric] != 1 || before[timeMetric] < now-600 || before[timeMetric] > now+1 {

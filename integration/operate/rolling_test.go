@@ -76,13 +76,13 @@ func TestSignalEndsDrainDelay(t *testing.T) {
 // failoverClient is a client that sends one command at a time to one of two proxies. When its
 // connection ends, it changes to the other proxy.
 type failoverClient struct {
-	addrs    [2]string
-	key      string
-	conn     *redistest.Client
-	current  int
-	commands int64
-	connects int64
-	repeated int64 // commands whose connection ended before a reply
+	addrs            [2]string
+	key              string
+	conn             *redistest.Client
+	currentIndex     int
+	commands         int64
+	connections      int64
+	repeatedCommands int64 // commands whose connection ended before a reply
 }
 
 // do sends a command until it gets a reply. If the connection ends, it repeats the command at the
@@ -91,9 +91,9 @@ type failoverClient struct {
 func (r *failoverClient) do(command ...string) (any, error) {
 	for attempt := 0; ; attempt++ {
 		if r.conn == nil {
-			conn, err := redistest.Dial(r.addrs[r.current], kit.WaitLimit)
+			conn, err := redistest.Dial(r.addrs[r.currentIndex], kit.WaitLimit)
 			if err != nil && attempt < 10_000 {
-				r.current = 1 - r.current
+				r.currentIndex = 1 - r.currentIndex
 				time.Sleep(time.Millisecond) // a pause before the next attempt
 				continue
 			}
@@ -101,7 +101,7 @@ func (r *failoverClient) do(command ...string) (any, error) {
 				return nil, err
 			}
 			r.conn = conn
-			r.connects++
+			r.connections++
 		}
 		reply, err := r.conn.Do(command...)
 		if reply == any(redistest.RespError("ERR the proxy is shutting down; try again")) {
@@ -115,9 +115,9 @@ func (r *failoverClient) do(command ...string) (any, error) {
 			!errors.Is(err, net.ErrClosed) {
 			return nil, err
 		}
-		r.repeated++
+		r.repeatedCommands++
 		_ = r.conn.Close()
-		r.conn, r.current = nil, 1-r.current
+		r.conn, r.currentIndex = nil, 1-r.currentIndex
 	}
 }
 
@@ -139,16 +139,16 @@ func TestRollingRestart(t *testing.T) {
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
 	var workers sync.WaitGroup
-	var holder, completed, waits atomic.Int64
+	var holderCount, completedSteps, waits atomic.Int64
 	clients := make([]*failoverClient, 12)
 	failures := make(chan error, len(clients))
 	for i := range clients {
-		r := &failoverClient{addrs: addrs, current: i % 2, key: fmt.Sprint("k", i)}
+		r := &failoverClient{addrs: addrs, currentIndex: i % 2, key: fmt.Sprint("k", i)}
 		clients[i] = r
 		step := r.lockOnce
 		switch i % 3 {
 		case 1:
-			step = func(int) error { return r.waitOnce(&holder, &waits) }
+			step = func(int) error { return r.waitOnce(&holderCount, &waits) }
 		case 2:
 			step = r.countOnce
 		}
@@ -156,7 +156,7 @@ func TestRollingRestart(t *testing.T) {
 			var err error
 			for n := 1; ctx.Err() == nil && err == nil; n++ {
 				if err = step(n); err == nil {
-					completed.Add(1)
+					completedSteps.Add(1)
 				}
 			}
 			failures <- err
@@ -166,25 +166,25 @@ func TestRollingRestart(t *testing.T) {
 	kit.WantGrant(t, standingHolder, "LOCK", "standing", "t", "EX", "3600")
 	for round := range 4 {
 		i := round % 2
-		done := completed.Load()
-		kit.Await(t, "work", func() bool { return completed.Load() > done+100 || len(failures) > 0 })
+		done := completedSteps.Load()
+		kit.Await(t, "work", func() bool { return completedSteps.Load() > done+100 || len(failures) > 0 })
 		kit.Must(t, proxies[i].Signal(syscall.SIGTERM))
 		wantExit(t, proxies[i], 0, kit.WaitLimit)
 		kit.WantLogged(t, proxies[i], "drained: all commands finished")
-		done = completed.Load()
-		kit.Await(t, "work at one proxy", func() bool { return completed.Load() > done+100 || len(failures) > 0 })
+		done = completedSteps.Load()
+		kit.Await(t, "work at one proxy", func() bool { return completedSteps.Load() > done+100 || len(failures) > 0 })
 		proxies[i] = kit.StartProxy(t, redistest.URLs(masters), append(args, "--listen", addrs[i])...)
 		kit.WantPrefix(t, kit.Connect(t, proxies[i]), "LOCK standing u PX 1000", "nil")
 	}
 	stop()
 	workers.Wait()
-	var commands, connects, repeated int64
+	var commands, connections, repeatedCommands int64
 	for _, r := range clients {
 		kit.NoError(t, <-failures)
-		commands, connects, repeated = commands+r.commands, connects+r.connects, repeated+r.repeated
+		commands, connections, repeatedCommands = commands+r.commands, connections+r.connections, repeatedCommands+r.repeatedCommands
 	}
 	kit.WantPrefix(t, kit.Connect(t, proxies[0]), "UNLOCK standing t", "1")
-	t.Logf("4 restarts: %d commands, %d of them sent again, since their connection was closed; %d connections, %d turns with the common lock", commands, repeated, connects, waits.Load())
+	t.Logf("4 restarts: %d commands, %d of them sent again, since their connection was closed; %d connections, %d turns with the common lock", commands, repeatedCommands, connections, waits.Load())
 }
 
 // lockOnce takes and releases its own lock. It fails if a repeated command was executed twice.
@@ -223,7 +223,7 @@ func (r *failoverClient) countOnce(n int) error {
 }
 
 // waitOnce waits for the common lock, checks that no other client holds it, and releases it.
-func (r *failoverClient) waitOnce(holder, waits *atomic.Int64) error {
+func (r *failoverClient) waitOnce(holderCount, waits *atomic.Int64) error {
 	lockReply, err := r.do("LOCK", "common", r.key, "PX", "60000", "BLOCK", "60000")
 	if ms, ok := lockReply.(int64); err == nil && (!ok || ms <= 0) {
 		err = fmt.Errorf("LOCK common %s: %s", r.key, kit.ReplyText(lockReply))
@@ -231,12 +231,12 @@ func (r *failoverClient) waitOnce(holder, waits *atomic.Int64) error {
 	if err != nil {
 		return err
 	}
-	if holder.Add(1) != 1 {
+	if holderCount.Add(1) != 1 {
 		return errors.New("two have the common lock")
 	}
 	waits.Add(1)
 	time.Sleep(time.Millisecond) // the client holds the lock
-	holder.Add(-1)
+	holderCount.Add(-1)
 	unlockReply, err := r.do("UNLOCK", "common", r.key)
 	if err == nil && unlockReply != any(int64(1)) {
 		err = fmt.Errorf("UNLOCK common %s: %s", r.key, kit.ReplyText(unlockReply))

@@ -99,10 +99,10 @@ func TestNewSettingsKeepsLocks(t *testing.T) {
 	t.Parallel()
 	masters, upstream := kit.StartMasters(t), kit.StartRedis(t)
 	for _, c := range []struct {
-		name             string
-		started, refused []*redistest.Server
-		setting, other   string
-		remedy           string
+		name                           string
+		startedMasters, refusedMasters []*redistest.Server
+		setting, differentSetting      string
+		remedy                         string
 	}{
 		{"from the upstream", masters[:3], masters[:3], "--move-from-upstream", "--move-from-upstream=false",
 			"move-from-upstream: the masters have true, this proxy has false"},
@@ -116,20 +116,20 @@ func TestNewSettingsKeepsLocks(t *testing.T) {
 			for _, master := range masters {
 				kit.Must(t, kit.SendToMaster(master, "FLUSHALL"))
 			}
-			f := &kit.Fleet{Masters: c.started}
-			f.Proxies = append(f.Proxies, kit.StartProxy(t, redistest.URLs(c.started), append(kit.LockKeyArgs(upstream), c.setting)...))
+			f := &kit.Fleet{Masters: c.startedMasters}
+			f.Proxies = append(f.Proxies, kit.StartProxy(t, redistest.URLs(c.startedMasters), append(kit.LockKeyArgs(upstream), c.setting)...))
 			f.WantVoting(t, 3)
 			client := kit.Connect(t, f.Proxies[0])
 			kit.Want(t, client, "OK", "SET", "lock:"+c.name, "me", "NX", "PX", "60000")
-			args := append(kit.LockKeyArgs(upstream), c.other)
-			wantInit(t, initMasters(t, c.refused, append(args, "--new-settings")...), 2, "refused: 1 proxy with different settings is running")
+			args := append(kit.LockKeyArgs(upstream), c.differentSetting)
+			wantInit(t, initMasters(t, c.refusedMasters, append(args, "--new-settings")...), 2, "refused: 1 proxy with different settings is running")
 			kit.Want(t, client, "OK", "SET", "lock:more "+c.name, "me", "NX", "PX", "60000")
-			checkMasters(t, redistest.URLs(c.refused), args...).wantVerdict(t, 5,
+			checkMasters(t, redistest.URLs(c.refusedMasters), args...).wantVerdict(t, 5,
 				"other settings: your settings differ from those of the running proxies: "+c.remedy)
-			if c.setting == c.other {
+			if c.setting == c.differentSetting {
 				return
 			}
-			text := fmt.Sprint(kit.Do(t, kit.Connect(t, kit.StartProxy(t, redistest.URLs(c.refused), args...)), "SET", "lock:"+c.name, "you", "NX"))
+			text := fmt.Sprint(kit.Do(t, kit.Connect(t, kit.StartProxy(t, redistest.URLs(c.refusedMasters), args...)), "SET", "lock:"+c.name, "you", "NX"))
 			if !strings.HasPrefix(text, "NOQUORUM ") || !strings.Contains(text, c.remedy) || strings.Contains(text, "init") {
 				t.Errorf("a proxy with the other setting replies %s", text)
 			}

@@ -24,8 +24,8 @@ func skipWithout(t *testing.T, program string) {
 	}
 }
 
-// outputFile runs a command of the proxy, and returns the path of a file with its output.
-func outputFile(t *testing.T, args ...string) (path string) {
+// writeOutputFile runs a command of the proxy, and returns the path of a file with its output.
+func writeOutputFile(t *testing.T, args ...string) (path string) {
 	t.Helper()
 	got := runProxy(t, args...)
 	if got.code != 0 || got.stderr != "" || got.stdout == "" {
@@ -36,14 +36,14 @@ func outputFile(t *testing.T, args ...string) (path string) {
 	return path
 }
 
-// shell runs a script with arguments in a folder, and returns its output.
-func shell(t *testing.T, folder, program, script string, args ...string) string {
+// runShell runs a script with arguments in a folder, and returns its output.
+func runShell(t *testing.T, dir, program, script string, args ...string) string {
 	t.Helper()
 	skipWithout(t, program)
 	ctx, cancel := context.WithTimeout(t.Context(), kit.WaitLimit)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, program, append([]string{"-c", script, program}, args...)...)
-	cmd.Dir = folder
+	cmd.Dir = dir
 	output, err := cmd.CombinedOutput()
 	if err != nil {
 		t.Fatalf("%s: %v\n%s", program, err, output)
@@ -55,7 +55,7 @@ func shell(t *testing.T, folder, program, script string, args ...string) string 
 func TestBashCompletion(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
-	script, folder := outputFile(t, "completion", "bash"), t.TempDir()
+	script, folder := writeOutputFile(t, "completion", "bash"), t.TempDir()
 	for _, file := range []string{"settings one.yaml", "settings.yaml"} {
 		kit.Must(t, os.WriteFile(filepath.Join(folder, file), nil, 0o600))
 	}
@@ -82,7 +82,7 @@ func TestBashCompletion(t *testing.T) {
 		{"$(touch run)|--guar", ""},
 	} {
 		t.Run(c.words, func(t *testing.T) {
-			got := shell(t, folder, "bash",
+			got := runShell(t, folder, "bash",
 				`. "$1"; shift; COMP_WORDS=(redlock-proxy "$@"); COMP_CWORD=$#; _redlock_proxy; echo "${COMPREPLY[*]}"`,
 				append([]string{script}, strings.Split(c.words, "|")...)...)
 			if got = strings.TrimSpace(got); sortWords(got) != sortWords(c.want) {
@@ -93,7 +93,7 @@ func TestBashCompletion(t *testing.T) {
 			}
 		})
 	}
-	if got := shell(t, folder, "bash", `. "$1"; complete -p redlock-proxy`,
+	if got := runShell(t, folder, "bash", `. "$1"; complete -p redlock-proxy`,
 		script); got != "complete -F _redlock_proxy redlock-proxy\n" {
 		t.Errorf("bash has %q", got)
 	}
@@ -110,7 +110,7 @@ func TestZshCompletion(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
 	skipWithout(t, "zsh")
-	script, folder := outputFile(t, "completion", "zsh"), t.TempDir()
+	script, folder := writeOutputFile(t, "completion", "zsh"), t.TempDir()
 	kit.Must(t, os.WriteFile(filepath.Join(folder, "settings.yaml"), nil, 0o600))
 	cases := []struct{ input, want string }{
 		{"heal\t", "healthcheck"},
@@ -124,7 +124,7 @@ func TestZshCompletion(t *testing.T) {
 	for _, c := range cases {
 		args = append(args, c.input)
 	}
-	outputs := strings.Split(shell(t, folder, "zsh", `
+	outputs := strings.Split(runShell(t, folder, "zsh", `
 		zmodload zsh/zpty
 		zpty z "zsh -f -i"
 		zpty -w z "PS1= PS2=; autoload -Uz compinit; compinit -u -D; source $1; redlock-proxy() { print -r -- \"GOT:\$*:\" }; print READ''Y"
@@ -160,7 +160,7 @@ func TestCompletionErrors(t *testing.T) {
 // are the name, the settings with their defaults, the commands, and the exit codes.
 func TestManual(t *testing.T) {
 	t.Parallel()
-	page := outputFile(t, "man")
+	page := writeOutputFile(t, "man")
 	skipWithout(t, "man")
 	cmd := exec.Command("man", "--warnings=w", "-l", page)
 	cmd.Env = append(harness.Environ(), "MANWIDTH=80", "LC_ALL=C.UTF-8", "MANPAGER=cat", "MANOPT=")

@@ -113,8 +113,8 @@ func (s *testBed) run(t *testing.T, situations []situation) {
 // checkViews returns an error unless all views agree on a situation.
 func (s *testBed) checkViews(current situation) error {
 	results := causes{}
-	code := s.check(results)
-	for _, view := range []func(causes){s.healthcheck, s.readyz, s.statusPage, s.metrics, s.info, s.health} {
+	code := s.runCheck(results)
+	for _, view := range []func(causes){s.runHealthcheck, s.queryReadyz, s.queryStatusPage, s.queryMetrics, s.queryInfo, s.queryHealth} {
 		view(results)
 	}
 	var failures []error
@@ -136,13 +136,13 @@ func (s *testBed) checkViews(current situation) error {
 	return errors.Join(failures...)
 }
 
-func (s *testBed) command(args ...string) (code int, output string) {
+func (s *testBed) runCommand(args ...string) (code int, output string) {
 	got := runProxy(s.t, args...)
 	return got.code, got.stdout + got.stderr
 }
 
-func (s *testBed) check(results causes) (code int) {
-	code, output := s.command("check", "--json", "--config", s.config, "--master-timeout", "500ms")
+func (s *testBed) runCheck(results causes) (code int) {
+	code, output := s.runCommand("check", "--json", "--config", s.config, "--master-timeout", "500ms")
 	var report struct {
 		Available bool
 		Cause     string
@@ -154,8 +154,8 @@ func (s *testBed) check(results causes) (code int) {
 	return code
 }
 
-func (s *testBed) healthcheck(results causes) {
-	code, output := s.command("healthcheck", "--ready", "--config", s.config)
+func (s *testBed) runHealthcheck(results causes) {
+	code, output := s.runCommand("healthcheck", "--ready", "--config", s.config)
 	cause, notReady := strings.CutPrefix(strings.TrimSpace(output), "redlock-proxy: not ready: ")
 	if (code == 0) != (output == "") || code == 3 && !notReady {
 		cause = fmt.Sprintf("ERR %d %s", code, output)
@@ -163,7 +163,7 @@ func (s *testBed) healthcheck(results causes) {
 	results["healthcheck --ready"] = cause
 }
 
-func (s *testBed) readyz(results causes) {
+func (s *testBed) queryReadyz(results causes) {
 	code, body, err := askAdmin(s.admin, "/readyz")
 	cause := fmt.Sprintf("ERR %d %s %v", code, body, err)
 	for line := range strings.SplitSeq(body, "\n") {
@@ -178,7 +178,7 @@ func (s *testBed) readyz(results causes) {
 	results["/readyz"] = cause
 }
 
-func (s *testBed) statusPage(results causes) {
+func (s *testBed) queryStatusPage(results causes) {
 	_, body, err := askAdmin(s.admin, "/status/v1")
 	var status struct {
 		Quorum struct {
@@ -195,9 +195,9 @@ func (s *testBed) statusPage(results causes) {
 	results["the page"] = status.Quorum.Cause
 }
 
-// metrics adds the view of the metrics. The metrics name no cause, so this view takes the cause of
-// the status page.
-func (s *testBed) metrics(results causes) {
+// queryMetrics adds the view of the metrics. The metrics name no cause, so this view takes the
+// cause of the status page.
+func (s *testBed) queryMetrics(results causes) {
 	switch quorum := metricsOf(s.t, s.admin)["redlock_quorum"]; {
 	case quorum == 1:
 		results["metrics"] = granted
@@ -208,14 +208,14 @@ func (s *testBed) metrics(results causes) {
 	}
 }
 
-func (s *testBed) info(results causes) {
+func (s *testBed) queryInfo(results causes) {
 	fields := s.queryFields("PROXY", "INFO")
 	if results["PROXY INFO"] = fields["redlock_unavailable_cause"]; (fields["redlock_available"] == "yes") != (fields["redlock_unavailable_cause"] == "") {
 		results["PROXY INFO"] = fmt.Sprint("ERR ", fields)
 	}
 }
 
-func (s *testBed) health(results causes) {
+func (s *testBed) queryHealth(results causes) {
 	fields := s.queryFields("PROXY", "HEALTH")
 	if results["PROXY HEALTH"] = fields["cause"]; (fields["ready"] == "yes") != (fields["cause"] == "") {
 		results["PROXY HEALTH"] = fmt.Sprint("ERR ", fields)
@@ -323,8 +323,8 @@ func masterSituations() []situation {
 	}
 }
 
-// TestLocksAreAvailableInAllViews plays all situations.
-func TestLocksAreAvailableInAllViews(t *testing.T) {
+// TestAvailabilityInAllViews plays all situations.
+func TestAvailabilityInAllViews(t *testing.T) {
 	redistest.RequireFeature(t, "CLIENT PAUSE WRITE", "6.2")
 	t.Run("a lock server", func(t *testing.T) {
 		t.Parallel()
@@ -361,7 +361,7 @@ func TestLocksAreAvailableInAllViews(t *testing.T) {
 		newTestBed(t, nil).run(t, []situation{
 			{name: "that nobody initialized", want: "0 of 3 masters vote, 2 needed"},
 			{name: "that are initialized", begin: func(s *testBed) error {
-				code, out := s.command("init", "--longest-ttl", "0s", "--config", s.config)
+				code, out := s.runCommand("init", "--longest-ttl", "0s", "--config", s.config)
 				if code != 0 {
 					return errors.New(out)
 				}
@@ -454,7 +454,7 @@ func (s *testBed) move(flags ...string) error {
 	var output string
 	// The masters count a killed proxy as running for a while.
 	for end := time.Now().Add(kit.WaitLimit); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
-		if code, output = s.command(append([]string{"move", "--addr", s.proxy.Addr(), "--even-if-others"},
+		if code, output = s.runCommand(append([]string{"move", "--addr", s.proxy.Addr(), "--even-if-others"},
 			flags...)...); code == 0 {
 			return nil
 		}
@@ -466,7 +466,7 @@ func (s *testBed) move(flags ...string) error {
 // quarantine.
 func (s *testBed) awaitSameQuarantine() error {
 	kit.Eventually(s.t, func() error {
-		_, output := s.command("check", "--json", "--config", s.config, "--master-timeout", "500ms")
+		_, output := s.runCommand("check", "--json", "--config", s.config, "--master-timeout", "500ms")
 		var report struct {
 			Masters []struct {
 				ReadyIn float64 `json:"ready_in_seconds"`

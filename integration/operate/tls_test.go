@@ -29,7 +29,7 @@ import (
 // tlsRig holds a proxy that uses TLS for its clients, three masters and the upstream. The proxy has
 // one certificate for its clients, and another certificate for the servers.
 type tlsRig struct {
-	ca, clientCA           *certtest.Authority
+	ca, clientCA           *certtest.CA
 	serverPair, clientPair certtest.Pair // the proxy's certificates for clients and for servers
 	upstream               *redistest.Server
 	proxy                  *harness.Proxy
@@ -42,7 +42,7 @@ type tlsRig struct {
 // certificates of the clients.
 func startTLS(t *testing.T, flags ...string) *tlsRig {
 	t.Helper()
-	r := &tlsRig{ca: certtest.NewAuthority(t), clientCA: certtest.NewAuthority(t)}
+	r := &tlsRig{ca: certtest.NewCA(t), clientCA: certtest.NewCA(t)}
 	r.serverPair, r.clientPair = r.ca.Issue(t), r.ca.Issue(t)
 	for range 3 {
 		_, url := startTLSMaster(t, r.ca)
@@ -58,7 +58,7 @@ func startTLS(t *testing.T, flags ...string) *tlsRig {
 
 // startTLSMaster starts a redis-server with a TLS port that requires certificates of the
 // certificate authority ca.
-func startTLSMaster(t *testing.T, ca *certtest.Authority) (*redistest.Server, string) {
+func startTLSMaster(t *testing.T, ca *certtest.CA) (*redistest.Server, string) {
 	t.Helper()
 	pair, port := ca.Issue(t), kit.FreePort(t)
 	server := kit.StartRedis(t, "--tls-port", port, "--tls-cert-file", pair.Cert, "--tls-key-file", pair.Key,
@@ -76,8 +76,8 @@ func (r *tlsRig) clientConfig(pairs ...certtest.Pair) *tls.Config {
 	return config
 }
 
-// client returns a go-redis client with one connection.
-func (r *tlsRig) client(t *testing.T, config *tls.Config) *redis.Client {
+// newClient returns a go-redis client with one connection.
+func (r *tlsRig) newClient(t *testing.T, config *tls.Config) *redis.Client {
 	t.Helper()
 	client := redis.NewClient(&redis.Options{Addr: r.proxy.Addr(), TLSConfig: config, MaxRetries: -1, PoolSize: 1,
 		DialTimeout: kit.WaitLimit, ReadTimeout: kit.WaitLimit})
@@ -85,8 +85,8 @@ func (r *tlsRig) client(t *testing.T, config *tls.Config) *redis.Client {
 	return client
 }
 
-// redisCLI runs redis-cli, and returns its output.
-func redisCLI(t *testing.T, addr string, args ...string) string {
+// runRedisCLI runs redis-cli, and returns its output.
+func runRedisCLI(t *testing.T, addr string, args ...string) string {
 	t.Helper()
 	host, port, err := net.SplitHostPort(addr)
 	kit.Must(t, err)
@@ -102,13 +102,13 @@ func TestTLSClients(t *testing.T) {
 	clientPair := r.clientCA.Issue(t)
 	flags := []string{"--tls", "--cacert", r.ca.File, "--cert", clientPair.Cert, "--key", clientPair.Key}
 	for command, want := range map[string]string{"SET a 1": "OK", "GET a": "", "LOCK k t PX 60000": "5", "UNLOCK k t": ""} {
-		if got := redisCLI(t, r.proxy.Addr(), append(flags, strings.Fields(command)...)...); !strings.HasPrefix(got, want) ||
+		if got := runRedisCLI(t, r.proxy.Addr(), append(flags, strings.Fields(command)...)...); !strings.HasPrefix(got, want) ||
 			strings.Contains(got, "rror") {
 			t.Errorf("redis-cli %s: %q", command, got)
 		}
 	}
 	ctx := t.Context()
-	client := r.client(t, r.clientConfig(clientPair))
+	client := r.newClient(t, r.clientConfig(clientPair))
 	kit.Must(t, client.Set(ctx, "b", strings.Repeat("x", 1<<20), 0).Err())
 	if got, err := client.Get(ctx, "b").Result(); len(got) != 1<<20 || err != nil {
 		t.Errorf("%d bytes, %v", len(got), err)
@@ -152,10 +152,10 @@ func TestTLSRefused(t *testing.T) {
 	r := startTLS(t)
 	r.proxy = kit.StartProxy(t, r.masters, append(r.args, "--tls-client-ca", r.clientCA.File)...)
 	clientPair := r.clientCA.Issue(t)
-	goodClient := r.client(t, r.clientConfig(clientPair))
+	goodClient := r.newClient(t, r.clientConfig(clientPair))
 	kit.Must(t, goodClient.Set(t.Context(), "kept", "1", 0).Err())
 
-	otherCA, expired := certtest.NewAuthority(t), r.clientCA.IssueUntil(t, time.Now().Add(-time.Minute))
+	otherCA, expired := certtest.NewCA(t), r.clientCA.IssueUntil(t, time.Now().Add(-time.Minute))
 	for name, test := range map[string]struct {
 		args    []string
 		logText string
@@ -169,7 +169,7 @@ func TestTLSRefused(t *testing.T) {
 			expired.Key}, "certificate has expired"},
 		"plain text": {nil, "the client does not speak TLS"},
 	} {
-		if got := redisCLI(t, r.proxy.Addr(), append(test.args, "FLUSHALL")...); got == "OK" || got == "" {
+		if got := runRedisCLI(t, r.proxy.Addr(), append(test.args, "FLUSHALL")...); got == "OK" || got == "" {
 			t.Errorf("%s: redis-cli says %q", name, got)
 		}
 		if _, err := r.proxy.WaitLog(test.logText, kit.WaitLimit); err != nil {
@@ -177,7 +177,7 @@ func TestTLSRefused(t *testing.T) {
 		}
 	}
 	plainProxy := kit.StartProxy(t, r.masters, append([]string{"--upstream", r.upstream.URL()}, r.args[2:8]...)...)
-	if got := redisCLI(t, plainProxy.Addr(), "--tls", "--cacert", r.ca.File, "FLUSHALL"); !strings.Contains(got,
+	if got := runRedisCLI(t, plainProxy.Addr(), "--tls", "--cacert", r.ca.File, "FLUSHALL"); !strings.Contains(got,
 		"SSL_connect failed") {
 		t.Errorf("TLS to a plain port: redis-cli says %q", got)
 	}
@@ -194,7 +194,7 @@ func TestTLSRefused(t *testing.T) {
 // certificate. The error names the file.
 func TestTLSFiles(t *testing.T) {
 	t.Parallel()
-	ca := certtest.NewAuthority(t)
+	ca := certtest.NewCA(t)
 	firstPair, secondPair := ca.Issue(t), ca.Issue(t)
 	for _, command := range [][]string{{"serve"}, {"serve", "--check-config"}, {"check"}, {"init", "--longest-ttl", "0s"}} {
 		for want, args := range map[string][]string{
@@ -249,7 +249,7 @@ func TestTLSHealth(t *testing.T) {
 		}
 		return nil
 	})
-	singleClient := r.client(t, r.clientConfig(clientPair))
+	singleClient := r.newClient(t, r.clientConfig(clientPair))
 	kit.Eventually(t, func() error { return singleClient.Ping(context.Background()).Err() })
 	if got := runProxy(t, append([]string{"healthcheck"}, flags...)...); got != (outcome{}) {
 		t.Errorf("with as many clients as there may be: %+v", got)
@@ -286,10 +286,10 @@ func TestRenewalUnderLoad(t *testing.T) {
 	r := startTLS(t)
 	ctx, stop := context.WithCancel(context.Background())
 	var workers sync.WaitGroup
-	var commands, connects atomic.Int64
+	var commands, connections atomic.Int64
 	failures := make(chan error, 8)
 	for i := range cap(failures) {
-		workers.Go(func() { failures <- r.count(ctx, fmt.Sprint("n", i), i%2 == 0, &commands, &connects) })
+		workers.Go(func() { failures <- r.count(ctx, fmt.Sprint("n", i), i%2 == 0, &commands, &connections) })
 	}
 	serial := r.serial(t)
 	for n := 1; n <= 6; n++ {
@@ -316,18 +316,18 @@ func TestRenewalUnderLoad(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	t.Logf("%d commands and %d connections during 6 renewals", commands.Load(), connects.Load())
+	t.Logf("%d commands and %d connections during 6 renewals", commands.Load(), connections.Load())
 }
 
 // count increments a counter at the upstream and locks until ctx ends. It fails unless each reply
 // is the next number. The client reconnects after every 5 replies, unless staysConnected is true.
-func (r *tlsRig) count(ctx context.Context, key string, staysConnected bool, commands, connects *atomic.Int64) error {
+func (r *tlsRig) count(ctx context.Context, key string, staysConnected bool, commands, connectCount *atomic.Int64) error {
 	background := context.Background()
 	for n, connections := int64(0), 0; ctx.Err() == nil; {
 		client := redis.NewClient(&redis.Options{Addr: r.proxy.Addr(), TLSConfig: r.clientConfig(), MaxRetries: -1, PoolSize: 1,
 			DialTimeout: kit.WaitLimit, ReadTimeout: kit.WaitLimit, ContextTimeoutEnabled: true,
 			OnConnect: func(context.Context, *redis.Conn) error {
-				connects.Add(1)
+				connectCount.Add(1)
 				if connections++; staysConnected && connections > 1 {
 					return fmt.Errorf("%s: its connection is lost", key)
 				}
@@ -359,12 +359,12 @@ func TestRenewalOfCAs(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
 	r := startTLS(t)
-	wrong, path := certtest.NewAuthority(t), t.TempDir()+"/ca.crt"
+	wrong, path := certtest.NewCA(t), t.TempDir()+"/ca.crt"
 	kit.Must(t, os.WriteFile(path, readFile(t, wrong.File), 0o600))
 	args := append([]string{}, r.args...)
 	args[3] = path
 	r.proxy = kit.StartProxy(t, r.masters, args...)
-	client := r.client(t, r.clientConfig())
+	client := r.newClient(t, r.clientConfig())
 	if health, err := client.Do(t.Context(), "PROXY", "HEALTH").Text(); err != nil ||
 		!strings.Contains(health, "cause:0 of 3 masters vote") {
 		t.Errorf("masters that it does not believe: %s, %v", health, err)

@@ -20,8 +20,8 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// cliUse is one use of redis-cli.
-type cliUse struct {
+// cliExample is one use of redis-cli.
+type cliExample struct {
 	name     string
 	args     string
 	stdin    string
@@ -33,7 +33,7 @@ type cliUse struct {
 func TestRelayRedisCLI(t *testing.T) {
 	r := startRelay(t)
 	r.fill(t)
-	for _, use := range []cliUse{
+	for _, use := range []cliExample{
 		{name: "bigkeys", args: "--bigkeys", wantPart: `Biggest   list found '"list"' has 200 items`},
 		{name: "memkeys", args: "--memkeys", wantPart: "Sampled 204 keys in the keyspace!"},
 		{name: "scan", args: "--scan", wantPart: "user:7\n"},
@@ -55,7 +55,7 @@ func TestRelayRedisCLI(t *testing.T) {
 func TestRelayRedisCLIWrites(t *testing.T) {
 	redistest.SkipShort(t)
 	r := startRelay(t)
-	for _, use := range []cliUse{
+	for _, use := range []cliExample{
 		{name: "transaction", stdin: "MULTI\nINCR n\nEXEC\nGET n\n", wantPart: "OK\nQUEUED\n1\n1\n"},
 		{name: "aborted transaction", stdin: "MULTI\nNOSUCH\nEXEC\nGET n\n", wantPart: "EXECABORT"},
 		{name: "another database", args: "-n 3", stdin: "SET n 3\nSELECT 0\nEXISTS n\n", wantPart: "OK\nOK\n0\n"},
@@ -75,11 +75,11 @@ func TestRelayRedisCLIWrites(t *testing.T) {
 	}
 }
 
-func (use cliUse) run(t *testing.T, addr string) string {
+func (example cliExample) run(t *testing.T, addr string) string {
 	t.Helper()
-	stdout := output(t, "redis-cli", addr, strings.NewReader(use.stdin), strings.Fields(use.args)...)
-	if !strings.Contains(stdout, use.wantPart) {
-		t.Errorf("%s: expected %q in:\n%s", addr, use.wantPart, stdout)
+	stdout := output(t, "redis-cli", addr, strings.NewReader(example.stdin), strings.Fields(example.args)...)
+	if !strings.Contains(stdout, example.wantPart) {
+		t.Errorf("%s: expected %q in:\n%s", addr, example.wantPart, stdout)
 	}
 	return stdout
 }
@@ -88,7 +88,7 @@ func (use cliUse) run(t *testing.T, addr string) string {
 // not resize its hash table at the end; SCAN would return a resized table in another order.
 func (r *relay) fill(t *testing.T) {
 	t.Helper()
-	control := r.control(t)
+	control := r.dialUpstream(t)
 	kit.Want(t, control, "OK", "FLUSHALL")
 	kit.Want(t, control, "OK", "SET", "user", "1")
 	for i := range 200 {
@@ -110,11 +110,11 @@ func TestRelayRDB(t *testing.T) {
 		file := filepath.Join(folder, "dump.rdb")
 		ctx, cancel := context.WithTimeout(t.Context(), clients.ProgramTimeout)
 		defer cancel()
-		if stdout, err := program(t, ctx, "redis-cli", addr, "--rdb", file).CombinedOutput(); err != nil {
+		if stdout, err := toolCommand(t, ctx, "redis-cli", addr, "--rdb", file).CombinedOutput(); err != nil {
 			t.Fatalf("%v\n%s", err, stdout)
 		}
 		reader := kit.StartSameVersion(t, r.upstream)
-		kit.Must(t, reader.RestoreFolder(folder))
+		kit.Must(t, reader.RestoreDir(folder))
 		client := kit.Dial(t, reader.Addr())
 		kit.Want(t, client, int64(204), "DBSIZE")
 		return fmt.Sprint(kit.Do(t, client, "LRANGE", "list", "0", "-1"), kit.Do(t, client, "HGET", "user:199", "name"))
@@ -156,12 +156,12 @@ func TestRelaySubscribe(t *testing.T) {
 func (r *relay) wantSameStream(t *testing.T, command []string, beginning string, change func(control *redistest.Client), end string) {
 	t.Helper()
 	directStream, proxyStream := startStream(t, r.upstream.Addr(), command...), startStream(t, r.proxy.Addr(), command...)
-	heads := [2]string{directStream.until(t, beginning), proxyStream.until(t, beginning)}
+	heads := [2]string{directStream.readUntil(t, beginning), proxyStream.readUntil(t, beginning)}
 	if heads[0] != heads[1] {
 		t.Errorf("through the proxy it begins\n%s\ndirect\n%s", heads[1], heads[0])
 	}
-	change(r.control(t))
-	want, got := directStream.until(t, end), proxyStream.until(t, end)
+	change(r.dialUpstream(t))
+	want, got := directStream.readUntil(t, end), proxyStream.readUntil(t, end)
 	// One redis-cli may have received the proxy's probes of the server before the other redis-cli
 	// began.
 	if want, got = withoutProbes(want), withoutProbes(got); got != want {
@@ -183,7 +183,7 @@ type stream struct {
 func startStream(t *testing.T, addr string, args ...string) *stream {
 	t.Helper()
 	ctx, stop := context.WithTimeout(t.Context(), clients.ProgramTimeout)
-	return startCommand(t, program(t, ctx, "redis-cli", addr, args...), stop)
+	return startCommand(t, toolCommand(t, ctx, "redis-cli", addr, args...), stop)
 }
 
 func startCommand(t *testing.T, cmd *exec.Cmd, stop context.CancelFunc) *stream {
@@ -200,8 +200,8 @@ func startCommand(t *testing.T, cmd *exec.Cmd, stop context.CancelFunc) *stream 
 	return &stream{stdin, bufio.NewReader(stdout), stop}
 }
 
-// until reads up to the first occurrence of end, and returns all text read.
-func (s *stream) until(t *testing.T, end string) string {
+// readUntil reads up to the first occurrence of end, and returns all text read.
+func (s *stream) readUntil(t *testing.T, end string) string {
 	t.Helper()
 	timeout := time.AfterFunc(kit.WaitLimit, s.stop)
 	defer timeout.Stop()
@@ -227,13 +227,13 @@ func TestRelayStat(t *testing.T) {
 	r.fill(t)
 	r.wantSame(t, func(addr string) string {
 		ctx, stop := context.WithTimeout(t.Context(), clients.ProgramTimeout)
-		cmd := program(t, ctx, "redis-cli", addr, "--stat", "-i", "0.05")
+		cmd := toolCommand(t, ctx, "redis-cli", addr, "--stat", "-i", "0.05")
 		cmd.Path, cmd.Args = withLineBuffering(t, cmd)
 		s := startCommand(t, cmd, stop)
-		head := s.until(t, "connections          \n")
+		head := s.readUntil(t, "connections          \n")
 		var rows []string
 		for range 3 {
-			rows = append(rows, statNumbers.ReplaceAllString(s.until(t, "\n"), " N"))
+			rows = append(rows, statNumbers.ReplaceAllString(s.readUntil(t, "\n"), " N"))
 		}
 		return head + strings.Join(rows, "")
 	})
@@ -262,17 +262,17 @@ func TestRelayHints(t *testing.T) {
 	redistest.RequireFeature(t, "COMMAND DOCS", "7.0")
 	r := startRelay(t)
 	ctx, stop := context.WithTimeout(t.Context(), clients.ProgramTimeout)
-	command := "stty rows 24 cols 120; exec " + strings.Join(program(t, ctx, "redis-cli", r.proxy.Addr()).Args, " ")
+	command := "stty rows 24 cols 120; exec " + strings.Join(toolCommand(t, ctx, "redis-cli", r.proxy.Addr()).Args, " ")
 	cmd := exec.CommandContext(ctx, script, "-qec", command, "/dev/null")
 	cmd.Env = append(os.Environ(), "TERM=xterm", "HOME="+t.TempDir())
 	terminal := startCommand(t, cmd, stop)
-	terminal.until(t, "> ")
+	terminal.readUntil(t, "> ")
 	_, err = io.WriteString(terminal.stdin, "LO\t")
 	kit.Must(t, err)
-	terminal.until(t, "> LOCK\x1b[0;90;49m key token PX milliseconds|EX seconds [KEEPALIVE [MAXHOLD milliseconds]] [BLOCK milliseconds]")
+	terminal.readUntil(t, "> LOCK\x1b[0;90;49m key token PX milliseconds|EX seconds [KEEPALIVE [MAXHOLD milliseconds]] [BLOCK milliseconds]")
 	_, err = io.WriteString(terminal.stdin, " job me PX 9000\r")
 	kit.Must(t, err)
-	terminal.until(t, "\n(integer) 8")
+	terminal.readUntil(t, "\n(integer) 8")
 }
 
 // TestRelayDocs requests the documentation that redis-cli uses for hints. The proxy adds the

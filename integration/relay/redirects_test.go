@@ -123,10 +123,10 @@ func wantNoLocks(t *testing.T, server *redistest.Server, login ...string) {
 	}
 }
 
-// TestMaintenanceDoesNotRedirect covers a client that requests notifications of maintenance, as
+// TestMaintenanceWithoutRedirect covers a client that requests notifications of maintenance, as
 // go-redis does by default. The client receives the upstream's own address as the new address. The
 // client stays connected to the proxy, and locks through it.
-func TestMaintenanceDoesNotRedirect(t *testing.T) {
+func TestMaintenanceWithoutRedirect(t *testing.T) {
 	server := kit.StartRedis(t)
 	proxy := startProxyOf(t, startMaintenanceServer(t, server))
 	client := redis.NewClient(&redis.Options{Addr: proxy.Addr(), PoolSize: 1})
@@ -226,9 +226,9 @@ func startCluster(t *testing.T, args ...string) []*redistest.Server {
 	return nodes
 }
 
-// TestClusterIsRefused checks that the proxy refuses a cluster as upstream, with an error that
+// TestRefusedCluster checks that the proxy refuses a cluster as upstream, with an error that
 // names the remedy. Without lock keys it accepts the cluster.
-func TestClusterIsRefused(t *testing.T) {
+func TestRefusedCluster(t *testing.T) {
 	redistest.SkipShort(t)
 	nodes := startCluster(t)
 	master := kit.StartRedis(t)
@@ -251,11 +251,11 @@ func TestClusterIsRefused(t *testing.T) {
 	kit.StartProxy(t, []string{master.URL()}, "--upstream", nodes[0].URL())
 }
 
-// TestClusterDoesNotRedirect covers a proxy that cannot find out, without a login, that its
+// TestClusterWithoutRedirects covers a proxy that cannot find out, without a login, that its
 // upstream is a cluster. Even then, cluster clients are not redirected to the cluster's nodes.
 // Other clients get an error instead of MOVED, so that they retry. When a client logs in, the proxy
 // checks again with that login, and refuses the cluster.
-func TestClusterDoesNotRedirect(t *testing.T) {
+func TestClusterWithoutRedirects(t *testing.T) {
 	t.Parallel()
 	login := []string{"--requirepass", "secret"}
 	nodes := startCluster(t, append(login, "--masterauth", "secret")...)
@@ -337,9 +337,9 @@ func TestClaimedCluster(t *testing.T) {
 	}
 }
 
-// TestReplicationIsHidden checks that INFO and ROLE name no other server, both with locks on the
+// TestHiddenReplication checks that INFO and ROLE name no other server, both with locks on the
 // masters and with locks at the upstream.
-func TestReplicationIsHidden(t *testing.T) {
+func TestHiddenReplication(t *testing.T) {
 	redistest.SkipShort(t)
 	master := kit.StartRedis(t)
 	replica := kit.StartReplica(t, master)

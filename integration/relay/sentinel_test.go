@@ -79,7 +79,7 @@ func TestSentinelFailover(t *testing.T) {
 func TestSentinelOverTLS(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
-	ca := certtest.NewAuthority(t)
+	ca := certtest.NewCA(t)
 	tlsArgs := func(port string) []string {
 		pair := ca.Issue(t)
 		return []string{"--tls-port", port, "--tls-cert-file", pair.Cert, "--tls-key-file", pair.Key,

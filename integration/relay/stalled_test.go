@@ -27,17 +27,18 @@ func sendUnread(t *testing.T, client *redistest.Client) {
 	time.Sleep(300 * time.Millisecond) // so that the proxy is writing in most runs
 }
 
-// startStalled starts a proxy with a file of users, and sets stalledKey. op may change the users.
-func startStalled(t *testing.T, args ...string) (r *relay, users string, op *redistest.Client) {
+// startStalledRelay starts a proxy with a file of users, and sets stalledKey. operatorClient may
+// change the users.
+func startStalledRelay(t *testing.T, args ...string) (r *relay, users string, operatorClient *redistest.Client) {
 	t.Helper()
 	upstream := kit.StartRedis(t)
 	users = filepath.Join(t.TempDir(), "users.acl")
 	writeUsers(t, users, "user app on >app ~* &* +@all\nuser slow on >slow ~* &* +@all")
 	args = append(kit.LockKeyArgs(upstream), append([]string{"--guard=false", "--acl-file", users}, args...)...)
 	r = &relay{upstream, kit.StartProxy(t, redistest.URLs(kit.StartMasters(t)), args...)}
-	op = login(t, r.proxy, "op")
-	kit.Want(t, op, "OK", "SET", stalledKey, strings.Repeat("x", 900<<10))
-	return r, users, op
+	operatorClient = connectAs(t, r.proxy, "op")
+	kit.Want(t, operatorClient, "OK", "SET", stalledKey, strings.Repeat("x", 900<<10))
+	return r, users, operatorClient
 }
 
 func writeUsers(t *testing.T, file, rules string) {
@@ -45,8 +46,8 @@ func writeUsers(t *testing.T, file, rules string) {
 	kit.Must(t, os.WriteFile(file, []byte("user default off\nuser op on >op ~* &* +@all\n"+rules+"\n"), 0o600))
 }
 
-// login connects a client, and logs in as a user whose password equals the user name.
-func login(t *testing.T, proxy *harness.Proxy, user string) *redistest.Client {
+// connectAs connects a client, and logs in as a user whose password equals the user name.
+func connectAs(t *testing.T, proxy *harness.Proxy, user string) *redistest.Client {
 	t.Helper()
 	client := kit.Connect(t, proxy)
 	kit.Want(t, client, "OK", "AUTH", user, user)
@@ -56,7 +57,7 @@ func login(t *testing.T, proxy *harness.Proxy, user string) *redistest.Client {
 // subscribedClient returns a RESP3 client that is subscribed to the channel news.
 func subscribedClient(t *testing.T, proxy *harness.Proxy, user string) *redistest.Client {
 	t.Helper()
-	client := login(t, proxy, user)
+	client := connectAs(t, proxy, user)
 	kit.Do(t, client, "HELLO", "3")
 	kit.Do(t, client, "SUBSCRIBE", "news")
 	return client
@@ -66,18 +67,18 @@ func subscribedClient(t *testing.T, proxy *harness.Proxy, user string) *redistes
 // the proxy unread; some of these clients get a message. The stalled clients delay neither idle
 // clients nor the client that kills the connections.
 func TestStalledClientKilledAtUpstream(t *testing.T) {
-	r, _, op := startStalled(t)
+	r, _, op := startStalledRelay(t)
 	idleClients := make([]*redistest.Client, 10)
 	for i := range idleClients {
-		idleClients[i] = login(t, r.proxy, "op")
+		idleClients[i] = connectAs(t, r.proxy, "op")
 		kit.Want(t, idleClients[i], nil, "GET", "none")
 		// The proxy disconnects a stalled client without an upstream connection after a minute,
 		// which is too late for this test.
 		idleClients[i].SetTimeout(kit.WaitLimit / 2)
 	}
 	time.Sleep(3 * time.Second) // long enough for the proxy to park the silent clients
-	for _, stalledClient := range []*redistest.Client{subscribedClient(t, r.proxy, "app"), login(t, r.proxy, "app"),
-		login(t, r.proxy, "app")} {
+	for _, stalledClient := range []*redistest.Client{subscribedClient(t, r.proxy, "app"), connectAs(t, r.proxy, "app"),
+		connectAs(t, r.proxy, "app")} {
 		id := kit.Do(t, stalledClient, "CLIENT", "ID")
 		sendUnread(t, stalledClient)
 		kit.Do(t, op, "PUBLISH", "news", "x")
@@ -93,13 +94,13 @@ func TestStalledClientKilledAtUpstream(t *testing.T) {
 // or removed user leave replies unread. Clients of removed users get no further messages.
 func TestUsersReloadedWithStalledClients(t *testing.T) {
 	redistest.SkipShort(t)
-	r, file, op := startStalled(t)
+	r, file, op := startStalledRelay(t)
 	var subscribers []*redistest.Client
 	for range 20 {
 		subscribers = append(subscribers, subscribedClient(t, r.proxy, "app"))
 	}
 	for _, user := range []string{"app", "op", "slow", "slow"} {
-		sendUnread(t, login(t, r.proxy, user))
+		sendUnread(t, connectAs(t, r.proxy, user))
 	}
 	writeUsers(t, file, "user slow on >slow ~lock:* &* +@all")
 	kit.Want(t, op, "OK", "ACL", "LOAD")
@@ -124,7 +125,7 @@ func TestUsersReloadedWithStalledClients(t *testing.T) {
 // delays no other client that tracks the same keys.
 func TestInvalidationsWithStalledClient(t *testing.T) {
 	redistest.SkipShort(t)
-	r, _, op := startStalled(t)
+	r, _, op := startStalledRelay(t)
 	connectTracking := func() *redistest.Client {
 		client := subscribedClient(t, r.proxy, "app")
 		kit.Want(t, client, "OK", "CLIENT", "TRACKING", "ON")
@@ -146,7 +147,7 @@ func TestInvalidationsWithStalledClient(t *testing.T) {
 // even if clients leave replies unread.
 func TestDrainWithStalledClients(t *testing.T) {
 	redistest.SkipShort(t)
-	r, _, _ := startStalled(t, "--drain-timeout", "1s")
+	r, _, _ := startStalledRelay(t, "--drain-timeout", "1s")
 	for range 3 {
 		sendUnread(t, subscribedClient(t, r.proxy, "app"))
 	}

@@ -65,7 +65,7 @@ func TestRelayConversations(t *testing.T) {
 				redistest.RequireFeature(t, "SSUBSCRIBE", "7.0")
 			}
 			r.wantSame(t, func(addr string) string {
-				kit.Want(t, r.control(t), "OK", "FLUSHALL")
+				kit.Want(t, r.dialUpstream(t), "OK", "FLUSHALL")
 				transcript := runConversation(t, c, addr)
 				if !strings.Contains(transcript, c.wantPart) {
 					t.Errorf("%s: expected %s in:\n%s", addr, c.wantPart, transcript)

@@ -46,8 +46,8 @@ func (r *relay) wantSame(t *testing.T, run func(addr string) string) {
 	}
 }
 
-// control opens a direct connection to the server.
-func (r *relay) control(t *testing.T) *redistest.Client {
+// dialUpstream opens a direct connection to the server.
+func (r *relay) dialUpstream(t *testing.T) *redistest.Client {
 	t.Helper()
 	client, err := redistest.Dial(r.upstream.Addr(), kit.WaitLimit)
 	kit.Must(t, err)
@@ -55,8 +55,8 @@ func (r *relay) control(t *testing.T) *redistest.Client {
 	return client
 }
 
-// program returns a command that runs one of Redis' own tools with an address.
-func program(t *testing.T, ctx context.Context, name, addr string, args ...string) *exec.Cmd {
+// toolCommand returns a command that runs one of Redis' own tools with an address.
+func toolCommand(t *testing.T, ctx context.Context, name, addr string, args ...string) *exec.Cmd {
 	t.Helper()
 	if _, err := exec.LookPath(name); err != nil {
 		redistest.SkipMissing(t, name+": apt-get install redis-tools")
@@ -73,7 +73,7 @@ func output(t *testing.T, name, addr string, stdin io.Reader, args ...string) st
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), clients.ProgramTimeout)
 	defer cancel()
-	cmd := program(t, ctx, name, addr, args...)
+	cmd := toolCommand(t, ctx, name, addr, args...)
 	var stdout, stderr bytes.Buffer
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = stdin, &stdout, &stderr
 	if err := cmd.Run(); err != nil || stderr.Len() > 0 {
@@ -96,10 +96,10 @@ func TestRelayRedisBenchmark(t *testing.T) {
 		}
 	}
 	redistest.RequireFeature(t, "total_error_replies in INFO", "6.2")
-	info, _ := kit.Do(t, r.control(t), "INFO", "stats").(string)
+	info, _ := kit.Do(t, r.dialUpstream(t), "INFO", "stats").(string)
 	connects, errors := counter(t, info, "total_connections_received"), counter(t, info, "total_error_replies")
 	if errors > 2+connects/64 {
-		stats, _ := kit.Do(t, r.control(t), "INFO", "errorstats", "commandstats").(string)
+		stats, _ := kit.Do(t, r.dialUpstream(t), "INFO", "errorstats", "commandstats").(string)
 		t.Errorf("the server answered with %d errors on %d connections:\n%s", errors, connects, stats)
 	}
 }
@@ -139,28 +139,28 @@ func TestRelayPipe(t *testing.T) {
 	if !strings.HasSuffix(stdout, fmt.Sprintf("\nerrors: 0, replies: %d\n", commands)) {
 		t.Errorf("redis-cli --pipe: %s", stdout)
 	}
-	kit.Want(t, r.control(t), int64(commands), "DBSIZE")
+	kit.Want(t, r.dialUpstream(t), int64(commands), "DBSIZE")
 }
 
-// setCommands is a stream of SET commands with different keys, generated while it is read.
-type setCommands struct {
-	number, end int
-	rest        []byte
+// setCommandReader is a stream of SET commands with different keys, generated while it is read.
+type setCommandReader struct {
+	number, endNumber int
+	unreadBytes       []byte
 }
 
-func newSetCommands(n int) *setCommands { return &setCommands{end: n} }
+func newSetCommands(n int) *setCommandReader { return &setCommandReader{endNumber: n} }
 
 // Read returns the next bytes of the stream.
-func (c *setCommands) Read(p []byte) (int, error) {
-	if len(c.rest) == 0 {
-		if c.number == c.end {
+func (c *setCommandReader) Read(p []byte) (int, error) {
+	if len(c.unreadBytes) == 0 {
+		if c.number == c.endNumber {
 			return 0, io.EOF
 		}
-		c.rest = redistest.AppendCommand(c.rest[:0], "SET", fmt.Sprintf("key:%d", c.number), "value")
+		c.unreadBytes = redistest.AppendCommand(c.unreadBytes[:0], "SET", fmt.Sprintf("key:%d", c.number), "value")
 		c.number++
 	}
-	n := copy(p, c.rest)
-	c.rest = c.rest[n:]
+	n := copy(p, c.unreadBytes)
+	c.unreadBytes = c.unreadBytes[n:]
 	return n, nil
 }
 
@@ -182,11 +182,11 @@ func TestRelayClients(t *testing.T) {
 // it waited.
 func TestRelayClientDisconnects(t *testing.T) {
 	r := startRelay(t)
-	control, client := r.control(t), kit.Connect(t, r.proxy)
+	control, client := r.dialUpstream(t), kit.Connect(t, r.proxy)
 	kit.Must(t, client.Send(redistest.AppendCommand(nil, "BLPOP", "queue", "0")))
-	kit.Shortly(t, func() error { return checkBlocked(control, 1) })
+	kit.AwaitShortly(t, func() error { return checkBlocked(control, 1) })
 	kit.Must(t, client.Close())
-	kit.Shortly(t, func() error { return checkBlocked(control, 0) })
+	kit.AwaitShortly(t, func() error { return checkBlocked(control, 0) })
 	kit.Want(t, control, int64(1), "RPUSH", "queue", "job")
 	kit.Want(t, control, int64(1), "LLEN", "queue")
 }

@@ -20,10 +20,10 @@ import (
 // keeper keeps one lock for as long as it can, by EXTENDs to varying TTLs through all proxies in
 // turn. Meanwhile a rival tries to take the lock.
 type keeper struct {
-	key      string
-	clients  []*redistest.Client
-	rival    *redistest.Client
-	releases bool // the keeper sometimes releases the lock
+	key        string
+	clients    []*redistest.Client
+	rival      *redistest.Client
+	mayRelease bool // the keeper sometimes releases the lock
 
 	mu                                                                     sync.Mutex
 	validUntil                                                             time.Time
@@ -47,7 +47,7 @@ func (k *keeper) extendOrLock() error {
 	// Without a lock, every fourth command is an EXTEND, which may extend the leftover of a LOCK.
 	case oldValidUntil.IsZero() && k.commandCount%4 != 0:
 		command[0] = "LOCK"
-	case k.releases && rand.IntN(12) == 0:
+	case k.mayRelease && rand.IntN(12) == 0:
 		command = []string{"UNLOCK", k.key, "owner"}
 		k.mu.Lock()
 		k.validUntil = time.Time{}
@@ -109,7 +109,7 @@ func TestCatchUpsDuringExtends(t *testing.T) {
 	n := int(kit.NumberFrom(t, "REDLOCK_CATCHUP_MASTERS", 3))
 	rounds := int(kit.NumberFrom(t, "REDLOCK_CATCHUP_ROUNDS", 3))
 	f := startFleet(t, n)
-	proxies := []*proxy{f.proxy(t), f.proxy(t), f.proxy(t)}
+	proxies := []*proxy{f.startProxy(t), f.startProxy(t), f.startProxy(t)}
 	f.lockCatchUpProbe(t, connect(t, proxies[0]))
 	start := time.Now()
 	client := connect(t, proxies[0])
@@ -141,7 +141,7 @@ func TestCatchUpsDuringExtends(t *testing.T) {
 		} else {
 			mustSend(t, f.masters[i], "FLUSHALL")
 		}
-		kit.Within(t, 2*time.Minute, func() error {
+		kit.AwaitWithin(t, 2*time.Minute, func() error {
 			info := string(fmt.Sprint(kit.Do(t, client, "PROXY", "INFO")))
 			if !contains(f.holders(t, catchUpProbe, "sentinel"), i) || strings.Count(info, ",state=") != strings.Count(info,
 				",state=voting,") {
@@ -168,7 +168,7 @@ func (f *fleet) startKeepers(t *testing.T, proxies []*proxy, n int) (keepers []*
 		if f.tags {
 			name = fmt.Sprintf([]string{"lock:kept:%d", "x:{lock:kept:%d}", "y:{lock:kept:%d}"}[i%3], i/3)
 		}
-		k := &keeper{key: name, releases: f.tags || i%2 == 0, rival: connect(t, proxies[i%len(proxies)]), commandCount: i}
+		k := &keeper{key: name, mayRelease: f.tags || i%2 == 0, rival: connect(t, proxies[i%len(proxies)]), commandCount: i}
 		for _, p := range proxies {
 			k.clients = append(k.clients, connect(t, p))
 		}
@@ -210,7 +210,7 @@ func TestClockStepsDuringExtends(t *testing.T) {
 		clocks = append(clocks, clock)
 		f.masters = append(f.masters, redistest.New(t, redistest.Options{Clock: clock}))
 	}
-	proxies := []*proxy{f.proxy(t), f.proxy(t)}
+	proxies := []*proxy{f.startProxy(t), f.startProxy(t)}
 	client := connect(t, proxies[0])
 	f.lockCatchUpProbe(t, client)
 	// Some commands are delayed, so that clocks step within a ballot.
@@ -230,7 +230,7 @@ func TestClockStepsDuringExtends(t *testing.T) {
 		time.Sleep(2500 * time.Millisecond) // each proxy probes the clock once a second
 		for _, p := range proxies {
 			statusClient := connect(t, p)
-			kit.Within(t, 2*time.Minute, func() error {
+			kit.AwaitWithin(t, 2*time.Minute, func() error {
 				info := string(fmt.Sprint(kit.Do(t, statusClient, "PROXY", "INFO")))
 				if strings.Count(info, ",state=") != strings.Count(info, ",state=voting,") {
 					return fmt.Errorf("master %d does not vote:\n%s", i, info)

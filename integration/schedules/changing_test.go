@@ -25,23 +25,23 @@ const compareTime = 5 * time.Second
 // masters.
 type changingFleet struct {
 	*fleet
-	junctions []*kit.PasswordRouter
-	files     []string // configuration files, one for each proxy
+	routers []*kit.PasswordRouter
+	files   []string // configuration files, one for each proxy
 }
 
-// startChanging starts empty servers, and proxies with the first servers as masters.
-func startChanging(t *testing.T, servers, proxies, masters int) (f *changingFleet, first, otherProxy *proxy) {
+// startChangingFleet starts empty servers, and proxies with the first servers as masters.
+func startChangingFleet(t *testing.T, servers, proxies, masters int) (f *changingFleet, firstProxy, otherProxy *proxy) {
 	t.Helper()
 	f = &changingFleet{fleet: startFleet(t, servers)}
 	for range servers {
-		f.junctions = append(f.junctions, kit.StartPasswordRouter(t))
+		f.routers = append(f.routers, kit.StartPasswordRouter(t))
 	}
 	for i := range proxies {
 		f.files = append(f.files, filepath.Join(t.TempDir(), fmt.Sprintf("%d.yaml", i)))
 		p := &proxy{}
 		for m, master := range f.masters {
 			link := startLink(t, master.Addr())
-			f.junctions[m].Route(password(i), link.Addr())
+			f.routers[m].Route(password(i), link.Addr())
 			p.links = append(p.links, link)
 		}
 		f.writeMasters(t, i, f.allMasters()[:masters]...)
@@ -63,7 +63,7 @@ func (f *changingFleet) writeMasters(t *testing.T, proxy int, masters ...int) {
 	t.Helper()
 	var urls []string
 	for _, i := range masters {
-		urls = append(urls, fmt.Sprintf("%q", f.junctions[i].URL(password(proxy))))
+		urls = append(urls, fmt.Sprintf("%q", f.routers[i].URL(password(proxy))))
 	}
 	text := fmt.Sprintf("listen: 127.0.0.1:0\nfresh-start: true\nlog-level: debug\nmaster-timeout: %s\nlock-keys: [\"lock:*\"]\nmaster: [%s]\n", masterTimeout, strings.Join(urls, ", "))
 	kit.Must(t, kit.ReplaceFile(f.files[proxy], text))
@@ -89,7 +89,7 @@ func (f *changingFleet) wantMasters(t *testing.T, p *proxy, masters ...int) {
 	defer client.Close()
 	kit.Eventually(t, func() error {
 		info := fmt.Sprint(kit.Do(t, client, "PROXY", "INFO"))
-		for i, junction := range f.junctions {
+		for i, junction := range f.routers {
 			if votes := strings.Contains(info, fmt.Sprintf("address=%s,state=voting,",
 				junction.Addr())); votes != slices.Contains(masters, i) {
 				return fmt.Errorf("master %s votes: %v, want %s to vote:\n%s", letters([]int{i}), votes, letters(masters), info)

@@ -57,18 +57,18 @@ func writeKinds() []writeKind {
 		{"INCR", plain("INCR")},
 		{"GETSET", plain("GETSET")},
 		{"SET XX", plain("SET", "XX", "PX", longTTL)},
-		{"SET IFEQ", afterGet(func(key, old, value string) []string {
+		{"SET IFEQ", writeAfterGet(func(key, old, value string) []string {
 			return []string{"SET", key, value, "IFEQ", old, "PX", longTTL}
 		})},
-		{"script", afterGet(func(key, old, value string) []string {
+		{"script", writeAfterGet(func(key, old, value string) []string {
 			return []string{"EVAL", casScript, "1", key, old, value, longTTL}
 		})},
-		{"transaction", transaction},
+		{"transaction", writeInTransaction},
 	}
 }
 
-// afterGet returns a write that reads the key and sends a command that depends on its value.
-func afterGet(command func(key, old, value string) []string) func(*redistest.Client, string, string) (any, error) {
+// writeAfterGet returns a write that reads the key and sends a command that depends on its value.
+func writeAfterGet(command func(key, old, value string) []string) func(*redistest.Client, string, string) (any, error) {
 	return func(client *redistest.Client, key, value string) (any, error) {
 		old, err := client.Do("GET", key)
 		text, ok := old.(string)
@@ -79,8 +79,8 @@ func afterGet(command func(key, old, value string) []string) func(*redistest.Cli
 	}
 }
 
-// transaction writes in a transaction that fails if the value has changed since the WATCH.
-func transaction(client *redistest.Client, key, value string) (reply any, err error) {
+// writeInTransaction writes in a transaction that fails if the value has changed since the WATCH.
+func writeInTransaction(client *redistest.Client, key, value string) (reply any, err error) {
 	for _, command := range [][]string{{"WATCH", key}, {"GET", key}, {"MULTI"}, {"SET", key, value, "PX", longTTL},
 		{"EXEC"}} {
 		if reply, err = client.Do(command...); err != nil {
@@ -107,7 +107,7 @@ func TestConverge(t *testing.T) {
 			t.Run(fmt.Sprintf("%s on %d masters", kind.name, masters), func(t *testing.T) {
 				f := startFleet(t, masters)
 				for range 2 {
-					f.proxy(t)
+					f.startProxy(t)
 				}
 				disturbed := 0
 				for round := 0; round < rounds+disturbed; round++ {
@@ -140,9 +140,9 @@ func TestConverge(t *testing.T) {
 func TestConvergeTwoSetters(t *testing.T) {
 	f := startFleet(t, 3)
 	for range 2 {
-		f.proxy(t)
+		f.startProxy(t)
 	}
-	c := &convergence{fleet: f, kind: writeKinds()[0], replies: map[string]int{}, downsBefore: f.downCounts()}
+	c := &convergence{fleet: f, kind: writeKinds()[0], replies: map[string]int{}, downCountsBefore: f.downCounts()}
 	for i := range 20 {
 		c.keys = append(c.keys, fmt.Sprint("lock:", i))
 	}
@@ -174,17 +174,17 @@ type convergence struct {
 	kind      writeKind
 	sameValue bool // all clients write the same value
 	keys      []string
-	// downsBefore holds, for each master, the number of times that the proxies had found it down
-	// before the round. stoppedMasters lists the masters that the test stopped.
-	downsBefore    map[string]int
-	stoppedMasters []int
+	// downCountsBefore holds, for each master, the number of times that the proxies had found it
+	// down before the round. stoppedMasters lists the masters that the test stopped.
+	downCountsBefore map[string]int
+	stoppedMasters   []int
 
 	mu      sync.Mutex
 	replies map[string]int
 }
 
 func newConvergence(f *fleet, kind writeKind, round int) *convergence {
-	c := &convergence{fleet: f, kind: kind, sameValue: round%2 == 1, replies: map[string]int{}, downsBefore: f.downCounts()}
+	c := &convergence{fleet: f, kind: kind, sameValue: round%2 == 1, replies: map[string]int{}, downCountsBefore: f.downCounts()}
 	for i := range 2 {
 		c.keys = append(c.keys, fmt.Sprintf("lock:%d:%d", round, i))
 	}
@@ -224,7 +224,7 @@ func (f *fleet) downCounts() map[string]int {
 func (c *convergence) hasUnexpectedDowns() bool {
 	counts := c.fleet.downCounts()
 	for i, master := range c.fleet.masters {
-		if counts[master.Addr()] != c.downsBefore[master.Addr()] && !slices.Contains(c.stoppedMasters, i) {
+		if counts[master.Addr()] != c.downCountsBefore[master.Addr()] && !slices.Contains(c.stoppedMasters, i) {
 			return true
 		}
 	}
@@ -316,7 +316,7 @@ func (c *convergence) checkWithoutMinority(t *testing.T) error {
 	var failures []error
 	client := connect(t, c.fleet.proxies[0])
 	for _, key := range c.keys {
-		failures = append(failures, c.checkWorks(t, client, key))
+		failures = append(failures, c.checkKeyUsable(t, client, key))
 	}
 	for _, i := range c.stoppedMasters {
 		kit.Must(t, masters[i].Continue())
@@ -327,8 +327,8 @@ func (c *convergence) checkWithoutMinority(t *testing.T) error {
 	return errors.Join(failures...)
 }
 
-// checkWorks returns nil if a key can be changed by the command, read and deleted.
-func (c *convergence) checkWorks(t *testing.T, client *redistest.Client, key string) error {
+// checkKeyUsable returns nil if a key can be changed by the command, read and deleted.
+func (c *convergence) checkKeyUsable(t *testing.T, client *redistest.Client, key string) error {
 	t.Helper()
 	oldValue := kit.Do(t, client, "GET", key)
 	reply, err := c.kind.write(client, key, "after")

@@ -73,7 +73,7 @@ func TestExpiryDuringManyChanges(t *testing.T) {
 	f := startFleet(t, 3)
 	var proxies []*proxy
 	for range 3 {
-		proxies = append(proxies, f.proxy(t))
+		proxies = append(proxies, f.startProxy(t))
 	}
 	kit.Want(t, connect(t, proxies[0]), "OK", "SET", "lock:k", "0", "PX", "60000")
 	f.wantHolders(t, "lock:k", "0", A, B, C)
@@ -105,7 +105,7 @@ func TestExpiryDuringManyExtends(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
 	f := startFleet(t, 3)
-	proxies := []*proxy{f.proxy(t), f.proxy(t), f.proxy(t)}
+	proxies := []*proxy{f.startProxy(t), f.startProxy(t), f.startProxy(t)}
 	validUntil := wantGrant(t, connect(t, proxies[0]), "LOCK", "lock:k", "t", "PX", "20000")
 	count, stop := keepBusy(t, proxies, "EXTEND", "lock:k", "t", "PX", "1000")
 	time.Sleep(time.Until(validUntil) - 3*time.Second) // the EXTENDs continue

@@ -15,7 +15,7 @@ import (
 func TestLateExtend(t *testing.T) {
 	t.Parallel()
 	f := startFleet(t, 5)
-	slowProxy, otherProxy := f.proxy(t), f.proxy(t)
+	slowProxy, otherProxy := f.startProxy(t), f.startProxy(t)
 	client := connect(t, otherProxy)
 	wantGrant(t, client, "LOCK", "lock:k", "t", "PX", "10000")
 	f.wantHolders(t, "lock:k", "t", f.allMasters()...)
@@ -47,8 +47,8 @@ const (
 func TestExtendNil(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
-		holders, paused []int
-		want            string
+		holders, pausedMasters []int
+		want                   string
 	}{
 		{[]int{A, B, C}, nil, granted},
 		{[]int{A, B, C}, []int{D, E}, granted},
@@ -64,9 +64,9 @@ func TestExtendNil(t *testing.T) {
 		{[]int{}, []int{A, B}, nilReply},
 		{[]int{}, []int{A, B, C}, noQuorum},
 	} {
-		t.Run(fmt.Sprintf("%s without %s", letters(c.holders), letters(c.paused)), func(t *testing.T) {
+		t.Run(fmt.Sprintf("%s without %s", letters(c.holders), letters(c.pausedMasters)), func(t *testing.T) {
 			f := startFleet(t, 5)
-			p := f.proxy(t)
+			p := f.startProxy(t)
 			client := connect(t, p)
 			wantGrant(t, client, "LOCK", "lock:k", "t", "PX", "60000")
 			f.wantHolders(t, "lock:k", "t", f.allMasters()...)
@@ -75,7 +75,7 @@ func TestExtendNil(t *testing.T) {
 					mustSend(t, master, "DEL", "lock:k")
 				}
 			}
-			for _, i := range c.paused {
+			for _, i := range c.pausedMasters {
 				kit.Must(t, f.masters[i].Pause())
 			}
 			reply := kit.Do(t, client, "EXTEND", "lock:k", "t", "PX", "60000")

@@ -36,7 +36,7 @@ func (f *fleet) fenceCounter(t *testing.T, key string, master int) int64 {
 func TestLateFence(t *testing.T) {
 	t.Parallel()
 	f := startFleet(t, 3)
-	firstProxy, secondProxy := f.proxy(t), f.proxy(t)
+	firstProxy, secondProxy := f.startProxy(t), f.startProxy(t)
 	first, second := connect(t, firstProxy), connect(t, secondProxy)
 	lateLock := firstProxy.links[C].HoldCommands(faultlink.Containing("lock:k"))
 	lower := wantFence(t, first, "lock:k", "one")
@@ -59,7 +59,7 @@ func TestLateFence(t *testing.T) {
 func TestFenceAfterARemoval(t *testing.T) {
 	t.Parallel()
 	f := startFleet(t, 5)
-	first, second := connect(t, f.proxy(t)), connect(t, f.proxy(t))
+	first, second := connect(t, f.startProxy(t)), connect(t, f.startProxy(t))
 	last := int64(0)
 	for i := range 10 {
 		holder, nonHolder := first, second
@@ -90,11 +90,11 @@ func TestFenceAfterARemoval(t *testing.T) {
 // next fence. Both proxies propose this fence, and only one client is granted it.
 func TestEqualProposals(t *testing.T) {
 	t.Parallel()
-	const known = int64(1) << 52
+	const knownFence = int64(1) << 52
 	f := startFleet(t, 3)
-	first, second := connect(t, f.proxy(t)), connect(t, f.proxy(t))
+	first, second := connect(t, f.startProxy(t)), connect(t, f.startProxy(t))
 	for _, master := range f.masters {
-		mustSend(t, master, "SET", "redlock-proxy:fence:lock:k", strconv.FormatInt(known, 10))
+		mustSend(t, master, "SET", "redlock-proxy:fence:lock:k", strconv.FormatInt(knownFence, 10))
 	}
 	fences := map[int64]bool{}
 	for range 20 {
@@ -117,7 +117,7 @@ func TestEqualProposals(t *testing.T) {
 				t.Fatalf("got %v", reply)
 			}
 			fence := fields[5].(int64)
-			if fence <= known {
+			if fence <= knownFence {
 				t.Errorf("fence %d, %d before it", fence, len(fences))
 			}
 			for earlier := range fences {
@@ -137,7 +137,7 @@ func TestFenceInOneRoundTrip(t *testing.T) {
 	t.Parallel()
 	const pairs = 300
 	f := startFleet(t, 3)
-	clients := []*redistest.Client{connect(t, f.proxy(t)), connect(t, f.proxy(t))}
+	clients := []*redistest.Client{connect(t, f.startProxy(t)), connect(t, f.startProxy(t))}
 	for _, c := range []struct {
 		lock    []string
 		scripts int64

@@ -66,9 +66,9 @@ func startLink(t *testing.T, target string) *faultlink.CommandLink {
 	return link
 }
 
-// proxy starts a proxy with lock:* as lock keys, and waits until all masters vote. The proxy waits
-// two seconds for a reply of a master, which is enough on a busy machine.
-func (f *fleet) proxy(t *testing.T, args ...string) *proxy {
+// startProxy starts a proxy with lock:* as lock keys, and waits until all masters vote. The proxy
+// waits two seconds for a reply of a master, which is enough on a busy machine.
+func (f *fleet) startProxy(t *testing.T, args ...string) *proxy {
 	t.Helper()
 	p := &proxy{}
 	var urls []string
@@ -168,9 +168,9 @@ func isNoQuorum(reply any) bool {
 	return ok && strings.HasPrefix(string(failure), "NOQUORUM ")
 }
 
-// firstGrant repeats a command until it is granted, and returns the time of the reply. It returns
+// awaitGrant repeats a command until it is granted, and returns the time of the reply. It returns
 // the zero time if the command is not granted before deadline.
-func firstGrant(t *testing.T, client *redistest.Client, deadline time.Time, command ...string) time.Time {
+func awaitGrant(t *testing.T, client *redistest.Client, deadline time.Time, command ...string) time.Time {
 	t.Helper()
 	for ; time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
 		if isGrant(kit.Do(t, client, command...)) {

@@ -17,9 +17,9 @@ import (
 func TestForceUnlockOfUndeterminedLock(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
-		name        string
-		lose        func(t *testing.T, f *fleet) (endLoss func())
-		afterReturn func(t *testing.T, f *fleet, p *proxy) // called when D and E are back
+		name           string
+		loseLock       func(t *testing.T, f *fleet) (endLoss func())
+		afterReconnect func(t *testing.T, f *fleet, p *proxy) // called when D and E are back
 		// voters lists the masters that vote when FORCEUNLOCK is sent.
 		voters []int
 	}{
@@ -34,17 +34,17 @@ func TestForceUnlockOfUndeterminedLock(t *testing.T) {
 			f.wantCaughtUp(t, p, C)
 			f.restartInTurn(t, p, A, B)
 		}, []int{A, B, C, D, E}},
-		{"A and B are away", func(t *testing.T, f *fleet) func() { return hangMasters.begin(t, f, A, B) },
+		{"A and B are away", func(t *testing.T, f *fleet) func() { return hangingMasters.begin(t, f, A, B) },
 			func(*testing.T, *fleet, *proxy) {}, []int{C, D, E}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			f := startFleet(t, 5)
-			writer, operators := f.proxy(t), f.proxy(t)
+			writer, operators := f.startProxy(t), f.startProxy(t)
 			f.lockCatchUpProbe(t, connect(t, operators))
 			clients := []*redistest.Client{connect(t, writer), connect(t, operators)}
 			var keys []string
-			resume := hangMasters.begin(t, f, D, E)
+			resume := hangingMasters.begin(t, f, D, E)
 			for name, commands := range map[string]string{
 				"LOCK": "LOCK KEY old PX " + longTTL, "SET": "SET KEY old",
 				"transaction": "WATCH KEY|MULTI|SET KEY old|EXEC", "hash": "HSET KEY f v|>HSET KEY g w",
@@ -53,9 +53,9 @@ func TestForceUnlockOfUndeterminedLock(t *testing.T) {
 				keys = append(keys, "lock:"+name)
 				history{name: name}.runCommands(t, clients, commands, "lock:"+name)
 			}
-			endLoss := test.lose(t, f)
+			endLoss := test.loseLock(t, f)
 			resume()
-			test.afterReturn(t, f, operators)
+			test.afterReconnect(t, f, operators)
 			writer.wantVotesOf(t, test.voters...)
 			operators.wantVotesOf(t, test.voters...)
 			for _, key := range keys {

@@ -13,24 +13,24 @@ import (
 	"redlock-proxy/internal/redistest/faultlink"
 )
 
-// tooShort matches the error for a TTL that is too short to be granted.
-var tooShort = regexp.MustCompile(`(?i)too short|invalid expire time`)
+// tooShortError matches the error for a TTL that is too short to be granted.
+var tooShortError = regexp.MustCompile(`(?i)too short|invalid expire time`)
 
-// TestTooShort checks that a LOCK whose TTL is too short for any validity gets an error that says
-// so. Nil would mean that another client holds the lock. A granted lock is valid for at least a
-// millisecond.
-func TestTooShort(t *testing.T) {
+// TestTooShortTTL checks that a LOCK whose TTL is too short for any validity gets an error that
+// says so. Nil would mean that another client holds the lock. A granted lock is valid for at least
+// a millisecond.
+func TestTooShortTTL(t *testing.T) {
 	t.Parallel()
 	f := startFleet(t, 3)
-	client := connect(t, f.proxy(t))
+	client := connect(t, f.startProxy(t))
 	for ms := 1; ms <= 8; ms++ {
 		for try := range 5 {
 			key := fmt.Sprintf("lock:%d:%d", ms, try)
 			reply := kit.Do(t, client, "LOCK", key, "t", "PX", fmt.Sprint(ms))
 			failure, failed := reply.(redistest.RespError)
 			switch validity, ok := reply.(int64); {
-			case ms <= 3 && !(failed && tooShort.MatchString(string(failure))):
-				t.Errorf("LOCK %s PX %d: %#v, want an error like %q", key, ms, reply, tooShort)
+			case ms <= 3 && !(failed && tooShortError.MatchString(string(failure))):
+				t.Errorf("LOCK %s PX %d: %#v, want an error like %q", key, ms, reply, tooShortError)
 			case ok && validity < 1, reply == nil:
 				t.Errorf("LOCK %s PX %d: %#v", key, ms, reply)
 			}
@@ -53,7 +53,7 @@ func TestSplitVote(t *testing.T) {
 			var clients []*redistest.Client
 			var lateTakes holds
 			for i := range f.masters {
-				p := f.proxy(t, kit.LongMasterTimeout()...)
+				p := f.startProxy(t, kit.LongMasterTimeoutArgs()...)
 				for _, master := range f.allMasters() {
 					if master != i {
 						lateTakes = append(lateTakes, p.hold("lock:k", 0, master)...)
@@ -98,7 +98,7 @@ func TestSplitVote(t *testing.T) {
 func TestLateBlock(t *testing.T) {
 	t.Parallel()
 	f := startFleet(t, 5)
-	nearProxy, farProxy := f.proxy(t), f.proxy(t)
+	nearProxy, farProxy := f.startProxy(t), f.startProxy(t)
 	link := startLink(t, farProxy.Addr())
 	wantGrant(t, connect(t, nearProxy), "LOCK", "lock:k", "holder", "PX", "1000")
 	client := kit.Dial(t, link.Addr())
@@ -109,18 +109,18 @@ func TestLateBlock(t *testing.T) {
 	rival := connect(t, nearProxy)
 	rivalGrant := make(chan time.Time, 1)
 	go func() {
-		rivalGrant <- firstGrant(t, rival, time.Now().Add(kit.WaitLimit), "LOCK", "lock:k", "rival", "PX", "10000")
+		rivalGrant <- awaitGrant(t, rival, time.Now().Add(kit.WaitLimit), "LOCK", "lock:k", "rival", "PX", "10000")
 	}()
 	time.Sleep(time.Second) // a wrong result would appear by then
 	delayed.Release()
 	lease := leaseOf(t, <-reply)
 	arrived := time.Now()
-	validUntil, validFromArrival := sentAt.Add(lease.waited+lease.validity), arrived.Add(lease.validity)
+	validUntil, validFromArrival := sentAt.Add(lease.waitTime+lease.validity), arrived.Add(lease.validity)
 	rivalAt := <-rivalGrant
 	t.Logf("waited %v, valid for %v: until %v before the rival had it; counted from the arrival until %v after that",
-		lease.waited, lease.validity, rivalAt.Sub(validUntil), validFromArrival.Sub(rivalAt))
-	if lease.waited < 500*time.Millisecond || lease.waited > 1500*time.Millisecond {
-		t.Errorf("it waited for %v, but the rival had the lock for a second", lease.waited)
+		lease.waitTime, lease.validity, rivalAt.Sub(validUntil), validFromArrival.Sub(rivalAt))
+	if lease.waitTime < 500*time.Millisecond || lease.waitTime > 1500*time.Millisecond {
+		t.Errorf("it waited for %v, but the rival had the lock for a second", lease.waitTime)
 	}
 	if lease.validity < 1900*time.Millisecond || lease.validity >= 2*time.Second {
 		t.Errorf("it is valid for %v of 2 s", lease.validity)
@@ -138,7 +138,7 @@ func TestLateBlock(t *testing.T) {
 func TestAt(t *testing.T) {
 	t.Parallel()
 	f := startFleet(t, 3)
-	two, three := connect(t, f.proxy(t)), connect(t, f.proxies[0])
+	two, three := connect(t, f.startProxy(t)), connect(t, f.proxies[0])
 	kit.Do(t, three, "HELLO", "3")
 	for i, client := range []*redistest.Client{two, three} {
 		key := fmt.Sprint("lock:k", i)
@@ -151,7 +151,7 @@ func TestAt(t *testing.T) {
 			if _, isMap := reply.(map[string]any); isMap != (client == three) {
 				t.Errorf("%v: %#v", command, reply)
 			}
-			if got := leaseOf(t, reply); got.waited > time.Second || got.validity < 9*time.Second ||
+			if got := leaseOf(t, reply); got.waitTime > time.Second || got.validity < 9*time.Second ||
 				got.validity >= 10*time.Second {
 				t.Errorf("%v: %#v", command, reply)
 			}
@@ -163,7 +163,7 @@ func TestAt(t *testing.T) {
 }
 
 // timedLease is the reply to a command with AT.
-type timedLease struct{ validity, waited time.Duration }
+type timedLease struct{ validity, waitTime time.Duration }
 
 // leaseOf reads a reply with AT, a map or a flat array.
 func leaseOf(t *testing.T, reply any) timedLease {

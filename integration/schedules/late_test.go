@@ -19,7 +19,7 @@ import (
 func TestLateLockAfterARemoval(t *testing.T) {
 	t.Parallel()
 	f := startFleet(t, 3)
-	slowProxy, otherProxy := f.proxy(t, "--master-timeout", "2s"), f.proxy(t, "--master-timeout", "2s")
+	slowProxy, otherProxy := f.startProxy(t, "--master-timeout", "2s"), f.startProxy(t, "--master-timeout", "2s")
 	removals := 0
 	for passCount := range 6 {
 		for _, lock := range lateLocks() {

@@ -12,13 +12,13 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// TestValidityIsSentFirst takes or extends a lock, and in the same pipeline sends a command that
+// TestReplyOrderInPipeline takes or extends a lock, and in the same pipeline sends a command that
 // reaches no master. The proxy sends the validity before it replies to the second command, because
 // the lease is already running.
-func TestValidityIsSentFirst(t *testing.T) {
+func TestReplyOrderInPipeline(t *testing.T) {
 	t.Parallel()
 	f := startFleet(t, 3)
-	p, otherProxy := f.proxy(t, "--master-timeout", "1m"), f.proxy(t)
+	p, otherProxy := f.startProxy(t, "--master-timeout", "1m"), f.startProxy(t)
 	n := 0
 	for _, first := range [][]string{{"LOCK", "lock:a", "me", "PX", "3000"},
 		{"LOCK", "lock:a", "me", "PX", "3000", "AT"}, {"EXTEND", "lock:a", "me", "PX", "3000"}} {

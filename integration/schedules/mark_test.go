@@ -10,10 +10,10 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// TestStaleMarkIsRemoved sets a mark that reserves a key on one master. The mark has a long TTL, as
+// TestRemovalOfStaleMark sets a mark that reserves a key on one master. The mark has a long TTL, as
 // if the clock of the master had been set back. The proxy removes the mark, and takes the lock on
 // this master, too.
-func TestStaleMarkIsRemoved(t *testing.T) {
+func TestRemovalOfStaleMark(t *testing.T) {
 	masters := kit.StartMasters(t)
 	client := kit.Connect(t, kit.StartProxy(t, redistest.URLs(masters)))
 	mark := "#m" + strings.Repeat("1", 36) + strings.Repeat("2", 36)

@@ -119,11 +119,11 @@ type holds []*faultlink.Hold
 // hold holds the proxy's commands about the key to masters, except the first passCount commands to
 // each.
 func (p *proxy) hold(key string, passCount int, masters ...int) holds {
-	var held holds
+	var heldCommands holds
 	for _, i := range masters {
-		held = append(held, p.links[i].HoldCommands(faultlink.After(passCount, faultlink.Containing(key))))
+		heldCommands = append(heldCommands, p.links[i].HoldCommands(faultlink.SkipFirst(passCount, faultlink.Containing(key))))
 	}
-	return held
+	return heldCommands
 }
 
 // holdReplies holds the replies of the given masters to the proxy about the key.
@@ -164,8 +164,8 @@ func (h holds) discard() {
 	}
 }
 
-// grantOn takes a lock by a LOCK that reaches only the given masters.
-func (f *fleet) grantOn(t *testing.T, p *proxy, masters []int, client *redistest.Client, command ...string) (validUntil time.Time) {
+// takeLockOn takes a lock by a LOCK that reaches only the given masters.
+func (f *fleet) takeLockOn(t *testing.T, p *proxy, masters []int, client *redistest.Client, command ...string) (validUntil time.Time) {
 	t.Helper()
 	notReached := p.hold(command[1], 0, slices.DeleteFunc(f.allMasters(), func(i int) bool { return slices.Contains(masters, i) })...)
 	validUntil = wantGrant(t, client, command...)

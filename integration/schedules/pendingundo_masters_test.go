@@ -16,7 +16,7 @@ import (
 func awaitNotHeld(t *testing.T, f *changingFleet, rival *proxy, key string) {
 	t.Helper()
 	start, client := time.Now(), connect(t, rival)
-	if at := firstGrant(t, client, start.Add(10*time.Second), "LOCK", key, "rival", "PX", "60000"); at.IsZero() {
+	if at := awaitGrant(t, client, start.Add(10*time.Second), "LOCK", key, "rival", "PX", "60000"); at.IsZero() {
 		t.Errorf("%s is not free, though no client holds it: %v", key, kit.Do(t, client, "LOCKINFO", key))
 	} else {
 		t.Logf("free after %v", at.Sub(start).Round(time.Millisecond))
@@ -41,7 +41,7 @@ func TestRemovalDuringMasterChange(t *testing.T) {
 			for _, reachedMasters := range [][]int{{A, B, C}, {A, B}, {C}} {
 				t.Run(fmt.Sprint(command[0], " reaches ", letters(reachedMasters), ", one is ", change.name), func(t *testing.T) {
 					t.Parallel()
-					f, p, otherProxy := startChanging(t, 4, 2, 3)
+					f, p, otherProxy := startChangingFleet(t, 4, 2, 3)
 					resume := f.loseRepliesAndStop(t, p, reachedMasters, command...)
 					if len(reachedMasters) == 2 {
 						// The other proxy restores the lock, so that only a ballot can remove it.
@@ -61,11 +61,11 @@ func TestRemovalDuringMasterChange(t *testing.T) {
 // loseRepliesAndStop sends a command about lock:k that reaches only some of the masters A, B and C.
 // The proxy gets no reply about the key, so it returns NOQUORUM, and is stopped before it has
 // undone anything. resume continues the proxy, with all links working.
-func (f *changingFleet) loseRepliesAndStop(t *testing.T, p *proxy, reached []int, command ...string) (resume func()) {
+func (f *changingFleet) loseRepliesAndStop(t *testing.T, p *proxy, reachedMasters []int, command ...string) (resume func()) {
 	t.Helper()
-	heldReplies, laterCommands := p.holdReplies("lock:k", reached...), p.hold("lock:k", 1, reached...)
+	heldReplies, laterCommands := p.holdReplies("lock:k", reachedMasters...), p.hold("lock:k", 1, reachedMasters...)
 	for _, i := range []int{A, B, C} {
-		if !contains(reached, i) {
+		if !contains(reachedMasters, i) {
 			laterCommands = append(laterCommands, p.hold("lock:k", 0, i)...)
 		}
 	}
@@ -77,7 +77,7 @@ func (f *changingFleet) loseRepliesAndStop(t *testing.T, p *proxy, reached []int
 	kit.Must(t, p.Pause())
 	heldReplies.discard()
 	laterCommands.discard()
-	f.wantHolders(t, "lock:k", command[2], reached...)
+	f.wantHolders(t, "lock:k", command[2], reachedMasters...)
 	return func() { kit.Must(t, p.Continue()) }
 }
 
@@ -94,14 +94,14 @@ func TestRemovalKeepsLaterLock(t *testing.T) {
 				t.Run(fmt.Sprint("reaches ", letters(reached), ", one is ", change.name, ", granted before ", grantBefore),
 					func(t *testing.T) {
 						t.Parallel()
-						f, p, otherProxy := startChanging(t, 4, 2, 3)
+						f, p, otherProxy := startChangingFleet(t, 4, 2, 3)
 						resume := f.loseRepliesAndStop(t, p, reached, "LOCK", "lock:k", "same", "PX", "600000")
 						rival, third := connect(t, otherProxy), connect(t, otherProxy)
 						grant := func() {
 							if len(reached) > 1 {
 								kit.Do(t, rival, "FORCEUNLOCK", "lock:k")
 							}
-							if firstGrant(t, rival, time.Now().Add(10*time.Second), "LOCK", "lock:k", "same", "PX",
+							if awaitGrant(t, rival, time.Now().Add(10*time.Second), "LOCK", "lock:k", "same", "PX",
 								"60000").IsZero() {
 								t.Fatal("the rival is not granted the lock")
 							}

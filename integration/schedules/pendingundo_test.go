@@ -18,13 +18,13 @@ import (
 // selects the accepts that keep the value ("keep") or set a new expiry ("px").
 func (p *proxy) holdAccepts(key, marker string, masters ...int) holds {
 	word := fmt.Appendf(nil, "\r\n$%d\r\n%s\r\n", len(marker), marker)
-	var held holds
+	var heldAccepts holds
 	for _, i := range masters {
-		held = append(held, p.links[i].HoldCommands(func(command []byte) bool {
+		heldAccepts = append(heldAccepts, p.links[i].HoldCommands(func(command []byte) bool {
 			return bytes.Contains(command, []byte(key)) && bytes.Contains(command, word)
 		}))
 	}
-	return held
+	return heldAccepts
 }
 
 // waitFor waits until at least n holds have a message, and returns the indexes of all such holds.
@@ -54,7 +54,7 @@ func TestExtendDuringRefill(t *testing.T) {
 	for _, duringBallot := range []bool{false, true} {
 		t.Run(fmt.Sprint("between ", duringBallot), func(t *testing.T) {
 			f := startFleet(t, 5)
-			owner, otherProxy, third := f.proxy(t), f.proxy(t), f.proxy(t)
+			owner, otherProxy, third := f.startProxy(t), f.startProxy(t), f.startProxy(t)
 			client, rival := connect(t, owner), connect(t, third)
 			// The owner's proxy never restores the lock on E.
 			defer owner.hold("lock:k", 0, E).discard()
@@ -114,17 +114,17 @@ func TestExtendDuringRefill(t *testing.T) {
 func wantNotHeld(t *testing.T, rival *redistest.Client, key string) {
 	t.Helper()
 	start := time.Now()
-	if at := firstGrant(t, rival, start.Add(3*time.Second), "LOCK", key, "rival", "PX", "60000"); at.IsZero() {
+	if at := awaitGrant(t, rival, start.Add(3*time.Second), "LOCK", key, "rival", "PX", "60000"); at.IsZero() {
 		t.Errorf("%s is not free, though no client holds it: %v", key, kit.Do(t, rival, "LOCKINFO", key))
 	} else {
 		t.Logf("free after %v", at.Sub(start).Round(time.Millisecond))
 	}
 }
 
-// TestLockAfterRemovalIsUndone sends a LOCK right after a removal, so the LOCK uses a ballot. When
+// TestUndoOfLockAfterRemoval sends a LOCK right after a removal, so the LOCK uses a ballot. When
 // its accepts are sent, the replies of all masters are lost for two seconds, and the client gets
 // NOQUORUM. Soon after the masters are reachable again, the key is free.
-func TestLockAfterRemovalIsUndone(t *testing.T) {
+func TestUndoOfLockAfterRemoval(t *testing.T) {
 	t.Parallel()
 	for _, command := range [][]string{
 		{"LOCK", "lock:k", "lost", "PX", "60000"}, {"SET", "lock:k", "lost", "NX", "PX", "60000"},
@@ -132,7 +132,7 @@ func TestLockAfterRemovalIsUndone(t *testing.T) {
 	} {
 		t.Run(fmt.Sprint(command), func(t *testing.T) {
 			f := startFleet(t, 5)
-			p, otherProxy := f.proxy(t), f.proxy(t)
+			p, otherProxy := f.startProxy(t), f.startProxy(t)
 			client, rival := connect(t, p), connect(t, otherProxy)
 			wantGrant(t, client, "LOCK", "lock:k", "first", "PX", "60000")
 			// Another proxy releases the lock by ballot.
@@ -154,12 +154,12 @@ func TestLockAfterRemovalIsUndone(t *testing.T) {
 	}
 }
 
-// TestRestoredLockIsUndone loses the replies to a SET NX that reaches A, B and C. Meanwhile another
+// TestUndoOfRestoredLock loses the replies to a SET NX that reaches A, B and C. Meanwhile another
 // proxy restores the key on D and E by ballot. Soon after the SET NX got NOQUORUM, the key is free.
-func TestRestoredLockIsUndone(t *testing.T) {
+func TestUndoOfRestoredLock(t *testing.T) {
 	t.Parallel()
 	f := startFleet(t, 5)
-	p, otherProxy := f.proxy(t, "--master-timeout", "4s"), f.proxy(t)
+	p, otherProxy := f.startProxy(t, "--master-timeout", "4s"), f.startProxy(t)
 	rival := connect(t, otherProxy)
 	heldReplies, notReached := p.holdReplies("lock:k", A, B, C), p.hold("lock:k", 0, D, E)
 	reply := sendAsync(connect(t, p), "SET", "lock:k", "lost", "NX", "PX", "60000")
@@ -176,13 +176,13 @@ func TestRestoredLockIsUndone(t *testing.T) {
 	wantNotHeld(t, rival, "lock:k")
 }
 
-// TestLockWithoutFenceIsUndone covers a lock that is granted by ballot, while no majority gets its
+// TestUndoOfLockWithoutFence covers a lock that is granted by ballot, while no majority gets its
 // fence. For three seconds no further command about the key arrives, either. Then the lock is
 // undone.
-func TestLockWithoutFenceIsUndone(t *testing.T) {
+func TestUndoOfLockWithoutFence(t *testing.T) {
 	t.Parallel()
 	f := startFleet(t, 3)
-	p, otherProxy := f.proxy(t), f.proxy(t)
+	p, otherProxy := f.startProxy(t), f.startProxy(t)
 	client, rival := connect(t, p), connect(t, otherProxy)
 	wantGrant(t, client, "LOCK", "lock:k", "first", "PX", "60000")
 	kit.Want(t, rival, int64(1), "UNLOCK", "lock:k", "first")
@@ -214,7 +214,7 @@ func TestWaiterAdoptsItsOwnAttempt(t *testing.T) {
 	for _, fence := range []bool{false, true} {
 		t.Run(fmt.Sprint("fence ", fence), func(t *testing.T) {
 			f := startFleet(t, 5)
-			p, otherProxy := f.proxy(t, "--master-timeout", "4s"), f.proxy(t)
+			p, otherProxy := f.startProxy(t, "--master-timeout", "4s"), f.startProxy(t)
 			heldReplies, notReached := p.holdReplies("lock:k", A, B, C), p.hold("lock:k", 0, D, E)
 			command := []string{"LOCK", "lock:k", "token", "PX", "60000", "BLOCK", "20000"}
 			if fence {
@@ -238,15 +238,15 @@ func TestWaiterAdoptsItsOwnAttempt(t *testing.T) {
 	}
 }
 
-// TestUnlockIsRepeated covers an UNLOCK whose commands reach no master, so that it gets NOQUORUM.
+// TestUnlockRetry covers an UNLOCK whose commands reach no master, so that it gets NOQUORUM.
 // The proxy executes it as soon as a majority is reachable, even if another proxy has kept the
 // value by ballot since.
-func TestUnlockIsRepeated(t *testing.T) {
+func TestUnlockRetry(t *testing.T) {
 	t.Parallel()
 	f := startFleet(t, 5)
-	p, otherProxy := f.proxy(t), f.proxy(t)
+	p, otherProxy := f.startProxy(t), f.startProxy(t)
 	client, rival := connect(t, p), connect(t, otherProxy)
-	f.grantOn(t, p, []int{A, B, C, D}, client, "LOCK", "lock:k", "t", "PX", "60000")
+	f.takeLockOn(t, p, []int{A, B, C, D}, client, "LOCK", "lock:k", "t", "PX", "60000")
 	delayed := p.hold("lock:k", 0, f.allMasters()...)
 	if got := kit.Do(t, client, "UNLOCK", "lock:k", "t"); !isNoQuorum(got) {
 		t.Fatalf("UNLOCK: %v, want NOQUORUM", got)

@@ -26,7 +26,7 @@ func TestReleaseDuringReplacement(t *testing.T) {
 		t.Run(fmt.Sprintf("%d masters", masters), func(t *testing.T) {
 			t.Parallel()
 			f := startFleet(t, masters)
-			owner, otherClient := connect(t, f.proxy(t)), connect(t, f.proxy(t))
+			owner, otherClient := connect(t, f.startProxy(t)), connect(t, f.startProxy(t))
 			replacements := [][]string{
 				{"GETSET", "", "v"}, {"SET", "", "v", "PX", longTTL}, {"SET", "", "v", "XX"}, {"SETNX", "", "v"},
 				{"DEL", ""},
@@ -73,7 +73,7 @@ func TestReleaseReply(t *testing.T) {
 			t.Parallel()
 			const rounds = 12
 			f := startFleet(t, masters)
-			proxies := []*proxy{f.proxy(t, kit.LongMasterTimeout()...), f.proxy(t, kit.LongMasterTimeout()...)}
+			proxies := []*proxy{f.startProxy(t, kit.LongMasterTimeoutArgs()...), f.startProxy(t, kit.LongMasterTimeoutArgs()...)}
 			released := 0
 			for round := range rounds {
 				released += f.releaseDuring(t, proxies, func() {
@@ -134,7 +134,7 @@ func TestReleaseOfABareMajority(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			f := startFleet(t, 3)
-			firstProxy, secondProxy := f.proxy(t), f.proxy(t)
+			firstProxy, secondProxy := f.startProxy(t), f.startProxy(t)
 			clients := []*redistest.Client{connect(t, firstProxy), connect(t, secondProxy)}
 			h, key := history{name: c.name}, "lock:k"
 			reconnect := cutOffMasters.begin(t, f, B)

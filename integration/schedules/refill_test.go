@@ -19,7 +19,7 @@ import (
 type history struct {
 	name              string
 	key               string // contains CELL; empty: CELL alone
-	before            string // earlier commands, which reach all masters
+	earlierCommands   string // earlier commands, which reach all masters
 	missedCommands    string // commands that D and E miss
 	readCommand, want string // a command that reads the key, and its reply in the end
 	absent            bool   // the key is absent at the end
@@ -28,34 +28,34 @@ type history struct {
 // histories returns histories of keys that have their own cells.
 func histories() []history {
 	keeps := func(name, before, missedCommands string) history {
-		return history{name: name, before: before, missedCommands: missedCommands, readCommand: "GET KEY", want: "v"}
+		return history{name: name, earlierCommands: before, missedCommands: missedCommands, readCommand: "GET KEY", want: "v"}
 	}
-	const long = " PX " + longTTL
+	const longPX = " PX " + longTTL
 	return []history{
 		keeps("a transaction", "", "WATCH KEY|MULTI|SET KEY v|EXEC"),
 		keeps("a transaction on an existing key", "SET KEY old", "WATCH KEY|MULTI|SET KEY v|EXEC"),
-		keeps("LOCK", "", "LOCK KEY v"+long),
+		keeps("LOCK", "", "LOCK KEY v"+longPX),
 		keeps("a LOCK for less than a minute", "", "LOCK KEY v PX 55000"),
-		keeps("LOCK with a fence", "", "LOCK KEY v"+long+" FENCE"),
-		keeps("SET NX", "", "SET KEY v NX"+long),
+		keeps("LOCK with a fence", "", "LOCK KEY v"+longPX+" FENCE"),
+		keeps("SET NX", "", "SET KEY v NX"+longPX),
 		keeps("SET", "", "SET KEY v"),
 		keeps("GETSET", "", "GETSET KEY v"),
-		keeps("GETSET of an existing key", "LOCK KEY old"+long, "GETSET KEY v"),
-		keeps("EXTEND by the other", "", "LOCK KEY v PX 55000|>EXTEND KEY v"+long),
+		keeps("GETSET of an existing key", "LOCK KEY old"+longPX, "GETSET KEY v"),
+		keeps("EXTEND by the other", "", "LOCK KEY v PX 55000|>EXTEND KEY v"+longPX),
 		{name: "HSET", missedCommands: "HSET KEY f v", readCommand: "HGET KEY f", want: "v"},
 		{name: "HSET by both", missedCommands: "HSET KEY f v|>HSET KEY g w", readCommand: "HGETALL KEY", want: "[f v g w]"},
 
-		keeps("FORCEUNLOCK by the other, LOCK", "", "LOCK KEY old"+long+"|>FORCEUNLOCK KEY|LOCK KEY v"+long),
-		keeps("UNLOCK by the other, LOCK", "", "LOCK KEY old"+long+"|>UNLOCK KEY old|LOCK KEY v"+long),
-		keeps("FORCEUNLOCK by the other of a lock on all masters, LOCK", "LOCK KEY old"+long, ">FORCEUNLOCK KEY|LOCK KEY v"+long),
-		keeps("UNLOCK by the other, LOCK by the other", "", "LOCK KEY old"+long+"|>UNLOCK KEY old|>LOCK KEY v"+long),
+		keeps("FORCEUNLOCK by the other, LOCK", "", "LOCK KEY old"+longPX+"|>FORCEUNLOCK KEY|LOCK KEY v"+longPX),
+		keeps("UNLOCK by the other, LOCK", "", "LOCK KEY old"+longPX+"|>UNLOCK KEY old|LOCK KEY v"+longPX),
+		keeps("FORCEUNLOCK by the other of a lock on all masters, LOCK", "LOCK KEY old"+longPX, ">FORCEUNLOCK KEY|LOCK KEY v"+longPX),
+		keeps("UNLOCK by the other, LOCK by the other", "", "LOCK KEY old"+longPX+"|>UNLOCK KEY old|>LOCK KEY v"+longPX),
 		keeps("GETSET by both", "", "GETSET KEY old|>GETSET KEY v"),
-		keeps("UNLOCK, LOCK", "LOCK KEY old"+long, "UNLOCK KEY old|LOCK KEY v"+long),
+		keeps("UNLOCK, LOCK", "LOCK KEY old"+longPX, "UNLOCK KEY old|LOCK KEY v"+longPX),
 
-		{name: "UNLOCK", before: "LOCK KEY v" + long, missedCommands: "UNLOCK KEY v", readCommand: "GET KEY", want: "nil", absent: true},
-		{name: "UNLOCK by the other", before: ">LOCK KEY v" + long, missedCommands: "UNLOCK KEY v", readCommand: "GET KEY", want: "nil",
+		{name: "UNLOCK", earlierCommands: "LOCK KEY v" + longPX, missedCommands: "UNLOCK KEY v", readCommand: "GET KEY", want: "nil", absent: true},
+		{name: "UNLOCK by the other", earlierCommands: ">LOCK KEY v" + longPX, missedCommands: "UNLOCK KEY v", readCommand: "GET KEY", want: "nil",
 			absent: true},
-		{name: "FORCEUNLOCK", before: ">LOCK KEY v" + long, missedCommands: "FORCEUNLOCK KEY", readCommand: "GET KEY", want: "nil",
+		{name: "FORCEUNLOCK", earlierCommands: ">LOCK KEY v" + longPX, missedCommands: "FORCEUNLOCK KEY", readCommand: "GET KEY", want: "nil",
 			absent: true},
 		{name: "GETSET, DEL by the other", missedCommands: "GETSET KEY v|>DEL KEY", readCommand: "GET KEY", want: "nil", absent: true},
 	}
@@ -80,9 +80,9 @@ func taggedHistories() []history {
 	}
 }
 
-// checkedUses lists the operations that must work on a key after one of its masters has lost it.
-// Each operation has its own key.
-var checkedUses = []string{"read", "DEL", "LOCK", "FORCEUNLOCK"}
+// checkedOperations lists the operations that must work on a key after one of its masters has lost
+// it. Each operation has its own key.
+var checkedOperations = []string{"read", "DEL", "LOCK", "FORCEUNLOCK"}
 
 // TestRefill makes D and E absent while clients of two proxies write values. After their return,
 // all five masters have the values, even if the proxy that wrote them died after its last reply. So
@@ -97,12 +97,12 @@ func TestRefill(t *testing.T) {
 		{"cells of their own", nil, histories()},
 		{"tags", []string{"--lock-keys", "*{lock:*", "--lock-tags", "*"}, taggedHistories()},
 	} {
-		for _, missing := range []absence{hangMasters, cutOffMasters} {
+		for _, missing := range []absence{hangingMasters, cutOffMasters} {
 			for _, writerDies := range []bool{false, true} {
 				t.Run(fmt.Sprintf("%s, D and E %s, the writer dies: %v", c.name, missing.name, writerDies), func(t *testing.T) {
 					t.Parallel()
 					f := startFleet(t, 5)
-					r := &refillRun{fleet: f, writer: f.proxy(t, c.args...), otherProxy: f.proxy(t, c.args...)}
+					r := &refillRun{fleet: f, writer: f.startProxy(t, c.args...), otherProxy: f.startProxy(t, c.args...)}
 					f.lockCatchUpProbe(t, connect(t, r.otherProxy))
 					r.run(t, c.histories, missing, writerDies)
 				})
@@ -117,8 +117,9 @@ type absence struct {
 	begin func(t *testing.T, f *fleet, masters ...int) (end func())
 }
 
-// hangMasters stops masters. Commands that proxies send meanwhile arrive when the masters continue.
-var hangMasters = absence{"hang", func(t *testing.T, f *fleet, masters ...int) func() {
+// hangingMasters stops masters. Commands that proxies send meanwhile arrive when the masters
+// continue.
+var hangingMasters = absence{"hang", func(t *testing.T, f *fleet, masters ...int) func() {
 	for _, i := range masters {
 		kit.Must(t, f.masters[i].Pause())
 	}
@@ -131,11 +132,11 @@ var hangMasters = absence{"hang", func(t *testing.T, f *fleet, masters ...int) f
 
 // cutOffMasters loses all commands that the proxies send to masters.
 var cutOffMasters = absence{"are cut off", func(_ *testing.T, f *fleet, masters ...int) func() {
-	var held holds
+	var heldCommands holds
 	for _, p := range f.proxies {
-		held = append(held, p.cutOff(masters...)...)
+		heldCommands = append(heldCommands, p.cutOff(masters...)...)
 	}
-	return held.discard
+	return heldCommands.discard
 }}
 
 // refillRun runs histories through two proxies.
@@ -144,24 +145,24 @@ type refillRun struct {
 	writer, otherProxy *proxy
 }
 
-func (r *refillRun) run(t *testing.T, histories []history, missing absence, writerDies bool) {
+func (r *refillRun) run(t *testing.T, histories []history, masterAbsence absence, killWriter bool) {
 	t.Helper()
 	clients := []*redistest.Client{connect(t, r.writer), connect(t, r.otherProxy)}
 	cells := map[bool][]string{} // the map key is true if the key is absent at the end
 	forEach := func(do func(h history, cell, operation string)) {
 		for _, h := range histories {
-			for _, operation := range checkedUses {
+			for _, operation := range checkedOperations {
 				do(h, fmt.Sprintf("lock:%s:%s", h.name, operation), operation)
 			}
 		}
 	}
 	forEach(func(h history, cell, _ string) {
-		h.runCommands(t, clients, h.before, cell)
+		h.runCommands(t, clients, h.earlierCommands, cell)
 		cells[h.absent] = append(cells[h.absent], cell)
 	})
-	endAbsence := missing.begin(t, r.fleet, D, E)
+	endAbsence := masterAbsence.begin(t, r.fleet, D, E)
 	forEach(func(h history, cell, _ string) { h.runCommands(t, clients, h.missedCommands, cell) })
-	if writerDies {
+	if killWriter {
 		kit.Must(t, r.writer.Kill())
 	}
 	endAbsence()
@@ -172,7 +173,7 @@ func (r *refillRun) run(t *testing.T, histories []history, missing absence, writ
 	}))
 	kit.Must(t, r.fleet.masters[A].Restart())
 	r.fleet.wantCaughtUp(t, r.otherProxy, A)
-	forEach(func(h history, cell, operation string) { h.checkUse(t, clients[1], cell, operation) })
+	forEach(func(h history, cell, operation string) { h.checkOperation(t, clients[1], cell, operation) })
 }
 
 // checkPresence returns nil if a master has values at all keys, or, if present is false, at none of
@@ -220,8 +221,9 @@ func (h history) run(t *testing.T, client *redistest.Client, command, cell strin
 	return kit.Do(t, client, words...)
 }
 
-// checkUse fails the test unless an operation on the key gets the same reply as without faults.
-func (h history) checkUse(t *testing.T, client *redistest.Client, cell, operation string) {
+// checkOperation fails the test unless an operation on the key gets the same reply as without
+// faults.
+func (h history) checkOperation(t *testing.T, client *redistest.Client, cell, operation string) {
 	t.Helper()
 	want := func(reply, command string) {
 		if got := kit.ReplyText(h.run(t, client, command, cell)); got != reply {

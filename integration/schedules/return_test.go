@@ -22,7 +22,7 @@ func TestReleasedLocksStayFree(t *testing.T) {
 	t.Parallel()
 	const clients = 8
 	f := startFleet(t, 5)
-	proxies := []*proxy{f.proxy(t), f.proxy(t)}
+	proxies := []*proxy{f.startProxy(t), f.startProxy(t)}
 	f.lockCatchUpProbe(t, connect(t, proxies[0]))
 	keys := []string{"lock:k0", "lock:k1"}
 	var stopped atomic.Bool
@@ -62,7 +62,7 @@ func TestReleasedLocksStayFree(t *testing.T) {
 func TestCatchUpDuringReplacements(t *testing.T) {
 	t.Parallel()
 	f := startFleet(t, 5)
-	proxies := []*proxy{f.proxy(t), f.proxy(t)}
+	proxies := []*proxy{f.startProxy(t), f.startProxy(t)}
 	f.lockCatchUpProbe(t, connect(t, proxies[0]))
 	var stopped atomic.Bool
 	var tasks sync.WaitGroup
@@ -88,13 +88,13 @@ func TestCatchUpDuringReplacements(t *testing.T) {
 	}
 }
 
-// TestUndoneLockIsNotCopied repeats TestReleasedLocksStayFree message by message. A LOCK reaches
+// TestCatchUpAfterUndo repeats TestReleasedLocksStayFree message by message. A LOCK reaches
 // only E and gets NOQUORUM. Its undo is on the way to E while C, A and B are flushed in turn. Then
 // the lock is free.
-func TestUndoneLockIsNotCopied(t *testing.T) {
+func TestCatchUpAfterUndo(t *testing.T) {
 	t.Parallel()
 	f := startFleet(t, 5)
-	slowProxy, p := f.proxy(t), f.proxy(t)
+	slowProxy, p := f.startProxy(t), f.startProxy(t)
 	f.lockCatchUpProbe(t, connect(t, p))
 	notReached, delayedUndo := slowProxy.hold("lock:k", 0, A, B, C, D), slowProxy.hold("lock:k", 1, E)
 	if reply := kit.Do(t, connect(t, slowProxy), "LOCK", "lock:k", "t", "PX", "60000"); !isNoQuorum(reply) {
@@ -109,7 +109,7 @@ func TestUndoneLockIsNotCopied(t *testing.T) {
 	delayedUndo.release()
 	slowProxy.wantVoting(t)
 	time.Sleep(agreeTime) // a wrong result would appear by then
-	f.wantGone(t, p)
+	f.wantNoHolder(t, p)
 }
 
 // locker takes and releases a lock.
@@ -142,8 +142,8 @@ func (l *locker) lockAndRelease(round int) {
 	l.err = err
 }
 
-// removalMemory is less than the three seconds for which a master remembers a removal.
-const removalMemory = 2500 * time.Millisecond
+// removalRetention is less than the three seconds for which a master remembers a removal.
+const removalRetention = 2500 * time.Millisecond
 
 // unlock releases a lock, repeatedly if the result is unknown. It returns the time at which the
 // last UNLOCK was sent.
@@ -165,7 +165,7 @@ func unlock(t *testing.T, client *redistest.Client, key, token string) (sentAt t
 func (f *fleet) wantFree(t *testing.T, p *proxy, key string) {
 	t.Helper()
 	client := connect(t, p)
-	if firstGrant(t, client, time.Now().Add(agreeTimeout), "LOCK", key, "newcomer", "PX", "10000").IsZero() {
+	if awaitGrant(t, client, time.Now().Add(agreeTimeout), "LOCK", key, "newcomer", "PX", "10000").IsZero() {
 		for i, master := range f.masters {
 			t.Logf("master %d: %v", i, readKeys(t, master, key))
 		}
@@ -190,7 +190,7 @@ func TestReleaseSurvivesRestarts(t *testing.T) {
 	for _, take := range [][]string{{"LOCK", "lock:k", "t", "PX", "60000"}, {"SET", "lock:k", "t", "NX"}} {
 		t.Run(take[0], func(t *testing.T) {
 			f := startFleet(t, 5)
-			dyingProxy, p := f.proxy(t), f.proxy(t)
+			dyingProxy, p := f.startProxy(t), f.startProxy(t)
 			f.lockCatchUpProbe(t, connect(t, p))
 			client := connect(t, dyingProxy)
 			if reply := kit.Do(t, client, take...); !isGrant(reply) {
@@ -203,7 +203,7 @@ func TestReleaseSurvivesRestarts(t *testing.T) {
 			kit.Must(t, dyingProxy.Kill())
 			notReached.discard()
 			f.restartInTurn(t, p, A, B)
-			f.wantGone(t, p)
+			f.wantNoHolder(t, p)
 		})
 	}
 }
@@ -213,7 +213,7 @@ func TestReleaseSurvivesRestarts(t *testing.T) {
 func TestUndoSurvivesRestarts(t *testing.T) {
 	t.Parallel()
 	f := startFleet(t, 5)
-	dyingProxy, p := f.proxy(t), f.proxy(t)
+	dyingProxy, p := f.startProxy(t), f.startProxy(t)
 	f.lockCatchUpProbe(t, connect(t, p))
 	notReached := append(dyingProxy.hold("lock:k", 0, A, B, C, D), dyingProxy.hold("lock:k", 1, E)...)
 	if reply := kit.Do(t, connect(t, dyingProxy), "LOCK", "lock:k", "t", "PX", "60000"); !isNoQuorum(reply) {
@@ -223,11 +223,11 @@ func TestUndoSurvivesRestarts(t *testing.T) {
 	notReached.discard()
 	f.wantHolders(t, "lock:k", "t", E)
 	f.restartInTurn(t, p, A, B)
-	f.wantGone(t, p)
+	f.wantNoHolder(t, p)
 }
 
-// wantGone fails the test if the lock lock:k with the token t is still held.
-func (f *fleet) wantGone(t *testing.T, p *proxy) {
+// wantNoHolder fails the test if the lock lock:k with the token t is still held.
+func (f *fleet) wantNoHolder(t *testing.T, p *proxy) {
 	t.Helper()
 	if holders := f.holders(t, "lock:k", "t"); len(holders) > len(f.masters)/2 {
 		t.Errorf("the lock is on the masters %v", holders)
@@ -246,7 +246,7 @@ func TestUnlockDuringReplacement(t *testing.T) {
 	for passCount := range 3 {
 		t.Run(fmt.Sprintf("the rest has %d commands of it", passCount), func(t *testing.T) {
 			f := startFleet(t, 5)
-			dyingProxy, slowProxy := f.proxy(t), f.proxy(t, "--master-timeout", "1s")
+			dyingProxy, slowProxy := f.startProxy(t), f.startProxy(t, "--master-timeout", "1s")
 			client := connect(t, dyingProxy)
 			wantGrant(t, client, "LOCK", "lock:k", "t", "PX", "60000")
 			f.wantHolders(t, "lock:k", "t", f.allMasters()...)
@@ -280,10 +280,10 @@ func TestUnlockDuringReplacement(t *testing.T) {
 func TestReleasedCopy(t *testing.T) {
 	t.Parallel()
 	f := startFleet(t, 3)
-	p, otherProxy := f.proxy(t), f.proxy(t)
+	p, otherProxy := f.startProxy(t), f.startProxy(t)
 	f.lockCatchUpProbe(t, connect(t, otherProxy))
 	client := connect(t, p)
-	delayedLock := p.links[C].HoldCommands(faultlink.First(1, faultlink.Containing("lock:k")))
+	delayedLock := p.links[C].HoldCommands(faultlink.OnlyFirst(1, faultlink.Containing("lock:k")))
 	wantGrant(t, client, "LOCK", "lock:k", "t", "PX", "600000")
 	// Wait until C is down: while C counts as voting, an UNLOCK does not reach it.
 	_, err := p.WaitLog("\"master down\" master="+p.links[C].Addr(), kit.WaitLimit)
@@ -296,7 +296,7 @@ func TestReleasedCopy(t *testing.T) {
 	sentAt := unlock(t, client, "lock:k", "t")
 	f.wantHolders(t, "lock:k", "t", B)
 	delayedLock.Release()
-	if time.Since(sentAt) > removalMemory {
+	if time.Since(sentAt) > removalRetention {
 		t.Skipf("NOT TESTED: after %v the masters have forgotten the removal", time.Since(sentAt))
 	}
 	// Nothing reports the arrival, because the sender's connection has closed.

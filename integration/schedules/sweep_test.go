@@ -10,7 +10,7 @@ import (
 	"redlock-proxy/integration/kit"
 )
 
-// TestSweepMeetsALateTake kills a proxy whose SET NX has reached A and B, while its message to C is
+// TestSweepDuringLateTake kills a proxy whose SET NX has reached A and B, while its message to C is
 // delayed. Another proxy finds that the value on A and B has no majority, and is about to remove
 // it. Then the delayed message arrives, so that a majority has the value. A third proxy replaces
 // the value, and confirms the new value to its client. The new value stays, however late the
@@ -18,13 +18,13 @@ import (
 //
 // The test varies the number of messages that pass, because it does not know which message is the
 // removal.
-func TestSweepMeetsALateTake(t *testing.T) {
+func TestSweepDuringLateTake(t *testing.T) {
 	t.Parallel()
 	for passCount := range 5 {
 		t.Run(fmt.Sprintf("%d messages of the finder pass", passCount), func(t *testing.T) {
 			t.Parallel()
 			f := startFleet(t, 5)
-			dyingProxy, finder, third := f.proxy(t), f.proxy(t), f.proxy(t)
+			dyingProxy, finder, third := f.startProxy(t), f.startProxy(t), f.startProxy(t)
 			const key = "lock:k"
 			time.Sleep(compareTime) // otherwise the finder may find the value too early
 			dyingProxy.hold(key, 1, A, B)

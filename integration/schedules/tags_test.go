@@ -15,7 +15,7 @@ import (
 // taggedProxy starts a proxy that keeps the keys with a tag together.
 func (f *fleet) taggedProxy(t *testing.T) *proxy {
 	t.Helper()
-	return f.proxy(t, "--lock-keys", "*{lock:*", "--lock-tags", "*")
+	return f.startProxy(t, "--lock-keys", "*{lock:*", "--lock-tags", "*")
 }
 
 // loseReplies sends a command that is executed and gets NOQUORUM: the proxy gets no reply about
@@ -72,7 +72,7 @@ func TestPendingUndoAndTag(t *testing.T) {
 			p, otherProxy := f.taggedProxy(t), f.taggedProxy(t)
 			client, rival := connect(t, p), connect(t, otherProxy)
 			heldReplies := loseReplies(t, f, p, client, "LOCK", "lock:k", "t", "PX", "60000")
-			if firstGrant(t, rival, time.Now().Add(kit.WaitLimit), "LOCK", "x:{lock:k}", "u", "PX", "30000").IsZero() {
+			if awaitGrant(t, rival, time.Now().Add(kit.WaitLimit), "LOCK", "x:{lock:k}", "u", "PX", "30000").IsZero() {
 				t.Fatal("the other key is not granted")
 			}
 			if removed {
@@ -85,9 +85,9 @@ func TestPendingUndoAndTag(t *testing.T) {
 	}
 }
 
-// TestTaggedClientLeaves disconnects the client of a LOCK while its proxy asks the masters to
+// TestTaggedClientDisconnect disconnects the client of a LOCK while its proxy asks the masters to
 // accept the LOCK. Soon the key is free.
-func TestTaggedClientLeaves(t *testing.T) {
+func TestTaggedClientDisconnect(t *testing.T) {
 	t.Parallel()
 	for _, key := range []string{"lock:k", "x:{lock:k}"} {
 		t.Run(key, func(t *testing.T) {
@@ -111,9 +111,9 @@ func TestTaggedClientLeaves(t *testing.T) {
 const tryLock = `if redis.call('exists', KEYS[1]) == 0 or redis.call('hexists', KEYS[1], ARGV[2]) == 1 then
 redis.call('hincrby', KEYS[1], ARGV[2], 1) redis.call('pexpire', KEYS[1], ARGV[1]) return nil end return redis.call('pttl', KEYS[1])`
 
-// TestLostLockCommandsAreUndone covers a command that takes a key and gets NOQUORUM, but holds the
+// TestUndoOfLostLockCommands covers a command that takes a key and gets NOQUORUM, but holds the
 // key. Soon after the network works again, the key is free.
-func TestLostLockCommandsAreUndone(t *testing.T) {
+func TestUndoOfLostLockCommands(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
 	for _, tags := range []bool{false, true} {
@@ -130,7 +130,7 @@ func TestLostLockCommandsAreUndone(t *testing.T) {
 						f := startFleet(t, 3)
 						startProxy := f.taggedProxy
 						if !tags {
-							startProxy = func(t *testing.T) *proxy { return f.proxy(t) }
+							startProxy = func(t *testing.T) *proxy { return f.startProxy(t) }
 						}
 						p, otherProxy := startProxy(t), startProxy(t)
 						client, rival := connect(t, p), connect(t, otherProxy)
@@ -147,7 +147,7 @@ func TestLostLockCommandsAreUndone(t *testing.T) {
 						heldReplies.discard()
 						p.wantVoting(t)
 						start := time.Now()
-						if at := firstGrant(t, rival, start.Add(10*time.Second), "LOCK", key, "rival", "PX",
+						if at := awaitGrant(t, rival, start.Add(10*time.Second), "LOCK", key, "rival", "PX",
 							"60000"); at.IsZero() {
 							t.Errorf("%s is not free, though no client holds it: %v", key,
 								kit.Do(t, rival, "LOCKINFO", key))
@@ -161,10 +161,10 @@ func TestLostLockCommandsAreUndone(t *testing.T) {
 	}
 }
 
-// TestUnlocksAreRepeated covers an UNLOCK of a held lock that gets NOQUORUM, because each master
+// TestTaggedUnlockRetry covers an UNLOCK of a held lock that gets NOQUORUM, because each master
 // gets none of its commands, or only the first command. Soon after the network works again, the key
 // is free.
-func TestUnlocksAreRepeated(t *testing.T) {
+func TestTaggedUnlockRetry(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
 	for _, key := range []string{"lock:k", "x:{lock:k}"} {
@@ -188,10 +188,10 @@ func TestUnlocksAreRepeated(t *testing.T) {
 						wantGrant(t, rival, "LOCK", key, "t", "PX", "60000")
 					}
 					f.wantCells(t, "lock:k", 3)
-					var delayed holds
+					var delayedCommands holds
 					for _, link := range p.links {
 						n := 0
-						delayed = append(delayed, link.HoldCommands(func(c []byte) bool {
+						delayedCommands = append(delayedCommands, link.HoldCommands(func(c []byte) bool {
 							if !bytes.Contains(c, []byte("lock:k")) {
 								return false
 							}
@@ -202,10 +202,10 @@ func TestUnlocksAreRepeated(t *testing.T) {
 					if got := kit.Do(t, connect(t, p), "UNLOCK", key, "t"); !isNoQuorum(got) {
 						t.Fatalf("UNLOCK: %v, want NOQUORUM", got)
 					}
-					delayed.discard()
+					delayedCommands.discard()
 					p.wantVoting(t)
 					start := time.Now()
-					if at := firstGrant(t, rival, start.Add(10*time.Second), "LOCK", key, "rival", "PX",
+					if at := awaitGrant(t, rival, start.Add(10*time.Second), "LOCK", key, "rival", "PX",
 						"60000"); at.IsZero() {
 						t.Errorf("%s is not free, though no client holds it: %v", key, kit.Do(t, rival, "LOCKINFO", key))
 					} else {
@@ -240,7 +240,7 @@ func (f *fleet) wantCells(t *testing.T, key string, n int) {
 func TestExtendDuringUndeliveredReply(t *testing.T) {
 	t.Parallel()
 	f := startFleet(t, 3)
-	p, otherProxy := f.proxy(t), f.proxy(t)
+	p, otherProxy := f.startProxy(t), f.startProxy(t)
 	client, second, rival := connect(t, p), connect(t, p), connect(t, otherProxy)
 	kit.Must(t, client.ShrinkReceiveBuffer())
 	const scripts = 30

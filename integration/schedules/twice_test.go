@@ -22,7 +22,7 @@ import (
 func TestSwapRunsOnce(t *testing.T) {
 	t.Parallel()
 	f := startFleet(t, 3)
-	slowProxy, otherProxy := f.proxy(t, "--master-timeout", "2s"), f.proxy(t)
+	slowProxy, otherProxy := f.startProxy(t, "--master-timeout", "2s"), f.startProxy(t)
 	removals := 0
 	for passCount := range 3 {
 		for i := range 6 {
@@ -51,8 +51,8 @@ func (s *swapRun) run(t *testing.T, passCount int) {
 	s.fleet.wantHolders(t, s.key, "old", A, B, C)
 	links := s.slowProxy.links
 
-	heldB, heldC := links[B].HoldCommands(faultlink.After(passCount, faultlink.Containing(s.key))),
-		links[C].HoldCommands(faultlink.After(passCount, faultlink.Containing(s.key)))
+	heldB, heldC := links[B].HoldCommands(faultlink.SkipFirst(passCount, faultlink.Containing(s.key))),
+		links[C].HoldCommands(faultlink.SkipFirst(passCount, faultlink.Containing(s.key)))
 	reply := sendAsync(connect(t, s.slowProxy), "GETSET", s.key, "new")
 	s.awaitHolders(t, "new", A)
 	s.remove(t, client, "old")
@@ -101,7 +101,7 @@ func (s *swapRun) awaitHolders(t *testing.T, value string, masters ...int) {
 func TestPersistOnce(t *testing.T) {
 	t.Parallel()
 	f := startFleet(t, 3)
-	clients := []*redistest.Client{connect(t, f.proxy(t)), connect(t, f.proxy(t))}
+	clients := []*redistest.Client{connect(t, f.startProxy(t)), connect(t, f.startProxy(t))}
 	for i := range 200 {
 		key := fmt.Sprint("lock:persist:", i)
 		kit.Want(t, clients[i%2], "OK", "SET", key, "me", "PX", longTTL)

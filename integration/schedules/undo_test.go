@@ -16,23 +16,23 @@ import (
 // releaseIfOwn is the usual script to release a lock at a single Redis.
 const releaseIfOwn = `if redis.call("get",KEYS[1]) == ARGV[1] then return redis.call("del",KEYS[1]) else return 0 end`
 
-// TestUndoShortens takes a lock on A, B and C. Another client's SET XX arrives late at A and B and
-// never at the other masters, so it is undone. A rival is not granted the lock too early.
-func TestUndoShortens(t *testing.T) {
+// TestUndoOfLateSetXX takes a lock on A, B and C. Another client's SET XX arrives late at A and B
+// and never at the other masters, so it is undone. A rival is not granted the lock too early.
+func TestUndoOfLateSetXX(t *testing.T) {
 	t.Parallel()
 	for passCount := range 3 {
 		t.Run(fmt.Sprintf("the rest has %d commands of it", passCount), func(t *testing.T) {
 			f := startFleet(t, 5)
-			owner, slowProxy := f.proxy(t), f.proxy(t, "--master-timeout", "1s")
+			owner, slowProxy := f.startProxy(t), f.startProxy(t, "--master-timeout", "1s")
 			rival := connect(t, owner)
-			validUntil := f.grantOn(t, owner, []int{A, B, C}, connect(t, owner), "LOCK", "lock:k", "t", "PX", "3000")
+			validUntil := f.takeLockOn(t, owner, []int{A, B, C}, connect(t, owner), "LOCK", "lock:k", "t", "PX", "3000")
 			for _, i := range []int{A, B} {
-				slowProxy.links[i].DelayCommands(faultlink.First(passCount+1, faultlink.Containing("lock:k")), 350*time.Millisecond)
+				slowProxy.links[i].DelayCommands(faultlink.OnlyFirst(passCount+1, faultlink.Containing("lock:k")), 350*time.Millisecond)
 			}
 			slowProxy.hold("lock:k", passCount, C, D, E)
 			reply := kit.Do(t, connect(t, slowProxy), "SET", "lock:k", "v", "XX")
 			t.Logf("SET XX: %v, %v before the lock ends", reply, time.Until(validUntil))
-			if at := firstGrant(t, rival, validUntil, "LOCK", "lock:k", "rival", "PX", "10000"); !at.IsZero() &&
+			if at := awaitGrant(t, rival, validUntil, "LOCK", "lock:k", "rival", "PX", "10000"); !at.IsZero() &&
 				at.Before(validUntil) {
 				t.Errorf("the rival was granted the lock %v too early", validUntil.Sub(at))
 			}
@@ -48,10 +48,10 @@ func TestSameValue(t *testing.T) {
 	for _, lease := range leases() {
 		t.Run(lease.name, func(t *testing.T) {
 			f := startFleet(t, 5)
-			otherProxy, owner := f.proxy(t), f.proxy(t)
+			otherProxy, owner := f.startProxy(t), f.startProxy(t)
 			f.mustSetOnAll(t, owner, lease)
 			lostReplies := otherProxy.holdReplies("lock:k", C, D, E)
-			reply := kit.Do(t, connect(t, otherProxy), lease.set("1")...)
+			reply := kit.Do(t, connect(t, otherProxy), lease.setCommand("1")...)
 			if isGrant(reply) {
 				t.Fatalf("the same command of another client: %v", reply)
 			}
@@ -70,13 +70,13 @@ func TestSameValuePause(t *testing.T) {
 	t.Parallel()
 	const rounds = 20
 	f := startFleet(t, 5)
-	otherProxy, owner := f.proxy(t), f.proxy(t)
+	otherProxy, owner := f.startProxy(t), f.startProxy(t)
 	for round := range rounds {
 		lease := leases()[round%2]
 		lease.key = fmt.Sprint("lock:k", round)
 		f.mustSetOnAll(t, owner, lease)
 		delayed := otherProxy.hold(lease.key, 0, f.allMasters()...)
-		reply := sendAsync(connect(t, otherProxy), lease.set("1")...)
+		reply := sendAsync(connect(t, otherProxy), lease.setCommand("1")...)
 		delayed.wait(t)
 		kit.Must(t, otherProxy.Signal(syscall.SIGSTOP))
 		delayed.release()
@@ -105,7 +105,7 @@ func TestStaleRelease(t *testing.T) {
 			t.Run(name+" "+delivery, func(t *testing.T) {
 				t.Parallel()
 				f := startFleet(t, 5)
-				first, second := f.proxy(t), f.proxy(t)
+				first, second := f.startProxy(t), f.startProxy(t)
 				shortLease := lease{key: "lock:k", options: []string{"PX", "1000"}}
 				f.mustSetOnAll(t, first, shortLease)
 				cutMessages := first.cutOff(C, D, E)
@@ -132,14 +132,14 @@ func leases() []lease {
 	return []lease{{"without a time", "lock:k", nil}, {"PX 60000", "lock:k", []string{"PX", "60000"}}}
 }
 
-func (l lease) set(value string) []string {
+func (l lease) setCommand(value string) []string {
 	return append([]string{"SET", l.key, value, "NX"}, l.options...)
 }
 
 // mustSetOnAll sets the key to the value 1 on all masters.
 func (f *fleet) mustSetOnAll(t *testing.T, p *proxy, l lease) {
 	t.Helper()
-	kit.Want(t, connect(t, p), "OK", l.set("1")...)
+	kit.Want(t, connect(t, p), "OK", l.setCommand("1")...)
 	f.wantHolders(t, l.key, "1", f.allMasters()...)
 }
 
@@ -150,7 +150,7 @@ func (f *fleet) wantUnchanged(t *testing.T, p *proxy, l lease) {
 	if holders := f.holders(t, l.key, "1"); len(holders) != len(f.masters) {
 		t.Errorf("%s is left on the masters %v alone", l.key, holders)
 	}
-	if reply := kit.Do(t, connect(t, p), l.set("2")...); reply != nil {
+	if reply := kit.Do(t, connect(t, p), l.setCommand("2")...); reply != nil {
 		t.Errorf("a third client: %v; want nil", reply)
 	}
 }

@@ -10,13 +10,13 @@ import (
 	"redlock-proxy/integration/kit"
 )
 
-// TestUnlockIsRepeatedDuringMasterChange lets one proxy change the masters. The configuration file
+// TestUnlockRetryDuringMasterChange lets one proxy change the masters. The configuration file
 // of a second proxy keeps the old masters for longer than a command waits. Meanwhile an UNLOCK of a
 // lock that the second proxy granted gets NOQUORUM. Soon after the second proxy follows the change,
 // the key is free.
-func TestUnlockIsRepeatedDuringMasterChange(t *testing.T) {
+func TestUnlockRetryDuringMasterChange(t *testing.T) {
 	t.Parallel()
-	f, p, otherProxy := startChanging(t, 4, 2, 3)
+	f, p, otherProxy := startChangingFleet(t, 4, 2, 3)
 	client := connect(t, p)
 	wantGrant(t, client, "LOCK", "lock:k", "t", "PX", "600000")
 	f.wantHolders(t, "lock:k", "t", A, B, C)
@@ -32,12 +32,12 @@ func TestUnlockIsRepeatedDuringMasterChange(t *testing.T) {
 	awaitNotHeld(t, f, otherProxy, "lock:k")
 }
 
-// TestUnlockIsRepeatedAfterMasterChange takes a lock before a change of the masters. After the
+// TestUnlockRetryAfterMasterChange takes a lock before a change of the masters. After the
 // change, the proxy that granted the lock reaches no master for a while, and an UNLOCK gets
 // NOQUORUM. Soon after the proxy reaches the masters again, the key is free.
-func TestUnlockIsRepeatedAfterMasterChange(t *testing.T) {
+func TestUnlockRetryAfterMasterChange(t *testing.T) {
 	t.Parallel()
-	f, p, otherProxy := startChanging(t, 4, 2, 3)
+	f, p, otherProxy := startChangingFleet(t, 4, 2, 3)
 	client := connect(t, p)
 	wantGrant(t, client, "LOCK", "lock:k", "t", "PX", "600000")
 	f.wantHolders(t, "lock:k", "t", A, B, C)

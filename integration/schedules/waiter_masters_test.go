@@ -11,10 +11,10 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// TestWaiterLeavesDuringMasterChange loses the replies to the first attempt of a waiting LOCK. The
-// attempt has reached the masters. Another proxy changes the masters. The client disconnects before
-// the next attempt has a result, or the BLOCK time passes. Soon the lock is free.
-func TestWaiterLeavesDuringMasterChange(t *testing.T) {
+// TestWaiterDisconnectDuringMasterChange loses the replies to the first attempt of a waiting LOCK.
+// The attempt has reached the masters. Another proxy changes the masters. The client disconnects
+// before the next attempt has a result, or the BLOCK time passes. Soon the lock is free.
+func TestWaiterDisconnectDuringMasterChange(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
 	for _, fence := range []bool{false, true} {
@@ -23,7 +23,7 @@ func TestWaiterLeavesDuringMasterChange(t *testing.T) {
 				"soon after", "its time has passed"} {
 				t.Run(fmt.Sprint("fence ", fence, ", one is ", change.name, ", leaves: ", leaveTime), func(t *testing.T) {
 					t.Parallel()
-					f, p, otherProxy := startChanging(t, 4, 2, 3)
+					f, p, otherProxy := startChangingFleet(t, 4, 2, 3)
 					command := []string{"LOCK", "lock:k", "*", "PX", "600000", "BLOCK", "20000"}
 					if leaveTime == "its time has passed" {
 						command[6] = "4000"
@@ -39,8 +39,8 @@ func TestWaiterLeavesDuringMasterChange(t *testing.T) {
 					kit.Must(t, p.Pause())
 					heldReplies.discard()
 					laterCommands.discard()
-					leaveAt := func(when string) {
-						if leaveTime == when {
+					leaveAt := func(moment string) {
+						if leaveTime == moment {
 							kit.Must(t, waiter.Close())
 						}
 					}

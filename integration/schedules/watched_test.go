@@ -18,7 +18,7 @@ import (
 func TestWatchedMSetNX(t *testing.T) {
 	t.Parallel()
 	f := startFleet(t, 3)
-	watcher, setter := connect(t, f.proxy(t)), connect(t, f.proxy(t))
+	watcher, setter := connect(t, f.startProxy(t)), connect(t, f.startProxy(t))
 
 	kit.Want(t, watcher, "OK", "WATCH", "lock:a")
 	kit.Want(t, setter, int64(1), "MSETNX", "lock:b", "theirs", "lock:a", "theirs")
@@ -37,12 +37,12 @@ func TestWatchedMSetNX(t *testing.T) {
 	kit.Want(t, setter, "mine", "GET", "lock:c")
 }
 
-// TestWatchLeavesNothing watches absent keys. No master stores a value for them. Other clients can
+// TestWatchSideEffects watches absent keys. No master stores a value for them. Other clients can
 // take them as if they were not watched, and reads show them as free.
-func TestWatchLeavesNothing(t *testing.T) {
+func TestWatchSideEffects(t *testing.T) {
 	t.Parallel()
 	f := startFleet(t, 3)
-	watcher, otherClient := connect(t, f.proxy(t)), connect(t, f.proxy(t))
+	watcher, otherClient := connect(t, f.startProxy(t)), connect(t, f.startProxy(t))
 	keys := []string{"lock:looked", "lock:taken", "lock:fenced", "lock:put"}
 	kit.Want(t, watcher, "OK", append([]string{"WATCH"}, keys...)...)
 	kit.Must(t, f.checkPresence(t, A, false, keys))
@@ -63,11 +63,11 @@ func TestWatchLeavesNothing(t *testing.T) {
 // C is back and B has died, the keys can be taken.
 func TestWatchDuringHang(t *testing.T) {
 	t.Parallel()
-	for _, missing := range []absence{hangMasters, cutOffMasters} {
+	for _, missing := range []absence{hangingMasters, cutOffMasters} {
 		t.Run("C "+missing.name, func(t *testing.T) {
 			t.Parallel()
 			f := startFleet(t, 3)
-			watchProxy, lockProxy := f.proxy(t), f.proxy(t)
+			watchProxy, lockProxy := f.startProxy(t), f.startProxy(t)
 			keys := []string{"lock:locked", "lock:set", "lock:got"}
 			endAbsence := missing.begin(t, f, C)
 			kit.Want(t, connect(t, watchProxy), "OK", append([]string{"WATCH"}, keys...)...)
@@ -91,11 +91,11 @@ func TestWatchOfAbsentKey(t *testing.T) {
 		t.Run(fmt.Sprintf("%d masters", masters), func(t *testing.T) {
 			t.Parallel()
 			f := startFleet(t, masters)
-			first, second := f.proxy(t), f.proxy(t)
+			first, second := f.startProxy(t), f.startProxy(t)
 			watcher := connect(t, first)
 			for i, c := range []struct {
-				meanwhile string // commands of another client, through either proxy
-				succeeds  bool
+				concurrentCommands string // commands of another client, through either proxy
+				wantSuccess        bool
 			}{
 				{"", true},
 				{"GET KEY", true},
@@ -112,11 +112,11 @@ func TestWatchOfAbsentKey(t *testing.T) {
 					h := history{name: fmt.Sprint(i)}
 					key, otherClient := fmt.Sprintf("lock:%d:%d", i, number), connect(t, p)
 					kit.Want(t, watcher, "OK", "WATCH", key)
-					h.runCommands(t, []*redistest.Client{otherClient}, c.meanwhile, key)
+					h.runCommands(t, []*redistest.Client{otherClient}, c.concurrentCommands, key)
 					kit.Want(t, watcher, "OK", "MULTI")
 					kit.Want(t, watcher, "QUEUED", "SET", key, "mine")
-					if reply := kit.Do(t, watcher, "EXEC"); (reply != nil) != c.succeeds || isNoQuorum(reply) {
-						t.Errorf("%q through proxy %d: EXEC: %v, want success: %v", c.meanwhile, number, reply, c.succeeds)
+					if reply := kit.Do(t, watcher, "EXEC"); (reply != nil) != c.wantSuccess || isNoQuorum(reply) {
+						t.Errorf("%q through proxy %d: EXEC: %v, want success: %v", c.concurrentCommands, number, reply, c.wantSuccess)
 					}
 				}
 			}
@@ -130,7 +130,7 @@ func TestWatchOfAbsentKey(t *testing.T) {
 func TestWatcherUsesKey(t *testing.T) {
 	t.Parallel()
 	f := startFleet(t, 3)
-	watcher, otherClient := connect(t, f.proxy(t)), connect(t, f.proxy(t))
+	watcher, otherClient := connect(t, f.startProxy(t)), connect(t, f.startProxy(t))
 	for i, command := range [][]string{{"GET", ""}, {"EXISTS", ""}, {"PTTL", ""}, {"STRLEN", ""}, {"MGET", ""},
 		{"SET", "", "mine", "NX"}, {"LOCK", "", "mine", "PX", "60000"}, {"UNLOCK", "", "o"},
 		{"EVAL", "return redis.call('get', KEYS[1])", "1", ""}, {"DEL", ""}} {
@@ -156,19 +156,19 @@ func TestWatcherUsesKey(t *testing.T) {
 func TestWatchersOfAbsentKey(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
-		masters int
-		paused  []int
+		masters       int
+		pausedMasters []int
 	}{{3, nil}, {5, nil}, {5, []int{D, E}}} {
-		t.Run(fmt.Sprintf("%d masters without %s", c.masters, letters(c.paused)), func(t *testing.T) {
+		t.Run(fmt.Sprintf("%d masters without %s", c.masters, letters(c.pausedMasters)), func(t *testing.T) {
 			t.Parallel()
 			const rounds = 100
 			f := startFleet(t, c.masters)
-			proxies := []*proxy{f.proxy(t), f.proxy(t)}
+			proxies := []*proxy{f.startProxy(t), f.startProxy(t)}
 			var clients []*redistest.Client
 			for i := range 4 {
 				clients = append(clients, connect(t, proxies[i%2]))
 			}
-			for _, i := range c.paused {
+			for _, i := range c.pausedMasters {
 				kit.Must(t, f.masters[i].Pause())
 			}
 			for round := range rounds {

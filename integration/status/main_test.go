@@ -17,19 +17,19 @@ import (
 
 func TestMain(m *testing.M) { kit.Main(m) }
 
-// proxySite is a proxy with its admin port.
-type proxySite struct {
+// statusProxy is a proxy with its admin port.
+type statusProxy struct {
 	masters  []*redistest.Server
 	upstream *redistest.Server
 	proxy    *harness.Proxy
 	url      string // URL of the status page
 }
 
-// startSite starts five masters, an upstream and a proxy. The page of the proxy shows locks if
-// locks is true.
-func startSite(t *testing.T, locks bool) proxySite {
+// startStatusProxy starts five masters, an upstream and a proxy. The page of the proxy shows locks
+// if locks is true.
+func startStatusProxy(t *testing.T, locks bool) statusProxy {
 	t.Helper()
-	s := proxySite{masters: kit.StartMasters(t), upstream: kit.StartRedis(t)}
+	s := statusProxy{masters: kit.StartMasters(t), upstream: kit.StartRedis(t)}
 	args := append(kit.LockKeyArgs(s.upstream), "--admin", "127.0.0.1:0", fmt.Sprintf("--admin-locks=%v", locks))
 	s.proxy = kit.StartProxy(t, redistest.URLs(s.masters), args...)
 	line, err := s.proxy.WaitLog(`msg="serving health and metrics"`, kit.WaitLimit)
@@ -39,7 +39,7 @@ func startSite(t *testing.T, locks bool) proxySite {
 }
 
 // get requests a path of the admin port, under the given host name.
-func (s proxySite) get(t *testing.T, method, path, host string) (*http.Response, string) {
+func (s statusProxy) get(t *testing.T, method, path, host string) (*http.Response, string) {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), method, s.url+path, nil)
 	kit.Must(t, err)
@@ -55,7 +55,7 @@ func (s proxySite) get(t *testing.T, method, path, host string) (*http.Response,
 }
 
 // view returns a JSON reply of the admin port.
-func (s proxySite) view(t *testing.T, path string) (view map[string]any) {
+func (s statusProxy) view(t *testing.T, path string) (view map[string]any) {
 	t.Helper()
 	answer, body := s.get(t, http.MethodGet, path, "")
 	if answer.StatusCode != http.StatusOK {

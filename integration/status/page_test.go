@@ -30,7 +30,7 @@ func rowExpression(name string) string {
 // clients as text, and requests nothing from other sites.
 func TestPage(t *testing.T) {
 	t.Parallel()
-	chromium, s := browser.Start(t), startSite(t, true)
+	chromium, s := browser.Start(t), startStatusProxy(t, true)
 	client := kit.Connect(t, s.proxy)
 	kit.Want(t, client, "OK", "CLIENT", "SETNAME", "</td><script>document.title='owned'</script>")
 	kit.WantGrant(t, client, "LOCK", hostileKey, "t0kEn", "PX", "600000")
@@ -88,7 +88,7 @@ func TestPage(t *testing.T) {
 // TestNoLocks checks that without the setting admin-locks, no path shows a key or a client.
 func TestNoLocks(t *testing.T) {
 	t.Parallel()
-	chromium, s := browser.Start(t), startSite(t, false)
+	chromium, s := browser.Start(t), startStatusProxy(t, false)
 	client := kit.Connect(t, s.proxy)
 	kit.Want(t, client, "OK", "CLIENT", "SETNAME", "cLiEnT")
 	kit.WantGrant(t, client, "LOCK", "kEy4Q", "t0kEn", "PX", "600000")
@@ -116,7 +116,7 @@ func TestNoLocks(t *testing.T) {
 func TestPageLayout(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
-	chromium, s := browser.Start(t), startSite(t, true)
+	chromium, s := browser.Start(t), startStatusProxy(t, true)
 	client := kit.Connect(t, s.proxy)
 	kit.WantGrant(t, client, "LOCK", strings.Repeat("very-long-key:", 15), "t", "PX", "600000")
 	kit.Must(t, s.masters[4].Kill())
@@ -145,7 +145,7 @@ func TestPageLayout(t *testing.T) {
 // browser send.
 func TestCrossOriginRequests(t *testing.T) {
 	t.Parallel()
-	chromium, s := browser.Start(t), startSite(t, true)
+	chromium, s := browser.Start(t), startStatusProxy(t, true)
 	for _, host := range []string{"evil.example", "evil.example:9380", "127.0.0.1.evil.example"} {
 		for _, path := range []string{"", "status/v1", "status/v1/locks", "status/page.js", "metrics", "readyz"} {
 			if answer, body := s.get(t, http.MethodGet, path,
@@ -161,7 +161,7 @@ func TestCrossOriginRequests(t *testing.T) {
 		}
 	}
 	// This is the same page from another origin.
-	other := chromium.Open(t, strings.Replace(startSite(t, false).url, "127.0.0.1", "localhost", 1), browser.Display{})
+	other := chromium.Open(t, strings.Replace(startStatusProxy(t, false).url, "127.0.0.1", "localhost", 1), browser.Display{})
 	other.WaitTrue(t, kit.WaitLimit, "document.querySelectorAll('#masters tr').length === 5")
 	got, err := other.Eval(fmt.Sprintf("fetch(%q).then(() => 'read', () => 'refused')", s.url+"status/v1"))
 	if err != nil || got != "refused" {
@@ -174,7 +174,7 @@ func TestCrossOriginRequests(t *testing.T) {
 func TestPollingCost(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
-	s := startSite(t, true)
+	s := startStatusProxy(t, true)
 	client := kit.Connect(t, s.proxy)
 	for i := range 250 {
 		kit.WantGrant(t, client, "LOCK", fmt.Sprintf("k%03d", i), "t", "PX", "600000")

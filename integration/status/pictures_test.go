@@ -23,7 +23,7 @@ func TestPictures(t *testing.T) {
 	if folder == "" {
 		t.Skip("REDLOCK_PICTURES names no folder for pictures")
 	}
-	chromium, s := browser.Start(t), startSite(t, true)
+	chromium, s := browser.Start(t), startStatusProxy(t, true)
 	stop := startClients(t, s)
 	defer stop()
 	time.Sleep(25 * time.Second) // the curves need points
@@ -34,16 +34,16 @@ func TestPictures(t *testing.T) {
 	kit.Must(t, s.masters[3].Kill())
 	time.Sleep(5 * time.Second) // the curves need points
 	for _, look := range []struct {
-		name   string
-		look   browser.Display
-		height int
+		name    string
+		display browser.Display
+		height  int
 	}{
 		{"status-light", browser.Display{Width: 1120}, 940},
 		{"status-dark", browser.Display{Width: 1120, Dark: true}, 1000},
 		{"status-phone", browser.Display{Width: 360, Height: 740}, 1500},
 		{"status-phone-dark", browser.Display{Width: 360, Height: 740, Dark: true}, 1500},
 	} {
-		page := chromium.Open(t, s.url, look.look)
+		page := chromium.Open(t, s.url, look.display)
 		page.WaitTrue(t, kit.WaitLimit, `document.querySelectorAll("#locks tr").length > 5`)
 		time.Sleep(1500 * time.Millisecond) // so that the page has a new state
 		page.Screenshot(t, filepath.Join(folder, look.name+".png"), look.height)
@@ -52,7 +52,7 @@ func TestPictures(t *testing.T) {
 
 // startClients starts clients that lock, wait, are refused and use the upstream, until stop is
 // called.
-func startClients(t *testing.T, s proxySite) (stop func()) {
+func startClients(t *testing.T, s statusProxy) (stop func()) {
 	t.Helper()
 	holder := kit.Connect(t, s.proxy)
 	kit.Want(t, holder, "OK", "CLIENT", "SETNAME", "billing-worker-3")
@@ -65,10 +65,10 @@ func startClients(t *testing.T, s proxySite) (stop func()) {
 		go func() { _, _ = waiter.Do("LOCK", "report:nightly", "w", "PX", "1000", "BLOCK", "3600000") }()
 	}
 	done := make(chan struct{})
-	var all sync.WaitGroup
+	var lockTasks sync.WaitGroup
 	for i := range 3 {
 		client := kit.Connect(t, s.proxy)
-		all.Go(func() {
+		lockTasks.Go(func() {
 			for n := 0; ; n++ {
 				select {
 				case <-done:
@@ -84,5 +84,5 @@ func startClients(t *testing.T, s proxySite) (stop func()) {
 			}
 		})
 	}
-	return func() { close(done); all.Wait() }
+	return func() { close(done); lockTasks.Wait() }
 }

@@ -29,8 +29,8 @@ func start(t *testing.T, withUpstream bool, extraArgs ...string) *kit.Fleet {
 	return f
 }
 
-// inBothModes runs a test with proxies with an upstream, and with lock servers.
-func inBothModes(t *testing.T, run func(t *testing.T, f *kit.Fleet)) {
+// runInBothModes runs a test with proxies with an upstream, and with lock servers.
+func runInBothModes(t *testing.T, run func(t *testing.T, f *kit.Fleet)) {
 	t.Run("relay", func(t *testing.T) { run(t, start(t, true)) })
 	t.Run("lock server", func(t *testing.T) { run(t, start(t, false)) })
 }

@@ -86,7 +86,7 @@ func TestInvalidationsBetweenReplies(t *testing.T) {
 // TestRESP2 checks that a RESP2 client gets no invalidations, because RESP2 has no message for
 // them.
 func TestRESP2(t *testing.T) {
-	inBothModes(t, func(t *testing.T, f *kit.Fleet) {
+	runInBothModes(t, func(t *testing.T, f *kit.Fleet) {
 		client, otherClient := kit.Connect(t, f.Proxies[0]), kit.Connect(t, f.Proxies[1])
 		kit.Want(t, client, "OK", "CLIENT", "TRACKING", "ON")
 		kit.Want(t, client, nil, "GET", "lock:k")
@@ -95,11 +95,11 @@ func TestRESP2(t *testing.T) {
 	})
 }
 
-// TestParked checks that a client that the proxy has parked, because it was silent, still gets
-// invalidations.
-func TestParked(t *testing.T) {
+// TestParkedClient checks that a client that the proxy has parked, because it was silent, still
+// gets invalidations.
+func TestParkedClient(t *testing.T) {
 	redistest.SkipShort(t)
-	inBothModes(t, func(t *testing.T, f *kit.Fleet) {
+	runInBothModes(t, func(t *testing.T, f *kit.Fleet) {
 		client, otherClient := connectTracking(t, f.Proxies[0]), kit.Connect(t, f.Proxies[1])
 		kit.Want(t, client, nil, "GET", "lock:k")
 		time.Sleep(3 * time.Second) // the time until the client is parked

@@ -32,7 +32,7 @@ func newLocker(t *testing.T, proxy *harness.Proxy, noLoop bool) rueidislock.Lock
 // proxy, repeatedly. A holder is notified if its lock is force-unlocked.
 func TestRueidislock(t *testing.T) {
 	redistest.SkipShort(t)
-	inBothModes(t, func(t *testing.T, f *kit.Fleet) {
+	runInBothModes(t, func(t *testing.T, f *kit.Fleet) {
 		for name, noLoop := range map[string]bool{"default": false, "noloop": true} {
 			t.Run(name, func(t *testing.T) {
 				ctx, cancel := context.WithTimeout(t.Context(), kit.WaitLimit)

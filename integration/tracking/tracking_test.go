@@ -14,7 +14,7 @@ import (
 // TestChanges checks that a client that has read a lock key gets one invalidation for a change by
 // any client.
 func TestChanges(t *testing.T) {
-	inBothModes(t, func(t *testing.T, f *kit.Fleet) {
+	runInBothModes(t, func(t *testing.T, f *kit.Fleet) {
 		otherClient, untracking := kit.Connect(t, f.Proxies[1]), kit.Connect(t, f.Proxies[0])
 		kit.Do(t, untracking, "HELLO", "3")
 		client := connectTracking(t, f.Proxies[0])
@@ -60,7 +60,7 @@ func TestChanges(t *testing.T) {
 
 // TestAbsentKey checks that a read of an absent key is tracked, too.
 func TestAbsentKey(t *testing.T) {
-	inBothModes(t, func(t *testing.T, f *kit.Fleet) {
+	runInBothModes(t, func(t *testing.T, f *kit.Fleet) {
 		client, otherClient := connectTracking(t, f.Proxies[0]), kit.Connect(t, f.Proxies[1])
 		kit.Want(t, client, nil, "GET", "lock:absent")
 		wantSilence(t, client)
@@ -71,7 +71,7 @@ func TestAbsentKey(t *testing.T) {
 
 // TestModes checks that OPTIN, OPTOUT and OFF select the tracked reads as in Redis.
 func TestModes(t *testing.T) {
-	inBothModes(t, func(t *testing.T, f *kit.Fleet) {
+	runInBothModes(t, func(t *testing.T, f *kit.Fleet) {
 		otherClient := kit.Connect(t, f.Proxies[1])
 		setBoth := func(value string) { kit.Want(t, otherClient, "OK", "MSET", "lock:a", value, "lock:b", value) }
 		deleteBoth := func() { kit.Want(t, otherClient, int64(2), "DEL", "lock:a", "lock:b") }

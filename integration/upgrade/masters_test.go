@@ -21,12 +21,12 @@ func TestMastersUpgradedInPlace(t *testing.T) {
 	for _, path := range [][]string{{"redis-6.0.16", redistest.InstalledVersion, "redis-8.0.6"},
 		{redistest.InstalledVersion, "valkey-9.1.2"}} {
 		t.Run(strings.Join(path, " "), func(t *testing.T) {
-			r := startCurrent(t, path[0])
+			r := startCurrentProxies(t, path[0])
 			for _, version := range path[1:] {
 				for _, master := range r.masters {
 					kit.Must(t, master.Kill())
 					time.Sleep(100 * time.Millisecond) // the fault lasts
-					kit.Must(t, master.ReviveAs(version))
+					kit.Must(t, master.RestartWithVersion(version))
 					r.wantVoting()
 				}
 				r.wantNoLoss(version, false) // a contended key may get NOQUORUM during a restart
@@ -42,7 +42,7 @@ func TestMastersReplacedByAnotherRelease(t *testing.T) {
 	for _, path := range [][]string{{"redis-6.0.16", "redis-8.0.6"}, {"redis-8.0.6", "valkey-9.1.2"},
 		{"valkey-9.1.2", redistest.InstalledVersion}} {
 		t.Run(strings.Join(path, " "), func(t *testing.T) {
-			r := startCurrent(t, path[0])
+			r := startCurrentProxies(t, path[0])
 			for i, old := range r.masters {
 				r.masters[i] = redistest.New(t, redistest.Options{Version: path[1], InMemory: true,
 					ExtraArgs: redistest.DurableArgs()})
@@ -67,8 +67,8 @@ func TestMastersReplacedByAnotherRelease(t *testing.T) {
 	}
 }
 
-// startCurrent starts masters of a version, and current proxies.
-func startCurrent(t *testing.T, version string) *rig {
+// startCurrentProxies starts masters of a version, and current proxies.
+func startCurrentProxies(t *testing.T, version string) *rig {
 	t.Helper()
 	program, err := harness.BuildProxy(t.Context())
 	kit.Must(t, err)

@@ -74,11 +74,11 @@ func runMove(t *testing.T, proxy *harness.Proxy) string {
 // readMarkers returns the markers and records on masters.
 func readMarkers(t *testing.T, masters []*redistest.Server) string {
 	t.Helper()
-	var all strings.Builder
+	var text strings.Builder
 	for _, master := range masters {
 		stands, err := kit.QueryDatabase(master, "0", "MGET", script.MarkerKey, script.RecordKey)
 		kit.Must(t, err)
-		fmt.Fprintf(&all, "%q\n", stands)
+		fmt.Fprintf(&text, "%q\n", stands)
 	}
-	return all.String()
+	return text.String()
 }

@@ -41,9 +41,9 @@ const clientsPerKey = 4
 var keys = []string{"lock:a", "lock:b", "lock:c", "other"}
 
 // startRig starts masters of a version, proxies with the program old, and clients.
-func startRig(t *testing.T, old string, seed uint64, version string) *rig {
+func startRig(t *testing.T, oldProgram string, seed uint64, version string) *rig {
 	t.Helper()
-	r := &rig{t: t, oldProgram: old, random: rand.New(rand.NewPCG(seed, 0)), errorReplies: map[string]int{}}
+	r := &rig{t: t, oldProgram: oldProgram, random: rand.New(rand.NewPCG(seed, 0)), errorReplies: map[string]int{}}
 	for range 5 {
 		r.masters = append(r.masters, redistest.New(t, redistest.Options{Version: version, InMemory: true,
 			ExtraArgs: redistest.DurableArgs()}))
@@ -53,7 +53,7 @@ func startRig(t *testing.T, old string, seed uint64, version string) *rig {
 		r.configFiles[i] = filepath.Join(t.TempDir(), "config.yaml")
 		r.upstream = upstream.URL()
 		r.writeConfig(i, r.masters)
-		r.startProxy(i, old)
+		r.startProxy(i, oldProgram)
 		r.addrs[i] = r.proxies[i].Addr()
 	}
 	t.Cleanup(func() {
@@ -100,18 +100,18 @@ func (r *rig) clearErrorReplies() {
 
 // wantNoLoss fails the test if a lock was lost. If healthy is true, no master was disturbed. Then
 // wantNoLoss also fails the test if a client got an error reply, such as NOQUORUM.
-func (r *rig) wantNoLoss(when string, healthy bool) {
+func (r *rig) wantNoLoss(moment string, healthy bool) {
 	r.t.Helper()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for reply, times := range r.errorReplies {
 		// A machine that stops for longer than the masters' time limit is no fault of the version.
 		if healthy && !strings.Contains(reply, "agreed only after") && !strings.Contains(reply, "no answer in time") {
-			r.t.Errorf("%s: %d × %s", when, times, reply)
+			r.t.Errorf("%s: %d × %s", moment, times, reply)
 		}
 	}
 	for _, text := range r.lostLocks {
-		r.t.Errorf("%s: LOST: %s", when, text)
+		r.t.Errorf("%s: LOST: %s", moment, text)
 	}
 	r.lostLocks = nil
 }

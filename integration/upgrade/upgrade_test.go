@@ -94,7 +94,7 @@ func (r *rig) runRound(n int) {
 		end = master.Continue
 	case 3:
 		kit.Must(r.t, master.Kill())
-		end = master.Revive
+		end = master.RestartWithData
 	}
 	first, last := r.random.IntN(2), 0
 	now, err := harness.BuildProxy(r.t.Context())

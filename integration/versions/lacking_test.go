@@ -19,9 +19,9 @@ func TestUpstreamLacksCommand(t *testing.T) {
 	if len(versions) == 0 || !strings.HasPrefix(versions[0], "redis-6.0.") {
 		redistest.SkipMissing(t, "a server Redis 6.0 (scripts/versions fetches it)")
 	}
-	upstream := servers(t, versions[0])[0]
+	upstream := startServers(t, versions[0])[0]
 	kit.Want(t, kit.Dial(t, upstream.Addr()), "OK", "ACL", "SETUSER", "few", "on", ">few", "~lock:*", "+@all")
-	masters := servers(t, redistest.InstalledVersion, redistest.InstalledVersion, redistest.InstalledVersion)
+	masters := startServers(t, redistest.InstalledVersion, redistest.InstalledVersion, redistest.InstalledVersion)
 	proxy := kit.StartProxy(t, redistest.URLs(masters), kit.LockKeyArgs(upstream)...)
 	fullClient, limitedClient := kit.Connect(t, proxy), kit.Connect(t, proxy)
 	kit.WantPrefix(t, limitedClient, "AUTH few few", "OK")

@@ -40,9 +40,9 @@ func TestLaterCommands(t *testing.T) {
 	redistest.SkipShort(t)
 	for kind, conversation := range laterCommands {
 		t.Run(kind, func(t *testing.T) {
-			redisClient := kit.Dial(t, servers(t, redistest.NewestOf(t, kind))[0].Addr())
-			masters := servers(t, redistest.OldestAndNewest()[0], redistest.InstalledVersion, redistest.InstalledVersion)
-			proxy := kit.StartProxy(t, redistest.URLs(masters), append(kit.LockKeyArgs(servers(t,
+			redisClient := kit.Dial(t, startServers(t, redistest.NewestOf(t, kind))[0].Addr())
+			masters := startServers(t, redistest.OldestAndNewest()[0], redistest.InstalledVersion, redistest.InstalledVersion)
+			proxy := kit.StartProxy(t, redistest.URLs(masters), append(kit.LockKeyArgs(startServers(t,
 				redistest.OldestAndNewest()[0])[0]), "--lock-tags", "*")...)
 			for _, proto := range []string{"2", "3"} {
 				client := kit.Connect(t, proxy)
@@ -71,8 +71,8 @@ func TestLaterCommands(t *testing.T) {
 // TestDigests checks that DIGEST returns the digest of Redis' documentation, and that the
 // conditions on a digest work. Commands that give a field its own TTL are refused.
 func TestDigests(t *testing.T) {
-	masters := servers(t, redistest.InstalledVersion, redistest.InstalledVersion, redistest.InstalledVersion)
-	upstream := servers(t, redistest.InstalledVersion)[0]
+	masters := startServers(t, redistest.InstalledVersion, redistest.InstalledVersion, redistest.InstalledVersion)
+	upstream := startServers(t, redistest.InstalledVersion)[0]
 	kit.Want(t, kit.Dial(t, upstream.Addr()), "OK", "ACL", "SETUSER", "few", "on", ">few", "~lock:*", "+@all",
 		"-@dangerous")
 	var clients []*redistest.Client
@@ -81,17 +81,17 @@ func TestDigests(t *testing.T) {
 		kit.WantPrefix(t, client, "AUTH few few", "OK")
 		clients = append(clients, client)
 	}
-	const digest, other = "b6acb9d84a38ff74", "0000000000000000"
+	const digest, otherDigest = "b6acb9d84a38ff74", "0000000000000000"
 	kit.WantPrefix(t, clients[0], "DIGEST lock:d", "nil")
 	kit.WantPrefix(t, clients[0], "SET|lock:d|Hello world|NX|PX|100000", "OK")
 	kit.WantPrefix(t, clients[1], "DIGEST lock:d", digest)
-	kit.WantPrefix(t, clients[1], "DELEX lock:d IFDEQ "+other, "0")
+	kit.WantPrefix(t, clients[1], "DELEX lock:d IFDEQ "+otherDigest, "0")
 	kit.WantPrefix(t, clients[1], "DELEX lock:d IFDNE "+digest, "0")
 	kit.WantPrefix(t, clients[1], "DELEX lock:d IFDEQ short", "ERR digest must be")
-	kit.WantPrefix(t, clients[1], "SET lock:d x IFDEQ "+other, "nil")
+	kit.WantPrefix(t, clients[1], "SET lock:d x IFDEQ "+otherDigest, "nil")
 	kit.WantPrefix(t, clients[1], "SET lock:d x IFDEQ short", "ERR digest must be")
 	kit.WantPrefix(t, clients[1], "SET lock:d x IFDEQ "+digest+" NX", "ERR syntax error")
-	kit.WantPrefix(t, clients[1], "SET|lock:d|Hello world|IFDNE|"+other, "OK")
+	kit.WantPrefix(t, clients[1], "SET|lock:d|Hello world|IFDNE|"+otherDigest, "OK")
 	kit.WantPrefix(t, clients[0], "SET lock:new x IFDEQ "+digest, "nil")
 	kit.WantPrefix(t, clients[0], "DELEX lock:d IFDEQ "+strings.ToUpper(digest), "1")
 	kit.WantPrefix(t, clients[0], "SET lock:d x IFDNE "+digest, "OK")

@@ -23,23 +23,23 @@ func TestMatrix(t *testing.T) {
 	}
 	page, err := os.ReadFile("../../docs/compatibility.md")
 	kit.Must(t, err)
-	var listed []string
+	var listedVersions []string
 	for _, row := range regexp.MustCompile(`(?m)^\| ((?:redis|valkey)-[0-9.]+) \| yes \| yes \| yes \|$`).FindAllSubmatch(page, -1) {
-		listed = append(listed, string(row[1]))
+		listedVersions = append(listedVersions, string(row[1]))
 	}
-	switch same := slices.Equal(listed, installed); {
+	switch same := slices.Equal(listedVersions, installed); {
 	case !same && os.Getenv("REDLOCK_TEST_PAGE") != "":
-		t.Errorf("docs/compatibility.md lists %v, and there are %v", listed, installed)
+		t.Errorf("docs/compatibility.md lists %v, and there are %v", listedVersions, installed)
 	case !same:
-		t.Logf("docs/compatibility.md lists %v, and there are %v", listed, installed)
+		t.Logf("docs/compatibility.md lists %v, and there are %v", listedVersions, installed)
 	}
 	for i, version := range installed {
 		t.Run(version, func(t *testing.T) {
 			if slices.Contains(redistest.OldestAndNewest(), version) {
 				return // TestRoles tests this version
 			}
-			testRoles(t, servers(t, version, version, version), servers(t, installed[(i+1)%len(installed)])[0])
-			testRoles(t, servers(t, redistest.InstalledVersion, version, redistest.InstalledVersion), servers(t, version)[0])
+			testRoles(t, startServers(t, version, version, version), startServers(t, installed[(i+1)%len(installed)])[0])
+			testRoles(t, startServers(t, redistest.InstalledVersion, version, redistest.InstalledVersion), startServers(t, version)[0])
 		})
 	}
 }

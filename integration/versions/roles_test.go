@@ -10,14 +10,14 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// servers starts one server of each version, until the test ends.
-func servers(t *testing.T, versions ...string) []*redistest.Server {
+// startServers starts one server of each version, until the test ends.
+func startServers(t *testing.T, versions ...string) []*redistest.Server {
 	t.Helper()
-	var started []*redistest.Server
+	var startedServers []*redistest.Server
 	for _, version := range versions {
-		started = append(started, redistest.New(t, redistest.Options{Version: version}))
+		startedServers = append(startedServers, redistest.New(t, redistest.Options{Version: version}))
 	}
-	return started
+	return startedServers
 }
 
 // TestRoles tests the oldest and newest Redis and Valkey as masters, as upstream, and mixed.
@@ -30,7 +30,7 @@ func TestRoles(t *testing.T) {
 		t.Run(version, func(t *testing.T) {
 			wantVersionShown(t, version)
 			otherVersion := versions[(i+1)%len(versions)]
-			testRoles(t, servers(t, version, version, version), servers(t, otherVersion)[0])
+			testRoles(t, startServers(t, version, version, version), startServers(t, otherVersion)[0])
 		})
 	}
 	t.Run("mixed", func(t *testing.T) {
@@ -38,7 +38,7 @@ func TestRoles(t *testing.T) {
 		for len(mixed) < 5 {
 			mixed = append(mixed, redistest.InstalledVersion)
 		}
-		testRoles(t, servers(t, mixed...), servers(t, versions[0])[0])
+		testRoles(t, startServers(t, mixed...), startServers(t, versions[0])[0])
 	})
 }
 
@@ -91,7 +91,7 @@ func runSampleCommands(t *testing.T, fleet *kit.Fleet) {
 func wantVersionShown(t *testing.T, version string) {
 	t.Helper()
 	// check reports degraded, because there is only one master.
-	output, _ := kit.ProxyCommand(t, "check", "--master", servers(t, version)[0].URL()).Output()
+	output, _ := kit.ProxyCommand(t, "check", "--master", startServers(t, version)[0].URL()).Output()
 	kind, number, _ := strings.Cut(version, "-")
 	if want := strings.TrimPrefix(kind+" "+number, "redis "); !strings.Contains(string(output), "  "+want+"  ") {
 		t.Errorf("check does not show %s:\n%s", want, output)

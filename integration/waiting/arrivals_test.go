@@ -36,9 +36,9 @@ func wantPopped(t *testing.T, client *redistest.Client, want ...any) {
 	}
 }
 
-// TestPopsWaitIdly lets 200 clients of two proxies wait for elements in four keys: two absent keys,
+// TestIdlePops lets 200 clients of two proxies wait for elements in four keys: two absent keys,
 // a string, and a sorted set. The masters get only the keep-alives of the watches.
-func TestPopsWaitIdly(t *testing.T) {
+func TestIdlePops(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
 	f := start(t, 2, "--lock-keys", "k*")
@@ -58,9 +58,9 @@ func TestPopsWaitIdly(t *testing.T) {
 	wantIdle(t, f, usualCommands)
 }
 
-// TestPopsAreWoken checks that a client that waits at one proxy is woken by elements that another
+// TestWakeUpOfPops checks that a client that waits at one proxy is woken by elements that another
 // proxy adds.
-func TestPopsAreWoken(t *testing.T) {
+func TestWakeUpOfPops(t *testing.T) {
 	f := start(t, 2, "--lock-keys", "k*")
 	f.WantVoting(t, 5)
 	otherClient := kit.Connect(t, f.Proxies[1])
@@ -86,15 +86,15 @@ func TestPopsAreWoken(t *testing.T) {
 	}
 }
 
-// TestElementsArePoppedOnce pushes elements by clients of two proxies, repeatedly. Other clients
+// TestExactlyOncePops pushes elements by clients of two proxies, repeatedly. Other clients
 // pop each element exactly once.
-func TestElementsArePoppedOnce(t *testing.T) {
+func TestExactlyOncePops(t *testing.T) {
 	const producers, consumers, times = 4, 12, 40
 	f := start(t, 2, "--lock-keys", "k*")
 	f.WantVoting(t, 5)
 	var mu sync.Mutex
 	popped := map[string]int{}
-	var producing, consuming sync.WaitGroup
+	var producerTasks, consumerTasks sync.WaitGroup
 	errs := make(chan error, producers+consumers)
 	for i := range consumers {
 		client := kit.Connect(t, f.Proxies[i%2])
@@ -102,7 +102,7 @@ func TestElementsArePoppedOnce(t *testing.T) {
 		if i%3 == 0 {
 			keys = keys[1:]
 		}
-		consuming.Go(func() {
+		consumerTasks.Go(func() {
 			errs <- consume(client, append(append([]string{"BLPOP"}, keys...), "0"), func(element string) {
 				mu.Lock()
 				defer mu.Unlock()
@@ -112,7 +112,7 @@ func TestElementsArePoppedOnce(t *testing.T) {
 	}
 	for i := range producers {
 		client := kit.Connect(t, f.Proxies[i/2%2])
-		producing.Go(func() {
+		producerTasks.Go(func() {
 			for n := range times {
 				reply, err := client.Do("RPUSH", fmt.Sprint("k", 1+(i+n)%2), fmt.Sprint(i, "-", n))
 				if _, ok := reply.(int64); err != nil || !ok {
@@ -123,12 +123,12 @@ func TestElementsArePoppedOnce(t *testing.T) {
 			errs <- nil
 		})
 	}
-	producing.Wait()
+	producerTasks.Wait()
 	endClient := kit.Connect(t, f.Proxies[0])
 	for range consumers {
 		kit.Do(t, endClient, "RPUSH", "k2", "end")
 	}
-	consuming.Wait()
+	consumerTasks.Wait()
 	for range producers + consumers {
 		kit.Must(t, <-errs)
 	}
@@ -183,9 +183,9 @@ func TestPopsWithoutMasters(t *testing.T) {
 	}
 }
 
-// TestPopsAfterWatchIsKilled breaks the connections of the watch just before a change, so that no
+// TestPopsAfterKilledWatch breaks the connections of the watch just before a change, so that no
 // master reports the change. The waiting client is woken nevertheless.
-func TestPopsAfterWatchIsKilled(t *testing.T) {
+func TestPopsAfterKilledWatch(t *testing.T) {
 	f := start(t, 2, "--lock-keys", "k*")
 	f.WantVoting(t, 5)
 	client, otherClient := startPop(t, f.Proxies[0], "BLPOP", "k", "0"), kit.Connect(t, f.Proxies[1])
@@ -200,9 +200,9 @@ func TestPopsAfterWatchIsKilled(t *testing.T) {
 	wantPopped(t, client, "k", "a")
 }
 
-// TestPopsBlockNoCommands checks that clients that wait for an element do not block other clients'
+// TestCommandsDuringPops checks that clients that wait for an element do not block other clients'
 // commands on the key. Other clients do not block the waiting clients, either.
-func TestPopsBlockNoCommands(t *testing.T) {
+func TestCommandsDuringPops(t *testing.T) {
 	f := start(t, 1, "--lock-keys", "k*")
 	f.WantVoting(t, 5)
 	client, otherClient := startPop(t, f.Proxies[0], "BLPOP", "k", "0"), kit.Connect(t, f.Proxies[0])
@@ -217,9 +217,9 @@ func TestPopsBlockNoCommands(t *testing.T) {
 	wantPopped(t, client, "k", "a")
 }
 
-// TestPopsEnd checks that a drain ends a wait immediately with an error that names the cause. A
-// client that has disconnected takes no element.
-func TestPopsEnd(t *testing.T) {
+// TestPopsDuringDrain checks that a drain ends a wait immediately with an error that names the
+// cause. A client that has disconnected takes no element.
+func TestPopsDuringDrain(t *testing.T) {
 	f := start(t, 2, "--lock-keys", "k*", "--drain-timeout", "10m")
 	f.WantVoting(t, 5)
 	goneClient, client := startPop(t, f.Proxies[0], "BLPOP", "k", "0"), kit.Connect(t, f.Proxies[0])
@@ -321,10 +321,10 @@ func popUnderFaults(t *testing.T, n int) {
 // elementRecord records pushed and popped elements.
 type elementRecord struct {
 	mu sync.Mutex
-	// pushed lists elements whose push was confirmed; maybePushed lists elements whose push got an
-	// error. popCounts holds the number of pops of each element.
-	pushed, maybePushed []string
-	popCounts           map[string]int
+	// pushedElements lists elements whose push was confirmed; maybePushedElements lists elements
+	// whose push got an error. popCounts holds the number of pops of each element.
+	pushedElements, maybePushedElements []string
+	popCounts                           map[string]int
 	// emptyPops counts the pops that returned nil, unknownPops the pops that got an error.
 	emptyPops, unknownPops int
 	errs                   []error
@@ -340,9 +340,9 @@ func (l *elementRecord) recordPush(element string, confirmed bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if confirmed {
-		l.pushed = append(l.pushed, element)
+		l.pushedElements = append(l.pushedElements, element)
 	} else {
-		l.maybePushed = append(l.maybePushed, element)
+		l.maybePushedElements = append(l.maybePushedElements, element)
 	}
 }
 
@@ -370,13 +370,13 @@ func (l *elementRecord) check(t *testing.T) {
 	kit.Must(t, errors.Join(l.errs...))
 	wasPushed := map[string]bool{}
 	missing := 0
-	for _, element := range l.pushed {
+	for _, element := range l.pushedElements {
 		wasPushed[element] = true
 		if l.popCounts[element] == 0 {
 			missing++
 		}
 	}
-	for _, element := range l.maybePushed {
+	for _, element := range l.maybePushedElements {
 		wasPushed[element] = true
 	}
 	for element, n := range l.popCounts {
@@ -385,7 +385,7 @@ func (l *elementRecord) check(t *testing.T) {
 		}
 	}
 	t.Logf("%d pushed, %d perhaps; %d taken, %d missing; %d times nil, %d times an error",
-		len(l.pushed), len(l.maybePushed), len(l.popCounts), missing, l.emptyPops, l.unknownPops)
+		len(l.pushedElements), len(l.maybePushedElements), len(l.popCounts), missing, l.emptyPops, l.unknownPops)
 	if missing > l.unknownPops {
 		t.Errorf("%d elements are missing, and only %d pops did not know", missing, l.unknownPops)
 	}

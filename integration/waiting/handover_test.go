@@ -17,12 +17,12 @@ func TestHandovers(t *testing.T) {
 	const clients, times = 20, 50
 	f := start(t, 2)
 	f.WantVoting(t, 5)
-	var holder sync.Mutex
+	var holderMutex sync.Mutex
 	var clientsDone sync.WaitGroup
 	errs := make(chan error, clients)
 	for i := range clients {
 		client := kit.Connect(t, f.Proxies[i%2])
-		clientsDone.Go(func() { errs <- contend(client, fmt.Sprint("client ", i), times, &holder) })
+		clientsDone.Go(func() { errs <- contend(client, fmt.Sprint("client ", i), times, &holderMutex) })
 	}
 	clientsDone.Wait()
 	for range clients {
@@ -33,16 +33,16 @@ func TestHandovers(t *testing.T) {
 // contend takes and releases the lock the given number of times. While the client has the lock,
 // contend also locks the mutex holder, without waiting. The mutex is locked already if another
 // client has the lock, too.
-func contend(client *redistest.Client, token string, times int, holder *sync.Mutex) error {
+func contend(client *redistest.Client, token string, times int, holderMutex *sync.Mutex) error {
 	for n := range times {
 		reply, err := client.Do("LOCK", "k", token, "PX", longLease, "BLOCK", "600000")
 		if validity, ok := reply.(int64); err != nil || !ok || validity <= 0 {
 			return fmt.Errorf("%s, lock %d of %d: %v, %w", token, n+1, times, reply, err)
 		}
-		if !holder.TryLock() {
+		if !holderMutex.TryLock() {
 			return fmt.Errorf("%s: two hold the lock", token)
 		}
-		holder.Unlock()
+		holderMutex.Unlock()
 		if reply, err := client.Do("UNLOCK", "k", token); err != nil || reply != any(int64(1)) {
 			return fmt.Errorf("%s, unlock %d of %d: %v, %w", token, n+1, times, reply, err)
 		}

@@ -11,9 +11,9 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// TestIdle lets 200 clients of two proxies wait for four locks. Meanwhile the masters get only the
-// commands that they get without these clients, and the keep-alives of the watches.
-func TestIdle(t *testing.T) {
+// TestIdleWaiters lets 200 clients of two proxies wait for four locks. Meanwhile the masters get
+// only the commands that they get without these clients, and the keep-alives of the watches.
+func TestIdleWaiters(t *testing.T) {
 	t.Parallel()
 	f := start(t, 2)
 	f.WantVoting(t, 5)
@@ -33,9 +33,9 @@ func TestIdle(t *testing.T) {
 	wantIdle(t, f, usualCommands)
 }
 
-// TestIdleWithTags repeats TestIdle with keys that share their cells with other keys, temporarily
-// or permanently, and with keys that have their own cells.
-func TestIdleWithTags(t *testing.T) {
+// TestIdleWaitersWithTags repeats TestIdleWaiters with keys that share their cells with other keys,
+// temporarily or permanently, and with keys that have their own cells.
+func TestIdleWaitersWithTags(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
 	f := start(t, 2, "--lock-keys", "k*", "--lock-keys", "*{k*", "--lock-tags", "*")
@@ -59,10 +59,10 @@ func TestIdleWithTags(t *testing.T) {
 	wantIdle(t, f, usualCommands)
 }
 
-// TestWakingWithTags lets a client wait at one proxy for a key in a shared cell. The client gets
+// TestWakeUpWithTags lets a client wait at one proxy for a key in a shared cell. The client gets
 // the lock when the lock is released through another proxy. It also gets the lock when the lease
 // expires, which no master reports.
-func TestWakingWithTags(t *testing.T) {
+func TestWakeUpWithTags(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
 	f := start(t, 2, "--lock-keys", "k*", "--lock-keys", "*{k*", "--lock-tags", "*")

@@ -26,7 +26,7 @@ var outages = map[string]struct {
 	},
 	"killed": {
 		func(s *redistest.Server, _ *faultlink.Link) error { return s.Kill() },
-		func(s *redistest.Server, _ *faultlink.Link) error { return s.Revive() },
+		func(s *redistest.Server, _ *faultlink.Link) error { return s.RestartWithData() },
 	},
 	"cut off": {
 		func(_ *redistest.Server, l *faultlink.Link) error { return l.Cut() },
@@ -38,29 +38,29 @@ var outages = map[string]struct {
 	},
 }
 
-// threeMasters holds two proxies and three masters that lose no data, with links between them.
-type threeMasters struct {
+// threeMasterFleet holds two proxies and three masters that lose no data, with links between them.
+type threeMasterFleet struct {
 	*kit.Fleet
 	links []*faultlink.Link
 }
 
-func startThreeMasters(t *testing.T, args ...string) threeMasters {
+func startThreeMasters(t *testing.T, args ...string) threeMasterFleet {
 	t.Helper()
-	f := threeMasters{Fleet: &kit.Fleet{}}
+	f := threeMasterFleet{Fleet: &kit.Fleet{}}
 	for range 3 {
 		f.Masters = append(f.Masters, kit.StartRedis(t, "--appendonly", "yes", "--appendfsync", "always"))
 	}
 	f.links = kit.StartLinks(t, f.Masters)
 	for range 2 {
 		f.Proxies = append(f.Proxies, kit.StartProxy(t, kit.LinkURLs(f.links),
-			slices.Concat(args, kit.DefaultMasterTimeout(), []string{"--lock-keys", "*"})...))
+			slices.Concat(args, kit.DefaultMasterTimeoutArgs(), []string{"--lock-keys", "*"})...))
 	}
 	f.WantVoting(t, 3)
 	return f
 }
 
 // duringOutage calls action while two of the masters are down.
-func (f threeMasters) duringOutage(t *testing.T, outage string, action func()) {
+func (f threeMasterFleet) duringOutage(t *testing.T, outage string, action func()) {
 	t.Helper()
 	for i := range 2 {
 		kit.Must(t, outages[outage].begin(f.Masters[i], f.links[i]))
@@ -137,11 +137,11 @@ func TestWaitersOutliveOutage(t *testing.T) {
 						c.startWaiter(t, f.Proxies[i%2], key, fmt.Sprint("waiter ", i))
 					}
 				}
-				var poppers []*redistest.Client
+				var popClients []*redistest.Client
 				for i, key := range []string{"list", "list:{u}"} {
 					client := kit.Connect(t, f.Proxies[i])
 					kit.Must(t, client.Send(redistest.AppendCommand(nil, "BLPOP", key, "0")))
-					poppers = append(poppers, client)
+					popClients = append(popClients, client)
 				}
 				for _, proxy := range f.Proxies {
 					kit.WantBlocked(t, proxy, len(keys)*waitersPerKey/2+1)
@@ -162,7 +162,7 @@ func TestWaitersOutliveOutage(t *testing.T) {
 				c.wantAllServed(t)
 				for i, key := range []string{"list", "list:{u}"} {
 					kit.Want(t, holder, int64(1), "RPUSH", key, "e")
-					wantPopped(t, poppers[i], key, "e")
+					wantPopped(t, popClients[i], key, "e")
 				}
 			})
 		}

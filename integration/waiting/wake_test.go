@@ -12,10 +12,10 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// TestWaiterIsWoken checks that all events that free a lock of one proxy's client wake another
+// TestWakeUp checks that all events that free a lock of one proxy's client wake another
 // proxy's waiter.
-func TestWaiterIsWoken(t *testing.T) {
-	const endOfLease = "the end of the lease"
+func TestWakeUp(t *testing.T) {
+	const leaseExpiry = "the end of the lease"
 	f := start(t, 2, "--guard=false") // with the guard, FLUSHALL would take the masters' votes
 	onAllMasters := func(command ...string) func(*testing.T, *redistest.Client) {
 		return func(t *testing.T, _ *redistest.Client) {
@@ -36,12 +36,12 @@ func TestWaiterIsWoken(t *testing.T) {
 		"DEL on masters":                       onAllMasters("DEL", "k"),
 		"a lease that is cut short on masters": onAllMasters("PEXPIRE", "k", "50"),
 		"FLUSHALL":                             onAllMasters("FLUSHALL"),
-		endOfLease:                             func(*testing.T, *redistest.Client) {},
+		leaseExpiry:                            func(*testing.T, *redistest.Client) {},
 	} {
 		t.Run(name, func(t *testing.T) {
 			holder := kit.Connect(t, f.Proxies[0])
 			ttl := longLease
-			if name == endOfLease {
+			if name == leaseExpiry {
 				ttl = "4000"
 			}
 			kit.WantGrant(t, holder, "LOCK", "k", "holder", "PX", ttl)
@@ -71,9 +71,9 @@ func TestForeignHolder(t *testing.T) {
 	wantGranted(t, waiter)
 }
 
-// TestWaiterIsWokenByMajority checks that a proxy wakes a waiter even if two of five masters are
+// TestWakeUpByMajority checks that a proxy wakes a waiter even if two of five masters are
 // down, and report nothing.
-func TestWaiterIsWokenByMajority(t *testing.T) {
+func TestWakeUpByMajority(t *testing.T) {
 	f := start(t, 2)
 	f.WantVoting(t, 5)
 	holder := kit.Connect(t, f.Proxies[0])
@@ -107,9 +107,9 @@ func TestWatchedMasterStops(t *testing.T) {
 	wantGranted(t, waiter)
 }
 
-// TestWatchIsKilled breaks the connections of the watch when it deletes the lock on the masters, so
+// TestKilledWatch breaks the connections of the watch when it deletes the lock on the masters, so
 // that no master reports the change. It checks that the proxy still wakes the waiter.
-func TestWatchIsKilled(t *testing.T) {
+func TestKilledWatch(t *testing.T) {
 	f := start(t, 2)
 	f.WantVoting(t, 5)
 	holder := kit.Connect(t, f.Proxies[0])

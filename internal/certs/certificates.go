@@ -34,10 +34,10 @@ func Load(files Files) (*Certificates, error) {
 }
 
 // Prepare reads files, which may differ from the current ones, and returns a function that puts
-// their contents into use. renewed lists the settings whose certificates then change. The error
-// names each setting whose file is missing or broken. If all files are readable, the error names
-// each new certificate that has expired or is not valid yet.
-func (c *Certificates) Prepare(files Files, now time.Time) (activate func(), renewed []string, err error) {
+// their contents into use. renewedSettings lists the settings whose certificates then change. The
+// error names each setting whose file is missing or broken. If all files are readable, the error
+// names each new certificate that has expired or is not valid yet.
+func (c *Certificates) Prepare(files Files, now time.Time) (activate func(), renewedSettings []string, err error) {
 	loaded, err := files.read()
 	if err != nil {
 		return nil, nil, err
@@ -108,7 +108,7 @@ func (c *Certificates) ListenerConfig() *tls.Config {
 	if current.serverCert == nil {
 		return nil
 	}
-	return current.listener()
+	return current.listenerConfig()
 }
 
 // ConfigureDial sets the certificate authorities to trust and the certificate to present in the TLS

@@ -24,7 +24,7 @@ func writeFile(t *testing.T, content string) string {
 
 // TestLoadErrors checks that an error names the setting and the file.
 func TestLoadErrors(t *testing.T) {
-	ca := certtest.NewAuthority(t)
+	ca := certtest.NewCA(t)
 	first, second := ca.Issue(t), ca.Issue(t)
 	broken := writeFile(t, "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n")
 	empty := writeFile(t, "")
@@ -109,7 +109,7 @@ func reload(c *Certificates, files Files) error {
 // TestReload checks that a reload applies to the next connection, and that a failed reload changes
 // nothing.
 func TestReload(t *testing.T) {
-	ca := certtest.NewAuthority(t)
+	ca := certtest.NewCA(t)
 	pair := ca.Issue(t)
 	files := Files{TLSCert: pair.Cert, TLSKey: pair.Key}
 	c, err := Load(files)
@@ -160,10 +160,10 @@ func TestReload(t *testing.T) {
 	}
 }
 
-// TestOtherFiles checks that a reload can name different files, and can switch TLS off and on. A
-// certificate that expired while in use does not fail a reload.
-func TestOtherFiles(t *testing.T) {
-	ca := certtest.NewAuthority(t)
+// TestDifferentFiles checks that a reload can name different files, and can switch TLS off and on.
+// A certificate that expired while in use does not fail a reload.
+func TestDifferentFiles(t *testing.T) {
+	ca := certtest.NewCA(t)
 	first, second, expired := ca.Issue(t), ca.Issue(t), ca.IssueUntil(t, time.Now().Add(-time.Minute))
 	c, err := Load(Files{TLSCert: expired.Cert, TLSKey: expired.Key})
 	if err != nil {
@@ -197,7 +197,7 @@ func TestOtherFiles(t *testing.T) {
 // TestListener checks that clients without the required certificate or with an old TLS version are
 // refused.
 func TestListener(t *testing.T) {
-	ca, otherCA := certtest.NewAuthority(t), certtest.NewAuthority(t)
+	ca, otherCA := certtest.NewCA(t), certtest.NewCA(t)
 	pair, trusted, untrusted := ca.Issue(t), ca.Issue(t), otherCA.Issue(t)
 	expired := ca.IssueUntil(t, time.Now().Add(-time.Minute))
 	c, err := Load(Files{TLSCert: pair.Cert, TLSKey: pair.Key, TLSClientCA: ca.File})
@@ -238,7 +238,7 @@ func TestListener(t *testing.T) {
 // TestDialing checks that a connection to a server trusts the certificate authorities of the file
 // in addition to the system's. The connection presents the certificate of the file.
 func TestDialing(t *testing.T) {
-	ca := certtest.NewAuthority(t)
+	ca := certtest.NewCA(t)
 	pair := ca.Issue(t)
 	server, err := Load(Files{TLSCert: pair.Cert, TLSKey: pair.Key, TLSClientCA: ca.File})
 	if err != nil {

@@ -19,8 +19,8 @@ type contents struct {
 	rootCAs    *x509.CertPool   // sign the servers' certificates; nil: only the system's
 }
 
-// listener returns the TLS settings for one client.
-func (c *contents) listener() *tls.Config {
+// listenerConfig returns the TLS settings for one client.
+func (c *contents) listenerConfig() *tls.Config {
 	config := &tls.Config{
 		MinVersion:   tls.VersionTLS12,
 		Certificates: []tls.Certificate{*c.serverCert},
@@ -43,11 +43,11 @@ func (f Files) read() (*contents, error) {
 	var clientCAsErr, rootCAsErr error
 	if f.TLSClientCA != "" {
 		loaded.clientCAs = x509.NewCertPool()
-		clientCAsErr = addAuthorities(loaded.clientCAs, "tls-client-ca", f.TLSClientCA)
+		clientCAsErr = addCAs(loaded.clientCAs, "tls-client-ca", f.TLSClientCA)
 	}
 	if f.CA != "" {
 		if loaded.rootCAs, rootCAsErr = x509.SystemCertPool(); rootCAsErr == nil {
-			rootCAsErr = addAuthorities(loaded.rootCAs, "ca", f.CA)
+			rootCAsErr = addCAs(loaded.rootCAs, "ca", f.CA)
 		}
 	}
 	if err := errors.Join(serverErr, clientCAsErr, rootCAsErr, clientErr); err != nil {
@@ -77,7 +77,7 @@ func readPair(certSetting, certPath, keySetting, keyPath string) (*tls.Certifica
 	return &pair, nil
 }
 
-func addAuthorities(pool *x509.CertPool, setting, path string) error {
+func addCAs(pool *x509.CertPool, setting, path string) error {
 	content, err := readFile(setting, path)
 	if err != nil {
 		return err

@@ -18,8 +18,8 @@ import (
 	"time"
 )
 
-// Authority issues certificates for tests.
-type Authority struct {
+// CA issues certificates for tests.
+type CA struct {
 	// File is the path of a PEM file with the certificate of the authority.
 	File string
 
@@ -33,10 +33,10 @@ type Pair struct {
 	TLS       tls.Certificate
 }
 
-// NewAuthority returns a new certificate authority.
-func NewAuthority(t testing.TB) *Authority {
+// NewCA returns a new certificate authority.
+func NewCA(t testing.TB) *CA {
 	t.Helper()
-	a := &Authority{File: filepath.Join(t.TempDir(), "ca.crt"), key: newKey(t)}
+	a := &CA{File: filepath.Join(t.TempDir(), "ca.crt"), key: newKey(t)}
 	template := &x509.Certificate{
 		SerialNumber: newSerial(t), Subject: pkix.Name{CommonName: "test authority"},
 		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
@@ -51,21 +51,21 @@ func NewAuthority(t testing.TB) *Authority {
 }
 
 // Pool returns a pool with this certificate authority only.
-func (a *Authority) Pool() *x509.CertPool {
+func (a *CA) Pool() *x509.CertPool {
 	pool := x509.NewCertPool()
 	pool.AddCert(a.certificate)
 	return pool
 }
 
 // Issue returns a certificate for both sides of a connection on this machine, valid for a day.
-func (a *Authority) Issue(t testing.TB) Pair {
+func (a *CA) Issue(t testing.TB) Pair {
 	t.Helper()
 	return a.IssueUntil(t, time.Now().Add(24*time.Hour))
 }
 
 // IssueUntil returns a certificate like Issue. It is valid for the 48 hours before until, which may
 // be in the past.
-func (a *Authority) IssueUntil(t testing.TB, until time.Time) Pair {
+func (a *CA) IssueUntil(t testing.TB, until time.Time) Pair {
 	t.Helper()
 	folder, key := t.TempDir(), newKey(t)
 	template := &x509.Certificate{

@@ -12,14 +12,14 @@ import (
 // Text escapes each backslash, each character that is not printable, and each byte that is not
 // UTF-8, as \\, \xNN or \uNNNN. It does not escape the characters in unchanged. A character above
 // U+FFFF becomes two \uNNNN, as in JSON.
-func Text(text, unchanged string) string {
+func Text(text, unescapedChars string) string {
 	var b strings.Builder
 	for len(text) > 0 {
 		r, size := utf8.DecodeRuneInString(text)
 		switch {
 		case r == utf8.RuneError && size == 1:
 			fmt.Fprintf(&b, `\x%02x`, text[0])
-		case strings.ContainsRune(unchanged, r):
+		case strings.ContainsRune(unescapedChars, r):
 			b.WriteRune(r)
 		case r == '\\':
 			b.WriteString(`\\`)

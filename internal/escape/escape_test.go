@@ -46,19 +46,19 @@ func TestWriter(t *testing.T) {
 		t.Errorf("%d, %v: %q", n, err, out.String())
 	}
 	out.Reset()
-	const hostile = "\x1b\a\r\x00\x7f\u009b\u202e\U000e0001\\\"ключ"
-	if err := json.NewEncoder(w).Encode(hostile); err != nil {
+	const hostileText = "\x1b\a\r\x00\x7f\u009b\u202e\U000e0001\\\"ключ"
+	if err := json.NewEncoder(w).Encode(hostileText); err != nil {
 		t.Fatal(err)
 	}
 	var got string
-	if err := json.Unmarshal([]byte(out.String()), &got); err != nil || got != hostile {
+	if err := json.Unmarshal([]byte(out.String()), &got); err != nil || got != hostileText {
 		t.Errorf("%s: %q, %v", out.String(), got, err)
 	}
-	if n, err := escape.NewWriter(full{}).Write([]byte("x")); n != 0 || err == nil {
+	if n, err := escape.NewWriter(fullWriter{}).Write([]byte("x")); n != 0 || err == nil {
 		t.Errorf("%d bytes written to a writer that is full, %v", n, err)
 	}
 }
 
-type full struct{}
+type fullWriter struct{}
 
-func (full) Write([]byte) (int, error) { return 0, errors.New("full") }
+func (fullWriter) Write([]byte) (int, error) { return 0, errors.New("full") }

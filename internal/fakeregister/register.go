@@ -24,13 +24,14 @@ type Register struct {
 	// Meanwhile, if not nil, runs once, after the first run of an update's function. It acts as
 	// another client that changes the key at the same time.
 	ConcurrentChange func()
-	// OnWait holds functions that tests call one after the other while a client waits. If Behind is
-	// set, other clients precede this client in the queues of all keys until the first call.
-	OnWait []func()
-	Behind bool
-	// Promised is set if masters have already promised the next ballot of each key. Then an update
-	// first runs its function without the remaining time of the value.
-	Promised bool
+	// OnWait holds functions that tests call one after the other while a client waits. If
+	// HasPredecessors is set, other clients precede this client in the queues of all keys until the
+	// first call.
+	OnWait          []func()
+	HasPredecessors bool
+	// BallotPromised is set if masters have already promised the next ballot of each key. Then an
+	// update first runs its function without the remaining time of the value.
+	BallotPromised bool
 	// guesses maps each key to its last known token or value.
 	guesses map[quorum.Key]string
 	// Rounds lists the rounds so far.
@@ -43,9 +44,9 @@ type Register struct {
 
 // Entry holds the value of a key, its remaining time and its version.
 type Entry struct {
-	value   string
-	left    time.Duration
-	version string
+	value     string
+	remaining time.Duration
+	version   string
 }
 
 // NewRegister returns an empty register.
@@ -59,10 +60,10 @@ func ErrTooFewMasters() error {
 	for range 3 {
 		causes = multierror.Append(causes, errors.New("connection refused"))
 	}
-	return &quorum.NoQuorumError{Masters: 5, Answered: 2, Causes: causes}
+	return &quorum.NoQuorumError{Masters: 5, VoteCount: 2, Causes: causes}
 }
 
-func (f *Register) round(format string, args ...any) error {
+func (f *Register) beginRound(format string, args ...any) error {
 	f.Rounds = append(f.Rounds, fmt.Sprintf(format, args...))
 	if f.BeforeRound != nil {
 		f.BeforeRound(len(f.Rounds))
@@ -75,7 +76,7 @@ func (f *Register) read(key quorum.Key) quorum.Snapshot {
 	if !exists {
 		return quorum.Snapshot{}
 	}
-	return quorum.Snapshot{Present: true, Value: h.value, TimeLeft: h.left, Version: h.version}
+	return quorum.Snapshot{Present: true, Value: h.value, TimeLeft: h.remaining, Version: h.version}
 }
 
 // nextVersion begins a new change and returns the version of its values.
@@ -86,13 +87,13 @@ func (f *Register) nextVersion() string {
 
 func (f *Register) version() string { return fmt.Sprint("v", f.versions) }
 
-func (f *Register) set(key quorum.Key, value string, left time.Duration) {
-	f.Entries[key] = Entry{value, left, f.version()}
+func (f *Register) set(key quorum.Key, value string, remaining time.Duration) {
+	f.Entries[key] = Entry{value, remaining, f.version()}
 }
 
 // Read imitates the method of *quorum.Cluster.
 func (f *Register) Read(_ context.Context, keys []quorum.Key) ([]quorum.Snapshot, error) {
-	if err := f.round("read %v", keyNames(keys)); err != nil {
+	if err := f.beginRound("read %v", keyNames(keys)); err != nil {
 		return nil, err
 	}
 	values := make([]quorum.Snapshot, len(keys))
@@ -109,17 +110,17 @@ func (f *Register) Watch(ctx context.Context, keys []quorum.Key) ([]quorum.Snaps
 
 // Take imitates the method of *quorum.Cluster.
 func (f *Register) Take(_ context.Context, t quorum.TakeRequest) (quorum.GrantedLock, error) {
-	var all []string
+	var entries []string
 	for i := range t.Keys {
-		all = append(all, keyNames(t.Keys[i:i+1])+" "+entryText(t.Tokens[i], t.TTL))
+		entries = append(entries, keyNames(t.Keys[i:i+1])+" "+entryText(t.Tokens[i], t.TTL))
 	}
-	if err := f.round("take %s", strings.Join(all, ", ")); err != nil {
+	if err := f.beginRound("take %s", strings.Join(entries, ", ")); err != nil {
 		return quorum.GrantedLock{}, err
 	}
 	for _, key := range t.Keys {
 		if l := f.read(key); l.Present {
-			l.LeftUnknown, l.TimeLeft = true, 0
-			return quorum.GrantedLock{}, &quorum.RefusedError{Err: quorum.ErrHeld, Current: l}
+			l.TimeLeftUnknown, l.TimeLeft = true, 0
+			return quorum.GrantedLock{}, &quorum.RefusedError{Err: quorum.ErrHeld, CurrentSnapshot: l}
 		}
 	}
 	got := quorum.GrantedLock{Validity: time.Second, Version: f.nextVersion()}
@@ -132,12 +133,12 @@ func (f *Register) Take(_ context.Context, t quorum.TakeRequest) (quorum.Granted
 
 // Release imitates the method of *quorum.Cluster.
 func (f *Register) Release(_ context.Context, key quorum.Key, token string) error {
-	if err := f.round("release %s %s", keyNames([]quorum.Key{key}), token); err != nil {
+	if err := f.beginRound("release %s %s", keyNames([]quorum.Key{key}), token); err != nil {
 		return err
 	}
 	delete(f.guesses, key)
 	if l := f.read(key); !l.Present || l.Value != token {
-		return &quorum.RefusedError{Err: quorum.ErrNotHeld, Current: l}
+		return &quorum.RefusedError{Err: quorum.ErrNotHeld, CurrentSnapshot: l}
 	}
 	delete(f.Entries, key)
 	return nil
@@ -158,7 +159,7 @@ func (f *Register) Withdraw(keys []quorum.Key, got quorum.GrantedLock) {
 func (f *Register) Extend(
 	_ context.Context, key quorum.Key, token string, ttl time.Duration,
 ) (quorum.GrantedLock, error) {
-	if err := f.round("extend %s %s", keyNames([]quorum.Key{key}), entryText(token, ttl)); err != nil {
+	if err := f.beginRound("extend %s %s", keyNames([]quorum.Key{key}), entryText(token, ttl)); err != nil {
 		return quorum.GrantedLock{}, err
 	}
 	h, exists := f.Entries[key]
@@ -166,16 +167,18 @@ func (f *Register) Extend(
 	case ttl >= 0 && ttl < 4*time.Millisecond:
 		return quorum.GrantedLock{}, quorum.ErrTooShort
 	case !exists || h.value != token:
-		return quorum.GrantedLock{}, &quorum.RefusedError{Err: quorum.ErrNotHeld, Current: f.read(key)}
-	case isLonger(h.left, ttl):
+		return quorum.GrantedLock{}, &quorum.RefusedError{Err: quorum.ErrNotHeld, CurrentSnapshot: f.read(key)}
+	case isLonger(h.remaining, ttl):
 		return quorum.GrantedLock{Validity: time.Second, HadLongerLease: true}, nil
 	}
-	h.left = ttl
+	h.remaining = ttl
 	f.Entries[key] = h
 	return quorum.GrantedLock{Validity: time.Second}, nil
 }
 
-func isLonger(left, ttl time.Duration) bool { return ttl >= 0 && (left < 0 || left > ttl) }
+func isLonger(remaining, ttl time.Duration) bool {
+	return ttl >= 0 && (remaining < 0 || remaining > ttl)
+}
 
 // Update imitates the method of *quorum.Cluster.
 func (f *Register) Update(
@@ -185,14 +188,14 @@ func (f *Register) Update(
 	if expect != nil {
 		expected = " if " + *expect
 	}
-	if err := f.round("update %s%s", keyNames([]quorum.Key{key}), expected); err != nil {
+	if err := f.beginRound("update %s%s", keyNames([]quorum.Key{key}), expected); err != nil {
 		return quorum.Outcome{}, err
 	}
 	runs := 0
 	decide := func(l quorum.Snapshot) (quorum.Decision, error) { runs++; return run(l) }
-	if f.Promised {
+	if f.BallotPromised {
 		l := f.read(key)
-		l.LeftUnknown, l.TimeLeft = true, 0
+		l.TimeLeftUnknown, l.TimeLeft = true, 0
 		if d, err := decide(l); err == nil && d.Action != quorum.NoChange {
 			return f.changeOne(key, d), nil
 		} else if err != nil && !errors.Is(err, quorum.ErrTTLUnknown) {
@@ -217,7 +220,7 @@ func (f *Register) Update(
 func (f *Register) UpdateAll(
 	_ context.Context, keys []quorum.Key, _ *string, run func([]quorum.Snapshot) ([]quorum.Decision, error),
 ) (quorum.Outcome, error) {
-	if err := f.round("update %s", keyNames(keys)); err != nil {
+	if err := f.beginRound("update %s", keyNames(keys)); err != nil {
 		return quorum.Outcome{}, err
 	}
 	for {
@@ -259,8 +262,8 @@ func (f *Register) apply(key quorum.Key, d quorum.Decision) {
 	default:
 		left := d.TTL
 		if h, exists := f.Entries[key]; d.KeepTTL {
-			if left = quorum.Endless; exists {
-				left = h.left
+			if left = quorum.NoExpiry; exists {
+				left = h.remaining
 			}
 		}
 		f.set(key, d.Value, left)
@@ -279,7 +282,7 @@ func (f *Register) Guess(key quorum.Key) (string, bool) {
 func (f *Register) Put(key, value string, ms int) {
 	left := time.Duration(ms) * time.Millisecond
 	if ms < 0 {
-		left = quorum.Endless
+		left = quorum.NoExpiry
 	}
 	f.nextVersion()
 	f.set(quorum.Key{Name: key}, value, left)
@@ -294,14 +297,14 @@ func (f *Register) TextOf(key string) string {
 	if !exists {
 		return "."
 	}
-	return entryText(h.value, h.left)
+	return entryText(h.value, h.remaining)
 }
 
-func entryText(value string, left time.Duration) string {
-	if left < 0 {
+func entryText(value string, remaining time.Duration) string {
+	if remaining < 0 {
 		return value
 	}
-	return fmt.Sprintf("%s:%d", value, left.Milliseconds())
+	return fmt.Sprintf("%s:%d", value, remaining.Milliseconds())
 }
 
 func keyNames(keys []quorum.Key) string {

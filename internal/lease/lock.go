@@ -155,7 +155,7 @@ func newToken() string {
 func (l *Lock) KeepExtended(ctx context.Context) error {
 	var lastErr error
 	for nextExtend := l.leaseStart.Add(l.TTL / 3); ; {
-		if !sleepUntil(ctx, earlier(nextExtend, l.validUntil)) {
+		if !sleepUntil(ctx, earlierTime(nextExtend, l.validUntil)) {
 			return nil
 		}
 		if !time.Now().Before(l.validUntil) {
@@ -171,27 +171,27 @@ func (l *Lock) KeepExtended(ctx context.Context) error {
 		case err == nil:
 			lastErr, nextExtend = nil, l.leaseStart.Add(l.TTL/3)
 		default:
-			lastErr, nextExtend = moreSpecific(lastErr, err), time.Now().Add(l.pause())
+			lastErr, nextExtend = moreSpecificError(lastErr, err), time.Now().Add(l.retryDelay())
 		}
 	}
 }
 
-// moreSpecific returns the error of the latest try. If the proxy did not answer the latest try,
-// moreSpecific returns the previous error, if any.
-func moreSpecific(previous, latest error) error {
-	if previous != nil && errors.Is(latest, errNoAnswer) {
-		return previous
+// moreSpecificError returns the error of the latest try. If the proxy did not answer the latest
+// try, moreSpecificError returns the previous error, if any.
+func moreSpecificError(previousErr, latestErr error) error {
+	if previousErr != nil && errors.Is(latestErr, errNoAnswer) {
+		return previousErr
 	}
-	return latest
+	return latestErr
 }
 
-// pause returns the time to wait after a failed try to extend the lock.
-func (l *Lock) pause() time.Duration { return min(time.Second, l.TTL/30) }
+// retryDelay returns the time to wait after a failed try to extend the lock.
+func (l *Lock) retryDelay() time.Duration { return min(time.Second, l.TTL/30) }
 
 // extend sends one EXTEND. It ignores a reply that comes after the lock's validity has expired.
 func (l *Lock) extend(ctx context.Context) error {
 	sentAt := time.Now()
-	ctx, cancel := context.WithDeadline(ctx, earlier(sentAt.Add(min(replyTimeout, l.TTL/6)), l.validUntil))
+	ctx, cancel := context.WithDeadline(ctx, earlierTime(sentAt.Add(min(replyTimeout, l.TTL/6)), l.validUntil))
 	defer cancel()
 	ms, err := l.proxies.do(ctx, "EXTEND", l.Key, l.token, "PX", l.TTL.Milliseconds()).Int64()
 	switch {
@@ -228,7 +228,7 @@ func (l *Lock) unlock(ctx context.Context) (int64, error) {
 	return l.proxies.do(ctx, "UNLOCK", l.Key, l.token).Int64()
 }
 
-func earlier(a, b time.Time) time.Time {
+func earlierTime(a, b time.Time) time.Time {
 	if a.Before(b) {
 		return a
 	}

@@ -11,9 +11,9 @@ import (
 // next proxy. It is not safe for concurrent use, except for Close.
 type Proxies struct {
 	clients []*redis.Client
-	// next is the index of the proxy that gets the next command. last is the index of the proxy
-	// that got the last command.
-	next, last int
+	// nextIndex is the index of the proxy that gets the next command. lastIndex is the index of the
+	// proxy that got the last command.
+	nextIndex, lastIndex int
 }
 
 // NewProxies returns proxies that get commands in the order of clients. The options of each client
@@ -21,7 +21,7 @@ type Proxies struct {
 func NewProxies(clients ...*redis.Client) *Proxies { return &Proxies{clients: clients} }
 
 // LastIndex returns the index of the proxy that got the last command.
-func (p *Proxies) LastIndex() int { return p.last }
+func (p *Proxies) LastIndex() int { return p.lastIndex }
 
 // Close ends the connections to all proxies. It may be called while a command is running.
 func (p *Proxies) Close() {
@@ -32,10 +32,10 @@ func (p *Proxies) Close() {
 
 // do sends a command to the current proxy.
 func (p *Proxies) do(ctx context.Context, words ...any) *redis.Cmd {
-	p.last = p.next
-	cmd := p.clients[p.next].Do(ctx, words...)
+	p.lastIndex = p.nextIndex
+	cmd := p.clients[p.nextIndex].Do(ctx, words...)
 	if isConnError(cmd.Err()) {
-		p.next = (p.next + 1) % len(p.clients)
+		p.nextIndex = (p.nextIndex + 1) % len(p.clients)
 	}
 	return cmd
 }

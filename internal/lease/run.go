@@ -16,8 +16,8 @@ type Job struct {
 	Proxies *Proxies
 	// Command comes from exec.Command, and has its standard input and output set.
 	Command *exec.Cmd
-	// Grace is the time for which the command may run after SIGTERM when the lock is lost.
-	Grace time.Duration
+	// GracePeriod is the time for which the command may run after SIGTERM when the lock is lost.
+	GracePeriod time.Duration
 	// Signals holds the signals to pass on to the command. Before the command runs, a signal ends
 	// the wait for the lock.
 	Signals <-chan os.Signal
@@ -126,9 +126,9 @@ func (j *Job) waitCommand(lockLost <-chan error, commandEnded <-chan error) (los
 			lockLost = nil
 			j.Report(errors.New("the lock was lost: sending SIGTERM to the command"))
 			_ = j.Command.Process.Signal(syscall.SIGTERM)
-			graceEnd = time.After(j.Grace)
+			graceEnd = time.After(j.GracePeriod)
 		case <-graceEnd:
-			j.Report(fmt.Errorf("the command is still running %v after SIGTERM: killing it", j.Grace))
+			j.Report(fmt.Errorf("the command is still running %v after SIGTERM: killing it", j.GracePeriod))
 			_ = j.Command.Process.Kill()
 		}
 	}

@@ -77,7 +77,7 @@ func TestRun(t *testing.T) {
 	}
 	for _, test := range []struct {
 		name    string
-		peer    *fakeProxy
+		proxy   *fakeProxy
 		command string
 		want    string // the beginning of the error, or the state in which the command ended
 		unlocks int32
@@ -105,8 +105,8 @@ func TestRun(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			job := Job{
-				Request: Request{Key: "k", TTL: 1500 * time.Millisecond}, Proxies: NewProxies(test.peer.client(t)),
-				Command: exec.Command("sh", "-c", test.command), Grace: 5 * time.Second, Report: func(error) {},
+				Request: Request{Key: "k", TTL: 1500 * time.Millisecond}, Proxies: NewProxies(test.proxy.client(t)),
+				Command: exec.Command("sh", "-c", test.command), GracePeriod: 5 * time.Second, Report: func(error) {},
 			}
 			state, err := job.Run(t.Context())
 			got := ""
@@ -115,9 +115,9 @@ func TestRun(t *testing.T) {
 			} else {
 				got = state.String()
 			}
-			if !strings.HasPrefix(got, test.want) || test.peer.unlocks.Load() != test.unlocks || test.want == "" &&
+			if !strings.HasPrefix(got, test.want) || test.proxy.unlocks.Load() != test.unlocks || test.want == "" &&
 				err == nil {
-				t.Errorf("%q after %d releases, want %q after %d", got, test.peer.unlocks.Load(), test.want, test.unlocks)
+				t.Errorf("%q after %d releases, want %q after %d", got, test.proxy.unlocks.Load(), test.want, test.unlocks)
 			}
 		})
 	}
@@ -134,8 +134,8 @@ func TestSignalWhileWaiting(t *testing.T) {
 	go func() { <-lockReceived; signals <- syscall.SIGTERM }()
 	_, err := job.Run(t.Context())
 	close(testDone)
-	var interrupted *InterruptedError
-	if !errors.As(err, &interrupted) || interrupted.Signal != syscall.SIGTERM || job.Command.Process != nil {
+	var interruptedErr *InterruptedError
+	if !errors.As(err, &interruptedErr) || interruptedErr.Signal != syscall.SIGTERM || job.Command.Process != nil {
 		t.Errorf("%v", err)
 	}
 }
@@ -171,7 +171,7 @@ func TestNextProxy(t *testing.T) {
 			}
 			job := Job{
 				Request: Request{Key: "k", TTL: 1500 * time.Millisecond}, Proxies: NewProxies(first, test.second.client(t)),
-				Command: exec.Command("sh", "-c", "sleep 1"), Grace: 5 * time.Second, Report: func(error) {},
+				Command: exec.Command("sh", "-c", "sleep 1"), GracePeriod: 5 * time.Second, Report: func(error) {},
 			}
 			state, err := job.Run(t.Context())
 			got := ""

@@ -11,10 +11,10 @@ import (
 type Cache[V any] struct {
 	size func(V) int
 
-	mu          sync.Mutex
-	byKey       map[string]*list.Element // each element holds an entry[V]
-	byUse       list.List                // the most recently used first
-	used, limit int                      // in units of size
+	mu              sync.Mutex
+	byKey           map[string]*list.Element // each element holds an entry[V]
+	byUse           list.List                // the most recently used first
+	usedSize, limit int                      // in units of size
 }
 
 type entry[V any] struct {
@@ -23,7 +23,7 @@ type entry[V any] struct {
 }
 
 // New returns a cache of at most the given number of values.
-func New[V any](entries int) *Cache[V] { return NewSized(entries, func(V) int { return 1 }) }
+func New[V any](maxEntries int) *Cache[V] { return NewSized(maxEntries, func(V) int { return 1 }) }
 
 // NewSized returns a cache of values whose sizes add up to at most the limit. It does not keep a
 // value that alone exceeds the limit.
@@ -43,7 +43,7 @@ func (c *Cache[V]) SetLimit(limit int) {
 func (c *Cache[V]) Size() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.used
+	return c.usedSize
 }
 
 // Get returns the value of a key, if the cache has it.
@@ -82,7 +82,7 @@ func (c *Cache[V]) Set(key string, value V) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if e, ok := c.byKey[key]; ok {
-		c.used += c.size(value) - c.size(e.Value.(entry[V]).value)
+		c.usedSize += c.size(value) - c.size(e.Value.(entry[V]).value)
 		e.Value = entry[V]{key, value}
 		c.evict()
 		return
@@ -95,15 +95,15 @@ func (c *Cache[V]) put(key string, value V) {
 		return // the value would evict all other values
 	}
 	c.byKey[key] = c.byUse.PushFront(entry[V]{key, value})
-	c.used += c.size(value)
+	c.usedSize += c.size(value)
 	c.evict()
 }
 
 func (c *Cache[V]) evict() {
-	for c.byUse.Len() > 0 && c.used > c.limit {
+	for c.byUse.Len() > 0 && c.usedSize > c.limit {
 		oldest := c.byUse.Remove(c.byUse.Back()).(entry[V])
 		delete(c.byKey, oldest.key)
-		c.used -= c.size(oldest.value)
+		c.usedSize -= c.size(oldest.value)
 	}
 }
 
@@ -111,6 +111,6 @@ func (c *Cache[V]) evict() {
 func (c *Cache[V]) Flush() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.byKey, c.used = map[string]*list.Element{}, 0
+	c.byKey, c.usedSize = map[string]*list.Element{}, 0
 	c.byUse.Init()
 }

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestLastUsedValuesAreKept(t *testing.T) {
+func TestEviction(t *testing.T) {
 	c := New[int](3)
 	for i := range 6 {
 		c.Set(fmt.Sprint(i), i)
@@ -30,7 +30,7 @@ func TestLastUsedValuesAreKept(t *testing.T) {
 	}
 }
 
-func TestSizeIsLimited(t *testing.T) {
+func TestSizeLimit(t *testing.T) {
 	c := NewSized(8, func(s string) int { return len(s) })
 	c.Set("a", "1234")
 	c.Set("b", "1234")

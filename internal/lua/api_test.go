@@ -93,8 +93,8 @@ func TestObjects(t *testing.T) {
 	}
 }
 
-// TestExtended checks that a library can be extended, and that its entries can be replaced.
-func TestExtended(t *testing.T) {
+// TestExtendedLibrary checks that a library can be extended, and that its entries can be replaced.
+func TestExtendedLibrary(t *testing.T) {
 	b := NewBuilder()
 	library := b.CopyWith(b.Table(Entry{"a", 1.0}, Entry{"b", 2.0}), Entry{"b", 3.0}, Entry{"c", 4.0})
 	if library.Get("a") != 1.0 || library.Get("b") != 3.0 || library.Get("c") != 4.0 {

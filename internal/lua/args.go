@@ -51,8 +51,8 @@ func (c *Call) Raise(v Value) []Value {
 // Abort ends the run. pcall does not catch the error, and Run returns it unchanged.
 func (c *Call) Abort(err error) { panic(meter.RunEnd{Err: err}) }
 
-// BadArg raises an error about the i-th argument. It does not return.
-func (c *Call) BadArg(i int, problem string) {
+// RaiseBadArg raises an error about the i-th argument. It does not return.
+func (c *Call) RaiseBadArg(i int, problem string) {
 	name := "?"
 	if c.site != nil && c.site.kind != "" {
 		name = c.site.name
@@ -65,19 +65,19 @@ func (c *Call) BadArg(i int, problem string) {
 	c.Fail("bad argument #%d to '%s' (%s)", i, name, problem)
 }
 
-// wrongType raises the error for an argument that does not have the required type.
-func (c *Call) wrongType(i int, want string) {
+// raiseWrongType raises the error for an argument that does not have the required type.
+func (c *Call) raiseWrongType(i int, want string) {
 	got := "no value"
 	if i <= len(c.slots) {
 		got = TypeName(c.slots[i-1])
 	}
-	c.BadArg(i, want+" expected, got "+got)
+	c.RaiseBadArg(i, want+" expected, got "+got)
 }
 
 // WantAny returns the i-th argument, which must be present.
 func (c *Call) WantAny(i int) Value {
 	if i > len(c.slots) {
-		c.BadArg(i, "value expected")
+		c.RaiseBadArg(i, "value expected")
 	}
 	return c.slots[i-1]
 }
@@ -86,7 +86,7 @@ func (c *Call) WantAny(i int) Value {
 func (c *Call) WantString(i int) string {
 	s, ok := ToString(c.Arg(i))
 	if !ok {
-		c.wrongType(i, "string")
+		c.raiseWrongType(i, "string")
 	}
 	return s
 }
@@ -103,7 +103,7 @@ func (c *Call) OptString(i int, fallback string) string {
 func (c *Call) WantNumber(i int) float64 {
 	n, ok := c.State().Number(c.Arg(i))
 	if !ok {
-		c.wrongType(i, "number")
+		c.raiseWrongType(i, "number")
 	}
 	return n
 }
@@ -126,7 +126,7 @@ func (c *Call) WantInt32(i int) int { return int(int32(c.WantInt(i))) }
 func (c *Call) WantTable(i int) *Table {
 	t, ok := c.Arg(i).(*Table)
 	if !ok {
-		c.wrongType(i, "table")
+		c.raiseWrongType(i, "table")
 	}
 	return t
 }
@@ -137,7 +137,7 @@ func (c *Call) raiseReadonly() { c.Raise("Attempt to modify a readonly table") }
 func (c *Call) wantFunction(i int) Value {
 	f := c.Arg(i)
 	if !isFunction(f) {
-		c.wrongType(i, "function")
+		c.raiseWrongType(i, "function")
 	}
 	return f
 }

@@ -11,10 +11,10 @@ type Builtin struct {
 
 // Closure is a Lua function with its captured variables.
 type Closure struct {
-	proto    *proto
-	captured []*cell
-	env      *Table
-	address  uint32
+	proto         *proto
+	capturedCells []*cell
+	env           *Table
+	address       uint32
 }
 
 // cell is a local variable that outlives its call.
@@ -65,9 +65,9 @@ const (
 // in it.
 func (t *thread) enter(closure *Closure, at *site, depth, work int) *Call {
 	m := &t.state.meter
-	m.Work(meter.Step + work)
+	m.ChargeWork(meter.Step + work)
 	if t.calls >= maxCalls || !m.AllowsDepth(depth) {
-		t.overflow("stack overflow")
+		t.raiseOverflow("stack overflow")
 	}
 	m.GrowForDepth(depth)
 	if growth := cap(t.stack) - t.chargedStack; growth > 0 {
@@ -82,8 +82,8 @@ func (t *thread) enter(closure *Closure, at *site, depth, work int) *Call {
 	return c
 }
 
-// overflow raises a stack overflow with the given text.
-func (t *thread) overflow(text string) { t.raise(t.call.position() + text) }
+// raiseOverflow raises a stack overflow with the given text.
+func (t *thread) raiseOverflow(text string) { t.raise(t.call.position() + text) }
 
 // leave ends the innermost call.
 func (t *thread) leave(c *Call, depth int) {
@@ -115,7 +115,7 @@ func (t *thread) invoke(f Value, args []Value, at *site) []Value {
 	}
 	handler := t.metamethod(f, "__call")
 	if !isFunction(handler) {
-		t.notCallable(f, at)
+		t.raiseNotCallable(f, at)
 	}
 	return t.invoke(handler, append([]Value{f}, args...), at)
 }
@@ -128,11 +128,11 @@ func isFunction(v Value) bool {
 	return false
 }
 
-func (t *thread) notCallable(f Value, at *site) {
+func (t *thread) raiseNotCallable(f Value, at *site) {
 	if at == nil || at.name == forGenerator {
 		at = withoutName(at)
 	}
-	t.call.typeError(at, f, "call")
+	t.call.raiseTypeError(at, f, "call")
 }
 
 // builtinDepth is the cost of a call of a Go function, in levels of Go calls.
@@ -180,7 +180,7 @@ func (t *thread) runClosure(f *Closure, args []Value, at *site) []Value {
 			t.stack = t.stack[:base]
 			break
 		}
-		t.state.meter.Work(meter.Step + fn.proto.work + len(results)*argumentWork)
+		t.state.meter.ChargeWork(meter.Step + fn.proto.work + len(results)*argumentWork)
 		growth := fn.proto.depth - depth
 		t.state.meter.AddDepth(growth)
 		depth = fn.proto.depth
@@ -192,8 +192,8 @@ func (t *thread) runClosure(f *Closure, args []Value, at *site) []Value {
 	return results
 }
 
-// goCall calls a value from Go code. Such calls nest at most about maxGoCalls deep.
-func (t *thread) goCall(f Value, args ...Value) []Value {
+// callFromGo calls a value from Go code. Such calls nest at most about maxGoCalls deep.
+func (t *thread) callFromGo(f Value, args ...Value) []Value {
 	t.enterGo()
 	results := t.invoke(f, args, nil)
 	t.goCalls--
@@ -203,7 +203,7 @@ func (t *thread) goCall(f Value, args ...Value) []Value {
 // enterGo counts a call that Go code waits for.
 func (t *thread) enterGo() {
 	if t.goCalls >= maxGoCalls-2 {
-		t.overflow("C stack overflow")
+		t.raiseOverflow("C stack overflow")
 	}
 	t.goCalls++
 }
@@ -244,5 +244,5 @@ func (t *thread) protectedCall(f Value, args []Value) (results []Value, luaErr *
 			t.restore(start)
 		}
 	}()
-	return t.goCall(f, args...), nil
+	return t.callFromGo(f, args...), nil
 }

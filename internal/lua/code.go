@@ -84,7 +84,7 @@ const (
 
 // nest counts a level of the tree, and a node. The returned function ends the level.
 func (g *compiler) nest() func() {
-	g.meter.Work(nodeWork)
+	g.meter.ChargeWork(nodeWork)
 	g.work += nodeWork
 	g.level++
 	g.maxLevel = max(g.maxLevel, g.level)

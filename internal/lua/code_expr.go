@@ -12,7 +12,7 @@ func (g *compiler) eval(e syntax.Expression) eval {
 	case *syntax.LocalExpr:
 		return readLocal(e.Local)
 	case *syntax.CapturedExpr:
-		return func(c *Call) Value { return c.closure.captured[e.Index].value }
+		return func(c *Call) Value { return c.closure.capturedCells[e.Index].value }
 	case *syntax.GlobalExpr:
 		return g.global(e)
 	case *syntax.IndexExpr:
@@ -155,7 +155,7 @@ func (g *compiler) multiValue(e syntax.Expression) evalMany {
 	call, ok := e.(*syntax.CallExpr)
 	if !ok {
 		return func(c *Call, dst []Value) []Value {
-			c.thread.state.meter.Work(len(c.varargs) * argumentWork)
+			c.thread.state.meter.ChargeWork(len(c.varargs) * argumentWork)
 			return append(dst, c.varargs...)
 		}
 	}
@@ -163,7 +163,7 @@ func (g *compiler) multiValue(e syntax.Expression) evalMany {
 	return func(c *Call, dst []Value) []Value {
 		c.thread.stack = dst
 		results := code(c)
-		c.thread.state.meter.Work(len(results) * argumentWork)
+		c.thread.state.meter.ChargeWork(len(results) * argumentWork)
 		return append(dst, results...)
 	}
 }
@@ -240,15 +240,15 @@ func (g *compiler) function(f *syntax.Function) eval {
 	return func(c *Call) Value {
 		m := &c.thread.state.meter
 		m.Charge(closureSize + 8*len(p.captures))
-		closure := &Closure{proto: p, env: c.closure.env, address: m.Address()}
+		closure := &Closure{proto: p, env: c.closure.env, address: m.NewAddress()}
 		if len(p.captures) > 0 {
-			closure.captured = make([]*cell, len(p.captures))
+			closure.capturedCells = make([]*cell, len(p.captures))
 		}
 		for i, capture := range p.captures {
 			if capture.FromLocal {
-				closure.captured[i] = c.slots[capture.Index].(*cell)
+				closure.capturedCells[i] = c.slots[capture.Index].(*cell)
 			} else {
-				closure.captured[i] = c.closure.captured[capture.Index]
+				closure.capturedCells[i] = c.closure.capturedCells[capture.Index]
 			}
 		}
 		return closure

@@ -9,7 +9,7 @@ func (g *compiler) unary(e *syntax.UnaryExpr) eval {
 	operand, at := g.eval(e.Operand), siteOf(e.Operand, e.Line)
 	switch e.Operator {
 	case syntax.Not:
-		return func(c *Call) Value { return !Truth(operand(c)) }
+		return func(c *Call) Value { return !IsTruthy(operand(c)) }
 	case '#':
 		return func(c *Call) Value { return c.thread.length(operand(c), at) }
 	}
@@ -27,7 +27,7 @@ func (g *compiler) binary(e *syntax.BinaryExpr) eval {
 	case syntax.And:
 		left, right := g.eval(e.Left), g.eval(e.Right)
 		return func(c *Call) Value {
-			if v := left(c); !Truth(v) {
+			if v := left(c); !IsTruthy(v) {
 				return v
 			}
 			return right(c)
@@ -35,7 +35,7 @@ func (g *compiler) binary(e *syntax.BinaryExpr) eval {
 	case syntax.Or:
 		left, right := g.eval(e.Left), g.eval(e.Right)
 		return func(c *Call) Value {
-			if v := left(c); Truth(v) {
+			if v := left(c); IsTruthy(v) {
 				return v
 			}
 			return right(c)
@@ -54,7 +54,7 @@ func (g *compiler) condition(e syntax.Expression) func(*Call) bool {
 	defer g.nest()()
 	switch e := e.(type) {
 	case *syntax.ConstantExpr:
-		isTrue := Truth(e.Value)
+		isTrue := IsTruthy(e.Value)
 		return func(*Call) bool { return isTrue }
 	case *syntax.BinaryExpr:
 		switch e.Operator {
@@ -74,7 +74,7 @@ func (g *compiler) condition(e syntax.Expression) func(*Call) bool {
 		}
 	}
 	value := g.eval(e)
-	return func(c *Call) bool { return Truth(value(c)) }
+	return func(c *Call) bool { return IsTruthy(value(c)) }
 }
 
 func (g *compiler) comparison(e *syntax.BinaryExpr) func(*Call) bool {

@@ -110,7 +110,7 @@ func (g *compiler) while(s *syntax.LoopStmt) exec {
 	iteration += work
 	return func(c *Call) flow {
 		for condition(c) {
-			c.thread.state.meter.Work(iteration)
+			c.thread.state.meter.ChargeWork(iteration)
 			if f := body(c); f == flowBreak {
 				break
 			} else if f != flowNext {
@@ -128,7 +128,7 @@ func (g *compiler) repeat(s *syntax.LoopStmt) exec {
 	iteration += work
 	return func(c *Call) flow {
 		for {
-			c.thread.state.meter.Work(iteration)
+			c.thread.state.meter.ChargeWork(iteration)
 			if f := body(c); f == flowBreak {
 				return flowNext
 			} else if f != flowNext {
@@ -158,7 +158,7 @@ func (g *compiler) ifElse(s *syntax.IfStmt) exec {
 		if i == len(bodies) {
 			return flowNext
 		}
-		c.thread.state.meter.Work(works[i])
+		c.thread.state.meter.ChargeWork(works[i])
 		return bodies[i](c)
 	}
 }
@@ -179,7 +179,7 @@ func (g *compiler) numericFor(s *syntax.ForStmt) exec {
 		i, limit, step := number(c, a, "initial value"), number(c, b, "limit"), number(c, d, "step")
 		// i - step + step rounds the first value of i as C Lua does.
 		for i = i - step + step; step > 0 && i <= limit || step <= 0 && i >= limit; i += step {
-			c.thread.state.meter.Work(iteration)
+			c.thread.state.meter.ChargeWork(iteration)
 			c.initLocal(l, i)
 			if f := body(c); f == flowBreak {
 				break
@@ -202,7 +202,7 @@ func (g *compiler) genericFor(s *syntax.ForInStmt) exec {
 		copy(c.slots[s.IteratorSlot:], t.stack[base:])
 		t.stack = t.stack[:base]
 		for {
-			t.state.meter.Work(iteration)
+			t.state.meter.ChargeWork(iteration)
 			c.line = s.Line
 			if !c.advance(s, at) {
 				return flowNext
@@ -285,7 +285,7 @@ func (g *compiler) store(target syntax.Expression, line int) func(c *Call, opera
 	case *syntax.LocalExpr:
 		return func(c *Call, _ []Value, v Value) { c.assignLocal(e.Local, v) }
 	case *syntax.CapturedExpr:
-		return func(c *Call, _ []Value, v Value) { c.closure.captured[e.Index].value = v }
+		return func(c *Call, _ []Value, v Value) { c.closure.capturedCells[e.Index].value = v }
 	}
 	name := target.(*syntax.GlobalExpr).Name
 	at := &site{line: line}

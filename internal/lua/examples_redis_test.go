@@ -24,7 +24,7 @@ func startRedis(t *testing.T) *redis.Client {
 // expect.
 func TestExamplesAsInRedis(t *testing.T) {
 	client := startRedis(t)
-	show := strings.Replace(showSource, "SOURCE", "ARGV[1]", 1)
+	show := strings.Replace(exampleTemplate, "SOURCE", "ARGV[1]", 1)
 	for area, list := range examples {
 		for _, e := range list {
 			redisResult, err := client.Eval(t.Context(), show, nil, e.chunk()).Text()

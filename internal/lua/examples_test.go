@@ -8,8 +8,8 @@ import (
 	"redlock-proxy/internal/lua/meter"
 )
 
-// example holds a chunk, and its result or error in Redis 7.0, in the form that showSource returns.
-// A source "=x" means "return x".
+// example holds a chunk, and its result or error in Redis 7.0, in the form that exampleTemplate
+// returns. A source "=x" means "return x".
 type example struct{ source, want string }
 
 // examples holds all examples by area. TestExamplesAsInRedis compares them with a real
@@ -32,8 +32,9 @@ var examples = map[string][]example{
 	"tables":         tableExamples,
 }
 
-// showSource is the Lua code that runs SOURCE and returns its values as text, or ! and its error.
-const showSource = `
+// exampleTemplate is the Lua code that runs SOURCE and returns its values as text, or ! and its
+// error.
+const exampleTemplate = `
 local function text(v, depth)
 	if type(v) == "string" then return (string.format("%q", v):gsub("\\?\n", "\\n"):gsub("\\000", "\\0")) end
 	if type(v) == "number" then return string.format("%.17g", v) end
@@ -71,7 +72,7 @@ func (e example) chunk() string {
 // variable, and a read of a missing variable raises an error.
 func exampleGlobals(s *State, source string) *Table {
 	b := NewBuilder()
-	entries := append(Standard(), Entry{"pcall", redisPCall})
+	entries := append(StandardEntries(), Entry{"pcall", redisPCall})
 	missing := b.Table(Entry{"__index", func(c *Call) []Value {
 		name, ok := ToString(c.Arg(2))
 		if !ok {
@@ -104,7 +105,7 @@ func redisPCall(c *Call) []Value {
 
 func (e example) run(t *testing.T) string {
 	t.Helper()
-	chunk, err := compile(showSource, "@show")
+	chunk, err := compile(exampleTemplate, "@show")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -35,15 +35,15 @@ func FuzzCompile(f *testing.F) {
 		if len(source) > 4096 {
 			return
 		}
-		_, pieceErr := syntax.ParsePieces(&m, byteByByte(source), "@fuzz")
+		_, pieceErr := syntax.ParsePieces(&m, byteReader(source), "@fuzz")
 		if (err == nil) != (pieceErr == nil) || err != nil && err.Error() != pieceErr.Error() {
 			t.Errorf("%q: %v, byte by byte %v", source, err, pieceErr)
 		}
 	})
 }
 
-// byteByByte returns a function that returns the next byte of a source at each call.
-func byteByByte(source string) func() string {
+// byteReader returns a function that returns the next byte of a source at each call.
+func byteReader(source string) func() string {
 	return func() (piece string) {
 		if source == "" {
 			return ""
@@ -67,8 +67,8 @@ func FuzzShortPrograms(f *testing.F) {
 			return // the time limit expired before the program began
 		}
 		_, err = state.Run(chunk, globals)
-		var raised *Error
-		if err != nil && !errors.As(err, &raised) && !errors.Is(err, meter.ErrTime) && !errors.Is(err, meter.ErrMemory) {
+		var luaErr *Error
+		if err != nil && !errors.As(err, &luaErr) && !errors.Is(err, meter.ErrTime) && !errors.Is(err, meter.ErrMemory) {
 			t.Fatalf("%q: %v", source, err)
 		}
 	})

@@ -60,7 +60,7 @@ func ipairsStep(c *Call) []Value {
 }
 
 func baseAssert(c *Call) []Value {
-	if !Truth(c.WantAny(1)) {
+	if !IsTruthy(c.WantAny(1)) {
 		return c.Fail("%s", c.OptString(2, "assertion failed!"))
 	}
 	return c.Return(c.slots...)
@@ -72,7 +72,7 @@ func baseCollect(c *Call) []Value {
 	case "count", "step", "collect", "stop", "restart", "setpause", "setstepmul":
 		c.OptInt(2, 0)
 	default:
-		c.BadArg(1, "invalid option '"+option+"'")
+		c.RaiseBadArg(1, "invalid option '"+option+"'")
 	}
 	switch option {
 	case "count":
@@ -115,7 +115,7 @@ func baseSetMeta(c *Call) []Value {
 	t := c.WantTable(1)
 	meta, ok := c.Arg(2).(*Table)
 	if !ok && (c.NArgs() < 2 || c.Arg(2) != nil) {
-		c.BadArg(2, "nil or table expected")
+		c.RaiseBadArg(2, "nil or table expected")
 	}
 	if t.meta != nil && t.meta.Get("__metatable") != nil {
 		return c.Fail("cannot change a protected metatable")
@@ -144,7 +144,7 @@ func baseSelect(c *Call) []Value {
 		i += n
 	}
 	if i < 1 {
-		c.BadArg(1, "index out of range")
+		c.RaiseBadArg(1, "index out of range")
 	}
 	return c.Return(c.slots[min(i, n):]...)
 }
@@ -159,7 +159,7 @@ func baseToNumber(c *Call) []Value {
 	}
 	s := c.WantString(1)
 	if base < 2 || base > 36 {
-		c.BadArg(2, "base out of range")
+		c.RaiseBadArg(2, "base out of range")
 	}
 	c.State().Work(len(s) * digitWork)
 	if n, ok := clib.ParseInteger(s, base); ok {
@@ -171,7 +171,7 @@ func baseToNumber(c *Call) []Value {
 func baseToString(c *Call) []Value {
 	v := c.WantAny(1)
 	if handler := c.thread.metamethod(v, "__tostring"); handler != nil {
-		return c.Return(firstValue(c.thread.goCall(handler, v)))
+		return c.Return(firstValue(c.thread.callFromGo(handler, v)))
 	}
 	return c.ReturnText(describe(v))
 }
@@ -195,7 +195,7 @@ func baseUnpack(c *Call) []Value {
 	if n+c.NArgs() > maxResults {
 		return c.Fail("too many results to unpack")
 	}
-	c.State().meter.Work(n << 4)
+	c.State().meter.ChargeWork(n << 4)
 	results := c.thread.results[:0]
 	for i := from; i <= to; i++ {
 		results = append(results, t.getInt(i))
@@ -276,7 +276,7 @@ func (c *Call) loadResults(main *syntax.Function, err error) []Value {
 	if err != nil {
 		return c.Return(nil, s.Text(err.Error()))
 	}
-	return c.Return(&Closure{proto: newProto(&s.meter, main), env: s.globals, address: s.meter.Address()})
+	return c.Return(&Closure{proto: newProto(&s.meter, main), env: s.globals, address: s.meter.NewAddress()})
 }
 
 func (c *Call) optInt32(i, fallback int) int {

@@ -24,10 +24,10 @@ func stringFormat(c *Call) []Value {
 			continue
 		}
 		if arg++; arg > c.NArgs() {
-			c.BadArg(arg, "no value")
+			c.RaiseBadArg(arg, "no value")
 		}
-		d := c.directive(format, &i)
-		text := d.print(c, arg)
+		d := c.parseDirective(format, &i)
+		text := d.formatArg(c, arg)
 		c.State().Charge(len(text))
 		b.WriteString(text)
 	}
@@ -35,7 +35,7 @@ func stringFormat(c *Call) []Value {
 	return c.Return(b.String())
 }
 
-// directive is one % directive of a format string.
+// parseDirective is one % directive of a format string.
 type directive struct {
 	left, plus, blank, alternate, zero bool
 	width                              int
@@ -43,8 +43,8 @@ type directive struct {
 	verb                               byte
 }
 
-// directive parses a directive after its %, and sets i to the index of its last character.
-func (c *Call) directive(format string, i *int) directive {
+// parseDirective parses a directive after its %, and sets i to the index of its last character.
+func (c *Call) parseDirective(format string, i *int) directive {
 	d := directive{precision: -1}
 	at := func() byte {
 		if *i < len(format) {
@@ -89,20 +89,20 @@ func (c *Call) directive(format string, i *int) directive {
 	return d
 }
 
-// print returns the text of the argument number arg.
-func (d directive) print(c *Call, arg int) string {
+// formatArg returns the text of the argument number arg.
+func (d directive) formatArg(c *Call, arg int) string {
 	switch d.verb {
 	case 'c':
 		d.zero = false
-		return clib.UpToZero(d.pad("", string([]byte{byte(c.WantInt32(arg))})))
+		return clib.CutAtZero(d.pad("", string([]byte{byte(c.WantInt32(arg))})))
 	case 'd', 'i':
 		n := clib.Truncate(c.WantNumber(arg))
 		digits := strings.TrimPrefix(strconv.FormatInt(n, 10), "-")
-		return d.integer(d.sign(n < 0), digits)
+		return d.formatInteger(d.sign(n < 0), digits)
 	case 'o', 'u', 'x', 'X':
-		return d.unsigned(clib.Unsigned(c.WantNumber(arg)))
+		return d.formatUnsigned(clib.Unsigned(c.WantNumber(arg)))
 	case 'e', 'E', 'f', 'g', 'G':
-		return d.float(c.WantNumber(arg))
+		return d.formatFloat(c.WantNumber(arg))
 	case 'q':
 		return quote(c.WantString(arg))
 	case 's':
@@ -110,14 +110,14 @@ func (d directive) print(c *Call, arg int) string {
 		if d.precision < 0 && len(s) >= 100 {
 			return s
 		}
-		s = clib.UpToZero(s)
+		s = clib.CutAtZero(s)
 		if d.precision >= 0 && len(s) > d.precision {
 			s = s[:d.precision]
 		}
 		d.zero = false
 		return d.pad("", s)
 	}
-	c.Fail("invalid option '%%%s' to 'format'", clib.UpToZero(string([]byte{d.verb})))
+	c.Fail("invalid option '%%%s' to 'format'", clib.CutAtZero(string([]byte{d.verb})))
 	return ""
 }
 
@@ -133,7 +133,7 @@ func (d directive) sign(negative bool) string {
 	return ""
 }
 
-func (d directive) unsigned(n uint64) string {
+func (d directive) formatUnsigned(n uint64) string {
 	base, prefix := 10, ""
 	switch d.verb {
 	case 'o':
@@ -151,11 +151,11 @@ func (d directive) unsigned(n uint64) string {
 	if d.alternate && d.verb == 'o' && len(digits) >= d.precision && digits[0] != '0' {
 		digits = "0" + digits
 	}
-	return d.integer(prefix, digits)
+	return d.formatInteger(prefix, digits)
 }
 
-// integer pads digits to the precision, and the complete text to the width.
-func (d directive) integer(prefix, digits string) string {
+// formatInteger pads digits to the precision, and the complete text to the width.
+func (d directive) formatInteger(prefix, digits string) string {
 	if d.precision >= 0 {
 		d.zero = false
 		if d.precision == 0 && digits == "0" {
@@ -169,7 +169,7 @@ func (d directive) integer(prefix, digits string) string {
 	return d.pad(prefix, digits)
 }
 
-func (d directive) float(n float64) string {
+func (d directive) formatFloat(n float64) string {
 	sign := d.sign(math.Signbit(n))
 	if math.IsNaN(n) || math.IsInf(n, 0) {
 		text := strings.TrimPrefix(clib.FormatNonFinite(n), "-")

@@ -57,7 +57,7 @@ func stringChar(c *Call) []Value {
 	for i := range text {
 		n := c.WantInt32(i + 1)
 		if n < 0 || n > 255 {
-			c.BadArg(i+1, "invalid value")
+			c.RaiseBadArg(i+1, "invalid value")
 		}
 		text[i] = byte(n)
 	}
@@ -106,7 +106,7 @@ func (c *Call) search(find bool) []Value {
 	s, pat := c.WantString(1), c.WantString(2)
 	from := min(max(absoluteIndex(c.OptInt(3, 1), len(s))-1, 0), len(s))
 	c.State().Work(len(pat))
-	if find && (Truth(c.Arg(4)) || !strings.ContainsAny(clib.UpToZero(pat), "^$*+?.([%-")) {
+	if find && (IsTruthy(c.Arg(4)) || !strings.ContainsAny(clib.CutAtZero(pat), "^$*+?.([%-")) {
 		c.State().Work((len(s) - from + len(pat)) * clib.IndexWork)
 		if i := clib.Index(s[from:], pat); i >= 0 {
 			return c.Return(float64(from+i+1), float64(from+i+len(pat)))
@@ -114,7 +114,7 @@ func (c *Call) search(find bool) []Value {
 		return c.Return(nil)
 	}
 	m := pattern.New(&c.thread.state.meter, c, s, pat)
-	anchored := m.Anchor()
+	anchored := m.TrimAnchor()
 	for ; from <= len(s); from++ {
 		to, ok := m.Match(from)
 		if ok && find {
@@ -132,7 +132,7 @@ func (c *Call) search(find bool) []Value {
 func stringGMatch(c *Call) []Value {
 	s, pat := c.WantString(1), c.WantString(2)
 	at := 0
-	return c.Return(&Builtin{address: c.State().meter.Address(), run: func(c *Call) []Value {
+	return c.Return(&Builtin{address: c.State().meter.NewAddress(), run: func(c *Call) []Value {
 		m := pattern.New(&c.thread.state.meter, c, s, pat)
 		for ; at <= len(s); at++ {
 			to, ok := m.Match(at)
@@ -155,10 +155,10 @@ func stringGsub(c *Call) []Value {
 	switch c.Arg(3).(type) {
 	case float64, string, *Closure, *Builtin, *Table:
 	default:
-		c.BadArg(3, "string/function/table expected")
+		c.RaiseBadArg(3, "string/function/table expected")
 	}
 	m := pattern.New(&c.thread.state.meter, c, s, pat)
-	anchored := m.Anchor()
+	anchored := m.TrimAnchor()
 	var b strings.Builder
 	at, n := 0, 0
 	for n < maxCount {
@@ -191,14 +191,14 @@ func (c *Call) replace(m *pattern.Matcher, b *strings.Builder, from, to int) {
 	case *Table:
 		v = c.thread.index(repl, m.Capture(0, from, to), nil)
 	case *Closure, *Builtin:
-		v = firstValue(c.thread.goCall(repl, m.Captures(from, to, true)...))
+		v = firstValue(c.thread.callFromGo(repl, m.Captures(from, to, true)...))
 	default:
 		template, _ := ToString(repl)
 		c.expand(m, b, template, from, to)
 		return
 	}
 	text, ok := ToString(v)
-	if !Truth(v) {
+	if !IsTruthy(v) {
 		text = m.Text[from:to]
 	} else if !ok {
 		c.Fail("invalid replacement value (a %s)", TypeName(v))

@@ -39,7 +39,7 @@ func tableConcat(c *Call) []Value {
 		}
 		c.State().meter.Charge(len(s) + len(separator))
 		b.WriteString(s)
-		c.State().meter.Work(meter.Step)
+		c.State().meter.ChargeWork(meter.Step)
 	}
 	return c.Return(b.String())
 }
@@ -47,7 +47,7 @@ func tableConcat(c *Call) []Value {
 func tableForEach(c *Call) []Value {
 	t, f := c.WantTable(1), c.wantFunction(2)
 	for key, value, _ := t.Next(nil); key != nil; {
-		if v := firstValue(c.thread.goCall(f, key, value)); v != nil {
+		if v := firstValue(c.thread.callFromGo(f, key, value)); v != nil {
 			return c.Return(v)
 		}
 		var ok bool
@@ -61,7 +61,7 @@ func tableForEach(c *Call) []Value {
 func tableForEachI(c *Call) []Value {
 	t, f := c.WantTable(1), c.wantFunction(2)
 	for i, n := 1, t.Len(); i <= n; i++ {
-		if v := firstValue(c.thread.goCall(f, float64(i), t.getInt(i))); v != nil {
+		if v := firstValue(c.thread.callFromGo(f, float64(i), t.getInt(i))); v != nil {
 			return c.Return(v)
 		}
 	}
@@ -78,7 +78,7 @@ func tableInsert(c *Call) []Value {
 	case 3:
 		position := c.WantInt32(2)
 		for i := max(last, position); i > position; i-- {
-			m.Work(meter.Step)
+			m.ChargeWork(meter.Step)
 			c.rawSet(t, float64(i), t.getInt(i-1))
 		}
 		c.rawSet(t, float64(position), c.Arg(3))
@@ -97,7 +97,7 @@ func tableRemove(c *Call) []Value {
 	}
 	removed := t.getInt(position)
 	for i := position; i < last; i++ {
-		c.State().meter.Work(meter.Step)
+		c.State().meter.ChargeWork(meter.Step)
 		c.rawSet(t, float64(i), t.getInt(i+1))
 	}
 	c.rawSet(t, float64(last), nil)
@@ -108,7 +108,7 @@ func tableMaxN(c *Call) []Value {
 	t := c.WantTable(1)
 	largest := 0.0
 	for key, _, _ := t.Next(nil); key != nil; key, _, _ = t.Next(key) {
-		c.State().meter.Work(meter.Step)
+		c.State().meter.ChargeWork(meter.Step)
 		if n, ok := key.(float64); ok {
 			largest = max(largest, n)
 		}

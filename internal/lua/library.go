@@ -19,9 +19,9 @@ type alias string
 type Builder struct{ lastAddress uint32 }
 
 // NewBuilder returns a Builder whose objects have addresses after those of the standard library.
-func NewBuilder() *Builder { return &Builder{lastAddress: standard.lastAddress} }
+func NewBuilder() *Builder { return &Builder{lastAddress: standardLib.lastAddress} }
 
-func (b *Builder) address() uint32 {
+func (b *Builder) newAddress() uint32 {
 	b.lastAddress += 16
 	return b.lastAddress
 }
@@ -29,7 +29,7 @@ func (b *Builder) address() uint32 {
 // Function returns a Lua function. run returns the result of Call.Return, or nil for no value. run
 // must not keep the Call.
 func (b *Builder) Function(run func(*Call) []Value) *Builtin {
-	return &Builtin{run: run, address: b.address()}
+	return &Builtin{run: run, address: b.newAddress()}
 }
 
 // value returns the Lua function for a Go function, and any other value unchanged.
@@ -47,7 +47,7 @@ func (b *Builder) value(v any) Value {
 
 // Table returns a frozen table with these entries.
 func (b *Builder) Table(entries ...Entry) *Table {
-	t := &Table{address: b.address()}
+	t := &Table{address: b.newAddress()}
 	for _, e := range entries {
 		v := e.Value
 		if name, ok := v.(alias); ok {
@@ -65,8 +65,8 @@ func (b *Builder) WithMeta(t, meta *Table) *Table {
 	return t
 }
 
-// standard is the part of Lua's own library that scripts in Redis have. It never changes.
-var standard = newStandard()
+// standardLib is the part of Lua's own library that scripts in Redis have. It never changes.
+var standardLib = newStandardLibrary()
 
 type standardLibrary struct {
 	globals     []Entry
@@ -74,7 +74,7 @@ type standardLibrary struct {
 	lastAddress uint32
 }
 
-func newStandard() (l standardLibrary) {
+func newStandardLibrary() (l standardLibrary) {
 	b := &Builder{}
 	text := b.Table(stringLibrary...)
 	l.stringMeta = b.Table(Entry{"__index", text})
@@ -88,9 +88,9 @@ func newStandard() (l standardLibrary) {
 	return l
 }
 
-// Standard returns the entries of Lua's own library that scripts in Redis have. It excludes pcall
-// and math.random, which Redis replaces, and _G.
-func Standard() []Entry { return standard.globals }
+// StandardEntries returns the entries of Lua's own library that scripts in Redis have. It excludes
+// pcall and math.random, which Redis replaces, and _G.
+func StandardEntries() []Entry { return standardLib.globals }
 
 // CopyWith returns a copy of a library with more entries, which may replace existing entries.
 func (b *Builder) CopyWith(library *Table, extra ...Entry) *Table {
@@ -103,9 +103,9 @@ func (b *Builder) CopyWith(library *Table, extra ...Entry) *Table {
 
 // NewGlobals returns a table for a run's global variables, with room for ownCount variables of the
 // run. Reads of other names go to shared.
-func (s *State) NewGlobals(shared *Table, ownCount int) *Table {
+func (s *State) NewGlobals(sharedGlobals *Table, ownCount int) *Table {
 	t := s.NewTable()
 	t.reserve(ownCount)
-	t.fallback, t.meta = shared, shared.meta
+	t.fallback, t.meta = sharedGlobals, sharedGlobals.meta
 	return t
 }

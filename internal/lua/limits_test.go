@@ -109,9 +109,9 @@ func TestLimitOfPatterns(t *testing.T) {
 	}
 }
 
-// TestMemoryThatScriptsSee checks that the memory that a script sees is never zero and never
+// TestMemoryReportedToScripts checks that the memory that a script sees is never zero and never
 // shrinks.
-func TestMemoryThatScriptsSee(t *testing.T) {
+func TestMemoryReportedToScripts(t *testing.T) {
 	value, err := run(t, `local before, exact = gcinfo(), collectgarbage("count") local s = ("x"):rep(100000)
 		return before > 0 and before == math.floor(exact) and gcinfo() - before >= 97 and gcinfo() - before < 110 and collectgarbage("step")
 			and collectgarbage() == 0 and collectgarbage("stop") == 0 and collectgarbage("collect") == 0`, meter.Limits{})
@@ -130,9 +130,9 @@ func (g *growthRecorder) Grow() error {
 
 func (g *growthRecorder) Pause() error { return nil }
 
-// TestBlocksAreCharged checks that the meter charges a run for all code of a block when the block
+// TestChargeForBlocks checks that the meter charges a run for all code of a block when the block
 // begins, and at no other time. It covers every kind of statement.
-func TestBlocksAreCharged(t *testing.T) {
+func TestChargeForBlocks(t *testing.T) {
 	for source, want := range map[string]bool{
 		`BODY`:                                        true,
 		`do BODY end`:                                 true,

@@ -13,7 +13,7 @@ import (
 // officialGlobals returns the global variables for a test file in dir.
 func officialGlobals(s *State, dir string) *Table {
 	t := s.NewTable()
-	for _, e := range Standard() {
+	for _, e := range StandardEntries() {
 		v := e.Value
 		if library, ok := v.(*Table); ok { // the test files change libraries
 			v = s.copyTable(library)
@@ -43,7 +43,7 @@ func officialGlobals(s *State, dir string) *Table {
 	define(osTable, "remove", func(c *Call) []Value { return c.Return(true) })
 	define(ioTable, "output", noResults)
 	define(ioTable, "close", noResults)
-	define(ioTable, "tmpfile", hostTemporary)
+	define(ioTable, "tmpfile", hostTemporaryFile)
 	define(ioTable, "write", files.write)
 	stream, streamMeta := s.NewTable(), s.NewTable()
 	define(streamMeta, "__gc", func(c *Call) []Value { c.WantTable(1); return nil })
@@ -93,7 +93,7 @@ func hostRandom(c *Call, random *rand.Rand) []Value {
 	}
 	high := c.WantInt32(c.NArgs())
 	if low > high {
-		c.BadArg(c.NArgs(), "interval is empty")
+		c.RaiseBadArg(c.NArgs(), "interval is empty")
 	}
 	return c.Return(float64(low + random.IntN(high-low+1)))
 }
@@ -109,7 +109,7 @@ func hostFunction(c *Call, i int) (*Closure, *Call) {
 			return at.closure, at
 		}
 	}
-	c.BadArg(i, "invalid level")
+	c.RaiseBadArg(i, "invalid level")
 	return nil, nil
 }
 
@@ -131,7 +131,7 @@ func hostSetEnv(c *Call) []Value {
 	}
 	c.WantAny(1)
 	if c.Arg(1) == nil {
-		c.wrongType(1, "number")
+		c.raiseWrongType(1, "number")
 	}
 	f, _ := hostFunction(c, 1)
 	f.env = env
@@ -163,8 +163,8 @@ func hostTrace(c *Call) (text string) {
 	return text
 }
 
-// hostTemporary returns a file that a test writes, and then reads as a whole.
-func hostTemporary(c *Call) []Value {
+// hostTemporaryFile returns a file that a test writes, and then reads as a whole.
+func hostTemporaryFile(c *Call) []Value {
 	s, b := c.State(), NewBuilder()
 	var text strings.Builder
 	file := s.NewTable()
@@ -192,7 +192,7 @@ type hostFiles struct {
 
 func (h hostFiles) run(c *Call, name string) []Value {
 	f := h.read(c, name)
-	return c.Return(c.thread.goCall(f)...)
+	return c.Return(c.thread.callFromGo(f)...)
 }
 
 func (h hostFiles) load(c *Call) []Value { return c.Return(h.read(c, c.WantString(1))) }
@@ -219,5 +219,5 @@ func (h hostFiles) runWritten(c *Call) []Value {
 		text = append(text, part...)
 	}
 	chunk := c.load(string(text), "@written.lua")
-	return c.Return(c.thread.goCall(chunk[0])...)
+	return c.Return(c.thread.callFromGo(chunk[0])...)
 }

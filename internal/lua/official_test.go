@@ -12,9 +12,9 @@ import (
 	"redlock-proxy/internal/lua/meter"
 )
 
-// officialDir is the environment variable with the directory of the test suite of Lua 5.1
+// officialDirEnv is the environment variable with the directory of the test suite of Lua 5.1
 // (lua.org/tests, for 5.1). The suite is not part of this repository.
-const officialDir = "REDLOCK_LUA_TESTS"
+const officialDirEnv = "REDLOCK_LUA_TESTS"
 
 // officialFiles lists the files of the suite that do not test files, a shell, hooks, or the C
 // library for tests.
@@ -22,10 +22,10 @@ var officialFiles = []string{"attrib", "big", "calls", "closure", "constructs", 
 	"locals", "math",
 	"nextvar", "pm", "sort", "strings", "vararg", "verybig"}
 
-// officialCuts lists the parts of files that need features that scripts in Redis do not have. Each
+// omittedParts lists the parts of files that need features that scripts in Redis do not have. Each
 // part begins and ends with the given texts. blankOut keeps the line ends of a part, because the
 // files check line numbers.
-var officialCuts = map[string][][2]string{
+var omittedParts = map[string][][2]string{
 	// require, module and files
 	"attrib": {{"do --[", "end  --]"}},
 	// a string of 4 GB, which is too long only if addresses have 32 bits
@@ -49,9 +49,9 @@ var officialCuts = map[string][][2]string{
 
 // TestOfficial checks that the official tests of Lua 5.1 pass.
 func TestOfficial(t *testing.T) {
-	dir := os.Getenv(officialDir)
+	dir := os.Getenv(officialDirEnv)
 	if dir == "" {
-		t.Skipf("NOT RUN: %s does not name a directory with the official tests of Lua 5.1", officialDir)
+		t.Skipf("NOT RUN: %s does not name a directory with the official tests of Lua 5.1", officialDirEnv)
 	}
 	for _, name := range officialFiles {
 		t.Run(name, func(t *testing.T) { runOfficial(t, dir, name) })
@@ -64,7 +64,7 @@ func runOfficial(t *testing.T, dir, name string) {
 		t.Fatal(err)
 	}
 	source := string(text)
-	for _, ends := range officialCuts[name] {
+	for _, ends := range omittedParts[name] {
 		if source, err = blankOut(source, ends[0], ends[1]); err != nil {
 			t.Fatal(err)
 		}

@@ -48,13 +48,13 @@ func (t *thread) index(object, key Value, at *site) Value {
 				return nil
 			}
 		} else if handler = t.metamethod(object, "__index"); handler == nil {
-			t.call.typeError(at, object, "index")
+			t.call.raiseTypeError(at, object, "index")
 		}
 		if isFunction(handler) {
 			t.call.setLine(at)
-			return firstValue(t.goCall(handler, object, key))
+			return firstValue(t.callFromGo(handler, object, key))
 		}
-		t.state.meter.Work(2 * slotWork) // for the lookups in the object and its metatable
+		t.state.meter.ChargeWork(2 * slotWork) // for the lookups in the object and its metatable
 		object, at = handler, withoutName(at)
 	}
 	t.call.setLine(at)
@@ -78,14 +78,14 @@ func (t *thread) setIndex(object, key, value Value, at *site) {
 				return
 			}
 		} else if handler = t.metamethod(object, "__newindex"); handler == nil {
-			t.call.typeError(at, object, "index")
+			t.call.raiseTypeError(at, object, "index")
 		}
 		if isFunction(handler) {
 			t.call.setLine(at)
-			t.goCall(handler, object, key, value)
+			t.callFromGo(handler, object, key, value)
 			return
 		}
-		t.state.meter.Work(2 * slotWork) // for the lookups in the object and its metatable
+		t.state.meter.ChargeWork(2 * slotWork) // for the lookups in the object and its metatable
 		object, at = handler, withoutName(at)
 	}
 	t.call.setLine(at)
@@ -125,8 +125,8 @@ func (c *Call) setLine(at *site) {
 	}
 }
 
-// typeError raises the error that a value does not support an operation.
-func (c *Call) typeError(at *site, v Value, verb string) {
+// raiseTypeError raises the error that a value does not support an operation.
+func (c *Call) raiseTypeError(at *site, v Value, verb string) {
 	c.setLine(at)
 	name := "a " + TypeName(v) + " value"
 	if at != nil && at.kind != "" {
@@ -149,12 +149,12 @@ func (t *thread) arithmetic(operator syntax.Kind, a, b Value, left, right *site)
 	}
 	if handler != nil {
 		t.call.setLine(left)
-		return firstValue(t.goCall(handler, a, b))
+		return firstValue(t.callFromGo(handler, a, b))
 	}
 	if xOK {
-		t.call.typeError(right, b, "perform arithmetic on")
+		t.call.raiseTypeError(right, b, "perform arithmetic on")
 	}
-	t.call.typeError(left, a, "perform arithmetic on")
+	t.call.raiseTypeError(left, a, "perform arithmetic on")
 	return nil
 }
 
@@ -167,9 +167,9 @@ func (t *thread) negate(v Value, at *site) Value {
 	}
 	if handler := t.metamethod(v, "__unm"); handler != nil {
 		t.call.setLine(at)
-		return firstValue(t.goCall(handler, v, v))
+		return firstValue(t.callFromGo(handler, v, v))
 	}
-	t.call.typeError(at, v, "perform arithmetic on")
+	t.call.raiseTypeError(at, v, "perform arithmetic on")
 	return nil
 }
 
@@ -181,7 +181,7 @@ func (t *thread) length(v Value, at *site) Value {
 	case *Table:
 		return float64(v.Len())
 	}
-	t.call.typeError(at, v, "get length of")
+	t.call.raiseTypeError(at, v, "get length of")
 	return nil
 }
 
@@ -206,14 +206,14 @@ func (t *thread) equal(a, b Value, line int) bool {
 		return false
 	}
 	t.call.line = line
-	return Truth(firstValue(t.goCall(handler, a, b)))
+	return IsTruthy(firstValue(t.callFromGo(handler, a, b)))
 }
 
 // chargeComparison charges for the comparison of a string with a value, which processes 16 bytes at
 // a time.
 func (t *thread) chargeComparison(a string, b Value) {
 	if b, ok := b.(string); ok {
-		t.state.meter.Work(min(len(a), len(b)) >> 4)
+		t.state.meter.ChargeWork(min(len(a), len(b)) >> 4)
 	}
 }
 
@@ -234,7 +234,7 @@ func (t *thread) less(a, b Value, line int) bool {
 	if answer, ok := t.compare("__lt", a, b); ok {
 		return answer
 	}
-	return t.orderError(a, b)
+	return t.raiseOrderError(a, b)
 }
 
 // lessOrEqual returns a <= b.
@@ -257,7 +257,7 @@ func (t *thread) lessOrEqual(a, b Value, line int) bool {
 	if answer, ok := t.compare("__lt", b, a); ok {
 		return !answer
 	}
-	return t.orderError(a, b)
+	return t.raiseOrderError(a, b)
 }
 
 // compare calls the metamethod that two values of the same type share. ok is false if they share
@@ -270,10 +270,10 @@ func (t *thread) compare(event string, a, b Value) (answer, ok bool) {
 	if handler == nil || handler != t.metamethod(b, event) {
 		return false, false
 	}
-	return Truth(firstValue(t.goCall(handler, a, b))), true
+	return IsTruthy(firstValue(t.callFromGo(handler, a, b))), true
 }
 
-func (t *thread) orderError(a, b Value) bool {
+func (t *thread) raiseOrderError(a, b Value) bool {
 	x, y := TypeName(a), TypeName(b)
 	if x == y {
 		t.raise(t.call.position() + "attempt to compare two " + x + " values")
@@ -331,11 +331,11 @@ func (t *thread) concatMeta(a, b Value, left, right *site) Value {
 	}
 	if handler != nil {
 		t.call.setLine(right)
-		return firstValue(t.goCall(handler, a, b))
+		return firstValue(t.callFromGo(handler, a, b))
 	}
 	if _, ok := ToString(a); ok {
-		t.call.typeError(right, b, "concatenate")
+		t.call.raiseTypeError(right, b, "concatenate")
 	}
-	t.call.typeError(left, a, "concatenate")
+	t.call.raiseTypeError(left, a, "concatenate")
 	return nil
 }

@@ -43,9 +43,9 @@ func (s sorter) Swap(i, j int) { s.values[i], s.values[j] = s.values[j], s.value
 // Less implements sort.Interface. If the comparison raises an error, the table stays unchanged.
 func (s sorter) Less(i, j int) bool {
 	t := s.call.thread
-	t.state.meter.Work(meter.Step)
+	t.state.meter.ChargeWork(meter.Step)
 	if s.comparison != nil {
-		return Truth(firstValue(t.goCall(s.comparison, s.values[i], s.values[j])))
+		return IsTruthy(firstValue(t.callFromGo(s.comparison, s.values[i], s.values[j])))
 	}
 	return t.less(s.values[i], s.values[j], 0)
 }

@@ -15,7 +15,7 @@ type State struct {
 
 // NewState returns the state of a new run.
 func NewState(limits meter.Limits) *State {
-	s := &State{stringMeta: standard.stringMeta}
+	s := &State{stringMeta: standardLib.stringMeta}
 	if limits.Depth == 0 || limits.Depth > maxDepth {
 		limits.Depth = maxDepth
 	}
@@ -30,7 +30,7 @@ const firstAddress = 1 << 20
 // NewTable returns an empty table, and charges it to the run.
 func (s *State) NewTable() *Table {
 	s.meter.Charge(tableSize)
-	return &Table{address: s.meter.Address(), meter: &s.meter}
+	return &Table{address: s.meter.NewAddress(), meter: &s.meter}
 }
 
 // NewArray returns a table of values, none of which is nil, and charges it to the run.
@@ -47,11 +47,11 @@ func (s *State) Set(t *Table, key, value Value) { t.set(key, value) }
 // Charge counts bytes that a Go function will allocate for Lua.
 func (s *State) Charge(bytes int) { s.meter.Charge(bytes) }
 
-// Work counts bytes that a Go function will process but not allocate.
-func (s *State) Work(bytes int) { s.meter.Work(bytes) }
+// ChargeWork counts bytes that a Go function will process but not allocate.
+func (s *State) Work(bytes int) { s.meter.ChargeWork(bytes) }
 
-// Text counts a new string of the run, and returns it.
-func (s *State) Text(text string) string { return s.meter.Text(text) }
+// ChargeText counts a new string of the run, and returns it.
+func (s *State) Text(text string) string { return s.meter.ChargeText(text) }
 
 // Run executes a chunk with these global variables, and returns its first value. The error is an
 // *Error, an error that wraps meter.ErrMemory, or the error that a Go function passed to

@@ -18,7 +18,7 @@ func run(t *testing.T, source string, limits meter.Limits, globals ...Entry) (Va
 		t.Fatal(err)
 	}
 	state := NewState(limits)
-	shared := NewBuilder().Table(append(Standard(), globals...)...)
+	shared := NewBuilder().Table(append(StandardEntries(), globals...)...)
 	return state.Run(chunk, state.NewGlobals(shared, 0))
 }
 
@@ -91,8 +91,8 @@ func TestErrorPosition(t *testing.T) {
 	}
 }
 
-// TestFrozen checks that not even Go functions can change a frozen table.
-func TestFrozen(t *testing.T) {
+// TestFrozenTable checks that not even Go functions can change a frozen table.
+func TestFrozenTable(t *testing.T) {
 	for _, change := range []string{`t.x = 1`, `t[1] = 1`, `t.a = nil`, `rawset(t, "a", 1)`, `table.insert(t, 1)`,
 		`setmetatable(t, {})`, `table.sort(t, function() return true end)`,
 		`table.remove(t)`, `function t.f() end`, `t.a, t.b = 1, 2`} {

@@ -30,7 +30,7 @@ type entry struct{ key, value Value }
 // charge charges for visits of slots in the array, the entries or the index.
 func (t *Table) charge(slots int) {
 	if t.meter != nil {
-		t.meter.Work(slots * slotWork)
+		t.meter.ChargeWork(slots * slotWork)
 	}
 }
 
@@ -331,9 +331,9 @@ func hashOf(key Value) uint32 {
 	case string:
 		return hashString(k)
 	case float64:
-		return mixBits(math.Float64bits(k + 0)) // 0 and -0 are one key
+		return hashBits(math.Float64bits(k + 0)) // 0 and -0 are one key
 	}
-	return mixBits(uint64(addressOf(key)))
+	return hashBits(uint64(addressOf(key)))
 }
 
 // hashString returns the hash of a string. It reads about 32 bytes of a long string.
@@ -346,5 +346,5 @@ func hashString(s string) uint32 {
 	return h
 }
 
-// mixBits returns a hash whose lowest bits depend on every bit of n.
-func mixBits(n uint64) uint32 { return uint32(n * 0x9e3779b97f4a7c15 >> 32) }
+// hashBits returns a hash whose lowest bits depend on every bit of n.
+func hashBits(n uint64) uint32 { return uint32(n * 0x9e3779b97f4a7c15 >> 32) }

@@ -10,9 +10,9 @@ import (
 	"redlock-proxy/internal/lua/meter"
 )
 
-// TestTableIsAMap checks that a table and a Go map with the same changes have the same contents.
-// pairs must return each entry once, and # must return a border.
-func TestTableIsAMap(t *testing.T) {
+// TestTableAgainstMap checks that a table and a Go map with the same changes have the same
+// contents. pairs must return each entry once, and # must return a border.
+func TestTableAgainstMap(t *testing.T) {
 	for seed := range uint64(300) {
 		random := rand.New(rand.NewPCG(3, seed))
 		table, oracle := &Table{}, map[Value]Value{}

@@ -35,8 +35,8 @@ func TypeName(v Value) string {
 	return "userdata"
 }
 
-// Truth reports whether a value counts as true: all values except nil and false.
-func Truth(v Value) bool {
+// IsTruthy reports whether a value counts as true: all values except nil and false.
+func IsTruthy(v Value) bool {
 	b, ok := v.(bool)
 	return v != nil && (!ok || b)
 }
@@ -58,7 +58,7 @@ func (s *State) Number(v Value) (n float64, ok bool) {
 	case float64:
 		return v, true
 	case string:
-		s.meter.Work(len(v) * digitWork)
+		s.meter.ChargeWork(len(v) * digitWork)
 		return clib.ParseNumber(v)
 	}
 	return 0, false

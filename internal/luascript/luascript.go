@@ -15,9 +15,9 @@ func New(source string) Script {
 	return Script{source, hex.EncodeToString(sum[:])}
 }
 
-// Call returns the command that runs the script on keys: EVAL with the source if withSource is set,
-// else EVALSHA.
-func (s Script) Call(withSource bool, keys []string, args ...any) []any {
+// Command returns the command that runs the script on keys: EVAL with the source if withSource is
+// set, else EVALSHA.
+func (s Script) Command(withSource bool, keys []string, args ...any) []any {
 	words := make([]any, 0, 3+len(keys)+len(args))
 	if withSource {
 		words = append(words, "EVAL", s.Source, len(keys))

@@ -18,12 +18,12 @@ func TestDifferentReplies(t *testing.T) {
 	for _, answer := range []cell.Answer{
 		{Applied: true}, {Now: time.Second}, {Fences: []int64{1}}, {Fences: []int64{2}},
 		{KeyStates: []cell.KeyState{{}}}, {KeyStates: []cell.KeyState{{}, {}}},
-		{KeyStates: []cell.KeyState{{Cell: plain, Left: cell.Endless}}},
-		{KeyStates: []cell.KeyState{{Cell: plain, Left: cell.NotReported}}},
-		{KeyStates: []cell.KeyState{{Cell: plain, Left: time.Second}}},
-		{KeyStates: []cell.KeyState{{Cell: plain, Left: time.Minute}}},
-		{KeyStates: []cell.KeyState{{Cell: plain, Left: time.Minute}, {}}},
-		{KeyStates: []cell.KeyState{{}, {Cell: plain, Left: time.Minute}}},
+		{KeyStates: []cell.KeyState{{Cell: plain, TimeLeft: cell.NoExpiry}}},
+		{KeyStates: []cell.KeyState{{Cell: plain, TimeLeft: cell.NotReported}}},
+		{KeyStates: []cell.KeyState{{Cell: plain, TimeLeft: time.Second}}},
+		{KeyStates: []cell.KeyState{{Cell: plain, TimeLeft: time.Minute}}},
+		{KeyStates: []cell.KeyState{{Cell: plain, TimeLeft: time.Minute}, {}}},
+		{KeyStates: []cell.KeyState{{}, {Cell: plain, TimeLeft: time.Minute}}},
 	} {
 		replies = append(replies, register.Reply{State: register.Counted, Answer: answer})
 	}
@@ -37,9 +37,9 @@ func TestDifferentReplies(t *testing.T) {
 // TestDifferentProxyStates checks that proxies that may behave differently have different states.
 func TestDifferentProxyStates(t *testing.T) {
 	l := newTables(&Scenario{N: 3, Retries: 1, Ops: []Op{get0, {Kind: GetSet, Token: 'b'}, lockA}})
-	countedReply := func(did bool, c cell.Cell) replyID {
-		return l.replyID(register.Reply{State: register.Counted, Answer: cell.Answer{Applied: did,
-			KeyStates: []cell.KeyState{{Cell: c, Left: cell.Endless}}}})
+	countedReply := func(isApplied bool, c cell.Cell) replyID {
+		return l.replyID(register.Reply{State: register.Counted, Answer: cell.Answer{Applied: isApplied,
+			KeyStates: []cell.KeyState{{Cell: c, TimeLeft: cell.NoExpiry}}}})
 	}
 	source := numberedSource(1)
 	plain := cell.Cell{Form: cell.Plain, Attempt: source.Attempt(), Value: cell.Value{Present: true, Text: "a"}}

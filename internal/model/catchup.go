@@ -13,8 +13,8 @@ import (
 type CatchUp struct {
 	// NoBarrier reads the sources immediately.
 	NoBarrier bool
-	// NoBlocking makes complete copies of locks that may or may not have a majority.
-	NoBlocking bool
+	// NoBlockingCopies makes complete copies of locks that may or may not have a majority.
+	NoBlockingCopies bool
 	// OnePass omits the second pass.
 	OnePass bool
 	// NoQuarantine counts the master's votes immediately.
@@ -23,8 +23,9 @@ type CatchUp struct {
 	NoFences bool
 	// FewSources reads one source fewer than a catch-up requires.
 	FewSources bool
-	// ExpiryOfHighest copies the expiry of the cell with the highest ballot, not the latest expiry.
-	ExpiryOfHighest bool
+	// ExpiryOfHighestBallot copies the expiry of the cell with the highest ballot, not the latest
+	// expiry.
+	ExpiryOfHighestBallot bool
 }
 
 // catchUpState holds the state of the catch-up of a restarted master.
@@ -41,7 +42,7 @@ type catchUpState struct {
 type stage uint8
 
 const (
-	voting stage = iota
+	votingStage stage = iota
 	firstPass
 	secondPass
 )
@@ -49,7 +50,7 @@ const (
 // encode appends the catch-up to b as bytes.
 func (c catchUpState) encode(b []byte) []byte {
 	b = append(b, byte(c.stage))
-	if c.stage == voting {
+	if c.stage == votingStage {
 		return b
 	}
 	b = append(b, c.master, byte(c.startedAt), c.fence)
@@ -63,7 +64,7 @@ func (c catchUpState) encode(b []byte) []byte {
 
 // decode decodes the bytes that encode appended, and returns the rest of b.
 func (c *catchUpState) decode(b []byte) []byte {
-	if c.stage = stage(b[0]); c.stage == voting {
+	if c.stage = stage(b[0]); c.stage == votingStage {
 		return b[1:]
 	}
 	c.master, c.startedAt, c.fence = b[1], clock(b[2]), b[3]
@@ -79,7 +80,7 @@ func (c *catchUpState) decode(b []byte) []byte {
 
 func (c *catchUpState) renumber(o renumbering) {
 	old := *c
-	if c.stage == voting {
+	if c.stage == votingStage {
 		return
 	}
 	c.master = o[old.master]
@@ -92,7 +93,7 @@ func (c *catchUpState) renumber(o renumbering) {
 
 // signature returns a number that differs for masters with different roles in the catch-up.
 func (c *catchUpState) signature(m int) uint32 {
-	if c.stage == voting {
+	if c.stage == votingStage {
 		return 0
 	}
 	if int(c.master) == m {
@@ -103,14 +104,14 @@ func (c *catchUpState) signature(m int) uint32 {
 
 // hasVote reports whether a master's vote counts.
 func (s *state) hasVote(m int) bool {
-	return s.catchUp.stage == voting || int(s.catchUp.master) != m
+	return s.catchUp.stage == votingStage || int(s.catchUp.master) != m
 }
 
 // emitCatchUpSteps calls f with each possible restart of a master, or with the next steps of a
 // catch-up.
 func (e *explorer) emitCatchUpSteps(s *state, f func(event, *state)) {
 	template := event{proxy: -1, master: -1}
-	if s.catchUp.stage == voting {
+	if s.catchUp.stage == votingStage {
 		for m := range s.masters {
 			if int(s.restarts) < e.Restarts {
 				t := s.clone()
@@ -127,7 +128,7 @@ func (e *explorer) emitCatchUpSteps(s *state, f func(event, *state)) {
 		return
 	}
 	c := s.catchUp
-	if c.stage == firstPass && !e.CatchUp.NoBarrier && e.passed(s.at)-e.passed(c.startedAt) <= register.Limit {
+	if c.stage == firstPass && !e.CatchUp.NoBarrier && e.elapsedTime(s.at)-e.elapsedTime(c.startedAt) <= register.Limit {
 		return
 	}
 	pass, read, unreadSource := int(c.stage-firstPass), 0, false
@@ -175,11 +176,11 @@ func (e *explorer) minSources() int {
 
 // cellAfterRestart returns the cell that a master has after a restart.
 func (e *explorer) cellAfterRestart(s *state, m int) cellID {
-	if !e.RestartOlder {
+	if !e.RestartWithOlderCells {
 		return 0
 	}
 	id := e.initialCells[m]
-	if expiry := e.cells.values[id].expiry; expiry != 0 && expiry <= epoch+e.passed(s.at) {
+	if expiry := e.cells.values[id].expiry; expiry != 0 && expiry <= scenarioStart+e.elapsedTime(s.at) {
 		return 0
 	}
 	return id
@@ -197,15 +198,15 @@ type incarnation struct {
 
 // incarnations returns the incarnations that a pass read, and the number of masters that it did not
 // read or that have an undecided copy.
-func (e *explorer) incarnations(c catchUpState, pass int) (incs []incarnation, unread int) {
-	unread = e.total() - 1
-	for m := range e.total() {
+func (e *explorer) incarnations(c catchUpState, pass int) (incs []incarnation, unreadCount int) {
+	unreadCount = e.masterCount() - 1
+	for m := range e.masterCount() {
 		if c.passes[pass][m] == 0 {
 			continue
 		}
 		read := e.cells.values[c.passes[pass][m]-1]
 		if !read.IsUndecided() {
-			unread--
+			unreadCount--
 		}
 		if read.Form == cell.Absent || read.Form == cell.Mark {
 			continue
@@ -230,7 +231,7 @@ func (e *explorer) incarnations(c catchUpState, pass int) (incs []incarnation, u
 		}
 		if inc.holders == 0 || read.Accepted > inc.Accepted {
 			inc.Cell = read.Cell
-			if e.CatchUp.ExpiryOfHighest {
+			if e.CatchUp.ExpiryOfHighestBallot {
 				inc.expiry = read.expiry
 			}
 		}
@@ -242,7 +243,7 @@ func (e *explorer) incarnations(c catchUpState, pass int) (incs []incarnation, u
 			incs[i].blockExpiry = laterExpiry(incs[i].expiry, incs[undecidedIndex].expiry)
 		}
 	}
-	return incs, unread
+	return incs, unreadCount
 }
 
 // laterExpiry returns the later of two expiry times; zero means never.
@@ -254,9 +255,9 @@ func laterExpiry(a, b time.Duration) time.Duration {
 }
 
 // undecidedCopy returns an undecided copy that expires with the last of the possible incarnations.
-func undecidedCopy(possible []incarnation) incarnation {
-	copied := incarnation{blockExpiry: possible[0].blockExpiry}
-	for _, inc := range possible {
+func undecidedCopy(candidates []incarnation) incarnation {
+	copied := incarnation{blockExpiry: candidates[0].blockExpiry}
+	for _, inc := range candidates {
 		copied.blockExpiry = laterExpiry(copied.blockExpiry, inc.blockExpiry)
 	}
 	copied.Cell = cell.Cell{Form: cell.Blocking, Attempt: cell.UndecidedAttempt}
@@ -267,27 +268,27 @@ func undecidedCopy(possible []incarnation) incarnation {
 func (e *explorer) copyCells(s *state) {
 	c := &s.catchUp
 	incs, unread := e.incarnations(*c, 0)
-	var possible []incarnation
+	var candidates []incarnation
 	for _, inc := range incs {
 		if inc.holders >= vote.Majority(e.N) {
-			possible = []incarnation{inc}
+			candidates = []incarnation{inc}
 			break
 		}
 		if inc.holders+inc.blockingCopies+unread+1 >= vote.Majority(e.N) {
-			possible = append(possible, inc)
+			candidates = append(candidates, inc)
 		}
 	}
-	if len(possible) > 1 {
-		possible = []incarnation{undecidedCopy(possible)}
+	if len(candidates) > 1 {
+		candidates = []incarnation{undecidedCopy(candidates)}
 	}
-	if e.RestartOlder {
+	if e.RestartWithOlderCells {
 		s.masters[c.master].cell = 0 // discards its own data from before the restart
 	}
 	s.masters[c.master].fence = max(s.masters[c.master].fence, c.fence)
-	if len(possible) == 1 {
-		inc := possible[0]
+	if len(candidates) == 1 {
+		inc := candidates[0]
 		copied := inc.content
-		if inc.holders < vote.Majority(e.N) && !e.CatchUp.NoBlocking || inc.Form == cell.Blocking {
+		if inc.holders < vote.Majority(e.N) && !e.CatchUp.NoBlockingCopies || inc.Form == cell.Blocking {
 			copied = content{Cell: cell.Cell{Form: cell.Blocking, Attempt: inc.Attempt}, expiry: inc.blockExpiry}
 		}
 		if copied.Form == cell.Register {
@@ -317,7 +318,7 @@ func (e *explorer) admit(s *state) {
 	secondRead, _ := e.incarnations(c, 1)
 	for _, inc := range secondRead {
 		if inc.Attempt == ownCell.Attempt {
-			if inc.holders < vote.Majority(e.N) && !e.CatchUp.NoBlocking {
+			if inc.holders < vote.Majority(e.N) && !e.CatchUp.NoBlockingCopies {
 				ownCell.Cell = cell.Cell{Form: cell.Blocking, Attempt: ownCell.Attempt}
 				s.masters[c.master].cell = e.cellID(ownCell)
 			}

@@ -13,8 +13,8 @@ import (
 // one, and the masters of New join the next set. The model assumes that the next set was already
 // decided; package reconfig explores the decision.
 type Change struct {
-	// New lists the masters of the new set, by their numbers from 0.
-	New []int
+	// NewMasters lists the masters of the new set, by their numbers from 0.
+	NewMasters []int
 	// Proxies lists the proxies that use the new set, by their numbers from 0. All other proxies
 	// use the old set.
 	Proxies []int
@@ -40,35 +40,36 @@ type Change struct {
 	// RulesByVotes joins by the rules of the old set whenever no majority of the new set votes,
 	// even if a majority has voted before.
 	RulesByVotes bool
-	// FullByNewSet copies a lock completely only if a majority of the new set holds it, even if
+	// FullCopyByNewSet copies a lock completely only if a majority of the new set holds it, even if
 	// fewer masters vote.
-	FullByNewSet bool
-	// OverwriteOwn gives a master that missed its seal blocking copies in place of its own cells.
-	OverwriteOwn bool
+	FullCopyByNewSet bool
+	// OverwriteOwnCells gives a master that missed its seal blocking copies in place of its own
+	// cells.
+	OverwriteOwnCells bool
 	// FewSources reads one source fewer than a join requires.
 	FewSources bool
-	// NoBlocking makes complete copies of locks that may or may not have a majority.
-	NoBlocking bool
+	// NoBlockingCopies makes complete copies of locks that may or may not have a majority.
+	NoBlockingCopies bool
 	// OwnDataOnly lets a master join with its own data only.
 	OwnDataOnly bool
 }
 
-// total returns the number of masters in both sets.
-func (s *Scenario) total() int {
+// masterCount returns the number of masters in both sets.
+func (s *Scenario) masterCount() int {
 	n := s.N
 	if s.Change != nil {
-		for _, m := range s.Change.New {
+		for _, m := range s.Change.NewMasters {
 			n = max(n, m+1)
 		}
 	}
 	return n
 }
 
-// set returns the masters that a proxy uses.
-func (s *Scenario) set(proxy int) []int {
+// masterSet returns the masters that a proxy uses.
+func (s *Scenario) masterSet(proxy int) []int {
 	if s.Change != nil {
 		if slices.Contains(s.Change.Proxies, proxy) {
-			return s.Change.New
+			return s.Change.NewMasters
 		}
 	}
 	masters := make([]int, s.N)
@@ -91,7 +92,7 @@ func (s *Scenario) inNewSet(m int) bool {
 	if s.Change == nil {
 		return false
 	}
-	return slices.Contains(s.Change.New, m)
+	return slices.Contains(s.Change.NewMasters, m)
 }
 
 // role returns 0 for a master in both sets, 1 for the old set only, 2 for the new set only.
@@ -107,8 +108,8 @@ func (s *Scenario) role(m int) byte {
 }
 
 type changeState struct {
-	// sealedMasters holds the sealed masters of the old set, joinedMasters the voting masters of the
-	// new set, as bits.
+	// sealedMasters holds the sealed masters of the old set, joinedMasters the voting masters of
+	// the new set, as bits.
 	sealedMasters, joinedMasters uint8
 	// returnedMasters holds the masters that missed their seal and are joining or have joined.
 	// mastersWithoutData holds the masters that have lost their data, and have not joined since.
@@ -191,16 +192,16 @@ func (e *explorer) emitChangeSteps(s *state, f func(event, *state)) {
 	}
 	e.emitDataLosses(s, f)
 	e.emitLostSeals(s, f)
-	if s.change.join.stage != voting {
+	if s.change.join.stage != votingStage {
 		e.continueJoin(s, f)
 		return
 	}
-	for _, m := range e.Change.New {
+	for _, m := range e.Change.NewMasters {
 		if s.change.joinedMasters>>m&1 == 1 || m < e.N && (s.change.sealedMasters|s.change.mastersWithoutData)>>m&1 == 0 && !e.Change.AllowReturn {
 			continue
 		}
 		// Requests that the master answered before it lost its data must have reached the sources.
-		if s.change.mastersWithoutData>>m&1 == 1 && e.passed(s.at)-e.passed(s.change.lostAt) <= register.Limit {
+		if s.change.mastersWithoutData>>m&1 == 1 && e.elapsedTime(s.at)-e.elapsedTime(s.change.lostAt) <= register.Limit {
 			continue
 		}
 		if e.Change.NoJoin {
@@ -234,7 +235,7 @@ func (e *explorer) emitDataLosses(s *state, f func(event, *state)) {
 		if e.inNewSet(m) {
 			c.usedMasters |= 1 << m
 		}
-		if c.join.stage != voting && (int(c.join.master) == m || c.join.passes[0][m] != 0) {
+		if c.join.stage != votingStage && (int(c.join.master) == m || c.join.passes[0][m] != 0) {
 			c.join, c.catchesUp, c.withoutMajority = catchUpState{}, false, false
 		}
 		t.masters[m] = masterState{}
@@ -246,10 +247,10 @@ func (e *explorer) emitDataLosses(s *state, f func(event, *state)) {
 // joined masters suffice as sources. The master loses its seal, and with the seal the proof that it
 // has its data.
 func (e *explorer) emitLostSeals(s *state, f func(event, *state)) {
-	if !e.Change.AllowReturn || e.Change.RequireAllJoined || s.change.join.stage != voting {
+	if !e.Change.AllowReturn || e.Change.RequireAllJoined || s.change.join.stage != votingStage {
 		return
 	}
-	for _, m := range e.Change.New {
+	for _, m := range e.Change.NewMasters {
 		c := s.change
 		if (c.joinedMasters|c.mastersWithoutData)>>m&1 == 1 || c.sealedMasters>>m&1 == 0 || bits.OnesCount8(c.joinedMasters) < e.newSourcesNeeded(c, m) {
 			continue
@@ -263,7 +264,7 @@ func (e *explorer) emitLostSeals(s *state, f func(event, *state)) {
 
 // newSourcesNeeded returns the minimum number of sources in the new set for a target.
 func (e *explorer) newSourcesNeeded(c changeState, target int) int {
-	needed := vote.ReadQuorum(len(e.Change.New))
+	needed := vote.ReadQuorum(len(e.Change.NewMasters))
 	if c.usedMasters>>target&1 == 0 {
 		needed-- // no majority of the new set includes the target
 	}
@@ -273,12 +274,12 @@ func (e *explorer) newSourcesNeeded(c changeState, target int) int {
 // usesNewRules reports whether masters join by the rules of the new set, because a majority of the
 // new set may have voted.
 func (e *explorer) usesNewRules(s *state) bool {
-	n := len(e.Change.New)
+	n := len(e.Change.NewMasters)
 	switch {
 	case e.Change.EarlyCatchUp:
 		return bits.OnesCount8(s.change.joinedMasters) >= vote.ReadQuorum(n)
 	case e.Change.RulesByVotes:
-		return e.newSetVotes(s)
+		return e.newSetHasMajority(s)
 	default:
 		return bits.OnesCount8(s.change.usedMasters) >= vote.Majority(n)
 	}
@@ -295,9 +296,9 @@ func (e *explorer) beginJoin(s *state, target int, ordinary bool, f func(event, 
 			needed = bits.OnesCount8(s.change.joinedMasters)
 		}
 	}
-	for sources := range uint8(1) << e.total() {
+	for sources := range uint8(1) << e.masterCount() {
 		t := s.clone()
-		t.change.catchesUp, t.change.withoutMajority = ordinary, !e.newSetVotes(s)
+		t.change.catchesUp, t.change.withoutMajority = ordinary, !e.newSetHasMajority(s)
 		if target < e.N && (s.change.sealedMasters|s.change.mastersWithoutData)>>target&1 == 0 {
 			t.change.returnedMasters |= 1 << target
 		}
@@ -348,10 +349,10 @@ func (e *explorer) isSource(s *state, m, target int) bool {
 	}
 }
 
-// keepsOwn reports whether the joining master keeps a cell of its own that may have been granted:
-// it voted in the old set, has not lost its data, and has not voted in the new set.
-func (e *explorer) keepsOwn(s *state, target int) bool {
-	if e.Change.OverwriteOwn && s.change.returnedMasters>>target&1 == 1 {
+// keepsOwnCell reports whether the joining master keeps a cell of its own that may have been
+// granted: it voted in the old set, has not lost its data, and has not voted in the new set.
+func (e *explorer) keepsOwnCell(s *state, target int) bool {
+	if e.Change.OverwriteOwnCells && s.change.returnedMasters>>target&1 == 1 {
 		return false
 	}
 	return target < e.N && s.change.mastersWithoutData>>target&1 == 0 && s.change.usedMasters>>target&1 == 0
@@ -360,7 +361,7 @@ func (e *explorer) keepsOwn(s *state, target int) bool {
 // decidingSetSize returns the size of the set whose majority selects the incarnation to copy.
 func (e *explorer) decidingSetSize(c changeState) int {
 	if c.catchesUp || e.Change.DecideByNewSet {
-		return len(e.Change.New)
+		return len(e.Change.NewMasters)
 	}
 	return e.N
 }
@@ -369,7 +370,7 @@ func (e *explorer) decidingSetSize(c changeState) int {
 // As long as no majority of the new set votes, a majority of the old set suffices.
 func (e *explorer) fullCopyHolders(c changeState) int {
 	holders := vote.Majority(e.decidingSetSize(c))
-	if c.catchesUp && c.withoutMajority && !e.Change.FullByNewSet {
+	if c.catchesUp && c.withoutMajority && !e.Change.FullCopyByNewSet {
 		holders = min(holders, vote.Majority(e.N))
 	}
 	return holders
@@ -394,20 +395,20 @@ func (e *explorer) continueJoin(s *state, f func(event, *state)) {
 	f(event{name: "joins, after reading the sources again:", proxy: -1, master: target}, t)
 }
 
-// newSetVotes reports whether a majority of the new set votes. Before that, the proxies of the new
-// set send no operations.
-func (e *explorer) newSetVotes(s *state) bool {
-	return bits.OnesCount8(s.change.joinedMasters) >= vote.Majority(len(e.Change.New))
+// newSetHasMajority reports whether a majority of the new set votes. Before that, the proxies of
+// the new set send no operations.
+func (e *explorer) newSetHasMajority(s *state) bool {
+	return bits.OnesCount8(s.change.joinedMasters) >= vote.Majority(len(e.Change.NewMasters))
 }
 
 // newSetServes reports whether clients of the new set may begin.
 func (e *explorer) newSetServes(s *state) bool {
-	return e.newSetVotes(s) && (!e.Change.RequireAllJoined || bits.OnesCount8(s.change.joinedMasters) == len(e.Change.New))
+	return e.newSetHasMajority(s) && (!e.Change.RequireAllJoined || bits.OnesCount8(s.change.joinedMasters) == len(e.Change.NewMasters))
 }
 
 // joinIncarnations returns the incarnations that a pass read from the sources, and the number of
 // masters of the deciding set that the pass did not read.
-func (e *explorer) joinIncarnations(s *state, pass int) (incs []incarnation, unread int) {
+func (e *explorer) joinIncarnations(s *state, pass int) (incs []incarnation, unreadCount int) {
 	c := s.change.join
 	target := int(c.master)
 	passes := c
@@ -420,7 +421,7 @@ func (e *explorer) joinIncarnations(s *state, pass int) (incs []incarnation, unr
 		}
 	}
 	incs, unreadByAll := e.incarnations(passes, pass)
-	read := e.total() - 1 - unreadByAll
+	read := e.masterCount() - 1 - unreadByAll
 	return incs, e.decidingSetSize(s.change) - read
 }
 
@@ -430,32 +431,32 @@ func (e *explorer) copyToJoining(s *state) {
 	target := int(c.master)
 	q, full := vote.Majority(e.decidingSetSize(s.change)), e.fullCopyHolders(s.change)
 	incs, unread := e.joinIncarnations(s, 0)
-	var possible []incarnation
+	var candidates []incarnation
 	for _, inc := range incs {
 		if inc.holders >= full {
-			possible = []incarnation{inc}
+			candidates = []incarnation{inc}
 			break
 		}
 		if inc.holders+inc.blockingCopies+unread >= q {
-			possible = append(possible, inc)
+			candidates = append(candidates, inc)
 		}
 	}
-	if len(possible) > 1 {
-		possible = []incarnation{undecidedCopy(possible)}
+	if len(candidates) > 1 {
+		candidates = []incarnation{undecidedCopy(candidates)}
 	}
 	s.masters[target].fence = max(s.masters[target].fence, c.fence)
 	ownBefore := c.passes[0][target] - 1
 	c.stage = secondPass
-	if len(possible) == 0 {
+	if len(candidates) == 0 {
 		if s.masters[target].cell == ownBefore {
 			s.masters[target].cell = 0
 		}
 		return
 	}
-	inc := possible[0]
+	inc := candidates[0]
 	copied := inc.content
-	if inc.holders < full && !e.Change.NoBlocking || inc.Form == cell.Blocking {
-		if ownContent := e.cells.values[ownBefore]; e.keepsOwn(s, target) && ownContent.Attempt == inc.Attempt {
+	if inc.holders < full && !e.Change.NoBlockingCopies || inc.Form == cell.Blocking {
+		if ownContent := e.cells.values[ownBefore]; e.keepsOwnCell(s, target) && ownContent.Attempt == inc.Attempt {
 			return // the target itself is one of the holders
 		}
 		copied = content{Cell: cell.Cell{Form: cell.Blocking, Attempt: inc.Attempt}, expiry: inc.blockExpiry}
@@ -475,7 +476,7 @@ func (e *explorer) admitJoined(s *state) {
 	full := e.fullCopyHolders(s.change)
 	currentContent := e.cells.values[s.masters[target].cell]
 	contentBefore := e.cells.values[c.passes[0][target]-1]
-	wasOwn := e.keepsOwn(s, target) && contentBefore.Attempt == currentContent.Attempt
+	wasOwn := e.keepsOwnCell(s, target) && contentBefore.Attempt == currentContent.Attempt
 	s.change.joinedMasters |= 1 << target
 	s.change.usedMasters |= 1 << target
 	s.change.mastersWithoutData &^= 1 << target
@@ -489,7 +490,7 @@ func (e *explorer) admitJoined(s *state) {
 	}
 	for _, inc := range secondRead {
 		if inc.Attempt == currentContent.Attempt {
-			if inc.holders < full && !e.Change.NoBlocking {
+			if inc.holders < full && !e.Change.NoBlockingCopies {
 				currentContent.Cell = cell.Cell{Form: cell.Blocking, Attempt: currentContent.Attempt}
 				s.masters[target].cell = e.cellID(currentContent)
 			}

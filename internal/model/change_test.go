@@ -8,20 +8,20 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// replaceMaster and the following functions return the explored changes. The proxies with the
+// masterReplacement and the following functions return the explored changes. The proxies with the
 // indexes 1 and 2 use the new set.
-func replaceMaster() *Change { return &Change{New: []int{0, 1, 3}, Proxies: []int{1, 2}} }
-func addMaster() *Change     { return &Change{New: []int{0, 1, 2, 3}, Proxies: []int{1, 2}} }
-func addMasterAllAnswer() *Change {
-	return &Change{New: []int{0, 1, 2, 3}, Proxies: []int{1, 2}, RequireAllSealed: true}
+func masterReplacement() *Change { return &Change{NewMasters: []int{0, 1, 3}, Proxies: []int{1, 2}} }
+func masterAddition() *Change    { return &Change{NewMasters: []int{0, 1, 2, 3}, Proxies: []int{1, 2}} }
+func masterAdditionAllSealed() *Change {
+	return &Change{NewMasters: []int{0, 1, 2, 3}, Proxies: []int{1, 2}, RequireAllSealed: true}
 }
-func removeMaster() *Change { return &Change{New: []int{0, 1, 2}, Proxies: []int{1, 2}} }
-func sameMasters() *Change  { return removeMaster() }
+func masterRemoval() *Change { return &Change{NewMasters: []int{0, 1, 2}, Proxies: []int{1, 2}} }
+func sameMasters() *Change   { return masterRemoval() }
 
 // withDataLosses lets masters miss the change. After the change, up to forgets masters lose their
 // data.
-func withDataLosses(c *Change, forgets int) *Change {
-	c.AllowReturn, c.DataLosses = true, forgets
+func withDataLosses(c *Change, losses int) *Change {
+	c.AllowReturn, c.DataLosses = true, losses
 	return c
 }
 
@@ -33,51 +33,51 @@ var (
 )
 
 var quickChanges = []Scenario{
-	{Name: "one replaced: LOCK, LOCK", N: 3, Losses: 1, Change: replaceMaster(), Ops: []Op{lockA, lockB}},
-	{Name: "one added: LOCK, LOCK", N: 3, Change: addMaster(), Ops: []Op{lockA, lockB}},
-	{Name: "one removed: LOCK, LOCK", N: 4, Change: removeMaster(), Ops: []Op{lockA, lockB}},
-	{Name: "one replaced: held by two, UNLOCK by the new, LOCK", N: 3, InitialHolders: 2, Change: replaceMaster(),
+	{Name: "one replaced: LOCK, LOCK", N: 3, Losses: 1, Change: masterReplacement(), Ops: []Op{lockA, lockB}},
+	{Name: "one added: LOCK, LOCK", N: 3, Change: masterAddition(), Ops: []Op{lockA, lockB}},
+	{Name: "one removed: LOCK, LOCK", N: 4, Change: masterRemoval(), Ops: []Op{lockA, lockB}},
+	{Name: "one replaced: held by two, UNLOCK by the new, LOCK", N: 3, InitialHolders: 2, Change: masterReplacement(),
 		Ops: []Op{lockA, newUnlockA, newLockC}},
-	{Name: "one replaced: held, GETSET, GETSET by the new", N: 3, InitialHolders: 3, Change: replaceMaster(),
+	{Name: "one replaced: held, GETSET, GETSET by the new", N: 3, InitialHolders: 3, Change: masterReplacement(),
 		Ops: []Op{lockA, setB, setC}},
 	{Name: "all well: one added: held by two, UNLOCK by the new, LOCK", N: 3, InitialHolders: 2, Retries: 2, RequireQuorum: true,
-		Change: addMasterAllAnswer(), Ops: []Op{lockA, newUnlockA, newLockC}},
+		Change: masterAdditionAllSealed(), Ops: []Op{lockA, newUnlockA, newLockC}},
 }
 
 var longChanges = []Scenario{
-	{Name: "one replaced: LOCK, UNLOCK, LOCK", N: 3, Losses: 1, Change: replaceMaster(), Ops: []Op{lockA, unlockA, lockB}},
-	{Name: "one replaced: LOCK, LOCK, a lease ends", N: 3, LeaseTicks: 1, Losses: 1, Change: replaceMaster(),
+	{Name: "one replaced: LOCK, UNLOCK, LOCK", N: 3, Losses: 1, Change: masterReplacement(), Ops: []Op{lockA, unlockA, lockB}},
+	{Name: "one replaced: LOCK, LOCK, a lease ends", N: 3, LeaseTicks: 1, Losses: 1, Change: masterReplacement(),
 		Ops: []Op{shortA, lockB}},
-	{Name: "one added: LOCK, LOCK with a lost answer", N: 3, Losses: 1, Change: addMaster(), Ops: []Op{lockA, lockB}},
-	{Name: "one removed: LOCK, LOCK with a lost answer", N: 4, Losses: 1, Change: removeMaster(), Ops: []Op{lockA, lockB}},
-	{Name: "one added: held by two, EXTEND by the new, LOCK", N: 3, InitialHolders: 2, Change: addMaster(),
+	{Name: "one added: LOCK, LOCK with a lost answer", N: 3, Losses: 1, Change: masterAddition(), Ops: []Op{lockA, lockB}},
+	{Name: "one removed: LOCK, LOCK with a lost answer", N: 4, Losses: 1, Change: masterRemoval(), Ops: []Op{lockA, lockB}},
+	{Name: "one added: held by two, EXTEND by the new, LOCK", N: 3, InitialHolders: 2, Change: masterAddition(),
 		Ops: []Op{lockA, newExtendA, newLockC}},
-	{Name: "one added: held by two, UNLOCK by the new, LOCK", N: 3, InitialHolders: 2, Change: addMaster(),
+	{Name: "one added: held by two, UNLOCK by the new, LOCK", N: 3, InitialHolders: 2, Change: masterAddition(),
 		Ops: []Op{lockA, newUnlockA, newLockC}},
-	{Name: "one replaced: held, DEL by the new, UNLOCK by the old, LOCK", N: 3, InitialHolders: 3, Change: replaceMaster(),
+	{Name: "one replaced: held, DEL by the new, UNLOCK by the old, LOCK", N: 3, InitialHolders: 3, Change: masterReplacement(),
 		Ops: []Op{lockA, del, unlockA, newLockC}},
-	{Name: "one replaced: held, GETSET, GETSET by the new, a lost answer", N: 3, InitialHolders: 3, Losses: 1, Change: replaceMaster(),
+	{Name: "one replaced: held, GETSET, GETSET by the new, a lost answer", N: 3, InitialHolders: 3, Losses: 1, Change: masterReplacement(),
 		Ops: []Op{lockA, setB, setC}},
-	{Name: "fences: one replaced: held by two, UNLOCK by the new, LOCK", N: 3, InitialHolders: 2, Change: replaceMaster(),
+	{Name: "fences: one replaced: held by two, UNLOCK by the new, LOCK", N: 3, InitialHolders: 2, Change: masterReplacement(),
 		Ops: []Op{fencedA, newUnlockA, {Kind: Lock, Token: 'c', Proxy: 2, Fence: true}}},
-	{Name: "from two to three: LOCK, LOCK", N: 2, Losses: 1, Change: &Change{New: []int{0, 1, 2}, Proxies: []int{1}},
+	{Name: "from two to three: LOCK, LOCK", N: 2, Losses: 1, Change: &Change{NewMasters: []int{0, 1, 2}, Proxies: []int{1}},
 		Ops: []Op{lockA, lockB}},
 }
 
 // dataLossChanges holds scenarios in which masters lose their data after the change was decided,
 // or return without having seen the change.
 var dataLossChanges = []Scenario{
-	{Name: "one replaced, two forget: LOCK, LOCK by the new", N: 3, SlowTicks: 1, Change: withDataLosses(replaceMaster(), 2),
+	{Name: "one replaced, two forget: LOCK, LOCK by the new", N: 3, SlowTicks: 1, Change: withDataLosses(masterReplacement(), 2),
 		Ops: []Op{newLockA, newLockC}},
-	{Name: "one replaced, two forget: held, LOCK by the new", N: 3, InitialHolders: 3, SlowTicks: 1, Change: withDataLosses(replaceMaster(), 2),
+	{Name: "one replaced, two forget: held, LOCK by the new", N: 3, InitialHolders: 3, SlowTicks: 1, Change: withDataLosses(masterReplacement(), 2),
 		Ops: []Op{lockA, newLockC}},
-	{Name: "one replaced, one forgets: held by two, UNLOCK by the new, LOCK", N: 3, InitialHolders: 2, SlowTicks: 1, Change: withDataLosses(replaceMaster(), 1),
+	{Name: "one replaced, one forgets: held by two, UNLOCK by the new, LOCK", N: 3, InitialHolders: 2, SlowTicks: 1, Change: withDataLosses(masterReplacement(), 1),
 		Ops: []Op{lockA, newUnlockA, newLockC}},
-	{Name: "one added, one forgets: held by two, UNLOCK by the new, LOCK", N: 3, InitialHolders: 2, SlowTicks: 1, Change: withDataLosses(addMaster(), 1),
+	{Name: "one added, one forgets: held by two, UNLOCK by the new, LOCK", N: 3, InitialHolders: 2, SlowTicks: 1, Change: withDataLosses(masterAddition(), 1),
 		Ops: []Op{lockA, newUnlockA, newLockC}},
-	{Name: "one added, two forget: held, LOCK by the new", N: 3, InitialHolders: 3, SlowTicks: 1, Change: withDataLosses(addMaster(), 2),
+	{Name: "one added, two forget: held, LOCK by the new", N: 3, InitialHolders: 3, SlowTicks: 1, Change: withDataLosses(masterAddition(), 2),
 		Ops: []Op{lockA, newLockC}},
-	{Name: "one removed, two forget: LOCK, LOCK by the new", N: 4, SlowTicks: 1, Change: withDataLosses(removeMaster(), 2),
+	{Name: "one removed, two forget: LOCK, LOCK by the new", N: 4, SlowTicks: 1, Change: withDataLosses(masterRemoval(), 2),
 		Ops: []Op{newLockA, newLockC}},
 	{Name: "the same masters, one away: LOCK, UNLOCK by the new, LOCK", N: 3, SlowTicks: 1, Change: withDataLosses(sameMasters(), 1),
 		Ops: []Op{lockA, newUnlockA, newLockC}},
@@ -119,7 +119,7 @@ a round's time passes
 // granted.
 func TestMajorityLosesData(t *testing.T) {
 	ops := []Op{newLockA, newLockC, {Kind: Get, Proxy: 3, After: []int{1}}}
-	change := withDataLosses(replaceMaster(), 2)
+	change := withDataLosses(masterReplacement(), 2)
 	change.Proxies = []int{1, 2, 3}
 	r := follow(t, Scenario{N: 3, SlowTicks: 1, Change: change, Ops: ops}, grantedThenLostScript, quickLimit)
 	if t.Logf("%d states follow, complete: %v", r.States, r.Complete); r.Violation != "" {
@@ -179,7 +179,7 @@ func TestMasterMissedChange(t *testing.T) {
 	}
 	s := missedChangeScenarios[len(missedChangeScenarios)-1]
 	change := *s.Change
-	change.OverwriteOwn, s.Change = true, &change
+	change.OverwriteOwnCells, s.Change = true, &change
 	r := follow(t, s, missedChangeScript, limit)
 	if t.Logf("%d states follow: %s", r.States, r.Violation); r.Violation == "" {
 		t.Error("no violation with blocking copies in place of the master's own cells")
@@ -198,9 +198,9 @@ func TestMasterChanges(t *testing.T) {
 	}
 }
 
-// TestEachChangeMechanismIsNeeded checks that a change of the masters needs each of its mechanisms.
+// TestNeedForEachChangeMechanism checks that a change of the masters needs each of its mechanisms.
 // Without any one of them, the change violates a property, and the explorer finds the violation.
-func TestEachChangeMechanismIsNeeded(t *testing.T) {
+func TestNeedForEachChangeMechanism(t *testing.T) {
 	redistest.SkipShort(t)
 	with := func(c *Change, switchOff func(*Change)) *Change { switchOff(c); return c }
 	twoLocks := []Op{lockA, lockB}
@@ -209,18 +209,18 @@ func TestEachChangeMechanismIsNeeded(t *testing.T) {
 		s    Scenario
 		long bool
 	}{
-		{"no seal", Scenario{N: 3, Change: with(replaceMaster(), func(c *Change) { c.NoSeal = true }), Ops: twoLocks}, false},
-		{"the new masters vote at once", Scenario{N: 3, Change: with(replaceMaster(), func(c *Change) { c.NoJoin = true }),
+		{"no seal", Scenario{N: 3, Change: with(masterReplacement(), func(c *Change) { c.NoSeal = true }), Ops: twoLocks}, false},
+		{"the new masters vote at once", Scenario{N: 3, Change: with(masterReplacement(), func(c *Change) { c.NoJoin = true }),
 			Ops: twoLocks}, false},
-		{"too few origins", Scenario{N: 3, Change: with(replaceMaster(), func(c *Change) { c.FewSources = true }), Ops: twoLocks}, false},
-		{"each with what it holds itself", Scenario{N: 3, Change: with(replaceMaster(),
+		{"too few origins", Scenario{N: 3, Change: with(masterReplacement(), func(c *Change) { c.FewSources = true }), Ops: twoLocks}, false},
+		{"each with what it holds itself", Scenario{N: 3, Change: with(masterReplacement(),
 			func(c *Change) { c.OwnDataOnly = true }), Ops: twoLocks}, false},
-		{"no blocking copies", Scenario{N: 3, Losses: 1, Change: with(replaceMaster(),
-			func(c *Change) { c.NoBlocking = true }), Ops: []Op{lockA, unlockA, lockB}}, true},
+		{"no blocking copies", Scenario{N: 3, Losses: 1, Change: with(masterReplacement(),
+			func(c *Change) { c.NoBlockingCopies = true }), Ops: []Op{lockA, unlockA, lockB}}, true},
 		{"by the rules of the new set", Scenario{N: 3, InitialHolders: 2, Retries: 2, RequireQuorum: true,
-			Change: with(addMasterAllAnswer(), func(c *Change) { c.DecideByNewSet = true }), Ops: []Op{lockA, newUnlockA, newLockC}}, false},
+			Change: with(masterAdditionAllSealed(), func(c *Change) { c.DecideByNewSet = true }), Ops: []Op{lockA, newUnlockA, newLockC}}, false},
 		{"an ordinary catch-up too early", Scenario{N: 3, InitialHolders: 2, Retries: 2, RequireQuorum: true,
-			Change: with(addMasterAllAnswer(), func(c *Change) { c.EarlyCatchUp, c.FullByNewSet = true, true }),
+			Change: with(masterAdditionAllSealed(), func(c *Change) { c.EarlyCatchUp, c.FullCopyByNewSet = true, true }),
 			Ops:    []Op{lockA, newUnlockA, newLockC}}, false},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -10,7 +10,7 @@ import (
 
 // root returns the initial state of a scenario.
 func (e *explorer) root() *state {
-	s := &state{proxies: make([]uint32, len(e.machines)), masters: make([]masterState, e.total())}
+	s := &state{proxies: make([]uint32, len(e.machines)), masters: make([]masterState, e.masterCount())}
 	switch {
 	case e.InitialHolders > 0:
 		s = e.grantInitialLock(s)
@@ -27,7 +27,7 @@ func (e *explorer) root() *state {
 // InitialHolders masters.
 func (e *explorer) grantInitialLock(s *state) *state {
 	p := e.Ops[0].Proxy
-	s.started |= 1
+	s.startedOps |= 1
 	s.history = e.history.afterStart(s.history, s.at, 0)
 	s = e.afterMove(s, p, e.machines[p].move(s.proxies[p], input{kind: inputStart, task: 0}))
 	for m := range e.InitialHolders {
@@ -65,7 +65,7 @@ func (e *explorer) afterMove(s *state, p int, m move) *state {
 	if in.kind == inputRoundEnd {
 		e.endRound(t, p, in)
 	}
-	for _, sn := range m.sends {
+	for _, sn := range m.sentMessages {
 		msg := message{proxy: uint8(p), task: sn.task, round: sn.round, master: sn.master, op: sn.op}
 		if sn.oneWay {
 			msg.status = messageOneWay
@@ -101,7 +101,7 @@ func (e *explorer) endRound(t *state, p int, in input) {
 			continue
 		}
 		switch r := in.replies[msg.master]; {
-		case r == replyWaiting:
+		case r == replyPending:
 			remaining = append(remaining, msg)
 		case r == replyFailed: // the proxy did not send the message
 		case r == replyUnknown && msg.status == messageSent:
@@ -149,7 +149,7 @@ func (e *explorer) mergeMessages(t *state, p int) {
 }
 
 // awaitsReply reports whether the late reply to a message still matters.
-func (n *node) awaitsReply(msg message) bool {
+func (n *proxyState) awaitsReply(msg message) bool {
 	r := n.lateRound(msg.task, msg.round)
 	return r != nil && r.pending>>msg.master&1 == 1
 }
@@ -184,11 +184,11 @@ func (e *explorer) successors(s *state, f func(event, *state)) {
 
 func (e *explorer) emitStarts(s *state, f func(event, *state)) {
 	for i, op := range e.Ops {
-		if s.started>>i&1 == 1 || !s.allows(op) || e.usesNewSet(op.Proxy) && !e.newSetServes(s) {
+		if s.startedOps>>i&1 == 1 || !s.allows(op) || e.usesNewSet(op.Proxy) && !e.newSetServes(s) {
 			continue
 		}
 		t := s.clone()
-		t.started |= 1 << i
+		t.startedOps |= 1 << i
 		t.history = e.history.afterStart(t.history, t.at, uint8(i))
 		m := e.machines[op.Proxy].move(t.proxies[op.Proxy], input{kind: inputStart, at: t.at, task: uint8(i)})
 		f(event{name: "", move: m, proxy: op.Proxy, master: -1}, e.afterMove(t, op.Proxy, m))
@@ -275,8 +275,8 @@ func (e *explorer) emitDelivery(s *state, i int, f func(event, *state)) {
 }
 
 // repliesSoFar returns the replies to a task's round so far.
-func (e *explorer) repliesSoFar(s *state, w *wait, p int, last uint8) endKey {
-	key := endKey{state: s.proxies[p], task: w.task, round: w.round, at: s.at, last: last}
+func (e *explorer) repliesSoFar(s *state, w *wait, p int, lastMaster uint8) endKey {
+	key := endKey{state: s.proxies[p], task: w.task, round: w.round, at: s.at, lastMaster: lastMaster}
 	for _, msg := range s.inFlight {
 		if int(msg.proxy) == p && msg.task == w.task && msg.round == w.round && msg.status == messageArrived {
 			key.replies[msg.master] = msg.reply
@@ -356,7 +356,7 @@ func (e *explorer) emitRoundEnds(s *state, f func(event, *state)) {
 		n := e.machines[p].states[id]
 		for i := range n.waits {
 			w := &n.waits[i]
-			key := endKey{state: id, task: w.task, round: w.round, at: s.at, last: noMaster}
+			key := endKey{state: id, task: w.task, round: w.round, at: s.at, lastMaster: noMaster}
 			if s.at != w.startedAt || e.Unreachable { // the replies so far count
 				key = e.repliesSoFar(s, w, p, noMaster)
 			}
@@ -374,7 +374,7 @@ func (e *explorer) emitCallbacks(s *state, f func(event, *state)) {
 	for p, id := range s.proxies {
 		n := e.machines[p].states[id]
 		for i, cb := range n.callbacks {
-			if n.turnTaken || cb.needsRoundTime && e.passed(s.at)-e.passed(cb.createdAt) <= register.Limit {
+			if n.turnTaken || cb.needsRoundTime && e.elapsedTime(s.at)-e.elapsedTime(cb.createdAt) <= register.Limit {
 				continue
 			}
 			t := s.clone()
@@ -387,18 +387,18 @@ func (e *explorer) emitCallbacks(s *state, f func(event, *state)) {
 
 // emitClockSteps advances the clock, or removes a master's cell that has expired.
 func (e *explorer) emitClockSteps(s *state, f func(event, *state)) {
-	if s.at.slow() < e.SlowTicks {
+	if s.at.slowTicks() < e.SlowTicks {
 		t := s.clone()
 		t.at++
 		f(event{name: "a round's time passes", proxy: -1, master: -1}, t)
 	}
-	if s.at.lease() < e.LeaseTicks {
+	if s.at.leaseTicks() < e.LeaseTicks {
 		t := s.clone()
 		t.at += 16
 		f(event{name: "a lease's time passes", proxy: -1, master: -1}, t)
 	}
 	for m, master := range s.masters {
-		if expiry := e.cells.values[master.cell].expiry; expiry != 0 && expiry <= epoch+e.passed(s.at) && !e.mustOutlive(s, m) {
+		if expiry := e.cells.values[master.cell].expiry; expiry != 0 && expiry <= scenarioStart+e.elapsedTime(s.at) && !e.mustOutlive(s, m) {
 			t := s.clone()
 			t.masters[m].cell = 0
 			f(event{name: "expiry at", proxy: -1, master: m}, t)

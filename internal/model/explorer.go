@@ -136,7 +136,7 @@ func (e *explorer) check(s *state) string {
 	if s.fenceDisorder {
 		return "a fence is not higher than the one of the lock before"
 	}
-	if e.deadHasMajority(s) {
+	if e.deadAttemptHasMajority(s) {
 		return "a refused or released attempt has a majority"
 	}
 	if e.RequireQuorum && slices.Contains(s.results[:], noQuorum) {
@@ -145,12 +145,12 @@ func (e *explorer) check(s *state) string {
 	return ""
 }
 
-// deadHasMajority reports whether an attempt that was refused, or released with the reply 1, has
-// its original value on a majority of a set. Only voting masters count.
-func (e *explorer) deadHasMajority(s *state) bool {
+// deadAttemptHasMajority reports whether an attempt that was refused, or released with the reply 1,
+// has its original value on a majority of a set. Only voting masters count.
+func (e *explorer) deadAttemptHasMajority(s *state) bool {
 	for _, d := range s.deadAttempts {
 		for p := range e.machines {
-			set, holders := e.set(p), 0
+			set, holders := e.masterSet(p), 0
 			for _, m := range set {
 				c := e.cells.values[s.masters[m].cell]
 				original := c.Form == cell.Plain ||
@@ -192,13 +192,13 @@ func (e *explorer) describe(ev event, s *state) string {
 			line += fmt.Sprintf(" %v starts", e.Ops[in.task])
 		case inputRoundEnd:
 			line += fmt.Sprintf(" | round %d of task %d ends with", in.round, in.task)
-			for m := range e.total() {
+			for m := range e.masterCount() {
 				line += " " + e.showReply(in.replies[m])
 			}
 		case inputLateReply:
 			line += fmt.Sprintf(" | late: %s", e.showReply(in.replies[0]))
 		}
-		for _, s := range ev.move.sends {
+		for _, s := range ev.move.sentMessages {
 			line += fmt.Sprintf("\n        sends %s to %c", showOp(e.ops.values[s.op]), 'A'+s.master)
 		}
 		for _, a := range ev.move.clientReplies {
@@ -277,7 +277,7 @@ func showOp(op cell.Op) string {
 
 func (e *explorer) showReply(id replyID) string {
 	switch id {
-	case replyWaiting:
+	case replyPending:
 		return "…"
 	case replyUnknown:
 		return "unknown"

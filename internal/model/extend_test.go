@@ -41,28 +41,28 @@ deliver & proxy 2's prepare & at D |
 deliver & proxy 2's accept & at D
 `
 
-// extendsPromised makes masters extend a lock even while a ballot may be running.
-func extendsPromised(op cell.Op, s *cell.Store) (cell.Answer, bool) {
+// extendPromisedOverride makes masters extend a lock even while a ballot may be running.
+func extendPromisedOverride(op cell.Op, s *cell.Store) (cell.Answer, bool) {
 	f := s.Get(key)
 	if _, ok := op.(cell.Extend); !ok || f.Form != cell.Register {
 		return cell.Answer{}, false
 	}
 	withoutPromise := f.Cell
 	withoutPromise.Promised = withoutPromise.Accepted
-	s.Put(key, withoutPromise, f.Left)
+	s.Put(key, withoutPromise, f.TimeLeft)
 	answer := op.Apply(s)
-	s.Put(key, f.Cell, s.Get(key).Left)
+	s.Put(key, f.Cell, s.Get(key).TimeLeft)
 	return answer, true
 }
 
-// keepsExpiryOfHighest makes a ballot keep the expiry of the highest ballot among its promises,
-// even if another promise has a later expiry of the same value.
-func keepsExpiryOfHighest(op cell.Op, s *cell.Store) (cell.Answer, bool) {
+// keepHighestExpiryOverride makes a ballot keep the expiry of the highest ballot among its
+// promises, even if another promise has a later expiry of the same value.
+func keepHighestExpiryOverride(op cell.Op, s *cell.Store) (cell.Answer, bool) {
 	switch op := op.(type) {
 	case cell.Prepare:
 		answer := op.Apply(s)
 		if f := answer.KeyStates[0]; f.Form != cell.Absent && f.Accepted == "" {
-			answer.KeyStates[0].Left = 9 * time.Second
+			answer.KeyStates[0].TimeLeft = 9 * time.Second
 		}
 		return answer, true
 	case cell.Accept:
@@ -103,7 +103,7 @@ func TestExtendDuringBallots(t *testing.T) {
 		t.Logf("%s: %d states follow, complete: %v, %s", name, r.States, r.Complete, r.Violation)
 		return r
 	}
-	for _, v := range []Variant{{}, masterVariant(keepsExpiryOfHighest)} {
+	for _, v := range []Variant{{}, masterVariant(keepHighestExpiryOverride)} {
 		if r := run("extending where no ballot may be under way", "", v); r.Violation != "" {
 			t.Errorf("%s\n%s", r.Violation, strings.Join(r.Trace, "\n"))
 		}
@@ -112,11 +112,11 @@ func TestExtendDuringBallots(t *testing.T) {
 		name, script string
 		Variant
 	}{
-		{"extending at any time, beside a ballot that extends", ballotBesideExtendScript, masterVariant(extendsPromised)},
+		{"extending at any time, beside a ballot that extends", ballotDuringExtendScript, masterVariant(extendPromisedOverride)},
 		{"extending at any time, and a ballot keeps the end of the highest", keptExpiryScript,
-			chainOverrides(extendsPromised, keepsExpiryOfHighest)},
+			chainOverrides(extendPromisedOverride, keepHighestExpiryOverride)},
 		{"extending at any time, and a master that forgets copies the end of the highest", forgettingCopyScript,
-			Variant{Apply: masterVariant(extendsPromised).Apply, CatchUp: CatchUp{ExpiryOfHighest: true}}},
+			Variant{Apply: masterVariant(extendPromisedOverride).Apply, CatchUp: CatchUp{ExpiryOfHighestBallot: true}}},
 	} {
 		if r := run(v.name, v.script, v.Variant); r.Violation == "" {
 			t.Errorf("%s: no violation", v.name)
@@ -126,7 +126,7 @@ func TestExtendDuringBallots(t *testing.T) {
 
 // The following scripts lead from partlyFilledScript to violations if masters extend at any time.
 const (
-	ballotBesideExtendScript = `
+	ballotDuringExtendScript = `
 EXTEND a by proxy 3 starts
 deliver & proxy 3's prepare(13) & at B
 deliver & proxy 3's prepare(13) & at C

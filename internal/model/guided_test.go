@@ -20,18 +20,18 @@ func follow(t *testing.T, s Scenario, script string, limit int) Result {
 			continue
 		}
 		var next *state
-		var possible []string
+		var possibleEvents []string
 		e.successors(current, func(ev event, successor *state) {
 			text := e.describe(ev, successor)
 			head, _, _ := strings.Cut(text, "\n")
-			possible = append(possible, head)
+			possibleEvents = append(possibleEvents, head)
 			if next == nil && containsAll(head, strings.Split(line, "&")) {
 				next = successor
 				trace = append(trace, text)
 			}
 		})
 		if next == nil {
-			t.Fatalf("%s\n%q is not possible; possible events:\n%s", strings.Join(trace, "\n"), line, strings.Join(possible, "\n"))
+			t.Fatalf("%s\n%q is not possible; possible events:\n%s", strings.Join(trace, "\n"), line, strings.Join(possibleEvents, "\n"))
 		}
 		next.normalize()
 		current = next
@@ -113,7 +113,7 @@ deliver & proxy 2's accept & at C |
 	if t.Logf("%d states follow", r.States); r.Violation != "" || !r.Complete {
 		t.Errorf("complete: %v, %s\n%s", r.Complete, r.Violation, strings.Join(r.Trace, "\n"))
 	}
-	s.Variant = acceptsLate()
+	s.Variant = lateAcceptVariant()
 	r = follow(t, s, script, quickLimit)
 	if t.Logf("%d states follow: %s", r.States, r.Violation); r.Violation == "" {
 		t.Error("no violation without the deadline")
@@ -142,7 +142,7 @@ lose
 	if t.Logf("%d states follow, complete: %v", r.States, r.Complete); r.Violation != "" {
 		t.Errorf("%s\n%s", r.Violation, strings.Join(r.Trace, "\n"))
 	}
-	s.Variant = ignoringBreaks()
+	s.Variant = ignoredBreaksVariant()
 	r = follow(t, s, script, limit)
 	if t.Logf("%d states follow: %s", r.States, r.Violation); r.Violation == "" {
 		t.Error("no violation if broken connections are ignored")

@@ -7,7 +7,7 @@ import "redlock-proxy/quorum/register"
 type machine struct {
 	*tables
 	number    int
-	states    []*node
+	states    []*proxyState
 	byText    map[string]uint32
 	moves     map[moveKey]move
 	roundEnds map[endKey][]move
@@ -15,8 +15,8 @@ type machine struct {
 	renumberings map[renumberKey]uint32
 }
 
-// node holds a state of a proxy.
-type node struct {
+// proxyState holds a state of a proxy.
+type proxyState struct {
 	log []input
 	// waits lists the rounds for which tasks wait.
 	waits []wait
@@ -38,14 +38,14 @@ type wait struct {
 
 // moveKey identifies a move by the proxy's state and the input.
 type moveKey struct {
-	from uint32
-	in   input
+	fromState uint32
+	in        input
 }
 
 // move holds the result of an input.
 type move struct {
 	to            uint32
-	sends         []send
+	sentMessages  []sentMessage
 	clientReplies []clientReply
 	in            input
 }
@@ -66,7 +66,7 @@ func (m *machine) state(p *proxy, log []input) uint32 {
 	if id, known := m.byText[text]; known {
 		return id
 	}
-	n := &node{log: log, turnTaken: p.turnHolder != nil}
+	n := &proxyState{log: log, turnTaken: p.turnHolder != nil}
 	for _, r := range p.rounds {
 		if r.task.round == r {
 			w := wait{task: r.task.id, round: r.number, startedAt: r.startedAt, decided: r.decided}
@@ -101,14 +101,14 @@ func (m *machine) move(from uint32, in input) move {
 	}
 	p.handle(in)
 	log := append(old[:len(old):len(old)], in)
-	result := move{to: m.state(p, log), sends: p.sends, clientReplies: p.clientReplies, in: in}
+	result := move{to: m.state(p, log), sentMessages: p.sentMessages, clientReplies: p.clientReplies, in: in}
 	p.close()
 	m.moves[moveKey{from, in}] = result
 	return result
 }
 
 // wait returns the round if its task waits for it, else nil.
-func (n *node) wait(task, round uint8) *wait {
+func (n *proxyState) wait(task, round uint8) *wait {
 	for i := range n.waits {
 		if w := &n.waits[i]; w.task == task && w.round == round {
 			return w
@@ -118,7 +118,7 @@ func (n *node) wait(task, round uint8) *wait {
 }
 
 // lateRound returns the round if it has ended and its late replies still matter, else nil.
-func (n *node) lateRound(task, number uint8) *round {
+func (n *proxyState) lateRound(task, number uint8) *round {
 	for i := range n.lateRounds {
 		if r := &n.lateRounds[i]; r.task.id == task && r.number == number {
 			return r
@@ -127,15 +127,15 @@ func (n *node) lateRound(task, number uint8) *round {
 	return nil
 }
 
-// endKey identifies a round and its replies so far. last is the master that replied last, or
+// endKey identifies a round and its replies so far. lastMaster is the master that replied last, or
 // noMaster.
 type endKey struct {
-	state   uint32
-	task    uint8
-	round   uint8
-	at      clock
-	last    uint8
-	replies [maxMasters]replyID
+	state      uint32
+	task       uint8
+	round      uint8
+	at         clock
+	lastMaster uint8
+	replies    [maxMasters]replyID
 }
 
 // noMaster is the value of endKey.last if no reply causes the end of the round.
@@ -149,14 +149,14 @@ func (m *machine) endMoves(e endKey) []move {
 	}
 	w := m.states[e.state].wait(e.task, e.round)
 	var moves []move
-	m.choose(w, e, 0, [maxMasters]replyID{}, func(chosen [maxMasters]replyID) {
-		in := input{kind: inputRoundEnd, at: e.at, task: e.task, round: e.round, replies: chosen}
+	m.choose(w, e, 0, [maxMasters]replyID{}, func(chosenReplies [maxMasters]replyID) {
+		in := input{kind: inputRoundEnd, at: e.at, task: e.task, round: e.round, replies: chosenReplies}
 		moves = append(moves, m.move(e.state, in))
 	})
 	if m.Timeouts {
 		in := input{kind: inputRoundEnd, at: e.at, task: e.task, round: e.round, replies: e.replies, timeout: true}
 		for i, wasSent := range w.sentTo {
-			if !wasSent && i < m.total() {
+			if !wasSent && i < m.masterCount() {
 				in.replies[i] = replyFailed
 			}
 		}
@@ -169,57 +169,57 @@ func (m *machine) endMoves(e endKey) []move {
 }
 
 // choose calls f with each combination of replies with which a round can end.
-func (m *machine) choose(w *wait, e endKey, i int, chosen [maxMasters]replyID, f func([maxMasters]replyID)) {
-	if i == m.total() {
-		if m.endsWith(w, chosen) && m.isReachable(w, chosen) {
-			f(chosen)
+func (m *machine) choose(w *wait, e endKey, i int, chosenReplies [maxMasters]replyID, f func([maxMasters]replyID)) {
+	if i == m.masterCount() {
+		if m.endsWith(w, chosenReplies) && m.isReachable(w, chosenReplies) {
+			f(chosenReplies)
 		}
 		return
 	}
 	if !w.sentTo[i] {
-		chosen[i] = replyFailed
-		m.choose(w, e, i+1, chosen, f)
+		chosenReplies[i] = replyFailed
+		m.choose(w, e, i+1, chosenReplies, f)
 		return
 	}
-	if e.replies[i] != replyWaiting {
-		chosen[i] = e.replies[i]
-		m.choose(w, e, i+1, chosen, f)
+	if e.replies[i] != replyPending {
+		chosenReplies[i] = e.replies[i]
+		m.choose(w, e, i+1, chosenReplies, f)
 	}
-	if i == int(e.last) {
+	if i == int(e.lastMaster) {
 		return
 	}
-	for _, r := range []replyID{replyWaiting, replyUnknown, replyFailed} {
-		if r == replyUnknown && m.Losses == 0 || r == replyFailed && (!m.Unreachable || e.replies[i] != replyWaiting) {
+	for _, r := range []replyID{replyPending, replyUnknown, replyFailed} {
+		if r == replyUnknown && m.Losses == 0 || r == replyFailed && (!m.Unreachable || e.replies[i] != replyPending) {
 			continue
 		}
-		chosen[i] = r
-		m.choose(w, e, i+1, chosen, f)
+		chosenReplies[i] = r
+		m.choose(w, e, i+1, chosenReplies, f)
 	}
 }
 
 // endsWith reports whether a round ends with these replies.
-func (m *machine) endsWith(w *wait, chosen [maxMasters]replyID) bool {
-	set := m.set(m.number)
+func (m *machine) endsWith(w *wait, chosenReplies [maxMasters]replyID) bool {
+	set := m.masterSet(m.number)
 	replies := make([]register.Reply, len(set))
 	incomplete := false
 	for i, master := range set {
-		replies[i] = m.reply(chosen[master])
-		incomplete = incomplete || chosen[master] == replyWaiting
+		replies[i] = m.reply(chosenReplies[master])
+		incomplete = incomplete || chosenReplies[master] == replyPending
 	}
 	return !incomplete || w.decided(replies)
 }
 
 // isReachable reports whether the replies can have come in an order in which the round did not end
 // before the last reply.
-func (m *machine) isReachable(w *wait, chosen [maxMasters]replyID) bool {
+func (m *machine) isReachable(w *wait, chosenReplies [maxMasters]replyID) bool {
 	noReplies := true
-	for i := range m.total() {
-		if !w.sentTo[i] || chosen[i] == replyWaiting {
+	for i := range m.masterCount() {
+		if !w.sentTo[i] || chosenReplies[i] == replyPending {
 			continue
 		}
 		noReplies = false
-		previous := chosen
-		previous[i] = replyWaiting
+		previous := chosenReplies
+		previous[i] = replyPending
 		if !m.endsWith(w, previous) && m.isReachable(w, previous) {
 			return true
 		}

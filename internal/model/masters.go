@@ -14,7 +14,7 @@ import (
 
 // Ask implements [register.Masters].
 func (p *proxy) Ask(_ context.Context, ops []cell.Op, decided func([]register.Reply) bool) (register.Round, error) {
-	t := p.running
+	t := p.runningTask
 	r := &round{
 		task: t, number: t.rounds, startedAt: p.at, ops: ops, decided: decided,
 		replies: make([]register.Reply, len(ops)),
@@ -27,7 +27,7 @@ func (p *proxy) Ask(_ context.Context, ops []cell.Op, decided func([]register.Re
 			continue
 		}
 		t.recordAttempts(op)
-		p.send(send{task: t.id, round: r.number, master: uint8(p.masters[i])}, op)
+		p.send(sentMessage{task: t.id, round: r.number, master: uint8(p.masters[i])}, op)
 	}
 	if decided(r.replies) {
 		for i := range ops {
@@ -75,13 +75,13 @@ func (r *round) Replies() []register.Reply { return r.replies }
 func (r *round) OnLaterReply(f func(int, register.Reply)) {
 	r.lateFuncs = append(r.lateFuncs, f)
 	r.signature += fmt.Sprint(" ", reflect.ValueOf(f).Pointer())
-	if _, take := firstOf(r.ops).(cell.Take); !take {
+	if _, take := firstOp(r.ops).(cell.Take); !take {
 		r.signature += r.task.inputs
 	}
 }
 
-// firstOf returns the first operation of a round.
-func firstOf(ops []cell.Op) cell.Op {
+// firstOp returns the first operation of a round.
+func firstOp(ops []cell.Op) cell.Op {
 	for _, op := range ops {
 		if op != nil {
 			return op
@@ -98,10 +98,10 @@ func (r *round) Release() {}
 
 // Tell implements [register.Masters].
 func (p *proxy) Tell(master int, op cell.Op, _ bool) {
-	p.send(send{oneWay: true, master: uint8(p.masters[master])}, op)
+	p.send(sentMessage{oneWay: true, master: uint8(p.masters[master])}, op)
 }
 
-func (p *proxy) send(s send, op cell.Op) {
+func (p *proxy) send(s sentMessage, op cell.Op) {
 	if p.Variant.ChangeOp != nil {
 		op = p.Variant.ChangeOp(op)
 		if op == nil {
@@ -109,20 +109,20 @@ func (p *proxy) send(s send, op cell.Op) {
 		}
 	}
 	s.op = p.op(op)
-	p.sends = append(p.sends, s)
+	p.sentMessages = append(p.sentMessages, s)
 }
 
 // repairName is the name of the callback that repairs the key.
 const repairName = "repair"
 
-// AllVote implements [register.Masters].
-func (p *proxy) AllVote() bool { return true }
+// HasAllVotes implements [register.Masters].
+func (p *proxy) HasAllVotes() bool { return true }
 
 // ScheduleCompare implements [register.Masters].
 func (p *proxy) ScheduleCompare() {}
 
-// Voters implements [register.Masters].
-func (p *proxy) Voters() int { return len(p.masters) }
+// VoterCount implements [register.Masters].
+func (p *proxy) VoterCount() int { return len(p.masters) }
 
 // index returns the index of a master in the proxy's list of masters.
 func (p *proxy) index(master uint8) int { return slices.Index(p.masters, int(master)) }
@@ -130,8 +130,8 @@ func (p *proxy) index(master uint8) int { return slices.Index(p.masters, int(mas
 // Clock implements [register.Masters]. Zero never raises a fence.
 func (p *proxy) Clock() time.Duration { return 0 }
 
-// After implements [register.Masters].
-func (p *proxy) After(d time.Duration, f func()) {
+// RunAfter implements [register.Masters].
+func (p *proxy) RunAfter(d time.Duration, f func()) {
 	name := repairName
 	if d != register.RepairPause {
 		name = fmt.Sprint(d, " after ", p.context)
@@ -145,21 +145,21 @@ func (p *proxy) After(d time.Duration, f func()) {
 	if sameName > 0 {
 		name += fmt.Sprint(" #", sameName)
 	}
-	skipsWait := p.SkipRefillWait && p.running != nil && p.running.isRefill
+	skipsWait := p.SkipRefillWait && p.runningTask != nil && p.runningTask.isRefill
 	p.callbacks = append(p.callbacks, callback{name: name, call: f, createdAt: p.at, needsRoundTime: d > register.Limit && !skipsWait})
 }
 
 // Pause implements [register.Masters].
 func (p *proxy) Pause(context.Context, int) error {
-	p.running.pauses++
+	p.runningTask.pauses++
 	return nil
 }
 
 // Now implements [register.Masters].
 func (p *proxy) Now() time.Time {
-	now := time.Unix(0, 0).Add(epoch + p.passed(p.at))
-	if p.running != nil {
-		now = now.Add(time.Duration(p.running.pauses) * pauseTick)
+	now := time.Unix(0, 0).Add(scenarioStart + p.elapsedTime(p.at))
+	if p.runningTask != nil {
+		now = now.Add(time.Duration(p.runningTask.pauses) * pauseTick)
 	}
 	return now
 }

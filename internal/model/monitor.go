@@ -47,16 +47,16 @@ const effectUndetermined code = 255
 // histories numbers histories, and stores the steps between them.
 type histories struct {
 	*tables
-	interned interner[history]
-	moves    map[historyMove]uint32
+	internedHistories interner[history]
+	moves             map[historyMove]uint32
 }
 
 type historyMove struct {
-	from   uint32
-	at     clock
-	op     uint8
-	code   code // noReply: the operation starts
-	expiry time.Duration
+	fromHistory uint32
+	at          clock
+	op          uint8
+	code        code // noReply: the operation starts
+	expiry      time.Duration
 }
 
 func newHistories(l *tables) *histories {
@@ -71,32 +71,32 @@ func (h *histories) id(hist history) uint32 {
 		texts[i] = fmt.Sprint(p)
 	}
 	slices.Sort(texts)
-	return h.interned.id(fmt.Sprint(hist.progress, hist.startedAt, strings.Join(texts, "|")), func() history { return hist })
+	return h.internedHistories.id(fmt.Sprint(hist.progress, hist.startedAt, strings.Join(texts, "|")), func() history { return hist })
 }
 
 // isPossible reports whether a single Redis can have given the replies of a history.
-func (h *histories) isPossible(id uint32) bool { return len(h.interned.values[id].states) > 0 }
+func (h *histories) isPossible(id uint32) bool { return len(h.internedHistories.values[id].states) > 0 }
 
 // afterStart returns the history after an operation starts.
 func (h *histories) afterStart(from uint32, at clock, op uint8) uint32 {
-	return h.move(historyMove{from: from, at: at, op: op})
+	return h.move(historyMove{fromHistory: from, at: at, op: op})
 }
 
 // afterReply returns the history after a reply to a client.
 func (h *histories) afterReply(from uint32, at clock, a clientReply) uint32 {
-	return h.move(historyMove{from: from, at: at, op: a.op, code: a.code, expiry: a.expiry})
+	return h.move(historyMove{fromHistory: from, at: at, op: a.op, code: a.code, expiry: a.expiry})
 }
 
 func (h *histories) move(m historyMove) uint32 {
 	if to, cached := h.moves[m]; cached {
 		return to
 	}
-	next := h.interned.values[m.from]
+	next := h.internedHistories.values[m.fromHistory]
 	next.states = h.closure(next, m.at)
 	switch m.code {
 	case noReply:
 		next.progress[m.op], next.startedAt[m.op] = started, m.at
-	case noQuorum, overtaken:
+	case noQuorum, outOfTriesReply:
 		next.progress[m.op] = undetermined
 		for i := range next.states {
 			switch dueReply := &next.states[i].dueReplies[m.op]; *dueReply {
@@ -119,10 +119,10 @@ func (h *histories) move(m historyMove) uint32 {
 
 // keepStatesWithReply returns the states in which an operation had this reply.
 func keepStatesWithReply(states []redisState, m historyMove) []redisState {
-	var matching []redisState
+	var matchingStates []redisState
 	for _, p := range states {
 		want := m.code
-		if want == contended {
+		if want == contendedReply {
 			want = noReply
 		}
 		if p.dueReplies[m.op] != want {
@@ -133,21 +133,21 @@ func keepStatesWithReply(states []redisState, m historyMove) []redisState {
 		if p.setBy == m.op+1 && m.expiry != 0 {
 			p.expiry = m.expiry
 		}
-		matching = append(matching, p)
+		matchingStates = append(matchingStates, p)
 	}
-	return matching
+	return matchingStates
 }
 
 func withoutDuplicates(states []redisState) []redisState {
 	seen := map[redisState]bool{}
-	var unique []redisState
+	var uniqueStates []redisState
 	for _, p := range states {
 		if !seen[p] {
 			seen[p] = true
-			unique = append(unique, p)
+			uniqueStates = append(uniqueStates, p)
 		}
 	}
-	return unique
+	return uniqueStates
 }
 
 // closure returns all states that can follow by events since the last reply.
@@ -170,7 +170,7 @@ func (h *histories) closure(hist history, at clock) []redisState {
 
 // emitSuccessors calls f with each state that can follow p by one event.
 func (h *histories) emitSuccessors(hist history, at clock, p redisState, f func(redisState)) {
-	if p.value != 0 && p.expiry != 0 && p.expiry <= h.passed(at) {
+	if p.value != 0 && p.expiry != 0 && p.expiry <= h.elapsedTime(at) {
 		expired := p
 		expired.value, expired.setBy, expired.expiry, expired.leaseExpired, expired.wasAbsent = 0, 0, 0, true, false
 		f(expired)
@@ -192,15 +192,15 @@ func (h *histories) emitSuccessors(hist history, at clock, p redisState, f func(
 		}
 		expiry := time.Duration(0)
 		if op.ShortLease {
-			expiry = h.passed(hist.startedAt[i]) + h.shortLease()
+			expiry = h.elapsedTime(hist.startedAt[i]) + h.shortLease()
 		}
 		results := effects(op, uint8(i), p, expiry)
-		if p.expiry != 0 && p.expiry <= h.passed(at) && op.Kind != Lock && op.Kind != GetSet {
+		if p.expiry != 0 && p.expiry <= h.elapsedTime(at) && op.Kind != Lock && op.Kind != GetSet {
 			// The lease has expired, and a majority may have dropped the lock. A take that is still
 			// in flight may put the lock on one more master, so that a later operation finds it
 			// (REGISTER.md, I4).
 			unseen := p
-			unseen.dueReplies[i] = refused
+			unseen.dueReplies[i] = refusedReply
 			results = append(results, unseen)
 		}
 		for _, q := range results {
@@ -214,7 +214,7 @@ func (h *histories) emitSuccessors(hist history, at clock, p redisState, f func(
 
 // effects returns the states of a single Redis after an operation, with its reply in dueReplies.
 func effects(op Op, i uint8, p redisState, expiry time.Duration) []redisState {
-	old := refused
+	old := refusedReply
 	if p.value != 0 {
 		old = valueBase + code(p.value)
 	}
@@ -226,7 +226,7 @@ func effects(op Op, i uint8, p redisState, expiry time.Duration) []redisState {
 	switch {
 	case op.Kind == Lock && p.value == 0 && p.leaseExpired:
 		// nil is also correct after a lease has expired, because masters may still hold the lock.
-		return append(withReply(put, okReply), withReply(same, refused)...)
+		return append(withReply(put, okReply), withReply(same, refusedReply)...)
 	case op.Kind == Lock && p.value == 0:
 		return withReply(put, okReply)
 	case op.Kind == Unlock && tokenMatches, op.Kind == Del && p.value != 0:
@@ -245,6 +245,6 @@ func effects(op Op, i uint8, p redisState, expiry time.Duration) []redisState {
 	case op.Kind == Get:
 		return withReply(same, old)
 	default:
-		return withReply(same, refused)
+		return withReply(same, refusedReply)
 	}
 }

@@ -17,8 +17,8 @@ const maxMasters = 5
 // key is the only key of the model.
 const key = "k"
 
-// epoch is the time at which a scenario begins.
-const epoch = 1_000_000 * time.Second
+// scenarioStart is the time at which a scenario begins.
+const scenarioStart = 1_000_000 * time.Second
 
 // clock counts the passed slow rounds in its lower four bits, and the passed leases in its upper
 // four.
@@ -31,12 +31,12 @@ const (
 	pauseTick = time.Millisecond
 )
 
-func (c clock) slow() int  { return int(c & 15) }
-func (c clock) lease() int { return int(c >> 4) }
+func (c clock) slowTicks() int  { return int(c & 15) }
+func (c clock) leaseTicks() int { return int(c >> 4) }
 
-// passed returns the time from the epoch to c.
-func (s *Scenario) passed(c clock) time.Duration {
-	return time.Duration(c.slow())*slowTick + time.Duration(c.lease())*s.leaseTick()
+// elapsedTime returns the time from the epoch to c.
+func (s *Scenario) elapsedTime(c clock) time.Duration {
+	return time.Duration(c.slowTicks())*slowTick + time.Duration(c.leaseTicks())*s.leaseTick()
 }
 
 // leaseTick returns a time that is longer than a short lease. By default, it is also longer than
@@ -72,8 +72,8 @@ type input struct {
 	timeout bool                // the round did not end, but the proxy stops waiting
 }
 
-// send describes a message that a proxy sends.
-type send struct {
+// sentMessage describes a message that a proxy sends.
+type sentMessage struct {
 	oneWay bool // the sender expects no reply
 	task   uint8
 	round  uint8
@@ -144,13 +144,13 @@ type callback struct {
 // proxy runs a register with its environment for the inputs of a log.
 type proxy struct {
 	*tables
-	number   int
-	masters  []int // masters of the proxy, by their numbers
-	register *register.Register
-	source   *cell.Source
-	at       clock
-	tasks    []*task
-	running  *task
+	number      int
+	masters     []int // masters of the proxy, by their numbers
+	register    *register.Register
+	source      *cell.Source
+	at          clock
+	tasks       []*task
+	runningTask *task
 	// context identifies the running task and all its inputs. The task's callbacks depend on the
 	// context, so their names contain the context.
 	context       string
@@ -158,7 +158,7 @@ type proxy struct {
 	callbacks     []callback
 	callbackCount uint8
 	turnHolder    *task // the task that has the turn to replace the key
-	sends         []send
+	sentMessages  []sentMessage
 	clientReplies []clientReply
 }
 
@@ -167,10 +167,10 @@ var errStopped = fmt.Errorf("stopped")
 
 // newProxy returns a proxy without inputs.
 func newProxy(l *tables, number int) *proxy {
-	p := &proxy{tables: l, number: number, masters: l.set(number), source: numberedSource(number)}
+	p := &proxy{tables: l, number: number, masters: l.masterSet(number), source: numberedSource(number)}
 	options := register.Options{
 		N: len(p.masters), Masters: p, Source: p.source,
-		Patience: time.Duration(l.Retries)*pauseTick - 1, PromiseNextBallot: l.KeepPromises,
+		ContentionTimeout: time.Duration(l.Retries)*pauseTick - 1, PromiseNextBallot: l.KeepPromises,
 	}
 	if l.Variant.Options != nil {
 		l.Variant.Options(&options)
@@ -188,7 +188,7 @@ func (p *proxy) close() {
 
 // handle handles an input, and records the messages and replies of the proxy.
 func (p *proxy) handle(in input) {
-	p.sends, p.clientReplies, p.at = nil, nil, in.at
+	p.sentMessages, p.clientReplies, p.at = nil, nil, in.at
 	switch in.kind {
 	case inputStart:
 		op := p.Ops[in.task]
@@ -207,11 +207,11 @@ func (p *proxy) handle(in input) {
 		r := t.round
 		for i, m := range p.masters {
 			r.replies[i] = p.reply(in.replies[m])
-			if in.replies[m] == replyWaiting {
+			if in.replies[m] == replyPending {
 				r.pending |= 1 << m
 			}
 		}
-		t.inputs += fmt.Sprint(in.at, in.replies[:p.total()], in.timeout)
+		t.inputs += fmt.Sprint(in.at, in.replies[:p.masterCount()], in.timeout)
 		t.round = nil
 		r.timeout = in.timeout
 		p.resume(t)
@@ -234,7 +234,7 @@ func (p *proxy) handle(in input) {
 // recordLateReply records a late reply to a take in the inputs of all tasks. The reply changes the
 // grant in a local variable of a release, which digest does not see.
 func (p *proxy) recordLateReply(r *round, in input) {
-	if _, take := firstOf(r.ops).(cell.Take); !take {
+	if _, take := firstOp(r.ops).(cell.Take); !take {
 		return
 	}
 	for _, t := range p.tasks {
@@ -316,15 +316,15 @@ func (p *proxy) spawnLater(id uint8, run func(context.Context, *task)) *task {
 // resume runs a coroutine until it waits or ends.
 func (p *proxy) resume(t *task) {
 	t.inputs += p.digest()
-	previous, context := p.running, p.context
-	p.running, p.context = t, fmt.Sprintf("task %d %x", t.id, sumOf(t.inputs))
+	previous, context := p.runningTask, p.context
+	p.runningTask, p.context = t, fmt.Sprintf("task %d %x", t.id, sumOf(t.inputs))
 	if _, more := t.next(); !more {
 		t.ended = true
 		if p.turnHolder == t {
 			p.turnHolder = nil
 		}
 	}
-	p.running, p.context = previous, context
+	p.runningTask, p.context = previous, context
 }
 
 // taskContext is the context of a task. The register calls Done when it waits for its turn to

@@ -27,7 +27,7 @@ var refillScenarios = []Scenario{
 		Ops: []Op{lockA, unlockA, repairBy(1), lockC}},
 	{Name: "held by 2, restart, UNLOCK", N: 3, InitialHolders: 2, SlowTicks: 2, Restarts: 1, Callbacks: 1,
 		Ops: []Op{lockA, unlockA, repairBy(1)}},
-	{Name: "held by 2, restart with older data, UNLOCK", N: 3, InitialHolders: 2, RestartOlder: true, SlowTicks: 2, Restarts: 1, Callbacks: 1,
+	{Name: "held by 2, restart with older data, UNLOCK", N: 3, InitialHolders: 2, RestartWithOlderCells: true, SlowTicks: 2, Restarts: 1, Callbacks: 1,
 		Ops: []Op{lockA, unlockA, repairBy(1)}},
 	{Name: "held by 2, DEL ends, LOCK", N: 3, InitialHolders: 2, LeaseTicks: 1, SlowTicks: 1, Callbacks: 1,
 		Ops: []Op{lockA, repairBy(2), del, lockC}},

@@ -55,7 +55,7 @@ func (s *Scenario) ttl(o Op) time.Duration {
 	if o.ShortLease {
 		return s.shortLease()
 	}
-	return cell.Endless
+	return cell.NoExpiry
 }
 
 // Scenario describes a case to explore: some concurrent operations, and the faults that may happen.
@@ -87,13 +87,13 @@ type Scenario struct {
 	// Unreachable lets proxies find that a message to a master was not sent.
 	Unreachable bool
 	// Restarts limits the number of restarts. Masters restart empty, or with their initial cells if
-	// RestartOlder is set.
-	Restarts     int
-	RestartOlder bool
+	// RestartWithOlderCells is set.
+	Restarts              int
+	RestartWithOlderCells bool
 	// Change, if not nil, is a change of the masters.
 	Change *Change
-	// MastersDiffer means that proxies prefer some masters to other, equal masters.
-	MastersDiffer bool
+	// PreferSomeMasters means that proxies prefer some masters to other, equal masters.
+	PreferSomeMasters bool
 	// RequireQuorum requires that no operation gets NOQUORUM, unless other operations overtook all
 	// of its tries. The latter is always possible.
 	RequireQuorum bool
@@ -120,13 +120,13 @@ type Variant struct {
 type code uint8
 
 const (
-	noReply   code = iota
-	okReply        // OK, 1
-	refused        // nil, 0
-	noQuorum       // NOQUORUM
-	overtaken      // NOQUORUM, because no tries are left
-	contended      // not executed
-	valueBase      // this code plus the token of the value
+	noReply         code = iota
+	okReply              // OK, 1
+	refusedReply         // nil, 0
+	noQuorum             // NOQUORUM
+	outOfTriesReply      // NOQUORUM, because no tries are left
+	contendedReply       // not executed
+	valueBase            // this code plus the token of the value
 )
 
 func (c code) String() string {
@@ -135,13 +135,13 @@ func (c code) String() string {
 		return "nothing"
 	case okReply:
 		return "OK"
-	case refused:
+	case refusedReply:
 		return "nil"
 	case noQuorum:
 		return "NOQUORUM"
-	case overtaken:
+	case outOfTriesReply:
 		return "NOQUORUM, overtaken"
-	case contended:
+	case contendedReply:
 		return "contended"
 	default:
 		return fmt.Sprintf("value %c", byte(c-valueBase))
@@ -176,7 +176,7 @@ func (p *proxy) perform(ctx context.Context, t *task, op Op) clientReply {
 		a.code = codeOf(err)
 	case Repair:
 		p.repair(ctx)
-		a.code = refused
+		a.code = refusedReply
 	case Get:
 		var reads []register.Snapshot
 		if reads, err = p.register.Read(ctx, []string{key}); err == nil {
@@ -198,26 +198,26 @@ func (p *proxy) perform(ctx context.Context, t *task, op Op) clientReply {
 			break
 		}
 		a.code = codeOfSnapshot(outcome.Decision.Note.(register.Snapshot))
-		if op.Kind != GetSet && a.code != refused {
+		if op.Kind != GetSet && a.code != refusedReply {
 			a.code = okReply
 		}
 	}
-	if a.code != noQuorum && a.code != overtaken && op.ShortLease && !grant.Since.IsZero() {
-		a.expiry = time.Duration(grant.Since.UnixNano()) - epoch + p.shortLease()
+	if a.code != noQuorum && a.code != outOfTriesReply && op.ShortLease && !grant.LeaseStart.IsZero() {
+		a.expiry = time.Duration(grant.LeaseStart.UnixNano()) - scenarioStart + p.shortLease()
 	}
 	return a
 }
 
 // scheduleRemoval schedules the removal of a version by ballot, which happens at any later moment.
 func (p *proxy) scheduleRemoval(token, version string) {
-	p.After(0, func() {
+	p.RunAfter(0, func() {
 		run := func(l register.Snapshot) (register.Decision, error) {
 			if l.Present && l.Version == version {
 				return register.Decision{Action: register.Remove}, nil
 			}
 			return register.Decision{}, nil
 		}
-		_, _ = p.register.Update(context.Background(), register.Change{Key: key, Expect: &token, Run: run})
+		_, _ = p.register.Update(context.Background(), register.Change{Key: key, ExpectedValue: &token, Run: run})
 	})
 }
 
@@ -236,7 +236,7 @@ func (o Op) decide(l register.Snapshot, ttl time.Duration) register.Decision {
 
 func codeOfSnapshot(l register.Snapshot) code {
 	if !l.Present {
-		return refused
+		return refusedReply
 	}
 	return valueBase + code(l.Value[0])
 }
@@ -247,11 +247,11 @@ func codeOf(err error) code {
 	case err == nil:
 		return okReply
 	case errors.Is(err, register.ErrHeld), errors.Is(err, register.ErrNotHeld):
-		return refused
+		return refusedReply
 	case errors.Is(err, register.ErrContended):
-		return contended
+		return contendedReply
 	case errors.As(err, &noQuorumErr) && noQuorumErr.Overtaken:
-		return overtaken
+		return outOfTriesReply
 	case errors.As(err, &noQuorumErr), errors.Is(err, context.DeadlineExceeded):
 		return noQuorum
 	default:

@@ -12,9 +12,9 @@ type state struct {
 	proxies []uint32
 	masters []masterState
 	// inFlight holds the messages in flight, in the order in which they were sent.
-	inFlight []message
-	results  [maxOps]code // the replies to operations
-	started  uint16       // the started operations, as bits
+	inFlight   []message
+	results    [maxOps]code // the replies to operations
+	startedOps uint16       // the started operations, as bits
 	// These fields count the events that a scenario limits.
 	callbacks, losses, restarts uint8
 	deadAttempts                []uint32 // attempts that must not have a majority
@@ -93,7 +93,7 @@ func (m message) number() uint64 {
 func (s *state) encode(b []byte) []byte {
 	b = append(b, byte(s.at), s.callbacks, s.losses, s.restarts, byte(len(s.inFlight)), byte(len(s.deadAttempts)), s.fence)
 	b = binary.LittleEndian.AppendUint32(b, s.history)
-	b = binary.LittleEndian.AppendUint16(b, s.started)
+	b = binary.LittleEndian.AppendUint16(b, s.startedOps)
 	for _, c := range s.results {
 		b = append(b, byte(c))
 	}
@@ -121,7 +121,7 @@ func (e *explorer) decode(b []byte) *state {
 	b = b[7:]
 	word := func() uint32 { v := binary.LittleEndian.Uint32(b); b = b[4:]; return v }
 	s.history = word()
-	s.started = binary.LittleEndian.Uint16(b)
+	s.startedOps = binary.LittleEndian.Uint16(b)
 	b = b[2:]
 	for i := range s.results {
 		s.results[i] = code(b[i])
@@ -131,7 +131,7 @@ func (e *explorer) decode(b []byte) *state {
 	for i := range s.proxies {
 		s.proxies[i] = word()
 	}
-	s.masters = make([]masterState, e.total())
+	s.masters = make([]masterState, e.masterCount())
 	for i := range s.masters {
 		s.masters[i].cell = cellID(word())
 		s.masters[i].fence, b = b[0], b[1:]

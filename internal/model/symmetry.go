@@ -21,8 +21,8 @@ type renumberKey struct {
 	order renumbering
 }
 
-// renumbered returns a proxy's state after a renumbering of the masters.
-func (m *machine) renumbered(from uint32, o renumbering) uint32 {
+// renumberedState returns a proxy's state after a renumbering of the masters.
+func (m *machine) renumberedState(from uint32, o renumbering) uint32 {
 	r := renumberKey{from, o}
 	if to, known := m.renumberings[r]; known {
 		return to
@@ -33,7 +33,7 @@ func (m *machine) renumbered(from uint32, o renumbering) uint32 {
 		log[i] = in
 		switch in.kind {
 		case inputRoundEnd:
-			for master := range m.total() {
+			for master := range m.masterCount() {
 				log[i].replies[o[master]] = in.replies[master]
 			}
 		case inputLateReply:
@@ -57,7 +57,7 @@ func (e *explorer) renumbered(s *state, o renumbering) *state {
 		t.inFlight[i].master = o[s.inFlight[i].master]
 	}
 	for p, id := range s.proxies {
-		t.proxies[p] = e.machines[p].renumbered(id, o)
+		t.proxies[p] = e.machines[p].renumberedState(id, o)
 	}
 	t.catchUp.renumber(o)
 	t.change.renumber(o)
@@ -70,7 +70,7 @@ func (e *explorer) renumbered(s *state, o renumbering) *state {
 func (e *explorer) encode(s *state) []byte {
 	s.normalize()
 	text := s.encode(make([]byte, 0, 160))
-	if e.Callbacks > 0 || e.MastersDiffer {
+	if e.Callbacks > 0 || e.PreferSomeMasters {
 		return text // the order of callbacks distinguishes masters, or proxies prefer some of them
 	}
 	first := true
@@ -89,11 +89,11 @@ func (e *explorer) encode(s *state) []byte {
 
 // renumberings returns the renumberings that sort the masters by their signatures.
 func (e *explorer) renumberings(s *state) []renumbering {
-	signatures := make([][]byte, e.total())
+	signatures := make([][]byte, e.masterCount())
 	for m := range s.masters {
 		signatures[m] = append([]byte{e.role(m)}, s.signature(m)...)
 	}
-	sorted := make([]int, e.total())
+	sorted := make([]int, e.masterCount())
 	for m := range sorted {
 		sorted[m] = m
 	}

@@ -36,7 +36,7 @@ type (
 )
 
 const (
-	replyWaiting replyID = iota // the master has not replied
+	replyPending replyID = iota // the master has not replied
 	replyUnknown                // the reply was lost
 	replyFailed                 // the proxy did not send the message
 )
@@ -108,20 +108,20 @@ func (l *tables) apply(a applyKey) applyResult {
 		return result
 	}
 	c := l.cells.values[a.cell]
-	s := &cell.Store{Now: epoch + l.passed(a.at)}
+	s := &cell.Store{Now: scenarioStart + l.elapsedTime(a.at)}
 	lapsedExpiry := s.Now + time.Millisecond
 	lapsed := c.expiry != 0 && c.expiry <= s.Now
 	switch {
 	case c.Form == cell.Absent:
 	case c.expiry == 0:
-		s.Put(key, c.Cell, cell.Endless)
+		s.Put(key, c.Cell, cell.NoExpiry)
 	case lapsed:
 		s.Put(key, c.Cell, lapsedExpiry-s.Now)
 	default:
 		s.Put(key, c.Cell, c.expiry-s.Now)
 	}
 	if a.fence != 0 {
-		s.Put(cell.FenceKey(key), cell.Parse(strconv.Itoa(int(a.fence))), cell.Endless)
+		s.Put(cell.FenceKey(key), cell.Parse(strconv.Itoa(int(a.fence))), cell.NoExpiry)
 	}
 	var answer cell.Answer
 	if l.Variant.Apply != nil {
@@ -131,8 +131,8 @@ func (l *tables) apply(a applyKey) applyResult {
 	}
 	f := s.Get(key)
 	newContent := content{Cell: f.Cell}
-	if f.Left != cell.Endless {
-		newContent.expiry = s.Now + f.Left
+	if f.TimeLeft != cell.NoExpiry {
+		newContent.expiry = s.Now + f.TimeLeft
 	}
 	if lapsed && newContent.expiry == lapsedExpiry {
 		newContent.expiry = c.expiry

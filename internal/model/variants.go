@@ -18,8 +18,8 @@ func masterVariant(override func(op cell.Op, s *cell.Store) (cell.Answer, bool))
 	}}
 }
 
-// takesAnyFence makes masters take a lock with any fence.
-func takesAnyFence() Variant {
+// anyFenceVariant makes masters take a lock with any fence.
+func anyFenceVariant() Variant {
 	return masterVariant(func(op cell.Op, s *cell.Store) (cell.Answer, bool) {
 		if t, ok := op.(cell.Take); ok && t.Fence != 0 {
 			s.Delete(cell.FenceKey(key))
@@ -28,8 +28,8 @@ func takesAnyFence() Variant {
 	})
 }
 
-// acceptsAnyIncarnation makes masters accept into a cell that another attempt created.
-func acceptsAnyIncarnation() Variant {
+// anyIncarnationVariant makes masters accept into a cell that another attempt created.
+func anyIncarnationVariant() Variant {
 	return masterVariant(func(op cell.Op, s *cell.Store) (cell.Answer, bool) {
 		a, ok := op.(cell.Accept)
 		f := s.Get(key)
@@ -37,13 +37,13 @@ func acceptsAnyIncarnation() Variant {
 			return cell.Answer{}, false
 		}
 		f.Form, f.Attempt, f.Promised = cell.Register, a.Attempt, a.Ballot
-		s.Put(key, f.Cell, f.Left)
+		s.Put(key, f.Cell, f.TimeLeft)
 		return cell.Answer{}, false
 	})
 }
 
-// acceptsLate makes masters accept at any time.
-func acceptsLate() Variant {
+// lateAcceptVariant makes masters accept at any time.
+func lateAcceptVariant() Variant {
 	return masterVariant(func(op cell.Op, s *cell.Store) (cell.Answer, bool) {
 		a, ok := op.(cell.Accept)
 		if !ok {
@@ -54,12 +54,12 @@ func acceptsLate() Variant {
 	})
 }
 
-// acceptCreates makes masters accept even if the cell is absent.
-func acceptCreates() Variant {
+// creatingAcceptVariant makes masters accept even if the cell is absent.
+func creatingAcceptVariant() Variant {
 	return masterVariant(func(op cell.Op, s *cell.Store) (cell.Answer, bool) {
 		a, ok := op.(cell.Accept)
 		if f := s.Get(key); ok && f.Form == cell.Absent {
-			s.Put(key, cell.Cell{Form: cell.Register, Attempt: a.Attempt, Promised: a.Ballot}, cell.Endless)
+			s.Put(key, cell.Cell{Form: cell.Register, Attempt: a.Attempt, Promised: a.Ballot}, cell.NoExpiry)
 		}
 		return cell.Answer{}, false
 	})
@@ -67,11 +67,11 @@ func acceptCreates() Variant {
 
 // removalVariant returns a variant in which a removal also deletes the cells for which alsoDeletes
 // returns true.
-func removalVariant(how cell.RemovalMode, alsoDeletes func(r cell.Remove, f cell.KeyState) bool) Variant {
+func removalVariant(mode cell.RemovalMode, alsoDeletes func(r cell.Remove, f cell.KeyState) bool) Variant {
 	return masterVariant(func(op cell.Op, s *cell.Store) (cell.Answer, bool) {
 		r, ok := op.(cell.Remove)
 		f := s.Get(key)
-		if !ok || r.Mode != how || f.Form == cell.Absent || !alsoDeletes(r, f) {
+		if !ok || r.Mode != mode || f.Form == cell.Absent || !alsoDeletes(r, f) {
 			return cell.Answer{}, false
 		}
 		s.Delete(key)
@@ -79,13 +79,13 @@ func removalVariant(how cell.RemovalMode, alsoDeletes func(r cell.Remove, f cell
 	})
 }
 
-// undoDeletesAccepted makes an undo delete a value that a ballot has put into the attempt's cell.
-func undoDeletesAccepted() Variant {
+// undoAcceptedVariant makes an undo delete a value that a ballot has put into the attempt's cell.
+func undoAcceptedVariant() Variant {
 	return removalVariant(cell.Undo, func(r cell.Remove, f cell.KeyState) bool { return f.Attempt == r.Attempt })
 }
 
-// releaseDeletesPromised makes a release delete cells with a promised ballot.
-func releaseDeletesPromised() Variant {
+// releasePromisedVariant makes a release delete cells with a promised ballot.
+func releasePromisedVariant() Variant {
 	return removalVariant(cell.Release, func(r cell.Remove, f cell.KeyState) bool { return f.Attempt == r.Attempt })
 }
 
@@ -99,8 +99,8 @@ func releaseByValue() Variant {
 	return removalVariant(cell.Release, func(_ cell.Remove, f cell.KeyState) bool { return f.Form == cell.Plain })
 }
 
-// releaseCountsAbsent makes a release also count masters with an absent cell.
-func releaseCountsAbsent() Variant {
+// releaseAbsentVariant makes a release also count masters with an absent cell.
+func releaseAbsentVariant() Variant {
 	return masterVariant(func(op cell.Op, s *cell.Store) (cell.Answer, bool) {
 		r, ok := op.(cell.Remove)
 		return cell.Answer{Applied: true}, ok && r.Mode == cell.Release && s.Get(key).Form == cell.Absent
@@ -122,8 +122,9 @@ func equalRefusals() Variant {
 	})
 }
 
-// extendShortens makes an extension set the remaining time even if the remaining time was longer.
-func extendShortens() Variant {
+// shorteningExtendVariant makes an extension set the remaining time even if the remaining time was
+// longer.
+func shorteningExtendVariant() Variant {
 	return masterVariant(func(op cell.Op, s *cell.Store) (cell.Answer, bool) {
 		x, ok := op.(cell.Extend)
 		f := s.Get(key)
@@ -168,8 +169,8 @@ func longValues() Variant {
 // forgotten have not expired then.
 func withoutRefillWait() Variant { return Variant{SkipRefillWait: true} }
 
-// ignoringBreaks makes a take whose connection broke count as still pending.
-func ignoringBreaks() Variant { return Variant{IgnoreBreaks: true} }
+// ignoredBreaksVariant makes a take whose connection broke count as still pending.
+func ignoredBreaksVariant() Variant { return Variant{IgnoreBreaks: true} }
 
 // catchUpVariant leaves rules of the catch-up out.
 func catchUpVariant(c CatchUp) Variant { return Variant{CatchUp: c} }

@@ -7,9 +7,9 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// TestEachMechanismIsNeeded checks that the protocol needs each of its mechanisms. Without any one
+// TestNeedForEachMechanism checks that the protocol needs each of its mechanisms. Without any one
 // of them, the protocol violates a property, and the explorer finds the violation.
-func TestEachMechanismIsNeeded(t *testing.T) {
+func TestNeedForEachMechanism(t *testing.T) {
 	redistest.SkipShort(t)
 	for _, test := range []struct {
 		name string
@@ -18,23 +18,23 @@ func TestEachMechanismIsNeeded(t *testing.T) {
 		long bool
 	}{
 		{"accept in any incarnation", Scenario{N: 3, InitialHolders: 3, Losses: 0, LeaseTicks: 1, BriefLeases: true,
-			Ops: []Op{shortA, setC, lockC}}, acceptsAnyIncarnation(), false},
+			Ops: []Op{shortA, setC, lockC}}, anyIncarnationVariant(), false},
 		{"accept creates", Scenario{N: 3, InitialHolders: 3, Losses: 0, LeaseTicks: 1, BriefLeases: true,
 			Ops: []Op{shortA, setC, lockC, {Kind: Unlock, Token: 'c', Proxy: 2, After: []int{3}, AfterSuccess: true}}},
-			acceptCreates(), true},
+			creatingAcceptVariant(), true},
 		{"undo deletes what was accepted", Scenario{N: 3, Losses: 2, Ops: []Op{lockA, setC,
-			{Kind: Get, Proxy: 1, After: []int{2}}}}, undoDeletesAccepted(), true},
+			{Kind: Get, Proxy: 1, After: []int{2}}}}, undoAcceptedVariant(), true},
 		{"release deletes what was promised", Scenario{N: 3, InitialHolders: 3, Losses: 1, Ops: []Op{lockA, unlockA, setC}},
-			releaseDeletesPromised(), false},
+			releasePromisedVariant(), false},
 		{"undo by value", Scenario{N: 3, Losses: 2, Ops: []Op{lockA, lockAOtherProxy, lockC}}, undoByValue(), false},
 		{"release by value", Scenario{N: 3, Losses: 2, Ops: []Op{lockA, unlockA, lockAOtherProxy, lockC}}, releaseByValue(), false},
 		{"release counts absent", Scenario{N: 3, InitialHolders: 3, LeaseTicks: 1, Ops: []Op{lockA, del, unlockA}},
-			releaseCountsAbsent(), false},
+			releaseAbsentVariant(), false},
 		{"nil by several", Scenario{N: 3, Losses: 0, Ops: []Op{lockA, lockB, lockC}}, equalRefusals(), false},
 		{"extend shortens", Scenario{N: 3, InitialHolders: 3, Losses: 1, LeaseTicks: 1,
-			Ops: []Op{lockA, {Kind: Extend, Token: 'a', ShortLease: true}, lockB}}, extendShortens(), false},
+			Ops: []Op{lockA, {Kind: Extend, Token: 'a', ShortLease: true}, lockB}}, shorteningExtendVariant(), false},
 		{"no lineage", Scenario{N: 3, InitialHolders: 3, Losses: 1, Retries: 1, Ops: []Op{lockA, setB, setC}}, noLineage(), false},
-		{"long values, no lineage", Scenario{N: 3, InitialHolders: 3, MastersDiffer: true, Ops: []Op{lockA, setB, get, getAfter3}},
+		{"long values, no lineage", Scenario{N: 3, InitialHolders: 3, PreferSomeMasters: true, Ops: []Op{lockA, setB, get, getAfter3}},
 			longWithoutLineage(), false},
 		{"rounds take any time", Scenario{N: 3, Losses: 1, SlowTicks: 1, Restarts: 1, Ops: []Op{lockA, lockB}}, unlimitedRounds(), true},
 		{"no barrier", Scenario{N: 3, Losses: 1, Restarts: 1, Ops: []Op{lockA, lockB}},
@@ -42,8 +42,8 @@ func TestEachMechanismIsNeeded(t *testing.T) {
 		{"no quarantine", Scenario{N: 3, Losses: 0, Restarts: 1, Ops: []Op{lockA, lockB}},
 			catchUpVariant(CatchUp{NoQuarantine: true}), false},
 		{"no blocking copies", Scenario{N: 3, Losses: 1, InitialHolders: 3, SlowTicks: 2, Restarts: 2, Ops: []Op{lockA, unlockA}},
-			catchUpVariant(CatchUp{NoBlocking: true}), false},
-		{"any fence is taken", Scenario{N: 3, Losses: 1, Ops: []Op{fencedA, unlockA, fencedB}}, takesAnyFence(), false},
+			catchUpVariant(CatchUp{NoBlockingCopies: true}), false},
+		{"any fence is taken", Scenario{N: 3, Losses: 1, Ops: []Op{fencedA, unlockA, fencedB}}, anyFenceVariant(), false},
 		{"no fences are copied", Scenario{N: 3, InitialHolders: 2, SlowTicks: 1, Restarts: 1, Ops: []Op{fencedA, unlockA, fencedB}},
 			catchUpVariant(CatchUp{NoFences: true}), false},
 		{"few sources", Scenario{N: 3, Losses: 1, SlowTicks: 1, Restarts: 1, Ops: []Op{lockA, lockB}},

@@ -20,7 +20,7 @@ var walkScenarios = []Scenario{
 			{Kind: Extend, Token: 'a', Proxy: 2}}},
 	{Name: "restarting", N: 3, InitialHolders: 3, Losses: 2, Retries: 2, KeepPromises: true, SlowTicks: 3, Restarts: 2,
 		Ops: []Op{lockA, setB, setAfterB, setC, unlockA, {Kind: Lock, Token: 'e', Proxy: 2}}},
-	{Name: "restarting with older data", N: 3, InitialHolders: 3, RestartOlder: true, Losses: 2, Retries: 2, SlowTicks: 3, Restarts: 2,
+	{Name: "restarting with older data", N: 3, InitialHolders: 3, RestartWithOlderCells: true, Losses: 2, Retries: 2, SlowTicks: 3, Restarts: 2,
 		LeaseTicks: 1, Ops: []Op{shortA, setB, {Kind: Extend, Token: 'a', After: []int{1}}, unlockA, lockC}},
 	{Name: "5 masters, releasing", N: 5, InitialHolders: 3, Losses: 3, Retries: 2, LeaseTicks: 1,
 		Ops: []Op{shortA, unlockA, setC, {Kind: Lock, Token: 'a', Proxy: 2}}},
@@ -51,7 +51,7 @@ func TestWalks(t *testing.T) {
 func TestWalksFindViolations(t *testing.T) {
 	redistest.SkipShort(t)
 	s := walkScenarios[1]
-	s.Variant = releaseDeletesPromised()
+	s.Variant = releasePromisedVariant()
 	if r := Walk(s, 1, 100_000); r.Violation == "" {
 		t.Errorf("no violation in %d steps", r.States)
 	}

@@ -22,11 +22,11 @@ func (p *Pauses) Reset() { p.lastPause = 0 }
 // Next returns the time to wait before the next try.
 func (p *Pauses) Next() time.Duration {
 	p.lastPause = min(max(2*p.lastPause, p.MinPause), p.MaxPause)
-	return Jittered(p.lastPause, p.Rand)
+	return Jitter(p.lastPause, p.Rand)
 }
 
-// Jittered returns a random duration between d/2 and d; rand returns numbers in [0, 1).
-func Jittered(d time.Duration, rand func() float64) time.Duration {
+// Jitter returns a random duration between d/2 and d; rand returns numbers in [0, 1).
+func Jitter(d time.Duration, rand func() float64) time.Duration {
 	return d/2 + time.Duration(rand()*float64(d)/2)
 }
 

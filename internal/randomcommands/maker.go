@@ -11,16 +11,16 @@ import (
 	"redlock-proxy/commands/catalog/spec"
 )
 
-// Maker makes random commands on a few keys. The commands keep the collections so small that Redis
-// keeps the order of their items.
-type Maker struct {
+// Generator makes random commands on a few keys. The commands keep the collections so small that
+// Redis keeps the order of their items.
+type Generator struct {
 	*rand.Rand
 	Keys []string
 	// ExactWordCount prevents commands with one word too few or too many.
 	ExactWordCount bool
 }
 
-func (c Maker) pick(words ...string) string { return words[c.IntN(len(words))] }
+func (c Generator) pick(words ...string) string { return words[c.IntN(len(words))] }
 
 // collectionTemplates holds templates of commands: k is a key, v a text, s a score, f a fraction, n
 // a number, t a time to wait, u a cursor, l a limit of a range of texts, r a limit of a range of
@@ -68,7 +68,7 @@ var textTemplates = []string{
 }
 
 // word returns a random word for a placeholder, which is a letter or a list of alternatives.
-func (c Maker) word(placeholder string) []string {
+func (c Generator) word(placeholder string) []string {
 	switch placeholder {
 	case "k":
 		return []string{c.pick(c.Keys...)}
@@ -111,7 +111,7 @@ func (c Maker) word(placeholder string) []string {
 }
 
 // Next returns a command from a random template.
-func (c Maker) Next(templates []string) (words []string) {
+func (c Generator) Next(templates []string) (words []string) {
 	isSkipping := false
 	for part := range strings.FieldsSeq(c.pick(templates...)) {
 		isFirst, isLast := strings.HasPrefix(part, "["), strings.HasSuffix(part, "]")

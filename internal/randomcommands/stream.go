@@ -13,8 +13,8 @@ import (
 // Stream generates the pipelines of one client. It tracks the effects of the commands on the
 // connection, and generates only commands that are possible next. It ignores the replies.
 type Stream struct {
-	// NextToLocks is set if the proxy has lock keys, which FLUSHDB and DBSIZE include.
-	NextToLocks bool
+	// HasLockKeys is set if the proxy has lock keys, which FLUSHDB and DBSIZE include.
+	HasLockKeys bool
 	// LockKeys lists lock keys. Half of the commands on data, and half of the transactions, use one
 	// of them.
 	LockKeys []string
@@ -34,24 +34,25 @@ type Stream struct {
 	channels    []string // channels to which the client is subscribed
 	patterns    []string
 	repliesOff  bool
-	next        *int // the last unique value; the next value is higher
+	lastValue   *int // the last unique value; the next value is higher
 }
 
-// Item holds a command of the stream. OwnReply is the proxy's reply if Sent is a lock command,
+// Item holds a command of the stream. OwnReply is the proxy's reply if Command is a lock command,
 // which only the proxy gets.
-type Item struct{ Sent, OwnReply string }
+type Item struct{ Command, OwnReply string }
 
 // NewStream returns the stream of a new connection. The streams of one server share next, from
 // which they make unique values.
 func NewStream(random *rand.Rand, next *int) *Stream {
-	return &Stream{random: random, proto: 2, next: next}
+	return &Stream{random: random, proto: 2, lastValue: next}
 }
 
-// Write generates a pipeline of about n commands. It ends with a PING whose reply contains mark.
-func (s *Stream) Write(n int, mark string) []Item {
+// NextPipeline generates a pipeline of about n commands. It ends with a PING whose reply contains
+// mark.
+func (s *Stream) NextPipeline(n int, mark string) []Item {
 	s.items = nil
 	for range n {
-		s.addAny()
+		s.addAnyCommand()
 		if s.random.IntN(4) == 0 {
 			s.addLock()
 		}
@@ -78,21 +79,21 @@ func (s *Stream) addCommand(words ...string) {
 	})
 	switch {
 	case !plain || s.random.IntN(8) > 0:
-		s.items = append(s.items, Item{Sent: encode(words...)})
+		s.items = append(s.items, Item{Command: encode(words...)})
 	case s.random.IntN(2) > 0:
-		s.items = append(s.items, Item{Sent: "  " + strings.Join(words, " \t") + "\n"})
+		s.items = append(s.items, Item{Command: "  " + strings.Join(words, " \t") + "\n"})
 	default:
-		s.items = append(s.items, Item{Sent: `"` + strings.Join(words, `" "`) + "\"\r\n"})
+		s.items = append(s.items, Item{Command: `"` + strings.Join(words, `" "`) + "\"\r\n"})
 	}
 }
 
 // addLock adds a lock command, which the upstream must not see, if the proxy accepts one now.
 func (s *Stream) addLock() {
-	if s.inMulti || s.Restricted() || len(s.LockKeys) > 0 {
+	if s.inMulti || s.InSubscribedMode() || len(s.LockKeys) > 0 {
 		return
 	}
-	*s.next++
-	name, ttl := fmt.Sprintf("lock:%d", *s.next), strconv.Itoa(2_000_000+*s.next)
+	*s.lastValue++
+	name, ttl := fmt.Sprintf("lock:%d", *s.lastValue), strconv.Itoa(2_000_000+*s.lastValue)
 	reply := ":" + ttl + "\r\n"
 	if s.repliesOff {
 		reply = ""
@@ -100,24 +101,24 @@ func (s *Stream) addLock() {
 	s.items = append(s.items, Item{encode("Lock", name, "token", "PX", ttl), reply})
 }
 
-// Restricted reports whether the connection is in RESP2's subscribed mode.
-func (s *Stream) Restricted() bool {
+// InSubscribedMode reports whether the connection is in RESP2's subscribed mode.
+func (s *Stream) InSubscribedMode() bool {
 	return s.proto == 2 && len(s.channels)+len(s.patterns) > 0
 }
 
-// addAny adds a command of any possible kind.
-func (s *Stream) addAny() {
+// addAnyCommand adds a command of any possible kind.
+func (s *Stream) addAnyCommand() {
 	switch n := s.random.IntN(100); {
 	case s.lockKey != "" && n < 80: // the proxy refuses most other commands in this transaction
 		s.addData()
 	case s.lockKey != "":
 		s.addTransaction()
-	case s.Restricted():
+	case s.InSubscribedMode():
 		s.addSubscription()
 	case n < 70 || s.repliesOff && n < 80:
 		s.addData()
 	case n < 75:
-		s.addInvalid()
+		s.addInvalidCommand()
 	case n < 85:
 		s.addConnection()
 	case s.repliesOff:
@@ -134,7 +135,7 @@ func (s *Stream) addAny() {
 	}
 }
 
-func (s *Stream) pick(all ...string) string { return all[s.random.IntN(len(all))] }
+func (s *Stream) pick(choices ...string) string { return choices[s.random.IntN(len(choices))] }
 func (s *Stream) key() string {
 	return s.pick("a", "b", "c", "{x}d", "key:5", "\x00\r\n\xff")
 }
@@ -184,7 +185,7 @@ func (s *Stream) addData() {
 		return
 	}
 	for {
-		words := Maker{Rand: s.random, Keys: []string{key}}.Next(s.lockKeyTemplates())
+		words := Generator{Rand: s.random, Keys: []string{key}}.Next(s.lockKeyTemplates())
 		if !MayBlock(words) && !IsUnordered(words) {
 			s.addCommand(words...)
 			return
@@ -201,18 +202,18 @@ func (s *Stream) lockKeyTemplates() []string {
 // template returns one of dataTemplates.
 func (s *Stream) template() string {
 	for {
-		if template := s.pick(dataTemplates...); !s.differsNextToLocks(template) {
+		if template := s.pick(dataTemplates...); !s.differsWithLockKeys(template) {
 			return template
 		}
 	}
 }
 
-// differsNextToLocks reports whether the command of a template has a different reply next to lock
+// differsWithLockKeys reports whether the command of a template has a different reply next to lock
 // keys.
-func (s *Stream) differsNextToLocks(template string) bool {
+func (s *Stream) differsWithLockKeys(template string) bool {
 	switch template {
 	case "FLUSHDB": // the proxy refuses FLUSHDB in MULTI, and sends invalidations before its reply
-		return s.NextToLocks
+		return s.HasLockKeys
 	case "DBSIZE": // the proxy does not count lock keys in a MULTI
 		return len(s.LockKeys) > 0 && s.inMulti
 	case "SWAPDB 0 1", // the proxy does not exchange lock keys
@@ -246,8 +247,8 @@ func (s *Stream) addFromTemplate(template string) {
 		case "F":
 			words[i] = s.pick("f1", "f2", "f3")
 		case "I-1":
-			*s.next++
-			words[i] = fmt.Sprintf("%d-1", *s.next)
+			*s.lastValue++
+			words[i] = fmt.Sprintf("%d-1", *s.lastValue)
 		}
 	}
 	if s.random.IntN(3) == 0 {
@@ -256,8 +257,8 @@ func (s *Stream) addFromTemplate(template string) {
 	s.addCommand(words...)
 }
 
-// addInvalid adds a command that Redis refuses before it runs.
-func (s *Stream) addInvalid() {
+// addInvalidCommand adds a command that Redis refuses before it runs.
+func (s *Stream) addInvalidCommand() {
 	s.execFails = true
 	s.addFromTemplate(s.pick("NOSUCH", "NOSUCH K V", "GET", "SET K", "GET K K", "EVAL", "LOCKS K", "CLIENT", "CLIENT NOSUCH",
 		"COMMAND NOSUCH", "HELLO 3 x y z w", "SUBSCRIBE", "XADD K"))
@@ -273,8 +274,8 @@ func (s *Stream) addConnection() {
 		"CLIENT TRACKING on", "CLIENT TRACKING off", "CLIENT GETREDIR", "WATCH K", "UNWATCH", "SELECT 2", "SELECT 99",
 		"READONLY", "REPLCONF x y"); {
 	case line == "RESET":
-		*s = Stream{random: s.random, items: s.items, next: s.next, proto: 2,
-			NextToLocks: s.NextToLocks, LockKeys: s.LockKeys}
+		*s = Stream{random: s.random, items: s.items, lastValue: s.lastValue, proto: 2,
+			HasLockKeys: s.HasLockKeys, LockKeys: s.LockKeys}
 		s.addLine(line)
 	case line == "HELLO" || line == "HELLO 4":
 		s.addLine(line)
@@ -380,14 +381,14 @@ func (s *Stream) addSubscription() {
 		s.addCommand("PING", s.smallValue())
 	default:
 		template := s.pick("GET K", "NOSUCH K", "PUBLISH ch S", "MGET K", "COMMAND GETKEYS GET K", "INFO nosuch")
-		if !s.differsNextToLocks(template) {
+		if !s.differsWithLockKeys(template) {
 			s.addFromTemplate(template)
 		}
 	}
 }
 
-func addItem(all []string, one string) []string {
-	return append(removeItem(all, one), one)
+func addItem(items []string, item string) []string {
+	return append(removeItem(items, item), item)
 }
 
 func removeItem(all []string, one string) []string {

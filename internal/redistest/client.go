@@ -64,9 +64,9 @@ func (c *Client) Send(raw []byte) error {
 	return err
 }
 
-// Fill writes raw repeatedly until the other side has read nothing for a second. The other side
-// stops reading while the client does not read its replies.
-func (c *Client) Fill(raw []byte) error {
+// WriteUntilBlocked writes raw repeatedly until the other side has read nothing for a second. The
+// other side stops reading while the client does not read its replies.
+func (c *Client) WriteUntilBlocked(raw []byte) error {
 	for {
 		if err := c.conn.SetWriteDeadline(time.Now().Add(time.Second)); err != nil {
 			return err

@@ -31,8 +31,8 @@ func NewClock(dir string) (*Clock, error) {
 	return c, c.Set(0)
 }
 
-// Set immediately puts the clock ahead of the machine's clock, or behind it if ahead is negative.
-func (c *Clock) Set(ahead time.Duration) error { return c.write(formatOffset(ahead)) }
+// Set immediately puts the clock ahead of the machine's clock, or behind it if offset is negative.
+func (c *Clock) Set(offset time.Duration) error { return c.write(formatOffset(offset)) }
 
 // Drift makes the clock run at rate times the speed of the machine's clock, in servers that start
 // after the call.

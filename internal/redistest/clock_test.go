@@ -33,9 +33,9 @@ func newClock(t *testing.T) *Clock {
 	return clock
 }
 
-// TestClockIsSet checks that a running server uses the time that Set sets, and that a key that has
+// TestClockSet checks that a running server uses the time that Set sets, and that a key that has
 // expired by that time is gone.
-func TestClockIsSet(t *testing.T) {
+func TestClockSet(t *testing.T) {
 	clock := newClock(t)
 	client := dial(t, New(t, Options{Clock: clock}).Addr())
 	want(t, client, "OK", "SET", "k", "v", "PX", "60000")
@@ -50,7 +50,7 @@ func TestClockIsSet(t *testing.T) {
 	}
 }
 
-func TestClockDrifts(t *testing.T) {
+func TestClockDrift(t *testing.T) {
 	clock := newClock(t)
 	check(t, clock.Drift(2))
 	client := dial(t, New(t, Options{Clock: clock}).Addr())

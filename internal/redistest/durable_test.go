@@ -5,9 +5,9 @@ import (
 	"testing"
 )
 
-// TestRevive checks that after a crash, a durable server has all data that it confirmed. A server
-// without an append-only file has lost its data.
-func TestRevive(t *testing.T) {
+// TestRestartWithData checks that after a crash, a durable server has all data that it confirmed. A
+// server without an append-only file has lost its data.
+func TestRestartWithData(t *testing.T) {
 	for _, test := range []struct {
 		name      string
 		args      []string
@@ -17,10 +17,10 @@ func TestRevive(t *testing.T) {
 			server := New(t, Options{ExtraArgs: test.args})
 			want(t, dial(t, server.Addr()), "OK", "SET", "k", "v", "PX", "600000")
 			check(t, server.Kill())
-			check(t, server.Revive())
+			check(t, server.RestartWithData())
 			want(t, dial(t, server.Addr()), test.wantValue, "GET", "k")
 			check(t, server.Close())
-			if err := server.Revive(); !errors.Is(err, errClosed) {
+			if err := server.RestartWithData(); !errors.Is(err, errClosed) {
 				t.Errorf("a closed server: %v; want %v", err, errClosed)
 			}
 		})

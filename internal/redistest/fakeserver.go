@@ -2,9 +2,9 @@ package redistest
 
 import "net"
 
-// FakeServer returns a connection to a fake server. The server writes each reply after it has read
-// some bytes. Then it reads until the connection ends.
-func FakeServer(replies ...string) net.Conn {
+// DialFakeServer returns a connection to a fake server. The server writes each reply after it has
+// read some bytes. Then it reads until the connection ends.
+func DialFakeServer(replies ...string) net.Conn {
 	client, server := net.Pipe()
 	go func() {
 		defer server.Close()

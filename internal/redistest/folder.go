@@ -5,13 +5,13 @@ import (
 	"os"
 )
 
-// CopyFolder copies the files of the running server to dir, which must not exist yet.
-func (r *Server) CopyFolder(dir string) error { return os.CopyFS(dir, os.DirFS(r.dir)) }
+// CopyDir copies the files of the running server to dir, which must not exist yet.
+func (r *Server) CopyDir(dir string) error { return os.CopyFS(dir, os.DirFS(r.dir)) }
 
-// RestoreFolder starts the server again on the same port, with a copy from CopyFolder in place of
-// its files. This simulates a restored disk or snapshot. RestoreFolder first kills a running
+// RestoreDir starts the server again on the same port, with a copy from CopyDir in place of
+// its files. This simulates a restored disk or snapshot. RestoreDir first kills a running
 // server.
-func (r *Server) RestoreFolder(dir string) error {
+func (r *Server) RestoreDir(dir string) error {
 	if r.dir == "" {
 		return errClosed
 	}

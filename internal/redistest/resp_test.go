@@ -13,8 +13,8 @@ import (
 )
 
 var replies = []struct {
-	wire string
-	want any
+	encoded string
+	want    any
 }{
 	{"+OK\r\n", "OK"},
 	{"+\r\n", ""},
@@ -42,12 +42,12 @@ var replies = []struct {
 
 func TestReadReply(t *testing.T) {
 	for _, c := range replies {
-		r := bufio.NewReader(strings.NewReader(c.wire + "+next\r\n"))
+		r := bufio.NewReader(strings.NewReader(c.encoded + "+next\r\n"))
 		if got, err := ReadReply(r); err != nil || !reflect.DeepEqual(got, c.want) {
-			t.Errorf("%.40q: %#v, %v; want %#v", c.wire, got, err, c.want)
+			t.Errorf("%.40q: %#v, %v; want %#v", c.encoded, got, err, c.want)
 		}
 		if next, err := ReadReply(r); err != nil || next != "next" {
-			t.Errorf("%q: then %#v, %v", c.wire, next, err)
+			t.Errorf("%q: then %#v, %v", c.encoded, next, err)
 		}
 	}
 }
@@ -69,10 +69,10 @@ func TestReadReplyRefuses(t *testing.T) {
 
 func TestReadReplyOfCutStream(t *testing.T) {
 	for _, c := range replies {
-		for cut := range min(len(c.wire), 100) {
-			_, err := ReadReply(bufio.NewReader(strings.NewReader(c.wire[:cut])))
+		for cut := range min(len(c.encoded), 100) {
+			_, err := ReadReply(bufio.NewReader(strings.NewReader(c.encoded[:cut])))
 			if !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
-				t.Errorf("%q: %v; want the end of the stream", c.wire[:cut], err)
+				t.Errorf("%q: %v; want the end of the stream", c.encoded[:cut], err)
 			}
 		}
 	}
@@ -88,7 +88,7 @@ func TestAppendCommand(t *testing.T) {
 // FuzzReadReply checks that no input causes a panic, and that ReadReply reads no bytes beyond the
 // end of a reply.
 func FuzzReadReply(f *testing.F) {
-	for _, wire := range slices.Concat(wires(), invalidReplies) {
+	for _, wire := range slices.Concat(encodedReplies(), invalidReplies) {
 		if len(wire) < 1000 { // long seeds make the fuzzer spend its time on shortening them
 			f.Add([]byte(wire))
 		}
@@ -109,10 +109,10 @@ func FuzzReadReply(f *testing.F) {
 	})
 }
 
-func wires() []string {
-	var all []string
+func encodedReplies() []string {
+	var encodings []string
 	for _, c := range replies {
-		all = append(all, c.wire)
+		encodings = append(encodings, c.encoded)
 	}
-	return all
+	return encodings
 }

@@ -155,9 +155,9 @@ func (r *Server) Restart() error {
 	return r.start()
 }
 
-// Revive starts the server again on the same port, with the files of its directory. It first kills
-// a running server.
-func (r *Server) Revive() error {
+// RestartWithData starts the server again on the same port, with the files of its directory. It
+// first kills a running server.
+func (r *Server) RestartWithData() error {
 	if r.dir == "" {
 		return errClosed
 	}
@@ -167,14 +167,14 @@ func (r *Server) Revive() error {
 	return r.start()
 }
 
-// ReviveAs starts the server again as Revive does, with the program of another release; see
-// Options.Version.
-func (r *Server) ReviveAs(version string) (err error) {
+// RestartWithVersion starts the server again as Revive does, with the program of another release;
+// see Options.Version.
+func (r *Server) RestartWithVersion(version string) (err error) {
 	if r.program, err = programOf(version); err != nil {
 		return err
 	}
 	r.version = version
-	return r.Revive()
+	return r.RestartWithData()
 }
 
 // Close kills the server and removes its directory. It may be called again.
@@ -250,7 +250,7 @@ func (r *Server) arguments() []string {
 func (r *Server) waitReady() error {
 	deadline := time.Now().Add(startTimeout)
 	for {
-		err := r.ready()
+		err := r.checkReady()
 		if err == nil {
 			return nil
 		}
@@ -261,9 +261,9 @@ func (r *Server) waitReady() error {
 	}
 }
 
-// ready sends one PING. A server that requires a password is ready; a server that is loading its
-// data is not.
-func (r *Server) ready() error {
+// checkReady sends one PING. A server that requires a password is ready; a server that is loading
+// its data is not.
+func (r *Server) checkReady() error {
 	client, err := Dial(r.Addr(), startTimeout)
 	if err != nil {
 		return err

@@ -78,7 +78,7 @@ func TestCloseRemovesDirAndProcess(t *testing.T) {
 	}
 }
 
-func TestStartMastersAreIndependent(t *testing.T) {
+func TestStartMastersIndependence(t *testing.T) {
 	New(t, Options{})
 	masters, err := StartMasters(3)
 	check(t, err)

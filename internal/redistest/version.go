@@ -58,12 +58,12 @@ func OldestAndNewest() []string {
 
 // RequireFeature skips a test of a feature that Redis added in the version since, such as 7.0, if
 // REDLOCK_TEST_SERVERS names an older version. Valkey has all features of Redis 7.2.
-func RequireFeature(t testing.TB, feature, since string) {
+func RequireFeature(t testing.TB, feature, minVersion string) {
 	t.Helper()
 	for name := range strings.SplitSeq(os.Getenv("REDLOCK_TEST_SERVERS"), ",") {
 		numbers, isRedis := strings.CutPrefix(name, "redis-")
-		if isRedis && slices.Compare(numbersOf(numbers), numbersOf(since)) < 0 {
-			t.Skipf("SKIPPED, NOT TESTED: %s has no %s, which is of Redis %s", name, feature, since)
+		if isRedis && slices.Compare(numbersOf(numbers), numbersOf(minVersion)) < 0 {
+			t.Skipf("SKIPPED, NOT TESTED: %s has no %s, which is of Redis %s", name, feature, minVersion)
 		}
 	}
 }

@@ -52,15 +52,15 @@ func (s *skipper) Skipf(format string, args ...any) { s.reason += fmt.Sprintf(fo
 // TestRequireFeature checks that RequireFeature skips a test if one of the servers lacks the
 // feature. The reason for the skip names that server. Valkey lacks no feature of Redis 7.2.
 func TestRequireFeature(t *testing.T) {
-	for _, c := range []struct{ servers, since, lacking string }{
+	for _, c := range []struct{ servers, minVersion, lackingServer string }{
 		{"", "7.0", ""}, {"installed", "7.0", ""}, {"redis-6.0.16", "7.0", "redis-6.0.16"}, {"redis-6.0.16", "6.0", ""},
 		{"redis-10.0.1", "7.0", ""},
 		{"valkey-8.1.1,redis-8.0.2,redis-6.0.16", "6.2", "redis-6.0.16"}, {"installed,valkey-8.1.1", "7.2", ""},
 	} {
 		t.Setenv("REDLOCK_TEST_SERVERS", c.servers)
 		var s skipper
-		if RequireFeature(&s, "THIS", c.since); !strings.Contains(s.reason, c.lacking) || (s.reason == "") != (c.lacking == "") {
-			t.Errorf("%q, since %s: skipped for %q", c.servers, c.since, s.reason)
+		if RequireFeature(&s, "THIS", c.minVersion); !strings.Contains(s.reason, c.lackingServer) || (s.reason == "") != (c.lackingServer == "") {
+			t.Errorf("%q, since %s: skipped for %q", c.servers, c.minVersion, s.reason)
 		}
 	}
 }

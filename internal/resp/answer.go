@@ -5,8 +5,8 @@ import (
 	"strconv"
 )
 
-// Begins reports whether the reply begins with these bytes.
-func Begins(reply []byte, with string) bool { return bytes.HasPrefix(reply, []byte(with)) }
+// HasPrefix reports whether the reply begins with these bytes.
+func HasPrefix(reply []byte, prefix string) bool { return bytes.HasPrefix(reply, []byte(prefix)) }
 
 // FirstLine returns the first line of a reply, without the type byte and the CRLF.
 func FirstLine(reply []byte) string {
@@ -44,7 +44,7 @@ func Texts(reply []byte) (texts []string) {
 // none. If an element is incomplete or invalid, FirstError returns a description of this fault. If
 // the reply is not an array, FirstError returns the first line of the reply.
 func FirstError(reply []byte) string {
-	if !Begins(reply, "*") || Begins(reply, "*-1") {
+	if !HasPrefix(reply, "*") || HasPrefix(reply, "*-1") {
 		return FirstLine(reply)
 	}
 	rest := reply[min(len(reply), len(FirstLine(reply))+3):] // after the first line

@@ -22,15 +22,15 @@ const (
 type frameState uint8
 
 const (
-	inGap        frameState = iota // between frames
-	inInline                       // in an inline command's line
-	inArgsHeader                   // in "*3\r\n"
-	inNameHeader                   // in argv[0]'s "$5\r\n"
-	inName                         // in the part of argv[0] that the scanner stores
-	inBulkHeader                   // in the "$5\r\n" of an argument after argv[0]
-	inBulk                         // in a payload, or the two bytes after it
-	inEnd                          // after an inline command, before its FrameEnd
-	inError                        // the stream is unusable
+	betweenFrames frameState = iota // between frames
+	inInline                        // in an inline command's line
+	inArgsHeader                    // in "*3\r\n"
+	inNameHeader                    // in argv[0]'s "$5\r\n"
+	inName                          // in the part of argv[0] that the scanner stores
+	inBulkHeader                    // in the "$5\r\n" of an argument after argv[0]
+	inBulk                          // in a payload, or the two bytes after it
+	inEnd                           // after an inline command, before its FrameEnd
+	inError                         // the stream is unusable
 )
 
 // FrameScanner finds the requests in a client's byte stream, with the rules of Redis 7.0. The
@@ -64,9 +64,9 @@ func NewFrameScanner(l RequestLimits) FrameScanner {
 // SetLimits replaces the limits, such as after a client has logged in.
 func (s *FrameScanner) SetLimits(l RequestLimits) { s.limits = l.withDefaults() }
 
-// Restrict replaces the limits, and applies them to the current frame, too. It returns a
+// ApplyLimits replaces the limits, and applies them to the current frame, too. It returns a
 // *RequestError if the frame breaks them.
-func (s *FrameScanner) Restrict(l RequestLimits) error {
+func (s *FrameScanner) ApplyLimits(l RequestLimits) error {
 	s.SetLimits(l)
 	if s.state < inName || s.state > inBulk {
 		return nil
@@ -90,7 +90,7 @@ func (s *FrameScanner) Name() (name []byte, long bool) {
 }
 
 // IsBetweenFrames reports whether the next byte begins a frame.
-func (s *FrameScanner) IsBetweenFrames() bool { return s.state == inGap }
+func (s *FrameScanner) IsBetweenFrames() bool { return s.state == betweenFrames }
 
 // Args returns the number of remaining arguments of an array, including the current one.
 func (s *FrameScanner) Args() int { return int(s.args) }
@@ -120,7 +120,7 @@ func (s *FrameScanner) Scan(p []byte) (n int, ev FrameEvent, err error) {
 	for n < len(p) && s.state < inEnd && ev == FrameMore && err == nil {
 		var m int
 		switch s.state {
-		case inGap:
+		case betweenFrames:
 			err = s.begin(p[n])
 		case inInline:
 			m, ev, err = s.scanInline(p[n:])
@@ -147,7 +147,7 @@ func (s *FrameScanner) Scan(p []byte) (n int, ev FrameEvent, err error) {
 		err = s.err
 	case s.state == inEnd && ev == FrameMore:
 		ev = s.end()
-	case s.state == inGap && ev == FrameMore:
+	case s.state == betweenFrames && ev == FrameMore:
 		s.inline = nil
 	}
 	return n, ev, err
@@ -168,7 +168,7 @@ func (s *FrameScanner) begin(first byte) error {
 }
 
 func (s *FrameScanner) end() FrameEvent {
-	s.state = inGap
+	s.state = betweenFrames
 	return FrameEnd
 }
 
@@ -195,7 +195,7 @@ func (s *FrameScanner) beginArgs(count int64) (FrameEvent, error) {
 		return FrameMore, s.limits.argsError(count)
 	}
 	if count <= 0 {
-		s.state = inGap
+		s.state = betweenFrames
 		return FrameEmpty, nil
 	}
 	s.args, s.state = int32(count), inNameHeader
@@ -210,7 +210,7 @@ func (s *FrameScanner) scanBulkHeader(p []byte) (n int, err error) {
 		if n, complete, err = s.head.read(p, s.limits.MaxInline, errLongBulkHeader); !complete {
 			return n, err
 		}
-		if first := s.head.first(); first != '$' {
+		if first := s.head.firstByte(); first != '$' {
 			return n, errExpectedBulk(first)
 		}
 		if size, ok = s.head.number(); !ok || size < 0 {
@@ -329,8 +329,8 @@ func (h *frameHeader) add(c byte) {
 	h.sawZero = h.sawZero || c == 0
 }
 
-// first returns the line's first byte, which is '\r' if the line is empty.
-func (h *frameHeader) first() byte {
+// firstByte returns the line's first byte, which is '\r' if the line is empty.
+func (h *frameHeader) firstByte() byte {
 	if h.length == 0 {
 		return '\r'
 	}

@@ -38,14 +38,14 @@ func TestLimits(t *testing.T) {
 // TestFrameScannerChangesLimits checks that if a client logs in or out in the middle of a line, the
 // new limits apply to that line.
 func TestFrameScannerChangesLimits(t *testing.T) {
-	var protocol *RequestError
+	var requestErr *RequestError
 	for _, in := range []string{"aaa", "*11", "*1\r\n$11"} {
 		s := NewFrameScanner(DefaultRequestLimits())
 		if n, ev, err := s.Scan([]byte(in + strings.Repeat("1", 100))); n != len(in)+100 || ev != FrameMore || err != nil {
 			t.Fatalf("%q: %d, %v, %v", in, n, ev, err)
 		}
 		s.SetLimits(RequestLimits{MaxInline: 64})
-		if n, ev, err := s.Scan([]byte("\r\n")); n != 0 || ev != FrameMore || !errors.As(err, &protocol) {
+		if n, ev, err := s.Scan([]byte("\r\n")); n != 0 || ev != FrameMore || !errors.As(err, &requestErr) {
 			t.Errorf("%q: %d, %v, %v", in, n, ev, err)
 		}
 	}

@@ -205,12 +205,12 @@ func checkFrameExamples(t *testing.T, l RequestLimits, examples []frameExample) 
 	}
 }
 
-func TestFrameScannerErrorIsFinal(t *testing.T) {
-	var protocol *RequestError
+func TestFrameScannerFinalError(t *testing.T) {
+	var requestErr *RequestError
 	s := NewFrameScanner(DefaultRequestLimits())
 	_, _, first := s.Scan([]byte("*x\r\nPING\r\n"))
 	for _, p := range []string{"", "PING\r\n"} {
-		if n, ev, err := s.Scan([]byte(p)); n != 0 || ev != FrameMore || err != first || !errors.As(err, &protocol) {
+		if n, ev, err := s.Scan([]byte(p)); n != 0 || ev != FrameMore || err != first || !errors.As(err, &requestErr) {
 			t.Errorf("scan(%q) after %v: %d, %v, %v", p, first, n, ev, err)
 		}
 	}
@@ -234,9 +234,9 @@ func feedFrame(t *testing.T, s *FrameScanner, piece []byte, pieces int) (events 
 	return events
 }
 
-// TestFrameScannerMemoryIsConstant checks that the scanner allocates no memory for large frames and
+// TestFrameScannerMemory checks that the scanner allocates no memory for large frames and
 // for many frames.
-func TestFrameScannerMemoryIsConstant(t *testing.T) {
+func TestFrameScannerMemory(t *testing.T) {
 	tests := []struct {
 		title, head, piece string
 		pieces, events     int
@@ -258,14 +258,14 @@ func TestFrameScannerMemoryIsConstant(t *testing.T) {
 					t.Errorf("%d events, want %d", events, tt.events)
 				}
 			})
-			if allocs > 0 || s.state != inGap {
+			if allocs > 0 || s.state != betweenFrames {
 				t.Errorf("%v allocations, state %d", allocs, s.state)
 			}
 		})
 	}
 }
 
-func TestFrameScannerIsSmall(t *testing.T) {
+func TestFrameScannerSize(t *testing.T) {
 	s := NewFrameScanner(DefaultRequestLimits())
 	if size := unsafe.Sizeof(s); size > 200 {
 		t.Errorf("a scanner takes %d bytes", size)

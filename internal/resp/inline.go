@@ -49,7 +49,7 @@ func (s *FrameScanner) endLine(line []byte) (FrameEvent, error) {
 		return FrameMore, errUnbalancedQuotes
 	}
 	if len(args) == 0 {
-		s.state = inGap
+		s.state = betweenFrames
 		return FrameEmpty, nil
 	}
 	s.state, *s.inline = inEnd, inlineCommand{args: args}

@@ -88,7 +88,7 @@ func (s *limitScanner) checkByte(c byte) error {
 	case c == '\n' && !s.sawCR:
 		return protocolErrorf("a line that ends in LF, not CRLF")
 	case c == '\n':
-		return s.endOfLine()
+		return s.finishLine()
 	}
 	afterCR := s.sawCR
 	s.sawCR = c == '\r'
@@ -124,12 +124,12 @@ func (s *limitScanner) begin(c byte) error {
 // checkHead checks the number in a line before the line may end.
 func (s *limitScanner) checkHead() error {
 	if s.kind == Int {
-		if _, ok := number(s.head); !ok {
+		if _, ok := parseNumber(s.head); !ok {
 			return protocolErrorf("a number %.32q", s.head)
 		}
 		return nil
 	}
-	n, err := length(s.head)
+	n, err := parseLength(s.head)
 	if err != nil || n < 0 {
 		return err
 	}
@@ -140,7 +140,7 @@ func (s *limitScanner) checkHead() error {
 	return remaining.spendBulk(s.limits, n)
 }
 
-func (s *limitScanner) endOfLine() error {
+func (s *limitScanner) finishLine() error {
 	kind := s.kind
 	s.kind = 0
 	switch kind {
@@ -153,7 +153,7 @@ func (s *limitScanner) endOfLine() error {
 		s.endElement()
 		return nil
 	}
-	n, err := length(s.head)
+	n, err := parseLength(s.head)
 	switch {
 	case n < 0:
 		s.endElement()

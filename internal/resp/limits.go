@@ -18,7 +18,7 @@ type Limits struct {
 	// Total is the maximum size of all strings and lines of a reply, in bytes.
 	Total int
 	// Shared, if not nil, is an additional limit of the memory of all readers that share it.
-	Shared *Allowance
+	SharedAllowance *Allowance
 	// Skip, if not 0, lets a reader discard a bulk string of more than Skip bytes that exceeds
 	// Total or Shared, instead of failing; see [SkippedSize].
 	Skip int
@@ -121,8 +121,8 @@ func (b *budget) spendArray(l Limits, size int64, depth int) error {
 	return nil
 }
 
-// number parses the number of a header or an integer: digits, and optionally a minus.
-func number(text []byte) (n int64, ok bool) {
+// parseNumber parses the number of a header or an integer: digits, and optionally a minus.
+func parseNumber(text []byte) (n int64, ok bool) {
 	digits := text
 	if len(digits) > 0 && digits[0] == '-' {
 		digits = digits[1:]
@@ -150,9 +150,9 @@ func number(text []byte) (n int64, ok bool) {
 // maxDigits is the number of digits of the largest int64. Any number with 19 digits fits a uint64.
 const maxDigits = 19
 
-// length parses the number in the header of a string or an array; -1 means a null.
-func length(text []byte) (int64, error) {
-	n, ok := number(text)
+// parseLength parses the number in the header of a string or an array; -1 means a null.
+func parseLength(text []byte) (int64, error) {
+	n, ok := parseNumber(text)
 	if !ok || n < -1 {
 		return 0, protocolErrorf("a length %.32q", text)
 	}

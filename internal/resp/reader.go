@@ -96,7 +96,7 @@ func (r *Reader) Begin() {
 // End ends a reply that Begin began. It must also be called after an error, because it returns the
 // reserved memory to Limits.Shared.
 func (r *Reader) End() {
-	r.limits.Shared.release(r.reserved)
+	r.limits.SharedAllowance.release(r.reserved)
 	r.reserved = 0
 	r.Begin()
 }
@@ -117,7 +117,7 @@ func (r *Reader) Next() (Token, error) { return r.next(0) }
 
 // next reads an element that is inside depth arrays.
 func (r *Reader) next(depth int) (Token, error) {
-	line, err := r.line()
+	line, err := r.readLine()
 	if err != nil {
 		return Token{}, err
 	}
@@ -128,13 +128,13 @@ func (r *Reader) next(depth int) (Token, error) {
 	case Status, ErrorReply:
 		return Token{Kind: kind, Text: line[1:]}, r.remaining.spendText(len(line))
 	case Int:
-		n, ok := number(line[1:])
+		n, ok := parseNumber(line[1:])
 		if !ok {
 			return Token{}, protocolErrorf("a number %.32q", line[1:])
 		}
 		return Token{Kind: Int, N: n}, nil
 	case Bulk, Array:
-		n, err := length(line[1:])
+		n, err := parseLength(line[1:])
 		switch {
 		case err != nil:
 			return Token{}, err
@@ -143,7 +143,7 @@ func (r *Reader) next(depth int) (Token, error) {
 		case kind == Array:
 			return Token{Kind: Array, N: n}, r.remaining.spendArray(r.limits, n, depth)
 		}
-		return r.bulk(n)
+		return r.readBulk(n)
 	default:
 		if r.resp3 {
 			return r.next3(kind, line[1:], depth)
@@ -157,10 +157,10 @@ func (r *Reader) next3(kind Kind, head []byte, depth int) (Token, error) {
 	if kind == Null && len(head) == 0 {
 		return Token{Kind: Null}, nil
 	}
-	n, err := length(head)
+	n, err := parseLength(head)
 	switch {
 	case kind == verbatim && err == nil && n >= int64(len("txt:")):
-		t, err := r.bulk(n)
+		t, err := r.readBulk(n)
 		if err == nil && t.Text[len("txt")] != ':' {
 			err = protocolErrorf("a verbatim string without a format")
 		}
@@ -180,8 +180,8 @@ func (r *Reader) next3(kind Kind, head []byte, depth int) (Token, error) {
 	return Token{Kind: kind, N: n}, r.remaining.spendArray(r.limits, n, depth)
 }
 
-// line reads a line and returns it without its end.
-func (r *Reader) line() ([]byte, error) {
+// readLine reads a line and returns it without its end.
+func (r *Reader) readLine() ([]byte, error) {
 	for scanned := 0; ; {
 		if end := bytes.IndexByte(r.buf[r.r+scanned:r.w], '\n'); end >= 0 {
 			end += scanned
@@ -204,7 +204,7 @@ func (r *Reader) line() ([]byte, error) {
 	}
 }
 
-func (r *Reader) bulk(size int64) (Token, error) {
+func (r *Reader) readBulk(size int64) (Token, error) {
 	if err := r.reserve(size); err != nil {
 		if r.remaining.spendSkip(r.limits, size) {
 			return Token{Kind: SkippedBulk, N: size}, r.skip(size)
@@ -231,7 +231,7 @@ func (r *Reader) reserve(size int64) error {
 	if err := remaining.spendBulk(r.limits, size); err != nil {
 		return err
 	}
-	if err := r.limits.Shared.reserve(size); err != nil {
+	if err := r.limits.SharedAllowance.reserve(size); err != nil {
 		return err
 	}
 	r.remaining = remaining
@@ -291,22 +291,22 @@ func (r *Reader) makeRoom(n int) {
 	r.buf, r.r = larger, 0
 }
 
-// Value reads a complete reply: nil, an int64, a string, an Error, a SkippedSize, or a []any of
+// ReadValue reads a complete reply: nil, an int64, a string, an Error, a SkippedSize, or a []any of
 // such values. Errors are *ProtocolError and errors of the source.
-func (r *Reader) Value() (any, error) { return r.value(0) }
+func (r *Reader) ReadValue() (any, error) { return r.readValue(0) }
 
-// ValueOf reads the rest of a reply as Value does, after Next has returned its first element.
-func (r *Reader) ValueOf(first Token) (any, error) { return r.valueOf(first, 0) }
+// ReadValueFrom reads the rest of a reply as Value does, after Next has returned its first element.
+func (r *Reader) ReadValueFrom(first Token) (any, error) { return r.readValueFrom(first, 0) }
 
-func (r *Reader) value(depth int) (any, error) {
+func (r *Reader) readValue(depth int) (any, error) {
 	t, err := r.next(depth)
 	if err != nil {
 		return nil, err
 	}
-	return r.valueOf(t, depth)
+	return r.readValueFrom(t, depth)
 }
 
-func (r *Reader) valueOf(t Token, depth int) (any, error) {
+func (r *Reader) readValueFrom(t Token, depth int) (any, error) {
 	switch t.Kind {
 	case Null:
 		return nil, nil
@@ -317,16 +317,16 @@ func (r *Reader) valueOf(t Token, depth int) (any, error) {
 	case ErrorReply:
 		return Error(t.Text), nil
 	case Array, Map, Set, Push:
-		return r.array(int(t.N), depth+1)
+		return r.readArray(int(t.N), depth+1)
 	default:
 		return string(t.Text), nil
 	}
 }
 
-func (r *Reader) array(n, depth int) (any, error) {
+func (r *Reader) readArray(n, depth int) (any, error) {
 	values := make([]any, 0, min(n, 64))
 	for range n {
-		value, err := r.value(depth)
+		value, err := r.readValue(depth)
 		if err != nil {
 			return nil, err
 		}
@@ -338,7 +338,7 @@ func (r *Reader) array(n, depth int) (any, error) {
 // Skip reads and discards the n elements of an array after Next has returned its header.
 func (r *Reader) Skip(n int64) error {
 	for ; n > 0; n-- {
-		if _, err := r.value(1); err != nil {
+		if _, err := r.readValue(1); err != nil {
 			return err
 		}
 	}

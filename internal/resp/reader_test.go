@@ -51,7 +51,7 @@ func readAll(r io.Reader, limits Limits) (values []any, err error) {
 	in := NewReader(r, limits)
 	for {
 		in.Begin()
-		value, err := in.Value()
+		value, err := in.ReadValue()
 		if err != nil {
 			return values, err
 		}
@@ -93,7 +93,7 @@ func TestReaderRefuses(t *testing.T) {
 func TestReaderBufferGrowsWithInput(t *testing.T) {
 	in := NewReader(strings.NewReader("$1000000000\r\nabc"), Limits{Line: 100, Bulk: 1 << 30, Elements: 10, Depth: 1,
 		Total: 1 << 30})
-	if _, err := in.Value(); err != io.EOF || len(in.buf) > maxKeptBufferSize {
+	if _, err := in.ReadValue(); err != io.EOF || len(in.buf) > maxKeptBufferSize {
 		t.Errorf("%v, and it holds %d bytes", err, len(in.buf))
 	}
 }
@@ -101,10 +101,10 @@ func TestReaderBufferGrowsWithInput(t *testing.T) {
 // TestReaderFreesLargeBuffer checks that the reader frees the memory of a large reply.
 func TestReaderFreesLargeBuffer(t *testing.T) {
 	in := NewReader(strings.NewReader("$1000000\r\n"+strings.Repeat("x", 1000000)+"\r\n:1\r\n"), ClientLimits())
-	if got, err := in.Value(); err != nil || len(got.(string)) != 1000000 {
+	if got, err := in.ReadValue(); err != nil || len(got.(string)) != 1000000 {
 		t.Fatal(err)
 	}
-	if got, err := in.Value(); err != nil || got != int64(1) {
+	if got, err := in.ReadValue(); err != nil || got != int64(1) {
 		t.Fatal(got, err)
 	}
 	if in.Begin(); len(in.buf) > maxKeptBufferSize {
@@ -172,11 +172,11 @@ func TestRESP3Reader(t *testing.T) {
 		"%0\r\n":                                       []any{},
 		"%1\r\n+flags\r\n~1\r\n+on\r\n":                []any{"flags", []any{"on"}},
 	} {
-		got, err := NewRESP3Reader(strings.NewReader(in), limits).Value()
+		got, err := NewRESP3Reader(strings.NewReader(in), limits).ReadValue()
 		if err != nil || !reflect.DeepEqual(got, want) {
 			t.Errorf("%q: %#v, %v; want %#v", in, got, err, want)
 		}
-		if got, err := NewReader(strings.NewReader(in), limits).Value(); err == nil {
+		if got, err := NewReader(strings.NewReader(in), limits).ReadValue(); err == nil {
 			t.Errorf("%q: a plain reader reads %#v", in, got)
 		}
 	}
@@ -186,7 +186,7 @@ func TestRESP3Reader(t *testing.T) {
 		"%1\r\n*1\r\n*1\r\n*1\r\n",
 	} {
 		protocolErr := new(ProtocolError)
-		if got, err := NewRESP3Reader(strings.NewReader(in), limits).Value(); !errors.As(err, &protocolErr) {
+		if got, err := NewRESP3Reader(strings.NewReader(in), limits).ReadValue(); !errors.As(err, &protocolErr) {
 			t.Errorf("%q: %#v, %v", in, got, err)
 		}
 	}

@@ -24,9 +24,9 @@ const (
 // reply.
 type ReplyScanner struct {
 	// openAggregates holds the aggregates around the next byte, the outermost first.
-	openAggregates []aggregate
-	skip           uint64 // remaining bytes of a payload, including its CRLF
-	line           []byte // the beginning of an incomplete line; of a text line only the first byte
+	openAggregates   []aggregate
+	payloadRemaining uint64 // remaining bytes of a payload, including its CRLF
+	line             []byte // the beginning of an incomplete line; of a text line only the first byte
 	// KeepHead makes the scanner store the beginning of the next reply, for Begins, Message and
 	// similar methods.
 	KeepHead bool
@@ -56,10 +56,10 @@ func (s *ReplyScanner) Scan(p []byte) (n int, ended bool, err error) {
 	}
 	for n < len(p) && !ended && err == nil {
 		var m int
-		if s.skip > 0 {
-			m = int(min(s.skip, uint64(len(p)-n)))
-			s.skip -= uint64(m)
-			ended = s.skip == 0 && s.endElement()
+		if s.payloadRemaining > 0 {
+			m = int(min(s.payloadRemaining, uint64(len(p)-n)))
+			s.payloadRemaining -= uint64(m)
+			ended = s.payloadRemaining == 0 && s.endElement()
 		} else {
 			m, ended, err = s.scanLine(p[n:])
 		}
@@ -86,7 +86,7 @@ func (s *ReplyScanner) scanLine(p []byte) (n int, ended bool, err error) {
 	if len(line) > maxHeader && !isText(line[0]) {
 		return end + 1, false, errUnknownReply
 	}
-	ended, err = s.header(bytes.TrimSuffix(line, []byte{'\r'}))
+	ended, err = s.scanHeader(bytes.TrimSuffix(line, []byte{'\r'}))
 	return end + 1, ended, err
 }
 
@@ -110,8 +110,9 @@ func (s *ReplyScanner) keepLine(p []byte) error {
 // scanner does not need.
 func isText(kind byte) bool { return kind == '+' || kind == '-' || kind == '(' || kind == ',' }
 
-// header handles the first line of an element, and reports whether the reply ends with this line.
-func (s *ReplyScanner) header(line []byte) (ended bool, err error) {
+// scanHeader handles the first line of an element, and reports whether the reply ends with this
+// line.
+func (s *ReplyScanner) scanHeader(line []byte) (ended bool, err error) {
 	if len(line) == 0 {
 		return false, errUnknownReply
 	}
@@ -131,7 +132,7 @@ func (s *ReplyScanner) header(line []byte) (ended bool, err error) {
 		if size < 0 {
 			return s.endElement(), nil
 		}
-		s.skip = uint64(size) + 2
+		s.payloadRemaining = uint64(size) + 2
 	case '*', '~':
 		return s.openAggregate(aggregate{remaining: size}), nil
 	case '>':
@@ -215,8 +216,8 @@ func (s *ReplyScanner) IsMonitorLine() bool {
 }
 
 // Begins reports whether the reply begins with these bytes.
-func (s *ReplyScanner) Begins(with string) bool {
-	return bytes.HasPrefix(s.head, []byte(with))
+func (s *ReplyScanner) Begins(prefix string) bool {
+	return bytes.HasPrefix(s.head, []byte(prefix))
 }
 
 // Message returns the first element of an array or push if it is a short bulk string, as in *3 $7

@@ -171,7 +171,7 @@ func referenceReplies(data []byte) (trace []string) {
 	rest := data
 	for len(rest) > 0 {
 		d := referenceReply{rest: rest, last: noInteger}
-		switch d.element(); {
+		switch d.parseElement(); {
 		case d.isInvalid:
 			return append(trace, "error")
 		case d.isIncomplete:
@@ -209,8 +209,8 @@ type referenceReply struct {
 	isInvalid, isIncomplete bool // the input is not RESP; the input ends within the reply
 }
 
-// element consumes one element at the beginning of rest, including nested elements.
-func (d *referenceReply) element() {
+// parseElement consumes one element at the beginning of rest, including nested elements.
+func (d *referenceReply) parseElement() {
 	if d.isInvalid || d.isIncomplete {
 		return
 	}
@@ -237,12 +237,12 @@ func (d *referenceReply) element() {
 			d.last = n.Int64()
 		}
 	default:
-		d.sizedElement(line[0], string(line[1:]))
+		d.parseSizedElement(line[0], string(line[1:]))
 	}
 }
 
-// sizedElement consumes the rest of an element after its length.
-func (d *referenceReply) sizedElement(kind byte, length string) {
+// parseSizedElement consumes the rest of an element after its length.
+func (d *referenceReply) parseSizedElement(kind byte, length string) {
 	n, ok := new(big.Int).SetString(length, 10)
 	null := length == "-1"
 	limit := new(big.Int).SetInt64(maxLength*10 + 9)
@@ -257,24 +257,24 @@ func (d *referenceReply) sizedElement(kind byte, length string) {
 			d.rest = d.rest[n.Int64()+2:]
 		}
 	case kind == '>' && d.depth > 0:
-		d.elements(kind, n.Int64())
-		d.element() // the element after the push
+		d.parseElements(kind, n.Int64())
+		d.parseElement() // the element after the push
 	default:
-		d.elements(kind, n.Int64())
+		d.parseElements(kind, n.Int64())
 	}
 }
 
-func (d *referenceReply) elements(kind byte, n int64) {
+func (d *referenceReply) parseElements(kind byte, n int64) {
 	if kind == '%' || kind == '|' {
 		n *= 2
 	}
 	d.depth++
 	for ; n > 0 && !d.isInvalid && !d.isIncomplete; n-- {
-		d.element()
+		d.parseElement()
 	}
 	d.depth--
 	if kind == '|' {
-		d.element()
+		d.parseElement()
 	}
 }
 

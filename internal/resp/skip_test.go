@@ -28,7 +28,7 @@ func TestSkip(t *testing.T) {
 		{"without an end", "*2\r\n" + long + "$1000\r\n" + read + "xx", 100, 5000, nil},
 	} {
 		limits := smallLimits()
-		limits.Skip, limits.Shared = test.skip, NewAllowance(test.available)
+		limits.Skip, limits.SharedAllowance = test.skip, NewAllowance(test.available)
 		got, err := readAll(strings.NewReader(test.text), limits)
 		var protocolErr *ProtocolError
 		switch {

@@ -6,7 +6,7 @@ import "bytes"
 // limit words. It returns all words, and the number of words in the frame. size is the number of
 // bytes up to the end of the last appended word. The frame must be well-formed: a [FrameScanner]
 // has accepted it.
-func Words(words [][]byte, frame []byte, limit int) (all [][]byte, total, size int) {
+func Words(words [][]byte, frame []byte, limit int) (allWords [][]byte, total, size int) {
 	total, rest := headerNumber(frame)
 	for len(words) < min(total, limit) {
 		n, payload := headerNumber(rest)

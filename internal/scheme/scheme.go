@@ -16,8 +16,8 @@ import (
 )
 
 const (
-	useTLS   = "it requires TLS: use rediss:// instead of redis://"
-	usePlain = "it does not use TLS: use redis:// instead of rediss://"
+	useTLSAdvice   = "it requires TLS: use rediss:// instead of redis://"
+	usePlainAdvice = "it does not use TLS: use redis:// instead of rediss://"
 )
 
 // Server names the server of a failed connection.
@@ -35,7 +35,7 @@ func Advice(ctx context.Context, s Server, timeout time.Duration, err error) str
 	var record tls.RecordHeaderError
 	switch {
 	case errors.As(err, &record):
-		return usePlain
+		return usePlainAdvice
 	case !MayBeWrongScheme(err):
 		return ""
 	}
@@ -65,7 +65,7 @@ func tryTLS(ctx context.Context, conn net.Conn) string {
 	anyServer := &tls.Config{InsecureSkipVerify: true} // only the use of TLS matters
 	recorder := &recordingConn{Conn: conn}
 	if tls.Client(recorder, anyServer).HandshakeContext(ctx) == nil {
-		return useTLS
+		return useTLSAdvice
 	}
 	refusal, isError := strings.CutPrefix(string(recorder.received), "-") // a RESP error
 	if !isError {
@@ -100,5 +100,5 @@ func tryPlain(conn net.Conn) string {
 	if err != nil || reply[0] != '+' && reply[0] != '-' || isProxyWithTLS {
 		return ""
 	}
-	return usePlain
+	return usePlainAdvice
 }

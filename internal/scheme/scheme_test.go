@@ -18,7 +18,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-const patience = 10 * time.Second
+const testTimeout = 10 * time.Second
 
 func TestAdvice(t *testing.T) {
 	plain := redistest.New(t, redistest.Options{}).Addr()
@@ -51,18 +51,18 @@ func TestAdvice(t *testing.T) {
 		err     error
 		want    string
 	}{
-		"TLS to a server without TLS": {Server{"tcp", plain, true}, patience, os.ErrDeadlineExceeded, usePlain},
-		"the error shows the cause":   {Server{"tcp", plain, true}, patience, tls.RecordHeaderError{}, usePlain},
-		"no TLS to a server with TLS": {Server{"tcp", tlsAddr, false}, patience, io.EOF, useTLS},
-		"reset by a server with TLS": {Server{"tcp", tlsAddr, false}, patience,
-			&net.OpError{Err: syscall.ECONNRESET}, useTLS},
-		"TLS to a server with TLS":       {Server{"tcp", tlsAddr, true}, patience, io.EOF, ""},
+		"TLS to a server without TLS": {Server{"tcp", plain, true}, testTimeout, os.ErrDeadlineExceeded, usePlainAdvice},
+		"the error shows the cause":   {Server{"tcp", plain, true}, testTimeout, tls.RecordHeaderError{}, usePlainAdvice},
+		"no TLS to a server with TLS": {Server{"tcp", tlsAddr, false}, testTimeout, io.EOF, useTLSAdvice},
+		"reset by a server with TLS": {Server{"tcp", tlsAddr, false}, testTimeout,
+			&net.OpError{Err: syscall.ECONNRESET}, useTLSAdvice},
+		"TLS to a server with TLS":       {Server{"tcp", tlsAddr, true}, testTimeout, io.EOF, ""},
 		"no TLS to a server without TLS": {Server{"tcp", plain, false}, 50 * time.Millisecond, io.EOF, ""},
-		"TLS to a proxy with TLS":        {Server{"tcp", refusing.Addr().String(), true}, patience, io.EOF, ""},
-		"refused by the server": {Server{"tcp", refusing.Addr().String(), false}, patience, io.EOF,
+		"TLS to a proxy with TLS":        {Server{"tcp", refusing.Addr().String(), true}, testTimeout, io.EOF, ""},
+		"refused by the server": {Server{"tcp", refusing.Addr().String(), false}, testTimeout, io.EOF,
 			"ERR this port requires TLS"},
-		"another error":         {Server{"tcp", plain, true}, patience, errors.New("WRONGPASS"), ""},
-		"an unreachable server": {Server{"tcp", plain, true}, patience, syscall.ECONNREFUSED, ""},
+		"another error":         {Server{"tcp", plain, true}, testTimeout, errors.New("WRONGPASS"), ""},
+		"an unreachable server": {Server{"tcp", plain, true}, testTimeout, syscall.ECONNREFUSED, ""},
 		"TLS to a server that hangs": {Server{"tcp", silent.Addr().String(), true}, 50 * time.Millisecond,
 			os.ErrDeadlineExceeded, ""},
 		"no TLS to a server that hangs": {Server{"tcp", silent.Addr().String(), false}, 50 * time.Millisecond,

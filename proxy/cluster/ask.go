@@ -23,9 +23,9 @@ const (
 // errUnexpectedNode reports that a different node than expected has answered.
 var errUnexpectedNode = errors.New("a different node answers at its address")
 
-// ask asks some of the nodes for their tables, and the seeds if no node answers. answered holds the
-// IDs of the nodes that have answered. If there is no table, err holds the reasons.
-func (c *Cluster) ask(ctx context.Context) (tables []nodes.Table, answered map[string]bool, err error) {
+// ask asks some of the nodes for their tables, and the seeds if no node answers. answeredIDs holds
+// the IDs of the nodes that have answered. If there is no table, err holds the reasons.
+func (c *Cluster) ask(ctx context.Context) (tables []nodes.Table, answeredIDs map[string]bool, err error) {
 	c.pollCount++
 	known := c.candidates()
 	tables, err = askAll(ctx, known)
@@ -41,11 +41,11 @@ func (c *Cluster) ask(ctx context.Context) (tables []nodes.Table, answered map[s
 		tables, seedErr = askAll(ctx, all)
 		err = errors.Join(err, seedErr)
 	}
-	answered = map[string]bool{}
+	answeredIDs = map[string]bool{}
 	for _, table := range tables {
-		answered[table.Self] = true
+		answeredIDs[table.Self] = true
 	}
-	return tables, answered, err
+	return tables, answeredIDs, err
 }
 
 // withoutSingleNodeTables removes the tables that list only one node. Such a node was removed from

@@ -20,9 +20,9 @@ func TestChooseEntrance(t *testing.T) {
 	failed.Failed = true
 	all := []nodes.Member{gone, failed, member("empty", "", nil), member("replica", "m1", nil), member("m1", "", slots), member("m2", "", slots)}
 	for _, c := range []struct {
-		present  string
-		answered []string
-		want     string
+		currentID   string
+		answeredIDs []string
+		want        string
 	}{
 		{"", []string{"m1", "m2", "replica"}, "m1"},
 		{"m2", []string{"m1", "m2"}, "m2"},
@@ -33,17 +33,18 @@ func TestChooseEntrance(t *testing.T) {
 		{"m1", nil, ""},
 	} {
 		answered := map[string]bool{}
-		for _, id := range c.answered {
+		for _, id := range c.answeredIDs {
 			answered[id] = true
 		}
-		if got := chooseEntrance(c.present, all, answered).ID; got != c.want {
-			t.Errorf("from %q with %v: %q, want %q", c.present, c.answered, got, c.want)
+		if got := chooseEntrance(c.currentID, all, answered).ID; got != c.want {
+			t.Errorf("from %q with %v: %q, want %q", c.currentID, c.answeredIDs, got, c.want)
 		}
 	}
 }
 
-// TestWithoutLoners checks that a node that was removed and reset does not keep itself listed.
-func TestWithoutLoners(t *testing.T) {
+// TestWithoutSingleNodeTables checks that a node that was removed and reset does not keep itself
+// listed.
+func TestWithoutSingleNodeTables(t *testing.T) {
 	tables := withoutSingleNodeTables([]nodes.Table{
 		{Self: "a", Nodes: []nodes.Node{{ID: "a"}, {ID: "b"}}}, {Self: "c", Nodes: []nodes.Node{{ID: "c"}}},
 	})

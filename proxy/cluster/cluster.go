@@ -64,15 +64,15 @@ type Cluster struct {
 	portsExhausted bool           // the lack of free ports was logged
 
 	mu sync.Mutex
-	// nodeMap, listed and table come from the last successful look. pollErr points to the error of
-	// the last look, or to nil if it succeeded.
-	nodeMap atomic.Pointer[nodes.Map]
-	listed  atomic.Pointer[[]nodes.Member]
-	table   atomic.Pointer[nodes.Table]
-	pollErr atomic.Pointer[error]
+	// nodeMap, listedMembers and table come from the last successful look. pollErr points to the
+	// error of the last look, or to nil if it succeeded.
+	nodeMap       atomic.Pointer[nodes.Map]
+	listedMembers atomic.Pointer[[]nodes.Member]
+	table         atomic.Pointer[nodes.Table]
+	pollErr       atomic.Pointer[error]
 	// pollRequested holds a value if a look is requested.
 	pollRequested chan struct{}
-	looks         polls
+	polls         polls
 }
 
 var (
@@ -85,11 +85,11 @@ var (
 func New(opts Options) (*Cluster, error) {
 	c := &Cluster{
 		opts: opts, ports: nodes.NewPorts(opts.FirstPort, opts.LastPort), members: map[string]*member{},
-		pollRequested: make(chan struct{}, 1), looks: polls{changed: make(chan struct{})},
+		pollRequested: make(chan struct{}, 1), polls: polls{changed: make(chan struct{})},
 	}
 	c.nodeMap.Store(nodes.NewMap(nil))
 	c.table.Store(&nodes.Table{})
-	c.listed.Store(new([]nodes.Member))
+	c.listedMembers.Store(new([]nodes.Member))
 	c.pollErr.Store(&errNodesUnknown)
 	var err error
 	if c.entrance, err = opts.NewUpstream(c.RequestRefresh); err != nil {
@@ -130,14 +130,14 @@ func (c *Cluster) Run(ctx, clients context.Context) {
 	defer c.close()
 	tick := time.Tick(pollInterval)
 	for clients.Err() == nil {
-		c.looks.begin()
+		c.polls.begin()
 		c.poll(ctx, clients)
-		c.looks.end()
+		c.polls.end()
 		pause := time.After(minPollPause)
 		select {
 		case <-clients.Done():
 		case <-tick:
-			c.ports.RetrySkipped()
+			c.ports.ClearUnusable()
 		case <-c.pollRequested:
 		}
 		select {
@@ -149,7 +149,7 @@ func (c *Cluster) Run(ctx, clients context.Context) {
 
 // close ends all waits for looks, waits for the members' goroutines, and closes the seeds.
 func (c *Cluster) close() {
-	c.looks.stop()
+	c.polls.stop()
 	c.running.Wait()
 	for _, seed := range c.seeds {
 		seed.Close()
@@ -199,7 +199,7 @@ func (c *Cluster) poll(ctx, clients context.Context) {
 		c.members[m.ID].follow(m, c.opts.Logger)
 	}
 	c.table.Store(&table)
-	c.listed.Store(&current)
+	c.listedMembers.Store(&current)
 	c.nodeMap.Store(nodes.NewMap(current))
 	c.moveEntrance(answered)
 }
@@ -216,8 +216,8 @@ func (c *Cluster) recordFailure(err error) {
 }
 
 // moveEntrance moves the entrance to a node that has answered, if its current node has not.
-func (c *Cluster) moveEntrance(answered map[string]bool) {
-	next := chooseEntrance(c.entrance.NodeID(), c.ports.Members(), answered)
+func (c *Cluster) moveEntrance(answeredIDs map[string]bool) {
+	next := chooseEntrance(c.entrance.NodeID(), c.ports.Members(), answeredIDs)
 	if next.ID != "" {
 		c.entrance.MoveTo(next.ID, next.Addr())
 	}
@@ -226,30 +226,30 @@ func (c *Cluster) moveEntrance(answered map[string]bool) {
 // chooseEntrance returns the node for the entrance: the current node if it has answered, else the
 // first working master with slots that has answered, else any node that has answered. If no node
 // has answered, the returned ID is empty.
-func chooseEntrance(present string, members []nodes.Member, answered map[string]bool) nodes.Node {
-	var master, other nodes.Node
+func chooseEntrance(currentID string, members []nodes.Member, answered map[string]bool) nodes.Node {
+	var master, fallback nodes.Node
 	for _, m := range members {
 		switch {
 		case m.IsGone() || !answered[m.ID]:
-		case m.ID == present:
+		case m.ID == currentID:
 			return m.Node
 		case m.IsMaster() && !m.Failed && len(m.Slots) > 0:
 			if master.ID == "" {
 				master = m.Node
 			}
-		case other.ID == "":
-			other = m.Node
+		case fallback.ID == "":
+			fallback = m.Node
 		}
 	}
 	if master.ID != "" {
 		return master
 	}
-	return other
+	return fallback
 }
 
 // WaitFirstPoll waits for the first look. It returns an error if that look failed.
 func (c *Cluster) WaitFirstPoll(ctx context.Context) error {
-	if err := c.looks.wait(ctx, 1); err != nil {
+	if err := c.polls.wait(ctx, 1); err != nil {
 		return err
 	}
 	return *c.pollErr.Load()
@@ -260,8 +260,8 @@ func (c *Cluster) WaitFirstPoll(ctx context.Context) error {
 func (c *Cluster) Refresh(ctx context.Context) *nodes.Map {
 	ctx, cancel := context.WithTimeout(ctx, refreshTimeout)
 	defer cancel()
-	number := c.looks.next()
+	number := c.polls.next()
 	c.RequestRefresh()
-	_ = c.looks.wait(ctx, number) // without a look, the map stays as it is
+	_ = c.polls.wait(ctx, number) // without a look, the map stays as it is
 	return c.Map()
 }

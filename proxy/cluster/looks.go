@@ -8,18 +8,18 @@ import (
 
 // polls numbers the looks, so that a caller can wait for one. It is safe for concurrent use.
 type polls struct {
-	mu          sync.Mutex
-	begun, done int
-	changed     chan struct{} // is closed at the end of a look
+	mu                   sync.Mutex
+	beginCount, endCount int
+	changed              chan struct{} // is closed at the end of a look
 }
 
 func (l *polls) begin() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.begun++
+	l.beginCount++
 }
 
-func (l *polls) end() { l.finish(func() int { return l.begun }) }
+func (l *polls) end() { l.finish(func() int { return l.beginCount }) }
 
 // stop ends all waits, because there will be no more looks.
 func (l *polls) stop() { l.finish(func() int { return math.MaxInt }) }
@@ -28,7 +28,7 @@ func (l *polls) stop() { l.finish(func() int { return math.MaxInt }) }
 func (l *polls) finish(upTo func() int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.done = upTo()
+	l.endCount = upTo()
 	close(l.changed)
 	l.changed = make(chan struct{})
 }
@@ -37,7 +37,7 @@ func (l *polls) finish(upTo func() int) {
 func (l *polls) next() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.begun + 1
+	return l.beginCount + 1
 }
 
 // wait waits until the look with this number has ended, or ctx ends.
@@ -58,5 +58,5 @@ func (l *polls) wait(ctx context.Context, number int) error {
 func (l *polls) state() (done int, changed <-chan struct{}) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.done, l.changed
+	return l.endCount, l.changed
 }

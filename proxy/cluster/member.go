@@ -91,28 +91,28 @@ func (c *Cluster) listen(ctx context.Context, node nodes.Node) (port int, ln net
 			return 0, nil
 		}
 		c.opts.Logger.Debug("a port for nodes of the cluster cannot be used", "port", port, "cause", err)
-		c.ports.Skip(port)
+		c.ports.MarkUnusable(port)
 	}
 }
 
 // follow adapts a member to the state that the cluster reports for its node.
-func (m *member) follow(now nodes.Member, log *slog.Logger) {
+func (m *member) follow(listedMember nodes.Member, log *slog.Logger) {
 	switch {
-	case now.IsGone() && !m.gone:
-		log.Warn("a node has left the cluster: clients find it unreachable", "node", now.ID, "address", now.Addr())
+	case listedMember.IsGone() && !m.gone:
+		log.Warn("a node has left the cluster: clients find it unreachable", "node", listedMember.ID, "address", listedMember.Addr())
 		m.up.Forget(errGone)
-	case !now.IsGone():
-		if at := m.up.Name(); at != now.Addr() && !m.gone {
-			log.Info("a node of the cluster has a different address", "node", now.ID, "from", at, "to", now.Addr())
+	case !listedMember.IsGone():
+		if at := m.up.Name(); at != listedMember.Addr() && !m.gone {
+			log.Info("a node of the cluster has a different address", "node", listedMember.ID, "from", at, "to", listedMember.Addr())
 		}
-		m.up.MoveTo(now.ID, now.Addr())
+		m.up.MoveTo(listedMember.ID, listedMember.Addr())
 	}
-	m.gone = now.IsGone()
+	m.gone = listedMember.IsGone()
 }
 
 // remove ends the listener of a node that has left the cluster.
 func (c *Cluster) remove(m nodes.Member) {
 	c.members[m.ID].stop()
 	c.setMember(m.ID, nil)
-	c.opts.Logger.Info("a port of the cluster's nodes is free again", "node", m.ID, "port", m.Listen)
+	c.opts.Logger.Info("a port of the cluster's nodes is free again", "node", m.ID, "port", m.ListenPort)
 }

@@ -25,7 +25,7 @@ func (s NodeStatus) SlotCount() (n int) {
 
 // Nodes returns the state of each node that has a port, in the order of the ports.
 func (c *Cluster) Nodes() []NodeStatus {
-	listed := *c.listed.Load()
+	listed := *c.listedMembers.Load()
 	all := make([]NodeStatus, 0, len(listed))
 	c.mu.Lock()
 	defer c.mu.Unlock()

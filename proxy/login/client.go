@@ -5,7 +5,7 @@ import "redlock-proxy/commands/auth/users"
 // Client holds the login of one client. It belongs to the goroutine that runs the client's
 // commands.
 type Client struct {
-	Gate Gate
+	PasswordLogin PasswordLogin
 	// UserLogin is the login as one of the proxy's own users; nil if the proxy has none.
 	UserLogin *users.Login
 	Rights    Rights
@@ -14,20 +14,21 @@ type Client struct {
 // MustLogIn reports whether the client must log in first, at the gate or as one of the proxy's own
 // users.
 func (c *Client) MustLogIn() bool {
-	return c.Gate.MustLogIn() || c.UserLogin != nil && c.UserLogin.User() == nil
+	return c.PasswordLogin.MustLogIn() || c.UserLogin != nil && c.UserLogin.User() == nil
 }
 
-// MayAll reports whether the client is one of the proxy's own users with all permissions.
-func (c *Client) MayAll() bool {
+// HasAllPermissions reports whether the client is one of the proxy's own users with all
+// permissions.
+func (c *Client) HasAllPermissions() bool {
 	if c.UserLogin == nil {
 		return false
 	}
 	user := c.UserLogin.User()
-	return user != nil && user.MayAll()
+	return user != nil && user.HasAllPermissions()
 }
 
 // NeedsCheck reports whether each command of the client must be checked before it is forwarded.
-func (c *Client) NeedsCheck() bool { return c.UserLogin != nil && !c.MayAll() }
+func (c *Client) NeedsCheck() bool { return c.UserLogin != nil && !c.HasAllPermissions() }
 
 // Refusal returns the reason why one of the proxy's own users may not send a command to the
 // upstream, or "" if the user may send it. words holds the first words of the command, and total is
@@ -37,7 +38,7 @@ func (c *Client) Refusal(words [][]byte, total int) string {
 	if user == nil {
 		return NoAuth
 	}
-	if text := user.CheckBegin(words, total).Error(); text != "" {
+	if text := user.CheckPrefix(words, total).Error(); text != "" {
 		return text
 	}
 	return user.DeniedReason(words)

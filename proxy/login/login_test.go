@@ -31,8 +31,8 @@ func TestFind(t *testing.T) {
 	}
 }
 
-func TestGate(t *testing.T) {
-	g := login.NewGate("p")
+func TestPasswordLogin(t *testing.T) {
+	g := login.NewPasswordLogin("p")
 	if !g.MustLogIn() || g.Refuses(login.Auth{User: []byte("default"), Password: []byte("p")}) {
 		t.Error("the password is refused, or there is no gate")
 	}
@@ -44,16 +44,16 @@ func TestGate(t *testing.T) {
 	if g.SetPassword(""); !g.MustLogIn() {
 		t.Error("it opened for want of a password")
 	}
-	if open := login.NewGate(""); open.MustLogIn() || open.Handles("auth") {
+	if open := login.NewPasswordLogin(""); open.MustLogIn() || open.Handles("auth") {
 		t.Error("there is a gate without a password")
 	}
 }
 
 // scriptedUpstream answers each group of commands with the next replies, and records the commands.
 type scriptedUpstream struct {
-	replies  [][]string
-	received []string
-	severed  bool
+	replies      [][]string
+	received     []string
+	disconnected bool
 }
 
 func (s *scriptedUpstream) SendAll(_ context.Context, commands [][]string) (answers [][]byte, err error) {
@@ -68,7 +68,7 @@ func (s *scriptedUpstream) SendAll(_ context.Context, commands [][]string) (answ
 	return answers, nil
 }
 
-func (s *scriptedUpstream) Sever() { s.severed = true }
+func (s *scriptedUpstream) Disconnect() { s.disconnected = true }
 
 // TestRights checks that replies are remembered for an identity, a probe and a database. A
 // transaction that cannot be discarded ends the connection.
@@ -77,24 +77,24 @@ func TestRights(t *testing.T) {
 	questions := [][]string{{"get", "a"}, {"set", "b", "0"}}
 	up := &scriptedUpstream{replies: [][]string{{"+OK\r\n"}, {"+QUEUED\r\n", "-NOPERM no\r\n", "+OK\r\n"}}}
 	r.Refresh(1, 1, 0)
-	texts, unknown := r.Recall(questions)
+	texts, unknown := r.CachedRefusals(questions)
 	if err := r.Ask(t.Context(), up, false, questions, unknown, texts); err != nil || texts[0] != "" ||
 		texts[1] != "NOPERM no" {
 		t.Fatal(err, texts)
 	}
-	if remembered, unknown := r.Recall(questions); len(unknown) > 0 || remembered[1] != "NOPERM no" {
+	if remembered, unknown := r.CachedRefusals(questions); len(unknown) > 0 || remembered[1] != "NOPERM no" {
 		t.Errorf("not remembered: %q, open %v", remembered, unknown)
 	}
 	r.Refresh(1, 1, 7)
-	if _, unknown := r.Recall(questions); len(unknown) != 2 {
+	if _, unknown := r.CachedRefusals(questions); len(unknown) != 2 {
 		t.Errorf("remembered in another database; open: %v", unknown)
 	}
 	r.Refresh(1, 1, 0)
-	if _, unknown := r.Recall(questions); len(unknown) > 0 {
+	if _, unknown := r.CachedRefusals(questions); len(unknown) > 0 {
 		t.Errorf("forgotten after a visit to another database; open: %v", unknown)
 	}
 	r.Refresh(1, 2, 0)
-	if _, unknown := r.Recall(questions); len(unknown) != 2 {
+	if _, unknown := r.CachedRefusals(questions); len(unknown) != 2 {
 		t.Errorf("remembered beyond a probe; open: %v", unknown)
 	}
 	for i := range 10_000 { // many and long questions
@@ -104,7 +104,7 @@ func TestRights(t *testing.T) {
 			r.Size() > 16<<10 {
 			t.Fatal(r.Size(), err)
 		}
-		if _, unknown := r.Recall(questions); len(unknown) != 0 {
+		if _, unknown := r.CachedRefusals(questions); len(unknown) != 0 {
 			t.Fatalf("the last one is not remembered, of %d bytes", i)
 		}
 	}
@@ -115,7 +115,7 @@ func TestRights(t *testing.T) {
 		t.Errorf("%d bytes are kept of nothing", r.Size())
 	}
 	up.replies = [][]string{{"+OK\r\n"}, {"+QUEUED\r\n", "+QUEUED\r\n", "-ERR no\r\n"}}
-	if err := r.Ask(t.Context(), up, false, questions, []int{0, 1}, texts); err == nil || !up.severed {
-		t.Errorf("error %v, severed %v", err, up.severed)
+	if err := r.Ask(t.Context(), up, false, questions, []int{0, 1}, texts); err == nil || !up.disconnected {
+		t.Errorf("error %v, severed %v", err, up.disconnected)
 	}
 }

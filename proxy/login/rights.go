@@ -16,17 +16,17 @@ import (
 const (
 	// maxQuestionBatch limits the number of questions in one batch.
 	maxQuestionBatch = 256
-	// maxRemembered limits the bytes of the replies that a Rights remembers. Each reply counts as
+	// maxCachedBytes limits the bytes of the replies that a Rights remembers. Each reply counts as
 	// its own size, the size of its question, and answerOverhead.
-	maxRemembered, answerOverhead = 16 << 10, 64
+	maxCachedBytes, answerOverhead = 16 << 10, 64
 )
 
 // Upstream asks the upstream on a client's own connection, and so as the client.
 type Upstream interface {
 	// SendAll sends commands together, and returns their replies. No reply is empty.
 	SendAll(ctx context.Context, commands [][]string) ([][]byte, error)
-	// Sever ends the connection.
-	Sever()
+	// Disconnect ends the connection.
+	Disconnect()
 }
 
 // Rights holds a client's login and rights at the upstream, as far as they are known. They are
@@ -38,8 +38,8 @@ type Rights struct {
 	userKnown        bool // the following fields are valid; an empty User is unknown
 	// LoginError is the upstream's error for a client that has not logged in.
 	LoginError string
-	// MayDoAll reports whether the client may do everything.
-	MayDoAll bool
+	// HasAllPermissions reports whether the client may do everything.
+	HasAllPermissions bool
 	// User is the name of the client's user; empty if it is unknown.
 	User     string
 	refusals map[string]string // keyOf returns the keys
@@ -62,7 +62,7 @@ func (r *Rights) Refresh(identity, probes uint64, db int) (known bool) {
 }
 
 // GrantAll records that the client is the user of every new connection, and may do everything.
-func (r *Rights) GrantAll() { r.userKnown, r.MayDoAll, r.User = true, true, DefaultUser }
+func (r *Rights) GrantAll() { r.userKnown, r.HasAllPermissions, r.User = true, true, DefaultUser }
 
 // DropRefusals drops the refusals of single commands. The proxy can ask for them again.
 func (r *Rights) DropRefusals() { r.refusals, r.size = nil, 0 }
@@ -78,13 +78,13 @@ func (r *Rights) LoadUser(ctx context.Context, up Upstream) error {
 	case err != nil:
 		return err
 	case name[0] == '$': // the user's name
-	case resp.Begins(name, "-NOAUTH"):
+	case resp.HasPrefix(name, "-NOAUTH"):
 		r.userKnown, r.LoginError = true, resp.FirstLine(name)
 		return nil
-	case resp.Begins(name, "-NOPERM"): // the client has logged in
+	case resp.HasPrefix(name, "-NOPERM"): // the client has logged in
 		r.userKnown = true
 		return nil
-	case resp.Begins(name, "-ERR unknown command"):
+	case resp.HasPrefix(name, "-ERR unknown command"):
 		return r.loadUserWithoutACL(ctx, up)
 	default:
 		return errors.New(resp.FirstLine(name))
@@ -94,7 +94,7 @@ func (r *Rights) LoadUser(ctx context.Context, up Upstream) error {
 	if err != nil {
 		return err
 	}
-	r.userKnown, r.MayDoAll = true, upstream.MayAll(user)
+	r.userKnown, r.HasAllPermissions = true, upstream.HasAllPermissions(user)
 	return nil
 }
 
@@ -113,31 +113,31 @@ func (r *Rights) loadUserWithoutACL(ctx context.Context, up Upstream) error {
 		return err
 	}
 	switch pong := answers[0]; {
-	case resp.Begins(pong, "-NOAUTH"):
+	case resp.HasPrefix(pong, "-NOAUTH"):
 		r.LoginError = resp.FirstLine(pong)
-	case pong[0] == '-' && !resp.Begins(pong, "-NOPERM"):
+	case pong[0] == '-' && !resp.HasPrefix(pong, "-NOPERM"):
 		return errors.New(resp.FirstLine(pong))
 	}
-	r.userKnown, r.MayDoAll = true, r.LoginError == "" && upstream.PredatesACL(answers[1])
+	r.userKnown, r.HasAllPermissions = true, r.LoginError == "" && upstream.PredatesACL(answers[1])
 	return nil
 }
 
-// Recall returns the remembered refusals for some questions, and the indexes of the questions whose
-// reply is unknown. A question is a command whose permission is checked.
-func (r *Rights) Recall(questions [][]string) (texts []string, unknown []int) {
+// CachedRefusals returns the remembered refusals for some questions, and the indexes of the
+// questions whose reply is unknown. A question is a command whose permission is checked.
+func (r *Rights) CachedRefusals(questions [][]string) (texts []string, unknownIndexes []int) {
 	texts = make([]string, len(questions))
 	for i, q := range questions {
 		text, known := r.refusals[r.keyOf(q)]
 		switch {
-		case r.MayDoAll, r.LoginError != "":
+		case r.HasAllPermissions, r.LoginError != "":
 			texts[i] = r.LoginError
 		case known:
 			texts[i] = text
 		default:
-			unknown = append(unknown, i)
+			unknownIndexes = append(unknownIndexes, i)
 		}
 	}
-	return texts, unknown
+	return texts, unknownIndexes
 }
 
 // Ask asks the questions with the indexes unknown, stores the refusals in texts, and remembers
@@ -151,7 +151,7 @@ func (r *Rights) Ask(
 		}
 	}
 	for _, i := range unknown {
-		r.remember(questions[i], texts[i])
+		r.cacheRefusal(questions[i], texts[i])
 	}
 	return nil
 }
@@ -162,13 +162,13 @@ func (r *Rights) keyOf(question []string) string {
 	return strconv.Itoa(r.db) + " " + rights.QuestionKey(question)
 }
 
-func (r *Rights) remember(question []string, text string) {
+func (r *Rights) cacheRefusal(question []string, text string) {
 	key := r.keyOf(question)
 	size := len(key) + len(text) + answerOverhead
-	if size > maxRemembered {
+	if size > maxCachedBytes {
 		return
 	}
-	if r.refusals == nil || r.size+size > maxRemembered {
+	if r.refusals == nil || r.size+size > maxCachedBytes {
 		r.refusals, r.size = map[string]string{}, 0
 	}
 	r.refusals[key] = text
@@ -187,9 +187,9 @@ func askRights(
 	switch {
 	case err != nil:
 		return err
-	case resp.Begins(multiReply, "-NOPERM"):
+	case resp.HasPrefix(multiReply, "-NOPERM"):
 		return askByScript(ctx, up, questions, indexes, texts)
-	case !resp.Begins(multiReply, "+OK"):
+	case !resp.HasPrefix(multiReply, "+OK"):
 		return errors.New(resp.FirstLine(multiReply))
 	}
 	// A WATCH is not allowed in a transaction, and some servers refuse it before they check the
@@ -212,8 +212,8 @@ func askRights(
 		return err
 	}
 	for _, answer := range [][]byte{answers[len(inTx)], answers[len(batch)-1]} {
-		if !resp.Begins(answer, "+OK") {
-			up.Sever() // the connection is in a transaction, or watches keys
+		if !resp.HasPrefix(answer, "+OK") {
+			up.Disconnect() // the connection is in a transaction, or watches keys
 			return fmt.Errorf("DISCARD: %s", resp.FirstLine(answer))
 		}
 	}
@@ -238,13 +238,13 @@ var nonPermissionErrors = []string{"-OOM ", "-READONLY ", "-MISCONF ", "-NOREPLI
 // there is none. It returns an error for any other reply.
 func refusalIn(answer []byte) (refusal string, err error) {
 	switch {
-	case resp.Begins(answer, "+QUEUED"), resp.Begins(answer, "+OK"):
+	case resp.HasPrefix(answer, "+QUEUED"), resp.HasPrefix(answer, "+OK"):
 		return "", nil
-	case resp.Begins(answer, "-NOPERM"), resp.Begins(answer, "-NOAUTH"):
+	case resp.HasPrefix(answer, "-NOPERM"), resp.HasPrefix(answer, "-NOAUTH"):
 		return resp.FirstLine(answer), nil
 	}
 	for _, code := range nonPermissionErrors {
-		if resp.Begins(answer, code) {
+		if resp.HasPrefix(answer, code) {
 			return "", nil
 		}
 	}
@@ -266,9 +266,9 @@ func askByScript(ctx context.Context, up Upstream, questions [][]string, indexes
 	}
 	for i, q := range indexes {
 		switch {
-		case resp.Begins(answers[i], ":1"):
+		case resp.HasPrefix(answers[i], ":1"):
 			texts[q] = ""
-		case resp.Begins(answers[i], ":0"):
+		case resp.HasPrefix(answers[i], ":0"):
 			texts[q] = fmt.Sprintf("NOPERM this user has no permissions to run the '%s' command, "+
 				"or to access one of the keys or channels used as arguments", questions[q][0])
 		default:

@@ -17,7 +17,7 @@ type Conn struct {
 	memory   Memory
 	activity *Activity
 
-	raw syscall.RawConn // nil if the connection is not a plain socket
+	rawConn syscall.RawConn // nil if the connection is not a plain socket
 	// poller reports the end of the stream, with tag; nil if the end is not reported. Join sets it
 	// before the first read.
 	poller *Poller
@@ -29,13 +29,13 @@ type Conn struct {
 	err    error
 	handle func(n int) bool
 	// waitBuf is the small buffer with which the reader of a connection that is not a plain socket
-	// waits. unreturned is the part of waitBuf that was not yet returned. mayHaveMore is set if
-	// more bytes may have arrived. All three belong to that reader.
-	waitBuf, unreturned []byte
-	mayHaveMore         bool
+	// waits. unreturnedBytes is the part of waitBuf that was not yet returned. mayHaveMore is set
+	// if more bytes may have arrived. All three belong to that reader.
+	waitBuf, unreturnedBytes []byte
+	mayHaveMore              bool
 	// These fields belong to the writer, for the current write.
-	unsent   []byte
-	writeErr error
+	unsentBytes []byte
+	writeErr    error
 	// writeLimit is the longest time that a write may wait for the other end, 0 for no limit.
 	// hasDeadline is set while a write deadline enforces that limit.
 	writeLimit  time.Duration
@@ -50,7 +50,7 @@ type Conn struct {
 func New(conn net.Conn, memory Memory, activity *Activity) *Conn {
 	c := &Conn{conn: conn, memory: memory, activity: activity}
 	if sys, ok := conn.(syscall.Conn); ok && hasRawCalls {
-		c.raw, _ = sys.SyscallConn()
+		c.rawConn, _ = sys.SyscallConn()
 	}
 	return c
 }
@@ -58,7 +58,7 @@ func New(conn net.Conn, memory Memory, activity *Activity) *Conn {
 // Join makes the poller report the end of the stream. Without a poller, or for a connection that is
 // not a plain socket, it does nothing. Join must be called at most once, before the first read.
 func (c *Conn) Join(p *Poller, t Tag) {
-	if p != nil && c.raw != nil && p.add(c.raw, t, streamEnd) == nil {
+	if p != nil && c.rawConn != nil && p.add(c.rawConn, t, streamEnd) == nil {
 		c.poller, c.tag = p, t
 	}
 }
@@ -72,25 +72,25 @@ func (c *Conn) Park() error {
 	if c.poller == nil {
 		return errors.ErrUnsupported
 	}
-	return c.poller.change(c.raw, c.tag, readable)
+	return c.poller.change(c.rawConn, c.tag, readable)
 }
 
 // Unpark undoes Park: the poller reports only the end of the stream again.
 func (c *Conn) Unpark() {
 	if c.poller != nil {
-		_ = c.poller.change(c.raw, c.tag, streamEnd) // cannot fail for a connection in the set
+		_ = c.poller.change(c.rawConn, c.tag, streamEnd) // cannot fail for a connection in the set
 	}
 }
 
 // Read reads once. It returns io.EOF at the end.
 func (c *Conn) Read() (int, error) {
-	if c.raw == nil {
+	if c.rawConn == nil {
 		return c.readWaiting()
 	}
 	if c.readOnceFn == nil {
 		c.readOnceFn = c.readOnce
 	}
-	if err := c.raw.Read(c.readOnceFn); err != nil {
+	if err := c.rawConn.Read(c.readOnceFn); err != nil {
 		return 0, err
 	}
 	return c.n, c.err
@@ -103,21 +103,21 @@ const waitBufSize = 1 << 10
 // waits on such a connection needs a buffer. So readWaiting waits with a small buffer, and uses the
 // memory once bytes have arrived, or may have arrived.
 func (c *Conn) readWaiting() (n int, err error) {
-	if len(c.unreturned) == 0 && !c.mayHaveMore {
+	if len(c.unreturnedBytes) == 0 && !c.mayHaveMore {
 		c.memory.Release()
 		if c.waitBuf == nil {
 			c.waitBuf = make([]byte, waitBufSize)
 		}
 		n, err = c.conn.Read(c.waitBuf)
-		c.unreturned, c.mayHaveMore = c.waitBuf[:n], n == waitBufSize
+		c.unreturnedBytes, c.mayHaveMore = c.waitBuf[:n], n == waitBufSize
 		if n == 0 {
 			return 0, c.recordEvent(err)
 		}
 		err = nil // the next read returns the error again
 	}
-	if len(c.unreturned) > 0 {
-		n = copy(c.memory.Buffer(), c.unreturned)
-		c.unreturned = c.unreturned[n:]
+	if len(c.unreturnedBytes) > 0 {
+		n = copy(c.memory.Buffer(), c.unreturnedBytes)
+		c.unreturnedBytes = c.unreturnedBytes[n:]
 	} else {
 		room := c.memory.Buffer()
 		n, err = c.conn.Read(room)
@@ -154,12 +154,12 @@ func (c *Conn) readOnce(fd uintptr) bool {
 	return true
 }
 
-// Pump reads repeatedly, and calls handle for each part, until handle returns false or reading
-// fails. If reading fails, Pump returns the error. handle must neither read from the connection nor
-// close it.
-func (c *Conn) Pump(handle func(n int) bool) error {
-	if c.raw == nil || c.poller == nil {
-		return c.pumpByReads(handle)
+// ForEachRead reads repeatedly, and calls handle for each part, until handle returns false or
+// reading fails. If reading fails, ForEachRead returns the error. handle must neither read from the
+// connection nor close it.
+func (c *Conn) ForEachRead(handle func(n int) bool) error {
+	if c.rawConn == nil || c.poller == nil {
+		return c.forEachPlainRead(handle)
 	}
 	if c.readLoopFn == nil {
 		c.readLoopFn = c.readLoop
@@ -167,7 +167,7 @@ func (c *Conn) Pump(handle func(n int) bool) error {
 	c.handle, c.err = handle, nil
 	defer func() { c.handle = nil }()
 	for c.handle != nil && c.err == nil {
-		if err := c.raw.Read(c.readLoopFn); err != nil {
+		if err := c.rawConn.Read(c.readLoopFn); err != nil {
 			return err
 		}
 	}
@@ -197,9 +197,9 @@ func (c *Conn) readLoop(fd uintptr) bool {
 	return false
 }
 
-// pumpByReads implements Pump for a connection without a poller. It reads again after every part,
-// because the end of the stream may have arrived already.
-func (c *Conn) pumpByReads(handle func(n int) bool) error {
+// forEachPlainRead implements Pump for a connection without a poller. It reads again after every
+// part, because the end of the stream may have arrived already.
+func (c *Conn) forEachPlainRead(handle func(n int) bool) error {
 	for {
 		n, err := c.Read()
 		if n > 0 && !handle(n) {
@@ -234,37 +234,37 @@ func (c *Conn) Abandon() {
 
 // Write writes all of p. One goroutine may write at a time.
 func (c *Conn) Write(p []byte) (int, error) {
-	if c.raw == nil {
+	if c.rawConn == nil {
 		return c.conn.Write(p)
 	}
 	if c.writeAllFn == nil {
 		c.writeAllFn = c.writeAll
 	}
-	c.unsent, c.writeErr = p, nil
-	err := c.raw.Write(c.writeAllFn)
+	c.unsentBytes, c.writeErr = p, nil
+	err := c.rawConn.Write(c.writeAllFn)
 	if err == nil {
 		err = c.writeErr
 	}
-	n := len(p) - len(c.unsent)
-	c.unsent = nil
+	n := len(p) - len(c.unsentBytes)
+	c.unsentBytes = nil
 	return n, err
 }
 
 // WriteSome writes as much as the system accepts without waiting. To a connection that is not a
 // plain socket it writes nothing. One goroutine may write at a time.
 func (c *Conn) WriteSome(p []byte) (n int, err error) {
-	if c.raw == nil {
+	if c.rawConn == nil {
 		return 0, nil
 	}
 	if c.writeSomeFn == nil {
 		c.writeSomeFn = c.writeSome
 	}
-	c.unsent, c.writeErr = p, nil
-	if err = c.raw.Write(c.writeSomeFn); err == nil {
+	c.unsentBytes, c.writeErr = p, nil
+	if err = c.rawConn.Write(c.writeSomeFn); err == nil {
 		err = c.writeErr
 	}
-	n = len(p) - len(c.unsent)
-	c.unsent = nil
+	n = len(p) - len(c.unsentBytes)
+	c.unsentBytes = nil
 	return n, err
 }
 
@@ -277,7 +277,7 @@ func (c *Conn) writeSome(fd uintptr) bool {
 // WriteWithin writes like Write, but fails if it waits for the other end for longer than limit. It
 // leaves no deadline behind.
 func (c *Conn) WriteWithin(limit time.Duration, p []byte) (int, error) {
-	if c.raw == nil {
+	if c.rawConn == nil {
 		_ = c.conn.SetWriteDeadline(time.Now().Add(limit))
 		n, err := c.conn.Write(p)
 		_ = c.conn.SetWriteDeadline(time.Time{})
@@ -304,8 +304,8 @@ func (c *Conn) setWriteDeadline() {
 // writeAll writes as much as the system accepts, and reports whether the write is complete or has
 // failed.
 func (c *Conn) writeAll(fd uintptr) bool {
-	for len(c.unsent) > 0 {
-		n, err := sysWrite(fd, c.unsent)
+	for len(c.unsentBytes) > 0 {
+		n, err := sysWrite(fd, c.unsentBytes)
 		switch {
 		case err == syscall.EAGAIN:
 			c.setWriteDeadline()
@@ -314,7 +314,7 @@ func (c *Conn) writeAll(fd uintptr) bool {
 			c.writeErr = os.NewSyscallError("write", err)
 			return true
 		}
-		c.unsent = c.unsent[n:]
+		c.unsentBytes = c.unsentBytes[n:]
 	}
 	return true
 }

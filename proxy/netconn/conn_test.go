@@ -87,20 +87,20 @@ func TestNoMemoryWhileWaiting(t *testing.T) {
 }
 
 // socketPair returns the two ends of a TCP connection.
-func socketPair(t *testing.T) (near, far net.Conn) {
+func socketPair(t *testing.T) (localConn, remoteConn net.Conn) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	if far, err = net.Dial("tcp", l.Addr().String()); err != nil {
+	if remoteConn, err = net.Dial("tcp", l.Addr().String()); err != nil {
 		t.Fatal(err)
 	}
-	if near, err = l.Accept(); err != nil {
+	if localConn, err = l.Accept(); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _, _ = near.Close(), far.Close() })
-	return near, far
+	t.Cleanup(func() { _, _ = localConn.Close(), remoteConn.Close() })
+	return localConn, remoteConn
 }
 
 // TestWriteWithin checks that a write that waits for the other end fails at the limit. A write that

@@ -24,5 +24,5 @@ func (c *Conn) DetectDeadPeer() {
 	_ = tcp.SetKeepAliveConfig(net.KeepAliveConfig{
 		Enable: true, Idle: deadPeerTime / 4, Interval: deadPeerTime / 4, Count: 3,
 	})
-	limitUnacknowledged(tcp)
+	setTCPUserTimeout(tcp)
 }

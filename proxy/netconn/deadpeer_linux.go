@@ -6,9 +6,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// limitUnacknowledged limits the time for which sent bytes may stay without an acknowledgment.
+// setTCPUserTimeout limits the time for which sent bytes may stay without an acknowledgment.
 // While there are such bytes, the system sends no probes.
-func limitUnacknowledged(conn *net.TCPConn) {
+func setTCPUserTimeout(conn *net.TCPConn) {
 	raw, err := conn.SyscallConn()
 	if err != nil {
 		return

@@ -14,10 +14,10 @@ import (
 // separately from bytes, and activity on connections for which no goroutine waits. The set is
 // itself a descriptor in Go's set, so that a goroutine, not a thread, waits for it.
 type Poller struct {
-	file   *os.File
-	raw    syscall.RawConn
-	fd     int
-	events [256]syscall.EpollEvent
+	file    *os.File
+	rawConn syscall.RawConn
+	fd      int
+	events  [256]syscall.EpollEvent
 }
 
 // NewPoller returns an empty set, or an error of the system.
@@ -31,7 +31,7 @@ func NewPoller() (*Poller, error) {
 		return nil, os.NewSyscallError("fcntl", err)
 	}
 	p := &Poller{file: os.NewFile(uintptr(fd), "epoll"), fd: fd}
-	p.raw, err = p.file.SyscallConn()
+	p.rawConn, err = p.file.SyscallConn()
 	if err == nil {
 		err = p.file.SetReadDeadline(time.Time{}) // fails if Go has not added fd
 	}
@@ -71,18 +71,18 @@ func (p *Poller) control(op int, conn syscall.RawConn, t Tag, kind interest) err
 // Wait waits for events, and passes them to notify. It returns os.ErrDeadlineExceeded if the
 // deadline, until, has passed, and os.ErrClosed after Close. It reports present events even after
 // the deadline, because the caller may always be late.
-func (p *Poller) Wait(until time.Time, notify func(t Tag, ended bool)) error {
-	_ = p.file.SetReadDeadline(until)
+func (p *Poller) Wait(deadline time.Time, notify func(t Tag, ended bool)) error {
+	_ = p.file.SetReadDeadline(deadline)
 	var n int
 	var pollErr error
 	pollOnce := func(uintptr) bool {
 		n, pollErr = p.poll()
 		return n != 0 || pollErr != nil
 	}
-	err := p.raw.Read(pollOnce)
+	err := p.rawConn.Read(pollOnce)
 	timedOut := errors.Is(err, os.ErrDeadlineExceeded)
 	if timedOut {
-		err = p.raw.Control(func(fd uintptr) { pollOnce(fd) })
+		err = p.rawConn.Control(func(fd uintptr) { pollOnce(fd) })
 	}
 	switch {
 	case err != nil:

@@ -33,21 +33,21 @@ type pollEvent struct {
 // polledConn holds a poller and both ends of a connection. The near end is in the poller's set.
 type polledConn struct {
 	*testing.T
-	poller *Poller
-	near   *net.TCPConn
-	far    *net.TCPConn
-	raw    syscall.RawConn
+	poller     *Poller
+	localConn  *net.TCPConn
+	remoteConn *net.TCPConn
+	rawConn    syscall.RawConn
 }
 
 func newPolledConn(t *testing.T, tag Tag, event interest) polledConn {
 	t.Helper()
-	near, far := connection(t)
-	w := polledConn{T: t, poller: newTestPoller(t), near: near, far: far}
+	near, far := tcpConnPair(t)
+	w := polledConn{T: t, poller: newTestPoller(t), localConn: near, remoteConn: far}
 	var err error
-	if w.raw, err = near.SyscallConn(); err != nil {
+	if w.rawConn, err = near.SyscallConn(); err != nil {
 		t.Fatal(err)
 	}
-	if err := w.poller.add(w.raw, tag, event); err != nil {
+	if err := w.poller.add(w.rawConn, tag, event); err != nil {
 		t.Fatal(err)
 	}
 	return w
@@ -63,8 +63,8 @@ func newTestPoller(t *testing.T) *Poller {
 	return p
 }
 
-// connection returns both ends of a TCP connection.
-func connection(t *testing.T) (near, far *net.TCPConn) {
+// tcpConnPair returns both ends of a TCP connection.
+func tcpConnPair(t *testing.T) (near, far *net.TCPConn) {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -106,7 +106,7 @@ func (w polledConn) expect(want ...pollEvent) {
 
 func (w polledConn) send() {
 	w.Helper()
-	if _, err := w.far.Write([]byte("x")); err != nil {
+	if _, err := w.remoteConn.Write([]byte("x")); err != nil {
 		w.Fatal(err)
 	}
 }
@@ -120,12 +120,12 @@ func TestPollerReportsTheEnd(t *testing.T) {
 			w := newPolledConn(t, tag, streamEnd)
 			w.send()
 			w.expect()
-			if err := disconnect(w.far); err != nil {
+			if err := disconnect(w.remoteConn); err != nil {
 				t.Fatal(err)
 			}
 			w.expect(pollEvent{tag, true})
 			w.expect()
-			if err := w.poller.change(w.raw, tag, streamEnd); err != nil {
+			if err := w.poller.change(w.rawConn, tag, streamEnd); err != nil {
 				t.Fatal(err)
 			}
 			w.expect(pollEvent{tag, true}) // after change, the poller reports the end again
@@ -143,15 +143,15 @@ func TestPollerReportsReadable(t *testing.T) {
 	w.send()
 	w.expect()
 	for range 3 {
-		if err := w.poller.change(w.raw, 5, readable); err != nil {
+		if err := w.poller.change(w.rawConn, 5, readable); err != nil {
 			t.Fatal(err)
 		}
 		w.expect(pollEvent{5, false})
 		w.send()
 		w.expect()
 	}
-	w.far.Close()
-	if err := w.poller.change(w.raw, 5, readable); err != nil {
+	w.remoteConn.Close()
+	if err := w.poller.change(w.rawConn, 5, readable); err != nil {
 		t.Fatal(err)
 	}
 	w.expect(pollEvent{5, true})
@@ -172,7 +172,7 @@ func TestPollerReportsToLateCallers(t *testing.T) {
 	}
 }
 
-func TestPollerThatIsClosedWakes(t *testing.T) {
+func TestPollerWakesOnClose(t *testing.T) {
 	w := newPolledConn(t, 5, readable)
 	ended := make(chan error)
 	go func() { ended <- w.poller.Wait(time.Time{}, func(Tag, bool) {}) }()
@@ -189,24 +189,24 @@ func TestPollerThatIsClosedWakes(t *testing.T) {
 	}
 }
 
-// pair returns a Conn in a poller, and the other end.
-func pair(t *testing.T) (c *Conn, far *net.TCPConn, p *Poller, memory *PooledBuffer) {
+// pollerConnPair returns a Conn in a poller, and the other end.
+func pollerConnPair(t *testing.T) (c *Conn, far *net.TCPConn, p *Poller, memory *PooledBuffer) {
 	t.Helper()
-	near, far := connection(t)
+	near, far := tcpConnPair(t)
 	p, memory = newTestPoller(t), &PooledBuffer{}
 	c = New(near, memory, &Activity{})
 	c.Join(p, TagOf(7, 0))
 	return c, far, p, memory
 }
 
-// TestPump checks that Pump delivers all bytes, even if the end arrives with the last bytes. A
-// connection without unread bytes has no buffer.
-func TestPump(t *testing.T) {
-	c, far, p, memory := pair(t)
+// TestForEachRead checks that Pump delivers all bytes, even if the end arrives with the last bytes.
+// A connection without unread bytes has no buffer.
+func TestForEachRead(t *testing.T) {
+	c, far, p, memory := pollerConnPair(t)
 	got, ended := "", make(chan error, 1)
 	part := make(chan string)
 	go func() {
-		ended <- c.Pump(func(n int) bool {
+		ended <- c.ForEachRead(func(n int) bool {
 			part <- string(memory.Buffer()[:n])
 			return true
 		})
@@ -228,7 +228,7 @@ func TestPump(t *testing.T) {
 // TestParkAndUnpark checks that a parked connection is reported once, also for earlier bytes. After
 // Unpark it can be read.
 func TestParkAndUnpark(t *testing.T) {
-	c, far, p, memory := pair(t)
+	c, far, p, memory := pollerConnPair(t)
 	if !c.CanPark() {
 		t.Fatal("it cannot be parked")
 	}

@@ -4,10 +4,10 @@ import "golang.org/x/sys/unix"
 
 // IsReset reports whether the other end has reset the connection, and so no longer reads.
 func (c *Conn) IsReset() (reset bool) {
-	if c.raw == nil {
+	if c.rawConn == nil {
 		return false
 	}
-	_ = c.raw.Control(func(fd uintptr) {
+	_ = c.rawConn.Control(func(fd uintptr) {
 		fds := []unix.PollFd{{Fd: int32(fd)}}
 		n, err := unix.Poll(fds, 0)
 		reset = err == nil && n > 0 && fds[0].Revents&(unix.POLLERR|unix.POLLHUP) != 0

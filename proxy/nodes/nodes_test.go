@@ -103,16 +103,16 @@ func TestPorts(t *testing.T) {
 	start := time.Unix(1000, 0)
 	node := func(id string, port int) Node { return Node{ID: id, Host: "h", Port: port} }
 	ports := NewPorts(6401, 6403)
-	place := func(wantAdded int, at time.Duration, listed ...Node) (removed []Member) {
+	place := func(wantAdded int, at time.Duration, listedNodes ...Node) (removed []Member) {
 		t.Helper()
-		added, removed := ports.Update(listed, start.Add(at))
+		added, removed := ports.Update(listedNodes, start.Add(at))
 		if len(added) != wantAdded {
 			t.Fatalf("added %v, want %d", added, wantAdded)
 		}
 		for _, n := range added {
 			port, ok := ports.Next()
 			if ok && port == 6402 { // the proxy cannot listen on this port
-				ports.Skip(port)
+				ports.MarkUnusable(port)
 				port, ok = ports.Next()
 			}
 			if ok {
@@ -125,7 +125,7 @@ func TestPorts(t *testing.T) {
 		t.Helper()
 		var all []string
 		for _, m := range ports.Members() {
-			text := fmt.Sprint(m.ID, "@", m.Listen, "=", m.Addr())
+			text := fmt.Sprint(m.ID, "@", m.ListenPort, "=", m.Addr())
 			if m.IsGone() {
 				text += " gone"
 			}
@@ -149,7 +149,7 @@ func TestPorts(t *testing.T) {
 		t.Errorf("removed %v", removed)
 	}
 	expect("c@6401=h:4, b@6403=h:3")
-	ports.RetrySkipped()
+	ports.ClearUnusable()
 	if port, ok := ports.Next(); !ok || port != 6402 {
 		t.Errorf("next is %d, %t", port, ok)
 	}
@@ -158,10 +158,10 @@ func TestPorts(t *testing.T) {
 // TestMap checks that a map finds a node's port by ID, by each of its hosts, and by slot.
 func TestMap(t *testing.T) {
 	m := NewMap([]Member{
-		{Node: Node{ID: "a", Host: "10.0.0.1", Hostname: "Node-1", Port: 7001, Slots: []Range{{5, 9}}}, Listen: 6401},
-		{Node: Node{ID: "b", Host: "::1", Port: 7002}, Listen: 6402},
-		{Node: Node{ID: "c", Host: "10.0.0.1", Port: 7001, Slots: []Range{{5, 6}}}, Listen: 6403, GoneSince: time.Unix(1, 0)},
-		{Node: Node{ID: "d", Host: "10.0.0.1", Port: 7009}, Listen: 6404, GoneSince: time.Unix(1, 0)},
+		{Node: Node{ID: "a", Host: "10.0.0.1", Hostname: "Node-1", Port: 7001, Slots: []Range{{5, 9}}}, ListenPort: 6401},
+		{Node: Node{ID: "b", Host: "::1", Port: 7002}, ListenPort: 6402},
+		{Node: Node{ID: "c", Host: "10.0.0.1", Port: 7001, Slots: []Range{{5, 6}}}, ListenPort: 6403, GoneSince: time.Unix(1, 0)},
+		{Node: Node{ID: "d", Host: "10.0.0.1", Port: 7009}, ListenPort: 6404, GoneSince: time.Unix(1, 0)},
 	})
 	for _, c := range []struct {
 		host string
@@ -180,7 +180,7 @@ func TestMap(t *testing.T) {
 			t.Errorf("%s: %d, %t", id, got, known)
 		}
 	}
-	if m.OwnerOf(4) != 0 || m.OwnerOf(5) != 6401 || m.OwnerOf(9) != 6401 || m.OwnerOf(10) != 0 {
+	if m.PortOfSlot(4) != 0 || m.PortOfSlot(5) != 6401 || m.PortOfSlot(9) != 6401 || m.PortOfSlot(10) != 0 {
 		t.Error("the owners of slots are wrong")
 	}
 	if _, known := new(Map).PortOf("a"); known {
@@ -202,9 +202,9 @@ func TestSlotOf(t *testing.T) {
 // TestListsKey checks that each key is listed at exactly one node.
 func TestListsKey(t *testing.T) {
 	m := NewMap([]Member{
-		{Node: Node{ID: "a", Host: "h", Port: 1, MasterID: "b"}, Listen: 6401},
-		{Node: Node{ID: "b", Host: "h", Port: 2, Slots: []Range{{0, 8000}}}, Listen: 6402},
-		{Node: Node{ID: "c", Host: "h", Port: 3, Slots: []Range{{8001, 16000}}}, Listen: 6403},
+		{Node: Node{ID: "a", Host: "h", Port: 1, MasterID: "b"}, ListenPort: 6401},
+		{Node: Node{ID: "b", Host: "h", Port: 2, Slots: []Range{{0, 8000}}}, ListenPort: 6402},
+		{Node: Node{ID: "c", Host: "h", Port: 3, Slots: []Range{{8001, 16000}}}, ListenPort: 6403},
 	})
 	for i := range 1000 {
 		key, listed := fmt.Sprint("lock:", i), ""

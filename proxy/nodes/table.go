@@ -15,8 +15,8 @@ const SlotCount = 16384
 // maxID limits the length of a node ID. Redis' IDs have 40 characters.
 const maxID = 64
 
-// ErrForm reports that a reply is not a table of nodes.
-var ErrForm = errors.New("CLUSTER NODES: the reply has an unknown form")
+// ErrMalformed reports that a reply is not a table of nodes.
+var ErrMalformed = errors.New("CLUSTER NODES: the reply has an unknown form")
 
 // Node is a node of a cluster.
 type Node struct {
@@ -66,7 +66,7 @@ func Parse(text, host string) (Table, error) {
 			continue
 		}
 		if len(words) < 8 || len(words[0]) > maxID {
-			return Table{}, ErrForm
+			return Table{}, ErrMalformed
 		}
 		flags := strings.Split(words[2], ",")
 		has := func(flag string) bool { return slices.Contains(flags, flag) }
@@ -85,14 +85,14 @@ func Parse(text, host string) (Table, error) {
 		}
 		epoch, err := strconv.ParseInt(words[6], 10, 64)
 		if err != nil || node.Host == "" && node.Hostname == "" || node.Port == 0 {
-			return Table{}, ErrForm
+			return Table{}, ErrMalformed
 		}
 		node.Failed = has("fail")
 		table.Epoch = max(table.Epoch, epoch)
 		table.Nodes = append(table.Nodes, node)
 	}
 	if table.Self == "" {
-		return Table{}, ErrForm
+		return Table{}, ErrMalformed
 	}
 	sortByAddr(table.Nodes)
 	return table, nil
@@ -106,7 +106,7 @@ func parseNode(words []string) (Node, error) {
 	}
 	var ok bool
 	if node.Host, node.Port, node.Hostname, ok = SplitAddr(words[1]); !ok {
-		return Node{}, ErrForm
+		return Node{}, ErrMalformed
 	}
 	for _, word := range words[8:] {
 		if strings.HasPrefix(word, "[") { // a slot that is being moved; it is also in a range
@@ -119,7 +119,7 @@ func parseNode(words []string) (Node, error) {
 		from, err := strconv.ParseUint(first, 10, 16)
 		to, err2 := strconv.ParseUint(last, 10, 16)
 		if err != nil || err2 != nil || from > to || to >= SlotCount {
-			return Node{}, ErrForm
+			return Node{}, ErrMalformed
 		}
 		node.Slots = append(node.Slots, Range{int(from), int(to)})
 	}
@@ -183,13 +183,13 @@ func Merge(tables []Table) Table {
 
 // UnservedSlots returns the number of slots that no working node serves.
 func (t Table) UnservedSlots() int {
-	var served [SlotCount]bool
+	var servedSlots [SlotCount]bool
 	left := SlotCount
 	for _, node := range t.Nodes {
 		for _, slots := range node.Slots {
 			for slot := slots.First; slot <= slots.Last && !node.Failed; slot++ {
-				if !served[slot] {
-					served[slot] = true
+				if !servedSlots[slot] {
+					servedSlots[slot] = true
 					left--
 				}
 			}

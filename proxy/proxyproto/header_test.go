@@ -98,7 +98,7 @@ func FuzzRead(f *testing.F) {
 	})
 }
 
-func TestAmong(t *testing.T) {
+func TestIsIn(t *testing.T) {
 	networks := []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("2001:db8::/32")}
 	for addr, want := range map[string]bool{"10.1.2.3:1": true, "[::ffff:10.1.2.3]:1": true, "11.0.0.1:1": false,
 		"[2001:db8::1]:1": true, "[::1]:1": false} {

@@ -11,12 +11,13 @@ const maxHeader = 64
 // elementFilter finds redirects among the elements of an array, at any depth. It ignores how the
 // elements are nested, because an error has the same form at every depth.
 type elementFilter struct {
-	head    []byte // the beginning of an element whose first line is incomplete
-	payload int64  // bytes that are left of a string, with its CRLF
-	inError bool   // inside an error, which goes through errors
-	errors  *Filter
-	// errorLeft is the number of bytes that are left of a long error; 0 for an error in one line.
-	errorLeft int64
+	head             []byte // the beginning of an element whose first line is incomplete
+	payloadRemaining int64  // bytes that are left of a string, with its CRLF
+	inError          bool   // inside an error, which goes through errors
+	errorFilter      *Filter
+	// errorRemaining is the number of bytes that are left of a long error; 0 for an error in one
+	// line.
+	errorRemaining int64
 	// inLine is set inside a line that is passed on.
 	inLine bool
 }
@@ -25,8 +26,8 @@ type elementFilter struct {
 // is an array. kinds holds the kinds of the redirects in it that were not translated.
 func (f *Filter) FilterElements(piece []byte) (replacement []byte, kinds []string) {
 	e := &f.elements
-	if e.errors == nil {
-		e.errors = &Filter{Enabled: f.Enabled, Nodes: f.Nodes}
+	if e.errorFilter == nil {
+		e.errorFilter = &Filter{Enabled: f.Enabled, Nodes: f.Nodes}
 	}
 	out := make([]byte, 0, len(piece))
 	for len(piece) > 0 {
@@ -34,9 +35,9 @@ func (f *Filter) FilterElements(piece []byte) (replacement []byte, kinds []strin
 		var part []byte
 		var kind string
 		switch {
-		case e.payload > 0:
-			n = int(min(e.payload, int64(len(piece))))
-			e.payload -= int64(n)
+		case e.payloadRemaining > 0:
+			n = int(min(e.payloadRemaining, int64(len(piece))))
+			e.payloadRemaining -= int64(n)
 			part = piece[:n]
 		case e.inError:
 			n, part, kind = e.filterError(piece)
@@ -86,9 +87,9 @@ func (e *elementFilter) beginElement(piece []byte) (n int, part []byte) {
 	switch {
 	case err != nil || size < 0:
 	case head[0] == '$' || head[0] == '=':
-		e.payload = size + 2
+		e.payloadRemaining = size + 2
 	case head[0] == '!':
-		e.inError, e.errorLeft = true, int64(len(head))+size+2
+		e.inError, e.errorRemaining = true, int64(len(head))+size+2
 		_, part, _ = e.filterError(head)
 		return n, part
 	}
@@ -98,14 +99,14 @@ func (e *elementFilter) beginElement(piece []byte) (n int, part []byte) {
 // filterError passes a piece of an error through the filter of errors.
 func (e *elementFilter) filterError(piece []byte) (n int, part []byte, kind string) {
 	n, ended := lineLen(piece), false
-	if e.errorLeft > 0 {
-		n = int(min(e.errorLeft, int64(len(piece))))
-		e.errorLeft -= int64(n)
-		ended = e.errorLeft == 0
+	if e.errorRemaining > 0 {
+		n = int(min(e.errorRemaining, int64(len(piece))))
+		e.errorRemaining -= int64(n)
+		ended = e.errorRemaining == 0
 	} else {
 		ended = piece[n-1] == '\n'
 	}
-	part, kind = e.errors.Filter(piece[:n], ended)
+	part, kind = e.errorFilter.Filter(piece[:n], ended)
 	e.inError = !ended
 	return n, part, kind
 }

@@ -59,14 +59,15 @@ const maxRedirect = 1024
 
 // Nodes translates the redirects of a cluster's node.
 type Nodes interface {
-	// Redirect returns the text of a redirect that leads to the same node through the proxy. known
-	// is false if the redirect names no known node.
-	Redirect(text string) (translated string, known bool)
-	// ClusterDown is called for each error by which the node reports that the cluster is down.
-	ClusterDown()
+	// TranslateRedirect returns the text of a redirect that leads to the same node through the
+	// proxy. known is false if the redirect names no known node.
+	TranslateRedirect(text string) (translated string, known bool)
+	// ReportClusterDown is called for each error by which the node reports that the cluster is
+	// down.
+	ReportClusterDown()
 }
 
-// clusterDown is the first word of the error that calls ClusterDown.
+// clusterDown is the first word of the error that calls ReportClusterDown.
 const clusterDown = "CLUSTERDOWN"
 
 // Filter finds redirects in an upstream's bytes, in pieces of any size. The zero value is disabled.
@@ -106,7 +107,7 @@ func (f *Filter) Filter(piece []byte, ended bool) (replacement []byte, kind stri
 			f.redirectKind = string(piece[:1]) + word
 		}
 		if f.Nodes != nil && word == clusterDown {
-			f.Nodes.ClusterDown()
+			f.Nodes.ReportClusterDown()
 		}
 	}
 	redirectKind := f.redirectKind
@@ -143,7 +144,7 @@ func (f *Filter) translate(redirect []byte) []byte {
 	} else {
 		text = text[1:]
 	}
-	translated, known := f.Nodes.Redirect(string(text))
+	translated, known := f.Nodes.TranslateRedirect(string(text))
 	switch {
 	case !known:
 		return nil
@@ -154,9 +155,9 @@ func (f *Filter) translate(redirect []byte) []byte {
 }
 
 // Replace returns the bytes that a client gets in place of a whole reply and, if it is a redirect
-// that is not translated, its kind. translate is nil if the upstream is no cluster.
-func Replace(reply []byte, translate Nodes) (replacement []byte, kind string) {
-	f := Filter{Enabled: true, Nodes: translate}
+// that is not translated, its kind. translator is nil if the upstream is no cluster.
+func Replace(reply []byte, translator Nodes) (replacement []byte, kind string) {
+	f := Filter{Enabled: true, Nodes: translator}
 	if len(reply) == 0 || !f.MustFilter(reply[0]) {
 		return reply, ""
 	}

@@ -34,7 +34,7 @@ func TestFilter(t *testing.T) {
 		stream := r.sent + "+OK\r\n" + r.sent
 		for cut := range len(stream) {
 			got, kinds := filterPieces(t, stream[:cut], stream[cut:])
-			if got != r.got+"+OK\r\n"+r.got || kinds != twice(r.kind) {
+			if got != r.got+"+OK\r\n"+r.got || kinds != repeatKind(r.kind) {
 				t.Fatalf("%q, cut at %d: %q, turned %q", stream, cut, got, kinds)
 			}
 		}
@@ -47,7 +47,7 @@ func TestFilter(t *testing.T) {
 	}
 }
 
-func twice(kind string) string {
+func repeatKind(kind string) string {
 	if kind == "" {
 		return ""
 	}

@@ -8,13 +8,13 @@ import (
 )
 
 // fakeNodes translates addresses of the host h.
-type fakeNodes struct{ downs int }
+type fakeNodes struct{ downReports int }
 
-func (n *fakeNodes) Redirect(text string) (string, bool) {
+func (n *fakeNodes) TranslateRedirect(text string) (string, bool) {
 	return strings.ReplaceAll(text, "h:", "proxy:6"), strings.Contains(text, "h:")
 }
 
-func (n *fakeNodes) ClusterDown() { n.downs++ }
+func (n *fakeNodes) ReportClusterDown() { n.downReports++ }
 
 // translateCases lists replies of a cluster's node, the bytes that the client gets, and the kind of
 // a redirect to an unknown node.
@@ -36,7 +36,7 @@ func TestTranslate(t *testing.T) {
 		stream := r.sent + "+OK\r\n" + r.sent
 		for cut := range min(len(stream), 100) {
 			got, kinds := filterPiecesWith(t, Filter{Enabled: true, Nodes: &fakeNodes{}}, stream[:cut], stream[cut:])
-			if got != r.got+"+OK\r\n"+r.got || kinds != twice(r.kind) {
+			if got != r.got+"+OK\r\n"+r.got || kinds != repeatKind(r.kind) {
 				t.Fatalf("%q, cut at %d: %q, redirects %q", stream, cut, got, kinds)
 			}
 		}
@@ -46,8 +46,8 @@ func TestTranslate(t *testing.T) {
 	}
 	down := &fakeNodes{}
 	Replace([]byte("-CLUSTERDOWN Hash slot not served\r\n"), down)
-	if Replace([]byte("-ERR CLUSTERDOWN\r\n"), down); down.downs != 1 {
-		t.Errorf("%d errors are taken for CLUSTERDOWN", down.downs)
+	if Replace([]byte("-ERR CLUSTERDOWN\r\n"), down); down.downReports != 1 {
+		t.Errorf("%d errors are taken for CLUSTERDOWN", down.downReports)
 	}
 }
 

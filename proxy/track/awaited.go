@@ -23,8 +23,8 @@ const (
 	Untrackable             // nothing; within a transaction, the proxy cannot track its reply
 )
 
-// Expected describes the expected replies to one or more commands.
-type Expected struct {
+// ExpectedReply describes the expected replies to one or more commands.
+type ExpectedReply struct {
 	Kind Kind
 	// N is the number of replies to come. For Subscribe, -1 stands for a reply for each subscribed
 	// channel, at least one.
@@ -38,7 +38,7 @@ type Expected struct {
 
 // queues reports whether the command becomes part of a transaction, or makes it fail. A nested
 // MULTI or a WATCH does neither: the upstream just refuses it.
-func (s *Expected) queues() bool {
+func (s *ExpectedReply) queues() bool {
 	return s.Kind != OwnCommand && s.Kind != Multi && s.Kind != Watch
 }
 
@@ -52,52 +52,53 @@ const (
 	Shards
 )
 
-// Awaited holds the queue of pending replies.
-type Awaited struct {
-	// queue holds the entries. popped is the number of entries at its beginning that were removed.
-	queue  []Expected
-	popped int
+// AwaitedReplies holds the queue of pending replies.
+type AwaitedReplies struct {
+	// queue holds the entries. poppedCount is the number of entries at its beginning that were
+	// removed.
+	queue       []ExpectedReply
+	poppedCount int
 	// count holds the number of entries of each kind.
 	count [Untrackable + 1]int
-	// marked is the number of entries up to the marked reply; 0 if that reply is not pending.
-	marked int
+	// markedCount is the number of entries up to the marked reply; 0 if that reply is not pending.
+	markedCount int
 }
 
-// expected returns the entries, in the order of the replies.
-func (a *Awaited) expected() []Expected { return a.queue[a.popped:] }
+// pendingEntries returns the entries, in the order of the replies.
+func (a *AwaitedReplies) pendingEntries() []ExpectedReply { return a.queue[a.poppedCount:] }
 
 // Empty reports whether no reply is pending.
-func (a *Awaited) Empty() bool { return len(a.queue) == a.popped }
+func (a *AwaitedReplies) Empty() bool { return len(a.queue) == a.poppedCount }
 
-// Entries returns the number of entries. Consecutive replies that change nothing are one entry.
-func (a *Awaited) Entries() int { return len(a.queue) - a.popped }
+// EntryCount returns the number of entries. Consecutive replies that change nothing are one entry.
+func (a *AwaitedReplies) EntryCount() int { return len(a.queue) - a.poppedCount }
 
 // AddPlain expects n replies that change nothing.
-func (a *Awaited) AddPlain(n int) {
-	if last := a.Entries() - 1; last >= a.marked && a.expected()[last].Kind == Plain {
-		a.expected()[last].N += n
+func (a *AwaitedReplies) AddPlain(n int) {
+	if last := a.EntryCount() - 1; last >= a.markedCount && a.pendingEntries()[last].Kind == Plain {
+		a.pendingEntries()[last].N += n
 		return
 	}
-	a.Add(Expected{Kind: Plain, N: n})
+	a.Add(ExpectedReply{Kind: Plain, N: n})
 }
 
 // Add adds expected replies.
-func (a *Awaited) Add(s Expected) {
+func (a *AwaitedReplies) Add(s ExpectedReply) {
 	a.queue = append(a.queue, s)
 	a.count[s.Kind]++
 }
 
 // Mark marks the last reply that is expected.
-func (a *Awaited) Mark() { a.marked = a.Entries() }
+func (a *AwaitedReplies) Mark() { a.markedCount = a.EntryCount() }
 
 // HasMarked reports whether the reply that was marked last is pending.
-func (a *Awaited) HasMarked() bool { return a.marked > 0 }
+func (a *AwaitedReplies) HasMarked() bool { return a.markedCount > 0 }
 
 // Has reports whether a reply of this kind is pending.
-func (a *Awaited) Has(kind Kind) bool { return a.count[kind] > 0 }
+func (a *AwaitedReplies) Has(kind Kind) bool { return a.count[kind] > 0 }
 
 // CancelLast removes the last reply that is expected.
-func (a *Awaited) CancelLast() {
+func (a *AwaitedReplies) CancelLast() {
 	if a.Empty() {
 		return
 	}
@@ -105,20 +106,20 @@ func (a *Awaited) CancelLast() {
 	if last.N--; last.N <= 0 || last.Kind != Plain {
 		a.count[last.Kind]--
 		a.queue = a.queue[:len(a.queue)-1]
-		a.marked = min(a.marked, a.Entries())
+		a.markedCount = min(a.markedCount, a.EntryCount())
 	}
 }
 
 // first returns the entry of the next reply; nil if no reply is expected.
-func (a *Awaited) first() *Expected {
+func (a *AwaitedReplies) first() *ExpectedReply {
 	if a.Empty() {
 		return nil
 	}
-	return &a.queue[a.popped]
+	return &a.queue[a.poppedCount]
 }
 
 // removeReply removes one reply of the first entry.
-func (a *Awaited) removeReply() {
+func (a *AwaitedReplies) removeReply() {
 	if first := a.first(); first.N > 1 {
 		first.N--
 		return
@@ -131,22 +132,22 @@ const maxKept = 64
 
 // pop removes the first entry. It moves the entries only if at least half of the queue has been
 // removed, so that it moves at most one entry for each removed entry.
-func (a *Awaited) pop() {
-	a.count[a.queue[a.popped].Kind]--
-	a.popped++
-	if 2*a.popped >= len(a.queue) {
-		n := copy(a.queue, a.expected())
-		if a.queue, a.popped = a.queue[:n], 0; n == 0 && cap(a.queue) > maxKept {
+func (a *AwaitedReplies) pop() {
+	a.count[a.queue[a.poppedCount].Kind]--
+	a.poppedCount++
+	if 2*a.poppedCount >= len(a.queue) {
+		n := copy(a.queue, a.pendingEntries())
+		if a.queue, a.poppedCount = a.queue[:n], 0; n == 0 && cap(a.queue) > maxKept {
 			a.queue = nil
 		}
 	}
-	a.marked = max(0, a.marked-1)
+	a.markedCount = max(0, a.markedCount-1)
 }
 
-// Pending returns the number of pending replies to the client's commands.
-func (a *Awaited) Pending() int {
+// PendingCount returns the number of pending replies to the client's commands.
+func (a *AwaitedReplies) PendingCount() int {
 	n := 0
-	for _, s := range a.expected() {
+	for _, s := range a.pendingEntries() {
 		if s.Kind != OwnCommand {
 			n += max(1, s.N)
 		}
@@ -156,7 +157,7 @@ func (a *Awaited) Pending() int {
 
 // HasIrreplaceable reports whether an expected reply cannot be replaced by an error, because it
 // changes the form of the stream. If the upstream is lost, the client's connection must then end.
-func (a *Awaited) HasIrreplaceable() bool {
+func (a *AwaitedReplies) HasIrreplaceable() bool {
 	for _, kind := range []Kind{Subscribe, Monitor, Sync, Quit, Multi, Exec} {
 		if a.Has(kind) {
 			return true

@@ -18,21 +18,21 @@ type effect struct {
 
 // effects maps the effects of package spec to changes of the connection's state.
 var effects = map[spec.Effect]effect{
-	spec.SetsProtocol: {kind: Hello}, spec.LogsIn: {kind: Auth},
-	spec.Resets: {kind: Reset}, spec.SelectsDB: {kind: Select},
-	spec.Begins: {kind: Multi}, spec.Executes: {kind: Exec}, spec.Discards: {kind: Discard},
-	spec.Watches: {kind: Watch}, spec.Unwatches: {kind: Unwatch},
+	spec.SetsProtocol: {kind: Hello}, spec.LogsUserIn: {kind: Auth},
+	spec.ResetsConnection: {kind: Reset}, spec.SelectsDB: {kind: Select},
+	spec.BeginsTransaction: {kind: Multi}, spec.ExecutesTransaction: {kind: Exec}, spec.DiscardsTransaction: {kind: Discard},
+	spec.WatchesKeys: {kind: Watch}, spec.UnwatchesKeys: {kind: Unwatch},
 	spec.SubscribesChannels: {Subscribe, Channels, 1}, spec.UnsubscribesChannels: {Subscribe, Channels, -1},
 	spec.SubscribesPatterns: {Subscribe, Patterns, 1}, spec.UnsubscribesPatterns: {Subscribe, Patterns, -1},
 	spec.SubscribesShards: {Subscribe, Shards, 1}, spec.UnsubscribesShards: {Subscribe, Shards, -1},
-	spec.Monitors: {kind: Monitor}, spec.Streams: {kind: Sync},
-	spec.Quits: {kind: Quit}, spec.ShutsDown: {kind: Quit}, spec.OtherEffect: {kind: Plain},
+	spec.MonitorsServer: {kind: Monitor}, spec.StreamsBytes: {kind: Sync},
+	spec.ClosesConnection: {kind: Quit}, spec.ShutsDown: {kind: Quit}, spec.OtherEffect: {kind: Plain},
 }
 
 // stateCommands holds the forwarded commands whose replies may change the connection's state,
 // blockingCommands the forwarded commands that may block.
 var (
-	stateCommands    = spec.Filter(func(c *spec.Command) bool { return c.Effect != spec.None })
+	stateCommands    = spec.Filter(func(c *spec.Command) bool { return c.Effect != spec.NoEffect })
 	blockingCommands = spec.Filter(func(c *spec.Command) bool { return c.HasAny(spec.Blocks) })
 )
 
@@ -58,15 +58,15 @@ const (
 	ReplyOff
 )
 
-// ExpectedFor returns the expected replies to a state command of count words; words holds the first
-// of them.
-func ExpectedFor(name string, words [][]byte, count int) Expected {
+// ExpectedReplyFor returns the expected replies to a state command of count words; words holds the
+// first of them.
+func ExpectedReplyFor(name string, words [][]byte, count int) ExpectedReply {
 	c := stateCommands.Find([]byte(name))
 	if c == nil {
-		return Expected{N: 1}
+		return ExpectedReply{N: 1}
 	}
 	eff := effects[c.Effect]
-	s := Expected{Kind: eff.kind, SubscriptionKind: eff.subscriptionKind, N: 1}
+	s := ExpectedReply{Kind: eff.kind, SubscriptionKind: eff.subscriptionKind, N: 1}
 	switch c.Effect {
 	case spec.SetsProtocol:
 		if logsIn(words) {
@@ -74,7 +74,7 @@ func ExpectedFor(name string, words [][]byte, count int) Expected {
 		}
 	case spec.SelectsDB:
 		s.Arg = selectedDB(words)
-	case spec.Quits:
+	case spec.ClosesConnection:
 		s.Arg = 1
 	}
 	if s.Kind == Subscribe {

@@ -11,7 +11,7 @@ import (
 func TestStateCommandName(t *testing.T) {
 	for c := range spec.All() {
 		want := ""
-		if c.Effect != spec.None {
+		if c.Effect != spec.NoEffect {
 			want = c.Name
 		}
 		if got := StateCommandName([]byte(strings.ToUpper(c.Name))); got != want {
@@ -26,8 +26,8 @@ func TestStateCommandName(t *testing.T) {
 	}
 }
 
-func TestExpectedFor(t *testing.T) {
-	for line, want := range map[string]Expected{
+func TestExpectedReplyFor(t *testing.T) {
+	for line, want := range map[string]ExpectedReply{
 		"HELLO":                       {Kind: Hello, N: 1},
 		"HELLO 3 AUTH u p":            {Kind: Hello, N: 1, Arg: 1},
 		"HELLO 3 SETNAME x auth u p":  {Kind: Hello, N: 1, Arg: 1},
@@ -62,11 +62,11 @@ func TestExpectedFor(t *testing.T) {
 		"REPLCONF listening-port 123": {Kind: Plain, N: 1},
 	} {
 		words := bytes.Fields([]byte(line))
-		if got := ExpectedFor(StateCommandName(words[0]), words, len(words)); got != want {
+		if got := ExpectedReplyFor(StateCommandName(words[0]), words, len(words)); got != want {
 			t.Errorf("%s: got %+v, want %+v", line, got, want)
 		}
 	}
-	if got := ExpectedFor("subscribe", bytes.Fields([]byte("SUBSCRIBE a")), 1001); got.N != 1000 {
+	if got := ExpectedReplyFor("subscribe", bytes.Fields([]byte("SUBSCRIBE a")), 1001); got.N != 1000 {
 		t.Errorf("the beginning of a long SUBSCRIBE: %+v", got)
 	}
 }

@@ -35,17 +35,19 @@ type State struct {
 	// name.
 	queuedSelect, queuedHello, queuedLogin, queuedUntrackable bool
 
-	subscribed        [3]int // indexed by SubscriptionKind
-	subscriptionCount int    // channels and patterns, as the upstream counts them
+	subscriptionsByKind [3]int // indexed by SubscriptionKind
+	subscriptionCount   int    // channels and patterns, as the upstream counts them
 }
 
 func newState() State { return State{Proto: 2} }
 
 // HasSubscriptions reports whether the connection has subscriptions.
-func (s *State) HasSubscriptions() bool { return s.subscriptionCount > 0 || s.subscribed[Shards] > 0 }
+func (s *State) HasSubscriptions() bool {
+	return s.subscriptionCount > 0 || s.subscriptionsByKind[Shards] > 0
+}
 
-// GetsUnsolicited reports whether the connection gets messages of subscriptions or of MONITOR.
-func (s *State) GetsUnsolicited() bool { return s.HasSubscriptions() || s.Monitoring }
+// GetsMessages reports whether the connection gets messages of subscriptions or of MONITOR.
+func (s *State) GetsMessages() bool { return s.HasSubscriptions() || s.Monitoring }
 
 // pushes reports whether messages differ from replies by their type byte.
 func (s *State) pushes() bool { return s.Proto == 3 && !s.ProtoUnknown }
@@ -60,9 +62,9 @@ var (
 	errSubscribed = errors.New("the client is subscribed: it gets no replies to other commands")
 )
 
-// AskObstacle returns the reason why the proxy cannot send its own commands; nil if it can send
+// CheckCanAsk returns the reason why the proxy cannot send its own commands; nil if it can send
 // them.
-func (s *State) AskObstacle() error {
+func (s *State) CheckCanAsk() error {
 	switch {
 	case s.Multi:
 		return errInMulti
@@ -88,9 +90,9 @@ func confirmedEffect(word string) (eff effect, ok bool) {
 
 // handleReply updates the state from a whole reply. It reports whether the reply answers the
 // proxy's own command.
-func (s *State) handleReply(a *Awaited, r *resp.ReplyScanner) (isOwn bool) {
+func (s *State) handleReply(a *AwaitedReplies, r *resp.ReplyScanner) (isOwn bool) {
 	first := a.first()
-	if s.outOfBand(first, r) {
+	if s.isOutOfBand(first, r) {
 		s.handleMessage(a, first, r)
 		return false
 	}
@@ -116,8 +118,8 @@ func (s *State) handleReply(a *Awaited, r *resp.ReplyScanner) (isOwn bool) {
 // refusal makes EXEC fail.
 func failsMulti(r *resp.ReplyScanner) bool { return r.Begins("-ERR wrong number of arguments") }
 
-// outOfBand reports whether a reply is a message, or confirms a subscription.
-func (s *State) outOfBand(first *Expected, r *resp.ReplyScanner) bool {
+// isOutOfBand reports whether a reply is a message, or confirms a subscription.
+func (s *State) isOutOfBand(first *ExpectedReply, r *resp.ReplyScanner) bool {
 	switch {
 	case r.IsPush():
 		return true
@@ -139,12 +141,12 @@ func (s *State) outOfBand(first *Expected, r *resp.ReplyScanner) bool {
 }
 
 // handleMessage handles an out-of-band reply. Only confirmations of subscriptions change the state.
-func (s *State) handleMessage(a *Awaited, first *Expected, r *resp.ReplyScanner) {
+func (s *State) handleMessage(a *AwaitedReplies, first *ExpectedReply, r *resp.ReplyScanner) {
 	ack, ok := confirmedEffect(r.Message())
 	if !ok {
 		return
 	}
-	before := s.subscribed[ack.subscriptionKind]
+	before := s.subscriptionsByKind[ack.subscriptionKind]
 	s.updateSubscriptions(ack.subscriptionKind, ack.delta, int(r.LastInt()))
 	if first == nil || first.Kind != Subscribe || first.SubscriptionKind != ack.subscriptionKind {
 		return
@@ -159,17 +161,17 @@ func (s *State) handleMessage(a *Awaited, first *Expected, r *resp.ReplyScanner)
 // one count for channels and patterns together, and one for shard channels.
 func (s *State) updateSubscriptions(f SubscriptionKind, delta, count int) {
 	if f == Shards {
-		s.subscribed[Shards] = count
+		s.subscriptionsByKind[Shards] = count
 		return
 	}
 	if count != s.subscriptionCount {
-		s.subscribed[f] += delta
+		s.subscriptionsByKind[f] += delta
 	}
 	s.subscriptionCount = count
 }
 
 // applyReply updates the state from the reply to a command.
-func (s *State) applyReply(expected Expected, r *resp.ReplyScanner) {
+func (s *State) applyReply(expected ExpectedReply, r *resp.ReplyScanner) {
 	ok, queued := r.Begins("+OK"), r.Begins("+QUEUED")
 	switch expected.Kind {
 	case Hello:
@@ -210,7 +212,7 @@ func (s *State) applyReply(expected Expected, r *resp.ReplyScanner) {
 
 // RecordReplyless updates the state for a command that got no reply, and so may have succeeded or
 // failed.
-func (s *State) RecordReplyless(expected Expected) {
+func (s *State) RecordReplyless(expected ExpectedReply) {
 	switch expected.Kind {
 	case Hello:
 		s.ProtoUnknown = true

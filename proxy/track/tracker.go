@@ -10,8 +10,8 @@ import (
 type Tracker struct {
 	// State is the known state of the connection.
 	State State
-	// Awaited holds the pending replies.
-	Awaited Awaited
+	// AwaitedReplies holds the pending replies.
+	AwaitedReplies AwaitedReplies
 	// Redirects finds redirects among the replies.
 	Redirects redirect.Filter
 
@@ -33,11 +33,11 @@ func (t *Tracker) Begin() {
 	t.Redirects.Begin()
 }
 
-// Disconnected records the end of the connection. The next connection begins with database db. The
-// count of the client's changes of user remains.
-func (t *Tracker) Disconnected(db int) {
+// RecordDisconnect records the end of the connection. The next connection begins with database db.
+// The count of the client's changes of user remains.
+func (t *Tracker) RecordDisconnect(db int) {
 	identity, urlLogin := t.State.UserChanges, t.State.URLLogin
-	t.Awaited, t.State = Awaited{}, newState()
+	t.AwaitedReplies, t.State = AwaitedReplies{}, newState()
 	t.State.DB, t.State.UserChanges, t.State.URLLogin = db, identity, urlLogin
 }
 
@@ -49,7 +49,7 @@ func (t *Tracker) InsideReply() bool { return t.replies.InReply() }
 func (t *Tracker) InsideOwnReply() bool { return t.replies.InReply() && t.ownReply }
 
 // Settled reports whether no reply is pending.
-func (t *Tracker) Settled() bool { return !t.replies.InReply() && t.Awaited.Empty() }
+func (t *Tracker) Settled() bool { return !t.replies.InReply() && t.AwaitedReplies.Empty() }
 
 // Part describes a piece of the upstream's bytes.
 type Part struct {
@@ -72,12 +72,12 @@ func (t *Tracker) Next(p []byte) (Part, error) {
 	if n := t.skipPlain(p); n > 0 {
 		return Part{Size: n}, nil
 	}
-	first := t.Awaited.first()
+	first := t.AwaitedReplies.first()
 	if !t.replies.InReply() {
 		t.ownReply = first != nil && first.Kind == OwnCommand && p[0] != '>'
 		// An unexpected error is the last reply, for example if the upstream has too many clients.
 		t.State.Stream = t.State.Stream || first == nil && p[0] == '-'
-		t.replies.KeepHead = first == nil || first.Kind != Plain || p[0] == '>' || t.State.GetsUnsolicited()
+		t.replies.KeepHead = first == nil || first.Kind != Plain || p[0] == '>' || t.State.GetsMessages()
 	}
 	part := Part{OwnReply: t.ownReply}
 	n, ended, err := t.replies.Scan(p)
@@ -93,7 +93,7 @@ func (t *Tracker) Next(p []byte) (Part, error) {
 	case err != nil:
 		t.State.Stream = true
 	}
-	part.EndsOwnReply = ended && t.State.handleReply(&t.Awaited, &t.replies)
+	part.EndsOwnReply = ended && t.State.handleReply(&t.AwaitedReplies, &t.replies)
 	return part, nil
 }
 
@@ -113,8 +113,8 @@ func (t *Tracker) filterElements(part *Part, piece []byte, ended bool) {
 // skipPlain consumes whole simple replies at the beginning of p, while the expected replies change
 // nothing, and returns their length in bytes. It is five times as fast as the scanner.
 func (t *Tracker) skipPlain(p []byte) (n int) {
-	first := t.Awaited.first()
-	if first == nil || first.Kind != Plain || t.replies.InReply() || t.State.Multi || t.State.GetsUnsolicited() {
+	first := t.AwaitedReplies.first()
+	if first == nil || first.Kind != Plain || t.replies.InReply() || t.State.Multi || t.State.GetsMessages() {
 		return 0
 	}
 	for first.N > 0 && n < len(p) && !t.Redirects.MustFilter(p[n]) {
@@ -126,7 +126,7 @@ func (t *Tracker) skipPlain(p []byte) (n int) {
 		first.N--
 	}
 	if first.N == 0 {
-		t.Awaited.pop()
+		t.AwaitedReplies.pop()
 	}
 	return n
 }
@@ -135,7 +135,7 @@ func (t *Tracker) skipPlain(p []byte) (n int) {
 // true after a SYNC that the upstream does not refuse. It also returns true from the reply to an
 // EXEC on, if the transaction contains an untrackable command.
 func (t *Tracker) Streaming(next byte) bool {
-	if first := t.Awaited.first(); first != nil && !t.replies.InReply() && next != '-' {
+	if first := t.AwaitedReplies.first(); first != nil && !t.replies.InReply() && next != '-' {
 		untrackable := first.Kind == Exec && t.State.queuedUntrackable && next == '*'
 		t.State.Stream = t.State.Stream || first.Kind == Sync || untrackable
 	}

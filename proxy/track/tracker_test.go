@@ -26,11 +26,11 @@ func (l *testTracker) expectReplies(commands string) {
 		}
 		switch name := StateCommandName(words[0]); {
 		case name == "":
-			l.Awaited.AddPlain(1)
+			l.AwaitedReplies.AddPlain(1)
 		case l.repliesOff:
-			l.State.RecordReplyless(ExpectedFor(name, words, len(words)))
+			l.State.RecordReplyless(ExpectedReplyFor(name, words, len(words)))
 		default:
-			l.Awaited.Add(ExpectedFor(name, words, len(words)))
+			l.AwaitedReplies.Add(ExpectedReplyFor(name, words, len(words)))
 		}
 	}
 }
@@ -80,11 +80,11 @@ func (l *testTracker) String() string {
 	addIf(state.DBUnknown, "db?")
 	addIf(state.UserChanged, "renamed")
 	addIf(state.Multi, "multi")
-	addIf(state.HasSubscriptions(), fmt.Sprintf("%d subscriptions, %v", state.subscriptionCount, state.subscribed))
+	addIf(state.HasSubscriptions(), fmt.Sprintf("%d subscriptions, %v", state.subscriptionCount, state.subscriptionsByKind))
 	addIf(state.Monitoring, "monitoring")
 	addIf(state.Stream, "stream")
 	addIf(state.Quitting, "quitting")
-	addIf(!l.Awaited.Empty(), fmt.Sprintf("%d owed", l.Awaited.Pending()))
+	addIf(!l.AwaitedReplies.Empty(), fmt.Sprintf("%d owed", l.AwaitedReplies.PendingCount()))
 	return strings.Join(parts, ", ")
 }
 
@@ -97,11 +97,11 @@ func ackOf(kind, word, channel string, count int) string {
 }
 
 const (
-	helloMap   = "%1\r\n$5\r\nproto\r\n:3\r\n"
-	helloArray = "*2\r\n$5\r\nproto\r\n:2\r\n"
-	aMessage   = "*3\r\n$7\r\nmessage\r\n$1\r\na\r\n$1\r\nm\r\n"
-	aPush      = ">2\r\n$10\r\ninvalidate\r\n*1\r\n$1\r\nk\r\n"
-	aborted    = "-EXECABORT Transaction discarded because of previous errors.\r\n"
+	helloMap       = "%1\r\n$5\r\nproto\r\n:3\r\n"
+	helloArray     = "*2\r\n$5\r\nproto\r\n:2\r\n"
+	aMessage       = "*3\r\n$7\r\nmessage\r\n$1\r\na\r\n$1\r\nm\r\n"
+	aPush          = ">2\r\n$10\r\ninvalidate\r\n*1\r\n$1\r\nk\r\n"
+	execAbortReply = "-EXECABORT Transaction discarded because of previous errors.\r\n"
 )
 
 // stateCases lists the states after commands and the upstream's replies to them.
@@ -133,7 +133,7 @@ var stateCases = []struct{ name, sent, replies, want string }{
 	{"nested", "MULTI\nMULTI", "+OK\r\n-ERR MULTI calls can not be nested\r\n", "proto 2, db 0, multi"},
 	{"exec", "MULTI\nGET a\nEXEC", "+OK\r\n+QUEUED\r\n*1\r\n$-1\r\n", "proto 2, db 0"},
 	{"exec of nothing done", "WATCH a\nMULTI\nEXEC", "+OK\r\n+OK\r\n*-1\r\n", "proto 2, db 0"},
-	{"exec aborted", "MULTI\nLOCK\nEXEC", "+OK\r\n-ERR unknown command\r\n" + aborted, "proto 2, db 0"},
+	{"exec aborted", "MULTI\nLOCK\nEXEC", "+OK\r\n-ERR unknown command\r\n" + execAbortReply, "proto 2, db 0"},
 	{"exec refused", "MULTI\nEXEC", "+OK\r\n-LOADING x\r\n", "proto 2, db 0, multi"},
 	{"exec outside", "EXEC", "-ERR EXEC without MULTI\r\n", "proto 2, db 0"},
 	{"discard", "MULTI\nSELECT 3\nDISCARD", "+OK\r\n+QUEUED\r\n+OK\r\n", "proto 2, db 0"},
@@ -141,7 +141,7 @@ var stateCases = []struct{ name, sent, replies, want string }{
 		"proto 2, db 0, multi"},
 	{"select in multi", "MULTI\nSELECT 3", "+OK\r\n+QUEUED\r\n", "proto 2, db 0, multi"},
 	{"select in multi, executed", "MULTI\nSELECT 3\nEXEC", "+OK\r\n+QUEUED\r\n*1\r\n+OK\r\n", "proto 2, db 0, db?"},
-	{"select in multi, aborted", "MULTI\nSELECT 3\nEXEC", "+OK\r\n+QUEUED\r\n" + aborted, "proto 2, db 0"},
+	{"select in multi, aborted", "MULTI\nSELECT 3\nEXEC", "+OK\r\n+QUEUED\r\n" + execAbortReply, "proto 2, db 0"},
 	{"select in multi, not done", "MULTI\nSELECT 3\nEXEC", "+OK\r\n+QUEUED\r\n*-1\r\n", "proto 2, db 0"},
 	{"select behind it", "MULTI\nSELECT 3\nEXEC\nSELECT 4", "+OK\r\n+QUEUED\r\n*1\r\n+OK\r\n+OK\r\n", "proto 2, db 4"},
 	{"select of one transaction is not of the next", "MULTI\nSELECT 3\nDISCARD\nMULTI\nEXEC",
@@ -308,7 +308,7 @@ func TestTrackerRemovesOwnReplies(t *testing.T) {
 		l := newTestTracker()
 		l.State.Proto = 3
 		l.expectReplies("GET a")
-		l.Awaited.Add(Expected{Kind: OwnCommand, N: 1})
+		l.AwaitedReplies.Add(ExpectedReply{Kind: OwnCommand, N: 1})
 		l.expectReplies("INCR b")
 		passed := l.filter(stream[:at]) + l.filter(stream[at:])
 		if want := before + aPush + aPush + after; passed != want || len(l.answers) != 2 || l.answers[0] != ownReply {
@@ -320,17 +320,17 @@ func TestTrackerRemovesOwnReplies(t *testing.T) {
 	}
 }
 
-// TestErrorThatAnswersNothing checks that an error before any command is not taken as the reply to
-// the next command.
-func TestErrorThatAnswersNothing(t *testing.T) {
-	const full = "-ERR max number of clients reached\r\n"
+// TestErrorWithoutPendingCommand checks that an error before any command is not taken as the reply
+// to the next command.
+func TestErrorWithoutPendingCommand(t *testing.T) {
+	const maxClientsReply = "-ERR max number of clients reached\r\n"
 	l := newTestTracker()
-	if got := l.filter(full); got != full || !l.State.Stream {
+	if got := l.filter(maxClientsReply); got != maxClientsReply || !l.State.Stream {
 		t.Errorf("the client gets %q; more comes than answers: %v", got, l.State.Stream)
 	}
 	l = newTestTracker()
 	l.expectReplies("GET a")
-	if got := l.filter(full); got != full || l.State.Stream {
+	if got := l.filter(maxClientsReply); got != maxClientsReply || l.State.Stream {
 		t.Errorf("as an answer the client gets %q; more comes than answers: %v", got, l.State.Stream)
 	}
 }
@@ -344,62 +344,62 @@ func TestTrackerAfterDisconnection(t *testing.T) {
 	if l.Settled() || !l.InsideReply() || l.InsideOwnReply() {
 		t.Error("it is not known that a reply has begun")
 	}
-	l.Disconnected(5)
+	l.RecordDisconnect(5)
 	l.Begin()
 	if got := l.String(); got != "proto 2, db 5" || l.State.UserChanges != 1 || !l.Settled() {
 		t.Errorf("%s, identity %d", got, l.State.UserChanges)
 	}
 }
 
-// TestAskObstacle checks that AskObstacle returns the reason if the proxy cannot send its own
+// TestCheckCanAsk checks that CheckCanAsk returns the reason if the proxy cannot send its own
 // command.
-func TestAskObstacle(t *testing.T) {
+func TestCheckCanAsk(t *testing.T) {
 	for sent, replies := range map[string]string{
 		"MULTI": "+OK\r\n", "MONITOR": "+OK\r\n", "SYNC": "$1", "SUBSCRIBE a": acks2("subscribe", "a", 1),
 	} {
 		l := newTestTracker()
-		if err := l.State.AskObstacle(); err != nil {
+		if err := l.State.CheckCanAsk(); err != nil {
 			t.Error(err)
 		}
 		l.expectReplies(sent)
-		if l.feed(replies, true); l.State.AskObstacle() == nil {
+		if l.feed(replies, true); l.State.CheckCanAsk() == nil {
 			t.Errorf("after %s something can be asked", sent)
 		}
 	}
 }
 
 func TestAwaited(t *testing.T) {
-	var a Awaited
+	var a AwaitedReplies
 	a.AddPlain(2)
 	a.AddPlain(3)
-	a.Add(Expected{Kind: OwnCommand, N: 1})
-	a.Add(Expected{Kind: Subscribe, N: 3})
+	a.Add(ExpectedReply{Kind: OwnCommand, N: 1})
+	a.Add(ExpectedReply{Kind: Subscribe, N: 3})
 	a.AddPlain(1)
-	if got := a.Pending(); got != 5+3+1 || a.Entries() != 4 || !a.HasIrreplaceable() {
-		t.Errorf("%d owed, %+v", got, a.expected())
+	if got := a.PendingCount(); got != 5+3+1 || a.EntryCount() != 4 || !a.HasIrreplaceable() {
+		t.Errorf("%d owed, %+v", got, a.pendingEntries())
 	}
 	a.CancelLast()
 	a.CancelLast()
-	if got := a.Pending(); got != 5 || a.HasIrreplaceable() {
-		t.Errorf("%d owed, %+v", got, a.expected())
+	if got := a.PendingCount(); got != 5 || a.HasIrreplaceable() {
+		t.Errorf("%d owed, %+v", got, a.pendingEntries())
 	}
-	a = Awaited{}
+	a = AwaitedReplies{}
 	a.CancelLast()
 	a.AddPlain(2)
-	if a.CancelLast(); a.Pending() != 1 || a.Empty() {
-		t.Errorf("%+v", a.expected())
+	if a.CancelLast(); a.PendingCount() != 1 || a.Empty() {
+		t.Errorf("%+v", a.pendingEntries())
 	}
 }
 
 // TestAwaitedQueue checks the queue against a slice, in random orders of operations.
 func TestAwaitedQueue(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
-	var a Awaited
-	var want []Expected
+	var a AwaitedReplies
+	var want []ExpectedReply
 	for range 100_000 {
 		switch n := random.IntN(10); {
 		case n < 5:
-			e := Expected{Kind: Kind(1 + random.IntN(int(Untrackable))), N: 1}
+			e := ExpectedReply{Kind: Kind(1 + random.IntN(int(Untrackable))), N: 1}
 			a.Add(e)
 			want = append(want, e)
 		case n < 6:
@@ -411,9 +411,9 @@ func TestAwaitedQueue(t *testing.T) {
 			want = want[1:]
 		}
 		kind := Kind(random.IntN(int(Untrackable) + 1))
-		has := slices.ContainsFunc(want, func(e Expected) bool { return e.Kind == kind })
-		if !slices.Equal(a.expected(), want) || a.Has(kind) != has || a.Empty() != (len(want) == 0) {
-			t.Fatalf("got %v, want %v", a.expected(), want)
+		has := slices.ContainsFunc(want, func(e ExpectedReply) bool { return e.Kind == kind })
+		if !slices.Equal(a.pendingEntries(), want) || a.Has(kind) != has || a.Empty() != (len(want) == 0) {
+			t.Fatalf("got %v, want %v", a.pendingEntries(), want)
 		}
 	}
 }
@@ -422,14 +422,14 @@ func TestAwaitedQueue(t *testing.T) {
 // arrived, no matter which replies follow.
 func TestMarkedReply(t *testing.T) {
 	tracker := NewTracker(0, false)
-	a := &tracker.Awaited
+	a := &tracker.AwaitedReplies
 	if a.Mark(); a.HasMarked() {
 		t.Error("nothing is pending")
 	}
 	a.AddPlain(2)
 	a.Mark()
 	a.AddPlain(3)
-	a.Add(Expected{Kind: OwnCommand, N: 1})
+	a.Add(ExpectedReply{Kind: OwnCommand, N: 1})
 	for i, reply := range []string{"+OK\r\n", "$-1\r\n", ":1\r\n"} {
 		if a.HasMarked() != (i < 2) {
 			t.Errorf("after %d replies: %v", i, a.HasMarked())
@@ -439,7 +439,7 @@ func TestMarkedReply(t *testing.T) {
 		}
 	}
 	a.Mark()
-	if a.CancelLast(); !a.HasMarked() || a.Pending() != 2 {
+	if a.CancelLast(); !a.HasMarked() || a.PendingCount() != 2 {
 		t.Errorf("%+v", a)
 	}
 	a.CancelLast()

@@ -7,15 +7,15 @@ import (
 	"redlock-proxy/proxy/nodes"
 )
 
-// nodeTable translates a reply to CLUSTER NODES: a text with a line for each node.
-func (t *translation) nodeTable(reply element) (element, bool) {
+// translateNodeTable translates a reply to CLUSTER NODES: a text with a line for each node.
+func (t *translation) translateNodeTable(reply element) (element, bool) {
 	text, ok := reply.body()
 	if !ok {
 		return element{}, false
 	}
 	var b strings.Builder
 	for line := range strings.Lines(text) {
-		translated, known, ok := t.nodeLine(line)
+		translated, known, ok := t.translateNodeLine(line)
 		switch {
 		case !ok:
 			return element{}, false
@@ -26,8 +26,8 @@ func (t *translation) nodeTable(reply element) (element, bool) {
 	return reply.withBody(b.String()), true
 }
 
-// nodeLines translates a reply to CLUSTER REPLICAS: a list of lines as in CLUSTER NODES.
-func (t *translation) nodeLines(reply element) (element, bool) {
+// translateNodeLines translates a reply to CLUSTER REPLICAS: a list of lines as in CLUSTER NODES.
+func (t *translation) translateNodeLines(reply element) (element, bool) {
 	if !reply.isList() {
 		return element{}, false
 	}
@@ -37,7 +37,7 @@ func (t *translation) nodeLines(reply element) (element, bool) {
 		if !ok {
 			return element{}, false
 		}
-		translated, known, ok := t.nodeLine(text)
+		translated, known, ok := t.translateNodeLine(text)
 		switch {
 		case !ok:
 			return element{}, false
@@ -49,9 +49,9 @@ func (t *translation) nodeLines(reply element) (element, bool) {
 	return reply, true
 }
 
-// nodeLine translates a line of CLUSTER NODES: the ID, the address, and words that stay. known is
-// false for a node that the map does not know.
-func (t *translation) nodeLine(line string) (translated string, known, ok bool) {
+// translateNodeLine translates a line of CLUSTER NODES: the ID, the address, and words that stay.
+// known is false for a node that the map does not know.
+func (t *translation) translateNodeLine(line string) (translated string, known, ok bool) {
 	if strings.TrimSpace(line) == "" {
 		return line, true, true
 	}
@@ -69,15 +69,15 @@ func (t *translation) nodeLine(line string) (translated string, known, ok bool) 
 	if _, after, hasBus := strings.Cut(addr, "@"); hasBus {
 		own += "@" + strconv.Itoa(listen)
 		if _, fields, hasFields := strings.Cut(after, ","); hasFields {
-			own += "," + t.nodeFields(fields)
+			own += "," + t.translateNodeFields(fields)
 		}
 	}
 	return id + " " + own + " " + rest, known, true
 }
 
-// nodeFields translates the fields behind an address: a name, and fields of the form name=value, of
-// which only the ID of the shard stays.
-func (t *translation) nodeFields(fields string) string {
+// translateNodeFields translates the fields behind an address: a name, and fields of the form
+// name=value, of which only the ID of the shard stays.
+func (t *translation) translateNodeFields(fields string) string {
 	hostname, more, hasMore := strings.Cut(fields, ",")
 	kept := []string{t.hostIfSet(hostname)}
 	for hasMore {
@@ -90,9 +90,9 @@ func (t *translation) nodeFields(fields string) string {
 	return strings.Join(kept, ",")
 }
 
-// slots translates a reply to CLUSTER SLOTS: for each range of slots, its first and last slot, the
-// master and the replicas. A range whose master is unknown is left out.
-func (t *translation) slots(reply element) (element, bool) {
+// translateSlots translates a reply to CLUSTER SLOTS: for each range of slots, its first and last
+// slot, the master and the replicas. A range whose master is unknown is left out.
+func (t *translation) translateSlots(reply element) (element, bool) {
 	if !reply.isList() {
 		return element{}, false
 	}
@@ -103,7 +103,7 @@ func (t *translation) slots(reply element) (element, bool) {
 		}
 		kept := slots.children[:2:2]
 		for _, node := range slots.children[2:] {
-			translated, known, ok := t.slotsNode(node)
+			translated, known, ok := t.translateSlotsNode(node)
 			switch {
 			case !ok:
 				return element{}, false
@@ -124,9 +124,9 @@ func (t *translation) slots(reply element) (element, bool) {
 	return reply, true
 }
 
-// slotsNode translates a node of CLUSTER SLOTS: its host, its port and, since Redis 4, its ID, and
-// since Redis 7 more names of its host.
-func (t *translation) slotsNode(node element) (translated element, known, ok bool) {
+// translateSlotsNode translates a node of CLUSTER SLOTS: its host, its port and, since Redis 4, its
+// ID, and since Redis 7 more names of its host.
+func (t *translation) translateSlotsNode(node element) (translated element, known, ok bool) {
 	if !node.isList() || len(node.children) < 2 {
 		return element{}, false, false
 	}
@@ -142,15 +142,15 @@ func (t *translation) slotsNode(node element) (translated element, known, ok boo
 	listen, known := t.find(id, parts[0].value(), int(port))
 	parts[0], parts[1] = stringElement(t.Host), numberElement(listen)
 	for i := 3; i < len(parts); i++ {
-		if parts[i], ok = t.hostNames(parts[i]); !ok {
+		if parts[i], ok = t.translateHostNames(parts[i]); !ok {
 			return element{}, false, false
 		}
 	}
 	return element{kind: node.kind, children: parts}, known, true
 }
 
-// hostNames translates the names of a host: pairs of ip or hostname, and the value.
-func (t *translation) hostNames(names element) (element, bool) {
+// translateHostNames translates the names of a host: pairs of ip or hostname, and the value.
+func (t *translation) translateHostNames(names element) (element, bool) {
 	if !names.isPairs() {
 		return element{}, false
 	}
@@ -161,9 +161,9 @@ func (t *translation) hostNames(names element) (element, bool) {
 	return element{kind: names.kind, children: pairs}, true
 }
 
-// shards translates a reply to CLUSTER SHARDS: pairs for each shard, with a list of its nodes. A
-// shard is left out if none of its nodes is known.
-func (t *translation) shards(reply element) (element, bool) {
+// translateShards translates a reply to CLUSTER SHARDS: pairs for each shard, with a list of its
+// nodes. A shard is left out if none of its nodes is known.
+func (t *translation) translateShards(reply element) (element, bool) {
 	if !reply.isList() {
 		return element{}, false
 	}
@@ -177,7 +177,7 @@ func (t *translation) shards(reply element) (element, bool) {
 			if pairs[i].value() != "nodes" {
 				continue
 			}
-			list, ok := t.shardNodes(pairs[i+1])
+			list, ok := t.translateShardNodes(pairs[i+1])
 			if !ok {
 				return element{}, false
 			}
@@ -191,7 +191,7 @@ func (t *translation) shards(reply element) (element, bool) {
 	return reply, true
 }
 
-func (t *translation) shardNodes(list element) (element, bool) {
+func (t *translation) translateShardNodes(list element) (element, bool) {
 	if !list.isList() {
 		return element{}, false
 	}
@@ -200,7 +200,7 @@ func (t *translation) shardNodes(list element) (element, bool) {
 		if !node.isPairs() {
 			return element{}, false
 		}
-		translated, known := t.shardNode(node)
+		translated, known := t.translateShardNode(node)
 		if known {
 			kept = append(kept, translated)
 		}
@@ -208,9 +208,9 @@ func (t *translation) shardNodes(list element) (element, bool) {
 	return element{kind: list.kind, children: kept}, true
 }
 
-// shardNode translates a node of CLUSTER SHARDS. Its one port is named as a client of the proxy
-// needs it: tls-port if clients speak TLS, else port.
-func (t *translation) shardNode(node element) (translated element, known bool) {
+// translateShardNode translates a node of CLUSTER SHARDS. Its one port is named as a client of the
+// proxy needs it: tls-port if clients speak TLS, else port.
+func (t *translation) translateShardNode(node element) (translated element, known bool) {
 	id, portName := "", "port"
 	if t.TLS {
 		portName = "tls-port"

@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// info translates a reply to INFO. Lines that name an unknown node are left out, and so are the
-// lines about the addresses on which the node listens.
-func (t *translation) info(reply element) (element, bool) {
+// translateInfo translates a reply to INFO. Lines that name an unknown node are left out, and so
+// are the lines about the addresses on which the node listens.
+func (t *translation) translateInfo(reply element) (element, bool) {
 	text, ok := reply.body()
 	if !ok {
 		return element{}, false
@@ -38,7 +38,7 @@ func (t *translation) info(reply element) (element, bool) {
 			}
 			line = name + ":" + strconv.Itoa(listen) + end
 		case isNumbered(name, "slave"):
-			value, known := t.infoReplica(value)
+			value, known := t.translateInfoReplica(value)
 			if !known {
 				continue
 			}
@@ -65,8 +65,9 @@ func isNumbered(name, prefix string) bool {
 	return ok && digits != "" && strings.Trim(digits, "0123456789") == ""
 }
 
-// infoReplica translates the value of a field such as slave0: ip=…,port=…,state=… and more.
-func (t *translation) infoReplica(value string) (translated string, known bool) {
+// translateInfoReplica translates the value of a field such as slave0: ip=…,port=…,state=… and
+// more.
+func (t *translation) translateInfoReplica(value string) (translated string, known bool) {
 	fields := strings.Split(value, ",")
 	host, port := "", 0
 	for _, field := range fields {
@@ -91,15 +92,16 @@ func (t *translation) infoReplica(value string) (translated string, known bool) 
 	return strings.Join(fields, ","), known
 }
 
-// role translates a reply to ROLE: of a master with its replicas, or of a replica with its master.
-func (t *translation) role(reply element) (element, bool) {
+// translateRole translates a reply to ROLE: of a master with its replicas, or of a replica with its
+// master.
+func (t *translation) translateRole(reply element) (element, bool) {
 	if !reply.isList() || len(reply.children) == 0 {
 		return element{}, false
 	}
 	parts := append([]element(nil), reply.children...)
 	switch kind := parts[0].value(); {
 	case kind == "master" && len(parts) == 3:
-		list, ok := t.roleReplicas(parts[2])
+		list, ok := t.translateRoleReplicas(parts[2])
 		if !ok {
 			return element{}, false
 		}
@@ -117,8 +119,9 @@ func (t *translation) role(reply element) (element, bool) {
 	return element{kind: reply.kind, children: parts}, true
 }
 
-// roleReplicas translates the replicas of ROLE: a list of host, port as a string, and offset.
-func (t *translation) roleReplicas(list element) (element, bool) {
+// translateRoleReplicas translates the replicas of ROLE: a list of host, port as a string, and
+// offset.
+func (t *translation) translateRoleReplicas(list element) (element, bool) {
 	if !list.isList() {
 		return element{}, false
 	}

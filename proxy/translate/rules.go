@@ -19,13 +19,13 @@ type rule struct {
 
 // rules lists all commands whose replies name nodes. It never changes.
 var rules = []rule{
-	{command: "cluster", subcommand: "nodes", translate: (*translation).nodeTable},
-	{command: "cluster", subcommand: "replicas", translate: (*translation).nodeLines},
-	{command: "cluster", subcommand: "slaves", translate: (*translation).nodeLines},
-	{command: "cluster", subcommand: "slots", translate: (*translation).slots},
-	{command: "cluster", subcommand: "shards", translate: (*translation).shards},
-	{command: "info", sections: []string{"server", "replication"}, translate: (*translation).info},
-	{command: "role", translate: (*translation).role},
+	{command: "cluster", subcommand: "nodes", translate: (*translation).translateNodeTable},
+	{command: "cluster", subcommand: "replicas", translate: (*translation).translateNodeLines},
+	{command: "cluster", subcommand: "slaves", translate: (*translation).translateNodeLines},
+	{command: "cluster", subcommand: "slots", translate: (*translation).translateSlots},
+	{command: "cluster", subcommand: "shards", translate: (*translation).translateShards},
+	{command: "info", sections: []string{"server", "replication"}, translate: (*translation).translateInfo},
+	{command: "role", translate: (*translation).translateRole},
 }
 
 // addressFreeSubcommands lists the subcommands of CLUSTER whose replies name no address. The proxy
@@ -82,9 +82,9 @@ const (
 	Malformed
 )
 
-// Reply translates the whole reply to a command. It returns errors, and replies that name no node,
-// unchanged.
-func (t Target) Reply(words [][]byte, reply []byte) (translated []byte, result Result) {
+// TranslateReply translates the whole reply to a command. It returns errors, and replies that name
+// no node, unchanged.
+func (t Target) TranslateReply(words [][]byte, reply []byte) (translated []byte, result Result) {
 	r := find(words)
 	if r == nil || len(reply) == 0 || reply[0] == '-' || reply[0] == '!' {
 		return reply, Complete
@@ -100,7 +100,7 @@ func (t Target) Reply(words [][]byte, reply []byte) (translated []byte, result R
 	if tr.incomplete {
 		result = Incomplete
 	}
-	return e.append(nil), result
+	return e.appendTo(nil), result
 }
 
 // translation is the translation of one reply.
@@ -111,10 +111,10 @@ type translation struct {
 
 // find returns the proxy's port for a node that the reply names. If the node is unknown, it records
 // that.
-func (t *translation) find(id, host string, port int) (listen int, known bool) {
-	listen, known = t.portOf(id, host, port)
+func (t *translation) find(id, host string, port int) (listenPort int, known bool) {
+	listenPort, known = t.portOf(id, host, port)
 	t.incomplete = t.incomplete || !known
-	return listen, known
+	return listenPort, known
 }
 
 // hostIfSet returns the proxy's host in place of a host or name, and an empty text in place of an

@@ -21,7 +21,7 @@ type Target struct {
 }
 
 // portOf returns the proxy's port for a node, by its ID or else by its address.
-func (t Target) portOf(id, host string, port int) (listen int, known bool) {
+func (t Target) portOf(id, host string, port int) (listenPort int, known bool) {
 	if id != "" {
 		return t.Map.PortOf(id)
 	}
@@ -34,10 +34,10 @@ func (t Target) portOf(id, host string, port int) (listen int, known bool) {
 // addr returns an address of the proxy as a cluster writes it: an IPv6 host has no brackets.
 func (t Target) addr(port int) string { return t.Host + ":" + strconv.Itoa(port) }
 
-// Redirect translates the text of an error that sends the client to another node: MOVED or ASK with
-// a slot and an address, or REDIRECT with an address. known is false if the address does not belong
-// to a known node. asExpected is false if the map does not have this node for the slot.
-func (t Target) Redirect(text string) (translated string, asExpected, known bool) {
+// TranslateRedirect translates the text of an error that sends the client to another node: MOVED or
+// ASK with a slot and an address, or REDIRECT with an address. known is false if the address does
+// not belong to a known node. asExpected is false if the map does not have this node for the slot.
+func (t Target) TranslateRedirect(text string) (translated string, asExpected, known bool) {
 	space := strings.LastIndexByte(text, ' ')
 	if space < 0 {
 		return "", false, false
@@ -59,6 +59,6 @@ func (t Target) Redirect(text string) (translated string, asExpected, known bool
 		return "", false, false
 	}
 	listen, known := t.portOf("", host, port)
-	asExpected = known && (words[0] != "MOVED" || t.Map.OwnerOf(int(slot)) == listen)
+	asExpected = known && (words[0] != "MOVED" || t.Map.PortOfSlot(int(slot)) == listen)
 	return text[:space+1] + t.addr(listen), asExpected, known
 }

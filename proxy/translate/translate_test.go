@@ -12,18 +12,18 @@ import (
 // target knows three nodes: a and b at 127.0.0.1, b also by its name, and c at ::1.
 func target() Target {
 	return Target{Host: "proxy", NodeHost: "127.0.0.1", Map: nodes.NewMap([]nodes.Member{
-		{Node: nodes.Node{ID: "aa", Host: "127.0.0.1", Port: 7001, Slots: []nodes.Range{{First: 0, Last: 99}}}, Listen: 6401},
-		{Node: nodes.Node{ID: "bb", Host: "127.0.0.1", Hostname: "node-b", Port: 7002}, Listen: 6402},
-		{Node: nodes.Node{ID: "cc", Host: "::1", Port: 7003}, Listen: 6403},
+		{Node: nodes.Node{ID: "aa", Host: "127.0.0.1", Port: 7001, Slots: []nodes.Range{{First: 0, Last: 99}}}, ListenPort: 6401},
+		{Node: nodes.Node{ID: "bb", Host: "127.0.0.1", Hostname: "node-b", Port: 7002}, ListenPort: 6402},
+		{Node: nodes.Node{ID: "cc", Host: "::1", Port: 7003}, ListenPort: 6403},
 	})}
 }
 
 // lines joins lines of RESP. A line $text stands for a bulk string.
-func lines(all ...string) string {
+func lines(texts ...string) string {
 	var b strings.Builder
-	for _, line := range all {
+	for _, line := range texts {
 		if text, isBulk := strings.CutPrefix(line, "$"); isBulk && line != "$-1" {
-			b.Write(stringElement(text).append(nil))
+			b.Write(stringElement(text).appendTo(nil))
 			continue
 		}
 		b.WriteString(line + "\r\n")
@@ -151,9 +151,9 @@ var replies = []struct {
 
 func words(command string) [][]byte { return bytes.Fields([]byte(command)) }
 
-func TestReply(t *testing.T) {
+func TestTranslateReply(t *testing.T) {
 	for _, c := range replies {
-		got, result := target().Reply(words(c.command), []byte(c.reply))
+		got, result := target().TranslateReply(words(c.command), []byte(c.reply))
 		wantResult := Complete
 		switch {
 		case c.want == "":
@@ -173,7 +173,7 @@ func TestShardsForTLS(t *testing.T) {
 	to.TLS = true
 	reply := lines("*1", "*4", "$slots", "*0", "$nodes", "*1", "*4", "$id", "$aa", "$port", ":7001")
 	want := lines("*1", "*4", "$slots", "*0", "$nodes", "*1", "*4", "$id", "$aa", "$tls-port", ":6401")
-	if got, _ := to.Reply(words("cluster shards"), []byte(reply)); string(got) != want {
+	if got, _ := to.TranslateReply(words("cluster shards"), []byte(reply)); string(got) != want {
 		t.Errorf("%q", got)
 	}
 }
@@ -193,7 +193,7 @@ func TestNamesNodes(t *testing.T) {
 	}
 }
 
-func TestRedirect(t *testing.T) {
+func TestTranslateRedirect(t *testing.T) {
 	for _, c := range []struct {
 		text, want string
 		asExpected bool
@@ -209,7 +209,7 @@ func TestRedirect(t *testing.T) {
 		{"MOVED 5 127.0.0.1", "", false}, {"MOVED", "", false}, {"MOVED 5 x 127.0.0.1:7001", "", false}, {"", "", false},
 		{"MOVED 5 127.0.0.1:70010000", "", false}, {"MOVED 5 127.0.0.1:7001 ", "", false},
 	} {
-		got, asExpected, known := target().Redirect(c.text)
+		got, asExpected, known := target().TranslateRedirect(c.text)
 		if !known {
 			got = ""
 		}
@@ -222,16 +222,16 @@ func TestRedirect(t *testing.T) {
 // erasingTarget returns a target that erases addresses. It translates both a node's own address and
 // the address that target returns for the node to one constant address.
 func erasingTarget() Target {
-	var all []nodes.Member
+	var members []nodes.Member
 	for id, port := range map[string]int{"aa": 7001, "bb": 7002, "cc": 7003} {
 		for _, host := range []string{"127.0.0.1", "node-b", "::1", "proxy"} {
 			listed := nodes.Node{ID: id, Host: host, Port: port}
-			all = append(all, nodes.Member{Node: listed, Listen: 1})
+			members = append(members, nodes.Member{Node: listed, ListenPort: 1})
 			listed.Port -= 600
-			all = append(all, nodes.Member{Node: listed, Listen: 1})
+			members = append(members, nodes.Member{Node: listed, ListenPort: 1})
 		}
 	}
-	return Target{Host: "x", NodeHost: "127.0.0.1", Map: nodes.NewMap(all)}
+	return Target{Host: "x", NodeHost: "127.0.0.1", Map: nodes.NewMap(members)}
 }
 
 // FuzzReply checks that a translated reply is a valid reply. If it is complete, it may differ from
@@ -251,7 +251,7 @@ func FuzzReply(f *testing.F) {
 			return
 		}
 		asked := words(commands[command])
-		got, result := target().Reply(asked, reply)
+		got, result := target().TranslateReply(asked, reply)
 		if result == Malformed {
 			return
 		}
@@ -263,8 +263,8 @@ func FuzzReply(f *testing.F) {
 		if result == Incomplete {
 			return
 		}
-		before, _ := erasingTarget().Reply(asked, reply)
-		after, _ := erasingTarget().Reply(asked, got)
+		before, _ := erasingTarget().TranslateReply(asked, reply)
+		after, _ := erasingTarget().TranslateReply(asked, got)
 		if !bytes.Equal(before, after) {
 			t.Fatalf("%s: %q becomes %q: without addresses %q and %q", asked, reply, got, before, after)
 		}

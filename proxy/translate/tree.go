@@ -64,8 +64,8 @@ func parseElement(p []byte, depth int) (e element, rest []byte, ok bool) {
 	return e, rest, true
 }
 
-// append appends the element to b in RESP.
-func (e element) append(b []byte) []byte {
+// appendTo appends the element to b in RESP.
+func (e element) appendTo(b []byte) []byte {
 	switch {
 	case e.line != nil:
 		return append(append(append(b, e.kind), e.line...), '\r', '\n')
@@ -79,7 +79,7 @@ func (e element) append(b []byte) []byte {
 	}
 	b = resp.AppendHeader(b, resp.Kind(e.kind), int64(n))
 	for _, child := range e.children {
-		b = child.append(b)
+		b = child.appendTo(b)
 	}
 	return b
 }

@@ -13,8 +13,8 @@ import (
 
 // connections holds the proxy's own open connections.
 type connections struct {
-	mu   sync.Mutex
-	open map[*ownConn]struct{}
+	mu        sync.Mutex
+	openConns map[*ownConn]struct{}
 }
 
 // ownConn removes itself from its set when it is closed.
@@ -26,18 +26,18 @@ type ownConn struct {
 func (c *connections) add(conn net.Conn) net.Conn {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.open == nil {
-		c.open = map[*ownConn]struct{}{}
+	if c.openConns == nil {
+		c.openConns = map[*ownConn]struct{}{}
 	}
 	own := &ownConn{conn, c}
-	c.open[own] = struct{}{}
+	c.openConns[own] = struct{}{}
 	return own
 }
 
 // Close implements net.Conn.
 func (c *ownConn) Close() error {
 	c.set.mu.Lock()
-	delete(c.set.open, c)
+	delete(c.set.openConns, c)
 	c.set.mu.Unlock()
 	return c.Conn.Close()
 }
@@ -48,7 +48,7 @@ func (u *Upstream) OwnConnections() (addresses []string) {
 	c := &u.pool.connections
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for conn := range c.open {
+	for conn := range c.openConns {
 		addresses = append(addresses, conn.LocalAddr().String())
 	}
 	return addresses

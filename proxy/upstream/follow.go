@@ -36,13 +36,13 @@ var ErrFailedOver = errors.New("the Sentinels report a different master")
 // discovery finds the master by asking Sentinels.
 type discovery struct {
 	Sentinels
-	log      *slog.Logger
-	servers  []*sentinel
-	asking   chan struct{} // holds a value while a goroutine asks the Sentinels
-	probeNow chan struct{} // a value makes Run probe the upstream immediately
+	log            *slog.Logger
+	servers        []*sentinel
+	askSlot        chan struct{} // holds a value while a goroutine asks the Sentinels
+	probeRequested chan struct{} // a value makes Run probe the upstream immediately
 
-	mu      sync.Mutex
-	current masterReport // the current master; its address is empty if it is unknown
+	mu            sync.Mutex
+	currentReport masterReport // the current master; its address is empty if it is unknown
 	// reconnectFailed is set if the last connection to the known master failed. The next connection
 	// then asks the Sentinels first.
 	reconnectFailed bool
@@ -52,7 +52,7 @@ type discovery struct {
 	minority      masterReport
 	minoritySince time.Time
 
-	asks sync.WaitGroup
+	pendingAsks sync.WaitGroup
 }
 
 // NewWithSentinels returns an upstream like [New], but Sentinels report its address. It ignores the
@@ -62,7 +62,7 @@ func NewWithSentinels(url string, sentinels Sentinels, timeout time.Duration, lo
 	if err != nil {
 		return nil, err
 	}
-	f := &discovery{Sentinels: sentinels, log: log, asking: make(chan struct{}, 1), probeNow: make(chan struct{}, 1)}
+	f := &discovery{Sentinels: sentinels, log: log, askSlot: make(chan struct{}, 1), probeRequested: make(chan struct{}, 1)}
 	for _, addr := range sentinels.Addrs {
 		f.servers = append(f.servers, &sentinel{addr: addr})
 	}
@@ -98,8 +98,8 @@ func (u *Upstream) Locate(ctx context.Context) (string, error) {
 func (u *Upstream) findMaster(ctx context.Context) (string, error) {
 	f := u.discovery
 	select {
-	case f.asking <- struct{}{}:
-		defer func() { <-f.asking }()
+	case f.askSlot <- struct{}{}:
+		defer func() { <-f.askSlot }()
 	case <-ctx.Done():
 		return "", context.Cause(ctx)
 	}
@@ -108,7 +108,7 @@ func (u *Upstream) findMaster(ctx context.Context) (string, error) {
 		return "", context.Cause(ctx)
 	}
 	if len(all) == 0 {
-		err := noSentinel(f.MasterName, failures)
+		err := noSentinelError(f.MasterName, failures)
 		f.warnNoAnswer(err)
 		return "", err
 	}
@@ -120,7 +120,7 @@ func (u *Upstream) findMaster(ctx context.Context) (string, error) {
 }
 
 // askAll asks all Sentinels at the same time, and returns the replies that come in time.
-func (f *discovery) askAll(ctx context.Context, u *Upstream) (all []masterReport, failures []string) {
+func (f *discovery) askAll(ctx context.Context, u *Upstream) (reports []masterReport, failures []string) {
 	type answer struct {
 		report masterReport
 		err    error
@@ -129,7 +129,7 @@ func (f *discovery) askAll(ctx context.Context, u *Upstream) (all []masterReport
 	ctx, cancel := context.WithTimeout(ctx, sentinelTimeout)
 	answers := make(chan answer, len(f.servers))
 	for _, s := range f.servers {
-		f.asks.Go(func() {
+		f.pendingAsks.Go(func() {
 			report, err := s.ask(ctx, u)
 			answers <- answer{report, err, s.addr}
 		})
@@ -143,16 +143,16 @@ func (f *discovery) askAll(ctx context.Context, u *Upstream) (all []masterReport
 				failures = append(failures, fmt.Sprintf("%s: %v", a.addr, plainCause(a.err)))
 				continue
 			}
-			if all = append(all, a.report); len(all) == len(f.servers)/2+1 {
+			if reports = append(reports, a.report); len(reports) == len(f.servers)/2+1 {
 				grace = time.After(sentinelGrace)
 			}
 		case <-grace:
-			return all, failures
+			return reports, failures
 		case <-ctx.Done():
-			return all, append(failures, "no answer in time from the other Sentinels")
+			return reports, append(failures, "no answer in time from the other Sentinels")
 		}
 	}
-	return all, failures
+	return reports, failures
 }
 
 // adopt replaces the current report, unless the new report is older and the current master is not
@@ -161,15 +161,15 @@ func (f *discovery) adopt(report, majority masterReport) (from, to string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.warnedNoAnswer = false
-	from = f.current.addr
-	if from == "" || report.epoch >= f.current.epoch || f.reconnectFailed {
-		f.current = report
+	from = f.currentReport.addr
+	if from == "" || report.epoch >= f.currentReport.epoch || f.reconnectFailed {
+		f.currentReport = report
 	}
-	if f.isOutvoted(f.current, majority, time.Now()) {
-		f.current = majority
+	if f.isOutvoted(f.currentReport, majority, time.Now()) {
+		f.currentReport = majority
 	}
 	f.reconnectFailed = false
-	return from, f.current.addr
+	return from, f.currentReport.addr
 }
 
 // isOutvoted reports whether a report has had time to spread and most Sentinels still report
@@ -190,10 +190,10 @@ func (f *discovery) isOutvoted(report, majority masterReport, now time.Time) boo
 func (f *discovery) warnNoAnswer(err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.current.addr != "" && !f.warnedNoAnswer {
+	if f.currentReport.addr != "" && !f.warnedNoAnswer {
 		f.warnedNoAnswer = true
 		f.log.Warn("no Sentinel answers: keeping the last known upstream while it can be reached",
-			"upstream", f.current.addr, "cause", err)
+			"upstream", f.currentReport.addr, "cause", err)
 	}
 }
 
@@ -207,7 +207,7 @@ func (f *discovery) markSuspect() {
 func (f *discovery) currentMaster() (addr string, suspect bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.current.addr, f.reconnectFailed
+	return f.currentReport.addr, f.reconnectFailed
 }
 
 // name returns the master's address, or its name if the address is unknown.
@@ -224,38 +224,38 @@ func (u *Upstream) switchMaster(from, to string) {
 	f := u.discovery
 	f.log.Warn("upstream failed over: disconnecting clients of the old master",
 		"master", f.MasterName, "from", from, "to", to)
-	u.serverChanged(true)
+	u.beginTerm(true)
 }
 
-// serverChanged begins another term, because another server has become the upstream. had is set if
-// the upstream had a server before.
-func (u *Upstream) serverChanged(had bool) {
-	if had {
+// beginTerm begins another term, because another server has become the upstream. hadServer is set
+// if the upstream had a server before.
+func (u *Upstream) beginTerm(hadServer bool) {
+	if hadServer {
 		u.term.Add(1)
 	}
 	u.mu.Lock()
-	u.dialErr, u.hasOldRights = nil, had
-	u.uncheckedLeft, u.verified, u.mode = 0, false, modeState{}
+	u.dialErr, u.hasOldRights = nil, hadServer
+	u.uncheckedRemaining, u.verified, u.mode = 0, false, modeState{}
 	u.mu.Unlock()
 	u.pool.renew()
 	u.trials.wake()
-	if had {
+	if hadServer {
 		u.onFailover()
 	}
 	select {
-	case u.probeNow() <- struct{}{}:
+	case u.probeRequested() <- struct{}{}:
 	default:
 	}
 }
 
-// probeNow returns the channel by which a change of the server makes Run probe immediately; nil if
-// the address is fixed.
-func (u *Upstream) probeNow() chan struct{} {
+// probeRequested returns the channel by which a change of the server makes Run probe immediately;
+// nil if the address is fixed.
+func (u *Upstream) probeRequested() chan struct{} {
 	switch {
 	case u.discovery != nil:
-		return u.discovery.probeNow
+		return u.discovery.probeRequested
 	case u.node != nil:
-		return u.node.probeNow
+		return u.node.probeRequested
 	}
 	return nil
 }
@@ -278,7 +278,7 @@ func (f *discovery) close() {
 	for _, s := range f.servers {
 		s.close()
 	}
-	f.asks.Wait()
+	f.pendingAsks.Wait()
 }
 
 // checkRole refuses a server that reports a role other than master. It accepts a server that
@@ -288,7 +288,7 @@ func (u *Upstream) checkRole(conn net.Conn) error {
 		return nil
 	}
 	answer, err := u.exchange(conn, "ROLE")
-	if err != nil || resp.Begins(answer, "-") {
+	if err != nil || resp.HasPrefix(answer, "-") {
 		return err
 	}
 	if role := resp.Texts(answer); len(role) > 0 && role[0] != "master" {

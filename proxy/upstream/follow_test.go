@@ -25,15 +25,15 @@ func sentinelAnswers(addr string, epoch int) map[string]string {
 // startSentinel starts a Sentinel that answers SENTINEL GET-MASTER-ADDR-BY-NAME and MASTER from a
 // table that can be replaced.
 func startSentinel(t *testing.T, answers map[string]string) (*scriptedServer, *atomic.Value) {
-	var current atomic.Value
-	current.Store(answers)
+	var currentAnswers atomic.Value
+	currentAnswers.Store(answers)
 	return startScripted(t, func(command string) string {
 		words := strings.Fields(command)
 		if words[0] == "AUTH" {
 			return "+OK\r\n"
 		}
-		return current.Load().(map[string]string)[words[1]]
-	}), &current
+		return currentAnswers.Load().(map[string]string)[words[1]]
+	}), &currentAnswers
 }
 
 // startRole starts a server with this role.
@@ -51,14 +51,14 @@ const (
 	replicaRole = "*5\r\n$5\r\nslave\r\n$1\r\nh\r\n:1\r\n$9\r\nconnected\r\n:0\r\n"
 )
 
-func newFollowing(t *testing.T, login string, sentinels ...*scriptedServer) (*Upstream, *logtest.Buffer) {
+func newSentinelUpstream(t *testing.T, login string, sentinels ...*scriptedServer) (*Upstream, *logtest.Buffer) {
 	t.Helper()
 	var addrs []string
 	for _, s := range sentinels {
 		addrs = append(addrs, s.ln.Addr().String())
 	}
 	log := &logtest.Buffer{}
-	up, err := NewWithSentinels("redis://nowhere:1", Sentinels{MasterName: "m", Addrs: addrs, Password: login}, patience,
+	up, err := NewWithSentinels("redis://nowhere:1", Sentinels{MasterName: "m", Addrs: addrs, Password: login}, testTimeout,
 		slog.New(slog.NewTextHandler(log, nil)))
 	if err != nil {
 		t.Fatal(err)
@@ -95,7 +95,7 @@ func TestInvalidSentinelReplies(t *testing.T) {
 		if strings.HasPrefix(c.answer, "$9") {
 			s = startScripted(t, func(string) string { return c.answer[:0] })
 		}
-		up, _ := newFollowing(t, "", s)
+		up, _ := newSentinelUpstream(t, "", s)
 		addr, err := up.Locate(t.Context())
 		switch {
 		case c.want == "" && (err != nil || addr != "h:1"):
@@ -135,7 +135,7 @@ func TestFollowing(t *testing.T) {
 	old, new := startRole(t, masterRole), startRole(t, masterRole)
 	s1, replies1 := startSentinel(t, sentinelAnswers(old.ln.Addr().String(), 1))
 	s2, replies2 := startSentinel(t, sentinelAnswers(old.ln.Addr().String(), 1))
-	up, log := newFollowing(t, "secret", s1, s2)
+	up, log := newSentinelUpstream(t, "secret", s1, s2)
 	failovers := 0
 	up.OnFailover(func() { failovers++ })
 	if up.Name() != "m" {
@@ -197,7 +197,7 @@ func TestFollowing(t *testing.T) {
 func TestFollowingAsksForTheRole(t *testing.T) {
 	replica, master := startRole(t, replicaRole), startRole(t, "-NOPERM no\r\n")
 	s, replies := startSentinel(t, sentinelAnswers(replica.ln.Addr().String(), 1))
-	up, _ := newFollowing(t, "", s)
+	up, _ := newSentinelUpstream(t, "", s)
 	for range 2 {
 		_, err := up.Connect(t.Context())
 		if want := "upstream " + replica.ln.Addr().String() +
@@ -206,7 +206,7 @@ func TestFollowingAsksForTheRole(t *testing.T) {
 		}
 	}
 	replies.Store(sentinelAnswers(master.ln.Addr().String(), 1))
-	for deadline := time.Now().Add(patience); ; time.Sleep(dialPause) {
+	for deadline := time.Now().Add(testTimeout); ; time.Sleep(dialPause) {
 		conn, err := up.Connect(t.Context())
 		if err == nil {
 			conn.Close()
@@ -228,7 +228,7 @@ func TestLoneSentinel(t *testing.T) {
 	lone, replies := startSentinel(t, sentinelAnswers(old.ln.Addr().String(), 1))
 	s2, _ := startSentinel(t, sentinelAnswers(old.ln.Addr().String(), 1))
 	s3, _ := startSentinel(t, sentinelAnswers(old.ln.Addr().String(), 1))
-	up, _ := newFollowing(t, "", lone, s2, s3)
+	up, _ := newSentinelUpstream(t, "", lone, s2, s3)
 	checkMaster := func(want *scriptedServer) {
 		t.Helper()
 		if got, err := up.findMaster(t.Context()); err != nil || got != want.ln.Addr().String() {
@@ -269,7 +269,7 @@ func TestNewMasterThatCannotBeReached(t *testing.T) {
 	_ = unreachable.ln.Close()
 	closed := startScripted(t, func(string) string { return "-NOAUTH Authentication required.\r\n" })
 	s, replies := startSentinel(t, sentinelAnswers(old.ln.Addr().String(), 1))
-	up, _ := newFollowing(t, "", s)
+	up, _ := newSentinelUpstream(t, "", s)
 	up.Probe(t.Context())
 	if !up.GrantsAll() {
 		t.Fatal("the first master does not allow everything")

@@ -27,7 +27,7 @@ func (u *Upstream) RefuseMasters(masterName func(runID, addr string) string) {
 // CheckNewMasters returns an error if masterName, as in RefuseMasters, names the upstream as a lock
 // master. It accepts an upstream that does not answer.
 func (u *Upstream) CheckNewMasters(ctx context.Context, masterName func(runID, addr string) string) error {
-	ctx, cancel := context.WithTimeout(ctx, ownTimeout)
+	ctx, cancel := context.WithTimeout(ctx, ownCommandTimeout)
 	defer cancel()
 	conn, err := u.dialNow(ctx)
 	if err != nil {
@@ -35,7 +35,7 @@ func (u *Upstream) CheckNewMasters(ctx context.Context, masterName func(runID, a
 	}
 	defer conn.Close()
 	defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
-	if err = u.greet(conn); err == nil {
+	if err = u.handshake(conn); err == nil {
 		err = u.checkIdentity(conn, masterName)
 	}
 	if errors.Is(err, ErrGrantsLocks) {
@@ -101,7 +101,7 @@ func parseNodes(reply []byte) (addrs []string) {
 func (u *Upstream) disconnectClients() {
 	u.term.Add(1)
 	select {
-	case u.disconnectNow <- struct{}{}:
+	case u.disconnectRequested <- struct{}{}:
 	default:
 	}
 }

@@ -38,7 +38,7 @@ func TestLockMasterIsRefused(t *testing.T) {
 		}
 		return "+PONG\r\n"
 	})
-	up, err := New("redis://"+s.ln.Addr().String(), patience, slog.New(slog.DiscardHandler))
+	up, err := New("redis://"+s.ln.Addr().String(), testTimeout, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,14 +50,14 @@ func TestLockMasterIsRefused(t *testing.T) {
 		}
 		return ""
 	})
-	const isMaster, isProxy = "it is the lock master 10.0.0.8:6379: ", "it is a redlock-proxy: "
+	const masterError, proxyError = "it is the lock master 10.0.0.8:6379: ", "it is a redlock-proxy: "
 	for _, c := range []struct {
 		replies [2]string
 		refused string
 	}{
-		{standalone("other"), ""}, {standalone("master"), isMaster}, {standalone("other"), ""},
-		{nodes("10.0.0.8:6379"), isMaster}, {nodes("10.0.0.9:6379"), ""}, {[2]string{"-NOPERM no\r\n", ""}, ""},
-		{proxy, isProxy}, {standalone("other"), ""},
+		{standalone("other"), ""}, {standalone("master"), masterError}, {standalone("other"), ""},
+		{nodes("10.0.0.8:6379"), masterError}, {nodes("10.0.0.9:6379"), ""}, {[2]string{"-NOPERM no\r\n", ""}, ""},
+		{proxy, proxyError}, {standalone("other"), ""},
 	} {
 		refused := c.refused != ""
 		replies.Store(c.replies)
@@ -80,7 +80,7 @@ func TestLockMasterIsRefused(t *testing.T) {
 	pathReply.Store("+OK\r\n")
 	replies.Store([2]string{"-NOAUTH no\r\n", ""})
 	up.mu.Lock()
-	up.uncheckedLeft = 0
+	up.uncheckedRemaining = 0
 	up.mu.Unlock()
 	if _, err := up.Connect(t.Context()); !errors.Is(err, errProxy) {
 		t.Errorf("a server that answers PROXY PATH: %v", err)
@@ -92,7 +92,7 @@ func TestLockMasterIsRefused(t *testing.T) {
 func TestCheckNewMasters(t *testing.T) {
 	info := "run_id:same\r\n"
 	s := startScripted(t, func(string) string { return fmt.Sprintf("$%d\r\n%s\r\n", len(info), info) })
-	up, err := New("redis://"+s.ln.Addr().String(), patience, slog.New(slog.DiscardHandler))
+	up, err := New("redis://"+s.ln.Addr().String(), testTimeout, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}

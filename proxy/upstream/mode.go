@@ -37,7 +37,7 @@ func (u *Upstream) askMode(conn net.Conn) error {
 	}
 	answer, err := u.exchange(conn, "HELLO")
 	// The server is too old for HELLO, or requires a login.
-	if err == nil && resp.Begins(answer, "-") {
+	if err == nil && resp.HasPrefix(answer, "-") {
 		answer, err = u.exchange(conn, "INFO", "server")
 	}
 	if err != nil {
@@ -74,7 +74,7 @@ func (u *Upstream) RecordMode(answer []byte) {
 	u.mode.unknown = false
 	if redirects(mode) {
 		u.mode.cluster = true
-		u.uncheckedLeft, u.verified = 0, false
+		u.uncheckedRemaining, u.verified = 0, false
 		u.disconnectClients()
 	}
 }

@@ -29,10 +29,10 @@ func TestRedirects(t *testing.T) {
 
 // startMode starts a server that answers HELLO and INFO with replies that can be changed.
 func startMode(t *testing.T, hello, info string) (*scriptedServer, *atomic.Value) {
-	var current atomic.Value
-	current.Store([2]string{hello, info})
+	var currentReplies atomic.Value
+	currentReplies.Store([2]string{hello, info})
 	return startScripted(t, func(command string) string {
-		replies := current.Load().([2]string)
+		replies := currentReplies.Load().([2]string)
 		switch strings.Fields(command)[0] {
 		case "HELLO":
 			return replies[0]
@@ -44,14 +44,14 @@ func startMode(t *testing.T, hello, info string) (*scriptedServer, *atomic.Value
 			return "-ERR unknown command\r\n"
 		}
 		return "+PONG\r\n"
-	}), &current
+	}), &currentReplies
 }
 
 // TestClusterIsRefusedOnReconnect checks that a server that becomes a cluster node is refused by
 // the next probe and by later connections. A former cluster node is used again.
 func TestClusterIsRefusedOnReconnect(t *testing.T) {
 	s, replies := startMode(t, standaloneHello, "")
-	up, err := New("redis://"+s.ln.Addr().String(), patience, slog.New(slog.DiscardHandler))
+	up, err := New("redis://"+s.ln.Addr().String(), testTimeout, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -88,7 +88,7 @@ func TestClusterIsRefusedOnReconnect(t *testing.T) {
 func TestClusterIsDetectedAfterALogin(t *testing.T) {
 	const noAuth = "-NOAUTH x\r\n"
 	s, replies := startMode(t, noAuth, noAuth)
-	up, err := New("redis://"+s.ln.Addr().String(), patience, slog.New(slog.DiscardHandler))
+	up, err := New("redis://"+s.ln.Addr().String(), testTimeout, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -143,7 +143,7 @@ func TestClusterIsRefusedOnFailover(t *testing.T) {
 	old, _ := startMode(t, standaloneHello, "")
 	next, _ := startMode(t, clusterHello, "")
 	s, replies := startSentinel(t, sentinelAnswers(old.ln.Addr().String(), 1))
-	up, _ := newFollowing(t, "", s)
+	up, _ := newSentinelUpstream(t, "", s)
 	up.SetProxyID("id")
 	up.RefuseClusters()
 	conn, err := up.Connect(t.Context())

@@ -26,8 +26,8 @@ var (
 
 // node is the changing address of a cluster's node.
 type node struct {
-	onUnreachable func()        // the function to call when a connection fails
-	probeNow      chan struct{} // a value makes Run probe the upstream immediately
+	onUnreachable  func()        // the function to call when a connection fails
+	probeRequested chan struct{} // a value makes Run probe the upstream immediately
 
 	mu       sync.Mutex
 	id, addr string
@@ -42,7 +42,7 @@ func NewNode(url string, timeout time.Duration, log *slog.Logger, suspect func()
 	if err != nil {
 		return nil, err
 	}
-	u.node = &node{onUnreachable: suspect, probeNow: make(chan struct{}, 1), err: errNotReported}
+	u.node = &node{onUnreachable: suspect, probeRequested: make(chan struct{}, 1), err: errNotReported}
 	return u, nil
 }
 
@@ -50,29 +50,29 @@ func NewNode(url string, timeout time.Duration, log *slog.Logger, suspect func()
 // empty ID stands for any node.
 func (u *Upstream) MoveTo(id, addr string) {
 	if before, changed := u.node.set(id, addr, nil); changed {
-		u.serverChanged(before != "")
+		u.beginTerm(before != "")
 	}
 }
 
 // Forget records the reason why the node's address is unknown, and ends the connections to the
 // node.
 func (u *Upstream) Forget(cause error) {
-	id, _ := u.node.current()
+	id, _ := u.node.currentNode()
 	if before, changed := u.node.set(id, "", cause); changed {
-		u.serverChanged(before != "")
+		u.beginTerm(before != "")
 	}
 }
 
 // set changes the address, and returns the former one.
-func (n *node) set(id, addr string, cause error) (before string, changed bool) {
+func (n *node) set(id, addr string, cause error) (previousAddr string, changed bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	before, changed = n.addr, n.id != id || n.addr != addr
+	previousAddr, changed = n.addr, n.id != id || n.addr != addr
 	n.id, n.addr, n.err = id, addr, cause
-	return before, changed
+	return previousAddr, changed
 }
 
-func (n *node) current() (id, addr string) {
+func (n *node) currentNode() (id, addr string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.id, n.addr
@@ -93,7 +93,7 @@ const shownIDLength = 8
 
 // publicName returns the name that clients may see. It contains no address.
 func (n *node) publicName() string {
-	id, _ := n.current()
+	id, _ := n.currentNode()
 	if id == "" {
 		return "cluster"
 	}
@@ -102,13 +102,13 @@ func (n *node) publicName() string {
 
 // name returns the name for operators.
 func (n *node) name() string {
-	_, addr := n.current()
+	_, addr := n.currentNode()
 	return cmp.Or(addr, n.publicName())
 }
 
 // NodeID returns the ID of the node; empty if it is unknown.
 func (u *Upstream) NodeID() string {
-	id, _ := u.node.current()
+	id, _ := u.node.currentNode()
 	return id
 }
 
@@ -117,7 +117,7 @@ func (u *Upstream) IsNode() bool { return u.node != nil }
 
 // NodeHost returns the host at which the node is reached.
 func (u *Upstream) NodeHost() string {
-	_, addr := u.node.current()
+	_, addr := u.node.currentNode()
 	host, _, _ := net.SplitHostPort(addr)
 	return host
 }
@@ -129,7 +129,7 @@ func (u *Upstream) askNode(conn net.Conn) error {
 	if err != nil {
 		return err
 	}
-	id, _ := u.node.current()
+	id, _ := u.node.currentNode()
 	texts := resp.Texts(answer)
 	switch {
 	case isClusterDisabled(string(answer)):

@@ -12,11 +12,11 @@ import (
 )
 
 const (
-	// ownTimeout limits each of the proxy's own commands, including dialing, because a client waits
-	// for it.
-	ownTimeout = 2 * time.Second
-	// ownConns limits the number of connections for the proxy's own commands.
-	ownConns = 4
+	// ownCommandTimeout limits each of the proxy's own commands, including dialing, because a
+	// client waits for it.
+	ownCommandTimeout = 2 * time.Second
+	// maxOwnConns limits the number of connections for the proxy's own commands.
+	maxOwnConns = 4
 )
 
 // pool sends the proxy's own commands to the upstream, on connections that no client shares. It
@@ -44,13 +44,13 @@ func newPool(u *Upstream) *pool {
 			return opts.Username, opts.Password
 		}
 	}
-	opts.DialTimeout = ownTimeout
-	opts.ReadTimeout, opts.WriteTimeout = ownTimeout, ownTimeout
+	opts.DialTimeout = ownCommandTimeout
+	opts.ReadTimeout, opts.WriteTimeout = ownCommandTimeout, ownCommandTimeout
 	opts.ContextTimeoutEnabled = true
-	opts.PoolSize = ownConns
+	opts.PoolSize = maxOwnConns
 	opts.PipelinePoolSize = -1
 	opts.Dialer = func(ctx context.Context, _, _ string) (net.Conn, error) {
-		ctx, cancel := context.WithTimeout(ctx, min(u.Timeout(), ownTimeout))
+		ctx, cancel := context.WithTimeout(ctx, min(u.Timeout(), ownCommandTimeout))
 		defer cancel()
 		conn, err := u.dialNow(ctx)
 		if err != nil {

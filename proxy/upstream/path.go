@@ -19,10 +19,10 @@ const loopPause = 2 * time.Second
 // file descriptors left. SetProxyID must be called before all other methods.
 func (u *Upstream) SetProxyID(id string) { u.proxyID = id }
 
-// verifyEvery is the number of connections that are made between two checks. The proxy repeats the
-// check, because the server behind the address can change. It does not check each connection,
+// verifyInterval is the number of connections that are made between two checks. The proxy repeats
+// the check, because the server behind the address can change. It does not check each connection,
 // because a Redis counts each check as an error in its INFO.
-const verifyEvery = 64
+const verifyInterval = 64
 
 // verify checks the upstream on a new connection, if a check is due. The expected reply to PROXY
 // PATH is Redis' error for an unknown command.
@@ -39,9 +39,9 @@ func (u *Upstream) verify(conn net.Conn) error {
 	}
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	u.uncheckedLeft, u.verified = verifyEvery, err == nil
+	u.uncheckedRemaining, u.verified = verifyInterval, err == nil
 	if err != nil {
-		u.uncheckedLeft = 0
+		u.uncheckedRemaining = 0
 	}
 	return err
 }
@@ -51,13 +51,13 @@ func (u *Upstream) verify(conn net.Conn) error {
 func (u *Upstream) isVerified() bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if u.uncheckedLeft == 0 {
+	if u.uncheckedRemaining == 0 {
 		if u.verified {
-			u.uncheckedLeft = verifyEvery
+			u.uncheckedRemaining = verifyInterval
 		}
 		return false
 	}
-	u.uncheckedLeft--
+	u.uncheckedRemaining--
 	return true
 }
 
@@ -68,9 +68,9 @@ func (u *Upstream) askPath(conn net.Conn) error {
 	switch {
 	case err != nil:
 		return err
-	case resp.Begins(answer, "-LOOP "):
+	case resp.HasPrefix(answer, "-LOOP "):
 		return server.ErrLoop
-	case resp.Begins(answer, "+OK"):
+	case resp.HasPrefix(answer, "+OK"):
 		return errProxy
 	}
 	return nil

@@ -31,8 +31,8 @@ func (u *Upstream) Run(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-u.probeNow():
-		case <-u.disconnectNow:
+		case <-u.probeRequested():
+		case <-u.disconnectRequested:
 			u.onFailover()
 		case <-tick:
 		}
@@ -68,7 +68,7 @@ func (u *Upstream) Probe(ctx context.Context) {
 			u.disconnectClients()
 		}
 		u.err = plainCause(err)
-		u.uncheckedLeft, u.verified = 0, false
+		u.uncheckedRemaining, u.verified = 0, false
 		// After any other error, the upstream may be a different server.
 		u.mode.cluster = u.mode.cluster && errors.Is(err, ErrCluster)
 	} else {
@@ -128,25 +128,25 @@ func (u *Upstream) probeAccessOnce(ctx context.Context) (result access, broken b
 		return result, false, err
 	}
 	pong, err := u.exchange(conn, "PING")
-	if err == nil && resp.Begins(pong, "-BUSY ") {
+	if err == nil && resp.HasPrefix(pong, "-BUSY ") {
 		// The reply does not show the rights, which cannot change while a script runs.
 		err = refusalOf([]string{"PING"}, pong)
 	}
 	if err != nil {
 		return result, false, err
 	}
-	result.requiresLogin = resp.Begins(pong, "-NOAUTH")
+	result.requiresLogin = resp.HasPrefix(pong, "-NOAUTH")
 	name, err := u.exchange(conn, "ACL", "WHOAMI")
 	switch {
 	case err != nil:
 		return result, true, nil
 	case name[0] == '-':
 		info, err := u.exchange(conn, "INFO", "server")
-		result.grantsAll = err == nil && resp.Begins(pong, "+PONG") && PredatesACL(info)
+		result.grantsAll = err == nil && resp.HasPrefix(pong, "+PONG") && PredatesACL(info)
 		return result, err != nil, nil
 	}
 	user, err := u.exchange(conn, "ACL", "GETUSER", strings.Join(resp.Texts(name), ""))
-	result.grantsAll = err == nil && MayAll(user)
+	result.grantsAll = err == nil && HasAllPermissions(user)
 	return result, err != nil, nil
 }
 

@@ -27,7 +27,7 @@ func (r *Record) Read(ctx context.Context) (location.EraPlace, error) {
 	return at, err
 }
 
-func (r *Record) read(ctx context.Context) (at location.EraPlace, older []string, err error) {
+func (r *Record) read(ctx context.Context) (at location.EraPlace, olderEntries []string, err error) {
 	client, err := r.pool.client()
 	if err != nil {
 		return at, nil, err
@@ -39,8 +39,8 @@ func (r *Record) read(ctx context.Context) (at location.EraPlace, older []string
 	case err != nil:
 		return at, nil, r.Failure(err)
 	}
-	at, older = location.ParseRecord(fields, r.overlaps)
-	return at, older, nil
+	at, olderEntries = location.ParseRecord(fields, r.overlaps)
+	return at, olderEntries, nil
 }
 
 // overlaps reports whether other globs may match some of this record's lock keys.

@@ -8,11 +8,11 @@ import (
 	"redlock-proxy/internal/resp"
 )
 
-// MayAll parses a reply to ACL GETUSER, and reports whether the user may run every command with
-// every key and channel in every database. It returns false if the reply has a field that the proxy
-// does not know, because the field may limit the user.
-func MayAll(reply []byte) bool {
-	value, err := resp.NewRESP3Reader(bytes.NewReader(reply), resp.ClientLimits()).Value()
+// HasAllPermissions parses a reply to ACL GETUSER, and reports whether the user may run every
+// command with every key and channel in every database. It returns false if the reply has a field
+// that the proxy does not know, because the field may limit the user.
+func HasAllPermissions(reply []byte) bool {
+	value, err := resp.NewRESP3Reader(bytes.NewReader(reply), resp.ClientLimits()).ReadValue()
 	fields, isList := value.([]any)
 	if err != nil || !isList || len(fields)%2 != 0 {
 		return false

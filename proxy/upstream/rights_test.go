@@ -5,9 +5,10 @@ import (
 	"testing"
 )
 
-// TestMayAll reads the replies of Redis 6.0, Redis 7 and 8, and Valkey 9.1, with RESP2 and RESP3.
-// A limit, or a field that the proxy does not know, means that the user may not do everything.
-func TestMayAll(t *testing.T) {
+// TestHasAllPermissions reads the replies of Redis 6.0, Redis 7 and 8, and Valkey 9.1, with RESP2
+// and RESP3. A limit, or a field that the proxy does not know, means that the user may not do
+// everything.
+func TestHasAllPermissions(t *testing.T) {
 	const (
 		redis6 = "*8 $5 flags *3 $2 on $7 allkeys $11 allcommands $9 passwords *0 $8 commands $5 +@all $4 keys *1 $1 * "
 		redis7 = "*12 $5 flags *2 $2 on $6 nopass $9 passwords *1 $2 ab $8 commands $5 +@all $4 keys $2 ~* " +
@@ -36,7 +37,7 @@ func TestMayAll(t *testing.T) {
 		{"*-1 ", false}, {"-NOPERM ", false}, {"", false},
 	} {
 		reply := strings.NewReplacer(" -set", " -set", " ", "\r\n").Replace(c.reply)
-		if MayAll([]byte(reply)) != c.want {
+		if HasAllPermissions([]byte(reply)) != c.want {
 			t.Errorf("%q: want %v", reply, c.want)
 		}
 	}

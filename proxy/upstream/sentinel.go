@@ -71,7 +71,7 @@ func (s *sentinel) askOnce(ctx context.Context, u *Upstream) (report masterRepor
 		}
 	}
 	conn := s.conn
-	stop := context.AfterFunc(ctx, func() { sever(conn) })
+	stop := context.AfterFunc(ctx, func() { closeImmediately(conn) })
 	defer stop()
 	answer, err := u.exchange(conn, "SENTINEL", "GET-MASTER-ADDR-BY-NAME", u.discovery.MasterName)
 	var details []byte
@@ -79,7 +79,7 @@ func (s *sentinel) askOnce(ctx context.Context, u *Upstream) (report masterRepor
 		details, err = u.exchange(conn, "SENTINEL", "MASTER", u.discovery.MasterName)
 	}
 	if err != nil {
-		sever(conn)
+		closeImmediately(conn)
 		s.conn = nil
 		return masterReport{}, true, err
 	}
@@ -97,14 +97,14 @@ func (u *Upstream) dialSentinel(ctx context.Context, addr string) (net.Conn, err
 	if login == nil {
 		return conn, nil
 	}
-	stop := context.AfterFunc(ctx, func() { sever(conn) })
+	stop := context.AfterFunc(ctx, func() { closeImmediately(conn) })
 	defer stop()
 	answer, err := u.exchange(conn, login...)
-	if err == nil && !resp.Begins(answer, "+OK") {
+	if err == nil && !resp.HasPrefix(answer, "+OK") {
 		err = errors.New("AUTH: " + resp.FirstLine(answer))
 	}
 	if err != nil {
-		sever(conn)
+		closeImmediately(conn)
 		return nil, err
 	}
 	return conn, nil
@@ -115,7 +115,7 @@ func (s *sentinel) close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed = true; s.conn != nil {
-		sever(s.conn)
+		closeImmediately(s.conn)
 	}
 	s.conn = nil
 }
@@ -124,13 +124,13 @@ func (s *sentinel) close() {
 // the Sentinel refuses the second command, the epoch is 0.
 func parseMasterReport(answer, details []byte) (masterReport, error) {
 	switch {
-	case resp.Begins(answer, "-"):
+	case resp.HasPrefix(answer, "-"):
 		return masterReport{}, errors.New(resp.FirstLine(answer))
-	case resp.Begins(answer, "*-1"), resp.Begins(answer, "$-1"), resp.Begins(answer, "_"):
+	case resp.HasPrefix(answer, "*-1"), resp.HasPrefix(answer, "$-1"), resp.HasPrefix(answer, "_"):
 		return masterReport{}, errUnknownMaster
 	}
 	hostPort := resp.Texts(answer)
-	if !resp.Begins(answer, "*2\r\n") || len(hostPort) != 2 || !isAddress(hostPort[0], hostPort[1]) {
+	if !resp.HasPrefix(answer, "*2\r\n") || len(hostPort) != 2 || !isAddress(hostPort[0], hostPort[1]) {
 		return masterReport{}, errInvalidAddress
 	}
 	epoch, _ := valueAfter(resp.Texts(details), "config-epoch")
@@ -148,17 +148,17 @@ func isAddress(host, port string) bool {
 
 // chooseReport returns the report of the latest epoch. If reports of that epoch differ, it prefers
 // the most frequent report, then the known address. Without reports it returns the zero value.
-func chooseReport(all []masterReport, known string) (best masterReport) {
+func chooseReport(reports []masterReport, knownAddr string) (best masterReport) {
 	votes := map[masterReport]int{}
-	for _, o := range all {
+	for _, o := range reports {
 		votes[o]++
 	}
-	for _, o := range all {
+	for _, o := range reports {
 		switch {
 		case best.addr == "" || o.epoch > best.epoch:
 			best = o
 		case o.epoch < best.epoch || votes[o] < votes[best]:
-		case votes[o] > votes[best] || o.addr == known:
+		case votes[o] > votes[best] || o.addr == knownAddr:
 			best = o
 		}
 	}
@@ -188,13 +188,14 @@ func loginWords(username, password string) []string {
 	return nil
 }
 
-// noSentinel returns the error that no Sentinel reports the master.
-func noSentinel(master string, failures []string) error {
+// noSentinelError returns the error that no Sentinel reports the master.
+func noSentinelError(master string, failures []string) error {
 	return fmt.Errorf("no Sentinel returned the address of %s: %s", master, strings.Join(failures, "; "))
 }
 
-// sever ends a connection immediately. Closing TLS would wait until the peer reads a notification.
-func sever(conn net.Conn) {
+// closeImmediately ends a connection immediately. Closing TLS would wait until the peer reads a
+// notification.
+func closeImmediately(conn net.Conn) {
 	if tlsConn, ok := conn.(interface{ NetConn() net.Conn }); ok {
 		conn = tlsConn.NetConn()
 	}

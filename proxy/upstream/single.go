@@ -66,7 +66,7 @@ func (s *Conn) ask(ctx context.Context, commands [][]string) ([]any, error) {
 	replies := make([]any, 0, len(commands))
 	for range commands {
 		s.in.Begin()
-		reply, err := s.in.Value()
+		reply, err := s.in.ReadValue()
 		if err != nil {
 			return nil, err
 		}

@@ -18,8 +18,8 @@ type trials struct {
 	// refusal is the reason why the last trial write was refused, or nil. The upstream's mu guards
 	// it.
 	refusal error
-	// A value in tryNow makes runTrials try a write immediately.
-	tryNow chan struct{}
+	// A value in trialRequested makes runTrials try a write immediately.
+	trialRequested chan struct{}
 }
 
 // trialInterval is the time between two trial writes.
@@ -44,7 +44,7 @@ func (u *Upstream) WriteRefusal() error {
 // wake makes a trial write start immediately, because the upstream may be another server now.
 func (t *trials) wake() {
 	select {
-	case t.tryNow <- struct{}{}:
+	case t.trialRequested <- struct{}{}:
 	default:
 	}
 }
@@ -58,7 +58,7 @@ func (u *Upstream) runTrials(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-u.trials.tryNow:
+		case <-u.trials.trialRequested:
 		case <-tick:
 		}
 	}
@@ -83,7 +83,7 @@ func (u *Upstream) askTrial(ctx context.Context) error {
 	defer cancel()
 	client, err := u.pool.client()
 	if err == nil {
-		err = client.Do(ctx, availability.Trial(u.trials.key)...).Err()
+		err = client.Do(ctx, availability.TrialCommand(u.trials.key)...).Err()
 	}
 	if errors.Is(err, redis.Nil) { // the trial wrote nothing, as intended
 		err = nil

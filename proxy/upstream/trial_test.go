@@ -28,7 +28,7 @@ func TestTrialDoesNotWaitForProbe(t *testing.T) {
 		}
 		return "-ERR unknown command\r\n"
 	})
-	up, err := New("redis://"+s.ln.Addr().String(), patience, slog.New(slog.DiscardHandler))
+	up, err := New("redis://"+s.ln.Addr().String(), testTimeout, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -40,11 +40,11 @@ func TestTrialDoesNotWaitForProbe(t *testing.T) {
 	defer stop()
 	defer close(ended)
 	running.Go(func() { _ = up.Run(ctx) })
-	eventually := func(what string, reached func() bool) {
+	eventually := func(event string, condition func() bool) {
 		t.Helper()
-		for until := time.Now().Add(patience / 2); !reached(); time.Sleep(10 * time.Millisecond) {
+		for until := time.Now().Add(testTimeout / 2); !condition(); time.Sleep(10 * time.Millisecond) {
 			if time.Now().After(until) {
-				t.Fatal(what)
+				t.Fatal(event)
 			}
 		}
 	}

@@ -52,15 +52,15 @@ type Upstream struct {
 	// mustBeStandalone is set if the proxy refuses a cluster's node or a Sentinel as upstream.
 	mustBeStandalone bool
 	// term counts how often another server became the upstream, or the current server turned out to
-	// be unusable. onFailover ends the connections of earlier terms. A value in disconnectNow makes
-	// Run call onFailover.
-	term          atomic.Uint64
-	onFailover    func()
-	disconnectNow chan struct{}
+	// be unusable. onFailover ends the connections of earlier terms. A value in disconnectRequested
+	// makes Run call onFailover.
+	term                atomic.Uint64
+	onFailover          func()
+	disconnectRequested chan struct{}
 
 	mu sync.Mutex
-	// uncheckedLeft is the number of connections until the next check of the upstream.
-	uncheckedLeft int
+	// uncheckedRemaining is the number of connections until the next check of the upstream.
+	uncheckedRemaining int
 	// verified is set if the upstream was checked since it came up.
 	verified     bool
 	dialErr      error // the error of a dial that has just failed, until dialErrUntil
@@ -95,8 +95,8 @@ func New(url string, timeout time.Duration, log *slog.Logger) (*Upstream, error)
 	}
 	u := &Upstream{
 		name: opts.Addr, log: log, dials: make(chan struct{}, maxDials),
-		onFailover: func() {}, disconnectNow: make(chan struct{}, 1),
-		trials: trials{enabled: func() bool { return false }, tryNow: make(chan struct{}, 1)},
+		onFailover: func() {}, disconnectRequested: make(chan struct{}, 1),
+		trials: trials{enabled: func() bool { return false }, trialRequested: make(chan struct{}, 1)},
 	}
 	u.options.Store(opts)
 	u.pool = newPool(u)
@@ -214,7 +214,7 @@ func (u *Upstream) Connect(ctx context.Context) (net.Conn, error) {
 	}
 	conn, err := u.dialNow(ctx)
 	if err == nil {
-		if err = u.greet(conn); err == nil {
+		if err = u.handshake(conn); err == nil {
 			err = u.verify(conn)
 		}
 		if err == nil {
@@ -304,8 +304,8 @@ func (u *Upstream) recordFailure(err error) error {
 	return u.dialErr
 }
 
-// greet logs in, and selects the URL's database.
-func (u *Upstream) greet(conn net.Conn) error {
+// handshake logs in, and selects the URL's database.
+func (u *Upstream) handshake(conn net.Conn) error {
 	var commands [][]string
 	if words := u.LoginCommand(); words != nil {
 		commands = append(commands, words)
@@ -324,7 +324,7 @@ func (u *Upstream) greet(conn net.Conn) error {
 // requireOK sends a command that must succeed.
 func (u *Upstream) requireOK(conn net.Conn, words []string) error {
 	answer, err := u.exchange(conn, words...)
-	if err == nil && !resp.Begins(answer, "+OK") {
+	if err == nil && !resp.HasPrefix(answer, "+OK") {
 		err = refusalOf(words, answer)
 	}
 	return err

@@ -21,8 +21,8 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// patience limits the wait for events that must happen. It never decides the result.
-const patience = time.Minute
+// testTimeout limits the wait for events that must happen. It never decides the result.
+const testTimeout = time.Minute
 
 // scriptedServer answers each command with the result of a function; if that is "", it closes the
 // connection.
@@ -58,7 +58,7 @@ func startScripted(t *testing.T, answer func(command string) string) *scriptedSe
 
 func (s *scriptedServer) serve(conn net.Conn, answer func(string) string) {
 	defer conn.Close()
-	_ = conn.SetDeadline(time.Now().Add(patience))
+	_ = conn.SetDeadline(time.Now().Add(testTimeout))
 	in := bufio.NewReader(conn)
 	for {
 		command, err := readCommand(in)
@@ -110,7 +110,7 @@ func newTestUpstream(t *testing.T, url string) (*Upstream, *logtest.Buffer) {
 	return up, log
 }
 
-func TestUpstreamGreeting(t *testing.T) {
+func TestUpstreamHandshake(t *testing.T) {
 	for _, c := range []struct {
 		user, path     string
 		answers        map[string]string
@@ -149,8 +149,8 @@ func TestUpstreamGreeting(t *testing.T) {
 	}
 }
 
-// TestUpstreamRemembersARefusal checks that no client repeats a failed dial immediately.
-func TestUpstreamRemembersARefusal(t *testing.T) {
+// TestUpstreamCachesRefusal checks that no client repeats a failed dial immediately.
+func TestUpstreamCachesRefusal(t *testing.T) {
 	s := startScripted(t, func(string) string { return "-WRONGPASS no\r\n" })
 	up, _ := newTestUpstream(t, s.url(":pw@"))
 	var clients sync.WaitGroup
@@ -191,7 +191,7 @@ func TestUpstreamConnectEndsWithItsContext(t *testing.T) {
 	}
 }
 
-func TestUpstreamThatHangsAtTheGreeting(t *testing.T) {
+func TestUpstreamHangsDuringHandshake(t *testing.T) {
 	hang := make(chan struct{})
 	s := startScripted(t, func(string) string { <-hang; return "" })
 	defer close(hang)
@@ -208,7 +208,7 @@ func TestUpstreamThatHangsAtTheGreeting(t *testing.T) {
 // connection may do everything. Only explicit replies count, and they remain valid while the
 // upstream does not answer.
 func TestUpstreamProbe(t *testing.T) {
-	const user = "*6\r\n+commands\r\n$5\r\n+@all\r\n+keys\r\n$2\r\n~*\r\n+channels\r\n$2\r\n&*\r\n"
+	const userReply = "*6\r\n+commands\r\n$5\r\n+@all\r\n+keys\r\n$2\r\n~*\r\n+channels\r\n$2\r\n&*\r\n"
 	var answers atomic.Value
 	s := startScripted(t, func(command string) string {
 		replies := answers.Load().([]string)
@@ -237,22 +237,22 @@ func TestUpstreamProbe(t *testing.T) {
 	}{
 		{[]string{""}, "the upstream closed the connection", false, "upstream down"},
 		{[]string{"+PONG\r\n"}, "", false, "upstream up"},
-		{[]string{"+PONG\r\n", "+default\r\n", user}, "", true, ""},
+		{[]string{"+PONG\r\n", "+default\r\n", userReply}, "", true, ""},
 		// The rights cannot have changed.
 		{[]string{""}, "the upstream closed the connection", true, "upstream down"},
 		{[]string{""}, "the upstream closed the connection", true, ""},
-		{[]string{"+PONG\r\n", "+default\r\n", user}, "", true, "upstream up"},
+		{[]string{"+PONG\r\n", "+default\r\n", userReply}, "", true, "upstream up"},
 		// The upstream dies in the middle of a probe.
 		{[]string{"+PONG\r\n", "dies"}, "the upstream closed the connection", true, "upstream down"},
 		{[]string{"-NOAUTH Authentication required.\r\n", "-NOAUTH Authentication required.\r\n"}, "", false,
 			"upstream up"},
 		// ACL is answered during loading.
-		{[]string{"-LOADING x\r\n", "+default\r\n", user}, "", true, ""},
+		{[]string{"-LOADING x\r\n", "+default\r\n", userReply}, "", true, ""},
 		{[]string{"-ERR max number of clients reached\r\n"}, "", false, ""},
 		{[]string{"+PONG\r\n", "+default\r\n", "-NOPERM x\r\n"}, "", false, ""},
-		{[]string{"-NOPERM x\r\n", "-NOPERM x\r\n", user, info("7.0.15")}, "", false, ""},
-		{[]string{"+PONG\r\n", "+default\r\n", strings.Replace(user, "~*", "~a", 1)}, "", false, ""},
-		{[]string{"+PONG\r\n", "+default\r\n", strings.Replace(user, "&*", "&a", 1)}, "", false, ""},
+		{[]string{"-NOPERM x\r\n", "-NOPERM x\r\n", userReply, info("7.0.15")}, "", false, ""},
+		{[]string{"+PONG\r\n", "+default\r\n", strings.Replace(userReply, "~*", "~a", 1)}, "", false, ""},
+		{[]string{"+PONG\r\n", "+default\r\n", strings.Replace(userReply, "&*", "&a", 1)}, "", false, ""},
 		// This is a version without ACL.
 		{[]string{"+PONG\r\n", unknown, unknown, info("5.0.14")}, "", true, ""},
 		{[]string{"+PONG\r\n", unknown, unknown, info("7.0.15")}, "", false, ""},
@@ -282,9 +282,9 @@ func TestUpstreamProbe(t *testing.T) {
 	}
 }
 
-// TestUpstreamOfAnotherScheme checks that if the URL has the wrong scheme, the log and the clients'
+// TestUpstreamWithWrongScheme checks that if the URL has the wrong scheme, the log and the clients'
 // errors name the right scheme.
-func TestUpstreamOfAnotherScheme(t *testing.T) {
+func TestUpstreamWithWrongScheme(t *testing.T) {
 	tlsServer := httptest.NewTLSServer(nil)
 	t.Cleanup(tlsServer.Close)
 	plain := redistest.New(t, redistest.Options{})

@@ -31,7 +31,7 @@ func TestWatch(t *testing.T) {
 	if _, err := conn.Write(resp.AppendWords(nil, "PTTL", "k")); err != nil {
 		t.Fatal(err)
 	}
-	if ttl, err := in.Value(); err != nil || ttl != any(int64(-2)) {
+	if ttl, err := in.ReadValue(); err != nil || ttl != any(int64(-2)) {
 		t.Fatalf("%v, %v", ttl, err)
 	}
 	other, err := redistest.Dial(server.Addr(), time.Minute)

@@ -11,7 +11,7 @@ import (
 type Inputs struct {
 	// Masters is the number of masters, and Voting the number of masters that accept writes and
 	// vote.
-	Masters, Voting int
+	Masters, VotingMasters int
 	// Place is the location of the locks. Known is false if too few masters reported it. Movable is
 	// set if the locks can be moved at all.
 	Place          location.Place
@@ -19,9 +19,9 @@ type Inputs struct {
 	// Changing is set while the masters decide on a change of the masters or on the next location
 	// of the locks.
 	Changing bool
-	// Upstream is the reason why the upstream refuses writes, or nil. It matters only while the
+	// UpstreamErr is the reason why the upstream refuses writes, or nil. It matters only while the
 	// locks are at the upstream.
-	Upstream error
+	UpstreamErr error
 }
 
 // State is the availability of locks.
@@ -44,7 +44,9 @@ type Verdict struct {
 }
 
 // Votes returns the number of masters that vote, as a clause.
-func (l Inputs) Votes() string { return fmt.Sprintf("%d of %d masters vote", l.Voting, l.Masters) }
+func (l Inputs) Votes() string {
+	return fmt.Sprintf("%d of %d masters vote", l.VotingMasters, l.Masters)
+}
 
 // LockStorage returns the location of the locks in one word: upstream, masters, moving-to-masters,
 // moving-to-upstream, or unknown; empty if the locks cannot be moved.
@@ -65,15 +67,15 @@ func (l Inputs) Decide() Verdict {
 	switch {
 	case l.Changing && !l.Place.Moves():
 		return Verdict{Paused, "the masters are being changed, or the locks moved: commands on locks wait"}
-	case l.Voting < needed && !l.Changing:
+	case l.VotingMasters < needed && !l.Changing:
 		return Verdict{Unavailable, fmt.Sprintf("%s, %d needed", l.Votes(), needed)}
 	case l.Place.Moves():
 		cause := fmt.Sprintf("the locks are being moved to the %v: commands on lock keys wait", l.Place.Target())
 		return Verdict{Paused, cause}
 	case !l.Known:
 		return Verdict{Unavailable, "the location of the locks is unknown"}
-	case l.Place == location.Upstream && l.Upstream != nil:
-		return Verdict{Unavailable, fmt.Sprintf("the upstream, which holds the locks, refuses writes: %v", l.Upstream)}
+	case l.Place == location.Upstream && l.UpstreamErr != nil:
+		return Verdict{Unavailable, fmt.Sprintf("the upstream, which holds the locks, refuses writes: %v", l.UpstreamErr)}
 	default:
 		return Verdict{}
 	}

@@ -10,8 +10,8 @@ import (
 func TestDecide(t *testing.T) {
 	oomErr := errors.New("OOM command not allowed")
 	const (
-		paused   = "the locks are being moved to the masters: commands on lock keys wait"
-		changing = "the masters are being changed, or the locks moved: commands on locks wait"
+		pausedCause   = "the locks are being moved to the masters: commands on lock keys wait"
+		changingCause = "the masters are being changed, or the locks moved: commands on locks wait"
 	)
 	for _, c := range []struct {
 		name   string
@@ -19,24 +19,24 @@ func TestDecide(t *testing.T) {
 		state  State
 		cause  string
 	}{
-		{"all is well", Inputs{Masters: 3, Voting: 3, Place: location.Masters, Known: true}, Available, ""},
-		{"a majority votes", Inputs{Masters: 3, Voting: 2, Place: location.Masters, Known: true}, Available, ""},
-		{"the upstream is of no account", Inputs{Masters: 3, Voting: 3, Place: location.Masters, Known: true,
-			Upstream: oomErr}, Available, ""},
-		{"the locks are at the upstream", Inputs{Masters: 3, Voting: 3, Place: location.Upstream, Known: true},
+		{"all is well", Inputs{Masters: 3, VotingMasters: 3, Place: location.Masters, Known: true}, Available, ""},
+		{"a majority votes", Inputs{Masters: 3, VotingMasters: 2, Place: location.Masters, Known: true}, Available, ""},
+		{"the upstream is of no account", Inputs{Masters: 3, VotingMasters: 3, Place: location.Masters, Known: true,
+			UpstreamErr: oomErr}, Available, ""},
+		{"the locks are at the upstream", Inputs{Masters: 3, VotingMasters: 3, Place: location.Upstream, Known: true},
 			Available, ""},
-		{"which is full", Inputs{Masters: 3, Voting: 3, Place: location.Upstream, Known: true, Upstream: oomErr}, Unavailable,
+		{"which is full", Inputs{Masters: 3, VotingMasters: 3, Place: location.Upstream, Known: true, UpstreamErr: oomErr}, Unavailable,
 			"the upstream, which holds the locks, refuses writes: OOM command not allowed"},
-		{"too few vote", Inputs{Masters: 4, Voting: 2, Place: location.Masters, Known: true}, Unavailable,
+		{"too few vote", Inputs{Masters: 4, VotingMasters: 2, Place: location.Masters, Known: true}, Unavailable,
 			"2 of 4 masters vote, 3 needed"},
-		{"too few vote for the upstream", Inputs{Masters: 3, Voting: 1, Place: location.Upstream, Known: true},
+		{"too few vote for the upstream", Inputs{Masters: 3, VotingMasters: 1, Place: location.Upstream, Known: true},
 			Unavailable, "1 of 3 masters vote, 2 needed"},
-		{"a move", Inputs{Masters: 3, Voting: 3, Place: location.ToMasters, Known: true}, Paused, paused},
-		{"its decision", Inputs{Masters: 3, Voting: 0, Place: location.ToMasters, Changing: true}, Paused, paused},
-		{"a move without a majority", Inputs{Masters: 3, Voting: 1, Place: location.ToMasters, Known: true}, Unavailable,
+		{"a move", Inputs{Masters: 3, VotingMasters: 3, Place: location.MovingToMasters, Known: true}, Paused, pausedCause},
+		{"its decision", Inputs{Masters: 3, VotingMasters: 0, Place: location.MovingToMasters, Changing: true}, Paused, pausedCause},
+		{"a move without a majority", Inputs{Masters: 3, VotingMasters: 1, Place: location.MovingToMasters, Known: true}, Unavailable,
 			"1 of 3 masters vote, 2 needed"},
-		{"a change of the masters", Inputs{Masters: 3, Voting: 0, Place: location.Masters, Changing: true}, Paused, changing},
-		{"the place is not known", Inputs{Masters: 3, Voting: 3, Place: location.Masters}, Unavailable,
+		{"a change of the masters", Inputs{Masters: 3, VotingMasters: 0, Place: location.Masters, Changing: true}, Paused, changingCause},
+		{"the place is not known", Inputs{Masters: 3, VotingMasters: 3, Place: location.Masters}, Unavailable,
 			"the location of the locks is unknown"},
 	} {
 		if got := c.inputs.Decide(); got != (Verdict{c.state, c.cause}) {

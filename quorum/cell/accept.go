@@ -23,11 +23,11 @@ type Accept struct {
 	// If BaseChange is the last change of the previous value, the cell keeps its own expiry, or
 	// gets Until if that is later. For any other cell the proxy measured the expiry: by the
 	// master's clock it is between Until and Until plus Uncertainty. Such a cell keeps its own
-	// expiry within these limits, or gets the nearer limit. Until is Endless for a value without
+	// expiry within these limits, or gets the nearer limit. Expiry is Endless for a value without
 	// expiry.
-	KeepTTL            bool
-	BaseChange         Change
-	Until, Uncertainty time.Duration
+	KeepTTL             bool
+	BaseChange          Change
+	Expiry, Uncertainty time.Duration
 	// Shared lets a cell with BaseChange keep its remaining time plus Shift, in whole milliseconds.
 	// Until includes Shift. For any other cell the proxy measured that the expiry is between Until
 	// minus Uncertainty and Until. Such a cell keeps its own expiry within these limits, or gets
@@ -78,27 +78,27 @@ func (a Accept) Writes() bool { return true }
 func (a Accept) Words(withSource bool) []any {
 	how, ends, shift := "px", formatTTL(a.TTL), ""
 	if a.KeepTTL {
-		how, ends = "keep", formatTTL(a.Until)
+		how, ends = "keep", formatTTL(a.Expiry)
 	}
 	if a.Shared {
 		shift = formatMillis(a.Shift)
 	}
 	// near is rounded up, because Until is rounded down.
 	near := formatMillis(a.Uncertainty + time.Millisecond - 1)
-	return acceptScript.Call(withSource, a.Keys(),
+	return acceptScript.Command(withSource, a.Keys(),
 		a.expectedPrefix(), string(a.Ballot), string(a.nextPromise()), a.Value.payload(),
 		how, ends, string(a.BaseChange), formatMillis(a.Deadline), shift, near)
 }
 
 // keptTTL returns the remaining time of a value that keeps its expiry and replaces f.
 func (a Accept) keptTTL(now time.Duration, f KeyState) time.Duration {
-	const never = math.MaxInt64
-	earliest, current := a.Until, now+f.Left
-	if earliest == Endless {
-		earliest = never
+	const noExpiry = math.MaxInt64
+	earliest, current := a.Expiry, now+f.TimeLeft
+	if earliest == NoExpiry {
+		earliest = noExpiry
 	}
-	if f.Left == Endless {
-		current = never
+	if f.TimeLeft == NoExpiry {
+		current = noExpiry
 	}
 	ends := earliest
 	switch {
@@ -110,10 +110,10 @@ func (a Accept) keptTTL(now time.Duration, f KeyState) time.Duration {
 	case f.Value.LastChange() == a.BaseChange:
 		ends = max(earliest, current)
 	default:
-		ends = max(earliest, min(current, a.Until+a.Uncertainty))
+		ends = max(earliest, min(current, a.Expiry+a.Uncertainty))
 	}
-	if ends == never {
-		return Endless
+	if ends == noExpiry {
+		return NoExpiry
 	}
 	return ends - now
 }
@@ -150,9 +150,9 @@ func (a Accept) Apply(s *Store) Answer {
 	}
 	shared := a.KeepTTL && a.Shared && f.Form == Register && f.Value.LastChange() == a.BaseChange
 	switch {
-	case shared && a.Shift != 0 && f.Left != Endless:
-		s.Put(a.Name, c, max(f.Left+a.Shift, time.Millisecond))
-	case shared, a.KeepTTL && left == f.Left:
+	case shared && a.Shift != 0 && f.TimeLeft != NoExpiry:
+		s.Put(a.Name, c, max(f.TimeLeft+a.Shift, time.Millisecond))
+	case shared, a.KeepTTL && left == f.TimeLeft:
 		s.replaceKeepingTTL(a.Name, c)
 	default:
 		s.Put(a.Name, c, left)

@@ -34,11 +34,11 @@ func checkExpiryKept(t *testing.T, p *rand.Rand, shared bool) {
 	for change := range 30 {
 		ballot, base := source.Ballot(uint64(change+2)), c.Value.LastChange()
 		promised := p.Perm(len(masters))[:2]
-		var lefts []time.Duration
+		var timesLeft []time.Duration
 		for _, m := range promised {
 			Prepare{Name: "k", Ballot: ballot}.Apply(&masters[m])
 			if f := masters[m].Get("k"); f.Value.LastChange() == base {
-				lefts = append(lefts, f.Left)
+				timesLeft = append(timesLeft, f.TimeLeft)
 			}
 		}
 		c.Value = c.Value.WithChange(c.Value, source.Change())
@@ -48,14 +48,14 @@ func checkExpiryKept(t *testing.T, p *rand.Rand, shared bool) {
 				Shared: shared, Uncertainty: randomDelay(), Deadline: time.Hour,
 			}
 			if shared {
-				a.Until = slices.Min(lefts) + a.Uncertainty
+				a.Expiry = slices.Min(timesLeft) + a.Uncertainty
 			} else {
-				a.Until = slices.Max(lefts) - a.Uncertainty
+				a.Expiry = slices.Max(timesLeft) - a.Uncertainty
 			}
 			if !a.Apply(&masters[m]).Applied {
 				t.Fatal("a master that promised does not accept")
 			}
-			if ends := masters[m].Get("k").Left; ends < earliest || !shared && ends > latest {
+			if ends := masters[m].Get("k").TimeLeft; ends < earliest || !shared && ends > latest {
 				t.Fatalf("shared %v, %d changes: the end is %v, want %v to %v", shared, change+1, ends, earliest, latest)
 			}
 		}

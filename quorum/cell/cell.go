@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// Endless is the remaining time of a key without expiry.
-const Endless time.Duration = -1
+// NoExpiry is the remaining time of a key without expiry.
+const NoExpiry time.Duration = -1
 
 // NotReported is a remaining time that a master did not report.
 const NotReported time.Duration = -2

@@ -41,7 +41,7 @@ func TestAppendToEqualsWords(t *testing.T) {
 	ballot := NumberedSource(big.NewInt(7)).Ballot(3)
 	take := Take{Names: []string{"job:1"}, Attempt: a, Tokens: []string{"me"}, TTL: 30 * time.Second}
 	withoutTTL, withMark, withFence, beforeRedis7, emptyName, twoKeys := take, take, take, take, take, take
-	withoutTTL.TTL, withMark.Mark, withFence.Fence, beforeRedis7.BeforeRedis7 = Endless, ballot, 5, true
+	withoutTTL.TTL, withMark.Mark, withFence.Fence, beforeRedis7.BeforeRedis7 = NoExpiry, ballot, 5, true
 	emptyName.Names, emptyName.Tokens, emptyName.TTL = []string{"\r\n"}, []string{""}, 1500*time.Microsecond
 	twoKeys.Names, twoKeys.Tokens = []string{"a", "b"}, []string{"me", "you"}
 	ops := []Op{take, withoutTTL, withMark, withFence, beforeRedis7, emptyName, twoKeys}

@@ -34,7 +34,7 @@ func (e Extend) Keys() []string { return []string{e.Name} }
 func (e Extend) Writes() bool { return true }
 
 func (e Extend) Words(withSource bool) []any {
-	return extendScript.Call(withSource, e.Keys(), e.Token, string(e.Attempt), formatTTL(e.TTL))
+	return extendScript.Command(withSource, e.Keys(), e.Token, string(e.Attempt), formatTTL(e.TTL))
 }
 
 func (e Extend) Decode(answer any) (Answer, error) { return decode(answer, 1, false) }
@@ -49,7 +49,7 @@ func (e Extend) Apply(s *Store) Answer {
 		return a
 	case !f.Settled():
 		return a
-	case f.Left != Endless && (e.TTL == Endless || f.Left < e.TTL):
+	case f.TimeLeft != NoExpiry && (e.TTL == NoExpiry || f.TimeLeft < e.TTL):
 		s.Put(e.Name, f.Cell, e.TTL)
 	}
 	a.Applied = holds

@@ -98,7 +98,7 @@ func (r Raise) Keys() []string { return []string{r.Name} }
 func (r Raise) Writes() bool { return true }
 
 func (r Raise) Words(withSource bool) []any {
-	return raiseScript.Call(withSource, []string{r.Name, FenceKey(r.Name)}, string(r.Attempt), r.Fence, formatMillis(fenceTTL))
+	return raiseScript.Command(withSource, []string{r.Name, FenceKey(r.Name)}, string(r.Attempt), r.Fence, formatMillis(fenceTTL))
 }
 
 func (r Raise) Decode(answer any) (Answer, error) { return decodeFenced(answer, 1) }

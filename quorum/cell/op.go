@@ -13,9 +13,9 @@ import (
 type Op interface {
 	// Keys returns the names of the keys, at least one.
 	Keys() []string
-	// Words returns the command. If whole is set, the command contains the script instead of its
-	// SHA-1.
-	Words(whole bool) []any
+	// Words returns the command. If withSource is set, the command contains the script instead of
+	// its SHA-1.
+	Words(withSource bool) []any
 	// Decode decodes the master's reply, unless it is an error.
 	Decode(answer any) (Answer, error)
 	// Apply carries out the operation on a Store, like a master.
@@ -40,9 +40,9 @@ type Answer struct {
 // KeyState is the state of a key on a master.
 type KeyState struct {
 	Cell
-	// Left is the remaining time in whole milliseconds, Endless, or NotReported by a refused SET
-	// NX.
-	Left time.Duration
+	// TimeLeft is the remaining time in whole milliseconds, Endless, or NotReported by a refused
+	// SET NX.
+	TimeLeft time.Duration
 }
 
 // Appender is an Op that appends the command of Words without allocating.
@@ -120,13 +120,13 @@ func decode(answer any, keys int, timed bool) (Answer, error) {
 	return a, nil
 }
 
-func decodeState(text string, present bool, left int64) KeyState {
-	if !present || left == -2 {
+func decodeState(text string, present bool, timeLeft int64) KeyState {
+	if !present || timeLeft == -2 {
 		return KeyState{}
 	}
-	f := KeyState{Cell: Parse(text), Left: Endless}
-	if left >= 0 {
-		f.Left = time.Duration(left) * time.Millisecond
+	f := KeyState{Cell: Parse(text), TimeLeft: NoExpiry}
+	if timeLeft >= 0 {
+		f.TimeLeft = time.Duration(timeLeft) * time.Millisecond
 	}
 	return f
 }

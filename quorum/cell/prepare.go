@@ -37,7 +37,7 @@ func (p Prepare) Words(withSource bool) []any {
 	if p.OnlyExpected {
 		condition = "only"
 	}
-	return prepareScript.Call(withSource, p.Keys(), string(p.Ballot), condition, p.Expected)
+	return prepareScript.Command(withSource, p.Keys(), string(p.Ballot), condition, p.Expected)
 }
 
 func (p Prepare) Decode(answer any) (Answer, error) { return decode(answer, 1, true) }

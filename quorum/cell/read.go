@@ -56,11 +56,11 @@ func (r Read) Words(withSource bool) []any {
 		for _, name := range r.Names {
 			keys = append(keys, FenceKey(name))
 		}
-		return readFencesScript.Call(withSource, keys)
+		return readFencesScript.Command(withSource, keys)
 	case r.HeadBytes > 0:
-		return headsScript.Call(withSource, r.Names, r.HeadBytes)
+		return headsScript.Command(withSource, r.Names, r.HeadBytes)
 	default:
-		return readScript.Call(withSource, r.Names)
+		return readScript.Command(withSource, r.Names)
 	}
 }
 

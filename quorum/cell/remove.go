@@ -57,9 +57,9 @@ func (r Remove) Writes() bool { return true }
 
 func (r Remove) Words(withSource bool) []any {
 	if r.Mode == IfAccepted {
-		return removeScript.Call(withSource, r.Keys(), string(r.Attempt), string(r.Mode), r.AcceptedBallot.digits())
+		return removeScript.Command(withSource, r.Keys(), string(r.Attempt), string(r.Mode), r.AcceptedBallot.digits())
 	}
-	return removeScript.Call(withSource, r.Keys(), string(r.Attempt), string(r.Mode))
+	return removeScript.Command(withSource, r.Keys(), string(r.Attempt), string(r.Mode))
 }
 
 func (r Remove) AppendTo(b []byte, withSource bool) []byte {
@@ -81,7 +81,7 @@ func (r Remove) Apply(s *Store) Answer {
 		return Answer{Applied: true}
 	case f.Form == Blocking, f.Form == Mark:
 		s.Delete(r.Name)
-		f.Left = Endless
+		f.TimeLeft = NoExpiry
 	}
 	return Answer{KeyStates: []KeyState{f}}
 }

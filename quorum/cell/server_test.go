@@ -26,7 +26,7 @@ import (
 // coincide.
 
 // leases holds remaining times that even a slow test can distinguish.
-var leases = []time.Duration{cell.Endless, 100 * time.Second, 300 * time.Second, 900 * time.Second}
+var leases = []time.Duration{cell.NoExpiry, 100 * time.Second, 300 * time.Second, 900 * time.Second}
 
 // fences holds adjacent numbers at both ends of the range. counters adds texts that are not fences.
 var (
@@ -68,7 +68,7 @@ func newPool(seed uint64) pool {
 
 func pick[T any](p pool, all []T) T { return all[p.IntN(len(all))] }
 
-func (p pool) orNone(b cell.Ballot) cell.Ballot {
+func (p pool) ballotOrNone(b cell.Ballot) cell.Ballot {
 	if p.IntN(3) == 0 {
 		return ""
 	}
@@ -102,7 +102,7 @@ func (p pool) cell() cell.Cell {
 	default:
 		return cell.Cell{
 			Form: cell.Register, Attempt: pick(p, p.attempts),
-			Promised: pick(p, p.ballots), Accepted: p.orNone(pick(p, p.ballots)), Value: p.value(),
+			Promised: pick(p, p.ballots), Accepted: p.ballotOrNone(pick(p, p.ballots)), Value: p.value(),
 		}
 	}
 }
@@ -139,7 +139,7 @@ func (p pool) op(now time.Duration) cell.Op {
 	case 2:
 		return cell.Remove{
 			Name: key, Attempt: pick(p, p.attempts),
-			Mode: pick(p, []cell.RemovalMode{cell.Release, cell.Undo, cell.IfAccepted}), AcceptedBallot: p.orNone(pick(p, p.ballots)),
+			Mode: pick(p, []cell.RemovalMode{cell.Release, cell.Undo, cell.IfAccepted}), AcceptedBallot: p.ballotOrNone(pick(p, p.ballots)),
 		}
 	case 3:
 		return cell.Extend{Name: key, Token: pick(p, p.tokens), Attempt: pick(p, p.attempts), TTL: pick(p, leases)}
@@ -152,17 +152,17 @@ func (p pool) op(now time.Duration) cell.Op {
 	case 5:
 		op := cell.Accept{
 			Name: key, Attempt: pick(p, p.attempts), Ballot: pick(p, p.ballots), Value: p.value(),
-			NextBallot: p.orNone(pick(p, p.ballots)),
+			NextBallot: p.ballotOrNone(pick(p, p.ballots)),
 			KeepTTL:    p.IntN(2) == 0, BaseChange: p.value().LastChange(), Shared: p.IntN(2) == 0, TTL: pick(p, leases),
-			Until: pick(p, leases), Uncertainty: pick(p, []time.Duration{0, 250 * time.Second}),
+			Expiry: pick(p, leases), Uncertainty: pick(p, []time.Duration{0, 250 * time.Second}),
 			Shift:    pick(p, []time.Duration{0, time.Hour, -time.Second, -time.Hour}),
 			Deadline: now + pick(p, []time.Duration{-slack, slack}),
 		}
 		if p.IntN(3) == 0 {
 			op.Mark = pick(p, p.ballots)
 		}
-		if op.Until != cell.Endless {
-			op.Until += now
+		if op.Expiry != cell.NoExpiry {
+			op.Expiry += now
 		}
 		return op
 	default:
@@ -185,16 +185,16 @@ func startServer(t *testing.T) *server {
 }
 
 // put stores the same cell on the server and in the Store.
-func (s *server) put(key string, c cell.Cell, left time.Duration) {
+func (s *server) put(key string, c cell.Cell, timeLeft time.Duration) {
 	s.Del(s.t.Context(), key)
 	s.store.Delete(key)
 	if c.Form == cell.Absent {
 		return
 	}
-	if err := s.Set(s.t.Context(), key, c.String(), max(left, 0)).Err(); err != nil {
+	if err := s.Set(s.t.Context(), key, c.String(), max(timeLeft, 0)).Err(); err != nil {
 		s.t.Fatal(err)
 	}
-	s.store.Put(key, c, left)
+	s.store.Put(key, c, timeLeft)
 }
 
 // putFence stores the same text in the fence counter of a key on the server and in the Store, or
@@ -212,7 +212,7 @@ func (s *server) putFence(key, text string, exists bool) {
 	s.store.Put(key, cell.Parse(text), time.Hour)
 }
 
-func (s *server) now() {
+func (s *server) syncClock() {
 	clock, err := s.Time(s.t.Context()).Result()
 	if err != nil {
 		s.t.Fatal(err)
@@ -235,12 +235,12 @@ func (s *server) do(op cell.Op, withSource bool) cell.Answer {
 	return answer
 }
 
-func (s *server) look(key string) cell.KeyState {
+func (s *server) readState(key string) cell.KeyState {
 	return s.do(cell.Read{Names: []string{key}}, true).KeyStates[0]
 }
 
 func isNear(a, b time.Duration) bool {
-	if a == cell.Endless || b == cell.Endless {
+	if a == cell.NoExpiry || b == cell.NoExpiry {
 		return a == b
 	}
 	return (a - b).Abs() < slack
@@ -251,7 +251,7 @@ func sameStates(a, b []cell.KeyState, left bool) bool {
 		return false
 	}
 	for i := range a {
-		if !reflect.DeepEqual(normalize(a[i].Cell), normalize(b[i].Cell)) || left && !isNear(a[i].Left, b[i].Left) {
+		if !reflect.DeepEqual(normalize(a[i].Cell), normalize(b[i].Cell)) || left && !isNear(a[i].TimeLeft, b[i].TimeLeft) {
 			return false
 		}
 	}
@@ -275,7 +275,7 @@ func TestOperationsMatchApply(t *testing.T) {
 	}
 	p := newPool(uint64(time.Now().UnixNano()))
 	for n := range redistest.SampleCount(8000) {
-		s.now()
+		s.syncClock()
 		cells := make([]string, len(p.keys))
 		for _, key := range p.keys {
 			if n%3 > 0 {
@@ -298,9 +298,9 @@ func TestOperationsMatchApply(t *testing.T) {
 			t.Fatalf("%#v on %q: the server does not tell what it found", op, cells)
 		}
 		for _, key := range []string{p.keys[0], p.keys[1], cell.FenceKey(p.keys[0]), cell.FenceKey(p.keys[1])} {
-			got, want := s.look(key), s.store.Get(key)
+			got, want := s.readState(key), s.store.Get(key)
 			// The server and the Store may expire it at different moments.
-			expiresSoon := want.Left > 0 && want.Left < slack
+			expiresSoon := want.TimeLeft > 0 && want.TimeLeft < slack
 			if !sameStates([]cell.KeyState{got}, []cell.KeyState{want}, true) && !(expiresSoon && got.Form == cell.Absent) {
 				t.Fatalf("%#v on %q left under %s\n server %+v\n  store %+v", op, cells, key, got, want)
 			}
@@ -341,7 +341,7 @@ func TestReleasesMatchApply(t *testing.T) {
 		s.ScriptLoad(t.Context(), script.Source)
 	}
 	for n := range redistest.SampleCount(2000) {
-		s.now()
+		s.syncClock()
 		var releases cell.Releases
 		for i := range 1 + p.IntN(6) {
 			key := fmt.Sprint("r", i)
@@ -363,7 +363,7 @@ func TestReleasesMatchApply(t *testing.T) {
 			if got[i].Applied != want.Applied || !want.Applied && !sameStates(got[i].KeyStates, want.KeyStates, true) {
 				t.Fatalf("%#v of %d\n server %+v\n  store %+v", r, len(releases), got[i], want)
 			}
-			if got, want := s.look(r.Name), s.store.Get(r.Name); !sameStates([]cell.KeyState{got}, []cell.KeyState{want}, true) {
+			if got, want := s.readState(r.Name), s.store.Get(r.Name); !sameStates([]cell.KeyState{got}, []cell.KeyState{want}, true) {
 				t.Fatalf("%#v left\n server %+v\n  store %+v", r, got, want)
 			}
 		}
@@ -375,7 +375,7 @@ func wordsOf(t *testing.T, command []byte) []any {
 	limits := resp.Limits{Line: 1 << 10, Bulk: 1 << 20, Elements: 1 << 10, Depth: 1, Total: 1 << 20}
 	r := resp.NewReader(bytes.NewReader(command), limits)
 	r.Begin()
-	words, err := r.Value()
+	words, err := r.ReadValue()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -387,7 +387,7 @@ func TestNonStringIsForeign(t *testing.T) {
 	s.LPush(t.Context(), "k1", "x")
 	p := newPool(1)
 	for range 300 {
-		s.now()
+		s.syncClock()
 		op := p.op(s.store.Now)
 		if _, isTake := op.(cell.Take); isTake && op.Words(true)[0] == "SET" {
 			continue // SET NX GET returns WRONGTYPE

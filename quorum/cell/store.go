@@ -23,9 +23,9 @@ func (s *Store) Get(key string) KeyState {
 		delete(s.entries, key)
 		return KeyState{}
 	case found.expiresAt == 0:
-		return KeyState{Cell: found.cell, Left: Endless}
+		return KeyState{Cell: found.cell, TimeLeft: NoExpiry}
 	default:
-		return KeyState{Cell: found.cell, Left: (found.expiresAt - s.Now).Truncate(time.Millisecond)}
+		return KeyState{Cell: found.cell, TimeLeft: (found.expiresAt - s.Now).Truncate(time.Millisecond)}
 	}
 }
 
@@ -37,11 +37,11 @@ func (s *Store) getAll(keys []string) []KeyState {
 	return states
 }
 
-// Put stores a cell that expires after left, or never if left is Endless.
-func (s *Store) Put(key string, c Cell, left time.Duration) {
+// Put stores a cell that expires after left, or never if timeLeft is Endless.
+func (s *Store) Put(key string, c Cell, timeLeft time.Duration) {
 	stored := entry{cell: c}
-	if left != Endless {
-		stored.expiresAt = s.Now + left
+	if timeLeft != NoExpiry {
+		stored.expiresAt = s.Now + timeLeft
 	}
 	s.set(key, stored)
 }

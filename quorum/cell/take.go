@@ -65,14 +65,14 @@ func (t Take) Words(withSource bool) []any {
 		return words
 	}
 	if t.Fence != 0 {
-		return takeFencedScript.Call(withSource, []string{t.Names[0], FenceKey(t.Names[0])},
+		return takeFencedScript.Command(withSource, []string{t.Names[0], FenceKey(t.Names[0])},
 			formatTTL(t.TTL), t.cell(0).String(), t.Fence, formatMillis(fenceTTL))
 	}
 	args := []any{formatTTL(t.TTL)}
 	for i := range t.Names {
 		args = append(args, t.cell(i).String())
 	}
-	return takeScript.Call(withSource, t.Names, args...)
+	return takeScript.Command(withSource, t.Names, args...)
 }
 
 func (t Take) AppendTo(b []byte, withSource bool) []byte {
@@ -118,7 +118,7 @@ func (t Take) Decode(answer any) (Answer, error) {
 	case nil:
 		return Answer{Applied: true}, nil
 	case string:
-		return Answer{KeyStates: []KeyState{{Cell: Parse(text), Left: NotReported}}}, nil
+		return Answer{KeyStates: []KeyState{{Cell: Parse(text), TimeLeft: NotReported}}}, nil
 	default:
 		return Answer{}, unexpectedAnswer(answer)
 	}
@@ -136,7 +136,7 @@ func (t Take) Apply(s *Store) Answer {
 	for _, f := range found {
 		if f.Form != Absent {
 			if t.isSingleSET() {
-				refused.KeyStates[0].Left = NotReported
+				refused.KeyStates[0].TimeLeft = NotReported
 			}
 			return refused
 		}

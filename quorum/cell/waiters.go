@@ -54,11 +54,11 @@ func (p SignalWaiter) Keys() []string { return p.Marks }
 func (p SignalWaiter) Writes() bool { return true }
 
 func (p SignalWaiter) Words(withSource bool) []any {
-	return signalWaiterScript.Call(withSource, p.Marks, p.To.String(), p.TTL.Milliseconds())
+	return signalWaiterScript.Command(withSource, p.Marks, p.To.String(), p.TTL.Milliseconds())
 }
 
-// found returns the answer for mark number i, counted from 1; 0 means that no mark exists.
-func (p SignalWaiter) found(i int64) Answer {
+// foundAnswer returns the answer for mark number i, counted from 1; 0 means that no mark exists.
+func (p SignalWaiter) foundAnswer(i int64) Answer {
 	a := Answer{Applied: true, KeyStates: make([]KeyState, len(p.Marks))}
 	if i > 0 {
 		a.KeyStates[i-1].Cell = p.To
@@ -71,7 +71,7 @@ func (p SignalWaiter) Apply(s *Store) Answer {
 	if i >= 0 {
 		s.Put(p.Marks[i], p.To, p.TTL)
 	}
-	return p.found(int64(i + 1))
+	return p.foundAnswer(int64(i + 1))
 }
 
 func (p SignalWaiter) Decode(answer any) (Answer, error) {
@@ -79,7 +79,7 @@ func (p SignalWaiter) Decode(answer any) (Answer, error) {
 	if !ok || i < 0 || i > int64(len(p.Marks)) {
 		return Answer{}, unexpectedAnswer(answer)
 	}
-	return p.found(i), nil
+	return p.foundAnswer(i), nil
 }
 
 // DeleteWaiter removes a mark.

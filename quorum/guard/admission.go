@@ -23,10 +23,10 @@ func (g *Guard) quarantine(ctx context.Context, v Report, reason Reason, claim s
 func (g *Guard) newRecord(v Report, reason Reason, claim string) marker.Record {
 	r := marker.Record{
 		RunID: v.RunID, Nonce: g.set.newNonce() + g.set.eras.recordSuffix(),
-		Since: v.ClockReading.ServerTime.Milliseconds(), Claim: claim, Reason: string(reason),
+		WrittenAt: v.ClockReading.ServerTime.Milliseconds(), Claim: claim, Reason: string(reason),
 	}
 	if claim != marker.NoClaim {
-		r.ClaimOf = g.Name
+		r.ClaimAddress = g.Name
 	}
 	return r
 }
@@ -72,8 +72,8 @@ func (g *Guard) denyVote(cause *QuarantineError) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	hadVote := g.withdraw(cause.Cause)
-	if hadVote || g.cause.Cause != cause.Cause || cause.isMuchLater(g.announcedReady) {
-		g.announcedReady = cause.ReadyAt
+	if hadVote || g.cause.Cause != cause.Cause || cause.isMuchLater(g.announcedReadyTime) {
+		g.announcedReadyTime = cause.ReadyAt
 		level := slog.LevelWarn
 		if cause.Cause == AwaitsFreshStart || cause.Cause == Replaced {
 			level = slog.LevelDebug
@@ -83,15 +83,15 @@ func (g *Guard) denyVote(cause *QuarantineError) {
 	g.cause = cause
 }
 
-// Changed returns the time at which the master last gained or lost its vote. It returns zero if no
-// guard decides on the votes, or the master never had a vote.
-func (g *Guard) Changed() time.Time {
+// VoteChangedAt returns the time at which the master last gained or lost its vote. It returns zero
+// if no guard decides on the votes, or the master never had a vote.
+func (g *Guard) VoteChangedAt() time.Time {
 	if g == nil || g.set.off {
 		return time.Time{}
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return g.voteChanged
+	return g.voteChangedAt
 }
 
 // Stats holds the counts and measurements of a master that has a guard.

@@ -12,7 +12,7 @@ import (
 // proxy's; nil otherwise.
 func (g *Guard) rulesConflictError() *QuarantineError {
 	if c := g.set.rules.check(g.index); c.majorityDiffers {
-		return &QuarantineError{Cause: OtherRules, Differences: c.differences}
+		return &QuarantineError{Cause: ReasonDifferentRules, Differences: c.differences}
 	}
 	return nil
 }
@@ -24,7 +24,7 @@ func (g *Guard) adoptRules(ctx context.Context, v Report) (*QuarantineError, err
 	c := g.set.rules.check(g.index)
 	switch {
 	case c.differences != "":
-		return &QuarantineError{Cause: OtherRules, Differences: c.differences}, nil
+		return &QuarantineError{Cause: ReasonDifferentRules, Differences: c.differences}, nil
 	case v.Rules != "" || g.set.rules.settings == "":
 		return nil, nil
 	case c.mayWrite:

@@ -30,10 +30,10 @@ func (s *Set) serversHash() string {
 	return hashServers(ids)
 }
 
-// hashServers returns a hash of run_ids, or serversUnknown if a run_id is unknown.
+// hashServers returns a hash of run_ids, or unknownServers if a run_id is unknown.
 func hashServers(ids []string) string {
 	if slices.Contains(ids, "") || slices.Contains(ids, NotReported) {
-		return serversUnknown
+		return unknownServers
 	}
 	slices.Sort(ids)
 	sum := sha256.Sum256([]byte(strings.Join(ids, " ")))
@@ -47,8 +47,8 @@ func (g *Guard) announce(ctx context.Context) error {
 	}
 	self := g.set.ownProxy()
 	g.mu.Lock()
-	if !g.lastFit.IsZero() && (g.lastStep.At.IsZero() || g.lastStep.Judged) && g.suspicion.nonce == "" {
-		self.ClockFitsFrom, self.ClockFitsUntil = g.clock.FirstServerTime(), g.lastFit.ServerTime
+	if !g.lastFittingReading.IsZero() && (g.lastStep.At.IsZero() || g.lastStep.Judged) && g.suspicion.nonce == "" {
+		self.ClockFitStart, self.ClockFitEnd = g.clock.FirstServerTime(), g.lastFittingReading.ServerTime
 	}
 	g.mu.Unlock()
 	parts, err := runTexts(ctx, g.Conn, 2, 2, script.Announce, self.ID, self.Announcement(), marker.FormatMillis(ProxyTimeout))
@@ -101,12 +101,12 @@ func (s *Set) PeerIDs() (ids []string) {
 	return ids
 }
 
-// changeObstacle returns the reason why another proxy prevents a change of the masters or a move of
-// the locks, or nil.
-func (s *Set) changeObstacle() error {
+// checkChangeAllowed returns the reason why another proxy prevents a change of the masters or a
+// move of the locks, or nil.
+func (s *Set) checkChangeAllowed() error {
 	self := s.ownProxy()
 	for _, p := range s.otherProxies() {
-		if reason := self.ObstacleBy(p); reason != "" {
+		if reason := self.DescribeObstacle(p); reason != "" {
 			return errors.New(reason)
 		}
 	}
@@ -150,8 +150,8 @@ func (g *Guard) lastingDifferences(self Proxy, now time.Time) (differences []str
 func (s *Set) warnDifference(text string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.warned[text] {
-		s.warned[text] = true
+	if !s.loggedWarnings[text] {
+		s.loggedWarnings[text] = true
 		s.log.Warn("this proxy and another proxy do not match", "cause", text)
 	}
 }

@@ -6,9 +6,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// sinceBoot returns how long the machine has been up, including the time for which it was
+// timeSinceBoot returns how long the machine has been up, including the time for which it was
 // suspended. The monotonic clock omits that time.
-func sinceBoot() time.Duration {
+func timeSinceBoot() time.Duration {
 	var now unix.Timespec
 	if unix.ClockGettime(unix.CLOCK_BOOTTIME, &now) != nil {
 		return 0

@@ -38,7 +38,7 @@ func (g *Guard) renewCanaries(ctx context.Context, markerText, nonce string) err
 		db, _ := strconv.Atoi(parts[0])
 		g.canaryMissed = g.canaryMissed || g.canaries[db].isMissed(parts[1], got)
 		g.canaries[db] = newCanary(parts[2], sent)
-		field := marker.InDatabase(nonce, db)
+		field := marker.AppendDatabase(nonce, db)
 		n, _ := strconv.ParseInt(parts[3], 10, 64)
 		g.seqWentBack = g.seqWentBack || n < seqsBefore[field]
 		g.seqs.raise(field, n)

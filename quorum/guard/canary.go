@@ -24,8 +24,8 @@ type canary struct {
 }
 
 // newCanary returns a canary that was renewed after the time sent.
-func newCanary(value string, sent time.Time) canary {
-	return canary{value: value, aliveUntil: sent.Add(canaryTTL - vote.DriftMargin(canaryTTL) - clockNoise)}
+func newCanary(value string, sentAt time.Time) canary {
+	return canary{value: value, aliveUntil: sentAt.Add(canaryTTL - vote.DriftMargin(canaryTTL) - clockNoise)}
 }
 
 // isMissed reports whether value shows that the master's clock jumped. A check read value from the

@@ -61,7 +61,7 @@ func (g *Guard) openDatabases(ctx context.Context, record string, from sourceSet
 	dbs := ownList.databases
 	for _, s := range from.sources {
 		list, err := databasesOf(ctx, s.guard.Conn)
-		if err != nil || list.marker != marker.InDatabase(s.trust.String(), 0) {
+		if err != nil || list.marker != marker.AppendDatabase(s.trust.String(), 0) {
 			return nil, errors.Join(errSourceLost, err)
 		}
 		g.set.maxTTLInUse.Observe(s.guard.index, list.longestTTL, !from.isFormer)

@@ -39,7 +39,7 @@ func (c slowConn) Run(ctx context.Context, s luascript.Script, _ ...any) (any, e
 	case script.ReserveCatchUp:
 		c.reservations <- struct{}{}
 		return int64(1), nil
-	case script.Names:
+	case script.ReadNames:
 		for range 2 {
 			select {
 			case <-c.reservations:

@@ -46,7 +46,7 @@ func (g *Guard) Begin(ctx context.Context, w *Check, db int, writes bool) {
 		w.encoded, w.field = w.encoded[:0], ""
 	}
 	if w.field == "" && t.Nonce != "" {
-		w.encoded, w.field = w.encoded[:0], marker.InDatabase(t.Nonce, db)
+		w.encoded, w.field = w.encoded[:0], marker.AppendDatabase(t.Nonce, db)
 	}
 	w.guard, w.trust, w.db, w.writes = g, t, db, writes
 	w.hasSequence, w.clockReading, w.knownCanary = false, ClockReading{}, canary{}
@@ -80,7 +80,7 @@ func (w *Check) encode(b []byte) []byte {
 
 // Read reads the replies to the check. It returns only errors of the reader. An unusable reply
 // counts as missing.
-func (w *Check) Read(r *resp.Reader, sent time.Time) error {
+func (w *Check) Read(r *resp.Reader, sentAt time.Time) error {
 	if w.guard == nil {
 		return nil
 	}
@@ -94,7 +94,7 @@ func (w *Check) Read(r *resp.Reader, sent time.Time) error {
 	}
 	serverTime, err := readTime(r)
 	if err == nil && serverTime != 0 {
-		w.clockReading = ClockReading{Sent: sent, Got: time.Now(), ServerTime: serverTime}
+		w.clockReading = ClockReading{SentAt: sentAt, ReceivedAt: time.Now(), ServerTime: serverTime}
 	}
 	return err
 }

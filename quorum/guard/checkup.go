@@ -70,13 +70,13 @@ func (g *Guard) checkUnguarded(ctx context.Context) (time.Duration, error) {
 	v, err := g.Conn.Examine(ctx)
 	switch {
 	case err == nil && v.isNewer():
-		return 0, &UnfitError{Cause: unfitNewer}
+		return 0, &UnfitError{Cause: unfitNewerProxies}
 	case err == nil && v.Refusal != nil:
 		return 0, v.Refusal
 	case err != nil || g.set.rules.settings == "":
 		return Heartbeat, nil
 	}
-	g.hasRunID(v.RunID, true)
+	g.checkOrStoreRunID(v.RunID, true)
 	g.set.rules.observe(g.index, v)
 	conflict, err := g.adoptRules(ctx, v)
 	if err != nil {
@@ -94,14 +94,14 @@ func (g *Guard) checkUnguarded(ctx context.Context) (time.Duration, error) {
 // checkFitness returns an error, usually an *UnfitError, if the master may not vote, regardless of
 // its data.
 func (s *Set) checkFitness(i int, v Report) error {
-	switch reason := v.Unfit(); {
+	switch reason := v.UnfitCause(); {
 	case reason != "":
 		return &UnfitError{Cause: reason}
 	case v.Refusal != nil:
 		return v.Refusal
 	}
 	for j, g := range s.guards {
-		switch isSame := g.hasRunID(v.RunID, i == j); {
+		switch isSame := g.checkOrStoreRunID(v.RunID, i == j); {
 		case isSame && j < i:
 			return &UnfitError{Cause: DuplicateServer + g.Name}
 		case isSame && j > i:
@@ -112,11 +112,11 @@ func (s *Set) checkFitness(i int, v Report) error {
 }
 
 // HasServer reports whether the master is the server with this run_id.
-func (g *Guard) HasServer(runID string) bool { return runID != "" && g.hasRunID(runID, false) }
+func (g *Guard) HasServer(runID string) bool { return runID != "" && g.checkOrStoreRunID(runID, false) }
 
-// hasRunID reports whether the master's server has the run_id. If store is set, it stores the
-// run_id instead.
-func (g *Guard) hasRunID(runID string, store bool) bool {
+// checkOrStoreRunID reports whether the master's server has the run_id. If store is set, it stores
+// the run_id instead.
+func (g *Guard) checkOrStoreRunID(runID string, store bool) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if store {
@@ -174,7 +174,7 @@ func (g *Guard) takeNextStep(ctx context.Context, v Report) (pause time.Duration
 			"record", v.LongestTTL)
 	}
 	if longestTTL := g.set.maxTTLInUse.LargestRecord(); v.LongestTTL < longestTTL && !action.isNew() {
-		if _, err := runInt(ctx, g.Conn, script.RaiseLongest, marker.FormatMillis(longestTTL)); err != nil {
+		if _, err := runInt(ctx, g.Conn, script.RaiseLongestTTL, marker.FormatMillis(longestTTL)); err != nil {
 			return 0, err
 		}
 	}
@@ -218,7 +218,7 @@ func (g *Guard) takeNextStep(ctx context.Context, v Report) (pause time.Duration
 func (g *Guard) gatherHistory(ctx context.Context, v Report) history {
 	g.mu.Lock()
 	past := history{name: g.Name, suffix: g.set.eras.recordSuffix(), nonce: g.lastTrust.Nonce, runID: g.lastTrust.RunID}
-	past.mayHoldLock = !g.lastVote.IsZero() && time.Since(g.lastVote) < leaseWait(g.set.maxTTLInUse.InUse())
+	past.mayHoldLock = !g.lastVote.IsZero() && time.Since(g.lastVote) < leaseWait(g.set.maxTTLInUse.TTLInUse())
 	step, canaryMissed, suspicion := g.lastStep, g.canaryMissed, g.suspicion
 	past.seqWentBack = g.seqWentBack
 	g.canaryMissed, g.seqWentBack = false, false
@@ -255,7 +255,7 @@ func (g *Guard) gatherHistory(ctx context.Context, v Report) history {
 	case ownerThisMachine:
 		g.log.Warn("this machine was suspended", "by", step.Size)
 	case ownerUnknown:
-		g.suspicion = clockSuspicion{nonce: v.Marker.Value.Nonce, serverTime: v.ClockReading.ServerTime, since: time.Now()}
+		g.suspicion = clockSuspicion{nonce: v.Marker.Value.Nonce, serverTime: v.ClockReading.ServerTime, startedAt: time.Now()}
 		if unjudged {
 			g.suspicion.step = step
 		}
@@ -269,7 +269,7 @@ func (g *Guard) isStepJudged(v Report) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	stepSize, fits := g.clock.Observe(v.ClockReading)
-	return !fits && v.ClockReading.SteppedBefore(v.markedSince(), stepSize, g.lastFit)
+	return !fits && v.ClockReading.SteppedBefore(v.markedAt(), stepSize, g.lastFittingReading)
 }
 
 // resetClock discards the known range of the master's clock, because the step has been judged.

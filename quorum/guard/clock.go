@@ -14,10 +14,10 @@ const (
 
 // ClockReading holds one reading of a master's clock. The clock showed ServerTime, in nanoseconds
 // since 1970, at some moment between Sent and Got by this machine's monotonic clock. So a reading
-// proves a state after a given moment only if Sent is after that moment.
+// proves a state after a given moment only if SentAt is after that moment.
 type ClockReading struct {
-	Sent, Got  time.Time
-	ServerTime time.Duration
+	SentAt, ReceivedAt time.Time
+	ServerTime         time.Duration
 }
 
 // IsZero reports whether the master replied without a time.
@@ -41,12 +41,12 @@ func (c *masterClock) Observe(s ClockReading) (stepSize time.Duration, fits bool
 		c.Restart(s)
 		return 0, true
 	}
-	low, high := s.ServerTime-s.Got.Sub(c.first.Sent), s.ServerTime-s.Sent.Sub(c.first.Sent)
-	slack := maxDrift(s.Got.Sub(c.rangeAt))
+	low, high := s.ServerTime-s.ReceivedAt.Sub(c.first.SentAt), s.ServerTime-s.SentAt.Sub(c.first.SentAt)
+	slack := maxDrift(s.ReceivedAt.Sub(c.rangeAt))
 	wasLow, wasHigh := c.low-slack, c.high+slack
 	// The clocks also drift apart during the round trip. This drift does not widen the range,
 	// because many connections may measure the same time.
-	noise := clockNoise + maxDrift(s.Got.Sub(s.Sent))
+	noise := clockNoise + maxDrift(s.ReceivedAt.Sub(s.SentAt))
 	switch {
 	case low > wasHigh+noise:
 		return low - wasHigh, false
@@ -56,8 +56,8 @@ func (c *masterClock) Observe(s ClockReading) (stepSize time.Duration, fits bool
 	// If the reading is within the noise, but outside the range, the range shrinks to its edge. So
 	// the range moves no faster than by the slack.
 	c.low, c.high = min(max(low, wasLow), wasHigh), max(min(high, wasHigh), wasLow)
-	if s.Got.After(c.rangeAt) {
-		c.rangeAt = s.Got
+	if s.ReceivedAt.After(c.rangeAt) {
+		c.rangeAt = s.ReceivedAt
 	}
 	return 0, true
 }
@@ -69,13 +69,13 @@ func maxDrift(d time.Duration) time.Duration {
 
 // Restart discards the range, and starts a new one with this reading.
 func (c *masterClock) Restart(s ClockReading) {
-	c.first, c.rangeAt = s, s.Got
-	c.low, c.high = s.ServerTime-s.Got.Sub(s.Sent), s.ServerTime
+	c.first, c.rangeAt = s, s.ReceivedAt
+	c.low, c.high = s.ServerTime-s.ReceivedAt.Sub(s.SentAt), s.ServerTime
 }
 
 // MayPrecede reports whether a reading may be older than the first reading. If such a reading does
 // not fit, it shows no new step: the step before the first reading has been judged already.
-func (c *masterClock) MayPrecede(s ClockReading) bool { return s.Sent.Before(c.first.Got) }
+func (c *masterClock) MayPrecede(s ClockReading) bool { return s.SentAt.Before(c.first.ReceivedAt) }
 
 // FirstServerTime returns the master's time at the first reading.
 func (c *masterClock) FirstServerTime() time.Duration { return c.first.ServerTime }
@@ -83,7 +83,7 @@ func (c *masterClock) FirstServerTime() time.Duration { return c.first.ServerTim
 // WouldReveal reports whether a step of this size would show in this clock: the range began before
 // the step, and is narrower than the step.
 func (c *masterClock) WouldReveal(s clockStep) bool {
-	return !c.first.IsZero() && c.first.Sent.Before(s.At) && s.Size.Abs() > c.high-c.low+clockNoise
+	return !c.first.IsZero() && c.first.SentAt.Before(s.At) && s.Size.Abs() > c.high-c.low+clockNoise
 }
 
 // Offset returns how far the master's clock is ahead of this machine's wall clock: the middle of
@@ -92,20 +92,20 @@ func (c *masterClock) Offset(now time.Time) (offset time.Duration, known bool) {
 	if c.first.IsZero() {
 		return 0, false
 	}
-	serverTime := now.Sub(c.first.Sent) + c.low + (c.high-c.low)/2
+	serverTime := now.Sub(c.first.SentAt) + c.low + (c.high-c.low)/2
 	return serverTime - time.Duration(now.UnixNano()), true
 }
 
 // LatestLocalTime returns the latest moment by this machine's clock at which the master's clock can
 // show serverTime.
 func (c *masterClock) LatestLocalTime(serverTime time.Duration) time.Time {
-	return c.first.Sent.Add(serverTime - c.low + maxDrift(time.Since(c.rangeAt)))
+	return c.first.SentAt.Add(serverTime - c.low + maxDrift(time.Since(c.rangeAt)))
 }
 
 // LatestServerTime returns the latest time that the master's clock can show at the moment t of this
 // machine's clock.
 func (c *masterClock) LatestServerTime(t time.Time) time.Duration {
-	return t.Sub(c.first.Sent) + c.high + maxDrift(time.Since(c.rangeAt))
+	return t.Sub(c.first.SentAt) + c.high + maxDrift(time.Since(c.rangeAt))
 }
 
 // clockStep describes a step that a clock reading showed because it did not fit.
@@ -124,11 +124,11 @@ type clockStep struct {
 }
 
 // SteppedBefore reports whether the step in a reading certainly came before the master's clock
-// showed serverTime. lastFit is the last reading that fitted. If the step is no larger than the
-// time between both readings, SteppedBefore cannot tell, and returns false. That time begins when
-// lastFit was sent: its reply may have come after the step.
+// showed serverTime. lastFittingReading is the last reading that fitted. If the step is no larger
+// than the time between both readings, SteppedBefore cannot tell, and returns false. That time
+// begins when lastFittingReading was sent: its reply may have come after the step.
 func (s ClockReading) SteppedBefore(serverTime, stepSize time.Duration, lastFit ClockReading) bool {
-	within := s.Got.Sub(lastFit.Sent)
+	within := s.ReceivedAt.Sub(lastFit.SentAt)
 	within += maxDrift(within) + 2*clockNoise
 	elapsed := s.ServerTime - serverTime
 	return serverTime > 0 && stepSize.Abs() > within && 0 <= elapsed && elapsed <= within

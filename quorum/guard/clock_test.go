@@ -25,7 +25,7 @@ func (t *clockTrial) readClock(pause, outbound, inbound, step time.Duration) (st
 	t.skew += step
 	sent := t.now + pause
 	t.now = sent + outbound + inbound
-	s := ClockReading{Sent: t.start.Add(sent), Got: t.start.Add(t.now), ServerTime: sent + outbound + t.skew}
+	s := ClockReading{SentAt: t.start.Add(sent), ReceivedAt: t.start.Add(t.now), ServerTime: sent + outbound + t.skew}
 	return t.clock.Observe(s)
 }
 

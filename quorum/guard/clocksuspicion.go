@@ -15,20 +15,21 @@ type clockSuspicion struct {
 	step clockStep
 	// serverTime is the master's time when the suspicion began.
 	serverTime time.Duration
-	since      time.Time
+	startedAt  time.Time
 }
 
-// until returns the time by which every lease that existed when the suspicion began has expired.
-func (d clockSuspicion) until(longestTTL time.Duration) time.Time {
-	return d.since.Add(max(leaseWait(longestTTL), allCheckedTime))
+// expiresAt returns the time by which every lease that existed when the suspicion began has
+// expired.
+func (d clockSuspicion) expiresAt(longestTTL time.Duration) time.Time {
+	return d.startedAt.Add(max(leaseWait(longestTTL), allCheckedTime))
 }
 
 // hasEnded reports whether the votes of a master with this nonce count again.
 func (d clockSuspicion) hasExpired(nonce string, proxies []Proxy, longestTTL time.Duration, now time.Time) bool {
-	if d.nonce == "" || d.nonce != nonce || !now.Before(d.until(longestTTL)) {
+	if d.nonce == "" || d.nonce != nonce || !now.Before(d.expiresAt(longestTTL)) {
 		return true
 	}
 	return slices.ContainsFunc(proxies, func(p Proxy) bool {
-		return p.GuardOn && p.ClockFitsUntil > d.serverTime && p.ClockFitsFrom > 0 && p.ClockFitsFrom < d.serverTime-sameCauseTime
+		return p.GuardOn && p.ClockFitEnd > d.serverTime && p.ClockFitStart > 0 && p.ClockFitStart < d.serverTime-sameCauseTime
 	})
 }

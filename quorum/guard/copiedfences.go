@@ -10,12 +10,12 @@ import (
 
 func isFence(key string) bool { return strings.HasPrefix(key, cell.FencePrefix) }
 
-// fenceSteps returns the steps for the fence counters. ahead holds, by index of the source, a key
-// whose counter on that source is too high to be credible. A step raises a counter to the highest
-// credible value of a source, unless the counter is higher already. fenceSteps ignores values that
-// are not counters. now is the masters' median time.
-func fenceSteps(sources []view, now time.Duration) (steps []copyStep, ahead map[int]string) {
-	ahead = map[int]string{}
+// fenceSteps returns the steps for the fence counters. fencesAhead holds, by index of the source, a
+// key whose counter on that source is too high to be credible. A step raises a counter to the
+// highest credible value of a source, unless the counter is higher already. fenceSteps ignores
+// values that are not counters. now is the masters' median time.
+func fenceSteps(sources []view, now time.Duration) (steps []copyStep, fencesAhead map[int]string) {
+	fencesAhead = map[int]string{}
 	counters := map[string][]int64{}
 	for _, v := range sources {
 		for key, h := range v {
@@ -33,7 +33,7 @@ func fenceSteps(sources []view, now time.Duration) (steps []copyStep, ahead map[
 		for i, v := range sources {
 			switch fence := cell.ParseFence(v[key].Value.Text); {
 			case fence > highest:
-				ahead[i] = key
+				fencesAhead[i] = key
 			case fence == highest && fence > 0:
 				highestCell = storedCell{cell.Parse(strconv.FormatInt(fence, 10)), v[key].Expiry}
 			}
@@ -42,5 +42,5 @@ func fenceSteps(sources []view, now time.Duration) (steps []copyStep, ahead map[
 			steps = append(steps, copyStep{actRaise, key, highestCell})
 		}
 	}
-	return steps, ahead
+	return steps, fencesAhead
 }

@@ -9,8 +9,8 @@ import (
 	"redlock-proxy/quorum/cell"
 )
 
-func fenceCell(text string, left time.Duration) storedCell {
-	return storedCell{cell.Parse(text), testStart.Add(left)}
+func fenceCell(text string, timeLeft time.Duration) storedCell {
+	return storedCell{cell.Parse(text), testStart.Add(timeLeft)}
 }
 
 // TestFenceSteps checks that each counter gets its highest credible value, with the expiry on that

@@ -21,9 +21,9 @@ const (
 	// passPause is the time between two passes over the same keys. It gives proxies time to undo an
 	// attempt before the next pass.
 	passPause = 100 * time.Millisecond
-	// maxPasses limits the passes over a page. After blockAfter passes, keys with several possible
-	// incarnations get undecided copies.
-	maxPasses, blockAfter = 20, 5
+	// maxPasses limits the passes over a page. After passesBeforeBlocking passes, keys with several
+	// possible incarnations get undecided copies.
+	maxPasses, passesBeforeBlocking = 20, 5
 	// maxNamedKeys limits the number of keys that are logged.
 	maxNamedKeys = 5
 	// maxPages limits the pages in progress. maxRequestingPages limits the pages that send requests
@@ -142,44 +142,44 @@ func isFinal(err error) bool {
 // nameQueue holds the names that are still to be copied, each once. It recognizes earlier names by
 // a fingerprint of 128 bits.
 type nameQueue struct {
-	seeds   [2]maphash.Seed
-	mu      sync.Mutex
-	seen    map[[2]uint64]struct{}
-	pending []string
+	seeds        [2]maphash.Seed
+	mu           sync.Mutex
+	addedHashes  map[[2]uint64]struct{}
+	pendingNames []string
 }
 
 func newNameQueue() *nameQueue {
-	return &nameQueue{seeds: [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()}, seen: map[[2]uint64]struct{}{}}
+	return &nameQueue{seeds: [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()}, addedHashes: map[[2]uint64]struct{}{}}
 }
 
-func (n *nameQueue) add(listed []string) {
+func (n *nameQueue) add(listedNames []string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	for _, name := range listed {
+	for _, name := range listedNames {
 		fingerprint := [2]uint64{maphash.String(n.seeds[0], name), maphash.String(n.seeds[1], name)}
-		if _, known := n.seen[fingerprint]; !known {
-			n.seen[fingerprint] = struct{}{}
-			n.pending = append(n.pending, name)
+		if _, known := n.addedHashes[fingerprint]; !known {
+			n.addedHashes[fingerprint] = struct{}{}
+			n.pendingNames = append(n.pendingNames, name)
 		}
 	}
 }
 
-// page takes up to pageSize names, or none if there are fewer than minNames.
-func (n *nameQueue) page(minNames int) (page []string) {
+// takePage takes up to pageSize names, or none if there are fewer than minNames.
+func (n *nameQueue) takePage(minNames int) (takePage []string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if len(n.pending) < minNames {
+	if len(n.pendingNames) < minNames {
 		return nil
 	}
-	size := min(pageSize, len(n.pending))
-	page, n.pending = n.pending[:size:size], n.pending[size:]
-	return page
+	size := min(pageSize, len(n.pendingNames))
+	takePage, n.pendingNames = n.pendingNames[:size:size], n.pendingNames[size:]
+	return takePage
 }
 
 // startPages starts pages while at least minNames names are pending. Each page waits for a free
 // slot.
 func (c *copier) startPages(ctx context.Context, db int, names *nameQueue, minNames int) {
-	for page := names.page(minNames); page != nil; page = names.page(minNames) {
+	for page := names.takePage(minNames); page != nil; page = names.takePage(minNames) {
 		select {
 		case c.pageSlots <- struct{}{}:
 		case <-ctx.Done():
@@ -203,10 +203,10 @@ func (c *copier) copyPage(ctx context.Context, db int, names []string) error {
 		if n > 1 && pacing.Sleep(ctx, passPause) != nil {
 			break
 		}
-		if n == blockAfter {
-			c.blockOpen(k)
+		if n == passesBeforeBlocking {
+			c.blockOpenKeys(k)
 		}
-		next, settled, err := c.pass(ctx, db, names, k)
+		next, settled, err := c.runPass(ctx, db, names, k)
 		switch k = next; {
 		case isFinal(err), ctx.Err() != nil:
 			return err
@@ -222,14 +222,14 @@ func (c *copier) copyPage(ctx context.Context, db int, names []string) error {
 	return errUnsettledKeys
 }
 
-// blockOpen writes undecided copies for the open keys, and logs some of the keys. While a proxy of
-// an earlier version runs, the keys stay open: that version treats an undecided copy as a copy of a
-// single incarnation.
-func (c *copier) blockOpen(k *keysCopy) {
+// blockOpenKeys writes undecided copies for the open keys, and logs some of the keys. While a proxy
+// of an earlier version runs, the keys stay open: that version treats an undecided copy as a copy
+// of a single incarnation.
+func (c *copier) blockOpenKeys(k *keysCopy) {
 	if k == nil || c.set.hasEarlierProxy() {
 		return
 	}
-	if keys := k.BlockOpen(); len(keys) > 0 {
+	if keys := k.BlockOpenKeys(); len(keys) > 0 {
 		c.log.Warn(
 			"the holders of some keys are undetermined: commands on these keys fail until the leases expire; "+
 				"to free a key earlier, FORCEUNLOCK it",
@@ -237,9 +237,9 @@ func (c *copier) blockOpen(k *keysCopy) {
 	}
 }
 
-// pass makes one pass over some keys. The first pass also raises the fence counters. One pass
+// runPass makes one pass over some keys. The first pass also raises the fence counters. One pass
 // suffices for them, because they only grow.
-func (c *copier) pass(
+func (c *copier) runPass(
 	ctx context.Context, db int, names []string, k *keysCopy,
 ) (next *keysCopy, settled bool, err error) {
 	select {
@@ -265,9 +265,9 @@ func (c *copier) pass(
 		}
 		return newKeysCopy(policy, c.clockStepped, c.sources.indexOf(c.Guard), ownCells, views), false, nil
 	}
-	steps, settled := k.Pass(ownCells, views)
+	steps, settled := k.RunPass(ownCells, views)
 	if err = c.fill(ctx, db, steps); err != nil {
-		k.Failed(steps)
+		k.RecordFailure(steps)
 	}
 	return k, settled && err == nil, err
 }
@@ -317,8 +317,8 @@ func (c *copier) checkClock(p page) error {
 // read reads some keys together with the marker, which shows that the source votes and has lost no
 // data.
 func (s source) read(ctx context.Context, db int, names []string) (view, error) {
-	floor := s.guard.knownSeq(marker.InDatabase(s.trust.Nonce, db))
-	p, err := readValues(ctx, s.guard.Conn, db, marker.InDatabase(s.trust.Nonce, db), names)
+	floor := s.guard.knownSeq(marker.AppendDatabase(s.trust.Nonce, db))
+	p, err := readValues(ctx, s.guard.Conn, db, marker.AppendDatabase(s.trust.Nonce, db), names)
 	switch {
 	case err != nil && !s.guard.IsDown() && s.guard.currentTrust().term == s.trust.term:
 		return nil, err
@@ -338,8 +338,8 @@ func (g *Guard) viewOf(p page) view {
 		if h.Form == cell.Mark {
 			continue // marks of waiters are not copied
 		}
-		if e.left >= 0 {
-			h.Expiry = g.clock.LatestLocalTime(p.clockReading.ServerTime + e.left)
+		if e.timeLeft >= 0 {
+			h.Expiry = g.clock.LatestLocalTime(p.clockReading.ServerTime + e.timeLeft)
 		}
 		cells[name] = h
 	}
@@ -351,10 +351,10 @@ func (s source) stillVoted(p page, db int, floor int64) bool {
 	s.guard.mu.Lock()
 	defer s.guard.mu.Unlock()
 	reply := &probe{
-		db: db, field: marker.InDatabase(s.trust.Nonce, db), floor: floor, sequence: p.sequence, hasSequence: true,
+		db: db, field: marker.AppendDatabase(s.trust.Nonce, db), floor: floor, sequence: p.sequence, hasSequence: true,
 		clockReading: p.clockReading,
 	}
-	return s.guard.voteCounts(s.trust, reply) && p.marker == marker.InDatabase(s.trust.String(), db)
+	return s.guard.isVoteValid(s.trust, reply) && p.marker == marker.AppendDatabase(s.trust.String(), db)
 }
 
 // fill runs the steps, with the expiry by the master's clock.

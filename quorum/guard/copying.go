@@ -128,30 +128,30 @@ const (
 // possible, the copier reads the key again. With BlockUndecided, it blocks the key until the last
 // possible incarnation would expire.
 func (c copyPolicy) choose(
-	views []view, key string, initial map[incarnation]bool, previousMajority incarnation,
+	views []view, key string, initialIncarnations map[incarnation]bool, previousMajority incarnation,
 ) (storedCell, choice) {
-	if majority := c.majorityIncarnation(views, key); majority != "" && initial[majority] {
+	if majority := c.majorityIncarnation(views, key); majority != "" && initialIncarnations[majority] {
 		if majority != previousMajority {
 			return storedCell{}, chooseLater
 		}
 		cells, _ := cellsOf(views, key, majority)
 		return newestCell(cells), chooseCopy
 	}
-	var possible []storedCell
-	for candidate := range initial {
+	var possibleCells []storedCell
+	for candidate := range initialIncarnations {
 		cells, blockingCopies := cellsOf(views, key, candidate)
 		found := len(cells) + len(blockingCopies)
 		if unread := c.Masters - 1 - c.Sources; found > 0 && found+unread+1 >= vote.Majority(c.Masters) {
-			possible = append(possible, blockingCopy(candidate, latestExpiring(append(cells, blockingCopies...))))
+			possibleCells = append(possibleCells, blockingCopy(candidate, latestExpiring(append(cells, blockingCopies...))))
 		}
 	}
 	switch {
-	case len(possible) == 0:
+	case len(possibleCells) == 0:
 		return storedCell{}, chooseNothing
-	case len(possible) == 1:
-		return possible[0], chooseBlock
+	case len(possibleCells) == 1:
+		return possibleCells[0], chooseBlock
 	case c.BlockUndecided:
-		return blockingCopy(incarnation(cell.UndecidedAttempt), latestExpiring(possible)), chooseBlock
+		return blockingCopy(incarnation(cell.UndecidedAttempt), latestExpiring(possibleCells)), chooseBlock
 	default:
 		return storedCell{}, chooseLater
 	}
@@ -224,10 +224,10 @@ type keysCopy struct {
 	// passes.
 	majority map[string]incarnation
 	passes   int
-	// written holds the written cells. uncertain holds the keys whose last step may or may not have
-	// taken effect.
-	written   map[string]storedCell
-	uncertain map[string]bool
+	// writtenCells holds the written cells. uncertainKeys holds the keys whose last step may or may
+	// not have taken effect.
+	writtenCells  map[string]storedCell
+	uncertainKeys map[string]bool
 	// openKeys holds the keys whose incarnation the last pass could not decide.
 	openKeys []string
 	// ownSource is the index of the source that is the master itself, or -1.
@@ -241,7 +241,7 @@ type keysCopy struct {
 func newKeysCopy(policy copyPolicy, clockStepped bool, ownSource int, ownCells view, sources []view) *keysCopy {
 	k := &keysCopy{
 		policy: policy, clockStepped: clockStepped, ownCells: ownCells, initial: map[string]map[incarnation]bool{},
-		majority: map[string]incarnation{}, written: map[string]storedCell{}, uncertain: map[string]bool{}, ownSource: ownSource,
+		majority: map[string]incarnation{}, writtenCells: map[string]storedCell{}, uncertainKeys: map[string]bool{}, ownSource: ownSource,
 	}
 	for _, v := range append(sources[:len(sources):len(sources)], ownCells) {
 		for key := range v {
@@ -262,7 +262,7 @@ func (k *keysCopy) withoutCopied(sources []view) []view {
 	}
 	remaining := view{}
 	for key, h := range sources[k.ownSource] {
-		if _, copied := k.written[key]; !copied || k.isInitiallyOwn(key, h) || h.IsUndecided() {
+		if _, copied := k.writtenCells[key]; !copied || k.isInitiallyOwn(key, h) || h.IsUndecided() {
 			remaining[key] = h
 		}
 	}
@@ -283,11 +283,11 @@ func (k *keysCopy) isInitiallyOwn(key string, h storedCell) bool {
 	return exists && initialCell.incarnation() == h.incarnation()
 }
 
-// Pass compares the sources and the master once more, and returns the next steps. settled is set if
-// every key is done: it was written or removed, or needs neither, and the sources still report the
-// same. A change within an incarnation does not reopen a key: proxies send every change to this
+// RunPass compares the sources and the master once more, and returns the next steps. settled is set
+// if every key is done: it was written or removed, or needs neither, and the sources still report
+// the same. A change within an incarnation does not reopen a key: proxies send every change to this
 // master, too.
-func (k *keysCopy) Pass(ownCells view, sources []view) (steps []copyStep, settled bool) {
+func (k *keysCopy) RunPass(ownCells view, sources []view) (steps []copyStep, settled bool) {
 	settled, k.openKeys = true, nil
 	k.passes++
 	sources = k.withoutCopied(sources)
@@ -312,32 +312,32 @@ func (k *keysCopy) Pass(ownCells view, sources []view) (steps []copyStep, settle
 
 // write adds the step that writes the master's cell. It repeats the step with a newer cell if no
 // other write has reached the master since.
-func (k *keysCopy) write(steps []copyStep, key string, h, current storedCell) ([]copyStep, bool) {
-	last, wrote := k.written[key]
-	if current.String() == last.String() && k.ownCells[key].String() != last.String() {
-		delete(k.uncertain, key) // the step took effect late
+func (k *keysCopy) write(steps []copyStep, key string, h, currentCell storedCell) ([]copyStep, bool) {
+	last, wrote := k.writtenCells[key]
+	if currentCell.String() == last.String() && k.ownCells[key].String() != last.String() {
+		delete(k.uncertainKeys, key) // the step took effect late
 	}
-	unchanged := wrote && !k.uncertain[key] && last.incarnation() == h.incarnation() &&
+	unchanged := wrote && !k.uncertainKeys[key] && last.incarnation() == h.incarnation() &&
 		(last.Form == cell.Blocking) == (h.Form == cell.Blocking)
 	switch {
 	case !unchanged:
 		steps = append(steps, copyStep{k.actFor(key, h), key, h})
-	case current.String() == last.String() && (h.String() != last.String() || h.outlasts(current)):
+	case currentCell.String() == last.String() && (h.String() != last.String() || h.outlasts(currentCell)):
 		steps = append(steps, copyStep{actPut, key, h})
 	default:
 		return steps, true
 	}
-	k.written[key] = h
-	delete(k.uncertain, key)
+	k.writtenCells[key] = h
+	delete(k.uncertainKeys, key)
 	return steps, unchanged
 }
 
-// Failed records steps that may or may not have taken effect. If the master does not show the
-// effect of a step, the next pass repeats it with the sources' cells at that time.
-func (k *keysCopy) Failed(steps []copyStep) {
+// RecordFailure records steps that may or may not have taken effect. If the master does not show
+// the effect of a step, the next pass repeats it with the sources' cells at that time.
+func (k *keysCopy) RecordFailure(steps []copyStep) {
 	for _, s := range steps {
-		k.written[s.Key] = s.Cell // removals, too
-		k.uncertain[s.Key] = true
+		k.writtenCells[s.Key] = s.Cell // removals, too
+		k.uncertainKeys[s.Key] = true
 	}
 }
 
@@ -355,12 +355,12 @@ func (k *keysCopy) actFor(key string, h storedCell) copyAct {
 // the master and the sources got since the copy began stay, too. The first pass cannot recognize
 // such cells, so it removes no cell that the master held before.
 func (k *keysCopy) remove(steps []copyStep, key string, current storedCell, sources []view) ([]copyStep, bool) {
-	last, wrote := k.written[key]
+	last, wrote := k.writtenCells[key]
 	switch {
 	case current.Form == cell.Absent:
 		return steps, true
 	case wrote && last.incarnation() == current.incarnation() && !(current.Form == cell.Foreign && k.isInitiallyOwn(key, current)):
-		delete(k.written, key)
+		delete(k.writtenCells, key)
 		return append(steps, copyStep{actDrop, key, current}), true
 	case !k.isInitiallyOwn(key, current), current.Form == cell.Foreign:
 		return steps, true
@@ -386,11 +386,11 @@ func (h storedCell) outlasts(other storedCell) bool {
 // a key had several incarnations that may have been granted, or a new majority.
 func (k *keysCopy) OpenKeys() []string { return slices.Sorted(slices.Values(k.openKeys)) }
 
-// BlockOpen sets BlockUndecided for all further passes, and returns the open keys.
-func (k *keysCopy) BlockOpen() []string {
+// BlockOpenKeys sets BlockUndecided for all further passes, and returns the open keys.
+func (k *keysCopy) BlockOpenKeys() []string {
 	k.policy.BlockUndecided = true
 	return k.OpenKeys()
 }
 
 // KeyCount returns the number of keys that were written so far, and not removed again.
-func (k *keysCopy) KeyCount() int { return len(k.written) }
+func (k *keysCopy) KeyCount() int { return len(k.writtenCells) }

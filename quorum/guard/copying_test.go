@@ -23,8 +23,8 @@ var (
 	ballot1, ballot2, ballot3 = ids.Ballot(1), ids.Ballot(2), ids.Ballot(3)
 )
 
-func plainCell(a cell.Attempt, left time.Duration) storedCell {
-	return storedCell{cell.Cell{Form: cell.Plain, Attempt: a, Value: cell.Value{Present: true, Text: "t"}}, testStart.Add(left)}
+func plainCell(a cell.Attempt, timeLeft time.Duration) storedCell {
+	return storedCell{cell.Cell{Form: cell.Plain, Attempt: a, Value: cell.Value{Present: true, Text: "t"}}, testStart.Add(timeLeft)}
 }
 
 func registerCell(a cell.Attempt, promised, accepted cell.Ballot, text string) storedCell {
@@ -183,7 +183,7 @@ func TestCopyPasses(t *testing.T) {
 		{withPromised(viewsWith("k", a, a, none, none)), "put k blocking", false},
 		{withPromised(viewsWith("k", b, b, b, none)), "drop k blocking", true},
 	} {
-		steps, settled := c.Pass(ownCells, pass.views)
+		steps, settled := c.RunPass(ownCells, pass.views)
 		if got := describeSteps(steps); got != pass.want || settled != pass.settled {
 			t.Errorf("pass %d: got %q, settled %v, want %q, %v", n, got, settled, pass.want, pass.settled)
 		}
@@ -211,7 +211,7 @@ func TestFailedStepsAreRepeated(t *testing.T) {
 		c := newKeysCopy(copyPolicy{Masters: 5, Sources: 4}, false, -1, ownCells, views(false))
 		ownCells = maps.Clone(ownCells)
 		failSteps := func(steps []copyStep) {
-			c.Failed(steps)
+			c.RecordFailure(steps)
 			if arrived {
 				applySteps(ownCells, steps)
 			}
@@ -229,7 +229,7 @@ func TestFailedStepsAreRepeated(t *testing.T) {
 			{true, false, "drop ends plain", "", [2]bool{true, true}},
 			{true, false, "", "", [2]bool{true, true}},
 		} {
-			steps, settled := c.Pass(ownCells, views(pass.expired))
+			steps, settled := c.RunPass(ownCells, views(pass.expired))
 			want, wantSettled := pass.want, pass.settled[0]
 			if arrived {
 				want, wantSettled = pass.arrived, pass.settled[1]
@@ -307,7 +307,7 @@ func TestChangesDuringCopy(t *testing.T) {
 			k := newKeysCopy(copyPolicy{Masters: 3, Sources: 2}, false, -1, views[0], views[1:])
 			for n, cells := range c.pass {
 				views := viewsWith("k", cells[:]...)
-				steps, settled := k.Pass(views[0], views[1:])
+				steps, settled := k.RunPass(views[0], views[1:])
 				if got := describeSteps(steps); got != c.want[n] || settled != (n >= c.unsettled) {
 					t.Errorf("pass %d: got %q, settled %v, want %q", n, got, settled, c.want[n])
 				}
@@ -425,12 +425,12 @@ func TestOpenKeys(t *testing.T) {
 	a, b, none := plainCell(attemptA, time.Minute), plainCell(attemptB, time.Minute), storedCell{}
 	both := viewsWith("k", a, a, b, b)
 	c := newKeysCopy(copyPolicy{Masters: 5, Sources: 4}, false, -1, view{}, both)
-	if _, settled := c.Pass(view{}, both); settled || !slices.Equal(c.OpenKeys(), []string{"k"}) {
+	if _, settled := c.RunPass(view{}, both); settled || !slices.Equal(c.OpenKeys(), []string{"k"}) {
 		t.Errorf("settled %v, open %q", settled, c.OpenKeys())
 	}
 	single := viewsWith("k", a, a, none, none)
-	c.Pass(view{}, single)
-	if _, settled := c.Pass(view{}, single); !settled || len(c.OpenKeys()) > 0 {
+	c.RunPass(view{}, single)
+	if _, settled := c.RunPass(view{}, single); !settled || len(c.OpenKeys()) > 0 {
 		t.Errorf("settled %v, open %q", settled, c.OpenKeys())
 	}
 }

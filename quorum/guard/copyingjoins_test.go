@@ -17,8 +17,8 @@ func joinSteps(policy copyPolicy, views []view) []copyStep {
 	ownCells := view{}
 	maps.Copy(ownCells, views[0])
 	k := newKeysCopy(policy, false, 0, ownCells, views)
-	steps, _ := k.Pass(ownCells, views)
-	postponed, _ := k.Pass(ownCells, views) // the first pass may postpone steps
+	steps, _ := k.RunPass(ownCells, views)
+	postponed, _ := k.RunPass(ownCells, views) // the first pass may postpone steps
 	return append(steps, postponed...)
 }
 
@@ -66,14 +66,14 @@ func TestJoiningMasterGetsUndecidedCopy(t *testing.T) {
 	views := viewsWith("k", a, a, b, b)
 	ownCells := view{"k": a}
 	k := newKeysCopy(blockingPolicy(5, 4), false, 0, ownCells, views)
-	steps, _ := k.Pass(ownCells, views)
+	steps, _ := k.RunPass(ownCells, views)
 	if len(steps) != 1 || !steps[0].Cell.IsUndecided() {
 		t.Fatalf("it does %v", steps)
 	}
 	ownCells = view{"k": steps[0].Cell}
 	views[0] = ownCells
 	for range 2 {
-		if steps, settled := k.Pass(ownCells, views); len(steps) > 0 || !settled {
+		if steps, settled := k.RunPass(ownCells, views); len(steps) > 0 || !settled {
 			t.Errorf("it does %v, settled %v", steps, settled)
 		}
 	}
@@ -85,9 +85,9 @@ func TestCopiedCellIsNoProof(t *testing.T) {
 	a := plainCell(attemptA, time.Minute)
 	views := viewsWith("k", storedCell{}, a, a)
 	k := newKeysCopy(copyPolicy{Masters: 3, Sources: 3}, false, 0, view{}, views)
-	k.Pass(view{}, views)
+	k.RunPass(view{}, views)
 	// One source has released the lock since the first pass.
-	steps, settled := k.Pass(view{"k": a}, viewsWith("k", a, a, storedCell{}))
+	steps, settled := k.RunPass(view{"k": a}, viewsWith("k", a, a, storedCell{}))
 	if describeActs(steps) != fmt.Sprintf("drop %d;", cell.Plain) {
 		t.Errorf("it does %q (settled %v)", describeActs(steps), settled)
 	}
@@ -136,7 +136,7 @@ func TestCopyForReconnectedMaster(t *testing.T) {
 	for _, test := range []struct {
 		name    string
 		policy  copyPolicy
-		own     storedCell
+		ownCell storedCell
 		sources []storedCell
 		want    string
 	}{
@@ -159,11 +159,11 @@ func TestCopyForReconnectedMaster(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			test.policy.Sources = len(test.sources)
-			ownCells := viewsWith("k", test.own)[0]
+			ownCells := viewsWith("k", test.ownCell)[0]
 			k := newKeysCopy(test.policy, false, -1, ownCells, viewsWith("k", test.sources...))
-			steps, _ := k.Pass(ownCells, viewsWith("k", test.sources...))
+			steps, _ := k.RunPass(ownCells, viewsWith("k", test.sources...))
 			// The first pass may postpone steps.
-			postponed, _ := k.Pass(ownCells, viewsWith("k", test.sources...))
+			postponed, _ := k.RunPass(ownCells, viewsWith("k", test.sources...))
 			if len(steps) == 0 {
 				steps = postponed
 			}

@@ -59,11 +59,11 @@ func (s *Set) Decide(
 			}
 		}
 		change := reconfig.Choose(seals, proposal)
-		if change.IsNone() || len(seals) < vote.Majority(change.Before) {
+		if change.IsNone() || len(seals) < vote.Majority(change.PreviousMasterCount) {
 			continue
 		}
 		accepted := s.accept(ctx, era, promises, change)
-		if accepted >= vote.Majority(change.Before) && time.Since(start) < vote.RoundLimit {
+		if accepted >= vote.Majority(change.PreviousMasterCount) && time.Since(start) < vote.RoundLimit {
 			return change, nil
 		}
 	}
@@ -104,12 +104,12 @@ func (s *Set) prepare(ctx context.Context, era reconfig.Era, ballot string) []pr
 // the master is still the same.
 func (p *promise) request(ctx context.Context, era reconfig.Era, ballot string) error {
 	g := p.guard
-	field := marker.InDatabase(p.trust.Nonce, 0)
+	field := marker.AppendDatabase(p.trust.Nonce, 0)
 	reply := &probe{writes: true, field: field, hasSequence: true}
 	reply.floor, reply.knownCanary = g.knownState(field, 0)
 	sent := time.Now()
 	parts, err := runTexts(ctx, g.Conn, 0, 1, script.Promise,
-		marker.InDatabase(p.trust.String(), 0), ballot, field, era.String())
+		marker.AppendDatabase(p.trust.String(), 0), ballot, field, era.String())
 	switch {
 	case err != nil:
 		return err
@@ -120,11 +120,11 @@ func (p *promise) request(ctx context.Context, era reconfig.Era, ballot string) 
 		return fmt.Errorf("unexpected reply %v", parts)
 	}
 	reply.sequence, _ = strconv.ParseInt(parts[1], 10, 64)
-	reply.clockReading = ClockReading{Sent: sent, Got: time.Now(), ServerTime: parseTime(parts[2:4])}
+	reply.clockReading = ClockReading{SentAt: sent, ReceivedAt: time.Now(), ServerTime: parseTime(parts[2:4])}
 	reply.canary = parts[4]
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if p.granted = g.voteCounts(p.trust, reply); p.granted {
+	if p.granted = g.isVoteValid(p.trust, reply); p.granted {
 		p.ballot = ballot
 	}
 	return nil
@@ -140,18 +140,18 @@ func (s *Set) accept(ctx context.Context, era reconfig.Era, promises []promise, 
 		m := p.trust.Marker
 		m.Nonce, m.Proof, m.Seal = s.newNonce(), marker.ProofIntact, reconfig.Seal{Ballot: p.ballot, Change: change}
 		result, err := runInt(ctx, p.guard.Conn, script.Seal,
-			marker.InDatabase(p.trust.String(), 0), p.ballot, m.String(), era.String())
+			marker.AppendDatabase(p.trust.String(), 0), p.ballot, m.String(), era.String())
 		return err == nil && result == 1
 	})
 }
 
-// MayChange returns the present era, or an error that states why the masters cannot be changed now.
-// isKept reports whether the change keeps a master.
-func (s *Set) MayChange(isKept func(name string) bool) (reconfig.Era, error) {
+// CheckChange returns the present era, or an error that states why the masters cannot be changed
+// now. isKept reports whether the change keeps a master.
+func (s *Set) CheckChange(isKept func(name string) bool) (reconfig.Era, error) {
 	if s.off {
 		return reconfig.Era{}, errors.New("the guard is off")
 	}
-	if s.Succession() != nil {
+	if s.Reconfiguration() != nil {
 		return reconfig.Era{}, errors.New("the masters are being changed, or another proxy has changed them")
 	}
 	for _, g := range s.guards {
@@ -159,20 +159,20 @@ func (s *Set) MayChange(isKept func(name string) bool) (reconfig.Era, error) {
 			return reconfig.Era{}, fmt.Errorf("master %s does not vote", g.Name)
 		}
 	}
-	if err := s.changeObstacle(); err != nil {
+	if err := s.checkChangeAllowed(); err != nil {
 		return reconfig.Era{}, err
 	}
 	own, _ := s.eras.statedEra()
 	return own, nil
 }
 
-// SuccessionTo returns the successor of this set of masters, or nil. If the successor consists of
-// the named masters, the report of one master suffices, because the operator's list of names
+// ReconfigurationTo returns the successor of this set of masters, or nil. If the successor consists
+// of the named masters, the report of one master suffices, because the operator's list of names
 // confirms it.
-func (s *Set) SuccessionTo(names []string) *Reconfiguration {
+func (s *Set) ReconfigurationTo(names []string) *Reconfiguration {
 	s.eras.mu.Lock()
 	for _, claim := range s.eras.claims {
-		succession := claim.successor()
+		succession := claim.reconfiguration()
 		if s.eras.positionOf(claim) == positionEnded && !s.eras.refutedNonces[claim.Nonce] &&
 			succession.Begun && claim.Era.Number > 0 && claim.Era.HasMasters(names) {
 			s.eras.mu.Unlock()
@@ -181,16 +181,16 @@ func (s *Set) SuccessionTo(names []string) *Reconfiguration {
 		}
 	}
 	s.eras.mu.Unlock()
-	return s.Succession()
+	return s.Reconfiguration()
 }
 
 // Reconfiguration returns the known successor of this set of masters, or nil if there is none.
-func (s *Set) Succession() *Reconfiguration {
+func (s *Set) Reconfiguration() *Reconfiguration {
 	s.eras.mu.Lock()
 	defer s.eras.mu.Unlock()
-	if s.eras.succession == nil {
+	if s.eras.reconfiguration == nil {
 		return nil
 	}
-	succession := *s.eras.succession
+	succession := *s.eras.reconfiguration
 	return &succession
 }

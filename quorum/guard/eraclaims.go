@@ -33,8 +33,8 @@ type eraClaim struct {
 	wasMember bool
 }
 
-// successor returns the succession that the marker claims.
-func (s eraClaim) successor() Reconfiguration {
+// reconfiguration returns the succession that the marker claims.
+func (s eraClaim) reconfiguration() Reconfiguration {
 	if s.Seal.IsNone() {
 		return Reconfiguration{Era: s.Era, Begun: true}
 	}
@@ -54,7 +54,7 @@ func (s eraClaim) minEraNumber() int {
 // promises a ballot before any master accepts it.
 func (s eraClaim) supports(claim eraClaim) bool {
 	if claim.Seal.IsNone() {
-		return s.Era == claim.Era || s.minEraNumber() > claim.Era.Number || !s.Seal.IsNone() && s.Seal.After(s.Era) == claim.Era
+		return s.Era == claim.Era || s.minEraNumber() > claim.Era.Number || !s.Seal.IsNone() && s.Seal.NextEra(s.Era) == claim.Era
 	}
 	return s.Nonce == claim.Nonce || s.Era.Number > claim.Era.Number ||
 		!s.Seal.IsNone() && s.Era == claim.Era && s.Seal.Ballot >= claim.Seal.Ballot ||
@@ -67,7 +67,7 @@ func (e *eraTracker) evaluate(claim eraClaim) {
 	masters := len(e.names)
 	if !claim.Seal.IsNone() {
 		// The seal ends the era of this set, or of the set before it.
-		masters = max(claim.Seal.Before, masters-1)
+		masters = max(claim.Seal.PreviousMasterCount, masters-1)
 	}
 	majority := vote.Majority(masters)
 	supporters, opponents, recentOpponents := 0, 0, 0
@@ -88,12 +88,12 @@ func (e *eraTracker) evaluate(claim eraClaim) {
 		e.refutedNonces[claim.Nonce] = true
 	case supporters >= min(2, majority) && opponents < majority:
 		e.credibleNonces[claim.Nonce] = true
-		succession := claim.successor()
+		succession := claim.reconfiguration()
 		if succession.Begun && claim.Era.HasMasters(e.names) {
 			succession.Change.Names = e.names
 		}
-		if e.succession == nil || successionRank(succession) >= successionRank(*e.succession) {
-			e.succession = &succession
+		if e.reconfiguration == nil || reconfigurationRank(succession) >= reconfigurationRank(*e.reconfiguration) {
+			e.reconfiguration = &succession
 		}
 	}
 }
@@ -101,7 +101,7 @@ func (e *eraTracker) evaluate(claim eraClaim) {
 // isPlausible reports whether a claim's seal describes a possible change. A change adds or removes
 // at most one master, and the seal must state the size of the era that it ends.
 func (e *eraTracker) isPlausible(claim eraClaim) bool {
-	before, names := claim.Seal.Before, claim.Seal.Names
+	before, names := claim.Seal.PreviousMasterCount, claim.Seal.Names
 	switch {
 	case claim.Seal.IsNone():
 		return true
@@ -126,7 +126,7 @@ func (e *eraTracker) positionOf(s eraClaim) eraPosition {
 	switch {
 	case s.Seal.IsNone() && s.Era == e.ownEra:
 		return positionOwn
-	case !s.Seal.IsNone() && (s.Seal.After(s.Era) == e.ownEra || s.sameRun && s.wasMember && s.Era == e.formerEra):
+	case !s.Seal.IsNone() && (s.Seal.NextEra(s.Era) == e.ownEra || s.sameRun && s.wasMember && s.Era == e.formerEra):
 		// Regardless of the ballot: a sealed master does not vote in its era again.
 		return positionFormer
 	case s.Era.Number < e.ownEra.Number:
@@ -138,8 +138,8 @@ func (e *eraTracker) positionOf(s eraClaim) eraPosition {
 	}
 }
 
-// successionRank returns a number that is higher for a later succession.
-func successionRank(s Reconfiguration) int {
+// reconfigurationRank returns a number that is higher for a later succession.
+func reconfigurationRank(s Reconfiguration) int {
 	if s.Begun {
 		return 2 * s.Era.Number
 	}

@@ -35,11 +35,11 @@ type eraTracker struct {
 	ownEraSince time.Time
 	// claims holds the last claim of each master, by index.
 	claims map[int]eraClaim
-	// checked holds the masters that have been checked, with or without a marker. mayHaveVoted
-	// holds the masters that may have voted in this era, as far as their last reports show.
-	// hasVoted holds the masters that once had a marker of this era, even if their data were set
-	// back to an earlier marker.
-	checked, mayHaveVoted, hasVoted map[int]bool
+	// checkedMasters holds the masters that have been checked, with or without a marker.
+	// mayHaveVoted holds the masters that may have voted in this era, as far as their last reports
+	// show. hasVoted holds the masters that once had a marker of this era, even if their data were
+	// set back to an earlier marker.
+	checkedMasters, mayHaveVoted, hasVoted map[int]bool
 	// majorityVoted is set once a majority of the masters voted for this proxy in this era.
 	majorityVoted bool
 	// credibleNonces holds the nonces of the markers with credible claims, refutedNonces the nonces
@@ -51,9 +51,9 @@ type eraTracker struct {
 	sizeReports   map[sizeReport]bool
 	formerEra     reconfig.Era
 	formerMembers map[int]bool
-	// succession is set once a credible claim shows that this era has ended, or that the masters
-	// are in a different era.
-	succession *Reconfiguration
+	// reconfiguration is set once a credible claim shows that this era has ended, or that the
+	// masters are in a different era.
+	reconfiguration *Reconfiguration
 	// lastNewBallot is the time at which this proxy last saw a new ballot; a change may follow.
 	// announcedLocations holds, by index of the master, the location that a proxy announced with a
 	// ballot.
@@ -67,37 +67,37 @@ type eraTracker struct {
 // announcement.
 type announcedLocation struct {
 	target location.Place
-	seen   time.Time
+	seenAt time.Time
 }
 
 // sizeReport holds a master's report of the size of the previous set.
 type sizeReport struct{ size, master int }
 
-func newEraTracker(masters []Master, joined *reconfig.Era, now time.Time) *eraTracker {
+func newEraTracker(masters []Master, joinedEra *reconfig.Era, now time.Time) *eraTracker {
 	e := &eraTracker{
-		claims: map[int]eraClaim{}, checked: map[int]bool{}, mayHaveVoted: map[int]bool{}, hasVoted: map[int]bool{},
+		claims: map[int]eraClaim{}, checkedMasters: map[int]bool{}, mayHaveVoted: map[int]bool{}, hasVoted: map[int]bool{},
 		credibleNonces: map[string]bool{}, refutedNonces: map[string]bool{},
 		sizeReports: map[sizeReport]bool{}, announcedLocations: map[int]announcedLocation{}, moveLeases: map[int]moveLease{},
 	}
 	for _, m := range masters {
 		e.names = append(e.names, m.Name)
 	}
-	if joined != nil {
-		e.ownEraKnown, e.ownEra, e.ownEraSince = true, *joined, now
+	if joinedEra != nil {
+		e.ownEraKnown, e.ownEra, e.ownEraSince = true, *joinedEra, now
 	}
 	return e
 }
 
-// setFormer records the former era, if this era follows it directly.
-func (e *eraTracker) setFormer(former *eraTracker) {
-	former.mu.Lock()
-	defer former.mu.Unlock()
-	if !e.ownEraKnown || !former.ownEraKnown || former.ownEra.Number+1 != e.ownEra.Number {
+// setFormerTracker records the former era, if this era follows it directly.
+func (e *eraTracker) setFormerTracker(formerTracker *eraTracker) {
+	formerTracker.mu.Lock()
+	defer formerTracker.mu.Unlock()
+	if !e.ownEraKnown || !formerTracker.ownEraKnown || formerTracker.ownEra.Number+1 != e.ownEra.Number {
 		return
 	}
-	e.formerEra, e.formerMembers = former.ownEra, map[int]bool{}
+	e.formerEra, e.formerMembers = formerTracker.ownEra, map[int]bool{}
 	for i, name := range e.names {
-		e.formerMembers[i] = slices.Contains(former.names, name)
+		e.formerMembers[i] = slices.Contains(formerTracker.names, name)
 	}
 }
 
@@ -108,7 +108,7 @@ func (e *eraTracker) observe(i int, v Report, now time.Time) (isNews bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	m := v.Marker.Value
-	e.checked[i] = true
+	e.checkedMasters[i] = true
 	if !v.Marker.Valid {
 		delete(e.claims, i)
 		e.mayHaveVoted[i] = e.hasVoted[i] || !v.isUnusedByRecord()
@@ -117,7 +117,7 @@ func (e *eraTracker) observe(i int, v Report, now time.Time) (isNews bool) {
 	era, ballot, _ := strings.Cut(v.Promise, " ")
 	previous := e.claims[i]
 	claim := eraClaim{
-		Marker: m, promiseEra: era, promiseBallot: ballot, firstSeen: previous.firstSeen, lastAsked: v.ClockReading.Sent,
+		Marker: m, promiseEra: era, promiseBallot: ballot, firstSeen: previous.firstSeen, lastAsked: v.ClockReading.SentAt,
 		sameRun: v.keepsMarkedData(), wasMember: e.formerMembers[i],
 	}
 	if previous.Nonce != m.Nonce || previous.Era != m.Era || !previous.Seal.Equals(m.Seal.Change) {
@@ -134,7 +134,7 @@ func (e *eraTracker) observe(i int, v Report, now time.Time) (isNews bool) {
 	e.hasVoted[i] = e.hasVoted[i] || e.ownEraKnown && m.Era == e.ownEra
 	e.mayHaveVoted[i] = e.hasVoted[i] || !e.isUnusedInEra(claim)
 	if e.positionOf(claim) == positionFormer {
-		e.sizeReports[sizeReport{claim.Seal.Before, i}] = true
+		e.sizeReports[sizeReport{claim.Seal.PreviousMasterCount, i}] = true
 	}
 	for _, other := range e.claims {
 		if e.positionOf(other) == positionEnded {
@@ -180,7 +180,7 @@ func (e *eraTracker) mayHaveHadMajority(isUnknown func(i int, checked bool) bool
 	defer e.mu.Unlock()
 	voted := 0
 	for i := range e.names {
-		if e.mayHaveVoted[i] || isUnknown(i, e.checked[i]) {
+		if e.mayHaveVoted[i] || isUnknown(i, e.checkedMasters[i]) {
 			voted++
 		}
 	}
@@ -197,7 +197,7 @@ func (e *eraTracker) determineEra(now time.Time) (settled bool) {
 		return false
 	}
 	counts := e.statedEras()
-	era, n := mostStated(counts)
+	era, n := mostStatedEra(counts)
 	if n < vote.Majority(len(e.names)) {
 		stated := 0
 		for candidate, n := range counts {
@@ -205,7 +205,7 @@ func (e *eraTracker) determineEra(now time.Time) (settled bool) {
 				era = candidate
 			}
 		}
-		allChecked := len(e.checked) == len(e.names)
+		allChecked := len(e.checkedMasters) == len(e.names)
 		enough := allChecked && stated > 0 || len(counts) == 1 && stated >= vote.ReadQuorum(len(e.names))
 		if stated < len(e.claims) || !enough {
 			return false
@@ -215,8 +215,8 @@ func (e *eraTracker) determineEra(now time.Time) (settled bool) {
 	if era.Number > 0 {
 		e.ownEraSince = now
 	}
-	if e.succession != nil && e.succession.Era.Number < era.Number {
-		e.succession = nil // the succession led to the present era, or to an earlier one
+	if e.reconfiguration != nil && e.reconfiguration.Era.Number < era.Number {
+		e.reconfiguration = nil // the succession led to the present era, or to an earlier one
 	}
 	return true
 }
@@ -232,8 +232,8 @@ func (e *eraTracker) statedEras() map[reconfig.Era]int {
 	return counts
 }
 
-// mostStated returns the era that most masters state, the latest one if several tie.
-func mostStated(counts map[reconfig.Era]int) (era reconfig.Era, masters int) {
+// mostStatedEra returns the era that most masters state, the latest one if several tie.
+func mostStatedEra(counts map[reconfig.Era]int) (era reconfig.Era, masters int) {
 	for candidate, n := range counts {
 		if n > masters || n == masters && candidate.Number > era.Number {
 			era, masters = candidate, n
@@ -254,10 +254,10 @@ func (e *eraTracker) position(i int) eraPosition {
 	return e.positionOf(s)
 }
 
-// hasOpenClaim reports whether a master claims that the era has ended, and the claim is neither
+// hasPendingClaim reports whether a master claims that the era has ended, and the claim is neither
 // credible nor refuted. Meanwhile, the guard admits a master only after a catch-up from masters
 // that vote.
-func (e *eraTracker) hasOpenClaim() bool {
+func (e *eraTracker) hasPendingClaim() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for _, s := range e.claims {
@@ -279,14 +279,14 @@ func (e *eraTracker) isRefuted(i int) bool {
 func (e *eraTracker) hasEnded() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return e.succession != nil
+	return e.reconfiguration != nil
 }
 
 // hasBegun reports whether masters vote in an era with this number, or a later one.
 func (e *eraTracker) hasBegun(number int) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return e.succession != nil && e.succession.Begun && e.succession.Era.Number >= number
+	return e.reconfiguration != nil && e.reconfiguration.Begun && e.reconfiguration.Era.Number >= number
 }
 
 // nextCheckDelay returns the time until the next check of a master that votes. It is short if a
@@ -320,7 +320,7 @@ func (e *eraTracker) isMoveAnnounced(target location.Place) bool {
 	}
 	n, now := 0, time.Now()
 	for _, b := range e.announcedLocations {
-		if b.target == target && now.Sub(b.seen) < changeWindow {
+		if b.target == target && now.Sub(b.seenAt) < changeWindow {
 			n++
 		}
 	}
@@ -335,7 +335,7 @@ func (e *eraTracker) statedEra() (era reconfig.Era, stated bool) {
 	if e.ownEraKnown {
 		return e.ownEra, true
 	}
-	era, masters := mostStated(e.statedEras())
+	era, masters := mostStatedEra(e.statedEras())
 	return era, masters > 0
 }
 

@@ -15,19 +15,19 @@ import (
 // TestMarkerPositions checks the position of a marker for a proxy with the masters a, b and c.
 func TestMarkerPositions(t *testing.T) {
 	ownNames, otherNames := []string{"a", "b", "c"}, []string{"a", "b", "d"}
-	changeTo := func(names []string) reconfig.Change { return reconfig.Change{Before: 3, Names: names} }
+	changeTo := func(names []string) reconfig.Change { return reconfig.Change{PreviousMasterCount: 3, Names: names} }
 	firstEra, noMarker := reconfig.Era{}, marker.Marker{Proof: "none"}
-	otherSecond, ownSecond := changeTo(otherNames).After(firstEra), changeTo(ownNames).After(firstEra)
-	ownThird := changeTo(ownNames).After(otherSecond)
+	otherSecond, ownSecond := changeTo(otherNames).NextEra(firstEra), changeTo(ownNames).NextEra(firstEra)
+	ownThird := changeTo(ownNames).NextEra(otherSecond)
 	votingIn := func(e reconfig.Era) marker.Marker { return marker.Marker{Era: e} }
 	sealedFor := func(e reconfig.Era, names []string) marker.Marker {
 		return marker.Marker{Era: e, Seal: reconfig.Seal{Ballot: "1", Change: changeTo(names)}}
 	}
 	for _, test := range []struct {
-		name    string
-		markers []marker.Marker // of the masters in turn
-		want    eraPosition     // of the last master
-		isOver  bool
+		name     string
+		markers  []marker.Marker // of the masters in turn
+		want     eraPosition     // of the last master
+		hasEnded bool
 	}{
 		{"too few told", []marker.Marker{votingIn(firstEra)}, positionUnknown, false},
 		{"the others have no markers", []marker.Marker{noMarker, noMarker, votingIn(firstEra)}, positionOwn, false},
@@ -60,7 +60,7 @@ func TestMarkerPositions(t *testing.T) {
 		{"sealed for us later", []marker.Marker{votingIn(ownThird), votingIn(ownThird), sealedFor(otherSecond, ownNames)},
 			positionFormer, false},
 		{"others follow us", []marker.Marker{votingIn(ownSecond), sealedFor(ownSecond, otherNames),
-			votingIn(changeTo(otherNames).After(ownSecond))}, positionEnded, true},
+			votingIn(changeTo(otherNames).NextEra(ownSecond))}, positionEnded, true},
 		{"we follow others who followed us", []marker.Marker{sealedFor(otherSecond, ownNames), votingIn(ownThird),
 			votingIn(ownThird)}, positionOwn, false},
 	} {
@@ -73,8 +73,8 @@ func TestMarkerPositions(t *testing.T) {
 				}
 				e.observe(i, v, time.Now())
 			}
-			if got := e.position(len(test.markers) - 1); got != test.want || e.hasEnded() != test.isOver {
-				t.Errorf("got %v, over %v; want %v, %v", got, e.hasEnded(), test.want, test.isOver)
+			if got := e.position(len(test.markers) - 1); got != test.want || e.hasEnded() != test.hasEnded {
+				t.Errorf("got %v, over %v; want %v, %v", got, e.hasEnded(), test.want, test.hasEnded)
 			}
 		})
 	}
@@ -85,21 +85,21 @@ func reportOf(m marker.Marker, i int) Report {
 	m.RunID, m.ReplID, m.Nonce, m.Proof, m.Address = "r", "p", fmt.Sprintf("n%d:%s:%s", i, m.Era, m.Seal),
 		marker.ProofLease, "a"
 	v := Report{RunID: "r", Marker: marker.ReadMarker(m.String() + "@0")}
-	v.ClockReading.Sent = time.Now()
+	v.ClockReading.SentAt = time.Now()
 	return v
 }
 
 // TestClaims checks that one master's claim is credible if another master supports it, and refuted
 // once a majority has reported after it without supporting it.
 func TestClaims(t *testing.T) {
-	change := reconfig.Change{Before: 3, Names: []string{"a", "b", "d"}}
+	change := reconfig.Change{PreviousMasterCount: 3, Names: []string{"a", "b", "d"}}
 	seal := marker.Marker{Seal: reconfig.Seal{Ballot: "05", Change: change}}
-	laterEra := marker.Marker{Era: change.After(reconfig.Era{})}
+	laterEra := marker.Marker{Era: change.NextEra(reconfig.Era{})}
 	for _, test := range []struct {
-		name            string
-		claim           marker.Marker
-		promise         string // of another master
-		isOver, refuted bool
+		name              string
+		claim             marker.Marker
+		promise           string // of another master
+		hasEnded, refuted bool
 	}{
 		{"a seal", seal, "", false, true},
 		{"a seal of a ballot that another master promised", seal, "0 05", true, false},
@@ -117,15 +117,15 @@ func TestClaims(t *testing.T) {
 			observe(1, marker.Marker{}, "")
 			observe(2, marker.Marker{}, "")
 			observe(0, test.claim, "")
-			if e.hasEnded() || !e.hasOpenClaim() {
-				t.Fatalf("over %v, open %v", e.hasEnded(), e.hasOpenClaim())
+			if e.hasEnded() || !e.hasPendingClaim() {
+				t.Fatalf("over %v, open %v", e.hasEnded(), e.hasPendingClaim())
 			}
 			observe(1, marker.Marker{}, test.promise)
 			observe(2, marker.Marker{}, "")
-			if e.hasEnded() != test.isOver || e.isRefuted(0) != test.refuted {
+			if e.hasEnded() != test.hasEnded || e.isRefuted(0) != test.refuted {
 				t.Errorf("over %v, refuted %v", e.hasEnded(), e.isRefuted(0))
 			}
-			if e.observe(0, Report{}, time.Now()); e.hasOpenClaim() {
+			if e.observe(0, Report{}, time.Now()); e.hasPendingClaim() {
 				t.Error("the claim of a flushed master is still open")
 			}
 		})
@@ -136,11 +136,11 @@ func TestClaims(t *testing.T) {
 // than its own era. It does so even if two masters have the seal before the other masters report.
 func TestSealOfAnotherSize(t *testing.T) {
 	names := []string{"a", "b", "c", "d", "e"}
-	ownEra := reconfig.Change{Before: 5, Names: names}.After(reconfig.Era{})
+	ownEra := reconfig.Change{PreviousMasterCount: 5, Names: names}.NextEra(reconfig.Era{})
 	for before, want := range map[int]bool{1: false, 5: true} {
 		e := newEraTracker([]Master{{Name: "a"}, {Name: "b"}, {Name: "c"}, {Name: "d"}, {Name: "e"}}, nil, time.Now())
 		seal := marker.Marker{Era: ownEra, Seal: reconfig.Seal{Ballot: "05",
-			Change: reconfig.Change{Before: before, Names: append([]string{"f"}, names[1:before]...)}}}
+			Change: reconfig.Change{PreviousMasterCount: before, Names: append([]string{"f"}, names[1:before]...)}}}
 		for i := range 2 {
 			e.observe(i, reportOf(seal, i), time.Now())
 		}
@@ -150,15 +150,15 @@ func TestSealOfAnotherSize(t *testing.T) {
 	}
 }
 
-// TestSealedByAnotherBallot checks a master of the former era that an earlier ballot sealed for a
+// TestSealByAnotherBallot checks a master of the former era that an earlier ballot sealed for a
 // different set. The master has not voted in that era since, so its data count like the data of
 // masters sealed for this set. They do not count if the master restarted, or was not in that era.
-func TestSealedByAnotherBallot(t *testing.T) {
-	thirdEra := reconfig.Change{Before: 3, Names: []string{"a", "b", "c"}}.After(reconfig.Era{Number: 2})
+func TestSealByAnotherBallot(t *testing.T) {
+	thirdEra := reconfig.Change{PreviousMasterCount: 3, Names: []string{"a", "b", "c"}}.NextEra(reconfig.Era{Number: 2})
 	former := newEraTracker([]Master{{Name: "a"}, {Name: "b"}, {Name: "c"}}, &thirdEra, time.Now())
-	ownEra := reconfig.Change{Before: 3, Names: []string{"a", "b", "c", "d"}}.After(former.ownEra)
+	ownEra := reconfig.Change{PreviousMasterCount: 3, Names: []string{"a", "b", "c", "d"}}.NextEra(former.ownEra)
 	sealed := marker.Marker{Era: former.ownEra,
-		Seal: reconfig.Seal{Ballot: "1", Change: reconfig.Change{Before: 3, Names: []string{"a", "b", "c", "x"}}}}
+		Seal: reconfig.Seal{Ballot: "1", Change: reconfig.Change{PreviousMasterCount: 3, Names: []string{"a", "b", "c", "x"}}}}
 	sealedEarlier := sealed
 	sealedEarlier.Era.Number--
 	for _, test := range []struct {
@@ -174,7 +174,7 @@ func TestSealedByAnotherBallot(t *testing.T) {
 		{"sealed long ago", 2, sealedEarlier, "r", positionStale},
 	} {
 		e := newEraTracker([]Master{{Name: "a"}, {Name: "b"}, {Name: "c"}, {Name: "d"}}, &ownEra, time.Now())
-		e.setFormer(former)
+		e.setFormerTracker(former)
 		v := reportOf(test.marker, test.master)
 		v.RunID = test.runID
 		e.observe(test.master, v, time.Now())
@@ -184,23 +184,23 @@ func TestSealedByAnotherBallot(t *testing.T) {
 	}
 }
 
-// TestTrackerAdoptsLatestSuccession checks that the tracker adopts the change of masters that began
+// TestLatestReconfiguration checks that the tracker adopts the change of masters that began
 // last.
-func TestTrackerAdoptsLatestSuccession(t *testing.T) {
+func TestLatestReconfiguration(t *testing.T) {
 	e := newEraTracker([]Master{{Name: "a"}, {Name: "c"}}, &reconfig.Era{}, time.Now())
-	change := reconfig.Change{Before: 2, Names: []string{"b", "c"}}
-	next := change.After(reconfig.Era{})
+	change := reconfig.Change{PreviousMasterCount: 2, Names: []string{"b", "c"}}
+	next := change.NextEra(reconfig.Era{})
 	e.observe(0, reportOf(marker.Marker{Era: next}, 0), time.Now())
 	e.observe(1, reportOf(marker.Marker{Seal: reconfig.Seal{Ballot: "1", Change: change}}, 1), time.Now())
-	if e.succession == nil || !e.succession.Begun || e.succession.Era != next {
-		t.Errorf("%+v", e.succession)
+	if e.reconfiguration == nil || !e.reconfiguration.Begun || e.reconfiguration.Era != next {
+		t.Errorf("%+v", e.reconfiguration)
 	}
 }
 
-// TestJudgeSealed checks that a sealed master never votes, and that it cannot claim to have all its
-// data after a restart.
-func TestJudgeSealed(t *testing.T) {
-	change := reconfig.Change{Before: 3, Names: []string{"a", "b", "d"}}
+// TestJudgeSealedMarker checks that a sealed master never votes, and that it cannot claim to have
+// all its data after a restart.
+func TestJudgeSealedMarker(t *testing.T) {
+	change := reconfig.Change{PreviousMasterCount: 3, Names: []string{"a", "b", "d"}}
 	m := marker.Marker{RunID: "1", ReplID: "r", Nonce: "n", Durable: true, Proof: marker.ProofCaughtUp, Address: "a",
 		Seal: reconfig.Seal{Ballot: "1", Change: change}}
 	v := Report{RunID: "1", ReplID: "r", Appendfsync: "always", Marker: marker.ReadMarker(m.String() + "@0")}
@@ -244,7 +244,7 @@ func TestPromiseAndSeal(t *testing.T) {
 	want(runScript(t, w, script.Promise, value, "06", field, "0"), "[1 1099511627778 …")
 	next := m
 	next.Nonce, next.Seal = "n2", reconfig.Seal{Ballot: "05",
-		Change: reconfig.Change{Before: 1, Names: []string{"b:1"}}}
+		Change: reconfig.Change{PreviousMasterCount: 1, Names: []string{"b:1"}}}
 	want(runScript(t, w, script.Seal, value, "05", next.String(), "0"), "0")
 	want(runScript(t, w, script.Seal, "other@0", "06", next.String(), "0"), "-1")
 	next.Seal.Ballot = "06"
@@ -259,9 +259,9 @@ func TestPromiseAndSeal(t *testing.T) {
 	want(runScript(t, w, script.AddRecord, next.String()+"@0", "another"), "0")
 }
 
-// TestPromiseEndsWithItsMarker runs the scripts on a real server. A promise is removed with the
+// TestPromiseOfRemovedMarker runs the scripts on a real server. A promise is removed with the
 // marker under which it was given. If it stayed, it would support another cluster's seal.
-func TestPromiseEndsWithItsMarker(t *testing.T) {
+func TestPromiseOfRemovedMarker(t *testing.T) {
 	m := marker.Marker{RunID: "1", ReplID: "2", Nonce: "n1", Proof: marker.ProofFresh, Address: "a:1"}
 	next := m
 	next.Nonce, next.Proof = "n2", marker.ProofLease
@@ -296,19 +296,19 @@ func TestPromiseEndsWithItsMarker(t *testing.T) {
 	}
 }
 
-// TestSealedMasterCanJoin checks that a master can join after a fresh start and seals by two
+// TestJoinOfSealedMaster checks that a master can join after a fresh start and seals by two
 // ballots. A proxy that counted its votes before, and a proxy that found it sealed, both see that
 // it has lost nothing.
-func TestSealedMasterCanJoin(t *testing.T) {
+func TestJoinOfSealedMaster(t *testing.T) {
 	w := startRedis(t)
-	s := NewSet(Options{SinceBoot: func() time.Duration { return 0 }},
+	s := NewSet(Options{TimeSinceBoot: func() time.Duration { return 0 }},
 		[]Master{{Name: "a:1", Conn: w, IsDown: func() bool { return false }, Wake: func() {}}})
 	m := marker.Marker{RunID: "1", ReplID: "2", Nonce: "n1", Proof: marker.ProofFresh, Address: "a:1"}
 	runScript(t, w, script.Admit, "", "", m.String(), "0", marker.ProofFresh)
 	s.guards[0].grantVote(m, false)
 	past := history{name: "a:1", nonce: m.Nonce, runID: "1", mayHoldLock: true, position: positionFormer}
 	for _, ballot := range []string{"000000000001", "000000000002"} {
-		if _, err := s.Decide(t.Context(), reconfig.Era{}, reconfig.Change{Before: 1, Names: []string{"a:1", "b:1"}},
+		if _, err := s.Decide(t.Context(), reconfig.Era{}, reconfig.Change{PreviousMasterCount: 1, Names: []string{"a:1", "b:1"}},
 			func(uint64) string { return ballot }); err != nil {
 			t.Fatal(err)
 		}
@@ -333,12 +333,12 @@ func TestRejoin(t *testing.T) {
 	m := marker.Marker{RunID: "1", ReplID: "2", Nonce: "n1", Proof: marker.ProofFresh, Address: "a:1"}
 	sealed, next := m, m
 	sealed.Nonce, sealed.Seal = "n2", reconfig.Seal{Ballot: "06",
-		Change: reconfig.Change{Before: 1, Names: []string{"a:1"}, Place: location.ToMasters}}
-	next.Nonce, next.Proof, next.Era = "n3", marker.ProofJoined, sealed.Seal.After(m.Era)
+		Change: reconfig.Change{PreviousMasterCount: 1, Names: []string{"a:1"}, Place: location.MovingToMasters}}
+	next.Nonce, next.Proof, next.Era = "n3", marker.ProofJoined, sealed.Seal.NextEra(m.Era)
 	for _, test := range []struct {
-		name   string
-		before func(w realRedis)
-		want   string
+		name    string
+		prepare func(w realRedis)
+		want    string
 	}{
 		{"it holds what it held", func(realRedis) {}, "1"},
 		{"one database forgot", func(w realRedis) { w.Client(3).FlushDB(t.Context()) }, "0"},
@@ -357,7 +357,7 @@ func TestRejoin(t *testing.T) {
 			if got := runScript(t, w, script.Seal, m.String()+"@0", "06", sealed.String(), "0"); got != "1" {
 				t.Fatalf("it is not sealed: %s", got)
 			}
-			test.before(w)
+			test.prepare(w)
 			within := "60000"
 			if test.want == "-1" {
 				within = "50"

@@ -14,24 +14,24 @@ func (e *UnfitError) IsReplica() bool { return e.Cause == unfitReplica }
 
 // The reasons why a master is unfit. The name of the other master follows DuplicateServer.
 const (
-	unfitReplica    = "it is a replica: locks written there are lost at its next sync"
-	DuplicateServer = "it is the same server as "
-	unfitProxy      = "it is a redlock-proxy: masters must be Redis servers"
-	unfitNewer      = "proxies of a later version use it: upgrade this proxy"
+	unfitReplica      = "it is a replica: locks written there are lost at its next sync"
+	DuplicateServer   = "it is the same server as "
+	unfitProxy        = "it is a redlock-proxy: masters must be Redis servers"
+	unfitNewerProxies = "proxies of a later version use it: upgrade this proxy"
 )
 
 func unfitPolicy(policy string) string {
 	return "maxmemory-policy " + policy + " may evict a lock: set noeviction"
 }
 
-// Unfit returns the reason why the master may not vote, regardless of its data; empty if there is
-// none.
-func (v Report) Unfit() string {
+// UnfitCause returns the reason why the master may not vote, regardless of its data; empty if there
+// is none.
+func (v Report) UnfitCause() string {
 	switch {
-	case v.Proxy:
+	case v.IsProxy:
 		return unfitProxy
 	case v.isNewer():
-		return unfitNewer
+		return unfitNewerProxies
 	case v.Role != "" && v.Role != "master":
 		return unfitReplica
 	case v.Policy != "" && v.Policy != "noeviction":

@@ -18,11 +18,11 @@ const (
 const FreshStartTime = allCheckedTime
 
 const (
-	// freshPatience is the time limit for reaching all masters.
-	freshPatience = 30 * time.Second
-	// mixedPatience limits the time in which some masters have a marker while the remaining masters
+	// freshTimeout is the time limit for reaching all masters.
+	freshTimeout = 30 * time.Second
+	// mixedTimeout limits the time in which some masters have a marker while the remaining masters
 	// have none: another proxy may be doing its fresh start.
-	mixedPatience = time.Second
+	mixedTimeout = time.Second
 	// freshPause is the wait between two checks during a fresh start.
 	freshPause = 50 * time.Millisecond
 )
@@ -96,7 +96,7 @@ func (f *freshStart) decide(i int, runID string, isEmpty bool, now time.Time) fr
 	if len(f.markedMasters) == 0 {
 		f.mixedSince = now
 	}
-	if now.Sub(f.start) > freshPatience || now.Sub(f.mixedSince) > mixedPatience {
+	if now.Sub(f.start) > freshTimeout || now.Sub(f.mixedSince) > mixedTimeout {
 		f.ended = true
 		return freshRefuse
 	}

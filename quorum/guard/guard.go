@@ -36,16 +36,16 @@ type Guard struct {
 	// present or former. term counts how often the trust was given or withdrawn.
 	trust, lastTrust trust
 	term             uint64
-	// voteChanged is the time at which the trust was last given or withdrawn.
-	voteChanged time.Time
+	// voteChangedAt is the time at which the trust was last given or withdrawn.
+	voteChangedAt time.Time
 	// catchUps is the number of catch-ups that this proxy did for the master.
 	catchUps int64
 	// lastVote is the time at which a vote last counted. lastProof is the time at which the master
 	// last proved that it is the server that votes.
 	lastVote, lastProof time.Time
-	// announcedReady is the time at which the master votes again, according to the last log
+	// announcedReadyTime is the time at which the master votes again, according to the last log
 	// message.
-	announcedReady time.Time
+	announcedReadyTime time.Time
 	// cause is the reason why the master does not vote. It is meaningless while the master votes.
 	cause *QuarantineError
 	// enrolledDBs holds the databases with the marker, suspectDBs the databases that seem to have
@@ -59,13 +59,13 @@ type Guard struct {
 	canaryMissed, seqWentBack bool
 	// runID is the server's run_id at the last checkup.
 	runID string
-	// lastFit is the last reading of the master's clock that fitted. lastFitNumber is its position
-	// among the clock readings of all masters, and lastFitUptime the machine's uptime at that time.
-	// lastStep describes the last reading that did not fit.
-	lastFit       ClockReading
-	lastFitNumber uint64
-	lastFitUptime time.Duration
-	lastStep      clockStep
+	// lastFittingReading is the last reading of the master's clock that fitted. lastFitNumber is
+	// its position among the clock readings of all masters, and lastFitUptime the machine's uptime
+	// at that time. lastStep describes the last reading that did not fit.
+	lastFittingReading ClockReading
+	lastFitNumber      uint64
+	lastFitUptime      time.Duration
+	lastStep           clockStep
 	// suspicion is the reason why this proxy alone does not count the master's votes. clockBlamed
 	// is set when this proxy decides to put the master into quarantine for its clock, until the
 	// master votes again.
@@ -110,7 +110,7 @@ func (g *Guard) isEnrolled(db int) bool {
 // marker and lost it, the master goes into quarantine.
 func (g *Guard) enrol(ctx context.Context, db int, t trust) {
 	record := marker.Record{
-		RunID: t.RunID, Nonce: g.set.newNonce(), Since: g.serverTime().Milliseconds(),
+		RunID: t.RunID, Nonce: g.set.newNonce(), WrittenAt: g.serverTime().Milliseconds(),
 		Claim: marker.NoClaim, Reason: string(Flushed),
 	}
 	result, err := runInt(ctx, g.Conn, script.Enrol, t.String(), db, record.String())
@@ -118,7 +118,7 @@ func (g *Guard) enrol(ctx context.Context, db int, t trust) {
 	defer g.mu.Unlock()
 	if err == nil && result == 1 && g.trust.term == t.term {
 		g.enrolledDBs[db] = true
-		g.seqs.raise(marker.InDatabase(t.Nonce, db), script.FirstSeq)
+		g.seqs.raise(marker.AppendDatabase(t.Nonce, db), script.FirstSeq)
 		return
 	}
 	g.suspend()
@@ -145,16 +145,16 @@ func (g *Guard) Evaluate(w *Check) error {
 	case w.guard == nil:
 		return nil
 	}
-	if !g.voteCounts(w.trust, &w.probe) || w.trust.eraEnded {
+	if !g.isVoteValid(w.trust, &w.probe) || w.trust.eraEnded {
 		return g.cause
 	}
-	g.lastVote = w.clockReading.Got
+	g.lastVote = w.clockReading.ReceivedAt
 	return nil
 }
 
-// voteCounts reports whether votes count, according to the check after them. If it notices an
+// isVoteValid reports whether votes count, according to the check after them. If it notices an
 // irregularity, it suspends the master until the next checkup.
-func (g *Guard) voteCounts(t trust, p *probe) bool {
+func (g *Guard) isVoteValid(t trust, p *probe) bool {
 	fits := true
 	if !p.clockReading.IsZero() {
 		fits = g.observeClock(p.clockReading)
@@ -170,13 +170,13 @@ func (g *Guard) voteCounts(t trust, p *probe) bool {
 		g.seqWentBack = g.seqWentBack || p.sequence >= script.FirstSeq
 		g.suspend()
 		return false
-	case g.expectedCanary(p).isMissed(p.canary, p.clockReading.Got):
+	case g.expectedCanary(p).isMissed(p.canary, p.clockReading.ReceivedAt):
 		g.canaryMissed = true
 		g.suspend()
 		return false
 	}
 	g.seqs.raise(p.field, p.sequence)
-	g.lastProof = p.clockReading.Sent
+	g.lastProof = p.clockReading.SentAt
 	return true
 }
 
@@ -186,16 +186,16 @@ func (g *Guard) observeClock(s ClockReading) bool {
 	uptime, number := g.set.uptime(), g.set.clockReadings.Add(1)
 	switch {
 	case fits:
-		g.lastFit, g.lastFitNumber, g.lastFitUptime = s, number, uptime
+		g.lastFittingReading, g.lastFitNumber, g.lastFitUptime = s, number, uptime
 		return true
 	case g.clock.MayPrecede(s):
 		return false
 	}
 	suspended := time.Duration(0)
 	if uptime > 0 && g.lastFitUptime > 0 {
-		suspended = uptime - g.lastFitUptime - s.Got.Sub(g.lastFit.Got)
+		suspended = uptime - g.lastFitUptime - s.ReceivedAt.Sub(g.lastFittingReading.ReceivedAt)
 	}
-	g.lastStep = clockStep{At: s.Got, Size: stepSize, Number: number, SuspendedFor: suspended}
+	g.lastStep = clockStep{At: s.ReceivedAt, Size: stepSize, Number: number, SuspendedFor: suspended}
 	return false
 }
 
@@ -213,7 +213,7 @@ func (g *Guard) withdraw(reason Reason) bool {
 		return false
 	}
 	g.term++
-	g.voteChanged = time.Now()
+	g.voteChangedAt = time.Now()
 	g.trust, g.cause = trust{}, &QuarantineError{Cause: reason}
 	return true
 }
@@ -245,10 +245,10 @@ func (g *Guard) grantVote(m marker.Marker, eraEnded bool) {
 		}
 	}
 	g.term++
-	g.voteChanged = time.Now()
+	g.voteChangedAt = time.Now()
 	g.trust = trust{Marker: m, term: g.term, eraEnded: eraEnded}
 	g.lastTrust = g.trust
-	g.seqs.raise(marker.InDatabase(m.Nonce, 0), script.FirstSeq)
+	g.seqs.raise(marker.AppendDatabase(m.Nonce, 0), script.FirstSeq)
 }
 
 // Conn gives a guard access to its master, outside of batches.
@@ -297,8 +297,8 @@ type Set struct {
 	blameMu sync.Mutex
 
 	mu sync.Mutex
-	// warned holds the warnings that were logged.
-	warned map[string]bool
+	// loggedWarnings holds the warnings that were logged.
+	loggedWarnings map[string]bool
 }
 
 // probe holds the proxy's knowledge before a check of a master, and the master's replies.

@@ -8,12 +8,12 @@ import (
 	"redlock-proxy/quorum/guard/script"
 )
 
-// TestVoteCounts checks that a vote counts if its sequence continued, its canary lives, its clock
+// TestIsVoteValid checks that a vote counts if its sequence continued, its canary lives, its clock
 // fits, and the vote was not withdrawn meanwhile. A reply to a batch that was sent before the
 // master's quarantine does not count after the master is admitted again.
-func TestVoteCounts(t *testing.T) {
+func TestIsVoteValid(t *testing.T) {
 	now := time.Unix(1_700_000_000, 0)
-	clockReading := ClockReading{Sent: now, Got: now.Add(time.Millisecond), ServerTime: time.Hour}
+	clockReading := ClockReading{SentAt: now, ReceivedAt: now.Add(time.Millisecond), ServerTime: time.Hour}
 	term3 := trust{Marker: marker.Marker{Nonce: "n"}, term: 3}
 	term4 := trust{Marker: marker.Marker{Nonce: "n"}, term: 4}
 	liveCanary := canary{value: "c", aliveUntil: now.Add(time.Second)}
@@ -27,10 +27,10 @@ func TestVoteCounts(t *testing.T) {
 		return p
 	}
 	for _, c := range []struct {
-		name               string
-		current, atSending trust
-		probe              probe
-		want, keepsVote    bool
+		name                    string
+		current, trustAtSending trust
+		probe                   probe
+		want, keepsVote         bool
 	}{
 		{"all is well", term3, term3, good, true, true},
 		{"another proxy's batch was in between", term3, term3, changed(func(p *probe) { p.sequence += 5 }), true, true},
@@ -59,27 +59,27 @@ func TestVoteCounts(t *testing.T) {
 		{"suspended meanwhile", term4, term3, good, false, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			g := newGuard(NewSet(Options{SinceBoot: func() time.Duration { return 0 }}, nil), 0,
+			g := newGuard(NewSet(Options{TimeSinceBoot: func() time.Duration { return 0 }}, nil), 0,
 				Master{Wake: func() {}})
 			g.trust = c.current
 			g.canaries[0] = liveCanary
-			if got := g.voteCounts(c.atSending, &c.probe); got != c.want || (g.trust.Nonce != "") != c.keepsVote {
+			if got := g.isVoteValid(c.trustAtSending, &c.probe); got != c.want || (g.trust.Nonce != "") != c.keepsVote {
 				t.Errorf("counts: %v, still votes: %v, want %v, %v", got, g.trust.Nonce != "", c.want, c.keepsVote)
 			}
 		})
 	}
 }
 
-// TestVoteOfEndedEraDoesNotCount checks that the replies of a master whose era has ended prove its
+// TestVoteOfEndedEra checks that the replies of a master whose era has ended prove its
 // data, but are not votes. As votes, they would contradict a marker of the next era on that master.
-func TestVoteOfEndedEraDoesNotCount(t *testing.T) {
+func TestVoteOfEndedEra(t *testing.T) {
 	now := time.Unix(1_700_000_000, 0)
 	for _, eraEnded := range []bool{false, true} {
-		g := newGuard(NewSet(Options{SinceBoot: func() time.Duration { return 0 }}, nil), 0, Master{Wake: func() {}})
+		g := newGuard(NewSet(Options{TimeSinceBoot: func() time.Duration { return 0 }}, nil), 0, Master{Wake: func() {}})
 		g.grantVote(marker.Marker{Nonce: "n"}, eraEnded)
 		w := &Check{guard: g, trust: g.currentTrust(), probe: probe{
 			field: "n@0", floor: script.FirstSeq, sequence: script.FirstSeq + 1, hasSequence: true,
-			clockReading: ClockReading{Sent: now, Got: now, ServerTime: time.Hour},
+			clockReading: ClockReading{SentAt: now, ReceivedAt: now, ServerTime: time.Hour},
 		}}
 		if cause := g.Evaluate(w); (cause != nil) != eraEnded || g.lastVote.IsZero() != eraEnded || g.currentTrust().Nonce != "n" {
 			t.Errorf("over %v: cause %v, voted %v", eraEnded, cause, g.lastVote)
@@ -93,9 +93,9 @@ func TestMedianClock(t *testing.T) {
 	now := time.Unix(1_700_000_000, 0)
 	wall := time.Duration(now.UnixNano())
 	for _, c := range []struct {
-		name  string
-		ahead []time.Duration // of the known clocks
-		want  time.Duration
+		name         string
+		clockOffsets []time.Duration // of the known clocks
+		want         time.Duration
 	}{
 		{"none is known", nil, 0},
 		{"a minority is known", []time.Duration{time.Hour, time.Hour}, 0},
@@ -105,8 +105,8 @@ func TestMedianClock(t *testing.T) {
 		{"the lower of the two in the middle", []time.Duration{4, 3, 2, 1}, 2},
 	} {
 		s := NewSet(Options{}, make([]Master, 5))
-		for i, ahead := range c.ahead {
-			s.guards[i].clock.Restart(ClockReading{Sent: now, Got: now, ServerTime: wall + ahead})
+		for i, ahead := range c.clockOffsets {
+			s.guards[i].clock.Restart(ClockReading{SentAt: now, ReceivedAt: now, ServerTime: wall + ahead})
 		}
 		if got := s.Clock(now) - wall; got != c.want {
 			t.Errorf("%s: %v ahead, want %v", c.name, got, c.want)
@@ -114,7 +114,7 @@ func TestMedianClock(t *testing.T) {
 	}
 }
 
-func TestRunningBatchLosesWithdrawnVote(t *testing.T) {
+func TestWithdrawnVoteInRunningBatch(t *testing.T) {
 	g := newGuard(NewSet(Options{}, nil), 0, Master{Wake: func() {}})
 	g.grantVote(marker.Marker{Nonce: "n"}, false)
 	before := g.currentTrust()
@@ -152,33 +152,33 @@ func TestWriteSeqs(t *testing.T) {
 		}
 	}
 	published, now := publishedSeqs{}, time.Now()
-	if pairs := published.takeDue(writeSeqs{"n@0": 10}, now); len(pairs) != 2 {
+	if pairs := published.takeDuePairs(writeSeqs{"n@0": 10}, now); len(pairs) != 2 {
 		t.Errorf("first: %v", pairs)
 	}
-	if pairs := published.takeDue(writeSeqs{"n@0": 10}, now); pairs != nil {
+	if pairs := published.takeDuePairs(writeSeqs{"n@0": 10}, now); pairs != nil {
 		t.Errorf("again: %v", pairs)
 	}
-	if pairs := published.takeDue(writeSeqs{"n@0": 11}, now); len(pairs) != 2 {
+	if pairs := published.takeDuePairs(writeSeqs{"n@0": 11}, now); len(pairs) != 2 {
 		t.Errorf("grown: %v", pairs)
 	}
-	if pairs := published.takeDue(writeSeqs{"n@0": 11}, now.Add(2*seqRenewal)); len(pairs) != 2 {
+	if pairs := published.takeDuePairs(writeSeqs{"n@0": 11}, now.Add(2*seqRenewal)); len(pairs) != 2 {
 		t.Errorf("old: %v", pairs)
 	}
 }
 
-func TestCanaryIsMissed(t *testing.T) {
+func TestMissedCanary(t *testing.T) {
 	sent := time.Now()
 	c := newCanary("c", sent)
 	for _, x := range []struct {
 		value string
-		after time.Duration
+		delay time.Duration
 		want  bool
 	}{
 		{"c", time.Second, false}, {"", time.Second, true}, {"d", time.Second, true},
 		{"", canaryTTL, false}, {"", canaryTTL - canaryTTL/100 - 4*time.Millisecond, true},
 	} {
-		if got := c.isMissed(x.value, sent.Add(x.after)); got != x.want {
-			t.Errorf("%q after %v: %v", x.value, x.after, got)
+		if got := c.isMissed(x.value, sent.Add(x.delay)); got != x.want {
+			t.Errorf("%q after %v: %v", x.value, x.delay, got)
 		}
 	}
 	if (canary{}).isMissed("", sent) {

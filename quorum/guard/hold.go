@@ -20,11 +20,11 @@ const (
 	// catchUpPause is the wait after a failed catch-up, reservedPause the wait while another proxy
 	// does the catch-up.
 	catchUpPause, reservedPause = 50 * time.Millisecond, Heartbeat / 4
-	// proofPatience is the time in which the sources must prove that they still vote. It begins
+	// proofTimeout is the time in which the sources must prove that they still vote. It begins
 	// when this proxy first sees the quarantine record of a master. The proofs are necessary
 	// because several masters may have lost data at once. proofPause is the wait between two checks
 	// of these proofs.
-	proofPatience, proofPause = Heartbeat / 2, 10 * time.Millisecond
+	proofTimeout, proofPause = Heartbeat / 2, 10 * time.Millisecond
 )
 
 // quarantineStep keeps the master in quarantine until it has caught up, has proved that it lost
@@ -32,7 +32,7 @@ const (
 // by its own monotonic clock. The master's clock does not matter.
 func (g *Guard) quarantineStep(ctx context.Context, v Report) (time.Duration, error) {
 	r := v.Record.Value
-	watchedFor, isNew := g.watchRecord(r, v.ClockReading.Got)
+	watchedFor, isNew := g.watchRecord(r, v.ClockReading.ReceivedAt)
 	if isNew { // before the sources reply, the known TTL may be far too short
 		_ = g.set.askLongestTTL(ctx, g.set.voters(g.index))
 	}
@@ -42,7 +42,7 @@ func (g *Guard) quarantineStep(ctx context.Context, v Report) (time.Duration, er
 	if changed, err := g.recordBound(ctx, r); changed || err != nil {
 		return 0, err
 	}
-	hasOpenClaim := g.set.eras.hasOpenClaim()
+	hasOpenClaim := g.set.eras.hasPendingClaim()
 	if r.Claim != marker.NoClaim && !hasOpenClaim {
 		if changed, err := g.evaluateClaim(ctx, v, r, watchedFor); changed || err != nil {
 			return 0, err
@@ -57,7 +57,7 @@ func (g *Guard) quarantineStep(ctx context.Context, v Report) (time.Duration, er
 	if len(from.sources) < from.masters-1 {
 		untilCatchUp += fewSourcesDelay
 	}
-	lease, err := g.checkedLeaseLeft(ctx, r, min(watchedFor, g.set.eras.age(time.Now())), g.set.voters(g.index))
+	lease, err := g.checkRemainingLease(ctx, r, min(watchedFor, g.set.eras.age(time.Now())), g.set.voters(g.index))
 	// An open claim may mean that this era has ended. Then leases of the next era may last longer.
 	if hasOpenClaim && !g.set.override.forced {
 		lease = max(lease, Heartbeat/4)
@@ -70,8 +70,8 @@ func (g *Guard) quarantineStep(ctx context.Context, v Report) (time.Duration, er
 		return 0, err
 	}
 	hasQuorum := from.hasReadQuorum()
-	proved := hasQuorum && from.provedSince(g.recordSeenSince())
-	if hasQuorum && !proved && watchedFor < proofPatience {
+	proved := hasQuorum && from.hasProofSince(g.recordWatchStart())
+	if hasQuorum && !proved && watchedFor < proofTimeout {
 		from.wake() // before the error states a remaining time
 		return proofPause, nil
 	}
@@ -98,37 +98,37 @@ func (g *Guard) pauseAfter(err error) time.Duration {
 	return catchUpPause
 }
 
-// checkedLeaseLeft returns the result of leaseLeft. If no time is left, it first asks the sources
-// for the present longest TTL, and calls leaseLeft again.
-func (g *Guard) checkedLeaseLeft(
-	ctx context.Context, r marker.Record, watchedFor time.Duration, sources []source,
+// checkRemainingLease returns the result of remainingLease. If no time is left, it first asks the
+// sources for the present longest TTL, and calls remainingLease again.
+func (g *Guard) checkRemainingLease(
+	ctx context.Context, r marker.Record, watchTime time.Duration, sources []source,
 ) (time.Duration, error) {
-	left := leaseLeft(watchedFor, g.set.maxTTLInUse.LongestLostTTL(r))
+	left := remainingLease(watchTime, g.set.maxTTLInUse.LongestLostTTL(r))
 	if left > 0 {
 		return left, nil
 	}
 	err := g.set.askLongestTTL(ctx, sources)
-	return leaseLeft(watchedFor, g.set.maxTTLInUse.LongestLostTTL(r)), err
+	return remainingLease(watchTime, g.set.maxTTLInUse.LongestLostTTL(r)), err
 }
 
-// leaseLeft returns the time for which a client can still hold a lock that the master may have
-// lost. If the rest of allCheckedTime is longer, it returns that time. watchedFor is the time since
+// remainingLease returns the time for which a client can still hold a lock that the master may have
+// lost. If the rest of allCheckedTime is longer, it returns that time. watchTime is the time since
 // a proxy first saw the master's record.
-func leaseLeft(watchedFor, longestTTL time.Duration) time.Duration {
-	return max(leaseWait(longestTTL), allCheckedTime) - watchedFor
+func remainingLease(watchTime, longestTTL time.Duration) time.Duration {
+	return max(leaseWait(longestTTL), allCheckedTime) - watchTime
 }
 
 // newQuarantineError returns why a master with this record is in quarantine, and the maximum
-// remaining time, as far as known. watchedFor is the time since a proxy first saw the record.
+// remaining time, as far as known. watchTime is the time since a proxy first saw the record.
 func newQuarantineError(
-	r marker.Record, ttl *maxTTLTracker, watchedFor, lease, untilCatchUp time.Duration, catchesUp, claimPending bool,
+	r marker.Record, ttl *maxTTLTracker, watchTime, lease, timeUntilCatchUp time.Duration, catchesUp, claimPending bool,
 ) *QuarantineError {
 	ready := lease
 	if catchesUp {
-		ready = min(ready, max(0, untilCatchUp)+catchUpTime)
+		ready = min(ready, max(0, timeUntilCatchUp)+catchUpTime)
 	}
 	if claimPending {
-		ready = min(ready, max(0, allCheckedTime-watchedFor)+catchUpTime)
+		ready = min(ready, max(0, allCheckedTime-watchTime)+catchUpTime)
 	}
 	_, known := ttl.Bound()
 	return &QuarantineError{
@@ -155,8 +155,8 @@ func Quarantines(inspections []Inspection, maxTTL time.Duration) []*QuarantineEr
 			continue
 		}
 		if action, _ := judge(*v.Report, history{}); action == actionWait || action == actionEmpty {
-			r, watchedFor := v.Report.Record.Value, v.Report.watchedFor()
-			lease, claimPending := leaseLeft(watchedFor, ttl.LongestLostTTL(r)), r.Claim != marker.NoClaim && watchedFor < allCheckedTime
+			r, watchedFor := v.Report.Record.Value, v.Report.watchTime()
+			lease, claimPending := remainingLease(watchedFor, ttl.LongestLostTTL(r)), r.Claim != marker.NoClaim && watchedFor < allCheckedTime
 			catchesUp := voters >= vote.ReadQuorum(len(inspections))
 			causes[i] = newQuarantineError(r, ttl, watchedFor, lease, roundGrace+fewSourcesDelay-watchedFor, catchesUp, claimPending)
 		}
@@ -170,7 +170,7 @@ func (s *Set) askLongestTTL(ctx context.Context, sources []source) error {
 	var errs []error
 	for _, src := range sources {
 		list, err := databasesOf(ctx, src.guard.Conn)
-		if err != nil || list.marker != marker.InDatabase(src.trust.String(), 0) {
+		if err != nil || list.marker != marker.AppendDatabase(src.trust.String(), 0) {
 			errs = append(errs, errSourceLost, err)
 			continue
 		}
@@ -181,18 +181,18 @@ func (s *Set) askLongestTTL(ctx context.Context, sources []source) error {
 
 // watchRecord returns the time since this proxy first saw the record. isNew is set if this proxy
 // has not seen the record before.
-func (g *Guard) watchRecord(r marker.Record, seen time.Time) (watchedFor time.Duration, isNew bool) {
+func (g *Guard) watchRecord(r marker.Record, seenAt time.Time) (watchTime time.Duration, isNew bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	isNew = g.watchedNonce != r.Nonce // the rest of the record may change
 	if isNew {
-		g.watchedNonce, g.watchedSince = r.Nonce, seen
+		g.watchedNonce, g.watchedSince = r.Nonce, seenAt
 	}
 	return time.Since(g.watchedSince), isNew
 }
 
-// recordSeenSince returns the time at which this proxy first saw the record.
-func (g *Guard) recordSeenSince() time.Time {
+// recordWatchStart returns the time at which this proxy first saw the record.
+func (g *Guard) recordWatchStart() time.Time {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.watchedSince

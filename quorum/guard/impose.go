@@ -30,7 +30,7 @@ func (v Inspection) nextEra() (era reconfig.Era, known bool) {
 	}
 	m := v.Report.Marker.Value
 	if !m.Seal.IsNone() {
-		return m.Seal.After(m.Era), true
+		return m.Seal.NextEra(m.Era), true
 	}
 	return m.Era, true
 }
@@ -84,12 +84,12 @@ func (v Inspection) listDifference(names []string) string {
 	}
 	text := changedMasters
 	if seal := v.Report.Marker.Value.Seal; !seal.IsNone() {
-		text += " to " + joinSorted(seal.Names)
+		text += " to " + joinSortedNames(seal.Names)
 	}
-	return text + ", this proxy has " + joinSorted(names)
+	return text + ", this proxy has " + joinSortedNames(names)
 }
 
-func joinSorted(names []string) string {
+func joinSortedNames(names []string) string {
 	return strings.Join(slices.Sorted(slices.Values(names)), ", ")
 }
 
@@ -124,13 +124,13 @@ func Differences(settings string, inspections []Inspection) []string {
 
 // ProxyCounts holds numbers of running proxies.
 type ProxyCounts struct {
-	// Running counts all proxies that a master lists.
-	Running int
-	// Losing counts the proxies that ReplaceSettings could deprive of a vote.
-	Losing int
-	// Differing counts the proxies with different settings that a master with settings lists.
-	// Masters with the given settings do not vote for these proxies.
-	Differing int
+	// RunningProxies counts all proxies that a master lists.
+	RunningProxies int
+	// LosingProxies counts the proxies that ReplaceSettings could deprive of a vote.
+	LosingProxies int
+	// DifferingProxies counts the proxies with different settings that a master with settings
+	// lists. Masters with the given settings do not vote for these proxies.
+	DifferingProxies int
 }
 
 // CountProxies counts the running proxies.
@@ -151,14 +151,14 @@ func CountProxies(settings string, inspections []Inspection) ProxyCounts {
 			}
 		}
 	}
-	return ProxyCounts{Running: len(all), Losing: len(losing), Differing: len(differing)}
+	return ProxyCounts{RunningProxies: len(all), LosingProxies: len(losing), DifferingProxies: len(differing)}
 }
 
 // rulesReplacement holds rules that an operator is about to write.
 type rulesReplacement struct {
 	*rulesTracker
 	inspections []Inspection
-	// servers is the hash of the masters, or serversUnknown.
+	// servers is the hash of the masters, or unknownServers.
 	servers string
 }
 
@@ -179,7 +179,7 @@ func (m rulesReplacement) takesVote(i int, p Proxy) bool {
 	r := parseRules(m.inspections[i].Report.Rules)
 	return m.locationDiffers(r) ||
 		m.settingsDiffer(r) && m.differs(p) ||
-		m.listChanges(i, r) && (p.Servers != m.servers || m.servers == serversUnknown)
+		m.listChanges(i, r) && (p.Servers != m.servers || m.servers == unknownServers)
 }
 
 // differs reports whether a proxy that grants locks has different settings.
@@ -211,7 +211,7 @@ func (m rulesReplacement) listChanges(i int, r rules) bool {
 // more. It returns an error for each master on which it failed. It skips a master that has no rules
 // and votes for no proxy.
 func ReplaceSettings(ctx context.Context, settings string, inspections []Inspection) []error {
-	ownRules, errs := newRulesTrackerOf(settings, inspections, true).own().String(), make([]error, len(inspections))
+	ownRules, errs := newRulesTrackerOf(settings, inspections, true).ownRules().String(), make([]error, len(inspections))
 	for i, v := range inspections {
 		if v.Report != nil {
 			if differs := v.listDifference(namesOf(inspections)); differs != "" {
@@ -227,10 +227,10 @@ func ReplaceSettings(ctx context.Context, settings string, inspections []Inspect
 
 // replaceRules replaces the master's rules with ownRules. Unless the master is sealed, it also
 // replaces the marker with a new marker.
-func (v Inspection) replaceRules(ctx context.Context, ownRules string, others []Inspection) error {
+func (v Inspection) replaceRules(ctx context.Context, ownRules string, otherMasters []Inspection) error {
 	old, marked := v.Report.Marker.Value, v.Report.Marker.Valid
 	if v.Report.isNewer() {
-		return &UnfitError{Cause: unfitNewer}
+		return &UnfitError{Cause: unfitNewerProxies}
 	}
 	if !marked && v.Report.Rules == "" {
 		return nil
@@ -239,7 +239,7 @@ func (v Inspection) replaceRules(ctx context.Context, ownRules string, others []
 	if next.Nonce, next.Proof = marker.NewNonce(), marker.ProofIntact; marked && old.Seal.IsNone() {
 		text = next.String()
 		// The number lets the master prove that it has all its data.
-		publishSeq(ctx, others, next.Nonce, script.FirstSeq)
+		publishSeq(ctx, otherMasters, next.Nonce, script.FirstSeq)
 	}
 	result, err := runInt(ctx, v.Conn, script.ReplaceRules, v.Report.Marker.Text, ownRules, text)
 	switch {
@@ -249,7 +249,7 @@ func (v Inspection) replaceRules(ctx context.Context, ownRules string, others []
 		return errUnstableMarker
 	case text != "":
 		// If the master's disk is set back to the old marker, its data are incomplete.
-		publishSeq(ctx, others, old.Nonce, retiredSeq)
+		publishSeq(ctx, otherMasters, old.Nonce, retiredSeq)
 	}
 	return nil
 }
@@ -258,7 +258,7 @@ func (v Inspection) replaceRules(ctx context.Context, ownRules string, others []
 func publishSeq(ctx context.Context, masters []Inspection, nonce string, n int64) {
 	for _, v := range masters {
 		if v.Report != nil && v.Report.Marker.Text != "" {
-			_, _ = runInt(ctx, v.Conn, script.PublishSeqs, marker.FormatMillis(seqTTL), marker.InDatabase(nonce, 0), n)
+			_, _ = runInt(ctx, v.Conn, script.PublishSeqs, marker.FormatMillis(seqTTL), marker.AppendDatabase(nonce, 0), n)
 		}
 	}
 }

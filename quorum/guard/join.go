@@ -47,10 +47,10 @@ func (g *Guard) join(ctx context.Context, v Report) (time.Duration, error) {
 	own, _ := g.set.eras.statedEra()
 	// If the change keeps the masters, the same majorities decide in both eras, and this master has
 	// kept its data. So it needs no copy.
-	if m := v.Marker.Value; m.Seal.KeepsMasters(m.Era) && m.Seal.After(m.Era) == own {
+	if m := v.Marker.Value; m.Seal.KeepsMasters(m.Era) && m.Seal.NextEra(m.Era) == own {
 		next := m
 		next.Nonce, next.Proof = g.set.newNonce(), marker.ProofJoined
-		next.Era, next.Seal = m.Seal.After(m.Era), reconfig.Seal{}
+		next.Era, next.Seal = m.Seal.NextEra(m.Era), reconfig.Seal{}
 		g.publishFirstSeq(ctx, next.Nonce)
 		if g.suspicionOf(m) != nil {
 			return changePause, nil

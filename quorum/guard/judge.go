@@ -119,7 +119,7 @@ func claimOf(v Report, past history) string {
 		return marker.NoClaim
 	case marked:
 	case v.Marker.Text == "" && recorded && r.RunID != v.RunID && strings.HasSuffix(r.Nonce, past.suffix):
-		nonce, address = r.Claim, r.ClaimOf
+		nonce, address = r.Claim, r.ClaimAddress
 	default:
 		return marker.NoClaim
 	}
@@ -140,7 +140,7 @@ func (v Report) State() (state string, since time.Duration) {
 	case action == actionUnmarked:
 		return "unmarked", 0
 	case action == actionWait, action == actionEmpty:
-		start := time.Duration(v.Record.Value.Since) * time.Millisecond
+		start := time.Duration(v.Record.Value.WrittenAt) * time.Millisecond
 		return "quarantine: " + reason.Sentence(1), v.ClockReading.ServerTime - start
 	default:
 		return "not proved: " + reason.Sentence(1), 0

@@ -7,23 +7,23 @@ import (
 	"redlock-proxy/quorum/guard/marker"
 )
 
-func markedBy(runID, nonce string, durable bool) marker.Stored[marker.Marker] {
+func newStoredMarker(runID, nonce string, durable bool) marker.Stored[marker.Marker] {
 	return storedMarker(marker.Marker{RunID: runID, ReplID: "r", Nonce: nonce, Durable: durable, Proof: marker.ProofLease,
 		Address: "m"}, 0)
 }
 
 func storedMarker(m marker.Marker, db int) marker.Stored[marker.Marker] {
-	return marker.ReadMarker(marker.InDatabase(m.String(), db))
+	return marker.ReadMarker(marker.AppendDatabase(m.String(), db))
 }
 
 // TestJudge checks every decision about a master, by its report and by the proxy's knowledge.
 func TestJudge(t *testing.T) {
 	recordOf := func(runID string, reason Reason) marker.Stored[marker.Record] {
-		return marker.ReadRecord(marker.Record{RunID: runID, Nonce: "n", Since: 1, Claim: marker.NoClaim,
+		return marker.ReadRecord(marker.Record{RunID: runID, Nonce: "n", WrittenAt: 1, Claim: marker.NoClaim,
 			Reason: string(reason)}.String())
 	}
 	recordWithClaim := func(nonce, address string) marker.Stored[marker.Record] {
-		return marker.ReadRecord(marker.Record{RunID: "1", Nonce: "n-1", Since: 1, Claim: nonce, ClaimOf: address,
+		return marker.ReadRecord(marker.Record{RunID: "1", Nonce: "n-1", WrittenAt: 1, Claim: nonce, ClaimAddress: address,
 			Reason: string(Restarted)}.String())
 	}
 	fresh := storedMarker(marker.Marker{RunID: "1", ReplID: "r", Nonce: "f", Proof: marker.ProofFresh, Address: "m"}, 0)
@@ -38,29 +38,29 @@ func TestJudge(t *testing.T) {
 		reason Reason
 		claim  string
 	}{
-		{"marked, in its first life", Report{Marker: markedBy("1", "a", false)}, history{}, actionTrust, "", marker.NoClaim},
-		{"marked by another proxy since", Report{Marker: markedBy("1", "b", false)}, knownMaster, actionTrust, "", marker.NoClaim},
-		{"marked, and its clock stepped", Report{Marker: markedBy("1", "a", false)}, history{clockStepped: true},
+		{"marked, in its first life", Report{Marker: newStoredMarker("1", "a", false)}, history{}, actionTrust, "", marker.NoClaim},
+		{"marked by another proxy since", Report{Marker: newStoredMarker("1", "b", false)}, knownMaster, actionTrust, "", marker.NoClaim},
+		{"marked, and its clock stepped", Report{Marker: newStoredMarker("1", "a", false)}, history{clockStepped: true},
 			actionQuarantine, ClockStepped, marker.NoClaim},
-		{"marked, and was a replica since", Report{ReplID: "x", Marker: markedBy("1", "a", false)}, history{},
+		{"marked, and was a replica since", Report{ReplID: "x", Marker: newStoredMarker("1", "a", false)}, history{},
 			actionQuarantine, Replicated, marker.NoClaim},
 		{"marked, and was a replica since a proxy saw it", Report{ReplID: "x", WasReplica: true,
-			Marker: markedBy("1", "a", false)}, knownMaster, actionQuarantine, Replicated, marker.NoClaim},
-		{"marked, and got its first replica", Report{ReplID: "x", Marker: markedBy("1", "a", false)}, knownMaster,
+			Marker: newStoredMarker("1", "a", false)}, knownMaster, actionQuarantine, Replicated, marker.NoClaim},
+		{"marked, and got its first replica", Report{ReplID: "x", Marker: newStoredMarker("1", "a", false)}, knownMaster,
 			actionUpdateMarker, "", marker.NoClaim},
-		{"marked, and its sequence went back", Report{Marker: markedBy("1", "a", false)},
+		{"marked, and its sequence went back", Report{Marker: newStoredMarker("1", "a", false)},
 			history{nonce: "a", seqWentBack: true}, actionQuarantine, Replicated, marker.NoClaim},
-		{"marked, and evicted since", Report{Evicted: 1, Marker: markedBy("1", "a", false)}, history{}, actionQuarantine,
+		{"marked, and evicted since", Report{Evicted: 1, Marker: newStoredMarker("1", "a", false)}, history{}, actionQuarantine,
 			Evicted, marker.NoClaim},
-		{"marked in an earlier era, and was away since", Report{Marker: markedBy("1", "a", false)}, history{position: positionStale},
+		{"marked in an earlier era, and was away since", Report{Marker: newStoredMarker("1", "a", false)}, history{position: positionStale},
 			actionQuarantine, Joining, marker.NoClaim},
-		{"marked in an earlier era, and was a replica since", Report{ReplID: "x", WasReplica: true, Marker: markedBy("1", "a", false)},
+		{"marked in an earlier era, and was a replica since", Report{ReplID: "x", WasReplica: true, Marker: newStoredMarker("1", "a", false)},
 			history{position: positionStale}, actionQuarantine, Replicated, marker.NoClaim},
-		{"marked in an earlier era, after a later marker", Report{Marker: markedBy("1", "a", false)},
+		{"marked in an earlier era, after a later marker", Report{Marker: newStoredMarker("1", "a", false)},
 			history{position: positionStale, nonce: "b", runID: "1"}, actionQuarantine, Replicated, marker.NoClaim},
-		{"marked in an earlier era, and evicted since", Report{Evicted: 1, Marker: markedBy("1", "a", false)},
+		{"marked in an earlier era, and evicted since", Report{Evicted: 1, Marker: newStoredMarker("1", "a", false)},
 			history{position: positionStale}, actionQuarantine, Evicted, marker.NoClaim},
-		{"marked with the number of another database", Report{Marker: storedMarker(markedBy("1", "a", false).Value, 1)},
+		{"marked with the number of another database", Report{Marker: storedMarker(newStoredMarker("1", "a", false).Value, 1)},
 			knownMaster, actionQuarantine, Flushed, marker.NoClaim},
 		{"marked as fresh", Report{Marker: fresh}, history{}, actionTrust, "", marker.NoClaim},
 		{"marked as fresh, where locks may live", Report{Marker: fresh}, history{nonce: "a", mayHoldLock: true},
@@ -68,24 +68,24 @@ func TestJudge(t *testing.T) {
 		{"marked as fresh, long after", Report{Marker: fresh}, knownMaster, actionTrust, "", marker.NoClaim},
 		{"marked as fresh, as known", Report{Marker: fresh}, history{nonce: "f", mayHoldLock: true}, actionTrust, "",
 			marker.NoClaim},
-		{"durable when it was marked, not now", Report{Appendfsync: "off", Marker: markedBy("1", "a", true)}, knownMaster,
+		{"durable when it was marked, not now", Report{Appendfsync: "off", Marker: newStoredMarker("1", "a", true)}, knownMaster,
 			actionUpdateMarker, "", marker.NoClaim},
-		{"restarted with a marker", Report{RunID: "2", Marker: markedBy("1", "a", false)}, history{}, actionQuarantine,
+		{"restarted with a marker", Report{RunID: "2", Marker: newStoredMarker("1", "a", false)}, history{}, actionQuarantine,
 			Restarted, marker.NoClaim},
-		{"restarted, durable now only", Report{RunID: "2", Appendfsync: "always", Marker: markedBy("1", "a", false)},
+		{"restarted, durable now only", Report{RunID: "2", Appendfsync: "always", Marker: newStoredMarker("1", "a", false)},
 			history{}, actionQuarantine, Restarted, marker.NoClaim},
-		{"restarted, durable then only", Report{RunID: "2", Appendfsync: "everysec", Marker: markedBy("1", "a", true)},
+		{"restarted, durable then only", Report{RunID: "2", Appendfsync: "everysec", Marker: newStoredMarker("1", "a", true)},
 			history{}, actionQuarantine, Restarted, marker.NoClaim},
-		{"restarted, durable", Report{RunID: "2", Appendfsync: "always", Marker: markedBy("1", "a", true)}, history{},
+		{"restarted, durable", Report{RunID: "2", Appendfsync: "always", Marker: newStoredMarker("1", "a", true)}, history{},
 			actionQuarantine, Restarted, "a"},
 		{"restarted, durable, and its clock stepped", Report{RunID: "2", Appendfsync: "always",
-			Marker: markedBy("1", "a", true)}, history{clockStepped: true}, actionQuarantine, ClockStepped, marker.NoClaim},
+			Marker: newStoredMarker("1", "a", true)}, history{clockStepped: true}, actionQuarantine, ClockStepped, marker.NoClaim},
 		{"restarted, durable but for rewrites", Report{RunID: "2", Appendfsync: "always", RewriteUnsynced: true,
-			Marker: markedBy("1", "a", true)}, history{}, actionQuarantine, Restarted, marker.NoClaim},
-		{"restarted, durable, as known", Report{RunID: "2", Appendfsync: "always", Marker: markedBy("1", "a", true)},
+			Marker: newStoredMarker("1", "a", true)}, history{}, actionQuarantine, Restarted, marker.NoClaim},
+		{"restarted, durable, as known", Report{RunID: "2", Appendfsync: "always", Marker: newStoredMarker("1", "a", true)},
 			knownMaster, actionQuarantine, Restarted, "a"},
 		{"restarted, durable, from older data", Report{RunID: "2", Appendfsync: "always",
-			Marker: markedBy("1", "a", true)}, history{nonce: "b"}, actionQuarantine, Restarted, marker.NoClaim},
+			Marker: newStoredMarker("1", "a", true)}, history{nonce: "b"}, actionQuarantine, Restarted, marker.NoClaim},
 		{"restarted, durable, with another's data", Report{RunID: "2", Appendfsync: "always", Marker: otherMaster},
 			history{}, actionQuarantine, Replicated, marker.NoClaim},
 		{"another's data", Report{Marker: otherMaster}, history{nonce: "b", runID: "1"}, actionQuarantine, Replicated,
@@ -124,7 +124,7 @@ func TestJudge(t *testing.T) {
 		{"a record that is none", Report{Record: marker.ReadRecord("x")}, history{}, actionQuarantine, Restarted,
 			marker.NoClaim},
 		{"a server that does not show its run_id", Report{RunID: NotReported,
-			Marker: markedBy(NotReported, "a", false)}, history{}, actionTrust, "", marker.NoClaim},
+			Marker: newStoredMarker(NotReported, "a", false)}, history{}, actionTrust, "", marker.NoClaim},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if c.v.RunID == "" {
@@ -144,14 +144,14 @@ func TestJudge(t *testing.T) {
 	}
 }
 
-func TestLeaseLeft(t *testing.T) {
-	for _, c := range []struct{ watchedFor, longestTTL, want time.Duration }{
+func TestRemainingLease(t *testing.T) {
+	for _, c := range []struct{ watchTime, longestTTL, want time.Duration }{
 		{0, 20 * time.Second, 20*time.Second + 202*time.Millisecond},
 		{15 * time.Second, 20 * time.Second, 5*time.Second + 202*time.Millisecond},
 		{0, time.Second, allCheckedTime},
 		{time.Hour, time.Second, allCheckedTime - time.Hour},
 	} {
-		if got := leaseLeft(c.watchedFor, c.longestTTL); got != c.want {
+		if got := remainingLease(c.watchTime, c.longestTTL); got != c.want {
 			t.Errorf("%v: got %v", c, got)
 		}
 	}

@@ -29,19 +29,19 @@ func (s *Set) IsMoveLeaseExpired() bool {
 	e := s.eras
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if !e.ownEraKnown || e.succession != nil || !e.ownEra.Place.Moves() {
+	if !e.ownEraKnown || e.reconfiguration != nil || !e.ownEra.Place.Moves() {
 		return false
 	}
-	asked := e.nthLatest(vote.Majority(len(e.names)), func(l moveLease) time.Time { return l.lastAsked })
-	renewed := e.nthLatest(witnessQuorum(len(e.names)), func(l moveLease) time.Time { return l.lastRenewed })
+	asked := e.nthLatestTime(vote.Majority(len(e.names)), func(l moveLease) time.Time { return l.lastAsked })
+	renewed := e.nthLatestTime(witnessQuorum(len(e.names)), func(l moveLease) time.Time { return l.lastRenewed })
 	if renewed.Before(e.ownEraSince) {
 		renewed = e.ownEraSince
 	}
 	return asked.Sub(renewed) > location.Lease
 }
 
-// nthLatest returns the n-th latest of the masters' times.
-func (e *eraTracker) nthLatest(n int, timeOf func(moveLease) time.Time) time.Time {
+// nthLatestTime returns the n-th latest of the masters' times.
+func (e *eraTracker) nthLatestTime(n int, timeOf func(moveLease) time.Time) time.Time {
 	times := make([]time.Time, len(e.names))
 	for i, l := range e.moveLeases {
 		times[i] = timeOf(l)

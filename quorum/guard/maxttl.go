@@ -25,13 +25,13 @@ type maxTTLTracker struct {
 	maxRecordedTTL atomic.Int64
 
 	mu sync.Mutex
-	// largest is the largest credible record that this proxy has seen or written.
-	largest time.Duration
+	// largestTTL is the largest credible record that this proxy has seen or written.
+	largestTTL time.Duration
 	// records holds the records of all masters by index, votingRecords the records of the masters
 	// that vote.
 	records, votingRecords map[int]time.Duration
-	// largestIsFinal is set once largest is certainly the largest record that exists.
-	largestIsFinal bool
+	// isLargestTTLFinal is set once largest is certainly the largest record that exists.
+	isLargestTTLFinal bool
 }
 
 func newMaxTTLTracker(masters int, limit time.Duration) *maxTTLTracker {
@@ -67,9 +67,9 @@ func (l *maxTTLTracker) IsRecorded(ttl time.Duration) bool {
 	return ttl <= time.Duration(l.maxRecordedTTL.Load())
 }
 
-// RoundedUp returns the record for a TTL: rounded up, to at most the limit. A TTL above the limit
+// RoundUp returns the record for a TTL: rounded up, to at most the limit. A TTL above the limit
 // stays unchanged.
-func (l *maxTTLTracker) RoundedUp(ttl time.Duration) time.Duration {
+func (l *maxTTLTracker) RoundUp(ttl time.Duration) time.Duration {
 	return max(ttl, min(roundUpTTL(ttl), l.Limit()))
 }
 
@@ -84,7 +84,7 @@ func (l *maxTTLTracker) Observe(i int, record time.Duration, votes bool) (refute
 	credible := l.maxCredibleTTL()
 	for _, r := range l.records {
 		if r <= credible {
-			l.largest = max(l.largest, r)
+			l.largestTTL = max(l.largestTTL, r)
 		}
 	}
 	if !votes {
@@ -99,7 +99,7 @@ func (l *maxTTLTracker) Observe(i int, record time.Duration, votes bool) (refute
 		}
 	}
 	enough := credibleCount >= vote.ReadQuorum(l.masters)
-	l.largestIsFinal = l.largestIsFinal || enough
+	l.isLargestTTLFinal = l.isLargestTTLFinal || enough
 	if len(l.votingRecords) >= vote.Majority(l.masters) {
 		ttls := slices.Sorted(maps.Values(l.votingRecords))
 		l.raiseRecorded(ttls[len(ttls)-vote.Majority(l.masters)])
@@ -114,14 +114,14 @@ func (l *maxTTLTracker) maxCredibleTTL() time.Duration {
 	for _, r := range l.records {
 		highest, second = max(highest, r), max(second, min(highest, r))
 	}
-	return max(l.Limit(), l.largest, second)
+	return max(l.Limit(), l.largestTTL, second)
 }
 
 // NoteRecorded notes that a majority of the masters has stored a record.
 func (l *maxTTLTracker) NoteRecorded(record time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.largest = max(l.largest, record)
+	l.largestTTL = max(l.largestTTL, record)
 	l.raiseRecorded(record)
 }
 
@@ -135,26 +135,26 @@ func (l *maxTTLTracker) raiseRecorded(record time.Duration) {
 func (l *maxTTLTracker) NoteNoRecords() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.largestIsFinal = true
+	l.isLargestTTLFinal = true
 }
 
-// InUse returns the longest TTL that can be in use: the largest record, but at least the limit
+// TTLInUse returns the longest TTL that can be in use: the largest record, but at least the limit
 // while a larger record may exist.
-func (l *maxTTLTracker) InUse() time.Duration {
+func (l *maxTTLTracker) TTLInUse() time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if !l.largestIsFinal {
-		return max(l.largest, l.Limit())
+	if !l.isLargestTTLFinal {
+		return max(l.largestTTL, l.Limit())
 	}
-	return l.largest
+	return l.largestTTL
 }
 
 // Bound returns the largest record seen. known reports whether it is certainly the largest record
 // that exists.
-func (l *maxTTLTracker) Bound() (largest time.Duration, known bool) {
+func (l *maxTTLTracker) Bound() (largestTTL time.Duration, known bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.largest, l.largestIsFinal
+	return l.largestTTL, l.isLargestTTLFinal
 }
 
 // LongestLostTTL returns the longest TTL of the locks that a master in quarantine may have lost.
@@ -166,12 +166,12 @@ func (l *maxTTLTracker) LongestLostTTL(r marker.Record) time.Duration {
 	if r.Bounded {
 		return max(r.Bound, l.LargestRecord())
 	}
-	return l.InUse()
+	return l.TTLInUse()
 }
 
 // LargestRecord returns the largest record seen, even if a larger one may exist.
 func (l *maxTTLTracker) LargestRecord() time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.largest
+	return l.largestTTL
 }

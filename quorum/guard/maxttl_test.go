@@ -25,10 +25,10 @@ func TestRoundUpTTL(t *testing.T) {
 
 func TestLongestTTL(t *testing.T) {
 	l := newMaxTTLTracker(5, time.Hour)
-	check := func(label string, inUse, recorded time.Duration) {
+	check := func(label string, wantInUse, wantRecorded time.Duration) {
 		t.Helper()
-		if got := time.Duration(l.maxRecordedTTL.Load()); l.InUse() != inUse || got != recorded {
-			t.Errorf("%s: in use %v, recorded %v, want %v, %v", label, l.InUse(), got, inUse, recorded)
+		if got := time.Duration(l.maxRecordedTTL.Load()); l.TTLInUse() != wantInUse || got != wantRecorded {
+			t.Errorf("%s: in use %v, recorded %v, want %v, %v", label, l.TTLInUse(), got, wantInUse, wantRecorded)
 		}
 	}
 	check("nothing is known", time.Hour, 0)

@@ -21,7 +21,7 @@ import (
 func (s *Set) Era() (era reconfig.Era, known bool) {
 	s.eras.mu.Lock()
 	defer s.eras.mu.Unlock()
-	return s.eras.ownEra, s.eras.ownEraKnown && s.eras.succession == nil
+	return s.eras.ownEra, s.eras.ownEraKnown && s.eras.reconfiguration == nil
 }
 
 // OwnEra is like Era, but keeps returning the era after its end.
@@ -39,7 +39,7 @@ func (s *Set) Confirm(ctx context.Context) error {
 			return false
 		}
 		text, err := g.Conn.Run(ctx, script.GetMarker)
-		if err != nil || text != marker.InDatabase(t.String(), 0) {
+		if err != nil || text != marker.AppendDatabase(t.String(), 0) {
 			g.Wake()
 			return false
 		}
@@ -68,20 +68,20 @@ func (s *Set) AnnounceMove(ctx context.Context, era reconfig.Era, ballot string,
 // IsMoveAnnounced reports whether a proxy has just announced a move of the locks to a location.
 func (s *Set) IsMoveAnnounced(to location.Place) bool { return s.eras.isMoveAnnounced(to) }
 
-// MayMove returns the reason why the locks cannot be moved now, or nil.
-func (s *Set) MayMove() error {
-	_, err := s.MayChange(func(string) bool { return false })
+// CheckMove returns the reason why the locks cannot be moved now, or nil.
+func (s *Set) CheckMove() error {
+	_, err := s.CheckChange(func(string) bool { return false })
 	return err
 }
 
-// CheckRoom returns the reason why the masters have no room for this number of bytes, or nil. It
-// ignores masters that do not reply.
-func (s *Set) CheckRoom(ctx context.Context, bytes int64) error {
+// CheckFreeMemory returns the reason why the masters have no room for this number of bytes, or nil.
+// It ignores masters that do not reply.
+func (s *Set) CheckFreeMemory(ctx context.Context, bytes int64) error {
 	errs := make([]error, len(s.guards))
 	countParallel(s.guards, func(g *Guard) bool {
 		v, err := g.Conn.Examine(ctx)
-		if err == nil && v.Room >= 0 && v.Room < bytes {
-			errs[g.index] = fmt.Errorf("master %s has room for only %d bytes (maxmemory)", g.Name, v.Room)
+		if err == nil && v.FreeMemory >= 0 && v.FreeMemory < bytes {
+			errs[g.index] = fmt.Errorf("master %s has room for only %d bytes (maxmemory)", g.Name, v.FreeMemory)
 		}
 		return err == nil
 	})
@@ -110,13 +110,13 @@ func (s *Set) ReportPaused(ctx context.Context, text string) error {
 
 var errNotStored = errors.New("no majority of the masters stored in time that this proxy paused commands")
 
-// PauseReports returns, by proxy ID, the reports of paused commands that at least witnessQuorum
+// ReadPauseReports returns, by proxy ID, the reports of paused commands that at least witnessQuorum
 // masters hold.
 func (s *Set) PauseReports(ctx context.Context) map[string]string {
 	var mu sync.Mutex
 	counts, reports := map[[2]string]int{}, map[string]string{}
 	countParallel(s.guards, func(g *Guard) bool {
-		parts, err := runTexts(ctx, g.Conn, 0, 2, script.PauseReports)
+		parts, err := runTexts(ctx, g.Conn, 0, 2, script.ReadPauseReports)
 		mu.Lock()
 		defer mu.Unlock()
 		for ; err == nil && len(parts) > 0; parts = parts[2:] {

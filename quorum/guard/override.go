@@ -48,11 +48,11 @@ func (w *override) noteReached(i int, runID string, now time.Time) {
 
 // bound returns the operator's TTL, or the largest TTL that the masters know if that is longer. ok
 // is false while the override does not count yet.
-func (w *override) bound(largest time.Duration, now time.Time) (bound time.Duration, ok bool) {
+func (w *override) bound(largestTTL time.Duration, now time.Time) (bound time.Duration, ok bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.allReachedSince.IsZero() || now.Sub(w.allReachedSince) < allCheckedTime {
 		return 0, false
 	}
-	return max(w.ttl, largest), true
+	return max(w.ttl, largestTTL), true
 }

@@ -13,9 +13,9 @@ import (
 func TestOverrideBound(t *testing.T) {
 	now, ttl := time.Now(), time.Minute
 	w := newOverride(3, &ttl, false)
-	check := func(label string, at time.Duration, largest, bound time.Duration, ok bool) {
+	check := func(label string, elapsed time.Duration, largestTTL, bound time.Duration, ok bool) {
 		t.Helper()
-		if got, counts := w.bound(largest, now.Add(at)); got != bound || counts != ok {
+		if got, counts := w.bound(largestTTL, now.Add(elapsed)); got != bound || counts != ok {
 			t.Errorf("%s: got %v, %v, want %v, %v", label, got, counts, bound, ok)
 		}
 	}
@@ -40,7 +40,7 @@ func TestOverrideBound(t *testing.T) {
 // TestRecordBound checks that a record's bound can be parsed. It takes precedence over an assumed
 // TTL, but not over a longer TTL that a master reported.
 func TestRecordBound(t *testing.T) {
-	r := marker.Record{RunID: "1", Nonce: "n", Since: 3, Claim: marker.NoClaim, Reason: string(Empty)}
+	r := marker.Record{RunID: "1", Nonce: "n", WrittenAt: 3, Claim: marker.NoClaim, Reason: string(Empty)}
 	if got, ok := marker.ParseRecord(r.String()); !ok || got != r || got.Bounded {
 		t.Errorf("%q: got %+v, %v", r, got, ok)
 	}

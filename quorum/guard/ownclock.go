@@ -34,7 +34,7 @@ func (s *Set) clockOwner(ctx context.Context, i int, m clockStep) clockOwner {
 	end := time.After(otherClocksTimeout)
 	tick := time.Tick(time.Millisecond)
 	for {
-		owner, incomplete := findClockOwner(m, s.otherClocksDuring(i, m))
+		owner, incomplete := findClockOwner(m, s.otherClocksInStep(i, m))
 		if !incomplete {
 			return owner
 		}
@@ -48,24 +48,24 @@ func (s *Set) clockOwner(ctx context.Context, i int, m clockStep) clockOwner {
 	}
 }
 
-// otherClocksDuring returns the behaviour of the other connected masters' clocks during a step.
-func (s *Set) otherClocksDuring(i int, m clockStep) (clocks []otherClock) {
+// otherClocksInStep returns the behaviour of the other connected masters' clocks during a step.
+func (s *Set) otherClocksInStep(i int, m clockStep) (clocks []otherClock) {
 	for j, g := range s.guards {
 		if j != i && !g.IsDown() {
-			clocks = append(clocks, g.clockDuring(m))
+			clocks = append(clocks, g.clockInStep(m))
 		}
 	}
 	return clocks
 }
 
-// clockDuring returns the behaviour of the master's clock during another master's step.
-func (g *Guard) clockDuring(m clockStep) otherClock {
+// clockInStep returns the behaviour of the master's clock during another master's step.
+func (g *Guard) clockInStep(m clockStep) otherClock {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	switch {
 	case g.lastStep.MayShareCause(m):
 		return otherSteppedToo
-	case g.lastFitNumber > m.Number && !g.lastFit.Sent.Before(m.At) && g.clock.WouldReveal(m):
+	case g.lastFitNumber > m.Number && !g.lastFittingReading.SentAt.Before(m.At) && g.clock.WouldReveal(m):
 		return otherFits
 	default:
 		return otherUnknown
@@ -96,6 +96,6 @@ func (s *Set) mayQuarantine(suspect *Guard) bool {
 // or the suspicion is a missed canary. In addition, the masters blamed by this proxy must stay a
 // minority.
 func (s *Set) mayQuarantineForClock(g *Guard, m clockStep) bool {
-	owner, _ := findClockOwner(m, s.otherClocksDuring(g.index, m))
+	owner, _ := findClockOwner(m, s.otherClocksInStep(g.index, m))
 	return (owner == ownerMaster || m.At.IsZero()) && s.mayQuarantine(g)
 }

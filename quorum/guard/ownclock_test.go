@@ -7,8 +7,8 @@ import (
 	"redlock-proxy/quorum/vote"
 )
 
-// TestBlameIsLimitedToMinority checks that one proxy blames at most a minority of the masters.
-func TestBlameIsLimitedToMinority(t *testing.T) {
+// TestBlameLimit checks that one proxy blames at most a minority of the masters.
+func TestBlameLimit(t *testing.T) {
 	for n := 1; n <= 9; n++ {
 		blamed := 0
 		for staysMinority(n, blamed) {
@@ -20,10 +20,10 @@ func TestBlameIsLimitedToMinority(t *testing.T) {
 	}
 }
 
-func TestSuspicionEnds(t *testing.T) {
+func TestEndOfSuspicion(t *testing.T) {
 	now := time.Now()
-	d := clockSuspicion{nonce: "n", serverTime: time.Hour, since: now}
-	witness := Proxy{GuardOn: true, ClockFitsFrom: time.Minute, ClockFitsUntil: time.Hour + time.Millisecond}
+	d := clockSuspicion{nonce: "n", serverTime: time.Hour, startedAt: now}
+	witness := Proxy{GuardOn: true, ClockFitStart: time.Minute, ClockFitEnd: time.Hour + time.Millisecond}
 	changed := func(change func(p *Proxy)) []Proxy {
 		p := witness
 		change(&p)
@@ -33,19 +33,19 @@ func TestSuspicionEnds(t *testing.T) {
 		name    string
 		nonce   string
 		proxies []Proxy
-		after   time.Duration
+		delay   time.Duration
 		want    bool
 	}{
 		{"still", "n", nil, 0, false},
 		{"after every lease", "n", nil, leaseWait(time.Minute), true},
 		{"admitted anew", "o", nil, 0, true},
 		{"another proxy saw the clock fit all the time", "n", []Proxy{witness}, 0, true},
-		{"it has not looked since", "n", changed(func(p *Proxy) { p.ClockFitsUntil = time.Hour }), 0, false},
-		{"it does not know", "n", changed(func(p *Proxy) { p.ClockFitsFrom = 0 }), 0, false},
-		{"it has only just begun", "n", changed(func(p *Proxy) { p.ClockFitsFrom = time.Hour }), 0, false},
+		{"it has not looked since", "n", changed(func(p *Proxy) { p.ClockFitEnd = time.Hour }), 0, false},
+		{"it does not know", "n", changed(func(p *Proxy) { p.ClockFitStart = 0 }), 0, false},
+		{"it has only just begun", "n", changed(func(p *Proxy) { p.ClockFitStart = time.Hour }), 0, false},
 		{"it has no guard", "n", changed(func(p *Proxy) { p.GuardOn = false }), 0, false},
 	} {
-		if got := d.hasExpired(c.nonce, c.proxies, time.Minute, now.Add(c.after)); got != c.want {
+		if got := d.hasExpired(c.nonce, c.proxies, time.Minute, now.Add(c.delay)); got != c.want {
 			t.Errorf("%s: %v", c.name, got)
 		}
 	}
@@ -54,14 +54,14 @@ func TestSuspicionEnds(t *testing.T) {
 	}
 }
 
-// TestLateReplyIsNoStep checks a late reply to a request that was sent before a step was judged.
+// TestStepCheckOfLateReply checks a late reply to a request that was sent before a step was judged.
 // The reply must not count as a new step.
-func TestLateReplyIsNoStep(t *testing.T) {
+func TestStepCheckOfLateReply(t *testing.T) {
 	start := time.Now()
-	at := func(sent, got, serverTime time.Duration) ClockReading {
-		return ClockReading{Sent: start.Add(sent), Got: start.Add(got), ServerTime: time.Hour + serverTime}
+	at := func(sentAt, receivedAt, serverTime time.Duration) ClockReading {
+		return ClockReading{SentAt: start.Add(sentAt), ReceivedAt: start.Add(receivedAt), ServerTime: time.Hour + serverTime}
 	}
-	s := NewSet(Options{SinceBoot: func() time.Duration { return 0 }},
+	s := NewSet(Options{TimeSinceBoot: func() time.Duration { return 0 }},
 		[]Master{{Wake: func() {}, IsDown: func() bool { return false }}})
 	g := s.guards[0]
 	g.observeClock(at(0, time.Millisecond, 0))
@@ -75,13 +75,13 @@ func TestLateReplyIsNoStep(t *testing.T) {
 	}
 }
 
-// TestSuspicionIsReconsidered checks that a proxy can judge a step later, after a check of another
+// TestReconsideredSuspicion checks that a proxy can judge a step later, after a check of another
 // master with a known clock.
-func TestSuspicionIsReconsidered(t *testing.T) {
+func TestReconsideredSuspicion(t *testing.T) {
 	start := time.Now()
 	step := clockStep{At: start.Add(time.Second), Size: 10 * time.Minute, Number: 1}
 	at := func(elapsed time.Duration, serverTime time.Duration) ClockReading {
-		return ClockReading{Sent: start.Add(elapsed), Got: start.Add(elapsed + time.Millisecond),
+		return ClockReading{SentAt: start.Add(elapsed), ReceivedAt: start.Add(elapsed + time.Millisecond),
 			ServerTime: time.Hour + serverTime}
 	}
 	for _, c := range []struct {
@@ -92,8 +92,8 @@ func TestSuspicionIsReconsidered(t *testing.T) {
 	}{
 		{"the other was not looked at since", []ClockReading{at(0, 0)}, false, false},
 		{"the other fits", []ClockReading{at(0, 0), at(2*time.Second, 2*time.Second)}, false, true},
-		{"the other fits, but was asked before", []ClockReading{at(0, 0), {Sent: step.At.Add(-time.Millisecond),
-			Got: step.At.Add(time.Second), ServerTime: time.Hour + time.Second}}, false, false},
+		{"the other fits, but was asked before", []ClockReading{at(0, 0), {SentAt: step.At.Add(-time.Millisecond),
+			ReceivedAt: step.At.Add(time.Second), ServerTime: time.Hour + time.Second}}, false, false},
 		{"the other fits, but is known only since", []ClockReading{at(2*time.Second, 0), at(3*time.Second, time.Second)},
 			false, false},
 		{"the other stepped, too", []ClockReading{at(0, 0), at(2*time.Second, time.Minute)}, false, false},
@@ -101,7 +101,7 @@ func TestSuspicionIsReconsidered(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			master := Master{Wake: func() {}, IsDown: func() bool { return false }}
-			s := NewSet(Options{SinceBoot: func() time.Duration { return 0 }}, []Master{master, master, master})
+			s := NewSet(Options{TimeSinceBoot: func() time.Duration { return 0 }}, []Master{master, master, master})
 			s.clockReadings.Store(step.Number - 1)
 			other := s.guards[1]
 			for _, reading := range c.readings {

@@ -51,9 +51,9 @@ type Proxy struct {
 	GuardOn bool
 	// Servers is a hash of the proxy's masters; "-" if it has not reached all of them.
 	Servers string
-	// ClockFitsFrom and ClockFitsUntil are the times, by the master's clock, between which the
+	// ClockFitStart and ClockFitEnd are the times, by the master's clock, between which the
 	// proxy found that this clock fitted; zero if unknown.
-	ClockFitsFrom, ClockFitsUntil time.Duration
+	ClockFitStart, ClockFitEnd time.Duration
 	// Settings is a hash of the settings that decide which keys are locks; empty if the proxy
 	// grants no locks.
 	Settings string
@@ -72,7 +72,7 @@ func (p Proxy) Announcement() string {
 		guards = 1
 	}
 	return fmt.Sprintf("%d %d %s %d %d %s %d %d %s",
-		p.Masters, guards, p.Servers, p.ClockFitsFrom.Microseconds(), p.ClockFitsUntil.Microseconds(), p.Settings,
+		p.Masters, guards, p.Servers, p.ClockFitStart.Microseconds(), p.ClockFitEnd.Microseconds(), p.Settings,
 		p.MoveEra, p.LongestTTL.Milliseconds(), p.Name)
 }
 
@@ -80,10 +80,10 @@ func (p Proxy) Announcement() string {
 // result then has only the ID and the time of the announcement.
 func parseProxy(id, entry string) (p Proxy, ok bool) {
 	parts := strings.Split(entry, " ")
-	var optional [3]string
-	copy(optional[:], parts[min(len(parts), 8):])
-	moves, _ := strconv.Atoi(optional[0])
-	longestTTL, _ := strconv.ParseInt(optional[1], 10, 64)
+	var optionalFields [3]string
+	copy(optionalFields[:], parts[min(len(parts), 8):])
+	moves, _ := strconv.Atoi(optionalFields[0])
+	longestTTL, _ := strconv.ParseInt(optionalFields[1], 10, 64)
 	var n [7]int64
 	n[0], _ = strconv.ParseInt(parts[0], 10, 64)
 	incomplete := Proxy{ID: id, LastAnnounced: time.Duration(n[0]) * time.Millisecond}
@@ -99,9 +99,9 @@ func parseProxy(id, entry string) (p Proxy, ok bool) {
 	return Proxy{
 		ID: id, LastAnnounced: time.Duration(n[0]) * time.Millisecond, FirstAnnounced: time.Duration(n[1]) * time.Millisecond,
 		Masters: int(n[2]), GuardOn: n[3] == 1, Servers: parts[4],
-		ClockFitsFrom: time.Duration(n[5]) * time.Microsecond, ClockFitsUntil: time.Duration(n[6]) * time.Microsecond,
+		ClockFitStart: time.Duration(n[5]) * time.Microsecond, ClockFitEnd: time.Duration(n[6]) * time.Microsecond,
 		Settings: parts[7], MoveEra: moves,
-		LongestTTL: time.Duration(longestTTL) * time.Millisecond, Name: optional[2],
+		LongestTTL: time.Duration(longestTTL) * time.Millisecond, Name: optionalFields[2],
 	}, true
 }
 
@@ -120,16 +120,16 @@ func (p Proxy) DifferenceTo(other Proxy) string {
 	case p.Settings != other.Settings && p.GuardOn == other.GuardOn && p.Settings != "" && other.Settings != "":
 		return "another proxy has different lock settings (lock-keys, lock-tags, key-prefix): " +
 			"the masters vote for only one of the two"
-	case p.Servers != other.Servers && p.Servers != serversUnknown && other.Servers != serversUnknown:
+	case p.Servers != other.Servers && p.Servers != unknownServers && other.Servers != unknownServers:
 		return "another proxy has different masters: their majorities need not overlap"
 	default:
 		return ""
 	}
 }
 
-// ObstacleBy describes how another proxy prevents a change of the masters or a move of the locks;
-// empty if it does not.
-func (p Proxy) ObstacleBy(other Proxy) string {
+// DescribeObstacle describes how another proxy prevents a change of the masters or a move of the
+// locks; empty if it does not.
+func (p Proxy) DescribeObstacle(other Proxy) string {
 	switch {
 	case other.Protocol() < p.Protocol():
 		return "another proxy on the masters has an earlier version; upgrade or stop it"
@@ -148,17 +148,17 @@ func (p Proxy) ObstacleBy(other Proxy) string {
 func proxyDifferences(proxies []Proxy) []string {
 	proxies = slices.Clone(proxies)
 	slices.SortFunc(proxies, func(a, b Proxy) int { return cmp.Compare(a.Masters, b.Masters) })
-	var found []string
+	var differences []string
 	for i, p := range proxies {
 		for _, other := range proxies[i+1:] {
 			text := cmp.Or(p.DifferenceTo(other), other.DifferenceTo(p))
-			if text != "" && !slices.Contains(found, text) {
-				found = append(found, text)
+			if text != "" && !slices.Contains(differences, text) {
+				differences = append(differences, text)
 			}
 		}
 	}
-	return found
+	return differences
 }
 
-// serversUnknown replaces the hash of the servers if the proxy has not reached all its masters.
-const serversUnknown = "-"
+// unknownServers replaces the hash of the servers if the proxy has not reached all its masters.
+const unknownServers = "-"

@@ -9,7 +9,7 @@ import (
 // their differences.
 func TestProxyAnnouncements(t *testing.T) {
 	p := Proxy{ID: "x", LastAnnounced: time.Second, FirstAnnounced: time.Millisecond, Masters: 5, GuardOn: true, Servers: "abc",
-		ClockFitsFrom: time.Microsecond, ClockFitsUntil: time.Hour, Settings: "s", LongestTTL: time.Minute, Name: "h:1"}
+		ClockFitStart: time.Microsecond, ClockFitEnd: time.Hour, Settings: "s", LongestTTL: time.Minute, Name: "h:1"}
 	for _, p.MoveEra = range []int{7, 0} {
 		if got, ok := parseProxy("x", "1000 1 "+p.Announcement()); !ok || got != p {
 			t.Errorf("got %+v, %v", got, ok)
@@ -35,7 +35,7 @@ func TestProxyAnnouncements(t *testing.T) {
 			}
 		}
 	}
-	other.Servers, other.GuardOn, other.Masters, other.Settings = serversUnknown, true, 5, "s"
+	other.Servers, other.GuardOn, other.Masters, other.Settings = unknownServers, true, 5, "s"
 	if found := proxyDifferences([]Proxy{p, other}); len(found) != 0 {
 		t.Errorf("not all are met: %q", found)
 	}

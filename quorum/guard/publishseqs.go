@@ -54,7 +54,7 @@ func (g *Guard) publishSeqs(ctx context.Context) error {
 			maps.Copy(otherSeqs, other.currentSeqs())
 		}
 	}
-	pairs := g.published.takeDue(otherSeqs, time.Now())
+	pairs := g.published.takeDuePairs(otherSeqs, time.Now())
 	if len(pairs) == 0 {
 		return nil
 	}
@@ -101,7 +101,7 @@ func (g *Guard) publishOnOtherMasters(ctx context.Context, nonce string, n int64
 		if other == g || !other.acceptsSeqs() {
 			return false
 		}
-		_, err := runInt(ctx, other.Conn, script.PublishSeqs, marker.FormatMillis(seqTTL), marker.InDatabase(nonce, 0), n)
+		_, err := runInt(ctx, other.Conn, script.PublishSeqs, marker.FormatMillis(seqTTL), marker.AppendDatabase(nonce, 0), n)
 		return err == nil
 	})
 }
@@ -128,14 +128,14 @@ func (g *Guard) peerSeqsOf(ctx context.Context, nonce string, ownSeqs writeSeqs)
 		if other == g || other.IsDown() {
 			continue
 		}
-		parts, err := runTexts(ctx, other.Conn, len(fields), 0, script.PublishedSeqs, fields...)
+		parts, err := runTexts(ctx, other.Conn, len(fields), 0, script.ReadPublishedSeqs, fields...)
 		if err != nil {
 			continue
 		}
 		for i, text := range parts {
 			n, _ := strconv.ParseInt(text, 10, 64)
 			w.highestSeqs.raise(fmt.Sprint(fields[i]), n)
-			if n > 0 && fields[i] == marker.InDatabase(nonce, 0) {
+			if n > 0 && fields[i] == marker.AppendDatabase(nonce, 0) {
 				w.masters++
 			}
 		}
@@ -146,7 +146,7 @@ func (g *Guard) peerSeqsOf(ctx context.Context, nonce string, ownSeqs writeSeqs)
 // ownSeqs returns the master's own numbers of the sequences of a nonce. A missing number counts as
 // zero if its database has a marker.
 func (g *Guard) ownSeqs(ctx context.Context, nonce string) (writeSeqs, error) {
-	parts, err := runTexts(ctx, g.Conn, 0, 2, script.Sequences, nonce)
+	parts, err := runTexts(ctx, g.Conn, 0, 2, script.ReadSequences, nonce)
 	if err != nil {
 		return nil, err
 	}

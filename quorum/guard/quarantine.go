@@ -11,19 +11,19 @@ type Reason string
 
 // The reasons for a quarantine. Proxies do not write the last five to records.
 const (
-	Restarted        Reason = "restarted"
-	Flushed          Reason = "flushed"
-	Replicated       Reason = "replicated"
-	ClockStepped     Reason = "clock"
-	Evicted          Reason = "evicted"
-	Overridden       Reason = "vouched"
-	Empty            Reason = "blank"
-	Joining          Reason = "joins"
-	AwaitsFreshStart Reason = "fresh"
-	Unverified       Reason = "unproven"
-	OtherRules       Reason = "settings"
-	LocationUnknown  Reason = "place"
-	Replaced         Reason = "succeeded"
+	Restarted            Reason = "restarted"
+	Flushed              Reason = "flushed"
+	Replicated           Reason = "replicated"
+	ClockStepped         Reason = "clock"
+	Evicted              Reason = "evicted"
+	Overridden           Reason = "vouched"
+	Empty                Reason = "blank"
+	Joining              Reason = "joins"
+	AwaitsFreshStart     Reason = "fresh"
+	Unverified           Reason = "unproven"
+	ReasonDifferentRules Reason = "settings"
+	LocationUnknown      Reason = "place"
+	Replaced             Reason = "succeeded"
 )
 
 // Sentence returns the reason as the rest of a sentence about n masters.
@@ -50,7 +50,7 @@ func (r Reason) Sentence(n int) string {
 		return singularOrPlural(singular, "belongs", "belong") + " to another set of masters now: the masters were changed"
 	case LocationUnknown:
 		return singularOrPlural(singular, "waits", "wait") + " until the location of the locks is known"
-	case OtherRules:
+	case ReasonDifferentRules:
 		return singularOrPlural(singular, "is", "are") + " in use by proxies with different settings"
 	case Overridden:
 		return singularOrPlural(singular, "waits", "wait") + " for the TTL that init --force set"
@@ -86,20 +86,20 @@ type QuarantineError struct {
 
 // RulesAdvice returns the different settings, and a remedy for the operator. For a different
 // location of the locks, or a changed list of masters, the remedy is never init.
-func RulesAdvice(differs string) string {
-	text := differs + "; use the same on all proxies"
-	if strings.HasPrefix(differs, locationSetting+": ") || strings.HasPrefix(differs, changedMasters) {
+func RulesAdvice(differences string) string {
+	text := differences + "; use the same on all proxies"
+	if strings.HasPrefix(differences, locationSetting+": ") || strings.HasPrefix(differences, changedMasters) {
 		return text
 	}
 	return text + ", or make this proxy's settings valid: redlock-proxy init --new-settings"
 }
 
-// TTLAdvice explains why masters wait for MaxTTL, and suggests a remedy. atLeast is the largest
+// TTLAdvice explains why masters wait for MaxTTL, and suggests a remedy. minTTL is the largest
 // recorded TTL, or zero if no record is known.
-func TTLAdvice(atLeast time.Duration) string {
+func TTLAdvice(minTTL time.Duration) string {
 	knownTTL := ""
-	if atLeast > 0 {
-		knownTTL = fmt.Sprintf(" (at least %v)", atLeast)
+	if minTTL > 0 {
+		knownTTL = fmt.Sprintf(" (at least %v)", minTTL)
 	}
 	return "the longest TTL in use is unknown" + knownTTL +
 		", so they wait for max-ttl; if you know it, or the masters are new, run redlock-proxy init"
@@ -107,7 +107,7 @@ func TTLAdvice(atLeast time.Duration) string {
 
 // Error returns the reason and, if known, the time until the master votes again.
 func (e *QuarantineError) Error() string {
-	text := e.Cause.Text(1, e.Left())
+	text := e.Cause.Text(1, e.TimeLeft())
 	if e.Differences != "" {
 		text += " (" + RulesAdvice(e.Differences) + ")"
 	}
@@ -120,22 +120,22 @@ func (e *QuarantineError) Error() string {
 	return text
 }
 
-// Left returns the maximum remaining time of the quarantine, or 0 if it is unknown.
-func (e *QuarantineError) Left() time.Duration {
+// TimeLeft returns the maximum remaining time of the quarantine, or 0 if it is unknown.
+func (e *QuarantineError) TimeLeft() time.Duration {
 	if e.ReadyAt.IsZero() {
 		return 0
 	}
 	return max(time.Millisecond, time.Until(e.ReadyAt))
 }
 
-// muchLater is a margin: a quarantine is logged again only if its remaining time exceeds twice the
-// last logged time by more than muchLater.
-const muchLater = 10 * time.Second
+// minReadyShift is a margin: a quarantine is logged again only if its remaining time exceeds twice
+// the last logged time by more than minReadyShift.
+const minReadyShift = 10 * time.Second
 
 // isMuchLater reports whether the master will vote again much later than logged. readyAt is the
 // logged time.
 func (e *QuarantineError) isMuchLater(readyAt time.Time) bool {
-	return !readyAt.IsZero() && e.Left() > 2*max(0, time.Until(readyAt))+muchLater
+	return !readyAt.IsZero() && e.TimeLeft() > 2*max(0, time.Until(readyAt))+minReadyShift
 }
 
 // Reason returns one word for INFO, metrics and the status page. The words restarted, flushed,
@@ -159,19 +159,19 @@ func (e *QuarantineError) Reason() string {
 }
 
 // Text returns the reason for n masters and, if known, the time until they vote again.
-func (r Reason) Text(n int, left time.Duration) string {
-	return r.Sentence(n) + readyIn(left)
+func (r Reason) Text(n int, timeLeft time.Duration) string {
+	return r.Sentence(n) + readyIn(timeLeft)
 }
 
 // ReadyIn returns the time until the master votes again, as the end of a sentence. It is empty if
 // the time is unknown.
-func (e *QuarantineError) ReadyIn() string { return readyIn(e.Left()) }
+func (e *QuarantineError) ReadyIn() string { return readyIn(e.TimeLeft()) }
 
-func readyIn(left time.Duration) string {
-	if left <= 0 {
+func readyIn(timeLeft time.Duration) string {
+	if timeLeft <= 0 {
 		return ""
 	}
-	return ", ready in " + formatDuration(left)
+	return ", ready in " + formatDuration(timeLeft)
 }
 
 // formatDuration formats a duration, rounded up: 27s, 5m7s, 24h14m.

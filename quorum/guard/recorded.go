@@ -14,12 +14,12 @@ import (
 // lost the location, the record decides. If the record contradicts the masters' report, no master
 // votes.
 
-// CompareRecord compares the record with the reports of the masters. since is the time at which
+// CompareRecord compares the record with the reports of the masters. learnedAt is the time at which
 // this proxy learned the record. err is the error of the last read. If a majority of the masters
 // contradicts the record in replies to later requests, no master votes.
-func (s *Set) CompareRecord(recorded location.EraPlace, since time.Time, err error) {
+func (s *Set) CompareRecord(recordedPlace location.EraPlace, learnedAt time.Time, err error) {
 	previous := s.locationConflict.Load()
-	conflict := s.recordConflict(previous, recorded, since, err)
+	conflict := s.recordConflict(previous, recordedPlace, learnedAt, err)
 	if conflict == previous {
 		return
 	}
@@ -31,13 +31,13 @@ func (s *Set) CompareRecord(recorded location.EraPlace, since time.Time, err err
 
 // recordConflict returns why no master votes, or nil. It keeps the previous reason until there is
 // evidence to the contrary.
-func (s *Set) recordConflict(previous *QuarantineError, recorded location.EraPlace, since time.Time, err error) *QuarantineError {
+func (s *Set) recordConflict(previous *QuarantineError, recordedPlace location.EraPlace, learnedAt time.Time, err error) *QuarantineError {
 	e := s.eras
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	statements := 0
 	for _, claim := range e.claims {
-		if claim.lastAsked.After(since) && e.positionOf(claim) == positionOwn {
+		if claim.lastAsked.After(learnedAt) && e.positionOf(claim) == positionOwn {
 			statements++
 		}
 	}
@@ -45,11 +45,11 @@ func (s *Set) recordConflict(previous *QuarantineError, recorded location.EraPla
 	case err != nil && previous != nil && previous.Cause == Unverified:
 		// If the first read of the record fails, the masters decide.
 		return nil
-	case err != nil || !e.ownEraKnown || e.succession != nil:
+	case err != nil || !e.ownEraKnown || e.reconfiguration != nil:
 		return previous
 	}
 	report := location.Report{EraPlace: e.ownEra.Location(), Known: true, Masters: e.names}
-	switch _, err := report.Resolve(s.locationRecord, recorded, nil, false); {
+	switch _, err := report.Resolve(s.locationRecord, recordedPlace, nil, false); {
 	case err == nil:
 		return nil
 	case statements < vote.Majority(len(s.guards)) || previous != nil && previous.Cause == LocationUnknown:
@@ -77,7 +77,7 @@ func (s *Set) startingEra(ctx context.Context, proof string) (reconfig.Era, erro
 	}
 	if at != report.EraPlace {
 		s.log.Info("location of the locks restored from the record at the upstream", "place", at.Place, "era", at.Era)
-		era = reconfig.Change{Names: s.eras.names, Place: at.Place}.After(reconfig.Era{Number: at.Era - 1})
+		era = reconfig.Change{Names: s.eras.names, Place: at.Place}.NextEra(reconfig.Era{Number: at.Era - 1})
 	}
 	return s.eras.adoptEra(era), nil
 }

@@ -50,7 +50,7 @@ func (r Redis) Examine(ctx context.Context) (Report, error) {
 		[]any{"GET", script.MaxTTLKey}, []any{"GET", script.RecordKey},
 		[]any{"DBSIZE"}, []any{"HGET", script.SequenceKey, script.AdmittedField},
 		[]any{"GET", script.MarkerKey}, []any{"TIME"},
-		availability.Trial(script.OwnPrefix+"trial"), // last, because the server may delay it
+		availability.TrialCommand(script.OwnPrefix+"trial"), // last, because the server may delay it
 	))
 	got := time.Now()
 	for _, i := range []int{markerReply, recordReply, longestTTLReply, promiseReply, rulesReply} {
@@ -61,11 +61,11 @@ func (r Redis) Examine(ctx context.Context) (Report, error) {
 	v := Report{
 		Marker: marker.ReadMarker(all.text(markerReply)), Record: marker.ReadRecord(all.text(recordReply)),
 		Rules: all.text(rulesReply), Promise: all.text(promiseReply),
-		LongestTTL: marker.ParseMillis(all.text(longestTTLReply)), Admitted: marker.ParseMillis(all.text(admittedReply)),
+		LongestTTL: marker.ParseMillis(all.text(longestTTLReply)), AdmittedAt: marker.ParseMillis(all.text(admittedReply)),
 	}
 	v.Refusal = availability.Refusal(all.err(trialReply), true)
 	if parts, err := texts(all[timeReply]); err == nil && len(parts) == 2 {
-		v.ClockReading = ClockReading{Sent: sent, Got: got, ServerTime: parseTime(parts)}
+		v.ClockReading = ClockReading{SentAt: sent, ReceivedAt: got, ServerTime: parseTime(parts)}
 	}
 	v.readInfo(all.text(infoReply))
 	proxies := all.pairs(proxiesReply)
@@ -107,9 +107,9 @@ func (a replies) pairs(i int) map[string]string {
 // Run implements Conn. It sends the script's SHA, and the whole script if the master does not know
 // the SHA.
 func (r Redis) Run(ctx context.Context, s luascript.Script, args ...any) (any, error) {
-	reply := r.Do(ctx, s.Call(false, nil, args...))[0]
+	reply := r.Do(ctx, s.Command(false, nil, args...))[0]
 	if err, failed := reply.(error); failed && strings.HasPrefix(err.Error(), "NOSCRIPT ") {
-		reply = r.Do(ctx, s.Call(true, nil, args...))[0]
+		reply = r.Do(ctx, s.Command(true, nil, args...))[0]
 	}
 	if err, failed := reply.(error); failed {
 		return nil, err
@@ -154,7 +154,7 @@ type databaseList struct {
 
 // databasesOf returns a master's marker, longest TTL and databases.
 func databasesOf(ctx context.Context, w Conn) (databaseList, error) {
-	parts, err := runTexts(ctx, w, 2, 1, script.Databases)
+	parts, err := runTexts(ctx, w, 2, 1, script.ReadDatabases)
 	if err != nil {
 		return databaseList{}, err
 	}
@@ -198,8 +198,8 @@ type page struct {
 
 // entry holds a value and its remaining time (negative: no expiry).
 type entry struct {
-	value string
-	left  time.Duration
+	value    string
+	timeLeft time.Duration
 }
 
 // pageSize is the approximate number of keys that are read and written at a time.
@@ -211,7 +211,7 @@ const pageSize = 500
 func readNames(
 	ctx context.Context, w Conn, db int, cursor string, ownPrefixes ...any,
 ) (names []string, next string, err error) {
-	parts, err := runTexts(ctx, w, 1, 1, script.Names, append([]any{db, cursor, pageSize}, ownPrefixes...)...)
+	parts, err := runTexts(ctx, w, 1, 1, script.ReadNames, append([]any{db, cursor, pageSize}, ownPrefixes...)...)
 	if err != nil {
 		return nil, "", err
 	}
@@ -226,12 +226,12 @@ func readValues(ctx context.Context, w Conn, db int, field string, names []strin
 		args = append(args, name)
 	}
 	sent := time.Now()
-	parts, err := runTexts(ctx, w, 4+2*len(names), 0, script.Values, args...)
+	parts, err := runTexts(ctx, w, 4+2*len(names), 0, script.ReadValues, args...)
 	if err != nil {
 		return page{}, err
 	}
 	p := page{
-		marker: parts[0], clockReading: ClockReading{Sent: sent, Got: time.Now(), ServerTime: parseTime(parts[2:4])},
+		marker: parts[0], clockReading: ClockReading{SentAt: sent, ReceivedAt: time.Now(), ServerTime: parseTime(parts[2:4])},
 		values: make(values, len(names)),
 	}
 	p.sequence, _ = strconv.ParseInt(parts[1], 10, 64)
@@ -247,8 +247,9 @@ func readValues(ctx context.Context, w Conn, db int, field string, names []strin
 type Locks struct {
 	// Count is the number of locks.
 	Count int
-	// Left is the longest remaining time of a lock; cell.Endless if a lock has no expiry.
-	Left time.Duration
+	// LongestTimeLeft is the longest remaining time of a lock; cell.Endless if a lock has no
+	// expiry.
+	LongestTimeLeft time.Duration
 	// Keys holds some of the keys that last longest, the longest first.
 	Keys []LockedKey
 }
@@ -267,7 +268,7 @@ const maxListedKeys = 5
 // may stand for locks. A cell without a value, such as one after a release by ballot, does not
 // count.
 func LocksOn(ctx context.Context, w Conn, databases []int) (Locks, error) {
-	var found Locks
+	var locks Locks
 	for _, db := range databases {
 		for cursor, first := "0", true; first || cursor != "0"; first = false {
 			names, next, err := readNames(ctx, w, db, cursor)
@@ -279,12 +280,12 @@ func LocksOn(ctx context.Context, w Conn, databases []int) (Locks, error) {
 				return Locks{}, err
 			}
 			for name, e := range p.values {
-				found.add(name, e)
+				locks.add(name, e)
 			}
 			cursor = next
 		}
 	}
-	return found, nil
+	return locks, nil
 }
 
 func (l *Locks) add(name string, e entry) {
@@ -292,21 +293,21 @@ func (l *Locks) add(name string, e entry) {
 		return
 	}
 	l.Count++
-	l.Keys = append(l.Keys, LockedKey{name, e.left})
+	l.Keys = append(l.Keys, LockedKey{name, e.timeLeft})
 	// As an unsigned number, a negative time (no expiry) is the largest.
 	slices.SortFunc(l.Keys, func(a, b LockedKey) int {
 		return cmp.Or(-cmp.Compare(uint64(a.Left), uint64(b.Left)), cmp.Compare(a.Name, b.Name))
 	})
 	l.Keys = l.Keys[:min(len(l.Keys), maxListedKeys)]
 	switch {
-	case e.left < 0, l.Left == cell.Endless:
-		l.Left = cell.Endless
+	case e.timeLeft < 0, l.LongestTimeLeft == cell.NoExpiry:
+		l.LongestTimeLeft = cell.NoExpiry
 	default:
-		l.Left = max(l.Left, e.left)
+		l.LongestTimeLeft = max(l.LongestTimeLeft, e.timeLeft)
 	}
 }
 
 // Outlasts reports whether one of the locks may be held for longer than a TTL from now.
 func (l Locks) Outlasts(ttl time.Duration) bool {
-	return l.Count > 0 && (l.Left == cell.Endless || l.Left > ttl)
+	return l.Count > 0 && (l.LongestTimeLeft == cell.NoExpiry || l.LongestTimeLeft > ttl)
 }

@@ -107,11 +107,11 @@ func TestExamine(t *testing.T) {
 		t.Errorf("got %+v", v)
 	}
 	offset := v.ClockReading.ServerTime - time.Duration(time.Now().UnixNano())
-	if offset.Abs() > time.Minute || v.ClockReading.Got.Before(v.ClockReading.Sent) {
+	if offset.Abs() > time.Minute || v.ClockReading.ReceivedAt.Before(v.ClockReading.SentAt) {
 		t.Errorf("sighting %+v", v.ClockReading)
 	}
-	for id, p := range map[string]Proxy{"x": {Masters: 5, GuardOn: true, Servers: serversUnknown},
-		"y": {Masters: 3, GuardOn: true, Servers: serversUnknown}} {
+	for id, p := range map[string]Proxy{"x": {Masters: 5, GuardOn: true, Servers: unknownServers},
+		"y": {Masters: 3, GuardOn: true, Servers: unknownServers}} {
 		if _, err := tr.Run(t.Context(), script.Announce, id, p.Announcement(), 3000); err != nil {
 			t.Fatal(err)
 		}
@@ -165,34 +165,34 @@ func TestReadPages(t *testing.T) {
 		maps.Copy(got, p.values)
 		cursor = next
 	}
-	if len(got) != 3*pageSize+1 || got["endless"].left >= 0 {
+	if len(got) != 3*pageSize+1 || got["endless"].timeLeft >= 0 {
 		t.Errorf("%d keys, endless %+v", len(got), got["endless"])
 	}
-	if e := got["k7"]; e.value != "v" || e.left < 50*time.Second || e.left > time.Minute {
+	if e := got["k7"]; e.value != "v" || e.timeLeft < 50*time.Second || e.timeLeft > time.Minute {
 		t.Errorf("k7: %+v", e)
 	}
 }
 
-// TestFillRaisesFences checks that fence counters are listed on request, and that script.Fill
+// TestFencesAfterFill checks that fence counters are listed on request, and that script.Fill
 // raises, but never lowers, a counter.
-func TestFillRaisesFences(t *testing.T) {
+func TestFencesAfterFill(t *testing.T) {
 	tr := startRedis(t)
 	c, k := tr.Client(2), cell.FenceKey("k")
 	for _, db := range []int{0, 2} {
 		tr.Client(db).Set(t.Context(), script.RecordKey, "r", 0)
 	}
 	expiry := strconv.FormatInt(time.Now().Add(time.Minute).UnixMilli(), 10)
-	for _, step := range []struct{ before, raiseTo, want string }{
+	for _, step := range []struct{ fenceBefore, raiseTo, want string }{
 		{"", "9", "9"}, {"9", "10", "10"}, {"10", "9", "10"}, {"1700000000000001", "1700000000000002", "1700000000000002"},
 		{"9007199254740990", "9007199254740991", "9007199254740991"}, {"9007199254740992", "3", "3"},
 		{"none", "5", "5"}, {"00000000000000000099", "5", "5"},
 	} {
-		c.Set(t.Context(), k, step.before, 0)
+		c.Set(t.Context(), k, step.fenceBefore, 0)
 		if got := runScript(t, tr, script.Fill, "r", 2, k, "raise", step.raiseTo, expiry); got != "1" {
 			t.Fatalf("Fill: %s", got)
 		}
 		if got := c.Get(t.Context(), k).Val(); got != step.want {
-			t.Errorf("%q raised to %s is %s", step.before, step.raiseTo, got)
+			t.Errorf("%q raised to %s is %s", step.fenceBefore, step.raiseTo, got)
 		}
 	}
 	if left := c.PTTL(t.Context(), k).Val(); left <= 0 || left > time.Minute {
@@ -229,17 +229,17 @@ func TestMarkerScripts(t *testing.T) {
 		}
 	}
 	first := marker.Marker{RunID: "1", ReplID: "r", Nonce: "a", Proof: marker.ProofFresh, Address: "m"}
-	quarantined := marker.Record{RunID: "1", Nonce: "x", Since: 1, Claim: "a", Reason: string(Restarted)}
+	quarantined := marker.Record{RunID: "1", Nonce: "x", WrittenAt: 1, Claim: "a", Reason: string(Restarted)}
 	valueIn := func(db int, key string) string { return w.Client(db).Get(t.Context(), key).Val() }
 	nextSeq := func(db int, nonce string) string {
-		field := marker.InDatabase(nonce, db)
+		field := marker.AppendDatabase(nonce, db)
 		return fmt.Sprint(w.Client(db).HIncrBy(t.Context(), script.SequenceKey, field, 1).Val() - script.FirstSeq)
 	}
 
 	want("admit", runScript(t, w, script.Admit, "", "", first.String(), 5, marker.ProofFresh), "1")
 	want("marker", valueIn(0, script.MarkerKey), first.String()+"@0")
 	report, _ := w.Examine(t.Context())
-	if since := report.ClockReading.ServerTime - report.Admitted; since < 0 || since > time.Minute {
+	if since := report.ClockReading.ServerTime - report.AdmittedAt; since < 0 || since > time.Minute {
 		t.Errorf("admitted %v ago", since)
 	}
 	want("enrol", runScript(t, w, script.Enrol, first.String(), 3, "lost"), "1")
@@ -261,7 +261,7 @@ func TestMarkerScripts(t *testing.T) {
 	want("quarantine of another", runScript(t, w, script.Quarantine, "other", "", quarantined.String()), "0")
 	want("quarantine", runScript(t, w, script.Quarantine, first.String()+"@0", "", quarantined.String()), "1")
 	want("markers", valueIn(0, script.MarkerKey)+valueIn(3, script.MarkerKey), "")
-	want("what is claimed", runScript(t, w, script.Sequences, "a"),
+	want("what is claimed", runScript(t, w, script.ReadSequences, "a"),
 		fmt.Sprintf("[a@3 %d a@0 %d]", script.FirstSeq+1, script.FirstSeq+2))
 	second := first
 	second.Nonce, second.Proof = "b", marker.ProofIntact
@@ -277,13 +277,13 @@ func TestMarkerScripts(t *testing.T) {
 	want("quarantine with a claim", runScript(t, w, script.Quarantine, second.String()+"@0", "", quarantined.String()),
 		"1")
 	want("disclaim", runScript(t, w, script.DropClaim, quarantined.String(), quarantined.WithoutClaim().String()), "1")
-	want("nothing is claimed", runScript(t, w, script.Sequences, "b"), "[b@3 0 b@0 0]")
+	want("nothing is claimed", runScript(t, w, script.ReadSequences, "b"), "[b@3 0 b@0 0]")
 	want("remark without a claim", runScript(t, w, script.Admit, "", quarantined.WithoutClaim().String(),
 		first.String(), 5, marker.ProofIntact, "b"), "-1")
 
 	want("ages", runScript(t, w, script.PublishSeqs, 60000, "z@0", 5, "z@1", 7), "1")
 	want("older ones", runScript(t, w, script.PublishSeqs, 60000, "z@0", 4), "1")
-	want("are kept", runScript(t, w, script.PublishedSeqs, "z@0", "z@1", "z@2"), "[5 7 0]")
+	want("are kept", runScript(t, w, script.ReadPublishedSeqs, "z@0", "z@1", "z@2"), "[5 7 0]")
 }
 
 // TestFill checks, on a real Redis, that script.Fill puts, copies and drops values, and sets their
@@ -296,8 +296,8 @@ func TestFill(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	expiry := func(left time.Duration) string {
-		return marker.FormatMillis(time.Duration(serverTime.Add(left).UnixNano()))
+	expiry := func(timeLeft time.Duration) string {
+		return marker.FormatMillis(time.Duration(serverTime.Add(timeLeft).UnixNano()))
 	}
 	for key, left := range map[string]time.Duration{"longer": time.Hour, "shorter": time.Minute, "other": time.Hour,
 		"gone": time.Hour, "changed": time.Hour} {

@@ -16,8 +16,8 @@ type Report struct {
 	Version, RunID, ReplID, Role, Policy string
 	Uptime                               time.Duration
 	Evicted                              int64
-	// Room is the number of bytes for which the master has room; negative if it has no limit.
-	Room int64
+	// FreeMemory is the number of bytes for which the master has room; negative if it has no limit.
+	FreeMemory int64
 	// WasReplica is set if the master may have been a replica since it started: its master_replid2
 	// is not all zeros.
 	WasReplica bool
@@ -26,8 +26,8 @@ type Report struct {
 	// RewriteUnsynced is the setting no-appendfsync-on-rewrite. If it is set, Redis does not always
 	// sync writes, even if Appendfsync is "always".
 	RewriteUnsynced bool
-	// Proxy is set if the server is a proxy, possibly this one, instead of a Redis server.
-	Proxy bool
+	// IsProxy is set if the server is a proxy, possibly this one, instead of a Redis server.
+	IsProxy bool
 	// Empty is set if the master has no key in any database, except the list of proxies and a
 	// quarantine record.
 	Empty bool
@@ -38,8 +38,8 @@ type Report struct {
 	Marker     marker.Stored[marker.Marker]
 	Record     marker.Stored[marker.Record]
 	LongestTTL time.Duration
-	// Admitted is the time at which the master was admitted, by its clock; zero if unknown.
-	Admitted time.Duration
+	// AdmittedAt is the time at which the master was admitted, by its clock; zero if unknown.
+	AdmittedAt time.Duration
 	// Promise holds the era and the ballot of the master's last promise for a change of the
 	// masters; empty if there was none.
 	Promise string
@@ -71,8 +71,8 @@ func (v *Report) readInfo(text string) {
 	seconds, _ := strconv.ParseInt(info["uptime_in_seconds"], 10, 64)
 	v.Uptime = time.Duration(seconds) * time.Second
 	v.Evicted, _ = strconv.ParseInt(info["evicted_keys"], 10, 64)
-	v.Room = info.FreeMemory()
-	_, v.Proxy = info["redlock_masters"]
+	v.FreeMemory = info.FreeMemory()
+	_, v.IsProxy = info["redlock_masters"]
 	v.Databases = info.Databases()
 	if info["aof_enabled"] == "0" {
 		v.Appendfsync = "off"
@@ -93,22 +93,22 @@ func (v *Report) hasDatabases(except0 bool) bool {
 
 // readProxies parses the entries, and keeps the entries of running proxies.
 func (v *Report) readProxies(entries map[string]string) {
-	var running []Proxy
+	var runningProxies []Proxy
 	for id, entry := range entries {
 		if p, _ := parseProxy(id, entry); (v.ClockReading.ServerTime - p.LastAnnounced).Abs() < ProxyTimeout {
-			running = append(running, p)
+			runningProxies = append(runningProxies, p)
 		}
 	}
-	v.Proxies, v.Differences = running, proxyDifferences(running)
+	v.Proxies, v.Differences = runningProxies, proxyDifferences(runningProxies)
 }
 
-// markedSince returns the time, by the master's clock, at which the master got its marker or its
+// markedAt returns the time, by the master's clock, at which the master got its marker or its
 // record; zero if unknown.
-func (v Report) markedSince() time.Duration {
+func (v Report) markedAt() time.Duration {
 	if v.Marker.Valid {
-		return v.Admitted
+		return v.AdmittedAt
 	}
-	return time.Duration(v.Record.Value.Since) * time.Millisecond
+	return time.Duration(v.Record.Value.WrittenAt) * time.Millisecond
 }
 
 // isNewer reports whether proxies of a later version have stored data on the master that this proxy
@@ -120,11 +120,11 @@ func (v Report) isNewer() bool {
 // Durable reports whether every write is on disk before its reply.
 func (v Report) Durable() bool { return v.Appendfsync == "always" && !v.RewriteUnsynced }
 
-// watchedFor returns how long the running proxies have watched the master in quarantine.
-func (v Report) watchedFor() (watchedFor time.Duration) {
+// watchTime returns how long the running proxies have watched the master in quarantine.
+func (v Report) watchTime() (watchTime time.Duration) {
 	for _, p := range v.Proxies {
-		since := max(p.FirstAnnounced, time.Duration(v.Record.Value.Since)*time.Millisecond)
-		watchedFor = max(watchedFor, v.ClockReading.ServerTime-since)
+		since := max(p.FirstAnnounced, time.Duration(v.Record.Value.WrittenAt)*time.Millisecond)
+		watchTime = max(watchTime, v.ClockReading.ServerTime-since)
 	}
-	return watchedFor
+	return watchTime
 }

@@ -73,15 +73,15 @@ func (r rules) names() string {
 const maxValueShown = 200
 
 // differences describes the differences between the rules r on a master and this proxy's own rules.
-func (r rules) differences(own rules) string {
+func (r rules) differences(ownRules rules) string {
 	var texts []string
-	add := func(name, masterValue, own string) {
+	add := func(name, masterValue, ownValue string) {
 		texts = append(texts, fmt.Sprintf("%s: the masters have %.*s, this proxy has %.*s",
-			name, maxValueShown, masterValue, maxValueShown, own))
+			name, maxValueShown, masterValue, maxValueShown, ownValue))
 	}
-	masterValues, ownValues := r.values(), own.values()
-	for line := range strings.SplitSeq(own.settings+"\n"+r.settings, "\n") {
-		if name, _, _ := strings.Cut(line, " "); own.settings != "" && masterValues[name] != ownValues[name] {
+	masterValues, ownValues := r.values(), ownRules.values()
+	for line := range strings.SplitSeq(ownRules.settings+"\n"+r.settings, "\n") {
+		if name, _, _ := strings.Cut(line, " "); ownRules.settings != "" && masterValues[name] != ownValues[name] {
 			add(name, masterValues[name], ownValues[name])
 			ownValues[name] = masterValues[name] // report the difference once
 		}
@@ -89,11 +89,11 @@ func (r rules) differences(own rules) string {
 	switch {
 	case len(texts) > 0:
 		return strings.Join(texts, "; ")
-	case r.settings != own.settings && own.settings != "":
+	case r.settings != ownRules.settings && ownRules.settings != "":
 		return fmt.Sprintf("the masters have %.*q, this proxy has %.*q",
-			maxValueShown, r.settings, maxValueShown, own.settings)
+			maxValueShown, r.settings, maxValueShown, ownRules.settings)
 	}
-	add("masters", r.names(), own.names())
+	add("masters", r.names(), ownRules.names())
 	return texts[0]
 }
 
@@ -170,15 +170,15 @@ func (a *rulesTracker) settingsHash() string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// own returns this proxy's rules.
-func (a *rulesTracker) own() rules {
+// ownRules returns this proxy's rules.
+func (a *rulesTracker) ownRules() rules {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.ownLocked()
+	return a.ownRulesLocked()
 }
 
-// ownLocked returns this proxy's rules. The caller must hold mu.
-func (a *rulesTracker) ownLocked() rules {
+// ownRulesLocked returns this proxy's rules. The caller must hold mu.
+func (a *rulesTracker) ownRulesLocked() rules {
 	r := rules{settings: a.settings}
 	for i, name := range a.names {
 		r.masters = append(r.masters, member{name, cmp.Or(a.masters[i].runID, NotReported)})
@@ -197,7 +197,7 @@ func (a *rulesTracker) rulesToWrite() string {
 			return m.text
 		}
 	}
-	return a.ownLocked().String()
+	return a.ownRulesLocked().String()
 }
 
 // differs reports whether rules are different from this proxy's.
@@ -235,7 +235,7 @@ func (a *rulesTracker) mastersDiffer(r rules) bool {
 
 // differences describes how rules differ from this proxy's.
 func (a *rulesTracker) differences(r rules) string {
-	own, location := a.ownLocked(), ""
+	own, location := a.ownRulesLocked(), ""
 	if a.locationDiffers(r) {
 		location = fmt.Sprintf("%s: the masters have %v, this proxy has %v",
 			locationSetting, assumesUpstream(r.settings), assumesUpstream(own.settings))

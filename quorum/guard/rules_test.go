@@ -142,7 +142,7 @@ func TestProxyWithoutLocks(t *testing.T) {
 func TestMarkersShowMasters(t *testing.T) {
 	m := marker.Marker{RunID: "1", ReplID: "1", Nonce: "n", Proof: marker.ProofJoined, Address: "a",
 		Era: reconfig.Era{Number: 1, Masters: 2, Hash: reconfig.Hash([]string{"a", "b"})}}
-	report := Report{RunID: "1", Marker: marker.ReadMarker(marker.InDatabase(m.String(), 0)), Rules: rulesIn("s:xyz")}
+	report := Report{RunID: "1", Marker: marker.ReadMarker(marker.AppendDatabase(m.String(), 0)), Rules: rulesIn("s:xyz")}
 	for settings, want := range map[string]int{"s": 0, "t": 2} {
 		differing := 0
 		for _, text := range Differences(settings,
@@ -173,9 +173,9 @@ func TestWriteAndReplaceRules(t *testing.T) {
 	writeRules("", "b", 0)
 	writeRules("a", "b", 1)
 	m := marker.Marker{RunID: "1", ReplID: "1", Nonce: "n", Proof: marker.ProofFresh, Address: "x"}
-	c.Set(ctx, script.MarkerKey, marker.InDatabase(m.String(), 0), 0)
+	c.Set(ctx, script.MarkerKey, marker.AppendDatabase(m.String(), 0), 0)
 	c.SAdd(ctx, script.DatabasesKey, 2)
-	tr.Client(2).Set(ctx, script.MarkerKey, marker.InDatabase(m.String(), 2), 0)
+	tr.Client(2).Set(ctx, script.MarkerKey, marker.AppendDatabase(m.String(), 2), 0)
 	writeRules("b", "c", 0)
 
 	v, err := tr.Examine(ctx)
@@ -192,11 +192,11 @@ func TestWriteAndReplaceRules(t *testing.T) {
 		t.Errorf("got %+v, %v", after, err)
 	}
 	for db := range 3 {
-		text, wantText := tr.Client(db).Get(ctx, script.MarkerKey).Val(), marker.InDatabase(next.String(), db)
+		text, wantText := tr.Client(db).Get(ctx, script.MarkerKey).Val(), marker.AppendDatabase(next.String(), db)
 		if db == 1 {
 			wantText = ""
 		}
-		n, _ := tr.Client(db).HGet(ctx, script.SequenceKey, marker.InDatabase(next.Nonce, db)).Int64()
+		n, _ := tr.Client(db).HGet(ctx, script.SequenceKey, marker.AppendDatabase(next.Nonce, db)).Int64()
 		if text != wantText || (n == script.FirstSeq) != (db != 1) {
 			t.Errorf("database %d: marker %q, sequence %d, want %q", db, text, n, wantText)
 		}

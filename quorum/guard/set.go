@@ -47,10 +47,10 @@ type Options struct {
 	Name func() string
 	// MoveEra returns the era in which this proxy moves the locks; zero if it moves none.
 	MoveEra func() int
-	// SinceBoot returns how long the machine has been up, including the time for which it was
+	// TimeSinceBoot returns how long the machine has been up, including the time for which it was
 	// suspended; zero if unknown. The default asks the system.
-	SinceBoot func() time.Duration
-	Logger    *slog.Logger
+	TimeSinceBoot func() time.Duration
+	Logger        *slog.Logger
 }
 
 // NewID returns a new ID by which a proxy announces itself on its masters.
@@ -61,17 +61,17 @@ func NewSet(opts Options, masters []Master) *Set {
 	s := &Set{
 		maxTTLInUse: newMaxTTLTracker(len(masters), opts.MaxTTL), freshStart: newFreshStart(len(masters), opts.FreshStart),
 		override: newOverride(len(masters), opts.Override, opts.Forced),
-		log:      opts.Logger, off: opts.Off, uptime: opts.SinceBoot, moveEra: opts.MoveEra,
+		log:      opts.Logger, off: opts.Off, uptime: opts.TimeSinceBoot, moveEra: opts.MoveEra,
 		id: cmp.Or(opts.ID, NewID()), name: opts.Name, newNonce: marker.NewNonce,
-		eras:   newEraTracker(masters, opts.JoinedEra, time.Now()),
-		warned: map[string]bool{},
+		eras:           newEraTracker(masters, opts.JoinedEra, time.Now()),
+		loggedWarnings: map[string]bool{},
 	}
 	if s.locationRecord = opts.Record; s.locationRecord != nil && opts.JoinedEra == nil {
 		// This is the cause until CompareRecord has compared the record.
 		s.locationConflict.Store(&QuarantineError{Cause: Unverified})
 	}
 	if s.uptime == nil {
-		s.uptime = sinceBoot
+		s.uptime = timeSinceBoot
 	}
 	if s.name == nil {
 		s.name = func() string { return "" }
@@ -81,7 +81,7 @@ func NewSet(opts Options, masters []Master) *Set {
 	}
 	if opts.FormerSet != nil {
 		s.formerGuards = opts.FormerSet.GuardsExcept(s.eras.names)
-		s.eras.setFormer(opts.FormerSet.eras)
+		s.eras.setFormerTracker(opts.FormerSet.eras)
 	}
 	s.rules = newRulesTracker(opts.Settings, s.eras.names, s.eras.markersShowMasters, s.eras.markersShowLocation)
 	for i, m := range masters {
@@ -128,8 +128,8 @@ func (s *Set) WarnFenceAhead(master, key string) {
 func (s *Set) warnOnce(master, text string, attrs ...any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if warning := text + master; !s.warned[warning] {
-		s.warned[warning] = true
+	if warning := text + master; !s.loggedWarnings[warning] {
+		s.loggedWarnings[warning] = true
 		s.log.Warn(text, append([]any{"master", master}, attrs...)...)
 	}
 }
@@ -142,9 +142,9 @@ func (s *Set) IsRecorded(ttl time.Duration) bool {
 
 // RecordTTLCommand returns the command that records a TTL on a master, and the recorded TTL, which
 // is rounded up so that records are rare.
-func (s *Set) RecordTTLCommand(ttl time.Duration) (command []any, recorded time.Duration) {
-	recorded = s.maxTTLInUse.RoundedUp(ttl)
-	return []any{"EVAL", script.RaiseLongest.Source, 0, marker.FormatMillis(recorded)}, recorded
+func (s *Set) RecordTTLCommand(ttl time.Duration) (command []any, recordedTTL time.Duration) {
+	recordedTTL = s.maxTTLInUse.RoundUp(ttl)
+	return []any{"EVAL", script.RaiseLongestTTL.Source, 0, marker.FormatMillis(recordedTTL)}, recordedTTL
 }
 
 // NoteTTLRecorded notes that a majority has recorded a TTL.

@@ -48,8 +48,8 @@ func (o sourceSet) hasReadQuorum() bool {
 	return o.masters > 0 && len(o.sources) >= max(1, needed)
 }
 
-// provedSince reports whether all sources have proved after the moment t that they vote.
-func (o sourceSet) provedSince(t time.Time) bool {
+// hasProofSince reports whether all sources have proved after the moment t that they vote.
+func (o sourceSet) hasProofSince(t time.Time) bool {
 	return !slices.ContainsFunc(o.sources, func(s source) bool {
 		s.guard.mu.Lock()
 		defer s.guard.mu.Unlock()
@@ -70,8 +70,8 @@ func (o sourceSet) indexOf(g *Guard) int {
 
 // noteVotes records whether a majority of the masters votes in this era.
 func (s *Set) noteVotes() {
-	const except = -1 // all masters count
-	if len(s.voters(except)) >= vote.Majority(len(s.guards)) {
+	const noExcludedMaster = -1 // all masters count
+	if len(s.voters(noExcludedMaster)) >= vote.Majority(len(s.guards)) {
 		s.eras.noteMajority()
 	}
 }
@@ -127,5 +127,5 @@ func (g *Guard) isLongInQuarantine() bool {
 func (e *eraTracker) isFormerEra(m marker.Marker) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return e.ownEraKnown && !m.Seal.IsNone() && (m.Seal.After(m.Era) == e.ownEra || e.formerMembers != nil && m.Era == e.formerEra)
+	return e.ownEraKnown && !m.Seal.IsNone() && (m.Seal.NextEra(m.Era) == e.ownEra || e.formerMembers != nil && m.Era == e.formerEra)
 }

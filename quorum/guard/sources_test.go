@@ -17,17 +17,17 @@ func TestSourcesOfJoiningMasters(t *testing.T) {
 	names := []string{"a", "b", "c", "d"}
 	era := reconfig.Era{Number: 1, Masters: 4, Hash: reconfig.Hash(names)}
 	seal := marker.Marker{Nonce: "s", Proof: marker.ProofIntact, RunID: "run",
-		Seal: reconfig.Seal{Ballot: "1", Change: reconfig.Change{Before: 3, Names: names}}}
+		Seal: reconfig.Seal{Ballot: "1", Change: reconfig.Change{PreviousMasterCount: 3, Names: names}}}
 	vote := marker.Marker{Nonce: "v", Proof: marker.ProofJoined, RunID: "run", Era: era}
 	report := func(m marker.Marker) Report {
-		return Report{RunID: "run", Marker: marker.ReadMarker(marker.InDatabase(m.String(), 0))}
+		return Report{RunID: "run", Marker: marker.ReadMarker(marker.AppendDatabase(m.String(), 0))}
 	}
 	joining := marker.Record{RunID: "run", Nonce: "n", Claim: marker.NoClaim, Reason: string(Joining)}
 	for name, c := range map[string]struct {
-		sealed, joining, down []int
-		wantFormer            bool
-		wantSources           int
-		wantAwaits            bool
+		sealedMasters, joiningMasters, downMasters []int
+		wantFormer                                 bool
+		wantSources                                int
+		wantAwaits                                 bool
 	}{
 		"all are sealed":             {[]int{0, 1}, nil, nil, true, 3, true},
 		"one has lost its seal":      {[]int{0}, []int{1}, nil, true, 2, true},
@@ -37,19 +37,19 @@ func TestSourcesOfJoiningMasters(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			masters := make([]Master, len(names))
 			for i, name := range names {
-				masters[i] = Master{Name: name, Wake: func() {}, IsDown: func() bool { return slices.Contains(c.down, i) }}
+				masters[i] = Master{Name: name, Wake: func() {}, IsDown: func() bool { return slices.Contains(c.downMasters, i) }}
 			}
-			s := NewSet(Options{JoinedEra: &era, SinceBoot: func() time.Duration { return 0 }}, masters)
+			s := NewSet(Options{JoinedEra: &era, TimeSinceBoot: func() time.Duration { return 0 }}, masters)
 			for _, i := range []int{0, 1} {
 				s.eras.observe(i, report(seal), time.Now())
 			}
 			s.eras.observe(2, report(vote), time.Now())
 			s.eras.observe(3, Report{RunID: "run", Record: marker.ReadRecord(joining.String())}, time.Now())
 			s.guards[2].trust = trust{Marker: vote, term: 1}
-			for _, i := range c.sealed {
+			for _, i := range c.sealedMasters {
 				s.guards[i].trust = trust{Marker: seal, term: 1, eraEnded: true}
 			}
-			for _, i := range c.joining {
+			for _, i := range c.joiningMasters {
 				s.eras.observe(i, Report{RunID: "run", Record: marker.ReadRecord(joining.String())}, time.Now())
 			}
 			from := s.sourcesFor(s.guards[3])
@@ -70,7 +70,7 @@ func TestMayHaveHadMajority(t *testing.T) {
 	era := reconfig.Era{Number: 1, Masters: 3, Hash: reconfig.Hash(names)}
 	report := func(m marker.Marker) Report {
 		m.RunID = "run"
-		return Report{RunID: "run", Marker: marker.ReadMarker(marker.InDatabase(m.String(), 0))}
+		return Report{RunID: "run", Marker: marker.ReadMarker(marker.AppendDatabase(m.String(), 0))}
 	}
 	recorded := func(reason Reason) Report {
 		r := marker.Record{RunID: "run", Nonce: "n", Claim: marker.NoClaim, Reason: string(reason)}
@@ -78,7 +78,7 @@ func TestMayHaveHadMajority(t *testing.T) {
 	}
 	votes := report(marker.Marker{Nonce: "v", Proof: marker.ProofJoined, Era: era})
 	sealed := report(marker.Marker{Nonce: "s", Proof: marker.ProofIntact,
-		Seal: reconfig.Seal{Ballot: "1", Change: reconfig.Change{Before: 3, Names: names}}})
+		Seal: reconfig.Seal{Ballot: "1", Change: reconfig.Change{PreviousMasterCount: 3, Names: names}}})
 	for name, c := range map[string]struct {
 		reports []Report
 		down    int // the index of a master that does not reply, or -1

@@ -25,11 +25,11 @@ func (g *Guard) handleUnmarked(ctx context.Context, v Report) (time.Duration, er
 			return 0, err
 		}
 	}
-	return 0, g.refuseFresh(ctx, v, isEmpty)
+	return 0, g.refuseFreshStart(ctx, v, isEmpty)
 }
 
-// refuseFresh puts a master that the fresh start does not admit into quarantine.
-func (g *Guard) refuseFresh(ctx context.Context, v Report, isEmpty bool) error {
+// refuseFreshStart puts a master that the fresh start does not admit into quarantine.
+func (g *Guard) refuseFreshStart(ctx context.Context, v Report, isEmpty bool) error {
 	switch {
 	case v.Record.Text != "": // the record has put the master into quarantine already
 		g.set.freshStart.end()

@@ -50,12 +50,12 @@ func (g *Guard) vote(ctx context.Context, v Report) (time.Duration, error) {
 	if err := g.renewCanaries(ctx, v.Marker.Text, m.Nonce); err != nil {
 		return 0, err
 	}
-	return g.afterRenewal(), nil
+	return g.delayAfterRenewal(), nil
 }
 
-// afterRenewal returns the time until the next check: zero if a canary was missed, or a sequence
-// went back.
-func (g *Guard) afterRenewal() time.Duration {
+// delayAfterRenewal returns the time until the next check: zero if a canary was missed, or a
+// sequence went back.
+func (g *Guard) delayAfterRenewal() time.Duration {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.canaryMissed || g.seqWentBack {
@@ -70,12 +70,12 @@ func (g *Guard) afterRenewal() time.Duration {
 func (g *Guard) suspicionOf(m marker.Marker) *QuarantineError {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	longestTTL := g.set.maxTTLInUse.InUse()
+	longestTTL := g.set.maxTTLInUse.TTLInUse()
 	if g.suspicion.hasExpired(m.Nonce, g.otherProxies, longestTTL, time.Now()) {
 		g.suspicion = clockSuspicion{}
 		return nil
 	}
-	return &QuarantineError{Cause: ClockStepped, ReadyAt: g.suspicion.until(longestTTL)}
+	return &QuarantineError{Cause: ClockStepped, ReadyAt: g.suspicion.expiresAt(longestTTL)}
 }
 
 // takeSuspectDBs returns the databases that seem to have lost their marker, and clears the list.

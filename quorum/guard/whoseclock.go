@@ -40,9 +40,9 @@ func (s clockStep) MayShareCause(other clockStep) bool {
 
 // findClockOwner returns whose clock stepped. incomplete is set while other masters have not
 // replied yet.
-func findClockOwner(s clockStep, others []otherClock) (owner clockOwner, incomplete bool) {
+func findClockOwner(s clockStep, otherClocks []otherClock) (owner clockOwner, incomplete bool) {
 	unknown := false
-	for _, o := range others {
+	for _, o := range otherClocks {
 		switch o {
 		case otherFits:
 			return ownerMaster, false

@@ -10,11 +10,11 @@ func TestFindClockOwner(t *testing.T) {
 	suspendedStep := clockStep{Size: 90 * time.Second, SuspendedFor: 90*time.Second - 3*time.Millisecond}
 	backwardStep := clockStep{Size: -90 * time.Second, SuspendedFor: -90 * time.Second}
 	for _, c := range []struct {
-		name       string
-		m          clockStep
-		others     []otherClock
-		want       clockOwner
-		incomplete bool
+		name        string
+		m           clockStep
+		otherClocks []otherClock
+		want        clockOwner
+		incomplete  bool
 	}{
 		{"another one fits", forwardStep, []otherClock{otherUnknown, otherFits, otherSteppedToo}, ownerMaster, false},
 		{"all moved alike", forwardStep, []otherClock{otherSteppedToo, otherSteppedToo}, ownerUnknown, false},
@@ -24,7 +24,7 @@ func TestFindClockOwner(t *testing.T) {
 		{"there is no other", forwardStep, nil, ownerUnknown, false},
 		{"back", backwardStep, []otherClock{otherSteppedToo}, ownerUnknown, false},
 	} {
-		if got, incomplete := findClockOwner(c.m, c.others); got != c.want || incomplete != c.incomplete {
+		if got, incomplete := findClockOwner(c.m, c.otherClocks); got != c.want || incomplete != c.incomplete {
 			t.Errorf("%s: got %d, %v, want %d, %v", c.name, got, incomplete, c.want, c.incomplete)
 		}
 	}
@@ -35,10 +35,10 @@ func TestSteppedBefore(t *testing.T) {
 	fittedAt := time.Unix(1_700_000_000, 0)
 	now := fittedAt.Add(2 * time.Second)
 	for _, c := range []struct {
-		name                     string
-		stepSize                 time.Duration
-		markedSince, readingTime time.Duration // by the master's clock
-		want                     bool
+		name                  string
+		stepSize              time.Duration
+		markedAt, readingTime time.Duration // by the master's clock
+		want                  bool
 	}{
 		{"forward before", time.Minute, 161 * time.Second, 162 * time.Second, true},
 		{"back before", -time.Minute, 41 * time.Second, 42 * time.Second, true},
@@ -49,9 +49,9 @@ func TestSteppedBefore(t *testing.T) {
 		{"the time is not known", time.Minute, 0, 162 * time.Second, false},
 	} {
 		// The reply that fitted came when the step was seen, long after its request.
-		lastFit := ClockReading{Sent: fittedAt, Got: now, ServerTime: 100 * time.Second}
-		readingTime := ClockReading{Sent: now.Add(-time.Millisecond), Got: now, ServerTime: c.readingTime}
-		if got := readingTime.SteppedBefore(c.markedSince, c.stepSize, lastFit); got != c.want {
+		lastFit := ClockReading{SentAt: fittedAt, ReceivedAt: now, ServerTime: 100 * time.Second}
+		readingTime := ClockReading{SentAt: now.Add(-time.Millisecond), ReceivedAt: now, ServerTime: c.readingTime}
+		if got := readingTime.SteppedBefore(c.markedAt, c.stepSize, lastFit); got != c.want {
 			t.Errorf("%s: %v", c.name, got)
 		}
 	}

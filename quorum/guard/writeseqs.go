@@ -24,8 +24,8 @@ type writeSeqs map[string]int64
 func (a writeSeqs) raise(field string, n int64) { a[field] = max(a[field], n) }
 
 // isBehind reports whether data with these numbers are older than data with the known numbers.
-func (a writeSeqs) isBehind(known writeSeqs, nonce string) bool {
-	for field, n := range known {
+func (a writeSeqs) isBehind(knownSeqs writeSeqs, nonce string) bool {
+	for field, n := range knownSeqs {
 		if strings.HasPrefix(field, nonce+"@") && a[field] < n {
 			return true
 		}
@@ -39,10 +39,10 @@ type publishedSeqs map[string]struct {
 	at time.Time
 }
 
-// takeDue returns the fields and numbers to publish now, and records them as published.
-func (l publishedSeqs) takeDue(known writeSeqs, now time.Time) []any {
+// takeDuePairs returns the fields and numbers to publish now, and records them as published.
+func (l publishedSeqs) takeDuePairs(knownSeqs writeSeqs, now time.Time) []any {
 	var pairs []any
-	for field, n := range known {
+	for field, n := range knownSeqs {
 		if last, exists := l[field]; !exists || last.n < n || now.Sub(last.at) > seqRenewal {
 			pairs = append(pairs, field, n)
 			last.n, last.at = n, now
@@ -63,6 +63,6 @@ type peerSeqs struct {
 // all its data. Together with this master, the masters that keep a number must be a majority of n,
 // and none may keep a higher number.
 func (w peerSeqs) supports(ownSeqs writeSeqs, nonce string, n int) bool {
-	_, begun := ownSeqs[marker.InDatabase(nonce, 0)]
+	_, begun := ownSeqs[marker.AppendDatabase(nonce, 0)]
 	return begun && w.masters >= vote.Majority(n)-1 && !ownSeqs.isBehind(w.highestSeqs, nonce)
 }

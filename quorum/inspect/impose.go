@@ -14,11 +14,11 @@ import (
 )
 
 // SettingsAdvice returns a remedy for proxies with different settings (Finding.SettingsDifference).
-func SettingsAdvice(differs string) string { return guard.RulesAdvice(differs) }
+func SettingsAdvice(differences string) string { return guard.RulesAdvice(differences) }
 
 // TTLAdvice returns a remedy for masters that wait for max-ttl (Finding.Quarantine), if a TTL of at
-// least atLeast is known to be in use.
-func TTLAdvice(atLeast time.Duration) string { return guard.TTLAdvice(atLeast) }
+// least minTTL is known to be in use.
+func TTLAdvice(minTTL time.Duration) string { return guard.TTLAdvice(minTTL) }
 
 // SettingsReplacement is the result of ReplaceSettings for one master.
 type SettingsReplacement struct {
@@ -32,18 +32,18 @@ type SettingsReplacement struct {
 
 // ReplaceSettings is an operator's override. It replaces the settings (Options.Settings) and the
 // list of masters that all proxies must use. Masters do not vote for proxies with different
-// settings or a different list. Each master may take up to timeout for each reply. secure is
+// settings or a different list. Each master may take up to timeout for each reply. configureTLS is
 // Options.TLS.
 //
 // ReplaceSettings returns a *DifferentSettingsError if proxies with different settings are running,
 // which would lose their votes, unless forced is set.
 func ReplaceSettings(
-	ctx context.Context, urls []string, timeout time.Duration, secure func(*tls.Config), settings string, forced bool,
+	ctx context.Context, urls []string, timeout time.Duration, configureTLS func(*tls.Config), settings string, forced bool,
 ) ([]SettingsReplacement, error) {
 	inspections, results := make([]guard.Inspection, len(urls)), make([]SettingsReplacement, len(urls))
 	for i, url := range urls {
 		inspections[i].Name, results[i].Name = master.NameFromURL(url), master.NameFromURL(url)
-		t, err := master.NewTransport(url, timeout, secure)
+		t, err := master.NewTransport(url, timeout, configureTLS)
 		if err != nil {
 			results[i].Err = err
 			continue
@@ -53,7 +53,7 @@ func ReplaceSettings(
 	}
 	for until := time.Now().Add(guard.ProxyTimeout + recheckPause); ; {
 		examineAll(ctx, inspections, results)
-		n := guard.CountProxies(settings, inspections).Losing
+		n := guard.CountProxies(settings, inspections).LosingProxies
 		if n == 0 || forced {
 			break
 		}

@@ -39,10 +39,10 @@ type Finding struct {
 	// Uptime is the time for which the server has been running, in whole seconds.
 	Uptime time.Duration
 	// Marker describes the marker that proxies left on the master: "votes", "unmarked" (no proxy so
-	// far), or the reason why the master's votes would not count. Since is the duration of a
-	// quarantine so far.
-	Marker string
-	Since  time.Duration
+	// far), or the reason why the master's votes would not count. QuarantineElapsed is the duration
+	// of a quarantine so far.
+	Marker            string
+	QuarantineElapsed time.Duration
 	// Quarantine is the reason and duration of a quarantine, or nil. See Quarantines.
 	Quarantine *guard.QuarantineError
 	// Votes is set if a proxy that starts now would count the master's votes. New is set if no
@@ -77,24 +77,24 @@ type Finding struct {
 // PushConnections selects the reports that a proxy requests from masters, which need more rights
 // than locks do.
 type PushConnections struct {
-	// Waiting selects reports of changes, for clients that wait.
-	Waiting bool
-	// Messages selects messages between proxies. Prefix is the prefix of the proxies' messages.
-	Messages bool
-	Prefix   string
+	// ForWaiting selects reports of changes, for clients that wait.
+	ForWaiting bool
+	// ForMessages selects messages between proxies. Prefix is the prefix of the proxies' messages.
+	ForMessages bool
+	Prefix      string
 }
 
-// Masters connects to each master by its URL. It returns one finding for each master. A finding has
-// the reasons not to rely on the master, and the rights that the proxy's user lacks for the
-// selected push connections. Each master may take up to timeout for each reply. secure is
+// ExamineMasters connects to each master by its URL. It returns one finding for each master. A
+// finding has the reasons not to rely on the master, and the rights that the proxy's user lacks for
+// the selected push connections. Each master may take up to timeout for each reply. configureTLS is
 // Options.TLS.
-func Masters(
-	ctx context.Context, urls []string, timeout time.Duration, secure func(*tls.Config), selected PushConnections,
+func ExamineMasters(
+	ctx context.Context, urls []string, timeout time.Duration, configureTLS func(*tls.Config), selectedConns PushConnections,
 ) []Finding {
 	findings := make([]Finding, len(urls))
 	var wg sync.WaitGroup
 	for i, u := range urls {
-		wg.Go(func() { findings[i] = inspectMaster(ctx, u, timeout, secure, selected) })
+		wg.Go(func() { findings[i] = inspectMaster(ctx, u, timeout, configureTLS, selectedConns) })
 	}
 	wg.Wait()
 	markSameServer(findings)
@@ -102,20 +102,20 @@ func Masters(
 }
 
 // Survey does the same as Masters, and also counts the locks on each master.
-func Survey(ctx context.Context, urls []string, timeout time.Duration, secure func(*tls.Config)) []Finding {
-	findings := Masters(ctx, urls, timeout, secure, PushConnections{})
+func Survey(ctx context.Context, urls []string, timeout time.Duration, configureTLS func(*tls.Config)) []Finding {
+	findings := ExamineMasters(ctx, urls, timeout, configureTLS, PushConnections{})
 	var wg sync.WaitGroup
 	for i, u := range urls {
 		if findings[i].Err == nil {
-			wg.Go(func() { findings[i].countLocks(ctx, u, timeout, secure) })
+			wg.Go(func() { findings[i].countLocks(ctx, u, timeout, configureTLS) })
 		}
 	}
 	wg.Wait()
 	return findings
 }
 
-func (f *Finding) countLocks(ctx context.Context, url string, timeout time.Duration, secure func(*tls.Config)) {
-	t, err := master.NewTransport(url, timeout, secure)
+func (f *Finding) countLocks(ctx context.Context, url string, timeout time.Duration, configureTLS func(*tls.Config)) {
+	t, err := master.NewTransport(url, timeout, configureTLS)
 	if err == nil {
 		defer t.Close()
 		f.Locks, err = guard.LocksOn(ctx, t, f.databases)
@@ -160,9 +160,9 @@ func inspectMaster(
 	return f
 }
 
-// Quarantines sets the maximum remaining quarantine of each master. maxTTL is the setting max-ttl
-// of the proxies.
-func Quarantines(findings []Finding, maxTTL time.Duration) {
+// SetQuarantines sets the maximum remaining quarantine of each master. maxTTL is the setting
+// max-ttl of the proxies.
+func SetQuarantines(findings []Finding, maxTTL time.Duration) {
 	for i, q := range guard.Quarantines(inspectionsOf(findings), maxTTL) {
 		findings[i].Quarantine = q
 	}
@@ -183,15 +183,15 @@ func CompareSettings(findings []Finding, settings string) {
 		}
 		if differs != "" {
 			f.SettingsDifference, f.Votes = differs, false
-			f.Marker, f.Since, f.Quarantine = guard.OtherRules.Sentence(1), 0, nil
+			f.Marker, f.QuarantineElapsed, f.Quarantine = guard.ReasonDifferentRules.Sentence(1), 0, nil
 			f.SettingsProblems = append(f.SettingsProblems, differs)
 		}
 	}
 }
 
-// LocationOn returns the location of the locks, according to the markers of a majority of these
-// masters. The place is undecided if the locks were never moved.
-func LocationOn(findings []Finding) location.Report {
+// ReportedLocation returns the location of the locks, according to the markers of a majority of
+// these masters. The place is undecided if the locks were never moved.
+func ReportedLocation(findings []Finding) location.Report {
 	counts := map[location.EraPlace]int{}
 	for _, f := range findings {
 		if f.report == nil || !f.report.Marker.Valid || !f.report.Marker.Value.Seal.IsNone() {
@@ -229,7 +229,7 @@ func CountProxies(findings []Finding, settings string) guard.ProxyCounts {
 
 // tryPushConnections tries the commands that push connections need. It adds no weakness for a
 // master that does not answer.
-func (f *Finding) tryPushConnections(ctx context.Context, t master.Transport, timeout time.Duration, selected PushConnections) {
+func (f *Finding) tryPushConnections(ctx context.Context, t master.Transport, timeout time.Duration, selectedConns PushConnections) {
 	try := func(needs []pushconn.Need, effect string) {
 		conn, err := t.Watch(ctx, 0)
 		if err != nil {
@@ -242,11 +242,11 @@ func (f *Finding) tryPushConnections(ctx context.Context, t master.Transport, ti
 			f.Weaknesses = append(f.Weaknesses, "its user lacks "+strings.Join(missing, " ")+": "+effect)
 		}
 	}
-	if selected.Waiting {
+	if selectedConns.ForWaiting {
 		try(watchNeeds, "waiting clients poll")
 	}
-	if selected.Messages {
-		try(messagesNeeds(messages.Channel+selected.Prefix), "SUBSCRIBE and PUBLISH may fail")
+	if selectedConns.ForMessages {
+		try(messagesNeeds(messages.Channel+selectedConns.Prefix), "SUBSCRIBE and PUBLISH may fail")
 	}
 }
 
@@ -274,8 +274,8 @@ func (f *Finding) evaluate(v guard.Report) {
 	f.Version, f.Role, f.Policy, f.Appendfsync, f.Uptime = v.Version, v.Role, v.Policy, v.Appendfsync, v.Uptime
 	f.runID, f.databases = v.RunID, v.Databases
 	f.Votes, f.New, f.LongestTTL = v.Votes(), v.IsNew(), v.LongestTTL
-	f.Marker, f.Since = v.State()
-	if reason := v.Unfit(); reason != "" {
+	f.Marker, f.QuarantineElapsed = v.State()
+	if reason := v.UnfitCause(); reason != "" {
 		f.SafetyProblems = append(f.SafetyProblems, reason)
 	}
 	if !v.Durable() {
@@ -302,14 +302,14 @@ func markSameServer(findings []Finding) {
 	}
 }
 
-// Server connects to a Redis that is not a master, such as the upstream, and returns its
+// ExamineServer connects to a Redis that is not a master, such as the upstream, and returns its
 // properties. It changes nothing on the server. key is the key of a trial write. The server may
 // require a login, and the login in the URL may be missing or lack permissions. Then the finding
 // has only a name, a round trip, and possibly a Refusal. The server may take up to timeout for each
-// reply. secure is Options.TLS.
-func Server(ctx context.Context, url, key string, timeout time.Duration, secure func(*tls.Config)) Finding {
+// reply. configureTLS is Options.TLS.
+func ExamineServer(ctx context.Context, url, key string, timeout time.Duration, configureTLS func(*tls.Config)) Finding {
 	f := Finding{Name: master.NameFromURL(url)}
-	server, err := master.NewServerClient(url, timeout, secure)
+	server, err := master.NewServerClient(url, timeout, configureTLS)
 	if err != nil {
 		f.Err = err
 		return f
@@ -331,7 +331,7 @@ func Server(ctx context.Context, url, key string, timeout time.Duration, secure 
 	}
 	ctx, cancel := context.WithTimeout(ctx, availability.TrialTime)
 	defer cancel()
-	_, err = server.Do(ctx, availability.Trial(key)...)
+	_, err = server.Do(ctx, availability.TrialCommand(key)...)
 	if refusal := availability.Refusal(err, server.HasLogin()); refusal != nil {
 		f.Refusal = errors.New(errorText(refusal))
 	}
@@ -363,7 +363,7 @@ func isDenied(err error) bool {
 // errorText returns the cause of a server's error for an operator.
 func errorText(err error) string {
 	var lookup *net.DNSError
-	var malformed *resp.ProtocolError
+	var protocolErr *resp.ProtocolError
 	text := err.Error()
 	switch {
 	case errors.As(err, &lookup) && lookup.IsNotFound:
@@ -376,7 +376,7 @@ func errorText(err error) string {
 		return "requires a password, and none is given: " + text
 	case strings.HasPrefix(text, "NOPERM "):
 		return "its user lacks permissions that locks need: " + text
-	case errors.As(err, &malformed):
+	case errors.As(err, &protocolErr):
 		return "it is not a Redis: " + text
 	case strings.HasPrefix(text, "redis: "):
 		return "it is not a Redis: " + strings.TrimPrefix(text, "redis: ")

@@ -9,9 +9,9 @@ import (
 const year = 365 * 24 * time.Hour
 
 const (
-	// endlessTTL is the TTL of a cell that holds a key without expiry. Encode renews this TTL when
-	// less than renewBelow remains.
-	endlessTTL, renewBelow = 100 * year, 50 * year
+	// noExpiryTTL is the TTL of a cell that holds a key without expiry. Encode renews this TTL when
+	// less than renewalThreshold remains.
+	noExpiryTTL, renewalThreshold = 100 * year, 50 * year
 	// minMargin is the time by which a cell must outlast its last key: longer than a ballot. A
 	// longer margin saves shifts. But a cell on too few masters blocks the key until the cell
 	// expires.
@@ -20,23 +20,25 @@ const (
 
 // cellTTL returns the TTL of a cell whose last key expires after longest. The margin avoids a shift
 // at each extension of that key.
-func cellTTL(longest time.Duration) time.Duration {
-	return (longest + longest/2 + 2*minMargin).Truncate(time.Millisecond)
+func cellTTL(longestTTL time.Duration) time.Duration {
+	return (longestTTL + longestTTL/2 + 2*minMargin).Truncate(time.Millisecond)
 }
 
 // isMuchLongerThanNeeded reports whether the TTL of a cell exceeds the longest TTL of its keys so
 // much that a shift is worthwhile.
-func isMuchLongerThanNeeded(ttl, longest time.Duration) bool { return ttl > 2*longest+6*minMargin }
+func isMuchLongerThanNeeded(ttl, longestTTL time.Duration) bool {
+	return ttl > 2*longestTTL+6*minMargin
+}
 
 // LongestNewTTL returns the longest TTL, or Endless, that a key got since Open. exists is false if
 // no key got a TTL.
-func (b *Group) LongestNewTTL() (longest time.Duration, exists bool) {
+func (b *Group) LongestNewTTL() (longestTTL time.Duration, exists bool) {
 	for _, k := range b.keys {
-		if k.hasNewTTL && (!exists || k.newTTL < 0 || longest >= 0 && k.newTTL > longest) {
-			longest, exists = k.newTTL, true
+		if k.hasNewTTL && (!exists || k.newTTL < 0 || longestTTL >= 0 && k.newTTL > longestTTL) {
+			longestTTL, exists = k.newTTL, true
 		}
 	}
-	return longest, exists
+	return longestTTL, exists
 }
 
 // Encode returns the decision that stores the keys. Changed keys get version, which must be unique.
@@ -52,7 +54,7 @@ func (b *Group) Encode(version string) (register.Decision, error) {
 	case len(b.keys) == 0:
 		return register.Decision{Action: register.Remove}, nil
 	}
-	all := b.sorted()
+	all := b.sortedKeys()
 	d := register.Decision{Action: register.Put}
 	// An unchanged key of a keygroup must keep its version, so it stays in the keygroup.
 	if own := all[0]; len(all) == 1 && own.name == b.name && (own.hasNewTTL || own.version == "" || !b.isGroup) {
@@ -76,75 +78,75 @@ func (b *Group) Encode(version string) (register.Decision, error) {
 }
 
 // encodeWithoutGroup stores the key of the cell's name without a keygroup.
-func (b *Group) encodeWithoutGroup(d *register.Decision, own key) {
-	d.Value = own.value
+func (b *Group) encodeWithoutGroup(d *register.Decision, ownKey key) {
+	d.Value = ownKey.value
 	switch {
-	case own.hasNewTTL:
-		d.TTL = own.newTTL
+	case ownKey.hasNewTTL:
+		d.TTL = ownKey.newTTL
 	case !b.isGroup:
 		d.KeepTTL = true
-	case own.expiryOffset == Endless:
-		d.TTL = Endless
+	case ownKey.expiryOffset == NoExpiry:
+		d.TTL = NoExpiry
 	default:
-		d.KeepTTL, d.Shift, d.Shared = true, -own.expiryOffset, true
+		d.KeepTTL, d.Shift, d.Shared = true, -ownKey.expiryOffset, true
 	}
 }
 
 // setOwnTTL gives a new TTL to the key that was stored without a keygroup, when other keys join it.
 // It uses the longest remaining time that a master reported, because a recent extension may have
 // reached only that master.
-func (b *Group) setOwnTTL(all []key) error {
-	for i, k := range all {
+func (b *Group) setOwnTTL(keys []key) error {
+	for i, k := range keys {
 		switch {
 		case b.isGroup || k.hasNewTTL:
-		case b.snapshot.LeftUnknown:
+		case b.snapshot.TimeLeftUnknown:
 			return register.ErrTTLUnknown
 		default:
-			all[i].hasNewTTL, all[i].newTTL = true, b.snapshot.Longest
+			keys[i].hasNewTTL, keys[i].newTTL = true, b.snapshot.LongestTimeLeft
 		}
 	}
 	return nil
 }
 
 // setExpiry sets the expiry of the cell and the expiry offsets of the keys.
-func (b *Group) setExpiry(d *register.Decision, all []key) error {
+func (b *Group) setExpiry(d *register.Decision, keys []key) error {
 	d.Shared = true
-	if err := b.setOwnTTL(all); err != nil {
+	if err := b.setOwnTTL(keys); err != nil {
 		return err
 	}
 	// longest is the longest TTL of the keys with an expiry.
 	anyKept, anyEndless, longest := false, false, time.Duration(0)
-	for _, k := range all {
+	for _, k := range keys {
 		switch {
-		case k.hasNewTTL && k.newTTL < 0, !k.hasNewTTL && k.expiryOffset == Endless:
+		case k.hasNewTTL && k.newTTL < 0, !k.hasNewTTL && k.expiryOffset == NoExpiry:
 			anyEndless = true
 		case k.hasNewTTL:
 			longest = max(longest, k.newTTL)
 		default:
 			anyKept = true
-			longest = max(longest, b.snapshot.Shortest-k.expiryOffset)
+			longest = max(longest, b.snapshot.ShortestTimeLeft-k.expiryOffset)
 		}
 	}
 	ttl := cellTTL(longest)
 	if anyEndless {
-		ttl = endlessTTL
+		ttl = noExpiryTTL
 	}
-	switch now := b.snapshot.Shortest; {
+	switch now := b.snapshot.ShortestTimeLeft; {
 	case !anyKept: // nothing depends on the previous expiry
 		d.TTL = ttl
-	case anyEndless && now >= renewBelow, !anyEndless && now-longest >= minMargin && !isMuchLongerThanNeeded(now, longest):
+	case anyEndless && now >= renewalThreshold, !anyEndless && now-longest >= minMargin && !isMuchLongerThanNeeded(now, longest):
 		d.KeepTTL, ttl = true, now
 	default:
 		d.KeepTTL, d.Shift = true, ttl-now
 	}
-	for i, k := range all {
+	for i, k := range keys {
 		switch {
-		case k.hasNewTTL && k.newTTL < 0, !k.hasNewTTL && k.expiryOffset == Endless:
-			all[i].expiryOffset = Endless
+		case k.hasNewTTL && k.newTTL < 0, !k.hasNewTTL && k.expiryOffset == NoExpiry:
+			keys[i].expiryOffset = NoExpiry
 		case k.hasNewTTL:
-			all[i].expiryOffset = ttl - k.newTTL
+			keys[i].expiryOffset = ttl - k.newTTL
 		default:
-			all[i].expiryOffset += d.Shift
+			keys[i].expiryOffset += d.Shift
 		}
 	}
 	return nil

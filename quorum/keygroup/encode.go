@@ -46,7 +46,7 @@ func encode(members []member) string {
 
 // encodedExpiryOffset returns 0 for Endless, or the expiry offset in milliseconds plus one.
 func (m member) encodedExpiryOffset() uint64 {
-	if m.expiryOffset == Endless {
+	if m.expiryOffset == NoExpiry {
 		return 0
 	}
 	return uint64(m.expiryOffset.Milliseconds()) + 1
@@ -69,7 +69,7 @@ func decode(text string) (members []member, err error) {
 		ms := r.number()
 		switch {
 		case ms == 0:
-			m.expiryOffset = Endless
+			m.expiryOffset = NoExpiry
 		case ms > uint64(maxExpiryOffset.Milliseconds()):
 			r.failed = true
 		default:

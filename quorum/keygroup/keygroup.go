@@ -11,8 +11,8 @@ import (
 	"redlock-proxy/quorum/register"
 )
 
-// Endless is the remaining time of a key without expiry.
-const Endless = cell.Endless
+// NoExpiry is the remaining time of a key without expiry.
+const NoExpiry = cell.NoExpiry
 
 // Group holds the keys of a cell at one moment. It is not safe for concurrent use.
 type Group struct {
@@ -44,7 +44,7 @@ func Open(name string, f register.Snapshot) (*Group, error) {
 	case f.Foreign || !IsGroup(f.Value):
 		b.keys[name] = key{member: member{name: name, value: f.Value, version: f.Version, expiryOffset: b.ownExpiryOffset()}}
 		return b, nil
-	case f.LeftUnknown:
+	case f.TimeLeftUnknown:
 		return nil, register.ErrTTLUnknown
 	}
 	members, err := decode(f.Value)
@@ -54,9 +54,9 @@ func Open(name string, f register.Snapshot) (*Group, error) {
 	b.isGroup = true
 	for _, m := range members {
 		switch {
-		case f.Longest < 0:
-			m.expiryOffset = Endless // an operator removed the expiry of the cell
-		case m.expiryOffset != Endless && f.Longest <= m.expiryOffset:
+		case f.LongestTimeLeft < 0:
+			m.expiryOffset = NoExpiry // an operator removed the expiry of the cell
+		case m.expiryOffset != NoExpiry && f.LongestTimeLeft <= m.expiryOffset:
 			continue
 		}
 		b.keys[m.name] = key{member: m}
@@ -67,8 +67,8 @@ func Open(name string, f register.Snapshot) (*Group, error) {
 // ownExpiryOffset returns the expiry offset of a key stored without a keygroup: it expires with the
 // cell.
 func (b *Group) ownExpiryOffset() time.Duration {
-	if !b.snapshot.LeftUnknown && b.snapshot.Longest < 0 {
-		return Endless
+	if !b.snapshot.TimeLeftUnknown && b.snapshot.LongestTimeLeft < 0 {
+		return NoExpiry
 	}
 	return 0
 }
@@ -87,22 +87,22 @@ func (b *Group) Snapshot(name string) register.Snapshot {
 	}
 	l := register.Snapshot{Present: true, Value: k.value, Version: k.version, Shared: b.isGroup}
 	switch {
-	case b.snapshot.LeftUnknown:
-		l.LeftUnknown = true
-	case k.expiryOffset == Endless:
-		l.TimeLeft = Endless
+	case b.snapshot.TimeLeftUnknown:
+		l.TimeLeftUnknown = true
+	case k.expiryOffset == NoExpiry:
+		l.TimeLeft = NoExpiry
 	default:
 		// No master has a shorter remaining time. The key exists, so it has not expired.
-		l.TimeLeft = max(b.snapshot.Shortest-k.expiryOffset, time.Millisecond)
+		l.TimeLeft = max(b.snapshot.ShortestTimeLeft-k.expiryOffset, time.Millisecond)
 	}
-	l.Longest, l.Shortest = l.TimeLeft, l.TimeLeft
+	l.LongestTimeLeft, l.ShortestTimeLeft = l.TimeLeft, l.TimeLeft
 	return l
 }
 
 // Put sets a key to a value with a TTL of left, in whole milliseconds, or Endless.
-func (b *Group) Put(name, value string, left time.Duration) {
+func (b *Group) Put(name, value string, timeLeft time.Duration) {
 	b.changed = true
-	b.keys[name] = key{member: member{name: name, value: value}, hasNewTTL: true, newTTL: left}
+	b.keys[name] = key{member: member{name: name, value: value}, hasNewTTL: true, newTTL: timeLeft}
 }
 
 // Replace replaces the value of a key and keeps its remaining time, or puts an absent key without
@@ -110,7 +110,7 @@ func (b *Group) Put(name, value string, left time.Duration) {
 func (b *Group) Replace(name, value string) {
 	k, exists := b.keys[name]
 	if !exists {
-		b.Put(name, value, Endless)
+		b.Put(name, value, NoExpiry)
 		return
 	}
 	b.changed = true
@@ -134,6 +134,6 @@ const MaxBytes = 1 << 20
 var ErrTooLarge = fmt.Errorf(
 	"the keys of one tag are too large: together they may have at most %d bytes, including their names", MaxBytes)
 
-func (b *Group) sorted() []key {
+func (b *Group) sortedKeys() []key {
 	return slices.SortedFunc(maps.Values(b.keys), func(x, y key) int { return strings.Compare(x.name, y.name) })
 }

@@ -17,7 +17,7 @@ const ms = time.Millisecond
 
 // FuzzDecode checks that encoding a decoded keygroup returns the same keygroup.
 func FuzzDecode(f *testing.F) {
-	f.Add(encode([]member{{"a", "v", "1", Endless}}))
+	f.Add(encode([]member{{"a", "v", "1", NoExpiry}}))
 	f.Add(encode([]member{{"", "", "", 0}, {"b", "\x00redlock:h\x01a\x01b", "2", 5 * time.Second}}))
 	f.Add(prefix)
 	f.Add(prefix + "\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff")
@@ -36,8 +36,8 @@ func FuzzDecode(f *testing.F) {
 			t.Errorf("%q is read as %+v, which is %q", text, members, reencoded)
 		}
 		for i, m := range members {
-			if i > 0 && members[i-1].name >= m.name || m.expiryOffset < Endless ||
-				m.expiryOffset%ms != 0 && m.expiryOffset != Endless {
+			if i > 0 && members[i-1].name >= m.name || m.expiryOffset < NoExpiry ||
+				m.expiryOffset%ms != 0 && m.expiryOffset != NoExpiry {
 				t.Errorf("%q: %+v", text, members)
 			}
 		}
@@ -46,7 +46,7 @@ func FuzzDecode(f *testing.F) {
 
 // TestEncodedBytes checks the encoding, which all later versions must read.
 func TestEncodedBytes(t *testing.T) {
-	got := encode([]member{{"T", "me", "v1", 200 * ms}, {"q:{T}", "", "", Endless}})
+	got := encode([]member{{"T", "me", "v1", 200 * ms}, {"q:{T}", "", "", NoExpiry}})
 	if want := "\x00redlock:b\x00\x01T\x02v1\xc9\x01\x02me\x05q:{T}\x00\x00\x00"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
@@ -56,9 +56,9 @@ func TestEncodedBytes(t *testing.T) {
 	}
 }
 
-func mustOpen(t *testing.T, w register.Decision, left time.Duration) *Group {
+func mustOpen(t *testing.T, w register.Decision, timeLeft time.Duration) *Group {
 	t.Helper()
-	b, err := Open("T", register.Snapshot{Present: true, Value: w.Value, Version: "cell", Longest: left, Shortest: left})
+	b, err := Open("T", register.Snapshot{Present: true, Value: w.Value, Version: "cell", LongestTimeLeft: timeLeft, ShortestTimeLeft: timeLeft})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,12 +66,12 @@ func mustOpen(t *testing.T, w register.Decision, left time.Duration) *Group {
 }
 
 func describe(b *Group) string {
-	var all []string
+	var texts []string
 	for _, name := range b.Names() {
 		e := b.Snapshot(name)
-		all = append(all, fmt.Sprintf("%s=%s/%v@%s", name, e.Value, e.TimeLeft, e.Version))
+		texts = append(texts, fmt.Sprintf("%s=%s/%v@%s", name, e.Value, e.TimeLeft, e.Version))
 	}
-	return strings.Join(all, " ")
+	return strings.Join(texts, " ")
 }
 
 func mustEncode(t *testing.T, b *Group, version string) register.Decision {
@@ -85,14 +85,14 @@ func mustEncode(t *testing.T, b *Group, version string) register.Decision {
 
 func longestNewTTL(b *Group) string { return strings.TrimSpace(fmt.Sprintln(b.LongestNewTTL())) }
 
-// TestExpiryWhileKeysComeAndGo checks that all keys keep their expiry while other keys come and go.
+// TestExpiryAfterKeyChanges checks that all keys keep their expiry while other keys come and go.
 // The key of the cell's name is a plain value while it is the only key.
-func TestExpiryWhileKeysComeAndGo(t *testing.T) {
+func TestExpiryAfterKeyChanges(t *testing.T) {
 	own := mustOpen(t, register.Decision{Value: "me"}, 30*time.Second)
 	if own.IsGroup() || describe(own) != "T=me/30s@cell" {
 		t.Fatal(describe(own))
 	}
-	own.Put("q:{T}", "queue", Endless)
+	own.Put("q:{T}", "queue", NoExpiry)
 	w := mustEncode(t, own, "w1")
 	if w.Action != register.Put || w.KeepTTL || !w.Shared || w.TTL < 90*year || longestNewTTL(own) != "-1ns true" {
 		t.Fatalf("%+v", w)
@@ -174,21 +174,21 @@ func TestEncodeDecisions(t *testing.T) {
 
 // TestRefusals checks that Open and Encode refuse contents that cannot be decoded or encoded.
 func TestRefusals(t *testing.T) {
-	unreadable := register.Snapshot{Present: true, Value: prefix + "x", Longest: ms}
+	unreadable := register.Snapshot{Present: true, Value: prefix + "x", LongestTimeLeft: ms}
 	if _, err := Open("T", unreadable); !errors.Is(err, ErrUnreadable) {
 		t.Error(err)
 	}
 	one := encode([]member{{"a", "", "", 0}})
-	timeless := register.Snapshot{Present: true, Value: one, LeftUnknown: true}
+	timeless := register.Snapshot{Present: true, Value: one, TimeLeftUnknown: true}
 	if _, err := Open("T", timeless); !errors.Is(err, register.ErrTTLUnknown) {
 		t.Error(err)
 	}
-	foreign := register.Snapshot{Present: true, Value: one, Foreign: true, Longest: ms, Shortest: ms}
+	foreign := register.Snapshot{Present: true, Value: one, Foreign: true, LongestTimeLeft: ms, ShortestTimeLeft: ms}
 	if b, err := Open("T", foreign); err != nil || b.Snapshot("a").Present || b.Snapshot("T").Value != foreign.Value {
 		t.Error("what a client wrote is taken for a keygroup")
 	}
-	unknown, err := Open("T", register.Snapshot{Present: true, Value: "me", LeftUnknown: true})
-	if err != nil || !unknown.Snapshot("T").LeftUnknown {
+	unknown, err := Open("T", register.Snapshot{Present: true, Value: "me", TimeLeftUnknown: true})
+	if err != nil || !unknown.Snapshot("T").TimeLeftUnknown {
 		t.Fatal(err)
 	}
 	unknown.Put("x:{T}", "x", time.Second)
@@ -208,7 +208,7 @@ func TestRefusals(t *testing.T) {
 // master holds one cell. Its times are in milliseconds of its own clock.
 type master struct {
 	text    string
-	end     int64
+	expiry  int64
 	version int // of the value; 0 means none
 	removed bool
 }
@@ -220,13 +220,13 @@ type simulation struct {
 	masters []master
 	now     int64
 	version int
-	// reliedUntil holds the time at which each key's holder stops relying on the key, or never.
-	// expiresBy holds the time by which each key must have expired.
-	reliedUntil, expiresBy map[string]int64
-	values                 map[string]string
+	// validityEnds holds the time at which each key's holder stops relying on the key, or never.
+	// latestExpiries holds the time by which each key must have expired.
+	validityEnds, latestExpiries map[string]int64
+	values                       map[string]string
 }
 
-const never = int64(1) << 43
+const noExpiry = int64(1) << 43
 
 // TestExpiryAfterRandomChanges makes random changes, with masters that answer late or miss a
 // change, and cells that expire at different times. No client finds that a key expired before its
@@ -237,7 +237,7 @@ func TestExpiryAfterRandomChanges(t *testing.T) {
 		random := rand.New(rand.NewPCG(7, seed))
 		w := &simulation{
 			t: t, random: random, masters: make([]master, 3), now: 1000,
-			reliedUntil: map[string]int64{}, expiresBy: map[string]int64{}, values: map[string]string{},
+			validityEnds: map[string]int64{}, latestExpiries: map[string]int64{}, values: map[string]string{},
 		}
 		for range 120 {
 			w.change()
@@ -260,7 +260,7 @@ func (w *simulation) change() {
 	f := register.Snapshot{Version: fmt.Sprint("cell", w.version)}
 	base := 0
 	for m, at := range answeredAt {
-		if holder := &w.masters[m]; holder.end <= at {
+		if holder := &w.masters[m]; holder.expiry <= at {
 			*holder = master{}
 		} else {
 			base = max(base, holder.version)
@@ -269,18 +269,18 @@ func (w *simulation) change() {
 	if a, b := w.masters[order[0]].version, w.masters[order[1]].version; base > 0 && min(a, b) == 0 {
 		return // the cell is about to expire, or on too few masters
 	}
-	var lefts []time.Duration
+	var timesLeft []time.Duration
 	for m, at := range answeredAt {
 		if holder := w.masters[m]; base > 0 && holder.version == base {
-			lefts = append(lefts, time.Duration(holder.end-at)*ms)
+			timesLeft = append(timesLeft, time.Duration(holder.expiry-at)*ms)
 			f.Present, f.Value = !holder.removed, holder.text
 		}
 	}
 	if f.Present {
-		f.Shortest, f.Longest = slices.Min(lefts), slices.Max(lefts)
+		f.ShortestTimeLeft, f.LongestTimeLeft = slices.Min(timesLeft), slices.Max(timesLeft)
 	}
-	if f.Longest > time.Duration(never/2)*ms {
-		f.Shortest, f.Longest = Endless, Endless
+	if f.LongestTimeLeft > time.Duration(noExpiry/2)*ms {
+		f.ShortestTimeLeft, f.LongestTimeLeft = NoExpiry, NoExpiry
 	}
 	b, err := Open("T", f)
 	if err != nil {
@@ -288,7 +288,7 @@ func (w *simulation) change() {
 	}
 	w.compare(b, start, start+elapsed)
 	isPresent := func(name string) bool { return b.Snapshot(name).Present }
-	expired := slices.DeleteFunc(slices.Collect(maps.Keys(w.reliedUntil)), isPresent)
+	expired := slices.DeleteFunc(slices.Collect(maps.Keys(w.validityEnds)), isPresent)
 	w.edit(b, start, start+elapsed)
 	decision := mustEncode(w.t, b, fmt.Sprint("v", w.version))
 	w.now += elapsed
@@ -296,7 +296,7 @@ func (w *simulation) change() {
 		// Until now a master that did not answer may have had the key.
 		for _, name := range expired {
 			if !slices.Contains(b.Names(), name) {
-				delete(w.reliedUntil, name)
+				delete(w.validityEnds, name)
 			}
 		}
 		w.write(decision, f, order, answeredAt, base, elapsed)
@@ -320,16 +320,16 @@ func (w *simulation) write(
 		holder := &w.masters[m]
 		switch {
 		case decision.Action == register.Remove:
-			*holder = master{version: w.version, end: at + 3000, removed: true}
+			*holder = master{version: w.version, expiry: at + 3000, removed: true}
 			continue
-		case !decision.KeepTTL && decision.TTL == Endless, decision.KeepTTL && f.Longest == Endless:
-			holder.end = never
+		case !decision.KeepTTL && decision.TTL == NoExpiry, decision.KeepTTL && f.LongestTimeLeft == NoExpiry:
+			holder.expiry = noExpiry
 		case !decision.KeepTTL:
-			holder.end = at + decision.TTL.Milliseconds()
+			holder.expiry = at + decision.TTL.Milliseconds()
 		case i < 2 && holder.version == base:
-			holder.end += decision.Shift.Milliseconds()
+			holder.expiry += decision.Shift.Milliseconds()
 		default:
-			holder.end = answeredAt[m] + f.Shortest.Milliseconds() + elapsed + decision.Shift.Milliseconds()
+			holder.expiry = answeredAt[m] + f.ShortestTimeLeft.Milliseconds() + elapsed + decision.Shift.Milliseconds()
 		}
 		holder.text, holder.version, holder.removed = decision.Value, w.version, false
 	}
@@ -338,26 +338,27 @@ func (w *simulation) write(
 
 // compare checks the keys of a keygroup that was opened between two moments.
 func (w *simulation) compare(b *Group, from, to int64) {
-	for name, until := range w.reliedUntil {
+	for name, until := range w.validityEnds {
 		e := b.Snapshot(name)
 		switch {
 		case !e.Present && to < until:
 			w.t.Errorf("%s is over %d ms expiryOffset its time", name, until-to)
-		case e.Present && to > w.expiresBy[name]:
+		case e.Present && to > w.latestExpiries[name]:
 			w.t.Errorf("%s is there %d ms after its time", name, to-until)
 		case e.Present && e.Value != w.values[name]:
 			w.t.Errorf("%s holds %q, not %q", name, e.Value, w.values[name])
 		}
 	}
 	for _, name := range b.Names() {
-		if _, exists := w.reliedUntil[name]; !exists {
+		if _, exists := w.validityEnds[name]; !exists {
 			w.t.Errorf("%s is there", name)
 		}
 	}
 }
 
-// spread limits the difference of the expiry on the masters: the delays of new values plus a round.
-const spread = 200
+// maxExpiryDifference limits the difference of the expiry on the masters: the delays of new values
+// plus a round.
+const maxExpiryDifference = 200
 
 func (w *simulation) edit(b *Group, from, to int64) {
 	for range 1 + w.random.IntN(2) {
@@ -366,24 +367,24 @@ func (w *simulation) edit(b *Group, from, to int64) {
 		switch choice := w.random.IntN(8); {
 		case choice == 0 && exists:
 			b.Remove(name)
-			delete(w.reliedUntil, name)
+			delete(w.validityEnds, name)
 		case choice == 1 && exists:
 			w.values[name] = fmt.Sprint("r", w.version)
 			b.Replace(name, w.values[name])
 		case choice == 2:
-			w.values[name], w.reliedUntil[name], w.expiresBy[name] = fmt.Sprint("e", w.version), never, never
-			b.Put(name, w.values[name], Endless)
+			w.values[name], w.validityEnds[name], w.latestExpiries[name] = fmt.Sprint("e", w.version), noExpiry, noExpiry
+			b.Put(name, w.values[name], NoExpiry)
 		default:
 			ttl := 1 + w.random.Int64N(1<<(4+w.random.IntN(14)))
-			w.values[name], w.reliedUntil[name], w.expiresBy[name] = fmt.Sprint("p", w.version), from+ttl, to+ttl+spread
+			w.values[name], w.validityEnds[name], w.latestExpiries[name] = fmt.Sprint("p", w.version), from+ttl, to+ttl+maxExpiryDifference
 			b.Put(name, w.values[name], time.Duration(ttl)*ms)
 		}
 	}
 }
 
-// TestExtensionMovesNoOtherExpiry checks that repeated extensions of one key, with shifts of the
+// TestOtherExpiriesAfterExtension checks that repeated extensions of one key, with shifts of the
 // cell, do not move the expiry of other keys.
-func TestExtensionMovesNoOtherExpiry(t *testing.T) {
+func TestOtherExpiriesAfterExtension(t *testing.T) {
 	now, end := int64(0), int64(0)
 	b, _ := Open("T", register.Snapshot{})
 	b.Put("T", "lock", time.Hour)
@@ -399,7 +400,7 @@ func TestExtensionMovesNoOtherExpiry(t *testing.T) {
 		}
 		b.Put("a:{T}", "a", time.Duration(1+i%7*i)*time.Second)
 		if i%5 == 0 {
-			b.Put("q:{T}", "q", Endless)
+			b.Put("q:{T}", "q", NoExpiry)
 		} else {
 			b.Remove("q:{T}")
 		}
@@ -416,12 +417,12 @@ func TestExtensionMovesNoOtherExpiry(t *testing.T) {
 	}
 }
 
-// TestKeyExpiresOnLastMaster checks that a key is present until it has expired on the master whose
+// TestExpiryOnLastMaster checks that a key is present until it has expired on the master whose
 // cell expires last. No master has a shorter remaining time than the reported one.
-func TestKeyExpiresOnLastMaster(t *testing.T) {
+func TestExpiryOnLastMaster(t *testing.T) {
 	members := []member{{"T", "me", "1", 9500 * ms}, {"a:{T}", "a", "1", 0}, {"b:{T}", "b", "1", 10 * time.Second}}
 	f := register.Snapshot{Present: true, Value: encode(members)}
-	f.Longest, f.Shortest = 10*time.Second, 9*time.Second
+	f.LongestTimeLeft, f.ShortestTimeLeft = 10*time.Second, 9*time.Second
 	b, err := Open("T", f)
 	if err != nil {
 		t.Fatal(err)

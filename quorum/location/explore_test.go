@@ -20,22 +20,22 @@ import (
 type state uint8
 
 const (
-	idle state = iota
-	asking
-	holding
-	releasing
+	stateIdle state = iota
+	stateAsking
+	stateHolding
+	stateReleasing
 )
 
-// request is a request of a client, which takes or releases the lock. succeeded and refused are the
-// replies.
+// request is a request of a client, which takes or releases the lock. answerSucceeded and
+// answerRefused are the replies.
 type request uint8
 
 const (
 	noRequest request = iota
-	take
-	release
-	succeeded
-	refused
+	requestTake
+	requestRelease
+	answerSucceeded
+	answerRefused
 )
 
 // connection leads from a proxy to the upstream.
@@ -45,8 +45,8 @@ type connection struct {
 	// confirmed is set if the masters reported, after the answer, that the locks are at the
 	// upstream.
 	confirmed bool
-	// sent is the request on its way to the upstream, and answer the reply on its way back.
-	sent, answer request
+	// sentRequest is the request on its way to the upstream, and answer the reply on its way back.
+	sentRequest, answer request
 }
 
 // proxy is a proxy with one client.
@@ -56,27 +56,27 @@ type proxy struct {
 	// on it.
 	mayHoldLock bool
 	// era is the latest era that the proxy knows of, and place the location of the locks in that
-	// era. pausedIn is the era in which the proxy announced its pause, plus one.
-	era      uint8
-	place    Place
-	pausedIn uint8
-	conn     connection
-	// sent is the request on its way to the masters, with the era sentIn.
-	sent   request
-	sentIn uint8
+	// era. pausedEra is the era in which the proxy announced its pause, plus one.
+	era       uint8
+	place     Place
+	pausedEra uint8
+	conn      connection
+	// sent is the request on its way to the masters, with the era sentEra.
+	sent    request
+	sentEra uint8
 }
 
 // step is the progress of a mover.
 type step uint8
 
 const (
-	atRest       step = iota
-	eraDecided        // the masters decided on the mover's era
-	claimed           // the record names the mover
-	othersClosed      // no other process can change anything at the upstream
-	sourceRead        // the mover has read the locks to copy
-	copied            // the mover has sent the locks to the target
-	moveDecided       // the masters decided that the locks have moved
+	stepIdle         step = iota
+	stepEraDecided        // the masters decided on the mover's era
+	stepClaimed           // the record names the mover
+	stepOthersClosed      // no other process can change anything at the upstream
+	stepSourceRead        // the mover has read the locks to copy
+	stepCopied            // the mover has sent the locks to the target
+	stepMoveDecided       // the masters decided that the locks have moved
 )
 
 // write is a write of a mover on its way to the target or the source.
@@ -92,8 +92,8 @@ type mover struct {
 	place Place
 	value uint8
 	// connected is set while the upstream has the mover's connection.
-	connected             bool
-	toUpstream, toMasters write
+	connected                   bool
+	upstreamWrite, mastersWrite write
 }
 
 // world is the state of the whole system. A lock is the number of its client plus one; zero means
@@ -102,14 +102,14 @@ type world struct {
 	era   uint8
 	place Place
 	// minPromiseEra is the first era whose promises the masters may still accept.
-	minPromiseEra            uint8
-	upstream, masters, saved uint8
-	faults, dataLossCount    uint8
-	// recorded is the location in the upstream's record, and recordedIn its era.
-	recorded   Place
-	recordedIn uint8
-	proxies    [2]proxy
-	movers     [2]mover
+	minPromiseEra                uint8
+	upstream, masters, savedLock uint8
+	faults, dataLossCount        uint8
+	// recordedPlace is the location in the upstream's record, and recordedEra its era.
+	recordedPlace Place
+	recordedEra   uint8
+	proxies       [2]proxy
+	movers        [2]mover
 }
 
 // explorer holds the limits of the exploration, and the rules that it omits.
@@ -151,8 +151,8 @@ func (w *world) currentLock() uint8 {
 	return w.masters
 }
 
-// next visits all worlds that follow w, each with the event that leads to it.
-func (x explorer) next(w world, visit func(string, world)) {
+// visitNext visits all worlds that follow w, each with the event that leads to it.
+func (x explorer) visitNext(w world, visit func(string, world)) {
 	for i := range x.proxies {
 		visitEvent := func(event string, t world) { visit(fmt.Sprintf("proxy %d: %s", i, event), t) }
 		x.learnEra(w, i, visitEvent)
@@ -183,14 +183,14 @@ func (x explorer) learnEra(w world, i int, visit func(string, world)) {
 		t.proxies[i].era, t.proxies[i].place = w.era, w.place
 		visit("hears of the era", t)
 	}
-	if p.place.Moves() && p.pausedIn != p.era+1 && p.conn.sent == noRequest && p.conn.answer == noRequest {
+	if p.place.Moves() && p.pausedEra != p.era+1 && p.conn.sentRequest == noRequest && p.conn.answer == noRequest {
 		t := w
-		t.proxies[i].pausedIn = p.era + 1
+		t.proxies[i].pausedEra = p.era + 1
 		visit("holds back", t)
 	}
-	if !p.place.Moves() && p.era > w.recordedIn {
+	if !p.place.Moves() && p.era > w.recordedEra {
 		t := w
-		t.recorded, t.recordedIn = p.place, p.era
+		t.recordedPlace, t.recordedEra = p.place, p.era
 		visit("records where they are", t)
 	}
 }
@@ -226,44 +226,44 @@ func (x explorer) sendRequest(w world, i int, visit func(string, world)) {
 		visit("reads the answer", w)
 		return
 	}
-	if p.conn.sent != noRequest || p.sent != noRequest {
+	if p.conn.sentRequest != noRequest || p.sent != noRequest {
 		return
 	}
-	wanted := take
-	if p.client == holding || p.client == releasing {
-		wanted = release
+	wanted := requestTake
+	if p.client == stateHolding || p.client == stateReleasing {
+		wanted = requestRelease
 	}
 	switch {
 	case p.place == Upstream && p.conn.dialed && p.conn.confirmed:
-		p.conn.sent = wanted
+		p.conn.sentRequest = wanted
 	case p.place == Masters:
-		p.sent, p.sentIn = wanted, p.era
+		p.sent, p.sentEra = wanted, p.era
 	default:
 		return // the client waits
 	}
-	p.client = asking
-	if wanted == release {
-		p.client = releasing
+	p.client = stateAsking
+	if wanted == requestRelease {
+		p.client = stateReleasing
 	}
 	visit("sends", w)
 }
 
 // receive passes an answer to the client.
 func (p *proxy) receive(answer request) {
-	if p.client == asking && answer == succeeded {
-		p.client, p.mayHoldLock = holding, false
+	if p.client == stateAsking && answer == answerSucceeded {
+		p.client, p.mayHoldLock = stateHolding, false
 		return
 	}
-	p.client = idle // the lock was released, or not taken
+	p.client = stateIdle // the lock was released, or not taken
 }
 
 // receiveError passes an error to the client. A client that was releasing the lock retries.
 func (p *proxy) receiveError() {
 	switch p.client {
-	case asking:
-		p.client, p.mayHoldLock = idle, true
-	case releasing:
-		p.client = holding
+	case stateAsking:
+		p.client, p.mayHoldLock = stateIdle, true
+	case stateReleasing:
+		p.client = stateHolding
 	}
 }
 
@@ -271,22 +271,22 @@ func (p *proxy) receiveError() {
 func applyRequest(lock uint8, i int, r request) (uint8, request) {
 	ownLock := uint8(i + 1)
 	switch {
-	case r == take && lock == 0:
-		return ownLock, succeeded
-	case r == release && lock == ownLock:
-		return 0, succeeded
+	case r == requestTake && lock == 0:
+		return ownLock, answerSucceeded
+	case r == requestRelease && lock == ownLock:
+		return 0, answerSucceeded
 	}
-	return lock, refused
+	return lock, answerRefused
 }
 
 // runAtUpstream lets the upstream run a proxy's request.
 func (x explorer) runAtUpstream(w world, i int, visit func(string, world)) {
 	c := &w.proxies[i].conn
-	if c.sent == noRequest || !c.open {
+	if c.sentRequest == noRequest || !c.open {
 		return
 	}
-	w.upstream, c.answer = applyRequest(w.upstream, i, c.sent)
-	c.sent = noRequest
+	w.upstream, c.answer = applyRequest(w.upstream, i, c.sentRequest)
+	c.sentRequest = noRequest
 	visit("the upstream carries it out", w)
 }
 
@@ -296,7 +296,7 @@ func (x explorer) runAtMasters(w world, i int, visit func(string, world)) {
 	p := &w.proxies[i]
 	switch {
 	case p.sent == noRequest:
-	case p.sentIn == w.era || x.countOtherEras:
+	case p.sentEra == w.era || x.countOtherEras:
 		var answer request
 		w.masters, answer = applyRequest(w.masters, i, p.sent)
 		p.receive(answer)
@@ -307,8 +307,8 @@ func (x explorer) runAtMasters(w world, i int, visit func(string, world)) {
 		p.receiveError()
 		p.sent = noRequest
 		visit("the masters do not vote", w)
-		if sent == take {
-			w.masters, _ = applyRequest(w.masters, i, take)
+		if sent == requestTake {
+			w.masters, _ = applyRequest(w.masters, i, requestTake)
 			visit("the masters do what does not count", w)
 		}
 	}
@@ -325,52 +325,52 @@ func (x explorer) move(w world, i int, visit func(string, world)) {
 	m := &w.movers[i]
 	isCurrent := m.era == w.era
 	switch m.step {
-	case eraDecided:
+	case stepEraDecided:
 		x.claim(w, i, visit)
-	case claimed:
+	case stepClaimed:
 		x.endConnections(w, i, visit)
-	case othersClosed:
+	case stepOthersClosed:
 		if !isCurrent || w.minPromiseEra < w.era && !x.skipPromiseWait {
 			return
 		}
 		m.value = w.upstream
-		if m.place == ToUpstream {
+		if m.place == MovingToUpstream {
 			m.value = w.masters
 		}
-		if m.place == ToMasters && !m.connected {
+		if m.place == MovingToMasters && !m.connected {
 			return // the mover cannot read
 		}
-		m.step = sourceRead
+		m.step = stepSourceRead
 		visit("reads", w)
-	case sourceRead:
+	case stepSourceRead:
 		if x.keepExtraLocks && m.value == 0 {
-			m.step = copied
+			m.step = stepCopied
 			visit("has nothing to write", w)
 			return
 		}
 		pending := write{sent: true, era: m.era, value: m.value}
-		if m.place == ToMasters && !m.toMasters.sent {
-			m.toMasters = pending
-		} else if m.place == ToUpstream && !m.toUpstream.sent && m.connected {
-			m.toUpstream = pending
+		if m.place == MovingToMasters && !m.mastersWrite.sent {
+			m.mastersWrite = pending
+		} else if m.place == MovingToUpstream && !m.upstreamWrite.sent && m.connected {
+			m.upstreamWrite = pending
 		} else {
 			return
 		}
-		if x.removeBeforeDecision && m.place == ToMasters && m.connected {
-			m.toUpstream = write{sent: true, remove: true}
+		if x.removeBeforeDecision && m.place == MovingToMasters && m.connected {
+			m.upstreamWrite = write{sent: true, remove: true}
 		}
-		m.step = copied // complete once the write arrives
+		m.step = stepCopied // complete once the write arrives
 		visit("writes", w)
-	case copied:
-		if isCurrent && !m.toMasters.sent && !m.toUpstream.sent && w.era < x.lastEra {
+	case stepCopied:
+		if isCurrent && !m.mastersWrite.sent && !m.upstreamWrite.sent && w.era < x.lastEra {
 			w.decide(m.place.Target())
-			m.step = moveDecided
+			m.step = stepMoveDecided
 			visit("has it decided that they have moved", w)
 		}
-	case moveDecided:
-		if m.place == ToMasters && m.connected && !m.toUpstream.sent {
-			m.toUpstream = write{sent: true, remove: true}
-			m.step = atRest
+	case stepMoveDecided:
+		if m.place == MovingToMasters && m.connected && !m.upstreamWrite.sent {
+			m.upstreamWrite = write{sent: true, remove: true}
+			m.step = stepIdle
 			visit("removes what was moved", w)
 		}
 	}
@@ -381,18 +381,18 @@ func (x explorer) begin(w world, i int, visit func(string, world)) {
 	m := &w.movers[i]
 	if w.era < x.lastEra {
 		t := w
-		t.movers[i].step = atRest
+		t.movers[i].step = stepIdle
 		if w.place.Moves() {
 			t.decide(w.place.Source())
 		} else {
 			t.decide(w.place.MovingPlace())
-			t.movers[i].step, t.movers[i].era, t.movers[i].place = eraDecided, t.era, t.place
+			t.movers[i].step, t.movers[i].era, t.movers[i].place = stepEraDecided, t.era, t.place
 		}
 		visit(fmt.Sprintf("decides on place %d", t.place), t)
 	}
-	if w.place.Moves() && (m.step == atRest || m.era != w.era) {
+	if w.place.Moves() && (m.step == stepIdle || m.era != w.era) {
 		t := w
-		t.movers[i].step, t.movers[i].era, t.movers[i].place = eraDecided, w.era, w.place
+		t.movers[i].step, t.movers[i].era, t.movers[i].place = stepEraDecided, w.era, w.place
 		visit("had the same decided", t)
 	}
 }
@@ -401,12 +401,12 @@ func (x explorer) begin(w world, i int, visit func(string, world)) {
 func (x explorer) claim(w world, i int, visit func(string, world)) {
 	m := &w.movers[i]
 	switch {
-	case x.recordOnlyAtRest || x.twoMovers && m.era == w.recordedIn:
-		m.step = claimed
-	case m.era <= w.recordedIn:
-		m.step = atRest
+	case x.recordOnlyAtRest || x.twoMovers && m.era == w.recordedEra:
+		m.step = stepClaimed
+	case m.era <= w.recordedEra:
+		m.step = stepIdle
 	default:
-		w.recorded, w.recordedIn, m.step = m.place, m.era, claimed
+		w.recordedPlace, w.recordedEra, m.step = m.place, m.era, stepClaimed
 	}
 	visit("claims its era", w)
 }
@@ -417,16 +417,16 @@ func (x explorer) endConnections(w world, i int, visit func(string, world)) {
 	m := &w.movers[i]
 	for k := range w.proxies {
 		p := &w.proxies[k]
-		hasPaused := p.pausedIn == m.era+1 || x.trustOldPause && p.pausedIn > 0
+		hasPaused := p.pausedEra == m.era+1 || x.trustOldPause && p.pausedEra > 0
 		if !hasPaused && p.conn.open && !x.keepConnections {
 			w.closeConnection(k)
 		}
 	}
 	if other := &w.movers[1-i]; !x.keepMoverConnections {
-		other.connected, other.toUpstream = false, write{}
+		other.connected, other.upstreamWrite = false, write{}
 	}
-	m.connected, m.toUpstream = true, write{}
-	m.step = othersClosed
+	m.connected, m.upstreamWrite = true, write{}
+	m.step = stepOthersClosed
 	visit("is alone at the upstream", w)
 }
 
@@ -434,7 +434,7 @@ func (x explorer) endConnections(w world, i int, visit func(string, world)) {
 // be on its way.
 func (w *world) closeConnection(i int) {
 	p := &w.proxies[i]
-	if p.conn.sent != noRequest {
+	if p.conn.sentRequest != noRequest {
 		p.receiveError()
 	}
 	p.conn = connection{answer: p.conn.answer}
@@ -442,15 +442,15 @@ func (w *world) closeConnection(i int) {
 
 // deliverWrites lets the writes of a mover arrive.
 func (x explorer) deliverWrites(w world, i int, visit func(string, world)) {
-	if pending := w.movers[i].toUpstream; pending.sent {
+	if pending := w.movers[i].upstreamWrite; pending.sent {
 		t := w
-		t.movers[i].toUpstream = write{}
+		t.movers[i].upstreamWrite = write{}
 		t.upstream = pending.value
 		visit("the upstream has it written", t)
 	}
-	if pending := w.movers[i].toMasters; pending.sent {
+	if pending := w.movers[i].mastersWrite; pending.sent {
 		t := w
-		t.movers[i].toMasters = write{}
+		t.movers[i].mastersWrite = write{}
 		if pending.era >= w.minPromiseEra {
 			t.masters = pending.value
 		}
@@ -464,12 +464,12 @@ func (x explorer) restart(w world, visit func(string, world)) {
 	if w.faults >= x.faults {
 		return
 	}
-	if w.saved != w.upstream {
+	if w.savedLock != w.upstream {
 		t := w
-		t.saved = w.upstream
+		t.savedLock = w.upstream
 		visit("the upstream saves", t)
 	}
-	for _, data := range []uint8{w.upstream, w.saved, 0} {
+	for _, data := range []uint8{w.upstream, w.savedLock, 0} {
 		t := w
 		t.faults++
 		for i := range t.proxies {
@@ -478,7 +478,7 @@ func (x explorer) restart(w world, visit func(string, world)) {
 			}
 		}
 		for i := range t.movers {
-			t.movers[i].connected, t.movers[i].toUpstream = false, write{}
+			t.movers[i].connected, t.movers[i].upstreamWrite = false, write{}
 		}
 		t.upstream = data
 		if w.place.Source() == Upstream && data != w.upstream {
@@ -494,7 +494,7 @@ func (x explorer) loseMastersData(w world, visit func(string, world)) {
 	if w.dataLossCount >= x.maxDataLosses {
 		return
 	}
-	at, _ := placeAfterLoss(nil, EraPlace{w.recorded, int(w.recordedIn)}, false)
+	at, _ := placeAfterLoss(nil, EraPlace{w.recordedPlace, int(w.recordedEra)}, false)
 	switch {
 	case x.placeFromSettings:
 		at.Place = Masters
@@ -508,10 +508,10 @@ func (x explorer) loseMastersData(w world, visit func(string, world)) {
 		if p.sent != noRequest {
 			p.receiveError()
 		}
-		if p.conn, p.sent = (connection{}), noRequest; atMasters || p.client != holding {
-			p.client, p.mayHoldLock = idle, true
+		if p.conn, p.sent = (connection{}), noRequest; atMasters || p.client != stateHolding {
+			p.client, p.mayHoldLock = stateIdle, true
 		}
-		p.era, p.place, p.pausedIn = uint8(at.Era), at.Place, 0
+		p.era, p.place, p.pausedEra = uint8(at.Era), at.Place, 0
 	}
 	w.dataLossCount, w.masters, w.movers = w.dataLossCount+1, 0, [2]mover{}
 	w.era, w.place, w.minPromiseEra = uint8(at.Era), at.Place, uint8(at.Era)
@@ -526,7 +526,7 @@ func (w *world) loseUpstreamLocks() {
 		p := &w.proxies[i]
 		p.conn.answer, p.mayHoldLock = noRequest, true
 		if p.sent == noRequest {
-			p.client = idle
+			p.client = stateIdle
 		}
 	}
 }
@@ -537,13 +537,13 @@ func (w *world) violation() string {
 	for i, p := range w.proxies {
 		ownLock := uint8(i + 1)
 		switch {
-		case p.client == holding && lock != ownLock:
+		case p.client == stateHolding && lock != ownLock:
 			return fmt.Sprintf("client %d holds a lock that is not there", i)
-		case p.client == idle && !p.mayHoldLock && p.conn.answer == noRequest && lock == ownLock:
+		case p.client == stateIdle && !p.mayHoldLock && p.conn.answer == noRequest && lock == ownLock:
 			return fmt.Sprintf("the lock of client %d is back", i)
 		}
 	}
-	if w.proxies[0].client == holding && w.proxies[1].client == holding {
+	if w.proxies[0].client == stateHolding && w.proxies[1].client == stateHolding {
 		return "two hold it"
 	}
 	return ""
@@ -567,7 +567,7 @@ func (x explorer) explore(limit int) (states int, trace []string) {
 	for len(queue) > 0 && len(visited) < limit {
 		w := queue[0]
 		queue = queue[1:]
-		x.next(w, func(event string, t world) {
+		x.visitNext(w, func(event string, t world) {
 			if _, known := visited[t]; known || trace != nil {
 				return
 			}
@@ -588,7 +588,7 @@ func (x explorer) explore(limit int) (states int, trace []string) {
 	return len(visited), trace
 }
 
-func TestMoveExplored(t *testing.T) {
+func TestExploreMove(t *testing.T) {
 	for _, x := range []explorer{
 		{proxies: 1, movers: 2, lastEra: 3},
 		{proxies: 2, movers: 1, lastEra: 4},
@@ -608,7 +608,7 @@ func TestMoveExplored(t *testing.T) {
 	}
 }
 
-func TestEachRuleOfTheMoveIsNeeded(t *testing.T) {
+func TestOmittedMoveRules(t *testing.T) {
 	redistest.SkipShort(t)
 	for name, x := range map[string]explorer{
 		"the masters are read before the upstream answered": {proxies: 1, movers: 1, lastEra: 2, readBeforeAnswer: true},

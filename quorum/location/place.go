@@ -16,20 +16,20 @@ const (
 	Undecided Place = iota
 	// Upstream means that the upstream decides, as it did before there were masters.
 	Upstream
-	// ToMasters means that the locks are being copied to the masters. They are still at the
+	// MovingToMasters means that the locks are being copied to the masters. They are still at the
 	// upstream, and no client changes them.
-	ToMasters
+	MovingToMasters
 	// Masters means that the masters decide.
 	Masters
-	// ToUpstream means that the locks are being copied to the upstream. They are still on the
+	// MovingToUpstream means that the locks are being copied to the upstream. They are still on the
 	// masters, and no client changes them.
-	ToUpstream
+	MovingToUpstream
 )
 
 // Source returns the location of the locks now, which is also their location if a move is aborted.
 func (p Place) Source() Place {
 	switch p {
-	case ToMasters, Upstream:
+	case MovingToMasters, Upstream:
 		return Upstream
 	default:
 		return Masters
@@ -40,16 +40,16 @@ func (p Place) Source() Place {
 // location.
 func (p Place) Target() Place {
 	switch p {
-	case ToMasters, Masters:
+	case MovingToMasters, Masters:
 		return Masters
 	default:
 		return Upstream
 	}
 }
 
-// OrBySetting returns the place or, if the masters have never decided, the place by the setting
+// WithDefault returns the place or, if the masters have never decided, the place by the setting
 // move-from-upstream.
-func (p Place) OrBySetting(fromUpstream bool) Place {
+func (p Place) WithDefault(fromUpstream bool) Place {
 	switch {
 	case p != Undecided:
 		return p
@@ -61,19 +61,19 @@ func (p Place) OrBySetting(fromUpstream bool) Place {
 }
 
 // Moves reports whether the locks are being moved, so that no client changes them.
-func (p Place) Moves() bool { return p == ToMasters || p == ToUpstream }
+func (p Place) Moves() bool { return p == MovingToMasters || p == MovingToUpstream }
 
 // MovingPlace returns the place for locks that are being moved away from p.
 func (p Place) MovingPlace() Place {
 	if p == Upstream {
-		return ToMasters
+		return MovingToMasters
 	}
-	return ToUpstream
+	return MovingToUpstream
 }
 
 var placeNames = [...]string{
-	Undecided: "undecided", Upstream: "upstream", ToMasters: "to-masters", Masters: "masters",
-	ToUpstream: "to-upstream",
+	Undecided: "undecided", Upstream: "upstream", MovingToMasters: "to-masters", Masters: "masters",
+	MovingToUpstream: "to-upstream",
 }
 
 // String returns the name of the place.

@@ -30,9 +30,9 @@ func RecordField(era int, lockKeys []string) string {
 }
 
 // ParseRecord decodes a record. It considers only fields whose lock keys overlap with the proxy's
-// own, and returns the place of the highest era. older holds the names of the other fields with
-// such lock keys.
-func ParseRecord(fields map[string]string, overlap func(lockKeys []string) bool) (highest EraPlace, older []string) {
+// own, and returns the place of the highest era. olderFields holds the names of the other fields
+// with such lock keys.
+func ParseRecord(fields map[string]string, overlap func(lockKeys []string) bool) (highestPlace EraPlace, olderFields []string) {
 	latestField := ""
 	for field, place := range fields {
 		number, globs, _ := strings.Cut(field, " ")
@@ -43,16 +43,16 @@ func ParseRecord(fields map[string]string, overlap func(lockKeys []string) bool)
 			continue
 		}
 		switch {
-		case era > highest.Era:
+		case era > highestPlace.Era:
 			if latestField != "" {
-				older = append(older, latestField)
+				olderFields = append(olderFields, latestField)
 			}
-			highest, latestField = EraPlace{Parse(place), era}, field
+			highestPlace, latestField = EraPlace{Parse(place), era}, field
 		default:
-			older = append(older, field)
+			olderFields = append(olderFields, field)
 		}
 	}
-	return highest, older
+	return highestPlace, olderFields
 }
 
 // Report is the location of the locks according to a majority of the masters. Known is false if the
@@ -67,17 +67,17 @@ type Report struct {
 // Resolve determines the location of the locks, from the report of the masters and the record.
 // readErr is the error of reading the record. The returned error explains why the location is
 // unknown. fromUpstream is the setting move-from-upstream.
-func (s Report) Resolve(record Record, recorded EraPlace, readErr error, fromUpstream bool) (EraPlace, error) {
+func (s Report) Resolve(record Record, recordedPlace EraPlace, readErr error, fromUpstream bool) (EraPlace, error) {
 	switch {
-	case s.Known && readErr == nil && recorded.contradicts(s.EraPlace):
-		return s.EraPlace, errors.New(contradictionText(record.Name(), recorded, s.Masters, s.EraPlace))
-	case s.Known || readErr == nil && recorded.Era == 0:
+	case s.Known && readErr == nil && recordedPlace.contradicts(s.EraPlace):
+		return s.EraPlace, errors.New(contradictionText(record.Name(), recordedPlace, s.Masters, s.EraPlace))
+	case s.Known || readErr == nil && recordedPlace.Era == 0:
 		return s.EraPlace, nil
 	case readErr != nil:
 		return s.EraPlace, fmt.Errorf(
 			"the masters have no record of the location of the locks, and the upstream's record cannot be read: %w", readErr)
 	}
-	return placeAfterLoss(record, recorded, fromUpstream)
+	return placeAfterLoss(record, recordedPlace, fromUpstream)
 }
 
 // contradicts reports whether a record shows that the masters have lost later decisions.
@@ -89,25 +89,25 @@ func (a EraPlace) contradicts(masters EraPlace) bool {
 // placeAfterLoss returns the location of the locks after the masters have lost this location and
 // all their cells. If the locks were being moved, all locks that count may be at the upstream.
 // fromUpstream is the setting move-from-upstream.
-func placeAfterLoss(record Record, recorded EraPlace, fromUpstream bool) (EraPlace, error) {
+func placeAfterLoss(record Record, recordedPlace EraPlace, fromUpstream bool) (EraPlace, error) {
 	switch {
-	case recorded.Moves():
-		return EraPlace{Upstream, recorded.Era + 1}, nil
-	case recorded.Place == Masters && fromUpstream:
-		return recorded, fmt.Errorf("the record at the upstream %s says %s, but move-from-upstream says upstream; "+
+	case recordedPlace.Moves():
+		return EraPlace{Upstream, recordedPlace.Era + 1}, nil
+	case recordedPlace.Place == Masters && fromUpstream:
+		return recordedPlace, fmt.Errorf("the record at the upstream %s says %s, but move-from-upstream says upstream; "+
 			"remove that setting or, if clients lock at the upstream, DEL %s at the upstream",
-			record.Name(), recorded.Describe(), RecordKey)
+			record.Name(), recordedPlace.Describe(), RecordKey)
 	}
-	return recorded, nil
+	return recordedPlace, nil
 }
 
 // contradictionText returns the text of the error if the record contradicts the report of the
 // masters.
-func contradictionText(upstream string, recorded EraPlace, names []string, masters EraPlace) string {
+func contradictionText(upstream string, recordedPlace EraPlace, names []string, masters EraPlace) string {
 	return fmt.Sprintf("the record at the upstream %s says %s, the masters %s say %s; "+
 		"if the masters are right, DEL %s at the upstream; "+
 		"if the record is right, empty the masters and run redlock-proxy init",
-		upstream, recorded.Describe(), strings.Join(names, ", "), masters.Describe(), RecordKey)
+		upstream, recordedPlace.Describe(), strings.Join(names, ", "), masters.Describe(), RecordKey)
 }
 
 // Describe returns the place and the era for an operator.
@@ -121,5 +121,5 @@ type Record interface {
 	// Read returns the location with the highest era in the record.
 	Read(ctx context.Context) (EraPlace, error)
 	// Write adds a field for at.
-	Write(ctx context.Context, at EraPlace) error
+	Write(ctx context.Context, place EraPlace) error
 }

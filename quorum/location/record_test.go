@@ -18,41 +18,41 @@ func TestResolve(t *testing.T) {
 	at := func(p Place, era int) EraPlace { return EraPlace{p, era} }
 	none, refusedErr := EraPlace{}, errors.New("connection refused")
 	for name, test := range map[string]struct {
-		reported     EraPlace
-		forgotten    bool
-		recorded     EraPlace
-		readErr      error
-		fromUpstream bool
-		want         EraPlace
-		wantErr      string // part of the error
+		reportedPlace EraPlace
+		forgotten     bool
+		recordedPlace EraPlace
+		readErr       error
+		fromUpstream  bool
+		want          EraPlace
+		wantErr       string // part of the error
 	}{
-		"never moved":                            {reported: none, want: none},
-		"moved, and recorded":                    {reported: at(Masters, 3), recorded: at(Masters, 3), want: at(Masters, 3)},
-		"the record is from before":              {reported: at(Upstream, 5), recorded: at(Masters, 3), want: at(Upstream, 5)},
-		"no record of it":                        {reported: at(Masters, 3), want: at(Masters, 3)},
-		"the masters decide without an upstream": {reported: at(Masters, 3), readErr: refusedErr, want: at(Masters, 3)},
+		"never moved":                            {reportedPlace: none, want: none},
+		"moved, and recorded":                    {reportedPlace: at(Masters, 3), recordedPlace: at(Masters, 3), want: at(Masters, 3)},
+		"the record is from before":              {reportedPlace: at(Upstream, 5), recordedPlace: at(Masters, 3), want: at(Upstream, 5)},
+		"no record of it":                        {reportedPlace: at(Masters, 3), want: at(Masters, 3)},
+		"the masters decide without an upstream": {reportedPlace: at(Masters, 3), readErr: refusedErr, want: at(Masters, 3)},
 		"the record is from after": {
-			reported: at(Masters, 3), recorded: at(Upstream, 5),
+			reportedPlace: at(Masters, 3), recordedPlace: at(Upstream, 5),
 			wantErr: "the record at the upstream up says upstream (era 5), the masters a, b say masters (era 3)",
 		},
 		"another place in the same era": {
-			reported: at(Masters, 3), recorded: at(Upstream, 3),
+			reportedPlace: at(Masters, 3), recordedPlace: at(Upstream, 3),
 			wantErr: "if the masters are right, DEL redlock-proxy:locks-at",
 		},
-		"masters that were empty, and a record": {reported: none, recorded: at(Masters, 3),
+		"masters that were empty, and a record": {reportedPlace: none, recordedPlace: at(Masters, 3),
 			wantErr: "the record at the upstream up"},
 		"forgotten, and never moved":             {forgotten: true, want: none},
-		"forgotten, and recorded":                {forgotten: true, recorded: at(Masters, 3), want: at(Masters, 3)},
-		"forgotten while they were on their way": {forgotten: true, recorded: at(ToMasters, 4), want: at(Upstream, 5)},
-		"forgotten, and a setting says otherwise": {forgotten: true, recorded: at(Masters, 3), fromUpstream: true,
+		"forgotten, and recorded":                {forgotten: true, recordedPlace: at(Masters, 3), want: at(Masters, 3)},
+		"forgotten while they were on their way": {forgotten: true, recordedPlace: at(MovingToMasters, 4), want: at(Upstream, 5)},
+		"forgotten, and a setting says otherwise": {forgotten: true, recordedPlace: at(Masters, 3), fromUpstream: true,
 			wantErr: "remove that setting"},
-		"forgotten, at the upstream by a setting": {forgotten: true, recorded: at(Upstream, 5), fromUpstream: true,
+		"forgotten, at the upstream by a setting": {forgotten: true, recordedPlace: at(Upstream, 5), fromUpstream: true,
 			want: at(Upstream, 5)},
 		"forgotten, and nobody to ask": {forgotten: true, readErr: refusedErr,
 			wantErr: "cannot be read: connection refused"},
 	} {
-		reported := Report{EraPlace: test.reported, Known: !test.forgotten, Masters: []string{"a", "b"}}
-		got, err := reported.Resolve(unreadableRecord("up"), test.recorded, test.readErr, test.fromUpstream)
+		reported := Report{EraPlace: test.reportedPlace, Known: !test.forgotten, Masters: []string{"a", "b"}}
+		got, err := reported.Resolve(unreadableRecord("up"), test.recordedPlace, test.readErr, test.fromUpstream)
 		switch {
 		case test.wantErr == "" && (err != nil || got != test.want):
 			t.Errorf("%s: %v, %v; want %v", name, got, err, test.want)

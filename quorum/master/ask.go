@@ -37,7 +37,7 @@ func (m *Master) enqueue(o *op, delay bool) *lane {
 // send sends a batch that ends with the guard's check of the master.
 func (m *Master) send(k Link, f *Batch) bool {
 	m.guard.Begin(context.Background(), &f.check, f.db, f.writes())
-	m.lastSent.Store(int64(time.Since(m.started)))
+	m.lastSent.Store(int64(time.Since(m.startTime)))
 	return k.Send(f)
 }
 
@@ -115,7 +115,7 @@ func (m *Master) ScanKeys(ctx context.Context, db int, cursor string) (names []s
 	if err := m.noVoteError(); err != nil {
 		return nil, "", err
 	}
-	raw, err := m.transport.Run(ctx, script.Names, db, cursor, namesPerCall)
+	raw, err := m.transport.Run(ctx, script.ReadNames, db, cursor, namesPerCall)
 	if err != nil {
 		return nil, "", err
 	}

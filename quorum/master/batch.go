@@ -22,8 +22,8 @@ type Batch struct {
 	check guard.Check
 	// beforeRedis7 is set if the batch was sent in the syntax for a server before Redis 7.
 	beforeRedis7 bool
-	// sent is the time at which the batch was sent. deadline limits the wait for its replies.
-	sent, deadline time.Time
+	// sentAt is the time at which the batch was sent. deadline limits the wait for its replies.
+	sentAt, deadline time.Time
 	// extended is set once extendIfLate has extended the deadline.
 	extended bool
 }
@@ -79,8 +79,8 @@ func (f *Batch) writes() bool {
 	return slices.ContainsFunc(f.ops, func(o *op) bool { return o.cellOp.Writes() })
 }
 
-// fillMissing sets the reply of each op that has none.
-func (f *Batch) fillMissing(state register.State, err error) {
+// fillMissingReplies sets the reply of each op that has none.
+func (f *Batch) fillMissingReplies(state register.State, err error) {
 	for i := range f.replies {
 		if r := &f.replies[i]; r.State == register.Waiting {
 			r.State, r.Err = state, err

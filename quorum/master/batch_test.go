@@ -9,11 +9,11 @@ func TestExtendIfLate(t *testing.T) {
 	const limit = 100 * time.Millisecond
 	deadline := time.Now()
 	for _, test := range []struct {
-		name        string
-		lateness    time.Duration
-		wasExtended bool // the deadline was extended before
-		want        bool
-		further     time.Duration
+		name          string
+		lateness      time.Duration
+		wasExtended   bool // the deadline was extended before
+		want          bool
+		wantExtension time.Duration
 	}{
 		{"in time", -time.Millisecond, false, true, 0},
 		{"in time after an extension", -time.Millisecond, true, true, 0},
@@ -23,9 +23,9 @@ func TestExtendIfLate(t *testing.T) {
 		{"the proxy was stopped twice", 60 * time.Millisecond, true, false, 0},
 	} {
 		f := &Batch{deadline: deadline, extended: test.wasExtended}
-		if got := f.extendIfLate(deadline.Add(test.lateness), limit); got != test.want || f.deadline != deadline.Add(test.further) {
+		if got := f.extendIfLate(deadline.Add(test.lateness), limit); got != test.want || f.deadline != deadline.Add(test.wantExtension) {
 			t.Errorf("%s: %v, and until %v later, want %v, %v", test.name, got, f.deadline.Sub(deadline), test.want,
-				test.further)
+				test.wantExtension)
 		}
 	}
 }

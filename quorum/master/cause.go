@@ -24,7 +24,7 @@ var (
 // CauseText returns the meaning of a network error, without the addresses and layers that net and
 // go-redis wrap around it. It does not name the master.
 func CauseText(err error) string {
-	var timeout net.Error
+	var netErr net.Error
 	var op *net.OpError
 	switch {
 	case errors.Is(err, os.ErrDeadlineExceeded), errors.Is(err, context.DeadlineExceeded):
@@ -33,7 +33,7 @@ func CauseText(err error) string {
 		return "connection refused"
 	case errors.Is(err, syscall.ECONNRESET):
 		return "connection reset"
-	case errors.As(err, &timeout) && timeout.Timeout():
+	case errors.As(err, &netErr) && netErr.Timeout():
 		return "no answer in time"
 	case errors.As(err, &op):
 		return op.Err.Error()

@@ -42,7 +42,7 @@ func (k recorderLink) Send(f *Batch) bool {
 func TestDelayedOps(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		recorders := []*recorder{{}, {}}
-		masters := []*Master{runMasterOver(t, recorders[0]), runMasterOver(t, recorders[1])}
+		masters := []*Master{runMasterWithTransport(t, recorders[0]), runMasterWithTransport(t, recorders[1])}
 		synctest.Wait()
 		var rounds Rounds
 		read := func(key string, onQueued func() bool) *Round {

@@ -122,7 +122,7 @@ func (t *redisTransport) Dial(ctx context.Context, db int) (Link, error) {
 	k := newRedisLink(t, conn)
 	if !t.addLink(k, serverNumber, k.Close) {
 		k.Close()
-		return nil, errOtherServer
+		return nil, errDifferentServer
 	}
 	return k, nil
 }
@@ -133,7 +133,7 @@ func (t *redisTransport) connect(ctx context.Context, db int) (net.Conn, uint64,
 	ctx, cancel := context.WithTimeout(ctx, t.timeouts.current())
 	defer cancel()
 	serverNumber := t.currentServer()
-	var dialled dialledConn
+	var dialledConns dialledConn
 	opts := t.options
 	opts.DB, opts.PoolSize = db, 1
 	dial := resettingDialer(&opts, t.configureTLS)
@@ -142,7 +142,7 @@ func (t *redisTransport) connect(ctx context.Context, db int) (net.Conn, uint64,
 		if err != nil {
 			return nil, err
 		}
-		if err := dialled.keep(conn); err != nil {
+		if err := dialledConns.keep(conn); err != nil {
 			return nil, err
 		}
 		return resp.Limit(keepOpenConn{conn}, resp.ClientLimits()), nil
@@ -150,7 +150,7 @@ func (t *redisTransport) connect(ctx context.Context, db int) (net.Conn, uint64,
 	client := redis.NewClient(&opts)
 	err := client.Ping(ctx).Err()
 	_ = client.Close()
-	conn := dialled.take()
+	conn := dialledConns.take()
 	if err == nil {
 		err = conn.SetDeadline(time.Time{})
 	}

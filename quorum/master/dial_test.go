@@ -13,9 +13,9 @@ import (
 // open.
 type silentServer struct {
 	net.Listener
-	mu       sync.Mutex
-	open     int
-	accepted int
+	mu            sync.Mutex
+	openCount     int
+	acceptedCount int
 }
 
 func startSilentServer(t *testing.T) *silentServer {
@@ -49,14 +49,14 @@ func startSilentServer(t *testing.T) *silentServer {
 func (c *silentServer) add(n int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.open += n
-	c.accepted += max(0, n)
+	c.openCount += n
+	c.acceptedCount += max(0, n)
 }
 
-func (c *silentServer) count() (open, accepted int) {
+func (c *silentServer) count() (openCount, acceptedCount int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.open, c.accepted
+	return c.openCount, c.acceptedCount
 }
 
 // TestAbandonedDial checks that abandoned dials leave no connection open. go-redis dials in a
@@ -77,14 +77,14 @@ func TestAbandonedDial(t *testing.T) {
 		}
 		cancel()
 	}
-	var open, accepted int
+	var openCount, acceptedCount int
 	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
-		if open, accepted = server.count(); open == 0 {
+		if openCount, acceptedCount = server.count(); openCount == 0 {
 			break
 		}
 	}
-	if open > 0 || accepted == 0 {
-		t.Errorf("%d of %d connections are open", open, accepted)
+	if openCount > 0 || acceptedCount == 0 {
+		t.Errorf("%d of %d connections are open", openCount, acceptedCount)
 	}
 }
 

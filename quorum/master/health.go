@@ -27,11 +27,11 @@ func (m *Master) Health() Health {
 	quarantine, stats := m.guard.Quarantine(), m.guard.Stats()
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	h := Health{Err: m.cause, Since: m.stateSince, RoundTrip: m.roundTrip, RemovalsPending: len(m.pending.removals), Stats: stats}
+	h := Health{Err: m.cause, Since: m.stateSince, RoundTrip: m.roundTrip, RemovalsPending: len(m.pendingRemovals.removals), Stats: stats}
 	if m.cause == nil {
 		h.Quarantine = quarantine
 	}
-	if changed := m.guard.Changed(); m.cause == nil && changed.After(h.Since) {
+	if changed := m.guard.VoteChangedAt(); m.cause == nil && changed.After(h.Since) {
 		h.Since = changed
 	}
 	return h
@@ -57,17 +57,17 @@ func (m *Master) IsStateUnknown() bool {
 // takeDown marks the master as down, refuses its queued ops, and wakes the prober. The first cause
 // stays until a probe finds another cause.
 func (m *Master) takeDown(reason error) {
-	var queued []*op
+	var queuedOps []*op
 	m.mu.Lock()
 	wasUp := m.cause == nil
 	if wasUp || reason == ErrClosed {
 		m.cause, m.stateSince = reason, time.Now()
 		for _, l := range m.allLanes {
-			queued = append(queued, l.shutDown(reason)...)
+			queuedOps = append(queuedOps, l.shutDown(reason)...)
 		}
 	}
 	m.mu.Unlock()
-	m.refuse(queued, reason)
+	m.refuse(queuedOps, reason)
 	if wasUp && reason != ErrClosed {
 		m.log.Warn("master down", "master", m.name, "cause", CauseText(reason))
 		m.probeNow()

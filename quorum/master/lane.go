@@ -6,7 +6,7 @@ import (
 
 const (
 	// maxBatch limits the number of ops in a batch of short ops. shortBatch limits their weight in
-	// bytes, as longBatch does for long ops.
+	// bytes, as longBatchBytes does for long ops.
 	maxBatch, shortBatch = 1024, 1 << 20
 	// maxQueued limits the number of ops queued in one lane.
 	maxQueued = 1 << 16
@@ -26,9 +26,9 @@ type lane struct {
 	db     int
 
 	mu sync.Mutex
-	// idle is signalled when claimed becomes false, and when shutDown empties the queues.
-	idle  sync.Cond
-	queue []*op
+	// idleCond is signalled when claimed becomes false, and when shutDown empties the queues.
+	idleCond sync.Cond
+	queue    []*op
 	// longQueue holds the ops that are long according to sizes. wasLong is set if the last batch
 	// consisted of such ops.
 	longQueue []*op
@@ -53,12 +53,12 @@ type lane struct {
 	inFlight Batch
 }
 
-func newLane(m *Master, db int, down error) *lane {
-	l := &lane{master: m, db: db, sizes: newSizes(), downCause: down, inFlight: Batch{db: db}}
+func newLane(m *Master, db int, downCause error) *lane {
+	l := &lane{master: m, db: db, sizes: newSizes(), downCause: downCause, inFlight: Batch{db: db}}
 	if m != nil {
 		l.turns = m.turns
 	}
-	l.idle.L = &l.mu
+	l.idleCond.L = &l.mu
 	return l
 }
 
@@ -121,19 +121,19 @@ func (l *lane) takeNext() (link Link, more, turnEnded bool) {
 	defer l.mu.Unlock()
 	batch := l.inFlight.ops[:0]
 	if !l.wasLong {
-		batch = l.takeLong(batch)
+		batch = l.takeLongOps(batch)
 	}
 	if l.wasLong = len(batch) > 0; !l.wasLong {
-		batch = l.takeShort(batch)
+		batch = l.takeShortOps(batch)
 	}
 	if len(batch) == 0 {
-		batch = l.takeLong(batch)
+		batch = l.takeLongOps(batch)
 		l.wasLong = true
 	}
 	l.inFlight.load(batch)
 	if len(batch) == 0 {
 		l.claimed = false
-		l.idle.Broadcast()
+		l.idleCond.Broadcast()
 	}
 	if turnEnded = l.hasTurn && !(l.wasLong && len(batch) > 0) && len(l.longQueue) == 0; turnEnded {
 		l.hasTurn = false
@@ -141,8 +141,8 @@ func (l *lane) takeNext() (link Link, more, turnEnded bool) {
 	return l.link, len(batch) > 0, turnEnded
 }
 
-// takeShort adds the next ops to a batch. It moves long ops to their own queue.
-func (l *lane) takeShort(batch []*op) []*op {
+// takeShortOps adds the next ops to a batch. It moves long ops to their own queue.
+func (l *lane) takeShortOps(batch []*op) []*op {
 	n, weight := 0, 0
 	for n < len(l.queue) && len(batch) < maxBatch {
 		o := l.queue[n]
@@ -156,7 +156,7 @@ func (l *lane) takeShort(batch []*op) []*op {
 		if weight += size + keysWeight(o); weight > shortBatch && len(batch) > 0 {
 			break
 		}
-		batch = appendSent(batch, o)
+		batch = sendAndAppend(batch, o)
 		n++
 	}
 	if l.queue = shift(l.queue, n); len(l.queue) == 0 && cap(l.queue) > maxBatch {
@@ -165,14 +165,14 @@ func (l *lane) takeShort(batch []*op) []*op {
 	return batch
 }
 
-// takeLong adds the next long ops to a batch.
-func (l *lane) takeLong(batch []*op) []*op {
+// takeLongOps adds the next long ops to a batch.
+func (l *lane) takeLongOps(batch []*op) []*op {
 	n, weight := 0, 0
-	for n < len(l.longQueue) && l.mayTakeLong() {
-		if weight += l.sizes.totalSize(l.longQueue[n]) + keysWeight(l.longQueue[n]); weight > longBatch && len(batch) > 0 {
+	for n < len(l.longQueue) && l.mayTakeLongOps() {
+		if weight += l.sizes.totalSize(l.longQueue[n]) + keysWeight(l.longQueue[n]); weight > longBatchBytes && len(batch) > 0 {
 			break
 		}
-		batch = appendSent(batch, l.longQueue[n])
+		batch = sendAndAppend(batch, l.longQueue[n])
 		n++
 	}
 	if l.longQueue = shift(l.longQueue, n); len(l.longQueue) == 0 {
@@ -181,8 +181,8 @@ func (l *lane) takeLong(batch []*op) []*op {
 	return batch
 }
 
-// appendSent adds an op to a batch that is sent now, unless the op was dropped.
-func appendSent(batch []*op, o *op) []*op {
+// sendAndAppend adds an op to a batch that is sent now, unless the op was dropped.
+func sendAndAppend(batch []*op, o *op) []*op {
 	if o.fullScript || o.send() {
 		return append(batch, o)
 	}
@@ -214,7 +214,7 @@ func (l *lane) shutDown(reason error) []*op {
 	l.downCause = reason
 	queued := append(l.queue, l.longQueue...)
 	l.queue, l.longQueue = nil, nil
-	l.idle.Broadcast()
+	l.idleCond.Broadcast()
 	return queued
 }
 
@@ -229,11 +229,11 @@ func (l *lane) setCause(reason error) {
 
 // open accepts ops again, behind the pending removals of this database. If claimed is true the
 // caller must launch the lane.
-func (l *lane) open(pending []*op) (claimed bool) {
+func (l *lane) open(pendingOps []*op) (claimed bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.downCause = nil
-	for _, o := range pending {
+	for _, o := range pendingOps {
 		if o.db == l.db {
 			l.queue = append(l.queue, o)
 		}
@@ -248,7 +248,7 @@ func (l *lane) waitIdle() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for l.claimed || len(l.longQueue) > 0 {
-		l.idle.Wait()
+		l.idleCond.Wait()
 	}
 }
 

@@ -16,7 +16,7 @@ import (
 // only write values of limited size. If clients together request more than the shared allowance,
 // their requests fail, but the link does not.
 func linkLimits(shared *resp.Allowance) resp.Limits {
-	return resp.Limits{Line: 64 << 10, Bulk: 32 << 20, Elements: 1 << 17, Depth: 1, Total: maxReplyBytes, Shared: shared,
+	return resp.Limits{Line: 64 << 10, Bulk: 32 << 20, Elements: 1 << 17, Depth: 1, Total: maxReplyBytes, SharedAllowance: shared,
 		Skip: 256}
 }
 
@@ -75,8 +75,8 @@ func (k *redisLink) Send(f *Batch) bool {
 	k.out = k.out[:0]
 	k.appendOps(f)
 	k.out = f.check.AppendTo(k.out)
-	f.sent = time.Now()
-	f.deadline, f.extended = f.sent.Add(k.transport.timeouts.current()), false
+	f.sentAt = time.Now()
+	f.deadline, f.extended = f.sentAt.Add(k.transport.timeouts.current()), false
 	if k.writeDeadline.Before(f.deadline) {
 		k.writeDeadline = f.deadline.Add(time.Second)
 		_ = k.conn.SetWriteDeadline(k.writeDeadline)
@@ -154,7 +154,7 @@ func (k *redisLink) read(f *Batch) error {
 		if !first && f.releases.has(i) {
 			continue
 		}
-		raw, err := k.in.Value()
+		raw, err := k.in.ReadValue()
 		switch {
 		case err != nil:
 			return err
@@ -165,7 +165,7 @@ func (k *redisLink) read(f *Batch) error {
 			f.replies[i] = decode(o.form(f.beforeRedis7), raw)
 		}
 	}
-	if err := f.check.Read(k.in, f.sent); err != nil {
+	if err := f.check.Read(k.in, f.sentAt); err != nil {
 		return err
 	}
 	if k.in.Buffered() {

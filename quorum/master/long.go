@@ -12,12 +12,12 @@ import (
 )
 
 const (
-	// longOp is the size, in bytes, above which an operation with the known values of its keys is
-	// long.
-	longOp = 32 << 10
-	// longBatch limits the bytes of long operations in one batch, unless the batch has only one
-	// operation. A short operation waits for at most one of these batches.
-	longBatch = 1 << 20
+	// longOpBytes is the size, in bytes, above which an operation with the known values of its keys
+	// is long.
+	longOpBytes = 32 << 10
+	// longBatchBytes limits the bytes of long operations in one batch, unless the batch has only
+	// one operation. A short operation waits for at most one of these batches.
+	longBatchBytes = 1 << 20
 	// keyWeight is the weight of each key of an operation, in bytes. It stands for the master's
 	// work on the key, and for the elements of the reply.
 	keyWeight = 256
@@ -86,13 +86,13 @@ func keysWeight(o *op) int {
 // then be long, too, because they must not overtake it.
 func (s *sizes) isLong(o *op, size int) bool {
 	if _, isRead := o.cellOp.(cell.Read); isRead {
-		return size > longOp || keysWeight(o) > longOp
+		return size > longOpBytes || keysWeight(o) > longOpBytes
 	}
-	return len(o.words) > longOp || size > longOp && s.anyLong(o.cellOp.Keys())
+	return len(o.words) > longOpBytes || size > longOpBytes && s.hasLongKey(o.cellOp.Keys())
 }
 
-func (s *sizes) anyLong(keys []string) bool {
-	return slices.ContainsFunc(keys, func(key string) bool { return s.byKeyHash[maphash.String(s.seed, key)] > longOp })
+func (s *sizes) hasLongKey(keys []string) bool {
+	return slices.ContainsFunc(keys, func(key string) bool { return s.byKeyHash[maphash.String(s.seed, key)] > longOpBytes })
 }
 
 // noteQueued ensures that later operations on the keys of o are long, if o is a long operation that
@@ -102,37 +102,37 @@ func (s *sizes) noteQueued(o *op, size int, forget bool) {
 		return
 	}
 	for _, key := range o.cellOp.Keys() {
-		s.record(key, max(size, longOp+1), forget)
+		s.record(key, max(size, longOpBytes+1), forget)
 	}
 }
 
 // learn updates the sizes from the reply to an operation. With forget set it also removes the sizes
 // of values that are no longer long.
 func (s *sizes) learn(o *op, rep *reply, forget bool) {
-	var tooLong *tooLongError
+	var tooLongErr *tooLongError
 	switch {
 	case rep.State == register.Counted:
-		if len(s.byKeyHash) > 0 || len(o.words) > minKnownSize || anyKnown(rep.KeyStates) {
+		if len(s.byKeyHash) > 0 || len(o.words) > minKnownSize || hasKnownSize(rep.KeyStates) {
 			s.learnEach(o, rep.KeyStates, forget)
 		}
-	case errors.As(rep.Err, &tooLong):
+	case errors.As(rep.Err, &tooLongErr):
 		keys := o.cellOp.Keys()
 		for _, key := range keys {
-			s.record(key, tooLong.size/len(keys), forget)
+			s.record(key, tooLongErr.size/len(keys), forget)
 		}
 	}
 }
 
 // learnEach updates the sizes of the keys of an operation by the values that it read and wrote.
-func (s *sizes) learnEach(o *op, found []cell.KeyState, forget bool) {
+func (s *sizes) learnEach(o *op, states []cell.KeyState, forget bool) {
 	written := 0
 	if o.cellOp.Writes() {
 		written = len(o.words)
 	}
 	for i, key := range o.cellOp.Keys() {
-		n, wasRead := written, i < len(found)
+		n, wasRead := written, i < len(states)
 		if wasRead {
-			n = max(n, sizeOf(&found[i]))
+			n = max(n, sizeOf(&states[i]))
 		}
 		switch {
 		case n > minKnownSize:
@@ -155,10 +155,10 @@ func (s *sizes) record(key string, n int, forget bool) {
 	s.byKeyHash[maphash.String(s.seed, key)] = n
 }
 
-// anyKnown reports whether any of the values is so long that a lane must remember its size.
-func anyKnown(found []cell.KeyState) bool {
-	for i := range found {
-		if sizeOf(&found[i]) > minKnownSize {
+// hasKnownSize reports whether any of the values is so long that a lane must remember its size.
+func hasKnownSize(states []cell.KeyState) bool {
+	for i := range states {
+		if sizeOf(&states[i]) > minKnownSize {
 			return true
 		}
 	}
@@ -166,4 +166,4 @@ func anyKnown(found []cell.KeyState) bool {
 }
 
 // sizeOf returns the length of a value, including the part that was not read.
-func sizeOf(found *cell.KeyState) int { return len(found.Value.Text) + found.Value.UnreadBytes }
+func sizeOf(state *cell.KeyState) int { return len(state.Value.Text) + state.Value.UnreadBytes }

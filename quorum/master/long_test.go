@@ -26,12 +26,12 @@ func (l *lane) takeKeys() (keys []string) {
 // answerWithSizes answers the batch in flight like a master with values of these sizes.
 func (l *lane) answerWithSizes(sizes map[string]int) {
 	for i, o := range l.inFlight.ops {
-		var found []cell.KeyState
+		var states []cell.KeyState
 		for _, key := range o.cellOp.Keys() {
-			found = append(found, cell.KeyState{Cell: cell.Cell{Form: cell.Plain,
+			states = append(states, cell.KeyState{Cell: cell.Cell{Form: cell.Plain,
 				Value: cell.Value{Present: true, Text: strings.Repeat("x", sizes[key])}}})
 		}
-		l.inFlight.replies[i] = reply{State: register.Counted, Answer: cell.Answer{Applied: true, KeyStates: found}}
+		l.inFlight.replies[i] = reply{State: register.Counted, Answer: cell.Answer{Applied: true, KeyStates: states}}
 	}
 	l.learnSizes()
 	l.inFlight.unload()
@@ -41,9 +41,9 @@ func readOp(keys ...string) *op {
 	return &op{command: newCommand(0, cell.Read{Names: keys}), round: newRound(1, nil)}
 }
 
-// TestWideReadsPassInTurn checks ops on many keys. The lane sends such reads in separate batches,
+// TestOrderOfWideReads checks ops on many keys. The lane sends such reads in separate batches,
 // with a limited number of keys, in turn with the other batches. Ops that write keep their order.
-func TestWideReadsPassInTurn(t *testing.T) {
+func TestOrderOfWideReads(t *testing.T) {
 	l := newLane(nil, 0, nil)
 	names := make([]string, 1000)
 	for i := range names {
@@ -75,9 +75,9 @@ func TestWideReadsPassInTurn(t *testing.T) {
 	}
 }
 
-// TestWritesKeepTheirOrder checks that no later op on a key overtakes a queued op that writes the
+// TestWriteOrder checks that no later op on a key overtakes a queued op that writes the
 // key, even if the queued op, or a value of its keys, is long.
-func TestWritesKeepTheirOrder(t *testing.T) {
+func TestWriteOrder(t *testing.T) {
 	names := []string{"a", "b", "c", "d", "e", "f", "g", "h", "i"}
 	write := func(cellOp cell.Op) *op { return &op{command: newCommand(0, cellOp), round: newRound(1, nil)} }
 	take := func(token string) *op {
@@ -88,16 +88,16 @@ func TestWritesKeepTheirOrder(t *testing.T) {
 		return write(cell.Take{Names: names, Tokens: tokens, Attempt: "1"})
 	}
 	for name, c := range map[string]struct {
-		known int
-		take  *op
+		knownSize int
+		take      *op
 	}{"values of 5 KB": {5_000, take("t")}, "a value of 40 KB": {40_000, take("t")}, "a long token": {0, take(strings.Repeat("t", 40_000))}} {
 		l := newLane(nil, 0, nil)
 		for _, key := range names {
-			if c.known > 0 {
-				l.sizes.record(key, c.known, true)
+			if c.knownSize > 0 {
+				l.sizes.record(key, c.knownSize, true)
 			}
 		}
-		var sent []*op
+		var sentOps []*op
 		for _, o := range []*op{c.take, write(cell.Remove{Name: "a", Attempt: "1"}), write(cell.Prepare{Name: "b"})} {
 			if _, err := l.push(o, false); err != nil {
 				t.Fatal(err)
@@ -105,19 +105,19 @@ func TestWritesKeepTheirOrder(t *testing.T) {
 		}
 		for range 3 {
 			l.take()
-			sent = append(sent, l.inFlight.ops...)
+			sentOps = append(sentOps, l.inFlight.ops...)
 			l.inFlight.unload()
 		}
-		if len(sent) != 3 || sent[0] != c.take {
-			t.Errorf("%s: the take is not the first of %d ops", name, len(sent))
+		if len(sentOps) != 3 || sentOps[0] != c.take {
+			t.Errorf("%s: the take is not the first of %d ops", name, len(sentOps))
 		}
 	}
 }
 
-// TestShortOpsPassLongOps checks ops on a key after the lane has learned that its value is long.
+// TestShortOpsBeforeLongOps checks ops on a key after the lane has learned that its value is long.
 // The lane sends such ops in separate batches, in turn with the other batches, until the value is
 // gone.
-func TestShortOpsPassLongOps(t *testing.T) {
+func TestShortOpsBeforeLongOps(t *testing.T) {
 	l := newLane(nil, 0, nil)
 	push := func(keys ...string) {
 		t.Helper()
@@ -199,9 +199,9 @@ func TestLongWrite(t *testing.T) {
 	}
 }
 
-// TestTooLong checks that a lane refuses to repeat a read whose reply exceeded the limits, even if
-// each value alone would be short enough.
-func TestTooLong(t *testing.T) {
+// TestTooLongReads checks that a lane refuses to repeat a read whose reply exceeded the limits,
+// even if each value alone would be short enough.
+func TestTooLongReads(t *testing.T) {
 	l := newLane(nil, 0, nil)
 	keys := slices.Repeat([]string{""}, 1000)
 	for i := range keys {
@@ -241,9 +241,9 @@ func TestTooLongReleases(t *testing.T) {
 	}
 }
 
-// TestLongOpsKeepOrder checks that an op on a key whose value is short by now does not overtake a
+// TestLongOpOrder checks that an op on a key whose value is short by now does not overtake a
 // long op on the same key.
-func TestLongOpsKeepOrder(t *testing.T) {
+func TestLongOpOrder(t *testing.T) {
 	l := newLane(nil, 0, nil)
 	push := func(key string) {
 		if _, err := l.push(readOp(key), false); err != nil {

@@ -24,8 +24,8 @@ type Master struct {
 	lanes    sync.Map // of *lane, by database
 	allLanes []*lane  // the same; guarded by mu
 	// tasks counts the goroutines that send and receive batches.
-	tasks   sync.WaitGroup
-	started time.Time
+	tasks     sync.WaitGroup
+	startTime time.Time
 	// lastSent is the time from started to the sending of the last batch.
 	lastSent atomic.Int64
 	// probeSignal holds one signal that makes the prober examine the master at once.
@@ -40,11 +40,11 @@ type Master struct {
 	// observeRoundTrip, unless it is nil, gets the duration of each answered batch.
 	observeRoundTrip func(time.Duration)
 
-	mu         sync.Mutex
-	cause      error     // why the master is down; nil: it is up
-	stateSince time.Time // when cause was set or cleared
-	roundTrip  time.Duration
-	pending    pendingRemovals
+	mu              sync.Mutex
+	cause           error     // why the master is down; nil: it is up
+	stateSince      time.Time // when cause was set or cleared
+	roundTrip       time.Duration
+	pendingRemovals pendingRemovals
 }
 
 // SetPassword sets the password for new connections. It is safe for concurrent use.
@@ -58,18 +58,18 @@ func New(name string, t Transport, turns *Turns, log *slog.Logger, rand func() f
 		name: name, transport: t, turns: turns, log: log, rand: rand,
 		probeSignal: make(chan struct{}, 1),
 		cause:       errNotConnected, stateSince: time.Now(),
-		pending: pendingRemovals{removals: map[pendingRemoval]struct{}{}}, started: time.Now(),
+		pendingRemovals: pendingRemovals{removals: map[pendingRemoval]struct{}{}}, startTime: time.Now(),
 	}
 	m.lane0 = m.laneFor(0)
 	return m
 }
 
-// GuardWith sets the guard that decides whether the master's votes count. It must be called before
+// SetGuard sets the guard that decides whether the master's votes count. It must be called before
 // Run.
-func (m *Master) GuardWith(g *guard.Guard) {
+func (m *Master) SetGuard(g *guard.Guard) {
 	m.guard = g
 	if g.IsActive() {
-		m.transport.Pin(g.Withdraw)
+		m.transport.PinServer(g.Withdraw)
 	}
 }
 
@@ -77,8 +77,8 @@ func (m *Master) GuardWith(g *guard.Guard) {
 // its replies. The function must not block. ObserveRoundTrips must be called before Run.
 func (m *Master) ObserveRoundTrips(f func(roundTrip time.Duration)) { m.observeRoundTrip = f }
 
-// ForGuard returns the master in the form that its guard needs.
-func (m *Master) ForGuard() guard.Master {
+// GuardMaster returns the master in the form that its guard needs.
+func (m *Master) GuardMaster() guard.Master {
 	return guard.Master{Name: m.name, Conn: m.transport, IsDown: m.IsDown, Wake: m.probeNow}
 }
 
@@ -107,14 +107,14 @@ func (m *Master) Run(ctx context.Context) {
 	m.waitIdle()
 	m.takeDown(ErrClosed)
 	m.waitIdle() // for ops that callers have pushed meanwhile
-	for _, l := range m.lanesNow() {
+	for _, l := range m.currentLanes() {
 		l.closeLink()
 	}
 	m.tasks.Wait()
 	m.transport.Close()
 }
 
-func (m *Master) lanesNow() []*lane {
+func (m *Master) currentLanes() []*lane {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return slices.Clone(m.allLanes)
@@ -122,7 +122,7 @@ func (m *Master) lanesNow() []*lane {
 
 // waitIdle waits until nothing is in flight or queued.
 func (m *Master) waitIdle() {
-	for _, l := range m.lanesNow() {
+	for _, l := range m.currentLanes() {
 		l.waitIdle()
 	}
 }

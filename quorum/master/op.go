@@ -101,11 +101,12 @@ func noReplyOp(db int, cellOp cell.Op, keepIfDown bool) *op {
 func (o *op) send() bool { return o.stage.CompareAndSwap(stageQueued, stageSent) }
 func (o *op) drop() bool { return o.stage.CompareAndSwap(stageQueued, stageDropped) }
 
-// appendTo appends the command in the form for a server. old means a server before Redis 7.
-func (o *op) appendTo(b []byte, old bool) []byte {
+// appendTo appends the command in the form for a server. beforeRedis7 means a server before Redis
+// 7.
+func (o *op) appendTo(b []byte, beforeRedis7 bool) []byte {
 	switch take, ok := o.cellOp.(cell.Take); {
-	case old && ok && !take.BeforeRedis7:
-		return resp.AppendCommand(b, o.form(old).Words(o.fullScript)...)
+	case beforeRedis7 && ok && !take.BeforeRedis7:
+		return resp.AppendCommand(b, o.form(beforeRedis7).Words(o.fullScript)...)
 	case o.fullScript:
 		return resp.AppendCommand(b, o.cellOp.Words(true)...)
 	default:
@@ -113,9 +114,9 @@ func (o *op) appendTo(b []byte, old bool) []byte {
 	}
 }
 
-// form returns the operation in the form for a server. old means a server before Redis 7.
-func (o *op) form(old bool) cell.Op {
-	if take, ok := o.cellOp.(cell.Take); ok && old {
+// form returns the operation in the form for a server. beforeRedis7 means a server before Redis 7.
+func (o *op) form(beforeRedis7 bool) cell.Op {
+	if take, ok := o.cellOp.(cell.Take); ok && beforeRedis7 {
 		take.BeforeRedis7 = true
 		return take
 	}

@@ -9,13 +9,13 @@ import (
 	"redlock-proxy/quorum/guard"
 )
 
-// errOtherServer is the cause if a connection reached another server process than earlier
+// errDifferentServer is the cause if a connection reached another server process than earlier
 // connections.
-var errOtherServer = errors.New("it is a different server process than before")
+var errDifferentServer = errors.New("it is a different server process than before")
 
-// Pin implements Transport. With pinned connections, the guard never attributes a batch that
+// PinServer implements Transport. With pinned connections, the guard never attributes a batch that
 // follows a broken connection to the earlier process.
-func (t *redisTransport) Pin(beforeNewServer func()) {
+func (t *redisTransport) PinServer(beforeNewServer func()) {
 	t.beforeNewServer = beforeNewServer
 	t.options.OnConnect = t.identify
 }
@@ -31,7 +31,7 @@ func (t *redisTransport) identify(ctx context.Context, conn *redis.Conn) error {
 	runID := guard.ReadInfo(text).RunID
 	if !t.isExpectedServer(runID) {
 		t.beforeNewServer()
-		return errOtherServer
+		return errDifferentServer
 	}
 	return nil
 }

@@ -50,17 +50,17 @@ func (m *Master) probe(ctx context.Context) {
 
 // examine probes the master, unless it was active recently, and runs the guard's checkup. It also
 // returns the time until the next checkup.
-func (m *Master) examine(ctx context.Context) (roundTrip, untilCheckup time.Duration, err error) {
+func (m *Master) examine(ctx context.Context) (roundTrip, timeUntilCheckup time.Duration, err error) {
 	err = contained.Run(func() (err error) {
 		if m.needsProbe() {
 			if roundTrip, err = m.transport.Probe(ctx); err != nil {
 				return err
 			}
 		}
-		untilCheckup, err = m.guard.Checkup(ctx)
+		timeUntilCheckup, err = m.guard.Checkup(ctx)
 		return err
 	})
-	return roundTrip, untilCheckup, err
+	return roundTrip, timeUntilCheckup, err
 }
 
 // sleep waits until the pause ends or the signal arrives. It returns false if ctx ended.
@@ -79,11 +79,11 @@ func sleep(ctx context.Context, signal <-chan struct{}, pause time.Duration) boo
 // nextPause doubles the pause, and subtracts up to a half at random, so that proxies do not probe
 // in step.
 func (m *Master) nextPause(pause time.Duration) time.Duration {
-	return pacing.Jittered(min(max(2*pause, firstPause), longestPause), m.rand)
+	return pacing.Jitter(min(max(2*pause, firstPause), longestPause), m.rand)
 }
 
 func (m *Master) needsProbe() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.cause != nil || time.Since(m.started)-time.Duration(m.lastSent.Load()) >= heartbeat
+	return m.cause != nil || time.Since(m.startTime)-time.Duration(m.lastSent.Load()) >= heartbeat
 }

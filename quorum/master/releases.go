@@ -83,7 +83,7 @@ func (rs *releases) decode(raw any, replies []reply) {
 		rs.fill(replies, reply{State: register.Failed, Err: refusal})
 		return
 	}
-	if size, skipped := sizeIn(raw); skipped {
+	if size, skipped := parseSize(raw); skipped {
 		rs.fill(replies, reply{State: register.Uncounted, Err: &tooLongError{size}})
 		return
 	}
@@ -96,8 +96,8 @@ func (rs *releases) decode(raw any, replies []reply) {
 }
 
 // fill sets the same reply for all combined releases.
-func (rs *releases) fill(replies []reply, same reply) {
+func (rs *releases) fill(replies []reply, sharedReply reply) {
 	for _, i := range rs.indexes {
-		replies[i] = same
+		replies[i] = sharedReply
 	}
 }

@@ -49,7 +49,7 @@ func batchOf(text string) (ops []*op) {
 		switch kind {
 		case "+":
 			o = noReplyOp(0, cell.Take{Names: names, Attempt: attempt(1), Tokens: make([]string, len(names)),
-				TTL: cell.Endless}, false)
+				TTL: cell.NoExpiry}, false)
 		case "undo-":
 			o = noReplyOp(0, cell.Remove{Name: name, Attempt: attempt(1), Mode: cell.Undo}, false)
 		case "whole-":

@@ -26,12 +26,12 @@ type Round struct {
 	signalled bool
 	// handedOver is set once the caller owns replies. Then handleReply passes further replies to
 	// later, or stores them in lateReplies until later is set.
-	handedOver  bool
-	later       func(int, register.Reply)
-	lateReplies []lateReply
+	handedOver   bool
+	onLaterReply func(int, register.Reply)
+	lateReplies  []lateReply
 
-	// common is the command that several masters share.
-	common command
+	// commonCommand is the command that several masters share.
+	commonCommand command
 	// refs counts the references: the caller until Release, and each op that is still in a lane.
 	// Without references the round returns to pool, unless pool is nil.
 	refs atomic.Int32
@@ -45,11 +45,11 @@ type lateReply struct {
 }
 
 // Rounds is a pool of rounds of the same masters. The zero value is ready for use.
-type Rounds struct{ free sync.Pool }
+type Rounds struct{ freeRounds sync.Pool }
 
 // get returns a round of n masters without operations.
 func (rs *Rounds) get(n int, decided func([]register.Reply) bool) *Round {
-	r, _ := rs.free.Get().(*Round)
+	r, _ := rs.freeRounds.Get().(*Round)
 	if r == nil || len(r.ops) != n {
 		r = newRound(n, decided)
 	}
@@ -73,7 +73,7 @@ func (r *Round) Release() { r.unref() }
 func (r *Round) unref() {
 	if r.refs.Add(-1) == 0 && r.pool != nil {
 		r.reset()
-		r.pool.free.Put(r)
+		r.pool.freeRounds.Put(r)
 	}
 }
 
@@ -86,10 +86,10 @@ func (r *Round) reset() {
 	}
 	clear(r.replies)
 	clear(r.lateReplies)
-	r.decided, r.later, r.lateReplies, r.signalled, r.handedOver = nil, nil, r.lateReplies[:0], false, false
-	r.common.cellOp = nil
-	if cap(r.common.words) > maxKeptWords {
-		r.common.words = nil
+	r.decided, r.onLaterReply, r.lateReplies, r.signalled, r.handedOver = nil, nil, r.lateReplies[:0], false, false
+	r.commonCommand.cellOp = nil
+	if cap(r.commonCommand.words) > maxKeptWords {
+		r.commonCommand.words = nil
 	}
 	select {
 	case <-r.done: // the caller left before the decision
@@ -117,7 +117,7 @@ func (rs *Rounds) Send(
 
 // fill sets the operation of each master. It encodes equal operations once.
 func (r *Round) fill(db int, ops []cell.Op) {
-	var last *command
+	var lastCommand *command
 	refs := int32(1)
 	for i, cellOp := range ops {
 		if cellOp == nil {
@@ -125,13 +125,13 @@ func (r *Round) fill(db int, ops []cell.Op) {
 			continue
 		}
 		switch {
-		case last == nil:
-			last = &r.common
-			last.set(db, cellOp)
-		case !isSame(cellOp, last.cellOp):
-			last = newCommand(db, cellOp)
+		case lastCommand == nil:
+			lastCommand = &r.commonCommand
+			lastCommand.set(db, cellOp)
+		case !isSame(cellOp, lastCommand.cellOp):
+			lastCommand = newCommand(db, cellOp)
 		}
-		r.ops[i].command = last
+		r.ops[i].command = lastCommand
 		refs++
 	}
 	r.refs.Store(refs)
@@ -218,8 +218,8 @@ func (r *Round) store(i int, rep *register.Reply) (notify func(int, register.Rep
 			r.signalled = true
 			r.done <- struct{}{}
 		}
-	case r.later != nil:
-		return r.later
+	case r.onLaterReply != nil:
+		return r.onLaterReply
 	default:
 		r.lateReplies = append(r.lateReplies, lateReply{i, *rep})
 	}
@@ -242,7 +242,7 @@ func (r *Round) Replies() []register.Reply { return r.replies }
 func (r *Round) OnLaterReply(f func(master int, reply register.Reply)) {
 	r.mu.Lock()
 	lateReplies := r.lateReplies
-	r.lateReplies, r.later = nil, f
+	r.lateReplies, r.onLaterReply = nil, f
 	r.mu.Unlock()
 	for _, stored := range lateReplies {
 		f(stored.master, stored.reply)

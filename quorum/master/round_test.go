@@ -12,9 +12,9 @@ import (
 	"redlock-proxy/quorum/register"
 )
 
-// newRoundDecidedBy returns a round of n masters that is decided once the needed number of replies
+// newRoundWithQuorum returns a round of n masters that is decided once the needed number of replies
 // count.
-func newRoundDecidedBy(n, needed int) *Round {
+func newRoundWithQuorum(n, needed int) *Round {
 	r := newRound(n, func(replies []register.Reply) bool {
 		return len(slices.DeleteFunc(slices.Clone(replies),
 			func(r reply) bool { return r.State != register.Counted })) >= needed
@@ -25,26 +25,26 @@ func newRoundDecidedBy(n, needed int) *Round {
 
 var countedReply = reply{State: register.Counted}
 
-// TestRoundLater checks that the round reports each reply once, either in Replies or to the
+// TestLaterReplies checks that the round reports each reply once, either in Replies or to the
 // function of OnLaterReply.
-func TestRoundLater(t *testing.T) {
-	r := newRoundDecidedBy(4, 2)
+func TestLaterReplies(t *testing.T) {
+	r := newRoundWithQuorum(4, 2)
 	r.handleReply(0, &countedReply)
 	r.handleReply(2, &countedReply)
 	if err := r.Wait(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	r.handleReply(3, &countedReply) // before OnLaterReply is called
-	var reported []int
+	var reportedMasters []int
 	r.OnLaterReply(func(master int, got reply) {
 		if got.State != register.Counted {
 			t.Errorf("master %d: %v", master, got.State)
 		}
-		reported = append(reported, master)
+		reportedMasters = append(reportedMasters, master)
 	})
 	r.handleReply(1, &countedReply)
-	if !slices.Equal(reported, []int{3, 1}) {
-		t.Errorf("reported masters %v", reported)
+	if !slices.Equal(reportedMasters, []int{3, 1}) {
+		t.Errorf("reported masters %v", reportedMasters)
 	}
 	var states []register.State
 	for _, got := range r.Replies() {
@@ -56,9 +56,9 @@ func TestRoundLater(t *testing.T) {
 	}
 }
 
-// TestRoundDecidedByNone checks that a round that is decided without replies passes each reply to
+// TestUndecidedRound checks that a round that is decided without replies passes each reply to
 // the function of OnLaterReply.
-func TestRoundDecidedByNone(t *testing.T) {
+func TestUndecidedRound(t *testing.T) {
 	r := new(Rounds).Send(make([]*Master, 3), 0, make([]cell.Op, 3), func([]reply) bool { return true }, nil)
 	if err := r.Wait(t.Context()); err != nil {
 		t.Fatal(err)
@@ -74,7 +74,7 @@ func TestRoundDecidedByNone(t *testing.T) {
 // TestRoundReplyInBetween checks that Replies includes a reply that arrives between the decision
 // and Wait.
 func TestRoundReplyInBetween(t *testing.T) {
-	r := newRoundDecidedBy(3, 2)
+	r := newRoundWithQuorum(3, 2)
 	for i := range 3 {
 		r.handleReply(i, &countedReply)
 	}
@@ -87,7 +87,7 @@ func TestRoundReplyInBetween(t *testing.T) {
 
 // TestRoundDrop checks that Drop cancels only the ops that were not sent.
 func TestRoundDrop(t *testing.T) {
-	r := newRoundDecidedBy(3, 3)
+	r := newRoundWithQuorum(3, 3)
 	r.ops[0].send()
 	cause := errors.New("canceled")
 	ctx, cancel := context.WithCancelCause(t.Context())
@@ -110,9 +110,9 @@ func TestRoundDrop(t *testing.T) {
 	}
 }
 
-// TestRoundWithoutAnswers checks that a round ends if no master sends a reply that counts.
-func TestRoundWithoutAnswers(t *testing.T) {
-	r := newRoundDecidedBy(2, 1)
+// TestRoundWithoutReplies checks that a round ends if no master sends a reply that counts.
+func TestRoundWithoutReplies(t *testing.T) {
+	r := newRoundWithQuorum(2, 1)
 	r.handleReply(0, &reply{State: register.Unknown})
 	r.handleReply(1, &reply{State: register.Failed})
 	if err := r.Wait(t.Context()); err != nil {
@@ -120,12 +120,12 @@ func TestRoundWithoutAnswers(t *testing.T) {
 	}
 }
 
-// TestRoundAnswersOnce checks that a dropped op is not answered again when its master goes down.
+// TestSingleReplyOfRound checks that a dropped op is not answered again when its master goes down.
 // Nor is a refused op answered again when it is dropped.
-func TestRoundAnswersOnce(t *testing.T) {
+func TestSingleReplyOfRound(t *testing.T) {
 	m := New("m", nil, nil, slog.New(slog.DiscardHandler), func() float64 { return 0 })
 	for _, order := range []string{"dropped, then refused", "refused, then dropped", "refused at once, then dropped"} {
-		r := newRoundDecidedBy(1, 1)
+		r := newRoundWithQuorum(1, 1)
 		r.ops[0].round = r
 		switch order {
 		case "dropped, then refused":

@@ -26,24 +26,24 @@ func (e *echo) IsUnsupported(error) bool                     { return false }
 func (e *echo) Close()                                       {}
 
 func (e *echo) Dial(context.Context, int) (Link, error) {
-	return &echoLink{echo: e, sent: make(chan *Batch, 1), closed: make(chan struct{})}, nil
+	return &echoLink{echo: e, sentBatches: make(chan *Batch, 1), closed: make(chan struct{})}, nil
 }
 
 type echoLink struct {
 	*echo
-	sent   chan *Batch
-	closed chan struct{}
-	once   sync.Once
+	sentBatches chan *Batch
+	closed      chan struct{}
+	once        sync.Once
 }
 
-func (k *echoLink) Send(f *Batch) bool { k.sent <- f; return true }
+func (k *echoLink) Send(f *Batch) bool { k.sentBatches <- f; return true }
 func (k *echoLink) Close()             { k.once.Do(func() { close(k.closed) }) }
 
 func (k *echoLink) Receive() (*Batch, error) {
 	select {
 	case <-k.closed:
 		return nil, errors.New("closed")
-	case f := <-k.sent:
+	case f := <-k.sentBatches:
 		if k.permits != nil {
 			<-k.permits
 		}
@@ -59,8 +59,8 @@ func replyOf(key string) cell.Answer {
 		Value: cell.Value{Present: true, Text: key}}}}}
 }
 
-// runMasterOver runs a master over a transport until the test ends.
-func runMasterOver(t *testing.T, transport Transport) *Master {
+// runMasterWithTransport runs a master over a transport until the test ends.
+func runMasterWithTransport(t *testing.T, transport Transport) *Master {
 	m := New("m", transport, nil, slog.New(slog.DiscardHandler), func() float64 { return 0.5 })
 	ctx, stop := context.WithCancel(context.Background())
 	done := make(chan struct{})
@@ -70,13 +70,13 @@ func runMasterOver(t *testing.T, transport Transport) *Master {
 	return m
 }
 
-// TestRoundsAreReused checks that reused rounds get each of their replies once, and no reply of
+// TestReuseOfRounds checks that reused rounds get each of their replies once, and no reply of
 // another round. One master replies after many rounds have begun, and callers cancel rounds and
 // drop ops.
-func TestRoundsAreReused(t *testing.T) {
+func TestReuseOfRounds(t *testing.T) {
 	const callers, roundsEach = 8, 300
 	slow := &echo{permits: make(chan struct{})}
-	masters := []*Master{runMasterOver(t, &echo{}), runMasterOver(t, slow), runMasterOver(t, &echo{})}
+	masters := []*Master{runMasterWithTransport(t, &echo{}), runMasterWithTransport(t, slow), runMasterWithTransport(t, &echo{})}
 	var rounds Rounds
 	var pendingReplies, clients sync.WaitGroup
 	var mu sync.Mutex

@@ -73,7 +73,7 @@ var errLinkBroken = errors.New("the connection was closed at once")
 
 // failBatch fails all ops of a batch that was not sent.
 func (l *lane) failBatch(err error) {
-	l.inFlight.fillMissing(register.Failed, err)
+	l.inFlight.fillMissingReplies(register.Failed, err)
 	if refusal := resp.Error(""); !errors.As(err, &refusal) {
 		l.master.takeDown(err)
 	}
@@ -115,10 +115,10 @@ func (l *lane) receiveLoop(k Link) {
 func (l *lane) complete(err error) {
 	m, f := l.master, &l.inFlight
 	if err == nil && m.observeRoundTrip != nil {
-		m.observeRoundTrip(time.Since(f.sent))
+		m.observeRoundTrip(time.Since(f.sentAt))
 	}
 	if err != nil {
-		f.fillMissing(register.Unknown, err)
+		f.fillMissingReplies(register.Unknown, err)
 	}
 	if panicErr := new(contained.PanicError); errors.As(err, &panicErr) {
 		m.log.Error("internal error while processing the replies of a master; report this line", "master", m.name, "cause", panicErr)
@@ -138,19 +138,19 @@ func (l *lane) deliver() {
 	l.learnSizes()
 	l.releaseTurn()
 	f := &l.inFlight
-	var retry []*op
+	var retryOps []*op
 	for i, o := range f.ops {
 		if !o.fullScript && l.master.transport.IsUnsupported(f.replies[i].Err) {
 			o.fullScript = true
-			retry = append(retry, o)
+			retryOps = append(retryOps, o)
 		} else {
 			l.master.finish(o, &f.replies[i])
 		}
 	}
 	f.unload()
-	if len(retry) > 0 {
-		if err := l.requeue(retry); err != nil {
-			l.master.refuse(retry, err)
+	if len(retryOps) > 0 {
+		if err := l.requeue(retryOps); err != nil {
+			l.master.refuse(retryOps, err)
 		}
 	}
 }

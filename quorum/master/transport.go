@@ -37,9 +37,9 @@ type Transport interface {
 	IsUnsupported(err error) bool
 	// Do executes one command, outside of all batches.
 	Do(ctx context.Context, words ...any) (any, error)
-	// Pin makes every connection reach the same server process. It calls beforeNewServer before a
-	// connection may reach another process.
-	Pin(beforeNewServer func())
+	// PinServer makes every connection reach the same server process. It calls beforeNewServer
+	// before a connection may reach another process.
+	PinServer(beforeNewServer func())
 	// SetPassword sets the password for new connections. It does nothing if the URL has no
 	// password.
 	SetPassword(password string)
@@ -190,7 +190,7 @@ func (t *redisTransport) recordTime(f *Batch, err error) {
 	if now := time.Now(); err != nil && !now.Before(f.deadline) {
 		t.timeouts.observeTimeout()
 	} else {
-		t.timeouts.observe(now.Sub(f.sent))
+		t.timeouts.observe(now.Sub(f.sentAt))
 	}
 }
 
@@ -223,7 +223,7 @@ func decode(cellOp cell.Op, raw any) reply {
 		}
 		return reply{State: register.Failed, Err: refusal}
 	}
-	if size, skipped := sizeIn(raw); skipped {
+	if size, skipped := parseSize(raw); skipped {
 		return reply{State: register.Uncounted, Err: &tooLongError{size}}
 	}
 	answer, err := cellOp.Decode(raw)
@@ -233,9 +233,9 @@ func decode(cellOp cell.Op, raw any) reply {
 	return reply{State: register.Counted, Answer: answer}
 }
 
-// sizeIn returns the size of the strings of a reply in bytes, and whether any of them exceeded the
-// limits.
-func sizeIn(raw any) (size int, skipped bool) {
+// parseSize returns the size of the strings of a reply in bytes, and whether any of them exceeded
+// the limits.
+func parseSize(raw any) (size int, skipped bool) {
 	switch raw := raw.(type) {
 	case resp.SkippedSize:
 		return int(raw), true
@@ -243,7 +243,7 @@ func sizeIn(raw any) (size int, skipped bool) {
 		return len(raw), false
 	case []any:
 		for _, part := range raw {
-			n, exceeds := sizeIn(part)
+			n, exceeds := parseSize(part)
 			size, skipped = size+n, skipped || exceeds
 		}
 	}
@@ -264,7 +264,7 @@ const pingsPerProbe = 3
 // Probe implements Transport.
 func (t *redisTransport) Probe(ctx context.Context) (time.Duration, error) {
 	roundTrip, err := t.probeServer(ctx)
-	if errors.Is(err, errOtherServer) {
+	if errors.Is(err, errDifferentServer) {
 		t.acceptNewServer()
 		roundTrip, err = t.probeServer(ctx)
 	}

@@ -43,9 +43,9 @@ func replyTo(t *testing.T, conn *redisTransport, cellOp cell.Op) reply {
 	return f.replies[0]
 }
 
-// TestOtherScheme checks that the error of a probe names the right scheme if the URL has the wrong
-// scheme. After a successful probe, the error does not name a scheme.
-func TestOtherScheme(t *testing.T) {
+// TestUnsupportedScheme checks that the error of a probe names the right scheme if the URL has the
+// wrong scheme. After a successful probe, the error does not name a scheme.
+func TestUnsupportedScheme(t *testing.T) {
 	tlsServer := httptest.NewTLSServer(nil)
 	t.Cleanup(tlsServer.Close)
 	plain := miniredis.RunT(t)
@@ -95,8 +95,8 @@ func (undecodableOp) Decode(any) (cell.Answer, error) {
 	return cell.Answer{}, fmt.Errorf("unexpected reply")
 }
 
-// TestPanicIsContained checks that a panic while decoding a reply affects only its batch.
-func TestPanicIsContained(t *testing.T) {
+// TestPanicInDecode checks that a panic while decoding a reply affects only its batch.
+func TestPanicInDecode(t *testing.T) {
 	conn := dial(t, miniredis.RunT(t))
 	if got := replyTo(t, conn, panickingOp{}); got.State != register.Unknown || !strings.Contains(fmt.Sprint(got.Err), "boom") {
 		t.Errorf("got %+v", got)
@@ -111,9 +111,10 @@ type panickingOp struct{ undecodableOp }
 
 func (panickingOp) Decode(any) (cell.Answer, error) { panic("boom") }
 
-// TestIdleLinkCloses checks that the proxy notices at once that a server closes an idle connection,
-// as CLIENT KILL or the server's timeout does. The proxy loses no batch, and the master stays up.
-func TestIdleLinkCloses(t *testing.T) {
+// TestCloseOfIdleLink checks that the proxy notices at once that a server closes an idle
+// connection, as CLIENT KILL or the server's timeout does. The proxy loses no batch, and the master
+// stays up.
+func TestCloseOfIdleLink(t *testing.T) {
 	server := miniredis.RunT(t)
 	m := runMaster(t, "redis://"+server.Addr())
 	mustRead(t, m)
@@ -136,7 +137,7 @@ func runMaster(t *testing.T, url string) *Master {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return runMasterOver(t, conn)
+	return runMasterWithTransport(t, conn)
 }
 
 func mustRead(t *testing.T, m *Master) {

@@ -9,45 +9,45 @@ import (
 // Turns lets only a minority of the masters process long operations at the same time. So a majority
 // of the masters always answers short operations at once.
 type Turns struct {
-	mu   sync.Mutex
-	free int
-	// waiting holds, in order, the functions to call when a turn becomes free.
-	waiting []func()
+	mu        sync.Mutex
+	freeTurns int
+	// onTurnQueue holds, in order, the functions to call when a turn becomes free.
+	onTurnQueue []func()
 }
 
 // NewTurns returns Turns for a number of masters. At least one master has a turn at a time.
-func NewTurns(masters int) *Turns { return &Turns{free: max(1, masters-vote.Majority(masters))} }
+func NewTurns(masters int) *Turns { return &Turns{freeTurns: max(1, masters-vote.Majority(masters))} }
 
 // acquire takes a turn and returns true. If no turn is free, acquire returns false, and release
 // calls onTurn when the caller gets a turn.
 func (t *Turns) acquire(onTurn func()) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.free == 0 {
-		t.waiting = append(t.waiting, onTurn)
+	if t.freeTurns == 0 {
+		t.onTurnQueue = append(t.onTurnQueue, onTurn)
 		return false
 	}
-	t.free--
+	t.freeTurns--
 	return true
 }
 
 // release passes the turn to the next waiting lane, if there is one.
 func (t *Turns) release() {
 	t.mu.Lock()
-	if len(t.waiting) == 0 {
-		t.free++
+	if len(t.onTurnQueue) == 0 {
+		t.freeTurns++
 		t.mu.Unlock()
 		return
 	}
-	onTurn := t.waiting[0]
-	t.waiting = t.waiting[1:]
+	onTurn := t.onTurnQueue[0]
+	t.onTurnQueue = t.onTurnQueue[1:]
 	t.mu.Unlock()
 	onTurn()
 }
 
-// mayTakeLong reports whether the lane may send long ops now. Otherwise startTurn sends them when
-// the lane gets a turn.
-func (l *lane) mayTakeLong() bool {
+// mayTakeLongOps reports whether the lane may send long ops now. Otherwise startTurn sends them
+// when the lane gets a turn.
+func (l *lane) mayTakeLongOps() bool {
 	if l.turns == nil || l.hasTurn || len(l.longQueue) == 0 {
 		return true
 	}

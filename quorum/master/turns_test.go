@@ -64,7 +64,7 @@ func TestTurns(t *testing.T) {
 	want(4, "long")
 	answer(2)
 	answer(4)
-	if turns.free != 2 || len(turns.waiting) > 0 {
-		t.Errorf("%d turns are free, %d masters wait", turns.free, len(turns.waiting))
+	if turns.freeTurns != 2 || len(turns.onTurnQueue) > 0 {
+		t.Errorf("%d turns are free, %d masters wait", turns.freeTurns, len(turns.onTurnQueue))
 	}
 }

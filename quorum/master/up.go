@@ -16,30 +16,30 @@ func (m *Master) bringUp(roundTrip time.Duration) error {
 			return err
 		}
 	}
-	m.open(roundTrip)
+	m.openLanes(roundTrip)
 	return nil
 }
 
 func (m *Master) pendingBatches() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return len(m.pending.removals) / maxBatch
+	return len(m.pendingRemovals.removals) / maxBatch
 }
 
 func (m *Master) takePendingBatch() []*op {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.pending.take(maxBatch)
+	return m.pendingRemovals.take(maxBatch)
 }
 
-// open makes the lanes accept ops again, behind the pending removals.
-func (m *Master) open(roundTrip time.Duration) {
+// openLanes makes the lanes accept ops again, behind the pending removals.
+func (m *Master) openLanes(roundTrip time.Duration) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.roundTrip = roundTrip
 	m.logUp()
 	m.cause, m.stateSince = nil, time.Now()
-	pending := m.pending.take(len(m.pending.removals))
+	pending := m.pendingRemovals.take(len(m.pendingRemovals.removals))
 	for _, l := range m.allLanes {
 		if l.open(pending) {
 			m.tasks.Go(l.launch)
@@ -93,16 +93,16 @@ func (m *Master) sendPendingBatch(ops []*op) error {
 func (m *Master) exchange(f *Batch) error {
 	k, err := m.dial(f.db)
 	if err != nil {
-		f.fillMissing(register.Failed, err)
+		f.fillMissingReplies(register.Failed, err)
 		return err
 	}
 	defer k.Close()
 	if !k.Send(f) {
-		f.fillMissing(register.Failed, errLinkBroken)
+		f.fillMissingReplies(register.Failed, errLinkBroken)
 		return errLinkBroken
 	}
 	_, err = k.Receive()
-	f.fillMissing(register.Unknown, err)
+	f.fillMissingReplies(register.Unknown, err)
 	return err
 }
 
@@ -110,7 +110,7 @@ func (m *Master) exchange(f *Batch) error {
 func (m *Master) addPending(o *op) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if !m.pending.add(o) {
+	if !m.pendingRemovals.add(o) {
 		m.log.Debug("too many pending removals: the key stays until its lease expires", "master", m.name)
 	}
 }
@@ -121,7 +121,7 @@ func (m *Master) sendPending() {
 	m.mu.Lock()
 	var ops []*op
 	if m.cause == nil {
-		ops = m.pending.take(maxBatch)
+		ops = m.pendingRemovals.take(maxBatch)
 	}
 	m.mu.Unlock()
 	for _, o := range ops {

@@ -21,7 +21,7 @@ func (t *redisTransport) Watch(ctx context.Context, db int) (net.Conn, error) {
 	w := &watchConn{conn, t}
 	if !t.addLink(w, serverNumber, func() { _ = w.Close() }) {
 		_ = w.Close()
-		return nil, errOtherServer
+		return nil, errDifferentServer
 	}
 	return w, nil
 }

@@ -62,9 +62,9 @@ func (l *connection) write() {
 	defer l.End()
 	for {
 		select {
-		case <-l.Ended:
+		case <-l.EndSignal:
 			return
-		case <-l.Due:
+		case <-l.DueSignal:
 		}
 		l.mu.Lock()
 		l.lastSent = l.lastRequested
@@ -92,16 +92,16 @@ func (l *connection) extendDeadline() {
 
 // read processes messages of the master until the connection ends. It calls receive for each
 // message, and flushed when all messages from before a flush have arrived.
-func (l *connection) read(channel string, receive func(Message) error, flushed func(uint64)) error {
+func (l *connection) read(channel string, receive func(Message) error, onFlushed func(uint64)) error {
 	for {
-		raw, kind, err := pushconn.Next(l.In)
+		raw, kind, err := pushconn.ReadNext(l.In)
 		if err != nil {
 			return err
 		}
 		if kind == resp.Push {
-			err = l.push(raw, channel, receive)
+			err = l.handlePush(raw, channel, receive)
 		} else {
-			err = l.answer(raw, flushed)
+			err = l.handleAnswer(raw, onFlushed)
 		}
 		if err != nil {
 			return err
@@ -110,9 +110,9 @@ func (l *connection) read(channel string, receive func(Message) error, flushed f
 	}
 }
 
-// push processes a message. It ignores texts that no proxy has published, because clients of the
-// masters may also publish on the channel.
-func (l *connection) push(raw any, channel string, receive func(Message) error) error {
+// handlePush processes a message. It ignores texts that no proxy has published, because clients of
+// the masters may also publish on the channel.
+func (l *connection) handlePush(raw any, channel string, receive func(Message) error) error {
 	parts, _ := raw.([]any)
 	if len(parts) != 3 || parts[0] != any("message") || parts[1] != any(channel) {
 		return pushconn.ErrUnsolicited
@@ -128,8 +128,8 @@ func (l *connection) push(raw any, channel string, receive func(Message) error) 
 	return receive(m)
 }
 
-// answer processes the reply to a PING.
-func (l *connection) answer(raw any, flushed func(uint64)) error {
+// handleAnswer processes the reply to a PING.
+func (l *connection) handleAnswer(raw any, onFlushed func(uint64)) error {
 	if refusal, ok := raw.(resp.Error); ok {
 		return refusal
 	}
@@ -142,6 +142,6 @@ func (l *connection) answer(raw any, flushed func(uint64)) error {
 	}
 	l.lastAnswered = flush
 	l.mu.Unlock()
-	flushed(flush)
+	onFlushed(flush)
 	return nil
 }

@@ -8,11 +8,11 @@ package messages
 type epochs struct {
 	// minConnected is the minimum number of connected masters such that every majority includes one
 	// of them.
-	minConnected int
-	connected    []bool // by master
-	// current is the epoch of new members; nil: not created yet.
-	current *epoch
-	set     map[*epoch]bool
+	minConnected     int
+	connectedMasters []bool // by master
+	// currentEpoch is the epoch of new members; nil: not created yet.
+	currentEpoch *epoch
+	set          map[*epoch]bool
 }
 
 // epoch holds the members that joined while the same masters were connected.
@@ -22,52 +22,52 @@ type epoch struct {
 }
 
 func newEpochs(masters, need int) *epochs {
-	return &epochs{minConnected: need, connected: make([]bool, masters), set: map[*epoch]bool{}}
+	return &epochs{minConnected: need, connectedMasters: make([]bool, masters), set: map[*epoch]bool{}}
 }
 
 // masterConnected records that a master is connected.
 func (e *epochs) masterConnected(master int) {
-	e.connected[master] = true
-	e.startNew()
+	e.connectedMasters[master] = true
+	e.startEpoch()
 }
 
 // masterDisconnected records that a master is no longer connected. It removes and returns the
 // members that may now miss a message.
-func (e *epochs) masterDisconnected(master int) (affected []*Subscription) {
-	e.connected[master] = false
-	e.startNew()
+func (e *epochs) masterDisconnected(master int) (lostSubscriptions []*Subscription) {
+	e.connectedMasters[master] = false
+	e.startEpoch()
 	for ep := range e.set {
 		if ep.connected[master] = false; countTrue(ep.connected) >= e.minConnected {
 			continue
 		}
 		for m := range ep.members {
 			m.epoch = nil
-			affected = append(affected, m)
+			lostSubscriptions = append(lostSubscriptions, m)
 		}
 		delete(e.set, ep)
 	}
-	return affected
+	return lostSubscriptions
 }
 
-// startNew makes further members join a new epoch.
-func (e *epochs) startNew() {
-	if e.current != nil && len(e.current.members) == 0 {
-		delete(e.set, e.current)
+// startEpoch makes further members join a new epoch.
+func (e *epochs) startEpoch() {
+	if e.currentEpoch != nil && len(e.currentEpoch.members) == 0 {
+		delete(e.set, e.currentEpoch)
 	}
-	e.current = nil
+	e.currentEpoch = nil
 }
 
 // join adds a member if at least need masters are connected, and reports whether it did.
 func (e *epochs) join(m *Subscription) bool {
-	if countTrue(e.connected) < e.minConnected {
+	if countTrue(e.connectedMasters) < e.minConnected {
 		return false
 	}
-	if e.current == nil {
-		e.current = &epoch{connected: append([]bool(nil), e.connected...), members: map[*Subscription]bool{}}
-		e.set[e.current] = true
+	if e.currentEpoch == nil {
+		e.currentEpoch = &epoch{connected: append([]bool(nil), e.connectedMasters...), members: map[*Subscription]bool{}}
+		e.set[e.currentEpoch] = true
 	}
-	m.epoch = e.current
-	e.current.members[m] = true
+	m.epoch = e.currentEpoch
+	e.currentEpoch.members[m] = true
 	return true
 }
 
@@ -78,21 +78,21 @@ func (e *epochs) leave(m *Subscription) {
 		return
 	}
 	delete(ep.members, m)
-	if len(ep.members) == 0 && ep != e.current {
+	if len(ep.members) == 0 && ep != e.currentEpoch {
 		delete(e.set, ep)
 	}
 }
 
 // removeAll removes and returns all members.
-func (e *epochs) removeAll() (affected []*Subscription) {
+func (e *epochs) removeAll() (lostSubscriptions []*Subscription) {
 	for ep := range e.set {
 		for m := range ep.members {
 			m.epoch = nil
-			affected = append(affected, m)
+			lostSubscriptions = append(lostSubscriptions, m)
 		}
 	}
-	e.current, e.set = nil, map[*epoch]bool{}
-	return affected
+	e.currentEpoch, e.set = nil, map[*epoch]bool{}
+	return lostSubscriptions
 }
 
 func countTrue(values []bool) (n int) {

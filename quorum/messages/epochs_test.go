@@ -23,35 +23,35 @@ func TestEpochs(t *testing.T) {
 
 // runEpochs performs one run of TestEpochs. It returns the number of members that were removed
 // because they may miss a message.
-func runEpochs(t *testing.T, random *rand.Rand, masters, majority int) (affected int) {
+func runEpochs(t *testing.T, random *rand.Rand, masters, majority int) (affectedCount int) {
 	t.Helper()
 	e := newEpochs(masters, masters-majority+1)
 	members := map[*Subscription]bool{}
 	type publication struct {
-		remaining []int
-		missing   map[*Subscription]bool // members at the start that have not got the message
+		remainingMasters []int
+		missingMembers   map[*Subscription]bool // members at the start that have not got the message
 	}
 	var publications []*publication
 	for range 60 {
 		i := random.IntN(masters)
 		switch random.IntN(5) {
 		case 0:
-			if !e.connected[i] {
+			if !e.connectedMasters[i] {
 				e.masterConnected(i)
 			}
 		case 1:
-			if e.connected[i] && random.IntN(2) == 0 {
+			if e.connectedMasters[i] && random.IntN(2) == 0 {
 				for _, m := range e.masterDisconnected(i) {
 					delete(members, m)
-					affected++
+					affectedCount++
 				}
 			}
 		case 2:
 			joinAndLeave(random, e, members)
 		case 3:
-			f := &publication{remaining: random.Perm(masters)[:majority], missing: map[*Subscription]bool{}}
+			f := &publication{remainingMasters: random.Perm(masters)[:majority], missingMembers: map[*Subscription]bool{}}
 			for m := range members {
-				f.missing[m] = true
+				f.missingMembers[m] = true
 			}
 			publications = append(publications, f)
 		case 4:
@@ -59,13 +59,13 @@ func runEpochs(t *testing.T, random *rand.Rand, masters, majority int) (affected
 				continue
 			}
 			f := publications[0]
-			if e.connected[f.remaining[0]] {
-				clear(f.missing) // all members get it from this master
+			if e.connectedMasters[f.remainingMasters[0]] {
+				clear(f.missingMembers) // all members get it from this master
 			}
-			if f.remaining = f.remaining[1:]; len(f.remaining) > 0 {
+			if f.remainingMasters = f.remainingMasters[1:]; len(f.remainingMasters) > 0 {
 				continue
 			}
-			for m := range f.missing {
+			for m := range f.missingMembers {
 				if members[m] {
 					t.Fatalf("a member has missed a message of %d masters", masters)
 				}
@@ -76,7 +76,7 @@ func runEpochs(t *testing.T, random *rand.Rand, masters, majority int) (affected
 	if len(e.set) > len(members)+1 {
 		t.Fatalf("%d epochs of %d members", len(e.set), len(members))
 	}
-	return affected
+	return affectedCount
 }
 
 func joinAndLeave(random *rand.Rand, e *epochs, members map[*Subscription]bool) {

@@ -97,8 +97,8 @@ func awaitCondition(t *testing.T, condition func() bool) {
 	redistest.Await(t, "the condition", condition)
 }
 
-func numberedMessage(n, after uint64) Message {
-	return Message{Source: "0123456789abcdef", Number: n, Previous: after, Channel: "c", Payload: fmt.Sprint(n)}
+func numberedMessage(n, previous uint64) Message {
+	return Message{Source: "0123456789abcdef", Number: n, PreviousNumber: previous, Channel: "c", Payload: fmt.Sprint(n)}
 }
 
 // TestGap checks a message that one master does not deliver. The Listener gets it from another
@@ -124,39 +124,39 @@ func TestGap(t *testing.T) {
 	awaitCondition(t, box.contains("[1 2 3 5 6]"))
 }
 
-// TestDecidedBefore checks that a Listener ignores messages of its own process that were decided
+// TestDecidedNumbers checks that a Listener ignores messages of its own process that were decided
 // before it began to listen. It delivers messages that were still undecided then.
-func TestDecidedBefore(t *testing.T) {
+func TestDecidedNumbers(t *testing.T) {
 	server, client := newRealMaster(t)
 	l, box := newTestListener(t, 1, server)
-	var sent []Message
-	publish := func(last *uint64) {
-		m := l.opts.OwnSource.Begin(Message{Channel: "c"}, last)
+	var sentMessages []Message
+	publish := func(lastNumber *uint64) {
+		m := l.opts.OwnSource.Begin(Message{Channel: "c"}, lastNumber)
 		m.Payload = fmt.Sprint(m.Number)
-		sent = append(sent, m)
+		sentMessages = append(sentMessages, m)
 	}
 	var a, b uint64
 	for _, last := range []*uint64{&a, &a, &b, &a, &b} {
 		publish(last)
 	}
 	for _, n := range []int{1, 3, 4} { // 2 and 5 stay undecided
-		l.opts.OwnSource.End(sent[n-1])
+		l.opts.OwnSource.End(sentMessages[n-1])
 	}
 	defer mustJoin(t, l, func() {}).Leave()
 	publish(&a)
-	for _, m := range sent {
+	for _, m := range sentMessages {
 		do(t, client, "PUBLISH", "test", m.Encode())
 	}
 	awaitCondition(t, box.contains("[2 5 6]"))
-	l.Deliver(sent[0])
+	l.Deliver(sentMessages[0])
 	if !box.contains("[2 5 6]")() {
 		t.Error("a message was delivered that was decided before the member joined")
 	}
 }
 
-// TestLost checks that a member whose master disconnects is notified once. A later member gets
-// messages again.
-func TestLost(t *testing.T) {
+// TestLostSubscription checks that a member whose master disconnects is notified once. A later
+// member gets messages again.
+func TestLostSubscription(t *testing.T) {
 	server, client := newRealMaster(t)
 	l, box := newTestListener(t, 1, server)
 	losses := make(chan struct{}, 2)
@@ -176,8 +176,8 @@ func TestLost(t *testing.T) {
 	}
 }
 
-// TestRefused checks that a member does not wait for a master that refuses SUBSCRIBE.
-func TestRefused(t *testing.T) {
+// TestRefusedSubscription checks that a member does not wait for a master that refuses SUBSCRIBE.
+func TestRefusedSubscription(t *testing.T) {
 	for _, right := range []string{"-subscribe", "resetchannels"} {
 		server, client := newRealMaster(t)
 		do(t, client, "ACL", "SETUSER", "default", "+@all", right)
@@ -192,8 +192,9 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestIdle checks that the proxy does not listen to masters while the Listener has no members.
-func TestIdle(t *testing.T) {
+// TestIdleListener checks that the proxy does not listen to masters while the Listener has no
+// members.
+func TestIdleListener(t *testing.T) {
 	server, client := newRealMaster(t)
 	l, _ := newTestListener(t, 1, server)
 	mustJoin(t, l, func() { t.Error("the member was notified") }).Leave()
@@ -201,7 +202,7 @@ func TestIdle(t *testing.T) {
 	p := l.period
 	l.mu.Unlock()
 	p.mu.Lock()
-	p.idleSince = p.idleSince.Add(-pushconn.Linger)
+	p.idleSince = p.idleSince.Add(-pushconn.IdleTimeout)
 	p.mu.Unlock()
 	awaitCondition(t, func() bool { return fmt.Sprint(do(t, client, "PUBSUB", "NUMSUB", "test")) == "[test 0]" })
 	l.mu.Lock()
@@ -211,8 +212,9 @@ func TestIdle(t *testing.T) {
 	}
 }
 
-// TestClosed checks that a closed Listener notifies its members, and accepts no new members.
-func TestClosed(t *testing.T) {
+// TestClosedListener checks that a closed Listener notifies its members, and accepts no new
+// members.
+func TestClosedListener(t *testing.T) {
 	server, _ := newRealMaster(t)
 	l, _ := newTestListener(t, 1, server)
 	losses := make(chan struct{}, 1)
@@ -235,7 +237,7 @@ func newFakeMaster(text string) server {
 		err := errors.New("once")
 		var conn net.Conn
 		// The greeting answers HELLO and SUBSCRIBE. The text follows.
-		once.Do(func() { conn, err = redistest.FakeServer(greeting+text), nil })
+		once.Do(func() { conn, err = redistest.DialFakeServer(greeting+text), nil })
 		return conn, err
 	}}
 }
@@ -251,8 +253,8 @@ func TestUnexpectedMessages(t *testing.T) {
 		flood.WriteString(push(numberedMessage(n, 0).Encode()))
 	}
 	for name, test := range map[string]struct {
-		text string
-		ends bool
+		text    string
+		wantEnd bool
 	}{
 		"another push":               {">2\r\n$10\r\ninvalidate\r\n*1\r\n$1\r\nk\r\n", true},
 		"another channel":            {strings.Replace(push("x"), "$4\r\ntest", "$4\r\nelse", 1), true},
@@ -271,13 +273,13 @@ func TestUnexpectedMessages(t *testing.T) {
 			// Join waits up to this long for a fake master that has disconnected.
 			l.opts.JoinTimeout = time.Second
 			defer mustJoin(t, l, func() { t.Error("the loss of the other master affects the member") }).Leave()
-			if test.ends {
+			if test.wantEnd {
 				awaitCondition(t, func() bool { return !l.IsConnected(1) && l.Causes()[1] != nil })
 			}
 			do(t, client, "PUBLISH", "test", numberedMessage(1, 0).Encode())
 			// A message that ends the connection would have arrived.
 			time.Sleep(20 * time.Millisecond)
-			if !test.ends && !l.IsConnected(1) {
+			if !test.wantEnd && !l.IsConnected(1) {
 				t.Error(l.Causes()[1])
 			}
 		})

@@ -6,7 +6,7 @@ import (
 )
 
 func FuzzDecode(f *testing.F) {
-	f.Add(Message{Source: strings.Repeat("a", sourceSize), Number: 3, Previous: 2, DecidedUpTo: 1, Shard: true, Channel: "c\n",
+	f.Add(Message{Source: strings.Repeat("a", sourceSize), Number: 3, PreviousNumber: 2, LastDecided: 1, Shard: true, Channel: "c\n",
 		Payload: "\x00 p"}.Encode())
 	f.Add("1 aaaaaaaaaaaaaaaa m 1 0 0 0\n")
 	f.Add("1 aaaaaaaaaaaaaaaa m 1 1 0 0\n")
@@ -18,7 +18,7 @@ func FuzzDecode(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if m.Number == 0 || m.Previous >= m.Number || m.DecidedUpTo >= m.Number || len(m.Source) != sourceSize {
+		if m.Number == 0 || m.PreviousNumber >= m.Number || m.LastDecided >= m.Number || len(m.Source) != sourceSize {
 			t.Fatalf("%+v", m)
 		}
 		if decoded, err := decode(m.Encode()); err != nil || decoded != m {
@@ -29,7 +29,7 @@ func FuzzDecode(f *testing.F) {
 
 // TestHead checks that the longest head of a message is within its limit.
 func TestHead(t *testing.T) {
-	m := Message{Source: strings.Repeat("f", sourceSize), Number: 1<<63 - 1, Previous: 1<<63 - 2, DecidedUpTo: 1<<63 - 2,
+	m := Message{Source: strings.Repeat("f", sourceSize), Number: 1<<63 - 1, PreviousNumber: 1<<63 - 2, LastDecided: 1<<63 - 2,
 		Shard: true, Channel: strings.Repeat("c", MaxSize)}
 	if head := len(m.Encode()) - MaxSize; head > headSize {
 		t.Errorf("%d bytes", head)
@@ -39,7 +39,7 @@ func TestHead(t *testing.T) {
 	}
 }
 
-// TestSource checks that DecidedUpTo covers a number only when that number and all lower numbers
+// TestSource checks that LastDecided covers a number only when that number and all lower numbers
 // are decided.
 func TestSource(t *testing.T) {
 	s := NewSource()
@@ -49,7 +49,7 @@ func TestSource(t *testing.T) {
 	third := s.Begin(Message{}, &b)
 	s.End(first)
 	fourth := s.Begin(Message{}, &a)
-	if first.Previous != 0 || third.Previous != 2 || third.DecidedUpTo != 0 || fourth.Previous != 1 || fourth.DecidedUpTo != 2 ||
+	if first.PreviousNumber != 0 || third.PreviousNumber != 2 || third.LastDecided != 0 || fourth.PreviousNumber != 1 || fourth.LastDecided != 2 ||
 		fourth.Number != 4 {
 		t.Errorf("%+v %+v %+v %+v", first, second, third, fourth)
 	}

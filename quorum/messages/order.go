@@ -32,17 +32,17 @@ type order struct {
 
 // source holds the state of one proxy's messages.
 type source struct {
-	// highest is the highest number that has arrived. missing holds the lower numbers that have not
-	// arrived.
-	highest uint64
-	missing []gap
-	// decided is the highest DecidedUpTo of the arrived messages. decidedAtFlush is its value at
-	// the start of the current flush.
-	decided, decidedAtFlush uint64
-	// waiting holds the messages that have arrived and wait for earlier messages, by number. They
-	// also count as missing.
-	waiting []waitingMessage
-	lastUse uint64 // value of useCounter at the last use
+	// highestNumber is the highest number that has arrived. gaps holds the lower numbers that have
+	// not arrived.
+	highestNumber uint64
+	gaps          []gap
+	// lastDecided is the highest LastDecided of the arrived messages. lastDecidedAtFlush is its
+	// value at the start of the current flush.
+	lastDecided, lastDecidedAtFlush uint64
+	// waitingMessages holds the messages that have arrived and wait for earlier messages, by
+	// number. They also count as missing.
+	waitingMessages []waitingMessage
+	lastUse         uint64 // value of useCounter at the last use
 }
 
 // gap is the range of numbers from first to last.
@@ -58,17 +58,17 @@ type waitingMessage struct {
 // add processes a message that a master delivered, and returns the messages to deliver now. If the
 // message must wait for an earlier message, mustWait is set. It waits at most until flush number
 // flush has ended. If add returns an error, it changes nothing.
-func (o *order) add(m Message, flush uint64) (ready []Message, mustWait bool, err error) {
+func (o *order) add(m Message, flush uint64) (readyMessages []Message, mustWait bool, err error) {
 	s := o.source(m.Source)
 	at, isWaiting := s.find(m.Number)
 	switch {
 	case isWaiting || !s.isMissing(m.Number):
 		return nil, false, nil
-	case !s.blocks(m.Previous):
-		if len(s.missing) >= maxGaps && s.addsGap(m.Number) {
+	case !s.blocks(m.PreviousNumber):
+		if len(s.gaps) >= maxGaps && s.addsGap(m.Number) {
 			return nil, false, errOverLimit
 		}
-		s.decided = max(s.decided, m.DecidedUpTo)
+		s.lastDecided = max(s.lastDecided, m.LastDecided)
 		s.markDone(m.Number)
 		return append([]Message{m}, o.release(s, 0)...), false, nil
 	}
@@ -76,17 +76,17 @@ func (o *order) add(m Message, flush uint64) (ready []Message, mustWait bool, er
 		return nil, false, errOverLimit
 	}
 	o.waitingBytes += m.size()
-	s.waiting = slices.Insert(s.waiting, at, waitingMessage{m, flush})
+	s.waitingMessages = slices.Insert(s.waitingMessages, at, waitingMessage{m, flush})
 	return nil, true, nil
 }
 
-// seed sets which messages of a source may still arrive: numbers above last, and the sorted
+// addSource sets which messages of a source may still arrive: numbers above last, and the sorted
 // undecided numbers.
-func (o *order) seed(name string, last uint64, undecided []uint64) {
+func (o *order) addSource(name string, lastNumber uint64, undecidedNumbers []uint64) {
 	s := o.source(name)
-	s.highest = last
-	for _, number := range undecided {
-		s.missing = append(s.missing, gap{number, number})
+	s.highestNumber = lastNumber
+	for _, number := range undecidedNumbers {
+		s.gaps = append(s.gaps, gap{number, number})
 	}
 }
 
@@ -96,39 +96,39 @@ func (m *Message) size() int { return headSize + len(m.Channel) + len(m.Payload)
 // beginFlush records the start of a flush.
 func (o *order) beginFlush() {
 	for _, s := range o.sources {
-		s.decidedAtFlush = s.decided
+		s.lastDecidedAtFlush = s.lastDecided
 	}
 }
 
 // endFlush records the end of flush number f, and returns the messages to deliver now. They waited
 // for messages that did not arrive, because no majority accepted those messages. endFlush abandons
 // the missing messages that were decided before the flush.
-func (o *order) endFlush(f uint64) (ready []Message) {
+func (o *order) endFlush(f uint64) (readyMessages []Message) {
 	for _, s := range o.sources {
-		ready = append(ready, o.release(s, f)...)
-		s.abandonDecided()
+		readyMessages = append(readyMessages, o.release(s, f)...)
+		s.abandonDecidedGaps()
 	}
-	return ready
+	return readyMessages
 }
 
 // release removes and returns the messages that need not wait after flush number f. A message that
 // waited for a message that did not arrive also waits for the messages with lower numbers: the
 // client may have sent one of them before the missing message.
-func (o *order) release(s *source, f uint64) (ready []Message) {
-	for i := 0; i < len(s.waiting); {
-		w := s.waiting[i]
-		if (w.flush > f || i > 0) && s.blocks(w.Previous) {
+func (o *order) release(s *source, f uint64) (readyMessages []Message) {
+	for i := 0; i < len(s.waitingMessages); {
+		w := s.waitingMessages[i]
+		if (w.flush > f || i > 0) && s.blocks(w.PreviousNumber) {
 			i++
 			continue
 		}
-		s.waiting = slices.Delete(s.waiting, i, i+1)
+		s.waitingMessages = slices.Delete(s.waitingMessages, i, i+1)
 		o.waitingBytes -= w.size()
-		s.decided = max(s.decided, w.DecidedUpTo)
+		s.lastDecided = max(s.lastDecided, w.LastDecided)
 		s.markDone(w.Number)
-		s.markDone(w.Previous) // a later arrival would be out of order
-		ready = append(ready, w.Message)
+		s.markDone(w.PreviousNumber) // a later arrival would be out of order
+		readyMessages = append(readyMessages, w.Message)
 	}
-	return ready
+	return readyMessages
 }
 
 // source returns the source with a name. A new source may replace the least recently used source.
@@ -156,36 +156,36 @@ func (o *order) removeOldestSource() {
 			oldest = name
 		}
 	}
-	for _, w := range o.sources[oldest].waiting {
+	for _, w := range o.sources[oldest].waitingMessages {
 		o.waitingBytes -= w.size()
 	}
 	delete(o.sources, oldest)
 }
 
 // find returns the index at which a message waits, or would wait.
-func (s *source) find(number uint64) (at int, found bool) {
-	return slices.BinarySearchFunc(s.waiting, number, func(w waitingMessage, n uint64) int { return cmp.Compare(w.Number, n) })
+func (s *source) find(number uint64) (index int, found bool) {
+	return slices.BinarySearchFunc(s.waitingMessages, number, func(w waitingMessage, n uint64) int { return cmp.Compare(w.Number, n) })
 }
 
-// gapOf returns the index of the gap that contains a number. If no gap contains it, at is the
+// gapOf returns the index of the gap that contains a number. If no gap contains it, index is the
 // insertion index of a new gap.
-func (s *source) gapOf(number uint64) (at int, found bool) {
-	at, _ = slices.BinarySearchFunc(s.missing, number, func(g gap, n uint64) int { return cmp.Compare(g.last, n) })
-	return at, at < len(s.missing) && s.missing[at].first <= number
+func (s *source) gapOf(number uint64) (index int, found bool) {
+	index, _ = slices.BinarySearchFunc(s.gaps, number, func(g gap, n uint64) int { return cmp.Compare(g.last, n) })
+	return index, index < len(s.gaps) && s.gaps[index].first <= number
 }
 
 // isMissing reports whether a message was neither delivered nor abandoned.
 func (s *source) isMissing(number uint64) bool {
 	_, found := s.gapOf(number)
-	return found || number > s.highest
+	return found || number > s.highestNumber
 }
 
 // addsGap reports whether the arrival of a missing message adds a gap.
 func (s *source) addsGap(number uint64) bool {
 	if at, found := s.gapOf(number); found {
-		return s.missing[at].first < number && number < s.missing[at].last
+		return s.gaps[at].first < number && number < s.gaps[at].last
 	}
-	return number > s.highest+1
+	return number > s.highestNumber+1
 }
 
 // blocks reports whether the next message of the same client has to wait for message number.
@@ -196,37 +196,37 @@ func (s *source) blocks(number uint64) bool {
 
 // markDone records that a message is delivered or abandoned.
 func (s *source) markDone(number uint64) {
-	if number > s.highest {
-		if number > s.highest+1 {
-			s.missing = append(s.missing, gap{s.highest + 1, number - 1})
+	if number > s.highestNumber {
+		if number > s.highestNumber+1 {
+			s.gaps = append(s.gaps, gap{s.highestNumber + 1, number - 1})
 		}
-		s.highest = number
+		s.highestNumber = number
 		return
 	}
 	at, found := s.gapOf(number)
 	if !found {
 		return
 	}
-	g := s.missing[at]
-	var remaining []gap
+	g := s.gaps[at]
+	var remainingGaps []gap
 	if g.first < number {
-		remaining = append(remaining, gap{g.first, number - 1})
+		remainingGaps = append(remainingGaps, gap{g.first, number - 1})
 	}
 	if number < g.last {
-		remaining = append(remaining, gap{number + 1, g.last})
+		remainingGaps = append(remainingGaps, gap{number + 1, g.last})
 	}
-	s.missing = slices.Replace(s.missing, at, at+1, remaining...)
+	s.gaps = slices.Replace(s.gaps, at, at+1, remainingGaps...)
 }
 
-// abandonDecided abandons the missing messages that were decided before the flush began.
-func (s *source) abandonDecided() {
+// abandonDecidedGaps abandons the missing messages that were decided before the flush began.
+func (s *source) abandonDecidedGaps() {
 	n := 0
-	for n < len(s.missing) && s.missing[n].last <= s.decidedAtFlush {
+	for n < len(s.gaps) && s.gaps[n].last <= s.lastDecidedAtFlush {
 		n++
 	}
-	s.missing = slices.Delete(s.missing, 0, n)
-	if len(s.missing) > 0 && s.missing[0].first <= s.decidedAtFlush {
-		s.missing[0].first = s.decidedAtFlush + 1
+	s.gaps = slices.Delete(s.gaps, 0, n)
+	if len(s.gaps) > 0 && s.gaps[0].first <= s.lastDecidedAtFlush {
+		s.gaps[0].first = s.lastDecidedAtFlush + 1
 	}
-	s.highest = max(s.highest, s.decidedAtFlush)
+	s.highestNumber = max(s.highestNumber, s.lastDecidedAtFlush)
 }

@@ -7,11 +7,11 @@ import (
 )
 
 // route holds the sequence of messages that a master delivers, with the times of their publication
-// on that master. next is the index of the next message.
+// on that master. nextIndex is the index of the next message.
 type route struct {
-	messages []Message
-	times    []int
-	next     int
+	messages  []Message
+	times     []int
+	nextIndex int
 }
 
 // TestOrder publishes messages of four clients of one proxy. Random majorities of five masters
@@ -56,9 +56,9 @@ type publication struct {
 // publishAll publishes 60 messages of four clients of one proxy on five masters, on each master in
 // the order in which they were sent. It returns the routes, and the numbers that a majority
 // accepted.
-func publishAll(random *rand.Rand) (routes []*route, accepted map[uint64]bool) {
+func publishAll(random *rand.Rand) (routes []*route, acceptedNumbers map[uint64]bool) {
 	source, last := NewSource(), map[byte]*uint64{'a': new(uint64), 'b': new(uint64), 'c': new(uint64), 'd': new(uint64)}
-	inFlight, accepted := map[byte]*publication{}, map[uint64]bool{}
+	inFlight, acceptedNumbers := map[byte]*publication{}, map[uint64]bool{}
 	lanes := make([][]*publication, 5)
 	for range lanes {
 		routes = append(routes, &route{})
@@ -80,7 +80,7 @@ func publishAll(random *rand.Rand) (routes []*route, accepted map[uint64]bool) {
 		case f != nil && (f.acceptCount >= 3 || f.masters < 3 && random.IntN(5) == 0): // decided
 			source.End(f.Message)
 			if f.acceptCount >= 3 {
-				accepted[f.Number] = true
+				acceptedNumbers[f.Number] = true
 			}
 			delete(inFlight, client)
 		}
@@ -92,7 +92,7 @@ func publishAll(random *rand.Rand) (routes []*route, accepted map[uint64]bool) {
 			routes[i].messages, routes[i].times = append(routes[i].messages, f.Message), append(routes[i].times, step)
 		}
 	}
-	return routes, accepted
+	return routes, acceptedNumbers
 }
 
 // deliverAll returns the messages that arrive by the routes, of which at most two break.
@@ -108,18 +108,18 @@ func deliverAll(t *testing.T, random *rand.Rand, routes []*route) (got []Message
 		routes[i].messages, routes[i].times = routes[i].messages[:count], routes[i].times[:count]
 	}
 	hasMessages := func() bool {
-		return slices.ContainsFunc(routes, func(r *route) bool { return r.next < len(r.messages) })
+		return slices.ContainsFunc(routes, func(r *route) bool { return r.nextIndex < len(r.messages) })
 	}
 	for hasMessages() || flushing || flush < 3 || o.waitingBytes > 0 && flush < 100 {
 		r := routes[random.IntN(5)]
-		if r.next < len(r.messages) {
-			ready, _, err := o.add(r.messages[r.next], flush+1)
+		if r.nextIndex < len(r.messages) {
+			ready, _, err := o.add(r.messages[r.nextIndex], flush+1)
 			if err != nil {
 				t.Fatal(err)
 			}
 			got = append(got, ready...)
-			lastTime = max(lastTime, r.times[r.next])
-			r.next++
+			lastTime = max(lastTime, r.times[r.nextIndex])
+			r.nextIndex++
 		}
 		switch {
 		case !flushing && random.IntN(10) == 0:
@@ -130,7 +130,7 @@ func deliverAll(t *testing.T, random *rand.Rand, routes []*route) (got []Message
 			for i, r := range routes {
 				upTo[i], _ = slices.BinarySearch(r.times, lastTime+1+random.IntN(5))
 			}
-		case flushing && !slices.ContainsFunc([]int{0, 1, 2, 3, 4}, func(i int) bool { return routes[i].next < upTo[i] }):
+		case flushing && !slices.ContainsFunc([]int{0, 1, 2, 3, 4}, func(i int) bool { return routes[i].nextIndex < upTo[i] }):
 			flushing = false
 			got = append(got, o.endFlush(flush)...)
 		}
@@ -141,12 +141,12 @@ func deliverAll(t *testing.T, random *rand.Rand, routes []*route) (got []Message
 	return got
 }
 
-// TestOrderWaits checks that a message that arrives before its predecessor waits for the
+// TestWaitingMessages checks that a message that arrives before its predecessor waits for the
 // predecessor or for a flush.
-func TestOrderWaits(t *testing.T) {
+func TestWaitingMessages(t *testing.T) {
 	first := Message{Source: "p", Number: 1, Payload: "1"}
-	second := Message{Source: "p", Number: 2, Previous: 1, Payload: "2"}
-	third := Message{Source: "p", Number: 3, Previous: 2, Payload: "3"}
+	second := Message{Source: "p", Number: 2, PreviousNumber: 1, Payload: "2"}
+	third := Message{Source: "p", Number: 3, PreviousNumber: 2, Payload: "3"}
 	var o order
 	wantReady(t, &o, third, 1, true)
 	wantReady(t, &o, second, 1, true)
@@ -166,43 +166,43 @@ func TestOrderWaits(t *testing.T) {
 	wantReady(t, &o, first, 3, false) // the message is out of order: its client got an error
 }
 
-// TestOrderForgets checks that a flush abandons the missing messages that were decided before it,
-// so that gaps do not accumulate.
-func TestOrderForgets(t *testing.T) {
+// TestRemovalOfOldSources checks that a flush abandons the missing messages that were decided
+// before it, so that gaps do not accumulate.
+func TestRemovalOfOldSources(t *testing.T) {
 	var o order
 	for n := uint64(2); n <= 4000; n += 2 {
-		wantReady(t, &o, Message{Source: "p", Number: n, DecidedUpTo: n - 1}, 1, false, n)
+		wantReady(t, &o, Message{Source: "p", Number: n, LastDecided: n - 1}, 1, false, n)
 	}
 	s := o.sources["p"]
-	if len(s.missing) != 2000 {
-		t.Fatalf("%d gaps", len(s.missing))
+	if len(s.gaps) != 2000 {
+		t.Fatalf("%d gaps", len(s.gaps))
 	}
 	o.beginFlush()
-	wantReady(t, &o, Message{Source: "p", Number: 4002, DecidedUpTo: 4001}, 2, false, 4002)
+	wantReady(t, &o, Message{Source: "p", Number: 4002, LastDecided: 4001}, 2, false, 4002)
 	o.endFlush(1)
-	if len(s.missing) != 1 || s.missing[0] != (gap{4001, 4001}) {
-		t.Fatalf("%v", s.missing)
+	if len(s.gaps) != 1 || s.gaps[0] != (gap{4001, 4001}) {
+		t.Fatalf("%v", s.gaps)
 	}
 	wantReady(t, &o, Message{Source: "p", Number: 3999}, 2, false)
 }
 
-// TestOrderIsBounded checks that the memory for messages stays within its limits.
-func TestOrderIsBounded(t *testing.T) {
+// TestOrderLimits checks that the memory for messages stays within its limits.
+func TestOrderLimits(t *testing.T) {
 	var o order
 	var err error
 	for n := uint64(2); err == nil; n += 2 {
 		_, _, err = o.add(Message{Source: "p", Number: n}, 1)
 	}
-	if got := len(o.sources["p"].missing); got != maxGaps {
+	if got := len(o.sources["p"].gaps); got != maxGaps {
 		t.Errorf("%d gaps, %v", got, err)
 	}
 	o, err = order{}, nil
 	payload := string(make([]byte, 1<<20))
 	for n := uint64(2); err == nil; n++ {
-		_, _, err = o.add(Message{Source: "p", Number: n, Previous: n - 1, Payload: payload}, 1)
+		_, _, err = o.add(Message{Source: "p", Number: n, PreviousNumber: n - 1, Payload: payload}, 1)
 	}
-	if o.waitingBytes > maxWaitingBytes || len(o.sources["p"].waiting) != maxWaitingBytes>>20-1 {
-		t.Errorf("%d bytes of %d messages wait, %v", o.waitingBytes, len(o.sources["p"].waiting), err)
+	if o.waitingBytes > maxWaitingBytes || len(o.sources["p"].waitingMessages) != maxWaitingBytes>>20-1 {
+		t.Errorf("%d bytes of %d messages wait, %v", o.waitingBytes, len(o.sources["p"].waitingMessages), err)
 	}
 	for n := range 3 * maxSources {
 		if _, _, err := o.add(Message{Source: string(rune(n)), Number: 1}, 1); err != nil {

@@ -16,12 +16,12 @@ type period struct {
 	ctx      context.Context
 	cancel   context.CancelFunc
 
-	mu     sync.Mutex
-	conns  []*connection // by master; nil: not connected
-	causes []error       // by master: why it is not connected
-	warned []string
-	order  order
-	epochs *epochs
+	mu             sync.Mutex
+	conns          []*connection // by master; nil: not connected
+	causes         []error       // by master: why it is not connected
+	loggedWarnings []string
+	order          order
+	epochs         *epochs
 	// connectionsChanged is closed when a master connects, or the period ends.
 	connectionsChanged chan struct{}
 	ended              bool
@@ -29,23 +29,23 @@ type period struct {
 	// which the last member or caller left.
 	userCount int
 	idleSince time.Time
-	// flushNumber is the number of the current or last flush. unanswered holds the connections
-	// whose masters have not answered this flush. flushAgain is set if another flush must follow at
+	// flushNumber is the number of the current or last flush. flushingConns holds the connections
+	// whose masters have not answered this flush. needsFlush is set if another flush must follow at
 	// once.
-	flushNumber uint64
-	unanswered  map[*connection]bool
-	flushAgain  bool
+	flushNumber   uint64
+	flushingConns map[*connection]bool
+	needsFlush    bool
 }
 
 func newPeriod(l *Listener) *period {
 	n := len(l.opts.Servers)
 	p := &period{
-		listener: l, conns: make([]*connection, n), causes: make([]error, n), warned: make([]string, n),
+		listener: l, conns: make([]*connection, n), causes: make([]error, n), loggedWarnings: make([]string, n),
 		epochs:             newEpochs(n, l.opts.MinMasters),
-		connectionsChanged: make(chan struct{}), unanswered: map[*connection]bool{},
+		connectionsChanged: make(chan struct{}), flushingConns: map[*connection]bool{},
 	}
 	p.ctx, p.cancel = context.WithCancel(context.Background())
-	p.order.seed(l.opts.OwnSource.state())
+	p.order.addSource(l.opts.OwnSource.state())
 	return p
 }
 
@@ -95,13 +95,13 @@ func (p *period) removeUserLocked() {
 func (p *period) isIdle(now time.Time) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.userCount == 0 && now.Sub(p.idleSince) >= pushconn.Linger
+	return p.userCount == 0 && now.Sub(p.idleSince) >= pushconn.IdleTimeout
 }
 
 // join adds a member, or returns a channel that is closed when another call may succeed. Before the
 // time limit a member joins only when all available masters are connected, because masters that
 // connect later do not count for this member. A member with more masters survives more breaks.
-func (p *period) join(m *Subscription, timedOut bool) (joined bool, changed chan struct{}, err error) {
+func (p *period) join(m *Subscription, timedOut bool) (joined bool, connectionsChanged chan struct{}, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	switch {
@@ -134,8 +134,8 @@ func (p *period) end() {
 	notify(affected)
 }
 
-func notify(affected []*Subscription) {
-	for _, m := range affected {
+func notify(lostSubscriptions []*Subscription) {
+	for _, m := range lostSubscriptions {
 		m.onLoss()
 	}
 }
@@ -159,7 +159,7 @@ func (p *period) listen(master int) {
 		Server: p.listener.opts.Servers[master], Rand: p.listener.opts.Rand,
 		Wanted:  func() bool { return p.ctx.Err() == nil },
 		Connect: func() error { return p.connectAndRead(master) },
-		OnEnd:   func(err error) { p.disconnected(master, err) },
+		OnEnd:   func(err error) { p.onDisconnected(master, err) },
 	}.Run(p.ctx)
 }
 
@@ -176,38 +176,38 @@ func (p *period) connectAndRead(master int) error {
 		return err
 	}
 	p.listener.tasks.Go(l.write)
-	p.connected(master, l)
+	p.onConnected(master, l)
 	return l.read(p.listener.opts.Channel, p.receive, func(flush uint64) { p.onFlushed(l, flush) })
 }
 
-// connected records that a master is connected.
-func (p *period) connected(master int, l *connection) {
+// onConnected records that a master is connected.
+func (p *period) onConnected(master int, l *connection) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.conns[master], p.causes[master], p.warned[master] = l, nil, ""
+	p.conns[master], p.causes[master], p.loggedWarnings[master] = l, nil, ""
 	p.epochs.masterConnected(master)
 	p.signalChange()
 }
 
-// disconnected handles the end of a connection, or a failed attempt.
-func (p *period) disconnected(master int, err error) {
+// onDisconnected handles the end of a connection, or a failed attempt.
+func (p *period) onDisconnected(master int, err error) {
 	p.mu.Lock()
 	oldConn := p.conns[master]
 	p.conns[master], p.causes[master] = nil, err
-	var affected []*Subscription
-	var ready []Message
+	var lostSubscriptions []*Subscription
+	var readyMessages []Message
 	if oldConn != nil {
-		affected = p.epochs.masterDisconnected(master)
-		delete(p.unanswered, oldConn)
-		ready = p.finishFlush()
+		lostSubscriptions = p.epochs.masterDisconnected(master)
+		delete(p.flushingConns, oldConn)
+		readyMessages = p.finishFlush()
 	}
-	warn := pushconn.IsRefusal(err) && p.warned[master] != err.Error()
+	warn := pushconn.IsRefusal(err) && p.loggedWarnings[master] != err.Error()
 	if warn {
-		p.warned[master] = err.Error()
+		p.loggedWarnings[master] = err.Error()
 	}
-	p.deliver(ready)
+	p.deliver(readyMessages)
 	p.mu.Unlock()
-	notify(affected)
+	notify(lostSubscriptions)
 	log, name := p.listener.opts.Logger, p.listener.opts.Servers[master].Name()
 	if panicErr := new(contained.PanicError); errors.As(err, &panicErr) {
 		log.Error("internal error while receiving the messages of a master; report this line", "master", name, "cause", panicErr)
@@ -215,9 +215,9 @@ func (p *period) disconnected(master int, err error) {
 	if warn {
 		log.Warn("a master refuses SUBSCRIBE: messages come from the other masters only", "master", name, "cause", err)
 	}
-	if len(affected) > 0 {
+	if len(lostSubscriptions) > 0 {
 		log.Warn("subscribers may miss messages: closing their connections", "master", name, "cause", err,
-			"subscribers", len(affected))
+			"subscribers", len(lostSubscriptions))
 	}
 }
 
@@ -234,11 +234,11 @@ func (p *period) receive(m Message) error {
 }
 
 // deliver delivers messages in order. Callers hold mu.
-func (p *period) deliver(ready []Message) {
+func (p *period) deliver(readyMessages []Message) {
 	if p.ended {
 		return
 	}
-	for _, m := range ready {
+	for _, m := range readyMessages {
 		p.listener.opts.Deliver(m)
 	}
 }
@@ -249,16 +249,16 @@ func (p *period) nextFlush() uint64 { return p.flushNumber + 1 }
 
 // requestFlush starts a flush, now or after the current one.
 func (p *period) requestFlush() {
-	if len(p.unanswered) > 0 {
-		p.flushAgain = true
+	if len(p.flushingConns) > 0 {
+		p.needsFlush = true
 		return
 	}
-	p.flushAgain = false
+	p.needsFlush = false
 	p.flushNumber++
 	p.order.beginFlush()
 	for _, l := range p.conns {
 		if l != nil {
-			p.unanswered[l] = true
+			p.flushingConns[l] = true
 			l.requestFlush(p.flushNumber)
 		}
 	}
@@ -269,22 +269,22 @@ func (p *period) requestFlush() {
 func (p *period) onFlushed(l *connection, flush uint64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if flush != p.flushNumber || !p.unanswered[l] {
+	if flush != p.flushNumber || !p.flushingConns[l] {
 		return
 	}
-	delete(p.unanswered, l)
+	delete(p.flushingConns, l)
 	p.deliver(p.finishFlush())
 }
 
 // finishFlush ends the current flush if all masters have answered it, and returns the messages to
 // deliver.
-func (p *period) finishFlush() (ready []Message) {
-	if len(p.unanswered) > 0 {
+func (p *period) finishFlush() (readyMessages []Message) {
+	if len(p.flushingConns) > 0 {
 		return nil
 	}
-	ready = p.order.endFlush(p.flushNumber)
-	if p.flushAgain {
+	readyMessages = p.order.endFlush(p.flushNumber)
+	if p.needsFlush {
 		p.requestFlush()
 	}
-	return ready
+	return readyMessages
 }

@@ -21,10 +21,10 @@ var (
 // writes.
 type Connection struct {
 	net.Conn
-	// Due holds one signal while there is data to write.
-	Due chan struct{}
-	// Ended is closed by End.
-	Ended chan struct{}
+	// DueSignal holds one signal while there is data to write.
+	DueSignal chan struct{}
+	// EndSignal is closed by End.
+	EndSignal chan struct{}
 	// In reads from the master.
 	In *resp.Reader
 
@@ -33,14 +33,14 @@ type Connection struct {
 
 // NewConnection returns a Connection. limits apply to each message of the master.
 func NewConnection(conn net.Conn, limits resp.Limits) *Connection {
-	return &Connection{Conn: conn, Due: make(chan struct{}, 1), Ended: make(chan struct{}),
+	return &Connection{Conn: conn, DueSignal: make(chan struct{}, 1), EndSignal: make(chan struct{}),
 		In: resp.NewRESP3Reader(conn, limits)}
 }
 
 // End closes the connection and stops both goroutines.
 func (l *Connection) End() {
 	l.once.Do(func() {
-		close(l.Ended)
+		close(l.EndSignal)
 		_ = l.Close()
 	})
 }
@@ -48,20 +48,20 @@ func (l *Connection) End() {
 // SignalDue signals that there is data to write.
 func (l *Connection) SignalDue() {
 	select {
-	case l.Due <- struct{}{}:
+	case l.DueSignal <- struct{}{}:
 	default:
 	}
 }
 
 // Greet switches a connection to RESP3 and sends a command, within a time limit. The reply to the
 // command must be of the given kind. If the master refuses, Greet returns the master's error reply.
-func Greet(conn net.Conn, in *resp.Reader, within time.Duration, kind resp.Kind, command ...string) error {
-	_ = conn.SetDeadline(time.Now().Add(within))
+func Greet(conn net.Conn, in *resp.Reader, timeout time.Duration, kind resp.Kind, command ...string) error {
+	_ = conn.SetDeadline(time.Now().Add(timeout))
 	if _, err := conn.Write(resp.AppendWords(resp.AppendWords(nil, "HELLO", "3"), command...)); err != nil {
 		return err
 	}
 	for _, want := range []resp.Kind{resp.Map, kind} {
-		reply, got, err := Next(in)
+		reply, got, err := ReadNext(in)
 		refusal, refused := reply.(resp.Error)
 		switch {
 		case err != nil:
@@ -76,13 +76,13 @@ func Greet(conn net.Conn, in *resp.Reader, within time.Duration, kind resp.Kind,
 	return nil
 }
 
-// Next reads one reply or push message, and returns its kind.
-func Next(in *resp.Reader) (reply any, kind resp.Kind, err error) {
+// ReadNext reads one reply or push message, and returns its kind.
+func ReadNext(in *resp.Reader) (reply any, kind resp.Kind, err error) {
 	in.Begin()
 	first, err := in.Next()
 	if err != nil {
 		return nil, 0, err
 	}
-	reply, err = in.ValueOf(first)
+	reply, err = in.ReadValueFrom(first)
 	return reply, first.Kind, err
 }

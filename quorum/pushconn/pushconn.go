@@ -25,8 +25,8 @@ type Server interface {
 	Watch(ctx context.Context, db int) (net.Conn, error)
 }
 
-// Linger is the time for which a push connection stays open after it is no longer wanted.
-const Linger = 10 * time.Second
+// IdleTimeout is the time for which a push connection stays open after it is no longer wanted.
+const IdleTimeout = 10 * time.Second
 
 const (
 	// shortestPause and longestPause limit the pause before the next attempt to connect.

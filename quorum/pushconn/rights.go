@@ -21,18 +21,18 @@ type Need struct {
 // MissingRights tries commands on a connection, which cannot be used afterwards. It returns the
 // rights that the master's user lacks for these commands. It ignores other errors, such as the
 // errors of a server that is too old.
-func MissingRights(conn net.Conn, in *resp.Reader, within time.Duration, needs []Need) (rights []string, err error) {
+func MissingRights(conn net.Conn, in *resp.Reader, timeout time.Duration, needs []Need) (rights []string, err error) {
 	needs = append([]Need{{Words: []string{"HELLO", "3"}, Right: "+hello"}}, needs...)
 	var out []byte
 	for _, n := range needs {
 		out = resp.AppendWords(out, n.Words...)
 	}
-	_ = conn.SetDeadline(time.Now().Add(within))
+	_ = conn.SetDeadline(time.Now().Add(timeout))
 	if _, err := conn.Write(out); err != nil {
 		return nil, err
 	}
 	for _, n := range needs {
-		reply, _, err := Next(in)
+		reply, _, err := ReadNext(in)
 		if err != nil {
 			return nil, err
 		}

@@ -17,12 +17,12 @@ const partlyWatchedPause = time.Second
 type PopResult byte
 
 const (
-	// NothingStored means that there was no value.
-	NothingStored PopResult = iota
-	// Overtaken means that another client was faster, and another try soon is worthwhile.
-	Overtaken
-	// Undetermined means that too few masters replied to determine whether there is a value.
-	Undetermined
+	// PopNothingStored means that there was no value.
+	PopNothingStored PopResult = iota
+	// PopOvertaken means that another client was faster, and another try soon is worthwhile.
+	PopOvertaken
+	// PopUndetermined means that too few masters replied to determine whether there is a value.
+	PopUndetermined
 	// PopEnded means that the wait has ended.
 	PopEnded
 )
@@ -35,9 +35,9 @@ type ChangeAlarm interface {
 	// not report a change otherwise. ReadAll looks at the key on all masters.
 	Arm()
 	ReadAll()
-	// Ended reports whether the alarm gets no more reports, so that the waiter must set a new
+	// HasEnded reports whether the alarm gets no more reports, so that the waiter must set a new
 	// alarm.
-	Ended() bool
+	HasEnded() bool
 	// Stop removes the alarm.
 	Stop()
 }
@@ -77,10 +77,10 @@ func (l *ValueQueues[K]) Await(ctx context.Context, a ValueWaitOptions[K]) WaitR
 		l.startWaiting(w.waiter)
 	}
 	for w.result != PopEnded {
-		if result := w.armHeadAlarms(ctx); result != Done {
+		if result := w.armHeadAlarms(ctx); result != WaitDone {
 			return result
 		}
-		w.result = NothingStored
+		w.result = PopNothingStored
 		if slices.Contains(w.isHead, true) {
 			w.result = a.Try(w.isHead)
 			w.lastTry = time.Now()
@@ -88,11 +88,11 @@ func (l *ValueQueues[K]) Await(ctx context.Context, a ValueWaitOptions[K]) WaitR
 		if w.result == PopEnded {
 			break
 		}
-		if result := w.waitForChange(ctx); result != Done {
+		if result := w.waitForChange(ctx); result != WaitDone {
 			return result
 		}
 	}
-	return Done
+	return WaitDone
 }
 
 // valueWait holds the state of one call of ValueQueues.Await.
@@ -130,8 +130,8 @@ func (w *valueWait[K]) armHeadAlarms(ctx context.Context) WaitResult {
 				w.armAlarm(i)
 			}
 		}
-		allReplied := func() bool { return !w.anyView(func(v watch.View) bool { return v.Looking }) }
-		if result := w.waitUntil(ctx, lookTimeout, allReplied); result != Done {
+		allReplied := func() bool { return !w.hasView(func(v watch.View) bool { return v.Reading }) }
+		if result := w.waitUntil(ctx, readTimeout, allReplied); result != WaitDone {
 			return result
 		}
 		select {
@@ -139,13 +139,13 @@ func (w *valueWait[K]) armHeadAlarms(ctx context.Context) WaitResult {
 		default:
 		}
 		if slices.Equal(w.isHead, w.queues.heads(w.waiter)) {
-			return Done
+			return WaitDone
 		}
 	}
 }
 
 func (w *valueWait[K]) armAlarm(i int) {
-	if a := w.alarms[i]; a != nil && a.Ended() {
+	if a := w.alarms[i]; a != nil && a.HasEnded() {
 		a.Stop()
 		w.alarms[i] = nil
 	}
@@ -155,41 +155,41 @@ func (w *valueWait[K]) armAlarm(i int) {
 	w.alarms[i].Arm()
 }
 
-// anyView reports whether a condition holds for the view of any key.
-func (w *valueWait[K]) anyView(cond func(watch.View) bool) bool {
+// hasView reports whether a condition holds for the view of any key.
+func (w *valueWait[K]) hasView(cond func(watch.View) bool) bool {
 	now := time.Now()
 	return slices.ContainsFunc(w.alarms, func(a ChangeAlarm) bool { return a != nil && cond(a.View(now)) })
 }
 
 // waitForChange waits until another try is worthwhile.
 func (w *valueWait[K]) waitForChange(ctx context.Context) WaitResult {
-	if w.result == Undetermined {
+	if w.result == PopUndetermined {
 		return w.waitForQuorum(ctx)
 	}
 	w.undecidedPauses.Reset()
 	pause := w.pauseBeforeTry()
-	var due <-chan time.Time
+	var dueTimer <-chan time.Time
 	if pause >= 0 {
 		w.timer.Reset(pause)
-		due = w.timer.C
+		dueTimer = w.timer.C
 	}
 	select {
 	case <-ctx.Done():
-		return Canceled
+		return WaitCanceled
 	case <-w.Timeout:
-		return w.timedOut()
+		return w.timeoutResult()
 	case <-w.waiter.wakeup:
-	case <-due:
+	case <-dueTimer:
 		if pause >= longestSleep {
-			w.lookAll()
+			w.readAll()
 		}
 	}
-	if result := w.spaceTries(ctx); result != Done {
+	if result := w.waitBetweenTries(ctx); result != WaitDone {
 		return result
 	}
 	// Wait a moment until the other masters report the same change. An earlier try could disturb
 	// the client that makes the change.
-	return w.waitUntil(ctx, reportGrace, func() bool { return !w.anyView(func(v watch.View) bool { return v.SomeChanged }) })
+	return w.waitUntil(ctx, reportGrace, func() bool { return !w.hasView(func(v watch.View) bool { return v.SomeChanged }) })
 }
 
 // waitForQuorum waits until a majority of the masters votes again, or for a pause if a majority
@@ -203,29 +203,30 @@ func (w *valueWait[K]) waitForQuorum(ctx context.Context) WaitResult {
 	}
 	select {
 	case <-ctx.Done():
-		return Canceled
+		return WaitCanceled
 	case <-w.Timeout:
-		return TimedOutUndecided
+		return WaitTimedOutUndecided
 	case <-quorum:
 	case <-due:
 	}
-	return Done
+	return WaitDone
 }
 
-// timedOut returns the result of a wait that reached its time limit.
-func (w *valueWait[K]) timedOut() WaitResult {
-	if w.result == Undetermined || w.Quorum() != nil {
-		return TimedOutUndecided
+// timeoutResult returns the result of a wait that reached its time limit.
+func (w *valueWait[K]) timeoutResult() WaitResult {
+	if w.result == PopUndetermined || w.Quorum() != nil {
+		return WaitTimedOutUndecided
 	}
-	return TimedOut
+	return WaitTimedOut
 }
 
-// spaceTries waits a little if the last try was recent, because the key may change all the time.
-func (w *valueWait[K]) spaceTries(ctx context.Context) WaitResult {
+// waitBetweenTries waits a little if the last try was recent, because the key may change all the
+// time.
+func (w *valueWait[K]) waitBetweenTries(ctx context.Context) WaitResult {
 	elapsed := time.Since(w.lastTry)
 	if elapsed >= quietTime {
 		w.burstPauses.Reset()
-		return Done
+		return WaitDone
 	}
 	return w.waitUntil(ctx, w.burstPauses.Next()-elapsed, func() bool { return false })
 }
@@ -238,20 +239,20 @@ func (w *valueWait[K]) pauseBeforeTry() time.Duration {
 	switch {
 	case !slices.Contains(w.isHead, true):
 		return -1
-	case w.result == Overtaken, w.anyView(hasVerdict(watch.Unclear)):
+	case w.result == PopOvertaken, w.hasView(hasVerdict(watch.Unclear)):
 		return w.pollPauses.Next()
 	}
 	w.pollPauses.Reset()
 	switch {
-	case w.anyView(hasVerdict(watch.Changed)):
+	case w.hasView(hasVerdict(watch.Changed)):
 		return 0
-	case w.anyView(func(v watch.View) bool { return v.PartlyWatched || v.Looking }):
+	case w.hasView(func(v watch.View) bool { return v.PartlyWatched || v.Reading }):
 		return partlyWatchedPause
 	}
 	return longestSleep
 }
 
-func (w *valueWait[K]) lookAll() {
+func (w *valueWait[K]) readAll() {
 	for _, alarm := range w.alarms {
 		if alarm != nil {
 			alarm.ReadAll()
@@ -260,25 +261,25 @@ func (w *valueWait[K]) lookAll() {
 }
 
 // waitUntil waits until a condition is met or the limit is reached. It returns Done in both cases.
-func (w *valueWait[K]) waitUntil(ctx context.Context, limit time.Duration, met func() bool) WaitResult {
+func (w *valueWait[K]) waitUntil(ctx context.Context, limit time.Duration, isMet func() bool) WaitResult {
 	if ctx.Err() != nil {
-		return Canceled
+		return WaitCanceled
 	}
-	if met() {
-		return Done
+	if isMet() {
+		return WaitDone
 	}
 	w.timer.Reset(limit)
 	for {
 		select {
 		case <-ctx.Done():
-			return Canceled
+			return WaitCanceled
 		case <-w.Timeout:
-			return w.timedOut()
+			return w.timeoutResult()
 		case <-w.timer.C:
-			return Done
+			return WaitDone
 		case <-w.waiter.wakeup:
-			if met() {
-				return Done
+			if isMet() {
+				return WaitDone
 			}
 		}
 	}

@@ -57,7 +57,7 @@ func (a *simAlarm) ReadAll() {
 	a.sim.record("looks anew at " + a.key)
 }
 
-func (a *simAlarm) Ended() bool {
+func (a *simAlarm) HasEnded() bool {
 	a.sim.mu.Lock()
 	defer a.sim.mu.Unlock()
 	return a.ended
@@ -96,7 +96,7 @@ func (h *simulation) startWaiter(ctx context.Context, name string, timeout <-cha
 				defer h.mu.Unlock()
 				if h.quorum != nil {
 					h.record(name + " cannot tell")
-					return Undetermined
+					return PopUndetermined
 				}
 				for i, key := range keys {
 					if isHead[i] && h.values[key] > 0 {
@@ -106,12 +106,12 @@ func (h *simulation) startWaiter(ctx context.Context, name string, timeout <-cha
 					}
 				}
 				h.record(name + " has none")
-				return NothingStored
+				return PopNothingStored
 			},
 		})
 		h.mu.Lock()
 		defer h.mu.Unlock()
-		if result != Done {
+		if result != WaitDone {
 			h.record(fmt.Sprintf("%s ends: %d", name, result))
 		}
 	}()
@@ -218,8 +218,8 @@ func TestValueWaitSeveralKeys(t *testing.T) {
 	})
 }
 
-// TestValueWaitEnds checks that waiters that leave or time out do not block other waiters.
-func TestValueWaitEnds(t *testing.T) {
+// TestEndOfValueWait checks that waiters that leave or time out do not block other waiters.
+func TestEndOfValueWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newSimulation(t)
 		ctx, cancel := context.WithCancel(t.Context())
@@ -230,10 +230,10 @@ func TestValueWaitEnds(t *testing.T) {
 		time.Sleep(time.Second)
 		cancel()
 		synctest.Wait()
-		h.expectEvents(fmt.Sprintf("1s a ends: %d", Canceled), "1s b has none")
+		h.expectEvents(fmt.Sprintf("1s a ends: %d", WaitCanceled), "1s b has none")
 		time.Sleep(time.Second)
 		synctest.Wait()
-		h.expectEvents(fmt.Sprintf("2s b ends: %d", TimedOut), "2s c has none")
+		h.expectEvents(fmt.Sprintf("2s b ends: %d", WaitTimedOut), "2s c has none")
 		h.putValues("k", 1)
 		time.Sleep(time.Second)
 		h.expectEvents("2.0005s c has k")
@@ -241,10 +241,10 @@ func TestValueWaitEnds(t *testing.T) {
 	})
 }
 
-// TestValueWaitUnwatched checks that the waiter tries each second if some masters are not watched.
+// TestUnwatchedValueWait checks that the waiter tries each second if some masters are not watched.
 // If too few masters are watched, the waiter polls. If the masters have changed, it sets a new
 // alarm.
-func TestValueWaitUnwatched(t *testing.T) {
+func TestUnwatchedValueWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newSimulation(t)
 		h.startWaiter(t.Context(), "a", nil, "k")

@@ -17,9 +17,9 @@ type Alarm interface {
 	// knows. ReadAll reads the key on all masters.
 	Read(now time.Time)
 	ReadAll()
-	// Ended reports whether the alarm gets no more reports, so that the waiter must set a new
+	// HasEnded reports whether the alarm gets no more reports, so that the waiter must set a new
 	// alarm.
-	Ended() bool
+	HasEnded() bool
 	// Stop removes the alarm.
 	Stop()
 }
@@ -45,31 +45,31 @@ type LockWaitOptions[K comparable] struct {
 type TryResult byte
 
 const (
-	// Failed means that the try ends the wait without a lock.
-	Failed TryResult = iota
-	// Taken means that the try took the lock. It ends the wait, and the next waiter waits for the
-	// release.
-	Taken
-	// Refused means that another client holds the lock.
-	Refused
-	// Unknown means that too few masters replied to determine the holder.
-	Unknown
+	// TryFailed means that the try ends the wait without a lock.
+	TryFailed TryResult = iota
+	// TryTaken means that the try took the lock. It ends the wait, and the next waiter waits for
+	// the release.
+	TryTaken
+	// TryRefused means that another client holds the lock.
+	TryRefused
+	// TryUnknown means that too few masters replied to determine the holder.
+	TryUnknown
 )
 
 // WaitResult is the result of a wait.
 type WaitResult byte
 
 const (
-	// Done means that the last Try ended the wait.
-	Done WaitResult = iota
-	// TimedOut means that the time limit was reached while another client held the lock, or before
-	// a client put a value under the key.
-	TimedOut
-	// TimedOutUndecided means that the time limit was reached while the state of the lock was
+	// WaitDone means that the last Try ended the wait.
+	WaitDone WaitResult = iota
+	// WaitTimedOut means that the time limit was reached while another client held the lock, or
+	// before a client put a value under the key.
+	WaitTimedOut
+	// WaitTimedOutUndecided means that the time limit was reached while the state of the lock was
 	// unknown.
-	TimedOutUndecided
-	// Canceled means that the context ended.
-	Canceled
+	WaitTimedOutUndecided
+	// WaitCanceled means that the context ended.
+	WaitCanceled
 )
 
 // Await waits in the queue of a key until it is the head, and then tries whenever the lock may be
@@ -82,30 +82,30 @@ func (q *Queues[K]) Await(ctx context.Context, w LockWaitOptions[K]) WaitResult 
 		a.timer.Stop()
 		stop(&a.alarm)
 		a.stopMarks()
-		q.Leave(a.ticket, result == Taken)
+		q.Leave(a.ticket, result == TryTaken)
 	}()
 	for {
 		switch {
 		case !a.isDue(time.Now()):
-			if waitResult := a.wait(ctx); waitResult != Done {
+			if waitResult := a.wait(ctx); waitResult != WaitDone {
 				return waitResult
 			}
-		case a.step() == Try:
+		case a.step() == StepTry:
 			// If the peer's mark is gone, the process to which the lock was left no longer waits.
 			if a.peerAlarm != nil && a.peerAlarm.View(time.Now()).Verdict != watch.Held {
-				q.peerDone(a.ticket)
+				q.recordPeerDone(a.ticket)
 			}
 			a.stopMarks()
 			releases := q.beginTry(a.ticket)
-			if result = w.Try(); result == Taken {
+			if result = w.Try(); result == TryTaken {
 				q.SendTake(w.Key, callIfSet) // a try by ballot has not called SendTake
 			}
-			if result == Failed || result == Taken {
-				return Done
+			if result == TryFailed || result == TryTaken {
+				return WaitDone
 			}
 			a.onFailedTry(result, releases, time.Now())
 		default:
-			a.look(time.Now())
+			a.read(time.Now())
 		}
 	}
 }
@@ -137,12 +137,12 @@ type lockWait[K comparable] struct {
 // onFailedTry handles a try that did not take the lock. releases is the number of releases before
 // the try.
 func (a *lockWait[K]) onFailedTry(result TryResult, releases uint64, now time.Time) {
-	a.queues.setUndecided(a.ticket, result == Unknown)
+	a.queues.setUndecided(a.ticket, result == TryUnknown)
 	switch {
-	case result == Refused && a.queues.foundHeld(a.ticket, releases):
+	case result == TryRefused && a.queues.recordHeld(a.ticket, releases):
 		a.head.OnSignal(TryNow, time.Time{}, now)
 		return
-	case result == Refused:
+	case result == TryRefused:
 		a.head.OnRefused(now)
 		a.putMark()
 		return
@@ -150,26 +150,26 @@ func (a *lockWait[K]) onFailedTry(result TryResult, releases uint64, now time.Ti
 	if a.quorum = a.Quorum(); a.quorum == nil {
 		a.head.OnUndecided(now)
 	} else {
-		a.head.schedule(Idle, time.Time{})
+		a.head.schedule(StepIdle, time.Time{})
 	}
 }
 
 func (a *lockWait[K]) step() Step {
-	step, _ := a.head.Next()
+	step, _ := a.head.NextStep()
 	return step
 }
 
 func (a *lockWait[K]) isDue(now time.Time) bool {
-	step, at := a.head.Next()
-	return step != Idle && !at.After(now)
+	step, at := a.head.NextStep()
+	return step != StepIdle && !at.After(now)
 }
 
 // wait waits for the next event. It returns Done if the wait continues.
 func (a *lockWait[K]) wait(ctx context.Context) WaitResult {
-	var due <-chan time.Time
-	if step, at := a.head.Next(); step != Idle {
+	var dueTimer <-chan time.Time
+	if step, at := a.head.NextStep(); step != StepIdle {
 		a.timer.Reset(time.Until(at))
-		due = a.timer.C
+		dueTimer = a.timer.C
 	}
 	changes, peerChanges := a.activeChanges(a.alarm), a.activeChanges(a.peerAlarm)
 	var markChanges <-chan struct{}
@@ -178,12 +178,12 @@ func (a *lockWait[K]) wait(ctx context.Context) WaitResult {
 	}
 	select {
 	case <-ctx.Done():
-		return Canceled
+		return WaitCanceled
 	case <-a.Timeout:
 		if a.Quorum() != nil || a.queues.isUndecided(a.ticket) {
-			return TimedOutUndecided
+			return WaitTimedOutUndecided
 		}
-		return TimedOut
+		return WaitTimedOut
 	case signal := <-a.ticket.Signals():
 		a.quorum = nil
 		a.onSignal(signal, time.Now())
@@ -196,9 +196,9 @@ func (a *lockWait[K]) wait(ctx context.Context) WaitResult {
 		a.onMarkChange()
 	case <-peerChanges:
 		a.onPeerMarkChange()
-	case <-due:
+	case <-dueTimer:
 	}
-	return Done
+	return WaitDone
 }
 
 // onSignal handles a signal. If the lock is left to another process, onSignal puts this process's
@@ -206,7 +206,7 @@ func (a *lockWait[K]) wait(ctx context.Context) WaitResult {
 // process, and then at the lock. The order matters: a process removes its mark when it takes the
 // lock. So a look at the lock after the mark is gone shows the state after that take.
 func (a *lockWait[K]) onSignal(signal Signal, now time.Time) {
-	to, leftUntil := a.queues.leftTo(a.ticket)
+	to, leftUntil := a.queues.leaveTarget(a.ticket)
 	if a.head.OnSignal(signal, leftUntil, now); signal != LeaveToPeer {
 		return
 	}
@@ -222,7 +222,7 @@ func (a *lockWait[K]) onSignal(signal Signal, now time.Time) {
 }
 
 func (a *lockWait[K]) setAlarm() {
-	if a.alarm != nil && a.alarm.Ended() {
+	if a.alarm != nil && a.alarm.HasEnded() {
 		stop(&a.alarm)
 	}
 	if a.alarm == nil {
@@ -230,14 +230,14 @@ func (a *lockWait[K]) setAlarm() {
 	}
 }
 
-func (a *lockWait[K]) look(now time.Time) {
+func (a *lockWait[K]) read(now time.Time) {
 	a.setAlarm()
-	if a.step() == LookAll {
+	if a.step() == StepReadAll {
 		a.alarm.ReadAll()
 	} else {
 		a.alarm.Read(now)
 	}
-	a.head.OnLook(now)
+	a.head.OnRead(now)
 	a.updateView()
 }
 
@@ -270,7 +270,7 @@ func (a *lockWait[K]) stopMarks() {
 func (a *lockWait[K]) onMarkChange() {
 	now := time.Now()
 	if v := a.mark.View(now).Verdict; v == watch.Free || v == watch.Changed {
-		a.queues.receivedFromPeer(a.ticket)
+		a.queues.recordReceipt(a.ticket)
 		a.head.OnSignal(TryNow, time.Time{}, now)
 	}
 }
@@ -281,7 +281,7 @@ func (a *lockWait[K]) onPeerMarkChange() {
 	now := time.Now()
 	if v := a.peerAlarm.View(now).Verdict; v == watch.Free || v == watch.Changed {
 		stop(&a.peerAlarm)
-		a.queues.peerDone(a.ticket)
+		a.queues.recordPeerDone(a.ticket)
 		a.head.OnPeerDone(now)
 	}
 }

@@ -26,15 +26,15 @@ const (
 	// reportGrace is the time that the other masters have to report a change that some masters
 	// reported.
 	reportGrace = 5 * time.Millisecond
-	// lookTimeout limits the wait for the replies to a look. After that time the head tries.
-	lookTimeout = 20 * time.Millisecond
+	// readTimeout limits the wait for the replies to a look. After that time the head tries.
+	readTimeout = 20 * time.Millisecond
 	// starvationTime is the time of unsuccessful looks after which the head tries anyway. Some
 	// holders never leave the lock to another process, for example a client that locks on the
 	// masters directly.
 	starvationTime = 250 * time.Millisecond
-	// expirySpread is the time over which the heads of several processes spread their tries for a
+	// maxExpiryDelay is the time over which the heads of several processes spread their tries for a
 	// lock that expires.
-	expirySpread = 2 * time.Millisecond
+	maxExpiryDelay = 2 * time.Millisecond
 	// longestSleep is the time after which a head looks at a lock without expiry.
 	longestSleep = time.Minute
 	// longestUndecidedPause limits the pause between two tries after which the holder is unknown
@@ -46,15 +46,15 @@ const (
 type Step byte
 
 const (
-	// Idle means that the head only waits for signals and reports.
-	Idle Step = iota
-	// Try means that the head requests the lock from the masters.
-	Try
-	// Look means that the head reads the key on the masters, but skips a master that holds a lock,
-	// as far as its alarm knows.
-	Look
-	// LookAll means that the head reads the key on all masters.
-	LookAll
+	// StepIdle means that the head only waits for signals and reports.
+	StepIdle Step = iota
+	// StepTry means that the head requests the lock from the masters.
+	StepTry
+	// StepRead means that the head reads the key on the masters, but skips a master that holds a
+	// lock, as far as its alarm knows.
+	StepRead
+	// StepReadAll means that the head reads the key on all masters.
+	StepReadAll
 )
 
 // Head decides the next step of the head of a queue.
@@ -67,16 +67,16 @@ type Head struct {
 	// step is the next step, and stepAt its time.
 	step   Step
 	stepAt time.Time
-	// leftUntil is the time until which the lock is left to another process, or zero.
-	leftUntil time.Time
+	// leaveEnd is the time until which the lock is left to another process, or zero.
+	leaveEnd time.Time
 	// wasRefused is set after a refused try. Then a head looks first when another process gives up
 	// the lock, because the lock may have been handed on.
 	wasRefused bool
 	// busySince is the start of the current period of tries and looks without a quiet time.
 	busySince time.Time
-	// lastAction is the time at which the head last tried or looked. pollAt and lookAt are the
+	// lastAction is the time at which the head last tried or looked. pollAt and readAt are the
 	// times from which it may try or look again.
-	lastAction, pollAt, lookAt time.Time
+	lastAction, pollAt, readAt time.Time
 }
 
 // NewHead returns a head without information. rand returns numbers in [0, 1).
@@ -90,54 +90,54 @@ func NewHead(rand func() float64) *Head {
 	}
 }
 
-// Next returns the next step, and its time.
-func (h *Head) Next() (Step, time.Time) { return h.step, h.stepAt }
+// NextStep returns the next step, and its time.
+func (h *Head) NextStep() (Step, time.Time) { return h.step, h.stepAt }
 
-func (h *Head) schedule(step Step, at time.Time) { h.step, h.stepAt = step, at }
+func (h *Head) schedule(step Step, stepAt time.Time) { h.step, h.stepAt = step, stepAt }
 
-// OnSignal handles a signal. With LeaveToPeer the lock is left to another process until leftUntil.
-func (h *Head) OnSignal(c Signal, leftUntil, now time.Time) {
-	h.leftUntil = time.Time{}
+// OnSignal handles a signal. With LeaveToPeer the lock is left to another process until leaveEnd.
+func (h *Head) OnSignal(c Signal, leaveEnd, now time.Time) {
+	h.leaveEnd = time.Time{}
 	switch c {
 	case TryNow:
 		h.pollPauses.Reset()
-		h.schedule(Try, now)
+		h.schedule(StepTry, now)
 	case TryLater:
-		h.schedule(Look, now.Add(pacing.Jittered(longestPollPause, h.rand)))
+		h.schedule(StepRead, now.Add(pacing.Jitter(longestPollPause, h.rand)))
 	case LeaveToPeer:
-		h.leftUntil = leftUntil
-		h.schedule(Try, leftUntil)
+		h.leaveEnd = leaveEnd
+		h.schedule(StepTry, leaveEnd)
 	}
 }
 
 // OnPeerDone records that the process to which the lock was left has had the lock, or no longer
 // wants it.
 func (h *Head) OnPeerDone(now time.Time) {
-	h.leftUntil = time.Time{}
-	h.schedule(Look, now)
+	h.leaveEnd = time.Time{}
+	h.schedule(StepRead, now)
 }
 
 // OnRefused records a try that found the lock held by another process.
 func (h *Head) OnRefused(now time.Time) {
-	h.leftUntil, h.wasRefused = time.Time{}, true
+	h.leaveEnd, h.wasRefused = time.Time{}, true
 	h.undecidedPauses.Reset()
 	h.recordAction(now)
 	h.pollAt = now.Add(h.pollPauses.Next())
-	h.schedule(Look, now)
+	h.schedule(StepRead, now)
 }
 
 // OnUndecided records a try after which the holder is unknown, although a majority votes.
 func (h *Head) OnUndecided(now time.Time) {
-	h.leftUntil = time.Time{}
+	h.leaveEnd = time.Time{}
 	h.recordAction(now)
 	h.pollAt = now.Add(h.undecidedPauses.Next())
-	h.schedule(Try, h.pollAt)
+	h.schedule(StepTry, h.pollAt)
 }
 
-// OnLook records that a look has begun.
-func (h *Head) OnLook(now time.Time) {
+// OnRead records that a look has begun.
+func (h *Head) OnRead(now time.Time) {
 	h.recordAction(now)
-	h.schedule(Idle, time.Time{})
+	h.schedule(StepIdle, time.Time{})
 }
 
 func (h *Head) recordAction(now time.Time) {
@@ -145,12 +145,12 @@ func (h *Head) recordAction(now time.Time) {
 		h.burstPauses.Reset()
 		h.busySince = now
 	}
-	h.lastAction, h.lookAt = now, now.Add(h.burstPauses.Next())
+	h.lastAction, h.readAt = now, now.Add(h.burstPauses.Next())
 }
 
 // OnView updates the next step by the known state of the lock.
 func (h *Head) OnView(v watch.View, now time.Time) {
-	if !h.leftUntil.IsZero() {
+	if !h.leaveEnd.IsZero() {
 		return
 	}
 	switch v.Verdict {
@@ -161,7 +161,7 @@ func (h *Head) OnView(v watch.View, now time.Time) {
 	case watch.Changed:
 		h.onChange(now)
 	case watch.Free:
-		h.schedule(Try, laterOf(now, h.pollAt))
+		h.schedule(StepTry, laterOf(now, h.pollAt))
 	default:
 		h.onUnclear(v, now)
 	}
@@ -171,11 +171,11 @@ func (h *Head) OnView(v watch.View, now time.Time) {
 func (h *Head) onChange(now time.Time) {
 	switch {
 	case !h.wasRefused, now.Sub(h.lastAction) >= shortHold:
-		h.schedule(Try, laterOf(now, h.pollAt))
+		h.schedule(StepTry, laterOf(now, h.pollAt))
 	case now.Sub(h.busySince) >= starvationTime:
-		h.schedule(Try, laterOf(now, laterOf(h.pollAt, h.lookAt)))
+		h.schedule(StepTry, laterOf(now, laterOf(h.pollAt, h.readAt)))
 	default:
-		h.schedule(Look, laterOf(now, h.lookAt))
+		h.schedule(StepRead, laterOf(now, h.readAt))
 	}
 }
 
@@ -183,33 +183,33 @@ func (h *Head) onChange(now time.Time) {
 func (h *Head) sleepUntilExpiry(v watch.View, now time.Time) {
 	switch {
 	case v.SomeChanged:
-		h.lookSoon(now)
+		h.readSoon(now)
 	case v.Expiry.IsZero():
-		h.schedule(LookAll, now.Add(longestSleep))
+		h.schedule(StepReadAll, now.Add(longestSleep))
 	default:
-		h.schedule(Try, v.Expiry.Add(pacing.Jittered(expirySpread, h.rand)))
+		h.schedule(StepTry, v.Expiry.Add(pacing.Jitter(maxExpiryDelay, h.rand)))
 	}
 }
 
 // onUnclear schedules the next step if the view tells too little about the lock.
 func (h *Head) onUnclear(v watch.View, now time.Time) {
 	switch {
-	case v.Looking:
-		h.schedule(Try, laterOf(h.pollAt, h.lastAction.Add(lookTimeout)))
+	case v.Reading:
+		h.schedule(StepTry, laterOf(h.pollAt, h.lastAction.Add(readTimeout)))
 	case v.SomeChanged:
-		h.lookSoon(now)
+		h.readSoon(now)
 	default:
-		h.schedule(Try, laterOf(now, h.pollAt))
+		h.schedule(StepTry, laterOf(now, h.pollAt))
 	}
 }
 
-// lookSoon schedules a look at a change, after the other masters have had time to report it.
-func (h *Head) lookSoon(now time.Time) {
-	at := laterOf(now.Add(reportGrace), h.lookAt)
-	if h.step == Look && h.stepAt.Before(at) {
+// readSoon schedules a look at a change, after the other masters have had time to report it.
+func (h *Head) readSoon(now time.Time) {
+	at := laterOf(now.Add(reportGrace), h.readAt)
+	if h.step == StepRead && h.stepAt.Before(at) {
 		at = h.stepAt
 	}
-	h.schedule(Look, at)
+	h.schedule(StepRead, at)
 }
 
 func laterOf(a, b time.Time) time.Time {

@@ -16,22 +16,22 @@ type Queues[K comparable] struct {
 
 	mu    sync.Mutex
 	byKey map[K]*queue[K]
-	// parked holds the empty queues, the oldest first.
-	parked []parkedQueue[K]
+	// parkedQueues holds the empty queues, the oldest first.
+	parkedQueues []parkedQueue[K]
 }
 
 // Peers shows other processes that this process waits, learns which of them wait, and passes locks
 // to them. Its methods do not wait for the masters.
 type Peers[K comparable] interface {
-	// Alone reports whether this process knows no other process. While it returns true, Queues asks
-	// no questions, passes no locks, and starts no marks.
-	Alone() bool
+	// IsAlone reports whether this process knows no other process. While it returns true, Queues
+	// asks no questions, passes no locks, and starts no marks.
+	IsAlone() bool
 	// Mark returns the mark of this process at a key, which shows that this process waits for a
 	// lock of another process. Unmark removes the mark. Once the removal is queued, Unmark calls
 	// the function then, unless it is nil. Commands that this function sends leave in the same
 	// batch, behind the removal.
 	Mark(key K) Mark
-	Unmark(key K, then func())
+	Unmark(key K, sendNext func())
 	// AskForWaiters asks whether another process has a mark at the key, and calls onAnswer once
 	// with the answer.
 	AskForWaiters(key K, onAnswer func(peerWaits bool))
@@ -86,8 +86,9 @@ func (p *Ticket[K]) sendSignal(c Signal) {
 	p.signals <- c
 }
 
-// Waits reports whether any client waits for a key. undecided reports that the holder is unknown.
-func (q *Queues[K]) Waits(key K) (waits, undecided bool) {
+// HasWaiter reports whether any client waits for a key. undecided reports that the holder is
+// unknown.
+func (q *Queues[K]) HasWaiter(key K) (waits, undecided bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	keyQueue := q.byKey[key]
@@ -139,7 +140,7 @@ func (q *Queues[K]) Enter(key K) *Ticket[K] {
 }
 
 func (q *Queues[K]) peers() Peers[K] {
-	if q.Peers == nil || q.Peers.Alone() {
+	if q.Peers == nil || q.Peers.IsAlone() {
 		return nil
 	}
 	return q.Peers
@@ -162,7 +163,7 @@ func (q *Queues[K]) leave(p *Ticket[K], granted bool) (removeMark bool) {
 	keyQueue.undecided = keyQueue.undecided && !granted
 	wasHead := keyQueue.remove(p)
 	if granted {
-		keyQueue.turn.granted(len(keyQueue.tickets), now)
+		keyQueue.turn.recordGrant(len(keyQueue.tickets), now)
 	}
 	if granted || len(keyQueue.tickets) == 0 {
 		removeMark, keyQueue.marked = keyQueue.marked, false
@@ -194,11 +195,11 @@ func (q *Queues[K]) beginTry(p *Ticket[K]) (releases uint64) {
 // mark of this process ahead of the take, so a reply to the take shows that the mark is gone, and
 // the process can put it again. For the last take of the turn, SendTake also asks whether other
 // processes wait.
-func (q *Queues[K]) SendTake(key K, send func(then func())) {
+func (q *Queues[K]) SendTake(key K, send func(sendNext func())) {
 	removeMark, askPeers := q.prepareTake(key, time.Now())
-	var ask func()
+	var sendQuestion func()
 	if askPeers {
-		ask = func() {
+		sendQuestion = func() {
 			q.Peers.AskForWaiters(key, func(peerWaits bool) {
 				if peerWaits {
 					q.setPeerWaits(key)
@@ -207,9 +208,9 @@ func (q *Queues[K]) SendTake(key K, send func(then func())) {
 		}
 	}
 	if removeMark {
-		q.Peers.Unmark(key, func() { send(ask) })
+		q.Peers.Unmark(key, func() { send(sendQuestion) })
 	} else {
-		send(ask)
+		send(sendQuestion)
 	}
 }
 
@@ -235,9 +236,9 @@ func (q *Queues[K]) setPeerWaits(key K) {
 	}
 }
 
-// setLeftTo records the process to which the lock of a key was left. An empty ID means that no
+// setLeaveTarget records the process to which the lock of a key was left. An empty ID means that no
 // process waits.
-func (q *Queues[K]) setLeftTo(key K, to string) {
+func (q *Queues[K]) setLeaveTarget(key K, to string) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	keyQueue := q.byKey[key]
@@ -265,17 +266,17 @@ func (l *queue[K]) remove(p *Ticket[K]) bool {
 	return false
 }
 
-// Released records a release. It notifies the head of the key's queue, or leaves the lock to
+// RecordRelease records a release. It notifies the head of the key's queue, or leaves the lock to
 // another process. It reports whether the head tries at once.
-func (q *Queues[K]) Released(key K) (headTries bool) {
-	headTries, passToPeer := q.released(key)
+func (q *Queues[K]) RecordRelease(key K) (headTries bool) {
+	headTries, passToPeer := q.recordRelease(key)
 	if passToPeer {
-		q.Peers.PassLock(key, func(to string) { q.setLeftTo(key, to) })
+		q.Peers.PassLock(key, func(to string) { q.setLeaveTarget(key, to) })
 	}
 	return headTries
 }
 
-func (q *Queues[K]) released(key K) (headTries, passToPeer bool) {
+func (q *Queues[K]) recordRelease(key K) (headTries, passToPeer bool) {
 	alone := q.peers() == nil
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -284,7 +285,7 @@ func (q *Queues[K]) released(key K) (headTries, passToPeer bool) {
 		return false, false
 	}
 	keyQueue.releases++
-	signal, passToPeer, notify := keyQueue.turn.released(len(keyQueue.tickets), alone, now)
+	signal, passToPeer, notify := keyQueue.turn.recordRelease(len(keyQueue.tickets), alone, now)
 	switch {
 	case len(keyQueue.tickets) == 0:
 		q.park(key, keyQueue, now)
@@ -295,17 +296,17 @@ func (q *Queues[K]) released(key K) (headTries, passToPeer bool) {
 	return notify && signal == TryNow, passToPeer
 }
 
-// foundHeld records that the head found the lock held, in a try that began after this number of
+// recordHeld records that the head found the lock held, in a try that began after this number of
 // releases. If there was a release since then, a client of this process may have held the lock. In
-// that case foundHeld records nothing and returns true.
-func (q *Queues[K]) foundHeld(p *Ticket[K], releases uint64) (outdated bool) {
+// that case recordHeld records nothing and returns true.
+func (q *Queues[K]) recordHeld(p *Ticket[K], releases uint64) (outdated bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	keyQueue := q.byKey[p.key]
 	if keyQueue.releases != releases {
 		return true
 	}
-	keyQueue.turn.foundHeld(time.Now())
+	keyQueue.turn.recordHeld(time.Now())
 	return false
 }
 
@@ -322,13 +323,13 @@ func (q *Queues[K]) isUndecided(p *Ticket[K]) bool {
 	return q.byKey[p.key].undecided
 }
 
-// leftTo returns the process to which the lock of a ticket's key was left, if known, and the time
-// until which the lock is left to it.
-func (q *Queues[K]) leftTo(p *Ticket[K]) (to string, until time.Time) {
+// leaveTarget returns the process to which the lock of a ticket's key was left, if known, and the
+// time until which the lock is left to it.
+func (q *Queues[K]) leaveTarget(p *Ticket[K]) (to string, end time.Time) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	t := &q.byKey[p.key].turn
-	return t.leftTo, t.leftUntil
+	return t.leaveTarget, t.leaveEnd
 }
 
 // needsMark reports whether the head needs a mark, because another process seems to have the lock.
@@ -337,21 +338,21 @@ func (q *Queues[K]) needsMark(p *Ticket[K]) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	keyQueue := q.byKey[p.key]
-	keyQueue.marked = keyQueue.marked || !alone && !keyQueue.turn.heldByOwnClient()
+	keyQueue.marked = keyQueue.marked || !alone && !keyQueue.turn.isHeldByOwnClient()
 	return keyQueue.marked
 }
 
-// receivedFromPeer records that another process has left the lock to this process.
-func (q *Queues[K]) receivedFromPeer(p *Ticket[K]) {
+// recordReceipt records that another process has left the lock to this process.
+func (q *Queues[K]) recordReceipt(p *Ticket[K]) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.byKey[p.key].turn.receivedFromPeer(time.Now())
+	q.byKey[p.key].turn.recordReceipt(time.Now())
 }
 
-// peerDone records that the process to which the lock was left has had the lock, or no longer wants
-// it.
-func (q *Queues[K]) peerDone(p *Ticket[K]) {
+// recordPeerDone records that the process to which the lock was left has had the lock, or no longer
+// wants it.
+func (q *Queues[K]) recordPeerDone(p *Ticket[K]) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.byKey[p.key].turn.peerDone()
+	q.byKey[p.key].turn.recordPeerDone()
 }

@@ -25,7 +25,7 @@ func TestOrder(t *testing.T) {
 	if got := signalOf(first); got != TryNow {
 		t.Errorf("the first: %d", got)
 	}
-	waits := func(key string) bool { is, _ := q.Waits(key); return is }
+	waits := func(key string) bool { is, _ := q.HasWaiter(key); return is }
 	if !waits("k") || waits("other") || q.Len() != 3 {
 		t.Errorf("%d wait", q.Len())
 	}
@@ -37,7 +37,7 @@ func TestOrder(t *testing.T) {
 	if got := signalOf(third); got != TryLater {
 		t.Errorf("after a grant: %d", got)
 	}
-	q.Released("k")
+	q.RecordRelease("k")
 	if got := signalOf(third); got != TryNow {
 		t.Errorf("after the release: %d", got)
 	}
@@ -50,41 +50,42 @@ func TestOrder(t *testing.T) {
 // fakePeers simulates other processes, which answer at once.
 type fakePeers struct {
 	alone bool
-	// waitingPeer is the process that waits. leftTo holds the processes to which the lock was left.
-	waitingPeer           string
-	leftTo                []string
-	asks, passes, unmarks int
-	marks                 []*fakeMark
-	peerAlarms            []*fakeAlarm
+	// waitingPeer is the process that waits. leaveTarget holds the processes to which the lock was
+	// left.
+	waitingPeer                      string
+	leaveTargets                     []string
+	askCount, passCount, unmarkCount int
+	marks                            []*fakeMark
+	peerAlarms                       []*fakeAlarm
 }
 
 // fakeMark simulates a mark of this process.
 type fakeMark struct {
 	fakeAlarm
-	puts int
+	putCount int
 }
 
-func (m *fakeMark) Put() { m.puts++ }
+func (m *fakeMark) Put() { m.putCount++ }
 
-func (o *fakePeers) Alone() bool { return o.alone }
+func (o *fakePeers) IsAlone() bool { return o.alone }
 func (o *fakePeers) Mark(string) Mark {
 	alarm := &fakeMark{fakeAlarm: fakeAlarm{changes: make(chan struct{}, 1)}}
 	o.marks = append(o.marks, alarm)
 	return alarm
 }
 
-func (o *fakePeers) Unmark(_ string, then func()) {
-	if o.unmarks++; then != nil {
-		then()
+func (o *fakePeers) Unmark(_ string, sendNext func()) {
+	if o.unmarkCount++; sendNext != nil {
+		sendNext()
 	}
 }
 func (o *fakePeers) AskForWaiters(_ string, onAnswer func(peerWaits bool)) {
-	o.asks++
+	o.askCount++
 	onAnswer(o.waitingPeer != "")
 }
 func (o *fakePeers) PassLock(_ string, onAnswer func(to string)) {
-	if o.passes++; o.waitingPeer != "" {
-		o.leftTo = append(o.leftTo, o.waitingPeer)
+	if o.passCount++; o.waitingPeer != "" {
+		o.leaveTargets = append(o.leaveTargets, o.waitingPeer)
 	}
 	onAnswer(o.waitingPeer)
 }
@@ -112,27 +113,27 @@ func TestLeaveToPeer(t *testing.T) {
 		first, second := q.Enter("k"), q.Enter("k")
 		takeLock(&q, first)
 		third := q.Enter("k")
-		if !q.Released("k") || signalOf(second) != TryNow || peers.asks+peers.passes != 0 {
+		if !q.RecordRelease("k") || signalOf(second) != TryNow || peers.askCount+peers.passCount != 0 {
 			t.Error("the lock is not handed on within the turn")
 		}
 		takeLock(&q, second)
-		if q.Released("k") || signalOf(third) != LeaveToPeer || peers.asks != 1 ||
-			!slices.Equal(peers.leftTo, []string{"other"}) {
-			t.Errorf("the turn continues after %d questions; left to %q", peers.asks, peers.leftTo)
+		if q.RecordRelease("k") || signalOf(third) != LeaveToPeer || peers.askCount != 1 ||
+			!slices.Equal(peers.leaveTargets, []string{"other"}) {
+			t.Errorf("the turn continues after %d questions; left to %q", peers.askCount, peers.leaveTargets)
 		}
-		if q.Released("k"); signalOf(third) != -1 || peers.passes != 1 {
+		if q.RecordRelease("k"); signalOf(third) != -1 || peers.passCount != 1 {
 			t.Error("a repeated release sent a signal")
 		}
-		if q.peerDone(third); q.byKey["k"].turn.signalOnEntry(time.Now()) != TryNow {
+		if q.recordPeerDone(third); q.byKey["k"].turn.signalOnEntry(time.Now()) != TryNow {
 			t.Error("a new waiter leaves the lock to a peer that is done")
 		}
 		takeLock(&q, third)
 	})
 }
 
-// TestAlone checks that a client that locks again and again is not delayed unless another process
+// TestIsAlone checks that a client that locks again and again is not delayed unless another process
 // also wants the lock. Then both have their turns.
-func TestAlone(t *testing.T) {
+func TestIsAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		peers := &fakePeers{}
 		q := Queues[string]{Peers: peers}
@@ -141,7 +142,7 @@ func TestAlone(t *testing.T) {
 			signal := signalOf(p)
 			takeLock(&q, p)
 			time.Sleep(ms)
-			q.Released("k")
+			q.RecordRelease("k")
 			return signal
 		}
 		for range 1000 {
@@ -149,8 +150,8 @@ func TestAlone(t *testing.T) {
 				t.Fatalf("alone: %d", signal)
 			}
 		}
-		if peers.asks+peers.passes > 1000*int(ms)/int(askPause)+1 {
-			t.Errorf("%d and %d questions", peers.asks, peers.passes)
+		if peers.askCount+peers.passCount > 1000*int(ms)/int(askPause)+1 {
+			t.Errorf("%d and %d questions", peers.askCount, peers.passCount)
 		}
 		peers.waitingPeer = "other"
 		leftCount := 0
@@ -162,7 +163,7 @@ func TestAlone(t *testing.T) {
 		if leftCount == 0 {
 			t.Error("the lock is not left to another process")
 		}
-		if len(peers.marks)+peers.unmarks != 0 || q.Len() != 0 || q.LenOf("k") != 0 {
+		if len(peers.marks)+peers.unmarkCount != 0 || q.Len() != 0 || q.LenOf("k") != 0 {
 			t.Errorf("%d marks without a wait for a peer; %d wait", len(peers.marks), q.Len())
 		}
 	})
@@ -178,17 +179,17 @@ func TestMarks(t *testing.T) {
 		if !q.needsMark(p) {
 			t.Error("the waiter needs no mark")
 		}
-		if takeLock(&q, p); peers.unmarks != 1 {
+		if takeLock(&q, p); peers.unmarkCount != 1 {
 			t.Error("the mark remains after a take")
 		}
 		if q.needsMark(next) {
 			t.Error("a waiter for a lock of its own process needs a mark")
 		}
-		q.Released("k")
+		q.RecordRelease("k")
 		if !q.needsMark(next) {
 			t.Error("no mark is needed, although no client of this process has the lock")
 		}
-		if q.Leave(next, false); peers.unmarks != 2 {
+		if q.Leave(next, false); peers.unmarkCount != 2 {
 			t.Error("the mark remains after Leave")
 		}
 	})
@@ -205,8 +206,8 @@ func TestOneQuestionPerTry(t *testing.T) {
 		take := func(key string, unmarks, asks int) {
 			t.Helper()
 			q.SendTake(key, func(then func()) { takes++; callIfSet(then) })
-			if peers.unmarks != unmarks || peers.asks != asks {
-				t.Errorf("unmarked %d times, want %d; asked %d times, want %d", peers.unmarks, unmarks, peers.asks, asks)
+			if peers.unmarkCount != unmarks || peers.askCount != asks {
+				t.Errorf("unmarked %d times, want %d; asked %d times, want %d", peers.unmarkCount, unmarks, peers.askCount, asks)
 			}
 		}
 		q.needsMark(p)
@@ -231,16 +232,16 @@ func TestNoPeers(t *testing.T) {
 		second := q.Enter("k")
 		signalOf(second)
 		peers.waitingPeer = ""
-		if q.Released("k"); signalOf(second) != TryNow || peers.passes != 1 {
-			t.Errorf("left %d times", peers.passes)
+		if q.RecordRelease("k"); signalOf(second) != TryNow || peers.passCount != 1 {
+			t.Errorf("left %d times", peers.passCount)
 		}
 	})
 }
 
-// TestReleasedUnknown checks a release while this process does not know whether another process
+// TestReleaseOfUnknownKey checks a release while this process does not know whether another process
 // waits. This process leaves the lock to the other process if no client waits in this process.
 // Otherwise the next client gets the lock, and this process asks whether another process waits.
-func TestReleasedUnknown(t *testing.T) {
+func TestReleaseOfUnknownKey(t *testing.T) {
 	for name, waiting := range map[string]bool{"no client waits": false, "a client waits": true} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -249,29 +250,29 @@ func TestReleasedUnknown(t *testing.T) {
 				takeLock(&q, q.Enter("k"))
 				time.Sleep(askPause)
 				peers.waitingPeer = "other"
-				var next *Ticket[string]
+				var nextTicket *Ticket[string]
 				if waiting {
-					next = q.Enter("k")
-					signalOf(next)
+					nextTicket = q.Enter("k")
+					signalOf(nextTicket)
 				}
-				q.Released("k")
+				q.RecordRelease("k")
 				if waiting {
-					if len(peers.leftTo) > 0 || signalOf(next) != TryNow {
+					if len(peers.leaveTargets) > 0 || signalOf(nextTicket) != TryNow {
 						t.Error("the lock is left to a process that is not known to wait")
 					}
-					takeLock(&q, next)
-					q.Released("k")
+					takeLock(&q, nextTicket)
+					q.RecordRelease("k")
 				}
-				if later := q.Enter("k"); len(peers.leftTo) != 1 || signalOf(later) != LeaveToPeer {
-					t.Errorf("left to %q", peers.leftTo)
+				if later := q.Enter("k"); len(peers.leaveTargets) != 1 || signalOf(later) != LeaveToPeer {
+					t.Errorf("left to %q", peers.leaveTargets)
 				}
 			})
 		})
 	}
 }
 
-// TestParked checks that Queues keeps a limited number of empty queues for a while.
-func TestParked(t *testing.T) {
+// TestParkedQueues checks that Queues keeps a limited number of empty queues for a while.
+func TestParkedQueues(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := Queues[int]{MayPark: func(key int) bool { return key >= 0 }}
 		enterAndLeave := func(key int) { q.Leave(q.Enter(key), true) }
@@ -279,14 +280,14 @@ func TestParked(t *testing.T) {
 		if len(q.byKey) != 0 {
 			t.Error("a queue that may not be parked is kept")
 		}
-		for key := range 2 * maxParked {
+		for key := range 2 * maxParkedQueues {
 			enterAndLeave(key)
-			q.Released(key)
+			q.RecordRelease(key)
 		}
-		if n := len(q.byKey); n > maxParked || len(q.parked) > maxParked {
+		if n := len(q.byKey); n > maxParkedQueues || len(q.parkedQueues) > maxParkedQueues {
 			t.Errorf("%d are kept", n)
 		}
-		p := q.Enter(2*maxParked - 1)
+		p := q.Enter(2*maxParkedQueues - 1)
 		time.Sleep(parkTime)
 		enterAndLeave(0)
 		if n := len(q.byKey); n != 2 {

@@ -36,55 +36,55 @@ type turn struct {
 	// was last left to another process.
 	lastAsked, lastContended time.Time
 	// free is set from a release until the lock is granted again or found held by another process.
-	// Meanwhile leftUntil is the time until which the lock is left to another process, or zero.
-	// leftTo is the ID of that process, or empty if this process does not know it yet.
-	free      bool
-	leftUntil time.Time
-	leftTo    string
+	// Meanwhile leaveEnd is the time until which the lock is left to another process, or zero.
+	// leaveTarget is the ID of that process, or empty if this process does not know it yet.
+	free        bool
+	leaveEnd    time.Time
+	leaveTarget string
 }
 
 // shouldAsk reports whether a take of the head should come with the question whether other
-// processes wait. It should if the take is the last of the turn, and a question is due. waiting is
-// the number of waiters behind the head.
-func (t *turn) shouldAsk(waiting int, now time.Time) bool {
-	last := t.grantCount == 0 && waiting == 0 || t.grantCount > 0 && (t.grantCount+1 >= t.maxGrants || now.Sub(t.firstGrant) > longestTurn)
-	if t.peerWaits || !t.leftUntil.IsZero() || !last || !t.askIsDue(now) {
+// processes wait. It should if the take is the last of the turn, and a question is due. waiterCount
+// is the number of waiters behind the head.
+func (t *turn) shouldAsk(waiterCount int, now time.Time) bool {
+	last := t.grantCount == 0 && waiterCount == 0 || t.grantCount > 0 && (t.grantCount+1 >= t.maxGrants || now.Sub(t.firstGrant) > longestTurn)
+	if t.peerWaits || !t.leaveEnd.IsZero() || !last || !t.isAskDue(now) {
 		return false
 	}
 	t.lastAsked = now
 	return true
 }
 
-func (t *turn) askIsDue(now time.Time) bool {
+func (t *turn) isAskDue(now time.Time) bool {
 	return now.Sub(t.lastAsked) >= askPause || now.Sub(t.lastContended) < contentionTime
 }
 
-// granted records a grant to the head, with this number of waiters behind it.
-func (t *turn) granted(waiting int, now time.Time) {
-	if !t.leftUntil.IsZero() {
+// recordGrant records a grant to the head, with this number of waiters behind it.
+func (t *turn) recordGrant(waiterCount int, now time.Time) {
+	if !t.leaveEnd.IsZero() {
 		// The process to which the lock was left did not take it.
 		t.peerWaits, t.lastAsked, t.lastContended = false, now.Add(absencePause), time.Time{}
 	}
 	if t.grantCount == 0 {
-		t.maxGrants, t.firstGrant = waiting+1, now
+		t.maxGrants, t.firstGrant = waiterCount+1, now
 	}
 	t.grantCount++
-	t.free, t.leftUntil, t.leftTo = false, time.Time{}, ""
+	t.free, t.leaveEnd, t.leaveTarget = false, time.Time{}, ""
 }
 
-// released records a release in this process with this number of waiters. alone means that this
-// process knows no other process. The signal is for the head, if notify is set. passToPeer means
-// that this process must leave the lock to another process: it knows that another process waits, or
-// another process may wait while no client of this process does.
-func (t *turn) released(waiting int, alone bool, now time.Time) (signal Signal, passToPeer, notify bool) {
+// recordRelease records a release in this process with this number of waiters. alone means that
+// this process knows no other process. The signal is for the head, if notify is set. passToPeer
+// means that this process must leave the lock to another process: it knows that another process
+// waits, or another process may wait while no client of this process does.
+func (t *turn) recordRelease(waiterCount int, alone bool, now time.Time) (signal Signal, passToPeer, notify bool) {
 	if t.isLeftToPeer() {
 		return 0, false, false
 	}
 	t.free = true
-	if alone || t.grantCount == 0 || !t.hasEnded(now) || !t.peerWaits && (waiting > 0 || !t.askIsDue(now)) {
+	if alone || t.grantCount == 0 || !t.hasEnded(now) || !t.peerWaits && (waiterCount > 0 || !t.isAskDue(now)) {
 		return TryNow, false, true
 	}
-	t.grantCount, t.peerWaits, t.lastAsked, t.leftUntil, t.leftTo = 0, false, now, now.Add(maxLeaveTime), ""
+	t.grantCount, t.peerWaits, t.lastAsked, t.leaveEnd, t.leaveTarget = 0, false, now, now.Add(maxLeaveTime), ""
 	return LeaveToPeer, true, true
 }
 
@@ -95,16 +95,16 @@ func (t *turn) leaveToPeer(to string, now time.Time) (signal Signal, notify bool
 	case !t.isLeftToPeer():
 		return 0, false
 	case to == "":
-		t.leftUntil = time.Time{}
+		t.leaveEnd = time.Time{}
 		return TryNow, true
 	}
-	t.leftTo, t.lastContended = to, now
+	t.leaveTarget, t.lastContended = to, now
 	return LeaveToPeer, true
 }
 
 // signalOnEntry returns the signal for a waiter that enters an empty queue.
 func (t *turn) signalOnEntry(now time.Time) Signal {
-	if now.Before(t.leftUntil) {
+	if now.Before(t.leaveEnd) {
 		return LeaveToPeer
 	}
 	return TryNow
@@ -115,27 +115,27 @@ func (t *turn) hasEnded(now time.Time) bool {
 	return t.grantCount >= t.maxGrants || now.Sub(t.firstGrant) > longestTurn
 }
 
-// heldByOwnClient reports whether this process knows that one of its clients holds the lock.
-func (t *turn) heldByOwnClient() bool { return t.grantCount > 0 && !t.free }
+// isHeldByOwnClient reports whether this process knows that one of its clients holds the lock.
+func (t *turn) isHeldByOwnClient() bool { return t.grantCount > 0 && !t.free }
 
 // isLeftToPeer reports whether this process left the lock to another process, and does not know
 // that the other process has had it.
-func (t *turn) isLeftToPeer() bool { return t.free && !t.leftUntil.IsZero() }
+func (t *turn) isLeftToPeer() bool { return t.free && !t.leaveEnd.IsZero() }
 
-// receivedFromPeer records that another process had the lock and left it to this process.
-func (t *turn) receivedFromPeer(now time.Time) {
-	t.grantCount, t.peerWaits, t.lastContended, t.leftUntil, t.leftTo = 0, false, now, time.Time{}, ""
+// recordReceipt records that another process had the lock and left it to this process.
+func (t *turn) recordReceipt(now time.Time) {
+	t.grantCount, t.peerWaits, t.lastContended, t.leaveEnd, t.leaveTarget = 0, false, now, time.Time{}, ""
 }
 
-// peerDone records that the process to which the lock was left has had the lock, or no longer wants
-// it.
-func (t *turn) peerDone() { t.leftUntil, t.leftTo = time.Time{}, "" }
+// recordPeerDone records that the process to which the lock was left has had the lock, or no longer
+// wants it.
+func (t *turn) recordPeerDone() { t.leaveEnd, t.leaveTarget = time.Time{}, "" }
 
-// foundHeld records that the head found the lock held. The holder is another process, unless this
+// recordHeld records that the head found the lock held. The holder is another process, unless this
 // process knows that one of its own clients holds the lock.
-func (t *turn) foundHeld(now time.Time) {
-	if !t.heldByOwnClient() {
+func (t *turn) recordHeld(now time.Time) {
+	if !t.isHeldByOwnClient() {
 		t.grantCount, t.peerWaits, t.lastContended = 0, false, now
 	}
-	t.free, t.leftUntil, t.leftTo = false, time.Time{}, ""
+	t.free, t.leaveEnd, t.leaveTarget = false, time.Time{}, ""
 }

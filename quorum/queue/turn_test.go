@@ -6,15 +6,15 @@ import (
 )
 
 // grantToHead grants the lock to the head, and reports whether the take comes with a question.
-func (t *turn) grantToHead(waiting int, now time.Time) (asksPeers bool) {
-	asksPeers = t.shouldAsk(waiting, now)
-	t.granted(waiting, now)
+func (t *turn) grantToHead(waiterCount int, now time.Time) (asksPeers bool) {
+	asksPeers = t.shouldAsk(waiterCount, now)
+	t.recordGrant(waiterCount, now)
 	return asksPeers
 }
 
-// TestTurnAlone checks that the lock is handed on without limit if no other process waits, with a
-// question from time to time.
-func TestTurnAlone(t *testing.T) {
+// TestTurnWithoutPeers checks that the lock is handed on without limit if no other process waits,
+// with a question from time to time.
+func TestTurnWithoutPeers(t *testing.T) {
 	var tr turn
 	now := time.Unix(1000, 0)
 	asks := 0
@@ -23,7 +23,7 @@ func TestTurnAlone(t *testing.T) {
 			asks++
 		}
 		now = now.Add(ms)
-		if signal, passToPeer, notify := tr.released(5, false, now); !notify || signal != TryNow || passToPeer {
+		if signal, passToPeer, notify := tr.recordRelease(5, false, now); !notify || signal != TryNow || passToPeer {
 			t.Fatalf("release %d: cue %d, %v", i, signal, notify)
 		}
 	}
@@ -32,9 +32,9 @@ func TestTurnAlone(t *testing.T) {
 	}
 }
 
-// TestTurnShared checks that a turn serves all waiters of this process before another process that
+// TestSharedTurn checks that a turn serves all waiters of this process before another process that
 // waits. A waiter does not wait for a process that no longer waits.
-func TestTurnShared(t *testing.T) {
+func TestSharedTurn(t *testing.T) {
 	var tr turn
 	now := time.Unix(1000, 0)
 	for round := range 3 {
@@ -44,35 +44,35 @@ func TestTurnShared(t *testing.T) {
 			}
 			tr.peerWaits = i == 3
 			now = now.Add(ms)
-			signal, passToPeer, notify := tr.released(3, false, now)
+			signal, passToPeer, notify := tr.recordRelease(3, false, now)
 			if want := map[bool]Signal{true: LeaveToPeer, false: TryNow}[i == 3]; !notify || signal != want ||
 				passToPeer != (i == 3) {
 				t.Errorf("round %d, grant %d: %d, %v", round, i, signal, passToPeer)
 			}
 		}
-		if signal, notify := tr.leaveToPeer("other", now); !notify || signal != LeaveToPeer || tr.leftTo != "other" ||
+		if signal, notify := tr.leaveToPeer("other", now); !notify || signal != LeaveToPeer || tr.leaveTarget != "other" ||
 			tr.signalOnEntry(now) != LeaveToPeer {
 			t.Error("the lock is not left to the peer")
 		}
-		tr.foundHeld(now) // the other process has taken the lock
+		tr.recordHeld(now) // the other process has taken the lock
 		if tr.signalOnEntry(now) != TryNow {
 			t.Error("a new waiter leaves the lock to a peer that has taken it")
 		}
 	}
 	tr.grantToHead(0, now)
-	tr.released(0, false, now)
+	tr.recordRelease(0, false, now)
 	if signal, notify := tr.leaveToPeer("", now); !notify || signal != TryNow || tr.peerWaits || tr.signalOnEntry(now) != TryNow {
 		t.Errorf("no peer waits: %d, %+v", signal, tr)
 	}
 }
 
-// TestTurnNotTaken checks that the wait for a process that does not take the lock is limited.
-func TestTurnNotTaken(t *testing.T) {
+// TestUnusedTurn checks that the wait for a process that does not take the lock is limited.
+func TestUnusedTurn(t *testing.T) {
 	var tr turn
 	now := time.Unix(1000, 0)
 	tr.grantToHead(0, now)
 	tr.peerWaits = true
-	tr.released(0, false, now)
+	tr.recordRelease(0, false, now)
 	tr.leaveToPeer("other", now)
 	if tr.signalOnEntry(now.Add(maxLeaveTime-1)) != LeaveToPeer || tr.signalOnEntry(now.Add(maxLeaveTime)) != TryNow {
 		t.Error("the time for the peer has another end")
@@ -80,7 +80,7 @@ func TestTurnNotTaken(t *testing.T) {
 	if tr.grantToHead(0, now.Add(maxLeaveTime)) {
 		t.Error("a question was asked after a peer did not take the lock")
 	}
-	if signal, passToPeer, _ := tr.released(0, false, now.Add(maxLeaveTime)); signal != TryNow || passToPeer {
+	if signal, passToPeer, _ := tr.recordRelease(0, false, now.Add(maxLeaveTime)); signal != TryNow || passToPeer {
 		t.Errorf("the peer did not take the lock: %d", signal)
 	}
 	if tr.grantToHead(0, now.Add(maxLeaveTime+absencePause)) || !tr.grantToHead(0, now.Add(maxLeaveTime+absencePause+askPause)) {
@@ -88,9 +88,9 @@ func TestTurnNotTaken(t *testing.T) {
 	}
 }
 
-// TestTurnPassedBack checks that a process that leaves the lock to this process counts as a process
+// TestReturnedTurn checks that a process that leaves the lock to this process counts as a process
 // that had the lock, so that a question is due soon.
-func TestTurnPassedBack(t *testing.T) {
+func TestReturnedTurn(t *testing.T) {
 	var tr turn
 	now := time.Unix(1000, 0)
 	for range 3 {
@@ -98,28 +98,28 @@ func TestTurnPassedBack(t *testing.T) {
 			t.Error("no question was asked")
 		}
 		tr.peerWaits = true
-		if signal, passToPeer, _ := tr.released(0, false, now); signal != LeaveToPeer || !passToPeer {
+		if signal, passToPeer, _ := tr.recordRelease(0, false, now); signal != LeaveToPeer || !passToPeer {
 			t.Errorf("%d, %v", signal, passToPeer)
 		}
 		tr.leaveToPeer("other", now)
 		now = now.Add(ms)
-		tr.receivedFromPeer(now)
+		tr.recordReceipt(now)
 	}
 }
 
-// TestTurnIsLostEarly checks that the turn ends if another process is faster after a release, and
+// TestEarlyLossOfTurn checks that the turn ends if another process is faster after a release, and
 // that the next question is due soon.
-func TestTurnIsLostEarly(t *testing.T) {
+func TestEarlyLossOfTurn(t *testing.T) {
 	var tr turn
 	now := time.Unix(1000, 0)
 	tr.grantToHead(9, now)
-	tr.foundHeld(now) // a client of this process holds the lock
-	if !tr.heldByOwnClient() || tr.grantCount != 1 {
+	tr.recordHeld(now) // a client of this process holds the lock
+	if !tr.isHeldByOwnClient() || tr.grantCount != 1 {
 		t.Errorf("the lock does not count as held by this process: %+v", tr)
 	}
-	tr.released(9, false, now)
-	tr.foundHeld(now)
-	if tr.heldByOwnClient() || tr.grantCount != 0 {
+	tr.recordRelease(9, false, now)
+	tr.recordHeld(now)
+	if tr.isHeldByOwnClient() || tr.grantCount != 0 {
 		t.Errorf("%+v", tr)
 	}
 	for range 3 {
@@ -130,29 +130,29 @@ func TestTurnIsLostEarly(t *testing.T) {
 	}
 }
 
-// TestTurnIsLimited checks that a turn with many or slow waiters ends at its time limit.
-func TestTurnIsLimited(t *testing.T) {
+// TestTurnLimit checks that a turn with many or slow waiters ends at its time limit.
+func TestTurnLimit(t *testing.T) {
 	for elapsed, want := range map[time.Duration]Signal{longestTurn: TryNow, longestTurn + ms: LeaveToPeer} {
 		var tr turn
 		now := time.Unix(1000, 0)
 		tr.grantToHead(1000, now)
 		tr.peerWaits = true
-		if signal, _, _ := tr.released(1000, false, now.Add(elapsed)); signal != want {
+		if signal, _, _ := tr.recordRelease(1000, false, now.Add(elapsed)); signal != want {
 			t.Errorf("after %v: %d", elapsed, signal)
 		}
 	}
 }
 
-// TestReleasedTwice checks that a repeated report of the same release changes nothing.
-func TestReleasedTwice(t *testing.T) {
+// TestSecondRelease checks that a repeated report of the same release changes nothing.
+func TestSecondRelease(t *testing.T) {
 	var tr turn
 	now := time.Unix(1000, 0)
 	tr.grantToHead(0, now)
 	tr.peerWaits = true
-	if signal, _, notify := tr.released(0, false, now); !notify || signal != LeaveToPeer {
+	if signal, _, notify := tr.recordRelease(0, false, now); !notify || signal != LeaveToPeer {
 		t.Fatalf("%d", signal)
 	}
-	if signal, _, notify := tr.released(0, false, now); notify {
+	if signal, _, notify := tr.recordRelease(0, false, now); notify {
 		t.Errorf("%d", signal)
 	}
 }

@@ -12,14 +12,14 @@ import (
 func (u *update) accept(ctx context.Context, b ballot, p proposal) (Outcome, error) {
 	start := u.masters.Now()
 	if u.timeLeft(b.elapsed) <= 0 {
-		u.lateAfter = b.elapsed
+		u.agreementTime = b.elapsed
 		return Outcome{}, &splitError{}
 	}
-	if p.since.IsZero() {
-		p.since = start
+	if p.leaseStart.IsZero() {
+		p.leaseStart = start
 	}
 	next := u.nextBallot(b.number.Round())
-	opFor := func(now, passed time.Duration) cell.Accept {
+	opFor := func(now, elapsed time.Duration) cell.Accept {
 		op := cell.Accept{
 			Name: u.Key, Attempt: p.base.attempt, Ballot: b.number, Value: p.value,
 			KeepTTL: p.keepTTL, BaseChange: p.base.value.LastChange(), Shared: p.shared, Shift: p.shift, TTL: p.ttl,
@@ -30,9 +30,9 @@ func (u *update) accept(ctx context.Context, b ballot, p proposal) (Outcome, err
 		if p.keepTTL {
 			// A master reported the remaining time, and this master its clock, at unknown moments
 			// since the ballot began.
-			op.Until, op.Uncertainty = p.expiryAt(now, passed), 2*passed
+			op.Expiry, op.Uncertainty = p.expiryAt(now, elapsed), 2*elapsed
 		}
-		op.Deadline = now + u.timeLeft(passed)
+		op.Deadline = now + u.timeLeft(elapsed)
 		return op
 	}
 	ops := make([]cell.Op, u.n)
@@ -49,24 +49,24 @@ func (u *update) accept(ctx context.Context, b ballot, p proposal) (Outcome, err
 	switch {
 	case err != nil:
 		return Outcome{}, err
-	case majorityDid(replies):
+	case isAppliedByMajority(replies):
 		return u.completeAccepted(b, p, next, replies, start), nil
 	}
 	if mayBeAccepted && !p.unchanged {
-		u.sentChanges = append(u.sentChanges, sentChange{p.decision, p.base.attempt, b.number, p.change, p.lease, p.since})
+		u.sentChanges = append(u.sentChanges, sentChange{p.decision, p.base.attempt, b.number, p.change, p.lease, p.leaseStart})
 	}
 	u.noteRounds(replies)
 	if elapsed := u.masters.Now().Sub(b.start); u.timeLeft(elapsed) <= 0 {
-		u.lateAfter = elapsed
+		u.agreementTime = elapsed
 	}
 	return Outcome{}, &splitError{}
 }
 
 // completeAccepted returns the outcome of a chosen proposal, and stores the promises for the next
 // ballot.
-func (u *update) completeAccepted(b ballot, p proposal, next cell.Ballot, replies []Reply, start time.Time) Outcome {
+func (u *update) completeAccepted(b ballot, p proposal, nextBallot cell.Ballot, replies []Reply, start time.Time) Outcome {
 	if u.opts.PromiseNextBallot && !p.unchanged && !u.noNextPromise {
-		stored := newPromise(b, p, next, replies)
+		stored := newPromise(b, p, nextBallot, replies)
 		stored.start, stored.elapsed = start, u.masters.Now().Sub(start)
 		u.promises.put(u.Key, stored)
 	}
@@ -76,7 +76,7 @@ func (u *update) completeAccepted(b ballot, p proposal, next cell.Ballot, replie
 	return Outcome{
 		Decision: p.decision,
 		GrantedLock: GrantedLock{
-			Validity: vote.Validity(p.lease, u.masters.Now().Sub(p.since)), Since: p.since,
+			Validity: vote.Validity(p.lease, u.masters.Now().Sub(p.leaseStart)), LeaseStart: p.leaseStart,
 			Attempt: p.base.attempt, Version: p.version(),
 		},
 	}
@@ -93,9 +93,9 @@ func acceptDecided(replies []Reply) bool {
 // completeLater sends the accept to masters whose promise is late, and to marked masters, if a
 // majority accepted. Otherwise this proxy may have abandoned the proposal. It also schedules a
 // repair if some masters did not accept, or lack the key.
-func (u *update) completeLater(b ballot, p proposal, round Round, opFor func(now, passed time.Duration) cell.Accept) {
+func (u *update) completeLater(b ballot, p proposal, round Round, opFor func(now, elapsed time.Duration) cell.Accept) {
 	r, key := u.Register, u.Key
-	chosen := majorityDid(round.Replies())
+	chosen := isAppliedByMajority(round.Replies())
 	completeOne := func(master int, reply Reply, isPromise bool) {
 		passed := r.masters.Now().Sub(b.start)
 		if !chosen || reply.State != Counted || reply.KeyStates[0].Attempt != p.base.attempt || u.timeLeft(passed) <= 0 {
@@ -124,7 +124,7 @@ func (u *update) completeLater(b ballot, p proposal, round Round, opFor func(now
 		case promise.State != Counted || promise.KeyStates[0].Holds(p.base.attempt):
 			r.repairUnlessDone(reply, key)
 		case p.value.Present || promise.KeyStates[0].Form != cell.Absent:
-			r.repairLater(key)
+			r.scheduleRepair(key)
 		}
 	}
 	for i, reply := range round.Replies() {

@@ -14,10 +14,10 @@ import (
 func (u *update) runBallot(ctx context.Context) (Outcome, error) {
 	b := ballot{number: u.nextBallot(u.highestRound + u.roundMargin), start: u.masters.Now()}
 	op := cell.Prepare{Name: u.Key, Ballot: b.number}
-	if u.Expect != nil && len(u.sentChanges) == 0 {
-		op.OnlyExpected, op.Expected = true, *u.Expect
+	if u.ExpectedValue != nil && len(u.sentChanges) == 0 {
+		op.OnlyExpected, op.Expected = true, *u.ExpectedValue
 	}
-	round, err := u.masters.Ask(ctx, u.toAll(op), u.prepareDecided)
+	round, err := u.masters.Ask(ctx, u.repeatOp(op), u.prepareDecided)
 	if err != nil {
 		return Outcome{}, err
 	}
@@ -26,21 +26,21 @@ func (u *update) runBallot(ctx context.Context) (Outcome, error) {
 	u.noteRounds(replies)
 	t, promised := resolve(replies, 0), resolve(promisesIn(replies), 0)
 	if cellsDiffer(replies, 0, t) {
-		u.repairLater(u.Key)
+		u.scheduleRepair(u.Key)
 	}
 	switch {
-	case t.status == Undetermined && allExpireSoon(replies):
+	case t.status == TallyUndetermined && allExpireSoon(replies):
 		return Outcome{}, &splitError{}
-	case t.status == Undetermined:
+	case t.status == TallyUndetermined:
 		return Outcome{}, &NoQuorum{Replies: replies}
-	case t.status != Held:
-		return u.runOnUnheld(ctx, t, replies)
-	case promised.status == Held && promised.attempt == t.attempt:
-		return u.runOnHeld(ctx, b, promised)
+	case t.status != TallyHeld:
+		return u.runOnUnheldKey(ctx, t, replies)
+	case promised.status == TallyHeld && promised.attempt == t.attempt:
+		return u.runOnHeldKey(ctx, b, promised)
 	case op.OnlyExpected && t.chosen && (!t.value.Present || t.value.Text != op.Expected):
-		return u.runOnUnexpected(t)
+		return u.runOnUnexpectedValue(t)
 	default:
-		u.Expect = nil
+		u.ExpectedValue = nil
 		return Outcome{}, &splitError{}
 	}
 }
@@ -58,11 +58,11 @@ type ballot struct {
 func (u *update) prepareDecided(replies []Reply) bool {
 	t := resolve(replies, 0)
 	switch promised := resolve(promisesIn(replies), 0); {
-	case t.status == Undetermined:
+	case t.status == TallyUndetermined:
 		return false
-	case t.status != Held, promised.status == Held:
+	case t.status != TallyHeld, promised.status == TallyHeld:
 		return !promised.leasesDiffer()
-	case u.Expect != nil && t.leasesDiffer():
+	case u.ExpectedValue != nil && t.leasesDiffer():
 		return false // the change may only read the key, so wait as Read does
 	default:
 		return countVotes(replies, (*Reply).isYes) == vote.Lost
@@ -89,8 +89,8 @@ func (u *update) noteRounds(replies []Reply) {
 	}
 }
 
-// runOnUnheld runs the change if no incarnation of the key has a majority.
-func (u *update) runOnUnheld(ctx context.Context, t tally, replies []Reply) (Outcome, error) {
+// runOnUnheldKey runs the change if no incarnation of the key has a majority.
+func (u *update) runOnUnheldKey(ctx context.Context, t tally, replies []Reply) (Outcome, error) {
 	if len(u.sentChanges) > 0 {
 		return Outcome{}, &NoQuorum{Replies: replies, Unclear: true}
 	}
@@ -98,9 +98,9 @@ func (u *update) runOnUnheld(ctx context.Context, t tally, replies []Reply) (Out
 	switch {
 	case err != nil:
 		return Outcome{}, err
-	case d.Action == NoChange, d.Action == Remove && t.status == Absent:
+	case d.Action == NoChange, d.Action == Remove && t.status == TallyAbsent:
 		return Outcome{Decision: d, GrantedLock: GrantedLock{Version: t.snapshot().Version}}, nil
-	case t.status == Foreign:
+	case t.status == TallyForeign:
 		return Outcome{}, ErrForeign
 	}
 	got, err := u.take(ctx, []string{u.Key}, TakeOptions{
@@ -116,21 +116,21 @@ func (u *update) runOnUnheld(ctx context.Context, t tally, replies []Reply) (Out
 	return Outcome{Decision: d, GrantedLock: got}, nil
 }
 
-// runOnUnexpected runs the change on a value that differs from the expected value.
-func (u *update) runOnUnexpected(t tally) (Outcome, error) {
+// runOnUnexpectedValue runs the change on a value that differs from the expected value.
+func (u *update) runOnUnexpectedValue(t tally) (Outcome, error) {
 	d, err := u.Run(t.snapshot())
 	if err != nil {
 		return Outcome{}, err
 	}
 	if d.Action != NoChange {
-		u.Expect = nil
+		u.ExpectedValue = nil
 		return Outcome{}, &splitError{}
 	}
 	return Outcome{Decision: d, GrantedLock: GrantedLock{Version: t.snapshot().Version}}, nil
 }
 
-// runOnHeld runs the change on a key for which a majority holds a value and promised the ballot.
-func (u *update) runOnHeld(ctx context.Context, b ballot, t tally) (Outcome, error) {
+// runOnHeldKey runs the change on a key for which a majority holds a value and promised the ballot.
+func (u *update) runOnHeldKey(ctx context.Context, b ballot, t tally) (Outcome, error) {
 	if s := u.findSentChange(t); s != nil {
 		return u.acceptUnchanged(ctx, b, t, *s)
 	}
@@ -138,15 +138,15 @@ func (u *update) runOnHeld(ctx context.Context, b ballot, t tally) (Outcome, err
 		return Outcome{}, &NoQuorum{Replies: b.prepareRound.Replies(), Unclear: true}
 	}
 	l := t.snapshot()
-	l.LeftUnknown = t.isTTLUnclear(b.prepareRound.Replies(), 0)
+	l.TimeLeftUnknown = t.isTTLUnclear(b.prepareRound.Replies(), 0)
 	d, err := u.Run(l)
-	if l.LeftUnknown && errors.Is(err, ErrTTLUnknown) {
+	if l.TimeLeftUnknown && errors.Is(err, ErrTTLUnknown) {
 		err = &NoQuorum{Replies: b.prepareRound.Replies()}
 	}
 	switch {
 	case err != nil || d.Action == NoChange || d.Action == Remove && !t.value.Present:
 		// Some masters may have accepted this change before. No later ballot may adopt it.
-		out, acceptErr := u.acceptUnchanged(ctx, b, t, sentChange{decision: d, lease: cell.Endless, since: b.start})
+		out, acceptErr := u.acceptUnchanged(ctx, b, t, sentChange{decision: d, lease: cell.NoExpiry, leaseStart: b.start})
 		if acceptErr == nil && err != nil {
 			return Outcome{}, err
 		}
@@ -182,7 +182,7 @@ func (u *update) findSentChange(t tally) *sentChange {
 // own.
 func (u *update) isOutcomeUnclear(t tally) bool {
 	return slices.ContainsFunc(u.sentChanges, func(s sentChange) bool {
-		return s.attempt != t.attempt || t.accepted > s.ballot && !t.value.ShowsOutcomeOf(s.change)
+		return s.attempt != t.attempt || t.acceptedBallot > s.ballot && !t.value.ShowsOutcomeOf(s.change)
 	})
 }
 
@@ -192,15 +192,15 @@ func (u *update) acceptUnchanged(ctx context.Context, b ballot, t tally, s sentC
 	if t.chosen && len(u.sentChanges) == 0 && !u.alwaysAccept {
 		return Outcome{Decision: s.decision, GrantedLock: GrantedLock{Version: t.snapshot().Version}}, nil
 	}
-	until, shared := expiresNotAfter(t.longest), t.value.Present && u.opts.IsKeygroup != nil &&
+	until, shared := expiryNotAfter(t.longestTimeLeft), t.value.Present && u.opts.IsKeygroup != nil &&
 		u.opts.IsKeygroup(t.value.Text)
 	if shared {
-		until = expiresNotBefore(b, t, 0)
+		until = expiryNotBefore(b, t, 0)
 	}
 	// On a master that adopts the value, it expires earlier, by at most the duration of this round.
 	return u.accept(ctx, b, proposal{
 		decision: s.decision, base: t, value: t.value, unchanged: true, change: s.change,
 		keepTTL: true, expiryAt: until, shared: shared,
-		lease: s.lease, since: s.since.Add(-u.masters.Now().Sub(b.start)),
+		lease: s.lease, leaseStart: s.leaseStart.Add(-u.masters.Now().Sub(b.start)),
 	})
 }

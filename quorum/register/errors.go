@@ -26,8 +26,8 @@ var (
 // RefusedError holds ErrHeld or ErrNotHeld, and the current value of the key. Current equals the
 // result of Read, except that its remaining time may be unknown.
 type RefusedError struct {
-	Err     error
-	Current Snapshot
+	Err             error
+	CurrentSnapshot Snapshot
 }
 
 // Error returns the text of ErrHeld or ErrNotHeld.
@@ -36,22 +36,22 @@ func (e *RefusedError) Error() string { return e.Err.Error() }
 // Unwrap returns ErrHeld or ErrNotHeld.
 func (e *RefusedError) Unwrap() error { return e.Err }
 
-// refusal adds the current value to an error, if the value is decided.
-func (t tally) refusal(err error) error {
-	if t.status == Undetermined || t.isUnchosen() {
+// refusalError adds the current value to an error, if the value is decided.
+func (t tally) refusalError(err error) error {
+	if t.status == TallyUndetermined || t.isUnchosen() {
 		return err
 	}
 	l := t.snapshot()
-	l.LeftUnknown = l.LeftUnknown || t.leasesDiffer() || t.longest == cell.NotReported
-	return &RefusedError{Err: err, Current: l}
+	l.TimeLeftUnknown = l.TimeLeftUnknown || t.leasesDiffer() || t.longestTimeLeft == cell.NotReported
+	return &RefusedError{Err: err, CurrentSnapshot: l}
 }
 
 // NoQuorum means that too few masters replied to carry out a command, or to determine its effect.
 type NoQuorum struct {
 	// Replies has one entry for each master.
 	Replies []Reply
-	// LateAfter is the time that a majority took to agree, if that was too long.
-	LateAfter time.Duration
+	// AgreementTime is the time that a majority took to agree, if that was too long.
+	AgreementTime time.Duration
 	// Unclear is set if the masters replied, but other commands changed the key so often meanwhile
 	// that the effect of this command is unknown.
 	Unclear bool
@@ -63,7 +63,7 @@ type NoQuorum struct {
 // Error returns a clause without the names of the masters, which the caller knows.
 func (e *NoQuorum) Error() string {
 	switch {
-	case e.LateAfter > 0:
+	case e.AgreementTime > 0:
 		return "a majority agreed too late"
 	case e.Unclear:
 		return "the command may or may not have taken effect: other commands changed the key meanwhile"

@@ -27,9 +27,9 @@ func (r *Register) Extend(ctx context.Context, key, token string, ttl time.Durat
 		return r.extendByBallot(ctx, key, token, ttl, start, nil)
 	}
 	op := cell.Extend{Name: key, Token: token, Attempt: entry.attempt, TTL: ttl}
-	round, err := r.masters.Ask(ctx, r.toAll(op), func(replies []Reply) bool {
+	round, err := r.masters.Ask(ctx, r.repeatOp(op), func(replies []Reply) bool {
 		return isExtended(replies, entry.currentVersion()) ||
-			Answered(replies) && countVotes(replies, (*Reply).isYes) == vote.Lost
+			HasAnswerQuorum(replies) && countVotes(replies, (*Reply).isYes) == vote.Lost
 	})
 	switch replies := round.Replies(); {
 	case err != nil:
@@ -38,10 +38,10 @@ func (r *Register) Extend(ctx context.Context, key, token string, ttl time.Durat
 		r.noteLease(key, entry.attempt, start, ttl)
 		r.repairEachUnlessDone(round, key)
 		if elapsed := r.masters.Now().Sub(start); r.isLate(elapsed) {
-			return GrantedLock{}, &NoQuorum{Replies: replies, LateAfter: elapsed}
+			return GrantedLock{}, &NoQuorum{Replies: replies, AgreementTime: elapsed}
 		}
-		return r.leaseFrom(start, ttl, hasLongerLease(replies, ttl))
-	case !Answered(replies):
+		return r.newLease(start, ttl, hasLongerLease(replies, ttl))
+	case !HasAnswerQuorum(replies):
 		return GrantedLock{}, &NoQuorum{Replies: replies}
 	}
 	got, err := r.extendByBallot(ctx, key, token, ttl, start, entry.holder)
@@ -51,12 +51,12 @@ func (r *Register) Extend(ctx context.Context, key, token string, ttl time.Durat
 	return got, err
 }
 
-// leaseFrom returns the result of an EXTEND that began at start.
-func (r *Register) leaseFrom(start time.Time, ttl time.Duration, longer bool) (GrantedLock, error) {
+// newLease returns the result of an EXTEND that began at start.
+func (r *Register) newLease(start time.Time, ttl time.Duration, longer bool) (GrantedLock, error) {
 	elapsed := r.masters.Now().Sub(start)
-	granted := GrantedLock{Since: start, HadLongerLease: longer, Validity: vote.Validity(ttl, elapsed)}
+	granted := GrantedLock{LeaseStart: start, HadLongerLease: longer, Validity: vote.Validity(ttl, elapsed)}
 	if ttl >= 0 && granted.Validity < time.Millisecond {
-		return GrantedLock{}, &NoQuorum{LateAfter: elapsed}
+		return GrantedLock{}, &NoQuorum{AgreementTime: elapsed}
 	}
 	return granted, nil
 }
@@ -71,12 +71,12 @@ func (r *Register) noteLease(key string, a cell.Attempt, start time.Time, ttl ti
 
 // hasLongerLease reports whether a master that extended had a lease longer than ttl before.
 func hasLongerLease(replies []Reply, ttl time.Duration) bool {
-	return count(replies, func(r *Reply) bool { return r.isYes() && compareLeft(r.KeyStates[0].Left, ttl) > 0 }) > 0
+	return count(replies, func(r *Reply) bool { return r.isYes() && compareTimeLeft(r.KeyStates[0].TimeLeft, ttl) > 0 }) > 0
 }
 
 // isExtended reports whether a majority extended the granted version, all with the same accepted
 // ballot.
-func isExtended(replies []Reply, granted string) bool {
+func isExtended(replies []Reply, grantedVersion string) bool {
 	votes := map[cell.Ballot]int{}
 	for _, reply := range replies {
 		if !reply.isYes() {
@@ -84,7 +84,7 @@ func isExtended(replies []Reply, granted string) bool {
 		}
 		f := reply.KeyStates[0]
 		if votes[f.Accepted]++; votes[f.Accepted] >= vote.Majority(len(replies)) {
-			return version(f.Attempt, f.Value) == granted
+			return version(f.Attempt, f.Value) == grantedVersion
 		}
 	}
 	return false
@@ -96,15 +96,15 @@ func isExtended(replies []Reply, granted string) bool {
 func (r *Register) extendByBallot(
 	ctx context.Context, key, token string, ttl time.Duration, start time.Time, holder any,
 ) (GrantedLock, error) {
-	isLonger := func(l Snapshot) bool { return compareLeft(l.Longest, ttl) > 0 }
+	isLonger := func(l Snapshot) bool { return compareTimeLeft(l.LongestTimeLeft, ttl) > 0 }
 	run := func(l Snapshot) (Decision, error) {
-		if l.Longest == cell.NotReported {
+		if l.LongestTimeLeft == cell.NotReported {
 			return Decision{}, ErrTTLUnknown
 		}
 		return Decision{Action: Put, Value: token, TTL: ttl, KeepTTL: isLonger(l)}, nil
 	}
 	hasThisToken := func(l Snapshot) bool { return l.Present && l.Value == token }
-	previous, out, err := r.updateIf(ctx, Change{Key: key, Expect: &token, noNextPromise: true, Run: run}, hasThisToken)
+	previous, out, err := r.updateIf(ctx, Change{Key: key, ExpectedValue: &token, noNextPromise: true, Run: run}, hasThisToken)
 	switch {
 	case errors.Is(err, ErrForeign):
 		return GrantedLock{}, ErrNotHeld
@@ -113,10 +113,10 @@ func (r *Register) extendByBallot(
 	}
 	lease := ttl
 	if isLonger(previous) {
-		lease = previous.Longest
+		lease = previous.LongestTimeLeft
 	}
-	entry := newGrant(TakeOptions{Tokens: []string{token}, TTL: lease, Holder: holder}, 0, out.Attempt, out.Since, r.n)
+	entry := newGrant(TakeOptions{Tokens: []string{token}, TTL: lease, Holder: holder}, 0, out.Attempt, out.LeaseStart, r.n)
 	entry.ballotVersion = out.Version
-	r.grants.put(key, entry, out.Since)
-	return r.leaseFrom(start, ttl, isLonger(previous))
+	r.grants.put(key, entry, out.LeaseStart)
+	return r.newLease(start, ttl, isLonger(previous))
 }

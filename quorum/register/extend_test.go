@@ -9,11 +9,11 @@ import (
 
 func TestExtend(t *testing.T) {
 	for _, test := range []struct {
-		name    string
-		prepare func(*fakeMasters)
-		proxyOf string // "owner": the proxy that granted the lock; or "another"
-		want    string
-		rounds  string
+		name         string
+		prepare      func(*fakeMasters)
+		callingProxy string // "owner": the proxy that granted the lock; or "another"
+		want         string
+		rounds       string
 	}{
 		{"all well", func(*fakeMasters) {}, "owner", "granted", "extend"},
 		{"through another proxy", func(*fakeMasters) {}, "another", "granted", "prepare accept"},
@@ -60,28 +60,28 @@ func TestExtend(t *testing.T) {
 		}, "another", "no quorum", "prepare"},
 		// Masters 0 to 2 chose "me" in round 1. The value of round 2 may never be chosen.
 		{"a newer value on two that had it", func(b *fakeMasters) {
-			b.putAccepted("me", 1, 2)
-			b.putAccepted("you", 2, 0, 1)
+			b.putAcceptedCell("me", 1, 2)
+			b.putAcceptedCell("you", 2, 0, 1)
 			b.stores[3].Delete("k")
 			b.stores[4].Delete("k")
 		},
 			"another", "not held", "prepare prepare accept"},
 		{"a newer value on two that had it, others away", func(b *fakeMasters) {
-			b.putAccepted("me", 1, 2)
-			b.putAccepted("you", 2, 0, 1)
+			b.putAcceptedCell("me", 1, 2)
+			b.putAcceptedCell("you", 2, 0, 1)
 			b.stores[3].Delete("k")
 			b.setFault(requestFailed, 2, 4)
 		}, "another", "no quorum", "prepare"},
 		{"an older value on one, all agree otherwise", func(b *fakeMasters) {
-			b.putAccepted("me", 1, 0)
-			b.putAccepted("you",
+			b.putAcceptedCell("me", 1, 0)
+			b.putAcceptedCell("you",
 				2, 1, 2, 3)
 			b.stores[4].Delete("k")
 		},
 			"another", "not held", "prepare"},
 		{"leftovers of two attempts, which ballots changed", func(b *fakeMasters) {
-			b.putAccepted("me", 1, 0)
-			b.putAccepted("you", 2, 1)
+			b.putAcceptedCell("me", 1, 0)
+			b.putAcceptedCell("you", 2, 1)
 			for _, s := range b.stores[2:4] {
 				c := b.stores[1].Get("k").Cell
 				c.Attempt = attemptOf("b")
@@ -95,7 +95,7 @@ func TestExtend(t *testing.T) {
 		r := b.proxy()
 		b.mustLock(r, "me")
 		test.prepare(b)
-		if test.proxyOf == "another" {
+		if test.callingProxy == "another" {
 			r = b.proxy()
 		}
 		b.rounds = nil
@@ -118,7 +118,7 @@ func TestExtend(t *testing.T) {
 // of one lock.
 func TestExtendWithDifferentValues(t *testing.T) {
 	for _, test := range []struct {
-		token, want, holds string
+		token, want, wantCells string
 	}{
 		{"me", "not held", "you* you* you* . ."},
 		{"you", "granted", "you* you* you* . ."},
@@ -136,31 +136,31 @@ func TestExtendWithDifferentValues(t *testing.T) {
 		if _, err := b.proxy().Extend(t.Context(), "k", test.token, time.Minute); outcome(err) != test.want {
 			t.Errorf("EXTEND %s: %v, want %s", test.token, err, test.want)
 		}
-		b.wantCells(test.holds)
+		b.wantCells(test.wantCells)
 	}
 }
 
-// TestExtendNeverShortens checks that an EXTEND shortens nothing, and reports longer leases.
-func TestExtendNeverShortens(t *testing.T) {
+// TestExtendByShorterTTL checks that an EXTEND shortens nothing, and reports longer leases.
+func TestExtendByShorterTTL(t *testing.T) {
 	b := newFakeMasters(t, 3)
 	r := b.proxy()
 	b.mustLock(r, "me")
 	got, err := r.Extend(t.Context(), "k", "me", time.Second)
 	b.noError(err)
-	if !got.HadLongerLease || b.stores[0].Get("k").Left != 10*time.Second {
-		t.Errorf("%+v, and %v left", got, b.stores[0].Get("k").Left)
+	if !got.HadLongerLease || b.stores[0].Get("k").TimeLeft != 10*time.Second {
+		t.Errorf("%+v, and %v left", got, b.stores[0].Get("k").TimeLeft)
 	}
 	got, err = r.Extend(t.Context(), "k", "me", time.Minute)
 	b.noError(err)
-	if got.HadLongerLease || b.stores[0].Get("k").Left != time.Minute {
-		t.Errorf("%+v, and %v left", got, b.stores[0].Get("k").Left)
+	if got.HadLongerLease || b.stores[0].Get("k").TimeLeft != time.Minute {
+		t.Errorf("%+v, and %v left", got, b.stores[0].Get("k").TimeLeft)
 	}
-	_, err = r.Extend(t.Context(), "k", "me", cell.Endless)
+	_, err = r.Extend(t.Context(), "k", "me", cell.NoExpiry)
 	b.noError(err)
 	got, err = r.Extend(t.Context(), "k", "me", time.Second)
 	b.noError(err)
-	if !got.HadLongerLease || b.stores[0].Get("k").Left != cell.Endless {
-		t.Errorf("%+v, and %v left", got, b.stores[0].Get("k").Left)
+	if !got.HadLongerLease || b.stores[0].Get("k").TimeLeft != cell.NoExpiry {
+		t.Errorf("%+v, and %v left", got, b.stores[0].Get("k").TimeLeft)
 	}
 	if _, err := r.Extend(t.Context(), "k", "me", time.Millisecond); outcome(err) != "too short" {
 		t.Error(err)
@@ -177,7 +177,7 @@ func TestExtendedGrant(t *testing.T) {
 	if ends := r.grants.byKey["k"].expiresAt; !ends.Equal(b.now.Add(time.Minute)) {
 		t.Errorf("it ends %v", ends)
 	}
-	_, err = r.Extend(t.Context(), "k", "me", cell.Endless)
+	_, err = r.Extend(t.Context(), "k", "me", cell.NoExpiry)
 	b.noError(err)
 	if ends := r.grants.byKey["k"].expiresAt; !ends.IsZero() {
 		t.Errorf("it ends %v", ends)
@@ -191,11 +191,11 @@ func TestExtendedGrant(t *testing.T) {
 func TestExtendDuringABallot(t *testing.T) {
 	for name, change := range map[string]func(Snapshot) (Decision, error){
 		"others come into the cell": func(l Snapshot) (Decision, error) {
-			return Decision{Action: Put, Value: "me and others", TTL: l.Longest, Shared: true}, nil
+			return Decision{Action: Put, Value: "me and others", TTL: l.LongestTimeLeft, Shared: true}, nil
 		},
 		"the value is kept": keepUnchanged,
 		"a shorter lease": func(l Snapshot) (Decision, error) {
-			return Decision{Action: Put, Value: "me", TTL: time.Minute, KeepTTL: l.Longest > time.Minute}, nil
+			return Decision{Action: Put, Value: "me", TTL: time.Minute, KeepTTL: l.LongestTimeLeft > time.Minute}, nil
 		},
 	} {
 		b := newFakeMasters(t, 3)
@@ -223,8 +223,8 @@ func TestExtendDuringABallot(t *testing.T) {
 		b.faultOf = nil
 		b.deliverPending()
 		for m, s := range b.stores {
-			if f := s.Get("k"); f.Left <= 59*time.Minute {
-				t.Errorf("%s: master %d holds %q for %v", name, m, f.Value.Text, f.Left)
+			if f := s.Get("k"); f.TimeLeft <= 59*time.Minute {
+				t.Errorf("%s: master %d holds %q for %v", name, m, f.Value.Text, f.TimeLeft)
 			}
 		}
 	}
@@ -247,10 +247,10 @@ func TestExtendAfterABallot(t *testing.T) {
 	}
 }
 
-// TestKeptValueIsNotShortened checks that a ballot that keeps a value does not shorten a granted
+// TestExpiryOfKeptValue checks that a ballot that keeps a value does not shorten a granted
 // EXTEND. Four of five masters hold the lock. Only master 3 accepts a first ballot that keeps the
 // value. Then masters 0 to 2 grant an EXTEND, and a second ballot keeps the value.
-func TestKeptValueIsNotShortened(t *testing.T) {
+func TestExpiryOfKeptValue(t *testing.T) {
 	b := newFakeMasters(t, 5)
 	b.faultOf = func(master int, _ cell.Op) fault {
 		return map[bool]fault{true: requestFailed, false: noFault}[master == 4]
@@ -274,15 +274,15 @@ func TestKeptValueIsNotShortened(t *testing.T) {
 	_, err = b.proxy().Update(t.Context(), Change{Key: "k", alwaysAccept: true, Run: keepUnchanged})
 	b.noError(err)
 	for m, s := range b.stores[:4] {
-		if f := s.Get("k"); f.Left <= 59*time.Minute {
-			t.Errorf("master %d holds it for %v", m, f.Left)
+		if f := s.Get("k"); f.TimeLeft <= 59*time.Minute {
+			t.Errorf("master %d holds it for %v", m, f.TimeLeft)
 		}
 	}
 }
 
-// TestPromisedLockIsHeld checks that an EXTEND succeeds although two of five masters promised a
+// TestPromisedLock checks that an EXTEND succeeds although two of five masters promised a
 // ballot and extend nothing, and a third master lacks the lock.
-func TestPromisedLockIsHeld(t *testing.T) {
+func TestPromisedLock(t *testing.T) {
 	b := newFakeMasters(t, 5)
 	b.faultOf = func(master int, _ cell.Op) fault {
 		return map[bool]fault{true: requestFailed, false: noFault}[master == 2]
@@ -299,15 +299,15 @@ func TestPromisedLockIsHeld(t *testing.T) {
 	}
 }
 
-// TestExtendByBallotNeverShortens checks that an extension by ballot shortens nothing and reports
+// TestExtendByBallotAndShorterTTL checks that an extension by ballot shortens nothing and reports
 // the longer lease, whichever proxy stored the value.
-func TestExtendByBallotNeverShortens(t *testing.T) {
+func TestExtendByBallotAndShorterTTL(t *testing.T) {
 	for _, proxyOf := range []string{"the proxy that replaced it", "another"} {
 		b := newFakeMasters(t, 3)
 		b.mustLock(b.proxy(), "you")
 		r := b.proxy()
 		_, err := r.Update(t.Context(), Change{Key: "k", Run: func(Snapshot) (Decision, error) {
-			return Decision{Action: Put, Value: "me", TTL: cell.Endless}, nil
+			return Decision{Action: Put, Value: "me", TTL: cell.NoExpiry}, nil
 		}})
 		b.noError(err)
 		if proxyOf == "another" {
@@ -315,7 +315,7 @@ func TestExtendByBallotNeverShortens(t *testing.T) {
 		}
 		got, err := r.Extend(t.Context(), "k", "me", time.Hour)
 		b.noError(err)
-		if left := b.stores[0].Get("k").Left; !got.HadLongerLease || left != cell.Endless {
+		if left := b.stores[0].Get("k").TimeLeft; !got.HadLongerLease || left != cell.NoExpiry {
 			t.Errorf("through %s: %+v, and %v left", proxyOf, got, left)
 		}
 	}

@@ -37,18 +37,18 @@ type fakeMasters struct {
 	roundTime time.Duration
 	// rounds holds the kinds of the rounds so far.
 	rounds []string
-	// unawaited holds the kinds of the rounds that were decided before any reply. Real masters
+	// unawaitedOps holds the kinds of the rounds that were decided before any reply. Real masters
 	// reply only after such a round.
-	unawaited   []string
-	repeatedOps []repeatedOp
-	timers      []timer
-	// pending holds late operations and late replies.
-	pending    []func()
-	proxyCount int
-	pauses     int
-	// voters is the number of masters that vote. clock is their median time.
-	voters int
-	clock  time.Duration
+	unawaitedOps []string
+	repeatedOps  []repeatedOp
+	timers       []timer
+	// pendingDeliveries holds late operations and late replies.
+	pendingDeliveries []func()
+	proxyCount        int
+	pauses            int
+	// voterCount is the number of masters that vote. clock is their median time.
+	voterCount int
+	clock      time.Duration
 	// compareScheduled is set by ScheduleCompare.
 	compareScheduled bool
 	// newestProxy is the newest proxy, which compares the keys.
@@ -68,7 +68,7 @@ type timer struct {
 }
 
 func newFakeMasters(t *testing.T, masters int) *fakeMasters {
-	b := &fakeMasters{T: t, voters: masters, now: time.Unix(1_700_000_000, 0)}
+	b := &fakeMasters{T: t, voterCount: masters, now: time.Unix(1_700_000_000, 0)}
 	for range masters {
 		b.stores = append(b.stores, &cell.Store{Now: 1_700_000_000 * time.Second})
 	}
@@ -80,14 +80,14 @@ func (b *fakeMasters) proxy() *Register {
 	b.proxyCount++
 	b.newestProxy = New(Options{
 		N: len(b.stores), Masters: b, Source: cell.NumberedSource(big.NewInt(int64(b.proxyCount))),
-		Patience: time.Second, PromiseNextBallot: true,
+		ContentionTimeout: time.Second, PromiseNextBallot: true,
 	})
 	return b.newestProxy
 }
 
 // removeVersion removes a version, like a proxy with a pending removal.
 func (b *fakeMasters) removeVersion(r *Register, token, version string) {
-	_, _ = r.Update(b.Context(), Change{Key: "k", Expect: &token, Run: func(l Snapshot) (Decision, error) {
+	_, _ = r.Update(b.Context(), Change{Key: "k", ExpectedValue: &token, Run: func(l Snapshot) (Decision, error) {
 		if l.Present && l.Version == version {
 			return Decision{Action: Remove}, nil
 		}
@@ -97,7 +97,9 @@ func (b *fakeMasters) removeVersion(r *Register, token, version string) {
 
 // withRemoval returns options with an OnRemovalDue that removes the version.
 func (b *fakeMasters) withRemoval(r *Register, t TakeOptions) TakeOptions {
-	t.OnRemovalDue = func(version string, _ func() bool) { b.After(0, func() { b.removeVersion(r, t.Tokens[0], version) }) }
+	t.OnRemovalDue = func(version string, _ func() bool) {
+		b.RunAfter(0, func() { b.removeVersion(r, t.Tokens[0], version) })
+	}
 	return t
 }
 
@@ -105,7 +107,7 @@ func (b *fakeMasters) withRemoval(r *Register, t TakeOptions) TakeOptions {
 func (b *fakeMasters) advance(d time.Duration) {
 	until := b.now.Add(d)
 	for {
-		if b.compareScheduled && b.AllVote() {
+		if b.compareScheduled && b.HasAllVotes() {
 			b.compareScheduled = false
 			b.noError(b.newestProxy.Compare(b.Context(), []string{"k", "j"}, false))
 		}
@@ -126,9 +128,9 @@ func (b *fakeMasters) advance(d time.Duration) {
 	}
 }
 
-func (b *fakeMasters) setClock(to time.Time) {
-	if d := to.Sub(b.now); d > 0 {
-		b.now = to
+func (b *fakeMasters) setClock(now time.Time) {
+	if d := now.Sub(b.now); d > 0 {
+		b.now = now
 		for _, s := range b.stores {
 			s.Now += d
 		}
@@ -137,15 +139,15 @@ func (b *fakeMasters) setClock(to time.Time) {
 
 // deliverPending carries out late operations and delivers late replies.
 func (b *fakeMasters) deliverPending() {
-	pending := b.pending
-	b.pending = nil
+	pending := b.pendingDeliveries
+	b.pendingDeliveries = nil
 	for _, f := range pending {
 		f()
 	}
 }
 
-// deliverRepeated repeats the operations that Tell must repeat until the master has replied.
-func (b *fakeMasters) deliverRepeated() {
+// deliverRepeatedOps repeats the operations that Tell must repeat until the master has replied.
+func (b *fakeMasters) deliverRepeatedOps() {
 	owedOps := b.repeatedOps
 	b.repeatedOps = nil
 	for _, o := range owedOps {
@@ -161,20 +163,20 @@ func (b *fakeMasters) faultAt(master int, op cell.Op) fault {
 }
 
 // setFault sets the outcome of all operations at some masters.
-func (b *fakeMasters) setFault(injected fault, masters ...int) {
+func (b *fakeMasters) setFault(injectedFault fault, masters ...int) {
 	b.faultOf = func(m int, _ cell.Op) fault {
 		if slices.Contains(masters, m) {
-			return injected
+			return injectedFault
 		}
 		return noFault
 	}
 }
 
 // setFaultOn sets the outcome of operations of one kind at some masters.
-func (b *fakeMasters) setFaultOn(kind string, injected fault, masters ...int) {
+func (b *fakeMasters) setFaultOn(kind string, injectedFault fault, masters ...int) {
 	b.faultOf = func(m int, op cell.Op) fault {
 		if kindOf(op) == kind && slices.Contains(masters, m) {
-			return injected
+			return injectedFault
 		}
 		return noFault
 	}
@@ -253,7 +255,7 @@ func (b *fakeMasters) Ask(ctx context.Context, ops []cell.Op, decided func([]Rep
 			if injected == replyLate {
 				answer.Answer = op.Apply(b.stores[i])
 			}
-			b.pending = append(b.pending, func() {
+			b.pendingDeliveries = append(b.pendingDeliveries, func() {
 				if injected == requestLate {
 					answer.Answer = op.Apply(b.stores[i])
 				}
@@ -261,14 +263,14 @@ func (b *fakeMasters) Ask(ctx context.Context, ops []cell.Op, decided func([]Rep
 			})
 		case connectionBroken:
 			a.replies[i] = Reply{State: Unknown}
-			b.pending = append(b.pending, func() { op.Apply(b.stores[i]) })
+			b.pendingDeliveries = append(b.pendingDeliveries, func() { op.Apply(b.stores[i]) })
 		default:
 			a.replies[i] = b.do(i, op, injected)
 		}
 	}
 	b.rounds = append(b.rounds, kind)
 	if isDecidedBefore {
-		b.unawaited = append(b.unawaited, kind)
+		b.unawaitedOps = append(b.unawaitedOps, kind)
 	}
 	b.setClock(b.now.Add(b.roundTime))
 	// If the round is undecided, wait until the proxy gives up on the masters that have not
@@ -307,7 +309,7 @@ func (b *fakeMasters) do(master int, op cell.Op, injected fault) Reply {
 func (b *fakeMasters) Tell(master int, op cell.Op, untilReplied bool) {
 	switch injected := b.faultAt(master, op); {
 	case injected == replyLate || injected == requestLate || injected == connectionBroken:
-		b.pending = append(b.pending, func() { op.Apply(b.stores[master]) })
+		b.pendingDeliveries = append(b.pendingDeliveries, func() { op.Apply(b.stores[master]) })
 	default:
 		if r := b.do(master, op, injected); untilReplied && (r.State == Failed || r.State == Unknown) {
 			b.repeatedOps = append(b.repeatedOps, repeatedOp{master, op})
@@ -315,19 +317,19 @@ func (b *fakeMasters) Tell(master int, op cell.Op, untilReplied bool) {
 	}
 }
 
-func (b *fakeMasters) After(d time.Duration, f func()) {
+func (b *fakeMasters) RunAfter(d time.Duration, f func()) {
 	b.timers = append(b.timers, timer{b.now.Add(d), f})
 }
 
-func (b *fakeMasters) Voters() int { return b.voters }
+func (b *fakeMasters) VoterCount() int { return b.voterCount }
 
 func (b *fakeMasters) Clock() time.Duration { return b.clock }
 
 // ScheduleCompare lets advance compare the keys once the test injects no faults.
 func (b *fakeMasters) ScheduleCompare() { b.compareScheduled = true }
 
-// AllVote returns true while the test injects no faults.
-func (b *fakeMasters) AllVote() bool { return b.faultOf == nil }
+// HasAllVotes returns true while the test injects no faults.
+func (b *fakeMasters) HasAllVotes() bool { return b.faultOf == nil }
 
 func (b *fakeMasters) Pause(ctx context.Context, _ int) error {
 	b.pauses++
@@ -381,20 +383,20 @@ func (b *fakeMasters) wantRounds(want string) {
 	b.rounds = nil
 }
 
-// putPlain puts a plain cell on masters, like an attempt of a proxy that has ended.
-func (b *fakeMasters) putPlain(token, attempt string, ttl time.Duration, masters ...int) {
+// putPlainCell puts a plain cell on masters, like an attempt of a proxy that has ended.
+func (b *fakeMasters) putPlainCell(token, attempt string, ttl time.Duration, masters ...int) {
 	for _, m := range masters {
 		c := cell.Cell{Form: cell.Plain, Attempt: attemptOf(attempt), Value: cell.Value{Present: true, Text: token}}
 		b.stores[m].Put("k", c, ttl)
 	}
 }
 
-// putAccepted puts a value or a removal ("") of a round on masters, all of one incarnation.
-func (b *fakeMasters) putAccepted(value string, round uint64, masters ...int) {
-	b.putAcceptedFor(time.Minute, value, round, masters...)
+// putAcceptedCell puts a value or a removal ("") of a round on masters, all of one incarnation.
+func (b *fakeMasters) putAcceptedCell(value string, round uint64, masters ...int) {
+	b.putAcceptedCellFor(time.Minute, value, round, masters...)
 }
 
-func (b *fakeMasters) putAcceptedFor(ttl time.Duration, value string, round uint64, masters ...int) {
+func (b *fakeMasters) putAcceptedCellFor(ttl time.Duration, value string, round uint64, masters ...int) {
 	ballot := cell.NumberedSource(big.NewInt(2000)).Ballot(round)
 	for _, m := range masters {
 		b.stores[m].Put("k", cell.Cell{
@@ -404,13 +406,13 @@ func (b *fakeMasters) putAcceptedFor(ttl time.Duration, value string, round uint
 	}
 }
 
-func (b *fakeMasters) putForeign(text string, masters ...int) {
+func (b *fakeMasters) putForeignCell(text string, masters ...int) {
 	for _, m := range masters {
 		b.stores[m].Put("k", cell.Parse(text), time.Minute)
 	}
 }
 
-func (b *fakeMasters) putBlocking(attempt string, masters ...int) {
+func (b *fakeMasters) putBlockingCell(attempt string, masters ...int) {
 	for _, m := range masters {
 		b.stores[m].Put("k", cell.Cell{Form: cell.Blocking, Attempt: attemptOf(attempt)}, time.Minute)
 	}

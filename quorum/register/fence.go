@@ -26,7 +26,7 @@ const (
 	maxFenceKeyBytes = 256
 )
 
-func (f *fences) highest(key string) int64 {
+func (f *fences) highestFence(key string) int64 {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.byKey[key]
@@ -50,7 +50,7 @@ func (f *fences) note(key string, fence int64) {
 
 // nextFence returns a fence above the known fences, and at least the masters' median time.
 func (r *Register) nextFence(key string) (int64, error) {
-	next := max(r.fences.highest(key)+1, r.masters.Clock().Microseconds(), 1)
+	next := max(r.fences.highestFence(key)+1, r.masters.Clock().Microseconds(), 1)
 	if next > cell.MaxFence {
 		return 0, ErrFences
 	}
@@ -79,12 +79,12 @@ func (r *Register) noteFences(key string, fence int64, replies []Reply) {
 // far ahead. i is the number of the key in the replies.
 func (r *Register) credibleFences(fences []int64, key string, replies []Reply, i int) []int64 {
 	credible := cell.CredibleFences(fences, r.masters.Clock())
-	if len(credible) == len(fences) || r.opts.FenceAhead == nil {
+	if len(credible) == len(fences) || r.opts.OnFenceAhead == nil {
 		return credible
 	}
 	for m, reply := range replies {
 		if reply.State == Counted && i < len(reply.Fences) && reply.Fences[i] == fences[len(credible)] {
-			r.opts.FenceAhead(m, key)
+			r.opts.OnFenceAhead(m, key)
 		}
 	}
 	return credible
@@ -97,46 +97,46 @@ func (r *Reply) isFenceTooLow() bool {
 
 // addFence gives the requested fence to a lock that was granted without a fence. If no majority
 // accepts the fence while the lock is valid, addFence reports the removal of the lock as due.
-func (r *Register) addFence(ctx context.Context, key string, t TakeOptions, got GrantedLock) (GrantedLock, error) {
-	if !t.Fence || got.Fence != 0 {
-		return got, nil
+func (r *Register) addFence(ctx context.Context, key string, t TakeOptions, grantedLock GrantedLock) (GrantedLock, error) {
+	if !t.Fence || grantedLock.Fence != 0 {
+		return grantedLock, nil
 	}
-	raised, err := r.raiseFence(ctx, key, t.TTL, got)
+	raised, err := r.raiseFence(ctx, key, t.TTL, grantedLock)
 	if err != nil {
-		t.reportRemovalDue(got.Version, nil)
+		t.reportRemovalDue(grantedLock.Version, nil)
 		return GrantedLock{}, err
 	}
 	return raised, nil
 }
 
 // raiseFence proposes fences for a lock until a majority of the masters accepts a fence.
-func (r *Register) raiseFence(ctx context.Context, key string, ttl time.Duration, got GrantedLock) (GrantedLock, error) {
-	until := r.masters.Now().Add(r.opts.Patience)
+func (r *Register) raiseFence(ctx context.Context, key string, ttl time.Duration, grantedLock GrantedLock) (GrantedLock, error) {
+	until := r.masters.Now().Add(r.opts.ContentionTimeout)
 	for {
 		fence, err := r.nextFence(key)
 		if err != nil {
 			return GrantedLock{}, err
 		}
 		start := r.masters.Now()
-		op := cell.Raise{Name: key, Attempt: got.Attempt, Fence: fence}
-		round, err := r.masters.Ask(ctx, r.toAll(op), raiseDecided)
+		op := cell.Raise{Name: key, Attempt: grantedLock.Attempt, Fence: fence}
+		round, err := r.masters.Ask(ctx, r.repeatOp(op), raiseDecided)
 		if err != nil {
 			return GrantedLock{}, err
 		}
 		replies := round.Replies()
 		r.noteFences(key, fence, replies)
 		now := r.masters.Now()
-		got.Validity = vote.Validity(ttl, now.Sub(got.Since))
+		grantedLock.Validity = vote.Validity(ttl, now.Sub(grantedLock.LeaseStart))
 		// holders counts the masters that accepted the fence, or may accept a higher fence.
 		holders := count(replies, func(reply *Reply) bool {
-			return reply.State == Waiting || reply.isYes() || reply.State == Counted && holdsAttempt(*reply, got.Attempt)
+			return reply.State == Waiting || reply.isYes() || reply.State == Counted && holdsAttempt(*reply, grantedLock.Attempt)
 		})
 		switch late := r.isLate(now.Sub(start)); {
-		case ttl >= 0 && got.Validity < time.Millisecond:
-			return GrantedLock{}, &NoQuorum{Replies: replies, LateAfter: now.Sub(got.Since)}
-		case majorityDid(replies) && !late:
-			got.Fence = fence
-			return got, nil
+		case ttl >= 0 && grantedLock.Validity < time.Millisecond:
+			return GrantedLock{}, &NoQuorum{Replies: replies, AgreementTime: now.Sub(grantedLock.LeaseStart)}
+		case isAppliedByMajority(replies) && !late:
+			grantedLock.Fence = fence
+			return grantedLock, nil
 		case holders < r.quorum, now.After(until):
 			return GrantedLock{}, &NoQuorum{Replies: replies}
 		}
@@ -158,7 +158,7 @@ func raiseDecided(replies []Reply) bool { return countVotes(replies, (*Reply).is
 // Errors: *NoQuorum, or the cause of ctx.
 func (r *Register) Fence(ctx context.Context, key string) (int64, error) {
 	op := cell.Read{Names: []string{key}, WithFences: true}
-	round, err := r.masters.Ask(ctx, r.toAll(op), func(replies []Reply) bool {
+	round, err := r.masters.Ask(ctx, r.repeatOp(op), func(replies []Reply) bool {
 		return len(r.fencesOf(key, replies, 0)) >= r.quorum
 	})
 	if err != nil {

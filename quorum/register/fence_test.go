@@ -16,8 +16,8 @@ func fencedOptions(token string) TakeOptions {
 	return t
 }
 
-// mustLockFenced takes k with a fence, or fails the test.
-func (b *fakeMasters) mustLockFenced(r *Register, token string) int64 {
+// mustLockWithFence takes k with a fence, or fails the test.
+func (b *fakeMasters) mustLockWithFence(r *Register, token string) int64 {
 	b.Helper()
 	got, err := r.Lock(b.Context(), []string{"k"}, fencedOptions(token))
 	if err != nil {
@@ -38,9 +38,9 @@ func (b *fakeMasters) wantCounters(want string) {
 	}
 }
 
-func (b *fakeMasters) putCounter(to int64, masters ...int) {
+func (b *fakeMasters) putCounter(value int64, masters ...int) {
 	for _, m := range masters {
-		b.stores[m].Put(cell.FenceKey("k"), cell.Parse(strconv.FormatInt(to, 10)), time.Hour)
+		b.stores[m].Put(cell.FenceKey("k"), cell.Parse(strconv.FormatInt(value, 10)), time.Hour)
 	}
 }
 
@@ -53,7 +53,7 @@ func TestFencesOfTwoProxies(t *testing.T) {
 	for i := range 6 {
 		r := []*Register{one, two}[i%2]
 		b.clock += time.Microsecond
-		got := b.mustLockFenced(r, "t")
+		got := b.mustLockWithFence(r, "t")
 		b.wantRounds("take")
 		if got <= last || got != b.clock.Microseconds() {
 			t.Errorf("fence %d after %d, at %d µs", got, last, b.clock.Microseconds())
@@ -70,12 +70,12 @@ func TestFenceTooLow(t *testing.T) {
 	b := newFakeMasters(t, 3)
 	b.clock = 70 * time.Microsecond
 	one, two := b.proxy(), b.proxy()
-	if got := b.mustLockFenced(one, "t"); got != 70 {
+	if got := b.mustLockWithFence(one, "t"); got != 70 {
 		t.Fatalf("fence %d", got)
 	}
 	b.noError(one.Unlock(t.Context(), "k", "t", nil))
 	b.rounds, b.clock = nil, 50*time.Microsecond
-	if got := b.mustLockFenced(two, "u"); got != 71 {
+	if got := b.mustLockWithFence(two, "u"); got != 71 {
 		t.Errorf("fence %d", got)
 	}
 	b.wantRounds("take take")
@@ -91,28 +91,28 @@ func TestRefusalReturnsFence(t *testing.T) {
 	b := newFakeMasters(t, 3)
 	one, two := b.proxy(), b.proxy()
 	for range 3 {
-		b.mustLockFenced(one, "t")
+		b.mustLockWithFence(one, "t")
 		b.noError(one.Unlock(t.Context(), "k", "t", nil))
 	}
-	b.mustLockFenced(one, "t")
+	b.mustLockWithFence(one, "t")
 	if _, err := two.Lock(t.Context(), []string{"k"}, fencedOptions("u")); !errors.Is(err, ErrHeld) {
 		t.Fatal(err)
 	}
 	b.noError(one.Unlock(t.Context(), "k", "t", nil))
 	b.rounds = nil
-	if got := b.mustLockFenced(two, "u"); got != 5 {
+	if got := b.mustLockWithFence(two, "u"); got != 5 {
 		t.Errorf("fence %d, want 5", got)
 	}
 	b.wantRounds("take")
 }
 
-// TestCounterFarAhead checks that a counter that is too high on one master does not affect the
+// TestFarHigherCounter checks that a counter that is too high on one master does not affect the
 // fences that the other masters accept.
-func TestCounterFarAhead(t *testing.T) {
+func TestFarHigherCounter(t *testing.T) {
 	b := newFakeMasters(t, 3)
 	b.putCounter(cell.MaxFence, 2)
 	b.putCounter(41, 0, 1)
-	if got := b.mustLockFenced(b.proxy(), "t"); got != 42 {
+	if got := b.mustLockWithFence(b.proxy(), "t"); got != 42 {
 		t.Errorf("fence %d", got)
 	}
 	b.wantCounters("42 42 " + strconv.Itoa(cell.MaxFence))
@@ -126,15 +126,15 @@ func TestFencesUsedUp(t *testing.T) {
 	if _, err := b.proxy().Lock(t.Context(), []string{"k"}, fencedOptions("t")); !errors.Is(err, ErrFences) {
 		t.Errorf("%v", err)
 	}
-	b.deliverRepeated()
+	b.deliverRepeatedOps()
 	b.wantCells(". . .")
 }
 
-// TestCountersExpire checks that the clocks keep fences rising after the counters have expired.
-func TestCountersExpire(t *testing.T) {
+// TestExpiryOfCounters checks that the clocks keep fences rising after the counters have expired.
+func TestExpiryOfCounters(t *testing.T) {
 	b := newFakeMasters(t, 3)
 	b.clock = b.stores[0].Now
-	last := b.mustLockFenced(b.proxy(), "t")
+	last := b.mustLockWithFence(b.proxy(), "t")
 	b.advance(8 * 24 * time.Hour)
 	b.wantCounters("0 0 0")
 	r := b.proxy()
@@ -142,7 +142,7 @@ func TestCountersExpire(t *testing.T) {
 		t.Errorf("FENCE: %d, %v", got, err)
 	}
 	b.clock = b.stores[0].Now
-	if got := b.mustLockFenced(r, "u"); got <= last {
+	if got := b.mustLockWithFence(r, "u"); got <= last {
 		t.Errorf("fence %d after %d", got, last)
 	}
 }
@@ -163,9 +163,9 @@ func TestForgottenCounter(t *testing.T) {
 // which only masters that hold the lock accept.
 func TestFenceByBallot(t *testing.T) {
 	b := newFakeMasters(t, 5)
-	b.putAccepted("", 3, 0, 1, 2, 3)
+	b.putAcceptedCell("", 3, 0, 1, 2, 3)
 	b.putCounter(9, 0, 1, 2, 3, 4)
-	if got := b.mustLockFenced(b.proxy(), "t"); got != 10 {
+	if got := b.mustLockWithFence(b.proxy(), "t"); got != 10 {
 		t.Errorf("fence %d", got)
 	}
 	b.wantCells("t* t* t* t* .")
@@ -173,10 +173,10 @@ func TestFenceByBallot(t *testing.T) {
 	b.wantRounds("take prepare prepare accept raise")
 }
 
-// TestRaiseIsRepeated checks that the proxy raises a proposal that is below the counters.
-func TestRaiseIsRepeated(t *testing.T) {
+// TestRepeatedRaise checks that the proxy raises a proposal that is below the counters.
+func TestRepeatedRaise(t *testing.T) {
 	b := newFakeMasters(t, 3)
-	b.putAccepted("", 3, 0, 1, 2)
+	b.putAcceptedCell("", 3, 0, 1, 2)
 	b.faultOf = func(_ int, op cell.Op) fault {
 		if r, isRaise := op.(cell.Raise); isRaise && r.Fence == 1 {
 			b.putCounter(30, 0)
@@ -184,7 +184,7 @@ func TestRaiseIsRepeated(t *testing.T) {
 		}
 		return noFault
 	}
-	if got := b.mustLockFenced(b.proxy(), "t"); got != 21 {
+	if got := b.mustLockWithFence(b.proxy(), "t"); got != 21 {
 		t.Errorf("fence %d", got) // two of three masters accept it
 	}
 	b.wantCounters("30 21 21")
@@ -202,7 +202,7 @@ func TestNoFenceNoLock(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newFakeMasters(t, 3)
-			b.putAccepted("", 3, 0, 1, 2)
+			b.putAcceptedCell("", 3, 0, 1, 2)
 			disturb(b)
 			r := b.proxy()
 			got, err := r.Lock(t.Context(), []string{"k"}, b.withRemoval(r, fencedOptions("t")))
@@ -213,7 +213,7 @@ func TestNoFenceNoLock(t *testing.T) {
 			b.faultOf = nil
 			b.advance(time.Second)
 			b.deliverPending()
-			b.deliverRepeated()
+			b.deliverRepeatedOps()
 			if cells := b.cells("k"); strings.Contains(cells, "t") {
 				t.Errorf("the masters hold %s", cells)
 			}
@@ -240,14 +240,14 @@ func (b *fakeMasters) delay(kind string, d time.Duration) func(int, cell.Op) fau
 	}
 }
 
-// TestRivalBeganBefore starts with a rival's take on masters that do not hold the lock, before the
+// TestEarlierRival starts with a rival's take on masters that do not hold the lock, before the
 // lock gets its fence. The take reaches the other masters when the lease of the lock has expired,
 // and must not be granted with a lower fence. So only masters that hold the lock accept its fence.
 // If these masters are no majority, the proxy withdraws the lock.
-func TestRivalBeganBefore(t *testing.T) {
+func TestEarlierRival(t *testing.T) {
 	for _, unreachable := range [][]int{nil, {3, 4}} {
 		b := newFakeMasters(t, 5)
-		b.putAccepted("", 3, 2, 3, 4)
+		b.putAcceptedCell("", 3, 2, 3, 4)
 		one, two := b.proxy(), b.proxy()
 		two.fences.note("k", 49)
 		one.fences.note("k", 50)
@@ -270,7 +270,7 @@ func TestRivalBeganBefore(t *testing.T) {
 			b.setClock(b.now.Add(shortTTLOptions.TTL)) // the lease expires
 			return noFault
 		}
-		second := b.mustLockFenced(two, "u")
+		second := b.mustLockWithFence(two, "u")
 		if !firstTook || second <= first.Fence {
 			t.Errorf("silent %v: fence %d after %d", unreachable, second, first.Fence)
 		}
@@ -280,14 +280,14 @@ func TestRivalBeganBefore(t *testing.T) {
 // TestNoFenceWithoutVotes checks that masters without a vote, as in a new cluster, get no counter.
 func TestNoFenceWithoutVotes(t *testing.T) {
 	b := newFakeMasters(t, 3)
-	b.voters = 1
+	b.voterCount = 1
 	b.setFault(voteUncounted, 0, 1)
 	if _, err := b.proxy().Lock(t.Context(), []string{"k"}, fencedOptions("t")); err == nil {
 		t.Error("granted")
 	}
 	b.wantCounters("0 0 0")
 	b.faultOf = nil // the masters begin to vote during the attempt
-	got := b.mustLockFenced(b.proxy(), "u")
+	got := b.mustLockWithFence(b.proxy(), "u")
 	if got != 1 {
 		t.Errorf("fence %d", got)
 	}
@@ -297,7 +297,7 @@ func TestNoFenceWithoutVotes(t *testing.T) {
 func TestFence(t *testing.T) {
 	b := newFakeMasters(t, 3)
 	r := b.proxy()
-	want := b.mustLockFenced(r, "t")
+	want := b.mustLockWithFence(r, "t")
 	b.stores[0].Delete(cell.FenceKey("k"))
 	b.rounds = nil
 	if got, err := r.Fence(t.Context(), "k"); got != want || err != nil {
@@ -310,19 +310,19 @@ func TestFence(t *testing.T) {
 	}
 }
 
-// TestFencesAreForgotten checks that the memory for fences is limited.
-func TestFencesAreForgotten(t *testing.T) {
+// TestFenceLimit checks that the memory for fences is limited.
+func TestFenceLimit(t *testing.T) {
 	f := fences{byKey: map[string]int64{}}
 	for i := range 2 * maxFences {
 		f.note(strconv.Itoa(i), 1)
 	}
 	f.note(strings.Repeat("k", maxFenceKeyBytes+1), 1)
-	if len(f.byKey) > maxFences || f.highest(strings.Repeat("k", maxFenceKeyBytes+1)) != 0 {
+	if len(f.byKey) > maxFences || f.highestFence(strings.Repeat("k", maxFenceKeyBytes+1)) != 0 {
 		t.Errorf("%d keys", len(f.byKey))
 	}
 	f.note("k", 7)
 	f.note("k", 5)
-	if f.highest("k") != 7 {
-		t.Errorf("%d", f.highest("k"))
+	if f.highestFence("k") != 7 {
+		t.Errorf("%d", f.highestFence("k"))
 	}
 }

@@ -16,7 +16,7 @@ func (r *Register) ForceRemove(ctx context.Context, key string) (removed bool, e
 	switch {
 	case err != nil:
 		return false, err
-	case t.status == Foreign:
+	case t.status == TallyForeign:
 		return false, ErrForeign
 	}
 	ops := make([]cell.Op, r.n)
@@ -27,12 +27,12 @@ func (r *Register) ForceRemove(ctx context.Context, key string) (removed bool, e
 		}
 	}
 	if removed {
-		if _, err = r.masters.Ask(ctx, ops, waitForAll); err != nil {
+		if _, err = r.masters.Ask(ctx, ops, neverDecided); err != nil {
 			return false, err
 		}
 	}
 	replies, after, _, err := r.readAll(ctx, key)
-	if err == nil && after.status == Undetermined {
+	if err == nil && after.status == TallyUndetermined {
 		err = &NoQuorum{Replies: replies}
 	}
 	return removed, err

@@ -15,15 +15,15 @@ type grant struct {
 	// ballotVersion is set if a ballot granted the lock. Then a ballot has to release it.
 	ballotVersion string
 	token         string
-	// holder identifies the client, and since is the start of its lease, for Holdings.
-	holder any
-	since  time.Time
-	ttl    time.Duration
+	// holder identifies the client, and leaseStart is the start of its lease, for Holdings.
+	holder     any
+	leaseStart time.Time
+	ttl        time.Duration
 	// expiresAt is the time at which the latest lease expires; zero means never.
 	expiresAt time.Time
 	// holders marks the masters that certainly took the lock, pending the masters that may still
 	// take it.
-	holders, pending []bool
+	holders, isPending []bool
 	// mayArriveLate is set if the lock may still arrive at a master at any time, because a
 	// connection broke. Then a ballot releases the lock. A removal by ballot stays visible for a
 	// while, but a deleted cell looks like a cell that the lock never reached.
@@ -48,12 +48,12 @@ type grants struct {
 // this memory may double. grantSize is the memory of a grant in addition to its key and its token.
 const maxGrantBytes, grantSize = 32 << 20, 320
 
-func newGrant(t TakeOptions, i int, a cell.Attempt, since time.Time, n int) *grant {
-	entry := &grant{attempt: a, token: t.Tokens[i], holder: t.Holder, since: since, ttl: t.TTL}
+func newGrant(t TakeOptions, i int, a cell.Attempt, leaseStart time.Time, n int) *grant {
+	entry := &grant{attempt: a, token: t.Tokens[i], holder: t.Holder, leaseStart: leaseStart, ttl: t.TTL}
 	marks := make([]bool, 2*n)
-	entry.holders, entry.pending = marks[:n:n], marks[n:]
+	entry.holders, entry.isPending = marks[:n:n], marks[n:]
 	if t.TTL >= 0 {
-		entry.expiresAt = since.Add(t.TTL)
+		entry.expiresAt = leaseStart.Add(t.TTL)
 	}
 	return entry
 }
@@ -80,12 +80,12 @@ func (g *grants) evict() {
 	for key, entry := range g.byKey {
 		all = append(all, keyedGrant{key, entry})
 	}
-	slices.SortFunc(all, func(a, b keyedGrant) int { return a.since.Compare(b.since) })
+	slices.SortFunc(all, func(a, b keyedGrant) int { return a.leaseStart.Compare(b.leaseStart) })
 	for _, entry := range all {
 		if g.size() <= maxGrantBytes/2 {
 			break
 		}
-		g.evictedUntil = entry.since
+		g.evictedUntil = entry.leaseStart
 		g.pruning.bytes -= len(entry.key) + entry.bytes()
 		delete(g.byKey, entry.key)
 	}
@@ -94,23 +94,23 @@ func (g *grants) evict() {
 
 // noteEvictedUntil notes that grants of leases that began at since or earlier may have been
 // evicted.
-func (g *grants) noteEvictedUntil(since time.Time) {
+func (g *grants) noteEvictedUntil(leaseStart time.Time) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if since.After(g.evictedUntil) {
-		g.evictedUntil = since
+	if leaseStart.After(g.evictedUntil) {
+		g.evictedUntil = leaseStart
 	}
 }
 
 // MayHaveEvicted reports whether the grant of a lease that began at since may have been evicted.
 // Then this proxy does not know whether another client has extended the lock since.
-func (r *Register) MayHaveEvicted(since time.Time) bool {
+func (r *Register) MayHaveEvicted(leaseStart time.Time) bool {
 	r.grants.mu.Lock()
 	defer r.grants.mu.Unlock()
-	return !since.After(r.grants.evictedUntil)
+	return !leaseStart.After(r.grants.evictedUntil)
 }
 
-func (g *grant) expired(now time.Time) bool { return !g.expiresAt.IsZero() && now.After(g.expiresAt) }
+func (g *grant) isExpired(now time.Time) bool { return !g.expiresAt.IsZero() && now.After(g.expiresAt) }
 
 func (g *grant) bytes() int { return len(g.token) }
 
@@ -185,13 +185,13 @@ func (r *Register) RecordGrant(key, token, version string, ttl time.Duration) {
 
 // TakeGrant removes the grant of a key with a token, and returns its version and remaining lease,
 // or nothing if this proxy granted no such lock.
-func (r *Register) TakeGrant(key, token string) (version string, left time.Duration) {
+func (r *Register) TakeGrant(key, token string) (version string, timeLeft time.Duration) {
 	entry := r.grants.find(key, hasToken(token))
 	if entry == nil {
 		return "", 0
 	}
 	r.grants.take(key, hasToken(token))
-	return entry.currentVersion(), r.leaseLeft(entry)
+	return entry.currentVersion(), r.remainingLease(entry)
 }
 
 // CopyGrants copies the grants of the register of the previous masters. Ballots release these
@@ -201,28 +201,28 @@ func (r *Register) CopyGrants(previous *Register) {
 	previous.grants.mu.Lock()
 	evictedUntil := previous.grants.evictedUntil
 	for key, entry := range previous.grants.byKey {
-		if !entry.replaced && !entry.expired(now) {
+		if !entry.replaced && !entry.isExpired(now) {
 			current[key] = *entry
 		}
 	}
 	previous.grants.mu.Unlock()
 	r.grants.noteEvictedUntil(evictedUntil)
 	for key, entry := range current {
-		entry.ballotVersion, entry.holders, entry.pending = entry.currentVersion(), make([]bool, r.n), make([]bool, r.n)
+		entry.ballotVersion, entry.holders, entry.isPending = entry.currentVersion(), make([]bool, r.n), make([]bool, r.n)
 		r.grants.put(key, &entry, now)
 	}
 }
 
 // setLease records a longer lease.
-func (g *grants) setLease(key string, a cell.Attempt, ends time.Time) {
+func (g *grants) setLease(key string, a cell.Attempt, leaseEnd time.Time) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	entry := g.byKey[key]
 	if entry == nil || entry.attempt != a || entry.expiresAt.IsZero() {
 		return
 	}
-	if ends.IsZero() || ends.After(entry.expiresAt) {
-		entry.expiresAt = ends
+	if leaseEnd.IsZero() || leaseEnd.After(entry.expiresAt) {
+		entry.expiresAt = leaseEnd
 	}
 }
 
@@ -255,9 +255,9 @@ func (g *grants) beginRetry(key string, entry *grant, master int, now time.Time)
 	case g.byKey[key] != entry, entry.replaced, !entry.expiresAt.IsZero() && left <= 0:
 		return 0
 	case entry.expiresAt.IsZero():
-		left = cell.Endless
+		left = cell.NoExpiry
 	}
-	entry.pending[master] = true
+	entry.isPending[master] = true
 	return left
 }
 
@@ -265,14 +265,14 @@ func (g *grants) snapshot(entry *grant) grant {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	copied, n := *entry, len(entry.holders)
-	marks := append(append(make([]bool, 0, 2*n), entry.holders...), entry.pending...)
-	copied.holders, copied.pending = marks[:n:n], marks[n:]
+	marks := append(append(make([]bool, 0, 2*n), entry.holders...), entry.isPending...)
+	copied.holders, copied.isPending = marks[:n:n], marks[n:]
 	return copied
 }
 
 func (g *grant) noteReply(master int, reply Reply) {
 	g.holders[master] = g.holders[master] || reply.isYes()
-	g.pending[master] = reply.State == Waiting || reply.State == Unknown
+	g.isPending[master] = reply.State == Waiting || reply.State == Unknown
 	g.mayArriveLate = g.mayArriveLate || reply.State == Unknown
 }
 

@@ -45,9 +45,9 @@ type Holding struct {
 	// Copies and Errs have one entry for each master. Errs holds the reason why a copy is unknown.
 	Copies []CopyState
 	Errs   []error
-	// Holder and Since are set if this proxy granted the current value.
-	Holder any
-	Since  time.Time
+	// Holder and LeaseStart are set if this proxy granted the current value.
+	Holder     any
+	LeaseStart time.Time
 	// Fence is the highest credible fence that a master returned if a majority answered, or 0.
 	Fence int64
 }
@@ -57,7 +57,7 @@ type Holding struct {
 //
 // Errors: *NoQuorum if no master answered, or the cause of ctx.
 func (r *Register) Holdings(ctx context.Context, keys []string) ([]Holding, error) {
-	round, err := r.masters.Ask(ctx, r.toAll(cell.Read{Names: keys, WithFences: true}), waitForAll)
+	round, err := r.masters.Ask(ctx, r.repeatOp(cell.Read{Names: keys, WithFences: true}), neverDecided)
 	if err != nil {
 		return nil, err
 	}
@@ -69,15 +69,15 @@ func (r *Register) Holdings(ctx context.Context, keys []string) ([]Holding, erro
 	for i, key := range keys {
 		t := resolve(replies, i)
 		if cellsDiffer(replies, i, t) {
-			r.repairLater(key)
+			r.scheduleRepair(key)
 		}
 		holdings[i] = newHolding(t, replies, i)
-		if fences := r.fencesOf(key, replies, i); len(fences) > 0 && Answered(replies) {
+		if fences := r.fencesOf(key, replies, i); len(fences) > 0 && HasAnswerQuorum(replies) {
 			holdings[i].Fence = fences[len(fences)-1]
 		}
 		if holdings[i].Status == StatusHeld {
 			if entry := r.grants.find(key, hasVersion(holdings[i].Version)); entry != nil {
-				holdings[i].Holder, holdings[i].Since = entry.holder, entry.since
+				holdings[i].Holder, holdings[i].LeaseStart = entry.holder, entry.leaseStart
 			}
 		}
 	}
@@ -103,11 +103,11 @@ func newHolding(t tally, replies []Reply, i int) Holding {
 func statusOf(t tally, replies []Reply, i int) Status {
 	holds := func(r Reply) bool { return r.State == Counted && i < len(r.KeyStates) && r.KeyStates[i].Value.Present }
 	switch {
-	case t.status == Undetermined:
+	case t.status == TallyUndetermined:
 		return StatusUnclear
-	case t.status == Foreign, t.status == Held && t.chosen && t.value.Present:
+	case t.status == TallyForeign, t.status == TallyHeld && t.chosen && t.value.Present:
 		return StatusHeld
-	case t.status == Held && !t.chosen, t.status == Absent && slices.ContainsFunc(replies, holds):
+	case t.status == TallyHeld && !t.chosen, t.status == TallyAbsent && slices.ContainsFunc(replies, holds):
 		return StatusSplit
 	default:
 		return StatusFree
@@ -115,7 +115,7 @@ func statusOf(t tally, replies []Reply, i int) Status {
 }
 
 func copyStateOf(t tally, c cell.KeyState) CopyState {
-	majority := t.status == Held || t.status == Foreign
+	majority := t.status == TallyHeld || t.status == TallyForeign
 	foreign := c.Form == cell.Foreign
 	switch {
 	case c.Form == cell.Blocking:
@@ -123,8 +123,8 @@ func copyStateOf(t tally, c cell.KeyState) CopyState {
 	case !c.Value.Present:
 		return CopyAbsent
 	case !majority,
-		t.status == Foreign && foreign && c.Value.Text == t.value.Text,
-		t.status == Held && !foreign && c.Attempt == t.attempt && c.Accepted == t.accepted:
+		t.status == TallyForeign && foreign && c.Value.Text == t.value.Text,
+		t.status == TallyHeld && !foreign && c.Attempt == t.attempt && c.Accepted == t.acceptedBallot:
 		return CopySame
 	default:
 		return CopyDifferent

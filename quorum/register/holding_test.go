@@ -12,7 +12,7 @@ func TestHoldings(t *testing.T) {
 		name    string
 		prepare func(b *fakeMasters, r *Register)
 		want    Status
-		shares  [5]CopyState
+		copies  [5]CopyState
 		holder  any
 	}{
 		{"nothing", func(*fakeMasters, *Register) {}, StatusFree, [5]CopyState{n, n, n, n, n}, nil},
@@ -44,11 +44,11 @@ func TestHoldings(t *testing.T) {
 			_, err := b.proxy().Update(b.Context(), putChange("you"))
 			b.noError(err)
 		}, StatusHeld, [5]CopyState{s, s, s, s, s}, nil},
-		{"a leftover", func(b *fakeMasters, _ *Register) { b.putPlain("x", "a", time.Minute, 0, 1) }, StatusSplit,
+		{"a leftover", func(b *fakeMasters, _ *Register) { b.putPlainCell("x", "a", time.Minute, 0, 1) }, StatusSplit,
 			[5]CopyState{s, s, n, n, n}, nil},
 		{"a leftover beside a lock", func(b *fakeMasters, _ *Register) {
-			b.putPlain("x", "a", time.Minute, 0, 1, 2)
-			b.putPlain("x", "b", time.Minute, 3)
+			b.putPlainCell("x", "a", time.Minute, 0, 1, 2)
+			b.putPlainCell("x", "b", time.Minute, 3)
 		}, StatusHeld, [5]CopyState{s, s, s, o, n}, nil},
 		{"in the midst of a replacing", func(b *fakeMasters, r *Register) {
 			b.mustLockAs(r, "me", "ann")
@@ -57,15 +57,15 @@ func TestHoldings(t *testing.T) {
 			b.faultOf = nil
 		}, StatusSplit, [5]CopyState{s, o, o, o, o}, nil},
 		{"what may have a majority", func(b *fakeMasters, _ *Register) {
-			b.putPlain("x", "a", time.Minute, 0, 1)
+			b.putPlainCell("x", "a", time.Minute, 0, 1)
 			b.setFault(replyLost, 4)
 		}, StatusUnclear, [5]CopyState{s, s, n, n, u}, nil},
 		{"one is away", func(b *fakeMasters, r *Register) {
 			b.mustLockAs(r, "me", "ann")
 			b.setFault(replyLost, 4)
 		}, StatusHeld, [5]CopyState{s, s, s, s, u}, "ann"},
-		{"foreign", func(b *fakeMasters, _ *Register) { b.putForeign("x", 0, 1, 2) }, StatusHeld, [5]CopyState{s, s, s, n, n}, nil},
-		{"a blocking copy", func(b *fakeMasters, _ *Register) { b.putBlocking("a", 4) }, StatusFree,
+		{"foreign", func(b *fakeMasters, _ *Register) { b.putForeignCell("x", 0, 1, 2) }, StatusHeld, [5]CopyState{s, s, s, n, n}, nil},
+		{"a blocking copy", func(b *fakeMasters, _ *Register) { b.putBlockingCell("a", 4) }, StatusFree,
 			[5]CopyState{n, n, n, n, o}, nil},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -76,10 +76,10 @@ func TestHoldings(t *testing.T) {
 			holdings, err := r.Holdings(t.Context(), []string{"k"})
 			b.noError(err)
 			got := holdings[0]
-			if got.Status != test.want || [5]CopyState(got.Copies) != test.shares ||
-				got.Holder != test.holder || got.Since.IsZero() != (test.holder == nil) {
+			if got.Status != test.want || [5]CopyState(got.Copies) != test.copies ||
+				got.Holder != test.holder || got.LeaseStart.IsZero() != (test.holder == nil) {
 				t.Errorf("status %v, shares %v, holder %v since %v; want %v, %v, %v",
-					got.Status, got.Copies, got.Holder, got.Since, test.want, test.shares, test.holder)
+					got.Status, got.Copies, got.Holder, got.LeaseStart, test.want, test.copies, test.holder)
 			}
 			b.wantRounds("read") // Holdings runs no ballot
 		})

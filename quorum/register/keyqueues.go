@@ -13,8 +13,8 @@ type keyQueues struct {
 }
 
 type keyQueue struct {
-	running chan struct{} // full while a command runs
-	users   int
+	slot  chan struct{} // full while a command runs
+	users int
 }
 
 // acquire waits for the caller's turn. release ends the turn.
@@ -22,14 +22,14 @@ func (l *keyQueues) acquire(ctx context.Context, key string) (release func(), er
 	l.mu.Lock()
 	queue := l.byKey[key]
 	if queue == nil {
-		queue = &keyQueue{running: make(chan struct{}, 1)}
+		queue = &keyQueue{slot: make(chan struct{}, 1)}
 		l.byKey[key] = queue
 	}
 	queue.users++
 	l.mu.Unlock()
 	select {
-	case queue.running <- struct{}{}:
-		return func() { <-queue.running; l.drop(key, queue) }, nil
+	case queue.slot <- struct{}{}:
+		return func() { <-queue.slot; l.drop(key, queue) }, nil
 	case <-ctx.Done():
 		l.drop(key, queue)
 		return nil, context.Cause(ctx)

@@ -29,8 +29,8 @@ type TakeOptions struct {
 	// and rely on it.
 	KeepOnNoQuorum bool
 	// OnRemovalDue receives each version that the keys may have although Lock returned an error. No
-	// client holds such a version, so a proxy must remove it. mayArrive, unless it is nil, reports
-	// whether the version may still arrive at a majority. A cluster sets its own function.
+	// client holds such a version, so a proxy must remove it. mayArriveCount, unless it is nil,
+	// reports whether the version may still arrive at a majority. A cluster sets its own function.
 	OnRemovalDue func(version string, mayArrive func() bool)
 	// MayTakeOver, unless it is nil, reports whether the removal of the value of the only key is
 	// pending, so that the client may take over the key. A cluster sets its own function.
@@ -51,8 +51,8 @@ func (t TakeOptions) mayTakeOver(l Snapshot) bool {
 type GrantedLock struct {
 	// Validity is the time for which the lock is valid from now, or cell.Endless.
 	Validity time.Duration
-	// Since is the start of the lease, just before the proxy asked the masters.
-	Since time.Time
+	// LeaseStart is the start of the lease, just before the proxy asked the masters.
+	LeaseStart time.Time
 	// Attempt is the attempt that created the lock.
 	Attempt cell.Attempt
 	// Version is the unique version of each taken key. Withdrawing a lock removes only this
@@ -72,13 +72,13 @@ func (r *Register) Lock(ctx context.Context, keys []string, t TakeOptions) (Gran
 	if !t.AllowShortTTL && t.TTL >= 0 && t.TTL < vote.MinTTL {
 		return GrantedLock{}, ErrTooShort
 	}
-	patienceEnds := r.masters.Now().Add(r.opts.Patience)
+	patienceEnds := r.masters.Now().Add(r.opts.ContentionTimeout)
 	for failures := 1; ; failures++ {
 		got, err := r.take(ctx, keys, t)
 		if err == nil {
 			return r.addFence(ctx, keys[0], t, got)
 		}
-		if refusal, isRefused := errors.AsType[*RefusedError](err); isRefused && t.mayTakeOver(refusal.Current) {
+		if refusal, isRefused := errors.AsType[*RefusedError](err); isRefused && t.mayTakeOver(refusal.CurrentSnapshot) {
 			return r.lockByBallot(ctx, keys[0], t)
 		}
 		var split *splitError
@@ -116,17 +116,17 @@ func (r *Register) lockByBallot(ctx context.Context, key string, t TakeOptions) 
 	case err != nil:
 		return GrantedLock{}, err
 	case out.Decision.Action == NoChange:
-		return GrantedLock{}, &RefusedError{Err: ErrHeld, Current: out.Decision.Note.(Snapshot)}
+		return GrantedLock{}, &RefusedError{Err: ErrHeld, CurrentSnapshot: out.Decision.Note.(Snapshot)}
 	}
-	elapsed := r.masters.Now().Sub(out.Since)
+	elapsed := r.masters.Now().Sub(out.LeaseStart)
 	if out.Version != string(out.Attempt) { // else an attempt took the key, and recorded its grant
-		entry := newGrant(t, 0, out.Attempt, out.Since, r.n)
+		entry := newGrant(t, 0, out.Attempt, out.LeaseStart, r.n)
 		entry.ballotVersion = out.Version
-		r.grants.put(key, entry, out.Since)
+		r.grants.put(key, entry, out.LeaseStart)
 	}
 	if !t.AllowShortTTL && (t.TTL >= 0 && out.Validity < time.Millisecond || r.isLate(elapsed)) {
 		t.reportRemovalDue(out.Version, nil)
-		return GrantedLock{}, &NoQuorum{LateAfter: elapsed}
+		return GrantedLock{}, &NoQuorum{AgreementTime: elapsed}
 	}
 	return r.addFence(ctx, key, t, out.GrantedLock)
 }
@@ -154,7 +154,7 @@ func (e *splitError) Error() string { return "votes are split" }
 func (r *Register) take(ctx context.Context, keys []string, t TakeOptions) (GrantedLock, error) {
 	fence := int64(0)
 	// With too few voters, the attempt cannot be granted, and should not leave a fence behind.
-	if t.Fence && r.masters.Voters() >= r.quorum {
+	if t.Fence && r.masters.VoterCount() >= r.quorum {
 		var err error
 		if fence, err = r.nextFence(keys[0]); err != nil {
 			return GrantedLock{}, err
@@ -162,7 +162,7 @@ func (r *Register) take(ctx context.Context, keys []string, t TakeOptions) (Gran
 	}
 	op := cell.Take{Names: keys, Attempt: r.opts.Source.Attempt(), Tokens: t.Tokens, TTL: t.TTL, Fence: fence}
 	start := r.masters.Now()
-	round, err := r.masters.Ask(ctx, r.toAll(op), takeDecided)
+	round, err := r.masters.Ask(ctx, r.repeatOp(op), takeDecided)
 	if err == nil {
 		round, err = r.retryUndecided(ctx, op, round)
 	}
@@ -170,12 +170,12 @@ func (r *Register) take(ctx context.Context, keys []string, t TakeOptions) (Gran
 		r.noteFences(keys[0], fence, round.Replies())
 	}
 	if err == nil {
-		var got GrantedLock
-		if got, err = r.evaluateTake(keys, t, round.Replies(), start); err == nil {
-			got.Attempt, got.Version, got.Fence = op.Attempt, string(op.Attempt), fence
+		var grantedLock GrantedLock
+		if grantedLock, err = r.evaluateTake(keys, t, round.Replies(), start); err == nil {
+			grantedLock.Attempt, grantedLock.Version, grantedLock.Fence = op.Attempt, string(op.Attempt), fence
 			r.recordGrant(t, op, round, start)
 			round.Release()
-			return got, nil
+			return grantedLock, nil
 		}
 	}
 	round.Drop()
@@ -185,9 +185,9 @@ func (r *Register) take(ctx context.Context, keys []string, t TakeOptions) (Gran
 		r.repairEachUnlessDone(round, keys...)
 		return GrantedLock{}, err
 	}
-	// mayArrive counts the masters that the attempt may still reach, mayHold the masters that may
-	// hold it.
-	var mayArrive, mayHold atomic.Int32
+	// mayArriveCount counts the masters that the attempt may still reach, mayHoldCount the masters
+	// that may hold it.
+	var mayArriveCount, mayHoldCount atomic.Int32
 	undoOn := func(master int, reply Reply) {
 		if reply.mayBeDone() {
 			r.undo(keys, op.Attempt, master)
@@ -196,21 +196,21 @@ func (r *Register) take(ctx context.Context, keys []string, t TakeOptions) (Gran
 	for i, reply := range round.Replies() {
 		undoOn(i, reply)
 		if reply.State == Waiting || reply.State == Unknown {
-			mayArrive.Add(1)
+			mayArriveCount.Add(1)
 		}
 		if !reply.isNotDone() {
-			mayHold.Add(1)
+			mayHoldCount.Add(1)
 		}
 	}
-	if !isDecided && int(mayHold.Load()) >= r.quorum {
-		t.reportRemovalDue(string(op.Attempt), func() bool { return mayArrive.Load() > 0 && int(mayHold.Load()) >= r.quorum })
+	if !isDecided && int(mayHoldCount.Load()) >= r.quorum {
+		t.reportRemovalDue(string(op.Attempt), func() bool { return mayArriveCount.Load() > 0 && int(mayHoldCount.Load()) >= r.quorum })
 	}
 	round.OnLaterReply(func(master int, reply Reply) {
 		if undoOn(master, reply); reply.State != Unknown {
-			mayArrive.Add(-1)
+			mayArriveCount.Add(-1)
 		}
 		if reply.isNotDone() {
-			mayHold.Add(-1)
+			mayHoldCount.Add(-1)
 		}
 	})
 	if errors.Is(err, ErrHeld) { // other errors contain the replies
@@ -236,7 +236,7 @@ func takeResult(replies []Reply) vote.Result {
 // neither is possible any more.
 func takeDecided(replies []Reply) bool {
 	result := takeResult(replies)
-	return result == vote.Won || refusedBySameHolder(replies) || result == vote.Lost && !canBeRefusedBySameHolder(replies)
+	return result == vote.Won || isRefusedBySameHolder(replies) || result == vote.Lost && !canBeRefusedBySameHolder(replies)
 }
 
 // canBeRefusedBySameHolder reports whether missing replies may complete a majority that refuses.
@@ -244,9 +244,9 @@ func canBeRefusedBySameHolder(replies []Reply) bool {
 	return countWaiting(replies) > 0 && countVotes(replies, (*Reply).refused) != vote.Lost
 }
 
-// refusedBySameHolder reports whether a majority refused because of the same holder of one of the
+// isRefusedBySameHolder reports whether a majority refused because of the same holder of one of the
 // keys.
-func refusedBySameHolder(replies []Reply) bool {
+func isRefusedBySameHolder(replies []Reply) bool {
 	keys := 0
 	for _, reply := range replies {
 		keys = max(keys, len(reply.KeyStates))
@@ -264,19 +264,19 @@ func (r *Register) evaluateTake(keys []string, t TakeOptions, replies []Reply, s
 	validity := vote.Validity(t.TTL, elapsed)
 	switch result := takeResult(replies); {
 	case result == vote.Won && (r.isLate(elapsed) || !t.AllowShortTTL && t.TTL >= 0 && validity < time.Millisecond):
-		return GrantedLock{}, &NoQuorum{Replies: replies, LateAfter: elapsed}
+		return GrantedLock{}, &NoQuorum{Replies: replies, AgreementTime: elapsed}
 	case result == vote.Won:
-		return GrantedLock{Validity: validity, Since: start}, nil
-	case refusedBySameHolder(replies) && len(keys) == 1:
-		return GrantedLock{}, resolve(replies, 0).refusal(ErrHeld)
-	case refusedBySameHolder(replies):
+		return GrantedLock{Validity: validity, LeaseStart: start}, nil
+	case isRefusedBySameHolder(replies) && len(keys) == 1:
+		return GrantedLock{}, resolve(replies, 0).refusalError(ErrHeld)
+	case isRefusedBySameHolder(replies):
 		return GrantedLock{}, ErrHeld
 	case result == vote.Lost && countVotes(replies, (*Reply).answered) != vote.Lost:
 		if count(replies, (*Reply).isFenceTooLow) > 0 && count(replies, (*Reply).refused) == 0 {
 			return GrantedLock{}, &splitError{fenceTooLow: true, replies: replies}
 		}
 		for _, key := range keys {
-			r.repairLater(key)
+			r.scheduleRepair(key)
 		}
 		return GrantedLock{}, &splitError{
 			needsBallot: needsBallot(replies), mayBeHeld: mayBeHeld(replies) && !allExpireSoon(replies),
@@ -296,7 +296,7 @@ func mayBeHeld(replies []Reply) bool {
 			assumed[i].KeyStates = make([]cell.KeyState, 1)
 		}
 	}
-	return resolve(assumed, 0).status == Undetermined
+	return resolve(assumed, 0).status == TallyUndetermined
 }
 
 // needsBallot reports whether masters hold different values of the first key, or a master holds a
@@ -351,7 +351,7 @@ func (r *Register) retryRefused(op cell.Take, grants []*grant, master, tries int
 }
 
 func (r *Register) scheduleRetry(op cell.Take, grants []*grant, master, tries int) {
-	r.masters.After(retryPause<<tries, func() {
+	r.masters.RunAfter(retryPause<<tries, func() {
 		if op.TTL = r.grants.beginRetry(op.Names[0], grants[0], master, r.masters.Now()); op.TTL == 0 {
 			return
 		}

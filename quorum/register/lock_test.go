@@ -16,7 +16,7 @@ func outcome(err error) string {
 	switch {
 	case err == nil:
 		return "granted"
-	case errors.As(err, &noQuorum) && noQuorum.LateAfter > 0:
+	case errors.As(err, &noQuorum) && noQuorum.AgreementTime > 0:
 		return "late"
 	case errors.As(err, &noQuorum) && noQuorum.Unclear:
 		return "unclear"
@@ -40,13 +40,13 @@ func outcome(err error) string {
 // TestLock takes a key on five masters with various cells. Some masters do not reply.
 func TestLock(t *testing.T) {
 	for _, test := range []struct {
-		name    string
-		prepare func(*fakeMasters)
-		want    string
-		holds   string // the cells after the LOCK
+		name      string
+		prepare   func(*fakeMasters)
+		want      string
+		wantCells string // the cells after the LOCK
 	}{
 		{"free", func(*fakeMasters) {}, "granted", "me me me me me"},
-		{"held by one attempt", func(b *fakeMasters) { b.putPlain("x", "a", time.Minute, 0, 1, 2) }, "held", "x x x . ."},
+		{"held by one attempt", func(b *fakeMasters) { b.putPlainCell("x", "a", time.Minute, 0, 1, 2) }, "held", "x x x . ."},
 		{"held by a value in register form", func(b *fakeMasters) {
 			b.mustLock(b.proxy(), "x")
 			_, err := b.proxy().Update(b.Context(), putChange("y"))
@@ -55,34 +55,34 @@ func TestLock(t *testing.T) {
 		// Masters 1 to 4 chose the removal in round 2. z may never be chosen, so no client may see
 		// it.
 		{"newer and older values than the removal", func(b *fakeMasters) {
-			b.putAccepted("y", 1, 0)
-			b.putAccepted("z", 3, 1, 2)
-			b.putAccepted("", 2, 3, 4)
+			b.putAcceptedCell("y", 1, 0)
+			b.putAcceptedCell("z", 3, 1, 2)
+			b.putAcceptedCell("", 2, 3, 4)
 			b.setFault(requestFailed, 3, 4)
 		},
 			"held", "z* z* z* -* -*"},
 		{"removed, and a newer value on one that is away", func(b *fakeMasters) {
-			b.putAccepted("", 2, 0, 1,
+			b.putAcceptedCell("", 2, 0, 1,
 				2)
-			b.putAccepted("z", 3, 3)
+			b.putAcceptedCell("z", 3, 3)
 			b.setFault(requestFailed, 3, 4)
 		},
 			"granted", "me* me* me* z* ."},
-		{"a leftover on two", func(b *fakeMasters) { b.putPlain("x", "a", time.Minute, 0, 1) }, "granted", "x x me me me"},
+		{"a leftover on two", func(b *fakeMasters) { b.putPlainCell("x", "a", time.Minute, 0, 1) }, "granted", "x x me me me"},
 		{"equal values of two attempts are no majority", func(b *fakeMasters) {
-			b.putPlain("x", "a", time.Minute, 0, 1)
-			b.putPlain("x", "b", time.Minute, 2, 3)
+			b.putPlainCell("x", "a", time.Minute, 0, 1)
+			b.putPlainCell("x", "b", time.Minute, 2, 3)
 		}, "contended", "x x x x ."},
-		{"foreign on a majority", func(b *fakeMasters) { b.putForeign("x", 0, 1, 2) }, "held", "[x] [x] [x] . ."},
-		{"foreign on two", func(b *fakeMasters) { b.putForeign("x", 0, 1) }, "granted", "[x] [x] me me me"},
-		{"two foreign values", func(b *fakeMasters) { b.putForeign("x", 0, 1); b.putForeign("y", 2, 3) }, "contended",
+		{"foreign on a majority", func(b *fakeMasters) { b.putForeignCell("x", 0, 1, 2) }, "held", "[x] [x] [x] . ."},
+		{"foreign on two", func(b *fakeMasters) { b.putForeignCell("x", 0, 1) }, "granted", "[x] [x] me me me"},
+		{"two foreign values", func(b *fakeMasters) { b.putForeignCell("x", 0, 1); b.putForeignCell("y", 2, 3) }, "contended",
 			"[x] [x] [y] [y] ."},
-		{"blocking copies refuse, but are no majority", func(b *fakeMasters) { b.putBlocking("a", 0, 1, 2) }, "no quorum",
+		{"blocking copies refuse, but are no majority", func(b *fakeMasters) { b.putBlockingCell("a", 0, 1, 2) }, "no quorum",
 			"b b b . ."},
 		{"two are away", func(b *fakeMasters) { b.setFault(requestFailed, 3, 4) }, "granted", "me me me . ."},
 		{"three are away", func(b *fakeMasters) { b.setFault(requestFailed, 2, 3, 4) }, "no quorum", ". . . . ."},
 		{"perhaps held by a master that is away", func(b *fakeMasters) {
-			b.putPlain("x", "a", time.Minute, 0, 1)
+			b.putPlainCell("x", "a", time.Minute, 0, 1)
 			b.setFault(requestFailed, 4)
 		}, "no quorum", "x x . . ."},
 		{"two do not count", func(b *fakeMasters) { b.setFault(voteUncounted, 3, 4) }, "granted", "me me me me me"},
@@ -99,14 +99,14 @@ func TestLock(t *testing.T) {
 		if err == nil && got.Validity != 10*time.Second-100*time.Millisecond-2*time.Millisecond {
 			t.Errorf("%s: granted for %v", test.name, got.Validity)
 		}
-		if got := b.cells("k"); got != test.holds {
-			t.Errorf("%s: the masters hold %s, want %s", test.name, got, test.holds)
+		if got := b.cells("k"); got != test.wantCells {
+			t.Errorf("%s: the masters hold %s, want %s", test.name, got, test.wantCells)
 		}
 	}
 }
 
-// TestLockUndone checks that no cell of a failed attempt remains, whatever the masters do late.
-func TestLockUndone(t *testing.T) {
+// TestUndoneLock checks that no cell of a failed attempt remains, whatever the masters do late.
+func TestUndoneLock(t *testing.T) {
 	for _, test := range []struct {
 		name   string
 		faults [3]fault // for the last three of five masters
@@ -135,8 +135,8 @@ func TestLockUndone(t *testing.T) {
 	}
 }
 
-// TestUndoReachesMastersThatReturn checks that masters that are away receive the undo later.
-func TestUndoReachesMastersThatReturn(t *testing.T) {
+// TestUndoOnReturningMasters checks that masters that are away receive the undo later.
+func TestUndoOnReturningMasters(t *testing.T) {
 	b := newFakeMasters(t, 3)
 	r := b.proxy()
 	b.faultOf = func(m int, op cell.Op) fault {
@@ -154,14 +154,14 @@ func TestUndoReachesMastersThatReturn(t *testing.T) {
 		t.Fatalf("%v, and %d are owed", err, len(b.repeatedOps))
 	}
 	b.wantCells(". me me")
-	b.deliverRepeated() // masters 1 and 2 are still away
+	b.deliverRepeatedOps() // masters 1 and 2 are still away
 	b.faultOf = nil
-	b.deliverRepeated()
+	b.deliverRepeatedOps()
 	b.wantCells(". . .")
 }
 
-// TestUndoIsExact checks that an undo leaves another attempt with an equal value alone.
-func TestUndoIsExact(t *testing.T) {
+// TestUndoOfOneAttempt checks that an undo leaves another attempt with an equal value alone.
+func TestUndoOfOneAttempt(t *testing.T) {
 	b := newFakeMasters(t, 3)
 	owner, rival := b.proxy(), b.proxy()
 	b.mustLock(owner, "1")
@@ -173,15 +173,15 @@ func TestUndoIsExact(t *testing.T) {
 	b.wantCells("1 1 1")
 }
 
-// TestLockWhileARemovalExpires starts with a removal that has expired on one master only, while two
-// masters do not vote. The attempt needs all other masters, and gets them a moment later.
-func TestLockWhileARemovalExpires(t *testing.T) {
+// TestLockDuringExpiryOfRemoval starts with a removal that has expired on one master only, while
+// two masters do not vote. The attempt needs all other masters, and gets them a moment later.
+func TestLockDuringExpiryOfRemoval(t *testing.T) {
 	for _, test := range []struct {
-		name  string
-		left  time.Duration
-		fate  func(*fakeMasters)
-		want  string
-		holds string
+		name          string
+		timeLeft      time.Duration
+		removalResult func(*fakeMasters)
+		want          string
+		holds         string
 	}{
 		{"two have taken it without a vote", 25 * time.Millisecond, func(b *fakeMasters) {
 			b.setFaultOn("take",
@@ -191,7 +191,7 @@ func TestLockWhileARemovalExpires(t *testing.T) {
 			b.faultOf = func(m int, op cell.Op) fault { return map[int]fault{3: requestFailed, 4: replyLost}[m] }
 		}, "granted", "me me me . me"},
 		{"one has not answered when it can have no majority", 5 * time.Millisecond, func(b *fakeMasters) {
-			b.putAccepted("", 2, 4)
+			b.putAcceptedCell("", 2, 4)
 			b.faultOf = func(m int, op cell.Op) fault {
 				if m == 2 && len(b.rounds) == 0 {
 					return replyLate
@@ -202,8 +202,8 @@ func TestLockWhileARemovalExpires(t *testing.T) {
 		{"it stays", 4 * time.Second, func(b *fakeMasters) { b.setFault(voteUncounted, 3, 4) }, "no quorum", ". -* -* . ."},
 	} {
 		b := newFakeMasters(t, 5)
-		b.putAcceptedFor(test.left, "", 2, 1, 2)
-		test.fate(b)
+		b.putAcceptedCellFor(test.timeLeft, "", 2, 1, 2)
+		test.removalResult(b)
 		if _, err := b.proxy().Lock(t.Context(), []string{"k"}, takeOptions("me")); outcome(err) != test.want {
 			t.Errorf("%s: %v, want %s", test.name, err, test.want)
 		}
@@ -213,12 +213,12 @@ func TestLockWhileARemovalExpires(t *testing.T) {
 	}
 }
 
-// TestLockAgainAfterASplit checks that a split vote ends when the rivals have undone their
+// TestLockAfterSplit checks that a split vote ends when the rivals have undone their
 // attempts.
-func TestLockAgainAfterASplit(t *testing.T) {
+func TestLockAfterSplit(t *testing.T) {
 	b := newFakeMasters(t, 3)
-	b.putPlain("x", "a", time.Minute, 0)
-	b.putPlain("y", "b", time.Minute, 1)
+	b.putPlainCell("x", "a", time.Minute, 0)
+	b.putPlainCell("y", "b", time.Minute, 1)
 	b.onPause = func() { b.stores[1].Delete("k") }
 	_, err := b.proxy().Lock(t.Context(), []string{"k"}, takeOptions("me"))
 	b.noError(err)
@@ -254,16 +254,16 @@ func TestLockTooShort(t *testing.T) {
 func TestLockWithoutExpiry(t *testing.T) {
 	b := newFakeMasters(t, 3)
 	request := takeOptions("me")
-	request.TTL = cell.Endless
+	request.TTL = cell.NoExpiry
 	got, err := b.proxy().Lock(t.Context(), []string{"k"}, request)
 	b.noError(err)
-	if got.Validity != cell.Endless || b.stores[0].Get("k").Left != cell.Endless {
+	if got.Validity != cell.NoExpiry || b.stores[0].Get("k").TimeLeft != cell.NoExpiry {
 		t.Errorf("granted for %v", got.Validity)
 	}
 }
 
-// TestLockSeveral checks that each master takes several keys all or none.
-func TestLockSeveral(t *testing.T) {
+// TestLockSeveralKeys checks that each master takes several keys all or none.
+func TestLockSeveralKeys(t *testing.T) {
 	b := newFakeMasters(t, 3)
 	r := b.proxy()
 	keys, several := []string{"k", "k2"}, TakeOptions{Tokens: []string{"a", "b"}, TTL: time.Minute}
@@ -339,7 +339,7 @@ func TestGuess(t *testing.T) {
 	want("")
 }
 
-func TestExpiredGrantsAreForgotten(t *testing.T) {
+func TestExpiredGrants(t *testing.T) {
 	b := newFakeMasters(t, 1)
 	r := b.proxy()
 	for i := range 10_000 {
@@ -353,17 +353,17 @@ func TestExpiredGrantsAreForgotten(t *testing.T) {
 	}
 }
 
-// TestOldestGrantsAreEvicted checks that grants without expiry take limited memory, and that the
+// TestEvictionOfOldestGrants checks that grants without expiry take limited memory, and that the
 // register knows which grants it may have evicted.
-func TestOldestGrantsAreEvicted(t *testing.T) {
+func TestEvictionOfOldestGrants(t *testing.T) {
 	b := newFakeMasters(t, 1)
 	r := b.proxy()
 	var starts []time.Time
 	for i := range 1000 {
 		name := strings.Repeat("k", 200_000) + strconv.Itoa(i)
-		got, err := r.Lock(t.Context(), []string{name}, TakeOptions{Tokens: []string{"me"}, TTL: cell.Endless})
+		got, err := r.Lock(t.Context(), []string{name}, TakeOptions{Tokens: []string{"me"}, TTL: cell.NoExpiry})
 		b.noError(err)
-		starts = append(starts, got.Since)
+		starts = append(starts, got.LeaseStart)
 		b.advance(time.Millisecond)
 	}
 	if n := len(r.grants.byKey); n > 3*maxGrantBytes/200_000 || n < maxGrantBytes/3/200_000 {
@@ -380,9 +380,9 @@ func TestOldestGrantsAreEvicted(t *testing.T) {
 	}
 }
 
-// TestExpiredGrantsOfLongKeysAreForgotten checks that the proxy forgets expired locks with long
+// TestExpiredGrantsOfLongKeys checks that the proxy forgets expired locks with long
 // names sooner. A hundred of them take as much memory as many thousands of locks with short names.
-func TestExpiredGrantsOfLongKeysAreForgotten(t *testing.T) {
+func TestExpiredGrantsOfLongKeys(t *testing.T) {
 	b := newFakeMasters(t, 1)
 	r := b.proxy()
 	for i := range 200 {

@@ -70,18 +70,18 @@ type Masters interface {
 	// decided returns true for the replies so far, or all masters replied. The error is the cause
 	// of ctx if ctx ended first; the round continues nevertheless.
 	Ask(ctx context.Context, ops []cell.Op, decided func([]Reply) bool) (Round, error)
-	// Tell sends an operation without waiting for its reply. If untilReplied is set, Tell repeats it until
-	// the master has replied, even if the master was away meanwhile.
+	// Tell sends an operation without waiting for its reply. If untilReplied is set, Tell repeats
+	// it until the master has replied, even if the master was away meanwhile.
 	Tell(master int, op cell.Op, untilReplied bool)
-	// After calls f after d, if the process still runs.
-	After(d time.Duration, f func())
-	// AllVote reports whether all masters vote, as far as this process knows.
-	AllVote() bool
+	// RunAfter calls f after d, if the process still runs.
+	RunAfter(d time.Duration, f func())
+	// HasAllVotes reports whether all masters vote, as far as this process knows.
+	HasAllVotes() bool
 	// ScheduleCompare compares all keys once all masters vote: a master was away and may lack
 	// cells.
 	ScheduleCompare()
-	// Voters returns the number of masters that vote, as far as this process knows.
-	Voters() int
+	// VoterCount returns the number of masters that vote, as far as this process knows.
+	VoterCount() int
 	// Clock returns the median of the masters' clocks, since 1970. It may be wrong.
 	Clock() time.Duration
 	// Pause waits for a random time that grows with failures, or returns the cause of ctx.
@@ -90,10 +90,10 @@ type Masters interface {
 	Now() time.Time
 }
 
-func (r *Register) toAll(op cell.Op) []cell.Op { return slices.Repeat([]cell.Op{op}, r.n) }
+func (r *Register) repeatOp(op cell.Op) []cell.Op { return slices.Repeat([]cell.Op{op}, r.n) }
 
-// waitForAll lets Ask wait for every master.
-func waitForAll([]Reply) bool { return false }
+// neverDecided lets Ask wait for every master.
+func neverDecided([]Reply) bool { return false }
 
 func count(replies []Reply, match func(*Reply) bool) int {
 	n := 0
@@ -114,7 +114,9 @@ func countVotes(replies []Reply, yes func(*Reply) bool) vote.Result {
 	return vote.Count(len(replies), count(replies, yes), countWaiting(replies))
 }
 
-// Answered reports whether a majority replied with votes that count.
-func Answered(replies []Reply) bool { return countVotes(replies, (*Reply).answered) == vote.Won }
+// HasAnswerQuorum reports whether a majority replied with votes that count.
+func HasAnswerQuorum(replies []Reply) bool { return countVotes(replies, (*Reply).answered) == vote.Won }
 
-func majorityDid(replies []Reply) bool { return countVotes(replies, (*Reply).isYes) == vote.Won }
+func isAppliedByMajority(replies []Reply) bool {
+	return countVotes(replies, (*Reply).isYes) == vote.Won
+}

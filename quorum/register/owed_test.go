@@ -8,9 +8,9 @@ import (
 	"redlock-proxy/quorum/cell"
 )
 
-// TestRemovalDueWhileAcceptsMayArrive checks that mayArrive returns true until the deadlines of the
+// TestRemovalDueDuringAccepts checks that mayArriveCount returns true until the deadlines of the
 // sent accepts have passed, and that later accepts have no effect.
-func TestRemovalDueWhileAcceptsMayArrive(t *testing.T) {
+func TestRemovalDueDuringAccepts(t *testing.T) {
 	b := newFakeMasters(t, 5)
 	r := b.proxy()
 	b.mustLock(r, "first")
@@ -28,7 +28,7 @@ func TestRemovalDueWhileAcceptsMayArrive(t *testing.T) {
 	}
 	var mayArrive func() bool
 	request := takeOptions("second")
-	request.OnRemovalDue = func(_ string, arrives func() bool) { mayArrive = arrives }
+	request.OnRemovalDue = func(_ string, mayArriveFunc func() bool) { mayArrive = mayArriveFunc }
 	if _, err := r.Lock(t.Context(), []string{"k"}, request); err == nil {
 		t.Fatal("granted by nobody")
 	}
@@ -42,10 +42,10 @@ func TestRemovalDueWhileAcceptsMayArrive(t *testing.T) {
 	}
 }
 
-// TestRemovalDueWhileTakeMayArrive checks that a failed LOCK reports its removal as due, and that
-// mayArrive returns true, if a majority may hold the key. Two masters took the key and go away
+// TestRemovalDueDuringTake checks that a failed LOCK reports its removal as due, and that
+// mayArriveCount returns true, if a majority may hold the key. Two masters took the key and go away
 // before the undo, and a third master may still take it.
-func TestRemovalDueWhileTakeMayArrive(t *testing.T) {
+func TestRemovalDueDuringTake(t *testing.T) {
 	b := newFakeMasters(t, 5)
 	b.faultOf = func(m int, op cell.Op) fault {
 		switch isTake := kindOf(op) == "take"; {
@@ -66,28 +66,28 @@ func TestRemovalDueWhileTakeMayArrive(t *testing.T) {
 	}
 }
 
-// TestUnlockReportsOnlyItsOwnRemoval checks that a late UNLOCK reports only the removal of its own
+// TestRemovalDueOfUnlock checks that a late UNLOCK reports only the removal of its own
 // lock as due, not the removal of a newer lock with the same token.
-func TestUnlockReportsOnlyItsOwnRemoval(t *testing.T) {
+func TestRemovalDueOfUnlock(t *testing.T) {
 	b := newFakeMasters(t, 5)
 	r, other := b.proxy(), b.proxy()
 	b.setFaultOn("take", requestFailed, 3, 4)
 	b.mustLock(r, "1")
-	var next GrantedLock
+	var nextGrant GrantedLock
 	b.faultOf = func(m int, op cell.Op) fault {
-		if kindOf(op) == "remove" && m == 3 && next.Version == "" {
+		if kindOf(op) == "remove" && m == 3 && nextGrant.Version == "" {
 			b.faultOf = nil
-			next = b.mustLock(other, "1")
+			nextGrant = b.mustLock(other, "1")
 			b.setClock(b.now.Add(Limit + time.Millisecond))
 		}
 		return noFault
 	}
 	var dueVersions []string
 	onRemovalDue := func(v string, _ time.Duration) { dueVersions = append(dueVersions, v) }
-	if err := r.Unlock(t.Context(), "k", "1", onRemovalDue); err == nil || next.Version == "" {
+	if err := r.Unlock(t.Context(), "k", "1", onRemovalDue); err == nil || nextGrant.Version == "" {
 		t.Fatalf("released in time: %v", err)
 	}
-	if len(dueVersions) == 0 || slices.Contains(dueVersions, next.Version) {
-		t.Errorf("owed %q, and the next lock is %q", dueVersions, next.Version)
+	if len(dueVersions) == 0 || slices.Contains(dueVersions, nextGrant.Version) {
+		t.Errorf("owed %q, and the next lock is %q", dueVersions, nextGrant.Version)
 	}
 }

@@ -30,15 +30,15 @@ type promises struct {
 	pruning pruning
 }
 
-func newPromise(b ballot, p proposal, next cell.Ballot, replies []Reply) *promise {
+func newPromise(b ballot, p proposal, nextBallot cell.Ballot, replies []Reply) *promise {
 	stored := &promise{
-		attempt: p.base.attempt, ballot: next, accepted: b.number, value: p.value,
+		attempt: p.base.attempt, ballot: nextBallot, accepted: b.number, value: p.value,
 		replies: make([]Reply, len(replies)),
 	}
 	for i, r := range replies {
 		if r.isYes() {
 			c := cell.Cell{
-				Form: cell.Register, Attempt: stored.attempt, Promised: next, Accepted: b.number, Value: p.value,
+				Form: cell.Register, Attempt: stored.attempt, Promised: nextBallot, Accepted: b.number, Value: p.value,
 			}
 			answer := cell.Answer{Applied: true, KeyStates: []cell.KeyState{{Cell: c}}, Now: r.Now}
 			stored.replies[i] = Reply{State: Counted, Answer: answer}
@@ -56,7 +56,7 @@ func (p *promises) put(key string, entry *promise) {
 	putAndPrune(&p.pruning, p.byKey, key, entry, entry.start)
 }
 
-func (p *promise) expired(now time.Time) bool { return now.Sub(p.start) > Limit }
+func (p *promise) isExpired(now time.Time) bool { return now.Sub(p.start) > Limit }
 
 func (p *promise) bytes() int { return len(p.value.Text) }
 
@@ -66,7 +66,7 @@ func (p *promises) take(key string, now time.Time) *promise {
 	defer p.mu.Unlock()
 	entry := p.byKey[key]
 	delete(p.byKey, key)
-	if entry == nil || entry.expired(now) || !majorityDid(entry.replies) {
+	if entry == nil || entry.isExpired(now) || !isAppliedByMajority(entry.replies) {
 		return nil
 	}
 	return entry
@@ -77,7 +77,7 @@ func (p *promises) value(key string, now time.Time) (text string, ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	entry := p.byKey[key]
-	if entry == nil || !entry.value.Present || entry.expired(now) {
+	if entry == nil || !entry.value.Present || entry.isExpired(now) {
 		return "", false
 	}
 	return entry.value.Text, true
@@ -91,10 +91,10 @@ func (k storedRound) Drop()                         {}
 func (k storedRound) Release()                      {}
 
 // usePromise makes the change without a prepare. A *splitError requests a new ballot.
-func (u *update) usePromise(ctx context.Context, stored *promise) (Outcome, error) {
+func (u *update) usePromise(ctx context.Context, storedPromise *promise) (Outcome, error) {
 	l := Snapshot{
-		Present: stored.value.Present, Value: stored.value.Text, LeftUnknown: true, Longest: cell.NotReported,
-		Version: version(stored.attempt, stored.value), incarnation: stored.attempt,
+		Present: storedPromise.value.Present, Value: storedPromise.value.Text, TimeLeftUnknown: true, LongestTimeLeft: cell.NotReported,
+		Version: version(storedPromise.attempt, storedPromise.value), incarnation: storedPromise.attempt,
 	}
 	d, err := u.Run(l)
 	switch {
@@ -102,7 +102,7 @@ func (u *update) usePromise(ctx context.Context, stored *promise) (Outcome, erro
 		return Outcome{}, &splitError{} // another proxy may have changed the key since
 	}
 	// The expiry is unknown. Each master that promised holds the value, and keeps its own expiry.
-	t := tally{status: Held, attempt: stored.attempt, accepted: stored.accepted, value: stored.value, chosen: true}
-	b := ballot{number: stored.ballot, start: stored.start, elapsed: stored.elapsed, prepareRound: storedRound(stored.replies)}
+	t := tally{status: TallyHeld, attempt: storedPromise.attempt, acceptedBallot: storedPromise.accepted, value: storedPromise.value, chosen: true}
+	b := ballot{number: storedPromise.ballot, start: storedPromise.start, elapsed: storedPromise.elapsed, prepareRound: storedRound(storedPromise.replies)}
 	return u.accept(ctx, b, u.newProposal(b, t, d))
 }

@@ -23,10 +23,10 @@ type proposal struct {
 	// shift and shared come from the Decision.
 	shift  time.Duration
 	shared bool
-	// lease is the lease that the proposal gives from since. If since is zero, the lease begins
-	// when the proposal is sent.
-	lease time.Duration
-	since time.Time
+	// lease is the lease that the proposal gives from since. If leaseStart is zero, the lease
+	// begins when the proposal is sent.
+	lease      time.Duration
+	leaseStart time.Time
 }
 
 func (u *update) newProposal(b ballot, t tally, d Decision) proposal {
@@ -36,15 +36,15 @@ func (u *update) newProposal(b ballot, t tally, d Decision) proposal {
 	case d.Action == Remove:
 		p.value, p.ttl = cell.Value{}, removalTTL
 	case d.KeepTTL && t.value.Present && d.Shared:
-		p.keepTTL, p.shared, p.shift, p.expiryAt = true, true, d.Shift, expiresNotBefore(b, t, d.Shift)
+		p.keepTTL, p.shared, p.shift, p.expiryAt = true, true, d.Shift, expiryNotBefore(b, t, d.Shift)
 	case d.KeepTTL && t.value.Present:
-		p.keepTTL, p.expiryAt = true, expiresNotAfter(t.longest)
+		p.keepTTL, p.expiryAt = true, expiryNotAfter(t.longestTimeLeft)
 	case d.KeepTTL:
-		p.ttl = cell.Endless
+		p.ttl = cell.NoExpiry
 	}
 	p.lease = p.ttl
 	if p.keepTTL || d.Action == Remove {
-		p.lease = cell.Endless
+		p.lease = cell.NoExpiry
 	}
 	p.value = p.value.WithChange(t.value, p.change)
 	return p
@@ -52,7 +52,7 @@ func (u *update) newProposal(b ballot, t tally, d Decision) proposal {
 
 // renewedRemoval returns a proposal that gives a removal the TTL of a new removal.
 func (u *update) renewedRemoval(t tally) proposal {
-	return proposal{base: t, value: t.value, unchanged: true, ttl: removalTTL, lease: cell.Endless}
+	return proposal{base: t, value: t.value, unchanged: true, ttl: removalTTL, lease: cell.NoExpiry}
 }
 
 // version returns the version that the Update put, even if another value has replaced it.
@@ -67,25 +67,25 @@ func (p proposal) version() string {
 // promise, which the master made at most elapsed after the ballot began.
 type expiryFunc func(now, elapsed time.Duration) time.Duration
 
-// expiresNotAfter returns a function for an expiry that is no later than on the masters that hold
-// the value. left is the longest remaining time on these masters.
-func expiresNotAfter(left time.Duration) expiryFunc {
+// expiryNotAfter returns a function for an expiry that is no later than on the masters that hold
+// the value. timeLeft is the longest remaining time on these masters.
+func expiryNotAfter(timeLeft time.Duration) expiryFunc {
 	return func(now, elapsed time.Duration) time.Duration {
-		if left < 0 {
-			return cell.Endless
+		if timeLeft < 0 {
+			return cell.NoExpiry
 		}
-		return max(now+left-elapsed, time.Millisecond)
+		return max(now+timeLeft-elapsed, time.Millisecond)
 	}
 }
 
-// expiresNotBefore returns a function for the expiry of a cell with several keys. The expiry is not
+// expiryNotBefore returns a function for the expiry of a cell with several keys. The expiry is not
 // before the first expiry on the masters that held the value when they promised, and is shifted
 // like theirs. So no key expires early on any master; see package keygroup.
-func expiresNotBefore(b ballot, t tally, shift time.Duration) expiryFunc {
+func expiryNotBefore(b ballot, t tally, shift time.Duration) expiryFunc {
 	return func(now, _ time.Duration) time.Duration {
-		if t.shortest < 0 {
-			return cell.Endless
+		if t.shortestTimeLeft < 0 {
+			return cell.NoExpiry
 		}
-		return max(now+t.shortest+b.elapsed+shift, time.Millisecond)
+		return max(now+t.shortestTimeLeft+b.elapsed+shift, time.Millisecond)
 	}
 }

@@ -2,8 +2,8 @@ package register
 
 import "time"
 
-type expiring interface {
-	expired(now time.Time) bool
+type expirable interface {
+	isExpired(now time.Time) bool
 	bytes() int
 }
 
@@ -12,7 +12,7 @@ type expiring interface {
 // most about twice the memory that it needs.
 type pruning struct {
 	entries, bytes int // left after the last search
-	added          int // bytes added since
+	addedBytes     int // bytes added since
 }
 
 const (
@@ -22,20 +22,20 @@ const (
 
 // putAndPrune puts an entry into a map, and reports whether it has searched the map for expired
 // entries.
-func putAndPrune[V expiring](s *pruning, all map[string]V, key string, entry V, now time.Time) (pruned bool) {
-	all[key] = entry
-	s.added += len(key) + entry.bytes()
-	if len(all) < 2*s.entries+pruneEntries && s.added < s.bytes+pruneBytes {
+func putAndPrune[V expirable](s *pruning, entries map[string]V, key string, entry V, now time.Time) (pruned bool) {
+	entries[key] = entry
+	s.addedBytes += len(key) + entry.bytes()
+	if len(entries) < 2*s.entries+pruneEntries && s.addedBytes < s.bytes+pruneBytes {
 		return false
 	}
 	remaining := 0
-	for key, entry := range all {
-		if entry.expired(now) {
-			delete(all, key)
+	for key, entry := range entries {
+		if entry.isExpired(now) {
+			delete(entries, key)
 		} else {
 			remaining += len(key) + entry.bytes()
 		}
 	}
-	*s = pruning{entries: len(all), bytes: remaining}
+	*s = pruning{entries: len(entries), bytes: remaining}
 	return true
 }

@@ -47,7 +47,7 @@ var errHeadOnly = errors.New("no master returned the rest of a value")
 // read reads at most headSize bytes of each cell, or the whole cell if headSize is 0. A *splitError
 // requests another read, errHeadOnly a read of whole cells.
 func (r *Register) read(ctx context.Context, keys []string, headSize int) ([]Snapshot, error) {
-	round, err := r.masters.Ask(ctx, r.toAll(cell.Read{Names: keys, HeadBytes: headSize}), func(replies []Reply) bool {
+	round, err := r.masters.Ask(ctx, r.repeatOp(cell.Read{Names: keys, HeadBytes: headSize}), func(replies []Reply) bool {
 		return readDecided(replies, len(keys))
 	})
 	if err != nil {
@@ -57,14 +57,14 @@ func (r *Register) read(ctx context.Context, keys []string, headSize int) ([]Sna
 	for i, key := range keys {
 		t := resolve(round.Replies(), i)
 		if cellsDiffer(round.Replies(), i, t) {
-			r.repairLater(key)
+			r.scheduleRepair(key)
 		}
 		switch {
-		case t.status == Undetermined && allExpireSoon(round.Replies()):
+		case t.status == TallyUndetermined && allExpireSoon(round.Replies()):
 			return nil, &splitError{replies: round.Replies()}
-		case t.status == Undetermined, t.isTTLUnclear(round.Replies(), i):
+		case t.status == TallyUndetermined, t.isTTLUnclear(round.Replies(), i):
 			return nil, &NoQuorum{Replies: round.Replies()}
-		case t.status == Held && !t.chosen:
+		case t.status == TallyHeld && !t.chosen:
 			if snapshots[i], err = r.readByBallot(ctx, key); err != nil {
 				return nil, err
 			}
@@ -76,37 +76,37 @@ func (r *Register) read(ctx context.Context, keys []string, headSize int) ([]Sna
 		}
 	}
 	if len(longKeys) > 0 {
-		return snapshots, r.readWhole(ctx, keys, snapshots, longKeys, round.Replies())
+		return snapshots, r.readWholeValues(ctx, keys, snapshots, longKeys, round.Replies())
 	}
 	return snapshots, nil
 }
 
-// readWhole completes the values of which only the heads were read, from the first master that
-// holds all of them. Every proxy asks the first such master: while that master is busy with long
-// values, a majority of the other masters still replies at once.
-func (r *Register) readWhole(ctx context.Context, keys []string, looks []Snapshot, long []int, replies []Reply) error {
+// readWholeValues completes the values of which only the heads were read, from the first master
+// that holds all of them. Every proxy asks the first such master: while that master is busy with
+// long values, a majority of the other masters still replies at once.
+func (r *Register) readWholeValues(ctx context.Context, keys []string, snapshots []Snapshot, longIndexes []int, replies []Reply) error {
 	holder := slices.IndexFunc(replies, func(reply Reply) bool {
-		return !slices.ContainsFunc(long, func(i int) bool { return !looks[i].isHeldBy(reply, i) })
+		return !slices.ContainsFunc(longIndexes, func(i int) bool { return !snapshots[i].isHeldBy(reply, i) })
 	})
 	if holder < 0 {
 		return errHeadOnly
 	}
-	names := make([]string, len(long))
-	for n, i := range long {
+	names := make([]string, len(longIndexes))
+	for n, i := range longIndexes {
 		names[n] = keys[i]
 	}
 	ops := make([]cell.Op, r.n)
 	ops[holder] = cell.Read{Names: names}
-	round, err := r.masters.Ask(ctx, ops, waitForAll)
+	round, err := r.masters.Ask(ctx, ops, neverDecided)
 	if err != nil {
 		return err
 	}
 	wholeReply := round.Replies()[holder]
-	for n, i := range long {
-		if !looks[i].isHeldBy(wholeReply, n) {
+	for n, i := range longIndexes {
+		if !snapshots[i].isHeldBy(wholeReply, n) {
 			return errHeadOnly
 		}
-		looks[i].Value = wholeReply.KeyStates[n].Value.Text
+		snapshots[i].Value = wholeReply.KeyStates[n].Value.Text
 	}
 	return nil
 }
@@ -125,7 +125,7 @@ func (l Snapshot) isHeldBy(reply Reply, i int) bool {
 // readDecided reports whether replies determine the value and remaining time of each key.
 func readDecided(replies []Reply, keys int) bool {
 	for i := range keys {
-		if t := resolve(replies, i); t.status == Undetermined || t.status == Held && !t.chosen || t.leasesDiffer() {
+		if t := resolve(replies, i); t.status == TallyUndetermined || t.status == TallyHeld && !t.chosen || t.leasesDiffer() {
 			return false
 		}
 	}

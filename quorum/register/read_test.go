@@ -19,22 +19,22 @@ func TestRead(t *testing.T) {
 	}{
 		{"nothing", func(*fakeMasters) {}, "", "read"},
 		{"a lock", func(b *fakeMasters) { b.mustLock(b.proxy(), "me") }, "me", "read"},
-		{"a leftover", func(b *fakeMasters) { b.putPlain("x", "a", time.Minute, 0, 1) }, "", "read"},
+		{"a leftover", func(b *fakeMasters) { b.putPlainCell("x", "a", time.Minute, 0, 1) }, "", "read"},
 		{"equal values of two attempts", func(b *fakeMasters) {
-			b.putPlain("x", "a", time.Minute, 0, 1)
-			b.putPlain("x", "b", time.Minute, 2, 3)
+			b.putPlainCell("x", "a", time.Minute, 0, 1)
+			b.putPlainCell("x", "b", time.Minute, 2, 3)
 		}, "", "read"},
-		{"what may have a majority", func(b *fakeMasters) { b.putPlain("x", "a", time.Minute, 0, 1); b.setFault(replyLost, 4) },
+		{"what may have a majority", func(b *fakeMasters) { b.putPlainCell("x", "a", time.Minute, 0, 1); b.setFault(replyLost, 4) },
 			"(no quorum)", "read"},
 		{"a removal that expires later on one master, and two are away", func(b *fakeMasters) {
-			b.putAcceptedFor(5*time.Millisecond, "", 2, 0)
+			b.putAcceptedCellFor(5*time.Millisecond, "", 2, 0)
 			b.setFault(replyLost, 3, 4)
 		}, "", "read read"},
-		{"foreign", func(b *fakeMasters) { b.putForeign("x", 0, 1, 2) }, "x", "read"},
+		{"foreign", func(b *fakeMasters) { b.putForeignCell("x", 0, 1, 2) }, "x", "read"},
 		{"a blocking copy that may be a vote", func(b *fakeMasters) {
-			b.putPlain("x", "a", time.Minute, 0,
+			b.putPlainCell("x", "a", time.Minute, 0,
 				1)
-			b.putBlocking("a", 2)
+			b.putBlockingCell("a", 2)
 		}, "(no quorum)", "read"},
 		{"removed", func(b *fakeMasters) {
 			b.mustLock(b.proxy(), "me")
@@ -66,10 +66,10 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// TestReadLong checks that the rest of a long value comes from one master that holds it. It comes
-// from all masters if that master fails or no longer holds the value, or if the head does not
+// TestReadLongValue checks that the rest of a long value comes from one master that holds it. It
+// comes from all masters if that master fails or no longer holds the value, or if the head does not
 // identify the value.
-func TestReadLong(t *testing.T) {
+func TestReadLongValue(t *testing.T) {
 	long, other := strings.Repeat("long", defaultHeadSize), strings.Repeat("other", defaultHeadSize)
 	isWhole := func(op cell.Op) bool { read, is := op.(cell.Read); return is && read.HeadBytes == 0 }
 	for _, test := range []struct {
@@ -110,11 +110,11 @@ func TestReadLong(t *testing.T) {
 				return noFault
 			}
 		}, long, "read read read"},
-		{"foreign", func(b *fakeMasters, _ *Register) { b.putForeign(long, 0, 1, 2) }, long, "read read"},
+		{"foreign", func(b *fakeMasters, _ *Register) { b.putForeignCell(long, 0, 1, 2) }, long, "read read"},
 		{"foreign, with one head and two ends", func(b *fakeMasters, _ *Register) {
-			b.putForeign(long+"a", 0,
+			b.putForeignCell(long+"a", 0,
 				1)
-			b.putForeign(long+"b", 2, 3)
+			b.putForeignCell(long+"b", 2, 3)
 		}, "", "read read"},
 	} {
 		b := newFakeMasters(t, 5)
@@ -130,9 +130,9 @@ func TestReadLong(t *testing.T) {
 	}
 }
 
-// TestNoCellHasNoRest checks that the proxy does not ask a master that reports no cell for the rest
-// of a value.
-func TestNoCellHasNoRest(t *testing.T) {
+// TestRestOfAbsentCell checks that the proxy does not ask a master that reports no cell for the
+// rest of a value.
+func TestRestOfAbsentCell(t *testing.T) {
 	l := Snapshot{Present: true, Version: string(attemptOf("a"))}
 	empty := Reply{State: Counted, Answer: cell.Answer{Applied: true}}
 	lock := cell.Cell{Form: cell.Plain, Attempt: attemptOf("a"), Value: cell.Value{Present: true}}
@@ -142,8 +142,9 @@ func TestNoCellHasNoRest(t *testing.T) {
 	}
 }
 
-// TestReadSeveralLong checks that one master returns several long values if it holds them all.
-func TestReadSeveralLong(t *testing.T) {
+// TestReadSeveralLongValues checks that one master returns several long values if it holds them
+// all.
+func TestReadSeveralLongValues(t *testing.T) {
 	for _, away := range []string{"none", "k", "each another"} {
 		b := newFakeMasters(t, 3)
 		r := b.proxy()
@@ -175,7 +176,7 @@ func TestReadTime(t *testing.T) {
 	b := newFakeMasters(t, 5)
 	r := b.proxy()
 	for i, left := range []time.Duration{5, 1, 4, 2, 3} {
-		b.putPlain("x", "a", left*time.Second, i)
+		b.putPlainCell("x", "a", left*time.Second, i)
 	}
 	looks, err := r.Read(t.Context(), []string{"k"})
 	b.noError(err)
@@ -183,41 +184,41 @@ func TestReadTime(t *testing.T) {
 		t.Errorf("%v left, want 3s", looks[0].TimeLeft)
 	}
 	for i := range 3 {
-		b.putPlain("x", "a", cell.Endless, i)
+		b.putPlainCell("x", "a", cell.NoExpiry, i)
 	}
 	looks, err = r.Read(t.Context(), []string{"k"})
 	b.noError(err)
-	if looks[0].TimeLeft != cell.Endless {
+	if looks[0].TimeLeft != cell.NoExpiry {
 		t.Errorf("%v left, want no end", looks[0].TimeLeft)
 	}
 }
 
-// TestUnclearTTLIsUnknown checks that the remaining time is unknown if masters that do not reply
+// TestUnclearTTL checks that the remaining time is unknown if masters that do not reply
 // may grant more time than a majority does. A ballot determines the value all the same.
-func TestUnclearTTLIsUnknown(t *testing.T) {
-	const short, long = time.Minute, time.Hour
+func TestUnclearTTL(t *testing.T) {
+	const shortTTL, longTTL = time.Minute, time.Hour
 	for _, test := range []struct {
-		name   string
-		lefts  []time.Duration
-		silent []int
-		want   string
+		name          string
+		timesLeft     []time.Duration
+		silentMasters []int
+		want          string
 	}{
-		{"three of five were extended", []time.Duration{short, short, long, long, long}, nil, "1h0m0s"},
-		{"and one of them is away", []time.Duration{short, short, long, long, long}, []int{4}, "(no quorum)"},
-		{"and two of them are away", []time.Duration{short, short, long, long, long}, []int{3, 4}, "(no quorum)"},
-		{"and others are away", []time.Duration{short, short, long, long, long}, []int{0, 1}, "1h0m0s"},
-		{"two of five were extended", []time.Duration{short, short, short, long, long}, nil, "1m0s"},
-		{"one was extended, and one of the others is away", []time.Duration{short, short, short, long, short}, []int{4}, "1m0s"},
-		{"one was extended, and two of the others are away", []time.Duration{short, short, short, long, short},
+		{"three of five were extended", []time.Duration{shortTTL, shortTTL, longTTL, longTTL, longTTL}, nil, "1h0m0s"},
+		{"and one of them is away", []time.Duration{shortTTL, shortTTL, longTTL, longTTL, longTTL}, []int{4}, "(no quorum)"},
+		{"and two of them are away", []time.Duration{shortTTL, shortTTL, longTTL, longTTL, longTTL}, []int{3, 4}, "(no quorum)"},
+		{"and others are away", []time.Duration{shortTTL, shortTTL, longTTL, longTTL, longTTL}, []int{0, 1}, "1h0m0s"},
+		{"two of five were extended", []time.Duration{shortTTL, shortTTL, shortTTL, longTTL, longTTL}, nil, "1m0s"},
+		{"one was extended, and one of the others is away", []time.Duration{shortTTL, shortTTL, shortTTL, longTTL, shortTTL}, []int{4}, "1m0s"},
+		{"one was extended, and two of the others are away", []time.Duration{shortTTL, shortTTL, shortTTL, longTTL, shortTTL},
 			[]int{0, 4}, "(no quorum)"},
-		{"one ends never, and two are away", []time.Duration{short, short, cell.Endless, short, short}, []int{3, 4},
+		{"one ends never, and two are away", []time.Duration{shortTTL, shortTTL, cell.NoExpiry, shortTTL, shortTTL}, []int{3, 4},
 			"(no quorum)"},
 	} {
 		b := newFakeMasters(t, 5)
-		for i, left := range test.lefts {
-			b.putPlain("x", "a", left, i)
+		for i, left := range test.timesLeft {
+			b.putPlainCell("x", "a", left, i)
 		}
-		b.setFault(replyLost, test.silent...)
+		b.setFault(replyLost, test.silentMasters...)
 		looks, err := b.proxy().Read(t.Context(), []string{"k"})
 		got := "(" + outcome(err) + ")"
 		if err == nil {
@@ -226,15 +227,15 @@ func TestUnclearTTLIsUnknown(t *testing.T) {
 		if got != test.want {
 			t.Errorf("%s: %s, want %s", test.name, got, test.want)
 		}
-		var seen Snapshot
-		_, err = b.proxy().Update(t.Context(), readChange(&seen))
+		var snapshot Snapshot
+		_, err = b.proxy().Update(t.Context(), readChange(&snapshot))
 		b.noError(err)
 		isKnown := test.want != "(no quorum)"
-		if seen.LeftUnknown == isKnown || isKnown && seen.TimeLeft.String() != test.want || seen.Value != "x" {
-			t.Errorf("%s: a ballot sees %+v, want %s", test.name, seen, test.want)
+		if snapshot.TimeLeftUnknown == isKnown || isKnown && snapshot.TimeLeft.String() != test.want || snapshot.Value != "x" {
+			t.Errorf("%s: a ballot sees %+v, want %s", test.name, snapshot, test.want)
 		}
 		_, err = b.proxy().Update(t.Context(), Change{Key: "k", Run: func(l Snapshot) (Decision, error) {
-			if l.LeftUnknown {
+			if l.TimeLeftUnknown {
 				return Decision{}, ErrTTLUnknown
 			}
 			return Decision{}, nil
@@ -250,14 +251,14 @@ func TestVersions(t *testing.T) {
 	b := newFakeMasters(t, 3)
 	r := b.proxy()
 	seen := map[string]string{}
-	version := func(after string) {
+	version := func(previousVersion string) {
 		t.Helper()
 		looks, err := r.Read(t.Context(), []string{"k"})
 		b.noError(err)
 		if before, repeated := seen[looks[0].Version]; repeated {
-			t.Errorf("%s is as %s", after, before)
+			t.Errorf("%s is as %s", previousVersion, before)
 		}
-		seen[looks[0].Version] = after
+		seen[looks[0].Version] = previousVersion
 	}
 	version("nothing")
 	b.mustLock(r, "me")
@@ -298,7 +299,7 @@ func TestVersions(t *testing.T) {
 	for _, s := range b.stores {
 		s.Delete("k")
 	}
-	b.putForeign("me", 0, 1, 2)
+	b.putForeignCell("me", 0, 1, 2)
 	version("the same, foreign")
 }
 

@@ -21,20 +21,20 @@ type filling struct {
 
 // isConsistent reports whether a majority holds this value, a proxy wrote it, and all masters that
 // hold it accepted the same ballot.
-func (t tally) isConsistent() bool { return t.status == Held && t.isTaken() && !t.ballotsDiffer }
+func (t tally) isConsistent() bool { return t.status == TallyHeld && t.isTaken() && !t.ballotsDiffer }
 
 // mastersLacking returns the masters without the key. isMarked reports whether a master has a mark.
-func mastersLacking(replies []Reply) (lacking []int, isMarked bool) {
+func mastersLacking(replies []Reply) (mastersWithoutKey []int, isMarked bool) {
 	for m, reply := range replies {
 		switch found := reply.KeyStates; {
 		case reply.State != Counted:
 		case found[0].Form == cell.Absent:
-			lacking = append(lacking, m)
+			mastersWithoutKey = append(mastersWithoutKey, m)
 		case found[0].Form == cell.Mark:
 			isMarked = true
 		}
 	}
-	return lacking, isMarked
+	return mastersWithoutKey, isMarked
 }
 
 // refill gives a key to the masters that lack it. It writes a mark on each of these masters. It
@@ -43,7 +43,7 @@ func mastersLacking(replies []Reply) (lacking []int, isMarked bool) {
 // Otherwise a lock that changes hands quickly would leave marks for past holders, and the marked
 // masters would refuse the next holders.
 func (r *Register) refill(ctx context.Context, key string, t tally, replies []Reply, incarnation cell.Attempt) {
-	if r.opts.Unlimited || t.shortest >= 0 && t.shortest < leftoverPause {
+	if r.opts.Unlimited || t.shortestTimeLeft >= 0 && t.shortestTimeLeft < leftoverPause {
 		// Without a time limit, a round that saw the key as absent may still be under way.
 		// Otherwise the key expires before the mark can be filled.
 		return
@@ -51,37 +51,37 @@ func (r *Register) refill(ctx context.Context, key string, t tally, replies []Re
 	lacking, isMarked := mastersLacking(replies)
 	switch {
 	case len(lacking) > 0 && incarnation != t.attempt:
-		r.repairMissing(key, t.attempt)
-	case len(lacking) > 0 && r.markMissing(ctx, key, t, lacking):
+		r.scheduleRefill(key, t.attempt)
+	case len(lacking) > 0 && r.markMastersWithoutKey(ctx, key, t, lacking):
 	case len(lacking) > 0, isMarked: // a client took the key, or another proxy refills it
-		r.repairLater(key)
+		r.scheduleRepair(key)
 	}
 }
 
-// markMissing marks the masters that lack a key, and schedules the filling. It reports whether a
-// master was marked.
-func (r *Register) markMissing(ctx context.Context, key string, t tally, lacking []int) bool {
+// markMastersWithoutKey marks the masters that lack a key, and schedules the filling. It reports
+// whether a master was marked.
+func (r *Register) markMastersWithoutKey(ctx context.Context, key string, t tally, mastersWithoutKey []int) bool {
 	op := cell.Take{Names: []string{key}, Attempt: t.attempt, Tokens: []string{""}, Mark: r.nextBallot(0), TTL: markTTL}
-	if t.shortest >= 0 {
-		op.TTL = min(op.TTL, t.shortest) // the mark must not outlast the key
+	if t.shortestTimeLeft >= 0 {
+		op.TTL = min(op.TTL, t.shortestTimeLeft) // the mark must not outlast the key
 	}
 	ops := make([]cell.Op, r.n)
-	for _, m := range lacking {
+	for _, m := range mastersWithoutKey {
 		ops[m] = op
 	}
-	round, err := r.masters.Ask(ctx, ops, waitForAll)
+	round, err := r.masters.Ask(ctx, ops, neverDecided)
 	if err != nil || count(round.Replies(), (*Reply).isYes) == 0 {
 		return false
 	}
-	r.masters.After(leftoverPause, func() { r.fillMarked(key, &filling{attempt: t.attempt, mark: op.Mark}) })
+	r.masters.RunAfter(leftoverPause, func() { r.fillMarkedMasters(key, &filling{attempt: t.attempt, mark: op.Mark}) })
 	return true
 }
 
-// fillMarked lets a majority accept the value again. Then the marked masters accept it.
-func (r *Register) fillMarked(key string, marks *filling) {
+// fillMarkedMasters lets a majority accept the value again. Then the marked masters accept it.
+func (r *Register) fillMarkedMasters(key string, marks *filling) {
 	ctx, cancel := context.WithTimeout(context.Background(), repairTimeout)
 	defer cancel()
-	defer r.repairLater(key)
+	defer r.scheduleRepair(key)
 	if _, t, _, err := r.readAll(ctx, key); err != nil || !t.isConsistent() || t.attempt != marks.attempt {
 		return // a ballot would only disturb the current holder
 	}
@@ -94,20 +94,20 @@ func (u *update) fillsMark(p proposal, f cell.KeyState) bool {
 		p.unchanged && p.value.Present && p.base.attempt == u.fill.attempt
 }
 
-// missedExtension reports whether a cell expires long before the lease of the majority.
-func (t tally) missedExtension(c cell.KeyState) bool {
-	return c.Holds(t.attempt) && c.Accepted == t.accepted && compareLeft(c.Left+time.Second, t.timeLeft) < 0 && c.Left >= 0
+// hasMissedExtension reports whether a cell expires long before the lease of the majority.
+func (t tally) hasMissedExtension(c cell.KeyState) bool {
+	return c.Holds(t.attempt) && c.Accepted == t.acceptedBallot && compareTimeLeft(c.TimeLeft+time.Second, t.timeLeft) < 0 && c.TimeLeft >= 0
 }
 
-// extendMissed extends the lease on masters that missed an extension. It returns false if only a
-// ballot can extend the lease.
-func (r *Register) extendMissed(key string, t tally, replies []Reply) bool {
+// repeatMissedExtension extends the lease on masters that missed an extension. It returns false if
+// only a ballot can extend the lease.
+func (r *Register) repeatMissedExtension(key string, t tally, replies []Reply) bool {
 	if r.opts.IsKeygroup != nil && r.opts.IsKeygroup(t.value.Text) {
 		return true // the expiry of other keys depends on the expiry of the cell
 	}
 	settled := true
 	for m, reply := range replies {
-		if reply.State == Counted && t.missedExtension(reply.KeyStates[0]) {
+		if reply.State == Counted && t.hasMissedExtension(reply.KeyStates[0]) {
 			settled = settled && reply.KeyStates[0].Settled()
 			r.masters.Tell(m, cell.Extend{Name: key, Token: t.value.Text, Attempt: t.attempt, TTL: t.timeLeft}, false)
 		}

@@ -12,7 +12,7 @@ import (
 // minute.
 func newMastersLackingKey(t *testing.T) *fakeMasters {
 	b := newFakeMasters(t, 5)
-	b.putPlain("me", "a", time.Minute, 0, 1, 2)
+	b.putPlainCell("me", "a", time.Minute, 0, 1, 2)
 	return b
 }
 
@@ -23,7 +23,7 @@ func TestRefill(t *testing.T) {
 		name string
 		// afterMarking runs after the proxy marked the masters that lack the key.
 		afterMarking func(b *fakeMasters)
-		holds        string
+		wantCells    string
 	}{
 		{"nothing happens", func(*fakeMasters) {}, "me* me* me* me* me*"},
 		{"released by another", func(b *fakeMasters) { b.noError(b.proxy().Unlock(b.Context(), "k", "me", nil)) },
@@ -33,7 +33,7 @@ func TestRefill(t *testing.T) {
 		{"some cells are deleted", func(b *fakeMasters) { b.stores[0].Delete("k"); b.stores[1].Delete("k") }, ". . . . ."},
 		{"one has the mark no more", func(b *fakeMasters) { b.stores[3].Delete("k") }, "me* me* me* me* me*"},
 		{"another mark holds one place", func(b *fakeMasters) { putMark(b, "z", 3) }, "me* me* me* me* me*"},
-		{"another holds one place", func(b *fakeMasters) { b.stores[3].Delete("k"); b.putPlain("x", "b", time.Minute, 3) },
+		{"another holds one place", func(b *fakeMasters) { b.stores[3].Delete("k"); b.putPlainCell("x", "b", time.Minute, 3) },
 			"me* me* me* me* me*"},
 	} {
 		b := newMastersLackingKey(t)
@@ -42,8 +42,8 @@ func TestRefill(t *testing.T) {
 		b.wantCells("me me me m m")
 		test.afterMarking(b)
 		b.advance(8 * time.Second)
-		if got := b.cells("k"); got != test.holds {
-			t.Errorf("%s: %s, want %s", test.name, got, test.holds)
+		if got := b.cells("k"); got != test.wantCells {
+			t.Errorf("%s: %s, want %s", test.name, got, test.wantCells)
 		}
 		if len(b.timers) > 0 {
 			t.Errorf("%s: it never comes to rest", test.name)
@@ -61,7 +61,7 @@ func TestNoRefillOfPassingLock(t *testing.T) {
 		for m := range 3 {
 			b.stores[m].Delete("k")
 		}
-		b.putPlain("me", attempt, time.Minute, 0, 1, 2)
+		b.putPlainCell("me", attempt, time.Minute, 0, 1, 2)
 		b.advance(RepairPause / 2)
 		b.wantCells("me me me . .")
 	}
@@ -77,22 +77,22 @@ func putMark(b *fakeMasters, attempt string, masters ...int) {
 	}
 }
 
-// TestRefillKeepsExpiry checks that a restored key expires no later than on the master where it
+// TestExpiryAfterRefill checks that a restored key expires no later than on the master where it
 // expires first. A mark blocks no client once the lock has expired.
-func TestRefillKeepsExpiry(t *testing.T) {
+func TestExpiryAfterRefill(t *testing.T) {
 	b := newMastersLackingKey(t)
-	b.putPlain("me", "a", 50*time.Second, 0)
+	b.putPlainCell("me", "a", 50*time.Second, 0)
 	b.readValue()
 	b.advance(5 * time.Second)
 	b.wantCells("me* me* me* me* me*")
 	for _, m := range []int{3, 4} {
-		left, first := b.stores[m].Get("k").Left, b.stores[0].Get("k").Left
+		left, first := b.stores[m].Get("k").TimeLeft, b.stores[0].Get("k").TimeLeft
 		if left > first || left < first-time.Second {
 			t.Errorf("it ends in %v, and in %v where it ends first", left, first)
 		}
 	}
 	b = newFakeMasters(t, 5)
-	b.putPlain("me", "a", 800*time.Millisecond, 0, 1, 2)
+	b.putPlainCell("me", "a", 800*time.Millisecond, 0, 1, 2)
 	b.readValue()
 	b.advance(900 * time.Millisecond)
 	b.wantCells(". . . . .")
@@ -122,8 +122,8 @@ func TestLateFill(t *testing.T) {
 			return noFault
 		}
 		b.advance(leftoverPause)
-		if len(b.pending) != 2 {
-			t.Fatalf("%s: %d fills are on their way", name, len(b.pending))
+		if len(b.pendingDeliveries) != 2 {
+			t.Fatalf("%s: %d fills are on their way", name, len(b.pendingDeliveries))
 		}
 		b.faultOf = nil
 		then(b)
@@ -137,13 +137,13 @@ func TestLateFill(t *testing.T) {
 	}
 }
 
-// TestMissedLockIsRestored checks that any proxy that compares the keys restores a held lock on
+// TestRestoreOfMissedLock checks that any proxy that compares the keys restores a held lock on
 // masters that were away, once all masters vote.
-func TestMissedLockIsRestored(t *testing.T) {
+func TestRestoreOfMissedLock(t *testing.T) {
 	for _, test := range []struct {
-		name  string
-		then  func(*fakeMasters, *Register)
-		holds string
+		name     string
+		nextStep func(*fakeMasters, *Register)
+		holds    string
 	}{
 		{"it holds", func(*fakeMasters, *Register) {}, "me* me* me* me* me*"},
 		{"another proxy compares", func(b *fakeMasters, _ *Register) { b.timers = nil; b.proxy() }, "me* me* me* me* me*"},
@@ -161,14 +161,14 @@ func TestMissedLockIsRestored(t *testing.T) {
 		b := newFakeMasters(t, 5)
 		r := b.proxy()
 		b.setFault(requestFailed, 3, 4)
-		_, err := r.Lock(t.Context(), []string{"k"}, TakeOptions{Tokens: []string{"me"}, TTL: cell.Endless})
+		_, err := r.Lock(t.Context(), []string{"k"}, TakeOptions{Tokens: []string{"me"}, TTL: cell.NoExpiry})
 		b.noError(err)
-		test.then(b, r)
+		test.nextStep(b, r)
 		b.rounds = nil
 		b.advance(2 * time.Second)
 		b.wantRounds("") // the proxy does not repeat requests to masters that are away
 		b.faultOf = nil
-		b.deliverRepeated()
+		b.deliverRepeatedOps()
 		b.advance(10 * time.Second)
 		if got := b.cells("k"); got != test.holds && !(test.holds == "you* you* you* you* you*" && got == ". . . . .") {
 			t.Errorf("%s: the masters hold %s, want %s", test.name, got, test.holds)
@@ -183,7 +183,7 @@ func TestMissedLockIsRestored(t *testing.T) {
 // removed.
 func TestRefillAfterALeftover(t *testing.T) {
 	b := newFakeMasters(t, 3)
-	b.putPlain("x", "a", time.Minute, 0)
+	b.putPlainCell("x", "a", time.Minute, 0)
 	b.mustLock(b.proxy(), "me")
 	b.advance(3 * time.Second)
 	b.wantCells("me* me* me*")
@@ -201,7 +201,7 @@ func TestMissedExtension(t *testing.T) {
 	b.faultOf = nil
 	b.advance(30 * time.Second)
 	b.wantCells("me me me")
-	first, other := b.stores[0].Get("k").Left, b.stores[1].Get("k").Left
+	first, other := b.stores[0].Get("k").TimeLeft, b.stores[1].Get("k").TimeLeft
 	if first < other-time.Second || first > other {
 		t.Errorf("it ends in %v there, and in %v elsewhere", first, other)
 	}
@@ -215,13 +215,13 @@ func TestForce(t *testing.T) {
 		removed bool
 	}{
 		{"nothing", func(*fakeMasters) {}, false},
-		{"held", func(b *fakeMasters) { b.putPlain("me", "a", time.Minute, 0, 1, 2) }, true},
-		{"open", func(b *fakeMasters) { b.putPlain("me", "a", time.Minute, 0, 1); b.putBlocking("a", 2) }, true},
-		{"promised, and removed", func(b *fakeMasters) { b.putAccepted("", 3, 0, 1, 2) }, true},
+		{"held", func(b *fakeMasters) { b.putPlainCell("me", "a", time.Minute, 0, 1, 2) }, true},
+		{"open", func(b *fakeMasters) { b.putPlainCell("me", "a", time.Minute, 0, 1); b.putBlockingCell("a", 2) }, true},
+		{"promised, and removed", func(b *fakeMasters) { b.putAcceptedCell("", 3, 0, 1, 2) }, true},
 		{"open between two", func(b *fakeMasters) {
-			b.putAccepted("you", 3, 0, 1)
-			b.putPlain("me", "b", time.Minute, 3, 4)
-			b.putBlocking("b", 2)
+			b.putAcceptedCell("you", 3, 0, 1)
+			b.putPlainCell("me", "b", time.Minute, 3, 4)
+			b.putBlockingCell("b", 2)
 		}, true},
 	} {
 		b := newFakeMasters(t, 5)
@@ -236,7 +236,7 @@ func TestForce(t *testing.T) {
 		b.mustLock(b.proxy(), "next")
 	}
 	b := newFakeMasters(t, 3)
-	b.putAccepted("you", 3, 0, 1, 2)
+	b.putAcceptedCell("you", 3, 0, 1, 2)
 	b.faultOf = func(_ int, op cell.Op) fault {
 		if _, isRemove := op.(cell.Remove); isRemove {
 			return requestLate
@@ -244,12 +244,12 @@ func TestForce(t *testing.T) {
 		return noFault
 	}
 	_, _ = b.proxy().ForceRemove(t.Context(), "k")
-	b.putAccepted("next", 4, 0, 1, 2)
+	b.putAcceptedCell("next", 4, 0, 1, 2)
 	b.deliverPending()
 	b.wantCells("next* next* next*") // the late removal leaves the value of a newer ballot
 
 	b = newFakeMasters(t, 3)
-	b.putForeign("x", 0, 1)
+	b.putForeignCell("x", 0, 1)
 	if _, err := b.proxy().ForceRemove(t.Context(), "k"); !errors.Is(err, ErrForeign) {
 		t.Error(err)
 	}

@@ -18,9 +18,9 @@ type Options struct {
 	// Masters and Source are required.
 	Masters Masters
 	Source  *cell.Source
-	// Patience limits the time for which a command is retried while other commands change the same
-	// key.
-	Patience time.Duration
+	// ContentionTimeout limits the time for which a command is retried while other commands change
+	// the same key.
+	ContentionTimeout time.Duration
 	// MinTries is the minimum number of attempts, however long they take: a process that gets no
 	// processor for a while makes few attempts within Patience.
 	MinTries int
@@ -32,9 +32,9 @@ type Options struct {
 	// IsKeygroup, unless it is nil, reports whether a cell with this value is a keygroup. The
 	// expiry of its keys depends on the expiry of the cell.
 	IsKeygroup func(value string) bool
-	// FenceAhead, unless it is nil, gets the number of a master whose fence counter of a key is not
-	// credible.
-	FenceAhead func(master int, key string)
+	// OnFenceAhead, unless it is nil, gets the number of a master whose fence counter of a key is
+	// not credible.
+	OnFenceAhead func(master int, key string)
 	// HeadSize is the number of bytes of a cell that a Read requests from all masters. The default
 	// is 8 KB.
 	HeadSize int
@@ -78,13 +78,13 @@ type Snapshot struct {
 	// fields only Shared has a meaning.
 	Present bool
 	Value   string
-	// TimeLeft is the remaining time that a majority grants, or cell.Endless, unless LeftUnknown is
-	// set.
+	// TimeLeft is the remaining time that a majority grants, or cell.Endless, unless
+	// TimeLeftUnknown is set.
 	TimeLeft time.Duration
-	// Longest and Shortest are the extremes of the remaining time on the masters that hold the
-	// value.
-	Longest, Shortest time.Duration
-	LeftUnknown       bool
+	// LongestTimeLeft and ShortestTimeLeft are the extremes of the remaining time on the masters
+	// that hold the value.
+	LongestTimeLeft, ShortestTimeLeft time.Duration
+	TimeLeftUnknown                   bool
 	// Foreign is set if no proxy wrote the value.
 	Foreign bool
 	// Shared is set by package keygroup if the cell may also hold other keys.
@@ -97,17 +97,17 @@ type Snapshot struct {
 
 func (t tally) snapshot() Snapshot {
 	switch {
-	case t.status == Foreign:
+	case t.status == TallyForeign:
 		return Snapshot{
-			Present: true, Value: t.value.Text, TimeLeft: t.timeLeft, Longest: t.longest, Shortest: t.shortest, Foreign: true,
+			Present: true, Value: t.value.Text, TimeLeft: t.timeLeft, LongestTimeLeft: t.longestTimeLeft, ShortestTimeLeft: t.shortestTimeLeft, Foreign: true,
 			Version: "foreign " + t.value.Text,
 		}
-	case t.status == Held && t.value.Present:
+	case t.status == TallyHeld && t.value.Present:
 		return Snapshot{
-			Present: true, Value: t.value.Text, TimeLeft: t.timeLeft, Longest: t.longest, Shortest: t.shortest,
+			Present: true, Value: t.value.Text, TimeLeft: t.timeLeft, LongestTimeLeft: t.longestTimeLeft, ShortestTimeLeft: t.shortestTimeLeft,
 			Version: version(t.attempt, t.value), incarnation: t.attempt,
 		}
-	case t.status == Held:
+	case t.status == TallyHeld:
 		return Snapshot{incarnation: t.attempt}
 	default:
 		return Snapshot{}
@@ -120,10 +120,10 @@ func version(a cell.Attempt, v cell.Value) string { return string(a) + string(v.
 func (r *Register) isLate(elapsed time.Duration) bool { return !r.opts.Unlimited && elapsed > Limit }
 
 // nextBallot returns a new ballot of this proxy above a round.
-func (r *Register) nextBallot(above uint64) cell.Ballot {
+func (r *Register) nextBallot(minRound uint64) cell.Ballot {
 	for {
 		last := r.lastRound.Load()
-		next := max(last, above) + 1
+		next := max(last, minRound) + 1
 		if r.lastRound.CompareAndSwap(last, next) {
 			return r.opts.Source.Ballot(next)
 		}

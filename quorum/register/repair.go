@@ -26,17 +26,17 @@ const (
 	repairTimeout = 2 * time.Second
 )
 
-// repairLater schedules the repair of a key, unless it is already scheduled.
-func (r *Register) repairLater(key string) { r.repairMissing(key, "") }
+// scheduleRepair schedules the repair of a key, unless it is already scheduled.
+func (r *Register) scheduleRepair(key string) { r.scheduleRefill(key, "") }
 
-// repairMissing schedules the repair of a key that masters lack. incarnation may be empty.
-func (r *Register) repairMissing(key string, incarnation cell.Attempt) {
+// scheduleRefill schedules the repair of a key that masters lack. incarnation may be empty.
+func (r *Register) scheduleRefill(key string, incarnation cell.Attempt) {
 	r.repairs.mu.Lock()
 	before, scheduled := r.repairs.keys[key]
 	r.repairs.keys[key] = cmp.Or(incarnation, before)
 	r.repairs.mu.Unlock()
 	if !scheduled {
-		r.masters.After(RepairPause, func() { r.repair(key) })
+		r.masters.RunAfter(RepairPause, func() { r.repair(key) })
 	}
 }
 
@@ -45,11 +45,11 @@ func (r *Register) repairMissing(key string, incarnation cell.Attempt) {
 func (r *Register) repairUnlessDone(reply Reply, keys ...string) {
 	switch {
 	case reply.State == Waiting, reply.isYes():
-	case !r.masters.AllVote():
+	case !r.masters.HasAllVotes():
 		r.masters.ScheduleCompare()
 	default:
 		for _, key := range keys {
-			r.repairLater(key)
+			r.scheduleRepair(key)
 		}
 	}
 }
@@ -77,22 +77,22 @@ func (r *Register) Compare(ctx context.Context, keys []string, onlyMissingOnFirs
 	if onlyMissingOnFirst {
 		ops := make([]cell.Op, r.n)
 		ops[0] = cell.Read{Names: keys, HeadBytes: r.opts.HeadSize}
-		round, err := r.masters.Ask(ctx, ops, waitForAll)
+		round, err := r.masters.Ask(ctx, ops, neverDecided)
 		if err != nil {
 			return err
 		}
-		keys = absentOn(round.Replies()[0], keys)
+		keys = absentKeys(round.Replies()[0], keys)
 	}
 	if len(keys) == 0 {
 		return nil
 	}
-	round, err := r.masters.Ask(ctx, r.toAll(cell.Read{Names: keys, HeadBytes: r.opts.HeadSize}), waitForAll)
+	round, err := r.masters.Ask(ctx, r.repeatOp(cell.Read{Names: keys, HeadBytes: r.opts.HeadSize}), neverDecided)
 	if err != nil {
 		return err
 	}
 	for i, key := range keys {
 		if cellsDiffer(round.Replies(), i, resolve(round.Replies(), i)) {
-			r.repairLater(key)
+			r.scheduleRepair(key)
 		}
 	}
 	for _, reply := range round.Replies() {
@@ -101,21 +101,21 @@ func (r *Register) Compare(ctx context.Context, keys []string, onlyMissingOnFirs
 	return nil
 }
 
-// absentOn returns the keys that a master does not hold or did not report.
-func absentOn(reply Reply, keys []string) (absent []string) {
+// absentKeys returns the keys that a master does not hold or did not report.
+func absentKeys(reply Reply, keys []string) (names []string) {
 	for i, key := range keys {
 		if reply.State != Counted || reply.KeyStates[i].Form == cell.Absent {
-			absent = append(absent, key)
+			names = append(names, key)
 		}
 	}
-	return absent
+	return names
 }
 
 // cellsDiffer reports whether masters hold different cells under key number i with tally t.
 func cellsDiffer(replies []Reply, i int, t tally) bool {
 	lacks := func(r Reply) bool {
 		return r.State == Counted && i < len(r.KeyStates) &&
-			(r.KeyStates[i].Form == cell.Absent || t.missedExtension(r.KeyStates[i]))
+			(r.KeyStates[i].Form == cell.Absent || t.hasMissedExtension(r.KeyStates[i]))
 	}
 	return t.ballotsDiffer || len(leftovers(replies, i, t)) > 0 || t.isConsistent() && slices.ContainsFunc(replies, lacks)
 }
@@ -140,20 +140,20 @@ func (r *Register) repair(key string) {
 	}
 	// without a time limit, an attempt may still be granted
 	if len(staleCells) > 0 && !r.opts.Unlimited {
-		r.masters.After(leftoverPause, func() { r.removeLeftovers(key, staleCells) })
+		r.masters.RunAfter(leftoverPause, func() { r.removeLeftovers(key, staleCells) })
 	}
 	switch {
-	case t.ballotsDiffer, t.isConsistent() && !r.extendMissed(key, t, replies):
+	case t.ballotsDiffer, t.isConsistent() && !r.repeatMissedExtension(key, t, replies):
 		_, _ = r.Update(ctx, Change{Key: key, alwaysAccept: true, Run: keepUnchanged})
-		r.repairLater(key)
+		r.scheduleRepair(key)
 	case t.isConsistent():
 		r.refill(ctx, key, t, replies, incarnation)
 	}
 }
 
 // readAll reads a key and its leftovers on all masters.
-func (r *Register) readAll(ctx context.Context, key string) (replies []Reply, t tally, stale []leftover, err error) {
-	round, err := r.masters.Ask(ctx, r.toAll(cell.Read{Names: []string{key}}), waitForAll)
+func (r *Register) readAll(ctx context.Context, key string) (replies []Reply, t tally, staleLeftovers []leftover, err error) {
+	round, err := r.masters.Ask(ctx, r.repeatOp(cell.Read{Names: []string{key}}), neverDecided)
 	if err != nil {
 		return nil, tally{}, nil, err
 	}
@@ -162,18 +162,18 @@ func (r *Register) readAll(ctx context.Context, key string) (replies []Reply, t 
 }
 
 // leftover is a cell whose incarnation can have no majority, a blocking copy, or a mark that does
-// not expire in time. accepted is the last ballot that the cell accepted.
+// not expire in time. acceptedBallot is the last ballot that the cell accepted.
 type leftover struct {
-	master   int
-	attempt  cell.Attempt
-	accepted cell.Ballot
+	master         int
+	attempt        cell.Attempt
+	acceptedBallot cell.Ballot
 }
 
 // leftovers returns the leftovers under key number i with tally t. Marks that do not expire in time
 // are leftovers. All cells of other incarnations are leftovers once none of these incarnations can
 // have a majority.
-func leftovers(replies []Reply, i int, t tally) (all []leftover) {
-	if t.status == Undetermined {
+func leftovers(replies []Reply, i int, t tally) (result []leftover) {
+	if t.status == TallyUndetermined {
 		return nil
 	}
 	for m, r := range replies {
@@ -182,16 +182,16 @@ func leftovers(replies []Reply, i int, t tally) (all []leftover) {
 		}
 		switch c := r.KeyStates[i]; c.Form {
 		case cell.Plain, cell.Register, cell.Blocking:
-			if t.status != Held || !c.Holds(t.attempt) {
-				all = append(all, leftover{m, c.Attempt, c.Accepted})
+			if t.status != TallyHeld || !c.Holds(t.attempt) {
+				result = append(result, leftover{m, c.Attempt, c.Accepted})
 			}
 		case cell.Mark:
-			if c.Left < 0 || c.Left > markTTL { // the master's clock was set back
-				all = append(all, leftover{m, c.Attempt, c.Accepted})
+			if c.TimeLeft < 0 || c.TimeLeft > markTTL { // the master's clock was set back
+				result = append(result, leftover{m, c.Attempt, c.Accepted})
 			}
 		}
 	}
-	return all
+	return result
 }
 
 // leftoverPause is the time for which a cell must have been a leftover before it is removed. This
@@ -199,7 +199,7 @@ func leftovers(replies []Reply, i int, t tally) (all []leftover) {
 const leftoverPause = Limit + Limit/10
 
 // removeLeftovers removes cells that still are leftovers: their attempts will never be granted.
-func (r *Register) removeLeftovers(key string, previous []leftover) {
+func (r *Register) removeLeftovers(key string, previousLeftovers []leftover) {
 	ctx, cancel := context.WithTimeout(context.Background(), repairTimeout)
 	defer cancel()
 	_, _, current, err := r.readAll(ctx, key)
@@ -207,10 +207,10 @@ func (r *Register) removeLeftovers(key string, previous []leftover) {
 		return
 	}
 	for _, stale := range current {
-		if slices.Contains(previous, stale) {
-			op := cell.Remove{Name: key, Attempt: stale.attempt, Mode: cell.IfAccepted, AcceptedBallot: stale.accepted}
+		if slices.Contains(previousLeftovers, stale) {
+			op := cell.Remove{Name: key, Attempt: stale.attempt, Mode: cell.IfAccepted, AcceptedBallot: stale.acceptedBallot}
 			r.masters.Tell(stale.master, op, false)
-			r.repairLater(key)
+			r.scheduleRepair(key)
 		}
 	}
 }

@@ -5,12 +5,12 @@ import (
 	"time"
 )
 
-// TestRetryOnMasterThatRefused checks that a master that refuses a lock because of an expiring cell
+// TestRetryOnRefusingMaster checks that a master that refuses a lock because of an expiring cell
 // soon holds the lock as a plain cell. So the release takes one round trip.
-func TestRetryOnMasterThatRefused(t *testing.T) {
+func TestRetryOnRefusingMaster(t *testing.T) {
 	b := newFakeMasters(t, 3)
 	r := b.proxy()
-	b.putPlain("you", "x", 20*time.Millisecond, 2)
+	b.putPlainCell("you", "x", 20*time.Millisecond, 2)
 	b.mustLock(r, "me")
 	b.wantCells("me me you")
 	b.advance(8 * time.Millisecond)
@@ -28,12 +28,12 @@ func TestRetryOnMasterThatRefused(t *testing.T) {
 func TestRetryNeededForMajority(t *testing.T) {
 	b := newFakeMasters(t, 3)
 	r := b.proxy()
-	b.putPlain("you", "x", 5*time.Millisecond, 1)
+	b.putPlainCell("you", "x", 5*time.Millisecond, 1)
 	b.setFaultOn("take", voteUncounted, 2)
 	b.mustLock(r, "me")
 	b.wantCells("me me me")
-	if len(b.unawaited) > 0 {
-		t.Errorf("rounds that do not wait for a reply: %v", b.unawaited)
+	if len(b.unawaitedOps) > 0 {
+		t.Errorf("rounds that do not wait for a reply: %v", b.unawaitedOps)
 	}
 }
 
@@ -42,7 +42,7 @@ func TestRetryNeededForMajority(t *testing.T) {
 func TestNoRetryAfterRelease(t *testing.T) {
 	b := newFakeMasters(t, 3)
 	r := b.proxy()
-	b.putPlain("you", "x", 5*time.Millisecond, 2)
+	b.putPlainCell("you", "x", 5*time.Millisecond, 2)
 	b.mustLock(r, "me")
 	b.noError(r.Unlock(t.Context(), "k", "me", nil))
 	b.rounds = nil
@@ -55,7 +55,7 @@ func TestNoRetryAfterRelease(t *testing.T) {
 func TestReleaseDuringRetry(t *testing.T) {
 	b := newFakeMasters(t, 3)
 	r := b.proxy()
-	b.putPlain("you", "x", 5*time.Millisecond, 2)
+	b.putPlainCell("you", "x", 5*time.Millisecond, 2)
 	b.mustLock(r, "me")
 	b.setFaultOn("take", connectionBroken, 2)
 	b.advance(8 * time.Millisecond)

@@ -13,28 +13,31 @@ import (
 type TallyStatus int
 
 const (
-	// Undetermined means that masters without a reply, or blocking copies, may complete a majority.
-	Undetermined TallyStatus = iota
-	// Absent means that no value can have a majority.
-	Absent
-	// Held means that an incarnation has a majority. Its value may be a removal.
-	Held
-	// Foreign means that a majority holds the same value, which no proxy wrote.
-	Foreign
+	// TallyUndetermined means that masters without a reply, or blocking copies, may complete a
+	// majority.
+	TallyUndetermined TallyStatus = iota
+	// TallyAbsent means that no value can have a majority.
+	TallyAbsent
+	// TallyHeld means that an incarnation has a majority. Its value may be a removal.
+	TallyHeld
+	// TallyForeign means that a majority holds the same value, which no proxy wrote.
+	TallyForeign
 )
 
 // tally evaluates the replies about one key.
 type tally struct {
 	status TallyStatus
-	// attempt is the incarnation that is held. accepted is its highest ballot, which put value.
-	attempt  cell.Attempt
-	accepted cell.Ballot
-	value    cell.Value
+	// attempt is the incarnation that is held. acceptedBallot is its highest ballot, which put
+	// value.
+	attempt        cell.Attempt
+	acceptedBallot cell.Ballot
+	value          cell.Value
 	// timeLeft is the quorum-th longest remaining time on the masters that hold the value, by any
 	// ballot, or the shortest if fewer masters hold it.
 	timeLeft time.Duration
-	// longest and shortest are the extremes of the remaining times on these masters.
-	longest, shortest time.Duration
+	// longestTimeLeft and shortestTimeLeft are the extremes of the remaining times on these
+	// masters.
+	longestTimeLeft, shortestTimeLeft time.Duration
 	// chosen is set if a majority holds this very value, ballotsDiffer if masters that hold the
 	// incarnation accepted different ballots.
 	chosen, ballotsDiffer bool
@@ -42,15 +45,15 @@ type tally struct {
 
 // candidate is one incarnation, or one foreign value.
 type candidate struct {
-	attempt  cell.Attempt
-	holders  []cell.KeyState
-	blocking int
+	attempt       cell.Attempt
+	holders       []cell.KeyState
+	blockingCount int
 }
 
 // resolve determines the state of key number i (REGISTER.md, Reading). A master without a reply, or
 // with an undecided copy, may hold any value.
 func resolve(replies []Reply, i int) tally {
-	var all []*candidate
+	var candidates []*candidate
 	n, unanswered := len(replies), len(replies)
 	for _, r := range replies {
 		if r.State != Counted || i >= len(r.KeyStates) {
@@ -61,17 +64,17 @@ func resolve(replies []Reply, i int) tally {
 			continue
 		}
 		unanswered--
-		switch c := candidateFor(&all, f); {
+		switch c := candidateFor(&candidates, f); {
 		case c == nil:
 		case f.Form == cell.Blocking:
-			c.blocking++
+			c.blockingCount++
 		default:
 			c.holders = append(c.holders, f)
 		}
 	}
 	undetermined := vote.Count(n, 0, unanswered) == vote.Pending
-	for _, c := range all {
-		switch vote.Count(n, len(c.holders), c.blocking+unanswered) {
+	for _, c := range candidates {
+		switch vote.Count(n, len(c.holders), c.blockingCount+unanswered) {
 		case vote.Won:
 			return c.tally(vote.Majority(n))
 		case vote.Pending:
@@ -79,9 +82,9 @@ func resolve(replies []Reply, i int) tally {
 		}
 	}
 	if undetermined {
-		return tally{status: Undetermined}
+		return tally{status: TallyUndetermined}
 	}
-	return tally{status: Absent}
+	return tally{status: TallyAbsent}
 }
 
 // allExpireSoon reports whether a majority may reply, and no known cell outlasts a removal. Such
@@ -99,22 +102,22 @@ func allExpireSoon(replies []Reply) bool {
 // expireWithin reports whether every cell expires within a time.
 func expireWithin(states []cell.KeyState, limit time.Duration) bool {
 	return !slices.ContainsFunc(states, func(f cell.KeyState) bool {
-		return f.Form != cell.Absent && (f.Left < 0 || f.Left > limit)
+		return f.Form != cell.Absent && (f.TimeLeft < 0 || f.TimeLeft > limit)
 	})
 }
 
 // candidateFor returns the candidate of a cell, or nil for an absent cell or a mark.
-func candidateFor(all *[]*candidate, f cell.KeyState) *candidate {
+func candidateFor(candidates *[]*candidate, f cell.KeyState) *candidate {
 	if f.Form == cell.Absent || f.Form == cell.Mark {
 		return nil
 	}
 	c := &candidate{attempt: f.Incarnation()}
-	for _, other := range *all {
+	for _, other := range *candidates {
 		if other.attempt == c.attempt {
 			return other
 		}
 	}
-	*all = append(*all, c)
+	*candidates = append(*candidates, c)
 	return c
 }
 
@@ -129,20 +132,20 @@ func (c *candidate) tally(quorum int) tally {
 	accepted := 0
 	for _, h := range c.holders {
 		if h.Value.LastChange() == highest.Value.LastChange() {
-			remainingTimes = append(remainingTimes, h.Left)
+			remainingTimes = append(remainingTimes, h.TimeLeft)
 		}
 		if h.Accepted == highest.Accepted {
 			accepted++
 		}
 	}
-	slices.SortFunc(remainingTimes, func(a, b time.Duration) int { return compareLeft(b, a) })
+	slices.SortFunc(remainingTimes, func(a, b time.Duration) int { return compareTimeLeft(b, a) })
 	t := tally{
-		status: Held, attempt: c.attempt, accepted: highest.Accepted, value: highest.Value,
-		timeLeft: remainingTimes[min(quorum, len(remainingTimes))-1], longest: remainingTimes[0], shortest: remainingTimes[len(remainingTimes)-1],
+		status: TallyHeld, attempt: c.attempt, acceptedBallot: highest.Accepted, value: highest.Value,
+		timeLeft: remainingTimes[min(quorum, len(remainingTimes))-1], longestTimeLeft: remainingTimes[0], shortestTimeLeft: remainingTimes[len(remainingTimes)-1],
 		chosen: accepted >= quorum, ballotsDiffer: accepted < len(c.holders),
 	}
 	if highest.Form == cell.Foreign {
-		t.status, t.attempt = Foreign, ""
+		t.status, t.attempt = TallyForeign, ""
 	}
 	return t
 }
@@ -151,22 +154,22 @@ func (c *candidate) tally(quorum int) tally {
 // hold different values, the newest value may never have been chosen. An older value may have been
 // replaced by a value on masters that have not replied.
 func (t tally) isTaken() bool {
-	return t.status == Foreign || t.status == Held && t.chosen && t.value.Present
+	return t.status == TallyForeign || t.status == TallyHeld && t.chosen && t.value.Present
 }
 
 // isUnchosen reports whether a ballot has to choose the value of the held incarnation.
-func (t tally) isUnchosen() bool { return t.status == Held && !t.chosen }
+func (t tally) isUnchosen() bool { return t.status == TallyHeld && !t.chosen }
 
 // leasesDiffer reports whether a master grants much more time than a majority of the masters that
 // replied. Then masters without a reply may also grant more.
 func (t tally) leasesDiffer() bool {
-	return t.status == Held && isMuchLonger(t.longest, t.timeLeft)
+	return t.status == TallyHeld && isMuchLonger(t.longestTimeLeft, t.timeLeft)
 }
 
 // isMuchLonger reports whether left exceeds other by more than masters with the same TTL can
 // differ.
-func isMuchLonger(left, other time.Duration) bool {
-	return (left < 0) != (other < 0) || left-other > time.Second
+func isMuchLonger(timeLeft, other time.Duration) bool {
+	return (timeLeft < 0) != (other < 0) || timeLeft-other > time.Second
 }
 
 // isTTLUnclear reports whether a majority may grant much more time for key number i than the tally.
@@ -179,17 +182,17 @@ func (t tally) isTTLUnclear(replies []Reply, i int) bool {
 	for _, r := range replies {
 		switch {
 		case r.State != Counted || i >= len(r.KeyStates):
-			lefts = append(lefts, cell.Endless)
+			lefts = append(lefts, cell.NoExpiry)
 		case r.KeyStates[i].Holds(t.attempt) && r.KeyStates[i].Value.LastChange() == t.value.LastChange():
-			lefts = append(lefts, r.KeyStates[i].Left)
+			lefts = append(lefts, r.KeyStates[i].TimeLeft)
 		}
 	}
-	slices.SortFunc(lefts, func(a, b time.Duration) int { return compareLeft(b, a) })
+	slices.SortFunc(lefts, func(a, b time.Duration) int { return compareTimeLeft(b, a) })
 	return isMuchLonger(lefts[min(vote.Majority(len(replies)), len(lefts))-1], t.timeLeft)
 }
 
-// compareLeft orders remaining times, cell.Endless last.
-func compareLeft(a, b time.Duration) int {
+// compareTimeLeft orders remaining times, cell.Endless last.
+func compareTimeLeft(a, b time.Duration) int {
 	switch {
 	case a < 0 && b < 0:
 		return 0

@@ -8,8 +8,8 @@ import (
 	"redlock-proxy/quorum/cell"
 )
 
-// TestUndecidedMayBeAnyAttempt checks that a master with an undecided copy may hold any attempt.
-func TestUndecidedMayBeAnyAttempt(t *testing.T) {
+// TestTallyOfUndecidedCells checks that a master with an undecided copy may hold any attempt.
+func TestTallyOfUndecidedCells(t *testing.T) {
 	ids := cell.NumberedSource(big.NewInt(1))
 	absent, undecided := cell.Cell{}, cell.Cell{Form: cell.Blocking, Attempt: cell.UndecidedAttempt}
 	a := cell.Cell{Form: cell.Plain, Attempt: ids.Attempt(), Value: cell.Value{Present: true, Text: "a"}}
@@ -19,16 +19,16 @@ func TestUndecidedMayBeAnyAttempt(t *testing.T) {
 		cells []cell.Cell
 		want  TallyStatus
 	}{
-		{"two against two", []cell.Cell{a, a, b, b, undecided}, Undetermined},
-		{"one, and two undecided", []cell.Cell{a, undecided, undecided, absent, absent}, Undetermined},
-		{"three are undecided", []cell.Cell{undecided, undecided, undecided, absent, absent}, Undetermined},
-		{"a majority holds one", []cell.Cell{a, a, a, b, undecided}, Held},
-		{"too few for any", []cell.Cell{a, b, undecided, absent, absent}, Absent},
+		{"two against two", []cell.Cell{a, a, b, b, undecided}, TallyUndetermined},
+		{"one, and two undecided", []cell.Cell{a, undecided, undecided, absent, absent}, TallyUndetermined},
+		{"three are undecided", []cell.Cell{undecided, undecided, undecided, absent, absent}, TallyUndetermined},
+		{"a majority holds one", []cell.Cell{a, a, a, b, undecided}, TallyHeld},
+		{"too few for any", []cell.Cell{a, b, undecided, absent, absent}, TallyAbsent},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			var replies []Reply
 			for _, c := range test.cells {
-				answer := cell.Answer{KeyStates: []cell.KeyState{{Cell: c, Left: time.Minute}}}
+				answer := cell.Answer{KeyStates: []cell.KeyState{{Cell: c, TimeLeft: time.Minute}}}
 				replies = append(replies, Reply{State: Counted, Answer: answer})
 			}
 			if got := resolve(replies, 0).status; got != test.want {
@@ -47,7 +47,7 @@ func TestUndecidedIsNotLost(t *testing.T) {
 		c := cell.Cell{Form: cell.Blocking, Attempt: a}
 		return Reply{State: Counted, Answer: cell.Answer{KeyStates: []cell.KeyState{{Cell: c}}}}
 	}
-	if n := g.countLost([]Reply{found(cell.UndecidedAttempt), found(ids.Attempt())}); n != 1 {
+	if n := g.countLostReplies([]Reply{found(cell.UndecidedAttempt), found(ids.Attempt())}); n != 1 {
 		t.Errorf("%d masters lost it, want 1", n)
 	}
 }

@@ -24,8 +24,8 @@ func (r *Register) retryUndecided(ctx context.Context, op cell.Take, round Round
 		if err := r.masters.Pause(ctx, tries); err != nil {
 			return round, err
 		}
-		retry, err := r.masters.Ask(ctx, ops, func(later []Reply) bool {
-			return takeDecided(mergeReplies(replies, ops, later))
+		retry, err := r.masters.Ask(ctx, ops, func(laterReplies []Reply) bool {
+			return takeDecided(mergeReplies(replies, ops, laterReplies))
 		})
 		round = retriedRound{round, retry, mergeReplies(replies, ops, retry.Replies())}
 		if err != nil {
@@ -38,16 +38,16 @@ func (r *Register) retryUndecided(ctx context.Context, op cell.Take, round Round
 // needsRetry reports whether a majority replied, some of these masters refused, and the missing
 // votes decide whether the attempt has a majority.
 func needsRetry(replies []Reply) bool {
-	return takeResult(replies) == vote.Pending && Answered(replies) &&
-		count(replies, (*Reply).refused) > 0 && !refusedBySameHolder(replies)
+	return takeResult(replies) == vote.Pending && HasAnswerQuorum(replies) &&
+		count(replies, (*Reply).refused) > 0 && !isRefusedBySameHolder(replies)
 }
 
 // mergeReplies returns first, with the replies of retry for the masters that were asked again.
-func mergeReplies(first []Reply, ops []cell.Op, retry []Reply) []Reply {
-	merged := slices.Clone(first)
+func mergeReplies(firstReplies []Reply, ops []cell.Op, retryReplies []Reply) []Reply {
+	merged := slices.Clone(firstReplies)
 	for i := range merged {
 		if ops[i] != nil {
-			merged[i] = retry[i]
+			merged[i] = retryReplies[i]
 		}
 	}
 	return merged

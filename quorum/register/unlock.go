@@ -16,50 +16,50 @@ import (
 // the cause of ctx. The release continues even after ctx has ended. If the effect of the release is
 // unknown, Unlock calls onRemovalDue with each known version that may remain, and its remaining
 // time. A proxy must remove such a version. onRemovalDue may be nil.
-func (r *Register) Unlock(ctx context.Context, key, token string, onRemovalDue func(version string, left time.Duration)) error {
+func (r *Register) Unlock(ctx context.Context, key, token string, onRemovalDue func(version string, timeLeft time.Duration)) error {
 	entry := r.grants.find(key, hasToken(token))
 	removed, err := r.unlock(ctx, key, token)
 	if err == nil || errors.Is(err, ErrNotHeld) || errors.Is(err, ErrContended) || onRemovalDue == nil {
 		return err
 	}
 	if entry != nil {
-		onRemovalDue(entry.currentVersion(), r.leaseLeft(entry))
+		onRemovalDue(entry.currentVersion(), r.remainingLease(entry))
 	}
 	if removed.Present {
-		onRemovalDue(removed.Version, removed.Longest)
+		onRemovalDue(removed.Version, removed.LongestTimeLeft)
 	}
 	if noQuorum, ok := errors.AsType[*NoQuorum](err); ok && !removed.Present {
 		for _, f := range cellsWithToken(noQuorum.Replies, token) {
 			// A different attempt is another lock with the same token.
 			if entry == nil || f.Attempt == entry.attempt {
-				onRemovalDue(version(f.Attempt, f.Value), f.Left)
+				onRemovalDue(version(f.Attempt, f.Value), f.TimeLeft)
 			}
 		}
 	}
 	return err
 }
 
-func cellsWithToken(replies []Reply, token string) (all []cell.KeyState) {
+func cellsWithToken(replies []Reply, token string) (cells []cell.KeyState) {
 	for _, reply := range replies {
 		for _, f := range reply.KeyStates {
 			if (f.Form == cell.Plain || f.Form == cell.Register) && f.Value.Present && f.Value.Text == token {
-				all = append(all, f)
+				cells = append(cells, f)
 			}
 		}
 	}
-	return all
+	return cells
 }
 
-func (r *Register) leaseLeft(entry *grant) time.Duration {
+func (r *Register) remainingLease(entry *grant) time.Duration {
 	if ends := r.grants.snapshot(entry).expiresAt; !ends.IsZero() {
 		return max(ends.Sub(r.masters.Now()), 0)
 	}
-	return cell.Endless
+	return cell.NoExpiry
 }
 
 // unlock removes the key if it holds the token. It returns the value that it tried to remove by
 // ballot, if any.
-func (r *Register) unlock(ctx context.Context, key, token string) (seen Snapshot, err error) {
+func (r *Register) unlock(ctx context.Context, key, token string) (snapshot Snapshot, err error) {
 	entry := r.grants.take(key, hasToken(token))
 	if entry == nil {
 		return r.removeByBallot(ctx, key, token, "")
@@ -72,7 +72,7 @@ func (r *Register) unlock(ctx context.Context, key, token string) (seen Snapshot
 	replies := round.Replies()
 	if elapsed := r.masters.Now().Sub(start); r.isLate(elapsed) {
 		// A master may have forgotten its deletion, and copied the cell from another master.
-		return Snapshot{}, &NoQuorum{Replies: replies, LateAfter: elapsed}
+		return Snapshot{}, &NoQuorum{Replies: replies, AgreementTime: elapsed}
 	}
 	current := r.grants.snapshot(entry) // The replies to earlier requests have arrived by now.
 	switch r.evaluateRelease(&current, replies, start) {
@@ -95,15 +95,15 @@ func (r *Register) unlock(ctx context.Context, key, token string) (seen Snapshot
 func (r *Register) release(ctx context.Context, key string, a cell.Attempt) (Round, error) {
 	op := cell.Op(cell.Remove{Name: key, Attempt: a, Mode: cell.Release})
 	// Ask waits for all masters, unless the function returns true earlier.
-	round, err := r.masters.Ask(ctx, r.toAll(op), func(replies []Reply) bool {
-		return majorityDid(replies) || Answered(replies) && hasRegister(replies, a)
+	round, err := r.masters.Ask(ctx, r.repeatOp(op), func(replies []Reply) bool {
+		return isAppliedByMajority(replies) || HasAnswerQuorum(replies) && hasRegister(replies, a)
 	})
 	repeatOrRepair := func(master int, reply Reply) {
 		switch {
 		case reply.State == Unknown, reply.State == Failed:
 			r.masters.Tell(master, op, true)
 		case reply.State == Counted && !reply.Applied && reply.KeyStates[0].Form != cell.Absent:
-			r.repairLater(key)
+			r.scheduleRepair(key)
 		}
 	}
 	for i, reply := range round.Replies() {
@@ -144,13 +144,13 @@ func (r *Register) evaluateRelease(g *grant, replies []Reply, start time.Time) r
 		return releaseDone
 	case hasRegister(replies, g.attempt):
 		return releaseByBallot
-	case r.hadEnded(g, replies, start) && resolve(replies, 0).status == Absent:
+	case r.hadExpired(g, replies, start) && resolve(replies, 0).status == TallyAbsent:
 		return releaseTooLate
-	case r.hadEnded(g, replies, start):
+	case r.hadExpired(g, replies, start):
 		return releaseSuperseded
-	case g.countLost(replies) > 0:
+	case g.countLostReplies(replies) > 0:
 		return releaseUnknown
-	case deleted > 0 && r.n-counted < r.quorum && !g.expired(r.masters.Now()):
+	case deleted > 0 && r.n-counted < r.quorum && !g.isExpired(r.masters.Now()):
 		return releaseDone // masters that did not reply still hold it, but are too few
 	default:
 		return releaseUnknown
@@ -161,14 +161,14 @@ func (r *Register) evaluateRelease(g *grant, replies []Reply, start time.Time) r
 // release deleted nothing, so that the lock had lost its majority before.
 func (r *Register) isHeldByAnother(g *grant, replies []Reply) bool {
 	t := resolve(replies, 0)
-	return (t.status == Foreign || t.status == Held && t.attempt != g.attempt) &&
+	return (t.status == TallyForeign || t.status == TallyHeld && t.attempt != g.attempt) &&
 		count(replies, (*Reply).mayBeDone)+countWaiting(replies) == 0
 }
 
 // withoutPending returns the replies, with Unknown for each master that the lock may still reach. A
 // request may take any time to arrive.
 func (g *grant) withoutPending(replies []Reply) []Reply {
-	if !slices.Contains(g.pending, true) {
+	if !slices.Contains(g.isPending, true) {
 		return replies
 	}
 	certain := slices.Clone(replies)
@@ -184,7 +184,7 @@ func (g *grant) withoutPending(replies []Reply) []Reply {
 // cell may have been a copy from a catch-up.
 func (g *grant) mayReach(master int, reply Reply) bool {
 	switch {
-	case !g.pending[master]:
+	case !g.isPending[master]:
 		return false
 	case reply.isYes():
 		return true
@@ -193,9 +193,9 @@ func (g *grant) mayReach(master int, reply Reply) bool {
 	}
 }
 
-// countLost returns the number of masters that took the lock and certainly lost it, but not by this
-// release.
-func (g *grant) countLost(replies []Reply) int {
+// countLostReplies returns the number of masters that took the lock and certainly lost it, but not
+// by this release.
+func (g *grant) countLostReplies(replies []Reply) int {
 	n := 0
 	for i, reply := range replies {
 		if !g.holders[i] || reply.State != Counted || reply.Applied {
@@ -208,14 +208,14 @@ func (g *grant) countLost(replies []Reply) int {
 	return n
 }
 
-// hadEnded reports whether the lock had ended before the release that began at start. A lost cell
+// hadExpired reports whether the lock had ended before the release that began at start. A lost cell
 // alone proves nothing: its lease may have expired meanwhile. Its master may also have restarted,
 // copied nothing because this release had deleted other cells, and granted the key to another
 // client.
-func (r *Register) hadEnded(g *grant, replies []Reply, start time.Time) bool {
-	lostCells := g.countLost(replies)
+func (r *Register) hadExpired(g *grant, replies []Reply, start time.Time) bool {
+	lostCells := g.countLostReplies(replies)
 	notDeleted := count(replies, func(r *Reply) bool { return r.State == Counted && !r.Applied })
-	return lostCells > 0 && notDeleted == r.n || lostCells >= r.quorum && (g.ttl < 0 || g.expired(start))
+	return lostCells > 0 && notDeleted == r.n || lostCells >= r.quorum && (g.ttl < 0 || g.isExpired(start))
 }
 
 // finishRelease lets a ballot complete a release.
@@ -231,7 +231,7 @@ func (r *Register) finishRelease(
 		return Snapshot{}, &NoQuorum{Replies: replies, Unclear: true, Overtaken: true}
 	case !errors.Is(err, ErrNotHeld), seen.incarnation == g.attempt:
 		return seen, err
-	case r.hadEnded(g, replies, start):
+	case r.hadExpired(g, replies, start):
 		return r.removeByBallot(ctx, key, g.token, "")
 	case r.wasIntact(g, replies) && !g.mayArriveLate && !r.isLate(r.masters.Now().Sub(start)):
 		// Only this release can have ended the lock in such a short time. The ballot saw the effect
@@ -261,24 +261,24 @@ func (r *Register) wasIntact(g *grant, replies []Reply) bool {
 
 // removeByBallot removes the key if it holds the token. It returns the value that it saw or tried
 // to remove last. If onlyAttempt is set, it leaves the value of any other attempt.
-func (r *Register) removeByBallot(ctx context.Context, key, token string, onlyAttempt cell.Attempt) (current Snapshot, err error) {
+func (r *Register) removeByBallot(ctx context.Context, key, token string, onlyAttempt cell.Attempt) (currentSnapshot Snapshot, err error) {
 	matches := func(l Snapshot) bool {
 		return l.Present && l.Value == token && (onlyAttempt == "" || l.incarnation == onlyAttempt)
 	}
-	var last Snapshot
-	current, _, err = r.updateIf(ctx, Change{Key: key, Expect: &token, Run: func(l Snapshot) (Decision, error) {
-		last = l
+	var lastSnapshot Snapshot
+	currentSnapshot, _, err = r.updateIf(ctx, Change{Key: key, ExpectedValue: &token, Run: func(l Snapshot) (Decision, error) {
+		lastSnapshot = l
 		return Decision{Action: Remove}, nil
 	}}, matches)
 	if err != nil && !errors.Is(err, ErrNotHeld) {
-		return last, err
+		return lastSnapshot, err
 	}
-	return current, err
+	return currentSnapshot, err
 }
 
 // updateIf runs an Update that changes only values that match. It returns the value on which it
 // decided, and ErrNotHeld if that value does not match.
-func (r *Register) updateIf(ctx context.Context, c Change, matches func(Snapshot) bool) (current Snapshot, out Outcome, err error) {
+func (r *Register) updateIf(ctx context.Context, c Change, matches func(Snapshot) bool) (currentSnapshot Snapshot, out Outcome, err error) {
 	run := c.Run
 	c.Run = func(l Snapshot) (d Decision, err error) {
 		if matches(l) {
@@ -291,8 +291,8 @@ func (r *Register) updateIf(ctx context.Context, c Change, matches func(Snapshot
 	if err != nil {
 		return Snapshot{}, out, err
 	}
-	if current = out.Decision.Note.(Snapshot); !matches(current) {
-		return current, out, &RefusedError{Err: ErrNotHeld, Current: current}
+	if currentSnapshot = out.Decision.Note.(Snapshot); !matches(currentSnapshot) {
+		return currentSnapshot, out, &RefusedError{Err: ErrNotHeld, CurrentSnapshot: currentSnapshot}
 	}
-	return current, out, nil
+	return currentSnapshot, out, nil
 }

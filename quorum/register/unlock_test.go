@@ -15,7 +15,7 @@ func TestUnlock(t *testing.T) {
 		name         string
 		beforeUnlock func(*fakeMasters) // runs between LOCK and UNLOCK
 		want         string
-		holds        string
+		wantCells    string
 		rounds       string
 	}{
 		{"all well", func(*fakeMasters) {}, "granted", ". . . . .", "remove"},
@@ -60,34 +60,34 @@ func TestUnlock(t *testing.T) {
 		if err := r.Unlock(t.Context(), "k", "me", nil); outcome(err) != test.want {
 			t.Errorf("%s: %v, want %s", test.name, err, test.want)
 		}
-		if got := b.cells("k"); got != test.holds {
-			t.Errorf("%s: the masters hold %s, want %s", test.name, got, test.holds)
+		if got := b.cells("k"); got != test.wantCells {
+			t.Errorf("%s: the masters hold %s, want %s", test.name, got, test.wantCells)
 		}
 		b.wantRounds(test.rounds)
 	}
 }
 
-func readChange(at *Snapshot) Change {
+func readChange(snapshot *Snapshot) Change {
 	return Change{Key: "k", Run: func(l Snapshot) (Decision, error) {
-		if at != nil {
-			*at = l
+		if snapshot != nil {
+			*snapshot = l
 		}
 		return Decision{}, nil
 	}}
 }
 
-// TestReleaseIsRepeated checks that masters that are away receive the release later.
-func TestReleaseIsRepeated(t *testing.T) {
+// TestRepeatedRelease checks that masters that are away receive the release later.
+func TestRepeatedRelease(t *testing.T) {
 	b := newFakeMasters(t, 5)
 	r := b.proxy()
 	b.mustLock(r, "me")
 	b.setFault(requestFailed, 3, 4)
 	b.noError(r.Unlock(t.Context(), "k", "me", nil))
-	b.deliverRepeated()
+	b.deliverRepeatedOps()
 	b.wantCells(". . . me me")
 	b.mustLock(b.proxy(), "you") // on the three masters that reply
 	b.faultOf = nil
-	b.deliverRepeated()
+	b.deliverRepeatedOps()
 	b.wantCells("you you you . .")
 }
 
@@ -117,7 +117,7 @@ func TestUnlockThroughAnotherProxy(t *testing.T) {
 
 func TestUnlockForeign(t *testing.T) {
 	b := newFakeMasters(t, 3)
-	b.putForeign("me", 0, 1, 2)
+	b.putForeignCell("me", 0, 1, 2)
 	if err := b.proxy().Unlock(t.Context(), "k", "me", nil); outcome(err) != "foreign" {
 		t.Error(err)
 	}
@@ -162,7 +162,7 @@ func TestEvaluateRelease(t *testing.T) {
 		releaseUnknown: "unknown", releaseDone: "done", releaseTooLate: "none", releaseSuperseded: "other",
 		releaseByBallot: "by ballot",
 	}
-	for _, test := range []struct{ knows, replies, want string }{
+	for _, test := range []struct{ knownMasters, replies, want string }{
 		{"+++++", "ddddd", "done"},
 		{"+++++", "ddd??", "done"},
 		{"+++++", "dd???", "unknown"},
@@ -192,21 +192,21 @@ func TestEvaluateRelease(t *testing.T) {
 		{"+++++", "bbddd", "done"},
 	} {
 		b := newFakeMasters(t, 5)
-		g := &grant{attempt: own, holders: make([]bool, 5), pending: make([]bool, 5)}
+		g := &grant{attempt: own, holders: make([]bool, 5), isPending: make([]bool, 5)}
 		var replies []Reply
 		for i := range test.replies {
-			g.holders[i], g.pending[i] = test.knows[i] == '+', test.knows[i] == '~'
+			g.holders[i], g.isPending[i] = test.knownMasters[i] == '+', test.knownMasters[i] == '~'
 			replies = append(replies, replyOf[rune(test.replies[i])])
 		}
 		if got := names[b.proxy().evaluateRelease(g, replies, time.Now())]; got != test.want {
-			t.Errorf("%s: %s: %s, want %s", test.knows, test.replies, got, test.want)
+			t.Errorf("%s: %s: %s, want %s", test.knownMasters, test.replies, got, test.want)
 		}
 	}
 }
 
-// TestReleaseBeforeTheLockArrives checks that UNLOCK reports no success if the SET has yet to reach
+// TestReleaseBeforeLock checks that UNLOCK reports no success if the SET has yet to reach
 // one master, and another master's reply to the release is lost.
-func TestReleaseBeforeTheLockArrives(t *testing.T) {
+func TestReleaseBeforeLock(t *testing.T) {
 	b := newFakeMasters(t, 3)
 	r := b.proxy()
 	b.setFaultOn("take", requestLate, 2)
@@ -218,13 +218,13 @@ func TestReleaseBeforeTheLockArrives(t *testing.T) {
 	}
 	b.faultOf = nil
 	b.deliverPending()
-	b.deliverRepeated()
+	b.deliverRepeatedOps()
 }
 
-// TestReleaseWhileATakeMayArrive checks that a ballot releases the lock if a SET may still arrive
+// TestReleaseDuringTake checks that a ballot releases the lock if a SET may still arrive
 // because its connection broke. A deleted cell would look like a cell that the SET has yet to
 // reach.
-func TestReleaseWhileATakeMayArrive(t *testing.T) {
+func TestReleaseDuringTake(t *testing.T) {
 	b := newFakeMasters(t, 3)
 	r, other := b.proxy(), b.proxy()
 	b.setFaultOn("take", connectionBroken, 2)
@@ -256,10 +256,10 @@ func TestReleaseWhileATakeMayArrive(t *testing.T) {
 	b.wantCells(". . .")
 }
 
-// TestReleaseByBallotWhileATakeMayArrive checks that a release by ballot does not succeed if the
+// TestReleaseByBallotDuringTake checks that a release by ballot does not succeed if the
 // connection of a SET breaks meanwhile. The lock would reappear on two masters: the SET still
 // reaches one, and the other promised the ballot.
-func TestReleaseByBallotWhileATakeMayArrive(t *testing.T) {
+func TestReleaseByBallotDuringTake(t *testing.T) {
 	for _, breaks := range []bool{false, true} {
 		b := newFakeMasters(t, 3)
 		r := b.proxy()

@@ -43,7 +43,7 @@ type Change struct {
 	// deterministic. An error ends the Update without a change.
 	Run func(Snapshot) (Decision, error)
 	// Expect, unless it is nil, is the only value that Run changes. Any other value is only read.
-	Expect *string
+	ExpectedValue *string
 	// OnRemovalDue has the meaning of TakeOptions.OnRemovalDue.
 	OnRemovalDue func(version string, mayArrive func() bool)
 	// requireValidity lets the Update take an absent key only if a validity remains, as Lock does.
@@ -59,7 +59,7 @@ type Change struct {
 }
 
 // ErrTTLUnknown is the error that Change.Run returns if it needs the remaining time and
-// Snapshot.LeftUnknown is set.
+// Snapshot.TimeLeftUnknown is set.
 var ErrTTLUnknown = errors.New("the remaining time of the key is unknown")
 
 // Outcome is the result of an Update.
@@ -93,7 +93,7 @@ func (r *Register) Update(ctx context.Context, c Change) (Outcome, error) {
 	u := &update{Register: r, Change: c}
 	defer func() {
 		if u.contended && r.opts.ContentionPause > 0 {
-			r.masters.After(r.opts.ContentionPause, release)
+			r.masters.RunAfter(r.opts.ContentionPause, release)
 		} else {
 			release()
 		}
@@ -119,11 +119,11 @@ type update struct {
 	contended bool
 	// lastSent is the time at which the last accept was sent.
 	lastSent time.Time
-	// lateAfter is the duration of the last ballot if it exceeded the time limit, or zero.
-	lateAfter time.Duration
+	// agreementTime is the duration of the last ballot if it exceeded the time limit, or zero.
+	agreementTime time.Duration
 }
 
-// mayArrive reports whether a sent accept may still take effect, by the masters' clocks.
+// mayArriveCount reports whether a sent accept may still take effect, by the masters' clocks.
 func (u *update) mayArrive() bool {
 	return u.opts.Unlimited || u.masters.Now().Before(u.lastSent.Add(leftoverPause))
 }
@@ -134,12 +134,12 @@ type sentChange struct {
 	ballot   cell.Ballot
 	change   cell.Change
 	// lease is the lease that the change gave from since.
-	lease time.Duration
-	since time.Time
+	lease      time.Duration
+	leaseStart time.Time
 }
 
 func (u *update) perform(ctx context.Context) (Outcome, error) {
-	patienceEnds := u.masters.Now().Add(u.opts.Patience)
+	patienceEnds := u.masters.Now().Add(u.opts.ContentionTimeout)
 	if p := u.promises.take(u.Key, u.masters.Now()); p != nil {
 		out, err := u.usePromise(ctx, p)
 		if !errors.As(err, new(*splitError)) {
@@ -147,13 +147,13 @@ func (u *update) perform(ctx context.Context) (Outcome, error) {
 		}
 	}
 	for failures, tries := 1, 1; ; failures, tries = failures+1, tries+1 {
-		u.lateAfter = 0
+		u.agreementTime = 0
 		out, err := u.runBallot(ctx)
 		if !errors.As(err, new(*splitError)) {
 			return out, err
 		}
 		u.contended, u.roundMargin = true, min(2*u.roundMargin+4, 128)
-		if u.masters.Now().After(patienceEnds) && (u.lateAfter > 0 || tries >= u.opts.MinTries) {
+		if u.masters.Now().After(patienceEnds) && (u.agreementTime > 0 || tries >= u.opts.MinTries) {
 			return Outcome{}, u.exhaustedError()
 		}
 		if len(u.sentChanges) > 0 {
@@ -168,8 +168,8 @@ func (u *update) perform(ctx context.Context) (Outcome, error) {
 // exhaustedError returns the error of a change that was overtaken, or whose rounds took too long.
 func (u *update) exhaustedError() error {
 	switch {
-	case u.lateAfter > 0:
-		return &NoQuorum{LateAfter: u.lateAfter, Overtaken: len(u.sentChanges) > 0}
+	case u.agreementTime > 0:
+		return &NoQuorum{AgreementTime: u.agreementTime, Overtaken: len(u.sentChanges) > 0}
 	case len(u.sentChanges) > 0:
 		return &NoQuorum{Unclear: true, Overtaken: true}
 	}

@@ -22,16 +22,16 @@ func (b *fakeMasters) readValue() string {
 
 func TestUpdate(t *testing.T) {
 	for _, test := range []struct {
-		name    string
-		prepare func(*fakeMasters)
-		want    string
-		holds   string
-		rounds  string
+		name      string
+		prepare   func(*fakeMasters)
+		want      string
+		wantCells string
+		rounds    string
 	}{
 		{"of nothing", func(*fakeMasters) {}, "granted", "+ + + + +", "prepare take"},
 		{"of a lock", func(b *fakeMasters) { b.mustLock(b.proxy(), "me") }, "granted", "me+* me+* me+* me+* me+*",
 			"prepare accept"},
-		{"of a leftover", func(b *fakeMasters) { b.putPlain("x", "a", time.Minute, 0, 1) }, "granted", "x* x* + + +",
+		{"of a leftover", func(b *fakeMasters) { b.putPlainCell("x", "a", time.Minute, 0, 1) }, "granted", "x* x* + + +",
 			"prepare take"},
 		{"two are away", func(b *fakeMasters) { b.mustLock(b.proxy(), "me"); b.setFault(requestFailed, 3, 4) }, "granted",
 			"me+* me+* me+* me me", "prepare accept"},
@@ -39,14 +39,14 @@ func TestUpdate(t *testing.T) {
 			"me* me* me me me", "prepare"},
 		{"three do not count", func(b *fakeMasters) { b.mustLock(b.proxy(), "me"); b.setFault(voteUncounted, 2, 3, 4) },
 			"no quorum", "me* me* me* me* me*", "prepare"},
-		{"of what is foreign", func(b *fakeMasters) { b.putForeign("x", 0, 1, 2) }, "foreign", "[x] [x] [x] . .", "prepare"},
-		{"beside what is foreign", func(b *fakeMasters) { b.putForeign("x", 0, 1) }, "granted", "[x] [x] + + +",
+		{"of what is foreign", func(b *fakeMasters) { b.putForeignCell("x", 0, 1, 2) }, "foreign", "[x] [x] [x] . .", "prepare"},
+		{"beside what is foreign", func(b *fakeMasters) { b.putForeignCell("x", 0, 1) }, "granted", "[x] [x] + + +",
 			"prepare take"},
 		{"of a lock that is foreign at two", func(b *fakeMasters) {
-			b.putPlain("me", "a", time.Minute, 0, 1, 2)
-			b.putForeign("x", 3, 4)
+			b.putPlainCell("me", "a", time.Minute, 0, 1, 2)
+			b.putForeignCell("x", 3, 4)
 		}, "granted", "me+* me+* me+* [x] [x]", "prepare accept"},
-		{"of what blocks", func(b *fakeMasters) { b.putBlocking("a", 0, 1, 2) }, "no quorum", "b b b . .", "prepare"},
+		{"of what blocks", func(b *fakeMasters) { b.putBlockingCell("a", 0, 1, 2) }, "no quorum", "b b b . .", "prepare"},
 	} {
 		b := newFakeMasters(t, 5)
 		test.prepare(b)
@@ -54,15 +54,15 @@ func TestUpdate(t *testing.T) {
 		if outcome(err) != test.want {
 			t.Errorf("%s: %v, want %s", test.name, err, test.want)
 		}
-		if got := b.cells("k"); got != test.holds {
-			t.Errorf("%s: the masters hold %s, want %s", test.name, got, test.holds)
+		if got := b.cells("k"); got != test.wantCells {
+			t.Errorf("%s: the masters hold %s, want %s", test.name, got, test.wantCells)
 		}
 		b.wantRounds(test.rounds)
 	}
 }
 
-// TestUpdateIsMadeOnce checks that a change is made once, however its first accepts fail.
-func TestUpdateIsMadeOnce(t *testing.T) {
+// TestSingleUpdate checks that a change is made once, however its first accepts fail.
+func TestSingleUpdate(t *testing.T) {
 	names := map[fault]string{replyLost: "lost", requestLost: "not sent", requestLate: "slow", replyLate: "late", requestFailed: "refused"}
 	for injected, name := range names {
 		for from := range 4 {
@@ -104,22 +104,22 @@ func TestUpdateGrants(t *testing.T) {
 		start := b.now
 		out, err := b.proxy().Update(t.Context(), putChange("you"))
 		b.noError(err)
-		// Since is no later than the first accept.
-		if delay := out.Since.Sub(start); delay < 0 || delay > b.roundTime {
+		// LeaseStart is no later than the first accept.
+		if delay := out.LeaseStart.Sub(start); delay < 0 || delay > b.roundTime {
 			t.Errorf("it began %v later", delay)
 		}
-		if want := 10*time.Second - b.now.Sub(out.Since) - 102*time.Millisecond; out.Validity != want {
+		if want := 10*time.Second - b.now.Sub(out.LeaseStart) - 102*time.Millisecond; out.Validity != want {
 			t.Errorf("valid for %v, want %v", out.Validity, want)
 		}
 	}
 }
 
-// TestUpdateFindsSentChange checks that an Update finds out whether its change, which one master
+// TestSentChangeOfUpdate checks that an Update finds out whether its change, which one master
 // accepted, led to the current value.
-func TestUpdateFindsSentChange(t *testing.T) {
+func TestSentChangeOfUpdate(t *testing.T) {
 	for _, test := range []struct {
 		name         string
-		unseen       bool // other proxies do not reach the master that accepted
+		hideAcceptor bool // other proxies do not reach the master that accepted
 		otherChanges int  // number of changes by other proxies
 		want         string
 		value        string
@@ -140,7 +140,7 @@ func TestUpdateFindsSentChange(t *testing.T) {
 		b.setFaultOn("accept", requestLost, 1, 2)
 		b.onPause = func() { // one master has accepted the change
 			b.onPause, b.faultOf = nil, nil
-			if test.unseen {
+			if test.hideAcceptor {
 				b.setFault(requestFailed, 0)
 			}
 			for range test.otherChanges {
@@ -297,9 +297,9 @@ func TestKeptPromise(t *testing.T) {
 	}
 }
 
-// TestPromiseNotUsed checks that a change that needs the remaining time, or changes nothing, uses
+// TestUnusedPromise checks that a change that needs the remaining time, or changes nothing, uses
 // no promise.
-func TestPromiseNotUsed(t *testing.T) {
+func TestUnusedPromise(t *testing.T) {
 	b := newFakeMasters(t, 3)
 	r := b.proxy()
 	b.mustLock(r, "me")
@@ -313,7 +313,7 @@ func TestPromiseNotUsed(t *testing.T) {
 		return out
 	}
 	out := run(func(l Snapshot) (Decision, error) {
-		if l.LeftUnknown {
+		if l.TimeLeftUnknown {
 			return Decision{}, ErrTTLUnknown
 		}
 		return Decision{Action: Put, Value: fmt.Sprint(l.TimeLeft), TTL: time.Second}, nil
@@ -347,8 +347,8 @@ func TestNoPromises(t *testing.T) {
 	}
 }
 
-// TestExpiredPromisesAreForgotten checks that a proxy forgets expired promises.
-func TestExpiredPromisesAreForgotten(t *testing.T) {
+// TestExpiredPromises checks that a proxy forgets expired promises.
+func TestExpiredPromises(t *testing.T) {
 	b := newFakeMasters(t, 1)
 	r := b.proxy()
 	for i := range 5000 {
@@ -365,9 +365,9 @@ func TestExpiredPromisesAreForgotten(t *testing.T) {
 	}
 }
 
-// TestAcceptHasADeadline checks that an accept that arrives after the round has no effect: the
+// TestAcceptDeadline checks that an accept that arrives after the round has no effect: the
 // master may have forgotten its promise.
-func TestAcceptHasADeadline(t *testing.T) {
+func TestAcceptDeadline(t *testing.T) {
 	b := newFakeMasters(t, 3)
 	b.mustLock(b.proxy(), "me")
 	r := b.proxy()
@@ -397,7 +397,7 @@ func TestNoAcceptAfterTheLimit(t *testing.T) {
 	b.rounds, b.roundTime = nil, Limit
 	var noQuorum *NoQuorum
 	_, err = b.proxy().Update(t.Context(), putChange("them"))
-	if !errors.As(err, &noQuorum) || noQuorum.LateAfter < Limit || noQuorum.Overtaken {
+	if !errors.As(err, &noQuorum) || noQuorum.AgreementTime < Limit || noQuorum.Overtaken {
 		t.Errorf("of which each round takes too long: %v", err)
 	}
 	b.wantCells("me* you* you*")
@@ -441,22 +441,22 @@ func TestRepair(t *testing.T) {
 	}
 }
 
-// TestChosenValueIsNoLeftover checks that a leftover stays if a late take gave its incarnation a
+// TestRepairOfChosenValue checks that a leftover stays if a late take gave its incarnation a
 // majority, and a ballot has chosen a value since.
-func TestChosenValueIsNoLeftover(t *testing.T) {
+func TestRepairOfChosenValue(t *testing.T) {
 	for name, before := range map[string]func(*fakeMasters){
-		"a plain leftover":         func(b *fakeMasters) { b.putPlain("x", "a", time.Minute, 0, 1) },
-		"one with an older ballot": func(b *fakeMasters) { b.putAccepted("x", 1, 0, 1) },
+		"a plain leftover":         func(b *fakeMasters) { b.putPlainCell("x", "a", time.Minute, 0, 1) },
+		"one with an older ballot": func(b *fakeMasters) { b.putAcceptedCell("x", 1, 0, 1) },
 	} {
 		b, late := newFakeMasters(t, 5), []int{2}
 		before(b)
-		b.proxy().repairLater("k")
+		b.proxy().scheduleRepair("k")
 		b.setFaultOn("remove", requestLate, 0, 1)
 		b.advance(time.Second)
-		if len(b.pending) != 2 {
-			t.Fatalf("%s: %d removals, want 2", name, len(b.pending))
+		if len(b.pendingDeliveries) != 2 {
+			t.Fatalf("%s: %d removals, want 2", name, len(b.pendingDeliveries))
 		}
-		b.putPlain("x", "a", time.Minute, late...)
+		b.putPlainCell("x", "a", time.Minute, late...)
 		_, err := b.proxy().Update(t.Context(), putChange("you"))
 		b.noError(err)
 		b.deliverPending()
@@ -466,13 +466,13 @@ func TestChosenValueIsNoLeftover(t *testing.T) {
 	}
 }
 
-// TestChangedLeftoverStays checks that a leftover that changed between two reads stays.
-func TestChangedLeftoverStays(t *testing.T) {
+// TestChangedLeftover checks that a leftover that changed between two reads stays.
+func TestChangedLeftover(t *testing.T) {
 	b := newFakeMasters(t, 5)
-	b.putPlain("x", "a", time.Minute, 0, 1)
-	b.proxy().repairLater("k")
+	b.putPlainCell("x", "a", time.Minute, 0, 1)
+	b.proxy().scheduleRepair("k")
 	b.advance(500 * time.Millisecond)
-	b.putAccepted("y", 1, 0, 1)
+	b.putAcceptedCell("y", 1, 0, 1)
 	b.advance(time.Second)
 	b.wantCells("y* y* . . .")
 }
@@ -510,7 +510,7 @@ func TestLockAfterARemoval(t *testing.T) {
 		if waited := b.now.Sub(start); waited > 100*time.Millisecond {
 			t.Errorf("through %s proxy: it took %v", proxyOf, waited)
 		}
-		if got.Validity < 9*time.Second || got.Since.Before(start) {
+		if got.Validity < 9*time.Second || got.LeaseStart.Before(start) {
 			t.Errorf("through %s proxy: %+v", proxyOf, got)
 		}
 		if _, err := b.proxy().Lock(t.Context(), []string{"k"}, takeOptions("they")); outcome(err) != "held" {
@@ -547,8 +547,8 @@ func TestRemovalsDueAfterNoQuorum(t *testing.T) {
 	for _, c := range []struct {
 		name           string
 		keepOnNoQuorum bool
-		before         func(*fakeMasters)
-		then           func(*fakeMasters)
+		prepare        func(*fakeMasters)
+		nextStep       func(*fakeMasters)
 		want           string
 	}{
 		{"a take", false, func(*fakeMasters) {}, failOn("take"), ". . ."},
@@ -585,9 +585,9 @@ func TestRemovalsDueAfterNoQuorum(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			b := newFakeMasters(t, 3)
-			c.before(b)
+			c.prepare(b)
 			r := b.proxy()
-			c.then(b)
+			c.nextStep(b)
 			dueVersions := map[string]bool{}
 			onRemovalDue := func(v string, _ func() bool) { dueVersions[v] = true }
 			request := TakeOptions{Tokens: []string{"t"}, TTL: time.Minute, KeepOnNoQuorum: c.keepOnNoQuorum, OnRemovalDue: onRemovalDue}
@@ -636,7 +636,7 @@ func TestLateLockAfterARemoval(t *testing.T) {
 func TestLockSeveralAfterARemoval(t *testing.T) {
 	b := newFakeMasters(t, 3)
 	r := b.proxy()
-	r.opts.Patience = 2 * removalTTL
+	r.opts.ContentionTimeout = 2 * removalTTL
 	b.mustLock(r, "me")
 	b.noError(b.proxy().Unlock(t.Context(), "k", "me", nil))
 	start := b.now
@@ -671,15 +671,15 @@ func TestWithdrawAfterARemoval(t *testing.T) {
 	}
 }
 
-// TestUpdateOnAPromiseKeepsTheTime checks that each master keeps its own expiry if a proxy replaces
+// TestKeepTTLOnPromise checks that each master keeps its own expiry if a proxy replaces
 // a value that the same proxy has just put. The proxy does not know the expiry.
-func TestUpdateOnAPromiseKeepsTheTime(t *testing.T) {
+func TestKeepTTLOnPromise(t *testing.T) {
 	b := newFakeMasters(t, 3)
 	b.mustLock(b.proxy(), "me")
 	r := b.proxy()
 	_, err := r.Update(t.Context(), putChange("you"))
 	b.noError(err)
-	left := b.stores[0].Get("k").Left
+	left := b.stores[0].Get("k").TimeLeft
 	b.rounds = nil
 	_, err = r.Update(t.Context(), Change{Key: "k", Run: func(Snapshot) (Decision, error) {
 		return Decision{Action: Put, Value: "they", KeepTTL: true}, nil
@@ -687,21 +687,21 @@ func TestUpdateOnAPromiseKeepsTheTime(t *testing.T) {
 	b.noError(err)
 	b.wantRounds("accept")
 	for m, s := range b.stores {
-		if f := s.Get("k"); f.Value.Text != "they" || f.Left != left {
-			t.Errorf("master %d holds %q for %v, want %v", m, f.Value.Text, f.Left, left)
+		if f := s.Get("k"); f.Value.Text != "they" || f.TimeLeft != left {
+			t.Errorf("master %d holds %q for %v, want %v", m, f.Value.Text, f.TimeLeft, left)
 		}
 	}
 }
 
-// TestUpdateKeepsTheTime checks that KeepTTL keeps the remaining time, which grows on no master.
-func TestUpdateKeepsTheTime(t *testing.T) {
+// TestUpdateWithKeepTTL checks that KeepTTL keeps the remaining time, which grows on no master.
+func TestUpdateWithKeepTTL(t *testing.T) {
 	b := newFakeMasters(t, 3)
 	b.mustLock(b.proxy(), "me")
 	b.roundTime = 5 * time.Millisecond
 	keep := Change{Key: "k", Run: func(l Snapshot) (Decision, error) {
 		return Decision{Action: Put, Value: l.Value + "+", KeepTTL: true}, nil
 	}}
-	ends := b.stores[0].Now + b.stores[0].Get("k").Left
+	ends := b.stores[0].Now + b.stores[0].Get("k").TimeLeft
 	for i := range 5 {
 		if i == 2 {
 			b.setFaultOn("accept", requestLost, 0) // master 0 misses this change
@@ -710,7 +710,7 @@ func TestUpdateKeepsTheTime(t *testing.T) {
 		b.noError(err)
 		b.faultOf = nil
 		for m, s := range b.stores {
-			if now := s.Now + s.Get("k").Left; now > ends {
+			if now := s.Now + s.Get("k").TimeLeft; now > ends {
 				t.Errorf("change %d: master %d keeps it for %v longer", i, m, now-ends)
 			}
 		}
@@ -722,10 +722,10 @@ func TestUpdateKeepsTheTime(t *testing.T) {
 	b.wantCells(". . .")
 }
 
-// TestUpdateShiftsTheTime checks that the expiry of a cell with several keys shifts equally on all
+// TestUpdateWithShift checks that the expiry of a cell with several keys shifts equally on all
 // masters. No cell expires before the shifted expiry of the first cell. A master may miss a change,
 // reply late, or be repaired.
-func TestUpdateShiftsTheTime(t *testing.T) {
+func TestUpdateWithShift(t *testing.T) {
 	for name, happens := range map[string]func(b *fakeMasters, i int){
 		"nothing":            func(*fakeMasters, int) {},
 		"misses the change":  func(b *fakeMasters, i int) { b.setFaultOn("accept", requestLost, i%3) },
@@ -735,7 +735,7 @@ func TestUpdateShiftsTheTime(t *testing.T) {
 		b := newFakeMasters(t, 3)
 		b.mustLock(b.proxy(), "me")
 		b.roundTime = 5 * time.Millisecond
-		first := b.stores[0].Now + b.stores[0].Get("k").Left
+		first := b.stores[0].Now + b.stores[0].Get("k").TimeLeft
 		for i := range 12 {
 			r := b.proxy()
 			r.opts.IsKeygroup = func(string) bool { return true }
@@ -757,14 +757,14 @@ func TestUpdateShiftsTheTime(t *testing.T) {
 	}
 }
 
-// TestUpdateNotBeforeTheFirst checks that the cell of a repaired or late master does not expire
+// TestExpiryNotBeforeFirst checks that the cell of a repaired or late master does not expire
 // before the first of the other cells.
-func TestUpdateNotBeforeTheFirst(t *testing.T) {
+func TestExpiryNotBeforeFirst(t *testing.T) {
 	for _, kind := range []string{"accept", "prepare"} {
 		b := newFakeMasters(t, 3)
 		b.mustLock(b.proxy(), "me")
 		b.roundTime = 5 * time.Millisecond
-		left := b.stores[0].Get("k").Left
+		left := b.stores[0].Get("k").TimeLeft
 		first := b.stores[0].Now + left + time.Hour
 		r := b.proxy()
 		r.opts.IsKeygroup = func(string) bool { return true }
@@ -796,56 +796,57 @@ func (b *fakeMasters) checkExpiries(name string, change int, first time.Duration
 		if found.Value.Text != newest {
 			continue
 		}
-		if ends := s.Now + found.Left; ends < first || ends > first+100*time.Millisecond {
+		if ends := s.Now + found.TimeLeft; ends < first || ends > first+100*time.Millisecond {
 			b.Errorf("%s, change %d: on master %d it ends %v off", name, change, m, ends-first)
 		}
 	}
 }
 
-// TestUpdateKeepsNoExpiry checks that KeepTTL gives no expiry to an absent key, or to a key without
+// TestUpdateWithoutExpiry checks that KeepTTL gives no expiry to an absent key, or to a key without
 // expiry.
-func TestUpdateKeepsNoExpiry(t *testing.T) {
+func TestUpdateWithoutExpiry(t *testing.T) {
 	b := newFakeMasters(t, 3)
 	keep := Change{Key: "k", Run: func(l Snapshot) (Decision, error) {
-		return Decision{Action: Put, Value: "me", KeepTTL: true, TTL: cell.Endless}, nil
+		return Decision{Action: Put, Value: "me", KeepTTL: true, TTL: cell.NoExpiry}, nil
 	}}
 	for range 3 {
 		_, err := b.proxy().Update(t.Context(), keep)
 		b.noError(err)
 		for m, s := range b.stores {
-			if left := s.Get("k").Left; left != cell.Endless {
+			if left := s.Get("k").TimeLeft; left != cell.NoExpiry {
 				t.Errorf("master %d: %v left", m, left)
 			}
 		}
 	}
 }
 
-// TestUpdateExpects checks that a change that expects a value leaves no trace on another value.
-func TestUpdateExpects(t *testing.T) {
-	for _, test := range []struct{ expect, want, holds, rounds string }{
+// TestUpdateWithExpectedValue checks that a change that expects a value leaves no trace on another
+// value.
+func TestUpdateWithExpectedValue(t *testing.T) {
+	for _, test := range []struct{ expectedValue, want, wantCells, rounds string }{
 		{"me", "granted", "new* new* new*", "prepare accept"},
 		{"you", "granted", "me me me", "prepare"},
 	} {
 		b := newFakeMasters(t, 3)
 		b.mustLock(b.proxy(), "me")
 		run := func(l Snapshot) (Decision, error) {
-			if l.Value != test.expect {
+			if l.Value != test.expectedValue {
 				return Decision{}, nil
 			}
 			return Decision{Action: Put, Value: "new", TTL: time.Minute}, nil
 		}
-		_, err := b.proxy().Update(t.Context(), Change{Key: "k", Expect: &test.expect, Run: run})
+		_, err := b.proxy().Update(t.Context(), Change{Key: "k", ExpectedValue: &test.expectedValue, Run: run})
 		if outcome(err) != test.want {
 			t.Error(err)
 		}
-		b.wantCells(test.holds)
+		b.wantCells(test.wantCells)
 		b.wantRounds(test.rounds)
 	}
 	// A change whose Run changes an unexpected value takes effect nevertheless.
 	b := newFakeMasters(t, 3)
 	b.mustLock(b.proxy(), "me")
 	you, change := "you", putChange("new")
-	change.Expect = &you
+	change.ExpectedValue = &you
 	_, err := b.proxy().Update(t.Context(), change)
 	b.noError(err)
 	b.wantCells("new* new* new*")
@@ -896,7 +897,7 @@ func TestKeyQueues(t *testing.T) {
 
 func TestNoQuorumTexts(t *testing.T) {
 	for want, err := range map[string]*NoQuorum{
-		"a majority agreed too late": {LateAfter: time.Second},
+		"a majority agreed too late": {AgreementTime: time.Second},
 		"the command may or may not have taken effect: other commands changed the key meanwhile": {Unclear: true},
 		"too few masters answered": {},
 	} {
@@ -906,11 +907,11 @@ func TestNoQuorumTexts(t *testing.T) {
 	}
 }
 
-// TestUpdateWhileARemovalExpires checks that a change waits for the last master with a removal,
+// TestUpdateDuringExpiryOfRemoval checks that a change waits for the last master with a removal,
 // while two masters are away.
-func TestUpdateWhileARemovalExpires(t *testing.T) {
+func TestUpdateDuringExpiryOfRemoval(t *testing.T) {
 	b := newFakeMasters(t, 5)
-	b.putAcceptedFor(5*time.Millisecond, "", 2, 0)
+	b.putAcceptedCellFor(5*time.Millisecond, "", 2, 0)
 	b.setFault(requestFailed, 3, 4)
 	_, err := b.proxy().Update(t.Context(), putChange("me"))
 	b.noError(err)
@@ -938,7 +939,7 @@ func TestUpdateByStalledProcess(t *testing.T) {
 			}
 			return noFault
 		}
-		b.onPause = func() { b.setClock(b.now.Add(2 * r.opts.Patience)) }
+		b.onPause = func() { b.setClock(b.now.Add(2 * r.opts.ContentionTimeout)) }
 		_, err := r.Update(t.Context(), appendChange("+"))
 		if outcome(err) != want {
 			t.Errorf("overtaken %d times: %v, want %s", standstills, err, want)

@@ -21,8 +21,8 @@ type Options[K comparable] struct {
 	// Remove removes a version of a key. It reports whether a majority has replied that the version
 	// is gone or was never there.
 	Remove func(ctx context.Context, key K, version string) bool
-	// Ready reports whether Remove can succeed now.
-	Ready func() bool
+	// IsReady reports whether Remove can succeed now.
+	IsReady func() bool
 	// Size returns the size of a key in bytes.
 	Size func(K) int
 }
@@ -31,12 +31,12 @@ type Options[K comparable] struct {
 type Removals[K comparable] struct {
 	opts Options[K]
 
-	mu      sync.Mutex
-	pending map[keyVersion[K]]*removal[K]
-	// due holds the removals that are not running. remaining counts the removals that have not
-	// succeeded since WaitAll was called.
-	due              dueQueue[K]
-	bytes, remaining int
+	mu              sync.Mutex
+	pendingRemovals map[keyVersion[K]]*removal[K]
+	// dueRemovals holds the removals that are not running. pendingCount counts the removals that
+	// have not succeeded since WaitAll was called.
+	dueRemovals         dueQueue[K]
+	bytes, pendingCount int
 	// wakeup receives a signal when a removal becomes due earlier.
 	wakeup chan struct{}
 	// allRemoved is closed when all removals have succeeded. It is nil if WaitAll does not wait.
@@ -68,16 +68,16 @@ const (
 	// maxPending and maxBytes limit the recorded versions. Further versions stay until their TTL
 	// expires.
 	maxPending, maxBytes = 1 << 17, 64 << 20
-	// removalsAtOnce limits the concurrent calls of Remove, AttemptTime the duration of each.
-	removalsAtOnce = 16
-	AttemptTime    = 2 * time.Second
+	// maxParallelRemovals limits the concurrent calls of Remove, AttemptTime the duration of each.
+	maxParallelRemovals = 16
+	AttemptTime         = 2 * time.Second
 	// firstPause and longestPause limit the pauses between two calls of Remove for one version.
 	firstPause, longestPause = 50 * time.Millisecond, time.Second
 )
 
 // New returns an empty set.
 func New[K comparable](opts Options[K]) *Removals[K] {
-	return &Removals[K]{opts: opts, pending: map[keyVersion[K]]*removal[K]{}, wakeup: make(chan struct{}, 1)}
+	return &Removals[K]{opts: opts, pendingRemovals: map[keyVersion[K]]*removal[K]{}, wakeup: make(chan struct{}, 1)}
 }
 
 // Add records a version that must be removed until its lease expires, and reports whether there was
@@ -87,7 +87,7 @@ func (r *Removals[K]) Add(key K, version string, leaseEnd time.Time, mayArrive f
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	entry := &removal[K]{keyVersion: keyVersion[K]{key, version}, leaseEnd: leaseEnd, nextAttempt: time.Now(), mayArrive: mayArrive}
-	if existing := r.pending[entry.keyVersion]; existing != nil {
+	if existing := r.pendingRemovals[entry.keyVersion]; existing != nil {
 		if leaseEnd.After(existing.leaseEnd) {
 			existing.leaseEnd = leaseEnd
 		}
@@ -96,12 +96,12 @@ func (r *Removals[K]) Add(key K, version string, leaseEnd time.Time, mayArrive f
 		}
 		return true
 	}
-	if len(r.pending) >= maxPending || r.bytes+r.sizeOf(entry) > maxBytes {
+	if len(r.pendingRemovals) >= maxPending || r.bytes+r.sizeOf(entry) > maxBytes {
 		return false
 	}
-	r.pending[entry.keyVersion] = entry
+	r.pendingRemovals[entry.keyVersion] = entry
 	r.bytes += r.sizeOf(entry)
-	r.remaining++
+	r.pendingCount++
 	r.push(entry)
 	return true
 }
@@ -110,27 +110,27 @@ func (r *Removals[K]) Add(key K, version string, leaseEnd time.Time, mayArrive f
 func (r *Removals[K]) IsPending(key K, version string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.pending[keyVersion[K]{key, version}] != nil
+	return r.pendingRemovals[keyVersion[K]{key, version}] != nil
 }
 
 // Len returns the number of pending removals.
 func (r *Removals[K]) Len() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return len(r.pending)
+	return len(r.pendingRemovals)
 }
 
 // Run carries out pending removals until ctx ends. Each call of Remove runs in tasks.
 func (r *Removals[K]) Run(ctx context.Context, tasks *sync.WaitGroup) {
-	slots := make(chan struct{}, removalsAtOnce)
+	slots := make(chan struct{}, maxParallelRemovals)
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for ctx.Err() == nil {
-		if !r.opts.Ready() {
+		if !r.opts.IsReady() {
 			_ = pacing.Sleep(ctx, firstPause)
 			continue
 		}
-		entry, wait := r.nextDue()
+		entry, wait := r.nextDueRemoval()
 		if entry == nil {
 			timer.Reset(wait)
 			select {
@@ -169,14 +169,14 @@ func (r *Removals[K]) WaitAll(ctx context.Context) error {
 func (r *Removals[K]) makeAllDue() <-chan struct{} {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for _, entry := range r.pending {
+	for _, entry := range r.pendingRemovals {
 		entry.removed = false
 	}
-	r.remaining = len(r.pending)
-	for _, entry := range r.due {
+	r.pendingCount = len(r.pendingRemovals)
+	for _, entry := range r.dueRemovals {
 		entry.nextAttempt, entry.pause = time.Now(), 0
 	}
-	heap.Init(&r.due)
+	heap.Init(&r.dueRemovals)
 	r.wake()
 	if r.allRemoved == nil {
 		r.allRemoved = make(chan struct{})
@@ -186,15 +186,15 @@ func (r *Removals[K]) makeAllDue() <-chan struct{} {
 	return allRemoved
 }
 
-// nextDue returns a removal that is due, or the time until the next removal is due.
-func (r *Removals[K]) nextDue() (entry *removal[K], wait time.Duration) {
+// nextDueRemoval returns a removal that is due, or the time until the next removal is due.
+func (r *Removals[K]) nextDueRemoval() (entry *removal[K], wait time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for now := time.Now(); len(r.due) > 0; {
-		if entry = r.due[0]; entry.nextAttempt.After(now) {
+	for now := time.Now(); len(r.dueRemovals) > 0; {
+		if entry = r.dueRemovals[0]; entry.nextAttempt.After(now) {
 			return nil, entry.nextAttempt.Sub(now)
 		}
-		heap.Pop(&r.due)
+		heap.Pop(&r.dueRemovals)
 		if now.Before(entry.leaseEnd) {
 			return entry, 0
 		}
@@ -223,28 +223,28 @@ func (r *Removals[K]) noteAttempt(entry *removal[K], removed bool) {
 
 func (r *Removals[K]) forget(entry *removal[K]) {
 	r.markRemoved(entry)
-	delete(r.pending, entry.keyVersion)
+	delete(r.pendingRemovals, entry.keyVersion)
 	r.bytes -= r.sizeOf(entry)
 }
 
 func (r *Removals[K]) markRemoved(entry *removal[K]) {
 	if !entry.removed {
 		entry.removed = true
-		r.remaining--
+		r.pendingCount--
 		r.closeIfAllRemoved()
 	}
 }
 
 // closeIfAllRemoved wakes WaitAll if all removals have succeeded.
 func (r *Removals[K]) closeIfAllRemoved() {
-	if r.remaining == 0 && r.allRemoved != nil {
+	if r.pendingCount == 0 && r.allRemoved != nil {
 		close(r.allRemoved)
 		r.allRemoved = nil
 	}
 }
 
 func (r *Removals[K]) push(entry *removal[K]) {
-	heap.Push(&r.due, entry)
+	heap.Push(&r.dueRemovals, entry)
 	r.wake()
 }
 

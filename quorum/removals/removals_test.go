@@ -20,8 +20,8 @@ type removalRecorder struct {
 	calls    []time.Duration
 }
 
-// inBubble runs a test in a synctest bubble, in which Run carries out the removals.
-func inBubble(t *testing.T, test func(t *testing.T, r *removalRecorder)) {
+// runInBubble runs a test in a synctest bubble, in which Run carries out the removals.
+func runInBubble(t *testing.T, test func(t *testing.T, r *removalRecorder)) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &removalRecorder{start: time.Now()}
 		r.Removals = New(Options[string]{
@@ -31,8 +31,8 @@ func inBubble(t *testing.T, test func(t *testing.T, r *removalRecorder)) {
 				r.calls = append(r.calls, time.Since(r.start))
 				return r.succeeds
 			},
-			Ready: func() bool { return true },
-			Size:  func(key string) int { return len(key) },
+			IsReady: func() bool { return true },
+			Size:    func(key string) int { return len(key) },
 		})
 		ctx, stop := context.WithCancel(t.Context())
 		var tasks sync.WaitGroup
@@ -70,7 +70,7 @@ func (r *removalRecorder) wantCalls(t *testing.T, want ...int) {
 // second. After a majority has replied, Run repeats the removal each second while the version may
 // still arrive, and then drops it.
 func TestRemovals(t *testing.T) {
-	inBubble(t, func(t *testing.T, r *removalRecorder) {
+	runInBubble(t, func(t *testing.T, r *removalRecorder) {
 		var mu sync.Mutex
 		arriving := true
 		mayArrive := func() bool { mu.Lock(); defer mu.Unlock(); return arriving }
@@ -90,26 +90,26 @@ func TestRemovals(t *testing.T) {
 		mu.Unlock()
 		time.Sleep(2 * time.Second)
 		r.wantCalls(t, 4550)
-		if r.IsPending("k", "v") || r.Len() != 0 || r.bytes != 0 || r.remaining != 0 {
-			t.Errorf("all removed: %d pending, %d bytes, %d remaining", r.Len(), r.bytes, r.remaining)
+		if r.IsPending("k", "v") || r.Len() != 0 || r.bytes != 0 || r.pendingCount != 0 {
+			t.Errorf("all removed: %d pending, %d bytes, %d remaining", r.Len(), r.bytes, r.pendingCount)
 		}
 	})
 }
 
-// TestRemovalsEndWithTheLease checks that Run drops a removal when the lease expires.
-func TestRemovalsEndWithTheLease(t *testing.T) {
-	inBubble(t, func(t *testing.T, r *removalRecorder) {
+// TestRemovalAfterLease checks that Run drops a removal when the lease expires.
+func TestRemovalAfterLease(t *testing.T) {
+	runInBubble(t, func(t *testing.T, r *removalRecorder) {
 		r.Add("k", "v", time.Now().Add(100*time.Millisecond), nil)
 		time.Sleep(time.Second)
 		r.wantCalls(t, 0, 50)
-		if r.Len() != 0 || r.remaining != 0 {
+		if r.Len() != 0 || r.pendingCount != 0 {
 			t.Errorf("%d pending", r.Len())
 		}
 	})
 }
 
-// TestRemovalsAreBounded checks that Add refuses versions beyond the limits.
-func TestRemovalsAreBounded(t *testing.T) {
+// TestRemovalLimits checks that Add refuses versions beyond the limits.
+func TestRemovalLimits(t *testing.T) {
 	r := New(Options[string]{Size: func(key string) int { return len(key) }})
 	large := string(make([]byte, maxBytes/2))
 	for i, want := range []bool{true, true, false} {
@@ -122,7 +122,7 @@ func TestRemovalsAreBounded(t *testing.T) {
 // TestWaitAll checks that WaitAll makes all removals due immediately, and waits until each has
 // succeeded after the call, or its context ends.
 func TestWaitAll(t *testing.T) {
-	inBubble(t, func(t *testing.T, r *removalRecorder) {
+	runInBubble(t, func(t *testing.T, r *removalRecorder) {
 		if err := r.WaitAll(t.Context()); err != nil {
 			t.Errorf("nothing pending: %v", err)
 		}

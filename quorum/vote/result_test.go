@@ -26,9 +26,9 @@ func TestCount(t *testing.T) {
 	}
 }
 
-// TestCountForesees checks that the result of open votes is the result that all their outcomes
+// TestEarlyCount checks that the result of open votes is the result that all their outcomes
 // share, or Pending if the outcomes have different results.
-func TestCountForesees(t *testing.T) {
+func TestEarlyCount(t *testing.T) {
 	for n := 1; n <= 9; n++ {
 		for yes := range n + 1 {
 			for open := range n - yes + 1 {

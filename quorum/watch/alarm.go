@@ -34,31 +34,31 @@ func (a *Alarm) View(now time.Time) View {
 // Read looks at the key on the masters. It skips a master if a look is in progress, or if the
 // master holds an unexpired lock and has reported no change.
 func (a *Alarm) Read(now time.Time) {
-	a.look(func(s observation) bool {
-		return s.state != looking && (s.state != held || !s.expiry.IsZero() && !s.expiry.After(now))
+	a.readMatching(func(s observation) bool {
+		return s.state != stateReading && (s.state != stateHeld || !s.expiry.IsZero() && !s.expiry.After(now))
 	})
 }
 
 // Arm looks at the key on the masters that would not report the next change: they have already
 // reported a change, or are not watched.
 func (a *Alarm) Arm() {
-	a.look(func(s observation) bool { return s.state == changed || s.state == unknown })
+	a.readMatching(func(s observation) bool { return s.state == stateChanged || s.state == stateUnknown })
 }
 
 // ReadAll looks at the key on all masters.
-func (a *Alarm) ReadAll() { a.look(func(observation) bool { return true }) }
+func (a *Alarm) ReadAll() { a.readMatching(func(observation) bool { return true }) }
 
-// look looks at the key on the masters whose observations match.
-func (a *Alarm) look(matches func(observation) bool) {
+// readMatching looks at the key on the masters whose observations match.
+func (a *Alarm) readMatching(matches func(observation) bool) {
 	for i, w := range a.watches {
 		a.mu.Lock()
 		needsLook := matches(a.observations[i])
 		if needsLook {
-			a.observations[i] = observation{state: looking}
+			a.observations[i] = observation{state: stateReading}
 		}
 		a.mu.Unlock()
-		if needsLook && !w.ask(look{key: a.key}) {
-			a.update(i, observation{state: unknown})
+		if needsLook && !w.ask(readRequest{key: a.key}) {
+			a.update(i, observation{state: stateUnknown})
 		}
 	}
 }
@@ -66,17 +66,17 @@ func (a *Alarm) look(matches func(observation) bool) {
 // Put writes a value under the key on all masters, and looks at the key in the same step. The value
 // expires after ttl unless it is changed earlier. Put writes nothing on masters that are not
 // watched, and returns these masters.
-func (a *Alarm) Put(value string, ttl time.Duration) (unwatched []int) {
+func (a *Alarm) Put(value string, ttl time.Duration) (unwatchedMasters []int) {
 	for i := range a.observations {
 		a.mu.Lock()
-		a.hasPut, a.observations[i] = true, observation{state: looking}
+		a.hasPut, a.observations[i] = true, observation{state: stateReading}
 		a.mu.Unlock()
-		if i >= len(a.watches) || !a.watches[i].ask(look{a.key, value, ttl}) {
-			unwatched = append(unwatched, i)
-			a.update(i, observation{state: unknown})
+		if i >= len(a.watches) || !a.watches[i].ask(readRequest{a.key, value, ttl}) {
+			unwatchedMasters = append(unwatchedMasters, i)
+			a.update(i, observation{state: stateUnknown})
 		}
 	}
-	return unwatched
+	return unwatchedMasters
 }
 
 // update stores the state of the key on a master, and notifies the waiter if that changes the view.
@@ -84,7 +84,7 @@ func (a *Alarm) Put(value string, ttl time.Duration) (unwatched []int) {
 func (a *Alarm) update(master int, s observation) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.hasPut && a.observations[master].state == looking && s.state == changed && !s.stale {
+	if a.hasPut && a.observations[master].state == stateReading && s.state == stateChanged && !s.stale {
 		return
 	}
 	a.observations[master] = s
@@ -101,8 +101,8 @@ func (a *Alarm) notify() {
 	}
 }
 
-// Ended reports whether the Watcher has closed, so that the alarm gets no more reports.
-func (a *Alarm) Ended() bool { return a.watcher.ctx.Err() != nil }
+// HasEnded reports whether the Watcher has closed, so that the alarm gets no more reports.
+func (a *Alarm) HasEnded() bool { return a.watcher.ctx.Err() != nil }
 
 // Stop removes the alarm, which sends no more notifications.
 func (a *Alarm) Stop() {

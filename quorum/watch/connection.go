@@ -22,7 +22,7 @@ const (
 
 // limits returns the limits for one message of a master.
 func limits() resp.Limits {
-	return resp.Limits{Line: 16 << 10, Bulk: 2 * longestKey, Elements: 1 << 12, Depth: 4, Total: 4 << 20}
+	return resp.Limits{Line: 16 << 10, Bulk: 2 * maxKeyLength, Elements: 1 << 12, Depth: 4, Total: 4 << 20}
 }
 
 // connection is the connection of a watch to its master.
@@ -31,25 +31,25 @@ type connection struct {
 	watch *watch
 
 	mu sync.Mutex
-	// dueLooks holds the looks that are not sent yet.
-	dueLooks []look
-	// pending holds the requests that were sent, in order.
-	pending []request
+	// dueReads holds the looks that are not sent yet.
+	dueReads []readRequest
+	// pendingRequests holds the requests that were sent, in order.
+	pendingRequests []request
 	// active is set if the master sent something since the last heartbeat.
 	active bool
 }
 
-// look describes a look at a key. If value is not empty, the look first writes it to the key, with
-// the expiry ttl.
-type look struct {
+// readRequest describes a look at a key. If value is not empty, the look first writes it to the
+// key, with the expiry ttl.
+type readRequest struct {
 	key, value string
 	ttl        time.Duration
 }
 
 // request is a look at a key, or a PING.
 type request struct {
-	key  string
-	ping bool
+	key    string
+	isPing bool
 	// expectsSet is set until the reply to the SET of a look arrives, if the look has a SET.
 	// refused is set if the master refused the SET.
 	expectsSet, refused bool
@@ -76,9 +76,9 @@ func (l *connection) greet() error {
 }
 
 // ask queues a look, which the writer sends. Callers hold watch.mu.
-func (l *connection) ask(lk look) {
+func (l *connection) ask(lk readRequest) {
 	l.mu.Lock()
-	l.dueLooks = append(l.dueLooks, lk)
+	l.dueReads = append(l.dueReads, lk)
 	l.mu.Unlock()
 	l.SignalDue()
 }
@@ -90,15 +90,15 @@ func (l *connection) write() {
 	for {
 		var out []byte
 		select {
-		case <-l.Ended:
+		case <-l.EndSignal:
 			return
-		case <-l.Due:
-			out = l.encodeLooks()
+		case <-l.DueSignal:
+			out = l.encodeReads()
 		case now := <-ticker:
 			if l.watch.isIdle(now) {
 				return
 			}
-			out = l.ping()
+			out = l.encodePing()
 		}
 		if len(out) == 0 {
 			continue
@@ -110,11 +110,11 @@ func (l *connection) write() {
 	}
 }
 
-// encodeLooks encodes the due looks.
-func (l *connection) encodeLooks() (out []byte) {
+// encodeReads encodes the due looks.
+func (l *connection) encodeReads() (out []byte) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for _, lk := range l.dueLooks {
+	for _, lk := range l.dueReads {
 		if lk.value != "" {
 			out = resp.AppendWords(out, "SET", lk.key, lk.value, "PX", strconv.FormatInt(lk.ttl.Milliseconds(), 10))
 		}
@@ -122,30 +122,30 @@ func (l *connection) encodeLooks() (out []byte) {
 		out = resp.AppendWords(out, "GETRANGE", lk.key, "0", strconv.Itoa(headSize-1))
 		l.addPending(request{key: lk.key, expectsSet: lk.value != ""})
 	}
-	clear(l.dueLooks)
-	l.dueLooks = l.dueLooks[:0]
+	clear(l.dueReads)
+	l.dueReads = l.dueReads[:0]
 	return out
 }
 
-// ping encodes a PING, unless the master was active or has a request to answer.
-func (l *connection) ping() []byte {
+// encodePing encodes a PING, unless the master was active or has a request to answer.
+func (l *connection) encodePing() []byte {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	active := l.active
 	l.active = false
-	if active || len(l.pending) > 0 {
+	if active || len(l.pendingRequests) > 0 {
 		return nil
 	}
-	l.addPending(request{ping: true})
+	l.addPending(request{isPing: true})
 	return resp.AppendWords(nil, "PING")
 }
 
 // addPending registers a request that is sent now. Callers hold l.mu.
 func (l *connection) addPending(q request) {
-	if len(l.pending) == 0 {
+	if len(l.pendingRequests) == 0 {
 		_ = l.SetReadDeadline(time.Now().Add(l.timeout()))
 	}
-	l.pending = append(l.pending, q)
+	l.pendingRequests = append(l.pendingRequests, q)
 }
 
 // extendDeadline extends the read deadline after a message of the master.
@@ -154,7 +154,7 @@ func (l *connection) extendDeadline() {
 	defer l.mu.Unlock()
 	l.active = true
 	wait := l.timeout()
-	if len(l.pending) == 0 {
+	if len(l.pendingRequests) == 0 {
 		wait += 3 * heartbeat // a heartbeat sends no PING if the master was active
 	}
 	_ = l.SetReadDeadline(time.Now().Add(wait))
@@ -163,14 +163,14 @@ func (l *connection) extendDeadline() {
 // read processes messages of the master until the connection ends.
 func (l *connection) read() error {
 	for {
-		raw, kind, err := pushconn.Next(l.In)
+		raw, kind, err := pushconn.ReadNext(l.In)
 		switch {
 		case err != nil:
 			return err
 		case kind == resp.Push:
-			err = l.push(raw)
+			err = l.handlePush(raw)
 		default:
-			err = l.answer(raw)
+			err = l.handleAnswer(raw)
 		}
 		if err != nil {
 			return err
@@ -179,15 +179,15 @@ func (l *connection) read() error {
 	}
 }
 
-// push processes the report that some keys, or all keys, have changed.
-func (l *connection) push(raw any) error {
+// handlePush processes the report that some keys, or all keys, have changed.
+func (l *connection) handlePush(raw any) error {
 	parts, _ := raw.([]any)
 	if len(parts) != 2 || parts[0] != any("invalidate") {
 		return pushconn.ErrUnsolicited
 	}
 	if parts[1] == nil {
 		l.markStale(func(string) bool { return true })
-		l.watch.updateAll(observation{state: changed})
+		l.watch.updateAll(observation{state: stateChanged})
 		return nil
 	}
 	keys, ok := parts[1].([]any)
@@ -200,7 +200,7 @@ func (l *connection) push(raw any) error {
 			return pushconn.ErrUnsolicited
 		}
 		l.markStale(func(pendingKey string) bool { return pendingKey == key })
-		l.watch.update(key, observation{state: changed})
+		l.watch.update(key, observation{state: stateChanged})
 	}
 	return nil
 }
@@ -209,39 +209,39 @@ func (l *connection) push(raw any) error {
 func (l *connection) markStale(matches func(key string) bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if len(l.pending) > 0 && l.pending[0].gotTTL && matches(l.pending[0].key) {
-		l.pending[0].stale = true
+	if len(l.pendingRequests) > 0 && l.pendingRequests[0].gotTTL && matches(l.pendingRequests[0].key) {
+		l.pendingRequests[0].stale = true
 	}
 }
 
-// answer processes a reply to the oldest request.
-func (l *connection) answer(raw any) error {
-	q, complete, err := l.completeOldest(raw)
-	if err != nil || !complete || q.ping {
+// handleAnswer processes a reply to the oldest request.
+func (l *connection) handleAnswer(raw any) error {
+	q, complete, err := l.completeOldestRequest(raw)
+	if err != nil || !complete || q.isPing {
 		return err
 	}
-	s := observation{state: changed, stale: true}
+	s := observation{state: stateChanged, stale: true}
 	if !q.stale {
 		if s, err = observationOf(q.ttl, raw, time.Now()); err != nil {
 			return err
 		}
 	}
 	if q.refused {
-		s = observation{state: unknown}
+		s = observation{state: stateUnknown}
 	}
 	l.watch.update(q.key, s)
 	return nil
 }
 
-// completeOldest processes a reply to the oldest request. When the request has all its replies,
-// completeOldest removes and returns it, and complete is set.
-func (l *connection) completeOldest(raw any) (q request, complete bool, err error) {
+// completeOldestRequest processes a reply to the oldest request. When the request has all its
+// replies, completeOldestRequest removes and returns it, and complete is set.
+func (l *connection) completeOldestRequest(raw any) (q request, complete bool, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if len(l.pending) == 0 {
+	if len(l.pendingRequests) == 0 {
 		return q, false, pushconn.ErrUnsolicited
 	}
-	oldest := &l.pending[0]
+	oldest := &l.pendingRequests[0]
 	if oldest.expectsSet {
 		oldest.expectsSet, oldest.refused = false, raw != any("OK")
 		if _, refusal := raw.(resp.Error); oldest.refused && !refusal {
@@ -249,16 +249,16 @@ func (l *connection) completeOldest(raw any) (q request, complete bool, err erro
 		}
 		return *oldest, false, nil
 	}
-	if !oldest.ping && !oldest.gotTTL {
+	if !oldest.isPing && !oldest.gotTTL {
 		oldest.gotTTL = true
 		oldest.ttl, err = intReply(raw)
 		return *oldest, false, err
 	}
-	if oldest.ping && raw != any("PONG") {
+	if oldest.isPing && raw != any("PONG") {
 		return *oldest, false, replyError(raw)
 	}
 	q = *oldest
-	l.pending = l.pending[1:]
+	l.pendingRequests = l.pendingRequests[1:]
 	return q, true, nil
 }
 
@@ -286,14 +286,14 @@ func observationOf(pttl int64, raw any, now time.Time) (observation, error) {
 	case !ok && !isForeignType(raw):
 		return observation{}, replyError(raw)
 	case pttl == pttlAbsent:
-		return observation{state: free}, nil
+		return observation{state: stateFree}, nil
 	case ok && isEmptyCell(text):
-		return observation{state: free}, nil
+		return observation{state: stateFree}, nil
 	case pttl < 0:
-		return observation{state: held}, nil
+		return observation{state: stateHeld}, nil
 	}
 	expiry := now.Add(time.Duration(min(pttl, maxPTTL))*time.Millisecond + time.Millisecond)
-	return observation{state: held, expiry: expiry}, nil
+	return observation{state: stateHeld, expiry: expiry}, nil
 }
 
 const (

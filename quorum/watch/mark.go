@@ -6,13 +6,14 @@ import "sync"
 type Report byte
 
 const (
-	// SomeChanged means that some masters reported a change, but too few for QuorumChanged.
-	SomeChanged Report = iota
-	// QuorumChanged means that a majority of the masters reported a change. So the key has a
+	// ReportSomeChanged means that some masters reported a change, but too few for
+	// ReportQuorumChanged.
+	ReportSomeChanged Report = iota
+	// ReportQuorumChanged means that a majority of the masters reported a change. So the key has a
 	// different value, or will have it in a moment.
-	QuorumChanged
-	// Unwatched means that a master can no longer be watched.
-	Unwatched
+	ReportQuorumChanged
+	// ReportUnwatched means that a master can no longer be watched.
+	ReportUnwatched
 )
 
 // ChangeWatch reports changes of a key to a caller that has read it. Unlike an [Alarm] it looks
@@ -34,11 +35,11 @@ type ChangeWatch struct {
 func (w *Watcher) WatchChange(db int, key string, report func(Report)) *ChangeWatch {
 	m := &ChangeWatch{key: key, quorum: w.opts.Quorum, report: report, settled: make(chan struct{}),
 		states: make([]state, len(w.opts.Servers))}
-	if len(key) <= longestKey {
+	if len(key) <= maxKeyLength {
 		m.watches = w.watches(db)
 	}
 	for i := range m.watches {
-		m.states[i] = looking
+		m.states[i] = stateReading
 	}
 	for _, wt := range m.watches {
 		wt.addChangeWatch(m)
@@ -53,12 +54,12 @@ func (w *Watcher) WatchChange(db int, key string, report func(Report)) *ChangeWa
 // master can be armed.
 func (m *ChangeWatch) Settled() <-chan struct{} { return m.settled }
 
-// Watched reports whether a majority of the masters reports changes, or has reported one, so that
+// IsWatched reports whether a majority of the masters reports changes, or has reported one, so that
 // no change by a majority goes unreported.
-func (m *ChangeWatch) Watched() bool {
+func (m *ChangeWatch) IsWatched() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.count(held)+m.count(changed) >= m.quorum
+	return m.count(stateHeld)+m.count(stateChanged) >= m.quorum
 }
 
 // Stop ends the watch. A report that is in progress may still arrive.
@@ -79,7 +80,7 @@ func (m *ChangeWatch) count(match state) (n int) {
 
 // settle closes settled when Settled requires it. Callers hold mu.
 func (m *ChangeWatch) settle() {
-	if !m.isSettled && (m.count(looking) == 0 || m.count(held)+m.count(changed) >= m.quorum) {
+	if !m.isSettled && (m.count(stateReading) == 0 || m.count(stateHeld)+m.count(stateChanged) >= m.quorum) {
 		m.isSettled = true
 		close(m.settled)
 	}
@@ -92,22 +93,22 @@ func (m *ChangeWatch) update(master int, s observation) {
 	defer m.mu.Unlock()
 	old := m.states[master]
 	switch {
-	case old == changed && s.state != unknown,
-		s.state == looking && old != unknown,
-		s.state == changed && old != held && !s.stale:
+	case old == stateChanged && s.state != stateUnknown,
+		s.state == stateReading && old != stateUnknown,
+		s.state == stateChanged && old != stateHeld && !s.stale:
 		return
-	case s.state == free:
-		m.states[master] = held
+	case s.state == stateFree:
+		m.states[master] = stateHeld
 	default:
 		m.states[master] = s.state
 	}
 	m.settle()
 	switch {
-	case s.state == changed && m.count(changed) >= m.quorum:
-		m.report(QuorumChanged)
-	case s.state == changed:
-		m.report(SomeChanged)
-	case s.state == unknown && (old == held || old == changed):
-		m.report(Unwatched)
+	case s.state == stateChanged && m.count(stateChanged) >= m.quorum:
+		m.report(ReportQuorumChanged)
+	case s.state == stateChanged:
+		m.report(ReportSomeChanged)
+	case s.state == stateUnknown && (old == stateHeld || old == stateChanged):
+		m.report(ReportUnwatched)
 	}
 }

@@ -39,22 +39,22 @@ func TestChangeWatch(t *testing.T) {
 	absent, absentReports := mustWatchChange(t, w, "absent")
 	do(t, client, "SET", "k", "x")
 	existing, heldReports := mustWatchChange(t, w, "k")
-	if !absent.Watched() || !existing.Watched() {
+	if !absent.IsWatched() || !existing.IsWatched() {
 		t.Fatal("they are not watched")
 	}
 	do(t, client, "SET", "absent", "x")
-	wantReport(t, absentReports, QuorumChanged)
+	wantReport(t, absentReports, ReportQuorumChanged)
 	do(t, client, "PEXPIRE", "k", "100")
-	wantReport(t, heldReports, QuorumChanged)
+	wantReport(t, heldReports, ReportQuorumChanged)
 	second, secondReports := mustWatchChange(t, w, "k")
 	existing.Stop()
-	wantReport(t, secondReports, QuorumChanged) // the key expires
+	wantReport(t, secondReports, ReportQuorumChanged) // the key expires
 	third, thirdReports := mustWatchChange(t, w, "k")
 	second.Stop()
 	w.Close()
-	wantReport(t, thirdReports, Unwatched)
-	wantReport(t, absentReports, Unwatched)
-	if third.Watched() || len(heldReports)+len(secondReports) > 0 {
+	wantReport(t, thirdReports, ReportUnwatched)
+	wantReport(t, absentReports, ReportUnwatched)
+	if third.IsWatched() || len(heldReports)+len(secondReports) > 0 {
 		t.Error("there are more reports")
 	}
 	third.Stop()
@@ -67,18 +67,18 @@ func TestChangeWatch(t *testing.T) {
 // TestChangeWatchUnwatched checks that a ChangeWatch settles if its key cannot be watched.
 func TestChangeWatchUnwatched(t *testing.T) {
 	w, _, client := newRealWatcher(t)
-	long, _ := mustWatchChange(t, w, strings.Repeat("k", longestKey+1))
+	long, _ := mustWatchChange(t, w, strings.Repeat("k", maxKeyLength+1))
 	do(t, client, "ACL", "SETUSER", "default", "-client|tracking")
 	refused, _ := mustWatchChange(t, w, "k")
 	for _, m := range []*ChangeWatch{long, refused} {
-		if m.Watched() {
+		if m.IsWatched() {
 			t.Error("it is watched")
 		}
 		m.Stop()
 	}
 	w.Close()
 	closed, _ := mustWatchChange(t, w, "k")
-	if closed.Watched() {
+	if closed.IsWatched() {
 		t.Error("it is watched after the end")
 	}
 }
@@ -86,35 +86,35 @@ func TestChangeWatchUnwatched(t *testing.T) {
 // TestChangeWatchUpdates checks the reports for observations of three masters, one after the other.
 func TestChangeWatchUpdates(t *testing.T) {
 	observed := func(s state) observation { return observation{state: s} }
-	staleLook := observation{state: changed, stale: true}
+	staleLook := observation{state: stateChanged, stale: true}
 	for name, test := range map[string]struct {
 		updates []observation // of master 0, 1, 2, 0 …
 		settled bool
 		watched bool
 		want    []Report
 	}{
-		"a majority is armed": {[]observation{observed(held), observed(free)}, true, true, nil},
-		"one master is armed": {[]observation{observed(held)}, false, false, nil},
-		"two are unknown":     {[]observation{observed(held), observed(unknown), observed(unknown)}, true, false, nil},
-		"changes before the looks": {[]observation{observed(changed), observed(changed), observed(changed), observed(held), observed(held)}, true,
+		"a majority is armed": {[]observation{observed(stateHeld), observed(stateFree)}, true, true, nil},
+		"one master is armed": {[]observation{observed(stateHeld)}, false, false, nil},
+		"two are unknown":     {[]observation{observed(stateHeld), observed(stateUnknown), observed(stateUnknown)}, true, false, nil},
+		"changes before the looks": {[]observation{observed(stateChanged), observed(stateChanged), observed(stateChanged), observed(stateHeld), observed(stateHeld)}, true,
 			true, nil},
-		"a look that is stale": {[]observation{staleLook, observed(held)}, true, true, []Report{SomeChanged}},
-		"a change": {[]observation{observed(held), observed(held), observed(held), observed(changed)}, true, true,
-			[]Report{SomeChanged}},
-		"a change before another look": {[]observation{observed(held), observed(held), observed(held), observed(changed), observed(held), observed(held)},
-			true, true, []Report{SomeChanged}},
-		"two changes": {[]observation{observed(held), observed(held), observed(held), observed(changed), observed(changed)}, true,
-			true, []Report{SomeChanged, QuorumChanged}},
-		"one master is lost": {[]observation{observed(held), observed(held), observed(held), observed(unknown)}, true, true,
-			[]Report{Unwatched}},
+		"a look that is stale": {[]observation{staleLook, observed(stateHeld)}, true, true, []Report{ReportSomeChanged}},
+		"a change": {[]observation{observed(stateHeld), observed(stateHeld), observed(stateHeld), observed(stateChanged)}, true, true,
+			[]Report{ReportSomeChanged}},
+		"a change before another look": {[]observation{observed(stateHeld), observed(stateHeld), observed(stateHeld), observed(stateChanged), observed(stateHeld), observed(stateHeld)},
+			true, true, []Report{ReportSomeChanged}},
+		"two changes": {[]observation{observed(stateHeld), observed(stateHeld), observed(stateHeld), observed(stateChanged), observed(stateChanged)}, true,
+			true, []Report{ReportSomeChanged, ReportQuorumChanged}},
+		"one master is lost": {[]observation{observed(stateHeld), observed(stateHeld), observed(stateHeld), observed(stateUnknown)}, true, true,
+			[]Report{ReportUnwatched}},
 		"one master is lost and comes back": {
-			[]observation{observed(held), observed(held), observed(unknown), observed(held), observed(held), observed(looking), observed(held), observed(held), observed(free)},
+			[]observation{observed(stateHeld), observed(stateHeld), observed(stateUnknown), observed(stateHeld), observed(stateHeld), observed(stateReading), observed(stateHeld), observed(stateHeld), observed(stateFree)},
 			true, true, nil},
-		"one master is lost after a change, and not armed again": {[]observation{observed(held), observed(held), observed(unknown), observed(changed), observed(unknown)},
-			true, false, []Report{SomeChanged, Unwatched}},
+		"one master is lost after a change, and not armed again": {[]observation{observed(stateHeld), observed(stateHeld), observed(stateUnknown), observed(stateChanged), observed(stateUnknown)},
+			true, false, []Report{ReportSomeChanged, ReportUnwatched}},
 	} {
 		var reports []Report
-		m := &ChangeWatch{quorum: 2, states: []state{looking, looking, looking}, settled: make(chan struct{}),
+		m := &ChangeWatch{quorum: 2, states: []state{stateReading, stateReading, stateReading}, settled: make(chan struct{}),
 			report: func(n Report) { reports = append(reports, n) }}
 		for i, s := range test.updates {
 			m.update(i%3, s)
@@ -125,8 +125,8 @@ func TestChangeWatchUpdates(t *testing.T) {
 			settled = true
 		default:
 		}
-		if settled != test.settled || m.Watched() != test.watched || len(reports) != len(test.want) {
-			t.Errorf("%s: settled %v, watched %v, %v", name, settled, m.Watched(), reports)
+		if settled != test.settled || m.IsWatched() != test.watched || len(reports) != len(test.want) {
+			t.Errorf("%s: settled %v, watched %v, %v", name, settled, m.IsWatched(), reports)
 			continue
 		}
 		for i := range reports {

@@ -9,16 +9,16 @@ import (
 type state byte
 
 const (
-	// unknown means that the master is not watched.
-	unknown state = iota
-	// looking means that a look is in progress.
-	looking
-	// held means that the key holds a lock, and the master will report the next change.
-	held
-	// free means that the key held no lock at the look.
-	free
-	// changed means that the key has changed since the look.
-	changed
+	// stateUnknown means that the master is not watched.
+	stateUnknown state = iota
+	// stateReading means that a look is in progress.
+	stateReading
+	// stateHeld means that the key holds a lock, and the master will report the next change.
+	stateHeld
+	// stateFree means that the key held no lock at the look.
+	stateFree
+	// stateChanged means that the key has changed since the look.
+	stateChanged
 )
 
 // observation holds the state of a key on one master and, if a lock is held, its expiry (zero:
@@ -52,10 +52,10 @@ type View struct {
 	// Expiry is, with Held, the time when so many locks have expired that a try can succeed; zero:
 	// unknown.
 	Expiry time.Time
-	// SomeChanged is set if some masters reported a change, but too few for Changed.
+	// ReportSomeChanged is set if some masters reported a change, but too few for Changed.
 	SomeChanged bool
-	// Looking is set if looks are in progress.
-	Looking bool
+	// Reading is set if looks are in progress.
+	Reading bool
 	// PartlyWatched is set, in the view of an alarm for any change, if some masters are not
 	// watched.
 	PartlyWatched bool
@@ -63,46 +63,46 @@ type View struct {
 
 // evaluate returns the view for the observations. quorum is the size of a majority.
 func evaluate(observations []observation, quorum int, now time.Time) View {
-	var count [changed + 1]int
+	var count [stateChanged + 1]int
 	var expiries []time.Time
 	for _, s := range observations {
 		switch {
-		case s.state == held && !s.expiry.IsZero() && !s.expiry.After(now):
-			count[changed]++
+		case s.state == stateHeld && !s.expiry.IsZero() && !s.expiry.After(now):
+			count[stateChanged]++
 			continue
-		case s.state == held && !s.expiry.IsZero():
+		case s.state == stateHeld && !s.expiry.IsZero():
 			expiries = append(expiries, s.expiry)
 		}
 		count[s.state]++
 	}
-	v := View{Looking: count[looking] > 0}
+	v := View{Reading: count[stateReading] > 0}
 	switch {
-	case count[free] >= quorum:
+	case count[stateFree] >= quorum:
 		v.Verdict = Free
-	case count[free]+count[changed] >= quorum:
+	case count[stateFree]+count[stateChanged] >= quorum:
 		v.Verdict = Changed
-	case count[held] > max(0, len(observations)-quorum):
-		v.Verdict, v.SomeChanged = Held, count[changed] > 0
-		v.Expiry = expiryOf(expiries, quorum-count[free])
+	case count[stateHeld] > max(0, len(observations)-quorum):
+		v.Verdict, v.SomeChanged = Held, count[stateChanged] > 0
+		v.Expiry = expiryOf(expiries, quorum-count[stateFree])
 	default:
-		v.SomeChanged = count[changed] > 0
+		v.SomeChanged = count[stateChanged] > 0
 	}
 	return v
 }
 
 // evaluateChange returns the view for an alarm for any change. Held means that a majority of the
 // masters answered a look, and no master reported a change since. Changed means that a master
-// reported a change. SomeChanged is set if fewer than a majority reported a change.
+// reported a change. ReportSomeChanged is set if fewer than a majority reported a change.
 func evaluateChange(observations []observation, quorum int, _ time.Time) View {
-	var count [changed + 1]int
+	var count [stateChanged + 1]int
 	for _, s := range observations {
 		count[s.state]++
 	}
-	v := View{Looking: count[looking] > 0, PartlyWatched: count[unknown] > 0}
+	v := View{Reading: count[stateReading] > 0, PartlyWatched: count[stateUnknown] > 0}
 	switch {
-	case count[changed] > 0:
-		v.Verdict, v.SomeChanged = Changed, count[changed] < quorum
-	case count[held]+count[free] >= quorum:
+	case count[stateChanged] > 0:
+		v.Verdict, v.SomeChanged = Changed, count[stateChanged] < quorum
+	case count[stateHeld]+count[stateFree] >= quorum:
 		v.Verdict = Held
 	}
 	return v

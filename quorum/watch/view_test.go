@@ -9,15 +9,15 @@ import (
 func TestEvaluate(t *testing.T) {
 	now := time.Unix(1000, 0)
 	in := func(s int) time.Time { return now.Add(time.Duration(s) * time.Second) }
-	heldUntil := func(s int) observation { return observation{state: held, expiry: in(s)} }
-	endless, unwatched := observation{state: held}, observation{}
-	f, c, a := observation{state: free}, observation{state: changed}, observation{state: looking}
+	heldUntil := func(s int) observation { return observation{state: stateHeld, expiry: in(s)} }
+	endless, unwatched := observation{state: stateHeld}, observation{}
+	f, c, a := observation{state: stateFree}, observation{state: stateChanged}, observation{state: stateReading}
 	for name, test := range map[string]struct {
 		observations []observation
 		want         View
 	}{
 		"nothing is known":    {[]observation{unwatched, unwatched, unwatched}, View{}},
-		"looks are under way": {[]observation{a, a, unwatched}, View{Looking: true}},
+		"looks are under way": {[]observation{a, a, unwatched}, View{Reading: true}},
 		"all hold it":         {[]observation{heldUntil(3), heldUntil(1), heldUntil(2)}, View{Verdict: Held, Expiry: in(2)}},
 		"the third end of five": {[]observation{heldUntil(5), heldUntil(4), heldUntil(3), heldUntil(2), heldUntil(1)},
 			View{Verdict: Held, Expiry: in(3)}},
@@ -48,15 +48,15 @@ func TestEvaluate(t *testing.T) {
 // TestEvaluateChange checks that the verdict is Held while a majority of the masters has answered a
 // look, and no master has reported a change.
 func TestEvaluateChange(t *testing.T) {
-	past := observation{state: held, expiry: time.Unix(1, 0)}
-	endless, unwatched := observation{state: held}, observation{}
-	f, c, a := observation{state: free}, observation{state: changed}, observation{state: looking}
+	past := observation{state: stateHeld, expiry: time.Unix(1, 0)}
+	endless, unwatched := observation{state: stateHeld}, observation{}
+	f, c, a := observation{state: stateFree}, observation{state: stateChanged}, observation{state: stateReading}
 	for name, test := range map[string]struct {
 		observations []observation
 		want         View
 	}{
 		"nothing is known":                 {[]observation{unwatched, unwatched, unwatched}, View{PartlyWatched: true}},
-		"looks are under way":              {[]observation{a, a, unwatched}, View{Looking: true, PartlyWatched: true}},
+		"looks are under way":              {[]observation{a, a, unwatched}, View{Reading: true, PartlyWatched: true}},
 		"the key is absent":                {[]observation{f, f, f}, View{Verdict: Held}},
 		"the key exists":                   {[]observation{endless, past, f}, View{Verdict: Held}},
 		"one master is not watched":        {[]observation{f, f, unwatched}, View{Verdict: Held, PartlyWatched: true}},
@@ -64,7 +64,7 @@ func TestEvaluateChange(t *testing.T) {
 		"one master reported a change":     {[]observation{f, f, c}, View{Verdict: Changed, SomeChanged: true}},
 		"a majority reported it":           {[]observation{c, f, c}, View{Verdict: Changed}},
 		"a change, and one master is not watched": {[]observation{c, unwatched, a}, View{Verdict: Changed, SomeChanged: true,
-			Looking: true, PartlyWatched: true}},
+			Reading: true, PartlyWatched: true}},
 	} {
 		if got := evaluateChange(test.observations, len(test.observations)/2+1, time.Unix(1000, 0)); got != test.want {
 			t.Errorf("%s: %+v, want %+v", name, got, test.want)

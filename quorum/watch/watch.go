@@ -55,9 +55,9 @@ func (w *watch) addChangeWatch(m *ChangeWatch) {
 	defer w.mu.Unlock()
 	switch {
 	case w.conn != nil:
-		w.conn.ask(look{key: m.key})
+		w.conn.ask(readRequest{key: m.key})
 	case w.cause != nil, w.server.IsDown():
-		m.update(w.master, observation{state: unknown})
+		m.update(w.master, observation{state: stateUnknown})
 	}
 }
 
@@ -77,7 +77,7 @@ func (w *watch) remove(key string, target listener) {
 }
 
 // ask requests a look from the master, and reports whether the master is connected.
-func (w *watch) ask(l look) bool {
+func (w *watch) ask(l readRequest) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.conn == nil {
@@ -111,7 +111,7 @@ func (w *watch) updateAll(s observation) {
 func (w *watch) run() {
 	ctx := w.watcher.ctx
 	pushconn.Reconnector{
-		Server: w.server, Rand: w.watcher.opts.Rand, OnEnd: w.disconnected,
+		Server: w.server, Rand: w.watcher.opts.Rand, OnEnd: w.onDisconnected,
 		Wanted:  func() bool { return w.keepRunning(ctx) },
 		Connect: func() error { return w.connectAndRead(ctx) },
 	}.Run(ctx)
@@ -138,27 +138,27 @@ func (w *watch) connectAndRead(ctx context.Context) error {
 		return err
 	}
 	w.watcher.tasks.Go(l.write)
-	w.connected(l)
+	w.onConnected(l)
 	return l.read()
 }
 
-// connected registers a connection, and looks at all keys with listeners, because changes since the
-// last connection were not reported.
-func (w *watch) connected(l *connection) {
+// onConnected registers a connection, and looks at all keys with listeners, because changes since
+// the last connection were not reported.
+func (w *watch) onConnected(l *connection) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.conn, w.cause, w.lastRefusal = l, nil, ""
 	for key, ofKey := range w.listeners {
 		for _, target := range ofKey {
-			target.update(w.master, observation{state: looking})
+			target.update(w.master, observation{state: stateReading})
 		}
-		l.ask(look{key: key})
+		l.ask(readRequest{key: key})
 	}
 }
 
-// disconnected handles the end of a connection, or a failed attempt. From then on the state of the
-// keys on the master is unknown.
-func (w *watch) disconnected(err error) {
+// onDisconnected handles the end of a connection, or a failed attempt. From then on the state of
+// the keys on the master is unknown.
+func (w *watch) onDisconnected(err error) {
 	w.mu.Lock()
 	w.conn, w.cause = nil, err
 	warn := pushconn.IsRefusal(err) && w.lastRefusal != err.Error()
@@ -166,7 +166,7 @@ func (w *watch) disconnected(err error) {
 		w.lastRefusal = err.Error()
 	}
 	w.mu.Unlock()
-	w.updateAll(observation{state: unknown})
+	w.updateAll(observation{state: stateUnknown})
 	if panicErr := new(contained.PanicError); errors.As(err, &panicErr) {
 		w.watcher.opts.Logger.Error("watch failed", "master", w.server.Name(), "cause", panicErr)
 	}
@@ -202,5 +202,5 @@ func (w *watch) status() (keys int, err error) {
 func (w *watch) isIdle(now time.Time) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return len(w.listeners) == 0 && now.Sub(w.idleSince) >= pushconn.Linger
+	return len(w.listeners) == 0 && now.Sub(w.idleSince) >= pushconn.IdleTimeout
 }

@@ -18,8 +18,8 @@ import (
 type server struct {
 	dial func() (net.Conn, error)
 
-	mu     sync.Mutex
-	dialed int
+	mu        sync.Mutex
+	dialCount int
 }
 
 func (*server) Name() string { return "m" }
@@ -27,7 +27,7 @@ func (*server) IsDown() bool { return false }
 
 func (s *server) Watch(_ context.Context, db int) (net.Conn, error) {
 	s.mu.Lock()
-	s.dialed++
+	s.dialCount++
 	s.mu.Unlock()
 	conn, err := s.dial()
 	if err != nil || db == 0 {
@@ -69,7 +69,7 @@ func awaitVerdict(t *testing.T, a *Alarm, want Verdict) View {
 	deadline := time.After(30 * time.Second)
 	for {
 		v := a.View(time.Now())
-		if v.Verdict == want && !v.Looking {
+		if v.Verdict == want && !v.Reading {
 			return v
 		}
 		select {
@@ -80,8 +80,8 @@ func awaitVerdict(t *testing.T, a *Alarm, want Verdict) View {
 	}
 }
 
-// lookForVerdict looks at the key, and waits for a verdict.
-func lookForVerdict(t *testing.T, a *Alarm, want Verdict) View {
+// pollForVerdict looks at the key, and waits for a verdict.
+func pollForVerdict(t *testing.T, a *Alarm, want Verdict) View {
 	t.Helper()
 	a.Read(time.Now())
 	return awaitVerdict(t, a, want)
@@ -122,7 +122,7 @@ func TestChanges(t *testing.T) {
 	} {
 		do(t, client, "SET", "k", "token", "PX", "60000")
 		a := w.NewAlarm(0, "k")
-		if v := lookForVerdict(t, a, Held); v.Expiry.Before(time.Now().Add(30*time.Second)) ||
+		if v := pollForVerdict(t, a, Held); v.Expiry.Before(time.Now().Add(30*time.Second)) ||
 			v.Expiry.After(time.Now().Add(61*time.Second)) {
 			t.Errorf("%s: the end is in %v", test.name, time.Until(v.Expiry))
 		}
@@ -132,7 +132,7 @@ func TestChanges(t *testing.T) {
 		if test.name == "the end of the lease" {
 			time.Sleep(2 * time.Millisecond) // until the lease has expired
 		}
-		lookForVerdict(t, a, test.want)
+		pollForVerdict(t, a, test.want)
 		a.Stop()
 		do(t, client, "DEL", "k")
 	}
@@ -143,14 +143,14 @@ func TestChanges(t *testing.T) {
 func TestPut(t *testing.T) {
 	w, _, client := newRealWatcher(t)
 	a := w.NewAlarm(0, "k")
-	lookForVerdict(t, a, Free)
+	pollForVerdict(t, a, Free)
 	for _, change := range [][]string{{"SET", "k", "y", "XX"}, {"DEL", "k"}, nil} {
 		if unwatched := a.Put("x", time.Minute); len(unwatched) != 0 {
 			t.Fatalf("not put on %v", unwatched)
 		}
 		for looking := true; looking; {
 			v := a.View(time.Now())
-			if looking = v.Looking; v.Verdict == Changed || v.Verdict == Free {
+			if looking = v.Reading; v.Verdict == Changed || v.Verdict == Free {
 				t.Fatalf("%+v", v)
 			}
 		}
@@ -175,25 +175,25 @@ func TestPut(t *testing.T) {
 	}
 }
 
-// TestOtherDatabase checks that a key of the same name in another database is another key.
-func TestOtherDatabase(t *testing.T) {
+// TestDifferentDatabase checks that a key of the same name in another database is another key.
+func TestDifferentDatabase(t *testing.T) {
 	w, _, client := newRealWatcher(t)
 	do(t, client, "SET", "k", "token")
-	lookForVerdict(t, w.NewAlarm(1, "k"), Free)
+	pollForVerdict(t, w.NewAlarm(1, "k"), Free)
 	a := w.NewAlarm(0, "k")
-	if v := lookForVerdict(t, a, Held); !v.Expiry.IsZero() {
+	if v := pollForVerdict(t, a, Held); !v.Expiry.IsZero() {
 		t.Errorf("a key without expiry: %+v", v)
 	}
 }
 
-// TestKilled checks that a watch looks at all keys again after its connection was killed, so that
-// it misses no change.
-func TestKilled(t *testing.T) {
+// TestKilledConnection checks that a watch looks at all keys again after its connection was killed,
+// so that it misses no change.
+func TestKilledConnection(t *testing.T) {
 	w, s, client := newRealWatcher(t)
 	do(t, client, "MSET", "a", "x", "b", "x")
 	a, b := w.NewAlarm(0, "a"), w.NewAlarm(0, "b")
-	lookForVerdict(t, a, Held)
-	lookForVerdict(t, b, Held)
+	pollForVerdict(t, a, Held)
+	pollForVerdict(t, b, Held)
 	do(t, client, "MULTI")
 	do(t, client, "CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
 	do(t, client, "DEL", "a")
@@ -202,18 +202,18 @@ func TestKilled(t *testing.T) {
 	awaitVerdict(t, b, Held)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.dialed < 2 {
+	if s.dialCount < 2 {
 		t.Error("the connection was not killed")
 	}
 }
 
-// TestIdleMasterIsSentNothing checks that a watched key costs its looks, and then only PINGs.
-func TestIdleMasterIsSentNothing(t *testing.T) {
+// TestIdleMaster checks that a watched key costs its looks, and then only PINGs.
+func TestIdleMaster(t *testing.T) {
 	w, _, client := newRealWatcher(t)
 	for i := range 100 {
 		key := "k" + strings.Repeat("x", i)
 		do(t, client, "SET", key, "token")
-		lookForVerdict(t, w.NewAlarm(0, key), Held)
+		pollForVerdict(t, w.NewAlarm(0, key), Held)
 	}
 	do(t, client, "CONFIG", "RESETSTAT")
 	time.Sleep(1500 * time.Millisecond) // watches send no looks meanwhile
@@ -233,9 +233,9 @@ func TestIdleMasterIsSentNothing(t *testing.T) {
 	}
 }
 
-// TestRefused checks a master that refuses a command of the watch. The verdict is Unclear, and
-// Statuses returns the cause.
-func TestRefused(t *testing.T) {
+// TestRefusedConnection checks a master that refuses a command of the watch. The verdict is
+// Unclear, and Statuses returns the cause.
+func TestRefusedConnection(t *testing.T) {
 	w, _, client := newRealWatcher(t)
 	for _, right := range []string{"-client|tracking", "-pttl", "-getrange"} {
 		do(t, client, "ACL", "SETUSER", "default", "+@all", right)
@@ -265,7 +265,7 @@ const greeting = "%1\r\n+proto\r\n:3\r\n+OK\r\n"
 // look with the text.
 func newFakeMaster(text string) *server {
 	return &server{dial: func() (net.Conn, error) {
-		return redistest.FakeServer(greeting, text),
+		return redistest.DialFakeServer(greeting, text),
 			nil
 	}} // the greeting answers HELLO and CLIENT TRACKING
 }
@@ -299,9 +299,9 @@ func TestUnexpectedMessages(t *testing.T) {
 	}
 }
 
-// TestStaleLook checks that a watch does not lose a change that the master reports between the two
+// TestStaleRead checks that a watch does not lose a change that the master reports between the two
 // replies to a look.
-func TestStaleLook(t *testing.T) {
+func TestStaleRead(t *testing.T) {
 	for name, test := range map[string]struct {
 		text string
 		want Verdict
@@ -321,16 +321,16 @@ func TestStaleLook(t *testing.T) {
 	}
 }
 
-// TestNothingIsKept checks that a watch keeps no state for keys without waiters.
-func TestNothingIsKept(t *testing.T) {
+// TestIdleWatcherMemory checks that a watch keeps no state for keys without waiters.
+func TestIdleWatcherMemory(t *testing.T) {
 	w, _, client := newRealWatcher(t)
 	first := w.NewAlarm(0, "another")
 	// While the watch connects, it may look at a key again after the key has changed.
-	lookForVerdict(t, first, Free)
+	pollForVerdict(t, first, Free)
 	first.Stop()
 	for range 3 {
 		a, b := w.NewAlarm(0, "k"), w.NewAlarm(0, "k")
-		lookForVerdict(t, a, Free)
+		pollForVerdict(t, a, Free)
 		do(t, client, "SET", "k", "x")
 		awaitVerdict(t, b, Changed) // both alarms get the report of one look
 		a.Stop()
@@ -348,10 +348,10 @@ func TestNothingIsKept(t *testing.T) {
 // TestLongKeys checks that a Watcher does not watch long keys.
 func TestLongKeys(t *testing.T) {
 	s := &server{dial: func() (net.Conn, error) { return nil, errors.New("dialled") }}
-	a := newTestWatcher(t, s).NewAlarm(0, strings.Repeat("k", longestKey+1))
+	a := newTestWatcher(t, s).NewAlarm(0, strings.Repeat("k", maxKeyLength+1))
 	a.Read(time.Now())
 	a.Stop()
-	if a.View(time.Now()) != (View{}) || s.dialed != 0 {
+	if a.View(time.Now()) != (View{}) || s.dialCount != 0 {
 		t.Error("it is watched")
 	}
 }

@@ -43,8 +43,8 @@ func New(opts Options) *Watcher {
 	return w
 }
 
-// longestKey is the maximum length of a watched key, in bytes.
-const longestKey = 64 << 10
+// maxKeyLength is the maximum length of a watched key, in bytes.
+const maxKeyLength = 64 << 10
 
 // NewAlarm sets an alarm for a key of a database. Its View is empty before the first look.
 func (w *Watcher) NewAlarm(db int, key string) *Alarm {
@@ -62,7 +62,7 @@ func (w *Watcher) newAlarm(
 ) *Alarm {
 	a := &Alarm{watcher: w, key: key, quorum: w.opts.Quorum, evaluate: evaluate, wakeup: wakeup,
 		observations: make([]observation, len(w.opts.Servers))}
-	if len(key) > longestKey {
+	if len(key) > maxKeyLength {
 		return a
 	}
 	a.watches = w.watches(db)

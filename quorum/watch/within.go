@@ -8,8 +8,9 @@ import (
 
 // Content describes the state of a key in a cell that it may share with other keys.
 type Content struct {
-	// Alone is set if the cell holds no other keys, so that reports about the cell concern the key.
-	Alone bool
+	// IsOnlyKey is set if the cell holds no other keys, so that reports about the cell concern the
+	// key.
+	IsOnlyKey bool
 	// Absent is set if the key does not exist.
 	Absent bool
 	// Expiry is the expiry of the key, which masters do not report; zero: never.
@@ -26,8 +27,8 @@ type KeyAlarm struct {
 	cancel context.CancelFunc
 
 	mu sync.Mutex
-	// lookNumber counts the looks. Each look needs a new read of the key.
-	lookNumber int
+	// readNumber counts the looks. Each look needs a new read of the key.
+	readNumber int
 	reading    bool
 	content    *Content // nil: not read since the last look
 }
@@ -51,8 +52,8 @@ func (a *KeyAlarm) View(now time.Time) View {
 		return v
 	case a.content == nil:
 		a.startRead()
-		return View{Looking: true}
-	case a.content.Alone:
+		return View{Reading: true}
+	case a.content.IsOnlyKey:
 		return v
 	case a.content.Absent:
 		return View{Verdict: Free}
@@ -67,7 +68,7 @@ func (a *KeyAlarm) startRead() {
 		return
 	}
 	a.reading = true
-	number := a.lookNumber
+	number := a.readNumber
 	a.watcher.start(func() {
 		content := a.read(a.ctx)
 		if a.storeRead(number, content) {
@@ -80,7 +81,7 @@ func (a *KeyAlarm) startRead() {
 func (a *KeyAlarm) storeRead(number int, content Content) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.lookNumber != number {
+	if a.readNumber != number {
 		return false
 	}
 	a.reading, a.content = false, &content
@@ -89,23 +90,23 @@ func (a *KeyAlarm) storeRead(number int, content Content) bool {
 
 // resetRead discards the result of the last read. Callers hold mu.
 func (a *KeyAlarm) resetRead() {
-	a.lookNumber++
+	a.readNumber++
 	a.reading, a.content = false, nil
 }
 
 // Read calls Alarm.Read, after which the alarm must read the key again.
 func (a *KeyAlarm) Read(now time.Time) {
-	a.resetForLook()
+	a.resetBeforeRead()
 	a.Alarm.Read(now)
 }
 
 // ReadAll calls Alarm.ReadAll, after which the alarm must read the key again.
 func (a *KeyAlarm) ReadAll() {
-	a.resetForLook()
+	a.resetBeforeRead()
 	a.Alarm.ReadAll()
 }
 
-func (a *KeyAlarm) resetForLook() {
+func (a *KeyAlarm) resetBeforeRead() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.resetRead()

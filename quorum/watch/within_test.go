@@ -22,7 +22,7 @@ func newKeyAlarm(t *testing.T, read func(context.Context) Content) *KeyAlarm {
 	a.observations = make([]observation, 5)
 	a.lastView = a.evaluate(a.observations, a.quorum, time.Now())
 	for i := range a.observations {
-		a.update(i, observation{state: held})
+		a.update(i, observation{state: stateHeld})
 	}
 	<-a.Changes()
 	return a
@@ -42,11 +42,11 @@ func TestKeyAlarm(t *testing.T) {
 		{Content{Expiry: expiry}, View{Verdict: Held, Expiry: expiry}},
 		{Content{}, View{Verdict: Held}},
 		{Content{Absent: true}, View{Verdict: Free}},
-		{Content{Alone: true}, View{Verdict: Held}},
+		{Content{IsOnlyKey: true}, View{Verdict: Held}},
 	} {
 		a.Read(now)
 		for range 2 { // the second call starts no other read
-			if v := a.View(now); v != (View{Looking: true}) {
+			if v := a.View(now); v != (View{Reading: true}) {
 				t.Fatalf("before it is read: %+v", v)
 			}
 		}
@@ -58,12 +58,12 @@ func TestKeyAlarm(t *testing.T) {
 			}
 		}
 	}
-	a.update(0, observation{state: changed})
+	a.update(0, observation{state: stateChanged})
 	if v := a.View(now); v.Verdict != Held || !v.SomeChanged {
 		t.Errorf("after a change: %+v", v)
 	}
-	a.update(0, observation{state: held})
-	if v := a.View(now); !v.Looking {
+	a.update(0, observation{state: stateHeld})
+	if v := a.View(now); !v.Reading {
 		t.Errorf("after a change that was looked at: %+v", v)
 	}
 	contents <- Content{}
@@ -92,8 +92,8 @@ func TestKeyAlarmLateRead(t *testing.T) {
 	}
 }
 
-// TestKeyAlarmStops checks that Stop cancels a read.
-func TestKeyAlarmStops(t *testing.T) {
+// TestStopOfKeyAlarm checks that Stop cancels a read.
+func TestStopOfKeyAlarm(t *testing.T) {
 	ended := make(chan struct{})
 	a := newKeyAlarm(t, func(ctx context.Context) Content { <-ctx.Done(); close(ended); return Content{} })
 	a.View(time.Now())

@@ -91,9 +91,9 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// TestCheckBegin checks the beginning of a command that is too long to be held in memory.
-// CheckBegin must deny the command if the rest could require a permission that the user lacks.
-func TestCheckBegin(t *testing.T) {
+// TestCheckPrefix checks the beginning of a command that is too long to be held in memory.
+// CheckPrefix must deny the command if the rest could require a permission that the user lacks.
+func TestCheckPrefix(t *testing.T) {
 	for _, c := range []struct {
 		rules, words string
 		total        int
@@ -111,7 +111,7 @@ func TestCheckBegin(t *testing.T) {
 		{"+@all &* ~*", "SUBSCRIBE a", 3, true},
 	} {
 		words := syntax.Bytes(strings.Split(c.words, " "))
-		if got := parseUser(t, c.rules).CheckBegin(words, c.total); (got.Cause == NoCause) != c.allowed {
+		if got := parseUser(t, c.rules).CheckPrefix(words, c.total); (got.Cause == NoCause) != c.allowed {
 			t.Errorf("%s: %q of %d: %q", c.rules, c.words, c.total, got.Error())
 		}
 	}
@@ -162,14 +162,14 @@ func TestCheckPassword(t *testing.T) {
 		if ok != c.want {
 			t.Errorf("%s: %q: %v", c.rules, c.password, ok)
 		}
-		if ok != (ok && parseUser(t, c.rules).AcceptsProof(proof)) {
+		if ok != (ok && parseUser(t, c.rules).AcceptsPasswordHash(proof)) {
 			t.Errorf("%s: the proof of the login is not accepted", c.rules)
 		}
 	}
 	proof, _ := parseUser(t, "on >alice").CheckPassword([]byte("alice"))
 	for rules, want := range map[string]bool{"on >alice >bob": true, "on >bob": false, "off >alice": false,
 		"on nopass": true, "on": false} {
-		if got := parseUser(t, rules).AcceptsProof(proof); got != want {
+		if got := parseUser(t, rules).AcceptsPasswordHash(proof); got != want {
 			t.Errorf("a client that logged in as alice is one of %s: %v", rules, got)
 		}
 	}
@@ -209,7 +209,7 @@ func TestSets(t *testing.T) {
 		return set
 	}
 	before := read("user ann on >a +get\nuser bob on >b\n")
-	if !before.IsOpen() || !before.Find("default").MayAll() {
+	if !before.IsOpen() || !before.Find("default").HasAllPermissions() {
 		t.Error("the default user is not open")
 	}
 	after := read("user default off\nuser bob on >b\n\nuser ann on >a +get +set\n")
@@ -226,16 +226,16 @@ func TestSets(t *testing.T) {
 	}
 }
 
-// TestErrorsAreLimited checks that a file that is not an ACL file gets an error of limited length.
-func TestErrorsAreLimited(t *testing.T) {
+// TestErrorLimit checks that a file that is not an ACL file gets an error of limited length.
+func TestErrorLimit(t *testing.T) {
 	_, err := Parse("f", strings.Repeat("x\n", 1_000_000), catalog())
 	if err == nil || len(err.Error()) > 10_000 || !strings.HasSuffix(err.Error(), " Further lines were not read.") {
 		t.Errorf("%.200v", err)
 	}
 }
 
-// TestErrorsRevealNoPassword checks that no error reveals a password.
-func TestErrorsRevealNoPassword(t *testing.T) {
+// TestPasswordsInErrors checks that no error reveals a password.
+func TestPasswordsInErrors(t *testing.T) {
 	for _, rules := range []string{">hush <hushhush", "#hush", "!hush", ">a hush", "hush", "(>hush)", "(>hush",
 		"on >hush bad", "~hush ~* ~hush"} {
 		_, err := Parse("f", "user ann "+rules, catalog())

@@ -39,14 +39,14 @@ type entry struct {
 
 // Catalog holds all commands that rules may name. It is immutable.
 type Catalog struct {
-	all    []*entry // by bit
-	byName map[string]*entry
+	entries []*entry // by bit
+	byName  map[string]*entry
 }
 
 // NewCatalog returns a catalog of Redis' commands and the proxy's own commands.
-func NewCatalog(own ...OwnCommand) *Catalog {
+func NewCatalog(ownCommands ...OwnCommand) *Catalog {
 	c := &Catalog{byName: map[string]*entry{}}
-	categories := spec.CategoriesIn()
+	categories := spec.CategoriesByName()
 	for known := range spec.All() {
 		in, categorized := categories[known.Name]
 		delete(categories, known.Name)
@@ -68,15 +68,15 @@ func NewCatalog(own ...OwnCommand) *Catalog {
 		}
 		c.add(e)
 	}
-	for _, o := range own {
+	for _, o := range ownCommands {
 		c.add(&entry{name: o.Name, categories: o.Categories, keys: o.Keys, isOwn: true, access: o.Access})
 	}
 	return c
 }
 
 func (c *Catalog) add(e *entry) {
-	e.bit = len(c.all)
-	c.all = append(c.all, e)
+	e.bit = len(c.entries)
+	c.entries = append(c.entries, e)
 	c.byName[e.name] = e
 }
 
@@ -87,7 +87,7 @@ func (c *Catalog) Names(category string) []string {
 		return nil
 	}
 	names := []string{}
-	for _, e := range c.all {
+	for _, e := range c.entries {
 		if e.categories&in != 0 {
 			names = append(names, e.name)
 		}

@@ -29,7 +29,7 @@ type Denial struct {
 	// Name is the name of the command, the key or the channel; empty if the key is unknown.
 	Name string
 
-	place int // index of the key or channel among the words
+	index int // index of the key or channel among the words
 }
 
 // Error returns the error reply; empty if there is no denial.
@@ -77,11 +77,11 @@ type keyUse struct {
 }
 
 // Check returns the reason why the user may not send a command of these words, if there is one.
-func (u *User) Check(words [][]byte) Denial { return u.CheckBegin(words, len(words)) }
+func (u *User) Check(words [][]byte) Denial { return u.CheckPrefix(words, len(words)) }
 
-// CheckBegin checks a command of total words by its first words. It denies the command if the
+// CheckPrefix checks a command of total words by its first words. It denies the command if the
 // missing words could require a permission that the user lacks.
-func (u *User) CheckBegin(words [][]byte, total int) Denial {
+func (u *User) CheckPrefix(words [][]byte, total int) Denial {
 	if u.rootSelector().allowsAll() {
 		return Denial{}
 	}
@@ -95,7 +95,7 @@ func (u *User) CheckBegin(words [][]byte, total int) Denial {
 		if d.Cause == NoCause {
 			return Denial{}
 		}
-		if d.Cause > closest.Cause || d.Cause == closest.Cause && d.place > closest.place {
+		if d.Cause > closest.Cause || d.Cause == closest.Cause && d.index > closest.index {
 			closest = d
 		}
 	}
@@ -121,7 +121,7 @@ func (c *Catalog) analyze(words [][]byte, total int) call {
 	if e.keys == nil {
 		return found
 	}
-	places, known := e.keys.Positions(words, total)
+	places, known := e.keys.Places(words, total)
 	found.isIncomplete = found.isIncomplete || !known || places.Last() >= len(words)
 	found.keys = keyUsesOf(e, words, places)
 	if len(words) < total {
@@ -142,23 +142,23 @@ func NeedsNoPermission(name []byte) bool {
 }
 
 // keyUsesOf returns the keys at these places, with the access to each.
-func keyUsesOf(e *entry, words [][]byte, places keys.Places) (all []keyUse) {
+func keyUsesOf(e *entry, words [][]byte, places keys.Places) (uses []keyUse) {
 	for i := range places.All() {
 		if i < len(words) {
-			all = append(all, keyUse{place: i})
+			uses = append(uses, keyUse{place: i})
 		}
 	}
-	slices.SortFunc(all, func(a, b keyUse) int { return a.place - b.place })
+	slices.SortFunc(uses, func(a, b keyUse) int { return a.place - b.place })
 	first, others := e.access, e.access
 	if !e.isOwn {
 		first, others = spec.AccessOf(e.name, words)
 	}
-	for i := range all {
-		if all[i].access = others; i == 0 {
-			all[i].access = first
+	for i := range uses {
+		if uses[i].access = others; i == 0 {
+			uses[i].access = first
 		}
 	}
-	return all
+	return uses
 }
 
 // channelsOf returns the places of a command's channels. globs is set if they are globs.
@@ -199,8 +199,8 @@ func (s *selector) check(c call) Denial {
 	return Denial{}
 }
 
-// MayAll reports whether the user has all permissions.
-func (u *User) MayAll() bool {
+// HasAllPermissions reports whether the user has all permissions.
+func (u *User) HasAllPermissions() bool {
 	return slices.ContainsFunc(u.selectors, (*selector).allowsAll)
 }
 
@@ -214,7 +214,7 @@ func (u *User) MayRead(key string) bool {
 // the user's permissions, but the upstream knows only the proxy's user. The error is empty if the
 // upstream may run the command.
 func (u *User) DeniedReason(words [][]byte) string {
-	if u.MayAll() {
+	if u.HasAllPermissions() {
 		return ""
 	}
 	switch name := syntax.Lower(words[0]); name {

@@ -39,7 +39,7 @@ func Parse(name, text string, catalog *Catalog) (*Set, error) {
 		return nil, errors.New(strings.Join(errorTexts, " "))
 	}
 	if s.byName[DefaultUser] == nil {
-		s.byName[DefaultUser] = openDefault(catalog)
+		s.byName[DefaultUser] = newDefaultUser(catalog)
 	}
 	return s, nil
 }
@@ -100,11 +100,11 @@ func joinSelectors(words []string) (ops []string, complete bool) {
 func (s *Set) Find(name string) *User { return s.byName[name] }
 
 // All returns the users, sorted by name.
-func (s *Set) All() (all []*User) {
+func (s *Set) All() (users []*User) {
 	for _, name := range slices.Sorted(maps.Keys(s.byName)) {
-		all = append(all, s.byName[name])
+		users = append(users, s.byName[name])
 	}
-	return all
+	return users
 }
 
 // Catalog returns the commands that the rules may name.

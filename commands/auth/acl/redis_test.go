@@ -55,9 +55,9 @@ func (r *aclServer) load(text string) string {
 	return strings.TrimSpace(reply)
 }
 
-// TestFilesEqualRedis checks that Redis accepts the same files as Parse, with the same
+// TestFilesLikeRedis checks that Redis accepts the same files as Parse, with the same
 // errors, and gives them the same meaning.
-func TestFilesEqualRedis(t *testing.T) {
+func TestFilesLikeRedis(t *testing.T) {
 	r := startACLServer(t)
 	for _, text := range []string{
 		"", "\n\n  \n", "# a comment\n", "user\n", "user \n", "users a on\n", "USER a on\n", " user a on \r\n",
@@ -142,9 +142,9 @@ multi|exec|discard|watch k1|watch other|unwatch|auth x|hello 3|reset|quit|script
 lmove k1 k2 left left|smove k1 b1 m|pfmerge k1 k2|pfcount k1 k2|msetnx k1 v k2 v|append k1 v|getdel k1|lpush k1 v|spop k1|zadd k1 1 m|zrange k1 0 1|dump k1|restore k1 0 x|touch k1`), "|")
 )
 
-// TestRandomUsersEqualRedis checks that, for random rules, Redis allows the same commands as Check,
+// TestRandomUsersLikeRedis checks that, for random rules, Redis allows the same commands as Check,
 // and refuses all other commands with the same error.
-func TestRandomUsersEqualRedis(t *testing.T) {
+func TestRandomUsersLikeRedis(t *testing.T) {
 	r, random, cat := startACLServer(t), rand.New(rand.NewPCG(1, 2)), catalog()
 	var all []string
 	for _, line := range commandSamples {
@@ -216,7 +216,7 @@ func FuzzParse(f *testing.F) {
 			if one != two {
 				t.Fatalf("%q: %q, but %q by %q", line, one, two, u.Describe())
 			}
-			if begin := u.CheckBegin(words, len(words)+1); begin.Cause == NoCause && one != "" {
+			if begin := u.CheckPrefix(words, len(words)+1); begin.Cause == NoCause && one != "" {
 				t.Fatalf("%q: its beginning is allowed, and it is not: %s", line, one)
 			}
 			u.DeniedReason(words)

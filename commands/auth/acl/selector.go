@@ -17,11 +17,11 @@ func (m ruleError) Error() string { return string(m) }
 
 // The errors in rules.
 const (
-	errSyntax    ruleError = "Syntax error"
-	errUnknown   ruleError = "Unknown command or category name in ACL"
-	errAfterKeys ruleError = "Adding a pattern after the * pattern (or the 'allkeys' flag) is not valid " +
+	errSyntax       ruleError = "Syntax error"
+	errUnknown      ruleError = "Unknown command or category name in ACL"
+	errAfterAllKeys ruleError = "Adding a pattern after the * pattern (or the 'allkeys' flag) is not valid " +
 		"and does not have any effect. Try 'resetkeys' to start with an empty list of patterns"
-	errAfterAll ruleError = "Adding a pattern after the * pattern (or the 'allchannels' flag) is not valid " +
+	errAfterAllChannels ruleError = "Adding a pattern after the * pattern (or the 'allchannels' flag) is not valid " +
 		"and does not have any effect. Try 'resetchannels' to start with an empty list of channels"
 	errNoPassword ruleError = "The password you are trying to remove from the user does not exist"
 	errHash       ruleError = "The password hash must be exactly 64 characters and contain only lowercase " +
@@ -90,7 +90,7 @@ func (s *selector) setAll(allowed bool) {
 	clear(s.allowed)
 	clear(s.firstArgs)
 	if allowed {
-		for _, e := range s.catalog.all {
+		for _, e := range s.catalog.entries {
 			s.allowed[e.bit] = true
 		}
 	}
@@ -102,7 +102,7 @@ func hasBlank(text string) bool { return strings.ContainsAny(text, " \t\n\v\f\r\
 // addKeys applies ~glob, %R~glob, %W~glob or %RW~glob.
 func (s *selector) addKeys(op string) error {
 	if s.allKeys {
-		return errAfterKeys
+		return errAfterAllKeys
 	}
 	access, glob := spec.ReadsValue|spec.ChangesValue, op[1:]
 	if op[0] == '%' {
@@ -134,7 +134,7 @@ func (s *selector) addKeys(op string) error {
 func (s *selector) addChannels(glob string) error {
 	switch {
 	case s.allChannels:
-		return errAfterAll
+		return errAfterAllChannels
 	case hasBlank(glob):
 		return errSyntax
 	case !slices.Contains(s.channels, glob):
@@ -150,7 +150,7 @@ func (s *selector) applyCategory(op string) error {
 		return errUnknown
 	}
 	allowed := op[0] == '+'
-	for _, e := range s.catalog.all {
+	for _, e := range s.catalog.entries {
 		if e.categories&in != 0 || !allowed && e.categories == 0 {
 			s.setCommand(e, allowed)
 		}

@@ -31,8 +31,9 @@ func newUser(name string, c *Catalog) *User {
 	return &User{Name: name, selectors: []*selector{newSelector(c)}}
 }
 
-// openDefault returns the default user for a file without one. As in Redis it has all permissions.
-func openDefault(c *Catalog) *User {
+// newDefaultUser returns the default user for a file without one. As in Redis it has all
+// permissions.
+func newDefaultUser(c *Catalog) *User {
 	u := newUser(DefaultUser, c)
 	for _, op := range []string{"on", "nopass", "~*", "&*", "+@all"} {
 		_ = u.apply(op)
@@ -120,24 +121,24 @@ func isHash(text string) bool {
 	return len(text) == 2*sha256.Size && strings.Trim(text, "0123456789abcdef") == ""
 }
 
-// Proof holds the hash of the password with which a client has logged in. It is empty if the login
-// needed no password. AcceptsProof uses it to check the login again.
-type Proof string
+// PasswordHash holds the hash of the password with which a client has logged in. It is empty if the
+// login needed no password. AcceptsPasswordHash uses it to check the login again.
+type PasswordHash string
 
 // CheckPassword reports whether a password is valid. The duration of the check does not reveal the
 // passwords.
-func (u *User) CheckPassword(password []byte) (proof Proof, ok bool) {
+func (u *User) CheckPassword(password []byte) (passwordHash PasswordHash, ok bool) {
 	given := hashOf(password)
 	for _, hash := range u.hashes {
 		if subtle.ConstantTimeCompare([]byte(given), []byte(hash)) == 1 {
-			proof, ok = Proof(given), true
+			passwordHash, ok = PasswordHash(given), true
 		}
 	}
-	return proof, u.Enabled && (ok || u.NoPass)
+	return passwordHash, u.Enabled && (ok || u.NoPass)
 }
 
-// AcceptsProof reports whether a login with this proof would still be accepted.
-func (u *User) AcceptsProof(proof Proof) bool {
+// AcceptsPasswordHash reports whether a login with this proof would still be accepted.
+func (u *User) AcceptsPasswordHash(proof PasswordHash) bool {
 	return u.Enabled && (u.NoPass || slices.Contains(u.hashes, string(proof)))
 }
 
@@ -173,9 +174,9 @@ func (u *User) Describe() string {
 type Rules struct{ Commands, Keys, Channels string }
 
 // Rules returns the rules without parentheses, then the rules of each selector in parentheses.
-func (u *User) Rules() (all []Rules) {
+func (u *User) Rules() (ruleSets []Rules) {
 	for _, s := range u.selectors {
-		all = append(all, Rules{s.describeCommands(), s.describeKeys(), s.describeChannels(false)})
+		ruleSets = append(ruleSets, Rules{s.describeCommands(), s.describeKeys(), s.describeChannels(false)})
 	}
-	return all
+	return ruleSets
 }

@@ -15,15 +15,15 @@ import (
 // Command returns the command ACL.
 func (u *Users) Command() *command.Command {
 	docs := command.DocsOf("server", "A container for Access List Control commands.", "6.0.0")
-	c := command.OfRedis("acl", u.subcommands().Run, docs)
-	c.RequiresLogin, c.Local = true, true
+	c := command.NewRedisCommand("acl", u.subcommands().Run, docs)
+	c.RequiresLogin, c.NeverForwarded = true, true
 	return c
 }
 
 func (u *Users) subcommands() command.Subcommands {
 	return command.Subcommands{
-		"whoami":  command.Sub(2, func(c command.Call) { c.Out.Bulk(c.Client.User) }),
-		"users":   command.Sub(2, u.names),
+		"whoami":  command.Sub(2, func(c command.Call) { c.Out.WriteBulk(c.Client.User) }),
+		"users":   command.Sub(2, u.listNames),
 		"list":    command.Sub(2, u.list),
 		"getuser": command.Sub(3, u.getUser),
 		"cat":     command.Sub(-2, u.cat),
@@ -37,16 +37,16 @@ func (u *Users) subcommands() command.Subcommands {
 }
 
 func refuseChange(c command.Call) {
-	c.Out.Error("ERR commands cannot change users: this proxy reads them from its acl-file; " +
+	c.Out.WriteError("ERR commands cannot change users: this proxy reads them from its acl-file; " +
 		"change the file, then reload it by ACL LOAD or SIGHUP")
 }
 
-func (u *Users) names(c command.Call) {
+func (u *Users) listNames(c command.Call) {
 	var names []string
 	for _, user := range u.Current().All() {
 		names = append(names, user.Name)
 	}
-	c.Out.Strings(names)
+	c.Out.WriteStrings(names)
 }
 
 func (u *Users) list(c command.Call) {
@@ -54,13 +54,13 @@ func (u *Users) list(c command.Call) {
 	for _, user := range u.Current().All() {
 		lines = append(lines, user.Describe())
 	}
-	c.Out.Strings(lines)
+	c.Out.WriteStrings(lines)
 }
 
 func (u *Users) getUser(c command.Call) {
 	user := u.Current().Find(string(c.Args[2]))
 	if user == nil {
-		c.Out.Null()
+		c.Out.WriteNull()
 		return
 	}
 	all := user.Rules()
@@ -79,15 +79,15 @@ func fieldsOf(rules acl.Rules) command.Fields {
 func (u *Users) cat(c command.Call) {
 	switch len(c.Args) {
 	case 2:
-		c.Out.Strings(spec.CategoryNames())
+		c.Out.WriteStrings(spec.CategoryNames())
 	case 3:
 		if names := u.catalog.Names(string(c.Args[2])); names != nil {
-			c.Out.Strings(names)
+			c.Out.WriteStrings(names)
 			return
 		}
-		c.Out.Error("ERR Unknown category '" + string(syntax.Excerpt(c.Args[2])) + "'")
+		c.Out.WriteError("ERR Unknown category '" + string(syntax.Excerpt(c.Args[2])) + "'")
 	default:
-		c.Out.Error("ERR unknown subcommand or wrong number of arguments for 'CAT'. Try ACL HELP.")
+		c.Out.WriteError("ERR unknown subcommand or wrong number of arguments for 'CAT'. Try ACL HELP.")
 	}
 }
 
@@ -96,27 +96,27 @@ func (u *Users) dryRun(c command.Call) {
 	cmd := spec.Find(words[0])
 	switch {
 	case user == nil:
-		c.Out.Error("ERR User '" + string(syntax.Excerpt(c.Args[2])) + "' not found")
+		c.Out.WriteError("ERR User '" + string(syntax.Excerpt(c.Args[2])) + "' not found")
 	case !u.catalog.Knows(words):
-		c.Out.Error("ERR Command '" + string(syntax.Excerpt(words[0])) + "' not found")
+		c.Out.WriteError("ERR Command '" + string(syntax.Excerpt(words[0])) + "' not found")
 	case cmd != nil && cmd.Arity != 0 && !syntax.FitsArity(cmd.Arity, len(words)):
-		c.Out.Error(syntax.WrongArity(cmd.Name))
+		c.Out.WriteError(syntax.WrongArity(cmd.Name))
 	default:
 		if text := user.Check(words).Describe(); text != "" {
-			c.Out.Bulk(text)
+			c.Out.WriteBulk(text)
 			return
 		}
-		c.Out.Status("OK")
+		c.Out.WriteStatus("OK")
 	}
 }
 
 func (u *Users) load(c command.Call) {
 	if err := u.Reload(); err != nil {
 		u.log.Error("ACL LOAD failed: the users are unchanged", "cause", err)
-		c.Out.Error("ERR " + loadFailure(err))
+		c.Out.WriteError("ERR " + loadFailure(err))
 		return
 	}
-	c.Out.Status("OK")
+	c.Out.WriteStatus("OK")
 }
 
 // loadFailure returns the text of the error of ACL LOAD, in Redis' wording.

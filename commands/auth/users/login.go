@@ -26,9 +26,9 @@ type Login struct {
 
 // identity holds a user, the set in which the login found it, and the proof of the login.
 type identity struct {
-	set   *acl.Set
-	user  *acl.User
-	proof acl.Proof
+	set          *acl.Set
+	user         *acl.User
+	passwordHash acl.PasswordHash
 }
 
 // NewLogin returns the state of a new client. The client is logged in as the default user if that
@@ -58,21 +58,21 @@ func (l *Login) User() *acl.User {
 		return current.user
 	}
 	user := set.Find(current.user.Name)
-	if user == nil || !user.AcceptsProof(current.proof) {
+	if user == nil || !user.AcceptsPasswordHash(current.passwordHash) {
 		return nil
 	}
-	l.identity.Store(&identity{set, user, current.proof})
+	l.identity.Store(&identity{set, user, current.passwordHash})
 	return user
 }
 
-// Ended reports whether the client had a login that is no longer valid.
-func (l *Login) Ended() bool {
+// HasEnded reports whether the client had a login that is no longer valid.
+func (l *Login) HasEnded() bool {
 	current := l.identity.Load()
 	if current == nil {
 		return false
 	}
 	user := l.users.Current().Find(current.user.Name)
-	return user == nil || !user.AcceptsProof(current.proof)
+	return user == nil || !user.AcceptsPasswordHash(current.passwordHash)
 }
 
 // Name returns the name of the user of the last login, or an empty string.
@@ -110,9 +110,9 @@ func (l *Login) Try(addr net.Addr, name string, password []byte) (errorReply str
 // for a known user. It is immutable.
 var unknownUser = acl.UserWithoutPassword()
 
-// LogName returns a user's name for the log. It hides an unknown name, which may be a password in
-// the wrong place.
-func (u *Users) LogName(name string) string {
+// NameForLog returns a user's name for the log. It hides an unknown name, which may be a password
+// in the wrong place.
+func (u *Users) NameForLog(name string) string {
 	if u.Current().Find(name) == nil {
 		return "(unknown)"
 	}

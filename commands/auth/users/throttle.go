@@ -17,8 +17,8 @@ const (
 	minPause, maxPause = 50 * time.Millisecond, time.Second
 	// maxWait limits how long a login waits for its turn.
 	maxWait = 5 * time.Second
-	// failureMemory is the time for which throttle remembers a failed login.
-	failureMemory = time.Minute
+	// failureRetention is the time for which throttle remembers a failed login.
+	failureRetention = time.Minute
 	// maxBuckets limits the number of buckets with failed logins in memory. Each bucket is an
 	// address with one of nameParts parts of the user names.
 	maxBuckets, nameParts = 4096, 16
@@ -97,11 +97,11 @@ func (t *throttle) recordFailure(now time.Time, addr net.Addr, name string) {
 	}
 }
 
-// find returns the failures of a bucket, or nil if it has none within failureMemory. The caller
+// find returns the failures of a bucket, or nil if it has none within failureRetention. The caller
 // holds mu.
 func (t *throttle) find(now time.Time, bucket string) *failures {
 	f, known := t.failuresByBucket.Get(bucket)
-	if !known || now.Sub(f.lastFailure) > failureMemory {
+	if !known || now.Sub(f.lastFailure) > failureRetention {
 		return nil
 	}
 	return f

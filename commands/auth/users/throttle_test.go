@@ -27,14 +27,14 @@ func TestThrottle(t *testing.T) {
 			t.Errorf("%s waits %v", name, wait)
 		}
 	}
-	if wait, _ := th.delay(now.Add(failureMemory+time.Second), addr, "app"); wait != 0 {
+	if wait, _ := th.delay(now.Add(failureRetention+time.Second), addr, "app"); wait != 0 {
 		t.Errorf("later it waits %v", wait)
 	}
 }
 
-// TestThrottleQueuesLogins checks that simultaneous logins queue, and that throttle rejects a login
+// TestThrottleQueue checks that simultaneous logins queue, and that throttle rejects a login
 // that would wait too long. A /64 network of IPv6 counts as one address.
-func TestThrottleQueuesLogins(t *testing.T) {
+func TestThrottleQueue(t *testing.T) {
 	th, now := newThrottle(), time.Unix(1000, 0)
 	for range 10 {
 		th.recordFailure(now, tcpAddr("2001:db8::1"), "app")
@@ -50,8 +50,8 @@ func TestThrottleQueuesLogins(t *testing.T) {
 	}
 }
 
-// TestThrottleIsBounded checks that the number of remembered addresses is limited.
-func TestThrottleIsBounded(t *testing.T) {
+// TestThrottleBucketLimit checks that the number of remembered addresses is limited.
+func TestThrottleBucketLimit(t *testing.T) {
 	th, now := newThrottle(), time.Unix(1000, 0)
 	for i := range 3 * maxBuckets {
 		th.recordFailure(now, tcpAddr(fmt.Sprintf("10.%d.%d.%d", i>>16, i>>8&255, i&255)), fmt.Sprint(i))

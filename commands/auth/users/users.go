@@ -17,7 +17,7 @@ type Users struct {
 	path     string
 	catalog  *acl.Catalog
 	log      *slog.Logger
-	now      atomic.Pointer[acl.Set]
+	current  atomic.Pointer[acl.Set]
 	throttle *throttle
 
 	mu       sync.Mutex // protects watchers, and serializes adopt
@@ -35,7 +35,7 @@ func Load(path string, catalog *acl.Catalog, log *slog.Logger) (*Users, error) {
 	if err != nil {
 		return nil, err
 	}
-	u.now.Store(set)
+	u.current.Store(set)
 	return u, nil
 }
 
@@ -48,7 +48,7 @@ func (u *Users) read() (*acl.Set, error) {
 }
 
 // Current returns the current users.
-func (u *Users) Current() *acl.Set { return u.now.Load() }
+func (u *Users) Current() *acl.Set { return u.current.Load() }
 
 // IsOpen reports whether clients need no login.
 func (u *Users) IsOpen() bool { return u.Current().IsOpen() }
@@ -70,7 +70,7 @@ func (u *Users) Prepare() (adopt func(), changed bool, err error) {
 	if err != nil {
 		return nil, false, err
 	}
-	before := u.now.Load()
+	before := u.current.Load()
 	set.ReuseUnchanged(before)
 	return func() { u.adopt(set) }, countChanged(set, changedSince(before, set)) > 0 || countRemoved(before, set) > 0, nil
 }
@@ -79,9 +79,9 @@ func (u *Users) Prepare() (adopt func(), changed bool, err error) {
 func (u *Users) adopt(set *acl.Set) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	before := u.now.Load()
+	before := u.current.Load()
 	set.ReuseUnchanged(before)
-	u.now.Store(set)
+	u.current.Store(set)
 	changed := changedSince(before, set)
 	for w := range u.watchers {
 		w.notify(changed)

@@ -21,16 +21,16 @@ type Pattern struct {
 // part holds a piece of a pattern without *. The piece is a text or, if it contains ? or [], a list
 // with one place for each character.
 type part struct {
-	text   string
-	places []uint32 // a character, anyCharacter, or firstSet plus the index of a set
+	text     string
+	matchers []uint32 // a character, anyCharacter, or firstSet plus the index of a set
 }
 
 const (
 	anyCharacter = 256
 	firstSet     = 257
-	// maxPerByte limits the average number of comparisons for each character of a name. A pattern
-	// with at most this many places after each * cannot exceed the limit.
-	maxPerByte = 64
+	// maxComparisonsPerByte limits the average number of comparisons for each character of a name.
+	// A pattern with at most this many places after each * cannot exceed the limit.
+	maxComparisonsPerByte = 64
 )
 
 // set is a set of characters.
@@ -41,25 +41,25 @@ func Compile(pattern string) *Pattern {
 	p := &Pattern{}
 	sets := map[string]uint32{}
 	var text []byte
-	var places []uint32
+	var matchers []uint32
 	endPart := func() {
-		p.parts = append(p.parts, part{string(text), places})
-		text, places = nil, nil
+		p.parts = append(p.parts, part{string(text), matchers})
+		text, matchers = nil, nil
 	}
 	addPlace := func(n uint32) {
-		if places == nil {
+		if matchers == nil {
 			for _, c := range text {
-				places = append(places, uint32(c))
+				matchers = append(matchers, uint32(c))
 			}
 			text = nil
 		}
-		places = append(places, n)
+		matchers = append(matchers, n)
 	}
 	for i := 0; i < len(pattern); {
 		size := 1
 		c := pattern[i]
 		switch {
-		case c == '*' && i > 0 && pattern[i-1] == '*' && text == nil && places == nil:
+		case c == '*' && i > 0 && pattern[i-1] == '*' && text == nil && matchers == nil:
 			// A repeated * has no effect.
 		case c == '*':
 			endPart()
@@ -78,7 +78,7 @@ func Compile(pattern string) *Pattern {
 			if c == '\\' && i+1 < len(pattern) {
 				size, c = 2, pattern[i+1]
 			}
-			if places != nil {
+			if matchers != nil {
 				addPlace(uint32(c))
 			} else {
 				text = append(text, c)
@@ -94,7 +94,7 @@ func Compile(pattern string) *Pattern {
 func (p *Pattern) Size() int {
 	size := int(unsafe.Sizeof(*p)) + cap(p.parts)*int(unsafe.Sizeof(part{})) + cap(p.sets)*int(unsafe.Sizeof(set{}))
 	for _, part := range p.parts {
-		size += len(part.text) + 4*cap(part.places)
+		size += len(part.text) + 4*cap(part.matchers)
 	}
 	return size
 }
@@ -113,7 +113,7 @@ func (p *Pattern) Match(name string) (bool, error) {
 		return false, nil
 	}
 	name = name[:len(name)-last.size()]
-	budget := maxPerByte * len(name)
+	budget := maxComparisonsPerByte * len(name)
 	for _, middle := range p.parts[1 : len(p.parts)-1] {
 		at := p.index(middle, name, &budget)
 		switch {
@@ -127,17 +127,17 @@ func (p *Pattern) Match(name string) (bool, error) {
 	return true, nil
 }
 
-func (p part) size() int { return len(p.text) + len(p.places) }
+func (p part) size() int { return len(p.text) + len(p.matchers) }
 
 // index returns the first index of a part in a name, or -1. For a part with places, it subtracts
 // the number of comparisons from budget, and stops when budget is negative.
 func (p *Pattern) index(needle part, name string, budget *int) int {
-	if needle.places == nil {
+	if needle.matchers == nil {
 		return clib.Index(name, needle.text)
 	}
-	for at := 0; at+len(needle.places) <= len(name); at++ {
-		n := p.countMatching(needle.places, name[at:])
-		if n == len(needle.places) {
+	for at := 0; at+len(needle.matchers) <= len(name); at++ {
+		n := p.countMatching(needle.matchers, name[at:])
+		if n == len(needle.matchers) {
 			return at
 		}
 		if *budget -= n + 1; *budget < 0 {
@@ -152,7 +152,7 @@ func (p *Pattern) hasPrefix(prefix part, name string) bool {
 	if prefix.size() > len(name) {
 		return false
 	}
-	return strings.HasPrefix(name, prefix.text) && p.countMatching(prefix.places, name) == len(prefix.places)
+	return strings.HasPrefix(name, prefix.text) && p.countMatching(prefix.matchers, name) == len(prefix.matchers)
 }
 
 // countMatching returns how many places match the beginning of a name.

@@ -29,8 +29,8 @@ func Prefix(glob string) string {
 	return glob
 }
 
-// Any reports whether there is a pattern.
-func (l Patterns) Any() bool { return len(l.globs) > 0 }
+// HasPatterns reports whether there is a pattern.
+func (l Patterns) HasPatterns() bool { return len(l.globs) > 0 }
 
 // Match reports whether a key is a lock key. It allocates nothing, and decides about most keys by
 // their first bytes.
@@ -45,10 +45,10 @@ func (l Patterns) Match(key []byte) bool {
 
 // MayMatch reports whether a key that begins with these bytes may be a lock key. It is for keys
 // that are too long to be held in memory.
-func (l Patterns) MayMatch(begin []byte) bool {
+func (l Patterns) MayMatch(prefix []byte) bool {
 	for _, g := range l.globs {
-		n := min(len(begin), len(g.prefix))
-		if string(begin[:n]) == g.prefix[:n] && (g.rest != "" || len(begin) <= len(g.prefix)) {
+		n := min(len(prefix), len(g.prefix))
+		if string(prefix[:n]) == g.prefix[:n] && (g.rest != "" || len(prefix) <= len(g.prefix)) {
 			return true
 		}
 	}
@@ -79,19 +79,19 @@ func (g glob) matchRest(rest []byte) bool {
 
 // Split returns the indexes of the first lock key and of the first other key among the words at
 // these places. An index is -1 if there is no such key.
-func (l Patterns) Split(words [][]byte, places Places) (lock, other int) {
-	lock, other = -1, -1
+func (l Patterns) Split(words [][]byte, places Places) (lockIndex, otherIndex int) {
+	lockIndex, otherIndex = -1, -1
 	for i := range places.All() {
 		switch {
 		case i >= len(words):
-			return lock, other
+			return lockIndex, otherIndex
 		case l.Match(words[i]):
-			if lock < 0 {
-				lock = i
+			if lockIndex < 0 {
+				lockIndex = i
 			}
-		case other < 0:
-			other = i
+		case otherIndex < 0:
+			otherIndex = i
 		}
 	}
-	return lock, other
+	return lockIndex, otherIndex
 }

@@ -17,13 +17,13 @@ func TestLockKeyPatterns(t *testing.T) {
 			t.Errorf("%q: %v", key, got)
 		}
 	}
-	if (Patterns{}).Match(nil) || (Patterns{}).Any() || !keys.Any() {
+	if (Patterns{}).Match(nil) || (Patterns{}).HasPatterns() || !keys.HasPatterns() {
 		t.Error("no patterns match nothing")
 	}
 }
 
-// TestLockKeysMatchAsGlobs checks that Patterns match the same keys as Match does for each glob.
-func TestLockKeysMatchAsGlobs(t *testing.T) {
+// TestPatternsLikeGlobs checks that Patterns match the same keys as Match does for each glob.
+func TestPatternsLikeGlobs(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	word := func(pieces string, maxLength int) string {
 		var b strings.Builder
@@ -42,7 +42,7 @@ func TestLockKeysMatchAsGlobs(t *testing.T) {
 	}
 }
 
-func TestLockKeysAllocateNothing(t *testing.T) {
+func TestMatchAllocations(t *testing.T) {
 	keys := NewPatterns("lock:*", "job-[0-9]*:lock", "*:lock")
 	long := []byte("job-1" + strings.Repeat("x", 1000) + ":loc")
 	if n := testing.AllocsPerRun(100, func() { keys.Match(long) }); n != 0 {

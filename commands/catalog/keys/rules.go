@@ -33,19 +33,21 @@ func InSpan(first, last, step int) *Rule { return &Rule{Span: Span{first, last, 
 // these subcommands have a key. Their names are in lower case.
 func OfSubcommands(names ...string) *Rule { return &Rule{Span: SpanOfOne(2), subcommands: names} }
 
-// Counted returns the rule of a command whose word at index is the number of its keys. The keys
+// CountedKeys returns the rule of a command whose word at index is the number of its keys. The keys
 // follow that word, each step words after the previous one.
-func Counted(index, step int) *Rule { return &Rule{countIndex: index, Span: Span{Step: step}} }
+func CountedKeys(index, step int) *Rule { return &Rule{countIndex: index, Span: Span{Step: step}} }
 
-// CountedAfterOne is like Counted, for a command whose first argument is also a key.
-func CountedAfterOne(index int) *Rule { return &Rule{countIndex: index, Span: Span{First: 1, Step: 1}} }
+// CountedKeysAfterFirst is like Counted, for a command whose first argument is also a key.
+func CountedKeysAfterFirst(index int) *Rule {
+	return &Rule{countIndex: index, Span: Span{First: 1, Step: 1}}
+}
 
 // AnyWord treats every word of an unknown command as a key. The proxy forwards such a command to
 // the upstream, unless one of its words is a lock key.
 var AnyWord = InSpan(1, -1, 1)
 
-// Fixed returns the places of the keys. ok is false if the places depend on the words.
-func (r *Rule) Fixed() (at Span, ok bool) {
+// FixedSpan returns the places of the keys. ok is false if the places depend on the words.
+func (r *Rule) FixedSpan() (at Span, ok bool) {
 	return r.Span, r.find == nil && r.countIndex == 0 && r.subcommands == nil
 }
 
@@ -58,9 +60,9 @@ func (r *Rule) DeterminesKeys(index int) bool {
 // IsFirstOnly reports whether the first argument is the only key.
 func (r *Rule) IsFirstOnly() bool { return r.Span == Span{1, 1, 1} }
 
-// Positions returns the places of the keys of a command with total words. words holds all of them,
+// Places returns the places of the keys of a command with total words. words holds all of them,
 // or only the first. known is false if the given words do not determine the places.
-func (r *Rule) Positions(words [][]byte, total int) (places Places, known bool) {
+func (r *Rule) Places(words [][]byte, total int) (places Places, known bool) {
 	switch {
 	case r.find != nil:
 		if len(words) < total {
@@ -74,11 +76,11 @@ func (r *Rule) Positions(words [][]byte, total int) (places Places, known bool) 
 	case r.subcommands != nil && !slices.Contains(r.subcommands, syntax.LowerCString(words[1])):
 		return Places{}, true
 	}
-	return Places{r.Within(total)}, true
+	return Places{r.LimitTo(total)}, true
 }
 
-// Within returns the span with Last counted from the beginning, limited to the words.
-func (s Span) Within(total int) Span {
+// LimitTo returns the span with Last counted from the beginning, limited to the words.
+func (s Span) LimitTo(total int) Span {
 	if s.Last < 0 {
 		s.Last += total
 	}

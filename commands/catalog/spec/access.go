@@ -20,8 +20,8 @@ const (
 // to the other keys. For SET and BITFIELD, the access depends on the options. Every other command
 // that is not listed counts as reading and changing.
 var accesses = []struct {
-	first, others Access
-	names         string
+	first, rest Access
+	names       string
 }{
 	{0, 0, `
 		exists hexists hlen hstrlen llen memory|usage object|encoding object|freq object|idletime object|refcount
@@ -50,7 +50,7 @@ var accessByName = func() map[string][2]Access {
 	byName := map[string][2]Access{}
 	for _, group := range accesses {
 		for name := range strings.FieldsSeq(group.names) {
-			byName[name] = [2]Access{group.first, group.others}
+			byName[name] = [2]Access{group.first, group.rest}
 		}
 	}
 	return byName
@@ -63,7 +63,7 @@ func AccessOf(name string, words [][]byte) (first, others Access) {
 	both := ReadsValue | ChangesValue
 	switch name {
 	case "set":
-		if !setReadsValue(words) {
+		if !setCommandReadsValue(words) {
 			return ChangesValue, ChangesValue
 		}
 	case "bitfield":
@@ -78,8 +78,8 @@ func AccessOf(name string, words [][]byte) (first, others Access) {
 	return both, both
 }
 
-// setReadsValue reports whether a SET returns the old value, or compares it.
-func setReadsValue(words [][]byte) bool {
+// setCommandReadsValue reports whether a SET returns the old value, or compares it.
+func setCommandReadsValue(words [][]byte) bool {
 	for _, w := range words[min(3, len(words)):] {
 		switch syntax.LowerCString(w) {
 		case "get", "ifeq", "ifne", "ifdeq", "ifdne":

@@ -6,14 +6,14 @@ import (
 	"testing"
 )
 
-// TestCategoriesEqualRedis checks that the categories equal the categories of a real Redis.
-func TestCategoriesEqualRedis(t *testing.T) {
+// TestCategoriesLikeRedis checks that the categories equal the categories of a real Redis.
+func TestCategoriesLikeRedis(t *testing.T) {
 	server := startRedis(t)
 	names, err := server.Do(t.Context(), "ACL", "CAT").StringSlice()
 	if err != nil || !slices.Equal(names, CategoryNames()) {
 		t.Fatalf("categories %q, want %q; %v", CategoryNames(), names, err)
 	}
-	inRedis, inTable := map[string]Categories{}, CategoriesIn()
+	inRedis, inTable := map[string]Categories{}, CategoriesByName()
 	for _, category := range names {
 		members, err := server.Do(t.Context(), "ACL", "CAT", category).StringSlice()
 		if err != nil {
@@ -46,18 +46,18 @@ func accessFlags(flags []any) (a Access) {
 	return a
 }
 
-// TestAccessEqualsRedis checks that AccessOf agrees with COMMAND GETKEYSANDFLAGS.
-func TestAccessEqualsRedis(t *testing.T) {
+// TestAccessLikeRedis checks that AccessOf agrees with COMMAND GETKEYSANDFLAGS.
+func TestAccessLikeRedis(t *testing.T) {
 	server := startRedis(t)
 	checked := 0
 	for line := range strings.SplitSeq(strings.TrimSpace(accessExamples), "\n") {
 		words := strings.Fields(line)
 		var bytes [][]byte
-		var ask []any
+		var request []any
 		for _, w := range words {
-			bytes, ask = append(bytes, []byte(w)), append(ask, w)
+			bytes, request = append(bytes, []byte(w)), append(request, w)
 		}
-		keys, err := server.Do(t.Context(), append([]any{"COMMAND", "GETKEYSANDFLAGS"}, ask...)...).Slice()
+		keys, err := server.Do(t.Context(), append([]any{"COMMAND", "GETKEYSANDFLAGS"}, request...)...).Slice()
 		if err != nil {
 			t.Errorf("%s: %v", line, err)
 			continue
@@ -67,7 +67,7 @@ func TestAccessEqualsRedis(t *testing.T) {
 			want[k.([]any)[0].(string)] = accessFlags(k.([]any)[1].([]any))
 		}
 		name := words[0]
-		if _, sub := CategoriesIn()[words[0]+"|"+words[1]]; sub {
+		if _, sub := CategoriesByName()[words[0]+"|"+words[1]]; sub {
 			name += "|" + words[1]
 		}
 		first, others := AccessOf(name, bytes)
@@ -102,17 +102,17 @@ func TestEveryAccess(t *testing.T) {
 	var walk func(entry []any)
 	walk = func(entry []any) {
 		name := entry[0].(string)
-		var found []Access
+		var accessFound []Access
 		for _, spec := range entry[8].([]any) {
 			fields := spec.([]any)
 			flags := fields[slices.Index(fields, any("flags"))+1].([]any)
 			if !slices.Contains(flags, any("variable_flags")) && !slices.Contains(flags, any("incomplete")) &&
 				!slices.Contains(flags, any("not_key")) {
-				found = append(found, accessFlags(flags))
+				accessFound = append(accessFound, accessFlags(flags))
 			}
 		}
 		first, others := AccessOf(name, [][]byte{[]byte(name)})
-		for i, want := range found {
+		for i, want := range accessFound {
 			got := others
 			if i == 0 {
 				got = first

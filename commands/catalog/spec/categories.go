@@ -37,9 +37,9 @@ func (c Categories) Names() (names []string) {
 	return names
 }
 
-// CategoriesIn returns the categories of Redis' commands, by name in lower case, with subcommands
-// as command|subcommand. Commands with unknown categories are absent.
-func CategoriesIn() map[string]Categories { return maps.Clone(categoriesByName) }
+// CategoriesByName returns the categories of Redis' commands, by name in lower case, with
+// subcommands as command|subcommand. Commands with unknown categories are absent.
+func CategoriesByName() map[string]Categories { return maps.Clone(categoriesByName) }
 
 // categoriesByName maps names to categories. It is immutable.
 var categoriesByName = func() map[string]Categories {

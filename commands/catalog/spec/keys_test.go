@@ -18,7 +18,7 @@ func placesOf(words ...string) []string {
 	if rule == nil {
 		return nil
 	}
-	places, known := rule.Positions(args, len(args))
+	places, known := rule.Places(args, len(args))
 	if !known {
 		panic("unknown, with all words given")
 	}
@@ -53,9 +53,9 @@ var movableKeySamples = map[string][]string{
 	"bzmpop": {"bzmpop 1 1 a min"},
 }
 
-// TestKeysEqualRedis checks that every command of a real Redis with keys is in the table,
+// TestKeysLikeRedis checks that every command of a real Redis with keys is in the table,
 // with the keys that Redis itself finds.
-func TestKeysEqualRedis(t *testing.T) {
+func TestKeysLikeRedis(t *testing.T) {
 	server := startRedis(t)
 	checked := 0
 	for _, c := range realCommands(t, server) {
@@ -106,9 +106,9 @@ func TestKeysEqualRedis(t *testing.T) {
 	}
 }
 
-// TestKeysOfCommandsThatOldServersLack checks the keys of commands that the tested Redis may not
+// TestKeysOfLaterCommands checks the keys of commands that the tested Redis may not
 // have, and of words that COMMAND GETKEYS rejects.
-func TestKeysOfCommandsThatOldServersLack(t *testing.T) {
+func TestKeysOfLaterCommands(t *testing.T) {
 	for _, c := range []struct{ command, keys string }{
 		{"GET", ""},
 		{"PING a", "none"},
@@ -162,7 +162,7 @@ func TestKeyPlacesFromTheFirstWords(t *testing.T) {
 		}
 		args := syntax.Bytes(words)
 		rule := KeysOf(args[0])
-		whole, _ := rule.Positions(args, len(args))
+		whole, _ := rule.Places(args, len(args))
 		last := -1
 		found := slices.Sorted(whole.All())
 		for i := range len(words) + 2 {
@@ -177,7 +177,7 @@ func TestKeyPlacesFromTheFirstWords(t *testing.T) {
 			t.Errorf("%q: the last key is %d, want %d", words, got, last)
 		}
 		for n := 1; n < len(args); n++ {
-			if part, known := rule.Positions(args[:n], len(args)); known && part != whole {
+			if part, known := rule.Places(args[:n], len(args)); known && part != whole {
 				t.Errorf("%q: the first %d words tell %v, all %v", words, n, part, whole)
 			}
 		}

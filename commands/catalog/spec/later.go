@@ -56,11 +56,11 @@ var keyRulesOnly = []struct {
 }
 
 // commandsWithKeysOnly returns the commands of keyRulesOnly.
-func commandsWithKeysOnly() (all []Command) {
+func commandsWithKeysOnly() (result []Command) {
 	for _, group := range keyRulesOnly {
 		for name := range strings.FieldsSeq(group.names) {
-			all = append(all, Command{Name: name, Keys: group.rule})
+			result = append(result, Command{Name: name, Keys: group.rule})
 		}
 	}
-	return all
+	return result
 }

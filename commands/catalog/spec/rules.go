@@ -12,8 +12,8 @@ var (
 	allArgsButLast       = keys.InSpan(1, -2, 1)
 	keyValuePairs        = keys.InSpan(1, -1, 2) // each key with a value
 	keyTriples           = keys.InSpan(1, -1, 3)
-	countedKeys          = keys.Counted(1, 1) // the first argument is the number of keys
-	countedKeyPairs      = keys.Counted(1, 2)
-	keysCountedBySecond  = keys.Counted(2, 1)
-	targetAndCountedKeys = keys.CountedAfterOne(2)
+	countedKeys          = keys.CountedKeys(1, 1) // the first argument is the number of keys
+	countedKeyPairs      = keys.CountedKeys(1, 2)
+	keysCountedBySecond  = keys.CountedKeys(2, 1)
+	targetAndCountedKeys = keys.CountedKeysAfterFirst(2)
 )

@@ -2,8 +2,8 @@ package spec
 
 import "redlock-proxy/commands/catalog/keys"
 
-// otherCommands lists the commands for messages, connections and servers.
-var otherCommands = []Command{
+// serverCommands lists the commands for messages, connections and servers.
+var serverCommands = []Command{
 	// Messages.
 	{Name: "psubscribe", Arity: -2, Effect: SubscribesPatterns},
 	{Name: "publish", Arity: 3, Properties: Propagates},
@@ -16,11 +16,11 @@ var otherCommands = []Command{
 	{Name: "unsubscribe", Arity: -1, Effect: UnsubscribesChannels},
 
 	// Transactions.
-	{Name: "discard", Arity: 1, Effect: Discards},
-	{Name: "exec", Arity: 1, Effect: Executes},
-	{Name: "multi", Arity: 1, Effect: Begins},
-	{Name: "unwatch", Arity: 1, Effect: Unwatches},
-	{Name: "watch", Arity: -2, Keys: allArgs, Effect: Watches},
+	{Name: "discard", Arity: 1, Effect: DiscardsTransaction},
+	{Name: "exec", Arity: 1, Effect: ExecutesTransaction},
+	{Name: "multi", Arity: 1, Effect: BeginsTransaction},
+	{Name: "unwatch", Arity: 1, Effect: UnwatchesKeys},
+	{Name: "watch", Arity: -2, Keys: allArgs, Effect: WatchesKeys},
 
 	// Scripts and functions.
 	{Name: "eval", Arity: -3, Keys: keysCountedBySecond},
@@ -33,13 +33,13 @@ var otherCommands = []Command{
 	{Name: "script", Arity: -2},
 
 	// The connection.
-	{Name: "auth", Arity: -2, Effect: LogsIn},
+	{Name: "auth", Arity: -2, Effect: LogsUserIn},
 	{Name: "client", Arity: -2, Effect: OtherEffect},
 	{Name: "echo", Arity: 2},
 	{Name: "hello", Arity: -1, Effect: SetsProtocol},
 	{Name: "ping", Arity: -1},
-	{Name: "quit", Arity: -1, Effect: Quits},
-	{Name: "reset", Arity: 1, Effect: Resets},
+	{Name: "quit", Arity: -1, Effect: ClosesConnection},
+	{Name: "reset", Arity: 1, Effect: ResetsConnection},
 	{Name: "select", Arity: 2, Effect: SelectsDB},
 
 	// The server.
@@ -60,8 +60,8 @@ var otherCommands = []Command{
 	{Name: "lolwut", Arity: -1},
 	{Name: "memory", Arity: -2, Keys: keys.OfSubcommands("usage")},
 	{Name: "module", Arity: -2},
-	{Name: "monitor", Arity: 1, Effect: Monitors},
-	{Name: "psync", Arity: -3, Effect: Streams},
+	{Name: "monitor", Arity: 1, Effect: MonitorsServer},
+	{Name: "psync", Arity: -3, Effect: StreamsBytes},
 	{Name: "replconf", Arity: -1, Effect: OtherEffect},
 	{Name: "replicaof", Arity: 3},
 	{Name: "restore-asking", Arity: -4, Keys: firstArg, Properties: Writes},
@@ -71,7 +71,7 @@ var otherCommands = []Command{
 	{Name: "slaveof", Arity: 3},
 	{Name: "slowlog", Arity: -2},
 	{Name: "swapdb", Arity: 3, Properties: Writes},
-	{Name: "sync", Arity: 1, Effect: Streams},
+	{Name: "sync", Arity: 1, Effect: StreamsBytes},
 	{Name: "time", Arity: 1},
 
 	// The cluster.

@@ -54,8 +54,8 @@ func KeysOf(name []byte) *keys.Rule {
 
 // KeysAmong returns the keys of a call. It returns none if the words do not fit the command's rule.
 func (c *Command) KeysAmong(words []string) (keys []string) {
-	if at, fixed := c.Keys.Fixed(); fixed {
-		if at = at.Within(len(words)); (len(words)-1)%at.Step != 0 {
+	if at, fixed := c.Keys.FixedSpan(); fixed {
+		if at = at.LimitTo(len(words)); (len(words)-1)%at.Step != 0 {
 			return nil // the command itself replies with the error
 		}
 		for i := at.First; i <= at.Last; i += at.Step {
@@ -63,16 +63,16 @@ func (c *Command) KeysAmong(words []string) (keys []string) {
 		}
 		return keys
 	}
-	places, _ := c.Keys.Positions(syntax.Bytes(words), len(words))
+	places, _ := c.Keys.Places(syntax.Bytes(words), len(words))
 	for _, i := range slices.Sorted(places.All()) {
 		keys = append(keys, words[i])
 	}
 	return keys
 }
 
-// Keyless reports whether the table has a command, by its name in any case, as a command without
+// IsKeyless reports whether the table has a command, by its name in any case, as a command without
 // keys. Every word of an unknown command may be a key.
-func Keyless(name []byte) bool {
+func IsKeyless(name []byte) bool {
 	c := byName.Find(syntax.CString(name, len(name)))
 	return c != nil && c.Keys == nil
 }
@@ -102,6 +102,6 @@ func Filter(matches func(*Command) bool) *syntax.Names[*Command] {
 
 // allCommands holds all commands; byName finds them by name. They are immutable.
 var (
-	allCommands = slices.Concat(valueCommands, collectionCommands, otherCommands, laterCommands, commandsWithKeysOnly())
+	allCommands = slices.Concat(valueCommands, collectionCommands, serverCommands, laterCommands, commandsWithKeysOnly())
 	byName      = Filter(func(*Command) bool { return true })
 )

@@ -23,11 +23,11 @@ type realCommand struct {
 }
 
 // realCommands returns the commands of a redis-server.
-func realCommands(t *testing.T, server *redis.Client) (all []realCommand) {
+func realCommands(t *testing.T, server *redis.Client) (result []realCommand) {
 	var walk func(entry []any)
 	walk = func(entry []any) {
 		flags, specs := entry[2].([]any), entry[8].([]any)
-		all = append(all, realCommand{
+		result = append(result, realCommand{
 			words: strings.Split(entry[0].(string), "|"), arity: int(entry[1].(int64)), flags: flags,
 			span:    keys.Span{First: int(entry[3].(int64)), Last: int(entry[4].(int64)), Step: int(entry[5].(int64))},
 			hasKeys: len(specs) > 0 || entry[3].(int64) != 0, hasMovableKeys: slices.Contains(flags, any("movablekeys")),
@@ -44,7 +44,7 @@ func realCommands(t *testing.T, server *redis.Client) (all []realCommand) {
 	for _, entry := range entries {
 		walk(entry.([]any))
 	}
-	return all
+	return result
 }
 
 // startRedis starts a redis-server for the test.
@@ -80,22 +80,22 @@ func (r realCommand) entry() entry {
 }
 
 // entryLike returns the entry of the table. For movable keys and subcommands it copies the keys
-// from COMMAND, because TestKeysEqualRedis compares the keys of such commands.
-func (c *Command) entryLike(real realCommand) entry {
+// from COMMAND, because TestKeysLikeRedis compares the keys of such commands.
+func (c *Command) entryLike(redisCommand realCommand) entry {
 	t := entry{arity: c.Arity, writes: c.HasAny(Writes), blocks: c.HasAny(Blocks)}
 	switch {
-	case real.hasMovableKeys || real.hasSubcommands:
-		t.keys = real.span
+	case redisCommand.hasMovableKeys || redisCommand.hasSubcommands:
+		t.keys = redisCommand.span
 	case c.Keys != nil:
 		t.keys = c.Keys.Span
 	}
 	return t
 }
 
-// TestTableEqualsRedis checks that the table has the commands of a real Redis, and agrees with
+// TestTableLikeRedis checks that the table has the commands of a real Redis, and agrees with
 // COMMAND. The table may lack a keyless command of a later Redis. Then every word of that command
 // counts as a key.
-func TestTableEqualsRedis(t *testing.T) {
+func TestTableLikeRedis(t *testing.T) {
 	checked := 0
 	for _, real := range realCommands(t, startRedis(t)) {
 		if len(real.words) > 1 {
@@ -115,7 +115,7 @@ func TestTableEqualsRedis(t *testing.T) {
 			t.Errorf("%s: %+v, in Redis %+v", name, got, want)
 		}
 	}
-	if all := len(valueCommands) + len(collectionCommands) + len(otherCommands); checked < all {
+	if all := len(valueCommands) + len(collectionCommands) + len(serverCommands); checked < all {
 		t.Errorf("only %d of %d commands were compared", checked, all)
 	}
 }
@@ -155,11 +155,11 @@ func TestFind(t *testing.T) {
 		}
 	}
 	for _, name := range []string{"", "ge", "gets", "get\x00", "lock"} {
-		if Find([]byte(name)) != nil || Keyless([]byte(name)) || KeysOf([]byte(name)) != nil {
+		if Find([]byte(name)) != nil || IsKeyless([]byte(name)) || KeysOf([]byte(name)) != nil {
 			t.Errorf("%q is known", name)
 		}
 	}
-	if !Keyless([]byte("PING")) || !Keyless([]byte("PING\x00x")) || Keyless([]byte("GET")) {
+	if !IsKeyless([]byte("PING")) || !IsKeyless([]byte("PING\x00x")) || IsKeyless([]byte("GET")) {
 		t.Error("PING has no keys, GET has")
 	}
 	if n := testing.AllocsPerRun(100, func() { Find([]byte("GETRANGE")) }); n != 0 {

@@ -12,9 +12,9 @@ type Names[V any] struct {
 }
 
 // NewNames returns a map of these values, by name in lower case.
-func NewNames[V any](all map[string]V) *Names[V] {
-	n := &Names[V]{byName: all}
-	for name := range all {
+func NewNames[V any](values map[string]V) *Names[V] {
+	n := &Names[V]{byName: values}
+	for name := range values {
 		n.initials[len(name)] |= initial(name[0])
 	}
 	return n
@@ -24,12 +24,12 @@ func NewNames[V any](all map[string]V) *Names[V] {
 func initial(letter byte) uint32 { return 1 << (letter & 0x1f) }
 
 // Find returns the value of a name, or the zero value if there is no such name.
-func (n *Names[V]) Find(name []byte) (found V) {
-	var lower [maxNameLength]byte
-	if len(name) == 0 || len(name) > len(lower) || n.initials[len(name)]&initial(name[0]) == 0 {
-		return found
+func (n *Names[V]) Find(name []byte) (value V) {
+	var lowerName [maxNameLength]byte
+	if len(name) == 0 || len(name) > len(lowerName) || n.initials[len(name)]&initial(name[0]) == 0 {
+		return value
 	}
-	folded := lower[:copy(lower[:], name)]
+	folded := lowerName[:copy(lowerName[:], name)]
 	fold(folded)
 	return n.byName[string(folded)]
 }

@@ -86,13 +86,13 @@ func Bytes(words []string) [][]byte {
 
 // Distinct returns the words without repetitions.
 func Distinct(words []string) []string {
-	var distinct []string
+	var distinctWords []string
 	seen := map[string]bool{}
 	for _, w := range words {
 		if !seen[w] {
 			seen[w] = true
-			distinct = append(distinct, w)
+			distinctWords = append(distinctWords, w)
 		}
 	}
-	return distinct
+	return distinctWords
 }

@@ -57,16 +57,16 @@ func New(opts Options) *AllKeys {
 func (a *AllKeys) Commands() []*command.Command {
 	flush := command.Optional(command.OneOf("flush-type", command.Text("ASYNC"), command.Text("SYNC")))
 	all := []*command.Command{
-		command.OfRedis("keys", a.keys,
+		command.NewRedisCommand("keys", a.keys,
 			docs("generic", "Returns all key names that match a pattern.", "1.0.0", true, command.Text("pattern"))),
-		command.OfRedis("scan", a.scan, docs("generic", "Iterates over the key names in the database.", "2.8.0", true,
+		command.NewRedisCommand("scan", a.scan, docs("generic", "Iterates over the key names in the database.", "2.8.0", true,
 			command.Integer("cursor"), command.Optional(command.GlobAfter("MATCH", "pattern")),
 			command.Optional(command.IntegerAfter("COUNT", "count")))),
-		command.OfRedis("dbsize", a.dbsize,
+		command.NewRedisCommand("dbsize", a.dbsize,
 			docs("server", "Returns the number of keys in the database.", "1.0.0", true)),
-		command.OfRedis("flushdb", a.flushDB,
+		command.NewRedisCommand("flushdb", a.flushDB,
 			docs("server", "Removes all keys from the current database.", "1.0.0", false, flush)),
-		command.OfRedis("flushall", a.flushAll,
+		command.NewRedisCommand("flushall", a.flushAll,
 			docs("server", "Removes all keys from all databases.", "1.0.0", false, flush)),
 	}
 	for _, c := range all {

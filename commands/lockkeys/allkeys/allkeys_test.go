@@ -24,10 +24,10 @@ import (
 
 // fakeLocks holds the names on the masters, by database. No majority holds the stale names.
 type fakeLocks struct {
-	mu       sync.Mutex
-	names    map[int][]string
-	stale    map[string]bool
-	listings int
+	mu         sync.Mutex
+	names      map[int][]string
+	staleNames map[string]bool
+	listings   int
 	// removeErrors holds the error of removing each key. hangs is true if the masters do not reply.
 	removeErrors map[string]error
 	hangs        bool
@@ -62,15 +62,15 @@ func (l *fakeLocks) Remove(_ context.Context, key quorum.Key) (bool, error) {
 	return existed, nil
 }
 
-func (l *fakeLocks) Read(_ context.Context, all []quorum.Key) ([]quorum.Snapshot, error) {
-	if len(all) > readBatch {
+func (l *fakeLocks) Read(_ context.Context, quorumKeys []quorum.Key) ([]quorum.Snapshot, error) {
+	if len(quorumKeys) > readBatch {
 		return nil, errors.New("too many at once")
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	values := make([]quorum.Snapshot, len(all))
-	for i, key := range all {
-		values[i].Present = slices.Contains(l.names[key.DB], key.Name) && !l.stale[key.Name]
+	values := make([]quorum.Snapshot, len(quorumKeys))
+	for i, key := range quorumKeys {
+		values[i].Present = slices.Contains(l.names[key.DB], key.Name) && !l.staleNames[key.Name]
 		if key.Name == "p:lock:b" {
 			values[i].Value = "\x00redlock:h\x01f\x01v"
 		}
@@ -173,8 +173,8 @@ func TestReplies(t *testing.T) {
 		{"", "FLUSHDB ASYNC SYNC", "-ERR syntax error "},
 	} {
 		l := &fakeLocks{
-			names: map[int][]string{0: {"p:lock:b", "p:lock:a", "lock:x", "p:other", "p:lock:gone"}, 3: {"p:lock:c"}},
-			stale: map[string]bool{"p:lock:gone": true},
+			names:      map[int][]string{0: {"p:lock:b", "p:lock:a", "lock:x", "p:other", "p:lock:gone"}, 3: {"p:lock:c"}},
+			staleNames: map[string]bool{"p:lock:gone": true},
 		}
 		a, _ := newAllKeys(l)
 		if got := runCommand(t, a, test.upstream, test.line); got != test.want {
@@ -186,13 +186,13 @@ func TestReplies(t *testing.T) {
 // TestFlush checks that a flush removes the lock keys, or nothing if the upstream refuses. The
 // reply names a key that the proxy could not remove.
 func TestFlush(t *testing.T) {
-	noQuorum := &quorum.NoQuorumError{Masters: 3, Answered: 1, Causes: multierror.Append(nil, errors.New("down"))}
+	noQuorum := &quorum.NoQuorumError{Masters: 3, VoteCount: 1, Causes: multierror.Append(nil, errors.New("down"))}
 	for _, test := range []struct {
 		upstream, line string
 		removeErr      error
 		want           string
-		left           []string
-		logged         string
+		remaining      []string
+		wantLog        string
 	}{
 		{"", "FLUSHDB", nil, "+OK ", []string{"p:other", "p:lock:c"},
 			"level=INFO msg=\"lock keys were removed\" command=FLUSHDB db=0 removed=2"},
@@ -210,8 +210,8 @@ func TestFlush(t *testing.T) {
 		a, log := newAllKeys(l)
 		got := runCommand(t, a, test.upstream, test.line)
 		if left := append(l.names[0], l.names[3]...); !strings.HasPrefix(got, test.want) ||
-			!slices.Equal(left, test.left) ||
-			!strings.Contains(log.String(), test.logged) {
+			!slices.Equal(left, test.remaining) ||
+			!strings.Contains(log.String(), test.wantLog) {
 			t.Errorf("%s: %q, want %q; left %q; logged %s", test.line, got, test.want, left, log.String())
 		}
 	}

@@ -83,7 +83,7 @@ func (a *AllKeys) clientKey(name string) (key string, isLockKey bool) {
 // of this type (see TYPE).
 func (a *AllKeys) presentKeys(
 	ctx context.Context, db int, candidates []string, kind string,
-) (found []string, err error) {
+) (existingKeys []string, err error) {
 	for part := range slices.Chunk(candidates, readBatch) {
 		keysOnMasters := make([]quorum.Key, len(part))
 		for i, key := range part {
@@ -95,11 +95,11 @@ func (a *AllKeys) presentKeys(
 		}
 		for i, l := range values {
 			if l.Present && (kind == "" || kind == contents.KindName(l.Value)) {
-				found = append(found, part[i])
+				existingKeys = append(existingKeys, part[i])
 			}
 		}
 	}
-	return found, nil
+	return existingKeys, nil
 }
 
 // List returns the lock keys of a database that match a glob.

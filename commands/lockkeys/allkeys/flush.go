@@ -29,7 +29,7 @@ func (a *AllKeys) flushAll(c command.Call) { a.flush(c, a.opts.Locks.Databases) 
 // client disconnects.
 func (a *AllKeys) flush(c command.Call, databases func(context.Context) ([]int, error)) {
 	if errText := flushArgsError(c.Args[1:]); c.Client.Ask == nil && errText != "" {
-		c.Out.Error(errText)
+		c.Out.WriteError(errText)
 		return
 	}
 	name := strings.ToUpper(syntax.Lower(c.Args[0]))
@@ -44,21 +44,21 @@ func (a *AllKeys) flush(c command.Call, databases func(context.Context) ([]int, 
 		c.Out.Fail(err)
 		return
 	case len(reply) > 0 && reply[0] == '-':
-		c.Out.Raw(reply)
+		c.Out.WriteRaw(reply)
 		return
 	}
 	removed, err := a.flushLocks(c.Ctx, c.Client, databases)
 	if err != nil {
 		log.Warn("not all lock keys were removed", "removed", removed, "cause", err)
-		c.Out.Error(flushError(removed, err))
+		c.Out.WriteError(flushError(removed, err))
 		return
 	}
 	log.Info("lock keys were removed", "removed", removed)
 	if c.Client.Ask == nil {
-		c.Out.Status("OK")
+		c.Out.WriteStatus("OK")
 		return
 	}
-	c.Out.Raw(reply)
+	c.Out.WriteRaw(reply)
 }
 
 // flushArgsError returns Redis' error for the words after the command, or "".

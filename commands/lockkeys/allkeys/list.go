@@ -26,20 +26,20 @@ func (a *AllKeys) keys(c command.Call) {
 		return
 	}
 	if upstreamReply == nil {
-		c.Out.Strings(lockKeys)
+		c.Out.WriteStrings(lockKeys)
 		return
 	}
-	c.Out.Raw(withElements(upstreamReply, lockKeys))
+	c.Out.WriteRaw(withElements(upstreamReply, lockKeys))
 }
 
 // withElements appends bulk strings to an array. It returns any other reply unchanged.
-func withElements(reply []byte, added []string) []byte {
+func withElements(reply []byte, newElements []string) []byte {
 	n, elements, ok := resp.Header(reply)
-	if !ok || len(added) == 0 {
+	if !ok || len(newElements) == 0 {
 		return reply
 	}
-	out := slices.Concat(resp.AppendHeader(nil, resp.Kind(reply[0]), int64(n+len(added))), elements)
-	for _, key := range added {
+	out := slices.Concat(resp.AppendHeader(nil, resp.Kind(reply[0]), int64(n+len(newElements))), elements)
+	for _, key := range newElements {
 		out = redcon.AppendBulkString(out, key)
 	}
 	return out
@@ -57,7 +57,7 @@ func (a *AllKeys) dbsize(c command.Call) {
 		return
 	}
 	n, _, _ := resp.Header(upstreamReply) // 0 without an upstream
-	c.Out.Int(int64(n + len(lockKeys)))
+	c.Out.WriteInt(int64(n + len(lockKeys)))
 }
 
 // random returns a random number from 0 to n-1.

@@ -80,7 +80,7 @@ func (a *AllKeys) scan(c command.Call) {
 	case c.Client.Ask != nil && !isLockCursor:
 		a.scanUpstream(c)
 	case !ok:
-		c.Out.Error(errCursor)
+		c.Out.WriteError(errCursor)
 	default:
 		a.scanLocks(c, n, from, isLockCursor)
 	}
@@ -98,12 +98,12 @@ func (a *AllKeys) scanUpstream(c command.Call) {
 	_, isLockCursor := decodeCursor(next)
 	switch {
 	case !ok || errText != "": // the upstream has accepted the command
-		c.Out.Raw(reply)
+		c.Out.WriteRaw(reply)
 	case isLockCursor:
-		c.Out.Error(fmt.Sprintf("ERR cannot continue SCAN: the upstream's cursor %d looks like a cursor of lock keys; "+
+		c.Out.WriteError(fmt.Sprintf("ERR cannot continue SCAN: the upstream's cursor %d looks like a cursor of lock keys; "+
 			"send SCAN to the upstream directly", next))
 	case next != 0:
-		c.Out.Raw(reply)
+		c.Out.WriteRaw(reply)
 	default:
 		lockKeys, lockCursor, err := a.page(c.Ctx, c.Client, cursor{}, false, options)
 		writeScan(c.Out, elements, lockKeys, lockCursor, err)
@@ -135,7 +135,7 @@ func (a *AllKeys) scanLocks(c command.Call, n uint64, from cursor, isLockCursor 
 	}
 	switch {
 	case errText != "":
-		c.Out.Error(errText)
+		c.Out.WriteError(errText)
 	case n != 0 && !isLockCursor: // a cursor that no SCAN has returned
 		writeScan(c.Out, nil, nil, 0, nil)
 	default:
@@ -160,18 +160,18 @@ func (a *AllKeys) page(
 			if err != nil {
 				return err
 			}
-			ordered = inScanOrder(all)
+			ordered = sortInScanOrder(all)
 		}
 		pattern := keys.Compile(o.match)
-		var tooComplex error
+		var matchErr error
 		count := int(min(max(o.count, minPage), maxPage))
 		found, position, more := selectPage(ordered, from.position, count, func(key string) bool {
 			matches, err := pattern.Match(key)
-			tooComplex = cmp.Or(tooComplex, err)
+			matchErr = cmp.Or(matchErr, err)
 			return matches && (client.ListsKey == nil || client.ListsKey(key))
 		})
-		if tooComplex != nil {
-			return tooComplex
+		if matchErr != nil {
+			return matchErr
 		}
 		switch {
 		case more && !fromSnapshot:
@@ -194,11 +194,11 @@ func writeScan(out *command.Reply, elements []byte, lockKeys []string, next uint
 		out.Fail(err)
 		return
 	}
-	out.Array(2)
-	out.Bulk(strconv.FormatUint(next, 10))
+	out.WriteArray(2)
+	out.WriteBulk(strconv.FormatUint(next, 10))
 	if elements == nil {
-		out.Strings(lockKeys)
+		out.WriteStrings(lockKeys)
 		return
 	}
-	out.Raw(withElements(elements, lockKeys))
+	out.WriteRaw(withElements(elements, lockKeys))
 }

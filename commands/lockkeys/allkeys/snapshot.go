@@ -20,8 +20,8 @@ func positionOf(key string) uint32 {
 	return h.Sum32()
 }
 
-// inScanOrder sorts keys in the order of SCAN.
-func inScanOrder(keys []string) []orderedKey {
+// sortInScanOrder sorts keys in the order of SCAN.
+func sortInScanOrder(keys []string) []orderedKey {
 	ordered := make([]orderedKey, len(keys))
 	for i, key := range keys {
 		ordered[i] = orderedKey{positionOf(key), key}
@@ -35,21 +35,21 @@ func inScanOrder(keys []string) []orderedKey {
 // selectPage returns about count matching keys, beginning at a position, and the position of the
 // next page. more is false if this is the last page.
 func selectPage(
-	ordered []orderedKey, from uint32, count int, matches func(key string) bool,
-) (found []string, next uint32, more bool) {
-	start, _ := slices.BinarySearchFunc(ordered, from, func(k orderedKey, at uint32) int {
+	orderedKeys []orderedKey, from uint32, count int, matches func(key string) bool,
+) (pageKeys []string, next uint32, more bool) {
+	start, _ := slices.BinarySearchFunc(orderedKeys, from, func(k orderedKey, at uint32) int {
 		return cmp.Compare(k.position, at)
 	})
-	for i := start; i < len(ordered); i++ {
+	for i := start; i < len(orderedKeys); i++ {
 		// A page ends between two positions.
-		if len(found) >= count && ordered[i].position != ordered[i-1].position {
-			return found, ordered[i].position, true
+		if len(pageKeys) >= count && orderedKeys[i].position != orderedKeys[i-1].position {
+			return pageKeys, orderedKeys[i].position, true
 		}
-		if matches(ordered[i].key) {
-			found = append(found, ordered[i].key)
+		if matches(orderedKeys[i].key) {
+			pageKeys = append(pageKeys, orderedKeys[i].key)
 		}
 	}
-	return found, 0, false
+	return pageKeys, 0, false
 }
 
 const (

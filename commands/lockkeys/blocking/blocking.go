@@ -47,7 +47,7 @@ func (o Options) Run(c command.Call) {
 	err := o.Locks.AwaitPop(waitCtx, quorum.BlockedPop{Keys: p.keysOnMasters, Kind: p.kind, Wait: p.wait, Try: p.try})
 	switch {
 	case errors.Is(err, quorum.ErrPopTimeout):
-		c.Out.NullArray()
+		c.Out.WriteNullArray()
 	case err != nil:
 		c.Out.Fail(err)
 	case p.err != nil:

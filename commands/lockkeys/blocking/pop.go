@@ -101,7 +101,7 @@ func (p *pop) isIgnored(reply keyspace.Reply) bool {
 // take takes an element from key i if the key has this version. An empty version allows any
 // version.
 func (p *pop) take(i int, version string) quorum.PopResult {
-	prog := p.Program(p.call.Client, p.forKey(p.keys[i]))
+	prog := p.Program(p.call.Client, p.wordsForKey(p.keys[i]))
 	prog.Holder = p.call.Client.Identity()
 	run := prog.Run
 	prog.Run = func(ctx context.Context, s *keyspace.Snapshot) (reply keyspace.Reply, effects [][]string, err error) {
@@ -116,9 +116,9 @@ func (p *pop) take(i int, version string) quorum.PopResult {
 		prog.WatchedVersions = map[string]string{p.keys[i]: version}
 	}
 	outcome, err := p.Engine.Run(p.call.Ctx, prog)
-	var contended *program.ContendedError
+	var contendedErr *program.ContendedError
 	switch {
-	case errors.As(err, &contended):
+	case errors.As(err, &contendedErr):
 		return quorum.Overtaken
 	case err != nil:
 		return p.fail(err)

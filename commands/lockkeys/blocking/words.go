@@ -42,7 +42,7 @@ func parse(words []string, now time.Time) (r request, errReply *keyspace.Reply) 
 		r.kind = "zset"
 	}
 	if r.wait == 0 || r.wait > longestWait {
-		r.wait = quorum.Forever
+		r.wait = quorum.NoWaitLimit
 	}
 	if r.moves() && len(r.keys) > 1 {
 		r.keys, r.target = r.keys[:1], r.keys[1]
@@ -56,8 +56,8 @@ func parse(words []string, now time.Time) (r request, errReply *keyspace.Reply) 
 // moves reports whether a command also puts the element under a key.
 func (r request) moves() bool { return r.name == "blmove" || r.name == "brpoplpush" }
 
-// forKey returns the command for only one of its keys.
-func (r request) forKey(key string) []string {
+// wordsForKey returns the command for only one of its keys.
+func (r request) wordsForKey(key string) []string {
 	if r.moves() {
 		return r.words
 	}
@@ -66,8 +66,8 @@ func (r request) forKey(key string) []string {
 
 // hasElement reports whether a key has an element to take. errReply is the error reply if the key
 // has another type.
-func (r request) hasElement(key string, snapshot quorum.Snapshot, now time.Time) (has bool, errReply *keyspace.Reply) {
-	words := r.forKey(key)
+func (r request) hasElement(key string, snapshot quorum.Snapshot, now time.Time) (ok bool, errReply *keyspace.Reply) {
+	words := r.wordsForKey(key)
 	if r.target != "" {
 		words = []string{"blpop", key, "0"}
 	}

@@ -21,20 +21,20 @@ func TestParse(t *testing.T) {
 		wait             time.Duration
 		last             string
 	}{
-		{"BLPOP a 0", "a", "list", quorum.Forever, "blpop a 0"},
+		{"BLPOP a 0", "a", "list", quorum.NoWaitLimit, "blpop a 0"},
 		{"brpop a b a 1.5", "a b", "list", 1500 * time.Millisecond, "brpop b 1.5"},
 		{"BLMOVE a a LEFT RIGHT 2", "a", "list", 2 * time.Second, "BLMOVE a a LEFT RIGHT 2"},
 		{"BLMOVE a b LEFT RIGHT 2", "a", "list", 2 * time.Second, "BLMOVE a b LEFT RIGHT 2"},
 		{"BRPOPLPUSH a a 3", "a", "list", 3 * time.Second, "BRPOPLPUSH a a 3"},
 		{"BZPOPMIN a b 0.0001", "a b", "zset", time.Millisecond, "bzpopmin b 0.0001"},
-		{"BZPOPMAX a 1e10", "a", "zset", quorum.Forever, "bzpopmax a 1e10"},
+		{"BZPOPMAX a 1e10", "a", "zset", quorum.NoWaitLimit, "bzpopmax a 1e10"},
 	} {
 		r, errReply := parse(strings.Fields(test.line), now)
 		if errReply != nil {
 			t.Errorf("%s: %s", test.line, errReply.Str)
 			continue
 		}
-		last := strings.Join(r.forKey(r.keys[len(r.keys)-1]), " ")
+		last := strings.Join(r.wordsForKey(r.keys[len(r.keys)-1]), " ")
 		if strings.Join(r.keys, " ") != test.keys || r.kind != test.kind || r.wait != test.wait || last != test.last {
 			t.Errorf("%s: %q of kind %s for %v, and %q", test.line, r.keys, r.kind, r.wait, last)
 		}
@@ -79,14 +79,14 @@ func FuzzParse(f *testing.F) {
 			}
 			return
 		}
-		if len(r.keys) == 0 || r.wait == 0 || r.wait < quorum.Forever {
+		if len(r.keys) == 0 || r.wait == 0 || r.wait < quorum.NoWaitLimit {
 			t.Fatalf("%q: keys %q, for %v", words, r.keys, r.wait)
 		}
 		for _, key := range r.keys {
-			single, errReply := parse(r.forKey(key), now)
+			single, errReply := parse(r.wordsForKey(key), now)
 			if errReply != nil || !slices.Equal(single.keys, []string{key}) || single.wait != r.wait ||
 				single.kind != r.kind {
-				t.Fatalf("%q alone: %q, %+v, %+v", words, r.forKey(key), single, errReply)
+				t.Fatalf("%q alone: %q, %+v, %+v", words, r.wordsForKey(key), single, errReply)
 			}
 			if has, errReply := r.hasElement(key, quorum.Snapshot{}, now); has || errReply != nil {
 				t.Fatalf("%q finds an element in an absent key: %+v", words, errReply)

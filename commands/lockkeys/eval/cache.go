@@ -74,8 +74,8 @@ func (s *Scripts) SetMemory(bytes int) { s.cache.Limit(bytes) }
 // Memory returns the bytes of the scripts in the cache.
 func (s *Scripts) Memory() int { return s.cache.Bytes() }
 
-// CacheLoaded caches a script that a client has loaded at the upstream, if the script compiles
-// quickly. The proxy caches a slower script when a client sends it again.
-func (s *Scripts) CacheLoaded(body []byte) {
+// CacheLoadedScript caches a script that a client has loaded at the upstream, if the script
+// compiles quickly. The proxy caches a slower script when a client sends it again.
+func (s *Scripts) CacheLoadedScript(body []byte) {
 	_, _ = s.cache.Load(context.Background(), string(body), shortShare)
 }

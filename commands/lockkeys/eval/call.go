@@ -26,7 +26,7 @@ type scriptCalls struct {
 	// listedGlobs holds the globs whose lock keys the snapshot contains, in all runs of a program.
 	listedGlobs    map[string]bool
 	findOwnCommand func(name []byte) *command.Command
-	work           func(bytes int) // charges the run for the current call
+	charge         func(bytes int) // charges the run for the current call
 }
 
 // errCallArity is Redis' error for a call with a wrong number of arguments. Redis adds the script
@@ -37,7 +37,7 @@ const errCallArity = "ERR Wrong number of args calling Redis command from script
 // key must be read first, or lock keys do not support the command. do calls work before it
 // processes bytes.
 func (s *scriptCalls) do(words []string, work func(bytes int)) (keyspace.Reply, error) {
-	s.work = work
+	s.charge = work
 	name := syntax.Lower(words[0])
 	if refusal := s.rights.Refusal(words, callPermissionChecks(words)); refusal != "" {
 		s.denied = true
@@ -50,8 +50,8 @@ func (s *scriptCalls) do(words []string, work func(bytes int)) (keyspace.Reply, 
 		return s.runKeyless(name, words)
 	case name == "publish" || name == "spublish":
 		return s.publish(name, words)
-	case !keyspace.Supported(name):
-		return s.unsupportedCommand(name, words)
+	case !keyspace.IsSupported(name):
+		return s.handleUnsupportedCommand(name, words)
 	case !keyspace.Fits(name, len(words)):
 		return keyspace.ErrorReply(errCallArity), nil
 	}
@@ -67,7 +67,7 @@ func (s *scriptCalls) do(words []string, work func(bytes int)) (keyspace.Reply, 
 		work(s.snapshot.Cost(words))
 		return s.snapshot.Do(words)
 	case lockKeyCount == 0:
-		return s.upstreamCommand(name, words, names[0])
+		return s.handleUpstreamCommand(name, words, names[0])
 	}
 	return keyspace.Reply{}, s.mixedError(name, words)
 }
@@ -85,8 +85,8 @@ func (s *scriptCalls) time() keyspace.Reply {
 		keyspace.BulkReply(strconv.Itoa(now.Nanosecond()/1000)))
 }
 
-// unsupportedCommand handles a command that a Snapshot cannot carry out.
-func (s *scriptCalls) unsupportedCommand(name string, words []string) (keyspace.Reply, error) {
+// handleUnsupportedCommand handles a command that a Snapshot cannot carry out.
+func (s *scriptCalls) handleUnsupportedCommand(name string, words []string) (keyspace.Reply, error) {
 	rule, cmd := spec.KeysOf([]byte(name)), spec.Find([]byte(name))
 	switch {
 	case cmd == nil:
@@ -95,7 +95,7 @@ func (s *scriptCalls) unsupportedCommand(name string, words []string) (keyspace.
 				"ERR '%s' cannot be called by a script: it is a command of the proxy; send it by itself", ownCommand.Name)
 		}
 		return keyspace.ErrorReply(errUnknownCall), nil
-	case rule == nil && cmd.Effect != spec.None:
+	case rule == nil && cmd.Effect != spec.NoEffect:
 		return keyspace.ErrorReply(errCallNotAllowed), nil
 	case rule == nil:
 		return keyspace.Reply{}, refusalError(
@@ -103,19 +103,19 @@ func (s *scriptCalls) unsupportedCommand(name string, words []string) (keyspace.
 			syntax.Excerpt(words[0]))
 	}
 	args := syntax.Bytes(words)
-	places, _ := rule.Positions(args, len(args))
+	places, _ := rule.Places(args, len(args))
 	switch lockIndex, otherIndex := s.lockKeys.Split(args, places); {
 	case lockIndex >= 0:
 		return keyspace.Reply{}, &program.Refusal{Text: lockkeys.UnfitKeyError(name, args[lockIndex])}
 	case otherIndex >= 0:
-		return s.upstreamCommand(name, words, words[otherIndex])
+		return s.handleUpstreamCommand(name, words, words[otherIndex])
 	}
 	return keyspace.ErrorReply(errCallArity), nil
 }
 
 func (s *scriptCalls) mixedError(name string, words []string) error {
 	args := syntax.Bytes(words)
-	places, _ := spec.KeysOf([]byte(name)).Positions(args, len(args))
+	places, _ := spec.KeysOf([]byte(name)).Places(args, len(args))
 	lockIndex, otherIndex := s.lockKeys.Split(args, places)
 	return &program.Refusal{Text: lockkeys.MixedKeysError(name, args[lockIndex], args[otherIndex])}
 }
@@ -132,9 +132,9 @@ func (s *scriptCalls) publish(name string, words []string) (keyspace.Reply, erro
 	return s.addEffect(words)
 }
 
-// upstreamCommand handles a command on a key that is not a lock key. Commands that notify waiters
-// become side effects. Their replies are still unknown, so the script gets 1.
-func (s *scriptCalls) upstreamCommand(name string, words []string, key string) (keyspace.Reply, error) {
+// handleUpstreamCommand handles a command on a key that is not a lock key. Commands that notify
+// waiters become side effects. Their replies are still unknown, so the script gets 1.
+func (s *scriptCalls) handleUpstreamCommand(name string, words []string, key string) (keyspace.Reply, error) {
 	reason := ""
 	switch {
 	case !notifiesWaiters(name):

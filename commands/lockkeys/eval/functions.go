@@ -38,8 +38,8 @@ type functions struct {
 	readAt    time.Time
 }
 
-// cached returns the functions of the last read, if they are younger than maxFunctionsAge.
-func (f *functions) cached() (libraries map[string][]*keyNames, ok bool) {
+// cachedLibraries returns the functions of the last read, if they are younger than maxFunctionsAge.
+func (f *functions) cachedLibraries() (libraries map[string][]*keyNames, ok bool) {
 	now := f.now()
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -50,7 +50,7 @@ func (f *functions) cached() (libraries map[string][]*keyNames, ok bool) {
 // read returns the functions. It reads them from the upstream, unless the command of another client
 // has just read them.
 func (f *functions) read(ctx context.Context) (map[string][]*keyNames, error) {
-	if libraries, ok := f.cached(); ok {
+	if libraries, ok := f.cachedLibraries(); ok {
 		return libraries, nil
 	}
 	start := f.now()
@@ -82,7 +82,7 @@ func (s *Scripts) routeFunction(words [][]byte) (target Target, refusal string) 
 	if _, ok := syntax.KeyCount(words, len(words)); !ok || s.functions.upstream == nil {
 		return Upstream, ""
 	}
-	libraries, ok := s.functions.cached()
+	libraries, ok := s.functions.cachedLibraries()
 	if !ok {
 		return Unknown, ""
 	}

@@ -49,8 +49,8 @@ func Pong(words []string) keyspace.Reply {
 }
 
 // Select returns the reply to SELECT in a program. A program runs only in database db. If SELECT
-// names another database, isOtherDB is true, and the caller must refuse the SELECT.
-func Select(db int, index string) (reply keyspace.Reply, isOtherDB bool) {
+// names another database, isDifferentDB is true, and the caller must refuse the SELECT.
+func Select(db int, index string) (reply keyspace.Reply, isDifferentDB bool) {
 	n, ok := syntax.Int(index)
 	switch {
 	case !ok:
@@ -79,7 +79,7 @@ const workPerByte = 8
 // listKeys returns the lock keys that match a glob. If kind is not "", it returns only keys of this
 // type. It refuses a glob that may match keys of the upstream, because the program cannot read
 // them.
-func (s *scriptCalls) listKeys(command, match, kind string) (found []string, err error) {
+func (s *scriptCalls) listKeys(command, match, kind string) (names []string, err error) {
 	switch {
 	case s.rights.HasUpstream() && !s.lockKeys.Covers(match):
 		return nil, refusalError(
@@ -89,19 +89,19 @@ func (s *scriptCalls) listKeys(command, match, kind string) (found []string, err
 	case !s.listedGlobs[match]:
 		return nil, &program.UnlistedError{Match: match, OnListed: func([]string) { s.listedGlobs[match] = true }}
 	}
-	s.work(workPerByte * len(match))
+	s.charge(workPerByte * len(match))
 	pattern := keys.Compile(match)
 	for _, key := range s.snapshot.ExistingKeys(kind) {
-		s.work(workPerByte * len(key))
+		s.charge(workPerByte * len(key))
 		matches, err := pattern.Match(key)
 		switch {
 		case err != nil:
 			return nil, refusalError("ERR %v", err)
 		case matches && s.lockKeys.Match([]byte(key)):
-			found = append(found, key)
+			names = append(names, key)
 		}
 	}
-	return found, nil
+	return names, nil
 }
 
 func (s *scriptCalls) keys(words []string) (keyspace.Reply, error) {
@@ -115,14 +115,14 @@ func (s *scriptCalls) scan(words []string) (keyspace.Reply, error) {
 	if errText != "" {
 		return keyspace.ErrorReply(errText), nil
 	}
-	var found []string
+	var names []string
 	if isFirst {
 		var err error
-		if found, err = s.listKeys("scan", match, kind); err != nil {
+		if names, err = s.listKeys("scan", match, kind); err != nil {
 			return keyspace.Reply{}, err
 		}
 	}
-	return keyspace.ArrayReply(keyspace.BulkReply("0"), keyspace.TextsReply(found)), nil
+	return keyspace.ArrayReply(keyspace.BulkReply("0"), keyspace.TextsReply(names)), nil
 }
 
 func (s *scriptCalls) dbsize([]string) (keyspace.Reply, error) {
@@ -137,14 +137,14 @@ func (s *scriptCalls) flush(words []string) (keyspace.Reply, error) {
 // mayRun reports whether the client may run a command. known is false if the command does not
 // exist. It is also false if only the upstream knows the answer, but the proxy cannot ask: the
 // command would change the connection, or has a wrong number of words.
-func (s *scriptCalls) mayRun(words []string) (may, known bool) {
+func (s *scriptCalls) mayRun(words []string) (allowed, known bool) {
 	name := syntax.Lower(words[0])
 	cmd := spec.Find([]byte(name))
 	if cmd == nil {
 		return false, false
 	}
 	questions := callPermissionChecks(words)
-	if len(questions) == 0 && cmd.Effect == spec.None && syntax.FitsArity(cmd.Arity, len(words)) {
+	if len(questions) == 0 && cmd.Effect == spec.NoEffect && syntax.FitsArity(cmd.Arity, len(words)) {
 		questions = [][]string{words}
 	}
 	if len(questions) == 0 && !s.rights.NeedsCheck() {

@@ -13,13 +13,13 @@ import (
 	"redlock-proxy/commands/rights"
 )
 
-// listing runs a command that lists lock keys, on a snapshot of the given names. It returns the
+// runListing runs a command that lists lock keys, on a snapshot of the given names. It returns the
 // reply or the refusal, and the charge in bytes.
-func listing(t *testing.T, names []string, words ...string) (reply string, charge int) {
+func runListing(t *testing.T, names []string, words ...string) (reply string, charge int) {
 	t.Helper()
 	snapshot := keyspace.NewSnapshot(time.Now())
 	for _, name := range names {
-		snapshot.Put(name, keyspace.Entry{Present: true, Left: keyspace.NoExpiry})
+		snapshot.Put(name, keyspace.Entry{Present: true, RemainingTTL: keyspace.NoExpiry})
 	}
 	calls := scriptCalls{
 		lockKeys: keys.NewPatterns("lock:*"), snapshot: snapshot, rights: (&rights.Client{}).NewPermissions(),
@@ -42,10 +42,10 @@ func listing(t *testing.T, names []string, words ...string) (reply string, charg
 	return reply, charge
 }
 
-// TestListingIsLinear checks that KEYS and SCAN in a script take linear time for a pattern that
+// TestListingTime checks that KEYS and SCAN in a script take linear time for a pattern that
 // almost matches at each position. Both commands charge the run for the pattern and the names, and
 // refuse a pattern that needs too many comparisons.
-func TestListingIsLinear(t *testing.T) {
+func TestListingTime(t *testing.T) {
 	const size = 1 << 20
 	long := "lock:" + strings.Repeat("a", size)
 	for _, command := range [][]string{{"keys"}, {"scan", "0", "match"}} {
@@ -55,7 +55,7 @@ func TestListingIsLinear(t *testing.T) {
 			"lock:*" + long[5:5+size/2] + "b*":            "",
 			"lock:*" + strings.Repeat("?", size/2) + "b*": fmt.Sprint("ERR ", keys.ErrTooComplex),
 		} {
-			got, charge := listing(t, []string{long, "lock:b"}, append(command, pattern)...)
+			got, charge := runListing(t, []string{long, "lock:b"}, append(command, pattern)...)
 			if got != want && want != "lock:b"+long || len(got) != len(want) {
 				t.Errorf("%s %.20q: %.100q", command[0], pattern, got)
 			}

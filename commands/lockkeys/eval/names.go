@@ -27,14 +27,14 @@ type keyNames struct {
 func (n *keyNames) flushCommand() string { return n.flushName }
 
 // namesIn finds the names of keys in the calls of a script.
-func namesIn(found calls.Calls) *keyNames {
-	n := &keyNames{incomplete: found.Hidden, literals: found.Literals}
-	for _, site := range found.Sites {
+func namesIn(foundCalls calls.Calls) *keyNames {
+	n := &keyNames{incomplete: foundCalls.Hidden, literals: foundCalls.Literals}
+	for _, site := range foundCalls.Sites {
 		if name := flushOf(site); name != "" {
 			n.flushName = name
 		}
 		for _, shape := range keyShapes(site) {
-			if len(shape) > 0 && shape[0].Kind == calls.Unseen {
+			if len(shape) > 0 && shape[0].Kind == calls.UnknownPart {
 				n.incomplete = true
 			} else if !isGivenKey(shape) {
 				n.shapes = append(n.shapes, shape)
@@ -94,7 +94,7 @@ func keyShapes(site calls.Site) (shapes []calls.Shape) {
 		text, ok := literal(name)
 		rule := spec.KeysOf([]byte(text))
 		switch {
-		case !ok || rule == nil && !spec.Keyless([]byte(text)):
+		case !ok || rule == nil && !spec.IsKeyless([]byte(text)):
 			shapes = append(shapes, allShapes(site)...)
 		case rule != nil:
 			shapes = append(shapes, shapesOf(rule, site)...)
@@ -134,7 +134,7 @@ func shapesOf(r *keys.Rule, site calls.Site) (shapes []calls.Shape) {
 	if site.Rest != nil || !r.IsDetermined(words) {
 		return allShapes(site)
 	}
-	places, _ := r.Positions(words, len(words))
+	places, _ := r.Places(words, len(words))
 	for i := range places.All() {
 		shapes = append(shapes, site.Args[i]...)
 	}
@@ -171,7 +171,7 @@ func (s search) mayBeLockKey(prefix []byte, shape calls.Shape, filler string) bo
 		case calls.Literal:
 			prefix = append(prefix, part.Text...)
 			continue
-		case calls.Unseen:
+		case calls.UnknownPart:
 		case calls.Key, calls.AnyKey:
 			return s.anyWordMayBeLockKey(prefix, part, s.Keys, shape[i+1:], filler)
 		default:
@@ -195,19 +195,19 @@ func (s search) anyWordMayBeLockKey(
 	if part.Kind == calls.Key || part.Kind == calls.Argument {
 		words = wordAt(words, part.Index)
 	} else {
-		rest = withUnseenParts(rest)
+		rest = withUnknownParts(rest)
 	}
 	return slices.ContainsFunc(words, func(word []byte) bool {
 		return s.mayBeLockKey(append(prefix[:len(prefix):len(prefix)], word...), rest, filler)
 	})
 }
 
-// withUnseenParts replaces each part that may be any of several words by a part of kind Unseen.
-func withUnseenParts(shape calls.Shape) calls.Shape {
+// withUnknownParts replaces each part that may be any of several words by a part of kind Unseen.
+func withUnknownParts(shape calls.Shape) calls.Shape {
 	parts := append(calls.Shape{}, shape...)
 	for i, part := range parts {
 		if part.Kind == calls.AnyKey || part.Kind == calls.AnyArgument {
-			parts[i] = calls.Part{Kind: calls.Unseen}
+			parts[i] = calls.Part{Kind: calls.UnknownPart}
 		}
 	}
 	return parts

@@ -18,15 +18,15 @@ const memoAbsent = -1
 // script, it returns the two frequent cases. In a release or an extension, the keys hold the first
 // argument. In an acquisition, they are absent.
 //
-// lastWritten returns the value that this proxy wrote last under a key. If that value is a
+// lastValue returns the value that this proxy wrote last under a key. If that value is a
 // collection, it is the only guess, because no argument equals a collection.
 func guessesFor(
-	memo *atomic.Int64, keys, argv []string, lastWritten func(key string) (value string, ok bool),
+	memo *atomic.Int64, keys, argv []string, lastValue func(key string) (value string, ok bool),
 ) (list []program.Guess) {
 	if len(keys) == 0 {
 		return []program.Guess{{}} // enough for a script that uses no key
 	}
-	if g := guessCollections(keys, lastWritten); g != nil {
+	if g := guessCollections(keys, lastValue); g != nil {
 		return []program.Guess{g}
 	}
 	argument := int(memo.Load()) // 0, the first argument, for a new script
@@ -70,7 +70,7 @@ func guessCollections(keys []string, lastWritten func(key string) (value string,
 	for _, key := range keys {
 		if value, ok := lastWritten(key); ok && contents.IsMarked(value) {
 			found = true
-			guess[key] = keyspace.Entry{Present: true, Value: value, Left: keyspace.Unknown}
+			guess[key] = keyspace.Entry{Present: true, Value: value, RemainingTTL: keyspace.UnknownExpiry}
 		}
 	}
 	if !found {

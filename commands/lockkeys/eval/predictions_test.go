@@ -7,8 +7,8 @@ import (
 	"redlock-proxy/commands/lockkeys/keyspace"
 )
 
-// nothingWritten reports that this proxy has written no value.
-func nothingWritten(string) (string, bool) { return "", false }
+// noLastValue reports that this proxy has written no value.
+func noLastValue(string) (string, bool) { return "", false }
 
 // TestPredictions checks that the guesses for a script follow from its last change.
 func TestPredictions(t *testing.T) {
@@ -18,7 +18,7 @@ func TestPredictions(t *testing.T) {
 	updateMemo(memos["b"], []keyspace.Edit{{Key: "k"}}, []string{"x"})
 	for sha, want := range map[string]string{"a": "y,", "b": ",", "new": "x,,"} {
 		got := ""
-		for _, g := range guessesFor(memos[sha], []string{"k"}, []string{"x", "y"}, nothingWritten) {
+		for _, g := range guessesFor(memos[sha], []string{"k"}, []string{"x", "y"}, noLastValue) {
 			got += g["k"].Value + ","
 		}
 		if sha == "a" {

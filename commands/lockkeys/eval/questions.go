@@ -23,7 +23,7 @@ func callPermissionChecks(words []string) [][]string {
 			return [][]string{{name, words[1], "0"}}
 		}
 	default:
-		if keyspace.Supported(name) {
+		if keyspace.IsSupported(name) {
 			return rights.KeyQuestions(words)
 		}
 	}

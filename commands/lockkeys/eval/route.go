@@ -58,7 +58,7 @@ func (s *Scripts) ResolveScript(
 		return s.resolveFunction(ctx, name, words)
 	}
 	n, _ := syntax.KeyCount(words, len(words))
-	share := script.Share{Pace: s.pace, ClientLeft: c.HasDisconnected}
+	share := script.Share{Pace: s.scheduler, ClientDisconnected: c.HasDisconnected}
 	if syntax.TakesSHA(name) {
 		if len(words[1]) == syntax.SHALength {
 			// If the masters do not answer, the client gets NOSCRIPT, and sends the source.
@@ -112,7 +112,7 @@ func (s *Scripts) Preview(
 	if IsFCall(name) {
 		return s.previewFunction(ctx, words, keyArgs, argv)
 	}
-	share := script.Share{Pace: s.pace}
+	share := script.Share{Pace: s.scheduler}
 	var sc *script.Script
 	if syntax.TakesSHA(name) {
 		sc, _ = s.find(ctx, syntax.Lower(words[1]), share)

@@ -38,7 +38,7 @@ type Options struct {
 type Scripts struct {
 	opts      Options
 	cache     *script.Cache
-	pace      *script.Pace
+	scheduler *script.Scheduler
 	functions *functions
 
 	// runs counts runs of scripts. limitedRuns counts runs and compilations that ended at a limit.
@@ -48,14 +48,14 @@ type Scripts struct {
 // New returns Scripts.
 func New(opts Options) *Scripts {
 	return &Scripts{
-		opts: opts, cache: script.NewCache(DefaultMemory), pace: script.NewPace(),
+		opts: opts, cache: script.NewCache(DefaultMemory), scheduler: script.NewScheduler(),
 		functions: &functions{upstream: opts.Functions, now: opts.Now},
 	}
 }
 
 // Counts returns the number of runs of scripts, and the number of runs and compilations that ended
 // at a limit.
-func (s *Scripts) Counts() (runs, limited int64) { return s.runs.Load(), s.limitedRuns.Load() }
+func (s *Scripts) Counts() (runs, limitedRuns int64) { return s.runs.Load(), s.limitedRuns.Load() }
 
 // Commands returns EVAL and similar commands, and SCRIPT for a proxy without an upstream.
 func (s *Scripts) Commands() []*command.Command {
@@ -67,7 +67,7 @@ func (s *Scripts) Commands() []*command.Command {
 		"evalsha_ro": command.DocsOf(
 			"scripting", "Runs a script that only reads lock keys, given by its SHA-1.", "7.0.0"),
 	} {
-		c := command.OfRedis(name, s.eval, docs)
+		c := command.NewRedisCommand(name, s.eval, docs)
 		c.RequiresLogin = true
 		all = append(all, c)
 	}
@@ -89,7 +89,7 @@ func (s *Scripts) eval(c command.Call) {
 	case err != nil:
 		c.Out.Fail(err)
 	case errText != "":
-		c.Out.Error(errText)
+		c.Out.WriteError(errText)
 	default:
 		s.opts.Runner.RunProgram(c, prog)
 	}
@@ -101,7 +101,7 @@ func (s *Scripts) Program(
 	ctx context.Context, c *command.Client, permissions *rights.Permissions, words []string,
 	allowance *script.Allowance,
 ) (prog program.Program, errText string, err error) {
-	inv, errText, err := s.invocation(ctx, words, script.Share{Allowance: allowance, Pace: s.pace, ClientLeft: c.HasDisconnected})
+	inv, errText, err := s.invocation(ctx, words, script.Share{Allowance: allowance, Pace: s.scheduler, ClientDisconnected: c.HasDisconnected})
 	if err != nil || errText != "" {
 		return program.Program{}, errText, err
 	}
@@ -124,11 +124,11 @@ func (s *Scripts) invocation(
 	} else {
 		inv.script, err = s.cache.Load(ctx, words[1], share)
 	}
-	var limit *script.LimitError
+	var limitErr *script.LimitError
 	switch {
-	case errors.As(err, &limit):
+	case errors.As(err, &limitErr):
 		s.limitedRuns.Add(1)
-		return inv, limit.Error(), nil
+		return inv, limitErr.Error(), nil
 	case errors.As(err, new(*script.CompileError)):
 		return inv, err.Error(), nil
 	case err == nil && inv.script == nil:

@@ -11,7 +11,7 @@ import (
 
 // scriptCommand returns SCRIPT for a proxy without an upstream.
 func (s *Scripts) scriptCommand() *command.Command {
-	c := command.OfRedis("script", s.script,
+	c := command.NewRedisCommand("script", s.script,
 		command.DocsOf("scripting", "A container for commands that manage scripts.", "2.6.0"))
 	c.RequiresLogin = true
 	return c
@@ -21,7 +21,7 @@ func (s *Scripts) scriptCommand() *command.Command {
 // know a script, because the script may run on lock keys or on keys of the upstream. If the
 // upstream does not reply, the proxy runs SCRIPT alone.
 func (s *Scripts) MergedCommand() *command.Command {
-	c := command.OfRedis("script", s.mergedScript, command.Docs{})
+	c := command.NewRedisCommand("script", s.runMergedScript, command.Docs{})
 	c.RequiresLogin, c.NeedsUpstreamReply = true, true
 	return c
 }
@@ -45,16 +45,16 @@ func (s *Scripts) script(c command.Call) {
 
 // load runs SCRIPT LOAD: this proxy caches the script, and the masters keep it for other proxies.
 func (s *Scripts) load(c command.Call) {
-	sc, err := s.cache.Load(c.Ctx, string(c.Args[2]), script.Share{Pace: s.pace, ClientLeft: c.Client.HasDisconnected})
+	sc, err := s.cache.Load(c.Ctx, string(c.Args[2]), script.Share{Pace: s.scheduler, ClientDisconnected: c.Client.HasDisconnected})
 	if err != nil {
-		c.Out.Error(compileErrorReply(err))
+		c.Out.WriteError(compileErrorReply(err))
 		return
 	}
 	if err := s.opts.Store.Save(c.Ctx, sc.SHA(), sc.Body()); err != nil {
 		c.Out.Fail(err)
 		return
 	}
-	c.Out.Bulk(sc.SHA())
+	c.Out.WriteBulk(sc.SHA())
 }
 
 // exists runs SCRIPT EXISTS, for scripts that this proxy or the masters have.
@@ -62,7 +62,7 @@ func (s *Scripts) exists(c command.Call) {
 	exists := make([]any, len(c.Args)-2)
 	for i, sha := range c.Args[2:] {
 		exists[i] = 0
-		sc, err := s.find(c.Ctx, syntax.Lower(sha), script.Share{Pace: s.pace})
+		sc, err := s.find(c.Ctx, syntax.Lower(sha), script.Share{Pace: s.scheduler})
 		if err != nil {
 			c.Out.Fail(err)
 			return
@@ -80,11 +80,11 @@ const errNotBusy = "NOTBUSY No scripts in execution right now."
 // kill runs SCRIPT KILL: it ends the large runs and compilations of all clients. These runs have
 // changed nothing.
 func (s *Scripts) kill(c command.Call) {
-	if s.pace.Kill() == 0 {
-		c.Out.Error(errNotBusy)
+	if s.scheduler.Kill() == 0 {
+		c.Out.WriteError(errNotBusy)
 		return
 	}
-	c.Out.Status("OK")
+	c.Out.WriteStatus("OK")
 }
 
 // flush runs SCRIPT FLUSH: this proxy and the masters forget all scripts.
@@ -92,7 +92,7 @@ func (s *Scripts) flush(c command.Call) {
 	options := c.Args[2:]
 	if len(options) > 1 ||
 		len(options) == 1 && syntax.Lower(options[0]) != "sync" && syntax.Lower(options[0]) != "async" {
-		c.Out.Error("ERR SCRIPT FLUSH only support SYNC|ASYNC option")
+		c.Out.WriteError("ERR SCRIPT FLUSH only support SYNC|ASYNC option")
 		return
 	}
 	s.cache.Flush()
@@ -100,10 +100,10 @@ func (s *Scripts) flush(c command.Call) {
 		c.Out.Fail(err)
 		return
 	}
-	c.Out.Status("OK")
+	c.Out.WriteStatus("OK")
 }
 
-func (s *Scripts) mergedScript(c command.Call) {
+func (s *Scripts) runMergedScript(c command.Call) {
 	reply, err := c.Client.Ask(c.Ctx)
 	if err != nil {
 		s.script(c)
@@ -111,7 +111,7 @@ func (s *Scripts) mergedScript(c command.Call) {
 	}
 	isKill := syntax.Lower(c.Args[1]) == "kill" && len(c.Args) == 2
 	if len(reply) == 0 || reply[0] == '-' && !(isKill && bytes.HasPrefix(reply, []byte("-NOTBUSY"))) {
-		c.Out.Raw(reply)
+		c.Out.WriteRaw(reply)
 		return
 	}
 	ownReply := command.Reply{Proto: c.Out.Proto}
@@ -129,7 +129,7 @@ func (s *Scripts) mergedScript(c command.Call) {
 		s.script(ownCall)
 		reply = mergeExists(reply, ownReply.Bytes)
 	}
-	c.Out.Raw(reply)
+	c.Out.WriteRaw(reply)
 }
 
 // mergeExists merges two replies to SCRIPT EXISTS: a script exists if both sides have it. Otherwise

@@ -14,7 +14,7 @@ import (
 )
 
 // formatReply formats a reply as RESP2 or RESP3. It sorts the elements at the depth unordered.
-func formatReply(r keyspace.Reply, proto, unordered int) string {
+func formatReply(r keyspace.Reply, proto, unorderedDepth int) string {
 	if proto == 2 {
 		r = r.InRESP2()
 	}
@@ -22,7 +22,7 @@ func formatReply(r keyspace.Reply, proto, unordered int) string {
 	case keyspace.Array, keyspace.Map, keyspace.Set, keyspace.Pairs:
 		parts := make([]string, len(r.Elems))
 		for i, e := range r.Elems {
-			parts[i] = formatReply(e, proto, unordered-1)
+			parts[i] = formatReply(e, proto, unorderedDepth-1)
 		}
 		if r.Kind == keyspace.Pairs {
 			r.Kind = keyspace.Array
@@ -31,7 +31,7 @@ func formatReply(r keyspace.Reply, proto, unordered int) string {
 		if r.Kind == keyspace.Map {
 			parts = joinPairs(parts, "", "")
 		}
-		if unordered == 0 || r.Kind == keyspace.Set {
+		if unorderedDepth == 0 || r.Kind == keyspace.Set {
 			slices.Sort(parts)
 		}
 		return fmt.Sprintf("%d%v", r.Kind, parts)
@@ -66,17 +66,17 @@ func joinPairs(parts []string, before, after string) (pairs []string) {
 	return pairs
 }
 
-// conversations is the number of random conversations in each protocol.
-const conversations = 640
+// conversationCount is the number of random conversations in each protocol.
+const conversationCount = 640
 
-// TestCollectionsAreLikeRedis compares the replies and the remaining keys with a real Redis, in
+// TestCollectionsLikeRedis compares the replies and the remaining keys with a real Redis, in
 // both protocols, after any commands on collections.
-func TestCollectionsAreLikeRedis(t *testing.T) {
+func TestCollectionsLikeRedis(t *testing.T) {
 	server := startRedis(t)
 	for proto := 2; proto <= 3; proto++ {
 		server.do(t, "HELLO", strconv.Itoa(proto))
-		for seed := range uint64(redistest.SampleCount(conversations)) {
-			random := randomcommands.Maker{Rand: rand.New(rand.NewPCG(uint64(proto), seed)), Keys: []string{"a", "b", "c"}}
+		for seed := range uint64(redistest.SampleCount(conversationCount)) {
+			random := randomcommands.Generator{Rand: rand.New(rand.NewPCG(uint64(proto), seed)), Keys: []string{"a", "b", "c"}}
 			themes := randomcommands.TemplateLists()
 			w, theme := storedKeys{}, themes[seed%uint64(len(themes))]
 			server.do(t, "FLUSHALL")

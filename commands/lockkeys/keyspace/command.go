@@ -23,8 +23,8 @@ type call struct {
 	words []string
 }
 
-// Supported reports whether a Snapshot can carry out the command. name is in lower case.
-func Supported(name string) bool { return find(name) != nil }
+// IsSupported reports whether a Snapshot can carry out the command. name is in lower case.
+func IsSupported(name string) bool { return find(name) != nil }
 
 // Names returns the names of all commands that a Snapshot can carry out.
 func Names() []string { return slices.Sorted(maps.Keys(byName)) }
@@ -82,11 +82,11 @@ func (s *Snapshot) Cost(words []string) int {
 	if c == nil || isFast[c.name] || !c.fits(len(words)) {
 		return 0
 	}
-	const perByte = 4 // for parsing, sorting and copying
+	const costPerByte = 4 // for parsing, sorting and copying
 	sum := 0
 	for _, key := range c.spec.KeysAmong(words) {
 		if k := s.states[key]; k != nil {
-			sum += k.size() * perByte
+			sum += k.size() * costPerByte
 		}
 	}
 	return sum
@@ -102,10 +102,10 @@ func (s *Snapshot) doWithinLimits(c *command, words []string) (Reply, error) {
 	if !s.mayExceed(run, keys) {
 		return c.do(run)
 	}
-	if s.nearLimitRuns++; s.nearLimitRuns > maxNearLimit {
+	if s.nearLimitRuns++; s.nearLimitRuns > maxNearLimitRuns {
 		return ErrorReply(fmt.Sprintf("ERR too many changes of lock key '%s' near its limit of %d bytes or %d elements: "+
 			"one script or transaction may make at most %d; use several",
-			syntax.Excerpt(keys[0]), maxValue, maxElements, maxNearLimit)), nil
+			syntax.Excerpt(keys[0]), maxValue, maxElements, maxNearLimitRuns)), nil
 	}
 	before := make([]keyState, len(keys))
 	for i, key := range keys {
@@ -118,23 +118,23 @@ func (s *Snapshot) doWithinLimits(c *command, words []string) (Reply, error) {
 		for i, key := range keys {
 			s.states[key].restore(before[i])
 		}
-		return tooLarge(keys[tooLargeIndex]), nil
+		return tooLargeError(keys[tooLargeIndex]), nil
 	}
 	return reply, err
 }
 
-// abort is the panic that ends a command early: with an error reply, or with an error of Do.
-type abort struct {
+// abortPanic is the panic that ends a command early: with an error reply, or with an error of Do.
+type abortPanic struct {
 	reply Reply
 	err   error
 }
 
 // refuse ends a command with an error reply.
-func refuse(text string) { panic(abort{reply: ErrorReply(text)}) }
+func refuse(text string) { panic(abortPanic{reply: ErrorReply(text)}) }
 
 // require refuses a command unless a condition holds.
-func require(holds bool, refusal string) {
-	if !holds {
+func require(condition bool, refusal string) {
+	if !condition {
 		refuse(refusal)
 	}
 }
@@ -151,7 +151,7 @@ func (c *command) do(run call) (reply Reply, err error) {
 	defer func() {
 		switch recovered := recover().(type) {
 		case nil:
-		case abort:
+		case abortPanic:
 			reply, err = recovered.reply, recovered.err
 		default:
 			panic(recovered)
@@ -160,8 +160,8 @@ func (c *command) do(run call) (reply Reply, err error) {
 	return c.run(run), nil
 }
 
-// tooLarge returns the error reply for a collection that would become too large.
-func tooLarge(key string) Reply {
+// tooLargeError returns the error reply for a collection that would become too large.
+func tooLargeError(key string) Reply {
 	return ErrorReply(fmt.Sprintf("ERR lock key '%s' would be too large: the limit is %d bytes or %d elements",
 		syntax.Excerpt(key), maxValue, maxElements))
 }
@@ -170,28 +170,28 @@ func tooLarge(key string) Reply {
 // bytes in memory.
 const maxElements = 1 << 16
 
-// maxNearLimit limits how many commands of one program run near the limits of a collection, because
-// each such command encodes its keys.
-const maxNearLimit = 100
+// maxNearLimitRuns limits how many commands of one program run near the limits of a collection,
+// because each such command encodes its keys.
+const maxNearLimitRuns = 100
 
 // mayExceed reports whether a command may make a collection too large. The new size is at most the
 // size of the keys and the words together.
 func (s *Snapshot) mayExceed(c call, keys []string) bool {
 	// A number takes less than 40 bytes. Only the result of HINCRBYFLOAT takes up to 5,000.
-	const perWord, spare, perScore = 40, 8 << 10, 10
+	const bytesPerWord, spareBytes, scoreFactor = 40, 8 << 10, 10
 	size, elements := 0, len(c.words)
 	for _, w := range c.words {
-		size += len(w) + perWord
+		size += len(w) + bytesPerWord
 	}
 	for _, key := range keys {
 		k := s.states[key]
 		size += k.size()
-		elements += k.elements()
+		elements += k.elementCount()
 	}
 	if c.name == "zinterstore" {
-		size *= perScore // each member of a set gets a score
+		size *= scoreFactor // each member of a set gets a score
 	}
-	return size > maxValue-spare || elements > maxElements
+	return size > maxValue-spareBytes || elements > maxElements
 }
 
 func (c *command) fits(words int) bool { return syntax.FitsArity(c.spec.Arity, words) }

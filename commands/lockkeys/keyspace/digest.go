@@ -26,8 +26,8 @@ func (c call) digest() Reply {
 // comparison holds a condition on the value of a key, or on the digest of this value: it equals
 // text or, if negated is true, differs from text.
 type comparison struct {
-	digest, negated bool
-	text            string
+	isDigestComparison, negated bool
+	text                        string
 }
 
 // parseComparison parses IFEQ, IFNE, IFDEQ or IFDNE, in upper or lower case, and the next word.
@@ -40,9 +40,9 @@ func parseComparison(words []string) (cmp comparison, ok bool) {
 	case "ifne":
 		cmp.negated = true
 	case "ifdeq":
-		cmp.digest = true
+		cmp.isDigestComparison = true
 	case "ifdne":
-		cmp.digest, cmp.negated = true, true
+		cmp.isDigestComparison, cmp.negated = true, true
 	default:
 		return cmp, false
 	}
@@ -52,7 +52,7 @@ func parseComparison(words []string) (cmp comparison, ok bool) {
 
 // check refuses to compare a digest with a word that is not a digest.
 func (c comparison) check() {
-	require(!c.digest || isDigest(c.text), "ERR digest must be exactly 16 hexadecimal characters")
+	require(!c.isDigestComparison || isDigest(c.text), "ERR digest must be exactly 16 hexadecimal characters")
 }
 
 // holds reports whether the condition is true for a key with this value, or for an absent key.
@@ -60,7 +60,7 @@ func (c comparison) holds(text string, present bool) bool {
 	switch {
 	case !present:
 		return c.negated
-	case c.digest:
+	case c.isDigestComparison:
 		return strings.EqualFold(digestOf(text), c.text) != c.negated
 	}
 	return (text == c.text) != c.negated

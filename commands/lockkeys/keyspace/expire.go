@@ -9,22 +9,22 @@ import (
 
 // unit describes the unit of a time in a command.
 type unit struct {
-	seconds  bool // the number counts seconds, else milliseconds
-	absolute bool // the number is a Unix time, else a time from now
+	inSeconds bool // the number counts seconds, else milliseconds
+	absolute  bool // the number is a Unix time, else a time from now
 }
 
 // units maps SET's options to their units. The map is read-only.
 var units = map[string]unit{
-	"ex":   {seconds: true},
+	"ex":   {inSeconds: true},
 	"px":   {},
-	"exat": {seconds: true, absolute: true},
+	"exat": {inSeconds: true, absolute: true},
 	"pxat": {absolute: true},
 }
 
 // deadline returns n in this unit as a Unix time in milliseconds.
 func (u unit) deadline(n, now int64, name string) int64 {
 	scale, from := int64(1), now
-	if u.seconds {
+	if u.inSeconds {
 		scale = 1000
 	}
 	if u.absolute {
@@ -105,7 +105,7 @@ func (o expireOptions) allows(current, at int64) bool {
 func (c call) runExpire() Reply {
 	o := parseExpire(c.words[3:])
 	n := integer(c.words[2])
-	u := unit{seconds: c.name[0] != 'p', absolute: strings.HasSuffix(c.name, "at")}
+	u := unit{inSeconds: c.name[0] != 'p', absolute: strings.HasSuffix(c.name, "at")}
 	at := u.deadline(n, c.now, c.name)
 	k := c.observe(c.words[1])
 	if !k.present || o != (expireOptions{}) && !o.allows(k.expiry(), at) {

@@ -11,9 +11,9 @@ const errWrongType = "WRONGTYPE Operation against a key holding the wrong kind o
 
 // keyState holds the state of a key in a Snapshot.
 type keyState struct {
-	key     string
-	initial Entry
-	present bool
+	key          string
+	initialEntry Entry
+	present      bool
 	// content is the decoded value, or nil if no command needed it. encoded is the encoded value.
 	// encodedIsStale is true if content is newer than encoded.
 	content        contents.Content
@@ -165,8 +165,8 @@ func (k *keyState) size() int {
 	return len(k.encoded)
 }
 
-// elements returns the number of elements of a collection.
-func (k *keyState) elements() int {
+// elementCount returns the number of elements of a collection.
+func (k *keyState) elementCount() int {
 	if !k.present || k.content == nil && !contents.IsMarked(k.encoded) {
 		return 0
 	}
@@ -178,11 +178,11 @@ func (k *keyState) elements() int {
 
 // isTooLarge reports whether a collection exceeds a limit.
 func (k *keyState) isTooLarge() bool {
-	return k.present && k.kind() != contents.TextKind.String() && (k.size() > maxValue || k.elements() > maxElements)
+	return k.present && k.kind() != contents.TextKind.String() && (k.size() > maxValue || k.elementCount() > maxElements)
 }
 
 // restore restores an earlier state, and records that the error reply depends on the key.
-func (k *keyState) restore(earlier keyState) {
-	earlier.isUsed, earlier.replyDependsOn, earlier.content = k.isUsed, true, nil
-	*k = earlier
+func (k *keyState) restore(oldState keyState) {
+	oldState.isUsed, oldState.replyDependsOn, oldState.content = k.isUsed, true, nil
+	*k = oldState
 }

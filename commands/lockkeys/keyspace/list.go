@@ -90,11 +90,11 @@ func (k *keyState) popElements(l *contents.List, left bool, count int64) []strin
 	return elems
 }
 
-// atLeast returns a word as a number. It refuses the command with errText if the word is not a
+// parseAtLeast returns a word as a number. It refuses the command with errText if the word is not a
 // number, or less than least.
-func atLeast(word string, least int64, errText string) int64 {
+func parseAtLeast(word string, minimum int64, errText string) int64 {
 	n, ok := syntax.Int(word)
-	require(ok && n >= least, errText)
+	require(ok && n >= minimum, errText)
 	return n
 }
 
@@ -102,7 +102,7 @@ func atLeast(word string, least int64, errText string) int64 {
 // last if the range is empty.
 func bounds(start, end string, n int) (from, to int) {
 	first, last := integer(start), integer(end)
-	from = int(min(fromStart(first, int64(n)), int64(n)))
+	from = int(min(indexFromStart(first, int64(n)), int64(n)))
 	if last < 0 {
 		last += int64(n)
 	}

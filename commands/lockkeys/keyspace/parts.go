@@ -15,7 +15,7 @@ import (
 func (c call) countOr(defaultCount int64) (count int64) {
 	require(len(c.words) <= 3, syntax.ErrSyntax)
 	if len(c.words) == 3 {
-		return atLeast(c.words[2], 0, "ERR value is out of range, must be positive")
+		return parseAtLeast(c.words[2], 0, "ERR value is out of range, must be positive")
 	}
 	return defaultCount
 }
@@ -92,29 +92,29 @@ func (c call) scan() Reply {
 }
 
 // elementsOf returns the elements of an existing key, and the number of replies per element.
-func (c call) elementsOf() (all []Reply, perElement int) {
+func (c call) elementsOf() (elements []Reply, repliesPerElement int) {
 	switch c.name {
 	case "hscan":
 		_, h := c.hash()
-		h.Each(func(field, value string) { all = append(all, BulkReply(field), BulkReply(value)) })
-		return all, 2
+		h.Each(func(field, value string) { elements = append(elements, BulkReply(field), BulkReply(value)) })
+		return elements, 2
 	case "sscan":
 		_, s := c.members()
 		return TextsReply(s.Members()).Elems, 1
 	default:
 		_, z := c.sortedSet()
 		for _, m := range z.Members() {
-			all = append(all, BulkReply(m.Member), BulkReply(scanScore(z, m.Score)))
+			elements = append(elements, BulkReply(m.Member), BulkReply(scanScore(z, m.Score)))
 		}
-		return all, 2
+		return elements, 2
 	}
 }
 
 // scanScore formats a score as ZSCAN does. For a set in Redis' compact encoding, listpack, ZSCAN
 // returns whole numbers with all digits.
 func scanScore(z *contents.SortedSet, score float64) string {
-	const largest = float64(math.MaxInt64 / 2)
-	if whole := math.Trunc(score); whole == score && math.Abs(score) <= largest && z.Encoding() == "listpack" {
+	const maxWhole = float64(math.MaxInt64 / 2)
+	if whole := math.Trunc(score); whole == score && math.Abs(score) <= maxWhole && z.Encoding() == "listpack" {
 		return strconv.FormatInt(int64(whole), 10)
 	}
 	return contents.FormatDouble(score)

@@ -92,8 +92,8 @@ func (r *redisConn) read() (keyspace.Reply, error) {
 type storedKeys map[string]storedKey
 
 type storedKey struct {
-	value   string
-	expires int64 // Unix milliseconds, or -1
+	value     string
+	expiresAt int64 // Unix milliseconds, or -1
 }
 
 // snapshot returns the Snapshot of some keys at a moment.
@@ -101,9 +101,9 @@ func (w storedKeys) snapshot(now time.Time, keys ...string) *keyspace.Snapshot {
 	s := keyspace.NewSnapshot(now)
 	for _, key := range keys {
 		h, ok := w[key]
-		e := keyspace.Entry{Present: ok, Value: h.value, Left: keyspace.NoExpiry}
-		if h.expires >= 0 {
-			e.Left = time.Duration(h.expires-now.UnixMilli()) * time.Millisecond
+		e := keyspace.Entry{Present: ok, Value: h.value, RemainingTTL: keyspace.NoExpiry}
+		if h.expiresAt >= 0 {
+			e.RemainingTTL = time.Duration(h.expiresAt-now.UnixMilli()) * time.Millisecond
 		}
 		s.Put(key, e)
 	}
@@ -123,9 +123,9 @@ func (w storedKeys) apply(t *testing.T, now time.Time, edits []keyspace.Edit) {
 			delete(w, e.Key)
 			continue
 		case e.KeepTTL:
-			after.expires = before.expires
-		case e.After.Left >= 0:
-			after.expires = now.Add(e.After.Left).UnixMilli()
+			after.expiresAt = before.expiresAt
+		case e.After.RemainingTTL >= 0:
+			after.expiresAt = now.Add(e.After.RemainingTTL).UnixMilli()
 		}
 		w[e.Key] = after
 	}
@@ -290,8 +290,8 @@ func (c commandMaker) pairs(name string) []string {
 	return words
 }
 
-// TestSnapshotIsLikeRedis compares all replies, and the remaining keys, with a real Redis.
-func TestSnapshotIsLikeRedis(t *testing.T) {
+// TestSnapshotLikeRedis compares all replies, and the remaining keys, with a real Redis.
+func TestSnapshotLikeRedis(t *testing.T) {
 	server := startRedis(t)
 	for seed := range uint64(redistest.SampleCount(400)) {
 		random := commandMaker{rand.New(rand.NewPCG(7, seed))}
@@ -323,9 +323,9 @@ func isNewerThanRedis7(name string) bool {
 	return slices.Contains([]string{"delex", "delifeq", "digest", "msetex", "hgetdel", "hgetex", "hsetex"}, name)
 }
 
-// TestCommandsAreRedisCommands checks that every command has its keys at the same positions as in
+// TestCommandTableLikeRedis checks that every command has its keys at the same positions as in
 // Redis, and the same group and version.
-func TestCommandsAreRedisCommands(t *testing.T) {
+func TestCommandTableLikeRedis(t *testing.T) {
 	server := startRedis(t)
 	for _, name := range keyspace.Names() {
 		commandDocs := server.do(t, "COMMAND", "DOCS", name).Elems

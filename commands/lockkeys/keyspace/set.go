@@ -175,7 +175,7 @@ func (c call) setnx() Reply {
 
 // setex implements SETEX and PSETEX key time value.
 func (c call) setex() Reply {
-	o := setOptions{ttlOption: "ex", unit: unit{seconds: c.name == "setex"}, amount: c.words[2]}
+	o := setOptions{ttlOption: "ex", unit: unit{inSeconds: c.name == "setex"}, amount: c.words[2]}
 	at := o.deadline(c.now, c.name)
 	c.put(c.use(c.words[1]), contents.Text(c.words[3]), at, false)
 	return OK()

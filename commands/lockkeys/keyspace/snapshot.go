@@ -13,8 +13,8 @@ import (
 const (
 	// NoExpiry is the remaining time of a key without expiry.
 	NoExpiry time.Duration = -1
-	// Unknown is the remaining time of a key if only its value is known or guessed.
-	Unknown time.Duration = -2
+	// UnknownExpiry is the remaining time of a key if only its value is known or guessed.
+	UnknownExpiry time.Duration = -2
 )
 
 // ErrNeedsRead is the error of a command that needs a remaining time that is Unknown.
@@ -34,8 +34,8 @@ type Entry struct {
 	Present bool
 	// Value is the value, encoded by contents.Encode.
 	Value string
-	// Left is the remaining time, in whole milliseconds, or NoExpiry or Unknown.
-	Left time.Duration
+	// RemainingTTL is the remaining time, in whole milliseconds, or NoExpiry or Unknown.
+	RemainingTTL time.Duration
 }
 
 // Edit describes the change of one key, or a condition on the key.
@@ -112,14 +112,14 @@ func (s *Snapshot) Now() time.Time { return time.UnixMilli(s.now) }
 
 // Put sets the state of a key. The caller must call Put before any command runs.
 func (s *Snapshot) Put(key string, e Entry) {
-	k := &keyState{key: key, initial: e, present: e.Present, encoded: e.Value, keepsExpiry: true}
+	k := &keyState{key: key, initialEntry: e, present: e.Present, encoded: e.Value, keepsExpiry: true}
 	switch {
-	case e.Left == Unknown:
+	case e.RemainingTTL == UnknownExpiry:
 		k.expiresAt = unknownExpiry
-	case e.Left < 0:
+	case e.RemainingTTL < 0:
 		k.expiresAt = noExpiry
 	default:
-		k.expiresAt = s.now + e.Left.Milliseconds()
+		k.expiresAt = s.now + e.RemainingTTL.Milliseconds()
 	}
 	s.states[key] = k
 }
@@ -127,8 +127,8 @@ func (s *Snapshot) Put(key string, e Entry) {
 // HasUsedKeys reports whether a command has read or written any key.
 func (s *Snapshot) HasUsedKeys() bool { return len(s.usedKeys) > 0 }
 
-// ReadKeys returns the keys that read-only commands have used, with their current states.
-func (s *Snapshot) ReadKeys() map[string]Entry {
+// KeysRead returns the keys that read-only commands have used, with their current states.
+func (s *Snapshot) KeysRead() map[string]Entry {
 	if len(s.readKeys) == 0 {
 		return nil
 	}
@@ -142,7 +142,7 @@ func (s *Snapshot) ReadKeys() map[string]Entry {
 // FoundKeys returns the keys that commands used, and that existed before.
 func (s *Snapshot) FoundKeys() (keys []string) {
 	for _, k := range s.usedKeys {
-		if k.initial.Present {
+		if k.initialEntry.Present {
 			keys = append(keys, k.key)
 		}
 	}
@@ -164,18 +164,18 @@ func (s *Snapshot) Edits() []Edit {
 }
 
 func (k *keyState) edit(now int64) Edit {
-	e := Edit{Key: k.key, Before: k.initial, ReplyDependsOn: k.replyDependsOn, ExpiryCommand: k.expiryCommand}
+	e := Edit{Key: k.key, Before: k.initialEntry, ReplyDependsOn: k.replyDependsOn, ExpiryCommand: k.expiryCommand}
 	if !k.present {
 		return e
 	}
 	e.After = Entry{Present: true, Value: k.value()}
 	switch {
-	case k.keepsExpiry && k.initial.Present:
-		e.KeepTTL, e.After.Left = true, k.initial.Left
+	case k.keepsExpiry && k.initialEntry.Present:
+		e.KeepTTL, e.After.RemainingTTL = true, k.initialEntry.RemainingTTL
 	case k.expiresAt == noExpiry:
-		e.After.Left = NoExpiry
+		e.After.RemainingTTL = NoExpiry
 	default:
-		e.After.Left = milliseconds(k.expiresAt - now)
+		e.After.RemainingTTL = milliseconds(k.expiresAt - now)
 	}
 	return e
 }
@@ -242,7 +242,7 @@ func (s *Snapshot) expire(k *keyState, at int64, command string) {
 // expiry returns the expiry of an existing key, or noExpiry.
 func (k *keyState) expiry() int64 {
 	if k.expiresAt == unknownExpiry {
-		panic(abort{err: ErrNeedsRead})
+		panic(abortPanic{err: ErrNeedsRead})
 	}
 	return k.expiresAt
 }

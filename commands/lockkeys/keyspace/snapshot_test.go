@@ -17,14 +17,14 @@ var testTime = time.UnixMilli(1_700_000_000_000)
 // an absent key.
 func parseEntry(text string) keyspace.Entry {
 	value, left, hasTTL := strings.Cut(text, ":")
-	e := keyspace.Entry{Present: text != ".", Value: value, Left: keyspace.NoExpiry}
+	e := keyspace.Entry{Present: text != ".", Value: value, RemainingTTL: keyspace.NoExpiry}
 	switch {
 	case !e.Present:
 		return keyspace.Entry{}
 	case left == "?":
-		e.Left = keyspace.Unknown
+		e.RemainingTTL = keyspace.UnknownExpiry
 	case hasTTL:
-		e.Left, _ = time.ParseDuration(left + "ms")
+		e.RemainingTTL, _ = time.ParseDuration(left + "ms")
 	}
 	return e
 }
@@ -33,19 +33,19 @@ func formatEntry(e keyspace.Entry) string {
 	switch {
 	case !e.Present:
 		return "."
-	case e.Left == keyspace.NoExpiry:
+	case e.RemainingTTL == keyspace.NoExpiry:
 		return e.Value
-	case e.Left == keyspace.Unknown:
+	case e.RemainingTTL == keyspace.UnknownExpiry:
 		return e.Value + ":?"
 	default:
-		return fmt.Sprintf("%s:%d", e.Value, e.Left.Milliseconds())
+		return fmt.Sprintf("%s:%d", e.Value, e.RemainingTTL.Milliseconds())
 	}
 }
 
 // formatEdits formats the edits of a Snapshot: before→after, and the command that set the time. It
 // adds "keep" if the time does not change, and "asked" if a reply depends on the key.
 func formatEdits(s *keyspace.Snapshot) string {
-	var all []string
+	var texts []string
 	for _, e := range s.Edits() {
 		text := fmt.Sprintf("%s %s→%s", e.Key, formatEntry(e.Before), formatEntry(e.After))
 		if e.KeepTTL {
@@ -57,9 +57,9 @@ func formatEdits(s *keyspace.Snapshot) string {
 		if e.ExpiryCommand != "" {
 			text += " by " + e.ExpiryCommand
 		}
-		all = append(all, text)
+		texts = append(texts, text)
 	}
-	return strings.Join(all, ", ")
+	return strings.Join(texts, ", ")
 }
 
 func snapshotOf(a string) *keyspace.Snapshot {
@@ -200,8 +200,8 @@ func TestUnreadKey(t *testing.T) {
 	for line, want := range map[string]string{"GET c": "c", "MSET a x d y": "d", "DEL a b c d": "c", "EXISTS C": "C"} {
 		s := snapshotOf("x")
 		_, err := s.Do(strings.Split(line, " "))
-		var unread *keyspace.UnreadError
-		if !errors.As(err, &unread) || unread.Key != want {
+		var unreadErr *keyspace.UnreadError
+		if !errors.As(err, &unreadErr) || unreadErr.Key != want {
 			t.Errorf("%s: %v, want key %s", line, err, want)
 		}
 		if s.HasUsedKeys() {
@@ -225,7 +225,7 @@ func TestLongTimes(t *testing.T) {
 	if reply, err := s.Do([]string{"SET", "a", "v", "PXAT", "9223372036854775807"}); err != nil || reply.Str != "OK" {
 		t.Fatalf("%+v, %v", reply, err)
 	}
-	if left := s.Edits()[0].After.Left; left < math.MaxInt64-time.Millisecond {
+	if left := s.Edits()[0].After.RemainingTTL; left < math.MaxInt64-time.Millisecond {
 		t.Errorf("%v", left)
 	}
 }

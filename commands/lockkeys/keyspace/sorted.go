@@ -41,7 +41,7 @@ func sortedSetCommands() []tableEntry {
 
 // scoredReplies returns the replies for members. If withScores is true, the score follows each
 // member.
-func scoredReplies(members []contents.Scored, withScores bool) (replies []Reply) {
+func scoredReplies(members []contents.ScoredMember, withScores bool) (replies []Reply) {
 	for _, m := range members {
 		replies = append(replies, BulkReply(m.Member))
 		if withScores {
@@ -52,7 +52,7 @@ func scoredReplies(members []contents.Scored, withScores bool) (replies []Reply)
 }
 
 // scoredReply returns the reply for members, with their scores if withScores is true.
-func scoredReply(members []contents.Scored, withScores bool) Reply {
+func scoredReply(members []contents.ScoredMember, withScores bool) Reply {
 	reply := Reply{Kind: Array, Elems: scoredReplies(members, withScores)}
 	if withScores {
 		reply.Kind = Pairs
@@ -63,7 +63,7 @@ func scoredReply(members []contents.Scored, withScores bool) Reply {
 // zaddRequest holds a parsed ZADD or ZINCRBY.
 type zaddRequest struct {
 	nx, xx, gt, lt, countUpdates, incr bool
-	elements                           []contents.Scored
+	elements                           []contents.ScoredMember
 }
 
 // parseZadd parses the options and elements of a ZADD or ZINCRBY.
@@ -80,7 +80,7 @@ func parseZadd(words []string, incr bool) (a zaddRequest) {
 	for pair := range slices.Chunk(words, 2) {
 		score, ok := contents.ParseDouble(pair[0])
 		require(ok, errNotFloat)
-		a.elements = append(a.elements, contents.Scored{Member: pair[1], Score: score})
+		a.elements = append(a.elements, contents.ScoredMember{Member: pair[1], Score: score})
 	}
 	return a
 }
@@ -106,8 +106,8 @@ func (a *zaddRequest) setOption(option string) bool {
 }
 
 // allows reports whether a member's score may change from before to score.
-func (a zaddRequest) allows(before, score float64) bool {
-	return !(a.lt && score >= before || a.gt && score <= before)
+func (a zaddRequest) allows(oldScore, score float64) bool {
+	return !(a.lt && score >= oldScore || a.gt && score <= oldScore)
 }
 
 // zadd implements ZADD key [NX|XX] [GT|LT] [CH] [INCR] score member …, and ZINCRBY key increment
@@ -217,7 +217,7 @@ func (c call) zpop() Reply {
 }
 
 // popMembers removes up to count members from one end of a sorted set, and returns them.
-func (k *keyState) popMembers(z *contents.SortedSet, lowest bool, count int64) []contents.Scored {
+func (k *keyState) popMembers(z *contents.SortedSet, lowest bool, count int64) []contents.ScoredMember {
 	n := int(min(count, int64(z.Len())))
 	members := slices.Clone(z.Members())
 	if !lowest {

@@ -13,18 +13,18 @@ const (
 	errLexRange   = "ERR min or max not valid string range item"
 )
 
-// rangeBy is the kind of a range of a sorted set: of ranks, scores or members.
-type rangeBy uint8
+// rangeKind is the kind of a range of a sorted set: of ranks, scores or members.
+type rangeKind uint8
 
 const (
-	byRank rangeBy = iota
+	byRank rangeKind = iota
 	byScore
 	byLex
 )
 
 // sortedRange describes a range of members of a sorted set.
 type sortedRange struct {
-	by                  rangeBy
+	by                  rangeKind
 	reverse, withScores bool
 	offset, limit       int64
 	from, to            string         // the unparsed ends
@@ -79,30 +79,30 @@ func (r *sortedRange) parseEnds() {
 }
 
 // membersOf returns the members of a sorted set in the range, in the order of the range.
-func (r sortedRange) membersOf(z *contents.SortedSet) []contents.Scored {
+func (r sortedRange) membersOf(z *contents.SortedSet) []contents.ScoredMember {
 	members := z.Members()
 	if r.by == byRank {
 		return r.membersByRank(members)
 	}
-	var inRange []contents.Scored
+	var membersInRange []contents.ScoredMember
 	if r.reverse {
 		from, to := z.IndexRangeFromEnd(r.ends)
-		inRange = slices.Clone(members[from:to])
-		slices.Reverse(inRange)
+		membersInRange = slices.Clone(members[from:to])
+		slices.Reverse(membersInRange)
 	} else {
 		from, to := z.IndexRange(r.ends)
-		inRange = members[from:to]
+		membersInRange = members[from:to]
 	}
 	switch {
-	case r.offset < 0 || r.offset >= int64(len(inRange)):
+	case r.offset < 0 || r.offset >= int64(len(membersInRange)):
 		return nil
 	case r.limit < 0:
-		return inRange[r.offset:]
+		return membersInRange[r.offset:]
 	}
-	return inRange[r.offset:][:min(r.limit, int64(len(inRange))-r.offset)]
+	return membersInRange[r.offset:][:min(r.limit, int64(len(membersInRange))-r.offset)]
 }
 
-func (r sortedRange) membersByRank(members []contents.Scored) []contents.Scored {
+func (r sortedRange) membersByRank(members []contents.ScoredMember) []contents.ScoredMember {
 	if r.reverse {
 		members = slices.Clone(members)
 		slices.Reverse(members)

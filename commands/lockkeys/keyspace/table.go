@@ -32,7 +32,7 @@ func indexByName(groups map[string][]tableEntry) map[string]*command {
 // isFast holds the commands that do not process all elements of their keys. The map is read-only.
 var isFast = func() map[string]bool {
 	fast := map[string]bool{}
-	for name, categories := range spec.CategoriesIn() {
+	for name, categories := range spec.CategoriesByName() {
 		fast[name] = categories&spec.CategoriesOf("fast") != 0
 	}
 	return fast

@@ -78,14 +78,14 @@ func substring(text string, start, end int64) string {
 	if start < 0 && end < 0 && start > end {
 		return ""
 	}
-	start, end = fromStart(start, n), min(fromStart(end, n), n-1)
+	start, end = indexFromStart(start, n), min(indexFromStart(end, n), n-1)
 	if start > end {
 		return ""
 	}
 	return text[start : end+1]
 }
 
-func fromStart(index, n int64) int64 {
+func indexFromStart(index, n int64) int64 {
 	if index < 0 {
 		index += n
 	}

@@ -29,10 +29,10 @@ func (in input) score(member string) (score float64, ok bool) {
 	if in.set.Has(member) {
 		score, ok = 1, true
 	}
-	return weighted(score, in.weight), ok
+	return weightedScore(score, in.weight), ok
 }
 
-func weighted(score, weight float64) float64 {
+func weightedScore(score, weight float64) float64 {
 	if score *= weight; math.IsNaN(score) {
 		return 0
 	}
@@ -42,10 +42,10 @@ func weighted(score, weight float64) float64 {
 // each calls do with all members and their weighted scores.
 func (in input) each(do func(member string, score float64)) {
 	for _, m := range in.sortedSet.Members() {
-		do(m.Member, weighted(m.Score, in.weight))
+		do(m.Member, weightedScore(m.Score, in.weight))
 	}
 	for _, member := range in.set.Members() {
-		do(member, weighted(1, in.weight))
+		do(member, weightedScore(1, in.weight))
 	}
 }
 

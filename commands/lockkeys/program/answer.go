@@ -9,19 +9,19 @@ import (
 func WriteReply(r *command.Reply, v keyspace.Reply) {
 	switch v.Kind {
 	case keyspace.Nil:
-		r.Null()
+		r.WriteNull()
 	case keyspace.NilArray:
-		r.NullArray()
+		r.WriteNullArray()
 	case keyspace.Int:
-		r.Int(v.Int)
+		r.WriteInt(v.Int)
 	case keyspace.Bulk:
-		r.Bulk(v.Str)
+		r.WriteBulk(v.Str)
 	case keyspace.Status:
-		r.Status(v.Str)
+		r.WriteStatus(v.Str)
 	case keyspace.Error:
-		r.Error(v.Str)
+		r.WriteError(v.Str)
 	case keyspace.Double:
-		r.Double(v.Digits())
+		r.WriteDouble(v.Digits())
 	case keyspace.Pairs:
 		writePairs(r, v.Elems)
 	default:
@@ -33,11 +33,11 @@ func WriteReply(r *command.Reply, v keyspace.Reply) {
 func writeElements(r *command.Reply, v keyspace.Reply) {
 	switch v.Kind {
 	case keyspace.Map:
-		r.Map(len(v.Elems) / 2)
+		r.WriteMap(len(v.Elems) / 2)
 	case keyspace.Set:
-		r.Set(len(v.Elems))
+		r.WriteSet(len(v.Elems))
 	default:
-		r.Array(len(v.Elems))
+		r.WriteArray(len(v.Elems))
 	}
 	for _, e := range v.Elems {
 		WriteReply(r, e)
@@ -47,13 +47,13 @@ func writeElements(r *command.Reply, v keyspace.Reply) {
 // writePairs appends an array of pairs, or in RESP2 one flat array.
 func writePairs(r *command.Reply, parts []keyspace.Reply) {
 	if r.Proto != 3 {
-		r.Array(len(parts))
+		r.WriteArray(len(parts))
 	} else {
-		r.Array(len(parts) / 2)
+		r.WriteArray(len(parts) / 2)
 	}
 	for i, e := range parts {
 		if r.Proto == 3 && i%2 == 0 {
-			r.Array(2)
+			r.WriteArray(2)
 		}
 		WriteReply(r, e)
 	}

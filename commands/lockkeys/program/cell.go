@@ -68,9 +68,9 @@ func (r *run) keysInCell(cell string) (keys []string) {
 }
 
 // addKeys adds keys that the next try must read. It returns a refusal if there are too many.
-func (r *run) addKeys(keys []string) (refused *Outcome) {
+func (r *run) addKeys(keys []string) (refusalOutcome *Outcome) {
 	for _, key := range keys {
-		refused = cmp.Or(refused, r.addKey(key))
+		refusalOutcome = cmp.Or(refusalOutcome, r.addKey(key))
 	}
-	return refused
+	return refusalOutcome
 }

@@ -20,7 +20,7 @@ func newTaggedFixture(t *testing.T) *fixture {
 // TestSameCell checks that one ballot changes keys of one cell, with any dependencies. Keys of
 // several cells have the usual limits.
 func TestSameCell(t *testing.T) {
-	const refused = "ERR lock keys '"
+	const refusalPrefix = "ERR lock keys '"
 	for _, test := range []struct {
 		name   string
 		lines  []string
@@ -35,8 +35,8 @@ func TestSameCell(t *testing.T) {
 		{"one with a tag", []string{"SET a@k1 b"}, "OK", "read 0/a@k1;update 0/a@k1"},
 		{"one without", []string{"APPEND k1 b"}, "2", "read 0/k1;update 0/k1"},
 		{"nothing is changed", []string{"EXISTS k1 b@k1"}, "2", "read 0/k1 0/b@k1"},
-		{"the other is of another tag", []string{"GET k2", "SET a@k1 b"}, refused, "read 0/k2 0/a@k1"},
-		{"two of several tags are taken", []string{"SETNX a@k1 b", "SETNX a@k2 b"}, refused, "read 0/a@k1 0/a@k2"},
+		{"the other is of another tag", []string{"GET k2", "SET a@k1 b"}, refusalPrefix, "read 0/k2 0/a@k1"},
+		{"two of several tags are taken", []string{"SETNX a@k1 b", "SETNX a@k2 b"}, refusalPrefix, "read 0/a@k1 0/a@k2"},
 		{"two of several tags are removed", []string{"DEL k1 b@k1 k2"}, "3",
 			"read 0/k1 0/b@k1 0/k2;release 0/k1 x;release 0/b@k1 y;release 0/k2 z"},
 	} {
@@ -45,7 +45,7 @@ func TestSameCell(t *testing.T) {
 		b.register.Put("k2", "z", -1)
 		b.register.Rounds = nil
 		if got := b.run(programOf(nil, test.lines...)); got != test.reply &&
-			(test.reply != refused || !strings.HasPrefix(got, refused)) {
+			(test.reply != refusalPrefix || !strings.HasPrefix(got, refusalPrefix)) {
 			t.Errorf("%s: %s, want %s", test.name, got, test.reply)
 		}
 		b.checkRounds(splitRounds(test.rounds)...)
@@ -77,8 +77,8 @@ func TestCrossCellError(t *testing.T) {
 	}
 }
 
-// TestSameCellUsesValuesOfBallot checks that the program runs on the values that the ballot finds.
-func TestSameCellUsesValuesOfBallot(t *testing.T) {
+// TestSameCellBallotValues checks that the program runs on the values that the ballot finds.
+func TestSameCellBallotValues(t *testing.T) {
 	b := newTaggedFixture(t)
 	b.run(programOf(nil, "MSET k1 x b@k1 y"))
 	b.register.ConcurrentChange = func() { b.register.Put("k1", "other", -1) }

@@ -32,7 +32,7 @@ func isExtension(e keyspace.Edit) bool {
 	return e.Before.Present && e.After.Present && e.Before.Value == e.After.Value && !e.KeepTTL
 }
 
-func all(edits []keyspace.Edit, is func(keyspace.Edit) bool) bool {
+func allEdits(edits []keyspace.Edit, is func(keyspace.Edit) bool) bool {
 	return !slices.ContainsFunc(edits, func(e keyspace.Edit) bool { return !is(e) })
 }
 
@@ -52,11 +52,11 @@ func (r *run) commit(ctx context.Context, a Outcome) (*Outcome, error) {
 	switch tag, inOneCell := r.sameCell(a); {
 	case inOneCell:
 		return r.update(ctx, r.keysInCell(tag), nil)
-	case all(changes, isRemoval):
+	case allEdits(changes, isRemoval):
 		return r.remove(ctx, a, changes)
 	case len(r.WatchedVersions) > 0 && len(changes) == 1:
 		return r.update(ctx, []string{changes[0].Key}, nil)
-	case all(changes, isCreation) && sameTTL(changes):
+	case allEdits(changes, isCreation) && sameTTL(changes):
 		return r.create(ctx, a, changes)
 	case r.onlyExtends(changes):
 		return r.extend(ctx, a, changes)
@@ -81,12 +81,12 @@ func (r *run) editsToCommit(a Outcome) (changes []keyspace.Edit, refusal string)
 	}
 	otherKeys := r.otherKeys(changes, conditions)
 	switch {
-	case all(changes, isCreation) && r.needsBallot(changes):
+	case allEdits(changes, isCreation) && r.needsBallot(changes):
 		return nil, r.crossCellError(changes, otherKeys)
-	case len(changes) == 0, all(changes, isRemoval) && len(r.WatchedVersions) == 0:
+	case len(changes) == 0, allEdits(changes, isRemoval) && len(r.WatchedVersions) == 0:
 	case len(otherKeys) > 0:
 		return nil, r.crossCellError(changes, otherKeys)
-	case len(changes) > 1 && !(all(changes, isCreation) && sameTTL(changes)) && !r.onlyExtends(changes):
+	case len(changes) > 1 && !(allEdits(changes, isCreation) && sameTTL(changes)) && !r.onlyExtends(changes):
 		return nil, r.crossCellError(changes, otherKeys)
 	}
 	return changes, ""
@@ -95,7 +95,7 @@ func (r *run) editsToCommit(a Outcome) (changes []keyspace.Edit, refusal string)
 // onlyExtends reports whether edits only raise remaining times. It returns false if the client
 // watches keys, because an extension checks no version.
 func (r *run) onlyExtends(edits []keyspace.Edit) bool {
-	return len(r.WatchedVersions) == 0 && all(edits, isExtension) && all(edits, isLonger)
+	return len(r.WatchedVersions) == 0 && allEdits(edits, isExtension) && allEdits(edits, isLonger)
 }
 
 // editsOfRemovedKeys returns the edits that write a key that this program has already removed.
@@ -150,26 +150,26 @@ func CrossCellError(key, otherKey string) string {
 }
 
 func sameTTL(edits []keyspace.Edit) bool {
-	return all(edits, func(e keyspace.Edit) bool { return e.After.Left == edits[0].After.Left })
+	return allEdits(edits, func(e keyspace.Edit) bool { return e.After.RemainingTTL == edits[0].After.RemainingTTL })
 }
 
 // isLonger reports whether raising the remaining time is enough for an extension. If the remaining
 // time is unknown, raising it is worth a try. Only a ballot can remove a known remaining time.
 func isLonger(e keyspace.Edit) bool {
 	switch {
-	case e.Before.Left == keyspace.Unknown:
+	case e.Before.RemainingTTL == keyspace.UnknownExpiry:
 		return true
-	case e.After.Left < 0:
-		return e.Before.Left < 0
+	case e.After.RemainingTTL < 0:
+		return e.Before.RemainingTTL < 0
 	default:
-		return e.Before.Left >= 0 && e.After.Left >= e.Before.Left
+		return e.Before.RemainingTTL >= 0 && e.After.RemainingTTL >= e.Before.RemainingTTL
 	}
 }
 
 // expectedValue returns the guessed value on which an edit depends, or nil. If the key holds
 // another value, the ballot first only reads the key.
 func expectedValue(e keyspace.Edit) *string {
-	if !e.ReplyDependsOn || !e.Before.Present || e.Before.Left != keyspace.Unknown {
+	if !e.ReplyDependsOn || !e.Before.Present || e.Before.RemainingTTL != keyspace.UnknownExpiry {
 		return nil
 	}
 	return &e.Before.Value
@@ -182,7 +182,7 @@ func (r *run) create(ctx context.Context, a Outcome, edits []keyspace.Edit) (*Ou
 	}
 	// A program that required absent keys, and gives them a TTL, takes a lock, which can be
 	// withdrawn. The masters keep any other write, because other clients may already rely on it.
-	acquired := a.Acquired()
+	acquired := a.AcquiredKeys()
 	t.KeepOnNoQuorum = len(acquired) == 0 || t.TTL < 0
 	grant, err := r.Register.Take(ctx, t)
 	switch {
@@ -192,7 +192,7 @@ func (r *run) create(ctx context.Context, a Outcome, edits []keyspace.Edit) (*Ou
 	case err != nil:
 		return nil, err
 	}
-	a.Granted = grant
+	a.Grant = grant
 	return &a, nil
 }
 
@@ -216,9 +216,9 @@ func (r *run) remove(ctx context.Context, a Outcome, edits []keyspace.Edit) (*Ou
 // noteRefusal keeps the value that made the masters refuse to take, release or extend a program's
 // only key.
 func (r *run) noteRefusal(key string, err error) {
-	var refused *quorum.RefusedError
-	if len(r.Keys) == 1 && r.Keys[0] == key && errors.As(err, &refused) {
-		r.fromRefusal = view{key: refused.Current}
+	var refusedErr *quorum.RefusedError
+	if len(r.Keys) == 1 && r.Keys[0] == key && errors.As(err, &refusedErr) {
+		r.refusalView = view{key: refusedErr.CurrentSnapshot}
 	}
 }
 
@@ -249,7 +249,7 @@ func (r *run) extend(ctx context.Context, a Outcome, edits []keyspace.Edit) (*Ou
 			r.noteRefusal(e.Key, err)
 			return nil, nil
 		case errors.Is(err, quorum.ErrTooShort),
-			e.Before.Left == keyspace.Unknown && (err == nil && grant.HadLongerLease || isLate(err)):
+			e.Before.RemainingTTL == keyspace.UnknownExpiry && (err == nil && grant.HadLongerLease || isLate(err)):
 			if len(edits) > 1 {
 				refusal := CrossCellError(edits[0].Key, edits[1].Key)
 				return &Outcome{Reply: keyspace.ErrorReply(refusal), dependsOnKeys: true}, nil
@@ -266,12 +266,12 @@ func (r *run) extend(ctx context.Context, a Outcome, edits []keyspace.Edit) (*Ou
 // left. A program that did not read the remaining time can then use a ballot. A ballot relies on no
 // lease, and the program sets the same time in each run.
 func isLate(err error) bool {
-	var noQuorum *quorum.NoQuorumError
-	return errors.As(err, &noQuorum) && noQuorum.LateAfter > 0
+	var noQuorumErr *quorum.NoQuorumError
+	return errors.As(err, &noQuorumErr) && noQuorumErr.AgreementTime > 0
 }
 
-// errOtherKeys ends an update whose program turns out to depend on keys outside the ballot.
-var errOtherKeys = errors.New("the program depends on different keys")
+// errDifferentKeys ends an update whose program turns out to depend on keys outside the ballot.
+var errDifferentKeys = errors.New("the program depends on different keys")
 
 // update changes one key, or several keys of one cell, by ballot. The program runs on the values of
 // these keys in the ballot. Other keys have the values of the last read. If the program depends on
@@ -286,24 +286,24 @@ func (r *run) update(ctx context.Context, keys []string, expect *string) (*Outco
 		switch {
 		case errors.Is(err, keyspace.ErrNeedsRead):
 			err = quorum.ErrTTLUnknown
-		case err == nil && r.dependsOnOtherKeys(a, keys):
-			err = errOtherKeys
+		case err == nil && r.dependsOnDifferentKeys(a, keys):
+			err = errDifferentKeys
 		case err == nil && !r.effects.hasPrepared(a.effects):
-			r.effects.ballotCommands, err = a.effects, errOtherEffects
+			r.effects.ballotCommands, err = a.effects, errDifferentEffects
 		}
 		keyDecisions := decisions(a, keys)
 		keyDecisions[0].Note = &a
 		return keyDecisions, err
 	})
-	var unread *keyspace.UnreadError
+	var unreadErr *keyspace.UnreadError
 	switch {
-	case errors.As(err, &unread):
+	case errors.As(err, &unreadErr):
 		r.UsuallyWrites = false
-		return r.addKeys(append(keys, unread.Key)), nil
-	case errors.Is(err, errOtherKeys):
+		return r.addKeys(append(keys, unreadErr.Key)), nil
+	case errors.Is(err, errDifferentKeys):
 		r.UsuallyWrites = false
 		return nil, nil
-	case errors.Is(err, errOtherEffects):
+	case errors.Is(err, errDifferentEffects):
 		return r.prepare(ctx, r.effects.ballotCommands)
 	case errors.Is(err, errRightsUnknown):
 		return nil, r.Rights.Ask(ctx)
@@ -311,7 +311,7 @@ func (r *run) update(ctx context.Context, keys []string, expect *string) (*Outco
 		return nil, err
 	}
 	outcome := out.Decision.Note.(*Outcome)
-	outcome.Granted.Version = out.Version
+	outcome.Grant.Version = out.Version
 	return outcome, nil
 }
 
@@ -328,18 +328,18 @@ func (r *run) ballot(
 	})
 }
 
-// dependsOnOtherKeys reports whether the result of a run may depend on other keys than keys.
-func (r *run) dependsOnOtherKeys(a Outcome, keys []string) bool {
+// dependsOnDifferentKeys reports whether the result of a run may depend on other keys than keys.
+func (r *run) dependsOnDifferentKeys(a Outcome, keys []string) bool {
 	if len(a.Edits) == 0 {
 		return len(r.lastRead) > len(keys)
 	}
-	return !all(a.Edits, func(e keyspace.Edit) bool { return slices.Contains(keys, e.Key) })
+	return !allEdits(a.Edits, func(e keyspace.Edit) bool { return slices.Contains(keys, e.Key) })
 }
 
 // decisions returns the decisions of a run about some keys, in the order of keys.
 func decisions(a Outcome, keys []string) []quorum.Decision {
 	result := make([]quorum.Decision, len(keys))
-	acquired := a.Acquired()
+	acquired := a.AcquiredKeys()
 	for _, e := range a.Edits {
 		i := slices.Index(keys, e.Key)
 		switch {

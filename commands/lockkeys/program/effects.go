@@ -13,15 +13,15 @@ import (
 
 // effects holds the commands that a run sends to the upstream.
 type effects struct {
-	prepared rights.Prepared // nil without prepared commands
-	commands [][]string
+	preparedCommands rights.PreparedCommands // nil without prepared commands
+	commands         [][]string
 	// ballotCommands holds the commands of a run in a ballot, if they differ from the prepared
 	// commands.
 	ballotCommands [][]string
 }
 
-// errOtherEffects ends an update whose commands for the upstream are not the prepared commands.
-var errOtherEffects = errors.New("the side effects of the program differ from the prepared side effects")
+// errDifferentEffects ends an update whose commands for the upstream are not the prepared commands.
+var errDifferentEffects = errors.New("the side effects of the program differ from the prepared side effects")
 
 // hasPrepared reports whether the prepared commands equal the given commands.
 func (e *effects) hasPrepared(commands [][]string) bool {
@@ -30,15 +30,15 @@ func (e *effects) hasPrepared(commands [][]string) bool {
 
 // discard cancels the prepared commands at the upstream.
 func (e *effects) discard() {
-	if e.prepared != nil {
-		e.prepared.Drop()
+	if e.preparedCommands != nil {
+		e.preparedCommands.Drop()
 	}
-	e.prepared, e.commands = nil, nil
+	e.preparedCommands, e.commands = nil, nil
 }
 
 // prepare sends the commands to the upstream for acceptance. If the upstream refuses, its error is
 // the reply, and the run commits nothing.
-func (r *run) prepare(ctx context.Context, commands [][]string) (refused *Outcome, err error) {
+func (r *run) prepare(ctx context.Context, commands [][]string) (refusalOutcome *Outcome, err error) {
 	if r.effects.hasPrepared(commands) {
 		return nil, nil
 	}
@@ -47,14 +47,14 @@ func (r *run) prepare(ctx context.Context, commands [][]string) (refused *Outcom
 		return nil, nil
 	}
 	prepared, err := r.Rights.Prepare(ctx, commands)
-	var refusal *rights.RefusedError
+	var refusedErr *rights.RefusedError
 	switch {
-	case errors.As(err, &refusal):
-		return &Outcome{Reply: keyspace.ErrorReply(refusal.Text), dependsOnKeys: true}, nil
+	case errors.As(err, &refusedErr):
+		return &Outcome{Reply: keyspace.ErrorReply(refusedErr.Text), dependsOnKeys: true}, nil
 	case err != nil:
 		return nil, err
 	}
-	r.effects.prepared, r.effects.commands = prepared, commands
+	r.effects.preparedCommands, r.effects.commands = prepared, commands
 	return nil, nil
 }
 
@@ -64,10 +64,10 @@ func (r *run) runEffects(ctx context.Context, outcome *Outcome) (*Outcome, error
 	if refused, err := r.prepare(ctx, outcome.effects); err != nil || refused != nil {
 		return refused, err
 	}
-	if r.effects.prepared == nil {
+	if r.effects.preparedCommands == nil {
 		return outcome, nil
 	}
-	prepared := r.effects.prepared
+	prepared := r.effects.preparedCommands
 	r.effects = effects{}
 	if err := prepared.Do(); err != nil {
 		r.OnLostEffects(outcome.effects[0][0], err)

@@ -26,7 +26,7 @@ func GuessText(keys []string, text string) Guess { return GuessValue(keys, conte
 func GuessValue(keys []string, value string) Guess {
 	g := Guess{}
 	for _, key := range keys {
-		g[key] = keyspace.Entry{Present: true, Value: value, Left: keyspace.Unknown}
+		g[key] = keyspace.Entry{Present: true, Value: value, RemainingTTL: keyspace.UnknownExpiry}
 	}
 	return g
 }

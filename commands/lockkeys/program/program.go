@@ -66,7 +66,7 @@ type Program struct {
 	WatchedVersions map[string]string
 	// Holder identifies the holder of the locks that the program takes.
 	Holder any
-	// TracksKeys requests Outcome.ReadKeys, because the client tracks keys.
+	// TracksKeys requests Outcome.KeysRead, because the client tracks keys.
 	TracksKeys bool
 	// WatchesKeys requests Outcome.FoundKeys, because the client watches keys.
 	WatchesKeys bool
@@ -84,21 +84,21 @@ type Outcome struct {
 	Reply keyspace.Reply
 	// Edits holds the changes of the program's keys, with their conditions.
 	Edits []keyspace.Edit
-	// ReadKeys holds the keys that the reply may reveal, with their values at that time.
-	ReadKeys map[string]keyspace.Entry
+	// KeysRead holds the keys that the reply may reveal, with their values at that time.
+	KeysRead map[string]keyspace.Entry
 	// FoundKeys holds the keys that the program used and that existed.
 	FoundKeys []string
-	// Granted is the grant of the masters for the keys that the program took.
-	Granted quorum.GrantedLock
+	// Grant is the grant of the masters for the keys that the program took.
+	Grant quorum.GrantedLock
 
 	effects [][]string
 	// dependsOnKeys is true if the reply or the edits depend on any key.
 	dependsOnKeys bool
 }
 
-// Acquired returns the keys that a program took, after it required them to be absent. It returns
-// nil if the program made any other change.
-func (o Outcome) Acquired() (keys []string) {
+// AcquiredKeys returns the keys that a program took, after it required them to be absent. It
+// returns nil if the program made any other change.
+func (o Outcome) AcquiredKeys() (keys []string) {
 	for _, e := range o.Edits {
 		switch {
 		case !e.IsChange():
@@ -143,9 +143,9 @@ func (e *ContendedError) Error() string {
 // Limits on the lock keys of one program: in all, undeclared, and undeclared with the tag of
 // another key of the program. Each undeclared key costs one more run, which reads all keys again.
 const (
-	MaxKeys            = 1000
-	MaxUndeclared      = 32
-	MaxUndeclaredOfTag = 256
+	MaxKeys                = 1000
+	MaxUndeclaredKeys      = 32
+	MaxUndeclaredKeysOfTag = 256
 )
 
 // TooManyKeys returns the error reply for a program with too many keys, or "" if n is allowed.

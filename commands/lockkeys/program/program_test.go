@@ -112,14 +112,14 @@ func splitRounds(text string) []string {
 }
 
 // programOf returns commands as one program, with the reply of the last command.
-func programOf(guesses []Guess, all ...string) Program {
+func programOf(guesses []Guess, lines ...string) Program {
 	p := Program{Guesses: guesses}
-	for _, line := range all {
+	for _, line := range lines {
 		p.Keys = append(p.Keys, keyspace.Keys(strings.Split(line, " "))...)
 	}
 	p.Keys = syntax.Distinct(p.Keys)
 	p.Run = func(_ context.Context, s *keyspace.Snapshot) (reply keyspace.Reply, _ [][]string, err error) {
-		for _, line := range all {
+		for _, line := range lines {
 			if reply, err = s.Do(strings.Split(line, " ")); err != nil {
 				break
 			}
@@ -129,9 +129,9 @@ func programOf(guesses []Guess, all ...string) Program {
 	return p
 }
 
-// TestGuessThatCouldNotBeCommitted checks that the Engine refuses no program because of a wrong
+// TestUncommittableGuess checks that the Engine refuses no program because of a wrong
 // guess.
-func TestGuessThatCouldNotBeCommitted(t *testing.T) {
+func TestUncommittableGuess(t *testing.T) {
 	b := newFixture(t)
 	b.register.Put("k1", "x", 500)
 	b.register.Put("k2", "y", 500)
@@ -190,7 +190,7 @@ func TestGuesses(t *testing.T) {
 // TestReplacing checks that a program that replaces a value uses one ballot, on the current value.
 func TestReplacing(t *testing.T) {
 	for _, promised := range []bool{false, true} {
-		for _, test := range []struct{ line, reply, left string }{
+		for _, test := range []struct{ line, reply, remaining string }{
 			{"GETSET k me", `"x"`, "me"},
 			{"SET k me XX PX 900", "OK", "me:900"},
 			{"SET k me KEEPTTL", "OK", "me:500"},
@@ -201,11 +201,11 @@ func TestReplacing(t *testing.T) {
 			{"INCR k", "ERR value is not an integer or out of range", "x:500"},
 		} {
 			b := newFixture(t)
-			b.register.Promised = promised
+			b.register.BallotPromised = promised
 			b.register.Put("k", "x", 500)
 			b.checkUsuallyWrites(test.line, test.reply)
 			b.checkRounds("update 0/k")
-			b.checkValue("k", test.left)
+			b.checkValue("k", test.remaining)
 		}
 	}
 }
@@ -258,7 +258,7 @@ func TestLateExtension(t *testing.T) {
 		b.register.BeforeRound = func(round int) {
 			b.register.RoundErr = nil
 			if strings.HasPrefix(b.register.Rounds[round-1], "extend") {
-				b.register.RoundErr = &quorum.NoQuorumError{Masters: 5, Answered: 3, LateAfter: time.Second}
+				b.register.RoundErr = &quorum.NoQuorumError{Masters: 5, VoteCount: 3, AgreementTime: time.Second}
 			}
 		}
 		guesses := []Guess{GuessValue([]string{"k"}, "x")}
@@ -274,8 +274,8 @@ func TestLateExtension(t *testing.T) {
 	}
 }
 
-// TestDelWhileValueChanges checks that DEL starts over if the value has changed since the read.
-func TestDelWhileValueChanges(t *testing.T) {
+// TestDelDuringValueChange checks that DEL starts over if the value has changed since the read.
+func TestDelDuringValueChange(t *testing.T) {
 	b := newFixture(t)
 	b.register.Put("k", "a", 500)
 	b.register.BeforeRound = func(round int) {
@@ -333,31 +333,31 @@ func TestPermanentContention(t *testing.T) {
 // TestSeveralKeys checks that a program takes several keys together, but removes or extends them
 // one by one. It must not replace a key on condition of another key.
 func TestSeveralKeys(t *testing.T) {
-	const refused = "ERR lock keys 'k1' and 'k2' cannot be changed together: " + severalKeysCause
+	const refusalText = "ERR lock keys 'k1' and 'k2' cannot be changed together: " + severalKeysCause
 	for _, test := range []struct {
-		name, k1, k2 string // the values
-		lines        []string
-		reply        string
-		rounds       string
-		left1, left2 string
+		name, k1, k2           string // the values
+		lines                  []string
+		reply                  string
+		rounds                 string
+		remaining1, remaining2 string
 	}{
 		{"taken", "", "", []string{"MSETNX k1 a k2 b"}, "1", "read 0/k1 0/k2;take 0/k1 a, 0/k2 b", "a", "b"},
 		{"taken for the same time", "", "", []string{"SET k1 a PX 900", "SET k2 b PX 900"}, "OK",
 			"read 0/k1 0/k2;take 0/k1 a:900, 0/k2 b:900", "a:900", "b:900"},
-		{"taken for two times", "", "", []string{"SET k1 a PX 900", "SET k2 b PX 800"}, refused, "read 0/k1 0/k2", ".", "."},
+		{"taken for two times", "", "", []string{"SET k1 a PX 900", "SET k2 b PX 800"}, refusalText, "read 0/k1 0/k2", ".", "."},
 		{"one is held", "", "x", []string{"MSETNX k1 a k2 b"}, "0", "read 0/k1 0/k2", ".", "x:500"},
 		{"removed", "x", "y", []string{"DEL k1 k2"}, "2", "read 0/k1 0/k2;release 0/k1 x;release 0/k2 y", ".", "."},
 		{"one removed", "x", "", []string{"DEL k1 k2"}, "1", "read 0/k1 0/k2;release 0/k1 x", ".", "."},
 		{"extended", "x", "y", []string{"PEXPIRE k1 900", "PEXPIRE k2 900"}, "1",
 			"read 0/k1 0/k2;extend 0/k1 x:900;extend 0/k2 y:900", "x:900", "y:900"},
-		{"one extended, one shortened", "x", "y", []string{"PEXPIRE k1 900", "PEXPIRE k2 300"}, refused,
+		{"one extended, one shortened", "x", "y", []string{"PEXPIRE k1 900", "PEXPIRE k2 300"}, refusalText,
 			"read 0/k1 0/k2", "x:500", "y:500"},
-		{"replaced", "x", "y", []string{"MSET k1 a k2 b"}, refused, "read 0/k1 0/k2", "x:500", "y:500"},
-		{"one replaced, one taken", "x", "", []string{"MSET k1 a k2 b"}, refused, "read 0/k1 0/k2", "x:500", "."},
-		{"one replaced, one removed", "x", "y", []string{"SET k1 a", "DEL k2"}, refused, "read 0/k1 0/k2", "x:500", "y:500"},
-		{"replaced under the condition of another", "x", "y", []string{"SET k1 a", "GET k2"}, refused, "read 0/k1 0/k2",
+		{"replaced", "x", "y", []string{"MSET k1 a k2 b"}, refusalText, "read 0/k1 0/k2", "x:500", "y:500"},
+		{"one replaced, one taken", "x", "", []string{"MSET k1 a k2 b"}, refusalText, "read 0/k1 0/k2", "x:500", "."},
+		{"one replaced, one removed", "x", "y", []string{"SET k1 a", "DEL k2"}, refusalText, "read 0/k1 0/k2", "x:500", "y:500"},
+		{"replaced under the condition of another", "x", "y", []string{"SET k1 a", "GET k2"}, refusalText, "read 0/k1 0/k2",
 			"x:500", "y:500"},
-		{"taken under the condition of another", "", "y", []string{"SET k1 a", "GET k2"}, refused, "read 0/k1 0/k2",
+		{"taken under the condition of another", "", "y", []string{"SET k1 a", "GET k2"}, refusalText, "read 0/k1 0/k2",
 			".", "y:500"},
 		{"removed under the condition of another", "x", "y", []string{"GET k2", "DEL k1"}, "1",
 			"read 0/k2 0/k1;release 0/k1 x", ".", "y:500"},
@@ -373,8 +373,8 @@ func TestSeveralKeys(t *testing.T) {
 			t.Errorf("%s: %s, want %s", test.name, got, test.reply)
 		}
 		b.checkRounds(splitRounds(test.rounds)...)
-		b.checkValue("k1", test.left1)
-		b.checkValue("k2", test.left2)
+		b.checkValue("k1", test.remaining1)
+		b.checkValue("k2", test.remaining2)
 		if t.Failed() {
 			t.Fatal(test.name)
 		}
@@ -400,9 +400,9 @@ func TestRetryAfterPartialRemoval(t *testing.T) {
 	b.checkValue("k2", ".")
 }
 
-// TestRemovedKeyIsNotWritten checks a program that decides differently on the second run. It must
+// TestWriteAfterRemoval checks a program that decides differently on the second run. It must
 // not write a key that it has removed, because another client may hold that key by then.
-func TestRemovedKeyIsNotWritten(t *testing.T) {
+func TestWriteAfterRemoval(t *testing.T) {
 	b := newFixture(t)
 	b.register.Put("k1", "a", 500)
 	b.register.Put("k2", "b", 500)
@@ -431,7 +431,7 @@ func TestRemovedKeyIsNotWritten(t *testing.T) {
 
 // TestShortening checks that a ballot sets a shorter time, even if it is too short to be granted.
 func TestShortening(t *testing.T) {
-	for _, test := range []struct{ before, line, rounds, left string }{
+	for _, test := range []struct{ before, line, rounds, remaining string }{
 		{"x:500", "PEXPIRE k 900", "read 0/k;extend 0/k x:900", "x:900"},
 		{"x:500", "PEXPIRE k 500", "read 0/k;extend 0/k x:500", "x:500"},
 		{"x:500", "PEXPIRE k 300", "read 0/k;update 0/k", "x:300"},
@@ -454,7 +454,7 @@ func TestShortening(t *testing.T) {
 			t.Errorf("%s: %s", test.line, got)
 		}
 		b.checkRounds(splitRounds(test.rounds)...)
-		b.checkValue("k", test.left)
+		b.checkValue("k", test.remaining)
 	}
 }
 

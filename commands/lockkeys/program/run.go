@@ -22,9 +22,9 @@ type run struct {
 	removedKeys map[string]keyspace.Entry
 	// lastRead is the result of the last read.
 	lastRead view
-	// fromRefusal holds the value of the program's only key, if a refusal reported it. It is the
+	// refusalView holds the value of the program's only key, if a refusal reported it. It is the
 	// view of the next try.
-	fromRefusal view
+	refusalView view
 	// effects holds the commands for the upstream.
 	effects effects
 	// undeclaredCount counts the keys that addKey added after the program began.
@@ -60,7 +60,7 @@ func (e *Engine) Run(ctx context.Context, p Program) (Outcome, error) {
 			return Outcome{}, &ContendedError{r.Keys[0]}
 		}
 		if failures > 2 {
-			if err := e.Pause(ctx, e.backOff(failures)); err != nil {
+			if err := e.Pause(ctx, e.retryDelay(failures)); err != nil {
 				return Outcome{}, err
 			}
 		}
@@ -69,11 +69,11 @@ func (e *Engine) Run(ctx context.Context, p Program) (Outcome, error) {
 	if err == nil {
 		outcome, err = r.runEffects(ctx, outcome)
 	}
-	var wrongLocation *quorum.WrongLocationError
+	var wrongLocationErr *quorum.WrongLocationError
 	switch {
 	case errors.Is(err, quorum.ErrContended):
 		return Outcome{}, &ContendedError{r.Keys[0]}
-	case errors.As(err, &wrongLocation) && len(r.removedKeys) > 0:
+	case errors.As(err, &wrongLocationErr) && len(r.removedKeys) > 0:
 		// A repetition would remove the keys twice.
 		return Outcome{}, errPartlyRemoved
 	case err != nil:
@@ -93,10 +93,10 @@ func (r *run) tryGuesses(ctx context.Context) (outcome *Outcome, err error) {
 			return nil, nil // a guess has no versions
 		}
 		a, err := r.withRights(ctx, func() (Outcome, error) { return r.execute(ctx, g.Snapshot(r.Now())) })
-		var unread *keyspace.UnreadError
-		var unlisted *UnlistedError
+		var unreadErr *keyspace.UnreadError
+		var unlistedErr *UnlistedError
 		switch {
-		case errors.Is(err, keyspace.ErrNeedsRead), errors.As(err, &unread), errors.As(err, &unlisted):
+		case errors.Is(err, keyspace.ErrNeedsRead), errors.As(err, &unreadErr), errors.As(err, &unlistedErr):
 			continue
 		case err != nil:
 			return nil, err
@@ -121,7 +121,7 @@ func (r *run) needsAllGuesses(a Outcome) bool {
 		return false // a ballot does not use the guess
 	}
 	changes, conditions := splitEdits(a.Edits)
-	return len(conditions) > 0 || len(changes) > 1 && !all(changes, isCreation)
+	return len(conditions) > 0 || len(changes) > 1 && !allEdits(changes, isCreation)
 }
 
 // tryOnce makes one try. outcome is nil if another try is needed.
@@ -140,7 +140,7 @@ func (r *run) tryOnce(ctx context.Context) (outcome *Outcome, err error) {
 	case errors.As(err, &unread):
 		return r.addKey(unread.Key), nil
 	case errors.As(err, &unlisted):
-		return r.addMatching(ctx, unlisted)
+		return r.addMatchingKeys(ctx, unlisted)
 	case fromRefusal && errors.Is(err, keyspace.ErrNeedsRead):
 		return nil, nil // the refusal did not report the remaining time
 	case err != nil:
@@ -170,13 +170,13 @@ func (r *run) withRights(ctx context.Context, try func() (Outcome, error)) (Outc
 
 // addKey adds a key that the next try must read. It returns a refusal if there are too many such
 // keys.
-func (r *run) addKey(key string) (refused *Outcome) {
+func (r *run) addKey(key string) (refusalOutcome *Outcome) {
 	if slices.Contains(r.Keys, key) {
 		return nil
 	}
-	limit := MaxUndeclared
+	limit := MaxUndeclaredKeys
 	if slices.ContainsFunc(r.Keys, func(declared string) bool { return r.cell(declared) == r.cell(key) }) {
-		limit = MaxUndeclaredOfTag
+		limit = MaxUndeclaredKeysOfTag
 	}
 	if r.undeclaredCount++; r.undeclaredCount > limit {
 		return &Outcome{Reply: keyspace.ErrorReply(fmt.Sprintf(
@@ -197,10 +197,10 @@ func (r *run) randomSeed() uint64 {
 	return *r.seed
 }
 
-// addMatching adds the lock keys that match the glob of a program. It returns a refusal if there
-// are too many.
-func (r *run) addMatching(ctx context.Context, unlisted *UnlistedError) (refused *Outcome, err error) {
-	found, err := r.List(ctx, r.DB, unlisted.Match)
+// addMatchingKeys adds the lock keys that match the glob of a program. It returns a refusal if
+// there are too many.
+func (r *run) addMatchingKeys(ctx context.Context, unlistedErr *UnlistedError) (refused *Outcome, err error) {
+	found, err := r.List(ctx, r.DB, unlistedErr.Match)
 	if err != nil {
 		return nil, err
 	}
@@ -209,7 +209,7 @@ func (r *run) addMatching(ctx context.Context, unlisted *UnlistedError) (refused
 		return &Outcome{Reply: keyspace.ErrorReply(refusal), dependsOnKeys: true}, nil
 	}
 	r.Keys = keys
-	unlisted.OnListed(found)
+	unlistedErr.OnListed(found)
 	return nil, nil
 }
 
@@ -218,8 +218,8 @@ type view map[string]quorum.Snapshot
 
 // readKeys reads the keys, unless a refusal has just reported the value of the only key.
 func (r *run) readKeys(ctx context.Context) (values view, fromRefusal bool, err error) {
-	values, fromRefusal = r.fromRefusal, len(r.fromRefusal) > 0 && len(r.Keys) == 1
-	r.fromRefusal = nil
+	values, fromRefusal = r.refusalView, len(r.refusalView) > 0 && len(r.Keys) == 1
+	r.refusalView = nil
 	switch {
 	case fromRefusal:
 		r.lastRead = values
@@ -257,17 +257,17 @@ func (r *run) runOn(ctx context.Context, values view) (Outcome, error) {
 func (r *run) execute(ctx context.Context, s *keyspace.Snapshot) (Outcome, error) {
 	s.Seed(r.randomSeed)
 	reply, effects, err := r.Program.Run(ctx, s)
-	var refused *Refusal
+	var refusalErr *Refusal
 	switch {
 	case r.Rights.HasOpenQuestions():
 		return Outcome{}, errRightsUnknown
-	case errors.As(err, &refused):
-		return Outcome{Reply: keyspace.ErrorReply(refused.Text), dependsOnKeys: s.HasUsedKeys()}, nil
+	case errors.As(err, &refusalErr):
+		return Outcome{Reply: keyspace.ErrorReply(refusalErr.Text), dependsOnKeys: s.HasUsedKeys()}, nil
 	case err != nil:
 		return Outcome{}, err
 	}
 	a := Outcome{
-		Reply: reply, Edits: s.Edits(), ReadKeys: r.trackedKeys(s), effects: effects,
+		Reply: reply, Edits: s.Edits(), KeysRead: r.trackedKeys(s), effects: effects,
 		dependsOnKeys: s.HasUsedKeys(),
 	}
 	if r.WatchesKeys {
@@ -284,5 +284,5 @@ func (r *run) trackedKeys(s *keyspace.Snapshot) map[string]keyspace.Entry {
 	if !r.TracksKeys {
 		return nil
 	}
-	return s.ReadKeys()
+	return s.KeysRead()
 }

@@ -12,8 +12,8 @@ import (
 
 // Sequence joins programs into one program, which commits their changes together. The reply is the
 // array of the parts' replies. If a watched key has changed, no part runs.
-func Sequence(db int, permissions *rights.Permissions, watched map[string]string, parts []Program) Program {
-	p := Program{DB: db, Rights: permissions, Keys: slices.Sorted(maps.Keys(watched)), WatchedVersions: watched}
+func Sequence(db int, permissions *rights.Permissions, watchedVersions map[string]string, parts []Program) Program {
+	p := Program{DB: db, Rights: permissions, Keys: slices.Sorted(maps.Keys(watchedVersions)), WatchedVersions: watchedVersions}
 	guess := Guess{}
 	for _, part := range parts {
 		p.Keys = append(p.Keys, part.Keys...)
@@ -23,7 +23,7 @@ func Sequence(db int, permissions *rights.Permissions, watched map[string]string
 		}
 	}
 	p.Keys = syntax.Distinct(p.Keys)
-	if len(watched) == 0 {
+	if len(watchedVersions) == 0 {
 		p.Guesses = []Guess{guess}
 	}
 	p.Run = func(ctx context.Context, s *keyspace.Snapshot) (keyspace.Reply, [][]string, error) {
@@ -41,8 +41,8 @@ func Sequence(db int, permissions *rights.Permissions, watched map[string]string
 	return p
 }
 
-// Fixed returns a program that uses no keys, with this reply and these side effects.
-func Fixed(db int, reply keyspace.Reply, effects ...[]string) Program {
+// FixedReply returns a program that uses no keys, with this reply and these side effects.
+func FixedReply(db int, reply keyspace.Reply, effects ...[]string) Program {
 	return Program{DB: db, Run: func(context.Context, *keyspace.Snapshot) (keyspace.Reply, [][]string, error) {
 		return reply, effects, nil
 	}}

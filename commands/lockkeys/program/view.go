@@ -19,14 +19,14 @@ func (v view) snapshot(now time.Time) *keyspace.Snapshot {
 
 // EntryOf converts the result of a read to a program's entry.
 func EntryOf(l quorum.Snapshot) keyspace.Entry {
-	e := keyspace.Entry{Present: l.Present, Value: l.Value, Left: l.TimeLeft.Truncate(time.Millisecond)}
+	e := keyspace.Entry{Present: l.Present, Value: l.Value, RemainingTTL: l.TimeLeft.Truncate(time.Millisecond)}
 	switch {
 	case !l.Present:
 		return keyspace.Entry{}
-	case l.LeftUnknown:
-		e.Left = keyspace.Unknown
+	case l.TimeLeftUnknown:
+		e.RemainingTTL = keyspace.UnknownExpiry
 	case l.TimeLeft < 0:
-		e.Left = keyspace.NoExpiry
+		e.RemainingTTL = keyspace.NoExpiry
 	}
 	return e
 }
@@ -42,15 +42,15 @@ func (e *Engine) KeysOnMasters(db int, keys []string) []quorum.Key {
 
 // ttlOf returns the TTL that an edit gives its key.
 func ttlOf(e keyspace.Edit) time.Duration {
-	if e.After.Left < 0 {
-		return quorum.Endless
+	if e.After.RemainingTTL < 0 {
+		return quorum.NoExpiry
 	}
-	return e.After.Left
+	return e.After.RemainingTTL
 }
 
-// backOff returns a random time that grows with the number of failures, so that clients that
+// retryDelay returns a random time that grows with the number of failures, so that clients that
 // contend for a key retry at different times.
-func (e *Engine) backOff(failures int) time.Duration {
+func (e *Engine) retryDelay(failures int) time.Duration {
 	var bits [8]byte
 	e.Random(bits[:])
 	longest := time.Millisecond << min(failures, 6)

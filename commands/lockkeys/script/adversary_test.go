@@ -11,7 +11,7 @@ import (
 // program has at most maxProgram bytes.
 type adversary struct {
 	*rand.Rand
-	bytesLeft int // the remaining bytes for the program
+	remainingBytes int // the remaining bytes for the program
 }
 
 const maxProgram = 1 << 20
@@ -20,8 +20,8 @@ func (a *adversary) oneOf(texts ...string) string { return texts[a.IntN(len(text
 
 // program returns a program that needs a long text as ARGV[1].
 func (a *adversary) program() string {
-	a.bytesLeft = 1 << (8 + a.IntN(13)) // small and large programs find different bugs
-	a.bytesLeft = min(a.bytesLeft, maxProgram) - 2000
+	a.remainingBytes = 1 << (8 + a.IntN(13)) // small and large programs find different bugs
+	a.remainingBytes = min(a.remainingBytes, maxProgram) - 2000
 	var b strings.Builder
 	b.WriteString("local s, n, x, y, z = ARGV[1], 0 local t, u = {}, {}\n")
 	for range a.IntN(3) {
@@ -62,12 +62,12 @@ func (a *adversary) tables() string {
 // block returns some statements, or one statement many times.
 func (a *adversary) block(depth int) string {
 	statement := a.statement(depth) + " "
-	if maxRepeats := a.bytesLeft / len(statement); maxRepeats > 1 && a.IntN(3) > 0 {
+	if maxRepeats := a.remainingBytes / len(statement); maxRepeats > 1 && a.IntN(3) > 0 {
 		n := 1 + a.IntN(maxRepeats)
-		a.bytesLeft -= n * len(statement)
+		a.remainingBytes -= n * len(statement)
 		return strings.Repeat(statement, n)
 	}
-	a.bytesLeft -= len(statement)
+	a.remainingBytes -= len(statement)
 	return statement + a.statement(depth)
 }
 

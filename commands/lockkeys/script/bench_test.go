@@ -8,7 +8,7 @@ import (
 
 // BenchmarkRun measures frequent scripts, with replies that cost nothing.
 func BenchmarkRun(b *testing.B) {
-	pace := NewPace()
+	pace := NewScheduler()
 	for _, shape := range []struct{ name, body string }{
 		{"release", `if redis.call("get",KEYS[1]) == ARGV[1] then return redis.call("del",KEYS[1]) else return 0 end`},
 		{"extend", `if redis.call('get',KEYS[1]) == ARGV[1] then return redis.call('pexpire',KEYS[1],ARGV[2]) else return 0 end`},

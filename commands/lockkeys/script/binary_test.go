@@ -105,7 +105,7 @@ func (p structCalls) text() string {
 	return p.oneOf(`"`+b.String()+`"`, `"`+b.String()+`"`, "'abc'", "''", "'7'", "('x'):rep(9000)")
 }
 
-func TestStructAsInRedis(t *testing.T) {
+func TestStructLikeRedis(t *testing.T) {
 	redis := startRedis(t)
 	for seed := range uint64(redistest.SampleCount(600)) {
 		body := structCalls{rand.New(rand.NewPCG(3, seed))}.script()
@@ -122,9 +122,9 @@ func TestStructAsInRedis(t *testing.T) {
 	}
 }
 
-// TestPackingIsBounded checks that the input, and the limits of the run, limit the work for a
+// TestPackLimit checks that the input, and the limits of the run, limit the work for a
 // format.
-func TestPackingIsBounded(t *testing.T) {
+func TestPackLimit(t *testing.T) {
 	for _, body := range []string{
 		`return struct.pack(("d"):rep(1000), unpack(({(function() local t = {} for i = 1, 1000 do t[i] = 1 end return t end)()})[1]))`,
 		`while true do struct.pack(("x"):rep(1000)) end`,

@@ -30,8 +30,8 @@ func countCached(c *Cache, bodies ...string) (n int) {
 	return n
 }
 
-// TestCacheKeepsRecentlyUsed checks that the cache drops the least recently used script first.
-func TestCacheKeepsRecentlyUsed(t *testing.T) {
+// TestCacheEviction checks that the cache drops the least recently used script first.
+func TestCacheEviction(t *testing.T) {
 	c := NewCache(2 * cachedSize(t, "return 1"))
 	first, second := mustLoad(t, c, "return 1"), mustLoad(t, c, "return 2")
 	if mustLoad(t, c, "return 1") != first {
@@ -53,12 +53,12 @@ func TestCacheKeepsRecentlyUsed(t *testing.T) {
 	}
 }
 
-// TestCacheIsBoundedByBytes checks that the cache does not keep a script that is larger than its
+// TestCacheByteLimit checks that the cache does not keep a script that is larger than its
 // limit, and evicts no other script for it.
-func TestCacheIsBoundedByBytes(t *testing.T) {
+func TestCacheByteLimit(t *testing.T) {
 	c := NewCache(2000)
 	long := "return '" + strings.Repeat("x", 3000) + "'"
-	var loaded []string
+	var loadedBodies []string
 	for _, step := range []struct {
 		body string
 		want int
@@ -67,16 +67,16 @@ func TestCacheIsBoundedByBytes(t *testing.T) {
 		{"return 4", 2},
 	} {
 		mustLoad(t, c, step.body)
-		loaded = append(loaded, step.body)
-		if n := countCached(c, loaded...); n != step.want {
+		loadedBodies = append(loadedBodies, step.body)
+		if n := countCached(c, loadedBodies...); n != step.want {
 			t.Errorf("after %.20q: %d scripts, want %d", step.body, n, step.want)
 		}
 	}
-	if n := countCached(c, loaded...); n != 2 || c.Bytes() > 2000 {
+	if n := countCached(c, loadedBodies...); n != 2 || c.Bytes() > 2000 {
 		t.Errorf("%d scripts of %d bytes", n, c.Bytes())
 	}
 	c.Limit(1000)
-	if n := countCached(c, loaded...); n != 1 || c.Bytes() > 1000 {
+	if n := countCached(c, loadedBodies...); n != 1 || c.Bytes() > 1000 {
 		t.Errorf("after Limit: %d scripts of %d bytes", n, c.Bytes())
 	}
 }
@@ -91,7 +91,7 @@ func cachedSize(t *testing.T, body string) int {
 	return s.size()
 }
 
-func TestCacheConcurrently(t *testing.T) {
+func TestConcurrentCache(t *testing.T) {
 	c := NewCache(5 * cachedSize(t, "return 1"))
 	var bodies []string
 	for n := range 11 {
@@ -117,8 +117,8 @@ func TestCacheConcurrently(t *testing.T) {
 	}
 }
 
-// TestCacheCountsCompiledSize checks that the cache counts the compiled form of a script.
-func TestCacheCountsCompiledSize(t *testing.T) {
+// TestCompiledSize checks that the cache counts the compiled form of a script.
+func TestCompiledSize(t *testing.T) {
 	redistest.SkipShort(t)
 	for _, piece := range []string{"x=1 ", "a()", "f'' ", "a=a+a+a ", "a.b.c.d=1 ", "a={1,1,1,1,1} ", "f(a,a,a,a,a,a) ",
 		"a=-a ", "if redis.call('get',KEYS[1]) == ARGV[1] then redis.call('del',KEYS[1]) end "} {

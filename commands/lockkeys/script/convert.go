@@ -33,7 +33,7 @@ func (r *run) toLua(state *lua.State, reply keyspace.Reply) lua.Value {
 		return false
 	}
 	if r.resp3 {
-		return r.toLua3(state, reply)
+		return r.toLuaRESP3(state, reply)
 	}
 	if reply.Kind == keyspace.Double {
 		return state.Text(reply.InRESP2().Str)
@@ -49,9 +49,9 @@ func (r *run) array(state *lua.State, elems []keyspace.Reply) lua.Value {
 	return state.NewArray(values)
 }
 
-// toLua3 converts an array, or a reply of a type that only RESP3 has, for a script that asked for
-// RESP3.
-func (r *run) toLua3(state *lua.State, reply keyspace.Reply) lua.Value {
+// toLuaRESP3 converts an array, or a reply of a type that only RESP3 has, for a script that asked
+// for RESP3.
+func (r *run) toLuaRESP3(state *lua.State, reply keyspace.Reply) lua.Value {
 	elems := reply.Elems
 	switch reply.Kind {
 	case keyspace.Double:
@@ -104,7 +104,7 @@ type replyBuilder struct {
 	size int
 }
 
-func (r *run) reply(v lua.Value) (keyspace.Reply, error) {
+func (r *run) toReply(v lua.Value) (keyspace.Reply, error) {
 	w := replyBuilder{run: r}
 	return w.value(v, 0)
 }
@@ -180,15 +180,15 @@ func (w *replyBuilder) table(t *lua.Table, depth int) (keyspace.Reply, error) {
 	return w.array(t, depth)
 }
 
-// entries converts the keys of a table, with their values if values is set.
-func (w *replyBuilder) entries(t *lua.Table, depth int, values bool) (keyspace.Reply, error) {
+// entries converts the keys of a table, with their values if withValues is set.
+func (w *replyBuilder) entries(t *lua.Table, depth int, withValues bool) (keyspace.Reply, error) {
 	reply := keyspace.Reply{Kind: keyspace.Set}
-	if values {
+	if withValues {
 		reply.Kind = keyspace.Map
 	}
 	for key, value, _ := t.Next(nil); key != nil; key, value, _ = t.Next(key) {
 		parts := []lua.Value{key, value}
-		if !values {
+		if !withValues {
 			parts = parts[:1]
 		}
 		for _, v := range parts {

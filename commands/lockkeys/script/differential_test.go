@@ -49,7 +49,7 @@ func runInProxy(t *testing.T, body string, call func([]string, func(int)) (keysp
 	return reply
 }
 
-func TestScriptsAsInRedis(t *testing.T) {
+func TestScriptsLikeRedis(t *testing.T) {
 	p := startPair(t)
 	for _, body := range scriptsOf(t, "testdata/scripts.lua") {
 		if ownReply, redisReply := p.run(body); !sameReply(ownReply, redisReply) {
@@ -58,7 +58,7 @@ func TestScriptsAsInRedis(t *testing.T) {
 	}
 }
 
-func TestRandomScriptsAsInRedis(t *testing.T) {
+func TestRandomScriptsLikeRedis(t *testing.T) {
 	p := startPair(t)
 	for seed := range uint64(2000) {
 		body := (&scriptWriter{Rand: rand.New(rand.NewPCG(1, seed))}).script()
@@ -68,8 +68,8 @@ func TestRandomScriptsAsInRedis(t *testing.T) {
 	}
 }
 
-// TestCompileErrorsAsInRedis checks that each source compiles as in Redis, or gives the same error.
-func TestCompileErrorsAsInRedis(t *testing.T) {
+// TestCompileErrorsLikeRedis checks that each source compiles as in Redis, or gives the same error.
+func TestCompileErrorsLikeRedis(t *testing.T) {
 	redis := startRedis(t)
 	bodies := scriptsOf(t, "testdata/scripts.lua")
 	for seed := range uint64(5000) {
@@ -94,8 +94,8 @@ func sameReply(a, b keyspace.Reply) bool {
 
 var address = regexp.MustCompile(`(?i)0x[0-9a-f]{6,}`)
 
-// TestLimitsOfTheCompilerAsInRedis checks the limits of nesting and of numbers of variables.
-func TestLimitsOfTheCompilerAsInRedis(t *testing.T) {
+// TestCompilerLimitsLikeRedis checks the limits of nesting and of numbers of variables.
+func TestCompilerLimitsLikeRedis(t *testing.T) {
 	redis := startRedis(t)
 	for name, body := range map[string]func(n int) string{
 		"parentheses": func(n int) string { return "return " + strings.Repeat("(", n) + "1" + strings.Repeat(")", n) },

@@ -35,7 +35,7 @@ const sparseTable = `local t = {} for i = 1, 65536 do t["k" .. i] = i end for i 
 // timeToEnd runs a script without a time limit, and calls end when the run is large. It returns the
 // processor time from this call to the end of the run.
 func timeToEnd(
-	t *testing.T, pace *Pace, body string, end func(stop context.CancelCauseFunc),
+	t *testing.T, scheduler *Scheduler, body string, end func(stop context.CancelCauseFunc),
 ) (elapsed time.Duration, err error) {
 	t.Helper()
 	ctx, stop := context.WithCancelCause(t.Context())
@@ -46,10 +46,10 @@ func timeToEnd(
 		t.Fatal(err)
 	}
 	go func() {
-		_, err := s.Run(ctx, Input{Argv: []string{strings.Repeat("a", 900_000)}, Share: Share{Pace: pace, Time: -1}})
+		_, err := s.Run(ctx, Input{Argv: []string{strings.Repeat("a", 900_000)}, Share: Share{Pace: scheduler, Time: -1}})
 		done <- err
 	}()
-	if !pace.awaitLarge(done) {
+	if !scheduler.awaitLargeRun(done) {
 		return 0, <-done
 	}
 	start := processorTime(t)
@@ -58,8 +58,8 @@ func timeToEnd(
 	return processorTime(t) - start, err
 }
 
-// awaitLarge waits until a run has become large. It returns false if the only run ended before.
-func (p *Pace) awaitLarge(done <-chan error) bool {
+// awaitLargeRun waits until a run has become large. It returns false if the only run ended before.
+func (p *Scheduler) awaitLargeRun(done <-chan error) bool {
 	for len(done) == 0 {
 		p.mu.Lock()
 		count := len(p.largeJobs)
@@ -72,10 +72,10 @@ func (p *Pace) awaitLarge(done <-chan error) bool {
 	return false
 }
 
-// TestEndsAtOnce checks that any script ends within a second when the process stops, and after
+// TestImmediateEnd checks that any script ends within a second when the process stops, and after
 // SCRIPT KILL.
-func TestEndsAtOnce(t *testing.T) {
-	errShutdown, pace := errors.New("the process stops"), NewPace()
+func TestImmediateEnd(t *testing.T) {
+	errShutdown, pace := errors.New("the process stops"), NewScheduler()
 	for name, body := range slowScripts {
 		elapsed, err := timeToEnd(t, pace, body, func(stop context.CancelCauseFunc) { stop(errShutdown) })
 		if err != errShutdown && !strings.Contains(err.Error(), "allocated more than") {
@@ -98,7 +98,7 @@ func TestEndsAtOnce(t *testing.T) {
 	}
 }
 
-func TestEndsAtTimeLimit(t *testing.T) {
+func TestEndAtTimeLimit(t *testing.T) {
 	for name, body := range slowScripts {
 		s, err := compile(body)
 		if err != nil {
@@ -135,9 +135,9 @@ func nestedLocals(depth int) string {
 	return b.String()
 }
 
-// TestCompilingEnds checks that a long compilation ends in the same ways as a long run.
-func TestCompilingEnds(t *testing.T) {
-	errShutdown, pace := errors.New("the process stops"), NewPace()
+// TestEndOfCompilation checks that a long compilation ends in the same ways as a long run.
+func TestEndOfCompilation(t *testing.T) {
+	errShutdown, pace := errors.New("the process stops"), NewScheduler()
 	for name, body := range longSources {
 		if _, err := Compile(t.Context(), body, Share{Short: true}); err != ErrTooLarge {
 			t.Errorf("%s: %v, want %v", name, err, ErrTooLarge)
@@ -152,7 +152,7 @@ func TestCompilingEnds(t *testing.T) {
 				_, err := Compile(ctx, body, Share{Pace: pace, Time: -1})
 				done <- err
 			}()
-			if pace.awaitLarge(done) {
+			if pace.awaitLargeRun(done) {
 				end(stop)
 			}
 			// The compilation may have ended before it was stopped.

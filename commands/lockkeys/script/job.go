@@ -11,11 +11,11 @@ import (
 // with or without the turn. It implements meter.Pace.
 type job struct {
 	Share
-	watch                       meter.Watch
-	hasSmall, hasLarge, hasTurn bool
-	large                       bool      // the run has become large, or tried to
-	refusedLarge                bool      // too many runs wait for a large slot
-	sliceStart                  time.Time // the beginning of the slice
+	watch                               meter.Watch
+	hasSmallSlot, hasLargeSlot, hasTurn bool
+	large                               bool      // the run has become large, or tried to
+	refusedLarge                        bool      // too many runs wait for a large slot
+	sliceStart                          time.Time // the beginning of the slice
 }
 
 // await waits for a slot, or until the run must end.
@@ -37,8 +37,8 @@ func slotError(err error) error {
 	return err
 }
 
-// takeSmall waits for a small slot.
-func (s *job) takeSmall() error {
+// takeSmallSlot waits for a small slot.
+func (s *job) takeSmallSlot() error {
 	if err := s.watch.Err(); err != nil {
 		return err
 	}
@@ -48,7 +48,7 @@ func (s *job) takeSmall() error {
 	if err := s.await(s.Pace.smallSlots); err != nil {
 		return slotError(err)
 	}
-	s.hasSmall = true
+	s.hasSmallSlot = true
 	return nil
 }
 
@@ -59,15 +59,15 @@ func (s *job) Grow() error {
 	}
 	s.large = true
 	s.Pace.setLarge(s, true)
-	if s.ClientLeft != nil {
-		s.watch.EndAfter(s.ClientLeft, clientLeftGrace, errClientDisconnected)
+	if s.ClientDisconnected != nil {
+		s.watch.EndAfter(s.ClientDisconnected, disconnectGrace, errClientDisconnected)
 	}
-	s.releaseSmall()
+	s.releaseSmallSlot()
 	if err := s.await(s.Pace.largeSlots); err != nil {
 		s.refusedLarge = err == errFull
 		return slotError(err)
 	}
-	s.hasLarge = true
+	s.hasLargeSlot = true
 	return s.takeTurn()
 }
 
@@ -85,7 +85,7 @@ func (s *job) takeTurn() error {
 	}
 	s.hasTurn = true
 	defer func() { s.sliceStart = s.Pace.now() }()
-	return s.sleep(s.Pace.idleLeft())
+	return s.sleep(s.Pace.remainingIdleTime())
 }
 
 // sleep waits for d, or until the run must end.
@@ -101,32 +101,32 @@ func (s *job) sleep(d time.Duration) error {
 // releaseTurn ends a slice.
 func (s *job) releaseTurn() {
 	if s.hasTurn {
-		s.Pace.idleAfter(s.Pace.now().Sub(s.sliceStart))
+		s.Pace.setIdleTime(s.Pace.now().Sub(s.sliceStart))
 		s.Pace.turn.release()
 	}
 	s.hasTurn = false
 }
 
-func (s *job) releaseSmall() {
-	if s.hasSmall {
+func (s *job) releaseSmallSlot() {
+	if s.hasSmallSlot {
 		s.Pace.smallSlots.release()
 	}
-	s.hasSmall = false
+	s.hasSmallSlot = false
 }
 
 // end releases the slots of the run, and charges its time to the allowance.
 func (s *job) end() {
-	s.releaseSmall()
+	s.releaseSmallSlot()
 	s.releaseTurn()
-	if s.hasLarge {
+	if s.hasLargeSlot {
 		s.Pace.largeSlots.release()
 	}
-	s.hasLarge = false
+	s.hasLargeSlot = false
 	s.delayRefusal()
 	if s.large {
 		s.Pace.setLarge(s, false)
 	}
-	s.Allowance.spent = s.watch.Stop()
+	s.Allowance.spentTime = s.watch.Stop()
 }
 
 // delayRefusal delays the end of a run that got no large slot until its time limit. Otherwise the

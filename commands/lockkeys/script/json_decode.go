@@ -47,7 +47,7 @@ type decoder struct {
 
 func jsonDecode(c *lua.Call) []lua.Value {
 	if c.NArgs() != 1 {
-		c.BadArg(1, "expected 1 argument")
+		c.RaiseBadArg(1, "expected 1 argument")
 	}
 	text := c.WantString(1)
 	if len(text) >= 2 && (text[0] == 0 || text[1] == 0) {
@@ -57,12 +57,12 @@ func jsonDecode(c *lua.Call) []lua.Value {
 	d := decoder{call: c, text: cString(text)}
 	v := d.value(d.next())
 	if t := d.next(); t.kind != jsonEnd {
-		d.unexpected("the end", t)
+		d.failUnexpected("the end", t)
 	}
 	return c.Return(v)
 }
 
-func (d *decoder) unexpected(want string, t jsonToken) {
+func (d *decoder) failUnexpected(want string, t jsonToken) {
 	d.call.Fail("Expected %s but found %s at character %d", want, t.kind, t.at+1)
 }
 
@@ -82,7 +82,7 @@ func (d *decoder) value(t jsonToken) lua.Value {
 	case t.kind == arrayBegin:
 		return d.array()
 	}
-	d.unexpected("value", t)
+	d.failUnexpected("value", t)
 	return nil
 }
 
@@ -99,22 +99,22 @@ func (d *decoder) object() lua.Value {
 	t := d.next()
 	for t.isError || t.kind != objectEnd {
 		if t.isError || t.kind != jsonString {
-			d.unexpected("object key string", t)
+			d.failUnexpected("object key string", t)
 		}
 		key := state.Text(t.text)
 		if t = d.next(); t.isError || t.kind != jsonColon {
-			d.unexpected("colon", t)
+			d.failUnexpected("colon", t)
 		}
 		state.Set(object, key, d.value(d.next()))
 		if t = d.next(); t.kind == objectEnd {
 			break
 		}
 		if t.isError || t.kind != jsonComma {
-			d.unexpected("comma or object end", t)
+			d.failUnexpected("comma or object end", t)
 		}
 		t = d.next()
 		if !t.isError && t.kind == objectEnd {
-			d.unexpected("object key string", t)
+			d.failUnexpected("object key string", t)
 		}
 	}
 	d.depth--
@@ -133,7 +133,7 @@ func (d *decoder) array() lua.Value {
 				break
 			}
 			if t.isError || t.kind != jsonComma {
-				d.unexpected("comma or array end", t)
+				d.failUnexpected("comma or array end", t)
 			}
 			t = d.next()
 		}
@@ -175,13 +175,13 @@ func (d *decoder) next() jsonToken {
 	case strings.IndexByte("iInN+", c) >= 0 && isNonJSONNumber(rest):
 		return d.number(t)
 	default:
-		return d.invalid(t, "invalid token")
+		return d.errorToken(t, "invalid token")
 	}
 	return t
 }
 
-// invalid turns a token into an error at the current position.
-func (d *decoder) invalid(t jsonToken, problem string) jsonToken {
+// errorToken turns a token into an error at the current position.
+func (d *decoder) errorToken(t jsonToken, problem string) jsonToken {
 	t.isError, t.kind, t.at = true, problem, d.at
 	return t
 }
@@ -204,7 +204,7 @@ func isNonJSONNumber(s string) bool {
 func (d *decoder) number(t jsonToken) jsonToken {
 	n, rest := clib.ParsePrefix(d.text[d.at:])
 	if len(rest) == len(d.text)-d.at {
-		return d.invalid(t, "invalid number")
+		return d.errorToken(t, "invalid number")
 	}
 	d.at = len(d.text) - len(rest)
 	t.kind, t.number = jsonNumber, n
@@ -216,7 +216,7 @@ func (d *decoder) string(t jsonToken) jsonToken {
 	var text []byte
 	for {
 		if d.at >= len(d.text) {
-			return d.invalid(t, "unexpected end of string")
+			return d.errorToken(t, "unexpected end of string")
 		}
 		c := d.text[d.at]
 		switch c {
@@ -228,7 +228,7 @@ func (d *decoder) string(t jsonToken) jsonToken {
 			if strings.HasPrefix(d.text[d.at+1:], "u") {
 				r, length := unicodeEscape(d.text[d.at:])
 				if length == 0 {
-					return d.invalid(t, "invalid unicode escape code")
+					return d.errorToken(t, "invalid unicode escape code")
 				}
 				text = utf8.AppendRune(text, r)
 				d.at += length
@@ -236,7 +236,7 @@ func (d *decoder) string(t jsonToken) jsonToken {
 			}
 			var ok bool
 			if c, ok = unescape(d.text[d.at+1:]); !ok {
-				return d.invalid(t, "invalid escape code")
+				return d.errorToken(t, "invalid escape code")
 			}
 			d.at++
 		}

@@ -16,10 +16,10 @@ type encoder struct {
 
 func jsonEncode(c *lua.Call) []lua.Value {
 	if c.NArgs() != 1 {
-		c.BadArg(1, "expected 1 argument")
+		c.RaiseBadArg(1, "expected 1 argument")
 	}
 	e := encoder{call: c}
-	e.value(c.Arg(1), 0)
+	e.writeValue(c.Arg(1), 0)
 	return c.ReturnText(string(e.text))
 }
 
@@ -32,18 +32,18 @@ func (e *encoder) append(text string) {
 	e.text = append(e.text, text...)
 }
 
-func (e *encoder) value(v lua.Value, depth int) {
+func (e *encoder) writeValue(v lua.Value, depth int) {
 	switch v := v.(type) {
 	case nil:
 		e.append("null")
 	case string:
-		e.string(v)
+		e.writeString(v)
 	case float64:
-		e.number(v)
+		e.writeNumber(v)
 	case bool:
 		e.append(fmt.Sprint(v))
 	case *lua.Table:
-		e.table(v, depth+1)
+		e.writeTable(v, depth+1)
 	default:
 		if v != lua.Null {
 			e.fail(v, "type not supported")
@@ -52,13 +52,13 @@ func (e *encoder) value(v lua.Value, depth int) {
 	}
 }
 
-func (e *encoder) table(t *lua.Table, depth int) {
+func (e *encoder) writeTable(t *lua.Table, depth int) {
 	if depth > jsonDepth {
 		e.call.Fail("Cannot serialise, excessive nesting (%d)", depth)
 	}
 	n := e.arrayLength(t)
 	if n <= 0 {
-		e.object(t, depth)
+		e.writeObject(t, depth)
 		return
 	}
 	e.append("[")
@@ -66,7 +66,7 @@ func (e *encoder) table(t *lua.Table, depth int) {
 		if i > 1 {
 			e.append(",")
 		}
-		e.value(t.Get(float64(i)), depth)
+		e.writeValue(t.Get(float64(i)), depth)
 	}
 	e.append("]")
 }
@@ -100,7 +100,7 @@ func toInt32(n float64) int32 {
 	return int32(n)
 }
 
-func (e *encoder) object(t *lua.Table, depth int) {
+func (e *encoder) writeObject(t *lua.Table, depth int) {
 	e.append("{")
 	first := true
 	for key, value, _ := t.Next(nil); key != nil; key, value, _ = t.Next(key) {
@@ -111,20 +111,20 @@ func (e *encoder) object(t *lua.Table, depth int) {
 		switch k := key.(type) {
 		case float64:
 			e.append(`"`)
-			e.number(k)
+			e.writeNumber(k)
 			e.append(`":`)
 		case string:
-			e.string(k)
+			e.writeString(k)
 			e.append(":")
 		default:
 			e.fail(key, "table key must be a number or string")
 		}
-		e.value(value, depth)
+		e.writeValue(value, depth)
 	}
 	e.append("}")
 }
 
-func (e *encoder) number(n float64) {
+func (e *encoder) writeNumber(n float64) {
 	if math.IsNaN(n) || math.IsInf(n, 0) {
 		e.fail(n, "must not be NaN or Inf")
 	}
@@ -136,7 +136,7 @@ var escapes = map[byte]string{
 	'\b': `\b`, '\t': `\t`, '\n': `\n`, '\f': `\f`, '\r': `\r`, '"': `\"`, '/': `\/`, '\\': `\\`,
 }
 
-func (e *encoder) string(s string) {
+func (e *encoder) writeString(s string) {
 	e.call.State().Charge(len(s) + 2)
 	e.text = append(e.text, '"')
 	for i := range len(s) {

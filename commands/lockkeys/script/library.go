@@ -11,7 +11,7 @@ var baseGlobals = newBaseGlobals()
 func newBaseGlobals() *lua.Table {
 	b := lua.NewBuilder()
 	var entries []lua.Entry
-	for _, e := range lua.Standard() {
+	for _, e := range lua.StandardEntries() {
 		if e.Name == "math" {
 			e.Value = b.CopyWith(e.Value.(*lua.Table), randomLibrary...)
 		}

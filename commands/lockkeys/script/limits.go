@@ -27,13 +27,13 @@ const (
 	DefaultReply = 1 << 20
 )
 
-// maxCompiled limits the memory of a compilation, in bytes as Limits counts them.
-const maxCompiled = 64 << 20
+// maxCompiledBytes limits the memory of a compilation, in bytes as Limits counts them.
+const maxCompiledBytes = 64 << 20
 
 // maxReplyDepth limits how deep the arrays of a reply may nest.
 const maxReplyDepth = 128
 
-func (l Limits) orDefaults() Limits {
+func (l Limits) withDefaults() Limits {
 	l.Bytes = cmp.Or(l.Bytes, DefaultBytes)
 	l.Calls = cmp.Or(l.Calls, DefaultCalls)
 	l.Reply = cmp.Or(l.Reply, DefaultReply)

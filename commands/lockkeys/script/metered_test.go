@@ -23,16 +23,16 @@ func (e *pauseLimit) Pause() error {
 	return nil
 }
 
-// TestCallsAreMetered checks that the meter charges a run for the values that its commands process.
-func TestCallsAreMetered(t *testing.T) {
+// TestMeteredCalls checks that the meter charges a run for the values that its commands process.
+func TestMeteredCalls(t *testing.T) {
 	s, err := compile(`for i = 1, 40 do redis.call("smembers", KEYS[1]) end`)
 	if err != nil {
 		t.Fatal(err)
 	}
 	r := &run{script: s, Input: Input{
-		Keys: []string{"k"}, Limits: Limits{}.orDefaults(),
-		Call: func(words []string, work func(int)) (keyspace.Reply, error) {
-			work(len(words) << 20)
+		Keys: []string{"k"}, Limits: Limits{}.withDefaults(),
+		Call: func(words []string, charge func(int)) (keyspace.Reply, error) {
+			charge(len(words) << 20)
 			return keyspace.IntReply(1), nil
 		},
 	}}
@@ -51,7 +51,7 @@ func pauses(t *testing.T, body string, size, times int) bool {
 		t.Fatal(err)
 	}
 	r := &run{script: s, Input: Input{
-		Limits: Limits{}.orDefaults(),
+		Limits: Limits{}.withDefaults(),
 		Argv: []string{
 			strings.Repeat("1", size), strings.Repeat("a", size), strings.Repeat("a", size-1) + "b",
 			"[" + strings.Repeat("b", size-3) + "a]", strings.Repeat("%0", size/2), strings.Repeat("%1", size/2),
@@ -67,9 +67,9 @@ func pauses(t *testing.T, body string, size, times int) bool {
 	return err != nil
 }
 
-// TestWorkOnLongTextsIsMetered checks that work on a long text pauses as often as a loop with the
+// TestMeteredTextWork checks that work on a long text pauses as often as a loop with the
 // same work. Some of the work ends with an error.
-func TestWorkOnLongTextsIsMetered(t *testing.T) {
+func TestMeteredTextWork(t *testing.T) {
 	redistest.SkipShort(t)
 	const times = 40
 	for _, work := range []string{
@@ -110,8 +110,8 @@ func TestWorkOnLongTextsIsMetered(t *testing.T) {
 	}
 }
 
-// TestWorkOnTablesIsMetered checks that work on many elements of a table pauses often enough.
-func TestWorkOnTablesIsMetered(t *testing.T) {
+// TestMeteredTableWork checks that work on many elements of a table pauses often enough.
+func TestMeteredTableWork(t *testing.T) {
 	redistest.SkipShort(t)
 	for _, work := range []string{
 		`local t = {} for i = 1, 20000 do t[i] = i end for i = 1, 20000 do t[i] = nil end for i = 1, 200 do next(t) end`,

@@ -21,12 +21,12 @@ var ErrBusy = errors.New("BUSY Redis is busy running a script. You can only call
 var errKilled = errors.New("Script killed by user with SCRIPT KILL...") //lint:ignore ST1005 the wording of Redis
 
 const (
-	// maxLarge is the number of large slots. The run in each slot may use Limits.Bytes, and a
+	// maxLargeRuns is the number of large slots. The run in each slot may use Limits.Bytes, and a
 	// stack.
-	maxLarge = 4
-	// maxWaiting limits the runs that have become large and wait for a large slot, because each
+	maxLargeRuns = 4
+	// maxWaitingRuns limits the runs that have become large and wait for a large slot, because each
 	// keeps its memory while it waits.
-	maxWaiting = 64
+	maxWaitingRuns = 64
 	// maxSharedDepth limits how deep calls nest in runs that share the machine, in levels of Go
 	// calls. This allows some 1,300 calls of Lua, on a megabyte of stack. Go's garbage collection
 	// scans a stack in one piece, which takes 20 ms for a megabyte. Meanwhile, all other goroutines
@@ -35,12 +35,12 @@ const (
 	// idleFactor is the idle time of the turn after a slice, as a multiple of the slice. So all
 	// large runs together take a quarter of one processor.
 	idleFactor = 3
-	// maxIdle limits one idle time, because a slice takes very long only on a busy machine.
-	maxIdle = 20 * time.Millisecond
+	// maxIdleTime limits one idle time, because a slice takes very long only on a busy machine.
+	maxIdleTime = 20 * time.Millisecond
 )
 
-// Pace shares the machine between the runs of a process, so that no script blocks another script.
-// It is safe for concurrent use.
+// Scheduler shares the machine between the runs of a process, so that no script blocks another
+// script. It is safe for concurrent use.
 //
 // A run begins small, and lock scripts end small. A few small runs execute at a time, each to its
 // end. A run becomes large if it is charged for more than meter.SmallLimits allows, or if it takes
@@ -48,7 +48,7 @@ const (
 // limit the memory. Large runs take turns: one of them executes at a time, for a slice. After each
 // slice the turn stays idle for a while, which limits the share of the processors. Small runs never
 // wait for large runs. A compilation counts as a run.
-type Pace struct {
+type Scheduler struct {
 	smallSlots, largeSlots, turn *slots
 	watchdog                     meter.Watchdog
 	now                          func() time.Time
@@ -59,18 +59,18 @@ type Pace struct {
 	largeJobs map[*job]bool // the large runs that have not ended
 }
 
-// NewPace returns a Pace for the processors that Go uses now: half of them, but at least one, may
-// execute small runs.
-func NewPace() *Pace {
-	return &Pace{
-		smallSlots: newSlots(max(1, runtime.GOMAXPROCS(0)/2), -1), largeSlots: newSlots(maxLarge, maxWaiting),
+// NewScheduler returns a Pace for the processors that Go uses now: half of them, but at least one,
+// may execute small runs.
+func NewScheduler() *Scheduler {
+	return &Scheduler{
+		smallSlots: newSlots(max(1, runtime.GOMAXPROCS(0)/2), -1), largeSlots: newSlots(maxLargeRuns, maxWaitingRuns),
 		turn: newSlots(1, -1),
 		now:  time.Now, sleep: pacing.Sleep, largeJobs: map[*job]bool{},
 	}
 }
 
 // Kill ends all large runs, for SCRIPT KILL, and returns their number.
-func (p *Pace) Kill() int {
+func (p *Scheduler) Kill() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for s := range p.largeJobs {
@@ -80,7 +80,7 @@ func (p *Pace) Kill() int {
 }
 
 // setLarge records that a run is large, or that it has ended.
-func (p *Pace) setLarge(s *job, isLarge bool) {
+func (p *Scheduler) setLarge(s *job, isLarge bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if isLarge {
@@ -90,15 +90,16 @@ func (p *Pace) setLarge(s *job, isLarge bool) {
 	delete(p.largeJobs, s)
 }
 
-// idleAfter keeps the turn idle after a slice, for idleFactor times the slice, but at most maxIdle.
-func (p *Pace) idleAfter(slice time.Duration) {
+// setIdleTime keeps the turn idle after a slice, for idleFactor times the slice, but at most
+// maxIdleTime.
+func (p *Scheduler) setIdleTime(slice time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.idleUntil = p.now().Add(min(maxIdle, idleFactor*slice))
+	p.idleUntil = p.now().Add(min(maxIdleTime, idleFactor*slice))
 }
 
-// idleLeft returns the rest of the turn's idle time.
-func (p *Pace) idleLeft() time.Duration {
+// remainingIdleTime returns the rest of the turn's idle time.
+func (p *Scheduler) remainingIdleTime() time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.idleUntil.Sub(p.now())

@@ -18,12 +18,12 @@ import (
 // runGroup holds scripts that run at the same time, under one Pace, until the test ends them.
 type runGroup struct {
 	*testing.T
-	pace *Pace
-	ctx  context.Context
-	end  context.CancelFunc
-	wg   sync.WaitGroup
-	// inCall counts the runs that are in a redis.call; maxInCall is its maximum.
-	inCall, maxInCall, calls atomic.Int64
+	scheduler *Scheduler
+	ctx       context.Context
+	end       context.CancelFunc
+	wg        sync.WaitGroup
+	// runningCalls counts the runs that are in a redis.call; maxRunningCalls is its maximum.
+	runningCalls, maxRunningCalls, calls atomic.Int64
 }
 
 // errTestDone ends the runs of a runGroup.
@@ -31,17 +31,17 @@ var errTestDone = errors.New("the test has seen enough")
 
 func newRunGroup(t *testing.T, smallSlots int) *runGroup {
 	ctx, end := context.WithCancelCause(t.Context())
-	c := &runGroup{T: t, pace: NewPace(), ctx: ctx, end: func() { end(errTestDone) }}
-	c.pace.smallSlots = newSlots(smallSlots, -1)
+	c := &runGroup{T: t, scheduler: NewScheduler(), ctx: ctx, end: func() { end(errTestDone) }}
+	c.scheduler.smallSlots = newSlots(smallSlots, -1)
 	t.Cleanup(func() { c.end(); c.wg.Wait() })
 	return c
 }
 
 // call implements redis.call, and counts the runs in it.
 func (c *runGroup) call([]string, func(int)) (keyspace.Reply, error) {
-	now := c.inCall.Add(1)
-	defer c.inCall.Add(-1)
-	for most := c.maxInCall.Load(); now > most && !c.maxInCall.CompareAndSwap(most, now); most = c.maxInCall.Load() {
+	now := c.runningCalls.Add(1)
+	defer c.runningCalls.Add(-1)
+	for most := c.maxRunningCalls.Load(); now > most && !c.maxRunningCalls.CompareAndSwap(most, now); most = c.maxRunningCalls.Load() {
 	}
 	c.calls.Add(1)
 	time.Sleep(10 * time.Microsecond) // lets other runs enter call
@@ -55,7 +55,7 @@ func (c *runGroup) start(body string, done chan<- error) {
 		c.Fatal(err)
 	}
 	c.wg.Go(func() {
-		_, err := s.Run(c.ctx, Input{Call: c.call, Share: Share{Pace: c.pace, Time: -1}, Limits: Limits{Calls: 1 << 40}})
+		_, err := s.Run(c.ctx, Input{Call: c.call, Share: Share{Pace: c.scheduler, Time: -1}, Limits: Limits{Calls: 1 << 40}})
 		if done != nil {
 			done <- err
 		}
@@ -65,7 +65,7 @@ func (c *runGroup) start(body string, done chan<- error) {
 // awaitWaiters waits until n runs wait for a large slot.
 func (c *runGroup) awaitWaiters(n int) {
 	c.Helper()
-	redistest.Await(c, fmt.Sprintf("%d wait for a large slot", n), func() bool { return c.pace.largeSlots.waiters() == n })
+	redistest.Await(c, fmt.Sprintf("%d wait for a large slot", n), func() bool { return c.scheduler.largeSlots.waiters() == n })
 }
 
 func (s *slots) waiters() int {
@@ -74,9 +74,9 @@ func (s *slots) waiters() int {
 	return s.queue.Len()
 }
 
-// TestSlotsAreBounded checks that at most one large run, and one small run for each small slot,
+// TestSlotLimit checks that at most one large run, and one small run for each small slot,
 // execute at a time.
-func TestSlotsAreBounded(t *testing.T) {
+func TestSlotLimit(t *testing.T) {
 	const smallSlots, clients = 2, 40
 	c := newRunGroup(t, smallSlots)
 	for range clients {
@@ -91,7 +91,7 @@ func TestSlotsAreBounded(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if most := c.maxInCall.Load(); most > smallSlots+1 {
+	if most := c.maxRunningCalls.Load(); most > smallSlots+1 {
 		t.Errorf("%d scripts ran at a time, at most %d may", most, smallSlots+1)
 	}
 }
@@ -99,10 +99,10 @@ func TestSlotsAreBounded(t *testing.T) {
 // TestSmallScriptDuringEndlessScripts checks that a small script ends while endless scripts run.
 func TestSmallScriptDuringEndlessScripts(t *testing.T) {
 	c := newRunGroup(t, 1)
-	for range maxLarge + maxWaiting {
+	for range maxLargeRuns + maxWaitingRuns {
 		c.start(`while true do end`, nil)
 	}
-	c.awaitWaiters(maxWaiting)
+	c.awaitWaiters(maxWaitingRuns)
 	done := make(chan error, 1)
 	for range 100 {
 		c.start(`return redis.call("x")`, done)
@@ -110,7 +110,7 @@ func TestSmallScriptDuringEndlessScripts(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if free := c.pace.largeSlots.free; free != 0 {
+	if free := c.scheduler.largeSlots.freeCount; free != 0 {
 		t.Errorf("%d large slots are free: the endless scripts have ended", free)
 	}
 }
@@ -119,10 +119,10 @@ func TestSmallScriptDuringEndlessScripts(t *testing.T) {
 // refuses the next run, immediately if that run has no time limit.
 func TestTooManyLargeScripts(t *testing.T) {
 	c := newRunGroup(t, 1)
-	for range maxLarge + maxWaiting {
+	for range maxLargeRuns + maxWaitingRuns {
 		c.start(`while true do end`, nil)
 	}
-	c.awaitWaiters(maxWaiting)
+	c.awaitWaiters(maxWaitingRuns)
 	for _, body := range []string{
 		`while true do end`, `while true do pcall(function() while true do end end) end`, `return ("x"):rep(300000)`,
 		`local function f() return 1 + f() end f()`,
@@ -137,49 +137,49 @@ func TestTooManyLargeScripts(t *testing.T) {
 	}
 }
 
-// TestWaitForSlotEnds checks that the script's time limits a wait for a slot, which then ends with
+// TestEndOfSlotWait checks that the script's time limits a wait for a slot, which then ends with
 // BUSY.
-func TestWaitForSlotEnds(t *testing.T) {
+func TestEndOfSlotWait(t *testing.T) {
 	c := newRunGroup(t, 1)
-	if !c.pace.smallSlots.tryTake() {
+	if !c.scheduler.smallSlots.tryTake() {
 		t.Fatal("no slot")
 	}
 	s, _ := compile(`return 1`)
-	_, err := s.Run(t.Context(), Input{Share: Share{Pace: c.pace, Time: time.Millisecond}})
+	_, err := s.Run(t.Context(), Input{Share: Share{Pace: c.scheduler, Time: time.Millisecond}})
 	if err == nil || err.Error() != ErrBusy.Error() {
 		t.Errorf("for a small slot: %v", err)
 	}
-	c.pace.smallSlots.release()
-	for range maxLarge {
-		c.pace.largeSlots.tryTake()
+	c.scheduler.smallSlots.release()
+	for range maxLargeRuns {
+		c.scheduler.largeSlots.tryTake()
 	}
 	s, _ = compile(`while true do end`)
-	_, err = s.Run(t.Context(), Input{Share: Share{Pace: c.pace, Time: 300 * time.Millisecond}})
+	_, err = s.Run(t.Context(), Input{Share: Share{Pace: c.scheduler, Time: 300 * time.Millisecond}})
 	if err == nil || err.Error() != ErrBusy.Error() && !strings.Contains(err.Error(),
 		"ran for longer") { // on a slow machine, a small run reaches its time limit first
 		t.Errorf("for a large slot: %v", err)
 	}
-	c.pace.largeSlots.release()
-	_, err = s.Run(t.Context(), Input{Share: Share{Pace: c.pace, Time: 50 * time.Millisecond}})
+	c.scheduler.largeSlots.release()
+	_, err = s.Run(t.Context(), Input{Share: Share{Pace: c.scheduler, Time: 50 * time.Millisecond}})
 	if err == nil || !strings.HasPrefix(err.Error(), "ERR script ran for longer than 50ms") {
 		t.Errorf("a large run at its time limit: %v", err)
 	}
-	if c.pace.smallSlots.free != 1 || c.pace.turn.free != 1 || c.pace.largeSlots.free != 1 {
-		t.Errorf("slots were lost: %+v", c.pace)
+	if c.scheduler.smallSlots.freeCount != 1 || c.scheduler.turn.freeCount != 1 || c.scheduler.largeSlots.freeCount != 1 {
+		t.Errorf("slots were lost: %+v", c.scheduler)
 	}
 }
 
-// TestMemoryOfScriptsIsBounded checks that the memory of scripts is limited by the large slots, not
+// TestMemoryLimitOfScripts checks that the memory of scripts is limited by the large slots, not
 // by the number of clients. Each of the scripts would keep 14 MB of strings for ever.
-func TestMemoryOfScriptsIsBounded(t *testing.T) {
-	const hoarders, limit = 50, 200 << 20
+func TestMemoryLimitOfScripts(t *testing.T) {
+	const scriptCount, limit = 50, 200 << 20
 	before := memoryInUse()
 	c := newRunGroup(t, 1)
-	for range hoarders {
+	for range scriptCount {
 		c.start(`local t = {} for i = 1, 1700 do t[i] = ("x"):rep(8000 + i) end
 			while true do redis.call("x") end`, nil)
 	}
-	c.awaitWaiters(hoarders - maxLarge)
+	c.awaitWaiters(scriptCount - maxLargeRuns)
 	redistest.Await(t, "the strings are allocated", func() bool { return c.calls.Load() >= 1000 })
 	if now := memoryInUse(); now > before+limit {
 		t.Errorf("%d MB are in use", (now-before)>>20)
@@ -197,34 +197,34 @@ func memoryInUse() uint64 {
 // TestCancelWhileWaiting checks that a wait ends, with the cause, when the client disconnects.
 func TestCancelWhileWaiting(t *testing.T) {
 	c := newRunGroup(t, 1)
-	c.pace.smallSlots.tryTake()
+	c.scheduler.smallSlots.tryTake()
 	done := make(chan error, 1)
 	c.start(`return 1`, done)
-	redistest.Await(t, "it waits", func() bool { return c.pace.smallSlots.waiters() > 0 })
+	redistest.Await(t, "it waits", func() bool { return c.scheduler.smallSlots.waiters() > 0 })
 	c.end()
 	if err := <-done; err != errTestDone {
 		t.Error(err)
 	}
-	if c.pace.smallSlots.waiters() != 0 {
+	if c.scheduler.smallSlots.waiters() != 0 {
 		t.Error("the run still waits")
 	}
 }
 
-// TestTurnStaysIdle checks that the turn stays idle for three times the slice, so that large
+// TestIdleTimeOfTurn checks that the turn stays idle for three times the slice, so that large
 // scripts use a quarter of one processor.
-func TestTurnStaysIdle(t *testing.T) {
+func TestIdleTimeOfTurn(t *testing.T) {
 	c := newRunGroup(t, 1)
 	now, idleTimes := time.UnixMilli(0), []time.Duration{}
-	c.pace.now = func() time.Time { return now }
-	c.pace.sleep = func(_ context.Context, d time.Duration) error {
+	c.scheduler.now = func() time.Time { return now }
+	c.scheduler.sleep = func(_ context.Context, d time.Duration) error {
 		idleTimes, now = append(idleTimes, d), now.Add(d)
 		return nil
 	}
-	s, err := Share{Pace: c.pace, Time: -1}.begin(t.Context())
+	s, err := Share{Pace: c.scheduler, Time: -1}.begin(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Grow(); err != nil || s.hasSmall || !s.hasLarge || !s.hasTurn {
+	if err := s.Grow(); err != nil || s.hasSmallSlot || !s.hasLargeSlot || !s.hasTurn {
 		t.Fatal(err, s)
 	}
 	for _, slice := range []time.Duration{time.Millisecond, 2 * time.Millisecond, time.Second} {
@@ -235,70 +235,70 @@ func TestTurnStaysIdle(t *testing.T) {
 	}
 	s.end()
 	if got, want := fmt.Sprint(idleTimes), fmt.Sprint([]time.Duration{3 * time.Millisecond, 6 * time.Millisecond,
-		maxIdle}); got != want {
+		maxIdleTime}); got != want {
 		t.Errorf("idle %s, want %s", got, want)
 	}
 }
 
-// TestRefusalIsDelayed checks that a run that gets no large slot ends only at its time limit.
+// TestDelayedRefusal checks that a run that gets no large slot ends only at its time limit.
 // Otherwise its client would send the next script at once.
-func TestRefusalIsDelayed(t *testing.T) {
+func TestDelayedRefusal(t *testing.T) {
 	c := newRunGroup(t, 1)
-	c.pace.largeSlots = newSlots(0, 0)
+	c.scheduler.largeSlots = newSlots(0, 0)
 	waited := time.Duration(0)
-	c.pace.sleep = func(_ context.Context, d time.Duration) error {
-		if c.pace.smallSlots.free != 1 {
+	c.scheduler.sleep = func(_ context.Context, d time.Duration) error {
+		if c.scheduler.smallSlots.freeCount != 1 {
 			t.Error("the run keeps a slot meanwhile")
 		}
 		waited += d
 		return nil
 	}
 	s, _ := compile(`while true do end`)
-	_, err := s.Run(t.Context(), Input{Share: Share{Pace: c.pace, Time: time.Hour}})
+	_, err := s.Run(t.Context(), Input{Share: Share{Pace: c.scheduler, Time: time.Hour}})
 	if err == nil || err.Error() != ErrBusy.Error() || waited < 50*time.Minute {
 		t.Errorf("%v after %v", err, waited)
 	}
 }
 
-// TestDepthIsLimited checks that under a Pace calls nest less deep, because Go's garbage collection
+// TestDepthLimit checks that under a Pace calls nest less deep, because Go's garbage collection
 // scans a stack in one piece. Without a Pace they nest as in C Lua.
-func TestDepthIsLimited(t *testing.T) {
+func TestDepthLimit(t *testing.T) {
 	s, _ := compile(`local n = 0 local function f() n = n + 1 return 1 + f() end pcall(f) return n`)
 	unpaced, err := s.Run(t.Context(), Input{Share: Share{Time: -1}})
-	paced, err2 := s.Run(t.Context(), Input{Share: Share{Pace: NewPace(), Time: -1}})
+	paced, err2 := s.Run(t.Context(), Input{Share: Share{Pace: NewScheduler(), Time: -1}})
 	if err != nil || err2 != nil || unpaced.Int < 10_000 || paced.Int < 500 || paced.Int > 2_000 {
 		t.Errorf("%d calls, %v; %d under a Pace, %v", unpaced.Int, err, paced.Int, err2)
 	}
 }
 
-// TestSlotsAreReleased checks that a failing run releases its slots.
-func TestSlotsAreReleased(t *testing.T) {
+// TestReleaseOfSlots checks that a failing run releases its slots.
+func TestReleaseOfSlots(t *testing.T) {
 	c := newRunGroup(t, 1)
 	for _, body := range []string{`error("x")`, `return redis.call("x")`,
 		`local t = {} while true do t[#t + 1] = ("x"):rep(1e6) end`, `local function f() return 1 + f() end f()`} {
 		done := make(chan error, 1)
 		c.start(body, done)
 		<-done
-		if c.pace.smallSlots.free != 1 || c.pace.largeSlots.free != maxLarge || c.pace.turn.free != 1 {
-			t.Fatalf("%s: %d small, %d large, %d turn", body, c.pace.smallSlots.free, c.pace.largeSlots.free,
-				c.pace.turn.free)
+		if c.scheduler.smallSlots.freeCount != 1 || c.scheduler.largeSlots.freeCount != maxLargeRuns || c.scheduler.turn.freeCount != 1 {
+			t.Fatalf("%s: %d small, %d large, %d turn", body, c.scheduler.smallSlots.freeCount, c.scheduler.largeSlots.freeCount,
+				c.scheduler.turn.freeCount)
 		}
 	}
 }
 
-// TestAllowanceIsShared checks that the runs that share an allowance share its time.
-func TestAllowanceIsShared(t *testing.T) {
+// TestSharedAllowance checks that the runs that share an allowance share its time.
+func TestSharedAllowance(t *testing.T) {
 	allowance := &Allowance{}
 	in := Input{Share: Share{Allowance: allowance, Time: time.Hour}}
 	endless, _ := compile(`while true do end`)
 	for range 2 { // the second run has no time left
-		allowance.spent += time.Hour - 30*time.Millisecond
+		allowance.spentTime += time.Hour - 30*time.Millisecond
 		if _, err := endless.Run(t.Context(), in); err == nil || !strings.HasPrefix(err.Error(),
 			"ERR script ran for longer than 1h0m0s script: ") {
 			t.Error(err)
 		}
 	}
-	if allowance.spent < time.Hour {
-		t.Errorf("spent %v", allowance.spent)
+	if allowance.spentTime < time.Hour {
+		t.Errorf("spent %v", allowance.spentTime)
 	}
 }

@@ -23,10 +23,10 @@ import (
 const programsVariable, firstVariable = "REDLOCK_PROGRAMS", "REDLOCK_FIRST_PROGRAM"
 
 const (
-	// programTime is the time limit of a program, and programExtra is the additional time that it
-	// may take. So a program with a limit of a second may take 1.3 seconds.
-	programTime  = 30 * time.Millisecond
-	programExtra = 300 * time.Millisecond
+	// programTime is the time limit of a program, and programExtraTime is the additional time that
+	// it may take. So a program with a limit of a second may take 1.3 seconds.
+	programTime      = 30 * time.Millisecond
+	programExtraTime = 300 * time.Millisecond
 	// endTime limits how long a program may take to end after the signal to end.
 	endTime = 100 * time.Millisecond
 )
@@ -44,28 +44,28 @@ func TestPrograms(t *testing.T) {
 		n = 40
 	}
 	first, _ := strconv.Atoi(os.Getenv(firstVariable)) // 0 if it is not set
-	var longest, latest time.Duration
+	var maxExtraTime, maxEndTime time.Duration
 	reasons := map[string]int{}
 	for i := first; i < first+n; i++ {
-		p := prober{T: t, random: rand.New(rand.NewPCG(uint64(i), 1)), pace: NewPace()}
+		p := prober{T: t, random: rand.New(rand.NewPCG(uint64(i), 1)), scheduler: NewScheduler()}
 		p.body = (&adversary{Rand: p.random}).program()
 		extra, end := p.probe(i)
 		reasons[p.reason]++
-		longest, latest = max(longest, extra), max(latest, end)
+		maxExtraTime, maxEndTime = max(maxExtraTime, extra), max(maxEndTime, end)
 		if t.Failed() {
 			t.Fatalf("program %d of %d bytes:\n%.1000s", i, len(p.body), p.body)
 		}
 	}
-	t.Logf("%d programs: the longest took %v more than its %v, the slowest end took %v; reasons: %v", n, longest,
-		programTime, latest, reasons)
+	t.Logf("%d programs: the longest took %v more than its %v, the slowest end took %v; reasons: %v", n, maxExtraTime,
+		programTime, maxEndTime, reasons)
 }
 
 type prober struct {
 	*testing.T
-	random *rand.Rand
-	pace   *Pace
-	body   string
-	reason string // the reason for its end
+	random    *rand.Rand
+	scheduler *Scheduler
+	body      string
+	reason    string // the reason for its end
 }
 
 // errStopping ends a program because its process is stopping.
@@ -76,11 +76,11 @@ var endErrors = []string{"ran for longer than", errKilled.Error(), errStopping.E
 
 // probe runs the program until its time limit, or ends it earlier, in a way that i selects. It
 // returns the processor time beyond the time limit, and the time that the end took.
-func (p *prober) probe(i int) (extra, end time.Duration) {
+func (p *prober) probe(i int) (extraTime, end time.Duration) {
 	ctx, stop := context.WithCancelCause(p.Context())
 	defer stop(nil)
-	var clientLeft atomic.Bool
-	share := Share{Pace: p.pace, Time: programTime, Allowance: &Allowance{}, ClientLeft: clientLeft.Load}
+	var clientDisconnected atomic.Bool
+	share := Share{Pace: p.scheduler, Time: programTime, Allowance: &Allowance{}, ClientDisconnected: clientDisconnected.Load}
 	way := i % len(endErrors)
 	if way != 0 {
 		share.Time = time.Minute
@@ -90,12 +90,12 @@ func (p *prober) probe(i int) (extra, end time.Duration) {
 	go func() { done <- p.run(ctx, share) }()
 	if way == 0 {
 		p.checkEnd(<-done, endErrors[way])
-		if extra = processorTime(p.T) - start - programTime; extra > programExtra {
-			p.Errorf("it took %v more than its %v", extra, programTime)
+		if extraTime = processorTime(p.T) - start - programTime; extraTime > programExtraTime {
+			p.Errorf("it took %v more than its %v", extraTime, programTime)
 		}
-		return extra, 0
+		return extraTime, 0
 	}
-	if !p.pace.awaitLarge(done) { // the program has ended: by an error, or at a memory limit
+	if !p.scheduler.awaitLargeRun(done) { // the program has ended: by an error, or at a memory limit
 		p.checkEnd(<-done, "Redis is busy")
 		return 0, 0
 	}
@@ -104,13 +104,13 @@ func (p *prober) probe(i int) (extra, end time.Duration) {
 	switch way {
 	case 1:
 		// Nothing can be killed between compilation and run.
-		for len(done) == 0 && p.pace.Kill() == 0 {
+		for len(done) == 0 && p.scheduler.Kill() == 0 {
 			time.Sleep(time.Millisecond)
 		}
 	case 2:
 		stop(errStopping)
 	case 3:
-		clientLeft.Store(true)
+		clientDisconnected.Store(true)
 	}
 	err := <-done
 	p.checkEnd(err, endErrors[way])

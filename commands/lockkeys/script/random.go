@@ -31,7 +31,7 @@ func mathRandom(c *lua.Call) []lua.Value {
 	}
 	high := c.WantInt32(c.NArgs())
 	if low > high {
-		c.BadArg(c.NArgs(), "interval is empty")
+		c.RaiseBadArg(c.NArgs(), "interval is empty")
 	}
 	return c.Return(math.Floor(fraction*float64(high-low+1)) + float64(low))
 }

@@ -18,12 +18,12 @@ type Input struct {
 	// ReadOnly refuses commands that write, as EVAL_RO does; a script can also declare it.
 	ReadOnly bool
 	// Call carries out redis.call and redis.pcall. Call calls work before it processes bytes that
-	// are not part of args. work may end the run by a panic. The script gets an error reply like
+	// are not part of args. charge may end the run by a panic. The script gets an error reply like
 	// any other reply. An error of Call ends the run, and Run returns this error.
-	Call func(args []string, work func(bytes int)) (keyspace.Reply, error)
+	Call func(args []string, charge func(bytes int)) (keyspace.Reply, error)
 	// MayRun reports whether the client may run a command, for redis.acl_check_cmd. known is false
 	// if there is no such command, or if the proxy cannot ask the upstream about it.
-	MayRun func(args []string) (may, known bool)
+	MayRun func(args []string) (allowed, known bool)
 	Limits Limits
 	Share  Share
 }
@@ -46,7 +46,7 @@ func runOf(c *lua.Call) *run { return c.State().Host.(*run) }
 // Run executes the script. The error is that of Call, the cause of the end of ctx, or a
 // *LimitError; any other failure is an error reply.
 func (s *Script) Run(ctx context.Context, in Input) (keyspace.Reply, error) {
-	in.Limits = in.Limits.orDefaults()
+	in.Limits = in.Limits.withDefaults()
 	in.ReadOnly = in.ReadOnly || s.readOnly
 	r := &run{Input: in, script: s}
 	return r.result(r.runInTime(ctx))
@@ -68,7 +68,7 @@ func (r *run) execute(state *lua.State) (reply keyspace.Reply, err error) {
 	if luaErr := state.Protect(func() {
 		var value lua.Value
 		if value, err = state.Run(r.script.chunk, r.globals(state)); err == nil {
-			reply, err = r.reply(value)
+			reply, err = r.toReply(value)
 		}
 	}); luaErr != nil {
 		err = luaErr

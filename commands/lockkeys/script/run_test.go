@@ -198,8 +198,8 @@ func TestContext(t *testing.T) {
 	}
 }
 
-// TestRunsLeaveNothingBehind checks that no run sees changes of an earlier run of any script.
-func TestRunsLeaveNothingBehind(t *testing.T) {
+// TestIsolationOfRuns checks that no run sees changes of an earlier run of any script.
+func TestIsolationOfRuns(t *testing.T) {
 	redistest.SkipShort(t)
 	probe := `local seen = {math.random(1000), tostring({}), cjson.encode(1/3), KEYS[1], #KEYS, ARGV[1], tostring(rawget(_G, "leak")), redis.setresp == nil}
 		for _, library in ipairs({string, table, math, redis, cjson, bit, coroutine, struct, getmetatable("")}) do
@@ -258,18 +258,18 @@ func TestReadOnly(t *testing.T) {
 	for _, entry := range redis.do("COMMAND").Elems {
 		redisCommands[entry.Elems[0].Str] = true
 	}
-	const refused = "ERR Write commands are not allowed from read-only scripts."
+	const writeRefusal = "ERR Write commands are not allowed from read-only scripts."
 	for _, name := range []string{"set", "DEL", "publish", "PfCount", "delex"} {
 		s, err := compile(`return redis.pcall("` + name + `", KEYS[1], "x")`)
 		if err != nil {
 			t.Fatal(err)
 		}
 		got, err := s.Run(t.Context(), Input{Keys: testKeys, ReadOnly: true, Call: noCall})
-		if err != nil || got.Str != refused {
+		if err != nil || got.Str != writeRefusal {
 			t.Errorf("%s: %+v %v", name, got, err)
 		}
 		if redisCommands[strings.ToLower(name)] {
-			if redisReply := redis.do("EVAL_RO", s.Body(), "1", "k1"); !strings.HasPrefix(redisReply.Str, refused) {
+			if redisReply := redis.do("EVAL_RO", s.Body(), "1", "k1"); !strings.HasPrefix(redisReply.Str, writeRefusal) {
 				t.Errorf("%s in Redis: %+v", name, redisReply)
 			}
 		}

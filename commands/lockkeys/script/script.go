@@ -18,12 +18,12 @@ import (
 
 // Script is a compiled script. It is safe for concurrent use.
 type Script struct {
-	body, sha  string
-	chunk      *lua.Chunk
-	readOnly   bool // its first line declares no-writes
-	calls      calls.Calls
-	deriveOnce sync.Once
-	derived    any
+	body, sha    string
+	chunk        *lua.Chunk
+	readOnly     bool // its first line declares no-writes
+	calls        calls.Calls
+	deriveOnce   sync.Once
+	derivedValue any
 
 	// Memo keeps a number from one run to the next, for the caller.
 	Memo atomic.Int64
@@ -51,7 +51,7 @@ func Compile(ctx context.Context, body string, share Share) (*Script, error) {
 		return nil, asLimitError(err, s.sha)
 	}
 	defer j.end()
-	return s, asLimitError(s.compile(j.limits(maxCompiled, smallCompile)), s.sha)
+	return s, asLimitError(s.compile(j.limits(maxCompiledBytes, smallCompile)), s.sha)
 }
 
 // compile compiles the code, and finds its calls.
@@ -94,8 +94,8 @@ func (s *Script) Literals() []string { return s.Calls().Literals }
 
 // Derive returns the result of make for the script's calls. It calls make only once.
 func (s *Script) Derive(make func(calls.Calls) any) any {
-	s.deriveOnce.Do(func() { s.derived = make(s.Calls()) })
-	return s.derived
+	s.deriveOnce.Do(func() { s.derivedValue = make(s.Calls()) })
+	return s.derivedValue
 }
 
 // LibraryCalls returns the calls in a library of functions. The text of an error is Redis' error

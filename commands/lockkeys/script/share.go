@@ -17,19 +17,19 @@ type Share struct {
 	Time time.Duration
 	// Allowance lets several runs share Time. If it is nil, the run has all of Time.
 	Allowance *Allowance
-	// Pace shares the machine with other runs. If it is nil, the run waits for no other run.
-	Pace *Pace
-	// ClientLeft reports whether the client has left. A large run ends soon after that. If
-	// ClientLeft is nil, no run ends for this reason.
-	ClientLeft func() bool
+	// Scheduler shares the machine with other runs. If it is nil, the run waits for no other run.
+	Pace *Scheduler
+	// ClientDisconnected reports whether the client has left. A large run ends soon after that. If
+	// ClientDisconnected is nil, no run ends for this reason.
+	ClientDisconnected func() bool
 	// Short ends the run, with ErrTooLarge, before it becomes large.
 	Short bool
 }
 
-// clientLeftGrace is the time that a large run may still take after its client has left. The proxy
+// disconnectGrace is the time that a large run may still take after its client has left. The proxy
 // cannot distinguish such a client from a client that has only closed its sending side, so both get
 // the error.
-const clientLeftGrace = 20 * time.Millisecond
+const disconnectGrace = 20 * time.Millisecond
 
 // errClientDisconnected is the error of a large run whose client has left.
 //
@@ -39,7 +39,7 @@ var errClientDisconnected = errors.New("Script ended: the client closed the conn
 
 // Allowance counts the time that several consecutive runs have spent of their common Share.Time.
 // The zero value means that no time is spent.
-type Allowance struct{ spent time.Duration }
+type Allowance struct{ spentTime time.Duration }
 
 // The limits of a small run and of a small compilation. Lock scripts need a twentieth of them; a
 // source of 32 KB compiles within them.
@@ -58,8 +58,8 @@ func (s Share) begin(ctx context.Context) (*job, error) {
 		s.Allowance = &Allowance{}
 	}
 	j := &job{Share: s}
-	j.watch.Start(ctx, j.watchdog(), s.Time, s.Allowance.spent)
-	if err := j.takeSmall(); err != nil {
+	j.watch.Start(ctx, j.watchdog(), s.Time, s.Allowance.spentTime)
+	if err := j.takeSmallSlot(); err != nil {
 		j.end()
 		return nil, err
 	}
@@ -73,8 +73,8 @@ func (s *job) watchdog() *meter.Watchdog {
 	return &s.Pace.watchdog
 }
 
-func (s *job) limits(bytes int, small meter.SmallLimits) meter.Limits {
-	l := meter.Limits{Bytes: bytes, Watch: &s.watch, SmallRun: small}
+func (s *job) limits(bytes int, smallLimits meter.SmallLimits) meter.Limits {
+	l := meter.Limits{Bytes: bytes, Watch: &s.watch, SmallRun: smallLimits}
 	if s.Pace != nil || s.Short {
 		l.Pace = s
 	}
@@ -88,7 +88,7 @@ func (s *job) limits(bytes int, small meter.SmallLimits) meter.Limits {
 // has called must not take effect.
 type LimitError struct {
 	reply string
-	// ClientLeft is true if the run ended because its client had left.
+	// ClientDisconnected is true if the run ended because its client had left.
 	ClientLeft bool
 }
 

@@ -14,29 +14,29 @@ var errFull = errors.New("too many runs are waiting for a slot")
 type slots struct {
 	maxWaiters int // limit on the runs that wait; a negative number means no limit
 
-	mu    sync.Mutex
-	free  int
-	queue list.List // of chan struct{}, closed when a slot is granted
+	mu        sync.Mutex
+	freeCount int
+	queue     list.List // of chan struct{}, closed when a slot is granted
 }
 
-func newSlots(n, maxWaiters int) *slots { return &slots{free: n, maxWaiters: maxWaiters} }
+func newSlots(n, maxWaiters int) *slots { return &slots{freeCount: n, maxWaiters: maxWaiters} }
 
 // tryTake takes a slot if one is free.
 func (s *slots) tryTake() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.free == 0 {
+	if s.freeCount == 0 {
 		return false
 	}
-	s.free--
+	s.freeCount--
 	return true
 }
 
 // take waits for a slot. The error is errFull or the cause of the end of ctx.
 func (s *slots) take(ctx context.Context) error {
 	s.mu.Lock()
-	if s.free > 0 {
-		s.free--
+	if s.freeCount > 0 {
+		s.freeCount--
 		s.mu.Unlock()
 		return nil
 	}
@@ -78,7 +78,7 @@ func (s *slots) release() {
 func (s *slots) grantNext() {
 	first := s.queue.Front()
 	if first == nil {
-		s.free++
+		s.freeCount++
 		return
 	}
 	close(s.queue.Remove(first).(chan struct{}))

@@ -13,9 +13,9 @@ import (
 // standstillChild is the environment variable of the process that the test stops.
 const standstillChild = "REDLOCK_TEST_STANDSTILL"
 
-// TestWaitWhileTheProcessStandsStill checks that a standstill of the whole process does not count
+// TestWaitDuringStandstill checks that a standstill of the whole process does not count
 // as waiting for a slot, and so never causes BUSY.
-func TestWaitWhileTheProcessStandsStill(t *testing.T) {
+func TestWaitDuringStandstill(t *testing.T) {
 	if os.Getenv(standstillChild) != "" {
 		waitForSlot(t)
 		return
@@ -47,7 +47,7 @@ const slotLimit = 3 * time.Second
 
 // waitForSlot runs a script while a goroutine holds the only slot, for ten short sleeps.
 func waitForSlot(t *testing.T) {
-	pace := NewPace()
+	pace := NewScheduler()
 	pace.smallSlots = newSlots(1, -1)
 	if !pace.smallSlots.tryTake() {
 		t.Fatal("the slot is not free")

@@ -66,19 +66,19 @@ func (c *Client) next(now time.Time) (keys []string, checks []*entry, nextDue ti
 	if c.reportAll {
 		return nil, nil, nextDue, !c.closed
 	}
-	keys = slices.Collect(maps.Keys(c.toReport))
-	clear(c.toReport)
-	for e := range c.pending {
+	keys = slices.Collect(maps.Keys(c.unreportedKeys))
+	clear(c.unreportedKeys)
+	for e := range c.pendingEntries {
 		switch {
 		case len(keys) > 0 || len(checks) == maxKeysPerCheck:
-		case c.inUse[e.dbKey] > 0: // the end of the command wakes this goroutine
-		case !e.due.After(now):
+		case c.keysInUse[e.dbKey] > 0: // the end of the command wakes this goroutine
+		case !e.dueTime.After(now):
 			checks = append(checks, e)
-		case nextDue.IsZero() || e.due.Before(nextDue):
-			nextDue = e.due
+		case nextDue.IsZero() || e.dueTime.Before(nextDue):
+			nextDue = e.dueTime
 		}
 	}
-	c.running = !c.closed && len(keys)+len(c.pending) > 0
+	c.running = !c.closed && len(keys)+len(c.pendingEntries) > 0
 	return keys, checks, nextDue, c.running
 }
 
@@ -91,17 +91,17 @@ func (c *Client) takeReportAll() (requested bool) {
 
 // waitForWork waits until there is work, or until deadline. A zero deadline means no deadline.
 func (c *Client) waitForWork(deadline time.Time) {
-	var due <-chan time.Time
+	var timeout <-chan time.Time
 	if !deadline.IsZero() {
-		due = time.After(time.Until(deadline))
+		timeout = time.After(time.Until(deadline))
 	}
 	select {
 	case <-c.ctx.Done():
 		c.mu.Lock()
 		c.closed = true
 		c.mu.Unlock()
-	case <-c.wake:
-	case <-due:
+	case <-c.wakeSignal:
+	case <-timeout:
 	}
 }
 
@@ -121,16 +121,16 @@ func (c *Client) check(entries []*entry) {
 	// mu. If a watch ends later, the mark reports that.
 	watched := make([]bool, len(entries))
 	for i, m := range marks {
-		watched[i] = m.Watched()
+		watched[i] = m.IsWatched()
 	}
 	c.mu.Lock()
-	var oldMarks []Watch
+	var oldMarks []Mark
 	for i, e := range entries {
 		switch {
 		case e.forgotten:
-		case c.inUse[e.dbKey] > 0 && e.postponements < maxPostponements:
+		case c.keysInUse[e.dbKey] > 0 && e.postponements < maxPostponements:
 			e.postponements++
-			e.due, c.pending[e] = now, true
+			e.dueTime, c.pendingEntries[e] = now, true
 		case err != nil || !watched[i]:
 			oldMarks = append(oldMarks, c.reportUnwatched(e, now))
 		case !e.seenState.equals(stateOfSnapshot(looks[i], now)):
@@ -162,14 +162,14 @@ func (e *entry) onExpiry() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !e.forgotten {
-		e.due, c.pending[e] = time.Now(), true
+		e.dueTime, c.pendingEntries[e] = time.Now(), true
 		c.wakeUp()
 	}
 }
 
 // awaitArmed waits until marks are armed, up to armTimeout, and reports whether the Client is still
 // open.
-func (c *Client) awaitArmed(marks []Watch) bool {
+func (c *Client) awaitArmed(marks []Mark) bool {
 	timeout := time.After(armTimeout)
 	for _, m := range marks {
 		select {
@@ -184,12 +184,12 @@ func (c *Client) awaitArmed(marks []Watch) bool {
 }
 
 // mark replaces the marks of entries.
-func (c *Client) mark(entries []*entry) []Watch {
-	marks, oldMarks := make([]Watch, len(entries)), make([]Watch, len(entries))
+func (c *Client) mark(entries []*entry) []Mark {
+	marks, oldMarks := make([]Mark, len(entries)), make([]Mark, len(entries))
 	for i, e := range entries {
 		c.mu.Lock()
-		delete(c.pending, e)
-		e.due = time.Time{}
+		delete(c.pendingEntries, e)
+		e.dueTime = time.Time{}
 		e.markID++
 		id := e.markID
 		c.mu.Unlock()
@@ -210,10 +210,10 @@ func (c *Client) mark(entries []*entry) []Watch {
 // reportUnwatched reports a key that the Client cannot watch. If it reported such a key a moment
 // ago, it schedules a check instead. The caller holds mu, and must release mu before it stops the
 // returned mark.
-func (c *Client) reportUnwatched(e *entry, now time.Time) Watch {
+func (c *Client) reportUnwatched(e *entry, now time.Time) Mark {
 	earliest := c.lastUnwatchedReport.Add(unwatchedPause)
 	if now.Before(earliest) && !c.lastUnwatchedReport.Equal(now) {
-		e.due, c.pending[e] = earliest, true
+		e.dueTime, c.pendingEntries[e] = earliest, true
 		return nil
 	}
 	c.lastUnwatchedReport = now
@@ -232,8 +232,8 @@ func (c *Client) onReport(e *entry, markID int, report quorum.Report) {
 	if report == quorum.SomeChanged {
 		due = now.Add(e.settleDelay(now))
 	}
-	if e.due.IsZero() || due.Before(e.due) {
-		e.due, c.pending[e] = due, true
+	if e.dueTime.IsZero() || due.Before(e.dueTime) {
+		e.dueTime, c.pendingEntries[e] = due, true
 		c.wakeUp()
 	}
 }

@@ -24,28 +24,28 @@ type Client struct {
 	// caching is set by CLIENT CACHING, for the next command.
 	caching bool
 
-	mu       sync.Mutex
-	entries  map[dbKey]*entry
-	keyBytes atomic.Int64
-	pending  map[*entry]bool // entries to check, now or later
-	toReport map[string]bool // keys to report, counted in keyBytes until push returns
-	inUse    map[dbKey]int   // keys in use by the client's own commands
+	mu             sync.Mutex
+	entries        map[dbKey]*entry
+	keyBytes       atomic.Int64
+	pendingEntries map[*entry]bool // entries to check, now or later
+	unreportedKeys map[string]bool // keys to report, counted in keyBytes until push returns
+	keysInUse      map[dbKey]int   // keys in use by the client's own commands
 	// lastUnwatchedReport is the time of the last report of a key that the Client cannot watch.
 	lastUnwatchedReport time.Time
 	// reportAll requests the report that everything may have changed.
-	reportAll bool
-	running   bool
-	closed    bool
-	wake      chan struct{}
+	reportAll  bool
+	running    bool
+	closed     bool
+	wakeSignal chan struct{}
 }
 
-// Client returns the Client of a new client. It can notify the client until Close, also while the
-// client is idle. push notifies the client of keys; nil means all keys. push runs in a goroutine of
-// the Client, and returns when its ctx ends.
-func (h *Hub) Client(push func(ctx context.Context, keys []string)) *Client {
+// NewClient returns the Client of a new client. It can notify the client until Close, also while
+// the client is idle. push notifies the client of keys; nil means all keys. push runs in a
+// goroutine of the Client, and returns when its ctx ends.
+func (h *Hub) NewClient(push func(ctx context.Context, keys []string)) *Client {
 	c := &Client{
-		hub: h, push: push, entries: map[dbKey]*entry{}, pending: map[*entry]bool{}, toReport: map[string]bool{},
-		inUse: map[dbKey]int{}, wake: make(chan struct{}, 1),
+		hub: h, push: push, entries: map[dbKey]*entry{}, pendingEntries: map[*entry]bool{}, unreportedKeys: map[string]bool{},
+		keysInUse: map[dbKey]int{}, wakeSignal: make(chan struct{}, 1),
 	}
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 	return c
@@ -123,20 +123,20 @@ func (c *Client) Close() {
 
 func (c *Client) forgetAll() {
 	c.mu.Lock()
-	var marks []Watch
+	var marks []Mark
 	for _, e := range c.entries {
 		marks = append(marks, c.forget(e))
 	}
-	for key := range c.toReport {
+	for key := range c.unreportedKeys {
 		c.keyBytes.Add(-sizeOf(key))
 	}
-	clear(c.toReport)
+	clear(c.unreportedKeys)
 	c.mu.Unlock()
 	stop(marks...)
 }
 
 // stop stops marks. The caller must not hold mu, because a mark that reports a change waits for mu.
-func stop(marks ...Watch) {
+func stop(marks ...Mark) {
 	for _, m := range marks {
 		if m != nil {
 			m.Stop()
@@ -146,7 +146,7 @@ func stop(marks ...Watch) {
 
 // forget removes an entry, and returns its mark. The caller holds mu, and must release mu before it
 // stops the mark.
-func (c *Client) forget(e *entry) Watch {
+func (c *Client) forget(e *entry) Mark {
 	if e.forgotten {
 		return nil
 	}
@@ -156,7 +156,7 @@ func (c *Client) forget(e *entry) Watch {
 	}
 	delete(c.entries, e.dbKey)
 	c.keyBytes.Add(-sizeOf(e.key))
-	delete(c.pending, e)
+	delete(c.pendingEntries, e)
 	if c.running {
 		c.wakeUp() // the goroutine may be waiting for this entry
 	}
@@ -165,7 +165,7 @@ func (c *Client) forget(e *entry) Watch {
 
 // report forgets an entry, and schedules a report of its key. The caller holds mu, and must release
 // mu before it stops the returned mark.
-func (c *Client) report(e *entry) Watch {
+func (c *Client) report(e *entry) Mark {
 	c.reportKey(e.key)
 	c.wakeUp()
 	return c.forget(e)
@@ -173,8 +173,8 @@ func (c *Client) report(e *entry) Watch {
 
 // reportKey schedules a report of a key. The caller holds mu.
 func (c *Client) reportKey(key string) {
-	if !c.toReport[key] {
-		c.toReport[key] = true
+	if !c.unreportedKeys[key] {
+		c.unreportedKeys[key] = true
 		c.keyBytes.Add(sizeOf(key))
 	}
 }
@@ -204,7 +204,7 @@ func (c *Client) wakeUp() {
 		c.tasks.Go(c.run)
 	default:
 		select {
-		case c.wake <- struct{}{}:
+		case c.wakeSignal <- struct{}{}:
 		default:
 		}
 	}
@@ -230,7 +230,7 @@ func (c *Client) Begin(db int, keys []string, keyOnMasters func(key string) quor
 	defer c.mu.Unlock()
 	for _, key := range keys {
 		t.ids = append(t.ids, dbKey{db, key})
-		c.inUse[dbKey{db, key}]++
+		c.keysInUse[dbKey{db, key}]++
 	}
 	return t
 }
@@ -248,7 +248,7 @@ func (t *CommandRun) Fail(now time.Time) {
 	}
 	if t.remembers {
 		t.client.mu.Lock()
-		var marks []Watch
+		var marks []Mark
 		for _, keyID := range t.ids {
 			marks = append(marks, t.noteRead(keyID.key, state{unknown: true}, keyspace.Edit{}, false, now)...)
 		}
@@ -259,36 +259,36 @@ func (t *CommandRun) Fail(now time.Time) {
 }
 
 // End ends a command. The proxy calls it after the reply, with the keys that the command had read
-// and changed at the time now. read and edits may be nil.
-func (t *CommandRun) End(read map[string]keyspace.Entry, edits []keyspace.Edit, now time.Time) {
+// and changed at the time now. readEntries and edits may be nil.
+func (t *CommandRun) End(readEntries map[string]keyspace.Entry, edits []keyspace.Edit, now time.Time) {
 	if t == nil {
 		return
 	}
 	c := t.client
 	c.mu.Lock()
 	changes := map[string]keyspace.Edit{}
-	var marks []Watch
+	var marks []Mark
 	for _, e := range edits {
 		if !e.IsChange() {
 			continue
 		}
 		changes[e.Key] = e
-		if _, isRead := read[e.Key]; !isRead || !t.remembers {
+		if _, isRead := readEntries[e.Key]; !isRead || !t.remembers {
 			marks = append(marks, t.noteChange(e, now))
 		}
 	}
 	if t.remembers {
-		for key, entry := range read {
+		for key, entry := range readEntries {
 			edit, isChanged := changes[key]
 			marks = append(marks, t.noteRead(key, stateOf(entry, now), edit, isChanged, now)...)
 		}
 	}
 	for _, keyID := range t.ids {
-		if c.inUse[keyID]--; c.inUse[keyID] == 0 {
-			delete(c.inUse, keyID)
+		if c.keysInUse[keyID]--; c.keysInUse[keyID] == 0 {
+			delete(c.keysInUse, keyID)
 		}
 	}
-	if len(c.pending) > 0 {
+	if len(c.pendingEntries) > 0 {
 		c.wakeUp()
 	}
 	c.mu.Unlock()
@@ -297,7 +297,7 @@ func (t *CommandRun) End(read map[string]keyspace.Entry, edits []keyspace.Edit, 
 
 // noteChange handles a key that the client itself has changed. The caller holds mu, and must
 // release mu before it stops the returned mark.
-func (t *CommandRun) noteChange(edit keyspace.Edit, now time.Time) Watch {
+func (t *CommandRun) noteChange(edit keyspace.Edit, now time.Time) Mark {
 	e := t.client.entries[dbKey{t.db, edit.Key}]
 	switch {
 	case e == nil:
@@ -314,7 +314,7 @@ func (t *CommandRun) noteChange(edit keyspace.Edit, now time.Time) Watch {
 // must release mu before it stops the returned marks.
 func (t *CommandRun) noteRead(
 	key string, current state, edit keyspace.Edit, isChanged bool, now time.Time,
-) (marks []Watch) {
+) (marks []Mark) {
 	c, keyID := t.client, dbKey{t.db, key}
 	if c.closed {
 		return nil
@@ -330,8 +330,8 @@ func (t *CommandRun) noteRead(
 		}
 		marks = append(marks, c.forget(old))
 	}
-	e := &entry{dbKey: keyID, client: c, keyOnMasters: t.keyOnMasters(key), seenState: current, due: now}
-	c.entries[keyID], c.pending[e] = e, true
+	e := &entry{dbKey: keyID, client: c, keyOnMasters: t.keyOnMasters(key), seenState: current, dueTime: now}
+	c.entries[keyID], c.pendingEntries[e] = e, true
 	c.keyBytes.Add(sizeOf(key))
 	c.wakeUp()
 	return marks

@@ -13,15 +13,15 @@ import (
 	"redlock-proxy/quorum"
 )
 
-// Watch reports changes of a key on the masters; *quorum.Mark implements it. While a mark reports a
+// Mark reports changes of a key on the masters; *quorum.Mark implements it. While a mark reports a
 // change, it waits for the mu of a Client, and the methods of the mark block. So the Client calls
 // these methods without holding its mu.
-type Watch interface {
+type Mark interface {
 	// Settled returns a channel that is closed when a majority of the masters has armed the mark,
 	// or no further master can arm it.
 	Settled() <-chan struct{}
-	// Watched reports whether the mark notices every majority that changes the key.
-	Watched() bool
+	// IsWatched reports whether the mark notices every majority that changes the key.
+	IsWatched() bool
 	// Stop removes the mark.
 	Stop()
 }
@@ -29,7 +29,7 @@ type Watch interface {
 // Options holds the dependencies of a Hub. All fields are required.
 type Options struct {
 	// Mark sets a mark on a key. The mark calls notify with each report. notify does not block.
-	Mark func(key quorum.Key, notify func(quorum.Report)) Watch
+	Mark func(key quorum.Key, notify func(quorum.Report)) Mark
 	// Read returns the values that a majority of the masters holds.
 	Read func(ctx context.Context, keys []quorum.Key) ([]quorum.Snapshot, error)
 	// Logger logs panics.
@@ -83,11 +83,11 @@ type entry struct {
 	keyOnMasters quorum.Key
 	seenState    state // the state that the client saw
 
-	mark Watch // nil before the first check
+	mark Mark // nil before the first check
 	// markID numbers the marks. The Client ignores reports of an older mark.
 	markID int
-	// due is the time of the next check. It is zero if no check is scheduled.
-	due           time.Time
+	// dueTime is the time of the next check. It is zero if no check is scheduled.
+	dueTime       time.Time
 	expiryTimer   *time.Timer // nil: no check at the expiry is scheduled
 	lastCheck     time.Time
 	recentChecks  int // checks in short succession
@@ -115,21 +115,21 @@ func stateOf(e keyspace.Entry, now time.Time) state {
 	switch {
 	case !e.Present:
 		return state{}
-	case e.Left == keyspace.Unknown:
+	case e.RemainingTTL == keyspace.UnknownExpiry:
 		return state{present: true, value: e.Value}
-	case e.Left < 0:
+	case e.RemainingTTL < 0:
 		return state{present: true, value: e.Value, expiryKnown: true, neverExpires: true}
 	}
-	return state{present: true, value: e.Value, expiryKnown: true, expiry: now.Add(e.Left)}
+	return state{present: true, value: e.Value, expiryKnown: true, expiry: now.Add(e.RemainingTTL)}
 }
 
 func stateOfSnapshot(l quorum.Snapshot, now time.Time) state {
-	e := keyspace.Entry{Present: l.Present, Value: l.Value, Left: l.TimeLeft}
+	e := keyspace.Entry{Present: l.Present, Value: l.Value, RemainingTTL: l.TimeLeft}
 	switch {
-	case l.LeftUnknown:
-		e.Left = keyspace.Unknown
+	case l.TimeLeftUnknown:
+		e.RemainingTTL = keyspace.UnknownExpiry
 	case l.TimeLeft < 0:
-		e.Left = keyspace.NoExpiry
+		e.RemainingTTL = keyspace.NoExpiry
 	}
 	return stateOf(e, now)
 }

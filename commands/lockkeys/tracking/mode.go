@@ -98,8 +98,8 @@ func (m Mode) conflictError() string {
 }
 
 // SwitchError returns the error reply if the mode m cannot follow the mode before, else "".
-func (m Mode) SwitchError(before Mode) string {
-	if before.On && m.On && (before.OptIn && m.OptOut || before.OptOut && m.OptIn) {
+func (m Mode) SwitchError(oldMode Mode) string {
+	if oldMode.On && m.On && (oldMode.OptIn && m.OptOut || oldMode.OptOut && m.OptIn) {
 		return errSwitchOpts
 	}
 	return ""

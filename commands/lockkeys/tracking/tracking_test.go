@@ -24,13 +24,13 @@ type masters struct {
 	mu     sync.Mutex
 	values map[quorum.Key]quorum.Snapshot
 	marks  map[*fakeMark]bool
-	// duringWatched, if it is not nil, is the report of a mark while Watched is called. It
+	// reportDuringWatched, if it is not nil, is the report of a mark while Watched is called. It
 	// simulates a change that a master reports at that moment.
-	duringWatched *quorum.Report
-	deadlocked    bool // a report waited for the caller of Watched
-	unwatched     bool
-	readErr       error
-	reads         int
+	reportDuringWatched *quorum.Report
+	deadlocked          bool // a report waited for the caller of Watched
+	unwatched           bool
+	readErr             error
+	reads               int
 }
 
 type fakeMark struct {
@@ -45,10 +45,10 @@ func (m *fakeMark) Settled() <-chan struct{} {
 	return c
 }
 
-func (m *fakeMark) Watched() bool {
+func (m *fakeMark) IsWatched() bool {
 	m.masters.mu.Lock()
-	report, unwatched := m.masters.duringWatched, m.masters.unwatched
-	m.masters.duringWatched = nil
+	report, unwatched := m.masters.reportDuringWatched, m.masters.unwatched
+	m.masters.reportDuringWatched = nil
 	m.masters.mu.Unlock()
 	if report != nil {
 		notified := make(chan struct{})
@@ -73,7 +73,7 @@ func (m *fakeMark) Stop() {
 	delete(m.masters.marks, m)
 }
 
-func (s *masters) mark(key quorum.Key, notify func(quorum.Report)) Watch {
+func (s *masters) mark(key quorum.Key, notify func(quorum.Report)) Mark {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	m := &fakeMark{s, key, notify}
@@ -85,11 +85,11 @@ func (s *masters) read(_ context.Context, keys []quorum.Key) ([]quorum.Snapshot,
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.reads++
-	var looks []quorum.Snapshot
+	var snapshots []quorum.Snapshot
 	for _, key := range keys {
-		looks = append(looks, s.values[key])
+		snapshots = append(snapshots, s.values[key])
 	}
-	return looks, s.readErr
+	return snapshots, s.readErr
 }
 
 // put sets a value on the masters, and makes the marks of the key send the reports.
@@ -112,9 +112,9 @@ func keyOnMasters(key string) quorum.Key { return quorum.Key{Name: key} }
 type fixture struct {
 	t *testing.T
 	*masters
-	hub      *Hub
-	client   *Client
-	reported chan []string
+	hub          *Hub
+	client       *Client
+	reportedKeys chan []string
 }
 
 func newFixture(t *testing.T, mode Mode) *fixture {
@@ -126,13 +126,13 @@ func newFixture(t *testing.T, mode Mode) *fixture {
 			t.Errorf("%d marks and %d bytes are left", len(s.marks), b.client.Size())
 		}
 	})
-	b.client, b.reported = b.newClient(mode)
+	b.client, b.reportedKeys = b.newClient(mode)
 	return b
 }
 
 func (b *fixture) newClient(mode Mode) (*Client, chan []string) {
 	reported := make(chan []string, 1000)
-	c := b.hub.Client(func(_ context.Context, keys []string) {
+	c := b.hub.NewClient(func(_ context.Context, keys []string) {
 		slices.Sort(keys)
 		reported <- keys
 	})
@@ -142,7 +142,7 @@ func (b *fixture) newClient(mode Mode) (*Client, chan []string) {
 }
 
 func entryOf(value string) keyspace.Entry {
-	return keyspace.Entry{Present: value != "", Value: value, Left: time.Hour}
+	return keyspace.Entry{Present: value != "", Value: value, RemainingTTL: time.Hour}
 }
 
 // readKey lets the client read a key with this value.
@@ -156,7 +156,7 @@ func readKey(c *Client, key, value string) {
 // editKey lets the client change a key, and also read it if alsoRead is true.
 func (b *fixture) editKey(key, before, after string, alsoRead bool) {
 	run := b.client.Begin(0, []string{key}, keyOnMasters)
-	b.put(key, after, quorum.SomeChanged, quorum.Changes)
+	b.put(key, after, quorum.SomeChanged, quorum.ReportQuorumChanged)
 	read := map[string]keyspace.Entry{}
 	if alsoRead {
 		read[key] = entryOf(after)
@@ -180,8 +180,8 @@ func (b *fixture) checkReported(want ...string) {
 	b.t.Helper()
 	b.awaitIdle()
 	var got []string
-	for len(b.reported) > 0 {
-		got = append(got, <-b.reported...)
+	for len(b.reportedKeys) > 0 {
+		got = append(got, <-b.reportedKeys...)
 	}
 	if fmt.Sprint(got) != fmt.Sprint(want) {
 		b.t.Errorf("reported %v, want %v", got, want)
@@ -202,7 +202,7 @@ func TestNotifications(t *testing.T) {
 	b.checkReported()
 	b.put("k", "2", quorum.SomeChanged)
 	b.checkReported("k")
-	b.put("k", "3", quorum.Changes)
+	b.put("k", "3", quorum.ReportQuorumChanged)
 	b.checkReported()
 
 	b.readKey("k", "2") // the key changes before the Client sets its mark
@@ -212,20 +212,20 @@ func TestNotifications(t *testing.T) {
 	b.readKey("k", "4") // no mark has reported the change of the key
 	b.awaitIdle()
 	b.checkReported("k")
-	b.put("k", "", quorum.Changes)
+	b.put("k", "", quorum.ReportQuorumChanged)
 	b.checkReported("k")
 }
 
 // TestReportDuringCheck checks a report that arrives while a check calls Watched. The check has
 // read the key before, so another check must follow.
 func TestReportDuringCheck(t *testing.T) {
-	for name, report := range map[string]quorum.Report{"some changed": quorum.SomeChanged, "changes": quorum.Changes,
+	for name, report := range map[string]quorum.Report{"some changed": quorum.SomeChanged, "changes": quorum.ReportQuorumChanged,
 		"unwatched": quorum.Unwatched} {
 		t.Run(name, func(t *testing.T) {
 			b := newFixture(t, modeOn)
 			b.put("k", "a")
 			b.mu.Lock()
-			b.duringWatched = &report
+			b.reportDuringWatched = &report
 			b.mu.Unlock()
 			b.readKey("k", "a")
 			b.checkReported()
@@ -235,15 +235,15 @@ func TestReportDuringCheck(t *testing.T) {
 			if deadlocked || reads != 2 {
 				t.Errorf("stuck %v, %d reads, want 2", deadlocked, reads)
 			}
-			b.put("k", "b", quorum.Changes)
+			b.put("k", "b", quorum.ReportQuorumChanged)
 			b.checkReported("k")
 		})
 	}
 }
 
-// TestUnknown checks that the Client notifies its client of the keys of a failed command as soon as
-// the masters answer again. Until then, it notifies the client from time to time.
-func TestUnknown(t *testing.T) {
+// TestUnknownState checks that the Client notifies its client of the keys of a failed command as
+// soon as the masters answer again. Until then, it notifies the client from time to time.
+func TestUnknownState(t *testing.T) {
 	b := newFixture(t, modeOn)
 	fail := func() { b.client.Begin(0, []string{"k"}, keyOnMasters).Fail(time.Now()) }
 	fail() // the masters work again
@@ -280,21 +280,21 @@ func TestOwnChanges(t *testing.T) {
 		b.checkReported()
 		b.editKey("k", "of another", "3", true) // another client has changed the key since
 		b.checkReported("k")
-		b.put("k", "", quorum.Changes)
+		b.put("k", "", quorum.ReportQuorumChanged)
 		b.checkReported("k")
 	}
 }
 
-// TestForgottenWhileWaiting checks a goroutine that waits for the end of a client's own command. It
+// TestForgetDuringWait checks a goroutine that waits for the end of a client's own command. It
 // must end with the command, even if nothing is left to report.
-func TestForgottenWhileWaiting(t *testing.T) {
+func TestForgetDuringWait(t *testing.T) {
 	b := newFixture(t, Mode{On: true, NoLoop: true})
 	b.put("k", "1")
 	b.readKey("k", "1")
 	b.awaitIdle()
 	run := b.client.Begin(0, []string{"k"}, keyOnMasters)
-	b.put("k", "2", quorum.Changes)
-	redistest.Await(t, "the goroutine was woken", func() bool { return len(b.client.wake) == 0 })
+	b.put("k", "2", quorum.ReportQuorumChanged)
+	redistest.Await(t, "the goroutine was woken", func() bool { return len(b.client.wakeSignal) == 0 })
 	// The goroutine has seen that the client's command uses the key.
 	time.Sleep(10 * time.Millisecond)
 	run.End(nil, []keyspace.Edit{{Key: "k", Before: entryOf("1"), After: entryOf("2")}}, time.Now())
@@ -357,14 +357,14 @@ func fields(text string) (words []string) {
 	return words
 }
 
-// TestOff checks that CLIENT TRACKING off forgets the keys.
-func TestOff(t *testing.T) {
+// TestModeOff checks that CLIENT TRACKING off forgets the keys.
+func TestModeOff(t *testing.T) {
 	b := newFixture(t, modeOn)
 	b.put("k", "1")
 	b.readKey("k", "1")
 	b.awaitIdle()
 	b.client.SetMode(Mode{})
-	b.put("k", "2", quorum.Changes)
+	b.put("k", "2", quorum.ReportQuorumChanged)
 	b.checkReported()
 }
 
@@ -374,7 +374,7 @@ func TestPanic(t *testing.T) {
 	b := newFixture(t, modeOn)
 	b.hub.opts.Read = func(context.Context, []quorum.Key) ([]quorum.Snapshot, error) { panic("a mistake") }
 	b.readKey("k", "1")
-	if got := <-b.reported; got != nil {
+	if got := <-b.reportedKeys; got != nil {
 		t.Errorf("reported %v", got)
 	}
 }
@@ -403,7 +403,7 @@ func TestInvalidateAll(t *testing.T) {
 	b.readKey("k", "1")
 	b.awaitIdle()
 	b.hub.InvalidateAll()
-	for _, reported := range []chan []string{b.reported, broadcastReports} {
+	for _, reported := range []chan []string{b.reportedKeys, broadcastReports} {
 		select {
 		case got := <-reported:
 			if got != nil {
@@ -413,12 +413,12 @@ func TestInvalidateAll(t *testing.T) {
 			t.Fatal("a client is not notified")
 		}
 	}
-	b.put("k", "2", quorum.Changes)
+	b.put("k", "2", quorum.ReportQuorumChanged)
 	b.checkReported()
 	if len(offReports)+len(closedReports)+len(redirectedReports)+len(broadcastReports) > 0 || b.client.Size() > 0 {
 		t.Errorf("reported twice, or to a client that does not track; %d bytes are kept", b.client.Size())
 	}
 	b.readKey("k", "2") // the client can track keys again
-	b.put("k", "3", quorum.Changes)
+	b.put("k", "3", quorum.ReportQuorumChanged)
 	b.checkReported("k")
 }

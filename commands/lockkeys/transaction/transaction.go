@@ -39,7 +39,7 @@ func (t Transactions) Commands() map[string]*command.Command {
 func checkArity(fits bool, name string, c command.Call) bool {
 	if !fits {
 		c.Client.Transaction.Abort()
-		c.Out.Error(syntax.WrongArity(name))
+		c.Out.WriteError(syntax.WrongArity(name))
 	}
 	return fits
 }
@@ -48,10 +48,10 @@ func multi(c command.Call) {
 	switch {
 	case !checkArity(len(c.Args) == 1, "multi", c):
 	case c.Client.Transaction.Open:
-		c.Out.Error("ERR MULTI calls can not be nested")
+		c.Out.WriteError("ERR MULTI calls can not be nested")
 	default:
 		c.Client.Transaction.Begin()
-		c.Out.Status("OK")
+		c.Out.WriteStatus("OK")
 	}
 }
 
@@ -59,17 +59,17 @@ func discard(c command.Call) {
 	switch {
 	case !checkArity(len(c.Args) == 1, "discard", c):
 	case !c.Client.Transaction.Open:
-		c.Out.Error("ERR DISCARD without MULTI")
+		c.Out.WriteError("ERR DISCARD without MULTI")
 	default:
 		c.Client.Transaction.End()
-		c.Out.Status("OK")
+		c.Out.WriteStatus("OK")
 	}
 }
 
 func unwatch(c command.Call) {
 	if checkArity(len(c.Args) == 1, "unwatch", c) {
 		c.Client.Transaction.Unwatch()
-		c.Out.Status("OK")
+		c.Out.WriteStatus("OK")
 	}
 }
 
@@ -83,10 +83,10 @@ func (t Transactions) watch(c command.Call) {
 	case !checkArity(len(c.Args) > 1, "watch", c):
 		return
 	case tx.Open:
-		c.Out.Error("ERR WATCH inside MULTI is not allowed")
+		c.Out.WriteError("ERR WATCH inside MULTI is not allowed")
 		return
-	case tx.Watching() && tx.Watched.DB != db:
-		c.Out.Error(fmt.Sprintf(
+	case tx.HasWatchedKeys() && tx.Watched.DB != db:
+		c.Out.WriteError(fmt.Sprintf(
 			"ERR WATCH cannot watch lock keys in two databases: lock keys of database %d are already watched; "+
 				"send UNWATCH first",
 			tx.Watched.DB))
@@ -94,7 +94,7 @@ func (t Transactions) watch(c command.Call) {
 	}
 	names := syntax.Distinct(syntax.Strings(c.Args[1:]))
 	if refusal := program.TooManyKeys(len(names) + len(tx.Watched.Keys)); refusal != "" {
-		c.Out.Error(refusal)
+		c.Out.WriteError(refusal)
 		return
 	}
 	looks, err := t.Runner.Engine.Register.Read(c.Ctx, t.Runner.Engine.KeysOnMasters(db, names))
@@ -102,13 +102,13 @@ func (t Transactions) watch(c command.Call) {
 		c.Out.Fail(err)
 		return
 	}
-	if !tx.Watching() {
-		tx.Watched = command.Watched{DB: db, Keys: map[string]string{}}
+	if !tx.HasWatchedKeys() {
+		tx.Watched = command.WatchedKeys{DB: db, Keys: map[string]string{}}
 	}
 	for i, key := range names {
 		tx.Watched.Watch(key, looks[i].Version)
 	}
-	c.Out.Status("OK")
+	c.Out.WriteStatus("OK")
 }
 
 // maxQueuedBytes limits the bytes of a transaction's commands.
@@ -120,14 +120,14 @@ func (t Transactions) Queue(c command.Call) {
 	tx := &c.Client.Transaction
 	if errText := queueError(tx, c.Client.DB, c.Args); errText != "" {
 		tx.Abort()
-		c.Out.Error(errText)
+		c.Out.WriteError(errText)
 		return
 	}
-	tx.Queued = append(tx.Queued, syntax.Strings(c.Args))
+	tx.QueuedCommands = append(tx.QueuedCommands, syntax.Strings(c.Args))
 	for _, w := range c.Args {
 		tx.QueuedBytes += len(w)
 	}
-	c.Out.Status("QUEUED")
+	c.Out.WriteStatus("QUEUED")
 }
 
 func queueError(tx *command.Transaction, db int, words [][]byte) string {
@@ -145,9 +145,9 @@ func queueError(tx *command.Transaction, db int, words [][]byte) string {
 		return ""
 	case IsConnectionCommand(name), syntax.IsPublish(name):
 		return ""
-	case keyspace.Supported(name) && !keyspace.Fits(name, len(words)), syntax.IsEval(name) && len(words) < 3:
+	case keyspace.IsSupported(name) && !keyspace.Fits(name, len(words)), syntax.IsEval(name) && len(words) < 3:
 		return syntax.WrongArity(name)
-	case !keyspace.Supported(name) && !syntax.IsEval(name):
+	case !keyspace.IsSupported(name) && !syntax.IsEval(name):
 		return fmt.Sprintf("ERR '%s' cannot be part of a transaction on lock keys: it is not a command on lock keys; "+
 			"send it before MULTI or after EXEC", syntax.Excerpt(words[0]))
 	}
@@ -169,7 +169,7 @@ func connectionProgram(db int, words []string) program.Program {
 	case "select":
 		reply, _ = eval.Select(db, words[1])
 	}
-	return program.Fixed(db, reply)
+	return program.FixedReply(db, reply)
 }
 
 // exec runs EXEC: it makes all queued changes atomically, if the watched keys have not changed. It
@@ -177,20 +177,20 @@ func connectionProgram(db int, words []string) program.Program {
 func (t Transactions) exec(c command.Call) {
 	tx := c.Client.Transaction
 	if len(c.Args) == 1 && !tx.Open {
-		c.Out.Error("ERR EXEC without MULTI")
+		c.Out.WriteError("ERR EXEC without MULTI")
 		return
 	}
 	c.Client.Transaction.End()
 	switch w := tx.Watched; {
 	case len(c.Args) != 1:
-		c.Out.Error("EXECABORT Transaction discarded because of: wrong number of arguments for 'exec' command")
+		c.Out.WriteError("EXECABORT Transaction discarded because of: wrong number of arguments for 'exec' command")
 	case tx.Aborted:
-		c.Out.Error("EXECABORT Transaction discarded because of previous errors.")
+		c.Out.WriteError("EXECABORT Transaction discarded because of previous errors.")
 	case len(w.Keys) > 0 && w.DB != c.Client.DB:
-		c.Out.Error("EXECABORT Transaction discarded because of: the watched lock keys are in a different database; " +
+		c.Out.WriteError("EXECABORT Transaction discarded because of: the watched lock keys are in a different database; " +
 			"send WATCH and EXEC in the same database")
 	case w.Changed:
-		c.Out.NullArray()
+		c.Out.WriteNullArray()
 	default:
 		t.run(c, tx)
 	}
@@ -199,10 +199,10 @@ func (t Transactions) exec(c command.Call) {
 // run runs the queued commands as one program. The scripts of a transaction share an allowance.
 func (t Transactions) run(c command.Call, tx command.Transaction) {
 	permissions := c.Client.Rights()
-	parts, allowance := make([]program.Program, len(tx.Queued)), &script.Allowance{}
-	for i, words := range tx.Queued {
+	parts, allowance := make([]program.Program, len(tx.QueuedCommands)), &script.Allowance{}
+	for i, words := range tx.QueuedCommands {
 		if refusal := c.Client.Refusal(c.Ctx, syntax.Bytes(words)); refusal != "" {
-			c.Out.Error("EXECABORT Transaction discarded because of: " + refusal)
+			c.Out.WriteError("EXECABORT Transaction discarded because of: " + refusal)
 			return
 		}
 		part, err := t.part(c.Ctx, c.Client, permissions, words, allowance)
@@ -226,14 +226,14 @@ func (t Transactions) part(
 	if syntax.IsPublish(syntax.Lower(words[0])) {
 		// The upstream publishes the message after the commit, so the proxy does not know the
 		// number of receivers yet.
-		return program.Fixed(client.DB, keyspace.IntReply(1), words), nil
+		return program.FixedReply(client.DB, keyspace.IntReply(1), words), nil
 	}
 	if !syntax.IsEval(syntax.Lower(words[0])) {
 		return t.Runner.Program(client, words), nil
 	}
 	part, errText, err := t.Scripts.Program(ctx, client, permissions, words, allowance)
 	if errText != "" {
-		return program.Fixed(client.DB, keyspace.ErrorReply(errText)), nil
+		return program.FixedReply(client.DB, keyspace.ErrorReply(errText)), nil
 	}
 	return part, err
 }

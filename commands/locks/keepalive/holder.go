@@ -40,8 +40,8 @@ type Holder struct {
 	pushing bool   // the goroutine that writes pushes is running
 }
 
-// Holder returns a Holder without locks. The caller must close it.
-func (k *Keeper) Holder(client Client) *Holder {
+// NewHolder returns a Holder without locks. The caller must close it.
+func (k *Keeper) NewHolder(client Client) *Holder {
 	h := &Holder{keeper: k, client: client, locks: map[*Lock]bool{}}
 	h.ctx, h.cancel = context.WithCancel(context.Background())
 	return h
@@ -49,7 +49,7 @@ func (k *Keeper) Holder(client Client) *Holder {
 
 // Of returns the Holder of a client of the proxy, or nil if the client never used KEEPALIVE.
 func Of(client *command.Client) *Holder {
-	h, _ := client.Kept.(*Holder)
+	h, _ := client.KeptLocks.(*Holder)
 	return h
 }
 
@@ -152,8 +152,8 @@ func (k *Keeper) requestRenewals(h *Holder, pending *sync.WaitGroup) {
 		}
 		k.queue.remove(l)
 		pending.Add(1)
-		l.extraDone = pending.Done
-		k.ready = append(k.ready, l)
+		l.onExtraRenewal = pending.Done
+		k.readyLocks = append(k.readyLocks, l)
 	}
 	k.startWorkers()
 }

@@ -26,25 +26,25 @@ type Locks interface {
 type Keeper struct {
 	masters Locks
 
-	mu     sync.Mutex
-	locks  map[quorum.Key]*Lock
-	queue  queue   // the locks that wait for their time
-	ready  []*Lock // the locks to renew now
-	ctx    context.Context
-	nextAt time.Time // the time at which Run checks the queue again
+	mu         sync.Mutex
+	locks      map[quorum.Key]*Lock
+	queue      queue   // the locks that wait for their time
+	readyLocks []*Lock // the locks to renew now
+	ctx        context.Context
+	nextCheck  time.Time // the time at which Run checks the queue again
 	// workers counts the goroutines that renew.
 	workers int
 	tasks   sync.WaitGroup
 
-	wake     chan struct{}
-	kept     atomic.Int64
-	renewals atomic.Int64
-	losses   [reasonCount]atomic.Int64
+	wakeSignal chan struct{}
+	keptCount  atomic.Int64
+	renewals   atomic.Int64
+	losses     [reasonCount]atomic.Int64
 }
 
 // New returns a Keeper of locks on the masters. The Keeper renews no lock before Run.
 func New(masters Locks) *Keeper {
-	return &Keeper{masters: masters, locks: map[quorum.Key]*Lock{}, wake: make(chan struct{}, 1)}
+	return &Keeper{masters: masters, locks: map[quorum.Key]*Lock{}, wakeSignal: make(chan struct{}, 1)}
 }
 
 // Counts holds the counters of a Keeper.
@@ -64,8 +64,8 @@ func (c Counts) LossesByName() map[string]int64 {
 	return named
 }
 
-// Lost returns the number of kept locks that were lost, except by MAXHOLD.
-func (c Counts) Lost() (n int64) {
+// TotalLosses returns the number of kept locks that were lost, except by MAXHOLD.
+func (c Counts) TotalLosses() (n int64) {
 	for _, reason := range Reasons() {
 		if reason != MaxHold {
 			n += c.Losses[reason]
@@ -76,7 +76,7 @@ func (c Counts) Lost() (n int64) {
 
 // Counts returns the current counters.
 func (k *Keeper) Counts() Counts {
-	c := Counts{Kept: k.kept.Load(), Renewals: k.renewals.Load()}
+	c := Counts{Kept: k.keptCount.Load(), Renewals: k.renewals.Load()}
 	for i := range k.losses {
 		c.Losses[i] = k.losses[i].Load()
 	}
@@ -85,7 +85,7 @@ func (k *Keeper) Counts() Counts {
 
 // IsKept reports whether the lock of a key is a kept lock of a client of this proxy.
 func (k *Keeper) IsKept(key quorum.Key) bool {
-	if k.kept.Load() == 0 {
+	if k.keptCount.Load() == 0 {
 		return false
 	}
 	k.mu.Lock()
@@ -95,7 +95,7 @@ func (k *Keeper) IsKept(key quorum.Key) bool {
 
 // Stop stops keeping the lock of a key, if it has this token. It does not notify the client.
 func (k *Keeper) Stop(key quorum.Key, token string) {
-	if k.kept.Load() == 0 {
+	if k.keptCount.Load() == 0 {
 		return
 	}
 	k.mu.Lock()
@@ -105,10 +105,10 @@ func (k *Keeper) Stop(key quorum.Key, token string) {
 	}
 }
 
-// Lost removes the kept lock of a key, and tells its client the reason. If token is not empty, Lost
-// removes only a lock with this token.
-func (k *Keeper) Lost(key quorum.Key, token string, reason Reason) {
-	if k.kept.Load() == 0 {
+// RemoveLost removes the kept lock of a key, and tells its client the reason. If token is not
+// empty, Lost removes only a lock with this token.
+func (k *Keeper) RemoveLost(key quorum.Key, token string, reason Reason) {
+	if k.keptCount.Load() == 0 {
 		return
 	}
 	k.mu.Lock()
@@ -119,7 +119,7 @@ func (k *Keeper) Lost(key quorum.Key, token string, reason Reason) {
 	}
 	k.dropLost(l, reason)
 	k.mu.Unlock()
-	l.holder.tellLoss(l, reason)
+	l.holder.announceLoss(l, reason)
 }
 
 // Run renews locks until ctx ends. It returns when the last renewal has ended.
@@ -133,7 +133,7 @@ func (k *Keeper) Run(ctx context.Context) {
 		timer.Reset(k.dispatch(time.Now()))
 		select {
 		case <-ctx.Done():
-		case <-k.wake:
+		case <-k.wakeSignal:
 		case <-timer.C:
 		}
 	}
@@ -153,14 +153,14 @@ func (k *Keeper) dispatch(now time.Time) time.Duration {
 	for len(k.queue) > 0 && !k.queue[0].at.After(now) {
 		l := k.queue[0]
 		k.queue.remove(l)
-		k.ready = append(k.ready, l)
+		k.readyLocks = append(k.readyLocks, l)
 	}
 	k.startWorkers()
 	pause := idlePause
 	if len(k.queue) > 0 {
 		pause = max(tick, k.queue[0].at.Sub(now))
 	}
-	k.nextAt = now.Add(pause)
+	k.nextCheck = now.Add(pause)
 	return pause
 }
 
@@ -170,7 +170,7 @@ func (k *Keeper) startWorkers() {
 		return
 	}
 	ctx := k.ctx
-	for n := min(len(k.ready), maxWorkers-k.workers); n > 0; n-- {
+	for n := min(len(k.readyLocks), maxWorkers-k.workers); n > 0; n-- {
 		k.workers++
 		k.tasks.Go(func() { k.work(ctx) })
 	}
@@ -187,14 +187,14 @@ func (k *Keeper) work(ctx context.Context) {
 func (k *Keeper) nextReady() *Lock {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if len(k.ready) == 0 {
+	if len(k.readyLocks) == 0 {
 		k.workers--
-		k.ready = nil
+		k.readyLocks = nil
 		return nil
 	}
-	l := k.ready[0]
-	k.ready[0] = nil
-	k.ready = k.ready[1:]
+	l := k.readyLocks[0]
+	k.readyLocks[0] = nil
+	k.readyLocks = k.readyLocks[1:]
 	return l
 }
 
@@ -202,10 +202,10 @@ func (k *Keeper) nextReady() *Lock {
 func (k *Keeper) schedule(l *Lock, at time.Time) {
 	l.at = at
 	k.queue.add(l)
-	if at.Before(k.nextAt) {
-		k.nextAt = at
+	if at.Before(k.nextCheck) {
+		k.nextCheck = at
 		select {
-		case k.wake <- struct{}{}:
+		case k.wakeSignal <- struct{}{}:
 		default:
 		}
 	}
@@ -218,7 +218,7 @@ func (k *Keeper) drop(l *Lock) {
 	}
 	l.dropped = true
 	k.queue.remove(l)
-	k.kept.Add(-1)
+	k.keptCount.Add(-1)
 	if k.locks[l.key] == l {
 		delete(k.locks, l.key)
 	}

@@ -39,10 +39,10 @@ func (f *fakeMasters) Extend(
 	return quorum.GrantedLock{Validity: ttl*99/100 - took}, err
 }
 
-func (f *fakeMasters) set(took time.Duration, err error) {
+func (f *fakeMasters) set(delay time.Duration, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.delay, f.err = took, err
+	f.delay, f.err = delay, err
 }
 
 func (f *fakeMasters) takeCalls() string {
@@ -55,17 +55,17 @@ func (f *fakeMasters) takeCalls() string {
 
 // fakeClient is a client's connection, and records the pushes to the client.
 type fakeClient struct {
-	mu      sync.Mutex
-	left    bool
-	resp3   bool
-	written string
-	blocked chan struct{} // if not nil, Push waits until it is closed
+	mu            sync.Mutex
+	disconnected  bool
+	resp3         bool
+	output        string
+	unblockSignal chan struct{} // if not nil, Push waits until it is closed
 }
 
 func (c *fakeClient) HasDisconnected() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.left
+	return c.disconnected
 }
 
 func (c *fakeClient) TakesPushes() bool {
@@ -75,9 +75,9 @@ func (c *fakeClient) TakesPushes() bool {
 }
 
 func (c *fakeClient) Push(ctx context.Context, take func() []byte) {
-	if c.blocked != nil {
+	if c.unblockSignal != nil {
 		select {
-		case <-c.blocked:
+		case <-c.unblockSignal:
 		case <-ctx.Done():
 			return
 		}
@@ -85,14 +85,14 @@ func (c *fakeClient) Push(ctx context.Context, take func() []byte) {
 	p := take()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.written += strings.ReplaceAll(string(p), "\r\n", " ")
+	c.output += strings.ReplaceAll(string(p), "\r\n", " ")
 }
 
-func (c *fakeClient) takeWritten() string {
+func (c *fakeClient) takeOutput() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	text := c.written
-	c.written = ""
+	text := c.output
+	c.output = ""
 	return text
 }
 
@@ -110,13 +110,13 @@ type fixture struct {
 	holder  *Holder
 }
 
-// inBubble runs a test with virtual time.
-func inBubble(t *testing.T, test func(f *fixture)) {
+// runInBubble runs a test with virtual time.
+func runInBubble(t *testing.T, test func(f *fixture)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		masters := &fakeMasters{start: time.Now()}
 		f := &fixture{T: t, masters: masters, keeper: New(masters), client: &fakeClient{resp3: true}}
-		f.holder = f.keeper.Holder(f.client)
+		f.holder = f.keeper.NewHolder(f.client)
 		ctx, stop := context.WithCancel(t.Context())
 		ended := make(chan struct{})
 		go func() { f.keeper.Run(ctx); close(ended) }()
@@ -138,65 +138,65 @@ func (f *fixture) keep(holder *Holder, name, token string, maxHold time.Duration
 		f.Fatal(err)
 	}
 	now := time.Now()
-	l.Keep(Term{TTL: 3 * time.Second, Since: now, ValidUntil: now.Add(2970 * time.Millisecond), MaxHold: maxHold})
+	l.Keep(Term{TTL: 3 * time.Second, LeaseStart: now, ValidUntil: now.Add(2970 * time.Millisecond), MaxHold: maxHold})
 }
 
-// after lets time pass, and checks the renewals and pushes during this time.
-func (f *fixture) after(d time.Duration, calls, written string) {
+// expectAfter lets time pass, and checks the renewals and pushes during this time.
+func (f *fixture) expectAfter(d time.Duration, calls, output string) {
 	f.Helper()
 	time.Sleep(d)
 	synctest.Wait()
 	if got := f.masters.takeCalls(); got != calls {
 		f.Errorf("after %v: renewals %q, want %q", time.Since(f.masters.start), got, calls)
 	}
-	if got := f.client.takeWritten(); got != written {
-		f.Errorf("after %v: pushes %q, want %q", time.Since(f.masters.start), got, written)
+	if got := f.client.takeOutput(); got != output {
+		f.Errorf("after %v: pushes %q, want %q", time.Since(f.masters.start), got, output)
 	}
 }
 
-// TestRenews checks that the Keeper renews a lock at each third of its TTL, until Stop.
-func TestRenews(t *testing.T) {
-	inBubble(t, func(f *fixture) {
+// TestRenewals checks that the Keeper renews a lock at each third of its TTL, until Stop.
+func TestRenewals(t *testing.T) {
+	runInBubble(t, func(f *fixture) {
 		f.keep(f.holder, "k", "t", 0)
-		f.after(999*time.Millisecond, "", "")
-		f.after(11*time.Millisecond, "1s k t 3s", keptPush+":2970 ")
-		f.after(time.Second, "2s k t 3s", keptPush+":2970 ")
+		f.expectAfter(999*time.Millisecond, "", "")
+		f.expectAfter(11*time.Millisecond, "1s k t 3s", keptPush+":2970 ")
+		f.expectAfter(time.Second, "2s k t 3s", keptPush+":2970 ")
 		f.keeper.Stop(quorum.Key{Name: "k"}, "other")
 		if !f.keeper.IsKept(quorum.Key{Name: "k"}) {
 			f.Error("stopped by another token")
 		}
 		f.keeper.Stop(quorum.Key{Name: "k"}, "t")
-		f.after(time.Minute, "", "")
+		f.expectAfter(time.Minute, "", "")
 		if c := f.keeper.Counts(); c.Renewals != 2 || c.Losses != [reasonCount]int64{} {
 			f.Errorf("counts %+v", c)
 		}
 	})
 }
 
-// TestHoldsToMaxHold checks that the last lease ends with MAXHOLD, and that the Keeper tells the
+// TestMaxHold checks that the last lease ends with MAXHOLD, and that the Keeper tells the
 // client.
-func TestHoldsToMaxHold(t *testing.T) {
-	inBubble(t, func(f *fixture) {
+func TestMaxHold(t *testing.T) {
+	runInBubble(t, func(f *fixture) {
 		f.keep(f.holder, "k", "t", 4500*time.Millisecond)
-		f.after(1010*time.Millisecond, "1s k t 3s", keptPush+":2970 ")
-		f.after(time.Second, "2s k t 2.5s", keptPush+":2475 ")
-		f.after(2450*time.Millisecond, "", "")
-		f.after(40*time.Millisecond, "", lostPush+"$8 max_hold ")
-		f.after(time.Minute, "", "")
+		f.expectAfter(1010*time.Millisecond, "1s k t 3s", keptPush+":2970 ")
+		f.expectAfter(time.Second, "2s k t 2.5s", keptPush+":2475 ")
+		f.expectAfter(2450*time.Millisecond, "", "")
+		f.expectAfter(40*time.Millisecond, "", lostPush+"$8 max_hold ")
+		f.expectAfter(time.Minute, "", "")
 	})
 }
 
-// TestLosesLockThatIsNotHeld checks that the Keeper tells the client immediately that its lock is
+// TestLossOfUnheldLock checks that the Keeper tells the client immediately that its lock is
 // gone.
-func TestLosesLockThatIsNotHeld(t *testing.T) {
-	inBubble(t, func(f *fixture) {
+func TestLossOfUnheldLock(t *testing.T) {
+	runInBubble(t, func(f *fixture) {
 		f.keep(f.holder, "k", "t", 0)
 		f.masters.set(0, quorum.ErrNotHeld)
-		f.after(1010*time.Millisecond, "1s k t 3s", lostPush+"$8 not_held ")
-		f.after(time.Minute, "", "")
+		f.expectAfter(1010*time.Millisecond, "1s k t 3s", lostPush+"$8 not_held ")
+		f.expectAfter(time.Minute, "", "")
 		f.keep(f.holder, "k", "t", 0)
-		f.keeper.Lost(quorum.Key{Name: "k"}, "", Forced)
-		f.after(time.Minute, "", lostPush+"$6 forced ")
+		f.keeper.RemoveLost(quorum.Key{Name: "k"}, "", Forced)
+		f.expectAfter(time.Minute, "", lostPush+"$6 forced ")
 		if c := f.keeper.Counts(); c.Losses[NotHeld] != 1 || c.Losses[Forced] != 1 {
 			f.Errorf("counts %+v", c)
 		}
@@ -207,19 +207,19 @@ func TestLosesLockThatIsNotHeld(t *testing.T) {
 // while a renewal hangs. If a majority answers again before that time, the lock is kept.
 func TestRetriesWithoutQuorum(t *testing.T) {
 	for _, took := range []time.Duration{0, time.Hour} {
-		inBubble(t, func(f *fixture) {
+		runInBubble(t, func(f *fixture) {
 			f.keep(f.holder, "k", "t", 0)
 			f.masters.set(took, &quorum.NoQuorumError{})
 			time.Sleep(2960 * time.Millisecond)
 			f.masters.takeCalls()
-			f.after(0, "", "")
+			f.expectAfter(0, "", "")
 			time.Sleep(30 * time.Millisecond)
 			f.masters.takeCalls()
-			f.after(0, "", lostPush+"$9 no_quorum ")
-			f.after(time.Minute, "", "")
+			f.expectAfter(0, "", lostPush+"$9 no_quorum ")
+			f.expectAfter(time.Minute, "", "")
 		})
 	}
-	inBubble(t, func(f *fixture) {
+	runInBubble(t, func(f *fixture) {
 		f.keep(f.holder, "k", "t", 0)
 		f.masters.set(0, &quorum.NoQuorumError{})
 		time.Sleep(2500 * time.Millisecond)
@@ -227,117 +227,117 @@ func TestRetriesWithoutQuorum(t *testing.T) {
 		time.Sleep(150 * time.Millisecond)
 		f.masters.takeCalls()
 		// The renewal of the second third follows at once, so that no third is left out.
-		f.after(0, "", keptPush+":2970 "+keptPush+":2970 ")
-		f.after(400*time.Millisecond, "3s k t 3s", keptPush+":2970 ")
+		f.expectAfter(0, "", keptPush+":2970 "+keptPush+":2970 ")
+		f.expectAfter(400*time.Millisecond, "3s k t 3s", keptPush+":2970 ")
 	})
 }
 
-// TestConnectionEnds checks that the Keeper renews no lock once the client has left.
-func TestConnectionEnds(t *testing.T) {
-	inBubble(t, func(f *fixture) {
+// TestConnectionEnd checks that the Keeper renews no lock once the client has left.
+func TestConnectionEnd(t *testing.T) {
+	runInBubble(t, func(f *fixture) {
 		f.keep(f.holder, "k", "t", 0)
 		f.client.mu.Lock()
-		f.client.left = true
+		f.client.disconnected = true
 		f.client.mu.Unlock()
-		f.after(time.Minute, "", "")
+		f.expectAfter(time.Minute, "", "")
 		if f.keeper.IsKept(quorum.Key{Name: "k"}) {
 			f.Error("still kept")
 		}
 	})
-	inBubble(t, func(f *fixture) {
+	runInBubble(t, func(f *fixture) {
 		f.keep(f.holder, "k", "t", 0)
 		f.holder.Clear()
-		f.after(time.Minute, "", "")
+		f.expectAfter(time.Minute, "", "")
 		f.keep(f.holder, "k", "t", 0)
 		f.holder.Stop()
 		f.keep(f.holder, "k", "t", 0)
-		f.after(time.Minute, "", "")
+		f.expectAfter(time.Minute, "", "")
 	})
 }
 
-// TestTakesOver checks that a second connection can take over a lock. The end of the first
+// TestTakeover checks that a second connection can take over a lock. The end of the first
 // connection then has no effect on the lock.
-func TestTakesOver(t *testing.T) {
-	inBubble(t, func(f *fixture) {
+func TestTakeover(t *testing.T) {
+	runInBubble(t, func(f *fixture) {
 		other := &fakeClient{}
-		holder := f.keeper.Holder(other)
+		holder := f.keeper.NewHolder(other)
 		defer holder.Close()
 		f.keep(f.holder, "k", "t", 0)
-		f.after(500*time.Millisecond, "", "")
+		f.expectAfter(500*time.Millisecond, "", "")
 		f.keep(holder, "k", "t", 0)
 		f.holder.Stop()
-		f.after(time.Second, "1.5s k t 3s", "")
+		f.expectAfter(time.Second, "1.5s k t 3s", "")
 		f.keep(holder, "k", "t", 0) // the same connection can also take over the lock
-		f.after(time.Second, "2.5s k t 3s", "")
+		f.expectAfter(time.Second, "2.5s k t 3s", "")
 	})
-	inBubble(t, func(f *fixture) {
-		holder := f.keeper.Holder(&fakeClient{})
+	runInBubble(t, func(f *fixture) {
+		holder := f.keeper.NewHolder(&fakeClient{})
 		defer holder.Close()
 		f.keep(f.holder, "k", "t", 0)
 		f.keep(holder, "k", "other", 0)
-		f.after(1010*time.Millisecond, "1s k other 3s", lostPush+"$8 not_held ")
+		f.expectAfter(1010*time.Millisecond, "1s k other 3s", lostPush+"$8 not_held ")
 	})
 }
 
-// TestResultAfterTheEnd checks the end of a renewal whose lock was released or lost meanwhile. The
+// TestResultAfterDrop checks the end of a renewal whose lock was released or lost meanwhile. The
 // renewal changes nothing, and the client gets no push.
-func TestResultAfterTheEnd(t *testing.T) {
+func TestResultAfterDrop(t *testing.T) {
 	for _, err := range []error{nil, quorum.ErrNotHeld} {
-		inBubble(t, func(f *fixture) {
+		runInBubble(t, func(f *fixture) {
 			f.keep(f.holder, "k", "t", 0)
 			f.masters.set(500*time.Millisecond, err)
-			f.after(1100*time.Millisecond, "1s k t 3s", "")
+			f.expectAfter(1100*time.Millisecond, "1s k t 3s", "")
 			f.keeper.Stop(quorum.Key{Name: "k"}, "t")
-			f.after(time.Minute, "", "")
+			f.expectAfter(time.Minute, "", "")
 		})
 	}
 }
 
-// TestClientThatDoesNotRead checks that the number of pushes to a client that does not read stays
+// TestBlockedClient checks that the number of pushes to a client that does not read stays
 // small.
-func TestClientThatDoesNotRead(t *testing.T) {
-	inBubble(t, func(f *fixture) {
-		f.client.blocked = make(chan struct{})
+func TestBlockedClient(t *testing.T) {
+	runInBubble(t, func(f *fixture) {
+		f.client.unblockSignal = make(chan struct{})
 		f.keep(f.holder, "k", "t", 0)
-		f.after(10500*time.Millisecond, "1s k t 3s; 2s k t 3s; 3s k t 3s; 4s k t 3s; 5s k t 3s; 6s k t 3s; 7s k t 3s; 8s k t 3s; 9s k t 3s; 10s k t 3s", "")
-		close(f.client.blocked)
-		f.after(0, "", keptPush+":2470 ")
+		f.expectAfter(10500*time.Millisecond, "1s k t 3s; 2s k t 3s; 3s k t 3s; 4s k t 3s; 5s k t 3s; 6s k t 3s; 7s k t 3s; 8s k t 3s; 9s k t 3s; 10s k t 3s", "")
+		close(f.client.unblockSignal)
+		f.expectAfter(0, "", keptPush+":2470 ")
 	})
 }
 
-// TestSilentForRESP2 checks that a RESP2 client gets no push.
-func TestSilentForRESP2(t *testing.T) {
-	inBubble(t, func(f *fixture) {
+// TestNoPushesForRESP2 checks that a RESP2 client gets no push.
+func TestNoPushesForRESP2(t *testing.T) {
+	runInBubble(t, func(f *fixture) {
 		f.client.resp3 = false
 		f.keep(f.holder, "k", "t", 0)
-		f.after(1010*time.Millisecond, "1s k t 3s", "")
+		f.expectAfter(1010*time.Millisecond, "1s k t 3s", "")
 		f.masters.set(0, quorum.ErrNotHeld)
-		f.after(time.Second, "2s k t 3s", "")
+		f.expectAfter(time.Second, "2s k t 3s", "")
 	})
 }
 
 // TestRenewOnce checks the renewals before the proxy closes a connection. They run immediately,
 // cause no push, and do not move later renewals.
 func TestRenewOnce(t *testing.T) {
-	inBubble(t, func(f *fixture) {
+	runInBubble(t, func(f *fixture) {
 		f.keep(f.holder, "k", "t", 0)
 		f.keep(f.holder, "l", "t", 3*time.Second) // its first lease is already its last
-		f.after(500*time.Millisecond, "", "")
+		f.expectAfter(500*time.Millisecond, "", "")
 		f.holder.RenewOnce(f.Context())
-		f.after(0, "500ms k t 3s", "")
-		f.after(510*time.Millisecond, "1s k t 3s", keptPush+":2970 ")
+		f.expectAfter(0, "500ms k t 3s", "")
+		f.expectAfter(510*time.Millisecond, "1s k t 3s", keptPush+":2970 ")
 		f.masters.set(time.Hour, nil)
 		ctx, cancel := context.WithTimeout(f.Context(), 100*time.Millisecond)
 		defer cancel()
 		f.holder.RenewOnce(ctx)
-		f.after(0, "1.01s k t 3s", "")
+		f.expectAfter(0, "1.01s k t 3s", "")
 	})
 }
 
 // TestManyLocks checks that the Keeper renews many locks together, each at its time, and that one
 // client cannot keep too many locks.
 func TestManyLocks(t *testing.T) {
-	inBubble(t, func(f *fixture) {
+	runInBubble(t, func(f *fixture) {
 		for i := range MaxLocks {
 			f.keep(f.holder, fmt.Sprint("k", i), "t", 0)
 		}
@@ -360,13 +360,13 @@ func TestManyLocks(t *testing.T) {
 	})
 }
 
-// TestPanicEndsOneLock checks that a renewal that panics counts as failed.
-func TestPanicEndsOneLock(t *testing.T) {
-	inBubble(t, func(f *fixture) {
+// TestPanicDuringRenewal checks that a renewal that panics counts as failed.
+func TestPanicDuringRenewal(t *testing.T) {
+	runInBubble(t, func(f *fixture) {
 		f.keep(f.holder, "k", "t", 0)
 		f.masters.set(0, errors.New("bug"))
 		time.Sleep(2990 * time.Millisecond)
 		f.masters.takeCalls()
-		f.after(0, "", lostPush+"$6 failed ")
+		f.expectAfter(0, "", lostPush+"$6 failed ")
 	})
 }

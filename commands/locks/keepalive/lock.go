@@ -22,8 +22,8 @@ type Lock struct {
 	index int       // position in the queue, or notQueued
 	// dropped is set when the Keeper has removed the lock.
 	dropped bool
-	// extraDone is called after an extra renewal; nil if none is requested.
-	extraDone func()
+	// onExtraRenewal is called after an extra renewal; nil if none is requested.
+	onExtraRenewal func()
 	// announced is set while a push about the latest renewal is waiting to be written.
 	announced bool
 }
@@ -51,14 +51,14 @@ func (l *Lock) Keep(t Term) {
 		l.Cancel()
 	} else {
 		l.schedule = newSchedule(t)
-		k.kept.Add(1)
+		k.keptCount.Add(1)
 		k.locks[l.key] = l
 		l.holder.locks[l] = true
-		k.schedule(l, l.dueAt())
+		k.schedule(l, l.dueTime())
 	}
 	k.mu.Unlock()
 	if isOther {
-		previous.holder.tellLoss(previous, NotHeld)
+		previous.holder.announceLoss(previous, NotHeld)
 	}
 }
 
@@ -74,8 +74,8 @@ func (k *Keeper) renewOrDrop(ctx context.Context, l *Lock) {
 	now := time.Now()
 	hasLeft := l.holder.client.HasDisconnected()
 	k.mu.Lock()
-	extra := l.extraDone
-	if l.extraDone = nil; extra != nil {
+	extra := l.onExtraRenewal
+	if l.onExtraRenewal = nil; extra != nil {
 		defer extra()
 	}
 	if hasLeft {
@@ -88,7 +88,7 @@ func (k *Keeper) renewOrDrop(ctx context.Context, l *Lock) {
 	if reason, isLost := l.lossAt(now); isLost {
 		k.dropLost(l, reason)
 		k.mu.Unlock()
-		l.holder.tellLoss(l, reason)
+		l.holder.announceLoss(l, reason)
 		return
 	}
 	if l.isLast() { // an extra renewal: MAXHOLD permits no further renewal
@@ -117,12 +117,12 @@ func (k *Keeper) recordResult(l *Lock, got quorum.GrantedLock, err error, start 
 	if err == nil {
 		k.renewals.Add(1)
 		if k.noteRenewal(l, start, ttl, now.Add(got.Validity), extra) && !extra {
-			l.holder.tellRenewal(l)
+			l.holder.announceRenewal(l)
 		}
 		return
 	}
 	if reason, isLost := k.noteFailure(l, err, now); isLost {
-		l.holder.tellLoss(l, reason)
+		l.holder.announceLoss(l, reason)
 	}
 }
 
@@ -134,7 +134,7 @@ func (k *Keeper) noteRenewal(l *Lock, start time.Time, ttl time.Duration, validU
 		return false
 	}
 	l.recordRenewal(start, ttl, validUntil, extra)
-	k.schedule(l, l.dueAt())
+	k.schedule(l, l.dueTime())
 	return true
 }
 
@@ -150,6 +150,6 @@ func (k *Keeper) noteFailure(l *Lock, err error, now time.Time) (reason Reason, 
 		k.dropLost(l, reason)
 		return reason, true
 	}
-	k.schedule(l, l.retryAt(now, reason))
+	k.schedule(l, l.recordFailure(now, reason))
 	return reason, false
 }

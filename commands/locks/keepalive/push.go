@@ -17,9 +17,9 @@ type push struct {
 	reason Reason
 }
 
-// tellRenewal tells a RESP3 client about the renewal of a lock. A client that does not read gets
-// only the latest renewal of each lock, so that its pushes stay few.
-func (h *Holder) tellRenewal(l *Lock) {
+// announceRenewal tells a RESP3 client about the renewal of a lock. A client that does not read
+// gets only the latest renewal of each lock, so that its pushes stay few.
+func (h *Holder) announceRenewal(l *Lock) {
 	if !h.client.TakesPushes() {
 		return
 	}
@@ -31,8 +31,8 @@ func (h *Holder) tellRenewal(l *Lock) {
 	}
 }
 
-// tellLoss tells a RESP3 client that a lock is lost.
-func (h *Holder) tellLoss(l *Lock, reason Reason) {
+// announceLoss tells a RESP3 client that a lock is lost.
+func (h *Holder) announceLoss(l *Lock, reason Reason) {
 	if !h.client.TakesPushes() {
 		return
 	}

@@ -47,12 +47,12 @@ func Reasons() []Reason {
 
 // reasonOf returns the reason for a failed renewal. isFinal is true if no retry can succeed.
 func reasonOf(err error) (reason Reason, isFinal bool) {
-	var elsewhere *quorum.WrongLocationError
+	var wrongLocation *quorum.WrongLocationError
 	switch {
 	case errors.Is(err, quorum.ErrNotHeld):
 		return NotHeld, true
-	case errors.As(err, &elsewhere):
-		return Moved, !elsewhere.Now.Moves()
+	case errors.As(err, &wrongLocation):
+		return Moved, !wrongLocation.Current.Moves()
 	case errors.As(err, new(*quorum.NoQuorumError)), errors.Is(err, errTooLate):
 		return NoQuorum, false
 	case errors.Is(err, quorum.ErrContended):

@@ -16,8 +16,8 @@ const (
 type Term struct {
 	// TTL is the lease that each renewal asks for.
 	TTL time.Duration
-	// Since is the start of the lease that LOCK or EXTEND granted.
-	Since time.Time
+	// LeaseStart is the start of the lease that LOCK or EXTEND granted.
+	LeaseStart time.Time
 	// ValidUntil is the time until which the client may rely on this lease.
 	ValidUntil time.Time
 	// MaxHold, unless it is zero, is the time after Since at which the last lease ends.
@@ -29,31 +29,31 @@ type schedule struct {
 	Term
 	// renewals counts the renewals that succeeded, except extra ones.
 	renewals int
-	// leaseEnd is the end of the latest lease on the masters.
-	leaseEnd time.Time
+	// leaseExpiry is the end of the latest lease on the masters.
+	leaseExpiry time.Time
 	// failed is set if the latest renewal failed, with failure as the reason.
 	failed  bool
 	failure Reason
 }
 
-func newSchedule(t Term) schedule { return schedule{Term: t, leaseEnd: t.Since.Add(t.TTL)} }
+func newSchedule(t Term) schedule { return schedule{Term: t, leaseExpiry: t.LeaseStart.Add(t.TTL)} }
 
-// dueAt returns the time of the next renewal. The n-th lease never begins earlier than n thirds of
-// the TTL after the first one, however late earlier renewals were. So a client can compute the
+// dueTime returns the time of the next renewal. The n-th lease never begins earlier than n thirds
+// of the TTL after the first one, however late earlier renewals were. So a client can compute the
 // minimum age of its lease from the number of pushes, even if the network delays them.
-func (s *schedule) dueAt() time.Time {
+func (s *schedule) dueTime() time.Time {
 	if s.isLast() {
 		return s.ValidUntil
 	}
-	return s.Since.Add(time.Duration(s.renewals+1) * s.TTL / renewalsPerTTL)
+	return s.LeaseStart.Add(time.Duration(s.renewals+1) * s.TTL / renewalsPerTTL)
 }
 
 // isLast reports whether MAXHOLD permits no further renewal.
 func (s *schedule) isLast() bool {
-	return s.MaxHold > 0 && !s.leaseEnd.Before(s.holdEnd())
+	return s.MaxHold > 0 && !s.leaseExpiry.Before(s.holdEnd())
 }
 
-func (s *schedule) holdEnd() time.Time { return s.Since.Add(s.MaxHold) }
+func (s *schedule) holdEnd() time.Time { return s.LeaseStart.Add(s.MaxHold) }
 
 // lossAt returns the reason for the loss of the lock at a time. The result is false if the lock is
 // not lost.
@@ -92,15 +92,15 @@ func (s *schedule) recordRenewal(start time.Time, ttl time.Duration, validUntil 
 	if !extra {
 		s.renewals++
 	}
-	s.ValidUntil, s.leaseEnd = validUntil, start.Add(ttl)
+	s.ValidUntil, s.leaseExpiry = validUntil, start.Add(ttl)
 	if ttl < s.TTL {
-		s.leaseEnd = s.holdEnd()
+		s.leaseExpiry = s.holdEnd()
 	}
 }
 
-// retryAt records a failed renewal, and returns the time of the retry, which is at most the end of
-// the validity.
-func (s *schedule) retryAt(now time.Time, reason Reason) time.Time {
+// recordFailure records a failed renewal, and returns the time of the retry, which is at most the
+// end of the validity.
+func (s *schedule) recordFailure(now time.Time, reason Reason) time.Time {
 	s.failed, s.failure = true, reason
 	next := now.Add(min(maxRetryPause, s.TTL/retriesPerTTL))
 	if next.After(s.ValidUntil) {

@@ -11,28 +11,28 @@ import (
 
 // termAt returns the term of a lock of 3 s that was granted at a time.
 func termAt(start time.Time, maxHold time.Duration) Term {
-	return Term{TTL: 3 * time.Second, Since: start, ValidUntil: start.Add(2900 * time.Millisecond), MaxHold: maxHold}
+	return Term{TTL: 3 * time.Second, LeaseStart: start, ValidUntil: start.Add(2900 * time.Millisecond), MaxHold: maxHold}
 }
 
-// TestScheduleDoesNotDrift checks that late renewals do not move later ones, and that no renewal is
+// TestScheduleDrift checks that late renewals do not move later ones, and that no renewal is
 // due earlier than its third of the TTL.
-func TestScheduleDoesNotDrift(t *testing.T) {
+func TestScheduleDrift(t *testing.T) {
 	start := time.Now()
 	s := newSchedule(termAt(start, 0))
 	for n := 1; n <= 100; n++ {
-		if want := start.Add(time.Duration(n) * time.Second); !s.dueAt().Equal(want) {
-			t.Fatalf("renewal %d is due after %v", n, s.dueAt().Sub(start))
+		if want := start.Add(time.Duration(n) * time.Second); !s.dueTime().Equal(want) {
+			t.Fatalf("renewal %d is due after %v", n, s.dueTime().Sub(start))
 		}
-		late := s.dueAt().Add(time.Duration(n%7) * 100 * time.Millisecond)
+		late := s.dueTime().Add(time.Duration(n%7) * 100 * time.Millisecond)
 		if n%10 == 0 {
-			s.retryAt(late, NoQuorum)
+			s.recordFailure(late, NoQuorum)
 		}
 		s.recordRenewal(late, s.leaseAt(late), late.Add(2900*time.Millisecond), false)
 	}
 }
 
-// TestScheduleEndsWithMaxHold checks that the last lease ends exactly with MAXHOLD.
-func TestScheduleEndsWithMaxHold(t *testing.T) {
+// TestScheduleWithMaxHold checks that the last lease ends exactly with MAXHOLD.
+func TestScheduleWithMaxHold(t *testing.T) {
 	for _, maxHold := range []time.Duration{3 * time.Second, 3001 * time.Millisecond, 7500 * time.Millisecond, time.Minute} {
 		start := time.Now()
 		s := newSchedule(termAt(start, maxHold))
@@ -40,17 +40,17 @@ func TestScheduleEndsWithMaxHold(t *testing.T) {
 			if s.isLast() {
 				break
 			}
-			now := s.dueAt().Add(5 * time.Millisecond)
+			now := s.dueTime().Add(5 * time.Millisecond)
 			ttl := s.leaseAt(now)
 			if end := now.Add(ttl); end.After(start.Add(maxHold + time.Millisecond)) {
 				t.Fatalf("%v: a lease ends after %v", maxHold, end.Sub(start))
 			}
 			s.recordRenewal(now, ttl, now.Add(ttl*99/100), false)
 		}
-		if !s.isLast() || !s.leaseEnd.Equal(start.Add(maxHold)) {
-			t.Errorf("%v: the last lease ends after %v", maxHold, s.leaseEnd.Sub(start))
+		if !s.isLast() || !s.leaseExpiry.Equal(start.Add(maxHold)) {
+			t.Errorf("%v: the last lease ends after %v", maxHold, s.leaseExpiry.Sub(start))
 		}
-		if reason, isLost := s.lossAt(s.dueAt()); !isLost || reason != MaxHold {
+		if reason, isLost := s.lossAt(s.dueTime()); !isLost || reason != MaxHold {
 			t.Errorf("%v: lost %v because of %v", maxHold, isLost, reason)
 		}
 	}
@@ -64,9 +64,9 @@ func TestScheduleRetries(t *testing.T) {
 	if _, isLost := s.lossAt(start.Add(time.Hour)); isLost {
 		t.Error("given up without a try")
 	}
-	now, tries := s.dueAt(), 0
+	now, tries := s.dueTime(), 0
 	for ; now.Before(s.ValidUntil); tries++ {
-		now = s.retryAt(now, Contended)
+		now = s.recordFailure(now, Contended)
 	}
 	if reason, isLost := s.lossAt(now); tries != 19 || !now.Equal(s.ValidUntil) || !isLost || reason != Contended {
 		t.Errorf("after %d tries in %v: %v, %v", tries, now.Sub(start), isLost, reason)
@@ -79,7 +79,7 @@ func TestScheduleRetries(t *testing.T) {
 
 // TestReasons checks the reason for each error of Extend.
 func TestReasons(t *testing.T) {
-	moving := &quorum.WrongLocationError{Now: quorum.Location{Place: 3}}
+	moving := &quorum.WrongLocationError{Current: quorum.Location{Place: 3}}
 	for _, test := range []struct {
 		err   error
 		text  string
@@ -90,7 +90,7 @@ func TestReasons(t *testing.T) {
 		{errTooLate, "no_quorum", false},
 		{quorum.ErrContended, "contended", false},
 		{&quorum.WrongLocationError{}, "moved", true},
-		{moving, "moved", !moving.Now.Moves()},
+		{moving, "moved", !moving.Current.Moves()},
 		{context.Canceled, "failed", false},
 		{errors.New("other"), "failed", false},
 	} {

@@ -39,8 +39,8 @@ type upstreamLink struct {
 	watcher *Watcher
 	conn    net.Conn
 	in      *resp.Reader
-	// changed holds the lock keys that the upstream has reported since the last check.
-	changed map[string]bool
+	// changedKeys holds the lock keys that the upstream has reported since the last check.
+	changedKeys map[string]bool
 }
 
 // watchOnce watches the upstream on one connection, until the connection ends or the locks are no
@@ -54,7 +54,7 @@ func (s *Watcher) watchOnce(ctx context.Context) error {
 	defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
 	// The limits are for CLIENT LIST, and for keys that change together.
 	limits := resp.Limits{Line: 16 << 10, Bulk: 16 << 20, Elements: 1 << 18, Depth: 4, Total: 64 << 20}
-	l := &upstreamLink{watcher: s, conn: conn, in: resp.NewRESP3Reader(conn, limits), changed: map[string]bool{}}
+	l := &upstreamLink{watcher: s, conn: conn, in: resp.NewRESP3Reader(conn, limits), changedKeys: map[string]bool{}}
 	words := []string{"CLIENT", "TRACKING", "ON", "BCAST"}
 	for _, prefix := range s.prefixes {
 		words = append(words, "PREFIX", prefix)
@@ -71,8 +71,8 @@ func (s *Watcher) watchOnce(ctx context.Context) error {
 		return refused
 	}
 	s.state.Store(Tracking)
-	for err == nil && s.opts.AtMasters() {
-		if len(l.changed) == 0 {
+	for err == nil && s.opts.IsAtMasters() {
+		if len(l.changedKeys) == 0 {
 			_ = conn.SetDeadline(time.Now().Add(replyTimeout))
 			err = l.in.Wait() // after a timeout, check sends a PING
 		}
@@ -95,7 +95,7 @@ func (l *upstreamLink) ask(commands ...[]string) (replies []any, err error) {
 		return nil, err
 	}
 	for len(replies) < len(commands) {
-		switch reply, kind, err := pushconn.Next(l.in); {
+		switch reply, kind, err := pushconn.ReadNext(l.in); {
 		case err != nil:
 			return nil, err
 		case kind == resp.Push:
@@ -116,25 +116,25 @@ func (l *upstreamLink) record(push any) {
 	names, _ := parts[1].([]any)
 	for _, elem := range names {
 		name, ok := elem.(string)
-		if ok && len(l.changed) < maxKeysPerCheck && name != location.RecordKey && l.watcher.lockKeys.Match([]byte(name)) {
-			l.changed[name] = true
+		if ok && len(l.changedKeys) < maxKeysPerCheck && name != location.RecordKey && l.watcher.lockKeys.Match([]byte(name)) {
+			l.changedKeys[name] = true
 		}
 	}
 }
 
 // check reads the pending reports. Keys that exist in a database count as set by a client.
 func (l *upstreamLink) check() error {
-	if _, err := l.ask([]string{"PING"}); err != nil || len(l.changed) == 0 {
+	if _, err := l.ask([]string{"PING"}); err != nil || len(l.changedKeys) == 0 {
 		return err
 	}
 	var commands [][]string
 	for db := range checkedDatabases { // if SELECT fails, this checks the previous database again
 		commands = append(commands, []string{"SELECT", strconv.Itoa(db)})
-		for name := range l.changed {
+		for name := range l.changedKeys {
 			commands = append(commands, []string{"EXISTS", name})
 		}
 	}
-	clear(l.changed)
+	clear(l.changedKeys)
 	replies, err := l.ask(commands...)
 	if err != nil {
 		return err
@@ -150,7 +150,7 @@ func (l *upstreamLink) check() error {
 
 // report counts lock keys set at the upstream, and warns at most once per warningPause.
 func (l *upstreamLink) report(names []string) error {
-	if len(names) == 0 || !l.watcher.opts.AtMasters() {
+	if len(names) == 0 || !l.watcher.opts.IsAtMasters() {
 		return nil
 	}
 	total := l.watcher.count.Add(int64(len(names)))

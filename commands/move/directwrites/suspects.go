@@ -22,10 +22,10 @@ var lockingCommands = []string{
 // judges each client by the name and time of its last command, and excludes clients whose address
 // is in own. A connection of another proxy looks like any client on that proxy's machine. suspects
 // therefore returns clients on such a machine only if there are no other suspects.
-func suspects(list string, own []string) []string {
+func suspects(list string, proxyAddrs []string) []string {
 	clients := clientlist.Parse(list)
 	ownAddrs, proxyHosts := map[string]bool{}, map[string]bool{}
-	for _, addr := range own {
+	for _, addr := range proxyAddrs {
 		ownAddrs[clientlist.Address(addr)] = true
 	}
 	host := func(c clientlist.Client) string { return c.Addr()[:max(0, strings.LastIndexByte(c.Addr(), ':'))] }
@@ -34,7 +34,7 @@ func suspects(list string, own []string) []string {
 			proxyHosts[host(c)] = true
 		}
 	}
-	var direct, atProxies []string
+	var directClients, proxyClients []string
 	for _, idle := range []string{"0", "1"} { // seconds
 		for _, c := range clients {
 			command, _, _ := strings.Cut(c["cmd"], "|")
@@ -46,14 +46,14 @@ func suspects(list string, own []string) []string {
 				text += " name=" + name
 			}
 			if proxyHosts[host(c)] {
-				atProxies = append(atProxies, text+" (or a client of a proxy there)")
+				proxyClients = append(proxyClients, text+" (or a client of a proxy there)")
 			} else {
-				direct = append(direct, text)
+				directClients = append(directClients, text)
 			}
 		}
 	}
-	if len(direct) == 0 {
-		direct = atProxies
+	if len(directClients) == 0 {
+		directClients = proxyClients
 	}
-	return direct[:min(maxClients, len(direct))]
+	return directClients[:min(maxClients, len(directClients))]
 }

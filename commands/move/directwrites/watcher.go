@@ -36,8 +36,8 @@ type Options struct {
 	Upstream pushconn.Server
 	// LockKeys holds the globs of the lock keys.
 	LockKeys []string
-	// AtMasters reports whether the locks are at the masters.
-	AtMasters func() bool
+	// IsAtMasters reports whether the locks are at the masters.
+	IsAtMasters func() bool
 	// OwnAddrs returns the local addresses of this proxy's connections to the upstream.
 	OwnAddrs func() []string
 	Logger   *slog.Logger
@@ -54,18 +54,18 @@ type Watcher struct {
 	lastWarning atomic.Pointer[Detection]
 }
 
-// Watch names the state of the watch on the upstream.
-type Watch string
+// WatchState names the state of the watch on the upstream.
+type WatchState string
 
 // The states.
 const (
 	// Off means that the Watcher does not watch the upstream, because the locks are not at the
 	// masters, or because the upstream does not reply.
-	Off Watch = "off"
+	Off WatchState = "off"
 	// Tracking means that the upstream reports changes.
-	Tracking Watch = "tracking"
+	Tracking WatchState = "tracking"
 	// Impossible means that the Watcher cannot watch the upstream. The log has the reason.
-	Impossible Watch = "impossible"
+	Impossible WatchState = "impossible"
 )
 
 // Detection describes a warning about lock keys at the upstream.
@@ -103,11 +103,13 @@ func (s *Watcher) Count() int64 {
 }
 
 // State returns the state of the watch, and the last warning, or nil.
-func (s *Watcher) State() (Watch, *Detection) { return s.state.Load().(Watch), s.lastWarning.Load() }
+func (s *Watcher) State() (WatchState, *Detection) {
+	return s.state.Load().(WatchState), s.lastWarning.Load()
+}
 
 // Run watches the upstream whenever the locks are at the masters, until ctx ends.
 func (s *Watcher) Run(ctx context.Context) {
-	wanted := func() bool { return ctx.Err() == nil && s.opts.AtMasters() }
+	wanted := func() bool { return ctx.Err() == nil && s.opts.IsAtMasters() }
 	for ; ctx.Err() == nil; _ = pacing.Sleep(ctx, locationCheckInterval) {
 		switch {
 		case !wanted():
@@ -117,15 +119,15 @@ func (s *Watcher) Run(ctx context.Context) {
 		default:
 			pushconn.Reconnector{
 				Server: s.opts.Upstream, Rand: rand.Float64, Wanted: wanted,
-				Connect: func() error { return s.watchOnce(ctx) }, OnEnd: s.connectionEnded,
+				Connect: func() error { return s.watchOnce(ctx) }, OnEnd: s.handleConnectionEnd,
 			}.Run(ctx)
 		}
 	}
 }
 
-// connectionEnded updates the state after a connection. It logs once if the upstream refuses a
+// handleConnectionEnd updates the state after a connection. It logs once if the upstream refuses a
 // required command.
-func (s *Watcher) connectionEnded(cause error) {
+func (s *Watcher) handleConnectionEnd(cause error) {
 	if !pushconn.IsRefusal(cause) {
 		s.state.Store(Off)
 	} else if s.state.Swap(Impossible) != Impossible {

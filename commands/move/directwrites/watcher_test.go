@@ -64,10 +64,10 @@ func (l *logBuffer) count(text string) int {
 type testBench struct {
 	*testing.T
 	*Watcher
-	server    server
-	atMasters atomic.Bool
-	direct    *redistest.Client
-	log       *logBuffer
+	server       server
+	atMasters    atomic.Bool
+	directClient *redistest.Client
+	log          *logBuffer
 }
 
 func newTestBench(t *testing.T, lockKeys []string, prepare func(*testBench)) *testBench {
@@ -80,26 +80,26 @@ func newTestBench(t *testing.T, lockKeys []string, prepare func(*testBench)) *te
 	if err != nil {
 		t.Fatal(err)
 	}
-	b.direct = direct
+	b.directClient = direct
 	t.Cleanup(func() { _ = direct.Close() })
 	if prepare != nil {
 		prepare(b)
 	}
 	b.Watcher = New(Options{
-		Upstream: b.server, LockKeys: lockKeys, AtMasters: b.atMasters.Load, OwnAddrs: func() []string { return nil },
+		Upstream: b.server, LockKeys: lockKeys, IsAtMasters: b.atMasters.Load, OwnAddrs: func() []string { return nil },
 		Logger: slog.New(slog.NewTextHandler(b.log, nil)),
 	})
 	ctx, end := context.WithCancel(context.Background())
-	var running sync.WaitGroup
-	running.Go(func() { b.Watcher.Run(ctx) })
-	t.Cleanup(running.Wait)
+	var tasks sync.WaitGroup
+	tasks.Go(func() { b.Watcher.Run(ctx) })
+	t.Cleanup(tasks.Wait)
 	t.Cleanup(end)
 	return b
 }
 
 func (b *testBench) do(words ...string) any {
 	b.Helper()
-	reply, err := b.direct.Do(words...)
+	reply, err := b.directClient.Do(words...)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -111,7 +111,7 @@ func (b *testBench) await(event string, isMet func() bool) {
 	redistest.Await(b, event, isMet)
 }
 
-func (b *testBench) hasState(want Watch) func() bool {
+func (b *testBench) hasState(want WatchState) func() bool {
 	return func() bool { state, _ := b.State(); return state == want }
 }
 
@@ -145,7 +145,7 @@ func TestTracking(t *testing.T) {
 	b.wantCount(1)
 	watch, last := b.State()
 	if watch != Tracking || last == nil || last.Glob != "lock:*" || len(last.Clients) != 1 ||
-		!strings.HasPrefix(last.Clients[0], b.direct.LocalAddr()+" name=culprit") {
+		!strings.HasPrefix(last.Clients[0], b.directClient.LocalAddr()+" name=culprit") {
 		t.Errorf("got %v, %+v", watch, last)
 	}
 	b.do("HSET", "job:1:lock", "f", "v")
@@ -176,8 +176,8 @@ func TestManyChangedKeys(t *testing.T) {
 	b.wantCount(counted + 1)
 }
 
-// TestReconnects checks that the Watcher watches an upstream again after its restart.
-func TestReconnects(t *testing.T) {
+// TestReconnect checks that the Watcher watches an upstream again after its restart.
+func TestReconnect(t *testing.T) {
 	b := newTestBench(t, []string{"lock:*"}, nil)
 	b.await("it is watched", b.hasState(Tracking))
 	if err := b.server.Restart(); err != nil {
@@ -202,8 +202,8 @@ func withPermissions(rights ...string) func(*testBench) {
 	}
 }
 
-// TestImpossible checks that the log has the reason if the Watcher cannot watch the upstream.
-func TestImpossible(t *testing.T) {
+// TestImpossibleWatch checks that the log has the reason if the Watcher cannot watch the upstream.
+func TestImpossibleWatch(t *testing.T) {
 	for _, right := range []string{"-client", "-exists"} {
 		b := newTestBench(t, []string{"lock:*"}, withPermissions("+@all", right))
 		b.await("the state says so", b.hasState(Impossible))

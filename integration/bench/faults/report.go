@@ -32,11 +32,11 @@ func writeTable(w io.Writer, clients int, results map[string][]outcome) {
 
 // ratioCells returns the last three cells: the ratio of the medians, the ratios of the single
 // rounds, and whether the goal is met.
-func ratioCells(rounds, healthy []outcome) string {
-	if len(healthy) == 0 {
+func ratioCells(rounds, baseline []outcome) string {
+	if len(baseline) == 0 {
 		return " | | "
 	}
-	ratio := figures.RatioOf(valuesOf(rounds, p99Millis), valuesOf(healthy, p99Millis))
+	ratio := figures.RatioOf(valuesOf(rounds, p99Millis), valuesOf(baseline, p99Millis))
 	verdict := fmt.Sprintf("< %d met", maxP99Ratio)
 	if !ratio.Known || ratio.Median >= maxP99Ratio || totalErrors(rounds) > 0 {
 		verdict = fmt.Sprintf("< %d MISSED", maxP99Ratio)

@@ -25,17 +25,17 @@ type state struct {
 
 // states returns the states in the order in which they are measured.
 func states() []state {
-	const direct, relayed = "healthy", "healthy, two over a relay"
+	const directName, relayedName = "healthy", "healthy, two over a relay"
 	return []state{
-		{name: direct},
-		{"2 of 5 killed", direct, false,
+		{name: directName},
+		{"2 of 5 killed", directName, false,
 			func(f *fleet, i int) error { return f.Masters[i].Kill() },
 			func(f *fleet, i int) error { return f.Masters[i].Restart() }},
-		{"2 of 5 stopped", direct, false,
+		{"2 of 5 stopped", directName, false,
 			func(f *fleet, i int) error { return f.Masters[i].Pause() },
 			func(f *fleet, i int) error { return f.Masters[i].Continue() }},
-		{name: relayed, viaLinks: true},
-		{"2 of 5 unreachable", relayed, true,
+		{name: relayedName, viaLinks: true},
+		{"2 of 5 unreachable", relayedName, true,
 			func(f *fleet, i int) error { return f.links[i].Cut() },
 			func(f *fleet, i int) error { return f.links[i].Heal() }},
 	}

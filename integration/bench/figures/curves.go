@@ -91,15 +91,15 @@ func (c Curves) draw(b *strings.Builder) {
 	fmt.Fprintf(b, `<text x="%d" y="%d" text-anchor="middle">%s</text>`+"\n",
 		marginLeft+plotWidth/2, marginTop+plotHeight+32, c.XLabel)
 	for i, name := range c.Names {
-		c.curve(b, i, x, y)
+		c.drawCurve(b, i, x, y)
 		left := marginLeft + i*plotWidth/len(c.Names)
 		fmt.Fprintf(b, `<text x="%d" y="%d" fill="%s">%s</text>`+"\n",
 			left, panelHeight-8, palette()[i%len(palette())], name)
 	}
 }
 
-// curve draws the curve of contender number i.
-func (c Curves) curve(b *strings.Builder, i int, x, y func(float64) float64) {
+// drawCurve draws the curve of contender number i.
+func (c Curves) drawCurve(b *strings.Builder, i int, x, y func(float64) float64) {
 	colour := palette()[i%len(palette())]
 	var points []string
 	for n, at := range c.XValues {

@@ -21,8 +21,8 @@ func TestMedian(t *testing.T) {
 
 func TestRatioOf(t *testing.T) {
 	for name, c := range map[string]struct {
-		ours, theirs []float64
-		want         Ratio
+		values, reference []float64
+		want              Ratio
 	}{
 		"side by side": {[]float64{10, 20, 60}, []float64{10, 10, 10}, Ratio{Median: 2, Low: 1, High: 6, Known: true}},
 		"medians of each": {[]float64{10, 30, 20}, []float64{40, 10, 20},
@@ -32,7 +32,7 @@ func TestRatioOf(t *testing.T) {
 		"a round less":      {[]float64{1, 2}, []float64{1}, Ratio{}},
 		"nothing got done":  {[]float64{1, 1}, []float64{1, 0}, Ratio{}},
 	} {
-		if got := RatioOf(c.ours, c.theirs); got != c.want {
+		if got := RatioOf(c.values, c.reference); got != c.want {
 			t.Errorf("%s: %+v; want %+v", name, got, c.want)
 		}
 	}

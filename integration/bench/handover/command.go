@@ -136,10 +136,10 @@ func run(ctx context.Context, set settings, out, log io.Writer) (err error) {
 }
 
 // runOnce runs one contender in one round: first the contest, then a window with idle waiters.
-func runOnce(ctx context.Context, f *fleet, set settings, one contender, round int) (outcome, error) {
+func runOnce(ctx context.Context, f *fleet, set settings, subject contender, round int) (outcome, error) {
 	ctx, cancel := context.WithTimeout(ctx, 3*set.window+drainLimit)
 	defer cancel()
-	got, c, err := runWindow(ctx, f, set, one, round)
+	got, c, err := runWindow(ctx, f, set, subject, round)
 	if err != nil {
 		return outcome{}, err
 	}
@@ -149,10 +149,10 @@ func runOnce(ctx context.Context, f *fleet, set settings, one contender, round i
 }
 
 // runWindow runs one contender's contest in one round. The caller closes the returned group.
-func runWindow(ctx context.Context, f *fleet, set settings, one contender, round int) (outcome, *sessionGroup, error) {
+func runWindow(ctx context.Context, f *fleet, set settings, subject contender, round int) (outcome, *sessionGroup, error) {
 	c := &sessionGroup{}
 	grants, err := func() ([]grant, error) {
-		if err := one.openSessions(c, ctx, f, set, fmt.Sprintf("handover:%s:%d", one.name, round)); err != nil {
+		if err := subject.openSessions(c, ctx, f, set, fmt.Sprintf("handover:%s:%d", subject.name, round)); err != nil {
 			return nil, err
 		}
 		return runContest(ctx, set, c.sessions)

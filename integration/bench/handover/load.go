@@ -21,27 +21,27 @@ const warmUp = time.Second
 // grant describes one grant to a client; times count from the beginning of the window.
 type grant struct {
 	client int
-	// released is the time just before the lock was released.
-	requested, granted, released time.Duration
+	// releaseTime is the time just before the lock was released.
+	requestTime, grantTime, releaseTime time.Duration
 }
 
 // runContest lets all clients lock and unlock for a window. It returns all grants in order,
 // including those of the warm-up.
 func runContest(ctx context.Context, set settings, sessions []session) ([]grant, error) {
 	begin := time.Now().Add(warmUp)
-	var over atomic.Bool
+	var ended atomic.Bool
 	parts, failed := make([][]grant, len(sessions)), make([]error, len(sessions))
-	var clients sync.WaitGroup
+	var workers sync.WaitGroup
 	for i, s := range sessions {
-		clients.Go(func() {
-			for !over.Load() && ctx.Err() == nil && failed[i] == nil {
-				g := grant{client: i, requested: time.Since(begin)}
+		workers.Go(func() {
+			for !ended.Load() && ctx.Err() == nil && failed[i] == nil {
+				g := grant{client: i, requestTime: time.Since(begin)}
 				if failed[i] = s.lock(ctx); failed[i] != nil {
 					return
 				}
-				g.granted = time.Since(begin)
+				g.grantTime = time.Since(begin)
 				pauseFor(ctx, set.hold)
-				g.released = time.Since(begin)
+				g.releaseTime = time.Since(begin)
 				parts[i] = append(parts[i], g)
 				failed[i] = s.unlock(ctx)
 				pauseFor(ctx, set.pause)
@@ -49,10 +49,10 @@ func runContest(ctx context.Context, set settings, sessions []session) ([]grant,
 		})
 	}
 	err := suite.Pause(ctx, warmUp+set.window)
-	over.Store(true)
-	clients.Wait()
+	ended.Store(true)
+	workers.Wait()
 	all := slices.Concat(parts...)
-	slices.SortFunc(all, func(a, b grant) int { return int(a.granted - b.granted) })
+	slices.SortFunc(all, func(a, b grant) int { return int(a.grantTime - b.grantTime) })
 	return all, errors.Join(append(failed, err)...)
 }
 
@@ -72,9 +72,9 @@ func idleCommandRate(ctx context.Context, f *fleet, set settings, sessions []ses
 		return 0, err
 	}
 	failed := make([]error, len(sessions))
-	var waiters sync.WaitGroup
+	var workers sync.WaitGroup
 	for i, s := range sessions[1:] {
-		waiters.Go(func() {
+		workers.Go(func() {
 			if failed[i] = s.lock(ctx); failed[i] == nil {
 				failed[i] = s.unlock(ctx)
 			}
@@ -82,7 +82,7 @@ func idleCommandRate(ctx context.Context, f *fleet, set settings, sessions []ses
 	}
 	busy, err := commandRate(ctx, f, set.window)
 	err = errors.Join(err, sessions[0].unlock(ctx))
-	waiters.Wait()
+	workers.Wait()
 	return busy, errors.Join(append(failed, err)...)
 }
 

@@ -41,21 +41,21 @@ func (o outcome) String() string {
 // as waiting for the whole window.
 func outcomeOf(all []grant, set settings) outcome {
 	var o outcome
-	var waits, passes []time.Duration
+	var waits, handovers []time.Duration
 	sum, n := make([]time.Duration, set.clients), make([]int, set.clients)
 	last := grant{client: -1}
 	for _, g := range all {
-		if inside := g.granted >= 0 && g.granted < set.window; inside {
+		if inside := g.grantTime >= 0 && g.grantTime < set.window; inside {
 			o.grantRate++
-			pass := g.granted - max(last.released, g.requested)
+			pass := g.grantTime - max(last.releaseTime, g.requestTime)
 			o.freeShare += pass.Seconds() / set.window.Seconds()
 			if g.client != last.client {
 				o.handoverRate++
-				passes = append(passes, pass)
+				handovers = append(handovers, pass)
 			}
 			n[g.client]++
-			sum[g.client] += g.granted - g.requested
-			waits = append(waits, g.granted-g.requested)
+			sum[g.client] += g.grantTime - g.requestTime
+			waits = append(waits, g.grantTime-g.requestTime)
 		}
 		last = g
 	}
@@ -69,7 +69,7 @@ func outcomeOf(all []grant, set settings) outcome {
 		}
 	}
 	o.shortestMeanWait, o.longestMeanWait, o.fewestGrants, o.mostGrants = slices.Min(means), slices.Max(means), slices.Min(n), slices.Max(n)
-	o.handoverP50, o.handoverP99 = figures.Percentile(passes, 50), figures.Percentile(passes, 99)
+	o.handoverP50, o.handoverP99 = figures.Percentile(handovers, 50), figures.Percentile(handovers, 99)
 	o.waitP1, o.waitP50, o.waitP99 = figures.Percentile(waits, 1), figures.Percentile(waits, 50), figures.Percentile(waits, 99)
 	return o
 }

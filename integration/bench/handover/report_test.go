@@ -31,12 +31,12 @@ func TestOutcome(t *testing.T) {
 	const ms = time.Millisecond
 	set := settings{clients: 3, window: time.Second}
 	o := outcomeOf([]grant{
-		{client: 0, requested: -20 * ms, granted: -10 * ms, released: -5 * ms}, // before the window
-		{client: 0, requested: 0, granted: 10 * ms, released: 15 * ms},
-		{client: 1, requested: 0, granted: 30 * ms, released: 30 * ms},
-		{client: 1, requested: 35 * ms, granted: 40 * ms, released: 45 * ms},
-		{client: 0, requested: 20 * ms, granted: 50 * ms, released: 60 * ms},
-		{client: 2, requested: 0, granted: 2 * time.Second}, // after the window
+		{client: 0, requestTime: -20 * ms, grantTime: -10 * ms, releaseTime: -5 * ms}, // before the window
+		{client: 0, requestTime: 0, grantTime: 10 * ms, releaseTime: 15 * ms},
+		{client: 1, requestTime: 0, grantTime: 30 * ms, releaseTime: 30 * ms},
+		{client: 1, requestTime: 35 * ms, grantTime: 40 * ms, releaseTime: 45 * ms},
+		{client: 0, requestTime: 20 * ms, grantTime: 50 * ms, releaseTime: 60 * ms},
+		{client: 2, requestTime: 0, grantTime: 2 * time.Second}, // after the window
 	}, set)
 	if o.handoverRate != 2 || o.grantRate != 4 {
 		t.Errorf("%v hand-overs, %v grants; want 2 and 4", o.handoverRate, o.grantRate)

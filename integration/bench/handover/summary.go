@@ -29,7 +29,7 @@ type goal struct {
 type figure struct {
 	title        string
 	direction    figures.Direction
-	value        func(o, redsync, alone outcome) float64
+	value        func(o, redsync, singleClient outcome) float64
 	needsRedsync bool // value needs redsync's outcome
 }
 
@@ -95,20 +95,20 @@ func Summary(
 	all := scenarios()
 	figuresOf := make([][][]float64, len(all)) // for each scenario, its goals' figures by round
 	for round := range rounds {
-		var alone outcome
+		var singleClient outcome
 		for i, s := range all {
 			ours, redsync, err := s.run(ctx, fleets[s.proxies], window, round, log)
 			if err != nil {
 				return nil, fmt.Errorf("%v: %w", s, err)
 			}
 			if i == 0 {
-				alone = ours
+				singleClient = ours
 			}
 			for j, g := range s.goals {
 				if round == 0 {
 					figuresOf[i] = append(figuresOf[i], nil)
 				}
-				figuresOf[i][j] = append(figuresOf[i][j], g.value(ours, redsync, alone))
+				figuresOf[i][j] = append(figuresOf[i][j], g.value(ours, redsync, singleClient))
 			}
 		}
 	}
@@ -127,10 +127,10 @@ func Summary(
 // run runs one round of the scenario with the proxies, and with redsync if a goal needs redsync.
 func (s scenario) run(
 	ctx context.Context, f *fleet, window time.Duration, round int, log io.Writer,
-) (ours, redsync outcome, err error) {
+) (proxyOutcome, redsync outcome, err error) {
 	set := settings{clients: s.clients, proxies: s.proxies, hold: s.hold, pause: s.pause, window: window}
 	for _, one := range contenders() {
-		into := &ours
+		into := &proxyOutcome
 		if one.name == nameRedsync {
 			if into = &redsync; !s.needsRedsync() {
 				continue
@@ -138,13 +138,13 @@ func (s scenario) run(
 		}
 		got, c, err := runWindow(ctx, f, set, one, round)
 		if err != nil {
-			return ours, redsync, fmt.Errorf("%s: %w", one.name, err)
+			return proxyOutcome, redsync, fmt.Errorf("%s: %w", one.name, err)
 		}
 		c.close()
 		fmt.Fprintf(log, "round %d, %v, %s: %s\n", round+1, s, one.name, got)
 		*into = got
 	}
-	return ours, redsync, nil
+	return proxyOutcome, redsync, nil
 }
 
 func (s scenario) needsRedsync() bool {

@@ -23,9 +23,9 @@ func Command() *cli.Command {
 }
 
 type settings struct {
-	clients int
-	settle  time.Duration
-	binary  string // path of the proxy; empty: build it
+	clients    int
+	settleTime time.Duration
+	binary     string // path of the proxy; empty: build it
 }
 
 // spareDescriptors is the number of file descriptors that a process needs in addition to the
@@ -33,8 +33,8 @@ type settings struct {
 const spareDescriptors = 200
 
 func run(c *cli.Context) (err error) {
-	set := settings{clients: c.Int("clients"), settle: c.Duration("settle"), binary: suite.Binary(c)}
-	if set.clients < 1 || set.settle < 0 {
+	set := settings{clients: c.Int("clients"), settleTime: c.Duration("settle"), binary: suite.Binary(c)}
+	if set.clients < 1 || set.settleTime < 0 {
 		return errors.New("clients must be positive, settle not negative")
 	}
 	if err := raiseFileLimit(uint64(set.clients + spareDescriptors)); err != nil {

@@ -17,7 +17,7 @@ const replyTimeout = 10 * time.Second
 
 // measure runs the stages one after the other, and prints the memory after each.
 func measure(ctx context.Context, set settings, proxy *harness.Proxy, out io.Writer) error {
-	empty, err := settledRSS(ctx, set, proxy)
+	empty, err := readSettledRSS(ctx, set, proxy)
 	if err != nil {
 		return err
 	}
@@ -34,7 +34,7 @@ func measure(ctx context.Context, set settings, proxy *harness.Proxy, out io.Wri
 		if err := eachClient(ctx, clients, s.run); err != nil {
 			return fmt.Errorf("%s: %w", s.name, err)
 		}
-		rss, err := settledRSS(ctx, set, proxy)
+		rss, err := readSettledRSS(ctx, set, proxy)
 		if err != nil {
 			return err
 		}
@@ -44,9 +44,9 @@ func measure(ctx context.Context, set settings, proxy *harness.Proxy, out io.Wri
 	return nil
 }
 
-// settledRSS reads the memory after a pause.
-func settledRSS(ctx context.Context, set settings, proxy *harness.Proxy) (int64, error) {
-	if err := suite.Pause(ctx, set.settle); err != nil {
+// readSettledRSS reads the memory after a pause.
+func readSettledRSS(ctx context.Context, set settings, proxy *harness.Proxy) (int64, error) {
+	if err := suite.Pause(ctx, set.settleTime); err != nil {
 		return 0, err
 	}
 	return proxy.RSS()

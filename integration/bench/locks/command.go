@@ -37,16 +37,16 @@ func Command() *cli.Command {
 }
 
 type settings struct {
-	commandLine string // the command line of this run
-	rounds      int
-	window      time.Duration
-	think       time.Duration
-	masters     int
-	distance    time.Duration // round trip that is added between the contenders and the masters
-	binary      string        // path of the proxy; empty: build it
-	clients     []clientKind
-	contenders  []string
-	scenarios   []scenario
+	commandLine  string // the command line of this run
+	rounds       int
+	window       time.Duration
+	thinkTime    time.Duration
+	masters      int
+	addedLatency time.Duration // round trip that is added between the contenders and the masters
+	binary       string        // path of the proxy; empty: build it
+	clients      []clientKind
+	contenders   []string
+	scenarios    []scenario
 }
 
 // run measures everything. It prints tables to out and progress to log.
@@ -74,9 +74,9 @@ func run(ctx context.Context, set settings, out, log io.Writer) (err error) {
 func settingsOf(c *cli.Context) (settings, error) {
 	set := settings{
 		commandLine: suite.CommandLine(c), rounds: suite.Rounds(c), window: suite.Window(c), binary: suite.Binary(c),
-		masters: c.Int("masters"), distance: c.Duration("distance"), think: c.Duration("think"),
+		masters: c.Int("masters"), addedLatency: c.Duration("distance"), thinkTime: c.Duration("think"),
 	}
-	if set.rounds < 1 || set.window <= 0 || set.masters < 1 || set.think < 0 || set.distance < 0 {
+	if set.rounds < 1 || set.window <= 0 || set.masters < 1 || set.thinkTime < 0 || set.addedLatency < 0 {
 		return settings{}, errors.New("rounds, seconds and masters must be positive, think and distance not negative")
 	}
 	return set, set.selectByName(c.String("client"), c.String("contenders"), c.String("scenarios"))

@@ -35,7 +35,7 @@ func TestParseSettings(t *testing.T) {
 	}
 }
 
-func TestGoalsNameExistingRatios(t *testing.T) {
+func TestGoalRatios(t *testing.T) {
 	known := map[string]bool{}
 	for _, kind := range ratioKinds() {
 		known[kind.title] = true

@@ -24,24 +24,24 @@ func startFleet(set settings) (*fleet, error) {
 		return nil, err
 	}
 	f := &fleet{Fleet: servers}
-	if err := errors.Join(f.addDistance(set.distance), f.startProxy(set)); err != nil {
+	if err := errors.Join(f.addLatency(set.addedLatency), f.startProxy(set)); err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
 	return f, nil
 }
 
-// addDistance adds links that delay the masters' replies, unless distance is 0.
-func (f *fleet) addDistance(distance time.Duration) error {
+// addLatency adds links that delay the masters' replies, unless latency is 0.
+func (f *fleet) addLatency(latency time.Duration) error {
 	for i, master := range f.Masters {
 		f.addrs = append(f.addrs, master.Addr())
-		if distance == 0 {
+		if latency == 0 {
 			continue
 		}
 		link, err := f.Link(i)
 		if err != nil {
 			return err
 		}
-		link.Delay(distance)
+		link.Delay(latency)
 		f.addrs[i] = link.Addr()
 	}
 	return nil

@@ -17,8 +17,8 @@ const errorPause = time.Millisecond
 // pair describes one lock and unlock. Times count from the planned beginning of the window, and are
 // negative before it.
 type pair struct {
-	client                  int
-	sent, granted, released time.Duration
+	client                           int
+	sendTime, grantTime, releaseTime time.Duration
 }
 
 // record holds the events of one run.
@@ -41,22 +41,22 @@ func (w window) length() time.Duration { return w.to - w.from }
 func (w window) contains(at time.Duration) bool { return at >= w.from && at < w.to }
 
 // isAfterWarmUp reports whether a lock was requested after the warm-up.
-func (w window) isAfterWarmUp(p pair) bool { return p.sent >= w.from }
+func (w window) isAfterWarmUp(p pair) bool { return p.sendTime >= w.from }
 
 // load runs the clients of one run.
 type load struct {
-	length time.Duration // length of the window
-	think  time.Duration // mean pause between an unlock and the next lock
-	shared bool          // all clients use one key
-	begin  time.Time     // planned beginning of the window
-	ended  atomic.Bool   // the window has ended
+	length    time.Duration // length of the window
+	thinkTime time.Duration // mean pause between an unlock and the next lock
+	shared    bool          // all clients use one key
+	startTime time.Time     // planned beginning of the window
+	ended     atomic.Bool   // the window has ended
 }
 
 // run lets all sessions lock and unlock until the window has ended and every requested lock is
 // released.
 func (l *load) run(ctx context.Context, f *fleet, sessions []session) (record, error) {
 	runtime.GC() // frees the memory of the previous run
-	l.begin = time.Now().Add(warmUp)
+	l.startTime = time.Now().Add(warmUp)
 	parts := make([]record, len(sessions))
 	var workers sync.WaitGroup
 	for i, s := range sessions {
@@ -71,10 +71,10 @@ func (l *load) run(ctx context.Context, f *fleet, sessions []session) (record, e
 }
 
 // measureCPU returns the CPU time that was spent within the window.
-func (l *load) measureCPU(ctx context.Context, f *fleet) (spent cpuTimes, seen window, err error) {
+func (l *load) measureCPU(ctx context.Context, f *fleet) (usedCPU cpuTimes, cpuWindow window, err error) {
 	before, from, err := l.readCPUAt(ctx, f, 0)
 	if err != nil {
-		return spent, seen, err
+		return usedCPU, cpuWindow, err
 	}
 	after, to, err := l.readCPUAt(ctx, f, from+l.length)
 	return after.sub(before), window{from: from, to: to}, err
@@ -91,12 +91,12 @@ func (l *load) readCPUAt(ctx context.Context, f *fleet, at time.Duration) (cpuTi
 }
 
 // now returns the time since the planned beginning of the window.
-func (l *load) now() time.Duration { return time.Since(l.begin) }
+func (l *load) now() time.Duration { return time.Since(l.startTime) }
 
 func (l *load) lockRepeatedly(ctx context.Context, client int, s session, r *record) {
 	r.errors = map[string]int{}
 	for !l.ended.Load() && ctx.Err() == nil {
-		p := pair{client: client, sent: l.now()}
+		p := pair{client: client, sendTime: l.now()}
 		if err := l.lockAndUnlock(ctx, s, &p); err != nil {
 			r.errors[err.Error()]++
 			_ = suite.Pause(ctx, errorPause)
@@ -109,8 +109,8 @@ func (l *load) lockRepeatedly(ctx context.Context, client int, s session, r *rec
 
 // pauseToThink pauses between pairs, for a random time between 0 and twice the mean.
 func (l *load) pauseToThink(ctx context.Context) {
-	if l.think > 0 {
-		_ = suite.Pause(ctx, rand.N(2*l.think))
+	if l.thinkTime > 0 {
+		_ = suite.Pause(ctx, rand.N(2*l.thinkTime))
 	}
 }
 
@@ -118,11 +118,11 @@ func (l *load) lockAndUnlock(ctx context.Context, s session, p *pair) error {
 	if err := s.lock(ctx); err != nil {
 		return err
 	}
-	p.granted = l.now()
+	p.grantTime = l.now()
 	if err := s.unlock(ctx); err != nil {
 		return err
 	}
-	p.released = l.now()
+	p.releaseTime = l.now()
 	return nil
 }
 

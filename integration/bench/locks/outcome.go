@@ -34,12 +34,12 @@ func (r record) outcome() outcome {
 	var locks, pairs []time.Duration
 	done := 0
 	for _, p := range r.pairs {
-		if r.window.contains(p.released) {
+		if r.window.contains(p.releaseTime) {
 			done++
 		}
 		if r.window.isAfterWarmUp(p) {
-			locks = append(locks, p.granted-p.sent)
-			pairs = append(pairs, p.released-p.sent)
+			locks = append(locks, p.grantTime-p.sendTime)
+			pairs = append(pairs, p.releaseTime-p.sendTime)
 		}
 	}
 	o := outcome{rate: float64(done) / r.window.length().Seconds(), cpu: r.cpu.perPair(done), errors: r.errors}

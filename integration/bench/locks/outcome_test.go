@@ -12,14 +12,14 @@ func TestOutcome(t *testing.T) {
 		clients: 2,
 		window:  window{from: 1 * ms, to: 101 * ms},
 		pairs: []pair{
-			{sent: -20 * ms, granted: -15 * ms, released: -10 * ms}, // warm-up: not counted
+			{sendTime: -20 * ms, grantTime: -15 * ms, releaseTime: -10 * ms}, // warm-up: not counted
 			// Pair of the window: it ended within the window. Its request before the window counts
 			// in no latency.
-			{sent: -5 * ms, granted: 2 * ms, released: 3 * ms},
-			{sent: 2 * ms, granted: 3 * ms, released: 6 * ms},
+			{sendTime: -5 * ms, grantTime: 2 * ms, releaseTime: 3 * ms},
+			{sendTime: 2 * ms, grantTime: 3 * ms, releaseTime: 6 * ms},
 			// This long wait counts in the latencies. Its pair ended after the window, and does not
 			// count.
-			{sent: 90 * ms, granted: 130 * ms, released: 131 * ms},
+			{sendTime: 90 * ms, grantTime: 130 * ms, releaseTime: 131 * ms},
 		},
 		errors: map[string]int{"x": 2, "y": 1},
 		cpu:    cpuTimes{load: 10 * ms, proxy: 20 * ms, masters: 30 * ms, machine: 90 * ms},

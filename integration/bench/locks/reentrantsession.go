@@ -38,7 +38,7 @@ type reentrantSession struct {
 	lockHash, unlockHash string // hashes of the scripts
 }
 
-func (c *sessionGroup) addReentrantSessions(ctx context.Context, addr string, kind clientKind, keys []string, give string) error {
+func (c *sessionGroup) addReentrantSessions(ctx context.Context, addr string, kind clientKind, keys []string, unlockScript string) error {
 	callers, err := c.newCallers(ctx, addr, kind, len(keys))
 	if err != nil {
 		return err
@@ -47,7 +47,7 @@ func (c *sessionGroup) addReentrantSessions(ctx context.Context, addr string, ki
 	if err != nil {
 		return err
 	}
-	giveHash, err := loadScript(ctx, callers[0], give)
+	giveHash, err := loadScript(ctx, callers[0], unlockScript)
 	if err != nil {
 		return err
 	}

@@ -35,8 +35,8 @@ func TestRatioOf(t *testing.T) {
 	failed := rounds(1)
 	failed[0].errors = map[string]int{"x": 1}
 	for name, c := range map[string]struct {
-		ours, theirs []outcome
-		want         figures.Ratio
+		numerator, denominator []outcome
+		want                   figures.Ratio
 	}{
 		"side by side": {rounds(10, 20, 60), rounds(10, 10, 10), figures.Ratio{Median: 2, Low: 1, High: 6,
 			Known: true}},
@@ -46,7 +46,7 @@ func TestRatioOf(t *testing.T) {
 		"ours not run":      {nil, rounds(1), figures.Ratio{}},
 		"nothing got done":  {rounds(1), rounds(0), figures.Ratio{}},
 	} {
-		if got := ratioOf(results{nameProxy: c.ours, nameRedsync: c.theirs}, kind); got != c.want {
+		if got := ratioOf(results{nameProxy: c.numerator, nameRedsync: c.denominator}, kind); got != c.want {
 			t.Errorf("%s: %+v; want %+v", name, got, c.want)
 		}
 	}

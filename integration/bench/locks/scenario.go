@@ -9,12 +9,12 @@ import (
 
 // scenario describes one kind of work and its goals.
 type scenario struct {
-	name    string
-	title   string
-	clients int
-	shared  bool          // all clients use one key
-	think   time.Duration // mean pause between an unlock and the next lock
-	goals   []goal
+	name      string
+	title     string
+	clients   int
+	shared    bool          // all clients use one key
+	thinkTime time.Duration // mean pause between an unlock and the next lock
+	goals     []goal
 }
 
 func allScenarios() []scenario {
@@ -38,7 +38,7 @@ func allScenarios() []scenario {
 		// sleep, which is fast, but serves only one client. With a pause, the lock must change
 		// hands.
 		{name: "one-key-pause", title: "64 clients, one key, 5 ms between unlock and lock",
-			clients: 64, shared: true, think: 5 * time.Millisecond, goals: []goal{
+			clients: 64, shared: true, thinkTime: 5 * time.Millisecond, goals: []goal{
 				atLeast(ratioRateRedsync, 5),
 			}},
 	}
@@ -88,7 +88,7 @@ func runOnce(
 		return outcome{}, err
 	}
 	defer group.close()
-	work := load{length: set.window, think: max(set.think, s.think), shared: s.shared}
+	work := load{length: set.window, thinkTime: max(set.thinkTime, s.thinkTime), shared: s.shared}
 	record, err := work.run(ctx, f, group.sessions)
 	if err != nil {
 		return outcome{}, err

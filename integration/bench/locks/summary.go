@@ -10,11 +10,11 @@ import (
 	"redlock-proxy/integration/bench/figures"
 )
 
-// summaryMasters is the number of masters. farDistance is the round trip to the masters that the
+// summaryMasters is the number of masters. summaryLatency is the round trip to the masters that the
 // second part of Summary adds.
 const (
 	summaryMasters = 5
-	farDistance    = time.Millisecond
+	summaryLatency = time.Millisecond
 )
 
 // Summary measures all ratios and figures with goals, with the raw client, and the curves of
@@ -27,7 +27,7 @@ func Summary(
 		rounds: rounds, window: window, masters: summaryMasters, binary: binary, contenders: defaultContenders(),
 	}
 	far := near
-	far.distance, far.contenders = farDistance, []string{nameProxy, nameRedsync}
+	far.addedLatency, far.contenders = summaryLatency, []string{nameProxy, nameRedsync}
 	nearby, err := measure(ctx, near, log, "c1", "c16", "c64", "c256", "c1024")
 	if err != nil {
 		return nil, nil, err
@@ -36,7 +36,7 @@ func Summary(
 	if err != nil {
 		return nil, nil, err
 	}
-	return append(nearLines(nearby), farLines(distant)...), curvesOf(nearby), nil
+	return append(localLines(nearby), latencyLines(distant)...), curvesOf(nearby), nil
 }
 
 // scenarioResults holds the results of scenarios, by their names.
@@ -63,8 +63,8 @@ func measure(ctx context.Context, set settings, log io.Writer, names ...string) 
 	return all, nil
 }
 
-// nearLines returns the figures and goals for masters on the same machine.
-func nearLines(all scenarioResults) []figures.Line {
+// localLines returns the figures and goals for masters on the same machine.
+func localLines(all scenarioResults) []figures.Line {
 	busy, single := all["c64"], all["c1"]
 	ratio := func(r results, title string) figures.Ratio {
 		for _, kind := range ratioKinds() {
@@ -105,15 +105,15 @@ func nearLines(all scenarioResults) []figures.Line {
 	return lines
 }
 
-// farLines returns the figures and goals for distant masters.
-func farLines(all scenarioResults) (lines []figures.Line) {
+// latencyLines returns the figures and goals for distant masters.
+func latencyLines(all scenarioResults) (lines []figures.Line) {
 	for _, kind := range ratioKinds() {
 		if kind.title != ratioLock50Redsync {
 			continue
 		}
 		for _, name := range []string{"c1", "c16", "c64"} {
 			lines = append(lines, figures.Line{
-				Title: fmt.Sprintf("%v away, %s clients: %s", farDistance, name[1:], kind.title),
+				Title: fmt.Sprintf("%v away, %s clients: %s", summaryLatency, name[1:], kind.title),
 				Ratio: ratioOf(all[name], kind), Goal: figures.Goal{Direction: figures.AtMost, Bound: 1.1},
 			})
 		}
@@ -131,12 +131,12 @@ func curvesOf(all scenarioResults) []figures.Curves {
 			continue
 		}
 		rates.XValues, waits.XValues = append(rates.XValues, float64(s.clients)), append(waits.XValues, float64(s.clients))
-		var rateAt, waitAt []float64
+		var rateValues, waitValues []float64
 		for _, name := range defaultContenders() {
 			o := medians(r[name])
-			rateAt, waitAt = append(rateAt, o.rate), append(waitAt, figures.Millis(o.lockP50))
+			rateValues, waitValues = append(rateValues, o.rate), append(waitValues, figures.Millis(o.lockP50))
 		}
-		rates.YValues, waits.YValues = append(rates.YValues, rateAt), append(waits.YValues, waitAt)
+		rates.YValues, waits.YValues = append(rates.YValues, rateValues), append(waits.YValues, waitValues)
 	}
 	return []figures.Curves{rates, waits}
 }

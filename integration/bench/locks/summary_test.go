@@ -24,7 +24,7 @@ func TestSummaryLayout(t *testing.T) {
 	}
 	far := scenarioResults{"c16": near["c1"]}
 	var out bytes.Buffer
-	figures.WriteLines(&out, append(nearLines(near), farLines(far)...), &figures.Tally{})
+	figures.WriteLines(&out, append(localLines(near), latencyLines(far)...), &figures.Tally{})
 	golden.Want(t, "testdata/summary.md", out.Bytes())
 	curves := curvesOf(near)
 	if len(curves) != 2 || len(curves[0].XValues) != 4 || curves[0].YValues[1][0] != 600 || curves[1].YValues[0][1] != 2 {

@@ -35,29 +35,29 @@ func (t serviceOrder) add(other serviceOrder) serviceOrder {
 // serviceOrderOf counts the requests that were sent after the warm-up. Grants of the warm-up count
 // only as grants to other clients.
 func serviceOrderOf(pairs []pair, w window, clients int) serviceOrder {
-	byGrant := slices.SortedFunc(slices.Values(pairs), func(a, b pair) int { return int(a.granted - b.granted) })
+	byGrant := slices.SortedFunc(slices.Values(pairs), func(a, b pair) int { return int(a.grantTime - b.grantTime) })
 	perClient := make([]int, clients)
 	var t serviceOrder
-	var latest time.Duration // the latest send time of the requests granted so far
+	var latestSendTime time.Duration // the latest send time of the requests granted so far
 	for i, p := range byGrant {
 		if w.isAfterWarmUp(p) {
 			t.grants++
 			perClient[p.client]++
-			t.maxTurnsWaited = max(t.maxTurnsWaited, i-grantsUntil(byGrant, p.sent))
-			if latest > p.sent+sendTolerance {
+			t.maxTurnsWaited = max(t.maxTurnsWaited, i-grantsUntil(byGrant, p.sendTime))
+			if latestSendTime > p.sendTime+sendTolerance {
 				t.overtakenRequests++
 			}
 		}
-		latest = max(latest, p.sent)
+		latestSendTime = max(latestSendTime, p.sendTime)
 	}
 	t.fewestGrants, t.mostGrants = slices.Min(perClient), slices.Max(perClient)
 	return t
 }
 
 // grantsUntil returns the number of grants up to a time.
-func grantsUntil(byGrant []pair, at time.Duration) int {
-	n, _ := slices.BinarySearchFunc(byGrant, at, func(p pair, at time.Duration) int {
-		if p.granted <= at {
+func grantsUntil(pairsByGrant []pair, at time.Duration) int {
+	n, _ := slices.BinarySearchFunc(pairsByGrant, at, func(p pair, at time.Duration) int {
+		if p.grantTime <= at {
 			return -1
 		}
 		return 1

@@ -8,7 +8,7 @@ import (
 
 func TestServiceOrder(t *testing.T) {
 	at := func(client, sent, granted int) pair {
-		return pair{client: client, sent: time.Duration(sent) * ms, granted: time.Duration(granted) * ms}
+		return pair{client: client, sendTime: time.Duration(sent) * ms, grantTime: time.Duration(granted) * ms}
 	}
 	for name, c := range map[string]struct {
 		pairs []pair
@@ -44,8 +44,8 @@ func TestServiceOrderAgainstReference(t *testing.T) {
 		pairs := make([]pair, 1+random.IntN(60))
 		for i := range pairs {
 			sent := time.Duration(random.IntN(100)-20) * ms
-			pairs[i] = pair{client: random.IntN(clients), sent: sent,
-				granted: sent + time.Duration(random.IntN(40))*ms + time.Duration(i)}
+			pairs[i] = pair{client: random.IntN(clients), sendTime: sent,
+				grantTime: sent + time.Duration(random.IntN(40))*ms + time.Duration(i)}
 		}
 		if got, want := serviceOrderOf(pairs, window{}, clients), referenceOrder(pairs, clients); got != want {
 			t.Fatalf("%+v: %+v; want %+v", pairs, got, want)
@@ -56,16 +56,16 @@ func TestServiceOrderAgainstReference(t *testing.T) {
 func referenceOrder(pairs []pair, clients int) serviceOrder {
 	var t serviceOrder
 	for _, p := range pairs {
-		if p.sent < 0 {
+		if p.sendTime < 0 {
 			continue
 		}
 		t.grants++
 		waited, overtaken := 0, false
 		for _, other := range pairs {
-			if other.granted > p.sent && other.granted < p.granted {
+			if other.grantTime > p.sendTime && other.grantTime < p.grantTime {
 				waited++
 			}
-			if other.granted < p.granted && other.sent > p.sent+sendTolerance {
+			if other.grantTime < p.grantTime && other.sendTime > p.sendTime+sendTolerance {
 				overtaken = true
 			}
 		}
@@ -78,7 +78,7 @@ func referenceOrder(pairs []pair, clients int) serviceOrder {
 	for client := range clients {
 		n := 0
 		for _, p := range pairs {
-			if p.client == client && p.sent >= 0 {
+			if p.client == client && p.sendTime >= 0 {
 				n++
 			}
 		}

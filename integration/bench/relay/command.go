@@ -58,7 +58,7 @@ type settings struct {
 	reconnects         bool
 	idle               bool
 	idleClients        int
-	settle             time.Duration // pause after the idle clients have connected
+	settleTime         time.Duration // pause after the idle clients have connected
 	connects           int
 	concurrentConnects int
 }
@@ -68,11 +68,11 @@ func settingsOf(c *cli.Context) (settings, error) {
 		commandLine: suite.CommandLine(c), rounds: suite.Rounds(c), binary: suite.Binary(c),
 		contenders: strings.Split(c.String("contenders"), ","),
 		requests:   c.Int("requests"), clients: c.Int("clients"), threads: c.Int("threads"),
-		idle: c.Bool("idle"), idleClients: c.Int("idlers"), settle: c.Duration("settle"),
+		idle: c.Bool("idle"), idleClients: c.Int("idlers"), settleTime: c.Duration("settle"),
 		connects: c.Int("connects"), concurrentConnects: c.Int("at-once"), reconnects: c.Bool("reconnect"),
 	}
 	if min(set.rounds, set.requests, set.clients, set.threads, set.idleClients, set.concurrentConnects) < 1 ||
-		set.connects < 0 || set.settle < 0 {
+		set.connects < 0 || set.settleTime < 0 {
 		return settings{}, errors.New("all numbers must be positive")
 	}
 	for _, name := range set.contenders {

@@ -22,7 +22,7 @@ func parseSettings(args ...string) (settings, error) {
 
 func TestParseSettings(t *testing.T) {
 	set, err := parseSettings("-contenders", "haproxy,direct", "-requests", "7", "-connects", "3", "-settle", "1s")
-	if err != nil || len(set.contenders) != 2 || set.requests != 7 || set.connects != 3 || set.settle != time.Second ||
+	if err != nil || len(set.contenders) != 2 || set.requests != 7 || set.connects != 3 || set.settleTime != time.Second ||
 		len(set.measurements()) != 1 {
 		t.Errorf("%+v, %v", set, err)
 	}
@@ -65,17 +65,17 @@ func TestOtherCores(t *testing.T) {
 }
 
 func TestRunConcurrently(t *testing.T) {
-	var running, most, done atomic.Int32
+	var runningCount, maxRunning, doneCount atomic.Int32
 	runConcurrently(t.Context(), 100, 3, func(int) {
-		if n := running.Add(1); n > most.Load() {
-			most.Store(n)
+		if n := runningCount.Add(1); n > maxRunning.Load() {
+			maxRunning.Store(n)
 		}
 		time.Sleep(time.Millisecond) // the duration of the request
-		running.Add(-1)
-		done.Add(1)
+		runningCount.Add(-1)
+		doneCount.Add(1)
 	})
-	if done.Load() != 100 || most.Load() > 3 {
-		t.Errorf("%d were done, %d at a time; want 100, 3 at most", done.Load(), most.Load())
+	if doneCount.Load() != 100 || maxRunning.Load() > 3 {
+		t.Errorf("%d were done, %d at a time; want 100, 3 at most", doneCount.Load(), maxRunning.Load())
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

@@ -135,14 +135,14 @@ func (s *connectTest) addSnapshot(ctx context.Context, f *fleet, proxy server, d
 	return errors.Join(err, context.Cause(ctx))
 }
 
-func (s *connectTest) beforeFirstStep() snapshot { return s.snapshots[0] }
-func (s *connectTest) afterFirstStep() snapshot  { return s.snapshots[1] }
-func (s *connectTest) last() snapshot            { return s.snapshots[len(s.snapshots)-1] }
+func (s *connectTest) firstSnapshot() snapshot  { return s.snapshots[0] }
+func (s *connectTest) secondSnapshot() snapshot { return s.snapshots[1] }
+func (s *connectTest) lastSnapshot() snapshot   { return s.snapshots[len(s.snapshots)-1] }
 
 // growth returns the growth of the resident memory after the first step, in total and per connect.
 func (s *connectTest) growth() (bytes int64, perConnect float64) {
-	bytes = s.last().rss - s.afterFirstStep().rss
-	return bytes, float64(bytes) / float64(s.last().connects-s.afterFirstStep().connects)
+	bytes = s.lastSnapshot().rss - s.secondSnapshot().rss
+	return bytes, float64(bytes) / float64(s.lastSnapshot().connects-s.secondSnapshot().connects)
 }
 
 // verdict returns the verdict on a goal that is met if flat is set.
@@ -176,7 +176,7 @@ func (s *connectTest) write(w io.Writer, set settings, tally *figures.Tally) {
 
 func (s *connectTest) writeGoals(w io.Writer, tally *figures.Tally) {
 	bytes, each := s.growth()
-	more := s.last().descriptors - s.beforeFirstStep().descriptors
+	more := s.lastSnapshot().descriptors - s.firstSnapshot().descriptors
 	memory := tally.Add(s.verdict(bytes <= maxGrowth))
 	files := tally.Add(s.verdict(more <= maxMoreDescriptors))
 	fmt.Fprintln(w, "\n| flat? | measured | goal | |")

@@ -114,9 +114,9 @@ func maxClientsByDescriptors() (int, error) {
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
 		return 0, fmt.Errorf("limit of open files: %w", err)
 	}
-	const enough = 50_000
-	if limit.Max > 2*enough {
-		return enough, nil
+	const sufficientClients = 50_000
+	if limit.Max > 2*sufficientClients {
+		return sufficientClients, nil
 	}
 	return (int(limit.Max) - descriptorReserve) / 2, nil
 }

@@ -22,13 +22,13 @@ func idleContenders() []string { return []string{nameProxy, nameHAProxy} }
 
 // idleCost holds the cost of idle clients for a process.
 type idleCost struct {
-	clients       int
-	before, after int64 // resident bytes
-	descriptors   int   // descriptors for the clients
-	otherCores    float64
+	clients             int
+	rssBefore, rssAfter int64 // resident bytes
+	descriptors         int   // descriptors for the clients
+	otherCores          float64
 }
 
-func (w idleCost) perClient() float64 { return float64(w.after-w.before) / float64(w.clients) }
+func (w idleCost) perClient() float64 { return float64(w.rssAfter-w.rssBefore) / float64(w.clients) }
 
 // measureIdle connects idle clients to one contender after the other, and prints the table.
 func measureIdle(ctx context.Context, f *fleet, set settings, out, log io.Writer, tally *figures.Tally) error {
@@ -56,7 +56,7 @@ func measureIdleCost(ctx context.Context, f *fleet, s server, clients int, set s
 	if err != nil {
 		return w, err
 	}
-	if w.before, err = s.RSS(); err != nil {
+	if w.rssBefore, err = s.RSS(); err != nil {
 		return w, err
 	}
 	start, err := f.readCPU(s)
@@ -68,10 +68,10 @@ func measureIdleCost(ctx context.Context, f *fleet, s server, clients int, set s
 	if err != nil {
 		return w, err
 	}
-	if err := suite.Pause(ctx, set.settle); err != nil {
+	if err := suite.Pause(ctx, set.settleTime); err != nil {
 		return w, err
 	}
-	if w.after, err = s.RSS(); err != nil {
+	if w.rssAfter, err = s.RSS(); err != nil {
 		return w, err
 	}
 	after, err := s.Descriptors()
@@ -84,12 +84,12 @@ func measureIdleCost(ctx context.Context, f *fleet, s server, clients int, set s
 	return w, err
 }
 
-// connectIdle connects the clients, at most atOnce at a time. Each sends a GET and reads its reply.
-// connectIdle returns the clients even after an error.
-func connectIdle(ctx context.Context, addr string, clients, atOnce int) ([]*redistest.Client, error) {
+// connectIdle connects the clients, at most concurrency at a time. Each sends a GET and reads its
+// reply. connectIdle returns the clients even after an error.
+func connectIdle(ctx context.Context, addr string, clients, concurrency int) ([]*redistest.Client, error) {
 	all := make([]*redistest.Client, clients)
 	errs := make([]error, clients)
-	runConcurrently(ctx, clients, atOnce, func(i int) { all[i], errs[i] = idleClient(addr) })
+	runConcurrently(ctx, clients, concurrency, func(i int) { all[i], errs[i] = connectIdleClient(addr) })
 	if ctx.Err() != nil {
 		return all, context.Cause(ctx)
 	}
@@ -101,7 +101,7 @@ func connectIdle(ctx context.Context, addr string, clients, atOnce int) ([]*redi
 	return all, nil
 }
 
-func idleClient(addr string) (*redistest.Client, error) {
+func connectIdleClient(addr string) (*redistest.Client, error) {
 	client, err := redistest.Dial(addr, replyTimeout)
 	if err != nil {
 		return nil, err
@@ -121,12 +121,12 @@ func closeClients(clients []*redistest.Client) {
 	}
 }
 
-// runConcurrently calls do for 0 … n-1, at most atOnce at a time. It begins no more calls after ctx
-// ends.
-func runConcurrently(ctx context.Context, n, atOnce int, do func(i int)) {
+// runConcurrently calls do for 0 … n-1, at most concurrency at a time. It begins no more calls
+// after ctx ends.
+func runConcurrently(ctx context.Context, n, concurrency int, do func(i int)) {
 	next := make(chan int)
 	var workers sync.WaitGroup
-	for range min(atOnce, n) {
+	for range min(concurrency, n) {
 		workers.Go(func() {
 			for i := range next {
 				do(i)
@@ -144,18 +144,18 @@ func runConcurrently(ctx context.Context, n, atOnce int, do func(i int)) {
 func idleGoal() figures.Goal { return figures.Goal{Direction: figures.AtMost, Bound: 2} }
 
 func writeIdle(w io.Writer, set settings, clients int, costs map[string]idleCost, tally *figures.Tally) {
-	fmt.Fprintf(w, "\n### %d idle clients, one GET each, %v later\n\n", clients, set.settle)
+	fmt.Fprintf(w, "\n### %d idle clients, one GET each, %v later\n\n", clients, set.settleTime)
 	if clients < set.idleClients {
 		fmt.Fprintf(w, "Fewer than the %d asked for: a process may open too few descriptors here (ulimit -Hn).\n\n",
 			set.idleClients)
 	}
 	fmt.Fprintln(w, "| | RSS before | RSS with them | per client | descriptors per client |")
 	fmt.Fprintln(w, "|---|--:|--:|--:|--:|")
-	var each [2][]float64
+	var perClientCosts [2][]float64
 	for i, name := range idleContenders() {
 		if got, ok := costs[name]; ok {
-			each[i] = []float64{got.perClient()}
-			fmt.Fprintf(w, "| %s | %s | %s | %s | %.2f |\n", name, megabytes(got.before), megabytes(got.after),
+			perClientCosts[i] = []float64{got.perClient()}
+			fmt.Fprintf(w, "| %s | %s | %s | %s | %.2f |\n", name, megabytes(got.rssBefore), megabytes(got.rssAfter),
 				kilobytes(got.perClient()), float64(got.descriptors)/float64(got.clients))
 		}
 	}
@@ -163,6 +163,6 @@ func writeIdle(w io.Writer, set settings, clients int, costs map[string]idleCost
 		figures.WriteNoiseWarning(w, name, got.otherCores)
 	}
 	figures.WriteLines(w, []figures.Line{
-		{Title: "RSS per client, proxy / haproxy", Ratio: figures.RatioOf(each[0], each[1]), Goal: idleGoal()},
+		{Title: "RSS per client, proxy / haproxy", Ratio: figures.RatioOf(perClientCosts[0], perClientCosts[1]), Goal: idleGoal()},
 	}, tally)
 }

@@ -26,9 +26,9 @@ type figure struct {
 	p50, p99 float64 // milliseconds
 }
 
-// redisBenchmark runs one test, and returns its figures and the CPU time of the redis-benchmark
+// runRedisBenchmark runs one test, and returns its figures and the CPU time of the redis-benchmark
 // process. It fails at the first error reply.
-func redisBenchmark(
+func runRedisBenchmark(
 	ctx context.Context, addr string, c scenario, clients, requests int,
 ) (figure, time.Duration, error) {
 	program, err := exec.LookPath("redis-benchmark")

@@ -28,11 +28,11 @@ func TestReportLayout(t *testing.T) {
 	}
 	var out bytes.Buffer
 	tally := &figures.Tally{}
-	set := settings{rounds: 3, clients: 50, requests: 100, idleClients: 10, concurrentConnects: 64, settle: time.Second, connects: 1000}
+	set := settings{rounds: 3, clients: 50, requests: 100, idleClients: 10, concurrentConnects: 64, settleTime: time.Second, connects: 1000}
 	writeSpeed(&out, set, r, tally)
 	writeIdle(&out, set, 8, map[string]idleCost{
-		nameProxy:   {clients: 8, before: 1 << 20, after: 2 << 20, descriptors: 16},
-		nameHAProxy: {clients: 8, before: 1 << 20, after: 3 << 19, descriptors: 16, otherCores: 0.2},
+		nameProxy:   {clients: 8, rssBefore: 1 << 20, rssAfter: 2 << 20, descriptors: 16},
+		nameHAProxy: {clients: 8, rssBefore: 1 << 20, rssAfter: 3 << 19, descriptors: 16, otherCores: 0.2},
 	}, tally)
 	flat := connectTest{snapshots: []snapshot{{descriptors: 7, rss: 1 << 20}, {connects: 100, descriptors: 9, rss: 5 << 20,
 		duration: time.Second}, {connects: 1000, descriptors: 9, rss: 13 << 20, duration: 2 * time.Second}}}

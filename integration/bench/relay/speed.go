@@ -137,7 +137,7 @@ func runBenchmark(ctx context.Context, f *fleet, c scenario, name string, client
 	if err != nil {
 		return outcome{}, err
 	}
-	got, load, err := redisBenchmark(ctx, contender.Addr(), c, clients, requests)
+	got, load, err := runRedisBenchmark(ctx, contender.Addr(), c, clients, requests)
 	if err != nil {
 		return outcome{}, err
 	}

@@ -32,8 +32,8 @@ func (o outcome) percentile(p int) float64 { return figures.Millis(figures.Perce
 // measure lets the lockers work for the window, while the given number of clients run scripts. The
 // scripts begin a second earlier.
 func measure(ctx context.Context, set settings, proxy *harness.Proxy, scripts int) (outcome, error) {
-	var over atomic.Bool
-	attack := startScripts(set, proxy, scripts, &over)
+	var stopping atomic.Bool
+	attack := startScripts(set, proxy, scripts, &stopping)
 	if scripts > 0 {
 		_ = suite.Pause(ctx, time.Second)
 	}
@@ -44,14 +44,14 @@ func measure(ctx context.Context, set settings, proxy *harness.Proxy, scripts in
 		lockers.Go(func() { took[i], failed[i] = lockRepeatedly(ctx, proxy, strconv.Itoa(i), until) })
 	}
 	lockers.Wait()
-	over.Store(true)
+	stopping.Store(true)
 	replies, err := attack.wait()
 	return outcome{slices.Concat(took...), replies}, errors.Join(append(failed, err, context.Cause(ctx))...)
 }
 
 // lockRepeatedly locks and unlocks a key of its own until the given time. It returns the duration
 // of each LOCK.
-func lockRepeatedly(ctx context.Context, proxy *harness.Proxy, name string, until time.Time) (took []time.Duration, err error) {
+func lockRepeatedly(ctx context.Context, proxy *harness.Proxy, name string, until time.Time) (durations []time.Duration, err error) {
 	client, err := redistest.Dial(proxy.Addr(), replyTimeout)
 	if err != nil {
 		return nil, err
@@ -60,7 +60,7 @@ func lockRepeatedly(ctx context.Context, proxy *harness.Proxy, name string, unti
 	for time.Now().Before(until) && ctx.Err() == nil {
 		sent := time.Now()
 		reply, err := client.Do("LOCK", "own:"+name, "token", "PX", "10000")
-		took = append(took, time.Since(sent))
+		durations = append(durations, time.Since(sent))
 		if _, granted := reply.(int64); err != nil || !granted {
 			return nil, fmt.Errorf("LOCK: %v, %w", reply, err)
 		}
@@ -68,7 +68,7 @@ func lockRepeatedly(ctx context.Context, proxy *harness.Proxy, name string, unti
 			return nil, fmt.Errorf("UNLOCK: %v, %w", reply, err)
 		}
 	}
-	return took, nil
+	return durations, nil
 }
 
 // scriptClients holds the clients that run scripts.
@@ -79,11 +79,11 @@ type scriptClients struct {
 	err     error
 }
 
-func startScripts(set settings, proxy *harness.Proxy, n int, over *atomic.Bool) *scriptClients {
+func startScripts(set settings, proxy *harness.Proxy, n int, stopping *atomic.Bool) *scriptClients {
 	a := &scriptClients{replies: map[string]int{}}
 	for i := range n {
 		a.workers.Go(func() {
-			if err := a.runScripts(set, proxy, i, over); err != nil {
+			if err := a.runScripts(set, proxy, i, stopping); err != nil {
 				a.mu.Lock()
 				defer a.mu.Unlock()
 				a.err = errors.Join(a.err, err)
@@ -93,13 +93,13 @@ func startScripts(set settings, proxy *harness.Proxy, n int, over *atomic.Bool) 
 	return a
 }
 
-func (a *scriptClients) runScripts(set settings, proxy *harness.Proxy, i int, over *atomic.Bool) error {
+func (a *scriptClients) runScripts(set settings, proxy *harness.Proxy, i int, stopping *atomic.Bool) error {
 	client, err := redistest.Dial(proxy.Addr(), replyTimeout)
 	if err != nil {
 		return err
 	}
 	defer client.Close()
-	for !over.Load() {
+	for !stopping.Load() {
 		reply, err := client.Do("EVAL", set.body, "1", "lock:"+strconv.Itoa(i))
 		if err != nil {
 			return err

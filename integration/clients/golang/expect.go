@@ -8,28 +8,28 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// unexpected returns an error with the wanted and the actual reply of a command.
-func unexpected(cmd *redis.Cmd, want string) error {
+// unexpectedReplyError returns an error with the wanted and the actual reply of a command.
+func unexpectedReplyError(cmd *redis.Cmd, want string) error {
 	return fmt.Errorf("%v: expected %s, got %#v, error %v", cmd.Args(), want, cmd.Val(), cmd.Err())
 }
 
 func wantEqual(want any, cmd *redis.Cmd) error {
 	if cmd.Err() != nil || cmd.Val() != want {
-		return unexpected(cmd, fmt.Sprintf("%#v", want))
+		return unexpectedReplyError(cmd, fmt.Sprintf("%#v", want))
 	}
 	return nil
 }
 
 func wantBetween(low, high int64, cmd *redis.Cmd) error {
 	if got, ok := cmd.Val().(int64); !ok || got <= low || got > high {
-		return unexpected(cmd, fmt.Sprintf("an integer in (%d..%d]", low, high))
+		return unexpectedReplyError(cmd, fmt.Sprintf("an integer in (%d..%d]", low, high))
 	}
 	return nil
 }
 
 func wantNil(cmd *redis.Cmd) error {
 	if !errors.Is(cmd.Err(), redis.Nil) {
-		return unexpected(cmd, "nil")
+		return unexpectedReplyError(cmd, "nil")
 	}
 	return nil
 }
@@ -38,7 +38,7 @@ func wantNil(cmd *redis.Cmd) error {
 func wantError(text string, cmd *redis.Cmd) error {
 	var reply redis.Error
 	if !errors.As(cmd.Err(), &reply) || reply.Error() != text {
-		return unexpected(cmd, "error "+text)
+		return unexpectedReplyError(cmd, "error "+text)
 	}
 	return nil
 }

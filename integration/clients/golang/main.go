@@ -32,9 +32,9 @@ func checks() []check {
 	return []check{
 		{"ping", ping}, {"lock", lock}, {"held", lockHeld}, {"unlock-wrong-token", unlockWrongToken},
 		{"extend", extend}, {"unlock", unlock}, {"extend-after-unlock", extendAfterUnlock},
-		{"made-token", generatedToken}, {"resp3", resp3}, {"block-runs-out", blockTimeout}, {"block-served", blockGranted},
-		{"error-expire", errorExpire}, {"error-arity", errorArity}, {"error-unknown", errorUnknown},
-		{"select", selectDatabase}, {"pipeline", pipeline}, {"name", clientName},
+		{"made-token", checkGeneratedToken}, {"resp3", checkRESP3}, {"block-runs-out", checkBlockTimeout}, {"block-served", checkBlockGrant},
+		{"error-expire", checkExpireError}, {"error-arity", checkArityError}, {"error-unknown", checkUnknownError},
+		{"select", selectDatabase}, {"pipeline", checkPipeline}, {"name", checkClientName},
 	}
 }
 
@@ -90,8 +90,8 @@ func extendAfterUnlock(ctx context.Context, s session) error {
 	return wantNil(s.rdb.Do(ctx, "EXTEND", s.prefix+"life", "t", "PX", 10000))
 }
 
-// generatedToken reads the reply with go-redis' reader of maps, which accepts RESP2 and RESP3.
-func generatedToken(ctx context.Context, s session) error {
+// checkGeneratedToken reads the reply with go-redis' reader of maps, which accepts RESP2 and RESP3.
+func checkGeneratedToken(ctx context.Context, s session) error {
 	cmd := redis.NewMapStringInterfaceCmd(ctx, "LOCK", s.prefix+"made", "*", "EX", 5)
 	if err := s.rdb.Process(ctx, cmd); err != nil {
 		return fmt.Errorf("%v: %w", cmd.Args(), err)
@@ -107,17 +107,17 @@ func generatedToken(ctx context.Context, s session) error {
 
 var hexToken = regexp.MustCompile(`^[0-9a-f]{32}$`)
 
-// resp3 reads the raw reply: go-redis uses RESP3 if the server supports it.
-func resp3(ctx context.Context, s session) error {
+// checkRESP3 reads the raw reply: go-redis uses RESP3 if the server supports it.
+func checkRESP3(ctx context.Context, s session) error {
 	cmd := s.rdb.Do(ctx, "LOCK", s.prefix+"resp3", "*", "EX", 5)
 	reply, ok := cmd.Val().(map[any]any)
 	if !ok || len(reply) != 2 {
-		return unexpected(cmd, "a map of two")
+		return unexpectedReplyError(cmd, "a map of two")
 	}
 	return wantEqual(int64(1), s.rdb.Do(ctx, "UNLOCK", s.prefix+"resp3", reply["token"]))
 }
 
-func blockTimeout(ctx context.Context, s session) error {
+func checkBlockTimeout(ctx context.Context, s session) error {
 	key := s.prefix + "out"
 	if err := s.rdb.Do(ctx, "LOCK", key, "t", "PX", 10000).Err(); err != nil {
 		return err
@@ -132,7 +132,7 @@ func blockTimeout(ctx context.Context, s session) error {
 	return wantEqual(int64(1), s.rdb.Do(ctx, "UNLOCK", key, "t"))
 }
 
-func blockGranted(ctx context.Context, s session) error {
+func checkBlockGrant(ctx context.Context, s session) error {
 	key := s.prefix + "served"
 	if err := s.rdb.Do(ctx, "LOCK", key, "t", "PX", 10000).Err(); err != nil {
 		return err
@@ -149,17 +149,17 @@ func blockGranted(ctx context.Context, s session) error {
 	return wantEqual(int64(1), s.rdb.Do(ctx, "UNLOCK", key, "t2"))
 }
 
-func errorExpire(ctx context.Context, s session) error {
+func checkExpireError(ctx context.Context, s session) error {
 	return wantError("ERR invalid expire time in 'lock' command", s.rdb.Do(ctx, "LOCK", "k", "t", "PX", 0))
 }
 
-func errorArity(ctx context.Context, s session) error {
+func checkArityError(ctx context.Context, s session) error {
 	return wantError("ERR wrong number of arguments for 'lock' command: "+
 		"LOCK key token PX milliseconds|EX seconds [KEEPALIVE [MAXHOLD milliseconds]] [BLOCK milliseconds] [FENCE] [AT]",
 		s.rdb.Do(ctx, "LOCK", "k", "t"))
 }
 
-func errorUnknown(ctx context.Context, s session) error {
+func checkUnknownError(ctx context.Context, s session) error {
 	return wantError("ERR unknown command 'FOO', with args beginning with: 'a' 'b' ", s.rdb.Do(ctx, "FOO", "a", "b"))
 }
 
@@ -175,7 +175,7 @@ func selectDatabase(ctx context.Context, s session) error {
 	)
 }
 
-func pipeline(ctx context.Context, s session) error {
+func checkPipeline(ctx context.Context, s session) error {
 	pipe := s.rdb.Pipeline()
 	lockCmd := pipe.Do(ctx, "LOCK", s.prefix+"pipe", "t", "PX", 10000)
 	unlockCmd := pipe.Do(ctx, "UNLOCK", s.prefix+"pipe", "t")
@@ -186,8 +186,8 @@ func pipeline(ctx context.Context, s session) error {
 	return errors.Join(wantBetween(9000, 10000, lockCmd), wantEqual(int64(1), unlockCmd), wantEqual("PONG", pong))
 }
 
-// clientName uses a single connection: a name belongs to a connection, not to the pool.
-func clientName(ctx context.Context, s session) error {
+// checkClientName uses a single connection: a name belongs to a connection, not to the pool.
+func checkClientName(ctx context.Context, s session) error {
 	conn := s.rdb.Conn()
 	defer conn.Close()
 	if err := conn.ClientSetName(ctx, "worker-7").Err(); err != nil {

@@ -12,9 +12,9 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// TestClockBlip sets C's clock an hour fast for a short time between two probes. Keys that expire
-// within that hour are lost.
-func TestClockBlip(t *testing.T) {
+// TestShortClockJump sets C's clock an hour fast for a short time between two probes. Keys that
+// expire within that hour are lost.
+func TestShortClockJump(t *testing.T) {
 	t.Parallel()
 	for _, ttl := range []time.Duration{30 * time.Second, time.Minute} {
 		t.Run(fmt.Sprint(ttl), func(t *testing.T) {
@@ -26,20 +26,20 @@ func TestClockBlip(t *testing.T) {
 			// The sleep is several times as long as a server needs to delete expired keys.
 			time.Sleep(350 * time.Millisecond)
 			kit.Must(t, clock.Set(0))
-			f.wantForgotten(t, l, masterC)
+			f.wantLostOn(t, l, masterC)
 			f.wantKept(t, l, kit.Connect(t, f.proxies[0]))
 		})
 	}
 }
 
-// TestAllClocks advances the clocks of all masters by 90 seconds. A lock of a minute expires.
-func TestAllClocks(t *testing.T) {
+// TestJumpOfAllClocks advances the clocks of all masters by 90 seconds. A lock of a minute expires.
+func TestJumpOfAllClocks(t *testing.T) {
 	t.Parallel()
 	clock := kit.NewClock(t)
 	f := startFleet(t, 2, optionsForAll(redistest.Options{Clock: clock}))
 	l := f.lockOnAll(t, "k", time.Minute)
 	kit.Must(t, clock.Set(90*time.Second))
-	f.wantForgotten(t, l, masterA, masterB, masterC, masterD, masterE)
+	f.wantLostOn(t, l, masterA, masterB, masterC, masterD, masterE)
 	l.wantRefused(t, kit.Connect(t, f.proxies[1]), time.Minute)
 }
 

@@ -26,13 +26,13 @@ func TestSwapDB0(t *testing.T) {
 	}
 	l := f.lockOnThree(t, "k", time.Minute)
 	mustSend(t, f.masters[masterC], "SWAPDB", "0", "1")
-	f.wantForgotten(t, l, masterC)
+	f.wantLostOn(t, l, masterC)
 	f.wantKept(t, l, kit.Connect(t, f.proxies[1]))
 }
 
-// TestPromoted gives C's address to a replica of C. The replica did not receive the lock, because
-// its link to C hangs. It writes everything that it receives to disk before it replies.
-func TestPromoted(t *testing.T) {
+// TestPromotedReplica gives C's address to a replica of C. The replica did not receive the lock,
+// because its link to C hangs. It writes everything that it receives to disk before it replies.
+func TestPromotedReplica(t *testing.T) {
 	t.Parallel()
 	durable := redistest.Options{ExtraArgs: redistest.DurableArgs()}
 	f, replica := startMasters(t, optionsFor(masterC, durable)), redistest.New(t, durable)
@@ -48,7 +48,7 @@ func TestPromoted(t *testing.T) {
 	kit.Must(t, f.masters[masterC].Kill())
 	mustSend(t, replica, "REPLICAOF", "NO", "ONE")
 	f.replace(masterC, replica)
-	f.wantForgotten(t, l, masterC)
+	f.wantLostOn(t, l, masterC)
 	f.wantKept(t, l, kit.Connect(t, f.proxies[1]))
 }
 
@@ -57,10 +57,10 @@ func TestDiskRestored(t *testing.T) {
 	t.Parallel()
 	f := startFleet(t, 2, optionsFor(masterC, redistest.Options{ExtraArgs: redistest.DurableArgs()}))
 	folder := filepath.Join(t.TempDir(), "C")
-	kit.Must(t, f.masters[masterC].CopyFolder(folder))
+	kit.Must(t, f.masters[masterC].CopyDir(folder))
 	l := f.lockOnThree(t, "k", time.Minute)
-	kit.Must(t, f.masters[masterC].RestoreFolder(folder))
-	f.wantForgotten(t, l, masterC)
+	kit.Must(t, f.masters[masterC].RestoreDir(folder))
+	f.wantLostOn(t, l, masterC)
 	f.wantKept(t, l, kit.Connect(t, f.proxies[1]))
 }
 
@@ -73,10 +73,10 @@ func TestDiskRestoredBeforeAdmission(t *testing.T) {
 	// By then the proxy has written the sequence number to the other masters.
 	time.Sleep(2 * time.Second)
 	folder := filepath.Join(t.TempDir(), "C")
-	kit.Must(t, f.masters[masterC].CopyFolder(folder))
+	kit.Must(t, f.masters[masterC].CopyDir(folder))
 	oldMarker := mustSend(t, f.masters[masterC], "GET", "redlock-proxy:marker")
 	kit.Must(t, f.masters[masterC].Kill())
-	kit.Must(t, f.masters[masterC].Revive())
+	kit.Must(t, f.masters[masterC].RestartWithData())
 	kit.Eventually(t, func() error {
 		if marker := mustSend(t, f.masters[masterC], "GET", "redlock-proxy:marker"); marker == nil || marker == oldMarker {
 			return fmt.Errorf("C was not admitted anew: its marker is %v", marker)
@@ -88,7 +88,7 @@ func TestDiskRestoredBeforeAdmission(t *testing.T) {
 	time.Sleep(2 * time.Second) // the proxies probe the masters in this time
 	kit.Must(t, f.proxies[0].Kill())
 	f.cutOff(t, masterA, masterB)
-	kit.Must(t, f.masters[masterC].RestoreFolder(folder))
+	kit.Must(t, f.masters[masterC].RestoreDir(folder))
 	l.wantRefused(t, kit.Connect(t, f.startProxy(t)), 6*time.Second)
 }
 
@@ -99,13 +99,13 @@ func TestDiskRestoredAndRestarted(t *testing.T) {
 	t.Parallel()
 	f := startFleet(t, 1, optionsFor(masterC, redistest.Options{ExtraArgs: redistest.DurableArgs()}))
 	folder := filepath.Join(t.TempDir(), "C")
-	kit.Must(t, f.masters[masterC].CopyFolder(folder))
+	kit.Must(t, f.masters[masterC].CopyDir(folder))
 	l := f.lockOnThree(t, "k", time.Minute)
 	// By then the proxy has written the sequence number to the other masters.
 	time.Sleep(2 * time.Second)
 	kit.Must(t, f.proxies[0].Kill())
 	f.cutOff(t, masterA, masterB)
-	kit.Must(t, f.masters[masterC].RestoreFolder(folder))
+	kit.Must(t, f.masters[masterC].RestoreDir(folder))
 	second := f.startProxy(t)
 	kit.Eventually(t, func() error {
 		if record := fmt.Sprint(mustSend(t, f.masters[masterC], "GET",
@@ -117,7 +117,7 @@ func TestDiskRestoredAndRestarted(t *testing.T) {
 	})
 	kit.Must(t, second.Kill())
 	kit.Must(t, f.masters[masterC].Kill())
-	kit.Must(t, f.masters[masterC].Revive())
+	kit.Must(t, f.masters[masterC].RestartWithData())
 	l.wantRefused(t, kit.Connect(t, f.startProxy(t)), 6*time.Second)
 }
 
@@ -127,8 +127,8 @@ func TestAppendOnlyOff(t *testing.T) {
 	f := startFleet(t, 2, optionsFor(masterC, redistest.Options{ExtraArgs: redistest.DurableArgs()}))
 	mustSend(t, f.masters[masterC], "CONFIG", "SET", "appendonly", "no")
 	l := f.lockOnThree(t, "k", time.Minute)
-	kit.Must(t, f.masters[masterC].Revive())
-	f.wantForgotten(t, l, masterC)
+	kit.Must(t, f.masters[masterC].RestartWithData())
+	f.wantLostOn(t, l, masterC)
 	f.wantKept(t, l, kit.Connect(t, f.proxies[1]))
 }
 
@@ -142,7 +142,7 @@ func TestOlderDataReloaded(t *testing.T) {
 	// By then every proxy has probed C. Until then the guard has the gap that GUARD.md describes.
 	time.Sleep(2 * time.Second)
 	mustSend(t, f.masters[masterC], "DEBUG", "RELOAD", "NOSAVE")
-	f.wantForgotten(t, l, masterC)
+	f.wantLostOn(t, l, masterC)
 	f.wantKept(t, l, kit.Connect(t, f.proxies[1]))
 }
 

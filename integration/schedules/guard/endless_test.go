@@ -20,9 +20,9 @@ func endlessKeys() map[string]struct{ key, sameTag, cell string } {
 	}
 }
 
-// startEndless starts a fleet, and sets a key without an expiry while D and E are unreachable. So
-// only A, B and C have the key.
-func startEndless(t *testing.T, key string) *fleet {
+// startWithEndlessKey starts a fleet, and sets a key without an expiry while D and E are
+// unreachable. So only A, B and C have the key.
+func startWithEndlessKey(t *testing.T, key string) *fleet {
 	t.Helper()
 	f := startFleet(t, 2, nil, "--lock-keys", "lock:*", "--lock-keys", "*{lock:*", "--lock-tags", "*", "--max-ttl", "10s")
 	f.cutOff(t, masterD, masterE)
@@ -31,13 +31,13 @@ func startEndless(t *testing.T, key string) *fleet {
 	return f
 }
 
-// TestEndlessReachesAll checks that the proxy that set the key copies it to D and E when they are
+// TestCopiesOfEndlessKey checks that the proxy that set the key copies it to D and E when they are
 // reachable again. Then C may restart without its data.
-func TestEndlessReachesAll(t *testing.T) {
+func TestCopiesOfEndlessKey(t *testing.T) {
 	for name, test := range endlessKeys() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			f := startEndless(t, test.key)
+			f := startWithEndlessKey(t, test.key)
 			f.reconnect(t, masterD, masterE)
 			for _, i := range []int{masterD, masterE} {
 				kit.Eventually(t, func() error {
@@ -59,17 +59,17 @@ func TestEndlessReachesAll(t *testing.T) {
 	}
 }
 
-// TestEndlessOnBareQuorum kills the proxy that set the key before D and E are reachable again. Then
-// C restarts without its data. A and B are no majority, and no proxy knows C's lost data. A, B and
-// C may have granted the lock, or C, D and E may have released it. So C gets a copy that does not
-// vote. The key stays undetermined until an operator removes it on all masters. This applies to all
-// keys of a tag, including keys with an expiry. Keys with an expiry are undetermined only until
+// TestEndlessKeyOnBareQuorum kills the proxy that set the key before D and E are reachable again.
+// Then C restarts without its data. A and B are no majority, and no proxy knows C's lost data. A, B
+// and C may have granted the lock, or C, D and E may have released it. So C gets a copy that does
+// not vote. The key stays undetermined until an operator removes it on all masters. This applies to
+// all keys of a tag, including keys with an expiry. Keys with an expiry are undetermined only until
 // they expire, and keys on all five masters outlast any two restarts.
-func TestEndlessOnBareQuorum(t *testing.T) {
+func TestEndlessKeyOnBareQuorum(t *testing.T) {
 	for name, test := range endlessKeys() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			f := startEndless(t, test.key)
+			f := startWithEndlessKey(t, test.key)
 			client := f.statusClients[1]
 			kit.Must(t, f.proxies[0].Kill())
 			f.proxies, f.statusClients = f.proxies[1:], f.statusClients[1:]

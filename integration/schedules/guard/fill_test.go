@@ -12,10 +12,10 @@ import (
 	"redlock-proxy/quorum/guard/script"
 )
 
-// TestLostFill restarts a master without its data, and the message with a copy is lost on the way
+// TestLostCopy restarts a master without its data, and the message with a copy is lost on the way
 // to it. The master still has the copy when it votes again. Otherwise a lock that it granted with
 // two other masters could be granted twice.
-func TestLostFill(t *testing.T) {
+func TestLostCopy(t *testing.T) {
 	t.Parallel()
 	masters := kit.StartMasters(t)
 	link, err := faultlink.NewCommandLink(masters[masterC].Addr())
@@ -29,7 +29,7 @@ func TestLostFill(t *testing.T) {
 	stands := func(master *redistest.Server) error { return kit.CheckToken(master, "0", "k", "t") }
 	kit.EachMaster(t, masters, stands)
 
-	fill := link.HoldCommands(faultlink.First(1, faultlink.Containing(script.Fill.SHA)))
+	fill := link.HoldCommands(faultlink.OnlyFirst(1, faultlink.Containing(script.Fill.SHA)))
 	kit.Must(t, masters[masterC].Restart())
 	kit.Must(t, fill.Wait(1, kit.WaitLimit))
 	fill.Discard()

@@ -113,15 +113,15 @@ func (f *fleet) wantVoting(t *testing.T, n int) {
 func wantVotingAt(t *testing.T, client *redistest.Client, n int) {
 	t.Helper()
 	kit.Eventually(t, func() error {
-		if voting := votingAt(t, client); voting != n {
+		if voting := votingCount(t, client); voting != n {
 			return fmt.Errorf("%d masters vote, want %d: %v", voting, n, kit.Do(t, client, "PROXY", "INFO"))
 		}
 		return nil
 	})
 }
 
-// votingAt returns the number of masters that a proxy sees vote.
-func votingAt(t *testing.T, client *redistest.Client) (n int) {
+// votingCount returns the number of masters that a proxy sees vote.
+func votingCount(t *testing.T, client *redistest.Client) (n int) {
 	t.Helper()
 	const name = "redlock_masters_voting:"
 	for line := range strings.Lines(fmt.Sprint(kit.Do(t, client, "PROXY", "INFO"))) {

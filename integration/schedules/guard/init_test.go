@@ -17,11 +17,11 @@ import (
 )
 
 // runInit runs redlock-proxy init with the masters' addresses that the proxies use.
-func (f *fleet) runInit(t *testing.T, longest time.Duration) (output string, err error) {
+func (f *fleet) runInit(t *testing.T, longestTTL time.Duration) (output string, err error) {
 	t.Helper()
 	program, err := harness.BuildProxy(t.Context())
 	kit.Must(t, err)
-	args := []string{"init", "--longest-ttl", longest.String()}
+	args := []string{"init", "--longest-ttl", longestTTL.String()}
 	for _, url := range kit.LinkURLs(f.links) {
 		args = append(args, "--master", url)
 	}
@@ -59,11 +59,11 @@ func TestInitContradictedByProxy(t *testing.T) {
 	l.wantFree(t, rival)
 }
 
-// TestSurvivorsKnowShorterTTL cuts off D and E. A, B and C record a TTL of a minute, and grant a
-// lock with it. Then A, B and C lose their data, and the only proxy ends. D and E vote, and know a
-// TTL of four seconds. A new proxy must not assume that this is the longest TTL in use. It reports
-// the TTL that it knows, and that the operator may know more.
-func TestSurvivorsKnowShorterTTL(t *testing.T) {
+// TestShorterTTLOnRemainingMasters cuts off D and E. A, B and C record a TTL of a minute, and grant
+// a lock with it. Then A, B and C lose their data, and the only proxy ends. D and E vote, and know
+// a TTL of four seconds. A new proxy must not assume that this is the longest TTL in use. It
+// reports the TTL that it knows, and that the operator may know more.
+func TestShorterTTLOnRemainingMasters(t *testing.T) {
 	t.Parallel()
 	f := startFleet(t, 1, nil)
 	kit.Do(t, kit.Connect(t, f.proxies[0]), "LOCK", "short", "t", "PX", "4000")

@@ -63,15 +63,15 @@ func (f *fleet) lockOnThree(t *testing.T, key string, ttl time.Duration) *lease 
 func (f *fleet) awaitHolders(t *testing.T, l *lease, masters ...int) {
 	t.Helper()
 	kit.Eventually(t, func() error {
-		if holders := f.mastersWith(t, l); !slices.Equal(holders, masters) {
+		if holders := f.holdersOf(t, l); !slices.Equal(holders, masters) {
 			return fmt.Errorf("%s is on the masters %v, want %v", l.key, holders, masters)
 		}
 		return nil
 	})
 }
 
-// mastersWith returns the masters that have the lock, by its token.
-func (f *fleet) mastersWith(t *testing.T, l *lease) (holders []int) {
+// holdersOf returns the masters that have the lock, by its token.
+func (f *fleet) holdersOf(t *testing.T, l *lease) (holders []int) {
 	t.Helper()
 	for i, master := range f.masters {
 		if value, _ := mustSend(t, master, "GET", l.key).(string); strings.HasSuffix(value, l.token) {
@@ -81,9 +81,9 @@ func (f *fleet) mastersWith(t *testing.T, l *lease) (holders []int) {
 	return holders
 }
 
-// wantForgotten fails the test unless masters have lost the lock. Otherwise the schedule would show
+// wantLostOn fails the test unless masters have lost the lock. Otherwise the schedule would show
 // nothing.
-func (f *fleet) wantForgotten(t *testing.T, l *lease, masters ...int) {
+func (f *fleet) wantLostOn(t *testing.T, l *lease, masters ...int) {
 	t.Helper()
 	for _, i := range masters {
 		if value := mustSend(t, f.masters[i], "GET", l.key); value != nil {

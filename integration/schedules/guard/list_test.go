@@ -11,10 +11,10 @@ import (
 	"redlock-proxy/integration/kit"
 )
 
-// TestDifferentProxiesAreLogged starts a proxy with fewer masters or without the guard. It shares
+// TestLogOfProxyDifferences starts a proxy with fewer masters or without the guard. It shares
 // masters with a proxy that has all masters and the guard. Each proxy may grant a lock that the
 // other proxy has granted, so at least one of them must log the difference.
-func TestDifferentProxiesAreLogged(t *testing.T) {
+func TestLogOfProxyDifferences(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		name    string

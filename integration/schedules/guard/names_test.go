@@ -20,7 +20,7 @@ func TestOwnNames(t *testing.T) {
 	for _, key := range []string{"redlock-proxy:k", "redlock-proxy:turn:k", "redlock-proxy:offer:k"} {
 		t.Run(key, func(t *testing.T) {
 			f := startFleet(t, 2, nil)
-			if refusedByName(kit.Do(t, kit.Connect(t, f.proxies[0]), "LOCK", key, "token", "PX", "1"), key) {
+			if isRefusedByName(kit.Do(t, kit.Connect(t, f.proxies[0]), "LOCK", key, "token", "PX", "1"), key) {
 				return
 			}
 			l := f.lockOnThree(t, key, time.Minute)
@@ -67,7 +67,7 @@ func TestLockOnOwnKey(t *testing.T) {
 			key := "redlock-proxy:" + key
 			f := startFleet(t, 2, nil)
 			client := kit.Connect(t, f.proxies[0])
-			if reply := kit.Do(t, client, "LOCK", key, "token", "PX", "60000"); !refusedByName(reply, key) {
+			if reply := kit.Do(t, client, "LOCK", key, "token", "PX", "60000"); !isRefusedByName(reply, key) {
 				t.Errorf("LOCK %s: got %#v, want an error that names it", key, reply)
 			}
 			kit.Want(t, client, "OK", "SELECT", "1")
@@ -76,7 +76,7 @@ func TestLockOnOwnKey(t *testing.T) {
 			}
 			for _, master := range []int{masterC, masterA} {
 				kit.Must(t, f.masters[master].Restart())
-				kit.Eventually(t, func() error { return checkHolds(t, f.masters[master], "1", "k", "token") })
+				kit.Eventually(t, func() error { return checkLockHeld(t, f.masters[master], "1", "k", "token") })
 				f.wantVoting(t, masterCount)
 			}
 		})
@@ -96,20 +96,21 @@ func TestOwnNamesAsLockKeys(t *testing.T) {
 		{"PEXPIRE", key, "1"},
 		{"EVAL", "return redis.call('del', KEYS[1])", "1", key}, {"DEL", key}, {"DEL", "k", key},
 	} {
-		if reply := kit.Do(t, client, command...); !refusedByName(reply, key) {
+		if reply := kit.Do(t, client, command...); !isRefusedByName(reply, key) {
 			t.Errorf("%v: got %#v, want an error that names the key", command, reply)
 		}
 	}
 }
 
-// refusedByName reports whether the reply is an error that contains the name, other than NOQUORUM.
-func refusedByName(reply any, key string) bool {
+// isRefusedByName reports whether the reply is an error that contains the name, other than
+// NOQUORUM.
+func isRefusedByName(reply any, key string) bool {
 	failure, bad := reply.(redistest.RespError)
 	return bad && replyKind(reply) != "NOQUORUM" && strings.Contains(string(failure), key)
 }
 
-// checkHolds returns an error unless a master has a lock in a database.
-func checkHolds(t *testing.T, master *redistest.Server, db, key, token string) error {
+// checkLockHeld returns an error unless a master has a lock in a database.
+func checkLockHeld(t *testing.T, master *redistest.Server, db, key, token string) error {
 	t.Helper()
 	client, err := redistest.Dial(master.Addr(), kit.WaitLimit)
 	kit.Must(t, err)

@@ -22,8 +22,8 @@ func TestRenewWindow(t *testing.T) {
 			rival := kit.Connect(t, f.proxies[0])
 			mustSend(t, f.masters[masterC], "SAVE")
 			l := f.lockOnThree(t, "k", time.Minute)
-			f.reviveBetweenProbes(t, masterC)
-			f.wantForgotten(t, l, masterC)
+			f.restartBetweenProbes(t, masterC)
+			f.wantLostOn(t, l, masterC)
 			f.links[masterC].Delay(30 * time.Millisecond)
 			f.awaitConnections(masterC, connections)
 			l.wantRefused(t, rival, 200*time.Millisecond)
@@ -33,18 +33,18 @@ func TestRenewWindow(t *testing.T) {
 	}
 }
 
-// reviveBetweenProbes restarts a master with the data that it has written, between two probes, so
+// restartBetweenProbes restarts a master with the data that it has written, between two probes, so
 // that the proxies find it restarted, not down.
-func (f *fleet) reviveBetweenProbes(t *testing.T, master int) {
+func (f *fleet) restartBetweenProbes(t *testing.T, master int) {
 	t.Helper()
 	f.awaitProbe(t, master)
-	kit.Must(t, f.masters[master].Revive())
+	kit.Must(t, f.masters[master].RestartWithData())
 }
 
 // awaitConnections waits up to two seconds until n more connections to a master are opened.
 func (f *fleet) awaitConnections(master, n int) {
-	start := f.links[master].Accepted()
-	for deadline := time.Now().Add(2 * time.Second); f.links[master].Accepted() < start+n && time.Now().Before(deadline); {
+	start := f.links[master].AcceptedCount()
+	for deadline := time.Now().Add(2 * time.Second); f.links[master].AcceptedCount() < start+n && time.Now().Before(deadline); {
 		time.Sleep(time.Millisecond)
 	}
 }

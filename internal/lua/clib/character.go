@@ -2,8 +2,8 @@ package clib
 
 import "strings"
 
-// UpToZero returns s up to its first zero byte, as C's printf prints it.
-func UpToZero(s string) string {
+// CutAtZero returns s up to its first zero byte, as C's printf prints it.
+func CutAtZero(s string) string {
 	head, _, _ := strings.Cut(s, "\x00")
 	return head
 }

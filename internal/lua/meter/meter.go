@@ -73,9 +73,9 @@ func New(limits Limits, lastAddress uint32) Meter {
 	return m
 }
 
-// Work charges the meter for n bytes that the caller is going to process, or for as much other
-// work. A run pauses, or ends because of its Watch, only in Work.
-func (m *Meter) Work(n int) {
+// ChargeWork charges the meter for n bytes that the caller is going to process, or for as much
+// other work. A run pauses, or ends because of its Watch, only in Work.
+func (m *Meter) ChargeWork(n int) {
 	if m.fuel -= n; int64(m.fuel) < m.watch.minFuel.Load() {
 		m.check()
 	}
@@ -128,11 +128,11 @@ func (m *Meter) Charge(n int) {
 		m.grow()
 	}
 	m.bytes += n
-	m.Work(n)
+	m.ChargeWork(n)
 }
 
-// Text counts a new string of the run, and returns it.
-func (m *Meter) Text(text string) string {
+// ChargeText counts a new string of the run, and returns it.
+func (m *Meter) ChargeText(text string) string {
 	m.Charge(len(text) + StringSize)
 	return text
 }
@@ -161,8 +161,8 @@ func (m *Meter) Depth() int { return m.depth }
 // AllocatedBytes returns the number of bytes that the run has allocated.
 func (m *Meter) AllocatedBytes() int { return m.bytes }
 
-// Address returns the address for a new object.
-func (m *Meter) Address() uint32 {
+// NewAddress returns the address for a new object.
+func (m *Meter) NewAddress() uint32 {
 	m.lastAddr += 16
 	return m.lastAddr
 }

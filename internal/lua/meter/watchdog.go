@@ -44,20 +44,20 @@ type Watch struct {
 	// watchdog.mu guards the following fields.
 	ctx        context.Context
 	index      int // in watchdog.runs; negative: the watch has stopped
-	spent      time.Duration
-	last       graceLimit
+	spentTime  time.Duration
+	grace      graceLimit
 	ticks      int // since the run began, or since its last BeginSlice
 	cause      error
 	cancelWait context.CancelCauseFunc // ends the wait of the run; nil while it does not wait
 }
 
-// Start makes the watchdog watch a run with a time limit. spent is the time that the run has
+// Start makes the watchdog watch a run with a time limit. spentTime is the time that the run has
 // already used. A limit of zero or less means no limit. A Watch can start only once.
-func (w *Watch) Start(ctx context.Context, d *Watchdog, limit, spent time.Duration) {
+func (w *Watch) Start(ctx context.Context, d *Watchdog, limit, spentTime time.Duration) {
 	w.watchdog, w.limit = d, limit
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	w.ctx, w.spent = ctx, spent
+	w.ctx, w.spentTime = ctx, spentTime
 	w.index = len(d.runs)
 	d.runs = append(d.runs, w)
 	if !d.armed {
@@ -94,18 +94,18 @@ func (d *Watchdog) onTick() {
 
 // isTimeLimitReached reports whether the run has spent its time limit. The caller holds
 // watchdog.mu.
-func (w *Watch) isTimeLimitReached() bool { return w.limit > 0 && w.spent >= w.limit }
+func (w *Watch) isTimeLimitReached() bool { return w.limit > 0 && w.spentTime >= w.limit }
 
 // addTime adds to the time of a run, and ends the run or its slice if needed. The caller holds
 // watchdog.mu.
 func (w *Watch) addTime(elapsed time.Duration) {
-	w.spent += elapsed
+	w.spentTime += elapsed
 	w.ticks++
 	switch {
 	case w.ctx.Err() != nil:
 		w.end(context.Cause(w.ctx))
-	case w.last.isReached(w.spent):
-		w.end(w.last.cause)
+	case w.grace.isReached(w.spentTime):
+		w.end(w.grace.cause)
 	case w.isTimeLimitReached():
 		w.end(fmt.Errorf("%w %v", ErrTime, w.limit))
 	case w.ticks > sliceTicks:
@@ -142,23 +142,23 @@ func (w *Watch) End(cause error) {
 func (w *Watch) EndAfter(happened func() bool, d time.Duration, cause error) {
 	w.watchdog.mu.Lock()
 	defer w.watchdog.mu.Unlock()
-	w.last = graceLimit{happened: happened, remaining: d, cause: cause}
+	w.grace = graceLimit{happened: happened, remaining: d, cause: cause}
 }
 
 // graceLimit limits the time that a run may spend after an event.
 type graceLimit struct {
 	happened  func() bool // nil if there is no such event
 	remaining time.Duration
-	since     time.Duration // the time that the run had spent at the event; zero before the event
+	eventTime time.Duration // the time that the run had spent at the event; zero before the event
 	cause     error
 }
 
-// isReached reports whether the run must end. spent is the time that the run has spent.
-func (l *graceLimit) isReached(spent time.Duration) bool {
-	if l.since == 0 && l.happened != nil && l.happened() {
-		l.since = spent
+// isReached reports whether the run must end. spentTime is the time that the run has spent.
+func (l *graceLimit) isReached(spentTime time.Duration) bool {
+	if l.eventTime == 0 && l.happened != nil && l.happened() {
+		l.eventTime = spentTime
 	}
-	return l.since > 0 && spent >= l.since+l.remaining
+	return l.eventTime > 0 && spentTime >= l.eventTime+l.remaining
 }
 
 // Err returns the cause for which the run must end, or nil.
@@ -202,7 +202,7 @@ func (w *Watch) WaitContext() (ctx context.Context, done func()) {
 func (w *Watch) Remaining() (remaining time.Duration, ok bool) {
 	w.watchdog.mu.Lock()
 	defer w.watchdog.mu.Unlock()
-	return w.limit - w.spent, w.limit > 0
+	return w.limit - w.spentTime, w.limit > 0
 }
 
 // Stop ends the watch, and returns the time that the run has spent.
@@ -211,11 +211,11 @@ func (w *Watch) Stop() time.Duration {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if w.index < 0 {
-		return w.spent
+		return w.spentTime
 	}
 	last := d.runs[len(d.runs)-1]
 	d.runs[w.index], last.index = last, w.index
 	d.runs[len(d.runs)-1] = nil
 	d.runs, w.index = d.runs[:len(d.runs)-1], -1
-	return w.spent
+	return w.spentTime
 }

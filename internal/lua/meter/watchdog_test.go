@@ -8,10 +8,10 @@ import (
 )
 
 // startWatch starts the watch of a new run.
-func startWatch(t *testing.T, watchdog *Watchdog, limit, spent time.Duration) *Watch {
+func startWatch(t *testing.T, watchdog *Watchdog, limit, spentTime time.Duration) *Watch {
 	t.Helper()
 	w := &Watch{}
-	w.Start(t.Context(), watchdog, limit, spent)
+	w.Start(t.Context(), watchdog, limit, spentTime)
 	return w
 }
 

@@ -39,12 +39,12 @@ type Failer interface {
 // New returns a matcher of a pattern in a text. An invalid pattern raises an error when matching
 // reaches the invalid part.
 func New(m *meter.Meter, f Failer, text, pattern string) *Matcher {
-	m.Work(len(pattern))
-	return &Matcher{meter: m, failer: f, Text: text, pattern: clib.UpToZero(pattern)}
+	m.ChargeWork(len(pattern))
+	return &Matcher{meter: m, failer: f, Text: text, pattern: clib.CutAtZero(pattern)}
 }
 
-// Anchor removes a ^ from the start of the pattern, and reports whether there was one.
-func (m *Matcher) Anchor() bool {
+// TrimAnchor removes a ^ from the start of the pattern, and reports whether there was one.
+func (m *Matcher) TrimAnchor() bool {
 	if m.pattern == "" || m.pattern[0] != '^' {
 		return false
 	}
@@ -57,7 +57,7 @@ const matchWork = 8
 
 // Match matches the whole pattern at index s of the text, and returns the end of the match.
 func (m *Matcher) Match(s int) (end int, ok bool) {
-	m.meter.Work(matchWork) // the only charge for an empty pattern
+	m.meter.ChargeWork(matchWork) // the only charge for an empty pattern
 	m.spans = m.spans[:0]
 	end = m.match(s, 0)
 	return end, end >= 0
@@ -70,7 +70,7 @@ func (m *Matcher) match(s, p int) int {
 	}
 	defer func() { m.depth-- }()
 	for s >= 0 && p < len(m.pattern) {
-		m.meter.Work(meter.Step)
+		m.meter.ChargeWork(meter.Step)
 		switch c := m.pattern[p]; {
 		case c == '(':
 			if p+1 < len(m.pattern) && m.pattern[p+1] == ')' {
@@ -121,7 +121,7 @@ func (m *Matcher) match(s, p int) int {
 
 // matchSpecial matches %b, %f and %1 to %9. It returns the next index in the text, or -1 if the
 // item does not match, and the next index in the pattern. ok is false for other items.
-func (m *Matcher) matchSpecial(s, p int) (after, next int, ok bool) {
+func (m *Matcher) matchSpecial(s, p int) (textIndex, patternIndex int, ok bool) {
 	if m.pattern[p] != '%' || p+1 == len(m.pattern) {
 		return 0, 0, false
 	}
@@ -129,10 +129,10 @@ func (m *Matcher) matchSpecial(s, p int) (after, next int, ok bool) {
 	case c == 'b':
 		return m.matchBalanced(s, p+2), p + 4, true
 	case c == 'f':
-		if next = m.matchFrontier(s, p+2); next < 0 {
+		if patternIndex = m.matchFrontier(s, p+2); patternIndex < 0 {
 			return -1, 0, true
 		}
-		return s, next, true
+		return s, patternIndex, true
 	case clib.IsDigit(c):
 		return m.matchBackReference(s, c), p + 2, true
 	}
@@ -181,7 +181,7 @@ func (m *Matcher) matchBackReference(s int, digit byte) int {
 	if length < 0 { // a position capture; C Lua treats its length as huge
 		return -1
 	}
-	m.meter.Work(length)
+	m.meter.ChargeWork(length)
 	if len(m.Text)-s >= length && m.Text[c.start:c.start+length] == m.Text[s:s+length] {
 		return s + length
 	}
@@ -196,7 +196,7 @@ func (m *Matcher) matchBalanced(s, p int) int {
 	if s >= len(m.Text) || m.Text[s] != m.pattern[p] {
 		return -1
 	}
-	m.meter.Work(len(m.Text) - s)
+	m.meter.ChargeWork(len(m.Text) - s)
 	for level, i := 1, s+1; i < len(m.Text); i++ {
 		switch m.Text[i] {
 		case m.pattern[p+1]:
@@ -217,14 +217,14 @@ func (m *Matcher) matchFrontier(s, p int) int {
 		m.failer.Fail("missing '[' after '%%f' in pattern")
 	}
 	end := m.classEnd(p)
-	var before, current byte
+	var previous, current byte
 	if s > 0 {
-		before = m.Text[s-1]
+		previous = m.Text[s-1]
 	}
 	if s < len(m.Text) {
 		current = m.Text[s]
 	}
-	if m.inSet(before, p, end-1) || !m.inSet(current, p, end-1) {
+	if m.inSet(previous, p, end-1) || !m.inSet(current, p, end-1) {
 		return -1
 	}
 	return end
@@ -234,7 +234,7 @@ func (m *Matcher) matchFrontier(s, p int) int {
 func (m *Matcher) matchLongest(s, p, end int) int {
 	n := 0
 	for m.matchSingle(s+n, p, end) {
-		m.meter.Work(1)
+		m.meter.ChargeWork(1)
 		n++
 	}
 	for ; n >= 0; n-- {
@@ -282,7 +282,7 @@ func (m *Matcher) classEnd(p int) int {
 			}
 			p++
 		}
-		m.meter.Work(p - begin)
+		m.meter.ChargeWork(p - begin)
 		return p + 1
 	}
 	return p
@@ -307,7 +307,7 @@ func (m *Matcher) matchSingle(s, p, end int) bool {
 
 // inSet reports whether c is in the set from the [ at p to the ] at end.
 func (m *Matcher) inSet(c byte, p, end int) bool {
-	m.meter.Work(end - p)
+	m.meter.ChargeWork(end - p)
 	in := true
 	if m.pattern[p+1] == '^' {
 		in = false
@@ -370,7 +370,7 @@ func (m *Matcher) Capture(n, from, to int) any {
 		if n > 0 {
 			m.failer.Fail("invalid capture index")
 		}
-		return m.meter.Text(m.Text[from:to])
+		return m.meter.ChargeText(m.Text[from:to])
 	}
 	switch c := m.spans[n]; c.length {
 	case openSpan:
@@ -378,7 +378,7 @@ func (m *Matcher) Capture(n, from, to int) any {
 	case positionSpan:
 		return float64(c.start + 1)
 	default:
-		return m.meter.Text(m.Text[c.start : c.start+c.length])
+		return m.meter.ChargeText(m.Text[c.start : c.start+c.length])
 	}
 	return nil
 }

@@ -26,7 +26,7 @@ type format struct {
 
 // formatOf returns the format in the first argument. A zero byte ends it.
 func formatOf(c *lua.Call) format {
-	text := clib.UpToZero(c.WantString(1))
+	text := clib.CutAtZero(c.WantString(1))
 	c.State().Work(len(text) * formatWork)
 	return format{call: c, text: text, alignment: 1}
 }
@@ -109,6 +109,6 @@ func (f *format) applyControl(letter byte) {
 			f.call.Fail("alignment %d is not a power of 2", f.alignment)
 		}
 	default:
-		f.call.BadArg(1, "invalid format option '"+string([]byte{letter})+"'")
+		f.call.RaiseBadArg(1, "invalid format option '"+string([]byte{letter})+"'")
 	}
 }

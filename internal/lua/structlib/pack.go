@@ -65,7 +65,7 @@ func (p *packer) nextNumber() float64 {
 // requireArg raises Redis' error if no argument is left.
 func (p *packer) requireArg(kind string) {
 	if p.nextArg > p.call.NArgs() {
-		p.call.BadArg(p.nextArg, kind+" expected, got nil")
+		p.call.RaiseBadArg(p.nextArg, kind+" expected, got nil")
 	}
 }
 
@@ -75,7 +75,7 @@ func (p *packer) appendText(size int) {
 	text := p.call.WantString(p.nextArg)
 	p.nextArg++
 	if len(text) < size {
-		p.call.BadArg(p.nextArg, "string too short") // names the next argument, as in Redis
+		p.call.RaiseBadArg(p.nextArg, "string too short") // names the next argument, as in Redis
 	}
 	if size > 0 {
 		text = text[:size]
@@ -120,9 +120,9 @@ func size(c *lua.Call) []lua.Value {
 		offset += uint64(f.padding(o, offset))
 		switch {
 		case o.letter == 's':
-			c.BadArg(1, "option 's' has no fixed size")
+			c.RaiseBadArg(1, "option 's' has no fixed size")
 		case o.letter == 'c' && o.size == 0:
-			c.BadArg(1, "option 'c0' has no fixed size")
+			c.RaiseBadArg(1, "option 'c0' has no fixed size")
 		case !clib.IsAlnum(o.letter): // ignores unknown letters, as Redis does
 			f.applyControl(o.letter)
 		}

@@ -24,7 +24,7 @@ type unpacker struct {
 func unpack(c *lua.Call) []lua.Value {
 	u := unpacker{format: formatOf(c), data: c.WantString(2), offset: uint64(c.OptInt(3, 1))}
 	if u.offset == 0 {
-		c.BadArg(3, "offset must be 1 or greater")
+		c.RaiseBadArg(3, "offset must be 1 or greater")
 	}
 	u.offset--
 	for {
@@ -44,7 +44,7 @@ func unpack(c *lua.Call) []lua.Value {
 // checkLength raises an error if fewer than size bytes are left.
 func (u *unpacker) checkLength(size uint64) {
 	if total := uint64(len(u.data)); size > total || u.offset > total-size {
-		u.call.BadArg(2, "data string too short")
+		u.call.RaiseBadArg(2, "data string too short")
 	}
 }
 

@@ -34,11 +34,11 @@ const TokenSize = 192
 // eof is the character after the source. A zero byte does not end the source.
 const eof = -1
 
-func (l *lexer) peek(ahead int) int {
-	if !l.available(l.pos + ahead) {
+func (l *lexer) peek(offset int) int {
+	if !l.available(l.pos + offset) {
 		return eof
 	}
-	return int(l.source[l.pos+ahead])
+	return int(l.source[l.pos+offset])
 }
 
 // available reports whether the source has a character at an index. If needed, it calls nextPiece,
@@ -89,7 +89,7 @@ func (l *lexer) scan() token {
 // tokenAt reads the token that begins with c at the current index. It charges for the memory of the
 // token in the tree and in the code.
 func (l *lexer) tokenAt(c byte) token {
-	l.meter.Work(l.pos - l.tokenStart) // the bytes since the beginning of the last token
+	l.meter.ChargeWork(l.pos - l.tokenStart) // the bytes since the beginning of the last token
 	l.tokenStart = l.pos
 	l.tokenCount++
 	l.meter.Charge(TokenSize)
@@ -118,7 +118,7 @@ func (l *lexer) skipComment() {
 func (l *lexer) readToken(c byte) token {
 	switch {
 	case c == '"' || c == '\'':
-		return token{kind: tkString, text: l.quoted(c)}
+		return token{kind: tkString, text: l.quotedText(c)}
 	case c == '[':
 		if level, ok := l.longBracket(); ok {
 			return token{kind: tkString, text: l.longText(level, "unfinished long string")}
@@ -197,7 +197,7 @@ func (l *lexer) number() token {
 	text := l.source[start:l.pos]
 	n, ok := clib.ParseNumber(text)
 	if !ok {
-		l.fail("malformed number", clib.UpToZero(text))
+		l.fail("malformed number", clib.CutAtZero(text))
 	}
 	return token{kind: tkNumber, text: text, number: n}
 }
@@ -236,7 +236,7 @@ func (l *lexer) longText(level int, problem string) string {
 	}
 }
 
-func (l *lexer) quoted(quote byte) string {
+func (l *lexer) quotedText(quote byte) string {
 	var text strings.Builder
 	text.WriteByte(quote) // error messages show the quote
 	l.pos++
@@ -245,7 +245,7 @@ func (l *lexer) quoted(quote byte) string {
 		case c == eof:
 			l.fail("unfinished string", "<eof>")
 		case isNewline(c):
-			l.fail("unfinished string", clib.UpToZero(text.String()))
+			l.fail("unfinished string", clib.CutAtZero(text.String()))
 		case c == int(quote):
 			l.pos++
 			return text.String()[1:]
@@ -274,7 +274,7 @@ func (l *lexer) escape(text *strings.Builder) {
 			l.pos++
 		}
 		if code > 255 {
-			l.fail("escape sequence too large", clib.UpToZero(text.String()))
+			l.fail("escape sequence too large", clib.CutAtZero(text.String()))
 		}
 		text.WriteByte(byte(code))
 	default:

@@ -75,12 +75,12 @@ func (p *parser) failAtToken(text string) { p.fail(text, p.tokenText()) }
 func (p *parser) tokenText() string {
 	switch p.token.kind {
 	case tkName, tkNumber:
-		return clib.UpToZero(p.token.text)
+		return clib.CutAtZero(p.token.text)
 	case tkString:
 		if quote := p.source[p.tokenStart : p.tokenStart+1]; quote != "[" {
-			return clib.UpToZero(quote + p.token.text + quote)
+			return clib.CutAtZero(quote + p.token.text + quote)
 		}
-		return clib.UpToZero(p.source[p.tokenStart:p.pos])
+		return clib.CutAtZero(p.source[p.tokenStart:p.pos])
 	case 0:
 		return "" // for C Lua, the zero byte is no token
 	}

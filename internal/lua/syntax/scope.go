@@ -8,11 +8,11 @@ import (
 // scope represents the function that the parser reads, with its visible local variables.
 type scope struct {
 	*Function
-	outer    *scope
-	visible  []*Local
-	nextSlot int // the first free slot
-	loops    int // the number of loops around the current token, within the function
-	usesDots bool
+	outerScope    *scope
+	visibleLocals []*Local
+	nextSlot      int // the first free slot
+	loops         int // the number of loops around the current token, within the function
+	usesDots      bool
 }
 
 // The limits of C Lua, and maxChain.
@@ -24,7 +24,7 @@ const (
 )
 
 func (p *parser) openFunction(line int) *scope {
-	s := &scope{Function: &Function{line: line, Source: p.name}, outer: p.scope}
+	s := &scope{Function: &Function{line: line, Source: p.name}, outerScope: p.scope}
 	p.scope = s
 	return s
 }
@@ -34,7 +34,7 @@ func (p *parser) closeFunction() *Function {
 	if p.scope.usesDots {
 		f.ArgTable = nil
 	}
-	p.scope = p.scope.outer
+	p.scope = p.scope.outerScope
 	return f
 }
 
@@ -43,15 +43,15 @@ func (p *parser) checkLimit(n, maximum int, items string) {
 	if n <= maximum {
 		return
 	}
-	if p.scope.outer == nil {
+	if p.scope.outerScope == nil {
 		p.fail(fmt.Sprintf("main function has more than %d %s", maximum, items), "")
 	}
 	p.fail(fmt.Sprintf("function at line %d has more than %d %s", p.scope.line, maximum, items), "")
 }
 
 // newLocal returns a variable, which is invisible until declare.
-func (p *parser) newLocal(name string, pending int) *Local {
-	p.checkLimit(len(p.scope.visible)+pending+1, maxLocals, "local variables")
+func (p *parser) newLocal(name string, pendingCount int) *Local {
+	p.checkLimit(len(p.scope.visibleLocals)+pendingCount+1, maxLocals, "local variables")
 	return &Local{Name: name}
 }
 
@@ -59,7 +59,7 @@ func (p *parser) newLocal(name string, pending int) *Local {
 func (s *scope) declare(locals ...*Local) {
 	for _, l := range locals {
 		l.Slot = s.reserve(1)
-		s.visible = append(s.visible, l)
+		s.visibleLocals = append(s.visibleLocals, l)
 	}
 }
 
@@ -74,9 +74,9 @@ func (s *scope) reserve(n int) (slot int) {
 // block parses a block. The variables of the block are not visible after it.
 func (p *parser) block(parse func()) {
 	s := p.scope
-	visible, nextSlot := len(s.visible), s.nextSlot
+	visible, nextSlot := len(s.visibleLocals), s.nextSlot
 	parse()
-	s.visible, s.nextSlot = s.visible[:visible], nextSlot
+	s.visibleLocals, s.nextSlot = s.visibleLocals[:visible], nextSlot
 }
 
 // variable returns the variable to which a name refers at the current token.
@@ -91,10 +91,10 @@ func (p *parser) variable(name string, line int) Expression {
 }
 
 func (p *parser) lookup(s *scope, name string) *Local {
-	p.meter.Work(len(s.visible))
-	for i := len(s.visible) - 1; i >= 0; i-- {
-		if s.visible[i].Name == name {
-			return s.visible[i]
+	p.meter.ChargeWork(len(s.visibleLocals))
+	for i := len(s.visibleLocals) - 1; i >= 0; i-- {
+		if s.visibleLocals[i].Name == name {
+			return s.visibleLocals[i]
 		}
 	}
 	return nil
@@ -102,14 +102,14 @@ func (p *parser) lookup(s *scope, name string) *Local {
 
 // capture returns the index, among the captures of s, of an outer function's variable, or -1.
 func (p *parser) capture(s *scope, name string) int {
-	if s.outer == nil {
+	if s.outerScope == nil {
 		return -1
 	}
 	c := Capture{}
-	if l := p.lookup(s.outer, name); l != nil {
+	if l := p.lookup(s.outerScope, name); l != nil {
 		l.Captured = true
 		c.FromLocal, c.Index = true, l.Slot
-	} else if c.Index = p.capture(s.outer, name); c.Index < 0 {
+	} else if c.Index = p.capture(s.outerScope, name); c.Index < 0 {
 		return -1
 	}
 	if i := slices.Index(s.Captures, c); i >= 0 {

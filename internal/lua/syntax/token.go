@@ -100,12 +100,12 @@ func recoverError(err *error) {
 	}
 }
 
-// fail ends the compilation with an error. If near is not empty, the message says that the error is
-// near this text.
-func (l *lexer) fail(text, near string) {
+// fail ends the compilation with an error. If context is not empty, the message says that the error
+// is near this text.
+func (l *lexer) fail(text, context string) {
 	text = fmt.Sprintf("%s:%d: %s", ChunkName(l.name), l.line, text)
-	if near != "" {
-		text += " near '" + near + "'"
+	if context != "" {
+		text += " near '" + context + "'"
 	}
 	panic(&CompileError{Text: text})
 }

@@ -11,14 +11,14 @@ import (
 )
 
 const (
-	circuitBuffer = 32 << 10 // bytes buffered per direction
-	dialTimeout   = 5 * time.Second
+	linkConnBuffer = 32 << 10 // bytes buffered per direction
+	dialTimeout    = 5 * time.Second
 )
 
-// circuit forwards one connection of a Link between a client and the target.
-type circuit struct {
+// linkConn forwards one connection of a Link between a client and the target.
+type linkConn struct {
 	client *net.TCPConn
-	gate   *gate
+	gate   *blocker
 	delay  *atomic.Int64 // of the target's replies, in nanoseconds
 	done   chan struct{} // closed by reset
 
@@ -27,15 +27,15 @@ type circuit struct {
 	isReset bool         // reset was called
 }
 
-func newCircuit(client *net.TCPConn, g *gate, delay *atomic.Int64) *circuit {
-	return &circuit{client: client, gate: g, delay: delay, done: make(chan struct{})}
+func newLinkConn(client *net.TCPConn, g *blocker, delay *atomic.Int64) *linkConn {
+	return &linkConn{client: client, gate: g, delay: delay, done: make(chan struct{})}
 }
 
 // run dials the target and copies in both directions until both have ended. If run cannot dial the
 // target, it resets the client.
-func (c *circuit) run(target string) {
+func (c *linkConn) run(target string) {
 	defer c.reset() // does nothing to sides that are closed already
-	if !c.gate.wait(c.done) {
+	if !c.gate.waitUnblocked(c.done) {
 		return
 	}
 	conn, err := net.DialTimeout("tcp", target, dialTimeout)
@@ -49,7 +49,7 @@ func (c *circuit) run(target string) {
 }
 
 // attach adds the target's side. It returns false if the circuit was reset meanwhile.
-func (c *circuit) attach(server *net.TCPConn) bool {
+func (c *linkConn) attach(server *net.TCPConn) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.isReset {
@@ -62,8 +62,8 @@ func (c *circuit) attach(server *net.TCPConn) bool {
 
 // copy copies bytes in one direction, then the end of the stream. An abnormal end resets both
 // sides, as a router's RST would.
-func (c *circuit) copy(to, from *net.TCPConn) {
-	buffer := make([]byte, circuitBuffer)
+func (c *linkConn) copy(to, from *net.TCPConn) {
+	buffer := make([]byte, linkConnBuffer)
 	for {
 		n, err := from.Read(buffer)
 		if from == c.server {
@@ -80,7 +80,7 @@ func (c *circuit) copy(to, from *net.TCPConn) {
 }
 
 // waitDelay waits for the link's delay of replies.
-func (c *circuit) waitDelay() {
+func (c *linkConn) waitDelay() {
 	delay := time.Duration(c.delay.Load())
 	if delay == 0 {
 		return
@@ -95,13 +95,13 @@ func (c *circuit) waitDelay() {
 
 // write passes all of data through the gate. It returns false if the circuit was reset. A cut
 // interrupts a running write; the rest of the data waits for the gate.
-func (c *circuit) write(to *net.TCPConn, data []byte) bool {
+func (c *linkConn) write(to *net.TCPConn, data []byte) bool {
 	for len(data) > 0 {
-		if !c.gate.enter(c.done) {
+		if !c.gate.beginWrite(c.done) {
 			return false
 		}
 		n, err := to.Write(data)
-		c.gate.leave()
+		c.gate.endWrite()
 		data = data[n:]
 		if err != nil && !errors.Is(err, os.ErrDeadlineExceeded) {
 			c.reset()
@@ -112,11 +112,11 @@ func (c *circuit) write(to *net.TCPConn, data []byte) bool {
 }
 
 // end passes the end of a stream through the gate.
-func (c *circuit) end(to *net.TCPConn, cause error) {
-	if !c.gate.enter(c.done) {
+func (c *linkConn) end(to *net.TCPConn, cause error) {
+	if !c.gate.beginWrite(c.done) {
 		return
 	}
-	defer c.gate.leave()
+	defer c.gate.endWrite()
 	if errors.Is(cause, io.EOF) {
 		_ = to.CloseWrite()
 		return
@@ -125,14 +125,14 @@ func (c *circuit) end(to *net.TCPConn, cause error) {
 }
 
 // interrupt ends running writes and prevents new ones until resume.
-func (c *circuit) interrupt() { c.setWriteDeadline(time.Unix(1, 0)) }
+func (c *linkConn) interrupt() { c.setWriteDeadline(time.Unix(1, 0)) }
 
 // resume undoes interrupt.
-func (c *circuit) resume() { c.setWriteDeadline(time.Time{}) }
+func (c *linkConn) resume() { c.setWriteDeadline(time.Time{}) }
 
 // setWriteDeadline sets the deadline of both sides. It ignores errors, which only closed
 // connections have.
-func (c *circuit) setWriteDeadline(at time.Time) {
+func (c *linkConn) setWriteDeadline(at time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	_ = c.client.SetWriteDeadline(at)
@@ -142,7 +142,7 @@ func (c *circuit) setWriteDeadline(at time.Time) {
 }
 
 // reset closes both sides with RST if they are still open, and ends run.
-func (c *circuit) reset() {
+func (c *linkConn) reset() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.isReset {

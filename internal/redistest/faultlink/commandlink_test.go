@@ -162,8 +162,8 @@ func TestDelayCommands(t *testing.T) {
 	}
 }
 
-func TestAfterAndFirst(t *testing.T) {
-	after, first := After(2, Containing("k")), First(2, Containing("k"))
+func TestSkipFirstAndOnlyFirst(t *testing.T) {
+	after, first := SkipFirst(2, Containing("k")), OnlyFirst(2, Containing("k"))
 	for i, command := range []string{"k", "x", "k", "k", "x", "k"} {
 		if got, want := after([]byte(command)), command == "k" && i > 2; got != want {
 			t.Errorf("After(2), command %d %s: %v", i, command, got)

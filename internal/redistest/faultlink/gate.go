@@ -4,27 +4,27 @@ import (
 	"sync"
 )
 
-// gate allows writes while it is open. After shut has returned, no write is running, and no write
-// begins until open.
-type gate struct {
-	writers sync.RWMutex // held for reading during a write
+// blocker allows writes while it is open. After shut has returned, no write is running, and no
+// write begins until open.
+type blocker struct {
+	writeMutex sync.RWMutex // held for reading during a write
 
-	mu         sync.Mutex
-	isOpen     bool
-	openSignal chan struct{} // closed while the gate is open
+	mu            sync.Mutex
+	allowsWrites  bool
+	unblockSignal chan struct{} // closed while the gate is open
 }
 
-// newGate returns an open gate.
-func newGate() *gate {
-	g := &gate{isOpen: true, openSignal: make(chan struct{})}
-	close(g.openSignal)
+// newWriteBlocker returns an open gate.
+func newWriteBlocker() *blocker {
+	g := &blocker{allowsWrites: true, unblockSignal: make(chan struct{})}
+	close(g.unblockSignal)
 	return g
 }
 
-// wait waits until the gate is open. It returns false if done is closed.
-func (g *gate) wait(done <-chan struct{}) bool {
+// waitUnblocked waits until the gate is open. It returns false if done is closed.
+func (g *blocker) waitUnblocked(done <-chan struct{}) bool {
 	g.mu.Lock()
-	openSignal := g.openSignal
+	openSignal := g.unblockSignal
 	g.mu.Unlock()
 	select {
 	case <-done:
@@ -34,47 +34,47 @@ func (g *gate) wait(done <-chan struct{}) bool {
 	}
 }
 
-// enter waits until the gate is open. From then on, shut does not return before leave. enter
+// beginWrite waits until the gate is open. From then on, shut does not return before leave. enter
 // returns false if done is closed.
-func (g *gate) enter(done <-chan struct{}) bool {
-	for g.wait(done) {
-		g.writers.RLock()
-		if g.isPassable() {
+func (g *blocker) beginWrite(done <-chan struct{}) bool {
+	for g.waitUnblocked(done) {
+		g.writeMutex.RLock()
+		if g.isUnblocked() {
 			return true
 		}
-		g.writers.RUnlock()
+		g.writeMutex.RUnlock()
 	}
 	return false
 }
 
-// leave undoes enter.
-func (g *gate) leave() { g.writers.RUnlock() }
+// endWrite undoes enter.
+func (g *blocker) endWrite() { g.writeMutex.RUnlock() }
 
-// shut closes the gate and returns when all writers have left. interrupt must end running writes.
-func (g *gate) shut(interrupt func()) {
+// block closes the gate and returns when all writers have left. interrupt must end running writes.
+func (g *blocker) block(interrupt func()) {
 	g.mu.Lock()
-	if g.isOpen {
-		g.isOpen = false
-		g.openSignal = make(chan struct{})
+	if g.allowsWrites {
+		g.allowsWrites = false
+		g.unblockSignal = make(chan struct{})
 	}
 	g.mu.Unlock()
 	interrupt()
-	g.writers.Lock()
-	defer g.writers.Unlock() // no writer is between enter and leave now
+	g.writeMutex.Lock()
+	defer g.writeMutex.Unlock() // no writer is between enter and leave now
 }
 
-// open allows writes again.
-func (g *gate) open() {
+// unblock allows writes again.
+func (g *blocker) unblock() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if !g.isOpen {
-		g.isOpen = true
-		close(g.openSignal)
+	if !g.allowsWrites {
+		g.allowsWrites = true
+		close(g.unblockSignal)
 	}
 }
 
-func (g *gate) isPassable() bool {
+func (g *blocker) isUnblocked() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return g.isOpen
+	return g.allowsWrites
 }

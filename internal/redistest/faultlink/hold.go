@@ -23,8 +23,8 @@ func Containing(name string) Match {
 	return func(command []byte) bool { return bytes.Contains(command, []byte(name)) }
 }
 
-// After returns a Match for all commands that match selects, except the first n of them.
-func After(n int, match Match) Match {
+// SkipFirst returns a Match for all commands that match selects, except the first n of them.
+func SkipFirst(n int, match Match) Match {
 	return func(command []byte) bool {
 		if !match(command) {
 			return false
@@ -34,8 +34,8 @@ func After(n int, match Match) Match {
 	}
 }
 
-// First returns a Match for the first n commands that match selects.
-func First(n int, match Match) Match {
+// OnlyFirst returns a Match for the first n commands that match selects.
+func OnlyFirst(n int, match Match) Match {
 	return func(command []byte) bool {
 		if n == 0 || !match(command) {
 			return false

@@ -18,17 +18,17 @@ var errLinkClosed = errors.New("link is closed")
 // usable; see New. Methods may be called concurrently.
 type Link struct {
 	addr  string
-	gate  *gate
+	gate  *blocker
 	delay atomic.Int64  // of replies, in nanoseconds
 	done  chan struct{} // closed by Close
 	tasks sync.WaitGroup
 
-	mu       sync.Mutex
-	target   string       // of new connections
-	accepted int          // number of connections so far
-	listener net.Listener // nil while the link refuses connections
-	circuits map[*circuit]struct{}
-	closed   bool
+	mu            sync.Mutex
+	target        string       // of new connections
+	acceptedCount int          // number of connections so far
+	listener      net.Listener // nil while the link refuses connections
+	conns         map[*linkConn]struct{}
+	closed        bool
 }
 
 // New listens on a free port of 127.0.0.1 and forwards to target (host:port), which need not be
@@ -52,11 +52,11 @@ func NewAt(addr, target string) (*Link, error) {
 
 func serveLink(listener net.Listener, target string) *Link {
 	l := &Link{
-		target:   target,
-		addr:     listener.Addr().String(),
-		gate:     newGate(),
-		done:     make(chan struct{}),
-		circuits: map[*circuit]struct{}{},
+		target: target,
+		addr:   listener.Addr().String(),
+		gate:   newWriteBlocker(),
+		done:   make(chan struct{}),
+		conns:  map[*linkConn]struct{}{},
 	}
 	l.serve(listener)
 	return l
@@ -74,8 +74,8 @@ func (l *Link) Cut() error {
 	if err := l.listen(); err != nil {
 		return err
 	}
-	l.gate.shut(func() {
-		for c := range l.circuits {
+	l.gate.block(func() {
+		for c := range l.conns {
 			c.interrupt()
 		}
 	})
@@ -90,10 +90,10 @@ func (l *Link) Heal() error {
 	if err := l.listen(); err != nil {
 		return err
 	}
-	for c := range l.circuits {
+	for c := range l.conns {
 		c.resume()
 	}
-	l.gate.open()
+	l.gate.unblock()
 	return nil
 }
 
@@ -106,7 +106,7 @@ func (l *Link) Refuse() error {
 	}
 	err := l.stopListening()
 	l.resetAll()
-	l.gate.open()
+	l.gate.unblock()
 	return err
 }
 
@@ -162,7 +162,7 @@ func (l *Link) stopListening() error {
 
 // resetAll resets every connection. The caller holds mu.
 func (l *Link) resetAll() {
-	for c := range l.circuits {
+	for c := range l.conns {
 		c.reset()
 	}
 }
@@ -176,17 +176,17 @@ func (l *Link) serve(listener net.Listener) {
 // accept accepts connections while the gate is open. While the gate is shut, new connections stay
 // in the kernel's queue, which is limited.
 func (l *Link) accept(listener net.Listener) {
-	for l.gate.wait(l.done) {
+	for l.gate.waitUnblocked(l.done) {
 		conn, err := listener.Accept()
 		if err != nil {
 			return
 		}
-		l.tasks.Go(func() { l.forward(newCircuit(conn.(*net.TCPConn), l.gate, &l.delay)) })
+		l.tasks.Go(func() { l.forward(newLinkConn(conn.(*net.TCPConn), l.gate, &l.delay)) })
 	}
 }
 
 // forward runs one connection to its end.
-func (l *Link) forward(c *circuit) {
+func (l *Link) forward(c *linkConn) {
 	target, ok := l.add(c)
 	if !ok {
 		c.reset()
@@ -198,19 +198,19 @@ func (l *Link) forward(c *circuit) {
 
 // add adds a connection and returns its target. It returns false if the link refuses connections or
 // is closed.
-func (l *Link) add(c *circuit) (target string, ok bool) {
+func (l *Link) add(c *linkConn) (target string, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.listener == nil { // refused or closed after the accept
 		return "", false
 	}
-	l.circuits[c] = struct{}{}
-	l.accepted++
+	l.conns[c] = struct{}{}
+	l.acceptedCount++
 	return l.target, true
 }
 
-func (l *Link) remove(c *circuit) {
+func (l *Link) remove(c *linkConn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	delete(l.circuits, c)
+	delete(l.conns, c)
 }

@@ -70,7 +70,7 @@ func TestLinkForwardsBothWaysToTheEnd(t *testing.T) {
 	}
 }
 
-func TestLinkCutIsABlackHoleAndHealDelivers(t *testing.T) {
+func TestLinkCutAndHeal(t *testing.T) {
 	link := newLink(t)
 	old := dial(t, link.Addr())
 	wantEcho(t, old, "before")

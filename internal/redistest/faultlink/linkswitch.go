@@ -15,9 +15,9 @@ func (l *Link) Retarget(target string) {
 // Delay delays all replies of the target, as a long network path does.
 func (l *Link) Delay(delay time.Duration) { l.delay.Store(int64(delay)) }
 
-// Accepted returns the number of connections that the link has accepted so far.
-func (l *Link) Accepted() int {
+// AcceptedCount returns the number of connections that the link has accepted so far.
+func (l *Link) AcceptedCount() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.accepted
+	return l.acceptedCount
 }

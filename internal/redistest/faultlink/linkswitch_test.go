@@ -22,7 +22,7 @@ func TestRetarget(t *testing.T) {
 	link.Retarget(after.Addr())
 	want(t, dial(t, link.Addr()), "after", "GET", "name")
 	want(t, old, "before", "GET", "name")
-	if n := link.Accepted(); n != 2 {
+	if n := link.AcceptedCount(); n != 2 {
 		t.Errorf("%d connections; want 2", n)
 	}
 }

@@ -129,9 +129,9 @@ func ParseMarker(text string) (m Marker, ok bool) {
 	return m, true
 }
 
-// InDatabase returns a marker, or a nonce, as it is stored in a database. The result differs for
-// each database, so that proxies notice when databases are swapped.
-func InDatabase(text string, db int) string { return text + "@" + strconv.Itoa(db) }
+// AppendDatabase returns a marker, or a nonce, as it is stored in a database. The result differs
+// for each database, so that proxies notice when databases are swapped.
+func AppendDatabase(text string, db int) string { return text + "@" + strconv.Itoa(db) }
 
 // Record puts a master into quarantine, and replaces the marker. Only the first proxy that sees the
 // need writes it, so that all proxies agree on it.
@@ -139,13 +139,13 @@ type Record struct {
 	// RunID is the server's run_id; "-" if the server does not report it.
 	RunID string
 	Nonce string
-	// Since is the time at which the record was written, in milliseconds since 1970 by the master's
-	// clock.
-	Since int64
+	// WrittenAt is the time at which the record was written, in milliseconds since 1970 by the
+	// master's clock.
+	WrittenAt int64
 	// Claim is the nonce of the marker whose data the master claims to have kept over a restart;
-	// "-" if it makes no claim. ClaimOf is the address in that marker.
-	Claim, ClaimOf string
-	Reason         string // a guard.Reason
+	// "-" if it makes no claim. ClaimAddress is the address in that marker.
+	Claim, ClaimAddress string
+	Reason              string // a guard.Reason
 	// Bound is the longest TTL of the locks that the master may have lost, according to a proxy or
 	// an operator. It is "-" in the text if Bounded is false, because no proxy knew it.
 	Bound   time.Duration
@@ -164,9 +164,9 @@ func (r Record) String() string {
 	if r.Bounded {
 		bound = FormatMillis(r.Bound)
 	}
-	text := fmt.Sprintf("%s %s %d %s %s %s", r.RunID, r.Nonce, r.Since, r.Claim, r.Reason, bound)
-	if r.ClaimOf != "" {
-		text += " " + r.ClaimOf
+	text := fmt.Sprintf("%s %s %d %s %s %s", r.RunID, r.Nonce, r.WrittenAt, r.Claim, r.Reason, bound)
+	if r.ClaimAddress != "" {
+		text += " " + r.ClaimAddress
 	}
 	return text
 }
@@ -178,9 +178,9 @@ func ParseRecord(text string) (r Record, ok bool) {
 		return Record{}, false
 	}
 	since, err := strconv.ParseInt(parts[2], 10, 64)
-	r = Record{RunID: parts[0], Nonce: parts[1], Since: since, Claim: parts[3], Reason: parts[4]}
+	r = Record{RunID: parts[0], Nonce: parts[1], WrittenAt: since, Claim: parts[3], Reason: parts[4]}
 	if len(parts) == 7 {
-		r.ClaimOf = parts[6]
+		r.ClaimAddress = parts[6]
 	}
 	if parts[5] != noBound {
 		r.Bound, r.Bounded = ParseMillis(parts[5]), true
@@ -213,7 +213,7 @@ func (r Record) IsFinal() bool { return r.Bounded && r.Reason == overrideReason 
 
 // WithoutClaim returns the record without its claim.
 func (r Record) WithoutClaim() Record {
-	r.Claim, r.ClaimOf = NoClaim, ""
+	r.Claim, r.ClaimAddress = NoClaim, ""
 	return r
 }
 

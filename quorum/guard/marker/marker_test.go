@@ -10,8 +10,8 @@ import (
 func FuzzMarker(f *testing.F) {
 	f.Add(Marker{RunID: "1", ReplID: "2", Nonce: "3", Durable: true, Evicted: 4, Proof: ProofLease,
 		Address: "/a b"}.String())
-	f.Add(Record{RunID: "1", Nonce: "2", Since: 3, Claim: NoClaim, Reason: "clock"}.String())
-	f.Add(Record{RunID: "1", Nonce: "2", Since: 3, Claim: "4", ClaimOf: "/a b", Reason: "restarted"}.String())
+	f.Add(Record{RunID: "1", Nonce: "2", WrittenAt: 3, Claim: NoClaim, Reason: "clock"}.String())
+	f.Add(Record{RunID: "1", Nonce: "2", WrittenAt: 3, Claim: "4", ClaimAddress: "/a b", Reason: "restarted"}.String())
 	f.Add("1 2 3 1 04 x")
 	f.Add(sealedMarker().String())
 	f.Fuzz(func(t *testing.T, text string) {
@@ -26,10 +26,10 @@ func FuzzMarker(f *testing.F) {
 
 // sealedMarker returns a marker with an era and a seal.
 func sealedMarker() Marker {
-	change := reconfig.Change{Before: 3, Names: []string{"a:1", "b:2"}}
+	change := reconfig.Change{PreviousMasterCount: 3, Names: []string{"a:1", "b:2"}}
 	return Marker{
 		RunID: "1", ReplID: "2", Nonce: "3", Durable: true, Evicted: 4, Proof: ProofJoined, Address: "/a b",
-		Era: change.After(reconfig.Era{}), Seal: reconfig.Seal{Ballot: "5", Change: change},
+		Era: change.NextEra(reconfig.Era{}), Seal: reconfig.Seal{Ballot: "5", Change: change},
 	}
 }
 

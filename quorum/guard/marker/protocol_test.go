@@ -16,7 +16,7 @@ func TestProtocols(t *testing.T) {
 	}{
 		{"", "", 1},
 		{"1 2 ABC 0 4 lease a:1@0", "", 1},
-		{InDatabase(m.String(), 0), "", Protocol},
+		{AppendDatabase(m.String(), 0), "", Protocol},
 		{"", Record{RunID: "1", Nonce: nonce + ".7", Claim: NoClaim}.String(), Protocol},
 		{"1 2 ABC-12 something that is not known yet", "", 12},
 		{"", "1 ABC-3", 3},

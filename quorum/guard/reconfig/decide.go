@@ -9,39 +9,39 @@ import (
 
 // Choose returns the change that a ballot must propose after a majority promised it. That is the
 // change accepted in the highest earlier ballot, or the proposal if no change was accepted.
-func Choose(promised []Seal, proposal Change) Change {
-	var highest Seal
-	for _, s := range promised {
-		if !s.IsNone() && s.Ballot > highest.Ballot {
-			highest = s
+func Choose(promisedSeals []Seal, proposal Change) Change {
+	var highestSeal Seal
+	for _, s := range promisedSeals {
+		if !s.IsNone() && s.Ballot > highestSeal.Ballot {
+			highestSeal = s
 		}
 	}
-	if highest.IsNone() {
+	if highestSeal.IsNone() {
 		return proposal
 	}
-	return highest.Change
+	return highestSeal.Change
 }
 
 // CheckStep returns the reason why the masters cannot be changed in one step, or nil. One step may
 // add, remove or replace only one master. So late requests of a refused attempt, or of a released
 // lock, reach fewer masters than any majority of the new set has.
 func CheckStep(from, to []string) error {
-	var removed, added []string
+	var removedNames, addedNames []string
 	for _, name := range from {
 		if !slices.Contains(to, name) {
-			removed = append(removed, name)
+			removedNames = append(removedNames, name)
 		}
 	}
 	for _, name := range to {
 		if !slices.Contains(from, name) {
-			added = append(added, name)
+			addedNames = append(addedNames, name)
 		}
 	}
 	switch {
-	case len(removed) > 1 || len(added) > 1 || len(to) == 0:
+	case len(removedNames) > 1 || len(addedNames) > 1 || len(to) == 0:
 		return fmt.Errorf("only one master can be added, removed or replaced at a time: "+
-			"this change removes %s and adds %s", joinNames(removed), joinNames(added))
-	case len(removed) == len(from):
+			"this change removes %s and adds %s", joinNames(removedNames), joinNames(addedNames))
+	case len(removedNames) == len(from):
 		return errors.New("at least one of the masters must stay")
 	}
 	return nil

@@ -91,8 +91,8 @@ type Seal struct {
 
 // Change describes the transition to the next era.
 type Change struct {
-	// Before is the number of masters of the era that ends.
-	Before int
+	// PreviousMasterCount is the number of masters of the era that ends.
+	PreviousMasterCount int
 	// Names holds the names of the masters that follow.
 	Names []string
 	// Place is the new location of the locks. If it differs from the present one, the masters stay
@@ -103,8 +103,8 @@ type Change struct {
 // IsNone reports whether there is no change.
 func (c Change) IsNone() bool { return len(c.Names) == 0 }
 
-// After returns the era that follows e by the change.
-func (c Change) After(e Era) Era {
+// NextEra returns the era that follows e by the change.
+func (c Change) NextEra(e Era) Era {
 	return Era{Number: e.Number + 1, Masters: len(c.Names), Hash: Hash(c.Names), Place: c.Place}
 }
 
@@ -114,7 +114,7 @@ func (c Change) KeepsMasters(e Era) bool { return c.Place != e.Place || c.Place.
 
 // Equals reports whether both changes lead to the same masters and the same location.
 func (c Change) Equals(other Change) bool {
-	return c.Place == other.Place && c.Before == other.Before &&
+	return c.Place == other.Place && c.PreviousMasterCount == other.PreviousMasterCount &&
 		len(c.Names) == len(other.Names) && Hash(c.Names) == Hash(other.Names)
 }
 
@@ -132,7 +132,7 @@ func (s Seal) String() string {
 	if s.Place != location.Undecided {
 		names = append(names, url.QueryEscape(locationSuffix(s.Place)))
 	}
-	return fmt.Sprintf("%s;%d;%s", s.Ballot, s.Before, strings.Join(names, ","))
+	return fmt.Sprintf("%s;%d;%s", s.Ballot, s.PreviousMasterCount, strings.Join(names, ","))
 }
 
 // ParseSeal parses the result of Seal.String.
@@ -145,7 +145,7 @@ func ParseSeal(text string) (s Seal, ok bool) {
 		return Seal{}, false
 	}
 	s.Ballot = parts[0]
-	s.Before, _ = strconv.Atoi(parts[1])
+	s.PreviousMasterCount, _ = strconv.Atoi(parts[1])
 	for escaped := range strings.SplitSeq(parts[2], ",") {
 		name, err := url.QueryUnescape(escaped)
 		if err != nil {
@@ -157,5 +157,5 @@ func ParseSeal(text string) (s Seal, ok bool) {
 			s.Names = append(s.Names, name)
 		}
 	}
-	return s, s.Before > 0 && s.String() == text
+	return s, s.PreviousMasterCount > 0 && s.String() == text
 }

@@ -9,9 +9,9 @@ import (
 
 func TestErasAndSealsRoundTrip(t *testing.T) {
 	names := []string{"10.0.0.1:6379", "/run/a b,c;d.sock", "c%"}
-	change := Change{Before: 5, Names: names}
-	move := Change{Before: 5, Names: names, Place: location.ToUpstream}
-	for _, e := range []Era{{}, change.After(Era{}), change.After(Era{Number: 7}), move.After(Era{})} {
+	change := Change{PreviousMasterCount: 5, Names: names}
+	move := Change{PreviousMasterCount: 5, Names: names, Place: location.MovingToUpstream}
+	for _, e := range []Era{{}, change.NextEra(Era{}), change.NextEra(Era{Number: 7}), move.NextEra(Era{})} {
 		if got, ok := ParseEra(e.String()); !ok || got != e || strings.Contains(e.String(), " ") {
 			t.Errorf("%q is read as %v, %v", e, got, ok)
 		}
@@ -38,8 +38,8 @@ func TestErasAndSealsRoundTrip(t *testing.T) {
 	}
 }
 
-func TestEraIsIndependentOfNameOrder(t *testing.T) {
-	e := Change{Before: 3, Names: []string{"a", "b", "c"}}.After(Era{})
+func TestNameOrderInEra(t *testing.T) {
+	e := Change{PreviousMasterCount: 3, Names: []string{"a", "b", "c"}}.NextEra(Era{})
 	if !e.HasMasters([]string{"c", "a", "b"}) || e.HasMasters([]string{"a", "b", "d"}) || e.HasMasters([]string{"a", "b"}) {
 		t.Error("an era is taken for another")
 	}

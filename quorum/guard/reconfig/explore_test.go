@@ -19,8 +19,8 @@ const (
 
 // acceptor models a master. Its marker is unique.
 type acceptor struct {
-	promised, accepted, value, marker int
-	quarantined                       bool // the master lost its data, and is in quarantine
+	promisedBallot, acceptedBallot, value, marker int
+	quarantined                                   bool // the master lost its data, and is in quarantine
 }
 
 // proposer models a proxy with a ballot. Its next ballot is higher by two.
@@ -45,14 +45,14 @@ type world struct {
 	inFlightCount int
 	lastMarker    int
 	dataLost      bool
-	chosen        [2]int // 1 at the index value-1 if the value was decided
+	chosenValues  [2]int // 1 at the index value-1 if the value was decided
 }
 
 // omissions selects the mechanisms that an exploration omits.
 type omissions struct{ noTimeLimit, noMarkerCheck, noChoice, anySources, noPromiseCheck bool }
 
-// next visits all worlds that follow w.
-func (o omissions) next(w world, visit func(world)) {
+// visitNext visits all worlds that follow w.
+func (o omissions) visitNext(w world, visit func(world)) {
 	for p := range w.proposers {
 		o.propose(w, p, visit)
 	}
@@ -76,14 +76,14 @@ func (o omissions) propose(w world, p int, visit func(world)) {
 	}
 	if !pr.accepting {
 		for m, a := range w.masters {
-			if a.quarantined || pr.promised[m] || a.promised >= pr.ballot {
+			if a.quarantined || pr.promised[m] || a.promisedBallot >= pr.ballot {
 				continue
 			}
 			t := w
-			t.masters[m].promised = pr.ballot
+			t.masters[m].promisedBallot = pr.ballot
 			visit(t) // the reply is lost
 			t.proposers[p].promised[m], t.proposers[p].marker[m], t.proposers[p].seal[m] = true, a.marker,
-				a.accepted*10+a.value
+				a.acceptedBallot*10+a.value
 			visit(t)
 		}
 		if count >= majority && w.inFlightCount+count <= len(w.inFlight) {
@@ -103,11 +103,11 @@ func (o omissions) send(w world, p int) world {
 	for m := range w.masters {
 		if pr.promised[m] && pr.seal[m] > 0 {
 			seals = append(seals, Seal{Ballot: fmt.Sprint(pr.seal[m] / 10),
-				Change: Change{Before: 3, Names: []string{fmt.Sprint(pr.seal[m] % 10)}}})
+				Change: Change{PreviousMasterCount: 3, Names: []string{fmt.Sprint(pr.seal[m] % 10)}}})
 		}
 	}
 	if !o.noChoice {
-		change := Choose(seals, Change{Before: 3, Names: []string{fmt.Sprint(p + 1)}})
+		change := Choose(seals, Change{PreviousMasterCount: 3, Names: []string{fmt.Sprint(p + 1)}})
 		pr.value = int(change.Names[0][0] - '0')
 	}
 	pr.accepting = true
@@ -127,13 +127,13 @@ func (o omissions) deliver(w world, i int, visit func(world)) {
 	copy(w.inFlight[i:], w.inFlight[i+1:])
 	w.inFlight[len(w.inFlight)-1] = request{}
 	a := &w.masters[r.master]
-	valid := !a.quarantined && (o.noMarkerCheck || a.marker == r.marker) && (o.noPromiseCheck || a.promised == r.ballot)
+	valid := !a.quarantined && (o.noMarkerCheck || a.marker == r.marker) && (o.noPromiseCheck || a.promisedBallot == r.ballot)
 	if !valid {
 		visit(w)
 		return
 	}
 	w.lastMarker++
-	a.accepted, a.value, a.marker = r.ballot, r.value, w.lastMarker
+	a.acceptedBallot, a.value, a.marker = r.ballot, r.value, w.lastMarker
 	visit(w) // the reply is lost
 	pr := &w.proposers[r.proposer]
 	if pr.ballot != r.ballot || pr.expired && !o.noTimeLimit {
@@ -147,7 +147,7 @@ func (o omissions) deliver(w world, i int, visit func(world)) {
 		}
 	}
 	if count >= majority {
-		w.chosen[r.value-1] = 1
+		w.chosenValues[r.value-1] = 1
 	}
 	visit(w)
 }
@@ -164,7 +164,7 @@ func (o omissions) loseData(w world, m int, visit func(world)) {
 	case a.quarantined:
 		sources := 0
 		for i, other := range w.masters {
-			if i != m && (other.accepted == 0 || o.anySources) {
+			if i != m && (other.acceptedBallot == 0 || o.anySources) {
 				sources++
 			}
 		}
@@ -185,14 +185,14 @@ func (o omissions) loseData(w world, m int, visit func(world)) {
 func (w world) violation() string {
 	votes := 0
 	for _, a := range w.masters {
-		if !a.quarantined && a.accepted == 0 {
+		if !a.quarantined && a.acceptedBallot == 0 {
 			votes++
 		}
 	}
 	switch {
-	case w.chosen[0]+w.chosen[1] == 2:
+	case w.chosenValues[0]+w.chosenValues[1] == 2:
 		return "two are decided"
-	case w.chosen[0]+w.chosen[1] == 1 && votes >= majority:
+	case w.chosenValues[0]+w.chosenValues[1] == 1 && votes >= majority:
 		return "one is decided, and a majority votes as before"
 	}
 	return ""
@@ -204,7 +204,7 @@ func (o omissions) explore(limit int) (states int, violation string) {
 	for len(queue) > 0 && len(visited) < limit {
 		w := queue[0]
 		queue = queue[1:]
-		o.next(w, func(t world) {
+		o.visitNext(w, func(t world) {
 			if violation == "" {
 				violation = t.violation()
 			}
@@ -220,7 +220,7 @@ func (o omissions) explore(limit int) (states int, violation string) {
 	return len(visited), violation
 }
 
-func TestDecisionExplored(t *testing.T) {
+func TestExploreDecision(t *testing.T) {
 	limit := redistest.SampleCount(200_000)
 	if os.Getenv("REDLOCK_MODEL") != "" {
 		limit = 4_000_000
@@ -232,7 +232,7 @@ func TestDecisionExplored(t *testing.T) {
 	}
 }
 
-func TestEachMechanismOfTheDecisionIsNeeded(t *testing.T) {
+func TestOmittedDecisionMechanisms(t *testing.T) {
 	redistest.SkipShort(t)
 	// The marker check and the promise check are each sufficient, so the last entry omits both.
 	for name, o := range map[string]omissions{

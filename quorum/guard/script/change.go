@@ -51,8 +51,8 @@ end
   redis.call('set', record, text)
 end
 `
-	// timedLua allows a script that has read the time to write, as Redis before 5 requires.
-	timedLua = `if redis.replicate_commands then redis.replicate_commands() end
+	// timeReadLua allows a script that has read the time to write, as Redis before 5 requires.
+	timeReadLua = `if redis.replicate_commands then redis.replicate_commands() end
 `
 )
 
@@ -71,7 +71,7 @@ return 1`)
 	// its sequence of the nonce ARGV[6], with at least the number that follows its field in the
 	// arguments. "caughtup" requires each database to have the record. "lease" requires nothing.
 	// Admit returns -1 if the proof fails.
-	Admit = luascript.New(timedLua + guardLua + `
+	Admit = luascript.New(timeReadLua + guardLua + `
 local time = redis.call('time')
 if not stands(marker, ARGV[1]) or not stands(record, ARGV[2]) then return 0 end
 if ARGV[5] == 'fresh' then
@@ -185,7 +185,7 @@ return 1`)
 	// "put" writes the value in any case. "copy" also does, but keeps a longer remaining time if
 	// the key already has the value. "drop" removes the key if it has the value. "raise" writes the
 	// value, a number, if it is higher than the present value.
-	Fill = luascript.New(timedLua + guardLua + `
+	Fill = luascript.New(timeReadLua + guardLua + `
 if not stands(record, ARGV[1]) then return -1 end
 redis.call('select', ARGV[2])
 if not stands(record, ARGV[1]) then return -1 end

@@ -4,10 +4,10 @@ import "redlock-proxy/internal/luascript"
 
 // Scripts that change neither a marker nor a quarantine record.
 var (
-	// Names returns {cursor, key, …}: the names of about ARGV[3] keys of database ARGV[1], from
+	// ReadNames returns {cursor, key, …}: the names of about ARGV[3] keys of database ARGV[1], from
 	// cursor ARGV[2] on. It omits the proxies' own keys, except keys that begin with ARGV[4], if
 	// given.
-	Names = luascript.New(`redis.call('select', ARGV[1])
+	ReadNames = luascript.New(`redis.call('select', ARGV[1])
 local scan = redis.call('scan', ARGV[2], 'count', ARGV[3])
 local page, asked = {scan[1]}, ARGV[4]
 for _, key in ipairs(scan[2]) do
@@ -17,10 +17,10 @@ end
 redis.call('select', '0')
 return page`)
 
-	// Values returns {marker, number of the sequence field ARGV[2], seconds, microseconds, value,
-	// PTTL, …} for the keys ARGV[3], … of database ARGV[1]. The PTTL is -2 for a key that is
+	// ReadValues returns {marker, number of the sequence field ARGV[2], seconds, microseconds,
+	// value, PTTL, …} for the keys ARGV[3], … of database ARGV[1]. The PTTL is -2 for a key that is
 	// missing or not a string.
-	Values = luascript.New(`redis.call('select', ARGV[1])
+	ReadValues = luascript.New(`redis.call('select', ARGV[1])
 local now = redis.call('time')
 local reply = {redis.call('get', '` + MarkerKey + `') or '', redis.call('hget', '` +
 		SequenceKey + `', ARGV[2]) or '0', now[1], now[2]}
@@ -35,18 +35,18 @@ end
 redis.call('select', '0')
 return reply`)
 
-	// Databases returns {marker, longest TTL, database, …}.
-	Databases = luascript.New(guardLua + `local reply = {redis.call('get', marker) or '', redis.call('get', longest) or '0'}
+	// ReadDatabases returns {marker, longest TTL, database, …}.
+	ReadDatabases = luascript.New(guardLua + `local reply = {redis.call('get', marker) or '', redis.call('get', longest) or '0'}
 for _, db in ipairs(databases()) do reply[#reply + 1] = db end
 return reply`)
 
-	// RaiseLongest raises the record of the longest TTL to ARGV[1] ms.
-	RaiseLongest = luascript.New(guardLua + `
+	// RaiseLongestTTL raises the record of the longest TTL to ARGV[1] ms.
+	RaiseLongestTTL = luascript.New(guardLua + `
 if tonumber(redis.call('get', longest) or '0') < tonumber(ARGV[1]) then redis.call('set', longest, ARGV[1]) end
 return 1`)
 
-	// Sequences returns {field, number, …} for the sequences of the nonce ARGV[1].
-	Sequences = luascript.New(guardLua + `local all = {}
+	// ReadSequences returns {field, number, …} for the sequences of the nonce ARGV[1].
+	ReadSequences = luascript.New(guardLua + `local all = {}
 everywhere(function(db)
   local field = ARGV[1] .. '@' .. db
   all[#all + 1], all[#all + 2] = field, redis.call('hget', sequence, field) or '0'
@@ -63,8 +63,8 @@ return all`)
 end
 return 1`)
 
-	// PublishedSeqs returns the stored numbers of the sequence fields ARGV.
-	PublishedSeqs = luascript.New(`local all = {}
+	// ReadPublishedSeqs returns the stored numbers of the sequence fields ARGV.
+	ReadPublishedSeqs = luascript.New(`local all = {}
 for i, field in ipairs(ARGV) do all[i] = redis.call('get', '` + seqPrefix + `' .. field) or '0' end
 return all`)
 
@@ -88,7 +88,7 @@ return all`)
 	// than ARGV[3] ms. It returns {seconds, microseconds, id, entry, …} for all proxies. An entry
 	// begins with its time and the time of the proxy's first entry, both in ms of the master's
 	// clock.
-	Announce = luascript.New(timedLua + `local proxies = '` + ProxiesKey + `'
+	Announce = luascript.New(timeReadLua + `local proxies = '` + ProxiesKey + `'
 local time = redis.call('time')
 local now = string.format('%.0f', time[1] * 1000 + math.floor(time[2] / 1000))
 local had = redis.call('hget', proxies, ARGV[1])

@@ -21,7 +21,7 @@ var (
 	// unless it has promised the same or a higher ballot. It returns {1, number of the sequence
 	// ARGV[3], seconds, microseconds, canary}, {0, the ballot promised before}, or {-1} if the
 	// master has a different marker.
-	Promise = luascript.New(timedLua + guardLua + `
+	Promise = luascript.New(timeReadLua + guardLua + `
 if not stands(marker, ARGV[1]) then return {-1} end
 local era, promised = string.match(redis.call('get', promise) or '', '^(%S+) (%S+)$')
 if era == ARGV[4] and promised >= ARGV[2] then return {0, promised} end
@@ -34,7 +34,7 @@ return {1, n, now[1], now[2], redis.call('get', canary) or ''}`)
 	// is the ballot ARGV[2] of the era ARGV[4]. Then votes in running batches do not count any
 	// more. It returns 1 if done, 0 if the master has promised another ballot, -1 if the master has
 	// a different marker.
-	Seal = luascript.New(timedLua + guardLua + sameMarkersLua + `
+	Seal = luascript.New(timeReadLua + guardLua + sameMarkersLua + `
 if not whole(ARGV[1]) then return -1 end
 if redis.call('get', promise) ~= ARGV[4] .. ' ' .. ARGV[2] then return 0 end
 local time = redis.call('time')
@@ -48,7 +48,7 @@ return 1`)
 	// Rejoin replaces the marker ARGV[1] of a sealed master with ARGV[2], the marker of the next
 	// era with the same masters. It requires that the master was sealed at most ARGV[3] ms ago by
 	// its own clock; otherwise it returns -1.
-	Rejoin = luascript.New(timedLua + guardLua + sameMarkersLua + `
+	Rejoin = luascript.New(timeReadLua + guardLua + sameMarkersLua + `
 if not whole(ARGV[1]) then return 0 end
 local time = redis.call('time')
 local age = time[1] * 1000 + math.floor(time[2] / 1000) - tonumber(redis.call('hget', sequence, '` +
@@ -66,8 +66,8 @@ return 1`)
 redis.call('pexpire', '` + PauseReportsKey + `', ARGV[3])
 return 1`)
 
-	// PauseReports returns {id, report, …}.
-	PauseReports = luascript.New(`return redis.call('hgetall', '` + PauseReportsKey + `')`)
+	// ReadPauseReports returns {id, report, …}.
+	ReadPauseReports = luascript.New(`return redis.call('hgetall', '` + PauseReportsKey + `')`)
 
 	// GetMarker returns the value of the marker's key.
 	GetMarker = luascript.New(`return redis.call('get', '` + MarkerKey + `') or ''`)

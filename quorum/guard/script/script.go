@@ -6,7 +6,7 @@ import "redlock-proxy/internal/luascript"
 func All() []luascript.Script {
 	return []luascript.Script{
 		Quarantine, Admit, Enrol, UpdateMarker, DropClaim, UpdateRecord, WriteRules, ReplaceRules, ReserveCatchUp, OpenDatabase, Fill,
-		Names, Values, Databases, RaiseLongest, Sequences, PublishSeqs, PublishedSeqs, RenewCanaries, Announce,
-		Promise, Seal, AddRecord, Rejoin, StorePauseReport, PauseReports, GetMarker,
+		ReadNames, ReadValues, ReadDatabases, RaiseLongestTTL, ReadSequences, PublishSeqs, ReadPublishedSeqs, RenewCanaries, Announce,
+		Promise, Seal, AddRecord, Rejoin, StorePauseReport, ReadPauseReports, GetMarker,
 	}
 }

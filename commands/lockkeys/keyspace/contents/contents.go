@@ -52,11 +52,11 @@ func (t Text) Size() int {
 
 // Encoding implements Content: int, embstr or raw.
 func (t Text) Encoding() string {
-	const longestEmbedded = 44
+	const maxEmbeddedLen = 44
 	switch {
 	case isNumber(string(t)):
 		return "int"
-	case len(t) <= longestEmbedded:
+	case len(t) <= maxEmbeddedLen:
 		return "embstr"
 	default:
 		return "raw"
@@ -67,8 +67,8 @@ func (t Text) appendTo(b []byte) []byte { return append(b, t...) }
 
 // isNumber reports whether a text is an integer as Redis writes it.
 func isNumber(text string) bool {
-	const longest = len("-9223372036854775808")
-	if text == "" || len(text) > longest || text[0] != '-' && (text[0] < '0' || text[0] > '9') {
+	const maxNumberLen = len("-9223372036854775808")
+	if text == "" || len(text) > maxNumberLen || text[0] != '-' && (text[0] < '0' || text[0] > '9') {
 		return false
 	}
 	_, ok := syntax.Int(text)

@@ -26,7 +26,7 @@ func listOf(elems ...string) *List {
 	return l
 }
 
-func sortedOf(members ...Scored) *SortedSet {
+func sortedOf(members ...ScoredMember) *SortedSet {
 	z := NewSortedSet()
 	for _, m := range members {
 		z.Set(m.Member, m.Score)
@@ -59,8 +59,8 @@ func examples() []Content {
 		listOf("a"), listOf("", "", mark), listOf("b", "a", "b"), listOf(long, strings.Repeat("x", 20_000)),
 		hashOf("f", "v"), hashOf("b", "", "a", "1"), hashOf("a", "1", "b", ""), hashOf("", long),
 		NewSet("x"), NewSet("10", "9", "-1", "x", "007", "", "+1"), NewSet(long, long+"r"),
-		sortedOf(Scored{"a", 1}), sortedOf(Scored{"b", -1.5}, Scored{"a", 0}, Scored{"c", math.Inf(1)},
-			Scored{"", math.Inf(-1)}, Scored{"aa", 0}),
+		sortedOf(ScoredMember{"a", 1}), sortedOf(ScoredMember{"b", -1.5}, ScoredMember{"a", 0}, ScoredMember{"c", math.Inf(1)},
+			ScoredMember{"", math.Inf(-1)}, ScoredMember{"aa", 0}),
 	}
 }
 
@@ -91,7 +91,7 @@ func TestEncodedBytes(t *testing.T) {
 		"\x00redlock:l\x01b\x00":                             listOf("b", ""),
 		"\x00redlock:h\x02id\x011":                           hashOf("id", "1"),
 		"\x00redlock:s\x012\x0210":                           NewSet("10", "2"),
-		"\x00redlock:z\x3f\xf0\x00\x00\x00\x00\x00\x00\x01m": sortedOf(Scored{"m", 1}),
+		"\x00redlock:z\x3f\xf0\x00\x00\x00\x00\x00\x00\x01m": sortedOf(ScoredMember{"m", 1}),
 	} {
 		if got := Encode(c); got != want {
 			t.Errorf("%s: %q, want %q", format(c), got, want)
@@ -99,7 +99,7 @@ func TestEncodedBytes(t *testing.T) {
 	}
 }
 
-func TestEqualContentsEncodeEqually(t *testing.T) {
+func TestEncodingOfEqualContents(t *testing.T) {
 	a, b := NewSet("x", "1", "y"), NewSet("y", "x", "2", "1")
 	b.Delete("2")
 	wantEqual(t, a, b)
@@ -110,9 +110,9 @@ func TestEqualContentsEncodeEqually(t *testing.T) {
 	if Encode(hashOf("a", "1", "b", "2")) == Encode(hashOf("b", "2", "a", "1")) {
 		t.Error("the order of fields is lost")
 	}
-	z := sortedOf(Scored{"a", 5}, Scored{"b", math.Copysign(0, -1)})
+	z := sortedOf(ScoredMember{"a", 5}, ScoredMember{"b", math.Copysign(0, -1)})
 	z.Set("a", 1)
-	wantEqual(t, z, sortedOf(Scored{"b", 0}, Scored{"a", 1}))
+	wantEqual(t, z, sortedOf(ScoredMember{"b", 0}, ScoredMember{"a", 1}))
 }
 
 func wantEqual(t *testing.T, a, b Content) {
@@ -122,7 +122,7 @@ func wantEqual(t *testing.T, a, b Content) {
 	}
 }
 
-func TestUnreadable(t *testing.T) {
+func TestUnreadableValues(t *testing.T) {
 	nan := appendPart(appendScore([]byte(mark+"z"), math.NaN()), "m")
 	minusZero := appendPart(appendScore([]byte(mark+"z"), math.Copysign(0, -1)), "m")
 	for _, encoded := range []string{
@@ -130,8 +130,8 @@ func TestUnreadable(t *testing.T) {
 		mark + "l\x02a", mark + "l\x81\x00a", mark + "l\xff\xff\xff\xff\xff\xff", mark + "l\x80", mark + "h\x01a",
 		mark + "h\x01a\x011\x01a\x012",
 		mark + "s\x02\x31\x30\x012", mark + "s\x01a\x01a", mark + "z1234567", string(nan), string(minusZero),
-		Encode(sortedOf(Scored{"b", 1})) + Encode(sortedOf(Scored{"a", 1}))[markSize:],
-		Encode(sortedOf(Scored{"a", 1})) + Encode(sortedOf(Scored{"a", 2}))[markSize:],
+		Encode(sortedOf(ScoredMember{"b", 1})) + Encode(sortedOf(ScoredMember{"a", 1}))[markSize:],
+		Encode(sortedOf(ScoredMember{"a", 1})) + Encode(sortedOf(ScoredMember{"a", 2}))[markSize:],
 	} {
 		if c, err := Decode(encoded); !errors.Is(err, ErrUnreadable) {
 			t.Errorf("%q is read as %v, %v", encoded, c, err)
@@ -159,7 +159,7 @@ func TestEncodings(t *testing.T) {
 		{listOf(numbers...), "quicklist"}, {hashOf("a", long[1:]), "listpack"}, {hashOf("a", long), "hashtable"},
 		{hashOf(long, ""), "hashtable"}, {fields, "hashtable"},
 		{NewSet(numbers[:512]...), "intset"}, {NewSet(numbers[:513]...), "hashtable"}, {NewSet("1", "x"), "hashtable"},
-		{sortedOf(Scored{long[1:], 1}), "listpack"}, {sortedOf(Scored{long, 1}), "skiplist"}, {scores, "skiplist"},
+		{sortedOf(ScoredMember{long[1:], 1}), "listpack"}, {sortedOf(ScoredMember{long, 1}), "skiplist"}, {scores, "skiplist"},
 	} {
 		if got := test.c.Encoding(); got != test.want {
 			t.Errorf("%.60s: %s, want %s", format(test.c), got, test.want)
@@ -189,7 +189,7 @@ func TestOrder(t *testing.T) {
 			scores[member] = score
 		}
 		members := z.Members()
-		if len(members) != len(scores) || !slices.IsSortedFunc(members, compareScored) ||
+		if len(members) != len(scores) || !slices.IsSortedFunc(members, compareScoredMembers) ||
 			len(s.Members()) != len(scores) || !slices.IsSortedFunc(s.Members(), compareMembers) {
 			t.Fatalf("%v\n%v\nof %v", members, s.Members(), scores)
 		}

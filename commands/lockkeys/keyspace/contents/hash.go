@@ -2,10 +2,10 @@ package contents
 
 // Hash maps fields to values, and keeps the fields in insertion order.
 type Hash struct {
-	pairs   []pair
-	index   map[string]int // index in pairs
-	deleted int            // number of deleted pairs
-	size    int
+	pairs        []pair
+	index        map[string]int // index in pairs
+	deletedCount int            // number of deleted pairs
+	size         int
 }
 
 type pair struct {
@@ -115,7 +115,7 @@ func (h *Hash) Delete(field string) bool {
 	h.size -= partSize(field) + partSize(h.pairs[i].value)
 	delete(h.index, field)
 	h.pairs[i] = pair{deleted: true}
-	if h.deleted++; h.deleted > len(h.pairs)/2 {
+	if h.deletedCount++; h.deletedCount > len(h.pairs)/2 {
 		h.compact()
 	}
 	return true
@@ -130,7 +130,7 @@ func (h *Hash) compact() {
 			remaining = append(remaining, p)
 		}
 	}
-	h.pairs, h.deleted = remaining, 0
+	h.pairs, h.deletedCount = remaining, 0
 }
 
 // Fields returns the names of the fields, in their order.

@@ -4,9 +4,9 @@ import "slices"
 
 // orderedList keeps elements in order. It applies changes only when a caller needs the order.
 type orderedList[E any] struct {
-	compare func(a, b E) int
-	elems   []E
-	pending []change[E]
+	compare        func(a, b E) int
+	elems          []E
+	pendingChanges []change[E]
 }
 
 type change[E any] struct {
@@ -22,19 +22,19 @@ func (o *orderedList[E]) add(e E)    { o.addChange(change[E]{e, true}) }
 func (o *orderedList[E]) remove(e E) { o.addChange(change[E]{e, false}) }
 
 func (o *orderedList[E]) addChange(c change[E]) {
-	if len(o.pending) <= maxPending { // with more changes, sorted sorts all elements again
-		o.pending = append(o.pending, c)
+	if len(o.pendingChanges) <= maxPending { // with more changes, sorted sorts all elements again
+		o.pendingChanges = append(o.pendingChanges, c)
 	}
 }
 
 // sorted returns the elements in order. collect returns them in any order.
 func (o *orderedList[E]) sorted(collect func() []E) []E {
-	if len(o.pending) > maxPending {
+	if len(o.pendingChanges) > maxPending {
 		o.elems = collect()
 		slices.SortFunc(o.elems, o.compare)
-		o.pending = nil
+		o.pendingChanges = nil
 	}
-	for _, c := range o.pending {
+	for _, c := range o.pendingChanges {
 		at, _ := slices.BinarySearchFunc(o.elems, c.elem, o.compare)
 		if c.added {
 			o.elems = slices.Insert(o.elems, at, c.elem)
@@ -42,6 +42,6 @@ func (o *orderedList[E]) sorted(collect func() []E) []E {
 			o.elems = slices.Delete(o.elems, at, at+1)
 		}
 	}
-	o.pending = nil
+	o.pendingChanges = nil
 	return o.elems
 }

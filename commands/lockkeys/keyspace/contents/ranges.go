@@ -14,10 +14,10 @@ type ScoreRange struct {
 }
 
 // ParseScoreRange parses the ends of a range of scores.
-func ParseScoreRange(lowest, highest string) (r ScoreRange, ok bool) {
+func ParseScoreRange(minWord, maxWord string) (r ScoreRange, ok bool) {
 	var ok1, ok2 bool
-	r.min, r.minExclusive, ok1 = parseEnd(lowest)
-	r.max, r.maxExclusive, ok2 = parseEnd(highest)
+	r.min, r.minExclusive, ok1 = parseEnd(minWord)
+	r.max, r.maxExclusive, ok2 = parseEnd(maxWord)
 	return r, ok1 && ok2
 }
 
@@ -29,11 +29,11 @@ func parseEnd(word string) (end float64, exclusive, ok bool) {
 	return end, exclusive, rest == "" && !math.IsNaN(end)
 }
 
-func (r ScoreRange) aboveMin(m Scored) bool {
+func (r ScoreRange) aboveMin(m ScoredMember) bool {
 	return m.Score > r.min || !r.minExclusive && m.Score == r.min
 }
 
-func (r ScoreRange) belowMax(m Scored) bool {
+func (r ScoreRange) belowMax(m ScoredMember) bool {
 	return m.Score < r.max || !r.maxExclusive && m.Score == r.max
 }
 
@@ -42,9 +42,9 @@ type LexRange struct{ min, max lexEnd }
 
 // lexEnd is one end of a range: a text, or a point before or after all texts.
 type lexEnd struct {
-	infinite  int // -1, 0 or 1
-	text      string
-	exclusive bool
+	infinitySign int // -1, 0 or 1
+	text         string
+	exclusive    bool
 }
 
 // ParseLexRange parses the ends of a range of members.
@@ -62,9 +62,9 @@ func parseLexEnd(word string) (lexEnd, bool) {
 	isWhole := len(word) == 1 || word[1] == 0
 	switch word[0] {
 	case '-':
-		return lexEnd{infinite: -1, exclusive: true}, isWhole
+		return lexEnd{infinitySign: -1, exclusive: true}, isWhole
 	case '+':
-		return lexEnd{infinite: 1, exclusive: true}, isWhole
+		return lexEnd{infinitySign: 1, exclusive: true}, isWhole
 	case '(':
 		return lexEnd{text: word[1:], exclusive: true}, true
 	case '[':
@@ -76,31 +76,31 @@ func parseLexEnd(word string) (lexEnd, bool) {
 // compare returns a negative number if the text is before the end, 0 if the text equals the end,
 // and a positive number if the text is after the end.
 func (e lexEnd) compare(text string) int {
-	if e.infinite != 0 {
-		return -e.infinite
+	if e.infinitySign != 0 {
+		return -e.infinitySign
 	}
 	return strings.Compare(text, e.text)
 }
 
-func (r LexRange) aboveMin(m Scored) bool {
+func (r LexRange) aboveMin(m ScoredMember) bool {
 	order := r.min.compare(m.Member)
 	return order > 0 || order == 0 && !r.min.exclusive
 }
 
-func (r LexRange) belowMax(m Scored) bool {
+func (r LexRange) belowMax(m ScoredMember) bool {
 	order := r.max.compare(m.Member)
 	return order < 0 || order == 0 && !r.max.exclusive
 }
 
 // Range is a range of scores or of members.
 type Range interface {
-	aboveMin(m Scored) bool
-	belowMax(m Scored) bool
+	aboveMin(m ScoredMember) bool
+	belowMax(m ScoredMember) bool
 }
 
 // overlaps reports whether a range may contain members: the last member is not before the range,
 // and the first member is not after it.
-func overlaps(members []Scored, r Range) bool {
+func overlaps(members []ScoredMember, r Range) bool {
 	return len(members) > 0 && r.aboveMin(members[len(members)-1]) && r.belowMax(members[0])
 }
 

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Scored holds a member of a sorted set, and its score.
-type Scored struct {
+// ScoredMember holds a member of a sorted set, and its score.
+type ScoredMember struct {
 	Member string
 	Score  float64
 }
@@ -16,16 +16,16 @@ type Scored struct {
 // SortedSet is a set of texts with scores.
 type SortedSet struct {
 	scores map[string]float64
-	order  orderedList[Scored]
+	order  orderedList[ScoredMember]
 	size   int
 }
 
 // NewSortedSet returns an empty sorted set.
 func NewSortedSet() *SortedSet {
-	return &SortedSet{scores: map[string]float64{}, order: orderedList[Scored]{compare: compareScored}}
+	return &SortedSet{scores: map[string]float64{}, order: orderedList[ScoredMember]{compare: compareScoredMembers}}
 }
 
-func compareScored(a, b Scored) int {
+func compareScoredMembers(a, b ScoredMember) int {
 	return cmp.Or(cmp.Compare(a.Score, b.Score), strings.Compare(a.Member, b.Member))
 }
 
@@ -33,13 +33,13 @@ func decodeSortedSet(encoded string) (Content, error) {
 	n := countParts(encoded, scoreSize)
 	s := &SortedSet{
 		scores: make(map[string]float64, n),
-		order:  orderedList[Scored]{compare: compareScored, elems: make([]Scored, 0, n)},
+		order:  orderedList[ScoredMember]{compare: compareScoredMembers, elems: make([]ScoredMember, 0, n)},
 	}
 	for encoded != "" {
 		score, rest, ok1 := cutScore(encoded)
 		member, rest, ok2 := cutPart(rest)
-		next := Scored{member, score}
-		if last := len(s.order.elems) - 1; !ok1 || !ok2 || last >= 0 && compareScored(s.order.elems[last], next) >= 0 {
+		next := ScoredMember{member, score}
+		if last := len(s.order.elems) - 1; !ok1 || !ok2 || last >= 0 && compareScoredMembers(s.order.elems[last], next) >= 0 {
 			return nil, ErrUnreadable
 		}
 		s.order.elems = append(s.order.elems, next) // already in order
@@ -89,14 +89,14 @@ func (s *SortedSet) appendTo(b []byte) []byte {
 
 // Members returns the members in the order of their scores, and members of the same score in the
 // order of their bytes. The result is valid until the set changes. The caller must not change it.
-func (s *SortedSet) Members() []Scored {
+func (s *SortedSet) Members() []ScoredMember {
 	if s == nil {
 		return nil
 	}
-	return s.order.sorted(func() []Scored {
-		members := make([]Scored, 0, len(s.scores))
+	return s.order.sorted(func() []ScoredMember {
+		members := make([]ScoredMember, 0, len(s.scores))
 		for member, score := range s.scores {
-			members = append(members, Scored{member, score})
+			members = append(members, ScoredMember{member, score})
 		}
 		return members
 	})
@@ -118,12 +118,12 @@ func (s *SortedSet) Set(member string, score float64) (isNew bool) {
 	case ok && math.Float64bits(before) == math.Float64bits(score):
 		return false
 	case ok:
-		s.order.remove(Scored{member, before})
+		s.order.remove(ScoredMember{member, before})
 	default:
 		s.size += scoreSize + partSize(member)
 	}
 	s.scores[member] = score
-	s.order.add(Scored{member, score})
+	s.order.add(ScoredMember{member, score})
 	return !ok
 }
 
@@ -134,7 +134,7 @@ func (s *SortedSet) Delete(member string) bool {
 		return false
 	}
 	delete(s.scores, member)
-	s.order.remove(Scored{member, score})
+	s.order.remove(ScoredMember{member, score})
 	s.size -= scoreSize + partSize(member)
 	return true
 }
@@ -145,5 +145,5 @@ func (s *SortedSet) Rank(member string) (rank int, ok bool) {
 	if !ok {
 		return 0, false
 	}
-	return slices.BinarySearchFunc(s.Members(), Scored{member, score}, compareScored)
+	return slices.BinarySearchFunc(s.Members(), ScoredMember{member, score}, compareScoredMembers)
 }

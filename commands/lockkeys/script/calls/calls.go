@@ -27,10 +27,10 @@ type Calls struct {
 // statement assigns to a variable of this name.
 func Find(m *meter.Meter, main *syntax.Function) Calls {
 	f := &finder{meter: m, values: map[string][]syntax.Expression{}}
-	f.walk = walker{visitStatement: f.assign, visitExpression: f.collectParams}
-	f.walk.walkStatements(main.Body)
-	f.walk = walker{visitStatement: f.findChanges, visitExpression: f.visit}
-	f.walk.walkStatements(main.Body)
+	f.walker = walker{visitStatement: f.assign, visitExpression: f.collectParams}
+	f.walker.walkStatements(main.Body)
+	f.walker = walker{visitStatement: f.findChanges, visitExpression: f.visit}
+	f.walker.walkStatements(main.Body)
 	if f.Literals = main.Literals; f.compilesCode {
 		f.Literals = withNestedLiterals(m, main.Literals, main.Source)
 	}
@@ -57,7 +57,7 @@ type finder struct {
 	Calls
 	values       map[string][]syntax.Expression
 	compilesCode bool // the source compiles code at run time
-	walk         walker
+	walker       walker
 	meter        *meter.Meter
 	steps        int
 }
@@ -206,7 +206,7 @@ func (f *finder) step() bool { return f.spend(1) }
 
 // spend does the same as step for several steps, because copies count as well.
 func (f *finder) spend(steps int) bool {
-	f.meter.Work(steps * meter.Step)
+	f.meter.ChargeWork(steps * meter.Step)
 	if f.steps += steps; f.steps > maxSteps {
 		f.Hidden = true
 	}

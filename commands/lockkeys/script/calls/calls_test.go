@@ -14,7 +14,7 @@ func formatKeyShapes(c Calls) string {
 	if len(c.Sites) == 0 {
 		return fmt.Sprint("none ", c.Hidden)
 	}
-	var all []string
+	var texts []string
 	words := c.Sites[0].Rest
 	if len(c.Sites[0].Args) > 1 {
 		words = c.Sites[0].Args[1]
@@ -25,12 +25,12 @@ func formatKeyShapes(c Calls) string {
 			text += [...]string{"?", part.Text, fmt.Sprintf("KEYS%d", part.Index), "KEYS*",
 				fmt.Sprintf("ARGV%d", part.Index), "ARGV*"}[part.Kind]
 		}
-		all = append(all, text)
+		texts = append(texts, text)
 	}
 	if c.Hidden {
-		all = append(all, "hidden")
+		texts = append(texts, "hidden")
 	}
-	return strings.Join(all, " ")
+	return strings.Join(texts, " ")
 }
 
 // find finds the calls in a source.
@@ -97,9 +97,9 @@ func TestLiteralsInCode(t *testing.T) {
 	}
 }
 
-// TestFindCallsIsBounded checks that Find gives up on a source that needs too much work. Without a
+// TestFindCallsLimit checks that Find gives up on a source that needs too much work. Without a
 // limit, the first source would take longer than any test may.
-func TestFindCallsIsBounded(t *testing.T) {
+func TestFindCallsLimit(t *testing.T) {
 	var chain strings.Builder
 	for i := range 150 {
 		fmt.Fprintf(&chain, "local v%d = v%d .. v%d\n", i, i+1, i+1)

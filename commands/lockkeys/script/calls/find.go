@@ -26,7 +26,7 @@ func (f *finder) findChanges(s syntax.Statement) {
 
 // mayBeList reports whether an expression may be KEYS or ARGV.
 func (f *finder) mayBeList(e syntax.Expression) bool {
-	return slices.ContainsFunc(f.listKinds(e), func(kind PartKind) bool { return kind != Unseen })
+	return slices.ContainsFunc(f.listKinds(e), func(kind PartKind) bool { return kind != UnknownPart })
 }
 
 func (f *finder) isRedis(e syntax.Expression) bool {
@@ -41,7 +41,7 @@ func isGlobal(e syntax.Expression, names ...string) bool {
 // visit checks an expression in its context. It records a call of a command, and sets Hidden if the
 // expression may lead to further calls.
 func (f *finder) visit(e syntax.Expression, p usage) {
-	f.meter.Work(meter.Step)
+	f.meter.ChargeWork(meter.Step)
 	if call, ok := e.(*syntax.CallExpr); ok {
 		if f.mayBeCall(call.Function) && call.Method == "" {
 			f.addSite(call.Args)
@@ -116,7 +116,7 @@ func (f *finder) addSite(args []syntax.Expression) {
 func (f *finder) argShapes(e syntax.Expression) []Shape {
 	call, ok := e.(*syntax.CallExpr)
 	if !ok || len(call.Args) == 0 || call.Method != "" {
-		return unseen
+		return unknownShapes
 	}
 	switch {
 	case variableName(call.Function) == "unpack", fieldName(call.Function, "table") == "unpack":
@@ -124,5 +124,5 @@ func (f *finder) argShapes(e syntax.Expression) []Shape {
 	case variableName(call.Function) == "tostring":
 		return f.shapes(call, 0)
 	}
-	return unseen
+	return unknownShapes
 }

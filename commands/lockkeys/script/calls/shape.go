@@ -21,8 +21,8 @@ type Part struct {
 type PartKind int
 
 const (
-	// Unseen is an unknown part.
-	Unseen PartKind = iota
+	// UnknownPart is an unknown part.
+	UnknownPart PartKind = iota
 	// Literal is a text in the source.
 	Literal
 	// Key is an element of KEYS with a known index.
@@ -42,13 +42,13 @@ const (
 	maxShapeDepth = 64
 )
 
-var unseen = []Shape{{{Kind: Unseen}}}
+var unknownShapes = []Shape{{{Kind: UnknownPart}}}
 
 // shapes returns the possible shapes of an expression as a text. Values that are not texts (nil, a
 // table) are missing or unseen.
 func (f *finder) shapes(e syntax.Expression, depth int) []Shape {
 	if depth > maxShapeDepth || !f.step() {
-		return unseen
+		return unknownShapes
 	}
 	switch e := e.(type) {
 	case *syntax.ConstantExpr:
@@ -66,7 +66,7 @@ func (f *finder) shapes(e syntax.Expression, depth int) []Shape {
 			return f.shapes(e.Args[0], depth+1)
 		}
 	}
-	return unseen
+	return unknownShapes
 }
 
 func constantShape(value any) []Shape {
@@ -83,13 +83,13 @@ func constantShape(value any) []Shape {
 func (f *finder) variableShapes(name string, depth int) []Shape {
 	values := f.values[name]
 	if len(values) == 0 {
-		return unseen
+		return unknownShapes
 	}
 	var shapes []Shape
 	for _, value := range values {
 		shapes = append(shapes, f.shapes(value, depth+1)...)
 		if len(shapes) > maxShapes || !f.spend(len(shapes)) {
-			return unseen
+			return unknownShapes
 		}
 	}
 	return shapes
@@ -100,17 +100,17 @@ func (f *finder) operationShapes(e *syntax.BinaryExpr, depth int) []Shape {
 	switch {
 	case e.Operator == syntax.Or || e.Operator == syntax.And:
 		if !f.spend(len(left) + len(right)) {
-			return unseen
+			return unknownShapes
 		}
 		return append(append([]Shape{}, left...), right...)
 	case e.Operator != syntax.Concat || len(left)*len(right) > maxShapes:
-		return unseen
+		return unknownShapes
 	}
 	var shapes []Shape
 	for _, l := range left {
 		for _, r := range right {
 			if len(l)+len(r) > maxShapeParts || !f.spend(len(l)+len(r)) {
-				return unseen
+				return unknownShapes
 			}
 			shapes = append(shapes, append(append(Shape{}, l...), r...))
 		}
@@ -127,24 +127,24 @@ func (f *finder) elementShapes(object, key syntax.Expression) []Shape {
 			n, constant = c.Value.(float64)
 		}
 		switch {
-		case kind == Unseen:
-			return unseen
+		case kind == UnknownPart:
+			return unknownShapes
 		case constant && n >= 1 && n == float64(int(n)):
 			shapes = append(shapes, Shape{{Kind: kind, Index: int(n)}})
 		default:
-			shapes = append(shapes, Shape{{Kind: anyOf[kind]}})
+			shapes = append(shapes, Shape{{Kind: anyKinds[kind]}})
 		}
 	}
 	return shapes
 }
 
-var anyOf = map[PartKind]PartKind{Key: AnyKey, Argument: AnyArgument}
+var anyKinds = map[PartKind]PartKind{Key: AnyKey, Argument: AnyArgument}
 
 // listKinds returns the kinds of table that an expression may be: Key for KEYS, Argument for ARGV,
 // and Unseen for any other table.
 func (f *finder) listKinds(e syntax.Expression) (kinds []PartKind) {
 	for _, origin := range f.origins(e) {
-		kind := Unseen
+		kind := UnknownPart
 		switch o := origin.(type) {
 		case *syntax.GlobalExpr:
 			kind = map[string]PartKind{"KEYS": Key, "ARGV": Argument}[o.Name]

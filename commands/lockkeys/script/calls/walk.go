@@ -19,8 +19,8 @@ type walker struct {
 	visitExpression func(e syntax.Expression, p usage)
 }
 
-func (w *walker) walkStatements(all []syntax.Statement) {
-	for _, s := range all {
+func (w *walker) walkStatements(statements []syntax.Statement) {
+	for _, s := range statements {
 		w.visitStatement(s)
 		w.walkChildren(s)
 	}

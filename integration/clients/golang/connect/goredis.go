@@ -12,7 +12,7 @@ type goRedis struct{ *redis.Client }
 
 // Do implements client.
 func (g goRedis) Do(ctx context.Context, words ...string) (any, error) {
-	return nullAsNil(g.Client.Do(ctx, toArgs(words)...).Result())
+	return convertNull(g.Client.Do(ctx, toArgs(words)...).Result())
 }
 
 // Pipeline implements client.
@@ -23,7 +23,7 @@ func (g goRedis) Pipeline(ctx context.Context, commands ...[]string) (replies []
 	}
 	results, _ := pipe.Exec(ctx) // each command has its own error
 	for _, cmd := range results {
-		reply, err := nullAsNil(cmd.(*redis.Cmd).Result())
+		reply, err := convertNull(cmd.(*redis.Cmd).Result())
 		if err != nil {
 			return nil, err
 		}
@@ -46,11 +46,11 @@ func (g goRedis) Listen(ctx context.Context, channel string, messages chan<- any
 	return nil
 }
 
-// Cached implements client. The library has no cache.
-func (goRedis) Cached(context.Context, string) (any, bool, error) { return nil, false, nil }
+// GetCached implements client. The library has no cache.
+func (goRedis) GetCached(context.Context, string) (any, bool, error) { return nil, false, nil }
 
-// nullAsNil returns a null reply as nil, not as an error.
-func nullAsNil(reply any, err error) (any, error) {
+// convertNull returns a null reply as nil, not as an error.
+func convertNull(reply any, err error) (any, error) {
 	if errors.Is(err, redis.Nil) {
 		return nil, nil
 	}

@@ -27,8 +27,8 @@ type client interface {
 	// Listen subscribes to a channel before it returns, and sends at least the first message to
 	// messages.
 	Listen(ctx context.Context, channel string, messages chan<- any) error
-	// Cached reads a key through the client-side cache. ok is false if the library has no cache.
-	Cached(ctx context.Context, key string) (value any, ok bool, err error)
+	// GetCached reads a key through the client-side cache. ok is false if the library has no cache.
+	GetCached(ctx context.Context, key string) (value any, ok bool, err error)
 }
 
 // library names the module of a library, and connects a client.
@@ -51,11 +51,11 @@ func main() {
 	}
 	fmt.Println("version", version(selected.module))
 	s := stepRunner{ctx: ctx, open: func() (client, error) { return selected.connect(net.JoinHostPort(os.Args[2], os.Args[3])) }}
-	s.step("lock", func() (any, any, error) { return s.lifecycle("lock:first") })
-	s.step("other", func() (any, any, error) { return s.lifecycle("data:first") })
-	s.step("pipeline", s.pipeline)
-	s.step("messages", s.messages)
-	s.step("tracking", s.tracking)
+	s.runStep("lock", func() (any, any, error) { return s.runLifecycle("lock:first") })
+	s.runStep("other", func() (any, any, error) { return s.runLifecycle("data:first") })
+	s.runStep("pipeline", s.runPipeline)
+	s.runStep("messages", s.runMessages)
+	s.runStep("tracking", s.runTracking)
 }
 
 // version returns the version of a module in this program.
@@ -76,8 +76,8 @@ type stepRunner struct {
 	open func() (client, error)
 }
 
-// step runs a step, and prints its result. It prints nothing if the wanted result is nil.
-func (s stepRunner) step(name string, run func() (got, want any, err error)) {
+// runStep runs a step, and prints its result. It prints nothing if the wanted result is nil.
+func (s stepRunner) runStep(name string, run func() (got, want any, err error)) {
 	switch got, want, err := run(); {
 	case err != nil:
 		fmt.Println(name, "refused:", err)
@@ -89,8 +89,8 @@ func (s stepRunner) step(name string, run func() (got, want any, err error)) {
 	}
 }
 
-// lifecycle takes and releases a lock, while a second client tries to take it, too.
-func (s stepRunner) lifecycle(key string) (got, want any, err error) {
+// runLifecycle takes and releases a lock, while a second client tries to take it, too.
+func (s stepRunner) runLifecycle(key string) (got, want any, err error) {
 	first, err := s.open()
 	if err != nil {
 		return nil, nil, err
@@ -117,8 +117,8 @@ func (s stepRunner) lifecycle(key string) (got, want any, err error) {
 	return replies, []any{"OK", nil, "t", int64(0), int64(1)}, nil
 }
 
-// pipeline sends several commands, some on a lock key, in one pipeline.
-func (s stepRunner) pipeline() (got, want any, err error) {
+// runPipeline sends several commands, some on a lock key, in one pipeline.
+func (s stepRunner) runPipeline() (got, want any, err error) {
 	client, err := s.open()
 	if err != nil {
 		return nil, nil, err
@@ -129,8 +129,8 @@ func (s stepRunner) pipeline() (got, want any, err error) {
 	return got, []any{"OK", "t", "PONG", int64(1)}, err
 }
 
-// messages lets one client receive a message that another client publishes.
-func (s stepRunner) messages() (got, want any, err error) {
+// runMessages lets one client receive a message that another client publishes.
+func (s stepRunner) runMessages() (got, want any, err error) {
 	listener, err := s.open()
 	if err != nil {
 		return nil, nil, err
@@ -155,8 +155,8 @@ func (s stepRunner) messages() (got, want any, err error) {
 	}
 }
 
-// tracking reads a key through the cache, which another client's change must invalidate.
-func (s stepRunner) tracking() (got, want any, err error) {
+// runTracking reads a key through the cache, which another client's change must invalidate.
+func (s stepRunner) runTracking() (got, want any, err error) {
 	reader, err := s.open()
 	if err != nil {
 		return nil, nil, err
@@ -171,7 +171,7 @@ func (s stepRunner) tracking() (got, want any, err error) {
 			return nil, nil, err
 		}
 		for got = nil; got != token; { // the invalidation arrives soon
-			value, ok, err := reader.Cached(s.ctx, key)
+			value, ok, err := reader.GetCached(s.ctx, key)
 			if err != nil || !ok {
 				return nil, nil, err
 			}

@@ -40,8 +40,8 @@ func (r rueidisClient) Listen(ctx context.Context, channel string, messages chan
 	return conn.Do(ctx, conn.B().Subscribe().Channel(channel).Build()).Error()
 }
 
-// Cached implements client.
-func (r rueidisClient) Cached(ctx context.Context, key string) (any, bool, error) {
+// GetCached implements client.
+func (r rueidisClient) GetCached(ctx context.Context, key string) (any, bool, error) {
 	value, err := rueidisClientValue(r.DoCache(ctx, r.B().Get().Key(key).Cache(), time.Minute))
 	return value, true, err
 }

@@ -38,8 +38,8 @@ func (r valkeyClient) Listen(ctx context.Context, channel string, messages chan<
 	return conn.Do(ctx, conn.B().Subscribe().Channel(channel).Build()).Error()
 }
 
-// Cached implements client.
-func (r valkeyClient) Cached(ctx context.Context, key string) (any, bool, error) {
+// GetCached implements client.
+func (r valkeyClient) GetCached(ctx context.Context, key string) (any, bool, error) {
 	value, err := valkeyClientValue(r.DoCache(ctx, r.B().Get().Key(key).Cache(), time.Minute))
 	return value, true, err
 }

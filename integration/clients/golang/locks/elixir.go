@@ -37,7 +37,7 @@ func (l *elixir) do(_ context.Context, r request) (any, error) {
 	}
 	switch r.operation {
 	case "take":
-		return printable(l.socket.call("SET", r.key, l.token, "NX", "PX", r.arguments[0])), nil
+		return toPrintable(l.socket.call("SET", r.key, l.token, "NX", "PX", r.arguments[0])), nil
 	case "release":
 		return formatElixir(l.socket.call("EVALSHA", scriptSHA(elixirRelease), "1", r.key, l.token)), nil
 	case "extend":
@@ -66,5 +66,5 @@ func formatElixir(reply any) string {
 	if failure, ok := reply.(redistest.RespError); ok {
 		return "failed: " + string(failure)
 	}
-	return fmt.Sprint("done: ", printable(reply))
+	return fmt.Sprint("done: ", toPrintable(reply))
 }

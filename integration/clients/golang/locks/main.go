@@ -65,7 +65,7 @@ func dialects(addr, name string) (map[string]dialect, error) {
 	}
 	return map[string]dialect{
 		"redsync":        newRedsync(rdb).do,
-		"redsync-retake": newRedsync(rdb, retake()...).do,
+		"redsync-retake": newRedsync(rdb, retakeOptions()...).do,
 		"redislock":      newRedislock(rdb).do,
 		"go-zero":        goZero{rdb, name}.do,
 		"stackexchange":  stackExchange{socket, name}.do,

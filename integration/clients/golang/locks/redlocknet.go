@@ -32,12 +32,12 @@ type redlockNet struct {
 func (l redlockNet) do(_ context.Context, r request) (any, error) {
 	switch r.operation {
 	case "take":
-		return printable(l.socket.call("SET", r.key, l.token, "PX", r.arguments[0], "NX")), nil
+		return toPrintable(l.socket.call("SET", r.key, l.token, "PX", r.arguments[0], "NX")), nil
 	case "release":
-		return printable(evaluate(l.socket.call, redlockNetRelease, r.key, l.token)), nil
+		return toPrintable(evaluate(l.socket.call, redlockNetRelease, r.key, l.token)), nil
 	case "extend":
 		ms := strconv.FormatInt(r.duration(0).Milliseconds(), 10)
-		return printable(evaluate(l.socket.call, redlockNetExtend, r.key, l.token, ms)), nil
+		return toPrintable(evaluate(l.socket.call, redlockNetExtend, r.key, l.token, ms)), nil
 	}
 	return nil, errOperation
 }

@@ -24,8 +24,8 @@ func newRedsync(rdb *redis.Client, options ...redsync.Option) *redsyncLocks {
 	return &redsyncLocks{redsync.New(goredis.NewPool(rdb)), options, map[string]*redsync.Mutex{}}
 }
 
-// retake returns the option with which an extension takes the lock again if it is free.
-func retake() []redsync.Option { return []redsync.Option{redsync.WithSetNXOnExtend()} }
+// retakeOptions returns the option with which an extension takes the lock again if it is free.
+func retakeOptions() []redsync.Option { return []redsync.Option{redsync.WithSetNXOnExtend()} }
 
 func (l *redsyncLocks) do(ctx context.Context, r request) (any, error) {
 	switch r.operation {

@@ -26,11 +26,11 @@ func (l rueidisLock) do(_ context.Context, r request) (any, error) {
 		l.socket.mutex.Lock()
 		replies := l.socket.send([]string{"SET", r.key, l.token, "NX", "PXAT", expiryMillis(r)}, []string{"GET", r.key})
 		l.socket.mutex.Unlock()
-		return []any{printable(<-replies[0]), printable(<-replies[1]) == l.token}, nil
+		return []any{toPrintable(<-replies[0]), toPrintable(<-replies[1]) == l.token}, nil
 	case "release":
-		return printable(evaluate(l.socket.call, redlockRSRelease, r.key, l.token)), nil
+		return toPrintable(evaluate(l.socket.call, redlockRSRelease, r.key, l.token)), nil
 	case "extend":
-		return printable(evaluate(l.socket.call, rueidisExtend, r.key, l.token, expiryMillis(r))), nil
+		return toPrintable(evaluate(l.socket.call, rueidisExtend, r.key, l.token, expiryMillis(r))), nil
 	}
 	return nil, errOperation
 }

@@ -30,9 +30,9 @@ func (l redlockRS) do(_ context.Context, r request) (any, error) {
 	defer socket.close()
 	switch r.operation {
 	case "take":
-		return printable(socket.call("SET", r.key, string(l.token), "nx", "px", r.arguments[0])), nil
+		return toPrintable(socket.call("SET", r.key, string(l.token), "nx", "px", r.arguments[0])), nil
 	case "release":
-		return printable(evaluate(socket.call, redlockRSRelease, r.key, string(l.token))), nil
+		return toPrintable(evaluate(socket.call, redlockRSRelease, r.key, string(l.token))), nil
 	}
 	return nil, errOperation
 }
@@ -47,7 +47,7 @@ func (l rslock) do(ctx context.Context, r request) (any, error) {
 	}
 	defer socket.close()
 	if r.operation == "extend" {
-		return printable(evaluate(socket.call, rslockExtend, r.key, l.token, r.arguments[0])), nil
+		return toPrintable(evaluate(socket.call, rslockExtend, r.key, l.token, r.arguments[0])), nil
 	}
 	return redlockRS{l.addr, []byte(l.token)}.do(ctx, r)
 }

@@ -73,8 +73,8 @@ func (s *socket) send(commands ...[]string) []chan any {
 
 func (s *socket) close() error { return s.conn.Close() }
 
-// printable converts a reply to a printable value.
-func printable(reply any) any {
+// toPrintable converts a reply to a printable value.
+func toPrintable(reply any) any {
 	switch value := reply.(type) {
 	case nil:
 		return "nil"

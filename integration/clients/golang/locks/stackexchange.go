@@ -25,10 +25,10 @@ func (l stackExchange) do(_ context.Context, r request) (any, error) {
 	case "extend":
 		return l.extend(r.key, l.name, r.duration(0)), nil
 	case "query":
-		return printable(l.socket.call("GET", r.key)), nil
+		return toPrintable(l.socket.call("GET", r.key)), nil
 	case "threads":
 		threads, _ := strconv.Atoi(r.arguments[0])
-		return l.threads(r.key, threads), nil
+		return l.runThreads(r.key, threads), nil
 	}
 	return nil, errOperation
 }
@@ -45,19 +45,19 @@ func (l stackExchange) take(key, value string, ttl time.Duration) any {
 }
 
 func (l stackExchange) release(key, value string) any {
-	return l.ifEqual(key, value, "DEL", key)
+	return l.doIfEqual(key, value, "DEL", key)
 }
 
 func (l stackExchange) extend(key, value string, ttl time.Duration) any {
 	if ttl%time.Second == 0 {
-		return l.ifEqual(key, value, "EXPIRE", key, strconv.Itoa(int(ttl/time.Second)))
+		return l.doIfEqual(key, value, "EXPIRE", key, strconv.Itoa(int(ttl/time.Second)))
 	}
-	return l.ifEqual(key, value, "PEXPIRE", key, strconv.FormatInt(ttl.Milliseconds(), 10))
+	return l.doIfEqual(key, value, "PEXPIRE", key, strconv.FormatInt(ttl.Milliseconds(), 10))
 }
 
-// ifEqual executes a command if the key has the value. No other thread can send a command between
+// doIfEqual executes a command if the key has the value. No other thread can send a command between
 // the check and the command.
-func (l stackExchange) ifEqual(key, value string, command ...string) any {
+func (l stackExchange) doIfEqual(key, value string, command ...string) any {
 	l.socket.mutex.Lock()
 	watchReplies := l.socket.send([]string{"WATCH", key}, []string{"GET", key})
 	<-watchReplies[0]
@@ -75,23 +75,23 @@ func (l stackExchange) ifEqual(key, value string, command ...string) any {
 		return false
 	}
 	if !ok || len(results) != 1 {
-		return fmt.Sprint(printable(<-replies[0]), printable(<-replies[1]), printable(execReply))
+		return fmt.Sprint(toPrintable(<-replies[0]), toPrintable(<-replies[1]), toPrintable(execReply))
 	}
 	return results[0] == int64(1)
 }
 
-// threads lets many threads take and release a shared lock and their own locks, and send ordinary
-// commands, on the shared connection.
-func (l stackExchange) threads(key string, threads int) any {
+// runThreads lets many threads take and release a shared lock and their own locks, and send
+// ordinary commands, on the shared connection.
+func (l stackExchange) runThreads(key string, runThreads int) any {
 	const turns = 5
-	var holders, grants, overlaps, unexpected atomic.Int32
+	var holders, grants, overlaps, unexpectedReplies atomic.Int32
 	var workers sync.WaitGroup
-	for n := range threads {
+	for n := range runThreads {
 		workers.Go(func() {
 			value, ownKey, data := fmt.Sprint(l.name, n), fmt.Sprint(key, ":", n), fmt.Sprint("data:", key, ":", n)
 			for turn := 0; turn < turns; {
 				if l.take(ownKey, value, time.Minute) != true || l.socket.call("SET", data, value) != "OK" {
-					unexpected.Add(1)
+					unexpectedReplies.Add(1)
 				}
 				if l.take(key, value, time.Minute) == true {
 					turn++
@@ -100,19 +100,19 @@ func (l stackExchange) threads(key string, threads int) any {
 						overlaps.Add(1)
 					}
 					if l.socket.call("GET", data) != value || l.extend(key, value, 2*time.Minute) != true {
-						unexpected.Add(1)
+						unexpectedReplies.Add(1)
 					}
 					holders.Add(-1)
 					if l.release(key, value) != true {
-						unexpected.Add(1)
+						unexpectedReplies.Add(1)
 					}
 				}
 				if l.release(ownKey, value) != true || l.release(ownKey, value) != false {
-					unexpected.Add(1)
+					unexpectedReplies.Add(1)
 				}
 			}
 		})
 	}
 	workers.Wait()
-	return fmt.Sprintf("%d grants, %d overlaps, %d odd replies", grants.Load(), overlaps.Load(), unexpected.Load())
+	return fmt.Sprintf("%d grants, %d overlaps, %d odd replies", grants.Load(), overlaps.Load(), unexpectedReplies.Load())
 }
