@@ -282,6 +282,6 @@ func TestLockCommandTLS(t *testing.T) {
 	runLock(t, r.proxy.Addr(), "--ca "+r.ca.File, "echo ran").wantResult(t, 1, "",
 		"redlock-proxy: --ca, --client-cert and --client-key need TLS")
 	runLock(t, addr, "--client-cert "+clientPair.Cert, "echo ran").wantResult(t, 1, "",
-		"redlock-proxy: --client-cert and --client-key: give both or neither")
+		"redlock-proxy: only one of --client-cert and --client-key is set; set both or neither\n")
 	runLock(t, addr, "--ca "+clientPair.Key, "echo ran").wantResult(t, 1, "", "redlock-proxy: ca: ")
 }

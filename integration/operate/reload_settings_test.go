@@ -309,7 +309,7 @@ func TestReloadOfEachSetting(t *testing.T) {
 	t.Parallel()
 	r := startReloadRig(t, map[string]string{"admin": "127.0.0.1:0", "max-ttl": "1h", "audit-log": "false"})
 	otherValues := map[string]string{
-		"listen": "127.0.0.1:1", "admin": "127.0.0.1:2", "master-timeout": "1s", "guard": "false", "fresh-start": "false",
+		"listen": "127.0.0.1:1", "cluster-ports": "6401-6402", "announce": "proxy.example", "admin": "127.0.0.1:2", "master-timeout": "1s", "guard": "false", "fresh-start": "false",
 		"key-prefix": `"p:"`, "lock-keys": `["lock:*", "more:*"]`, "lock-tags": `["lock:*"]`, "admin-locks": "true",
 		"move-from-upstream": "true",
 		"proxy-protocol":     `["10.0.0.1"]`, "admin-hosts": `["proxies.example"]`,

@@ -36,7 +36,7 @@ func (o Options) Run(c command.Call) {
 		program.WriteReply(c.Out, *errReply)
 		return
 	}
-	if req.target != "" && !o.Engine.SameCell(c.Client.DB, req.keys[0], req.target) {
+	if req.hasTarget && !o.Engine.SameCell(c.Client.DB, req.keys[0], req.target) {
 		program.WriteReply(c.Out, keyspace.ErrorReply(program.CrossCellError(req.keys[0], req.target)))
 		return
 	}

@@ -136,7 +136,7 @@ func (p *pop) take(i int, version string) quorum.PopResult {
 // handleWrongType handles a key of another type than the command needs. The client continues to
 // wait, unless the target of a move has the wrong type and the source has an element.
 func (p *pop) handleWrongType(outcome program.Outcome) quorum.PopResult {
-	if p.target == "" {
+	if !p.hasTarget {
 		return quorum.NothingStored
 	}
 	keysOnMasters := p.Engine.KeysOnMasters(p.call.Client.DB, []string{p.keys[0], p.target})

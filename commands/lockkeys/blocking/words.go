@@ -18,9 +18,10 @@ type request struct {
 	name  string
 	// keys holds the distinct keys, in the order of the command.
 	keys []string
-	// target is the key to which the command moves the element, if it differs from the source; else
-	// "".
-	target string
+	// target is the key to which the command moves the element. hasTarget is false if the command
+	// moves nothing, or if target is the source. The empty string is the name of a key, too.
+	target    string
+	hasTarget bool
 	// kind is the type that the keys must have, as TYPE returns it.
 	kind string
 	// wait is the timeout. A negative value means no timeout.
@@ -45,7 +46,7 @@ func parse(words []string, now time.Time) (r request, errReply *keyspace.Reply) 
 		r.wait = quorum.NoWaitLimit
 	}
 	if r.moves() && len(r.keys) > 1 {
-		r.keys, r.target = r.keys[:1], r.keys[1]
+		r.keys, r.target, r.hasTarget = r.keys[:1], r.keys[1], true
 	}
 	if refusal := program.TooManyKeys(len(r.keys)); refusal != "" {
 		errReply = new(keyspace.ErrorReply(refusal))
@@ -68,7 +69,7 @@ func (r request) wordsForKey(key string) []string {
 // has another type.
 func (r request) hasElement(key string, snapshot quorum.Snapshot, now time.Time) (ok bool, errReply *keyspace.Reply) {
 	words := r.wordsForKey(key)
-	if r.target != "" {
+	if r.moves() {
 		words = []string{"blpop", key, "0"}
 	}
 	reply, err := program.Guess{key: program.EntryOf(snapshot)}.Snapshot(now).Do(words)

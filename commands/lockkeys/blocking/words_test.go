@@ -56,6 +56,14 @@ func TestTooManyKeys(t *testing.T) {
 	}
 }
 
+// TestEmptyTarget checks that a key with an empty name can be the target of a move.
+func TestEmptyTarget(t *testing.T) {
+	r, errReply := parse([]string{"brpoplpush", "k", "", "0"}, now)
+	if errReply != nil || !r.hasTarget || r.target != "" {
+		t.Errorf("%+v, %+v", r, errReply)
+	}
+}
+
 // FuzzParse checks that parse also accepts an accepted command with only one of its keys, and
 // returns the same timeout. On an absent key, the command must find nothing.
 func FuzzParse(f *testing.F) {
