@@ -125,9 +125,14 @@ func TestGoRedis(t *testing.T) {
 		for i := range 200 {
 			key, value := fmt.Sprint("data:", protocol, ":", i), fmt.Sprint(i)
 			kit.Must(t, client.Set(t.Context(), key, value, 0).Err())
-			if got, err := client.Get(t.Context(), key).Result(); err != nil || got != value {
-				t.Fatalf("%s: %s, %v", key, got, err)
-			}
+			// The client may read from a replica that has not received the value yet.
+			kit.Eventually(t, func() error {
+				got, err := client.Get(t.Context(), key).Result()
+				if err == nil && got != value || errors.Is(err, redis.Nil) {
+					err = fmt.Errorf("%s is %q", key, got)
+				}
+				return err
+			})
 		}
 		for i := range 20 {
 			key := fmt.Sprint("lock:", protocol, ":", i)

@@ -111,11 +111,28 @@ func (c *Cluster) StartProxy(t *testing.T, masters []string, args ...string) *ha
 }
 
 // WantOnlyFrom fails the test if a node has a client that is neither one of these proxies, nor
-// another node, nor this test.
+// another node, nor this test. A connection may end between the list of the node and that of the
+// proxy, so only a client that stays counts.
 func (c *Cluster) WantOnlyFrom(t *testing.T, proxies ...*harness.Proxy) {
 	t.Helper()
-	own := map[string]bool{}
-	var found []string
+	Eventually(t, func() error {
+		clients, own := c.clientAddrs(), map[string]bool{}
+		for _, proxy := range proxies {
+			for _, addr := range localAddrs(t, proxy.PID()) {
+				own[addr] = true
+			}
+		}
+		for _, addr := range clients {
+			if !own[addr] {
+				return fmt.Errorf("a node has a client at %s, which is no proxy", addr)
+			}
+		}
+		return nil
+	})
+}
+
+// clientAddrs returns the addresses of the clients of all nodes, except other nodes and this test.
+func (c *Cluster) clientAddrs() (addrs []string) {
 	for _, node := range c.Nodes {
 		reply, err := QueryDatabase(node, "0", "CLIENT", "LIST")
 		if err != nil { // the node was killed
@@ -126,20 +143,11 @@ func (c *Cluster) WantOnlyFrom(t *testing.T, proxies ...*harness.Proxy) {
 			isNode := strings.ContainsAny(client["flags"], "SM") || strings.HasPrefix(client["cmd"], "restore")
 			isOwnQuery := client["cmd"] == "client|list" || client["cmd"] == "client"
 			if !isNode && !isOwnQuery {
-				found = append(found, client.Addr())
+				addrs = append(addrs, client.Addr())
 			}
 		}
 	}
-	for _, proxy := range proxies {
-		for _, addr := range localAddrs(t, proxy.PID()) {
-			own[addr] = true
-		}
-	}
-	for _, addr := range found {
-		if !own[addr] {
-			t.Errorf("a node has a client at %s, which is no proxy", addr)
-		}
-	}
+	return addrs
 }
 
 // localAddrs returns the local addresses of the connections of a process.

@@ -210,7 +210,7 @@ func TestScriptWithUpstreamPassword(t *testing.T) {
 	kit.WantPrefix(t, client, "EVAL|redis.call('lpush','signal2','1') return redis.call('set',KEYS[1],'v','PX',60000)|1|lock:b",
 		"ERR lock key 'lock:b' was changed, but side effects of the command failed, at least in part: upstream "+upstream.Addr()+": WRONGTYPE")
 	kit.WantPrefix(t, client, "WATCH data", "OK")
-	kit.WantPrefix(t, client, script, "ERR keys are watched at the upstream")
+	kit.WantPrefix(t, client, script, "ERR a script on lock keys cannot have side effects at the upstream: the client watches keys")
 	kit.Must(t, upstream.Kill())
 	otherClient := kit.Dial(t, proxy.Addr())
 	kit.WantPrefix(t, otherClient, script, permissionCheckError+upstream.Addr()+": connection refused")
