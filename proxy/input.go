@@ -118,7 +118,7 @@ func (in *input) read() error {
 	return err
 }
 
-// Room implements netconn.Memory.
+// Buffer implements netconn.Memory.
 func (in *input) Buffer() []byte {
 	if in.buf == nil {
 		in.buf = netconn.GetBuffer()

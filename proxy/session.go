@@ -55,7 +55,7 @@ type session struct {
 
 	// subscriber holds the client's subscriptions; nil if there are none. Any goroutine may read
 	// it.
-	subscriber atomic.Pointer[pubsub.NewSubscriber]
+	subscriber atomic.Pointer[pubsub.Subscriber]
 
 	// mu guards the connection's read deadline and the following fields. Parking, waking and ending
 	// a session exclude each other, because each of them locks mu.
@@ -273,7 +273,7 @@ func (s *session) stopRenewal() {
 // is closed.
 func (s *session) subscriptions(ctx context.Context) command.Subscriptions {
 	if s.client.Subscriptions == nil {
-		subscriber := s.serverState.opts.Table.Messages().Subscriber(messageWriter{s, ctx}, s.client.Proto)
+		subscriber := s.serverState.opts.Table.Messages().NewSubscriber(messageWriter{s, ctx}, s.client.Proto)
 		s.client.Subscriptions = subscriber
 		s.subscriber.Store(subscriber)
 	}

@@ -116,7 +116,7 @@ type KeptLocks interface {
 // Subscriptions holds the subscriptions of a client at a lock server, and the messages that have
 // arrived for the client. *pubsub.Subscriber implements it.
 type Subscriptions interface {
-	// Any reports whether there is a subscription.
+	// HasSubscriptions reports whether there is a subscription.
 	HasSubscriptions() bool
 	// Size returns the size of the subscriptions, in bytes.
 	Size() int

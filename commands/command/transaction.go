@@ -13,7 +13,7 @@ type Transaction struct {
 	// QueuedCommands holds the queued commands, QueuedBytes their size.
 	QueuedCommands [][]string
 	QueuedBytes    int
-	// WatchedKeys holds the watched lock keys.
+	// Watched holds the watched lock keys.
 	Watched WatchedKeys
 }
 

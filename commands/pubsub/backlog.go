@@ -77,7 +77,7 @@ func (h *Hub) disconnectOne() bool {
 	h.mu.Lock()
 	subscribers := slices.Collect(maps.Keys(h.subscribers))
 	h.mu.Unlock()
-	var slowestSubscriber *NewSubscriber
+	var slowestSubscriber *Subscriber
 	most := 0
 	for _, s := range subscribers {
 		if size := s.waitingSize(); size > most {
@@ -97,7 +97,7 @@ func (h *Hub) disconnectOne() bool {
 }
 
 // waitingSize returns the size of the waiting messages; 0 for a disconnected subscriber.
-func (s *NewSubscriber) waitingSize() int {
+func (s *Subscriber) waitingSize() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
@@ -108,7 +108,7 @@ func (s *NewSubscriber) waitingSize() int {
 
 // dropWaiting removes the waiting messages, except the messages that are being written. The caller
 // holds mu.
-func (s *NewSubscriber) dropWaiting() {
+func (s *Subscriber) dropWaiting() {
 	for _, p := range s.queue {
 		s.hub.backlog.leave(&p.queueCounter, p.memory())
 	}
@@ -119,7 +119,7 @@ func (s *NewSubscriber) dropWaiting() {
 }
 
 // releaseWritten removes the messages that were being written. The caller holds mu.
-func (s *NewSubscriber) releaseWritten() {
+func (s *Subscriber) releaseWritten() {
 	for _, p := range s.writeBatch {
 		s.hub.backlog.leave(&p.queueCounter, p.memory())
 		s.size -= p.size()

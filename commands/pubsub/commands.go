@@ -52,7 +52,7 @@ func subscribeHandler(kind Kind) func(command.Call) {
 			c.Out.WriteError(fmt.Sprintf("ERR pattern too long: the limit is %d bytes; use a shorter pattern", maxPattern))
 			return
 		}
-		s := c.Client.NewSubscriptions().(*NewSubscriber)
+		s := c.Client.NewSubscriptions().(*Subscriber)
 		if err := s.Listen(c.Ctx); err != nil {
 			c.Out.Fail(err)
 			return
@@ -69,7 +69,7 @@ func subscribeHandler(kind Kind) func(command.Call) {
 func unsubscribeHandler(kind Kind) func(command.Call) {
 	return func(c command.Call) {
 		c.Client.WriteMessages(c.Out)
-		s, _ := c.Client.Subscriptions.(*NewSubscriber)
+		s, _ := c.Client.Subscriptions.(*Subscriber)
 		names := syntax.Strings(c.Args[1:])
 		if len(names) == 0 {
 			names = s.Names(kind)

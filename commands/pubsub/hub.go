@@ -26,22 +26,22 @@ type Hub struct {
 	backlog backlog
 
 	mu            sync.Mutex
-	subscribers   map[*NewSubscriber]bool
-	subscriptions [kindCount]map[string]map[*NewSubscriber]bool
+	subscribers   map[*Subscriber]bool
+	subscriptions [kindCount]map[string]map[*Subscriber]bool
 	// compiledPatterns holds the patterns of subscriptions in compiled form. patternSubscribers
 	// holds the subscribers to any pattern.
 	compiledPatterns   map[string]*keys.Pattern
-	patternSubscribers map[*NewSubscriber]bool
+	patternSubscribers map[*Subscriber]bool
 }
 
 // New returns a Hub. newCarrier returns the carrier, which passes each message to deliver.
 func New(newCarrier func(deliver func(quorum.Message)) Carrier) *Hub {
 	h := &Hub{
-		subscribers: map[*NewSubscriber]bool{}, compiledPatterns: map[string]*keys.Pattern{},
-		patternSubscribers: map[*NewSubscriber]bool{},
+		subscribers: map[*Subscriber]bool{}, compiledPatterns: map[string]*keys.Pattern{},
+		patternSubscribers: map[*Subscriber]bool{},
 	}
 	for i := range h.subscriptions {
-		h.subscriptions[i] = map[string]map[*NewSubscriber]bool{}
+		h.subscriptions[i] = map[string]map[*Subscriber]bool{}
 	}
 	h.backlog.limit.Store(DefaultBacklog)
 	h.carrier = newCarrier(h.deliver)
@@ -152,10 +152,10 @@ func (h *Hub) Names(kind Kind, glob string) ([]string, error) {
 }
 
 // add adds a subscription. The caller holds mu.
-func (h *Hub) add(kind Kind, name string, s *NewSubscriber) {
+func (h *Hub) add(kind Kind, name string, s *Subscriber) {
 	to := h.subscriptions[kind][name]
 	if to == nil {
-		to = map[*NewSubscriber]bool{}
+		to = map[*Subscriber]bool{}
 		h.subscriptions[kind][name] = to
 		if kind == Patterns {
 			h.compiledPatterns[name] = keys.Compile(name)
@@ -168,7 +168,7 @@ func (h *Hub) add(kind Kind, name string, s *NewSubscriber) {
 }
 
 // remove removes a subscription. The caller holds mu.
-func (h *Hub) remove(kind Kind, name string, s *NewSubscriber) {
+func (h *Hub) remove(kind Kind, name string, s *Subscriber) {
 	to := h.subscriptions[kind][name]
 	delete(to, s)
 	if len(to) == 0 {

@@ -54,7 +54,7 @@ func (r *reader) Disconnect() {
 	r.disconnects++
 }
 
-func (s *NewSubscriber) inboxLen() int {
+func (s *Subscriber) inboxLen() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.inbox)
@@ -63,9 +63,9 @@ func (s *NewSubscriber) inboxLen() int {
 // TestDelayBySlowPatterns checks that slow patterns delay only their own client.
 func TestDelayBySlowPatterns(t *testing.T) {
 	h := newHub()
-	slow, fastReader := h.Subscriber(newReader(), 2), newReader()
+	slow, fastReader := h.NewSubscriber(newReader(), 2), newReader()
 	defer slow.Close()
-	fast := h.Subscriber(fastReader, 2)
+	fast := h.NewSubscriber(fastReader, 2)
 	defer fast.Close()
 	for i := range 500 {
 		slow.Add(Patterns, "*"+strings.Repeat("[a]", 60)+strings.Repeat("?", i%3)+string(rune(1000+i))+"*")
@@ -90,7 +90,7 @@ func TestDelayBySlowPatterns(t *testing.T) {
 // TestMessagesByPatternAndChannel checks that messages come in order, before the next reply.
 func TestMessagesByPatternAndChannel(t *testing.T) {
 	h := newHub()
-	s := h.Subscriber(newReader(), 2)
+	s := h.NewSubscriber(newReader(), 2)
 	defer s.Close()
 	s.Add(Channels, "a1")
 	s.Add(Patterns, "a*")
@@ -107,7 +107,7 @@ func TestMessagesByPatternAndChannel(t *testing.T) {
 	s.Remove(Patterns, "a*")
 	s.Release()
 	r := newReader()
-	s = h.Subscriber(r, 2)
+	s = h.NewSubscriber(r, 2)
 	s.Add(Channels, "a1")
 	s.Add(Patterns, "a*")
 	s.Take() // delays later messages
@@ -128,7 +128,7 @@ func TestMessagesByPatternAndChannel(t *testing.T) {
 func TestPatternTooComplex(t *testing.T) {
 	h := newHub()
 	r := newReader()
-	s := h.Subscriber(r, 2)
+	s := h.NewSubscriber(r, 2)
 	s.Add(Patterns, "*"+strings.Repeat("?", 2000)+"b*")
 	h.deliver(quorum.Message{Channel: strings.Repeat("a", 1<<20)})
 	s.Take()
@@ -161,7 +161,7 @@ func TestBacklogLimit(t *testing.T) {
 	h := newHub()
 	newWriter := func() *blockedWriter { return &blockedWriter{disconnected: make(chan struct{})} }
 	second, slowest, r := newWriter(), newWriter(), newReader()
-	subscribers := []*NewSubscriber{h.Subscriber(second, 2), h.Subscriber(slowest, 2), h.Subscriber(r, 3)}
+	subscribers := []*Subscriber{h.NewSubscriber(second, 2), h.NewSubscriber(slowest, 2), h.NewSubscriber(r, 3)}
 	for _, s := range subscribers {
 		s.Add(Channels, "news")
 	}
@@ -195,7 +195,7 @@ func TestBacklogLimit(t *testing.T) {
 // until it is removed.
 func TestSizeOfSubscriptions(t *testing.T) {
 	h := newHub()
-	s := h.Subscriber(newReader(), 2)
+	s := h.NewSubscriber(newReader(), 2)
 	defer s.Close()
 	for i := range 300 {
 		pattern := fmt.Sprint(i)

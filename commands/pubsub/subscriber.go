@@ -29,10 +29,10 @@ type ClientWriter interface {
 	Disconnect()
 }
 
-// NewSubscriber holds the subscriptions of a client, and the messages that the client has not
+// Subscriber holds the subscriptions of a client, and the messages that the client has not
 // received yet. Its methods are for the goroutine that runs the client's commands. Any goroutine
-// may call Any.
-type NewSubscriber struct {
+// may call HasSubscriptions.
+type Subscriber struct {
 	hub               *Hub
 	writer            ClientWriter
 	subscription      *quorum.Subscription // nil without subscriptions
@@ -71,8 +71,8 @@ type inboxEntry struct {
 }
 
 // NewSubscriber returns a Subscriber without subscriptions. The caller must close it.
-func (h *Hub) Subscriber(writer ClientWriter, proto int) *NewSubscriber {
-	s := &NewSubscriber{hub: h, writer: writer, proto: proto, patterns: map[string]*keys.Pattern{}}
+func (h *Hub) NewSubscriber(writer ClientWriter, proto int) *Subscriber {
+	s := &Subscriber{hub: h, writer: writer, proto: proto, patterns: map[string]*keys.Pattern{}}
 	for i := range s.names {
 		s.names[i] = map[string]bool{}
 	}
@@ -83,11 +83,11 @@ func (h *Hub) Subscriber(writer ClientWriter, proto int) *NewSubscriber {
 }
 
 // HasSubscriptions reports whether there is a subscription. Any goroutine may call it, also on nil.
-func (s *NewSubscriber) HasSubscriptions() bool { return s != nil && s.subscriptionCount.Load() > 0 }
+func (s *Subscriber) HasSubscriptions() bool { return s != nil && s.subscriptionCount.Load() > 0 }
 
 // sizeOf returns the size of a subscription that exists, in bytes. Subscribers share the compiled
 // form of a pattern, but it counts for each of them.
-func (s *NewSubscriber) sizeOf(kind Kind, name string) int64 {
+func (s *Subscriber) sizeOf(kind Kind, name string) int64 {
 	const overhead = 256
 	if kind == Patterns {
 		return overhead + int64(len(name)+s.patterns[name].Size())
@@ -96,7 +96,7 @@ func (s *NewSubscriber) sizeOf(kind Kind, name string) int64 {
 }
 
 // Size returns the size of the subscriptions, in bytes. It returns 0 for a nil Subscriber.
-func (s *NewSubscriber) Size() int {
+func (s *Subscriber) Size() int {
 	if s == nil {
 		return 0
 	}
@@ -105,7 +105,7 @@ func (s *NewSubscriber) Size() int {
 
 // Count returns the number of subscriptions that a confirmation shows. As in Redis, it counts shard
 // channels separately from channels and patterns.
-func (s *NewSubscriber) Count(kind Kind) int {
+func (s *Subscriber) Count(kind Kind) int {
 	switch {
 	case s == nil:
 		return 0
@@ -116,7 +116,7 @@ func (s *NewSubscriber) Count(kind Kind) int {
 }
 
 // Names returns the subscriptions of a kind.
-func (s *NewSubscriber) Names(kind Kind) []string {
+func (s *Subscriber) Names(kind Kind) []string {
 	if s == nil {
 		return nil
 	}
@@ -126,7 +126,7 @@ func (s *NewSubscriber) Names(kind Kind) []string {
 // Listen makes the proxy listen to the masters. It must precede the first Add.
 //
 // The errors are those of quorum.Messages.Listen.
-func (s *NewSubscriber) Listen(ctx context.Context) error {
+func (s *Subscriber) Listen(ctx context.Context) error {
 	if s.subscription != nil {
 		return nil
 	}
@@ -138,7 +138,7 @@ func (s *NewSubscriber) Listen(ctx context.Context) error {
 }
 
 // Add adds a subscription.
-func (s *NewSubscriber) Add(kind Kind, name string) {
+func (s *Subscriber) Add(kind Kind, name string) {
 	s.matchMu.Lock()
 	defer s.matchMu.Unlock()
 	s.hub.mu.Lock()
@@ -156,7 +156,7 @@ func (s *NewSubscriber) Add(kind Kind, name string) {
 }
 
 // Remove removes a subscription.
-func (s *NewSubscriber) Remove(kind Kind, name string) {
+func (s *Subscriber) Remove(kind Kind, name string) {
 	if s == nil {
 		return
 	}
@@ -176,7 +176,7 @@ func (s *NewSubscriber) Remove(kind Kind, name string) {
 }
 
 // StopIfUnused stops listening if no subscription remains. It must follow the last Remove.
-func (s *NewSubscriber) StopIfUnused() {
+func (s *Subscriber) StopIfUnused() {
 	if s != nil && s.subscription != nil && !s.HasSubscriptions() {
 		s.subscription.Leave()
 		s.subscription = nil
@@ -184,7 +184,7 @@ func (s *NewSubscriber) StopIfUnused() {
 }
 
 // Clear removes all subscriptions.
-func (s *NewSubscriber) Clear() {
+func (s *Subscriber) Clear() {
 	if s == nil {
 		return
 	}
@@ -198,7 +198,7 @@ func (s *NewSubscriber) Clear() {
 
 // accept takes a message, and writes it soon if the client is subscribed to it. byChannel is set if
 // the client is subscribed to the channel itself. The caller holds the Hub's mu.
-func (s *NewSubscriber) accept(a *arrivedMessage, byChannel bool) {
+func (s *Subscriber) accept(a *arrivedMessage, byChannel bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
@@ -216,7 +216,7 @@ func (s *NewSubscriber) accept(a *arrivedMessage, byChannel bool) {
 }
 
 // matchInbox compares the waiting messages with the client's patterns until no message waits.
-func (s *NewSubscriber) matchInbox() {
+func (s *Subscriber) matchInbox() {
 	for s.matchNext() {
 	}
 }
@@ -224,7 +224,7 @@ func (s *NewSubscriber) matchInbox() {
 // matchNext compares the next message with the client's patterns, and queues the message if the
 // client is subscribed to it. It returns false if no message was left, or if the client is
 // disconnected.
-func (s *NewSubscriber) matchNext() bool {
+func (s *Subscriber) matchNext() bool {
 	s.matchMu.Lock()
 	defer s.matchMu.Unlock()
 	s.mu.Lock()
@@ -260,7 +260,7 @@ func (s *NewSubscriber) matchNext() bool {
 }
 
 // packets returns the packets of a message for the client. The caller holds matchMu.
-func (s *NewSubscriber) packets(m inboxEntry) (packets []*packet, err error) {
+func (s *Subscriber) packets(m inboxEntry) (packets []*packet, err error) {
 	if m.byChannel {
 		packets = append(packets, m.channelPacket())
 	}
@@ -282,14 +282,14 @@ func (s *NewSubscriber) packets(m inboxEntry) (packets []*packet, err error) {
 	return packets, nil
 }
 
-func (s *NewSubscriber) isClosed() bool {
+func (s *Subscriber) isClosed() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.closed
 }
 
 // enqueue queues a message. The caller holds mu.
-func (s *NewSubscriber) enqueue(p *packet) {
+func (s *Subscriber) enqueue(p *packet) {
 	s.queue = append(s.queue, p)
 	s.hub.backlog.enter(&p.queueCounter, p.memory())
 	if s.addSize(p.size()) {
@@ -299,7 +299,7 @@ func (s *NewSubscriber) enqueue(p *packet) {
 
 // addSize adds the size of a message, and disconnects the client if the sum is above the limit. It
 // reports whether the client is still connected. The caller holds mu.
-func (s *NewSubscriber) addSize(size int) bool {
+func (s *Subscriber) addSize(size int) bool {
 	s.size += size
 	s.hub.disconnectSlowest()
 	if s.isAboveLimit(time.Now()) {
@@ -309,14 +309,14 @@ func (s *NewSubscriber) addSize(size int) bool {
 }
 
 // disconnect disconnects a client that would miss messages. The caller holds mu.
-func (s *NewSubscriber) disconnect() {
+func (s *Subscriber) disconnect() {
 	s.closed = true
 	s.dropWaiting()
 	s.writer.Disconnect()
 }
 
 // isAboveLimit reports whether the size is above the limit. The caller holds mu.
-func (s *NewSubscriber) isAboveLimit(now time.Time) bool {
+func (s *Subscriber) isAboveLimit(now time.Time) bool {
 	switch {
 	case s.size <= softLimit:
 		s.aboveLimitSince = time.Time{}
@@ -327,7 +327,7 @@ func (s *NewSubscriber) isAboveLimit(now time.Time) bool {
 }
 
 // startWriter starts the goroutine that writes, if it is needed. The caller holds mu.
-func (s *NewSubscriber) startWriter() {
+func (s *Subscriber) startWriter() {
 	if !s.running && !s.suspended && !s.closed && len(s.queue) > 0 {
 		s.running = true
 		s.tasks.Go(s.writeQueue)
@@ -335,7 +335,7 @@ func (s *NewSubscriber) startWriter() {
 }
 
 // writeQueue writes the queued messages until there are none.
-func (s *NewSubscriber) writeQueue() {
+func (s *Subscriber) writeQueue() {
 	for {
 		more := false
 		err := s.writer.WriteMessages(func() (out []byte) {
@@ -353,7 +353,7 @@ func (s *NewSubscriber) writeQueue() {
 
 // next returns the next bytes to write, after the previous bytes were written. The caller must not
 // modify the returned bytes. If more is false, the goroutine that writes must end.
-func (s *NewSubscriber) next() (out []byte, more bool) {
+func (s *Subscriber) next() (out []byte, more bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.releaseWritten()
@@ -380,7 +380,7 @@ func (s *NewSubscriber) next() (out []byte, more bool) {
 
 // Take returns the messages that have arrived, which precede the next reply. It delays later
 // messages until Release.
-func (s *NewSubscriber) Take() (out []byte) {
+func (s *Subscriber) Take() (out []byte) {
 	if s == nil {
 		return nil
 	}
@@ -403,7 +403,7 @@ func (s *NewSubscriber) Take() (out []byte) {
 }
 
 // SetProto sets the protocol of messages, 2 or 3. It must be called between Take and Release.
-func (s *NewSubscriber) SetProto(proto int) {
+func (s *Subscriber) SetProto(proto int) {
 	if s == nil {
 		return
 	}
@@ -413,7 +413,7 @@ func (s *NewSubscriber) SetProto(proto int) {
 }
 
 // Release resumes the delivery of messages after Take.
-func (s *NewSubscriber) Release() {
+func (s *Subscriber) Release() {
 	if s == nil {
 		return
 	}
@@ -424,7 +424,7 @@ func (s *NewSubscriber) Release() {
 }
 
 // Close removes all subscriptions, and waits until no write is running.
-func (s *NewSubscriber) Close() {
+func (s *Subscriber) Close() {
 	if s == nil {
 		return
 	}

@@ -35,7 +35,7 @@ func stringFormat(c *Call) []Value {
 	return c.Return(b.String())
 }
 
-// parseDirective is one % directive of a format string.
+// directive is one % directive of a format string.
 type directive struct {
 	left, plus, blank, alternate, zero bool
 	width                              int

@@ -6,7 +6,7 @@ import "sync"
 type Memory interface {
 	// Buffer returns the memory to read into.
 	Buffer() []byte
-	// Release may free the memory; the next call of Room then provides new memory. A Conn calls
+	// Release may free the memory; the next call of Buffer then provides new memory. A Conn calls
 	// Release if no bytes have arrived.
 	Release()
 }
@@ -14,7 +14,7 @@ type Memory interface {
 // PooledBuffer implements Memory. It holds a buffer only while there are bytes to read.
 type PooledBuffer struct{ buf []byte }
 
-// Room implements Memory.
+// Buffer implements Memory.
 func (l *PooledBuffer) Buffer() []byte {
 	if l.buf == nil {
 		l.buf = GetBuffer()

@@ -27,7 +27,7 @@ type Group struct {
 
 type key struct {
 	member
-	// hasNewTTL is set if the key gets a new TTL: newTTL, which may be Endless. Then expiryOffset
+	// hasNewTTL is set if the key gets a new TTL: newTTL, which may be NoExpiry. Then expiryOffset
 	// is not set yet.
 	hasNewTTL bool
 	newTTL    time.Duration

@@ -17,7 +17,7 @@ type Share struct {
 	Time time.Duration
 	// Allowance lets several runs share Time. If it is nil, the run has all of Time.
 	Allowance *Allowance
-	// Scheduler shares the machine with other runs. If it is nil, the run waits for no other run.
+	// Pace shares the machine with other runs. If it is nil, the run waits for no other run.
 	Pace *Scheduler
 	// ClientDisconnected reports whether the client has left. A large run ends soon after that. If
 	// ClientDisconnected is nil, no run ends for this reason.
