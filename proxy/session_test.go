@@ -221,7 +221,7 @@ func TestOtherLineEnds(t *testing.T) {
 func TestPanicCostsOneConnection(t *testing.T) {
 	locks := &scriptedLocks{}
 	locks.lock = func(_ context.Context, req quorum.LockRequest) (time.Duration, error) {
-		if req.Key.Name == "bad" {
+		if req.Keys[0].Name == "bad" {
 			panic("on purpose")
 		}
 		return req.TTL, nil

@@ -21,7 +21,8 @@ var (
 
 	// errDifferentTags is returned if a client takes several keys together with different tags, or
 	// only some with a tag.
-	errDifferentTags = errors.New("keys with hash tags can be taken together only if all have the same tag")
+	errDifferentTags = errors.New("cannot take these keys together: keys with a hash tag (lock-tags) share one cell of that " +
+		"name; give all of them the same tag, or none")
 )
 
 // UpdateAll changes several keys of one cell by one vote, as Update changes one key. run gets the
@@ -152,6 +153,9 @@ func (set *masterSet) takeShared(ctx context.Context, t TakeRequest) (GrantedLoc
 	if !t.AllowShortTTL && t.TTL >= 0 && t.TTL < vote.MinTTL {
 		return GrantedLock{}, ErrTooShort
 	}
+	if cells, _ := cellsOf(t.Keys); len(cells) != 1 {
+		return GrantedLock{}, errDifferentTags
+	}
 	holder := func(snapshots []Snapshot) int {
 		for i, l := range snapshots {
 			if l.Present && !set.cluster.isRemovalPending(t.Keys[i], l.Version) {
@@ -164,8 +168,9 @@ func (set *masterSet) takeShared(ctx context.Context, t TakeRequest) (GrantedLoc
 	case err != nil:
 		return GrantedLock{}, err
 	case holder(snapshots) >= 0:
-		return GrantedLock{}, &RefusedError{Err: ErrHeld, Current: snapshots[holder(snapshots)]}
-	case t.Fence && t.Keys[0].Tag == "" && !snapshots[0].Shared:
+		i := holder(snapshots)
+		return GrantedLock{}, &RefusedError{Err: ErrHeld, Current: snapshots[i], Key: i}
+	case t.Fence && !anyTagged(t.Keys) && !snapshots[0].Shared:
 		return set.Take(ctx, t) // the cell holds no other keys any more
 	case t.Fence:
 		return GrantedLock{}, ErrFenceShared

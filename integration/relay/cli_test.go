@@ -251,8 +251,8 @@ func withLineBuffering(t *testing.T, cmd *exec.Cmd) (string, []string) {
 // one, which is the number of keys.
 var statNumbers = regexp.MustCompile(` +\(?\+?\d[\d.]*[KMG]?\)?`)
 
-// TestRelayHints checks that redis-cli in a terminal shows the arguments of LOCK in grey, and
-// completes the command.
+// TestRelayHints checks that redis-cli in a terminal shows the arguments of LOCK and MLOCK in
+// grey, and completes the command.
 func TestRelayHints(t *testing.T) {
 	script, err := exec.LookPath("script")
 	if err != nil {
@@ -270,6 +270,12 @@ func TestRelayHints(t *testing.T) {
 	kit.Must(t, err)
 	terminal.until(t, "> LOCK\x1b[0;90;49m key token PX milliseconds|EX seconds [KEEPALIVE [MAXHOLD milliseconds]] [BLOCK milliseconds]")
 	_, err = io.WriteString(terminal.stdin, " job me PX 9000\r")
+	kit.Must(t, err)
+	terminal.until(t, "\n(integer) 8")
+	_, err = io.WriteString(terminal.stdin, "ML\t")
+	kit.Must(t, err)
+	terminal.until(t, "> MLOCK\x1b[0;90;49m numkeys key [key ...] token PX milliseconds|EX seconds [KEEPALIVE [MAXHOLD milliseconds]]")
+	_, err = io.WriteString(terminal.stdin, " 2 a b me PX 9000\r")
 	kit.Must(t, err)
 	terminal.until(t, "\n(integer) 8")
 }

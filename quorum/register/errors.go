@@ -28,6 +28,8 @@ var (
 type RefusedError struct {
 	Err     error
 	Current Snapshot
+	// Key is the index of the key that is held, if several keys were to be taken.
+	Key int
 }
 
 // Error returns the text of ErrHeld or ErrNotHeld.
@@ -36,14 +38,14 @@ func (e *RefusedError) Error() string { return e.Err.Error() }
 // Unwrap returns ErrHeld or ErrNotHeld.
 func (e *RefusedError) Unwrap() error { return e.Err }
 
-// refusal adds the current value to an error, if the value is decided.
-func (t tally) refusal(err error) error {
+// refusal adds the current value of key number i to an error, if the value is decided.
+func (t tally) refusal(err error, i int) error {
 	if t.status == Undetermined || t.isUnchosen() {
 		return err
 	}
 	l := t.snapshot()
 	l.LeftUnknown = l.LeftUnknown || t.leasesDiffer() || t.longest == cell.NotReported
-	return &RefusedError{Err: err, Current: l}
+	return &RefusedError{Err: err, Current: l, Key: i}
 }
 
 // NoQuorum means that too few masters replied to carry out a command, or to determine its effect.

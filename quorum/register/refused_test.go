@@ -94,7 +94,7 @@ func TestRefusalOmitsUndecidedValue(t *testing.T) {
 		{"open", tally{status: Undetermined}, false, false},
 	} {
 		var refusal *RefusedError
-		err := test.found.refusal(ErrHeld)
+		err := test.found.refusal(ErrHeld, 0)
 		if errors.As(err, &refusal) != test.tells || !errors.Is(err, ErrHeld) ||
 			test.tells && refusal.Current.LeftUnknown != test.unsure {
 			t.Errorf("%s: %#v", test.name, err)
