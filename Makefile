@@ -106,7 +106,7 @@ kubernetes: ## test the Helm chart: lint it, check it against Kubernetes' types,
 	go vet -tags integration,helm ./integration/deploy
 	$(TESTS),helm -run '^TestKubernetes' ./integration/deploy
 
-overlap: ## test GRANTS (100000) grants of one lock by two proxies while masters fail: never two holders at once
+overlap: ## test GRANTS (100000) grants of one lock, and of several at a time, by two proxies while masters fail: never two holders at once
 	REDLOCK_GRANTS=$(GRANTS) REDLOCK_KEY_GRANTS=$$(($(GRANTS) / 100)) $(LOGGED) -timeout 2h -p 1 -run '^TestOverlap' ./integration/holdings ./integration/locks ./integration/lockkeys
 
 histories: ## test OPS (200000) ordinary commands on lock keys through two proxies while masters fail: each reply is one that a single Redis could have given

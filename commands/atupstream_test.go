@@ -22,6 +22,7 @@ func TestLocksAtUpstream(t *testing.T) {
 	for _, c := range []struct{ line, wantOtherKey string }{
 		{"LOCK k t PX 60000", ":5"}, {"LOCK k t PX 60000 BLOCK 0 FENCE", ""}, {"EXTEND k t PX 60000", ":"},
 		{"LOCKINFO k", "*18\r\n"}, {"FENCE k", "$-1\r\n"},
+		{"MLOCK 2 a k t PX 60000", ""}, {"MUNLOCK 1 k t", ""}, {"MEXTEND 2 a k t PX 60000", ""},
 		{"UNLOCK k t", ":1\r\n"}, {"FORCEUNLOCK k", ":0\r\n"}, {"LOCKLIST", ""},
 	} {
 		words := strings.Fields(c.line)

@@ -2,7 +2,6 @@ package commands
 
 import (
 	"redlock-proxy/commands/auth/acl"
-	"redlock-proxy/commands/catalog/keys"
 	"redlock-proxy/commands/catalog/spec"
 	"redlock-proxy/commands/command"
 	"redlock-proxy/commands/locks"
@@ -21,12 +20,9 @@ func Catalog() *acl.Catalog {
 
 // rulesOf describes one of the proxy's own commands for users' rules.
 func rulesOf(c *command.Command) acl.OwnCommand {
-	o := acl.OwnCommand{Name: c.Name, Categories: c.Categories(), Access: spec.ChangesValue}
+	o := acl.OwnCommand{Name: c.Name, Categories: c.Categories(), Access: spec.ChangesValue, Keys: c.Docs.KeyRule()}
 	if c.Docs.Reads {
 		o.Access = spec.ReadsValue
-	}
-	if at := c.Docs.Span(); at != (keys.Span{}) {
-		o.Keys = keys.InSpan(at.First, at.Last, at.Step)
 	}
 	return o
 }

@@ -20,8 +20,8 @@ import (
 type fakeLocker struct{ *fakeregister.Register }
 
 func (f fakeLocker) Lock(ctx context.Context, req quorum.LockRequest) (quorum.GrantedLock, error) {
-	return f.Take(ctx, quorum.TakeRequest{Keys: []quorum.Key{req.Key},
-		TakeOptions: quorum.TakeOptions{Tokens: []string{req.Token}, TTL: req.TTL}})
+	return f.Take(ctx, quorum.TakeRequest{Keys: req.Keys,
+		TakeOptions: quorum.TakeOptions{Tokens: slices.Repeat([]string{req.Token}, len(req.Keys)), TTL: req.TTL}})
 }
 
 func (f fakeLocker) Unlock(ctx context.Context, key quorum.Key, token string) error {

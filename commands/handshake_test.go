@@ -155,6 +155,7 @@ var shapeCommands = [][2]string{
 	{"COMMAND INFO LOCK", "COMMAND INFO PEXPIRE"}, {"COMMAND COUNT", ""}, {"COMMAND LIST", ""},
 	{"COMMAND DOCS ping", ""}, {"COMMAND DOCS echo nothing select", ""},
 	{"COMMAND GETKEYS LOCK k t PX 10000", "COMMAND GETKEYS SET k t PX 10000"},
+	{"COMMAND GETKEYS MLOCK 2 k l t PX 10000", "COMMAND GETKEYS ZUNION 2 k l"},
 	{"TIME", ""}, {"INFO", ""}, {"INFO server", ""}, {"CLIENT INFO", ""}, {"CLIENT LIST", ""}, {"CLIENT ID", ""},
 	{"CLIENT HELP", ""}, {"CONFIG GET *", ""}, {"CONFIG GET save appendonly", ""}, {"HELLO", ""}, {"PING", ""},
 	{"AUTH default x", ""},
@@ -186,7 +187,7 @@ func TestShapesLikeRedis(t *testing.T) {
 func TestLockDocsLikeRedis(t *testing.T) {
 	socket := startRedis(t)
 	redisDocs := readReplies(t, askRedis(t, socket, parseDialogue("HELLO 3; COMMAND DOCS set")))[1].elements[1]
-	for _, name := range []string{"lock", "unlock", "extend"} {
+	for _, name := range []string{"lock", "unlock", "extend", "mlock", "munlock", "mextend"} {
 		docs := readReplies(t, askProxy(t, parseDialogue("HELLO 3; COMMAND DOCS "+name)))[1]
 		if len(docs.elements) != 2 || docs.elements[0].text != name {
 			t.Fatalf("docs of %s: %q", name, docs.raw)

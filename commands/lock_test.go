@@ -305,6 +305,10 @@ func TestRunsWithoutClient(t *testing.T) {
 		"LOCK k t PX 5000 BLOCK 0":  false,
 		"LOCK k t bLoCk 10 PX 5000": false,
 		"LOCK k block PX 5000":      false, // block is the token; false is always safe
+		"MLOCK 2 k l t PX 5000":     true,
+		"MLOCK 1 k t PX 5 BLOCK 0":  false,
+		"MUNLOCK 1 k t":             true,
+		"MEXTEND 1 k t PX 5000":     true,
 		"UNLOCK k t":                true,
 		"EXTEND k t PX 5000":        true,
 		"FENCE k":                   false,

@@ -74,9 +74,10 @@ func ownDocs(proto int, names ...string) string {
 	return string(out.Bytes)
 }
 
-var ownNames = []string{"lock", "unlock", "extend", "fence", "lockinfo", "locklist", "forceunlock", "proxy"}
+var ownNames = []string{"lock", "unlock", "extend", "fence", "mlock", "munlock", "mextend", "lockinfo", "locklist", "forceunlock", "proxy"}
 
-const ownNamesReply = "$4\r\nlock\r\n$6\r\nunlock\r\n$6\r\nextend\r\n$5\r\nfence\r\n$8\r\nlockinfo\r\n$8\r\nlocklist\r\n$11\r\nforceunlock\r\n$5\r\nproxy\r\n"
+const ownNamesReply = "$4\r\nlock\r\n$6\r\nunlock\r\n$6\r\nextend\r\n$5\r\nfence\r\n" +
+	"$5\r\nmlock\r\n$7\r\nmunlock\r\n$7\r\nmextend\r\n$8\r\nlockinfo\r\n$8\r\nlocklist\r\n$11\r\nforceunlock\r\n$5\r\nproxy\r\n"
 
 const getEntry = "*10\r\n$3\r\nget\r\n:2\r\n*2\r\n+readonly\r\n+fast\r\n:1\r\n:1\r\n:1\r\n*1\r\n+@read\r\n*0\r\n*0\r\n*0\r\n"
 
@@ -89,28 +90,29 @@ var mergeExamples = []struct {
 	upstream string
 	want     string
 }{
-	{"COMMAND", 2, "*1\r\n" + getEntry, "*9\r\n" + getEntry + ownEntries(2, ownNames...)},
-	{"COMMAND", 3, "*1\r\n" + getEntry, "*9\r\n" + getEntry + ownEntries(3, ownNames...)},
-	{"COMMAND", 2, "*0\r\n", "*8\r\n" + ownEntries(2, ownNames...)},
-	{"command count", 2, ":240\r\n", ":248\r\n"},
+	{"COMMAND", 2, "*1\r\n" + getEntry, "*12\r\n" + getEntry + ownEntries(2, ownNames...)},
+	{"COMMAND", 3, "*1\r\n" + getEntry, "*12\r\n" + getEntry + ownEntries(3, ownNames...)},
+	{"COMMAND", 2, "*0\r\n", "*11\r\n" + ownEntries(2, ownNames...)},
+	{"command count", 2, ":240\r\n", ":251\r\n"},
 	{"COMMAND COUNT x", 2, "-ERR wrong number of arguments for 'command|count' command\r\n",
 		"-ERR wrong number of arguments for 'command|count' command\r\n"},
 
-	{"COMMAND LIST", 2, "*1\r\n$3\r\nget\r\n", "*9\r\n$3\r\nget\r\n" + ownNamesReply},
-	{"COMMAND LIST FILTERBY PATTERN *lock", 2, "*0\r\n", "*3\r\n$4\r\nlock\r\n$6\r\nunlock\r\n$11\r\nforceunlock\r\n"},
+	{"COMMAND LIST", 2, "*1\r\n$3\r\nget\r\n", "*12\r\n$3\r\nget\r\n" + ownNamesReply},
+	{"COMMAND LIST FILTERBY PATTERN *lock", 2, "*0\r\n",
+		"*5\r\n$4\r\nlock\r\n$6\r\nunlock\r\n$5\r\nmlock\r\n$7\r\nmunlock\r\n$11\r\nforceunlock\r\n"},
 	{"COMMAND LIST filterby pattern L*", 2, "*1\r\n$4\r\nllen\r\n",
 		"*4\r\n$4\r\nllen\r\n$4\r\nlock\r\n$8\r\nlockinfo\r\n$8\r\nlocklist\r\n"},
 	{"COMMAND LIST FILTERBY PATTERN [a-k]*", 2, "*0\r\n", "*3\r\n$6\r\nextend\r\n$5\r\nfence\r\n$11\r\nforceunlock\r\n"},
 	{"COMMAND LIST FILTERBY PATTERN nosuch", 2, "*0\r\n", "*0\r\n"},
 	{"COMMAND LIST FILTERBY ACLCAT write", 2, "*1\r\n$3\r\nset\r\n",
-		"*5\r\n$3\r\nset\r\n$4\r\nlock\r\n$6\r\nunlock\r\n$6\r\nextend\r\n$11\r\nforceunlock\r\n"},
+		"*8\r\n$3\r\nset\r\n$4\r\nlock\r\n$6\r\nunlock\r\n$6\r\nextend\r\n$5\r\nmlock\r\n$7\r\nmunlock\r\n$7\r\nmextend\r\n$11\r\nforceunlock\r\n"},
 	{"COMMAND LIST FILTERBY ACLCAT admin", 2, "*0\r\n", "*2\r\n$11\r\nforceunlock\r\n$5\r\nproxy\r\n"},
 	{"COMMAND LIST FILTERBY ACLCAT read", 2, "*1\r\n$3\r\nget\r\n",
 		"*4\r\n$3\r\nget\r\n$5\r\nfence\r\n$8\r\nlockinfo\r\n$8\r\nlocklist\r\n"},
 	{"COMMAND LIST FILTERBY MODULE m", 2, "*0\r\n", "*0\r\n"},
 	{"COMMAND LIST FILTERBY", 2, "-ERR syntax error\r\n", "-ERR syntax error\r\n"},
 
-	{"COMMAND INFO", 2, "*1\r\n" + getEntry, "*9\r\n" + getEntry + ownEntries(2, ownNames...)},
+	{"COMMAND INFO", 2, "*1\r\n" + getEntry, "*12\r\n" + getEntry + ownEntries(2, ownNames...)},
 	{"COMMAND INFO get", 2, "*1\r\n" + getEntry, "*1\r\n" + getEntry},
 	{"COMMAND INFO LOCK", 2, "*1\r\n*-1\r\n", "*1\r\n" + ownEntries(2, "lock")},
 	{"COMMAND INFO lock", 3, "*1\r\n_\r\n", "*1\r\n" + ownEntries(3, "lock")},
@@ -120,8 +122,8 @@ var mergeExamples = []struct {
 	{"COMMAND INFO lock", 2, "*2\r\n*-1\r\n*-1\r\n", "*2\r\n*-1\r\n*-1\r\n"},
 	{"COMMAND INFO lock get", 2, "*2\r\n*-1\r\n*3\r\n:1\r\n", "*2\r\n*-1\r\n*3\r\n:1\r\n"},
 
-	{"COMMAND DOCS", 2, "*2\r\n$3\r\nget\r\n*0\r\n", "*18\r\n$3\r\nget\r\n*0\r\n" + ownDocs(2, ownNames...)},
-	{"COMMAND DOCS", 3, "%1\r\n$3\r\nget\r\n%0\r\n", "%9\r\n$3\r\nget\r\n%0\r\n" + ownDocs(3, ownNames...)},
+	{"COMMAND DOCS", 2, "*2\r\n$3\r\nget\r\n*0\r\n", "*24\r\n$3\r\nget\r\n*0\r\n" + ownDocs(2, ownNames...)},
+	{"COMMAND DOCS", 3, "%1\r\n$3\r\nget\r\n%0\r\n", "%12\r\n$3\r\nget\r\n%0\r\n" + ownDocs(3, ownNames...)},
 	{"COMMAND DOCS get", 3, "%1\r\n$3\r\nget\r\n%0\r\n", "%1\r\n$3\r\nget\r\n%0\r\n"},
 	{"COMMAND DOCS lock", 2, "*0\r\n", "*2\r\n" + ownDocs(2, "lock")},
 	{"COMMAND DOCS get Extend nosuch", 3, "%1\r\n$3\r\nget\r\n%0\r\n", "%2\r\n$3\r\nget\r\n%0\r\n" +
@@ -129,6 +131,8 @@ var mergeExamples = []struct {
 
 	{"COMMAND GETKEYS lock k t PX 1", 2, invalidCommandReply, "*1\r\n$1\r\nk\r\n"},
 	{"COMMAND GETKEYS UNLOCK k t", 3, invalidCommandReply, "*1\r\n$1\r\nk\r\n"},
+	{"COMMAND GETKEYS MLOCK 2 a b t PX 1", 2, invalidCommandReply, "*2\r\n$1\r\na\r\n$1\r\nb\r\n"},
+	{"COMMAND GETKEYS MUNLOCK 1 a t", 3, invalidCommandReply, "*1\r\n$1\r\na\r\n"},
 	{"COMMAND GETKEYS forceunlock k", 2, invalidCommandReply, "*1\r\n$1\r\nk\r\n"},
 	{"COMMAND GETKEYSANDFLAGS lockinfo k", 2, invalidCommandReply, "*1\r\n*2\r\n$1\r\nk\r\n*2\r\n+RO\r\n+access\r\n"},
 	{"COMMAND GETKEYS locklist", 2, invalidCommandReply, "-ERR The command has no key arguments\r\n"},
@@ -261,6 +265,7 @@ func TestProxyCommand(t *testing.T) {
 func TestCommandsThatRequireLogin(t *testing.T) {
 	table := NewRelayTable(Options{})
 	for name, want := range map[string]bool{"lock": true, "unlock": true, "extend": true, "fence": true,
+		"mlock": true, "munlock": true, "mextend": true,
 		"lockinfo": true, "locklist": true, "forceunlock": true, "proxy": true, "info": false, "command": false} {
 		if got := table.Lookup([]byte(name)).RequiresLogin; got != want {
 			t.Errorf("%s: %v", name, got)

@@ -36,7 +36,11 @@ func (f *fakeLocks) Lock(ctx context.Context, req quorum.LockRequest) (quorum.Gr
 	if req.Fence {
 		fenced = ", with a fence"
 	}
-	f.record("lock %d/%s by %s for %v, waiting %v%s", req.Key.DB, req.Key.Name, req.Token, req.TTL, req.Wait, fenced)
+	var keys []string
+	for _, key := range req.Keys {
+		keys = append(keys, fmt.Sprintf("%d/%s", key.DB, key.Name))
+	}
+	f.record("lock %s by %s for %v, waiting %v%s", strings.Join(keys, " "), req.Token, req.TTL, req.Wait, fenced)
 	if f.onLock != nil {
 		f.onLock(ctx)
 	}

@@ -39,13 +39,13 @@ func (l memoryLocker) Lock(ctx context.Context, req quorum.LockRequest) (quorum.
 		defer cancel()
 	}
 	if l.beforeLock != nil {
-		l.beforeLock(req.Key.Name)
+		l.beforeLock(req.Keys[0].Name)
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for {
-		if _, exists := l.values[req.Key]; !exists {
-			l.values[req.Key] = lockValue{req.Token, req.TTL}
+		if _, exists := l.values[req.Keys[0]]; !exists {
+			l.values[req.Keys[0]] = lockValue{req.Token, req.TTL}
 			return quorum.GrantedLock{Validity: req.TTL}, nil
 		}
 		if req.Wait == 0 {

@@ -223,7 +223,7 @@ func TestLineEndings(t *testing.T) {
 func TestPanicEndsOneConnection(t *testing.T) {
 	locks := &scriptedLocks{}
 	locks.lock = func(_ context.Context, req quorum.LockRequest) (time.Duration, error) {
-		if req.Key.Name == "bad" {
+		if req.Keys[0].Name == "bad" {
 			panic("on purpose")
 		}
 		return req.TTL, nil

@@ -76,7 +76,7 @@ func (b *fixture) start(opts Options) (c *Cluster, stop func()) {
 }
 
 func (b *fixture) lock(token string, ttl time.Duration) (time.Duration, error) {
-	got, err := b.locker.Lock(b.Context(), LockRequest{Key: job, Token: token, TTL: ttl})
+	got, err := b.locker.Lock(b.Context(), LockRequest{Keys: []Key{job}, Token: token, TTL: ttl})
 	return got.Validity, err
 }
 
@@ -167,7 +167,7 @@ func TestLockUnlockExtend(t *testing.T) {
 func TestSameNameInAnotherDatabase(t *testing.T) {
 	runInBubble(t, 3, func(b *fixture) {
 		b.mustLock(token, time.Second)
-		other := LockRequest{Key: Key{DB: 1, Name: job.Name}, Token: rival, TTL: time.Second}
+		other := LockRequest{Keys: []Key{{DB: 1, Name: job.Name}}, Token: rival, TTL: time.Second}
 		_, err := b.locker.Lock(b.Context(), other)
 		b.wantErr(err, nil)
 	})
@@ -260,7 +260,7 @@ func TestCanceledLockIsUndone(t *testing.T) {
 		}
 		ctx, cancel := context.WithTimeout(b.Context(), 5*time.Millisecond)
 		defer cancel()
-		_, err := b.locker.Lock(ctx, LockRequest{Key: job, Token: token, TTL: time.Hour})
+		_, err := b.locker.Lock(ctx, LockRequest{Keys: []Key{job}, Token: token, TTL: time.Hour})
 		b.wantErr(err, context.DeadlineExceeded)
 		time.Sleep(time.Second)
 		b.wantValues("", "", "")
@@ -579,7 +579,7 @@ func TestRemovalNotifiesWaiters(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			runInBubble(t, 3, func(b *fixture) {
-				got, err := b.locker.Lock(b.Context(), LockRequest{Key: job, Token: "holder", TTL: time.Hour})
+				got, err := b.locker.Lock(b.Context(), LockRequest{Keys: []Key{job}, Token: "holder", TTL: time.Hour})
 				b.wantErr(err, nil)
 				if name == releaseByOtherProxy { // with a register that does not know the lock
 					b.cluster.masterSet().database(0).Register = register.New(register.Options{

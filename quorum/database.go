@@ -58,8 +58,8 @@ func (d *database) Ask(
 		r = set.rounds.Send(set.masters, d.db, ops, decided, func() bool {
 			return set.cluster.onFreed(Key{DB: d.db, Name: name})
 		})
-	} else if name, takes := takenKey(ops); takes {
-		set.cluster.onTaking(Key{DB: d.db, Name: name}, func(afterQueueing func()) {
+	} else if names := takenKeys(ops); len(names) > 0 {
+		d.announceTake(names, func(afterQueueing func()) {
 			r = set.rounds.Send(set.masters, d.db, ops, decided, afterQueued(afterQueueing))
 		})
 	} else {
@@ -95,17 +95,41 @@ func afterQueued(queueMore func()) (queued func() bool) {
 	return func() bool { queueMore(); return false }
 }
 
-// takenKey returns the key that the operations take, if they take exactly one.
-func takenKey(ops []cell.Op) (name string, takes bool) {
+// takenKeys returns the keys that the operations take.
+func takenKeys(ops []cell.Op) []string {
 	for _, o := range ops {
-		if take, ok := o.(cell.Take); ok && len(take.Names) == 1 {
-			return take.Names[0], true
+		if take, ok := o.(cell.Take); ok {
+			return take.Names
 		}
 		if o != nil {
 			break
 		}
 	}
-	return "", false
+	return nil
+}
+
+// announceTake informs the waiters of keys that a command is about to take. It calls send once, as
+// Cluster.onTaking does.
+func (d *database) announceTake(names []string, send func(afterQueueing func())) {
+	key := Key{DB: d.db, Name: names[0]}
+	if len(names) == 1 {
+		d.set.cluster.onTaking(key, send)
+		return
+	}
+	d.set.cluster.onTaking(key, func(first func()) {
+		d.announceTake(names[1:], func(others func()) { send(inOrder(first, others)) })
+	})
+}
+
+// inOrder returns a function that calls two functions, of which either may be nil.
+func inOrder(first, second func()) func() {
+	switch {
+	case first == nil:
+		return second
+	case second == nil:
+		return first
+	}
+	return func() { first(); second() }
 }
 
 // Tell implements register.Masters.

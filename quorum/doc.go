@@ -6,7 +6,7 @@
 //	locker := quorum.NewLocker(cluster)
 //	go cluster.Run(ctx)
 //	grant, err := locker.Lock(ctx, quorum.LockRequest{
-//		Key: quorum.Key{Name: "job:1"}, Token: "me", TTL: 30 * time.Second})
+//		Keys: []quorum.Key{{Name: "job:1"}}, Token: "me", TTL: 30 * time.Second})
 //
 // # Parts
 //

@@ -26,7 +26,7 @@ func BenchmarkLockUnlock(b *testing.B) {
 			b.RunParallel(func(pb *testing.PB) {
 				key := Key{Name: fmt.Sprint("job:", names.Add(1))}
 				for pb.Next() {
-					if _, err := l.Lock(b.Context(), LockRequest{Key: key, Token: token, TTL: time.Minute}); err != nil {
+					if _, err := l.Lock(b.Context(), LockRequest{Keys: []Key{key}, Token: token, TTL: time.Minute}); err != nil {
 						b.Error(err)
 					}
 					if err := l.Unlock(b.Context(), key, token); err != nil {

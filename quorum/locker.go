@@ -3,6 +3,7 @@ package quorum
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"redlock-proxy/quorum/queue"
@@ -35,9 +36,11 @@ const maxParkedKey = 1 << 10
 // NoWaitLimit is a LockRequest.Wait without a limit.
 const NoWaitLimit time.Duration = -1
 
-// LockRequest requests a lock.
+// LockRequest requests a lock of one or several keys, all or none.
 type LockRequest struct {
-	Key   Key
+	// Keys are distinct keys of one database.
+	Keys []Key
+	// Token is the token of each key.
 	Token string
 	// TTL is the time for which the masters keep the lock, in whole milliseconds, or Endless.
 	TTL time.Duration
@@ -46,20 +49,21 @@ type LockRequest struct {
 	Wait time.Duration
 	// Holder describes the client; Holdings returns it for the lock.
 	Holder any
-	// Fence requests GrantedLock.Fence, which is higher than any earlier fence of the key.
+	// Fence requests GrantedLock.Fence, which is higher than any earlier fence of the keys.
 	Fence bool
 }
 
 // Lock takes a lock and returns its lease. This Locker serves requests with a Wait first come,
-// first served; the TTL starts at the grant. A request without a Wait does not overtake waiting
-// requests.
+// first served; the TTL starts at the grant. A request without a Wait does not overtake requests
+// that wait until another client releases one of its keys. A request for several keys waits in the
+// queue of each of them, and holds none while it waits.
 //
 // Errors: ErrTooShort, ErrContended, ErrFences, or the cause of ctx if the caller left. Once Wait
 // has passed, ErrHeld if another client holds the lock, or *NoQuorumError if the state of the lock
 // is unknown. After an error the request holds nothing.
 func (l *Locker) Lock(ctx context.Context, req LockRequest) (GrantedLock, error) {
-	t := TakeRequest{Keys: []Key{req.Key}, TakeOptions: TakeOptions{
-		Tokens: []string{req.Token}, TTL: req.TTL, Holder: req.Holder, Fence: req.Fence,
+	t := TakeRequest{Keys: req.Keys, TakeOptions: TakeOptions{
+		Tokens: slices.Repeat([]string{req.Token}, len(req.Keys)), TTL: req.TTL, Holder: req.Holder, Fence: req.Fence,
 	}}
 	if req.Wait != 0 {
 		return l.waitAndLock(ctx, t, req.Wait)
@@ -69,7 +73,7 @@ func (l *Locker) Lock(ctx context.Context, req LockRequest) (GrantedLock, error)
 		if err != nil {
 			return GrantedLock{}, err
 		}
-		switch hasWaiters, isUndetermined := l.queues.HasWaiter(req.Key); {
+		switch hasWaiters, isUndetermined := l.hasWaiters(req.Keys); {
 		case isUndetermined || hasWaiters && !l.HasQuorum():
 			if noQuorum := l.noQuorum(); !l.wasChanged(ctx, set, noQuorum) || time.Now().After(until) {
 				return GrantedLock{}, noQuorum
@@ -82,19 +86,28 @@ func (l *Locker) Lock(ctx context.Context, req LockRequest) (GrantedLock, error)
 	}
 }
 
-// waitAndLock waits in the queue of the key until the request is first. Then it tries to take the
+// hasWaiters reports whether requests wait until another client releases one of the keys, and
+// whether the holder of one is unknown.
+func (l *Locker) hasWaiters(keys []Key) (waits, undetermined bool) {
+	for _, key := range keys {
+		keyWaits, keyUndetermined := l.queues.HasWaiter(key)
+		waits, undetermined = waits || keyWaits, undetermined || keyUndetermined
+	}
+	return waits, undetermined
+}
+
+// waitAndLock waits in the queues of the keys until the request is first. Then it tries to take the
 // lock until the lock is granted or the time has passed.
 func (l *Locker) waitAndLock(ctx context.Context, t TakeRequest, wait time.Duration) (grant GrantedLock, err error) {
 	until, timeout := deadline(wait)
-	key := t.Keys[0]
 	t.RetryUntil = until
 	switch l.queues.Await(ctx, queue.LockWaitOptions[Key]{
-		Key: key, Timeout: timeout, Rand: l.opts.Rand, Quorum: l.quorumRegained,
-		Try: func() queue.TryResult {
+		Keys: t.Keys, Timeout: timeout, Rand: l.opts.Rand, Quorum: l.quorumRegained,
+		Try: func() (queue.TryResult, int) {
 			grant, err = l.Take(ctx, t)
-			return tryResult(err)
+			return tryResult(err), refusingKey(err)
 		},
-		Alarm: func() queue.Alarm { return l.masterSet().waiterAlarm(key) },
+		Alarm: func(key Key) queue.Alarm { return l.masterSet().waiterAlarm(key) },
 	}) {
 	case queue.WaitTimedOut:
 		return GrantedLock{}, ErrHeld
@@ -121,6 +134,14 @@ func tryResult(err error) queue.TryResult {
 		return queue.TryUnknown
 	}
 	return queue.TryFailed
+}
+
+// refusingKey returns the index of the key because of which a Take was refused, or -1.
+func refusingKey(err error) int {
+	if refused, ok := errors.AsType[*RefusedError](err); ok {
+		return refused.Key
+	}
+	return -1
 }
 
 // deadline returns the end of a wait, and a channel that reports it. A negative wait has no end. A

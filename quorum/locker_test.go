@@ -14,7 +14,7 @@ import (
 // ends. The suffix " gave up" or " left" marks a request that was not granted.
 func (b *fixture) startWaiter(ctx context.Context, l *Locker, token string, wait time.Duration, servedTokens *[]string) {
 	go func() {
-		_, err := l.Lock(ctx, LockRequest{Key: job, Token: token, TTL: time.Hour, Wait: wait})
+		_, err := l.Lock(ctx, LockRequest{Keys: []Key{job}, Token: token, TTL: time.Hour, Wait: wait})
 		switch {
 		case errors.Is(err, ErrHeld):
 			token += " gave up"
@@ -57,7 +57,7 @@ func TestWaitTimeout(t *testing.T) {
 		b.mustLock("holder", time.Hour)
 		start := time.Now()
 		_, err := b.locker.Lock(b.Context(),
-			LockRequest{Key: job, Token: token, TTL: time.Hour, Wait: 300 * time.Millisecond})
+			LockRequest{Keys: []Key{job}, Token: token, TTL: time.Hour, Wait: 300 * time.Millisecond})
 		b.wantErr(err, ErrHeld)
 		if elapsed := time.Since(start); elapsed != 300*time.Millisecond {
 			b.Errorf("waited %v, want 300ms", elapsed)
@@ -126,9 +126,9 @@ func TestWaitersWithoutQuorum(t *testing.T) {
 		}
 		var served []string
 		b.startWaiter(b.Context(), b.locker, "0", NoWaitLimit, &served)
-		_, err := b.locker.Lock(b.Context(), LockRequest{Key: job, Token: token, TTL: time.Hour, Wait: time.Second})
+		_, err := b.locker.Lock(b.Context(), LockRequest{Keys: []Key{job}, Token: token, TTL: time.Hour, Wait: time.Second})
 		b.wantNoQuorum(err)
-		_, err = b.locker.Lock(b.Context(), LockRequest{Key: job, Token: token, TTL: time.Hour})
+		_, err = b.locker.Lock(b.Context(), LockRequest{Keys: []Key{job}, Token: token, TTL: time.Hour})
 		b.wantNoQuorum(err)
 		for _, m := range b.masters {
 			m.acceptConnections()
@@ -159,7 +159,7 @@ func TestBusyLockOfTwoProxies(t *testing.T) {
 		work := func(l *Locker, proxy string, n int) {
 			token := fmt.Sprint(proxy, n)
 			for {
-				_, err := l.Lock(ctx, LockRequest{Key: job, Token: token, TTL: time.Hour, Wait: NoWaitLimit})
+				_, err := l.Lock(ctx, LockRequest{Keys: []Key{job}, Token: token, TTL: time.Hour, Wait: NoWaitLimit})
 				if err != nil {
 					return
 				}

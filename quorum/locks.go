@@ -45,10 +45,10 @@ type TakeRequest struct {
 
 // Take takes keys that no client holds, and returns once a majority has answered.
 //
-// Errors: *OwnKeyError, as for all methods, ErrHeld, ErrTooShort, ErrContended, *NoQuorumError, or
-// the cause of ctx; with a fence also ErrFences and ErrFenceShared. After an error the caller holds
-// nothing. In the background, Take removes a key that it may have taken, unless KeepOnNoQuorum is
-// set.
+// Errors: *OwnKeyError, as for all methods, ErrHeld (as *RefusedError if the key that is held is
+// known), ErrTooShort, ErrContended, *NoQuorumError, or the cause of ctx; with a fence also
+// ErrFences and ErrFenceShared. After an error the caller holds nothing. In the background, Take
+// removes a key that it may have taken, unless KeepOnNoQuorum is set.
 func (c *Cluster) Take(ctx context.Context, t TakeRequest) (GrantedLock, error) {
 	return withSetRepeated(ctx, c, func(set *masterSet) (GrantedLock, error) { return set.Take(ctx, t) })
 }
@@ -69,10 +69,13 @@ func (set *masterSet) Take(ctx context.Context, t TakeRequest) (GrantedLock, err
 		return !keygroup.IsGroup(l.Value) && set.cluster.isRemovalPending(t.Keys[0], l.Version)
 	}
 	got, err := set.database(t.Keys[0].DB).Lock(ctx, namesOf(t.Keys), t.TakeOptions)
-	if len(t.Keys) == 1 && set.hasKeygroup(err) {
-		return set.takeShared(ctx, t)
+	switch {
+	case !set.hasKeygroup(err):
+		return got, set.translate(err)
+	case len(t.Keys) > 1:
+		return GrantedLock{}, errDifferentTags
 	}
-	return got, set.translate(err)
+	return set.takeShared(ctx, t)
 }
 
 // Release removes the key if it holds the token.

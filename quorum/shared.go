@@ -21,7 +21,8 @@ var (
 
 	// errDifferentTags means that a client requested several keys together with different tags, or
 	// only some with a tag.
-	errDifferentTags = errors.New("keys with hash tags can be taken together only if all have the same tag")
+	errDifferentTags = errors.New("cannot take these keys together: keys with a hash tag (lock-tags) share one cell of that " +
+		"name; give all of them the same tag, or none")
 )
 
 // UpdateAll changes several keys of one cell by one vote, as Update changes one key. run gets the
@@ -152,6 +153,9 @@ func (set *masterSet) takeShared(ctx context.Context, t TakeRequest) (GrantedLoc
 	if !t.AllowShortTTL && t.TTL >= 0 && t.TTL < vote.MinTTL {
 		return GrantedLock{}, ErrTooShort
 	}
+	if cells, _ := cellsOf(t.Keys); len(cells) != 1 {
+		return GrantedLock{}, errDifferentTags
+	}
 	holder := func(snapshots []Snapshot) int {
 		for i, l := range snapshots {
 			if l.Present && !set.cluster.isRemovalPending(t.Keys[i], l.Version) {
@@ -164,8 +168,9 @@ func (set *masterSet) takeShared(ctx context.Context, t TakeRequest) (GrantedLoc
 	case err != nil:
 		return GrantedLock{}, err
 	case holder(snapshots) >= 0:
-		return GrantedLock{}, &RefusedError{Err: ErrHeld, CurrentSnapshot: snapshots[holder(snapshots)]}
-	case t.Fence && t.Keys[0].Tag == "" && !snapshots[0].Shared:
+		i := holder(snapshots)
+		return GrantedLock{}, &RefusedError{Err: ErrHeld, CurrentSnapshot: snapshots[i], Key: i}
+	case t.Fence && !hasTaggedKey(t.Keys) && !snapshots[0].Shared:
 		return set.Take(ctx, t) // the cell holds no other keys any more
 	case t.Fence:
 		return GrantedLock{}, ErrFenceShared
@@ -241,7 +246,7 @@ func (set *masterSet) extendSharedKey(ctx context.Context, key Key, token string
 	}
 	isLonger := func(l Snapshot) bool { return l.TimeLeft < 0 || ttl >= 0 && l.TimeLeft >= ttl }
 	since := time.Now()
-	previous, out, err := set.updateIfHeld(ctx, key, token, func(l Snapshot) Decision {
+	previousSnapshot, out, err := set.updateIfHeld(ctx, key, token, func(l Snapshot) Decision {
 		if isLonger(l) { // a new version: the removal of the former version may be pending
 			return Decision{Action: Put, Value: token, KeepTTL: true}
 		}
@@ -251,19 +256,19 @@ func (set *masterSet) extendSharedKey(ctx context.Context, key Key, token string
 		return GrantedLock{}, err
 	}
 	lease := ttl
-	if isLonger(previous) {
-		lease = previous.TimeLeft
+	if isLonger(previousSnapshot) {
+		lease = previousSnapshot.TimeLeft
 	}
 	set.recordVersion(key, token, out.Version, lease)
 	got, err := set.newLease(since, ttl, false)
-	got.HadLongerLease = isLonger(previous)
+	got.HadLongerLease = isLonger(previousSnapshot)
 	return got, err
 }
 
 // updateIfHeld changes a key by ballot if the key holds the token, and returns the previous value.
 func (set *masterSet) updateIfHeld(
 	ctx context.Context, key Key, token string, decide func(Snapshot) Decision,
-) (previousSnapshot Snapshot, out Outcome, err error) {
+) (previous Snapshot, out Outcome, err error) {
 	out, err = set.UpdateAll(ctx, []Key{key}, nil, adaptToOneKey(func(l Snapshot) (d Decision, err error) {
 		switch {
 		case l.TimeLeftUnknown:
@@ -277,10 +282,10 @@ func (set *masterSet) updateIfHeld(
 	if err != nil {
 		return Snapshot{}, out, err
 	}
-	if previousSnapshot = out.Decision.Note.(Snapshot); !previousSnapshot.Present || previousSnapshot.Value != token {
-		return Snapshot{}, out, &RefusedError{Err: ErrNotHeld, CurrentSnapshot: previousSnapshot}
+	if previous = out.Decision.Note.(Snapshot); !previous.Present || previous.Value != token {
+		return Snapshot{}, out, &RefusedError{Err: ErrNotHeld, CurrentSnapshot: previous}
 	}
-	return previousSnapshot, out, nil
+	return previous, out, nil
 }
 
 // keyNames replaces names of cells by the names of the keys in them.

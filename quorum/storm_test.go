@@ -80,7 +80,7 @@ func (g *exclusionChecker) runClient(ctx context.Context, l *Locker, name string
 		token := fmt.Sprint(name, "/", try)
 		wait := time.Duration(rnd.IntN(3)) * 100 * time.Millisecond
 		ttl := time.Duration(20+rnd.IntN(400)) * time.Millisecond
-		got, err := l.Lock(ctx, LockRequest{Key: job, Token: token, TTL: ttl, Wait: wait})
+		got, err := l.Lock(ctx, LockRequest{Keys: []Key{job}, Token: token, TTL: ttl, Wait: wait})
 		if err != nil {
 			time.Sleep(time.Duration(rnd.IntN(20)) * time.Millisecond)
 			continue

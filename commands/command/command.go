@@ -123,22 +123,29 @@ func (c *Command) FiltersReplyOf(words [][]byte) bool {
 
 // Places returns the places of the keys of a call.
 func (c *Command) Places(words [][]byte) keys.Places {
-	if rule := spec.KeysOf([]byte(c.Name)); rule != nil && !c.IsOwn() {
-		places, _ := rule.Places(words, len(words))
-		return places
+	rule := c.keyRule()
+	if rule == nil {
+		return keys.Places{}
 	}
-	return keys.Places{c.Docs.Span().LimitTo(len(words))}
+	places, _ := rule.Places(words, len(words))
+	return places
+}
+
+// keyRule returns the rule for the keys of the command; nil if it has none.
+func (c *Command) keyRule() *keys.Rule {
+	if rule := spec.KeysOf([]byte(c.Name)); rule != nil && !c.IsOwn() {
+		return rule
+	}
+	return c.Docs.KeyRule()
 }
 
 // HasKeys reports whether some of the command's words are, or may be, keys.
-func (c *Command) HasKeys() bool {
-	return c.Docs.Span() != keys.Span{} || c.hasMovableKeys()
-}
+func (c *Command) HasKeys() bool { return c.Docs.KeyRule() != nil || c.hasMovableKeys() }
 
 // hasMovableKeys reports whether the places of the keys depend on the words of a call.
 func (c *Command) hasMovableKeys() bool {
-	rule := spec.KeysOf([]byte(c.Name))
-	if rule == nil || c.IsOwn() {
+	rule := c.keyRule()
+	if rule == nil {
 		return false
 	}
 	_, fixed := rule.FixedSpan()

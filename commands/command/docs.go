@@ -9,10 +9,11 @@ const OwnGroup = "module"
 type Docs struct {
 	Group, Summary, Since, Complexity string
 	Args                              []Argument
-	// FirstArgIsKey is set if the first argument is a key.
-	FirstArgIsKey bool
-	// Keys holds the places of the keys if FirstArgIsKey is not set. Reads is set if the command
-	// does not change its keys.
+	// FirstArgIsKey is set if the first argument is a key, KeysAreCounted if the first argument is
+	// the number of keys that follow it.
+	FirstArgIsKey, KeysAreCounted bool
+	// Keys holds the places of the keys if neither is set. Reads is set if the command does not
+	// change its keys.
 	Keys  keys.Span
 	Reads bool
 	// Categories are the ACL categories of a command that Redis does not have, separated by blanks.
@@ -29,6 +30,7 @@ type Argument struct {
 	name, kind string // kind: key, string, integer, oneof …
 	token      string // the fixed word before the argument, or the argument itself
 	optional   bool
+	multiple   bool
 	options    []Argument // the choices of a oneof, or the parts of a block
 }
 
@@ -70,6 +72,12 @@ func Optional(a Argument) Argument {
 	return a
 }
 
+// Multiple returns the argument, marked as one that may be repeated.
+func Multiple(a Argument) Argument {
+	a.multiple = true
+	return a
+}
+
 // Write appends the map that COMMAND DOCS returns for a command.
 func (d Docs) Write(out *Reply) {
 	fields := Fields{"summary", d.Summary, "since", d.Since, "group", d.Group, "complexity", d.Complexity}
@@ -87,6 +95,16 @@ func describeArguments(args []Argument) []any {
 	return all
 }
 
+func (a Argument) flags() (flags []string) {
+	if a.optional {
+		flags = append(flags, "optional")
+	}
+	if a.multiple {
+		flags = append(flags, "multiple")
+	}
+	return flags
+}
+
 func (a Argument) fields() Fields {
 	fields := Fields{"name", a.name, "type", a.kind}
 	if len(a.options) == 0 {
@@ -98,10 +116,12 @@ func (a Argument) fields() Fields {
 	if a.kind == "key" {
 		fields = append(fields, "key_spec_index", 0)
 	}
-	if a.optional {
+	if flags := a.flags(); len(flags) > 0 {
 		fields = append(fields, "flags", func(out *Reply) {
-			out.WriteSet(1)
-			out.WriteStatus("optional")
+			out.WriteSet(len(flags))
+			for _, flag := range flags {
+				out.WriteStatus(flag)
+			}
 		})
 	}
 	if len(a.options) > 0 {

@@ -32,12 +32,24 @@ func (cmd *Command) WriteInfo(out *Reply) {
 	out.WriteSet(0) // subcommands; Redis writes an array instead if there are subcommands
 }
 
-// Span returns the places of the keys.
+// Span returns the places of the keys, if they do not depend on the words of a call.
 func (d Docs) Span() keys.Span {
 	if d.FirstArgIsKey {
 		return keys.SpanOfOne(1)
 	}
 	return d.Keys
+}
+
+// KeyRule returns the rule for the keys, or nil if the command has none.
+func (d Docs) KeyRule() *keys.Rule {
+	span := d.Span()
+	switch {
+	case d.KeysAreCounted:
+		return keys.CountedKeys(1, 1)
+	case span == keys.Span{}:
+		return nil
+	}
+	return keys.InSpan(span.First, span.Last, span.Step)
 }
 
 // flag returns the first flag of the command.
@@ -74,20 +86,32 @@ func (cmd *Command) WriteKeyFlags(out *Reply) {
 
 // writeKeySpecs appends the places of the keys, from index 1 on, with their flags.
 func (cmd *Command) writeKeySpecs(out *Reply) {
-	span := cmd.Docs.Span()
-	if span == (keys.Span{}) {
+	find := cmd.Docs.findKeys()
+	if find == nil {
 		out.WriteSet(0)
 		return
-	}
-	last := span.Last
-	if last > 0 {
-		// A positive last counts from the first key, a negative last from the end.
-		last -= span.First
 	}
 	out.WriteSet(1)
 	out.Put(Fields{
 		"flags", cmd.WriteKeyFlags,
 		"begin_search", Fields{"type", "index", "spec", Fields{"index", 1}},
-		"find_keys", Fields{"type", "range", "spec", Fields{"lastkey", last, "keystep", span.Step, "limit", 0}},
+		"find_keys", find,
 	})
+}
+
+// findKeys returns how to find the keys from index 1 on; nil if there are none, or if that is not
+// described.
+func (d Docs) findKeys() Fields {
+	span := d.Span()
+	switch {
+	case d.KeysAreCounted:
+		return Fields{"type", "keynum", "spec", Fields{"keynumidx", 0, "firstkey", 1, "keystep", 1}}
+	case span == keys.Span{}:
+		return nil
+	}
+	last := span.Last
+	if last > 0 {
+		last -= span.First // a positive last counts from the first key, a negative last from the end
+	}
+	return Fields{"type", "range", "spec", Fields{"lastkey", last, "keystep", span.Step, "limit", 0}}
 }

@@ -31,6 +31,9 @@ func (a Argument) usage() string {
 	default:
 		text = a.name
 	}
+	if a.multiple {
+		text += " [" + text + " ...]"
+	}
 	if a.optional {
 		return "[" + text + "]"
 	}

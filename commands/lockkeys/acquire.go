@@ -43,7 +43,7 @@ func (p *Runner) lockFor(c command.Call, e keyspace.Edit, grantedReply keyspace.
 		ttl = quorum.NoExpiry
 	}
 	grant, err := p.opts.Locks.Lock(c.Ctx,
-		quorum.LockRequest{Key: keyOnMasters, Token: e.After.Value, TTL: ttl, Holder: c.Client.Identity()})
+		quorum.LockRequest{Keys: []quorum.Key{keyOnMasters}, Token: e.After.Value, TTL: ttl, Holder: c.Client.Identity()})
 	if errors.Is(err, quorum.ErrHeld) {
 		c.Client.Transaction.NoteFound(c.Client.DB, []string{e.Key})
 	}

@@ -15,7 +15,7 @@ func RefuseWhileAtUpstream(commands []*command.Command, lockKeys keys.Patterns) 
 	for i, original := range commands {
 		refusing := *original
 		refusing.Run = func(c command.Call) {
-			if refusing.AffectsAllLocks || refusing.HasKeys() && lockKeys.Match(c.Args[1]) {
+			if lock, _ := lockKeys.Split(c.Args, refusing.Places(c.Args)); lock >= 0 || refusing.AffectsAllLocks {
 				c.Out.WriteError(fmt.Sprintf("ERR %s needs the locks on the masters: they are at the upstream; "+
 					"run 'redlock-proxy move' first, or use Redis' own commands, such as SET NX PX",
 					strings.ToUpper(refusing.Name)))

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"redlock-proxy/commands/catalog/syntax"
@@ -23,32 +24,33 @@ var (
 // randomTokenArg is the argument that asks the proxy to generate the token, like * in XADD.
 const randomTokenArg = "*"
 
-// lockArgs holds the arguments of LOCK, UNLOCK or EXTEND.
+// lockArgs holds the arguments of LOCK, EXTEND, MLOCK or MEXTEND.
 type lockArgs struct {
-	key, token string
-	ttl        time.Duration // 0 if none is given
-	wait       time.Duration // as in quorum.LockRequest
-	at         bool          // the reply includes the time from arrival to the start of the lease
-	fence      bool          // the lock gets a fence
-	keepalive  bool          // the proxy renews the lock
-	maxHold    time.Duration // as in keepalive.Term
+	keys      []string
+	token     string
+	ttl       time.Duration // 0 if none is given
+	wait      time.Duration // as in quorum.LockRequest
+	at        bool          // the reply includes the time from arrival to the start of the lease
+	fence     bool          // the lock gets a fence
+	keepalive bool          // the proxy renews the lock
+	maxHold   time.Duration // as in keepalive.Term
 }
 
 // grammar defines which options a command accepts, and the limit of its TTL.
 type grammar struct {
 	name      string // in lower case, for error texts
+	several   bool   // the number of keys precedes the keys
 	takesLock bool   // the command takes a lock, so it accepts BLOCK ms and FENCE
 	maxTTL    time.Duration
 }
 
-// parse reads the key, the token and the options, which come in any order and case, each at most
+// parse reads the keys, the token and the options, which come in any order and case, each at most
 // once. A TTL is required.
 func (g grammar) parse(args [][]byte) (lockArgs, error) {
-	if err := checkNotEmpty(g.name, args); err != nil {
+	parsed, options, err := g.keysAndToken(args)
+	if err != nil {
 		return lockArgs{}, err
 	}
-	parsed := lockArgs{key: string(args[1]), token: string(args[2])}
-	options := args[3:]
 	blocks := false
 	for len(options) > 0 {
 		word := syntax.Lower(options[0])
@@ -138,16 +140,31 @@ func (g grammar) flag(args *lockArgs, word string) *bool {
 	}
 }
 
-// checkNotEmpty rejects an empty key or token, which probably comes from a variable that was not
-// set. With an empty word, all clients would share one lock, or one token.
-func checkNotEmpty(command string, args [][]byte) error {
-	switch {
-	case len(args[1]) == 0:
-		return fmt.Errorf("ERR empty key in '%s' command", command)
-	case len(args[2]) == 0:
-		return fmt.Errorf("ERR empty token in '%s' command", command)
+// keysAndToken reads the keys and the token, and returns the options after them.
+func (g grammar) keysAndToken(args [][]byte) (parsed lockArgs, options [][]byte, err error) {
+	rest, n := args[1:], 1
+	if g.several {
+		if n, err = countOfKeys(g.name, args); err != nil {
+			return lockArgs{}, nil, err
+		}
+		rest = args[2:]
 	}
-	return nil
+	parsed = lockArgs{keys: syntax.Strings(rest[:n]), token: string(rest[n])}
+	for i, key := range parsed.keys {
+		switch {
+		case key == "":
+			return lockArgs{}, nil, fmt.Errorf("ERR empty key in '%s' command", g.name)
+		case slices.Contains(parsed.keys[:i], key):
+			return lockArgs{}, nil, fmt.Errorf("ERR key '%s' appears twice in '%s' command: name each key once",
+				syntax.Excerpt(key), g.name)
+		}
+	}
+	// With an empty word, which probably comes from a variable that was not set, all clients would
+	// share one lock, or one token.
+	if parsed.token == "" {
+		return lockArgs{}, nil, fmt.Errorf("ERR empty token in '%s' command", g.name)
+	}
+	return parsed, rest[n+1:], nil
 }
 
 // parseTTL reads a TTL in milliseconds (px) or seconds (ex).

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/big"
 	"math/rand/v2"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -130,7 +131,7 @@ func parseOptions(g grammar, options []string) string {
 	}
 	parsed, err := g.parse(args)
 	if err != nil {
-		if parsed != (lockArgs{}) {
+		if !reflect.DeepEqual(parsed, lockArgs{}) {
 			return fmt.Sprintf("%v, but also %+v", err, parsed)
 		}
 		// TestWordInSyntaxErrors checks the rest of the error.
@@ -139,8 +140,8 @@ func parseOptions(g grammar, options []string) string {
 		}
 		return err.Error()
 	}
-	if parsed.key != "k\x00 " || parsed.token != "t\xff" {
-		return fmt.Sprintf("key %q, token %q", parsed.key, parsed.token)
+	if !slices.Equal(parsed.keys, []string{"k\x00 "}) || parsed.token != "t\xff" {
+		return fmt.Sprintf("keys %q, token %q", parsed.keys, parsed.token)
 	}
 	text := fmt.Sprint(parsed.ttl)
 	switch parsed.wait {

@@ -12,9 +12,19 @@ import (
 // errNoConnection is the error for KEEPALIVE from a client without a connection that could end.
 var errNoConnection = errors.New("KEEPALIVE needs a client connection")
 
-// reserve makes room for a kept lock before the client takes or extends it. It returns nil without
+// keptLocks holds the reservations for the keys of a command with KEEPALIVE; it is empty without
 // KEEPALIVE.
-func (l *LockCommands) reserve(c command.Call, parsed lockArgs, key quorum.Key, token string) (*keepalive.Lock, error) {
+type keptLocks []*keepalive.Lock
+
+func (k keptLocks) cancel() {
+	for _, lock := range k {
+		lock.Cancel()
+	}
+}
+
+// reserve makes room for kept locks before the client takes or extends them. It returns nil without
+// KEEPALIVE.
+func (l *LockCommands) reserve(c command.Call, parsed lockArgs, keys []quorum.Key, token string) (keptLock keptLocks, err error) {
 	if !parsed.keepalive {
 		return nil, nil
 	}
@@ -26,24 +36,35 @@ func (l *LockCommands) reserve(c command.Call, parsed lockArgs, key quorum.Key, 
 	if holder == nil {
 		return nil, errNoConnection
 	}
-	kept, err := holder.Reserve(key, parsed.key, token)
-	if err != nil || c.Client.ReserveMemory == nil {
-		return kept, err
+	for i, key := range keys {
+		lock, err := holder.Reserve(key, parsed.keys[i], token)
+		if err != nil {
+			keptLock.cancel()
+			return nil, err
+		}
+		keptLock = append(keptLock, lock)
+	}
+	if c.Client.ReserveMemory == nil {
+		return keptLock, nil
 	}
 	if err := c.Client.ReserveMemory(); err != nil {
-		kept.Cancel()
+		keptLock.cancel()
 		return nil, err
 	}
-	return kept, nil
+	return keptLock, nil
 }
 
-// keepWhenDelivered starts to keep a lock once the client has got the reply. The proxy withdraws a
+// keepWhenDelivered starts to keep locks once the client has got the reply. The proxy withdraws a
 // lock whose reply is not delivered, and a renewal would prevent this.
-func (a lockArgs) keepWhenDelivered(keptLock *keepalive.Lock, got quorum.GrantedLock, out *command.Reply) {
-	if keptLock == nil {
+func (a lockArgs) keepWhenDelivered(kept keptLocks, got quorum.GrantedLock, out *command.Reply) {
+	if len(kept) == 0 {
 		return
 	}
 	term := keepalive.Term{TTL: a.ttl, LeaseStart: got.LeaseStart, ValidUntil: time.Now().Add(got.Validity), MaxHold: a.maxHold}
-	out.OnDelivered(func() { keptLock.Keep(term) })
-	out.OnUndelivered(keptLock.Cancel)
+	out.OnDelivered(func() {
+		for _, lock := range kept {
+			lock.Keep(term)
+		}
+	})
+	out.OnUndelivered(kept.cancel)
 }

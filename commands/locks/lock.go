@@ -1,7 +1,7 @@
 // Package locks implements the proxy's own commands on locks. lock.go has LOCK, UNLOCK, EXTEND and
-// FENCE, grammar.go their grammar, kept.go the part of KEEPALIVE, and atupstream.go their replies
-// while the locks are at the upstream. holders.go, locklist.go and wait.go have LOCKINFO, LOCKLIST,
-// FORCEUNLOCK and WAIT.
+// FENCE, several.go the same for several keys, grammar.go their grammar, kept.go the part of
+// KEEPALIVE, and atupstream.go their replies while the locks are at the upstream. holders.go,
+// locklist.go and wait.go have LOCKINFO, LOCKLIST, FORCEUNLOCK and WAIT.
 package locks
 
 import (
@@ -9,6 +9,7 @@ import (
 	"context"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -42,7 +43,7 @@ type LockCommands struct {
 	Audit  *command.Audit
 }
 
-// Commands returns LOCK, UNLOCK, EXTEND and FENCE.
+// Commands returns LOCK, UNLOCK, EXTEND, MLOCK, MUNLOCK, MEXTEND and FENCE.
 func (l *LockCommands) Commands() []*command.Command {
 	ttl := command.OneOf("ttl", command.IntegerAfter("PX", "milliseconds"), command.IntegerAfter("EX", "seconds"))
 	block := command.Optional(command.IntegerAfter("BLOCK", "milliseconds"))
@@ -52,7 +53,7 @@ func (l *LockCommands) Commands() []*command.Command {
 	fence := lockDocs("Returns a number not lower than the fence of any lock of the key so far, " +
 		"or nil if no lock has had one for a week.")
 	fence.Reads, fence.Categories = true, "read slow"
-	return []*command.Command{
+	one := []*command.Command{
 		{Name: "lock", Arity: -5, RequiresLogin: true, Run: l.lock, RunsWithoutClient: hasNoBlock, Docs: lockDocs(
 			"Takes a lock on a majority of the masters. Returns its validity in milliseconds, "+
 				"or nil if another client holds it; with FENCE also a number higher than that of any earlier lock.",
@@ -66,6 +67,7 @@ func (l *LockCommands) Commands() []*command.Command {
 			command.Text("token"), ttl, kept, at)},
 		{Name: "fence", Arity: 2, RequiresLogin: true, Run: l.fence, Docs: fence},
 	}
+	return append(one, l.severalCommands(ttl, kept, block, fenced, at)...)
 }
 
 // hasNoBlock reports whether a LOCK has no BLOCK. It may return false for a LOCK without BLOCK, if
@@ -88,11 +90,15 @@ func lockDocs(summary string, args ...command.Argument) command.Docs {
 
 // lock implements LOCK key token|* PX ms|EX s [KEEPALIVE [MAXHOLD ms]] [BLOCK ms] [FENCE] [AT].
 func (l *LockCommands) lock(c command.Call) {
-	arrived := c.FirstArrival
-	if arrived.IsZero() {
-		arrived = time.Now()
+	l.take(c, grammar{name: "lock", takesLock: true, maxTTL: l.MaxTTL()})
+}
+
+// take takes the keys of a command, all or none.
+func (l *LockCommands) take(c command.Call, g grammar) {
+	arrivalTime := c.FirstArrival
+	if arrivalTime.IsZero() {
+		arrivalTime = time.Now()
 	}
-	g := grammar{name: "lock", takesLock: true, maxTTL: l.MaxTTL()}
 	parsed, err := g.parse(c.Args)
 	if err != nil {
 		c.SyntaxError(err.Error())
@@ -102,26 +108,26 @@ func (l *LockCommands) lock(c command.Call) {
 	if generated {
 		parsed.token = l.newToken()
 	}
-	key, value := l.KeyOnMasters(c.Client.DB, parsed.key), contents.EncodeText(parsed.token)
-	kept, err := l.reserve(c, parsed, key, value)
+	keys, value := l.keysOnMasters(c.Client.DB, parsed.keys), contents.EncodeText(parsed.token)
+	kept, err := l.reserve(c, parsed, keys, value)
 	if err != nil {
 		c.Out.Fail(err)
 		return
 	}
 	if parsed.wait != 0 {
-		waitCtx, stop := c.Client.WaitContext(c.Ctx, parsed.key)
+		waitCtx, stop := c.Client.WaitContext(c.Ctx, parsed.keys...)
 		defer stop()
 		c.Ctx = waitCtx
 	}
 	got, err := l.Locks.Lock(c.Ctx, quorum.LockRequest{
-		Key: key, Token: value, TTL: parsed.ttl, Wait: c.RemainingWait(parsed.wait), Holder: c.Client.Identity(),
+		Keys: keys, Token: value, TTL: parsed.ttl, Wait: c.RemainingWait(parsed.wait), Holder: c.Client.Identity(),
 		Fence: parsed.fence,
 	})
 	if err == nil || errors.Is(err, quorum.ErrHeld) {
-		c.Client.Transaction.NoteFound(c.Client.DB, []string{parsed.key})
+		c.Client.Transaction.NoteFound(c.Client.DB, parsed.keys)
 	}
 	if err != nil {
-		kept.Cancel()
+		kept.cancel()
 	}
 	switch {
 	case errors.Is(err, quorum.ErrHeld):
@@ -139,20 +145,36 @@ func (l *LockCommands) lock(c command.Call) {
 		shownToken = parsed.token
 	}
 	// The reply comes first, because it starts the countdown of the validity.
-	parsed.answer(got, arrived, shownToken, c.Out)
+	parsed.answer(got, arrivalTime, shownToken, c.Out)
 	parsed.keepWhenDelivered(kept, got, c.Out)
 	// Copy the values, so that the closure does not retain the call.
-	client, name := c.Client, parsed.key
-	l.Audit.Note(command.AuditGranted, client, key.DB, name)
+	client, db, names := c.Client, c.Client.DB, parsed.keys
+	l.noteEach(command.AuditGranted, client, db, names)
 	c.Out.OnUndelivered(func() {
-		l.Locks.Withdraw([]quorum.Key{key}, got)
-		l.Audit.Note(command.AuditWithdrawn, client, key.DB, name)
+		l.Locks.Withdraw(keys, got)
+		l.noteEach(command.AuditWithdrawn, client, db, names)
 	})
+}
+
+// keysOnMasters returns the keys of locks on the masters.
+func (l *LockCommands) keysOnMasters(db int, names []string) []quorum.Key {
+	keys := make([]quorum.Key, len(names))
+	for i, name := range names {
+		keys[i] = l.KeyOnMasters(db, name)
+	}
+	return keys
+}
+
+// noteEach records an event of the lock of each key.
+func (l *LockCommands) noteEach(event command.AuditAction, client *command.Client, db int, names []string) {
+	for _, name := range names {
+		l.Audit.Note(event, client, db, name)
+	}
 }
 
 // answer replies with the validity in milliseconds, or with a map if the client requested more. The
 // map contains the token unless token is empty.
-func (a lockArgs) answer(got quorum.GrantedLock, arrivalTime time.Time, token string, out *command.Reply) {
+func (a lockArgs) answer(got quorum.GrantedLock, arrived time.Time, token string, out *command.Reply) {
 	if !a.at && token == "" {
 		out.WriteValidity(got.Validity)
 		return
@@ -172,7 +194,7 @@ func (a lockArgs) answer(got quorum.GrantedLock, arrivalTime time.Time, token st
 	out.WriteValidity(got.Validity)
 	if a.at {
 		out.WriteBulk("waited")
-		out.WriteInt(max(0, got.LeaseStart.Sub(arrivalTime)).Milliseconds())
+		out.WriteInt(max(0, got.LeaseStart.Sub(arrived)).Milliseconds())
 	}
 	if token != "" {
 		out.WriteBulk("token")
@@ -185,57 +207,85 @@ func (a lockArgs) answer(got quorum.GrantedLock, arrivalTime time.Time, token st
 }
 
 // unlock implements UNLOCK key token.
-func (l *LockCommands) unlock(c command.Call) {
-	if err := checkNotEmpty("unlock", c.Args); err != nil {
-		c.Out.WriteError(err.Error())
+func (l *LockCommands) unlock(c command.Call) { l.release(c, grammar{name: "unlock"}) }
+
+// release releases the keys of a command, and replies with the number of released keys.
+func (l *LockCommands) release(c command.Call, g grammar) {
+	parsed, options, err := g.keysAndToken(c.Args)
+	if err == nil && len(options) > 0 {
+		err = fmt.Errorf("%s: unexpected '%s'", syntax.ErrSyntax, syntax.Excerpt(options[0]))
+	}
+	if err != nil {
+		c.SyntaxError(err.Error())
 		return
 	}
-	key := string(c.Args[1])
-	keyOnMasters, value := l.KeyOnMasters(c.Client.DB, key), contents.EncodeText(string(c.Args[2]))
-	l.Keeper.Stop(keyOnMasters, value) // whatever the reply, the client no longer wants the lock
-	err := l.Locks.Unlock(c.Ctx, keyOnMasters, value)
-	switch {
-	case err == nil:
-		c.Client.Transaction.NoteFound(c.Client.DB, []string{key})
-		l.Audit.Note(command.AuditReleased, c.Client, c.Client.DB, key)
-		c.Out.WriteInt(1)
-	case errors.Is(err, quorum.ErrNotHeld):
-		c.Out.WriteInt(0)
-	default:
-		c.Out.Fail(err)
+	keys, value := l.keysOnMasters(c.Client.DB, parsed.keys), contents.EncodeText(parsed.token)
+	for _, key := range keys {
+		l.Keeper.Stop(key, value) // whatever the reply, the client no longer wants the lock
 	}
+	errs := onEach(len(keys), func(i int) error { return l.Locks.Unlock(c.Ctx, keys[i], value) })
+	released := 0
+	for i, name := range parsed.keys {
+		if errs[i] == nil {
+			c.Client.Transaction.NoteFound(c.Client.DB, []string{name})
+			l.Audit.Note(command.AuditReleased, c.Client, c.Client.DB, name)
+			released++
+		}
+	}
+	if err := firstFailure(errs); err != nil {
+		c.Out.Fail(err)
+		return
+	}
+	c.Out.WriteInt(int64(released))
 }
 
 // extend implements EXTEND key token PX ms|EX s [KEEPALIVE [MAXHOLD ms]] [AT].
 func (l *LockCommands) extend(c command.Call) {
+	l.prolong(c, grammar{name: "extend", maxTTL: l.MaxTTL()})
+}
+
+// prolong extends the locks of the keys of a command. It replies with nil if any of them is not
+// held.
+func (l *LockCommands) prolong(c command.Call, g grammar) {
 	arrived := time.Now()
-	g := grammar{name: "extend", maxTTL: l.MaxTTL()}
 	parsed, err := g.parse(c.Args)
 	if err != nil {
 		c.SyntaxError(err.Error())
 		return
 	}
-	key, value := l.KeyOnMasters(c.Client.DB, parsed.key), contents.EncodeText(parsed.token)
-	kept, err := l.reserve(c, parsed, key, value)
+	keys, value := l.keysOnMasters(c.Client.DB, parsed.keys), contents.EncodeText(parsed.token)
+	kept, err := l.reserve(c, parsed, keys, value)
 	if err != nil {
 		c.Out.Fail(err)
 		return
 	}
-	got, err := l.Locks.Extend(c.Ctx, key, value, parsed.ttl)
-	if err != nil {
-		kept.Cancel()
+	leases := make([]quorum.GrantedLock, len(keys))
+	errs := onEach(len(keys), func(i int) (err error) {
+		leases[i], err = l.Locks.Extend(c.Ctx, keys[i], value, parsed.ttl)
+		return err
+	})
+	isHeld := true
+	for i, err := range errs {
+		if errors.Is(err, quorum.ErrNotHeld) {
+			isHeld = false
+			l.Keeper.RemoveLost(keys[i], value, keepalive.NotHeld)
+		}
+	}
+	err = firstFailure(errs)
+	if err != nil || !isHeld {
+		kept.cancel()
 	}
 	switch {
-	case err == nil:
-		parsed.answer(got, arrived, "", c.Out)
-		parsed.keepWhenDelivered(kept, got, c.Out)
-	case errors.Is(err, quorum.ErrNotHeld):
-		l.Keeper.RemoveLost(key, value, keepalive.NotHeld)
-		c.Out.WriteNull()
 	case errors.Is(err, quorum.ErrTooShort):
 		c.Out.WriteError(syntax.ExpireTooShort(g.name))
-	default:
+	case err != nil:
 		c.Out.Fail(err)
+	case !isHeld:
+		c.Out.WriteNull()
+	default:
+		got := shortestLease(leases)
+		parsed.answer(got, arrived, "", c.Out)
+		parsed.keepWhenDelivered(kept, got, c.Out)
 	}
 }
 

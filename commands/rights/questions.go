@@ -1,6 +1,7 @@
 package rights
 
 import (
+	"redlock-proxy/commands/catalog/keys"
 	"redlock-proxy/commands/catalog/spec"
 	"redlock-proxy/commands/catalog/syntax"
 )
@@ -32,6 +33,12 @@ func Questions(words []string) [][]string {
 		return [][]string{questionOf("del", key)}
 	case "extend":
 		return [][]string{questionOf("pexpire", key)}
+	case "mlock":
+		return eachCountedKey("set", words)
+	case "munlock":
+		return eachCountedKey("del", words)
+	case "mextend":
+		return eachCountedKey("pexpire", words)
 	case "lockinfo", "fence":
 		return [][]string{questionOf("get", key)}
 	case "forceunlock": // breaking a client's lock requires the permission to close its connection
@@ -118,6 +125,17 @@ func wholeQuestion(words []string, keys int) [][]string {
 func setReads(words []string) bool {
 	access, _ := spec.AccessOf("set", syntax.Bytes(words))
 	return access&spec.ReadsValue != 0
+}
+
+// eachCountedKey returns one question about a command for each key of a command whose first
+// argument is the number of its keys.
+func eachCountedKey(name string, words []string) (questions [][]string) {
+	args := syntax.Bytes(words)
+	places, _ := keys.CountedKeys(1, 1).Places(args, len(args))
+	for i := range places.All() {
+		questions = append(questions, questionOf(name, words[i]))
+	}
+	return questions
 }
 
 // questionOf returns the question about a command on one key, with its minimum number of words.

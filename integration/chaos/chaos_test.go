@@ -147,13 +147,18 @@ func (c *cluster) addrs() (addrs []string) {
 	return addrs
 }
 
-// lockerFor returns the locker of client number i. Half of the clients use LOCK, EXTEND and UNLOCK.
+// lockerFor returns the locker of client number i. A quarter of the clients use LOCK, EXTEND and
+// UNLOCK, and a quarter the same for several keys.
 func (r *run) lockerFor(i int) locker {
 	c := r.connection(i, 300+i)
-	if i/proxyCount%2 == 0 {
+	switch i / proxyCount % 4 {
+	case 0:
 		return lockCommands{c, r.newRandom(200 + i)}
+	case 2:
+		return &severalCommands{connection: c, random: r.newRandom(200 + i)}
+	default:
+		return ordinaryCommands{c}
 	}
-	return ordinaryCommands{c}
 }
 
 // startRedsync connects redsync to the masters directly, over links of its own.

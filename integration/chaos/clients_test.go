@@ -116,6 +116,47 @@ func (l lockCommands) unlock(key, token string) result {
 	return resultOfInteger(l.do("UNLOCK", key, token))
 }
 
+// severalCommands locks with MLOCK, MEXTEND and MUNLOCK. It takes each key together with one of a few
+// others, for which its clients contend, too.
+type severalCommands struct {
+	*connection
+	random *rand.Rand
+	// beside is the other key of the last lock.
+	beside string
+}
+
+// besideCount is the number of other keys.
+const besideCount = 8
+
+func (l *severalCommands) lock(key, token string, lease time.Duration) (result, time.Duration) {
+	l.beside = "lock:beside:" + strconv.Itoa(l.random.IntN(besideCount))
+	words := []string{"MLOCK", "2", key, l.beside, token, "PX", millis(lease)}
+	if l.random.IntN(2) == 0 {
+		words[2], words[3] = words[3], words[2]
+	}
+	if l.random.IntN(3) == 0 {
+		words = append(words, "BLOCK", "200")
+	}
+	return validity(l.do(words...))
+}
+
+func (l *severalCommands) extend(key, token string, lease time.Duration) (result, time.Duration) {
+	return validity(l.do("MEXTEND", "2", key, l.beside, token, "PX", millis(lease)))
+}
+
+// unlock returns resultNo if any of the two keys was not held.
+func (l *severalCommands) unlock(key, token string) result {
+	reply, ok := l.do("MUNLOCK", "2", key, l.beside, token)
+	switch {
+	case !ok:
+		return resultUnknown
+	case reply == any(int64(2)):
+		return resultYes
+	default:
+		return resultNo
+	}
+}
+
 // validity interprets the reply to LOCK and EXTEND.
 func validity(reply any, ok bool) (result, time.Duration) {
 	ms, granted := reply.(int64)

@@ -252,8 +252,8 @@ func withLineBuffering(t *testing.T, cmd *exec.Cmd) (string, []string) {
 // of keys, which is the first number.
 var statNumbers = regexp.MustCompile(` +\(?\+?\d[\d.]*[KMG]?\)?`)
 
-// TestRelayHints checks that redis-cli in a terminal shows the arguments of LOCK in grey, and
-// completes the command.
+// TestRelayHints checks that redis-cli in a terminal shows the arguments of LOCK and MLOCK in
+// grey, and completes the command.
 func TestRelayHints(t *testing.T) {
 	script, err := exec.LookPath("script")
 	if err != nil {
@@ -271,6 +271,12 @@ func TestRelayHints(t *testing.T) {
 	kit.Must(t, err)
 	terminal.readUntil(t, "> LOCK\x1b[0;90;49m key token PX milliseconds|EX seconds [KEEPALIVE [MAXHOLD milliseconds]] [BLOCK milliseconds]")
 	_, err = io.WriteString(terminal.stdin, " job me PX 9000\r")
+	kit.Must(t, err)
+	terminal.readUntil(t, "\n(integer) 8")
+	_, err = io.WriteString(terminal.stdin, "ML\t")
+	kit.Must(t, err)
+	terminal.readUntil(t, "> MLOCK\x1b[0;90;49m numkeys key [key ...] token PX milliseconds|EX seconds [KEEPALIVE [MAXHOLD milliseconds]]")
+	_, err = io.WriteString(terminal.stdin, " 2 a b me PX 9000\r")
 	kit.Must(t, err)
 	terminal.readUntil(t, "\n(integer) 8")
 }

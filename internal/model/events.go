@@ -227,13 +227,25 @@ func (e *explorer) mayArrive(s *state, i int) bool {
 	return true
 }
 
-// emitDelivery lets a master execute the operation of a message.
+// emitDelivery lets a master execute the operation of a message. A master may refuse an operation
+// on several keys because of the other key.
 func (e *explorer) emitDelivery(s *state, i int, f func(event, *state)) {
+	e.emitExecution(s, i, false, f)
+	take, isTake := e.ops.values[s.inFlight[i].op].(cell.Take)
+	if isTake && len(take.Names) > 1 && int(s.otherTaken) < e.OtherTaken {
+		t := s.clone()
+		t.otherTaken++
+		e.emitExecution(t, i, true, f)
+	}
+}
+
+// emitExecution lets a master execute the operation of a message, in one state of the other key.
+func (e *explorer) emitExecution(s *state, i int, otherTaken bool, f func(event, *state)) {
 	msg := s.inFlight[i]
 	m := msg.master
 	result := e.apply(applyKey{
 		cell: s.masters[m].cell, fence: s.masters[m].fence, op: msg.op, at: s.at,
-		counted: e.hasVoteFor(s, int(msg.proxy), int(m)),
+		counted: e.hasVoteFor(s, int(msg.proxy), int(m)), otherTaken: otherTaken,
 	})
 	t := s.clone()
 	t.masters[m] = masterState{result.cell, result.fence}

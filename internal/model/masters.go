@@ -22,7 +22,7 @@ func (p *proxy) Ask(_ context.Context, ops []cell.Op, decided func([]register.Re
 	t.rounds++
 	p.rounds = append(p.rounds, r)
 	for i, op := range ops {
-		if op == nil {
+		if op == nil || isOnOtherKey(op) {
 			r.replies[i].State = register.Failed
 			continue
 		}
@@ -80,6 +80,9 @@ func (r *round) OnLaterReply(f func(int, register.Reply)) {
 	}
 }
 
+// isOnOtherKey reports whether an operation names only the key without a cell.
+func isOnOtherKey(op cell.Op) bool { return op.Keys()[0] == otherKey }
+
 // firstOp returns the first operation of a round.
 func firstOp(ops []cell.Op) cell.Op {
 	for _, op := range ops {
@@ -98,6 +101,9 @@ func (r *round) Release() {}
 
 // Tell implements [register.Masters].
 func (p *proxy) Tell(master int, op cell.Op, _ bool) {
+	if isOnOtherKey(op) {
+		return
+	}
 	p.send(sentMessage{oneWay: true, master: uint8(p.masters[master])}, op)
 }
 

@@ -14,8 +14,9 @@ import (
 // maxMasters is the maximum number of masters in a scenario.
 const maxMasters = 5
 
-// key is the only key of the model.
-const key = "k"
+// key is the only key of the model. otherKey is a second key of a command on several keys: the
+// model keeps no cell for it, and only lets masters refuse the command because of it.
+const key, otherKey = "k", "other"
 
 // scenarioStart is the time at which a scenario begins.
 const scenarioStart = 1_000_000 * time.Second

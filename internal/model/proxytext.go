@@ -1,9 +1,11 @@
 package model
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"time"
 )
@@ -76,14 +78,21 @@ func dump(b *strings.Builder, v reflect.Value, depth int) {
 		}
 		b.WriteByte(']')
 	case reflect.Map:
-		fmt.Fprint(b, "{", v.Len(), ":") // there is only one key
-		for it := v.MapRange(); it.Next(); {
-			fmt.Fprint(b, it.Key(), "=")
-			dump(b, it.Value(), depth+1)
+		fmt.Fprint(b, "{", v.Len(), ":")
+		for _, k := range sortedKeys(v) {
+			fmt.Fprint(b, k, "=")
+			dump(b, v.MapIndex(k), depth+1)
 		}
 		b.WriteByte('}')
 	case reflect.Func, reflect.Chan:
 	default:
 		fmt.Fprint(b, v, ";")
 	}
+}
+
+// sortedKeys returns the keys of a map, which are few.
+func sortedKeys(m reflect.Value) []reflect.Value {
+	all := m.MapKeys()
+	slices.SortFunc(all, func(a, b reflect.Value) int { return cmp.Compare(fmt.Sprint(a), fmt.Sprint(b)) })
+	return all
 }

@@ -43,6 +43,8 @@ type Op struct {
 	// Fence makes a LOCK request a fence. Later fences must be higher, because each reply comes
 	// while its lock is held.
 	Fence bool
+	// Several makes a LOCK take a second key, too, all or none.
+	Several bool
 }
 
 // String describes the operation.
@@ -82,6 +84,9 @@ type Scenario struct {
 	Callbacks int
 	// Losses limits the number of lost replies; negative means any number.
 	Losses int
+	// OtherTaken limits how often a master refuses an operation with Several because of the second
+	// key, although its cell is free. No client holds the second key, so nil is no correct reply.
+	OtherTaken int
 	// Timeouts lets clients stop waiting at any moment.
 	Timeouts bool
 	// Unreachable lets proxies find that a message to a master was not sent.
@@ -156,8 +161,12 @@ func (p *proxy) perform(ctx context.Context, t *task, op Op) clientReply {
 	var grant register.GrantedLock
 	switch op.Kind {
 	case Lock:
-		grant, err = p.register.Lock(ctx, []string{key}, register.TakeOptions{
-			Tokens: []string{token}, TTL: p.ttl(op), Fence: op.Fence,
+		keys, tokens := []string{key}, []string{token}
+		if op.Several {
+			keys, tokens = append(keys, otherKey), append(tokens, token)
+		}
+		grant, err = p.register.Lock(ctx, keys, register.TakeOptions{
+			Tokens: tokens, TTL: p.ttl(op), Fence: op.Fence,
 			OnRemovalDue: func(version string, _ func() bool) { p.scheduleRemoval(token, version) },
 		})
 		a.fence = uint8(grant.Fence)

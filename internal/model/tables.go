@@ -92,6 +92,8 @@ type applyKey struct {
 	op      opID
 	at      clock
 	counted bool
+	// otherTaken is set if the other key of the operation is not free on the master.
+	otherTaken bool
 }
 
 // applyResult holds the result of an operation on a master's cell.
@@ -123,6 +125,9 @@ func (l *tables) apply(a applyKey) applyResult {
 	if a.fence != 0 {
 		s.Put(cell.FenceKey(key), cell.Parse(strconv.Itoa(int(a.fence))), cell.NoExpiry)
 	}
+	if a.otherTaken { // by a mark, which no reply counts as a holder
+		s.Put(otherKey, cell.Cell{Form: cell.Mark, Attempt: otherAttempt, Promised: otherBallot}, cell.NoExpiry)
+	}
 	var answer cell.Answer
 	if l.Variant.Apply != nil {
 		answer = l.Variant.Apply(l.ops.values[a.op], s)
@@ -146,5 +151,11 @@ func (l *tables) apply(a applyKey) applyResult {
 	l.applyResults[a] = result
 	return result
 }
+
+// otherAttempt and otherBallot identify the mark at the other key, the same on all masters.
+var (
+	otherAttempt = numberedSource(maxMasters).Attempt()
+	otherBallot  = numberedSource(maxMasters).Ballot(1)
+)
 
 func numberedSource(n int) *cell.Source { return cell.NumberedSource(big.NewInt(int64(n + 1))) }

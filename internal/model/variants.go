@@ -122,6 +122,33 @@ func equalRefusals() Variant {
 	})
 }
 
+// refusalCountsAsHeld makes a refusal because of the other key count as if a client held that key.
+func refusalCountsAsHeld() Variant {
+	return masterVariant(func(op cell.Op, s *cell.Store) (cell.Answer, bool) {
+		t, ok := op.(cell.Take)
+		if !ok || s.Get(otherKey).Form == cell.Absent {
+			return cell.Answer{}, false
+		}
+		answer := t.Apply(s)
+		answer.KeyStates[1].Cell = cell.Cell{Form: cell.Plain, Attempt: otherAttempt, Value: cell.Value{Present: true}}
+		return answer, true
+	})
+}
+
+// takesSome makes a master that refuses an operation on several keys take the free keys.
+func takesSome() Variant {
+	return masterVariant(func(op cell.Op, s *cell.Store) (cell.Answer, bool) {
+		t, ok := op.(cell.Take)
+		if !ok || s.Get(otherKey).Form == cell.Absent {
+			return cell.Answer{}, false
+		}
+		answer := t.Apply(s)
+		t.Names = t.Names[:1]
+		t.Apply(s)
+		return answer, true
+	})
+}
+
 // shorteningExtendVariant makes an extension set the remaining time even if the remaining time was
 // longer.
 func shorteningExtendVariant() Variant {

@@ -31,6 +31,8 @@ func TestNeedForEachMechanism(t *testing.T) {
 		{"release counts absent", Scenario{N: 3, InitialHolders: 3, LeaseTicks: 1, Ops: []Op{lockA, del, unlockA}},
 			releaseAbsentVariant(), false},
 		{"nil by several", Scenario{N: 3, Losses: 0, Ops: []Op{lockA, lockB, lockC}}, equalRefusals(), false},
+		{"nil by another key's refusals", Scenario{N: 3, OtherTaken: 2, Ops: []Op{severalA, get}}, refusalCountsAsHeld(), false},
+		{"some keys are taken", Scenario{N: 3, OtherTaken: 2, Retries: 1, Ops: []Op{severalA, get}}, takesSome(), false},
 		{"extend shortens", Scenario{N: 3, InitialHolders: 3, Losses: 1, LeaseTicks: 1,
 			Ops: []Op{lockA, {Kind: Extend, Token: 'a', ShortLease: true}, lockB}}, shorteningExtendVariant(), false},
 		{"no lineage", Scenario{N: 3, InitialHolders: 3, Losses: 1, Retries: 1, Ops: []Op{lockA, setB, setC}}, noLineage(), false},

@@ -16,6 +16,15 @@ const FencePrefix = "redlock-proxy:fence:"
 // FenceKey returns the name of the fence counter of a lock key.
 func FenceKey(name string) string { return FencePrefix + name }
 
+// withFenceKeys returns the names of keys, and then the names of their counters.
+func withFenceKeys(names []string) []string {
+	all := append(make([]string, 0, 2*len(names)), names...)
+	for _, name := range names {
+		all = append(all, FenceKey(name))
+	}
+	return all
+}
+
 // MaxFence is the highest fence. Lua and JavaScript do not distinguish all numbers above it.
 const MaxFence = 1<<53 - 1
 
@@ -77,39 +86,52 @@ func decodeFence(part any) (int64, error) {
 	return 0, fmt.Errorf("unexpected fence %.80v", part)
 }
 
-// Raise raises the fence counter of a key, if the counter is lower than Fence and the master holds
-// the attempt's cell. So only masters that hold the lock accept the fence.
+// Raise raises the fence counters of keys, all or none. It does so if each counter is lower than
+// Fence, and the master holds the attempt's cell under each key. So only masters that hold the lock
+// accept the fence.
 type Raise struct {
-	Name    string
+	Names   []string
 	Attempt Attempt
 	Fence   int64
 }
 
-var raiseScript = luascript.New(layoutLua + fenceLua + `local v, f = get(KEYS[1]), fence(KEYS[2])
-if v and attempt(v) == ARGV[1] and (mark(v) == '` + plainTag + `' or mark(v) == '` + registerTag +
-	`') and tonumber(ARGV[2]) > tonumber(f) then
-  redis.call('set', KEYS[2], ARGV[2], 'px', ARGV[3])
-  return 1
+// raiseScript takes the names of the keys, then the names of their counters.
+var raiseScript = luascript.New(layoutLua + fenceLua + `local answer, n, accepts = {0}, #KEYS / 2, true
+for i = 1, n do
+  local v, f = get(KEYS[i]), fence(KEYS[n + i])
+  local holds = v and attempt(v) == ARGV[1] and (mark(v) == '` + plainTag + `' or mark(v) == '` + registerTag + `')
+  if not holds or tonumber(ARGV[2]) <= tonumber(f) then accepts = false end
+  answer[2 * i], answer[2 * i + 1], answer[2 * n + 1 + i] = v, redis.call('pttl', KEYS[i]), f
 end
-return {0, v, redis.call('pttl', KEYS[1]), f}`)
+if not accepts then return answer end
+for i = 1, n do redis.call('set', KEYS[n + i], ARGV[2], 'px', ARGV[3]) end
+return 1`)
 
-func (r Raise) Keys() []string { return []string{r.Name} }
+func (r Raise) Keys() []string { return r.Names }
 
 func (r Raise) Writes() bool { return true }
 
 func (r Raise) Words(withSource bool) []any {
-	return raiseScript.Command(withSource, []string{r.Name, FenceKey(r.Name)}, string(r.Attempt), r.Fence, formatMillis(fenceTTL))
+	return raiseScript.Command(withSource, withFenceKeys(r.Names), string(r.Attempt), r.Fence, formatMillis(fenceTTL))
 }
 
-func (r Raise) Decode(answer any) (Answer, error) { return decodeFenced(answer, 1) }
+func (r Raise) Decode(answer any) (Answer, error) { return decodeFenced(answer, len(r.Names)) }
 
 func (r Raise) Apply(s *Store) Answer {
-	f, current := s.Get(r.Name), s.fence(r.Name)
-	if (f.Form == Plain || f.Form == Register) && f.Attempt == r.Attempt && r.Fence > current {
-		s.raiseFence(r.Name, r.Fence)
-		return Answer{Applied: true}
+	refused, accepts := Answer{KeyStates: s.getAll(r.Names)}, true
+	for i, f := range refused.KeyStates {
+		fence := s.fence(r.Names[i])
+		refused.Fences = append(refused.Fences, fence)
+		holds := (f.Form == Plain || f.Form == Register) && f.Attempt == r.Attempt
+		accepts = accepts && holds && r.Fence > fence
 	}
-	return Answer{KeyStates: []KeyState{f}, Fences: []int64{current}}
+	if !accepts {
+		return refused
+	}
+	for _, name := range r.Names {
+		s.raiseFence(name, r.Fence)
+	}
+	return Answer{Applied: true}
 }
 
 // decodeFenced decodes a reply that ends with the fences of its keys.

@@ -52,11 +52,7 @@ func (r Read) Writes() bool { return false }
 func (r Read) Words(withSource bool) []any {
 	switch {
 	case r.WithFences:
-		keys := append(make([]string, 0, 2*len(r.Names)), r.Names...)
-		for _, name := range r.Names {
-			keys = append(keys, FenceKey(name))
-		}
-		return readFencesScript.Command(withSource, keys)
+		return readFencesScript.Command(withSource, withFenceKeys(r.Names))
 	case r.HeadBytes > 0:
 		return headsScript.Command(withSource, r.Names, r.HeadBytes)
 	default:

@@ -119,11 +119,11 @@ func (p pool) op(now time.Duration) cell.Op {
 		}
 	case 7:
 		return cell.Take{
-			Names: p.keys[:1], Attempt: pick(p, p.attempts), Tokens: []string{pick(p, p.tokens)},
+			Names: p.oneOrAll(), Attempt: pick(p, p.attempts), Tokens: []string{pick(p, p.tokens), pick(p, p.tokens)},
 			TTL: pick(p, leases), Fence: pick(p, fences), BeforeRedis7: p.IntN(2) == 0,
 		}
 	case 8:
-		return cell.Raise{Name: key, Attempt: pick(p, p.attempts), Fence: pick(p, fences)}
+		return cell.Raise{Names: p.oneOrAll(), Attempt: pick(p, p.attempts), Fence: pick(p, fences)}
 	case 9:
 		return cell.Read{Names: p.keys, WithFences: true}
 	case 0:
@@ -169,6 +169,9 @@ func (p pool) op(now time.Duration) cell.Op {
 		return cell.Read{Names: p.keys}
 	}
 }
+
+// oneOrAll returns the first key, or both keys.
+func (p pool) oneOrAll() []string { return p.keys[:1+p.IntN(2)] }
 
 // server is a redis-server with a Store that must behave like it.
 type server struct {

@@ -20,8 +20,8 @@ type Take struct {
 	// Mark, unless it is empty, is unique, and lets Take put marks for Attempt instead of plain
 	// cells.
 	Mark Ballot
-	// Fence, unless it is zero, requires exactly one key, whose fence counter must be lower. Take
-	// raises the counter and takes the key, or does neither.
+	// Fence, unless it is zero, must be higher than the fence counter of each key. Take raises the
+	// counters and takes the keys, or does neither.
 	Fence int64
 	// BeforeRedis7 avoids SET with NX and GET, which Redis before 7 refuses.
 	BeforeRedis7 bool
@@ -40,14 +40,25 @@ for i, key in ipairs(KEYS) do
 end
 return 1`)
 
-var takeFencedScript = luascript.New(fenceLua + `local v, f = redis.pcall('get', KEYS[1]), fence(KEYS[2])
-if v or tonumber(ARGV[3]) <= tonumber(f) then
-  if type(v) == 'table' then v = '` + wrongType + `' end
-  return {0, v, redis.call('pttl', KEYS[1]), f}
+// takeFencedScript takes the names of the keys, then the names of their counters.
+var takeFencedScript = luascript.New(fenceLua + `local n, free = #KEYS / 2, true
+for i = 1, n do
+  if redis.pcall('get', KEYS[i]) or tonumber(ARGV[2]) <= tonumber(fence(KEYS[n + i])) then free = false end
 end
-if ARGV[1] == '-1' then redis.call('set', KEYS[1], ARGV[2])
-else redis.call('set', KEYS[1], ARGV[2], 'px', ARGV[1]) end
-redis.call('set', KEYS[2], ARGV[3], 'px', ARGV[4])
+if not free then
+  local answer = {0}
+  for i = 1, n do
+    local v = redis.pcall('get', KEYS[i])
+    if type(v) == 'table' then v = '` + wrongType + `' end
+    answer[2 * i], answer[2 * i + 1], answer[2 * n + 1 + i] = v, redis.call('pttl', KEYS[i]), fence(KEYS[n + i])
+  end
+  return answer
+end
+for i = 1, n do
+  if ARGV[1] == '-1' then redis.call('set', KEYS[i], ARGV[3 + i])
+  else redis.call('set', KEYS[i], ARGV[3 + i], 'px', ARGV[1]) end
+  redis.call('set', KEYS[n + i], ARGV[2], 'px', ARGV[3])
+end
 return 1`)
 
 func (t Take) Keys() []string { return t.Names }
@@ -64,15 +75,17 @@ func (t Take) Words(withSource bool) []any {
 		}
 		return words
 	}
+	names, args := t.Names, []any{formatTTL(t.TTL)}
 	if t.Fence != 0 {
-		return takeFencedScript.Command(withSource, []string{t.Names[0], FenceKey(t.Names[0])},
-			formatTTL(t.TTL), t.cell(0).String(), t.Fence, formatMillis(fenceTTL))
+		names, args = withFenceKeys(names), append(args, t.Fence, formatMillis(fenceTTL))
 	}
-	args := []any{formatTTL(t.TTL)}
 	for i := range t.Names {
 		args = append(args, t.cell(i).String())
 	}
-	return takeScript.Command(withSource, t.Names, args...)
+	if t.Fence != 0 {
+		return takeFencedScript.Command(withSource, names, args...)
+	}
+	return takeScript.Command(withSource, names, args...)
 }
 
 func (t Take) AppendTo(b []byte, withSource bool) []byte {
@@ -110,7 +123,7 @@ func formatTTL(d time.Duration) string {
 func (t Take) Decode(answer any) (Answer, error) {
 	switch {
 	case t.Fence != 0:
-		return decodeFenced(answer, 1)
+		return decodeFenced(answer, len(t.Names))
 	case !t.isSingleSET():
 		return decode(answer, len(t.Names), false)
 	}
@@ -126,25 +139,25 @@ func (t Take) Decode(answer any) (Answer, error) {
 
 func (t Take) Apply(s *Store) Answer {
 	found := s.getAll(t.Names)
-	refused := Answer{KeyStates: found}
-	if t.Fence != 0 {
-		refused.Fences = []int64{s.fence(t.Names[0])}
-		if t.Fence <= refused.Fences[0] {
-			return refused
+	refused, free := Answer{KeyStates: found}, true
+	for i, f := range found {
+		free = free && f.Form == Absent
+		if t.Fence != 0 {
+			fence := s.fence(t.Names[i])
+			refused.Fences = append(refused.Fences, fence)
+			free = free && t.Fence > fence
 		}
 	}
-	for _, f := range found {
-		if f.Form != Absent {
-			if t.isSingleSET() {
-				refused.KeyStates[0].TimeLeft = NotReported
-			}
-			return refused
+	if !free {
+		if t.isSingleSET() {
+			refused.KeyStates[0].TimeLeft = NotReported
 		}
-	}
-	if t.Fence != 0 {
-		s.raiseFence(t.Names[0], t.Fence)
+		return refused
 	}
 	for i, key := range t.Names {
+		if t.Fence != 0 {
+			s.raiseFence(key, t.Fence)
+		}
 		s.Put(key, t.cell(i), t.TTL)
 	}
 	return Answer{Applied: true}

@@ -70,7 +70,7 @@ func isSame(a, b cell.Op) bool {
 		return ok && a == b
 	case cell.Raise:
 		b, ok := b.(cell.Raise)
-		return ok && a == b
+		return ok && a.Attempt == b.Attempt && a.Fence == b.Fence && slices.Equal(a.Names, b.Names)
 	case cell.Read:
 		b, ok := b.(cell.Read)
 		return ok && a.WithFences == b.WithFences && slices.Equal(a.Names, b.Names)

@@ -24,19 +24,23 @@ type Alarm interface {
 	Stop()
 }
 
-// LockWaitOptions describes a wait for a lock.
+// LockWaitOptions describes a wait for a lock of one or several keys.
 type LockWaitOptions[K comparable] struct {
-	Key K
+	// Keys are distinct.
+	Keys []K
 	// Timeout ends the wait; nil: only the context ends it.
 	Timeout <-chan time.Time
-	// Try tries to take the lock. Await calls it only while the waiter is the head of the queue.
-	Try func() TryResult
+	// Try tries to take all keys. If it is Refused, key is the index of a key that another client
+	// holds, or negative if no key is known to be held. Await calls Try only while the waiter is
+	// the head of all its queues; before it returns TimedOut, Await also calls it if no other
+	// waiter knows that a key is held.
+	Try func() (result TryResult, key int)
 	// Quorum returns a channel that is closed when a majority of the masters votes again, or nil if
 	// a majority votes, as far as this process knows.
 	Quorum func() <-chan struct{}
-	// Alarm sets an alarm for the key. Await calls it only if the head has to wait for another
+	// Alarm sets an alarm for a key. Await calls it only if the head has to wait for another
 	// process.
-	Alarm func() Alarm
+	Alarm func(key K) Alarm
 	// Rand returns numbers in [0, 1).
 	Rand func() float64
 }
@@ -72,41 +76,70 @@ const (
 	WaitCanceled
 )
 
-// Await waits in the queue of a key until it is the head, and then tries whenever the lock may be
-// free.
+// Await waits in the queues of the keys until it is the head of all of them, and then tries
+// whenever the lock may be free. After a try that was refused, it waits until the key that refused
+// may be free.
 func (q *Queues[K]) Await(ctx context.Context, w LockWaitOptions[K]) WaitResult {
-	a := &lockWait[K]{LockWaitOptions: w, queues: q, ticket: q.Enter(w.Key), head: NewHead(w.Rand),
+	a := &lockWait[K]{LockWaitOptions: w, queues: q, tickets: q.EnterAll(w.Keys), head: NewHead(w.Rand),
 		timer: time.NewTimer(time.Hour)}
-	var result TryResult
 	defer func() {
 		a.timer.Stop()
 		stop(&a.alarm)
 		a.stopMarks()
-		q.Leave(a.ticket, result == TryTaken)
+		q.LeaveAll(a.tickets, a.result == TryTaken)
 	}()
+	if waitResult := a.becomeHead(ctx); waitResult != WaitDone {
+		return a.orLastTry(waitResult)
+	}
 	for {
 		switch {
 		case !a.isDue(time.Now()):
 			if waitResult := a.wait(ctx); waitResult != WaitDone {
-				return waitResult
+				return a.orLastTry(waitResult)
 			}
 		case a.step() == StepTry:
 			// If the peer's mark is gone, the process to which the lock was left no longer waits.
 			if a.peerAlarm != nil && a.peerAlarm.View(time.Now()).Verdict != watch.Held {
-				q.recordPeerDone(a.ticket)
+				q.recordPeerDone(a.ticket())
 			}
 			a.stopMarks()
-			releases := q.beginTry(a.ticket)
-			if result = w.Try(); result == TryTaken {
-				q.SendTake(w.Key, callIfSet) // a try by ballot has not called SendTake
-			}
-			if result == TryFailed || result == TryTaken {
+			a.dropSignals()
+			q.beginTry(a.tickets...)
+			var key int
+			if a.result, key = w.Try(); a.result == TryFailed || a.result == TryTaken {
+				a.finishTake()
 				return WaitDone
 			}
-			a.onFailedTry(result, releases, time.Now())
+			a.onFailedTry(key, time.Now())
 		default:
 			a.read(time.Now())
 		}
+	}
+}
+
+// finishTake sends what follows a take that did not call SendTake, such as a take by ballot.
+func (a *lockWait[K]) finishTake() {
+	if a.result != TryTaken {
+		return
+	}
+	for _, key := range a.Keys {
+		a.queues.SendTake(key, callIfSet)
+	}
+}
+
+// orLastTry returns the result of a wait. A waiter that timed out behind others tries once if none
+// of them knows that a key is held: they may wait for other keys.
+func (a *lockWait[K]) orLastTry(r WaitResult) WaitResult {
+	if r != WaitTimedOut || a.isHead || !a.queues.mayBeFree(a.tickets) {
+		return r
+	}
+	switch a.result, _ = a.Try(); a.result {
+	case TryRefused:
+		return WaitTimedOut
+	case TryUnknown:
+		return WaitTimedOutUndecided
+	default:
+		return WaitDone
 	}
 }
 
@@ -122,7 +155,13 @@ func callIfSet(then func()) {
 type lockWait[K comparable] struct {
 	LockWaitOptions[K]
 	queues *Queues[K]
-	ticket *Ticket[K]
+	// tickets holds one ticket for each key. The waiter acts on the ticket with index lead.
+	tickets []*Ticket[K]
+	lead    int
+	// isHead is set once the waiter is the head of all queues. result is the result of the last
+	// try.
+	isHead bool
+	result TryResult
 	head   *Head
 	timer  *time.Timer
 	alarm  Alarm // nil: not set
@@ -134,15 +173,76 @@ type lockWait[K comparable] struct {
 	quorum <-chan struct{}
 }
 
-// onFailedTry handles a try that did not take the lock. releases is the number of releases before
-// the try.
-func (a *lockWait[K]) onFailedTry(result TryResult, releases uint64, now time.Time) {
-	a.queues.setUndecided(a.ticket, result == TryUnknown)
+// ticket returns the ticket on which the waiter acts.
+func (a *lockWait[K]) ticket() *Ticket[K] { return a.tickets[a.lead] }
+
+// becomeHead waits until a waiter for several keys is the head of all its queues. A waiter for one
+// key needs no such wait: it is the head when it gets its first signal.
+func (a *lockWait[K]) becomeHead(ctx context.Context) WaitResult {
+	if len(a.tickets) == 1 {
+		return WaitDone
+	}
+	signals := make([]Signal, len(a.tickets))
+	for i, ticket := range a.tickets {
+		select {
+		case <-ctx.Done():
+			return WaitCanceled
+		case <-a.Timeout:
+			return a.timedOut()
+		case signals[i] = <-ticket.Signals():
+		}
+	}
+	lead := 0
+	for i, ticket := range a.tickets {
+		select {
+		case signals[i] = <-ticket.Signals():
+		default:
+		}
+		if signals[i] != TryNow { // this key was just granted, or left to another process
+			lead = i
+		}
+	}
+	a.actOn(lead)
+	a.onSignal(signals[lead], time.Now())
+	return WaitDone
+}
+
+// dropSignals drops earlier signals of the keys for which the waiter does not wait, before a try
+// that covers all keys.
+func (a *lockWait[K]) dropSignals() {
+	for i, ticket := range a.tickets {
+		if i == a.lead {
+			continue
+		}
+		select {
+		case <-ticket.Signals():
+		default:
+		}
+	}
+}
+
+// actOn makes the waiter act on the ticket with this index.
+func (a *lockWait[K]) actOn(lead int) {
+	if lead != a.lead {
+		stop(&a.alarm)
+		a.queues.dropMark(a.ticket())
+		a.head = NewHead(a.Rand)
+	}
+	a.lead = lead
+	a.queues.actOn(a.ticket(), a.tickets)
+}
+
+// onFailedTry handles a try that did not take the lock. key is the key that refused, or negative.
+func (a *lockWait[K]) onFailedTry(key int, now time.Time) {
+	a.queues.setUndecided(a.tickets, a.result == TryUnknown)
+	if a.result == TryRefused && key >= 0 && key != a.lead {
+		a.actOn(key)
+	}
 	switch {
-	case result == TryRefused && a.queues.recordHeld(a.ticket, releases):
+	case a.result == TryRefused && a.queues.recordHeld(a.ticket()):
 		a.head.OnSignal(TryNow, time.Time{}, now)
 		return
-	case result == TryRefused:
+	case a.result == TryRefused:
 		a.head.OnRefused(now)
 		a.putMark()
 		return
@@ -180,11 +280,8 @@ func (a *lockWait[K]) wait(ctx context.Context) WaitResult {
 	case <-ctx.Done():
 		return WaitCanceled
 	case <-a.Timeout:
-		if a.Quorum() != nil || a.queues.isUndecided(a.ticket) {
-			return WaitTimedOutUndecided
-		}
-		return WaitTimedOut
-	case signal := <-a.ticket.Signals():
+		return a.timedOut()
+	case signal := <-a.ticket().Signals():
 		a.quorum = nil
 		a.onSignal(signal, time.Now())
 	case <-a.quorum:
@@ -201,12 +298,21 @@ func (a *lockWait[K]) wait(ctx context.Context) WaitResult {
 	return WaitDone
 }
 
+// timedOut returns the result of a wait that reached its time limit.
+func (a *lockWait[K]) timedOut() WaitResult {
+	if a.Quorum() != nil || a.queues.isUndecided(a.tickets) {
+		return WaitTimedOutUndecided
+	}
+	return WaitTimedOut
+}
+
 // onSignal handles a signal. If the lock is left to another process, onSignal puts this process's
 // mark. Once this process knows the ID of the other process, onSignal looks at the mark of that
 // process, and then at the lock. The order matters: a process removes its mark when it takes the
 // lock. So a look at the lock after the mark is gone shows the state after that take.
 func (a *lockWait[K]) onSignal(signal Signal, now time.Time) {
-	to, leftUntil := a.queues.leaveTarget(a.ticket)
+	a.isHead = true
+	to, leftUntil := a.queues.leaveTarget(a.ticket())
 	if a.head.OnSignal(signal, leftUntil, now); signal != LeaveToPeer {
 		return
 	}
@@ -214,7 +320,7 @@ func (a *lockWait[K]) onSignal(signal Signal, now time.Time) {
 		a.putMark()
 	}
 	if to != "" && a.peerAlarm == nil {
-		a.peerAlarm = a.queues.Peers.WatchPeer(a.Key, to)
+		a.peerAlarm = a.queues.Peers.WatchPeer(a.ticket().key, to)
 		a.peerAlarm.ReadAll()
 		a.setAlarm()
 		a.alarm.ReadAll()
@@ -226,7 +332,7 @@ func (a *lockWait[K]) setAlarm() {
 		stop(&a.alarm)
 	}
 	if a.alarm == nil {
-		a.alarm = a.Alarm()
+		a.alarm = a.Alarm(a.ticket().key)
 	}
 }
 
@@ -248,11 +354,11 @@ func (a *lockWait[K]) updateView() {
 
 // putMark shows other processes that this process waits.
 func (a *lockWait[K]) putMark() {
-	if !a.queues.needsMark(a.ticket) {
+	if !a.queues.needsMark(a.ticket()) {
 		return
 	}
 	if a.mark == nil {
-		a.mark = a.queues.Peers.Mark(a.Key)
+		a.mark = a.queues.Peers.Mark(a.ticket().key)
 	}
 	a.mark.Put()
 }
@@ -270,7 +376,7 @@ func (a *lockWait[K]) stopMarks() {
 func (a *lockWait[K]) onMarkChange() {
 	now := time.Now()
 	if v := a.mark.View(now).Verdict; v == watch.Free || v == watch.Changed {
-		a.queues.recordReceipt(a.ticket)
+		a.queues.recordReceipt(a.ticket())
 		a.head.OnSignal(TryNow, time.Time{}, now)
 	}
 }
@@ -281,7 +387,7 @@ func (a *lockWait[K]) onPeerMarkChange() {
 	now := time.Now()
 	if v := a.peerAlarm.View(now).Verdict; v == watch.Free || v == watch.Changed {
 		stop(&a.peerAlarm)
-		a.queues.recordPeerDone(a.ticket)
+		a.queues.recordPeerDone(a.ticket())
 		a.head.OnPeerDone(now)
 	}
 }

@@ -72,20 +72,21 @@ func (s *lockWaiter) begin(ctx context.Context, timeout <-chan time.Time) {
 	start := time.Now()
 	go func() {
 		s.result = s.queues.Await(ctx, LockWaitOptions[string]{
-			Key: "k", Timeout: timeout, Rand: func() float64 { return 1 }, Alarm: func() Alarm { s.alarmCount++; return s.alarm },
+			Keys: []string{"k"}, Timeout: timeout, Rand: func() float64 { return 1 },
+			Alarm:  func(string) Alarm { s.alarmCount++; return s.alarm },
 			Quorum: func() <-chan struct{} { return s.quorum },
-			Try: func() TryResult {
+			Try: func() (TryResult, int) {
 				s.tryTimes = append(s.tryTimes, time.Since(start))
 				if s.onTry != nil {
 					s.onTry()
 				}
 				switch {
 				case s.undecided, s.quorum != nil:
-					return TryUnknown
+					return TryUnknown, 0
 				case s.free.Load():
-					return TryTaken
+					return TryTaken, 0
 				}
-				return TryRefused
+				return TryRefused, 0
 			},
 		})
 		s.ended = true
@@ -250,7 +251,7 @@ func TestUndecidedTimeout(t *testing.T) {
 		secondResult := WaitDone
 		go func() {
 			secondResult = s.queues.Await(t.Context(), LockWaitOptions[string]{
-				Key: "k", Timeout: time.After(time.Second), Rand: func() float64 { return 1 },
+				Keys: []string{"k"}, Timeout: time.After(time.Second), Rand: func() float64 { return 1 },
 				Quorum: func() <-chan struct{} { return s.quorum },
 			})
 		}()

@@ -1,6 +1,7 @@
 package queue
 
 import (
+	"slices"
 	"sync"
 	"time"
 )
@@ -67,10 +68,18 @@ type queue[K comparable] struct {
 	marked, trying bool
 }
 
-// Ticket represents the place of a waiter in a queue.
+// Ticket represents the place of a waiter in a queue. A waiter for several keys has one for each
+// key.
 type Ticket[K comparable] struct {
 	key     K
 	signals chan Signal // has room for one signal
+	// isFirst is set for the first ticket of a waiter.
+	isFirst bool
+	// idle is set while the waiter does not act on this ticket, because it waits for another of its
+	// keys.
+	idle bool
+	// releases is the number of releases of the key before the waiter's last try.
+	releases uint64
 }
 
 // Signals returns the channel of signals for the waiter. The first signal means that the waiter has
@@ -92,7 +101,7 @@ func (q *Queues[K]) HasWaiter(key K) (waits, undecided bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	keyQueue := q.byKey[key]
-	if keyQueue == nil || len(keyQueue.tickets) == 0 {
+	if keyQueue == nil || len(keyQueue.tickets) == 0 || keyQueue.tickets[0].idle {
 		return false, false
 	}
 	return true, keyQueue.undecided
@@ -104,7 +113,11 @@ func (q *Queues[K]) Len() int {
 	defer q.mu.Unlock()
 	n := 0
 	for _, keyQueue := range q.byKey {
-		n += len(keyQueue.tickets)
+		for _, ticket := range keyQueue.tickets {
+			if ticket.isFirst {
+				n++
+			}
+		}
 	}
 	return n
 }
@@ -120,9 +133,23 @@ func (q *Queues[K]) LenOf(key K) int {
 }
 
 // Enter adds a ticket at the end of a key's queue.
-func (q *Queues[K]) Enter(key K) *Ticket[K] {
+func (q *Queues[K]) Enter(key K) *Ticket[K] { return q.EnterAll([]K{key})[0] }
+
+// EnterAll adds a waiter at the end of the queues of distinct keys, in one step. So of two waiters
+// that share keys, the same one is ahead in each of their queues.
+func (q *Queues[K]) EnterAll(keys []K) []*Ticket[K] {
+	tickets := make([]*Ticket[K], len(keys))
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	for i, key := range keys {
+		tickets[i] = q.enter(key)
+		tickets[i].isFirst, tickets[i].idle = i == 0, len(keys) > 1
+	}
+	return tickets
+}
+
+// enter adds a ticket at the end of a key's queue. The caller holds mu.
+func (q *Queues[K]) enter(key K) *Ticket[K] {
 	if q.byKey == nil {
 		q.byKey = map[K]*queue[K]{}
 	}
@@ -144,6 +171,13 @@ func (q *Queues[K]) peers() Peers[K] {
 		return nil
 	}
 	return q.Peers
+}
+
+// LeaveAll removes the tickets of a waiter, as Leave does.
+func (q *Queues[K]) LeaveAll(tickets []*Ticket[K], granted bool) {
+	for _, ticket := range tickets {
+		q.Leave(ticket, granted)
+	}
 }
 
 // Leave removes a ticket; the next ticket may become the head. granted reports whether the lock was
@@ -181,13 +215,14 @@ func (q *Queues[K]) leave(p *Ticket[K], granted bool) (removeMark bool) {
 	return removeMark
 }
 
-// beginTry records that the head begins a try, and returns the number of releases before it.
-func (q *Queues[K]) beginTry(p *Ticket[K]) (releases uint64) {
+// beginTry records that a waiter, the head of the queues of all its keys, begins a try.
+func (q *Queues[K]) beginTry(tickets ...*Ticket[K]) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	keyQueue := q.byKey[p.key]
-	keyQueue.trying = true
-	return keyQueue.releases
+	for _, p := range tickets {
+		keyQueue := q.byKey[p.key]
+		keyQueue.trying, p.releases = true, keyQueue.releases
+	}
 }
 
 // SendTake calls send, which sends a take of a key. send must call its argument, unless it is nil,
@@ -293,34 +328,69 @@ func (q *Queues[K]) recordRelease(key K) (headTries, passToPeer bool) {
 	case notify:
 		keyQueue.tickets[0].sendSignal(signal)
 	}
-	return notify && signal == TryNow, passToPeer
+	return notify && signal == TryNow && !keyQueue.tickets[0].idle, passToPeer
 }
 
-// recordHeld records that the head found the lock held, in a try that began after this number of
-// releases. If there was a release since then, a client of this process may have held the lock. In
-// that case recordHeld records nothing and returns true.
-func (q *Queues[K]) recordHeld(p *Ticket[K], releases uint64) (outdated bool) {
+// recordHeld records that the head found the lock held in its last try. If there was a release since
+// the try began, a client of this process may have held the lock. In that case recordHeld records
+// nothing and returns true.
+func (q *Queues[K]) recordHeld(p *Ticket[K]) (outdated bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	keyQueue := q.byKey[p.key]
-	if keyQueue.releases != releases {
+	if keyQueue.releases != p.releases {
 		return true
 	}
 	keyQueue.turn.recordHeld(time.Now())
 	return false
 }
 
-// setUndecided records whether the holder is unknown after a try of the head.
-func (q *Queues[K]) setUndecided(p *Ticket[K], undecided bool) {
+// setUndecided records whether a holder is unknown after a try of a head.
+func (q *Queues[K]) setUndecided(tickets []*Ticket[K], undecided bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.byKey[p.key].undecided = undecided
+	for _, p := range tickets {
+		q.byKey[p.key].undecided = undecided
+	}
 }
 
-func (q *Queues[K]) isUndecided(p *Ticket[K]) bool {
+// isUndecided reports whether the holder of any of a waiter's keys is unknown.
+func (q *Queues[K]) isUndecided(tickets []*Ticket[K]) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return q.byKey[p.key].undecided
+	return slices.ContainsFunc(tickets, func(p *Ticket[K]) bool { return q.byKey[p.key].undecided })
+}
+
+// actOn makes a waiter act on one of its tickets only.
+func (q *Queues[K]) actOn(lead *Ticket[K], tickets []*Ticket[K]) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for _, p := range tickets {
+		p.idle = p != lead
+	}
+}
+
+// mayBeFree reports whether no other waiter is known to wait until a client releases one of a
+// waiter's keys: the head of each queue is idle, or is this waiter.
+func (q *Queues[K]) mayBeFree(tickets []*Ticket[K]) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return !slices.ContainsFunc(tickets, func(p *Ticket[K]) bool {
+		head := q.byKey[p.key].tickets[0]
+		return head != p && !head.idle
+	})
+}
+
+// dropMark removes the mark of this process at a key for which its head does not wait any more.
+func (q *Queues[K]) dropMark(p *Ticket[K]) {
+	q.mu.Lock()
+	keyQueue := q.byKey[p.key]
+	wasMarked := keyQueue.marked
+	keyQueue.marked = false
+	q.mu.Unlock()
+	if wasMarked {
+		q.Peers.Unmark(p.key, nil)
+	}
 }
 
 // leaveTarget returns the process to which the lock of a ticket's key was left, if known, and the

@@ -28,6 +28,8 @@ var (
 type RefusedError struct {
 	Err             error
 	CurrentSnapshot Snapshot
+	// Key is the index of the key that is held, if several keys were to be taken.
+	Key int
 }
 
 // Error returns the text of ErrHeld or ErrNotHeld.
@@ -36,14 +38,14 @@ func (e *RefusedError) Error() string { return e.Err.Error() }
 // Unwrap returns ErrHeld or ErrNotHeld.
 func (e *RefusedError) Unwrap() error { return e.Err }
 
-// refusalError adds the current value to an error, if the value is decided.
-func (t tally) refusalError(err error) error {
+// refusalError adds the current value of key number i to an error, if the value is decided.
+func (t tally) refusalError(err error, i int) error {
 	if t.status == TallyUndetermined || t.isUnchosen() {
 		return err
 	}
 	l := t.snapshot()
 	l.TimeLeftUnknown = l.TimeLeftUnknown || t.leasesDiffer() || t.longestTimeLeft == cell.NotReported
-	return &RefusedError{Err: err, CurrentSnapshot: l}
+	return &RefusedError{Err: err, CurrentSnapshot: l, Key: i}
 }
 
 // NoQuorum means that too few masters replied to carry out a command, or to determine its effect.

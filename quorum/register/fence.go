@@ -3,6 +3,7 @@ package register
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -48,30 +49,35 @@ func (f *fences) note(key string, fence int64) {
 	f.byKey[key] = fence
 }
 
-// nextFence returns a fence above the known fences, and at least the masters' median time.
-func (r *Register) nextFence(key string) (int64, error) {
-	next := max(r.fences.highestFence(key)+1, r.masters.Clock().Microseconds(), 1)
+// nextFence returns a fence above the known fences of keys, and at least the masters' median time.
+func (r *Register) nextFence(keys []string) (int64, error) {
+	next := max(r.masters.Clock().Microseconds(), 1)
+	for _, key := range keys {
+		next = max(next, r.fences.highestFence(key)+1)
+	}
 	if next > cell.MaxFence {
 		return 0, ErrFences
 	}
 	return next, nil
 }
 
-// noteFences records a number above which a majority of the masters accepts every fence. If fewer
-// masters replied, it records their highest credible counter. The counter of a master that did the
-// operation is fence.
-func (r *Register) noteFences(key string, fence int64, replies []Reply) {
-	var fences []int64
-	for _, reply := range replies {
-		switch {
-		case reply.isYes():
-			fences = append(fences, fence)
-		case reply.State == Counted && len(reply.Fences) > 0:
-			fences = append(fences, reply.Fences[0])
+// noteFences records, for each key, a number above which a majority of the masters accepts every
+// fence. If fewer masters replied, it records their highest credible counter. The counter of a
+// master that did the operation is fence.
+func (r *Register) noteFences(keys []string, fence int64, replies []Reply) {
+	for i, key := range keys {
+		var fences []int64
+		for _, reply := range replies {
+			switch {
+			case reply.isYes():
+				fences = append(fences, fence)
+			case reply.State == Counted && i < len(reply.Fences):
+				fences = append(fences, reply.Fences[i])
+			}
 		}
-	}
-	if fences = r.credibleFences(fences, key, replies, 0); len(fences) > 0 {
-		r.fences.note(key, fences[min(r.quorum, len(fences))-1])
+		if fences = r.credibleFences(fences, key, replies, i); len(fences) > 0 {
+			r.fences.note(key, fences[min(r.quorum, len(fences))-1])
+		}
 	}
 }
 
@@ -92,16 +98,17 @@ func (r *Register) credibleFences(fences []int64, key string, replies []Reply, i
 
 // isFenceTooLow reports whether the only reason of a refusal was a fence that was too low.
 func (r *Reply) isFenceTooLow() bool {
-	return r.State == Counted && !r.Applied && len(r.Fences) > 0 && len(r.KeyStates) > 0 && r.KeyStates[0].Form == cell.Absent
+	return r.State == Counted && !r.Applied && len(r.Fences) > 0 && len(r.KeyStates) > 0 &&
+		!slices.ContainsFunc(r.KeyStates, func(f cell.KeyState) bool { return f.Form != cell.Absent })
 }
 
-// addFence gives the requested fence to a lock that was granted without a fence. If no majority
+// addFence gives the requested fence to keys that were granted without a fence. If no majority
 // accepts the fence while the lock is valid, addFence reports the removal of the lock as due.
-func (r *Register) addFence(ctx context.Context, key string, t TakeOptions, grantedLock GrantedLock) (GrantedLock, error) {
+func (r *Register) addFence(ctx context.Context, keys []string, t TakeOptions, grantedLock GrantedLock) (GrantedLock, error) {
 	if !t.Fence || grantedLock.Fence != 0 {
 		return grantedLock, nil
 	}
-	raised, err := r.raiseFence(ctx, key, t.TTL, grantedLock)
+	raised, err := r.raiseFence(ctx, keys, t.TTL, grantedLock)
 	if err != nil {
 		t.reportRemovalDue(grantedLock.Version, nil)
 		return GrantedLock{}, err
@@ -109,44 +116,46 @@ func (r *Register) addFence(ctx context.Context, key string, t TakeOptions, gran
 	return raised, nil
 }
 
-// raiseFence proposes fences for a lock until a majority of the masters accepts a fence.
-func (r *Register) raiseFence(ctx context.Context, key string, ttl time.Duration, grantedLock GrantedLock) (GrantedLock, error) {
+// raiseFence proposes fences for granted keys until a majority of the masters accepts a fence.
+func (r *Register) raiseFence(ctx context.Context, keys []string, ttl time.Duration, got GrantedLock) (GrantedLock, error) {
 	until := r.masters.Now().Add(r.opts.ContentionTimeout)
 	for {
-		fence, err := r.nextFence(key)
+		fence, err := r.nextFence(keys)
 		if err != nil {
 			return GrantedLock{}, err
 		}
 		start := r.masters.Now()
-		op := cell.Raise{Name: key, Attempt: grantedLock.Attempt, Fence: fence}
+		op := cell.Raise{Names: keys, Attempt: got.Attempt, Fence: fence}
 		round, err := r.masters.Ask(ctx, r.repeatOp(op), raiseDecided)
 		if err != nil {
 			return GrantedLock{}, err
 		}
 		replies := round.Replies()
-		r.noteFences(key, fence, replies)
+		r.noteFences(keys, fence, replies)
 		now := r.masters.Now()
-		grantedLock.Validity = vote.Validity(ttl, now.Sub(grantedLock.LeaseStart))
+		got.Validity = vote.Validity(ttl, now.Sub(got.LeaseStart))
 		// holders counts the masters that accepted the fence, or may accept a higher fence.
 		holders := count(replies, func(reply *Reply) bool {
-			return reply.State == Waiting || reply.isYes() || reply.State == Counted && holdsAttempt(*reply, grantedLock.Attempt)
+			return reply.State == Waiting || reply.isYes() || reply.State == Counted && holdsAttempt(*reply, got.Attempt)
 		})
 		switch late := r.isLate(now.Sub(start)); {
-		case ttl >= 0 && grantedLock.Validity < time.Millisecond:
-			return GrantedLock{}, &NoQuorum{Replies: replies, AgreementTime: now.Sub(grantedLock.LeaseStart)}
+		case ttl >= 0 && got.Validity < time.Millisecond:
+			return GrantedLock{}, &NoQuorum{Replies: replies, AgreementTime: now.Sub(got.LeaseStart)}
 		case isAppliedByMajority(replies) && !late:
-			grantedLock.Fence = fence
-			return grantedLock, nil
+			got.Fence = fence
+			return got, nil
 		case holders < r.quorum, now.After(until):
 			return GrantedLock{}, &NoQuorum{Replies: replies}
 		}
 	}
 }
 
-// holdsAttempt reports whether a master holds an attempt as a plain cell or in register form.
+// holdsAttempt reports whether a master holds an attempt under each key, as a plain cell or in
+// register form.
 func holdsAttempt(r Reply, a cell.Attempt) bool {
-	return len(r.KeyStates) > 0 && r.KeyStates[0].Attempt == a &&
-		(r.KeyStates[0].Form == cell.Plain || r.KeyStates[0].Form == cell.Register)
+	return len(r.KeyStates) > 0 && !slices.ContainsFunc(r.KeyStates, func(f cell.KeyState) bool {
+		return f.Attempt != a || f.Form != cell.Plain && f.Form != cell.Register
+	})
 }
 
 func raiseDecided(replies []Reply) bool { return countVotes(replies, (*Reply).isYes) != vote.Pending }

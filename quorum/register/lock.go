@@ -23,7 +23,7 @@ type TakeOptions struct {
 	RetryUntil time.Time
 	// Holder is an arbitrary value that Holdings returns with the keys.
 	Holder any
-	// Fence requests a fence for the lock. It requires exactly one key.
+	// Fence requests a fence, the same for all keys.
 	Fence bool
 	// KeepOnNoQuorum keeps the value after *NoQuorum, if possible: other clients may have seen it,
 	// and rely on it.
@@ -60,7 +60,7 @@ type GrantedLock struct {
 	Version string
 	// HadLongerLease is set by Extend if a master had a longer lease than requested.
 	HadLongerLease bool
-	// Fence, if requested, is above the fence of every earlier lock of the key.
+	// Fence, if requested, is above the fence of every earlier lock of the keys.
 	Fence int64
 }
 
@@ -76,7 +76,7 @@ func (r *Register) Lock(ctx context.Context, keys []string, t TakeOptions) (Gran
 	for failures := 1; ; failures++ {
 		got, err := r.take(ctx, keys, t)
 		if err == nil {
-			return r.addFence(ctx, keys[0], t, got)
+			return r.addFence(ctx, keys, t, got)
 		}
 		if refusal, isRefused := errors.AsType[*RefusedError](err); isRefused && t.mayTakeOver(refusal.CurrentSnapshot) {
 			return r.lockByBallot(ctx, keys[0], t)
@@ -96,8 +96,22 @@ func (r *Register) Lock(ctx context.Context, keys []string, t TakeOptions) (Gran
 		case split.fenceTooLow:
 			continue
 		}
-		if err := r.masters.Pause(ctx, failures); err != nil {
+		if err := r.pauseAfter(ctx, split, failures, t.RetryUntil); err != nil {
 			return GrantedLock{}, err
+		}
+	}
+}
+
+// pauseAfter waits before the next attempt. If removals by ballot prevent that several keys are
+// taken, it waits until they have expired, because only a ballot on one key can replace a removal.
+func (r *Register) pauseAfter(ctx context.Context, split *splitError, failures int, retryUntil time.Time) error {
+	until := r.masters.Now().Add(split.removalsLeft)
+	if !retryUntil.IsZero() && retryUntil.Before(until) {
+		until = retryUntil
+	}
+	for {
+		if err := r.masters.Pause(ctx, failures); err != nil || !r.masters.Now().Before(until) {
+			return err
 		}
 	}
 }
@@ -128,7 +142,7 @@ func (r *Register) lockByBallot(ctx context.Context, key string, t TakeOptions) 
 		t.reportRemovalDue(out.Version, nil)
 		return GrantedLock{}, &NoQuorum{AgreementTime: elapsed}
 	}
-	return r.addFence(ctx, key, t, out.GrantedLock)
+	return r.addFence(ctx, []string{key}, t, out.GrantedLock)
 }
 
 // splitError means that an attempt can have no majority. So no client can have seen its value, and
@@ -141,7 +155,10 @@ type splitError struct {
 	mayBeHeld bool
 	// fenceTooLow is set if masters refused only because the fence was too low.
 	fenceTooLow bool
-	replies     []Reply
+	// removalsLeft is the time for which removals by ballot prevent a majority, if several keys
+	// were to be taken.
+	removalsLeft time.Duration
+	replies      []Reply
 }
 
 // undecidedTries limits the attempts on a key that may be held. A rival's attempt has ended by
@@ -156,7 +173,7 @@ func (r *Register) take(ctx context.Context, keys []string, t TakeOptions) (Gran
 	// With too few voters, the attempt cannot be granted, and should not leave a fence behind.
 	if t.Fence && r.masters.VoterCount() >= r.quorum {
 		var err error
-		if fence, err = r.nextFence(keys[0]); err != nil {
+		if fence, err = r.nextFence(keys); err != nil {
 			return GrantedLock{}, err
 		}
 	}
@@ -167,7 +184,7 @@ func (r *Register) take(ctx context.Context, keys []string, t TakeOptions) (Gran
 		round, err = r.retryUndecided(ctx, op, round)
 	}
 	if fence != 0 {
-		r.noteFences(keys[0], fence, round.Replies())
+		r.noteFences(keys, fence, round.Replies())
 	}
 	if err == nil {
 		var grantedLock GrantedLock
@@ -246,17 +263,25 @@ func canBeRefusedBySameHolder(replies []Reply) bool {
 
 // isRefusedBySameHolder reports whether a majority refused because of the same holder of one of the
 // keys.
-func isRefusedBySameHolder(replies []Reply) bool {
-	keys := 0
+func isRefusedBySameHolder(replies []Reply) bool { return refusingKey(replies) >= 0 }
+
+// refusingKey returns the number of the first key for which a majority reports the same holder, or
+// -1.
+func refusingKey(replies []Reply) int {
+	for i := range reportedKeys(replies) {
+		if resolve(replies, i).isTaken() {
+			return i
+		}
+	}
+	return -1
+}
+
+// reportedKeys returns the number of keys in the longest reply.
+func reportedKeys(replies []Reply) (keys int) {
 	for _, reply := range replies {
 		keys = max(keys, len(reply.KeyStates))
 	}
-	for i := range keys {
-		if resolve(replies, i).isTaken() {
-			return true
-		}
-	}
-	return false
+	return keys
 }
 
 func (r *Register) evaluateTake(keys []string, t TakeOptions, replies []Reply, start time.Time) (GrantedLock, error) {
@@ -267,10 +292,9 @@ func (r *Register) evaluateTake(keys []string, t TakeOptions, replies []Reply, s
 		return GrantedLock{}, &NoQuorum{Replies: replies, AgreementTime: elapsed}
 	case result == vote.Won:
 		return GrantedLock{Validity: validity, LeaseStart: start}, nil
-	case isRefusedBySameHolder(replies) && len(keys) == 1:
-		return GrantedLock{}, resolve(replies, 0).refusalError(ErrHeld)
 	case isRefusedBySameHolder(replies):
-		return GrantedLock{}, ErrHeld
+		i := refusingKey(replies)
+		return GrantedLock{}, resolve(replies, i).refusalError(ErrHeld, i)
 	case result == vote.Lost && countVotes(replies, (*Reply).answered) != vote.Lost:
 		if count(replies, (*Reply).isFenceTooLow) > 0 && count(replies, (*Reply).refused) == 0 {
 			return GrantedLock{}, &splitError{fenceTooLow: true, replies: replies}
@@ -278,25 +302,57 @@ func (r *Register) evaluateTake(keys []string, t TakeOptions, replies []Reply, s
 		for _, key := range keys {
 			r.scheduleRepair(key)
 		}
-		return GrantedLock{}, &splitError{
-			needsBallot: needsBallot(replies), mayBeHeld: mayBeHeld(replies) && !allExpireSoon(replies),
+		split := &splitError{
+			needsBallot: needsBallot(replies), mayBeHeld: mayBeHeld(replies, len(keys)) && !allExpireSoon(replies),
 			replies: replies,
 		}
+		if len(keys) > 1 {
+			split.removalsLeft = r.removalsLeft(replies)
+		}
+		return GrantedLock{}, split
 	default:
 		return GrantedLock{}, &NoQuorum{Replies: replies}
 	}
 }
 
-// mayBeHeld reports whether masters that do not vote may complete a majority of another holder.
-// Masters that took the attempt hold nothing else.
-func mayBeHeld(replies []Reply) bool {
+// mayBeHeld reports whether masters that do not vote may complete a majority of another holder of
+// one of the keys. Masters that took the attempt hold nothing else.
+func mayBeHeld(replies []Reply, keys int) bool {
 	assumed := slices.Clone(replies)
 	for i, reply := range assumed {
 		if reply.isYes() {
-			assumed[i].KeyStates = make([]cell.KeyState, 1)
+			assumed[i].KeyStates = make([]cell.KeyState, keys)
 		}
 	}
-	return resolve(assumed, 0).status == TallyUndetermined
+	for i := range keys {
+		if resolve(assumed, i).status == TallyUndetermined {
+			return true
+		}
+	}
+	return false
+}
+
+// removalsLeft returns the time after which a majority of the masters that replied holds no removal
+// by ballot under any of the keys.
+func (r *Register) removalsLeft(replies []Reply) time.Duration {
+	var lefts []time.Duration
+	for _, reply := range replies {
+		if reply.State != Counted {
+			continue
+		}
+		longest := time.Duration(0)
+		for _, f := range reply.KeyStates {
+			if f.Form == cell.Register && !f.Value.Present {
+				longest = max(longest, f.TimeLeft)
+			}
+		}
+		lefts = append(lefts, longest)
+	}
+	if len(lefts) < r.quorum {
+		return 0
+	}
+	slices.Sort(lefts)
+	return min(lefts[r.quorum-1], removalTTL)
 }
 
 // needsBallot reports whether masters hold different values of the first key, or a master holds a

@@ -94,7 +94,7 @@ func TestUndecidedValueInRefusal(t *testing.T) {
 		{"open", tally{status: TallyUndetermined}, false, false},
 	} {
 		var refusal *RefusedError
-		err := test.foundTally.refusalError(ErrHeld)
+		err := test.foundTally.refusalError(ErrHeld, 0)
 		if errors.As(err, &refusal) != test.wantValue || !errors.Is(err, ErrHeld) ||
 			test.wantValue && refusal.CurrentSnapshot.TimeLeftUnknown != test.wantUndetermined {
 			t.Errorf("%s: %#v", test.name, err)

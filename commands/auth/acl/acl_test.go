@@ -10,10 +10,12 @@ import (
 	"redlock-proxy/commands/catalog/syntax"
 )
 
-// catalog returns a Catalog of Redis' commands and three of the proxy's own.
+// catalog returns a Catalog of Redis' commands and some of the proxy's own.
 func catalog() *Catalog {
 	return NewCatalog(
 		OwnCommand{Name: "lock", Categories: spec.CategoriesOf("write slow"), Keys: keys.InSpan(1, 1, 1),
+			Access: spec.ChangesValue},
+		OwnCommand{Name: "mlock", Categories: spec.CategoriesOf("write slow"), Keys: keys.CountedKeys(1, 1),
 			Access: spec.ChangesValue},
 		OwnCommand{Name: "forceunlock", Categories: spec.CategoriesOf("write admin slow dangerous"),
 			Keys: keys.InSpan(1, 1, 1), Access: spec.ChangesValue},
@@ -39,6 +41,11 @@ func TestCheck(t *testing.T) {
 	for _, c := range []struct{ rules, words, want string }{
 		{"+lock ~lock:*", "LOCK lock:a t PX 1", ""},
 		{"+lock ~lock:*", "LOCK other t PX 1", key},
+		{"+mlock ~lock:*", "MLOCK 2 lock:a lock:b t PX 1", ""},
+		{"+mlock ~lock:*", "MLOCK 2 lock:a other t PX 1", key},
+		{"+mlock ~lock:*", "MLOCK 2 other lock:a t PX 1", key},
+		{"+mlock %R~lock:*", "MLOCK 1 lock:a t PX 1", key},
+		{"+lock ~lock:*", "MLOCK 1 lock:a t PX 1", run + "mlock' command"},
 		{"+lock ~lock:*", "FORCEUNLOCK lock:a", run + "forceunlock' command"},
 		{"+@all -@dangerous ~lock:*", "lock lock:a t PX 1", ""},
 		{"+@all -@dangerous ~lock:*", "forceunlock lock:a", run + "forceunlock' command"},
