@@ -8,7 +8,7 @@ import (
 )
 
 // splitACL returns the file name after "acl:" as acl. It returns a name without that prefix as
-// other.
+// passwordFile.
 func splitACL(name string) (acl, passwordFile string) {
 	if file, ok := strings.CutPrefix(name, "acl:"); ok {
 		return file, ""

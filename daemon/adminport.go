@@ -69,8 +69,8 @@ func (a *adminPort) withMetrics(locker *quorum.Locker, cluster *quorum.Cluster) 
 	return a.metrics.CountLocks(locker), a.metrics.CountRegister(cluster)
 }
 
-// serve serves requests until stop is called. Once the context draining has ended, the proxy is no
-// longer ready.
+// serve serves requests until stop is called. Once drainCtx has ended, the proxy is no longer
+// ready.
 func (a *adminPort) serve(drainCtx context.Context, d *daemon) (stop func()) {
 	if a == nil {
 		return func() {}

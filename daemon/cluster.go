@@ -64,8 +64,9 @@ func (d *daemon) newNodes(cfg conf.Config, id string) (*cluster.Cluster, error) 
 	})
 }
 
-// serveNodes serves the nodes of the cluster until clients ends, and waits until their clients are
-// drained. It then closes the returned channel. Without a cluster, it closes the channel at once.
+// serveNodes serves the nodes of the cluster until clientCtx ends, and waits until their clients
+// are drained. It then closes the returned channel. Without a cluster, it closes the channel at
+// once.
 func (d *daemon) serveNodes(serverCtx, clientCtx context.Context) (done <-chan struct{}) {
 	ended := make(chan struct{})
 	if d.nodes == nil {

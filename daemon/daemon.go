@@ -47,7 +47,7 @@ type Options struct {
 	Read func() (conf.Config, error)
 	// Hangups delivers signals that each start a reload. It may be nil.
 	Hangups <-chan os.Signal
-	// Ready, unless it is nil, gets the listen address once the proxy serves clients.
+	// OnReady, unless it is nil, gets the listen address once the proxy serves clients.
 	OnReady func(net.Addr)
 }
 

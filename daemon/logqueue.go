@@ -17,9 +17,9 @@ const logCloseTimeout = time.Second
 // the log. It is safe for concurrent use.
 type logQueue struct {
 	out io.Writer
-	// dropNotice returns the log line that reports dropped lines.
-	dropNotice func(lines int64) []byte
-	done       chan struct{} // closed when the goroutine has ended
+	// droppedLinesNotice returns the log line that reports dropped lines.
+	droppedLinesNotice func(lines int64) []byte
+	done               chan struct{} // closed when the goroutine has ended
 
 	mu              sync.Mutex
 	nonEmpty        *sync.Cond
@@ -31,8 +31,8 @@ type logQueue struct {
 }
 
 // newLogQueue returns a queue that writes to out. The caller must close it.
-func newLogQueue(out io.Writer, dropNotice func(lines int64) []byte) *logQueue {
-	q := &logQueue{out: out, dropNotice: dropNotice, done: make(chan struct{})}
+func newLogQueue(out io.Writer, droppedLinesNotice func(lines int64) []byte) *logQueue {
+	q := &logQueue{out: out, droppedLinesNotice: droppedLinesNotice, done: make(chan struct{})}
 	q.nonEmpty = sync.NewCond(&q.mu)
 	go q.run()
 	return q
@@ -65,7 +65,7 @@ func (q *logQueue) run() {
 	for {
 		lines, unreported, more := q.next()
 		if unreported > 0 {
-			lines = append(lines, q.dropNotice(unreported))
+			lines = append(lines, q.droppedLinesNotice(unreported))
 		}
 		for _, line := range lines {
 			if _, err := q.out.Write(line); err != nil {

@@ -11,7 +11,7 @@ import (
 	"redlock-proxy/conf"
 )
 
-// blockedWriter implements io.Writer. It blocks until unblock is closed.
+// blockedWriter implements io.Writer. It blocks until unblockSignal is closed.
 type blockedWriter struct {
 	unblockSignal chan struct{}
 	writeStarted  chan struct{} // receives a value when a write begins; nil if not used

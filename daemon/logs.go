@@ -16,14 +16,14 @@ import (
 type Logs struct {
 	out        io.Writer // receives each line in one call, from any goroutine
 	handler    atomic.Pointer[slog.Handler]
-	handlerFor atomic.Pointer[func(io.Writer) slog.Handler] // creates a handler like current
+	handlerFor atomic.Pointer[func(io.Writer) slog.Handler] // creates a handler like *handler
 	queue      *logQueue                                    // nil if out has no queue
 }
 
 // NewLogs returns a log that does not wait for a slow reader. The caller must close it.
 func NewLogs(out io.Writer, cfg conf.Config) (*Logs, error) {
 	l := &Logs{}
-	l.queue = newLogQueue(out, l.dropNotice)
+	l.queue = newLogQueue(out, l.droppedLinesNotice)
 	l.out = l.queue
 	if err := l.apply(cfg); err != nil {
 		l.queue.Close()
@@ -32,8 +32,8 @@ func NewLogs(out io.Writer, cfg conf.Config) (*Logs, error) {
 	return l, nil
 }
 
-// dropNotice returns the line that reports how many lines were dropped.
-func (l *Logs) dropNotice(lines int64) []byte {
+// droppedLinesNotice returns the line that reports how many lines were dropped.
+func (l *Logs) droppedLinesNotice(lines int64) []byte {
 	r := slog.NewRecord(time.Now(), slog.LevelWarn, "log lines were dropped: the reader of the log is too slow", 0)
 	r.AddAttrs(slog.Int64("lines", lines))
 	var line bytes.Buffer

@@ -13,8 +13,8 @@ import (
 const pingsPerWatchdog = 4
 
 // serveSupervised calls serve, and notifies systemd, or another supervisor that set NOTIFY_SOCKET,
-// of the state of the proxy. Without that variable it notifies no supervisor. serve calls ready
-// with a function that checks whether the proxy answers.
+// of the state of the proxy. Without that variable it notifies no supervisor. serve calls
+// notifyReady with a function that checks whether the proxy answers.
 func serveSupervised(ctx context.Context, log *slog.Logger, serve func(notifyReady func(checkAlive func() error)) error) error {
 	ended, end := context.WithCancel(context.WithoutCancel(ctx))
 	stopped := make(chan struct{})
@@ -39,8 +39,8 @@ type notifier struct {
 	unresponsive bool         // the last checkAlive returned an error
 }
 
-// run notifies systemd that the proxy serves clients. When the context drain is done, run notifies
-// systemd that the proxy is draining. When the context ended is done, run returns.
+// run notifies systemd that the proxy serves clients. When drainCtx is done, run notifies systemd
+// that the proxy is draining. When endCtx is done, run returns.
 func (s *notifier) run(drainCtx, endCtx context.Context) {
 	s.notify(systemd.SdNotifyReady + "\nSTATUS=serving clients")
 	ticks := s.watchdogTicks()

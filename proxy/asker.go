@@ -288,8 +288,9 @@ func (r *relay) sendRequest(commands []byte, n int) error {
 }
 
 // awaitResponse waits at most limit for the n whole replies to a request; 0 means no limit. If the
-// upstream does not answer, or a reply is too long, response closes the connection, because later
-// replies could not be matched to commands. The client may continue if the connection had no state.
+// upstream does not answer, or a reply is too long, awaitResponse closes the connection, because
+// later replies could not be matched to commands. The client may continue if the connection had no
+// state.
 func (r *relay) awaitResponse(ctx context.Context, limit time.Duration, n int) ([][]byte, error) {
 	r.writer.mu.Lock()
 	defer r.writer.mu.Unlock()

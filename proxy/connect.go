@@ -59,7 +59,7 @@ func (r *relay) dropOutdatedConn() {
 	defer r.writer.mu.Unlock()
 	if r.conn != nil && !r.disconnected && r.term != r.upstream.Term() {
 		r.outdated = true
-		r.conn.Abandon()
+		r.conn.EndReads()
 	}
 }
 

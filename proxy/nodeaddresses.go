@@ -58,8 +58,8 @@ const (
 		"form; the node has run the command\r\n"
 )
 
-// translateReply translates the whole reply to a command. If the reply names an unknown node, reply
-// first refreshes the cluster's nodes.
+// translateReply translates the whole reply to a command. If the reply names an unknown node,
+// translateReply first refreshes the cluster's nodes.
 func (a *nodeAddresses) translateReply(ctx context.Context, words [][]byte, answer []byte) []byte {
 	translated, result := a.target().TranslateReply(words, answer)
 	if result == translate.Incomplete {

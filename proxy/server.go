@@ -15,9 +15,9 @@ import (
 	"redlock-proxy/proxy/track"
 )
 
-// Apply applies all settings atomically, for all servers with the same Common. Each client and each
-// of its commands sees either the old or the new settings, never a mixture. Any goroutine may call
-// it at any time.
+// Apply applies all settings atomically, for all servers with the same ProxyState. Each client and
+// each of its commands sees either the old or the new settings, never a mixture. Any goroutine may
+// call it at any time.
 func (s *Server) Apply(settings Settings) { s.serverState.proxyState.apply(settings) }
 
 // MaxClients returns the present limit of connected clients.
@@ -58,10 +58,10 @@ func NewServer(opts Options) *Server {
 	return s
 }
 
-// ProxyState returns the state that this server shares with other servers.
+// Common returns the state that this server shares with other servers.
 func (s *Server) Common() *ProxyState { return s.serverState.proxyState }
 
-// Clients returns the number of clients connected now, at all servers with the same Common.
+// Clients returns the number of clients connected now, at all servers with the same ProxyState.
 func (s *Server) Clients() int { return int(s.serverState.proxyState.clients.Load()) }
 
 // Connections returns the number of clients connected at this server.

@@ -33,7 +33,7 @@ type session struct {
 	wake func(ctx context.Context, s *session) bool
 
 	// acceptSettings holds the settings with which the client was accepted; nil once the client has
-	// entered.
+	// been admitted.
 	acceptSettings *Settings
 	admitted       bool // the client was admitted; belongs to the session's goroutine
 

@@ -31,8 +31,8 @@ type BlockedPop struct {
 	// Wait is the time limit. A negative value means no limit.
 	Wait time.Duration
 	// Try tries to pop a value. AwaitPop calls Try at once, and again whenever a client may have
-	// stored a value. own[i] is set if no earlier client of this Locker waits for Keys[i]. Try may
-	// take values only under such keys.
+	// stored a value. isFirst[i] is set if no earlier client of this Locker waits for Keys[i]. Try
+	// may take values only under such keys.
 	Try func(isFirst []bool) PopResult
 }
 

@@ -39,7 +39,7 @@ func (set *masterSet) database(db int) *database {
 const contentionTimeout = 5 * time.Second
 
 // MinTries is the minimum number of tries. If each try takes 200 ms, these tries take about as long
-// as patience.
+// as contentionTimeout.
 const MinTries = 25
 
 // contentionPause is the pause under contention: a few round trips.

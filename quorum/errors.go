@@ -61,7 +61,7 @@ type UnfitError = guard.UnfitError
 // NoQuorumError means that no majority of the masters voted, or that the votes leave the result
 // undetermined. The functions errors.Is and errors.As find the causes.
 type NoQuorumError struct {
-	// Masters is the number of masters; Answered of them voted.
+	// Masters is the number of masters; VoteCount of them voted.
 	Masters, VoteCount int
 	// Causes holds one *MasterError for each master that did not vote.
 	Causes *multierror.Error

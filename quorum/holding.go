@@ -27,7 +27,7 @@ const (
 // Holding is the state of a key, and its holder as far as this process knows.
 type Holding struct {
 	Status Status
-	// TimeLeft is the remaining time that a majority grants, or Endless; only with StatusHeld.
+	// TimeLeft is the remaining time that a majority grants, or NoExpiry; only with StatusHeld.
 	TimeLeft time.Duration
 	// Masters holds the state on each master.
 	Masters []MasterAnswer

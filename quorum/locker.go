@@ -42,10 +42,10 @@ type LockRequest struct {
 	Keys []Key
 	// Token is the token of each key.
 	Token string
-	// TTL is the time for which the masters keep the lock, in whole milliseconds, or Endless.
+	// TTL is the time for which the masters keep the lock, in whole milliseconds, or NoExpiry.
 	TTL time.Duration
 	// Wait limits the time for which the request waits while another client holds the lock. Zero
-	// means no wait, Forever no limit.
+	// means no wait, NoWaitLimit no limit.
 	Wait time.Duration
 	// Holder describes the client; Holdings returns it for the lock.
 	Holder any

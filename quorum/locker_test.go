@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// startWaiter requests the job in the background, and appends its token to served when the request
-// ends. The suffix " gave up" or " left" marks a request that was not granted.
+// startWaiter requests the job in the background, and appends its token to servedTokens when the
+// request ends. The suffix " gave up" or " left" marks a request that was not granted.
 func (b *fixture) startWaiter(ctx context.Context, l *Locker, token string, wait time.Duration, servedTokens *[]string) {
 	go func() {
 		_, err := l.Lock(ctx, LockRequest{Keys: []Key{job}, Token: token, TTL: time.Hour, Wait: wait})

@@ -34,7 +34,7 @@ const (
 )
 
 // ErrTTLUnknown is the error that a run returns if it needs the remaining time and
-// Snapshot.LeftUnknown is set.
+// Snapshot.TimeLeftUnknown is set.
 var ErrTTLUnknown = register.ErrTTLUnknown
 
 // TakeRequest requests keys of one database, all or none.
@@ -114,8 +114,8 @@ func (set *masterSet) Release(ctx context.Context, key Key, token string) error 
 	return set.translate(err)
 }
 
-// Extend gives a key that holds the token a lease of ttl (whole milliseconds, or Endless) from now,
-// unless its present lease is longer.
+// Extend gives a key that holds the token a lease of ttl (whole milliseconds, or NoExpiry) from
+// now, unless its present lease is longer.
 //
 // Errors: ErrNotHeld (as *RefusedError if the current value is known), ErrTooShort, ErrContended,
 // *NoQuorumError if the result is unknown, or the cause of ctx.
@@ -171,7 +171,7 @@ func (c *Cluster) Guess(key Key) (token string, ok bool) {
 
 // Update changes one key depending on its current value. It may call run several times;
 // Outcome.Decision is the decision that took effect. If expectedValue is not nil, run must not
-// change any value other than *expect.
+// change any value other than *expectedValue.
 //
 // Errors: the errors of run, ErrForeign, ErrContended, *NoQuorumError, or the cause of ctx. After
 // the last two the change may or may not take effect, possibly later, at most once.

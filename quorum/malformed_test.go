@@ -175,7 +175,7 @@ func allocatedBytes() uint64 {
 	return m.TotalAlloc
 }
 
-// awaitStatus waits until is returns true for at least want masters.
+// awaitStatus waits until matches returns true for at least want masters.
 func awaitStatus(t *testing.T, c *Cluster, name string, matches func(MasterStatus) bool, want int) {
 	t.Helper()
 	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(5 * time.Millisecond) {

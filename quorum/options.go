@@ -62,7 +62,7 @@ type Options struct {
 	// Rand returns numbers in [0, 1) for the jitter of pauses. The default is math/rand/v2.
 	Rand func() float64
 
-	// timeSinceBoot sets guard.Options.SinceBoot.
+	// timeSinceBoot sets guard.Options.TimeSinceBoot.
 	timeSinceBoot func() time.Duration
 }
 

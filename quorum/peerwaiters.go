@@ -154,8 +154,8 @@ type replyCount struct {
 	onEnd func()
 
 	mu sync.Mutex
-	// missingReplies is the number of missing replies, needed the number of further replies for a
-	// majority.
+	// missingReplies is the number of missing replies, neededReplies the number of further replies
+	// for a majority.
 	missingReplies, neededReplies int
 	ended                         bool
 }

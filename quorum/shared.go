@@ -204,8 +204,8 @@ func (set *masterSet) takeShared(ctx context.Context, t TakeRequest) (GrantedLoc
 	return got, nil
 }
 
-// newLease returns the lease of a ballot that began at since, or a *NoQuorumError if less than 1
-// ms of validity is left.
+// newLease returns the lease of a ballot that began at leaseStart, or a *NoQuorumError if less than
+// 1 ms of validity is left.
 func (set *masterSet) newLease(leaseStart time.Time, ttl time.Duration, allowShortTTL bool) (GrantedLock, error) {
 	elapsed := time.Since(leaseStart)
 	got := GrantedLock{Validity: vote.Validity(ttl, elapsed), LeaseStart: leaseStart}

@@ -23,7 +23,7 @@ type Clients struct {
 	Redirects                             int64 // redirects to another server
 }
 
-// Commands holds counts of commands. Waiting, RemovalsPending and KeptLocks are current values. The
+// Commands holds counts of commands. Waiters, RemovalsPending and KeptLocks are current values. The
 // other fields count since the start.
 type Commands struct {
 	Waiters                          int

@@ -132,7 +132,7 @@ func newMeters(registry prometheus.Registerer) meters {
 
 // recordGrant records the TTL of a lock if it was granted.
 func (m *meters) recordGrant(ttl time.Duration, err error) {
-	if err == nil && ttl >= 0 { // quorum.Endless is negative
+	if err == nil && ttl >= 0 { // quorum.NoExpiry is negative
 		m.leases.Observe(ttl.Seconds())
 	}
 }

@@ -22,7 +22,7 @@ type Totals struct {
 // Sum holds a number of events, and their total duration in seconds.
 type Sum struct{ Count, Seconds float64 }
 
-// Histogram holds a histogram: Cumulative[i] of Count events took at most Limits[i] seconds.
+// Histogram holds a histogram: CumulativeCounts[i] of Count events took at most Limits[i] seconds.
 type Histogram struct {
 	Sum
 	Limits, CumulativeCounts []float64

@@ -67,7 +67,8 @@ type history struct {
 	count int
 }
 
-// add adds the sample between the last snapshot and now. The first snapshot only begins a sample.
+// add adds the sample between the last snapshot and newest. The first snapshot only begins a
+// sample.
 func (h *history) add(newest snapshot) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

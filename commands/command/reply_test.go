@@ -42,8 +42,8 @@ func TestReplies(t *testing.T) {
 	}
 }
 
-// TestUndeliveredReplies checks that delivered grants stay. Undelivered must undo all other grants
-// once, in order.
+// TestUndeliveredReplies checks that delivered grants stay. UndoUndelivered must undo all other
+// grants once, in order.
 func TestUndeliveredReplies(t *testing.T) {
 	var undoneReplies []int
 	undo := func(n int) func() { return func() { undoneReplies = append(undoneReplies, n) } }
@@ -63,8 +63,8 @@ func TestUndeliveredReplies(t *testing.T) {
 }
 
 // TestPartialWrite checks that, after a partial write, a grant stays if the socket took its whole
-// reply. Undelivered must undo all other grants. A truncated reply ends where the previous reply
-// ends.
+// reply. UndoUndelivered must undo all other grants. A truncated reply ends where the previous
+// reply ends.
 func TestPartialWrite(t *testing.T) {
 	const status = len("+OK\r\n")
 	write := func(undoneReplies *[]int) *Reply {

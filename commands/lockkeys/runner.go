@@ -168,7 +168,7 @@ func (p *Runner) reportLostEffects(command string, cause error) {
 }
 
 // isWarningDue reports whether warnInterval has passed since the last log message. If so, it
-// records the current time in last.
+// records the current time in lastWarning.
 func (p *Runner) isWarningDue(lastWarning *atomic.Int64) bool {
 	now, before := p.opts.Now().UnixNano(), lastWarning.Load()
 	return (before == 0 || now-before >= int64(warnInterval)) && lastWarning.CompareAndSwap(before, now)

@@ -13,7 +13,7 @@ type Lock struct {
 	Key string
 	// State is held, free, split or unclear.
 	State string
-	// RemainingTTL is the remaining time that a majority grants, or quorum.Endless. It is set only
+	// RemainingTTL is the remaining time that a majority grants, or quorum.NoExpiry. It is set only
 	// if State is held.
 	RemainingTTL time.Duration
 	// Votes holds the answers of the masters.

@@ -108,7 +108,7 @@ type listing struct {
 	db         int
 	client     *command.Client // nil for a client with all permissions
 	foundLocks []Lock
-	listedKeys map[string]bool // the keys of found
+	listedKeys map[string]bool // the keys of foundLocks
 	// pattern is the compiled match.
 	pattern *keys.Pattern
 }

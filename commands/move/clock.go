@@ -8,9 +8,9 @@ import (
 )
 
 // clock relates the upstream's clock to the proxy's. When the upstream's clock showed serverTime,
-// the proxy's clock showed at least sent, and at most received. A move converts times by this
-// relation, so that slow commands and replies do not shorten a lease. If the relation is uncertain,
-// a lease gets longer, never shorter.
+// the proxy's clock showed at least sendTime, and at most receiveTime. A move converts times by
+// this relation, so that slow commands and replies do not shorten a lease. If the relation is
+// uncertain, a lease gets longer, never shorter.
 type clock struct{ serverTime, sendTime, receiveTime time.Time }
 
 const (
@@ -53,8 +53,8 @@ func timeOf(reply any) (serverTime time.Time, ok bool) {
 	return time.Unix(s, us*1000), err1 == nil && err2 == nil
 }
 
-// toLocal converts a time of the upstream's clock to the proxy's. The result is between sent and
-// received, even if the upstream's clock was changed.
+// toLocal converts a time of the upstream's clock to the proxy's. The result is between sendTime
+// and receiveTime, even if the upstream's clock was changed.
 func (c clock) toLocal(upstreamTime, sendTime, receiveTime time.Time) time.Time {
 	switch local := c.receiveTime.Add(upstreamTime.Sub(c.serverTime)); {
 	case local.Before(sendTime):
@@ -72,7 +72,7 @@ func (c clock) toUpstream(localTime time.Time) time.Time {
 	return c.serverTime.Add(localTime.Sub(c.sendTime))
 }
 
-// isSteady reports whether upstreamTime, which was read between sent and received, fits the
+// isSteady reports whether upstreamTime, which was read between sendTime and receiveTime, fits the
 // relation. If it does not, the upstream's clock was changed.
 func (c clock) isSteady(upstreamTime, sendTime, receiveTime time.Time) bool {
 	elapsed := upstreamTime.Sub(c.serverTime)

@@ -94,7 +94,7 @@ func (r *run) copy(ctx context.Context, source, target store, names []lockName) 
 	return pacing.Sleep(ctx, time.Until(lastExpiry))
 }
 
-// removeSurplus removes the lock keys at the target that are not in copied.
+// removeSurplus removes the lock keys at the target that are not in copiedNames.
 func (r *run) removeSurplus(ctx context.Context, target store, copiedNames map[lockName]bool) error {
 	names, err := target.list(ctx)
 	if err != nil {

@@ -116,9 +116,9 @@ func (c connection) mayLockDirectly(reports []quorum.PauseReport) bool {
 	return !c.isHarmless() && !isBusy(reports, c)
 }
 
-// foreignConnections returns the connections in before that are also in current, and so are still
-// open. It leaves out replicas, the connection of this run, and connections that proxies reported
-// as idle.
+// foreignConnections returns the connections in earlierConns that are also in current, and so are
+// still open. It leaves out replicas, the connection of this run, and connections that proxies
+// reported as idle.
 func (r *run) foreignConnections(earlierConns, current []connection, reports []quorum.PauseReport) []connection {
 	earlierIDs, proxyAddrs := map[string]bool{}, map[string]bool{}
 	for _, c := range earlierConns {

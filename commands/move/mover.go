@@ -119,7 +119,7 @@ func (m *Mover) clientKey(name string) (key string, isLockKey bool) {
 	return key, isLockKey && m.lockKeys.Match([]byte(key))
 }
 
-// Move carries out the order, and reports each step. When ctx ends, it aborts the move.
+// Move carries out the request, and reports each step. When ctx ends, it aborts the move.
 //
 // Its errors, such as ErrRunning, contain the location of the locks.
 func (m *Mover) Move(ctx context.Context, request Request, report func(step string)) (Result, error) {

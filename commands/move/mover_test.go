@@ -750,8 +750,8 @@ func TestTargetWithoutRoom(t *testing.T) {
 	}
 }
 
-// TestDifferentUpstream checks that a run moves nothing, in either direction and with any order, if
-// another proxy has a different upstream.
+// TestDifferentUpstream checks that a run moves nothing, in either direction and with any request,
+// if another proxy has a different upstream.
 func TestDifferentUpstream(t *testing.T) {
 	t.Parallel()
 	for _, order := range []Request{{}, {CloseForeignConns: true}, {ToUpstream: true}} {

@@ -15,7 +15,7 @@ type Carrier interface {
 	// Publish publishes a message, and waits until a majority of the masters has it. otherProxies
 	// counts the other proxies that listen.
 	Publish(ctx context.Context, m quorum.Message, lastNumber *uint64) (otherProxies int, err error)
-	// Listen starts the delivery of messages, until the Subscription ends. The carrier calls lost
+	// Listen starts the delivery of messages, until the Subscription ends. The carrier calls onLoss
 	// if the client may miss a message.
 	Listen(ctx context.Context, onLoss func()) (*quorum.Subscription, error)
 }

@@ -50,8 +50,8 @@ type Subscriber struct {
 	// matching is set while a goroutine compares them.
 	inbox    []inboxEntry
 	matching bool
-	// queue holds the messages to write, and writing the messages that are being written. size is
-	// the size of all messages in inbox, queue and writing.
+	// queue holds the messages to write, and writeBatch the messages that are being written. size
+	// is the size of all messages in inbox, queue and writeBatch.
 	queue, writeBatch []*packet
 	size              int
 	// aboveLimitSince is the time since which size has been above the soft limit.

@@ -35,9 +35,9 @@ func (s *Server) configGet(c command.Call) {
 	c.Out.Put(fields)
 }
 
-// addMatches adds to shown the settings that a pattern of CONFIG GET requests. It maps each setting
-// to the name under which the reply shows it: the pattern itself, or the setting's own name if a
-// glob matched it.
+// addMatches adds to shownNames the settings that a pattern of CONFIG GET requests. It maps each
+// setting to the name under which the reply shows it: the pattern itself, or the setting's own name
+// if a glob matched it.
 func addMatches(pattern string, settings [][2]string, shownNames map[string]string) {
 	word := syntax.Lower(pattern)
 	isGlob, glob := strings.ContainsAny(word, "*?["), keys.Compile(word)

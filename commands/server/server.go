@@ -19,7 +19,7 @@ const databases = 16
 // libraries choose commands by it.
 const redisVersion = "7.2.4"
 
-// Options configures a Server. MaxClients and Waiting are required.
+// Options configures a Server. MaxClients and WaiterCount are required.
 type Options struct {
 	// Version is the proxy's version, as INFO shows it.
 	Version string
@@ -39,8 +39,8 @@ type Options struct {
 	// Upstream returns the upstream's address and, if it is down, the cause. It is nil if there is
 	// no upstream.
 	Upstream func() (name string, err error)
-	// Clients counts the connected clients, Waiting the clients that wait for a lock. The default
-	// of Clients returns 0.
+	// Clients counts the connected clients, WaiterCount the clients that wait for a lock. The
+	// default of Clients returns 0.
 	Clients, WaiterCount func() int
 	// AcceptErrors counts the connections that could not be accepted. The default returns 0.
 	AcceptErrors func() int64

@@ -87,7 +87,7 @@ func (m Machine) resolveAddrs(ctx context.Context, host string) []netip.Addr {
 }
 
 // reaches reports whether a connection to one of the targets reaches a listener on one of the
-// addresses in listened. A connection to the unspecified address reaches this machine.
+// addresses in listenAddrs. A connection to the unspecified address reaches this machine.
 func reaches(targets, listenAddrs, interfaceAddrs []netip.Addr) bool {
 	isOwn := func(a netip.Addr) bool {
 		return a.IsUnspecified() || a.IsLoopback() ||

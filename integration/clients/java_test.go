@@ -220,7 +220,7 @@ func (s *lockService) checkDeadScheduler(d dialect, key string) {
 }
 
 // checkFirings lets two schedulers acquire and fire the triggers of one store concurrently, each
-// trigger once. It calls midway when half of the triggers have been fired.
+// trigger once. It calls midpointAction when half of the triggers have been fired.
 func (s *lockService) checkFirings(d dialect, key string, midpointAction func() error) {
 	s.t.Helper()
 	const triggerCount = 2 * grantsPerClient

@@ -102,7 +102,7 @@ func (s *lockService) checkNonHolder(d dialect, key string) {
 	})
 }
 
-// checkExpiry lets locks of all dialects expire. It calls midway before their expiry.
+// checkExpiry lets locks of all dialects expire. It calls midpointAction before their expiry.
 func (s *lockService) checkExpiry(dialects []dialect, name string, midpointAction func() error) {
 	s.t.Helper()
 	for _, d := range dialects {
@@ -125,7 +125,7 @@ func (s *lockService) checkExpiry(dialects []dialect, name string, midpointActio
 }
 
 // checkContest lets both clients take one lock repeatedly. Each client is granted the lock, but
-// never both at the same time. It calls midway after half of the grants.
+// never both at the same time. It calls midpointAction after half of the grants.
 func (s *lockService) checkContest(d dialect, key string, midpointAction func() error) {
 	s.t.Helper()
 	c := &lockContest{dialect: d, key: key, refusal: s.refusalOutputs[d.kind(key)], midpointAction: midpointAction}

@@ -30,7 +30,7 @@ type announcement struct {
 	seconds      int
 	requestedAt  time.Time     // when seconds was requested
 	exactWait    time.Duration // the first exact announcement
-	exactAt      timeRange     // when the number fell to exact; zero: not yet
+	exactAt      timeRange     // when the number fell to exactWait; zero: not yet
 }
 
 // recordAnnouncement records a number of seconds that the proxy announced.

@@ -62,9 +62,9 @@ func findClock(pid int) (*processClock, error) {
 	return nil, errors.Join(ErrNoSuspend, err)
 }
 
-// setBack sets the clock back by the duration more, in addition to earlier calls, rounded down to
-// whole seconds in total. The process must be stopped, and must not be executing the code that
-// setBack replaces.
+// setBack sets the clock back by duration, in addition to earlier calls, rounded down to whole
+// seconds in total. The process must be stopped, and must not be executing the code that setBack
+// replaces.
 func (c *processClock) setBack(duration time.Duration) error {
 	c.setBackBy += duration
 	code := bytes.Clone(clockCode)

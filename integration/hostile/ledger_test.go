@@ -21,7 +21,7 @@ type lockRecord struct {
 	latencies  map[string][]time.Duration // of replies, since the last report
 }
 
-// holder is the holder of a key. By its own clock, its lease does not expire before until.
+// holder is the holder of a key. By its own clock, its lease does not expire before expiresAt.
 type holder struct {
 	token     string
 	expiresAt time.Time

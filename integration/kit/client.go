@@ -47,7 +47,7 @@ func Want(t *testing.T, client *redistest.Client, reply any, command ...string) 
 // GrantReply stands for a reply in WantReply: a validity of nearly ten seconds.
 const GrantReply = "a validity of nearly 10000 ms"
 
-// WantReply sends a command and requires this reply, which may be an array, or Granted.
+// WantReply sends a command and requires this reply, which may be an array, or GrantReply.
 func WantReply(t *testing.T, client *redistest.Client, command string, reply any) {
 	t.Helper()
 	got := Do(t, client, strings.Fields(command)...)

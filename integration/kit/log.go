@@ -8,7 +8,7 @@ import (
 	"redlock-proxy/integration/harness"
 )
 
-// MessagesAfter returns the messages in a proxy's log after the last occurrence of the text behind,
+// MessagesAfter returns the messages in a proxy's log after the last occurrence of the text marker,
 // each with its level, INFO or higher.
 func MessagesAfter(proxy *harness.Proxy, marker string) (messages []string) {
 	log := proxy.Log()

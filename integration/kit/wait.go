@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// firstPollInterval is Within's first pause between two checks. Each pause is twice as long as the
-// previous one, up to maxPollInterval. So Within notices quick changes early, and does not slow
-// down long changes.
+// firstPollInterval is AwaitWithin's first pause between two checks. Each pause is twice as long as
+// the previous one, up to maxPollInterval. So AwaitWithin notices quick changes early, and does not
+// slow down long changes.
 const firstPollInterval, maxPollInterval = time.Millisecond, 32 * time.Millisecond
 
 // AwaitShortly waits until a condition is met, at most two seconds. The proxy replies after a
@@ -25,7 +25,7 @@ func Eventually(t *testing.T, condition func() error) {
 	AwaitWithin(t, WaitLimit, condition)
 }
 
-// Await waits until a condition is met, like Eventually. The parameter what describes the
+// Await waits until a condition is met, like Eventually. The parameter subject describes the
 // condition.
 func Await(t *testing.T, subject string, condition func() bool) {
 	t.Helper()

@@ -123,9 +123,9 @@ func (h *keyHolder) runTurn(token string) {
 	h.contest.CountReply("release", reply, err)
 }
 
-// requestLease sends a command that grants a lease if the reply equals yes. It returns the time of
-// the reply, and the time until which the client may rely on the lease, or 0 without a lease. The
-// client stops relying on the lease slightly before its end, because clocks drift.
+// requestLease sends a command that grants a lease if the reply equals grantReply. It returns the
+// time of the reply, and the time until which the client may rely on the lease, or 0 without a
+// lease. The client stops relying on the lease slightly before its end, because clocks drift.
 func (h *keyHolder) requestLease(grantReply any, command ...string) (received, until time.Duration) {
 	sent := h.contest.History.Now()
 	reply, err := h.client.Do(command...)

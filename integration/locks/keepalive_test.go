@@ -50,8 +50,8 @@ func wantTaken(t *testing.T, client *redistest.Client, key string, duration time
 	}
 }
 
-// wantFreeWithin waits for a lock, and checks that the grant comes between least and most after
-// since.
+// wantFreeWithin waits for a lock, and checks that the grant comes between minTime and maxTime
+// after since.
 func wantFreeWithin(t *testing.T, client *redistest.Client, key string, since time.Time, minTime, maxTime time.Duration) {
 	t.Helper()
 	kit.WantGrant(t, client, "LOCK", key, "rival", "PX", "10000", "BLOCK", "20000")
@@ -118,8 +118,8 @@ func TestKeptLock(t *testing.T) {
 	}
 }
 
-// TestKeptLockOfDeadHolder checks that the lock of a client whose connection ends is free when its
-// TTL has ended, and not before.
+// TestKeptLockOfDeadHolder checks that the lock of a client whose connection ends stays held until
+// its TTL expires, and is free then.
 func TestKeptLockOfDeadHolder(t *testing.T) {
 	proxies := startProxyPair(t)
 	rival := kit.Connect(t, proxies[1])

@@ -31,8 +31,7 @@ func TestPublishRightAfterSubscribe(t *testing.T) {
 }
 
 // startPublishers lets clients publish n numbered messages each, one after the other, through the
-// proxies in turn. If the function after is not nil, each client calls the function after each
-// message.
+// proxies in turn. If onPublish is not nil, each client calls it after each message.
 func startPublishers(t *testing.T, proxies []*harness.Proxy, publishers, n int, onPublish func(published int)) (wait func()) {
 	t.Helper()
 	var wg sync.WaitGroup

@@ -130,8 +130,8 @@ func (r *startedCommand) wait(t *testing.T) outcome {
 	return outcome{r.cmd.ProcessState.ExitCode(), r.stdout.String(), r.stderr.String()}
 }
 
-// trapSignals returns a command that creates the file, reports signals, and continues unless end
-// exits.
+// trapSignals returns a command that creates the file, reports signals, and continues unless
+// exitCommand exits.
 func trapSignals(file, exitCommand string) []string {
 	return []string{"sh", "-c", `trap "echo told;` + exitCommand + `" TERM INT; touch ` + file + `; while :; do sleep 0.05; done`}
 }

@@ -94,7 +94,7 @@ func (f *fleet) allMasters() []int {
 // catchUpProbe is a lock on all masters. A master that has it again has caught up.
 const catchUpProbe = "lock:sentinel"
 
-// lockCatchUpProbe takes the sentinel on all masters.
+// lockCatchUpProbe takes the lock catchUpProbe on all masters.
 func (f *fleet) lockCatchUpProbe(t *testing.T, client *redistest.Client) {
 	t.Helper()
 	wantGrant(t, client, "LOCK", catchUpProbe, "sentinel", "PX", "600000")

@@ -40,7 +40,7 @@ const clientsPerKey = 4
 
 var keys = []string{"lock:a", "lock:b", "lock:c", "other"}
 
-// startRig starts masters of a version, proxies with the program old, and clients.
+// startRig starts masters of a version, proxies with the program oldProgram, and clients.
 func startRig(t *testing.T, oldProgram string, seed uint64, version string) *rig {
 	t.Helper()
 	r := &rig{t: t, oldProgram: oldProgram, random: rand.New(rand.NewPCG(seed, 0)), errorReplies: map[string]int{}}

@@ -31,8 +31,8 @@ func TestHandovers(t *testing.T) {
 }
 
 // contend takes and releases the lock the given number of times. While the client has the lock,
-// contend also locks the mutex holder, without waiting. The mutex is locked already if another
-// client has the lock, too.
+// contend also locks holderMutex, without waiting. The mutex is locked already if another client
+// has the lock, too.
 func contend(client *redistest.Client, token string, times int, holderMutex *sync.Mutex) error {
 	for n := range times {
 		reply, err := client.Do("LOCK", "k", token, "PX", longLease, "BLOCK", "600000")

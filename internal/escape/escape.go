@@ -10,8 +10,8 @@ import (
 )
 
 // Text escapes each backslash, each character that is not printable, and each byte that is not
-// UTF-8, as \\, \xNN or \uNNNN. It does not escape the characters in unchanged. A character above
-// U+FFFF becomes two \uNNNN, as in JSON.
+// UTF-8, as \\, \xNN or \uNNNN. It does not escape the characters in unescapedChars. A character
+// above U+FFFF becomes two \uNNNN, as in JSON.
 func Text(text, unescapedChars string) string {
 	var b strings.Builder
 	for len(text) > 0 {

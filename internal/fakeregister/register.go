@@ -21,8 +21,8 @@ type Register struct {
 	RoundErr error
 	// BeforeRound runs before each round, and gets the round's number, from 1.
 	BeforeRound func(round int)
-	// Meanwhile, if not nil, runs once, after the first run of an update's function. It acts as
-	// another client that changes the key at the same time.
+	// ConcurrentChange, if not nil, runs once, after the first run of an update's function. It acts
+	// as another client that changes the key at the same time.
 	ConcurrentChange func()
 	// OnWait holds functions that tests call one after the other while a client waits. If
 	// HasPredecessors is set, other clients precede this client in the queues of all keys until the

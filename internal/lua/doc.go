@@ -41,11 +41,12 @@
 //
 // # Contents
 //
-// The package implements the whole language, and this part of its library ([Standard]): assert,
-// collectgarbage, error, gcinfo, getmetatable, ipairs, load, loadstring, next, pairs, rawequal,
-// rawget, rawset, select, setmetatable, tonumber, tostring, type, unpack, xpcall, and the tables
-// string, table and math. The host provides pcall, with [Call.ProtectedCall], and math.random.
-// Package structlib has the library struct, which packs numbers and texts into strings.
+// The package implements the whole language, and this part of its library ([StandardEntries]):
+// assert, collectgarbage, error, gcinfo, getmetatable, ipairs, load, loadstring, next, pairs,
+// rawequal, rawget, rawset, select, setmetatable, tonumber, tostring, type, unpack, xpcall, and the
+// tables string, table and math. The host provides pcall, with [Call.ProtectedCall], and
+// math.random. Package structlib has the library struct, which packs numbers and texts into
+// strings.
 //
 // The examples by area (examples_*_test.go) show the behaviour of the library, with the replies of
 // Redis 7.0. With the build tag integration, a test compares the examples with a redis-server. The

@@ -102,7 +102,7 @@ func (b *Builder) CopyWith(library *Table, extra ...Entry) *Table {
 }
 
 // NewGlobals returns a table for a run's global variables, with room for ownCount variables of the
-// run. Reads of other names go to shared.
+// run. Reads of other names go to sharedGlobals.
 func (s *State) NewGlobals(sharedGlobals *Table, ownCount int) *Table {
 	t := s.NewTable()
 	t.reserve(ownCount)

@@ -47,10 +47,10 @@ func (s *State) Set(t *Table, key, value Value) { t.set(key, value) }
 // Charge counts bytes that a Go function will allocate for Lua.
 func (s *State) Charge(bytes int) { s.meter.Charge(bytes) }
 
-// ChargeWork counts bytes that a Go function will process but not allocate.
+// Work counts bytes that a Go function will process but not allocate.
 func (s *State) Work(bytes int) { s.meter.ChargeWork(bytes) }
 
-// ChargeText counts a new string of the run, and returns it.
+// Text counts a new string of the run, and returns it.
 func (s *State) Text(text string) string { return s.meter.ChargeText(text) }
 
 // Run executes a chunk with these global variables, and returns its first value. The error is an

@@ -224,7 +224,7 @@ func (e *explorer) incarnations(c catchUpState, pass int) (incs []incarnation, u
 		inc := &incs[at]
 		inc.expiry = laterExpiry(inc.expiry, read.expiry)
 		if read.Form == cell.Blocking {
-			if !read.IsUndecided() { // unread counts undecided copies
+			if !read.IsUndecided() { // unreadCount counts undecided copies
 				inc.blockingCopies++
 			}
 			continue

@@ -10,8 +10,8 @@ import (
 )
 
 // Change describes a change of the masters: the first N masters of a scenario are sealed one by
-// one, and the masters of New join the next set. The model assumes that the next set was already
-// decided; package reconfig explores the decision.
+// one, and the masters of NewMasters join the next set. The model assumes that the next set was
+// already decided; package reconfig explores the decision.
 type Change struct {
 	// NewMasters lists the masters of the new set, by their numbers from 0.
 	NewMasters []int

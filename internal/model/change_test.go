@@ -18,7 +18,7 @@ func masterAdditionAllSealed() *Change {
 func masterRemoval() *Change { return &Change{NewMasters: []int{0, 1, 2}, Proxies: []int{1, 2}} }
 func sameMasters() *Change   { return masterRemoval() }
 
-// withDataLosses lets masters miss the change. After the change, up to forgets masters lose their
+// withDataLosses lets masters miss the change. After the change, up to losses masters lose their
 // data.
 func withDataLosses(c *Change, losses int) *Change {
 	c.AllowReturn, c.DataLosses = true, losses

@@ -138,7 +138,7 @@ type endKey struct {
 	replies    [maxMasters]replyID
 }
 
-// noMaster is the value of endKey.last if no reply causes the end of the round.
+// noMaster is the value of endKey.lastMaster if no reply causes the end of the round.
 const noMaster = 255
 
 // endMoves returns the moves with which a round can end: with all replies so far, or with some of

@@ -35,7 +35,7 @@ const (
 func (c clock) slowTicks() int  { return int(c & 15) }
 func (c clock) leaseTicks() int { return int(c >> 4) }
 
-// elapsedTime returns the time from the epoch to c.
+// elapsedTime returns the time from scenarioStart to c.
 func (s *Scenario) elapsedTime(c clock) time.Duration {
 	return time.Duration(c.slowTicks())*slowTick + time.Duration(c.leaseTicks())*s.leaseTick()
 }
@@ -132,7 +132,7 @@ type round struct {
 	signature string
 }
 
-// callback holds a function that After got.
+// callback holds a function that RunAfter got.
 type callback struct {
 	name      string
 	call      func()
@@ -200,7 +200,7 @@ func (p *proxy) handle(in input) {
 		cb := p.callbacks[in.task]
 		p.callbacks = append(p.callbacks[:in.task:in.task], p.callbacks[in.task+1:]...)
 		p.callbackCount++
-		t := p.spawnLater(100+p.callbackCount, func(context.Context, *task) { cb.call() })
+		t := p.newTask(100+p.callbackCount, func(context.Context, *task) { cb.call() })
 		p.turnHolder = t // a callback has no taskContext in which it could wait
 		p.resume(t)
 	case inputRoundEnd:
@@ -290,11 +290,11 @@ func (p *proxy) round(task, number uint8) *round {
 
 // spawn starts a coroutine and runs it until it waits.
 func (p *proxy) spawn(id uint8, run func(context.Context, *task)) {
-	p.resume(p.spawnLater(id, run))
+	p.resume(p.newTask(id, run))
 }
 
-// spawnLater returns a coroutine that has not started yet.
-func (p *proxy) spawnLater(id uint8, run func(context.Context, *task)) *task {
+// newTask returns a coroutine that has not started yet.
+func (p *proxy) newTask(id uint8, run func(context.Context, *task)) *task {
 	t := &task{id: id}
 	ctx := taskContext{Context: context.Background(), p: p, t: t}
 	t.next, t.stop = iter.Pull(func(yield func(struct{}) bool) {

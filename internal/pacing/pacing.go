@@ -7,7 +7,7 @@ import (
 )
 
 // Pauses computes the pauses between the tries of one process. Each pause is twice as long as the
-// previous pause, from Shortest up to Longest, less jitter.
+// previous pause, from MinPause up to MaxPause, less jitter.
 type Pauses struct {
 	MinPause, MaxPause time.Duration
 	// Rand returns numbers in [0, 1).

@@ -167,8 +167,8 @@ func (r *Server) RestartWithData() error {
 	return r.start()
 }
 
-// RestartWithVersion starts the server again as Revive does, with the program of another release;
-// see Options.Version.
+// RestartWithVersion starts the server again as RestartWithData does, with the program of another
+// release; see Options.Version.
 func (r *Server) RestartWithVersion(version string) (err error) {
 	if r.program, err = programOf(version); err != nil {
 		return err

@@ -56,7 +56,7 @@ func OldestAndNewest() []string {
 	})
 }
 
-// RequireFeature skips a test of a feature that Redis added in the version since, such as 7.0, if
+// RequireFeature skips a test of a feature that Redis added in minVersion, such as 7.0, if
 // REDLOCK_TEST_SERVERS names an older version. Valkey has all features of Redis 7.2.
 func RequireFeature(t testing.TB, feature, minVersion string) {
 	t.Helper()

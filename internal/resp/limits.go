@@ -5,7 +5,7 @@ import (
 	"sync/atomic"
 )
 
-// Limits holds the limits of one reply. All fields except Shared and Skip must be set.
+// Limits holds the limits of one reply. All fields except SharedAllowance and Skip must be set.
 type Limits struct {
 	// Line is the maximum size of a status or an error, in bytes.
 	Line int
@@ -17,10 +17,11 @@ type Limits struct {
 	Depth int
 	// Total is the maximum size of all strings and lines of a reply, in bytes.
 	Total int
-	// Shared, if not nil, is an additional limit of the memory of all readers that share it.
+	// SharedAllowance, if not nil, is an additional limit of the memory of all readers that share
+	// it.
 	SharedAllowance *Allowance
 	// Skip, if not 0, lets a reader discard a bulk string of more than Skip bytes that exceeds
-	// Total or Shared, instead of failing; see [SkippedSize].
+	// Total or SharedAllowance, instead of failing; see [SkippedSize].
 	Skip int
 }
 

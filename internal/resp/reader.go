@@ -66,7 +66,7 @@ type Reader struct {
 	// resp3 is set if the reader also reads some kinds of RESP3.
 	resp3     bool
 	remaining budget
-	reserved  int64 // bytes reserved of limits.Shared
+	reserved  int64 // bytes reserved of limits.SharedAllowance
 	buf       []byte
 	// buf[r:w] holds the bytes that the reader has read from the source, but not decoded yet.
 	r, w int
@@ -94,7 +94,7 @@ func (r *Reader) Begin() {
 }
 
 // End ends a reply that Begin began. It must also be called after an error, because it returns the
-// reserved memory to Limits.Shared.
+// reserved memory to Limits.SharedAllowance.
 func (r *Reader) End() {
 	r.limits.SharedAllowance.release(r.reserved)
 	r.reserved = 0
@@ -295,7 +295,8 @@ func (r *Reader) makeRoom(n int) {
 // such values. Errors are *ProtocolError and errors of the source.
 func (r *Reader) ReadValue() (any, error) { return r.readValue(0) }
 
-// ReadValueFrom reads the rest of a reply as Value does, after Next has returned its first element.
+// ReadValueFrom reads the rest of a reply as ReadValue does, after Next has returned its first
+// element.
 func (r *Reader) ReadValueFrom(first Token) (any, error) { return r.readValueFrom(first, 0) }
 
 func (r *Reader) readValue(depth int) (any, error) {

@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	// maxNodesPerPoll limits the number of nodes that one look asks.
+	// maxNodesPerPoll limits the number of nodes that one poll asks.
 	maxNodesPerPoll = 5
 	// askTimeout limits the wait for the answers. askGrace limits the wait for further answers
 	// after the first.

@@ -53,11 +53,11 @@ func TestWithoutSingleNodeTables(t *testing.T) {
 	}
 }
 
-// TestPolls checks that a waiter waits for a look that begins after the wait.
+// TestPolls checks that a waiter waits for a poll that begins after the wait.
 func TestPolls(t *testing.T) {
 	l := polls{changed: make(chan struct{})}
 	l.begin()
-	next := l.next() // the look under way does not count
+	next := l.next() // the poll under way does not count
 	done := make(chan error, 1)
 	go func() { done <- l.wait(t.Context(), next) }()
 	l.end()

@@ -14,11 +14,11 @@ import (
 )
 
 const (
-	// pollInterval is the time between two looks at the nodes' tables.
+	// pollInterval is the time between two polls of the nodes' tables.
 	pollInterval = 3 * time.Second
-	// minPollPause is the shortest time between two looks, however often clients report changes.
+	// minPollPause is the shortest time between two polls, however often clients report changes.
 	minPollPause = 200 * time.Millisecond
-	// refreshTimeout limits the wait for a look.
+	// refreshTimeout limits the wait for a poll.
 	refreshTimeout = 2 * time.Second
 )
 
@@ -59,24 +59,24 @@ type Cluster struct {
 	ports *nodes.Ports
 	// members holds the nodes by their IDs. A change also requires mu.
 	members        map[string]*member
-	pollCount      int            // counts the looks, so that each asks different nodes
+	pollCount      int            // counts the polls, so that each asks different nodes
 	running        sync.WaitGroup // the goroutines that serve members
 	portsExhausted bool           // the lack of free ports was logged
 
 	mu sync.Mutex
-	// nodeMap, listedMembers and table come from the last successful look. pollErr points to the
-	// error of the last look, or to nil if it succeeded.
+	// nodeMap, listedMembers and table come from the last successful poll. pollErr points to the
+	// error of the last poll, or to nil if it succeeded.
 	nodeMap       atomic.Pointer[nodes.Map]
 	listedMembers atomic.Pointer[[]nodes.Member]
 	table         atomic.Pointer[nodes.Table]
 	pollErr       atomic.Pointer[error]
-	// pollRequested holds a value if a look is requested.
+	// pollRequested holds a value if a poll is requested.
 	pollRequested chan struct{}
 	polls         polls
 }
 
 var (
-	// errNodesUnknown is the error before the first look.
+	// errNodesUnknown is the error before the first poll.
 	errNodesUnknown = errors.New("the nodes of the cluster are not known yet")
 	errNoNode       = errors.New("no node of the cluster answers")
 )
@@ -113,10 +113,10 @@ func (c *Cluster) Entrance() *upstream.Upstream { return c.entrance }
 // Map returns the proxy's ports of the known nodes.
 func (c *Cluster) Map() *nodes.Map { return c.nodeMap.Load() }
 
-// Table returns the nodes and slots of the last successful look.
+// Table returns the nodes and slots of the last successful poll.
 func (c *Cluster) Table() nodes.Table { return *c.table.Load() }
 
-// RequestRefresh requests a look, because the nodes may have changed. It does not wait.
+// RequestRefresh requests a poll, because the nodes may have changed. It does not wait.
 func (c *Cluster) RequestRefresh() {
 	select {
 	case c.pollRequested <- struct{}{}:
@@ -147,7 +147,7 @@ func (c *Cluster) Run(ctx, clients context.Context) {
 	}
 }
 
-// close ends all waits for looks, waits for the members' goroutines, and closes the seeds.
+// close ends all waits for polls, waits for the members' goroutines, and closes the seeds.
 func (c *Cluster) close() {
 	c.polls.stop()
 	c.running.Wait()
@@ -247,7 +247,7 @@ func chooseEntrance(currentID string, members []nodes.Member, answered map[strin
 	return fallback
 }
 
-// WaitFirstPoll waits for the first look. It returns an error if that look failed.
+// WaitFirstPoll waits for the first poll. It returns an error if that poll failed.
 func (c *Cluster) WaitFirstPoll(ctx context.Context) error {
 	if err := c.polls.wait(ctx, 1); err != nil {
 		return err
@@ -255,13 +255,13 @@ func (c *Cluster) WaitFirstPoll(ctx context.Context) error {
 	return *c.pollErr.Load()
 }
 
-// Refresh requests a look, waits for it, and returns the resulting map. A look that already runs
+// Refresh requests a poll, waits for it, and returns the resulting map. A poll that already runs
 // does not count.
 func (c *Cluster) Refresh(ctx context.Context) *nodes.Map {
 	ctx, cancel := context.WithTimeout(ctx, refreshTimeout)
 	defer cancel()
 	number := c.polls.next()
 	c.RequestRefresh()
-	_ = c.polls.wait(ctx, number) // without a look, the map stays as it is
+	_ = c.polls.wait(ctx, number) // without a poll, the map stays as it is
 	return c.Map()
 }

@@ -18,6 +18,6 @@
 //
 // Run asks up to five nodes for their tables every few seconds. It also asks immediately when a
 // client's reply or connection shows that the cluster may have changed. One round of these requests
-// is a look. A node keeps its port while the cluster lists its ID, under whatever address, and a
+// is a poll. A node keeps its port while the cluster lists its ID, under whatever address, and a
 // minute longer. In that minute its listener behaves like a node that cannot be reached.
 package cluster

@@ -52,7 +52,8 @@ func (r *Rights) IsKnown(identity, probes uint64) bool {
 }
 
 // Refresh drops the rights unless they belong to this identity and probe, and reports whether the
-// client's user is known. From then on Recall and Ask use the client's rights in database db.
+// client's user is known. From then on CachedRefusals and Ask use the client's rights in database
+// db.
 func (r *Rights) Refresh(identity, probes uint64, db int) (known bool) {
 	if r.identity != identity || r.probes != probes {
 		*r = Rights{identity: identity, probes: probes}

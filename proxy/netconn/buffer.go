@@ -37,7 +37,7 @@ var buffers = sync.Pool{New: func() any { return new([BufferSize]byte) }}
 // GetBuffer returns a buffer of BufferSize bytes.
 func GetBuffer() []byte { return buffers.Get().(*[BufferSize]byte)[:] }
 
-// PutBuffer returns a buffer from Borrow to the pool. It ignores buffers of other sizes.
+// PutBuffer returns a buffer from GetBuffer to the pool. It ignores buffers of other sizes.
 func PutBuffer(buf []byte) {
 	if cap(buf) == BufferSize {
 		buffers.Put((*[BufferSize]byte)(buf[:BufferSize]))

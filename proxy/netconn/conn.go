@@ -197,8 +197,8 @@ func (c *Conn) readLoop(fd uintptr) bool {
 	return false
 }
 
-// forEachPlainRead implements Pump for a connection without a poller. It reads again after every
-// part, because the end of the stream may have arrived already.
+// forEachPlainRead implements ForEachRead for a connection without a poller. It reads again after
+// every part, because the end of the stream may have arrived already.
 func (c *Conn) forEachPlainRead(handle func(n int) bool) error {
 	for {
 		n, err := c.Read()
@@ -222,9 +222,9 @@ func (c *Conn) End() {
 // HasEnded reports whether End was called.
 func (c *Conn) HasEnded() bool { return c.ended.Load() }
 
-// Abandon makes reads end after the bytes that have arrived, as if the other end had closed. Over
+// EndReads makes reads end after the bytes that have arrived, as if the other end had closed. Over
 // TLS, reads end immediately.
-func (c *Conn) Abandon() {
+func (c *Conn) EndReads() {
 	if tlsConn, ok := c.conn.(interface{ NetConn() net.Conn }); ok {
 		_ = tlsConn.NetConn().Close()
 		return

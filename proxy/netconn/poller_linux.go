@@ -69,8 +69,8 @@ func (p *Poller) control(op int, conn syscall.RawConn, t Tag, kind interest) err
 }
 
 // Wait waits for events, and passes them to notify. It returns os.ErrDeadlineExceeded if the
-// deadline, until, has passed, and os.ErrClosed after Close. It reports present events even after
-// the deadline, because the caller may always be late.
+// deadline has passed, and os.ErrClosed after Close. It reports present events even after the
+// deadline, because the caller may always be late.
 func (p *Poller) Wait(deadline time.Time, notify func(t Tag, ended bool)) error {
 	_ = p.file.SetReadDeadline(deadline)
 	var n int

@@ -30,7 +30,7 @@ type pollEvent struct {
 	ended bool
 }
 
-// polledConn holds a poller and both ends of a connection. The near end is in the poller's set.
+// polledConn holds a poller and both ends of a connection. localConn is in the poller's set.
 type polledConn struct {
 	*testing.T
 	poller     *Poller
@@ -199,8 +199,8 @@ func pollerConnPair(t *testing.T) (c *Conn, far *net.TCPConn, p *Poller, memory 
 	return c, far, p, memory
 }
 
-// TestForEachRead checks that Pump delivers all bytes, even if the end arrives with the last bytes.
-// A connection without unread bytes has no buffer.
+// TestForEachRead checks that ForEachRead delivers all bytes, even if the end arrives with the last
+// bytes. A connection without unread bytes has no buffer.
 func TestForEachRead(t *testing.T) {
 	c, far, p, memory := pollerConnPair(t)
 	got, ended := "", make(chan error, 1)

@@ -13,7 +13,7 @@ const maxHeader = 64
 type elementFilter struct {
 	head             []byte // the beginning of an element whose first line is incomplete
 	payloadRemaining int64  // bytes that are left of a string, with its CRLF
-	inError          bool   // inside an error, which goes through errors
+	inError          bool   // inside an error, which goes through errorFilter
 	errorFilter      *Filter
 	// errorRemaining is the number of bytes that are left of a long error; 0 for an error in one
 	// line.

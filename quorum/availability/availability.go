@@ -9,8 +9,8 @@ import (
 
 // Inputs is the observed state of the servers that locks need.
 type Inputs struct {
-	// Masters is the number of masters, and Voting the number of masters that accept writes and
-	// vote.
+	// Masters is the number of masters, and VotingMasters the number of masters that accept writes
+	// and vote.
 	Masters, VotingMasters int
 	// Place is the location of the locks. Known is false if too few masters reported it. Movable is
 	// set if the locks can be moved at all.

@@ -21,20 +21,20 @@ type Accept struct {
 	// KeepTTL lets the value keep its expiry. Without KeepTTL the value expires after TTL.
 	//
 	// If BaseChange is the last change of the previous value, the cell keeps its own expiry, or
-	// gets Until if that is later. For any other cell the proxy measured the expiry: by the
-	// master's clock it is between Until and Until plus Uncertainty. Such a cell keeps its own
-	// expiry within these limits, or gets the nearer limit. Expiry is Endless for a value without
+	// gets Expiry if that is later. For any other cell the proxy measured the expiry: by the
+	// master's clock it is between Expiry and Expiry plus Uncertainty. Such a cell keeps its own
+	// expiry within these limits, or gets the nearer limit. Expiry is NoExpiry for a value without
 	// expiry.
 	KeepTTL             bool
 	BaseChange          Change
 	Expiry, Uncertainty time.Duration
 	// Shared lets a cell with BaseChange keep its remaining time plus Shift, in whole milliseconds.
-	// Until includes Shift. For any other cell the proxy measured that the expiry is between Until
-	// minus Uncertainty and Until. Such a cell keeps its own expiry within these limits, or gets
-	// Until.
+	// Expiry includes Shift. For any other cell the proxy measured that the expiry is between
+	// Expiry minus Uncertainty and Expiry. Such a cell keeps its own expiry within these limits, or
+	// gets Expiry.
 	Shared bool
 	Shift  time.Duration
-	// TTL is in whole milliseconds, or Endless.
+	// TTL is in whole milliseconds, or NoExpiry.
 	TTL time.Duration
 	// Deadline is the last moment, by the master's clock, at which the master may accept. Later the
 	// master may have forgotten its promise.
@@ -83,7 +83,7 @@ func (a Accept) Words(withSource bool) []any {
 	if a.Shared {
 		shift = formatMillis(a.Shift)
 	}
-	// near is rounded up, because Until is rounded down.
+	// near is rounded up, because Expiry is rounded down.
 	near := formatMillis(a.Uncertainty + time.Millisecond - 1)
 	return acceptScript.Command(withSource, a.Keys(),
 		a.expectedPrefix(), string(a.Ballot), string(a.nextPromise()), a.Value.payload(),

@@ -16,7 +16,7 @@ type Extend struct {
 	Token string
 	// Attempt is the incarnation.
 	Attempt Attempt
-	// TTL is in whole milliseconds, or Endless.
+	// TTL is in whole milliseconds, or NoExpiry.
 	TTL time.Duration
 }
 

@@ -40,7 +40,7 @@ type Answer struct {
 // KeyState is the state of a key on a master.
 type KeyState struct {
 	Cell
-	// TimeLeft is the remaining time in whole milliseconds, Endless, or NotReported by a refused
+	// TimeLeft is the remaining time in whole milliseconds, NoExpiry, or NotReported by a refused
 	// SET NX.
 	TimeLeft time.Duration
 }

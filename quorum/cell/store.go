@@ -37,7 +37,7 @@ func (s *Store) getAll(keys []string) []KeyState {
 	return states
 }
 
-// Put stores a cell that expires after left, or never if timeLeft is Endless.
+// Put stores a cell that expires after timeLeft, or never if timeLeft is NoExpiry.
 func (s *Store) Put(key string, c Cell, timeLeft time.Duration) {
 	stored := entry{cell: c}
 	if timeLeft != NoExpiry {

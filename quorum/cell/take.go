@@ -15,7 +15,7 @@ type Take struct {
 	Attempt Attempt
 	// Tokens holds one token for each key, in the order of the keys.
 	Tokens []string
-	// TTL is in whole milliseconds, or Endless.
+	// TTL is in whole milliseconds, or NoExpiry.
 	TTL time.Duration
 	// Mark, unless it is empty, is unique, and lets Take put marks for Attempt instead of plain
 	// cells.

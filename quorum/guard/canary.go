@@ -23,7 +23,7 @@ type canary struct {
 	aliveUntil time.Time
 }
 
-// newCanary returns a canary that was renewed after the time sent.
+// newCanary returns a canary that was renewed after sentAt.
 func newCanary(value string, sentAt time.Time) canary {
 	return canary{value: value, aliveUntil: sentAt.Add(canaryTTL - vote.DriftMargin(canaryTTL) - clockNoise)}
 }

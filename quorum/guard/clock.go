@@ -13,8 +13,8 @@ const (
 )
 
 // ClockReading holds one reading of a master's clock. The clock showed ServerTime, in nanoseconds
-// since 1970, at some moment between Sent and Got by this machine's monotonic clock. So a reading
-// proves a state after a given moment only if SentAt is after that moment.
+// since 1970, at some moment between SentAt and ReceivedAt by this machine's monotonic clock. So a
+// reading proves a state after a given moment only if SentAt is after that moment.
 type ClockReading struct {
 	SentAt, ReceivedAt time.Time
 	ServerTime         time.Duration

@@ -24,7 +24,7 @@ func (d clockSuspicion) expiresAt(longestTTL time.Duration) time.Time {
 	return d.startedAt.Add(max(leaseWait(longestTTL), allCheckedTime))
 }
 
-// hasEnded reports whether the votes of a master with this nonce count again.
+// hasExpired reports whether the votes of a master with this nonce count again.
 func (d clockSuspicion) hasExpired(nonce string, proxies []Proxy, longestTTL time.Duration, now time.Time) bool {
 	if d.nonce == "" || d.nonce != nonce || !now.Before(d.expiresAt(longestTTL)) {
 		return true

@@ -117,9 +117,10 @@ const (
 	chooseLater          // not decided yet
 )
 
-// choose decides which cell a master that lost data must get for a key. It considers only initial,
-// the incarnations that existed when the copying began. Only these can have been granted with the
-// master's vote. previousMajority is the incarnation that a majority held in the previous pass.
+// choose decides which cell a master that lost data must get for a key. It considers only
+// initialIncarnations, the incarnations that existed when the copying began. Only these can have
+// been granted with the master's vote. previousMajority is the incarnation that a majority held in
+// the previous pass.
 //
 // If a majority holds an incarnation in two passes in a row, the master gets a copy. If the votes
 // of the master itself and of the unread masters may have completed a majority, the master gets a

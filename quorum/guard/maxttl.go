@@ -30,7 +30,7 @@ type maxTTLTracker struct {
 	// records holds the records of all masters by index, votingRecords the records of the masters
 	// that vote.
 	records, votingRecords map[int]time.Duration
-	// isLargestTTLFinal is set once largest is certainly the largest record that exists.
+	// isLargestTTLFinal is set once largestTTL is certainly the largest record that exists.
 	isLargestTTLFinal bool
 }
 

@@ -110,7 +110,7 @@ func (s *Set) ReportPaused(ctx context.Context, text string) error {
 
 var errNotStored = errors.New("no majority of the masters stored in time that this proxy paused commands")
 
-// ReadPauseReports returns, by proxy ID, the reports of paused commands that at least witnessQuorum
+// PauseReports returns, by proxy ID, the reports of paused commands that at least witnessQuorum
 // masters hold.
 func (s *Set) PauseReports(ctx context.Context) map[string]string {
 	var mu sync.Mutex

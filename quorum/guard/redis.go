@@ -247,7 +247,7 @@ func readValues(ctx context.Context, w Conn, db int, field string, names []strin
 type Locks struct {
 	// Count is the number of locks.
 	Count int
-	// LongestTimeLeft is the longest remaining time of a lock; cell.Endless if a lock has no
+	// LongestTimeLeft is the longest remaining time of a lock; cell.NoExpiry if a lock has no
 	// expiry.
 	LongestTimeLeft time.Duration
 	// Keys holds some of the keys that last longest, the longest first.

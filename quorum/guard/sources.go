@@ -29,7 +29,7 @@ func (s *Set) voters(i int) []source {
 type sourceSet struct {
 	sources []source
 	masters int
-	// isFormerEra is set if the sources belong to the former set.
+	// isFormer is set if the sources belong to the former set.
 	isFormer bool
 	// formerMasters is the number of masters of the former set, if it is known and fewer than a
 	// majority of this set vote; zero otherwise.

@@ -24,7 +24,7 @@ import (
 	"redlock-proxy/quorum/vote"
 )
 
-// Finding describes one master, as Masters or Server found it.
+// Finding describes one master, as ExamineMasters or ExamineServer found it.
 type Finding struct {
 	// Name is the master's address, without credentials.
 	Name string
@@ -52,7 +52,7 @@ type Finding struct {
 	// LongestTTL is the longest TTL in use that the master knows of, or zero.
 	LongestTTL time.Duration
 	// Refusal is the reason why the server refuses writes, as far as a trial shows, or nil. Only
-	// Server sets it.
+	// ExamineServer sets it.
 	Refusal error
 	// Locks counts the locks on the master. Only Survey sets it.
 	Locks guard.Locks
@@ -101,7 +101,7 @@ func ExamineMasters(
 	return findings
 }
 
-// Survey does the same as Masters, and also counts the locks on each master.
+// Survey does the same as ExamineMasters, and also counts the locks on each master.
 func Survey(ctx context.Context, urls []string, timeout time.Duration, configureTLS func(*tls.Config)) []Finding {
 	findings := ExamineMasters(ctx, urls, timeout, configureTLS, PushConnections{})
 	var wg sync.WaitGroup

@@ -18,8 +18,8 @@ const (
 	minMargin = time.Second
 )
 
-// cellTTL returns the TTL of a cell whose last key expires after longest. The margin avoids a shift
-// at each extension of that key.
+// cellTTL returns the TTL of a cell whose last key expires after longestTTL. The margin avoids a
+// shift at each extension of that key.
 func cellTTL(longestTTL time.Duration) time.Duration {
 	return (longestTTL + longestTTL/2 + 2*minMargin).Truncate(time.Millisecond)
 }
@@ -30,7 +30,7 @@ func isMuchLongerThanNeeded(ttl, longestTTL time.Duration) bool {
 	return ttl > 2*longestTTL+6*minMargin
 }
 
-// LongestNewTTL returns the longest TTL, or Endless, that a key got since Open. exists is false if
+// LongestNewTTL returns the longest TTL, or NoExpiry, that a key got since Open. exists is false if
 // no key got a TTL.
 func (b *Group) LongestNewTTL() (longestTTL time.Duration, exists bool) {
 	for _, k := range b.keys {

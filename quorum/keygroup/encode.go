@@ -22,7 +22,7 @@ func IsGroup(text string) bool { return strings.HasPrefix(text, prefix) }
 type member struct {
 	name, value, version string
 	// expiryOffset is the time from the expiry of the key to the expiry of the cell, in whole
-	// milliseconds. Endless means that the key never expires.
+	// milliseconds. NoExpiry means that the key never expires.
 	expiryOffset time.Duration
 }
 
@@ -44,7 +44,7 @@ func encode(members []member) string {
 	return string(b)
 }
 
-// encodedExpiryOffset returns 0 for Endless, or the expiry offset in milliseconds plus one.
+// encodedExpiryOffset returns 0 for NoExpiry, or the expiry offset in milliseconds plus one.
 func (m member) encodedExpiryOffset() uint64 {
 	if m.expiryOffset == NoExpiry {
 		return 0

@@ -99,7 +99,7 @@ func (b *Group) Snapshot(name string) register.Snapshot {
 	return l
 }
 
-// Put sets a key to a value with a TTL of left, in whole milliseconds, or Endless.
+// Put sets a key to a value with the TTL timeLeft, in whole milliseconds, or NoExpiry.
 func (b *Group) Put(name, value string, timeLeft time.Duration) {
 	b.changed = true
 	b.keys[name] = key{member: member{name: name, value: value}, hasNewTTL: true, newTTL: timeLeft}

@@ -220,7 +220,7 @@ type simulation struct {
 	masters []master
 	now     int64
 	version int
-	// validityEnds holds the time at which each key's holder stops relying on the key, or never.
+	// validityEnds holds the time at which each key's holder stops relying on the key, or noExpiry.
 	// latestExpiries holds the time by which each key must have expired.
 	validityEnds, latestExpiries map[string]int64
 	values                       map[string]string

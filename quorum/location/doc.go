@@ -8,7 +8,7 @@
 // decide on the place in the same way as on their own changes (package reconfig). Each place is a
 // separate era with the same masters, and messages of another era do not count.
 //
-//	Upstream → ToMasters → Masters → ToUpstream → Upstream
+//	Upstream → MovingToMasters → Masters → MovingToUpstream → Upstream
 //
 // During a move the locks are still at the source, and no client changes them there. They are
 // copied, and removed from the source only after the masters have decided that they have moved. So

@@ -120,6 +120,6 @@ type Record interface {
 	Name() string
 	// Read returns the location with the highest era in the record.
 	Read(ctx context.Context) (EraPlace, error)
-	// Write adds a field for at.
+	// Write adds a field for place.
 	Write(ctx context.Context, place EraPlace) error
 }

@@ -104,8 +104,8 @@ func (m *Master) Do(ctx context.Context, words ...any) (any, error) {
 	return m.transport.Do(ctx, words...)
 }
 
-// namesPerCall is the approximate number of keys that one call of script.Names visits. A call takes
-// the master far less than a millisecond.
+// namesPerCall is the approximate number of keys that one call of script.ReadNames visits. A call
+// takes the master far less than a millisecond.
 const namesPerCall = 500
 
 // ScanKeys returns some of the keys in a database, without the proxies' own keys, and the next

@@ -26,7 +26,7 @@ type Master struct {
 	// tasks counts the goroutines that send and receive batches.
 	tasks     sync.WaitGroup
 	startTime time.Time
-	// lastSent is the time from started to the sending of the last batch.
+	// lastSent is the time from startTime to the sending of the last batch.
 	lastSent atomic.Int64
 	// probeSignal holds one signal that makes the prober examine the master at once.
 	probeSignal chan struct{}

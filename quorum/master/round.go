@@ -25,7 +25,7 @@ type Round struct {
 	// signalled is set once done got its value.
 	signalled bool
 	// handedOver is set once the caller owns replies. Then handleReply passes further replies to
-	// later, or stores them in lateReplies until later is set.
+	// onLaterReply, or stores them in lateReplies until onLaterReply is set.
 	handedOver   bool
 	onLaterReply func(int, register.Reply)
 	lateReplies  []lateReply
@@ -207,7 +207,7 @@ func (r *Round) handleReply(i int, rep *register.Reply) {
 	}
 }
 
-// store stores a reply. If the reply must be passed to later, store returns later.
+// store stores a reply. If the reply must be passed to onLaterReply, store returns onLaterReply.
 func (r *Round) store(i int, rep *register.Reply) (notify func(int, register.Reply)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

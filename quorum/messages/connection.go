@@ -91,7 +91,7 @@ func (l *connection) extendDeadline() {
 }
 
 // read processes messages of the master until the connection ends. It calls receive for each
-// message, and flushed when all messages from before a flush have arrived.
+// message, and onFlushed when all messages from before a flush have arrived.
 func (l *connection) read(channel string, receive func(Message) error, onFlushed func(uint64)) error {
 	for {
 		raw, kind, err := pushconn.ReadNext(l.In)

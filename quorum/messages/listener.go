@@ -167,7 +167,7 @@ func (l *Listener) Close() {
 	l.tasks.Wait()
 }
 
-// closeIfIdle ends a period that has had no members for pushconn.Linger.
+// closeIfIdle ends a period that has had no members for pushconn.IdleTimeout.
 func (l *Listener) closeIfIdle(p *period, now time.Time) {
 	l.mu.Lock()
 	idle := p.isIdle(now)

@@ -80,8 +80,8 @@ func (o *order) add(m Message, flush uint64) (readyMessages []Message, mustWait 
 	return nil, true, nil
 }
 
-// addSource sets which messages of a source may still arrive: numbers above last, and the sorted
-// undecided numbers.
+// addSource sets which messages of a source may still arrive: numbers above lastNumber, and the
+// sorted undecided numbers.
 func (o *order) addSource(name string, lastNumber uint64, undecidedNumbers []uint64) {
 	s := o.source(name)
 	s.highestNumber = lastNumber

@@ -41,9 +41,9 @@ type lockWaiter struct {
 	alarmCount int // number of alarms that were set
 	free       atomic.Bool
 	// quorum, if it is set, is closed when a majority votes again. Until then, a try returns
-	// Unknown.
+	// TryUnknown.
 	quorum chan struct{}
-	// undecided makes a try return Unknown although a majority votes.
+	// undecided makes a try return TryUnknown although a majority votes.
 	undecided bool
 	// onTry runs in each try, before the try determines its result.
 	onTry    func()

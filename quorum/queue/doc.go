@@ -25,7 +25,7 @@
 //
 // While too few masters vote, a head does not try, but sleeps until a majority votes. A wait whose
 // time limit ends meanwhile, or after a try that left the holder unknown, returns
-// [TimedOutUndecided].
+// [WaitTimedOutUndecided].
 //
 // # Other processes
 //
@@ -56,11 +56,11 @@
 //     for 100 ms after another process had the lock, otherwise at most every 10 ms. The reply comes
 //     with the grant, before there can be a release. If no other process waits, the lock is handed
 //     on without limit and is never idle.
-//   - With the release ([Queues.Released]) the process leaves the lock to the next process, if it
-//     knows that one waits, or if no client waits in its own queue. In the second case it asks for
-//     marks, which delays no client. It finds marks that other processes put since the take, such
-//     as the mark of a client that locks again and again. At each master it overwrites the mark
-//     behind the release, so the notified process finds the lock free.
+//   - With the release ([Queues.RecordRelease]) the process leaves the lock to the next process, if
+//     it knows that one waits, or if no client waits in its own queue. In the second case it asks
+//     for marks, which delays no client. It finds marks that other processes put since the take,
+//     such as the mark of a client that locks again and again. At each master it overwrites the
+//     mark behind the release, so the notified process finds the lock free.
 //   - With the look at the lock the process puts its mark ([Mark]), over the connection that
 //     reports changes, ahead of the look. So at each master either the mark precedes the release,
 //     and the releasing process finds it, or the look finds the lock free. No hand-over is missed.

@@ -29,8 +29,8 @@ type Peers[K comparable] interface {
 	IsAlone() bool
 	// Mark returns the mark of this process at a key, which shows that this process waits for a
 	// lock of another process. Unmark removes the mark. Once the removal is queued, Unmark calls
-	// the function then, unless it is nil. Commands that this function sends leave in the same
-	// batch, behind the removal.
+	// sendNext, unless it is nil. Commands that this function sends leave in the same batch, behind
+	// the removal.
 	Mark(key K) Mark
 	Unmark(key K, sendNext func())
 	// AskForWaiters asks whether another process has a mark at the key, and calls onAnswer once

@@ -23,8 +23,8 @@ var (
 	ErrContended = errors.New("the key is contended: every try collided with a change by another client; try again")
 )
 
-// RefusedError holds ErrHeld or ErrNotHeld, and the current value of the key. Current equals the
-// result of Read, except that its remaining time may be unknown.
+// RefusedError holds ErrHeld or ErrNotHeld, and the current value of the key. CurrentSnapshot
+// equals the result of Read, except that its remaining time may be unknown.
 type RefusedError struct {
 	Err             error
 	CurrentSnapshot Snapshot

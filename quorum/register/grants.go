@@ -21,7 +21,7 @@ type grant struct {
 	ttl        time.Duration
 	// expiresAt is the time at which the latest lease expires; zero means never.
 	expiresAt time.Time
-	// holders marks the masters that certainly took the lock, pending the masters that may still
+	// holders marks the masters that certainly took the lock, isPending the masters that may still
 	// take it.
 	holders, isPending []bool
 	// mayArriveLate is set if the lock may still arrive at a master at any time, because a
@@ -92,7 +92,7 @@ func (g *grants) evict() {
 	g.pruning.entries = len(g.byKey)
 }
 
-// noteEvictedUntil notes that grants of leases that began at since or earlier may have been
+// noteEvictedUntil notes that grants of leases that began at leaseStart or earlier may have been
 // evicted.
 func (g *grants) noteEvictedUntil(leaseStart time.Time) {
 	g.mu.Lock()
@@ -102,8 +102,8 @@ func (g *grants) noteEvictedUntil(leaseStart time.Time) {
 	}
 }
 
-// MayHaveEvicted reports whether the grant of a lease that began at since may have been evicted.
-// Then this proxy does not know whether another client has extended the lock since.
+// MayHaveEvicted reports whether the grant of a lease that began at leaseStart may have been
+// evicted. Then this proxy does not know whether another client has extended the lock since.
 func (r *Register) MayHaveEvicted(leaseStart time.Time) bool {
 	r.grants.mu.Lock()
 	defer r.grants.mu.Unlock()
@@ -246,7 +246,7 @@ func (g *grants) noteReply(entry *grant, master int, reply Reply) {
 }
 
 // beginRetry notes that a lock is sent to a master again. It returns the remaining lease in whole
-// milliseconds, cell.Endless, or 0 if the lock is no longer held, as far as this proxy knows.
+// milliseconds, cell.NoExpiry, or 0 if the lock is no longer held, as far as this proxy knows.
 func (g *grants) beginRetry(key string, entry *grant, master int, now time.Time) time.Duration {
 	g.mu.Lock()
 	defer g.mu.Unlock()

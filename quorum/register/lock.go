@@ -15,7 +15,7 @@ import (
 type TakeOptions struct {
 	// Tokens holds one token for each key, in the order of the keys.
 	Tokens []string
-	// TTL is in whole milliseconds, or cell.Endless.
+	// TTL is in whole milliseconds, or cell.NoExpiry.
 	TTL time.Duration
 	// AllowShortTTL allows a TTL or a validity that is too short to rely on.
 	AllowShortTTL bool
@@ -49,7 +49,7 @@ func (t TakeOptions) mayTakeOver(l Snapshot) bool {
 
 // GrantedLock describes a granted lock.
 type GrantedLock struct {
-	// Validity is the time for which the lock is valid from now, or cell.Endless.
+	// Validity is the time for which the lock is valid from now, or cell.NoExpiry.
 	Validity time.Duration
 	// LeaseStart is the start of the lease, just before the proxy asked the masters.
 	LeaseStart time.Time

@@ -15,8 +15,8 @@ type promise struct {
 	attempt          cell.Attempt
 	ballot, accepted cell.Ballot
 	value            cell.Value
-	// start is the time at which the proxy asked the masters, and passed the time that they took to
-	// reply.
+	// start is the time at which the proxy asked the masters, and elapsed the time that they took
+	// to reply.
 	start   time.Time
 	elapsed time.Duration
 	// replies holds the replies that count, in the form of replies to a prepare.

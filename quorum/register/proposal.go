@@ -23,7 +23,7 @@ type proposal struct {
 	// shift and shared come from the Decision.
 	shift  time.Duration
 	shared bool
-	// lease is the lease that the proposal gives from since. If leaseStart is zero, the lease
+	// lease is the lease that the proposal gives from leaseStart. If leaseStart is zero, the lease
 	// begins when the proposal is sent.
 	lease      time.Duration
 	leaseStart time.Time

@@ -22,7 +22,7 @@ type Options struct {
 	// the same key.
 	ContentionTimeout time.Duration
 	// MinTries is the minimum number of attempts, however long they take: a process that gets no
-	// processor for a while makes few attempts within Patience.
+	// processor for a while makes few attempts within ContentionTimeout.
 	MinTries int
 	// ContentionPause is the time for which this process pauses its next command on a key after a
 	// contended change. Without it other processes would rarely succeed.
@@ -78,7 +78,7 @@ type Snapshot struct {
 	// fields only Shared has a meaning.
 	Present bool
 	Value   string
-	// TimeLeft is the remaining time that a majority grants, or cell.Endless, unless
+	// TimeLeft is the remaining time that a majority grants, or cell.NoExpiry, unless
 	// TimeLeftUnknown is set.
 	TimeLeft time.Duration
 	// LongestTimeLeft and ShortestTimeLeft are the extremes of the remaining time on the masters

@@ -166,7 +166,7 @@ func (t tally) leasesDiffer() bool {
 	return t.status == TallyHeld && isMuchLonger(t.longestTimeLeft, t.timeLeft)
 }
 
-// isMuchLonger reports whether left exceeds other by more than masters with the same TTL can
+// isMuchLonger reports whether timeLeft exceeds other by more than masters with the same TTL can
 // differ.
 func isMuchLonger(timeLeft, other time.Duration) bool {
 	return (timeLeft < 0) != (other < 0) || timeLeft-other > time.Second
@@ -191,7 +191,7 @@ func (t tally) isTTLUnclear(replies []Reply, i int) bool {
 	return isMuchLonger(lefts[min(vote.Majority(len(replies)), len(lefts))-1], t.timeLeft)
 }
 
-// compareTimeLeft orders remaining times, cell.Endless last.
+// compareTimeLeft orders remaining times, cell.NoExpiry last.
 func compareTimeLeft(a, b time.Duration) int {
 	switch {
 	case a < 0 && b < 0:

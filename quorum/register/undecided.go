@@ -42,7 +42,8 @@ func needsRetry(replies []Reply) bool {
 		count(replies, (*Reply).refused) > 0 && !isRefusedBySameHolder(replies)
 }
 
-// mergeReplies returns first, with the replies of retry for the masters that were asked again.
+// mergeReplies returns firstReplies, with the replies of retryReplies for the masters that were
+// asked again.
 func mergeReplies(firstReplies []Reply, ops []cell.Op, retryReplies []Reply) []Reply {
 	merged := slices.Clone(firstReplies)
 	for i := range merged {

@@ -21,8 +21,8 @@ const (
 type Decision struct {
 	Action Action
 	Value  string
-	// TTL is in whole milliseconds, or cell.Endless. KeepTTL keeps the remaining time of a replaced
-	// value instead.
+	// TTL is in whole milliseconds, or cell.NoExpiry. KeepTTL keeps the remaining time of a
+	// replaced value instead.
 	TTL     time.Duration
 	KeepTTL bool
 	// Shift is the time that each master adds to the kept remaining time, in whole milliseconds.
@@ -42,7 +42,8 @@ type Change struct {
 	// Run decides. It may run several times, each time on the current value, and must be
 	// deterministic. An error ends the Update without a change.
 	Run func(Snapshot) (Decision, error)
-	// Expect, unless it is nil, is the only value that Run changes. Any other value is only read.
+	// ExpectedValue, unless it is nil, is the only value that Run changes. Any other value is only
+	// read.
 	ExpectedValue *string
 	// OnRemovalDue has the meaning of TakeOptions.OnRemovalDue.
 	OnRemovalDue func(version string, mayArrive func() bool)
@@ -123,7 +124,7 @@ type update struct {
 	agreementTime time.Duration
 }
 
-// mayArriveCount reports whether a sent accept may still take effect, by the masters' clocks.
+// mayArrive reports whether a sent accept may still take effect, by the masters' clocks.
 func (u *update) mayArrive() bool {
 	return u.opts.Unlimited || u.masters.Now().Before(u.lastSent.Add(leftoverPause))
 }
@@ -133,7 +134,7 @@ type sentChange struct {
 	attempt  cell.Attempt
 	ballot   cell.Ballot
 	change   cell.Change
-	// lease is the lease that the change gave from since.
+	// lease is the lease that the change gave from leaseStart.
 	lease      time.Duration
 	leaseStart time.Time
 }

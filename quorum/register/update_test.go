@@ -918,8 +918,8 @@ func TestUpdateDuringExpiryOfRemoval(t *testing.T) {
 	b.wantCells("me me me . .")
 }
 
-// TestUpdateByStalledProcess checks that a process that gets no processor while other proxies
-// overtake it retries for a number of attempts, and then fails.
+// TestUpdateByStalledProcess lets other proxies overtake a process that gets no processor time. The
+// process retries up to its number of tries, and then fails.
 func TestUpdateByStalledProcess(t *testing.T) {
 	outcomes := map[int]string{0: "granted", 1: "granted", 4: "granted", 5: "contended", 9: "contended"}
 	for standstills, want := range outcomes {

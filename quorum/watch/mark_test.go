@@ -33,7 +33,7 @@ func wantReport(t *testing.T, reports chan Report, want Report) {
 }
 
 // TestChangeWatch checks that a ChangeWatch reports changes of existing and absent keys, and
-// reports Unwatched when the Watcher closes.
+// reports ReportUnwatched when the Watcher closes.
 func TestChangeWatch(t *testing.T) {
 	w, _, client := newRealWatcher(t)
 	absent, absentReports := mustWatchChange(t, w, "absent")

@@ -26,7 +26,7 @@ const (
 type observation struct {
 	state  state
 	expiry time.Time
-	// stale is set with changed if the master reported the change between the two replies to a
+	// stale is set with stateChanged if the master reported the change between the two replies to a
 	// look.
 	stale bool
 }
@@ -52,7 +52,7 @@ type View struct {
 	// Expiry is, with Held, the time when so many locks have expired that a try can succeed; zero:
 	// unknown.
 	Expiry time.Time
-	// ReportSomeChanged is set if some masters reported a change, but too few for Changed.
+	// SomeChanged is set if some masters reported a change, but too few for Changed.
 	SomeChanged bool
 	// Reading is set if looks are in progress.
 	Reading bool
@@ -92,7 +92,7 @@ func evaluate(observations []observation, quorum int, now time.Time) View {
 
 // evaluateChange returns the view for an alarm for any change. Held means that a majority of the
 // masters answered a look, and no master reported a change since. Changed means that a master
-// reported a change. ReportSomeChanged is set if fewer than a majority reported a change.
+// reported a change. SomeChanged is set if fewer than a majority reported a change.
 func evaluateChange(observations []observation, quorum int, _ time.Time) View {
 	var count [stateChanged + 1]int
 	for _, s := range observations {

@@ -18,7 +18,7 @@ const (
 )
 
 // Login holds the login state of a client. It belongs to the client's goroutine. Any goroutine may
-// call Ended and Name.
+// call HasEnded and Name.
 type Login struct {
 	users    *Users
 	identity atomic.Pointer[identity] // nil without a login

@@ -19,7 +19,7 @@ type Pattern struct {
 }
 
 // part holds a piece of a pattern without *. The piece is a text or, if it contains ? or [], a list
-// with one place for each character.
+// with one matcher for each character.
 type part struct {
 	text     string
 	matchers []uint32 // a character, anyCharacter, or firstSet plus the index of a set
@@ -29,7 +29,7 @@ const (
 	anyCharacter = 256
 	firstSet     = 257
 	// maxComparisonsPerByte limits the average number of comparisons for each character of a name.
-	// A pattern with at most this many places after each * cannot exceed the limit.
+	// A pattern with at most this many matchers after each * cannot exceed the limit.
 	maxComparisonsPerByte = 64
 )
 
@@ -129,7 +129,7 @@ func (p *Pattern) Match(name string) (bool, error) {
 
 func (p part) size() int { return len(p.text) + len(p.matchers) }
 
-// index returns the first index of a part in a name, or -1. For a part with places, it subtracts
+// index returns the first index of a part in a name, or -1. For a part with matchers, it subtracts
 // the number of comparisons from budget, and stops when budget is negative.
 func (p *Pattern) index(needle part, name string, budget *int) int {
 	if needle.matchers == nil {

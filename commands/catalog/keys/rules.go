@@ -37,7 +37,7 @@ func OfSubcommands(names ...string) *Rule { return &Rule{Span: SpanOfOne(2), sub
 // follow that word, each step words after the previous one.
 func CountedKeys(index, step int) *Rule { return &Rule{countIndex: index, Span: Span{Step: step}} }
 
-// CountedKeysAfterFirst is like Counted, for a command whose first argument is also a key.
+// CountedKeysAfterFirst is like CountedKeys, for a command whose first argument is also a key.
 func CountedKeysAfterFirst(index int) *Rule {
 	return &Rule{countIndex: index, Span: Span{First: 1, Step: 1}}
 }

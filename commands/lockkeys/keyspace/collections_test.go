@@ -13,7 +13,7 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// formatReply formats a reply as RESP2 or RESP3. It sorts the elements at the depth unordered.
+// formatReply formats a reply as RESP2 or RESP3. It sorts the elements at the depth unorderedDepth.
 func formatReply(r keyspace.Reply, proto, unorderedDepth int) string {
 	if proto == 2 {
 		r = r.InRESP2()

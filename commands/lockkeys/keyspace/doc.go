@@ -8,7 +8,7 @@
 // string only if a command needs the elements. Random choices follow from a seed, so that a
 // repeated run gets the same choices.
 //
-// A Snapshot may be a guess: the remaining time of a key may be [Unknown], and keys may be missing.
-// A command that needs missing data gets [ErrNeedsRead] or an [UnreadError]. No reply is based on
-// missing data.
+// A Snapshot may be a guess: the remaining time of a key may be [UnknownExpiry], and keys may be
+// missing. A command that needs missing data gets [ErrNeedsRead] or an [UnreadError]. No reply is
+// based on missing data.
 package keyspace

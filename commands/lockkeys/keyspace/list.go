@@ -91,7 +91,7 @@ func (k *keyState) popElements(l *contents.List, left bool, count int64) []strin
 }
 
 // parseAtLeast returns a word as a number. It refuses the command with errText if the word is not a
-// number, or less than least.
+// number, or less than minimum.
 func parseAtLeast(word string, minimum int64, errText string) int64 {
 	n, ok := syntax.Int(word)
 	require(ok && n >= minimum, errText)

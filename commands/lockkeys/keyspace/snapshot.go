@@ -17,7 +17,7 @@ const (
 	UnknownExpiry time.Duration = -2
 )
 
-// ErrNeedsRead is the error of a command that needs a remaining time that is Unknown.
+// ErrNeedsRead is the error of a command that needs a remaining time that is UnknownExpiry.
 var ErrNeedsRead = errors.New("keyspace: the remaining time of a key is unknown")
 
 // UnreadError is the error of a command that needs a key that the Snapshot does not have.
@@ -34,7 +34,7 @@ type Entry struct {
 	Present bool
 	// Value is the value, encoded by contents.Encode.
 	Value string
-	// RemainingTTL is the remaining time, in whole milliseconds, or NoExpiry or Unknown.
+	// RemainingTTL is the remaining time, in whole milliseconds, or NoExpiry or UnknownExpiry.
 	RemainingTTL time.Duration
 }
 

@@ -105,7 +105,7 @@ func (a *zaddRequest) setOption(option string) bool {
 	return true
 }
 
-// allows reports whether a member's score may change from before to score.
+// allows reports whether a member's score may change from oldScore to score.
 func (a zaddRequest) allows(oldScore, score float64) bool {
 	return !(a.lt && score >= oldScore || a.gt && score <= oldScore)
 }

@@ -59,8 +59,8 @@ type Scheduler struct {
 	largeJobs map[*job]bool // the large runs that have not ended
 }
 
-// NewScheduler returns a Pace for the processors that Go uses now: half of them, but at least one,
-// may execute small runs.
+// NewScheduler returns a Scheduler for the processors that Go uses now: half of them, but at least
+// one, may execute small runs.
 func NewScheduler() *Scheduler {
 	return &Scheduler{
 		smallSlots: newSlots(max(1, runtime.GOMAXPROCS(0)/2), -1), largeSlots: newSlots(maxLargeRuns, maxWaitingRuns),

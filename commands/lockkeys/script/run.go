@@ -17,7 +17,7 @@ type Input struct {
 	Keys, Argv []string
 	// ReadOnly refuses commands that write, as EVAL_RO does; a script can also declare it.
 	ReadOnly bool
-	// Call carries out redis.call and redis.pcall. Call calls work before it processes bytes that
+	// Call carries out redis.call and redis.pcall. Call calls charge before it processes bytes that
 	// are not part of args. charge may end the run by a panic. The script gets an error reply like
 	// any other reply. An error of Call ends the run, and Run returns this error.
 	Call func(args []string, charge func(bytes int)) (keyspace.Reply, error)

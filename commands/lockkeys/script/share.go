@@ -26,12 +26,12 @@ type Share struct {
 	Short bool
 }
 
-// disconnectGrace is the time that a large run may still take after its client has left. The proxy
-// cannot distinguish such a client from a client that has only closed its sending side, so both get
-// the error.
+// disconnectGrace is the time that a large run may still take after its client has disconnected.
+// The proxy cannot distinguish such a client from a client that has only closed its sending side,
+// so both get errClientDisconnected.
 const disconnectGrace = 20 * time.Millisecond
 
-// errClientDisconnected is the error of a large run whose client has left.
+// errClientDisconnected is the error of a large run whose client has disconnected.
 //
 //lint:ignore ST1005 like the wording of Redis
 var errClientDisconnected = errors.New("Script ended: the client closed the connection, or its sending side, before " +
@@ -88,7 +88,7 @@ func (s *job) limits(bytes int, smallLimits meter.SmallLimits) meter.Limits {
 // has called must not take effect.
 type LimitError struct {
 	reply string
-	// ClientDisconnected is true if the run ended because its client had left.
+	// ClientLeft is true if the run ended because its client had disconnected.
 	ClientLeft bool
 }
 

@@ -2,7 +2,7 @@
 // read.
 //
 // A [Client] remembers the lock keys that its client read, with the state that the client saw.
-// After the reply, the Client sets a mark on the key at the masters (a [Watch]), and then reads the
+// After the reply, the Client sets a mark on the key at the masters (a [Mark]), and then reads the
 // key again. If the state is the same, the mark reports every later change. Otherwise the Client
 // notifies its client at once. After a report of a mark, the Client sets a new mark and reads the
 // key in the same way. So it does not report events that change nothing for its client. Such events

@@ -97,7 +97,7 @@ func (m Mode) conflictError() string {
 	return ""
 }
 
-// SwitchError returns the error reply if the mode m cannot follow the mode before, else "".
+// SwitchError returns the error reply if the mode m cannot follow oldMode, else "".
 func (m Mode) SwitchError(oldMode Mode) string {
 	if oldMode.On && m.On && (oldMode.OptIn && m.OptOut || oldMode.OptOut && m.OptIn) {
 		return errSwitchOpts

@@ -138,8 +138,8 @@ func (h *Holder) RenewOnce(ctx context.Context) {
 	}
 }
 
-// requestRenewals moves the queued locks of a client to ready. The other locks are being renewed
-// already. pending counts the moved locks until their renewals end.
+// requestRenewals moves the queued locks of a client to readyLocks. The other locks are being
+// renewed already. pending counts the moved locks until their renewals end.
 func (k *Keeper) requestRenewals(h *Holder, pending *sync.WaitGroup) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

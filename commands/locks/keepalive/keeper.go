@@ -106,7 +106,7 @@ func (k *Keeper) Stop(key quorum.Key, token string) {
 }
 
 // RemoveLost removes the kept lock of a key, and tells its client the reason. If token is not
-// empty, Lost removes only a lock with this token.
+// empty, RemoveLost removes only a lock with this token.
 func (k *Keeper) RemoveLost(key quorum.Key, token string, reason Reason) {
 	if k.keptCount.Load() == 0 {
 		return

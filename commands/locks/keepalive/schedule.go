@@ -20,7 +20,7 @@ type Term struct {
 	LeaseStart time.Time
 	// ValidUntil is the time until which the client may rely on this lease.
 	ValidUntil time.Time
-	// MaxHold, unless it is zero, is the time after Since at which the last lease ends.
+	// MaxHold, unless it is zero, is the time after LeaseStart at which the last lease ends.
 	MaxHold time.Duration
 }
 

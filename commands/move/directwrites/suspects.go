@@ -20,8 +20,8 @@ var lockingCommands = []string{
 
 // suspects returns the clients in a reply to CLIENT LIST that may have just changed a key. suspects
 // judges each client by the name and time of its last command, and excludes clients whose address
-// is in own. A connection of another proxy looks like any client on that proxy's machine. suspects
-// therefore returns clients on such a machine only if there are no other suspects.
+// is in proxyAddrs. A connection of another proxy looks like any client on that proxy's machine.
+// suspects therefore returns clients on such a machine only if there are no other suspects.
 func suspects(list string, proxyAddrs []string) []string {
 	clients := clientlist.Parse(list)
 	ownAddrs, proxyHosts := map[string]bool{}, map[string]bool{}

@@ -50,7 +50,7 @@ type Watcher struct {
 	// prefixes holds the prefixes of lock keys. No prefix is a prefix of another prefix.
 	prefixes    []string
 	count       atomic.Int64
-	state       atomic.Value // a Watch
+	state       atomic.Value // a WatchState
 	lastWarning atomic.Pointer[Detection]
 }
 

@@ -25,7 +25,7 @@ type goal struct {
 }
 
 // figure describes a figure of a scenario. value gets three outcomes of one round: of the proxies,
-// of redsync, and (alone) of a single client of one proxy.
+// of redsync, and (singleClient) of a single client of one proxy.
 type figure struct {
 	title        string
 	direction    figures.Direction
@@ -34,7 +34,7 @@ type figure struct {
 }
 
 // scenarios returns all scenarios. The first scenario has one client; its outcome is the argument
-// alone of the figures of all scenarios.
+// singleClient of the figures of all scenarios.
 func scenarios() []scenario {
 	const ms = time.Millisecond
 	var (

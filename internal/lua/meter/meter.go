@@ -24,7 +24,7 @@ type Limits struct {
 // Pace decides when a run continues, and can make it wait. An error ends the run, and pcall does
 // not catch it.
 type Pace interface {
-	// Grow runs once, before a run exceeds Small or after its first time slice.
+	// Grow runs once, before a run exceeds SmallRun or after its first time slice.
 	Grow() error
 	// Pause runs after every slice of a large run. Work or time ends a slice.
 	Pause() error
@@ -44,7 +44,7 @@ var (
 	ErrMemory = errors.New("script allocated more than")
 )
 
-// Meter counts the memory and the work of a run. Charge and Text accept a nil meter.
+// Meter counts the memory and the work of a run. Charge and ChargeText accept a nil meter.
 type Meter struct {
 	limits   Limits
 	watch    *Watch
@@ -74,7 +74,7 @@ func New(limits Limits, lastAddress uint32) Meter {
 }
 
 // ChargeWork charges the meter for n bytes that the caller is going to process, or for as much
-// other work. A run pauses, or ends because of its Watch, only in Work.
+// other work. A run pauses, or ends because of its Watch, only in ChargeWork.
 func (m *Meter) ChargeWork(n int) {
 	if m.fuel -= n; int64(m.fuel) < m.watch.minFuel.Load() {
 		m.check()
@@ -144,7 +144,7 @@ const StringSize = 16
 func (m *Meter) AllowsDepth(levels int) bool { return m.depth+levels <= m.limits.Depth }
 
 // GrowForDepth turns a small run into a large run if additional levels of nesting would exceed
-// Small.
+// SmallRun.
 func (m *Meter) GrowForDepth(levels int) {
 	if m.isSmall && m.depth+levels > m.limits.SmallRun.Depth {
 		m.grow()

@@ -48,7 +48,7 @@ func (c *linkConn) run(target string) {
 	copiers.Wait()
 }
 
-// attach adds the target's side. It returns false if the circuit was reset meanwhile.
+// attach adds the target's side. It returns false if reset was called meanwhile.
 func (c *linkConn) attach(server *net.TCPConn) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -4,24 +4,24 @@ import (
 	"sync"
 )
 
-// blocker allows writes while it is open. After shut has returned, no write is running, and no
-// write begins until open.
+// blocker allows writes unless it is blocked. After block has returned, no write is running, and no
+// write begins until unblock.
 type blocker struct {
 	writeMutex sync.RWMutex // held for reading during a write
 
 	mu            sync.Mutex
 	allowsWrites  bool
-	unblockSignal chan struct{} // closed while the gate is open
+	unblockSignal chan struct{} // closed while writes are allowed
 }
 
-// newWriteBlocker returns an open gate.
+// newWriteBlocker returns a blocker that allows writes.
 func newWriteBlocker() *blocker {
 	g := &blocker{allowsWrites: true, unblockSignal: make(chan struct{})}
 	close(g.unblockSignal)
 	return g
 }
 
-// waitUnblocked waits until the gate is open. It returns false if done is closed.
+// waitUnblocked waits until writes are allowed. It returns false if done is closed.
 func (g *blocker) waitUnblocked(done <-chan struct{}) bool {
 	g.mu.Lock()
 	openSignal := g.unblockSignal
@@ -34,8 +34,8 @@ func (g *blocker) waitUnblocked(done <-chan struct{}) bool {
 	}
 }
 
-// beginWrite waits until the gate is open. From then on, shut does not return before leave. enter
-// returns false if done is closed.
+// beginWrite waits until writes are allowed. From then on, block does not return before endWrite.
+// beginWrite returns false if done is closed.
 func (g *blocker) beginWrite(done <-chan struct{}) bool {
 	for g.waitUnblocked(done) {
 		g.writeMutex.RLock()
@@ -47,10 +47,10 @@ func (g *blocker) beginWrite(done <-chan struct{}) bool {
 	return false
 }
 
-// endWrite undoes enter.
+// endWrite undoes beginWrite.
 func (g *blocker) endWrite() { g.writeMutex.RUnlock() }
 
-// block closes the gate and returns when all writers have left. interrupt must end running writes.
+// block forbids writes, and returns when no write is running. interrupt must end running writes.
 func (g *blocker) block(interrupt func()) {
 	g.mu.Lock()
 	if g.allowsWrites {
@@ -60,7 +60,7 @@ func (g *blocker) block(interrupt func()) {
 	g.mu.Unlock()
 	interrupt()
 	g.writeMutex.Lock()
-	defer g.writeMutex.Unlock() // no writer is between enter and leave now
+	defer g.writeMutex.Unlock() // no writer is between beginWrite and endWrite now
 }
 
 // unblock allows writes again.

@@ -204,7 +204,8 @@ const maxSteps = 1 << 18
 // step reports whether the limit on the work allows one more step.
 func (f *finder) step() bool { return f.spend(1) }
 
-// spend does the same as step for several steps, because copies count as well.
+// spend charges several steps of work, for example for copied shapes. It reports whether the limit
+// allows them, and sets Hidden if not.
 func (f *finder) spend(steps int) bool {
 	f.meter.ChargeWork(steps * meter.Step)
 	if f.steps += steps; f.steps > maxSteps {

@@ -141,7 +141,7 @@ func (f *finder) elementShapes(object, key syntax.Expression) []Shape {
 var anyKinds = map[PartKind]PartKind{Key: AnyKey, Argument: AnyArgument}
 
 // listKinds returns the kinds of table that an expression may be: Key for KEYS, Argument for ARGV,
-// and Unseen for any other table.
+// and UnknownPart for any other table.
 func (f *finder) listKinds(e syntax.Expression) (kinds []PartKind) {
 	for _, origin := range f.origins(e) {
 		kind := UnknownPart
