@@ -64,7 +64,7 @@ func TestLinks(t *testing.T) {
 	}
 }
 
-// TestFigures checks that each figure under Four numbers in README is also under Results in
+// TestFigures checks that each figure under Measured in README is also under Results in
 // benchmarks.md.
 func TestFigures(t *testing.T) {
 	section := func(path, heading string) string {
@@ -77,7 +77,7 @@ func TestFigures(t *testing.T) {
 	}
 	figure := regexp.MustCompile(`\d[\d,.]*\d|\d`)
 	results := figure.FindAllString(section("benchmarks.md", "## Results"), -1)
-	quoted := figure.FindAllString(section("../README.md", "## Four numbers"), -1)
+	quoted := figure.FindAllString(section("../README.md", "## Measured"), -1)
 	if len(quoted) == 0 {
 		t.Fatal("README quotes no figure")
 	}

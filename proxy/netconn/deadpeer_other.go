@@ -4,5 +4,5 @@ package netconn
 
 import "net"
 
-// limitUnacknowledged does nothing: the system limits that time itself.
-func limitUnacknowledged(*net.TCPConn) {}
+// setTCPUserTimeout does nothing: the system limits that time itself.
+func setTCPUserTimeout(*net.TCPConn) {}
