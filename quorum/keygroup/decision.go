@@ -55,7 +55,7 @@ func (b *Group) Encode(version string) (register.Decision, error) {
 	all := b.sorted()
 	d := register.Decision{Action: register.Put}
 	// An unchanged key of a keygroup must keep its version, so it stays in the keygroup.
-	if own := all[0]; len(all) == 1 && own.name == b.name && (own.hasNewTTL || own.version == "" || !b.isGroup) {
+	if own := all[0]; len(all) == 1 && b.format.isOwn(b, own.name) && (own.hasNewTTL || own.version == "" || !b.isGroup) {
 		b.encodeWithoutGroup(&d, own)
 		return d, nil
 	}
@@ -69,7 +69,7 @@ func (b *Group) Encode(version string) (register.Decision, error) {
 		}
 		members[i] = k.member
 	}
-	if d.Value = encode(members); len(d.Value) > MaxBytes {
+	if d.Value = encode(b.format.prefix, members); len(d.Value) > MaxBytes {
 		return register.Decision{}, ErrTooLarge
 	}
 	return d, nil
@@ -77,12 +77,12 @@ func (b *Group) Encode(version string) (register.Decision, error) {
 
 // encodeWithoutGroup stores the key of the cell's name without a keygroup.
 func (b *Group) encodeWithoutGroup(d *register.Decision, own key) {
-	d.Value = own.value
+	d.Value = b.format.encodeOwn(own.member)
 	switch {
 	case own.hasNewTTL:
 		d.TTL = own.newTTL
 	case !b.isGroup:
-		d.KeepTTL = true
+		d.KeepTTL, d.Shift, d.Shared = true, b.ownShift, b.isShifted
 	case own.expiryOffset == Endless:
 		d.TTL = Endless
 	default:
@@ -101,6 +101,9 @@ func (b *Group) setOwnTTL(all []key) error {
 			return register.ErrTTLUnknown
 		default:
 			all[i].hasNewTTL, all[i].newTTL = true, b.snapshot.Longest
+			if b.snapshot.Longest >= 0 {
+				all[i].newTTL += b.ownShift
+			}
 		}
 	}
 	return nil
