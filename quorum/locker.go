@@ -39,6 +39,9 @@ const Forever time.Duration = -1
 type LockRequest struct {
 	Key   Key
 	Token string
+	// Slots is the number of clients that may hold the lock at the same time, each with its own
+	// Token, Unlimited, or 0 for an exclusive lock. All clients of a lock use the same number.
+	Slots int
 	// TTL is the time for which the masters keep the lock, in whole milliseconds, or Endless.
 	TTL time.Duration
 	// Wait limits the time for which the request waits while another client holds the lock. Zero
@@ -54,11 +57,11 @@ type LockRequest struct {
 // first served; the TTL starts at the grant. A request without a Wait does not overtake waiting
 // requests.
 //
-// Errors: ErrTooShort, ErrContended, ErrFences, or the cause of ctx if the caller left. Once Wait
+// Errors: ErrTooShort, ErrContended, ErrFences, *SlotsError, or the cause of ctx if the caller left. Once Wait
 // has passed, ErrHeld if another client holds the lock, or *NoQuorumError if the state of the lock
 // is unknown. After an error the request holds nothing.
 func (l *Locker) Lock(ctx context.Context, req LockRequest) (GrantedLock, error) {
-	t := TakeRequest{Keys: []Key{req.Key}, TakeOptions: TakeOptions{
+	t := TakeRequest{Keys: []Key{req.Key}, Slots: req.Slots, TakeOptions: TakeOptions{
 		Tokens: []string{req.Token}, TTL: req.TTL, Holder: req.Holder, Fence: req.Fence,
 	}}
 	if req.Wait != 0 {
@@ -88,13 +91,18 @@ func (l *Locker) waitAndLock(ctx context.Context, t TakeRequest, wait time.Durat
 	until, timeout := deadline(wait)
 	key := t.Keys[0]
 	t.RetryUntil = until
+	writer := &waitingWriter{locker: l, key: key}
+	defer func() { writer.end(err == nil && !got.Since.IsZero()) }()
 	switch l.queues.Await(ctx, queue.LockWaitOptions[Key]{
-		Key: key, Timeout: timeout, Rand: l.opts.Rand, Quorum: l.quorumRegained,
+		Key: key, Timeout: timeout, Rand: l.opts.Rand, Quorum: l.quorumRegained, Shares: t.Slots != 0,
 		Try: func() queue.TryResult {
 			got, err = l.Take(ctx, t)
+			if t.Slots == 0 {
+				writer.announce(ctx, err)
+			}
 			return tryResult(err)
 		},
-		Alarm: func() queue.Alarm { return l.masterSet().waiterAlarm(key) },
+		Alarm: func() queue.Alarm { return l.masterSet().waiterAlarm(key, t.Slots) },
 	}) {
 	case queue.TimedOut:
 		return GrantedLock{}, ErrHeld

@@ -40,13 +40,17 @@ var ErrTTLUnknown = register.ErrTTLUnknown
 // TakeRequest requests keys of one database, all or none.
 type TakeRequest struct {
 	Keys []Key
+	// Slots is the number of clients that may hold the only key at the same time, Unlimited, or 0
+	// for an exclusive lock.
+	Slots int
 	TakeOptions
 }
 
 // Take takes keys that no client holds, and returns once a majority has answered.
 //
 // Errors: *OwnKeyError, as for all methods, ErrHeld, ErrTooShort, ErrContended, *NoQuorumError, or
-// the cause of ctx; with a fence also ErrFences and ErrFenceShared. After an error the caller holds
+// the cause of ctx; with a fence also ErrFences and ErrFenceShared, with Slots also *SlotsError and
+// keygroup.ErrHoldersTooLarge. After an error the caller holds
 // nothing. In the background, Take removes a key that it may have taken, unless KeepOnNoQuorum is
 // set.
 func (c *Cluster) Take(ctx context.Context, t TakeRequest) (GrantedLock, error) {
@@ -61,14 +65,20 @@ func (set *masterSet) Take(ctx context.Context, t TakeRequest) (GrantedLock, err
 	if err := set.recordMaxTTL(ctx, t.TTL); err != nil {
 		return GrantedLock{}, err
 	}
-	if anyTagged(t.Keys) {
+	switch {
+	case t.Slots != 0:
+		return set.takeHolder(ctx, t)
+	case anyTagged(t.Keys):
 		return set.takeShared(ctx, t)
 	}
 	t.OnRemovalDue = set.removalScheduler(t)
 	t.MayTakeOver = func(l Snapshot) bool {
-		return !keygroup.IsGroup(l.Value) && set.cluster.isRemovalPending(t.Keys[0], l.Version)
+		return !keygroup.IsGroup(l.Value) && !keygroup.IsHolders(l.Value) && set.cluster.isRemovalPending(t.Keys[0], l.Version)
 	}
 	got, err := set.database(t.Keys[0].DB).Lock(ctx, namesOf(t.Keys), t.TakeOptions)
+	if isHeldByHolders(err) {
+		return set.takeFromHolders(ctx, t)
+	}
 	if len(t.Keys) == 1 && set.hasKeygroup(err) {
 		return set.takeShared(ctx, t)
 	}
@@ -90,6 +100,9 @@ func (c *Cluster) Release(ctx context.Context, key Key, token string) error {
 		if version, left := c.masterSet().database(key.DB).TakeGrant(key.Name, token); version != "" {
 			c.scheduleRemoval(key, version, left, nil)
 		}
+		if version, left := c.masterSet().takeHolderGrant(key, token); version != "" {
+			c.scheduleRemoval(key.OfHolder(token), version, left, nil)
+		}
 	}
 	return err
 }
@@ -99,6 +112,18 @@ func (set *masterSet) Release(ctx context.Context, key Key, token string) error 
 	if err := set.checkAccess(key); err != nil {
 		return err
 	}
+	if _, isKnown, _ := set.knownHolder(key, token); isKnown {
+		return set.releaseHolder(ctx, key, token)
+	}
+	err := set.releaseExclusive(ctx, key, token)
+	if isHeldByHolders(err) {
+		return set.releaseHolder(ctx, key, token)
+	}
+	return err
+}
+
+// releaseExclusive releases a lock that one client holds.
+func (set *masterSet) releaseExclusive(ctx context.Context, key Key, token string) error {
 	if key.Tag != "" {
 		return set.releaseShared(ctx, key, token)
 	}
@@ -128,6 +153,19 @@ func (set *masterSet) Extend(ctx context.Context, key Key, token string, ttl tim
 	if err := set.recordMaxTTL(ctx, ttl); err != nil {
 		return GrantedLock{}, err
 	}
+	lock := key.withoutHolder()
+	if _, isKnown, _ := set.knownHolder(lock, token); isKnown || key.Holder != "" {
+		return set.extendHolder(ctx, lock, token, ttl)
+	}
+	got, err := set.extendExclusive(ctx, lock, token, ttl)
+	if isHeldByHolders(err) {
+		return set.extendHolder(ctx, lock, token, ttl)
+	}
+	return got, err
+}
+
+// extendExclusive extends a lock that one client holds.
+func (set *masterSet) extendExclusive(ctx context.Context, key Key, token string, ttl time.Duration) (GrantedLock, error) {
 	if key.Tag != "" {
 		return set.extendShared(ctx, key, token, ttl)
 	}
@@ -163,7 +201,7 @@ func (c *Cluster) Guess(key Key) (token string, ok bool) {
 		return "", false
 	}
 	token, ok = c.masterSet().database(key.DB).Guess(key.Name)
-	return token, ok && !keygroup.IsGroup(token)
+	return token, ok && !keygroup.IsGroup(token) && !keygroup.IsHolders(token)
 }
 
 // Update changes one key depending on its current value. It may call run several times;

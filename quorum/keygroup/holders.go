@@ -3,7 +3,6 @@ package keygroup
 import (
 	"cmp"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -212,7 +211,8 @@ func (h *Holders) nthEnd(tokens []string, n int) time.Duration {
 
 // Join adds a holder with a remaining time of ttl, in whole milliseconds, or Endless.
 //
-// Errors: register.ErrHeld; *SlotsError if the holders have another number of slots.
+// Errors: register.ErrHeld; *SlotsError if the holders have another number of slots;
+// ErrHoldersTooLarge.
 func (h *Holders) Join(token string, slots int, ttl time.Duration) error {
 	held := h.Slots()
 	switch {
@@ -222,9 +222,21 @@ func (h *Holders) Join(token string, slots int, ttl time.Duration) error {
 		return &SlotsError{Held: held, Requested: slots}
 	case h.Holder(token).Present, len(h.Writers()) > 0, slots > 0 && len(h.Tokens()) >= slots:
 		return register.ErrHeld
+	case h.maxSize(token) > MaxBytes:
+		return ErrHoldersTooLarge
 	}
 	h.Put(holderMember+token, strconv.Itoa(slots), ttl)
 	return nil
+}
+
+// maxSize limits the bytes of the encoded holders with a further token.
+func (h *Holders) maxSize(token string) int {
+	const perMember = 80 // the slots, the version, and the lengths
+	n := perMember + len(token)
+	for name := range h.keys {
+		n += perMember + len(name)
+	}
+	return n
 }
 
 // Leave removes a holder, or returns register.ErrNotHeld.
@@ -275,19 +287,10 @@ func (h *Holders) AddWriter(id string, ttl time.Duration) bool {
 // RemoveWriter removes a waiting writer.
 func (h *Holders) RemoveWriter(id string) { h.Remove(writerMember + id) }
 
-// IsAvailable reports whether a client that requests the lock with a number of slots, 0 for an
-// exclusive lock, may get it.
-func (h *Holders) IsAvailable(slots int) bool { return h.UntilFree(slots) == 0 }
-
-// Encode returns the decision that stores the holders, as Group.Encode does for keys.
-//
-// Errors: ErrHoldersTooLarge; register.ErrTTLUnknown if a holder keeps an expiry that is unknown.
-func (h *Holders) Encode(version string) (register.Decision, error) {
-	d, err := h.Group.Encode(version)
-	if errors.Is(err, ErrTooLarge) {
-		err = ErrHoldersTooLarge
-	}
-	return d, err
+// HasRoom reports whether a client that waits may get the lock: it has no holder, or a free slot.
+func (h *Holders) HasRoom() bool {
+	slots, holders := h.Slots(), len(h.Tokens())
+	return !h.exclusive && (holders == 0 || slots > 0 && holders < slots || slots == Unlimited && len(h.Writers()) == 0)
 }
 
 // ErrHoldersTooLarge means that the holders of a lock exceed MaxBytes.

@@ -27,6 +27,8 @@ type Alarm interface {
 // LockWaitOptions describes a wait for a lock.
 type LockWaitOptions[K comparable] struct {
 	Key K
+	// Shares is set if further clients may hold the lock together with this client.
+	Shares bool
 	// Timeout ends the wait; nil: only the context ends it.
 	Timeout <-chan time.Time
 	// Try tries to take the lock. Await calls it only while the waiter is the head of the queue.
@@ -75,7 +77,7 @@ const (
 // Await waits in the queue of a key until it is the head, and then tries whenever the lock may be
 // free.
 func (q *Queues[K]) Await(ctx context.Context, w LockWaitOptions[K]) WaitResult {
-	a := &lockWait[K]{LockWaitOptions: w, queues: q, ticket: q.Enter(w.Key), head: NewHead(w.Rand),
+	a := &lockWait[K]{LockWaitOptions: w, queues: q, ticket: q.Enter(w.Key, w.Shares), head: NewHead(w.Rand),
 		timer: time.NewTimer(time.Hour)}
 	var result TryResult
 	defer func() {

@@ -70,6 +70,7 @@ type queue[K comparable] struct {
 // Ticket represents the place of a waiter in a queue.
 type Ticket[K comparable] struct {
 	key     K
+	shares  bool        // further clients may hold the lock together with this one
 	signals chan Signal // has room for one signal
 }
 
@@ -118,8 +119,9 @@ func (q *Queues[K]) LenOf(key K) int {
 	return 0
 }
 
-// Enter adds a ticket at the end of a key's queue.
-func (q *Queues[K]) Enter(key K) *Ticket[K] {
+// Enter adds a ticket at the end of a key's queue. shares is set if further clients may hold the
+// lock together with this waiter.
+func (q *Queues[K]) Enter(key K, shares bool) *Ticket[K] {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.byKey == nil {
@@ -130,7 +132,7 @@ func (q *Queues[K]) Enter(key K) *Ticket[K] {
 		keyQueue = &queue[K]{}
 		q.byKey[key] = keyQueue
 	}
-	p := &Ticket[K]{key: key, signals: make(chan Signal, 1)}
+	p := &Ticket[K]{key: key, shares: shares, signals: make(chan Signal, 1)}
 	keyQueue.tickets = append(keyQueue.tickets, p)
 	if len(keyQueue.tickets) == 1 {
 		p.sendSignal(keyQueue.turn.signalOnEntry(time.Now()))
@@ -172,6 +174,8 @@ func (q *Queues[K]) leave(p *Ticket[K], granted bool) (removeMark bool) {
 		q.park(p.key, keyQueue, now)
 	case len(keyQueue.tickets) == 0:
 		delete(q.byKey, p.key)
+	case wasHead && granted && p.shares && keyQueue.tickets[0].shares:
+		keyQueue.tickets[0].sendSignal(TryNow)
 	case wasHead && granted:
 		keyQueue.tickets[0].sendSignal(TryLater)
 	case wasHead:

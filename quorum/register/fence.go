@@ -95,9 +95,9 @@ func (r *Reply) isFenceTooLow() bool {
 	return r.State == Counted && !r.Applied && len(r.Fences) > 0 && len(r.KeyStates) > 0 && r.KeyStates[0].Form == cell.Absent
 }
 
-// addFence gives the requested fence to a lock that was granted without a fence. If no majority
-// accepts the fence while the lock is valid, addFence reports the removal of the lock as due.
-func (r *Register) addFence(ctx context.Context, key string, t TakeOptions, got GrantedLock) (GrantedLock, error) {
+// AddFence gives the requested fence to a lock that was granted without a fence. If no majority
+// accepts the fence while the lock is valid, AddFence reports the removal of the lock as due.
+func (r *Register) AddFence(ctx context.Context, key string, t TakeOptions, got GrantedLock) (GrantedLock, error) {
 	if !t.Fence || got.Fence != 0 {
 		return got, nil
 	}
