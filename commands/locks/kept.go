@@ -43,7 +43,7 @@ func (a lockArgs) keepWhenDelivered(kept *keepalive.Lock, got quorum.GrantedLock
 	if kept == nil {
 		return
 	}
-	term := keepalive.Term{TTL: a.ttl, Since: got.Since, ValidUntil: time.Now().Add(got.Validity), MaxHold: a.maxHold}
+	term := keepalive.Term{TTL: a.ttl, Since: got.Since, ValidUntil: time.Now().Add(got.Validity), MaxHold: a.maxHold, OfHolder: got.OfHolder}
 	out.WhenDelivered(func() { kept.Keep(term) })
 	out.IfUndelivered(kept.Cancel)
 }

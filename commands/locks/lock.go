@@ -49,6 +49,7 @@ func (l *LockCommands) Commands() []*command.Command {
 	kept := command.Optional(command.Block("keepalive", command.Word("KEEPALIVE", "keepalive"),
 		command.Optional(command.IntegerAfter("MAXHOLD", "milliseconds"))))
 	fenced, at := command.Optional(command.Word("FENCE", "fence")), command.Optional(command.Word("AT", "at"))
+	slots := command.Optional(command.OneOf("holders", command.Word("SHARED", "shared"), command.IntegerAfter("SLOTS", "slots")))
 	fence := lockDocs("Returns a number not lower than the fence of any lock of the key so far, " +
 		"or nil if no lock has had one for a week.")
 	fence.Reads, fence.Categories = true, "read slow"
@@ -56,7 +57,7 @@ func (l *LockCommands) Commands() []*command.Command {
 		{Name: "lock", Arity: -5, RequiresLogin: true, Run: l.lock, RunsWithoutClient: hasNoBlock, Docs: lockDocs(
 			"Takes a lock on a majority of the masters. Returns its validity in milliseconds, "+
 				"or nil if another client holds it; with FENCE also a number higher than that of any earlier lock.",
-			command.Text("token"), ttl, kept, block, fenced, at)},
+			command.Text("token"), ttl, slots, kept, block, fenced, at)},
 		{Name: "unlock", Arity: 3, RequiresLogin: true, Run: l.unlock, RunsWithoutClient: alwaysWithoutClient, Docs: lockDocs(
 			"Releases a lock. Returns 1, or 0 if it is not held with that token.",
 			command.Text("token"))},
@@ -86,7 +87,8 @@ func lockDocs(summary string, args ...command.Argument) command.Docs {
 	}
 }
 
-// lock implements LOCK key token|* PX ms|EX s [KEEPALIVE [MAXHOLD ms]] [BLOCK ms] [FENCE] [AT].
+// lock implements LOCK key token|* PX ms|EX s [SHARED|SLOTS n] [KEEPALIVE [MAXHOLD ms]] [BLOCK ms]
+// [FENCE] [AT].
 func (l *LockCommands) lock(c command.Call) {
 	arrived := c.FirstArrival
 	if arrived.IsZero() {
@@ -115,8 +117,11 @@ func (l *LockCommands) lock(c command.Call) {
 	}
 	got, err := l.Locks.Lock(c.Ctx, quorum.LockRequest{
 		Key: key, Token: value, TTL: parsed.ttl, Wait: c.RemainingWait(parsed.wait), Holder: c.Client.Identity(),
-		Fence: parsed.fence,
+		Fence: parsed.fence, Slots: parsed.slots,
 	})
+	if parsed.slots != 0 {
+		key = key.OfHolder(value)
+	}
 	if err == nil || errors.Is(err, quorum.ErrHeld) {
 		c.Client.Transaction.NoteFound(c.Client.DB, []string{parsed.key})
 	}
@@ -193,6 +198,7 @@ func (l *LockCommands) unlock(c command.Call) {
 	key := string(c.Args[1])
 	keyOnMasters, value := l.KeyOnMasters(c.Client.DB, key), contents.EncodeText(string(c.Args[2]))
 	l.Keeper.Stop(keyOnMasters, value) // whatever the reply, the client no longer wants the lock
+	l.Keeper.Stop(keyOnMasters.OfHolder(value), value)
 	err := l.Locks.Unlock(c.Ctx, keyOnMasters, value)
 	switch {
 	case err == nil:
@@ -231,6 +237,7 @@ func (l *LockCommands) extend(c command.Call) {
 		parsed.keepWhenDelivered(kept, got, c.Out)
 	case errors.Is(err, quorum.ErrNotHeld):
 		l.Keeper.Lost(key, value, keepalive.NotHeld)
+		l.Keeper.Lost(key.OfHolder(value), value, keepalive.NotHeld)
 		c.Out.Null()
 	case errors.Is(err, quorum.ErrTooShort):
 		c.Out.Error(syntax.ExpireTooShort(g.name))

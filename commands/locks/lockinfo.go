@@ -7,7 +7,8 @@ import (
 	"redlock-proxy/quorum"
 )
 
-// writeLock appends a lock as a map, with its key unless that is empty. Unknown fields are null.
+// writeLock appends a lock as a map, with its key unless that is empty. Unknown fields are null. A
+// lock that several clients may hold has the fields slots and holders in addition.
 func writeLock(out *command.Reply, l Lock) {
 	var fields, votes command.Fields
 	if l.Key != "" {
@@ -16,9 +17,23 @@ func writeLock(out *command.Reply, l Lock) {
 	for _, s := range l.Votes {
 		votes = append(votes, s.Server, s.State)
 	}
-	out.Put(append(fields, "state", l.State, "left", leftMillis(l), "votes", votes, "waiters", l.Waiters,
-		"fence", orNull(l.Fence, l.Fence > 0), "since", orNull(l.Since.UnixMilli(), !l.Since.IsZero()),
-		"addr", orNull(l.Addr, l.Addr != ""), "name", orNull(l.Name, l.Name != ""), "kept", oneIf(l.Kept)))
+	fields = append(fields, "state", l.State, "left", leftMillis(l.Left, l.State == statusNames[quorum.StatusHeld]),
+		"votes", votes, "waiters", l.Waiters, "fence", orNull(l.Fence, l.Fence > 0))
+	fields = append(fields, clientFields(l.Since, l.Addr, l.Name, l.Kept)...)
+	if l.Slots != 0 {
+		holders := make([]any, len(l.Holders))
+		for i, one := range l.Holders {
+			holders[i] = append(command.Fields{"left", leftMillis(one.Left, true)}, clientFields(one.Since, one.Addr, one.Name, one.Kept)...)
+		}
+		fields = append(fields, "slots", orNull(l.Slots, l.Slots > 0), "holders", holders)
+	}
+	out.Put(fields)
+}
+
+// clientFields returns the fields about the client that holds a lock.
+func clientFields(since time.Time, addr, name string, kept bool) command.Fields {
+	return command.Fields{"since", orNull(since.UnixMilli(), !since.IsZero()),
+		"addr", orNull(addr, addr != ""), "name", orNull(name, name != ""), "kept", oneIf(kept)}
 }
 
 // oneIf returns 1 for true, and 0 for false.
@@ -29,12 +44,12 @@ func oneIf(yes bool) int {
 	return 0
 }
 
-// leftMillis returns the remaining time in milliseconds; -1 without expiry, null if unknown.
-func leftMillis(l Lock) any {
-	if l.Left == quorum.Endless {
+// leftMillis returns a remaining time in milliseconds; -1 without expiry, null if unknown.
+func leftMillis(left time.Duration, isKnown bool) any {
+	if left == quorum.Endless {
 		return -1
 	}
-	return orNull(int64(l.Left/time.Millisecond), l.State == statusNames[quorum.StatusHeld])
+	return orNull(int64(left/time.Millisecond), isKnown)
 }
 
 // orNull returns a value, or null if the value is unknown.

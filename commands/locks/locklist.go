@@ -177,7 +177,7 @@ func (l *listing) add(ctx context.Context, candidates []string) error {
 	}
 	for i, h := range holdings {
 		if (h.Status == quorum.StatusHeld || h.Status == quorum.StatusUnclear) && len(l.found) < l.count {
-			l.found = append(l.found, describe(readable[i], h, l.opts.Keeper.IsKept(lockKeys[i])))
+			l.found = append(l.found, l.describe(readable[i], lockKeys[i], h))
 			l.listed[readable[i]] = true
 		}
 	}

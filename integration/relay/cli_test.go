@@ -269,7 +269,7 @@ func TestRelayHints(t *testing.T) {
 	terminal.until(t, "> ")
 	_, err = io.WriteString(terminal.stdin, "LO\t")
 	kit.Must(t, err)
-	terminal.until(t, "> LOCK\x1b[0;90;49m key token PX milliseconds|EX seconds [KEEPALIVE [MAXHOLD milliseconds]] [BLOCK milliseconds]")
+	terminal.until(t, "> LOCK\x1b[0;90;49m key token PX milliseconds|EX seconds [SHARED|SLOTS slots] [KEEPALIVE [MAXHOLD milliseconds]] [BLOCK milliseconds]")
 	_, err = io.WriteString(terminal.stdin, " job me PX 9000\r")
 	kit.Must(t, err)
 	terminal.until(t, "\n(integer) 8")
