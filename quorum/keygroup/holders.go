@@ -44,6 +44,9 @@ type Holders struct {
 	*Group
 	// exclusive is set if the key holds a value that is not made of holders.
 	exclusive bool
+	// slots is the number of slots, or 0 without holders. holderCount and writerCount count the
+	// members of each kind, and size limits their encoded bytes.
+	slots, holderCount, writerCount, size int
 }
 
 // holdersFormat is the format of holders.
@@ -106,25 +109,35 @@ func OpenHolders(l register.Snapshot) (*Holders, error) {
 			return nil, ErrUnreadable
 		}
 		h.putOwn(holderMember+token, slots)
-		return h, nil
+		return h, h.countMembers()
 	}
 	if err := h.decodeMembers(); err != nil {
 		return nil, err
 	}
-	return h, h.checkMembers()
+	return h, h.countMembers()
 }
 
-// checkMembers returns ErrUnreadable for members that this version does not know.
-func (h *Holders) checkMembers() error {
+// countMembers counts the members. It returns ErrUnreadable for members that this version does not
+// know.
+func (h *Holders) countMembers() error {
 	for name, k := range h.keys {
+		h.size += sizeOf(name)
+		if strings.HasPrefix(name, writerMember) {
+			h.writerCount++
+			continue
+		}
 		n, err := strconv.ParseInt(k.value, 10, 64)
-		isHolder := strings.HasPrefix(name, holderMember) && err == nil && isSlots(n)
-		if !isHolder && !strings.HasPrefix(name, writerMember) {
+		if !strings.HasPrefix(name, holderMember) || err != nil || !isSlots(n) {
 			return ErrUnreadable
 		}
+		h.holderCount++
+		h.slots = int(n)
 	}
 	return nil
 }
+
+// sizeOf limits the encoded bytes of a member: its name, the slots, the version, and the lengths.
+func sizeOf(name string) int { return len(name) + 80 }
 
 // Tokens returns the tokens of the holders, sorted.
 func (h *Holders) Tokens() []string { return h.withPrefix(holderMember) }
@@ -142,15 +155,7 @@ func (h *Holders) withPrefix(letter string) (all []string) {
 }
 
 // Slots returns the number of slots, Unlimited, or 0 if there is no holder.
-func (h *Holders) Slots() int {
-	for name, k := range h.keys {
-		if strings.HasPrefix(name, holderMember) {
-			slots, _ := strconv.Atoi(k.value)
-			return slots
-		}
-	}
-	return 0
-}
+func (h *Holders) Slots() int { return h.slots }
 
 // Holder returns the state of the holder with a token.
 func (h *Holders) Holder(token string) register.Snapshot { return h.Snapshot(holderMember + token) }
@@ -214,37 +219,40 @@ func (h *Holders) nthEnd(tokens []string, n int) time.Duration {
 // Errors: register.ErrHeld; *SlotsError if the holders have another number of slots;
 // ErrHoldersTooLarge.
 func (h *Holders) Join(token string, slots int, ttl time.Duration) error {
-	held := h.Slots()
+	name := holderMember + token
 	switch {
 	case h.exclusive:
 		return register.ErrHeld
-	case held != 0 && held != slots:
-		return &SlotsError{Held: held, Requested: slots}
-	case h.Holder(token).Present, len(h.Writers()) > 0, slots > 0 && len(h.Tokens()) >= slots:
+	case h.slots != 0 && h.slots != slots:
+		return &SlotsError{Held: h.slots, Requested: slots}
+	case h.has(name), h.writerCount > 0, slots > 0 && h.holderCount >= slots:
 		return register.ErrHeld
-	case h.maxSize(token) > MaxBytes:
+	case h.size+sizeOf(name) > MaxBytes:
 		return ErrHoldersTooLarge
 	}
-	h.Put(holderMember+token, strconv.Itoa(slots), ttl)
+	h.Put(name, strconv.Itoa(slots), ttl)
+	h.slots = slots
+	h.holderCount++
+	h.size += sizeOf(name)
 	return nil
 }
 
-// maxSize limits the bytes of the encoded holders with a further token.
-func (h *Holders) maxSize(token string) int {
-	const perMember = 80 // the slots, the version, and the lengths
-	n := perMember + len(token)
-	for name := range h.keys {
-		n += perMember + len(name)
-	}
-	return n
+func (h *Holders) has(name string) bool {
+	_, exists := h.keys[name]
+	return exists
 }
 
 // Leave removes a holder, or returns register.ErrNotHeld.
 func (h *Holders) Leave(token string) error {
-	if !h.Holder(token).Present {
+	name := holderMember + token
+	if !h.has(name) {
 		return register.ErrNotHeld
 	}
-	h.Remove(holderMember + token)
+	h.Remove(name)
+	h.size -= sizeOf(name)
+	if h.holderCount--; h.holderCount == 0 {
+		h.slots = 0
+	}
 	return nil
 }
 
@@ -277,20 +285,29 @@ func later(a, b time.Duration) time.Duration {
 // AddWriter records for a time that a writer waits for the lock. It reports whether the lock has
 // holders; else it changes nothing.
 func (h *Holders) AddWriter(id string, ttl time.Duration) bool {
-	if h.exclusive || len(h.Tokens()) == 0 {
+	if h.holderCount == 0 {
 		return false
+	}
+	if name := writerMember + id; !h.has(name) {
+		h.writerCount++
+		h.size += sizeOf(name)
 	}
 	h.Put(writerMember+id, "", ttl)
 	return true
 }
 
 // RemoveWriter removes a waiting writer.
-func (h *Holders) RemoveWriter(id string) { h.Remove(writerMember + id) }
+func (h *Holders) RemoveWriter(id string) {
+	if name := writerMember + id; h.has(name) {
+		h.Remove(name)
+		h.writerCount--
+		h.size -= sizeOf(name)
+	}
+}
 
 // HasRoom reports whether a client that waits may get the lock: it has no holder, or a free slot.
 func (h *Holders) HasRoom() bool {
-	slots, holders := h.Slots(), len(h.Tokens())
-	return !h.exclusive && (holders == 0 || slots > 0 && holders < slots || slots == Unlimited && len(h.Writers()) == 0)
+	return !h.exclusive && (h.holderCount == 0 || h.holderCount < h.slots || h.slots == Unlimited && h.writerCount == 0)
 }
 
 // ErrHoldersTooLarge means that the holders of a lock exceed MaxBytes.

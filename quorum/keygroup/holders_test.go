@@ -165,6 +165,9 @@ func (w *simulation) editHolders(b *Group, from, to int64) { w.editSlots(b, from
 
 func (w *simulation) editSlots(b *Group, from, to int64, slots int) {
 	h := &Holders{Group: b}
+	if err := h.countMembers(); err != nil {
+		w.t.Fatal(err)
+	}
 	for range 1 + w.random.IntN(2) {
 		token := string(rune('a' + w.random.IntN(6)))
 		name := holderMember + token
