@@ -19,7 +19,7 @@ import (
 // tokens, and some stall until their lock has expired.
 func TestHolderStorm(t *testing.T) {
 	grants := 0
-	for seed := range uint64(redistest.SampleCount(100)) {
+	for seed := range uint64(redistest.SampleCount(40)) {
 		for name, slots := range map[string]int{"readers": Unlimited, "slots": 3} {
 			t.Run(fmt.Sprint(name, seed), func(t *testing.T) {
 				inBubble(t, 5, func(b *fixture) { grants += holderStorm(b, slots, rand.New(rand.NewPCG(seed, 5))) })
@@ -85,7 +85,8 @@ type holderReferee struct {
 func (g *holderReferee) client(ctx context.Context, l *Locker, n int, rnd *rand.Rand) {
 	for try := 0; ctx.Err() == nil; try++ {
 		req := LockRequest{Key: job, Token: fmt.Sprint("client", n, "/", try), Slots: g.slots}
-		if rnd.IntN(4) == 0 {
+		isUnique := rnd.IntN(4) > 0
+		if !isUnique {
 			req.Token = fmt.Sprint("equal", rnd.IntN(2))
 		}
 		if rnd.IntN(5) == 0 {
@@ -100,7 +101,7 @@ func (g *holderReferee) client(ctx context.Context, l *Locker, n int, rnd *rand.
 		}
 		g.note(n, req, got.Validity, true)
 		time.Sleep(time.Duration(rnd.Int64N(int64(got.Validity))))
-		if rnd.IntN(2) == 0 {
+		if isUnique && rnd.IntN(2) == 0 { // an EXTEND that comes late extends the lock of an equal token
 			if more, err := l.Extend(ctx, job, req.Token, req.TTL); err == nil {
 				g.note(n, req, more.Validity, false)
 			}
@@ -140,7 +141,7 @@ func (g *holderReferee) note(n int, req LockRequest, validity time.Duration, gra
 		}
 	}
 	if writers > 0 && holders > 1 || g.slots > 0 && holders > g.slots || granted && equal > 1 {
-		g.Errorf("client %d got the lock with %+v: %d holders, %d writers, %d with its token", n, req, holders, writers, equal)
+		g.Errorf("client %d got the lock with %+v: %d holders, %d writers, %d with its token (granted %v)", n, req, holders, writers, equal, granted)
 	}
 }
 

@@ -94,7 +94,7 @@ func (l *Locker) waitAndLock(ctx context.Context, t TakeRequest, wait time.Durat
 	writer := &waitingWriter{locker: l, key: key}
 	defer func() { writer.end(err == nil && !got.Since.IsZero()) }()
 	switch l.queues.Await(ctx, queue.LockWaitOptions[Key]{
-		Key: key, Timeout: timeout, Rand: l.opts.Rand, Quorum: l.quorumRegained, Shares: t.Slots != 0,
+		Key: key, Timeout: timeout, Rand: l.opts.Rand, Quorum: l.quorumRegained, Slots: t.Slots,
 		Try: func() queue.TryResult {
 			got, err = l.Take(ctx, t)
 			if t.Slots == 0 {

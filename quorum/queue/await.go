@@ -27,11 +27,13 @@ type Alarm interface {
 // LockWaitOptions describes a wait for a lock.
 type LockWaitOptions[K comparable] struct {
 	Key K
-	// Shares is set if further clients may hold the lock together with this client.
-	Shares bool
+	// Slots is the number of clients that may hold the lock together, negative for any number, or 0
+	// for an exclusive lock.
+	Slots int
 	// Timeout ends the wait; nil: only the context ends it.
 	Timeout <-chan time.Time
-	// Try tries to take the lock. Await calls it only while the waiter is the head of the queue.
+	// Try tries to take the lock. Await calls it only while the waiter is the head of the queue, or
+	// behind waiters that try at the same time, because any number of clients may hold the lock.
 	Try func() TryResult
 	// Quorum returns a channel that is closed when a majority of the masters votes again, or nil if
 	// a majority votes, as far as this process knows.
@@ -77,7 +79,7 @@ const (
 // Await waits in the queue of a key until it is the head, and then tries whenever the lock may be
 // free.
 func (q *Queues[K]) Await(ctx context.Context, w LockWaitOptions[K]) WaitResult {
-	a := &lockWait[K]{LockWaitOptions: w, queues: q, ticket: q.Enter(w.Key, w.Shares), head: NewHead(w.Rand),
+	a := &lockWait[K]{LockWaitOptions: w, queues: q, ticket: q.Enter(w.Key, w.Slots), head: NewHead(w.Rand),
 		timer: time.NewTimer(time.Hour)}
 	var result TryResult
 	defer func() {
@@ -139,8 +141,10 @@ type lockWait[K comparable] struct {
 // onFailedTry handles a try that did not take the lock. releases is the number of releases before
 // the try.
 func (a *lockWait[K]) onFailedTry(result TryResult, releases uint64, now time.Time) {
-	a.queues.setUndecided(a.ticket, result == Unknown)
-	switch {
+	switch isHead := a.queues.endTry(a.ticket, result == Unknown); {
+	case !isHead:
+		a.head.schedule(Idle, time.Time{})
+		return
 	case result == Refused && a.queues.foundHeld(a.ticket, releases):
 		a.head.OnSignal(TryNow, time.Time{}, now)
 		return

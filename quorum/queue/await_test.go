@@ -170,7 +170,7 @@ func TestAwaitOwnRelease(t *testing.T) {
 func TestAwaitReleaseDuringTry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := startWait(t.Context(), nil)
-		ticket := s.queues.Enter("k", false) // keeps the queue
+		ticket := s.queues.Enter("k", 0) // keeps the queue
 		s.onTry = func() {
 			if len(s.tries) == 2 {
 				s.queues.Released("k")
@@ -310,7 +310,7 @@ func startLeftToPeer(t *testing.T) (*lockWaiter, *fakePeers) {
 	peers := &fakePeers{waitingPeer: "other"}
 	s := &lockWaiter{alarm: &fakeAlarm{changes: make(chan struct{}, 1)}}
 	s.queues.Peers = peers
-	s.queues.Leave(s.queues.Enter("k", false), true)
+	s.queues.Leave(s.queues.Enter("k", 0), true)
 	s.queues.Released("k")
 	s.begin(t.Context(), nil)
 	if len(s.tries) != 0 || len(peers.marks) != 1 || len(peers.peerAlarms) != 1 || s.alarm.looks != 1 {

@@ -9,6 +9,10 @@
 // sleeps until its alarm reports a change or the lease expires ([Head]). If the alarm has too
 // little information, the head polls.
 //
+// Several clients may hold some locks together. When such a waiter gets the lock, the next one tries
+// at once. If their number is not limited, the waiters behind the head try together with it, up to
+// the first waiter for an exclusive lock.
+//
 // Waiters for a value under a key ([ValueQueues.Await]) have separate queues, because they do not
 // block other clients from the key. A waiter for several keys is in the queue of each key, and
 // takes values only under the keys of which it is the head. A head makes the masters report the

@@ -1,6 +1,7 @@
 package queue
 
 import (
+	"slices"
 	"sync"
 	"time"
 )
@@ -70,8 +71,12 @@ type queue[K comparable] struct {
 // Ticket represents the place of a waiter in a queue.
 type Ticket[K comparable] struct {
 	key     K
-	shares  bool        // further clients may hold the lock together with this one
 	signals chan Signal // has room for one signal
+	// slots is the number of clients that may hold the lock together, negative for any number, or 0
+	// for an exclusive lock.
+	slots int
+	// trying is set while the waiter tries.
+	trying bool
 }
 
 // Signals returns the channel of signals for the waiter. The first signal means that the waiter has
@@ -119,9 +124,9 @@ func (q *Queues[K]) LenOf(key K) int {
 	return 0
 }
 
-// Enter adds a ticket at the end of a key's queue. shares is set if further clients may hold the
-// lock together with this waiter.
-func (q *Queues[K]) Enter(key K, shares bool) *Ticket[K] {
+// Enter adds a ticket at the end of a key's queue. slots is the number of clients that may hold the
+// lock together, negative for any number, or 0 for an exclusive lock.
+func (q *Queues[K]) Enter(key K, slots int) *Ticket[K] {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.byKey == nil {
@@ -132,13 +137,18 @@ func (q *Queues[K]) Enter(key K, shares bool) *Ticket[K] {
 		keyQueue = &queue[K]{}
 		q.byKey[key] = keyQueue
 	}
-	p := &Ticket[K]{key: key, shares: shares, signals: make(chan Signal, 1)}
+	p := &Ticket[K]{key: key, slots: slots, signals: make(chan Signal, 1)}
 	keyQueue.tickets = append(keyQueue.tickets, p)
-	if len(keyQueue.tickets) == 1 {
+	if n := len(keyQueue.tickets); n == 1 {
 		p.sendSignal(keyQueue.turn.signalOnEntry(time.Now()))
+	} else if before := keyQueue.tickets[n-2]; before.trying && before.triesWith(p) {
+		p.sendSignal(TryNow)
 	}
 	return p
 }
+
+// triesWith reports whether the waiter behind this one may try at the same time.
+func (p *Ticket[K]) triesWith(next *Ticket[K]) bool { return p.slots < 0 && next.slots < 0 }
 
 func (q *Queues[K]) peers() Peers[K] {
 	if q.Peers == nil || q.Peers.Alone() {
@@ -174,7 +184,7 @@ func (q *Queues[K]) leave(p *Ticket[K], granted bool) (removeMark bool) {
 		q.park(p.key, keyQueue, now)
 	case len(keyQueue.tickets) == 0:
 		delete(q.byKey, p.key)
-	case wasHead && granted && p.shares && keyQueue.tickets[0].shares:
+	case wasHead && granted && p.slots != 0 && keyQueue.tickets[0].slots != 0:
 		keyQueue.tickets[0].sendSignal(TryNow)
 	case wasHead && granted:
 		keyQueue.tickets[0].sendSignal(TryLater)
@@ -184,13 +194,30 @@ func (q *Queues[K]) leave(p *Ticket[K], granted bool) (removeMark bool) {
 	return removeMark
 }
 
-// beginTry records that the head begins a try, and returns the number of releases before it.
+// beginTry records that a waiter begins a try, and returns the number of releases before it. The
+// next waiter tries at the same time if any number of clients may hold the lock.
 func (q *Queues[K]) beginTry(p *Ticket[K]) (releases uint64) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	keyQueue := q.byKey[p.key]
-	keyQueue.trying = true
+	keyQueue.trying, p.trying = true, true
+	if i := slices.Index(keyQueue.tickets, p) + 1; p.slots < 0 && i < len(keyQueue.tickets) && p.triesWith(keyQueue.tickets[i]) {
+		keyQueue.tickets[i].sendSignal(TryNow)
+	}
 	return keyQueue.releases
+}
+
+// endTry records the end of a try that did not take the lock, and whether the holder is unknown. It
+// reports whether the waiter is the head; else it waits for a signal.
+func (q *Queues[K]) endTry(p *Ticket[K], undecided bool) (isHead bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	keyQueue := q.byKey[p.key]
+	p.trying = false
+	if isHead = keyQueue.tickets[0] == p; isHead {
+		keyQueue.undecided = undecided
+	}
+	return isHead
 }
 
 // SendTake calls send, which sends a take of a key. send must call its argument, unless it is nil,
@@ -311,13 +338,6 @@ func (q *Queues[K]) foundHeld(p *Ticket[K], releases uint64) (outdated bool) {
 	}
 	keyQueue.turn.foundHeld(time.Now())
 	return false
-}
-
-// setUndecided records whether the holder is unknown after a try of the head.
-func (q *Queues[K]) setUndecided(p *Ticket[K], undecided bool) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.byKey[p.key].undecided = undecided
 }
 
 func (q *Queues[K]) isUndecided(p *Ticket[K]) bool {

@@ -21,7 +21,7 @@ func signalOf(p *Ticket[string]) Signal {
 // change the order.
 func TestOrder(t *testing.T) {
 	var q Queues[string]
-	first, second, third := q.Enter("k", false), q.Enter("k", false), q.Enter("k", false)
+	first, second, third := q.Enter("k", 0), q.Enter("k", 0), q.Enter("k", 0)
 	if got := signalOf(first); got != TryNow {
 		t.Errorf("the first: %d", got)
 	}
@@ -109,9 +109,9 @@ func TestLeaveToPeer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		peers := &fakePeers{waitingPeer: "other"}
 		q := Queues[string]{Peers: peers}
-		first, second := q.Enter("k", false), q.Enter("k", false)
+		first, second := q.Enter("k", 0), q.Enter("k", 0)
 		takeLock(&q, first)
-		third := q.Enter("k", false)
+		third := q.Enter("k", 0)
 		if !q.Released("k") || signalOf(second) != TryNow || peers.asks+peers.passes != 0 {
 			t.Error("the lock is not handed on within the turn")
 		}
@@ -137,7 +137,7 @@ func TestAlone(t *testing.T) {
 		peers := &fakePeers{}
 		q := Queues[string]{Peers: peers}
 		lockAndRelease := func() Signal {
-			p := q.Enter("k", false)
+			p := q.Enter("k", 0)
 			signal := signalOf(p)
 			takeLock(&q, p)
 			time.Sleep(ms)
@@ -174,7 +174,7 @@ func TestMarks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		peers := &fakePeers{}
 		q := Queues[string]{Peers: peers}
-		p, next := q.Enter("k", false), q.Enter("k", false)
+		p, next := q.Enter("k", 0), q.Enter("k", 0)
 		if !q.needsMark(p) {
 			t.Error("the waiter needs no mark")
 		}
@@ -200,7 +200,7 @@ func TestOneQuestionPerTry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		peers := &fakePeers{}
 		q := Queues[string]{Peers: peers}
-		p := q.Enter("k", false)
+		p := q.Enter("k", 0)
 		takes := 0
 		take := func(key string, unmarks, asks int) {
 			t.Helper()
@@ -227,8 +227,8 @@ func TestNoPeers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		peers := &fakePeers{waitingPeer: "other"}
 		q := Queues[string]{Peers: peers}
-		takeLock(&q, q.Enter("k", false))
-		second := q.Enter("k", false)
+		takeLock(&q, q.Enter("k", 0))
+		second := q.Enter("k", 0)
 		signalOf(second)
 		peers.waitingPeer = ""
 		if q.Released("k"); signalOf(second) != TryNow || peers.passes != 1 {
@@ -246,12 +246,12 @@ func TestReleasedUnknown(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				peers := &fakePeers{}
 				q := Queues[string]{Peers: peers}
-				takeLock(&q, q.Enter("k", false))
+				takeLock(&q, q.Enter("k", 0))
 				time.Sleep(askPause)
 				peers.waitingPeer = "other"
 				var next *Ticket[string]
 				if waiting {
-					next = q.Enter("k", false)
+					next = q.Enter("k", 0)
 					signalOf(next)
 				}
 				q.Released("k")
@@ -262,7 +262,7 @@ func TestReleasedUnknown(t *testing.T) {
 					takeLock(&q, next)
 					q.Released("k")
 				}
-				if later := q.Enter("k", false); len(peers.leftTo) != 1 || signalOf(later) != LeaveToPeer {
+				if later := q.Enter("k", 0); len(peers.leftTo) != 1 || signalOf(later) != LeaveToPeer {
 					t.Errorf("left to %q", peers.leftTo)
 				}
 			})
@@ -274,7 +274,7 @@ func TestReleasedUnknown(t *testing.T) {
 func TestParked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := Queues[int]{MayPark: func(key int) bool { return key >= 0 }}
-		enterAndLeave := func(key int) { q.Leave(q.Enter(key, false), true) }
+		enterAndLeave := func(key int) { q.Leave(q.Enter(key, 0), true) }
 		enterAndLeave(-1)
 		if len(q.byKey) != 0 {
 			t.Error("a queue that may not be parked is kept")
@@ -286,7 +286,7 @@ func TestParked(t *testing.T) {
 		if n := len(q.byKey); n > maxParked || len(q.parked) > maxParked {
 			t.Errorf("%d are kept", n)
 		}
-		p := q.Enter(2*maxParked-1, false)
+		p := q.Enter(2*maxParked-1, 0)
 		time.Sleep(parkTime)
 		enterAndLeave(0)
 		if n := len(q.byKey); n != 2 {
