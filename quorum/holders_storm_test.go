@@ -35,7 +35,7 @@ func holderStorm(b *fixture, slots int, rnd *rand.Rand) (grants int) {
 	for _, m := range b.masters {
 		m.setLatency(time.Duration(rnd.IntN(4)) * time.Millisecond)
 	}
-	g := &holderReferee{fixture: b, slots: slots, held: map[int]*held{}, releasing: map[string]int{}}
+	g := &holderReferee{fixture: b, slots: slots, held: map[int]*held{}, releasing: map[string]int{}, released: map[string]time.Time{}}
 	lockers := []*Locker{b.locker, NewLocker(b.newCluster()), NewLocker(b.newCluster())}
 	setPeer(lockers[0], lockers[1])
 	setPeer(lockers[1], lockers[0])
@@ -76,10 +76,11 @@ type holderReferee struct {
 	mu     sync.Mutex
 	held   map[int]*held // by client
 	grants int
-	// releasing counts the releases under way of each token. Until they have ended, no client
-	// relies on a lock with this token. A release with the error NOQUORUM may end any lock with the
-	// token that a master had granted by then, which its client learns within a second.
+	// releasing counts the releases under way of each token, and released is the end of its last
+	// one. They may end each lock with this token that was granted before, and whose client learns
+	// of the grant later.
 	releasing map[string]int
+	released  map[string]time.Time
 }
 
 func (g *holderReferee) client(ctx context.Context, l *Locker, n int, rnd *rand.Rand) {
@@ -99,11 +100,11 @@ func (g *holderReferee) client(ctx context.Context, l *Locker, n int, rnd *rand.
 			time.Sleep(time.Duration(rnd.IntN(20)) * time.Millisecond)
 			continue
 		}
-		g.note(n, req, got.Validity, true)
+		g.note(n, req, got, true)
 		time.Sleep(time.Duration(rnd.Int64N(int64(got.Validity))))
 		if isUnique && rnd.IntN(2) == 0 { // an EXTEND that comes late extends the lock of an equal token
 			if more, err := l.Extend(ctx, job, req.Token, req.TTL); err == nil {
-				g.note(n, req, more.Validity, false)
+				g.note(n, req, more, false)
 			}
 		}
 		if rnd.IntN(8) == 0 { // the client stalls, and releases nothing
@@ -116,17 +117,17 @@ func (g *holderReferee) client(ctx context.Context, l *Locker, n int, rnd *rand.
 }
 
 // note records a lease of a client, and checks that no other client holds the lock against it.
-func (g *holderReferee) note(n int, req LockRequest, validity time.Duration, granted bool) {
+func (g *holderReferee) note(n int, req LockRequest, got GrantedLock, granted bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if granted {
 		g.grants++
 	}
-	if g.releasing[req.Token] > 0 {
+	if g.releasing[req.Token] > 0 || granted && !got.Since.After(g.released[req.Token]) {
 		delete(g.held, n)
 		return
 	}
-	g.held[n] = &held{req.Token, req.Slots == 0, time.Now().Add(validity)}
+	g.held[n] = &held{req.Token, req.Slots == 0, time.Now().Add(got.Validity)}
 	holders, writers, equal := 0, 0, 0
 	for _, h := range g.held {
 		if h.until.Before(time.Now()) {
@@ -164,10 +165,8 @@ func (g *holderReferee) release(l *Locker, n int, token string) {
 	if err != nil && !errors.Is(err, ErrNotHeld) && !errors.As(err, new(*NoQuorumError)) {
 		g.Errorf("UNLOCK: %v", err)
 	}
-	if errors.As(err, new(*NoQuorumError)) {
-		time.Sleep(time.Second)
-	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.releasing[token]--
+	g.released[token] = time.Now()
 }

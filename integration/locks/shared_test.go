@@ -112,8 +112,8 @@ func TestSharedKeepalive(t *testing.T) {
 const sharedGrants = 3_000
 
 // TestSharedOverlap lets readers and writers, and clients of a lock with slots, compete at two
-// proxies, while a minority of the masters is stopped, disconnected and continued at random. A
-// writer never holds the lock with another client, and there are never more holders than slots.
+// proxies, while a minority of the masters is stopped, disconnected, killed and continued at random.
+// A writer never holds the lock with another client, and there are never more holders than slots.
 func TestSharedOverlap(t *testing.T) {
 	for name, words := range map[string][]string{"readers": {"SHARED"}, "slots": {"SLOTS", "5"}} {
 		t.Run(name, func(t *testing.T) {
@@ -132,7 +132,7 @@ func TestSharedOverlap(t *testing.T) {
 				s.client.SetTimeout(time.Minute)
 				c.AddClient(s.name, s.turn)
 			}
-			disturber := faults.StartDisturber(f, seed, faults.FaultsWithoutDataLoss()...)
+			disturber := faults.StartDisturber(f, seed, append(faults.FaultsWithoutDataLoss(), killed())...)
 			waitErr := c.WaitFor(t, int(grants))
 			faultCounts, err := disturber.Stop()
 			c.Stop()
@@ -157,6 +157,15 @@ func TestSharedOverlap(t *testing.T) {
 				t.Error("no lock had several holders: the test shows nothing")
 			}
 		})
+	}
+}
+
+// killed is a fault in which a master dies, and returns with the data that it has written to disk.
+func killed() faults.Fault {
+	return faults.Fault{
+		Name:   "killed, and back with its data",
+		Cause:  func(f *kit.Fleet, i int) error { return f.Masters[i].Kill() },
+		Repair: func(f *kit.Fleet, i int) error { return f.Masters[i].Revive() },
 	}
 }
 

@@ -262,7 +262,7 @@ func TestRelayHints(t *testing.T) {
 	redistest.RequireFeature(t, "COMMAND DOCS", "7.0")
 	r := startRelay(t)
 	ctx, stop := context.WithTimeout(t.Context(), clients.ProgramTimeout)
-	command := "stty rows 24 cols 120; exec " + strings.Join(program(t, ctx, "redis-cli", r.proxy.Addr()).Args, " ")
+	command := "stty rows 24 cols 160; exec " + strings.Join(program(t, ctx, "redis-cli", r.proxy.Addr()).Args, " ")
 	cmd := exec.CommandContext(ctx, script, "-qec", command, "/dev/null")
 	cmd.Env = append(os.Environ(), "TERM=xterm", "HOME="+t.TempDir())
 	terminal := startCommand(t, cmd, stop)

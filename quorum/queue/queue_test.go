@@ -47,6 +47,48 @@ func TestOrder(t *testing.T) {
 	}
 }
 
+// TestReadersTryTogether checks which waiters try when the waiter before them tries, or got the lock.
+func TestReadersTryTogether(t *testing.T) {
+	var q Queues[string]
+	const reader, writer = -1, 0
+	first, second := q.Enter("k", reader), q.Enter("k", reader)
+	blocking, third := q.Enter("k", writer), q.Enter("k", reader)
+	want := func(p *Ticket[string], want Signal, when string) {
+		t.Helper()
+		if got := signalOf(p); got != want {
+			t.Errorf("%s: signal %d, want %d", when, got, want)
+		}
+	}
+	want(first, TryNow, "the head")
+	want(second, -1, "before the head tries")
+	q.beginTry(first)
+	want(second, TryNow, "the head tries")
+	q.beginTry(second)
+	want(blocking, -1, "readers try")
+	if q.endTry(second, true) || !q.endTry(first, false) {
+		t.Error("the second waiter is the head")
+	}
+	if _, undecided := q.Waits("k"); undecided {
+		t.Error("a try of the second waiter counts")
+	}
+	q.beginTry(second)
+	q.Leave(second, true)
+	want(blocking, -1, "the second waiter got the lock")
+	q.Leave(first, true)
+	want(blocking, TryLater, "the readers got the lock")
+	q.Leave(blocking, true)
+	want(third, TryLater, "the writer got the lock")
+	q.beginTry(third)
+	late, slot := q.Enter("k", reader), q.Enter("k", 5)
+	want(late, TryNow, "a reader behind one that tries")
+	q.Leave(third, true)
+	want(late, TryNow, "the reader before got the lock")
+	q.beginTry(late)
+	want(slot, -1, "a limited number may hold the lock")
+	q.Leave(late, true)
+	want(slot, TryNow, "there may be another slot")
+}
+
 // fakePeers simulates other processes, which answer at once.
 type fakePeers struct {
 	alone bool
