@@ -109,7 +109,7 @@ func TestSharedKeepalive(t *testing.T) {
 }
 
 // sharedGrants is the default number of grants for which each contest of TestSharedOverlap waits.
-const sharedGrants = 3_000
+const sharedGrants = 1_500
 
 // TestSharedOverlap lets readers and writers, and clients of a lock with slots, compete at two
 // proxies, while a minority of the masters is stopped, disconnected, killed and continued at random.
