@@ -19,7 +19,6 @@ var (
 	oneOfTwoA  = Op{Kind: Join, Token: 'a', Slots: 2}
 	oneOfTwoB  = Op{Kind: Join, Token: 'b', Slots: 2, Proxy: 1}
 	oneOfTwoC  = Op{Kind: Join, Token: 'c', Slots: 2, Proxy: 2}
-	equalJoinA = Op{Kind: Join, Token: 'a', Slots: keygroup.Unlimited, Proxy: 1}
 )
 
 // holderScenarios holds the scenarios of locks with several holders that the ordinary tests explore.
@@ -36,27 +35,9 @@ var holderScenarios = []Scenario{
 	{Name: "all well: held, JOIN, JOIN", N: 3, InitialHolders: 3, RequireQuorum: true, Retries: 3, Ops: []Op{oneOfTwoA, oneOfTwoB, oneOfTwoC}},
 }
 
-// longHolderScenarios holds those that make model explores up to the limit.
-var longHolderScenarios = []Scenario{
-	{Name: "JOIN, JOIN, LEAVE, LOCK", N: 3, Losses: 1, Retries: 1, Ops: []Op{joinA, joinB, leaveA, lockC}},
-	{Name: "held, JOIN, LEAVE, LEAVE, LOCK", N: 3, InitialHolders: 3, Losses: 1, Retries: 1, Ops: []Op{joinA, joinB, leaveA, leaveB, lockC}},
-	{Name: "held, JOIN, JOIN for two slots, with losses", N: 3, InitialHolders: 3, Losses: 2, Retries: 1, Callbacks: 1,
-		Ops: []Op{oneOfTwoA, oneOfTwoB, oneOfTwoC}},
-	{Name: "restart, held, JOIN, LEAVE, LOCK", N: 3, InitialHolders: 3, Losses: 1, SlowTicks: 1, Restarts: 1, Ops: []Op{joinA, joinB, leaveA, lockC}},
-	{Name: "a lease ends, held, PROLONG, JOIN, LOCK", N: 3, InitialHolders: 3, Losses: 1, LeaseTicks: 1, Ops: []Op{shortJoinA, prolongA, joinB, lockC}},
-	{Name: "equal tokens, held, JOIN, LEAVE, LEAVE", N: 3, InitialHolders: 3, Losses: 1,
-		Ops: []Op{joinA, equalJoinA, leaveA, {Kind: Leave, Token: 'a', Slots: keygroup.Unlimited, Proxy: 1, After: []int{2}}}},
-}
-
 func TestHolders(t *testing.T) {
 	for _, s := range holderScenarios {
 		t.Run(s.Name, func(t *testing.T) { explore(t, s, redistest.SampleCount(quickLimit)) })
-	}
-	if !exploresAll() {
-		return
-	}
-	for _, s := range longHolderScenarios {
-		t.Run(s.Name, func(t *testing.T) { explore(t, s, longLimit) })
 	}
 }
 
