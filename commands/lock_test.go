@@ -99,7 +99,7 @@ var lockReplies = []struct {
 		"lock 0/k by t for 10s, waiting 0s"},
 	{"bad options ask nobody", 2, nil, "LOCK k t PX 0", "-ERR invalid expire time in 'lock' command\r\n", ""},
 	{"too few words", 2, nil, "LOCK k t PX",
-		"-ERR wrong number of arguments for 'lock' command: LOCK key token PX milliseconds|EX seconds [KEEPALIVE [MAXHOLD milliseconds]] [BLOCK milliseconds] [FENCE] [AT]\r\n", ""},
+		"-ERR wrong number of arguments for 'lock' command: LOCK key token PX milliseconds|EX seconds [SHARED|SLOTS slots] [KEEPALIVE [MAXHOLD milliseconds]] [BLOCK milliseconds] [FENCE] [AT]\r\n", ""},
 
 	{"released", 2, nil, "UNLOCK k t", ":1\r\n", "unlock 0/k by t"},
 	{"not held", 2, quorum.ErrNotHeld, "UNLOCK k t", ":0\r\n", "unlock 0/k by t"},

@@ -185,7 +185,7 @@ func (d *daemon) listLocks(ctx context.Context, db int, match string, count int)
 	for i, l := range found {
 		all[i] = status.Lock{
 			Key: l.Key, State: l.State, TimeLeft: l.RemainingTTL, Votes: l.Votes, Waiters: l.Waiters, GrantedAt: l.GrantTime, Addr: l.Addr,
-			Name: l.Name, Kept: l.Kept,
+			Name: l.Name, Kept: l.Kept, Slots: l.Slots, Holders: len(l.Holders),
 		}
 	}
 	return all, err

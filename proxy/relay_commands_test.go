@@ -93,7 +93,7 @@ func TestCommandAndInfoAreSpliced(t *testing.T) {
 			got, want := p.ask(c.line), direct.ask(c.line)
 			_, got, _ = strings.Cut(got, "\r\n")
 			_, want, _ = strings.Cut(want, "\r\n")
-			// The proxy adds LOCK, MLOCK, UNLOCK, MUNLOCK, FORCEUNLOCK and more commands.
+			// The proxy adds LOCK, UNLOCK, MLOCK, MUNLOCK, FORCEUNLOCK and more commands.
 			if !strings.HasPrefix(got, want) || strings.Count(got[len(want):], "lock\r\n") != 5 {
 				t.Errorf("%s, %s: %d bytes, %d of the upstream", hello, c.line, len(got), len(want))
 			}

@@ -66,7 +66,7 @@ var conversation = []struct{ sent, want string }{
 	{array("LOCK", "k", "t", "PX", "5000"), ":5000\r\n"},
 	{"LOCK k t EX 5\r\n", ":5000\r\n"},
 	{array("LOCK", "k", "t", "PX"),
-		"-ERR wrong number of arguments for 'lock' command: LOCK key token PX milliseconds|EX seconds [KEEPALIVE [MAXHOLD milliseconds]] [BLOCK milliseconds] [FENCE] [AT]\r\n"},
+		"-ERR wrong number of arguments for 'lock' command: LOCK key token PX milliseconds|EX seconds [SHARED|SLOTS slots] [KEEPALIVE [MAXHOLD milliseconds]] [BLOCK milliseconds] [FENCE] [AT]\r\n"},
 	{array("lock", "k", "t", "px", "x"), "-ERR value is not an integer or out of range\r\n"},
 	{array("LOCK", "k", "t", "PX", "5000", "BLOCK", "0"), ":5000\r\n"},
 	{"lock k t block 10 px 5000\r\n", ":5000\r\n"},

@@ -4,18 +4,17 @@ import (
 	"context"
 	"time"
 
+	"redlock-proxy/quorum/keygroup"
 	"redlock-proxy/quorum/queue"
 	"redlock-proxy/quorum/watch"
 )
 
-// waiterAlarm returns an alarm for waiters of a key.
-func (set *masterSet) waiterAlarm(key Key) queue.Alarm {
-	if key.Tag != "" || set.cluster.opts.Tagged {
-		return set.watcher.NewKeyAlarm(key.DB, key.cellName(), func(ctx context.Context) watch.Content {
-			return set.keyState(ctx, key)
-		})
-	}
-	return set.watcher.NewAlarm(key.DB, key.Name)
+// waiterAlarm returns an alarm for waiters of a key that request this number of slots, 0 for an
+// exclusive lock.
+func (set *masterSet) waiterAlarm(key Key, slots int) queue.Alarm {
+	return set.watcher.NewKeyAlarm(key.DB, key.cellName(), key.Tag != "", func(ctx context.Context) watch.Content {
+		return set.keyState(ctx, key, slots)
+	})
 }
 
 // alarmForChange returns an alarm that sends a signal to changed at every change of a key.
@@ -24,19 +23,30 @@ func (set *masterSet) alarmForChange(key Key, changed chan struct{}) *watch.Alar
 }
 
 // keyState returns the state of a key in its cell, for a waiter.
-func (set *masterSet) keyState(ctx context.Context, key Key) watch.Content {
-	looks, err := set.Read(ctx, []Key{key})
-	switch {
-	case err != nil, looks[0].TimeLeftUnknown:
+func (set *masterSet) keyState(ctx context.Context, key Key, slots int) watch.Content {
+	l, err := set.readWhole(ctx, key)
+	if err != nil || l.TimeLeftUnknown {
 		return watch.Content{Expiry: time.Now().Add(rereadPause)}
-	case key.Tag == "" && !looks[0].Shared:
-		return watch.Content{IsOnlyKey: true}
-	case !looks[0].Present:
+	}
+	left := l.TimeLeft
+	if keygroup.IsHolders(l.Value) {
+		holders, err := keygroup.OpenHolders(l)
+		if err != nil {
+			return watch.Content{Expiry: time.Now().Add(rereadPause)}
+		}
+		if left = holders.UntilFree(slots); left == 0 {
+			return watch.Content{Absent: true}
+		}
+	}
+	switch {
+	case !l.Present:
 		return watch.Content{Absent: true}
-	case looks[0].TimeLeft < 0:
+	case key.Tag == "" && !l.Shared && !keygroup.IsHolders(l.Value):
+		return watch.Content{IsOnlyKey: true}
+	case left < 0:
 		return watch.Content{}
 	}
-	return watch.Content{Expiry: time.Now().Add(looks[0].TimeLeft + time.Millisecond)}
+	return watch.Content{Expiry: time.Now().Add(left + time.Millisecond)}
 }
 
 // rereadPause is the pause before a waiter reads a key again if its state or remaining time is

@@ -101,6 +101,8 @@ type masterSet struct {
 	source     *cell.Source
 	databases  sync.Map // *database by number
 	background backgroundTasks
+	// holderChanges combines changes of the holders of the same lock.
+	holderChanges holderChanges
 	// databasesToCompare holds the databases in which a master may lack changes.
 	databasesToCompare databaseNumbers
 	// watcher notifies waiters when a key may be free.

@@ -28,7 +28,7 @@ func (set *masterSet) database(db int) *database {
 	d.Register = register.New(register.Options{
 		N: len(set.masters), Masters: d, Source: set.source,
 		ContentionTimeout: contentionTimeout, MinTries: MinTries, PromiseNextBallot: true, ContentionPause: contentionPause,
-		Unlimited: set.unguarded, IsKeygroup: keygroup.IsGroup,
+		Unlimited: set.unguarded, IsKeygroup: keygroup.HasExpiries,
 		OnFenceAhead: func(m int, key string) { set.guards.WarnFenceAhead(set.masters[m].Name(), key) },
 	})
 	actual, _ := set.databases.LoadOrStore(db, d)

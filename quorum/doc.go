@@ -23,6 +23,9 @@
 // (package watch). A second set of queues serves clients that wait until another client stores a
 // value.
 //
+// Several clients may hold a lock at the same time ([LockRequest].Slots). The proxy combines their
+// changes, and a ballot makes them.
+//
 // Keys with the same hash tag share a cell (package keygroup), so that one vote covers all of them;
 // see [Cluster.UpdateAll].
 //

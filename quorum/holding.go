@@ -35,10 +35,24 @@ type Holding struct {
 	// Both are unset if another process granted the lock.
 	Holder     any
 	LeaseStart time.Time
+	// Slots is the number of clients that may hold the lock, Unlimited, or 0 for an exclusive lock.
+	// Holders then holds its holders, sorted by token, instead of Holder and Since.
+	Slots   int
+	Holders []LockHolder
 	// Fence is at least the fence of every lock of the key, as Cluster.Fence returns it.
 	Fence int64
 	// Waiters is the number of requests that wait for the key. Only a Locker sets it.
 	Waiters int
+}
+
+// LockHolder is one holder of a lock that several clients may hold.
+type LockHolder struct {
+	Token string
+	// Left is the remaining time, or Endless.
+	Left time.Duration
+	// Client and Since have the meanings of Holding.Holder and Holding.Since.
+	Client any
+	Since  time.Time
 }
 
 // MasterAnswer is the state of a key on one master.
@@ -71,7 +85,7 @@ func (set *masterSet) Holdings(ctx context.Context, keys []Key) ([]Holding, erro
 	for i, key := range keys {
 		f := holdings[cellIndex[i]]
 		all[i] = set.holding(f)
-		if err := all[i].narrowTo(f, key); err != nil {
+		if err := all[i].narrowTo(set, f, key); err != nil {
 			return nil, err
 		}
 	}
@@ -106,7 +120,7 @@ func copyText(s register.CopyState, err error) string {
 }
 
 // narrowTo narrows the state of a cell to one of its keys.
-func (h *Holding) narrowTo(cell register.Holding, key Key) error {
+func (h *Holding) narrowTo(set *masterSet, cell register.Holding, key Key) error {
 	if key.Tag != "" {
 		h.Holder, h.LeaseStart, h.Fence = nil, time.Time{}, 0
 	}
@@ -117,9 +131,33 @@ func (h *Holding) narrowTo(cell register.Holding, key Key) error {
 	if err != nil {
 		return err
 	}
-	l := keySnapshot(b, cell.Snapshot, key)
+	l, err := keySnapshot(b, cell.Snapshot, key)
+	if err != nil {
+		return err
+	}
 	if h.TimeLeft = l.TimeLeft; !l.Present {
 		h.Status, h.Holder, h.LeaseStart = StatusFree, nil, time.Time{}
+		return nil
+	}
+	if l.Foreign || !keygroup.IsHolders(l.Value) {
+		return nil
+	}
+	whole, _ := lookAtWhole(b, cell.Snapshot, key)
+	return h.addHolders(set, key, whole)
+}
+
+// addHolders adds the holders of a lock that several clients may hold.
+func (h *Holding) addHolders(set *masterSet, key Key, whole Snapshot) error {
+	holders, err := keygroup.OpenHolders(whole)
+	if err != nil {
+		return err
+	}
+	h.Holder, h.LeaseStart, h.Slots = nil, time.Time{}, holders.Slots()
+	for _, token := range holders.Tokens() {
+		l := holders.Holder(token)
+		one := LockHolder{Token: token, Left: l.TimeLeft}
+		one.Client, one.Since = set.database(key.DB).GrantedTo(key.grantName(token), l.Version)
+		h.Holders = append(h.Holders, one)
 	}
 	return nil
 }
@@ -193,7 +231,8 @@ func scanNames(
 // errLostVote is the cause for a master that may have lost data since its first reply.
 var errLostVote = errors.New("lost its vote meanwhile")
 
-// Remove takes a lock from its holder, by ballot, and reports whether there was a holder.
+// Remove takes a lock from its holders, by ballot, and reports whether there was a holder. With
+// key.Holder it takes the lock only from the holder with that token, also if it is exclusive.
 //
 // Errors: the errors of Update.
 func (c *Cluster) Remove(ctx context.Context, key Key) (bool, error) {
@@ -203,6 +242,9 @@ func (c *Cluster) Remove(ctx context.Context, key Key) (bool, error) {
 // Remove implements Cluster.Remove. If a majority answers but the state of the key stays
 // undetermined, it removes everything that the masters hold in the cell.
 func (set *masterSet) Remove(ctx context.Context, key Key) (bool, error) {
+	if key.Holder != "" {
+		return set.removeToken(ctx, key)
+	}
 	present := false // in any run of the function
 	out, err := set.Update(ctx, key, nil, func(l Snapshot) (Decision, error) {
 		if !l.Present {

@@ -22,6 +22,9 @@ type Key struct {
 	// Movable is set for a lock key if lock keys can be moved. Then a command on the key fails with
 	// a *WrongLocationError, and changes nothing, unless the locks are on the masters.
 	Movable bool
+	// Holder, unless it is empty, is the token of one holder of a lock that several clients may
+	// hold. Then the key names only this holder.
+	Holder string
 	// Era, unless it is zero, is the only era in which a command may access the key. The proxy that
 	// moves the locks sets it.
 	Era int
@@ -29,6 +32,18 @@ type Key struct {
 
 // cellName returns the name of the cell that holds the key.
 func (k Key) cellName() string { return cmp.Or(k.Tag, k.Name) }
+
+// OfHolder returns the key of one holder of a lock that several clients may hold.
+func (k Key) OfHolder(token string) Key {
+	k.Holder = token
+	return k
+}
+
+// withoutHolder returns the key of the whole lock.
+func (k Key) withoutHolder() Key { return k.OfHolder("") }
+
+// grantName returns the name under which a proxy records what it granted to a holder.
+func (k Key) grantName(token string) string { return k.Name + "\x00" + token }
 
 // withoutLocation returns the key without its conditions on the location and the era.
 func (k Key) withoutLocation() Key {

@@ -42,6 +42,10 @@ type LockRequest struct {
 	Keys []Key
 	// Token is the token of each key.
 	Token string
+	// Slots is the number of clients that may hold the lock at the same time, each with its own
+	// Token, Unlimited, or 0 for an exclusive lock. All clients of a lock use the same number. It is
+	// 0 for several keys.
+	Slots int
 	// TTL is the time for which the masters keep the lock, in whole milliseconds, or NoExpiry.
 	TTL time.Duration
 	// Wait limits the time for which the request waits while another client holds the lock. Zero
@@ -58,11 +62,11 @@ type LockRequest struct {
 // that wait until another client releases one of its keys. A request for several keys waits in the
 // queue of each of them, and holds none while it waits.
 //
-// Errors: ErrTooShort, ErrContended, ErrFences, or the cause of ctx if the caller left. Once Wait
-// has passed, ErrHeld if another client holds the lock, or *NoQuorumError if the state of the lock
-// is unknown. After an error the request holds nothing.
+// Errors: ErrTooShort, ErrContended, ErrFences, *SlotsError, or the cause of ctx if the caller left.
+// Once Wait has passed, ErrHeld if another client holds the lock, or *NoQuorumError if the state of
+// the lock is unknown. After an error the request holds nothing.
 func (l *Locker) Lock(ctx context.Context, req LockRequest) (GrantedLock, error) {
-	t := TakeRequest{Keys: req.Keys, TakeOptions: TakeOptions{
+	t := TakeRequest{Keys: req.Keys, Slots: req.Slots, TakeOptions: TakeOptions{
 		Tokens: slices.Repeat([]string{req.Token}, len(req.Keys)), TTL: req.TTL, Holder: req.Holder, Fence: req.Fence,
 	}}
 	if req.Wait != 0 {
@@ -101,13 +105,18 @@ func (l *Locker) hasWaiters(keys []Key) (waits, undetermined bool) {
 func (l *Locker) waitAndLock(ctx context.Context, t TakeRequest, wait time.Duration) (grant GrantedLock, err error) {
 	until, timeout := deadline(wait)
 	t.RetryUntil = until
+	writer := &waitingWriter{locker: l, key: t.Keys[0]}
+	defer func() { writer.end(err == nil && !grant.LeaseStart.IsZero()) }()
 	switch l.queues.Await(ctx, queue.LockWaitOptions[Key]{
-		Keys: t.Keys, Timeout: timeout, Rand: l.opts.Rand, Quorum: l.quorumRegained,
+		Keys: t.Keys, Timeout: timeout, Rand: l.opts.Rand, Quorum: l.quorumRegained, Slots: t.Slots,
 		Try: func() (queue.TryResult, int) {
 			grant, err = l.Take(ctx, t)
+			if t.Slots == 0 && len(t.Keys) == 1 {
+				writer.announce(ctx, err)
+			}
 			return tryResult(err), refusingKey(err)
 		},
-		Alarm: func(key Key) queue.Alarm { return l.masterSet().waiterAlarm(key) },
+		Alarm: func(key Key) queue.Alarm { return l.masterSet().waiterAlarm(key, t.Slots) },
 	}) {
 	case queue.WaitTimedOut:
 		return GrantedLock{}, ErrHeld

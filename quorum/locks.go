@@ -40,6 +40,9 @@ var ErrTTLUnknown = register.ErrTTLUnknown
 // TakeRequest requests keys of one database, all or none.
 type TakeRequest struct {
 	Keys []Key
+	// Slots is the number of clients that may hold the only key at the same time, Unlimited, or 0
+	// for an exclusive lock.
+	Slots int
 	TakeOptions
 }
 
@@ -47,8 +50,9 @@ type TakeRequest struct {
 //
 // Errors: *OwnKeyError, as for all methods, ErrHeld (as *RefusedError if the key that is held is
 // known), ErrTooShort, ErrContended, *NoQuorumError, or the cause of ctx; with a fence also
-// ErrFences and ErrFenceShared. After an error the caller holds nothing. In the background, Take
-// removes a key that it may have taken, unless KeepOnNoQuorum is set.
+// ErrFences and ErrFenceShared, with Slots also *SlotsError and keygroup.ErrHoldersTooLarge. After
+// an error the caller holds nothing. In the background, Take removes a key that it may have taken,
+// unless KeepOnNoQuorum is set.
 func (c *Cluster) Take(ctx context.Context, t TakeRequest) (GrantedLock, error) {
 	return withSetRepeated(ctx, c, func(set *masterSet) (GrantedLock, error) { return set.Take(ctx, t) })
 }
@@ -61,15 +65,22 @@ func (set *masterSet) Take(ctx context.Context, t TakeRequest) (GrantedLock, err
 	if err := set.recordMaxTTL(ctx, t.TTL); err != nil {
 		return GrantedLock{}, err
 	}
-	if hasTaggedKey(t.Keys) {
+	switch {
+	case t.Slots != 0:
+		return set.takeHolder(ctx, t)
+	case hasTaggedKey(t.Keys):
 		return set.takeShared(ctx, t)
 	}
 	t.OnRemovalDue = set.removalScheduler(t)
 	t.MayTakeOver = func(l Snapshot) bool {
-		return !keygroup.IsGroup(l.Value) && set.cluster.isRemovalPending(t.Keys[0], l.Version)
+		return !keygroup.IsGroup(l.Value) && !keygroup.IsHolders(l.Value) && set.cluster.isRemovalPending(t.Keys[0], l.Version)
 	}
 	got, err := set.database(t.Keys[0].DB).Lock(ctx, namesOf(t.Keys), t.TakeOptions)
 	switch {
+	case isHeldByHolders(err) && len(t.Keys) == 1:
+		return set.takeFromHolders(ctx, t)
+	case isHeldByHolders(err):
+		return set.takeSeveralFromHolders(ctx, t, refusingKey(err))
 	case !set.hasKeygroup(err):
 		return got, set.translate(err)
 	case len(t.Keys) > 1:
@@ -93,6 +104,9 @@ func (c *Cluster) Release(ctx context.Context, key Key, token string) error {
 		if version, left := c.masterSet().database(key.DB).TakeGrant(key.Name, token); version != "" {
 			c.scheduleRemoval(key, version, left, nil)
 		}
+		if version, timeLeft := c.masterSet().takeHolderGrant(key, token); version != "" {
+			c.scheduleRemoval(key.OfHolder(token), version, timeLeft, nil)
+		}
 	}
 	return err
 }
@@ -102,11 +116,23 @@ func (set *masterSet) Release(ctx context.Context, key Key, token string) error 
 	if err := set.checkAccess(key); err != nil {
 		return err
 	}
+	if _, isKnown, _ := set.knownHolder(key, token); isKnown {
+		return set.releaseHolder(ctx, key, token)
+	}
+	err := set.releaseExclusive(ctx, key, token)
+	if isHeldByHolders(err) {
+		return set.releaseHolder(ctx, key, token)
+	}
+	return err
+}
+
+// releaseExclusive releases a lock that one client holds.
+func (set *masterSet) releaseExclusive(ctx context.Context, key Key, token string) error {
 	if key.Tag != "" {
 		return set.releaseSharedKey(ctx, key, token)
 	}
-	err := set.database(key.DB).Unlock(ctx, key.Name, token, func(version string, timeLeft time.Duration) {
-		set.cluster.scheduleRemoval(key, version, timeLeft, nil)
+	err := set.database(key.DB).Unlock(ctx, key.Name, token, func(version string, left time.Duration) {
+		set.cluster.scheduleRemoval(key, version, left, nil)
 	})
 	if set.hasKeygroup(err) {
 		return set.releaseSharedKey(ctx, key, token)
@@ -131,6 +157,19 @@ func (set *masterSet) Extend(ctx context.Context, key Key, token string, ttl tim
 	if err := set.recordMaxTTL(ctx, ttl); err != nil {
 		return GrantedLock{}, err
 	}
+	lock := key.withoutHolder()
+	if _, isKnown, _ := set.knownHolder(lock, token); isKnown || key.Holder != "" {
+		return set.extendHolder(ctx, lock, token, ttl)
+	}
+	got, err := set.extendExclusive(ctx, lock, token, ttl)
+	if isHeldByHolders(err) {
+		return set.extendHolder(ctx, lock, token, ttl)
+	}
+	return got, err
+}
+
+// extendExclusive extends a lock that one client holds.
+func (set *masterSet) extendExclusive(ctx context.Context, key Key, token string, ttl time.Duration) (GrantedLock, error) {
 	if key.Tag != "" {
 		return set.extendSharedKey(ctx, key, token, ttl)
 	}
@@ -166,7 +205,7 @@ func (c *Cluster) Guess(key Key) (token string, ok bool) {
 		return "", false
 	}
 	token, ok = c.masterSet().database(key.DB).Guess(key.Name)
-	return token, ok && !keygroup.IsGroup(token)
+	return token, ok && !keygroup.IsGroup(token) && !keygroup.IsHolders(token)
 }
 
 // Update changes one key depending on its current value. It may call run several times;

@@ -10,6 +10,7 @@ import (
 
 	"redlock-proxy/quorum/guard"
 	"redlock-proxy/quorum/guard/reconfig"
+	"redlock-proxy/quorum/keygroup"
 	"redlock-proxy/quorum/master"
 	"redlock-proxy/quorum/messages"
 	"redlock-proxy/quorum/watch"
@@ -39,7 +40,7 @@ func newMasterSet(
 	}, guardedMasters)
 	watchOptions := watch.Options{
 		Quorum: Majority(len(set.masters)), ReplyTimeout: max(opts.MasterTimeout, watchTimeout),
-		Logger: set.log, Rand: opts.Rand,
+		Logger: set.log, Rand: opts.Rand, HasExpiries: keygroup.HasExpiries,
 	}
 	for i, m := range set.masters {
 		m.SetGuard(set.guards.Guard(i))

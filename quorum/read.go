@@ -26,12 +26,48 @@ func (set *masterSet) Read(ctx context.Context, keys []Key) ([]Snapshot, error) 
 	return keyValues(keys, cells, cellIndex, cellValues)
 }
 
-// keySnapshot returns a key's value in its cell.
-func keySnapshot(b *keygroup.Group, cell Snapshot, key Key) Snapshot {
-	if key.Tag == "" && !b.IsGroup() {
-		return cell
+// keySnapshot returns a key's value in its cell. The value is absent if all holders of the lock have
+// expired.
+func keySnapshot(b *keygroup.Group, cell Snapshot, key Key) (Snapshot, error) {
+	l, _ := lookAtWhole(b, cell, key)
+	if l.Foreign || !keygroup.IsHolders(l.Value) {
+		if key.Holder != "" {
+			return Snapshot{}, nil
+		}
+		return l, nil
 	}
-	return b.Snapshot(key.Name)
+	holders, err := keygroup.OpenHolders(l)
+	switch {
+	case err != nil:
+		return Snapshot{}, err
+	case key.Holder != "":
+		return holders.Holder(key.Holder), nil
+	}
+	return holders.Whole(), nil
+}
+
+// lookAtWhole returns a key's value in its cell as it is stored.
+func lookAtWhole(b *keygroup.Group, cell Snapshot, key Key) (Snapshot, error) {
+	if key.Tag == "" && !b.IsGroup() {
+		return cell, nil
+	}
+	return b.Snapshot(key.Name), nil
+}
+
+// readWhole returns the value of a key as it is stored.
+func (set *masterSet) readWhole(ctx context.Context, key Key) (Snapshot, error) {
+	if err := set.checkAccess(key); err != nil {
+		return Snapshot{}, err
+	}
+	cells, err := set.database(key.DB).Read(ctx, []string{key.cellName()})
+	if err != nil {
+		return Snapshot{}, set.translate(err)
+	}
+	b, err := keygroup.Open(key.cellName(), cells[0])
+	if err != nil {
+		return Snapshot{}, err
+	}
+	return lookAtWhole(b, cells[0], key)
 }
 
 // keyValues returns the keys' values in their cells.
@@ -39,13 +75,15 @@ func keyValues(keys []Key, cells []string, cellIndex []int, cellValues []Snapsho
 	snapshots, groups := make([]Snapshot, len(keys)), make([]*keygroup.Group, len(cells))
 	for i, key := range keys {
 		index := cellIndex[i]
+		var err error
 		if groups[index] == nil {
-			var err error
 			if groups[index], err = keygroup.Open(cells[index], cellValues[index]); err != nil {
 				return nil, err
 			}
 		}
-		snapshots[i] = keySnapshot(groups[index], cellValues[index], key)
+		if snapshots[i], err = keySnapshot(groups[index], cellValues[index], key); err != nil {
+			return nil, err
+		}
 	}
 	return snapshots, nil
 }

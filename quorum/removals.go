@@ -30,6 +30,9 @@ func (set *masterSet) removePending(ctx context.Context, key Key, version string
 	if err != nil || looks[0].Version != version {
 		return err
 	}
+	if key.Holder != "" {
+		return set.removeHolder(ctx, key, version)
+	}
 	_, err = set.Update(ctx, key, nil, func(l Snapshot) (Decision, error) {
 		if l.Present && l.Version == version {
 			return Decision{Action: Remove}, nil

@@ -33,7 +33,7 @@ func newCluster(opts Options, transports []master.Transport) *Cluster {
 		onTaking: func(_ Key, send func(func())) { send(nil) },
 	}
 	c.removals = removals.New(removals.Options[Key]{
-		Remove: c.removePending, IsReady: c.HasQuorum, Size: func(k Key) int { return len(k.Name) + len(k.Tag) },
+		Remove: c.removePending, IsReady: c.HasQuorum, Size: func(k Key) int { return len(k.Name) + len(k.Tag) + len(k.Holder) },
 	})
 	c.activeSet.Store(newMasterSet(c, opts, transports, nil, nil))
 	return c

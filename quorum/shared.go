@@ -40,6 +40,13 @@ func (c *Cluster) UpdateAll(
 func (set *masterSet) UpdateAll(
 	ctx context.Context, keys []Key, expect *string, run func([]Snapshot) ([]Decision, error),
 ) (Outcome, error) {
+	return set.updateCell(ctx, keys, expect, keySnapshot, run)
+}
+
+// updateCell implements UpdateAll. look returns the values that run gets.
+func (set *masterSet) updateCell(
+	ctx context.Context, keys []Key, expect *string, look lookFunc, run func([]Snapshot) ([]Decision, error),
+) (Outcome, error) {
 	if err := set.checkAccess(keys...); err != nil {
 		return Outcome{}, err
 	}
@@ -51,18 +58,16 @@ func (set *masterSet) UpdateAll(
 	}
 	var runs []*cellDecision
 	change := register.Change{Key: keys[0].cellName(), ExpectedValue: expect, Run: func(l Snapshot) (Decision, error) {
-		d, err := set.decide(ctx, l, keys, string(set.source.Change()), run)
+		d, err := set.decide(ctx, l, keys, string(set.source.Change()), look, run)
 		if err == nil {
 			runs = append(runs, d.Note.(*cellDecision))
 		}
 		return d, err
 	}, OnRemovalDue: func(cell string, mayArrive func() bool) {
 		for _, decided := range runs {
-			for i, d := range decided.decisions {
-				if d.RemoveOnError { // in a keygroup the key has the version of the run
-					set.cluster.scheduleRemoval(keys[i], decided.version, d.TTL, mayArrive)
-					set.cluster.scheduleRemoval(keys[i], cell, d.TTL, mayArrive)
-				}
+			for _, r := range decided.removable { // in a keygroup the key has the version of the run
+				set.cluster.scheduleRemoval(r.key, decided.version, r.ttl, mayArrive)
+				set.cluster.scheduleRemoval(r.key, cell, r.ttl, mayArrive)
 			}
 		}
 	}}
@@ -76,7 +81,7 @@ func (set *masterSet) UpdateAll(
 			set.cluster.onFreed(keys[i])
 		}
 	}
-	if keygroup.IsGroup(out.Decision.Value) {
+	if keygroup.HasExpiries(out.Decision.Value) {
 		out.Version = made.version
 	}
 	out.Decision = made.decisions[0]
@@ -88,12 +93,23 @@ func (set *masterSet) UpdateAll(
 type cellDecision struct {
 	decisions []Decision
 	version   string
+	// removable holds what no client holds if the update returns an error.
+	removable []removable
 }
+
+// removable is a key to remove, and its TTL.
+type removable struct {
+	key Key
+	ttl time.Duration
+}
+
+// lookFunc returns the value of a key in its cell.
+type lookFunc func(b *keygroup.Group, cell Snapshot, key Key) (Snapshot, error)
 
 // decide calls run on some keys of a cell, and returns the resulting decision about the cell, with
 // a new version.
 func (set *masterSet) decide(
-	ctx context.Context, l Snapshot, keys []Key, version string, run func([]Snapshot) ([]Decision, error),
+	ctx context.Context, l Snapshot, keys []Key, version string, look lookFunc, run func([]Snapshot) ([]Decision, error),
 ) (Decision, error) {
 	b, err := keygroup.Open(keys[0].cellName(), l)
 	if err != nil {
@@ -101,31 +117,47 @@ func (set *masterSet) decide(
 	}
 	snapshots := make([]Snapshot, len(keys))
 	for i, key := range keys {
-		snapshots[i] = keySnapshot(b, l, key)
+		if snapshots[i], err = look(b, l, key); err != nil {
+			return Decision{}, err
+		}
 	}
 	all, err := run(snapshots)
 	if err != nil {
 		return Decision{}, err
 	}
+	made, ofHolders := &cellDecision{decisions: all, version: version}, false
 	for i, decision := range all {
+		change, changesHolders := decision.Note.(*holdersDecision)
+		ofHolders = ofHolders || changesHolders
+		switch {
+		case changesHolders:
+			made.version, made.removable = change.version, append(made.removable, change.joined...)
+		case decision.RemoveOnError:
+			made.removable = append(made.removable, removable{keys[i], decision.TTL})
+		}
 		switch name := keys[i].Name; {
 		case decision.Action == Remove:
 			b.Remove(name)
+		case decision.Action == Put && decision.KeepTTL && decision.Shared:
+			b.ReplaceShifted(name, decision.Value, decision.Shift)
+		case decision.Action == Put && decision.KeepTTL && keygroup.IsHolders(snapshots[i].Value):
+			b.Put(name, decision.Value, snapshots[i].TimeLeft) // the cell may outlast the holders
 		case decision.Action == Put && decision.KeepTTL:
 			b.Replace(name, decision.Value)
 		case decision.Action == Put:
 			b.Put(name, decision.Value, decision.TTL)
 		}
 	}
-	d, err := b.Encode(version)
+	d, err := b.Encode(made.version)
 	if err != nil {
 		return Decision{}, err
 	}
-	if lease, exists := b.LongestNewTTL(); exists {
+	// The TTLs of holders are recorded when they join.
+	if lease, exists := b.LongestNewTTL(); exists && !ofHolders {
 		err = set.recordMaxTTL(ctx, lease)
 	}
 	d.RemoveOnError = !slices.ContainsFunc(all, func(decision Decision) bool { return decision.Action != NoChange && !decision.RemoveOnError })
-	d.Note = &cellDecision{all, version}
+	d.Note = made
 	return d, err
 }
 
@@ -175,7 +207,7 @@ func (set *masterSet) takeShared(ctx context.Context, t TakeRequest) (GrantedLoc
 	case t.Fence:
 		return GrantedLock{}, ErrFenceShared
 	}
-	since, onRemovalDue := time.Now(), set.removalScheduler(t)
+	leaseStart, onRemovalDue := time.Now(), set.removalScheduler(t)
 	out, err := set.UpdateAll(ctx, t.Keys, nil, func(snapshots []Snapshot) ([]Decision, error) {
 		decisions := make([]Decision, len(snapshots))
 		for i := range decisions {
@@ -194,7 +226,7 @@ func (set *masterSet) takeShared(ctx context.Context, t TakeRequest) (GrantedLoc
 	for i, key := range t.Keys {
 		set.recordVersion(key, t.Tokens[i], out.Version, t.TTL)
 	}
-	got, err := set.newLease(since, t.TTL, t.AllowShortTTL)
+	got, err := set.newLease(leaseStart, t.TTL, t.AllowShortTTL)
 	if got.Version = out.Version; err != nil {
 		if onRemovalDue != nil {
 			onRemovalDue(got.Version, nil)
@@ -235,7 +267,7 @@ func (set *masterSet) releaseSharedKey(ctx context.Context, key Key, token strin
 // schedule its removal even if the masters do not reply to a release.
 func (set *masterSet) recordVersion(key Key, token, version string, ttl time.Duration) {
 	if key.Tag != "" {
-		set.database(key.DB).RecordGrant(key.Name, token, version, ttl)
+		set.database(key.DB).RecordGrant(key.Name, token, version, ttl, nil)
 	}
 }
 

@@ -38,7 +38,7 @@ func (l CountingLocker) Lock(ctx context.Context, req quorum.LockRequest) (quoru
 		l.meters.waits.Observe(time.Since(began).Seconds())
 		l.meters.acquire.countResult(ctx, err)
 	}
-	l.meters.recordGrant(req.TTL, err)
+	l.meters.recordGrant(req.TTL, req.Slots, err)
 	return got, err
 }
 

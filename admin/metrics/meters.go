@@ -90,7 +90,7 @@ func (m *meter) countResult(ctx context.Context, err error) {
 type meters struct {
 	acquire, release, extend, read, update meter
 	waits, leases                          prometheus.Histogram
-	withdrawals                            prometheus.Counter
+	withdrawals, sharedGrants, slotGrants  prometheus.Counter
 }
 
 func newMeters(registry prometheus.Registerer) meters {
@@ -109,7 +109,11 @@ func newMeters(registry prometheus.Registerer) meters {
 		}
 		return m
 	}
+	holders := prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "redlock_lock_holders_total", Help: "Granted locks that several clients may hold, by kind.",
+	}, []string{"kind"})
 	all := meters{
+		sharedGrants: holders.WithLabelValues("shared"), slotGrants: holders.WithLabelValues("slots"),
 		acquire: meterOf("acquire"), release: meterOf("release"), extend: meterOf("extend"),
 		read: meterOf("read"), update: meterOf("update"),
 		waits: prometheus.NewHistogram(prometheus.HistogramOpts{
@@ -126,13 +130,23 @@ func newMeters(registry prometheus.Registerer) meters {
 			Help: "Locks released because their client disconnected before it received the reply.",
 		}),
 	}
-	registry.MustRegister(ended, took, all.waits, all.leases, all.withdrawals)
+	registry.MustRegister(ended, took, holders, all.waits, all.leases, all.withdrawals)
 	return all
 }
 
-// recordGrant records the TTL of a lock if it was granted.
-func (m *meters) recordGrant(ttl time.Duration, err error) {
-	if err == nil && ttl >= 0 { // quorum.NoExpiry is negative
+// recordGrant records the TTL of a lock, and whether several clients may hold it, if it was granted.
+// slots is as in quorum.LockRequest.
+func (m *meters) recordGrant(ttl time.Duration, slots int, err error) {
+	if err != nil {
+		return
+	}
+	switch {
+	case slots == quorum.Unlimited:
+		m.sharedGrants.Inc()
+	case slots > 0:
+		m.slotGrants.Inc()
+	}
+	if ttl >= 0 { // quorum.NoExpiry is negative
 		m.leases.Observe(ttl.Seconds())
 	}
 }

@@ -147,14 +147,19 @@ func TestCountingLocker(t *testing.T) {
 	} {
 		lock(err, time.Second, 0)
 	}
+	for _, slots := range []int{quorum.Unlimited, 4, 4} {
+		_, _ = m.CountLocks(fakeLocker{}).Lock(t.Context(), quorum.LockRequest{TTL: quorum.NoExpiry, Slots: slots})
+	}
+	_, _ = m.CountLocks(fakeLocker{err: quorum.ErrHeld}).Lock(t.Context(), quorum.LockRequest{TTL: quorum.NoExpiry, Slots: 4})
 	m.RoundTripRecorder([]string{"a", "b"})(1, 3*time.Millisecond)
 	wantLines(t, scrape(t, m, testSources()),
-		`redlock_lock_requests_total{operation="acquire",result="ok"} 3`,
-		`redlock_lock_requests_total{operation="acquire",result="held"} 1`,
+		`redlock_lock_requests_total{operation="acquire",result="ok"} 6`,
+		`redlock_lock_requests_total{operation="acquire",result="held"} 2`,
 		`redlock_lock_requests_total{operation="acquire",result="no_quorum"} 4`,
 		`redlock_lock_no_quorum_total{cause="late"} 1`, `redlock_lock_no_quorum_total{cause="unclear"} 1`,
 		`redlock_lock_no_quorum_total{cause="open"} 1`, `redlock_lock_no_quorum_total{cause="down"} 1`,
-		`redlock_lock_duration_seconds_count{operation="acquire"} 7`, "redlock_lock_wait_seconds_count 1",
+		`redlock_lock_duration_seconds_count{operation="acquire"} 11`, `redlock_lock_holders_total{kind="shared"} 1`,
+		`redlock_lock_holders_total{kind="slots"} 2`, "redlock_lock_wait_seconds_count 1",
 		"redlock_lock_lease_seconds_count 2", "redlock_lock_lease_seconds_sum 30",
 		`redlock_master_round_trip_seconds_count{master="a"} 0`,
 		`redlock_master_round_trip_seconds_bucket{master="b",le="0.005"} 1`)

@@ -42,7 +42,7 @@ func (r CountingRegister) Take(ctx context.Context, t quorum.TakeRequest) (quoru
 	began := time.Now()
 	got, err := r.Keys.Take(ctx, t)
 	r.meters.acquire.record(ctx, began, &err)
-	r.meters.recordGrant(t.TTL, err)
+	r.meters.recordGrant(t.TTL, t.Slots, err)
 	return got, err
 }
 

@@ -2,6 +2,7 @@ package status
 
 import (
 	"errors"
+	"fmt"
 	"math"
 	"time"
 
@@ -140,6 +141,8 @@ type lockView struct {
 	Addr    string     `json:"addr"`
 	Name    string     `json:"name"`
 	Kept    bool       `json:"kept"`
+	// Shared says how several clients hold the lock; empty for an exclusive lock.
+	Shared string `json:"shared"`
 }
 
 type voteView struct {
@@ -244,10 +247,24 @@ func newLocksView(f listing) locksView {
 	return v
 }
 
+// describeHolders says how several clients hold a lock; empty for an exclusive lock.
+func describeHolders(l Lock) string {
+	switch {
+	case l.Slots == 0:
+		return ""
+	case l.Slots == quorum.Unlimited && l.Holders == 1:
+		return "shared, 1 holder"
+	case l.Slots == quorum.Unlimited:
+		return fmt.Sprintf("shared, %d holders", l.Holders)
+	default:
+		return fmt.Sprintf("%d of %d slots", l.Holders, l.Slots)
+	}
+}
+
 func newLockView(l Lock) lockView {
 	v := lockView{
 		Key: makePrintable(l.Key), State: l.State, Waiters: l.Waiters, Addr: makePrintable(l.Addr), Name: makePrintable(l.Name), Kept: l.Kept,
-		Votes: make([]voteView, 0, len(l.Votes)),
+		Shared: describeHolders(l), Votes: make([]voteView, 0, len(l.Votes)),
 	}
 	left := l.TimeLeft.Milliseconds()
 	switch {

@@ -28,6 +28,18 @@ type Lock struct {
 	Addr, Name string
 	// Kept is set if this proxy renews the lock for a client (KEEPALIVE).
 	Kept bool
+	// Slots is the number of clients that may hold the lock, quorum.Unlimited, or 0 for an exclusive
+	// lock. Holders holds its holders if it is not 0; then Since, Addr, Name and Kept are not set.
+	Slots   int
+	Holders []Holder
+}
+
+// Holder describes one of several holders of a lock, with the same fields as Lock.
+type Holder struct {
+	Left       time.Duration
+	Since      time.Time
+	Addr, Name string
+	Kept       bool
 }
 
 // statusNames holds the names of the states of a key.
@@ -35,17 +47,33 @@ var statusNames = map[quorum.Status]string{
 	quorum.StatusFree: "free", quorum.StatusHeld: "held", quorum.StatusSplit: "split", quorum.StatusUnclear: "unclear",
 }
 
-// describe returns the public part of a holding. kept is set if this proxy renews the lock.
-func describe(key string, h quorum.Holding, kept bool) Lock {
-	l := Lock{Key: key, State: statusNames[h.Status], Votes: h.Masters, Fence: h.Fence, Waiters: h.Waiters, Kept: kept}
-	if h.Status == quorum.StatusHeld {
-		l.RemainingTTL = h.TimeLeft
+// describe returns the public part of a holding. key is the key as clients name it, or empty.
+func (h *OperatorCommands) describe(key string, onMasters quorum.Key, held quorum.Holding) Lock {
+	l := Lock{
+		Key: key, State: statusNames[held.Status], Votes: held.Masters, Fence: held.Fence, Waiters: held.Waiters,
+		Kept: h.opts.Keeper.IsKept(onMasters), Slots: held.Slots,
 	}
-	if identity, isKnown := h.Holder.(*command.Identity); isKnown {
-		l.GrantTime, l.Name = h.LeaseStart, identity.Name
-		if identity.Addr != nil {
-			l.Addr = identity.Addr.String()
-		}
+	if held.Status == quorum.StatusHeld {
+		l.RemainingTTL = held.TimeLeft
+	}
+	l.GrantTime, l.Addr, l.Name = describeClient(held.Holder, held.LeaseStart)
+	for _, one := range held.Holders {
+		described := Holder{Left: one.Left, Kept: h.opts.Keeper.IsKept(onMasters.OfHolder(one.Token))}
+		described.Since, described.Addr, described.Name = describeClient(one.Client, one.Since)
+		l.Holders = append(l.Holders, described)
 	}
 	return l
+}
+
+// describeClient returns when this proxy granted a lock, and to which client; nothing if this proxy
+// did not grant it.
+func describeClient(client any, granted time.Time) (since time.Time, addr, name string) {
+	identity, isKnown := client.(*command.Identity)
+	if !isKnown {
+		return time.Time{}, "", ""
+	}
+	if identity.Addr != nil {
+		addr = identity.Addr.String()
+	}
+	return granted, addr, identity.Name
 }

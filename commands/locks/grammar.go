@@ -12,10 +12,14 @@ import (
 	"redlock-proxy/quorum"
 )
 
-// Errors in Redis' wording, except errNoTTL and errMaxHoldAlone. The text is the reply.
+// Errors in Redis' wording, except errNoTTL, errMaxHoldAlone, errSharedSlots, errSlots and
+// errExclusive. The text is the reply.
 var (
 	errNoTTL        = errors.New(syntax.ErrSyntax + ": PX or EX is missing")
 	errMaxHoldAlone = errors.New(syntax.ErrSyntax + ": MAXHOLD must follow KEEPALIVE")
+	errSharedSlots  = errors.New(syntax.ErrSyntax + ": only one SHARED or SLOTS is allowed")
+	errSlots        = fmt.Errorf("ERR invalid SLOTS in 'lock' command: it must be between 1 and %d", MaxSlots)
+	errExclusive    = errors.New(syntax.ErrSyntax + ": MLOCK takes exclusive locks only; use LOCK for SHARED and SLOTS")
 	errNotInteger   = errors.New(syntax.ErrNotInteger)
 	errNegative     = errors.New("ERR timeout is negative")
 	errTimeout      = errors.New("ERR timeout is not an integer or out of range")
@@ -32,6 +36,7 @@ type lockArgs struct {
 	wait      time.Duration // as in quorum.LockRequest
 	at        bool          // the reply includes the time from arrival to the start of the lease
 	fence     bool          // the lock gets a fence
+	slots     int           // as in quorum.LockRequest
 	keepalive bool          // the proxy renews the lock
 	maxHold   time.Duration // as in keepalive.Term
 }
@@ -39,8 +44,8 @@ type lockArgs struct {
 // grammar defines which options a command accepts, and the limit of its TTL.
 type grammar struct {
 	name      string // in lower case, for error texts
-	several   bool   // the number of keys precedes the keys
-	takesLock bool   // the command takes a lock, so it accepts BLOCK ms and FENCE
+	several   bool   // the number of keys precedes the keys, and the locks are exclusive
+	takesLock bool   // the command takes a lock, so it accepts BLOCK ms and FENCE, for one key also SHARED and SLOTS n
 	maxTTL    time.Duration
 }
 
@@ -51,7 +56,7 @@ func (g grammar) parse(args [][]byte) (lockArgs, error) {
 	if err != nil {
 		return lockArgs{}, err
 	}
-	blocks := false
+	blocks, takesSlots := false, g.takesLock && !g.several
 	for len(options) > 0 {
 		word := syntax.Lower(options[0])
 		if word == "keepalive" && !parsed.keepalive {
@@ -61,6 +66,11 @@ func (g grammar) parse(args [][]byte) (lockArgs, error) {
 			}
 			continue
 		}
+		if word == "shared" && takesSlots && parsed.slots == 0 {
+			parsed.slots = quorum.Unlimited
+			options = options[1:]
+			continue
+		}
 		if flag := g.flag(&parsed, word); flag != nil && !*flag {
 			*flag = true
 			options = options[1:]
@@ -68,16 +78,23 @@ func (g grammar) parse(args [][]byte) (lockArgs, error) {
 		}
 		isTTL := (word == "px" || word == "ex") && parsed.ttl == 0
 		isWait := word == "block" && g.takesLock && !blocks
+		isSlots := word == "slots" && takesSlots && parsed.slots == 0
 		var err error
 		switch {
 		case word == "maxhold":
 			err = errMaxHoldAlone
-		case !isTTL && !isWait:
+		case g.takesLock && g.several && (word == "shared" || word == "slots"):
+			err = errExclusive
+		case parsed.slots != 0 && (word == "shared" || word == "slots"):
+			err = errSharedSlots
+		case !isTTL && !isWait && !isSlots:
 			err = fmt.Errorf("%s: unexpected '%s'", syntax.ErrSyntax, syntax.Excerpt(options[0]))
 		case len(options) < 2:
 			err = fmt.Errorf("%s: '%s' requires a value", syntax.ErrSyntax, syntax.Excerpt(options[0]))
 		case isTTL:
 			parsed.ttl, err = g.parseTTL(word, options[1])
+		case isSlots:
+			parsed.slots, err = parseSlots(options[1])
 		default:
 			blocks = true
 			parsed.wait, err = parseWait(options[1])
@@ -184,6 +201,22 @@ func (g grammar) parseTTL(unit string, value []byte) (time.Duration, error) {
 		return 0, errors.New(syntax.ExpireOverLimit(g.name, g.maxTTL))
 	}
 	return time.Duration(n) * scale, nil
+}
+
+// MaxSlots is the highest SLOTS. All holders of a lock are stored in one value, which each LOCK and
+// UNLOCK writes.
+const MaxSlots = 10000
+
+// parseSlots reads the number of SLOTS.
+func parseSlots(value []byte) (int, error) {
+	n, ok := syntax.Int(value)
+	switch {
+	case !ok:
+		return 0, errNotInteger
+	case n < 1 || n > MaxSlots:
+		return 0, errSlots
+	}
+	return int(n), nil
 }
 
 // parseWait reads BLOCK's milliseconds. As in XREAD, 0 means no limit.

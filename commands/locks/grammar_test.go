@@ -1,6 +1,7 @@
 package locks
 
 import (
+	"errors"
 	"fmt"
 	"math/big"
 	"math/rand/v2"
@@ -157,6 +158,12 @@ func parseOptions(g grammar, options []string) string {
 	if parsed.fence {
 		text += ", with a fence"
 	}
+	switch {
+	case parsed.slots > 0:
+		text += fmt.Sprintf(", one of %d", parsed.slots)
+	case parsed.slots != 0:
+		text += ", shared"
+	}
 	if parsed.keepalive {
 		text += fmt.Sprint(", kept for ", parsed.maxHold)
 	}
@@ -237,6 +244,48 @@ func TestKeepaliveGrammar(t *testing.T) {
 	g := grammar{name: "extend", maxTTL: day}
 	if got := parseOptions(g, []string{"PX", "1000", "KEEPALIVE", "MAXHOLD", "5000"}); got != "1s, kept for 5s" {
 		t.Errorf("EXTEND: %q", got)
+	}
+}
+
+// TestHoldersGrammar checks SHARED and SLOTS.
+func TestHoldersGrammar(t *testing.T) {
+	const badSlots = "ERR invalid SLOTS in 'lock' command: it must be between 1 and 10000"
+	for options, want := range map[string]string{
+		"PX 1000 SHARED":                   "1s, shared",
+		"shared BLOCK 5 PX 1000 FENCE":     "1s, waiting 5ms, with a fence, shared",
+		"PX 1000 SLOTS 1":                  "1s, one of 1",
+		"slots 10000 PX 1000 KEEPALIVE":    "1s, one of 10000, kept for 0s",
+		"PX 1000 SLOTS 0":                  badSlots,
+		"PX 1000 SLOTS -1":                 badSlots,
+		"PX 1000 SLOTS 10001":              badSlots,
+		"PX 1000 SLOTS x":                  notInteger,
+		"PX 1000 SLOTS":                    badSyntax,
+		"PX 1000 SLOTS SHARED":             notInteger,
+		"PX 1000 SHARED SHARED":            badSyntax,
+		"PX 1000 SHARED SLOTS 5":           badSyntax,
+		"PX 1000 SLOTS 5 SHARED BLOCK 100": badSyntax,
+		"PX 1000 SLOTS 5 SLOTS 5":          badSyntax,
+	} {
+		g := grammar{name: "lock", takesLock: true, maxTTL: day}
+		if got := parseOptions(g, strings.Split(options, " ")); got != want {
+			t.Errorf("%q: %q, want %q", options, got, want)
+		}
+	}
+	g := grammar{name: "extend", maxTTL: day}
+	for _, options := range []string{"PX 1000 SHARED", "PX 1000 SLOTS 5"} {
+		if got := parseOptions(g, strings.Split(options, " ")); got != badSyntax {
+			t.Errorf("EXTEND: %q", got)
+		}
+	}
+	several := grammar{name: "mlock", several: true, takesLock: true, maxTTL: day}
+	for _, options := range []string{"PX 1000 SHARED", "SLOTS 5 PX 1000", "PX 1000 KEEPALIVE slots 1 shared"} {
+		args := [][]byte{[]byte("mlock"), []byte("2"), []byte("a"), []byte("b"), []byte("token")}
+		for word := range strings.FieldsSeq(options) {
+			args = append(args, []byte(word))
+		}
+		if _, err := several.parse(args); !errors.Is(err, errExclusive) {
+			t.Errorf("MLOCK with %s: %v", options, err)
+		}
 	}
 }
 

@@ -4,7 +4,9 @@ import (
 	"context"
 	"log/slog"
 
+	"redlock-proxy/commands/catalog/syntax"
 	"redlock-proxy/commands/command"
+	"redlock-proxy/commands/lockkeys/keyspace/contents"
 	"redlock-proxy/commands/locks/keepalive"
 	"redlock-proxy/quorum"
 )
@@ -57,14 +59,15 @@ func (h *OperatorCommands) Commands() []*command.Command {
 	list.Args = []command.Argument{
 		command.Optional(command.GlobAfter("MATCH", "pattern")), command.Optional(command.IntegerAfter("COUNT", "count")),
 	}
-	force := holderDocs("Releases a lock regardless of its holder. Returns 1, or 0 if no client holds it.",
+	force := holderDocs("Releases a lock regardless of its holders, or only for the holder with a token. "+
+		"Returns 1, or 0 if no client holds it.",
 		"O(N) with N masters, in two round trips")
 	force.Categories = "keyspace write admin slow dangerous"
-	force.FirstArgIsKey, force.Args = true, []command.Argument{command.Key()}
+	force.FirstArgIsKey, force.Args = true, []command.Argument{command.Key(), command.Optional(command.Text("token"))}
 	return []*command.Command{
 		{Name: "lockinfo", Arity: 2, RequiresLogin: true, Run: h.info, Docs: info},
 		{Name: "locklist", Arity: -1, RequiresLogin: true, AffectsAllLocks: true, Run: h.list, Docs: list},
-		{Name: "forceunlock", Arity: 2, RequiresLogin: true, Run: h.force, Docs: force},
+		{Name: "forceunlock", Arity: -2, RequiresLogin: true, Run: h.force, Docs: force},
 	}
 }
 
@@ -86,17 +89,27 @@ func (h *OperatorCommands) info(c command.Call) {
 		c.Out.Fail(err)
 		return
 	}
-	writeLock(c.Out, describe("", holdings[0], h.opts.Keeper.IsKept(keyOnMasters)))
+	writeLock(c.Out, h.describe("", keyOnMasters, holdings[0]))
 }
 
-// force implements FORCEUNLOCK key.
+// force implements FORCEUNLOCK key [token].
 func (h *OperatorCommands) force(c command.Call) {
 	key := string(c.Args[1])
-	if key == "" {
+	switch {
+	case key == "":
 		c.Out.WriteError("ERR empty key in 'forceunlock' command")
+		return
+	case len(c.Args) > 3:
+		c.SyntaxError(syntax.ErrSyntax)
+		return
+	case len(c.Args) == 3 && len(c.Args[2]) == 0:
+		c.Out.WriteError("ERR empty token in 'forceunlock' command")
 		return
 	}
 	keyOnMasters := h.opts.KeyOnMasters(c.Client.DB, key)
+	if len(c.Args) == 3 {
+		keyOnMasters = keyOnMasters.OfHolder(contents.EncodeText(string(c.Args[2])))
+	}
 	removed, err := h.opts.Locks.Remove(c.Ctx, keyOnMasters)
 	log := h.opts.Logger.With("key", command.ShownKey(key), "db", c.Client.DB, c.Client.LogAttr())
 	if err != nil {
@@ -104,12 +117,22 @@ func (h *OperatorCommands) force(c command.Call) {
 		c.Out.Fail(err)
 		return
 	}
-	log.Info("FORCEUNLOCK", "removed", removed)
+	log.Info("FORCEUNLOCK", "removed", removed, "one_holder", keyOnMasters.Holder != "")
 	if !removed {
 		c.Out.WriteInt(0)
 		return
 	}
-	h.opts.Keeper.RemoveLost(keyOnMasters, "", keepalive.Forced)
+	h.noteForced(keyOnMasters)
 	h.opts.Audit.Note(command.AuditForced, c.Client, c.Client.DB, key)
 	c.Out.WriteInt(1)
+}
+
+// noteForced tells the clients for which the proxy renews a lock that FORCEUNLOCK took it.
+func (h *OperatorCommands) noteForced(key quorum.Key) {
+	if key.Holder == "" {
+		h.opts.Keeper.LostAll(key, keepalive.Forced)
+		return
+	}
+	h.opts.Keeper.RemoveLost(key, key.Holder, keepalive.Forced)
+	h.opts.Keeper.RemoveLost(key.OfHolder(""), key.Holder, keepalive.Forced)
 }

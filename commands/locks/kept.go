@@ -54,16 +54,20 @@ func (l *LockCommands) reserve(c command.Call, parsed lockArgs, keys []quorum.Ke
 	return keptLock, nil
 }
 
-// keepWhenDelivered starts to keep locks once the client has got the reply. The proxy withdraws a
+// keepWhenDelivered starts to keep locks, each with its lease, once the client has got the reply. The proxy withdraws a
 // lock whose reply is not delivered, and a renewal would prevent this.
-func (a lockArgs) keepWhenDelivered(kept keptLocks, got quorum.GrantedLock, out *command.Reply) {
+func (a lockArgs) keepWhenDelivered(kept keptLocks, leases []quorum.GrantedLock, out *command.Reply) {
 	if len(kept) == 0 {
 		return
 	}
-	term := keepalive.Term{TTL: a.ttl, LeaseStart: got.LeaseStart, ValidUntil: time.Now().Add(got.Validity), MaxHold: a.maxHold}
+	terms := make([]keepalive.Term, len(kept))
+	for i, got := range leases {
+		terms[i] = keepalive.Term{TTL: a.ttl, LeaseStart: got.LeaseStart, ValidUntil: time.Now().Add(got.Validity),
+			MaxHold: a.maxHold, OfHolder: got.OfHolder}
+	}
 	out.OnDelivered(func() {
-		for _, lock := range kept {
-			lock.Keep(term)
+		for i, lock := range kept {
+			lock.Keep(terms[i])
 		}
 	})
 	out.OnUndelivered(kept.cancel)

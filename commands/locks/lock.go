@@ -50,6 +50,7 @@ func (l *LockCommands) Commands() []*command.Command {
 	kept := command.Optional(command.Block("keepalive", command.Word("KEEPALIVE", "keepalive"),
 		command.Optional(command.IntegerAfter("MAXHOLD", "milliseconds"))))
 	fenced, at := command.Optional(command.Word("FENCE", "fence")), command.Optional(command.Word("AT", "at"))
+	slots := command.Optional(command.OneOf("holders", command.Word("SHARED", "shared"), command.IntegerAfter("SLOTS", "slots")))
 	fence := lockDocs("Returns a number not lower than the fence of any lock of the key so far, " +
 		"or nil if no lock has had one for a week.")
 	fence.Reads, fence.Categories = true, "read slow"
@@ -57,7 +58,7 @@ func (l *LockCommands) Commands() []*command.Command {
 		{Name: "lock", Arity: -5, RequiresLogin: true, Run: l.lock, RunsWithoutClient: hasNoBlock, Docs: lockDocs(
 			"Takes a lock on a majority of the masters. Returns its validity in milliseconds, "+
 				"or nil if another client holds it; with FENCE also a number higher than that of any earlier lock.",
-			command.Text("token"), ttl, kept, block, fenced, at)},
+			command.Text("token"), ttl, slots, kept, block, fenced, at)},
 		{Name: "unlock", Arity: 3, RequiresLogin: true, Run: l.unlock, RunsWithoutClient: alwaysWithoutClient, Docs: lockDocs(
 			"Releases a lock. Returns 1, or 0 if it is not held with that token.",
 			command.Text("token"))},
@@ -88,7 +89,8 @@ func lockDocs(summary string, args ...command.Argument) command.Docs {
 	}
 }
 
-// lock implements LOCK key token|* PX ms|EX s [KEEPALIVE [MAXHOLD ms]] [BLOCK ms] [FENCE] [AT].
+// lock implements LOCK key token|* PX ms|EX s [SHARED|SLOTS n] [KEEPALIVE [MAXHOLD ms]] [BLOCK ms]
+// [FENCE] [AT].
 func (l *LockCommands) lock(c command.Call) {
 	l.take(c, grammar{name: "lock", takesLock: true, maxTTL: l.MaxTTL()})
 }
@@ -121,8 +123,11 @@ func (l *LockCommands) take(c command.Call, g grammar) {
 	}
 	got, err := l.Locks.Lock(c.Ctx, quorum.LockRequest{
 		Keys: keys, Token: value, TTL: parsed.ttl, Wait: c.RemainingWait(parsed.wait), Holder: c.Client.Identity(),
-		Fence: parsed.fence,
+		Fence: parsed.fence, Slots: parsed.slots,
 	})
+	if parsed.slots != 0 {
+		keys = []quorum.Key{keys[0].OfHolder(value)}
+	}
 	if err == nil || errors.Is(err, quorum.ErrHeld) {
 		c.Client.Transaction.NoteFound(c.Client.DB, parsed.keys)
 	}
@@ -146,7 +151,7 @@ func (l *LockCommands) take(c command.Call, g grammar) {
 	}
 	// The reply comes first, because it starts the countdown of the validity.
 	parsed.answer(got, arrivalTime, shownToken, c.Out)
-	parsed.keepWhenDelivered(kept, got, c.Out)
+	parsed.keepWhenDelivered(kept, slices.Repeat([]quorum.GrantedLock{got}, len(keys)), c.Out)
 	// Copy the values, so that the closure does not retain the call.
 	client, db, names := c.Client, c.Client.DB, parsed.keys
 	l.noteEach(command.AuditGranted, client, db, names)
@@ -222,6 +227,7 @@ func (l *LockCommands) release(c command.Call, g grammar) {
 	keys, value := l.keysOnMasters(c.Client.DB, parsed.keys), contents.EncodeText(parsed.token)
 	for _, key := range keys {
 		l.Keeper.Stop(key, value) // whatever the reply, the client no longer wants the lock
+		l.Keeper.Stop(key.OfHolder(value), value)
 	}
 	errs := onEach(len(keys), func(i int) error { return l.Locks.Unlock(c.Ctx, keys[i], value) })
 	released := 0
@@ -269,6 +275,7 @@ func (l *LockCommands) prolong(c command.Call, g grammar) {
 		if errors.Is(err, quorum.ErrNotHeld) {
 			isHeld = false
 			l.Keeper.RemoveLost(keys[i], value, keepalive.NotHeld)
+			l.Keeper.RemoveLost(keys[i].OfHolder(value), value, keepalive.NotHeld)
 		}
 	}
 	err = firstFailure(errs)
@@ -283,9 +290,8 @@ func (l *LockCommands) prolong(c command.Call, g grammar) {
 	case !isHeld:
 		c.Out.WriteNull()
 	default:
-		got := shortestLease(leases)
-		parsed.answer(got, arrived, "", c.Out)
-		parsed.keepWhenDelivered(kept, got, c.Out)
+		parsed.answer(shortestLease(leases), arrived, "", c.Out)
+		parsed.keepWhenDelivered(kept, leases, c.Out)
 	}
 }
 

@@ -177,7 +177,7 @@ func (l *listing) add(ctx context.Context, candidates []string) error {
 	}
 	for i, h := range holdings {
 		if (h.Status == quorum.StatusHeld || h.Status == quorum.StatusUnclear) && len(l.foundLocks) < l.count {
-			l.foundLocks = append(l.foundLocks, describe(readable[i], h, l.opts.Keeper.IsKept(lockKeys[i])))
+			l.foundLocks = append(l.foundLocks, l.describe(readable[i], lockKeys[i], h))
 			l.listedKeys[readable[i]] = true
 		}
 	}

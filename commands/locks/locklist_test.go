@@ -184,6 +184,13 @@ func TestListTimeout(t *testing.T) {
 // TestWriteLock checks the fields in both protocols; unknown values are null.
 func TestWriteLock(t *testing.T) {
 	client := newClient()
+	h, _ := newTestCommands(&fakeLocks{}, "")
+	slots := quorum.Holding{Status: quorum.StatusHeld, TimeLeft: 9 * time.Second, Slots: 4, Holders: []quorum.LockHolder{
+		{Token: "a", Left: quorum.NoExpiry}, {Token: "b", Left: 9 * time.Second, Client: client.Identity(), Since: time.UnixMilli(5)},
+	}}
+	shared := slots
+	shared.Slots = quorum.Unlimited
+	shared.Holders = nil
 	held := quorum.Holding{
 		Status: quorum.StatusHeld, TimeLeft: quorum.NoExpiry, Masters: []quorum.MasterAnswer{{Server: "m:1", State: "held"}},
 		Holder: client.Identity(), LeaseStart: time.UnixMilli(5), Fence: 77, Waiters: 2,
@@ -196,12 +203,19 @@ func TestWriteLock(t *testing.T) {
 	}{
 		{2, "k", held, "*20 $3 key $1 k $5 state $4 held $4 left :-1 $5 votes *2 $3 m:1 $4 held $7 waiters :2 $5 fence :77 $5 since :5 $4 addr $11 10.0.0.1:77 $4 name $3 ann $4 kept :0 "},
 		{3, "", held, "%9 $5 state $4 held $4 left :-1 $5 votes %1 $3 m:1 $4 held $7 waiters :2 $5 fence :77 $5 since :5 $4 addr $11 10.0.0.1:77 $4 name $3 ann $4 kept :1 "},
+		{3, "k", slots, "%12 $3 key $1 k $5 state $4 held $4 left :9000 $5 votes %0 $7 waiters :0 $5 fence _ $5 since _ $4 addr _ " +
+			"$4 name _ $4 kept :0 $5 slots :4 $7 holders *2 %5 $4 left :-1 $5 since _ $4 addr _ $4 name _ $4 kept :0 " +
+			"%5 $4 left :9000 $5 since :5 $4 addr $11 10.0.0.1:77 $4 name $3 ann $4 kept :0 "},
+		{3, "k", shared, "%12 $3 key $1 k $5 state $4 held $4 left :9000 $5 votes %0 $7 waiters :0 $5 fence _ $5 since _ $4 addr _ " +
+			"$4 name _ $4 kept :0 $5 slots _ $7 holders *0 "},
 		{2, "", quorum.Holding{}, "*18 $5 state $7 unclear $4 left $-1 $5 votes *0 $7 waiters :0 $5 fence $-1 $5 since $-1 $4 addr $-1 $4 name $-1 $4 kept :1 "},
 		{3, "", quorum.Holding{Status: quorum.StatusSplit},
 			"%9 $5 state $5 split $4 left _ $5 votes %0 $7 waiters :0 $5 fence _ $5 since _ $4 addr _ $4 name _ $4 kept :1 "},
 	} {
 		out := command.Reply{Proto: test.proto}
-		writeLock(&out, describe(test.key, test.h, test.key == ""))
+		described := h.describe(test.key, quorum.Key{}, test.h)
+		described.Kept = test.key == ""
+		writeLock(&out, described)
 		if got := strings.ReplaceAll(string(out.Bytes), "\r\n", " "); got != test.want {
 			t.Errorf("got  %q\nwant %q", got, test.want)
 		}

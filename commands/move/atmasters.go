@@ -70,13 +70,21 @@ func (s *mastersStore) list(ctx context.Context) ([]lockName, error) {
 	return slices.SortedFunc(maps.Keys(found), func(a, b lockName) int { return cmp.Compare(a.db, b.db) }), nil
 }
 
+// errHolders means that a lock cannot be moved to the upstream.
+var errHolders = errors.New("it is held with SHARED or SLOTS, which a single Redis does not support; " +
+	"wait until its holders have released it, or FORCEUNLOCK it")
+
 func (s *mastersStore) read(ctx context.Context, names []lockName) ([]lock, error) {
 	var locks []lock
 	err := s.eachPresent(ctx, names, func(n lockName, l quorum.Snapshot, readAt time.Time) error {
 		if l.Foreign {
 			return fmt.Errorf("lock key '%s' (database %d): %w", syntax.Excerpt(n.key), n.db, quorum.ErrForeign)
 		}
-		if _, err := contents.Decode(l.Value); err != nil {
+		content, err := contents.Decode(l.Value)
+		if _, isLock := content.(contents.Holders); isLock {
+			err = errHolders
+		}
+		if err != nil {
 			return fmt.Errorf("lock key '%s' (database %d): %w", syntax.Excerpt(n.key), n.db, err)
 		}
 		found := lock{lockName: n, value: l.Value}

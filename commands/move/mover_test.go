@@ -17,6 +17,7 @@ import (
 	"redlock-proxy/commands/lockkeys/keyspace/contents"
 	"redlock-proxy/internal/resp"
 	"redlock-proxy/quorum"
+	"redlock-proxy/quorum/keygroup"
 	"redlock-proxy/quorum/location"
 )
 
@@ -82,6 +83,12 @@ func TestMoveAndMoveBack(t *testing.T) {
 		t.Errorf("a foreign lock: %v", err)
 	}
 	delete(r.masters.keys, mastersTestKey(0, "lock:foreign"))
+	shared := mastersTestKey(0, "lock:read")
+	r.masters.keys[shared] = storedValue{value: keygroup.LoneHolder("me", quorum.Unlimited)}
+	if _, err := r.move(Request{ToUpstream: true}); !errors.Is(err, errHolders) {
+		t.Errorf("a shared lock: %v", err)
+	}
+	delete(r.masters.keys, shared)
 	r.doLine("SET lock:besides of-before")
 	r.doLine("SET lock:set a-text")
 	if result := r.mustMove(Request{ToUpstream: true}); result.At != location.Upstream || result.RemovedAtTarget != 1 {

@@ -82,6 +82,26 @@ func (h *History) Add(holding Holding) int {
 // clients have ended.
 func (h *History) Overlaps() []Overlap { return overlaps(h.holdings) }
 
+// Conflicts returns the sets of holdings that overlap at one moment and for which conflict returns
+// true, one for each holding that begins in such a set. It must be called after all clients have
+// ended.
+func (h *History) Conflicts(conflict func(together []Holding) bool) (found [][]Holding) {
+	ordered := slices.Clone(h.holdings)
+	slices.SortStableFunc(ordered, func(a, b Holding) int { return cmp.Compare(a.From, b.From) })
+	var together []Holding
+	for _, next := range ordered {
+		together = slices.DeleteFunc(together, func(earlier Holding) bool { return earlier.To <= next.From })
+		if next.To <= next.From {
+			continue
+		}
+		together = append(together, next)
+		if conflict(together) {
+			found = append(found, slices.Clone(together))
+		}
+	}
+	return found
+}
+
 // Count returns the number of holdings.
 func (h *History) Count() int {
 	h.mu.Lock()

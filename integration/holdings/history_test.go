@@ -63,3 +63,22 @@ func TestOverlapsOfAnyHistory(t *testing.T) {
 		}
 	}
 }
+
+// TestConflicts checks which holdings count as overlapping.
+func TestConflicts(t *testing.T) {
+	h := NewHistory()
+	for _, holding := range []Holding{{"a", 0, 10}, {"b", 5, 8}, {"c", 8, 12}, {"d", 9, 9}, {"e", 11, 13}, {"f", 11, 12}} {
+		h.Add(holding)
+	}
+	var got []string
+	for _, together := range h.Conflicts(func(together []Holding) bool { return len(together) > 1 }) {
+		names := ""
+		for _, one := range together {
+			names += one.Token
+		}
+		got = append(got, names)
+	}
+	if want := []string{"ab", "ac", "ce", "cef"}; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+}

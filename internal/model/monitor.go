@@ -20,9 +20,32 @@ type redisState struct {
 	// leaseExpired is set if a lease has expired, and wasAbsent if the key was absent before the
 	// value.
 	leaseExpired, wasAbsent bool
+	// holders holds the holders of a lock that several clients share, by the first token, the
+	// second, and so on.
+	holders [maxTokens]holder
 	// dueReplies holds, for each operation that took effect and has no final reply yet, the reply
 	// that it must get.
 	dueReplies [maxOps]code
+}
+
+// maxTokens is the maximum number of different tokens of JOINs, from a.
+const maxTokens = 3
+
+// holder describes a holder of a lock that several clients share. setBy is the operation that added
+// it, counted from 1, or 0 if there is no holder. expiry is the expiry of its lease, or zero.
+type holder struct {
+	setBy  uint8
+	expiry time.Duration
+}
+
+// holderCount returns the number of holders.
+func (p redisState) holderCount() (n int) {
+	for _, h := range p.holders {
+		if h.setBy != 0 {
+			n++
+		}
+	}
+	return n
 }
 
 type progress uint8
@@ -133,6 +156,11 @@ func keepStatesWithReply(states []redisState, m historyMove) []redisState {
 		if p.setBy == m.op+1 && m.expiry != 0 {
 			p.expiry = m.expiry
 		}
+		for i, holder := range p.holders {
+			if holder.setBy == m.op+1 && m.expiry != 0 {
+				p.holders[i].expiry = m.expiry
+			}
+		}
 		matchingStates = append(matchingStates, p)
 	}
 	return matchingStates
@@ -186,6 +214,7 @@ func (h *histories) emitSuccessors(hist history, at clock, p redisState, f func(
 		undone.value, undone.setBy, undone.expiry, undone.wasAbsent = 0, 0, 0, false
 		f(undone)
 	}
+	h.emitHolderEnds(hist, at, p, f)
 	for i, op := range h.Ops {
 		if hist.progress[i] != started && hist.progress[i] != undetermined || p.dueReplies[i] != noReply {
 			continue
@@ -212,6 +241,32 @@ func (h *histories) emitSuccessors(hist history, at clock, p redisState, f func(
 	}
 }
 
+// emitHolderEnds calls f with each state in which one holder is gone: its lease has expired, or its
+// JOIN got NOQUORUM and is undone, as a LOCK is.
+func (h *histories) emitHolderEnds(hist history, at clock, p redisState, f func(redisState)) {
+	for i, one := range p.holders {
+		if one.setBy == 0 {
+			continue
+		}
+		gone := p
+		gone.holders[i] = holder{}
+		if one.expiry != 0 && one.expiry <= h.elapsedTime(at) {
+			expired := gone
+			expired.leaseExpired = true
+			f(expired)
+		}
+		switch joined := one.setBy - 1; {
+		case h.Ops[joined].Kind != Join:
+		case hist.progress[joined] == undetermined:
+			gone.dueReplies[joined] = noReply
+			f(gone)
+		case hist.progress[joined] == started:
+			gone.dueReplies[joined] = effectUndetermined
+			f(gone)
+		}
+	}
+}
+
 // effects returns the states of a single Redis after an operation, with its reply in dueReplies.
 func effects(op Op, i uint8, p redisState, expiry time.Duration) []redisState {
 	old := refusedReply
@@ -223,12 +278,31 @@ func effects(op Op, i uint8, p redisState, expiry time.Duration) []redisState {
 	removed.value, removed.setBy, removed.expiry, removed.wasAbsent = 0, 0, 0, false
 	withReply := func(q redisState, c code) []redisState { q.dueReplies[i] = c; return []redisState{q} }
 	tokenMatches := p.value == op.Token
+	token := (op.Token - 'a') % maxTokens
 	switch {
+	case op.Kind == Lock && p.holderCount() > 0:
+		return withReply(same, refusedReply)
 	case op.Kind == Lock && p.value == 0 && p.leaseExpired:
 		// nil is also correct after a lease has expired, because masters may still hold the lock.
 		return append(withReply(put, okReply), withReply(same, refusedReply)...)
 	case op.Kind == Lock && p.value == 0:
 		return withReply(put, okReply)
+	case op.Kind == Join && p.value == 0 && p.holders[token].setBy == 0 && (op.Slots < 0 || p.holderCount() < op.Slots):
+		joined := p
+		joined.holders[token] = holder{setBy: i + 1, expiry: expiry}
+		if !p.leaseExpired {
+			return withReply(joined, okReply)
+		}
+		return append(withReply(joined, okReply), withReply(same, refusedReply)...)
+	case op.Kind == Leave && p.holders[token].setBy != 0:
+		left := p
+		left.holders[token] = holder{}
+		return withReply(left, okReply)
+	case op.Kind == Prolong && p.holders[token].setBy != 0:
+		if prolonged := &same.holders[token]; prolonged.expiry != 0 && (expiry == 0 || expiry > prolonged.expiry) {
+			prolonged.setBy, prolonged.expiry = i+1, expiry
+		}
+		return withReply(same, okReply)
 	case op.Kind == Unlock && tokenMatches, op.Kind == Del && p.value != 0:
 		return withReply(removed, okReply)
 	case op.Kind == Extend && tokenMatches:

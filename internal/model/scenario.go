@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"redlock-proxy/quorum/cell"
+	"redlock-proxy/quorum/keygroup"
 	"redlock-proxy/quorum/register"
 )
 
@@ -23,9 +24,14 @@ const (
 	Del
 	Get
 	Repair // the proxy compares the masters on its own, and repairs the key
+
+	// LOCK, UNLOCK and EXTEND of a lock with several holders; see holders.go.
+	Join
+	Leave
+	Prolong
 )
 
-var kindNames = [...]string{"LOCK", "UNLOCK", "EXTEND", "GETSET", "SETXX", "DEL", "GET", "REPAIR"}
+var kindNames = [...]string{"LOCK", "UNLOCK", "EXTEND", "GETSET", "SETXX", "DEL", "GET", "REPAIR", "JOIN", "LEAVE", "PROLONG"}
 
 // Op describes one operation of a client.
 type Op struct {
@@ -45,6 +51,9 @@ type Op struct {
 	Fence bool
 	// Several makes a LOCK take a second key, too, all or none.
 	Several bool
+	// Slots is the number of holders that the lock of a JOIN, LEAVE or PROLONG may have, or
+	// keygroup.Unlimited.
+	Slots int
 }
 
 // String describes the operation.
@@ -113,6 +122,10 @@ type Variant struct {
 	Apply func(cell.Op, *cell.Store) cell.Answer
 	// Options changes the options of the registers.
 	Options func(*register.Options)
+	// OpenHolders replaces the decoding of the holders of a lock.
+	OpenHolders func(register.Snapshot) (*keygroup.Holders, error)
+	// ExtraSlots is added to the number of slots of a lock.
+	ExtraSlots int
 	// SkipRefillWait makes refills skip the wait for a round's time.
 	SkipRefillWait bool
 	// IgnoreBreaks keeps proxies from noticing that the connection of a late reply broke.
@@ -182,6 +195,17 @@ func (p *proxy) perform(ctx context.Context, t *task, op Op) clientReply {
 		a.code = codeOf(err)
 	case Extend:
 		grant, err = p.register.Extend(ctx, key, token, p.ttl(op))
+		a.code = codeOf(err)
+	case Join:
+		grant, err = p.join(ctx, op)
+		if errors.Is(err, register.ErrHeld) {
+			a.deadAttempts = t.attempts
+		}
+		a.code = codeOf(err)
+	case Leave:
+		a.code = codeOf(p.leave(ctx, op))
+	case Prolong:
+		grant, err = p.prolong(ctx, op)
 		a.code = codeOf(err)
 	case Repair:
 		p.repair(ctx)

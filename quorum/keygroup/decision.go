@@ -57,7 +57,7 @@ func (b *Group) Encode(version string) (register.Decision, error) {
 	all := b.sortedKeys()
 	d := register.Decision{Action: register.Put}
 	// An unchanged key of a keygroup must keep its version, so it stays in the keygroup.
-	if own := all[0]; len(all) == 1 && own.name == b.name && (own.hasNewTTL || own.version == "" || !b.isGroup) {
+	if own := all[0]; len(all) == 1 && b.format.isOwn(b, own.name) && (own.hasNewTTL || own.version == "" || !b.isGroup) {
 		b.encodeWithoutGroup(&d, own)
 		return d, nil
 	}
@@ -71,7 +71,7 @@ func (b *Group) Encode(version string) (register.Decision, error) {
 		}
 		members[i] = k.member
 	}
-	if d.Value = encode(members); len(d.Value) > MaxBytes {
+	if d.Value = encode(b.format.prefix, members); len(d.Value) > MaxBytes {
 		return register.Decision{}, ErrTooLarge
 	}
 	return d, nil
@@ -79,12 +79,12 @@ func (b *Group) Encode(version string) (register.Decision, error) {
 
 // encodeWithoutGroup stores the key of the cell's name without a keygroup.
 func (b *Group) encodeWithoutGroup(d *register.Decision, ownKey key) {
-	d.Value = ownKey.value
+	d.Value = b.format.encodeOwn(ownKey.member)
 	switch {
 	case ownKey.hasNewTTL:
 		d.TTL = ownKey.newTTL
 	case !b.isGroup:
-		d.KeepTTL = true
+		d.KeepTTL, d.Shift, d.Shared = true, b.ownShift, b.isShifted
 	case ownKey.expiryOffset == NoExpiry:
 		d.TTL = NoExpiry
 	default:
@@ -103,6 +103,9 @@ func (b *Group) setOwnTTL(keys []key) error {
 			return register.ErrTTLUnknown
 		default:
 			keys[i].hasNewTTL, keys[i].newTTL = true, b.snapshot.LongestTimeLeft
+			if b.snapshot.LongestTimeLeft >= 0 {
+				keys[i].newTTL += b.ownShift
+			}
 		}
 	}
 	return nil

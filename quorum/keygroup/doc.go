@@ -6,6 +6,12 @@
 // A key with the cell's own name is stored unchanged while it is the only key. With another key,
 // the cell holds a keygroup: each key with its value, its version and its expiry.
 //
+// # Holders of a lock
+//
+// Several clients may hold a lock together. [Holders] keeps them in the value of its key as the
+// members of a keygroup, so all that follows holds for the expiry of a holder, too. This value may
+// be the value of a key in a keygroup; its expiry is then that of the key.
+//
 // # Expiry
 //
 // A cell has one expiry on each master, by that master's clock. These times differ a little. The

@@ -7,10 +7,18 @@ import (
 	"time"
 )
 
-// prefix begins a keygroup. It has the form of the prefixes in commands/lockkeys/keyspace/contents,
-// but that package uses different prefixes. Versions without keygroups cannot read a keygroup, and
-// no text of a client begins with this prefix.
-const prefix = "\x00redlock:b"
+// These prefixes begin the values that this package writes, and have the same length. They have the
+// form of the prefixes in commands/lockkeys/keyspace/contents, but that package writes different
+// prefixes. A version that does not know a prefix cannot read the value, and no text of a client
+// begins with one.
+const (
+	// prefix begins a keygroup.
+	prefix = "\x00redlock:b"
+	// holdersPrefix begins the holders of a lock, each with an expiry of its own.
+	holdersPrefix = "\x00redlock:m"
+	// lonePrefix begins the only holder of a lock, which expires with the value.
+	lonePrefix = "\x00redlock:o"
+)
 
 // ErrUnreadable means that a text begins like a keygroup, but this version did not write it.
 var ErrUnreadable = errors.New("the keys of one hash tag are unreadable: a different version of the proxy wrote them; " +
@@ -19,6 +27,10 @@ var ErrUnreadable = errors.New("the keys of one hash tag are unreadable: a diffe
 // IsGroup reports whether a value is a keygroup.
 func IsGroup(text string) bool { return strings.HasPrefix(text, prefix) }
 
+// HasExpiries reports whether a value holds keys or holders with expiries of their own, which are
+// relative to the expiry of the value.
+func HasExpiries(text string) bool { return IsGroup(text) || strings.HasPrefix(text, holdersPrefix) }
+
 type member struct {
 	name, value, version string
 	// expiryOffset is the time from the expiry of the key to the expiry of the cell, in whole
@@ -26,9 +38,9 @@ type member struct {
 	expiryOffset time.Duration
 }
 
-// encode encodes members, sorted by name. It writes an empty text before the members, because
-// earlier versions wrote a text in this place.
-func encode(members []member) string {
+// encode encodes members, sorted by name, after a prefix. It writes an empty text before the
+// members, because earlier versions wrote a text in this place.
+func encode(prefix string, members []member) string {
 	size := len(prefix) + 1
 	for _, m := range members {
 		size += len(m.name) + len(m.version) + len(m.value) + 4*binary.MaxVarintLen64
@@ -81,7 +93,7 @@ func decode(text string) (members []member, err error) {
 		}
 		members = append(members, m)
 	}
-	if r.failed || len(members) == 0 || encode(members)[len(prefix)+1:] != encoded {
+	if r.failed || len(members) == 0 || encode(prefix, members)[len(prefix)+1:] != encoded {
 		return nil, ErrUnreadable
 	}
 	return members, nil

@@ -16,6 +16,7 @@ const NoExpiry = cell.NoExpiry
 
 // Group holds the keys of a cell at one moment. It is not safe for concurrent use.
 type Group struct {
+	format *format
 	// name is the name of the cell and of its own key. snapshot is the value of the cell.
 	name     string
 	snapshot register.Snapshot
@@ -23,6 +24,26 @@ type Group struct {
 	isGroup bool
 	keys    map[string]key
 	changed bool
+	// isShifted is set if the own key, stored without a keygroup, keeps its remaining time plus
+	// ownShift.
+	isShifted bool
+	ownShift  time.Duration
+}
+
+// format describes how a Group is stored.
+type format struct {
+	// prefix begins the value if it has several members.
+	prefix string
+	// isOwn reports whether a key can be stored without a keygroup, and encodeOwn does so.
+	isOwn     func(b *Group, name string) bool
+	encodeOwn func(member) string
+}
+
+// keysFormat is the format of keys with the same hash tag.
+var keysFormat = &format{
+	prefix:    prefix,
+	isOwn:     func(b *Group, name string) bool { return name == b.name },
+	encodeOwn: func(m member) string { return m.value },
 }
 
 type key struct {
@@ -37,19 +58,31 @@ type key struct {
 //
 // Errors: ErrUnreadable; register.ErrTTLUnknown if a keygroup's remaining time is unknown.
 func Open(name string, f register.Snapshot) (*Group, error) {
-	b := &Group{name: name, snapshot: f, keys: map[string]key{}}
+	b := &Group{format: keysFormat, name: name, snapshot: f, keys: map[string]key{}}
 	switch {
 	case !f.Present:
 		return b, nil
 	case f.Foreign || !IsGroup(f.Value):
-		b.keys[name] = key{member: member{name: name, value: f.Value, version: f.Version, expiryOffset: b.ownExpiryOffset()}}
+		b.putOwn(name, f.Value)
 		return b, nil
-	case f.TimeLeftUnknown:
-		return nil, register.ErrTTLUnknown
+	}
+	return b, b.decodeMembers()
+}
+
+// putOwn adds the key that is stored without a keygroup.
+func (b *Group) putOwn(name, value string) {
+	b.keys[name] = key{member: member{name: name, value: value, version: b.snapshot.Version, expiryOffset: b.ownExpiryOffset()}}
+}
+
+// decodeMembers adds the members of the value that have not expired.
+func (b *Group) decodeMembers() error {
+	f := b.snapshot
+	if f.TimeLeftUnknown {
+		return register.ErrTTLUnknown
 	}
 	members, err := decode(f.Value)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	b.isGroup = true
 	for _, m := range members {
@@ -61,7 +94,7 @@ func Open(name string, f register.Snapshot) (*Group, error) {
 		}
 		b.keys[m.name] = key{member: m}
 	}
-	return b, nil
+	return nil
 }
 
 // ownExpiryOffset returns the expiry offset of a key stored without a keygroup: it expires with the
@@ -87,6 +120,8 @@ func (b *Group) Snapshot(name string) register.Snapshot {
 	}
 	l := register.Snapshot{Present: true, Value: k.value, Version: k.version, Shared: b.isGroup}
 	switch {
+	case k.hasNewTTL:
+		l.TimeLeft = k.newTTL
 	case b.snapshot.TimeLeftUnknown:
 		l.TimeLeftUnknown = true
 	case k.expiryOffset == NoExpiry:
@@ -96,6 +131,9 @@ func (b *Group) Snapshot(name string) register.Snapshot {
 		l.TimeLeft = max(b.snapshot.ShortestTimeLeft-k.expiryOffset, time.Millisecond)
 	}
 	l.LongestTimeLeft, l.ShortestTimeLeft = l.TimeLeft, l.TimeLeft
+	if l.TimeLeft > 0 && !k.hasNewTTL {
+		l.LongestTimeLeft = max(l.TimeLeft, b.snapshot.LongestTimeLeft-k.expiryOffset)
+	}
 	return l
 }
 
@@ -115,6 +153,20 @@ func (b *Group) Replace(name, value string) {
 	}
 	b.changed = true
 	k.value, k.version = value, ""
+	b.keys[name] = k
+}
+
+// ReplaceShifted replaces the value of a present key. Its remaining time becomes longer by shift.
+func (b *Group) ReplaceShifted(name, value string, shift time.Duration) {
+	b.Replace(name, value)
+	k := b.keys[name]
+	switch {
+	case k.expiryOffset == NoExpiry:
+	case b.isGroup:
+		k.expiryOffset -= shift
+	default:
+		b.isShifted, b.ownShift = true, shift
+	}
 	b.keys[name] = k
 }
 

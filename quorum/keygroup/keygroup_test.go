@@ -17,8 +17,8 @@ const ms = time.Millisecond
 
 // FuzzDecode checks that encoding a decoded keygroup returns the same keygroup.
 func FuzzDecode(f *testing.F) {
-	f.Add(encode([]member{{"a", "v", "1", NoExpiry}}))
-	f.Add(encode([]member{{"", "", "", 0}, {"b", "\x00redlock:h\x01a\x01b", "2", 5 * time.Second}}))
+	f.Add(encode(prefix, []member{{"a", "v", "1", NoExpiry}}))
+	f.Add(encode(prefix, []member{{"", "", "", 0}, {"b", "\x00redlock:h\x01a\x01b", "2", 5 * time.Second}}))
 	f.Add(prefix)
 	f.Add(prefix + "\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff")
 	f.Fuzz(func(t *testing.T, text string) {
@@ -32,7 +32,7 @@ func FuzzDecode(f *testing.F) {
 			}
 			return
 		}
-		if reencoded := encode(members); !strings.HasSuffix(text, reencoded[len(prefix)+1:]) {
+		if reencoded := encode(prefix, members); !strings.HasSuffix(text, reencoded[len(prefix)+1:]) {
 			t.Errorf("%q is read as %+v, which is %q", text, members, reencoded)
 		}
 		for i, m := range members {
@@ -46,7 +46,7 @@ func FuzzDecode(f *testing.F) {
 
 // TestEncodedBytes checks the encoding, which all later versions must read.
 func TestEncodedBytes(t *testing.T) {
-	got := encode([]member{{"T", "me", "v1", 200 * ms}, {"q:{T}", "", "", NoExpiry}})
+	got := encode(prefix, []member{{"T", "me", "v1", 200 * ms}, {"q:{T}", "", "", NoExpiry}})
 	if want := "\x00redlock:b\x00\x01T\x02v1\xc9\x01\x02me\x05q:{T}\x00\x00\x00"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
@@ -178,7 +178,7 @@ func TestRefusals(t *testing.T) {
 	if _, err := Open("T", unreadable); !errors.Is(err, ErrUnreadable) {
 		t.Error(err)
 	}
-	one := encode([]member{{"a", "", "", 0}})
+	one := encode(prefix, []member{{"a", "", "", 0}})
 	timeless := register.Snapshot{Present: true, Value: one, TimeLeftUnknown: true}
 	if _, err := Open("T", timeless); !errors.Is(err, register.ErrTTLUnknown) {
 		t.Error(err)
@@ -224,6 +224,19 @@ type simulation struct {
 	// latestExpiries holds the time by which each key must have expired.
 	validityEnds, latestExpiries map[string]int64
 	values                       map[string]string
+	simulated
+}
+
+// simulated describes the members of a simulated cell.
+type simulated struct {
+	open func(register.Snapshot) (*Group, error)
+	// edit changes members. The ballot began between two moments.
+	edit func(w *simulation, b *Group, from, to int64)
+	// accept, unless it is nil, changes what the masters accept, and read the replies.
+	accept func(register.Decision) register.Decision
+	read   func(register.Snapshot) register.Snapshot
+	// report gets each violation.
+	report func(format string, args ...any)
 }
 
 const noExpiry = int64(1) << 43
@@ -238,14 +251,22 @@ func TestExpiryAfterRandomChanges(t *testing.T) {
 		w := &simulation{
 			t: t, random: random, masters: make([]master, 3), now: 1000,
 			validityEnds: map[string]int64{}, latestExpiries: map[string]int64{}, values: map[string]string{},
+			simulated: simulated{open: openT, edit: (*simulation).editKeys, report: t.Errorf},
 		}
-		for range 120 {
-			w.change()
-			w.now += random.Int64N(1 << random.IntN(16))
-			if t.Failed() {
-				t.Fatalf("seed %d", seed)
-			}
+		w.run(120)
+		if t.Failed() {
+			t.Fatalf("seed %d", seed)
 		}
+	}
+}
+
+func openT(f register.Snapshot) (*Group, error) { return Open("T", f) }
+
+// run makes changes, with pauses of up to 65 seconds between them.
+func (w *simulation) run(changes int) {
+	for range changes {
+		w.change()
+		w.now += w.random.Int64N(1 << w.random.IntN(16))
 	}
 }
 
@@ -282,14 +303,17 @@ func (w *simulation) change() {
 	if f.LongestTimeLeft > time.Duration(noExpiry/2)*ms {
 		f.ShortestTimeLeft, f.LongestTimeLeft = NoExpiry, NoExpiry
 	}
-	b, err := Open("T", f)
+	if w.read != nil {
+		f = w.read(f)
+	}
+	b, err := w.open(f)
 	if err != nil {
 		w.t.Fatal(err)
 	}
 	w.compare(b, start, start+elapsed)
 	isPresent := func(name string) bool { return b.Snapshot(name).Present }
 	expired := slices.DeleteFunc(slices.Collect(maps.Keys(w.validityEnds)), isPresent)
-	w.edit(b, start, start+elapsed)
+	w.edit(w, b, start, start+elapsed)
 	decision := mustEncode(w.t, b, fmt.Sprint("v", w.version))
 	w.now += elapsed
 	if decision.Action != register.NoChange {
@@ -309,6 +333,9 @@ func (w *simulation) write(
 	decision register.Decision, f register.Snapshot, order []int, answeredAt map[int]int64, base int, elapsed int64,
 ) {
 	w.version++
+	if w.accept != nil {
+		decision = w.accept(decision)
+	}
 	for i, m := range order {
 		at := w.now + w.random.Int64N(20)
 		if i == 2 {
@@ -342,16 +369,16 @@ func (w *simulation) compare(b *Group, from, to int64) {
 		e := b.Snapshot(name)
 		switch {
 		case !e.Present && to < until:
-			w.t.Errorf("%s is over %d ms expiryOffset its time", name, until-to)
+			w.report("%s is over %d ms expiryOffset its time", name, until-to)
 		case e.Present && to > w.latestExpiries[name]:
-			w.t.Errorf("%s is there %d ms after its time", name, to-until)
+			w.report("%s is there %d ms after its time", name, to-until)
 		case e.Present && e.Value != w.values[name]:
-			w.t.Errorf("%s holds %q, not %q", name, e.Value, w.values[name])
+			w.report("%s holds %q, not %q", name, e.Value, w.values[name])
 		}
 	}
 	for _, name := range b.Names() {
 		if _, exists := w.validityEnds[name]; !exists {
-			w.t.Errorf("%s is there", name)
+			w.report("%s is there", name)
 		}
 	}
 }
@@ -360,7 +387,7 @@ func (w *simulation) compare(b *Group, from, to int64) {
 // plus a round.
 const maxExpiryDifference = 200
 
-func (w *simulation) edit(b *Group, from, to int64) {
+func (w *simulation) editKeys(b *Group, from, to int64) {
 	for range 1 + w.random.IntN(2) {
 		name := []string{"T", "a:{T}", "b:{T}", "c:{T}"}[w.random.IntN(4)]
 		exists := b.Snapshot(name).Present
@@ -421,7 +448,7 @@ func TestOtherExpiriesAfterExtension(t *testing.T) {
 // cell expires last. No master has a shorter remaining time than the reported one.
 func TestExpiryOnLastMaster(t *testing.T) {
 	members := []member{{"T", "me", "1", 9500 * ms}, {"a:{T}", "a", "1", 0}, {"b:{T}", "b", "1", 10 * time.Second}}
-	f := register.Snapshot{Present: true, Value: encode(members)}
+	f := register.Snapshot{Present: true, Value: encode(prefix, members)}
 	f.LongestTimeLeft, f.ShortestTimeLeft = 10*time.Second, 9*time.Second
 	b, err := Open("T", f)
 	if err != nil {

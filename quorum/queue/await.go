@@ -28,11 +28,15 @@ type Alarm interface {
 type LockWaitOptions[K comparable] struct {
 	// Keys are distinct.
 	Keys []K
+	// Slots is the number of clients that may hold the lock together, negative for any number, or 0
+	// for an exclusive lock. It is 0 for several keys.
+	Slots int
 	// Timeout ends the wait; nil: only the context ends it.
 	Timeout <-chan time.Time
 	// Try tries to take all keys. If it is Refused, key is the index of a key that another client
 	// holds, or negative if no key is known to be held. Await calls Try only while the waiter is
-	// the head of all its queues; before it returns TimedOut, Await also calls it if no other
+	// the head of all its queues, or behind waiters that try at the same time, because any number
+	// of clients may hold the lock. Before it returns TimedOut, Await also calls Try if no other
 	// waiter knows that a key is held.
 	Try func() (result TryResult, key int)
 	// Quorum returns a channel that is closed when a majority of the masters votes again, or nil if
@@ -80,7 +84,7 @@ const (
 // whenever the lock may be free. After a try that was refused, it waits until the key that refused
 // may be free.
 func (q *Queues[K]) Await(ctx context.Context, w LockWaitOptions[K]) WaitResult {
-	a := &lockWait[K]{LockWaitOptions: w, queues: q, tickets: q.EnterAll(w.Keys), head: NewHead(w.Rand),
+	a := &lockWait[K]{LockWaitOptions: w, queues: q, tickets: q.EnterAll(w.Keys, w.Slots), head: NewHead(w.Rand),
 		timer: time.NewTimer(time.Hour)}
 	defer func() {
 		a.timer.Stop()
@@ -234,11 +238,14 @@ func (a *lockWait[K]) actOn(lead int) {
 
 // onFailedTry handles a try that did not take the lock. key is the key that refused, or negative.
 func (a *lockWait[K]) onFailedTry(key int, now time.Time) {
-	a.queues.setUndecided(a.tickets, a.result == TryUnknown)
+	isHead := a.queues.endTry(a.tickets, a.result == TryUnknown)
 	if a.result == TryRefused && key >= 0 && key != a.lead {
 		a.actOn(key)
 	}
 	switch {
+	case !isHead:
+		a.head.schedule(StepIdle, time.Time{})
+		return
 	case a.result == TryRefused && a.queues.recordHeld(a.ticket()):
 		a.head.OnSignal(TryNow, time.Time{}, now)
 		return

@@ -171,7 +171,7 @@ func TestAwaitOwnRelease(t *testing.T) {
 func TestAwaitReleaseDuringTry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := startWait(t.Context(), nil)
-		ticket := s.queues.Enter("k") // keeps the queue
+		ticket := s.queues.Enter("k", 0) // keeps the queue
 		s.onTry = func() {
 			if len(s.tryTimes) == 2 {
 				s.queues.RecordRelease("k")
@@ -311,7 +311,7 @@ func startWaitAfterLeave(t *testing.T) (*lockWaiter, *fakePeers) {
 	peers := &fakePeers{waitingPeer: "other"}
 	s := &lockWaiter{alarm: &fakeAlarm{changes: make(chan struct{}, 1)}}
 	s.queues.Peers = peers
-	s.queues.Leave(s.queues.Enter("k"), true)
+	s.queues.Leave(s.queues.Enter("k", 0), true)
 	s.queues.RecordRelease("k")
 	s.begin(t.Context(), nil)
 	if len(s.tryTimes) != 0 || len(peers.marks) != 1 || len(peers.peerAlarms) != 1 || s.alarm.readCount != 1 {

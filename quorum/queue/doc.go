@@ -9,6 +9,10 @@
 // sleeps until its alarm reports a change or the lease expires ([Head]). If the alarm has too
 // little information, the head polls.
 //
+// Several clients may hold some locks together. When such a waiter gets the lock, the next one tries
+// at once. If their number is not limited, the waiters behind the head try together with it, up to
+// the first waiter for an exclusive lock.
+//
 // A waiter for several keys enters the queues of all of them in one step, so of two waiters the
 // same one is ahead in each queue that they share, and no two wait for each other. It tries when it
 // is the head of all its queues. If a key refuses the try, the waiter acts as the head of that

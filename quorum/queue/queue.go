@@ -73,11 +73,16 @@ type queue[K comparable] struct {
 type Ticket[K comparable] struct {
 	key     K
 	signals chan Signal // has room for one signal
+	// slots is the number of clients that may hold the lock together, negative for any number, or 0
+	// for an exclusive lock.
+	slots int
 	// isFirst is set for the first ticket of a waiter.
 	isFirst bool
 	// idle is set while the waiter does not act on this ticket, because it waits for another of its
 	// keys.
 	idle bool
+	// trying is set while the waiter tries.
+	trying bool
 	// releases is the number of releases of the key before the waiter's last try.
 	releases uint64
 }
@@ -132,24 +137,25 @@ func (q *Queues[K]) LenOf(key K) int {
 	return 0
 }
 
-// Enter adds a ticket at the end of a key's queue.
-func (q *Queues[K]) Enter(key K) *Ticket[K] { return q.EnterAll([]K{key})[0] }
+// Enter adds a ticket at the end of a key's queue. slots is the number of clients that may hold the
+// lock together, negative for any number, or 0 for an exclusive lock.
+func (q *Queues[K]) Enter(key K, slots int) *Ticket[K] { return q.EnterAll([]K{key}, slots)[0] }
 
 // EnterAll adds a waiter at the end of the queues of distinct keys, in one step. So of two waiters
-// that share keys, the same one is ahead in each of their queues.
-func (q *Queues[K]) EnterAll(keys []K) []*Ticket[K] {
+// that share keys, the same one is ahead in each of their queues. slots is 0 for several keys.
+func (q *Queues[K]) EnterAll(keys []K, slots int) []*Ticket[K] {
 	tickets := make([]*Ticket[K], len(keys))
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for i, key := range keys {
-		tickets[i] = q.enter(key)
+		tickets[i] = q.enter(key, slots)
 		tickets[i].isFirst, tickets[i].idle = i == 0, len(keys) > 1
 	}
 	return tickets
 }
 
 // enter adds a ticket at the end of a key's queue. The caller holds mu.
-func (q *Queues[K]) enter(key K) *Ticket[K] {
+func (q *Queues[K]) enter(key K, slots int) *Ticket[K] {
 	if q.byKey == nil {
 		q.byKey = map[K]*queue[K]{}
 	}
@@ -158,13 +164,18 @@ func (q *Queues[K]) enter(key K) *Ticket[K] {
 		keyQueue = &queue[K]{}
 		q.byKey[key] = keyQueue
 	}
-	p := &Ticket[K]{key: key, signals: make(chan Signal, 1)}
+	p := &Ticket[K]{key: key, slots: slots, signals: make(chan Signal, 1)}
 	keyQueue.tickets = append(keyQueue.tickets, p)
-	if len(keyQueue.tickets) == 1 {
+	if n := len(keyQueue.tickets); n == 1 {
 		p.sendSignal(keyQueue.turn.signalOnEntry(time.Now()))
+	} else if before := keyQueue.tickets[n-2]; before.trying && before.triesWith(p) {
+		p.sendSignal(TryNow)
 	}
 	return p
 }
+
+// triesWith reports whether the waiter behind this one may try at the same time.
+func (p *Ticket[K]) triesWith(next *Ticket[K]) bool { return p.slots < 0 && next.slots < 0 }
 
 func (q *Queues[K]) peers() Peers[K] {
 	if q.Peers == nil || q.Peers.IsAlone() {
@@ -207,6 +218,8 @@ func (q *Queues[K]) leave(p *Ticket[K], granted bool) (removeMark bool) {
 		q.park(p.key, keyQueue, now)
 	case len(keyQueue.tickets) == 0:
 		delete(q.byKey, p.key)
+	case wasHead && granted && p.slots != 0 && keyQueue.tickets[0].slots != 0:
+		keyQueue.tickets[0].sendSignal(TryNow)
 	case wasHead && granted:
 		keyQueue.tickets[0].sendSignal(TryLater)
 	case wasHead:
@@ -215,14 +228,35 @@ func (q *Queues[K]) leave(p *Ticket[K], granted bool) (removeMark bool) {
 	return removeMark
 }
 
-// beginTry records that a waiter, the head of the queues of all its keys, begins a try.
+// beginTry records that a waiter begins a try. The next waiter tries at the same time if any number
+// of clients may hold the lock.
 func (q *Queues[K]) beginTry(tickets ...*Ticket[K]) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for _, p := range tickets {
 		keyQueue := q.byKey[p.key]
-		keyQueue.trying, p.releases = true, keyQueue.releases
+		keyQueue.trying, p.trying, p.releases = true, true, keyQueue.releases
+		if i := slices.Index(keyQueue.tickets, p) + 1; i < len(keyQueue.tickets) && p.triesWith(keyQueue.tickets[i]) {
+			keyQueue.tickets[i].sendSignal(TryNow)
+		}
 	}
+}
+
+// endTry records the end of a try that did not take the lock, and whether a holder is unknown. It
+// reports whether the waiter is the head of its queues; else it waits for a signal.
+func (q *Queues[K]) endTry(tickets []*Ticket[K], undecided bool) (isHead bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	isHead = true
+	for _, p := range tickets {
+		p.trying = false
+		if keyQueue := q.byKey[p.key]; keyQueue.tickets[0] == p {
+			keyQueue.undecided = undecided
+		} else {
+			isHead = false
+		}
+	}
+	return isHead
 }
 
 // SendTake calls send, which sends a take of a key. send must call its argument, unless it is nil,
@@ -343,15 +377,6 @@ func (q *Queues[K]) recordHeld(p *Ticket[K]) (outdated bool) {
 	}
 	keyQueue.turn.recordHeld(time.Now())
 	return false
-}
-
-// setUndecided records whether a holder is unknown after a try of a head.
-func (q *Queues[K]) setUndecided(tickets []*Ticket[K], undecided bool) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	for _, p := range tickets {
-		q.byKey[p.key].undecided = undecided
-	}
 }
 
 // isUndecided reports whether the holder of any of a waiter's keys is unknown.

@@ -21,7 +21,7 @@ func signalOf(p *Ticket[string]) Signal {
 // change the order.
 func TestOrder(t *testing.T) {
 	var q Queues[string]
-	first, second, third := q.Enter("k"), q.Enter("k"), q.Enter("k")
+	first, second, third := q.Enter("k", 0), q.Enter("k", 0), q.Enter("k", 0)
 	if got := signalOf(first); got != TryNow {
 		t.Errorf("the first: %d", got)
 	}
@@ -44,6 +44,77 @@ func TestOrder(t *testing.T) {
 	q.Leave(third, false)
 	if waits("k") || q.Len() != 0 {
 		t.Error("a queue remains")
+	}
+}
+
+// TestReadersTryTogether checks which waiters try when the waiter before them tries, or got the lock.
+func TestReadersTryTogether(t *testing.T) {
+	var q Queues[string]
+	const reader, writer = -1, 0
+	first, second := q.Enter("k", reader), q.Enter("k", reader)
+	blocking, third := q.Enter("k", writer), q.Enter("k", reader)
+	want := func(p *Ticket[string], want Signal, when string) {
+		t.Helper()
+		if got := signalOf(p); got != want {
+			t.Errorf("%s: signal %d, want %d", when, got, want)
+		}
+	}
+	want(first, TryNow, "the head")
+	want(second, -1, "before the head tries")
+	q.beginTry(first)
+	want(second, TryNow, "the head tries")
+	q.beginTry(second)
+	want(blocking, -1, "readers try")
+	if q.endTry([]*Ticket[string]{second}, true) || !q.endTry([]*Ticket[string]{first}, false) {
+		t.Error("the second waiter is the head")
+	}
+	if _, undecided := q.HasWaiter("k"); undecided {
+		t.Error("a try of the second waiter counts")
+	}
+	q.beginTry(second)
+	q.Leave(second, true)
+	want(blocking, -1, "the second waiter got the lock")
+	q.Leave(first, true)
+	want(blocking, TryLater, "the readers got the lock")
+	q.Leave(blocking, true)
+	want(third, TryLater, "the writer got the lock")
+	q.beginTry(third)
+	late, slot := q.Enter("k", reader), q.Enter("k", 5)
+	want(late, TryNow, "a reader behind one that tries")
+	q.Leave(third, true)
+	want(late, TryNow, "the reader before got the lock")
+	q.beginTry(late)
+	want(slot, -1, "a limited number may hold the lock")
+	q.Leave(late, true)
+	want(slot, TryNow, "there may be another slot")
+}
+
+// TestReadersBehindSeveralKeys checks that readers do not try together with a waiter for several
+// keys, before or behind it.
+func TestReadersBehindSeveralKeys(t *testing.T) {
+	var q Queues[string]
+	first, several, last := q.Enter("k", -1), q.EnterAll([]string{"k", "l"}, 0), q.Enter("k", -1)
+	if signalOf(first) != TryNow || signalOf(several[1]) != TryNow {
+		t.Error("a head got no signal")
+	}
+	q.beginTry(first)
+	if signalOf(several[0]) != -1 {
+		t.Error("a waiter for several keys tries with a reader")
+	}
+	q.Leave(first, true)
+	if signalOf(several[0]) != TryLater {
+		t.Error("the waiter for several keys is not the head")
+	}
+	q.beginTry(several...)
+	if signalOf(last) != -1 {
+		t.Error("a reader tries with a waiter for several keys")
+	}
+	if !q.endTry(several, false) {
+		t.Error("the waiter for several keys is not the head of its queues")
+	}
+	q.LeaveAll(several, true)
+	if signalOf(last) != TryLater {
+		t.Error("the reader is not the head")
 	}
 }
 
@@ -110,9 +181,9 @@ func TestLeaveToPeer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		peers := &fakePeers{waitingPeer: "other"}
 		q := Queues[string]{Peers: peers}
-		first, second := q.Enter("k"), q.Enter("k")
+		first, second := q.Enter("k", 0), q.Enter("k", 0)
 		takeLock(&q, first)
-		third := q.Enter("k")
+		third := q.Enter("k", 0)
 		if !q.RecordRelease("k") || signalOf(second) != TryNow || peers.askCount+peers.passCount != 0 {
 			t.Error("the lock is not handed on within the turn")
 		}
@@ -138,7 +209,7 @@ func TestIsAlone(t *testing.T) {
 		peers := &fakePeers{}
 		q := Queues[string]{Peers: peers}
 		lockAndRelease := func() Signal {
-			p := q.Enter("k")
+			p := q.Enter("k", 0)
 			signal := signalOf(p)
 			takeLock(&q, p)
 			time.Sleep(ms)
@@ -175,21 +246,21 @@ func TestMarks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		peers := &fakePeers{}
 		q := Queues[string]{Peers: peers}
-		p, next := q.Enter("k"), q.Enter("k")
+		p, nextTicket := q.Enter("k", 0), q.Enter("k", 0)
 		if !q.needsMark(p) {
 			t.Error("the waiter needs no mark")
 		}
 		if takeLock(&q, p); peers.unmarkCount != 1 {
 			t.Error("the mark remains after a take")
 		}
-		if q.needsMark(next) {
+		if q.needsMark(nextTicket) {
 			t.Error("a waiter for a lock of its own process needs a mark")
 		}
 		q.RecordRelease("k")
-		if !q.needsMark(next) {
+		if !q.needsMark(nextTicket) {
 			t.Error("no mark is needed, although no client of this process has the lock")
 		}
-		if q.Leave(next, false); peers.unmarkCount != 2 {
+		if q.Leave(nextTicket, false); peers.unmarkCount != 2 {
 			t.Error("the mark remains after Leave")
 		}
 	})
@@ -201,7 +272,7 @@ func TestOneQuestionPerTry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		peers := &fakePeers{}
 		q := Queues[string]{Peers: peers}
-		p := q.Enter("k")
+		p := q.Enter("k", 0)
 		takes := 0
 		take := func(key string, unmarks, asks int) {
 			t.Helper()
@@ -228,8 +299,8 @@ func TestNoPeers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		peers := &fakePeers{waitingPeer: "other"}
 		q := Queues[string]{Peers: peers}
-		takeLock(&q, q.Enter("k"))
-		second := q.Enter("k")
+		takeLock(&q, q.Enter("k", 0))
+		second := q.Enter("k", 0)
 		signalOf(second)
 		peers.waitingPeer = ""
 		if q.RecordRelease("k"); signalOf(second) != TryNow || peers.passCount != 1 {
@@ -247,23 +318,23 @@ func TestReleaseOfUnknownKey(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				peers := &fakePeers{}
 				q := Queues[string]{Peers: peers}
-				takeLock(&q, q.Enter("k"))
+				takeLock(&q, q.Enter("k", 0))
 				time.Sleep(askPause)
 				peers.waitingPeer = "other"
-				var nextTicket *Ticket[string]
+				var next *Ticket[string]
 				if waiting {
-					nextTicket = q.Enter("k")
-					signalOf(nextTicket)
+					next = q.Enter("k", 0)
+					signalOf(next)
 				}
 				q.RecordRelease("k")
 				if waiting {
-					if len(peers.leaveTargets) > 0 || signalOf(nextTicket) != TryNow {
+					if len(peers.leaveTargets) > 0 || signalOf(next) != TryNow {
 						t.Error("the lock is left to a process that is not known to wait")
 					}
-					takeLock(&q, nextTicket)
+					takeLock(&q, next)
 					q.RecordRelease("k")
 				}
-				if later := q.Enter("k"); len(peers.leaveTargets) != 1 || signalOf(later) != LeaveToPeer {
+				if later := q.Enter("k", 0); len(peers.leaveTargets) != 1 || signalOf(later) != LeaveToPeer {
 					t.Errorf("left to %q", peers.leaveTargets)
 				}
 			})
@@ -275,7 +346,7 @@ func TestReleaseOfUnknownKey(t *testing.T) {
 func TestParkedQueues(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := Queues[int]{MayPark: func(key int) bool { return key >= 0 }}
-		enterAndLeave := func(key int) { q.Leave(q.Enter(key), true) }
+		enterAndLeave := func(key int) { q.Leave(q.Enter(key, 0), true) }
 		enterAndLeave(-1)
 		if len(q.byKey) != 0 {
 			t.Error("a queue that may not be parked is kept")
@@ -287,7 +358,7 @@ func TestParkedQueues(t *testing.T) {
 		if n := len(q.byKey); n > maxParkedQueues || len(q.parkedQueues) > maxParkedQueues {
 			t.Errorf("%d are kept", n)
 		}
-		p := q.Enter(2*maxParkedQueues - 1)
+		p := q.Enter(2*maxParkedQueues-1, 0)
 		time.Sleep(parkTime)
 		enterAndLeave(0)
 		if n := len(q.byKey); n != 2 {

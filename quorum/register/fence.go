@@ -102,9 +102,9 @@ func (r *Reply) isFenceTooLow() bool {
 		!slices.ContainsFunc(r.KeyStates, func(f cell.KeyState) bool { return f.Form != cell.Absent })
 }
 
-// addFence gives the requested fence to keys that were granted without a fence. If no majority
-// accepts the fence while the lock is valid, addFence reports the removal of the lock as due.
-func (r *Register) addFence(ctx context.Context, keys []string, t TakeOptions, grantedLock GrantedLock) (GrantedLock, error) {
+// AddFence gives the requested fence to keys that were granted without a fence. If no majority
+// accepts the fence while the lock is valid, AddFence reports the removal of the lock as due.
+func (r *Register) AddFence(ctx context.Context, keys []string, t TakeOptions, grantedLock GrantedLock) (GrantedLock, error) {
 	if !t.Fence || grantedLock.Fence != 0 {
 		return grantedLock, nil
 	}

@@ -175,12 +175,21 @@ func (g *grants) findToExtend(key, token string) *grant {
 	})
 }
 
-// RecordGrant records a version of a key in a keygroup, for TakeGrant.
-func (r *Register) RecordGrant(key, token, version string, ttl time.Duration) {
+// RecordGrant records a version of a key in a keygroup, or of a holder, for TakeGrant.
+func (r *Register) RecordGrant(key, token, version string, ttl time.Duration, holder any) {
 	now := r.masters.Now()
-	entry := newGrant(TakeOptions{Tokens: []string{token}, TTL: ttl}, 0, "", now, r.n)
+	entry := newGrant(TakeOptions{Tokens: []string{token}, TTL: ttl, Holder: holder}, 0, "", now, r.n)
 	entry.ballotVersion = version
 	r.grants.put(key, entry, now)
+}
+
+// GrantedTo returns the client that this proxy granted a version of a key to, and the start of its
+// lease, or nil.
+func (r *Register) GrantedTo(key, version string) (holder any, since time.Time) {
+	if entry := r.grants.find(key, hasVersion(version)); entry != nil {
+		return entry.holder, entry.leaseStart
+	}
+	return nil, time.Time{}
 }
 
 // TakeGrant removes the grant of a key with a token, and returns its version and remaining lease,

@@ -76,9 +76,7 @@ func (r *Register) Holdings(ctx context.Context, keys []string) ([]Holding, erro
 			holdings[i].Fence = fences[len(fences)-1]
 		}
 		if holdings[i].Status == StatusHeld {
-			if entry := r.grants.find(key, hasVersion(holdings[i].Version)); entry != nil {
-				holdings[i].Holder, holdings[i].LeaseStart = entry.holder, entry.leaseStart
-			}
+			holdings[i].Holder, holdings[i].LeaseStart = r.GrantedTo(key, holdings[i].Version)
 		}
 	}
 	return holdings, nil

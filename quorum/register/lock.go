@@ -60,6 +60,8 @@ type GrantedLock struct {
 	Version string
 	// HadLongerLease is set by Extend if a master had a longer lease than requested.
 	HadLongerLease bool
+	// OfHolder is set by a cluster if the lock is one that several clients may hold.
+	OfHolder bool
 	// Fence, if requested, is above the fence of every earlier lock of the keys.
 	Fence int64
 }
@@ -76,10 +78,10 @@ func (r *Register) Lock(ctx context.Context, keys []string, t TakeOptions) (Gran
 	for failures := 1; ; failures++ {
 		got, err := r.take(ctx, keys, t)
 		if err == nil {
-			return r.addFence(ctx, keys, t, got)
+			return r.AddFence(ctx, keys, t, got)
 		}
 		if refusal, isRefused := errors.AsType[*RefusedError](err); isRefused && t.mayTakeOver(refusal.CurrentSnapshot) {
-			return r.lockByBallot(ctx, keys[0], t)
+			return r.LockByBallot(ctx, keys[0], t)
 		}
 		var split *splitError
 		if !errors.As(err, &split) {
@@ -87,7 +89,7 @@ func (r *Register) Lock(ctx context.Context, keys []string, t TakeOptions) (Gran
 		}
 		switch {
 		case split.needsBallot && len(keys) == 1:
-			return r.lockByBallot(ctx, keys[0], t)
+			return r.LockByBallot(ctx, keys[0], t)
 		case split.mayBeHeld && failures >= undecidedTries:
 			return GrantedLock{}, &NoQuorum{Replies: split.replies}
 		case !t.RetryUntil.IsZero() && r.masters.Now().After(t.RetryUntil),
@@ -116,9 +118,9 @@ func (r *Register) pauseAfter(ctx context.Context, split *splitError, failures i
 	}
 }
 
-// lockByBallot locks a key that a ballot removed a moment ago, or whose value may be taken over. It
+// LockByBallot locks a key that a ballot removed a moment ago, or whose value may be taken over. It
 // runs to its end even if ctx ends: a ballot cannot be undone, and only its end shows the result.
-func (r *Register) lockByBallot(ctx context.Context, key string, t TakeOptions) (GrantedLock, error) {
+func (r *Register) LockByBallot(ctx context.Context, key string, t TakeOptions) (GrantedLock, error) {
 	run := func(l Snapshot) (Decision, error) {
 		if l.Present && !t.mayTakeOver(l) {
 			return keepUnchanged(l)
@@ -142,7 +144,7 @@ func (r *Register) lockByBallot(ctx context.Context, key string, t TakeOptions) 
 		t.reportRemovalDue(out.Version, nil)
 		return GrantedLock{}, &NoQuorum{AgreementTime: elapsed}
 	}
-	return r.addFence(ctx, []string{key}, t, out.GrantedLock)
+	return r.AddFence(ctx, []string{key}, t, out.GrantedLock)
 }
 
 // splitError means that an attempt can have no majority. So no client can have seen its value, and

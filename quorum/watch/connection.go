@@ -222,7 +222,7 @@ func (l *connection) handleAnswer(raw any) error {
 	}
 	s := observation{state: stateChanged, stale: true}
 	if !q.stale {
-		if s, err = observationOf(q.ttl, raw, time.Now()); err != nil {
+		if s, err = l.watch.watcher.opts.observationOf(q.ttl, raw, time.Now()); err != nil {
 			return err
 		}
 	}
@@ -280,20 +280,22 @@ func replyError(raw any) error {
 
 // observationOf returns the observation from the two replies to a look: pttl, and raw with the head
 // of the value.
-func observationOf(pttl int64, raw any, now time.Time) (observation, error) {
+func (o Options) observationOf(pttl int64, raw any, now time.Time) (observation, error) {
 	text, ok := raw.(string)
+	c := cell.Parse(text)
+	hasExpiries := ok && o.HasExpiries != nil && o.HasExpiries(c.Value.Text)
 	switch {
 	case !ok && !isForeignType(raw):
 		return observation{}, replyError(raw)
 	case pttl == pttlAbsent:
 		return observation{state: stateFree}, nil
-	case ok && isEmptyCell(text):
+	case ok && c.Form == cell.Register && !c.Value.Present: // a ballot removed the value
 		return observation{state: stateFree}, nil
 	case pttl < 0:
-		return observation{state: stateHeld}, nil
+		return observation{state: stateHeld, hasExpiries: hasExpiries}, nil
 	}
 	expiry := now.Add(time.Duration(min(pttl, maxPTTL))*time.Millisecond + time.Millisecond)
-	return observation{state: stateHeld, expiry: expiry}, nil
+	return observation{state: stateHeld, expiry: expiry, hasExpiries: hasExpiries}, nil
 }
 
 const (
@@ -302,12 +304,6 @@ const (
 	// maxPTTL limits a PTTL, in milliseconds: a year.
 	maxPTTL = int64(365 * 24 * time.Hour / time.Millisecond)
 )
-
-// isEmptyCell reports whether a cell is empty, because a ballot removed the value of its key.
-func isEmptyCell(head string) bool {
-	c := cell.Parse(head)
-	return c.Form == cell.Register && !c.Value.Present
-}
 
 // isForeignType reports whether the value is not a string. Then a client that is connected to the
 // master directly wrote it.

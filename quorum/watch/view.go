@@ -29,6 +29,8 @@ type observation struct {
 	// stale is set with stateChanged if the master reported the change between the two replies to a
 	// look.
 	stale bool
+	// hasExpiries is set with held if the value has members with expiries of their own.
+	hasExpiries bool
 }
 
 // Verdict is the conclusion from the observations of all masters.
@@ -59,6 +61,8 @@ type View struct {
 	// PartlyWatched is set, in the view of an alarm for any change, if some masters are not
 	// watched.
 	PartlyWatched bool
+	// HasExpiries is set, with Held, if a held value has members with expiries of their own.
+	HasExpiries bool
 }
 
 // evaluate returns the view for the observations. quorum is the size of a majority.
@@ -84,6 +88,7 @@ func evaluate(observations []observation, quorum int, now time.Time) View {
 	case count[stateHeld] > max(0, len(observations)-quorum):
 		v.Verdict, v.SomeChanged = Held, count[stateChanged] > 0
 		v.Expiry = expiryOf(expiries, quorum-count[stateFree])
+		v.HasExpiries = slices.ContainsFunc(observations, func(s observation) bool { return s.state == stateHeld && s.hasExpiries })
 	default:
 		v.SomeChanged = count[stateChanged] > 0
 	}

@@ -22,6 +22,9 @@ type Options struct {
 	Logger       *slog.Logger
 	// Rand returns numbers in [0, 1).
 	Rand func() float64
+	// HasExpiries, unless it is nil, reports whether a value, of which it gets the beginning, has
+	// members with expiries of their own.
+	HasExpiries func(head string) bool
 }
 
 // Watcher watches the keys with waiters. It is safe for concurrent use.

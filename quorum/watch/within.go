@@ -17,14 +17,17 @@ type Content struct {
 	Expiry time.Time
 }
 
-// KeyAlarm extends [Alarm] for one key of a cell that may also hold other keys. Reports of the
-// masters about the cell do not name the key. So the alarm reads the key once after each look that
-// found the cell held. The result is valid until the next change or look.
+// KeyAlarm extends [Alarm] for one key of a cell that may also hold other keys, or several holders
+// of the key. Reports of the masters about the cell do not name the key, and its expiry is not that
+// of the key. So the alarm reads the key once after each look that found such a cell. The result is
+// valid until the next change or look.
 type KeyAlarm struct {
 	*Alarm
-	read   func(context.Context) Content
-	ctx    context.Context
-	cancel context.CancelFunc
+	read func(context.Context) Content
+	// readAlways makes the alarm read the key after each look that found the cell held.
+	readAlways bool
+	ctx        context.Context
+	cancel     context.CancelFunc
 
 	mu sync.Mutex
 	// readNumber counts the looks. Each look needs a new read of the key.
@@ -33,9 +36,10 @@ type KeyAlarm struct {
 	content    *Content // nil: not read since the last look
 }
 
-// NewKeyAlarm sets an alarm for a key of a cell. read reads the key.
-func (w *Watcher) NewKeyAlarm(db int, cell string, read func(context.Context) Content) *KeyAlarm {
-	a := &KeyAlarm{Alarm: w.NewAlarm(db, cell), read: read}
+// NewKeyAlarm sets an alarm for a key of a cell. read reads the key. Unless readAlways is set, the
+// alarm reads only cells with values for which Options.HasExpiries returns true.
+func (w *Watcher) NewKeyAlarm(db int, cell string, readAlways bool, read func(context.Context) Content) *KeyAlarm {
+	a := &KeyAlarm{Alarm: w.NewAlarm(db, cell), read: read, readAlways: readAlways}
 	a.ctx, a.cancel = context.WithCancel(w.ctx)
 	return a
 }
@@ -49,6 +53,8 @@ func (a *KeyAlarm) View(now time.Time) View {
 	switch {
 	case v.Verdict != Held, v.SomeChanged:
 		a.resetRead()
+		return v
+	case !a.readAlways && !v.HasExpiries:
 		return v
 	case a.content == nil:
 		a.startRead()

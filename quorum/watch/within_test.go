@@ -18,7 +18,7 @@ func newKeyAlarm(t *testing.T, read func(context.Context) Content) *KeyAlarm {
 	t.Helper()
 	w := New(Options{Quorum: 3, Rand: rand.Float64})
 	t.Cleanup(w.Close)
-	a := w.NewKeyAlarm(0, "cell", read)
+	a := w.NewKeyAlarm(0, "cell", true, read)
 	a.observations = make([]observation, 5)
 	a.lastView = a.evaluate(a.observations, a.quorum, time.Now())
 	for i := range a.observations {

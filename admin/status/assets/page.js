@@ -201,7 +201,7 @@ function lockRow(lock, at) {
   const left = lock.left_ms === null ? "" : lock.left_ms < 0 ? "no end" : span(lock.left_ms - (state.now - at));
   const client = [lock.name, lock.addr].filter(Boolean).join(" · ");
   const since = lock.since === null ? "" : ago(lock.since);
-  return row(lockLabels, [lock.key, element("span", `badge ${moods[lock.state] || ""}`, lock.kept ? `${lock.state}, kept` : lock.state), left, votes, lock.waiters ? String(lock.waiters) : "", since, client], lockClasses);
+  return row(lockLabels, [lock.key, element("span", `badge ${moods[lock.state] || ""}`, [lock.state, lock.shared, lock.kept ? "kept" : ""].filter(Boolean).join(", ")), left, votes, lock.waiters ? String(lock.waiters) : "", since, client], lockClasses);
 }
 
 let locks = null;

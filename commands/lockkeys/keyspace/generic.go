@@ -63,6 +63,7 @@ func (c call) rename() Reply {
 	if !source.present {
 		return ErrorReply(errNoKey)
 	}
+	source.requirePlainExpiry()
 	target := c.use(c.words[2])
 	switch {
 	case source == target && ifAbsent:
@@ -109,6 +110,7 @@ func (c call) copy() Reply {
 	if !source.present || target.present && !replace {
 		return IntReply(0)
 	}
+	source.requirePlainExpiry()
 	target.copyFrom(source)
 	return IntReply(1)
 }

@@ -115,6 +115,16 @@ func countWhere(words []string, matches func(word string) bool) (n int64) {
 // text returns the string of a key, or "" if the key is absent.
 func (k *keyState) text() string { return string(contentOf[contents.Text](k)) }
 
+// requirePlainExpiry refuses a command that would change the expiry of a lock with several holders,
+// or keep its value with another expiry: each holder has an expiry of its own, relative to that of
+// the key.
+func (k *keyState) requirePlainExpiry() {
+	if k.present {
+		_, isLock := k.read().(contents.Holders)
+		require(!isLock, errWrongType)
+	}
+}
+
 // set sets a content without expiry.
 func (k *keyState) set(content contents.Content) {
 	k.present, k.content, k.encodedIsStale = true, content, true

@@ -122,6 +122,26 @@ func (k *Keeper) RemoveLost(key quorum.Key, token string, reason Reason) {
 	l.holder.announceLoss(l, reason)
 }
 
+// LostAll removes the kept locks of a key, of whichever holders, and tells their clients the reason.
+func (k *Keeper) LostAll(key quorum.Key, reason Reason) {
+	if k.keptCount.Load() == 0 {
+		return
+	}
+	k.mu.Lock()
+	var lost []*Lock
+	for one, l := range k.locks {
+		if one.Holder != "" && one.OfHolder("") == key {
+			k.dropLost(l, reason)
+			lost = append(lost, l)
+		}
+	}
+	k.mu.Unlock()
+	for _, l := range lost {
+		l.holder.announceLoss(l, reason)
+	}
+	k.RemoveLost(key, "", reason)
+}
+
 // Run renews locks until ctx ends. It returns when the last renewal has ended.
 func (k *Keeper) Run(ctx context.Context) {
 	k.mu.Lock()

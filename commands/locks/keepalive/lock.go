@@ -39,6 +39,9 @@ func (l *Lock) size() int { return lockSize + len(l.key.Name) + len(l.name) + le
 func (l *Lock) Keep(t Term) {
 	k := l.holder.keeper
 	k.mu.Lock()
+	if t.OfHolder {
+		l.key = l.key.OfHolder(l.token)
+	}
 	previous := k.locks[l.key]
 	isOther := previous != nil && previous.token != l.token
 	switch {

@@ -22,6 +22,8 @@ type Term struct {
 	ValidUntil time.Time
 	// MaxHold, unless it is zero, is the time after LeaseStart at which the last lease ends.
 	MaxHold time.Duration
+	// OfHolder is set if further clients may hold the lock, each under its own token.
+	OfHolder bool
 }
 
 // schedule computes the times of a lock's renewals. It uses no mutex and does no I/O.

@@ -3,6 +3,7 @@ package locks
 import (
 	"context"
 	"fmt"
+	"slices"
 )
 
 // The names of the contenders, as in the tables and in -contenders.
@@ -12,18 +13,33 @@ const (
 	nameLockKeys  = "lockkeys"
 	nameReentrant = "reentrant"
 	nameTelling   = "telling"
+	nameShared    = "shared"
+	nameSlots     = "slots"
+	nameReaders   = "readers"
 	nameRedsync   = "redsync"
 	nameDirect    = "direct"
 )
 
 func contenderNames() []string {
-	return []string{nameProxy, nameExtending, nameLockKeys, nameReentrant, nameTelling, nameRedsync, nameDirect}
+	return []string{nameProxy, nameExtending, nameLockKeys, nameReentrant, nameTelling, nameShared, nameSlots, nameReaders,
+		nameRedsync, nameDirect}
 }
 
 // defaultContenders returns the contenders that run by default.
 func defaultContenders() []string { return []string{nameProxy, nameRedsync, nameDirect} }
 
 const ttlMillis = "10000"
+
+// readers is the number of clients that hold one lock together, whatever the scenario.
+const readers = 16
+
+// waitWords returns the words with which a client of a scenario waits for its lock, if it has to.
+func waitWords(s scenario) []string {
+	if !s.shared {
+		return nil
+	}
+	return []string{"BLOCK", blockMillis}
+}
 
 // usesLockKeys reports whether a contender uses ordinary commands or scripts on the proxy's lock
 // keys.
@@ -59,7 +75,13 @@ func openSessions(
 	var err error
 	switch name {
 	case nameProxy:
-		err = c.addProxySessions(ctx, f.proxy.Addr(), client, keys, s.shared)
+		err = c.addProxySessions(ctx, f.proxy.Addr(), client, keys, waitWords(s)...)
+	case nameShared:
+		err = c.addProxySessions(ctx, f.proxy.Addr(), client, keys, append(waitWords(s), "SHARED")...)
+	case nameSlots:
+		err = c.addProxySessions(ctx, f.proxy.Addr(), client, keys, append(waitWords(s), "SLOTS", "16")...)
+	case nameReaders:
+		err = c.addProxySessions(ctx, f.proxy.Addr(), client, slices.Repeat([]string{prefix + "read"}, readers), "SHARED")
 	case nameExtending:
 		err = c.addExtendSessions(ctx, f.proxy.Addr(), client, keys)
 	case nameLockKeys:

@@ -12,7 +12,7 @@ type extendSession struct {
 }
 
 func (c *sessionGroup) addExtendSessions(ctx context.Context, addr string, kind clientKind, keys []string) error {
-	if err := c.addProxySessions(ctx, addr, kind, keys, false); err != nil {
+	if err := c.addProxySessions(ctx, addr, kind, keys); err != nil {
 		return err
 	}
 	for i, s := range c.sessions {

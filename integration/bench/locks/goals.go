@@ -29,6 +29,10 @@ const (
 
 	ratioRateReentrant = "pairs/s, reentrant / proxy"
 	ratioRateTelling   = "pairs/s, telling / proxy"
+
+	ratioRateShared  = "pairs/s, shared / proxy"
+	ratioRateSlots   = "pairs/s, slots / proxy"
+	ratioRateReaders = "pairs/s, readers / proxy"
 )
 
 // ratioKinds returns all ratios in the order of the tables.
@@ -44,6 +48,9 @@ func ratioKinds() []ratioKind {
 		{ratioCPULockKeys, nameLockKeys, nameProxy, cpuOf},
 		{ratioRateReentrant, nameReentrant, nameProxy, rateOf},
 		{ratioRateTelling, nameTelling, nameProxy, rateOf},
+		{ratioRateShared, nameShared, nameProxy, rateOf},
+		{ratioRateSlots, nameSlots, nameProxy, rateOf},
+		{ratioRateReaders, nameReaders, nameProxy, rateOf},
 	}
 }
 

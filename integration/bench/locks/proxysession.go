@@ -8,21 +8,18 @@ import (
 // proxySession uses LOCK and UNLOCK.
 type proxySession struct {
 	caller  caller
-	request []string // LOCK key token PX ms [BLOCK ms]
+	request []string // LOCK key token PX ms, and further words
 }
 
 const tokenIndex = 2 // index in request
 
-func (c *sessionGroup) addProxySessions(ctx context.Context, addr string, kind clientKind, keys []string, wait bool) error {
+func (c *sessionGroup) addProxySessions(ctx context.Context, addr string, kind clientKind, keys []string, words ...string) error {
 	callers, err := c.newCallers(ctx, addr, kind, len(keys))
 	if err != nil {
 		return err
 	}
 	for i, key := range keys {
-		request := []string{"LOCK", key, "", "PX", ttlMillis}
-		if wait {
-			request = append(request, "BLOCK", blockMillis)
-		}
+		request := append([]string{"LOCK", key, "", "PX", ttlMillis}, words...)
 		c.sessions = append(c.sessions, &proxySession{caller: callers[i], request: request})
 	}
 	return nil

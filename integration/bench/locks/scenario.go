@@ -28,6 +28,7 @@ func allScenarios() []scenario {
 		{name: "c64", title: "64 clients, a key each", clients: 64, goals: []goal{
 			atLeast(ratioRateRedsync, 10), atLeast(ratioRateDirect, 0.5),
 			atLeast(ratioRateLockKeys, 0.8), atLeast(ratioRateReentrant, 0.5),
+			atLeast(ratioRateShared, 0.5), atLeast(ratioRateSlots, 0.5), atLeast(ratioRateReaders, 0.3),
 		}},
 		{name: "one-key", title: "64 clients, one key", clients: 64, shared: true, goals: []goal{
 			atLeast(ratioRateRedsync, 5),

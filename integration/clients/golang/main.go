@@ -155,7 +155,7 @@ func checkExpireError(ctx context.Context, s session) error {
 
 func checkArityError(ctx context.Context, s session) error {
 	return wantError("ERR wrong number of arguments for 'lock' command: "+
-		"LOCK key token PX milliseconds|EX seconds [KEEPALIVE [MAXHOLD milliseconds]] [BLOCK milliseconds] [FENCE] [AT]",
+		"LOCK key token PX milliseconds|EX seconds [SHARED|SLOTS slots] [KEEPALIVE [MAXHOLD milliseconds]] [BLOCK milliseconds] [FENCE] [AT]",
 		s.rdb.Do(ctx, "LOCK", "k", "t"))
 }
 

@@ -111,7 +111,7 @@ const checks = {
     await expectError(client, "ERR invalid expire time in 'lock' command", 'LOCK', 'k', 't', 'PX', '0');
   },
   async 'error-arity'(client) {
-    await expectError(client, "ERR wrong number of arguments for 'lock' command: LOCK key token PX milliseconds|EX seconds [KEEPALIVE [MAXHOLD milliseconds]] [BLOCK milliseconds] [FENCE] [AT]", 'LOCK', 'k', 't');
+    await expectError(client, "ERR wrong number of arguments for 'lock' command: LOCK key token PX milliseconds|EX seconds [SHARED|SLOTS slots] [KEEPALIVE [MAXHOLD milliseconds]] [BLOCK milliseconds] [FENCE] [AT]", 'LOCK', 'k', 't');
   },
   async 'error-unknown'(client) {
     const wanted = "ERR unknown command 'FOO', with args beginning with: 'a' 'b' ";

@@ -117,7 +117,7 @@ check('block-served', function () use ($redis, $prefix) {
 });
 
 check('error-expire', fn () => expectError("ERR invalid expire time in 'lock' command", 'LOCK', 'k', 't', 'PX', '0'));
-check('error-arity', fn () => expectError("ERR wrong number of arguments for 'lock' command: LOCK key token PX milliseconds|EX seconds [KEEPALIVE [MAXHOLD milliseconds]] [BLOCK milliseconds] [FENCE] [AT]", 'LOCK', 'k', 't'));
+check('error-arity', fn () => expectError("ERR wrong number of arguments for 'lock' command: LOCK key token PX milliseconds|EX seconds [SHARED|SLOTS slots] [KEEPALIVE [MAXHOLD milliseconds]] [BLOCK milliseconds] [FENCE] [AT]", 'LOCK', 'k', 't'));
 check('error-unknown', fn () => expectError(
     "ERR unknown command 'FOO', with args beginning with: 'a' 'b' ", 'FOO', 'a', 'b'));
 

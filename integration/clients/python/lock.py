@@ -112,7 +112,7 @@ def error_expire(r):
 
 
 def error_arity(r):
-    expect_error(r, "wrong number of arguments for 'lock' command: LOCK key token PX milliseconds|EX seconds [KEEPALIVE [MAXHOLD milliseconds]] [BLOCK milliseconds] [FENCE] [AT]", "LOCK", "k", "t")
+    expect_error(r, "wrong number of arguments for 'lock' command: LOCK key token PX milliseconds|EX seconds [SHARED|SLOTS slots] [KEEPALIVE [MAXHOLD milliseconds]] [BLOCK milliseconds] [FENCE] [AT]", "LOCK", "k", "t")
 
 
 def error_unknown(r):

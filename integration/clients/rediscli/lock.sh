@@ -94,7 +94,7 @@ block_served() {
 }
 
 error_expire() { expect "(error) ERR invalid expire time in 'lock' command" "$(ask LOCK k t PX 0)"; }
-error_arity() { expect "(error) ERR wrong number of arguments for 'lock' command: LOCK key token PX milliseconds|EX seconds [KEEPALIVE [MAXHOLD milliseconds]] [BLOCK milliseconds] [FENCE] [AT]" "$(ask LOCK k t)"; }
+error_arity() { expect "(error) ERR wrong number of arguments for 'lock' command: LOCK key token PX milliseconds|EX seconds [SHARED|SLOTS slots] [KEEPALIVE [MAXHOLD milliseconds]] [BLOCK milliseconds] [FENCE] [AT]" "$(ask LOCK k t)"; }
 error_unknown() {
     expect "(error) ERR unknown command 'FOO', with args beginning with: 'a' 'b' " "$(ask FOO a b)"
 }

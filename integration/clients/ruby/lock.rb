@@ -92,7 +92,7 @@ check("block-served") do
 end
 
 check("error-expire") { expect_error("ERR invalid expire time in 'lock' command", "LOCK", "k", "t", "PX", 0) }
-check("error-arity") { expect_error("ERR wrong number of arguments for 'lock' command: LOCK key token PX milliseconds|EX seconds [KEEPALIVE [MAXHOLD milliseconds]] [BLOCK milliseconds] [FENCE] [AT]", "LOCK", "k", "t") }
+check("error-arity") { expect_error("ERR wrong number of arguments for 'lock' command: LOCK key token PX milliseconds|EX seconds [SHARED|SLOTS slots] [KEEPALIVE [MAXHOLD milliseconds]] [BLOCK milliseconds] [FENCE] [AT]", "LOCK", "k", "t") }
 check("error-unknown") do
   expect_error("ERR unknown command 'FOO', with args beginning with: 'a' 'b' ", "FOO", "a", "b")
 end

@@ -12,6 +12,8 @@ const (
 	SetKind
 	SortedSetKind
 	HashKind
+	HoldersKind
+	LoneHolderKind
 )
 
 // String returns the type's name, as TYPE returns it.
@@ -32,6 +34,27 @@ type Content interface {
 
 	appendTo(b []byte) []byte
 }
+
+// Holders is a lock that several clients hold (LOCK … SHARED and SLOTS). Only package
+// quorum/keygroup reads and writes it. Commands treat it as a value of another type.
+type Holders struct {
+	kind Kind
+	rest string // the encoded holders, without the mark and the letter
+}
+
+// Kind implements Content.
+func (h Holders) Kind() Kind { return h.kind }
+
+// Len implements Content. It returns 1.
+func (h Holders) Len() int { return 1 }
+
+// Size implements Content.
+func (h Holders) Size() int { return markSize + len(h.rest) }
+
+// Encoding implements Content.
+func (h Holders) Encoding() string { return "raw" }
+
+func (h Holders) appendTo(b []byte) []byte { return append(b, h.rest...) }
 
 // Text is a string.
 type Text string

@@ -25,6 +25,9 @@ var kinds = [...]struct {
 	SetKind:       {"set", 's', decodeSet},
 	SortedSetKind: {"zset", 'z', decodeSortedSet},
 	HashKind:      {"hash", 'h', decodeHash},
+
+	HoldersKind:    {"lock", 'm', decodeHolders(HoldersKind)},
+	LoneHolderKind: {"lock", 'o', decodeHolders(LoneHolderKind)},
 }
 
 // ErrUnreadable is the error for a string that has the mark, but that Encode does not make.
@@ -72,6 +75,11 @@ func decodeText(text string) (Content, error) {
 		return nil, ErrUnreadable
 	}
 	return Text(text), nil
+}
+
+// decodeHolders returns the decoder of a kind of holders, which does not read them.
+func decodeHolders(kind Kind) func(string) (Content, error) {
+	return func(rest string) (Content, error) { return Holders{kind, rest}, nil }
 }
 
 // KindName returns the type of an encoded value, as TYPE returns it, or "" for a marked value with

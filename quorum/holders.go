@@ -1,0 +1,240 @@
+package quorum
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"redlock-proxy/quorum/keygroup"
+	"redlock-proxy/quorum/register"
+	"redlock-proxy/quorum/vote"
+)
+
+// This file handles locks that several clients may hold, each under its token; see
+// keygroup.Holders. A client takes, releases and extends such a lock like an exclusive one while it
+// is the only holder. Otherwise a ballot decides.
+
+// Unlimited is the number of slots of a shared lock, which any number of clients may hold.
+const Unlimited = keygroup.Unlimited
+
+// SlotsError means that a client requested a lock with other slots than its holders.
+type SlotsError = keygroup.SlotsError
+
+// isHeldByHolders reports whether the masters refused an operation on a key because of a lock that
+// several clients may hold.
+func isHeldByHolders(err error) bool {
+	refusal, ok := errors.AsType[*RefusedError](err)
+	return ok && !refusal.CurrentSnapshot.Foreign && keygroup.IsHolders(refusal.CurrentSnapshot.Value)
+}
+
+// takeHolder takes a lock that several clients may hold.
+func (set *masterSet) takeHolder(ctx context.Context, t TakeRequest) (GrantedLock, error) {
+	key, token := t.Keys[0], t.Tokens[0]
+	switch {
+	case !t.AllowShortTTL && t.TTL >= 0 && t.TTL < vote.MinTTL:
+		return GrantedLock{}, ErrTooShort
+	case t.Fence && key.Tag != "":
+		return GrantedLock{}, ErrFenceShared
+	}
+	t.Keys = []Key{key.OfHolder(token)}
+	t.OnRemovalDue = set.removalScheduler(t)
+	if key.Tag == "" && !set.holderChanges.areRunning(key) {
+		lone := t.TakeOptions
+		lone.Tokens = []string{keygroup.LoneHolder(token, t.Slots)}
+		got, err := set.database(key.DB).Lock(ctx, []string{key.Name}, lone)
+		switch {
+		case err == nil:
+			set.recordHolder(key, token, t.Slots, got.Version, t.TTL, t.Holder)
+			got.OfHolder = true
+			return got, nil
+		case !isHeldByHolders(err) && !set.hasKeygroup(err):
+			return GrantedLock{}, set.translate(err)
+		}
+	}
+	return set.join(ctx, key, t)
+}
+
+// takeFromHolders takes a lock exclusively whose key has holders, if all of them have expired.
+func (set *masterSet) takeFromHolders(ctx context.Context, t TakeRequest) (GrantedLock, error) {
+	switch looks, err := set.Read(ctx, t.Keys); {
+	case err != nil:
+		return GrantedLock{}, err
+	case looks[0].Present:
+		return GrantedLock{}, &RefusedError{Err: ErrHeld, CurrentSnapshot: looks[0]}
+	}
+	mayTakeOver := t.MayTakeOver
+	t.MayTakeOver = func(l Snapshot) bool { return haveExpired(l) || mayTakeOver(l) }
+	got, err := set.database(t.Keys[0].DB).LockByBallot(ctx, t.Keys[0].Name, t.TakeOptions)
+	return got, set.translate(err)
+}
+
+// takeSeveralFromHolders takes several keys of which key number i has holders, if all of them have
+// expired. It removes the key first, because a ballot replaces one key only.
+func (set *masterSet) takeSeveralFromHolders(ctx context.Context, t TakeRequest, i int) (GrantedLock, error) {
+	looks, err := set.Read(ctx, t.Keys[i:i+1])
+	if err == nil && !looks[0].Present {
+		_, err = set.Update(ctx, t.Keys[i], nil, func(l Snapshot) (Decision, error) {
+			looks[0] = l
+			if l.Present {
+				return Decision{Action: NoChange}, nil
+			}
+			return Decision{Action: Remove}, nil
+		})
+	}
+	switch {
+	case err != nil:
+		return GrantedLock{}, err
+	case looks[0].Present:
+		return GrantedLock{}, &RefusedError{Err: ErrHeld, CurrentSnapshot: looks[0], Key: i}
+	}
+	return set.Take(ctx, t)
+}
+
+// haveExpired reports whether a value consists of holders that have expired.
+func haveExpired(l Snapshot) bool {
+	if l.TimeLeftUnknown || l.Foreign || !keygroup.IsHolders(l.Value) {
+		return false
+	}
+	holders, err := keygroup.OpenHolders(l)
+	return err == nil && !holders.Whole().Present
+}
+
+// join adds a holder to a lock by ballot.
+func (set *masterSet) join(ctx context.Context, key Key, t TakeRequest) (GrantedLock, error) {
+	token := t.Tokens[0]
+	changed, err := set.changeHolders(ctx, key, &holderChange{
+		apply:   func(h *keygroup.Holders) error { return h.Join(token, t.Slots, t.TTL) },
+		joining: &removable{key.OfHolder(token), t.TTL},
+	})
+	if err != nil {
+		return GrantedLock{}, err
+	}
+	set.recordHolder(key, token, t.Slots, changed.version, t.TTL, t.Holder)
+	got, err := set.newLease(changed.since, t.TTL, t.AllowShortTTL)
+	got.Version, got.Attempt, got.OfHolder = changed.version, changed.attempt, true
+	if err != nil {
+		if t.OnRemovalDue != nil {
+			t.OnRemovalDue(got.Version, nil)
+		}
+		return GrantedLock{}, err
+	}
+	got, err = set.database(key.DB).AddFence(ctx, []string{key.Name}, t.TakeOptions, got)
+	return got, set.translate(err)
+}
+
+// recordHolder records what this proxy granted to a holder.
+func (set *masterSet) recordHolder(key Key, token string, slots int, version string, ttl time.Duration, client any) {
+	set.database(key.DB).RecordGrant(key.grantName(token), keygroup.LoneHolder(token, slots), version, ttl, client)
+}
+
+// knownHolder returns the value that the key has while the holder with this token is alone, if this
+// proxy granted the lock to it. isAlone reports whether the key has this value, as far as this
+// proxy knows.
+func (set *masterSet) knownHolder(key Key, token string) (lone string, isKnown, isAlone bool) {
+	lone, isKnown = set.database(key.DB).Guess(key.grantName(token))
+	if !isKnown || !keygroup.IsHolders(lone) {
+		return "", false, false
+	}
+	current, _ := set.database(key.DB).Guess(key.Name)
+	return lone, true, key.Tag == "" && current == lone
+}
+
+// takeHolderGrant removes the record of what this proxy granted to a holder, and returns the
+// version and the remaining lease.
+func (set *masterSet) takeHolderGrant(key Key, token string) (version string, left time.Duration) {
+	lone, isKnown, _ := set.knownHolder(key, token)
+	if !isKnown {
+		return "", 0
+	}
+	return set.database(key.DB).TakeGrant(key.grantName(token), lone)
+}
+
+// releaseHolder releases a lock that several clients may hold.
+func (set *masterSet) releaseHolder(ctx context.Context, key Key, token string) error {
+	lone, _, isAlone := set.knownHolder(key, token)
+	version, left := set.takeHolderGrant(key, token)
+	scheduleRemoval := func(version string, left time.Duration) {
+		set.cluster.scheduleRemoval(key.OfHolder(token), version, left, nil)
+	}
+	if isAlone {
+		err := set.database(key.DB).Unlock(ctx, key.Name, lone, scheduleRemoval)
+		if !isHeldByHolders(err) {
+			return set.translate(err)
+		}
+	}
+	var seen Snapshot
+	_, err := set.changeHolders(ctx, key, &holderChange{leaves: true, apply: func(h *keygroup.Holders) error {
+		if l := h.Holder(token); l.Present {
+			seen = l
+		}
+		return h.Leave(token)
+	}})
+	if seen.Present {
+		version, left = seen.Version, seen.LongestTimeLeft
+	}
+	if version != "" && errors.As(err, new(*NoQuorumError)) {
+		scheduleRemoval(version, left)
+	}
+	return err
+}
+
+// extendHolder extends a lock that several clients may hold.
+func (set *masterSet) extendHolder(ctx context.Context, key Key, token string, ttl time.Duration) (GrantedLock, error) {
+	if ttl >= 0 && ttl < vote.MinTTL {
+		return GrantedLock{}, ErrTooShort
+	}
+	if lone, _, isAlone := set.knownHolder(key, token); isAlone {
+		got, err := set.database(key.DB).Extend(ctx, key.Name, lone, ttl)
+		if errors.As(err, new(*register.NoQuorum)) {
+			set.cluster.scheduleRemoval(key, "", ttl, nil) // as Extend does for exclusive locks
+		}
+		if !isHeldByHolders(err) {
+			got.OfHolder = true
+			return got, set.translate(err)
+		}
+	}
+	var left time.Duration
+	var slots int
+	var before string
+	changed, err := set.changeHolders(ctx, key, &holderChange{apply: func(h *keygroup.Holders) (err error) {
+		slots, before = h.Slots(), h.Holder(token).Version
+		left, err = h.Extend(token, ttl)
+		return err
+	}})
+	if err != nil {
+		return GrantedLock{}, err
+	}
+	client, _ := set.database(key.DB).GrantedTo(key.grantName(token), before)
+	set.recordHolder(key, token, slots, changed.version, left, client)
+	got, err := set.newLease(changed.since, ttl, false)
+	got.HadLongerLease, got.OfHolder = left != ttl, true
+	return got, err
+}
+
+// removeHolder removes a version of a holder, if it is still there.
+func (set *masterSet) removeHolder(ctx context.Context, key Key, version string) error {
+	_, err := set.changeHolders(ctx, key.withoutHolder(), &holderChange{leaves: true, apply: func(h *keygroup.Holders) error {
+		if l := h.Holder(key.Holder); !l.Present || l.Version != version {
+			return ErrNotHeld
+		}
+		return h.Leave(key.Holder)
+	}})
+	if errors.Is(err, ErrNotHeld) {
+		return nil
+	}
+	return err
+}
+
+// removeToken takes a lock from the holder with the token in key.Holder, of whichever kind the lock
+// is, and reports whether there was one.
+func (set *masterSet) removeToken(ctx context.Context, key Key) (bool, error) {
+	lock := key.withoutHolder()
+	err := set.releaseHolder(ctx, lock, key.Holder)
+	if errors.Is(err, ErrNotHeld) {
+		_, _, err = set.updateIfHeld(ctx, lock, key.Holder, func(Snapshot) Decision { return Decision{Action: Remove} })
+	}
+	if errors.Is(err, ErrNotHeld) {
+		return false, nil
+	}
+	return err == nil, err
+}

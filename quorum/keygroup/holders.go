@@ -1,0 +1,320 @@
+package keygroup
+
+import (
+	"cmp"
+	"encoding/binary"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"redlock-proxy/quorum/register"
+)
+
+// Unlimited is the number of slots of a shared lock, which any number of clients may hold.
+const Unlimited = -1
+
+// SlotsError means that a client requested a lock with other slots than its holders.
+type SlotsError struct {
+	// Held and Requested are numbers of slots, or Unlimited.
+	Held, Requested int
+}
+
+// Error returns a sentence with both numbers.
+func (e *SlotsError) Error() string {
+	return fmt.Sprintf("the lock is held with %s, and this command requests %s: use the same for all clients of a lock",
+		slotsText(e.Held), slotsText(e.Requested))
+}
+
+// slotsText returns the words of LOCK for a number of slots.
+func slotsText(slots int) string {
+	if slots == Unlimited {
+		return "SHARED"
+	}
+	return "SLOTS " + strconv.Itoa(slots)
+}
+
+// Holders keeps the holders of one lock in the value of its key. It stores them as members of a
+// keygroup, each under its token, and the number of slots as the value. A holder that is alone and
+// new is stored without expiry, and expires with the key, as an exclusive lock does.
+//
+// Holders also keeps the writers that wait for the lock. While there is one, no client joins.
+type Holders struct {
+	*Group
+	// exclusive is set if the key holds a value that is not made of holders.
+	exclusive bool
+	// slots is the number of slots, or 0 without holders. holderCount and writerCount count the
+	// members of each kind, and size limits their encoded bytes.
+	slots, holderCount, writerCount, size int
+}
+
+// holdersFormat is the format of holders.
+var holdersFormat = &format{
+	prefix:    holdersPrefix,
+	isOwn:     func(_ *Group, name string) bool { return name[:1] == holderMember },
+	encodeOwn: encodeLone,
+}
+
+// The name of a member is the token of a holder, or the ID of a writer, after one of these letters.
+const (
+	holderMember = "h"
+	writerMember = "w"
+)
+
+// IsHolders reports whether a value consists of holders of a lock.
+func IsHolders(text string) bool {
+	return strings.HasPrefix(text, holdersPrefix) || strings.HasPrefix(text, lonePrefix)
+}
+
+// LoneHolder returns the value of a key that only a client with this token holds.
+func LoneHolder(token string, slots int) string {
+	return encodeLone(member{name: holderMember + token, value: strconv.Itoa(slots)})
+}
+
+func encodeLone(m member) string {
+	slots, _ := strconv.Atoi(m.value)
+	b := binary.AppendVarint([]byte(lonePrefix), int64(slots))
+	return string(b) + m.name[len(holderMember):]
+}
+
+// decodeLone returns the token and the slots of a value that encodeLone made.
+func decodeLone(text string) (token, slots string, ok bool) {
+	text = text[len(lonePrefix):]
+	n, size := binary.Varint([]byte(text[:min(len(text), binary.MaxVarintLen64)]))
+	if size <= 0 || !isSlots(n) {
+		return "", "", false
+	}
+	token, slots = text[size:], strconv.FormatInt(n, 10)
+	return token, slots, encodeLone(member{name: holderMember + token, value: slots}) == lonePrefix+text
+}
+
+func isSlots(n int64) bool { return n >= 1 && n <= 1<<31 || n == Unlimited }
+
+// OpenHolders decodes the value of a key, and omits the holders that have expired.
+//
+// Errors: ErrUnreadable; register.ErrTTLUnknown if the remaining time of a value with expiries is
+// unknown.
+func OpenHolders(l register.Snapshot) (*Holders, error) {
+	h := &Holders{Group: &Group{format: holdersFormat, snapshot: l, keys: map[string]key{}}}
+	switch {
+	case !l.Present:
+		return h, nil
+	case l.Foreign || !IsHolders(l.Value):
+		h.exclusive = true
+		return h, nil
+	case strings.HasPrefix(l.Value, lonePrefix):
+		token, slots, ok := decodeLone(l.Value)
+		if !ok {
+			return nil, ErrUnreadable
+		}
+		h.putOwn(holderMember+token, slots)
+		return h, h.countMembers()
+	}
+	if err := h.decodeMembers(); err != nil {
+		return nil, err
+	}
+	return h, h.countMembers()
+}
+
+// countMembers counts the members. It returns ErrUnreadable for members that this version does not
+// know.
+func (h *Holders) countMembers() error {
+	for name, k := range h.keys {
+		h.size += sizeOf(name)
+		if strings.HasPrefix(name, writerMember) {
+			h.writerCount++
+			continue
+		}
+		n, err := strconv.ParseInt(k.value, 10, 64)
+		if !strings.HasPrefix(name, holderMember) || err != nil || !isSlots(n) {
+			return ErrUnreadable
+		}
+		h.holderCount++
+		h.slots = int(n)
+	}
+	return nil
+}
+
+// sizeOf limits the encoded bytes of a member: its name, the slots, the version, and the lengths.
+func sizeOf(name string) int { return len(name) + 80 }
+
+// Tokens returns the tokens of the holders, sorted.
+func (h *Holders) Tokens() []string { return h.withPrefix(holderMember) }
+
+// Writers returns the IDs of the waiting writers, sorted.
+func (h *Holders) Writers() []string { return h.withPrefix(writerMember) }
+
+func (h *Holders) withPrefix(letter string) (all []string) {
+	for _, name := range h.Names() {
+		if rest, ok := strings.CutPrefix(name, letter); ok {
+			all = append(all, rest)
+		}
+	}
+	return all
+}
+
+// Slots returns the number of slots, Unlimited, or 0 if there is no holder.
+func (h *Holders) Slots() int { return h.slots }
+
+// Holder returns the state of the holder with a token.
+func (h *Holders) Holder(token string) register.Snapshot { return h.Snapshot(holderMember + token) }
+
+// Whole returns the state of the lock: it is present while it has holders, and its remaining time
+// is that of the last one.
+func (h *Holders) Whole() register.Snapshot {
+	if h.exclusive {
+		return h.snapshot
+	}
+	whole := register.Snapshot{Shared: h.snapshot.Shared}
+	for _, token := range h.Tokens() {
+		l := h.Holder(token)
+		switch {
+		case !whole.Present:
+			whole = h.snapshot
+			whole.TimeLeft, whole.LongestTimeLeft, whole.ShortestTimeLeft = l.TimeLeft, l.LongestTimeLeft, l.ShortestTimeLeft
+		case whole.TimeLeft < 0 || l.TimeLeft >= 0 && l.TimeLeft <= whole.TimeLeft:
+		default:
+			whole.TimeLeft, whole.LongestTimeLeft, whole.ShortestTimeLeft = l.TimeLeft, l.LongestTimeLeft, l.ShortestTimeLeft
+		}
+	}
+	return whole
+}
+
+// UntilFree returns how long the lock stays unavailable to a client that requests it with this
+// number of slots, 0 for an exclusive lock, if no client changes it: Endless, or 0 if it is
+// available.
+func (h *Holders) UntilFree(slots int) time.Duration {
+	if h.exclusive {
+		return h.snapshot.TimeLeft
+	}
+	tokens := h.Tokens()
+	if slots > 0 && len(tokens) >= slots {
+		return h.nthEnd(tokens, len(tokens)-slots)
+	}
+	if slots == 0 && len(tokens) > 0 {
+		return h.nthEnd(tokens, len(tokens)-1)
+	}
+	longest := time.Duration(0)
+	if writers := h.Writers(); slots != 0 {
+		for _, id := range writers {
+			longest = later(longest, h.Snapshot(writerMember+id).TimeLeft)
+		}
+	}
+	return longest
+}
+
+// nthEnd returns the remaining time after which n more than one of the holders have expired.
+func (h *Holders) nthEnd(tokens []string, n int) time.Duration {
+	lefts := make([]time.Duration, len(tokens))
+	for i, token := range tokens {
+		lefts[i] = h.Holder(token).TimeLeft
+	}
+	sortEndlessLast(lefts)
+	return lefts[n]
+}
+
+// Join adds a holder with a remaining time of ttl, in whole milliseconds, or Endless.
+//
+// Errors: register.ErrHeld; *SlotsError if the holders have another number of slots;
+// ErrHoldersTooLarge.
+func (h *Holders) Join(token string, slots int, ttl time.Duration) error {
+	name := holderMember + token
+	switch {
+	case h.exclusive:
+		return register.ErrHeld
+	case h.slots != 0 && h.slots != slots:
+		return &SlotsError{Held: h.slots, Requested: slots}
+	case h.has(name), h.writerCount > 0, slots > 0 && h.holderCount >= slots:
+		return register.ErrHeld
+	case h.size+sizeOf(name) > MaxBytes:
+		return ErrHoldersTooLarge
+	}
+	h.Put(name, strconv.Itoa(slots), ttl)
+	h.slots = slots
+	h.holderCount++
+	h.size += sizeOf(name)
+	return nil
+}
+
+func (h *Holders) has(name string) bool {
+	_, exists := h.keys[name]
+	return exists
+}
+
+// Leave removes a holder, or returns register.ErrNotHeld.
+func (h *Holders) Leave(token string) error {
+	name := holderMember + token
+	if !h.has(name) {
+		return register.ErrNotHeld
+	}
+	h.Remove(name)
+	h.size -= sizeOf(name)
+	if h.holderCount--; h.holderCount == 0 {
+		h.slots = 0
+	}
+	return nil
+}
+
+// Extend gives a holder a remaining time of ttl, unless its present one is longer, and returns the
+// longer of both, or register.ErrNotHeld. The holder gets a new version: the removal of its former
+// version may be pending.
+func (h *Holders) Extend(token string, ttl time.Duration) (left time.Duration, err error) {
+	l := h.Holder(token)
+	switch {
+	case !l.Present:
+		return 0, register.ErrNotHeld
+	case l.TimeLeftUnknown:
+		return 0, register.ErrTTLUnknown
+	case later(l.TimeLeft, ttl) == l.TimeLeft:
+		h.Replace(holderMember+token, strconv.Itoa(h.Slots()))
+		return l.TimeLeft, nil
+	}
+	h.Put(holderMember+token, strconv.Itoa(h.Slots()), ttl)
+	return ttl, nil
+}
+
+// later returns the longer of two remaining times.
+func later(a, b time.Duration) time.Duration {
+	if a < 0 || b < 0 {
+		return NoExpiry
+	}
+	return max(a, b)
+}
+
+// AddWriter records for a time that a writer waits for the lock. It reports whether the lock has
+// holders; else it changes nothing.
+func (h *Holders) AddWriter(id string, ttl time.Duration) bool {
+	if h.holderCount == 0 {
+		return false
+	}
+	if name := writerMember + id; !h.has(name) {
+		h.writerCount++
+		h.size += sizeOf(name)
+	}
+	h.Put(writerMember+id, "", ttl)
+	return true
+}
+
+// RemoveWriter removes a waiting writer.
+func (h *Holders) RemoveWriter(id string) {
+	if name := writerMember + id; h.has(name) {
+		h.Remove(name)
+		h.writerCount--
+		h.size -= sizeOf(name)
+	}
+}
+
+// HasRoom reports whether a client that waits may get the lock: it has no holder, or a free slot.
+func (h *Holders) HasRoom() bool {
+	return !h.exclusive && (h.holderCount == 0 || h.holderCount < h.slots || h.slots == Unlimited && h.writerCount == 0)
+}
+
+// ErrHoldersTooLarge means that the holders of a lock exceed MaxBytes.
+var ErrHoldersTooLarge = fmt.Errorf(
+	"too many holders: the tokens of one lock may have at most %d bytes together; use shorter tokens", MaxBytes)
+
+// sortEndlessLast sorts remaining times, Endless last.
+func sortEndlessLast(lefts []time.Duration) {
+	slices.SortFunc(lefts, func(a, b time.Duration) int { return cmp.Compare(uint64(a), uint64(b)) })
+}
