@@ -4,8 +4,8 @@ import "errors"
 
 // The exit codes. Scripts rely on them; docs/operate.md and docs/locks.md list them.
 const (
-	// exitFailed reports a wrong command line or configuration, or any failure without a code of its
-	// own.
+	// exitFailed reports a wrong command line or configuration, or any failure without a code of
+	// its own.
 	exitFailed      = 1
 	exitUnsafe      = 2 // locks would not be safe
 	exitUnavailable = 3 // no locks are available

@@ -23,8 +23,7 @@ func commandOnKeys(name string, n int, rest string) string {
 	return strings.Join(words, " ") + " " + rest
 }
 
-// TestSeveralReplies checks the replies to MLOCK, MUNLOCK and MEXTEND, and what the locker is
-// asked.
+// TestSeveralReplies checks the replies to MLOCK, MUNLOCK and MEXTEND, and the calls of the locker.
 func TestSeveralReplies(t *testing.T) {
 	for _, test := range []struct {
 		err     error

@@ -60,7 +60,7 @@ func fitClients(cfg conf.Config, limit uint64) (clients int, err error) {
 func limitClients(cfg *conf.Config, log *slog.Logger) error {
 	reserved, perClient := descriptorsFor(*cfg)
 	wanted := uint64(reserved + perClient*cfg.MaxClients)
-	limit, known := raiseDescriptors(wanted)
+	limit, known := raiseOpenFileLimit(wanted)
 	if !known || limit >= wanted {
 		return nil
 	}

@@ -2,5 +2,5 @@
 
 package daemon
 
-// raiseDescriptors does nothing: the limit of this system is unknown.
-func raiseDescriptors(uint64) (limit uint64, known bool) { return 0, false }
+// raiseOpenFileLimit does nothing: the limit of this system is unknown.
+func raiseOpenFileLimit(uint64) (limit uint64, known bool) { return 0, false }

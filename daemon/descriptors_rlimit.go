@@ -4,9 +4,9 @@ package daemon
 
 import "syscall"
 
-// raiseDescriptors raises the limit on open files to wanted, if it is lower, and returns the new
+// raiseOpenFileLimit raises the limit on open files to wanted, if it is lower, and returns the new
 // limit. known is false if the system does not report the limit.
-func raiseDescriptors(wanted uint64) (limit uint64, known bool) {
+func raiseOpenFileLimit(wanted uint64) (limit uint64, known bool) {
 	var limits syscall.Rlimit
 	if syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limits) != nil {
 		return 0, false

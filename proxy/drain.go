@@ -34,7 +34,7 @@ func (s *Server) drain(ctx context.Context, cancel context.CancelCauseFunc) {
 		s.serverState.opts.Logger.Info("drained: all commands finished", "took", time.Since(began).Round(time.Millisecond))
 		return
 	}
-	s.logDisconnected()
+	s.logRemainingClients()
 	cancel(commands.ErrShuttingDown)
 	if !waitDone(done, cancelReplyTime) {
 		for _, session := range s.beginDrain() {
@@ -44,11 +44,11 @@ func (s *Server) drain(ctx context.Context, cancel context.CancelCauseFunc) {
 	}
 }
 
-// maxLoggedClients limits how many of the disconnected clients the log names.
+// maxLoggedClients limits how many of the remaining clients the log names.
 const maxLoggedClients = 10
 
-// logDisconnected logs the clients that are still connected when DrainTimeout has passed.
-func (s *Server) logDisconnected() {
+// logRemainingClients logs the clients that are still connected when DrainTimeout has passed.
+func (s *Server) logRemainingClients() {
 	remaining := s.beginDrain()
 	var names []string
 	for _, session := range remaining[:min(maxLoggedClients, len(remaining))] {

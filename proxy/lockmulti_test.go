@@ -28,10 +28,10 @@ func notInMulti(name string) string {
 // lockTransactions lists transactions of one client each. At first lock:a has the value "me" on the
 // masters, and the upstream is empty.
 var lockTransactions = []struct {
-	name     string
-	script   []exchange
-	upstream string // the final value of the upstream's key a
-	lock     string // the final state of lock:a
+	name              string
+	script            []exchange
+	wantUpstreamValue string // the final value of the upstream's key a
+	wantLockValue     string // the final state of lock:a
 }{
 	{"watched, unchanged", []exchange{{"WATCH lock:a", ok}, {"GET lock:a", bulk("me")}, {"MULTI", ok},
 		{"DEL lock:a", queued}, {"EXEC", "*1\r\n:1\r\n"}}, "", ""},
@@ -146,11 +146,11 @@ func TestTransactionsOnLockKeys(t *testing.T) {
 						p.check(e.sent, e.want)
 					}
 				}
-				if got := r.locks.holder(0, "lock:a"); got != c.lock {
-					t.Errorf("lock:a holds %q, want %q", got, c.lock)
+				if got := r.locks.holder(0, "lock:a"); got != c.wantLockValue {
+					t.Errorf("lock:a holds %q, want %q", got, c.wantLockValue)
 				}
-				want := bulk(c.upstream)
-				if c.upstream == "" {
+				want := bulk(c.wantUpstreamValue)
+				if c.wantUpstreamValue == "" {
 					want = "$-1\r\n"
 				}
 				direct.check("GET a", want)

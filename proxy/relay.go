@@ -60,7 +60,7 @@ type relay struct {
 	writer *clientWriter // to the client; its mu guards the following fields, too
 
 	// conn is the connection to the upstream, nil if it was never made; connID is its number. Only
-	// the session's goroutine writes them, with mu held, so it may read them without mu.
+	// the session's goroutine writes them, with writer.mu held, so it may read them without the lock.
 	conn   *netconn.Conn
 	connID uint16
 	term   uint64 // the upstream's term when the connection was made
@@ -238,7 +238,7 @@ func (r *relay) send(p []byte) {
 	}
 }
 
-// settled reports whether no reply is pending or being written. The caller must hold mu.
+// settled reports whether no reply is pending or being written. The caller must hold writer.mu.
 func (r *relay) settled() bool {
 	return !r.writer.writing && (r.disconnected || r.tracker.Settled() || r.tracker.State.Stream)
 }
@@ -276,7 +276,7 @@ func (r *relay) writeOwnReplies(out *command.Reply, proto int) (n int, err error
 }
 
 // isBetweenReplies reports whether the client is between two replies, or will get no further reply.
-// The caller must hold mu.
+// The caller must hold writer.mu.
 func (r *relay) isBetweenReplies() bool {
 	return !r.writer.writing && (!r.tracker.InsideReply() || r.disconnected || r.tracker.State.Stream)
 }
@@ -288,7 +288,7 @@ func (r *relay) takesPushes() bool {
 	return r.speaksRESP3() && !r.tracker.State.Stream
 }
 
-// speaksRESP3 reports whether the client speaks RESP3. The caller must hold mu.
+// speaksRESP3 reports whether the client speaks RESP3. The caller must hold writer.mu.
 func (r *relay) speaksRESP3() bool {
 	if r.upstream == nil {
 		return r.proto == 3
@@ -340,7 +340,7 @@ func (r *relay) halfClose(ctx context.Context) {
 }
 
 // waitWhileDelivering waits like clientWriter.wait. It gives up if no reply was written to the
-// client for the stall time. The caller must hold mu.
+// client for the stall time. The caller must hold writer.mu.
 func (r *relay) waitWhileDelivering(ctx context.Context, condition func() bool) error {
 	if condition() {
 		return nil

@@ -80,7 +80,7 @@ func (r *relay) prepare(p []byte) (output []byte, err error) {
 }
 
 // filter tracks replies, removes the replies to the proxy's own commands, and replaces redirects.
-// The caller must hold mu.
+// The caller must hold writer.mu.
 func (r *relay) filter(p []byte) []byte {
 	var output []byte // replaces p[:at], once a part was removed or changed
 	changed := false
@@ -126,7 +126,7 @@ func (r *relay) filter(p []byte) []byte {
 const maxAnswer = 16 << 20
 
 // keepAnswer keeps a part of a reply to the proxy's own command. If the reply is too large,
-// keepAnswer sets answerErr, and response then closes the connection. The caller must hold mu.
+// keepAnswer sets answerErr, and response then closes the connection. The caller must hold writer.mu.
 func (r *relay) keepAnswer(part []byte) {
 	if r.answerErr != nil {
 		return
@@ -179,7 +179,7 @@ func (r *relay) end(cause error) {
 
 // failPending answers n commands that the upstream will never answer. It writes in pieces, because
 // n has no bound, and unlocks mu after each piece and while it waits for the client. The relay's
-// fields already describe the lost connection. The caller must hold mu.
+// fields already describe the lost connection. The caller must hold writer.mu.
 func (r *relay) failPending(n int, cause error) {
 	text := r.disconnectReply(cause)
 	batch := max(1, maxPending/len(text))
@@ -254,7 +254,7 @@ func (r *relay) pauseCopier() (ok, paused bool) {
 	return r.paused, r.paused
 }
 
-// cancelPause makes a pause fail because a reply has arrived. The caller must hold mu.
+// cancelPause makes a pause fail because a reply has arrived. The caller must hold writer.mu.
 func (r *relay) cancelPause() {
 	if r.pauseRequested {
 		r.pauseRequested = false

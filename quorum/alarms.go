@@ -9,7 +9,7 @@ import (
 	"redlock-proxy/quorum/watch"
 )
 
-// waiterAlarm returns an alarm for waiters of a key that request this number of slots, 0 for an
+// waiterAlarm returns an alarm for waiters of a key that request this number of slots, or 0 for an
 // exclusive lock.
 func (set *masterSet) waiterAlarm(key Key, slots int) queue.Alarm {
 	return set.watcher.NewKeyAlarm(key.DB, key.cellName(), key.Tag != "", func(ctx context.Context) watch.Content {

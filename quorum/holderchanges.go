@@ -13,8 +13,8 @@ import (
 
 // holderChange is a change of the holders of a lock that one client requested.
 type holderChange struct {
-	// apply makes the change. It may run several times, each time on the current holders. An error
-	// must change nothing.
+	// apply makes the change. It may run several times, each time on the current holders. If it
+	// returns an error, it must not have changed any holder.
 	apply func(*keygroup.Holders) error
 	// joining names the holder that apply adds, if any, so that it is removed after an error.
 	joining *removable
@@ -84,7 +84,8 @@ func (q *holderChanges) finish(key Key) {
 	q.waiting[key][0].wakeup <- holderResult{run: true}
 }
 
-// leave removes a waiting change. It returns false if a ballot has begun to make the change.
+// leave removes a waiting change, and returns true. It returns false if a ballot has begun to make
+// the change.
 func (q *holderChanges) leave(key Key, c *holderChange) bool {
 	q.mu.Lock()
 	i := slices.Index(q.waiting[key], c)

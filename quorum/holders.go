@@ -17,7 +17,8 @@ import (
 // Unlimited is the number of slots of a shared lock, which any number of clients may hold.
 const Unlimited = keygroup.Unlimited
 
-// SlotsError means that a client requested a lock with other slots than its holders.
+// SlotsError means that a client requested a lock with a different number of slots than its
+// holders.
 type SlotsError = keygroup.SlotsError
 
 // isHeldByHolders reports whether the masters refused an operation on a key because of a lock that
@@ -54,7 +55,7 @@ func (set *masterSet) takeHolder(ctx context.Context, t TakeRequest) (GrantedLoc
 	return set.join(ctx, key, t)
 }
 
-// takeFromHolders takes a lock exclusively whose key has holders, if all of them have expired.
+// takeFromHolders takes an exclusive lock of a key that has holders, if all of them have expired.
 func (set *masterSet) takeFromHolders(ctx context.Context, t TakeRequest) (GrantedLock, error) {
 	switch looks, err := set.Read(ctx, t.Keys); {
 	case err != nil:
@@ -127,9 +128,9 @@ func (set *masterSet) recordHolder(key Key, token string, slots int, version str
 	set.database(key.DB).RecordGrant(key.grantName(token), keygroup.LoneHolder(token, slots), version, ttl, client)
 }
 
-// knownHolder returns the value that the key has while the holder with this token is alone, if this
-// proxy granted the lock to it. isAlone reports whether the key has this value, as far as this
-// proxy knows.
+// knownHolder returns the value of the key while the client with this token is the only holder.
+// isKnown reports whether this proxy granted the lock to that client. isAlone reports whether the
+// key has this value, as far as this proxy knows.
 func (set *masterSet) knownHolder(key Key, token string) (lone string, isKnown, isAlone bool) {
 	lone, isKnown = set.database(key.DB).Guess(key.grantName(token))
 	if !isKnown || !keygroup.IsHolders(lone) {
@@ -158,7 +159,7 @@ func (set *masterSet) releaseHolder(ctx context.Context, key Key, token string) 
 	}
 	if isAlone {
 		err := set.database(key.DB).Unlock(ctx, key.Name, lone, scheduleRemoval)
-		if !isHeldByHolders(err) {
+		if !isHeldByHolders(err) && !set.hasKeygroup(err) {
 			return set.translate(err)
 		}
 	}
@@ -188,7 +189,7 @@ func (set *masterSet) extendHolder(ctx context.Context, key Key, token string, t
 		if errors.As(err, new(*register.NoQuorum)) {
 			set.cluster.scheduleRemoval(key, "", ttl, nil) // as Extend does for exclusive locks
 		}
-		if !isHeldByHolders(err) {
+		if !isHeldByHolders(err) && !set.hasKeygroup(err) {
 			got.OfHolder = true
 			return got, set.translate(err)
 		}
@@ -211,7 +212,7 @@ func (set *masterSet) extendHolder(ctx context.Context, key Key, token string, t
 	return got, err
 }
 
-// removeHolder removes a version of a holder, if it is still there.
+// removeHolder removes a holder if it still has this version.
 func (set *masterSet) removeHolder(ctx context.Context, key Key, version string) error {
 	_, err := set.changeHolders(ctx, key.withoutHolder(), &holderChange{leaves: true, apply: func(h *keygroup.Holders) error {
 		if l := h.Holder(key.Holder); !l.Present || l.Version != version {
@@ -225,8 +226,8 @@ func (set *masterSet) removeHolder(ctx context.Context, key Key, version string)
 	return err
 }
 
-// removeToken takes a lock from the holder with the token in key.Holder, of whichever kind the lock
-// is, and reports whether there was one.
+// removeToken takes a lock, exclusive or not, from the holder with the token in key.Holder. It
+// reports whether there was such a holder.
 func (set *masterSet) removeToken(ctx context.Context, key Key) (bool, error) {
 	lock := key.withoutHolder()
 	err := set.releaseHolder(ctx, lock, key.Holder)

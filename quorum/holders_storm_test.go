@@ -14,9 +14,9 @@ import (
 )
 
 // TestHolderStorm lets readers and writers, or clients of a lock with slots, compete at three
-// proxies, while masters fail as in TestMutualExclusionDuringFaults. No master loses data. There are never more holders
-// than slots, and a writer never has the lock together with another client. Some clients use equal
-// tokens, and some stall until their lock has expired.
+// proxies, while masters fail as in TestMutualExclusionDuringFaults. No master loses data. There
+// are never more holders than slots, and a writer never has the lock together with another client.
+// Some clients use equal tokens, and some stall until their lock has expired.
 func TestHolderStorm(t *testing.T) {
 	grants := 0
 	for seed := range uint64(redistest.SampleCount(40)) {
@@ -68,7 +68,7 @@ type held struct {
 	until     time.Time
 }
 
-// holderReferee reports an error if clients hold the lock that may not hold it together.
+// holderReferee reports an error if clients hold the lock at the same time that must not.
 type holderReferee struct {
 	*fixture
 	slots int
@@ -76,9 +76,9 @@ type holderReferee struct {
 	mu     sync.Mutex
 	held   map[int]*held // by client
 	grants int
-	// releasing counts the releases under way of each token, and released is the end of its last
-	// one. They may end each lock with this token that was granted before, and whose client learns
-	// of the grant later.
+	// releasing counts the running releases of each token, and released holds the end of its last
+	// release. A release may also end a lock of the same token that was granted before it, and
+	// whose client learns of the grant later.
 	releasing map[string]int
 	released  map[string]time.Time
 }
@@ -116,7 +116,8 @@ func (g *holderReferee) client(ctx context.Context, l *Locker, n int, rnd *rand.
 	}
 }
 
-// note records a lease of a client, and checks that no other client holds the lock against it.
+// note records a lease of a client, and checks that no other client holds the lock in conflict with
+// it.
 func (g *holderReferee) note(n int, req LockRequest, got GrantedLock, granted bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -246,7 +246,7 @@ func TestSeveralKeysAfterHolders(t *testing.T) {
 	})
 }
 
-// TestUndeliveredHolder checks that Withdraw removes one holder, and no other one.
+// TestUndeliveredHolder checks that Withdraw removes one holder, and no other holder.
 func TestUndeliveredHolder(t *testing.T) {
 	runInBubble(t, 3, func(b *fixture) {
 		var grants []GrantedLock
@@ -342,7 +342,34 @@ func TestHoldersOfTaggedKeys(t *testing.T) {
 	})
 }
 
-// TestTooManyHolders checks that a token that does not fit is refused, and disturbs no other client.
+// TestHolderAndTaggedKey checks that the only holder of a lock keeps, extends and releases the lock
+// after another proxy has put a key with a tag into the same cell.
+func TestHolderAndTaggedKey(t *testing.T) {
+	runInBubble(t, 3, func(b *fixture) {
+		options := Options{Masters: []string{"redis://m0:1", "redis://m1:1", "redis://m2:1"}, Tagged: true}
+		first, second := NewLocker(b.connect(options)), NewLocker(b.connect(options))
+		lone, tagged := Key{Name: "T"}, Key{Name: "a:{T}", Tag: "T"}
+		lock := func(l *Locker, key Key, token string, slots int) error {
+			_, err := l.Lock(b.Context(), LockRequest{Keys: []Key{key}, Token: token, Slots: slots, TTL: time.Minute})
+			return err
+		}
+		for _, token := range []string{"r1", "r2"} {
+			b.wantErr(lock(first, lone, token, Unlimited), nil)
+			b.wantErr(lock(second, tagged, "t", 0), nil)
+			if token == "r1" {
+				_, err := first.Extend(b.Context(), lone, token, 2*time.Minute)
+				b.wantErr(err, nil)
+			}
+			b.wantErr(first.Unlock(b.Context(), lone, token), nil)
+			b.wantErr(lock(second, lone, "w", 0), nil)
+			b.wantErr(second.Unlock(b.Context(), lone, "w"), nil)
+			b.wantErr(second.Unlock(b.Context(), tagged, "t"), nil)
+		}
+	})
+}
+
+// TestTooManyHolders checks that a token that exceeds the size of the holders is refused, and
+// disturbs no other client.
 func TestTooManyHolders(t *testing.T) {
 	runInBubble(t, 3, func(b *fixture) {
 		b.wantErr(b.lockFor(b.locker, "a", Unlimited, time.Hour), nil)

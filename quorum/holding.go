@@ -36,7 +36,8 @@ type Holding struct {
 	Holder     any
 	LeaseStart time.Time
 	// Slots is the number of clients that may hold the lock, Unlimited, or 0 for an exclusive lock.
-	// Holders then holds its holders, sorted by token, instead of Holder and Since.
+	// If Slots is not 0, Holders holds the holders, sorted by token, and Holder and LeaseStart are
+	// unset.
 	Slots   int
 	Holders []LockHolder
 	// Fence is at least the fence of every lock of the key, as Cluster.Fence returns it.
@@ -48,9 +49,9 @@ type Holding struct {
 // LockHolder is one holder of a lock that several clients may hold.
 type LockHolder struct {
 	Token string
-	// Left is the remaining time, or Endless.
+	// Left is the remaining time, or NoExpiry.
 	Left time.Duration
-	// Client and Since have the meanings of Holding.Holder and Holding.Since.
+	// Client and Since have the meanings of Holding.Holder and Holding.LeaseStart.
 	Client any
 	Since  time.Time
 }

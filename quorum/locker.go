@@ -43,8 +43,8 @@ type LockRequest struct {
 	// Token is the token of each key.
 	Token string
 	// Slots is the number of clients that may hold the lock at the same time, each with its own
-	// Token, Unlimited, or 0 for an exclusive lock. All clients of a lock use the same number. It is
-	// 0 for several keys.
+	// Token, Unlimited, or 0 for an exclusive lock. All clients of a lock use the same number. It
+	// is 0 for several keys.
 	Slots int
 	// TTL is the time for which the masters keep the lock, in whole milliseconds, or NoExpiry.
 	TTL time.Duration
@@ -62,9 +62,9 @@ type LockRequest struct {
 // that wait until another client releases one of its keys. A request for several keys waits in the
 // queue of each of them, and holds none while it waits.
 //
-// Errors: ErrTooShort, ErrContended, ErrFences, *SlotsError, or the cause of ctx if the caller left.
-// Once Wait has passed, ErrHeld if another client holds the lock, or *NoQuorumError if the state of
-// the lock is unknown. After an error the request holds nothing.
+// Errors: ErrTooShort, ErrContended, ErrFences, *SlotsError, or the cause of ctx if the caller
+// left. Once Wait has passed, ErrHeld if another client holds the lock, or *NoQuorumError if the
+// state of the lock is unknown. After an error the request holds nothing.
 func (l *Locker) Lock(ctx context.Context, req LockRequest) (GrantedLock, error) {
 	t := TakeRequest{Keys: req.Keys, Slots: req.Slots, TakeOptions: TakeOptions{
 		Tokens: slices.Repeat([]string{req.Token}, len(req.Keys)), TTL: req.TTL, Holder: req.Holder, Fence: req.Fence,
@@ -91,7 +91,7 @@ func (l *Locker) Lock(ctx context.Context, req LockRequest) (GrantedLock, error)
 }
 
 // hasWaiters reports whether requests wait until another client releases one of the keys, and
-// whether the holder of one is unknown.
+// whether the holder of one of them is unknown.
 func (l *Locker) hasWaiters(keys []Key) (waits, undetermined bool) {
 	for _, key := range keys {
 		keyWaits, keyUndetermined := l.queues.HasWaiter(key)
@@ -145,7 +145,7 @@ func tryResult(err error) queue.TryResult {
 	return queue.TryFailed
 }
 
-// refusingKey returns the index of the key because of which a Take was refused, or -1.
+// refusingKey returns the index of the key that refused a Take, or -1 if it is unknown.
 func refusingKey(err error) int {
 	if refused, ok := errors.AsType[*RefusedError](err); ok {
 		return refused.Key

@@ -26,8 +26,8 @@ func (set *masterSet) Read(ctx context.Context, keys []Key) ([]Snapshot, error) 
 	return keyValues(keys, cells, cellIndex, cellValues)
 }
 
-// keySnapshot returns a key's value in its cell. The value is absent if all holders of the lock have
-// expired.
+// keySnapshot returns a key's value in its cell. The value is absent if all holders of the lock
+// have expired.
 func keySnapshot(b *keygroup.Group, cell Snapshot, key Key) (Snapshot, error) {
 	l, _ := lookAtWhole(b, cell, key)
 	if l.Foreign || !keygroup.IsHolders(l.Value) {

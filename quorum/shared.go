@@ -93,7 +93,8 @@ func (set *masterSet) updateCell(
 type cellDecision struct {
 	decisions []Decision
 	version   string
-	// removable holds what no client holds if the update returns an error.
+	// removable holds the keys to remove if the update returns an error, because no client holds
+	// them then.
 	removable []removable
 }
 
@@ -106,8 +107,8 @@ type removable struct {
 // lookFunc returns the value of a key in its cell.
 type lookFunc func(b *keygroup.Group, cell Snapshot, key Key) (Snapshot, error)
 
-// decide calls run on some keys of a cell, and returns the resulting decision about the cell, with
-// a new version.
+// decide calls run with the values of some keys of a cell, and returns the resulting decision about
+// the cell, with a new version.
 func (set *masterSet) decide(
 	ctx context.Context, l Snapshot, keys []Key, version string, look lookFunc, run func([]Snapshot) ([]Decision, error),
 ) (Decision, error) {

@@ -12,14 +12,14 @@ import (
 
 const (
 	// writerTTL is the time for which a waiting writer keeps new holders out, and writerPause the
-	// pause after which its proxy renews this time. If the proxy dies, others may join after
+	// pause after which its proxy renews this time. If the proxy dies, other clients may join after
 	// writerTTL.
 	writerTTL   = 3 * time.Second
 	writerPause = time.Second
 )
 
-// waitingWriter keeps new holders out of a lock while a client of this proxy waits for it
-// exclusively, also clients of other proxies.
+// waitingWriter keeps new holders, at any proxy, out of a lock while a client of this proxy waits
+// for it exclusively.
 type waitingWriter struct {
 	locker *Locker
 	key    Key
@@ -28,8 +28,8 @@ type waitingWriter struct {
 	granted atomic.Bool
 }
 
-// announce records the writer in the lock, and renews the record until end, once the lock was
-// refused because of its holders. It does not wait for the masters.
+// announce records the writer in the lock if err shows that the lock was refused because of its
+// holders. It renews the record until end is called. It does not wait for the masters.
 func (w *waitingWriter) announce(ctx context.Context, err error) {
 	if w.stop != nil || !isHeldByHolders(err) {
 		return
@@ -50,7 +50,8 @@ func (w *waitingWriter) keepAnnounced(ctx context.Context) {
 	}
 }
 
-// end ends the record. It does not wait for the masters.
+// end stops the renewal of the record. granted reports whether the writer got the lock. end does
+// not wait for the masters.
 func (w *waitingWriter) end(granted bool) {
 	if w.stop != nil {
 		w.granted.Store(granted)

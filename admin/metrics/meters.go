@@ -134,8 +134,8 @@ func newMeters(registry prometheus.Registerer) meters {
 	return all
 }
 
-// recordGrant records the TTL of a lock, and whether several clients may hold it, if it was granted.
-// slots is as in quorum.LockRequest.
+// recordGrant records the TTL of a lock, and whether several clients may hold it, if it was
+// granted. slots has the meaning of quorum.LockRequest.Slots.
 func (m *meters) recordGrant(ttl time.Duration, slots int, err error) {
 	if err != nil {
 		return

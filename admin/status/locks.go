@@ -37,7 +37,8 @@ type Lock struct {
 	GrantedAt  time.Time
 	Addr, Name string
 	Kept       bool
-	// Slots is as in commands/locks, and Holders the number of holders if it is not 0.
+	// Slots has the meaning of locks.Lock.Slots. Holders is the number of holders if Slots is not
+	// 0.
 	Slots, Holders int
 }
 

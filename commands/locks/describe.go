@@ -28,13 +28,15 @@ type Lock struct {
 	Addr, Name string
 	// Kept is set if this proxy renews the lock for a client (KEEPALIVE).
 	Kept bool
-	// Slots is the number of clients that may hold the lock, quorum.Unlimited, or 0 for an exclusive
-	// lock. Holders holds its holders if it is not 0; then Since, Addr, Name and Kept are not set.
+	// Slots is the number of clients that may hold the lock, quorum.Unlimited, or 0 for an
+	// exclusive lock. If Slots is not 0, Holders holds the holders, and GrantTime, Addr, Name and
+	// Kept are not set.
 	Slots   int
 	Holders []Holder
 }
 
-// Holder describes one of several holders of a lock, with the same fields as Lock.
+// Holder describes one of several holders of a lock. Left and Since have the meanings of
+// Lock.RemainingTTL and Lock.GrantTime.
 type Holder struct {
 	Left       time.Duration
 	Since      time.Time
@@ -65,8 +67,8 @@ func (h *OperatorCommands) describe(key string, onMasters quorum.Key, held quoru
 	return l
 }
 
-// describeClient returns when this proxy granted a lock, and to which client; nothing if this proxy
-// did not grant it.
+// describeClient returns the time at which this proxy granted a lock, and the address and name of
+// the client. The results are zero if this proxy did not grant the lock.
 func describeClient(client any, granted time.Time) (since time.Time, addr, name string) {
 	identity, isKnown := client.(*command.Identity)
 	if !isKnown {

@@ -127,7 +127,8 @@ func (h *OperatorCommands) force(c command.Call) {
 	c.Out.WriteInt(1)
 }
 
-// noteForced tells the clients for which the proxy renews a lock that FORCEUNLOCK took it.
+// noteForced tells the clients for which this proxy renews the lock that FORCEUNLOCK released it.
+// If key.Holder is set, noteForced tells only the client with that token.
 func (h *OperatorCommands) noteForced(key quorum.Key) {
 	if key.Holder == "" {
 		h.opts.Keeper.LostAll(key, keepalive.Forced)

@@ -54,8 +54,8 @@ func (l *LockCommands) reserve(c command.Call, parsed lockArgs, keys []quorum.Ke
 	return keptLock, nil
 }
 
-// keepWhenDelivered starts to keep locks, each with its lease, once the client has got the reply. The proxy withdraws a
-// lock whose reply is not delivered, and a renewal would prevent this.
+// keepWhenDelivered starts to keep locks, each with its lease, once the client has got the reply.
+// The proxy withdraws a lock whose reply is not delivered, and a renewal would prevent this.
 func (a lockArgs) keepWhenDelivered(kept keptLocks, leases []quorum.GrantedLock, out *command.Reply) {
 	if len(kept) == 0 {
 		return

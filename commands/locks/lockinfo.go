@@ -8,7 +8,7 @@ import (
 )
 
 // writeLock appends a lock as a map, with its key unless that is empty. Unknown fields are null. A
-// lock that several clients may hold has the fields slots and holders in addition.
+// lock that several clients may hold also has the fields slots and holders.
 func writeLock(out *command.Reply, l Lock) {
 	var fields, votes command.Fields
 	if l.Key != "" {

@@ -15,7 +15,8 @@ import (
 // them.
 const maxKeys = 64
 
-// severalCommands returns MLOCK, MUNLOCK and MEXTEND. The arguments are those of LOCK and EXTEND.
+// severalCommands returns MLOCK, MUNLOCK and MEXTEND. The arguments document the options, which are
+// those of LOCK and EXTEND.
 func (l *LockCommands) severalCommands(ttl, kept, block, fenced, at command.Argument) []*command.Command {
 	return []*command.Command{
 		{Name: "mlock", Arity: -6, RequiresLogin: true, Run: l.mlock, RunsWithoutClient: hasNoBlock, Docs: severalDocs(
@@ -84,7 +85,7 @@ func onEach(n int, f func(i int) error) []error {
 	return errs
 }
 
-// firstFailure returns the first error, except for locks that are not held.
+// firstFailure returns the first error other than quorum.ErrNotHeld, or nil.
 func firstFailure(errs []error) error {
 	for _, err := range errs {
 		if err != nil && !errors.Is(err, quorum.ErrNotHeld) {

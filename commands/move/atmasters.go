@@ -70,7 +70,8 @@ func (s *mastersStore) list(ctx context.Context) ([]lockName, error) {
 	return slices.SortedFunc(maps.Keys(found), func(a, b lockName) int { return cmp.Compare(a.db, b.db) }), nil
 }
 
-// errHolders means that a lock cannot be moved to the upstream.
+// errHolders means that a lock cannot be moved to the upstream, because several clients may hold
+// it.
 var errHolders = errors.New("it is held with SHARED or SLOTS, which a single Redis does not support; " +
 	"wait until its holders have released it, or FORCEUNLOCK it")
 

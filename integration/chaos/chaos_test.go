@@ -28,7 +28,7 @@ const (
 	grantsEnv = "REDLOCK_CHAOS_GRANTS"
 	faultsEnv = "REDLOCK_CHAOS_FAULTS"
 	seedEnv   = "REDLOCK_SEED"
-	// The defaults take half a minute on two busy cores.
+	// defaultGrants and defaultFaults take half a minute on two busy cores.
 	defaultGrants = 10_000
 	defaultFaults = 30
 

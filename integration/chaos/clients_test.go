@@ -116,8 +116,8 @@ func (l lockCommands) unlock(key, token string) result {
 	return resultOfInteger(l.do("UNLOCK", key, token))
 }
 
-// severalCommands locks with MLOCK, MEXTEND and MUNLOCK. It takes each key together with one of a few
-// others, for which its clients contend, too.
+// severalCommands locks with MLOCK, MEXTEND and MUNLOCK. It takes each key together with one of a
+// few other keys, for which its clients also contend.
 type severalCommands struct {
 	*connection
 	random *rand.Rand

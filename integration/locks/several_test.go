@@ -220,7 +220,7 @@ type severalContender struct {
 	random  *rand.Rand
 	// sharesToken makes the client use a token that other clients use, too.
 	sharesToken bool
-	// block is how long the client waits, in ms; 0 means without a limit.
+	// block is the time limit of a wait in milliseconds; 0 means no limit.
 	block string
 	// keys is the number of keys that the client takes; 0 means one to three at random.
 	keys int
@@ -332,8 +332,8 @@ func TestOverlapOfSeveral(t *testing.T) {
 	c.wantNoOverlap(t)
 }
 
-// TestOverlapOfSeveralIsDetected checks that the same contest finds overlaps if a client deletes the
-// keys directly on a majority of the masters.
+// TestOverlapOfSeveralIsDetected checks that the same contest finds overlaps if a client deletes
+// the keys directly on a majority of the masters.
 func TestOverlapOfSeveralIsDetected(t *testing.T) {
 	redistest.SkipShort(t)
 	f := kit.StartLinkedFleet(t, 2)

@@ -165,8 +165,9 @@ func TestSharedKeepalive(t *testing.T) {
 const sharedGrants = 1_500
 
 // TestSharedOverlap lets readers and writers, and clients of a lock with slots, compete at two
-// proxies, while a minority of the masters is stopped, disconnected, killed and continued at random.
-// A writer never holds the lock with another client, and there are never more holders than slots.
+// proxies, while a minority of the masters is stopped, disconnected, killed and continued at
+// random. A writer never holds the lock with another client, and there are never more holders than
+// slots.
 func TestSharedOverlap(t *testing.T) {
 	for name, words := range map[string][]string{"readers": {"SHARED"}, "slots": {"SLOTS", "5"}} {
 		t.Run(name, func(t *testing.T) {

@@ -10,9 +10,9 @@ import (
 )
 
 // This file makes the changes of a lock with several holders as package quorum does: the first
-// holder takes the key as an exclusive one, and all others change it by ballots.
+// holder takes the key like an exclusive lock, and further holders change it by ballots.
 
-// join takes a lock with other holders.
+// join takes a lock that several clients may hold.
 func (p *proxy) join(ctx context.Context, op Op) (register.GrantedLock, error) {
 	token := string(op.Token)
 	onRemovalDue := func(version string, _ func() bool) { p.scheduleLeave(token, version) }
@@ -35,7 +35,7 @@ func (p *proxy) join(ctx context.Context, op Op) (register.GrantedLock, error) {
 	})
 }
 
-// leave releases a lock with other holders.
+// leave releases a lock that several clients may hold.
 func (p *proxy) leave(ctx context.Context, op Op) error {
 	token := string(op.Token)
 	scheduleLeave := func(version string, _ time.Duration) { p.scheduleLeave(token, version) }
@@ -47,7 +47,7 @@ func (p *proxy) leave(ctx context.Context, op Op) error {
 	return err
 }
 
-// prolong extends a lock with other holders.
+// prolong extends a lock that several clients may hold.
 func (p *proxy) prolong(ctx context.Context, op Op) (register.GrantedLock, error) {
 	token := string(op.Token)
 	got, err := p.register.Extend(ctx, key, keygroup.LoneHolder(token, op.Slots), p.ttl(op))

@@ -21,7 +21,8 @@ var (
 	oneOfTwoC  = Op{Kind: Join, Token: 'c', Slots: 2, Proxy: 2}
 )
 
-// holderScenarios holds the scenarios of locks with several holders that the ordinary tests explore.
+// holderScenarios lists the scenarios of locks with several holders that the ordinary tests
+// explore.
 var holderScenarios = []Scenario{
 	{Name: "JOIN, LOCK", N: 3, Losses: -1, Ops: []Op{joinA, lockC}},
 	{Name: "JOIN, LEAVE, LOCK", N: 3, Losses: 1, Ops: []Op{joinA, leaveA, lockC}},
@@ -41,7 +42,8 @@ func TestHolders(t *testing.T) {
 	}
 }
 
-// TestHolderMechanismsAreNeeded checks that the explorer finds each variant without one mechanism.
+// TestHolderMechanismsAreNeeded checks that the explorer finds a violation in each variant that
+// lacks one mechanism.
 func TestHolderMechanismsAreNeeded(t *testing.T) {
 	redistest.SkipShort(t)
 	lateLeaveA := leaveA
@@ -68,7 +70,7 @@ func TestHolderMechanismsAreNeeded(t *testing.T) {
 	}
 }
 
-// dropEarly opens the holders of a lock as if they had a short lease less.
+// dropEarly opens the holders of a lock, but drops all of them if less than 20 s are left.
 func dropEarly(l register.Snapshot) (*keygroup.Holders, error) {
 	if l.Present && l.LongestTimeLeft > 0 && l.LongestTimeLeft < 20e9 {
 		return keygroup.OpenHolders(register.Snapshot{})

@@ -9,8 +9,8 @@
 // # Holders of a lock
 //
 // Several clients may hold a lock together. [Holders] keeps them in the value of its key as the
-// members of a keygroup, so all that follows holds for the expiry of a holder, too. This value may
-// be the value of a key in a keygroup; its expiry is then that of the key.
+// members of a keygroup, so the rules of the next section also apply to the expiry of a holder. If
+// the key is in a keygroup, the value of its holders expires with the key.
 //
 // # Expiry
 //

@@ -20,7 +20,8 @@ const (
 	lonePrefix = "\x00redlock:o"
 )
 
-// ErrUnreadable means that a text begins like a keygroup, but this version did not write it.
+// ErrUnreadable means that a value begins like a keygroup or like holders, but this version cannot
+// read it.
 var ErrUnreadable = errors.New("the keys of one hash tag are unreadable: a different version of the proxy wrote them; " +
 	"upgrade this proxy")
 

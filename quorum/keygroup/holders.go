@@ -15,7 +15,8 @@ import (
 // Unlimited is the number of slots of a shared lock, which any number of clients may hold.
 const Unlimited = -1
 
-// SlotsError means that a client requested a lock with other slots than its holders.
+// SlotsError means that a client requested a lock with a different number of slots than its
+// holders.
 type SlotsError struct {
 	// Held and Requested are numbers of slots, or Unlimited.
 	Held, Requested int
@@ -42,10 +43,10 @@ func slotsText(slots int) string {
 // Holders also keeps the writers that wait for the lock. While there is one, no client joins.
 type Holders struct {
 	*Group
-	// exclusive is set if the key holds a value that is not made of holders.
+	// exclusive is set if the key holds a value that does not consist of holders.
 	exclusive bool
 	// slots is the number of slots, or 0 without holders. holderCount and writerCount count the
-	// members of each kind, and size limits their encoded bytes.
+	// members of each kind, and size is an upper bound of their encoded bytes.
 	slots, holderCount, writerCount, size int
 }
 
@@ -136,7 +137,8 @@ func (h *Holders) countMembers() error {
 	return nil
 }
 
-// sizeOf limits the encoded bytes of a member: its name, the slots, the version, and the lengths.
+// sizeOf returns an upper bound of the encoded bytes of a member: its name, the slots, the version,
+// and the lengths.
 func sizeOf(name string) int { return len(name) + 80 }
 
 // Tokens returns the tokens of the holders, sorted.
@@ -161,7 +163,7 @@ func (h *Holders) Slots() int { return h.slots }
 func (h *Holders) Holder(token string) register.Snapshot { return h.Snapshot(holderMember + token) }
 
 // Whole returns the state of the lock: it is present while it has holders, and its remaining time
-// is that of the last one.
+// is that of the holder that expires last.
 func (h *Holders) Whole() register.Snapshot {
 	if h.exclusive {
 		return h.snapshot
@@ -181,9 +183,9 @@ func (h *Holders) Whole() register.Snapshot {
 	return whole
 }
 
-// UntilFree returns how long the lock stays unavailable to a client that requests it with this
-// number of slots, 0 for an exclusive lock, if no client changes it: Endless, or 0 if it is
-// available.
+// UntilFree returns how long the lock stays unavailable to a client that requests this number of
+// slots, or 0 for an exclusive lock, if no client changes the lock. The result is 0 if the lock is
+// available, and NoExpiry if it stays unavailable.
 func (h *Holders) UntilFree(slots int) time.Duration {
 	if h.exclusive {
 		return h.snapshot.TimeLeft
@@ -204,7 +206,7 @@ func (h *Holders) UntilFree(slots int) time.Duration {
 	return longest
 }
 
-// nthEnd returns the remaining time after which n more than one of the holders have expired.
+// nthEnd returns the time after which n+1 of the holders have expired.
 func (h *Holders) nthEnd(tokens []string, n int) time.Duration {
 	lefts := make([]time.Duration, len(tokens))
 	for i, token := range tokens {
@@ -214,9 +216,9 @@ func (h *Holders) nthEnd(tokens []string, n int) time.Duration {
 	return lefts[n]
 }
 
-// Join adds a holder with a remaining time of ttl, in whole milliseconds, or Endless.
+// Join adds a holder with a remaining time of ttl, in whole milliseconds, or NoExpiry.
 //
-// Errors: register.ErrHeld; *SlotsError if the holders have another number of slots;
+// Errors: register.ErrHeld; *SlotsError if the holders have a different number of slots;
 // ErrHoldersTooLarge.
 func (h *Holders) Join(token string, slots int, ttl time.Duration) error {
 	name := holderMember + token
@@ -256,9 +258,9 @@ func (h *Holders) Leave(token string) error {
 	return nil
 }
 
-// Extend gives a holder a remaining time of ttl, unless its present one is longer, and returns the
-// longer of both, or register.ErrNotHeld. The holder gets a new version: the removal of its former
-// version may be pending.
+// Extend gives a holder a remaining time of ttl, unless its present remaining time is longer, and
+// returns the longer time, or register.ErrNotHeld. The holder gets a new version: the removal of
+// its former version may be pending.
 func (h *Holders) Extend(token string, ttl time.Duration) (left time.Duration, err error) {
 	l := h.Holder(token)
 	switch {
@@ -282,8 +284,8 @@ func later(a, b time.Duration) time.Duration {
 	return max(a, b)
 }
 
-// AddWriter records for a time that a writer waits for the lock. It reports whether the lock has
-// holders; else it changes nothing.
+// AddWriter records for a time that a writer waits for the lock. It returns false, and changes
+// nothing, if the lock has no holders.
 func (h *Holders) AddWriter(id string, ttl time.Duration) bool {
 	if h.holderCount == 0 {
 		return false
@@ -305,7 +307,8 @@ func (h *Holders) RemoveWriter(id string) {
 	}
 }
 
-// HasRoom reports whether a client that waits may get the lock: it has no holder, or a free slot.
+// HasRoom reports whether a client that waits may get the lock: the lock has no holder, or a free
+// slot.
 func (h *Holders) HasRoom() bool {
 	return !h.exclusive && (h.holderCount == 0 || h.holderCount < h.slots || h.slots == Unlimited && h.writerCount == 0)
 }
@@ -314,7 +317,7 @@ func (h *Holders) HasRoom() bool {
 var ErrHoldersTooLarge = fmt.Errorf(
 	"too many holders: the tokens of one lock may have at most %d bytes together; use shorter tokens", MaxBytes)
 
-// sortEndlessLast sorts remaining times, Endless last.
+// sortEndlessLast sorts remaining times, NoExpiry last.
 func sortEndlessLast(lefts []time.Duration) {
 	slices.SortFunc(lefts, func(a, b time.Duration) int { return cmp.Compare(uint64(a), uint64(b)) })
 }

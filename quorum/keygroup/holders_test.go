@@ -137,7 +137,7 @@ func TestLoneHolder(t *testing.T) {
 	if err != nil || !strings.HasPrefix(d.Value, holdersPrefix) || !d.KeepTTL {
 		t.Errorf("%+v, %v", d, err)
 	}
-	left, err := h.Extend("a", time.Second) // it has more
+	left, err := h.Extend("a", time.Second) // the holder has more time left
 	if err != nil || left != 59*time.Second {
 		t.Errorf("%v, %v", left, err)
 	}
@@ -190,7 +190,7 @@ func (w *simulation) editSlots(b *Group, from, to int64, slots int) {
 		if err != nil {
 			continue
 		}
-		// A longer lease of before ends when it did, by the clock of the master that promised last.
+		// An earlier, longer lease keeps its end, by the clock of the master that promised last.
 		w.values[name] = fmt.Sprint(slots)
 		w.validityEnds[name] = max(from+ttl, w.validityEnds[name])
 		w.latestExpiries[name] = max(to+left.Milliseconds()+maxExpiryDifference, w.latestExpiries[name])
@@ -243,7 +243,8 @@ func TestHoldersExpireInTime(t *testing.T) {
 	}
 }
 
-// TestHolderRulesAreNeeded checks that the simulation finds each variant without one rule.
+// TestHolderRulesAreNeeded checks that the simulation finds a violation in each variant that lacks
+// one rule.
 func TestHolderRulesAreNeeded(t *testing.T) {
 	for name, variant := range map[string]simulated{
 		"one slot too many": {edit: func(w *simulation, b *Group, from, to int64) { w.editSlots(b, from, to, simulatedSlots+1) }},

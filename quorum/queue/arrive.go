@@ -260,7 +260,8 @@ func (w *valueWait[K]) readAll() {
 	}
 }
 
-// waitUntil waits until a condition is met or the limit is reached. It returns Done in both cases.
+// waitUntil waits until a condition is met or the limit is reached. It returns WaitDone in both
+// cases.
 func (w *valueWait[K]) waitUntil(ctx context.Context, limit time.Duration, isMet func() bool) WaitResult {
 	if ctx.Err() != nil {
 		return WaitCanceled

@@ -33,11 +33,11 @@ type LockWaitOptions[K comparable] struct {
 	Slots int
 	// Timeout ends the wait; nil: only the context ends it.
 	Timeout <-chan time.Time
-	// Try tries to take all keys. If it is Refused, key is the index of a key that another client
-	// holds, or negative if no key is known to be held. Await calls Try only while the waiter is
-	// the head of all its queues, or behind waiters that try at the same time, because any number
-	// of clients may hold the lock. Before it returns TimedOut, Await also calls Try if no other
-	// waiter knows that a key is held.
+	// Try tries to take all keys. If the result is TryRefused, key is the index of a key that
+	// another client holds, or negative if no key is known to be held. Await calls Try only while
+	// the waiter is the head of all its queues, or behind waiters that try at the same time,
+	// because any number of clients may hold the lock. Before it returns WaitTimedOut, Await also
+	// calls Try if no other waiter knows that a key is held.
 	Try func() (result TryResult, key int)
 	// Quorum returns a channel that is closed when a majority of the masters votes again, or nil if
 	// a majority votes, as far as this process knows.
@@ -131,8 +131,8 @@ func (a *lockWait[K]) finishTake() {
 	}
 }
 
-// orLastTry returns the result of a wait. A waiter that timed out behind others tries once if none
-// of them knows that a key is held: they may wait for other keys.
+// orLastTry returns the result of a wait. A waiter that timed out behind other waiters tries once
+// if none of them knows that a key is held: they may wait for different keys.
 func (a *lockWait[K]) orLastTry(r WaitResult) WaitResult {
 	if r != WaitTimedOut || a.isHead || !a.queues.mayBeFree(a.tickets) {
 		return r
@@ -271,7 +271,7 @@ func (a *lockWait[K]) isDue(now time.Time) bool {
 	return step != StepIdle && !at.After(now)
 }
 
-// wait waits for the next event. It returns Done if the wait continues.
+// wait waits for the next event. It returns WaitDone if the wait continues.
 func (a *lockWait[K]) wait(ctx context.Context) WaitResult {
 	var dueTimer <-chan time.Time
 	if step, at := a.head.NextStep(); step != StepIdle {

@@ -9,18 +9,18 @@
 // sleeps until its alarm reports a change or the lease expires ([Head]). If the alarm has too
 // little information, the head polls.
 //
-// Several clients may hold some locks together. When such a waiter gets the lock, the next one tries
-// at once. If their number is not limited, the waiters behind the head try together with it, up to
-// the first waiter for an exclusive lock.
+// Several clients may hold some locks together. When a waiter for such a lock gets it, the next
+// waiter tries at once. If the number of holders is not limited, the waiters behind the head try
+// together with it, up to the first waiter for an exclusive lock.
 //
 // A waiter for several keys enters the queues of all of them in one step, so of two waiters the
 // same one is ahead in each queue that they share, and no two wait for each other. It tries when it
 // is the head of all its queues. If a key refuses the try, the waiter acts as the head of that
 // key's queue only, and tries again when this key may be free. In its other queues it is idle: it
 // does nothing, and the waiters behind it wait. So a waiter is served after the waiters ahead of
-// it, those ahead of them, and so on, and before all later ones. Since an idle head does not know
-// whether its key is held, a request without a wait does not count it as a waiter, and a waiter
-// behind it whose time is over tries once. Idle heads put no marks.
+// it, after the waiters ahead of those, and so on. It is served before all later waiters. Since an
+// idle head does not know whether its key is held, a request without a wait does not count it as a
+// waiter, and a waiter behind it whose time limit has passed tries once. Idle heads put no marks.
 //
 // Waiters for a value under a key ([ValueQueues.Await]) have separate queues, because they do not
 // block other clients from the key. A waiter for several keys is in the queue of each key, and

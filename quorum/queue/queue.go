@@ -365,9 +365,9 @@ func (q *Queues[K]) recordRelease(key K) (headTries, passToPeer bool) {
 	return notify && signal == TryNow && !keyQueue.tickets[0].idle, passToPeer
 }
 
-// recordHeld records that the head found the lock held in its last try. If there was a release since
-// the try began, a client of this process may have held the lock. In that case recordHeld records
-// nothing and returns true.
+// recordHeld records that the head found the lock held in its last try. If there was a release
+// since the try began, a client of this process may have held the lock. In that case recordHeld
+// records nothing and returns true.
 func (q *Queues[K]) recordHeld(p *Ticket[K]) (outdated bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

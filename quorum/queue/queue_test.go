@@ -47,7 +47,8 @@ func TestOrder(t *testing.T) {
 	}
 }
 
-// TestReadersTryTogether checks which waiters try when the waiter before them tries, or got the lock.
+// TestReadersTryTogether checks which waiters try when the waiter ahead of them tries, or has got
+// the lock.
 func TestReadersTryTogether(t *testing.T) {
 	var q Queues[string]
 	const reader, writer = -1, 0

@@ -29,8 +29,8 @@ type TakeOptions struct {
 	// and rely on it.
 	KeepOnNoQuorum bool
 	// OnRemovalDue receives each version that the keys may have although Lock returned an error. No
-	// client holds such a version, so a proxy must remove it. mayArriveCount, unless it is nil,
-	// reports whether the version may still arrive at a majority. A cluster sets its own function.
+	// client holds such a version, so a proxy must remove it. mayArrive, unless it is nil, reports
+	// whether the version may still arrive at a majority. A cluster sets its own function.
 	OnRemovalDue func(version string, mayArrive func() bool)
 	// MayTakeOver, unless it is nil, reports whether the removal of the value of the only key is
 	// pending, so that the client may take over the key. A cluster sets its own function.
@@ -60,7 +60,7 @@ type GrantedLock struct {
 	Version string
 	// HadLongerLease is set by Extend if a master had a longer lease than requested.
 	HadLongerLease bool
-	// OfHolder is set by a cluster if the lock is one that several clients may hold.
+	// OfHolder is set if several clients may hold the lock. Only a cluster sets it.
 	OfHolder bool
 	// Fence, if requested, is above the fence of every earlier lock of the keys.
 	Fence int64

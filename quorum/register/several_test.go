@@ -33,8 +33,8 @@ func TestRefusingKey(t *testing.T) {
 	}
 }
 
-// TestSeveralAreNotHeldByLeftovers checks that refusals of different keys, and because of different
-// attempts, are no nil.
+// TestSeveralAreNotHeldByLeftovers checks that a majority of refusals because of different keys, or
+// of different attempts, does not mean that a client holds a key.
 func TestSeveralAreNotHeldByLeftovers(t *testing.T) {
 	b := newFakeMasters(t, 3)
 	b.stores[0].Put("k", plainCell("x"), time.Minute)

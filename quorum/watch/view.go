@@ -29,7 +29,7 @@ type observation struct {
 	// stale is set with stateChanged if the master reported the change between the two replies to a
 	// look.
 	stale bool
-	// hasExpiries is set with held if the value has members with expiries of their own.
+	// hasExpiries is set with stateHeld if the value has members with expiries of their own.
 	hasExpiries bool
 }
 

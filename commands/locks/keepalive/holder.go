@@ -19,8 +19,9 @@ type Client interface {
 	HasDisconnected() bool
 	// TakesPushes reports whether the client speaks RESP3 now.
 	TakesPushes() bool
-	// Push writes the pushes that take returns, between two replies. It calls take once nothing
-	// else is being written, or not at all if the client has left or does not speak RESP3.
+	// Push calls take when no other goroutine writes to the client, and writes the pushes that take
+	// returns, between two replies. If the client has disconnected or does not speak RESP3, Push
+	// does not call take.
 	Push(ctx context.Context, take func() []byte)
 }
 

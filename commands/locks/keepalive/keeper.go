@@ -122,7 +122,7 @@ func (k *Keeper) RemoveLost(key quorum.Key, token string, reason Reason) {
 	l.holder.announceLoss(l, reason)
 }
 
-// LostAll removes the kept locks of a key, of whichever holders, and tells their clients the reason.
+// LostAll removes the kept locks of all holders of a key, and tells their clients the reason.
 func (k *Keeper) LostAll(key quorum.Key, reason Reason) {
 	if k.keptCount.Load() == 0 {
 		return

@@ -30,7 +30,7 @@ func defaultContenders() []string { return []string{nameProxy, nameRedsync, name
 
 const ttlMillis = "10000"
 
-// readers is the number of clients that hold one lock together, whatever the scenario.
+// readers is the number of clients that hold one lock together, in every scenario.
 const readers = 16
 
 // waitWords returns the words with which a client of a scenario waits for its lock, if it has to.
