@@ -24,7 +24,7 @@ func (set *masterSet) alarmForChange(key Key, changed chan struct{}) *watch.Alar
 
 // keyState returns the state of a key in its cell, for a waiter.
 func (set *masterSet) keyState(ctx context.Context, key Key, slots int) watch.Content {
-	l, err := set.readWhole(ctx, key)
+	l, err := set.readStored(ctx, key)
 	if err != nil || l.TimeLeftUnknown {
 		return watch.Content{Expiry: time.Now().Add(rereadPause)}
 	}

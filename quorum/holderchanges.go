@@ -142,7 +142,7 @@ func (set *masterSet) runHolderBallot(ctx context.Context, key Key) {
 	changes, since := set.holderChanges.takeAll(key), time.Now()
 	var out Outcome
 	err := contained.Run(func() (err error) {
-		out, err = set.updateCell(ctx, []Key{key}, nil, lookAtWhole, adaptToOneKey(func(l Snapshot) (Decision, error) {
+		out, err = set.updateCell(ctx, []Key{key}, nil, storedSnapshot, adaptToOneKey(func(l Snapshot) (Decision, error) {
 			return set.decideHolders(l, changes)
 		}))
 		return err

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"redlock-proxy/quorum/keygroup"
-	"redlock-proxy/quorum/register"
 	"redlock-proxy/quorum/vote"
 )
 
@@ -26,6 +25,13 @@ type SlotsError = keygroup.SlotsError
 func isHeldByHolders(err error) bool {
 	refusal, ok := errors.AsType[*RefusedError](err)
 	return ok && !refusal.CurrentSnapshot.Foreign && keygroup.IsHolders(refusal.CurrentSnapshot.Value)
+}
+
+// needsHolderBallot reports whether a ballot decides about the holders of a key, after the masters
+// refused with err an operation on the value of a lone holder. The key may have further holders, or
+// its cell further keys.
+func (set *masterSet) needsHolderBallot(err error) bool {
+	return isHeldByHolders(err) || set.hasKeygroup(err)
 }
 
 // takeHolder takes a lock that several clients may hold.
@@ -48,7 +54,7 @@ func (set *masterSet) takeHolder(ctx context.Context, t TakeRequest) (GrantedLoc
 			set.recordHolder(key, token, t.Slots, got.Version, t.TTL, t.Holder)
 			got.OfHolder = true
 			return got, nil
-		case !isHeldByHolders(err) && !set.hasKeygroup(err):
+		case !set.needsHolderBallot(err):
 			return GrantedLock{}, set.translate(err)
 		}
 	}
@@ -57,11 +63,11 @@ func (set *masterSet) takeHolder(ctx context.Context, t TakeRequest) (GrantedLoc
 
 // takeFromHolders takes an exclusive lock of a key that has holders, if all of them have expired.
 func (set *masterSet) takeFromHolders(ctx context.Context, t TakeRequest) (GrantedLock, error) {
-	switch looks, err := set.Read(ctx, t.Keys); {
+	switch snapshots, err := set.Read(ctx, t.Keys); {
 	case err != nil:
 		return GrantedLock{}, err
-	case looks[0].Present:
-		return GrantedLock{}, &RefusedError{Err: ErrHeld, CurrentSnapshot: looks[0]}
+	case snapshots[0].Present:
+		return GrantedLock{}, &RefusedError{Err: ErrHeld, CurrentSnapshot: snapshots[0]}
 	}
 	mayTakeOver := t.MayTakeOver
 	t.MayTakeOver = func(l Snapshot) bool { return haveExpired(l) || mayTakeOver(l) }
@@ -72,10 +78,10 @@ func (set *masterSet) takeFromHolders(ctx context.Context, t TakeRequest) (Grant
 // takeSeveralFromHolders takes several keys of which key number i has holders, if all of them have
 // expired. It removes the key first, because a ballot replaces one key only.
 func (set *masterSet) takeSeveralFromHolders(ctx context.Context, t TakeRequest, i int) (GrantedLock, error) {
-	looks, err := set.Read(ctx, t.Keys[i:i+1])
-	if err == nil && !looks[0].Present {
+	snapshots, err := set.Read(ctx, t.Keys[i:i+1])
+	if err == nil && !snapshots[0].Present {
 		_, err = set.Update(ctx, t.Keys[i], nil, func(l Snapshot) (Decision, error) {
-			looks[0] = l
+			snapshots[0] = l
 			if l.Present {
 				return Decision{Action: NoChange}, nil
 			}
@@ -85,8 +91,8 @@ func (set *masterSet) takeSeveralFromHolders(ctx context.Context, t TakeRequest,
 	switch {
 	case err != nil:
 		return GrantedLock{}, err
-	case looks[0].Present:
-		return GrantedLock{}, &RefusedError{Err: ErrHeld, CurrentSnapshot: looks[0], Key: i}
+	case snapshots[0].Present:
+		return GrantedLock{}, &RefusedError{Err: ErrHeld, CurrentSnapshot: snapshots[0], Key: i}
 	}
 	return set.Take(ctx, t)
 }
@@ -159,7 +165,7 @@ func (set *masterSet) releaseHolder(ctx context.Context, key Key, token string) 
 	}
 	if isAlone {
 		err := set.database(key.DB).Unlock(ctx, key.Name, lone, scheduleRemoval)
-		if !isHeldByHolders(err) && !set.hasKeygroup(err) {
+		if !set.needsHolderBallot(err) {
 			return set.translate(err)
 		}
 	}
@@ -185,11 +191,8 @@ func (set *masterSet) extendHolder(ctx context.Context, key Key, token string, t
 		return GrantedLock{}, ErrTooShort
 	}
 	if lone, _, isAlone := set.knownHolder(key, token); isAlone {
-		got, err := set.database(key.DB).Extend(ctx, key.Name, lone, ttl)
-		if errors.As(err, new(*register.NoQuorum)) {
-			set.cluster.scheduleRemoval(key, "", ttl, nil) // as Extend does for exclusive locks
-		}
-		if !isHeldByHolders(err) && !set.hasKeygroup(err) {
+		got, err := set.extendCell(ctx, key, lone, ttl)
+		if !set.needsHolderBallot(err) {
 			got.OfHolder = true
 			return got, set.translate(err)
 		}

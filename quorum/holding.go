@@ -49,11 +49,11 @@ type Holding struct {
 // LockHolder is one holder of a lock that several clients may hold.
 type LockHolder struct {
 	Token string
-	// Left is the remaining time, or NoExpiry.
-	Left time.Duration
-	// Client and Since have the meanings of Holding.Holder and Holding.LeaseStart.
-	Client any
-	Since  time.Time
+	// TimeLeft is the remaining time, or NoExpiry.
+	TimeLeft time.Duration
+	// Client and LeaseStart have the meanings of Holding.Holder and Holding.LeaseStart.
+	Client     any
+	LeaseStart time.Time
 }
 
 // MasterAnswer is the state of a key on one master.
@@ -143,7 +143,7 @@ func (h *Holding) narrowTo(set *masterSet, cell register.Holding, key Key) error
 	if l.Foreign || !keygroup.IsHolders(l.Value) {
 		return nil
 	}
-	whole, _ := lookAtWhole(b, cell.Snapshot, key)
+	whole, _ := storedSnapshot(b, cell.Snapshot, key)
 	return h.addHolders(set, key, whole)
 }
 
@@ -156,8 +156,8 @@ func (h *Holding) addHolders(set *masterSet, key Key, whole Snapshot) error {
 	h.Holder, h.LeaseStart, h.Slots = nil, time.Time{}, holders.Slots()
 	for _, token := range holders.Tokens() {
 		l := holders.Holder(token)
-		one := LockHolder{Token: token, Left: l.TimeLeft}
-		one.Client, one.Since = set.database(key.DB).GrantedTo(key.grantName(token), l.Version)
+		one := LockHolder{Token: token, TimeLeft: l.TimeLeft}
+		one.Client, one.LeaseStart = set.database(key.DB).GrantedTo(key.grantName(token), l.Version)
 		h.Holders = append(h.Holders, one)
 	}
 	return nil

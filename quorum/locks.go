@@ -173,15 +173,22 @@ func (set *masterSet) extendExclusive(ctx context.Context, key Key, token string
 	if key.Tag != "" {
 		return set.extendSharedKey(ctx, key, token, ttl)
 	}
-	got, err := set.database(key.DB).Extend(ctx, key.Name, token, ttl)
-	switch {
-	case set.hasKeygroup(err):
+	got, err := set.extendCell(ctx, key, token, ttl)
+	if set.hasKeygroup(err) {
 		return set.extendSharedKey(ctx, key, token, ttl)
-	case errors.As(err, new(*register.NoQuorum)):
-		// The remaining time may differ between the masters: a ballot lets them agree.
-		set.cluster.scheduleRemoval(key, "", ttl, nil)
 	}
 	return got, set.translate(err)
+}
+
+// extendCell extends the cell of a key without a tag if its value is value. After NOQUORUM, the
+// remaining time may differ between the masters, so extendCell schedules a ballot that lets them
+// agree.
+func (set *masterSet) extendCell(ctx context.Context, key Key, value string, ttl time.Duration) (GrantedLock, error) {
+	got, err := set.database(key.DB).Extend(ctx, key.Name, value, ttl)
+	if errors.As(err, new(*register.NoQuorum)) {
+		set.cluster.scheduleRemoval(key, "", ttl, nil)
+	}
+	return got, err
 }
 
 // Fence returns a number that is at least the fence of every lock of the key granted in the last

@@ -29,7 +29,7 @@ func (set *masterSet) Read(ctx context.Context, keys []Key) ([]Snapshot, error) 
 // keySnapshot returns a key's value in its cell. The value is absent if all holders of the lock
 // have expired.
 func keySnapshot(b *keygroup.Group, cell Snapshot, key Key) (Snapshot, error) {
-	l, _ := lookAtWhole(b, cell, key)
+	l, _ := storedSnapshot(b, cell, key)
 	if l.Foreign || !keygroup.IsHolders(l.Value) {
 		if key.Holder != "" {
 			return Snapshot{}, nil
@@ -46,16 +46,16 @@ func keySnapshot(b *keygroup.Group, cell Snapshot, key Key) (Snapshot, error) {
 	return holders.Whole(), nil
 }
 
-// lookAtWhole returns a key's value in its cell as it is stored.
-func lookAtWhole(b *keygroup.Group, cell Snapshot, key Key) (Snapshot, error) {
+// storedSnapshot returns a key's value in its cell as it is stored.
+func storedSnapshot(b *keygroup.Group, cell Snapshot, key Key) (Snapshot, error) {
 	if key.Tag == "" && !b.IsGroup() {
 		return cell, nil
 	}
 	return b.Snapshot(key.Name), nil
 }
 
-// readWhole returns the value of a key as it is stored.
-func (set *masterSet) readWhole(ctx context.Context, key Key) (Snapshot, error) {
+// readStored returns the value of a key as it is stored.
+func (set *masterSet) readStored(ctx context.Context, key Key) (Snapshot, error) {
 	if err := set.checkAccess(key); err != nil {
 		return Snapshot{}, err
 	}
@@ -67,7 +67,7 @@ func (set *masterSet) readWhole(ctx context.Context, key Key) (Snapshot, error) 
 	if err != nil {
 		return Snapshot{}, err
 	}
-	return lookAtWhole(b, cells[0], key)
+	return storedSnapshot(b, cells[0], key)
 }
 
 // keyValues returns the keys' values in their cells.

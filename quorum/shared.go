@@ -43,9 +43,9 @@ func (set *masterSet) UpdateAll(
 	return set.updateCell(ctx, keys, expect, keySnapshot, run)
 }
 
-// updateCell implements UpdateAll. look returns the values that run gets.
+// updateCell implements UpdateAll. snapshotOf returns the values that run gets.
 func (set *masterSet) updateCell(
-	ctx context.Context, keys []Key, expect *string, look lookFunc, run func([]Snapshot) ([]Decision, error),
+	ctx context.Context, keys []Key, expect *string, snapshotOf snapshotFunc, run func([]Snapshot) ([]Decision, error),
 ) (Outcome, error) {
 	if err := set.checkAccess(keys...); err != nil {
 		return Outcome{}, err
@@ -58,7 +58,7 @@ func (set *masterSet) updateCell(
 	}
 	var runs []*cellDecision
 	change := register.Change{Key: keys[0].cellName(), ExpectedValue: expect, Run: func(l Snapshot) (Decision, error) {
-		d, err := set.decide(ctx, l, keys, string(set.source.Change()), look, run)
+		d, err := set.decide(ctx, l, keys, string(set.source.Change()), snapshotOf, run)
 		if err == nil {
 			runs = append(runs, d.Note.(*cellDecision))
 		}
@@ -104,13 +104,13 @@ type removable struct {
 	ttl time.Duration
 }
 
-// lookFunc returns the value of a key in its cell.
-type lookFunc func(b *keygroup.Group, cell Snapshot, key Key) (Snapshot, error)
+// snapshotFunc returns the value of a key in its cell.
+type snapshotFunc func(b *keygroup.Group, cell Snapshot, key Key) (Snapshot, error)
 
 // decide calls run with the values of some keys of a cell, and returns the resulting decision about
 // the cell, with a new version.
 func (set *masterSet) decide(
-	ctx context.Context, l Snapshot, keys []Key, version string, look lookFunc, run func([]Snapshot) ([]Decision, error),
+	ctx context.Context, l Snapshot, keys []Key, version string, snapshotOf snapshotFunc, run func([]Snapshot) ([]Decision, error),
 ) (Decision, error) {
 	b, err := keygroup.Open(keys[0].cellName(), l)
 	if err != nil {
@@ -118,7 +118,7 @@ func (set *masterSet) decide(
 	}
 	snapshots := make([]Snapshot, len(keys))
 	for i, key := range keys {
-		if snapshots[i], err = look(b, l, key); err != nil {
+		if snapshots[i], err = snapshotOf(b, l, key); err != nil {
 			return Decision{}, err
 		}
 	}

@@ -35,13 +35,12 @@ type Lock struct {
 	Holders []Holder
 }
 
-// Holder describes one of several holders of a lock. Left and Since have the meanings of
-// Lock.RemainingTTL and Lock.GrantTime.
+// Holder describes one of several holders of a lock. The fields have the meanings of those of Lock.
 type Holder struct {
-	Left       time.Duration
-	Since      time.Time
-	Addr, Name string
-	Kept       bool
+	RemainingTTL time.Duration
+	GrantTime    time.Time
+	Addr, Name   string
+	Kept         bool
 }
 
 // statusNames holds the names of the states of a key.
@@ -60,8 +59,8 @@ func (h *OperatorCommands) describe(key string, onMasters quorum.Key, held quoru
 	}
 	l.GrantTime, l.Addr, l.Name = describeClient(held.Holder, held.LeaseStart)
 	for _, one := range held.Holders {
-		described := Holder{Left: one.Left, Kept: h.opts.Keeper.IsKept(onMasters.OfHolder(one.Token))}
-		described.Since, described.Addr, described.Name = describeClient(one.Client, one.Since)
+		described := Holder{RemainingTTL: one.TimeLeft, Kept: h.opts.Keeper.IsKept(onMasters.OfHolder(one.Token))}
+		described.GrantTime, described.Addr, described.Name = describeClient(one.Client, one.LeaseStart)
 		l.Holders = append(l.Holders, described)
 	}
 	return l

@@ -24,7 +24,7 @@ func (k keptLocks) cancel() {
 
 // reserve makes room for kept locks before the client takes or extends them. It returns nil without
 // KEEPALIVE.
-func (l *LockCommands) reserve(c command.Call, parsed lockArgs, keys []quorum.Key, token string) (keptLock keptLocks, err error) {
+func (l *LockCommands) reserve(c command.Call, parsed lockArgs, keys []quorum.Key, token string) (kept keptLocks, err error) {
 	if !parsed.keepalive {
 		return nil, nil
 	}
@@ -39,19 +39,19 @@ func (l *LockCommands) reserve(c command.Call, parsed lockArgs, keys []quorum.Ke
 	for i, key := range keys {
 		lock, err := holder.Reserve(key, parsed.keys[i], token)
 		if err != nil {
-			keptLock.cancel()
+			kept.cancel()
 			return nil, err
 		}
-		keptLock = append(keptLock, lock)
+		kept = append(kept, lock)
 	}
 	if c.Client.ReserveMemory == nil {
-		return keptLock, nil
+		return kept, nil
 	}
 	if err := c.Client.ReserveMemory(); err != nil {
-		keptLock.cancel()
+		kept.cancel()
 		return nil, err
 	}
-	return keptLock, nil
+	return kept, nil
 }
 
 // keepWhenDelivered starts to keep locks, each with its lease, once the client has got the reply.

@@ -247,12 +247,12 @@ func (l *LockCommands) release(c command.Call, g grammar) {
 
 // extend implements EXTEND key token PX ms|EX s [KEEPALIVE [MAXHOLD ms]] [AT].
 func (l *LockCommands) extend(c command.Call) {
-	l.prolong(c, grammar{name: "extend", maxTTL: l.MaxTTL()})
+	l.extendKeys(c, grammar{name: "extend", maxTTL: l.MaxTTL()})
 }
 
-// prolong extends the locks of the keys of a command. It replies with nil if any of them is not
+// extendKeys extends the locks of the keys of a command. It replies with nil if any of them is not
 // held.
-func (l *LockCommands) prolong(c command.Call, g grammar) {
+func (l *LockCommands) extendKeys(c command.Call, g grammar) {
 	arrived := time.Now()
 	parsed, err := g.parse(c.Args)
 	if err != nil {

@@ -23,7 +23,7 @@ func writeLock(out *command.Reply, l Lock) {
 	if l.Slots != 0 {
 		holders := make([]any, len(l.Holders))
 		for i, one := range l.Holders {
-			holders[i] = append(command.Fields{"left", remainingMillis(one.Left, true)}, clientFields(one.Since, one.Addr, one.Name, one.Kept)...)
+			holders[i] = append(command.Fields{"left", remainingMillis(one.RemainingTTL, true)}, clientFields(one.GrantTime, one.Addr, one.Name, one.Kept)...)
 		}
 		fields = append(fields, "slots", valueOrNull(l.Slots, l.Slots > 0), "holders", holders)
 	}

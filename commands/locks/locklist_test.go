@@ -186,7 +186,7 @@ func TestWriteLock(t *testing.T) {
 	client := newClient()
 	h, _ := newTestCommands(&fakeLocks{}, "")
 	slots := quorum.Holding{Status: quorum.StatusHeld, TimeLeft: 9 * time.Second, Slots: 4, Holders: []quorum.LockHolder{
-		{Token: "a", Left: quorum.NoExpiry}, {Token: "b", Left: 9 * time.Second, Client: client.Identity(), Since: time.UnixMilli(5)},
+		{Token: "a", TimeLeft: quorum.NoExpiry}, {Token: "b", TimeLeft: 9 * time.Second, Client: client.Identity(), LeaseStart: time.UnixMilli(5)},
 	}}
 	shared := slots
 	shared.Slots = quorum.Unlimited

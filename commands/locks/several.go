@@ -52,7 +52,7 @@ func (l *LockCommands) munlock(c command.Call) { l.release(c, grammar{name: "mun
 
 // mextend implements MEXTEND numkeys key … token and the options of EXTEND.
 func (l *LockCommands) mextend(c command.Call) {
-	l.prolong(c, grammar{name: "mextend", several: true, maxTTL: l.MaxTTL()})
+	l.extendKeys(c, grammar{name: "mextend", several: true, maxTTL: l.MaxTTL()})
 }
 
 // countOfKeys reads the number of keys of a command on several keys. A token follows the keys.

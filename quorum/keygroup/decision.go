@@ -118,11 +118,11 @@ func (b *Group) setExpiry(d *register.Decision, keys []key) error {
 		return err
 	}
 	// longest is the longest TTL of the keys with an expiry.
-	anyKept, anyEndless, longest := false, false, time.Duration(0)
+	anyKept, anyWithoutExpiry, longest := false, false, time.Duration(0)
 	for _, k := range keys {
 		switch {
 		case k.hasNewTTL && k.newTTL < 0, !k.hasNewTTL && k.expiryOffset == NoExpiry:
-			anyEndless = true
+			anyWithoutExpiry = true
 		case k.hasNewTTL:
 			longest = max(longest, k.newTTL)
 		default:
@@ -131,13 +131,13 @@ func (b *Group) setExpiry(d *register.Decision, keys []key) error {
 		}
 	}
 	ttl := cellTTL(longest)
-	if anyEndless {
+	if anyWithoutExpiry {
 		ttl = noExpiryTTL
 	}
 	switch now := b.snapshot.ShortestTimeLeft; {
 	case !anyKept: // nothing depends on the previous expiry
 		d.TTL = ttl
-	case anyEndless && now >= renewalThreshold, !anyEndless && now-longest >= minMargin && !isMuchLongerThanNeeded(now, longest):
+	case anyWithoutExpiry && now >= renewalThreshold, !anyWithoutExpiry && now-longest >= minMargin && !isMuchLongerThanNeeded(now, longest):
 		d.KeepTTL, ttl = true, now
 	default:
 		d.KeepTTL, d.Shift = true, ttl-now

@@ -1,7 +1,6 @@
 package keygroup
 
 import (
-	"cmp"
 	"encoding/binary"
 	"fmt"
 	"slices"
@@ -168,18 +167,17 @@ func (h *Holders) Whole() register.Snapshot {
 	if h.exclusive {
 		return h.snapshot
 	}
-	whole := register.Snapshot{Shared: h.snapshot.Shared}
+	var last register.Snapshot
 	for _, token := range h.Tokens() {
-		l := h.Holder(token)
-		switch {
-		case !whole.Present:
-			whole = h.snapshot
-			whole.TimeLeft, whole.LongestTimeLeft, whole.ShortestTimeLeft = l.TimeLeft, l.LongestTimeLeft, l.ShortestTimeLeft
-		case whole.TimeLeft < 0 || l.TimeLeft >= 0 && l.TimeLeft <= whole.TimeLeft:
-		default:
-			whole.TimeLeft, whole.LongestTimeLeft, whole.ShortestTimeLeft = l.TimeLeft, l.LongestTimeLeft, l.ShortestTimeLeft
+		if l := h.Holder(token); !last.Present || register.CompareTimeLeft(l.TimeLeft, last.TimeLeft) > 0 {
+			last = l
 		}
 	}
+	if !last.Present {
+		return register.Snapshot{Shared: h.snapshot.Shared}
+	}
+	whole := h.snapshot
+	whole.TimeLeft, whole.LongestTimeLeft, whole.ShortestTimeLeft = last.TimeLeft, last.LongestTimeLeft, last.ShortestTimeLeft
 	return whole
 }
 
@@ -192,27 +190,27 @@ func (h *Holders) UntilFree(slots int) time.Duration {
 	}
 	tokens := h.Tokens()
 	if slots > 0 && len(tokens) >= slots {
-		return h.nthEnd(tokens, len(tokens)-slots)
+		return h.nthExpiry(tokens, len(tokens)-slots)
 	}
 	if slots == 0 && len(tokens) > 0 {
-		return h.nthEnd(tokens, len(tokens)-1)
+		return h.nthExpiry(tokens, len(tokens)-1)
 	}
 	longest := time.Duration(0)
-	if writers := h.Writers(); slots != 0 {
-		for _, id := range writers {
-			longest = later(longest, h.Snapshot(writerMember+id).TimeLeft)
+	if slots != 0 {
+		for _, id := range h.Writers() {
+			longest = longerTime(longest, h.Snapshot(writerMember+id).TimeLeft)
 		}
 	}
 	return longest
 }
 
-// nthEnd returns the time after which n+1 of the holders have expired.
-func (h *Holders) nthEnd(tokens []string, n int) time.Duration {
+// nthExpiry returns the time after which n+1 of the holders have expired.
+func (h *Holders) nthExpiry(tokens []string, n int) time.Duration {
 	lefts := make([]time.Duration, len(tokens))
 	for i, token := range tokens {
 		lefts[i] = h.Holder(token).TimeLeft
 	}
-	sortEndlessLast(lefts)
+	slices.SortFunc(lefts, register.CompareTimeLeft)
 	return lefts[n]
 }
 
@@ -268,7 +266,7 @@ func (h *Holders) Extend(token string, ttl time.Duration) (left time.Duration, e
 		return 0, register.ErrNotHeld
 	case l.TimeLeftUnknown:
 		return 0, register.ErrTTLUnknown
-	case later(l.TimeLeft, ttl) == l.TimeLeft:
+	case register.CompareTimeLeft(l.TimeLeft, ttl) >= 0:
 		h.Replace(holderMember+token, strconv.Itoa(h.Slots()))
 		return l.TimeLeft, nil
 	}
@@ -276,26 +274,25 @@ func (h *Holders) Extend(token string, ttl time.Duration) (left time.Duration, e
 	return ttl, nil
 }
 
-// later returns the longer of two remaining times.
-func later(a, b time.Duration) time.Duration {
-	if a < 0 || b < 0 {
-		return NoExpiry
+// longerTime returns the longer of two remaining times.
+func longerTime(a, b time.Duration) time.Duration {
+	if register.CompareTimeLeft(a, b) >= 0 {
+		return a
 	}
-	return max(a, b)
+	return b
 }
 
-// AddWriter records for a time that a writer waits for the lock. It returns false, and changes
-// nothing, if the lock has no holders.
-func (h *Holders) AddWriter(id string, ttl time.Duration) bool {
+// AddWriter records for a time that a writer waits for the lock. It changes nothing if the lock has
+// no holders.
+func (h *Holders) AddWriter(id string, ttl time.Duration) {
 	if h.holderCount == 0 {
-		return false
+		return
 	}
 	if name := writerMember + id; !h.has(name) {
 		h.writerCount++
 		h.size += sizeOf(name)
 	}
 	h.Put(writerMember+id, "", ttl)
-	return true
 }
 
 // RemoveWriter removes a waiting writer.
@@ -316,8 +313,3 @@ func (h *Holders) HasRoom() bool {
 // ErrHoldersTooLarge means that the holders of a lock exceed MaxBytes.
 var ErrHoldersTooLarge = fmt.Errorf(
 	"too many holders: the tokens of one lock may have at most %d bytes together; use shorter tokens", MaxBytes)
-
-// sortEndlessLast sorts remaining times, NoExpiry last.
-func sortEndlessLast(lefts []time.Duration) {
-	slices.SortFunc(lefts, func(a, b time.Duration) int { return cmp.Compare(uint64(a), uint64(b)) })
-}

@@ -71,7 +71,7 @@ func (r *Register) noteLease(key string, a cell.Attempt, start time.Time, ttl ti
 
 // hasLongerLease reports whether a master that extended had a lease longer than ttl before.
 func hasLongerLease(replies []Reply, ttl time.Duration) bool {
-	return count(replies, func(r *Reply) bool { return r.isYes() && compareTimeLeft(r.KeyStates[0].TimeLeft, ttl) > 0 }) > 0
+	return count(replies, func(r *Reply) bool { return r.isYes() && CompareTimeLeft(r.KeyStates[0].TimeLeft, ttl) > 0 }) > 0
 }
 
 // isExtended reports whether a majority extended the granted version, all with the same accepted
@@ -96,7 +96,7 @@ func isExtended(replies []Reply, grantedVersion string) bool {
 func (r *Register) extendByBallot(
 	ctx context.Context, key, token string, ttl time.Duration, start time.Time, holder any,
 ) (GrantedLock, error) {
-	isLonger := func(l Snapshot) bool { return compareTimeLeft(l.LongestTimeLeft, ttl) > 0 }
+	isLonger := func(l Snapshot) bool { return CompareTimeLeft(l.LongestTimeLeft, ttl) > 0 }
 	run := func(l Snapshot) (Decision, error) {
 		if l.LongestTimeLeft == cell.NotReported {
 			return Decision{}, ErrTTLUnknown

@@ -64,7 +64,8 @@ func (p proposal) version() string {
 }
 
 // expiryFunc returns the expiry of a value by the clock of a master. now is that clock at the
-// promise, which the master made at most elapsed after the ballot began.
+// master's promise. elapsed is the longest time that may lie between the start of the ballot and
+// the promise.
 type expiryFunc func(now, elapsed time.Duration) time.Duration
 
 // expiryNotAfter returns a function for an expiry that is no later than on the masters that hold

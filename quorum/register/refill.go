@@ -96,7 +96,7 @@ func (u *update) fillsMark(p proposal, f cell.KeyState) bool {
 
 // hasMissedExtension reports whether a cell expires long before the lease of the majority.
 func (t tally) hasMissedExtension(c cell.KeyState) bool {
-	return c.Holds(t.attempt) && c.Accepted == t.acceptedBallot && compareTimeLeft(c.TimeLeft+time.Second, t.timeLeft) < 0 && c.TimeLeft >= 0
+	return c.Holds(t.attempt) && c.Accepted == t.acceptedBallot && CompareTimeLeft(c.TimeLeft+time.Second, t.timeLeft) < 0 && c.TimeLeft >= 0
 }
 
 // repeatMissedExtension extends the lease on masters that missed an extension. It returns false if

@@ -138,7 +138,7 @@ func (c *candidate) tally(quorum int) tally {
 			accepted++
 		}
 	}
-	slices.SortFunc(remainingTimes, func(a, b time.Duration) int { return compareTimeLeft(b, a) })
+	slices.SortFunc(remainingTimes, func(a, b time.Duration) int { return CompareTimeLeft(b, a) })
 	t := tally{
 		status: TallyHeld, attempt: c.attempt, acceptedBallot: highest.Accepted, value: highest.Value,
 		timeLeft: remainingTimes[min(quorum, len(remainingTimes))-1], longestTimeLeft: remainingTimes[0], shortestTimeLeft: remainingTimes[len(remainingTimes)-1],
@@ -187,12 +187,12 @@ func (t tally) isTTLUnclear(replies []Reply, i int) bool {
 			lefts = append(lefts, r.KeyStates[i].TimeLeft)
 		}
 	}
-	slices.SortFunc(lefts, func(a, b time.Duration) int { return compareTimeLeft(b, a) })
+	slices.SortFunc(lefts, func(a, b time.Duration) int { return CompareTimeLeft(b, a) })
 	return isMuchLonger(lefts[min(vote.Majority(len(replies)), len(lefts))-1], t.timeLeft)
 }
 
-// compareTimeLeft orders remaining times, cell.NoExpiry last.
-func compareTimeLeft(a, b time.Duration) int {
+// CompareTimeLeft orders remaining times, cell.NoExpiry last.
+func CompareTimeLeft(a, b time.Duration) int {
 	switch {
 	case a < 0 && b < 0:
 		return 0
