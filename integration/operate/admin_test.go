@@ -216,16 +216,22 @@ func TestMetricsOfTheRelay(t *testing.T) {
 	proxy := kit.StartProxy(t, redistest.URLs(kit.StartMasters(t)), append(adminArgs, "--upstream", upstream.URL(),
 		"--max-clients", "2")...)
 	addr, client := adminAddr(t, proxy), kit.Connect(t, proxy)
+	const toUpstream, toClients = `redlock_relay_bytes_total{direction="to_upstream"}`,
+		`redlock_relay_bytes_total{direction="to_clients"}`
 	kit.Want(t, client, "PONG", "PING")
-	before := metricsOf(t, addr)
+	var before map[string]float64
+	kit.Eventually(t, func() error { // the proxy counts bytes after it has sent them
+		if before = metricsOf(t, addr); before[toClients] < float64(len("+PONG\r\n")) {
+			return fmt.Errorf("%s is %v", toClients, before[toClients])
+		}
+		return nil
+	})
 	value := strings.Repeat("x", 1<<20)
 	kit.Want(t, client, "OK", "SET", "k", value)
 	kit.Want(t, client, any(value), "GET", "k")
-	const toUpstream, toClients = `redlock_relay_bytes_total{direction="to_upstream"}`,
-		`redlock_relay_bytes_total{direction="to_clients"}`
 	sentBytes := len("*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$1048576\r\n") + len(value) + 2 + len("*2\r\n$3\r\nGET\r\n$1\r\nk\r\n")
 	receivedBytes := len("+OK\r\n$1048576\r\n") + len(value) + 2
-	kit.Eventually(t, func() error { // the proxy counts bytes after it has sent them
+	kit.Eventually(t, func() error {
 		return checkMetrics(metricsOf(t, addr), map[string]float64{toUpstream: before[toUpstream] + float64(sentBytes),
 			toClients: before[toClients] + float64(receivedBytes)})
 	})
