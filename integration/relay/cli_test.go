@@ -273,6 +273,7 @@ func TestRelayHints(t *testing.T) {
 	_, err = io.WriteString(terminal.stdin, " job me PX 9000\r")
 	kit.Must(t, err)
 	terminal.readUntil(t, "\n(integer) 8")
+	terminal.readUntil(t, "> ") // redis-cli drops what was typed before its prompt
 	_, err = io.WriteString(terminal.stdin, "ML\t")
 	kit.Must(t, err)
 	terminal.readUntil(t, "> MLOCK\x1b[0;90;49m numkeys key [key ...] token PX milliseconds|EX seconds [KEEPALIVE [MAXHOLD milliseconds]]")
