@@ -2,16 +2,33 @@ package register
 
 import (
 	"context"
+	"errors"
+	"slices"
 
 	"redlock-proxy/quorum/cell"
 )
 
 // ForceRemove removes the cells of a key on all masters that reply, even if the holder of the key
-// is undetermined. It leaves a cell that another attempt or ballot puts meanwhile. It reports
-// whether it found a cell to remove.
+// is undetermined. If another command changes the key meanwhile, ForceRemove tries again. It
+// reports whether it found a cell to remove.
 //
-// Errors: ErrForeign, *NoQuorum, or the cause of ctx.
+// Errors: ErrForeign, ErrContended, *NoQuorum, or the cause of ctx.
 func (r *Register) ForceRemove(ctx context.Context, key string) (removed bool, err error) {
+	patienceEnds := r.masters.Now().Add(r.opts.ContentionTimeout)
+	for failures := 1; ; failures++ {
+		removed, err = r.forceRemove(ctx, key)
+		if !errors.Is(err, ErrContended) || r.masters.Now().After(patienceEnds) {
+			return removed, err
+		}
+		if err := r.masters.Pause(ctx, failures); err != nil {
+			return false, err
+		}
+	}
+}
+
+// forceRemove tries once. It returns ErrContended if a majority refused the removal, and holds a
+// value.
+func (r *Register) forceRemove(ctx context.Context, key string) (removed bool, err error) {
 	replies, t, _, err := r.readAll(ctx, key)
 	switch {
 	case err != nil:
@@ -19,21 +36,63 @@ func (r *Register) ForceRemove(ctx context.Context, key string) (removed bool, e
 	case t.status == TallyForeign:
 		return false, ErrForeign
 	}
+	removal, err := r.removeCells(ctx, key, replies)
+	if err != nil {
+		return false, err
+	}
+	replies, t, _, err = r.readAll(ctx, key)
+	switch {
+	case err != nil:
+		return removal.mayBeDone, err
+	case t.status == TallyUndetermined:
+		return removal.mayBeDone, &NoQuorum{Replies: replies}
+	case t.status != TallyHeld, !t.value.Present:
+		return removal.mayBeDone, nil
+	case removal.mayBeDone && !slices.Contains(removal.attempts, t.attempt): // taken again since
+		return true, nil
+	case removal.mayArrive:
+		return true, &NoQuorum{Replies: replies}
+	}
+	return false, ErrContended
+}
+
+// cellRemoval is the result of removing the cells that masters reported.
+type cellRemoval struct {
+	attempts []cell.Attempt
+	// mayBeDone is set if a master removed a cell, or may have. mayArrive is set if a master may
+	// still remove a cell.
+	mayBeDone, mayArrive bool
+}
+
+// removeCells removes the cells that replies to a read show, unless they have changed since.
+func (r *Register) removeCells(ctx context.Context, key string, replies []Reply) (cellRemoval, error) {
 	ops := make([]cell.Op, r.n)
+	removal := cellRemoval{attempts: make([]cell.Attempt, r.n)}
 	for m, reply := range replies {
 		if reply.State == Counted && reply.KeyStates[0].Attempt != "" {
 			found := reply.KeyStates[0]
-			ops[m], removed = cell.Remove{Name: key, Attempt: found.Attempt, Mode: cell.IfAccepted, AcceptedBallot: found.Accepted}, true
+			ops[m] = cell.Remove{Name: key, Attempt: found.Attempt, Mode: cell.IfAccepted, AcceptedBallot: found.Accepted}
+			removal.attempts[m] = found.Attempt
 		}
 	}
-	if removed {
-		if _, err = r.masters.Ask(ctx, ops, neverDecided); err != nil {
-			return false, err
-		}
+	if !slices.ContainsFunc(ops, func(op cell.Op) bool { return op != nil }) {
+		return removal, nil
 	}
-	replies, after, _, err := r.readAll(ctx, key)
-	if err == nil && after.status == TallyUndetermined {
-		err = &NoQuorum{Replies: replies}
+	round, err := r.masters.Ask(ctx, ops, neverDecided)
+	if err != nil {
+		return removal, err
 	}
-	return removed, err
+	for m, reply := range round.Replies() {
+		removal.mayArrive = removal.mayArrive || reply.State == Unknown
+		removal.mayBeDone = removal.mayBeDone || mayHaveRemoved(reply, removal.attempts[m])
+	}
+	return removal, nil
+}
+
+// mayHaveRemoved reports whether a Remove of an attempt, in mode IfAccepted, may have removed a
+// cell. A master does not report a blocking cell or a mark as removed.
+func mayHaveRemoved(reply Reply, attempt cell.Attempt) bool {
+	return reply.mayBeDone() || slices.ContainsFunc(reply.KeyStates, func(f cell.KeyState) bool {
+		return f.Attempt == attempt && (f.Form == cell.Blocking || f.Form == cell.Mark)
+	})
 }

@@ -254,3 +254,39 @@ func TestForce(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestForceOfChangingKey checks a removal that the masters refuse because a ballot has just put
+// another value. ForceRemove removes the new value, too. It reports no removal that no master made.
+func TestForceOfChangingKey(t *testing.T) {
+	for _, test := range []struct {
+		name     string
+		changes  int // that come right before a removal
+		ttl      time.Duration
+		removed  bool
+		err      error
+		remnants string
+	}{
+		{"changed once", 1, time.Minute, true, nil, ". . ."},
+		{"changed all the time", 1000, time.Minute, false, ErrContended, "next* next* next*"},
+		{"released", 1, time.Nanosecond, false, nil, ". . ."},
+	} {
+		b := newFakeMasters(t, 3)
+		b.putAcceptedCell("you", 3, 0, 1, 2)
+		changes := 0
+		b.faultOf = func(master int, op cell.Op) fault {
+			if _, isRemove := op.(cell.Remove); isRemove && master == 0 && changes < test.changes {
+				changes++
+				b.putAcceptedCellFor(test.ttl, "next", uint64(3+changes), 0, 1, 2)
+				b.setClock(b.now.Add(time.Microsecond))
+			}
+			return noFault
+		}
+		removed, err := b.proxy().ForceRemove(t.Context(), "k")
+		if removed != test.removed || !errors.Is(err, test.err) {
+			t.Errorf("%s: %v, %v", test.name, removed, err)
+		}
+		if got := b.cells("k"); got != test.remnants {
+			t.Errorf("%s: %s", test.name, got)
+		}
+	}
+}
