@@ -25,7 +25,8 @@ const (
 	minKnownSize = 4 << 10
 	// maxKnownSize limits the known size, in bytes, of the values of one operation on several keys.
 	maxKnownSize = 16 << 20
-	// maxSizes limits the number of keys whose sizes a lane remembers.
+	// maxSizes limits the number of keys whose sizes a lane remembers, except the keys of queued
+	// operations.
 	maxSizes = 1 << 16
 )
 
@@ -96,13 +97,16 @@ func (s *sizes) hasLongKey(keys []string) bool {
 }
 
 // noteQueued ensures that later operations on the keys of o are long, if o is a long operation that
-// writes.
+// writes. So noteQueued stores the sizes even if there is no room.
 func (s *sizes) noteQueued(o *op, size int, forget bool) {
 	if !o.cellOp.Writes() {
 		return
 	}
+	if forget {
+		s.makeRoom()
+	}
 	for _, key := range o.cellOp.Keys() {
-		s.record(key, max(size, longOpBytes+1), forget)
+		s.byKeyHash[maphash.String(s.seed, key)] = max(size, longOpBytes+1)
 	}
 }
 
@@ -143,16 +147,23 @@ func (s *sizes) learnEach(o *op, states []cell.KeyState, forget bool) {
 	}
 }
 
-// record stores the size of a key's value. If there is no room, record first removes all sizes if
-// forget is set, and otherwise stores nothing.
+// record stores the size of a key's value. If there is no room, record first makes room if forget is
+// set, and otherwise stores nothing.
 func (s *sizes) record(key string, n int, forget bool) {
+	if forget {
+		s.makeRoom()
+	}
+	if len(s.byKeyHash) < maxSizes {
+		s.byKeyHash[maphash.String(s.seed, key)] = n
+	}
+}
+
+// makeRoom removes all sizes if there is no room for another size. It must not run while a long
+// operation is queued.
+func (s *sizes) makeRoom() {
 	if len(s.byKeyHash) >= maxSizes {
-		if !forget {
-			return
-		}
 		clear(s.byKeyHash)
 	}
-	s.byKeyHash[maphash.String(s.seed, key)] = n
 }
 
 // hasKnownSize reports whether any of the values is so long that a lane must remember its size.

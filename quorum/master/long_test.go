@@ -114,6 +114,33 @@ func TestWriteOrder(t *testing.T) {
 	}
 }
 
+// TestWriteOrderWithoutRoom checks the order of the ops on a key if a lane already knows the sizes of
+// as many values as it may remember. Another op on a long value is queued ahead of them.
+func TestWriteOrderWithoutRoom(t *testing.T) {
+	l := newLane(nil, 0, nil)
+	for i := range maxSizes {
+		l.sizes.record(fmt.Sprint("long ", i), 900_000, true)
+	}
+	write := &op{command: newCommand(0, cell.Accept{Name: "k", Value: cell.Value{Present: true,
+		Text: strings.Repeat("x", 900_000)}}), round: newRound(1, nil)}
+	release := &op{command: newCommand(0, cell.Remove{Name: "k", Attempt: "1"}), round: newRound(1, nil)}
+	ops := []*op{readOp("long 0"), write, release}
+	for _, o := range ops {
+		if _, err := l.push(o, false); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var sentOps []*op
+	for range ops {
+		l.take()
+		sentOps = append(sentOps, l.inFlight.ops...)
+		l.inFlight.unload()
+	}
+	if !slices.Equal(sentOps, ops) {
+		t.Error("the lane changed the order")
+	}
+}
+
 // TestShortOpsBeforeLongOps checks ops on a key after the lane has learned that its value is long.
 // The lane sends such ops in separate batches, in turn with the other batches, until the value is
 // gone.
