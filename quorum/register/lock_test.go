@@ -380,6 +380,24 @@ func TestEvictionOfOldestGrants(t *testing.T) {
 	}
 }
 
+// TestEvictionKeepsLaterBound checks that an eviction of older grants does not make the register
+// forget that it may have evicted later ones, as after a change of the masters.
+func TestEvictionKeepsLaterBound(t *testing.T) {
+	b := newFakeMasters(t, 1)
+	r := b.proxy()
+	later := b.now.Add(time.Hour)
+	r.grants.noteEvictedUntil(later)
+	for i := range 1000 {
+		r.RecordGrant(strings.Repeat("k", 200_000)+strconv.Itoa(i), "me", "version", cell.NoExpiry, nil)
+	}
+	if len(r.grants.byKey) == 1000 {
+		t.Fatal("the register evicted no grant")
+	}
+	if !r.MayHaveEvicted(later) {
+		t.Error("the register forgot a later bound")
+	}
+}
+
 // TestExpiredGrantsOfLongKeys checks that the proxy forgets expired locks with long
 // names sooner. A hundred of them take as much memory as many thousands of locks with short names.
 func TestExpiredGrantsOfLongKeys(t *testing.T) {
