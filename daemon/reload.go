@@ -83,19 +83,20 @@ func (d *daemon) reload(by string) (changed, pending []string, err error) {
 func (d *daemon) lastReload() reloadResult { return *d.lastReloadResult.Load() }
 
 // reloadNow reads the configuration again, and applies the settings that can change while the proxy
-// runs. If anything is wrong it changes nothing, and returns the error. changed lists the settings
+// runs. If anything is wrong it changes nothing, and returns the error. But a change of the masters
+// may continue (quorum.ErrUndecided). changed lists the settings
 // that have changed, and pending the settings that change at a restart. by names the origin of the
 // reload for the log.
 func (d *daemon) reloadNow(by string) (changed, pending []string, err error) {
 	current := d.currentConfig.Load()
 	next, err := d.prepareWithTimeout(current)
 	if err != nil {
-		d.log.Error("the configuration was not reloaded: nothing was changed", "by", by, "cause", err)
+		d.logNotReloaded(by, err)
 		return nil, nil, err
 	}
 	protected := d.server.IsProtected()
 	if err := d.changeMasters(current, next); err != nil {
-		d.log.Error("the configuration was not reloaded: nothing was changed", "by", by, "cause", err)
+		d.logNotReloaded(by, err)
 		return nil, nil, err
 	}
 	// The checks above should have found every error.
@@ -111,6 +112,15 @@ func (d *daemon) reloadNow(by string) (changed, pending []string, err error) {
 	d.warnOpenUsers()
 	d.warnCertificateValidity()
 	return next.changed, next.pending, nil
+}
+
+// logNotReloaded logs that a reload has failed before it applied any setting.
+func (d *daemon) logNotReloaded(by string, err error) {
+	if errors.Is(err, quorum.ErrUndecided) {
+		d.log.Warn("the configuration was not reloaded yet: a change of the masters may continue by itself", "by", by, "cause", err)
+		return
+	}
+	d.log.Error("the configuration was not reloaded: nothing was changed", "by", by, "cause", err)
 }
 
 // changeTimeout limits how long a reload waits for the masters to agree on a change.

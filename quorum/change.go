@@ -36,8 +36,7 @@ const (
 // the new masters. ChangeMasters calls check before the change begins. masterName returns the name
 // of the new master with this run_id or address.
 //
-// After an error the masters do not change to this set, unless the error says that the decision is
-// still open.
+// After an error the masters do not change to this set, unless the error is ErrUndecided.
 func (c *Cluster) ChangeMasters(
 	ctx context.Context, urls []string, check func(masterName func(runID, addr string) string) error,
 ) error {
@@ -73,6 +72,10 @@ func (c *Cluster) ChangeMasters(
 	return err
 }
 
+// ErrUndecided means that the masters have not decided on a change yet. The change continues by
+// itself if it has begun.
+var ErrUndecided = errors.New("the masters have not decided on the change yet, and may still do so without another command")
+
 // errFollowed means that another proxy decided first, and this proxy has followed that decision.
 var errFollowed = errors.New("another proxy decided first")
 
@@ -96,12 +99,11 @@ func (c *Cluster) decide(
 	switch {
 	case err != nil && s == nil:
 		c.endChange(u)
-		return decided, fmt.Errorf("cannot tell yet whether the masters will be changed: %w", err)
+		return decided, fmt.Errorf("%w: %w", ErrUndecided, err)
 	case err != nil && s.Begun:
 		return decided, cmp.Or(c.adoptMasters(ctx, set, *s, urls), errFollowed)
 	case err != nil:
-		return decided, fmt.Errorf(
-			"the change of the masters has begun and continues by itself, but is not decided yet: %w", err)
+		return decided, fmt.Errorf("%w: %w", ErrUndecided, err)
 	case !decided.Equals(wantedChange):
 		return decided, errOvertaken
 	}
@@ -142,7 +144,7 @@ func (c *Cluster) adoptMasters(ctx context.Context, set *masterSet, s guard.Reco
 			return c.adoptMasters(ctx, set, *succession, urls)
 		}
 		if err != nil {
-			return fmt.Errorf("the change of the masters is not decided yet: %w", err)
+			return fmt.Errorf("%w: %w", ErrUndecided, err)
 		}
 		s.Change, next = decided, decided.NextEra(s.Era)
 	}
