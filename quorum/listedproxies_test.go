@@ -1,6 +1,7 @@
 package quorum
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -88,6 +89,50 @@ func TestListOfDeadMaster(t *testing.T) {
 	c.mustCheckMove(t)
 	if ids := c.masterSet().guards.PeerIDs(); !slices.Equal(ids, []string{both[1].proxyID}) {
 		t.Errorf("other proxies are %v", ids)
+	}
+}
+
+// listedProxies returns the IDs in a master's list of proxies.
+func listedProxies(t *testing.T, server *redistest.Server) (ids []string) {
+	t.Helper()
+	client, err := redistest.Dial(server.Addr(), time.Minute)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	reply, err := client.Do("HKEYS", "redlock-proxy:proxies")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, id := range reply.([]any) {
+		ids = append(ids, fmt.Sprint(id))
+	}
+	return ids
+}
+
+// TestListOfEndedProxy checks that a proxy that ends leaves the masters' lists at once.
+func TestListOfEndedProxy(t *testing.T) {
+	t.Parallel()
+	servers, both := newMovableClusters(t)
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	c, err := NewCluster(Options{Masters: both[0].opts.Masters, MasterTimeout: 5 * time.Second,
+		Settings: both[0].opts.Settings, FromUpstream: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() { defer close(ended); _ = c.Run(ctx) }()
+	ready, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if !c.WaitReady(ready) {
+		t.Fatal("the masters do not vote")
+	}
+	stop()
+	<-ended
+	for _, server := range servers {
+		if ids := listedProxies(t, server); len(ids) != 2 || slices.Contains(ids, c.proxyID) {
+			t.Errorf("listed: %v, want %s and %s", ids, both[0].proxyID, both[1].proxyID)
+		}
 	}
 }
 

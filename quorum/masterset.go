@@ -36,7 +36,8 @@ func newMasterSet(
 		MaxTTL: opts.MaxTTL, FreshStart: opts.FreshStart, Override: opts.Override, Forced: opts.Forced,
 		Off: opts.Unguarded, TimeSinceBoot: opts.timeSinceBoot, Settings: opts.Settings,
 		Record: opts.Record, JoinedEra: joinedEra, FormerSet: previousGuards, ID: c.proxyID, Name: opts.Name,
-		MoveEra: func() int { return int(c.movingEra.Load()) }, Logger: set.log,
+		MoveEra: func() int { return int(c.movingEra.Load()) }, InUse: func() bool { return c.masterSet() == set },
+		Logger: set.log,
 	}, guardedMasters)
 	watchOptions := watch.Options{
 		Quorum: Majority(len(set.masters)), ReplyTimeout: max(opts.MasterTimeout, watchTimeout),

@@ -59,6 +59,17 @@ func (g *Guard) announce(ctx context.Context) error {
 	return nil
 }
 
+// EndAnnouncement removes this proxy's announcement from the master, if the proxy ends with this
+// set. Otherwise the other proxies would count it as running until ProxyTimeout. The caller must
+// send the master no operation afterwards.
+func (g *Guard) EndAnnouncement(ctx context.Context) error {
+	if g == nil || !g.set.inUse() {
+		return nil
+	}
+	_, err := runInt(ctx, g.Conn, script.EndAnnouncement, g.set.id)
+	return err
+}
+
 // noteProxies reads the entries of all proxies. An entry that cannot be parsed comes from a proxy
 // of an earlier version.
 func (g *Guard) noteProxies(self Proxy, entries []string) {

@@ -288,6 +288,7 @@ type Set struct {
 	off              bool
 	uptime           func() time.Duration
 	moveEra          func() int
+	inUse            func() bool
 	// id and name identify this proxy. newNonce returns a unique nonce.
 	id             string
 	name, newNonce func() string

@@ -47,6 +47,8 @@ type Options struct {
 	Name func() string
 	// MoveEra returns the era in which this proxy moves the locks; zero if it moves none.
 	MoveEra func() int
+	// InUse reports whether the proxy uses this set, and not a later one. The default is true.
+	InUse func() bool
 	// TimeSinceBoot returns how long the machine has been up, including the time for which it was
 	// suspended; zero if unknown. The default asks the system.
 	TimeSinceBoot func() time.Duration
@@ -61,7 +63,7 @@ func NewSet(opts Options, masters []Master) *Set {
 	s := &Set{
 		maxTTLInUse: newMaxTTLTracker(len(masters), opts.MaxTTL), freshStart: newFreshStart(len(masters), opts.FreshStart),
 		override: newOverride(len(masters), opts.Override, opts.Forced),
-		log:      opts.Logger, off: opts.Off, uptime: opts.TimeSinceBoot, moveEra: opts.MoveEra,
+		log:      opts.Logger, off: opts.Off, uptime: opts.TimeSinceBoot, moveEra: opts.MoveEra, inUse: opts.InUse,
 		id: cmp.Or(opts.ID, NewID()), name: opts.Name, newNonce: marker.NewNonce,
 		eras:           newEraTracker(masters, opts.JoinedEra, time.Now()),
 		loggedWarnings: map[string]bool{},
@@ -78,6 +80,9 @@ func NewSet(opts Options, masters []Master) *Set {
 	}
 	if s.moveEra == nil {
 		s.moveEra = func() int { return 0 }
+	}
+	if s.inUse == nil {
+		s.inUse = func() bool { return true }
 	}
 	if opts.FormerSet != nil {
 		s.formerGuards = opts.FormerSet.GuardsExcept(s.eras.names)

@@ -101,17 +101,31 @@ func (m *Master) laneFor(db int) *lane {
 	return l
 }
 
-// Run works until ctx ends. Then it sends the queued ops, and refuses further ops.
+// Run works until ctx ends. Then it sends the queued ops, refuses further ops, and removes this
+// proxy's announcement.
 func (m *Master) Run(ctx context.Context) {
 	m.probe(ctx)
 	m.waitIdle()
+	wasUp := !m.IsDown()
 	m.takeDown(ErrClosed)
 	m.waitIdle() // for ops that callers have pushed meanwhile
+	if wasUp {
+		m.endAnnouncement()
+	}
 	for _, l := range m.currentLanes() {
 		l.closeLink()
 	}
 	m.tasks.Wait()
 	m.transport.Close()
+}
+
+// endAnnouncement removes this proxy from the master's list of running proxies, if the proxy ends.
+func (m *Master) endAnnouncement() {
+	ctx, cancel := context.WithTimeout(context.Background(), heartbeat)
+	defer cancel()
+	if err := m.guard.EndAnnouncement(ctx); err != nil {
+		m.log.Debug("this proxy stays listed for a few seconds", "master", m.name, "cause", CauseText(err))
+	}
 }
 
 func (m *Master) currentLanes() []*lane {

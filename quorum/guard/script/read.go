@@ -84,6 +84,9 @@ everywhere(function(db)
 end)
 return all`)
 
+	// EndAnnouncement removes the entry of the proxy ARGV[1].
+	EndAnnouncement = luascript.New(`return redis.call('hdel', '` + ProxiesKey + `', ARGV[1])`)
+
 	// Announce stores the entry ARGV[2] of the proxy ARGV[1], and removes entries that are older
 	// than ARGV[3] ms. It returns {seconds, microseconds, id, entry, …} for all proxies. An entry
 	// begins with its time and the time of the proxy's first entry, both in ms of the master's
