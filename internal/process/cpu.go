@@ -5,18 +5,8 @@ import (
 	"os"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 )
-
-// OwnCPU returns the user and system time of this process since its start.
-func OwnCPU() (time.Duration, error) {
-	var usage syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
-		return 0, err
-	}
-	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano()), nil
-}
 
 // BusyCPU returns the sum of the busy times of all cores since the start of the machine. It
 // includes time that the hypervisor gave to other guests. Linux only.

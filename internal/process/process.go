@@ -108,7 +108,7 @@ func (p *Process) Kill() error {
 // Pause stops the process (SIGSTOP) and returns when the kernel has stopped it. Without /proc,
 // Pause does not wait for the kernel.
 func (p *Process) Pause() error {
-	if err := p.Signal(syscall.SIGSTOP); err != nil {
+	if err := p.Signal(stopSignal); err != nil {
 		return err
 	}
 	deadline := time.Now().Add(pauseTimeout)
@@ -125,7 +125,7 @@ func (p *Process) Pause() error {
 }
 
 // Continue lets a paused process continue (SIGCONT).
-func (p *Process) Continue() error { return p.Signal(syscall.SIGCONT) }
+func (p *Process) Continue() error { return p.Signal(continueSignal) }
 
 // Wait waits for the end of the process and returns its exit code, or -1 if a signal ended it.
 // After timeout the error is ErrStillRunning.
