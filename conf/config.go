@@ -117,6 +117,8 @@ type Config struct {
 
 	// formerNameWarnings has a warning for each setting that was given by its former name.
 	formerNameWarnings []string
+	// given holds the names of the settings that a source gives. The others have their default.
+	given []string
 }
 
 // Default returns the configuration of a proxy without any settings. It lacks the masters, so it is

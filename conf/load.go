@@ -3,6 +3,8 @@ package conf
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 )
 
 // Source holds the sources of a configuration.
@@ -161,6 +163,7 @@ func (r *loader) result() (Config, error) {
 	if len(r.errs) > 0 {
 		return Config{}, errors.Join(limitErrors(r.errs)...)
 	}
+	r.config.given = slices.Collect(maps.Keys(r.entries))
 	return r.config, nil
 }
 

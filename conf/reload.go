@@ -45,13 +45,17 @@ func (c Change) String() string {
 // MergeReload returns the configuration of a proxy that runs with c and has read next. It is c with
 // the changes that can take effect at once. changed lists these changes, and pending lists the
 // changes that need a restart. If the combination is invalid, MergeReload returns an error, and
-// nothing changes.
+// nothing changes. A file that ends early is a valid file with fewer settings. So it is an error,
+// too, if next no longer gives a setting that protects the proxy.
 func (c Config) MergeReload(next Config) (mergedConfig Config, changed, pending []Change, err error) {
 	mergedConfig = c
 	for _, s := range settingsTable {
 		from, to := s.get(c), s.get(next)
 		switch {
 		case slices.Equal(from, to):
+		case s.protects && !slices.Contains(next.given, s.Name):
+			return c, nil, nil, fmt.Errorf("%s: no longer in the configuration, which may be incomplete; "+
+				"to remove it, set it to \"\" or restart the proxy", s.Name)
 		case s.Reload == AtOnce,
 			s.Reload >= PasswordAtOnce && differOnlyInPasswords(from, to),
 			s.Reload == MastersAtOnce && !slices.Equal(addresses(from), addresses(to)):

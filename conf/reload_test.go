@@ -2,6 +2,8 @@ package conf
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -82,6 +84,38 @@ func TestMergeReload(t *testing.T) {
 				t.Error(wrong)
 			}
 		})
+	}
+}
+
+// TestReloadOfIncompleteFile checks files that end early. A reload does not turn off TLS because a
+// file does not name it. It does so if a file says so. A password stays, because its absence is
+// invalid.
+func TestReloadOfIncompleteFile(t *testing.T) {
+	load := func(text string) Config {
+		file := filepath.Join(t.TempDir(), "conf.yaml")
+		if err := os.WriteFile(file, []byte("master: [redis://a, redis://b, redis://c]\n"+text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		c, err := Load(Source{File: file})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	const tls, password = "tls-cert: c\ntls-key: k\ntls-client-ca: ca\n", "client-password-file: p\nupstream: redis://:pw@up\n"
+	running := load(tls + password)
+	for text, want := range map[string]string{
+		"tls-cert: c\ntls-key: k\n" + password: "tls-client-ca: no longer in the configuration",
+		"tls-client-ca: \"\"\n" + password:     "tls-cert: no longer in the configuration",
+		"":                                     "tls-cert: no longer in the configuration",
+		tls:                                    "settings that change at once conflict with settings that change only at a restart (upstream)",
+		"tls-cert: \"\"\ntls-key: \"\"\ntls-client-ca: \"\"\n" + password: "",
+		"tls-cert: d\ntls-key: k\ntls-client-ca: ca\n" + password:         "",
+	} {
+		_, _, _, err := running.MergeReload(load(text))
+		if want == "" && err != nil || want != "" && (err == nil || !strings.HasPrefix(err.Error(), want)) {
+			t.Errorf("%q: got %v, want %q", text, err, want)
+		}
 	}
 }
 

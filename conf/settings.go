@@ -36,6 +36,7 @@ type Setting struct {
 	// Reload is the time when a change takes effect after the configuration has been read again.
 	Reload ReloadMode
 
+	protects        bool                           // without it the proxy accepts more clients
 	mayHavePassword bool                           // values may contain a password
 	isYAMLString    bool                           // in YAML a string, not a number or a boolean
 	set             func(*Config, []string) error  // parses, checks and stores; errors omit values
@@ -101,14 +102,14 @@ var settingsTable = []Setting{
 	oneValue("announce", "`HOST`: address or name at which clients reach the ports for the nodes of a cluster; empty: "+
 		"the address at which a client has reached the proxy",
 		textCodec, func(c *Config) *string { return &c.Announce }, allowEmpty(checkAnnouncedHost)),
-	withReloadAtOnce(oneValue("tls-cert", "`FILE`: PEM file with the certificate chain that the proxy presents to "+
+	withProtection(withReloadAtOnce(oneValue("tls-cert", "`FILE`: PEM file with the certificate chain that the proxy presents to "+
 		"clients, which must then speak TLS",
-		textCodec, func(c *Config) *string { return &c.TLSCert })),
-	withReloadAtOnce(oneValue("tls-key", "`FILE`: PEM file with the key of tls-cert",
-		textCodec, func(c *Config) *string { return &c.TLSKey })),
-	withReloadAtOnce(oneValue("tls-client-ca", "`FILE`: PEM file with the certificate authorities of clients: a client "+
+		textCodec, func(c *Config) *string { return &c.TLSCert }))),
+	withProtection(withReloadAtOnce(oneValue("tls-key", "`FILE`: PEM file with the key of tls-cert",
+		textCodec, func(c *Config) *string { return &c.TLSKey }))),
+	withProtection(withReloadAtOnce(oneValue("tls-client-ca", "`FILE`: PEM file with the certificate authorities of clients: a client "+
 		"without such a certificate is refused",
-		textCodec, func(c *Config) *string { return &c.TLSClientCA })),
+		textCodec, func(c *Config) *string { return &c.TLSClientCA }))),
 	withReloadAtOnce(withBool(oneValue("protected-mode", "refuse clients from other machines if no login is required",
 		boolCodec, func(c *Config) *bool { return &c.ProtectedMode }))),
 	optionalList("proxy-protocol", "`ADDR`: address or network (10.0.0.0/8) of load balancers, which must name "+
@@ -237,6 +238,13 @@ func withReload(mode ReloadMode, s Setting) Setting {
 }
 
 func withReloadAtOnce(s Setting) Setting { return withReload(AtOnce, s) }
+
+// withProtection marks a setting without which the proxy accepts clients that it would refuse with
+// it.
+func withProtection(s Setting) Setting {
+	s.protects = true
+	return s
+}
 
 // withFormerName sets the former name of a setting.
 func withFormerName(name string, s Setting) Setting {
