@@ -14,7 +14,8 @@ const (
 	// writeTimeout is the longest time that a client of a lock server may leave replies or messages
 	// unread.
 	writeTimeout = time.Minute
-	// maxPending limits the bytes of replies that the proxy collects before it writes them.
+	// maxPending limits the bytes of replies that the proxy collects before it writes them, and the
+	// memory that a client keeps for further replies.
 	maxPending = 16 << 10
 )
 
@@ -109,16 +110,21 @@ func (l *clientWriter) writeWithin(limit time.Duration, p []byte) (n int, err er
 }
 
 // writeReplies writes the proxy's own replies like writeWithin. Bytes that the client's socket does
-// not accept immediately count as unread until they are written.
+// not accept immediately count as unread until they are written. If the memory of p is larger than
+// the memory that each client keeps, that memory counts instead.
 func (l *clientWriter) writeReplies(limit time.Duration, p []byte) (n int, err error) {
 	n, err = l.conn.WriteSome(p)
 	if err != nil || n == len(p) {
 		return n, err
 	}
 	rest := p[n:]
-	l.unreadReplies.add(&l.unreadClient, len(rest))
+	unread := len(rest)
+	if cap(p) > maxPending {
+		unread = cap(p)
+	}
+	l.unreadReplies.add(&l.unreadClient, unread)
 	written, err := l.writeWithin(limit, rest)
-	l.unreadReplies.remove(&l.unreadClient, len(rest))
+	l.unreadReplies.remove(&l.unreadClient, unread)
 	return n + written, err
 }
 

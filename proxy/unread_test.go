@@ -1,6 +1,13 @@
 package proxy
 
-import "testing"
+import (
+	"io"
+	"net"
+	"testing"
+
+	"redlock-proxy/internal/redistest"
+	"redlock-proxy/proxy/netconn"
+)
 
 // TestClientWithOldestUnreadRepliesIsDisconnected checks that if too many bytes are unread, the
 // client whose replies have been unread for the longest time is disconnected. Its unread bytes no
@@ -31,5 +38,44 @@ func TestClientWithOldestUnreadRepliesIsDisconnected(t *testing.T) {
 	u.setLimit(50)
 	if total, disconnects := u.stats(); total != 40 || disconnects != 2 || disconnectedNames[1] != "a" {
 		t.Errorf("%d are held, %d cut off: %v", total, disconnects, disconnectedNames)
+	}
+}
+
+// TestMemoryOfUnreadReply checks that the memory of a large reply counts as unread, and not only
+// its bytes.
+func TestMemoryOfUnreadReply(t *testing.T) {
+	for _, test := range []struct {
+		size, memory int
+		want         int64
+	}{
+		{100, 100, 100},
+		{100, maxPending, 100},
+		{100_000, 200_000, 200_000},
+	} {
+		client, conn := net.Pipe()
+		u := &unreadReplies{limit: 1 << 20}
+		var w clientWriter
+		w.init(conn, netconn.New(conn, &netconn.PooledBuffer{}, &netconn.Activity{}), u, func() {})
+		written := make(chan error)
+		go func() {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			_, err := w.writeReplies(0, make([]byte, test.size, test.memory))
+			written <- err
+		}()
+		redistest.Await(t, "the client leaves the reply unread", func() bool {
+			total, _ := u.stats()
+			return total == test.want
+		})
+		if _, err := io.ReadFull(client, make([]byte, test.size)); err != nil {
+			t.Error(err)
+		}
+		if err := <-written; err != nil {
+			t.Error(err)
+		}
+		if total, _ := u.stats(); total != 0 {
+			t.Errorf("%d bytes are unread after the client has read all", total)
+		}
+		_ = client.Close()
 	}
 }
