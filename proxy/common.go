@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"log/slog"
 	"sync/atomic"
+
+	"redlock-proxy/internal/limitedlog"
 )
 
 const defaultMaxClients = 10000
@@ -32,7 +34,7 @@ type ProxyState struct {
 	parkedClients atomic.Int64 // number of parked clients
 	// redirects counts the redirects of the upstream that were withheld.
 	redirects              atomic.Int64
-	redirectLog, clientLog limitedLog
+	redirectLog, clientLog limitedlog.Log
 	traffic                traffic
 }
 
@@ -42,7 +44,7 @@ func newProxyState(settings Settings, sharedBytes func() int64, log *slog.Logger
 	c := &ProxyState{}
 	c.halfClosed.turn = make(chan struct{}, 1)
 	c.input.sharedBytes = sharedBytes
-	c.acceptErrs.log, c.clientLog.log, c.redirectLog.log = log, log, log
+	c.acceptErrs.log, c.clientLog.Logger, c.redirectLog.Logger = log, log, log
 	c.apply(settings)
 	return c
 }

@@ -39,7 +39,7 @@ func (s *session) admit(ctx context.Context) error {
 	if conn, ok := s.conn.(*tls.Conn); ok {
 		if err := s.handshake(ctx, conn); err != nil {
 			if cause := handshakeCause(err); cause != "" && ctx.Err() == nil && !s.ending.Load() {
-				s.serverState.proxyState.clientLog.warn(time.Now(), "client turned away: TLS handshake failed",
+				s.serverState.proxyState.clientLog.Warn(time.Now(), "client turned away: TLS handshake failed",
 					"client", client.String(), "cause", cause)
 			}
 			return err
@@ -49,7 +49,7 @@ func (s *session) admit(ctx context.Context) error {
 	if text == "" {
 		return nil
 	}
-	s.serverState.proxyState.clientLog.warn(time.Now(), "client turned away: protected mode", "client", client.String())
+	s.serverState.proxyState.clientLog.Warn(time.Now(), "client turned away: protected mode", "client", client.String())
 	refuseConn(s.conn, text)
 	return errRefused
 }
@@ -76,7 +76,7 @@ func (s *session) readProxyHeader(ctx context.Context) error {
 	switch {
 	case errors.Is(err, proxyproto.ErrNoHeader):
 		stop()
-		s.serverState.proxyState.clientLog.warn(time.Now(),
+		s.serverState.proxyState.clientLog.Warn(time.Now(),
 			"connection turned away: no PROXY protocol header from an address in proxy-protocol",
 			"from", s.client.Addr.String())
 		refuseConn(conn, noProxyHeaderReply)

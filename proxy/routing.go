@@ -159,7 +159,7 @@ func (d *dispatcher) finish(ctx context.Context, at commands.Situation, decision
 	case commands.Quit:
 		return io.EOF
 	}
-	d.session.serverState.proxyState.clientLog.warn(time.Now(),
+	d.session.serverState.proxyState.clientLog.Warn(time.Now(),
 		"client disconnected: lock command in an unknown state, after CLIENT REPLY with MULTI or SUBSCRIBE, or after SYNC",
 		"client", d.client.Addr.String())
 	return errStateLost

@@ -53,7 +53,7 @@ func (s *session) run(ctx context.Context) (parked bool) {
 		s.client.Refuse("ERR "+requestErr.Error(), &s.out)
 	}
 	if errors.Is(err, resp.ErrTLS) {
-		s.serverState.proxyState.clientLog.warn(time.Now(), "client turned away: it speaks TLS, but this port does not (tls-cert)",
+		s.serverState.proxyState.clientLog.Warn(time.Now(), "client turned away: it speaks TLS, but this port does not (tls-cert)",
 			"client", s.client.Addr.String())
 	}
 	if !errors.Is(err, errClientDisconnected) {

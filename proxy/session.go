@@ -364,7 +364,7 @@ func (s *session) disconnect() {
 
 // disconnectUnread disconnects a client that does not read its replies.
 func (s *session) disconnectUnread() {
-	s.serverState.proxyState.clientLog.warn(time.Now(), "client disconnected: it does not read its replies (max-unread-memory)",
+	s.serverState.proxyState.clientLog.Warn(time.Now(), "client disconnected: it does not read its replies (max-unread-memory)",
 		"client", s.conn.RemoteAddr().String())
 	s.disconnect()
 }

@@ -39,7 +39,7 @@ func (s *serverState) settings() *Settings { return s.proxyState.settings.Load()
 // countRedirect counts and logs a redirect to another server that was withheld from the client.
 func (s *serverState) countRedirect(kind string) {
 	s.proxyState.redirects.Add(1)
-	s.proxyState.redirectLog.warn(time.Now(),
+	s.proxyState.redirectLog.Warn(time.Now(),
 		"upstream redirect withheld: the target of the redirect does not know the lock keys; the client got TRYAGAIN, or no message",
 		"upstream", s.opts.Upstream.Name(), "what", kind)
 }

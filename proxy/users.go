@@ -56,7 +56,7 @@ func (s *session) logIn(ctx context.Context, name string, words [][]byte, l logi
 		refusal = s.login.UserLogin.Try(s.client.Addr, user, l.Password)
 	}
 	if refusal != "" {
-		s.serverState.proxyState.clientLog.warn(time.Now(), "client login failed",
+		s.serverState.proxyState.clientLog.Warn(time.Now(), "client login failed",
 			"client", s.client.Addr.String(), "user", ownUsers.NameForLog(user))
 		return refusal, nil
 	}

@@ -69,7 +69,7 @@ func (m *Master) takeDown(reason error) {
 	m.mu.Unlock()
 	m.refuse(queuedOps, reason)
 	if wasUp && reason != ErrClosed {
-		m.log.Warn("master down", "master", m.name, "cause", CauseText(reason))
+		m.stateLog.Warn(time.Now(), "master down", "master", m.name, "cause", CauseText(reason))
 		m.probeNow()
 	}
 }
@@ -87,7 +87,7 @@ func (m *Master) updateCause(reason error) {
 	}
 	m.mu.Unlock()
 	if oldCause == errNotConnected {
-		m.log.Warn("master down", "master", m.name, "cause", CauseText(reason))
+		m.stateLog.Warn(time.Now(), "master down", "master", m.name, "cause", CauseText(reason))
 	}
 }
 

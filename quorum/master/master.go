@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"redlock-proxy/internal/limitedlog"
 	"redlock-proxy/quorum/guard"
 )
 
@@ -18,7 +19,9 @@ type Master struct {
 	name      string
 	transport Transport
 	log       *slog.Logger
-	rand      func() float64
+	// stateLog logs that the master is up or down, which a flapping master changes all the time.
+	stateLog limitedlog.Log
+	rand     func() float64
 	// lane0 is the lane of database 0. lanes and allLanes hold the lanes of all databases in use.
 	lane0    *lane
 	lanes    sync.Map // of *lane, by database
@@ -55,7 +58,7 @@ func (m *Master) SetPassword(password string) { m.transport.SetPassword(password
 // be nil.
 func New(name string, t Transport, turns *Turns, log *slog.Logger, rand func() float64) *Master {
 	m := &Master{
-		name: name, transport: t, turns: turns, log: log, rand: rand,
+		name: name, transport: t, turns: turns, log: log, stateLog: limitedlog.Log{Logger: log}, rand: rand,
 		probeSignal: make(chan struct{}, 1),
 		cause:       errNotConnected, stateSince: time.Now(),
 		pendingRemovals: pendingRemovals{removals: map[pendingRemoval]struct{}{}}, startTime: time.Now(),

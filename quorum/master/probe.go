@@ -24,6 +24,7 @@ const (
 func (m *Master) probe(ctx context.Context) {
 	pause := time.Duration(0)
 	for sleep(ctx, m.probeSignal, pause) {
+		m.stateLog.Flush(time.Now())
 		roundTrip, untilCheckup, err := m.examine(ctx)
 		switch {
 		case ctx.Err() != nil:

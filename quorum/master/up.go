@@ -52,12 +52,12 @@ func (m *Master) openLanes(roundTrip time.Duration) {
 func (m *Master) logUp() {
 	switch {
 	case m.cause != errNotConnected:
-		m.log.Info("master up", "master", m.name, "was_down", time.Since(m.stateSince).Round(time.Millisecond),
+		m.stateLog.Info(time.Now(), "master up", "master", m.name, "was_down", time.Since(m.stateSince).Round(time.Millisecond),
 			"cause", CauseText(m.cause))
 	case m.guard.IsActive():
 		m.log.Debug("master up", "master", m.name)
 	default:
-		m.log.Info("master up", "master", m.name)
+		m.stateLog.Info(time.Now(), "master up", "master", m.name)
 	}
 }
 
