@@ -49,60 +49,94 @@ type grammar struct {
 	maxTTL    time.Duration
 }
 
+// optionGroup is a set of options that exclude each other.
+type optionGroup uint8
+
+const (
+	ttlOption optionGroup = 1 << iota
+	waitOption
+	atOption
+	fenceOption
+	holdersOption
+	keepaliveOption
+	maxHoldOption
+)
+
+// option is one row of the table of options.
+type option struct {
+	group      optionGroup
+	takesValue bool
+	takesLock  bool // only for commands that take a lock
+	set        func(g grammar, parsed *lockArgs, value []byte) error
+}
+
+// optionsByWord holds the options of LOCK, EXTEND, MLOCK and MEXTEND, by word.
+var optionsByWord = map[string]option{
+	"px": {group: ttlOption, takesValue: true, set: func(g grammar, parsed *lockArgs, value []byte) (err error) {
+		parsed.ttl, err = g.parseTTL(time.Millisecond, value)
+		return err
+	}},
+	"ex": {group: ttlOption, takesValue: true, set: func(g grammar, parsed *lockArgs, value []byte) (err error) {
+		parsed.ttl, err = g.parseTTL(time.Second, value)
+		return err
+	}},
+	"block": {group: waitOption, takesValue: true, takesLock: true, set: func(_ grammar, parsed *lockArgs, value []byte) (err error) {
+		parsed.wait, err = parseWait(value)
+		return err
+	}},
+	"at": {group: atOption, set: func(_ grammar, parsed *lockArgs, _ []byte) error {
+		parsed.at = true
+		return nil
+	}},
+	"fence": {group: fenceOption, takesLock: true, set: func(_ grammar, parsed *lockArgs, _ []byte) error {
+		parsed.fence = true
+		return nil
+	}},
+	"shared": {group: holdersOption, takesLock: true, set: func(_ grammar, parsed *lockArgs, _ []byte) error {
+		parsed.slots = quorum.Unlimited
+		return nil
+	}},
+	"slots": {group: holdersOption, takesValue: true, takesLock: true, set: func(_ grammar, parsed *lockArgs, value []byte) (err error) {
+		parsed.slots, err = parseSlots(value)
+		return err
+	}},
+	"keepalive": {group: keepaliveOption, set: func(_ grammar, parsed *lockArgs, _ []byte) error {
+		parsed.keepalive = true
+		return nil
+	}},
+	"maxhold": {group: maxHoldOption, takesValue: true, set: func(g grammar, parsed *lockArgs, value []byte) (err error) {
+		parsed.maxHold, err = g.parseMaxHold(value)
+		return err
+	}},
+}
+
 // parse reads the keys, the token and the options, which come in any order and case, each at most
-// once. A TTL is required.
+// once. But MAXHOLD follows KEEPALIVE. A TTL is required.
 func (g grammar) parse(args [][]byte) (lockArgs, error) {
-	parsed, options, err := g.keysAndToken(args)
+	parsed, words, err := g.keysAndToken(args)
 	if err != nil {
 		return lockArgs{}, err
 	}
-	blocks, takesSlots := false, g.takesLock && !g.several
-	for len(options) > 0 {
-		word := syntax.Lower(options[0])
-		if word == "keepalive" && !parsed.keepalive {
-			var err error
-			if options, err = g.parseKeepalive(&parsed, options[1:]); err != nil {
-				return lockArgs{}, err
-			}
-			continue
-		}
-		if word == "shared" && takesSlots && parsed.slots == 0 {
-			parsed.slots = quorum.Unlimited
-			options = options[1:]
-			continue
-		}
-		if flag := g.flag(&parsed, word); flag != nil && !*flag {
-			*flag = true
-			options = options[1:]
-			continue
-		}
-		isTTL := (word == "px" || word == "ex") && parsed.ttl == 0
-		isWait := word == "block" && g.takesLock && !blocks
-		isSlots := word == "slots" && takesSlots && parsed.slots == 0
-		var err error
-		switch {
-		case word == "maxhold":
-			err = errMaxHoldAlone
-		case g.takesLock && g.several && (word == "shared" || word == "slots"):
-			err = errExclusive
-		case parsed.slots != 0 && (word == "shared" || word == "slots"):
-			err = errSharedSlots
-		case !isTTL && !isWait && !isSlots:
-			err = fmt.Errorf("%s: unexpected '%s'", syntax.ErrSyntax, syntax.Excerpt(options[0]))
-		case len(options) < 2:
-			err = fmt.Errorf("%s: '%s' requires a value", syntax.ErrSyntax, syntax.Excerpt(options[0]))
-		case isTTL:
-			parsed.ttl, err = g.parseTTL(word, options[1])
-		case isSlots:
-			parsed.slots, err = parseSlots(options[1])
-		default:
-			blocks = true
-			parsed.wait, err = parseWait(options[1])
-		}
-		if err != nil {
+	var given, last optionGroup
+	for len(words) > 0 {
+		o, known := optionsByWord[syntax.Lower(words[0])]
+		if err := g.refusal(o, given, last); err != nil {
 			return lockArgs{}, err
 		}
-		options = options[2:]
+		var value []byte
+		size := 1
+		switch {
+		case !known, o.takesLock && !g.takesLock, given&o.group != 0:
+			return lockArgs{}, fmt.Errorf("%s: unexpected '%s'", syntax.ErrSyntax, syntax.Excerpt(words[0]))
+		case o.takesValue && len(words) < 2:
+			return lockArgs{}, fmt.Errorf("%s: '%s' requires a value", syntax.ErrSyntax, syntax.Excerpt(words[0]))
+		case o.takesValue:
+			value, size = words[1], 2
+		}
+		if err := o.set(g, &parsed, value); err != nil {
+			return lockArgs{}, err
+		}
+		given, last, words = given|o.group, o.group, words[size:]
 	}
 	if parsed.ttl == 0 {
 		return lockArgs{}, errNoTTL
@@ -113,24 +147,30 @@ func (g grammar) parse(args [][]byte) (lockArgs, error) {
 	return parsed, nil
 }
 
-// parseKeepalive reads the words after KEEPALIVE, and returns the remaining options.
-func (g grammar) parseKeepalive(parsed *lockArgs, options [][]byte) (rest [][]byte, err error) {
-	parsed.keepalive = true
-	if len(options) == 0 || syntax.Lower(options[0]) != "maxhold" {
-		return options, nil
+// refusal returns the error for an option that the command does not accept after the given options,
+// if the option has an error of its own, or nil.
+func (g grammar) refusal(o option, given, last optionGroup) error {
+	switch {
+	case o.group == maxHoldOption && last != keepaliveOption:
+		return errMaxHoldAlone
+	case o.group == holdersOption && g.takesLock && g.several:
+		return errExclusive
+	case o.group == holdersOption && given&holdersOption != 0:
+		return errSharedSlots
 	}
-	if len(options) < 2 {
-		return nil, fmt.Errorf("%s: '%s' requires a value", syntax.ErrSyntax, syntax.Excerpt(options[0]))
-	}
-	n, ok := syntax.Int(options[1])
+	return nil
+}
+
+// parseMaxHold reads the milliseconds of MAXHOLD.
+func (g grammar) parseMaxHold(value []byte) (time.Duration, error) {
+	n, ok := syntax.Int(value)
 	switch {
 	case !ok || n > math.MaxInt64/int64(time.Millisecond):
-		return nil, errNotInteger
+		return 0, errNotInteger
 	case n <= 0:
-		return nil, fmt.Errorf("ERR invalid MAXHOLD in '%s' command: it must be positive", g.name)
+		return 0, fmt.Errorf("ERR invalid MAXHOLD in '%s' command: it must be positive", g.name)
 	}
-	parsed.maxHold = time.Duration(n) * time.Millisecond
-	return options[2:], nil
+	return time.Duration(n) * time.Millisecond, nil
 }
 
 // checkKeepalive rejects times that a kept lock cannot have.
@@ -143,18 +183,6 @@ func (g grammar) checkKeepalive(parsed lockArgs) error {
 		return fmt.Errorf("ERR invalid MAXHOLD in '%s' command: it must not be shorter than the TTL", g.name)
 	}
 	return nil
-}
-
-// flag returns the field of an option without a value, or nil.
-func (g grammar) flag(args *lockArgs, word string) *bool {
-	switch {
-	case word == "at":
-		return &args.at
-	case word == "fence" && g.takesLock:
-		return &args.fence
-	default:
-		return nil
-	}
 }
 
 // keysAndToken reads the keys and the token, and returns the options after them.
@@ -184,23 +212,18 @@ func (g grammar) keysAndToken(args [][]byte) (parsed lockArgs, options [][]byte,
 	return parsed, rest[n+1:], nil
 }
 
-// parseTTL reads a TTL in milliseconds (px) or seconds (ex).
-func (g grammar) parseTTL(unit string, value []byte) (time.Duration, error) {
+// parseTTL reads a TTL in a unit.
+func (g grammar) parseTTL(unit time.Duration, value []byte) (time.Duration, error) {
 	n, ok := syntax.Int(value)
-	if !ok {
-		return 0, errNotInteger
-	}
-	scale := time.Millisecond
-	if unit == "ex" {
-		scale = time.Second
-	}
 	switch {
+	case !ok:
+		return 0, errNotInteger
 	case n <= 0:
 		return 0, errors.New(syntax.InvalidExpire(g.name))
-	case n > int64(g.maxTTL/scale):
+	case n > int64(g.maxTTL/unit):
 		return 0, errors.New(syntax.ExpireOverLimit(g.name, g.maxTTL))
 	}
-	return time.Duration(n) * scale, nil
+	return time.Duration(n) * unit, nil
 }
 
 // MaxSlots is the highest SLOTS. All holders of a lock are stored in one value, which each LOCK and
