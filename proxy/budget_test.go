@@ -45,7 +45,7 @@ func TestInputMemoryIsBounded(t *testing.T) {
 	excess.send(incompleteCommand[:netconn.BufferSize])
 	excess.expect("-ERR out of memory for input: incomplete commands and data kept between commands are limited to 4194304 bytes for all clients; raise max-input-memory\r\n")
 	other.check("PING\r\n", pong)
-	if n := b.server.Counts().InputDisconnects; n != 1 {
+	if n := b.server.Counts().InputRefusals; n != 1 {
 		t.Errorf("%d clients were refused", n)
 	}
 	// The rest completes the command, which gets an error.

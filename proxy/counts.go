@@ -15,9 +15,9 @@ type Counts struct {
 	// no reply (CLIENT REPLY OFF).
 	RelayedCommands int64
 	// InputBytes is the number of bytes held for incomplete commands, beyond the first buffer of
-	// each client, and for data kept between commands. InputDisconnects counts how often memory was
+	// each client, and for data kept between commands. InputRefusals counts how often memory was
 	// refused because InputBytes reached its limit. Most refusals disconnect a client.
-	InputBytes, InputDisconnects int64
+	InputBytes, InputRefusals int64
 	// UnreadBytes is the number of bytes of replies that clients have not read. UnreadDisconnects
 	// counts the clients that were disconnected because UnreadBytes exceeded its limit.
 	UnreadBytes, UnreadDisconnects int64
@@ -39,7 +39,7 @@ func (s *Server) Counts() Counts {
 		Connected: s.serverState.proxyState.clients.Load(), Parked: s.serverState.proxyState.parkedClients.Load(),
 		BytesToUpstream: s.serverState.proxyState.traffic.bytesToUpstream.Load(), BytesToClients: s.serverState.proxyState.traffic.bytesToClients.Load(),
 		RelayedCommands: s.serverState.proxyState.traffic.commands.Load(), Redirects: s.serverState.proxyState.redirects.Load(),
-		InputBytes: s.serverState.proxyState.input.used(), InputDisconnects: s.serverState.proxyState.input.refusals.Load(),
+		InputBytes: s.serverState.proxyState.input.used(), InputRefusals: s.serverState.proxyState.input.refusals.Load(),
 		UnreadBytes: unread, UnreadDisconnects: unreadDisconnects,
 		MessageBytes: messages, MessageDisconnects: messageDisconnects,
 	}

@@ -17,7 +17,7 @@ type Clients struct {
 	BytesToUpstream, BytesToClients       int64 // bytes
 	RelayedCommands                       int64
 	InputBytes                            int64 // bytes
-	DisconnectedForInput                  int64
+	RefusedForInput                       int64
 	UnreadBytes, DisconnectedForUnread    int64 // bytes, clients
 	MessageBytes, DisconnectedForMessages int64 // bytes, clients
 	Redirects                             int64 // redirects to another server
@@ -171,7 +171,7 @@ func scalars() []scalar {
 			func(c Clients, _ Commands) float64 { return float64(c.InputBytes) }),
 		counter("redlock_client_held_input_refused_total",
 			"Clients disconnected because of too many bytes of incomplete commands (max-input-memory).",
-			func(c Clients, _ Commands) float64 { return float64(c.DisconnectedForInput) }),
+			func(c Clients, _ Commands) float64 { return float64(c.RefusedForInput) }),
 		gauge("redlock_client_unread_bytes", "Bytes of replies that the proxy holds because clients do not read them.",
 			func(c Clients, _ Commands) float64 { return float64(c.UnreadBytes) }),
 		counter("redlock_client_unread_cut_total",

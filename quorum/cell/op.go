@@ -54,7 +54,7 @@ type Appender interface {
 func Scripts() []luascript.Script {
 	return []luascript.Script{
 		takeScript, takeFencedScript, removeScript, releasesScript, extendScript, prepareScript, acceptScript,
-		raiseScript, readScript, headsScript, readFencesScript,
+		raiseScript, readScript, headsScript, readFencesScript, signalWaiterScript,
 	}
 }
 
