@@ -19,10 +19,8 @@ type Counts struct {
 	// RemovalsPending counts the possible locks of failed commands that the proxy must still
 	// remove.
 	RemovalsPending int
-	// KeptLocks counts the locks that the proxy renews for clients now. Renewals counts the
-	// renewals that succeeded. LostLocks counts the lost kept locks, by reason.
-	KeptLocks, Renewals int64
-	LostLocks           map[string]int64
+	// KeptLocks counts the locks that the proxy renews for clients now.
+	KeptLocks int64
 }
 
 // Counts returns the current counters.
@@ -31,8 +29,7 @@ func (t *Table) Counts() Counts {
 	if pending := t.opts.Server.RemovalsPending; pending != nil {
 		c.RemovalsPending = pending()
 	}
-	kept := t.keeper.Counts()
-	c.KeptLocks, c.Renewals, c.LostLocks = kept.Kept, kept.Renewals, kept.LossesByName()
+	c.KeptLocks = t.keeper.Counts().Kept
 	c.ScriptRuns, c.ScriptsStopped = t.router.scripts.Counts()
 	c.LocksWithoutTTL, c.LostSideEffects = t.lockKeys.Counts()
 	if t.lockDetector != nil {

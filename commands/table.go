@@ -73,7 +73,7 @@ func newTable(opts Options, detector *lockdetect.Detector) *Table {
 		t.mover = newMover(opts, keyOnMasters)
 	}
 	if t.keeper = opts.keeper; t.keeper == nil {
-		t.keeper = keepalive.New(opts.Locks)
+		t.keeper = keepalive.New(opts.Locks, opts.KeptLocks)
 	}
 	if opts.locksAtUpstream {
 		lockKeys = keys.NewPatterns() // this table treats them as ordinary keys

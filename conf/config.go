@@ -95,6 +95,9 @@ type Config struct {
 	// LockTags are glob patterns of lock keys with a hash tag. The masters keep keys with the same
 	// hash tag together, so that one command or script can change several of them.
 	LockTags []string
+	// LockClass lists classes of locks, each as a name, "=" and a glob of keys. LockClasses splits
+	// them. The class is a label of metrics.
+	LockClass []string
 	// MoveFromUpstream keeps the locks at the upstream until an operator moves them to the masters.
 	MoveFromUpstream bool
 	// ClusterMode is "emulated" if a proxy without an upstream presents itself as a cluster of one

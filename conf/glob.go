@@ -23,9 +23,14 @@ var (
 // names, as in lock.*; after a colon it does not.
 var regexpPattern = regexp.MustCompile(`^\^|\$$|(^|[^A-Za-z0-9*?])\.[*+]|[\])][+{]|\([^)]*\|[^(]*\)|\([?]|\\[dDwWsSbB]`)
 
-// checkLockGlob returns an error for a glob of lock keys that Redis accepts, but that would match
-// none of the intended keys, and so protect nothing.
-func checkLockGlob(glob string) error {
+// lockGlobRule returns a rule for the globs of a setting. The rule returns an error for a glob that
+// Redis accepts, but that would match none of the intended keys, and so protect nothing. In the
+// setting, the text before precedes each glob.
+func lockGlobRule(setting, before string) func(glob string) error {
+	return func(glob string) error { return checkLockGlob(setting, before, glob) }
+}
+
+func checkLockGlob(setting, before, glob string) error {
 	if err := checkNotEmpty(glob); err != nil {
 		return err
 	}
@@ -40,9 +45,9 @@ func checkLockGlob(glob string) error {
 		return errRegexp
 	}
 	if i := strings.IndexAny(plain, ",; \t\r\n"); i >= 0 {
-		return fmt.Errorf(`contains %q; give each glob separately (--lock-keys A --lock-keys B, `+
-			`REDLOCK_LOCK_KEYS="A B", or a line "- A" for each in the file; to match a %[1]q in a key, write \%[1]c)`,
-			plain[i])
+		return fmt.Errorf(`contains %q; give each glob separately (--%[2]s %[4]sA --%[2]s %[4]sB, `+
+			`%[3]s="%[4]sA %[4]sB", or a line "- %[4]sA" for each in the file; to match a %[1]q in a key, write \%[1]c)`,
+			plain[i], setting, variableName(setting), before)
 	}
 	return nil
 }

@@ -22,6 +22,7 @@ var sampleValues = map[string][3][]string{
 	"proxy-protocol":       {{"10.0.0.1"}, {"10.0.0.0/8", "::1"}, {}},
 	"lock-keys":            {{"lock:*"}, {"env:*", "env-?"}, {}},
 	"lock-tags":            {{"lock:*"}, {"*{env:*", "env-?"}, {}},
+	"lock-class":           {{"a=lock:*"}, {"b=env:*", "c=env=?"}, {}},
 	"move-from-upstream":   {{"true"}, {"false"}, {"true"}},
 	"cluster-mode":         {{"emulated"}, {"off"}, {"emulated"}},
 	"locks-without-ttl":    {{"refuse"}, {"allow"}, {"refuse"}},
@@ -137,7 +138,7 @@ func TestLoadErrors(t *testing.T) {
 					`REDLOCK_TLS_CLIENT_CA, REDLOCK_PROTECTED_MODE, REDLOCK_PROXY_PROTOCOL, ` +
 					`REDLOCK_ADMIN, REDLOCK_ADMIN_HOSTS, REDLOCK_ADMIN_PPROF, REDLOCK_ADMIN_LOCKS, ` +
 					`REDLOCK_MAX_TTL, REDLOCK_MASTER_TIMEOUT, REDLOCK_GUARD, REDLOCK_FRESH_START, ` +
-					`REDLOCK_KEY_PREFIX, REDLOCK_LOCK_KEYS, REDLOCK_LOCK_TAGS, REDLOCK_MOVE_FROM_UPSTREAM, ` +
+					`REDLOCK_KEY_PREFIX, REDLOCK_LOCK_KEYS, REDLOCK_LOCK_TAGS, REDLOCK_LOCK_CLASS, REDLOCK_MOVE_FROM_UPSTREAM, ` +
 					`REDLOCK_LOCKS_WITHOUT_TTL, REDLOCK_CLUSTER_MODE, REDLOCK_MAX_CLIENTS, REDLOCK_MAX_INPUT_MEMORY, ` +
 					`REDLOCK_MAX_UNREAD_MEMORY, REDLOCK_MAX_MESSAGE_MEMORY, REDLOCK_DRAIN_TIMEOUT, ` +
 					`REDLOCK_DRAIN_DELAY, REDLOCK_AUDIT_LOG, REDLOCK_LOG_LEVEL, REDLOCK_LOG_FORMAT)`,

@@ -140,10 +140,13 @@ var settingsTable = []Setting{
 		textCodec, func(c *Config) *string { return &c.KeyPrefix }),
 	optionalList("lock-keys", "`GLOB`: glob, as in KEYS, of keys on which ordinary commands and scripts run on "+
 		"the masters; once per glob",
-		func(c *Config) *[]string { return &c.LockKeys }, checkLockGlob),
+		func(c *Config) *[]string { return &c.LockKeys }, lockGlobRule("lock-keys", "")),
 	optionalList("lock-tags", "`GLOB`: glob of lock keys with a hash tag ({…}) that are kept together by tag, so "+
 		"that one command or script can change several; once per glob",
-		func(c *Config) *[]string { return &c.LockTags }, checkLockGlob),
+		func(c *Config) *[]string { return &c.LockTags }, lockGlobRule("lock-tags", "")),
+	withReloadAtOnce(optionalList("lock-class", "`NAME=GLOB`: class of the locks whose keys match the glob, as a label of "+
+		"metrics; the first glob that matches counts; once per glob, at most 50",
+		func(c *Config) *[]string { return &c.LockClass }, checkLockClass)),
 	withBool(oneValue("move-from-upstream", "keep the locks at the upstream until 'redlock-proxy move' moves them to "+
 		"the masters; no effect after that",
 		boolCodec, func(c *Config) *bool { return &c.MoveFromUpstream })),

@@ -69,6 +69,7 @@ func (c Config) conflicts() []problem {
 	}
 	found = append(found, c.clusterProblems()...)
 	found = append(found, c.movingProblems()...)
+	found = append(found, c.lockClassProblems()...)
 	found = append(found, c.loginProblems()...)
 	found = append(found, c.certificateProblems()...)
 	return append(found, c.duplicateMasters()...)
@@ -164,6 +165,7 @@ func (c Config) Warnings() []string {
 	if len(c.LockTags) > 0 && len(c.LockKeys) == 0 {
 		found = append(found, "lock-tags: has no effect without lock-keys")
 	}
+	found = append(found, c.lockClassWarnings()...)
 	for _, glob := range c.LockKeys {
 		if strings.Trim(glob, "*") == "" {
 			found = append(found, fmt.Sprintf("lock-keys: %q makes every key a lock key: the upstream gets no "+

@@ -43,6 +43,7 @@ func TestValidate(t *testing.T) {
 		{"timeout as long as the TTL", func(c *Config) { c.MasterTimeout = c.MaxTTL },
 			[]string{`master-timeout: "24h" is not shorter than max-ttl "24h"`}},
 		{"lock keys", func(c *Config) { c.LockKeys = []string{"lock:*", "?[a-z]"} }, nil},
+		{"lock classes", func(c *Config) { c.Admin, c.LockClass = ":0", []string{"a=a:*", "b.B-_9=x=[^=]", "a=c"} }, nil},
 		{"an empty lock key", func(c *Config) { c.LockKeys = []string{"lock:*", ""} }, []string{`lock-keys: "" is empty`}},
 		{"cluster of another kind", func(c *Config) { c.ClusterMode = "on" },
 			[]string{`cluster-mode: "on" is not one of off, emulated`}},

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -13,7 +14,9 @@ import (
 	"redlock-proxy/admin/metrics"
 	"redlock-proxy/admin/status"
 	"redlock-proxy/commands"
+	"redlock-proxy/commands/catalog/keys"
 	"redlock-proxy/commands/lockkeys"
+	"redlock-proxy/commands/locks/keepalive"
 	"redlock-proxy/conf"
 	"redlock-proxy/quorum"
 	"redlock-proxy/quorum/availability"
@@ -41,9 +44,38 @@ func openAdmin(
 	if err != nil {
 		return nil, listenError("admin", cfg.Admin, err)
 	}
-	a := &adminPort{listener: listener, metrics: metrics.New(version), events: events}
+	a := &adminPort{listener: listener, metrics: metrics.New(version, lossReasons()...), events: events}
 	cluster.Observe(a.metrics.RoundTripRecorder)
+	cluster.ObserveReleases(a.metrics.RecordRelease)
+	a.setLockClasses(cfg)
 	return a, nil
+}
+
+// lossReasons returns the names of the reasons for the loss of a kept lock.
+func lossReasons() (names []string) {
+	for _, reason := range keepalive.Reasons() {
+		names = append(names, reason.String())
+	}
+	return names
+}
+
+// setLockClasses divides the locks into classes in the metrics. It may be called on nil.
+func (a *adminPort) setLockClasses(cfg conf.Config) {
+	if a != nil {
+		a.metrics.SetClasses(lockClassesOf(cfg))
+	}
+}
+
+// lockClassesOf returns the classes of locks. Their globs match keys as clients name them.
+func lockClassesOf(cfg conf.Config) metrics.Classes {
+	var names, globs []string
+	for _, class := range cfg.LockClasses() {
+		names, globs = append(names, class.Name), append(globs, class.Glob)
+	}
+	patterns, prefix := keys.NewFirstMatch(globs...), cfg.KeyPrefix
+	return metrics.Classes{Names: names, IndexOf: func(keyOnMasters string) int {
+		return patterns.Index(strings.TrimPrefix(keyOnMasters, prefix))
+	}}
 }
 
 // Close closes the port. It may be called on nil, and more than once.
@@ -59,6 +91,15 @@ func (a *adminPort) setServing() {
 	if a != nil {
 		a.serving.Store(true)
 	}
+}
+
+// keptLocks returns the observer of the locks that the proxy renews for clients, or nil if there is
+// no admin port.
+func (a *adminPort) keptLocks() keepalive.Observer {
+	if a == nil {
+		return nil
+	}
+	return a.metrics
 }
 
 // withMetrics returns the locks and the register, which count metrics if there is an admin port.

@@ -281,6 +281,7 @@ func (d *daemon) apply(current *appliedConfig, next preparedConfig) error {
 	d.applyToTables(running)
 	d.server.Apply(serverSettings(running, next.password, d.certs))
 	d.admin.serveProfiles(running.AdminPprof)
+	d.admin.setLockClasses(running)
 	d.currentConfig.Store(&appliedConfig{cfg: next.cfg, password: next.password, maxClients: running.MaxClients})
 	return err
 }

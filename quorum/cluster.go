@@ -34,6 +34,9 @@ type Cluster struct {
 	messages *Messages
 	// observeRoundTrips observes the duration of each batch; see Observe.
 	observeRoundTrips func(masters []string) func(master int, duration time.Duration)
+	// observeRelease observes each released lock; see ObserveReleases. It is nil if there is no
+	// observer.
+	observeRelease func(key Key, held time.Duration)
 
 	activeSet atomic.Pointer[masterSet]
 	// currentChange is the change of the masters that is in progress, or nil.

@@ -51,7 +51,7 @@ func (set *masterSet) takeHolder(ctx context.Context, t TakeRequest) (GrantedLoc
 		got, err := set.database(key.DB).Lock(ctx, []string{key.Name}, lone)
 		switch {
 		case err == nil:
-			set.recordHolder(key, token, t.Slots, got.Version, t.TTL, t.Holder)
+			set.recordHolder(key, token, t.Slots, got.Version, t.TTL, t.Holder, got.LeaseStart)
 			got.OfHolder = true
 			return got, nil
 		case !set.needsHolderBallot(err):
@@ -116,7 +116,7 @@ func (set *masterSet) join(ctx context.Context, key Key, t TakeRequest) (Granted
 	if err != nil {
 		return GrantedLock{}, err
 	}
-	set.recordHolder(key, token, t.Slots, changed.version, t.TTL, t.Holder)
+	set.recordHolder(key, token, t.Slots, changed.version, t.TTL, t.Holder, changed.since)
 	got, err := set.newLease(changed.since, t.TTL, t.AllowShortTTL)
 	got.Version, got.Attempt, got.OfHolder = changed.version, changed.attempt, true
 	if err != nil {
@@ -129,9 +129,13 @@ func (set *masterSet) join(ctx context.Context, key Key, t TakeRequest) (Granted
 	return got, set.translate(err)
 }
 
-// recordHolder records what this proxy granted to a holder.
-func (set *masterSet) recordHolder(key Key, token string, slots int, version string, ttl time.Duration, client any) {
-	set.database(key.DB).RecordGrant(key.grantName(token), keygroup.LoneHolder(token, slots), version, ttl, client)
+// recordHolder records what this proxy granted to a holder. heldSince has the meaning of
+// register.Register.RecordGrant.
+func (set *masterSet) recordHolder(
+	key Key, token string, slots int, version string, ttl time.Duration, client any, heldSince time.Time,
+) {
+	lone := keygroup.LoneHolder(token, slots)
+	set.database(key.DB).RecordGrant(key.grantName(token), lone, version, ttl, client, heldSince)
 }
 
 // knownHolder returns the value of the key while the client with this token is the only holder.
@@ -190,7 +194,9 @@ func (set *masterSet) extendHolder(ctx context.Context, key Key, token string, t
 	if ttl >= 0 && ttl < vote.MinTTL {
 		return GrantedLock{}, ErrTooShort
 	}
-	if lone, _, isAlone := set.knownHolder(key, token); isAlone {
+	lone, _, isAlone := set.knownHolder(key, token)
+	heldSince := set.holderSince(key, token, lone)
+	if isAlone {
 		got, err := set.extendCell(ctx, key, lone, ttl)
 		if !set.needsHolderBallot(err) {
 			got.OfHolder = true
@@ -209,7 +215,7 @@ func (set *masterSet) extendHolder(ctx context.Context, key Key, token string, t
 		return GrantedLock{}, err
 	}
 	client, _ := set.database(key.DB).GrantedTo(key.grantName(token), before)
-	set.recordHolder(key, token, slots, changed.version, left, client)
+	set.recordHolder(key, token, slots, changed.version, left, client, heldSince)
 	got, err := set.newLease(changed.since, ttl, false)
 	got.HadLongerLease, got.OfHolder = left != ttl, true
 	return got, err

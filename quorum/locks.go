@@ -116,6 +116,16 @@ func (set *masterSet) Release(ctx context.Context, key Key, token string) error 
 	if err := set.checkAccess(key); err != nil {
 		return err
 	}
+	heldSince := set.heldSince(key, token)
+	err := set.release(ctx, key, token)
+	if err == nil && !heldSince.IsZero() {
+		set.cluster.observeRelease(key, time.Since(heldSince))
+	}
+	return err
+}
+
+// release releases a lock that one or several clients may hold.
+func (set *masterSet) release(ctx context.Context, key Key, token string) error {
 	if _, isKnown, _ := set.knownHolder(key, token); isKnown {
 		return set.releaseHolder(ctx, key, token)
 	}

@@ -225,7 +225,7 @@ func (set *masterSet) takeShared(ctx context.Context, t TakeRequest) (GrantedLoc
 		return GrantedLock{}, ErrHeld
 	}
 	for i, key := range t.Keys {
-		set.recordVersion(key, t.Tokens[i], out.Version, t.TTL)
+		set.recordVersion(key, t.Tokens[i], out.Version, t.TTL, leaseStart)
 	}
 	got, err := set.newLease(leaseStart, t.TTL, t.AllowShortTTL)
 	if got.Version = out.Version; err != nil {
@@ -265,10 +265,11 @@ func (set *masterSet) releaseSharedKey(ctx context.Context, key Key, token strin
 }
 
 // recordVersion stores the version of a tagged key that this proxy granted. So the proxy can
-// schedule its removal even if the masters do not reply to a release.
-func (set *masterSet) recordVersion(key Key, token, version string, ttl time.Duration) {
+// schedule its removal even if the masters do not reply to a release. heldSince has the meaning of
+// register.Register.RecordGrant.
+func (set *masterSet) recordVersion(key Key, token, version string, ttl time.Duration, heldSince time.Time) {
 	if key.Tag != "" {
-		set.database(key.DB).RecordGrant(key.Name, token, version, ttl, nil)
+		set.database(key.DB).RecordGrant(key.Name, token, version, ttl, nil, heldSince)
 	}
 }
 
@@ -278,7 +279,7 @@ func (set *masterSet) extendSharedKey(ctx context.Context, key Key, token string
 		return GrantedLock{}, ErrTooShort
 	}
 	isLonger := func(l Snapshot) bool { return l.TimeLeft < 0 || ttl >= 0 && l.TimeLeft >= ttl }
-	since := time.Now()
+	since, heldSince := time.Now(), set.database(key.DB).HeldSince(key.Name, token)
 	previousSnapshot, out, err := set.updateIfHeld(ctx, key, token, func(l Snapshot) Decision {
 		if isLonger(l) { // a new version: the removal of the former version may be pending
 			return Decision{Action: Put, Value: token, KeepTTL: true}
@@ -292,7 +293,7 @@ func (set *masterSet) extendSharedKey(ctx context.Context, key Key, token string
 	if isLonger(previousSnapshot) {
 		lease = previousSnapshot.TimeLeft
 	}
-	set.recordVersion(key, token, out.Version, lease)
+	set.recordVersion(key, token, out.Version, lease, heldSince)
 	got, err := set.newLease(since, ttl, false)
 	got.HadLongerLease = isLonger(previousSnapshot)
 	return got, err

@@ -32,8 +32,7 @@ type Commands struct {
 	DetectedLocks, DetectedReleases  int64
 	DirectLocks                      int64
 	RemovalsPending                  int
-	KeptLocks, Renewals              int64
-	LostLocks                        map[string]int64 // by reason
+	KeptLocks                        int64
 }
 
 // Sources holds the functions that return values of other parts of the proxy. Only Upstream,
@@ -73,7 +72,6 @@ type scalar struct {
 type collector struct {
 	Sources
 	scalars           []scalar
-	lostLocks         *prometheus.Desc
 	relayedBytes      *prometheus.Desc
 	relayedCommands   *prometheus.Desc
 	upstreamUp        *prometheus.Desc
@@ -90,8 +88,6 @@ type collector struct {
 func newCollector(sources Sources) *collector {
 	return &collector{
 		Sources: sources, scalars: withFormerNames(scalars()), masters: newMasterDescs(), cluster: newClusterDescs(),
-		lostLocks: newDesc("redlock_kept_locks_lost_total",
-			"Locks that the proxy renewed for a client (KEEPALIVE) and that were lost, by reason.", "reason"),
 		relayedBytes: newDesc("redlock_relay_bytes_total", "Bytes relayed between clients and the upstream.", "direction"),
 		relayedCommands: newDesc("redlock_relay_commands_total",
 			"Commands relayed to the upstream whose replies go to clients."),
@@ -192,8 +188,6 @@ func scalars() []scalar {
 			func(_ Clients, d Commands) float64 { return float64(d.RemovalsPending) }),
 		gauge("redlock_kept_locks", "Locks that the proxy renews for clients (KEEPALIVE).",
 			func(_ Clients, d Commands) float64 { return float64(d.KeptLocks) }),
-		counter("redlock_lock_renewals_total", "Renewals of locks for clients (KEEPALIVE) that succeeded.",
-			func(_ Clients, d Commands) float64 { return float64(d.Renewals) }),
 		counter("redlock_locks_without_ttl_total", "Lock keys that ordinary commands set without a TTL.",
 			func(_ Clients, d Commands) float64 { return float64(d.LocksWithoutTTL) }),
 		counter("redlock_script_runs_total", "Runs of scripts on lock keys, repetitions included.",
@@ -224,7 +218,6 @@ func (c *collector) Describe(out chan<- *prometheus.Desc) {
 	for _, s := range c.scalars {
 		out <- s.desc
 	}
-	out <- c.lostLocks
 	out <- c.relayedBytes
 	out <- c.relayedCommands
 	out <- c.upstreamUp
@@ -243,9 +236,6 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 	clients, commands := c.Clients(), c.Commands()
 	for _, s := range c.scalars {
 		out <- metric(s.desc, s.kind, s.value(clients, commands))
-	}
-	for reason, n := range commands.LostLocks {
-		out <- metric(c.lostLocks, prometheus.CounterValue, float64(n), reason)
 	}
 	if c.Upstream != nil {
 		out <- metric(c.relayedBytes, prometheus.CounterValue, float64(clients.BytesToUpstream), "to_upstream")

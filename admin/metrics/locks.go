@@ -35,7 +35,7 @@ func (l CountingLocker) Lock(ctx context.Context, req quorum.LockRequest) (quoru
 	if req.Wait == 0 {
 		l.meters.acquire.record(ctx, began, &err)
 	} else {
-		l.meters.waits.Observe(time.Since(began).Seconds())
+		l.meters.recordWait(req.Keys, time.Since(began))
 		l.meters.acquire.countResult(ctx, err)
 	}
 	l.meters.recordGrant(req.TTL, req.Slots, err)

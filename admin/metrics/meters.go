@@ -89,11 +89,12 @@ func (m *meter) countResult(ctx context.Context, err error) {
 // meters holds the meters of all operations.
 type meters struct {
 	acquire, release, extend, read, update meter
-	waits, leases                          prometheus.Histogram
+	classes                                *classMetrics
+	leases                                 prometheus.Histogram
 	withdrawals, sharedGrants, slotGrants  prometheus.Counter
 }
 
-func newMeters(registry prometheus.Registerer) meters {
+func newMeters(registry prometheus.Registerer, lossReasons []string) meters {
 	ended := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "redlock_lock_requests_total", Help: "Operations on locks, by result.",
 	}, []string{"operation", "result"})
@@ -116,22 +117,25 @@ func newMeters(registry prometheus.Registerer) meters {
 		sharedGrants: holders.WithLabelValues("shared"), slotGrants: holders.WithLabelValues("slots"),
 		acquire: meterOf("acquire"), release: meterOf("release"), extend: meterOf("extend"),
 		read: meterOf("read"), update: meterOf("update"),
-		waits: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name: "redlock_lock_wait_seconds", Buckets: []float64{.001, .005, .025, .1, .5, 1, 2.5, 5, 10, 30, 60, 300},
-			Help: "Time until a LOCK that may wait (BLOCK) was answered, whatever its result.",
-		}),
+		classes: newClassMetrics(registry, lossReasons),
 		leases: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name:    "redlock_lock_lease_seconds",
-			Buckets: []float64{.1, .5, 1, 5, 10, 30, 60, 300, 900, 3600, 4 * 3600, 24 * 3600},
-			Help:    "TTLs of granted locks. Locks without a TTL are not included.",
+			Name: "redlock_lock_lease_seconds", Buckets: leaseBuckets(),
+			Help: "TTLs of granted locks. Locks without a TTL are not included.",
 		}),
 		withdrawals: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "redlock_lock_withdrawals_total",
 			Help: "Locks released because their client disconnected before it received the reply.",
 		}),
 	}
-	registry.MustRegister(ended, took, holders, all.waits, all.leases, all.withdrawals)
+	registry.MustRegister(ended, took, holders, all.leases, all.withdrawals)
 	return all
+}
+
+// recordWait records how long a request that may wait took, for each of its keys.
+func (m *meters) recordWait(keys []quorum.Key, wait time.Duration) {
+	for _, key := range keys {
+		m.classes.of(key).waits.Observe(wait.Seconds())
+	}
 }
 
 // recordGrant records the TTL of a lock, and whether several clients may hold it, if it was

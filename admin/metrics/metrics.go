@@ -25,10 +25,11 @@ type Metrics struct {
 	byMaster atomic.Pointer[[]prometheus.Observer]
 }
 
-// New returns the metrics of a proxy with that version.
-func New(version string) *Metrics {
+// New returns the metrics of a proxy with that version. lossReasons holds the reasons for the loss
+// of a kept lock.
+func New(version string, lossReasons ...string) *Metrics {
 	m := &Metrics{registry: prometheus.NewRegistry()}
-	m.meters = newMeters(m.registry)
+	m.meters = newMeters(m.registry, lossReasons)
 	m.roundTrips = prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Name: "redlock_master_round_trip_seconds", Buckets: shortBuckets(),
 		Help: "Time from sending a batch of lock operations to a master until the last answer to it.",

@@ -37,7 +37,7 @@ func scrape(t *testing.T, m *Metrics, sources Sources) string {
 func testSources(masters ...quorum.MasterStatus) Sources {
 	return Sources{
 		Clients: func() Clients { return Clients{} }, Commands: func() Commands {
-			return Commands{KeptLocks: 2, Renewals: 7, LostLocks: map[string]int64{"not_held": 1}}
+			return Commands{KeptLocks: 2}
 		},
 		Masters:      func() []quorum.MasterStatus { return masters },
 		Availability: func() availability.Inputs { return availability.Inputs{Masters: len(masters), VotingMasters: 1} },
@@ -68,7 +68,7 @@ func TestMasters(t *testing.T) {
 	))
 	wantLines(t, got,
 		"redlock_config_last_reload_successful 1", "redlock_config_last_reload_success_timestamp_seconds 1.7e+09",
-		"redlock_kept_locks 2", "redlock_lock_renewals_total 7", `redlock_kept_locks_lost_total{reason="not_held"} 1`,
+		"redlock_kept_locks 2",
 		"redlock_masters 3", "redlock_masters_voting 1", "redlock_majority 2", "redlock_quorum 0",
 		`redlock_master_up{master="m0"} 1`, `redlock_master_up{master="m1"} 1`, `redlock_master_up{master="m2"} 0`,
 		`redlock_master_votes{master="m0"} 1`, `redlock_master_votes{master="m1"} 0`, `redlock_master_votes{master="m2"} 0`,
@@ -135,7 +135,7 @@ func (f fakeLocker) Unlock(context.Context, quorum.Key, string) error { return f
 func TestCountingLocker(t *testing.T) {
 	m := New("")
 	lock := func(err error, ttl, wait time.Duration) {
-		_, _ = m.CountLocks(fakeLocker{err: err}).Lock(t.Context(), quorum.LockRequest{TTL: ttl, Wait: wait})
+		_, _ = m.CountLocks(fakeLocker{err: err}).Lock(t.Context(), quorum.LockRequest{Keys: []quorum.Key{{}}, TTL: ttl, Wait: wait})
 	}
 	lock(nil, 10*time.Second, 0)
 	lock(nil, quorum.NoExpiry, 0)
@@ -186,7 +186,7 @@ func TestMetricsDocumentation(t *testing.T) {
 	from.Availability = func() availability.Inputs {
 		return availability.Inputs{Masters: 1, Place: location.Masters, Known: true, Movable: true}
 	}
-	m := New("")
+	m := New("", "failed")
 	m.RoundTripRecorder([]string{"m"})
 	exported := map[string]string{}
 	for _, line := range regexp.MustCompile(`(?m)^# TYPE (redlock_\w+) (\w+)$`).FindAllStringSubmatch(scrape(t, m, from), -1) {
@@ -200,9 +200,12 @@ func TestMetricsDocumentation(t *testing.T) {
 // TestNoAllocation checks that counting allocates no memory.
 func TestNoAllocation(t *testing.T) {
 	m := New("")
+	m.SetClasses(testClasses("billing=billing:", "stock=stock:"))
 	locks, trip, ctx := m.CountLocks(fakeLocker{}), m.RoundTripRecorder([]string{"a"}), t.Context()
+	keys := []quorum.Key{{Name: "stock:1"}}
 	if n := testing.AllocsPerRun(100, func() {
-		_, _ = locks.Lock(ctx, quorum.LockRequest{TTL: time.Second})
+		_, _ = locks.Lock(ctx, quorum.LockRequest{Keys: keys, TTL: time.Second, Wait: time.Second})
+		m.RecordRelease(keys[0], time.Second)
 		_ = locks.Unlock(ctx, quorum.Key{}, "")
 		trip(0, time.Millisecond)
 	}); n > 0 {

@@ -90,7 +90,7 @@ func newTestCommands(locks OperatorLocks, prefix string) (*OperatorCommands, *by
 	var log bytes.Buffer
 	keyOnMasters := func(db int, key string) quorum.Key { return quorum.Key{DB: db, Name: prefix + key} }
 	return NewOperatorCommands(OperatorOptions{Locks: locks, KeyOnMasters: keyOnMasters, Prefix: prefix,
-		Keeper: keepalive.New(nil), Logger: slog.New(slog.NewTextHandler(&log, nil))}), &log
+		Keeper: keepalive.New(nil, nil), Logger: slog.New(slog.NewTextHandler(&log, nil))}), &log
 }
 
 func newClient() *command.Client {

@@ -143,7 +143,7 @@ func metricsOf(t *testing.T, addr string) map[string]float64 {
 // of locks, scripts and keys have grown.
 func wantGrowth(t *testing.T, before, after, want map[string]float64) {
 	t.Helper()
-	watched := regexp.MustCompile(`^redlock_(lock_(requests|no_quorum|withdrawals)_total|lock_(duration|wait|lease)_seconds_count|locks_|script_|uncovered_)`)
+	watched := regexp.MustCompile(`^redlock_(lock_(requests|no_quorum|withdrawals)_total|lock_(duration|wait|lease|held)_seconds_count|locks_|script_|uncovered_)`)
 	for name := range after {
 		if growth := after[name] - before[name]; watched.MatchString(name) && growth != want[name] {
 			t.Errorf("%s has grown by %v, want %v", name, growth, want[name])
@@ -177,8 +177,8 @@ func TestMetrics(t *testing.T) {
 	extendCount, extendTime := requestMetrics("extend", "ok")
 	readCount, readTime := requestMetrics("read", "ok")
 	updateCount, updateTime := requestMetrics("update", "ok")
-	const leaseCount, waitCount, runCount = "redlock_lock_lease_seconds_count", "redlock_lock_wait_seconds_count",
-		"redlock_script_runs_total"
+	const leaseCount, waitCount, holdCount, runCount = "redlock_lock_lease_seconds_count", "redlock_lock_wait_seconds_count",
+		"redlock_lock_held_seconds_count", "redlock_script_runs_total"
 	for _, c := range []struct {
 		command string
 		growth  map[string]float64
@@ -188,12 +188,12 @@ func TestMetrics(t *testing.T) {
 		{"LOCK a u PX 60000 BLOCK 20", map[string]float64{heldCount: 1, waitCount: 1}},
 		{"EXTEND a t PX 60000", map[string]float64{extendCount: 1, extendTime: 1}},
 		{"UNLOCK a u", map[string]float64{notHeldCount: 1, releaseTime: 1}},
-		{"UNLOCK a t", map[string]float64{releaseCount: 1, releaseTime: 1}},
+		{"UNLOCK a t", map[string]float64{releaseCount: 1, releaseTime: 1, holdCount: 1}},
 		{"LOCK a t PX 60000 BLOCK 1000", map[string]float64{grantCount: 1, waitCount: 1, leaseCount: 1}},
 		{"LOCK a t", nil},
 		{"SET lock:a t NX PX 60000", map[string]float64{grantCount: 1, acquireTime: 1, leaseCount: 1}},
 		{"GET lock:a", map[string]float64{readCount: 1, readTime: 1}},
-		{"EVAL|" + release + "|1|lock:a|t", map[string]float64{releaseCount: 1, releaseTime: 1, runCount: 1}},
+		{"EVAL|" + release + "|1|lock:a|t", map[string]float64{releaseCount: 1, releaseTime: 1, holdCount: 1, runCount: 1}},
 		{"SET lock:a t", map[string]float64{updateCount: 1, updateTime: 1, "redlock_locks_without_ttl_total": 1}},
 		{"SET other t NX PX 60000", map[string]float64{"redlock_uncovered_locks_total": 1}},
 		{"GET other", nil},

@@ -254,7 +254,7 @@ var effectTests = map[string]func(*testing.T, *reloadRig){
 var settingTestedBy = map[string]string{
 	"tls-key": "tls-cert", "tls-client-ca": "tls-cert", "drain-delay": "drain-timeout",
 	"ca": "TestReloadServerCertificates", "client-cert": "TestReloadServerCertificates", "client-key": "TestReloadServerCertificates",
-	"protected-mode": "TestReloadProtectedMode", "max-message-memory": "TestReloadMessageMemory",
+	"protected-mode": "TestReloadProtectedMode", "max-message-memory": "TestReloadMessageMemory", "lock-class": "TestMetricsByClass",
 }
 
 // checkReply returns an error unless a new client gets a reply that begins with want.

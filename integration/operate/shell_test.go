@@ -63,7 +63,7 @@ func TestBashCompletion(t *testing.T) {
 		{"", "serve demo check init healthcheck lock move version completion man help"},
 		{"he", "healthcheck help"},
 		{"--v", "--version"},
-		{"serve|--lo", "--lock-keys --lock-tags --locks-without-ttl --log-level --log-format"},
+		{"serve|--lo", "--lock-keys --lock-tags --lock-class --locks-without-ttl --log-level --log-format"},
 		{"serve|--lock-keys|x|--lock-k", "--lock-keys"}, // the flag may be repeated
 		{"serve|--check", "--check-config"},
 		{"check|--jso", "--json"},

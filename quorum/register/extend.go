@@ -96,6 +96,7 @@ func isExtended(replies []Reply, grantedVersion string) bool {
 func (r *Register) extendByBallot(
 	ctx context.Context, key, token string, ttl time.Duration, start time.Time, holder any,
 ) (GrantedLock, error) {
+	heldSince := r.HeldSince(key, token)
 	isLonger := func(l Snapshot) bool { return CompareTimeLeft(l.LongestTimeLeft, ttl) > 0 }
 	run := func(l Snapshot) (Decision, error) {
 		if l.LongestTimeLeft == cell.NotReported {
@@ -116,7 +117,7 @@ func (r *Register) extendByBallot(
 		lease = previous.LongestTimeLeft
 	}
 	entry := newGrant(TakeOptions{Tokens: []string{token}, TTL: lease, Holder: holder}, 0, out.Attempt, out.LeaseStart, r.n)
-	entry.ballotVersion = out.Version
+	entry.ballotVersion, entry.heldSince = out.Version, heldSince
 	r.grants.put(key, entry, out.LeaseStart)
 	return r.newLease(start, ttl, isLonger(previous))
 }

@@ -19,6 +19,9 @@ type grant struct {
 	holder     any
 	leaseStart time.Time
 	ttl        time.Duration
+	// heldSince is the time at which this proxy granted the lock, before any EXTEND. It is zero if
+	// another proxy granted the lock.
+	heldSince time.Time
 	// expiresAt is the time at which the latest lease expires; zero means never.
 	expiresAt time.Time
 	// holders marks the masters that certainly took the lock, isPending the masters that may still
@@ -46,10 +49,10 @@ type grants struct {
 
 // maxGrantBytes limits the memory of grants after a search for expired grants; between two searches
 // this memory may double. grantSize is the memory of a grant in addition to its key and its token.
-const maxGrantBytes, grantSize = 32 << 20, 320
+const maxGrantBytes, grantSize = 32 << 20, 344
 
 func newGrant(t TakeOptions, i int, a cell.Attempt, leaseStart time.Time, n int) *grant {
-	entry := &grant{attempt: a, token: t.Tokens[i], holder: t.Holder, leaseStart: leaseStart, ttl: t.TTL}
+	entry := &grant{attempt: a, token: t.Tokens[i], holder: t.Holder, leaseStart: leaseStart, heldSince: leaseStart, ttl: t.TTL}
 	marks := make([]bool, 2*n)
 	entry.holders, entry.isPending = marks[:n:n], marks[n:]
 	if t.TTL >= 0 {
@@ -190,12 +193,26 @@ func (g *grants) findToExtend(key, token string) *grant {
 	})
 }
 
-// RecordGrant records a version of a key in a keygroup, or of a holder, for TakeGrant.
-func (r *Register) RecordGrant(key, token, version string, ttl time.Duration, holder any) {
+// RecordGrant records a version of a key in a keygroup, or of a holder, for TakeGrant. heldSince is
+// the time at which this proxy granted the lock, or zero.
+func (r *Register) RecordGrant(key, token, version string, ttl time.Duration, holder any, heldSince time.Time) {
 	now := r.masters.Now()
 	entry := newGrant(TakeOptions{Tokens: []string{token}, TTL: ttl, Holder: holder}, 0, "", now, r.n)
-	entry.ballotVersion = version
+	entry.ballotVersion, entry.heldSince = version, heldSince
 	r.grants.put(key, entry, now)
+}
+
+// HeldSince returns the time at which this proxy granted the lock of a key with a token. It returns
+// the zero time if another proxy granted the lock, or if the lock has expired, as far as this proxy
+// knows.
+func (r *Register) HeldSince(key, token string) time.Time {
+	now := r.masters.Now()
+	r.grants.mu.Lock()
+	defer r.grants.mu.Unlock()
+	if entry := r.grants.byKey[key]; entry != nil && entry.token == token && !entry.isExpired(now) {
+		return entry.heldSince
+	}
+	return time.Time{}
 }
 
 // GrantedTo returns the client that this proxy granted a version of a key to, and the start of its

@@ -36,7 +36,7 @@ func (l Patterns) HasPatterns() bool { return len(l.globs) > 0 }
 // their first bytes.
 func (l Patterns) Match(key []byte) bool {
 	for _, g := range l.globs {
-		if len(key) >= len(g.prefix) && string(key[:len(g.prefix)]) == g.prefix && g.matchRest(key[len(g.prefix):]) {
+		if len(key) >= len(g.prefix) && string(key[:len(g.prefix)]) == g.prefix && matchRest(g.rest, key[len(g.prefix):]) {
 			return true
 		}
 	}
@@ -67,14 +67,15 @@ func (l Patterns) Covers(match string) bool {
 	})
 }
 
-func (g glob) matchRest(rest []byte) bool {
-	switch g.rest {
+// matchRest matches the rest of a key with the rest of a glob, after the literal prefix.
+func matchRest[S ~string | ~[]byte](pattern string, rest S) bool {
+	switch pattern {
 	case "":
 		return len(rest) == 0
 	case "*":
 		return true
 	}
-	return Match(g.rest, rest)
+	return Match(pattern, rest)
 }
 
 // Split returns the indexes of the first lock key and of the first other key among the words at

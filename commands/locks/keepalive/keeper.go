@@ -22,9 +22,22 @@ type Locks interface {
 	Extend(ctx context.Context, key quorum.Key, token string, ttl time.Duration) (quorum.GrantedLock, error)
 }
 
+// Observer observes the kept locks, for metrics. Its methods must not wait.
+type Observer interface {
+	CountRenewal(key quorum.Key)
+	CountLoss(key quorum.Key, reason string)
+}
+
+// noObserver is an Observer that does nothing.
+type noObserver struct{}
+
+func (noObserver) CountRenewal(quorum.Key)      {}
+func (noObserver) CountLoss(quorum.Key, string) {}
+
 // Keeper renews the kept locks of all clients. It is safe for concurrent use.
 type Keeper struct {
-	masters Locks
+	masters  Locks
+	observer Observer
 
 	mu         sync.Mutex
 	locks      map[quorum.Key]*Lock
@@ -42,9 +55,13 @@ type Keeper struct {
 	losses     [reasonCount]atomic.Int64
 }
 
-// New returns a Keeper of locks on the masters. The Keeper renews no lock before Run.
-func New(masters Locks) *Keeper {
-	return &Keeper{masters: masters, locks: map[quorum.Key]*Lock{}, wakeSignal: make(chan struct{}, 1)}
+// New returns a Keeper of locks on the masters. The Keeper renews no lock before Run. The observer
+// may be nil.
+func New(masters Locks, observer Observer) *Keeper {
+	if observer == nil {
+		observer = noObserver{}
+	}
+	return &Keeper{masters: masters, observer: observer, locks: map[quorum.Key]*Lock{}, wakeSignal: make(chan struct{}, 1)}
 }
 
 // Counts holds the counters of a Keeper.
@@ -53,15 +70,6 @@ type Counts struct {
 	// Losses the kept locks that were lost, by Reason.
 	Kept, Renewals int64
 	Losses         [reasonCount]int64
-}
-
-// LossesByName returns Losses by the names of the reasons.
-func (c Counts) LossesByName() map[string]int64 {
-	named := map[string]int64{}
-	for _, reason := range Reasons() {
-		named[reason.String()] = c.Losses[reason]
-	}
-	return named
 }
 
 // TotalLosses returns the number of kept locks that were lost, except by MAXHOLD.
@@ -249,6 +257,7 @@ func (k *Keeper) drop(l *Lock) {
 func (k *Keeper) dropLost(l *Lock, reason Reason) {
 	if !l.dropped {
 		k.losses[reason].Add(1)
+		k.observer.CountLoss(l.key, reason.String())
 		k.drop(l)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -101,6 +102,22 @@ const (
 	lostPush = ">4 $4 lock $4 lost $1 k "
 )
 
+// countingObserver is an Observer that counts. It fails the test if a key has an unexpected name.
+type countingObserver struct {
+	*testing.T
+	renewals, losses atomic.Int64
+}
+
+func (o *countingObserver) CountRenewal(key quorum.Key) { o.count(&o.renewals, key) }
+
+func (o *countingObserver) CountLoss(key quorum.Key, _ string) { o.count(&o.losses, key) }
+
+func (o *countingObserver) count(n *atomic.Int64, key quorum.Key) {
+	if n.Add(1); key.Name == "" {
+		o.Errorf("an event of %+v", key)
+	}
+}
+
 // fixture holds a running Keeper with one client.
 type fixture struct {
 	*testing.T
@@ -115,7 +132,8 @@ func runInBubble(t *testing.T, test func(f *fixture)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		masters := &fakeMasters{start: time.Now()}
-		f := &fixture{T: t, masters: masters, keeper: New(masters), client: &fakeClient{resp3: true}}
+		observer := &countingObserver{T: t}
+		f := &fixture{T: t, masters: masters, keeper: New(masters, observer), client: &fakeClient{resp3: true}}
 		f.holder = f.keeper.NewHolder(f.client)
 		ctx, stop := context.WithCancel(t.Context())
 		ended := make(chan struct{})
@@ -124,7 +142,11 @@ func runInBubble(t *testing.T, test func(f *fixture)) {
 		f.holder.Close()
 		stop()
 		<-ended
-		if c := f.keeper.Counts(); c.Kept != 0 || len(f.keeper.queue) != 0 || f.holder.Size() != 0 {
+		c := f.keeper.Counts()
+		if losses := c.TotalLosses() + c.Losses[MaxHold]; observer.renewals.Load() != c.Renewals || observer.losses.Load() != losses {
+			t.Errorf("the observer got %d renewals and %d losses, of %+v", observer.renewals.Load(), observer.losses.Load(), c)
+		}
+		if c.Kept != 0 || len(f.keeper.queue) != 0 || f.holder.Size() != 0 {
 			t.Errorf("at the end: %+v, %d in the queue, %d bytes", c, len(f.keeper.queue), f.holder.Size())
 		}
 	})

@@ -119,6 +119,7 @@ func (k *Keeper) recordResult(l *Lock, got quorum.GrantedLock, err error, start 
 	now := time.Now()
 	if err == nil {
 		k.renewals.Add(1)
+		k.observer.CountRenewal(l.key)
 		if k.noteRenewal(l, start, ttl, now.Add(got.Validity), extra) && !extra {
 			l.holder.announceRenewal(l)
 		}
