@@ -26,7 +26,6 @@ type Locker interface {
 	Unlock(ctx context.Context, key quorum.Key, token string) error
 	Withdraw(keys []quorum.Key, got quorum.GrantedLock)
 	Extend(ctx context.Context, key quorum.Key, token string, ttl time.Duration) (quorum.GrantedLock, error)
-	ExtendTogether(ctx context.Context, requests []quorum.ExtendRequest) []quorum.GrantedLock
 	Fence(ctx context.Context, key quorum.Key) (int64, error)
 }
 
