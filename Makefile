@@ -22,6 +22,10 @@ CONVERGE ?= 500
 RUNS     ?= 1000
 STALLS   ?= 50
 RELOADS  ?= 1000
+KEPT     ?= 100
+CUTS     ?= 1000
+KEPT_TIME ?= 1h
+KEPT_LOCKS ?= 100000
 MASTERS_ROUNDS ?= 20
 MASTERS_LOCKS ?= 100000
 MOVES ?= 100
@@ -41,14 +45,14 @@ VERSIONS_SHORT ?=
 # SAMPLED has the sizes of the parts of make test-all: about a tenth of their full sizes. A part that
 # is made alone has its full size.
 SAMPLED  ?= GRANTS=20000 OPS=50000 COMMANDS=10000 STEPS=100000 PIPELINES=10000 ROUNDS=50 CONVERGE=5 RUNS=48 STALLS=5 \
-            RELOADS=100 FENCES=20000 MASTERS_ROUNDS=2 MASTERS_LOCKS=10000 MOVES=10 MIX=50 UPGRADES=5 \
+            RELOADS=100 KEPT=10 CUTS=100 KEPT_TIME=6m KEPT_LOCKS=10000 FENCES=20000 MASTERS_ROUNDS=2 MASTERS_LOCKS=10000 MOVES=10 MIX=50 UPGRADES=5 \
             CHAOS_GRANTS=100000 CHAOS_FAULTS=100 HOSTILE=6m EACH=5s FUZZTIME=3s VERSIONS_SHORT=-short
 PARTS    ?= deps lint staticcheck unit compose integration kubernetes release-snapshot fuzz model differential collections histories histories-stalled histories-busy \
-            hostile-kinds overlap converge guard fences masters moves reloads upgrades chaos hostile versions
+            hostile-kinds overlap converge guard fences kept masters moves reloads upgrades chaos hostile versions
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help build quick test test-all deps lint staticcheck unit integration versions compose overlap model differential histories collections histories-busy histories-stalled converge guard masters moves upgrades reloads chaos fences kubernetes fmt bench bench-locks bench-lockkeys bench-faults bench-handover bench-idle bench-relay bench-relay-soak bench-scripts fuzz hostile hostile-kinds demo image notice release-snapshot version
+.PHONY: help build quick test test-all deps lint staticcheck unit integration versions compose overlap model differential histories collections histories-busy histories-stalled converge guard kept masters moves upgrades reloads chaos fences kubernetes fmt bench bench-locks bench-lockkeys bench-faults bench-handover bench-idle bench-relay bench-relay-soak bench-scripts fuzz hostile hostile-kinds demo image notice release-snapshot version
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -133,6 +137,9 @@ guard: ## test ROUNDS (500) masters killed without their data while locks are he
 
 masters: ## test MASTERS_ROUNDS (20) changes from three masters to five and back, under load and faults, as many by proxies that are killed, as many joins under load, and a join with MASTERS_LOCKS (100000) locks: no lock is granted twice
 	REDLOCK_MASTERS_ROUNDS=$(MASTERS_ROUNDS) REDLOCK_MASTERS_LOCKS=$(MASTERS_LOCKS) $(LOGGED) -timeout 3h ./integration/masters
+
+kept: ## measure the cost of KEPT_LOCKS (100000) kept locks; test KEPT (100) kept locks whose holders are killed, as many whose proxy is killed, as many to MAXHOLD, CUTS (1000) cut connections of holders, and a lock that is kept for KEPT_TIME (1h) while masters fail
+	REDLOCK_KEPT=$(KEPT) REDLOCK_CUTS=$(CUTS) REDLOCK_KEPT_TIME=$(KEPT_TIME) REDLOCK_KEPT_LOCKS=$(KEPT_LOCKS) $(LOGGED) -timeout 6h -run '^(TestKept|TestCostOfKeptLocks)' ./integration/locks
 
 reloads: ## test RELOADS (1000) reloads of the configuration under load: no connection, no reply and no lock is lost
 	REDLOCK_RELOADS=$(RELOADS) $(LOGGED) -timeout 2h -run '^TestReloadsUnderLoad$$' ./integration/operate

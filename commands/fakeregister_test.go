@@ -28,6 +28,10 @@ func (f fakeLocker) Unlock(ctx context.Context, key quorum.Key, token string) er
 	return f.Release(ctx, key, token)
 }
 
+func (fakeLocker) ExtendTogether(_ context.Context, requests []quorum.ExtendRequest) []quorum.GrantedLock {
+	return make([]quorum.GrantedLock, len(requests))
+}
+
 func (fakeLocker) Fence(context.Context, quorum.Key) (int64, error) { return 0, nil }
 
 // AwaitPop retries after each event. After the last event it returns a timeout, or an unknown

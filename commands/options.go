@@ -23,6 +23,7 @@ import (
 // Locks takes, extends and releases locks. *quorum.Locker implements it, and documents the errors.
 type Locks interface {
 	locks.Locker
+	keepalive.Locks
 	lockkeys.Locks
 	WaiterCount() int
 }

@@ -63,6 +63,10 @@ func (f *fakeLocks) Extend(_ context.Context, key quorum.Key, token string, ttl 
 	return f.grant(token), f.err
 }
 
+func (f *fakeLocks) ExtendTogether(_ context.Context, requests []quorum.ExtendRequest) []quorum.GrantedLock {
+	return make([]quorum.GrantedLock, len(requests))
+}
+
 func (f *fakeLocks) grant(token string) quorum.GrantedLock {
 	return quorum.GrantedLock{Validity: f.validity, LeaseStart: f.leaseStart, Fence: f.fence, Version: token}
 }

@@ -56,6 +56,10 @@ func (l *scriptedLocks) Extend(_ context.Context, _ quorum.Key, _ string, ttl ti
 	return quorum.GrantedLock{Validity: ttl}, nil
 }
 
+func (l *scriptedLocks) ExtendTogether(_ context.Context, requests []quorum.ExtendRequest) []quorum.GrantedLock {
+	return make([]quorum.GrantedLock, len(requests))
+}
+
 // releasedLocks returns the locks released so far, as key=token.
 func (l *scriptedLocks) releasedLocks() []string {
 	l.mu.Lock()

@@ -191,6 +191,10 @@ func (l *memoryLocks) Extend(_ context.Context, key quorum.Key, token string, tt
 	return quorum.GrantedLock{Validity: ttl}, nil
 }
 
+func (l *memoryLocks) ExtendTogether(_ context.Context, requests []quorum.ExtendRequest) []quorum.GrantedLock {
+	return make([]quorum.GrantedLock, len(requests))
+}
+
 func (l *memoryLocks) Update(
 	_ context.Context, key quorum.Key, _ *string, run func(quorum.Snapshot) (quorum.Decision, error),
 ) (quorum.Outcome, error) {

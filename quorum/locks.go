@@ -7,6 +7,7 @@ import (
 
 	"redlock-proxy/quorum/keygroup"
 	"redlock-proxy/quorum/register"
+	"redlock-proxy/quorum/vote"
 )
 
 // NoExpiry is the remaining time of a key without expiry.
@@ -199,6 +200,55 @@ func (set *masterSet) extendCell(ctx context.Context, key Key, value string, ttl
 		set.cluster.scheduleRemoval(key, "", ttl, nil)
 	}
 	return got, err
+}
+
+// ExtendRequest requests a lease of TTL (whole milliseconds) from now for a key that holds the token.
+type ExtendRequest struct {
+	Key   Key
+	Token string
+	TTL   time.Duration
+}
+
+// ExtendTogether extends locks of one database in one round, each as Extend does if no other client
+// has changed the lock meanwhile. It returns a lease for each request, without a LeaseStart if the
+// round did not extend the lock. Then the caller must call Extend.
+func (c *Cluster) ExtendTogether(ctx context.Context, requests []ExtendRequest) []GrantedLock {
+	leases := make([]GrantedLock, len(requests))
+	if len(requests) == 0 || c.currentChange.Load() != nil {
+		return leases // Extend waits for the end of a change of the masters
+	}
+	set, db := c.masterSet(), requests[0].Key.DB
+	var locks []register.Extension
+	var indexes []int // the request of each lock
+	var maxTTL time.Duration
+	for i, request := range requests {
+		if lock, ok := set.extension(request); ok && request.Key.DB == db {
+			locks, indexes, maxTTL = append(locks, lock), append(indexes, i), max(maxTTL, lock.TTL)
+		}
+	}
+	if len(locks) == 0 || set.recordMaxTTL(ctx, maxTTL) != nil {
+		return leases
+	}
+	for n, lease := range set.database(db).ExtendTogether(ctx, locks) {
+		lease.OfHolder = requests[indexes[n]].Key.Holder != ""
+		leases[indexes[n]] = lease
+	}
+	return leases
+}
+
+// extension returns what one round has to extend for a request. ok is false if a ballot has to
+// extend the lock, or the request fails.
+func (set *masterSet) extension(request ExtendRequest) (lock register.Extension, ok bool) {
+	key := request.Key.withoutHolder()
+	lock = register.Extension{Key: key.Name, Token: request.Token, TTL: request.TTL}
+	switch {
+	case key.Tag != "", request.TTL < vote.MinTTL, set.checkAccess(key) != nil:
+		return lock, false
+	case request.Key.Holder == "":
+		return lock, true
+	}
+	lock.Token, _, ok = set.knownHolder(key, request.Token) // ok while the client is the only holder
+	return lock, ok
 }
 
 // Fence returns a number that is at least the fence of every lock of the key granted in the last

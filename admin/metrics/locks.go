@@ -14,6 +14,7 @@ type Locker interface {
 	Unlock(ctx context.Context, key quorum.Key, token string) error
 	Withdraw(keys []quorum.Key, grant quorum.GrantedLock)
 	Extend(ctx context.Context, key quorum.Key, token string, ttl time.Duration) (quorum.GrantedLock, error)
+	ExtendTogether(ctx context.Context, requests []quorum.ExtendRequest) []quorum.GrantedLock
 	Fence(ctx context.Context, key quorum.Key) (int64, error)
 	AwaitPop(ctx context.Context, a quorum.BlockedPop) error
 	WaiterCount() int
@@ -60,4 +61,17 @@ func (l CountingLocker) Extend(
 ) (_ quorum.GrantedLock, err error) {
 	defer l.meters.extend.record(ctx, time.Now(), &err)
 	return l.Locker.Extend(ctx, key, token, ttl)
+}
+
+// ExtendTogether implements Locker. It counts the locks that the round extended. Extend counts the
+// others.
+func (l CountingLocker) ExtendTogether(ctx context.Context, requests []quorum.ExtendRequest) []quorum.GrantedLock {
+	began, err := time.Now(), error(nil)
+	leases := l.Locker.ExtendTogether(ctx, requests)
+	for i := range leases {
+		if !leases[i].LeaseStart.IsZero() {
+			l.meters.extend.record(ctx, began, &err)
+		}
+	}
+	return leases
 }

@@ -20,14 +20,20 @@ type Extend struct {
 	TTL time.Duration
 }
 
-var extendScript = luascript.New(layoutLua + `local v, left = get(KEYS[1]), redis.call('pttl', KEYS[1])
-local mine = v and attempt(v) == ARGV[2] and (mark(v) == '` + blockingTag + `' or token(v) == ARGV[1])
-if mine and mark(v) == '` + registerTag + `' and promised(v) ~= accepted(v) then mine = false end
-if not mine then return {0, v, left} end
-local ttl = tonumber(ARGV[3])
-if left >= 0 and ttl < 0 then redis.call('persist', KEYS[1])
-elseif left >= 0 and left < ttl then redis.call('pexpire', KEYS[1], ttl) end
-return {mark(v) == '` + blockingTag + `' and 0 or 1, v, left}`)
+// extendLua defines extend, which extends one cell. It returns 1 if the cell holds the token and was
+// extended, or else 0, and the previous content and PTTL of the cell.
+var extendLua = layoutLua + `local function extend(key, mine, incarnation, ttl)
+  local v, left = get(key), redis.call('pttl', key)
+  local held = v and attempt(v) == incarnation and (mark(v) == '` + blockingTag + `' or token(v) == mine)
+  if held and mark(v) == '` + registerTag + `' and promised(v) ~= accepted(v) then held = false end
+  if not held then return 0, v, left end
+  if left >= 0 and ttl < 0 then redis.call('persist', key)
+  elseif left >= 0 and left < ttl then redis.call('pexpire', key, ttl) end
+  return mark(v) == '` + blockingTag + `' and 0 or 1, v, left
+end
+`
+
+var extendScript = luascript.New(extendLua + `return {extend(KEYS[1], ARGV[1], ARGV[2], tonumber(ARGV[3]))}`)
 
 func (e Extend) Keys() []string { return []string{e.Name} }
 

@@ -8,8 +8,8 @@ import (
 	"redlock-proxy/internal/luascript"
 )
 
-// Op is one operation on a master: Take, Remove, Extend, Prepare, Accept, Raise, Read, or an
-// operation on marks of waiters.
+// Op is one operation on a master: Take, Remove, Extend, Extends, Prepare, Accept, Raise, Read, or
+// an operation on marks of waiters.
 type Op interface {
 	// Keys returns the names of the keys, at least one.
 	Keys() []string
@@ -26,8 +26,10 @@ type Op interface {
 
 // Answer is a master's decoded reply.
 type Answer struct {
-	// Applied is set if the master did the operation.
+	// Applied is set if the master did the operation, with several keys on all of them.
 	Applied bool
+	// AppliedKeys reports for each key of an Extends whether the master extended it.
+	AppliedKeys []bool
 	// KeyStates holds the previous state of each key. It may be missing if Applied is set.
 	KeyStates []KeyState
 	// Fences holds the fence counters of the keys; 0 means none. A refused Raise, a refused Take
@@ -53,8 +55,8 @@ type Appender interface {
 // Scripts returns the scripts for lock keys, so that a proxy can load them beforehand.
 func Scripts() []luascript.Script {
 	return []luascript.Script{
-		takeScript, takeFencedScript, removeScript, releasesScript, extendScript, prepareScript, acceptScript,
-		raiseScript, readScript, headsScript, readFencesScript, signalWaiterScript,
+		takeScript, takeFencedScript, removeScript, releasesScript, extendScript, extendsScript,
+		prepareScript, acceptScript, raiseScript, readScript, headsScript, readFencesScript, signalWaiterScript,
 	}
 }
 
@@ -124,11 +126,15 @@ func decodeState(text string, present bool, timeLeft int64) KeyState {
 	if !present || timeLeft == -2 {
 		return KeyState{}
 	}
-	f := KeyState{Cell: Parse(text), TimeLeft: NoExpiry}
-	if timeLeft >= 0 {
-		f.TimeLeft = time.Duration(timeLeft) * time.Millisecond
+	return KeyState{Cell: Parse(text), TimeLeft: timeLeftOf(timeLeft)}
+}
+
+// timeLeftOf returns the remaining time of a key that exists.
+func timeLeftOf(pttl int64) time.Duration {
+	if pttl < 0 {
+		return NoExpiry
 	}
-	return f
+	return time.Duration(pttl) * time.Millisecond
 }
 
 // decodeTime decodes the reply to TIME.

@@ -109,7 +109,9 @@ func (p pool) cell() cell.Cell {
 
 func (p pool) op(now time.Duration) cell.Op {
 	key := p.keys[0]
-	switch p.IntN(12) {
+	switch p.IntN(13) {
+	case 12:
+		return cell.Extends{p.extend(p.keys[0]), p.extend(p.keys[1])}
 	case 11:
 		return cell.Read{Names: p.keys, HeadBytes: 512}
 	case 10:
@@ -142,7 +144,7 @@ func (p pool) op(now time.Duration) cell.Op {
 			Mode: pick(p, []cell.RemovalMode{cell.Release, cell.Undo, cell.IfAccepted}), AcceptedBallot: p.ballotOrNone(pick(p, p.ballots)),
 		}
 	case 3:
-		return cell.Extend{Name: key, Token: pick(p, p.tokens), Attempt: pick(p, p.attempts), TTL: pick(p, leases)}
+		return p.extend(key)
 	case 4:
 		op := cell.Prepare{Name: key, Ballot: pick(p, p.ballots), OnlyExpected: p.IntN(2) == 0}
 		if op.OnlyExpected {
@@ -168,6 +170,10 @@ func (p pool) op(now time.Duration) cell.Op {
 	default:
 		return cell.Read{Names: p.keys}
 	}
+}
+
+func (p pool) extend(key string) cell.Extend {
+	return cell.Extend{Name: key, Token: pick(p, p.tokens), Attempt: pick(p, p.attempts), TTL: pick(p, leases)}
 }
 
 // oneOrAll returns the first key, or both keys.
@@ -294,7 +300,7 @@ func TestOperationsMatchApply(t *testing.T) {
 		got, want := s.do(op, n%2 == 0), op.Apply(&s.store)
 		_, isTake := op.(cell.Take)
 		if got.Applied != want.Applied || got.KeyStates != nil && !sameStates(got.KeyStates, want.KeyStates, !isTake) ||
-			!isNear(got.Now, want.Now) || !slices.Equal(got.Fences, want.Fences) {
+			!isNear(got.Now, want.Now) || !slices.Equal(got.Fences, want.Fences) || !slices.Equal(got.AppliedKeys, want.AppliedKeys) {
 			t.Fatalf("%#v on %q\n server %+v\n  store %+v", op, cells, got, want)
 		}
 		if got.KeyStates == nil && want.KeyStates != nil && !want.Applied {

@@ -1,6 +1,7 @@
 package cell
 
 import (
+	"strconv"
 	"time"
 
 	"github.com/tidwall/redcon"
@@ -113,11 +114,14 @@ func (t Take) cell(i int) Cell {
 	return Cell{Form: Plain, Attempt: t.Attempt, Value: Value{Present: true, Text: t.Tokens[i]}}
 }
 
-func formatTTL(d time.Duration) string {
+func formatTTL(d time.Duration) string { return strconv.FormatInt(ttlMillis(d), 10) }
+
+// ttlMillis returns a TTL in milliseconds, or -1 for NoExpiry.
+func ttlMillis(d time.Duration) int64 {
 	if d < 0 {
-		return "-1"
+		return -1
 	}
-	return formatMillis(d)
+	return d.Milliseconds()
 }
 
 func (t Take) Decode(answer any) (Answer, error) {

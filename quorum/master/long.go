@@ -73,6 +73,8 @@ func keysWeight(o *op) int {
 		return keyWeight * len(cellOp.Names)
 	case cell.Take:
 		return keyWeight * len(cellOp.Names)
+	case cell.Extends:
+		return keyWeight * len(cellOp)
 	case cell.SignalWaiter:
 		return keyWeight * len(cellOp.Marks)
 	case cell.ReadWaiters:
@@ -116,7 +118,7 @@ func (s *sizes) learn(o *op, rep *reply, forget bool) {
 	var tooLongErr *tooLongError
 	switch {
 	case rep.State == register.Counted:
-		if len(s.byKeyHash) > 0 || len(o.words) > minKnownSize || hasKnownSize(rep.KeyStates) {
+		if len(s.byKeyHash) > 0 || writtenSize(o) > minKnownSize || hasKnownSize(rep.KeyStates) {
 			s.learnEach(o, rep.KeyStates, forget)
 		}
 	case errors.As(rep.Err, &tooLongErr):
@@ -127,12 +129,17 @@ func (s *sizes) learn(o *op, rep *reply, forget bool) {
 	}
 }
 
+// writtenSize returns the size of the longest value that an operation may write.
+func writtenSize(o *op) int {
+	if _, isExtends := o.cellOp.(cell.Extends); isExtends || !o.cellOp.Writes() {
+		return 0
+	}
+	return len(o.words)
+}
+
 // learnEach updates the sizes of the keys of an operation by the values that it read and wrote.
 func (s *sizes) learnEach(o *op, states []cell.KeyState, forget bool) {
-	written := 0
-	if o.cellOp.Writes() {
-		written = len(o.words)
-	}
+	written := writtenSize(o)
 	for i, key := range o.cellOp.Keys() {
 		n, wasRead := written, i < len(states)
 		if wasRead {

@@ -65,6 +65,9 @@ func isSame(a, b cell.Op) bool {
 	case cell.Extend:
 		b, ok := b.(cell.Extend)
 		return ok && a == b
+	case cell.Extends:
+		b, ok := b.(cell.Extends)
+		return ok && slices.Equal(a, b)
 	case cell.Prepare:
 		b, ok := b.(cell.Prepare)
 		return ok && a == b

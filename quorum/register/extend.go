@@ -40,7 +40,9 @@ func (r *Register) Extend(ctx context.Context, key, token string, ttl time.Durat
 		if elapsed := r.masters.Now().Sub(start); r.isLate(elapsed) {
 			return GrantedLock{}, &NoQuorum{Replies: replies, AgreementTime: elapsed}
 		}
-		return r.newLease(start, ttl, hasLongerLease(replies, ttl))
+		longer := hasLongerLease(replies, ttl)
+		round.Release()
+		return r.newLease(start, ttl, longer)
 	case !HasAnswerQuorum(replies):
 		return GrantedLock{}, &NoQuorum{Replies: replies}
 	}
@@ -49,6 +51,76 @@ func (r *Register) Extend(ctx context.Context, key, token string, ttl time.Durat
 		r.grants.take(key, hasVersion(entry.currentVersion()))
 	}
 	return got, err
+}
+
+// Extension requests a lease of TTL from now for a lock.
+type Extension struct {
+	Key, Token string
+	// TTL is in whole milliseconds, at least vote.MinTTL.
+	TTL time.Duration
+}
+
+// ExtendTogether extends locks in one round, which decides about each lock as the round of Extend
+// does. It returns a lease for each lock, without a LeaseStart if the round did not extend the lock.
+// Then the caller must call Extend, which also lets masters with different remaining times agree.
+// ExtendTogether waits for a majority only, so that no lock has to wait because of another lock.
+func (r *Register) ExtendTogether(ctx context.Context, locks []Extension) []GrantedLock {
+	start, leases := r.masters.Now(), make([]GrantedLock, len(locks))
+	var ops cell.Extends
+	var entries []*grant
+	var indexes []int // the lock of each op
+	for i, l := range locks {
+		if entry := r.grants.findToExtend(l.Key, l.Token); entry != nil {
+			ops = append(ops, cell.Extend{Name: l.Key, Token: l.Token, Attempt: entry.attempt, TTL: l.TTL})
+			entries, indexes = append(entries, entry), append(indexes, i)
+		}
+	}
+	if len(ops) == 0 {
+		return leases
+	}
+	round, err := r.masters.Ask(ctx, r.repeatOp(ops), HasAnswerQuorum)
+	if err != nil || r.isLate(r.masters.Now().Sub(start)) {
+		return leases
+	}
+	var extended []int
+	replies := make([]Reply, r.n)
+	for n, op := range ops {
+		for i, reply := range round.Replies() {
+			replies[i] = reply.ofKey(n)
+		}
+		if !isExtended(replies, entries[n].currentVersion()) {
+			continue
+		}
+		r.noteLease(op.Name, op.Attempt, start, op.TTL)
+		extended = append(extended, n)
+		if lease, err := r.newLease(start, op.TTL, hasLongerLease(replies, op.TTL)); err == nil {
+			leases[indexes[n]] = lease
+		}
+	}
+	repair := func(_ int, reply Reply) {
+		for _, n := range extended {
+			r.repairUnlessDone(reply.ofKey(n), ops[n].Name)
+		}
+	}
+	for i, reply := range round.Replies() {
+		repair(i, reply)
+	}
+	round.OnLaterReply(repair)
+	round.Release()
+	return leases
+}
+
+// ofKey returns the part of a reply to a cell.Extends that concerns key number i.
+func (r *Reply) ofKey(i int) Reply {
+	one := Reply{State: r.State, Err: r.Err}
+	switch {
+	case r.State != Counted:
+	case i < len(r.AppliedKeys):
+		one.Applied, one.KeyStates = r.AppliedKeys[i], r.KeyStates[i:i+1]
+	default: // the master refused the command
+		one.State = Failed
+	}
+	return one
 }
 
 // newLease returns the result of an EXTEND that began at start.

@@ -7,14 +7,18 @@ import (
 	"redlock-proxy/quorum/cell"
 )
 
-func TestExtend(t *testing.T) {
-	for _, test := range []struct {
-		name         string
-		prepare      func(*fakeMasters)
-		callingProxy string // "owner": the proxy that granted the lock; or "another"
-		want         string
-		rounds       string
-	}{
+// extendCase is a state of the masters in which a proxy extends the lock of k.
+type extendCase struct {
+	name         string
+	prepare      func(*fakeMasters)
+	callingProxy string // "owner": the proxy that granted the lock; or "another"
+	want         string
+	rounds       string
+}
+
+// extendCases returns the cases of TestExtend.
+func extendCases() []extendCase {
+	return []extendCase{
 		{"all well", func(*fakeMasters) {}, "owner", "granted", "extend"},
 		{"through another proxy", func(*fakeMasters) {}, "another", "granted", "prepare accept"},
 		{"two are away", func(b *fakeMasters) { b.setFault(requestFailed, 3, 4) }, "owner", "granted", "extend"},
@@ -90,7 +94,11 @@ func TestExtend(t *testing.T) {
 			b.stores[4].Delete("k")
 		}, "another", "not held", "prepare"},
 		{"too late", func(b *fakeMasters) { b.roundTime = Limit + 1 }, "owner", "late", "extend"},
-	} {
+	}
+}
+
+func TestExtend(t *testing.T) {
+	for _, test := range extendCases() {
 		b := newFakeMasters(t, 5)
 		r := b.proxy()
 		b.mustLock(r, "me")
@@ -111,6 +119,66 @@ func TestExtend(t *testing.T) {
 			t.Log(test.name)
 		}
 		b.wantRounds(test.rounds)
+	}
+}
+
+// TestExtendTogether checks that a common round extends a lock if, and only if, the round of Extend
+// does, and that a lock next to it does not suffer.
+func TestExtendTogether(t *testing.T) {
+	for _, test := range extendCases() {
+		b := newFakeMasters(t, 5)
+		r := b.proxy()
+		b.mustLock(r, "me")
+		other := takeOptions("me")
+		other.TTL = time.Hour
+		_, err := r.Lock(t.Context(), []string{"j"}, other)
+		b.noError(err)
+		test.prepare(b)
+		if test.callingProxy == "another" {
+			r = b.proxy()
+		}
+		b.rounds = nil
+		leases := r.ExtendTogether(t.Context(), []Extension{{"k", "me", time.Minute}, {"j", "me", 2 * time.Hour}})
+		isOwner, failed := test.callingProxy == "owner", test.rounds == "extend" && test.want != "granted"
+		for i, want := range []bool{isOwner && test.rounds == "extend" && !failed, isOwner && !failed} {
+			if got := !leases[i].LeaseStart.IsZero(); got != want {
+				t.Errorf("%s: lock %d is extended: %v, want %v", test.name, i, got, want)
+			}
+		}
+		if want := map[bool]string{true: "extends"}[isOwner]; want == "" && len(b.rounds) > 0 || want != "" && b.rounds[0] != want {
+			t.Errorf("%s: rounds %v", test.name, b.rounds)
+		}
+		want := time.Minute - 600*time.Millisecond - 2*time.Millisecond
+		if got := leases[0].Validity; got > want || got != 0 && got < want-100*time.Millisecond {
+			t.Errorf("%s: granted for %v, want %v", test.name, got, want)
+		}
+	}
+}
+
+// TestExtendTogetherRepairs checks that a master that lacks one of several locks gets this one back,
+// whether its reply comes in time or late.
+func TestExtendTogetherRepairs(t *testing.T) {
+	for _, injected := range []fault{noFault, replyLate} {
+		b := newFakeMasters(t, 3)
+		r := b.proxy()
+		b.mustLock(r, "me")
+		_, err := r.Lock(t.Context(), []string{"j"}, takeOptions("me"))
+		b.noError(err)
+		b.stores[2].Delete("j")
+		b.setFault(injected, 2)
+		for i, lease := range r.ExtendTogether(t.Context(), []Extension{{"k", "me", time.Minute}, {"j", "me", time.Minute}}) {
+			if lease.Validity < 59*time.Second {
+				t.Errorf("lock %d: %+v", i, lease)
+			}
+		}
+		b.faultOf = nil
+		b.deliverPending()
+		b.advance(5 * time.Second)
+		for m, s := range b.stores {
+			if f := s.Get("j"); f.Value.Text != "me" || f.TimeLeft < 54*time.Second {
+				t.Errorf("master %d holds %q for %v", m, f.Value.Text, f.TimeLeft)
+			}
+		}
 	}
 }
 

@@ -190,6 +190,8 @@ func kindOf(op cell.Op) string {
 		return "remove"
 	case cell.Extend:
 		return "extend"
+	case cell.Extends:
+		return "extends"
 	case cell.Prepare:
 		return "prepare"
 	case cell.Accept:

@@ -49,7 +49,7 @@ type grants struct {
 
 // maxGrantBytes limits the memory of grants after a search for expired grants; between two searches
 // this memory may double. grantSize is the memory of a grant in addition to its key and its token.
-const maxGrantBytes, grantSize = 32 << 20, 344
+const maxGrantBytes, grantSize = 48 << 20, 344
 
 func newGrant(t TakeOptions, i int, a cell.Attempt, leaseStart time.Time, n int) *grant {
 	entry := &grant{attempt: a, token: t.Tokens[i], holder: t.Holder, leaseStart: leaseStart, heldSince: leaseStart, ttl: t.TTL}

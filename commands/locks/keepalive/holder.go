@@ -15,7 +15,8 @@ const MaxLocks = 10000
 
 // Client is the connection of a client with kept locks. Any goroutine may call its methods.
 type Client interface {
-	// HasDisconnected reports whether the client has closed its connection, or its sending side.
+	// HasDisconnected reports whether the client has closed its connection, or its sending side. It
+	// does not wait.
 	HasDisconnected() bool
 	// TakesPushes reports whether the client speaks RESP3 now.
 	TakesPushes() bool
@@ -139,7 +140,7 @@ func (h *Holder) RenewOnce(ctx context.Context) {
 	}
 }
 
-// requestRenewals moves the queued locks of a client to readyLocks. The other locks are being
+// requestRenewals moves the queued locks of a client to dueLocks. The other locks are being
 // renewed already. pending counts the moved locks until their renewals end.
 func (k *Keeper) requestRenewals(h *Holder, pending *sync.WaitGroup) {
 	k.mu.Lock()
@@ -153,8 +154,8 @@ func (k *Keeper) requestRenewals(h *Holder, pending *sync.WaitGroup) {
 		}
 		k.queue.remove(l)
 		pending.Add(1)
-		l.onExtraRenewal = pending.Done
-		k.readyLocks = append(k.readyLocks, l)
+		l.extra = pending
+		k.dueLocks = append(k.dueLocks, l)
 	}
 	k.startWorkers()
 }

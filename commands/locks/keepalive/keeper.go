@@ -11,15 +11,16 @@ import (
 
 const (
 	// tick is the shortest pause between two checks of the queue. Renewals that become due within a
-	// tick share batches to the masters.
+	// tick share rounds.
 	tick = 10 * time.Millisecond
-	// maxWorkers limits the renewals that run at the same time.
+	// maxWorkers limits the rounds that run at the same time.
 	maxWorkers = 1024
 )
 
 // Locks extends locks. *quorum.Locker implements it, and documents the errors.
 type Locks interface {
 	Extend(ctx context.Context, key quorum.Key, token string, ttl time.Duration) (quorum.GrantedLock, error)
+	ExtendTogether(ctx context.Context, requests []quorum.ExtendRequest) []quorum.GrantedLock
 }
 
 // Observer observes the kept locks, for metrics. Its methods must not wait.
@@ -39,12 +40,14 @@ type Keeper struct {
 	masters  Locks
 	observer Observer
 
-	mu         sync.Mutex
-	locks      map[quorum.Key]*Lock
-	queue      queue   // the locks that wait for their time
-	readyLocks []*Lock // the locks to renew now
-	ctx        context.Context
-	nextCheck  time.Time // the time at which Run checks the queue again
+	mu    sync.Mutex
+	locks map[quorum.Key]*Lock
+	queue queue // the locks that wait for their time
+	// dueLocks holds the locks to renew now, together. singleLocks holds the locks that a common
+	// round did not extend.
+	dueLocks, singleLocks []*Lock
+	ctx                   context.Context
+	nextCheck             time.Time // the time at which Run checks the queue again
 	// workers counts the goroutines that renew.
 	workers int
 	tasks   sync.WaitGroup
@@ -127,7 +130,7 @@ func (k *Keeper) RemoveLost(key quorum.Key, token string, reason Reason) {
 	}
 	k.dropLost(l, reason)
 	k.mu.Unlock()
-	l.holder.announceLoss(l, reason)
+	l.holder.announce(push{lock: l, lost: true, reason: reason})
 }
 
 // LostAll removes the kept locks of all holders of a key, and tells their clients the reason.
@@ -145,7 +148,7 @@ func (k *Keeper) LostAll(key quorum.Key, reason Reason) {
 	}
 	k.mu.Unlock()
 	for _, l := range lost {
-		l.holder.announceLoss(l, reason)
+		l.holder.announce(push{lock: l, lost: true, reason: reason})
 	}
 	k.RemoveLost(key, "", reason)
 }
@@ -181,7 +184,7 @@ func (k *Keeper) dispatch(now time.Time) time.Duration {
 	for len(k.queue) > 0 && !k.queue[0].at.After(now) {
 		l := k.queue[0]
 		k.queue.remove(l)
-		k.readyLocks = append(k.readyLocks, l)
+		k.dueLocks = append(k.dueLocks, l)
 	}
 	k.startWorkers()
 	pause := idlePause
@@ -192,38 +195,47 @@ func (k *Keeper) dispatch(now time.Time) time.Duration {
 	return pause
 }
 
-// startWorkers starts a worker for each ready lock, up to maxWorkers. The caller holds mu.
+// startWorkers starts a worker for each round of renewals, up to maxWorkers. The caller holds mu.
 func (k *Keeper) startWorkers() {
 	if k.ctx == nil {
 		return
 	}
 	ctx := k.ctx
-	for n := min(len(k.readyLocks), maxWorkers-k.workers); n > 0; n-- {
+	rounds := len(k.singleLocks) + (len(k.dueLocks)+maxTogether-1)/maxTogether
+	for n := min(rounds, maxWorkers-k.workers); n > 0; n-- {
 		k.workers++
 		k.tasks.Go(func() { k.work(ctx) })
 	}
 }
 
-// work renews ready locks until none is left.
+// work renews locks until none is due.
 func (k *Keeper) work(ctx context.Context) {
-	for l := k.nextReady(); l != nil; l = k.nextReady() {
-		k.renewOrDrop(ctx, l)
+	for locks := k.nextLocks(); len(locks) > 0; locks = k.nextLocks() {
+		if len(locks) > 1 {
+			k.renewTogether(ctx, locks)
+		} else {
+			k.renewAlone(ctx, locks[0])
+		}
 	}
 }
 
-// nextReady returns the next ready lock. If no lock is ready, it ends the worker and returns nil.
-func (k *Keeper) nextReady() *Lock {
+// nextLocks returns the locks to renew next, several of them together. If no lock is due, it ends the
+// worker and returns none.
+func (k *Keeper) nextLocks() []*Lock {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if len(k.readyLocks) == 0 {
-		k.workers--
-		k.readyLocks = nil
-		return nil
+	if n := len(k.singleLocks); n > 0 {
+		l := k.singleLocks[n-1]
+		k.singleLocks[n-1] = nil
+		k.singleLocks = k.singleLocks[:n-1]
+		return []*Lock{l}
 	}
-	l := k.readyLocks[0]
-	k.readyLocks[0] = nil
-	k.readyLocks = k.readyLocks[1:]
-	return l
+	if len(k.dueLocks) > 0 {
+		return k.takeGroup()
+	}
+	k.workers--
+	k.singleLocks = nil
+	return nil
 }
 
 // schedule queues a lock that waits until a time. The caller holds mu.

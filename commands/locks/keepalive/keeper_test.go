@@ -15,23 +15,57 @@ import (
 	"redlock-proxy/quorum"
 )
 
-// fakeMasters extends locks, and records the time of each call.
+// fakeMasters extends locks, and records the time of each extension. No common round extends locks
+// whose names begin with "alone".
 type fakeMasters struct {
 	start time.Time
 
-	mu    sync.Mutex
-	calls []string
-	delay time.Duration
-	err   error
+	mu     sync.Mutex
+	calls  []string
+	rounds int // the calls of ExtendTogether
+	delay  time.Duration
+	err    error
 }
 
 func (f *fakeMasters) Extend(
 	ctx context.Context, key quorum.Key, token string, ttl time.Duration,
 ) (quorum.GrantedLock, error) {
 	f.mu.Lock()
-	f.calls = append(f.calls, fmt.Sprintf("%v %s %s %v", time.Since(f.start).Round(tick), key.Name, token, ttl))
+	f.record(key, token, ttl)
 	took, err := f.delay, f.err
 	f.mu.Unlock()
+	return f.answer(ctx, ttl, took, err)
+}
+
+// ExtendTogether extends none of the locks if a call of Extend would fail.
+func (f *fakeMasters) ExtendTogether(ctx context.Context, requests []quorum.ExtendRequest) []quorum.GrantedLock {
+	f.mu.Lock()
+	f.rounds++
+	leases, took, err := make([]quorum.GrantedLock, len(requests)), f.delay, f.err
+	for i, r := range requests {
+		if !strings.HasPrefix(r.Key.Name, "alone") {
+			f.record(r.Key, r.Token, r.TTL)
+			leases[i].LeaseStart = time.Now()
+		}
+	}
+	f.mu.Unlock()
+	for i, r := range requests {
+		lease, failure := f.answer(ctx, r.TTL, took, err)
+		if leases[i].Validity = lease.Validity; failure != nil {
+			return make([]quorum.GrantedLock, len(requests))
+		}
+		took = 0
+	}
+	return leases
+}
+
+// record records an extension. The caller holds mu.
+func (f *fakeMasters) record(key quorum.Key, token string, ttl time.Duration) {
+	f.calls = append(f.calls, fmt.Sprintf("%v %s %s %v", time.Since(f.start).Round(tick), key.Name, token, ttl))
+}
+
+// answer waits for took, and returns a lease or err.
+func (f *fakeMasters) answer(ctx context.Context, ttl, took time.Duration, err error) (quorum.GrantedLock, error) {
 	select {
 	case <-time.After(took):
 	case <-ctx.Done():
@@ -380,6 +414,50 @@ func TestManyLocks(t *testing.T) {
 			f.Errorf("%d workers, %d locks", f.keeper.workers, len(f.keeper.queue))
 		}
 	})
+}
+
+// TestRenewalsTogether checks that locks that are due together share rounds, and that a lock that
+// its round does not extend is renewed or lost by itself.
+func TestRenewalsTogether(t *testing.T) {
+	runInBubble(t, func(f *fixture) {
+		f.client.resp3 = false
+		for i := range 2*maxTogether + 1 {
+			f.keep(f.holder, fmt.Sprint("k", i), "t", 0)
+		}
+		f.keep(f.holder, "alone", "t", 0)
+		time.Sleep(1010 * time.Millisecond)
+		if c := f.keeper.Counts(); c.Renewals != 2*maxTogether+2 || f.masters.rounds != 3 {
+			f.Errorf("%d renewals in %d rounds", c.Renewals, f.masters.rounds)
+		}
+		f.masters.set(0, quorum.ErrNotHeld)
+		time.Sleep(time.Second)
+		if c := f.keeper.Counts(); c.Kept != 0 || c.Losses[NotHeld] != 2*maxTogether+2 {
+			f.Errorf("counts %+v", c)
+		}
+	})
+}
+
+// TestGroups checks that locks with long names, and locks of different databases, do not share a
+// round.
+func TestGroups(t *testing.T) {
+	k := New(nil)
+	add := func(n, db, size int) {
+		for range n {
+			k.dueLocks = append(k.dueLocks, &Lock{key: quorum.Key{DB: db, Name: strings.Repeat("k", size)}})
+		}
+	}
+	add(2, 0, 10)
+	add(1, 1, 10)
+	add(5, 0, maxTogetherBytes/3)
+	add(1, 0, 2*maxTogetherBytes)
+	add(maxTogether+1, 0, 1)
+	var sizes []int
+	for len(k.dueLocks) > 0 {
+		sizes = append(sizes, len(k.takeGroup()))
+	}
+	if want := []int{2, 1, 2, 2, 1, 1, maxTogether, 1}; !slices.Equal(sizes, want) {
+		t.Errorf("groups of %v, want %v", sizes, want)
+	}
 }
 
 // TestPanicDuringRenewal checks that a renewal that panics counts as failed.

@@ -1,10 +1,9 @@
 package keepalive
 
 import (
-	"context"
+	"sync"
 	"time"
 
-	"redlock-proxy/internal/contained"
 	"redlock-proxy/quorum"
 )
 
@@ -22,8 +21,8 @@ type Lock struct {
 	index int       // position in the queue, or notQueued
 	// dropped is set when the Keeper has removed the lock.
 	dropped bool
-	// onExtraRenewal is called after an extra renewal; nil if none is requested.
-	onExtraRenewal func()
+	// extra counts the lock until an extra renewal has ended; nil if none is requested.
+	extra *sync.WaitGroup
 	// announced is set while a push about the latest renewal is waiting to be written.
 	announced bool
 }
@@ -61,7 +60,7 @@ func (l *Lock) Keep(t Term) {
 	}
 	k.mu.Unlock()
 	if isOther {
-		previous.holder.announceLoss(previous, NotHeld)
+		previous.holder.announce(push{lock: previous, lost: true, reason: NotHeld})
 	}
 }
 
@@ -70,90 +69,4 @@ func (l *Lock) Cancel() {
 	if l != nil {
 		l.holder.bytes.Add(-int64(l.size()))
 	}
-}
-
-// renewOrDrop renews a lock that is due, or removes it if it is lost.
-func (k *Keeper) renewOrDrop(ctx context.Context, l *Lock) {
-	now := time.Now()
-	hasLeft := l.holder.client.HasDisconnected()
-	k.mu.Lock()
-	extra := l.onExtraRenewal
-	if l.onExtraRenewal = nil; extra != nil {
-		defer extra()
-	}
-	if hasLeft {
-		k.drop(l)
-	}
-	if l.dropped {
-		k.mu.Unlock()
-		return
-	}
-	if reason, isLost := l.lossAt(now); isLost {
-		k.dropLost(l, reason)
-		k.mu.Unlock()
-		l.holder.announceLoss(l, reason)
-		return
-	}
-	if l.isLast() { // an extra renewal: MAXHOLD permits no further renewal
-		k.schedule(l, l.ValidUntil)
-		k.mu.Unlock()
-		return
-	}
-	ttl, deadline := l.leaseAt(now), l.deadlineAt(now)
-	k.mu.Unlock()
-
-	callCtx, cancel := context.WithDeadlineCause(ctx, deadline, errTooLate)
-	var got quorum.GrantedLock
-	err := contained.Run(func() (err error) {
-		got, err = k.masters.Extend(callCtx, l.key, l.token, ttl)
-		return err
-	})
-	cancel()
-	if ctx.Err() == nil {
-		k.recordResult(l, got, err, now, ttl, extra != nil)
-	}
-}
-
-// recordResult records the result of a renewal that began at start.
-func (k *Keeper) recordResult(l *Lock, got quorum.GrantedLock, err error, start time.Time, ttl time.Duration, extra bool) {
-	now := time.Now()
-	if err == nil {
-		k.renewals.Add(1)
-		k.observer.CountRenewal(l.key)
-		if k.noteRenewal(l, start, ttl, now.Add(got.Validity), extra) && !extra {
-			l.holder.announceRenewal(l)
-		}
-		return
-	}
-	if reason, isLost := k.noteFailure(l, err, now); isLost {
-		l.holder.announceLoss(l, reason)
-	}
-}
-
-// noteRenewal schedules the next renewal, and reports whether the lock is still kept.
-func (k *Keeper) noteRenewal(l *Lock, start time.Time, ttl time.Duration, validUntil time.Time, extra bool) bool {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if l.dropped {
-		return false
-	}
-	l.recordRenewal(start, ttl, validUntil, extra)
-	k.schedule(l, l.dueTime())
-	return true
-}
-
-// noteFailure schedules a retry, or removes the lock if it is lost.
-func (k *Keeper) noteFailure(l *Lock, err error, now time.Time) (reason Reason, isLost bool) {
-	reason, isFinal := reasonOf(err)
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	switch {
-	case l.dropped:
-		return reason, false
-	case isFinal || !now.Before(l.ValidUntil):
-		k.dropLost(l, reason)
-		return reason, true
-	}
-	k.schedule(l, l.recordFailure(now, reason))
-	return reason, false
 }

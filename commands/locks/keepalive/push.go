@@ -17,28 +17,21 @@ type push struct {
 	reason Reason
 }
 
-// announceRenewal tells a RESP3 client about the renewal of a lock. A client that does not read
-// gets only the latest renewal of each lock, so that its pushes stay few.
-func (h *Holder) announceRenewal(l *Lock) {
+// announce tells a RESP3 client about a lock. A client that does not read gets only the latest
+// renewal of each lock, so that its pushes stay few.
+func (h *Holder) announce(p push) {
 	if !h.client.TakesPushes() {
 		return
 	}
 	h.keeper.mu.Lock()
 	defer h.keeper.mu.Unlock()
-	if !l.dropped && !l.announced {
-		l.announced = true
-		h.queuePush(push{lock: l})
+	if !p.lost {
+		if p.lock.dropped || p.lock.announced {
+			return
+		}
+		p.lock.announced = true
 	}
-}
-
-// announceLoss tells a RESP3 client that a lock is lost.
-func (h *Holder) announceLoss(l *Lock, reason Reason) {
-	if !h.client.TakesPushes() {
-		return
-	}
-	h.keeper.mu.Lock()
-	defer h.keeper.mu.Unlock()
-	h.queuePush(push{lock: l, lost: true, reason: reason})
+	h.queuePush(p)
 }
 
 // queuePush queues a push, and starts the goroutine that writes unless it runs already. The caller

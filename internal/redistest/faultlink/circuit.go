@@ -18,7 +18,7 @@ const (
 // linkConn forwards one connection of a Link between a client and the target.
 type linkConn struct {
 	client *net.TCPConn
-	gate   *blocker
+	gates  *gates
 	delay  *atomic.Int64 // of the target's replies, in nanoseconds
 	done   chan struct{} // closed by reset
 
@@ -27,15 +27,15 @@ type linkConn struct {
 	isReset bool         // reset was called
 }
 
-func newLinkConn(client *net.TCPConn, g *blocker, delay *atomic.Int64) *linkConn {
-	return &linkConn{client: client, gate: g, delay: delay, done: make(chan struct{})}
+func newLinkConn(client *net.TCPConn, g *gates, delay *atomic.Int64) *linkConn {
+	return &linkConn{client: client, gates: g, delay: delay, done: make(chan struct{})}
 }
 
 // run dials the target and copies in both directions until both have ended. If run cannot dial the
 // target, it resets the client.
 func (c *linkConn) run(target string) {
 	defer c.reset() // does nothing to sides that are closed already
-	if !c.gate.waitUnblocked(c.done) {
+	if !c.gates.requests.waitUnblocked(c.done) {
 		return
 	}
 	conn, err := net.DialTimeout("tcp", target, dialTimeout)
@@ -97,11 +97,12 @@ func (c *linkConn) waitDelay() {
 // interrupts a running write; the rest of the data waits for the gate.
 func (c *linkConn) write(to *net.TCPConn, data []byte) bool {
 	for len(data) > 0 {
-		if !c.gate.beginWrite(c.done) {
+		gate := c.gateTo(to)
+		if !gate.beginWrite(c.done) {
 			return false
 		}
 		n, err := to.Write(data)
-		c.gate.endWrite()
+		gate.endWrite()
 		data = data[n:]
 		if err != nil && !errors.Is(err, os.ErrDeadlineExceeded) {
 			c.reset()
@@ -113,10 +114,11 @@ func (c *linkConn) write(to *net.TCPConn, data []byte) bool {
 
 // end passes the end of a stream through the gate.
 func (c *linkConn) end(to *net.TCPConn, cause error) {
-	if !c.gate.beginWrite(c.done) {
+	gate := c.gateTo(to)
+	if !gate.beginWrite(c.done) {
 		return
 	}
-	defer c.gate.endWrite()
+	defer gate.endWrite()
 	if errors.Is(cause, io.EOF) {
 		_ = to.CloseWrite()
 		return
@@ -124,20 +126,33 @@ func (c *linkConn) end(to *net.TCPConn, cause error) {
 	c.reset()
 }
 
-// interrupt ends running writes and prevents new ones until resume.
-func (c *linkConn) interrupt() { c.setWriteDeadline(time.Unix(1, 0)) }
+// gateTo returns the gate of the writes to one side.
+func (c *linkConn) gateTo(side *net.TCPConn) *blocker {
+	if side == c.client {
+		return c.gates.replies
+	}
+	return c.gates.requests
+}
 
-// resume undoes interrupt.
-func (c *linkConn) resume() { c.setWriteDeadline(time.Time{}) }
-
-// setWriteDeadline sets the deadline of both sides. It ignores errors, which only closed
-// connections have.
-func (c *linkConn) setWriteDeadline(at time.Time) {
+// interruptRequests ends running writes to the target and prevents new ones until resume.
+func (c *linkConn) interruptRequests() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	_ = c.client.SetWriteDeadline(at)
 	if c.server != nil {
-		_ = c.server.SetWriteDeadline(at)
+		_ = c.server.SetWriteDeadline(time.Unix(1, 0)) // fails on a closed connection only
+	}
+}
+
+// interruptReplies does the same with writes to the client.
+func (c *linkConn) interruptReplies() { _ = c.client.SetWriteDeadline(time.Unix(1, 0)) }
+
+// resume undoes interruptRequests and interruptReplies.
+func (c *linkConn) resume() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	_ = c.client.SetWriteDeadline(time.Time{})
+	if c.server != nil {
+		_ = c.server.SetWriteDeadline(time.Time{})
 	}
 }
 

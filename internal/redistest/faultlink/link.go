@@ -18,7 +18,7 @@ var errLinkClosed = errors.New("link is closed")
 // usable; see New. Methods may be called concurrently.
 type Link struct {
 	addr  string
-	gate  *blocker
+	gates *gates
 	delay atomic.Int64  // of replies, in nanoseconds
 	done  chan struct{} // closed by Close
 	tasks sync.WaitGroup
@@ -54,7 +54,7 @@ func serveLink(listener net.Listener, target string) *Link {
 	l := &Link{
 		target: target,
 		addr:   listener.Addr().String(),
-		gate:   newWriteBlocker(),
+		gates:  &gates{requests: newWriteBlocker(), replies: newWriteBlocker()},
 		done:   make(chan struct{}),
 		conns:  map[*linkConn]struct{}{},
 	}
@@ -65,18 +65,39 @@ func serveLink(listener net.Listener, target string) *Link {
 // Addr returns the host:port to use in place of the target's.
 func (l *Link) Addr() string { return l.addr }
 
+// gates blocks the writes to the target, and the writes to the clients.
+type gates struct{ requests, replies *blocker }
+
+func (g *gates) unblock() {
+	g.requests.unblock()
+	g.replies.unblock()
+}
+
 // Cut makes the link a black hole. Connections stay open, but after Cut has returned, neither side
 // receives a byte or the end of a connection. The kernel accepts new connections, which get no
 // reply.
-func (l *Link) Cut() error {
+func (l *Link) Cut() error { return errors.Join(l.CutRequests(), l.CutReplies()) }
+
+// CutRequests cuts the direction to the target. Replies still arrive.
+func (l *Link) CutRequests() error {
+	return l.cut(l.gates.requests, (*linkConn).interruptRequests)
+}
+
+// CutReplies cuts the direction to the clients. Requests still arrive.
+func (l *Link) CutReplies() error {
+	return l.cut(l.gates.replies, (*linkConn).interruptReplies)
+}
+
+// cut blocks the writes in one direction, and interrupts those that run.
+func (l *Link) cut(gate *blocker, interrupt func(*linkConn)) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if err := l.listen(); err != nil {
 		return err
 	}
-	l.gate.block(func() {
+	gate.block(func() {
 		for c := range l.conns {
-			c.interrupt()
+			interrupt(c)
 		}
 	})
 	return nil
@@ -93,7 +114,7 @@ func (l *Link) Heal() error {
 	for c := range l.conns {
 		c.resume()
 	}
-	l.gate.unblock()
+	l.gates.unblock()
 	return nil
 }
 
@@ -106,7 +127,7 @@ func (l *Link) Refuse() error {
 	}
 	err := l.stopListening()
 	l.resetAll()
-	l.gate.unblock()
+	l.gates.unblock()
 	return err
 }
 
@@ -176,12 +197,12 @@ func (l *Link) serve(listener net.Listener) {
 // accept accepts connections while the gate is open. While the gate is shut, new connections stay
 // in the kernel's queue, which is limited.
 func (l *Link) accept(listener net.Listener) {
-	for l.gate.waitUnblocked(l.done) {
+	for l.gates.requests.waitUnblocked(l.done) {
 		conn, err := listener.Accept()
 		if err != nil {
 			return
 		}
-		l.tasks.Go(func() { l.forward(newLinkConn(conn.(*net.TCPConn), l.gate, &l.delay)) })
+		l.tasks.Go(func() { l.forward(newLinkConn(conn.(*net.TCPConn), l.gates, &l.delay)) })
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"os"
 	"sync"
 	"syscall"
 	"testing"
@@ -87,6 +88,45 @@ func TestLinkCutAndHeal(t *testing.T) {
 			t.Fatalf("%v, %v after Heal; want %s", reply, err, text)
 		}
 	}
+}
+
+// TestLinkCutsOneDirection checks that a cut of one direction leaves the other one as it is.
+func TestLinkCutsOneDirection(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	check(t, err)
+	defer listener.Close()
+	link, err := New(listener.Addr().String())
+	check(t, err)
+	defer link.Close()
+	client, err := net.Dial("tcp", link.Addr())
+	check(t, err)
+	defer client.Close()
+	server, err := listener.Accept()
+	check(t, err)
+	defer server.Close()
+	from, to := [2]net.Conn{client, server}, [2]net.Conn{server, client}
+	for cutDirection, cut := range []func() error{link.CutRequests, link.CutReplies} {
+		check(t, cut())
+		for direction := range from {
+			_, err := from[direction].Write([]byte("x"))
+			check(t, err)
+		}
+		check(t, readByte(to[1-cutDirection], waitLimit))
+		if err := readByte(to[cutDirection], quietTime); !errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Fatalf("cut %d: %v; want silence", cutDirection, err)
+		}
+		check(t, link.Heal())
+		check(t, readByte(to[cutDirection], waitLimit))
+	}
+}
+
+// readByte reads one byte within a time.
+func readByte(conn net.Conn, limit time.Duration) error {
+	if err := conn.SetReadDeadline(time.Now().Add(limit)); err != nil {
+		return err
+	}
+	_, err := conn.Read(make([]byte, 1))
+	return err
 }
 
 // TestLinkCutStopsEveryByte checks that a stream that is cut at full speed continues after Heal
