@@ -94,7 +94,7 @@ func TestCatchUpDuringReplacements(t *testing.T) {
 func TestCatchUpAfterUndo(t *testing.T) {
 	t.Parallel()
 	f := startFleet(t, 5)
-	slowProxy, p := f.startProxy(t), f.startProxy(t)
+	slowProxy, p := f.startProxy(t), f.startProxyWithoutComparing(t)
 	f.lockCatchUpProbe(t, connect(t, p))
 	notReached, delayedUndo := slowProxy.hold("lock:k", 0, A, B, C, D), slowProxy.hold("lock:k", 1, E)
 	if reply := kit.Do(t, connect(t, slowProxy), "LOCK", "lock:k", "t", "PX", "60000"); !isNoQuorum(reply) {
@@ -190,7 +190,7 @@ func TestReleaseSurvivesRestarts(t *testing.T) {
 	for _, take := range [][]string{{"LOCK", "lock:k", "t", "PX", "60000"}, {"SET", "lock:k", "t", "NX"}} {
 		t.Run(take[0], func(t *testing.T) {
 			f := startFleet(t, 5)
-			dyingProxy, p := f.startProxy(t), f.startProxy(t)
+			dyingProxy, p := f.startProxy(t), f.startProxyWithoutComparing(t)
 			f.lockCatchUpProbe(t, connect(t, p))
 			client := connect(t, dyingProxy)
 			if reply := kit.Do(t, client, take...); !isGrant(reply) {
@@ -213,7 +213,7 @@ func TestReleaseSurvivesRestarts(t *testing.T) {
 func TestUndoSurvivesRestarts(t *testing.T) {
 	t.Parallel()
 	f := startFleet(t, 5)
-	dyingProxy, p := f.startProxy(t), f.startProxy(t)
+	dyingProxy, p := f.startProxy(t), f.startProxyWithoutComparing(t)
 	f.lockCatchUpProbe(t, connect(t, p))
 	notReached := append(dyingProxy.hold("lock:k", 0, A, B, C, D), dyingProxy.hold("lock:k", 1, E)...)
 	if reply := kit.Do(t, connect(t, dyingProxy), "LOCK", "lock:k", "t", "PX", "60000"); !isNoQuorum(reply) {
