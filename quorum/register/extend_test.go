@@ -24,7 +24,7 @@ func TestExtend(t *testing.T) {
 			b.stores[3].Delete("k")
 			b.stores[4].Delete("k")
 			b.setFault(requestFailed, 0)
-		}, "owner", "no quorum", "extend prepare"},
+		}, "owner", "no quorum", "extend " + everyTry("prepare")},
 		{"on two", func(b *fakeMasters) {
 			for _, s := range b.stores[2:] {
 				s.Delete("k")
@@ -57,7 +57,7 @@ func TestExtend(t *testing.T) {
 				c := s.Get("k").Cell
 				s.Put("k", cell.Cell{Form: cell.Blocking, Attempt: c.Attempt}, time.Second)
 			}
-		}, "another", "no quorum", "prepare"},
+		}, "another", "no quorum", everyTry("prepare")},
 		// Masters 0 to 2 chose "me" in round 1. The value of round 2 may never be chosen.
 		{"a newer value on two that had it", func(b *fakeMasters) {
 			b.putAcceptedCell("me", 1, 2)
@@ -71,7 +71,7 @@ func TestExtend(t *testing.T) {
 			b.putAcceptedCell("you", 2, 0, 1)
 			b.stores[3].Delete("k")
 			b.setFault(requestFailed, 2, 4)
-		}, "another", "no quorum", "prepare"},
+		}, "another", "no quorum", everyTry("prepare")},
 		{"an older value on one, all agree otherwise", func(b *fakeMasters) {
 			b.putAcceptedCell("me", 1, 0)
 			b.putAcceptedCell("you",
