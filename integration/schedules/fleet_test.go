@@ -147,18 +147,6 @@ func (p *proxy) wantVotesOf(t *testing.T, masters ...int) {
 // connect opens a connection to a proxy, and closes it when the test ends.
 func connect(t *testing.T, p *proxy) *redistest.Client { t.Helper(); return kit.Dial(t, p.Addr()) }
 
-// agreeTimeout is the time in which masters must agree; an idle machine without commands needs 3 s.
-const agreeTimeout = 20 * time.Second
-
-// eventually waits until a condition returns nil, or returns its last error after agreeTimeout.
-func eventually(condition func() error) error {
-	err := condition()
-	for deadline := time.Now().Add(agreeTimeout); err != nil && time.Now().Before(deadline); err = condition() {
-		time.Sleep(50 * time.Millisecond)
-	}
-	return err
-}
-
 // sendAsync sends a command, and returns a channel for its reply. If the connection fails, the
 // channel receives the error.
 func sendAsync(client *redistest.Client, command ...string) <-chan any {
