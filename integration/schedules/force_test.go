@@ -73,10 +73,9 @@ func TestForceUnlockOfUndeterminedLock(t *testing.T) {
 					t.Errorf("%s was forced, and its old owner extends it: %v", key, reply)
 				}
 			}
-			kit.NoError(t, eventually(func() error {
-				return errors.Join(f.checkPresence(t, A, true, keys),
-					kit.CheckSameCells(f.masters, keys...))
-			}))
+			kit.Eventually(t, func() error {
+				return errors.Join(f.checkPresence(t, A, true, keys), kit.CheckSameCells(f.masters, keys...))
+			})
 			for _, key := range keys {
 				if reply := kit.Do(t, clients[1], "GET", key); reply != "new" {
 					t.Errorf("GET %s in the end: %v", key, reply)

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"testing"
-	"time"
 
 	"redlock-proxy/integration/kit"
 	"redlock-proxy/internal/redistest"
@@ -36,7 +35,7 @@ func TestReplyOrderInPipeline(t *testing.T) {
 			delayed, client := p.hold(key, 0, f.allMasters()...), connect(t, p)
 			kit.Must(t, client.Send(redistest.AppendCommand(redistest.AppendCommand(nil, first...), second...)))
 			delayed.wait(t)
-			client.SetTimeout(10 * time.Second)
+			client.SetTimeout(kit.WaitLimit / 2) // shorter than the master-timeout
 			reply, err := client.Receive()
 			if err != nil || reply == nil {
 				t.Fatalf("%v, then %v: got %#v, %v while the second one is under way", first, second, reply, err)

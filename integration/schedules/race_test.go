@@ -43,7 +43,7 @@ func TestReleaseDuringReplacement(t *testing.T) {
 					t.Errorf("UNLOCK %s during %v: %v", key, replacement, err)
 				}
 			}
-			kit.NoError(t, eventually(func() error { return kit.CheckSameCells(f.masters, keys...) }))
+			kit.Eventually(t, func() error { return kit.CheckSameCells(f.masters, keys...) })
 			kit.Must(t, f.masters[A].Kill())
 			for _, key := range keys {
 				if reply := kit.Do(t, otherClient, "EXISTS", key); isNoQuorum(reply) {

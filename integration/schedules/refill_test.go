@@ -167,10 +167,10 @@ func (r *refillRun) run(t *testing.T, histories []history, masterAbsence absence
 	}
 	endAbsence()
 	r.otherProxy.wantVoting(t)
-	kit.NoError(t, eventually(func() error {
+	kit.Eventually(t, func() error {
 		return errors.Join(r.fleet.checkPresence(t, A, true, cells[false]), r.fleet.checkPresence(t, A, false, cells[true]),
 			kit.CheckSameCells(r.fleet.masters, slices.Concat(cells[false], cells[true])...))
-	}))
+	})
 	kit.Must(t, r.fleet.masters[A].Restart())
 	r.fleet.wantCaughtUp(t, r.otherProxy, A)
 	forEach(func(h history, cell, operation string) { h.checkOperation(t, clients[1], cell, operation) })

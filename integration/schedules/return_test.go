@@ -94,10 +94,10 @@ func TestCatchUpDuringReplacements(t *testing.T) {
 func TestCatchUpAfterUndo(t *testing.T) {
 	t.Parallel()
 	f := startFleet(t, 5)
-	slowProxy, p := f.startProxy(t), f.startProxy(t)
+	slowProxy, p := f.startProxy(t), f.startProxyWithoutComparing(t)
 	f.lockCatchUpProbe(t, connect(t, p))
 	notReached, delayedUndo := slowProxy.hold("lock:k", 0, A, B, C, D), slowProxy.hold("lock:k", 1, E)
-	if reply := kit.Do(t, connect(t, slowProxy), "LOCK", "lock:k", "t", "PX", "60000"); !isNoQuorum(reply) {
+	if reply := kit.Do(t, connect(t, slowProxy), "LOCK", "lock:k", "t", "PX", longTTL); !isNoQuorum(reply) {
 		t.Fatalf("LOCK on one master: %v", reply)
 	}
 	notReached.discard()
@@ -124,7 +124,7 @@ type locker struct {
 // until the reply is 1 or 0.
 func (l *locker) lockAndRelease(round int) {
 	token := fmt.Sprint("client", l.name, "-", round)
-	reply, err := l.client.Do("LOCK", l.key, token, "PX", "60000")
+	reply, err := l.client.Do("LOCK", l.key, token, "PX", longTTL)
 	if err == nil && reply == nil {
 		// The sleep sets the pace of a client.
 		time.Sleep(time.Duration(rand.Int64N(int64(2 * time.Millisecond))))
@@ -165,7 +165,7 @@ func unlock(t *testing.T, client *redistest.Client, key, token string) (sentAt t
 func (f *fleet) wantFree(t *testing.T, p *proxy, key string) {
 	t.Helper()
 	client := connect(t, p)
-	if awaitGrant(t, client, time.Now().Add(agreeTimeout), "LOCK", key, "newcomer", "PX", "10000").IsZero() {
+	if awaitGrant(t, client, time.Now().Add(kit.WaitLimit), "LOCK", key, "newcomer", "PX", "10000").IsZero() {
 		for i, master := range f.masters {
 			t.Logf("master %d: %v", i, readKeys(t, master, key))
 		}
@@ -187,10 +187,10 @@ func (f *fleet) restartInTurn(t *testing.T, p *proxy, masters ...int) {
 // to repeat the release on E. Then A and B lose their data in turn. The lock does not reappear.
 func TestReleaseSurvivesRestarts(t *testing.T) {
 	t.Parallel()
-	for _, take := range [][]string{{"LOCK", "lock:k", "t", "PX", "60000"}, {"SET", "lock:k", "t", "NX"}} {
+	for _, take := range [][]string{{"LOCK", "lock:k", "t", "PX", longTTL}, {"SET", "lock:k", "t", "NX"}} {
 		t.Run(take[0], func(t *testing.T) {
 			f := startFleet(t, 5)
-			dyingProxy, p := f.startProxy(t), f.startProxy(t)
+			dyingProxy, p := f.startProxy(t), f.startProxyWithoutComparing(t)
 			f.lockCatchUpProbe(t, connect(t, p))
 			client := connect(t, dyingProxy)
 			if reply := kit.Do(t, client, take...); !isGrant(reply) {
@@ -213,10 +213,10 @@ func TestReleaseSurvivesRestarts(t *testing.T) {
 func TestUndoSurvivesRestarts(t *testing.T) {
 	t.Parallel()
 	f := startFleet(t, 5)
-	dyingProxy, p := f.startProxy(t), f.startProxy(t)
+	dyingProxy, p := f.startProxy(t), f.startProxyWithoutComparing(t)
 	f.lockCatchUpProbe(t, connect(t, p))
 	notReached := append(dyingProxy.hold("lock:k", 0, A, B, C, D), dyingProxy.hold("lock:k", 1, E)...)
-	if reply := kit.Do(t, connect(t, dyingProxy), "LOCK", "lock:k", "t", "PX", "60000"); !isNoQuorum(reply) {
+	if reply := kit.Do(t, connect(t, dyingProxy), "LOCK", "lock:k", "t", "PX", longTTL); !isNoQuorum(reply) {
 		t.Fatalf("LOCK on one master: %v", reply)
 	}
 	kit.Must(t, dyingProxy.Kill())
@@ -232,7 +232,7 @@ func (f *fleet) wantNoHolder(t *testing.T, p *proxy) {
 	if holders := f.holders(t, "lock:k", "t"); len(holders) > len(f.masters)/2 {
 		t.Errorf("the lock is on the masters %v", holders)
 	}
-	if reply := kit.Do(t, connect(t, p), "EXTEND", "lock:k", "t", "PX", "60000"); reply != nil {
+	if reply := kit.Do(t, connect(t, p), "EXTEND", "lock:k", "t", "PX", longTTL); reply != nil {
 		t.Errorf("the old owner extends the lock: %v; want nil", reply)
 	}
 	f.wantFree(t, p, "lock:k")
@@ -248,7 +248,7 @@ func TestUnlockDuringReplacement(t *testing.T) {
 			f := startFleet(t, 5)
 			dyingProxy, slowProxy := f.startProxy(t), f.startProxy(t, "--master-timeout", "1s")
 			client := connect(t, dyingProxy)
-			wantGrant(t, client, "LOCK", "lock:k", "t", "PX", "60000")
+			wantGrant(t, client, "LOCK", "lock:k", "t", "PX", longTTL)
 			f.wantHolders(t, "lock:k", "t", f.allMasters()...)
 			delayed := slowProxy.hold("lock:k", passCount, C, D, E)
 			swapReply := sendAsync(connect(t, slowProxy), "GETSET", "lock:k", "v")
@@ -263,7 +263,7 @@ func TestUnlockDuringReplacement(t *testing.T) {
 			if unlocked != any(int64(1)) {
 				return
 			}
-			if reply := kit.Do(t, connect(t, slowProxy), "EXTEND", "lock:k", "t", "PX", "60000"); reply != nil {
+			if reply := kit.Do(t, connect(t, slowProxy), "EXTEND", "lock:k", "t", "PX", longTTL); reply != nil {
 				t.Errorf("it was released, and its old owner extends it: %v", reply)
 			}
 			if holders := f.holders(t, "lock:k", "t"); len(holders) > 2 {
@@ -284,7 +284,7 @@ func TestReleasedCopy(t *testing.T) {
 	f.lockCatchUpProbe(t, connect(t, otherProxy))
 	client := connect(t, p)
 	delayedLock := p.links[C].HoldCommands(faultlink.OnlyFirst(1, faultlink.Containing("lock:k")))
-	wantGrant(t, client, "LOCK", "lock:k", "t", "PX", "600000")
+	wantGrant(t, client, "LOCK", "lock:k", "t", "PX", longTTL)
 	// Wait until C is down: while C counts as voting, an UNLOCK does not reach it.
 	_, err := p.WaitLog("\"master down\" master="+p.links[C].Addr(), kit.WaitLimit)
 	kit.Must(t, err)

@@ -61,7 +61,7 @@ func TestWaiterDisconnectDuringMasterChange(t *testing.T) {
 					case <-time.After(kit.WaitLimit):
 						t.Fatal("the waiter gets no reply")
 					}
-					awaitNotHeld(t, f, otherProxy, "lock:k")
+					wantNotHeld(t, connect(t, otherProxy), "lock:k")
 				})
 			}
 		}

@@ -45,7 +45,12 @@ type lateReply struct {
 }
 
 // Rounds is a pool of rounds of the same masters. The zero value is ready for use.
-type Rounds struct{ freeRounds sync.Pool }
+type Rounds struct {
+	freeRounds sync.Pool
+	// queueing lets one round after another queue its ops, so all masters get two rounds in the
+	// same order. Otherwise two LOCKs of a free key might take some masters each.
+	queueing sync.Mutex
+}
 
 // get returns a round of n masters without operations.
 func (rs *Rounds) get(n int, decided func([]register.Reply) bool) *Round {
@@ -144,14 +149,7 @@ const typicalMasters = 5
 // that other runnable goroutines push.
 func (r *Round) send(masters []*Master, onQueued func() bool) {
 	var stackLanes [typicalMasters]*lane // stays on the stack
-	idle := stackLanes[:0]
-	for i, m := range masters {
-		if o := &r.ops[i]; o.command != nil {
-			if l := m.enqueue(o, onQueued != nil); l != nil {
-				idle = append(idle, l)
-			}
-		}
-	}
+	idle := r.enqueue(masters, onQueued != nil, stackLanes[:0])
 	moreFollows := onQueued != nil && onQueued()
 	switch {
 	case len(idle) == 0:
@@ -167,6 +165,21 @@ func (r *Round) send(masters []*Master, onQueued func() bool) {
 			l.launch()
 		}
 	}
+}
+
+// enqueue pushes the ops to the lanes of their masters. It appends the lanes that the caller must
+// launch to idle.
+func (r *Round) enqueue(masters []*Master, delay bool, idle []*lane) []*lane {
+	r.pool.queueing.Lock()
+	defer r.pool.queueing.Unlock()
+	for i, m := range masters {
+		if o := &r.ops[i]; o.command != nil {
+			if l := m.enqueue(o, delay); l != nil {
+				idle = append(idle, l)
+			}
+		}
+	}
+	return idle
 }
 
 // sendDelay is the time that queued ops wait for ops that are about to follow. It is much longer

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -142,4 +144,37 @@ func differentReads(i int, key string, n int) []cell.Op {
 		ops[m] = cell.Read{Names: []string{key}, WithFences: i%3 == 0 && m == 1}
 	}
 	return ops
+}
+
+// TestOrderOfRounds checks that all masters get the rounds of concurrent callers in the same order.
+func TestOrderOfRounds(t *testing.T) {
+	const callers, roundsEach = 16, 500
+	recorders := []*recorder{{}, {}, {}, {}, {}}
+	var masters []*Master
+	for _, r := range recorders {
+		masters = append(masters, runMasterWithTransport(t, r))
+	}
+	var rounds Rounds
+	var clients sync.WaitGroup
+	for caller := range callers {
+		clients.Go(func() {
+			for i := range roundsEach {
+				ops := slices.Repeat([]cell.Op{cell.Read{Names: []string{fmt.Sprint(caller, "/", i)}}}, len(masters))
+				r := rounds.Send(masters, 0, ops, func([]register.Reply) bool { return false }, nil)
+				if err := r.Wait(t.Context()); err != nil {
+					t.Error(err)
+				}
+				r.Release()
+			}
+		})
+	}
+	clients.Wait()
+	keysOf := func(r *recorder) []string {
+		return strings.Fields(strings.NewReplacer("[", " ", "]", " ").Replace(strings.Join(r.batches, "")))
+	}
+	for i, r := range recorders {
+		if keys := keysOf(r); len(keys) != callers*roundsEach || !slices.Equal(keys, keysOf(recorders[0])) {
+			t.Errorf("master %d got %d rounds, in another order than master 0", i, len(keys))
+		}
+	}
 }

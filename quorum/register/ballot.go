@@ -29,10 +29,8 @@ func (u *update) runBallot(ctx context.Context) (Outcome, error) {
 		u.scheduleRepair(u.Key)
 	}
 	switch {
-	case t.status == TallyUndetermined && allExpireSoon(replies):
-		return Outcome{}, &splitError{}
 	case t.status == TallyUndetermined:
-		return Outcome{}, &NoQuorum{Replies: replies}
+		return Outcome{}, undeterminedError(replies, 0)
 	case t.status != TallyHeld:
 		return u.runOnUnheldKey(ctx, t, replies)
 	case promised.status == TallyHeld && promised.attempt == t.attempt:

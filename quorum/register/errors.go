@@ -73,3 +73,17 @@ func (e *NoQuorum) Error() string {
 		return "too few masters answered"
 	}
 }
+
+// undeterminedError returns the error of a try that leaves the state of key number i undetermined. A
+// *splitError requests another try: a rival's attempt, or cells that are about to expire, may be
+// the cause.
+func undeterminedError(replies []Reply, i int) error {
+	switch {
+	case allExpireSoon(replies):
+		return &splitError{replies: replies}
+	case HasAnswerQuorum(replies):
+		return &splitError{possibleHolders: possibleHolders(replies, i), replies: replies}
+	default:
+		return &NoQuorum{Replies: replies}
+	}
+}

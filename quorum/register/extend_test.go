@@ -28,7 +28,7 @@ func extendCases() []extendCase {
 			b.stores[3].Delete("k")
 			b.stores[4].Delete("k")
 			b.setFault(requestFailed, 0)
-		}, "owner", "no quorum", "extend prepare"},
+		}, "owner", "no quorum", "extend " + everyTry("prepare")},
 		{"on two", func(b *fakeMasters) {
 			for _, s := range b.stores[2:] {
 				s.Delete("k")
@@ -61,7 +61,7 @@ func extendCases() []extendCase {
 				c := s.Get("k").Cell
 				s.Put("k", cell.Cell{Form: cell.Blocking, Attempt: c.Attempt}, time.Second)
 			}
-		}, "another", "no quorum", "prepare"},
+		}, "another", "no quorum", everyTry("prepare")},
 		// Masters 0 to 2 chose "me" in round 1. The value of round 2 may never be chosen.
 		{"a newer value on two that had it", func(b *fakeMasters) {
 			b.putAcceptedCell("me", 1, 2)
@@ -75,7 +75,7 @@ func extendCases() []extendCase {
 			b.putAcceptedCell("you", 2, 0, 1)
 			b.stores[3].Delete("k")
 			b.setFault(requestFailed, 2, 4)
-		}, "another", "no quorum", "prepare"},
+		}, "another", "no quorum", everyTry("prepare")},
 		{"an older value on one, all agree otherwise", func(b *fakeMasters) {
 			b.putAcceptedCell("me", 1, 0)
 			b.putAcceptedCell("you",

@@ -385,6 +385,12 @@ func (b *fakeMasters) wantRounds(want string) {
 	b.rounds = nil
 }
 
+// everyTry returns the rounds of a command that gives up, because the state of its key stays
+// undetermined.
+func everyTry(round string) string {
+	return strings.Join(slices.Repeat([]string{round}, undecidedTries), " ")
+}
+
 // putPlainCell puts a plain cell on masters, like an attempt of a proxy that has ended.
 func (b *fakeMasters) putPlainCell(token, attempt string, ttl time.Duration, masters ...int) {
 	for _, m := range masters {

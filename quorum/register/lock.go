@@ -75,6 +75,7 @@ func (r *Register) Lock(ctx context.Context, keys []string, t TakeOptions) (Gran
 		return GrantedLock{}, ErrTooShort
 	}
 	patienceEnds := r.masters.Now().Add(r.opts.ContentionTimeout)
+	var stuck obstacle
 	for failures := 1; ; failures++ {
 		got, err := r.take(ctx, keys, t)
 		if err == nil {
@@ -90,7 +91,7 @@ func (r *Register) Lock(ctx context.Context, keys []string, t TakeOptions) (Gran
 		switch {
 		case split.needsBallot && len(keys) == 1:
 			return r.LockByBallot(ctx, keys[0], t)
-		case split.mayBeHeld && failures >= undecidedTries:
+		case stuck.countTries(split.possibleHolders) >= undecidedTries:
 			return GrantedLock{}, &NoQuorum{Replies: split.replies}
 		case !t.RetryUntil.IsZero() && r.masters.Now().After(t.RetryUntil),
 			r.masters.Now().After(patienceEnds) && failures >= r.opts.MinTries:
@@ -152,9 +153,9 @@ func (r *Register) LockByBallot(ctx context.Context, key string, t TakeOptions) 
 type splitError struct {
 	// needsBallot is set if a ballot removed the key a moment ago, or has to choose its value.
 	needsBallot bool
-	// mayBeHeld is set if masters without a vote may give another holder a majority for longer than
-	// removalTTL.
-	mayBeHeld bool
+	// possibleHolders holds the incarnations to which masters without a vote may give a majority
+	// for longer than removalTTL.
+	possibleHolders []cell.Attempt
 	// fenceTooLow is set if masters refused only because the fence was too low.
 	fenceTooLow bool
 	// removalsLeft is the time for which removals by ballot prevent a majority, if several keys
@@ -162,10 +163,6 @@ type splitError struct {
 	removalsLeft time.Duration
 	replies      []Reply
 }
-
-// undecidedTries limits the attempts on a key that may be held. A rival's attempt has ended by
-// then.
-const undecidedTries = 5
 
 func (e *splitError) Error() string { return "votes are split" }
 
@@ -304,9 +301,9 @@ func (r *Register) evaluateTake(keys []string, t TakeOptions, replies []Reply, s
 		for _, key := range keys {
 			r.scheduleRepair(key)
 		}
-		split := &splitError{
-			needsBallot: needsBallot(replies), mayBeHeld: mayBeHeld(replies, len(keys)) && !allExpireSoon(replies),
-			replies: replies,
+		split := &splitError{needsBallot: needsBallot(replies), replies: replies}
+		if !allExpireSoon(replies) {
+			split.possibleHolders = possibleRivals(replies, len(keys))
 		}
 		if len(keys) > 1 {
 			split.removalsLeft = r.removalsLeft(replies)
@@ -317,9 +314,9 @@ func (r *Register) evaluateTake(keys []string, t TakeOptions, replies []Reply, s
 	}
 }
 
-// mayBeHeld reports whether masters that do not vote may complete a majority of another holder of
-// one of the keys. Masters that took the attempt hold nothing else.
-func mayBeHeld(replies []Reply, keys int) bool {
+// possibleRivals returns the incarnations of the keys to which masters that do not vote may give a
+// majority. Masters that took the attempt hold nothing else.
+func possibleRivals(replies []Reply, keys int) (holders []cell.Attempt) {
 	assumed := slices.Clone(replies)
 	for i, reply := range assumed {
 		if reply.isYes() {
@@ -327,11 +324,9 @@ func mayBeHeld(replies []Reply, keys int) bool {
 		}
 	}
 	for i := range keys {
-		if resolve(assumed, i).status == TallyUndetermined {
-			return true
-		}
+		holders = append(holders, possibleHolders(assumed, i)...)
 	}
-	return false
+	return holders
 }
 
 // removalsLeft returns the time after which a majority of the masters that replied holds no removal

@@ -105,6 +105,46 @@ func TestLock(t *testing.T) {
 	}
 }
 
+// TestRivalsWhileMasterIsAway lets each try of a command meet a rival's attempt on two of five
+// masters, while a third is away. The command outlasts many rivals, but it does not wait for ever
+// for one that stays.
+func TestRivalsWhileMasterIsAway(t *testing.T) {
+	commands := map[string]func(*Register) error{
+		"LOCK": func(r *Register) error {
+			_, err := r.Lock(t.Context(), []string{"k"}, takeOptions("me"))
+			return err
+		},
+		"GET":    func(r *Register) error { _, err := r.Read(t.Context(), []string{"k"}); return err },
+		"APPEND": func(r *Register) error { _, err := r.Update(t.Context(), appendChange("+")); return err },
+	}
+	for _, test := range []struct {
+		name, rivals string // one letter for the rival of each try
+		want         string
+	}{
+		{"another rival each time", "abcdefghijklmnopqrstuvwxyz", "granted"},
+		{"a rival whose attempt is repeated", strings.Repeat("a", undecidedTries-1), "granted"},
+		{"a rival that stays, after others", "bcd" + strings.Repeat("a", undecidedTries), "no quorum"},
+	} {
+		for name, run := range commands {
+			b := newFakeMasters(t, 5)
+			b.setFault(requestFailed, 4)
+			next := func() {
+				for _, store := range b.stores[:2] {
+					store.Delete("k")
+				}
+				if b.pauses < len(test.rivals) {
+					b.putPlainCell("rival", test.rivals[b.pauses:b.pauses+1], time.Minute, 0, 1)
+				}
+			}
+			next()
+			b.onPause = next
+			if err := run(b.proxy()); outcome(err) != test.want {
+				t.Errorf("%s, %s: %v, want %s", name, test.name, err, test.want)
+			}
+		}
+	}
+}
+
 // TestUndoneLock checks that no cell of a failed attempt remains, whatever the masters do late.
 func TestUndoneLock(t *testing.T) {
 	for _, test := range []struct {

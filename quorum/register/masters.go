@@ -64,7 +64,8 @@ type Round interface {
 }
 
 // Masters delivers the operations of a register. The operations on one key reach a master in the
-// order of Ask and Tell, unless the connection to the master broke.
+// order of Ask and Tell, unless the connection to the master broke. Concurrent calls of Ask have
+// the same order at all masters.
 type Masters interface {
 	// Ask sends ops[i] to master number i, or nothing if ops[i] is nil. It returns as soon as
 	// decided returns true for the replies so far, or all masters replied. The error is the cause

@@ -21,8 +21,9 @@ const defaultHeadSize = 8 << 10
 //
 // Errors: *NoQuorum, ErrContended, or the cause of ctx.
 func (r *Register) Read(ctx context.Context, keys []string) ([]Snapshot, error) {
-	patienceEnds := r.masters.Now().Add(removalTTL + Limit)
+	start := r.masters.Now()
 	headSize := r.opts.HeadSize
+	var stuck obstacle
 	for failures := 1; ; failures++ {
 		looks, err := r.read(ctx, keys, headSize)
 		if errors.Is(err, errHeadOnly) {
@@ -33,7 +34,8 @@ func (r *Register) Read(ctx context.Context, keys []string) ([]Snapshot, error) 
 		switch {
 		case !errors.As(err, &split):
 			return looks, err
-		case r.masters.Now().After(patienceEnds):
+		case stuck.remains(split, r.masters.Now().After(start.Add(r.opts.ContentionTimeout))),
+			r.masters.Now().After(start.Add(removalTTL + Limit)):
 			return nil, &NoQuorum{Replies: split.replies}
 		}
 		if err := r.masters.Pause(ctx, failures); err != nil {
@@ -60,9 +62,9 @@ func (r *Register) read(ctx context.Context, keys []string, headSize int) ([]Sna
 			r.scheduleRepair(key)
 		}
 		switch {
-		case t.status == TallyUndetermined && allExpireSoon(round.Replies()):
-			return nil, &splitError{replies: round.Replies()}
-		case t.status == TallyUndetermined, t.isTTLUnclear(round.Replies(), i):
+		case t.status == TallyUndetermined:
+			return nil, undeterminedError(round.Replies(), i)
+		case t.isTTLUnclear(round.Replies(), i):
 			return nil, &NoQuorum{Replies: round.Replies()}
 		case t.status == TallyHeld && !t.chosen:
 			if snapshots[i], err = r.readByBallot(ctx, key); err != nil {

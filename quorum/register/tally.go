@@ -53,8 +53,27 @@ type candidate struct {
 // resolve determines the state of key number i (REGISTER.md, Reading). A master without a reply, or
 // with an undecided copy, may hold any value.
 func resolve(replies []Reply, i int) tally {
-	var candidates []*candidate
-	n, unanswered := len(replies), len(replies)
+	candidates, unanswered := candidatesIn(replies, i)
+	n := len(replies)
+	undetermined := vote.Count(n, 0, unanswered) == vote.Pending
+	for _, c := range candidates {
+		switch vote.Count(n, len(c.holders), c.blockingCount+unanswered) {
+		case vote.Won:
+			return c.tally(vote.Majority(n))
+		case vote.Pending:
+			undetermined = true
+		}
+	}
+	if undetermined {
+		return tally{status: TallyUndetermined}
+	}
+	return tally{status: TallyAbsent}
+}
+
+// candidatesIn returns the incarnations that masters hold under key number i, and the number of
+// masters that may hold any incarnation.
+func candidatesIn(replies []Reply, i int) (candidates []*candidate, unanswered int) {
+	unanswered = len(replies)
 	for _, r := range replies {
 		if r.State != Counted || i >= len(r.KeyStates) {
 			continue
@@ -72,19 +91,26 @@ func resolve(replies []Reply, i int) tally {
 			c.holders = append(c.holders, f)
 		}
 	}
-	undetermined := vote.Count(n, 0, unanswered) == vote.Pending
+	return candidates, unanswered
+}
+
+// possibleHolders returns the incarnations of key number i that may have a majority, if the state
+// of the key is undetermined. cell.UndecidedAttempt stands for an incarnation that no master
+// reported.
+func possibleHolders(replies []Reply, i int) (holders []cell.Attempt) {
+	if resolve(replies, i).status != TallyUndetermined {
+		return nil
+	}
+	candidates, unanswered := candidatesIn(replies, i)
+	if vote.Count(len(replies), 0, unanswered) == vote.Pending {
+		holders = append(holders, cell.UndecidedAttempt)
+	}
 	for _, c := range candidates {
-		switch vote.Count(n, len(c.holders), c.blockingCount+unanswered) {
-		case vote.Won:
-			return c.tally(vote.Majority(n))
-		case vote.Pending:
-			undetermined = true
+		if vote.Count(len(replies), len(c.holders), c.blockingCount+unanswered) == vote.Pending {
+			holders = append(holders, c.attempt)
 		}
 	}
-	if undetermined {
-		return tally{status: TallyUndetermined}
-	}
-	return tally{status: TallyAbsent}
+	return holders
 }
 
 // allExpireSoon reports whether a majority may reply, and no known cell outlasts a removal. Such

@@ -8,12 +8,51 @@ import (
 	"redlock-proxy/quorum/vote"
 )
 
+const (
+	// maxRepetitions limits the repetitions of one attempt.
+	maxRepetitions = 5
+	// undecidedTries limits the tries of a command on a key that the same incarnation may hold. A
+	// rival's attempt has ended by then, even if it was repeated maxRepetitions times.
+	undecidedTries = 2 * maxRepetitions
+)
+
+// obstacle counts the tries of a command that the same incarnation may have prevented. While some
+// masters give no vote, a rival's attempt on a minority of the others may leave the state of a key
+// undetermined. It ends soon. An incarnation that stays does not.
+type obstacle struct {
+	holders []cell.Attempt
+	tries   int
+}
+
+// countTries counts a try that any of these incarnations may have prevented, and returns the number
+// of tries in a row that one of them may have prevented.
+func (o *obstacle) countTries(possibleHolders []cell.Attempt) int {
+	remaining := slices.DeleteFunc(slices.Clone(o.holders), func(a cell.Attempt) bool {
+		return !slices.Contains(possibleHolders, a)
+	})
+	if len(remaining) == 0 {
+		remaining, o.tries = possibleHolders, 0
+	}
+	if len(remaining) > 0 {
+		o.tries++
+	}
+	o.holders = remaining
+	return o.tries
+}
+
+// remains reports whether a command should give up, because the state of its key is undetermined
+// for too long. It counts a try that failed with split.
+func (o *obstacle) remains(split *splitError, patienceEnded bool) bool {
+	tries := o.countTries(split.possibleHolders)
+	return tries >= undecidedTries || tries > 0 && patienceEnded
+}
+
 // retryUndecided repeats an attempt on masters that refused it, if the attempt needs them because
 // some masters give no vote. The masters may have refused because of cells that are about to
 // expire, which do not expire on all masters at the same moment. Each master is asked again only
 // after it refused.
 func (r *Register) retryUndecided(ctx context.Context, op cell.Take, round Round) (Round, error) {
-	for tries := 1; needsRetry(round.Replies()) && tries <= undecidedTries; tries++ {
+	for tries := 1; needsRetry(round.Replies()) && tries <= maxRepetitions; tries++ {
 		replies := slices.Clone(round.Replies())
 		ops := make([]cell.Op, r.n)
 		for i, reply := range replies {

@@ -147,14 +147,20 @@ func (u *update) perform(ctx context.Context) (Outcome, error) {
 			return out, err
 		}
 	}
+	var stuck obstacle
 	for failures, tries := 1, 1; ; failures, tries = failures+1, tries+1 {
 		u.agreementTime = 0
 		out, err := u.runBallot(ctx)
-		if !errors.As(err, new(*splitError)) {
+		var split *splitError
+		if !errors.As(err, &split) {
 			return out, err
 		}
 		u.contended, u.roundMargin = true, min(2*u.roundMargin+4, 128)
-		if u.masters.Now().After(patienceEnds) && (u.agreementTime > 0 || tries >= u.opts.MinTries) {
+		patienceEnded := u.masters.Now().After(patienceEnds)
+		if stuck.remains(split, patienceEnded) {
+			return Outcome{}, &NoQuorum{Replies: split.replies}
+		}
+		if patienceEnded && (u.agreementTime > 0 || tries >= u.opts.MinTries) {
 			return Outcome{}, u.exhaustedError()
 		}
 		if len(u.sentChanges) > 0 {
