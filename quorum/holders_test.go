@@ -164,12 +164,18 @@ func TestReplyAfterWriter(t *testing.T) {
 	runInBubble(t, 3, func(b *fixture) {
 		other := NewLocker(b.newCluster())
 		for _, m := range b.masters {
-			m.setLatency(5 * time.Millisecond)
+			m.setLatency(50 * time.Millisecond)
 		}
-		b.wantErr(b.lockFor(b.locker, "r1", Unlimited, time.Hour), nil)
-		_, err := b.locker.Lock(b.Context(), LockRequest{Keys: []Key{job}, Token: "w", TTL: time.Hour, Wait: 100 * time.Millisecond})
-		b.wantErr(err, ErrHeld)
-		b.wantErr(b.lockFor(other, "r2", Unlimited, time.Hour), nil)
+		for _, token := range []string{"r1", "r2"} {
+			b.wantErr(b.lockFor(b.locker, token, Unlimited, time.Hour), nil)
+		}
+		w := newWaitingWriter(b.locker, job)
+		w.announce(b.Context(), b.lockFor(b.locker, "w", 0, time.Hour))
+		time.Sleep(writerPause / 2)
+		go func() { b.wantErr(b.locker.Unlock(b.Context(), job, "r1"), nil) }()
+		time.Sleep(time.Millisecond) // the removal of the record waits for this ballot
+		w.end(false)
+		b.wantErr(b.lockFor(other, "r3", Unlimited, time.Hour), nil)
 		for _, m := range b.masters {
 			m.hang()
 		}
