@@ -41,18 +41,20 @@ TESTS    := scripts/gotest testname -vet=off -count=1 -tags integration
 LOGGED   := scripts/gotest standard-verbose -vet=off -count=1 -tags integration
 CHAOS_GRANTS ?= 1000000
 CHAOS_FAULTS ?= 1000
+HOLDER_GRANTS ?= 100000
+HOLDER_FAULTS ?= 1000
 VERSIONS_SHORT ?=
 # SAMPLED has the sizes of the parts of make test-all: about a tenth of their full sizes. A part that
 # is made alone has its full size.
 SAMPLED  ?= GRANTS=20000 OPS=50000 COMMANDS=10000 STEPS=100000 PIPELINES=10000 ROUNDS=50 CONVERGE=5 RUNS=48 STALLS=5 \
             RELOADS=100 KEPT=10 CUTS=100 KEPT_TIME=6m KEPT_LOCKS=10000 FENCES=20000 MASTERS_ROUNDS=2 MASTERS_LOCKS=10000 MOVES=10 MIX=50 UPGRADES=5 \
-            CHAOS_GRANTS=100000 CHAOS_FAULTS=100 HOSTILE=6m EACH=5s FUZZTIME=3s VERSIONS_SHORT=-short
+            CHAOS_GRANTS=100000 CHAOS_FAULTS=100 HOLDER_GRANTS=10000 HOLDER_FAULTS=100 HOSTILE=6m EACH=5s FUZZTIME=3s VERSIONS_SHORT=-short
 PARTS    ?= deps lint staticcheck unit compose integration kubernetes release-snapshot fuzz model differential collections histories histories-stalled histories-busy \
-            hostile-kinds overlap converge guard fences kept masters moves reloads upgrades chaos hostile versions
+            hostile-kinds overlap converge guard fences kept masters moves reloads upgrades chaos chaos-holders hostile versions
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help build quick test test-all deps lint staticcheck unit integration versions compose overlap model differential histories collections histories-busy histories-stalled converge guard kept masters moves upgrades reloads chaos fences kubernetes fmt bench bench-locks bench-lockkeys bench-faults bench-handover bench-idle bench-relay bench-relay-soak bench-scripts fuzz hostile hostile-kinds demo image notice release-snapshot version
+.PHONY: help build quick test test-all deps lint staticcheck unit integration versions compose overlap model differential histories collections histories-busy histories-stalled converge guard kept masters moves upgrades reloads chaos chaos-holders fences kubernetes fmt bench bench-locks bench-lockkeys bench-faults bench-handover bench-idle bench-relay bench-relay-soak bench-scripts fuzz hostile hostile-kinds demo image notice release-snapshot version
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -155,6 +157,9 @@ upgrades: ## test UPGRADES (50) rolling upgrades of two proxies from each of the
 
 chaos: ## test CHAOS_GRANTS (1000000) locks during CHAOS_FAULTS (1000) faults of masters, proxies, links and clocks: no lock is granted twice, lost, or reappears
 	REDLOCK_CHAOS_GRANTS=$(CHAOS_GRANTS) REDLOCK_CHAOS_FAULTS=$(CHAOS_FAULTS) $(LOGGED) -timeout 6h -run '^TestChaos$$' ./integration/chaos
+
+chaos-holders: ## test HOLDER_GRANTS (100000) locks with SHARED and as many with SLOTS during HOLDER_FAULTS (1000) faults as in chaos: never more holders than slots, never an exclusive lock together with another client
+	REDLOCK_CHAOS_HOLDERS=$(HOLDER_GRANTS) REDLOCK_CHAOS_FAULTS=$(HOLDER_FAULTS) $(LOGGED) -timeout 12h -run '^TestHoldersChaos$$' ./integration/chaos
 
 hostile: ## test HOSTILE (1h) of hostile clients of all kinds next to honest ones, under the race detector: no crash, no wrong grant, limited memory
 	REDLOCK_HOSTILE=$(HOSTILE) $(LOGGED) -timeout 26h ./integration/hostile

@@ -23,9 +23,9 @@ type Cluster struct {
 	opts   Options
 	log    *slog.Logger
 	source *cell.Source
-	// onFreed notifies the waiters of a key that a command may have freed. It reports whether a
-	// waiter tries to take the key immediately.
-	onFreed func(Key) (tries bool)
+	// onFreed notifies the waiters of a key that a command may have freed for a number of clients,
+	// or Unlimited. It reports whether a waiter tries to take the key immediately.
+	onFreed func(key Key, slots int) (tries bool)
 	// onTaking informs the waiters of a key that a command is about to take. It calls send once to
 	// send the command. The argument of send, if it is not nil, queues operations that are sent
 	// together with the command.

@@ -56,7 +56,7 @@ func (d *database) Ask(
 	set := d.set
 	if name, frees := freedKey(ops); frees {
 		r = set.rounds.Send(set.masters, d.db, ops, decided, func() bool {
-			return set.cluster.onFreed(Key{DB: d.db, Name: name})
+			return set.cluster.onFreed(Key{DB: d.db, Name: name}, Unlimited)
 		})
 	} else if names := takenKeys(ops); len(names) > 0 {
 		d.announceTake(names, func(afterQueueing func()) {

@@ -2,6 +2,7 @@ package quorum
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"sync"
 	"time"
@@ -30,10 +31,11 @@ type holderResult struct {
 	run bool
 	err error
 	// version is the version that the ballot gave to holders, and attempt the incarnation of the
-	// key. The ballot began at since.
-	version string
-	attempt cell.Attempt
-	since   time.Time
+	// key. The ballot began at since, and left freeSlots.
+	version   string
+	attempt   cell.Attempt
+	since     time.Time
+	freeSlots int
 }
 
 // holderChanges combines changes of the same lock: while a ballot runs, further changes wait, and
@@ -136,10 +138,16 @@ type holdersDecision struct {
 	joined  []removable
 }
 
-// runHolderBallot makes all waiting changes of a lock by one ballot.
+// runHolderBallot makes all waiting changes of a lock.
 func (set *masterSet) runHolderBallot(ctx context.Context, key Key) {
 	defer set.holderChanges.finish(key)
-	changes, since := set.holderChanges.takeAll(key), time.Now()
+	set.makeHolderChanges(ctx, key, set.holderChanges.takeAll(key))
+}
+
+// makeHolderChanges makes changes of a lock by one ballot. If their result is too large, it makes
+// each change by a ballot of its own, so that only the change that is too large fails.
+func (set *masterSet) makeHolderChanges(ctx context.Context, key Key, changes []*holderChange) {
+	since := time.Now()
 	var out Outcome
 	err := contained.Run(func() (err error) {
 		out, err = set.updateCell(ctx, []Key{key}, nil, storedSnapshot, adaptToOneKey(func(l Snapshot) (Decision, error) {
@@ -147,18 +155,27 @@ func (set *masterSet) runHolderBallot(ctx context.Context, key Key) {
 		}))
 		return err
 	})
+	if errors.Is(err, keygroup.ErrTooLarge) && len(changes) > 1 {
+		for _, c := range changes {
+			set.makeHolderChanges(ctx, key, []*holderChange{c})
+		}
+		return
+	}
 	decided, _ := out.Decision.Note.(*holdersDecision)
-	freed := false
+	freed, freeSlots := false, 0
+	if err == nil {
+		freeSlots = decided.holders.FreeSlots()
+	}
 	for i, c := range changes {
-		result := holderResult{err: err, version: out.Version, attempt: out.Attempt, since: since}
+		result := holderResult{err: err, version: out.Version, attempt: out.Attempt, since: since, freeSlots: freeSlots}
 		if err == nil {
 			result.err = decided.errs[i]
 			freed = freed || c.leaves && result.err == nil
 		}
 		c.wakeup <- result
 	}
-	if freed && decided.holders.HasRoom() {
-		set.cluster.onFreed(key)
+	if freed && freeSlots != 0 {
+		set.cluster.onFreed(key, freeSlots)
 	}
 }
 

@@ -20,11 +20,38 @@ const Unlimited = keygroup.Unlimited
 // holders.
 type SlotsError = keygroup.SlotsError
 
+// ErrEarlierProxy means that a client requested a lock that several clients may hold, while a proxy
+// runs whose version cannot keep such locks on the masters.
+var ErrEarlierProxy = errors.New(
+	"SHARED and SLOTS need all proxies of this version: another proxy on the masters has an earlier version; upgrade or stop it")
+
 // isHeldByHolders reports whether the masters refused an operation on a key because of a lock that
 // several clients may hold.
 func isHeldByHolders(err error) bool {
 	refusal, ok := errors.AsType[*RefusedError](err)
 	return ok && !refusal.CurrentSnapshot.Foreign && keygroup.IsHolders(refusal.CurrentSnapshot.Value)
+}
+
+// isHeldExclusively reports whether the masters refused an operation on a holder of a key because
+// one client holds the key exclusively.
+func isHeldExclusively(err error) bool {
+	refusal, ok := errors.AsType[*RefusedError](err)
+	return ok && refusal.CurrentSnapshot.Present && (refusal.CurrentSnapshot.Foreign || !keygroup.IsHolders(refusal.CurrentSnapshot.Value))
+}
+
+// tryBothKinds runs an operation on a lock that one client holds, or on one that several clients
+// may hold, whichever the masters have. isHolder is the kind that this proxy knows: it comes first,
+// but another proxy may have changed the lock since.
+func tryBothKinds[T any](isHolder bool, exclusive, holder func() (T, error)) (T, error) {
+	first, second, isOtherKind := exclusive, holder, isHeldByHolders
+	if isHolder {
+		first, second, isOtherKind = holder, exclusive, isHeldExclusively
+	}
+	got, err := first()
+	if isOtherKind(err) {
+		return second()
+	}
+	return got, err
 }
 
 // needsHolderBallot reports whether a ballot decides about the holders of a key, after the masters
@@ -42,6 +69,8 @@ func (set *masterSet) takeHolder(ctx context.Context, t TakeRequest) (GrantedLoc
 		return GrantedLock{}, ErrTooShort
 	case t.Fence && key.Tag != "":
 		return GrantedLock{}, ErrFenceShared
+	case set.guards.HasEarlierProxy():
+		return GrantedLock{}, ErrEarlierProxy
 	}
 	t.Keys = []Key{key.OfHolder(token)}
 	t.OnRemovalDue = set.removalScheduler(t)
@@ -52,7 +81,7 @@ func (set *masterSet) takeHolder(ctx context.Context, t TakeRequest) (GrantedLoc
 		switch {
 		case err == nil:
 			set.recordHolder(key, token, t.Slots, got.Version, t.TTL, t.Holder, got.LeaseStart)
-			got.OfHolder = true
+			got.OfHolder, got.FreeSlots = true, max(t.Slots-1, Unlimited)
 			return got, nil
 		case !set.needsHolderBallot(err):
 			return GrantedLock{}, set.translate(err)
@@ -118,7 +147,7 @@ func (set *masterSet) join(ctx context.Context, key Key, t TakeRequest) (Granted
 	}
 	set.recordHolder(key, token, t.Slots, changed.version, t.TTL, t.Holder, changed.since)
 	got, err := set.newLease(changed.since, t.TTL, t.AllowShortTTL)
-	got.Version, got.Attempt, got.OfHolder = changed.version, changed.attempt, true
+	got.Version, got.Attempt, got.OfHolder, got.FreeSlots = changed.version, changed.attempt, true, changed.freeSlots
 	if err != nil {
 		if t.OnRemovalDue != nil {
 			t.OnRemovalDue(got.Version, nil)

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -156,6 +157,80 @@ func TestWriterThatGivesUp(t *testing.T) {
 		}
 		b.wantErr(b.lockFor(other, "r2", Unlimited, time.Hour), nil)
 	})
+}
+
+// TestReplyAfterWriter checks that a client may join as soon as a waiting writer has got its reply.
+func TestReplyAfterWriter(t *testing.T) {
+	runInBubble(t, 3, func(b *fixture) {
+		other := NewLocker(b.newCluster())
+		for _, m := range b.masters {
+			m.setLatency(50 * time.Millisecond)
+		}
+		for _, token := range []string{"r1", "r2"} {
+			b.wantErr(b.lockFor(b.locker, token, Unlimited, time.Hour), nil)
+		}
+		w := newWaitingWriter(b.locker, job)
+		w.announce(b.Context(), b.lockFor(b.locker, "w", 0, time.Hour))
+		time.Sleep(writerPause / 2)
+		go func() { b.wantErr(b.locker.Unlock(b.Context(), job, "r1"), nil) }()
+		time.Sleep(time.Millisecond) // the removal of the record waits for this ballot
+		w.end(false)
+		b.wantErr(b.lockFor(other, "r3", Unlimited, time.Hour), nil)
+		for _, m := range b.masters {
+			m.hang()
+		}
+		start := time.Now()
+		_, _ = b.locker.Lock(b.Context(), LockRequest{Keys: []Key{job}, Token: "w", TTL: time.Hour, Wait: 100 * time.Millisecond})
+		if took := time.Since(start); took > 5*time.Second {
+			b.Errorf("the reply without masters came after %v", took)
+		}
+		for _, m := range b.masters {
+			m.resume()
+		}
+	})
+}
+
+// TestWritersOfOneProxy checks that a writer that gives up does not end the announcement of another
+// writer of the same proxy.
+func TestWritersOfOneProxy(t *testing.T) {
+	runInBubble(t, 3, func(b *fixture) {
+		other := NewLocker(b.newCluster())
+		b.wantErr(b.lockFor(b.locker, "r1", Unlimited, time.Hour), nil)
+		refused := b.lockFor(b.locker, "w", 0, time.Hour)
+		first, second := newWaitingWriter(b.locker, job), newWaitingWriter(b.locker, job)
+		for _, w := range []*waitingWriter{first, second} {
+			w.announce(b.Context(), refused)
+			synctest.Wait()
+		}
+		first.end(false)
+		b.wantErr(b.lockFor(other, "r2", Unlimited, time.Hour), ErrHeld)
+		second.end(false)
+		b.wantErr(b.lockFor(other, "r2", Unlimited, time.Hour), nil)
+	})
+}
+
+// TestTokenOfAnotherKind checks that a client extends and releases its lock through a proxy that
+// granted a lock of another kind with the same token before, and has not heard of its end.
+func TestTokenOfAnotherKind(t *testing.T) {
+	for _, kinds := range [][2]int{{Unlimited, 0}, {2, 0}, {0, Unlimited}, {0, 2}, {Unlimited, 2}} {
+		for _, further := range []bool{false, true} {
+			runInBubble(t, 3, func(b *fixture) {
+				other := NewLocker(b.newCluster())
+				b.wantErr(b.lockFor(b.locker, "t", kinds[0], time.Hour), nil)
+				if further && kinds[0] != 0 {
+					b.wantErr(b.lockFor(other, "u", kinds[0], time.Hour), nil)
+					b.wantErr(other.Unlock(b.Context(), job, "u"), nil)
+				}
+				b.wantErr(other.Unlock(b.Context(), job, "t"), nil)
+				b.wantErr(b.lockFor(other, "t", kinds[1], time.Hour), nil)
+				_, err := b.locker.Extend(b.Context(), job, "t", 2*time.Hour)
+				b.wantErr(err, nil)
+				b.wantErr(b.locker.Unlock(b.Context(), job, "t"), nil)
+				b.wantErr(b.locker.Unlock(b.Context(), job, "t"), ErrNotHeld)
+				b.wantErr(b.lockFor(b.locker, "t", kinds[1], time.Hour), nil)
+			})
+		}
+	}
 }
 
 // TestWaitingReaders checks that waiting readers get the lock together, and the next slot goes to
@@ -364,6 +439,38 @@ func TestHolderAndTaggedKey(t *testing.T) {
 			b.wantErr(lock(second, lone, "w", 0), nil)
 			b.wantErr(second.Unlock(b.Context(), lone, "w"), nil)
 			b.wantErr(second.Unlock(b.Context(), tagged, "t"), nil)
+		}
+	})
+}
+
+// TestHoldersExceedTag checks that a LOCK that exceeds the size of the keys of a tag is refused, and
+// does not disturb a client whose command runs at the same time.
+func TestHoldersExceedTag(t *testing.T) {
+	runInBubble(t, 3, func(b *fixture) {
+		l := NewLocker(b.connect(Options{Masters: []string{"redis://m0:1", "redis://m1:1", "redis://m2:1"}, Tagged: true}))
+		for _, m := range b.masters {
+			m.setLatency(10 * time.Millisecond)
+		}
+		shared, large := Key{Name: "a:{T}", Tag: "T"}, Key{Name: "b:{T}", Tag: "T"}
+		lock := func(key Key, token string, slots int) error {
+			_, err := l.Lock(b.Context(), LockRequest{Keys: []Key{key}, Token: token, Slots: slots, TTL: time.Hour})
+			return err
+		}
+		b.wantErr(lock(large, strings.Repeat("x", keygroup.MaxBytes*3/4), 0), nil)
+		for _, token := range []string{"r1", "r2"} {
+			b.wantErr(lock(shared, token, Unlimited), nil)
+		}
+		var commands sync.WaitGroup
+		commands.Go(func() { b.wantErr(lock(shared, "r3", Unlimited), nil) })
+		time.Sleep(time.Millisecond) // the next changes wait for this ballot
+		commands.Go(func() {
+			b.wantErr(lock(shared, strings.Repeat("y", keygroup.MaxBytes/2), Unlimited), keygroup.ErrTooLarge)
+		})
+		commands.Go(func() { b.wantErr(l.Unlock(b.Context(), shared, "r1"), nil) })
+		commands.Go(func() { b.wantErr(lock(shared, "r4", Unlimited), nil) })
+		commands.Wait()
+		for _, token := range []string{"r2", "r3", "r4"} {
+			b.wantErr(l.Unlock(b.Context(), shared, token), nil)
 		}
 	})
 }

@@ -258,7 +258,7 @@ func (set *masterSet) Remove(ctx context.Context, key Key) (bool, error) {
 	switch {
 	case errors.As(err, &noQuorum) && noQuorum.HasMajority():
 		removed, err := set.database(key.DB).ForceRemove(ctx, key.cellName())
-		set.cluster.onFreed(key)
+		set.cluster.onFreed(key, Unlimited)
 		return removed || present, set.translate(err) // the removal covers the value that a run saw
 	}
 	return out.Decision.Action == Remove, err

@@ -90,7 +90,7 @@ func TestNamesWithoutAQuorum(t *testing.T) {
 func TestRemove(t *testing.T) {
 	_, c := startMasters(t, 3)
 	var freedKeys []Key
-	c.onFreed = func(k Key) bool { freedKeys = append(freedKeys, k); return false }
+	c.onFreed = func(k Key, _ int) bool { freedKeys = append(freedKeys, k); return false }
 	c.mustTake(t, job)
 	for i, want := range []bool{true, false} {
 		if did, err := c.Remove(t.Context(), job); did != want || err != nil {

@@ -2,6 +2,7 @@ package quorum
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -68,6 +69,35 @@ func TestMoveWithListedProxies(t *testing.T) {
 			}
 			c.mustCheckMove(t) // the entry has expired
 		})
+	}
+}
+
+// TestHoldersWithEarlierProxy checks that no client gets a lock with SHARED or SLOTS while the
+// masters list a proxy of an earlier version, which could not keep the holders.
+func TestHoldersWithEarlierProxy(t *testing.T) {
+	t.Parallel()
+	servers, both := newMovableClusters(t)
+	c := both[0]
+	take := func(slots int) error {
+		_, err := c.Take(t.Context(), TakeRequest{Keys: []Key{{Name: fmt.Sprint("k", slots)}}, Slots: slots,
+			TakeOptions: TakeOptions{Tokens: []string{"t"}, TTL: 10 * time.Millisecond}})
+		return err
+	}
+	for began := time.Now(); !errors.Is(take(Unlimited), ErrEarlierProxy); time.Sleep(20 * time.Millisecond) {
+		announceProxy(t, servers, "LAST.2-1", "3 1 - 0 0 -")
+		if time.Since(began) > guard.ProxyTimeout {
+			t.Fatal("it is not refused")
+		}
+	}
+	if err := take(5); !errors.Is(err, ErrEarlierProxy) {
+		t.Errorf("SLOTS: %v", err)
+	}
+	if err := take(0); err != nil {
+		t.Errorf("an exclusive lock: %v", err)
+	}
+	c.mustCheckMove(t) // the entry has expired
+	if err := take(Unlimited); err != nil {
+		t.Errorf("without the earlier proxy: %v", err)
 	}
 }
 

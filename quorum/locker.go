@@ -105,16 +105,16 @@ func (l *Locker) hasWaiters(keys []Key) (waits, undetermined bool) {
 func (l *Locker) waitAndLock(ctx context.Context, t TakeRequest, wait time.Duration) (grant GrantedLock, err error) {
 	until, timeout := deadline(wait)
 	t.RetryUntil = until
-	writer := &waitingWriter{locker: l, key: t.Keys[0]}
+	writer := newWaitingWriter(l, t.Keys[0])
 	defer func() { writer.end(err == nil && !grant.LeaseStart.IsZero()) }()
 	switch l.queues.Await(ctx, queue.LockWaitOptions[Key]{
 		Keys: t.Keys, Timeout: timeout, Rand: l.opts.Rand, Quorum: l.quorumRegained, Slots: t.Slots,
-		Try: func() (queue.TryResult, int) {
+		Try: func() (result queue.TryResult, key, freeSlots int) {
 			grant, err = l.Take(ctx, t)
 			if t.Slots == 0 && len(t.Keys) == 1 {
 				writer.announce(ctx, err)
 			}
-			return tryResult(err), refusingKey(err)
+			return tryResult(err), refusingKey(err), grant.FreeSlots
 		},
 		Alarm: func(key Key) queue.Alarm { return l.masterSet().waiterAlarm(key, t.Slots) },
 	}) {

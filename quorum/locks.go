@@ -51,8 +51,8 @@ type TakeRequest struct {
 //
 // Errors: *OwnKeyError, as for all methods, ErrHeld (as *RefusedError if the key that is held is
 // known), ErrTooShort, ErrContended, *NoQuorumError, or the cause of ctx; with a fence also
-// ErrFences and ErrFenceShared, with Slots also *SlotsError and keygroup.ErrHoldersTooLarge. After
-// an error the caller holds nothing. In the background, Take removes a key that it may have taken,
+// ErrFences and ErrFenceShared, with Slots also *SlotsError, ErrEarlierProxy and
+// keygroup.ErrHoldersTooLarge. After an error the caller holds nothing. In the background, Take removes a key that it may have taken,
 // unless KeepOnNoQuorum is set.
 func (c *Cluster) Take(ctx context.Context, t TakeRequest) (GrantedLock, error) {
 	return withSetRepeated(ctx, c, func(set *masterSet) (GrantedLock, error) { return set.Take(ctx, t) })
@@ -127,13 +127,10 @@ func (set *masterSet) Release(ctx context.Context, key Key, token string) error 
 
 // release releases a lock that one or several clients may hold.
 func (set *masterSet) release(ctx context.Context, key Key, token string) error {
-	if _, isKnown, _ := set.knownHolder(key, token); isKnown {
-		return set.releaseHolder(ctx, key, token)
-	}
-	err := set.releaseExclusive(ctx, key, token)
-	if isHeldByHolders(err) {
-		return set.releaseHolder(ctx, key, token)
-	}
+	_, isHolder, _ := set.knownHolder(key, token)
+	_, err := tryBothKinds(isHolder,
+		func() (struct{}, error) { return struct{}{}, set.releaseExclusive(ctx, key, token) },
+		func() (struct{}, error) { return struct{}{}, set.releaseHolder(ctx, key, token) })
 	return err
 }
 
@@ -169,14 +166,13 @@ func (set *masterSet) Extend(ctx context.Context, key Key, token string, ttl tim
 		return GrantedLock{}, err
 	}
 	lock := key.withoutHolder()
-	if _, isKnown, _ := set.knownHolder(lock, token); isKnown || key.Holder != "" {
-		return set.extendHolder(ctx, lock, token, ttl)
+	extendHolder := func() (GrantedLock, error) { return set.extendHolder(ctx, lock, token, ttl) }
+	if key.Holder != "" {
+		return extendHolder()
 	}
-	got, err := set.extendExclusive(ctx, lock, token, ttl)
-	if isHeldByHolders(err) {
-		return set.extendHolder(ctx, lock, token, ttl)
-	}
-	return got, err
+	_, isHolder, _ := set.knownHolder(lock, token)
+	return tryBothKinds(isHolder,
+		func() (GrantedLock, error) { return set.extendExclusive(ctx, lock, token, ttl) }, extendHolder)
 }
 
 // extendExclusive extends a lock that one client holds.

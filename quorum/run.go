@@ -29,7 +29,7 @@ func NewCluster(opts Options) (*Cluster, error) {
 func newCluster(opts Options, transports []master.Transport) *Cluster {
 	c := &Cluster{
 		opts: opts, log: opts.Logger, source: cell.NewSource(), proxyID: guard.NewID(),
-		onFreed:  func(Key) bool { return false },
+		onFreed:  func(Key, int) bool { return false },
 		onTaking: func(_ Key, send func(func())) { send(nil) },
 	}
 	c.removals = removals.New(removals.Options[Key]{

@@ -78,7 +78,7 @@ func (set *masterSet) updateCell(
 	made := out.Decision.Note.(*cellDecision)
 	for i, d := range made.decisions {
 		if d.Action == Remove {
-			set.cluster.onFreed(keys[i])
+			set.cluster.onFreed(keys[i], Unlimited)
 		}
 	}
 	if keygroup.HasExpiries(out.Decision.Value) {

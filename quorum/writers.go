@@ -8,6 +8,7 @@ import (
 	"redlock-proxy/internal/contained"
 	"redlock-proxy/internal/pacing"
 	"redlock-proxy/quorum/keygroup"
+	"redlock-proxy/quorum/register"
 )
 
 const (
@@ -16,6 +17,9 @@ const (
 	// writerTTL.
 	writerTTL   = 3 * time.Second
 	writerPause = time.Second
+	// writerEndTimeout limits the time for which a writer that gives up waits until its record is
+	// removed.
+	writerEndTimeout = register.Limit
 )
 
 // waitingWriter keeps new holders, at any proxy, out of a lock while a client of this proxy waits
@@ -23,9 +27,16 @@ const (
 type waitingWriter struct {
 	locker *Locker
 	key    Key
+	// id names the record, so that one writer does not remove the record of another writer.
+	id string
 
 	stop    context.CancelFunc // nil: not announced
 	granted atomic.Bool
+	ended   chan struct{} // closed once the record is not renewed any more
+}
+
+func newWaitingWriter(l *Locker, key Key) *waitingWriter {
+	return &waitingWriter{locker: l, key: key, id: string(l.source.Attempt()), ended: make(chan struct{})}
 }
 
 // announce records the writer in the lock if err shows that the lock was refused because of its
@@ -41,21 +52,37 @@ func (w *waitingWriter) announce(ctx context.Context, err error) {
 // keepAnnounced renews the record until ctx ends. Then it removes the record, unless the writer got
 // the lock, whose value has replaced it.
 func (w *waitingWriter) keepAnnounced(ctx context.Context) {
+	defer close(w.ended)
 	for ctx.Err() == nil {
-		w.change(ctx, false, func(h *keygroup.Holders) { h.AddWriter(w.locker.proxyID, writerTTL) })
+		w.change(ctx, false, func(h *keygroup.Holders) {
+			if ctx.Err() == nil {
+				h.AddWriter(w.id, writerTTL)
+			}
+		})
 		_ = pacing.Sleep(ctx, writerPause)
 	}
 	if !w.granted.Load() {
-		w.change(context.Background(), true, func(h *keygroup.Holders) { h.RemoveWriter(w.locker.proxyID) })
+		ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), writerTTL)
+		defer stop()
+		w.change(ctx, true, func(h *keygroup.Holders) { h.RemoveWriter(w.id) })
 	}
 }
 
-// end stops the renewal of the record. granted reports whether the writer got the lock. end does
-// not wait for the masters.
+// end stops the renewal of the record. granted reports whether the writer got the lock. If not, end
+// waits until the record is removed, so that after the writer's reply the record keeps no client
+// out.
 func (w *waitingWriter) end(granted bool) {
-	if w.stop != nil {
-		w.granted.Store(granted)
-		w.stop()
+	if w.stop == nil {
+		return
+	}
+	w.granted.Store(granted)
+	w.stop()
+	if granted {
+		return
+	}
+	select {
+	case <-w.ended:
+	case <-time.After(writerEndTimeout):
 	}
 }
 

@@ -64,7 +64,7 @@ func TestChaos(t *testing.T) {
 	startedAt := r.proxyLedger.now()
 	d := startDisturber(c, seed, r.proxyLedger.startedAt)
 	r.inspectMasters(d.faultState)
-	waitErr := r.wait(t, d, grants, faultsWanted)
+	waitErr := r.wait(t, d, r.proxyLedger.grantCount, grants, faultsWanted)
 	end := r.proxyLedger.now()
 	err := d.stop()
 	r.stop()
@@ -101,13 +101,10 @@ func startRun(t *testing.T, c *cluster, seed uint64) *run {
 	patientUsage := usage{numberedKeys("lock:patient:", 3), 5 * time.Second, 2 * time.Second, 60 * time.Millisecond}
 	redsyncUsage, equalTokenKeys := patientUsage, numberedKeys("lock:equal:", 3)
 	redsyncUsage.keys = numberedKeys("redsync:", 3)
-	r := &run{
-		cluster: c, seed: seed, proxyLedger: newLedger(), redsyncLedger: newLedger(),
-		lockKeys: slices.Concat(busyUsage.keys, patientUsage.keys, equalTokenKeys), redsyncKeys: redsyncUsage.keys,
-		stopInspecting: make(chan struct{}), longKeys: &longKeys{keys: numberedKeys("lock:kept:", 12), knownAt: map[string]time.Duration{}},
-	}
+	r := newRun(c, seed)
+	r.lockKeys, r.redsyncKeys = slices.Concat(busyUsage.keys, patientUsage.keys, equalTokenKeys), redsyncUsage.keys
+	r.longKeys.keys = numberedKeys("lock:kept:", 12)
 	setLargeValues(t, c)
-	r.redsyncLedger.startedAt, r.proxyLedger.inspect = r.proxyLedger.startedAt, c.describeKey
 	for i := range busyClients + longTimeoutClients {
 		usage := busyUsage
 		if i >= busyClients {
@@ -116,14 +113,13 @@ func startRun(t *testing.T, c *cluster, seed uint64) *run {
 		r.clients.add(&worker{r.proxyLedger, r.lockerFor(i), usage, i, r.newRandom(i)})
 	}
 	for i := range stallerCount {
-		r.clients.add(&staller{r.proxyLedger, c.addrs(), equalTokenKeys, busyClients + longTimeoutClients + i, r.newRandom(400 + i)})
+		r.clients.add(&staller{ledger: r.proxyLedger, addrs: c.addrs(), keys: equalTokenKeys, number: busyClients + longTimeoutClients + i,
+			random: r.newRandom(400 + i)})
 	}
 	for i := range longHolderCount {
 		r.clients.add(&longHolder{connection: r.connection(i, 500+i), keys: r.longKeys, random: r.newRandom(600 + i), number: i})
 	}
-	operatorConn := r.connection(0, 700)
-	operatorConn.timeout = votingTimeout
-	r.clients.add(&operator{operatorConn, slices.Concat(r.lockKeys, r.longKeys.keys), r.newRandom(701)})
+	r.addOperator(slices.Concat(r.lockKeys, r.longKeys.keys))
 	r.observers = startObservers(c, r.proxyLedger)
 	t.Cleanup(r.stop)
 	mutexes := startRedsync(t, c)
@@ -131,6 +127,23 @@ func startRun(t *testing.T, c *cluster, seed uint64) *run {
 		r.clients.add(&worker{r.redsyncLedger, &redsyncLocks{mutexFactory: mutexes}, redsyncUsage, i, r.newRandom(100 + i)})
 	}
 	return r
+}
+
+// newRun returns a run without clients.
+func newRun(c *cluster, seed uint64) *run {
+	r := &run{
+		cluster: c, seed: seed, proxyLedger: newLedger(), redsyncLedger: newLedger(),
+		stopInspecting: make(chan struct{}), longKeys: &longKeys{knownAt: map[string]time.Duration{}}, observers: &observers{},
+	}
+	r.redsyncLedger.startedAt, r.proxyLedger.inspect = r.proxyLedger.startedAt, c.describeKey
+	return r
+}
+
+// addOperator adds an operator that force-unlocks these keys.
+func (r *run) addOperator(keys []string) {
+	conn := r.connection(0, 700)
+	conn.timeout = votingTimeout
+	r.clients.add(&operator{conn, keys, r.newRandom(701)})
 }
 
 func (r *run) newRandom(i int) *rand.Rand { return rand.New(rand.NewPCG(r.seed, uint64(i)+2)) }
@@ -187,8 +200,10 @@ func (r *run) inspectMasters(faultState func() faultState) {
 	}
 }
 
-// wait waits for the given numbers of grants and faults, and logs them each minute.
-func (r *run) wait(t *testing.T, d *disturber, grants, faults int) error {
+// wait waits until countGrants returns the given number and there were as many faults, and logs both
+// each minute.
+func (r *run) wait(t *testing.T, d *disturber, countGrants func() int, grants, faults int) error {
+	t.Helper()
 	last, lastGrant := 0, time.Now()
 	for lastLog := lastGrant; ; {
 		select {
@@ -196,7 +211,7 @@ func (r *run) wait(t *testing.T, d *disturber, grants, faults int) error {
 			return nil
 		case <-time.After(100 * time.Millisecond):
 		}
-		grantCount := r.proxyLedger.grantCount()
+		grantCount := countGrants()
 		if time.Since(lastLog) > time.Minute {
 			lastLog = time.Now()
 			t.Logf("%d grants and %d faults so far", grantCount, d.totalFaults())

@@ -33,6 +33,8 @@ type locker interface {
 	lock(key, token string, lease time.Duration) (result, time.Duration)
 	extend(key, token string, lease time.Duration) (result, time.Duration)
 	unlock(key, token string) result
+	// slots returns the value of holding.slots for the last lock.
+	slots() int
 }
 
 const (
@@ -68,6 +70,9 @@ func (c *connection) do(words ...string) (reply any, ok bool) {
 	}
 	return reply, err == nil && !isError
 }
+
+// slots returns 0: all clients that do not override it lock exclusively.
+func (c *connection) slots() int { return 0 }
 
 func (c *connection) doOnce(words ...string) (reply any, err error) {
 	if c.client == nil {
@@ -241,6 +246,8 @@ func (r *redsyncLocks) extend(_, _ string, _ time.Duration) (result, time.Durati
 	return resultYes, r.mutex.Until().Sub(sent)
 }
 
+func (r *redsyncLocks) slots() int { return 0 }
+
 func (r *redsyncLocks) unlock(_, _ string) result {
 	if ok, err := r.mutex.Unlock(); !ok || err != nil {
 		return resultUnknown
@@ -300,7 +307,7 @@ func (w *worker) runTurn() {
 	received := w.ledger.now()
 	switch reply {
 	case resultYes:
-		w.ledger.recordGrant(holding{key, token, received, sent + valid}, sent)
+		w.ledger.recordGrant(holding{key, token, received, sent + valid, w.locker.slots()}, sent)
 		w.holdLock(key, token, sent, sent+valid)
 	case resultNo:
 		w.ledger.recordSettled(token)

@@ -232,7 +232,7 @@ func makeForeignData(t *testing.T) string {
 	}
 	config := filepath.Join(t.TempDir(), "config.yaml")
 	writeConfig := func(last *redistest.Server) {
-		text := fmt.Sprintf("listen: 127.0.0.1:0\nfresh-start: true\nmaster: [%s, %s, %s]\n", servers[0].URL(),
+		text := fmt.Sprintf("listen: 127.0.0.1:0\nfresh-start: true\nmaster-timeout: 5s\nmaster: [%s, %s, %s]\n", servers[0].URL(),
 			servers[1].URL(), last.URL())
 		kit.Must(t, os.WriteFile(config, []byte(text), 0o600))
 	}

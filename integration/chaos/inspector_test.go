@@ -4,6 +4,7 @@ package chaos
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -34,7 +35,9 @@ func (l *inspector) inspect() {
 	after := l.faultState()
 	l.inspections++
 	for token, h := range live {
-		l.checkHeld(h, token, values, before, after)
+		if slices.Contains(l.keys, h.key) {
+			l.checkHeld(h, token, values, before, after)
+		}
 	}
 	for _, key := range l.keys {
 		for token, times := range l.tokensOf(key, values) {

@@ -22,7 +22,13 @@ import (
 type holding struct {
 	key, token string
 	from, to   time.Duration
+	// slots is the number of clients that may hold the lock together, unlimited, or 0 for an
+	// exclusive lock.
+	slots int
 }
+
+// unlimited is the number of slots of a lock with SHARED.
+const unlimited = -1
 
 // overlap is a violation: a client was granted a lock while another client could rely on it.
 type overlap struct{ first, second holding }
@@ -33,27 +39,36 @@ func (o overlap) violation() violation {
 		o.first.to, o.second.token, o.second.from, o.second.to)}
 }
 
-// overlaps returns every holding that begins within an earlier holding of the same key, with the
-// earlier holding that ends last.
-func overlaps(holdings []holding) []overlap {
+// overlaps returns every holding that begins within earlier holdings of the same key that exclude
+// it, with the earlier holding that ends last.
+func overlaps(holdings []holding) (list []overlap) {
+	walkHoldings(holdings, func(h holding, together []holding) {
+		if h.isExcludedBy(together) {
+			last := slices.MaxFunc(together, func(a, b holding) int { return cmp.Compare(a.to, b.to) })
+			list = append(list, overlap{last, h})
+		}
+	})
+	return list
+}
+
+// walkHoldings calls visit with each holding, and with the earlier holdings of the same key that
+// have not ended when it begins.
+func walkHoldings(holdings []holding, visit func(h holding, together []holding)) {
 	ordered := slices.SortedStableFunc(slices.Values(holdings), func(a, b holding) int {
 		return cmp.Or(cmp.Compare(a.key, b.key), cmp.Compare(a.from, b.from))
 	})
-	var list []overlap
-	var latestHolding holding // the earlier holding of this key that ends last
+	var together []holding
 	for _, h := range ordered {
-		if h.key != latestHolding.key {
-			latestHolding = h
-			continue
-		}
-		if h.from < latestHolding.to {
-			list = append(list, overlap{latestHolding, h})
-		}
-		if h.to > latestHolding.to {
-			latestHolding = h
-		}
+		together = slices.DeleteFunc(together, func(earlier holding) bool { return earlier.key != h.key || earlier.to <= h.from })
+		visit(h, together)
+		together = append(together, h)
 	}
-	return list
+}
+
+// isExcludedBy reports whether a lock must not be granted while other clients hold it.
+func (h holding) isExcludedBy(together []holding) bool {
+	return len(together) > 0 && (h.slots == 0 || h.slots > 0 && len(together) >= h.slots ||
+		slices.ContainsFunc(together, func(other holding) bool { return other.slots == 0 }))
 }
 
 func TestOverlaps(t *testing.T) {
@@ -63,10 +78,15 @@ func TestOverlaps(t *testing.T) {
 		want     []string // tokens of the holdings that began too early
 	}{
 		{"nobody", nil, nil},
-		{"one after the other", []holding{{"k", "a", 0, 5}, {"k", "b", 5, 9}}, nil},
-		{"two keys", []holding{{"k", "a", 0, 5}, {"l", "b", 4, 9}}, nil},
-		{"b came while a held", []holding{{"k", "b", 4, 9}, {"k", "a", 0, 5}}, []string{"b"}},
-		{"c came while a held, but not b", []holding{{"k", "a", 0, 9}, {"k", "b", 1, 2}, {"k", "c", 8, 10}},
+		{"one after the other", []holding{{"k", "a", 0, 5, 0}, {"k", "b", 5, 9, 0}}, nil},
+		{"two keys", []holding{{"k", "a", 0, 5, 0}, {"l", "b", 4, 9, 0}}, nil},
+		{"b came while a held", []holding{{"k", "b", 4, 9, 0}, {"k", "a", 0, 5, 0}}, []string{"b"}},
+		{"c came while a held, but not b", []holding{{"k", "a", 0, 9, 0}, {"k", "b", 1, 2, 0}, {"k", "c", 8, 10, 0}},
+			[]string{"b", "c"}},
+		{"readers", []holding{{"k", "a", 0, 9, unlimited}, {"k", "b", 1, 9, unlimited}, {"k", "c", 2, 9, unlimited}}, nil},
+		{"the third of two slots", []holding{{"k", "a", 0, 9, 2}, {"k", "b", 1, 9, 2}, {"k", "c", 2, 9, 2}, {"k", "d", 9, 9, 2}},
+			[]string{"c"}},
+		{"a writer with a reader", []holding{{"k", "a", 0, 5, unlimited}, {"k", "b", 4, 9, 0}, {"k", "c", 8, 10, unlimited}},
 			[]string{"b", "c"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -101,6 +121,7 @@ type ledger struct {
 	losses       map[string]violation      // by token
 	revivals     map[string]violation      // by token
 	grants       []time.Duration           // time at which each grant was received
+	slotGrants   map[int]int               // number of grants, by the number of slots
 	replyCounts  map[string]map[string]int // number of replies of each kind, by command
 	latencies    []time.Duration           // duration of each granted LOCK
 }
@@ -128,7 +149,7 @@ func newLedger() *ledger {
 		startedAt: time.Now(), tokenPrefix: fmt.Sprintf("chaos-%08x-", rand.Uint32()), openHoldings: map[string]holding{},
 		tokenCounts: map[int]int{},
 		openTokens:  map[int]map[int]bool{}, losses: map[string]violation{}, revivals: map[string]violation{},
-		replyCounts: map[string]map[string]int{}, forceUnlocks: map[string][]*forceUnlock{},
+		replyCounts: map[string]map[string]int{}, forceUnlocks: map[string][]*forceUnlock{}, slotGrants: map[int]int{},
 	}
 }
 
@@ -179,6 +200,7 @@ func (l *ledger) recordGrant(h holding, sent time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.grants = append(l.grants, h.from)
+	l.slotGrants[h.slots]++
 	if !l.hasLaterForceUnlock(h.key, sent) {
 		l.openHoldings[h.token] = h
 	}
@@ -303,6 +325,14 @@ func (l *ledger) grantCount() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return len(l.grants)
+}
+
+// sharedGrantCount returns the number of grants with SHARED, or of those with SLOTS, whichever is
+// smaller.
+func (l *ledger) sharedGrantCount() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return min(l.slotGrants[unlimited], l.slotGrants[slotCount])
 }
 
 // liveHoldings returns the granted locks whose release has not begun, by token.

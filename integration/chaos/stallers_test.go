@@ -32,6 +32,8 @@ type staller struct {
 	keys   []string
 	number int
 	random *rand.Rand
+	// sharing, if it is set, is the kind of lock that the client takes with LOCK.
+	sharing *sharing
 }
 
 // setLargeValues sets the large values.
@@ -45,7 +47,8 @@ func setLargeValues(t *testing.T, c *cluster) {
 
 // pipeline returns a lock command followed by commands with 8 MB of replies.
 func (s *staller) pipeline(key string) []byte {
-	commands := redistest.AppendCommand(nil, "SET", key, sharedToken, "NX", "PX", millis(stallLease))
+	words, _ := s.lockWords(key)
+	commands := redistest.AppendCommand(nil, words...)
 	if s.random.IntN(2) == 0 {
 		return redistest.AppendCommand(commands, append([]string{"MGET"}, slices.Repeat([]string{largeLockKey}, 64)...)...)
 	}
@@ -53,6 +56,14 @@ func (s *staller) pipeline(key string) []byte {
 		commands = redistest.AppendCommand(commands, "GET", largeKey)
 	}
 	return commands
+}
+
+// lockWords returns the command that locks a key, and the value of holding.slots.
+func (s *staller) lockWords(key string) (words []string, slots int) {
+	if s.sharing == nil {
+		return []string{"SET", key, sharedToken, "NX", "PX", millis(stallLease)}, 0
+	}
+	return append([]string{"LOCK", key, sharedToken, "PX", millis(stallLease)}, s.sharing.words...), s.sharing.slots
 }
 
 // runTurn takes a lock on a new connection, and stalls. If the grant is lost with the connection,
@@ -84,7 +95,8 @@ func (s *staller) runTurn() {
 	case reply == nil:
 		s.ledger.recordSettled(token)
 	default:
-		s.relyOnLock(holding{key, token, s.ledger.now(), sent + guaranteedValidity(stallLease)}, sent, stall, disconnect)
+		_, slots := s.lockWords(key)
+		s.relyOnLock(holding{key, token, s.ledger.now(), sent + guaranteedValidity(stallLease), slots}, sent, stall, disconnect)
 	}
 }
 

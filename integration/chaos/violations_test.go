@@ -47,6 +47,30 @@ func TestViolationDetection(t *testing.T) {
 		}
 		t.Logf("%d overlaps, %d lost", len(violations["overlaps"]), len(violations["lost"]))
 	})
+	t.Run("holders", func(t *testing.T) {
+		r := startSharers(c, 3)
+		t.Cleanup(r.stop)
+		for range 100 {
+			time.Sleep(10 * time.Millisecond) // clients keep running
+			for _, kind := range sharings() {
+				c.remove(t, kind.keys...)
+			}
+		}
+		r.stop()
+		found := map[int]int{}
+		for _, o := range overlaps(r.proxyLedger.endedHoldings) {
+			found[o.second.slots]++
+		}
+		for _, slots := range []int{0, unlimited, slotCount} {
+			if found[slots] == 0 {
+				t.Errorf("no overlap of a lock with %d slots was found", slots)
+			}
+		}
+		if len(r.proxyLedger.violations()["lost"]) == 0 {
+			t.Error("no lost lock was found")
+		}
+		t.Logf("overlaps by slots: %v", found)
+	})
 	t.Run("lost", func(t *testing.T) {
 		l := c.newKeyInspector("lock:lost")
 		c.lock(t, l, "lock:lost")
@@ -123,7 +147,7 @@ func TestForceUnlockRecords(t *testing.T) {
 	redistest.SkipShort(t)
 	l := newLedger()
 	grant := func(key, token string, sent time.Duration) {
-		l.recordGrant(holding{key, token, l.now(), l.now() + time.Hour}, sent)
+		l.recordGrant(holding{key, token, l.now(), l.now() + time.Hour, 0}, sent)
 	}
 	before := l.now()
 	firstToken, otherToken := l.newToken(0), l.newToken(0)
@@ -166,7 +190,7 @@ func (c *cluster) lock(t *testing.T, l *inspector, key string) (token string) {
 	if _, granted := reply.(int64); !granted || err != nil {
 		t.Fatalf("LOCK: %v, %v", reply, err)
 	}
-	l.ledger.recordGrant(holding{key, token, l.ledger.now(), time.Minute}, l.ledger.now())
+	l.ledger.recordGrant(holding{key, token, l.ledger.now(), time.Minute, 0}, l.ledger.now())
 	for end := time.Now().Add(time.Second); len(c.mastersHolding(key)) < masterCount; time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatalf("only %v have it", c.mastersHolding(key))

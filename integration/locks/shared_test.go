@@ -98,6 +98,58 @@ func TestSharedAndSeveral(t *testing.T) {
 	}
 }
 
+// TestSharedTokenOfAnotherKind checks that a client extends and releases an exclusive lock through a
+// proxy that granted a shared lock with the same token, which was released through another proxy.
+func TestSharedTokenOfAnotherKind(t *testing.T) {
+	t.Parallel()
+	proxies := startProxyPair(t)
+	one, two := kit.Connect(t, proxies[0]), kit.Connect(t, proxies[1])
+	for _, words := range []string{"SHARED", "SLOTS 2"} {
+		kit.WantGrant(t, one, append([]string{"LOCK", "k", "me", "PX", "60000"}, strings.Fields(words)...)...)
+		kit.Want(t, two, int64(1), "UNLOCK", "k", "me")
+		kit.WantGrant(t, two, "LOCK", "k", "me", "PX", "60000")
+		kit.WantGrant(t, one, "EXTEND", "k", "me", "PX", "90000")
+		kit.Want(t, one, int64(1), "UNLOCK", "k", "me")
+	}
+}
+
+// TestSharedWriterOfDeadProxy checks that readers get a lock again within 3 s after the proxy of a
+// waiting writer was killed, and that the present readers keep the lock.
+func TestSharedWriterOfDeadProxy(t *testing.T) {
+	t.Parallel()
+	f := kit.StartFleet(t)
+	for range 2 {
+		f.Proxies = append(f.Proxies, kit.StartProxy(t, redistest.URLs(f.Masters)))
+	}
+	f.WantVoting(t, 5)
+	one, two := kit.Connect(t, f.Proxies[0]), kit.Connect(t, f.Proxies[1])
+	kit.WantGrant(t, one, "LOCK", "k", "r1", "PX", "60000", "SHARED")
+	writer := kit.Connect(t, f.Proxies[2])
+	kit.Must(t, writer.Send(redistest.AppendCommand(nil, "LOCK", "k", "w", "PX", "60000", "BLOCK", "60000")))
+	n := 0
+	kit.Await(t, "the waiting writer keeps readers out", func() bool {
+		n++
+		token := fmt.Sprint("early", n)
+		if kit.Do(t, two, "LOCK", "k", token, "PX", "60000", "SHARED") == nil {
+			return true
+		}
+		kit.Want(t, two, int64(1), "UNLOCK", "k", token)
+		return false
+	})
+	kit.Must(t, f.Proxies[2].Kill())
+	start := time.Now()
+	kit.WantGrant(t, two, "LOCK", "k", "r2", "PX", "60000", "SHARED", "BLOCK", "20000")
+	elapsed := time.Since(start)
+	if t.Logf("a reader got the lock after %v", elapsed); elapsed > 3*time.Second+kit.WaitLimit/10 {
+		t.Errorf("a reader got the lock only after %v", elapsed)
+	}
+	kit.WantGrant(t, one, "LOCK", "k", "r3", "PX", "60000", "SHARED")
+	for _, token := range []string{"r1", "r2", "r3"} {
+		kit.Want(t, two, int64(1), "UNLOCK", "k", token)
+	}
+	kit.WantGrant(t, one, "LOCK", "k", "w", "PX", "60000")
+}
+
 // TestSharedExpiry checks that each holder expires by itself, also without a release of another.
 func TestSharedExpiry(t *testing.T) {
 	masters := redistest.URLs(kit.StartMasters(t)[:3])

@@ -124,8 +124,8 @@ func (s *Set) checkChangeAllowed() error {
 	return nil
 }
 
-// hasEarlierProxy reports whether a proxy of an earlier protocol is running.
-func (s *Set) hasEarlierProxy() bool {
+// HasEarlierProxy reports whether a proxy of an earlier protocol is running.
+func (s *Set) HasEarlierProxy() bool {
 	return slices.ContainsFunc(s.otherProxies(), func(p Proxy) bool { return p.Protocol() < proxyProtocol })
 }
 

@@ -226,7 +226,7 @@ func (c *copier) copyPage(ctx context.Context, db int, names []string) error {
 // of an earlier version runs, the keys stay open: that version treats an undecided copy as a copy
 // of a single incarnation.
 func (c *copier) blockOpenKeys(k *keysCopy) {
-	if k == nil || c.set.hasEarlierProxy() {
+	if k == nil || c.set.HasEarlierProxy() {
 		return
 	}
 	if keys := k.BlockOpenKeys(); len(keys) > 0 {

@@ -23,7 +23,7 @@ type SlotsError struct {
 
 // Error returns a sentence with both numbers.
 func (e *SlotsError) Error() string {
-	return fmt.Sprintf("the lock is held with %s, and this command requests %s: use the same for all clients of a lock",
+	return fmt.Sprintf("the lock is held with %s, and this command requests %s; use the same for all clients of a lock",
 		slotsText(e.Held), slotsText(e.Requested))
 }
 
@@ -242,11 +242,11 @@ func (h *Holders) has(name string) bool {
 	return exists
 }
 
-// Leave removes a holder, or returns register.ErrNotHeld.
+// Leave removes a holder, or returns register.ErrNotHeld as *register.RefusedError.
 func (h *Holders) Leave(token string) error {
 	name := holderMember + token
 	if !h.has(name) {
-		return register.ErrNotHeld
+		return h.notHeld()
 	}
 	h.Remove(name)
 	h.size -= sizeOf(name)
@@ -256,14 +256,20 @@ func (h *Holders) Leave(token string) error {
 	return nil
 }
 
+// notHeld returns the error for a token that is not the token of a holder, with the value of the
+// key: the token may hold the key exclusively.
+func (h *Holders) notHeld() error {
+	return &register.RefusedError{Err: register.ErrNotHeld, CurrentSnapshot: h.Whole()}
+}
+
 // Extend gives a holder a remaining time of ttl, unless its present remaining time is longer, and
-// returns the longer time, or register.ErrNotHeld. The holder gets a new version: the removal of
-// its former version may be pending.
+// returns the longer time, or register.ErrNotHeld as *register.RefusedError. The holder gets a new
+// version: the removal of its former version may be pending.
 func (h *Holders) Extend(token string, ttl time.Duration) (left time.Duration, err error) {
 	l := h.Holder(token)
 	switch {
 	case !l.Present:
-		return 0, register.ErrNotHeld
+		return 0, h.notHeld()
 	case l.TimeLeftUnknown:
 		return 0, register.ErrTTLUnknown
 	case register.CompareTimeLeft(l.TimeLeft, ttl) >= 0:
@@ -304,10 +310,20 @@ func (h *Holders) RemoveWriter(id string) {
 	}
 }
 
-// HasRoom reports whether a client that waits may get the lock: the lock has no holder, or a free
-// slot.
-func (h *Holders) HasRoom() bool {
-	return !h.exclusive && (h.holderCount == 0 || h.holderCount < h.slots || h.slots == Unlimited && h.writerCount == 0)
+// FreeSlots returns the number of waiting clients that may get the lock now, or Unlimited: a
+// waiting writer keeps all other clients out. Without a holder and a writer it is Unlimited, because
+// the next client determines the number of slots.
+func (h *Holders) FreeSlots() int {
+	switch {
+	case h.exclusive, h.writerCount > 0 && h.holderCount > 0:
+		return 0
+	case h.writerCount > 0:
+		return 1
+	case h.holderCount == 0, h.slots == Unlimited:
+		return Unlimited
+	default:
+		return h.slots - h.holderCount
+	}
 }
 
 // ErrHoldersTooLarge means that the holders of a lock exceed MaxBytes.

@@ -75,6 +75,28 @@ func TestHoldersBytes(t *testing.T) {
 	}
 }
 
+// TestFreeSlots checks how many waiting clients may get a lock.
+func TestFreeSlots(t *testing.T) {
+	for _, test := range []struct {
+		name  string
+		value string
+		want  int
+	}{
+		{"a free lock", "", Unlimited},
+		{"an exclusive lock", "token", 0},
+		{"a reader", LoneHolder("a", Unlimited), Unlimited},
+		{"one of three", LoneHolder("a", 3), 2},
+		{"two of two", encode(holdersPrefix, []member{{"ha", "2", "v", 0}, {"hb", "2", "v", 0}}), 0},
+		{"a writer waits for a reader", encode(holdersPrefix, []member{{"ha", "-1", "v", 0}, {"wp", "", "v", 0}}), 0},
+		{"a writer waits for slots", encode(holdersPrefix, []member{{"ha", "3", "v", 0}, {"wp", "", "v", 0}}), 0},
+		{"only a writer is left", encode(holdersPrefix, []member{{"wp", "", "v", 0}}), 1},
+	} {
+		if got := mustOpenHolders(t, test.value, time.Minute).FreeSlots(); got != test.want {
+			t.Errorf("%s: %d, want %d", test.name, got, test.want)
+		}
+	}
+}
+
 // TestJoin checks when a client may join the holders of a lock.
 func TestJoin(t *testing.T) {
 	many := encode(holdersPrefix, []member{{"ha", "2", "v", 0}, {"hb", "2", "v", time.Second}})
@@ -93,10 +115,10 @@ func TestJoin(t *testing.T) {
 		{"the second of two", LoneHolder("a", 2), time.Minute, "x", 2, ""},
 		{"the third of two", many, time.Minute, "x", 2, "held by another client"},
 		{"one of two has expired", many, time.Second, "x", 2, ""},
-		{"another number", LoneHolder("a", 2), time.Minute, "x", 3, "the lock is held with SLOTS 2, and this command requests SLOTS 3: " +
+		{"another number", LoneHolder("a", 2), time.Minute, "x", 3, "the lock is held with SLOTS 2, and this command requests SLOTS 3; " +
 			"use the same for all clients of a lock"},
 		{"a reader of slots", LoneHolder("a", 2), time.Minute, "x", Unlimited, "the lock is held with SLOTS 2, and this command " +
-			"requests SHARED: use the same for all clients of a lock"},
+			"requests SHARED; use the same for all clients of a lock"},
 		{"a writer waits", waited, time.Minute, "x", Unlimited, "held by another client"},
 		{"the writer waits no longer", waited, time.Second, "x", Unlimited, ""},
 	} {

@@ -34,11 +34,12 @@ type LockWaitOptions[K comparable] struct {
 	// Timeout ends the wait; nil: only the context ends it.
 	Timeout <-chan time.Time
 	// Try tries to take all keys. If the result is TryRefused, key is the index of a key that
-	// another client holds, or negative if no key is known to be held. Await calls Try only while
-	// the waiter is the head of all its queues, or behind waiters that try at the same time,
-	// because any number of clients may hold the lock. Before it returns WaitTimedOut, Await also
-	// calls Try if no other waiter knows that a key is held.
-	Try func() (result TryResult, key int)
+	// another client holds, or negative if no key is known to be held. If it is TryTaken, and
+	// several clients may hold the lock, freeSlots is the number of clients that may join, negative
+	// for any number. Await calls Try only while the waiter is the head of all its queues, or behind
+	// waiters that try at the same time, because all of them may get the lock. Before it returns
+	// WaitTimedOut, Await also calls Try if no other waiter knows that a key is held.
+	Try func() (result TryResult, key, freeSlots int)
 	// Quorum returns a channel that is closed when a majority of the masters votes again, or nil if
 	// a majority votes, as far as this process knows.
 	Quorum func() <-chan struct{}
@@ -109,8 +110,8 @@ func (q *Queues[K]) Await(ctx context.Context, w LockWaitOptions[K]) WaitResult 
 			a.stopMarks()
 			a.dropSignals()
 			q.beginTry(a.tickets...)
-			var key int
-			if a.result, key = w.Try(); a.result == TryFailed || a.result == TryTaken {
+			key := a.try()
+			if a.result == TryFailed || a.result == TryTaken {
 				a.finishTake()
 				return WaitDone
 			}
@@ -119,6 +120,12 @@ func (q *Queues[K]) Await(ctx context.Context, w LockWaitOptions[K]) WaitResult 
 			a.read(time.Now())
 		}
 	}
+}
+
+// try tries to take all keys. It returns the index of the key that refused, or a negative number.
+func (a *lockWait[K]) try() (key int) {
+	a.result, key, a.ticket().freeSlots = a.Try()
+	return key
 }
 
 // finishTake sends what follows a take that did not call SendTake, such as a take by ballot.
@@ -137,7 +144,8 @@ func (a *lockWait[K]) orLastTry(r WaitResult) WaitResult {
 	if r != WaitTimedOut || a.isHead || !a.queues.mayBeFree(a.tickets) {
 		return r
 	}
-	switch a.result, _ = a.Try(); a.result {
+	a.try()
+	switch a.result {
 	case TryRefused:
 		return WaitTimedOut
 	case TryUnknown:

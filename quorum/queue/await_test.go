@@ -75,18 +75,18 @@ func (s *lockWaiter) begin(ctx context.Context, timeout <-chan time.Time) {
 			Keys: []string{"k"}, Timeout: timeout, Rand: func() float64 { return 1 },
 			Alarm:  func(string) Alarm { s.alarmCount++; return s.alarm },
 			Quorum: func() <-chan struct{} { return s.quorum },
-			Try: func() (TryResult, int) {
+			Try: func() (TryResult, int, int) {
 				s.tryTimes = append(s.tryTimes, time.Since(start))
 				if s.onTry != nil {
 					s.onTry()
 				}
 				switch {
 				case s.undecided, s.quorum != nil:
-					return TryUnknown, 0
+					return TryUnknown, 0, 0
 				case s.free.Load():
-					return TryTaken, 0
+					return TryTaken, 0, 0
 				}
-				return TryRefused, 0
+				return TryRefused, 0, 0
 			},
 		})
 		s.ended = true
@@ -152,7 +152,7 @@ func TestAwaitOwnRelease(t *testing.T) {
 		s := startWait(t.Context(), time.After(time.Minute))
 		s.alarm.setView(watch.View{Verdict: watch.Held})
 		time.Sleep(time.Second)
-		s.queues.RecordRelease("k")
+		s.queues.RecordRelease("k", -1)
 		synctest.Wait()
 		if want := []time.Duration{0, time.Second}; !slices.Equal(s.tryTimes, want) {
 			t.Errorf("tries at %v, want %v", s.tryTimes, want)
@@ -174,12 +174,12 @@ func TestAwaitReleaseDuringTry(t *testing.T) {
 		ticket := s.queues.Enter("k", 0) // keeps the queue
 		s.onTry = func() {
 			if len(s.tryTimes) == 2 {
-				s.queues.RecordRelease("k")
+				s.queues.RecordRelease("k", -1)
 			} else {
 				s.free.Store(true)
 			}
 		}
-		s.queues.RecordRelease("k")
+		s.queues.RecordRelease("k", -1)
 		synctest.Wait()
 		if want := []time.Duration{0, 0, 0}; !slices.Equal(s.tryTimes, want) || !s.ended {
 			t.Errorf("tries at %v, want %v", s.tryTimes, want)
@@ -312,7 +312,7 @@ func startWaitAfterLeave(t *testing.T) (*lockWaiter, *fakePeers) {
 	s := &lockWaiter{alarm: &fakeAlarm{changes: make(chan struct{}, 1)}}
 	s.queues.Peers = peers
 	s.queues.Leave(s.queues.Enter("k", 0), true)
-	s.queues.RecordRelease("k")
+	s.queues.RecordRelease("k", -1)
 	s.begin(t.Context(), nil)
 	if len(s.tryTimes) != 0 || len(peers.marks) != 1 || len(peers.peerAlarms) != 1 || s.alarm.readCount != 1 {
 		t.Fatalf("tries %v, %d marks, %d peer alarms, %d looks", s.tryTimes, len(peers.marks), len(peers.peerAlarms), s.alarm.readCount)
@@ -355,7 +355,7 @@ func TestAwaitAfterPeer(t *testing.T) {
 				t.Errorf("there are tries although the verdict is unchanged: %v", s.tryTimes)
 			}
 			s.free.Store(true)
-			s.queues.RecordRelease("k")
+			s.queues.RecordRelease("k", -1)
 			synctest.Wait()
 		})
 	}
@@ -382,7 +382,7 @@ func TestAwaitWithoutPeers(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		peers := &fakePeers{alone: true}
 		s := startWaitWithPeers(ctx, peers)
-		s.queues.RecordRelease("k")
+		s.queues.RecordRelease("k", -1)
 		synctest.Wait()
 		cancel()
 		synctest.Wait()

@@ -9,9 +9,9 @@
 // sleeps until its alarm reports a change or the lease expires ([Head]). If the alarm has too
 // little information, the head polls.
 //
-// Several clients may hold some locks together. When a waiter for such a lock gets it, the next
-// waiter tries at once. If the number of holders is not limited, the waiters behind the head try
-// together with it, up to the first waiter for an exclusive lock.
+// Several clients may hold some locks together. Each grant and each release of such a lock says how
+// many further clients may get it. So many waiters try together with the head, up to the first
+// waiter for an exclusive lock. If the number is not limited, all of them try.
 //
 // A waiter for several keys enters the queues of all of them in one step, so of two waiters the
 // same one is ahead in each queue that they share, and no two wait for each other. It tries when it

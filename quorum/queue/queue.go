@@ -61,6 +61,9 @@ type queue[K comparable] struct {
 	undecided bool
 	// releases counts the releases in this process while the queue exists.
 	releases uint64
+	// freeSlots is the number of waiters that may get the lock together, as far as this process
+	// knows, or negative if it knows no limit.
+	freeSlots int
 	// parkedAt is the time at which the queue was last parked.
 	parkedAt time.Time
 	// marked is set while there is a mark of this process. trying is set from the start of a try of
@@ -83,8 +86,10 @@ type Ticket[K comparable] struct {
 	idle bool
 	// trying is set while the waiter tries.
 	trying bool
-	// releases is the number of releases of the key before the waiter's last try.
-	releases uint64
+	// releases is the number of releases of the key before the waiter's last try. freeSlots is the
+	// number of clients that may join after that try, negative for any number.
+	releases  uint64
+	freeSlots int
 }
 
 // Signals returns the channel of signals for the waiter. The first signal means that the waiter has
@@ -161,21 +166,35 @@ func (q *Queues[K]) enter(key K, slots int) *Ticket[K] {
 	}
 	keyQueue := q.byKey[key]
 	if keyQueue == nil {
-		keyQueue = &queue[K]{}
+		keyQueue = &queue[K]{freeSlots: -1}
 		q.byKey[key] = keyQueue
 	}
 	p := &Ticket[K]{key: key, slots: slots, signals: make(chan Signal, 1)}
 	keyQueue.tickets = append(keyQueue.tickets, p)
 	if n := len(keyQueue.tickets); n == 1 {
 		p.sendSignal(keyQueue.turn.signalOnEntry(time.Now()))
-	} else if before := keyQueue.tickets[n-2]; before.trying && before.triesWith(p) {
+	} else if keyQueue.tickets[n-2].trying && keyQueue.triesWithPrevious(n-1) {
 		p.sendSignal(TryNow)
 	}
 	return p
 }
 
-// triesWith reports whether the waiter behind this one may try at the same time.
-func (p *Ticket[K]) triesWith(next *Ticket[K]) bool { return p.slots < 0 && next.slots < 0 }
+// triesWithPrevious reports whether the waiter with index i, which is not the head, may try at the
+// same time as the waiter ahead of it: as many waiters try as may get the lock together.
+func (l *queue[K]) triesWithPrevious(i int) bool {
+	slots := l.tickets[i].slots
+	return slots != 0 && slots == l.tickets[i-1].slots && (slots < 0 || i < slots && (l.freeSlots < 0 || i < l.freeSlots))
+}
+
+// recordGrant records a grant to a waiter that has left the queue. It reports whether the new head
+// may get the lock, too.
+func (l *queue[K]) recordGrant(p *Ticket[K], now time.Time) (nextMayJoin bool) {
+	l.turn.recordGrant(len(l.tickets), now)
+	if l.releases == p.releases { // else the last release has told the number
+		l.freeSlots = p.freeSlots
+	}
+	return p.slots < 0 || p.slots > 0 && l.freeSlots != 0
+}
 
 func (q *Queues[K]) peers() Peers[K] {
 	if q.Peers == nil || q.Peers.IsAlone() {
@@ -206,9 +225,9 @@ func (q *Queues[K]) leave(p *Ticket[K], granted bool) (removeMark bool) {
 	defer q.mu.Unlock()
 	keyQueue, now := q.byKey[p.key], time.Now()
 	keyQueue.undecided = keyQueue.undecided && !granted
-	wasHead := keyQueue.remove(p)
+	wasHead, nextMayJoin := keyQueue.remove(p), false
 	if granted {
-		keyQueue.turn.recordGrant(len(keyQueue.tickets), now)
+		nextMayJoin = keyQueue.recordGrant(p, now)
 	}
 	if granted || len(keyQueue.tickets) == 0 {
 		removeMark, keyQueue.marked = keyQueue.marked, false
@@ -218,7 +237,7 @@ func (q *Queues[K]) leave(p *Ticket[K], granted bool) (removeMark bool) {
 		q.park(p.key, keyQueue, now)
 	case len(keyQueue.tickets) == 0:
 		delete(q.byKey, p.key)
-	case wasHead && granted && p.slots != 0 && keyQueue.tickets[0].slots != 0:
+	case wasHead && nextMayJoin && keyQueue.tickets[0].slots != 0:
 		keyQueue.tickets[0].sendSignal(TryNow)
 	case wasHead && granted:
 		keyQueue.tickets[0].sendSignal(TryLater)
@@ -228,15 +247,15 @@ func (q *Queues[K]) leave(p *Ticket[K], granted bool) (removeMark bool) {
 	return removeMark
 }
 
-// beginTry records that a waiter begins a try. The next waiter tries at the same time if any number
-// of clients may hold the lock.
+// beginTry records that a waiter begins a try. The next waiter tries at the same time if both may
+// get the lock together.
 func (q *Queues[K]) beginTry(tickets ...*Ticket[K]) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for _, p := range tickets {
 		keyQueue := q.byKey[p.key]
 		keyQueue.trying, p.trying, p.releases = true, true, keyQueue.releases
-		if i := slices.Index(keyQueue.tickets, p) + 1; i < len(keyQueue.tickets) && p.triesWith(keyQueue.tickets[i]) {
+		if i := slices.Index(keyQueue.tickets, p) + 1; i < len(keyQueue.tickets) && keyQueue.triesWithPrevious(i) {
 			keyQueue.tickets[i].sendSignal(TryNow)
 		}
 	}
@@ -335,17 +354,18 @@ func (l *queue[K]) remove(p *Ticket[K]) bool {
 	return false
 }
 
-// RecordRelease records a release. It notifies the head of the key's queue, or leaves the lock to
-// another process. It reports whether the head tries at once.
-func (q *Queues[K]) RecordRelease(key K) (headTries bool) {
-	headTries, passToPeer := q.recordRelease(key)
+// RecordRelease records a release after which a number of waiters may get the lock together,
+// negative for any number. It notifies the head of the key's queue, or leaves the lock to another
+// process. It reports whether the head tries at once.
+func (q *Queues[K]) RecordRelease(key K, freeSlots int) (headTries bool) {
+	headTries, passToPeer := q.recordRelease(key, freeSlots)
 	if passToPeer {
 		q.Peers.PassLock(key, func(to string) { q.setLeaveTarget(key, to) })
 	}
 	return headTries
 }
 
-func (q *Queues[K]) recordRelease(key K) (headTries, passToPeer bool) {
+func (q *Queues[K]) recordRelease(key K, freeSlots int) (headTries, passToPeer bool) {
 	alone := q.peers() == nil
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -354,6 +374,7 @@ func (q *Queues[K]) recordRelease(key K) (headTries, passToPeer bool) {
 		return false, false
 	}
 	keyQueue.releases++
+	keyQueue.freeSlots = freeSlots
 	signal, passToPeer, notify := keyQueue.turn.recordRelease(len(keyQueue.tickets), alone, now)
 	switch {
 	case len(keyQueue.tickets) == 0:
@@ -375,6 +396,7 @@ func (q *Queues[K]) recordHeld(p *Ticket[K]) (outdated bool) {
 	if keyQueue.releases != p.releases {
 		return true
 	}
+	keyQueue.freeSlots = 0
 	keyQueue.turn.recordHeld(time.Now())
 	return false
 }

@@ -37,7 +37,7 @@ func TestOrder(t *testing.T) {
 	if got := signalOf(third); got != TryLater {
 		t.Errorf("after a grant: %d", got)
 	}
-	q.RecordRelease("k")
+	q.RecordRelease("k", -1)
 	if got := signalOf(third); got != TryNow {
 		t.Errorf("after the release: %d", got)
 	}
@@ -88,6 +88,53 @@ func TestReadersTryTogether(t *testing.T) {
 	want(slot, -1, "a limited number may hold the lock")
 	q.Leave(late, true)
 	want(slot, TryNow, "there may be another slot")
+}
+
+// TestSlotsTryTogether checks that as many waiters for slots try together as slots are free.
+func TestSlotsTryTogether(t *testing.T) {
+	var q Queues[string]
+	var tickets []*Ticket[string]
+	for range 6 {
+		tickets = append(tickets, q.Enter("k", 4))
+	}
+	wantTrying := func(want int, when string) {
+		t.Helper()
+		got := 0
+		for _, p := range tickets {
+			if signalOf(p) == TryNow {
+				q.beginTry(p)
+				got++
+			}
+		}
+		if got != want {
+			t.Errorf("%s: %d waiters try, want %d", when, got, want)
+		}
+	}
+	refuse := func() {
+		for _, p := range tickets {
+			if q.endTry([]*Ticket[string]{p}, false) {
+				q.recordHeld(p)
+			}
+		}
+	}
+	grant := func(freeSlots int) {
+		tickets[0].freeSlots = freeSlots
+		q.Leave(tickets[0], true)
+		tickets = tickets[1:]
+	}
+	wantTrying(4, "no number is known")
+	refuse()
+	q.RecordRelease("k", 1)
+	wantTrying(1, "one slot is free")
+	grant(0)
+	wantTrying(0, "the last slot was taken")
+	q.RecordRelease("k", 3)
+	wantTrying(3, "three slots are free")
+	grant(2)
+	grant(0)
+	refuse()
+	q.RecordRelease("k", -1)
+	wantTrying(3, "the lock is free")
 }
 
 // TestReadersBehindSeveralKeys checks that readers do not try together with a waiter for several
@@ -185,15 +232,15 @@ func TestLeaveToPeer(t *testing.T) {
 		first, second := q.Enter("k", 0), q.Enter("k", 0)
 		takeLock(&q, first)
 		third := q.Enter("k", 0)
-		if !q.RecordRelease("k") || signalOf(second) != TryNow || peers.askCount+peers.passCount != 0 {
+		if !q.RecordRelease("k", -1) || signalOf(second) != TryNow || peers.askCount+peers.passCount != 0 {
 			t.Error("the lock is not handed on within the turn")
 		}
 		takeLock(&q, second)
-		if q.RecordRelease("k") || signalOf(third) != LeaveToPeer || peers.askCount != 1 ||
+		if q.RecordRelease("k", -1) || signalOf(third) != LeaveToPeer || peers.askCount != 1 ||
 			!slices.Equal(peers.leaveTargets, []string{"other"}) {
 			t.Errorf("the turn continues after %d questions; left to %q", peers.askCount, peers.leaveTargets)
 		}
-		if q.RecordRelease("k"); signalOf(third) != -1 || peers.passCount != 1 {
+		if q.RecordRelease("k", -1); signalOf(third) != -1 || peers.passCount != 1 {
 			t.Error("a repeated release sent a signal")
 		}
 		if q.recordPeerDone(third); q.byKey["k"].turn.signalOnEntry(time.Now()) != TryNow {
@@ -214,7 +261,7 @@ func TestIsAlone(t *testing.T) {
 			signal := signalOf(p)
 			takeLock(&q, p)
 			time.Sleep(ms)
-			q.RecordRelease("k")
+			q.RecordRelease("k", -1)
 			return signal
 		}
 		for range 1000 {
@@ -257,7 +304,7 @@ func TestMarks(t *testing.T) {
 		if q.needsMark(nextTicket) {
 			t.Error("a waiter for a lock of its own process needs a mark")
 		}
-		q.RecordRelease("k")
+		q.RecordRelease("k", -1)
 		if !q.needsMark(nextTicket) {
 			t.Error("no mark is needed, although no client of this process has the lock")
 		}
@@ -304,7 +351,7 @@ func TestNoPeers(t *testing.T) {
 		second := q.Enter("k", 0)
 		signalOf(second)
 		peers.waitingPeer = ""
-		if q.RecordRelease("k"); signalOf(second) != TryNow || peers.passCount != 1 {
+		if q.RecordRelease("k", -1); signalOf(second) != TryNow || peers.passCount != 1 {
 			t.Errorf("left %d times", peers.passCount)
 		}
 	})
@@ -327,13 +374,13 @@ func TestReleaseOfUnknownKey(t *testing.T) {
 					next = q.Enter("k", 0)
 					signalOf(next)
 				}
-				q.RecordRelease("k")
+				q.RecordRelease("k", -1)
 				if waiting {
 					if len(peers.leaveTargets) > 0 || signalOf(next) != TryNow {
 						t.Error("the lock is left to a process that is not known to wait")
 					}
 					takeLock(&q, next)
-					q.RecordRelease("k")
+					q.RecordRelease("k", -1)
 				}
 				if later := q.Enter("k", 0); len(peers.leaveTargets) != 1 || signalOf(later) != LeaveToPeer {
 					t.Errorf("left to %q", peers.leaveTargets)
@@ -354,7 +401,7 @@ func TestParkedQueues(t *testing.T) {
 		}
 		for key := range 2 * maxParkedQueues {
 			enterAndLeave(key)
-			q.RecordRelease(key)
+			q.RecordRelease(key, -1)
 		}
 		if n := len(q.byKey); n > maxParkedQueues || len(q.parkedQueues) > maxParkedQueues {
 			t.Errorf("%d are kept", n)

@@ -29,16 +29,16 @@ func (l *locks) wait(ctx context.Context, name string, timeout <-chan time.Time,
 			Alarm: func(string) Alarm {
 				return &fakeAlarm{view: watch.View{Verdict: watch.Held, Expiry: time.Now().Add(time.Hour)}}
 			},
-			Try: func() (TryResult, int) {
+			Try: func() (TryResult, int, int) {
 				l.tries++
 				if i := slices.IndexFunc(keys, func(key string) bool { return l.taken[key] }); i >= 0 {
-					return TryRefused, i
+					return TryRefused, i, 0
 				}
 				for _, key := range keys {
 					l.taken[key] = true
 				}
 				l.served = append(l.served, name)
-				return TryTaken, 0
+				return TryTaken, 0, 0
 			},
 		})
 	}()
@@ -50,7 +50,7 @@ func (l *locks) wait(ctx context.Context, name string, timeout <-chan time.Time,
 func (l *locks) release(keys ...string) {
 	for _, key := range keys {
 		delete(l.taken, key)
-		l.queues.RecordRelease(key)
+		l.queues.RecordRelease(key, -1)
 		synctest.Wait()
 	}
 }

@@ -60,8 +60,10 @@ type GrantedLock struct {
 	Version string
 	// HadLongerLease is set by Extend if a master had a longer lease than requested.
 	HadLongerLease bool
-	// OfHolder is set if several clients may hold the lock. Only a cluster sets it.
-	OfHolder bool
+	// OfHolder is set if several clients may hold the lock, and FreeSlots is the number of clients
+	// that may join after this grant, negative for any number. Only a cluster sets them.
+	OfHolder  bool
+	FreeSlots int
 	// Fence, if requested, is above the fence of every earlier lock of the keys.
 	Fence int64
 }
