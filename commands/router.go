@@ -170,7 +170,8 @@ func (r *router) adaptToConnection(at Situation, name string, d Decision) Decisi
 
 // routeOwnRelayed decides about one of the proxy's own commands if there is an upstream. In a
 // transaction, and in a stream that the proxy cannot follow, the command goes to the upstream. If
-// the upstream must not get the command, the transaction fails, or the proxy closes the connection.
+// the upstream must not get the command, or the proxy would have to change the reply, the
+// transaction fails, or the proxy closes the connection.
 // A command that needs the upstream's reply also goes to the upstream if the proxy would not get
 // that reply.
 func routeOwnRelayed(ownCommand *command.Command, u Connection, words [][]byte) Decision {
@@ -179,7 +180,7 @@ func routeOwnRelayed(ownCommand *command.Command, u Connection, words [][]byte) 
 		return Decision{Action: WaitUpstream}
 	case u.Quitting:
 		return Decision{Action: Quit}
-	case u.Stream && (ownCommand.NeverForwarded || ownCommand.IsOwn()):
+	case u.Stream && (ownCommand.IsOwn() || ownCommand.NeverForwarded || ownCommand.FiltersReplyOf(words)):
 		return Decision{Action: Close}
 	case u.Multi && !u.Stream && (ownCommand.IsOwn() || ownCommand.NeverForwarded || ownCommand.ActsLocally || ownCommand.FiltersReplyOf(words)):
 		return Decision{Action: AbortUpstreamTx, Text: notInMultiError(ownCommand)}

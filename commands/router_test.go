@@ -76,6 +76,7 @@ func TestRoute(t *testing.T) {
 		{"ours in a stream", "LOCK k t PX 9", withUpstream(func(u *Connection) { u.Stream = true }), Close, ""},
 		{"INFO", "INFO", settledSituation, Run, ""},
 		{"INFO in MULTI", "INFO", multi, AbortUpstreamTx, "ERR INFO inside MULTI"},
+		{"INFO in a stream", "INFO", withUpstream(func(u *Connection) { u.Stream = true }), Close, ""},
 		// The reply may contain the addresses of replicas.
 		{"the same of a section", "info server REPLICATION\x00x", lateInMulti, AbortUpstreamTx, "ERR INFO inside MULTI"},
 		{"INFO without these", "INFO server", multi, Forward, ""},

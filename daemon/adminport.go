@@ -200,6 +200,9 @@ func (d *daemon) statusPageOptions(drainCtx context.Context) status.Options {
 	if d.upstream != nil {
 		opts.Upstream = d.upstreamStatus
 	}
+	if d.nodes != nil {
+		opts.Nodes = d.pageNodes
+	}
 	if d.cfg.AdminLocks {
 		opts.Locks = d.listLocks
 	}

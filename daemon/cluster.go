@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"redlock-proxy/admin/metrics"
+	"redlock-proxy/admin/status"
 	"redlock-proxy/commands/server"
 	"redlock-proxy/conf"
 	"redlock-proxy/internal/certs"
@@ -113,6 +114,20 @@ func (d *daemon) nodeStatus() (all []server.Node, unservedSlots int) {
 		})
 	}
 	return all, d.nodes.UnservedSlots()
+}
+
+// pageNodes returns the state of the nodes of the cluster, for the status page.
+func (d *daemon) pageNodes() (all []status.Node) {
+	for _, n := range d.nodes.Nodes() {
+		role := "replica"
+		if n.IsMaster() {
+			role = "master"
+		}
+		all = append(all, status.Node{
+			Listen: n.ListenPort, Address: n.Addr(), Role: role, Slots: n.SlotCount(), Clients: n.Clients, Err: n.Err,
+		})
+	}
+	return all
 }
 
 // nodeMetrics returns the state of the nodes of the cluster, for the metrics.

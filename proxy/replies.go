@@ -115,6 +115,16 @@ func (r *relay) filter(p []byte) []byte {
 			r.answers, r.partialAnswer = append(r.answers, r.partialAnswer), nil
 		}
 	}
+	if at < len(p) && r.tracker.MustFilterStream() {
+		if !changed {
+			output = append(output, p[:at]...)
+		}
+		rest, kinds := r.tracker.Redirects.FilterElements(p[at:])
+		for _, kind := range kinds {
+			r.noteRedirect(kind)
+		}
+		return append(output, rest...)
+	}
 	if !changed {
 		return p
 	}

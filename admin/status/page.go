@@ -27,7 +27,7 @@ const contentSecurityPolicy = "default-src 'none'; script-src 'self'; style-src 
 // databaseCount is the number of databases whose locks the page can list.
 const databaseCount = 16
 
-// Options holds the sources of a page. All but Upstream, Locks and Now are required. The page calls
+// Options holds the sources of a page. All but Upstream, Nodes, Locks and Now are required. The page calls
 // Totals and Clients each second, and the other functions for each response with data.
 type Options struct {
 	Proxy   func() Proxy
@@ -40,6 +40,9 @@ type Options struct {
 	// Upstream returns the address of the upstream, and an error if the upstream is down. On a
 	// proxy without an upstream, Upstream is nil.
 	Upstream func() (name string, err error)
+	// Nodes returns the nodes of the cluster that is the upstream. If it is nil, the upstream is no
+	// cluster.
+	Nodes func() []Node
 	// Locks returns at most count locks of a database that match a glob. If it is nil, the page
 	// shows no keys and no clients.
 	Locks func(ctx context.Context, db int, match string, count int) ([]Lock, error)
@@ -170,10 +173,11 @@ func (p *Page) newStatusView(samples, events int) statusView {
 	}
 	if p.opts.Upstream != nil {
 		name, err := p.opts.Upstream()
-		v.Upstream = &serverView{Name: makePrintable(name), Up: err == nil}
-		if err != nil {
-			v.Upstream.Cause = makePrintable(err.Error())
+		var nodes []Node
+		if p.opts.Nodes != nil {
+			nodes = p.opts.Nodes()
 		}
+		v.Upstream = newUpstreamView(name, err, nodes)
 	}
 	v.Quorum = quorumView{
 		OK:     locks.State == availability.Available,

@@ -250,6 +250,12 @@ func newPage(locks bool) *Page {
 		Upstream: func() (string, error) {
 			return "u:6379", errors.New("refused")
 		},
+		Nodes: func() []Node {
+			return []Node{
+				{Listen: 6401, Address: "n:7000", Role: "master", Slots: 16384, Clients: 5},
+				{Listen: 6402, Address: "n:7001", Role: "replica", Err: errors.New("\x1brefused")},
+			}
+		},
 		Events: events, Now: func() time.Time { return now },
 	}
 	if locks {

@@ -14,14 +14,14 @@ const version = 1
 
 // statusView holds the response to /status/v1.
 type statusView struct {
-	Version  int          `json:"version"`
-	Now      int64        `json:"now"` // like all times, ms since 1970
-	Proxy    proxyView    `json:"proxy"`
-	Upstream *serverView  `json:"upstream"` // null without an upstream
-	Quorum   quorumView   `json:"quorum"`
-	Masters  []masterView `json:"masters"`
-	Samples  samplesView  `json:"samples"`
-	Events   eventsView   `json:"events"`
+	Version  int           `json:"version"`
+	Now      int64         `json:"now"` // like all times, ms since 1970
+	Proxy    proxyView     `json:"proxy"`
+	Upstream *upstreamView `json:"upstream"` // null without an upstream
+	Quorum   quorumView    `json:"quorum"`
+	Masters  []masterView  `json:"masters"`
+	Samples  samplesView   `json:"samples"`
+	Events   eventsView    `json:"events"`
 	// Locks reports whether /status/v1/locks lists locks.
 	Locks bool `json:"locks"`
 }
@@ -50,10 +50,50 @@ type proxyView struct {
 	DirectLocks int64  `json:"stray_locks"`
 }
 
-type serverView struct {
-	Name  string `json:"name"`
-	Up    bool   `json:"up"`
-	Cause string `json:"cause"`
+type upstreamView struct {
+	Name  string     `json:"name"`
+	Up    bool       `json:"up"`
+	Cause string     `json:"cause"`
+	Nodes []nodeView `json:"nodes"` // empty unless the upstream is a cluster
+}
+
+// Node is the state of a node of the cluster that is the upstream.
+type Node struct {
+	Address, Role string
+	// Listen is the proxy's port for the node. Clients is the number of clients at this port, Slots
+	// the number of slots that the node serves.
+	Listen, Clients, Slots int
+	// Err is the reason why the node is down; nil if it is up.
+	Err error
+}
+
+type nodeView struct {
+	Listen  int    `json:"listen"`
+	Name    string `json:"name"`
+	Role    string `json:"role"` // master or replica
+	Up      bool   `json:"up"`
+	Slots   int    `json:"slots"`
+	Clients int    `json:"clients"`
+	Cause   string `json:"cause"`
+}
+
+func newUpstreamView(name string, err error, nodes []Node) *upstreamView {
+	v := &upstreamView{Name: makePrintable(name), Up: err == nil, Cause: causeText(err), Nodes: []nodeView{}}
+	for _, n := range nodes {
+		v.Nodes = append(v.Nodes, nodeView{
+			Listen: n.Listen, Name: makePrintable(n.Address), Role: n.Role, Up: n.Err == nil, Slots: n.Slots, Clients: n.Clients,
+			Cause: causeText(n.Err),
+		})
+	}
+	return v
+}
+
+// causeText returns the text of an error, or "" for nil.
+func causeText(err error) string {
+	if err == nil {
+		return ""
+	}
+	return makePrintable(err.Error())
 }
 
 type quorumView struct {

@@ -18,8 +18,7 @@ func (s *Server) proxyMove(c command.Call) {
 		c.Out.WriteError(syntax.ErrSyntax)
 		return
 	case s.opts.NamesNodes != nil:
-		c.Out.WriteError("ERR cannot move locks: the upstream is a cluster, and the locks of all its nodes would have to move " +
-			"in one step; let the locks on the cluster expire before you set lock-keys")
+		c.Out.WriteError(clusterMoveError(order))
 		return
 	case s.opts.Mover == nil:
 		c.Out.WriteError("ERR this proxy cannot move locks: it has no upstream, or no lock-keys; " +
@@ -34,6 +33,15 @@ func (s *Server) proxyMove(c command.Call) {
 		return
 	}
 	c.Out.WriteStrings(result.Lines())
+}
+
+// clusterMoveError refuses a move from or to a cluster, and says what the operator can do instead.
+func clusterMoveError(order move.Request) string {
+	next := "stop the clients that lock, let their locks on the cluster expire, and set lock-keys at all proxies"
+	if order.ToUpstream {
+		next = "stop the clients that lock, let their locks on the masters expire, and remove lock-keys at all proxies"
+	}
+	return "ERR cannot move locks: the upstream is a cluster, and the locks of all its nodes would have to move in one step; " + next
 }
 
 // parseMoveRequest reads the words after MOVE.

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -39,11 +40,17 @@ func startRig(t *testing.T, args ...string) *rig {
 // startRigOf does the same as startRig, with nodes of the given version.
 func startRigOf(t *testing.T, version string, args ...string) *rig {
 	t.Helper()
-	r := &rig{cluster: kit.StartCluster(t, version)}
+	return startRigAt(t, kit.StartCluster(t, version), args...)
+}
+
+// startRigAt starts a proxy for a cluster, and the masters for its locks.
+func startRigAt(t *testing.T, cluster *kit.Cluster, args ...string) *rig {
+	t.Helper()
+	r := &rig{cluster: cluster}
 	for range 3 {
 		r.masters = append(r.masters, kit.StartRedis(t))
 	}
-	r.proxy = r.cluster.StartProxy(t, redistest.URLs(r.masters), append([]string{"--lock-keys", "lock:*"}, args...)...)
+	r.proxy = cluster.StartProxy(t, redistest.URLs(r.masters), append([]string{"--lock-keys", "lock:*"}, args...)...)
 	return r
 }
 
@@ -52,12 +59,7 @@ func startRigOf(t *testing.T, version string, args ...string) *rig {
 func (r *rig) wantLocksAtMasters(t *testing.T, key, token string) {
 	t.Helper()
 	kit.Must(t, kit.CheckMajority(r.masters, key, token))
-	for _, node := range r.cluster.Nodes {
-		reply, err := kit.QueryDatabase(node, "0", "KEYS", "lock:*")
-		if err == nil && fmt.Sprint(reply) != "[]" {
-			t.Fatalf("node %s has lock keys: %v", node.Addr(), reply)
-		}
-	}
+	kit.Must(t, r.cluster.CheckNoKeys("lock:*"))
 }
 
 // nodeAddrs returns the addresses of all nodes.
@@ -259,6 +261,18 @@ func TestRedisCLI(t *testing.T) {
 		t.Errorf("a lock: %s", got)
 	}
 	r.wantLocksAtMasters(t, "lock:1", "a")
+	// redis-cli follows MOVED, and waits at the node of the key.
+	waiting := exec.Command("redis-cli", "-c", "-p", port, "BLPOP", "waiting", "0")
+	kit.Must(t, waiting.Start())
+	kit.Await(t, "the waiting client", func() bool {
+		return slices.ContainsFunc(r.cluster.Nodes, func(node *redistest.Server) bool {
+			info, err := kit.QueryDatabase(node, "0", "INFO", "clients")
+			return err == nil && strings.Contains(fmt.Sprint(info), "blocked_clients:1")
+		})
+	})
+	r.cluster.WantOnlyFrom(t, r.proxy)
+	cli("RPUSH", "waiting", "x")
+	kit.Must(t, waiting.Wait())
 	plain := strings.TrimSpace(r.cluster.Run(t, "-p", port, "SET", "data:1", "x") + r.cluster.Run(t, "-p", port, "SET", "data:2", "x") +
 		r.cluster.Run(t, "-p", port, "SET", "data:3", "x"))
 	if !strings.Contains(plain, "MOVED ") {
@@ -292,7 +306,12 @@ func TestReplies(t *testing.T) {
 		kit.WantPrefix(t, client, "CLUSTER WHAT", "ERR ")
 		kit.WantPrefix(t, client, "CLUSTER KEYSLOT a", "15495")
 	}
-	kit.WantPrefix(t, client, "PROXY MOVE", "ERR cannot move locks: the upstream is a cluster")
+	for command, next := range map[string]string{"PROXY MOVE": "set lock-keys", "PROXY MOVE BACK": "remove lock-keys"} {
+		text := kit.ReplyText(kit.Do(t, client, strings.Fields(command)...))
+		if !strings.HasPrefix(text, "ERR cannot move locks: the upstream is a cluster") || !strings.Contains(text, next) {
+			t.Errorf("%s: %s", command, text)
+		}
+	}
 	nodes := fmt.Sprint(kit.Do(t, client, "CLUSTER", "NODES"))
 	if got := strings.Count(nodes, "\n"); got != 6 {
 		t.Errorf("%d nodes:\n%s", got, nodes)
@@ -310,6 +329,40 @@ func TestReplies(t *testing.T) {
 	kit.WantPrefix(t, client, "EVAL|return redis.error_reply('MOVED 1 10.1.1.1:1')|0", "TRYAGAIN ")
 }
 
+// TestStreams checks that no client learns the address of a node after commands that keep the proxy
+// from matching replies with commands. The proxy still translates redirects, and closes the
+// connection if it would have to translate another reply.
+func TestStreams(t *testing.T) {
+	r := startRig(t)
+	for _, protocol := range []string{"2", "3"} {
+		for _, before := range [][]string{
+			{"CLIENT REPLY SKIP", "UNSUBSCRIBE"}, {"MULTI", "SUBSCRIBE x", "EXEC", "UNSUBSCRIBE x"},
+			{"CLIENT REPLY SKIP", "MULTI", "EXEC"}, {"CLIENT REPLY SKIP", "PSYNC x"},
+		} {
+			for _, last := range []string{"", "CLUSTER SLOTS", "CLUSTER NODES", "CLUSTER WHAT", "INFO replication", "ROLE"} {
+				client, sent := kit.Connect(t, r.proxy), []byte{}
+				commands := slices.Concat([]string{"HELLO " + protocol}, before, []string{"GET a", "GET b", "GET c", last})
+				for _, command := range commands {
+					if command != "" {
+						sent = redistest.AppendCommand(sent, strings.Fields(command)...)
+					}
+				}
+				kit.Must(t, client.Send(sent))
+				kit.Must(t, client.CloseWrite())
+				replies, err := client.ReceiveAll()
+				if last == "" {
+					kit.Must(t, err)
+				}
+				subject := fmt.Sprint(commands)
+				r.wantNoNodeIn(t, subject, string(replies))
+				if moved := strings.Count(string(replies), "-MOVED "); moved < 1 && last == "" {
+					t.Errorf("%s: no redirect: %q", subject, replies)
+				}
+			}
+		}
+	}
+}
+
 // TestKeysByNode checks that each lock key appears, and is flushed, at the port of exactly one
 // node.
 func TestKeysByNode(t *testing.T) {
@@ -321,9 +374,9 @@ func TestKeysByNode(t *testing.T) {
 		kit.Must(t, client.SetNX(t.Context(), fmt.Sprint("lock:", i), "a", time.Minute).Err())
 		kit.Must(t, client.Set(t.Context(), fmt.Sprint("data:", i), "a", 0).Err())
 	}
+	var mu sync.Mutex
 	list := func(pattern string) (keys, scanned map[string]int, size int64) {
 		keys, scanned = map[string]int{}, map[string]int{}
-		var mu sync.Mutex
 		kit.Must(t, client.ForEachMaster(t.Context(), func(ctx context.Context, node *redis.Client) error {
 			found, err := node.Keys(ctx, pattern).Result()
 			n, err2 := node.DBSize(ctx).Result()
@@ -348,6 +401,34 @@ func TestKeysByNode(t *testing.T) {
 	for key, n := range keys {
 		if n != 1 || scanned[key] != 1 {
 			t.Errorf("%s is listed %d times, scanned %d times", key, n, scanned[key])
+		}
+	}
+	// A script on a lock key lists the lock keys of its node.
+	inScripts := map[string]int{}
+	scriptSize := int64(0)
+	kit.Must(t, client.ForEachMaster(t.Context(), func(ctx context.Context, node *redis.Client) error {
+		listed, err := node.Eval(ctx, "return {redis.call('KEYS',ARGV[1]),redis.call('SCAN','0','MATCH',ARGV[1],'COUNT',1000)[2]}",
+			[]string{"lock:0"}, "lock:*").Slice()
+		size, err2 := node.Eval(ctx, "return redis.call('DBSIZE')", []string{"data:script"}).Int64()
+		if moved := redis.HasErrorPrefix(err2, "MOVED"); moved { // only the node of the key runs the script
+			err2 = nil
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		scriptSize += size
+		for _, list := range listed {
+			for _, key := range list.([]any) {
+				inScripts[key.(string)]++
+			}
+		}
+		return errors.Join(err, err2)
+	}))
+	if len(inScripts) != count || scriptSize == 0 || scriptSize >= count {
+		t.Errorf("scripts list %d lock keys, want %d; DBSIZE at a node is %d, want its data", len(inScripts), count, scriptSize)
+	}
+	for key, n := range inScripts {
+		if n != 2 { // once by KEYS, once by SCAN
+			t.Errorf("%s is listed %d times by scripts", key, n)
 		}
 	}
 	// A flush at one node must not remove the locks of the other nodes.

@@ -4,9 +4,11 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -21,6 +23,9 @@ import (
 // nodeTimeout is the time after which the nodes of a test's cluster regard another node as failed.
 const nodeTimeout = 2 * time.Second
 
+// nodeID matches the ID of a node.
+var nodeID = regexp.MustCompile(`\b[0-9a-f]{40}\b`)
+
 // clusterPorts is the number of ports that a proxy of a cluster gets for its nodes.
 const clusterPorts = 40
 
@@ -28,16 +33,25 @@ const clusterPorts = 40
 type Cluster struct {
 	// Nodes holds the servers: first the masters, then a replica for each.
 	Nodes []*redistest.Server
+
+	bind string // the address of all nodes; empty: 127.0.0.1
 }
 
 // StartCluster starts a cluster of three masters with a replica each. Its servers have these
 // arguments, and are closed when the test ends.
 func StartCluster(t *testing.T, version string, args ...string) *Cluster {
 	t.Helper()
-	c := &Cluster{}
+	return StartClusterAt(t, "", version, args...)
+}
+
+// StartClusterAt starts a cluster like StartCluster, whose nodes listen on the address bind.
+func StartClusterAt(t *testing.T, bind, version string, args ...string) *Cluster {
+	t.Helper()
+	c := &Cluster{bind: bind}
 	create := []string{"--cluster", "create"}
 	for range 6 {
-		create = append(create, c.StartNode(t, version, args...).Addr())
+		// redis-cli writes IPv6 addresses without brackets.
+		create = append(create, strings.NewReplacer("[", "", "]", "").Replace(c.StartNode(t, version, args...).Addr()))
 	}
 	c.Run(t, append(create, "--cluster-replicas", "1", "--cluster-yes")...)
 	Await(t, "a cluster that serves all slots", func() bool {
@@ -47,7 +61,7 @@ func StartCluster(t *testing.T, version string, args ...string) *Cluster {
 			role, err3 := QueryDatabase(node, "0", "INFO", "replication")
 			// CLUSTER SLOTS lacks replicas that have just started.
 			slots, err4 := QueryDatabase(node, "0", "CLUSTER", "SLOTS")
-			return errors.Join(err, err2, err3, err4) != nil || strings.Count(fmt.Sprint(slots), "[127.0.0.1 ") != 6 || !strings.Contains(fmt.Sprint(info), "cluster_state:ok") ||
+			return errors.Join(err, err2, err3, err4) != nil || len(nodeID.FindAllString(fmt.Sprint(slots), -1)) != 6 || !strings.Contains(fmt.Sprint(info), "cluster_state:ok") ||
 				strings.Count(fmt.Sprint(nodes), "slave ") != 3 ||
 				!strings.Contains(fmt.Sprint(role), "state=online") && !strings.Contains(fmt.Sprint(role), "master_link_status:up")
 		})
@@ -64,7 +78,10 @@ func (c *Cluster) StartNode(t *testing.T, version string, args ...string) *redis
 	if !strings.HasPrefix(version, "redis-6") {
 		args = append(args, "--cluster-port", FreePort(t))
 	}
-	node := startNode(t, redistest.Options{Version: version, ExtraArgs: args})
+	if slices.Contains(args, "--tls-cluster") {
+		args = append(args, "--tls-port", FreePort(t))
+	}
+	node := startNode(t, redistest.Options{Version: version, Bind: c.bind, ExtraArgs: args})
 	c.Nodes = append(c.Nodes, node)
 	return node
 }
@@ -108,6 +125,16 @@ func (c *Cluster) StartProxy(t *testing.T, masters []string, args ...string) *ha
 	Must(t, err)
 	ports := fmt.Sprintf("%d-%d", first, min(first+clusterPorts, 32767))
 	return StartProxy(t, masters, append([]string{"--upstream", c.URL(), "--cluster-ports", ports}, args...)...)
+}
+
+// CheckNoKeys returns an error if a node that runs has a key that matches a pattern.
+func (c *Cluster) CheckNoKeys(pattern string) error {
+	for _, node := range c.Nodes {
+		if reply, err := QueryDatabase(node, "0", "KEYS", pattern); err == nil && fmt.Sprint(reply) != "[]" {
+			return fmt.Errorf("node %s has keys %s: %v", node.Addr(), pattern, reply)
+		}
+	}
+	return nil
 }
 
 // WantOnlyFrom fails the test if a node has a client that is neither one of these proxies, nor
@@ -161,19 +188,27 @@ func localAddrs(t *testing.T, pid int) (addrs []string) {
 			sockets[strings.Trim(target, "socket:[]")] = true
 		}
 	}
-	table, err := os.ReadFile(fmt.Sprintf("/proc/%d/net/tcp", pid))
-	Must(t, err)
-	for line := range strings.Lines(string(table)) {
-		words := strings.Fields(line)
-		if len(words) < 10 || !sockets[words[9]] {
-			continue
-		}
-		host, port, _ := strings.Cut(words[1], ":")
-		ip, _ := hex.DecodeString(host)
-		number, _ := strconv.ParseUint(port, 16, 16)
-		if len(ip) == 4 {
-			addrs = append(addrs, fmt.Sprintf("%d.%d.%d.%d:%d", ip[3], ip[2], ip[1], ip[0], number))
+	for _, name := range []string{"tcp", "tcp6"} {
+		table, err := os.ReadFile(fmt.Sprintf("/proc/%d/net/%s", pid, name))
+		Must(t, err)
+		for line := range strings.Lines(string(table)) {
+			if words := strings.Fields(line); len(words) >= 10 && sockets[words[9]] {
+				addrs = append(addrs, parseProcAddr(words[1]))
+			}
 		}
 	}
 	return addrs
+}
+
+// parseProcAddr returns an address of /proc/net/tcp as host:port. There, each group of four bytes
+// of an IP address is in the order of the machine, which is little-endian.
+func parseProcAddr(text string) string {
+	host, port, _ := strings.Cut(text, ":")
+	ip, _ := hex.DecodeString(host)
+	for group := range slices.Chunk(ip, 4) {
+		slices.Reverse(group)
+	}
+	addr, _ := netip.AddrFromSlice(ip)
+	number, _ := strconv.ParseUint(port, 16, 16)
+	return netip.AddrPortFrom(addr.Unmap(), uint16(number)).String()
 }

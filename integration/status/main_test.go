@@ -32,10 +32,16 @@ func startStatusProxy(t *testing.T, locks bool) statusProxy {
 	s := statusProxy{masters: kit.StartMasters(t), upstream: kit.StartRedis(t)}
 	args := append(kit.LockKeyArgs(s.upstream), "--admin", "127.0.0.1:0", fmt.Sprintf("--admin-locks=%v", locks))
 	s.proxy = kit.StartProxy(t, redistest.URLs(s.masters), args...)
+	s.setURL(t)
+	return s
+}
+
+// setURL sets the URL from the log of the proxy.
+func (s *statusProxy) setURL(t *testing.T) {
+	t.Helper()
 	line, err := s.proxy.WaitLog(`msg="serving health and metrics"`, kit.WaitLimit)
 	kit.Must(t, err)
 	s.url = "http://" + regexp.MustCompile(`admin=(\S+)`).FindStringSubmatch(line)[1] + "/"
-	return s
 }
 
 // get requests a path of the admin port, under the given host name.

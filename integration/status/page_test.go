@@ -85,6 +85,40 @@ func TestPage(t *testing.T) {
 	page.WaitTrue(t, 10*time.Second, "document.querySelector('#banner').innerText.includes('does not answer')")
 }
 
+// TestClusterNodes checks that the page shows the nodes of a cluster, and notices that one is down.
+func TestClusterNodes(t *testing.T) {
+	redistest.SkipShort(t)
+	t.Parallel()
+	chromium, cluster := browser.Start(t), kit.StartCluster(t, redistest.InstalledVersion)
+	masters := redistest.URLs(kit.StartMasters(t))
+	s := statusProxy{proxy: cluster.StartProxy(t, masters, "--lock-keys", "lock:*", "--admin", "127.0.0.1:0")}
+	s.setURL(t)
+	page := chromium.Open(t, s.url, browser.Display{})
+	page.WaitTrue(t, kit.WaitLimit, "document.querySelector('#nodes-count').innerText === '6 of 6 nodes up'")
+	nodes := s.view(t, "status/v1")["upstream"].(map[string]any)["nodes"].([]any)
+	slots := 0.0
+	for _, node := range nodes {
+		n := node.(map[string]any)
+		slots += n["slots"].(float64)
+		// The page shows the port at which the proxy serves the node.
+		id := kit.ReplyText(kit.Do(t, kit.Dial(t, fmt.Sprintf("127.0.0.1:%v", n["listen"])), "CLUSTER", "MYID"))
+		if want := kit.ReplyText(kit.Do(t, kit.Dial(t, n["name"].(string)), "CLUSTER", "MYID")); id != want {
+			t.Errorf("the port of %v belongs to node %s, want %s", n["name"], id, want)
+		}
+		row := rowExpression(n["name"].(string))
+		page.WaitTrue(t, showTimeout, fmt.Sprintf("['%v', '%v', 'up'].every((text) => %s.includes(text))", n["listen"], n["role"], row))
+	}
+	if len(nodes) != 6 || slots != 16384 {
+		t.Errorf("%d nodes, %v slots", len(nodes), slots)
+	}
+	kit.Must(t, cluster.Nodes[5].Kill())
+	page.WaitTrue(t, showTimeout, rowExpression(cluster.Nodes[5].Addr())+".includes('down')")
+	page.WaitTrue(t, showTimeout, "document.querySelector('#nodes-count').innerText === '5 of 6 nodes up'")
+	if wide, err := page.Eval("document.documentElement.scrollWidth - document.documentElement.clientWidth"); err != nil || wide != 0.0 {
+		t.Errorf("%v pixels stand out, %v", wide, err)
+	}
+}
+
 // TestNoLocks checks that without the setting admin-locks, no path shows a key or a client.
 func TestNoLocks(t *testing.T) {
 	t.Parallel()

@@ -67,12 +67,24 @@ func (a *CA) Issue(t testing.TB) Pair {
 // be in the past.
 func (a *CA) IssueUntil(t testing.TB, until time.Time) Pair {
 	t.Helper()
+	return a.issue(t, until, net.IPv4(127, 0, 0, 1), net.IPv6loopback)
+}
+
+// IssueByName returns a certificate like Issue, which is valid for the name localhost, and for no IP
+// address.
+func (a *CA) IssueByName(t testing.TB) Pair {
+	t.Helper()
+	return a.issue(t, time.Now().Add(24*time.Hour))
+}
+
+func (a *CA) issue(t testing.TB, until time.Time, ips ...net.IP) Pair {
+	t.Helper()
 	folder, key := t.TempDir(), newKey(t)
 	template := &x509.Certificate{
 		SerialNumber: newSerial(t), Subject: pkix.Name{CommonName: "localhost"},
 		NotBefore: until.Add(-48 * time.Hour), NotAfter: until,
 		DNSNames:    []string{"localhost"},
-		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1), net.IPv6loopback},
+		IPAddresses: ips,
 		KeyUsage:    x509.KeyUsageDigitalSignature,
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
 	}

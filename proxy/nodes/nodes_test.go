@@ -74,6 +74,40 @@ func describe(table Table, err error) string {
 	return fmt.Sprintf("self %s, epoch %d: %s", table.Self, table.Epoch, strings.Join(all, ", "))
 }
 
+// TestEndpoints checks that nodes are reached by their names if the cluster sends clients to names,
+// and that a node keeps the kind of its address while it is listed.
+func TestEndpoints(t *testing.T) {
+	read := func() Table {
+		table, err := Parse("a 1.2.3.4:7000@17000,node-a myself,master - 0 0 1 connected 0-9\n"+
+			"b 1.2.3.5:7000@17000 master - 0 0 2 connected 10-19\n", "seed")
+		if err != nil || !table.HasHostnames() {
+			t.Fatal(table, err)
+		}
+		return table
+	}
+	slots := func(host any) []any { return []any{[]any{int64(0), int64(9), []any{host, int64(7000), "a", []any{}}}} }
+	for host, want := range map[any]string{"node-a": "node-a:7000", "1.2.3.4": "1.2.3.4:7000", "node-b": "1.2.3.4:7000", nil: "1.2.3.4:7000"} {
+		table := read()
+		table.FollowEndpoints(slots(host))
+		if got := table.Nodes[0].Addr(); got != want || table.Nodes[1].Addr() != "1.2.3.5:7000" {
+			t.Errorf("endpoint %v: %s, want %s, and %s", host, got, want, table.Nodes[1].Addr())
+		}
+	}
+	table := read()
+	table.FollowEndpoints([]any{"", []any{int64(0), []any{"node-a"}}, nil})
+	if table.Nodes[0].ByHostname {
+		t.Error("a reply of another form counts")
+	}
+	table.FollowEndpoints(slots("node-a"))
+	ports := NewPorts(6401, 6402)
+	added, _ := ports.Update(table.Nodes, time.Unix(1, 0))
+	ports.Assign(added[0], 6401)
+	ports.Update(read().Nodes, time.Unix(2, 0))
+	if got := ports.Members()[0].Addr(); got != "node-a:7000" {
+		t.Errorf("the node moved to %s", got)
+	}
+}
+
 // TestMerge checks that the table with the latest epoch decides about roles and slots, and that all
 // tables together list the nodes.
 func TestMerge(t *testing.T) {

@@ -45,7 +45,10 @@ func (p *Ports) Update(listedNodes []Node, now time.Time) (added []Node, removed
 		at := slices.IndexFunc(listedNodes, func(n Node) bool { return n.ID == m.ID })
 		switch {
 		case at >= 0:
+			// Nodes may disagree about the kind of address. A change would end all connections.
+			byHostname := m.ByHostname
 			m.Node, m.GoneSince = listedNodes[at], time.Time{}
+			m.ByHostname = byHostname
 		case !m.IsGone():
 			m.GoneSince = now
 		}

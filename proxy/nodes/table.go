@@ -24,6 +24,8 @@ type Node struct {
 	ID string
 	// Host is the IP address that the node announces, Hostname its name. Each may be empty.
 	Host, Hostname string
+	// ByHostname is set if clients reach the node by its Hostname.
+	ByHostname bool
 	// Port is the port for clients.
 	Port int
 	// MasterID is the ID of the master that the node replicates; empty for a master.
@@ -39,7 +41,11 @@ type Range struct{ First, Last int }
 
 // Addr returns the address at which the node is reached, host:port.
 func (n Node) Addr() string {
-	return net.JoinHostPort(cmp.Or(n.Host, n.Hostname), strconv.Itoa(n.Port))
+	host := cmp.Or(n.Host, n.Hostname)
+	if n.ByHostname && n.Hostname != "" {
+		host = n.Hostname
+	}
+	return net.JoinHostPort(host, strconv.Itoa(n.Port))
 }
 
 // IsMaster reports whether the node is a master.
@@ -96,6 +102,41 @@ func Parse(text, host string) (Table, error) {
 	}
 	sortByAddr(table.Nodes)
 	return table, nil
+}
+
+// HasHostnames reports whether a node announces a name.
+func (t Table) HasHostnames() bool {
+	return slices.ContainsFunc(t.Nodes, func(n Node) bool { return n.Hostname != "" })
+}
+
+// FollowEndpoints makes nodes be reached by their names if a reply to CLUSTER SLOTS sends clients
+// to a name of a node (cluster-preferred-endpoint-type hostname).
+func (t *Table) FollowEndpoints(slots []any) {
+	if !t.sendsToHostname(slots) {
+		return
+	}
+	for i := range t.Nodes {
+		t.Nodes[i].ByHostname = true
+	}
+}
+
+// sendsToHostname reports whether a reply to CLUSTER SLOTS names a node by its Hostname: each range
+// of slots has a list for each node, with its host, its port and its ID.
+func (t Table) sendsToHostname(slots []any) bool {
+	for _, slotRange := range slots {
+		parts, _ := slotRange.([]any)
+		for _, part := range parts {
+			node, _ := part.([]any)
+			if len(node) < 3 {
+				continue
+			}
+			named := func(n Node) bool { return n.ID == node[2] && n.Hostname != "" && n.Hostname == node[0] }
+			if slices.ContainsFunc(t.Nodes, named) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // parseNode reads the words of a line: ID, address, flags, master, two times, epoch, link, slots.

@@ -26,8 +26,9 @@ type State struct {
 	Watching bool
 	// Monitoring is set if the connection gets the output of MONITOR.
 	Monitoring bool
-	// Stream is set if the following bytes are not replies, or cannot be parsed as replies.
-	Stream bool
+	// Stream is set if the following bytes are not replies, or cannot be matched with commands.
+	// Replicating is set, too, if they are the stream of a replica.
+	Stream, Replicating bool
 	// Quitting is set if the upstream has accepted the client's QUIT.
 	Quitting bool
 

@@ -137,7 +137,12 @@ func (t *Tracker) skipPlain(p []byte) (n int) {
 func (t *Tracker) Streaming(next byte) bool {
 	if first := t.AwaitedReplies.first(); first != nil && !t.replies.InReply() && next != '-' {
 		untrackable := first.Kind == Exec && t.State.queuedUntrackable && next == '*'
-		t.State.Stream = t.State.Stream || first.Kind == Sync || untrackable
+		t.State.Replicating = t.State.Replicating || first.Kind == Sync
+		t.State.Stream = t.State.Stream || t.State.Replicating || untrackable
 	}
 	return t.State.Stream
 }
+
+// MustFilterStream reports whether redirects in a stream must be filtered: a cluster's node also
+// redirects clients whose replies the proxy cannot match with commands. A replica gets no replies.
+func (t *Tracker) MustFilterStream() bool { return t.Redirects.Nodes != nil && !t.State.Replicating }

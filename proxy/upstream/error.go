@@ -2,6 +2,7 @@ package upstream
 
 import (
 	"context"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
@@ -65,6 +66,20 @@ func refusalOf(words []string, answer []byte) error {
 		return busyError(text)
 	}
 	return fmt.Errorf("%s: %s", words[0], text)
+}
+
+// publicCause returns the cause for clients of a cluster's node: as plainCause does, but without the
+// name or address of the node.
+func publicCause(err error) error {
+	var unresolved *net.DNSError
+	var otherName x509.HostnameError
+	switch {
+	case errors.As(err, &unresolved):
+		return errors.New("its name cannot be resolved")
+	case errors.As(err, &otherName):
+		return errors.New("its certificate is for a different name")
+	}
+	return plainCause(err)
 }
 
 // plainCause returns the cause without the addresses that package net adds.

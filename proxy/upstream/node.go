@@ -144,7 +144,8 @@ func (u *Upstream) askNode(conn net.Conn) error {
 // isClusterDisabled reports whether an error is that of a server without cluster support.
 func isClusterDisabled(text string) bool { return strings.Contains(text, "cluster support disabled") }
 
-// NodeTable asks the node for its table of the cluster's nodes, on the proxy's own connection.
+// NodeTable asks the node for its table of the cluster's nodes, on the proxy's own connection. If
+// nodes have names, it also asks which addresses clients use.
 func (u *Upstream) NodeTable(ctx context.Context) (nodes.Table, error) {
 	client, err := u.pool.client()
 	if err != nil {
@@ -159,5 +160,18 @@ func (u *Upstream) NodeTable(ctx context.Context) (nodes.Table, error) {
 	case err != nil:
 		return nodes.Table{}, plainCause(err)
 	}
-	return nodes.Parse(text, u.NodeHost())
+	table, err := nodes.Parse(text, u.NodeHost())
+	if err != nil || !table.HasHostnames() {
+		return table, err
+	}
+	// Clients connect to the names or to the IP addresses, as the cluster is configured, and check
+	// certificates accordingly. So does the proxy.
+	slots, err := client.Do(ctx, "CLUSTER", "SLOTS").Slice()
+	switch {
+	case err != nil && strings.HasPrefix(err.Error(), "NOPERM"): // the IP addresses remain
+	case err != nil:
+		return nodes.Table{}, plainCause(err)
+	}
+	table.FollowEndpoints(slots)
+	return table, nil
 }

@@ -171,6 +171,9 @@ func (u *Upstream) Failure(cause error) *Error {
 	if advice != nil && scheme.MayBeWrongScheme(cause) {
 		return &Error{u.PublicName(), advice}
 	}
+	if u.node != nil {
+		return &Error{u.PublicName(), publicCause(cause)}
+	}
 	return &Error{u.PublicName(), plainCause(cause)}
 }
 

@@ -3,6 +3,8 @@ package upstream
 import (
 	"bufio"
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
@@ -366,6 +368,29 @@ func TestPlainCause(t *testing.T) {
 	} {
 		if got := plainCause(c.err).Error(); got != c.want {
 			t.Errorf("%v: %q, want %q", c.err, got, c.want)
+		}
+	}
+}
+
+// TestPublicCause checks that the errors for clients of a cluster's node contain neither a name nor
+// an address of the node.
+func TestPublicCause(t *testing.T) {
+	up, err := NewNode("rediss://ignored", 0, slog.New(slog.DiscardHandler), func() {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	up.MoveTo("0123456789", "node-1.internal:7000")
+	certificate := &tls.CertificateVerificationError{Err: x509.HostnameError{Certificate: &x509.Certificate{}, Host: "10.1.1.1"}}
+	for _, c := range []struct {
+		err  error
+		want string
+	}{
+		{&net.OpError{Op: "dial", Err: &net.DNSError{Err: "no such host", Name: "node-1.internal"}}, "its name cannot be resolved"},
+		{certificate, "its certificate is for a different name"},
+		{io.EOF, "the upstream closed the connection"},
+	} {
+		if got, want := up.Failure(c.err).Error(), "upstream cluster node 01234567: "+c.want; got != want {
+			t.Errorf("%v: %q, want %q", c.err, got, want)
 		}
 	}
 }

@@ -188,6 +188,22 @@ function drawMasters() {
   byID("masters-count").textContent = `${state.quorum.voting} of ${state.quorum.masters} vote`;
 }
 
+const nodeLabels = ["Port", "Node", "Role", "State", "Slots", "Clients", "Why"];
+const nodeClasses = { Port: "n", Node: "mono wrap", Role: "tight", State: "tight", Slots: "n", Clients: "n", Why: "wrap" };
+
+function nodeRow(node) {
+  const stateNode = element("span", `badge ${node.up ? "good" : "bad"}`, node.up ? "up" : "down");
+  return row(nodeLabels, [String(node.listen), node.name, node.role, stateNode, String(node.slots), String(node.clients), node.cause], nodeClasses);
+}
+
+// drawNodes shows the nodes of the cluster that is the upstream.
+function drawNodes() {
+  const nodes = state.upstream ? state.upstream.nodes : [];
+  byID("nodes-section").hidden = nodes.length === 0;
+  byID("nodes").replaceChildren(...nodes.map(nodeRow));
+  byID("nodes-count").textContent = `${nodes.filter((node) => node.up).length} of ${nodes.length} nodes up`;
+}
+
 const lockLabels = ["Key", "State", "Left", "Votes", "Waiters", "Since", "Client"];
 const lockClasses = { Key: "mono wrap", State: "tight", Left: "n", Waiters: "n", Since: "tight", Client: "wrap" };
 
@@ -244,6 +260,7 @@ function draw() {
   drawTiles();
   drawPlots();
   drawMasters();
+  drawNodes();
   drawLocks();
   drawEvents();
 }

@@ -9,7 +9,7 @@
 //
 // If the upstream is a cluster, each of these commands concerns one node. A lock key belongs to the
 // node that serves its slot, so a client that asks all nodes gets the key once
-// (command.Client.ListsKey).
+// (command.Client.ListsKey). The same is true of these commands in a script on lock keys.
 //
 // The proxy finds the lock keys by the names on the masters (quorum's Names). A lock key exists if
 // a majority holds it, as for EXISTS. Locks that LOCK takes on other keys are not keys of a client:

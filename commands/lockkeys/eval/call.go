@@ -24,7 +24,9 @@ type scriptCalls struct {
 	denied   bool // the client lacks the permission for a call
 	db       int
 	// listedGlobs holds the globs whose lock keys the snapshot contains, in all runs of a program.
-	listedGlobs    map[string]bool
+	listedGlobs map[string]bool
+	// listedKeys returns the keys that commands on all keys list at the client's port.
+	listedKeys     func(keys []string) []string
 	findOwnCommand func(name []byte) *command.Command
 	charge         func(bytes int) // charges the run for the current call
 }

@@ -76,9 +76,9 @@ func (s *scriptCalls) selectDB(words []string) (keyspace.Reply, error) {
 // with it. A comparison may look at a byte several times.
 const workPerByte = 8
 
-// listKeys returns the lock keys that match a glob. If kind is not "", it returns only keys of this
-// type. It refuses a glob that may match keys of the upstream, because the program cannot read
-// them.
+// listKeys returns the lock keys that match a glob, and that the client's port lists. If kind is
+// not "", it returns only keys of this type. It refuses a glob that may match keys of the upstream,
+// because the program cannot read them.
 func (s *scriptCalls) listKeys(command, match, kind string) (names []string, err error) {
 	switch {
 	case s.rights.HasUpstream() && !s.lockKeys.Covers(match):
@@ -101,7 +101,7 @@ func (s *scriptCalls) listKeys(command, match, kind string) (names []string, err
 			names = append(names, key)
 		}
 	}
-	return names, nil
+	return s.listedKeys(names), nil
 }
 
 func (s *scriptCalls) keys(words []string) (keyspace.Reply, error) {

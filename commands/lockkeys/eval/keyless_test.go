@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"redlock-proxy/commands/catalog/keys"
+	"redlock-proxy/commands/command"
 	"redlock-proxy/commands/lockkeys/keyspace"
 	"redlock-proxy/commands/lockkeys/program"
 	"redlock-proxy/commands/rights"
@@ -23,7 +24,7 @@ func runListing(t *testing.T, names []string, words ...string) (reply string, ch
 	}
 	calls := scriptCalls{
 		lockKeys: keys.NewPatterns("lock:*"), snapshot: snapshot, rights: (&rights.Client{}).NewPermissions(),
-		listedGlobs: map[string]bool{words[len(words)-1]: true},
+		listedGlobs: map[string]bool{words[len(words)-1]: true}, listedKeys: (&command.Client{}).ListedKeys,
 	}
 	got, err := calls.do(words, func(bytes int) { charge += bytes })
 	if refusal, ok := errors.AsType[*program.Refusal](err); ok {

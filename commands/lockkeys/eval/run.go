@@ -146,7 +146,7 @@ func (s *Scripts) program(c *command.Client, permissions *rights.Permissions, in
 		Run: func(ctx context.Context, snapshot *keyspace.Snapshot) (keyspace.Reply, [][]string, error) {
 			calls := scriptCalls{
 				lockKeys: s.opts.LockKeys, snapshot: snapshot, rights: permissions, db: c.DB,
-				listedGlobs: listedGlobs, findOwnCommand: s.opts.FindOwnCommand,
+				listedGlobs: listedGlobs, listedKeys: c.ListedKeys, findOwnCommand: s.opts.FindOwnCommand,
 			}
 			s.runs.Add(1)
 			reply, err := inv.script.Run(ctx, script.Input{
