@@ -428,7 +428,7 @@ func TestEvictionKeepsLaterBound(t *testing.T) {
 	later := b.now.Add(time.Hour)
 	r.grants.noteEvictedUntil(later)
 	for i := range 1000 {
-		r.RecordGrant(strings.Repeat("k", 200_000)+strconv.Itoa(i), "me", "version", cell.NoExpiry, nil)
+		r.RecordGrant(strings.Repeat("k", 200_000)+strconv.Itoa(i), "me", "version", cell.NoExpiry, nil, time.Time{})
 	}
 	if len(r.grants.byKey) == 1000 {
 		t.Fatal("the register evicted no grant")

@@ -440,7 +440,7 @@ func TestRenewalsTogether(t *testing.T) {
 // TestGroups checks that locks with long names, and locks of different databases, do not share a
 // round.
 func TestGroups(t *testing.T) {
-	k := New(nil)
+	k := New(nil, nil)
 	add := func(n, db, size int) {
 		for range n {
 			k.dueLocks = append(k.dueLocks, &Lock{key: quorum.Key{DB: db, Name: strings.Repeat("k", size)}})
