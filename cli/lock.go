@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -34,22 +35,34 @@ const passwordEnv = "REDISCLI_AUTH"
 func lockCommand() *cli.Command {
 	return &cli.Command{
 		Name: lockCommandName, Usage: "hold a lock at a running proxy while a command runs",
-		ArgsUsage:       "KEY -- COMMAND [ARGUMENT …]",
+		ArgsUsage:       "KEY … -- COMMAND [ARGUMENT …]",
 		HideHelpCommand: true, OnUsageError: usageError, Action: lockAction,
 		Flags: append([]cli.Flag{
 			&cli.DurationFlag{Name: "ttl", Value: 30 * time.Second,
-				Usage: "`DURATION`: TTL of the lock, which is extended after each third of it while the command runs"},
+				Usage: "`DURATION`: TTL of the lock, which the proxy renews while the command runs; if the proxy fails, " +
+					"another one must take over within the TTL"},
 			&cli.DurationFlag{Name: "wait", Value: 10 * time.Second,
 				Usage: "`DURATION`: how long to wait while another client holds the lock; 0s does not wait"},
+			&cli.IntFlag{Name: slotsFlag, DefaultText: "exclusive", Usage: "`NUMBER`: how many clients may hold the lock at " +
+				"the same time; all clients must use the same number"},
+			&cli.BoolFlag{Name: sharedFlag, Usage: "hold the lock together with all clients that request it shared"},
+			&cli.BoolFlag{Name: fenceFlag, Usage: "request a fence, which the command gets in $" + conf.LockFenceEnv},
 			&cli.DurationFlag{Name: "grace", Value: 5 * time.Second,
 				Usage: "`DURATION`: how long the command may continue after the SIGTERM that it gets when the lock " +
 					"is lost"},
 			&cli.StringSliceFlag{Name: addrFlag, Value: cli.NewStringSlice(conf.Default().Listen),
 				Usage: "`ADDR`: a proxy, as host:port or URL (redis://, rediss:// or unix://); may be repeated: " +
-					"if one proxy does not answer, the next one is asked"},
+					"if one proxy fails, the next one takes over"},
 		}, loginFlags()...),
 	}
 }
+
+// The flags for the kind of the lock.
+const (
+	slotsFlag  = "slots"
+	sharedFlag = "shared"
+	fenceFlag  = "fence"
+)
 
 // addrFlag is the flag with the address of the proxy, or of several proxies.
 const addrFlag = "addr"
@@ -67,7 +80,7 @@ func loginFlags() []cli.Flag {
 	}
 }
 
-// lockArguments moves the flags of the lock command before its key, where the flag parser expects
+// lockArguments moves the flags of the lock command before its keys, where the flag parser expects
 // them. Users write KEY --ttl 30s -- COMMAND.
 func lockArguments(args []string) []string {
 	if !isLockCommand(args) {
@@ -93,7 +106,10 @@ func lockArguments(args []string) []string {
 // takesValue reports whether the word after the flag is its value.
 func takesValue(flag string) bool {
 	name := strings.TrimLeft(flag, "-")
-	return slices.Contains(flagNames(lockCommand().Flags), name)
+	return slices.ContainsFunc(lockCommand().Flags, func(f cli.Flag) bool {
+		d, documented := f.(cli.DocGenerationFlag)
+		return documented && d.TakesValue() && slices.Contains(f.Names(), name)
+	})
 }
 
 // isLockCommand reports whether a command line runs the lock command, which passes signals to the
@@ -101,45 +117,103 @@ func takesValue(flag string) bool {
 func isLockCommand(args []string) bool { return len(args) > 1 && args[1] == lockCommandName }
 
 func lockAction(c *cli.Context) error {
-	args := c.Args().Slice() // KEY -- COMMAND …
-	switch {
-	case len(args) == 0 || args[0] == "--":
-		return errors.New("no key is given; usage: redlock-proxy lock KEY -- COMMAND")
-	case args[0] == "":
-		return errors.New("the key is empty")
-	case len(args) > 1 && args[1] != "--":
-		return fmt.Errorf("unexpected argument %q; write -- before the command", args[1])
-	case len(args) < 3:
-		return errors.New("no command is given; usage: redlock-proxy lock KEY -- COMMAND")
+	keys, command, err := splitLockArguments(c.Args().Slice())
+	if err != nil {
+		return err
 	}
-	for name, least := range map[string]time.Duration{"ttl": time.Millisecond, "wait": 0, "grace": 0} {
-		if d := c.Duration(name); d < least {
-			return fmt.Errorf("--%s: %v is less than %v", name, d, least)
-		}
+	request, err := lockRequest(c, keys)
+	if err != nil {
+		return err
 	}
 	var opts []*redis.Options
-	var clients []*redis.Client
+	var proxyList []lease.Proxy
 	for _, addr := range c.StringSlice(addrFlag) {
 		options, err := proxyOptions(c, addr)
 		if err != nil {
 			return err
 		}
-		opts, clients = append(opts, options), append(clients, redis.NewClient(options))
+		opts, proxyList = append(opts, options), append(proxyList, lease.Proxy{
+			Network: cmp.Or(options.Network, "tcp"), Addr: options.Addr, TLS: options.TLSConfig, Username: options.Username,
+			Password: options.Password, ClientName: options.ClientName, DB: options.DB,
+		})
 	}
-	proxies := lease.NewProxies(clients...)
+	proxies := lease.NewProxies(proxyList...)
 	defer proxies.Close()
 	signals := make(chan os.Signal, 8)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer signal.Stop(signals)
-	cmd := exec.Command(args[2], args[3:]...)
+	cmd := exec.Command(command[0], command[1:]...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
+	cmd.Env = withoutLockVariables(os.Environ())
 	job := lease.Job{
-		Request: lease.Request{Key: args[0], TTL: c.Duration("ttl"), Wait: c.Duration("wait")},
-		Proxies: proxies, Command: cmd, GracePeriod: c.Duration("grace"), Signals: signals,
-		Report: func(err error) { fmt.Fprintln(c.App.ErrWriter, "redlock-proxy:", err) },
+		Request: request, Proxies: proxies, Command: cmd, Environ: lockVariables, GracePeriod: c.Duration("grace"),
+		Signals: signals, Report: func(err error) { fmt.Fprintln(c.App.ErrWriter, "redlock-proxy:", err) },
 	}
 	state, err := job.Run(c.Context)
-	return lockError(args[0], state, err, func() string { return refusalText(c.Context, opts[proxies.LastIndex()], err) })
+	return lockError(keys, state, err, func() string { return refusalText(c.Context, opts[proxies.LastIndex()], err) })
+}
+
+// splitLockArguments splits KEY … -- COMMAND … into the keys and the command.
+func splitLockArguments(args []string) (keys, command []string, err error) {
+	keys = args
+	if i := slices.Index(args, "--"); i >= 0 {
+		keys, command = args[:i], args[i+1:]
+	}
+	switch {
+	case len(keys) == 0:
+		return nil, nil, errors.New("no key is given; usage: redlock-proxy lock KEY … -- COMMAND")
+	case slices.Contains(keys, ""):
+		return nil, nil, errors.New("the key is empty")
+	case len(command) == 0:
+		return nil, nil, errors.New("no command is given; usage: redlock-proxy lock KEY … -- COMMAND")
+	}
+	return keys, command, nil
+}
+
+// lockRequest returns the request that the flags describe.
+func lockRequest(c *cli.Context, keys []string) (lease.Request, error) {
+	for name, least := range map[string]time.Duration{"ttl": time.Millisecond, "wait": 0, "grace": 0} {
+		if d := c.Duration(name); d < least {
+			return lease.Request{}, fmt.Errorf("--%s: %v is less than %v", name, d, least)
+		}
+	}
+	r := lease.Request{Keys: keys, TTL: c.Duration("ttl"), Wait: c.Duration("wait")}
+	isShared, hasSlots := c.Bool(sharedFlag), c.IsSet(slotsFlag)
+	switch {
+	case isShared && hasSlots:
+		return lease.Request{}, errors.New("--shared and --slots cannot be combined; use one of them")
+	case (isShared || hasSlots) && len(keys) > 1:
+		return lease.Request{}, errors.New("--shared and --slots are for one key; lock several keys without them")
+	case hasSlots && c.Int(slotsFlag) < 1:
+		return lease.Request{}, fmt.Errorf("--slots: %d is less than 1", c.Int(slotsFlag))
+	case isShared:
+		r.Options = append(r.Options, "SHARED")
+	case hasSlots:
+		r.Options = append(r.Options, "SLOTS", c.Int(slotsFlag))
+	}
+	if c.Bool(fenceFlag) {
+		r.Options = append(r.Options, "FENCE")
+	}
+	return r, nil
+}
+
+// lockVariables returns the environment variables that tell a command about its lock. Each key has
+// a line.
+func lockVariables(l *lease.Lock) []string {
+	variables := []string{conf.LockKeyEnv + "=" + strings.Join(l.Keys, "\n"), conf.LockTokenEnv + "=" + l.Token}
+	if l.Fence != 0 {
+		variables = append(variables, fmt.Sprintf("%s=%d", conf.LockFenceEnv, l.Fence))
+	}
+	return variables
+}
+
+// withoutLockVariables returns an environment without the variables of another lock, under which
+// this process may run.
+func withoutLockVariables(environ []string) []string {
+	return slices.DeleteFunc(environ, func(pair string) bool {
+		name, _, _ := strings.Cut(pair, "=")
+		return conf.IsLockVariable(name)
+	})
 }
 
 // proxyOptions returns the options for a connection to the proxy at addr.
@@ -166,7 +240,6 @@ func proxyOptions(c *cli.Context, addr string) (*redis.Options, error) {
 		}
 		opts.Password = strings.TrimRight(string(text), "\r\n")
 	}
-	lease.ConfigureClient(opts)
 	return opts, addCertificates(c, opts)
 }
 
@@ -192,7 +265,7 @@ func addCertificates(c *cli.Context, opts *redis.Options) error {
 
 // lockError returns the error for the outcome of a job, with its exit code. cause returns the
 // reason if the lock was not granted.
-func lockError(key string, state *os.ProcessState, err error, cause func() string) error {
+func lockError(keys []string, state *os.ProcessState, err error, cause func() string) error {
 	var lostErr *lease.LostError
 	var interruptedErr *lease.InterruptedError
 	var startErr *lease.StartError
@@ -200,7 +273,7 @@ func lockError(key string, state *os.ProcessState, err error, cause func() strin
 	case err == nil:
 		return commandError(state)
 	case errors.Is(err, lease.ErrHeld):
-		return withCode(exitHeld, fmt.Errorf("the lock %q is held by another client", key))
+		return withCode(exitHeld, heldError(keys))
 	case errors.As(err, &lostErr):
 		return withCode(exitLost, err)
 	case errors.As(err, &interruptedErr):
@@ -213,8 +286,34 @@ func lockError(key string, state *os.ProcessState, err error, cause func() strin
 	case errors.As(err, &startErr):
 		return withCode(exitCannotRun, err)
 	default:
-		return withCode(exitNotGranted, fmt.Errorf("the lock %q was not granted by %s", key, cause()))
+		return withCode(exitNotGranted, refusedError(keys, cause()))
 	}
+}
+
+// heldError returns the error if another client held one of the keys.
+func heldError(keys []string) error {
+	if len(keys) > 1 {
+		return fmt.Errorf("one of the keys %s is held by another client", quoteAll(keys))
+	}
+	return fmt.Errorf("the lock %s is held by another client", quoteAll(keys))
+}
+
+// refusedError returns the error if no proxy granted the lock. cause begins with the address of the
+// proxy.
+func refusedError(keys []string, cause string) error {
+	if len(keys) > 1 {
+		return fmt.Errorf("the locks %s were not granted by %s", quoteAll(keys), cause)
+	}
+	return fmt.Errorf("the lock %s was not granted by %s", quoteAll(keys), cause)
+}
+
+// quoteAll returns the keys in quotes, with commas between them.
+func quoteAll(keys []string) string {
+	var quoted []string
+	for _, key := range keys {
+		quoted = append(quoted, strconv.Quote(key))
+	}
+	return strings.Join(quoted, ", ")
 }
 
 // schemeTimeout limits the check whether --addr has the wrong scheme.
@@ -223,8 +322,8 @@ const schemeTimeout = 2 * time.Second
 // refusalText returns the address of the proxy, and the reason for its refusal.
 func refusalText(ctx context.Context, opts *redis.Options, err error) string {
 	text := strings.TrimSpace(master.CauseText(err))
-	if strings.HasPrefix(text, "ERR unknown command") {
-		text += " (--addr must be the address of a redlock-proxy)"
+	if strings.HasPrefix(text, "ERR unknown command") || strings.HasPrefix(text, "ERR syntax error") {
+		text += " (--addr must be the address of a redlock-proxy of version 0.4.0 or later)"
 	}
 	server := scheme.Server{Network: cmp.Or(opts.Network, "tcp"), Addr: opts.Addr, TLS: opts.TLSConfig != nil}
 	return opts.Addr + ": " + cmp.Or(scheme.Advice(ctx, server, schemeTimeout, err), text)

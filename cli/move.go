@@ -47,6 +47,7 @@ func moveAction(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
+	sendOnce(opts)
 	client := redis.NewClient(opts)
 	defer client.Close()
 	// If the operator interrupts this command, the proxy notices the closed connection, and aborts
@@ -69,6 +70,17 @@ func moveAction(c *cli.Context) error {
 		}
 	}
 	return nil
+}
+
+// sendOnce makes go-redis send each command once, and wait as long as the context allows.
+func sendOnce(opts *redis.Options) {
+	opts.Protocol = 2
+	opts.DisableIdentity = true
+	opts.MaxRetries = -1
+	opts.DialerRetries = 1
+	opts.ReadTimeout, opts.WriteTimeout = -1, -1
+	opts.ContextTimeoutEnabled = true
+	opts.PoolSize = 1
 }
 
 // nextStepAfterMove returns the step that the operator should take after a move that succeeded.

@@ -81,7 +81,7 @@ func TestExampleDefaults(t *testing.T) {
 
 // TestNamedSettings checks that every flag and variable in the documents exists in the program.
 func TestNamedSettings(t *testing.T) {
-	known := map[string]bool{"--config": true, FileEnv: true}
+	known := map[string]bool{"--config": true, FileEnv: true, LockKeyEnv: true, LockTokenEnv: true, LockFenceEnv: true}
 	for _, s := range Settings() {
 		known["--"+s.Name], known[s.Env()] = true, true
 	}

@@ -7,6 +7,18 @@ import (
 	"strings"
 )
 
+// The variables that the command lock sets for the command that it runs. They are no settings.
+const (
+	LockKeyEnv   = EnvPrefix + "KEY"
+	LockTokenEnv = EnvPrefix + "TOKEN"
+	LockFenceEnv = EnvPrefix + "FENCE"
+)
+
+// IsLockVariable reports whether the command lock sets the variable.
+func IsLockVariable(name string) bool {
+	return name == LockKeyEnv || name == LockTokenEnv || name == LockFenceEnv
+}
+
 // environment holds a process environment in the form of os.Environ.
 type environment []string
 
@@ -48,12 +60,13 @@ func (s Setting) newEnvEntry(variable, value string) entry {
 }
 
 // unknownVariableErrors returns an error for each variable with EnvPrefix that is neither a setting
-// nor a service link of Kubernetes. The error omits the variable's value, which may be a secret.
+// nor a service link of Kubernetes, nor set by the command lock. The error omits the variable's value, which may be a secret.
 func (env environment) unknownVariableErrors() []error {
 	unknownNames := map[string]bool{}
 	for _, pair := range env {
 		name, value, _ := strings.Cut(pair, "=")
-		if strings.HasPrefix(name, EnvPrefix) && !isSettingVariable(name) && !isServiceLink(name, value) {
+		if strings.HasPrefix(name, EnvPrefix) && !isSettingVariable(name) && !isServiceLink(name, value) &&
+			!IsLockVariable(name) {
 			unknownNames[name] = true
 		}
 	}

@@ -148,6 +148,8 @@ func TestLoadErrors(t *testing.T) {
 			"REDLOCK_SERVICE_PORT_REDIS=6380",
 			"REDLOCK_PROXY_PORT_6380_TCP=tcp://10.0.0.1:6380", "REDLOCK_PROXY_PORT_6380_TCP_ADDR=10.0.0.1",
 			"REDLOCK_PROXY_PORT_6380_TCP_PORT=6380"}},
+		{name: "the variables of the command lock", flags: masters,
+			environ: []string{"REDLOCK_KEY=job:1", "REDLOCK_TOKEN=t", "REDLOCK_FENCE=7"}},
 		{name: "variables that only look like those of a service", flags: masters, environ: []string{"REDLOCK_PORT=6380",
 			"REDLOCK_UPSTREEM=redis://a"},
 			want: []string{`REDLOCK_PORT: unknown setting (known settings:`,

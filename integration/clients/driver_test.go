@@ -5,11 +5,11 @@ package clients
 import (
 	"bufio"
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"io"
 	"net"
+	"os"
 	"os/exec"
 	"slices"
 	"strings"
@@ -29,6 +29,7 @@ var errDriverTimeout = errors.New("the program answers nothing")
 // the library's result or exception.
 type driver struct {
 	name    string
+	process *os.Process
 	stdin   io.Writer
 	replies chan string
 	stderr  *bytes.Buffer // may be read when replies is closed
@@ -51,8 +52,16 @@ func startDriver(t *testing.T, addr, name string, command ...string) *driver {
 	t.Helper()
 	host, port, err := net.SplitHostPort(addr)
 	kit.Must(t, err)
-	ctx, cancel := context.WithCancel(context.Background())
-	cmd := exec.CommandContext(ctx, command[0], append(command[1:], host, port, name)...)
+	d := startProgram(t, name, exec.Command(command[0], append(command[1:], host, port, name)...))
+	if ready, err := d.awaitReply(); err != nil || ready != "ready" {
+		t.Fatalf("%v: got %q, %v, want ready", command, ready, err)
+	}
+	return d
+}
+
+// startProgram runs a program until the test ends.
+func startProgram(t *testing.T, name string, cmd *exec.Cmd) *driver {
+	t.Helper()
 	cmd.Env = environment()
 	cmd.WaitDelay = time.Second
 	d := &driver{name: name, replies: make(chan string, 1), stderr: new(bytes.Buffer)}
@@ -62,16 +71,13 @@ func startDriver(t *testing.T, addr, name string, command ...string) *driver {
 	stdout, err := cmd.StdoutPipe()
 	kit.Must(t, err)
 	kit.Must(t, cmd.Start())
-	d.stdin = stdin
+	d.stdin, d.process = stdin, cmd.Process
 	ended := make(chan struct{})
 	go d.read(cmd, stdout, ended)
 	t.Cleanup(func() {
-		cancel()
+		_ = cmd.Process.Kill()
 		<-ended
 	})
-	if ready, err := d.awaitReply(); err != nil || ready != "ready" {
-		t.Fatalf("%v: got %q, %v, want ready", command, ready, err)
-	}
 	return d
 }
 

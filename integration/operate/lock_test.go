@@ -50,8 +50,8 @@ func TestLockCommand(t *testing.T) {
 	}
 	runLock(t, addr, "", redisCLI+"LOCK k other PX 1000; exit 7").wantResult(t, 7, "\n", "")
 	wantFree()
-	// The command outlasts the TTL: the lock was extended.
-	runLock(t, addr, "--ttl 500ms", "sleep 1.5; "+redisCLI+"LOCK k other PX 1000").wantResult(t, 0, "\n", "")
+	// The command outlasts the TTL: the lock was renewed.
+	runLock(t, addr, "--ttl 2s", "sleep 5; "+redisCLI+"LOCK k other PX 1000").wantResult(t, 0, "\n", "")
 	wantFree()
 	runLock(t, "redis://"+addr, "--wait 0s", "kill -9 $$").wantResult(t, 128+9, "", "")
 	wantFree()
@@ -86,11 +86,14 @@ func TestLockCommand(t *testing.T) {
 func TestLockCommandLine(t *testing.T) {
 	t.Parallel()
 	for args, want := range map[string]string{
-		"lock":                                  "no key is given; usage: redlock-proxy lock KEY -- COMMAND",
-		"lock -- ls":                            "no key is given; usage: redlock-proxy lock KEY -- COMMAND",
-		"lock k":                                "no command is given; usage: redlock-proxy lock KEY -- COMMAND",
-		"lock k --":                             "no command is given; usage: redlock-proxy lock KEY -- COMMAND",
-		"lock k ls":                             `unexpected argument "ls"; write -- before the command`,
+		"lock":                                  "no key is given; usage: redlock-proxy lock KEY … -- COMMAND",
+		"lock -- ls":                            "no key is given; usage: redlock-proxy lock KEY … -- COMMAND",
+		"lock k":                                "no command is given; usage: redlock-proxy lock KEY … -- COMMAND",
+		"lock k --":                             "no command is given; usage: redlock-proxy lock KEY … -- COMMAND",
+		"lock k ls":                             "no command is given; usage: redlock-proxy lock KEY … -- COMMAND",
+		"lock k --slots 0 -- ls":                "--slots: 0 is less than 1",
+		"lock k --shared --slots 2 -- ls":       "--shared and --slots cannot be combined; use one of them",
+		"lock a b --shared -- ls":               "--shared and --slots are for one key; lock several keys without them",
 		"lock k --tll 1s -- ls":                 "flag provided but not defined: -tll (did you mean --ttl? see redlock-proxy lock --help)",
 		"lock k --ttl -- ls":                    `--ttl: "--" is not a duration (a number and a unit, such as "100ms" or "24h")`,
 		"lock k --ttl 0s -- ls":                 "--ttl: 0s is less than 1ms",
@@ -178,12 +181,102 @@ func TestLockCommandLosesLock(t *testing.T) {
 	}
 	f := kit.StartFleet(t)
 	_, port, _ := strings.Cut(f.Proxies[0].Addr(), ":")
-	runLock(t, f.Proxies[0].Addr(), "", "redis-cli -p "+port+" FORCEUNLOCK k").wantResult(t, 121, "1\n",
+	runLock(t, f.Proxies[0].Addr(), "", "redis-cli -p "+port+" UNLOCK k $REDLOCK_TOKEN").wantResult(t, 121, "1\n",
 		"redlock-proxy: the lock was lost: it expired or was released\n")
 }
 
-// TestLockCommandContinues kills or stops a proxy while a command holds a lock through it. The lock
-// is extended, and finally released, through the next proxy.
+// holdUntilEnd returns a command that creates the file name.runs, and ends when name.end exists.
+func holdUntilEnd(name string) []string {
+	return []string{"--", "sh", "-c", "touch " + name + ".runs; while [ ! -e " + name + ".end ]; do sleep 0.05; done"}
+}
+
+// startHolder starts lock with the arguments, and waits until its command runs. The result ends the
+// command.
+func startHolder(t *testing.T, args ...string) (end func()) {
+	t.Helper()
+	name := filepath.Join(t.TempDir(), "holder")
+	r := startCommand(t, nil, append(append([]string{"lock"}, args...), holdUntilEnd(name)...)...)
+	awaitFile(t, name+".runs")
+	return func() {
+		t.Helper()
+		kit.Must(t, os.WriteFile(name+".end", nil, 0o600))
+		r.wait(t).wantResult(t, 0, "", "")
+	}
+}
+
+// TestLockCommandSlots checks that at most n commands run under a lock with n slots.
+func TestLockCommandSlots(t *testing.T) {
+	t.Parallel()
+	f := kit.StartFleet(t)
+	addr := f.Proxies[0].Addr()
+	flags := []string{"k", "--slots", "2", "--addr", addr}
+	endFirst := startHolder(t, flags...)
+	endSecond := startHolder(t, flags...)
+	runLock(t, addr, "--slots 2 --wait 0s", "echo ran").wantResult(t, 120, "", "redlock-proxy: the lock \"k\" is held by another client\n")
+	runLock(t, addr, "--slots 3", "echo ran").wantResult(t, 122, "",
+		`redlock-proxy: the lock "k" was not granted by `+addr+`: ERR the lock is held with SLOTS 2, and this command requests SLOTS 3`)
+	endFirst()
+	runLock(t, addr, "--slots 2 --wait 0s", "echo ran").wantResult(t, 0, "ran\n", "")
+	endSecond()
+	runLock(t, addr, "--wait 0s", "echo ran").wantResult(t, 0, "ran\n", "")
+}
+
+// TestLockCommandShared checks that commands with --shared run together, and keep others out.
+func TestLockCommandShared(t *testing.T) {
+	t.Parallel()
+	f := kit.StartFleet(t)
+	addr := f.Proxies[0].Addr()
+	end := startHolder(t, "k", "--shared", "--addr", addr)
+	runLock(t, addr, "--shared --wait 0s", "echo ran").wantResult(t, 0, "ran\n", "")
+	runLock(t, addr, "--wait 0s", "echo ran").wantResult(t, 120, "", "redlock-proxy: the lock \"k\" is held by another client\n")
+	end()
+	runLock(t, addr, "--wait 0s", "echo ran").wantResult(t, 0, "ran\n", "")
+}
+
+// TestLockCommandSeveralKeys checks that a command holds all of its keys or none, and ends when it
+// loses one.
+func TestLockCommandSeveralKeys(t *testing.T) {
+	t.Parallel()
+	f := kit.StartFleet(t)
+	addr, client := f.Proxies[0].Addr(), kit.Connect(t, f.Proxies[0])
+	end := startHolder(t, "a", "b", "--ttl", "2s", "--addr", addr)
+	for _, key := range []string{"a", "b"} {
+		kit.Want(t, client, nil, "LOCK", key, "other", "PX", "1000")
+	}
+	runProxy(t, "lock", "b", "c", "--wait", "0s", "--addr", addr, "--", "echo", "ran").wantResult(t, 120, "",
+		"redlock-proxy: one of the keys \"b\", \"c\" is held by another client\n")
+	runProxy(t, "lock", "c", "c", "--addr", addr, "--", "echo", "ran").wantResult(t, 122, "",
+		`redlock-proxy: the locks "c", "c" were not granted by `+addr+`: ERR key 'c' appears twice in 'mlock' command`)
+	end()
+	for _, key := range []string{"a", "b", "c"} {
+		kit.WantGrant(t, client, "LOCK", key, "other", "PX", "60000")
+		kit.Want(t, client, int64(1), "UNLOCK", key, "other")
+	}
+
+	file := filepath.Join(t.TempDir(), "runs")
+	r := startCommand(t, nil, append([]string{"lock", "a", "b", "--addr", addr, "--"}, trapSignals(file, "exit 3")...)...)
+	awaitFile(t, file)
+	kit.Want(t, client, int64(1), "FORCEUNLOCK", "b")
+	r.wait(t).wantResult(t, 121, "told\n", "redlock-proxy: the lock was lost: sending SIGTERM to the command\n")
+}
+
+// TestLockCommandEnvironment checks the variables that the command gets. With them, the command can
+// use the lock, and other commands of redlock-proxy run.
+func TestLockCommandEnvironment(t *testing.T) {
+	t.Parallel()
+	f := kit.StartFleet(t)
+	addr := f.Proxies[0].Addr()
+	host, port, _ := strings.Cut(addr, ":")
+	const show = `printf '%s/' "$REDLOCK_KEY" "${REDLOCK_FENCE-none}"; `
+	runProxyWith(t, []string{"REDLOCK_FENCE=7", "REDLOCK_KEY=outer"}, "lock", "a", "b c", "--addr", addr, "--", "sh", "-c",
+		show).wantResult(t, 0, "a\nb c/none/", "")
+	runLock(t, addr, "--fence", `[ "$REDLOCK_FENCE" -gt 1000 ] && redis-cli -h `+host+" -p "+port+
+		` EXTEND "$REDLOCK_KEY" "$REDLOCK_TOKEN" PX 60000 | grep -c '^[0-9]*$'`).wantResult(t, 0, "1\n", "")
+	runLock(t, addr, "", binary(t)+" serve --check-config --master redis://127.0.0.1:1 >/dev/null").wantResult(t, 0, "", "")
+}
+
+// TestLockCommandContinues kills or stops a proxy while a command holds a lock through it. The next
+// proxy takes the renewals over, and finally releases the lock.
 func TestLockCommandContinues(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -198,8 +291,12 @@ func TestLockCommandContinues(t *testing.T) {
 			r := startCommand(t, nil, "lock", "k", "--ttl", "6s", "--addr", f.Proxies[0].Addr(), "--addr", f.Proxies[1].Addr(),
 				"--", "sh", "-c", "touch "+file+"; sleep 12; exit 5")
 			awaitFile(t, file)
+			end := time.Now().Add(10 * time.Second) // before the command ends
 			kit.Must(t, stopProxy(f.Proxies[0]))
-			for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
+			kit.Await(t, "the other proxy renews the lock", func() bool {
+				return strings.HasSuffix(kit.ReplyText(kit.Do(t, other, "LOCKINFO", "k")), "kept 1]")
+			})
+			for ; time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
 				if reply := kit.Do(t, other, "LOCK", "k", "other", "PX", "1000"); reply != nil {
 					t.Fatalf("another client's LOCK: %v", reply)
 				}

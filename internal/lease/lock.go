@@ -6,24 +6,16 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"os"
 	"time"
-
-	"redlock-proxy/internal/pacing"
-
-	"github.com/redis/go-redis/v9"
 )
 
 // ErrHeld means that another client held the lock during the whole wait.
 var ErrHeld = errors.New("the lock is held by another client")
 
-// errNoAnswer means that the proxy did not answer in time.
-var errNoAnswer = errors.New("no answer in time")
-
 // LostError means that the lock is no longer held.
 type LostError struct {
-	// Cause is the reason why the lock could not be extended in time. It is nil if the proxy
-	// replied that the lock had expired or was released.
+	// Cause is the reason why the lock could not be extended in time. It is nil if a proxy reported
+	// that the lock had expired, was released or was taken away.
 	Cause error
 }
 
@@ -40,20 +32,36 @@ func (e *LostError) Unwrap() error { return e.Cause }
 
 // Request asks for a lock.
 type Request struct {
-	Key string
-	// TTL is the time for which the client requests the lock. Wait limits the wait while another
-	// client holds the lock.
+	// Keys holds one key, or several keys that the client takes all or none.
+	Keys []string
+	// TTL is the time for which the lock stays held when its proxy no longer renews it. Wait limits
+	// the wait while another client holds the lock.
 	TTL, Wait time.Duration
+	// Options holds further options of LOCK, such as SHARED or FENCE.
+	Options []any
 }
 
-// Lock represents a granted lock. It is not safe for concurrent use.
+// command returns a command on all keys. name is the name of the command for one key.
+func (r Request) command(name, token string, options ...any) []any {
+	words := []any{name}
+	if len(r.Keys) > 1 {
+		words = []any{"M" + name, len(r.Keys)}
+	}
+	for _, key := range r.Keys {
+		words = append(words, key)
+	}
+	return append(append(words, token), options...)
+}
+
+// Lock represents a granted lock, which a proxy renews. It is not safe for concurrent use.
 type Lock struct {
 	proxies *Proxies
 	Request
-	token string
-	// leaseStart is the beginning of the current lease. The client may rely on the lease until
-	// validUntil.
-	leaseStart, validUntil time.Time
+	// Token is unique to the lock. Fence is 0 if the lock has no fence.
+	Token string
+	Fence int64
+	// validUntil holds for each key the time until which the client may rely on it.
+	validUntil map[string]time.Time
 }
 
 const (
@@ -62,36 +70,21 @@ const (
 	// replyTimeout limits the time until the reply to other commands. After that, the caller
 	// repeats the command or treats it as failed.
 	replyTimeout = 2 * time.Second
+	// renewalsPerTTL is the number of times that a proxy renews a lock within its TTL.
+	renewalsPerTTL = 3
 )
 
-// ConfigureClient makes go-redis send each command once, and wait as long as the context allows.
-func ConfigureClient(opts *redis.Options) {
-	opts.Protocol = 2
-	opts.DisableIdentity = true
-	opts.MaxRetries = -1
-	opts.DialerRetries = 1
-	opts.ReadTimeout, opts.WriteTimeout = -1, -1
-	opts.ContextTimeoutEnabled = true
-	opts.PoolSize = 1
-}
-
-// Take requests a lock from the proxies, one after the other, until a proxy replies. The validity
-// counts from the time at which Take sent the request, plus the time for which the request waited
-// at the proxy.
+// Take requests a lock from the proxies, one after the other, until a proxy replies.
 //
 // Errors: ErrHeld, the error of a proxy or of the connection to it, or the cause of ctx. After an
 // error, this client holds no lock.
 func Take(ctx context.Context, proxies *Proxies, r Request) (*Lock, error) {
-	l := &Lock{proxies: proxies, Request: r, token: newToken()}
-	// When the connection of this client closes, a proxy removes the client from the queue.
-	stop := context.AfterFunc(ctx, proxies.Close)
-	defer stop()
-	deadline, sentAt := time.Now().Add(r.Wait), time.Time{}
-	var reply []any
+	l := &Lock{proxies: proxies, Request: r, Token: newToken()}
+	var reply grant
 	var err error
-	for range proxies.clients {
-		sentAt = time.Now()
-		reply, err = l.sendLock(ctx, max(deadline.Sub(sentAt), 0))
+	deadline := time.Now().Add(r.Wait)
+	for range proxies.list {
+		reply, err = l.sendLock(ctx, max(time.Until(deadline), 0))
 		// A proxy that cannot deliver its reply releases the lock again, so the next proxy can
 		// grant the lock.
 		if !isConnError(err) || ctx.Err() != nil {
@@ -101,46 +94,66 @@ func Take(ctx context.Context, proxies *Proxies, r Request) (*Lock, error) {
 	switch {
 	case ctx.Err() != nil:
 		return nil, context.Cause(ctx)
-	case errors.Is(err, redis.Nil):
-		return nil, ErrHeld
 	case err != nil:
 		return nil, err
+	case !reply.granted:
+		return nil, ErrHeld
 	}
-	fields, err := parseDurations(reply)
-	if err != nil {
-		return nil, err
-	}
-	l.leaseStart = sentAt.Add(fields["waited"])
-	l.validUntil = l.leaseStart.Add(fields["validity"])
+	l.Fence = reply.fence
+	l.setValidUntil(reply.validUntil)
 	return l, nil
 }
 
-// sendLock sends one LOCK.
-func (l *Lock) sendLock(ctx context.Context, wait time.Duration) ([]any, error) {
-	words := []any{"LOCK", l.Key, l.token, "PX", l.TTL.Milliseconds(), "AT"}
-	if wait := wait.Milliseconds(); wait > 0 {
-		words = append(words, "BLOCK", wait)
+// sendLock sends one LOCK. When ctx ends, it closes the connection, and the proxy removes the
+// client from the queue.
+func (l *Lock) sendLock(ctx context.Context, wait time.Duration) (grant, error) {
+	options := l.Options
+	if ms := wait.Milliseconds(); ms > 0 {
+		options = append(options[:len(options):len(options)], "BLOCK", ms)
 	}
 	ctx, cancel := context.WithTimeout(ctx, wait+lockReplyTimeout)
 	defer cancel()
-	return l.proxies.do(ctx, words...).Slice()
+	return l.request(ctx, "LOCK", options...)
 }
 
-// parseDurations reads a map of milliseconds in its RESP2 form. It returns an error if the validity
-// is missing.
-func parseDurations(reply []any) (map[string]time.Duration, error) {
-	fields := map[string]time.Duration{}
-	for ; len(reply) > 1; reply = reply[2:] {
-		name, isText := reply[0].(string)
-		ms, isNumber := reply[1].(int64)
+// grant is the reply to a LOCK or EXTEND.
+type grant struct {
+	// granted is false if another client holds the lock.
+	granted bool
+	fence   int64
+	// validUntil is the time until which the client may rely on the lock if it learns nothing more.
+	validUntil time.Time
+}
+
+// request sends a LOCK or EXTEND that makes the proxy renew the lock. The validity counts from the
+// time of sending, plus the time for which the command waited at the proxy.
+func (l *Lock) request(ctx context.Context, name string, options ...any) (grant, error) {
+	sentAt := time.Now()
+	words := l.command(name, l.Token, "PX", l.TTL.Milliseconds(), "KEEPALIVE", "AT")
+	reply, err := l.proxies.do(ctx, append(words, options...)...)
+	if err != nil || reply == nil {
+		return grant{}, err
+	}
+	fields := parseNumbers(reply)
+	if fields["validity"] <= 0 {
+		return grant{}, errReply
+	}
+	held := time.Duration(fields["waited"]+fields["validity"]) * time.Millisecond
+	return grant{granted: true, fence: fields["fence"], validUntil: sentAt.Add(held)}, nil
+}
+
+// parseNumbers returns the numbers of a map by their names.
+func parseNumbers(reply any) map[string]int64 {
+	numbers := map[string]int64{}
+	pairs, _ := reply.([]any)
+	for ; len(pairs) > 1; pairs = pairs[2:] {
+		name, isText := pairs[0].(string)
+		n, isNumber := pairs[1].(int64)
 		if isText && isNumber {
-			fields[name] = time.Duration(ms) * time.Millisecond
+			numbers[name] = n
 		}
 	}
-	if fields["validity"] <= 0 {
-		return nil, errors.New("the reply has no validity; check that the server is a redlock-proxy")
-	}
-	return fields, nil
+	return numbers
 }
 
 // newToken returns 128 random bits in hexadecimal.
@@ -150,69 +163,13 @@ func newToken() string {
 	return hex.EncodeToString(bits[:])
 }
 
-// KeepExtended extends the lock whenever a third of its TTL has passed. It returns nil when ctx
-// ends, or a *LostError when the lock is lost.
-func (l *Lock) KeepExtended(ctx context.Context) error {
-	var lastErr error
-	for nextExtend := l.leaseStart.Add(l.TTL / 3); ; {
-		if !sleepUntil(ctx, earlierTime(nextExtend, l.validUntil)) {
-			return nil
-		}
-		if !time.Now().Before(l.validUntil) {
-			return &LostError{lastErr}
-		}
-		err := l.extend(ctx)
-		var lostErr *LostError
-		switch {
-		case ctx.Err() != nil:
-			return nil
-		case errors.As(err, &lostErr):
-			return err
-		case err == nil:
-			lastErr, nextExtend = nil, l.leaseStart.Add(l.TTL/3)
-		default:
-			lastErr, nextExtend = moreSpecificError(lastErr, err), time.Now().Add(l.retryDelay())
-		}
-	}
-}
-
-// moreSpecificError returns the error of the latest try. If the proxy did not answer the latest
-// try, moreSpecificError returns the previous error, if any.
-func moreSpecificError(previousErr, latestErr error) error {
-	if previousErr != nil && errors.Is(latestErr, errNoAnswer) {
-		return previousErr
-	}
-	return latestErr
-}
-
-// retryDelay returns the time to wait after a failed try to extend the lock.
-func (l *Lock) retryDelay() time.Duration { return min(time.Second, l.TTL/30) }
-
-// extend sends one EXTEND. It ignores a reply that comes after the lock's validity has expired.
-func (l *Lock) extend(ctx context.Context) error {
-	sentAt := time.Now()
-	ctx, cancel := context.WithDeadline(ctx, earlierTime(sentAt.Add(min(replyTimeout, l.TTL/6)), l.validUntil))
-	defer cancel()
-	ms, err := l.proxies.do(ctx, "EXTEND", l.Key, l.token, "PX", l.TTL.Milliseconds()).Int64()
-	switch {
-	case errors.Is(err, redis.Nil):
-		return &LostError{}
-	case err != nil && ctx.Err() == nil && !errors.Is(err, os.ErrDeadlineExceeded):
-		return err
-	case err != nil, !time.Now().Before(l.validUntil):
-		return errNoAnswer
-	}
-	l.leaseStart, l.validUntil = sentAt, sentAt.Add(time.Duration(ms)*time.Millisecond)
-	return nil
-}
-
 // Release releases the lock. It returns a *LostError if the lock was no longer held, or the error
 // of the last proxy or of the connection to it.
 func (l *Lock) Release(ctx context.Context) (err error) {
-	for try := range l.proxies.clients {
-		var n int64
-		switch n, err = l.unlock(ctx); {
-		case err == nil && n == 0 && try == 0:
+	for try := range l.proxies.list {
+		var released int64
+		switch released, err = l.unlock(ctx); {
+		case err == nil && released < int64(len(l.Keys)) && try == 0:
 			// On a later try, a proxy that did not answer may have released the lock.
 			return &LostError{}
 		case !isConnError(err):
@@ -222,20 +179,11 @@ func (l *Lock) Release(ctx context.Context) (err error) {
 	return err
 }
 
+// unlock sends one UNLOCK, and returns the number of released keys.
 func (l *Lock) unlock(ctx context.Context) (int64, error) {
 	ctx, cancel := context.WithTimeout(ctx, replyTimeout)
 	defer cancel()
-	return l.proxies.do(ctx, "UNLOCK", l.Key, l.token).Int64()
-}
-
-func earlierTime(a, b time.Time) time.Time {
-	if a.Before(b) {
-		return a
-	}
-	return b
-}
-
-// sleepUntil waits until t. It reports whether t came before the end of ctx.
-func sleepUntil(ctx context.Context, t time.Time) bool {
-	return pacing.Sleep(ctx, time.Until(t)) == nil
+	reply, err := l.proxies.do(ctx, l.command("UNLOCK", l.Token)...)
+	released, _ := reply.(int64)
+	return released, err
 }

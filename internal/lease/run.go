@@ -16,6 +16,8 @@ type Job struct {
 	Proxies *Proxies
 	// Command comes from exec.Command, and has its standard input and output set.
 	Command *exec.Cmd
+	// Environ returns environment variables that tell the command about the lock.
+	Environ func(*Lock) []string
 	// GracePeriod is the time for which the command may run after SIGTERM when the lock is lost.
 	GracePeriod time.Duration
 	// Signals holds the signals to pass on to the command. Before the command runs, a signal ends
@@ -69,9 +71,10 @@ func (j *Job) Run(ctx context.Context) (state *os.ProcessState, err error) {
 	if err != nil {
 		return nil, err
 	}
+	j.Command.Env = append(j.Command.Environ(), j.Environ(lock)...)
 	keepCtx, stop := context.WithCancel(ctx)
 	lockLost, commandEnded := make(chan error, 1), make(chan error, 1)
-	go func() { lockLost <- lock.KeepExtended(keepCtx) }()
+	go func() { lockLost <- lock.Keep(keepCtx) }()
 	startErr := start(j.Command, commandEnded)
 	if startErr == nil {
 		err = j.waitCommand(lockLost, commandEnded)
