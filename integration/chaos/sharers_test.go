@@ -43,7 +43,7 @@ func sharings() []sharing {
 }
 
 // TestHoldersChaos lets masters and proxies fail at random, as in TestChaos, while clients take
-// locks with SHARED and SLOTS, and sometimes exclusively. There are never more holders than slots,
+// locks with SHARED and SLOTS, and sometimes exclusively, alone or with a second key. There are never more holders than slots,
 // a client never has an exclusive lock together with another client, and no lock is lost.
 func TestHoldersChaos(t *testing.T) {
 	redistest.SkipShort(t)
@@ -85,32 +85,46 @@ func startSharers(c *cluster, seed uint64) *run {
 					random: r.newRandom(400 + number), sharing: &kind})
 				continue
 			}
-			commands := lockCommands{r.connection(number, 300+number), r.newRandom(200 + number)}
-			r.clients.add(&worker{r.proxyLedger, &sharedCommands{lockCommands: commands, sharing: kind}, u, number, r.newRandom(number)})
+			conn, random := r.connection(number, 300+number), r.newRandom(200+number)
+			commands := &sharedCommands{one: lockCommands{conn, random}, several: &severalCommands{connection: conn, random: random}, sharing: kind}
+			r.clients.add(&worker{r.proxyLedger, commands, u, number, r.newRandom(number)})
 		}
 	}
 	r.addOperator(r.lockKeys)
 	return r
 }
 
-// sharedCommands locks with LOCK … SHARED or SLOTS, and sometimes exclusively.
+// sharedCommands locks with LOCK … SHARED or SLOTS, and sometimes exclusively, with LOCK or MLOCK.
 type sharedCommands struct {
-	lockCommands
-	sharing   sharing
+	one     lockCommands
+	several *severalCommands
+	sharing sharing
+	// last holds the commands of the last lock, and lastSlots its value of holding.slots.
+	last      locker
 	lastSlots int
 }
 
 func (l *sharedCommands) lock(key, token string, lease time.Duration) (result, time.Duration) {
 	words := []string{"LOCK", key, token, "PX", millis(lease)}
-	l.lastSlots = 0
-	if l.random.IntN(8) > 0 {
+	l.last, l.lastSlots = l.one, 0
+	switch choice := l.one.random.IntN(16); {
+	case choice == 0:
+		l.last = l.several
+		return l.several.lock(key, token, lease)
+	case choice > 1:
 		words, l.lastSlots = append(words, l.sharing.words...), l.sharing.slots
 	}
-	if l.lastSlots == 0 || l.random.IntN(5) == 0 {
+	if l.lastSlots == 0 || l.one.random.IntN(5) == 0 {
 		words = append(words, "BLOCK", "400")
 	}
-	return validity(l.do(words...))
+	return validity(l.one.do(words...))
 }
+
+func (l *sharedCommands) extend(key, token string, lease time.Duration) (result, time.Duration) {
+	return l.last.extend(key, token, lease)
+}
+
+func (l *sharedCommands) unlock(key, token string) result { return l.last.unlock(key, token) }
 
 func (l *sharedCommands) slots() int { return l.lastSlots }
 
