@@ -200,7 +200,7 @@ func TestCluster(t *testing.T) {
 		return err == nil && strings.HasPrefix(fmt.Sprint(role), "[master")
 	})
 	check("failover")
-	kit.Must(t, replica.Kill()) // its former master takes over
+	kit.Must(t, replica.Kill())      // its former master takes over
 	kit.Eventually(t, func() error { // a new client learns the nodes
 		reply, err := kit.Connect(t, proxy).Do("CLUSTER", "SLOTS")
 		if err == nil && !strings.HasPrefix(fmt.Sprint(reply), "[[") {
