@@ -398,8 +398,8 @@ func TestKeptLockDuringMinorityFailures(t *testing.T) {
 	go func() { watched <- k.watch(duration) }()
 	rivalReplies, err := countReplies(kit.Connect(t, f.Proxies[1]), watched)
 	counts, stopErr := disturber.Stop()
-	t.Logf("the lock was kept for %v by %d renewals; faults %v; replies to the rival %v; seed %d", time.Since(k.began), k.renewals,
-		counts, rivalReplies, seed)
+	t.Logf("the lock was kept for %v by %d renewals and %d EXTENDs; faults %v; replies to the rival %v; seed %d", time.Since(k.began),
+		k.renewals, k.extensions, counts, rivalReplies, seed)
 	kit.Must(t, errors.Join(err, stopErr))
 }
 
@@ -427,13 +427,15 @@ type watchedLock struct {
 	holder       *redistest.Client
 	began        time.Time
 	sent, expiry time.Duration // the last request, and E, since began
+	asked        bool          // the last request has no reply yet
 	renewals     int
+	extensions   int // the number of EXTENDs
 }
 
 const watchedTTL = 3 * time.Second
 
 func (k *watchedLock) request(command string) error {
-	k.sent = time.Since(k.began)
+	k.sent, k.asked = time.Since(k.began), true
 	return k.holder.Send(redistest.AppendCommand(nil, command, "k", "t", "PX", kit.Millis(watchedTTL), "KEEPALIVE"))
 }
 
@@ -443,33 +445,37 @@ func (k *watchedLock) receive() error {
 	reply, err := k.holder.Receive()
 	now := time.Since(k.began)
 	if err != nil || k.expiry > 0 && now >= k.expiry {
-		return fmt.Errorf("a gap: after %v E was %v: %w", now, k.expiry, orWrongReply(err))
+		return fmt.Errorf("a gap: %v came after %v, and E was %v: %w", reply, now, k.expiry, orWrongReply(err))
 	}
 	switch reply := reply.(type) {
 	case int64:
-		k.expiry = k.sent + time.Duration(reply)*time.Millisecond
+		k.asked, k.expiry = false, k.sent+time.Duration(reply)*time.Millisecond
 		return nil
 	case redistest.RespError: // an EXTEND without a quorum changes nothing
+		k.asked = false
 		return nil
 	case redistest.Push:
 		if validity, isKept := reply[len(reply)-1].(int64); isKept {
-			k.renewals++
-			k.expiry = min(now+time.Duration(validity)*time.Millisecond, k.expiry+watchedTTL/3)
-			return nil
+			return k.noteRenewal(now + time.Duration(validity)*time.Millisecond)
 		}
 	}
 	return fmt.Errorf("after %v: %v", now, reply)
 }
 
-// watch follows the lock for a time. It sends an EXTEND each minute, because E gets earlier if a push
-// is left out.
+// noteRenewal follows rule 2. It sends an EXTEND if pushes were left out, so that E became early.
+func (k *watchedLock) noteRenewal(byPush time.Duration) error {
+	k.renewals++
+	k.expiry = min(byPush, k.expiry+watchedTTL/3)
+	if k.asked || byPush-k.expiry < watchedTTL/6 {
+		return nil
+	}
+	k.extensions++
+	return k.request("EXTEND")
+}
+
+// watch follows the lock for a time.
 func (k *watchedLock) watch(duration time.Duration) error {
 	for time.Since(k.began) < duration {
-		if time.Since(k.began)-k.sent > time.Minute {
-			if err := k.request("EXTEND"); err != nil {
-				return err
-			}
-		}
 		if err := k.receive(); err != nil {
 			return err
 		}
