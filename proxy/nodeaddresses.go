@@ -2,8 +2,14 @@ package proxy
 
 import (
 	"context"
+	"fmt"
+	"math"
 	"net"
+	"slices"
 
+	"redlock-proxy/commands/catalog/spec"
+	"redlock-proxy/internal/resp"
+	"redlock-proxy/proxy/nodes"
 	"redlock-proxy/proxy/translate"
 	"redlock-proxy/proxy/upstream"
 )
@@ -39,6 +45,53 @@ func (a *nodeAddresses) TranslateRedirect(text string) (translated string, known
 		a.cluster.RequestRefresh()
 	}
 	return translated, known
+}
+
+// redirects returns the replies by which a node sends clients with these commands to the nodes that
+// serve the keys. It is for a node that cannot be reached: some client libraries learn the current
+// nodes only from a redirect. It returns nil if the node itself serves the key of a command, or if
+// not every command is complete and has a key.
+func (a *nodeAddresses) redirects(commands []byte, count int) (replies []byte) {
+	target := a.target()
+	own, _ := target.Map.PortOf(a.upstream.NodeID())
+	for range count {
+		key, size, ok := firstKey(commands)
+		if !ok {
+			return nil
+		}
+		text, port, known := target.Moved(nodes.SlotOf(key))
+		if !known || port == own {
+			return nil
+		}
+		replies = fmt.Appendf(replies, "-%s\r\n", text)
+		commands = commands[size:]
+	}
+	if len(commands) > 0 {
+		return nil
+	}
+	return replies
+}
+
+// firstKey returns the first key of a command, and the command's length in bytes. ok is false if the
+// command is incomplete, inline, or has no key.
+func firstKey(frame []byte) (key string, size int, ok bool) {
+	if len(frame) == 0 || frame[0] != '*' {
+		return "", 0, false
+	}
+	words, total, size := resp.Words(nil, frame, math.MaxInt)
+	if total == 0 || len(words) < total {
+		return "", 0, false
+	}
+	rule := spec.KeysOf(words[0])
+	if rule == nil {
+		return "", 0, false
+	}
+	places, _ := rule.Places(words, total)
+	keyIndexes := slices.Collect(places.All())
+	if len(keyIndexes) == 0 {
+		return "", 0, false
+	}
+	return string(words[keyIndexes[0]]), size, true
 }
 
 // listsKey reports whether a lock key appears among the keys of the client's node.

@@ -127,12 +127,16 @@ func (s *sender) refuse(ctx context.Context, commands []byte, n int, reason erro
 	if !errors.As(reason, &upErr) {
 		return reason
 	}
-	// A cluster client notices a lost node by its connection.
 	if s.relay.nodes != nil && !upErr.IsBusy() {
-		return errStateLost
-	}
-	for range n {
-		s.out.WriteError(upErr.Reply())
+		replies := s.relay.nodes.redirects(commands, n)
+		if replies == nil {
+			return errStateLost // a cluster client notices a lost node by its connection
+		}
+		s.out.WriteRaw(replies)
+	} else {
+		for range n {
+			s.out.WriteError(upErr.Reply())
+		}
 	}
 	s.discardRest = s.forwarding
 	return nil

@@ -5,6 +5,7 @@ package clients
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net"
 	"os/exec"
@@ -29,9 +30,6 @@ type clusterLibrary struct {
 	name string
 	// connect returns a client that knows only one node. It lives until the test ends.
 	connect func(t *testing.T, addr string) clusterClient
-	// mustReconnect is set if a client does not recover from the loss of a node. phpredis asks
-	// another node only if a node refuses connections.
-	mustReconnect bool
 }
 
 func clusterLibraries() []clusterLibrary {
@@ -45,7 +43,7 @@ func clusterLibraries() []clusterLibrary {
 		{name: "go-redis", connect: connectGoRedis}, {name: "rueidis", connect: connectRueidis},
 		{name: "valkey-go", connect: connectValkeyGo}, {name: "redis-py", connect: script("python", "python/cluster.py")},
 		{name: "redis-rb", connect: script("ruby", "ruby/cluster.rb")},
-		{name: "phpredis", connect: script("php", "php/cluster.php", "phpredis"), mustReconnect: true},
+		{name: "phpredis", connect: script("php", "php/cluster.php", "phpredis")},
 		{name: "Predis", connect: func(t *testing.T, addr string) clusterClient {
 			return connectProgram(t, addr, []string{phpLocks(t)[0], programPath("php/cluster.php"), "predis"})
 		}},
@@ -194,24 +192,32 @@ func TestCluster(t *testing.T) {
 	}
 	check("start")
 	replica := cluster.Nodes[3]
+	killedID, err := kit.QueryDatabase(replica, "0", "CLUSTER", "MYID")
+	kit.Must(t, err)
 	kit.Must(t, kit.SendToMaster(replica, "CLUSTER", "FAILOVER"))
 	kit.Await(t, "the failover", func() bool {
 		role, err := kit.QueryDatabase(replica, "0", "ROLE")
 		return err == nil && strings.HasPrefix(fmt.Sprint(role), "[master")
 	})
 	check("failover")
-	kit.Must(t, replica.Kill())      // its former master takes over
-	kit.Eventually(t, func() error { // a new client learns the nodes
+	kit.Must(t, replica.Kill())
+	kit.Await(t, "the failover to the former master", func() bool {
+		return !slices.ContainsFunc(cluster.Nodes, func(node *redistest.Server) bool {
+			if node == replica {
+				return false
+			}
+			slots, err := kit.QueryDatabase(node, "0", "CLUSTER", "SLOTS")
+			info, err2 := kit.QueryDatabase(node, "0", "CLUSTER", "INFO")
+			return errors.Join(err, err2) != nil || !strings.Contains(fmt.Sprint(info), "cluster_state:ok") ||
+				strings.Contains(fmt.Sprint(slots), fmt.Sprint(killedID))
+		})
+	})
+	kit.Eventually(t, func() error { // the proxy tells new clients the current nodes
 		reply, err := kit.Connect(t, proxy).Do("CLUSTER", "SLOTS")
-		if err == nil && !strings.HasPrefix(fmt.Sprint(reply), "[[") {
+		if text := fmt.Sprint(reply); err == nil && (!strings.HasPrefix(text, "[[") || strings.Contains(text, fmt.Sprint(killedID))) {
 			err = fmt.Errorf("CLUSTER SLOTS: %v", reply)
 		}
 		return err
 	})
-	for _, library := range clusterLibraries() {
-		if library.mustReconnect && clients[library.name] != nil {
-			clients[library.name] = library.connect(t, proxy.Addr())
-		}
-	}
 	check("kill")
 }

@@ -1,5 +1,5 @@
 // Package clients tests the proxy with client libraries and lock libraries of many languages. The
-// folder of each language has up to four programs:
+// folder of each language has up to five programs:
 //
 //   - lock uses LOCK and UNLOCK through the language's client library, and reports each check
 //     (RunAll).
@@ -9,6 +9,7 @@
 //   - connect connects like its library by default, and tries each kind of command, for
 //     docs/compatibility.md.
 //   - users logs in as a user of the proxy, and sends commands.
+//   - cluster is a cluster client that sends the commands that a test writes to it line by line.
 //
 // Package relay uses the program c/relay.c. The tests need the build tag integration.
 package clients

@@ -3,6 +3,7 @@
 package cluster
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"strings"
@@ -89,6 +90,21 @@ func TestNodeKill(t *testing.T) {
 		t.Log(r.cluster.Nodes[3].Log(), r.cluster.Nodes[4].Log(), r.cluster.Nodes[5].Log())
 	}
 	t.Logf("all slots can be written %v after the crash", time.Since(began).Round(time.Millisecond))
+	// The port of the dead node sends clients to the nodes that serve the keys.
+	var moved *redistest.Client
+	kit.Eventually(t, func() error {
+		moved = kit.Dial(t, "127.0.0.1:"+port)
+		reply, err := moved.Do("GET", "b")
+		if text := kit.ReplyText(reply); err == nil && !strings.HasPrefix(text, "MOVED 3300 127.0.0.1:") {
+			err = errors.New(text)
+		}
+		return err
+	})
+	kit.WantPrefix(t, moved, "EVAL|return 1|1|a", "MOVED 15495 127.0.0.1:")
+	kit.Want(t, moved, "OK", "SET", "lock:moved", "a", "NX", "PX", "60000")
+	if reply, err := moved.Do("PING"); err == nil {
+		t.Errorf("PING at the port of a dead node: %v", reply)
+	}
 	r.cluster.WantOnlyFrom(t, r.proxy)
 	kit.Must(t, master.RestartWithData())
 	kit.Eventually(t, func() error {

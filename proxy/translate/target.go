@@ -34,6 +34,13 @@ func (t Target) portOf(id, host string, port int) (listenPort int, known bool) {
 // addr returns an address of the proxy as a cluster writes it: an IPv6 host has no brackets.
 func (t Target) addr(port int) string { return t.Host + ":" + strconv.Itoa(port) }
 
+// Moved returns the text of the redirect to the node that serves a slot, and the proxy's port for
+// that node. known is false if no node is known to serve the slot.
+func (t Target) Moved(slot int) (text string, listenPort int, known bool) {
+	port := t.Map.PortOfSlot(slot)
+	return "MOVED " + strconv.Itoa(slot) + " " + t.addr(port), port, port != 0
+}
+
 // TranslateRedirect translates the text of an error that sends the client to another node: MOVED or
 // ASK with a slot and an address, or REDIRECT with an address. known is false if the address does
 // not belong to a known node. asExpected is false if the map does not have this node for the slot.
