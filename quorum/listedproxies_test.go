@@ -78,9 +78,11 @@ func TestHoldersWithEarlierProxy(t *testing.T) {
 	t.Parallel()
 	servers, both := newMovableClusters(t)
 	c := both[0]
+	takes := 0
 	take := func(slots int) error {
+		takes++
 		_, err := c.Take(t.Context(), TakeRequest{Keys: []Key{{Name: fmt.Sprint("k", slots)}}, Slots: slots,
-			TakeOptions: TakeOptions{Tokens: []string{"t"}, TTL: 10 * time.Millisecond}})
+			TakeOptions: TakeOptions{Tokens: []string{fmt.Sprint("t", takes)}, TTL: time.Minute}})
 		return err
 	}
 	for began := time.Now(); !errors.Is(take(Unlimited), ErrEarlierProxy); time.Sleep(20 * time.Millisecond) {
