@@ -31,6 +31,7 @@ MASTERS_LOCKS ?= 100000
 MOVES ?= 100
 MIX ?= 1000
 UPGRADES ?= 50
+CLUSTER_GRANTS ?= 100000
 AT_ONCE  ?= 8
 BUSY     ?= 6
 HOSTILE  ?= 1h
@@ -48,13 +49,13 @@ VERSIONS_SHORT ?=
 # is made alone has its full size.
 SAMPLED  ?= GRANTS=20000 OPS=50000 COMMANDS=10000 STEPS=100000 PIPELINES=10000 ROUNDS=50 CONVERGE=5 RUNS=48 STALLS=5 \
             RELOADS=100 KEPT=10 CUTS=100 KEPT_TIME=6m KEPT_LOCKS=10000 FENCES=20000 MASTERS_ROUNDS=2 MASTERS_LOCKS=10000 MOVES=10 MIX=50 UPGRADES=5 \
-            CHAOS_GRANTS=100000 CHAOS_FAULTS=100 HOLDER_GRANTS=10000 HOLDER_FAULTS=100 HOSTILE=6m EACH=5s FUZZTIME=3s VERSIONS_SHORT=-short
+            CHAOS_GRANTS=100000 CHAOS_FAULTS=100 HOLDER_GRANTS=10000 HOLDER_FAULTS=100 CLUSTER_GRANTS=10000 HOSTILE=6m EACH=5s FUZZTIME=3s VERSIONS_SHORT=-short
 PARTS    ?= deps lint staticcheck unit compose integration kubernetes release-snapshot fuzz model differential collections histories histories-stalled histories-busy \
-            hostile-kinds overlap converge guard fences kept masters moves reloads upgrades chaos chaos-holders hostile versions
+            hostile-kinds overlap converge guard fences kept masters moves reloads upgrades chaos chaos-holders cluster hostile versions
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help build quick test test-all deps lint staticcheck unit integration versions compose overlap model differential histories collections histories-busy histories-stalled converge guard kept masters moves upgrades reloads chaos chaos-holders fences kubernetes fmt bench bench-locks bench-lockkeys bench-faults bench-handover bench-idle bench-relay bench-relay-soak bench-scripts fuzz hostile hostile-kinds demo image notice release-snapshot version
+.PHONY: help build quick test test-all deps lint staticcheck unit integration versions compose overlap model differential histories collections histories-busy histories-stalled converge guard kept masters moves upgrades reloads chaos chaos-holders cluster fences kubernetes fmt bench bench-locks bench-lockkeys bench-faults bench-handover bench-idle bench-relay bench-relay-soak bench-scripts fuzz hostile hostile-kinds demo image notice release-snapshot version
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -160,6 +161,9 @@ chaos: ## test CHAOS_GRANTS (1000000) locks during CHAOS_FAULTS (1000) faults of
 
 chaos-holders: ## test HOLDER_GRANTS (100000) locks with SHARED and as many with SLOTS during HOLDER_FAULTS (1000) faults as in chaos: never more holders than slots, never an exclusive lock together with another client
 	REDLOCK_CHAOS_HOLDERS=$(HOLDER_GRANTS) REDLOCK_CHAOS_FAULTS=$(HOLDER_FAULTS) $(LOGGED) -timeout 12h -run '^TestHoldersChaos$$' ./integration/chaos
+
+cluster: ## test CLUSTER_GRANTS (100000) locks by clients of a Redis Cluster while its masters are killed, replicas take over and slots move: no lock is granted twice
+	REDLOCK_CLUSTER_GRANTS=$(CLUSTER_GRANTS) $(LOGGED) -timeout 2h -run '^TestGrantsDuringChanges$$' ./integration/cluster
 
 hostile: ## test HOSTILE (1h) of hostile clients of all kinds next to honest ones, under the race detector: no crash, no wrong grant, limited memory
 	REDLOCK_HOSTILE=$(HOSTILE) $(LOGGED) -timeout 26h ./integration/hostile

@@ -20,9 +20,9 @@ import (
 	"redlock-proxy/integration/kit"
 )
 
-// load lets clients that know only the proxy write data and take locks until the test ends.
+// load lets clients that know only the proxies write data and take locks until the test ends.
 type load struct {
-	client  *redis.ClusterClient
+	clients []*redis.ClusterClient // one for each proxy
 	workers sync.WaitGroup
 	stop    context.CancelFunc
 
@@ -36,21 +36,24 @@ type load struct {
 
 const loadClients, loadLocks = 8, 5
 
-// startLoad starts the clients.
-func startLoad(t *testing.T, addrs ...string) *load {
+// startLoad starts the clients. proxies are the addresses of proxies, which share the clients.
+func startLoad(t *testing.T, proxies ...string) *load {
 	t.Helper()
 	ctx, stop := context.WithCancel(context.Background())
-	l := &load{
-		client: redis.NewClusterClient(&redis.ClusterOptions{
-			Addrs: addrs, DialTimeout: time.Second, ReadTimeout: 2 * time.Second, ClusterStateReloadInterval: time.Second,
-		}),
-		stop: stop, holders: map[string]bool{}, errors: map[string]int{}, lockErrors: map[string]int{},
+	l := &load{stop: stop, holders: map[string]bool{}, errors: map[string]int{}, lockErrors: map[string]int{}}
+	for _, addr := range proxies {
+		client := redis.NewClusterClient(&redis.ClusterOptions{
+			Addrs: []string{addr}, DialTimeout: time.Second, ReadTimeout: 2 * time.Second, ClusterStateReloadInterval: time.Second,
+		})
+		t.Cleanup(func() { _ = client.Close() })
+		l.clients = append(l.clients, client)
 	}
-	for range loadClients {
-		l.workers.Go(func() { l.write(ctx) })
-		l.workers.Go(func() { l.lock(ctx) })
+	for i := range loadClients {
+		client := l.clients[i%len(l.clients)]
+		l.workers.Go(func() { l.write(ctx, client) })
+		l.workers.Go(func() { l.lock(ctx, client) })
 	}
-	t.Cleanup(func() { stop(); l.workers.Wait(); _ = l.client.Close() })
+	t.Cleanup(func() { stop(); l.workers.Wait() })
 	return l
 }
 
@@ -92,9 +95,9 @@ func (l *load) countError(counts map[string]int, err error) {
 	counts[text]++
 }
 
-func (l *load) write(ctx context.Context) {
+func (l *load) write(ctx context.Context, client *redis.ClusterClient) {
 	for ctx.Err() == nil {
-		if err := l.client.Set(ctx, fmt.Sprint("data:", rand.IntN(10000)), "v", 0).Err(); err != nil && ctx.Err() == nil {
+		if err := client.Set(ctx, fmt.Sprint("data:", rand.IntN(10000)), "v", 0).Err(); err != nil && ctx.Err() == nil {
 			l.countError(l.errors, err)
 			time.Sleep(10 * time.Millisecond)
 			continue
@@ -106,14 +109,14 @@ func (l *load) write(ctx context.Context) {
 // releaseScript is the usual script with which a client releases its own lock.
 const releaseScript = "if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) else return 0 end"
 
-func (l *load) lock(ctx context.Context) {
+func (l *load) lock(ctx context.Context, client *redis.ClusterClient) {
 	for ctx.Err() == nil {
 		key, token := fmt.Sprint("lock:", rand.IntN(loadLocks)), fmt.Sprint(rand.Int64())
-		granted, err := l.client.SetNX(ctx, key, token, 30*time.Second).Result()
+		granted, err := client.SetNX(ctx, key, token, 30*time.Second).Result()
 		if err != nil && ctx.Err() == nil {
 			l.countError(l.lockErrors, err)
 			// SET may have taken the lock although it failed.
-			_ = l.client.Eval(context.WithoutCancel(ctx), releaseScript, []string{key}, token).Err()
+			_ = client.Eval(context.WithoutCancel(ctx), releaseScript, []string{key}, token).Err()
 		}
 		if !granted {
 			time.Sleep(time.Millisecond)
@@ -121,7 +124,7 @@ func (l *load) lock(ctx context.Context) {
 		}
 		l.grants.Add(1)
 		l.hold(key)
-		for l.client.Eval(context.WithoutCancel(ctx), releaseScript, []string{key}, token).Err() != nil {
+		for client.Eval(context.WithoutCancel(ctx), releaseScript, []string{key}, token).Err() != nil {
 			time.Sleep(10 * time.Millisecond)
 		}
 	}
@@ -145,8 +148,8 @@ func (l *load) hold(key string) {
 func (l *load) awaitWrites(t *testing.T) {
 	t.Helper()
 	kit.Eventually(t, func() error {
-		for i := range 100 {
-			if err := l.client.Set(t.Context(), fmt.Sprint("probe:", i), "v", 0).Err(); err != nil {
+		for i := range 100 * len(l.clients) {
+			if err := l.clients[i%len(l.clients)].Set(t.Context(), fmt.Sprint("probe:", i), "v", 0).Err(); err != nil {
 				return err
 			}
 		}
