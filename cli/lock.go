@@ -21,6 +21,7 @@ import (
 	"redlock-proxy/conf"
 	"redlock-proxy/daemon"
 	"redlock-proxy/internal/certs"
+	"redlock-proxy/internal/escape"
 	"redlock-proxy/internal/lease"
 	"redlock-proxy/internal/scheme"
 	"redlock-proxy/quorum/master"
@@ -319,9 +320,23 @@ func quoteAll(keys []string) string {
 // schemeTimeout limits the check whether --addr has the wrong scheme.
 const schemeTimeout = 2 * time.Second
 
+// maxReply limits the printed bytes of a proxy's error reply, which may name many connections or
+// keys before its remedy.
+const maxReply = 4 << 10
+
+// replyText returns the text of an error that a proxy replied, or the cause of any other error.
+func replyText(err error) string {
+	reply, ok := errors.AsType[redis.Error](err)
+	if !ok {
+		return master.CauseText(err)
+	}
+	head, _ := escape.Cut(reply.Error(), maxReply)
+	return escape.Text(head, `\`)
+}
+
 // refusalText returns the address of the proxy, and the reason for its refusal.
 func refusalText(ctx context.Context, opts *redis.Options, err error) string {
-	text := strings.TrimSpace(master.CauseText(err))
+	text := strings.TrimSpace(replyText(err))
 	if strings.HasPrefix(text, "ERR unknown command") || strings.HasPrefix(text, "ERR syntax error") {
 		text += " (--addr must be the address of a redlock-proxy of version 0.4.0 or later)"
 	}
