@@ -21,7 +21,7 @@ func TestReplyText(t *testing.T) {
 		want string
 	}{
 		{replyError(long), long},
-		{replyError("ERR \x1b[31m\r\nred"), `ERR \x1b[31m\r\nred`},
+		{replyError("ERR \x1b[31m\r\nred"), `ERR \x1b[31m\x0d\x0ared`},
 		{replyError(strings.Repeat("x", maxReply+1)), strings.Repeat("x", maxReply)},
 		{errors.New("EOF"), "connection closed"},
 	} {
