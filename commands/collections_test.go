@@ -39,7 +39,7 @@ func TestCommandsOnCollections(t *testing.T) {
 		{"counted", one, "HINCRBY k f -1", "0", "update 0/k", hash("f", "0") + ":500"},
 		{"emptied", one, "HDEL k f", "1", "read 0/k;release 0/k " + one, "."},
 		{"not emptied", two, "HDEL k g", "1", "read 0/k;update 0/k", one + ":500"},
-		{"looked at", two, "HGETALL k", `["f" "1" "g" "2"]`, "read 0/k", two + ":500"},
+		{"read", two, "HGETALL k", `["f" "1" "g" "2"]`, "read 0/k", two + ":500"},
 		{"of nothing", "", "HGETALL k", "[]", "read 0/k", "."},
 		{"its time", one, "PEXPIRE k 900", "1", "read 0/k;extend 0/k " + one + ":900", one + ":900"},
 		{"its kind", one, "TYPE k", "hash", "read 0/k", one + ":500"},

@@ -314,7 +314,7 @@ func TestManyThreadsOnOneConnection(t *testing.T) {
 				}
 				txMutex.Lock()
 				if got := send("WATCH "+key, "GET "+key); got[0] != "+OK\r\n" || got[1] != bulk("me") {
-					t.Errorf("looked at %s: %q", key, got)
+					t.Errorf("read %s: %q", key, got)
 				}
 				if got := send("MULTI", "DEL "+key, "EXEC"); strings.Join(got, "") != "+OK\r\n+QUEUED\r\n*1\r\n:1\r\n" {
 					t.Errorf("released %s: %q", key, got)

@@ -118,11 +118,11 @@ func (l *memoryLocks) waiters() int {
 func (l *memoryLocks) Read(_ context.Context, keys []quorum.Key) ([]quorum.Snapshot, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	looks := make([]quorum.Snapshot, len(keys))
+	snapshots := make([]quorum.Snapshot, len(keys))
 	for i, key := range keys {
-		looks[i] = l.read(key)
+		snapshots[i] = l.read(key)
 	}
-	return looks, nil
+	return snapshots, nil
 }
 
 func (l *memoryLocks) Watch(ctx context.Context, keys []quorum.Key) ([]quorum.Snapshot, error) {
@@ -213,11 +213,11 @@ func (l *memoryLocks) UpdateAll(
 ) (quorum.Outcome, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	looks := make([]quorum.Snapshot, len(keys))
+	snapshots := make([]quorum.Snapshot, len(keys))
 	for i, key := range keys {
-		looks[i] = l.read(key)
+		snapshots[i] = l.read(key)
 	}
-	decisions, err := run(looks)
+	decisions, err := run(snapshots)
 	if err != nil {
 		return quorum.Outcome{}, err
 	}

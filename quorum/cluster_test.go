@@ -508,9 +508,9 @@ func TestLockThroughAnotherProxy(t *testing.T) {
 func TestRead(t *testing.T) {
 	runInBubble(t, 5, func(b *fixture) {
 		read := func() Snapshot {
-			looks, err := b.cluster.Read(b.Context(), []Key{job, {Name: "other"}})
+			snapshots, err := b.cluster.Read(b.Context(), []Key{job, {Name: "other"}})
 			b.wantErr(err, nil)
-			return looks[0]
+			return snapshots[0]
 		}
 		if l := read(); l.Present {
 			b.Errorf("nothing: %+v", l)

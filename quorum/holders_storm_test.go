@@ -50,10 +50,10 @@ func holderStorm(b *fixture, slots int, rnd *rand.Rand) (grants int) {
 	clients.Wait()
 	time.Sleep(10 * time.Second)
 	synctest.Wait()
-	looks, err := b.locker.Read(b.Context(), []Key{job})
+	snapshots, err := b.locker.Read(b.Context(), []Key{job})
 	b.wantErr(err, nil)
-	if looks[0].Present {
-		b.Errorf("%q is left", looks[0].Value)
+	if snapshots[0].Present {
+		b.Errorf("%q is left", snapshots[0].Value)
 	}
 	if g.grants < 50 {
 		b.Errorf("only %d grants", g.grants)

@@ -165,8 +165,8 @@ func TestMoveInBothDirections(t *testing.T) {
 		mover := key
 		mover.Movable, mover.Era = false, at.Era
 		if to == location.MovingToUpstream {
-			if looks, err := both[0].Read(t.Context(), []Key{mover}); err != nil || looks[0].Value != "me" {
-				t.Errorf("who moves them reads %+v, %v", looks, err)
+			if snapshots, err := both[0].Read(t.Context(), []Key{mover}); err != nil || snapshots[0].Value != "me" {
+				t.Errorf("the mover reads %+v, %v", snapshots, err)
 			}
 		}
 		mover.Era += 5

@@ -25,9 +25,9 @@ func (set *masterSet) removePending(ctx context.Context, key Key, version string
 	if version == "" {
 		return set.translate(set.database(key.DB).AcceptCurrent(ctx, key.cellName()))
 	}
-	looks, err := set.Read(ctx, []Key{key})
+	snapshots, err := set.Read(ctx, []Key{key})
 	// If the version differs, a ballot would disturb a client that holds the key now.
-	if err != nil || looks[0].Version != version {
+	if err != nil || snapshots[0].Version != version {
 		return err
 	}
 	if key.Holder != "" {

@@ -44,9 +44,9 @@ func TestTakeOfKeygroup(t *testing.T) {
 		_, err = c.Take(b.Context(), TakeRequest{Keys: []Key{own}, TakeOptions: TakeOptions{Tokens: []string{"A2"}, TTL: time.Minute}})
 		b.wantErr(err, nil)
 		time.Sleep(time.Second)
-		if looks, err := other.Read(b.Context(), []Key{held, own}); err != nil || looks[0].Value != "B" ||
-			looks[1].Value != "A2" {
-			b.Errorf("the keys hold %+v, %v", looks, err)
+		if snapshots, err := other.Read(b.Context(), []Key{held, own}); err != nil || snapshots[0].Value != "B" ||
+			snapshots[1].Value != "A2" {
+			b.Errorf("the keys hold %+v, %v", snapshots, err)
 		}
 	})
 }

@@ -176,10 +176,10 @@ func appendWordsInStorm(b *fixture, rnd *rand.Rand) {
 	}
 	clients.Wait()
 	time.Sleep(10 * time.Second)
-	looks, err := b.cluster.Read(b.Context(), []Key{job})
+	snapshots, err := b.cluster.Read(b.Context(), []Key{job})
 	b.wantErr(err, nil)
 	occurrences := map[string]int{}
-	for word := range strings.SplitAfterSeq(looks[0].Value, " ") {
+	for word := range strings.SplitAfterSeq(snapshots[0].Value, " ") {
 		occurrences[word]++
 	}
 	delete(occurrences, "")

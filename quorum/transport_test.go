@@ -100,9 +100,9 @@ func TestWrongType(t *testing.T) {
 	if !errors.Is(err, ErrHeld) {
 		t.Errorf("LOCK: %v", err)
 	}
-	looks, err := c.Read(t.Context(), []Key{job})
-	if err != nil || !looks[0].Present {
-		t.Errorf("read %+v, %v", looks, err)
+	snapshots, err := c.Read(t.Context(), []Key{job})
+	if err != nil || !snapshots[0].Present {
+		t.Errorf("read %+v, %v", snapshots, err)
 	}
 	if err := c.Release(t.Context(), job, token); !errors.Is(err, ErrNotHeld) {
 		t.Errorf("UNLOCK: %v", err)

@@ -191,7 +191,7 @@ func TestLister(t *testing.T) {
 		began = time.Now()
 		if found := l.get(t.Context(), all); !errors.Is(found.err, context.DeadlineExceeded) || len(found.locks) != 1 ||
 			time.Since(began) != listTimeout {
-			t.Errorf("a look without an end: %v after %v", found.err, time.Since(began))
+			t.Errorf("a read without an end: %v after %v", found.err, time.Since(began))
 		}
 		takes = 0
 		if found := l.get(t.Context(), query{db: 1, match: "*"}); found.err != errTooSoon || listCount.Load() != 3 {

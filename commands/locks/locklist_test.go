@@ -140,7 +140,7 @@ func TestList(t *testing.T) {
 		locks.keysRead = 0
 		reply, logged := runCommand(t, h, log, test.client, strings.Fields(test.words)...)
 		if got := keysIn(reply); !slices.Equal(got, test.want) || locks.keysRead != test.readCount {
-			t.Errorf("%s: %q by %d looks, want %q by %d", test.words, got, locks.keysRead, test.want, test.readCount)
+			t.Errorf("%s: %q by %d reads, want %q by %d", test.words, got, locks.keysRead, test.want, test.readCount)
 		}
 		want := fmt.Sprintf("level=INFO msg=LOCKLIST locks=%d client.addr=10.0.0.1:77 client.name=ann client.user=operator\n", len(test.want))
 		if !strings.HasSuffix(logged, want) {

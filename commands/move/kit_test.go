@@ -176,14 +176,14 @@ func (m *fakeMasters) Read(_ context.Context, keys []quorum.Key) ([]quorum.Snaps
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	looks := make([]quorum.Snapshot, len(keys))
+	snapshots := make([]quorum.Snapshot, len(keys))
 	for i, key := range keys {
 		var err error
-		if looks[i], err = m.readKey(key); err != nil {
+		if snapshots[i], err = m.readKey(key); err != nil {
 			return nil, err
 		}
 	}
-	return looks, nil
+	return snapshots, nil
 }
 
 func (m *fakeMasters) Update(_ context.Context, key quorum.Key, _ *string,

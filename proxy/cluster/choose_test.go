@@ -63,7 +63,7 @@ func TestPolls(t *testing.T) {
 	l.end()
 	select {
 	case <-done:
-		t.Fatal("the look under way counts")
+		t.Fatal("the poll in progress counts")
 	case <-time.After(10 * time.Millisecond):
 	}
 	l.begin()

@@ -10,13 +10,13 @@ func TestActivity(t *testing.T) {
 			a.Record()
 		}
 		if got := a.BecameIdle(); got != want {
-			t.Errorf("look %d: %v", i, got)
+			t.Errorf("check %d: %v", i, got)
 		}
 	}
 	a.Record()
 	a.BecameIdle()
 	a.Record()
 	if a.BecameIdle() {
-		t.Error("it was not quiet between these looks")
+		t.Error("the session was not idle between the checks")
 	}
 }

@@ -42,7 +42,7 @@ func TestFilter(t *testing.T) {
 	off := Filter{}
 	for _, first := range "->!+$*" {
 		if off.MustFilter(byte(first)) {
-			t.Errorf("it looks at %c although it is off", first)
+			t.Errorf("it filters %c although it is off", first)
 		}
 	}
 }

@@ -40,7 +40,7 @@ func TestEndOfSuspicion(t *testing.T) {
 		{"after every lease", "n", nil, leaseWait(time.Minute), true},
 		{"admitted anew", "o", nil, 0, true},
 		{"another proxy saw the clock fit all the time", "n", []Proxy{witness}, 0, true},
-		{"it has not looked since", "n", changed(func(p *Proxy) { p.ClockFitEnd = time.Hour }), 0, false},
+		{"it has not checked since", "n", changed(func(p *Proxy) { p.ClockFitEnd = time.Hour }), 0, false},
 		{"it does not know", "n", changed(func(p *Proxy) { p.ClockFitStart = 0 }), 0, false},
 		{"it has only just begun", "n", changed(func(p *Proxy) { p.ClockFitStart = time.Hour }), 0, false},
 		{"it has no guard", "n", changed(func(p *Proxy) { p.GuardOn = false }), 0, false},
@@ -90,7 +90,7 @@ func TestReconsideredSuspicion(t *testing.T) {
 		blamed   bool           // whether this other master is blamed
 		want     bool
 	}{
-		{"the other was not looked at since", []ClockReading{at(0, 0)}, false, false},
+		{"the other was not checked since", []ClockReading{at(0, 0)}, false, false},
 		{"the other fits", []ClockReading{at(0, 0), at(2*time.Second, 2*time.Second)}, false, true},
 		{"the other fits, but was asked before", []ClockReading{at(0, 0), {SentAt: step.At.Add(-time.Millisecond),
 			ReceivedAt: step.At.Add(time.Second), ServerTime: time.Hour + time.Second}}, false, false},

@@ -31,8 +31,8 @@ const (
 type ChangeAlarm interface {
 	// View returns the known state of the key.
 	View(now time.Time) watch.View
-	// Arm makes the masters report the next change: it looks at the key on each master that would
-	// not report a change otherwise. ReadAll looks at the key on all masters.
+	// Arm makes the masters report the next change: it reads the key on each master that would
+	// not report a change otherwise. ReadAll reads the key on all masters.
 	Arm()
 	ReadAll()
 	// HasEnded reports whether the alarm gets no more reports, so that the waiter must set a new

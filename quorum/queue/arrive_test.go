@@ -54,7 +54,7 @@ func (a *simAlarm) Arm() {
 func (a *simAlarm) ReadAll() {
 	a.sim.mu.Lock()
 	defer a.sim.mu.Unlock()
-	a.sim.record("looks anew at " + a.key)
+	a.sim.record("reads again " + a.key)
 }
 
 func (a *simAlarm) HasEnded() bool {
@@ -188,7 +188,7 @@ func TestValueWait(t *testing.T) {
 		h.expectEvents("59s a has k", "59s b has k", "59s c has none")
 		time.Sleep(time.Minute)
 		synctest.Wait()
-		h.expectEvents("1m59s looks anew at k", "1m59s c has none")
+		h.expectEvents("1m59s reads again k", "1m59s c has none")
 		h.putValues("k", 1)
 		time.Sleep(longestBurstPause)
 		synctest.Wait()

@@ -36,9 +36,9 @@ type LockWaitOptions[K comparable] struct {
 	// Try tries to take all keys. If the result is TryRefused, key is the index of a key that
 	// another client holds, or negative if no key is known to be held. If it is TryTaken, and
 	// several clients may hold the lock, freeSlots is the number of clients that may join, negative
-	// for any number. Await calls Try only while the waiter is the head of all its queues, or behind
-	// waiters that try at the same time, because all of them may get the lock. Before it returns
-	// WaitTimedOut, Await also calls Try if no other waiter knows that a key is held.
+	// for any number. Await calls Try only while the waiter is the head of all its queues, or
+	// behind waiters that try at the same time, because all of them may get the lock. Before it
+	// returns WaitTimedOut, Await also calls Try if no other waiter knows that a key is held.
 	Try func() (result TryResult, key, freeSlots int)
 	// Quorum returns a channel that is closed when a majority of the masters votes again, or nil if
 	// a majority votes, as far as this process knows.
@@ -322,9 +322,9 @@ func (a *lockWait[K]) timedOut() WaitResult {
 }
 
 // onSignal handles a signal. If the lock is left to another process, onSignal puts this process's
-// mark. Once this process knows the ID of the other process, onSignal looks at the mark of that
-// process, and then at the lock. The order matters: a process removes its mark when it takes the
-// lock. So a look at the lock after the mark is gone shows the state after that take.
+// mark. Once this process knows the ID of the other process, onSignal reads the mark of that
+// process, and then the lock. The order matters: a process removes its mark when it takes the
+// lock. So a read of the lock after the mark is gone shows the state after that take.
 func (a *lockWait[K]) onSignal(signal Signal, now time.Time) {
 	a.isHead = true
 	to, leftUntil := a.queues.leaveTarget(a.ticket())
@@ -396,7 +396,7 @@ func (a *lockWait[K]) onMarkChange() {
 	}
 }
 
-// onPeerMarkChange looks at the lock once the process to which it was left has tried for it or no
+// onPeerMarkChange reads the lock once the process to which it was left has tried for it or no
 // longer waits.
 func (a *lockWait[K]) onPeerMarkChange() {
 	now := time.Now()

@@ -108,7 +108,7 @@ func TestAwaitWakeup(t *testing.T) {
 			t.Errorf("tries at %v, want %v; done %v", s.tryTimes, want, s.ended)
 		}
 		if s.alarm.readCount != 1 || !s.alarm.stopped {
-			t.Errorf("%d looks, stopped %v", s.alarm.readCount, s.alarm.stopped)
+			t.Errorf("%d reads, stopped %v", s.alarm.readCount, s.alarm.stopped)
 		}
 	})
 }
@@ -185,7 +185,7 @@ func TestAwaitReleaseDuringTry(t *testing.T) {
 			t.Errorf("tries at %v, want %v", s.tryTimes, want)
 		}
 		if s.alarm.readCount != 1 {
-			t.Errorf("the head did not try again at once; %d looks", s.alarm.readCount)
+			t.Errorf("the head did not try again at once; %d reads", s.alarm.readCount)
 		}
 		s.queues.Leave(ticket, false)
 	})
@@ -205,7 +205,7 @@ func TestSecondAlarm(t *testing.T) {
 		time.Sleep(time.Second)
 		synctest.Wait()
 		if s.alarmCount != 2 || !first.stopped || s.alarm.readCount == 0 {
-			t.Errorf("%d alarms were set, the first one stopped: %v; %d looks", s.alarmCount, first.stopped, s.alarm.readCount)
+			t.Errorf("%d alarms were set, the first one stopped: %v; %d reads", s.alarmCount, first.stopped, s.alarm.readCount)
 		}
 		cancel()
 		synctest.Wait()
@@ -315,7 +315,7 @@ func startWaitAfterLeave(t *testing.T) (*lockWaiter, *fakePeers) {
 	s.queues.RecordRelease("k", -1)
 	s.begin(t.Context(), nil)
 	if len(s.tryTimes) != 0 || len(peers.marks) != 1 || len(peers.peerAlarms) != 1 || s.alarm.readCount != 1 {
-		t.Fatalf("tries %v, %d marks, %d peer alarms, %d looks", s.tryTimes, len(peers.marks), len(peers.peerAlarms), s.alarm.readCount)
+		t.Fatalf("tries %v, %d marks, %d peer alarms, %d reads", s.tryTimes, len(peers.marks), len(peers.peerAlarms), s.alarm.readCount)
 	}
 	return s, peers
 }

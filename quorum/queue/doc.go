@@ -1,11 +1,11 @@
 // Package queue keeps the waiters for locks in queues, one for each key, first come, first served,
 // and decides when the head of a queue tries. It does no I/O: the caller makes the tries, and an
-// [Alarm] reports the known state of the key on the masters. A look is a read of the key that makes
-// a master report its next change.
+// [Alarm] reports the known state of the key on the masters. A read of the key also makes a master
+// report the next change of the key.
 //
 // Only the head of a queue sends requests to the masters ([Queues.Await]). Within one process a
 // lock is handed on when its release is queued: the take of the head is sent to each master in the
-// same batch, behind the release. If another process holds the lock, the head looks once, and
+// same batch, behind the release. If another process holds the lock, the head reads it once, and
 // sleeps until its alarm reports a change or the lease expires ([Head]). If the alarm has too
 // little information, the head polls.
 //
@@ -35,9 +35,9 @@
 //
 // Several processes are notified of a change at the same time. Each process makes at most one try
 // at a time. If a lock was held for more than 2 ms, the heads try at once when it changes. After a
-// shorter time they look first, with pauses that grow to 4 ms. A process that hands the lock on
-// internally does so in one batch. So a look finds the lock free only if the process has given it
-// up, and a lock that was handed on costs a look and no try.
+// shorter time they read it first, with pauses that grow to 4 ms. A process that hands the lock on
+// internally does so in one batch. So a read finds the lock free only if the process has given it
+// up, and a lock that was handed on costs a read and no try.
 //
 // Waiters of all processes must be served, so a process has the lock for a turn (turn.go): it
 // serves each waiter that is in the queue when the turn begins, and then the next process has its
@@ -65,18 +65,18 @@
 //     for marks, which delays no client. It finds marks that other processes put since the take,
 //     such as the mark of a client that locks again and again. At each master it overwrites the
 //     mark behind the release, so the notified process finds the lock free.
-//   - With the look at the lock the process puts its mark ([Mark]), over the connection that
-//     reports changes, ahead of the look. So at each master either the mark precedes the release,
-//     and the releasing process finds it, or the look finds the lock free. No hand-over is missed.
+//   - With the read of the lock the process puts its mark ([Mark]), over the connection that
+//     reports changes, ahead of the read. So at each master either the mark precedes the release,
+//     and the releasing process finds it, or the read finds the lock free. No hand-over is missed.
 //
-// A head that has left the lock to a process looks at that process's mark, and then at the lock.
+// A head that has left the lock to a process reads that process's mark, and then the lock.
 // The masters report when the mark is gone. Then that process has had the lock or no longer wants
-// it. So the look at the lock returns a newer state: held by another process, or free. A process
+// it. So the read of the lock returns a newer state: held by another process, or free. A process
 // that stopped and left its mark behind delays the lock by 50 ms, once a second.
 //
 // A client that locks again and again also gets its turns, although its queue is empty in between:
 // the queue is kept for a second. Turns and marks are only a courtesy. A process that cannot read
-// marks, or could not put its own in time, is served later. A mark without a waiter costs a look. A
-// head whose looks have failed for a quarter of a second tries whenever the lock may be free,
+// marks, or could not put its own in time, is served later. A mark without a waiter costs a read. A
+// head whose reads have failed for a quarter of a second tries whenever the lock may be free,
 // regardless of turns.
 package queue

@@ -12,30 +12,30 @@ const (
 	// reports.
 	shortestPollPause = 2 * time.Millisecond
 	longestPollPause  = 32 * time.Millisecond
-	// quietTime is the time without tries and looks after which the burst pauses begin with the
+	// quietTime is the time without tries and reads after which the burst pauses begin with the
 	// shortest pause again.
 	quietTime = longestPollPause
 	// shortHold is the minimum time between the last action of a head and a change of the lock at
-	// which the head tries at once. After a shorter time the head looks first. Otherwise each
-	// hand-over within another process could cost the masters a try.
+	// which the head tries at once. After a shorter time the head reads the lock first. Otherwise
+	// each hand-over within another process could cost the masters a try.
 	shortHold = 2 * time.Millisecond
-	// shortestBurstPause and longestBurstPause limit the pause between two looks at a lock, or two
+	// shortestBurstPause and longestBurstPause limit the pause between two reads of a lock, or two
 	// tries for a value, that changes hands all the time.
 	shortestBurstPause = time.Millisecond / 2
 	longestBurstPause  = 4 * time.Millisecond
 	// reportGrace is the time that the other masters have to report a change that some masters
 	// reported.
 	reportGrace = 5 * time.Millisecond
-	// readTimeout limits the wait for the replies to a look. After that time the head tries.
+	// readTimeout limits the wait for the replies to a read. After that time the head tries.
 	readTimeout = 20 * time.Millisecond
-	// starvationTime is the time of unsuccessful looks after which the head tries anyway. Some
+	// starvationTime is the time of unsuccessful reads after which the head tries anyway. Some
 	// holders never leave the lock to another process, for example a client that locks on the
 	// masters directly.
 	starvationTime = 250 * time.Millisecond
 	// maxExpiryDelay is the time over which the heads of several processes spread their tries for a
 	// lock that expires.
 	maxExpiryDelay = 2 * time.Millisecond
-	// longestSleep is the time after which a head looks at a lock without expiry.
+	// longestSleep is the time after which a head reads a lock without expiry.
 	longestSleep = time.Minute
 	// longestUndecidedPause limits the pause between two tries after which the holder is unknown
 	// although a majority votes.
@@ -69,13 +69,13 @@ type Head struct {
 	stepAt time.Time
 	// leaveEnd is the time until which the lock is left to another process, or zero.
 	leaveEnd time.Time
-	// wasRefused is set after a refused try. Then a head looks first when another process gives up
-	// the lock, because the lock may have been handed on.
+	// wasRefused is set after a refused try. Then a head reads the lock first when another process
+	// gives it up, because the lock may have been handed on.
 	wasRefused bool
-	// busySince is the start of the current period of tries and looks without a quiet time.
+	// busySince is the start of the current period of tries and reads without a quiet time.
 	busySince time.Time
-	// lastAction is the time at which the head last tried or looked. pollAt and readAt are the
-	// times from which it may try or look again.
+	// lastAction is the time at which the head last tried or read. pollAt and readAt are the
+	// times from which it may try or read again.
 	lastAction, pollAt, readAt time.Time
 }
 
@@ -134,7 +134,7 @@ func (h *Head) OnUndecided(now time.Time) {
 	h.schedule(StepTry, h.pollAt)
 }
 
-// OnRead records that a look has begun.
+// OnRead records that a read has begun.
 func (h *Head) OnRead(now time.Time) {
 	h.recordAction(now)
 	h.schedule(StepIdle, time.Time{})
@@ -203,7 +203,7 @@ func (h *Head) onUnclear(v watch.View, now time.Time) {
 	}
 }
 
-// readSoon schedules a look at a change, after the other masters have had time to report it.
+// readSoon schedules a read after a change, when the other masters have had time to report it.
 func (h *Head) readSoon(now time.Time) {
 	at := laterOf(now.Add(reportGrace), h.readAt)
 	if h.step == StepRead && h.stepAt.Before(at) {

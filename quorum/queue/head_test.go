@@ -52,7 +52,7 @@ func (s *headScript) setSomeChanged(v watch.Verdict) *headScript {
 
 const ms = time.Millisecond
 
-// TestHeadSleep checks that the head neither tries nor looks until a held lock expires. After a
+// TestHeadSleep checks that the head neither tries nor reads until a held lock expires. After a
 // quiet time, the head tries at once when the lock changes.
 func TestHeadSleep(t *testing.T) {
 	s := newHeadScript(t).signal(TryNow).want(StepTry, 0).refuse().want(StepRead, 0).noteRead().want(StepIdle, 0)
@@ -60,7 +60,8 @@ func TestHeadSleep(t *testing.T) {
 	s.advance(5*time.Second).setVerdict(watch.Changed).want(StepTry, 0)
 }
 
-// TestHeadAtExpiry checks that a head whose try at the expiry fails looks before it tries again.
+// TestHeadAtExpiry checks that a head whose try at the expiry fails reads the lock before it tries
+// again.
 func TestHeadAtExpiry(t *testing.T) {
 	s := newHeadScript(t).signal(TryNow).refuse().noteRead().setHeld(time.Second)
 	s.advance(time.Second+maxExpiryDelay).want(StepTry, 0).refuse().want(StepRead, 0).noteRead()
@@ -68,7 +69,7 @@ func TestHeadAtExpiry(t *testing.T) {
 	s.setVerdict(watch.Changed).want(StepRead, 2*shortestBurstPause)
 }
 
-// TestHeadBusyLock checks a head whose lock changes hands all the time. The head looks, less and
+// TestHeadBusyLock checks a head whose lock changes hands all the time. The head reads it, less and
 // less often, and tries if the lock stays free.
 func TestHeadBusyLock(t *testing.T) {
 	s := newHeadScript(t).signal(TryNow).refuse().noteRead().setHeld(time.Second)
@@ -76,7 +77,7 @@ func TestHeadBusyLock(t *testing.T) {
 		s.setVerdict(watch.Changed)
 		_, at := s.head.NextStep()
 		if got := at.Sub(s.now); got != pause {
-			t.Errorf("it looks in %v, want %v", got, pause)
+			t.Errorf("it reads in %v, want %v", got, pause)
 		}
 		s.advance(pause).want(StepRead, 0).noteRead().setHeld(time.Second)
 	}
@@ -97,7 +98,7 @@ func TestHeadPolls(t *testing.T) {
 	s.advance(500*ms).setUnclear(false).want(StepTry, 0).refuse().noteRead().setUnclear(true).want(StepTry, readTimeout)
 }
 
-// TestHeadKeepsTrying checks that the head tries with pauses for a lock that looks free but is not
+// TestHeadKeepsTrying checks that the head tries with pauses for a lock that seems free but is not
 // granted.
 func TestHeadKeepsTrying(t *testing.T) {
 	s := newHeadScript(t).signal(TryNow)
@@ -114,7 +115,7 @@ func TestHeadKeepsTrying(t *testing.T) {
 }
 
 // TestHeadPartialChange checks a change that too few masters report. The head gives the other
-// masters time to report it, and looks.
+// masters time to report it, and reads the lock.
 func TestHeadPartialChange(t *testing.T) {
 	for _, v := range []watch.Verdict{watch.Held, watch.Unclear} {
 		s := newHeadScript(t).signal(TryNow).refuse().noteRead().setHeld(time.Second).advance(100 * ms)
@@ -123,12 +124,12 @@ func TestHeadPartialChange(t *testing.T) {
 	}
 }
 
-// TestHeadWithoutExpiry checks that the head looks at a lock without expiry from time to time.
+// TestHeadWithoutExpiry checks that the head reads a lock without expiry from time to time.
 func TestHeadWithoutExpiry(t *testing.T) {
 	newHeadScript(t).signal(TryNow).refuse().noteRead().setVerdict(watch.Held).want(StepReadAll, longestSleep)
 }
 
-// TestHeadAfterGrant checks a head behind a grant to a client of this process. The head looks
+// TestHeadAfterGrant checks a head behind a grant to a client of this process. The head reads
 // after a pause, and tries at once if that client releases the lock.
 func TestHeadAfterGrant(t *testing.T) {
 	s := newHeadScript(t).signal(TryLater).want(StepRead, longestPollPause).advance(ms).signal(TryNow).want(StepTry, 0)
@@ -139,7 +140,7 @@ func TestHeadAfterGrant(t *testing.T) {
 }
 
 // TestHeadFirstChange checks that a head that was never refused tries at the first change. After a
-// refusal it looks at a lock that was handed on.
+// refusal it reads a lock that was handed on.
 func TestHeadFirstChange(t *testing.T) {
 	s := newHeadScript(t).signal(TryLater).advance(longestPollPause).want(StepRead,
 		0).noteRead().setHeld(time.Second).advance(ms).setVerdict(watch.Changed).want(StepTry, 0)
@@ -165,8 +166,8 @@ func TestHeadStarvation(t *testing.T) {
 }
 
 // TestHeadLeaveToPeer checks a head that leaves a lock to another process for a time. The head
-// tries when that time has passed, or looks when that process has had the lock. Reports meanwhile
-// change nothing.
+// tries when that time has passed, or reads the lock when that process has had the lock. Reports
+// meanwhile change nothing.
 func TestHeadLeaveToPeer(t *testing.T) {
 	s := newHeadScript(t)
 	leftUntil := s.now.Add(10 * ms)

@@ -48,7 +48,7 @@ type Peers[K comparable] interface {
 // leaves the lock to this process.
 type Mark interface {
 	Alarm
-	// Put writes the mark, and looks at it.
+	// Put writes the mark, and reads it.
 	Put()
 }
 

@@ -54,10 +54,10 @@ func TestRead(t *testing.T) {
 	} {
 		b := newFakeMasters(t, 5)
 		test.prepare(b)
-		looks, err := b.proxy().Read(t.Context(), []string{"k"})
+		snapshots, err := b.proxy().Read(t.Context(), []string{"k"})
 		got := "(" + outcome(err) + ")"
 		if err == nil {
-			got = looks[0].Value
+			got = snapshots[0].Value
 		}
 		if got != test.want {
 			t.Errorf("%s: %s, want %s", test.name, got, test.want)
@@ -121,9 +121,9 @@ func TestReadLongValue(t *testing.T) {
 		r := b.proxy()
 		test.prepare(b, r)
 		b.rounds = nil
-		looks, err := r.Read(t.Context(), []string{"k"})
+		snapshots, err := r.Read(t.Context(), []string{"k"})
 		b.noError(err)
-		if got := looks[0].Value; got != test.want {
+		if got := snapshots[0].Value; got != test.want {
 			t.Errorf("%s: %d bytes, %.10s…, want %d, %.10s…", test.name, len(got), got, len(test.want), test.want)
 		}
 		b.wantRounds(test.rounds)
@@ -161,11 +161,11 @@ func TestReadSeveralLongValues(t *testing.T) {
 		_, err := r.Lock(b.Context(), []string{"short"}, TakeOptions{Tokens: []string{"me"}, TTL: time.Minute})
 		b.noError(err)
 		want["short"] = "me"
-		looks, err := r.Read(t.Context(), []string{"k", "short", "absent", "l", "m"})
+		snapshots, err := r.Read(t.Context(), []string{"k", "short", "absent", "l", "m"})
 		b.noError(err)
 		for i, name := range []string{"k", "short", "absent", "l", "m"} {
-			if looks[i].Value != want[name] {
-				t.Errorf("without %s: %s has %d bytes, want %d", away, name, len(looks[i].Value), len(want[name]))
+			if snapshots[i].Value != want[name] {
+				t.Errorf("without %s: %s has %d bytes, want %d", away, name, len(snapshots[i].Value), len(want[name]))
 			}
 		}
 	}
@@ -178,18 +178,18 @@ func TestReadTime(t *testing.T) {
 	for i, left := range []time.Duration{5, 1, 4, 2, 3} {
 		b.putPlainCell("x", "a", left*time.Second, i)
 	}
-	looks, err := r.Read(t.Context(), []string{"k"})
+	snapshots, err := r.Read(t.Context(), []string{"k"})
 	b.noError(err)
-	if looks[0].TimeLeft != 3*time.Second {
-		t.Errorf("%v left, want 3s", looks[0].TimeLeft)
+	if snapshots[0].TimeLeft != 3*time.Second {
+		t.Errorf("%v left, want 3s", snapshots[0].TimeLeft)
 	}
 	for i := range 3 {
 		b.putPlainCell("x", "a", cell.NoExpiry, i)
 	}
-	looks, err = r.Read(t.Context(), []string{"k"})
+	snapshots, err = r.Read(t.Context(), []string{"k"})
 	b.noError(err)
-	if looks[0].TimeLeft != cell.NoExpiry {
-		t.Errorf("%v left, want no end", looks[0].TimeLeft)
+	if snapshots[0].TimeLeft != cell.NoExpiry {
+		t.Errorf("%v left, want no end", snapshots[0].TimeLeft)
 	}
 }
 
@@ -219,10 +219,10 @@ func TestUnclearTTL(t *testing.T) {
 			b.putPlainCell("x", "a", left, i)
 		}
 		b.setFault(replyLost, test.silentMasters...)
-		looks, err := b.proxy().Read(t.Context(), []string{"k"})
+		snapshots, err := b.proxy().Read(t.Context(), []string{"k"})
 		got := "(" + outcome(err) + ")"
 		if err == nil {
-			got = looks[0].TimeLeft.String()
+			got = snapshots[0].TimeLeft.String()
 		}
 		if got != test.want {
 			t.Errorf("%s: %s, want %s", test.name, got, test.want)
@@ -253,12 +253,12 @@ func TestVersions(t *testing.T) {
 	seen := map[string]string{}
 	version := func(previousVersion string) {
 		t.Helper()
-		looks, err := r.Read(t.Context(), []string{"k"})
+		snapshots, err := r.Read(t.Context(), []string{"k"})
 		b.noError(err)
-		if before, repeated := seen[looks[0].Version]; repeated {
+		if before, repeated := seen[snapshots[0].Version]; repeated {
 			t.Errorf("%s is as %s", previousVersion, before)
 		}
-		seen[looks[0].Version] = previousVersion
+		seen[snapshots[0].Version] = previousVersion
 	}
 	version("nothing")
 	b.mustLock(r, "me")
@@ -270,7 +270,7 @@ func TestVersions(t *testing.T) {
 	_, err = b.proxy().Update(t.Context(), readChange(nil))
 	b.noError(err)
 	if now, _ := r.Read(t.Context(), []string{"k"}); now[0].Version != before[0].Version {
-		t.Error("extended and looked at, it has another version")
+		t.Error("extended and read, it has another version")
 	}
 	// A read settles a half-replaced key, and keeps the version.
 	b.setFaultOn("accept", requestLost, 1, 2)

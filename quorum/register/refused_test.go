@@ -62,9 +62,9 @@ func TestCurrentValueInRefusal(t *testing.T) {
 			if !errors.As(err, &refusal) || !errors.Is(err, ErrHeld) && !errors.Is(err, ErrNotHeld) {
 				t.Fatalf("got %v, which does not tell what is there", err)
 			}
-			looks, err := r.Read(t.Context(), []string{"k"})
+			snapshots, err := r.Read(t.Context(), []string{"k"})
 			b.noError(err)
-			got, want := refusal.CurrentSnapshot, looks[0]
+			got, want := refusal.CurrentSnapshot, snapshots[0]
 			if got.TimeLeftUnknown == test.wantTimeLeft && got.Present {
 				t.Errorf("the time is unknown: %v", got.TimeLeftUnknown)
 			}

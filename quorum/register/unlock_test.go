@@ -42,7 +42,7 @@ func TestUnlock(t *testing.T) {
 			b.noError(err)
 			b.rounds = nil
 		}, "not held", "you* you* you* you* you*", "remove prepare"},
-		{"another looked into replacing it", func(b *fakeMasters) {
+		{"another client read it by ballot", func(b *fakeMasters) {
 			_, err := b.proxy().Update(b.Context(), readChange(nil))
 			b.noError(err)
 			b.rounds = nil
@@ -247,8 +247,8 @@ func TestReleaseDuringTake(t *testing.T) {
 	}
 	b.onPause = deliver // while the read is retried, because the second master's cell is unknown
 	for range 2 {
-		if looks, err := other.Read(t.Context(), []string{"k"}); err != nil || looks[0].Present {
-			t.Error(looks, err)
+		if snapshots, err := other.Read(t.Context(), []string{"k"}); err != nil || snapshots[0].Present {
+			t.Error(snapshots, err)
 		}
 		deliver()
 	}

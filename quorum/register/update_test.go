@@ -13,11 +13,11 @@ import (
 
 func (b *fakeMasters) readValue() string {
 	b.Helper()
-	looks, err := b.proxy().Read(b.Context(), []string{"k"})
+	snapshots, err := b.proxy().Read(b.Context(), []string{"k"})
 	if err != nil {
 		return outcome(err)
 	}
-	return looks[0].Value
+	return snapshots[0].Value
 }
 
 func TestUpdate(t *testing.T) {
@@ -258,7 +258,7 @@ func TestKeptPromise(t *testing.T) {
 			_, err := b.proxy().Update(b.Context(), appendChange("x"))
 			b.noError(err)
 		}, "me+x+", "accept prepare accept"},
-		{"another looked at it", func(b *fakeMasters) {
+		{"another client read it", func(b *fakeMasters) {
 			_, err := b.proxy().Update(b.Context(),
 				readChange(nil))
 			b.noError(err)

@@ -31,7 +31,7 @@ func (a *Alarm) View(now time.Time) View {
 	return a.lastView
 }
 
-// Read looks at the key on the masters. It skips a master if a look is in progress, or if the
+// Read reads the key on the masters. It skips a master if a read is in progress, or if the
 // master holds an unexpired lock and has reported no change.
 func (a *Alarm) Read(now time.Time) {
 	a.readMatching(func(s observation) bool {
@@ -39,31 +39,31 @@ func (a *Alarm) Read(now time.Time) {
 	})
 }
 
-// Arm looks at the key on the masters that would not report the next change: they have already
+// Arm reads the key on the masters that would not report the next change: they have already
 // reported a change, or are not watched.
 func (a *Alarm) Arm() {
 	a.readMatching(func(s observation) bool { return s.state == stateChanged || s.state == stateUnknown })
 }
 
-// ReadAll looks at the key on all masters.
+// ReadAll reads the key on all masters.
 func (a *Alarm) ReadAll() { a.readMatching(func(observation) bool { return true }) }
 
-// readMatching looks at the key on the masters whose observations match.
+// readMatching reads the key on the masters whose observations match.
 func (a *Alarm) readMatching(matches func(observation) bool) {
 	for i, w := range a.watches {
 		a.mu.Lock()
-		needsLook := matches(a.observations[i])
-		if needsLook {
+		needsRead := matches(a.observations[i])
+		if needsRead {
 			a.observations[i] = observation{state: stateReading}
 		}
 		a.mu.Unlock()
-		if needsLook && !w.ask(readRequest{key: a.key}) {
+		if needsRead && !w.ask(readRequest{key: a.key}) {
 			a.update(i, observation{state: stateUnknown})
 		}
 	}
 }
 
-// Put writes a value under the key on all masters, and looks at the key in the same step. The value
+// Put writes a value under the key on all masters, and reads the key in the same step. The value
 // expires after ttl unless it is changed earlier. Put writes nothing on masters that are not
 // watched, and returns these masters.
 func (a *Alarm) Put(value string, ttl time.Duration) (unwatchedMasters []int) {

@@ -31,7 +31,7 @@ type connection struct {
 	watch *watch
 
 	mu sync.Mutex
-	// dueReads holds the looks that are not sent yet.
+	// dueReads holds the reads that are not sent yet.
 	dueReads []readRequest
 	// pendingRequests holds the requests that were sent, in order.
 	pendingRequests []request
@@ -39,21 +39,21 @@ type connection struct {
 	active bool
 }
 
-// readRequest describes a look at a key. If value is not empty, the look first writes it to the
+// readRequest describes a read of a key. If value is not empty, the request first writes it to the
 // key, with the expiry ttl.
 type readRequest struct {
 	key, value string
 	ttl        time.Duration
 }
 
-// request is a look at a key, or a PING.
+// request is a read of a key, or a PING.
 type request struct {
 	key    string
 	isPing bool
-	// expectsSet is set until the reply to the SET of a look arrives, if the look has a SET.
+	// expectsSet is set until the reply to the SET of a read arrives, if the read has a SET.
 	// refused is set if the master refused the SET.
 	expectsSet, refused bool
-	// gotTTL is set after the first of the two replies to a look, and ttl is that reply. stale is
+	// gotTTL is set after the first of the two replies to a read, and ttl is that reply. stale is
 	// set if a change was reported between the two.
 	gotTTL, stale bool
 	ttl           int64
@@ -75,10 +75,10 @@ func (l *connection) greet() error {
 	return err
 }
 
-// ask queues a look, which the writer sends. Callers hold watch.mu.
-func (l *connection) ask(lk readRequest) {
+// ask queues a read, which the writer sends. Callers hold watch.mu.
+func (l *connection) ask(r readRequest) {
 	l.mu.Lock()
-	l.dueReads = append(l.dueReads, lk)
+	l.dueReads = append(l.dueReads, r)
 	l.mu.Unlock()
 	l.SignalDue()
 }
@@ -110,17 +110,17 @@ func (l *connection) write() {
 	}
 }
 
-// encodeReads encodes the due looks.
+// encodeReads encodes the due reads.
 func (l *connection) encodeReads() (out []byte) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for _, lk := range l.dueReads {
-		if lk.value != "" {
-			out = resp.AppendWords(out, "SET", lk.key, lk.value, "PX", strconv.FormatInt(lk.ttl.Milliseconds(), 10))
+	for _, r := range l.dueReads {
+		if r.value != "" {
+			out = resp.AppendWords(out, "SET", r.key, r.value, "PX", strconv.FormatInt(r.ttl.Milliseconds(), 10))
 		}
-		out = resp.AppendWords(out, "PTTL", lk.key)
-		out = resp.AppendWords(out, "GETRANGE", lk.key, "0", strconv.Itoa(headSize-1))
-		l.addPending(request{key: lk.key, expectsSet: lk.value != ""})
+		out = resp.AppendWords(out, "PTTL", r.key)
+		out = resp.AppendWords(out, "GETRANGE", r.key, "0", strconv.Itoa(headSize-1))
+		l.addPending(request{key: r.key, expectsSet: r.value != ""})
 	}
 	clear(l.dueReads)
 	l.dueReads = l.dueReads[:0]
@@ -205,7 +205,7 @@ func (l *connection) handlePush(raw any) error {
 	return nil
 }
 
-// markStale records that a key changed between the two replies to a look at it.
+// markStale records that a key changed between the two replies to a read of it.
 func (l *connection) markStale(matches func(key string) bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -278,7 +278,7 @@ func replyError(raw any) error {
 	return fmt.Errorf("%w: %.32q", pushconn.ErrAnswer, fmt.Sprint(raw))
 }
 
-// observationOf returns the observation from the two replies to a look: pttl, and raw with the head
+// observationOf returns the observation from the two replies to a read: pttl, and raw with the head
 // of the value.
 func (o Options) observationOf(pttl int64, raw any, now time.Time) (observation, error) {
 	text, ok := raw.(string)

@@ -3,17 +3,17 @@
 //
 // A [Watcher] has a watch for each master and database with waiters: a separate connection on which
 // the master reports changes (HELLO 3, CLIENT TRACKING ON). A waiter sets an [Alarm] for the key.
-// The alarm looks at the key on all masters. A look reads the key (PTTL, GETRANGE of the head of
-// its cell), which arms the master. The master then reports the next change of the key once,
-// whether by a command of any client, by expiry, eviction or FLUSHALL. A [View] summarizes the
-// looks and the changes reported since.
+// The alarm reads the key on all masters (PTTL, GETRANGE of the head of its cell), which arms each
+// master. The master then reports the next change of the key once, whether by a command of any
+// client, by expiry, eviction or FLUSHALL. A [View] summarizes the reads and the changes reported
+// since.
 //
 // A waiter for a value under a key sets an alarm for any change ([Watcher.NewChangeAlarm]), even
 // for a key that does not exist: the master reports the creation of a key after a tracked read of
-// it. Such a waiter looks first, and then asks the register, so that a later change is reported.
+// it. Such a waiter reads first, and then asks the register, so that a later change is reported.
 //
-// A key that shares its cell with other keys has an alarm that reads the key after each look that
-// finds the cell held ([Watcher.NewKeyAlarm]).
+// A key that shares its cell with other keys has an alarm that reads the key in the register after each
+// read that finds the cell held ([Watcher.NewKeyAlarm]).
 //
 // # Only a hint
 //
@@ -22,9 +22,9 @@
 // View contains the expiry of the lease, and if too few masters can be watched the View is Unclear,
 // and the waiter polls.
 //
-// No change is missed: looking and arming are one step on the master, so the look sees a change, or
-// the master reports the change after the look. While a watch is not connected, the state of its
-// master is unknown. When it is connected again, it looks at all keys with waiters. The proxy sends
+// No change is missed: reading and arming are one step on the master, so the read sees a change, or
+// the master reports the change after the read. While a watch is not connected, the state of its
+// master is unknown. When it is connected again, it reads all keys with waiters. The proxy sends
 // a PING each second on a silent watch, so that it notices a dead connection.
 //
 // # Change watches
@@ -35,13 +35,13 @@
 //
 // # Why client tracking
 //
-// In its default mode client tracking costs a master an entry for each key after a look, until the
+// In its default mode client tracking costs a master an entry for each key after a read, until the
 // key changes. Keyspace events would have to be enabled (CONFIG SET, a right that proxies need not
 // have), and would be created for every key of every database. The mode BCAST compares each written
 // key with all prefixes, does not allow two keys of which one is a prefix of the other, and cannot
 // remove a prefix.
 //
-// A look reads the value, not only whether the key exists: a key that was removed by ballot holds
+// A read returns the value, not only whether the key exists: a key that was removed by ballot holds
 // an empty cell for a while, and can be taken at once.
 //
 // # Masters are not trusted

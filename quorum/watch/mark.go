@@ -16,8 +16,8 @@ const (
 	ReportUnwatched
 )
 
-// ChangeWatch reports changes of a key to a caller that has read it. Unlike an [Alarm] it looks
-// only once, when it is set, and reports each change once.
+// ChangeWatch reports changes of a key to a caller that has read it. Unlike an [Alarm] it reads
+// the key only once, when it is set, and reports each change once.
 type ChangeWatch struct {
 	key     string
 	quorum  int
@@ -26,7 +26,7 @@ type ChangeWatch struct {
 	settled chan struct{}
 
 	mu        sync.Mutex
-	states    []state // looking: not armed yet; held: armed; changed; unknown
+	states    []state // reading: not armed yet; held: armed; changed; unknown
 	isSettled bool    // settled is closed
 }
 
@@ -87,7 +87,7 @@ func (m *ChangeWatch) settle() {
 }
 
 // update stores the state of the key on a master. A change that is reported before the reply to a
-// look precedes the look, or makes its reply stale.
+// read precedes the read, or makes its reply stale.
 func (m *ChangeWatch) update(master int, s observation) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -86,7 +86,7 @@ func TestChangeWatchUnwatched(t *testing.T) {
 // TestChangeWatchUpdates checks the reports for observations of three masters, one after the other.
 func TestChangeWatchUpdates(t *testing.T) {
 	observed := func(s state) observation { return observation{state: s} }
-	staleLook := observation{state: stateChanged, stale: true}
+	staleRead := observation{state: stateChanged, stale: true}
 	for name, test := range map[string]struct {
 		updates []observation // of master 0, 1, 2, 0 …
 		settled bool
@@ -96,12 +96,12 @@ func TestChangeWatchUpdates(t *testing.T) {
 		"a majority is armed": {[]observation{observed(stateHeld), observed(stateFree)}, true, true, nil},
 		"one master is armed": {[]observation{observed(stateHeld)}, false, false, nil},
 		"two are unknown":     {[]observation{observed(stateHeld), observed(stateUnknown), observed(stateUnknown)}, true, false, nil},
-		"changes before the looks": {[]observation{observed(stateChanged), observed(stateChanged), observed(stateChanged), observed(stateHeld), observed(stateHeld)}, true,
+		"changes before the reads": {[]observation{observed(stateChanged), observed(stateChanged), observed(stateChanged), observed(stateHeld), observed(stateHeld)}, true,
 			true, nil},
-		"a look that is stale": {[]observation{staleLook, observed(stateHeld)}, true, true, []Report{ReportSomeChanged}},
+		"a read that is stale": {[]observation{staleRead, observed(stateHeld)}, true, true, []Report{ReportSomeChanged}},
 		"a change": {[]observation{observed(stateHeld), observed(stateHeld), observed(stateHeld), observed(stateChanged)}, true, true,
 			[]Report{ReportSomeChanged}},
-		"a change before another look": {[]observation{observed(stateHeld), observed(stateHeld), observed(stateHeld), observed(stateChanged), observed(stateHeld), observed(stateHeld)},
+		"a change before another read": {[]observation{observed(stateHeld), observed(stateHeld), observed(stateHeld), observed(stateChanged), observed(stateHeld), observed(stateHeld)},
 			true, true, []Report{ReportSomeChanged}},
 		"two changes": {[]observation{observed(stateHeld), observed(stateHeld), observed(stateHeld), observed(stateChanged), observed(stateChanged)}, true,
 			true, []Report{ReportSomeChanged, ReportQuorumChanged}},

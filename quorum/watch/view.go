@@ -11,13 +11,13 @@ type state byte
 const (
 	// stateUnknown means that the master is not watched.
 	stateUnknown state = iota
-	// stateReading means that a look is in progress.
+	// stateReading means that a read is in progress.
 	stateReading
 	// stateHeld means that the key holds a lock, and the master will report the next change.
 	stateHeld
-	// stateFree means that the key held no lock at the look.
+	// stateFree means that the key held no lock at the read.
 	stateFree
-	// stateChanged means that the key has changed since the look.
+	// stateChanged means that the key has changed since the read.
 	stateChanged
 )
 
@@ -27,7 +27,7 @@ type observation struct {
 	state  state
 	expiry time.Time
 	// stale is set with stateChanged if the master reported the change between the two replies to a
-	// look.
+	// read.
 	stale bool
 	// hasExpiries is set with stateHeld if the value has members with expiries of their own.
 	hasExpiries bool
@@ -41,7 +41,7 @@ const (
 	Unclear Verdict = iota
 	// Held means that so many masters hold a lock that a try would fail.
 	Held
-	// Changed means that so many masters reported a change since the look, or were free, that a try
+	// Changed means that so many masters reported a change since the read, or were free, that a try
 	// may succeed.
 	Changed
 	// Free means that so many masters were free that a try can succeed.
@@ -56,7 +56,7 @@ type View struct {
 	Expiry time.Time
 	// SomeChanged is set if some masters reported a change, but too few for Changed.
 	SomeChanged bool
-	// Reading is set if looks are in progress.
+	// Reading is set if reads are in progress.
 	Reading bool
 	// PartlyWatched is set, in the view of an alarm for any change, if some masters are not
 	// watched.
@@ -96,7 +96,7 @@ func evaluate(observations []observation, quorum int, now time.Time) View {
 }
 
 // evaluateChange returns the view for an alarm for any change. Held means that a majority of the
-// masters answered a look, and no master reported a change since. Changed means that a master
+// masters answered a read, and no master reported a change since. Changed means that a master
 // reported a change. SomeChanged is set if fewer than a majority reported a change.
 func evaluateChange(observations []observation, quorum int, _ time.Time) View {
 	var count [stateChanged + 1]int

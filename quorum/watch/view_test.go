@@ -16,9 +16,9 @@ func TestEvaluate(t *testing.T) {
 		observations []observation
 		want         View
 	}{
-		"nothing is known":    {[]observation{unwatched, unwatched, unwatched}, View{}},
-		"looks are under way": {[]observation{a, a, unwatched}, View{Reading: true}},
-		"all hold it":         {[]observation{heldUntil(3), heldUntil(1), heldUntil(2)}, View{Verdict: Held, Expiry: in(2)}},
+		"nothing is known":      {[]observation{unwatched, unwatched, unwatched}, View{}},
+		"reads are in progress": {[]observation{a, a, unwatched}, View{Reading: true}},
+		"all hold it":           {[]observation{heldUntil(3), heldUntil(1), heldUntil(2)}, View{Verdict: Held, Expiry: in(2)}},
 		"the third end of five": {[]observation{heldUntil(5), heldUntil(4), heldUntil(3), heldUntil(2), heldUntil(1)},
 			View{Verdict: Held, Expiry: in(3)}},
 		"a free master counts as expired": {[]observation{heldUntil(5), heldUntil(4), heldUntil(3), f, unwatched},
@@ -46,7 +46,7 @@ func TestEvaluate(t *testing.T) {
 }
 
 // TestEvaluateChange checks that the verdict is Held while a majority of the masters has answered a
-// look, and no master has reported a change.
+// read, and no master has reported a change.
 func TestEvaluateChange(t *testing.T) {
 	past := observation{state: stateHeld, expiry: time.Unix(1, 0)}
 	endless, unwatched := observation{state: stateHeld}, observation{}
@@ -56,7 +56,7 @@ func TestEvaluateChange(t *testing.T) {
 		want         View
 	}{
 		"nothing is known":                 {[]observation{unwatched, unwatched, unwatched}, View{PartlyWatched: true}},
-		"looks are under way":              {[]observation{a, a, unwatched}, View{Reading: true, PartlyWatched: true}},
+		"reads are in progress":            {[]observation{a, a, unwatched}, View{Reading: true, PartlyWatched: true}},
 		"the key is absent":                {[]observation{f, f, f}, View{Verdict: Held}},
 		"the key exists":                   {[]observation{endless, past, f}, View{Verdict: Held}},
 		"one master is not watched":        {[]observation{f, f, unwatched}, View{Verdict: Held, PartlyWatched: true}},

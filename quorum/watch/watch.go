@@ -47,7 +47,7 @@ func (w *watch) add(key string, l listener) {
 	}
 }
 
-// addChangeWatch registers a ChangeWatch, and looks at its key at once, or when the master is
+// addChangeWatch registers a ChangeWatch, and reads its key at once, or when the master is
 // connected. If the master cannot be connected, the state is unknown.
 func (w *watch) addChangeWatch(m *ChangeWatch) {
 	w.add(m.key, m)
@@ -76,7 +76,7 @@ func (w *watch) remove(key string, target listener) {
 	}
 }
 
-// ask requests a look from the master, and reports whether the master is connected.
+// ask requests a read from the master, and reports whether the master is connected.
 func (w *watch) ask(l readRequest) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -142,7 +142,7 @@ func (w *watch) connectAndRead(ctx context.Context) error {
 	return l.read()
 }
 
-// onConnected registers a connection, and looks at all keys with listeners, because changes since
+// onConnected registers a connection, and reads all keys with listeners, because changes since
 // the last connection were not reported.
 func (w *watch) onConnected(l *connection) {
 	w.mu.Lock()

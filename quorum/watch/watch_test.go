@@ -80,7 +80,7 @@ func awaitVerdict(t *testing.T, a *Alarm, want Verdict) View {
 	}
 }
 
-// pollForVerdict looks at the key, and waits for a verdict.
+// pollForVerdict reads the key, and waits for a verdict.
 func pollForVerdict(t *testing.T, a *Alarm, want Verdict) View {
 	t.Helper()
 	a.Read(time.Now())
@@ -99,7 +99,7 @@ func do(t *testing.T, c *redistest.Client, words ...string) {
 }
 
 // TestChanges checks that an alarm reports each kind of change of a key on a real master, and that
-// the next look finds the new state.
+// the next read finds the new state.
 func TestChanges(t *testing.T) {
 	w, _, client := newRealWatcher(t)
 	source := cell.NewSource()
@@ -148,9 +148,9 @@ func TestPut(t *testing.T) {
 		if unwatched := a.Put("x", time.Minute); len(unwatched) != 0 {
 			t.Fatalf("not put on %v", unwatched)
 		}
-		for looking := true; looking; {
+		for reading := true; reading; {
 			v := a.View(time.Now())
-			if looking = v.Reading; v.Verdict == Changed || v.Verdict == Free {
+			if reading = v.Reading; v.Verdict == Changed || v.Verdict == Free {
 				t.Fatalf("%+v", v)
 			}
 		}
@@ -186,7 +186,7 @@ func TestDifferentDatabase(t *testing.T) {
 	}
 }
 
-// TestKilledConnection checks that a watch looks at all keys again after its connection was killed,
+// TestKilledConnection checks that a watch reads all keys again after its connection was killed,
 // so that it misses no change.
 func TestKilledConnection(t *testing.T) {
 	w, s, client := newRealWatcher(t)
@@ -207,7 +207,7 @@ func TestKilledConnection(t *testing.T) {
 	}
 }
 
-// TestIdleMaster checks that a watched key costs its looks, and then only PINGs.
+// TestIdleMaster checks that a watched key costs its reads, and then only PINGs.
 func TestIdleMaster(t *testing.T) {
 	w, _, client := newRealWatcher(t)
 	for i := range 100 {
@@ -216,7 +216,7 @@ func TestIdleMaster(t *testing.T) {
 		pollForVerdict(t, w.NewAlarm(0, key), Held)
 	}
 	do(t, client, "CONFIG", "RESETSTAT")
-	time.Sleep(1500 * time.Millisecond) // watches send no looks meanwhile
+	time.Sleep(1500 * time.Millisecond) // watches send no reads meanwhile
 	reply, err := client.Do("INFO", "commandstats")
 	if err != nil {
 		t.Fatal(err)
@@ -262,7 +262,7 @@ func awaitCondition(t *testing.T, condition func() bool) {
 const greeting = "%1\r\n+proto\r\n:3\r\n+OK\r\n"
 
 // newFakeMaster returns a server that answers the first request with the greeting, and the first
-// look with the text.
+// read with the text.
 func newFakeMaster(text string) *server {
 	return &server{dial: func() (net.Conn, error) {
 		return redistest.DialFakeServer(greeting, text),
@@ -300,7 +300,7 @@ func TestUnexpectedMessages(t *testing.T) {
 }
 
 // TestStaleRead checks that a watch does not lose a change that the master reports between the two
-// replies to a look.
+// replies to a read.
 func TestStaleRead(t *testing.T) {
 	for name, test := range map[string]struct {
 		text string
@@ -309,11 +309,11 @@ func TestStaleRead(t *testing.T) {
 		"of that key":     {":5000\r\n>2\r\n$10\r\ninvalidate\r\n*1\r\n$1\r\nk\r\n$1\r\nx\r\n", Changed},
 		"of all":          {":5000\r\n>2\r\n$10\r\ninvalidate\r\n_\r\n$1\r\nx\r\n", Changed},
 		"of another":      {":5000\r\n>2\r\n$10\r\ninvalidate\r\n*1\r\n$1\r\no\r\n$1\r\nx\r\n", Held},
-		"before the look": {">2\r\n$10\r\ninvalidate\r\n*1\r\n$1\r\nk\r\n:5000\r\n$1\r\nx\r\n", Held},
+		"before the read": {">2\r\n$10\r\ninvalidate\r\n*1\r\n$1\r\nk\r\n:5000\r\n$1\r\nx\r\n", Held},
 	} {
 		w := newTestWatcher(t, newFakeMaster(test.text))
 		a := w.NewAlarm(0, "k")
-		// The watch looks when it is connected.
+		// The watch reads when it is connected.
 		awaitCondition(t, func() bool { return w.Statuses()[0].Keys > 0 })
 		t.Log(name)
 		awaitVerdict(t, a, test.want)
@@ -325,14 +325,14 @@ func TestStaleRead(t *testing.T) {
 func TestIdleWatcherMemory(t *testing.T) {
 	w, _, client := newRealWatcher(t)
 	first := w.NewAlarm(0, "another")
-	// While the watch connects, it may look at a key again after the key has changed.
+	// While the watch connects, it may read a key again after the key has changed.
 	pollForVerdict(t, first, Free)
 	first.Stop()
 	for range 3 {
 		a, b := w.NewAlarm(0, "k"), w.NewAlarm(0, "k")
 		pollForVerdict(t, a, Free)
 		do(t, client, "SET", "k", "x")
-		awaitVerdict(t, b, Changed) // both alarms get the report of one look
+		awaitVerdict(t, b, Changed) // both alarms get the report of one read
 		a.Stop()
 		b.Stop()
 		do(t, client, "DEL", "k")

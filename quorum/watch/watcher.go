@@ -49,7 +49,7 @@ func New(opts Options) *Watcher {
 // maxKeyLength is the maximum length of a watched key, in bytes.
 const maxKeyLength = 64 << 10
 
-// NewAlarm sets an alarm for a key of a database. Its View is empty before the first look.
+// NewAlarm sets an alarm for a key of a database. Its View is empty before the first read.
 func (w *Watcher) NewAlarm(db int, key string) *Alarm {
 	return w.newAlarm(db, key, evaluate, make(chan struct{}, 1))
 }

@@ -19,21 +19,21 @@ type Content struct {
 
 // KeyAlarm extends [Alarm] for one key of a cell that may also hold other keys, or several holders
 // of the key. Reports of the masters about the cell do not name the key, and its expiry is not that
-// of the key. So the alarm reads the key once after each look that found such a cell. The result is
-// valid until the next change or look.
+// of the key. So after each read that finds such a cell, the alarm reads the key once in the
+// register. The result is valid until the next change of the cell or the next read of it.
 type KeyAlarm struct {
 	*Alarm
 	read func(context.Context) Content
-	// readAlways makes the alarm read the key after each look that found the cell held.
+	// readAlways makes the alarm read the key after each read that finds the cell held.
 	readAlways bool
 	ctx        context.Context
 	cancel     context.CancelFunc
 
 	mu sync.Mutex
-	// readNumber counts the looks. Each look needs a new read of the key.
+	// readNumber counts the reads of the cell. Each needs a new read of the key.
 	readNumber int
 	reading    bool
-	content    *Content // nil: not read since the last look
+	content    *Content // nil: not read since the last read of the cell
 }
 
 // NewKeyAlarm sets an alarm for a key of a cell. read reads the key. Unless readAlways is set, the
@@ -45,7 +45,7 @@ func (w *Watcher) NewKeyAlarm(db int, cell string, readAlways bool, read func(co
 }
 
 // View returns the known state of the key. If the cell is held and the key was not read since the
-// last look, View starts to read it.
+// last read of the cell, View starts to read it.
 func (a *KeyAlarm) View(now time.Time) View {
 	v := a.Alarm.View(now)
 	a.mu.Lock()
@@ -83,7 +83,7 @@ func (a *KeyAlarm) startRead() {
 	})
 }
 
-// storeRead stores the result of a read, unless there was another look meanwhile.
+// storeRead stores the result of a read, unless the cell was read again meanwhile.
 func (a *KeyAlarm) storeRead(number int, content Content) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()

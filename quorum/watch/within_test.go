@@ -28,8 +28,8 @@ func newKeyAlarm(t *testing.T, read func(context.Context) Content) *KeyAlarm {
 	return a
 }
 
-// TestKeyAlarm checks that the alarm reads the key once after each look that finds its cell held.
-// The result is valid until the next change or look.
+// TestKeyAlarm checks that the alarm reads the key once after each read that finds its cell held.
+// The result is valid until the next change of the cell or the next read of it.
 func TestKeyAlarm(t *testing.T) {
 	contents := make(contentChan)
 	a := newKeyAlarm(t, func(context.Context) Content { return <-contents })
@@ -64,13 +64,13 @@ func TestKeyAlarm(t *testing.T) {
 	}
 	a.update(0, observation{state: stateHeld})
 	if v := a.View(now); !v.Reading {
-		t.Errorf("after a change that was looked at: %+v", v)
+		t.Errorf("after a change that was read: %+v", v)
 	}
 	contents <- Content{}
 }
 
 // TestKeyAlarmLateRead checks that the alarm discards the result of a read that began before the
-// last look.
+// last read of the cell.
 func TestKeyAlarmLateRead(t *testing.T) {
 	first, second := make(contentChan), make(contentChan)
 	channels := make(chan contentChan, 2)

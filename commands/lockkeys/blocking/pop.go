@@ -54,11 +54,11 @@ func (p *pop) noteRead(result quorum.PopResult) quorum.PopResult {
 
 // takeFirst takes from the first key that has an element.
 func (p *pop) takeFirst(isHead []bool) quorum.PopResult {
-	looks, err := p.Engine.Register.Read(p.call.Ctx, p.keysOnMasters)
+	snapshots, err := p.Engine.Register.Read(p.call.Ctx, p.keysOnMasters)
 	if err != nil {
 		return p.fail(err)
 	}
-	i, errReply := p.firstNonEmpty(p.keys, looks)
+	i, errReply := p.firstNonEmpty(p.keys, snapshots)
 	switch {
 	case errReply != nil:
 		return p.setReply(*errReply)
@@ -75,7 +75,7 @@ func (p *pop) takeFirst(isHead []bool) quorum.PopResult {
 	if earlier, errReply := p.firstNonEmpty(p.keys[:i], earlierSnapshots); earlier >= 0 || errReply != nil {
 		return quorum.Overtaken
 	}
-	return p.take(i, looks[i].Version)
+	return p.take(i, snapshots[i].Version)
 }
 
 // firstNonEmpty returns the index of the first key that has an element, or a negative number.
@@ -140,14 +140,14 @@ func (p *pop) handleWrongType(outcome program.Outcome) quorum.PopResult {
 		return quorum.NothingStored
 	}
 	keysOnMasters := p.Engine.KeysOnMasters(p.call.Client.DB, []string{p.keys[0], p.target})
-	looks, err := p.Engine.Register.Read(p.call.Ctx, keysOnMasters)
+	snapshots, err := p.Engine.Register.Read(p.call.Ctx, keysOnMasters)
 	if err != nil {
 		return p.fail(err)
 	}
-	if has, _ := p.hasElement(p.keys[0], looks[0], p.Now()); !has {
+	if has, _ := p.hasElement(p.keys[0], snapshots[0], p.Now()); !has {
 		return quorum.NothingStored
 	}
-	guess := program.Guess{p.keys[0]: program.EntryOf(looks[0]), p.target: program.EntryOf(looks[1])}
+	guess := program.Guess{p.keys[0]: program.EntryOf(snapshots[0]), p.target: program.EntryOf(snapshots[1])}
 	if reply, err := guess.Snapshot(p.Now()).Do(p.words); err != nil || reply.Kind != keyspace.Error {
 		return quorum.Overtaken
 	}

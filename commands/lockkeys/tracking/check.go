@@ -115,7 +115,7 @@ func (c *Client) check(entries []*entry) {
 	for i, e := range entries {
 		keysOnMasters[i] = e.keyOnMasters
 	}
-	looks, err := c.hub.opts.Read(c.ctx, keysOnMasters)
+	snapshots, err := c.hub.opts.Read(c.ctx, keysOnMasters)
 	now := time.Now()
 	// check must call Watched before it locks mu, because a mark that reports a change waits for
 	// mu. If a watch ends later, the mark reports that.
@@ -133,11 +133,11 @@ func (c *Client) check(entries []*entry) {
 			e.dueTime, c.pendingEntries[e] = now, true
 		case err != nil || !watched[i]:
 			oldMarks = append(oldMarks, c.reportUnwatched(e, now))
-		case !e.seenState.equals(stateOfSnapshot(looks[i], now)):
+		case !e.seenState.equals(stateOfSnapshot(snapshots[i], now)):
 			oldMarks = append(oldMarks, c.report(e))
 		default:
 			e.postponements = 0
-			e.awaitExpiry(stateOfSnapshot(looks[i], now), now)
+			e.awaitExpiry(stateOfSnapshot(snapshots[i], now), now)
 		}
 	}
 	c.mu.Unlock()

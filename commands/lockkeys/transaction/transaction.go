@@ -97,7 +97,7 @@ func (t Transactions) watch(c command.Call) {
 		c.Out.WriteError(refusal)
 		return
 	}
-	looks, err := t.Runner.Engine.Register.Read(c.Ctx, t.Runner.Engine.KeysOnMasters(db, names))
+	snapshots, err := t.Runner.Engine.Register.Read(c.Ctx, t.Runner.Engine.KeysOnMasters(db, names))
 	if err != nil {
 		c.Out.Fail(err)
 		return
@@ -106,7 +106,7 @@ func (t Transactions) watch(c command.Call) {
 		tx.Watched = command.WatchedKeys{DB: db, Keys: map[string]string{}}
 	}
 	for i, key := range names {
-		tx.Watched.Watch(key, looks[i].Version)
+		tx.Watched.Watch(key, snapshots[i].Version)
 	}
 	c.Out.WriteStatus("OK")
 }
