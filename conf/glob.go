@@ -24,13 +24,13 @@ var (
 var regexpPattern = regexp.MustCompile(`^\^|\$$|(^|[^A-Za-z0-9*?])\.[*+]|[\])][+{]|\([^)]*\|[^(]*\)|\([?]|\\[dDwWsSbB]`)
 
 // lockGlobRule returns a rule for the globs of a setting. The rule returns an error for a glob that
-// Redis accepts, but that would match none of the intended keys, and so protect nothing. In the
-// setting, the text before precedes each glob.
-func lockGlobRule(setting, before string) func(glob string) error {
-	return func(glob string) error { return checkLockGlob(setting, before, glob) }
+// Redis accepts, but that would match none of the intended keys, and so protect no key. In the
+// setting, prefix precedes each glob.
+func lockGlobRule(setting, prefix string) func(glob string) error {
+	return func(glob string) error { return checkLockGlob(setting, prefix, glob) }
 }
 
-func checkLockGlob(setting, before, glob string) error {
+func checkLockGlob(setting, prefix, glob string) error {
 	if err := checkNotEmpty(glob); err != nil {
 		return err
 	}
@@ -47,7 +47,7 @@ func checkLockGlob(setting, before, glob string) error {
 	if i := strings.IndexAny(plain, ",; \t\r\n"); i >= 0 {
 		return fmt.Errorf(`contains %q; give each glob separately (--%[2]s %[4]sA --%[2]s %[4]sB, `+
 			`%[3]s="%[4]sA %[4]sB", or a line "- %[4]sA" for each in the file; to match a %[1]q in a key, write \%[1]c)`,
-			plain[i], setting, variableName(setting), before)
+			plain[i], setting, variableName(setting), prefix)
 	}
 	return nil
 }

@@ -46,7 +46,7 @@ func (l *Log) log(now time.Time, level slog.Level, text string, attrs []any) {
 }
 
 // Flush logs the last suppressed entry once another entry may be logged, so that the log ends with
-// the present state of what the entries are about.
+// the current state.
 func (l *Log) Flush(now time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -67,7 +67,7 @@ func (l *Log) mayLog(now time.Time) bool {
 func (l *Log) write(entry func(attrs ...any), suppressed int) {
 	l.loggedCount++
 	if suppressed > 0 {
-		entry("like_it_before_and_not_shown", suppressed)
+		entry("suppressed", suppressed)
 	} else {
 		entry()
 	}

@@ -47,8 +47,8 @@ func (p *proxy) leave(ctx context.Context, op Op) error {
 	return err
 }
 
-// prolong extends a lock that several clients may hold.
-func (p *proxy) prolong(ctx context.Context, op Op) (register.GrantedLock, error) {
+// extendHolder extends a lock that several clients may hold.
+func (p *proxy) extendHolder(ctx context.Context, op Op) (register.GrantedLock, error) {
 	token := string(op.Token)
 	got, err := p.register.Extend(ctx, key, keygroup.LoneHolder(token, op.Slots), p.ttl(op))
 	if !refusedByHolders(err) {

@@ -10,15 +10,15 @@ import (
 
 // The operations on a lock with several holders. joinA comes first if InitialHolders is set.
 var (
-	joinA      = Op{Kind: Join, Token: 'a', Slots: keygroup.Unlimited}
-	joinB      = Op{Kind: Join, Token: 'b', Slots: keygroup.Unlimited, Proxy: 1}
-	leaveA     = Op{Kind: Leave, Token: 'a', Slots: keygroup.Unlimited, After: []int{1}, AfterSuccess: true}
-	leaveB     = Op{Kind: Leave, Token: 'b', Slots: keygroup.Unlimited, Proxy: 1, After: []int{2}, AfterSuccess: true}
-	shortJoinA = Op{Kind: Join, Token: 'a', Slots: keygroup.Unlimited, ShortLease: true}
-	prolongA   = Op{Kind: Prolong, Token: 'a', Slots: keygroup.Unlimited, ShortLease: true, After: []int{1}, AfterSuccess: true}
-	oneOfTwoA  = Op{Kind: Join, Token: 'a', Slots: 2}
-	oneOfTwoB  = Op{Kind: Join, Token: 'b', Slots: 2, Proxy: 1}
-	oneOfTwoC  = Op{Kind: Join, Token: 'c', Slots: 2, Proxy: 2}
+	joinA         = Op{Kind: Join, Token: 'a', Slots: keygroup.Unlimited}
+	joinB         = Op{Kind: Join, Token: 'b', Slots: keygroup.Unlimited, Proxy: 1}
+	leaveA        = Op{Kind: Leave, Token: 'a', Slots: keygroup.Unlimited, After: []int{1}, AfterSuccess: true}
+	leaveB        = Op{Kind: Leave, Token: 'b', Slots: keygroup.Unlimited, Proxy: 1, After: []int{2}, AfterSuccess: true}
+	shortJoinA    = Op{Kind: Join, Token: 'a', Slots: keygroup.Unlimited, ShortLease: true}
+	extendHolderA = Op{Kind: ExtendHolder, Token: 'a', Slots: keygroup.Unlimited, ShortLease: true, After: []int{1}, AfterSuccess: true}
+	oneOfTwoA     = Op{Kind: Join, Token: 'a', Slots: 2}
+	oneOfTwoB     = Op{Kind: Join, Token: 'b', Slots: 2, Proxy: 1}
+	oneOfTwoC     = Op{Kind: Join, Token: 'c', Slots: 2, Proxy: 2}
 )
 
 // holderScenarios lists the scenarios of locks with several holders that the ordinary tests
@@ -31,8 +31,8 @@ var holderScenarios = []Scenario{
 	{Name: "held by two, JOIN, LEAVE", N: 3, InitialHolders: 2, Ops: []Op{joinA, joinB, leaveA}},
 	{Name: "held, JOIN, JOIN for two slots", N: 3, InitialHolders: 3, Ops: []Op{oneOfTwoA, oneOfTwoB, oneOfTwoC}},
 	{Name: "a lease ends, held, JOIN, LOCK", N: 3, InitialHolders: 3, LeaseTicks: 1, Ops: []Op{shortJoinA, joinB, lockC}},
-	{Name: "a lease ends within a round, held, PROLONG, JOIN", N: 3, InitialHolders: 3, LeaseTicks: 1, BriefLeases: true,
-		Ops: []Op{shortJoinA, prolongA, joinB}},
+	{Name: "a lease ends within a round, held, EXTEND HOLDER, JOIN", N: 3, InitialHolders: 3, LeaseTicks: 1, BriefLeases: true,
+		Ops: []Op{shortJoinA, extendHolderA, joinB}},
 	{Name: "all well: held, JOIN, JOIN", N: 3, InitialHolders: 3, RequireQuorum: true, Retries: 3, Ops: []Op{oneOfTwoA, oneOfTwoB, oneOfTwoC}},
 }
 

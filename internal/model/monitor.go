@@ -298,9 +298,9 @@ func effects(op Op, i uint8, p redisState, expiry time.Duration) []redisState {
 		left := p
 		left.holders[token] = holder{}
 		return withReply(left, okReply)
-	case op.Kind == Prolong && p.holders[token].setBy != 0:
-		if prolonged := &same.holders[token]; prolonged.expiry != 0 && (expiry == 0 || expiry > prolonged.expiry) {
-			prolonged.setBy, prolonged.expiry = i+1, expiry
+	case op.Kind == ExtendHolder && p.holders[token].setBy != 0:
+		if extended := &same.holders[token]; extended.expiry != 0 && (expiry == 0 || expiry > extended.expiry) {
+			extended.setBy, extended.expiry = i+1, expiry
 		}
 		return withReply(same, okReply)
 	case op.Kind == Unlock && tokenMatches, op.Kind == Del && p.value != 0:

@@ -28,10 +28,10 @@ const (
 	// LOCK, UNLOCK and EXTEND of a lock with several holders; see holders.go.
 	Join
 	Leave
-	Prolong
+	ExtendHolder
 )
 
-var kindNames = [...]string{"LOCK", "UNLOCK", "EXTEND", "GETSET", "SETXX", "DEL", "GET", "REPAIR", "JOIN", "LEAVE", "PROLONG"}
+var kindNames = [...]string{"LOCK", "UNLOCK", "EXTEND", "GETSET", "SETXX", "DEL", "GET", "REPAIR", "JOIN", "LEAVE", "EXTEND HOLDER"}
 
 // Op describes one operation of a client.
 type Op struct {
@@ -51,7 +51,7 @@ type Op struct {
 	Fence bool
 	// Several makes a LOCK take a second key, too, all or none.
 	Several bool
-	// Slots is the number of holders that the lock of a JOIN, LEAVE or PROLONG may have, or
+	// Slots is the number of holders that the lock of a JOIN, LEAVE or EXTEND HOLDER may have, or
 	// keygroup.Unlimited.
 	Slots int
 }
@@ -204,8 +204,8 @@ func (p *proxy) perform(ctx context.Context, t *task, op Op) clientReply {
 		a.code = codeOf(err)
 	case Leave:
 		a.code = codeOf(p.leave(ctx, op))
-	case Prolong:
-		grant, err = p.prolong(ctx, op)
+	case ExtendHolder:
+		grant, err = p.extendHolder(ctx, op)
 		a.code = codeOf(err)
 	case Repair:
 		p.repair(ctx)

@@ -154,8 +154,8 @@ func (s *sizes) learnEach(o *op, states []cell.KeyState, forget bool) {
 	}
 }
 
-// record stores the size of a key's value. If there is no room, record first makes room if forget is
-// set, and otherwise stores nothing.
+// record stores the size of a key's value. If there is no room, record first makes room if forget
+// is set, and otherwise stores nothing.
 func (s *sizes) record(key string, n int, forget bool) {
 	if forget {
 		s.makeRoom()

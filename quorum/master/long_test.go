@@ -114,8 +114,8 @@ func TestWriteOrder(t *testing.T) {
 	}
 }
 
-// TestWriteOrderWithoutRoom checks the order of the ops on a key if a lane already knows the sizes of
-// as many values as it may remember. Another op on a long value is queued ahead of them.
+// TestWriteOrderWithoutRoom checks the order of the ops on a key if a lane already knows the sizes
+// of as many values as it may remember. Another op on a long value is queued ahead of them.
 func TestWriteOrderWithoutRoom(t *testing.T) {
 	l := newLane(nil, 0, nil)
 	for i := range maxSizes {

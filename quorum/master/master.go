@@ -19,7 +19,7 @@ type Master struct {
 	name      string
 	transport Transport
 	log       *slog.Logger
-	// stateLog logs that the master is up or down, which a flapping master changes all the time.
+	// stateLog logs that the master is up or down. A flapping master would fill an unlimited log.
 	stateLog limitedlog.Log
 	rand     func() float64
 	// lane0 is the lane of database 0. lanes and allLanes hold the lanes of all databases in use.

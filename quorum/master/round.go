@@ -47,9 +47,9 @@ type lateReply struct {
 // Rounds is a pool of rounds of the same masters. The zero value is ready for use.
 type Rounds struct {
 	freeRounds sync.Pool
-	// queueing lets one round after another queue its ops, so all masters get two rounds in the
-	// same order. Otherwise two LOCKs of a free key might take some masters each.
-	queueing sync.Mutex
+	// enqueueMu makes all masters get the rounds in the same order. Otherwise two LOCKs of a free
+	// key might take some masters each.
+	enqueueMu sync.Mutex
 }
 
 // get returns a round of n masters without operations.
@@ -170,8 +170,8 @@ func (r *Round) send(masters []*Master, onQueued func() bool) {
 // enqueue pushes the ops to the lanes of their masters. It appends the lanes that the caller must
 // launch to idle.
 func (r *Round) enqueue(masters []*Master, delay bool, idle []*lane) []*lane {
-	r.pool.queueing.Lock()
-	defer r.pool.queueing.Unlock()
+	r.pool.enqueueMu.Lock()
+	defer r.pool.enqueueMu.Unlock()
 	for i, m := range masters {
 		if o := &r.ops[i]; o.command != nil {
 			if l := m.enqueue(o, delay); l != nil {

@@ -155,7 +155,7 @@ func (u *update) runOnHeldKey(ctx context.Context, b ballot, t tally) (Outcome, 
 	return u.accept(ctx, b, u.newProposal(b, t, d))
 }
 
-// extendRemoval prolongs a removal before a value replaces it, because the effect would be
+// extendRemoval extends a removal before a value replaces it, because the effect would be
 // undetermined if the removal expired meanwhile.
 func (u *update) extendRemoval(ctx context.Context, b ballot, t tally) (Outcome, error) {
 	_, err := u.accept(ctx, b, u.renewedRemoval(t))

@@ -74,8 +74,8 @@ func (e *NoQuorum) Error() string {
 	}
 }
 
-// undeterminedError returns the error of a try that leaves the state of key number i undetermined. A
-// *splitError requests another try: a rival's attempt, or cells that are about to expire, may be
+// undeterminedError returns the error of a try that leaves the state of key number i undetermined.
+// A *splitError requests another try: a rival's attempt, or cells that are about to expire, may be
 // the cause.
 func undeterminedError(replies []Reply, i int) error {
 	switch {

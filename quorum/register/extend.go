@@ -61,9 +61,10 @@ type Extension struct {
 }
 
 // ExtendTogether extends locks in one round, which decides about each lock as the round of Extend
-// does. It returns a lease for each lock, without a LeaseStart if the round did not extend the lock.
-// Then the caller must call Extend, which also lets masters with different remaining times agree.
-// ExtendTogether waits for a majority only, so that no lock has to wait because of another lock.
+// does. It returns a lease for each lock, without a LeaseStart if the round did not extend the
+// lock. Then the caller must call Extend, which also lets masters with different remaining times
+// agree. ExtendTogether waits for a majority only, so that no lock has to wait because of another
+// lock.
 func (r *Register) ExtendTogether(ctx context.Context, locks []Extension) []GrantedLock {
 	start, leases := r.masters.Now(), make([]GrantedLock, len(locks))
 	var ops cell.Extends

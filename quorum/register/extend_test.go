@@ -155,8 +155,8 @@ func TestExtendTogether(t *testing.T) {
 	}
 }
 
-// TestExtendTogetherRepairs checks that a master that lacks one of several locks gets this one back,
-// whether its reply comes in time or late.
+// TestExtendTogetherRepairs checks that a master that lacks one of several locks gets this one
+// back, whether its reply comes in time or late.
 func TestExtendTogetherRepairs(t *testing.T) {
 	for _, injected := range []fault{noFault, replyLate} {
 		b := newFakeMasters(t, 3)
@@ -235,7 +235,7 @@ func TestExtendByShorterTTL(t *testing.T) {
 	}
 }
 
-// TestExtendedGrant checks that an extension also prolongs the grant.
+// TestExtendedGrant checks that an extension also extends the grant.
 func TestExtendedGrant(t *testing.T) {
 	b := newFakeMasters(t, 3)
 	r := b.proxy()

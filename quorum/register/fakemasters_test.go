@@ -388,7 +388,7 @@ func (b *fakeMasters) wantRounds(want string) {
 // everyTry returns the rounds of a command that gives up, because the state of its key stays
 // undetermined.
 func everyTry(round string) string {
-	return strings.Join(slices.Repeat([]string{round}, undecidedTries), " ")
+	return strings.Join(slices.Repeat([]string{round}, maxBlockedTries), " ")
 }
 
 // putPlainCell puts a plain cell on masters, like an attempt of a proxy that has ended.

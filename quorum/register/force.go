@@ -14,10 +14,10 @@ import (
 //
 // Errors: ErrForeign, ErrContended, *NoQuorum, or the cause of ctx.
 func (r *Register) ForceRemove(ctx context.Context, key string) (removed bool, err error) {
-	patienceEnds := r.masters.Now().Add(r.opts.ContentionTimeout)
+	contentionDeadline := r.masters.Now().Add(r.opts.ContentionTimeout)
 	for failures := 1; ; failures++ {
 		removed, err = r.forceRemove(ctx, key)
-		if !errors.Is(err, ErrContended) || r.masters.Now().After(patienceEnds) {
+		if !errors.Is(err, ErrContended) || r.masters.Now().After(contentionDeadline) {
 			return removed, err
 		}
 		if err := r.masters.Pause(ctx, failures); err != nil {

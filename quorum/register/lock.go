@@ -76,8 +76,8 @@ func (r *Register) Lock(ctx context.Context, keys []string, t TakeOptions) (Gran
 	if !t.AllowShortTTL && t.TTL >= 0 && t.TTL < vote.MinTTL {
 		return GrantedLock{}, ErrTooShort
 	}
-	patienceEnds := r.masters.Now().Add(r.opts.ContentionTimeout)
-	var stuck obstacle
+	contentionDeadline := r.masters.Now().Add(r.opts.ContentionTimeout)
+	var blocked blockedTries
 	for failures := 1; ; failures++ {
 		got, err := r.take(ctx, keys, t)
 		if err == nil {
@@ -93,10 +93,10 @@ func (r *Register) Lock(ctx context.Context, keys []string, t TakeOptions) (Gran
 		switch {
 		case split.needsBallot && len(keys) == 1:
 			return r.LockByBallot(ctx, keys[0], t)
-		case stuck.countTries(split.possibleHolders) >= undecidedTries:
+		case blocked.count(split.possibleHolders) >= maxBlockedTries:
 			return GrantedLock{}, &NoQuorum{Replies: split.replies}
 		case !t.RetryUntil.IsZero() && r.masters.Now().After(t.RetryUntil),
-			r.masters.Now().After(patienceEnds) && failures >= r.opts.MinTries:
+			r.masters.Now().After(contentionDeadline) && failures >= r.opts.MinTries:
 			return GrantedLock{}, ErrContended
 		case split.fenceTooLow:
 			continue

@@ -106,8 +106,8 @@ func TestLock(t *testing.T) {
 }
 
 // TestRivalsWhileMasterIsAway lets each try of a command meet a rival's attempt on two of five
-// masters, while a third is away. The command outlasts many rivals, but it does not wait for ever
-// for one that stays.
+// masters, while a third is away. The command outlasts many rivals, but it gives up if
+// one rival stays.
 func TestRivalsWhileMasterIsAway(t *testing.T) {
 	commands := map[string]func(*Register) error{
 		"LOCK": func(r *Register) error {
@@ -122,8 +122,8 @@ func TestRivalsWhileMasterIsAway(t *testing.T) {
 		want         string
 	}{
 		{"another rival each time", "abcdefghijklmnopqrstuvwxyz", "granted"},
-		{"a rival whose attempt is repeated", strings.Repeat("a", undecidedTries-1), "granted"},
-		{"a rival that stays, after others", "bcd" + strings.Repeat("a", undecidedTries), "no quorum"},
+		{"a rival whose attempt is repeated", strings.Repeat("a", maxBlockedTries-1), "granted"},
+		{"a rival that stays, after others", "bcd" + strings.Repeat("a", maxBlockedTries), "no quorum"},
 	} {
 		for name, run := range commands {
 			b := newFakeMasters(t, 5)

@@ -23,18 +23,18 @@ const defaultHeadSize = 8 << 10
 func (r *Register) Read(ctx context.Context, keys []string) ([]Snapshot, error) {
 	start := r.masters.Now()
 	headSize := r.opts.HeadSize
-	var stuck obstacle
+	var blocked blockedTries
 	for failures := 1; ; failures++ {
-		looks, err := r.read(ctx, keys, headSize)
+		snapshots, err := r.read(ctx, keys, headSize)
 		if errors.Is(err, errHeadOnly) {
 			headSize = 0
-			looks, err = r.read(ctx, keys, headSize)
+			snapshots, err = r.read(ctx, keys, headSize)
 		}
 		var split *splitError
 		switch {
 		case !errors.As(err, &split):
-			return looks, err
-		case stuck.remains(split, r.masters.Now().After(start.Add(r.opts.ContentionTimeout))),
+			return snapshots, err
+		case blocked.areTooMany(split, r.masters.Now().After(start.Add(r.opts.ContentionTimeout))),
 			r.masters.Now().After(start.Add(removalTTL + Limit)):
 			return nil, &NoQuorum{Replies: split.replies}
 		}

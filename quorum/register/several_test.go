@@ -58,7 +58,7 @@ func TestSecondKeyMayBeHeld(t *testing.T) {
 	if _, err := b.proxy().Lock(t.Context(), severalKeys, severalOptions("me")); outcome(err) != "no quorum" {
 		t.Error(err)
 	}
-	if b.pauses > 2*undecidedTries {
+	if b.pauses > 2*maxBlockedTries {
 		t.Errorf("%d pauses", b.pauses)
 	}
 }

@@ -11,40 +11,40 @@ import (
 const (
 	// maxRepetitions limits the repetitions of one attempt.
 	maxRepetitions = 5
-	// undecidedTries limits the tries of a command on a key that the same incarnation may hold. A
+	// maxBlockedTries limits the tries of a command on a key that the same incarnation may hold. A
 	// rival's attempt has ended by then, even if it was repeated maxRepetitions times.
-	undecidedTries = 2 * maxRepetitions
+	maxBlockedTries = 2 * maxRepetitions
 )
 
-// obstacle counts the tries of a command that the same incarnation may have prevented. While some
+// blockedTries counts the tries in a row that the same incarnation may have prevented. While some
 // masters give no vote, a rival's attempt on a minority of the others may leave the state of a key
-// undetermined. It ends soon. An incarnation that stays does not.
-type obstacle struct {
+// undetermined. Such an attempt ends soon. An incarnation that stays is not an attempt.
+type blockedTries struct {
 	holders []cell.Attempt
 	tries   int
 }
 
-// countTries counts a try that any of these incarnations may have prevented, and returns the number
-// of tries in a row that one of them may have prevented.
-func (o *obstacle) countTries(possibleHolders []cell.Attempt) int {
-	remaining := slices.DeleteFunc(slices.Clone(o.holders), func(a cell.Attempt) bool {
+// count counts a try that any of these incarnations may have prevented, and returns the number
+// of tries in a row that the same one of them may have prevented.
+func (b *blockedTries) count(possibleHolders []cell.Attempt) int {
+	remaining := slices.DeleteFunc(slices.Clone(b.holders), func(a cell.Attempt) bool {
 		return !slices.Contains(possibleHolders, a)
 	})
 	if len(remaining) == 0 {
-		remaining, o.tries = possibleHolders, 0
+		remaining, b.tries = possibleHolders, 0
 	}
 	if len(remaining) > 0 {
-		o.tries++
+		b.tries++
 	}
-	o.holders = remaining
-	return o.tries
+	b.holders = remaining
+	return b.tries
 }
 
-// remains reports whether a command should give up, because the state of its key is undetermined
-// for too long. It counts a try that failed with split.
-func (o *obstacle) remains(split *splitError, patienceEnded bool) bool {
-	tries := o.countTries(split.possibleHolders)
-	return tries >= undecidedTries || tries > 0 && patienceEnded
+// areTooMany counts a try that failed with split. It reports whether the command should give up,
+// because the state of its key has been undetermined for too long.
+func (b *blockedTries) areTooMany(split *splitError, isPastDeadline bool) bool {
+	tries := b.count(split.possibleHolders)
+	return tries >= maxBlockedTries || tries > 0 && isPastDeadline
 }
 
 // retryUndecided repeats an attempt on masters that refused it, if the attempt needs them because

@@ -140,14 +140,14 @@ type sentChange struct {
 }
 
 func (u *update) perform(ctx context.Context) (Outcome, error) {
-	patienceEnds := u.masters.Now().Add(u.opts.ContentionTimeout)
+	contentionDeadline := u.masters.Now().Add(u.opts.ContentionTimeout)
 	if p := u.promises.take(u.Key, u.masters.Now()); p != nil {
 		out, err := u.usePromise(ctx, p)
 		if !errors.As(err, new(*splitError)) {
 			return out, err
 		}
 	}
-	var stuck obstacle
+	var blocked blockedTries
 	for failures, tries := 1, 1; ; failures, tries = failures+1, tries+1 {
 		u.agreementTime = 0
 		out, err := u.runBallot(ctx)
@@ -156,11 +156,11 @@ func (u *update) perform(ctx context.Context) (Outcome, error) {
 			return out, err
 		}
 		u.contended, u.roundMargin = true, min(2*u.roundMargin+4, 128)
-		patienceEnded := u.masters.Now().After(patienceEnds)
-		if stuck.remains(split, patienceEnded) {
+		isPastDeadline := u.masters.Now().After(contentionDeadline)
+		if blocked.areTooMany(split, isPastDeadline) {
 			return Outcome{}, &NoQuorum{Replies: split.replies}
 		}
-		if patienceEnded && (u.agreementTime > 0 || tries >= u.opts.MinTries) {
+		if isPastDeadline && (u.agreementTime > 0 || tries >= u.opts.MinTries) {
 			return Outcome{}, u.exhaustedError()
 		}
 		if len(u.sentChanges) > 0 {

@@ -3,11 +3,11 @@
 //
 // A [Keeper] holds the kept locks of all clients of a proxy, in one queue that is ordered by time.
 // A renewal is an ordinary EXTEND for the masters and the register. [Keeper.Run] waits for the next
-// renewal with one timer. Locks that are due together are extended in one round, each by itself. A
-// lock that this round does not extend gets an EXTEND of its own. A [Holder] is one client's part:
-// it ends with the connection, and tells a RESP3 client of each renewal and of each loss.
-// schedule.go computes the time of each renewal, and the time until which the client may rely on
-// the lock. It does no I/O.
+// renewal with one timer. One round extends the locks that are due at the same time, and decides
+// about each lock independently. A lock that this round does not extend gets an EXTEND of its own.
+// A [Holder] is one client's part: it ends with the connection, and tells a RESP3 client of each
+// renewal and of each loss. schedule.go computes the time of each renewal, and the time until which
+// the client may rely on the lock. It does no I/O.
 //
 // # Goroutines and locks
 //

@@ -219,8 +219,8 @@ func (k *Keeper) work(ctx context.Context) {
 	}
 }
 
-// nextLocks returns the locks to renew next, several of them together. If no lock is due, it ends the
-// worker and returns none.
+// nextLocks returns the locks to renew next, several of them together. If no lock is due, it ends
+// the worker and returns none.
 func (k *Keeper) nextLocks() []*Lock {
 	k.mu.Lock()
 	defer k.mu.Unlock()

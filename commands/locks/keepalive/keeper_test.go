@@ -417,7 +417,7 @@ func TestManyLocks(t *testing.T) {
 }
 
 // TestRenewalsTogether checks that locks that are due together share rounds, and that a lock that
-// its round does not extend is renewed or lost by itself.
+// its round does not extend is renewed or lost independently.
 func TestRenewalsTogether(t *testing.T) {
 	runInBubble(t, func(f *fixture) {
 		f.client.resp3 = false

@@ -10,19 +10,19 @@ import (
 
 const (
 	// maxTogether and maxTogetherBytes limit the locks that one round extends, so that no other
-	// client of a master has to wait long. otherBytes is the size of an extension in addition to
+	// client of a master has to wait long. overheadBytes is the size of an extension in addition to
 	// its key and token.
 	maxTogether, maxTogetherBytes = 128, 16 << 10
-	otherBytes                    = 96
+	overheadBytes                 = 96
 )
 
-// takeGroup removes the first of the locks that are due, and those next to it that one round can
-// extend together. The caller holds mu.
+// takeGroup removes and returns the first due lock, and the due locks behind it that the same round
+// can extend. The caller holds mu.
 func (k *Keeper) takeGroup() []*Lock {
 	n, size := 0, 0
 	for ; n < min(len(k.dueLocks), maxTogether); n++ {
 		l := k.dueLocks[n]
-		size += len(l.key.Name) + len(l.token) + otherBytes
+		size += len(l.key.Name) + len(l.token) + overheadBytes
 		if n > 0 && (size > maxTogetherBytes || l.key.DB != k.dueLocks[0].key.DB) {
 			break
 		}
@@ -34,7 +34,7 @@ func (k *Keeper) takeGroup() []*Lock {
 	return group
 }
 
-// renewal is a renewal that is being tried.
+// renewal describes a running renewal.
 type renewal struct {
 	lock     *Lock
 	start    time.Time
@@ -42,9 +42,9 @@ type renewal struct {
 	deadline time.Time
 }
 
-// begin returns the renewal of a lock that is due, or removes the lock if it is lost. ok is false if
-// there is nothing to renew; then notice, unless its lock is nil, is for the client. The caller holds
-// mu.
+// begin returns the renewal of a due lock, or removes the lock if it is lost. ok is false if the
+// lock needs no renewal. Then notice is a push for the client, unless its lock is nil. The caller
+// holds mu.
 func (k *Keeper) begin(l *Lock, now time.Time) (r renewal, notice push, ok bool) {
 	if l.holder.client.HasDisconnected() {
 		k.drop(l)
@@ -111,7 +111,7 @@ func (k *Keeper) beginEach(locks []*Lock) (renewals []renewal, notices []push) {
 }
 
 // noteLeases records the leases of renewals that ran together, and hands the other renewals to
-// workers that run them one by one. It returns what the clients are to be told.
+// workers that run them one by one. It returns the pushes for the clients.
 func (k *Keeper) noteLeases(renewals []renewal, leases []quorum.GrantedLock) (notices []push) {
 	now := time.Now()
 	k.mu.Lock()
@@ -140,7 +140,7 @@ func (k *Keeper) renewAlone(ctx context.Context, l *Lock) {
 	}
 }
 
-// extend runs a renewal and records its result. It returns what the client is to be told.
+// extend runs a renewal and records its result. It returns the push for the client, if any.
 func (k *Keeper) extend(ctx context.Context, r renewal) (notice push) {
 	callCtx, cancel := context.WithDeadlineCause(ctx, r.deadline, errTooLate)
 	defer cancel()
@@ -165,8 +165,8 @@ func (k *Keeper) extend(ctx context.Context, r renewal) (notice push) {
 	return push{}
 }
 
-// noteLease schedules the next renewal, and reports whether the client is to be told of this one. The
-// caller holds mu.
+// noteLease schedules the next renewal, and reports whether the client gets a push about this one.
+// The caller holds mu.
 func (k *Keeper) noteLease(r renewal, validUntil time.Time) (tell bool) {
 	k.renewals.Add(1)
 	k.observer.CountRenewal(r.lock.key)
@@ -180,8 +180,8 @@ func (k *Keeper) noteLease(r renewal, validUntil time.Time) (tell bool) {
 	return !isExtra
 }
 
-// noteFailure schedules a retry, or removes the lock if it is lost, and returns what the client is to
-// be told. The caller holds mu.
+// noteFailure schedules a retry, or removes the lock if it is lost. It returns the push for the
+// client, if any. The caller holds mu.
 func (k *Keeper) noteFailure(l *Lock, err error, now time.Time) (notice push) {
 	l.endExtra()
 	reason, isFinal := reasonOf(err)
@@ -196,7 +196,7 @@ func (k *Keeper) noteFailure(l *Lock, err error, now time.Time) (notice push) {
 	return push{}
 }
 
-// endExtra ends an extra renewal, and reports whether one was under way. The caller holds the
+// endExtra ends an extra renewal, and reports whether one was running. The caller holds the
 // Keeper's mu.
 func (l *Lock) endExtra() bool {
 	if l.extra == nil {

@@ -17,25 +17,25 @@ const (
 
 // linkConn forwards one connection of a Link between a client and the target.
 type linkConn struct {
-	client *net.TCPConn
-	gates  *gates
-	delay  *atomic.Int64 // of the target's replies, in nanoseconds
-	done   chan struct{} // closed by reset
+	client   *net.TCPConn
+	blockers *blockers
+	delay    *atomic.Int64 // of the target's replies, in nanoseconds
+	done     chan struct{} // closed by reset
 
 	mu      sync.Mutex
 	server  *net.TCPConn // nil until dialled
 	isReset bool         // reset was called
 }
 
-func newLinkConn(client *net.TCPConn, g *gates, delay *atomic.Int64) *linkConn {
-	return &linkConn{client: client, gates: g, delay: delay, done: make(chan struct{})}
+func newLinkConn(client *net.TCPConn, b *blockers, delay *atomic.Int64) *linkConn {
+	return &linkConn{client: client, blockers: b, delay: delay, done: make(chan struct{})}
 }
 
 // run dials the target and copies in both directions until both have ended. If run cannot dial the
 // target, it resets the client.
 func (c *linkConn) run(target string) {
 	defer c.reset() // does nothing to sides that are closed already
-	if !c.gates.requests.waitUnblocked(c.done) {
+	if !c.blockers.requests.waitUnblocked(c.done) {
 		return
 	}
 	conn, err := net.DialTimeout("tcp", target, dialTimeout)
@@ -93,16 +93,16 @@ func (c *linkConn) waitDelay() {
 	}
 }
 
-// write passes all of data through the gate. It returns false if the circuit was reset. A cut
-// interrupts a running write; the rest of the data waits for the gate.
+// write writes all of data, and waits while writes are blocked. It returns false if the circuit was
+// reset. A cut interrupts a running write; the rest of the data waits until writes are unblocked.
 func (c *linkConn) write(to *net.TCPConn, data []byte) bool {
 	for len(data) > 0 {
-		gate := c.gateTo(to)
-		if !gate.beginWrite(c.done) {
+		writes := c.blockerOf(to)
+		if !writes.beginWrite(c.done) {
 			return false
 		}
 		n, err := to.Write(data)
-		gate.endWrite()
+		writes.endWrite()
 		data = data[n:]
 		if err != nil && !errors.Is(err, os.ErrDeadlineExceeded) {
 			c.reset()
@@ -112,13 +112,13 @@ func (c *linkConn) write(to *net.TCPConn, data []byte) bool {
 	return true
 }
 
-// end passes the end of a stream through the gate.
+// end passes on the end of a stream, and waits while writes are blocked.
 func (c *linkConn) end(to *net.TCPConn, cause error) {
-	gate := c.gateTo(to)
-	if !gate.beginWrite(c.done) {
+	writes := c.blockerOf(to)
+	if !writes.beginWrite(c.done) {
 		return
 	}
-	defer gate.endWrite()
+	defer writes.endWrite()
 	if errors.Is(cause, io.EOF) {
 		_ = to.CloseWrite()
 		return
@@ -126,12 +126,12 @@ func (c *linkConn) end(to *net.TCPConn, cause error) {
 	c.reset()
 }
 
-// gateTo returns the gate of the writes to one side.
-func (c *linkConn) gateTo(side *net.TCPConn) *blocker {
+// blockerOf returns the blocker of the writes to one side.
+func (c *linkConn) blockerOf(side *net.TCPConn) *blocker {
 	if side == c.client {
-		return c.gates.replies
+		return c.blockers.replies
 	}
-	return c.gates.requests
+	return c.blockers.requests
 }
 
 // interruptRequests ends running writes to the target and prevents new ones until resume.

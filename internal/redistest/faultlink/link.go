@@ -17,11 +17,11 @@ var errLinkClosed = errors.New("link is closed")
 // running server unreachable. It buffers at most 64 KB per connection. The zero value is not
 // usable; see New. Methods may be called concurrently.
 type Link struct {
-	addr  string
-	gates *gates
-	delay atomic.Int64  // of replies, in nanoseconds
-	done  chan struct{} // closed by Close
-	tasks sync.WaitGroup
+	addr     string
+	blockers *blockers
+	delay    atomic.Int64  // of replies, in nanoseconds
+	done     chan struct{} // closed by Close
+	tasks    sync.WaitGroup
 
 	mu            sync.Mutex
 	target        string       // of new connections
@@ -52,11 +52,11 @@ func NewAt(addr, target string) (*Link, error) {
 
 func serveLink(listener net.Listener, target string) *Link {
 	l := &Link{
-		target: target,
-		addr:   listener.Addr().String(),
-		gates:  &gates{requests: newWriteBlocker(), replies: newWriteBlocker()},
-		done:   make(chan struct{}),
-		conns:  map[*linkConn]struct{}{},
+		target:   target,
+		addr:     listener.Addr().String(),
+		blockers: &blockers{requests: newWriteBlocker(), replies: newWriteBlocker()},
+		done:     make(chan struct{}),
+		conns:    map[*linkConn]struct{}{},
 	}
 	l.serve(listener)
 	return l
@@ -65,12 +65,12 @@ func serveLink(listener net.Listener, target string) *Link {
 // Addr returns the host:port to use in place of the target's.
 func (l *Link) Addr() string { return l.addr }
 
-// gates blocks the writes to the target, and the writes to the clients.
-type gates struct{ requests, replies *blocker }
+// blockers block the writes to the target, and the writes to the clients.
+type blockers struct{ requests, replies *blocker }
 
-func (g *gates) unblock() {
-	g.requests.unblock()
-	g.replies.unblock()
+func (b *blockers) unblock() {
+	b.requests.unblock()
+	b.replies.unblock()
 }
 
 // Cut makes the link a black hole. Connections stay open, but after Cut has returned, neither side
@@ -80,22 +80,22 @@ func (l *Link) Cut() error { return errors.Join(l.CutRequests(), l.CutReplies())
 
 // CutRequests cuts the direction to the target. Replies still arrive.
 func (l *Link) CutRequests() error {
-	return l.cut(l.gates.requests, (*linkConn).interruptRequests)
+	return l.cut(l.blockers.requests, (*linkConn).interruptRequests)
 }
 
 // CutReplies cuts the direction to the clients. Requests still arrive.
 func (l *Link) CutReplies() error {
-	return l.cut(l.gates.replies, (*linkConn).interruptReplies)
+	return l.cut(l.blockers.replies, (*linkConn).interruptReplies)
 }
 
-// cut blocks the writes in one direction, and interrupts those that run.
-func (l *Link) cut(gate *blocker, interrupt func(*linkConn)) error {
+// cut blocks the writes in one direction, and interrupts running writes.
+func (l *Link) cut(writes *blocker, interrupt func(*linkConn)) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if err := l.listen(); err != nil {
 		return err
 	}
-	gate.block(func() {
+	writes.block(func() {
 		for c := range l.conns {
 			interrupt(c)
 		}
@@ -114,7 +114,7 @@ func (l *Link) Heal() error {
 	for c := range l.conns {
 		c.resume()
 	}
-	l.gates.unblock()
+	l.blockers.unblock()
 	return nil
 }
 
@@ -127,7 +127,7 @@ func (l *Link) Refuse() error {
 	}
 	err := l.stopListening()
 	l.resetAll()
-	l.gates.unblock()
+	l.blockers.unblock()
 	return err
 }
 
@@ -194,15 +194,15 @@ func (l *Link) serve(listener net.Listener) {
 	l.tasks.Go(func() { l.accept(listener) })
 }
 
-// accept accepts connections while the gate is open. While the gate is shut, new connections stay
+// accept accepts connections while requests are not blocked. While they are, new connections stay
 // in the kernel's queue, which is limited.
 func (l *Link) accept(listener net.Listener) {
-	for l.gates.requests.waitUnblocked(l.done) {
+	for l.blockers.requests.waitUnblocked(l.done) {
 		conn, err := listener.Accept()
 		if err != nil {
 			return
 		}
-		l.tasks.Go(func() { l.forward(newLinkConn(conn.(*net.TCPConn), l.gates, &l.delay)) })
+		l.tasks.Go(func() { l.forward(newLinkConn(conn.(*net.TCPConn), l.blockers, &l.delay)) })
 	}
 }
 
