@@ -44,9 +44,9 @@ func lockCommand() *cli.Command {
 					"another one must take over within the TTL"},
 			&cli.DurationFlag{Name: "wait", Value: 10 * time.Second,
 				Usage: "`DURATION`: how long to wait while another client holds the lock; 0s does not wait"},
-			&cli.IntFlag{Name: slotsFlag, DefaultText: "exclusive", Usage: "`NUMBER`: how many clients may hold the lock at " +
-				"the same time; all clients must use the same number"},
-			&cli.BoolFlag{Name: sharedFlag, Usage: "hold the lock together with all clients that request it shared"},
+			&cli.IntFlag{Name: slotsFlag, DefaultText: "exclusive",
+				Usage: "`NUMBER`: number of clients that may hold the lock at the same time; all clients must use the same number"},
+			&cli.BoolFlag{Name: sharedFlag, Usage: "hold the lock together with all clients that also use --shared"},
 			&cli.BoolFlag{Name: fenceFlag, Usage: "request a fence, which the command gets in $" + conf.LockFenceEnv},
 			&cli.DurationFlag{Name: "grace", Value: 5 * time.Second,
 				Usage: "`DURATION`: how long the command may continue after the SIGTERM that it gets when the lock " +

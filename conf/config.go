@@ -120,7 +120,8 @@ type Config struct {
 
 	// formerNameWarnings has a warning for each setting that was given by its former name.
 	formerNameWarnings []string
-	// given holds the names of the settings that a source gives. The others have their default.
+	// given holds the names of the settings that a source gives. The other settings have their
+	// defaults.
 	given []string
 }
 

@@ -60,7 +60,8 @@ func (s Setting) newEnvEntry(variable, value string) entry {
 }
 
 // unknownVariableErrors returns an error for each variable with EnvPrefix that is neither a setting
-// nor a service link of Kubernetes, nor set by the command lock. The error omits the variable's value, which may be a secret.
+// nor a service link of Kubernetes, nor set by the command lock. The error omits the variable's
+// value, which may be a secret.
 func (env environment) unknownVariableErrors() []error {
 	unknownNames := map[string]bool{}
 	for _, pair := range env {

@@ -57,7 +57,7 @@ func TestLockClassLimit(t *testing.T) {
 	}
 }
 
-// TestLockClasses checks that values are split at the first =, and what Warnings says about them.
+// TestLockClasses checks that values are split at the first =, and checks the warnings about them.
 func TestLockClasses(t *testing.T) {
 	c := validConfig()
 	c.LockClass = []string{"a=k=*", "b=job:"}

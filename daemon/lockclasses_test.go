@@ -11,7 +11,7 @@ import (
 	"redlock-proxy/quorum"
 )
 
-// freeLocker is a Locker that grants everything at once.
+// freeLocker is a Locker that grants every lock at once.
 type freeLocker struct{ metrics.Locker }
 
 func (freeLocker) Lock(context.Context, quorum.LockRequest) (quorum.GrantedLock, error) {
@@ -20,7 +20,7 @@ func (freeLocker) Lock(context.Context, quorum.LockRequest) (quorum.GrantedLock,
 
 func (freeLocker) Unlock(context.Context, quorum.Key, string) error { return nil }
 
-// newClassBenchmark returns a function that does what the metrics do for a LOCK with BLOCK and its
+// newClassBenchmark returns a function that records the metrics of a LOCK with BLOCK and of its
 // UNLOCK.
 func newClassBenchmark(classes int, key string) func() {
 	cfg := conf.Default()

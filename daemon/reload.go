@@ -83,10 +83,9 @@ func (d *daemon) reload(by string) (changed, pending []string, err error) {
 func (d *daemon) lastReload() reloadResult { return *d.lastReloadResult.Load() }
 
 // reloadNow reads the configuration again, and applies the settings that can change while the proxy
-// runs. If anything is wrong it changes nothing, and returns the error. But a change of the masters
-// may continue (quorum.ErrUndecided). changed lists the settings
-// that have changed, and pending the settings that change at a restart. by names the origin of the
-// reload for the log.
+// runs. After an error it has changed no setting. But a change of the masters may continue
+// (quorum.ErrUndecided). changed lists the settings that have changed, and pending the settings
+// that change at a restart. by names the origin of the reload for the log.
 func (d *daemon) reloadNow(by string) (changed, pending []string, err error) {
 	current := d.currentConfig.Load()
 	next, err := d.prepareWithTimeout(current)

@@ -72,8 +72,8 @@ func (a *nodeAddresses) redirects(commands []byte, count int) (replies []byte) {
 	return replies
 }
 
-// firstKey returns the first key of a command, and the command's length in bytes. ok is false if the
-// command is incomplete, inline, or has no key.
+// firstKey returns the first key of a command, and the command's length in bytes. ok is false if
+// the command is incomplete, inline, or has no key.
 func firstKey(frame []byte) (key string, size int, ok bool) {
 	if len(frame) == 0 || frame[0] != '*' {
 		return "", 0, false

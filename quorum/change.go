@@ -72,8 +72,8 @@ func (c *Cluster) ChangeMasters(
 	return err
 }
 
-// ErrUndecided means that the masters have not decided on a change yet. The change continues by
-// itself if it has begun.
+// ErrUndecided means that the masters have not decided on a change yet. If the
+// change has begun, it continues without another command.
 var ErrUndecided = errors.New("the masters have not decided on the change yet, and may still do so without another command")
 
 // errFollowed means that another proxy decided first, and this proxy has followed that decision.

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// TestExtendTogether checks which locks one round extends: those that this proxy granted, and whose
-// client is the only holder. Extend extends the others, if it can.
+// TestExtendTogether checks that one round extends the locks that this proxy granted, and whose
+// client is the only holder. Extend extends the other locks, if it can.
 func TestExtendTogether(t *testing.T) {
 	runInBubble(t, 3, func(b *fixture) {
 		other := NewLocker(b.newCluster())

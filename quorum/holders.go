@@ -39,9 +39,9 @@ func isHeldExclusively(err error) bool {
 	return ok && refusal.CurrentSnapshot.Present && (refusal.CurrentSnapshot.Foreign || !keygroup.IsHolders(refusal.CurrentSnapshot.Value))
 }
 
-// tryBothKinds runs an operation on a lock that one client holds, or on one that several clients
-// may hold, whichever the masters have. isHolder is the kind that this proxy knows: it comes first,
-// but another proxy may have changed the lock since.
+// tryBothKinds runs exclusive for a lock that one client holds, or holder for a lock that several
+// clients may hold. isHolder is the kind that this proxy remembers, and is tried first. If another
+// proxy has changed the kind since, tryBothKinds also runs the other function.
 func tryBothKinds[T any](isHolder bool, exclusive, holder func() (T, error)) (T, error) {
 	first, second, isOtherKind := exclusive, holder, isHeldByHolders
 	if isHolder {
@@ -158,7 +158,7 @@ func (set *masterSet) join(ctx context.Context, key Key, t TakeRequest) (Granted
 	return got, set.translate(err)
 }
 
-// recordHolder records what this proxy granted to a holder. heldSince has the meaning of
+// recordHolder records the grant of this proxy to a holder. heldSince has the meaning of
 // register.Register.RecordGrant.
 func (set *masterSet) recordHolder(
 	key Key, token string, slots int, version string, ttl time.Duration, client any, heldSince time.Time,

@@ -210,7 +210,7 @@ func TestWritersOfOneProxy(t *testing.T) {
 }
 
 // TestTokenOfAnotherKind checks that a client extends and releases its lock through a proxy that
-// granted a lock of another kind with the same token before, and has not heard of its end.
+// granted a lock of another kind with the same token before, and does not know that it has ended.
 func TestTokenOfAnotherKind(t *testing.T) {
 	for _, kinds := range [][2]int{{Unlimited, 0}, {2, 0}, {0, Unlimited}, {0, 2}, {Unlimited, 2}} {
 		for _, further := range []bool{false, true} {
@@ -273,8 +273,8 @@ func TestSeveralKeysWithHolders(t *testing.T) {
 				b.wantErr(lockBoth(0), ErrHeld)
 			}
 			b.wantHolders("h1", "h2")
-			if looks, err := b.locker.Read(b.Context(), []Key{free}); err != nil || looks[0].Present {
-				b.Errorf("the free key: %+v, %v", looks, err)
+			if snapshots, err := b.locker.Read(b.Context(), []Key{free}); err != nil || snapshots[0].Present {
+				b.Errorf("the free key: %+v, %v", snapshots, err)
 			}
 			granted := make(chan error, 1)
 			go func() { granted <- lockBoth(NoWaitLimit) }()
@@ -443,8 +443,8 @@ func TestHolderAndTaggedKey(t *testing.T) {
 	})
 }
 
-// TestHoldersExceedTag checks that a LOCK that exceeds the size of the keys of a tag is refused, and
-// does not disturb a client whose command runs at the same time.
+// TestHoldersExceedTag checks that a LOCK that exceeds the size of the keys of a tag is refused,
+// and does not disturb a client whose command runs at the same time.
 func TestHoldersExceedTag(t *testing.T) {
 	runInBubble(t, 3, func(b *fixture) {
 		l := NewLocker(b.connect(Options{Masters: []string{"redis://m0:1", "redis://m1:1", "redis://m2:1"}, Tagged: true}))

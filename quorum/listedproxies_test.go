@@ -88,7 +88,7 @@ func TestHoldersWithEarlierProxy(t *testing.T) {
 	for began := time.Now(); !errors.Is(take(Unlimited), ErrEarlierProxy); time.Sleep(20 * time.Millisecond) {
 		announceProxy(t, servers, "LAST.2-1", "3 1 - 0 0 -")
 		if time.Since(began) > guard.ProxyTimeout {
-			t.Fatal("it is not refused")
+			t.Fatal("SHARED is not refused")
 		}
 	}
 	if err := take(5); !errors.Is(err, ErrEarlierProxy) {

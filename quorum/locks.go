@@ -52,8 +52,8 @@ type TakeRequest struct {
 // Errors: *OwnKeyError, as for all methods, ErrHeld (as *RefusedError if the key that is held is
 // known), ErrTooShort, ErrContended, *NoQuorumError, or the cause of ctx; with a fence also
 // ErrFences and ErrFenceShared, with Slots also *SlotsError, ErrEarlierProxy and
-// keygroup.ErrHoldersTooLarge. After an error the caller holds nothing. In the background, Take removes a key that it may have taken,
-// unless KeepOnNoQuorum is set.
+// keygroup.ErrHoldersTooLarge. After an error the caller holds nothing. In the background, Take
+// removes a key that it may have taken, unless KeepOnNoQuorum is set.
 func (c *Cluster) Take(ctx context.Context, t TakeRequest) (GrantedLock, error) {
 	return withSetRepeated(ctx, c, func(set *masterSet) (GrantedLock, error) { return set.Take(ctx, t) })
 }
@@ -198,7 +198,8 @@ func (set *masterSet) extendCell(ctx context.Context, key Key, value string, ttl
 	return got, err
 }
 
-// ExtendRequest requests a lease of TTL (whole milliseconds) from now for a key that holds the token.
+// ExtendRequest requests a lease of TTL (whole milliseconds) from now for a key that holds the
+// token.
 type ExtendRequest struct {
 	Key   Key
 	Token string
@@ -232,8 +233,8 @@ func (c *Cluster) ExtendTogether(ctx context.Context, requests []ExtendRequest) 
 	return leases
 }
 
-// extension returns what one round has to extend for a request. ok is false if a ballot has to
-// extend the lock, or the request fails.
+// extension returns the Extension for a request. ok is false if a ballot must extend the lock, or
+// if the request is invalid.
 func (set *masterSet) extension(request ExtendRequest) (lock register.Extension, ok bool) {
 	key := request.Key.withoutHolder()
 	lock = register.Extension{Key: key.Name, Token: request.Token, TTL: request.TTL}

@@ -12,8 +12,8 @@
 // classes these metrics have no such label, rather than class="other" only. A query that relates
 // two metrics, such as redlock_lock_renewals_total / redlock_kept_locks, needs the same labels on
 // both sides, so a label would break queries of operators who use no classes. Queries that
-// aggregate (sum, sum by) work with and without the label, as those of the dashboard do. The alerts
-// use none of the four metrics.
+// aggregate (sum, sum by) work with and without the label, as the queries of the dashboard do. The
+// alerts use none of the four metrics.
 //
 // The memory depends on the number of classes only: there is no state by key. An event counts in
 // the class that its key has at that time. A LOCK without BLOCK looks up no class. A LOCK with

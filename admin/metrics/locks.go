@@ -64,7 +64,7 @@ func (l CountingLocker) Extend(
 }
 
 // ExtendTogether implements Locker. It counts the locks that the round extended. Extend counts the
-// others.
+// other locks.
 func (l CountingLocker) ExtendTogether(ctx context.Context, requests []quorum.ExtendRequest) []quorum.GrantedLock {
 	began, err := time.Now(), error(nil)
 	leases := l.Locker.ExtendTogether(ctx, requests)

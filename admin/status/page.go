@@ -27,8 +27,8 @@ const contentSecurityPolicy = "default-src 'none'; script-src 'self'; style-src 
 // databaseCount is the number of databases whose locks the page can list.
 const databaseCount = 16
 
-// Options holds the sources of a page. All but Upstream, Nodes, Locks and Now are required. The page calls
-// Totals and Clients each second, and the other functions for each response with data.
+// Options holds the sources of a page. All but Upstream, Nodes, Locks and Now are required. The
+// page calls Totals and Clients each second, and the other functions for each response with data.
 type Options struct {
 	Proxy   func() Proxy
 	Clients func() metrics.Clients

@@ -200,8 +200,8 @@ func (r *run) inspectMasters(faultState func() faultState) {
 	}
 }
 
-// wait waits until countGrants returns the given number and there were as many faults, and logs both
-// each minute.
+// wait waits until countGrants returns the given number and there were as many faults, and logs
+// both each minute.
 func (r *run) wait(t *testing.T, d *disturber, countGrants func() int, grants, faults int) error {
 	t.Helper()
 	last, lastGrant := 0, time.Now()

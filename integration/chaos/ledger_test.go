@@ -327,8 +327,8 @@ func (l *ledger) grantCount() int {
 	return len(l.grants)
 }
 
-// sharedGrantCount returns the number of grants with SHARED, or of those with SLOTS, whichever is
-// smaller.
+// sharedGrantCount returns the number of grants with SHARED or the number of grants with SLOTS,
+// whichever is smaller.
 func (l *ledger) sharedGrantCount() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -24,7 +24,7 @@ const (
 	// slotCount is the number of slots of the locks with SLOTS.
 	slotCount = 3
 	// sharersPerKind is the number of clients of each kind of lock, and sharingStallers the number
-	// of those that stall.
+	// of those clients that stall.
 	sharersPerKind, sharingStallers = 15, 3
 )
 
@@ -43,8 +43,9 @@ func sharings() []sharing {
 }
 
 // TestHoldersChaos lets masters and proxies fail at random, as in TestChaos, while clients take
-// locks with SHARED and SLOTS, and sometimes exclusively, alone or with a second key. There are never more holders than slots,
-// a client never has an exclusive lock together with another client, and no lock is lost.
+// locks with SHARED and SLOTS, and sometimes exclusively, alone or with a second key. There are
+// never more holders than slots, a client never has an exclusive lock together with another client,
+// and no lock is lost.
 func TestHoldersChaos(t *testing.T) {
 	redistest.SkipShort(t)
 	grants, faultsWanted := int(kit.NumberFrom(t, holderGrantsEnv, defaultHolderGrants)), int(kit.NumberFrom(t, faultsEnv, defaultHolderFaults))

@@ -32,8 +32,8 @@ func tlsURL(t *testing.T, cluster *kit.Cluster, host string) string {
 	return "rediss+cluster://" + net.JoinHostPort(host, reply.([]any)[1].(string))
 }
 
-// useThroughProxy lets go-redis and rueidis, which know only the address of the proxy, write and read
-// data, and lock. They must learn nodes only at the host.
+// useThroughProxy lets go-redis and rueidis, which know only the address of the proxy, write and
+// read data, and lock. They must learn nodes only at the host.
 func (r *rig) useThroughProxy(t *testing.T, addr, host string, config *tls.Config) {
 	t.Helper()
 	client := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{addr}, TLSConfig: config})
@@ -93,8 +93,8 @@ func TestTLS(t *testing.T) {
 	r.useThroughProxy(t, "localhost:"+port, "localhost", config)
 }
 
-// TestHostnames uses a cluster that sends clients to the names of its nodes. The nodes' certificates
-// are valid only for the names, so the proxy must use the names, too.
+// TestHostnames uses a cluster that sends clients to the names of its nodes. The nodes'
+// certificates are valid only for the names, so the proxy must use the names, too.
 func TestHostnames(t *testing.T) {
 	redistest.SkipShort(t)
 	ca := certtest.NewCA(t)

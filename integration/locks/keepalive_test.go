@@ -319,8 +319,8 @@ func TestKeptLocksOfAPipeline(t *testing.T) {
 }
 
 // TestCostOfKeptLocks measures the processor time for the renewals of many kept locks, and checks
-// that none is lost. REDLOCK_KEPT_LOCKS=100000 is the full size, which may take 20 % of a core. Other
-// load on the machine increases the figure.
+// that none is lost. REDLOCK_KEPT_LOCKS=100000 is the full size, which may take 20 % of a core.
+// Other load on the machine increases the figure.
 func TestCostOfKeptLocks(t *testing.T) {
 	redistest.SkipShort(t)
 	locks, err := strconv.Atoi(cmp.Or(os.Getenv("REDLOCK_KEPT_LOCKS"), "5000"))

@@ -85,8 +85,8 @@ func randomUpTo(seed uint64) func(limit time.Duration) time.Duration {
 	}
 }
 
-// expectReply sends a command and returns an error unless the reply is want. wantValidity stands for
-// a grant.
+// expectReply sends a command and returns an error unless the reply is want. wantValidity stands
+// for a grant.
 func expectReply(client *redistest.Client, want any, command ...string) error {
 	reply, err := client.Do(command...)
 	if _, granted := reply.(int64); err == nil && (reply == want || want == wantValidity && granted) {
@@ -236,7 +236,7 @@ func holdToMaxHold(proxies [2]*harness.Proxy, key string, maxHold time.Duration)
 	return 100 * late.Seconds() / maxHold.Seconds(), err
 }
 
-// cutTest cuts connections of holders, and records who relied on the locks.
+// cutTest cuts connections of holders, and records when clients relied on the locks.
 type cutTest struct {
 	proxies [2]*harness.Proxy
 	random  func(limit time.Duration) time.Duration
@@ -276,7 +276,8 @@ func TestKeptLocksOfCutConnections(t *testing.T) {
 // cutTTL is the TTL of the locks, cutMaxHold their MAXHOLD.
 const cutTTL, cutMaxHold = time.Second, 3 * time.Second
 
-// run lets one client keep a lock over a link, cuts the link, and lets another client take the lock.
+// run lets one client keep a lock over a link, cuts the link, and lets another client take the
+// lock.
 func (c *cutTest) run(n int, key string, history *holdings.History) error {
 	link, err := faultlink.New(c.proxies[0].Addr())
 	if err != nil {
@@ -335,8 +336,8 @@ func leaseOf(sent time.Duration, reply any, err error) (start, end time.Duration
 }
 
 // cut cuts a link after a while, in a direction that depends on n. Half of the cuts last until the
-// lock has ended. The others end after a while, so that pushes arrive late, and then the connection
-// breaks.
+// lock has ended. The other cuts end after a while, so that pushes arrive late, and then the
+// connection breaks.
 func (c *cutTest) cut(link *faultlink.Link, n int) error {
 	time.Sleep(c.random(cutTTL)) // renewals happen
 	cuts := []func() error{link.CutRequests, link.CutReplies, link.Cut}
@@ -403,8 +404,8 @@ func TestKeptLockDuringMinorityFailures(t *testing.T) {
 	kit.Must(t, errors.Join(err, stopErr))
 }
 
-// countReplies lets a client try to take a lock that another client keeps until watched has a value.
-// It returns how often each reply came, and an error if the lock was granted.
+// countReplies lets a client try to take a lock that another client keeps until watched has a
+// value. It returns how often each reply came, and an error if the lock was granted.
 func countReplies(rival *redistest.Client, watched <-chan error) (map[string]int, error) {
 	replies := map[string]int{}
 	for {

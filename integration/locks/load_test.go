@@ -104,7 +104,7 @@ func (w *worker) runTurn(number int) {
 		w.result.nilReplies++
 	case isLate(reply):
 		w.result.lateReplies++
-		w.unlock(key, token) // or the undo may be under way
+		w.unlock(key, token) // or the undo may still be running
 	case !ok || validity <= 0:
 		w.countWrong("LOCK "+key, reply, err)
 	default:

@@ -98,8 +98,8 @@ func TestSharedAndSeveral(t *testing.T) {
 	}
 }
 
-// TestSharedTokenOfAnotherKind checks that a client extends and releases an exclusive lock through a
-// proxy that granted a shared lock with the same token, which was released through another proxy.
+// TestSharedTokenOfAnotherKind checks that a client extends and releases an exclusive lock through
+// a proxy that granted a shared lock with the same token, which was released through another proxy.
 func TestSharedTokenOfAnotherKind(t *testing.T) {
 	t.Parallel()
 	proxies := startProxyPair(t)

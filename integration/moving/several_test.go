@@ -11,8 +11,8 @@ import (
 )
 
 // TestSeveralOverMoves moves locks of MLOCK to the upstream and back. They stay held with their
-// token, a client that waits for one of them gets an error, and MEXTEND and MUNLOCK find them again.
-// A lock with holders prevents the move to the upstream.
+// token, a client that waits for one of them gets an error, and MEXTEND and MUNLOCK find them
+// again. A lock with holders prevents the move to the upstream.
 func TestSeveralOverMoves(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()

@@ -221,7 +221,8 @@ func TestLockCommandSlots(t *testing.T) {
 	runLock(t, addr, "--wait 0s", "echo ran").wantResult(t, 0, "ran\n", "")
 }
 
-// TestLockCommandShared checks that commands with --shared run together, and keep others out.
+// TestLockCommandShared checks that commands with --shared run together, and keep out other
+// clients.
 func TestLockCommandShared(t *testing.T) {
 	t.Parallel()
 	f := kit.StartFleet(t)

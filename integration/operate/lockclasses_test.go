@@ -32,7 +32,7 @@ func wantMetric(t *testing.T, proxy *harness.Proxy, name string, want float64) {
 }
 
 // TestMetricsByClass checks that locks that are held, waited for, renewed and lost count under
-// their class, at the proxy that has seen the event. A reload changes the classes.
+// their class, at the proxy that observed the event. A reload changes the classes.
 func TestMetricsByClass(t *testing.T) {
 	t.Parallel()
 	r := startReloadRig(t, map[string]string{"admin": "127.0.0.1:0",
@@ -98,7 +98,7 @@ func TestMetricsByClass(t *testing.T) {
 	wantMetric(t, r.proxy, forced, 1)
 	wantMetric(t, r.proxy, holds, 6)
 
-	// A reload changes the classes, and keeps the counts of those that remain.
+	// A reload changes the classes, and keeps the counts of the classes that remain.
 	_, jobHolds, _, _ := classMetrics("jobs", "")
 	r.set("lock-class", `["jobs=job:*", "billing=billing:*"]`)
 	kit.WantGrant(t, holder, "LOCK", "job:1", "t", "PX", "60000")
@@ -106,7 +106,7 @@ func TestMetricsByClass(t *testing.T) {
 	wantMetric(t, r.proxy, jobHolds, 1)
 	wantMetric(t, r.proxy, holds, 6)
 	if _, exists := metricsOf(t, adminAddr(t, r.proxy))[reportHolds]; exists {
-		t.Error("the class reports is still there")
+		t.Error("the page still has the class reports")
 	}
 	r.set("lock-class", "[]")
 	wantMetric(t, r.proxy, "redlock_lock_held_seconds_count", 0)

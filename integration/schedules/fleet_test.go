@@ -77,8 +77,8 @@ func (f *fleet) startProxy(t *testing.T, args ...string) *proxy {
 const comparisonStart = "*2\r\n$4\r\ninfo\r\n$8\r\nkeyspace\r\n"
 
 // startProxyWithoutComparing starts a proxy that never compares all keys of the masters. Other
-// proxies do so after their start, and when a proxy has died. So the proxy finds what a schedule
-// left on a minority only if a command asks for that key.
+// proxies do so after their start, and when a proxy has died. So the proxy finds the cells that a
+// schedule left on a minority only if a command asks for their key.
 func (f *fleet) startProxyWithoutComparing(t *testing.T, args ...string) *proxy {
 	t.Helper()
 	links := f.startLinks(t)

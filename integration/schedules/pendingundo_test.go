@@ -110,8 +110,8 @@ func TestExtendDuringRefill(t *testing.T) {
 	}
 }
 
-// wantNotHeld fails the test unless a rival is soon granted the key. A lock that might still hold it
-// has longTTL, so that it does not expire meanwhile.
+// wantNotHeld fails the test unless a rival is soon granted the key. A lock that might still hold
+// it has longTTL, so that it does not expire meanwhile.
 func wantNotHeld(t *testing.T, rival *redistest.Client, key string) {
 	t.Helper()
 	start := time.Now()

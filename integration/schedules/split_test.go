@@ -10,7 +10,7 @@ import (
 )
 
 // TestSplitVoteDuringCrash lets the LOCKs of two proxies take two masters each, while both are on
-// their way to A. Then A crashes. Nobody can know which of them A has taken, so at least one of them
+// their way to A. Then A crashes. No proxy can know which LOCK A has taken, so at least one client
 // gets NOQUORUM. Soon a third client gets the lock, although A is still away.
 func TestSplitVoteDuringCrash(t *testing.T) {
 	t.Parallel()

@@ -237,7 +237,8 @@ func TestExtendDuringUndeliveredReply(t *testing.T) {
 			fmt.Sprint("lock:", i), "t")))
 	}
 	last := -1
-	// Nothing reports that the proxy waits for its client. It does if no further script runs for a while.
+	// No event shows that the proxy waits for its client. So it waits if no script runs for a
+	// while.
 	for deadline := time.Now().Add(kit.WaitLimit); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
 		for last+1 < scripts && len(f.holders(t, fmt.Sprint("lock:", last+1), "t")) == 3 {
 			last++

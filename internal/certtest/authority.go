@@ -70,8 +70,8 @@ func (a *CA) IssueUntil(t testing.TB, until time.Time) Pair {
 	return a.issue(t, until, net.IPv4(127, 0, 0, 1), net.IPv6loopback)
 }
 
-// IssueByName returns a certificate like Issue, which is valid for the name localhost, and for no IP
-// address.
+// IssueByName returns a certificate like Issue, which is valid for the name localhost, and for no
+// IP address.
 func (a *CA) IssueByName(t testing.TB) Pair {
 	t.Helper()
 	return a.issue(t, time.Now().Add(24*time.Hour))

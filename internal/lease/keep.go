@@ -10,8 +10,8 @@ import (
 // *LostError.
 //
 // The proxy renews the lock and reports each renewal, when about two thirds of the TTL are left.
-// Keep sends EXTEND … KEEPALIVE when the connection has ended, or when a report is late. After an
-// EXTEND that failed, the next proxy gets the next one.
+// Keep sends EXTEND … KEEPALIVE when the connection has ended, or when a report is late. After a
+// failed EXTEND, the next proxy gets the next EXTEND.
 func (l *Lock) Keep(ctx context.Context) error {
 	var extendErr error // of the EXTENDs since the last success
 	var lastTry time.Time

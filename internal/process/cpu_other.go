@@ -7,5 +7,5 @@ import (
 	"time"
 )
 
-// OwnCPU returns an error: this system does not report the time.
+// OwnCPU returns an error, because this system does not report the time.
 func OwnCPU() (time.Duration, error) { return 0, errors.ErrUnsupported }

@@ -4,5 +4,5 @@ package process
 
 import "syscall"
 
-// stopSignal and continueSignal do not exist on this system: sending them returns an error.
+// stopSignal and continueSignal do not exist on this system. Sending them returns an error.
 const stopSignal, continueSignal = syscall.Signal(-1), syscall.Signal(-2)

@@ -96,7 +96,7 @@ func TestEndpoints(t *testing.T) {
 	table := read()
 	table.FollowEndpoints([]any{"", []any{int64(0), []any{"node-a"}}, nil})
 	if table.Nodes[0].ByHostname {
-		t.Error("a reply of another form counts")
+		t.Error("a malformed reply counts")
 	}
 	table.FollowEndpoints(slots("node-a"))
 	ports := NewPorts(6401, 6402)

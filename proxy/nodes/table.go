@@ -109,8 +109,8 @@ func (t Table) HasHostnames() bool {
 	return slices.ContainsFunc(t.Nodes, func(n Node) bool { return n.Hostname != "" })
 }
 
-// FollowEndpoints makes nodes be reached by their names if a reply to CLUSTER SLOTS sends clients
-// to a name of a node (cluster-preferred-endpoint-type hostname).
+// FollowEndpoints makes the proxy reach nodes by their names if a reply to CLUSTER SLOTS sends
+// clients to a name of a node (cluster-preferred-endpoint-type hostname).
 func (t *Table) FollowEndpoints(slots []any) {
 	if !t.sendsToHostname(slots) {
 		return

@@ -68,8 +68,8 @@ func refusalOf(words []string, answer []byte) error {
 	return fmt.Errorf("%s: %s", words[0], text)
 }
 
-// publicCause returns the cause for clients of a cluster's node: as plainCause does, but without the
-// name or address of the node.
+// publicCause returns the cause for clients of a cluster's node: as plainCause does, but without
+// the name or address of the node.
 func publicCause(err error) error {
 	var unresolved *net.DNSError
 	var otherName x509.HostnameError

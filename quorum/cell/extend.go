@@ -20,8 +20,8 @@ type Extend struct {
 	TTL time.Duration
 }
 
-// extendLua defines extend, which extends one cell. It returns 1 if the cell holds the token and was
-// extended, or else 0, and the previous content and PTTL of the cell.
+// extendLua defines extend, which extends one cell. It returns 1 if the cell holds the token and
+// was extended, or else 0, and the previous content and PTTL of the cell.
 var extendLua = layoutLua + `local function extend(key, mine, incarnation, ttl)
   local v, left = get(key), redis.call('pttl', key)
   local held = v and attempt(v) == incarnation and (mark(v) == '` + blockingTag + `' or token(v) == mine)

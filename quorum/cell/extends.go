@@ -7,8 +7,8 @@ import (
 	"redlock-proxy/internal/resp"
 )
 
-// Extends extends several cells in one script, each as its Extend does, whatever becomes of the
-// others. Answer.AppliedKeys reports which cells were extended.
+// Extends extends several cells in one script. Each Extend succeeds or fails independently.
+// Answer.AppliedKeys reports which cells were extended.
 type Extends []Extend
 
 // extendsScript returns the previous PTTL of each plain cell that it extended. For each other cell

@@ -26,7 +26,7 @@ type Op interface {
 
 // Answer is a master's decoded reply.
 type Answer struct {
-	// Applied is set if the master did the operation, with several keys on all of them.
+	// Applied is set if the master did the operation on all keys.
 	Applied bool
 	// AppliedKeys reports for each key of an Extends whether the master extended it.
 	AppliedKeys []bool

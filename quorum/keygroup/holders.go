@@ -311,8 +311,8 @@ func (h *Holders) RemoveWriter(id string) {
 }
 
 // FreeSlots returns the number of waiting clients that may get the lock now, or Unlimited: a
-// waiting writer keeps all other clients out. Without a holder and a writer it is Unlimited, because
-// the next client determines the number of slots.
+// waiting writer keeps all other clients out. Without a holder and a writer it is Unlimited,
+// because the next client determines the number of slots.
 func (h *Holders) FreeSlots() int {
 	switch {
 	case h.exclusive, h.writerCount > 0 && h.holderCount > 0:
