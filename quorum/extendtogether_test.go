@@ -19,7 +19,7 @@ func TestExtendTogether(t *testing.T) {
 		own, tagged := take(b.locker, Key{Name: "own"}, "t", 0), take(b.locker, Key{Name: "k:{g}", Tag: "g"}, "t", 0)
 		alone, two := take(b.locker, Key{Name: "alone"}, "t", 2), take(b.locker, Key{Name: "two"}, "t", 2)
 		take(other, two, "u", 2)
-		inDB1, others := take(b.locker, Key{Name: "own", DB: 1}, "t", 0), take(other, Key{Name: "others"}, "t", 0)
+		inDB1, foreign := take(b.locker, Key{Name: "own", DB: 1}, "t", 0), take(other, Key{Name: "foreign"}, "t", 0)
 		for _, test := range []struct {
 			name           string
 			request        ExtendRequest
@@ -27,7 +27,7 @@ func TestExtendTogether(t *testing.T) {
 		}{
 			{"own", ExtendRequest{own, "t", time.Hour}, true, true},
 			{"another token", ExtendRequest{own, "x", time.Hour}, false, false},
-			{"another proxy's", ExtendRequest{others, "t", time.Hour}, false, true},
+			{"another proxy's", ExtendRequest{foreign, "t", time.Hour}, false, true},
 			{"with a tag", ExtendRequest{tagged, "t", time.Hour}, false, true},
 			{"the only holder of two", ExtendRequest{alone.OfHolder("t"), "t", time.Hour}, true, true},
 			{"one of two holders", ExtendRequest{two.OfHolder("t"), "t", time.Hour}, false, true},

@@ -158,8 +158,8 @@ func (m *classMetrics) Collect(out chan<- prometheus.Metric) {
 	}
 }
 
-// SetClasses divides the locks into classes from now on. A class that remains keeps its counts, and
-// the counts of any other class are dropped.
+// SetClasses divides the locks into classes from now on. It keeps the counts of each class that
+// remains, and drops all other counts.
 func (m *Metrics) SetClasses(classes Classes) { m.meters.classes.set(classes) }
 
 // RecordRelease records for how long a client held a lock that it has released.

@@ -33,7 +33,7 @@ func recordAll(t *testing.T, m *Metrics, key string) {
 	m.CountLoss(k, "a reason that New did not get")
 }
 
-// classCounts returns the lines of a page for a class with these counts.
+// classCounts returns the lines of a page for a class with n events of each kind.
 func classCounts(label, reason string, n int) []string {
 	return []string{
 		fmt.Sprintf("redlock_lock_wait_seconds_count%s %d", label, n),

@@ -23,7 +23,7 @@ import (
 type recipe struct {
 	example // its name is the heading of the section
 	proxies [2]*harness.Proxy
-	words   []string // run the program
+	words   []string // the command that runs the program
 }
 
 var programPattern = regexp.MustCompile("(?ms)^```([a-z]+)\n(.*?)^```$")
@@ -88,8 +88,8 @@ func (d *driver) wantLines(t *testing.T, lines ...string) {
 	}
 }
 
-// wantLeads checks that the program prints that it leads, and returns its fence.
-func (d *driver) wantLeads(t *testing.T) int64 {
+// wantLeader checks that the program prints that it leads, and returns its fence.
+func (d *driver) wantLeader(t *testing.T) int64 {
 	t.Helper()
 	line, err := d.awaitReply()
 	kit.Must(t, err)
@@ -112,7 +112,7 @@ func (d *driver) wantEnd(t *testing.T, message string) {
 // killed, and that the next one leads at once, with a higher fence.
 func checkLeader(t *testing.T, r *recipe) {
 	first := r.start(t, "first")
-	fence := first.wantLeads(t)
+	fence := first.wantLeader(t)
 	second := r.start(t, "second")
 	kit.WantBlocked(t, r.proxies[0], 1)
 	observer := kit.Connect(t, r.proxies[1])
@@ -124,7 +124,7 @@ func checkLeader(t *testing.T, r *recipe) {
 	}
 	kit.Must(t, first.process.Signal(syscall.SIGTERM))
 	first.wantLines(t, "first resigned")
-	if next := second.wantLeads(t); next <= fence {
+	if next := second.wantLeader(t); next <= fence {
 		t.Errorf("the second leader has fence %d, which is not above %d", next, fence)
 	}
 	kit.Want(t, observer, "second", "GET", "lock:leader")

@@ -200,8 +200,8 @@ func localAddrs(t *testing.T, pid int) (addrs []string) {
 	return addrs
 }
 
-// parseProcAddr returns an address of /proc/net/tcp as host:port. There, each group of four bytes
-// of an IP address is in the order of the machine, which is little-endian.
+// parseProcAddr returns an address of /proc/net/tcp as host:port. In that file, each group of
+// four bytes of an IP address is in the order of the machine, which is little-endian.
 func parseProcAddr(text string) string {
 	host, port, _ := strings.Cut(text, ":")
 	ip, _ := hex.DecodeString(host)

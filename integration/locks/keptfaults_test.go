@@ -146,7 +146,7 @@ func killHolder(proxies [2]*harness.Proxy, key string, after time.Duration) (tim
 		return 0, err
 	}
 	defer rival.Close()
-	time.Sleep(after) // renewals happen
+	time.Sleep(after) // the proxy renews the lock
 	if err := expectReply(rival, nil, "LOCK", key, "rival", "PX", "10000"); err != nil {
 		return 0, err
 	}
@@ -163,19 +163,19 @@ func TestKeptLocksOfKilledProxies(t *testing.T) {
 	const perProxy, ttl = 10, 3 * time.Second
 	masters, random := kit.StartMasters(t)[:3], randomUpTo(seed)
 	start := func() *harness.Proxy { return kit.StartProxy(t, redistest.URLs(masters)) }
-	dying, other := start(), start()
+	failing, other := start(), start()
 	for from := 0; from < locks; from += perProxy {
-		(&kit.Fleet{Proxies: []*harness.Proxy{dying, other}}).WantVoting(t, len(masters))
+		(&kit.Fleet{Proxies: []*harness.Proxy{failing, other}}).WantVoting(t, len(masters))
 		var clients []*redistest.Client
 		for range perProxy {
-			clients = append(clients, kit.Connect(t, dying))
+			clients = append(clients, kit.Connect(t, failing))
 		}
 		extend := func(i int, command string) error {
 			return expectReply(clients[i], wantValidity, command, fmt.Sprint("orphan:", from+i), "t", "PX", kit.Millis(ttl), "KEEPALIVE")
 		}
 		kit.Must(t, parallel(perProxy, perProxy, func(i int) error { return extend(i, "LOCK") }))
-		time.Sleep(random(ttl)) // renewals happen
-		kit.Must(t, dying.Signal(syscall.SIGKILL))
+		time.Sleep(random(ttl)) // the proxy renews the lock
+		kit.Must(t, failing.Signal(syscall.SIGKILL))
 		kit.Must(t, parallel(perProxy, perProxy, func(i int) (err error) {
 			if clients[i], err = redistest.Dial(other.Addr(), kit.WaitLimit); err != nil {
 				return err
@@ -193,7 +193,7 @@ func TestKeptLocksOfKilledProxies(t *testing.T) {
 			kit.Want(t, client, int64(1), "UNLOCK", fmt.Sprint("orphan:", from+i), "t")
 			kit.Must(t, client.Close())
 		}
-		dying, other = other, start()
+		failing, other = other, start()
 	}
 }
 
@@ -310,9 +310,9 @@ func (c *cutTest) run(n int, key string, history *holdings.History) error {
 	cutter.Go(func() { cutErr = c.cut(link, n) })
 	next.Go(func() {
 		nextErr = expectReply(rival, wantValidity, "LOCK", key, token+" next", "PX", "60000", "BLOCK", maxWait)
-		taken := history.Now()
+		takenAt := history.Now()
 		time.Sleep(10 * time.Millisecond) // the next holder works
-		history.Add(holdings.NewHolding(token+" next", taken, taken+time.Minute, history.Now()))
+		history.Add(holdings.NewHolding(token+" next", takenAt, takenAt+time.Minute, history.Now()))
 		nextErr = errors.Join(nextErr, expectReply(rival, int64(1), "UNLOCK", key, token+" next"))
 	})
 	expiry = c.follow(holder, history, expiry, start+cutMaxHold*99/100)
@@ -322,8 +322,8 @@ func (c *cutTest) run(n int, key string, history *holdings.History) error {
 	return errors.Join(cutErr, nextErr)
 }
 
-// leaseOf returns the start and the end of the lease in the reply to a LOCK with AT that a RESP3
-// client sent at a moment.
+// leaseOf returns the start and the end of the lease in the reply to a LOCK with AT. sent is the
+// time at which a RESP3 client sent the LOCK.
 func leaseOf(sent time.Duration, reply any, err error) (start, end time.Duration, _ error) {
 	fields, _ := reply.(map[string]any)
 	validity, hasValidity := fields["validity"].(int64)
@@ -339,16 +339,16 @@ func leaseOf(sent time.Duration, reply any, err error) (start, end time.Duration
 // lock has ended. The other cuts end after a while, so that pushes arrive late, and then the
 // connection breaks.
 func (c *cutTest) cut(link *faultlink.Link, n int) error {
-	time.Sleep(c.random(cutTTL)) // renewals happen
+	time.Sleep(c.random(cutTTL)) // the proxy renews the lock
 	cuts := []func() error{link.CutRequests, link.CutReplies, link.Cut}
 	if err := cuts[n%len(cuts)](); err != nil || n%2 == 0 {
 		return err
 	}
-	time.Sleep(c.random(cutTTL)) // renewals happen
+	time.Sleep(c.random(cutTTL)) // the proxy renews the lock
 	if err := link.Heal(); err != nil {
 		return err
 	}
-	time.Sleep(c.random(cutTTL / 20)) // the pushes arrive, or not yet
+	time.Sleep(c.random(cutTTL / 20)) // some pushes arrive
 	link.Reset()
 	return nil
 }
@@ -463,7 +463,8 @@ func (k *watchedLock) receive() error {
 	return fmt.Errorf("after %v: %v", now, reply)
 }
 
-// noteRenewal follows rule 2. It sends an EXTEND if pushes were left out, so that E became early.
+// noteRenewal processes a push by the rules of docs/keepalive.md. It sends an EXTEND if E is too
+// early because the proxy left out pushes.
 func (k *watchedLock) noteRenewal(byPush time.Duration) error {
 	k.renewals++
 	k.expiry = min(byPush, k.expiry+watchedTTL/3)

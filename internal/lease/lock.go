@@ -121,7 +121,8 @@ type grant struct {
 	// granted is false if another client holds the lock.
 	granted bool
 	fence   int64
-	// validUntil is the time until which the client may rely on the lock if it learns nothing more.
+	// validUntil is the time until which the client may rely on the lock unless a later message
+	// changes it.
 	validUntil time.Time
 }
 

@@ -60,8 +60,7 @@ func TestHeadSleep(t *testing.T) {
 	s.advance(5*time.Second).setVerdict(watch.Changed).want(StepTry, 0)
 }
 
-// TestHeadAtExpiry checks that a head whose try at the expiry fails reads the lock before it tries
-// again.
+// TestHeadAtExpiry checks that a head whose try at the expiry failed next reads the lock.
 func TestHeadAtExpiry(t *testing.T) {
 	s := newHeadScript(t).signal(TryNow).refuse().noteRead().setHeld(time.Second)
 	s.advance(time.Second+maxExpiryDelay).want(StepTry, 0).refuse().want(StepRead, 0).noteRead()

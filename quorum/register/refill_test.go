@@ -259,12 +259,12 @@ func TestForce(t *testing.T) {
 // another value. ForceRemove removes the new value, too. It reports no removal that no master made.
 func TestForceOfChangingKey(t *testing.T) {
 	for _, test := range []struct {
-		name     string
-		changes  int // that come right before a removal
-		ttl      time.Duration
-		removed  bool
-		err      error
-		remnants string
+		name      string
+		changes   int // that come right before a removal
+		ttl       time.Duration
+		removed   bool
+		err       error
+		wantCells string
 	}{
 		{"changed once", 1, time.Minute, true, nil, ". . ."},
 		{"changed all the time", 1000, time.Minute, false, ErrContended, "next* next* next*"},
@@ -285,7 +285,7 @@ func TestForceOfChangingKey(t *testing.T) {
 		if removed != test.removed || !errors.Is(err, test.err) {
 			t.Errorf("%s: %v, %v", test.name, removed, err)
 		}
-		if got := b.cells("k"); got != test.remnants {
+		if got := b.cells("k"); got != test.wantCells {
 			t.Errorf("%s: %s", test.name, got)
 		}
 	}

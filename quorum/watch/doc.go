@@ -12,8 +12,8 @@
 // for a key that does not exist: the master reports the creation of a key after a tracked read of
 // it. Such a waiter reads first, and then asks the register, so that a later change is reported.
 //
-// A key that shares its cell with other keys has an alarm that reads the key in the register after each
-// read that finds the cell held ([Watcher.NewKeyAlarm]).
+// A key that shares its cell with other keys has an alarm that reads the key in the register after
+// each read that finds the cell held ([Watcher.NewKeyAlarm]).
 //
 // # Only a hint
 //
