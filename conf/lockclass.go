@@ -49,7 +49,8 @@ func checkLockClass(value string) error {
 func (c Config) lockClassProblems() []problem {
 	if n := len(c.LockClass); n > maxLockClasses {
 		return []problem{{setting: "lock-class", index: maxLockClasses,
-			text: fmt.Sprintf("too many values: %d are given, and the limit is %d; use globs that match more keys", n, maxLockClasses)}}
+			text: fmt.Sprintf("too many values: %d are given, and the limit is %d; use globs that match more keys",
+				n, maxLockClasses)}}
 	}
 	return nil
 }

@@ -116,7 +116,8 @@ func (d *daemon) reloadNow(by string) (changed, pending []string, err error) {
 // logNotReloaded logs that a reload has failed before it applied any setting.
 func (d *daemon) logNotReloaded(by string, err error) {
 	if errors.Is(err, quorum.ErrUndecided) {
-		d.log.Warn("the configuration was not reloaded yet: a change of the masters may continue by itself", "by", by, "cause", err)
+		d.log.Warn("the configuration was not reloaded yet: a change of the masters may continue by itself",
+			"by", by, "cause", err)
 		return
 	}
 	d.log.Error("the configuration was not reloaded: nothing was changed", "by", by, "cause", err)

@@ -23,7 +23,8 @@ type SlotsError = keygroup.SlotsError
 // ErrEarlierProxy means that a client requested a lock that several clients may hold, while a proxy
 // runs whose version cannot keep such locks on the masters.
 var ErrEarlierProxy = errors.New(
-	"SHARED and SLOTS need all proxies of this version: another proxy on the masters has an earlier version; upgrade or stop it")
+	"SHARED and SLOTS need all proxies of this version: another proxy on the masters has an earlier version; " +
+		"upgrade or stop it")
 
 // isHeldByHolders reports whether the masters refused an operation on a key because of a lock that
 // several clients may hold.
@@ -36,7 +37,8 @@ func isHeldByHolders(err error) bool {
 // one client holds the key exclusively.
 func isHeldExclusively(err error) bool {
 	refusal, ok := errors.AsType[*RefusedError](err)
-	return ok && refusal.CurrentSnapshot.Present && (refusal.CurrentSnapshot.Foreign || !keygroup.IsHolders(refusal.CurrentSnapshot.Value))
+	return ok && refusal.CurrentSnapshot.Present &&
+		(refusal.CurrentSnapshot.Foreign || !keygroup.IsHolders(refusal.CurrentSnapshot.Value))
 }
 
 // tryBothKinds runs exclusive for a lock that one client holds, or holder for a lock that several

@@ -41,7 +41,8 @@ func clusterMoveError(order move.Request) string {
 	if order.ToUpstream {
 		next = "stop the clients that lock, let their locks on the masters expire, and remove lock-keys at all proxies"
 	}
-	return "ERR cannot move locks: the upstream is a cluster, and the locks of all its nodes would have to move in one step; " + next
+	return "ERR cannot move locks: the upstream is a cluster, and the locks of all its nodes would have to move in " +
+		"one step; " + next
 }
 
 // parseMoveRequest reads the words after MOVE.

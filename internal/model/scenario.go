@@ -31,7 +31,9 @@ const (
 	ExtendHolder
 )
 
-var kindNames = [...]string{"LOCK", "UNLOCK", "EXTEND", "GETSET", "SETXX", "DEL", "GET", "REPAIR", "JOIN", "LEAVE", "EXTEND HOLDER"}
+var kindNames = [...]string{
+	"LOCK", "UNLOCK", "EXTEND", "GETSET", "SETXX", "DEL", "GET", "REPAIR", "JOIN", "LEAVE", "EXTEND HOLDER",
+}
 
 // Op describes one operation of a client.
 type Op struct {

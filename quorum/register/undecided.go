@@ -18,7 +18,7 @@ const (
 
 // blockedTries counts the tries in a row that the same incarnation may have prevented. While some
 // masters give no vote, a rival's attempt on a minority of the others may leave the state of a key
-// undetermined. Such an attempt ends soon. An incarnation that stays is not an attempt.
+// undetermined. Such an attempt ends soon. An incarnation that remains is not such an attempt.
 type blockedTries struct {
 	holders []cell.Attempt
 	tries   int

@@ -6,7 +6,8 @@ import "redlock-proxy/internal/luascript"
 func All() []luascript.Script {
 	return []luascript.Script{
 		Quarantine, Admit, Enrol, UpdateMarker, DropClaim, UpdateRecord, WriteRules, ReplaceRules, ReserveCatchUp, OpenDatabase, Fill,
-		ReadNames, ReadValues, ReadDatabases, RaiseLongestTTL, ReadSequences, PublishSeqs, ReadPublishedSeqs, RenewCanaries, Announce, EndAnnouncement,
+		ReadNames, ReadValues, ReadDatabases, RaiseLongestTTL, ReadSequences, PublishSeqs, ReadPublishedSeqs,
+		RenewCanaries, Announce, EndAnnouncement,
 		Promise, Seal, AddRecord, Rejoin, StorePauseReport, ReadPauseReports, GetMarker,
 	}
 }
