@@ -98,7 +98,7 @@ func (r *rig) failOver(t *testing.T) {
 	r.awaitReplicas(t)
 }
 
-// awaitReplicas waits until all nodes agree that the cluster is well, with three replicas that are
+// awaitReplicas waits until all nodes agree that the cluster is healthy, with three replicas that are
 // up to date.
 func (r *rig) awaitReplicas(t *testing.T) {
 	t.Helper()
@@ -128,7 +128,7 @@ func (r *rig) awaitReplicas(t *testing.T) {
 	})
 }
 
-// violationsSoFar returns the violations that the clients have found until now.
+// violationsSoFar returns the violations that the clients have found so far.
 func (l *load) violationsSoFar() []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -36,7 +36,8 @@ type load struct {
 
 const loadClients, loadLocks = 8, 5
 
-// startLoad starts the clients. proxies are the addresses of proxies, which share the clients.
+// startLoad starts the clients. proxies holds the addresses of the proxies among which it divides
+// the clients.
 func startLoad(t *testing.T, proxies ...string) *load {
 	t.Helper()
 	ctx, stop := context.WithCancel(context.Background())
