@@ -257,9 +257,8 @@ func (d *daemon) countClients() metrics.Clients {
 	return metrics.Clients{
 		Connected: c.Connected, Parked: c.Parked, MaxClients: int64(d.server.MaxClients()),
 		InputBytes: c.InputBytes, RefusedForInput: c.InputRefusals, UnreadBytes: c.UnreadBytes,
-		DisconnectedForUnread: c.UnreadDisconnects,
-		MessageBytes:          c.MessageBytes, DisconnectedForMessages: c.MessageDisconnects,
-		Accepted: c.Accepted, Refused: c.Refused, AcceptErrors: c.AcceptErrors,
+		DisconnectedForUnread: c.UnreadDisconnects, MessageBytes: c.MessageBytes,
+		DisconnectedForMessages: c.MessageDisconnects, Accepted: c.Accepted, Refused: c.Refused, AcceptErrors: c.AcceptErrors,
 		BytesToUpstream: c.BytesToUpstream, BytesToClients: c.BytesToClients, RelayedCommands: c.RelayedCommands, Redirects: c.Redirects,
 	}
 }
