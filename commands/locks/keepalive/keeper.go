@@ -231,7 +231,11 @@ func (k *Keeper) nextLocks() []*Lock {
 		return []*Lock{l}
 	}
 	if len(k.dueLocks) > 0 {
-		return k.takeGroup()
+		group := k.takeGroup()
+		if len(group) < maxTogether { // startWorkers has counted on fewer, larger rounds
+			k.startWorkers()
+		}
+		return group
 	}
 	k.workers--
 	k.singleLocks = nil

@@ -288,6 +288,20 @@ func TestRetriesWithoutQuorum(t *testing.T) {
 	})
 }
 
+// TestLossOfSeveralLocks checks that locks that are renewed together are lost when their validity
+// ends, as a single lock is, even while their round hangs.
+func TestLossOfSeveralLocks(t *testing.T) {
+	runInBubble(t, func(f *fixture) {
+		f.keep(f.holder, "k", "t", 0)
+		f.keep(f.holder, "l", "t", 0)
+		f.masters.set(time.Hour, nil)
+		time.Sleep(2980 * time.Millisecond)
+		if c := f.keeper.Counts(); c.Kept != 0 || c.Losses[NoQuorum] != 2 {
+			f.Errorf("counts %+v", c)
+		}
+	})
+}
+
 // TestConnectionEnd checks that the Keeper renews no lock once the client has left.
 func TestConnectionEnd(t *testing.T) {
 	runInBubble(t, func(f *fixture) {
@@ -458,6 +472,28 @@ func TestGroups(t *testing.T) {
 	if want := []int{2, 1, 2, 2, 1, 1, maxTogether, 1}; !slices.Equal(sizes, want) {
 		t.Errorf("groups of %v, want %v", sizes, want)
 	}
+}
+
+// TestDatabasesByTurns checks that locks that cannot share rounds do not wait for each other.
+func TestDatabasesByTurns(t *testing.T) {
+	runInBubble(t, func(f *fixture) {
+		f.client.resp3 = false
+		f.masters.set(100*time.Millisecond, nil)
+		const n = 200
+		for i := range n {
+			l, err := f.holder.Reserve(quorum.Key{Name: fmt.Sprint("k", i), DB: i % 2}, "k", "t")
+			if err != nil {
+				f.Fatal(err)
+			}
+			now := time.Now()
+			l.Keep(Term{TTL: 3 * time.Second, LeaseStart: now, ValidUntil: now.Add(2970 * time.Millisecond)})
+			time.Sleep(time.Microsecond) // so they become due by turns
+		}
+		time.Sleep(1500 * time.Millisecond)
+		if c := f.keeper.Counts(); c.Renewals != n {
+			f.Errorf("%d of %d locks were renewed", c.Renewals, n)
+		}
+	})
 }
 
 // TestPanicDuringRenewal checks that a renewal that panics counts as failed.

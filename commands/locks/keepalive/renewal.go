@@ -110,17 +110,25 @@ func (k *Keeper) beginEach(locks []*Lock) (renewals []renewal, notices []push) {
 	return renewals, notices
 }
 
-// noteLeases records the leases of renewals that ran together, and hands the other renewals to
-// workers that run them one by one. It returns the pushes for the clients.
+// noteLeases records the leases of renewals that ran together. It hands the other renewals to
+// workers that run them one by one, or loses the locks whose renewals took too long. It returns the
+// pushes for the clients.
 func (k *Keeper) noteLeases(renewals []renewal, leases []quorum.GrantedLock) (notices []push) {
 	now := time.Now()
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for i, r := range renewals {
-		if leases[i].LeaseStart.IsZero() {
+		switch {
+		case !leases[i].LeaseStart.IsZero():
+			if k.noteLease(r, now.Add(leases[i].Validity)) {
+				notices = append(notices, push{lock: r.lock})
+			}
+		case now.Before(r.deadline):
 			k.singleLocks = append(k.singleLocks, r.lock)
-		} else if k.noteLease(r, now.Add(leases[i].Validity)) {
-			notices = append(notices, push{lock: r.lock})
+		default:
+			if notice := k.noteFailure(r.lock, errTooLate, now); notice.lock != nil {
+				notices = append(notices, notice)
+			}
 		}
 	}
 	k.startWorkers()
