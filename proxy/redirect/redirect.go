@@ -80,7 +80,7 @@ type Filter struct {
 	head         []byte // the beginning of the current reply, while its kind is unknown
 	kindKnown    bool
 	redirectKind string // the kind of the current reply, if it is a redirect
-	redirect     []byte // the redirect, if it may be translated
+	redirect     []byte // the redirect, up to maxRedirect
 	elements     elementFilter
 }
 
@@ -111,7 +111,7 @@ func (f *Filter) Filter(piece []byte, ended bool) (replacement []byte, kind stri
 		}
 	}
 	redirectKind := f.redirectKind
-	if f.Nodes != nil && redirectKind != "" && len(f.redirect) <= maxRedirect {
+	if redirectKind != "" && len(f.redirect) <= maxRedirect {
 		f.redirect = append(f.redirect, piece...)
 	}
 	redirect := f.redirect
@@ -125,11 +125,19 @@ func (f *Filter) Filter(piece []byte, ended bool) (replacement []byte, kind stri
 		return nil, ""
 	case redirectKind[0] == '>':
 		return nil, cmp.Or(redirectKind[1:], "unknown message")
+	case !namesAddress(redirect):
+		return redirect, ""
 	}
 	if translated := f.translate(redirect); translated != nil {
 		return translated, ""
 	}
 	return []byte(RetryError), redirectKind[1:]
+}
+
+// namesAddress reports whether a redirect may name an address. A script can return an error such as
+// "ASK me later", which sends no client to another server.
+func namesAddress(redirect []byte) bool {
+	return len(redirect) > maxRedirect || bytes.IndexByte(redirect, ':') >= 0
 }
 
 // translate returns a redirect that leads to the same node through the proxy, or nil.

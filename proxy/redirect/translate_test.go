@@ -22,7 +22,9 @@ var translateCases = []struct{ sent, got, kind string }{
 	{"-MOVED 1 h:1\r\n", "-MOVED 1 proxy:61\r\n", ""},
 	{"-ASK 1 h:1\r\n", "-ASK 1 proxy:61\r\n", ""},
 	{"-MOVED 1 other:1\r\n", RetryError, "MOVED"},
-	{"-MOVED\r\n", RetryError, "MOVED"},
+	{"-MOVED\r\n", "-MOVED\r\n", ""},
+	{"-REDIRECT to login\r\n", "-REDIRECT to login\r\n", ""},
+	{"-MOVED " + strings.Repeat("x", maxRedirect) + "\r\n", RetryError, "MOVED"},
 	{"-MOVED 1 h:" + strings.Repeat("1", maxRedirect) + "\r\n", RetryError, "MOVED"},
 	{"!11\r\nMOVED 1 h:1\r\n", "!16\r\nMOVED 1 proxy:61\r\n", ""},
 	{"!11\r\nMOVED 1 i:1\r\n", RetryError, "MOVED"},
@@ -59,6 +61,7 @@ var elements = []struct{ sent, got, kinds string }{
 	{"*4\r\n%1\r\n+-MOVED 1 h:1\r\n:1\r\n-ERR MOVED 1 h:1\r\n=5\r\ntxt:x\r\n_\r\n",
 		"*4\r\n%1\r\n+-MOVED 1 h:1\r\n:1\r\n-ERR MOVED 1 h:1\r\n=5\r\ntxt:x\r\n_\r\n", ""},
 	{"*3\r\n$-1\r\n*-1\r\n-" + strings.Repeat("E", 100) + "\r\n", "*3\r\n$-1\r\n*-1\r\n-" + strings.Repeat("E", 100) + "\r\n", ""},
+	{"*2\r\n-MOVED 12 out\r\n!3\r\nASK\r\n", "*2\r\n-MOVED 12 out\r\n!3\r\nASK\r\n", ""},
 	{"*0\r\n", "*0\r\n", ""},
 }
 
