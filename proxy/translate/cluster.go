@@ -149,14 +149,17 @@ func (t *translation) translateSlotsNode(node element) (translated element, know
 	return element{kind: node.kind, children: parts}, known, true
 }
 
-// translateHostNames translates the names of a host: pairs of ip or hostname, and the value.
+// translateHostNames translates the names of a host: pairs of a name and a value. Values under other
+// names, such as Valkey's availability-zone, stay.
 func (t *translation) translateHostNames(names element) (element, bool) {
 	if !names.isPairs() {
 		return element{}, false
 	}
 	pairs := append([]element{}, names.children...)
-	for i := 1; i < len(pairs); i += 2 {
-		pairs[i] = stringElement(t.hostIfSet(pairs[i].value()))
+	for i := 0; i < len(pairs); i += 2 {
+		if name := pairs[i].value(); name == "ip" || name == "hostname" {
+			pairs[i+1] = stringElement(t.hostIfSet(pairs[i+1].value()))
+		}
 	}
 	return element{kind: names.kind, children: pairs}, true
 }

@@ -88,6 +88,11 @@ var replies = []struct {
 			"*4", ":100", ":101", "*3", "$::1", ":7003", "$cc", "*3", "$h", ":1", "$dd"),
 		lines("*1", "*3", ":100", ":101", "*3", "$proxy", ":6403", "$cc"), true,
 	},
+	{
+		"slots of Valkey 9.1", "CLUSTER SLOTS",
+		lines("*1", "*3", ":0", ":99", "*4", "$127.0.0.1", ":7001", "$aa", "*4", "$hostname", "$node-a", "$availability-zone", "$az-1"),
+		lines("*1", "*3", ":0", ":99", "*4", "$proxy", ":6401", "$aa", "*4", "$hostname", "$proxy", "$availability-zone", "$az-1"), false,
+	},
 	{"slots with more than is known", "CLUSTER SLOTS", lines("*1", "*3", ":0", ":99", "*4", "$h", ":7001", "$aa", ":1"), "", false},
 	{"slots without a port", "CLUSTER SLOTS", lines("*1", "*3", ":0", ":99", "*2", "$h", "$x"), "", false},
 	{
