@@ -34,6 +34,12 @@ var tables = []struct{ name, text, want string }{
 			"b :0@0 master,fail,noaddr - 0 0 2 disconnected\nc 1.2.3.5:1@2 handshake - 0 0 0 disconnected\n",
 		"self a, epoch 1: a 1.2.3.4:7001 []",
 	},
+	{
+		"nodes without a port for clients or a host",
+		"a 1.2.3.4:7001@17001 myself,master - 0 0 1 connected\nb 1.2.3.5:0@17002 slave a 0 0 1 connected\n" +
+			"c :7003@17003 master - 0 0 2 connected\n",
+		"self a, epoch 1: a 1.2.3.4:7001 []",
+	},
 	{"no myself", "a 1.2.3.4:7001@17001 master - 0 0 1 connected\n", "unknown form"},
 	{"no port", "a 1.2.3.4 myself,master - 0 0 1 connected\n", "unknown form"},
 	{"no slot", "a 1.2.3.4:1 myself,master - 0 0 1 connected 0-16384\n", "unknown form"},

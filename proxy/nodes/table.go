@@ -61,8 +61,8 @@ type Table struct {
 	Epoch int64
 }
 
-// Parse reads a reply to CLUSTER NODES. It leaves out nodes whose address is unknown, or whose ID
-// is not final yet. host is the host at which the replying node was reached: that node may not know
+// Parse reads a reply to CLUSTER NODES. It leaves out nodes whose address is unknown or has no port
+// for clients, or whose ID is not final yet. host is the host at which the replying node was reached: that node may not know
 // its own address.
 func Parse(text, host string) (Table, error) {
 	var table Table
@@ -89,8 +89,11 @@ func Parse(text, host string) (Table, error) {
 		if has("myself") {
 			node.Host = cmp.Or(node.Host, host)
 		}
+		if node.Host == "" && node.Hostname == "" || node.Port == 0 { // Port: if it accepts only TLS
+			continue
+		}
 		epoch, err := strconv.ParseInt(words[6], 10, 64)
-		if err != nil || node.Host == "" && node.Hostname == "" || node.Port == 0 {
+		if err != nil {
 			return Table{}, ErrMalformed
 		}
 		node.Failed = has("fail")
