@@ -173,7 +173,8 @@ func (r *router) adaptToConnection(at Situation, name string, d Decision) Decisi
 // the upstream must not get the command, or the proxy would have to change the reply, the
 // transaction fails, or the proxy closes the connection.
 // A command that needs the upstream's reply also goes to the upstream if the proxy would not get
-// that reply.
+// that reply. The reply to a subscribed client is an exception if it must be filtered: the client
+// may speak RESP3, or the upstream may have ended the subscription, and then the upstream answers.
 func routeOwnRelayed(ownCommand *command.Command, u Connection, words [][]byte) Decision {
 	switch {
 	case !u.Settled:
@@ -184,7 +185,7 @@ func routeOwnRelayed(ownCommand *command.Command, u Connection, words [][]byte) 
 		return Decision{Action: Close}
 	case u.Multi && !u.Stream && (ownCommand.IsOwn() || ownCommand.NeverForwarded || ownCommand.ActsLocally || ownCommand.FiltersReplyOf(words)):
 		return Decision{Action: AbortUpstreamTx, Text: notInMultiError(ownCommand)}
-	case u.Multi || u.Stream || ownCommand.NeedsUpstreamReply && (u.RepliesOff && !ownCommand.ActsLocally || u.Restricted || u.Monitoring):
+	case u.Multi || u.Stream || ownCommand.NeedsUpstreamReply && (u.RepliesOff && !ownCommand.ActsLocally || u.Restricted && !ownCommand.FiltersReplyOf(words) || u.Monitoring):
 		return Decision{}
 	}
 	return Decision{Action: Run, Command: ownCommand}

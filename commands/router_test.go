@@ -82,6 +82,8 @@ func TestRoute(t *testing.T) {
 		{"INFO without these", "INFO server", multi, Forward, ""},
 		{"ROLE in MULTI", "ROLE", multi, AbortUpstreamTx, "ERR ROLE inside MULTI"},
 		{"INFO of a silent client", "INFO", withUpstream(func(u *Connection) { u.RepliesOff = true }), Forward, ""},
+		{"INFO of a subscribed client", "INFO", withUpstream(func(u *Connection) { u.Restricted = true }), Run, ""},
+		{"INFO without these, of a subscribed client", "INFO server", withUpstream(func(u *Connection) { u.Restricted = true }), Forward, ""},
 		{"INFO while monitoring", "INFO", withUpstream(func(u *Connection) { u.Monitoring = true }), Forward, ""},
 		{"LOCK of a silent client", "LOCK k t PX 9", withUpstream(func(u *Connection) { u.RepliesOff = true }), Run, ""},
 
