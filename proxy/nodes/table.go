@@ -62,8 +62,8 @@ type Table struct {
 }
 
 // Parse reads a reply to CLUSTER NODES. It leaves out nodes whose address is unknown or has no port
-// for clients, or whose ID is not final yet. host is the host at which the replying node was reached: that node may not know
-// its own address.
+// for clients, or whose ID is not final yet. host is the host at which the replying node was
+// reached: that node may not know its own address.
 func Parse(text, host string) (Table, error) {
 	var table Table
 	for line := range strings.Lines(text) {
