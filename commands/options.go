@@ -49,8 +49,8 @@ type Options struct {
 	// MessageCarrier returns the carrier of messages between proxies, which passes each message to
 	// deliver. It is for a table without an upstream. If it is nil, there are no messages.
 	MessageCarrier func(deliver func(quorum.Message)) pubsub.Carrier
-	// KeptLocks observes the locks that the proxy renews for clients. It may be nil.
-	KeptLocks keepalive.Observer
+	// KeptLockObserver observes the locks that the proxy renews for clients. It may be nil.
+	KeptLockObserver keepalive.Observer
 	// Holdings reads the holders of locks, and removes locks.
 	Holdings locks.OperatorLocks
 	// AllKeys lists the names of all locks, and removes all locks.

@@ -73,7 +73,7 @@ func newTable(opts Options, detector *lockdetect.Detector) *Table {
 		t.mover = newMover(opts, keyOnMasters)
 	}
 	if t.keeper = opts.keeper; t.keeper == nil {
-		t.keeper = keepalive.New(opts.Locks, opts.KeptLocks)
+		t.keeper = keepalive.New(opts.Locks, opts.KeptLockObserver)
 	}
 	if opts.locksAtUpstream {
 		lockKeys = keys.NewPatterns() // this table treats them as ordinary keys

@@ -93,9 +93,9 @@ func (a *adminPort) setServing() {
 	}
 }
 
-// keptLocks returns the observer of the locks that the proxy renews for clients, or nil if there is
+// keptLockObserver returns the observer of the locks that the proxy renews for clients, or nil if there is
 // no admin port.
-func (a *adminPort) keptLocks() keepalive.Observer {
+func (a *adminPort) keptLockObserver() keepalive.Observer {
 	if a == nil {
 		return nil
 	}

@@ -313,7 +313,7 @@ func (d *daemon) newServer(id, clientPassword string) {
 	locks, register := d.admin.withMetrics(locker, d.cluster)
 	opts := commands.Options{
 		Locks:                 locks,
-		KeptLocks:             d.admin.keptLocks(),
+		KeptLockObserver:      d.admin.keptLockObserver(),
 		Holdings:              locker,
 		AllKeys:               locker,
 		Register:              register,

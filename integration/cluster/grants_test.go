@@ -5,6 +5,7 @@ package cluster
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -81,11 +82,7 @@ func (r *rig) failOver(t *testing.T) {
 	masters := r.currentMasters(t)
 	var replicas []*redistest.Server
 	for _, node := range r.cluster.Nodes {
-		isMaster := false
-		for _, master := range masters {
-			isMaster = isMaster || master == node
-		}
-		if !isMaster {
+		if !slices.Contains(masters, node) {
 			replicas = append(replicas, node)
 		}
 	}
