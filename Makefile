@@ -23,6 +23,7 @@ RUNS     ?= 1000
 STALLS   ?= 50
 RELOADS  ?= 1000
 KEPT     ?= 100
+STATES   ?= 12000000
 CUTS     ?= 1000
 KEPT_TIME ?= 1h
 KEPT_LOCKS ?= 100000
@@ -47,7 +48,7 @@ HOLDER_FAULTS ?= 1000
 VERSIONS_SHORT ?=
 # SAMPLED has the sizes of the parts of make test-all: about a tenth of their full sizes. A part that
 # is made alone has its full size.
-SAMPLED  ?= GRANTS=20000 OPS=50000 COMMANDS=10000 STEPS=100000 PIPELINES=10000 ROUNDS=50 CONVERGE=5 RUNS=48 STALLS=5 \
+SAMPLED  ?= GRANTS=20000 OPS=50000 COMMANDS=10000 STEPS=100000 PIPELINES=10000 ROUNDS=50 CONVERGE=5 STATES=100000 RUNS=48 STALLS=5 \
             RELOADS=100 KEPT=10 CUTS=100 KEPT_TIME=6m KEPT_LOCKS=10000 FENCES=20000 MASTERS_ROUNDS=2 MASTERS_LOCKS=10000 MOVES=10 MIX=50 UPGRADES=5 \
             CHAOS_GRANTS=100000 CHAOS_FAULTS=100 HOLDER_GRANTS=10000 HOLDER_FAULTS=100 CLUSTER_GRANTS=10000 HOSTILE=6m EACH=5s FUZZTIME=3s VERSIONS_SHORT=-short
 PARTS    ?= deps lint staticcheck unit compose integration kubernetes release-snapshot fuzz model differential collections histories histories-stalled histories-busy \
@@ -89,8 +90,8 @@ staticcheck: ## run staticcheck, also on the integration tests, and check the wo
 unit: ## run the Go tests, packages with goroutines under the race detector (SHORT=-short: as in make test)
 	@scripts/unit ./...
 
-model: ## explore the lock protocol, and the protocol that moves locks to the masters: all orders of messages, losses, ends of leases and restarts within small bounds (an hour)
-	REDLOCK_MODEL=1 $(LOGGED) -timeout 2h ./internal/model ./quorum/location ./quorum/guard/reconfig
+model: ## explore the lock protocol, and the protocol that moves locks to the masters: all orders of messages, losses, ends of leases and restarts within small bounds, and at most STATES (12000000) states of each scenario (an hour)
+	REDLOCK_MODEL=$(STATES) $(LOGGED) -timeout 2h ./internal/model ./quorum/location ./quorum/guard/reconfig
 
 integration: ## run the tests against real redis-servers and real clients (SHORT=-short: as in make test)
 	@scripts/integration

@@ -14,8 +14,8 @@ var (
 	errUnclosed  = errors.New(`has a [ without a ] (to match a [ in a key, write \[)`)
 	errEmptySet  = errors.New("has an empty set of characters")
 	errBang      = errors.New(`has a set [!…]: Redis negates a set with [^…] (to match a ! in a key, write \!)`)
-	errRegexp    = errors.New(`is a regular expression, but must be a glob as in KEYS: * matches any characters, ? ` +
-		`one character, [a-z] one of a set ("lock:*", not "lock:.*"; write \ before a character to match it as it is)`)
+	errRegexp    = errors.New(`is a regular expression; write a glob as in KEYS, such as "lock:*" instead of "lock:.*" ` +
+		`(to match a special character itself, write \ before it)`)
 )
 
 // regexpPattern matches texts that are frequent in regular expressions and rare in keys. The caller

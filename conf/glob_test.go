@@ -22,7 +22,7 @@ func TestLockGlobs(t *testing.T) {
 		`lock:\`:                `ends with a single \`,
 		"'lock:*'":              "quotes",
 		`"lock:*"`:              "quotes",
-		"lock:.*":               `"lock:*", not "lock:.*"`,
+		"lock:.*":               `"lock:*" instead of "lock:.*"`,
 		".*":                    "is a regular expression",
 		".*:lock":               "is a regular expression",
 		"lock:.+":               "is a regular expression",

@@ -8,8 +8,8 @@ import (
 	"redlock-proxy/quorum/availability"
 )
 
-// TestWatch checks that update reports each loss and each return of the locks once. It does not
-// report a vote that is absent for a moment, or a planned step.
+// TestWatch checks that update reports once that locks became unavailable, and once that they are
+// available again. It does not report a single failed check, or a planned step.
 func TestWatch(t *testing.T) {
 	const available, paused, no = availability.Available, availability.Paused, availability.Unavailable
 	now, watch := time.Now(), availabilityWatch{}

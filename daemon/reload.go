@@ -155,12 +155,12 @@ func (d *daemon) followMasters(masters []string) {
 		}
 	}
 	if err == nil {
-		err = errors.New("the configuration names different masters; correct it and reload")
+		err = errors.New("the configuration names different masters")
 	}
 	if text := strings.Join(masters, " ") + err.Error(); text != d.lastMastersError {
 		d.lastMastersError = text
-		d.log.Error("the masters have changed, but this proxy's configuration names different masters: "+
-			"locks are refused with NOQUORUM",
+		d.log.Error("this proxy refuses locks with NOQUORUM: its configuration does not name the present masters; "+
+			"correct it and reload",
 			"masters", strings.Join(masters, " "), "cause", err)
 	}
 }

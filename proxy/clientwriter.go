@@ -24,7 +24,7 @@ var pastDeadline = time.Unix(1, 0)
 
 // errClientDisconnected reports that the client has closed its connection, or that writes to it
 // fail.
-var errClientDisconnected = errors.New("the client left")
+var errClientDisconnected = errors.New("the client disconnected")
 
 // clientWriter writes to a client for several goroutines, one at a time. mu guards all state that
 // decides which bytes may be written next. A writing goroutine has the turn, but does not hold mu:

@@ -323,9 +323,10 @@ func (p *peer) expectAll(want string) {
 // array returns a command in RESP.
 func array(words ...string) string { return string(redistest.AppendCommand(nil, words...)) }
 
-// cmd returns a command of words separated by blanks, lines a pipeline of such commands.
+// cmd returns the command in a line of words separated by blanks.
 func cmd(line string) string { return array(strings.Split(line, " ")...) }
 
+// lines returns a pipeline of commands as in cmd.
 func lines(commands ...string) string {
 	pipeline := ""
 	for _, line := range commands {

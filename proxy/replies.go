@@ -59,7 +59,7 @@ var errBroken = errors.New("internal error")
 func (r *relay) prepare(p []byte) (output []byte, err error) {
 	defer func() {
 		if problem := recover(); problem != nil {
-			r.serverState.opts.Logger.Error("relay failed", "client", r.client.clientAddr(),
+			r.serverState.opts.Logger.Error("internal error in the relay; report this line", "client", r.client.clientAddr(),
 				"panic", problem, "stack", string(debug.Stack()))
 			output, err = nil, errBroken
 		}

@@ -25,7 +25,7 @@ func (s *session) run(ctx context.Context) (parked bool) {
 	}()
 	defer func() {
 		if p := recover(); p != nil {
-			s.serverState.opts.Logger.Error("session failed", "client", s.client.Addr,
+			s.serverState.opts.Logger.Error("internal error in a session; report this line", "client", s.client.Addr,
 				"panic", p, "stack", string(debug.Stack()))
 			s.out.UndoUndelivered()
 		}

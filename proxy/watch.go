@@ -28,7 +28,7 @@ func (s *session) watch(ctx context.Context) (context.Context, func()) {
 		defer close(done)
 		defer func() {
 			if problem := recover(); problem != nil {
-				s.serverState.opts.Logger.Error("session failed", "client", s.client.Addr,
+				s.serverState.opts.Logger.Error("internal error in a session; report this line", "client", s.client.Addr,
 					"panic", problem, "stack", string(debug.Stack()))
 				s.clientDisconnected = true
 				cancel(errBroken)

@@ -21,8 +21,8 @@ var (
 
 	// errDifferentTags means that a client requested several keys together with different tags, or
 	// only some with a tag.
-	errDifferentTags = errors.New("cannot take these keys together: keys with a hash tag (lock-tags) share one cell of that " +
-		"name; give all of them the same tag, or none")
+	errDifferentTags = errors.New("cannot take these keys together: with lock-tags, all keys of a hash tag share one cell; " +
+		"give all keys the same tag, or none")
 )
 
 // UpdateAll changes several keys of one cell by one vote, as Update changes one key. run gets the

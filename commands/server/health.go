@@ -12,7 +12,7 @@ const healthSubcommand = "health"
 // NeedsNoLogin reports whether a command requires no login: PROXY HEALTH, which reveals only the
 // state of the proxy, or PROXY PATH.
 func NeedsNoLogin(words [][]byte) bool {
-	return IsPath(words) ||
+	return IsProxyPath(words) ||
 		len(words) == 2 && syntax.Lower(words[0]) == "proxy" && syntax.Lower(words[1]) == healthSubcommand
 }
 

@@ -11,10 +11,10 @@ import (
 // ErrLoop reports that the upstream is this proxy itself.
 var ErrLoop = errors.New("it leads back to this proxy; name another Redis")
 
-// IsPath reports whether a command is PROXY PATH, which a proxy answers before any login. Another
+// IsProxyPath reports whether a command is PROXY PATH, which a proxy answers before any login. Another
 // proxy sends it. The reply tells only whether the sender's upstream is a redlock-proxy, and
 // whether that upstream is the sender itself.
-func IsPath(words [][]byte) bool {
+func IsProxyPath(words [][]byte) bool {
 	return len(words) > 2 && syntax.Lower(words[0]) == "proxy" && syntax.Lower(words[1]) == "path"
 }
 
@@ -23,7 +23,7 @@ func IsPath(words [][]byte) bool {
 // each proxy that the command has passed.
 func (s *Server) proxyPath(ids []string, out *command.Reply) {
 	if s.opts.ID != "" && slices.Contains(ids, s.opts.ID) {
-		out.WriteError("LOOP the question has passed this proxy before")
+		out.WriteError("LOOP this proxy sent the command itself")
 		return
 	}
 	out.WriteStatus("OK")

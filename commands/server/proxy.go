@@ -12,7 +12,7 @@ import (
 
 func (s *Server) proxy(c command.Call) {
 	switch sub := syntax.Lower(c.Args[1]); {
-	case IsPath(c.Args):
+	case IsProxyPath(c.Args):
 		s.proxyPath(syntax.Strings(c.Args[2:]), c.Out)
 	case sub == moveSubcommand:
 		s.proxyMove(c)

@@ -201,7 +201,7 @@ func (c *cluster) startProxy(t *testing.T, number int, upstream *redistest.Serve
 	p.args = append(p.args, "--fresh-start=false") // when the proxy restarts
 	t.Cleanup(func() {
 		kit.NoError(t, p.process.Close())
-		if log := p.process.Log(); strings.Contains(log, "panic: ") || strings.Contains(log, "session failed") {
+		if log := p.process.Log(); strings.Contains(log, "panic: ") || strings.Contains(log, "internal error") {
 			t.Errorf("an accident in the log of the proxy on %s:\n%s", p.addr, log)
 		}
 	})

@@ -306,7 +306,7 @@ func (d *disturber) awaitVote(i int, f fault) error {
 		}
 		if time.Since(startedAt) > votingTimeout {
 			return fmt.Errorf("it does not vote within %v after\n%s\n%s", votingTimeout,
-				d.eventsSince(time.Since(d.startedAt)-2*votingTimeout), d.cluster.describe())
+				d.describeFaultsSince(time.Since(d.startedAt)-2*votingTimeout), d.cluster.describe())
 		}
 	}
 }
@@ -514,8 +514,8 @@ func (d *disturber) eventsBefore(at time.Duration) string {
 	return d.eventsBetween(at-6*time.Second, at+time.Second/5)
 }
 
-// eventsSince describes the faults since a time.
-func (d *disturber) eventsSince(from time.Duration) string {
+// describeFaultsSince describes the faults since a time.
+func (d *disturber) describeFaultsSince(from time.Duration) string {
 	return d.eventsBetween(from, math.MaxInt64)
 }
 

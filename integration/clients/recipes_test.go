@@ -45,7 +45,7 @@ func readRecipes(t *testing.T) (list []example) {
 // TestRecipes runs each program of docs/recipes.md, and checks what its recipe promises.
 func TestRecipes(t *testing.T) {
 	checks := map[string]func(*testing.T, *recipe){
-		"Leader election": checkLeader, "A cron job that runs once": checkRunsOnce,
+		"Leader election": checkLeader, "A cron job that runs at most once": checkRunsOnce,
 		"A program for both": checkHolders, "A fence in SQL": checkLateWrite,
 	}
 	upstream, masters := kit.StartRedis(t), redistest.URLs(kit.StartMasters(t))

@@ -61,7 +61,8 @@ func (p *project) runInTerminal(t *testing.T, input string, line pageCommand) {
 // pageCommand is a command on a page with its output.
 type pageCommand struct{ command, output string }
 
-// pageCommands returns the commands of a section of a page; each begins with a dollar sign.
+// pageCommands returns the commands of a section of a page, with their output. On the page, a
+// dollar sign precedes each command.
 func pageCommands(t *testing.T, page, section string) []pageCommand {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(repositoryRoot, page))

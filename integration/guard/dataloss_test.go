@@ -115,14 +115,14 @@ func TestSuccessiveDataLoss(t *testing.T) {
 	kit.EachMaster(t, f.Masters, func(master *redistest.Server) error { return kit.CheckToken(master, "0", "k", "t") })
 	for i, master := range f.Masters {
 		kit.Must(t, master.Restart())
-		wantVotingFrom(t, f, i)
+		waitAllVoteAfterRestart(t, f, i)
 		kit.Must(t, kit.CheckToken(master, "0", "k", "t"))
 	}
 	kit.Want(t, client, int64(1), "UNLOCK", "k", "t")
 }
 
-// wantVotingFrom waits until a restarted master has a marker, and then until all masters vote.
-func wantVotingFrom(t *testing.T, f *kit.Fleet, i int) {
+// waitAllVoteAfterRestart waits until a restarted master has a marker, and then until all masters vote.
+func waitAllVoteAfterRestart(t *testing.T, f *kit.Fleet, i int) {
 	t.Helper()
 	kit.Eventually(t, func() error {
 		if marker, err := kit.QueryDatabase(f.Masters[i], "0", "GET", "redlock-proxy:marker"); err != nil || marker == nil {
@@ -308,7 +308,7 @@ func TestCatchUpOfManyLocks(t *testing.T) {
 	kit.Must(t, f.Masters[2].Kill())
 	kit.Must(t, f.Masters[2].Restart())
 	restartedAt := time.Now()
-	wantVotingFrom(t, f, 2)
+	waitAllVoteAfterRestart(t, f, 2)
 	t.Logf("it votes again %v after its restart", time.Since(restartedAt).Round(time.Millisecond))
 	for db, keys := range map[string]int{"0": locks / 2, "2": locks / 2} {
 		count, err := kit.QueryDatabase(f.Masters[2], db, "EVAL", `local n = 0

@@ -83,7 +83,7 @@ func TestGuardFenceCopies(t *testing.T) {
 	kit.Want(t, clientA, int64(1), "UNLOCK", "k", "t")
 	for i, master := range f.Masters {
 		kit.Must(t, master.Restart())
-		wantVotingFrom(t, f, i)
+		waitAllVoteAfterRestart(t, f, i)
 	}
 	kit.Want(t, clientB, firstFence, "FENCE", "k")
 	if secondFence := wantFence(t, clientB, "k", "u"); secondFence != firstFence+1 {
@@ -165,7 +165,7 @@ func TestGuardFences(t *testing.T) {
 		kit.Must(t, f.Links[0][victim].Heal())
 		victim = random.IntN(len(f.Masters))
 		kit.Must(t, f.Masters[victim].Restart())
-		wantVotingFrom(t, f, victim)
+		waitAllVoteAfterRestart(t, f, victim)
 		time.Sleep(time.Duration(random.IntN(200)) * time.Millisecond) // no fault for a while
 	}
 	stop()

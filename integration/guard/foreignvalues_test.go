@@ -44,7 +44,7 @@ func TestCatchUpWithForeignValue(t *testing.T) {
 			}
 			last := test.masters - 1
 			kit.Must(t, f.Masters[last].Restart())
-			wantVotingFrom(t, f, last)
+			waitAllVoteAfterRestart(t, f, last)
 			for i, proxy := range f.Proxies {
 				client, key := kit.Connect(t, proxy), fmt.Sprint("k", i)
 				for _, master := range f.Masters[test.holders:] {
@@ -77,7 +77,7 @@ func TestForeignLockPreservation(t *testing.T) {
 				kit.Must(t, kit.SendToMaster(master, "SET", "k", "theirs", "PX", "600000"))
 			}
 			kit.Must(t, f.Masters[2].Restart())
-			wantVotingFrom(t, f, 2)
+			waitAllVoteAfterRestart(t, f, 2)
 			for _, proxy := range f.Proxies {
 				reply := kit.Do(t, kit.Connect(t, proxy), "LOCK", "k", "t", "PX", "60000")
 				if _, granted := reply.(int64); granted || holders == 3 && reply != nil {
@@ -119,7 +119,7 @@ func TestFenceCounterFarAhead(t *testing.T) {
 			}
 			wantFences()
 			kit.Must(t, f.Masters[masters-1].Restart())
-			wantVotingFrom(t, f, masters-1)
+			waitAllVoteAfterRestart(t, f, masters-1)
 			wantFences()
 			for _, proxy := range f.Proxies {
 				fence, _ := kit.Do(t, kit.Connect(t, proxy), "FENCE", "k0").(int64)

@@ -234,7 +234,7 @@ func (m *attackedProxy) wantHealthy(t *testing.T) {
 func (m *attackedProxy) wantQuietLog(t *testing.T) {
 	t.Helper()
 	log := m.proxy.Log()
-	for _, text := range []string{"DATA RACE", "panic", "session failed", "fatal error", "too many open files"} {
+	for _, text := range []string{"DATA RACE", "panic", "internal error", "fatal error", "too many open files"} {
 		if position := strings.Index(log, text); position >= 0 {
 			t.Errorf("the proxy %s: %s", m.name, log[max(0, position-500):min(len(log), position+4000)])
 		}

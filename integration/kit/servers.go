@@ -134,7 +134,7 @@ func startProxy(t *testing.T, opts harness.ProxyOptions) *harness.Proxy {
 // a binary with the race detector reports.
 func wantNoCrash(t *testing.T, proxy *harness.Proxy) {
 	t.Helper()
-	for _, text := range []string{"session failed", "panic: ", "DATA RACE"} {
+	for _, text := range []string{"internal error", "panic: ", "DATA RACE"} {
 		if strings.Contains(proxy.Log(), text) {
 			t.Errorf("%q in the log of the proxy on %s:\n%s", text, proxy.Addr(), proxy.Log())
 		}

@@ -41,7 +41,7 @@ func TestBadCommandLine(t *testing.T) {
 		{"serve --master " + master + " --lock-keys lock:*,job:*", `--lock-keys: "lock:*,job:*" contains ','; give each glob separately (--lock-keys A --lock-keys B, REDLOCK_LOCK_KEYS="A B", or a line "- A" for each in the file; to match a ',' in a key, write \,)`},
 		{"serve --master " + master + " --lock-keys lock:[",
 			`--lock-keys: "lock:[" has a [ without a ] (to match a [ in a key, write \[)`},
-		{"serve --master " + master + " --lock-keys lock:.*", `--lock-keys: "lock:.*" is a regular expression, but must be a glob as in KEYS: * matches any characters, ? one character, [a-z] one of a set ("lock:*", not "lock:.*"; write \ before a character to match it as it is)`},
+		{"serve --master " + master + " --lock-keys lock:.*", `--lock-keys: "lock:.*" is a regular expression; write a glob as in KEYS, such as "lock:*" instead of "lock:.*" (to match a special character itself, write \ before it)`},
 		{"serve", "master: no master is given: at least one is needed (--master URL, REDLOCK_MASTER=URL, or a list in the file)"},
 		{"serve --master " + master + " --upstream-connections 8", "--upstream-connections: no longer a setting: each client has a connection of its own to the upstream; remove it"},
 		{"serve extra --master " + master, `unexpected argument "extra"`},

@@ -239,7 +239,7 @@ func TestRefusedCluster(t *testing.T) {
 		kit.NoError(t, proxy.Close())
 		t.Error("it serves")
 	} else if !strings.Contains(err.Error(), "node of a Redis Cluster") ||
-		!strings.Contains(err.Error(), "or remove lock-keys") {
+		!strings.Contains(err.Error(), "or a standalone Redis") {
 		t.Errorf("refused with %v", err)
 	}
 	output, err := kit.ProxyCommand(t, "check", "--master", master.URL(), "--lock-keys", "lock:*", "--upstream",

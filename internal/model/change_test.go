@@ -86,10 +86,7 @@ var dataLossChanges = []Scenario{
 }
 
 func TestChangesWithDataLoss(t *testing.T) {
-	limit := redistest.SampleCount(quickLimit)
-	if exploresAll() {
-		limit = longLimit
-	}
+	limit := redistest.StateLimit(quickLimit, longLimit)
 	for _, s := range dataLossChanges {
 		t.Run(s.Name, func(t *testing.T) { explore(t, s, limit) })
 	}
@@ -167,10 +164,7 @@ func withReturningMasters() *Change {
 }
 
 func TestMasterMissedChange(t *testing.T) {
-	limit := redistest.SampleCount(quickLimit)
-	if exploresAll() {
-		limit = longLimit
-	}
+	limit := redistest.StateLimit(quickLimit, longLimit)
 	for _, s := range missedChangeScenarios {
 		r := follow(t, s, missedChangeScript, limit)
 		if t.Logf("%s: %d states follow, complete: %v", s.Name, r.States, r.Complete); r.Violation != "" {
@@ -194,7 +188,7 @@ func TestMasterChanges(t *testing.T) {
 		return
 	}
 	for _, s := range longChanges {
-		t.Run(s.Name, func(t *testing.T) { explore(t, s, longLimit) })
+		t.Run(s.Name, func(t *testing.T) { explore(t, s, redistest.StateLimit(quickLimit, longLimit)) })
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"redlock-proxy/internal/redistest"
 	"redlock-proxy/quorum/cell"
 )
 
@@ -92,10 +93,7 @@ var endlessExtend = Scenario{N: 5, InitialHolders: 4, LeaseTicks: 1, SlowTicks: 
 // TestExtendDuringBallots checks that no ballot shortens a granted lease. This holds for a ballot
 // that was promised before the EXTEND, and for a ballot that finds another accepted ballot.
 func TestExtendDuringBallots(t *testing.T) {
-	limit := quickLimit
-	if exploresAll() {
-		limit = longLimit
-	}
+	limit := redistest.StateLimit(quickLimit, longLimit)
 	run := func(name, script string, v Variant) Result {
 		s := endlessExtend
 		s.Variant = v

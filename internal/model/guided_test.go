@@ -134,10 +134,7 @@ deliver & take & at C
 deliver & take & at B | & … yes yes
 lose
 `
-	limit := quickLimit
-	if exploresAll() {
-		limit = longLimit
-	}
+	limit := redistest.StateLimit(quickLimit, longLimit)
 	r := follow(t, s, script, limit)
 	if t.Logf("%d states follow, complete: %v", r.States, r.Complete); r.Violation != "" {
 		t.Errorf("%s\n%s", r.Violation, strings.Join(r.Trace, "\n"))

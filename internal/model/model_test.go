@@ -15,8 +15,9 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// exploresAll reports whether to explore all scenarios (make model), which takes an hour.
-func exploresAll() bool { return os.Getenv("REDLOCK_MODEL") != "" }
+// exploresAll reports whether to explore all scenarios (make model), which takes an hour or, with
+// the limit of make test-all, some minutes.
+func exploresAll() bool { return os.Getenv(redistest.ModelEnv) != "" }
 
 // explore explores a scenario. If it violates a property, the test fails with the trace.
 func explore(t *testing.T, s Scenario, limit int) {
@@ -218,9 +219,9 @@ func TestScenarios(t *testing.T) {
 		return
 	}
 	for _, s := range completeScenarios {
-		t.Run(s.Name, func(t *testing.T) { explore(t, s, wholeLimit) })
+		t.Run(s.Name, func(t *testing.T) { explore(t, s, redistest.StateLimit(quickLimit, wholeLimit)) })
 	}
 	for _, s := range longScenarios {
-		t.Run(s.Name, func(t *testing.T) { explore(t, s, longLimit) })
+		t.Run(s.Name, func(t *testing.T) { explore(t, s, redistest.StateLimit(quickLimit, longLimit)) })
 	}
 }

@@ -43,10 +43,7 @@ var refillScenarios = []Scenario{
 }
 
 func TestRefills(t *testing.T) {
-	limit := redistest.SampleCount(quickLimit)
-	if exploresAll() {
-		limit = longLimit
-	}
+	limit := redistest.StateLimit(quickLimit, longLimit)
 	for _, s := range refillScenarios {
 		t.Run(s.Name, func(t *testing.T) { explore(t, s, limit) })
 	}

@@ -31,10 +31,7 @@ var walkScenarios = []Scenario{
 }
 
 func TestWalks(t *testing.T) {
-	steps := redistest.SampleCount(1_000)
-	if exploresAll() {
-		steps = 50_000
-	}
+	steps := redistest.StateLimit(1_000, 50_000)
 	for _, s := range walkScenarios {
 		t.Run(s.Name, func(t *testing.T) {
 			seed := uint64(time.Now().UnixNano())

@@ -10,7 +10,7 @@ import (
 )
 
 // ErrNoFakeTime means that libfaketime, which gives a server a clock of its own, is not installed.
-var ErrNoFakeTime = errors.New("libfaketime is not installed: apt-get install libfaketime")
+var ErrNoFakeTime = errors.New("libfaketime is not installed; run apt-get install libfaketime")
 
 // Clock gives servers a wall clock in place of the machine's clock; see Options.Clock. A test can
 // set the clock while the servers run, as an operator sets the time. A Clock does not change the

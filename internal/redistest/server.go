@@ -14,7 +14,7 @@ import (
 )
 
 // ErrNoRedis means that redis-server is not installed.
-var ErrNoRedis = errors.New("redis-server is not installed: apt-get install redis-server")
+var ErrNoRedis = errors.New("redis-server is not installed; run apt-get install redis-server")
 
 // errClosed means that the server was closed and cannot start again.
 var errClosed = errors.New("redis-server was closed")

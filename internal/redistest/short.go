@@ -1,6 +1,10 @@
 package redistest
 
-import "testing"
+import (
+	"os"
+	"strconv"
+	"testing"
+)
 
 // SkipShort skips a test with -short, which make test and make quick use. scripts/test searches the
 // output for the text of the skip.
@@ -18,4 +22,15 @@ func SampleCount(n int) int {
 		return max(1, n/10)
 	}
 	return n
+}
+
+// ModelEnv names the environment variable with the limit of states of each exploration in make
+// model. Without it, tests explore as little as in make test.
+const ModelEnv = "REDLOCK_MODEL"
+
+// StateLimit returns the limit of states of an exploration: the number in ModelEnv, but at most
+// full. Without ModelEnv it is SampleCount(n), and never less than that.
+func StateLimit(n, full int) int {
+	limit, _ := strconv.Atoi(os.Getenv(ModelEnv))
+	return min(full, max(limit, SampleCount(n)))
 }

@@ -125,7 +125,7 @@ func (s *limitScanner) begin(c byte) error {
 func (s *limitScanner) checkHead() error {
 	if s.kind == Int {
 		if _, ok := parseNumber(s.head); !ok {
-			return protocolErrorf("a number %.32q", s.head)
+			return protocolErrorf("%.32q instead of a number", s.head)
 		}
 		return nil
 	}

@@ -155,7 +155,7 @@ const maxDigits = 19
 func parseLength(text []byte) (int64, error) {
 	n, ok := parseNumber(text)
 	if !ok || n < -1 {
-		return 0, protocolErrorf("a length %.32q", text)
+		return 0, protocolErrorf("%.32q instead of a length", text)
 	}
 	return n, nil
 }

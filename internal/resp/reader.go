@@ -130,7 +130,7 @@ func (r *Reader) next(depth int) (Token, error) {
 	case Int:
 		n, ok := parseNumber(line[1:])
 		if !ok {
-			return Token{}, protocolErrorf("a number %.32q", line[1:])
+			return Token{}, protocolErrorf("%.32q instead of a number", line[1:])
 		}
 		return Token{Kind: Int, N: n}, nil
 	case Bulk, Array:

@@ -114,7 +114,7 @@ func askAll(ctx context.Context, candidates []candidate) (tables []nodes.Table, 
 		case <-grace:
 			return tables, nil
 		case <-ctx.Done():
-			return tables, errors.Join(append(failures, errors.New("no answer in time from other nodes"))...)
+			return tables, errors.Join(append(failures, errors.New("some nodes did not reply in time"))...)
 		}
 	}
 	return tables, errors.Join(failures...)

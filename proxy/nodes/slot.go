@@ -2,7 +2,8 @@ package nodes
 
 import "redlock-proxy/commands/catalog/keys"
 
-// SlotOf returns the slot of a key: a CRC-16 (XMODEM) of its hash tag.
+// SlotOf returns the slot of a key: the CRC-16 (XMODEM) of its hash tag, or of the whole key if it
+// has no tag, modulo SlotCount.
 func SlotOf(key string) int {
 	if tag, tagged := keys.Tag(key); tagged {
 		key = tag

@@ -10,9 +10,8 @@ import (
 )
 
 // ErrCluster reports that an upstream is not standalone, although lock keys are configured.
-var ErrCluster = errors.New("it is a node of a Redis Cluster, or a Sentinel: " +
-	"it would redirect clients to servers that do not know the lock keys; " +
-	"name the cluster with redis+cluster://, name a standalone Redis, or remove lock-keys")
+var ErrCluster = errors.New("it is a node of a Redis Cluster, or a Sentinel, which redirects clients past the lock keys; " +
+	"name the cluster with redis+cluster://, or a standalone Redis")
 
 // RefuseClusters refuses an upstream that redirects clients to other servers. It must be called
 // before all other methods.

@@ -2,7 +2,6 @@ package location
 
 import (
 	"fmt"
-	"os"
 	"slices"
 	"testing"
 
@@ -596,10 +595,7 @@ func TestExploreMove(t *testing.T) {
 		{proxies: 2, movers: 2, lastEra: 3, faults: 1},
 		{proxies: 2, movers: 1, lastEra: 5, maxDataLosses: 1},
 	} {
-		limit := redistest.SampleCount(200_000)
-		if os.Getenv("REDLOCK_MODEL") != "" {
-			limit = 12_000_000
-		}
+		limit := redistest.StateLimit(200_000, 12_000_000)
 		states, trace := x.explore(limit)
 		t.Logf("%+v: %d states, complete: %v", x, states, states < limit)
 		for _, step := range trace {

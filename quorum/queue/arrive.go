@@ -127,7 +127,7 @@ func (w *valueWait[K]) armHeadAlarms(ctx context.Context) WaitResult {
 		w.isHead = w.queues.heads(w.waiter)
 		for i, head := range w.isHead {
 			if head {
-				w.armAlarm(i)
+				w.setAlarm(i)
 			}
 		}
 		allReplied := func() bool { return !w.hasView(func(v watch.View) bool { return v.Reading }) }
@@ -144,7 +144,7 @@ func (w *valueWait[K]) armHeadAlarms(ctx context.Context) WaitResult {
 	}
 }
 
-func (w *valueWait[K]) armAlarm(i int) {
+func (w *valueWait[K]) setAlarm(i int) {
 	if a := w.alarms[i]; a != nil && a.HasEnded() {
 		a.Stop()
 		w.alarms[i] = nil

@@ -9,9 +9,9 @@ import (
 
 // REGISTER.md (Refilling) states the rule and the reasons.
 
-// markTTL is the TTL of a mark. It is shorter than removalTTL, because a removal must not expire
+// refillMarkTTL is the TTL of a mark. It is shorter than removalTTL, because a removal must not expire
 // before the mark does.
-const markTTL = removalTTL - time.Second
+const refillMarkTTL = removalTTL - time.Second
 
 // filling identifies the marks that an Update replaces.
 type filling struct {
@@ -61,7 +61,7 @@ func (r *Register) refill(ctx context.Context, key string, t tally, replies []Re
 // markMastersWithoutKey marks the masters that lack a key, and schedules the filling. It reports
 // whether a master was marked.
 func (r *Register) markMastersWithoutKey(ctx context.Context, key string, t tally, mastersWithoutKey []int) bool {
-	op := cell.Take{Names: []string{key}, Attempt: t.attempt, Tokens: []string{""}, Mark: r.nextBallot(0), TTL: markTTL}
+	op := cell.Take{Names: []string{key}, Attempt: t.attempt, Tokens: []string{""}, Mark: r.nextBallot(0), TTL: refillMarkTTL}
 	if t.shortestTimeLeft >= 0 {
 		op.TTL = min(op.TTL, t.shortestTimeLeft) // the mark must not outlast the key
 	}

@@ -186,7 +186,7 @@ func leftovers(replies []Reply, i int, t tally) (result []leftover) {
 				result = append(result, leftover{m, c.Attempt, c.Accepted})
 			}
 		case cell.Mark:
-			if c.TimeLeft < 0 || c.TimeLeft > markTTL { // the master's clock was set back
+			if c.TimeLeft < 0 || c.TimeLeft > refillMarkTTL { // the master's clock was set back
 				result = append(result, leftover{m, c.Attempt, c.Accepted})
 			}
 		}

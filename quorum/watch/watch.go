@@ -168,7 +168,7 @@ func (w *watch) onDisconnected(err error) {
 	w.mu.Unlock()
 	w.updateAll(observation{state: stateUnknown})
 	if panicErr := new(contained.PanicError); errors.As(err, &panicErr) {
-		w.watcher.opts.Logger.Error("watch failed", "master", w.server.Name(), "cause", panicErr)
+		w.watcher.opts.Logger.Error("internal error in a watch; report this line", "master", w.server.Name(), "cause", panicErr)
 	}
 	if warn {
 		w.watcher.opts.Logger.Warn("a master refuses client tracking: the proxy polls it for waiting clients", "master", w.server.Name(),

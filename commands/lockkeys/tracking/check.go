@@ -32,7 +32,7 @@ const (
 func (c *Client) run() {
 	defer func() {
 		if recovered := recover(); recovered != nil {
-			c.hub.opts.Logger.Error("tracking failed", "panic", recovered, "stack", string(debug.Stack()))
+			c.hub.opts.Logger.Error("internal error in tracking; report this line", "panic", recovered, "stack", string(debug.Stack()))
 			c.forgetAll()
 			c.mu.Lock()
 			c.running = false
@@ -134,7 +134,7 @@ func (c *Client) check(entries []*entry) {
 		case err != nil || !watched[i]:
 			oldMarks = append(oldMarks, c.reportUnwatched(e, now))
 		case !e.seenState.equals(stateOfSnapshot(snapshots[i], now)):
-			oldMarks = append(oldMarks, c.report(e))
+			oldMarks = append(oldMarks, c.forgetAndReport(e))
 		default:
 			e.postponements = 0
 			e.awaitExpiry(stateOfSnapshot(snapshots[i], now), now)
@@ -217,7 +217,7 @@ func (c *Client) reportUnwatched(e *entry, now time.Time) Mark {
 		return nil
 	}
 	c.lastUnwatchedReport = now
-	return c.report(e)
+	return c.forgetAndReport(e)
 }
 
 // onReport schedules a check after a report of a mark. It does not block.

@@ -163,9 +163,9 @@ func (c *Client) forget(e *entry) Mark {
 	return e.mark
 }
 
-// report forgets an entry, and schedules a report of its key. The caller holds mu, and must release
+// forgetAndReport forgets an entry, and schedules a report of its key. The caller holds mu, and must release
 // mu before it stops the returned mark.
-func (c *Client) report(e *entry) Mark {
+func (c *Client) forgetAndReport(e *entry) Mark {
 	c.reportKey(e.key)
 	c.wakeUp()
 	return c.forget(e)
@@ -305,7 +305,7 @@ func (t *CommandRun) noteChange(edit keyspace.Edit, now time.Time) Mark {
 	case t.noLoop && e.seenState.equals(stateOf(edit.Before, now)):
 		return t.client.forget(e)
 	}
-	return t.client.report(e)
+	return t.client.forgetAndReport(e)
 }
 
 // noteRead remembers a key. If the Client already remembers the key, noteRead reports the key if

@@ -430,8 +430,8 @@ func TestManyLocks(t *testing.T) {
 	})
 }
 
-// TestRenewalsTogether checks that locks that are due together share rounds, and that a lock that
-// its round does not extend is renewed or lost independently.
+// TestRenewalsTogether checks that locks with the same due time share rounds. If a round does not
+// extend a lock, the keeper renews or loses that lock independently.
 func TestRenewalsTogether(t *testing.T) {
 	runInBubble(t, func(f *fixture) {
 		f.client.resp3 = false

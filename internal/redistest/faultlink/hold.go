@@ -9,7 +9,7 @@ import (
 )
 
 // errNotHeld means that a rule held too few commands before the timeout of Hold.Wait.
-var errNotHeld = errors.New("not held in time")
+var errNotHeld = errors.New("the rule held too few commands in time")
 
 // Match selects commands by their bytes on the wire. A link calls a Match once for each command or
 // reply, and never concurrently, so a Match may count.

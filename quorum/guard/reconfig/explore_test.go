@@ -2,7 +2,6 @@ package reconfig
 
 import (
 	"fmt"
-	"os"
 	"testing"
 
 	"redlock-proxy/internal/redistest"
@@ -221,10 +220,7 @@ func (o omissions) explore(limit int) (states int, violation string) {
 }
 
 func TestExploreDecision(t *testing.T) {
-	limit := redistest.SampleCount(200_000)
-	if os.Getenv("REDLOCK_MODEL") != "" {
-		limit = 4_000_000
-	}
+	limit := redistest.StateLimit(200_000, 4_000_000)
 	states, found := omissions{}.explore(limit)
 	t.Logf("%d states, complete: %v", states, states < limit)
 	if found != "" {
