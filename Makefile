@@ -45,12 +45,13 @@ CHAOS_GRANTS ?= 1000000
 CHAOS_FAULTS ?= 1000
 HOLDER_GRANTS ?= 100000
 HOLDER_FAULTS ?= 1000
+VERSIONS ?= each mixed
 VERSIONS_SHORT ?=
 # SAMPLED has the sizes of the parts of make test-all: about a tenth of their full sizes. A part that
 # is made alone has its full size.
 SAMPLED  ?= GRANTS=20000 OPS=50000 COMMANDS=10000 STEPS=100000 PIPELINES=10000 ROUNDS=50 CONVERGE=5 STATES=100000 RUNS=48 STALLS=5 \
             RELOADS=100 KEPT=10 CUTS=100 KEPT_TIME=6m KEPT_LOCKS=10000 FENCES=20000 MASTERS_ROUNDS=2 MASTERS_LOCKS=10000 MOVES=10 MIX=50 UPGRADES=5 \
-            CHAOS_GRANTS=100000 CHAOS_FAULTS=100 HOLDER_GRANTS=10000 HOLDER_FAULTS=100 CLUSTER_GRANTS=10000 HOSTILE=6m EACH=5s FUZZTIME=3s VERSIONS_SHORT=-short
+            CHAOS_GRANTS=100000 CHAOS_FAULTS=100 HOLDER_GRANTS=10000 HOLDER_FAULTS=100 CLUSTER_GRANTS=10000 HOSTILE=6m EACH=5s FUZZTIME=3s VERSIONS=mixed VERSIONS_SHORT=-short
 PARTS    ?= deps lint staticcheck unit compose integration kubernetes release-snapshot fuzz model differential collections histories histories-stalled histories-busy \
             hostile-kinds overlap converge guard fences kept masters moves reloads upgrades chaos chaos-holders cluster hostile versions
 
@@ -93,13 +94,13 @@ unit: ## run the Go tests, packages with goroutines under the race detector (SHO
 model: ## explore the lock protocol, and the protocol that moves locks to the masters: all orders of messages, losses, ends of leases and restarts within small bounds, and at most STATES (12000000) states of each scenario (an hour)
 	REDLOCK_MODEL=$(STATES) $(LOGGED) -timeout 2h ./internal/model ./quorum/location ./quorum/guard/reconfig
 
-integration: ## run the tests against real redis-servers and real clients (SHORT=-short: as in make test)
+integration: ## run the tests against real redis-servers and real clients, except those of masters, moves, upgrades, hostile and compose (SHORT=-short: as in make test)
 	@scripts/integration
 
-versions: ## run the integration tests in FOLDERS (locks guard lockkeys masters relay operate) with each other version of Redis and Valkey, and with all versions mixed (hours)
-	@scripts/versions >/dev/null; code=0; all=$$(scripts/versions -offline); \
+versions: ## run the integration tests in FOLDERS (locks guard lockkeys masters relay operate) with VERSIONS: with each other version of Redis and Valkey, and with all versions mixed (hours)
+	@scripts/versions >/dev/null; code=0; all=$$(scripts/versions -offline); mixed=installed,$$(echo $$all | tr ' ' ,); \
 	REDLOCK_TEST_PAGE=1 $(TESTS) -run '^(TestMatrix|TestConnecting)$$' ./integration/versions ./integration/clients || code=1; \
-	for servers in $$all "installed,$$(echo $$all | tr ' ' ,)"; do \
+	for servers in $(patsubst mixed,$$mixed,$(VERSIONS:each=$$all)); do \
 		echo "==> REDLOCK_TEST_SERVERS=$$servers"; \
 		REDLOCK_TEST_SERVERS=$$servers SHORT=$(VERSIONS_SHORT) $(TESTS) -timeout 2h -p 1 $(FOLDERS:%=./integration/%) || code=1; \
 	done; exit $$code
