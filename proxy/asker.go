@@ -319,8 +319,9 @@ func (r *relay) awaitResponse(ctx context.Context, limit time.Duration, n int) (
 	return answers, nil
 }
 
-// closeOnNoAnswer closes the connection, and waits until end has run. The caller holds mu.
-// closeOnNoAnswer unlocks mu while it closes and waits, because the reply copier may need mu.
+// closeOnNoAnswer closes the connection, and waits until end has run, or ctx ends. The caller holds
+// writer.mu. closeOnNoAnswer unlocks writer.mu while it closes and waits, because the reply copier
+// may need the lock.
 func (r *relay) closeOnNoAnswer(ctx context.Context) {
 	r.ownReplyFailed = true
 	r.writer.mu.Unlock()

@@ -15,8 +15,8 @@ import (
 	"redlock-proxy/proxy/track"
 )
 
-// authChecker checks a client's login and permissions before a command runs. It uses login.Gate or
-// the proxy's own users.
+// authChecker checks a client's login and permissions before a command runs. A client logs in at
+// the upstream, at the proxy with a password, or as one of the proxy's own users.
 type authChecker struct {
 	session *session
 	relay   *relay
@@ -44,39 +44,39 @@ func (c *authChecker) check(
 	return words, nil
 }
 
-// checkPasswordLogin implements check for a proxy whose clients log in at its gate. handled is
-// false for a command that the gate does not handle.
+// checkPasswordLogin implements check for a proxy whose clients log in with a password. handled is
+// false if check must continue with the command.
 func (c *authChecker) checkPasswordLogin(
 	ctx context.Context, ownCmd *command.Command, stateCmd string, words [][]byte,
 ) (handled bool, err error) {
 	if err := c.asker.waitUpstream(ctx); err != nil {
 		return true, err
 	}
-	gate := &c.session.login.PasswordLogin
+	passwordLogin := &c.session.login.PasswordLogin
 	l, logsIn := login.Find(stateCmd, words)
-	forGate := logsIn && gate.DecidesLogin(l)
+	decides := logsIn && passwordLogin.DecidesLogin(l)
 	switch {
 	case ownCmd != nil && server.NeedsNoLogin(words): // allowed without a login
 	case c.relay.state().Multi: // the upstream queues or refuses it
 	case stateCmd == "quit":
 		c.client.Closing = true
 		return true, c.sender.replyStatus("OK")
-	case stateCmd == "reset" && len(words) == 1 && gate.LoggedIn:
-		gate.LoggedIn = false
-	case forGate && gate.Refuses(l):
+	case stateCmd == "reset" && len(words) == 1 && passwordLogin.LoggedIn:
+		passwordLogin.LoggedIn = false
+	case decides && passwordLogin.Refuses(l):
 		return true, c.sender.replyError(login.WrongPass)
-	case forGate:
+	case decides:
 		return true, c.logInWithPassword(ctx, stateCmd, l)
-	case gate.MustLogIn() && stateCmd == "hello":
+	case passwordLogin.MustLogIn() && stateCmd == "hello":
 		return true, c.sender.replyError(login.NoAuthHello)
-	case gate.MustLogIn():
+	case passwordLogin.MustLogIn():
 		return true, c.sender.replyError(login.NoAuth)
 	}
 	return false, nil
 }
 
-// logInWithPassword logs the client in as the user of the upstream's URL, and opens the gate for
-// it.
+// logInWithPassword handles the login of a client that has sent the right password: from then on
+// the client acts as the user of the upstream's URL.
 func (c *authChecker) logInWithPassword(ctx context.Context, stateCmd string, l login.Auth) error {
 	if refusal := c.logInAsURLUser(ctx); refusal != "" {
 		return c.sender.replyError(refusal)
@@ -198,9 +198,9 @@ func (c *authChecker) checkTxUser(ctx context.Context, stateCmd string) error {
 	return nil
 }
 
-// tooLongRefusal returns the refusal of a command that is too long to buffer; empty if the command
-// may be forwarded. It refuses a command whose missing words may need a permission that the user
-// lacks.
+// tooLongRefusal returns the reason why one of the proxy's own users may not send a command that is
+// too long to buffer, or "". It refuses a command whose missing words may need a permission that
+// the user lacks.
 func (c *authChecker) tooLongRefusal(ownCmd *command.Command, stateCmd string) string {
 	switch {
 	case c.session.login.UserLogin == nil:

@@ -29,7 +29,7 @@ var errClientDisconnected = errors.New("the client disconnected")
 // clientWriter writes to a client for several goroutines, one at a time. mu guards all state that
 // decides which bytes may be written next. A writing goroutine has the turn, but does not hold mu:
 // a client that does not read delays only its own writers. No other type in this package writes to
-// a client.
+// an admitted client.
 type clientWriter struct {
 	rawConn       net.Conn
 	conn          *netconn.Conn

@@ -39,7 +39,7 @@ type ProxyState struct {
 }
 
 // newProxyState returns the state for servers with these settings. sharedBytes returns the memory
-// that data shared by clients takes.
+// of the data that clients share, in bytes.
 func newProxyState(settings Settings, sharedBytes func() int64, log *slog.Logger) *ProxyState {
 	c := &ProxyState{}
 	c.halfClosed.turn = make(chan struct{}, 1)

@@ -1,6 +1,7 @@
 package proxy
 
-// Counts holds a server's counters since its start, and the number of its current clients.
+// Counts holds the counters of all servers with the same ProxyState since the start, and the
+// numbers of their current clients.
 type Counts struct {
 	// Accepted counts the admitted clients, Refused the clients refused because of MaxClients.
 	// AcceptErrors counts the connections that the system could not accept.

@@ -5,11 +5,10 @@
 //
 // redcon listens and accepts. Its parser must never see a byte from the network: a few bytes sent
 // before any login can crash redcon 1.6.2, hang it, or make it use much memory. So the listener
-// given to it (listener.go) returns connections whose first read yields a constant greeting from
-// the proxy: one whole command. When redcon calls the handler for that command, the handler
-// detaches the connection and starts a session on it. (To give redcon the client's own first
-// command instead would cost up to 512 MB for a long command, and 4 KB of redcon's reader for each
-// silent client.)
+// given to it (listener.go) returns connections whose first read yields a constant command from the
+// proxy, the trigger. When redcon calls the handler for the trigger, the handler detaches the
+// connection and starts a session on it. (To give redcon the client's first command instead would
+// cost up to 512 MB for a long command, and 4 KB of redcon's reader for each silent client.)
 //
 // A session (session.go) reads through an input (input.go), which finds the frames by package
 // resp's scanner. The proxy looks a command up as soon as its name has arrived. It collects its own
@@ -21,11 +20,15 @@
 // # Forwarding
 //
 // Each type has one role. relay holds the connection to the upstream: connect.go makes the
-// connection, and replies.go copies the replies to the client. asker asks the upstream as the
-// client. sender forwards scanned commands, or answers them. authChecker handles logins
-// (authchecker.go, users.go). locationRouter routes commands on lock keys (location.go,
-// locktraffic.go). keySearch finds lock keys. dispatcher scans (serve.go), decides (routing.go,
-// toolong.go), and runs the proxy's own commands (own.go, statecommand.go).
+// connection, and replies.go copies the replies to the client. asker sends internal commands to the
+// upstream, on the client's connection. sender forwards scanned commands, or answers them.
+// authChecker handles logins (authchecker.go, users.go). locationRouter routes commands on lock
+// keys (location.go, locktraffic.go). keySearch finds lock keys. dispatcher scans (serve.go),
+// decides (routing.go, toolong.go), and runs the proxy's own commands (own.go, statecommand.go).
+//
+// The proxy's own commands are the commands that the proxy itself answers, such as LOCK. An
+// internal command is a command that the proxy itself sends to the upstream, such as PING or ACL
+// WHOAMI; the client does not get the reply.
 //
 // # Files
 //
@@ -34,14 +37,14 @@
 // pausereports; server; serve, the loop of one client; the files that serve calls (routing, own,
 // statecommand, toolong); dispatcher, which joins the parts; its parts (authchecker, location,
 // sender, asker); session, the client's own connection; connect, replies, relay; shared, the state
-// that all clients share; clientwriter and input.
+// that all clients of a server share; clientwriter and input.
 //
 // # Packages
 //
 // resp parses the protocol. netconn reads and writes connections, and has the poller. track tracks
 // the state of a connection to the upstream. upstream makes such connections. login tracks the
 // client's user and permissions. cluster follows the nodes of a Redis Cluster, each of which has a
-// Server of its own; all of them share one Common. translate replaces the addresses of nodes in
+// Server of its own; all of them share one ProxyState. translate replaces the addresses of nodes in
 // replies, and nodes has their table. None of these packages imports package proxy.
 //
 // # Goroutines

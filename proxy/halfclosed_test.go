@@ -12,7 +12,7 @@ import (
 	"redlock-proxy/quorum"
 )
 
-// countedLocks delays the first LOCK of each client until the gate is open, and counts the later
+// countedLocks delays the first LOCK of each client until the test permits it, and counts the later
 // LOCKs that run at the same time.
 type countedLocks struct {
 	scriptedLocks

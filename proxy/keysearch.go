@@ -30,7 +30,7 @@ type search struct {
 	whole       bool       // the frame's end was scanned
 	walk        *keyWalk   // searches a frame that is forwarded before all its keys are read
 	// lockCandidate is set if the command may take or release a lock on the upstream. sentBytes
-	// holds the part of the command that was sent.
+	// holds the part of a lock candidate that was sent.
 	lockCandidate bool
 	sentBytes     []byte
 }
@@ -239,7 +239,7 @@ func (k *keySearch) markLockCandidate() {
 	}
 }
 
-// keepSentPart keeps a copy of the part of a suspect that is about to be sent.
+// keepSentPart keeps a copy of the part of a lock candidate that is about to be sent.
 func (k *keySearch) keepSentPart() {
 	if !k.search.lockCandidate {
 		return
@@ -252,7 +252,7 @@ func (k *keySearch) keepSentPart() {
 	k.search.sentBytes = append(k.search.sentBytes, part...)
 }
 
-// inspect passes a suspect that is whole to the table, which counts locks on the upstream.
+// inspect passes a whole lock candidate to the table, which counts locks on the upstream.
 func (k *keySearch) inspect() {
 	if !k.search.lockCandidate {
 		return

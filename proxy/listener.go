@@ -10,7 +10,8 @@ import (
 	"redlock-proxy/proxy/netconn"
 )
 
-// redconTrigger is all that redcon's parser ever reads.
+// redconTrigger is the command that makes redcon call the handler. redcon's parser reads nothing
+// else.
 const redconTrigger = ping
 
 // refusal is Redis' reply to a refused client, byte for byte, because client libraries know it.
@@ -20,7 +21,7 @@ const refusal = "-ERR max number of clients reached\r\n"
 // room for it.
 const refusalTimeout = 10 * time.Millisecond
 
-// admissionListener gives redcon connections from which redcon reads only the greeting. It refuses
+// admissionListener gives redcon connections from which redcon reads only redconTrigger. It refuses
 // clients while admit returns false. To a TLS client the plain refusal is invalid TLS.
 type admissionListener struct {
 	net.Listener
@@ -43,13 +44,13 @@ func (l *admissionListener) Accept() (net.Conn, error) {
 	}
 }
 
-// triggerConn lets redcon read the greeting and nothing else.
+// triggerConn lets redcon read redconTrigger and nothing else.
 type triggerConn struct {
 	net.Conn
 	triggerRead int
 }
 
-// Read returns the greeting, then net.ErrClosed.
+// Read returns redconTrigger, then net.ErrClosed.
 func (c *triggerConn) Read(p []byte) (int, error) {
 	if c.triggerRead == len(redconTrigger) {
 		return 0, net.ErrClosed // redcon never reads again: its handler has detached the connection
@@ -99,7 +100,8 @@ func (s *Server) admit() bool {
 	return true
 }
 
-// handler detaches each connection from redcon at its greeting, and starts its session.
+// handler returns redcon's handler, which detaches each connection from redcon and starts its
+// session.
 func (s *Server) handler(ctx context.Context, p *netconn.Poller) func(redcon.Conn, redcon.Command) {
 	return func(conn redcon.Conn, _ redcon.Command) {
 		guarded := conn.Detach().NetConn().(*triggerConn)

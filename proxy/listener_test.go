@@ -28,7 +28,7 @@ func TestRedconReadsOnlyTrigger(t *testing.T) {
 		t.Errorf("redcon reads %q, %v", cmd.Raw, err)
 	}
 	if n, err := guarded.Read(make([]byte, 100)); n != 0 || !errors.Is(err, net.ErrClosed) {
-		t.Errorf("behind the greeting: %d bytes, %v", n, err)
+		t.Errorf("after the trigger: %d bytes, %v", n, err)
 	}
 	got := make([]byte, 4)
 	if _, err := io.ReadFull(guarded.Conn, got); string(got) != "*1\r\n" {
@@ -36,7 +36,7 @@ func TestRedconReadsOnlyTrigger(t *testing.T) {
 	}
 }
 
-// TestTriggerInPieces checks that redcon may read the greeting in pieces.
+// TestTriggerInPieces checks that redcon may read redconTrigger in pieces.
 func TestTriggerInPieces(t *testing.T) {
 	guarded, got := &triggerConn{}, ""
 	for len(got) < len(redconTrigger) {
@@ -48,7 +48,7 @@ func TestTriggerInPieces(t *testing.T) {
 		got += string(p[:n])
 	}
 	if got != redconTrigger {
-		t.Errorf("greeting %q", got)
+		t.Errorf("trigger %q", got)
 	}
 }
 

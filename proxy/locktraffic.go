@@ -47,8 +47,8 @@ func (r *relay) clearWatch() {
 }
 
 // revalidateWatch clears watchMoved if the move was aborted: the locks never left the upstream,
-// which knows whether a watched key has changed. It checks that with mu held, because waitLockIdle
-// sets watchMoved under the same lock.
+// which knows whether a watched key has changed. It checks that with writer.mu held, because
+// waitLockIdle sets watchMoved under the same lock.
 func (r *relay) revalidateWatch(lockLocation LockLocation) {
 	if !r.isWatchMoved() {
 		return
@@ -92,11 +92,11 @@ func (r *relay) isInLockTx() bool {
 }
 
 // hasQueued reports whether a transaction has begun in which a command was sent. The caller must
-// hold mu.
+// hold writer.mu.
 func (r *relay) hasQueued() bool { return r.tracker.State.Multi && r.tracker.State.Queued }
 
 // mayBeInTx reports whether a transaction in which a command was sent has begun, or may have begun.
-// The caller must hold mu.
+// The caller must hold writer.mu.
 func (r *relay) mayBeInTx() bool {
 	begins := r.tracker.State.Multi || r.tracker.AwaitedReplies.Has(track.Multi)
 	return r.hasQueued() || begins && !r.tracker.Settled()
@@ -143,7 +143,7 @@ func (r *relay) markLockCommandSent() {
 }
 
 // blockedAddr returns the local address of the connection to the upstream, if a command on lock
-// keys may be blocked on it; otherwise it returns "".
+// keys may be blocked on it; otherwise it returns "". Any goroutine may call blockedAddr.
 func (r *relay) blockedAddr() string {
 	r.writer.mu.Lock()
 	defer r.writer.mu.Unlock()
@@ -154,7 +154,7 @@ func (r *relay) blockedAddr() string {
 }
 
 // hasLockCommand reports whether a command on lock keys is being sent, or not yet answered. The
-// caller must hold mu.
+// caller must hold writer.mu.
 func (r *relay) hasLockCommand() bool {
 	return r.lockTraffic.sending || r.tracker.AwaitedReplies.HasMarked()
 }
@@ -183,7 +183,7 @@ func (r *relay) waitLockIdle(ctx context.Context, era int) (address string, idle
 
 // isLockIdle reports whether no command on a lock key is under way. A connection that was reported
 // to be at rest stays at rest: it has carried no command on a lock key since. The caller must hold
-// mu.
+// writer.mu.
 func (r *relay) isLockIdle() bool {
 	c := &r.lockTraffic
 	noCommandAtUpstream := r.conn == nil || r.disconnected || c.confirmedConn != r.connID || c.reportedIdleConn == r.connID ||

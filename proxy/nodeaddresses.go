@@ -49,8 +49,8 @@ func (a *nodeAddresses) TranslateRedirect(text string) (translated string, known
 
 // redirects returns the replies by which a node sends clients with these commands to the nodes that
 // serve the keys. It is for a node that cannot be reached: some client libraries learn the current
-// nodes only from a redirect. It returns nil if the node itself serves the key of a command, or if
-// not every command is complete and has a key.
+// nodes only from a redirect. It returns nil if the node itself, or no known node, serves the key
+// of a command. It also returns nil if not every command is complete and has a key.
 func (a *nodeAddresses) redirects(commands []byte, count int) (replies []byte) {
 	target := a.target()
 	own, _ := target.Map.PortOf(a.upstream.NodeID())
@@ -106,7 +106,7 @@ const (
 	// unknownSubcommandReply replaces the reply to an unknown subcommand, which might name a node.
 	unknownSubcommandReply = "-ERR the reply to this subcommand is withheld: it may name nodes of the cluster, and the proxy cannot " +
 		"translate it; the node has run the subcommand\r\n"
-	// malformedReply replaces a reply that might name a node.
+	// malformedReply replaces a reply of unknown form, which might name a node.
 	malformedReply = "-ERR the reply is withheld: it may name nodes of the cluster, and the proxy cannot translate its " +
 		"form; the node has run the command\r\n"
 )

@@ -19,8 +19,8 @@ type Options struct {
 	// Table holds the commands that the proxy answers itself.
 	Table *commands.Table
 	// UpstreamTable is the table to use while the locks are at the Upstream. LockLocation reports
-	// where the locks are. Both are nil if the locks never move. If they cannot be at this proxy's
-	// upstream, only LockLocation is set, and the proxy reports no connections.
+	// where the locks are. Both are nil if the locks never move. If the locks cannot be at this
+	// proxy's upstream, only LockLocation is set, and the proxy reports no connections.
 	UpstreamTable *commands.Table
 	LockLocation  LockLocation
 	// Upstream gets the commands that are not in the table. If it is nil, the proxy is a lock
@@ -31,8 +31,8 @@ type Options struct {
 	// address at which the client has reached the proxy.
 	Nodes         ClusterNodes
 	AnnouncedHost string
-	// ProxyState is the state that this server shares with another server of the same proxy. If it
-	// is nil, the server creates its own state, with the settings below.
+	// ProxyState is the state that this server shares with the other servers of the same proxy. If
+	// it is nil, the server creates its own state, with the settings below.
 	ProxyState *ProxyState
 	// ClientPassword, if set, is the password that clients must log in with before they reach the
 	// upstream, where the proxy then logs in for them. It is ignored without an Upstream.

@@ -60,7 +60,8 @@ type relay struct {
 	writer *clientWriter // to the client; its mu guards the following fields, too
 
 	// conn is the connection to the upstream, nil if it was never made; connID is its number. Only
-	// the session's goroutine writes them, with writer.mu held, so it may read them without the lock.
+	// the session's goroutine writes them, with writer.mu held, so it may read them without the
+	// lock.
 	conn   *netconn.Conn
 	connID uint16
 	term   uint64 // the upstream's term when the connection was made
@@ -318,7 +319,7 @@ func (r *relay) push(ctx context.Context, take func() []byte) error {
 
 // limitWriteIf limits the time that the client may take for the next write, if limited is set.
 // Redis waits for clients that asked for their replies, but not for subscribers. The caller must
-// hold mu.
+// hold writer.mu.
 func (r *relay) limitWriteIf(limited bool) {
 	if limited {
 		r.writer.limitWrite(r.serverState.times.stall)
@@ -394,8 +395,8 @@ type lockTraffic struct {
 	// watching is set if a WATCH was sent.
 	watching bool
 	// watchMoved is set if the locks may have moved since the WATCH; movingEra is the era in which
-	// that move began. Goroutines write watchMoved with mu held. The session's goroutine reads it
-	// without mu.
+	// that move began. Goroutines write watchMoved with writer.mu held. The session's goroutine
+	// reads it without this lock.
 	watchMoved atomic.Bool
 	movingEra  int
 }

@@ -55,7 +55,7 @@ var errBroken = errors.New("internal error")
 
 // prepare updates the state from the upstream's bytes, and returns the bytes to write to the
 // client. It waits for the turn to write. A panic ends only this client's connection. The caller
-// must hold mu.
+// must hold writer.mu.
 func (r *relay) prepare(p []byte) (output []byte, err error) {
 	defer func() {
 		if problem := recover(); problem != nil {
@@ -135,8 +135,9 @@ func (r *relay) filter(p []byte) []byte {
 // with all its modules is about 1 MB.
 const maxAnswer = 16 << 20
 
-// keepAnswer keeps a part of a reply to the proxy's own command. If the reply is too large,
-// keepAnswer sets answerErr, and response then closes the connection. The caller must hold writer.mu.
+// keepAnswer keeps a part of the reply to an internal command. If the reply is too large,
+// keepAnswer sets answerErr, and awaitResponse then closes the connection. The caller must hold
+// writer.mu.
 func (r *relay) keepAnswer(part []byte) {
 	if r.answerErr != nil {
 		return
@@ -188,8 +189,8 @@ func (r *relay) end(cause error) {
 }
 
 // failPending answers n commands that the upstream will never answer. It writes in pieces, because
-// n has no bound, and unlocks mu after each piece and while it waits for the client. The relay's
-// fields already describe the lost connection. The caller must hold writer.mu.
+// n has no bound, and unlocks writer.mu after each piece and while it waits for the client. The
+// relay's fields already describe the lost connection. The caller must hold writer.mu.
 func (r *relay) failPending(n int, cause error) {
 	text := r.disconnectReply(cause)
 	batch := max(1, maxPending/len(text))

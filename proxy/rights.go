@@ -37,8 +37,8 @@ func (a *asker) isLoginKnown(state track.State) bool {
 		!state.UserChanged && a.relay.upstream.GrantsAll()
 }
 
-// loggedIn reports whether the client has logged in at the upstream, if the upstream requires that.
-// It returns false if that is unknown.
+// loggedIn reports whether the client has logged in, if the upstream or the proxy with its own
+// users requires that. It returns false if that is unknown.
 func (a *asker) loggedIn(ctx context.Context, state track.State) bool {
 	if user := &a.session.login; user.UserLogin != nil {
 		return !user.MustLogIn()

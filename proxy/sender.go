@@ -17,7 +17,7 @@ type sender struct {
 	session *session // writes to the client, and discards frames
 	relay   *relay
 	asker   *asker
-	// Parts of the session.
+	// These fields are parts of the session.
 	in     *input
 	out    *command.Reply
 	client *command.Client
@@ -32,7 +32,8 @@ type sender struct {
 }
 
 // countReply returns the number of replies to expect for one more command: 0 if the client has
-// turned replies off. It ends a CLIENT REPLY SKIP, which applies to one command only.
+// turned replies off. It ends a CLIENT REPLY SKIP and a CLIENT CACHING, which apply to one command
+// only.
 func (s *sender) countReply() int {
 	tracking.Of(s.client).ClearCaching()
 	s.relay.lastReplyless = s.relay.replyMode != track.ReplyOn
@@ -115,7 +116,8 @@ func (s *sender) cancelLast() {
 
 // refuse answers n commands with the reason why they cannot be forwarded. A single command that
 // ends a busy script runs nevertheless (runOnBusyUpstream), and the client gets the upstream's
-// reply.
+// reply. If a cluster's node cannot be reached, the client gets redirects to other nodes, or its
+// connection ends.
 func (s *sender) refuse(ctx context.Context, commands []byte, n int, reason error) error {
 	if n == 1 {
 		if answer, handled := runOnBusyUpstream(ctx, s.relay.upstream, &s.session.login, commands, reason); handled {

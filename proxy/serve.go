@@ -192,8 +192,8 @@ func (d *dispatcher) endFrame() {
 }
 
 // read flushes the proxy's own replies, and forwards bytes until a command that requires a decision
-// arrives. At a lock server it runs brief commands as they arrive, which saves system calls: see
-// netconn.Conn.Pump.
+// arrives. At a lock server it also runs commands that do not wait, which saves system calls
+// (netconn.Conn.ForEachRead).
 func (d *dispatcher) read(ctx context.Context) error {
 	if err := d.session.flush(); err != nil {
 		return err

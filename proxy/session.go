@@ -57,8 +57,8 @@ type session struct {
 	// it.
 	subscriber atomic.Pointer[pubsub.Subscriber]
 
-	// mu guards the connection's read deadline and the following fields. Parking, waking and ending
-	// a session exclude each other, because each of them locks mu.
+	// mu guards the connection's read deadline, client.Addr and the following fields. Parking,
+	// waking and ending a session exclude each other, because each of them locks mu.
 	mu            sync.Mutex
 	watching      bool // a watch reads from the connection
 	parkRequested bool // the session is asked to park
@@ -228,8 +228,8 @@ func (s *session) push(ctx context.Context, keys []string) {
 	}
 }
 
-// keptLocks returns the locks that the client has kept, until the session ends. From then on, the
-// connection ends soon after the client's machine has failed.
+// keptLocks returns the client's kept locks, which last until the session ends. From its first call
+// on, the connection ends soon after the client's machine has failed.
 func (s *session) keptLocks() command.KeptLocks {
 	if s.client.KeptLocks == nil {
 		s.in.conn.DetectDeadPeer()
@@ -324,7 +324,7 @@ func (s *session) getsMessages() bool {
 	return state.HasSubscriptions() || state.Monitoring || state.Stream || s.subscriber.Load().HasSubscriptions()
 }
 
-// errIdle asks a session's goroutine to park the session.
+// errIdle reports that the client is idle, so that its session can be parked.
 var errIdle = errors.New("the client is idle")
 
 // endOfInput translates the error of a read. After a read deadline, it returns io.EOF if the

@@ -57,8 +57,8 @@ func (a *asker) Prepare(ctx context.Context, batch [][]string) (rights.PreparedC
 	return e, nil
 }
 
-// Do implements rights.Prepared. It runs the transaction even if the client has left, because the
-// changes on the masters are committed.
+// Do implements rights.PreparedCommands. It runs the transaction even if the client has left,
+// because the changes on the masters are committed.
 func (e sideEffects) Do() error {
 	answer, err := e.finishTx("EXEC")
 	if err != nil {
@@ -85,8 +85,8 @@ func (e sideEffects) finishTx(word string) (answer []byte, err error) {
 	return answers[0], nil
 }
 
-// Drop implements rights.Prepared. It discards the transaction or, if the upstream refuses that,
-// ends the connection.
+// Drop implements rights.PreparedCommands. It discards the transaction or, if the upstream refuses
+// that, ends the connection.
 func (e sideEffects) Drop() {
 	switch answer, err := e.finishTx("DISCARD"); {
 	case err != nil: // the connection has ended

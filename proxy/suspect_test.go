@@ -13,7 +13,7 @@ import (
 // contain it.
 const releaseScript = "if\tredis.call('get',KEYS[1])==ARGV[1]\tthen\treturn\tredis.call('del',KEYS[1])\telse\treturn\t0\tend"
 
-// directLockCounts returns the counts of uncovered locks and releases in a proxy's PROXY INFO.
+// directLockCounts returns the counts of direct locks and releases in a proxy's PROXY INFO.
 func directLockCounts(p *peer) (locks, releases int) {
 	p.Helper()
 	p.send(cmd("PROXY INFO"))

@@ -28,9 +28,9 @@ type Options struct {
 	Seeds []string
 	// FirstPort and LastPort are the ports for the nodes.
 	FirstPort, LastPort int
-	// NewUpstream returns an upstream for a node. The upstream calls suspect when it cannot reach
-	// the node.
-	NewUpstream func(suspect func()) (*upstream.Upstream, error)
+	// NewUpstream returns an upstream for a node. The upstream calls onUnreachable when it cannot
+	// reach the node.
+	NewUpstream func(onUnreachable func()) (*upstream.Upstream, error)
 	// NewServer returns the server for the clients of a node.
 	NewServer func(up *upstream.Upstream) Server
 	// Listen listens for clients on a port.
@@ -124,24 +124,24 @@ func (c *Cluster) RequestRefresh() {
 	}
 }
 
-// Run follows the nodes and serves them until clients ends and the nodes' clients are drained. The
+// Run follows the nodes and serves them until serveCtx ends and the nodes' clients are drained. The
 // nodes' upstreams run until then, unless ctx ends.
-func (c *Cluster) Run(ctx, clients context.Context) {
+func (c *Cluster) Run(ctx, serveCtx context.Context) {
 	defer c.close()
 	tick := time.Tick(pollInterval)
-	for clients.Err() == nil {
+	for serveCtx.Err() == nil {
 		c.polls.begin()
-		c.poll(ctx, clients)
+		c.poll(ctx, serveCtx)
 		c.polls.end()
 		pause := time.After(minPollPause)
 		select {
-		case <-clients.Done():
+		case <-serveCtx.Done():
 		case <-tick:
 			c.ports.ClearUnusable()
 		case <-c.pollRequested:
 		}
 		select {
-		case <-clients.Done():
+		case <-serveCtx.Done():
 		case <-pause:
 		}
 	}
@@ -175,7 +175,7 @@ func (c *Cluster) ForEach(call func(*upstream.Upstream) error) error {
 }
 
 // poll asks nodes for their tables, and adapts the members to the answers.
-func (c *Cluster) poll(ctx, clients context.Context) {
+func (c *Cluster) poll(ctx, serveCtx context.Context) {
 	tables, answered, err := c.ask(ctx)
 	if len(tables) == 0 {
 		if ctx.Err() == nil {
@@ -192,7 +192,7 @@ func (c *Cluster) poll(ctx, clients context.Context) {
 		c.remove(m)
 	}
 	for _, node := range added {
-		c.add(ctx, clients, node)
+		c.add(ctx, serveCtx, node)
 	}
 	current := c.ports.Members()
 	for _, m := range current {

@@ -24,7 +24,7 @@ type member struct {
 }
 
 // add serves a node at the next free port.
-func (c *Cluster) add(ctx, clients context.Context, node nodes.Node) {
+func (c *Cluster) add(ctx, serveCtx context.Context, node nodes.Node) {
 	port, ln := c.listen(ctx, node)
 	if ln == nil {
 		return
@@ -37,10 +37,10 @@ func (c *Cluster) add(ctx, clients context.Context, node nodes.Node) {
 	}
 	up.MoveTo(node.ID, node.Addr())
 	server := c.opts.NewServer(up)
-	serving, stop := context.WithCancel(clients)
+	nodeCtx, stop := context.WithCancel(serveCtx)
 	c.setMember(node.ID, &member{up: up, server: server, stop: stop})
 	c.ports.Assign(node, port)
-	c.running.Go(func() { c.serve(ctx, serving, up, ln, server) })
+	c.running.Go(func() { c.serve(ctx, nodeCtx, up, ln, server) })
 	c.opts.Logger.Info("serving a node of the cluster", "node", node.ID, "address", node.Addr(), "listen", ln.Addr().String())
 }
 
@@ -55,22 +55,22 @@ func (c *Cluster) setMember(id string, m *member) {
 	c.members[id] = m
 }
 
-// serve runs the upstream and the server of a node until clients ends and the node's clients are
+// serve runs the upstream and the server of a node until serveCtx ends and the node's clients are
 // drained.
-func (c *Cluster) serve(ctx, clients context.Context, up *upstream.Upstream, ln net.Listener, server Server) {
+func (c *Cluster) serve(ctx, serveCtx context.Context, up *upstream.Upstream, ln net.Listener, server Server) {
 	defer up.Close()
 	ctx, stop := context.WithCancel(ctx)
 	var probing sync.WaitGroup
 	probing.Go(func() { _ = up.Run(ctx) })
 	defer probing.Wait()
 	defer stop()
-	if err := server.Serve(clients, ln); err != nil && !errors.Is(err, net.ErrClosed) {
+	if err := server.Serve(serveCtx, ln); err != nil && !errors.Is(err, net.ErrClosed) {
 		c.opts.Logger.Error("a node of the cluster is no longer served; restart the proxy",
 			"listen", ln.Addr().String(), "cause", err)
 	}
 }
 
-// listen listens on the next port that is free. It returns nil if there is none.
+// listen listens on the next free port. ln is nil if no port is free.
 func (c *Cluster) listen(ctx context.Context, node nodes.Node) (port int, ln net.Listener) {
 	for {
 		port, ok := c.ports.Next()

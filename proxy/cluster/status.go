@@ -38,7 +38,7 @@ func (c *Cluster) Nodes() []NodeStatus {
 	return all
 }
 
-// UnservedSlots returns the number of slots that no node serves.
+// UnservedSlots returns the number of slots that no working node serves.
 func (c *Cluster) UnservedSlots() int { return c.Table().UnservedSlots() }
 
 // Status returns a name for the cluster. err is the reason why the cluster does not serve all

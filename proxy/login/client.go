@@ -11,8 +11,8 @@ type Client struct {
 	Rights    Rights
 }
 
-// MustLogIn reports whether the client must log in first, at the gate or as one of the proxy's own
-// users.
+// MustLogIn reports whether the client must log in first, with a password at the proxy or as one of
+// the proxy's own users.
 func (c *Client) MustLogIn() bool {
 	return c.PasswordLogin.MustLogIn() || c.UserLogin != nil && c.UserLogin.User() == nil
 }

@@ -34,7 +34,7 @@ func TestFind(t *testing.T) {
 func TestPasswordLogin(t *testing.T) {
 	g := login.NewPasswordLogin("p")
 	if !g.MustLogIn() || g.Refuses(login.Auth{User: []byte("default"), Password: []byte("p")}) {
-		t.Error("the password is refused, or there is no gate")
+		t.Error("the password is refused, or not required")
 	}
 	for user, password := range map[string]string{"default": "q", "u": "p"} {
 		if !g.Refuses(login.Auth{User: []byte(user), Password: []byte(password)}) {
@@ -45,7 +45,7 @@ func TestPasswordLogin(t *testing.T) {
 		t.Error("it opened for want of a password")
 	}
 	if open := login.NewPasswordLogin(""); open.MustLogIn() || open.Handles("auth") {
-		t.Error("there is a gate without a password")
+		t.Error("a login without a password is required")
 	}
 }
 

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// Conn reads from a connection and writes to it. It needs no memory while it waits, so that
-// thousands of idle clients cost no buffers.
+// Conn reads from a connection and writes to it. It holds none of its memory's buffers while it
+// waits, so that thousands of idle clients cost little.
 type Conn struct {
 	conn     net.Conn
 	memory   Memory

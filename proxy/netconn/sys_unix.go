@@ -4,8 +4,8 @@ package netconn
 
 import "syscall"
 
-// With the race detector, the proxy uses package syscall. Unlike raw system calls, that package
-// reports to the detector that reads happen after writes.
+// On systems other than Linux, and with the race detector, the proxy uses package syscall. Unlike
+// raw system calls, that package reports to the detector that reads happen after writes.
 
 const hasRawCalls = true
 

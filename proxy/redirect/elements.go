@@ -22,8 +22,8 @@ type elementFilter struct {
 	inLine bool
 }
 
-// FilterElements returns the bytes that the client gets in place of the next piece of a reply that
-// is an array. kinds holds the kinds of the redirects in it that were not translated.
+// FilterElements returns the bytes that the client gets in place of the next piece of an array, or
+// of a stream of elements. kinds holds the kinds of the redirects in it that were not translated.
 func (f *Filter) FilterElements(piece []byte) (replacement []byte, kinds []string) {
 	e := &f.elements
 	if e.errorFilter == nil {

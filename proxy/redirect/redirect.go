@@ -67,7 +67,7 @@ type Nodes interface {
 	ReportClusterDown()
 }
 
-// clusterDown is the first word of the error that calls ReportClusterDown.
+// clusterDown is the first word of the errors for which Filter calls ReportClusterDown.
 const clusterDown = "CLUSTERDOWN"
 
 // Filter finds redirects in an upstream's bytes, in pieces of any size. The zero value is disabled.

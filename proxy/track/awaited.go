@@ -127,8 +127,8 @@ func (a *AwaitedReplies) removeReply() {
 	a.pop()
 }
 
-// maxKept is the largest capacity, in entries, that an empty queue keeps.
-const maxKept = 64
+// maxKeptEntries is the largest capacity, in entries, that an empty queue keeps.
+const maxKeptEntries = 64
 
 // pop removes the first entry. It moves the entries only if at least half of the queue has been
 // removed, so that it moves at most one entry for each removed entry.
@@ -137,7 +137,7 @@ func (a *AwaitedReplies) pop() {
 	a.poppedCount++
 	if 2*a.poppedCount >= len(a.queue) {
 		n := copy(a.queue, a.pendingEntries())
-		if a.queue, a.poppedCount = a.queue[:n], 0; n == 0 && cap(a.queue) > maxKept {
+		if a.queue, a.poppedCount = a.queue[:n], 0; n == 0 && cap(a.queue) > maxKeptEntries {
 			a.queue = nil
 		}
 	}

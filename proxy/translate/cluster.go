@@ -149,8 +149,8 @@ func (t *translation) translateSlotsNode(node element) (translated element, know
 	return element{kind: node.kind, children: parts}, known, true
 }
 
-// translateHostNames translates the names of a host: pairs of a name and a value. Values under other
-// names, such as Valkey's availability-zone, stay.
+// translateHostNames translates the names of a host: pairs of a name and a value. Values under
+// other names, such as Valkey's availability-zone, stay.
 func (t *translation) translateHostNames(names element) (element, bool) {
 	if !names.isPairs() {
 		return element{}, false

@@ -87,7 +87,7 @@ func (u *Upstream) Locate(ctx context.Context) (string, error) {
 	case u.discovery == nil:
 		return u.options.Load().Addr, nil
 	}
-	if known, suspect := u.discovery.currentMaster(); known != "" && !suspect {
+	if known, failed := u.discovery.currentMaster(); known != "" && !failed {
 		return known, nil
 	}
 	return u.findMaster(ctx)
@@ -155,8 +155,9 @@ func (f *discovery) askAll(ctx context.Context, u *Upstream) (reports []masterRe
 	return reports, failures
 }
 
-// adopt replaces the current report, unless the new report is older and the current master is not
-// suspect. If most Sentinels have reported another master for too long, it adopts majority.
+// adopt replaces the current report, unless the new report is older and the last connection to the
+// current master succeeded. If most Sentinels have reported another master for too long, it adopts
+// majority.
 func (f *discovery) adopt(report, majority masterReport) (from, to string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -172,8 +173,8 @@ func (f *discovery) adopt(report, majority masterReport) (from, to string) {
 	return from, f.currentReport.addr
 }
 
-// isOutvoted reports whether a report has had time to spread and most Sentinels still report
-// another master. The caller must hold mu.
+// isOutvoted reports whether most Sentinels have reported another master than this report for
+// longer than spreadTime. The caller must hold mu.
 func (f *discovery) isOutvoted(report, majority masterReport, now time.Time) bool {
 	switch {
 	case majority.addr == "" || report.addr == majority.addr:
@@ -197,14 +198,15 @@ func (f *discovery) warnNoAnswer(err error) {
 	}
 }
 
-// markSuspect makes the next connection ask the Sentinels first.
-func (f *discovery) markSuspect() {
+// recordReconnectFailure records that a connection to the master failed: the next connection asks
+// the Sentinels first.
+func (f *discovery) recordReconnectFailure() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.reconnectFailed = true
 }
 
-func (f *discovery) currentMaster() (addr string, suspect bool) {
+func (f *discovery) currentMaster() (addr string, reconnectFailed bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.currentReport.addr, f.reconnectFailed
@@ -297,8 +299,8 @@ func (u *Upstream) checkRole(conn net.Conn) error {
 	return nil
 }
 
-// setServerName sets the name that the certificate of a server behind Sentinels must have. Each
-// server has its own name.
+// setServerName sets the name that the server's certificate must have, if Sentinels or a cluster
+// report the server's address. Each server has its own name.
 func (u *Upstream) setServerName(settings *tls.Config, addr string) {
 	if host, _, err := net.SplitHostPort(addr); err == nil && (u.discovery != nil || u.node != nil) {
 		settings.ServerName = host

@@ -35,14 +35,14 @@ type node struct {
 }
 
 // NewNode returns an upstream like [New], for a node of a cluster. The address is unknown until
-// [Upstream.MoveTo] sets it; NewNode ignores the address in the URL. The upstream calls suspect
-// whenever it cannot reach the node. suspect must not wait.
-func NewNode(url string, timeout time.Duration, log *slog.Logger, suspect func()) (*Upstream, error) {
+// [Upstream.MoveTo] sets it; NewNode ignores the address in the URL. The upstream calls
+// onUnreachable whenever it cannot reach the node. onUnreachable must not wait.
+func NewNode(url string, timeout time.Duration, log *slog.Logger, onUnreachable func()) (*Upstream, error) {
 	u, err := New(url, timeout, log)
 	if err != nil {
 		return nil, err
 	}
-	u.node = &node{onUnreachable: suspect, probeRequested: make(chan struct{}, 1), err: errNotReported}
+	u.node = &node{onUnreachable: onUnreachable, probeRequested: make(chan struct{}, 1), err: errNotReported}
 	return u, nil
 }
 

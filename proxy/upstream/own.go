@@ -30,7 +30,7 @@ type pool struct {
 	closed      bool
 }
 
-// newPool returns a pool with the options of the upstream.
+// newPool returns a pool with the options of the upstream, except the database.
 func newPool(u *Upstream) *pool {
 	p, opts := &pool{}, *u.options.Load()
 	opts.DB = 0

@@ -9,9 +9,9 @@ import (
 	"redlock-proxy/internal/resp"
 )
 
-// loopPause is the time for which the proxy refuses an unusable upstream without checking it again.
-// An upstream is unusable if it leads back to the proxy, for example.
-const loopPause = 2 * time.Second
+// unusablePause is the time for which the proxy refuses an unusable upstream without checking it
+// again. An upstream is unusable if it leads back to the proxy, for example.
+const unusablePause = 2 * time.Second
 
 // SetProxyID sets the proxy's identity. From then on the proxy checks whether the upstream is a
 // redlock-proxy, or this proxy itself: when the upstream has come up, and regularly later. A proxy
@@ -79,7 +79,7 @@ func (u *Upstream) askPath(conn net.Conn) error {
 // pauseAfter returns the minimum time for which a failure is returned again without another dial.
 func pauseAfter(err error) time.Duration {
 	if errors.Is(err, server.ErrLoop) || errors.Is(err, ErrCluster) || errors.Is(err, ErrNoCluster) || errors.Is(err, ErrGrantsLocks) {
-		return loopPause
+		return unusablePause
 	}
 	return dialPause / 2
 }

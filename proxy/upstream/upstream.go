@@ -295,7 +295,7 @@ func (u *Upstream) recentFailure() error {
 func (u *Upstream) recordFailure(err error) error {
 	failure := u.Failure(err)
 	if u.discovery != nil {
-		u.discovery.markSuspect()
+		u.discovery.recordReconnectFailure()
 	}
 	if u.node != nil {
 		u.node.onUnreachable()
