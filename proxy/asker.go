@@ -13,11 +13,11 @@ import (
 	"redlock-proxy/proxy/upstream"
 )
 
-// ownCommandTimeout limits the wait for the replies to the proxy's own commands, while a client
+// internalCommandTimeout limits the wait for the replies to internal commands, while a client
 // waits.
-const ownCommandTimeout = 2 * time.Second
+const internalCommandTimeout = 2 * time.Second
 
-// asker sends the proxy's own commands to the upstream on a client's connection, with the client's
+// asker sends internal commands to the upstream on a client's connection, with the client's
 // permissions. It belongs to the session's goroutine, and implements rights.Upstream and
 // login.Upstream.
 type asker struct {
@@ -25,8 +25,8 @@ type asker struct {
 	relay   *relay
 }
 
-// runWithReplies calls run, which sends the proxy's own commands on the client's connection. If the
-// client has turned replies off, runWithReplies turns them on until run returns.
+// runWithReplies calls run, which sends internal commands on the client's connection. If the client
+// has turned replies off, runWithReplies turns them on until run returns.
 func (a *asker) runWithReplies(ctx context.Context, state track.State, run func(context.Context) error) error {
 	restore, err := a.openWithReplies(ctx, state)
 	if err != nil {
@@ -63,7 +63,7 @@ func (a *asker) enableReplies(ctx context.Context, limit time.Duration) (restore
 	return func() { a.relay.send([]byte(restoreCmd)) }, err
 }
 
-// askOne sends a command of the proxy, and returns its reply, which is never empty.
+// askOne sends an internal command, and returns its reply, which is never empty.
 func (a *asker) askOne(ctx context.Context, words ...string) ([]byte, error) {
 	answers, err := a.SendAll(ctx, [][]string{words})
 	if err != nil {
@@ -72,13 +72,13 @@ func (a *asker) askOne(ctx context.Context, words ...string) ([]byte, error) {
 	return answers[0], nil
 }
 
-// SendAll sends several commands of the proxy together, and returns their replies. It implements
+// SendAll sends several internal commands together, and returns their replies. It implements
 // login.Upstream.
 func (a *asker) SendAll(ctx context.Context, commands [][]string) ([][]byte, error) {
-	return a.exchange(ctx, min(ownCommandTimeout, a.relay.upstream.Timeout()), requestOf(commands), len(commands))
+	return a.exchange(ctx, min(internalCommandTimeout, a.relay.upstream.Timeout()), requestOf(commands), len(commands))
 }
 
-// exchange sends n commands of the proxy and returns their replies. A limit of 0 means no limit.
+// exchange sends n internal commands and returns their replies. A limit of 0 means no limit.
 func (a *asker) exchange(
 	ctx context.Context, limit time.Duration, commands []byte, n int,
 ) (answers [][]byte, err error) {
@@ -100,12 +100,12 @@ func requestOf(commands [][]string) []byte {
 	return request
 }
 
-// ask sends a command of the proxy, and returns its whole reply. No other reply may be pending.
+// ask sends an internal command, and returns its whole reply. No other reply may be pending.
 func (a *asker) ask(ctx context.Context, command []byte) (answer []byte, err error) {
 	return a.askWithin(ctx, a.relay.upstream.Timeout(), command)
 }
 
-// askWithin sends a command like ask, with a time limit; 0 means no limit.
+// askWithin sends an internal command like ask, with a time limit; 0 means no limit.
 func (a *asker) askWithin(ctx context.Context, limit time.Duration, command []byte) (answer []byte, err error) {
 	if err := a.relay.open(ctx); err != nil {
 		return nil, err
@@ -117,7 +117,7 @@ func (a *asker) askWithin(ctx context.Context, limit time.Duration, command []by
 	return answers[0], nil
 }
 
-// The proxy's own commands.
+// The internal commands with fixed words.
 const (
 	ping      = "*1\r\n$4\r\nPING\r\n"
 	replyOn   = "*3\r\n$6\r\nCLIENT\r\n$5\r\nREPLY\r\n$2\r\nON\r\n"
@@ -125,7 +125,7 @@ const (
 	replySkip = "*3\r\n$6\r\nCLIENT\r\n$5\r\nREPLY\r\n$4\r\nSKIP\r\n"
 )
 
-// askWithReplies sends a command of the proxy, and returns its reply, even if the client has turned
+// askWithReplies sends an internal command, and returns its reply, even if the client has turned
 // replies off.
 func (a *asker) askWithReplies(ctx context.Context, words ...string) (answer []byte, err error) {
 	err = a.runWithReplies(ctx, a.relay.state(), func(ctx context.Context) error {
@@ -238,7 +238,7 @@ func (a *asker) waitWatched(ctx context.Context, wait func(context.Context) erro
 	return watchCtx, wait(watchCtx)
 }
 
-// The proxy's own commands for transactions.
+// The internal commands for transactions.
 const (
 	discard = "*1\r\n$7\r\nDISCARD\r\n"
 	// invalidCommand has too few arguments: the upstream refuses it and aborts the transaction.
@@ -268,8 +268,8 @@ func (a *asker) abortUpstreamTx(ctx context.Context) error {
 	return err
 }
 
-// askInMulti sends a command like ask, within a transaction. It returns errStateLost if the
-// upstream's connection is lost, because the transaction is lost with it.
+// askInMulti sends an internal command like ask, within a transaction. It returns errStateLost if
+// the upstream's connection is lost, because the transaction is lost with it.
 func (a *asker) askInMulti(ctx context.Context, command string) ([]byte, error) {
 	answer, err := a.ask(ctx, []byte(command))
 	if _, ok := errors.AsType[*upstream.Error](err); ok {
@@ -278,9 +278,9 @@ func (a *asker) askInMulti(ctx context.Context, command string) ([]byte, error) 
 	return answer, err
 }
 
-// sendRequest sends n commands of the proxy. No other reply may be pending.
+// sendRequest sends n internal commands. No other reply may be pending.
 func (r *relay) sendRequest(commands []byte, n int) error {
-	if !r.expect(0, &track.ExpectedReply{Kind: track.OwnCommand, N: n}) {
+	if !r.expect(0, &track.ExpectedReply{Kind: track.InternalCommand, N: n}) {
 		return r.upstream.Failure(upstream.ErrDisconnected)
 	}
 	r.send(commands)
@@ -323,7 +323,7 @@ func (r *relay) awaitResponse(ctx context.Context, limit time.Duration, n int) (
 // writer.mu. closeOnNoAnswer unlocks writer.mu while it closes and waits, because the reply copier
 // may need the lock.
 func (r *relay) closeOnNoAnswer(ctx context.Context) {
-	r.ownReplyFailed = true
+	r.internalReplyFailed = true
 	r.writer.mu.Unlock()
 	_ = r.conn.Close()
 	r.writer.mu.Lock()

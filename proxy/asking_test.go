@@ -9,10 +9,10 @@ import (
 	"redlock-proxy/proxy"
 )
 
-// TestOwnCommandsToAHungUpstream checks that the proxy limits its wait for the upstream's replies
-// to the proxy's own commands. The client gets an error, and continues when the upstream answers
+// TestInternalCommandsToAHungUpstream checks that the proxy limits its wait for the upstream's
+// replies to internal commands. The client gets an error, and continues when the upstream answers
 // again.
-func TestOwnCommandsToAHungUpstream(t *testing.T) {
+func TestInternalCommandsToAHungUpstream(t *testing.T) {
 	server := startRedis(t)
 	r := startProxyWithin(t, 200*time.Millisecond, server.URL(), proxy.Options{}, nil)
 	noAnswer := "-ERR upstream " + server.Addr() + ": no answer in time to the proxy's own command\r\n"
@@ -35,7 +35,7 @@ func TestOwnCommandsToAHungUpstream(t *testing.T) {
 	}
 }
 
-// TestEndlessReplies checks that the proxy limits the size of a reply to its own command.
+// TestEndlessReplies checks that the proxy limits the size of a reply to an internal command.
 func TestEndlessReplies(t *testing.T) {
 	redistest.SkipShort(t)
 	const tooLongError = "its answer to the proxy's own command is longer than 16777216 bytes"

@@ -9,8 +9,8 @@ type Counts struct {
 	// Connected is the number of current clients. Parked is the number of current clients that are
 	// idle and have no goroutine.
 	Connected, Parked int64
-	// BytesToUpstream and BytesToClients count the bytes relayed. They include the proxy's own
-	// commands on a client's connection, but not the replies to these commands.
+	// BytesToUpstream and BytesToClients count the bytes relayed. They include internal commands on
+	// a client's connection, but not the replies to these commands.
 	BytesToUpstream, BytesToClients int64
 	// RelayedCommands counts the commands of clients sent to the upstream, except commands that get
 	// no reply (CLIENT REPLY OFF).

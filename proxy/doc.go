@@ -28,7 +28,7 @@
 //
 // The proxy's own commands are the commands that the proxy itself answers, such as LOCK. An
 // internal command is a command that the proxy itself sends to the upstream, such as PING or ACL
-// WHOAMI; the client does not get the reply.
+// WHOAMI; the reply goes to the proxy, and not directly to the client.
 //
 // # Files
 //

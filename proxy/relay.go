@@ -71,13 +71,13 @@ type relay struct {
 	tracker       *track.Tracker
 	stateful      bool     // the client may have changed the state of its connection
 	deliveries    uint64   // counts writes of replies to the client
-	partialAnswer []byte   // the part that has arrived of a reply to the proxy's own command
-	answers       [][]byte // whole replies to the proxy's own commands
-	// answerErr is the reason why replies to the proxy's own commands cannot be used.
-	// ownReplyFailed is set if the proxy closed the connection because such a reply did not come
-	// in time, or could not be used.
-	answerErr      error
-	ownReplyFailed bool
+	partialAnswer []byte   // the part that has arrived of a reply to an internal command
+	answers       [][]byte // whole replies to internal commands
+	// answerErr is the reason why replies to internal commands cannot be used. internalReplyFailed
+	// is set if the proxy closed the connection because such a reply did not come in time, or could
+	// not be used.
+	answerErr           error
+	internalReplyFailed bool
 	// lockTraffic tracks commands on lock keys, while the locks are at the upstream.
 	lockTraffic lockTraffic
 	// halfClosed is set if the client has half-closed, and the proxy has half-closed the connection
@@ -163,7 +163,7 @@ func (r *relay) expect(plainCount int, stateReply *track.ExpectedReply) bool {
 	}
 	if stateReply != nil {
 		r.tracker.AwaitedReplies.Add(*stateReply)
-		r.stateful = r.stateful || stateReply.Kind != track.OwnCommand
+		r.stateful = r.stateful || stateReply.Kind != track.InternalCommand
 	}
 	return true
 }
@@ -217,7 +217,7 @@ func (r *relay) recordReplyless(s track.ExpectedReply) {
 	r.tracker.State.RecordReplyless(s)
 }
 
-// updateState updates the connection's state after one of the proxy's own commands.
+// updateState updates the connection's state after an internal command.
 func (r *relay) updateState(update func(*track.State)) {
 	r.writer.mu.Lock()
 	defer r.writer.mu.Unlock()

@@ -79,8 +79,8 @@ func (r *relay) prepare(p []byte) (output []byte, err error) {
 	return p, nil
 }
 
-// filter tracks replies, removes the replies to the proxy's own commands, and replaces redirects.
-// The caller must hold writer.mu.
+// filter tracks replies, removes the replies to internal commands, and replaces redirects. The
+// caller must hold writer.mu.
 func (r *relay) filter(p []byte) []byte {
 	var output []byte // replaces p[:at], once a part was removed or changed
 	changed := false
@@ -89,7 +89,7 @@ func (r *relay) filter(p []byte) []byte {
 		part, err := r.tracker.Next(p[at:])
 		piece := p[at : at+part.Size]
 		switch {
-		case part.OwnReply:
+		case part.InternalReply:
 			if !changed {
 				output, changed = append(output, p[:at]...), true
 			}
@@ -111,7 +111,7 @@ func (r *relay) filter(p []byte) []byte {
 			r.writer.signal()
 			return output
 		}
-		if part.EndsOwnReply {
+		if part.EndsInternalReply {
 			r.answers, r.partialAnswer = append(r.answers, r.partialAnswer), nil
 		}
 	}
@@ -131,9 +131,9 @@ func (r *relay) filter(p []byte) []byte {
 	return append(output, p[at:]...)
 }
 
-// maxAnswer limits the reply to one of the proxy's own commands, in bytes. COMMAND DOCS of a Redis
-// with all its modules is about 1 MB.
-const maxAnswer = 16 << 20
+// maxInternalReply limits the reply to an internal command, in bytes. COMMAND DOCS of a Redis with
+// all its modules is about 1 MB.
+const maxInternalReply = 16 << 20
 
 // keepAnswer keeps a part of the reply to an internal command. If the reply is too large,
 // keepAnswer sets answerErr, and awaitResponse then closes the connection. The caller must hold
@@ -142,7 +142,7 @@ func (r *relay) keepAnswer(part []byte) {
 	if r.answerErr != nil {
 		return
 	}
-	if len(r.partialAnswer)+len(part) <= maxAnswer {
+	if len(r.partialAnswer)+len(part) <= maxInternalReply {
 		r.partialAnswer = append(r.partialAnswer, part...)
 		return
 	}
@@ -163,13 +163,13 @@ func (r *relay) end(cause error) {
 	}
 	state, awaited := &r.tracker.State, &r.tracker.AwaitedReplies
 	pending := awaited.PendingCount()
-	if r.ownReplyFailed && r.tracker.InsideOwnReply() {
+	if r.internalReplyFailed && r.tracker.InsideInternalReply() {
 		r.tracker.Begin() // the partial reply was not for the client
 	}
 	resumable := !r.tracker.InsideReply() && !state.Multi && !state.GetsMessages() &&
 		!state.Stream && !state.Quitting && !awaited.HasIrreplaceable()
 	failsPending := resumable && pending > 0 && !r.halfClosed && cause != errClientDisconnected
-	r.mustEnd = r.mustEnd || !resumable || pending == 0 && !r.ownReplyFailed ||
+	r.mustEnd = r.mustEnd || !resumable || pending == 0 && !r.internalReplyFailed ||
 		r.stateful || r.halfClosed || cause == errClientDisconnected
 	if r.nodes != nil { // a cluster client notices a lost node by its connection
 		r.mustEnd, failsPending = true, false
@@ -178,7 +178,7 @@ func (r *relay) end(cause error) {
 		}
 	}
 	r.tracker.RecordDisconnect(r.upstream.DB())
-	r.disconnected, r.ownReplyFailed = true, false
+	r.disconnected, r.internalReplyFailed = true, false
 	r.writer.changed.Broadcast()
 	if r.mustEnd {
 		r.client.end()
@@ -213,7 +213,7 @@ func (r *relay) disconnectReply(cause error) string {
 
 var (
 	errNoAnswer      = errors.New("no answer in time to the proxy's own command")
-	errAnswerTooLong = fmt.Errorf("its answer to the proxy's own command is longer than %d bytes", maxAnswer)
+	errAnswerTooLong = fmt.Errorf("its answer to the proxy's own command is longer than %d bytes", maxInternalReply)
 )
 
 // startCopier starts the reply copier.

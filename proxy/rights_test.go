@@ -9,8 +9,8 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// countOwnCommands counts the proxy's own commands on clients' connections at the upstream.
-func countOwnCommands(t *testing.T, server *redistest.Server) (n int) {
+// countInternalCommands counts the internal commands on clients' connections at the upstream.
+func countInternalCommands(t *testing.T, server *redistest.Server) (n int) {
 	t.Helper()
 	p := dial(t, server.Addr())
 	p.send(lines("INFO commandstats"))
@@ -26,7 +26,7 @@ func countOwnCommands(t *testing.T, server *redistest.Server) (n int) {
 // the permissions of each client.
 func TestOpenUpstreamIsNotAsked(t *testing.T) {
 	r, server := startWithLockKeys(t)
-	before := countOwnCommands(t, server)
+	before := countInternalCommands(t, server)
 	for range 5 {
 		r.connect().runExchanges([]exchange{
 			{"SET lock:a v NX PX 60000", ok}, {"GET lock:a", bulk("v")}, {"LOCK k t PX 1000", ":1000\r\n"},
@@ -34,7 +34,7 @@ func TestOpenUpstreamIsNotAsked(t *testing.T) {
 			{"MULTI", ok}, {"GET lock:a", queued}, {"EXEC", "*1\r\n" + bulk("v")}, {"DEL lock:a", ":1\r\n"},
 		})
 	}
-	count := countOwnCommands(t, server) - before
+	count := countInternalCommands(t, server) - before
 	if count != 10 { // MULTI and DISCARD for each client's own transaction
 		t.Errorf("%d questions", count)
 	}
@@ -48,23 +48,23 @@ func TestPermissionsAreRemembered(t *testing.T) {
 	r, server := startWithLockKeys(t, "--user", "app", "on", ">x", "~lock:*", "+@all", "-@admin", "-@dangerous")
 	p, direct := r.connect(), dial(t, server.Addr())
 	checkSet := func(want string) { t.Helper(); p.check("SET lock:a v PX 60000", want) }
-	checkOwnCommands := func(want int, run func()) {
+	checkInternalCommands := func(want int, run func()) {
 		t.Helper()
-		before := countOwnCommands(t, server)
+		before := countInternalCommands(t, server)
 		run()
-		if got := countOwnCommands(t, server) - before; got != want {
+		if got := countInternalCommands(t, server) - before; got != want {
 			t.Errorf("%d questions, want %d", got, want)
 		}
 	}
 	p.check("AUTH app x", ok)
-	checkOwnCommands(3, func() { checkSet(ok) }) // questions about the user, and MULTI and DISCARD
-	checkOwnCommands(0, func() { checkSet(ok) })
-	checkOwnCommands(2, func() { p.check("DEL lock:a", ":1\r\n") })
+	checkInternalCommands(3, func() { checkSet(ok) }) // questions about the user, and MULTI and DISCARD
+	checkInternalCommands(0, func() { checkSet(ok) })
+	checkInternalCommands(2, func() { p.check("DEL lock:a", ":1\r\n") })
 	direct.check("ACL SETUSER app -set", ok)
 	checkSet(ok)
 	r.upstream.Probe(t.Context())
 	checkSet(noRight)
-	checkOwnCommands(0, func() { checkSet(noRight) })
+	checkInternalCommands(0, func() { checkSet(noRight) })
 	direct.check("ACL SETUSER app +set", ok)
 	r.upstream.Probe(t.Context())
 	checkSet(ok)
@@ -113,13 +113,13 @@ func TestRightsOfAnUpstreamInTrouble(t *testing.T) {
 func TestRightsWithoutTheACLCommand(t *testing.T) {
 	r, server := startWithLockKeys(t, "--rename-command", "ACL", "", "--user", "app", "on", ">x", "~lock:*", "+@all",
 		"-set")
-	before := countOwnCommands(t, server)
+	before := countInternalCommands(t, server)
 	r.connect().runExchanges([]exchange{
 		{"SET lock:a v PX 60000", ok}, {"AUTH app x", ok}, {"SET lock:a v",
 			"-NOPERM this user has no permissions to run the 'set' command\r\n"},
 		{"LOCK k t PX 1000", "-NOPERM this user has no permissions to run the 'set' command\r\n"}, {"DEL lock:a", ":1\r\n"},
 	})
-	if countOwnCommands(t, server) == before {
+	if countInternalCommands(t, server) == before {
 		t.Error("nothing was asked")
 	}
 }

@@ -78,7 +78,7 @@ func (e sideEffects) finishTx(word string) (answer []byte, err error) {
 	if err := e.relay.sendRequest(requestOf([][]string{{word}}), 1); err != nil {
 		return nil, err
 	}
-	answers, err := e.relay.awaitResponse(context.Background(), min(ownCommandTimeout, e.relay.upstream.Timeout()), 1)
+	answers, err := e.relay.awaitResponse(context.Background(), min(internalCommandTimeout, e.relay.upstream.Timeout()), 1)
 	if err != nil {
 		return nil, err
 	}

@@ -5,22 +5,22 @@ type Kind uint8
 
 // The kinds, by the state that they change.
 const (
-	Plain       Kind = iota // nothing
-	Hello                   // the protocol, and the user
-	Auth                    // the user
-	Reset                   // everything
-	Select                  // the database
-	Multi                   // begins a transaction
-	Exec                    // ends the transaction
-	Discard                 // ends the transaction
-	Watch                   // watches keys
-	Unwatch                 // stops watching keys
-	Subscribe               // the subscriptions
-	Monitor                 // begins an endless stream, if granted
-	Sync                    // begins an endless stream without a fixed form
-	Quit                    // ends the connection
-	OwnCommand              // a command of the proxy; the client does not get the reply
-	Untrackable             // nothing; within a transaction, the proxy cannot track its reply
+	Plain           Kind = iota // nothing
+	Hello                       // the protocol, and the user
+	Auth                        // the user
+	Reset                       // everything
+	Select                      // the database
+	Multi                       // begins a transaction
+	Exec                        // ends the transaction
+	Discard                     // ends the transaction
+	Watch                       // watches keys
+	Unwatch                     // stops watching keys
+	Subscribe                   // the subscriptions
+	Monitor                     // begins an endless stream, if granted
+	Sync                        // begins an endless stream without a fixed form
+	Quit                        // ends the connection
+	InternalCommand             // an internal command: the reply goes to the proxy
+	Untrackable                 // nothing; within a transaction, the proxy cannot track its reply
 )
 
 // ExpectedReply describes the expected replies to one or more commands.
@@ -39,7 +39,7 @@ type ExpectedReply struct {
 // queues reports whether the command becomes part of a transaction, or makes it fail. A nested
 // MULTI or a WATCH does neither: the upstream just refuses it.
 func (s *ExpectedReply) queues() bool {
-	return s.Kind != OwnCommand && s.Kind != Multi && s.Kind != Watch
+	return s.Kind != InternalCommand && s.Kind != Multi && s.Kind != Watch
 }
 
 // SubscriptionKind is a kind of subscription.
@@ -148,7 +148,7 @@ func (a *AwaitedReplies) pop() {
 func (a *AwaitedReplies) PendingCount() int {
 	n := 0
 	for _, s := range a.pendingEntries() {
-		if s.Kind != OwnCommand {
+		if s.Kind != InternalCommand {
 			n += max(1, s.N)
 		}
 	}

@@ -63,7 +63,7 @@ var (
 	errSubscribed = errors.New("the client is subscribed: it gets no replies to other commands")
 )
 
-// CheckCanAsk returns the reason why the proxy cannot send its own commands; nil if it can send
+// CheckCanAsk returns the reason why the proxy cannot send internal commands; nil if it can send
 // them.
 func (s *State) CheckCanAsk() error {
 	switch {
@@ -89,9 +89,9 @@ func confirmedEffect(word string) (eff effect, ok bool) {
 	return eff, eff.kind == Subscribe
 }
 
-// handleReply updates the state from a whole reply. It reports whether the reply answers the
-// proxy's own command.
-func (s *State) handleReply(a *AwaitedReplies, r *resp.ReplyScanner) (isOwn bool) {
+// handleReply updates the state from a whole reply. It reports whether the reply answers an
+// internal command.
+func (s *State) handleReply(a *AwaitedReplies, r *resp.ReplyScanner) (isInternal bool) {
 	first := a.first()
 	if s.isOutOfBand(first, r) {
 		s.handleMessage(a, first, r)
@@ -106,13 +106,13 @@ func (s *State) handleReply(a *AwaitedReplies, r *resp.ReplyScanner) (isOwn bool
 		s.queuedUntrackable = s.queuedUntrackable || r.Begins("+QUEUED")
 		a.pop()
 		return false
-	case OwnCommand:
-		isOwn = true
+	case InternalCommand:
+		isInternal = true
 	default:
 		s.applyReply(*first, r)
 	}
 	a.removeReply()
-	return isOwn
+	return isInternal
 }
 
 // failsMulti reports whether a reply in a transaction refuses a wrong number of words. Such a

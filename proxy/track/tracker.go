@@ -15,8 +15,8 @@ type Tracker struct {
 	// Redirects finds redirects among the replies.
 	Redirects redirect.Filter
 
-	replies  resp.ReplyScanner
-	ownReply bool // the current reply answers one of the proxy's own commands
+	replies       resp.ReplyScanner
+	internalReply bool // the current reply answers an internal command
 }
 
 // NewTracker returns a tracker for connections that begin with database db and, if urlLogin is set,
@@ -29,7 +29,7 @@ func NewTracker(db int, urlLogin bool) Tracker {
 
 // Begin prepares the tracker for the bytes of a new connection.
 func (t *Tracker) Begin() {
-	t.replies, t.ownReply = resp.ReplyScanner{}, false
+	t.replies, t.internalReply = resp.ReplyScanner{}, false
 	t.Redirects.Begin()
 }
 
@@ -44,9 +44,8 @@ func (t *Tracker) RecordDisconnect(db int) {
 // InsideReply reports whether a reply has begun and not ended.
 func (t *Tracker) InsideReply() bool { return t.replies.InReply() }
 
-// InsideOwnReply reports whether a reply to one of the proxy's own commands has begun and not
-// ended.
-func (t *Tracker) InsideOwnReply() bool { return t.replies.InReply() && t.ownReply }
+// InsideInternalReply reports whether a reply to an internal command has begun and not ended.
+func (t *Tracker) InsideInternalReply() bool { return t.replies.InReply() && t.internalReply }
 
 // Settled reports whether no reply is pending.
 func (t *Tracker) Settled() bool { return !t.replies.InReply() && t.AwaitedReplies.Empty() }
@@ -55,9 +54,9 @@ func (t *Tracker) Settled() bool { return !t.replies.InReply() && t.AwaitedRepli
 type Part struct {
 	// Size is the length of the piece in bytes.
 	Size int
-	// OwnReply is set if the piece belongs to a reply to the proxy's own command, EndsOwnReply if
-	// the piece ends that reply.
-	OwnReply, EndsOwnReply bool
+	// InternalReply is set if the piece belongs to a reply to an internal command,
+	// EndsInternalReply if the piece ends that reply.
+	InternalReply, EndsInternalReply bool
 	// Filtered is set if the client gets Replacement in place of the piece. Redirect is the kind of
 	// the redirect that ends with the piece.
 	Filtered    bool
@@ -66,34 +65,34 @@ type Part struct {
 }
 
 // Next returns the next piece of the upstream's bytes. The piece ends at the end of a reply, of
-// several replies that change nothing, or of p. Next returns an error if the reply to one of the
-// proxy's own commands is not RESP. After any other bytes that are not RESP, the rest is a stream.
+// several replies that change nothing, or of p. Next returns an error if the reply to an internal
+// command is not RESP. After any other bytes that are not RESP, the rest is a stream.
 func (t *Tracker) Next(p []byte) (Part, error) {
 	if n := t.skipPlain(p); n > 0 {
 		return Part{Size: n}, nil
 	}
 	first := t.AwaitedReplies.first()
 	if !t.replies.InReply() {
-		t.ownReply = first != nil && first.Kind == OwnCommand && p[0] != '>'
+		t.internalReply = first != nil && first.Kind == InternalCommand && p[0] != '>'
 		// An unexpected error is the last reply, for example if the upstream has too many clients.
 		t.State.Stream = t.State.Stream || first == nil && p[0] == '-'
 		t.replies.KeepHead = first == nil || first.Kind != Plain || p[0] == '>' || t.State.GetsMessages()
 	}
-	part := Part{OwnReply: t.ownReply}
+	part := Part{InternalReply: t.internalReply}
 	n, ended, err := t.replies.Scan(p)
 	part.Size = n
-	if part.Filtered = !part.OwnReply && t.Redirects.MustFilter(byte(t.replies.Kind())); part.Filtered {
+	if part.Filtered = !part.InternalReply && t.Redirects.MustFilter(byte(t.replies.Kind())); part.Filtered {
 		part.Replacement, part.Redirect = t.Redirects.Filter(p[:n], ended || err != nil)
 	} else if t.Redirects.Nodes != nil && first != nil && first.Kind == Exec && t.replies.Kind() == resp.Array {
 		t.filterElements(&part, p[:n], ended)
 	}
 	switch {
-	case err != nil && part.OwnReply:
+	case err != nil && part.InternalReply:
 		return part, err
 	case err != nil:
 		t.State.Stream = true
 	}
-	part.EndsOwnReply = ended && t.State.handleReply(&t.AwaitedReplies, &t.replies)
+	part.EndsInternalReply = ended && t.State.handleReply(&t.AwaitedReplies, &t.replies)
 	return part, nil
 }
 

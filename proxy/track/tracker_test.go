@@ -12,7 +12,7 @@ import (
 type testTracker struct {
 	Tracker
 	repliesOff bool     // commands get no reply
-	answers    []string // replies to the proxy's own commands
+	answers    []string // replies to internal commands
 }
 
 func newTestTracker() *testTracker { return &testTracker{Tracker: NewTracker(0, false)} }
@@ -50,15 +50,15 @@ func (l *testTracker) feed(sent string, whole bool) {
 func (l *testTracker) filter(sent string) (passed string) {
 	for len(sent) > 0 && !l.Streaming(sent[0]) {
 		part, _ := l.Next([]byte(sent))
-		if part.OwnReply && len(l.answers) == 0 {
+		if part.InternalReply && len(l.answers) == 0 {
 			l.answers = []string{""}
 		}
-		if part.OwnReply {
+		if part.InternalReply {
 			l.answers[len(l.answers)-1] += sent[:part.Size]
 		} else {
 			passed += sent[:part.Size]
 		}
-		if part.EndsOwnReply {
+		if part.EndsInternalReply {
 			l.answers = append(l.answers, "")
 		}
 		sent = sent[part.Size:]
@@ -299,19 +299,19 @@ func TestDisableRepliesOfSubscribers(t *testing.T) {
 	}
 }
 
-// TestTrackerRemovesOwnReplies checks that only the replies to the proxy's own commands are removed
+// TestTrackerRemovesInternalReplies checks that only the replies to internal commands are removed
 // from the stream, however it is split.
-func TestTrackerRemovesOwnReplies(t *testing.T) {
-	before, ownReply, after := "$5\r\n+OK\r\n\r\n", "*2\r\n$1\r\nx\r\n|1\r\n+a\r\n+b\r\n:1\r\n", ":7\r\n"
-	stream := before + aPush + ownReply + aPush + after
+func TestTrackerRemovesInternalReplies(t *testing.T) {
+	before, internalReply, after := "$5\r\n+OK\r\n\r\n", "*2\r\n$1\r\nx\r\n|1\r\n+a\r\n+b\r\n:1\r\n", ":7\r\n"
+	stream := before + aPush + internalReply + aPush + after
 	for at := range len(stream) + 1 {
 		l := newTestTracker()
 		l.State.Proto = 3
 		l.expectReplies("GET a")
-		l.AwaitedReplies.Add(ExpectedReply{Kind: OwnCommand, N: 1})
+		l.AwaitedReplies.Add(ExpectedReply{Kind: InternalCommand, N: 1})
 		l.expectReplies("INCR b")
 		passed := l.filter(stream[:at]) + l.filter(stream[at:])
-		if want := before + aPush + aPush + after; passed != want || len(l.answers) != 2 || l.answers[0] != ownReply {
+		if want := before + aPush + aPush + after; passed != want || len(l.answers) != 2 || l.answers[0] != internalReply {
 			t.Fatalf("cut at %d: passed %q, asked %q", at, passed, l.answers)
 		}
 		if got := l.String(); got != "proto 3, db 0" {
@@ -341,7 +341,7 @@ func TestTrackerAfterDisconnection(t *testing.T) {
 	l := newTestTracker()
 	l.expectReplies("AUTH p\nSELECT 3\nMULTI\nGET a")
 	l.feed("+OK\r\n+OK\r\n+OK\r\n+QUE", true)
-	if l.Settled() || !l.InsideReply() || l.InsideOwnReply() {
+	if l.Settled() || !l.InsideReply() || l.InsideInternalReply() {
 		t.Error("it is not known that a reply has begun")
 	}
 	l.RecordDisconnect(5)
@@ -351,7 +351,7 @@ func TestTrackerAfterDisconnection(t *testing.T) {
 	}
 }
 
-// TestCheckCanAsk checks that CheckCanAsk returns the reason if the proxy cannot send its own
+// TestCheckCanAsk checks that CheckCanAsk returns the reason if the proxy cannot send an internal
 // command.
 func TestCheckCanAsk(t *testing.T) {
 	for sent, replies := range map[string]string{
@@ -372,7 +372,7 @@ func TestAwaited(t *testing.T) {
 	var a AwaitedReplies
 	a.AddPlain(2)
 	a.AddPlain(3)
-	a.Add(ExpectedReply{Kind: OwnCommand, N: 1})
+	a.Add(ExpectedReply{Kind: InternalCommand, N: 1})
 	a.Add(ExpectedReply{Kind: Subscribe, N: 3})
 	a.AddPlain(1)
 	if got := a.PendingCount(); got != 5+3+1 || a.EntryCount() != 4 || !a.HasIrreplaceable() {
@@ -429,7 +429,7 @@ func TestMarkedReply(t *testing.T) {
 	a.AddPlain(2)
 	a.Mark()
 	a.AddPlain(3)
-	a.Add(ExpectedReply{Kind: OwnCommand, N: 1})
+	a.Add(ExpectedReply{Kind: InternalCommand, N: 1})
 	for i, reply := range []string{"+OK\r\n", "$-1\r\n", ":1\r\n"} {
 		if a.HasMarked() != (i < 2) {
 			t.Errorf("after %d replies: %v", i, a.HasMarked())

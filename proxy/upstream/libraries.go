@@ -15,7 +15,7 @@ var errInvalidLibraries = errors.New("FUNCTION LIST: unexpected reply")
 // so that it also works within a client's transaction. An upstream without support for functions
 // has no libraries. The error names the upstream.
 func (u *Upstream) Libraries(ctx context.Context) ([]eval.Library, error) {
-	ctx, cancel := context.WithTimeout(ctx, ownCommandTimeout)
+	ctx, cancel := context.WithTimeout(ctx, internalCommandTimeout)
 	defer cancel()
 	client, err := u.pool.client()
 	if err != nil {

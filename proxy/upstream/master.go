@@ -27,7 +27,7 @@ func (u *Upstream) RefuseMasters(masterName func(runID, addr string) string) {
 // CheckNewMasters returns an error if masterName, as in RefuseMasters, names the upstream as a lock
 // master. It accepts an upstream that does not answer.
 func (u *Upstream) CheckNewMasters(ctx context.Context, masterName func(runID, addr string) string) error {
-	ctx, cancel := context.WithTimeout(ctx, ownCommandTimeout)
+	ctx, cancel := context.WithTimeout(ctx, internalCommandTimeout)
 	defer cancel()
 	conn, err := u.dialNow(ctx)
 	if err != nil {

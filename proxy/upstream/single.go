@@ -12,9 +12,9 @@ import (
 // connTimeout limits each call of [Conn.Ask].
 const connTimeout = 10 * time.Second
 
-// Conn sends the proxy's commands on one connection with the URL's login, for callers whose
-// commands must use the same connection. It does not reconnect after an error. It is not safe for
-// concurrent use.
+// Conn sends internal commands on one connection with the URL's login, for callers whose commands
+// must use the same connection. It does not reconnect after an error. It is not safe for concurrent
+// use.
 type Conn struct {
 	upstream *Upstream
 	term     uint64 // the upstream's term before the connection was made

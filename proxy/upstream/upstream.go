@@ -28,8 +28,8 @@ const (
 	// dialPause is the average time for which a failed dial's error is returned without another
 	// dial.
 	dialPause = 50 * time.Millisecond
-	// maxProbeAnswer limits a reply to the proxy's own commands, in bytes.
-	maxProbeAnswer = 64 << 10
+	// maxExchangedReply limits a reply that exchange reads, in bytes.
+	maxExchangedReply = 64 << 10
 )
 
 // Upstream connects to the Redis that gets all commands except the proxy's own. Each client has its
@@ -201,7 +201,7 @@ func (u *Upstream) Name() string {
 // DB returns the database that every connection begins with.
 func (u *Upstream) DB() int { return u.options.Load().DB }
 
-// Timeout returns the limit for connecting, and for each of the proxy's own commands.
+// Timeout returns the limit for connecting, and for each internal command.
 func (u *Upstream) Timeout() time.Duration { return u.options.Load().DialTimeout }
 
 // Connect makes a connection that is ready for a client's commands.
@@ -367,7 +367,7 @@ func (u *Upstream) exchangeFrame(conn net.Conn, frame []byte) ([]byte, error) {
 			return nil, err
 		case ended:
 			return answer, nil
-		case len(answer) > maxProbeAnswer:
+		case len(answer) > maxExchangedReply:
 			return nil, errLongAnswer
 		}
 	}

@@ -12,15 +12,15 @@ import (
 )
 
 const (
-	// ownCommandTimeout limits each of the proxy's own commands, including dialing, because a
+	// internalCommandTimeout limits each internal command of the pool, including dialing, because a
 	// client waits for it.
-	ownCommandTimeout = 2 * time.Second
-	// maxOwnConns limits the number of connections for the proxy's own commands.
+	internalCommandTimeout = 2 * time.Second
+	// maxOwnConns limits the number of connections for the internal commands of the pool.
 	maxOwnConns = 4
 )
 
-// pool sends the proxy's own commands to the upstream, on connections that no client shares. It
-// runs no commands of clients, because these connections have different permissions.
+// pool sends internal commands to the upstream, on connections that no client shares. It runs no
+// commands of clients, because these connections have different permissions.
 type pool struct {
 	options     redis.Options
 	connections connections
@@ -44,13 +44,13 @@ func newPool(u *Upstream) *pool {
 			return opts.Username, opts.Password
 		}
 	}
-	opts.DialTimeout = ownCommandTimeout
-	opts.ReadTimeout, opts.WriteTimeout = ownCommandTimeout, ownCommandTimeout
+	opts.DialTimeout = internalCommandTimeout
+	opts.ReadTimeout, opts.WriteTimeout = internalCommandTimeout, internalCommandTimeout
 	opts.ContextTimeoutEnabled = true
 	opts.PoolSize = maxOwnConns
 	opts.PipelinePoolSize = -1
 	opts.Dialer = func(ctx context.Context, _, _ string) (net.Conn, error) {
-		ctx, cancel := context.WithTimeout(ctx, min(u.Timeout(), ownCommandTimeout))
+		ctx, cancel := context.WithTimeout(ctx, min(u.Timeout(), internalCommandTimeout))
 		defer cancel()
 		conn, err := u.dialNow(ctx)
 		if err != nil {
