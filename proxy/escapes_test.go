@@ -109,7 +109,7 @@ func TestUnknownScriptIsNotForwarded(t *testing.T) {
 }
 
 // TestScriptThatIsLoadedInATransaction checks that the proxy knows a script after it was loaded
-// within a transaction, or with replies off.
+// within a transaction. A SCRIPT LOAD with replies off does not disturb later replies.
 func TestScriptThatIsLoadedInATransaction(t *testing.T) {
 	r, server := startWithLockKeys(t)
 	p := r.connect()

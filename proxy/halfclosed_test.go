@@ -91,8 +91,8 @@ func TestHalfClosedClientsTakeTurns(t *testing.T) {
 	}
 }
 
-// TestTooManyHalfClosedClients makes too many disconnected clients wait. The commands of closed
-// clients are dropped, but not the commands of half-closed clients.
+// TestTooManyHalfClosedClients makes too many disconnected clients wait. Commands of closed clients
+// are dropped, but no commands of half-closed clients.
 func TestTooManyHalfClosedClients(t *testing.T) {
 	needPoller(t)
 	const n, commands = 3 * maxHalfClosed, 5

@@ -72,9 +72,9 @@ func TestProbeBeginsWithPing(t *testing.T) {
 	}
 }
 
-// TestCommandAndInfoAreSpliced checks that the replies to COMMAND and INFO are the upstream's
+// TestCommandAndInfoAreMerged checks that the replies to COMMAND and INFO are the upstream's
 // replies, with the proxy's entries added.
-func TestCommandAndInfoAreSpliced(t *testing.T) {
+func TestCommandAndInfoAreMerged(t *testing.T) {
 	r, server := startRelay(t)
 	for _, hello := range []string{"HELLO 2", "HELLO 3"} {
 		p, direct := r.connect(), dial(t, server.Addr())

@@ -226,9 +226,10 @@ func TestUpstreamDiesWithinACommand(t *testing.T) {
 	}
 }
 
-// TestUpstreamRestartsRepeatedly lets an upstream disconnect its clients under load. Each command
-// gets one reply or the end of the connection, and no command is run twice (RELAY.md, point 23).
-func TestUpstreamRestartsRepeatedly(t *testing.T) {
+// TestUpstreamDisconnectsRepeatedly lets an upstream disconnect its clients under load. Each
+// command gets one reply or the end of the connection, and no command is run twice (RELAY.md, point
+// 23).
+func TestUpstreamDisconnectsRepeatedly(t *testing.T) {
 	server := startRedis(t)
 	link, err := faultlink.New(server.Addr())
 	if err != nil {

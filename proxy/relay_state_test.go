@@ -245,10 +245,9 @@ func TestManyStateCommands(t *testing.T) {
 	p.expect(bulk("end"))
 }
 
-// TestSubscribingWithoutReplies checks that a client that subscribes with replies off gets the same
-// bytes as from a server. In RESP2 replies look like messages, so a lock command ends the
-// connection. The proxy sends no command of its own, and treats no message as a reply (RELAY.md,
-// points 7 and 10).
+// TestSubscribingWithoutReplies subscribes with replies off, and then sends a lock command. In
+// RESP2 replies look like messages, so a lock command ends the connection. The proxy sends no
+// command of its own, and treats no message as a reply (RELAY.md, points 7 and 10).
 func TestSubscribingWithoutReplies(t *testing.T) {
 	const list = "*3\r\n$7\r\nmessage\r\n$1\r\na\r\n$1\r\nb\r\n"
 	for _, c := range []struct{ name, sent, end string }{

@@ -291,7 +291,7 @@ func TestUsersOfALockServer(t *testing.T) {
 }
 
 // TestGuessingIsSlow checks that a client that guesses passwords is slowed down, and that other
-// clients are not. The log shows the guessing, and never a password.
+// clients are not.
 func TestGuessingIsSlow(t *testing.T) {
 	r, _, _, _ := startWithUsers(t, testUsers)
 	p := r.connect()

@@ -279,7 +279,7 @@ func TestNewMasterThatCannotBeReached(t *testing.T) {
 		_, _ = up.findMaster(t.Context())
 		up.Probe(t.Context())
 		if !up.GrantsAll() {
-			t.Error("what the first master said is forgotten, and there is no other word")
+			t.Error("the replies of the first master are forgotten before another master was reached")
 		}
 	}
 	replies.Store(sentinelAnswers(closed.ln.Addr().String(), 3))
@@ -290,6 +290,6 @@ func TestNewMasterThatCannotBeReached(t *testing.T) {
 	}
 	_ = conn.Close()
 	if up.GrantsAll() {
-		t.Error("the word of the first master holds for another one that can be reached")
+		t.Error("the replies of the first master apply to another master that was reached")
 	}
 }
