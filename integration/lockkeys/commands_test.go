@@ -153,13 +153,13 @@ func (k *commandGenerator) command() step {
 			s.words = append(s.words, k.key())
 		}
 	case 1:
-		s.words = append(s.words, k.surplus(s.words[0]))
+		s.words = append(s.words, k.extraWord(s.words[0]))
 	}
 	return s
 }
 
-// surplus returns a superfluous word: a key if the command accepts any number of keys.
-func (k *commandGenerator) surplus(name string) string {
+// extraWord returns a superfluous word: a key if the command accepts any number of keys.
+func (k *commandGenerator) extraWord(name string) string {
 	switch strings.ToUpper(name) {
 	case "DEL", "UNLINK", "EXISTS", "TOUCH", "MGET", "MSET", "MSETNX":
 		return k.key()

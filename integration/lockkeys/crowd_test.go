@@ -81,7 +81,7 @@ func (c *lockClients) report(t *testing.T) {
 	c.finish().report(t)
 }
 
-// finish waits until all clients have finished.
+// finish waits for all clients, and returns the replies.
 func (c *lockClients) finish() tally {
 	c.clients.Wait()
 	c.keyCount, c.elapsed = len(c.pool.keys), time.Since(c.startedAt)

@@ -244,7 +244,7 @@ func TestCheckLockKeyWithLostCommands(t *testing.T) {
 	}
 }
 
-// swapReplies swaps the replies to two reads.
+// swapReplies swaps two different replies that are values of the key.
 func swapReplies(random *rand.Rand, records []lockRecord) {
 	var reads []int
 	for i, r := range records {

@@ -72,7 +72,7 @@ type pair struct {
 	refusableCount, refusedCount int
 
 	bothRedis   bool   // the first address is a single Redis as well
-	beforeGroup func() // called between commands
+	beforeGroup func() // called before each group of commands
 }
 
 // startPair connects to the proxy and to the single Redis.
@@ -130,7 +130,7 @@ type step struct {
 	// redisWords is the equivalent command for the single Redis, if Redis lacks the command; nil:
 	// the same command.
 	redisWords []string
-	// hasTimes is set if the reply contains times, which may differ by milliseconds.
+	// hasTimes is set if the reply contains times, which may differ a little; see toleranceMillis.
 	hasTimes bool
 	// refusable is set if the proxy may refuse the command because it uses both keys.
 	refusable bool
@@ -169,8 +169,8 @@ func (p *pair) lastCommands(n int) string {
 }
 
 const (
-	// Every lease of a conversation is so long, in seconds and in milliseconds, that it differs
-	// from all other numbers. Leases differ by much more than the tolerance.
+	// Every lease of a conversation is at least minSeconds, so that sameValues takes no small
+	// number for a remaining time. Leases differ by much more than the tolerance.
 	minSeconds, toleranceSeconds = 100, 3
 	minMillis, toleranceMillis   = 100_000, 3000
 )

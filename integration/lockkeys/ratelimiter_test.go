@@ -117,14 +117,14 @@ func rateKeys(name, client string) []string {
 		name + "}:permits:" + client}
 }
 
-// limiterReplay is a conversation of clients with rate limiters.
-type limiterReplay struct {
-	*replay
+// limiterConversation is a conversation of clients with rate limiters.
+type limiterConversation struct {
+	*lockConversation
 	keepAlive string // time after which an unused limiter expires, in milliseconds; 0: never
 }
 
 // step returns one request of a client.
-func (l *limiterReplay) step(client string) []string {
+func (l *limiterConversation) step(client string) []string {
 	l.now += l.random.IntN(200)
 	now := strconv.Itoa(l.now)
 	kind := l.random.IntN(3)
@@ -168,8 +168,10 @@ func TestRedissonsRateLimiter(t *testing.T) {
 	masters, upstream, single := kit.StartMasters(t), kit.StartRedis(t), kit.StartReference(t)
 	firstProxy, secondProxy := kit.StartProxy(t, redistest.URLs(masters), tagArgs(upstream)...),
 		kit.StartProxy(t, redistest.URLs(masters), tagArgs(upstream)...)
-	l := &limiterReplay{replay: &replay{comparison: startComparison(t, "2", rand.New(rand.NewPCG(seed, 4)), single.Addr(),
-		firstProxy.Addr(), secondProxy.Addr()), now: 1_000_000}}
+	l := &limiterConversation{lockConversation: &lockConversation{
+		comparison: startComparison(t, "2", rand.New(rand.NewPCG(seed, 4)), single.Addr(), firstProxy.Addr(), secondProxy.Addr()),
+		now:        1_000_000,
+	}}
 	granted := 0
 	for round := range 4 {
 		if round == 2 {

@@ -32,8 +32,8 @@ redis.call('del', lock)
 redis.call(tell, channel, message)
 redis.call('set', latch, 1, 'px', stays)
 return 1`
-	// forgetDead removes the expired waiters from the queue.
-	forgetDead = `local function forgetDead(queue, times, now)
+	// dropExpiredWaiters declares a Lua function that removes the expired waiters from the queue.
+	dropExpiredWaiters = `local function dropExpiredWaiters(queue, times, now)
   local first = redis.call('lindex', queue, 0)
   while first and tonumber(redis.call('zscore', times, first)) <= now do
     redis.call('zrem', times, first)
@@ -42,8 +42,8 @@ return 1`
   end
 end
 `
-	fairTake = forgetDead + `local lock, queue, times, ms, holder, wait, now = KEYS[1], KEYS[2], KEYS[3], ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
-forgetDead(queue, times, now)
+	fairTake = dropExpiredWaiters + `local lock, queue, times, ms, holder, wait, now = KEYS[1], KEYS[2], KEYS[3], ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
+dropExpiredWaiters(queue, times, now)
 if redis.call('exists', lock) == 0 and (redis.call('exists', queue) == 0 or redis.call('lindex', queue, 0) == holder) then
   redis.call('lpop', queue)
   redis.call('zrem', times, holder)
@@ -63,8 +63,8 @@ local last, left = redis.call('lindex', queue, -1), nil
 if last and last ~= holder then left = tonumber(redis.call('zscore', times, last)) - now else left = redis.call('pttl', lock) end
 if redis.call('zadd', times, left + wait + now, holder) == 1 then redis.call('rpush', queue, holder) end
 return left`
-	fairRelease = forgetDead + `local lock, queue, times, channel, message, ms, holder, now = KEYS[1], KEYS[2], KEYS[3], KEYS[4], ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4])
-forgetDead(queue, times, now)
+	fairRelease = dropExpiredWaiters + `local lock, queue, times, channel, message, ms, holder, now = KEYS[1], KEYS[2], KEYS[3], KEYS[4], ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4])
+dropExpiredWaiters(queue, times, now)
 local function tellNext()
   local next = redis.call('lindex', queue, 0)
   if next then redis.call('publish', channel .. ':' .. next, message) end
@@ -180,8 +180,8 @@ func evalCommand(body string, keys []string, argv ...string) []string {
 	return append(append([]string{"EVAL", body, strconv.Itoa(len(keys))}, keys...), argv...)
 }
 
-// replay is a conversation of some holders with locks of several keys.
-type replay struct {
+// lockConversation is a conversation of some holders with locks of several keys.
+type lockConversation struct {
 	*comparison
 	// now is the clock of the clients in milliseconds; lease is the lease that they request.
 	now, lease int
@@ -189,7 +189,7 @@ type replay struct {
 }
 
 // step returns one request of a holder.
-func (r *replay) step(holder string) []string {
+func (r *lockConversation) step(holder string) []string {
 	r.now += r.random.IntN(50)
 	ms, now, writer := strconv.Itoa(r.lease), strconv.Itoa(r.now), holder+":write"
 	const plainKey, fairKey, rwKey, fencedKey, semaphoreKey = "lock:plain", "lock:fair", "lock:rw", "lock:fenced", "lock:sem"
@@ -252,7 +252,7 @@ func nearlyEqual(proxyValue, redisValue any) bool {
 }
 
 // run compares the given number of requests.
-func (r *replay) run(t *testing.T, requests int) {
+func (r *lockConversation) run(t *testing.T, requests int) {
 	t.Helper()
 	for range requests {
 		r.sentCount++
@@ -267,8 +267,8 @@ func (r *replay) run(t *testing.T, requests int) {
 	}
 }
 
-// expireLocks takes locks with a short lease, and waits until they have expired.
-func (r *replay) expireLocks(t *testing.T) {
+// expireLocks compares some requests with a short lease, and waits until these leases have expired.
+func (r *lockConversation) expireLocks(t *testing.T) {
 	t.Helper()
 	r.lease = 1_500 // no lock expires between the replies of the proxy and of the single Redis
 	r.run(t, 12)
@@ -287,8 +287,10 @@ func TestRedissonsLocks(t *testing.T) {
 	masters, upstream, single := kit.StartMasters(t), kit.StartRedis(t), kit.StartReference(t)
 	firstProxy, secondProxy := kit.StartProxy(t, redistest.URLs(masters), tagArgs(upstream)...),
 		kit.StartProxy(t, redistest.URLs(masters), tagArgs(upstream)...)
-	r := &replay{comparison: startComparison(t, "2", rand.New(rand.NewPCG(seed, 3)), single.Addr(), firstProxy.Addr(), secondProxy.Addr()),
-		now: 1_000_000, lease: 30_000}
+	r := &lockConversation{
+		comparison: startComparison(t, "2", rand.New(rand.NewPCG(seed, 3)), single.Addr(), firstProxy.Addr(), secondProxy.Addr()),
+		now:        1_000_000, lease: 30_000,
+	}
 	for _, p := range []*peer{r.singleRedis, r.proxies[0]} {
 		query(t, p, "SET", "lock:sem", "2")
 	}

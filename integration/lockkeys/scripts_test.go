@@ -52,13 +52,14 @@ func (w *luaWriter) value() string {
 	return pick(w.random, "ARGV[1]", "ARGV[2]", "'a'", `"b"`, "'7'", "5")
 }
 
-// call returns redis.call or pcall with a command whose reply is a number, a status or a text.
+// call returns an expression that runs a command by redis.call or redis.pcall.
 func (w *luaWriter) call(function string, words ...string) string {
 	words[0] = "'" + pick(w.random, words[0], strings.ToUpper(words[0])) + "'"
 	return "redis." + function + "(" + strings.Join(words, ", ") + ")"
 }
 
-// writeBlock writes some statements, nested up to the given depth.
+// writeBlock writes some statements, nested up to the given depth. Its variables are not visible
+// after the block.
 func (w *luaWriter) writeBlock(nesting, statements int) {
 	locals := w.locals
 	for range 1 + w.random.IntN(statements) {
@@ -67,8 +68,7 @@ func (w *luaWriter) writeBlock(nesting, statements int) {
 	w.locals = locals
 }
 
-// writeStatement writes a statement. A nested statement must not declare variables for later
-// statements.
+// writeStatement writes one statement, which may declare a variable.
 func (w *luaWriter) writeStatement(nesting int) {
 	switch n := w.random.IntN(16); {
 	case n < 3:

@@ -30,7 +30,7 @@ const tagWithLock = "tag+LOCK"
 const callEachIfEqualScript = `if redis.call('type', KEYS[1]).ok ~= 'string' or redis.call('get', KEYS[1]) ~= table.remove(ARGV, 1) then return false end
 ` + callEachScript
 
-// releaseIfStringScript is releaseScript for a key that may have a list.
+// releaseIfStringScript is releaseScript for a key that may hold a list.
 const releaseIfStringScript = `if redis.call('type', KEYS[1]).ok == 'string' and redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) end
 return 0`
 

@@ -19,8 +19,9 @@ func TestOverlapOfTaggedKeys(t *testing.T) {
 	testTagOverlap(t, lockKeyFaults(), [][]string{{"PX", "300"}, {"PX", "40"}})
 }
 
-// TestOverlapWithoutTTL repeats TestOverlapOfTaggedKeys with a third key that sometimes has no
-// TTL. No master restarts, because a cell on too few masters blocks until it expires.
+// TestOverlapWithoutTTL repeats TestOverlapOfTaggedKeys with a third key that sometimes has no TTL.
+// No master restarts, because a cell on too few masters blocks the key until it expires, and a cell
+// without TTL never expires.
 func TestOverlapWithoutTTL(t *testing.T) {
 	redistest.SkipShort(t)
 	testTagOverlap(t, faults.FaultsWithoutDataLoss(), [][]string{{}, {"PX", "300"}, {"PX", "40000"}})

@@ -95,7 +95,7 @@ func TestMachineStall(t *testing.T) {
 	load.stop().wantFlawless(t)
 }
 
-// checkFree returns an error if a master has one of the keys of TestThreeFailuresOfFive.
+// checkFree returns an error if a master has the key k or the key before.
 func checkFree(master *redistest.Server) error {
 	for _, key := range []string{"k", "before"} {
 		if err := kit.CheckAbsent(master, key); err != nil {
@@ -124,7 +124,8 @@ func wantNoQuorum(t *testing.T, f *kit.Fleet, client *redistest.Client, command 
 		}
 	}
 	t.Logf("%s after %v: %s", command[0], elapsed.Round(10*time.Microsecond), text)
-	// BLOCK's time is 500 ms, and the master timeout is 250 ms. The rest is for a busy machine.
+	// BLOCK's time is 500 ms, and the master timeout is 250 ms. The remaining time is a reserve for
+	// a busy machine.
 	if elapsed > 4*time.Second {
 		t.Errorf("%v: it took %v", command, elapsed)
 	}

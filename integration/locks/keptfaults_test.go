@@ -245,8 +245,8 @@ type cutTest struct {
 	pushes, latePushes int
 }
 
-// TestKeptLocksOfCutConnections cuts the connections of holders silently, in one direction or both,
-// and checks that no next holder gets the lock while the holder may still rely on it: until the
+// TestKeptLocksOfCutConnections cuts the connections of holders silently, in one direction or both.
+// It checks that no next holder gets the lock while the holder may still rely on it: until the
 // moment E of docs/keepalive.md.
 func TestKeptLocksOfCutConnections(t *testing.T) {
 	cuts, seed := int(kit.SizeFrom(t, cutsEnv, defaultCuts)), kit.NumberFrom(t, kit.SeedEnv, rand.Uint64())
@@ -422,7 +422,7 @@ func countReplies(rival *redistest.Client, watched <-chan error) (map[string]int
 	}
 }
 
-// watchedLock is a client with a kept lock of watchedTTL, and computes the moment E of
+// watchedLock is a client with a kept lock of watchedTTL. It computes the moment E of
 // docs/keepalive.md.
 type watchedLock struct {
 	holder       *redistest.Client

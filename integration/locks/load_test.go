@@ -121,8 +121,8 @@ func (w *worker) release(key, token string) {
 	w.result.lockPairs++
 }
 
-// unlock sends an UNLOCK until it is not too late. It reports whether one was too late, so that the
-// last one may find nothing.
+// unlock repeats an UNLOCK until its reply is not late. It reports whether an earlier reply was
+// late: then the last UNLOCK may find no lock.
 func (w *worker) unlock(key, token string) (reply any, wasLate bool, err error) {
 	for {
 		reply, err = w.client.Do("UNLOCK", key, token)
@@ -134,8 +134,8 @@ func (w *worker) unlock(key, token string) (reply any, wasLate bool, err error) 
 	}
 }
 
-// isLate reports whether a majority agreed later than a round may take. Only a machine that stands
-// still for so long is the cause.
+// isLate reports whether a reply says that a majority agreed later than a round may take. The only
+// cause is a machine that was stopped for so long.
 func isLate(reply any) bool {
 	failure, failed := reply.(redistest.RespError)
 	return failed && strings.Contains(string(failure), "agreed only after")

@@ -99,7 +99,7 @@ func randomHoldTime(random *rand.Rand) time.Duration {
 const (
 	// contestedKey is the key of all clients.
 	contestedKey = "contested"
-	// revivedReply is the name under which the contest counts the violations.
+	// revivedReply is the name under which the contest counts granted EXTENDs of released locks.
 	revivedReply = "EXTEND of a lock that was given back was granted"
 )
 

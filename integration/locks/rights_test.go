@@ -546,10 +546,9 @@ func TestLoginDuringUpstreamHang(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
 	r := startRestricted(t, "app on >x ~lock:* +@all -@admin", "default -@all")
-	// The proxy forgets the permissions at each sign of life of the upstream. If a sign of life
-	// comes between the first SET and the pause, the proxy refuses the client, and the test tries
-	// again. The client is never idle, because the proxy also forgets the permissions of idle
-	// clients.
+	// The proxy forgets the permissions when the upstream answers a probe. If an answer comes
+	// between the first SET and the pause, the proxy refuses the client, and the test tries again.
+	// The client is never idle, because the proxy also forgets the permissions of idle clients.
 	const tries = 5
 	for try := 1; ; try++ {
 		client := r.login(t, "app")

@@ -231,8 +231,8 @@ type severalContender struct {
 // delay of a command, so that no such client releases a later lock of the same token.
 const sharedLease = 3 * lease
 
-// turn waits for some keys, holds them, sometimes for longer than the lease, and releases them.
-func (c *severalContender) turn(token string) {
+// runTurn waits for some keys, holds them, sometimes for longer than the lease, and releases them.
+func (c *severalContender) runTurn(token string) {
 	leaseTime := lease
 	if c.sharesToken {
 		token, leaseTime = "shared", sharedLease
@@ -306,14 +306,14 @@ func startSeveralContest(
 			sharesToken: i%4 == 0, block: block, keys: keys, hold: hold,
 		}
 		contender.client.SetTimeout(time.Minute)
-		c.AddClient(strconv.Itoa(i), contender.turn)
+		c.AddClient(strconv.Itoa(i), contender.runTurn)
 	}
 	return c
 }
 
 // TestOverlapOfSeveral checks that no key is held by two of 64 clients of two proxies, each of
-// which takes up to three keys together. Meanwhile a minority of the masters, and sometimes a
-// proxy, is stopped, disconnected and continued at random. Some clients use the same token.
+// which takes up to three keys together. Meanwhile a minority of the masters is stopped and
+// disconnected at random, and sometimes a proxy is stopped. Some clients use the same token.
 func TestOverlapOfSeveral(t *testing.T) {
 	redistest.SkipShort(t)
 	grants, seed := kit.SizeFrom(t, grantsEnv, defaultGrants), kit.NumberFrom(t, kit.SeedEnv, rand.Uint64())

@@ -17,8 +17,8 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// TestSharedCommands checks LOCK … SHARED and SLOTS, and what other commands answer about such a
-// lock, at two proxies.
+// TestSharedCommands checks LOCK … SHARED and SLOTS, and the replies of other commands about such
+// a lock, at two proxies.
 func TestSharedCommands(t *testing.T) {
 	masters := redistest.URLs(kit.StartMasters(t)[:3])
 	one := kit.Connect(t, kit.StartProxy(t, masters, "--lock-keys", "lock:*"))
@@ -150,7 +150,8 @@ func TestSharedWriterOfDeadProxy(t *testing.T) {
 	kit.WantGrant(t, one, "LOCK", "k", "w", "PX", "60000")
 }
 
-// TestSharedExpiry checks that each holder expires by itself, also without a release of another.
+// TestSharedExpiry checks that the lease of each holder expires independently, even if no other
+// holder releases the lock.
 func TestSharedExpiry(t *testing.T) {
 	masters := redistest.URLs(kit.StartMasters(t)[:3])
 	one, two := kit.Connect(t, kit.StartProxy(t, masters)), kit.Connect(t, kit.StartProxy(t, masters))
@@ -193,7 +194,7 @@ func TestSharedExpiryOfSeveral(t *testing.T) {
 	kit.WantReply(t, one, "GET lock:c", "1")
 }
 
-// TestSharedKeepalive checks that the proxy renews each holder of a lock by itself.
+// TestSharedKeepalive checks that the proxy renews the lease of each holder independently.
 func TestSharedKeepalive(t *testing.T) {
 	proxies := startProxyPair(t)
 	clients := []*redistest.Client{kit.Connect(t, proxies[0]), kit.Connect(t, proxies[0]), kit.Connect(t, proxies[1])}
@@ -236,9 +237,9 @@ func TestSharedOverlap(t *testing.T) {
 					words: words,
 				}
 				s.client.SetTimeout(time.Minute)
-				c.AddClient(s.name, s.turn)
+				c.AddClient(s.name, s.runTurn)
 			}
-			disturber := faults.StartDisturber(f, seed, append(faults.FaultsWithoutDataLoss(), killed())...)
+			disturber := faults.StartDisturber(f, seed, append(faults.FaultsWithoutDataLoss(), crashFault())...)
 			waitErr := c.WaitFor(t, int(grants))
 			faultCounts, err := disturber.Stop()
 			c.Stop()
@@ -266,8 +267,9 @@ func TestSharedOverlap(t *testing.T) {
 	}
 }
 
-// killed is a fault in which a master dies, and returns with the data that it has written to disk.
-func killed() faults.Fault {
+// crashFault returns the fault in which a master dies, and returns with the data that it has
+// written to disk.
+func crashFault() faults.Fault {
 	return faults.Fault{
 		Name:   "killed, and back with its data",
 		Cause:  func(f *kit.Fleet, i int) error { return f.Masters[i].Kill() },
@@ -284,7 +286,7 @@ type sharer struct {
 	words []string
 }
 
-func (s *sharer) turn(token string) {
+func (s *sharer) runTurn(token string) {
 	words := append([]string{"LOCK", contestedKey, token, "PX", kit.Millis(lease), "BLOCK", "10000"}, s.words...)
 	if s.random.IntN(8) == 0 {
 		words = words[:len(words)-len(s.words)]

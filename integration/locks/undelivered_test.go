@@ -143,8 +143,8 @@ type grantCommands struct {
 	commands func(key, ms string) [][]string
 }
 
-// script returns an EVAL with one key.
-func script(body, key string, args ...string) []string {
+// evalCommand returns an EVAL with one key.
+func evalCommand(body, key string, args ...string) []string {
 	return append([]string{"EVAL", body, "1", key}, args...)
 }
 
@@ -160,7 +160,7 @@ func shortGrants() []grantCommands {
 		{"SET NX", plain("SET KEY 1 NX PX MS")},
 		{"LOCK", plain("LOCK KEY 1 PX MS")},
 		{"EVAL", func(key, ms string) [][]string {
-			return [][]string{script(fmt.Sprintf(takeScript, "return 1"), key, "1", ms)}
+			return [][]string{evalCommand(fmt.Sprintf(takeScript, "return 1"), key, "1", ms)}
 		}},
 		{"EXEC", func(key, ms string) [][]string {
 			return append(append([][]string{{"MULTI"}}, plain("SET KEY 1 NX PX MS")(key, ms)...), []string{"EXEC"})
@@ -172,10 +172,10 @@ func shortGrants() []grantCommands {
 func longGrants() []grantCommands {
 	return []grantCommands{
 		{"EVAL", func(key, ms string) [][]string {
-			return [][]string{script(fmt.Sprintf(takeScript, longReplyScript), key, "1", ms)}
+			return [][]string{evalCommand(fmt.Sprintf(takeScript, longReplyScript), key, "1", ms)}
 		}},
 		{"EXEC", func(key, ms string) [][]string {
-			return [][]string{{"MULTI"}, {"SET", key, "1", "NX", "PX", ms}, script(longReplyScript, key), {"EXEC"}}
+			return [][]string{{"MULTI"}, {"SET", key, "1", "NX", "PX", ms}, evalCommand(longReplyScript, key), {"EXEC"}}
 		}},
 	}
 }
@@ -215,7 +215,7 @@ func TestDeliveredGrant(t *testing.T) {
 				owner, other := s.connect(t, proxies[0]), s.connect(t, proxies[1])
 				defer other.conn.Close()
 				commands := grant.commands(s.key, "60000")
-				owner.send(append(slices.Clone(commands), script(longReplyScript, s.key))...)
+				owner.send(append(slices.Clone(commands), evalCommand(longReplyScript, s.key))...)
 				if halfClosed {
 					kit.Must(t, owner.conn.(interface{ CloseWrite() error }).CloseWrite())
 				}

@@ -121,7 +121,7 @@ func TestKilledChanger(t *testing.T) {
 	l.wantNoDoubleGrants(t)
 }
 
-// wantNoGrant fails the test unless a proxy refuses a lock because it has earlier masters.
+// wantNoGrant fails the test unless a proxy refuses a lock because its list of masters is outdated.
 func (r *rig) wantNoGrant(proxy int) {
 	r.t.Helper()
 	client := kit.Connect(r.t, r.proxies[proxy])

@@ -106,9 +106,9 @@ func TestRepliesOfRedis(t *testing.T) {
 // versions matches the versions and IDs in the reply to HELLO.
 var versions = regexp.MustCompile(`\$[56]\r\n7\.[0-9.]+\r\n|id\r\n:[0-9]+`)
 
-// TestRedisson lets a Redisson client wait for a lock at one proxy. The client is notified when the
-// holder releases the lock at the other proxy. The waiter gets exactly one message. A release after
-// which the holder still holds the lock sends no message.
+// TestRedisson sends the commands of a Redisson client that waits for a lock at one proxy. The
+// client is notified when the holder releases the lock at the other proxy. The waiter gets exactly
+// one message. A release after which the holder still holds the lock sends no message.
 func TestRedisson(t *testing.T) {
 	const takeScript = "if (redis.call('exists', KEYS[1]) == 0) then redis.call('hincrby', KEYS[1], ARGV[2], 1); redis.call('pexpire', KEYS[1], ARGV[1]); return nil; end; " +
 		"if (redis.call('hexists', KEYS[1], ARGV[2]) == 1) then redis.call('hincrby', KEYS[1], ARGV[2], 1); redis.call('pexpire', KEYS[1], ARGV[1]); return nil; end; " +

@@ -42,7 +42,7 @@ func TestMoveWithUnreachableMasters(t *testing.T) {
 	r.wantRefused(0, "NOQUORUM the locks stay at the masters: ", backFlag)
 	kit.Must(t, links[1].Heal())
 	r.wantVoting()
-	kit.Eventually(t, func() error { return r.wantNoRemainingKeys(false) })
+	kit.Eventually(t, func() error { return r.checkNoRemainingKeys(false) })
 	other := kit.Connect(t, r.proxies[1])
 	for i := range 20 {
 		kit.Want(t, other, "me", "GET", fmt.Sprint("lock:", i))

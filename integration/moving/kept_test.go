@@ -40,9 +40,9 @@ type expiryRange struct {
 	withoutTTL bool
 }
 
-// checkHeldLocks fails the test if one of the held locks has changed, and returns the ranges of
+// wantHeldLocks fails the test if one of the held locks has changed, and returns the ranges of
 // their expiry times.
-func checkHeldLocks(t *testing.T, client *redistest.Client) map[string]expiryRange {
+func wantHeldLocks(t *testing.T, client *redistest.Client) map[string]expiryRange {
 	t.Helper()
 	ranges := map[string]expiryRange{}
 	for _, k := range heldLocks {

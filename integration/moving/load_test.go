@@ -97,8 +97,8 @@ func startLoad(t *testing.T, r *rig, seed uint64) *load {
 
 func (l *load) now() time.Duration { return time.Since(l.startedAt) }
 
-// leaveUpstream stops the clients with direct connections to the upstream.
-func (l *load) leaveUpstream() {
+// stopDirectClients stops the clients with direct connections to the upstream.
+func (l *load) stopDirectClients() {
 	l.directAllowed.Store(false)
 	l.directClients.Wait()
 }

@@ -45,21 +45,21 @@ func TestRandomEvents(t *testing.T) {
 		}
 	}
 	l := startLoad(t, m.rig, seed)
-	l.leaveUpstream()
+	l.stopDirectClients()
 	var recoveries []time.Duration
 	grants := 0
 	for i := range rounds {
 		endMove := l.beginMove()
-		events := m.disturb()
+		events := m.runEvents()
 		m.restoreProxies()
 		recovery := m.wantAvailable()
 		endMove()
 		recoveries = append(recoveries, recovery)
-		if err := m.wantOneLocation(); err != nil {
+		if err := m.checkOneLocation(); err != nil {
 			t.Errorf("round %d: %v", i, err)
 		}
 		for _, proxy := range m.proxies {
-			checkHeldLocks(t, kit.Connect(t, proxy))
+			wantHeldLocks(t, kit.Connect(t, proxy))
 		}
 		m.wantVoting()
 		records := l.takeRound()
@@ -128,8 +128,8 @@ type event struct {
 	do   func() error
 }
 
-// disturb runs random events at the same time, and returns their names.
-func (m *randomRig) disturb() string {
+// runEvents runs random events at the same time, and returns their names.
+func (m *randomRig) runEvents() string {
 	m.t.Helper()
 	events := m.events()
 	var descriptions []string
@@ -309,9 +309,9 @@ func (m *randomRig) wantAvailable() time.Duration {
 
 var lockStoragePattern = regexp.MustCompile(`redlock_lock_storage:(\S+)`)
 
-// wantOneLocation returns an error unless the proxies agree where the locks are stored, and no
+// checkOneLocation returns an error unless the proxies agree where the locks are stored, and no
 // locks are left at the other location.
-func (m *randomRig) wantOneLocation() error {
+func (m *randomRig) checkOneLocation() error {
 	location := ""
 	for _, proxy := range m.proxies {
 		match := lockStoragePattern.FindStringSubmatch(kit.ReplyText(kit.Do(m.t, kit.Connect(m.t, proxy), "PROXY", "INFO")))
@@ -323,5 +323,5 @@ func (m *randomRig) wantOneLocation() error {
 		}
 		location = match[1]
 	}
-	return m.wantNoRemainingKeys(location == "upstream")
+	return m.checkNoRemainingKeys(location == "upstream")
 }

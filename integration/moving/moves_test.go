@@ -49,7 +49,7 @@ func TestMovesUnderLoad(t *testing.T) {
 	}
 	l := startLoad(t, r, seed)
 	time.Sleep(time.Second) // clients keep running
-	l.leaveUpstream()
+	l.stopDirectClients()
 	var pauses, faultyPauses []time.Duration
 	for i := range 2 * moves {
 		back := i%2 == 1
@@ -57,7 +57,7 @@ func TestMovesUnderLoad(t *testing.T) {
 		if i%10 == 2 || i%10 == 5 || i%10 == 8 {
 			fault = moveFault(1 + (i/10*3+i%10/3+int(seed%uint64(faultCount-1)))%int(faultCount-1))
 		}
-		rangesBefore := checkHeldLocks(t, kit.Connect(t, r.proxies[random.IntN(2)]))
+		rangesBefore := wantHeldLocks(t, kit.Connect(t, r.proxies[random.IntN(2)]))
 		l.takeRound()
 		startedAt := time.Now()
 		endMove := l.beginMove()
@@ -65,7 +65,7 @@ func TestMovesUnderLoad(t *testing.T) {
 		endMove()
 		elapsed := time.Since(startedAt)
 		time.Sleep(time.Duration(200+random.IntN(300)) * time.Millisecond) // clients keep running
-		rangesAfter := checkHeldLocks(t, kit.Connect(t, r.proxies[random.IntN(2)]))
+		rangesAfter := wantHeldLocks(t, kit.Connect(t, r.proxies[random.IntN(2)]))
 		records := l.takeRound()
 		// A key may expire later by the duration of the move, but never earlier.
 		for key, before := range rangesBefore {
@@ -75,7 +75,7 @@ func TestMovesUnderLoad(t *testing.T) {
 					before.to, after.from, after.to)
 			}
 		}
-		if err := r.wantNoRemainingKeys(back); err != nil {
+		if err := r.checkNoRemainingKeys(back); err != nil {
 			t.Errorf("round %d: %v", i, err)
 		}
 		if fault == noFault {

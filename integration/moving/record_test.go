@@ -247,7 +247,7 @@ func TestSettingContradictingRecord(t *testing.T) {
 	r.restartWith(r.argsAfterMove())
 	r.wantVoting()
 	kit.Want(t, kit.Connect(t, r.proxies[1]), "OK", "SET", "lock:a", "me", "NX", "PX", "60000")
-	kit.Must(t, r.wantNoRemainingKeys(false))
+	kit.Must(t, r.checkNoRemainingKeys(false))
 }
 
 // wantRecord waits until the upstream's record of the location of the locks is want.

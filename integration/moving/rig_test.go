@@ -19,7 +19,7 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// rig holds an upstream with persistence, five masters, and two proxies.
+// rig holds an upstream, masters, and proxies.
 type rig struct {
 	t        *testing.T
 	upstream *redistest.Server
@@ -56,7 +56,7 @@ func (r *rig) addProxy(args ...string) *harness.Proxy {
 	return proxy
 }
 
-// restart restarts a proxy at the same address, with the earlier settings.
+// restart starts an ended proxy again, at the same address and with the settings in args.
 func (r *rig) restart(i int) {
 	r.t.Helper()
 	r.proxies[i] = kit.StartProxy(r.t, redistest.URLs(r.masters), append(slices.Clone(r.args), "--listen", r.addrs[i])...)
@@ -141,7 +141,8 @@ func (r *rig) keysAtUpstream() []string {
 	return keys
 }
 
-// keysAtMasters returns the lock keys that a majority of the masters hold.
+// keysAtMasters returns the lock keys that match the pattern and that a majority of the masters
+// hold.
 func (r *rig) keysAtMasters(pattern string) []string {
 	r.t.Helper()
 	holders := map[string]int{}
@@ -167,9 +168,9 @@ func (r *rig) keysAtMasters(pattern string) []string {
 	return keys
 }
 
-// wantNoRemainingKeys returns an error if locks are left at their former location. The former
+// checkNoRemainingKeys returns an error if locks are left at their former location. The former
 // location is the masters if back is set, otherwise the upstream.
-func (r *rig) wantNoRemainingKeys(back bool) error {
+func (r *rig) checkNoRemainingKeys(back bool) error {
 	for end := time.Now().Add(2 * time.Second); ; time.Sleep(20 * time.Millisecond) {
 		keys := r.keysAtUpstream()
 		if back {

@@ -49,13 +49,13 @@ func TestMoveTwice(t *testing.T) {
 	kit.Want(t, clientB, nil, "SET", "lock:a", "you", "NX", "PX", "60000")
 	kit.Want(t, clientB, nil, "LOCK", "lock:a", "you", "PX", "60000")
 	kit.WantGrant(t, clientA, "EXTEND", "lock:a", "me", "PX", "60000")
-	kit.Must(t, r.wantNoRemainingKeys(false))
+	kit.Must(t, r.checkNoRemainingKeys(false))
 	wantOutput(t, r.mustMove(1, backFlag), "the locks are at the upstream now: 1 string")
 	wantOutput(t, r.mustMove(0, backFlag), "nothing to move")
 	kit.Want(t, clientB, "me", "GET", "lock:a")
 	kit.WantPrefix(t, clientA, "UNLOCK lock:a me", "ERR UNLOCK"+needsMastersError)
 	kit.Want(t, clientA, int64(1), "EVAL", deleteScript, "1", "lock:a", "me")
-	kit.Must(t, r.wantNoRemainingKeys(true))
+	kit.Must(t, r.checkNoRemainingKeys(true))
 }
 
 // TestAbortedMove aborts a move that waits for a stopped proxy. The locks and commands stay at
@@ -96,9 +96,9 @@ func TestAbortedMove(t *testing.T) {
 		t.Errorf("EXEC of the transaction that had begun: %v", replies)
 	}
 	kit.Want(t, kit.Connect(t, r.proxies[1]), "me", "GET", "lock:a")
-	kit.Must(t, r.wantNoRemainingKeys(true))
+	kit.Must(t, r.checkNoRemainingKeys(true))
 	r.mustMove(1)
-	kit.Must(t, r.wantNoRemainingKeys(false))
+	kit.Must(t, r.checkNoRemainingKeys(false))
 }
 
 // TestOldSettingsAfterTheMove starts a proxy after the move, with and without the setting
@@ -122,7 +122,7 @@ func TestOldSettingsAfterTheMove(t *testing.T) {
 	r.mustMove(2, "--even-if-others", backFlag) // the move may wait for a killed proxy
 	kit.Want(t, kit.Connect(t, r.proxies[3]), "me", "GET", "lock:a")
 	kit.Want(t, kit.Connect(t, r.proxies[3]), nil, "SET", "lock:a", "you", "NX", "PX", "60000")
-	kit.Must(t, r.wantNoRemainingKeys(true))
+	kit.Must(t, r.checkNoRemainingKeys(true))
 }
 
 // TestDifferentSettings checks that a proxy without the setting move-from-upstream grants no lock
@@ -203,7 +203,7 @@ func TestDirectClients(t *testing.T) {
 	r.wantRefused(0, directClient.LocalAddr()+" name=billing")
 	kit.Want(t, clientA, "me", "GET", "lock:a")
 	kit.Want(t, directClient, "me", "GET", "lock:a")
-	kit.Must(t, r.wantNoRemainingKeys(true))
+	kit.Must(t, r.checkNoRemainingKeys(true))
 	wantOutput(t, r.mustMove(0, "--even-if-others"), "name=billing", "closed 1 connection at the upstream")
 	if reply, err := directClient.Do("PING"); err == nil {
 		t.Errorf("the client at the upstream is not disconnected: %v", reply)
@@ -378,8 +378,9 @@ func TestTransactionsDuringMove(t *testing.T) {
 	}
 }
 
-// TestClientReplyOffDuringMove checks that commands of clients that want no replies are executed
-// during a move, too.
+// TestClientReplyOffDuringMove checks that a lock of a client that wants no replies (CLIENT REPLY
+// OFF) is kept during a move. Then the client's DEL is executed, unless the move closed its
+// connection.
 func TestClientReplyOffDuringMove(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -447,7 +448,7 @@ func (r *rig) wantRoundTrip() {
 		for _, db := range []string{"0", "3"} {
 			for _, client := range []*redistest.Client{clientA, clientB} {
 				kit.Want(t, client, "OK", "SELECT", db)
-				checkHeldLocks(t, client)
+				wantHeldLocks(t, client)
 				kit.Want(t, client, "x"+db, "GET", "data")
 				kit.Want(t, client, "x"+db, "GET", "lock:x:{tag}")
 				kit.Want(t, client, nil, "SET", "lock:x:{tag}", "you", "NX", "PX", "60000")
@@ -460,7 +461,7 @@ func (r *rig) wantRoundTrip() {
 				t.Errorf("over RESP3: %v", got)
 			}
 		}
-		kit.Must(t, r.wantNoRemainingKeys(len(flags) > 0))
+		kit.Must(t, r.checkNoRemainingKeys(len(flags) > 0))
 	}
 }
 

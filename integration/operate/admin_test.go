@@ -29,8 +29,8 @@ func adminAddr(t *testing.T, proxy *harness.Proxy) string {
 	return regexp.MustCompile(`admin=(\S+)`).FindStringSubmatch(line)[1]
 }
 
-// askAdmin gets a page of an admin port.
-func askAdmin(addr, path string) (code int, body string, err error) {
+// getAdminPage gets a page of an admin port.
+func getAdminPage(addr, path string) (code int, body string, err error) {
 	client := http.Client{Timeout: kit.WaitLimit, Transport: &http.Transport{DisableKeepAlives: true}}
 	response, err := client.Get("http://" + addr + path)
 	if err != nil {
@@ -46,7 +46,7 @@ func awaitPage(t *testing.T, addr, path string, code int, lines ...string) {
 	t.Helper()
 	want := strings.Join(lines, "\n") + "\n"
 	kit.Eventually(t, func() error {
-		got, body, err := askAdmin(addr, path)
+		got, body, err := getAdminPage(addr, path)
 		if err == nil && (got != code || body != want) {
 			err = fmt.Errorf("%s: got %d\n%swant %d\n%s", path, got, body, code, want)
 		}
@@ -88,7 +88,7 @@ func TestReadyzWhileStopping(t *testing.T) {
 	addr := adminAddr(t, proxy)
 	busyClient := kit.ConnectWithoutReading(t, proxy)
 	stop(t, proxy, syscall.SIGTERM)
-	code, body, err := askAdmin(addr, "/readyz")
+	code, body, err := getAdminPage(addr, "/readyz")
 	kit.Must(t, err)
 	if code != 503 || !strings.HasPrefix(body, "[-]clients: draining, no new clients are served\n") {
 		t.Errorf("/readyz: got %d, %s", code, body)
@@ -98,7 +98,7 @@ func TestReadyzWhileStopping(t *testing.T) {
 	}
 	kit.Must(t, busyClient.Close())
 	wantExit(t, proxy, 0, kit.WaitLimit)
-	if _, _, err := askAdmin(addr, "/livez"); err == nil {
+	if _, _, err := getAdminPage(addr, "/livez"); err == nil {
 		t.Error("the port is still served")
 	}
 }
@@ -121,7 +121,7 @@ func TestAdminPortTaken(t *testing.T) {
 // metricsOf returns the metrics of a proxy by name and labels.
 func metricsOf(t *testing.T, addr string) map[string]float64 {
 	t.Helper()
-	code, body, err := askAdmin(addr, "/metrics")
+	code, body, err := getAdminPage(addr, "/metrics")
 	kit.Must(t, err)
 	if code != 200 {
 		t.Fatalf("/metrics: got %d, %s", code, body)
@@ -333,7 +333,7 @@ func TestAdminShowsNoSecrets(t *testing.T) {
 	localAddr := client.LocalAddr()
 	for _, path := range []string{"/livez", "/readyz", "/", "/status/v1", "/status/v1/locks", "/metrics", "/metrics?" +
 		key, "/debug/pprof/", "/debug/pprof/cmdline", "/debug/pprof/goroutine?debug=2", "/" + key} {
-		_, body, err := askAdmin(addr, path)
+		_, body, err := getAdminPage(addr, path)
 		kit.Must(t, err)
 		for _, secret := range []string{"kEy4Q", token, password, localAddr} {
 			if strings.Contains(body, secret) {
@@ -360,7 +360,7 @@ func TestPromtool(t *testing.T) {
 	body, err := "", error(nil)
 	// The test waits for a master in quarantine, so that all existing metrics are checked.
 	kit.Await(t, "a master to be in quarantine", func() (inQuarantine bool) {
-		_, body, err = askAdmin(addr, "/metrics")
+		_, body, err = getAdminPage(addr, "/metrics")
 		return err == nil && strings.Contains(body, "redlock_master_quarantined{")
 	})
 	check := exec.Command("promtool", "check", "metrics")

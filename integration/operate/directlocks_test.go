@@ -110,7 +110,7 @@ func wantLockStorage(t *testing.T, proxies []*harness.Proxy, storage string, dir
 			metrics["redlock_direct_locks_total"] != float64(directLocks) {
 			t.Errorf("the metrics are %v", metrics)
 		}
-		_, body, err := askAdmin(addr, "/status/v1")
+		_, body, err := getAdminPage(addr, "/status/v1")
 		kit.Must(t, err)
 		var page struct {
 			Proxy struct {

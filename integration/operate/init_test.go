@@ -276,8 +276,8 @@ func TestProxyRestartKeepsWait(t *testing.T) {
 }
 
 // TestInitReportsMissingVotes runs init for one known master and two new masters. Too few masters
-// vote, because the known master has longer locks than the operator claims. init reports that, and
-// exits with an error.
+// vote: proxies with other masters use the known master, and it knows a longer TTL than the
+// operator claims. init reports that, and exits with an error.
 func TestInitReportsMissingVotes(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()

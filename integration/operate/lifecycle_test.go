@@ -22,7 +22,7 @@ func wantExit(t *testing.T, proxy *harness.Proxy, code int, timeout time.Duratio
 	}
 }
 
-// stop sends the first signal and waits until the proxy refuses new clients.
+// stop sends a signal and waits until the proxy refuses new clients.
 func stop(t *testing.T, proxy *harness.Proxy, signal os.Signal) {
 	t.Helper()
 	kit.Must(t, proxy.Signal(signal))
@@ -34,7 +34,7 @@ func stop(t *testing.T, proxy *harness.Proxy, signal os.Signal) {
 }
 
 // TestStopRefusesWaiters checks that, at the first signal, idle clients are disconnected and new
-// clients are refused. Clients that wait for a lock, an element or masters get an error
+// clients are refused. Clients that wait for a lock or an element, or in a WAIT, get an error
 // immediately. Locks stay held.
 func TestStopRefusesWaiters(t *testing.T) {
 	masters := kit.StartMasters(t)

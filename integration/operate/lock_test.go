@@ -190,8 +190,8 @@ func holdUntilEnd(name string) []string {
 	return []string{"--", "sh", "-c", "touch " + name + ".runs; while [ ! -e " + name + ".end ]; do sleep 0.05; done"}
 }
 
-// startHolder starts lock with the arguments, and waits until its command runs. The result ends the
-// command.
+// startHolder starts lock with the arguments, and waits until its command runs. The returned
+// function ends the command.
 func startHolder(t *testing.T, args ...string) (end func()) {
 	t.Helper()
 	name := filepath.Join(t.TempDir(), "holder")

@@ -64,7 +64,8 @@ func TestMetricsByClass(t *testing.T) {
 	kit.Want(t, holder, int64(1), "UNLOCK", "billing:1", "u")
 	wantMetric(t, r.proxy, holds, 1)
 
-	// Several keys, several holders, and ordinary commands.
+	// The classes also count locks of several keys, locks with several holders, and ordinary
+	// commands.
 	kit.WantGrant(t, holder, "MLOCK", "3", "billing:2", "billing:6", "job:1", "t", "PX", "60000", "BLOCK", "1000")
 	kit.Want(t, holder, int64(3), "MUNLOCK", "3", "billing:2", "billing:6", "job:1", "t")
 	wantMetric(t, r.proxy, waits, 2)

@@ -16,9 +16,9 @@ import (
 	"redlock-proxy/internal/redistest/faultlink"
 )
 
-// TestDirectUpstreamLoop checks that a proxy whose upstream or master is its own address, under
-// any name, does not start. It would open connections to itself until it has no descriptors left.
-// The command check rejects such a configuration.
+// TestDirectUpstreamLoop checks that a proxy whose upstream or master is its own address, under any
+// name, does not start. Otherwise it would open connections to itself until it has no descriptors
+// left. The command check rejects such a configuration.
 func TestDirectUpstreamLoop(t *testing.T) {
 	t.Parallel()
 	hostname, err := os.Hostname()
@@ -140,7 +140,8 @@ func TestRefusedProxyAsUpstream(t *testing.T) {
 	})
 }
 
-// TestRefusedProxyAsMaster checks that serve and check do not accept a proxy as a master.
+// TestRefusedProxyAsMaster checks that check rejects a proxy as a master, and that serve gets no
+// vote from it.
 func TestRefusedProxyAsMaster(t *testing.T) {
 	t.Parallel()
 	other := kit.StartProxy(t, redistest.URLs(kit.StartMasters(t)), "--upstream", kit.StartRedis(t).URL())

@@ -145,7 +145,7 @@ var effectTests = map[string]func(*testing.T, *reloadRig){
 			code  int
 		}{{"true", 200}, {"false", 404}} {
 			r.set("admin-pprof", want.value)
-			if code, _, err := askAdmin(addr, "/debug/pprof/"); code != want.code || err != nil {
+			if code, _, err := getAdminPage(addr, "/debug/pprof/"); code != want.code || err != nil {
 				t.Errorf("admin-pprof %s: %d, %v", want.value, code, err)
 			}
 		}
@@ -187,7 +187,7 @@ var effectTests = map[string]func(*testing.T, *reloadRig){
 			kit.WantPrefix(t, newClient, "AUTH sesame", "WRONGPASS")
 		})
 	},
-	// This test continues after the test of client-password-file.
+	// This test needs the settings that the test of client-password-file leaves.
 	"share-upstream-login": func(t *testing.T, r *reloadRig) {
 		oldClient := kit.Connect(t, r.proxy)
 		kit.WantPrefix(t, oldClient, "GET a", "NOAUTH")

@@ -35,7 +35,7 @@ func TestDrainDelay(t *testing.T) {
 	kit.Must(t, proxy.Signal(syscall.SIGTERM))
 	_, err := proxy.WaitLog("drain-delay=3s", kit.WaitLimit)
 	kit.Must(t, err)
-	code, body, err := askAdmin(addr, "/readyz")
+	code, body, err := getAdminPage(addr, "/readyz")
 	if err != nil || code != 503 || !strings.HasPrefix(body, "[-]clients: shutting down; send no new clients\n") {
 		t.Errorf("/readyz: %d, %v, %s", code, err, body)
 	}

@@ -23,10 +23,10 @@ import (
 	"redlock-proxy/internal/redistest/faultlink"
 )
 
-// The proxy reports in seven ways whether locks are available; taking a lock is the eighth. All
-// ways agree in every situation that an operator may meet.
+// The proxy has seven views of whether locks are available; taking a lock is the eighth. All views
+// agree in every situation that an operator may meet.
 
-// causes holds the result of each way: granted if locks are available, otherwise the cause.
+// causes holds the result of each view: granted if locks are available, otherwise the cause.
 type causes map[string]string
 
 // granted means that locks are available.
@@ -77,7 +77,7 @@ func (s *testBed) writeConfig(settings ...string) string {
 	return name
 }
 
-// situation is an event on a test bed.
+// situation is a state of the servers of a test bed.
 type situation struct {
 	name string
 	// begin causes the situation, and end ends it; nil does nothing.
@@ -88,8 +88,8 @@ type situation struct {
 	unsafe bool
 }
 
-// run plays situations one after the other. A situation with an end function ends before the next
-// one. With -short, run plays only some situations.
+// run checks situations one after the other. A situation with an end function ends before the next
+// one. With -short, run checks only some situations.
 func (s *testBed) run(t *testing.T, situations []situation) {
 	t.Helper()
 	interval := len(situations) / redistest.SampleCount(len(situations))
@@ -164,7 +164,7 @@ func (s *testBed) runHealthcheck(results causes) {
 }
 
 func (s *testBed) queryReadyz(results causes) {
-	code, body, err := askAdmin(s.admin, "/readyz")
+	code, body, err := getAdminPage(s.admin, "/readyz")
 	cause := fmt.Sprintf("ERR %d %s %v", code, body, err)
 	for line := range strings.SplitSeq(body, "\n") {
 		if text, isFailure := strings.CutPrefix(line, "[-]locks: "); isFailure && code == 503 {
@@ -179,7 +179,7 @@ func (s *testBed) queryReadyz(results causes) {
 }
 
 func (s *testBed) queryStatusPage(results causes) {
-	_, body, err := askAdmin(s.admin, "/status/v1")
+	_, body, err := getAdminPage(s.admin, "/status/v1")
 	var status struct {
 		Quorum struct {
 			OK    bool
@@ -236,8 +236,8 @@ func (s *testBed) queryFields(command ...string) map[string]string {
 // lockTimeout is the time that a client waits for a free lock.
 const lockTimeout = 3 * time.Second
 
-// lock takes a lock with a new client, and returns granted or the error. LOCK is not available if
-// the locks may be at the upstream.
+// lock takes a lock with a new client, and returns granted or the error. With an upstream, it uses
+// SET NX, because LOCK is not available if the locks may be at the upstream.
 func (s *testBed) lock() string {
 	client, err := redistest.Dial(s.proxy.Addr(), lockTimeout)
 	if err != nil {
@@ -323,7 +323,7 @@ func masterSituations() []situation {
 	}
 }
 
-// TestAvailabilityInAllViews plays all situations.
+// TestAvailabilityInAllViews checks that all views agree in each situation.
 func TestAvailabilityInAllViews(t *testing.T) {
 	redistest.RequireFeature(t, "CLIENT PAUSE WRITE", "6.2")
 	t.Run("a lock server", func(t *testing.T) {

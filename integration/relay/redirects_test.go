@@ -204,7 +204,8 @@ func portOf(server *redistest.Server) string {
 	return port
 }
 
-// startCluster starts a cluster of three nodes. The second argument, if any, is a password.
+// startCluster starts a cluster of three nodes. args holds further arguments of the nodes; args[1],
+// if any, is their password.
 func startCluster(t *testing.T, args ...string) []*redistest.Server {
 	t.Helper()
 	var nodes []*redistest.Server

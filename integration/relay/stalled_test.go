@@ -90,8 +90,9 @@ func TestStalledClientKilledAtUpstream(t *testing.T) {
 	}
 }
 
-// TestUsersReloadedWithStalledClients reloads the users, in every way, while clients of a changed
-// or removed user leave replies unread. Clients of removed users get no further messages.
+// TestUsersReloadedWithStalledClients reloads the users, by ACL LOAD, SIGHUP and PROXY RELOAD,
+// while clients of a changed or removed user leave replies unread. Clients of removed users get no
+// further messages.
 func TestUsersReloadedWithStalledClients(t *testing.T) {
 	redistest.SkipShort(t)
 	r, file, op := startStalledRelay(t)

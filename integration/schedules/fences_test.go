@@ -158,7 +158,7 @@ func TestFenceInOneRoundTrip(t *testing.T) {
 			}
 			kit.Want(t, client, int64(1), "UNLOCK", "lock:k", "t")
 		}
-		// guardScripts limits the scripts that the two guards run.
+		// guardScripts is an upper bound for the scripts that the guards of both proxies run.
 		guardScripts := 20 * int64(time.Since(start)/time.Second+1)
 		scripts := f.commandCalls(t, A, "evalsha")
 		t.Logf("%v: %d scripts for %d pairs", c.lock, scripts, pairs)

@@ -111,8 +111,7 @@ func (f *fleet) startProxyOn(t *testing.T, links []*faultlink.CommandLink, args 
 	return p
 }
 
-// wantVoting waits until the proxy sees all masters vote. Then no removal is pending, because
-// removals are pending only for masters that are down.
+// wantVoting waits until the proxy sees all masters vote.
 func (p *proxy) wantVoting(t *testing.T) {
 	t.Helper()
 	client := connect(t, p)

@@ -111,7 +111,8 @@ func TestRefill(t *testing.T) {
 	}
 }
 
-// absence is a way in which masters are absent; end ends it.
+// absence is a way in which masters are absent. begin starts it, and returns a function that ends
+// it.
 type absence struct {
 	name  string
 	begin func(t *testing.T, f *fleet, masters ...int) (end func())
@@ -173,7 +174,7 @@ func (r *refillRun) run(t *testing.T, histories []history, masterAbsence absence
 	})
 	kit.Must(t, r.fleet.masters[A].Restart())
 	r.fleet.wantCaughtUp(t, r.otherProxy, A)
-	forEach(func(h history, cell, operation string) { h.checkOperation(t, clients[1], cell, operation) })
+	forEach(func(h history, cell, operation string) { h.wantOperation(t, clients[1], cell, operation) })
 }
 
 // checkPresence returns nil if a master has values at all keys, or, if present is false, at none of
@@ -221,9 +222,9 @@ func (h history) run(t *testing.T, client *redistest.Client, command, cell strin
 	return kit.Do(t, client, words...)
 }
 
-// checkOperation fails the test unless an operation on the key gets the same reply as without
+// wantOperation fails the test unless an operation on the key gets the same reply as without
 // faults.
-func (h history) checkOperation(t *testing.T, client *redistest.Client, cell, operation string) {
+func (h history) wantOperation(t *testing.T, client *redistest.Client, cell, operation string) {
 	t.Helper()
 	want := func(reply, command string) {
 		if got := kit.ReplyText(h.run(t, client, command, cell)); got != reply {

@@ -38,8 +38,8 @@ func loseReplies(t *testing.T, f *fleet, p *proxy, client *redistest.Client, com
 }
 
 // TestExtendBeforePendingUndo covers a LOCK of a minute that gets NOQUORUM, but holds the key.
-// Before its proxy can undo it, another proxy shortens the lease by an EXTEND. The extended lease
-// is kept.
+// Before its proxy can undo it, another proxy grants an EXTEND to 10 s. The lock is kept for these
+// 10 s.
 func TestExtendBeforePendingUndo(t *testing.T) {
 	t.Parallel()
 	for _, key := range []string{"lock:k", "x:{lock:k}"} {

@@ -15,7 +15,8 @@ import (
 const lastWithoutHolders = "ec08b84c"
 
 // TestHoldersNextToEarlierProxy checks that SHARED and SLOTS are refused while a proxy of 0.3.0
-// runs. If such a proxy is started later, it neither takes nor ends a lock with holders.
+// runs. If such a proxy is started later, it neither takes, extends nor releases a lock with
+// holders; its FORCEUNLOCK ends one.
 func TestHoldersNextToEarlierProxy(t *testing.T) {
 	old, masters := buildCommit(t, lastWithoutHolders), kit.StartMasters(t)
 	startEarlier := func() *harness.Proxy {

@@ -22,7 +22,7 @@ func TestMain(m *testing.M) { kit.Main(m) }
 // roundsEnv sets the number of rounds with each version.
 const roundsEnv = "REDLOCK_UPGRADES"
 
-// earlierProtocols holds the last commit of each earlier protocol (marker.Protocol).
+// earlierProtocols holds the last commits with the protocols 0 and 1 (guard.Proxy.Protocol).
 var earlierProtocols = []struct{ name, commit string }{
 	{"protocol 0", "afe1ec79"},
 	{"protocol 1", "9e3fb4f0"},

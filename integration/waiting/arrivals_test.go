@@ -36,8 +36,9 @@ func wantPopped(t *testing.T, client *redistest.Client, want ...any) {
 	}
 }
 
-// TestIdlePops lets 200 clients of two proxies wait for elements in four keys: two absent keys,
-// a string, and a sorted set. The masters get only the keep-alives of the watches.
+// TestIdlePops lets 200 clients of two proxies wait for elements in four keys: two absent keys, a
+// string, and a sorted set. Meanwhile the masters get only the commands that they also get without
+// these clients, and the keep-alives of the watches.
 func TestIdlePops(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()

@@ -94,8 +94,8 @@ func TestWakeUpWithTags(t *testing.T) {
 // observationTime is the time for which the test observes the masters.
 const observationTime = 4 * time.Second
 
-// idleCommands returns the commands that masters run while no client waits, including the
-// keep-alives of the watches.
+// idleCommands returns the commands that masters run while no client waits, and ping, which keeps
+// the watches alive.
 func idleCommands(t *testing.T, f *kit.Fleet) map[string]bool {
 	t.Helper()
 	usualCommands := map[string]bool{"ping": true}

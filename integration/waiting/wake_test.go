@@ -89,8 +89,8 @@ func TestWakeUpByMajority(t *testing.T) {
 	wantGranted(t, waiter)
 }
 
-// TestWatchedMasterStops checks that a proxy notices that a watched master hangs, and that the
-// master continues.
+// TestWatchedMasterStops checks that a proxy notices when a watched master hangs, and when it
+// continues.
 func TestWatchedMasterStops(t *testing.T) {
 	f := start(t, 2)
 	f.WantVoting(t, 5)

@@ -42,7 +42,7 @@ func TestPromotedReplica(t *testing.T) {
 	f.startProxy(t)
 	f.startProxy(t)
 	f.wantVoting(t, masterCount)
-	awaitSameMarkers(t, replica, f.masters[masterC])
+	awaitSameOwnKeys(t, replica, f.masters[masterC])
 	kit.Must(t, link.Cut())
 	l := f.lockOnThree(t, "k", time.Minute)
 	kit.Must(t, f.masters[masterC].Kill())
@@ -171,8 +171,8 @@ func startReplica(t *testing.T, replica, master *redistest.Server) *faultlink.Li
 	return link
 }
 
-// awaitSameMarkers waits until a replica has all the proxies' own keys of its master.
-func awaitSameMarkers(t *testing.T, replica, master *redistest.Server) {
+// awaitSameOwnKeys waits until a replica has all the proxies' own keys of its master.
+func awaitSameOwnKeys(t *testing.T, replica, master *redistest.Server) {
 	t.Helper()
 	kit.Eventually(t, func() error {
 		if replicaKeys, masterKeys := ownKeys(t, replica), ownKeys(t, master); replicaKeys != masterKeys {

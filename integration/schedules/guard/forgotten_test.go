@@ -30,8 +30,8 @@ func TestFlushWithoutStatistics(t *testing.T) {
 }
 
 // TestFreshStartWithRunningProxy starts the proxies with --fresh-start, as in docker-compose.yml:
-// if all masters are empty, they are new. All masters lose their data between two probes. One proxy
-// restarts; another proxy has granted a lock of a minute and keeps running. The running proxy
+// if all masters are empty, they are new. All masters lose their data between two probes. A second
+// proxy starts; the first proxy has granted a lock of a minute and keeps running. The running proxy
 // probes each master once a second; the test pauses it for half a second, before its next probe.
 func TestFreshStartWithRunningProxy(t *testing.T) {
 	t.Parallel()
