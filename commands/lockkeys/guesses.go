@@ -10,9 +10,9 @@ import (
 )
 
 // guessesFor returns guesses of the values of a command's keys, or nil. If the command requires
-// absent keys, the guess is that the keys are absent. If the command compares its key with a value,
-// the guess is this value. If the command likely removes its only key, the guess is the value that
-// this proxy wrote last.
+// absent keys (HSETNX: an absent field), the guess is that the keys are absent. If the command
+// compares its key with a value, the guess is this value. If the command likely removes its only
+// key, the guess is the value that this proxy wrote last.
 func (p *Runner) guessesFor(c *command.Client, words, keys []string) (guesses []program.Guess) {
 	switch name := syntax.Lower(words[0]); {
 	case name == "setnx" || name == "msetnx" || name == "hsetnx":
@@ -24,8 +24,8 @@ func (p *Runner) guessesFor(c *command.Client, words, keys []string) (guesses []
 	case name == "set":
 		guesses = guessesForSet(words, keys)
 	case len(keys) == 1 && likelyRemoves(name):
-		if token, ok := p.Guess(c.DB, keys[0]); ok {
-			guesses = append(guesses, program.GuessValue(keys, token))
+		if value, ok := p.LastWritten(c.DB, keys[0]); ok {
+			guesses = append(guesses, program.GuessValue(keys, value))
 		}
 	}
 	return guesses
@@ -33,8 +33,9 @@ func (p *Runner) guessesFor(c *command.Client, words, keys []string) (guesses []
 
 func isNX(word string) bool { return syntax.Lower(word) == "nx" }
 
-// Guess returns the value that this proxy wrote last under a key, if the proxy knows this value.
-func (p *Runner) Guess(db int, key string) (token string, ok bool) {
+// LastWritten returns the encoded value that this proxy wrote last under a key. ok is false if the
+// proxy does not know this value.
+func (p *Runner) LastWritten(db int, key string) (value string, ok bool) {
 	return p.opts.Register.Guess(p.Engine.KeyOnMasters(db, key))
 }
 

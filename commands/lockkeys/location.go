@@ -9,8 +9,9 @@ import (
 	"redlock-proxy/quorum"
 )
 
-// KeyOnMastersFunc returns the function that maps a client's key to the key on the masters. A key
-// with a hash tag that lock-tags match is in the cell of the tag. Any other key is in its own cell.
+// KeyOnMastersFunc returns the function that maps a client's key to the key on the masters. If a
+// key has a hash tag, and lockTags match the key, the key is in the cell of the tag. Any other key
+// is in its own cell. movableKeys match the keys for which the function sets quorum.Key.Movable.
 // The mapping depends only on the settings, so all proxies with the same settings agree.
 func KeyOnMastersFunc(prefix string, lockTags, movableKeys keys.Patterns) func(db int, key string) quorum.Key {
 	return func(db int, key string) quorum.Key {

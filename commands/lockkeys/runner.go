@@ -18,7 +18,8 @@ import (
 	"redlock-proxy/quorum"
 )
 
-// warnInterval is the shortest time between two log messages about locks without a TTL.
+// warnInterval is the shortest time between two log messages about locks without a TTL, and between
+// two about lost side effects.
 const warnInterval = time.Minute
 
 // Register keeps the lock keys. A *quorum.Cluster implements it, and documents the errors.
@@ -167,8 +168,8 @@ func (p *Runner) reportLostEffects(command string, cause error) {
 	}
 }
 
-// isWarningDue reports whether warnInterval has passed since the last log message. If so, it
-// records the current time in lastWarning.
+// isWarningDue reports whether warnInterval has passed since lastWarning, the time of the last log
+// message. If so, it sets lastWarning to the current time.
 func (p *Runner) isWarningDue(lastWarning *atomic.Int64) bool {
 	now, before := p.opts.Now().UnixNano(), lastWarning.Load()
 	return (before == 0 || now-before >= int64(warnInterval)) && lastWarning.CompareAndSwap(before, now)

@@ -9,8 +9,8 @@ import (
 	"redlock-proxy/quorum"
 )
 
-// Locks lists and removes the keys on the masters. A *quorum.Locker implements it, and documents
-// the errors.
+// Locks lists and removes the keys on the masters. A *quorum.Locker implements it. Its methods
+// document the errors.
 type Locks interface {
 	Names(ctx context.Context, db int, page func(names []string) (more bool, err error)) error
 	Databases(ctx context.Context) ([]int, error)

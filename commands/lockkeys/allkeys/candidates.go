@@ -24,7 +24,8 @@ const (
 	readBatch = 50
 )
 
-// errListTimeout is the cause of a context that ends because listing took too long.
+// errListTimeout is the error of a command that could not list the lock keys within listTimeout. It
+// is also the cause of the end of the context.
 var errListTimeout = fmt.Errorf("cannot list the lock keys: it took longer than %v; try again", listTimeout)
 
 // withListSlot waits for a list slot, and calls do. The timeout includes the wait.
@@ -104,7 +105,8 @@ func (a *AllKeys) presentKeys(
 
 // List returns the lock keys of a database that match a glob.
 //
-// Errors: the errors of quorum's Names and Read, or errListTimeout.
+// Errors: the errors of quorum's Names and Read, errListTimeout, or the error for a glob that needs
+// too many comparisons.
 func (a *AllKeys) List(ctx context.Context, db int, match string) (lockKeys []string, err error) {
 	err = a.withListSlot(ctx, func(ctx context.Context) error {
 		candidates, err := a.listCandidates(ctx, db, match)

@@ -60,8 +60,9 @@ const (
 	keyOverhead = 32
 )
 
-// snapshots holds the lock keys that unfinished SCANs have listed, the newest list first. A SCAN
-// without a snapshot lists the keys again. The type is safe for concurrent use.
+// snapshots holds the lock keys that unfinished SCANs have listed. The newest snapshot is the first
+// element of list. A SCAN without a snapshot lists the keys again. The type is safe for concurrent
+// use.
 type snapshots struct {
 	mu   sync.Mutex
 	list []snapshot

@@ -12,7 +12,7 @@ import (
 	"redlock-proxy/quorum"
 )
 
-// Locks lets clients wait. A *quorum.Locker implements it, and documents the errors.
+// Locks lets clients wait for elements. A *quorum.Locker implements it, and documents the errors.
 type Locks interface {
 	AwaitPop(ctx context.Context, a quorum.BlockedPop) error
 }

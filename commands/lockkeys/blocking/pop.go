@@ -11,7 +11,7 @@ import (
 	"redlock-proxy/quorum"
 )
 
-// pop holds the state of a client's blocking command.
+// pop holds the state of one blocking command of a client.
 type pop struct {
 	Options
 	request
@@ -21,7 +21,8 @@ type pop struct {
 	// isFirstRead is true until a try has read all keys once. Until then, a key of another type is
 	// an error.
 	isFirstRead bool
-	// found is true if the last try found an element. A failed try may still have taken it.
+	// found is true if the last try found an element. The masters may have removed this element
+	// even if the try failed.
 	found bool
 	// outcome and err hold the result of the last try.
 	outcome program.Outcome
@@ -46,7 +47,7 @@ func (p *pop) try(isHead []bool) quorum.PopResult {
 	return quorum.Overtaken
 }
 
-// noteRead updates isFirstRead after a try.
+// noteRead updates isFirstRead after a try, and returns the result of the try.
 func (p *pop) noteRead(result quorum.PopResult) quorum.PopResult {
 	p.isFirstRead = p.isFirstRead && (result == quorum.Overtaken || result == quorum.Undetermined)
 	return result

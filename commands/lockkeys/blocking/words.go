@@ -54,7 +54,7 @@ func parse(words []string, now time.Time) (r request, errReply *keyspace.Reply) 
 	return r, errReply
 }
 
-// moves reports whether a command also puts the element under a key.
+// moves reports whether a command moves the element to another list, or within a list.
 func (r request) moves() bool { return r.name == "blmove" || r.name == "brpoplpush" }
 
 // wordsForKey returns the command for only one of its keys.
@@ -65,8 +65,8 @@ func (r request) wordsForKey(key string) []string {
 	return []string{r.name, key, r.words[len(r.words)-1]}
 }
 
-// hasElement reports whether a key has an element to take. errReply is the error reply if the key
-// has another type.
+// hasElement reports whether a key has, or may have, an element to take. errReply is the error
+// reply if the key has another type.
 func (r request) hasElement(key string, snapshot quorum.Snapshot, now time.Time) (ok bool, errReply *keyspace.Reply) {
 	words := r.wordsForKey(key)
 	if r.moves() {

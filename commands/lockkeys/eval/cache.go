@@ -8,14 +8,15 @@ import (
 	"redlock-proxy/commands/lockkeys/script"
 )
 
-// DefaultMemory limits the scripts that this process keeps, in bytes of their compiled form.
+// DefaultMemory is the limit on the bytes of the cached scripts, including their compiled form,
+// until a call of SetMemory.
 const DefaultMemory = 64 << 20
 
 // Store keeps the bodies of scripts for all proxies.
 type Store interface {
 	// Save stores a body under its SHA-1, in lower-case hexadecimal.
 	Save(ctx context.Context, sha, body string) error
-	// Find returns the body with that SHA-1; ok is false if there is none.
+	// Find returns the body with a SHA-1. ok is false if the Store does not have this body.
 	Find(ctx context.Context, sha string) (body string, ok bool, err error)
 	// Flush removes all bodies.
 	Flush(ctx context.Context) error
@@ -45,7 +46,7 @@ func (s *Scripts) find(ctx context.Context, sha string, share script.Share) (*sc
 	return s.cache.Load(ctx, body, share)
 }
 
-// shortShare allows a compilation only if it is as short as that of a lock script.
+// shortShare allows only a short compilation, like that of a lock script.
 var shortShare = script.Share{Short: true}
 
 // cachedScript returns a script without asking the store. It returns nil if the script does not

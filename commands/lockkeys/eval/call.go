@@ -36,12 +36,12 @@ type scriptCalls struct {
 const errCallArity = "ERR Wrong number of args calling Redis command from script"
 
 // do carries out one call of a script, if the client may run the command. An error ends the run: a
-// key must be read first, or lock keys do not support the command. do calls work before it
+// key must be read first, or lock keys do not support the command. do calls charge before it
 // processes bytes.
-func (s *scriptCalls) do(words []string, work func(bytes int)) (keyspace.Reply, error) {
-	s.charge = work
+func (s *scriptCalls) do(words []string, charge func(bytes int)) (keyspace.Reply, error) {
+	s.charge = charge
 	name := syntax.Lower(words[0])
-	if refusal := s.rights.Refusal(words, callPermissionChecks(words)); refusal != "" {
+	if refusal := s.rights.Refusal(words, callQuestions(words)); refusal != "" {
 		s.denied = true
 		return keyspace.ErrorReply(denial(refusal)), nil
 	}
@@ -66,7 +66,7 @@ func (s *scriptCalls) do(words []string, work func(bytes int)) (keyspace.Reply, 
 	}
 	switch {
 	case lockKeyCount == len(names):
-		work(s.snapshot.Cost(words))
+		charge(s.snapshot.Cost(words))
 		return s.snapshot.Do(words)
 	case lockKeyCount == 0:
 		return s.handleUpstreamCommand(name, words, names[0])
@@ -134,8 +134,9 @@ func (s *scriptCalls) publish(name string, words []string) (keyspace.Reply, erro
 	return s.addEffect(words)
 }
 
-// handleUpstreamCommand handles a command on a key that is not a lock key. Commands that notify
-// waiters become side effects. Their replies are still unknown, so the script gets 1.
+// handleUpstreamCommand handles a command on a key that is not a lock key. It refuses all commands
+// except those that notify waiters: they become side effects of the script. Their replies are still
+// unknown, so the script gets 1.
 func (s *scriptCalls) handleUpstreamCommand(name string, words []string, key string) (keyspace.Reply, error) {
 	reason := ""
 	switch {

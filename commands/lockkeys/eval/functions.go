@@ -38,7 +38,7 @@ type functions struct {
 	readAt    time.Time
 }
 
-// cachedLibraries returns the functions of the last read, if they are younger than maxFunctionsAge.
+// cachedLibraries returns the result of the last read, if it is younger than maxFunctionsAge.
 func (f *functions) cachedLibraries() (libraries map[string][]*keyNames, ok bool) {
 	now := f.now()
 	f.mu.Lock()
@@ -47,8 +47,8 @@ func (f *functions) cachedLibraries() (libraries map[string][]*keyNames, ok bool
 	return f.libraries, f.libraries != nil && age >= 0 && age < maxFunctionsAge
 }
 
-// read returns the functions. It reads them from the upstream, unless the command of another client
-// has just read them.
+// read returns the names of keys by function. It reads the functions from the upstream, unless the
+// result of the last read is young enough.
 func (f *functions) read(ctx context.Context) (map[string][]*keyNames, error) {
 	if libraries, ok := f.cachedLibraries(); ok {
 		return libraries, nil
@@ -103,7 +103,7 @@ func (s *Scripts) resolveFunction(ctx context.Context, name string, words [][]by
 // routeKnownFunction refuses a function that may use a lock key.
 func (s *Scripts) routeKnownFunction(words [][]byte, libraries map[string][]*keyNames) (target Target, refusal string) {
 	n, _ := syntax.KeyCount(words, len(words))
-	keySearch := search{IsLock: s.opts.LockKeys.Match, Keys: words[3 : 3+n], Argv: words[3+n:]}
+	keySearch := search{IsLockKey: s.opts.LockKeys.Match, Keys: words[3 : 3+n], Argv: words[3+n:]}
 	if slices.ContainsFunc(libraries[syntax.LowerCString(words[1])], keySearch.findsLockKey) {
 		return Refused, fmt.Sprintf("ERR '%s' of '%s' cannot use lock keys: its library or an argument names a lock key, "+
 			"but functions run only on the upstream; send a script (EVAL)",
@@ -123,7 +123,7 @@ func (s *Scripts) previewFunction(
 	if err != nil {
 		return true, false
 	}
-	keySearch := search{IsLock: s.opts.LockKeys.Match, Keys: keyArgs, Argv: argv, MoreFollow: true}
+	keySearch := search{IsLockKey: s.opts.LockKeys.Match, Keys: keyArgs, Argv: argv, MoreFollow: true}
 	for _, library := range libraries[syntax.LowerCString(words[1])] {
 		notForUpstream = notForUpstream || keySearch.findsLockKey(library)
 		argsMayBeKeys = argsMayBeKeys || library.usesArguments()

@@ -16,8 +16,8 @@ const (
 	errCallNotAllowed = "ERR This Redis command is not allowed from script"
 )
 
-// keylessCommands implements the commands without keys for scripts on lock keys, except TIME.
-// runKeyless checks the number of their arguments. The map is read-only.
+// keylessCommands implements the commands without keys for scripts on lock keys, except TIME,
+// PUBLISH and SPUBLISH. runKeyless checks the number of their arguments. The map is read-only.
 var keylessCommands = map[string]func(s *scriptCalls, words []string) (keyspace.Reply, error){
 	"ping":     func(_ *scriptCalls, words []string) (keyspace.Reply, error) { return Pong(words), nil },
 	"echo":     func(_ *scriptCalls, words []string) (keyspace.Reply, error) { return keyspace.BulkReply(words[1]), nil },
@@ -143,7 +143,7 @@ func (s *scriptCalls) mayRun(words []string) (allowed, known bool) {
 	if cmd == nil {
 		return false, false
 	}
-	questions := callPermissionChecks(words)
+	questions := callQuestions(words)
 	if len(questions) == 0 && cmd.Effect == spec.NoEffect && syntax.FitsArity(cmd.Arity, len(words)) {
 		questions = [][]string{words}
 	}

@@ -141,11 +141,12 @@ func shapesOf(r *keys.Rule, site calls.Site) (shapes []calls.Shape) {
 	return shapes
 }
 
-// search finds lock keys among the names that a script uses in a call with some arguments.
+// search finds lock keys among the names that a script or function uses when it is called with some
+// arguments.
 type search struct {
-	// IsLock reports whether a name is a lock key.
-	IsLock func(name []byte) bool
-	// Keys and Argv are the arguments of the call.
+	// IsLockKey reports whether a name is a lock key.
+	IsLockKey func(name []byte) bool
+	// Keys and Argv hold the arguments of the call.
 	Keys, Argv [][]byte
 	// MoreFollow is true if the call has more arguments, which have not arrived yet.
 	MoreFollow bool
@@ -158,12 +159,12 @@ func (s search) findsLockKey(n *keyNames) bool {
 	}) {
 		return true
 	}
-	return n.incomplete && (slices.ContainsFunc(n.literals, func(text string) bool { return s.IsLock([]byte(text)) }) ||
+	return n.incomplete && (slices.ContainsFunc(n.literals, func(text string) bool { return s.IsLockKey([]byte(text)) }) ||
 		s.anyWordMayBeLockKey(nil, calls.Part{Kind: calls.AnyArgument}, s.Argv, nil, ""))
 }
 
 // mayBeLockKey reports whether a name that consists of prefix and the parts of shape may be a lock
-// key. filler replaces unseen parts.
+// key. filler replaces unknown and missing parts.
 func (s search) mayBeLockKey(prefix []byte, shape calls.Shape, filler string) bool {
 	for i, part := range shape {
 		prefix = prefix[:len(prefix):len(prefix)]
@@ -184,7 +185,7 @@ func (s search) mayBeLockKey(prefix []byte, shape calls.Shape, filler string) bo
 		}
 		prefix = append(prefix, filler...)
 	}
-	return s.IsLock(prefix)
+	return s.IsLockKey(prefix)
 }
 
 // anyWordMayBeLockKey reports whether mayBeLockKey holds with one of the words as the next part. If
@@ -202,7 +203,7 @@ func (s search) anyWordMayBeLockKey(
 	})
 }
 
-// withUnknownParts replaces each part that may be any of several words by a part of kind Unseen.
+// withUnknownParts replaces each part that may be any of several words by an UnknownPart.
 func withUnknownParts(shape calls.Shape) calls.Shape {
 	parts := append(calls.Shape{}, shape...)
 	for i, part := range parts {
@@ -218,7 +219,8 @@ func (s search) mayBeMissing(p calls.Part) bool {
 	return s.MoreFollow && (p.Kind == calls.AnyArgument || p.Index > len(s.Argv))
 }
 
-// wordAt returns the word with an index, counted from 1, if it exists.
+// wordAt returns a slice with one word: the word with an index, counted from 1. The slice is empty
+// if the index is too large.
 func wordAt(words [][]byte, index int) [][]byte {
 	if index > len(words) {
 		return nil

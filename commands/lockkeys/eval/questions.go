@@ -8,9 +8,9 @@ import (
 	"redlock-proxy/commands/rights"
 )
 
-// callPermissionChecks returns the questions to the upstream about the client's permission for a
-// call.
-func callPermissionChecks(words []string) [][]string {
+// callQuestions returns the commands with which the proxy asks the upstream whether the client may
+// make a call.
+func callQuestions(words []string) [][]string {
 	switch name := syntax.Lower(words[0]); name {
 	case "time", "ping", "dbsize":
 		return [][]string{{name}}
@@ -30,8 +30,8 @@ func callPermissionChecks(words []string) [][]string {
 	return nil
 }
 
-// denial converts the upstream's refusal of a command into the error of a call within a script, in
-// Redis' wording.
+// denial converts the upstream's refusal of a command to Redis' error for the same call within a
+// script.
 func denial(refusal string) string {
 	const user = "ERR The user executing the script can't "
 	switch {

@@ -10,7 +10,7 @@ import (
 	"redlock-proxy/commands/lockkeys/script"
 )
 
-// Target is the decision where a script or function runs.
+// Target is the decision on where a script or function runs.
 type Target uint8
 
 // The targets.
@@ -49,8 +49,8 @@ func (s *Scripts) routeKnownScript(sc *script.Script, keyArgs, argv [][]byte) (t
 	return Upstream, ""
 }
 
-// ResolveScript decides as Route does, after Route has returned Unknown. It gets the source from
-// the masters or the upstream.
+// ResolveScript decides as Route does, after Route has returned Unknown. It compiles the source of
+// an EVAL, or reads the source from the masters (EVALSHA) or the upstream (FCALL).
 func (s *Scripts) ResolveScript(
 	ctx context.Context, c *command.Client, name string, words [][]byte,
 ) (target Target, refusal string) {
@@ -58,10 +58,10 @@ func (s *Scripts) ResolveScript(
 		return s.resolveFunction(ctx, name, words)
 	}
 	n, _ := syntax.KeyCount(words, len(words))
-	share := script.Share{Pace: s.scheduler, ClientDisconnected: c.HasDisconnected}
+	share := script.Share{Scheduler: s.scheduler, ClientDisconnected: c.HasDisconnected}
 	if syntax.TakesSHA(name) {
 		if len(words[1]) == syntax.SHALength {
-			// If the masters do not answer, the client gets NOSCRIPT, and sends the source.
+			// If the masters do not answer, the client gets NOSCRIPT, and sends the script again.
 			_, _ = s.find(ctx, syntax.Lower(words[1]), share)
 		}
 		return s.Route(name, words)
@@ -95,7 +95,7 @@ func (s *Scripts) namesLockKey(sc *script.Script, keyArgs, argv [][]byte, moreFo
 	if len(keyArgs) == 0 {
 		n = n.withoutKeys()
 	}
-	return search{IsLock: s.opts.LockKeys.Match, Keys: keyArgs, Argv: argv, MoreFollow: moreFollow}.findsLockKey(n)
+	return search{IsLockKey: s.opts.LockKeys.Match, Keys: keyArgs, Argv: argv, MoreFollow: moreFollow}.findsLockKey(n)
 }
 
 // Preview checks the first words of an EVAL or FCALL that has total words. notForUpstream is true
@@ -112,7 +112,7 @@ func (s *Scripts) Preview(
 	if IsFCall(name) {
 		return s.previewFunction(ctx, words, keyArgs, argv)
 	}
-	share := script.Share{Pace: s.scheduler}
+	share := script.Share{Scheduler: s.scheduler}
 	var sc *script.Script
 	if syntax.TakesSHA(name) {
 		sc, _ = s.find(ctx, syntax.Lower(words[1]), share)

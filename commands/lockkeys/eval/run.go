@@ -28,7 +28,7 @@ type Options struct {
 	// FindOwnCommand finds one of the proxy's own commands, which scripts may not call.
 	FindOwnCommand func(name []byte) *command.Command
 	// Observe receives the words of each SCRIPT LOAD and SCRIPT FLUSH that the upstream has
-	// executed.
+	// executed. MergedCommand calls it.
 	Observe func(words [][]byte)
 	// Now returns the wall clock's time.
 	Now func() time.Time
@@ -101,7 +101,7 @@ func (s *Scripts) Program(
 	ctx context.Context, c *command.Client, permissions *rights.Permissions, words []string,
 	allowance *script.Allowance,
 ) (prog program.Program, errText string, err error) {
-	inv, errText, err := s.invocation(ctx, words, script.Share{Allowance: allowance, Pace: s.scheduler, ClientDisconnected: c.HasDisconnected})
+	inv, errText, err := s.invocation(ctx, words, script.Share{Allowance: allowance, Scheduler: s.scheduler, ClientDisconnected: c.HasDisconnected})
 	if err != nil || errText != "" {
 		return program.Program{}, errText, err
 	}
@@ -140,7 +140,7 @@ func (s *Scripts) invocation(
 // program returns the program that runs an invocation.
 func (s *Scripts) program(c *command.Client, permissions *rights.Permissions, inv invocation) program.Program {
 	keys, listedGlobs := s.keysOf(inv), map[string]bool{}
-	lastWritten := func(key string) (string, bool) { return s.opts.Runner.Guess(c.DB, key) }
+	lastWritten := func(key string) (string, bool) { return s.opts.Runner.LastWritten(c.DB, key) }
 	return program.Program{
 		DB: c.DB, Rights: permissions, Keys: keys, Guesses: guessesFor(&inv.script.Memo, keys, inv.argv, lastWritten),
 		Run: func(ctx context.Context, snapshot *keyspace.Snapshot) (keyspace.Reply, [][]string, error) {
@@ -155,8 +155,9 @@ func (s *Scripts) program(c *command.Client, permissions *rights.Permissions, in
 			})
 			if limit, ok := errors.AsType[*script.LimitError](err); ok {
 				s.limitedRuns.Add(1)
-				// The client's further commands would take as long.
-				c.Closing = c.Closing || limit.ClientLeft
+				// The proxy closes the connection, because each further command of the client could
+				// take as long.
+				c.Closing = c.Closing || limit.ClientDisconnected
 				err = &program.Refusal{Text: limit.Error()}
 			}
 			if err == nil && calls.denied && reply.Kind == keyspace.Error {

@@ -18,7 +18,7 @@ func (s *Scripts) scriptCommand() *command.Command {
 }
 
 // MergedCommand returns SCRIPT for a proxy with an upstream. The proxy and the upstream must both
-// know a script, because the script may run on lock keys or on keys of the upstream. If the
+// have a script, because the script may run on lock keys or on keys of the upstream. If the
 // upstream does not reply, the proxy runs SCRIPT alone.
 func (s *Scripts) MergedCommand() *command.Command {
 	c := command.NewRedisCommand("script", s.runMergedScript, command.Docs{})
@@ -45,7 +45,7 @@ func (s *Scripts) script(c command.Call) {
 
 // load runs SCRIPT LOAD: this proxy caches the script, and the masters keep it for other proxies.
 func (s *Scripts) load(c command.Call) {
-	sc, err := s.cache.Load(c.Ctx, string(c.Args[2]), script.Share{Pace: s.scheduler, ClientDisconnected: c.Client.HasDisconnected})
+	sc, err := s.cache.Load(c.Ctx, string(c.Args[2]), script.Share{Scheduler: s.scheduler, ClientDisconnected: c.Client.HasDisconnected})
 	if err != nil {
 		c.Out.WriteError(compileErrorReply(err))
 		return
@@ -62,7 +62,7 @@ func (s *Scripts) exists(c command.Call) {
 	exists := make([]any, len(c.Args)-2)
 	for i, sha := range c.Args[2:] {
 		exists[i] = 0
-		sc, err := s.find(c.Ctx, syntax.Lower(sha), script.Share{Pace: s.scheduler})
+		sc, err := s.find(c.Ctx, syntax.Lower(sha), script.Share{Scheduler: s.scheduler})
 		if err != nil {
 			c.Out.Fail(err)
 			return
@@ -74,7 +74,8 @@ func (s *Scripts) exists(c command.Call) {
 	c.Out.Put(exists)
 }
 
-// errNotBusy is the reply to SCRIPT KILL if no script is running.
+// errNotBusy is Redis' reply to SCRIPT KILL if no script is running. The proxy sends it if no large
+// run or compilation is running.
 const errNotBusy = "NOTBUSY No scripts in execution right now."
 
 // kill runs SCRIPT KILL: it ends the large runs and compilations of all clients. These runs have

@@ -53,7 +53,7 @@ func formatReply(r keyspace.Reply, proto, unorderedDepth int) string {
 	return fmt.Sprintf("%d%q", r.Kind, r.Str)
 }
 
-// joinPairs joins every two parts.
+// joinPairs joins each pair of parts, and writes before and after around it.
 func joinPairs(parts []string, before, after string) (pairs []string) {
 	for pair := range slices.Chunk(parts, 2) {
 		pairs = append(pairs, before+strings.Join(pair, " ")+after)
@@ -66,16 +66,16 @@ func joinPairs(parts []string, before, after string) (pairs []string) {
 	return pairs
 }
 
-// conversationCount is the number of random conversations in each protocol.
-const conversationCount = 640
+// sequenceCount is the number of random sequences of commands in each protocol.
+const sequenceCount = 640
 
-// TestCollectionsLikeRedis compares the replies and the remaining keys with a real Redis, in
-// both protocols, after any commands on collections.
+// TestCollectionsLikeRedis compares the replies to random commands on collections with the replies
+// of a real Redis, in both protocols. In the end it compares the keys.
 func TestCollectionsLikeRedis(t *testing.T) {
 	server := startRedis(t)
 	for proto := 2; proto <= 3; proto++ {
 		server.do(t, "HELLO", strconv.Itoa(proto))
-		for seed := range uint64(redistest.SampleCount(conversationCount)) {
+		for seed := range uint64(redistest.SampleCount(sequenceCount)) {
 			random := randomcommands.Generator{Rand: rand.New(rand.NewPCG(uint64(proto), seed)), Keys: []string{"a", "b", "c"}}
 			themes := randomcommands.TemplateLists()
 			w, theme := storedKeys{}, themes[seed%uint64(len(themes))]

@@ -79,7 +79,7 @@ func (s *Snapshot) Do(words []string) (Reply, error) {
 // that touches only a few elements.
 func (s *Snapshot) Cost(words []string) int {
 	c := find(syntax.Lower(words[0]))
-	if c == nil || isFast[c.name] || !c.fits(len(words)) {
+	if c == nil || fastCommands[c.name] || !c.fits(len(words)) {
 		return 0
 	}
 	const costPerByte = 4 // for parsing, sorting and copying

@@ -57,7 +57,7 @@ func (c call) ttl() Reply {
 
 func (c call) persist() Reply {
 	k := c.observe(c.words[1])
-	k.requirePlainExpiry()
+	k.refuseHolders()
 	if !k.present || k.expiry() == noExpiry {
 		return IntReply(0)
 	}
@@ -109,7 +109,7 @@ func (c call) runExpire() Reply {
 	u := unit{inSeconds: c.name[0] != 'p', absolute: strings.HasSuffix(c.name, "at")}
 	at := u.deadline(n, c.now, c.name)
 	k := c.observe(c.words[1])
-	k.requirePlainExpiry()
+	k.refuseHolders()
 	if !k.present || o != (expireOptions{}) && !o.allows(k.expiry(), at) {
 		return IntReply(0)
 	}

@@ -63,7 +63,7 @@ func (c call) rename() Reply {
 	if !source.present {
 		return ErrorReply(errNoKey)
 	}
-	source.requirePlainExpiry()
+	source.refuseHolders()
 	target := c.use(c.words[2])
 	switch {
 	case source == target && ifAbsent:
@@ -110,12 +110,13 @@ func (c call) copy() Reply {
 	if !source.present || target.present && !replace {
 		return IntReply(0)
 	}
-	source.requirePlainExpiry()
+	source.refuseHolders()
 	target.copyFrom(source)
 	return IntReply(1)
 }
 
-// countExisting implements EXISTS and TOUCH key …. A key that the command names twice counts twice.
+// countExisting implements EXISTS and TOUCH key …. A key that the command names twice counts
+// twice.
 func (c call) countExisting() Reply {
 	return IntReply(countWhere(c.words[1:], func(key string) bool { return c.observe(key).present }))
 }

@@ -2,7 +2,7 @@ package keyspace
 
 import "redlock-proxy/commands/catalog/syntax"
 
-// errFieldsExpire refuses commands that would let fields of a hash expire before their key.
+// errFieldsExpire is the error reply to a command that would set an expiry of a hash field.
 const errFieldsExpire = "ERR fields of a lock key cannot expire; set an expiry on the key, or use one key per field"
 
 // fieldsAt parses FIELDS count field … at the end of a command, with wordsPerField words for each
@@ -34,8 +34,8 @@ func (c call) hgetdel() Reply {
 	return reply
 }
 
-// hgetex implements HGETEX key [PERSIST] FIELDS count field …. PERSIST does nothing, because fields
-// have no expiry.
+// hgetex implements HGETEX key [PERSIST] FIELDS count field …. PERSIST does nothing, because
+// fields have no expiry.
 func (c call) hgetex() Reply {
 	at := 2
 	switch option := syntax.Lower(c.words[2]); {

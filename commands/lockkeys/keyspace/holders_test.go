@@ -10,8 +10,8 @@ import (
 	"redlock-proxy/quorum/keygroup"
 )
 
-// TestHolders checks that commands answer about a lock with several holders as about a value of
-// another type, and that none moves its expiry.
+// TestHolders checks that a lock that several clients can hold is a value of another type for all
+// commands. No command may change its expiry.
 func TestHolders(t *testing.T) {
 	lone := keygroup.LoneHolder("me", 3)
 	for command, want := range map[string]string{

@@ -14,8 +14,8 @@ type keyState struct {
 	key          string
 	initialEntry Entry
 	present      bool
-	// content is the decoded value, or nil if no command needed it. encoded is the encoded value.
-	// encodedIsStale is true if content is newer than encoded.
+	// content is the decoded value, or nil if no command has needed it. encoded is the encoded
+	// value. encodedIsStale is true if content is newer than encoded.
 	content        contents.Content
 	encoded        string
 	encodedIsStale bool
@@ -115,10 +115,10 @@ func countWhere(words []string, matches func(word string) bool) (n int64) {
 // text returns the string of a key, or "" if the key is absent.
 func (k *keyState) text() string { return string(contentOf[contents.Text](k)) }
 
-// requirePlainExpiry refuses a command that would change the expiry of a lock with several holders,
-// or keep its value with another expiry: each holder has an expiry of its own, relative to that of
-// the key.
-func (k *keyState) requirePlainExpiry() {
+// refuseHolders refuses the command if the key is a lock that several clients can hold. The value
+// of such a key has an expiry for each holder, relative to the expiry of the key. So no command may
+// change the expiry of the key, or copy the value to another key.
+func (k *keyState) refuseHolders() {
 	if k.present {
 		_, isLock := k.read().(contents.Holders)
 		require(!isLock, errWrongType)
@@ -158,8 +158,8 @@ func (k *keyState) overwrite(content contents.Content) {
 		return
 	}
 	k.set(content)
-	// The encoding has no -0. Later commands decode the value, and so see the same scores as other
-	// proxies.
+	// The encoding has no -0. Later commands decode the value again, and so see the same scores as
+	// other proxies.
 	k.encoded, k.content, k.encodedIsStale = k.value(), nil, false
 }
 

@@ -198,8 +198,8 @@ func (c commandMaker) ttl(seconds bool) string {
 	return c.pickUsually(strconv.FormatInt(n, 10), "0", "-1", "x", "", "-9223372036854775808", "9223372036854775807")
 }
 
-// unixTime returns a time like ttl, but as a Unix time. TestLongTimes covers times in a million
-// years.
+// unixTime returns a time like ttl, but as a Unix time. TestLongTimes covers the largest Unix
+// times.
 func (c commandMaker) unixTime(seconds bool) string {
 	at := time.Now().UnixMilli() + 1_000_000 + c.Int64N(1_000_000_000)
 	if seconds {

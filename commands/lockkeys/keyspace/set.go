@@ -226,8 +226,8 @@ func (c call) mset() Reply {
 	return OK()
 }
 
-// msetex implements MSETEX count key value … [NX | XX] [EX seconds | PX milliseconds | EXAT time |
-// PXAT time | KEEPTTL].
+// msetex implements MSETEX count key value … [NX | XX] [EX seconds | PX milliseconds |
+// EXAT time | PXAT time | KEEPTTL].
 func (c call) msetex() Reply {
 	n, ok := syntax.Int(c.words[1])
 	require(ok && n >= 1 && n <= math.MaxInt32, "ERR invalid numkeys value or out of range")

@@ -197,7 +197,7 @@ func (s *Snapshot) ExistingKeys(kind string) (keys []string) {
 	return keys
 }
 
-// noteRead records that a command reveals the state of a key.
+// noteRead records that a command that only reads uses a key.
 func (s *Snapshot) noteRead(key string) {
 	if s.readKeys == nil {
 		s.readKeys = map[string]bool{}

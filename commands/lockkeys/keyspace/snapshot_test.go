@@ -42,8 +42,8 @@ func formatEntry(e keyspace.Entry) string {
 	}
 }
 
-// formatEdits formats the edits of a Snapshot: before→after, and the command that set the time. It
-// adds "keep" if the time does not change, and "asked" if a reply depends on the key.
+// formatEdits formats the edits of a Snapshot: before→after, and the command that set the time.
+// It adds "keep" if the time does not change, and "asked" if a reply depends on the key.
 func formatEdits(s *keyspace.Snapshot) string {
 	var texts []string
 	for _, e := range s.Edits() {

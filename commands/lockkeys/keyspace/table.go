@@ -29,8 +29,9 @@ func indexByName(groups map[string][]tableEntry) map[string]*command {
 	return byName
 }
 
-// isFast holds the commands that do not process all elements of their keys. The map is read-only.
-var isFast = func() map[string]bool {
+// fastCommands holds the commands in Redis' category @fast, by name. They process only a few
+// elements of their keys. The map is read-only.
+var fastCommands = func() map[string]bool {
 	fast := map[string]bool{}
 	for name, categories := range spec.CategoriesByName() {
 		fast[name] = categories&spec.CategoriesOf("fast") != 0

@@ -49,9 +49,9 @@ func (in input) each(do func(member string, score float64)) {
 	}
 }
 
-// zinterstore implements ZINTERSTORE destination numkeys key … [WEIGHTS weight …] [AGGREGATE SUM |
-// MIN | MAX]. The fair semaphore in the book Redis in Action uses it to remove the counters of
-// expired members.
+// zinterstore implements ZINTERSTORE destination numkeys key … [WEIGHTS weight …] [AGGREGATE SUM
+// | MIN | MAX]. The fair semaphore in the book Redis in Action uses ZINTERSTORE to remove the
+// counters of expired members.
 func (c call) zinterstore() Reply {
 	s := intersection{aggregate: "sum"}
 	s.parse(c.readInputs(&s))

@@ -50,8 +50,8 @@ func (r *run) sharesCell(key string) bool {
 	return r.KeyOnMasters(r.DB, key).Tag != "" || r.lastRead[key].Shared
 }
 
-// needsBallot reports whether a run takes several keys of which one may share its cell. One script
-// on each master cannot take such keys.
+// needsBallot reports whether a run takes several keys, of which at least one may share its cell.
+// Only a ballot can take such keys, not Register.Take.
 func (r *run) needsBallot(changes []keyspace.Edit) bool {
 	return len(changes) > 1 &&
 		slices.ContainsFunc(changes, func(e keyspace.Edit) bool { return r.sharesCell(e.Key) })

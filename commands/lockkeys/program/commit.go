@@ -49,9 +49,9 @@ func (r *run) commit(ctx context.Context, a Outcome) (*Outcome, error) {
 	if refused, err := r.prepare(ctx, a.effects); err != nil || refused != nil {
 		return refused, err
 	}
-	switch tag, inOneCell := r.sameCell(a); {
+	switch cell, inOneCell := r.sameCell(a); {
 	case inOneCell:
-		return r.update(ctx, r.keysInCell(tag), nil)
+		return r.update(ctx, r.keysInCell(cell), nil)
 	case allEdits(changes, isRemoval):
 		return r.remove(ctx, a, changes)
 	case len(r.WatchedVersions) > 0 && len(changes) == 1:

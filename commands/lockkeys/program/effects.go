@@ -20,7 +20,8 @@ type effects struct {
 	ballotCommands [][]string
 }
 
-// errDifferentEffects ends an update whose commands for the upstream are not the prepared commands.
+// errDifferentEffects ends an update whose commands for the upstream differ from the prepared
+// commands.
 var errDifferentEffects = errors.New("the side effects of the program differ from the prepared side effects")
 
 // hasPrepared reports whether the prepared commands equal the given commands.

@@ -49,14 +49,14 @@ type Program struct {
 	// DB is the database of the keys.
 	DB int
 	// Keys holds the keys that the program uses, as far as the caller can determine them. The
-	// Engine adds undeclared keys on demand.
+	// Engine adds a key if the program uses it although Keys lacks it (an undeclared key).
 	Keys []string
 	// Run runs the program. It may run several times, and must do the same on the same view.
 	Run Run
 	// Rights holds the client's permissions, for scripts and transactions. For other programs,
 	// Rights is nil: the proxy checks the permissions before the program begins.
 	Rights *rights.Permissions
-	// Guesses holds the views to try before a read.
+	// Guesses holds the guesses to try before a read, in this order.
 	Guesses []Guess
 	// UsuallyWrites is true if the program usually writes, regardless of the old value. If the
 	// program has only one key, the Engine then does not read the key beforehand.

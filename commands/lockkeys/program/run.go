@@ -168,8 +168,8 @@ func (r *run) withRights(ctx context.Context, try func() (Outcome, error)) (Outc
 	}
 }
 
-// addKey adds a key that the next try must read. It returns a refusal if there are too many such
-// keys.
+// addKey adds a key that the next try must read. It returns a refusal if the program uses too many
+// undeclared keys.
 func (r *run) addKey(key string) (refusalOutcome *Outcome) {
 	if slices.Contains(r.Keys, key) {
 		return nil
@@ -197,8 +197,8 @@ func (r *run) randomSeed() uint64 {
 	return *r.seed
 }
 
-// addMatchingKeys adds the lock keys that match the glob of a program. It returns a refusal if
-// there are too many.
+// addMatchingKeys adds the lock keys that match the glob of a KEYS, SCAN or DBSIZE in a program. It
+// returns a refusal if the program then has too many keys.
 func (r *run) addMatchingKeys(ctx context.Context, unlistedErr *UnlistedError) (refused *Outcome, err error) {
 	found, err := r.List(ctx, r.DB, unlistedErr.Match)
 	if err != nil {

@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// adversary writes programs that do not end, and that do much uncharged work in each iteration.
-// They have long blocks, tables of odd shapes, builtins with long arguments, and metatables. A
-// program has at most maxProgram bytes.
+// adversary writes programs that do not end. Each iteration does much work that the interpreter
+// might not charge for. The programs have long blocks, tables of odd shapes, builtins with long
+// arguments, and metatables. A program has at most maxProgram bytes.
 type adversary struct {
 	*rand.Rand
 	remainingBytes int // the remaining bytes for the program

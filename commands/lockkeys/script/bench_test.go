@@ -8,7 +8,7 @@ import (
 
 // BenchmarkRun measures frequent scripts, with replies that cost nothing.
 func BenchmarkRun(b *testing.B) {
-	pace := NewScheduler()
+	scheduler := NewScheduler()
 	for _, shape := range []struct{ name, body string }{
 		{"release", `if redis.call("get",KEYS[1]) == ARGV[1] then return redis.call("del",KEYS[1]) else return 0 end`},
 		{"extend", `if redis.call('get',KEYS[1]) == ARGV[1] then return redis.call('pexpire',KEYS[1],ARGV[2]) else return 0 end`},
@@ -20,7 +20,7 @@ func BenchmarkRun(b *testing.B) {
 			if err != nil {
 				b.Fatal(err)
 			}
-			in := Input{Share: Share{Pace: pace}, Keys: []string{"lock:a"}, Argv: []string{"token", "10000"},
+			in := Input{Share: Share{Scheduler: scheduler}, Keys: []string{"lock:a"}, Argv: []string{"token", "10000"},
 				Call: func(args []string, _ func(int)) (keyspace.Reply, error) {
 					if args[0] == "get" {
 						return keyspace.BulkReply("token"), nil

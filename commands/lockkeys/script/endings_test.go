@@ -46,7 +46,7 @@ func timeToEnd(
 		t.Fatal(err)
 	}
 	go func() {
-		_, err := s.Run(ctx, Input{Argv: []string{strings.Repeat("a", 900_000)}, Share: Share{Pace: scheduler, Time: -1}})
+		_, err := s.Run(ctx, Input{Argv: []string{strings.Repeat("a", 900_000)}, Share: Share{Scheduler: scheduler, Time: -1}})
 		done <- err
 	}()
 	if !scheduler.awaitLargeRun(done) {
@@ -75,16 +75,16 @@ func (p *Scheduler) awaitLargeRun(done <-chan error) bool {
 // TestImmediateEnd checks that any script ends within a second when the process stops, and after
 // SCRIPT KILL.
 func TestImmediateEnd(t *testing.T) {
-	errShutdown, pace := errors.New("the process stops"), NewScheduler()
+	errShutdown, scheduler := errors.New("the process stops"), NewScheduler()
 	for name, body := range slowScripts {
-		elapsed, err := timeToEnd(t, pace, body, func(stop context.CancelCauseFunc) { stop(errShutdown) })
+		elapsed, err := timeToEnd(t, scheduler, body, func(stop context.CancelCauseFunc) { stop(errShutdown) })
 		if err != errShutdown && !strings.Contains(err.Error(), "allocated more than") {
 			t.Errorf("%s: %v", name, err)
 		}
 		if elapsed > time.Second {
 			t.Errorf("%s: it took %v to end after the shutdown", name, elapsed)
 		}
-		elapsed, err = timeToEnd(t, pace, body, func(context.CancelCauseFunc) { pace.Kill() })
+		elapsed, err = timeToEnd(t, scheduler, body, func(context.CancelCauseFunc) { scheduler.Kill() })
 		if !strings.HasPrefix(err.Error(), "ERR Script killed by user with SCRIPT KILL... script: ") &&
 			!strings.Contains(err.Error(), "allocated more than") {
 			t.Errorf("%s: %v", name, err)
@@ -93,7 +93,7 @@ func TestImmediateEnd(t *testing.T) {
 			t.Errorf("%s: it took %v to end after SCRIPT KILL", name, elapsed)
 		}
 	}
-	if len(pace.largeJobs) > 0 {
+	if len(scheduler.largeJobs) > 0 {
 		t.Error("some runs are still listed")
 	}
 }
@@ -137,22 +137,22 @@ func nestedLocals(depth int) string {
 
 // TestEndOfCompilation checks that a long compilation ends in the same ways as a long run.
 func TestEndOfCompilation(t *testing.T) {
-	errShutdown, pace := errors.New("the process stops"), NewScheduler()
+	errShutdown, scheduler := errors.New("the process stops"), NewScheduler()
 	for name, body := range longSources {
 		if _, err := Compile(t.Context(), body, Share{Short: true}); err != ErrTooLarge {
 			t.Errorf("%s: %v, want %v", name, err, ErrTooLarge)
 		}
 		for want, end := range map[string]func(context.CancelCauseFunc){
 			errShutdown.Error(): func(stop context.CancelCauseFunc) { stop(errShutdown) },
-			"killed by user":    func(context.CancelCauseFunc) { pace.Kill() },
+			"killed by user":    func(context.CancelCauseFunc) { scheduler.Kill() },
 		} {
 			ctx, stop := context.WithCancelCause(t.Context())
 			done := make(chan error, 1)
 			go func() {
-				_, err := Compile(ctx, body, Share{Pace: pace, Time: -1})
+				_, err := Compile(ctx, body, Share{Scheduler: scheduler, Time: -1})
 				done <- err
 			}()
-			if pace.awaitLargeRun(done) {
+			if scheduler.awaitLargeRun(done) {
 				end(stop)
 			}
 			// The compilation may have ended before it was stopped.

@@ -7,7 +7,7 @@ import (
 )
 
 // scriptWriter writes random scripts that end: they have only short loops, and no recursion. They
-// raise no table without err as an error, because this crashes Redis 7.0.15.
+// raise no table without the field err as an error, because this crashes Redis 7.0.15.
 type scriptWriter struct {
 	*rand.Rand
 	names    []string // variables in scope

@@ -18,7 +18,7 @@ type job struct {
 	sliceStart                          time.Time // the beginning of the slice
 }
 
-// await waits for a slot, or until the run must end.
+// await waits for a slot. It returns an error if the run must end before.
 func (s *job) await(p *slots) error {
 	if p.tryTake() {
 		return nil
@@ -29,7 +29,8 @@ func (s *job) await(p *slots) error {
 	return p.take(ctx)
 }
 
-// slotError converts the error of a run that got no slot.
+// slotError converts the error of a run that got no slot. If too many runs waited, or if the wait
+// took too long, the result is ErrBusy.
 func slotError(err error) error {
 	if err == errFull || errors.Is(err, meter.ErrTime) {
 		return ErrBusy
@@ -42,10 +43,10 @@ func (s *job) takeSmallSlot() error {
 	if err := s.watch.Err(); err != nil {
 		return err
 	}
-	if s.Pace == nil {
+	if s.Scheduler == nil {
 		return nil
 	}
-	if err := s.await(s.Pace.smallSlots); err != nil {
+	if err := s.await(s.Scheduler.smallSlots); err != nil {
 		return slotError(err)
 	}
 	s.hasSmallSlot = true
@@ -58,12 +59,12 @@ func (s *job) Grow() error {
 		return ErrTooLarge
 	}
 	s.large = true
-	s.Pace.setLarge(s, true)
+	s.Scheduler.setLarge(s, true)
 	if s.ClientDisconnected != nil {
 		s.watch.EndAfter(s.ClientDisconnected, disconnectGrace, errClientDisconnected)
 	}
 	s.releaseSmallSlot()
-	if err := s.await(s.Pace.largeSlots); err != nil {
+	if err := s.await(s.Scheduler.largeSlots); err != nil {
 		s.refusedLarge = err == errFull
 		return slotError(err)
 	}
@@ -80,36 +81,36 @@ func (s *job) Pause() error {
 // takeTurn begins a slice, after the idle time. If the time of a large run ends while the run waits
 // for its turn, takeTurn returns the error of the time limit, not ErrBusy.
 func (s *job) takeTurn() error {
-	if err := s.await(s.Pace.turn); err != nil {
+	if err := s.await(s.Scheduler.turn); err != nil {
 		return err
 	}
 	s.hasTurn = true
-	defer func() { s.sliceStart = s.Pace.now() }()
-	return s.sleep(s.Pace.remainingIdleTime())
+	defer func() { s.sliceStart = s.Scheduler.now() }()
+	return s.sleep(s.Scheduler.remainingIdleTime())
 }
 
-// sleep waits for d, or until the run must end.
+// sleep waits for d. It returns an error if the run must end before.
 func (s *job) sleep(d time.Duration) error {
 	if d <= 0 {
 		return nil
 	}
 	ctx, stop := s.watch.WaitContext()
 	defer stop()
-	return s.Pace.sleep(ctx, d)
+	return s.Scheduler.sleep(ctx, d)
 }
 
 // releaseTurn ends a slice.
 func (s *job) releaseTurn() {
 	if s.hasTurn {
-		s.Pace.setIdleTime(s.Pace.now().Sub(s.sliceStart))
-		s.Pace.turn.release()
+		s.Scheduler.setIdleTime(s.Scheduler.now().Sub(s.sliceStart))
+		s.Scheduler.turn.release()
 	}
 	s.hasTurn = false
 }
 
 func (s *job) releaseSmallSlot() {
 	if s.hasSmallSlot {
-		s.Pace.smallSlots.release()
+		s.Scheduler.smallSlots.release()
 	}
 	s.hasSmallSlot = false
 }
@@ -119,18 +120,19 @@ func (s *job) end() {
 	s.releaseSmallSlot()
 	s.releaseTurn()
 	if s.hasLargeSlot {
-		s.Pace.largeSlots.release()
+		s.Scheduler.largeSlots.release()
 	}
 	s.hasLargeSlot = false
 	s.delayRefusal()
 	if s.large {
-		s.Pace.setLarge(s, false)
+		s.Scheduler.setLarge(s, false)
 	}
 	s.Allowance.spentTime = s.watch.Stop()
 }
 
-// delayRefusal delays the end of a run that got no large slot until its time limit. Otherwise the
-// client would send the script again immediately, and such runs would take all small slots.
+// delayRefusal waits until the time limit of the run, if too many runs waited for a large slot.
+// Otherwise the client would send the script again immediately, and such runs would take all small
+// slots.
 func (s *job) delayRefusal() {
 	if !s.refusedLarge {
 		return

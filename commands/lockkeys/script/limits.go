@@ -9,8 +9,8 @@ import (
 // negative Bytes means no limit.
 type Limits struct {
 	// Bytes limits the total of the strings, tables and functions that a run creates, even if it no
-	// longer uses them. Numbers, booleans, the stack and replies of Call do not count. The limit on
-	// the depth of calls limits the stack to some 16 MB.
+	// longer uses them. Strings and tables from the replies of Call count, too. Numbers, booleans
+	// and the stack do not count. The limit on the depth of calls limits the stack to some 16 MB.
 	Bytes int
 	// Calls limits how many commands a run may call.
 	Calls int

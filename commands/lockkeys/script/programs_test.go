@@ -33,7 +33,8 @@ const (
 
 // TestPrograms compiles and runs programs that do not end. It checks that each program ends at its
 // time limit. A program must also end within endTime after SCRIPT KILL, after the process begins to
-// stop, or after its client has left. Times are processor times, because the machine may be busy.
+// stop, or after its client has disconnected. Times are processor times, because the machine may be
+// busy.
 // REDLOCK_PROGRAMS is the number of programs.
 func TestPrograms(t *testing.T) {
 	n, err := strconv.Atoi(os.Getenv(programsVariable))
@@ -80,7 +81,7 @@ func (p *prober) probe(i int) (extraTime, end time.Duration) {
 	ctx, stop := context.WithCancelCause(p.Context())
 	defer stop(nil)
 	var clientDisconnected atomic.Bool
-	share := Share{Pace: p.scheduler, Time: programTime, Allowance: &Allowance{}, ClientDisconnected: clientDisconnected.Load}
+	share := Share{Scheduler: p.scheduler, Time: programTime, Allowance: &Allowance{}, ClientDisconnected: clientDisconnected.Load}
 	way := i % len(endErrors)
 	if way != 0 {
 		share.Time = time.Minute

@@ -29,7 +29,7 @@ type Script struct {
 	Memo atomic.Int64
 }
 
-// chunkName is the name of a script in errors.
+// chunkName is the name of every script in errors.
 const chunkName = "@user_script"
 
 // CompileError is the error for a script that does not compile.
@@ -71,7 +71,7 @@ func (s *Script) compile(limits meter.Limits) (err error) {
 	})
 }
 
-// SHA returns the name of a script in EVALSHA: the SHA-1 of its body, in lower-case hexadecimal.
+// SHA returns the SHA-1 of a script's body, in lower-case hexadecimal, as for EVALSHA.
 func SHA(body string) string {
 	sum := sha1.Sum([]byte(body))
 	return hex.EncodeToString(sum[:])
@@ -80,7 +80,7 @@ func SHA(body string) string {
 // size returns the approximate size of the script in bytes, including its compiled form.
 func (s *Script) size() int { return len(s.body) + s.chunk.Size() }
 
-// SHA returns the name of the script in EVALSHA.
+// SHA returns the SHA-1 of the script's body, in lower-case hexadecimal.
 func (s *Script) SHA() string { return s.sha }
 
 // Body returns the script's source, as Compile got it.
@@ -89,7 +89,8 @@ func (s *Script) Body() string { return s.body }
 // Calls returns the commands that the script calls, as far as its source shows them.
 func (s *Script) Calls() calls.Calls { return s.calls }
 
-// Literals returns the string literals in the source, in their order.
+// Literals returns the string literals in the source, in their order. The literals in code that the
+// script compiles at run time follow.
 func (s *Script) Literals() []string { return s.Calls().Literals }
 
 // Derive returns the result of make for the script's calls. It calls make only once.

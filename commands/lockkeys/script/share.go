@@ -17,10 +17,10 @@ type Share struct {
 	Time time.Duration
 	// Allowance lets several runs share Time. If it is nil, the run has all of Time.
 	Allowance *Allowance
-	// Pace shares the machine with other runs. If it is nil, the run waits for no other run.
-	Pace *Scheduler
-	// ClientDisconnected reports whether the client has left. A large run ends soon after that. If
-	// ClientDisconnected is nil, no run ends for this reason.
+	// Scheduler shares the machine with other runs. If it is nil, the run waits for no other run.
+	Scheduler *Scheduler
+	// ClientDisconnected reports whether the client has disconnected. A large run ends soon after
+	// that. If ClientDisconnected is nil, no run ends for this reason.
 	ClientDisconnected func() bool
 	// Short ends the run, with ErrTooLarge, before it becomes large.
 	Short bool
@@ -41,8 +41,8 @@ var errClientDisconnected = errors.New("Script ended: the client closed the conn
 // The zero value means that no time is spent.
 type Allowance struct{ spentTime time.Duration }
 
-// The limits of a small run and of a small compilation. Lock scripts need a twentieth of them; a
-// source of 32 KB compiles within them.
+// The limits of a small run and of a small compilation. Lock scripts need a twentieth of these
+// limits. A source of 32 KB compiles within them.
 var (
 	smallRun     = meter.SmallLimits{Steps: 5_000, Bytes: 64 << 10, Depth: 3_000}
 	smallCompile = meter.SmallLimits{Steps: 120_000, Bytes: 2 << 20, Depth: 3_000}
@@ -67,18 +67,18 @@ func (s Share) begin(ctx context.Context) (*job, error) {
 }
 
 func (s *job) watchdog() *meter.Watchdog {
-	if s.Pace == nil {
+	if s.Scheduler == nil {
 		return &meter.Watchdog{}
 	}
-	return &s.Pace.watchdog
+	return &s.Scheduler.watchdog
 }
 
 func (s *job) limits(bytes int, smallLimits meter.SmallLimits) meter.Limits {
 	l := meter.Limits{Bytes: bytes, Watch: &s.watch, SmallRun: smallLimits}
-	if s.Pace != nil || s.Short {
+	if s.Scheduler != nil || s.Short {
 		l.Pace = s
 	}
-	if s.Pace != nil {
+	if s.Scheduler != nil {
 		l.Depth = maxSharedDepth
 	}
 	return l
@@ -88,8 +88,8 @@ func (s *job) limits(bytes int, smallLimits meter.SmallLimits) meter.Limits {
 // has called must not take effect.
 type LimitError struct {
 	reply string
-	// ClientLeft is true if the run ended because its client had disconnected.
-	ClientLeft bool
+	// ClientDisconnected is true if the run ended because its client had disconnected.
+	ClientDisconnected bool
 }
 
 // Error implements error. It returns the error reply for the client.

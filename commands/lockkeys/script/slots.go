@@ -74,7 +74,8 @@ func (s *slots) release() {
 	s.grantNext()
 }
 
-// grantNext gives a slot to the first waiter. The caller holds mu.
+// grantNext gives a slot to the first waiter, or makes the slot free if no run waits. The caller
+// holds mu.
 func (s *slots) grantNext() {
 	first := s.queue.Front()
 	if first == nil {

@@ -47,9 +47,9 @@ const slotLimit = 3 * time.Second
 
 // waitForSlot runs a script while a goroutine holds the only slot, for ten short sleeps.
 func waitForSlot(t *testing.T) {
-	pace := NewScheduler()
-	pace.smallSlots = newSlots(1, -1)
-	if !pace.smallSlots.tryTake() {
+	scheduler := NewScheduler()
+	scheduler.smallSlots = newSlots(1, -1)
+	if !scheduler.smallSlots.tryTake() {
 		t.Fatal("the slot is not free")
 	}
 	go func() {
@@ -58,14 +58,14 @@ func waitForSlot(t *testing.T) {
 			// stands still.
 			time.Sleep(50 * time.Millisecond)
 		}
-		pace.smallSlots.release()
+		scheduler.smallSlots.release()
 	}()
 	s, err := compile("return 1")
 	if err != nil {
 		t.Fatal(err)
 	}
 	os.Stdout.WriteString("waiting\n")
-	if _, err := s.Run(t.Context(), Input{Share: Share{Pace: pace, Time: slotLimit}}); err != nil {
+	if _, err := s.Run(t.Context(), Input{Share: Share{Scheduler: scheduler, Time: slotLimit}}); err != nil {
 		t.Fatal(err)
 	}
 	os.Stdout.WriteString("ran\n")

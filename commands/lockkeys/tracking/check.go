@@ -10,7 +10,8 @@ import (
 )
 
 const (
-	// settleTime is the time that a check waits after too few masters have reported a change.
+	// settleTime is the time that a check waits after a report that the key has changed on
+	// only some masters.
 	settleTime = 10 * time.Millisecond
 	// maxSettleTime limits this wait, which doubles while a key changes again and again. The wait
 	// returns to settleTime if the key has not changed for resetAfter.
@@ -117,7 +118,7 @@ func (c *Client) check(entries []*entry) {
 	}
 	snapshots, err := c.hub.opts.Read(c.ctx, keysOnMasters)
 	now := time.Now()
-	// check must call Watched before it locks mu, because a mark that reports a change waits for
+	// check must call IsWatched before it locks mu, because a mark that reports a change waits for
 	// mu. If a watch ends later, the mark reports that.
 	watched := make([]bool, len(entries))
 	for i, m := range marks {
@@ -238,11 +239,12 @@ func (c *Client) onReport(e *entry, markID int, report quorum.Report) {
 	}
 }
 
-// settleDelay returns how long a check waits after a change that too few masters have reported.
+// settleDelay returns how long a check waits after a report that the key has changed on only some
+// masters.
 func (e *entry) settleDelay(now time.Time) time.Duration {
-	if e.recentChecks++; now.Sub(e.lastCheck) > resetAfter {
-		e.recentChecks = 0
+	if e.recentReports++; now.Sub(e.lastReport) > resetAfter {
+		e.recentReports = 0
 	}
-	e.lastCheck = now
-	return min(settleTime<<min(e.recentChecks, 10), maxSettleTime)
+	e.lastReport = now
+	return min(settleTime<<min(e.recentReports, 10), maxSettleTime)
 }

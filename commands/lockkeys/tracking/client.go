@@ -12,7 +12,7 @@ import (
 )
 
 // Client holds the keys that one client tracks. Only the goroutine that runs the client's commands
-// may call SetMode, RequestCaching, Mode and Begin.
+// may call Mode, SetMode, Stop, Begin, RequestCaching, CachingRequested and ClearCaching.
 type Client struct {
 	hub    *Hub
 	push   func(ctx context.Context, keys []string)
@@ -21,7 +21,7 @@ type Client struct {
 	tasks  sync.WaitGroup
 
 	mode Mode
-	// caching is set by CLIENT CACHING, for the next command.
+	// caching is true if the client has sent CLIENT CACHING for the next command.
 	caching bool
 
 	mu             sync.Mutex
@@ -163,8 +163,8 @@ func (c *Client) forget(e *entry) Mark {
 	return e.mark
 }
 
-// forgetAndReport forgets an entry, and schedules a report of its key. The caller holds mu, and must release
-// mu before it stops the returned mark.
+// forgetAndReport forgets an entry, and schedules a report of its key. The caller holds mu, and
+// must release mu before it stops the returned mark.
 func (c *Client) forgetAndReport(e *entry) Mark {
 	c.reportKey(e.key)
 	c.wakeUp()

@@ -41,7 +41,7 @@ type Hub struct {
 	opts Options
 
 	mu sync.Mutex
-	// clients holds the clients that track keys.
+	// clients holds the clients that use CLIENT TRACKING without REDIRECT.
 	clients map[*Client]bool
 }
 
@@ -87,10 +87,12 @@ type entry struct {
 	// markID numbers the marks. The Client ignores reports of an older mark.
 	markID int
 	// dueTime is the time of the next check. It is zero if no check is scheduled.
-	dueTime       time.Time
-	expiryTimer   *time.Timer // nil: no check at the expiry is scheduled
-	lastCheck     time.Time
-	recentChecks  int // checks in short succession
+	dueTime     time.Time
+	expiryTimer *time.Timer // nil: no check at the expiry is scheduled
+	// lastReport is the time of the last report that the key has changed on only some masters.
+	// recentReports counts such reports in short succession.
+	lastReport    time.Time
+	recentReports int
 	postponements int // checks postponed in favor of the client's own commands
 	forgotten     bool
 }

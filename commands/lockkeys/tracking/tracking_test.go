@@ -24,13 +24,13 @@ type masters struct {
 	mu     sync.Mutex
 	values map[quorum.Key]quorum.Snapshot
 	marks  map[*fakeMark]bool
-	// reportDuringWatched, if it is not nil, is the report of a mark while Watched is called. It
-	// simulates a change that a master reports at that moment.
-	reportDuringWatched *quorum.Report
-	deadlocked          bool // a report waited for the caller of Watched
-	unwatched           bool
-	readErr             error
-	reads               int
+	// reportDuringIsWatched, if it is not nil, is the report of a mark while IsWatched is called.
+	// It simulates a change that a master reports at that moment.
+	reportDuringIsWatched *quorum.Report
+	deadlocked            bool // a report waited for the caller of IsWatched
+	unwatched             bool
+	readErr               error
+	reads                 int
 }
 
 type fakeMark struct {
@@ -47,8 +47,8 @@ func (m *fakeMark) Settled() <-chan struct{} {
 
 func (m *fakeMark) IsWatched() bool {
 	m.masters.mu.Lock()
-	report, unwatched := m.masters.reportDuringWatched, m.masters.unwatched
-	m.masters.reportDuringWatched = nil
+	report, unwatched := m.masters.reportDuringIsWatched, m.masters.unwatched
+	m.masters.reportDuringIsWatched = nil
 	m.masters.mu.Unlock()
 	if report != nil {
 		notified := make(chan struct{})
@@ -216,7 +216,7 @@ func TestNotifications(t *testing.T) {
 	b.checkReported("k")
 }
 
-// TestReportDuringCheck checks a report that arrives while a check calls Watched. The check has
+// TestReportDuringCheck checks a report that arrives while a check calls IsWatched. The check has
 // read the key before, so another check must follow.
 func TestReportDuringCheck(t *testing.T) {
 	for name, report := range map[string]quorum.Report{"some changed": quorum.SomeChanged, "changes": quorum.ReportQuorumChanged,
@@ -225,7 +225,7 @@ func TestReportDuringCheck(t *testing.T) {
 			b := newFixture(t, modeOn)
 			b.put("k", "a")
 			b.mu.Lock()
-			b.reportDuringWatched = &report
+			b.reportDuringIsWatched = &report
 			b.mu.Unlock()
 			b.readKey("k", "a")
 			b.checkReported()

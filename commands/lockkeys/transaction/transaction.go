@@ -35,7 +35,8 @@ func (t Transactions) Commands() map[string]*command.Command {
 	return all
 }
 
-// checkArity checks the number of words. A wrong number aborts the transaction.
+// checkArity aborts the transaction, and replies with an error, if fits is false: the number of
+// words is wrong. It returns fits.
 func checkArity(fits bool, name string, c command.Call) bool {
 	if !fits {
 		c.Client.Transaction.Abort()
@@ -172,8 +173,8 @@ func connectionProgram(db int, words []string) program.Program {
 	return program.FixedReply(db, reply)
 }
 
-// exec runs EXEC: it makes all queued changes atomically, if the watched keys have not changed. It
-// then ends the watch of all keys, unless MULTI is missing.
+// exec runs EXEC: it makes all queued changes atomically, if the watched keys have not changed.
+// EXEC ends the watch of all keys, except an EXEC without MULTI.
 func (t Transactions) exec(c command.Call) {
 	tx := c.Client.Transaction
 	if len(c.Args) == 1 && !tx.Open {

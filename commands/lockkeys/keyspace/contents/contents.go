@@ -19,8 +19,8 @@ const (
 // String returns the type's name, as TYPE returns it.
 func (k Kind) String() string { return kinds[k].name }
 
-// Content is the value of a key: a Text, *List, *Set, *SortedSet or *Hash. A nil pointer to a
-// collection is an empty collection, and must not be changed. A Content is for one goroutine.
+// Content is the value of a key: a Text, *List, *Set, *SortedSet, *Hash or Holders. A nil pointer
+// to a collection is an empty collection, and must not be changed. A Content is for one goroutine.
 type Content interface {
 	// Kind returns the type.
 	Kind() Kind
@@ -35,8 +35,8 @@ type Content interface {
 	appendTo(b []byte) []byte
 }
 
-// Holders is a lock that several clients hold (LOCK … SHARED and SLOTS). Only package
-// quorum/keygroup reads and writes it. Commands treat it as a value of another type.
+// Holders is a lock that several clients can hold (LOCK … SHARED and SLOTS). Only package
+// quorum/keygroup reads and writes its holders. For commands it is a value of another type.
 type Holders struct {
 	kind Kind
 	rest string // the encoded holders, without the mark and the letter

@@ -7,7 +7,8 @@ import (
 	"strings"
 )
 
-// mark begins the string of a collection or of a marked text; the letter of its type follows.
+// mark begins the string of a collection, of holders or of a marked text. The letter of the type
+// follows the mark.
 const (
 	mark     = "\x00redlock:"
 	markSize = len(mark) + 1
@@ -33,8 +34,8 @@ var kinds = [...]struct {
 // ErrUnreadable is the error for a string that has the mark, but that Encode does not make.
 var ErrUnreadable = errors.New("this version of the proxy does not know the format of the value; upgrade the proxy")
 
-// IsMarked reports whether an encoded value begins with the mark: it is a collection, or a marked
-// text.
+// IsMarked reports whether an encoded value begins with the mark: it is a collection, holders, or a
+// marked text.
 func IsMarked(encoded string) bool { return strings.HasPrefix(encoded, mark) }
 
 // EncodeText encodes a text. It returns most texts unchanged.
@@ -127,8 +128,8 @@ func cutPart(s string) (part, rest string, ok bool) {
 	return "", "", false
 }
 
-// countParts counts the parts of a string, each after a header of head bytes, up to the end or the
-// first error.
+// countParts counts the parts of a string up to its end or its first error. head bytes precede each
+// part.
 func countParts(s string, head int) (n int) {
 	for len(s) > head {
 		_, rest, ok := cutPart(s[head:])

@@ -26,7 +26,7 @@ func NewSet(members ...string) *Set {
 	return s
 }
 
-// compareMembers sorts numbers first, by size, then other members by bytes.
+// compareMembers compares two members: numbers come first, by value, then other members by bytes.
 func compareMembers(a, b string) int {
 	isFirst, isSecond := isNumber(a), isNumber(b)
 	switch {

@@ -95,7 +95,7 @@ func (f *finder) addValue(name string, value syntax.Expression) {
 	}
 }
 
-// nth returns the expression of the i-th value of a list, or nil if there is no such value. It
+// nth returns the expression of the i-th value of a list, or nil if the list has no such value. It
 // returns an unknownExpr if the value may be a further result of the last expression.
 func nth(values []syntax.Expression, i int) syntax.Expression {
 	last := len(values) - 1

@@ -9,7 +9,7 @@ import (
 	"redlock-proxy/internal/lua/syntax"
 )
 
-// formatKeyShapes formats the possible shapes of the first call's second word, its key.
+// formatKeyShapes formats the possible shapes of the key in the first call: of its second word.
 func formatKeyShapes(c Calls) string {
 	if len(c.Sites) == 0 {
 		return fmt.Sprint("none ", c.Hidden)

@@ -21,7 +21,7 @@ type Part struct {
 type PartKind int
 
 const (
-	// UnknownPart is an unknown part.
+	// UnknownPart is a part that may be any text.
 	UnknownPart PartKind = iota
 	// Literal is a text in the source.
 	Literal
@@ -44,8 +44,8 @@ const (
 
 var unknownShapes = []Shape{{{Kind: UnknownPart}}}
 
-// shapes returns the possible shapes of an expression as a text. Values that are not texts (nil, a
-// table) are missing or unseen.
+// shapes returns the possible shapes of an expression as a text. For a value that is neither a text
+// nor a number, such as nil or a table, it returns no shape, or an UnknownPart.
 func (f *finder) shapes(e syntax.Expression, depth int) []Shape {
 	if depth > maxShapeDepth || !f.step() {
 		return unknownShapes

@@ -117,7 +117,7 @@ func (w *walker) walkCall(e *syntax.CallExpr) {
 	w.walkExpressions(e.Args, argUsage)
 }
 
-// takesElements reports whether a function only uses the elements of a table.
+// takesElements reports whether the called function only uses the elements of its table argument.
 func takesElements(e *syntax.CallExpr) bool {
 	switch variableName(e.Function) {
 	case "ipairs", "pairs", "unpack":

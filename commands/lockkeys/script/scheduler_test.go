@@ -15,7 +15,7 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// runGroup holds scripts that run at the same time, under one Pace, until the test ends them.
+// runGroup holds scripts that run at the same time, with one Scheduler, until the test ends them.
 type runGroup struct {
 	*testing.T
 	scheduler *Scheduler
@@ -55,7 +55,7 @@ func (c *runGroup) start(body string, done chan<- error) {
 		c.Fatal(err)
 	}
 	c.wg.Go(func() {
-		_, err := s.Run(c.ctx, Input{Call: c.call, Share: Share{Pace: c.scheduler, Time: -1}, Limits: Limits{Calls: 1 << 40}})
+		_, err := s.Run(c.ctx, Input{Call: c.call, Share: Share{Scheduler: c.scheduler, Time: -1}, Limits: Limits{Calls: 1 << 40}})
 		if done != nil {
 			done <- err
 		}
@@ -74,8 +74,8 @@ func (s *slots) waiters() int {
 	return s.queue.Len()
 }
 
-// TestSlotLimit checks that at most one large run, and one small run for each small slot,
-// execute at a time.
+// TestSlotLimit checks that at most one large run, and one small run for each small slot, execute
+// at a time.
 func TestSlotLimit(t *testing.T) {
 	const smallSlots, clients = 2, 40
 	c := newRunGroup(t, smallSlots)
@@ -115,7 +115,7 @@ func TestSmallScriptDuringEndlessScripts(t *testing.T) {
 	}
 }
 
-// TestTooManyLargeScripts checks that only a limited number of large runs may wait. The Pace
+// TestTooManyLargeScripts checks that only a limited number of large runs may wait. The Scheduler
 // refuses the next run, immediately if that run has no time limit.
 func TestTooManyLargeScripts(t *testing.T) {
 	c := newRunGroup(t, 1)
@@ -145,7 +145,7 @@ func TestEndOfSlotWait(t *testing.T) {
 		t.Fatal("no slot")
 	}
 	s, _ := compile(`return 1`)
-	_, err := s.Run(t.Context(), Input{Share: Share{Pace: c.scheduler, Time: time.Millisecond}})
+	_, err := s.Run(t.Context(), Input{Share: Share{Scheduler: c.scheduler, Time: time.Millisecond}})
 	if err == nil || err.Error() != ErrBusy.Error() {
 		t.Errorf("for a small slot: %v", err)
 	}
@@ -154,13 +154,13 @@ func TestEndOfSlotWait(t *testing.T) {
 		c.scheduler.largeSlots.tryTake()
 	}
 	s, _ = compile(`while true do end`)
-	_, err = s.Run(t.Context(), Input{Share: Share{Pace: c.scheduler, Time: 300 * time.Millisecond}})
+	_, err = s.Run(t.Context(), Input{Share: Share{Scheduler: c.scheduler, Time: 300 * time.Millisecond}})
 	if err == nil || err.Error() != ErrBusy.Error() && !strings.Contains(err.Error(),
 		"ran for longer") { // on a slow machine, a small run reaches its time limit first
 		t.Errorf("for a large slot: %v", err)
 	}
 	c.scheduler.largeSlots.release()
-	_, err = s.Run(t.Context(), Input{Share: Share{Pace: c.scheduler, Time: 50 * time.Millisecond}})
+	_, err = s.Run(t.Context(), Input{Share: Share{Scheduler: c.scheduler, Time: 50 * time.Millisecond}})
 	if err == nil || !strings.HasPrefix(err.Error(), "ERR script ran for longer than 50ms") {
 		t.Errorf("a large run at its time limit: %v", err)
 	}
@@ -170,7 +170,7 @@ func TestEndOfSlotWait(t *testing.T) {
 }
 
 // TestMemoryLimitOfScripts checks that the memory of scripts is limited by the large slots, not
-// by the number of clients. Each of the scripts would keep 14 MB of strings for ever.
+// by the number of clients. Each of the scripts keeps 14 MB of strings until it ends.
 func TestMemoryLimitOfScripts(t *testing.T) {
 	const scriptCount, limit = 50, 200 << 20
 	before := memoryInUse()
@@ -220,7 +220,7 @@ func TestIdleTimeOfTurn(t *testing.T) {
 		idleTimes, now = append(idleTimes, d), now.Add(d)
 		return nil
 	}
-	s, err := Share{Pace: c.scheduler, Time: -1}.begin(t.Context())
+	s, err := Share{Scheduler: c.scheduler, Time: -1}.begin(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -254,20 +254,20 @@ func TestDelayedRefusal(t *testing.T) {
 		return nil
 	}
 	s, _ := compile(`while true do end`)
-	_, err := s.Run(t.Context(), Input{Share: Share{Pace: c.scheduler, Time: time.Hour}})
+	_, err := s.Run(t.Context(), Input{Share: Share{Scheduler: c.scheduler, Time: time.Hour}})
 	if err == nil || err.Error() != ErrBusy.Error() || waited < 50*time.Minute {
 		t.Errorf("%v after %v", err, waited)
 	}
 }
 
-// TestDepthLimit checks that under a Pace calls nest less deep, because Go's garbage collection
-// scans a stack in one piece. Without a Pace they nest as in C Lua.
+// TestDepthLimit checks that with a Scheduler calls nest less deep, because Go's garbage collection
+// scans a stack in one piece. Without a Scheduler they nest as in C Lua.
 func TestDepthLimit(t *testing.T) {
 	s, _ := compile(`local n = 0 local function f() n = n + 1 return 1 + f() end pcall(f) return n`)
-	unpaced, err := s.Run(t.Context(), Input{Share: Share{Time: -1}})
-	paced, err2 := s.Run(t.Context(), Input{Share: Share{Pace: NewScheduler(), Time: -1}})
-	if err != nil || err2 != nil || unpaced.Int < 10_000 || paced.Int < 500 || paced.Int > 2_000 {
-		t.Errorf("%d calls, %v; %d under a Pace, %v", unpaced.Int, err, paced.Int, err2)
+	unscheduled, err := s.Run(t.Context(), Input{Share: Share{Time: -1}})
+	scheduled, err2 := s.Run(t.Context(), Input{Share: Share{Scheduler: NewScheduler(), Time: -1}})
+	if err != nil || err2 != nil || unscheduled.Int < 10_000 || scheduled.Int < 500 || scheduled.Int > 2_000 {
+		t.Errorf("%d calls, %v; %d with a Scheduler, %v", unscheduled.Int, err, scheduled.Int, err2)
 	}
 }
 

@@ -11,22 +11,22 @@ import (
 
 // memoAbsent is the Memo of a script whose last change found all keys absent. Otherwise a script's
 // Memo is the index of the argument that was the value of its keys. The calls of a script are much
-// alike, so its last call gives the best guess for the next call.
+// alike, so its last change gives the best guess for the next call.
 const memoAbsent = -1
 
-// guessesFor returns guesses at the values of a script's keys, the likeliest first. For a new
+// guessesFor returns guesses of the values of a script's keys, the likeliest first. For a new
 // script, it returns the two frequent cases. In a release or an extension, the keys hold the first
 // argument. In an acquisition, they are absent.
 //
-// lastValue returns the value that this proxy wrote last under a key. If that value is a
+// lastWritten returns the value that this proxy wrote last under a key. If that value is a
 // collection, it is the only guess, because no argument equals a collection.
 func guessesFor(
-	memo *atomic.Int64, keys, argv []string, lastValue func(key string) (value string, ok bool),
+	memo *atomic.Int64, keys, argv []string, lastWritten func(key string) (value string, ok bool),
 ) (list []program.Guess) {
 	if len(keys) == 0 {
 		return []program.Guess{{}} // enough for a script that uses no key
 	}
-	if g := guessCollections(keys, lastValue); g != nil {
+	if g := guessCollections(keys, lastWritten); g != nil {
 		return []program.Guess{g}
 	}
 	argument := int(memo.Load()) // 0, the first argument, for a new script
