@@ -41,7 +41,8 @@ type Scripts struct {
 	scheduler *script.Scheduler
 	functions *functions
 
-	// runs counts runs of scripts. limitedRuns counts runs and compilations that ended at a limit.
+	// runs counts runs of scripts. limitedRuns counts runs, and compilations for a run, that ended
+	// at a limit. It does not count compilations by SCRIPT LOAD and ResolveScript.
 	runs, limitedRuns atomic.Int64
 }
 
@@ -53,8 +54,8 @@ func New(opts Options) *Scripts {
 	}
 }
 
-// Counts returns the number of runs of scripts, and the number of runs and compilations that ended
-// at a limit.
+// Counts returns the number of runs of scripts, and the number of runs, and compilations for a run,
+// that ended at a limit.
 func (s *Scripts) Counts() (runs, limitedRuns int64) { return s.runs.Load(), s.limitedRuns.Load() }
 
 // Commands returns EVAL and similar commands, and SCRIPT for a proxy without an upstream.

@@ -131,7 +131,7 @@ func (k *keyState) set(content contents.Content) {
 	k.expiresAt, k.keepsExpiry, k.expiryCommand = noExpiry, false, ""
 }
 
-// replace sets a content and keeps the expiry, if there is one.
+// replace sets a content and keeps the expiry of the key, if the key has one.
 func (k *keyState) replace(content contents.Content) {
 	if !k.present {
 		k.set(content)

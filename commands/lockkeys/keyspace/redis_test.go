@@ -96,7 +96,7 @@ type storedKey struct {
 	expiresAt int64 // Unix milliseconds, or -1
 }
 
-// snapshot returns the Snapshot of some keys at a moment.
+// snapshot returns the Snapshot of some keys at the time now.
 func (w storedKeys) snapshot(now time.Time, keys ...string) *keyspace.Snapshot {
 	s := keyspace.NewSnapshot(now)
 	for _, key := range keys {
@@ -110,7 +110,7 @@ func (w storedKeys) snapshot(now time.Time, keys ...string) *keyspace.Snapshot {
 	return s
 }
 
-// apply makes edits at a moment.
+// apply makes edits at the time now.
 func (w storedKeys) apply(t *testing.T, now time.Time, edits []keyspace.Edit) {
 	for _, e := range edits {
 		before, ok := w[e.Key]

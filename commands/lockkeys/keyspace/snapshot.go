@@ -53,7 +53,7 @@ type Edit struct {
 	ExpiryCommand string
 }
 
-// IsChange reports whether the edit is more than a condition.
+// IsChange reports whether the edit changes the key. Otherwise, the edit is only a condition.
 func (e Edit) IsChange() bool {
 	switch {
 	case e.Before.Present != e.After.Present:
@@ -65,7 +65,7 @@ func (e Edit) IsChange() bool {
 	}
 }
 
-// Snapshot holds a set of keys at one moment. It is for one goroutine.
+// Snapshot holds a set of keys at one moment. It is not safe for concurrent use.
 type Snapshot struct {
 	now      int64 // Unix time in milliseconds
 	states   map[string]*keyState

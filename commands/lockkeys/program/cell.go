@@ -20,9 +20,9 @@ func (e *Engine) SameCell(db int, key, otherKey string) bool {
 	return e.cell(db, key) == e.cell(db, otherKey)
 }
 
-// sameCell returns the cell that holds all keys that a run changes or depends on, if there is one.
-// One vote then covers all of these keys. sameCell returns false if the run knows of only one key
-// in the cell, because the commit then has cheaper ways.
+// sameCell returns the cell that holds all keys that a run changes or depends on, if one cell holds
+// them. One vote then covers all of these keys. sameCell returns false if the run knows of only one
+// key in the cell, because the commit can then be cheaper than a ballot.
 func (r *run) sameCell(a Outcome) (cell string, is bool) {
 	if len(r.removedKeys) > 0 {
 		return "", false // a ballot would write the removed keys again
@@ -67,7 +67,8 @@ func (r *run) keysInCell(cell string) (keys []string) {
 	return keys
 }
 
-// addKeys adds keys that the next try must read. It returns a refusal if there are too many.
+// addKeys adds keys that the next try must read. It returns a refusal if the program uses too many
+// undeclared keys.
 func (r *run) addKeys(keys []string) (refusalOutcome *Outcome) {
 	for _, key := range keys {
 		refusalOutcome = cmp.Or(refusalOutcome, r.addKey(key))

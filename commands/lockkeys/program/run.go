@@ -13,7 +13,7 @@ import (
 	"redlock-proxy/quorum"
 )
 
-// run holds the state of Engine.Run for one program. It is for one goroutine.
+// run holds the state of Engine.Run for one program. It is not safe for concurrent use.
 type run struct {
 	*Engine
 	Program

@@ -22,7 +22,7 @@ type Input struct {
 	// any other reply. An error of Call ends the run, and Run returns this error.
 	Call func(args []string, charge func(bytes int)) (keyspace.Reply, error)
 	// MayRun reports whether the client may run a command, for redis.acl_check_cmd. known is false
-	// if there is no such command, or if the proxy cannot ask the upstream about it.
+	// if the command does not exist, or if the proxy cannot ask the upstream about it.
 	MayRun func(args []string) (allowed, known bool)
 	Limits Limits
 	Share  Share

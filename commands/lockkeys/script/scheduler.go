@@ -11,8 +11,8 @@ import (
 	"redlock-proxy/internal/pacing"
 )
 
-// ErrBusy is the error of a script that got no slot in its time. Its text is Redis' error reply to
-// a command while a script runs.
+// ErrBusy is the error of a script that got no slot within its time limit. Its text is Redis' error
+// reply to a command while a script runs.
 //
 //lint:ignore ST1005 the wording of Redis
 var ErrBusy = errors.New("BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.")
@@ -98,7 +98,7 @@ func (p *Scheduler) setIdleTime(slice time.Duration) {
 	p.idleUntil = p.now().Add(min(maxIdleTime, idleFactor*slice))
 }
 
-// remainingIdleTime returns the rest of the turn's idle time.
+// remainingIdleTime returns how long the turn stays idle from now.
 func (p *Scheduler) remainingIdleTime() time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -208,9 +208,9 @@ func (c *Client) mark(entries []*entry) []Mark {
 	return marks
 }
 
-// reportUnwatched reports a key that the Client cannot watch. If it reported such a key a moment
-// ago, it schedules a check instead. The caller holds mu, and must release mu before it stops the
-// returned mark.
+// reportUnwatched reports a key that the Client cannot watch. If less than unwatchedPause has
+// passed since the last such report, it schedules a check instead. The caller holds mu, and must
+// release mu before it stops the returned mark.
 func (c *Client) reportUnwatched(e *entry, now time.Time) Mark {
 	earliest := c.lastUnwatchedReport.Add(unwatchedPause)
 	if now.Before(earliest) && !c.lastUnwatchedReport.Equal(now) {

@@ -20,7 +20,8 @@ const (
 func (k Kind) String() string { return kinds[k].name }
 
 // Content is the value of a key: a Text, *List, *Set, *SortedSet, *Hash or Holders. A nil pointer
-// to a collection is an empty collection, and must not be changed. A Content is for one goroutine.
+// to a collection is an empty collection, and must not be changed. A Content is not safe for
+// concurrent use.
 type Content interface {
 	// Kind returns the type.
 	Kind() Kind

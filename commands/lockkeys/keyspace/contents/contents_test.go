@@ -221,7 +221,7 @@ func TestDoubles(t *testing.T) {
 	}
 }
 
-func TestLongs(t *testing.T) {
+func TestLongDoubles(t *testing.T) {
 	for _, test := range []struct{ a, b, want string }{
 		{"10.5", "0.1", "10.6"}, {"5.0e3", "2.0e2", "5200"}, {"0", "-0", "0"}, {"1", "-1", "0"}, {"0.1", "0.2", "0.3"},
 		{"-0.00000000000000000001", "0", "0"},

@@ -7,7 +7,8 @@ import (
 	"redlock-proxy/internal/lua/syntax"
 )
 
-// findChanges records changes of KEYS, ARGV and redis, which hide calls or keys.
+// findChanges sets Hidden if a statement changes KEYS, ARGV or redis, because calls or keys are
+// then unknown.
 func (f *finder) findChanges(s syntax.Statement) {
 	assign, ok := s.(*syntax.AssignStmt)
 	if !ok {
@@ -15,7 +16,7 @@ func (f *finder) findChanges(s syntax.Statement) {
 	}
 	for _, target := range assign.Targets {
 		if index, ok := target.(*syntax.IndexExpr); ok {
-			f.Hidden = f.Hidden || f.mayBeList(index.Object) || f.isRedis(index.Object)
+			f.Hidden = f.Hidden || f.mayBeKeysOrArgv(index.Object) || f.isRedis(index.Object)
 		}
 		switch variableName(target) {
 		case "KEYS", "ARGV", "redis", "server":
@@ -24,8 +25,8 @@ func (f *finder) findChanges(s syntax.Statement) {
 	}
 }
 
-// mayBeList reports whether an expression may be KEYS or ARGV.
-func (f *finder) mayBeList(e syntax.Expression) bool {
+// mayBeKeysOrArgv reports whether an expression may be KEYS or ARGV.
+func (f *finder) mayBeKeysOrArgv(e syntax.Expression) bool {
 	return slices.ContainsFunc(f.listKinds(e), func(kind PartKind) bool { return kind != UnknownPart })
 }
 
@@ -43,10 +44,10 @@ func isGlobal(e syntax.Expression, names ...string) bool {
 func (f *finder) visit(e syntax.Expression, p usage) {
 	f.meter.ChargeWork(meter.Step)
 	if call, ok := e.(*syntax.CallExpr); ok {
-		if f.mayBeCall(call.Function) && call.Method == "" {
+		if f.mayBeRedisCall(call.Function) && call.Method == "" {
 			f.addSite(call.Args)
 		}
-		f.Hidden = f.Hidden || call.Method != "" && (f.isRedis(call.Function) || f.mayBeList(call.Function))
+		f.Hidden = f.Hidden || call.Method != "" && (f.isRedis(call.Function) || f.mayBeKeysOrArgv(call.Function))
 		return
 	}
 	switch {
@@ -55,9 +56,9 @@ func (f *finder) visit(e syntax.Expression, p usage) {
 		f.Hidden = true
 		f.compilesCode = true // all of these can compile code
 	case variableName(e) != "" && p == usageValue:
-		f.Hidden = f.Hidden || f.mayBeCall(e) || f.isRedis(e) || f.mayBeList(e)
+		f.Hidden = f.Hidden || f.mayBeRedisCall(e) || f.isRedis(e) || f.mayBeKeysOrArgv(e)
 	case fieldName(e, "redis", "server") != "" || f.isRedisField(e):
-		f.Hidden = f.Hidden || f.mayBeCall(e) && p != usageCall && p != usageVariable || !hasConstantKey(e)
+		f.Hidden = f.Hidden || f.mayBeRedisCall(e) && p != usageCall && p != usageVariable || !hasConstantKey(e)
 	}
 }
 
@@ -76,11 +77,11 @@ func hasConstantKey(e syntax.Expression) bool {
 	return ok
 }
 
-// mayBeCall reports whether an expression may be redis.call or redis.pcall.
-func (f *finder) mayBeCall(e syntax.Expression) bool {
+// mayBeRedisCall reports whether an expression may be redis.call or redis.pcall.
+func (f *finder) mayBeRedisCall(e syntax.Expression) bool {
 	for _, o := range f.origins(e) {
 		if paren, ok := o.(*syntax.ParenExpr); ok {
-			if f.mayBeCall(paren.Inner) {
+			if f.mayBeRedisCall(paren.Inner) {
 				return true
 			}
 			continue
@@ -91,7 +92,7 @@ func (f *finder) mayBeCall(e syntax.Expression) bool {
 			}
 		}
 		if b, ok := o.(*syntax.BinaryExpr); ok && (b.Operator == syntax.Or || b.Operator == syntax.And) &&
-			(f.mayBeCall(b.Left) || f.mayBeCall(b.Right)) {
+			(f.mayBeRedisCall(b.Left) || f.mayBeRedisCall(b.Right)) {
 			return true
 		}
 	}
