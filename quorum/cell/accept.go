@@ -23,8 +23,8 @@ type Accept struct {
 	// If BaseChange is the last change of the previous value, the cell keeps its own expiry, or
 	// gets Expiry if that is later. For any other cell the proxy measured the expiry: by the
 	// master's clock it is between Expiry and Expiry plus Uncertainty. Such a cell keeps its own
-	// expiry within these limits, or gets the nearer limit. Expiry is NoExpiry for a value without
-	// expiry.
+	// expiry within these limits, or gets the nearer limit. The value that replaces a mark gets
+	// Expiry. Expiry is NoExpiry for a value without expiry.
 	KeepTTL             bool
 	BaseChange          Change
 	Expiry, Uncertainty time.Duration
@@ -36,8 +36,8 @@ type Accept struct {
 	Shift  time.Duration
 	// TTL is in whole milliseconds, or NoExpiry.
 	TTL time.Duration
-	// Deadline is the last moment, by the master's clock, at which the master may accept. Later the
-	// master may have forgotten its promise.
+	// Deadline is the last moment, by the master's clock, at which the master may accept. After it,
+	// the master may have forgotten its promise.
 	Deadline time.Duration
 }
 

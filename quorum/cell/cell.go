@@ -61,8 +61,8 @@ func (c Cell) IsUndecided() bool { return c.Form == Blocking && c.Attempt == Und
 // Holds reports whether the cell votes for this incarnation.
 func (c Cell) Holds(a Attempt) bool { return (c.Form == Plain || c.Form == Register) && c.Attempt == a }
 
-// Settled reports whether no ballot may be under way: none was promised, or the last one is
-// accepted.
+// Settled reports whether no ballot may be under way: the cell promised none, or has accepted the
+// ballot that it promised last.
 func (c Cell) Settled() bool { return c.Form != Register || c.Promised == c.Accepted }
 
 // Value is the value of a register.
@@ -99,9 +99,9 @@ func (v Value) LastChange() Change {
 	return v.Changes[len(v.Changes)-1]
 }
 
-// ShowsOutcomeOf reports whether Changes shows if change led to the value. change must be the last
-// change that its proxy tried. The result is false if MaxChanges other proxies may have changed the
-// value since.
+// ShowsOutcomeOf reports whether Changes is complete enough to show if change led to the value.
+// change must be the last change that its proxy tried. The result is false if MaxChanges other
+// proxies may have changed the value since.
 func (v Value) ShowsOutcomeOf(change Change) bool {
 	return len(v.Changes) < MaxChanges ||
 		slices.ContainsFunc(v.Changes, func(c Change) bool { return c.proxy() == change.proxy() })

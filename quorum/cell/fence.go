@@ -35,9 +35,9 @@ const fenceTTL = 7 * 24 * time.Hour
 // maxFenceLead limits the lead of one counter over the other counters and the masters' median time.
 const maxFenceLead = 366 * 24 * time.Hour
 
-// CredibleFences returns the counters of a key in ascending order. It omits a counter that is more
-// than a year ahead of all other counters and of now, the masters' median time. No proxy proposed
-// such a counter.
+// CredibleFences sorts the counters of a key in place, and returns them in ascending order. It
+// omits a counter that is more than a year ahead of all other counters and of now, the masters'
+// median time. No proxy proposed such a counter.
 func CredibleFences(counters []int64, now time.Duration) []int64 {
 	slices.Sort(counters)
 	n := len(counters)

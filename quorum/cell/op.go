@@ -16,7 +16,7 @@ type Op interface {
 	// Words returns the command. If withSource is set, the command contains the script instead of
 	// its SHA-1.
 	Words(withSource bool) []any
-	// Decode decodes the master's reply, unless it is an error.
+	// Decode decodes a reply of the master that is not an error.
 	Decode(answer any) (Answer, error)
 	// Apply carries out the operation on a Store, like a master.
 	Apply(s *Store) Answer
@@ -30,7 +30,8 @@ type Answer struct {
 	Applied bool
 	// AppliedKeys reports for each key of an Extends whether the master extended it.
 	AppliedKeys []bool
-	// KeyStates holds the previous state of each key. It may be missing if Applied is set.
+	// KeyStates holds the previous state of each key. It may be missing if Applied is set. A
+	// SignalWaiter returns the new state of the mark that it replaced instead.
 	KeyStates []KeyState
 	// Fences holds the fence counters of the keys; 0 means none. A refused Raise, a refused Take
 	// with a fence, and a Read with WithFences return them.
@@ -42,14 +43,14 @@ type Answer struct {
 // KeyState is the state of a key on a master.
 type KeyState struct {
 	Cell
-	// TimeLeft is the remaining time in whole milliseconds, NoExpiry, or NotReported by a refused
-	// SET NX.
+	// TimeLeft is the remaining time in whole milliseconds, or NoExpiry. It is NotReported after a
+	// refused SET NX.
 	TimeLeft time.Duration
 }
 
 // Appender is an Op that appends the command of Words without allocating.
 type Appender interface {
-	AppendTo(b []byte, whole bool) []byte
+	AppendTo(b []byte, withSource bool) []byte
 }
 
 // Scripts returns the scripts for lock keys, so that a proxy can load them beforehand.
@@ -86,8 +87,8 @@ const wrongType = "#not a string"
 
 func formatMillis(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }
 
-// decode decodes 1 (done), or {1 or 0, value or nil, PTTL, …} for the given number of keys. If
-// timed is set, seconds and microseconds follow.
+// decode decodes 1 (done), or {1 or 0, value or nil, PTTL, …} for this number of keys. If timed is
+// set, the master's time in seconds and microseconds follows.
 func decode(answer any, keys int, timed bool) (Answer, error) {
 	if answer == int64(1) {
 		return Answer{Applied: true}, nil

@@ -12,7 +12,8 @@ import (
 // master spends half as much time as on eight scripts.
 type Releases []Remove
 
-// releasesScript returns 1 if it deleted all cells, or else the reply of removeScript for each key.
+// releasesScript returns 1 if it deleted all cells. Otherwise it returns {1 or 0, value or nil,
+// PTTL, …}, three elements for each key.
 var releasesScript = luascript.New(`local held, gone = redis.call('mget', unpack(KEYS)), {}
 for i, key in ipairs(KEYS) do
   local v = held[i]
@@ -57,8 +58,8 @@ func (rs Releases) AppendTo(b []byte, withSource bool) []byte {
 	return b
 }
 
-// Decode decodes the master's reply, unless it is an error, and reports the answer to each removal.
-// After an error, the caller must ignore the reported answers.
+// Decode decodes a reply that is not an error, and calls report with the answer to each removal. If
+// Decode returns an error, the caller must ignore these answers.
 func (rs Releases) Decode(answer any, report func(i int, a Answer)) error {
 	parts, _ := answer.([]any)
 	if answer != int64(1) && len(parts) != 3*len(rs) {

@@ -16,7 +16,7 @@ const (
 	// were not granted.
 	Undo RemovalMode = "undo"
 	// IfAccepted deletes a cell in register form only if AcceptedBallot is still its accepted
-	// ballot. It deletes every plain or blocking cell and every mark of the attempt. It is for
+	// ballot. It also deletes a plain cell, a blocking cell or a mark of the attempt. It is for
 	// leftovers, and for cells that an operator removes. If a late take gave the incarnation a
 	// majority, and a ballot then chose a value, the cell stays.
 	IfAccepted RemovalMode = "dead"

@@ -10,7 +10,8 @@ import (
 	"redlock-proxy/internal/resp"
 )
 
-// Take creates plain cells for absent keys, all or none. For one key it is a SET NX.
+// Take creates plain cells for absent keys, all or none. For one key without a fence it is a SET
+// NX.
 type Take struct {
 	Names   []string
 	Attempt Attempt

@@ -8,9 +8,9 @@ import (
 )
 
 // A proxy that waits for a lock stores a mark on the masters, in a key of its own. No decision
-// depends on these marks.
+// about a lock depends on these marks. They are not cells of the form Mark.
 
-// PutWaiter stores a mark for a time.
+// PutWaiter stores Cell under the name Mark, with a TTL.
 type PutWaiter struct {
 	Mark string
 	Cell Cell
@@ -37,7 +37,7 @@ func (m PutWaiter) Decode(answer any) (Answer, error) {
 	return Answer{Applied: true}, nil
 }
 
-// SignalWaiter overwrites, for a time, the first of Marks that exists.
+// SignalWaiter replaces the first of Marks that exists with To, which expires after TTL.
 type SignalWaiter struct {
 	Marks []string
 	To    Cell

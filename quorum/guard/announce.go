@@ -15,7 +15,8 @@ import (
 )
 
 // Proxies that share masters but have different settings endanger each other's locks. So each proxy
-// announces itself on each master once per heartbeat. The type Proxy describes an announcement.
+// announces itself on each master at least once per heartbeat. The type Proxy describes an
+// announcement.
 
 // serversHash returns a hash of the run_ids of the set's servers, because proxies may know the same
 // servers by different addresses.
@@ -59,9 +60,9 @@ func (g *Guard) announce(ctx context.Context) error {
 	return nil
 }
 
-// EndAnnouncement removes this proxy's announcement from the master, if the proxy ends with this
-// set. Otherwise the other proxies would count it as running until ProxyTimeout. The caller must
-// send the master no operation afterwards.
+// EndAnnouncement removes this proxy's announcement from the master, if the proxy has not replaced
+// this set by a later one. So the other proxies do not count it as running until ProxyTimeout. The
+// caller must send the master no operation afterwards.
 func (g *Guard) EndAnnouncement(ctx context.Context) error {
 	if g == nil || !g.set.inUse() {
 		return nil

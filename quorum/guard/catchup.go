@@ -49,7 +49,8 @@ func (g *Guard) countCatchUp() {
 }
 
 // openDatabases reserves the catch-up, and returns the databases to copy: database 0, and all
-// databases that a source or the master itself lists.
+// databases that a source or the master itself lists. It copies the record to each of them, and
+// ensures that each of them has a marker on every source.
 func (g *Guard) openDatabases(ctx context.Context, record string, from sourceSet) ([]int, error) {
 	if err := g.reserveCatchUp(ctx, record, reservationTime); err != nil {
 		return nil, err

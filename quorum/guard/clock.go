@@ -124,9 +124,9 @@ type clockStep struct {
 }
 
 // SteppedBefore reports whether the step in a reading certainly came before the master's clock
-// showed serverTime. lastFittingReading is the last reading that fitted. If the step is no larger
-// than the time between both readings, SteppedBefore cannot tell, and returns false. That time
-// begins when lastFittingReading was sent: its reply may have come after the step.
+// showed serverTime. lastFit is the last reading that fitted. If the step is no larger than the
+// time between both readings, SteppedBefore cannot tell, and returns false. That time begins when
+// the request of lastFit was sent: its reply may have come after the step.
 func (s ClockReading) SteppedBefore(serverTime, stepSize time.Duration, lastFit ClockReading) bool {
 	within := s.ReceivedAt.Sub(lastFit.SentAt)
 	within += maxDrift(within) + 2*clockNoise

@@ -18,8 +18,8 @@ import (
 )
 
 const (
-	// passPause is the time between two passes over the same keys. It gives proxies time to undo an
-	// attempt before the next pass.
+	// passPause is the wait before each pass over some keys, except the first two passes. It gives
+	// proxies time to undo an attempt before the next pass.
 	passPause = 100 * time.Millisecond
 	// maxPasses limits the passes over a page. After passesBeforeBlocking passes, keys with several
 	// possible incarnations get undecided copies.
@@ -33,9 +33,10 @@ const (
 	fillSize = 250
 )
 
-// copier copies the sources' keys to a master that has lost data. It lists the names of the keys on
-// all sources and on the master itself, and copies the keys in pages. So the copier's memory does
-// not grow with the number of keys, except for a fingerprint of each name.
+// copier copies the sources' keys to a master that has lost data, or that joins another era. It
+// lists the names of the keys on all sources and on the master itself, and copies the keys in
+// pages. So the copier's memory does not grow with the number of keys, except for a fingerprint of
+// each name.
 type copier struct {
 	*Guard
 	record       string
@@ -222,9 +223,9 @@ func (c *copier) copyPage(ctx context.Context, db int, names []string) error {
 	return errUnsettledKeys
 }
 
-// blockOpenKeys writes undecided copies for the open keys, and logs some of the keys. While a proxy
-// of an earlier version runs, the keys stay open: that version treats an undecided copy as a copy
-// of a single incarnation.
+// blockOpenKeys lets the next passes write undecided copies for the open keys, and logs some of the
+// keys. While a proxy of an earlier version runs, the keys stay open: that version treats an
+// undecided copy as a copy of a single incarnation.
 func (c *copier) blockOpenKeys(k *keysCopy) {
 	if k == nil || c.set.HasEarlierProxy() {
 		return
@@ -336,7 +337,7 @@ func (g *Guard) viewOf(p page) view {
 	for name, e := range p.values {
 		h := storedCell{Cell: cell.Parse(e.value)}
 		if h.Form == cell.Mark {
-			continue // marks of waiters are not copied
+			continue // a mark counts as absent
 		}
 		if e.timeLeft >= 0 {
 			h.Expiry = g.clock.LatestLocalTime(p.clockReading.ServerTime + e.timeLeft)

@@ -1,6 +1,6 @@
 // Package guard decides, for each batch of operations sent to one of N independent Redis masters,
-// whether the master's votes count. A master that may have lost data does not vote. The package
-// does not depend on the subject of the votes.
+// whether the master's votes count. A master that may have lost data does not vote. Only the
+// catch-up of such a master and LocksOn depend on the contents of the lock keys.
 //
 // A [Set] guards the masters of a cluster, a [Guard] one of them. Before a batch is sent,
 // [Guard.Begin] prepares a [Check] to be sent at the end of the batch. When the replies have

@@ -33,7 +33,7 @@ type eraClaim struct {
 	wasMember bool
 }
 
-// reconfiguration returns the succession that the marker claims.
+// reconfiguration returns the reconfiguration that the marker claims.
 func (s eraClaim) reconfiguration() Reconfiguration {
 	if s.Seal.IsNone() {
 		return Reconfiguration{Era: s.Era, Begun: true}
@@ -138,7 +138,7 @@ func (e *eraTracker) positionOf(s eraClaim) eraPosition {
 	}
 }
 
-// reconfigurationRank returns a number that is higher for a later succession.
+// reconfigurationRank returns a number that is higher for a later reconfiguration.
 func reconfigurationRank(s Reconfiguration) int {
 	if s.Begun {
 		return 2 * s.Era.Number

@@ -254,9 +254,8 @@ func (e *eraTracker) position(i int) eraPosition {
 	return e.positionOf(s)
 }
 
-// hasPendingClaim reports whether a master claims that the era has ended, and the claim is neither
-// credible nor refuted. Meanwhile, the guard admits a master only after a catch-up from masters
-// that vote.
+// hasPendingClaim reports whether a master claims that the era has ended, and the claim is not
+// refuted. Meanwhile, the guard admits a master only after a catch-up from masters that vote.
 func (e *eraTracker) hasPendingClaim() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -282,7 +281,8 @@ func (e *eraTracker) hasEnded() bool {
 	return e.reconfiguration != nil
 }
 
-// hasBegun reports whether masters vote in an era with this number, or a later one.
+// hasBegun reports whether masters vote in an era with this number, or a later one, according to a
+// credible claim.
 func (e *eraTracker) hasBegun(number int) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -376,7 +376,7 @@ func (e *eraTracker) markersShowLocation() bool {
 }
 
 // age returns how long this proxy has known that the era follows an earlier one. During that time
-// the earlier era granted nothing.
+// the earlier era granted nothing. If the era follows none, age returns the longest duration.
 func (e *eraTracker) age(now time.Time) time.Duration {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -112,8 +112,8 @@ func (g *Guard) checkRemainingLease(
 }
 
 // remainingLease returns the time for which a client can still hold a lock that the master may have
-// lost. If the rest of allCheckedTime is longer, it returns that time. watchTime is the time since
-// a proxy first saw the master's record.
+// lost. If more time of allCheckedTime remains, it returns that time. watchTime is the time since a
+// proxy first saw the master's record.
 func remainingLease(watchTime, longestTTL time.Duration) time.Duration {
 	return max(leaseWait(longestTTL), allCheckedTime) - watchTime
 }

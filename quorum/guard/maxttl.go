@@ -13,8 +13,8 @@ import (
 )
 
 // maxTTLTracker holds this proxy's knowledge of the longest TTL in use. A majority of the masters
-// records a TTL before it is first used, so that a quarantine by lease lasts no longer than
-// necessary.
+// records a TTL before it is first used. So a quarantine that waits for the longest lease lasts no
+// longer than necessary.
 type maxTTLTracker struct {
 	masters int
 	// limit is a time.Duration that only grows. The tracker assumes it if no record is known, and

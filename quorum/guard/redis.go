@@ -202,7 +202,7 @@ type entry struct {
 	timeLeft time.Duration
 }
 
-// pageSize is the approximate number of keys that are read and written at a time.
+// pageSize is the approximate number of keys that are listed or read at a time.
 const pageSize = 500
 
 // readNames reads names of keys of a database, starting at a cursor, and returns the next cursor

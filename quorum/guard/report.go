@@ -11,7 +11,8 @@ import (
 	"redlock-proxy/quorum/guard/marker"
 )
 
-// Report holds a master's report of its state. Fields that the master does not report are zero.
+// Report holds a master's report of its state. Fields that the master does not report are zero, but
+// RunID and ReplID are NotReported. WasReplica and RewriteUnsynced are then set.
 type Report struct {
 	Version, RunID, ReplID, Role, Policy string
 	Uptime                               time.Duration

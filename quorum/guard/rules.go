@@ -188,7 +188,7 @@ func (a *rulesTracker) ownRulesLocked() rules {
 
 // rulesToWrite returns the rules to write to a master. If a master has rules that do not differ
 // from this proxy's, it returns that master's rules, so that all masters have the same names.
-// Otherwise it returns this proxy's rules.
+// Otherwise, or if the markers show the masters, it returns this proxy's rules.
 func (a *rulesTracker) rulesToWrite() string {
 	a.mu.Lock()
 	defer a.mu.Unlock()

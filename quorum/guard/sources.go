@@ -68,7 +68,7 @@ func (o sourceSet) indexOf(g *Guard) int {
 	return slices.IndexFunc(o.sources, func(s source) bool { return s.guard == g })
 }
 
-// noteVotes records whether a majority of the masters votes in this era.
+// noteVotes records it if a majority of the masters votes in this era.
 func (s *Set) noteVotes() {
 	const noExcludedMaster = -1 // all masters count
 	if len(s.voters(noExcludedMaster)) >= vote.Majority(len(s.guards)) {

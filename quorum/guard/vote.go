@@ -53,8 +53,8 @@ func (g *Guard) vote(ctx context.Context, v Report) (time.Duration, error) {
 	return g.delayAfterRenewal(), nil
 }
 
-// delayAfterRenewal returns the time until the next check: zero if a canary was missed, or a
-// sequence went back.
+// delayAfterRenewal returns the time until the next check. If a canary was missed, or a sequence
+// went back, it takes the vote away and returns zero.
 func (g *Guard) delayAfterRenewal() time.Duration {
 	g.mu.Lock()
 	defer g.mu.Unlock()

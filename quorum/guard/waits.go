@@ -13,9 +13,9 @@ const (
 	// time of a round in which the master's vote counted, with a margin for differences between
 	// clocks.
 	roundGrace = vote.RoundLimit + vote.RoundLimit/10
-	// allCheckedTime is the time after which every running proxy that reaches the master has
-	// checked it again. By then each proxy has published its knowledge or contradicted the master's
-	// claim.
+	// allCheckedTime is the time after which every running proxy that reaches a master has checked
+	// it again. By then each proxy has published its knowledge, or contradicted the claim of a
+	// master.
 	allCheckedTime = 2*Heartbeat + roundGrace
 )
 

@@ -38,8 +38,8 @@ func (s clockStep) MayShareCause(other clockStep) bool {
 	return !s.At.IsZero() && s.At.Sub(other.At).Abs() < sameCauseTime && (s.Size-other.Size).Abs() < sameCauseSize
 }
 
-// findClockOwner returns whose clock stepped. incomplete is set while other masters have not
-// replied yet.
+// findClockOwner returns whose clock stepped. incomplete is set while another master's clock is
+// otherUnknown and may still decide.
 func findClockOwner(s clockStep, otherClocks []otherClock) (owner clockOwner, incomplete bool) {
 	unknown := false
 	for _, o := range otherClocks {

@@ -52,7 +52,7 @@ func (l publishedSeqs) takeDuePairs(knownSeqs writeSeqs, now time.Time) []any {
 	return pairs
 }
 
-// peerSeqs holds the numbers of a sequence on the other masters.
+// peerSeqs holds the numbers of a nonce's sequences that the other masters keep.
 type peerSeqs struct {
 	// masters is the number of masters that keep a number for database 0.
 	masters     int

@@ -27,6 +27,7 @@ const (
 )
 
 // Source returns the location of the locks now, which is also their location if a move is aborted.
+// WithDefault must first resolve Undecided. The same applies to Target and MovingPlace.
 func (p Place) Source() Place {
 	switch p {
 	case MovingToMasters, Upstream:

@@ -30,8 +30,8 @@ func RecordField(era int, lockKeys []string) string {
 }
 
 // ParseRecord decodes a record. It considers only fields whose lock keys overlap with the proxy's
-// own, and returns the place of the highest era. olderFields holds the names of the other fields
-// with such lock keys.
+// own, and returns the place of the highest era. olderFields holds the names of the fields with
+// such lock keys for earlier eras.
 func ParseRecord(fields map[string]string, overlap func(lockKeys []string) bool) (highestPlace EraPlace, olderFields []string) {
 	latestField := ""
 	for field, place := range fields {
@@ -80,7 +80,7 @@ func (s Report) Resolve(record Record, recordedPlace EraPlace, readErr error, fr
 	return placeAfterLoss(record, recordedPlace, fromUpstream)
 }
 
-// contradicts reports whether a record shows that the masters have lost later decisions.
+// contradicts reports whether the record a shows that the masters have lost later decisions.
 func (a EraPlace) contradicts(masters EraPlace) bool {
 	return a.Era > 0 &&
 		(masters.Place == Undecided || a.Era > masters.Era || a.Era == masters.Era && a.Place != masters.Place)

@@ -80,7 +80,8 @@ func (m *Master) refuse(ops []*op, reason error) {
 // removal when the master is back.
 func (m *Master) Tell(db int, cellOp cell.Op, keep bool) { m.post(noReplyOp(db, cellOp, keep)) }
 
-// post implements Tell.
+// post queues an op whose reply no caller waits for. If the master is down, it keeps or drops the
+// op.
 func (m *Master) post(o *op) {
 	l := m.lane(o.db)
 	claimed, err := l.push(o, false)

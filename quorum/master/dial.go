@@ -41,8 +41,8 @@ func applyOptions(opts *redis.Options, timeout time.Duration, configureTLS func(
 const poolSize = 7
 
 // resettingDialer returns a dialer like the one of go-redis, but its connections discard
-// undelivered data when they are closed. After a timeout no command may reach the master late,
-// after its undo.
+// undelivered data when they are closed. So a command that timed out rarely reaches the master
+// after its undo. No part of the protocol relies on that.
 func resettingDialer(
 	opts *redis.Options, configureTLS func(*tls.Config),
 ) func(context.Context, string, string) (net.Conn, error) {

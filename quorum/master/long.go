@@ -12,8 +12,8 @@ import (
 )
 
 const (
-	// longOpBytes is the size, in bytes, above which an operation with the known values of its keys
-	// is long.
+	// longOpBytes is the size, in bytes, above which an operation is long. The known sizes of the
+	// values of its keys count.
 	longOpBytes = 32 << 10
 	// longBatchBytes limits the bytes of long operations in one batch, unless the batch has only
 	// one operation. A short operation waits for at most one of these batches.
@@ -84,9 +84,9 @@ func keysWeight(o *op) int {
 	}
 }
 
-// isLong reports whether an operation of this total size is long. An operation that writes is long
-// only if its command is long, or the value of one of its keys. Later operations on its keys must
-// then be long, too, because they must not overtake it.
+// isLong reports whether an operation of this total size is long. An operation that is not a Read
+// is long only if its command is long, or the value of one of its keys. If it writes, later
+// operations on its keys must be long, too, because they must not overtake it.
 func (s *sizes) isLong(o *op, size int) bool {
 	if _, isRead := o.cellOp.(cell.Read); isRead {
 		return size > longOpBytes || keysWeight(o) > longOpBytes
@@ -112,8 +112,8 @@ func (s *sizes) noteQueued(o *op, size int, forget bool) {
 	}
 }
 
-// learn updates the sizes from the reply to an operation. With forget set it also removes the sizes
-// of values that are no longer long.
+// learn updates the sizes from the reply to an operation. If forget is set, it also removes the
+// sizes of values that have become short.
 func (s *sizes) learn(o *op, rep *reply, forget bool) {
 	var tooLongErr *tooLongError
 	switch {

@@ -23,7 +23,7 @@ const (
 type command struct {
 	db     int
 	cellOp cell.Op
-	// words is the encoded command, in the form for most masters.
+	// words is the encoded command, with the SHA of a script, for Redis 7 or later.
 	words []byte
 }
 

@@ -13,8 +13,8 @@ const (
 	// heartbeat is the longest time that a master may be idle before a probe, so that the proxy
 	// notices a failure before a LOCK depends on the master.
 	heartbeat = guard.Heartbeat
-	// firstPause and longestPause limit the pause between two probes of a master that is down. The
-	// pause doubles between these limits.
+	// firstPause and longestPause limit the pause, before jitter, between two probes of a master
+	// that is down. The pause grows between these limits.
 	firstPause   = 25 * time.Millisecond
 	longestPause = time.Second / 2
 )

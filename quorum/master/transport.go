@@ -194,7 +194,7 @@ func (t *redisTransport) recordTime(f *Batch, err error) {
 	}
 }
 
-// IsUnsupported implements Transport.
+// IsUnsupported implements Transport. It also records whether the server is older than Redis 7.
 func (t *redisTransport) IsUnsupported(err error) bool {
 	if err != nil && err.Error() == "ERR syntax error" {
 		t.beforeRedis7.Store(true) // before Redis 7 SET does not combine NX and GET
@@ -214,7 +214,8 @@ func (t *redisTransport) noteScriptError(err error) {
 	}
 }
 
-// decode decodes a reply. An error reply means that Redis has not executed the command.
+// decode decodes a reply. An error reply means that Redis has not executed the command. WRONGTYPE
+// also means that the key holds a foreign value.
 func decode(cellOp cell.Op, raw any) reply {
 	if refusal, ok := raw.(resp.Error); ok {
 		if strings.HasPrefix(string(refusal), "WRONGTYPE ") {

@@ -8,8 +8,8 @@ import (
 )
 
 // bringUp marks the master as up. The master gets its pending removals ahead of new ops. bringUp
-// sends all full batches first. The rest goes through the lanes, because callers may add removals
-// while the master is still down.
+// sends as many full batches of removals as are pending. It passes the remaining removals to the
+// lanes, because callers may add removals while the master is still down.
 func (m *Master) bringUp(roundTrip time.Duration) error {
 	for batches := m.pendingBatches(); batches > 0; batches-- {
 		if err := m.sendPendingBatch(m.takePendingBatch()); err != nil {

@@ -52,7 +52,7 @@ type ballot struct {
 }
 
 // prepareDecided ends the wait for replies once a majority promised, no majority can hold the key,
-// or no majority can promise.
+// or no majority can promise. If the remaining times differ much, it waits for more replies.
 func (u *update) prepareDecided(replies []Reply) bool {
 	t := resolve(replies, 0)
 	switch promised := resolve(promisesIn(replies), 0); {
@@ -184,8 +184,9 @@ func (u *update) isOutcomeUnclear(t tally) bool {
 	})
 }
 
-// acceptUnchanged lets a majority accept the current value, unless a majority holds it already. If
-// it returns no error, s has taken effect.
+// acceptUnchanged lets a majority accept the current value. It asks no master if a majority holds
+// the value already, this change was never sent, and alwaysAccept is not set. If it returns no
+// error, s has taken effect.
 func (u *update) acceptUnchanged(ctx context.Context, b ballot, t tally, s sentChange) (Outcome, error) {
 	if t.chosen && len(u.sentChanges) == 0 && !u.alwaysAccept {
 		return Outcome{Decision: s.decision, GrantedLock: GrantedLock{Version: t.snapshot().Version}}, nil
@@ -195,7 +196,8 @@ func (u *update) acceptUnchanged(ctx context.Context, b ballot, t tally, s sentC
 	if shared {
 		until = expiryNotBefore(b, t, 0)
 	}
-	// On a master that adopts the value, it expires earlier, by at most the duration of this round.
+	// Unless shared is set, the value may expire early on a master that did not hold it: by at most
+	// the duration of the ballot so far.
 	return u.accept(ctx, b, proposal{
 		decision: s.decision, base: t, value: t.value, unchanged: true, change: s.change,
 		keepTTL: true, expiryAt: until, shared: shared,

@@ -54,11 +54,11 @@ type NoQuorum struct {
 	Replies []Reply
 	// AgreementTime is the time that a majority took to agree, if that was too long.
 	AgreementTime time.Duration
-	// Unclear is set if the masters replied, but other commands changed the key so often meanwhile
-	// that the effect of this command is unknown.
+	// Unclear is set if the masters replied, but other commands changed the key, or the key expired
+	// meanwhile, so that the effect of this command is unknown.
 	Unclear bool
-	// Overtaken is set if other commands overtook each retry. More retries would find out the
-	// effect.
+	// Overtaken is set if other commands overtook each retry, or each retry took too long. More
+	// retries would find out the effect.
 	Overtaken bool
 }
 

@@ -9,8 +9,8 @@ import (
 )
 
 // ForceRemove removes the cells of a key on all masters that reply, even if the holder of the key
-// is undetermined. If another command changes the key meanwhile, ForceRemove tries again. It
-// reports whether it found a cell to remove.
+// is undetermined. If another command changes the key meanwhile, ForceRemove tries again. removed
+// reports whether a master removed a cell, or may have removed one.
 //
 // Errors: ErrForeign, ErrContended, *NoQuorum, or the cause of ctx.
 func (r *Register) ForceRemove(ctx context.Context, key string) (removed bool, err error) {
@@ -26,8 +26,8 @@ func (r *Register) ForceRemove(ctx context.Context, key string) (removed bool, e
 	}
 }
 
-// forceRemove tries once. It returns ErrContended if a majority refused the removal, and holds a
-// value.
+// forceRemove tries once. It returns ErrContended if a majority still holds a value because its
+// masters refused the removal.
 func (r *Register) forceRemove(ctx context.Context, key string) (removed bool, err error) {
 	replies, t, _, err := r.readAll(ctx, key)
 	switch {

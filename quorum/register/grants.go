@@ -9,7 +9,7 @@ import (
 	"redlock-proxy/quorum/cell"
 )
 
-// grant records a granted lock. At most one release deletes its attempt, in one round trip.
+// grant records a granted lock. Only one release uses it to delete the attempt in one round trip.
 type grant struct {
 	attempt cell.Attempt
 	// ballotVersion is set if a ballot granted the lock. Then a ballot has to release it.
@@ -215,8 +215,8 @@ func (r *Register) HeldSince(key, token string) time.Time {
 	return time.Time{}
 }
 
-// GrantedTo returns the client that this proxy granted a version of a key to, and the start of its
-// lease, or nil.
+// GrantedTo returns the client to which this proxy granted a version of a key, and the start of its
+// lease. It returns nil if this proxy granted no such version.
 func (r *Register) GrantedTo(key, version string) (holder any, since time.Time) {
 	if entry := r.grants.find(key, hasVersion(version)); entry != nil {
 		return entry.holder, entry.leaseStart

@@ -150,8 +150,8 @@ func (r *Register) LockByBallot(ctx context.Context, key string, t TakeOptions) 
 	return r.AddFence(ctx, []string{key}, t, out.GrantedLock)
 }
 
-// splitError means that an attempt can have no majority. So no client can have seen its value, and
-// the attempt can be repeated.
+// splitError means that a try of a command decided nothing, and can be repeated. An attempt that
+// returns it can have no majority, so no client can have seen its value.
 type splitError struct {
 	// needsBallot is set if a ballot removed the key a moment ago, or has to choose its value.
 	needsBallot bool

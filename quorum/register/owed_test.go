@@ -8,8 +8,8 @@ import (
 	"redlock-proxy/quorum/cell"
 )
 
-// TestRemovalDueDuringAccepts checks that mayArriveCount returns true until the deadlines of the
-// sent accepts have passed, and that later accepts have no effect.
+// TestRemovalDueDuringAccepts checks that mayArrive returns true until the deadlines of the sent
+// accepts have passed, and that later accepts have no effect.
 func TestRemovalDueDuringAccepts(t *testing.T) {
 	b := newFakeMasters(t, 5)
 	r := b.proxy()
@@ -42,9 +42,9 @@ func TestRemovalDueDuringAccepts(t *testing.T) {
 	}
 }
 
-// TestRemovalDueDuringTake checks that a failed LOCK reports its removal as due, and that
-// mayArriveCount returns true, if a majority may hold the key. Two masters took the key and go away
-// before the undo, and a third master may still take it.
+// TestRemovalDueDuringTake checks that a failed LOCK reports its removal as due, and that mayArrive
+// returns true, if a majority may hold the key. Two masters took the key and go away before the
+// undo, and a third master may still take it.
 func TestRemovalDueDuringTake(t *testing.T) {
 	b := newFakeMasters(t, 5)
 	b.faultOf = func(m int, op cell.Op) fault {

@@ -14,8 +14,8 @@ const defaultHeadSize = 8 << 10
 // Read returns the current values of keys. Each master reads all keys at one moment. Read settles a
 // key that another command is replacing.
 //
-// If a value is long, Read requests the head of the cell, which identifies the value, from all
-// masters. It requests the whole cell from one master that holds the value, because copies with the
+// Read requests the head of each cell, which identifies the value, from all masters. If a value is
+// longer, it requests the whole cell from one master that holds the value, because copies with the
 // same incarnation and last change are equal. If that master does not return the value, Read
 // requests whole cells from all masters.
 //

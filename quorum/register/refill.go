@@ -44,8 +44,8 @@ func mastersLacking(replies []Reply) (mastersWithoutKey []int, isMarked bool) {
 // masters would refuse the next holders.
 func (r *Register) refill(ctx context.Context, key string, t tally, replies []Reply, incarnation cell.Attempt) {
 	if r.opts.Unlimited || t.shortestTimeLeft >= 0 && t.shortestTimeLeft < leftoverPause {
-		// Without a time limit, a round that saw the key as absent may still be under way.
-		// Otherwise the key expires before the mark can be filled.
+		// If rounds have no time limit, a round that saw the key as absent may still be under way.
+		// If the remaining time is short, the key expires before the mark can be filled.
 		return
 	}
 	lacking, isMarked := mastersLacking(replies)

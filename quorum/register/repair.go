@@ -170,8 +170,8 @@ type leftover struct {
 }
 
 // leftovers returns the leftovers under key number i with tally t. Marks that do not expire in time
-// are leftovers. All cells of other incarnations are leftovers once none of these incarnations can
-// have a majority.
+// are leftovers. The cells of all incarnations but the held one are leftovers, once the state of
+// the key is determined.
 func leftovers(replies []Reply, i int, t tally) (result []leftover) {
 	if t.status == TallyUndetermined {
 		return nil

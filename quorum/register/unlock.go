@@ -94,7 +94,6 @@ func (r *Register) unlock(ctx context.Context, key, token string) (snapshot Snap
 // reply. A cell that promised a ballot remains, and may be a leftover now.
 func (r *Register) release(ctx context.Context, key string, a cell.Attempt) (Round, error) {
 	op := cell.Op(cell.Remove{Name: key, Attempt: a, Mode: cell.Release})
-	// Ask waits for all masters, unless the function returns true earlier.
 	round, err := r.masters.Ask(ctx, r.repeatOp(op), func(replies []Reply) bool {
 		return isAppliedByMajority(replies) || HasAnswerQuorum(replies) && hasRegister(replies, a)
 	})

@@ -124,7 +124,8 @@ type update struct {
 	agreementTime time.Duration
 }
 
-// mayArrive reports whether a sent accept may still take effect, by the masters' clocks.
+// mayArrive reports whether a sent accept may still take effect. leftoverPause exceeds the time
+// until its deadline, by any master's clock.
 func (u *update) mayArrive() bool {
 	return u.opts.Unlimited || u.masters.Now().Before(u.lastSent.Add(leftoverPause))
 }

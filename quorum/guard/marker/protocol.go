@@ -31,7 +31,7 @@ func protocolIn(text string, fields int) int {
 	if len(words) <= fields {
 		return 1
 	}
-	// It leaves out the number of the era, which ends the nonce of a record.
+	// The nonce of a record ends with the number of the era, which does not count.
 	nonce, _, _ := strings.Cut(words[fields], ".")
 	_, number, _ := strings.Cut(nonce, protocolSeparator)
 	n, _ := strconv.Atoi(number)

@@ -10,7 +10,8 @@ import "redlock-proxy/internal/luascript"
 //
 // The Lua function stands reports whether a key has the wanted value ("": no such key). databases
 // returns the other databases that have markers. everywhere calls a function in each of these
-// databases and in database 0.
+// databases and in database 0. mark writes a marker to the selected database, and begins its
+// sequence anew.
 const (
 	guardLua = `local marker, record, claim, longest = '` + MarkerKey + `', '` + RecordKey + `', '` +
 		reservationKey + `', '` + MaxTTLKey + `'
@@ -182,9 +183,9 @@ return 1`)
 
 	// Fill changes keys in database ARGV[2] of a master with the record ARGV[1]. Each key has four
 	// arguments: the key; the action; a value; its expiry, in ms of the master's clock (-1: never).
-	// "put" writes the value in any case. "copy" also does, but keeps a longer remaining time if
-	// the key already has the value. "drop" removes the key if it has the value. "raise" writes the
-	// value, a number, if it is higher than the present value.
+	// "put" writes the value. "copy" does the same, but keeps a longer remaining time if the key
+	// already has the value. "raise" writes the value, a number, if it is higher than the present
+	// value. Fill writes no value that has expired. "drop" removes the key if it has the value.
 	Fill = luascript.New(timeReadLua + guardLua + `
 if not stands(record, ARGV[1]) then return -1 end
 redis.call('select', ARGV[2])

@@ -6,8 +6,8 @@ import "redlock-proxy/internal/luascript"
 // master's clock.
 const sealedField = "sealed"
 
-// sameMarkersLua checks whether all databases that need a marker have the same marker as database
-// 0. Then none of them was flushed.
+// sameMarkersLua defines whole. It reports whether database 0 and all other databases that need a
+// marker have the same marker. Then none of them was flushed.
 const sameMarkersLua = `local function whole(text)
   local bare = string.sub(text, 1, -3)
   local failed = everywhere(function(db) return not stands(marker, bare .. '@' .. db) end)
