@@ -48,7 +48,7 @@ if not v or string.sub(v, 1, ` + luaInt(promiseHeadSize) +
   return {0, v, left, now[1], now[2]}
 end
 local base -- the last change of a cell whose value is kept
-if ARGV[5] == 'keep' and mark(v) == '` + registerTag + `' then
+if ARGV[5] == 'keep' and tag(v) == '` + registerTag + `' then
   local ends = ` + luaInt(registerHeadSize+3) + ` + ` + luaInt(changeSize) +
 	` * tonumber(string.sub(v, ` + luaInt(registerHeadSize+2) + `, ` + luaInt(registerHeadSize+3) + `))
   base = string.sub(v, math.max(ends - ` + luaInt(changeSize-1) + `, ` + luaInt(registerHeadSize+4) + `), ends)

@@ -24,12 +24,12 @@ type Extend struct {
 // was extended, or else 0, and the previous content and PTTL of the cell.
 var extendLua = layoutLua + `local function extend(key, mine, incarnation, ttl)
   local v, left = get(key), redis.call('pttl', key)
-  local held = v and attempt(v) == incarnation and (mark(v) == '` + blockingTag + `' or token(v) == mine)
-  if held and mark(v) == '` + registerTag + `' and promised(v) ~= accepted(v) then held = false end
+  local held = v and attempt(v) == incarnation and (tag(v) == '` + blockingTag + `' or token(v) == mine)
+  if held and tag(v) == '` + registerTag + `' and promised(v) ~= accepted(v) then held = false end
   if not held then return 0, v, left end
   if left >= 0 and ttl < 0 then redis.call('persist', key)
   elseif left >= 0 and left < ttl then redis.call('pexpire', key, ttl) end
-  return mark(v) == '` + blockingTag + `' and 0 or 1, v, left
+  return tag(v) == '` + blockingTag + `' and 0 or 1, v, left
 end
 `
 

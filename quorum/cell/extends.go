@@ -16,7 +16,7 @@ type Extends []Extend
 var extendsScript = luascript.New(extendLua + `local answer = {}
 for i, key in ipairs(KEYS) do
   local did, v, left = extend(key, ARGV[3 * i - 2], ARGV[3 * i - 1], tonumber(ARGV[3 * i]))
-  if did == 0 or mark(v) ~= '` + plainTag + `' then
+  if did == 0 or tag(v) ~= '` + plainTag + `' then
     answer[#answer + 1] = v
     answer[#answer + 1] = did
   end

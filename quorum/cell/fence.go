@@ -99,7 +99,7 @@ type Raise struct {
 var raiseScript = luascript.New(layoutLua + fenceLua + `local answer, n, accepts = {0}, #KEYS / 2, true
 for i = 1, n do
   local v, f = get(KEYS[i]), fence(KEYS[n + i])
-  local holds = v and attempt(v) == ARGV[1] and (mark(v) == '` + plainTag + `' or mark(v) == '` + registerTag + `')
+  local holds = v and attempt(v) == ARGV[1] and (tag(v) == '` + plainTag + `' or tag(v) == '` + registerTag + `')
   if not holds or tonumber(ARGV[2]) <= tonumber(f) then accepts = false end
   answer[2 * i], answer[2 * i + 1], answer[2 * n + 1 + i] = v, redis.call('pttl', KEYS[i]), f
 end

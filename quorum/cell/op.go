@@ -62,14 +62,14 @@ func Scripts() []luascript.Script {
 }
 
 // layoutLua defines functions that read the parts of a cell. Lua counts from 1.
-var layoutLua = fmt.Sprintf(`local function mark(v) return string.sub(v, 1, %d) end
+var layoutLua = fmt.Sprintf(`local function tag(v) return string.sub(v, 1, %d) end
 local function attempt(v) return string.sub(v, %d, %d) end
 local function promised(v) return string.sub(v, %d, %d) end
 local function accepted(v) return string.sub(v, %d, %d) end
 local none = '%s'
 local function token(v)
-  if mark(v) == '%s' then return string.sub(v, %d) end
-  if mark(v) ~= '%s' or string.sub(v, %d, %d) ~= 'v' then return nil end
+  if tag(v) == '%s' then return string.sub(v, %d) end
+  if tag(v) ~= '%s' or string.sub(v, %d, %d) ~= 'v' then return nil end
   return string.sub(v, %d + %d * tonumber(string.sub(v, %d, %d)))
 end
 local function get(key)

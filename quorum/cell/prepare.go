@@ -18,10 +18,10 @@ local now = redis.call('time')
 local did = 0
 if v and ARGV[2] == 'only' and token(v) ~= ARGV[3] then
   did = 0
-elseif v and mark(v) == '` + plainTag + `' then
+elseif v and tag(v) == '` + plainTag + `' then
   did = 1
   redis.call('set', KEYS[1], '` + registerTag + `' .. attempt(v) .. ARGV[1] .. none .. 'v00' .. token(v), 'keepttl')
-elseif v and mark(v) == '` + registerTag + `' and promised(v) < ARGV[1] then
+elseif v and tag(v) == '` + registerTag + `' and promised(v) < ARGV[1] then
   did = 1
   redis.call('set', KEYS[1], string.sub(v, 1, ` + luaInt(plainHeadSize) +
 	`) .. ARGV[1] .. string.sub(v, ` + luaInt(plainHeadSize+idDigits+1) + `), 'keepttl')

@@ -40,7 +40,7 @@ if type(plain) == 'string' and string.sub(plain, 1, ` + luaInt(plainHeadSize) + 
 end
 ` + layoutLua + `local v = get(KEYS[1])
 if not v or attempt(v) ~= ARGV[1] then return {0, v, redis.call('pttl', KEYS[1])} end
-local form = mark(v)
+local form = tag(v)
 if form == '` + blockingTag + `' or form == '` + markTag + `' then
   redis.call('del', KEYS[1])
   return {0, v, -1}

@@ -72,8 +72,8 @@ func (g *Guard) denyVote(cause *QuarantineError) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	hadVote := g.withdraw(cause.Cause)
-	if hadVote || g.cause.Cause != cause.Cause || cause.isMuchLater(g.announcedReadyTime) {
-		g.announcedReadyTime = cause.ReadyAt
+	if hadVote || g.cause.Cause != cause.Cause || cause.isMuchLater(g.loggedReadyTime) {
+		g.loggedReadyTime = cause.ReadyAt
 		level := slog.LevelWarn
 		if cause.Cause == AwaitsFreshStart || cause.Cause == Replaced {
 			level = slog.LevelDebug

@@ -242,7 +242,7 @@ func (g *Guard) gatherHistory(ctx context.Context, v Report) history {
 	if unjudged {
 		owner = g.set.clockOwner(ctx, g.index, step)
 	}
-	if owner == ownerMaster && !g.set.mayQuarantine(g) {
+	if owner == ownerMaster && !g.set.tryBlameClock(g) {
 		owner = ownerUnknown
 	}
 	past.clockStepped = owner == ownerMaster

@@ -116,8 +116,8 @@ func TestDriftMarginCoversUnseenDrift(t *testing.T) {
 }
 
 // TestUnseenStepsNeverExceedTheAllowance lets a clock make random steps. Between two readings that
-// fit, the clock has gained at most the drift, the noise, and the round trip of the best earlier
-// reading.
+// fit, the clock has gained at most the drift, twice the noise, and the round trip of the best
+// earlier reading.
 func TestUnseenStepsNeverExceedTheAllowance(t *testing.T) {
 	for seed := range uint64(200) {
 		rnd := rand.New(rand.NewPCG(seed, 2))

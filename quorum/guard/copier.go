@@ -166,15 +166,15 @@ func (n *nameQueue) add(listedNames []string) {
 }
 
 // takePage takes up to pageSize names, or none if there are fewer than minNames.
-func (n *nameQueue) takePage(minNames int) (takePage []string) {
+func (n *nameQueue) takePage(minNames int) (page []string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if len(n.pendingNames) < minNames {
 		return nil
 	}
 	size := min(pageSize, len(n.pendingNames))
-	takePage, n.pendingNames = n.pendingNames[:size:size], n.pendingNames[size:]
-	return takePage
+	page, n.pendingNames = n.pendingNames[:size:size], n.pendingNames[size:]
+	return page
 }
 
 // startPages starts pages while at least minNames names are pending. Each page waits for a free

@@ -172,12 +172,12 @@ func (s *Set) CheckChange(isKept func(name string) bool) (reconfig.Era, error) {
 func (s *Set) ReconfigurationTo(names []string) *Reconfiguration {
 	s.eras.mu.Lock()
 	for _, claim := range s.eras.claims {
-		succession := claim.reconfiguration()
+		reconfiguration := claim.reconfiguration()
 		if s.eras.positionOf(claim) == positionEnded && !s.eras.refutedNonces[claim.Nonce] &&
-			succession.Begun && claim.Era.Number > 0 && claim.Era.HasMasters(names) {
+			reconfiguration.Begun && claim.Era.Number > 0 && claim.Era.HasMasters(names) {
 			s.eras.mu.Unlock()
-			succession.Change.Names = names
-			return &succession
+			reconfiguration.Change.Names = names
+			return &reconfiguration
 		}
 	}
 	s.eras.mu.Unlock()
@@ -191,6 +191,6 @@ func (s *Set) Reconfiguration() *Reconfiguration {
 	if s.eras.reconfiguration == nil {
 		return nil
 	}
-	succession := *s.eras.reconfiguration
-	return &succession
+	reconfiguration := *s.eras.reconfiguration
+	return &reconfiguration
 }

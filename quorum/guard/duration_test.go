@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-func TestReadableDuration(t *testing.T) {
+func TestFormatDuration(t *testing.T) {
 	for d, want := range map[time.Duration]string{
 		time.Millisecond:                    "1s",
 		26*time.Second + 1:                  "27s",

@@ -88,12 +88,12 @@ func (e *eraTracker) evaluate(claim eraClaim) {
 		e.refutedNonces[claim.Nonce] = true
 	case supporters >= min(2, majority) && opponents < majority:
 		e.credibleNonces[claim.Nonce] = true
-		succession := claim.reconfiguration()
-		if succession.Begun && claim.Era.HasMasters(e.names) {
-			succession.Change.Names = e.names
+		reconfiguration := claim.reconfiguration()
+		if reconfiguration.Begun && claim.Era.HasMasters(e.names) {
+			reconfiguration.Change.Names = e.names
 		}
-		if e.reconfiguration == nil || reconfigurationRank(succession) >= reconfigurationRank(*e.reconfiguration) {
-			e.reconfiguration = &succession
+		if e.reconfiguration == nil || reconfigurationRank(reconfiguration) >= reconfigurationRank(*e.reconfiguration) {
+			e.reconfiguration = &reconfiguration
 		}
 	}
 }

@@ -216,7 +216,7 @@ func (e *eraTracker) determineEra(now time.Time) (settled bool) {
 		e.ownEraSince = now
 	}
 	if e.reconfiguration != nil && e.reconfiguration.Era.Number < era.Number {
-		e.reconfiguration = nil // the succession led to the present era, or to an earlier one
+		e.reconfiguration = nil // the reconfiguration led to the present era, or to an earlier one
 	}
 	return true
 }

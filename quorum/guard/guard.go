@@ -43,9 +43,9 @@ type Guard struct {
 	// lastVote is the time at which a vote last counted. lastProof is the time at which the master
 	// last proved that it is the server that votes.
 	lastVote, lastProof time.Time
-	// announcedReadyTime is the time at which the master votes again, according to the last log
+	// loggedReadyTime is the time at which the master votes again, according to the last log
 	// message.
-	announcedReadyTime time.Time
+	loggedReadyTime time.Time
 	// cause is the reason why the master does not vote. It is meaningless while the master votes.
 	cause *QuarantineError
 	// enrolledDBs holds the databases with the marker, suspectDBs the databases that seem to have

@@ -132,7 +132,7 @@ func claimOf(v Report, past history) string {
 // State returns the state of the master's data, as the marker and the record on the master show it:
 // "votes", "unmarked", or the reason why the master does not vote. For a quarantine it also returns
 // the duration, by the master's clock.
-func (v Report) State() (state string, since time.Duration) {
+func (v Report) State() (state string, duration time.Duration) {
 	action, reason := judge(v, history{})
 	switch {
 	case action == actionTrust:

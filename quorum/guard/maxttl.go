@@ -30,8 +30,8 @@ type maxTTLTracker struct {
 	// records holds the records of all masters by index, votingRecords the records of the masters
 	// that vote.
 	records, votingRecords map[int]time.Duration
-	// isLargestTTLFinal is set once largestTTL is certainly the largest record that exists.
-	isLargestTTLFinal bool
+	// isLargestTTLKnown is set once largestTTL is certainly the largest record that exists.
+	isLargestTTLKnown bool
 }
 
 func newMaxTTLTracker(masters int, limit time.Duration) *maxTTLTracker {
@@ -99,7 +99,7 @@ func (l *maxTTLTracker) Observe(i int, record time.Duration, votes bool) (refute
 		}
 	}
 	enough := credibleCount >= vote.ReadQuorum(l.masters)
-	l.isLargestTTLFinal = l.isLargestTTLFinal || enough
+	l.isLargestTTLKnown = l.isLargestTTLKnown || enough
 	if len(l.votingRecords) >= vote.Majority(l.masters) {
 		ttls := slices.Sorted(maps.Values(l.votingRecords))
 		l.raiseRecorded(ttls[len(ttls)-vote.Majority(l.masters)])
@@ -135,7 +135,7 @@ func (l *maxTTLTracker) raiseRecorded(record time.Duration) {
 func (l *maxTTLTracker) NoteNoRecords() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.isLargestTTLFinal = true
+	l.isLargestTTLKnown = true
 }
 
 // TTLInUse returns the longest TTL that can be in use: the largest record, but at least the limit
@@ -143,7 +143,7 @@ func (l *maxTTLTracker) NoteNoRecords() {
 func (l *maxTTLTracker) TTLInUse() time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if !l.isLargestTTLFinal {
+	if !l.isLargestTTLKnown {
 		return max(l.largestTTL, l.Limit())
 	}
 	return l.largestTTL
@@ -154,7 +154,7 @@ func (l *maxTTLTracker) TTLInUse() time.Duration {
 func (l *maxTTLTracker) Bound() (largestTTL time.Duration, known bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.largestTTL, l.isLargestTTLFinal
+	return l.largestTTL, l.isLargestTTLKnown
 }
 
 // LongestLostTTL returns the longest TTL of the locks that a master in quarantine may have lost.

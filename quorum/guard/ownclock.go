@@ -72,9 +72,9 @@ func (g *Guard) clockInStep(m clockStep) otherClock {
 	}
 }
 
-// mayQuarantine reports whether this proxy may put one more master into quarantine for its clock,
+// tryBlameClock reports whether this proxy may put one more master into quarantine for its clock,
 // and stores the result in clockBlamed.
-func (s *Set) mayQuarantine(suspect *Guard) bool {
+func (s *Set) tryBlameClock(suspect *Guard) bool {
 	s.blameMu.Lock()
 	defer s.blameMu.Unlock()
 	blamed := 0
@@ -97,5 +97,5 @@ func (s *Set) mayQuarantine(suspect *Guard) bool {
 // minority.
 func (s *Set) mayQuarantineForClock(g *Guard, m clockStep) bool {
 	owner, _ := findClockOwner(m, s.otherClocksInStep(g.index, m))
-	return (owner == ownerMaster || m.At.IsZero()) && s.mayQuarantine(g)
+	return (owner == ownerMaster || m.At.IsZero()) && s.tryBlameClock(g)
 }

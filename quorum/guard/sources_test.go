@@ -63,8 +63,8 @@ func TestSourcesOfJoiningMasters(t *testing.T) {
 	}
 }
 
-// TestMayHaveHadMajority checks that the former set provides the sources only until a majority of
-// the masters may have voted in the new era.
+// TestMayHaveHadMajority checks whether a majority of the masters may have voted in the new era.
+// Until then, the former set provides the sources.
 func TestMayHaveHadMajority(t *testing.T) {
 	names := []string{"a", "b", "c"}
 	era := reconfig.Era{Number: 1, Masters: 3, Hash: reconfig.Hash(names)}

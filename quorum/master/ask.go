@@ -67,7 +67,7 @@ func (m *Master) finish(o *op, r *reply) {
 // refuse fails ops that were never sent or never executed, unless they were dropped.
 func (m *Master) refuse(ops []*op, reason error) {
 	for _, o := range ops {
-		if o.fullScript || o.send() {
+		if o.fullScript || o.markSent() {
 			m.finish(o, &reply{State: register.Failed, Err: reason})
 		} else {
 			o.unref()

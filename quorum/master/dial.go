@@ -133,7 +133,7 @@ func (t *redisTransport) connect(ctx context.Context, db int) (net.Conn, uint64,
 	ctx, cancel := context.WithTimeout(ctx, t.timeouts.current())
 	defer cancel()
 	serverNumber := t.currentServer()
-	var dialledConns dialledConn
+	var dialled dialledConn
 	opts := t.options
 	opts.DB, opts.PoolSize = db, 1
 	dial := resettingDialer(&opts, t.configureTLS)
@@ -142,7 +142,7 @@ func (t *redisTransport) connect(ctx context.Context, db int) (net.Conn, uint64,
 		if err != nil {
 			return nil, err
 		}
-		if err := dialledConns.keep(conn); err != nil {
+		if err := dialled.keep(conn); err != nil {
 			return nil, err
 		}
 		return resp.Limit(keepOpenConn{conn}, resp.ClientLimits()), nil
@@ -150,7 +150,7 @@ func (t *redisTransport) connect(ctx context.Context, db int) (net.Conn, uint64,
 	client := redis.NewClient(&opts)
 	err := client.Ping(ctx).Err()
 	_ = client.Close()
-	conn := dialledConns.take()
+	conn := dialled.take()
 	if err == nil {
 		err = conn.SetDeadline(time.Time{})
 	}

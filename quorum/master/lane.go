@@ -5,9 +5,9 @@ import (
 )
 
 const (
-	// maxBatch limits the number of ops in a batch of short ops. shortBatch limits their weight in
-	// bytes, as longBatchBytes does for long ops.
-	maxBatch, shortBatch = 1024, 1 << 20
+	// maxBatch limits the number of ops in a batch of short ops. shortBatchBytes limits their
+	// weight in bytes, as longBatchBytes does for long ops.
+	maxBatch, shortBatchBytes = 1024, 1 << 20
 	// maxQueued limits the number of ops queued in one lane.
 	maxQueued = 1 << 16
 )
@@ -153,10 +153,10 @@ func (l *lane) takeShortOps(batch []*op) []*op {
 			n++
 			continue
 		}
-		if weight += size + keysWeight(o); weight > shortBatch && len(batch) > 0 {
+		if weight += size + keysWeight(o); weight > shortBatchBytes && len(batch) > 0 {
 			break
 		}
-		batch = sendAndAppend(batch, o)
+		batch = markSentAndAppend(batch, o)
 		n++
 	}
 	if l.queue = shift(l.queue, n); len(l.queue) == 0 && cap(l.queue) > maxBatch {
@@ -172,7 +172,7 @@ func (l *lane) takeLongOps(batch []*op) []*op {
 		if weight += l.sizes.totalSize(l.longQueue[n]) + keysWeight(l.longQueue[n]); weight > longBatchBytes && len(batch) > 0 {
 			break
 		}
-		batch = sendAndAppend(batch, l.longQueue[n])
+		batch = markSentAndAppend(batch, l.longQueue[n])
 		n++
 	}
 	if l.longQueue = shift(l.longQueue, n); len(l.longQueue) == 0 {
@@ -181,9 +181,9 @@ func (l *lane) takeLongOps(batch []*op) []*op {
 	return batch
 }
 
-// sendAndAppend adds an op to a batch that is sent now, unless the op was dropped.
-func sendAndAppend(batch []*op, o *op) []*op {
-	if o.fullScript || o.send() {
+// markSentAndAppend marks an op as sent and adds it to a batch, unless the op was dropped.
+func markSentAndAppend(batch []*op, o *op) []*op {
+	if o.fullScript || o.markSent() {
 		return append(batch, o)
 	}
 	o.unref()

@@ -33,13 +33,13 @@ func newCommand(db int, cellOp cell.Op) *command {
 	return c
 }
 
-// typicalWords is a size, in bytes, that most commands do not exceed.
-const typicalWords = 192
+// typicalCommandBytes is a size, in bytes, that most commands do not exceed.
+const typicalCommandBytes = 192
 
 // set replaces the operation, and reuses the memory.
 func (c *command) set(db int, cellOp cell.Op) {
 	if c.words == nil {
-		c.words = make([]byte, 0, typicalWords)
+		c.words = make([]byte, 0, typicalCommandBytes)
 	}
 	c.db, c.cellOp = db, cellOp
 	switch cellOp := cellOp.(type) {
@@ -101,8 +101,8 @@ func noReplyOp(db int, cellOp cell.Op, keepIfDown bool) *op {
 	return &op{command: newCommand(db, cellOp), keepIfDown: keepIfDown}
 }
 
-func (o *op) send() bool { return o.stage.CompareAndSwap(stageQueued, stageSent) }
-func (o *op) drop() bool { return o.stage.CompareAndSwap(stageQueued, stageDropped) }
+func (o *op) markSent() bool    { return o.stage.CompareAndSwap(stageQueued, stageSent) }
+func (o *op) markDropped() bool { return o.stage.CompareAndSwap(stageQueued, stageDropped) }
 
 // appendTo appends the command in the form for a server. beforeRedis7 means a server before Redis
 // 7.

@@ -34,12 +34,12 @@ func (rs *releases) collect(ops []*op) {
 	for i, o := range ops {
 		switch r, ok := o.cellOp.(cell.Remove); {
 		case ok && r.Mode == cell.Release && !o.fullScript:
-			if !rs.markKey(r.Name) && len(rs.indexes) < maxReleases {
+			if !rs.noteKey(r.Name) && len(rs.indexes) < maxReleases {
 				rs.indexes, rs.removals = append(rs.indexes, i), append(rs.removals, r)
 			}
 		case len(rs.indexes) > 0:
 			for _, key := range o.cellOp.Keys() {
-				rs.markKey(key)
+				rs.noteKey(key)
 			}
 		}
 	}
@@ -48,8 +48,8 @@ func (rs *releases) collect(ops []*op) {
 	}
 }
 
-// markKey adds a key to seenKeys, and reports whether seenKeys had it before.
-func (rs *releases) markKey(key string) (wasKnown bool) {
+// noteKey adds a key to seenKeys, and reports whether seenKeys had it before.
+func (rs *releases) noteKey(key string) (wasKnown bool) {
 	if rs.seenKeys == nil {
 		rs.seenKeys = map[string]struct{}{}
 	}

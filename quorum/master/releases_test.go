@@ -37,7 +37,8 @@ func TestCombinedReleases(t *testing.T) {
 	}
 }
 
-// batchOf parses a batch: +key is a take, -key a release.
+// batchOf parses a batch: +key is a take, -key a release, undo-key an undo, and whole-key a release
+// with the full script.
 func batchOf(text string) (ops []*op) {
 	for _, word := range strings.Fields(text) {
 		kind, name := word[:1], word[1:]

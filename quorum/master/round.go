@@ -93,7 +93,7 @@ func (r *Round) reset() {
 	clear(r.lateReplies)
 	r.decided, r.onLaterReply, r.lateReplies, r.signalled, r.handedOver = nil, nil, r.lateReplies[:0], false, false
 	r.commonCommand.cellOp = nil
-	if cap(r.commonCommand.words) > maxKeptWords {
+	if cap(r.commonCommand.words) > maxKeptCommandBytes {
 		r.commonCommand.words = nil
 	}
 	select {
@@ -102,8 +102,8 @@ func (r *Round) reset() {
 	}
 }
 
-// maxKeptWords limits the memory, in bytes, that a pooled round keeps for a command.
-const maxKeptWords = 1 << 10
+// maxKeptCommandBytes limits the memory, in bytes, that a pooled round keeps for a command.
+const maxKeptCommandBytes = 1 << 10
 
 // Send sends ops[i] to masters[i] in a database, if ops[i] is not nil. An op for a master that is
 // down fails at once. The round ends when decided returns true for the replies so far, possibly
@@ -265,7 +265,7 @@ func (r *Round) OnLaterReply(f func(master int, reply register.Reply)) {
 // Drop cancels the ops that have not been sent yet.
 func (r *Round) Drop() {
 	for i := range r.ops {
-		if r.ops[i].command != nil && r.ops[i].drop() {
+		if r.ops[i].command != nil && r.ops[i].markDropped() {
 			r.handleReply(i, &register.Reply{State: register.Failed})
 		}
 	}

@@ -56,9 +56,9 @@ func TestLaterReplies(t *testing.T) {
 	}
 }
 
-// TestUndecidedRound checks that a round that is decided without replies passes each reply to
-// the function of OnLaterReply.
-func TestUndecidedRound(t *testing.T) {
+// TestRoundDecidedWithoutReplies checks that a round that is decided without replies passes each
+// reply to the function of OnLaterReply.
+func TestRoundDecidedWithoutReplies(t *testing.T) {
 	r := new(Rounds).Send(make([]*Master, 3), 0, make([]cell.Op, 3), func([]reply) bool { return true }, nil)
 	if err := r.Wait(t.Context()); err != nil {
 		t.Fatal(err)
@@ -88,7 +88,7 @@ func TestRoundReplyInBetween(t *testing.T) {
 // TestRoundDrop checks that Drop cancels only the ops that were not sent.
 func TestRoundDrop(t *testing.T) {
 	r := newRoundWithQuorum(3, 3)
-	r.ops[0].send()
+	r.ops[0].markSent()
 	cause := errors.New("canceled")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(cause)
@@ -101,7 +101,7 @@ func TestRoundDrop(t *testing.T) {
 	if len(reported) != 2 || reported[1] != "true" || reported[2] != "true" {
 		t.Errorf("reported %v", reported)
 	}
-	if r.ops[1].send() {
+	if r.ops[1].markSent() {
 		t.Error("a dropped op was sent")
 	}
 	r.handleReply(0, &countedReply)
@@ -110,8 +110,8 @@ func TestRoundDrop(t *testing.T) {
 	}
 }
 
-// TestRoundWithoutReplies checks that a round ends if no master sends a reply that counts.
-func TestRoundWithoutReplies(t *testing.T) {
+// TestRoundWithoutCountedReplies checks that a round ends if no master sends a reply that counts.
+func TestRoundWithoutCountedReplies(t *testing.T) {
 	r := newRoundWithQuorum(2, 1)
 	r.handleReply(0, &reply{State: register.Unknown})
 	r.handleReply(1, &reply{State: register.Failed})

@@ -348,9 +348,9 @@ func TestExpiryOfKeptValue(t *testing.T) {
 	}
 }
 
-// TestPromisedLock checks that an EXTEND succeeds although two of five masters promised a
+// TestExtendOfPromisedLock checks that an EXTEND succeeds although two of five masters promised a
 // ballot and extend nothing, and a third master lacks the lock.
-func TestPromisedLock(t *testing.T) {
+func TestExtendOfPromisedLock(t *testing.T) {
 	b := newFakeMasters(t, 5)
 	b.faultOf = func(master int, _ cell.Op) fault {
 		return map[bool]fault{true: requestFailed, false: noFault}[master == 2]

@@ -37,11 +37,11 @@ type fakeMasters struct {
 	roundTime time.Duration
 	// rounds holds the kinds of the rounds so far.
 	rounds []string
-	// unawaitedOps holds the kinds of the rounds that were decided before any reply. Real masters
-	// reply only after such a round.
-	unawaitedOps []string
-	repeatedOps  []repeatedOp
-	timers       []timer
+	// unawaitedRounds holds the kinds of the rounds that were decided before any reply. Real
+	// masters reply only after such a round.
+	unawaitedRounds []string
+	repeatedOps     []repeatedOp
+	timers          []timer
 	// pendingDeliveries holds late operations and late replies.
 	pendingDeliveries []func()
 	proxyCount        int
@@ -272,7 +272,7 @@ func (b *fakeMasters) Ask(ctx context.Context, ops []cell.Op, decided func([]Rep
 	}
 	b.rounds = append(b.rounds, kind)
 	if isDecidedBefore {
-		b.unawaitedOps = append(b.unawaitedOps, kind)
+		b.unawaitedRounds = append(b.unawaitedRounds, kind)
 	}
 	b.setClock(b.now.Add(b.roundTime))
 	// If the round is undecided, wait until the proxy gives up on the masters that have not

@@ -171,8 +171,8 @@ func TestReadSeveralLongValues(t *testing.T) {
 	}
 }
 
-// TestReadTime checks that the remaining time is the time that a majority still grants.
-func TestReadTime(t *testing.T) {
+// TestReadTimeLeft checks that the remaining time is the time that a majority still grants.
+func TestReadTimeLeft(t *testing.T) {
 	b := newFakeMasters(t, 5)
 	r := b.proxy()
 	for i, left := range []time.Duration{5, 1, 4, 2, 3} {

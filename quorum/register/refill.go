@@ -9,8 +9,8 @@ import (
 
 // REGISTER.md (Refilling) states the rule and the reasons.
 
-// refillMarkTTL is the TTL of a mark. It is shorter than removalTTL, because a removal must not expire
-// before the mark does.
+// refillMarkTTL is the TTL of a mark. It is shorter than removalTTL, because a removal must not
+// expire before the mark does.
 const refillMarkTTL = removalTTL - time.Second
 
 // filling identifies the marks that an Update replaces.

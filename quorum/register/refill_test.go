@@ -98,7 +98,8 @@ func TestExpiryAfterRefill(t *testing.T) {
 	b.wantCells(". . . . .")
 }
 
-// TestLateFill checks that a fill has no effect if the key was removed, or its mark replaced.
+// TestLateFill checks that a late fill does not change the value of a key that was removed or
+// taken, or whose mark has expired.
 func TestLateFill(t *testing.T) {
 	for name, then := range map[string]func(*fakeMasters){
 		"removed": func(b *fakeMasters) { b.noError(b.proxy().Unlock(b.Context(), "k", "me", nil)) },
@@ -207,8 +208,8 @@ func TestMissedExtension(t *testing.T) {
 	}
 }
 
-// TestForce checks that an operator can remove any key, even if its holder is undetermined.
-func TestForce(t *testing.T) {
+// TestForceRemove checks that an operator can remove any key, even if its holder is undetermined.
+func TestForceRemove(t *testing.T) {
 	for _, test := range []struct {
 		name    string
 		set     func(b *fakeMasters)
@@ -255,9 +256,10 @@ func TestForce(t *testing.T) {
 	}
 }
 
-// TestForceOfChangingKey checks a removal that the masters refuse because a ballot has just put
-// another value. ForceRemove removes the new value, too. It reports no removal that no master made.
-func TestForceOfChangingKey(t *testing.T) {
+// TestForceRemoveOfChangingKey checks a removal that the masters refuse because a ballot has just
+// put another value. ForceRemove removes the new value, too. It reports no removal that no master
+// made.
+func TestForceRemoveOfChangingKey(t *testing.T) {
 	for _, test := range []struct {
 		name      string
 		changes   int // that come right before a removal

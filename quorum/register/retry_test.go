@@ -32,8 +32,8 @@ func TestRetryNeededForMajority(t *testing.T) {
 	b.setFaultOn("take", voteUncounted, 2)
 	b.mustLock(r, "me")
 	b.wantCells("me me me")
-	if len(b.unawaitedOps) > 0 {
-		t.Errorf("rounds that do not wait for a reply: %v", b.unawaitedOps)
+	if len(b.unawaitedRounds) > 0 {
+		t.Errorf("rounds that do not wait for a reply: %v", b.unawaitedRounds)
 	}
 }
 

@@ -73,7 +73,7 @@ func TestSeveralAfterRemoval(t *testing.T) {
 	b.wantCells("-* -* -*")
 	b.rounds = nil
 	start := b.now
-	_, err := b.newestPatientProxy().Lock(t.Context(), severalKeys, severalOptions("me"))
+	_, err := b.newPatientProxy().Lock(t.Context(), severalKeys, severalOptions("me"))
 	b.noError(err)
 	b.wantRounds("take take")
 	if waited := b.now.Sub(start); waited < removalTTL-time.Second || b.cells("k") != "me me me" || b.cells("k2") != "me me me" {
@@ -81,8 +81,8 @@ func TestSeveralAfterRemoval(t *testing.T) {
 	}
 }
 
-// newestPatientProxy returns a proxy that retries for longer than a removal stays.
-func (b *fakeMasters) newestPatientProxy() *Register {
+// newPatientProxy returns a proxy that retries for longer than a removal stays.
+func (b *fakeMasters) newPatientProxy() *Register {
 	r := b.proxy()
 	r.opts.ContentionTimeout = 2 * removalTTL
 	return r

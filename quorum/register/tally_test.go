@@ -47,7 +47,7 @@ func TestUndecidedIsNotLost(t *testing.T) {
 		c := cell.Cell{Form: cell.Blocking, Attempt: a}
 		return Reply{State: Counted, Answer: cell.Answer{KeyStates: []cell.KeyState{{Cell: c}}}}
 	}
-	if n := g.countLostReplies([]Reply{found(cell.UndecidedAttempt), found(ids.Attempt())}); n != 1 {
+	if n := g.countLostCells([]Reply{found(cell.UndecidedAttempt), found(ids.Attempt())}); n != 1 {
 		t.Errorf("%d masters lost it, want 1", n)
 	}
 }

@@ -147,7 +147,7 @@ func (r *Register) evaluateRelease(g *grant, replies []Reply, start time.Time) r
 		return releaseTooLate
 	case r.hadExpired(g, replies, start):
 		return releaseSuperseded
-	case g.countLostReplies(replies) > 0:
+	case g.countLostCells(replies) > 0:
 		return releaseUnknown
 	case deleted > 0 && r.n-counted < r.quorum && !g.isExpired(r.masters.Now()):
 		return releaseDone // masters that did not reply still hold it, but are too few
@@ -192,9 +192,9 @@ func (g *grant) mayReach(master int, reply Reply) bool {
 	}
 }
 
-// countLostReplies returns the number of masters that took the lock and certainly lost it, but not
-// by this release.
-func (g *grant) countLostReplies(replies []Reply) int {
+// countLostCells returns the number of masters that took the lock and certainly lost it, but not by
+// this release.
+func (g *grant) countLostCells(replies []Reply) int {
 	n := 0
 	for i, reply := range replies {
 		if !g.holders[i] || reply.State != Counted || reply.Applied {
@@ -212,7 +212,7 @@ func (g *grant) countLostReplies(replies []Reply) int {
 // copied nothing because this release had deleted other cells, and granted the key to another
 // client.
 func (r *Register) hadExpired(g *grant, replies []Reply, start time.Time) bool {
-	lostCells := g.countLostReplies(replies)
+	lostCells := g.countLostCells(replies)
 	notDeleted := count(replies, func(r *Reply) bool { return r.State == Counted && !r.Applied })
 	return lostCells > 0 && notDeleted == r.n || lostCells >= r.quorum && (g.ttl < 0 || g.isExpired(start))
 }

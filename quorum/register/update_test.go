@@ -61,8 +61,8 @@ func TestUpdate(t *testing.T) {
 	}
 }
 
-// TestSingleUpdate checks that a change is made once, however its first accepts fail.
-func TestSingleUpdate(t *testing.T) {
+// TestUpdateTakesEffectOnce checks that a change is made once, however its first accepts fail.
+func TestUpdateTakesEffectOnce(t *testing.T) {
 	names := map[fault]string{replyLost: "lost", requestLost: "not sent", requestLate: "slow", replyLate: "late", requestFailed: "refused"}
 	for injected, name := range names {
 		for from := range 4 {

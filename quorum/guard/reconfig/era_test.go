@@ -48,7 +48,7 @@ func TestNameOrderInEra(t *testing.T) {
 	}
 }
 
-func TestStep(t *testing.T) {
+func TestCheckStep(t *testing.T) {
 	for _, test := range []struct {
 		from, to string
 		allowed  bool

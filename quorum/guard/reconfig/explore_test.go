@@ -16,7 +16,7 @@ const (
 	majority    = 2
 )
 
-// acceptor models a master. Its marker is unique.
+// acceptor models a master. Each marker has a different number.
 type acceptor struct {
 	promisedBallot, acceptedBallot, value, marker int
 	quarantined                                   bool // the master lost its data, and is in quarantine

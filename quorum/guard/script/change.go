@@ -8,15 +8,15 @@ import "redlock-proxy/internal/luascript"
 // database 0. A marker in ARGV[1] is the value in database 0, except in Enrol. All other markers
 // are passed without the number of the database.
 //
-// The Lua function stands reports whether a key has the wanted value ("": no such key). databases
+// The Lua function equals reports whether a key has the wanted value ("": no such key). databases
 // returns the other databases that have markers. everywhere calls a function in each of these
-// databases and in database 0. mark writes a marker to the selected database, and begins its
+// databases and in database 0. writeMarker writes a marker to the selected database, and begins its
 // sequence anew.
 const (
 	guardLua = `local marker, record, claim, longest = '` + MarkerKey + `', '` + RecordKey + `', '` +
 		reservationKey + `', '` + MaxTTLKey + `'
 local sequence, canary, promise = '` + SequenceKey + `', '` + CanaryKey + `', '` + PromiseKey + `'
-local function stands(key, want)
+local function equals(key, want)
   return (redis.call('get', key) or '') == want
 end
 local function databases()
@@ -33,7 +33,7 @@ local function everywhere(act)
   redis.call('select', '0')
   return failed
 end
-local function mark(text, db)
+local function writeMarker(text, db)
   local nonce = string.match(text, '^%S+ %S+ (%S+)')
   redis.call('set', marker, text .. '@' .. db)
   redis.call('del', sequence)
@@ -61,7 +61,7 @@ var (
 	// Quarantine removes the marker ARGV[1], the record ARGV[2] and the promise, and writes the
 	// record ARGV[3].
 	Quarantine = luascript.New(guardLua + quarantineLua + `
-if not stands(marker, ARGV[1]) or not stands(record, ARGV[2]) then return 0 end
+if not equals(marker, ARGV[1]) or not equals(record, ARGV[2]) then return 0 end
 quarantine(ARGV[3])
 return 1`)
 
@@ -74,7 +74,7 @@ return 1`)
 	// Admit returns -1 if the proof fails.
 	Admit = luascript.New(timeReadLua + guardLua + `
 local time = redis.call('time')
-if not stands(marker, ARGV[1]) or not stands(record, ARGV[2]) then return 0 end
+if not equals(marker, ARGV[1]) or not equals(record, ARGV[2]) then return 0 end
 if ARGV[5] == 'fresh' then
   local own = redis.call('exists', '` + ProxiesKey + `', record)
   if redis.call('dbsize') ~= own then return -1 end
@@ -89,11 +89,11 @@ local failed = everywhere(function(db)
     local n = tonumber(redis.call('hget', sequence, field) or '0')
     return n < ` + firstSeqText + ` or n < (known[field] or 0)
   end
-  return ARGV[5] == 'caughtup' and not stands(record, ARGV[2])
+  return ARGV[5] == 'caughtup' and not equals(record, ARGV[2])
 end)
 if failed then return -1 end
 everywhere(function(db)
-  mark(ARGV[3], db)
+  writeMarker(ARGV[3], db)
   redis.call('del', record)
 end)
 redis.call('hset', sequence, '` + AdmittedField + `', string.format('%.0f', time[1] * 1000 + math.floor(time[2] / 1000)))
@@ -105,14 +105,14 @@ return 1`)
 	// marker and lost it was flushed. Then the master gets the record ARGV[3], and Enrol returns
 	// -1.
 	Enrol = luascript.New(guardLua + quarantineLua + `
-if not stands(marker, ARGV[1] .. '@0') then return 0 end
+if not equals(marker, ARGV[1] .. '@0') then return 0 end
 local known = ARGV[2] == '0' or redis.call('sismember', '` + DatabasesKey + `', ARGV[2]) == 1
 if not known then redis.call('sadd', '` + DatabasesKey + `', ARGV[2]) end
 redis.call('select', ARGV[2])
 local nonce = string.match(ARGV[1], '^%S+ %S+ (%S+)') or '-'
 local n = redis.call('hget', sequence, nonce .. '@' .. ARGV[2])
-local there = stands(marker, ARGV[1] .. '@' .. ARGV[2]) and tonumber(n or '0') >= ` + firstSeqText + `
-if not known then mark(ARGV[1], ARGV[2]) end
+local there = equals(marker, ARGV[1] .. '@' .. ARGV[2]) and tonumber(n or '0') >= ` + firstSeqText + `
+if not known then writeMarker(ARGV[1], ARGV[2]) end
 redis.call('select', '0')
 if there or not known then return 1 end
 quarantine(ARGV[3])
@@ -121,13 +121,13 @@ return -1`)
 	// UpdateMarker replaces the marker ARGV[1] with ARGV[2], which describes the master's present
 	// state. The nonce stays the same, so votes continue to count.
 	UpdateMarker = luascript.New(guardLua + `
-if not stands(marker, ARGV[1]) then return 0 end
+if not equals(marker, ARGV[1]) then return 0 end
 everywhere(function(db) redis.call('set', marker, ARGV[2] .. '@' .. db) end)
 return 1`)
 
 	// DropClaim replaces the record ARGV[1] with ARGV[2], and removes the sequences.
 	DropClaim = luascript.New(guardLua + `
-if not stands(record, ARGV[1]) then return 0 end
+if not equals(record, ARGV[1]) then return 0 end
 everywhere(function(db)
   redis.call('del', sequence)
   if redis.call('exists', record) == 1 then redis.call('set', record, ARGV[2]) end
@@ -136,16 +136,16 @@ return 1`)
 
 	// UpdateRecord replaces the record ARGV[1] with ARGV[2] in all databases that have it.
 	UpdateRecord = luascript.New(guardLua + `
-if not stands(record, ARGV[1]) then return 0 end
+if not equals(record, ARGV[1]) then return 0 end
 everywhere(function()
-  if stands(record, ARGV[1]) then redis.call('set', record, ARGV[2]) end
+  if equals(record, ARGV[1]) then redis.call('set', record, ARGV[2]) end
 end)
 return 1`)
 
 	// WriteRules replaces the rules ARGV[1] (empty: none) with ARGV[2]. It replaces existing rules
 	// only if the master has no marker.
 	WriteRules = luascript.New(guardLua + `
-if not stands('` + RulesKey + `', ARGV[1]) or ARGV[1] ~= '' and not stands(marker, '') then return 0 end
+if not equals('` + RulesKey + `', ARGV[1]) or ARGV[1] ~= '' and not equals(marker, '') then return 0 end
 redis.call('set', '` + RulesKey + `', ARGV[2])
 return 1`)
 
@@ -153,11 +153,11 @@ return 1`)
 	// ARGV[2]. Unless ARGV[3] is empty, it also replaces the marker with ARGV[3], so votes in
 	// running batches do not count any more.
 	ReplaceRules = luascript.New(guardLua + `
-if not stands(marker, ARGV[1]) then return 0 end
+if not equals(marker, ARGV[1]) then return 0 end
 redis.call('set', '` + RulesKey + `', ARGV[2])
 if ARGV[3] ~= '' then
   everywhere(function(db)
-    mark(ARGV[3], db)
+    writeMarker(ARGV[3], db)
     redis.call('del', canary)
   end)
 end
@@ -166,15 +166,15 @@ return 1`)
 	// ReserveCatchUp reserves the catch-up of a master with the record ARGV[1] for the proxy
 	// ARGV[2], for ARGV[3] ms. It returns 0 if another proxy has reserved it.
 	ReserveCatchUp = luascript.New(guardLua + `
-if not stands(record, ARGV[1]) then return -1 end
-if not stands(claim, '') and not stands(claim, ARGV[2]) then return 0 end
+if not equals(record, ARGV[1]) then return -1 end
+if not equals(claim, '') and not equals(claim, ARGV[2]) then return 0 end
 redis.call('set', claim, ARGV[2], 'px', ARGV[3])
 return 1`)
 
 	// OpenDatabase copies the record ARGV[1] to database ARGV[2], so that proxies notice a flush of
 	// that database during the catch-up.
 	OpenDatabase = luascript.New(guardLua + `
-if not stands(record, ARGV[1]) then return -1 end
+if not equals(record, ARGV[1]) then return -1 end
 redis.call('sadd', '` + DatabasesKey + `', ARGV[2])
 redis.call('select', ARGV[2])
 redis.call('set', record, ARGV[1])
@@ -187,9 +187,9 @@ return 1`)
 	// already has the value. "raise" writes the value, a number, if it is higher than the present
 	// value. Fill writes no value that has expired. "drop" removes the key if it has the value.
 	Fill = luascript.New(timeReadLua + guardLua + `
-if not stands(record, ARGV[1]) then return -1 end
+if not equals(record, ARGV[1]) then return -1 end
 redis.call('select', ARGV[2])
-if not stands(record, ARGV[1]) then return -1 end
+if not equals(record, ARGV[1]) then return -1 end
 local time = redis.call('time')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 for i = 3, #ARGV, 4 do

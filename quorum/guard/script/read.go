@@ -73,7 +73,7 @@ return all`)
 	// present value, number of the sequence of the nonce ARGV[4], …}, or nothing if the marker is
 	// different.
 	RenewCanaries = luascript.New(guardLua + `
-if not stands(marker, ARGV[1]) then return {} end
+if not equals(marker, ARGV[1]) then return {} end
 local all = {}
 everywhere(function(db)
   local was = redis.call('get', canary) or ''

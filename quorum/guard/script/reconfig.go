@@ -6,11 +6,11 @@ import "redlock-proxy/internal/luascript"
 // master's clock.
 const sealedField = "sealed"
 
-// sameMarkersLua defines whole. It reports whether database 0 and all other databases that need a
-// marker have the same marker. Then none of them was flushed.
-const sameMarkersLua = `local function whole(text)
+// sameMarkersLua defines sameMarkers, which reports whether database 0 and all other databases that
+// need a marker have the same marker. Then none of them was flushed.
+const sameMarkersLua = `local function sameMarkers(text)
   local bare = string.sub(text, 1, -3)
-  local failed = everywhere(function(db) return not stands(marker, bare .. '@' .. db) end)
+  local failed = everywhere(function(db) return not equals(marker, bare .. '@' .. db) end)
   return not failed
 end
 `
@@ -22,7 +22,7 @@ var (
 	// ARGV[3], seconds, microseconds, canary}, {0, the ballot promised before}, or {-1} if the
 	// master has a different marker.
 	Promise = luascript.New(timeReadLua + guardLua + `
-if not stands(marker, ARGV[1]) then return {-1} end
+if not equals(marker, ARGV[1]) then return {-1} end
 local era, promised = string.match(redis.call('get', promise) or '', '^(%S+) (%S+)$')
 if era == ARGV[4] and promised >= ARGV[2] then return {0, promised} end
 redis.call('set', promise, ARGV[4] .. ' ' .. ARGV[2])
@@ -35,11 +35,11 @@ return {1, n, now[1], now[2], redis.call('get', canary) or ''}`)
 	// more. It returns 1 if done, 0 if the master has promised another ballot, -1 if the master has
 	// a different marker.
 	Seal = luascript.New(timeReadLua + guardLua + sameMarkersLua + `
-if not whole(ARGV[1]) then return -1 end
+if not sameMarkers(ARGV[1]) then return -1 end
 if redis.call('get', promise) ~= ARGV[4] .. ' ' .. ARGV[2] then return 0 end
 local time = redis.call('time')
 everywhere(function(db)
-  mark(ARGV[3], db)
+  writeMarker(ARGV[3], db)
   redis.call('del', canary)
 end)
 redis.call('hset', sequence, '` + sealedField + `', string.format('%.0f', time[1] * 1000 + math.floor(time[2] / 1000)))
@@ -49,13 +49,13 @@ return 1`)
 	// era with the same masters. It requires that the master was sealed at most ARGV[3] ms ago by
 	// its own clock; otherwise it returns -1.
 	Rejoin = luascript.New(timeReadLua + guardLua + sameMarkersLua + `
-if not whole(ARGV[1]) then return 0 end
+if not sameMarkers(ARGV[1]) then return 0 end
 local time = redis.call('time')
 local age = time[1] * 1000 + math.floor(time[2] / 1000) - tonumber(redis.call('hget', sequence, '` +
 		sealedField + `') or '0')
 if age < 0 or age > tonumber(ARGV[3]) then return -1 end
 everywhere(function(db)
-  mark(ARGV[2], db)
+  writeMarker(ARGV[2], db)
   redis.call('del', canary)
 end)
 return 1`)
@@ -74,7 +74,7 @@ return 1`)
 
 	// AddRecord writes the record ARGV[2] next to the marker ARGV[1], if there is no record.
 	AddRecord = luascript.New(guardLua + `
-if not stands(marker, ARGV[1]) or not stands(record, '') then return 0 end
+if not equals(marker, ARGV[1]) or not equals(record, '') then return 0 end
 redis.call('set', record, ARGV[2])
 return 1`)
 )
