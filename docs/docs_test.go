@@ -36,8 +36,8 @@ func TestArchitecture(t *testing.T) {
 	}
 }
 
-// TestLinks checks that each link between pages leads to a file and, if it has an anchor, to a
-// heading.
+// TestLinks checks that each link of a page to a file of the repository leads to an existing file
+// and, if it has an anchor, to a heading.
 func TestLinks(t *testing.T) {
 	pages, err := filepath.Glob("*.md")
 	if err != nil {
@@ -64,7 +64,7 @@ func TestLinks(t *testing.T) {
 	}
 }
 
-// TestFigures checks that each figure under Measured in README is also under Results in
+// TestFigures checks that each number under Measured in README is also under Results in
 // benchmarks.md.
 func TestFigures(t *testing.T) {
 	section := func(path, heading string) string {

@@ -26,7 +26,7 @@ var testKits = []string{
 	"internal/certtest", "internal/logtest", "internal/randomcommands",
 }
 
-// libraries lists folders whose packages import no other package of this module.
+// libraries lists folders. Their packages import no package of this module outside these folders.
 var libraries = []string{"internal/lua"}
 
 // TestImports checks that each package imports only allowed folders, and that the program imports

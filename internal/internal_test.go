@@ -25,8 +25,8 @@ func TestContainedPanic(t *testing.T) {
 	}
 }
 
-// TestPauses checks that each pause doubles the previous pause, up to Longest, less a random part
-// of at most half.
+// TestPauses checks that each pause is twice as long as the previous pause, up to MaxPause, less a
+// random part of at most half.
 func TestPauses(t *testing.T) {
 	p := pacing.Pauses{MinPause: 2 * time.Millisecond, MaxPause: 8 * time.Millisecond, Rand: func() float64 { return 0.5 }}
 	for i, want := range []time.Duration{1500, 3000, 6000, 6000} {

@@ -21,12 +21,12 @@ type Register struct {
 	RoundErr error
 	// BeforeRound runs before each round, and gets the round's number, from 1.
 	BeforeRound func(round int)
-	// ConcurrentChange, if not nil, runs once, after the first run of an update's function. It acts
-	// as another client that changes the key at the same time.
+	// ConcurrentChange, if not nil, runs once, after an update's function and before its decision
+	// applies. It acts as another client that changes the key at the same time.
 	ConcurrentChange func()
-	// OnWait holds functions that tests call one after the other while a client waits. If
+	// OnWait holds events, as functions that run one after the other while a client waits. If
 	// HasPredecessors is set, other clients precede this client in the queues of all keys until the
-	// first call.
+	// first event.
 	OnWait          []func()
 	HasPredecessors bool
 	// BallotPromised is set if masters have already promised the next ballot of each key. Then an
@@ -36,7 +36,7 @@ type Register struct {
 	guesses map[quorum.Key]string
 	// Rounds lists the rounds so far.
 	Rounds []string
-	// WithdrawnKeys lists the keys of all calls of Withdraw, which are no rounds.
+	// WithdrawnKeys lists the keys of all calls of Withdraw. Rounds does not list these calls.
 	WithdrawnKeys []quorum.Key
 
 	versions int
@@ -291,7 +291,8 @@ func (f *Register) Put(key, value string, ms int) {
 // Remove removes a key.
 func (f *Register) Remove(key string) { delete(f.Entries, quorum.Key{Name: key}) }
 
-// TextOf returns the value and the remaining milliseconds of a key as text, or "." if it is absent.
+// TextOf returns the value of a key and its remaining milliseconds, if it expires, as text. It
+// returns "." if the key is absent.
 func (f *Register) TextOf(key string) string {
 	h, exists := f.Entries[quorum.Key{Name: key}]
 	if !exists {

@@ -57,8 +57,8 @@ func moreSpecificError(previousErr, latestErr error) error {
 	return latestErr
 }
 
-// extend sends one EXTEND … KEEPALIVE, by which the proxy takes over the renewals. It ignores a
-// reply that comes after validUntil.
+// extend sends one EXTEND … KEEPALIVE, by which the proxy takes over the renewals. A grant that
+// comes after validUntil counts as no answer.
 func (l *Lock) extend(ctx context.Context, validUntil time.Time) error {
 	deadline := earlierTime(time.Now().Add(min(replyTimeout, l.TTL/6)), validUntil)
 	ctx, cancel := context.WithDeadline(ctx, deadline)

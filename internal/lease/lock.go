@@ -14,8 +14,8 @@ var ErrHeld = errors.New("the lock is held by another client")
 
 // LostError means that the lock is no longer held.
 type LostError struct {
-	// Cause is the reason why the lock could not be extended in time. It is nil if a proxy reported
-	// that the lock had expired, was released or was taken away.
+	// Cause is the reason why the lock could not be extended in time. It is nil if a proxy replied
+	// or reported that this client no longer holds the lock.
 	Cause error
 }
 
@@ -74,7 +74,8 @@ const (
 	renewalsPerTTL = 3
 )
 
-// Take requests a lock from the proxies, one after the other, until a proxy replies.
+// Take requests a lock from the proxies, one after the other, until a proxy replies. An error reply
+// counts as a reply.
 //
 // Errors: ErrHeld, the error of a proxy or of the connection to it, or the cause of ctx. After an
 // error, this client holds no lock.

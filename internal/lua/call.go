@@ -17,7 +17,7 @@ type Closure struct {
 	address       uint32
 }
 
-// cell is a local variable that outlives its call.
+// cell holds a local variable that an inner function captures. It may outlive the variable's call.
 type cell struct{ value Value }
 
 // Call is one call of a Lua or Go function.

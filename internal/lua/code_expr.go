@@ -255,7 +255,7 @@ func (g *compiler) function(f *syntax.Function) eval {
 	}
 }
 
-// closureSize is the charge for a closure, in bytes.
+// closureSize is the charge for a closure without its captured variables, in bytes.
 const closureSize = 64
 
 func (g *compiler) table(e *syntax.TableExpr) eval {

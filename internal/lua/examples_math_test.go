@@ -188,7 +188,7 @@ var mathExamples = []example{
 	{`=math.pow(1, 0/0), (1) ^ (0/0)`, `1, 1`},
 	{`=math.pow(-8, 3), (-8) ^ (3)`, `-512, -512`},
 	{`=math.pow(1.5, 2000), (1.5) ^ (2000)`, `inf, inf`},
-	// of two numbers
+	// functions of two numbers
 	{`=math.fmod(5, 3), math.atan2(5, 3)`, `2, 1.0303768265243125`},
 	{`=math.fmod(-5, 3), math.atan2(-5, 3)`, `-2, -1.0303768265243125`},
 	{`=math.fmod(5, -3), math.atan2(5, -3)`, `2, 2.1112158270654806`},

@@ -71,7 +71,7 @@ func mathModf(c *Call) []Value {
 	return c.Return(whole, math.Copysign(n-whole, n))
 }
 
-// extreme returns the argument that beats all other arguments.
+// extreme returns the largest or the smallest argument, as isMoreExtreme decides.
 func (c *Call) extreme(isMoreExtreme func(a, b float64) bool) []Value {
 	best := c.WantNumber(1)
 	for i := 2; i <= c.NArgs(); i++ {

@@ -74,7 +74,7 @@ func stringRep(c *Call) []Value {
 	return c.Return(strings.Repeat(s, n))
 }
 
-// maxLength exceeds the size of any string, in bytes.
+// maxLength limits the length of a result of string.rep, in bytes. It exceeds the limit of any run.
 const maxLength = 1 << 40
 
 func stringReverse(c *Call) []Value {

@@ -99,7 +99,7 @@ func hostRandom(c *Call, random *rand.Rand) []Value {
 }
 
 // hostFunction returns the function in the i-th argument. If the argument is a level, it returns
-// the function at that level; level 1 is the caller.
+// the function and the call at that level; level 1 is the caller.
 func hostFunction(c *Call, i int) (*Closure, *Call) {
 	if f, ok := c.Arg(i).(*Closure); ok {
 		return f, nil

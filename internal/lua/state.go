@@ -55,7 +55,7 @@ func (s *State) Text(text string) string { return s.meter.ChargeText(text) }
 
 // Run executes a chunk with these global variables, and returns its first value. The error is an
 // *Error, an error that wraps meter.ErrMemory, or the error that a Go function passed to
-// Call.Abort. If a Watch ended the run, the error is its cause, such as meter.ErrTime.
+// Call.Abort. If a Watch or a Pace ended the run, the error is its cause, such as meter.ErrTime.
 func (s *State) Run(chunk *Chunk, globals *Table) (value Value, err error) {
 	s.globals = globals
 	err = s.Protect(func() {

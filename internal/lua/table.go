@@ -283,7 +283,7 @@ func (t *Table) Len() int {
 }
 
 // Next returns the key and value after a key, or the first key and value if key is nil. next is nil
-// at the end. ok is false if the table does not have the key.
+// at the end. ok is false if neither the array nor an entry holds the key.
 func (t *Table) Next(key Value) (next, value Value, ok bool) {
 	from, ok := t.position(key)
 	if !ok {
@@ -346,5 +346,5 @@ func hashString(s string) uint32 {
 	return h
 }
 
-// hashBits returns a hash whose lowest bits depend on every bit of n.
+// hashBits returns a hash of n. Bit i of the hash depends on the bits 0 to 32+i of n.
 func hashBits(n uint64) uint32 { return uint32(n * 0x9e3779b97f4a7c15 >> 32) }

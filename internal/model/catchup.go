@@ -9,9 +9,9 @@ import (
 	"redlock-proxy/quorum/vote"
 )
 
-// CatchUp selects the rules of the catch-up (R7 and R8 in REGISTER.md) that a variant leaves out.
+// CatchUp selects the rules of the catch-up (Catch-up in GUARD.md) that a variant leaves out.
 type CatchUp struct {
-	// NoBarrier reads the sources immediately.
+	// NoBarrier reads the sources immediately, instead of after the time limit of a round.
 	NoBarrier bool
 	// NoBlockingCopies makes complete copies of locks that may or may not have a majority.
 	NoBlockingCopies bool
@@ -19,7 +19,7 @@ type CatchUp struct {
 	OnePass bool
 	// NoQuarantine counts the master's votes immediately.
 	NoQuarantine bool
-	// NoFences does not copy the fence counters.
+	// NoFences omits the copies of the fence counters.
 	NoFences bool
 	// FewSources reads one source fewer than a catch-up requires.
 	FewSources bool
@@ -28,7 +28,7 @@ type CatchUp struct {
 	ExpiryOfHighestBallot bool
 }
 
-// catchUpState holds the state of the catch-up of a restarted master.
+// catchUpState holds the state of the catch-up of a restarted master, or of the join of a master.
 type catchUpState struct {
 	stage     stage
 	master    uint8
@@ -196,8 +196,8 @@ type incarnation struct {
 	blockExpiry time.Duration
 }
 
-// incarnations returns the incarnations that a pass read, and the number of masters that it did not
-// read or that have an undecided copy.
+// incarnations returns the incarnations that a pass read, and the number of other masters that it
+// did not read or that have an undecided copy.
 func (e *explorer) incarnations(c catchUpState, pass int) (incs []incarnation, unreadCount int) {
 	unreadCount = e.masterCount() - 1
 	for m := range e.masterCount() {

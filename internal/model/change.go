@@ -286,11 +286,11 @@ func (e *explorer) usesNewRules(s *state) bool {
 }
 
 // beginJoin reads the sources for a joining master, for every set of sources that is large enough.
-// If ordinary is set, the master joins by the rules of the new set. beginJoin reads all sources of
-// a pass at the same moment.
-func (e *explorer) beginJoin(s *state, target int, ordinary bool, f func(event, *state)) {
+// If byNewRules is set, the master joins by the rules of the new set. beginJoin reads all sources
+// of a pass at the same moment.
+func (e *explorer) beginJoin(s *state, target int, byNewRules bool, f func(event, *state)) {
 	needed := e.sourcesNeeded()
-	if ordinary {
+	if byNewRules {
 		needed = e.newSourcesNeeded(s.change, target)
 		if e.Change.RequireAllSealed {
 			needed = bits.OnesCount8(s.change.joinedMasters)
@@ -298,7 +298,7 @@ func (e *explorer) beginJoin(s *state, target int, ordinary bool, f func(event, 
 	}
 	for sources := range uint8(1) << e.masterCount() {
 		t := s.clone()
-		t.change.catchesUp, t.change.withoutMajority = ordinary, !e.newSetHasMajority(s)
+		t.change.catchesUp, t.change.withoutMajority = byNewRules, !e.newSetHasMajority(s)
 		if target < e.N && (s.change.sealedMasters|s.change.mastersWithoutData)>>target&1 == 0 {
 			t.change.returnedMasters |= 1 << target
 		}

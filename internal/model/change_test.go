@@ -18,8 +18,8 @@ func masterAdditionAllSealed() *Change {
 func masterRemoval() *Change { return &Change{NewMasters: []int{0, 1, 2}, Proxies: []int{1, 2}} }
 func sameMasters() *Change   { return masterRemoval() }
 
-// withDataLosses lets masters miss the change. After the change, up to losses masters lose their
-// data.
+// withDataLosses lets masters miss the change, and lets masters lose their data, at most losses
+// times in all, after the change was decided.
 func withDataLosses(c *Change, losses int) *Change {
 	c.AllowReturn, c.DataLosses = true, losses
 	return c

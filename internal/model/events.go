@@ -47,7 +47,7 @@ func (e *explorer) grantInitialLock(s *state) *state {
 	return s
 }
 
-// setRemoved sets the cells to a removal by ballot, as after a lock of another proxy was removed.
+// setRemoved sets the cells to a removal by ballot, as if a lock of another proxy had been removed.
 func (e *explorer) setRemoved(s *state) {
 	source := numberedSource(len(e.machines))
 	removed := cell.Cell{Form: cell.Register, Attempt: source.Attempt(), Promised: source.Ballot(1), Accepted: source.Ballot(1)}
@@ -232,20 +232,21 @@ func (e *explorer) mayArrive(s *state, i int) bool {
 func (e *explorer) emitDelivery(s *state, i int, f func(event, *state)) {
 	e.emitExecution(s, i, false, f)
 	take, isTake := e.ops.values[s.inFlight[i].op].(cell.Take)
-	if isTake && len(take.Names) > 1 && int(s.otherTaken) < e.OtherTaken {
+	if isTake && len(take.Names) > 1 && int(s.otherKeyTaken) < e.OtherKeyTaken {
 		t := s.clone()
-		t.otherTaken++
+		t.otherKeyTaken++
 		e.emitExecution(t, i, true, f)
 	}
 }
 
-// emitExecution lets a master execute the operation of a message, in one state of the other key.
-func (e *explorer) emitExecution(s *state, i int, otherTaken bool, f func(event, *state)) {
+// emitExecution lets a master execute the operation of a message. otherKeyTaken is set if the other
+// key is not free on the master.
+func (e *explorer) emitExecution(s *state, i int, otherKeyTaken bool, f func(event, *state)) {
 	msg := s.inFlight[i]
 	m := msg.master
 	result := e.apply(applyKey{
 		cell: s.masters[m].cell, fence: s.masters[m].fence, op: msg.op, at: s.at,
-		counted: e.hasVoteFor(s, int(msg.proxy), int(m)), otherTaken: otherTaken,
+		counted: e.hasVoteFor(s, int(msg.proxy), int(m)), otherKeyTaken: otherKeyTaken,
 	})
 	t := s.clone()
 	t.masters[m] = masterState{result.cell, result.fence}
@@ -279,10 +280,10 @@ func (e *explorer) emitExecution(s *state, i int, otherTaken bool, f func(event,
 		f(ev, t)
 		return
 	}
-	e.emitGivenReply(t, ev, msg, result.reply, f)
+	e.deliverLateReply(t, ev, msg, result.reply, f)
 	if e.Losses < 0 || int(t.losses) < e.Losses {
 		t.losses++
-		e.emitGivenReply(t, ev, msg, replyUnknown, f)
+		e.deliverLateReply(t, ev, msg, replyUnknown, f)
 	}
 }
 
@@ -313,8 +314,9 @@ func (e *explorer) emitRoundEnd(s *state, p int, mv move, ev event, f func(event
 	f(ev, e.afterMove(s, p, mv))
 }
 
-// emitGivenReply delivers a reply to a proxy after the round has ended.
-func (e *explorer) emitGivenReply(s *state, ev event, msg message, r replyID, f func(event, *state)) {
+// deliverLateReply delivers a reply to a proxy after the round has ended. It calls f with the event
+// and the state after it.
+func (e *explorer) deliverLateReply(s *state, ev event, msg message, r replyID, f func(event, *state)) {
 	p := int(msg.proxy)
 	in := input{kind: inputLateReply, at: s.at, task: msg.task, round: msg.round, master: msg.master}
 	in.replies[0] = r
@@ -333,11 +335,11 @@ func (e *explorer) emitLateReply(s *state, i int, f func(event, *state)) {
 	t := s.clone()
 	t.inFlight = withoutMessage(t.inFlight, i)
 	ev := event{name: "late answer", message: msg, proxy: -1, master: -1}
-	e.emitGivenReply(t, ev, msg, msg.reply, f)
+	e.deliverLateReply(t, ev, msg, msg.reply, f)
 	if e.Losses < 0 || int(t.losses) < e.Losses {
 		t.losses++
 		ev.name = "lost late answer"
-		e.emitGivenReply(t, ev, msg, replyUnknown, f)
+		e.deliverLateReply(t, ev, msg, replyUnknown, f)
 	}
 }
 
@@ -359,7 +361,7 @@ func (e *explorer) emitReplyLoss(s *state, i int, f func(event, *state)) {
 	if e.Losses >= 0 {
 		t.losses++
 	}
-	e.emitGivenReply(t, event{name: "lose", message: msg, proxy: -1, master: -1}, msg, replyUnknown, f)
+	e.deliverLateReply(t, event{name: "lose", message: msg, proxy: -1, master: -1}, msg, replyUnknown, f)
 }
 
 // emitRoundEnds ends rounds without a delivery.
@@ -418,9 +420,9 @@ func (e *explorer) emitClockSteps(s *state, f func(event, *state)) {
 	}
 }
 
-// mustOutlive reports whether another master has a mark that must expire before this master's cell,
-// which is a removal. Such a mark is as old as the removal or older, and expires at least a second
-// earlier.
+// mustOutlive reports whether this master's cell is a removal, and another master has a mark that
+// must expire before it. Such a mark is as old as the removal or older, and expires at least a
+// second earlier.
 func (e *explorer) mustOutlive(s *state, m int) bool {
 	removal := e.cells.values[s.masters[m].cell]
 	if removal.Form != cell.Register || removal.Value.Present {

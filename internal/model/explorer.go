@@ -11,7 +11,7 @@ import (
 
 // Result reports the outcome of the exploration of a scenario.
 type Result struct {
-	// States is the number of visited states; Complete is false if the search reached the limit.
+	// States is the number of visited states. Complete is set if the search visited all states.
 	States   int
 	Complete bool
 	// Violation describes the violated property, and Trace the events that led to it. They are
@@ -51,13 +51,14 @@ func newExplorer(s *Scenario) *explorer {
 	return e
 }
 
-// Explore visits the states of a scenario, at most limit of them.
+// Explore visits the states of a scenario. It stops when it has visited more than limit states, or
+// at the first violation.
 func Explore(s Scenario, limit int) Result {
 	e := newExplorer(&s)
 	return e.explore(e.root(), limit)
 }
 
-// explore visits all states that can follow root, up to limit states.
+// explore visits the states that can follow root, as Explore does.
 func (e *explorer) explore(root *state, limit int) Result {
 	queue := [][]byte{e.add(root, 0)}
 	for index := 0; len(queue) > 0; index++ {

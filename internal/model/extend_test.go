@@ -73,7 +73,7 @@ func keepHighestExpiryOverride(op cell.Op, s *cell.Store) (cell.Answer, bool) {
 	return cell.Answer{}, false
 }
 
-// chainOverrides applies a, and then b if a does not handle the operation.
+// chainOverrides returns a variant that applies a, and then b if a does not handle the operation.
 func chainOverrides(a, b func(cell.Op, *cell.Store) (cell.Answer, bool)) Variant {
 	return masterVariant(func(op cell.Op, s *cell.Store) (cell.Answer, bool) {
 		if answer, handled := a(op, s); handled {

@@ -42,9 +42,9 @@ func TestHolders(t *testing.T) {
 	}
 }
 
-// TestHolderMechanismsAreNeeded checks that the explorer finds a violation in each variant that
-// lacks one mechanism.
-func TestHolderMechanismsAreNeeded(t *testing.T) {
+// TestNeedForEachHolderMechanism checks that the explorer finds a violation in each variant that
+// lacks one mechanism of locks with several holders.
+func TestNeedForEachHolderMechanism(t *testing.T) {
 	redistest.SkipShort(t)
 	lateLeaveA := leaveA
 	lateLeaveA.After = []int{2}

@@ -80,7 +80,8 @@ func (r *round) OnLaterReply(f func(int, register.Reply)) {
 	}
 }
 
-// isOnOtherKey reports whether an operation names only the key without a cell.
+// isOnOtherKey reports whether an operation concerns only the other key, for which the model keeps
+// no cell.
 func isOnOtherKey(op cell.Op) bool { return op.Keys()[0] == otherKey }
 
 // firstOp returns the first operation of a round.

@@ -44,9 +44,9 @@ var (
 	lockBSameProxy    = Op{Kind: Lock, Token: 'b'} // its take may come with the release, or later
 	lockAOtherProxy   = Op{Kind: Lock, Token: 'a', Proxy: 1}
 	lockC             = Op{Kind: Lock, Token: 'c', Proxy: 2}
-	severalA          = Op{Kind: Lock, Token: 'a', Several: true}
-	severalB          = Op{Kind: Lock, Token: 'b', Proxy: 1, Several: true}
-	severalFenced     = Op{Kind: Lock, Token: 'b', Proxy: 1, Several: true, Fence: true}
+	mlockA            = Op{Kind: Lock, Token: 'a', TakesOtherKey: true}
+	mlockB            = Op{Kind: Lock, Token: 'b', Proxy: 1, TakesOtherKey: true}
+	mlockFenced       = Op{Kind: Lock, Token: 'b', Proxy: 1, TakesOtherKey: true, Fence: true}
 	fencedA           = Op{Kind: Lock, Token: 'a', Fence: true}
 	fencedB           = Op{Kind: Lock, Token: 'b', Proxy: 1, Fence: true}
 	setB              = Op{Kind: GetSet, Token: 'b'}
@@ -82,9 +82,9 @@ var quickScenarios = []Scenario{
 	{Name: "5 masters, LOCK, LOCK", N: 5, Losses: 1, Ops: []Op{lockA, lockB}},
 	{Name: "fences: LOCK, UNLOCK, LOCK tried again", N: 3, Losses: 1, Retries: 2, Ops: []Op{fencedA, unlockA, fencedB}},
 	{Name: "5 masters, held by 3, UNLOCK, LOCK", N: 5, InitialHolders: 3, Ops: []Op{lockA, unlockA, lockB}},
-	{Name: "MLOCK, LOCK, the other key taken", N: 3, Losses: 1, OtherTaken: 2, Retries: 1, Ops: []Op{severalA, lockB}},
-	{Name: "MLOCK, UNLOCK, LOCK, the other key taken", N: 3, Losses: 1, OtherTaken: 1, Ops: []Op{severalA, unlockA, lockB}},
-	{Name: "fences: LOCK, UNLOCK, MLOCK, the other key taken", N: 3, OtherTaken: 1, Retries: 2, Ops: []Op{fencedA, unlockA, severalFenced}},
+	{Name: "MLOCK, LOCK, the other key taken", N: 3, Losses: 1, OtherKeyTaken: 2, Retries: 1, Ops: []Op{mlockA, lockB}},
+	{Name: "MLOCK, UNLOCK, LOCK, the other key taken", N: 3, Losses: 1, OtherKeyTaken: 1, Ops: []Op{mlockA, unlockA, lockB}},
+	{Name: "fences: LOCK, UNLOCK, MLOCK, the other key taken", N: 3, OtherKeyTaken: 1, Retries: 2, Ops: []Op{fencedA, unlockA, mlockFenced}},
 	{Name: "all well: LOCK, UNLOCK, LOCK", N: 3, RequireQuorum: true, Retries: 3, Ops: []Op{lockA, unlockA, lockB}},
 	{Name: "all well: held, GETSET, GETSET", N: 3, InitialHolders: 3, RequireQuorum: true, Retries: 3, Ops: []Op{lockA, setB, setC}},
 	{Name: "all well: held, EXTEND, GETSET", N: 3, InitialHolders: 3, RequireQuorum: true, Retries: 3, Ops: []Op{lockA, extendA, setC}},
@@ -94,8 +94,8 @@ var quickScenarios = []Scenario{
 // them.
 var completeScenarios = []Scenario{
 	{Name: "LOCK, LOCK, LOCK", N: 3, Retries: 1, Ops: []Op{lockA, lockB, lockC}},
-	{Name: "MLOCK, LOCK, the other key taken, tried again", N: 3, OtherTaken: 2, Retries: 1, Ops: []Op{severalA, lockB}},
-	{Name: "MLOCK, MLOCK, the other key taken", N: 3, Losses: 1, OtherTaken: 1, Ops: []Op{severalA, severalB}},
+	{Name: "MLOCK, LOCK, the other key taken, tried again", N: 3, OtherKeyTaken: 2, Retries: 1, Ops: []Op{mlockA, lockB}},
+	{Name: "MLOCK, MLOCK, the other key taken", N: 3, Losses: 1, OtherKeyTaken: 1, Ops: []Op{mlockA, mlockB}},
 	{Name: "LOCK, DEL, LOCK", N: 3, Losses: 1, Ops: []Op{lockA, del, lockC}},
 	{Name: "LOCK, UNLOCK, LOCK, any losses", N: 3, Losses: -1, Ops: []Op{lockA, unlockA, lockB}},
 	{Name: "a removal ends, held, DEL, UNLOCK", N: 3, InitialHolders: 3, Losses: 1, LeaseTicks: 1, Ops: []Op{lockA, del, unlockA}},
@@ -128,11 +128,11 @@ var longScenarios = []Scenario{
 		Ops: []Op{lockA, unlockA, lockAOtherProxy, {Kind: Unlock, Token: 'a', Proxy: 1, After: []int{3}}}},
 	{Name: "LOCK, LOCK, EXTEND of equal tokens, a lease ends", N: 3, Losses: 1, LeaseTicks: 1,
 		Ops: []Op{shortA, lockAOtherProxy, extendA}},
-	{Name: "MLOCK, UNLOCK, MLOCK, LOCK, the other key taken", N: 3, Losses: 1, OtherTaken: 2, Retries: 1,
-		Ops: []Op{severalA, unlockA, severalB, lockC}},
-	{Name: "MLOCK, UNLOCK, GETSET, the other key taken", N: 3, Losses: 1, OtherTaken: 2, Ops: []Op{severalA, unlockA, setC}},
-	{Name: "restart, MLOCK, UNLOCK, LOCK, the other key taken", N: 3, Losses: 1, SlowTicks: 1, Restarts: 1, OtherTaken: 1,
-		Ops: []Op{severalA, unlockA, lockB}},
+	{Name: "MLOCK, UNLOCK, MLOCK, LOCK, the other key taken", N: 3, Losses: 1, OtherKeyTaken: 2, Retries: 1,
+		Ops: []Op{mlockA, unlockA, mlockB, lockC}},
+	{Name: "MLOCK, UNLOCK, GETSET, the other key taken", N: 3, Losses: 1, OtherKeyTaken: 2, Ops: []Op{mlockA, unlockA, setC}},
+	{Name: "restart, MLOCK, UNLOCK, LOCK, the other key taken", N: 3, Losses: 1, SlowTicks: 1, Restarts: 1, OtherKeyTaken: 1,
+		Ops: []Op{mlockA, unlockA, lockB}},
 	{Name: "LOCK, UNLOCK, DEL", N: 3, Losses: 1, Ops: []Op{lockA, unlockA, {Kind: Del, Proxy: 1, After: []int{1}}}},
 	{Name: "a lease ends, LOCK, UNLOCK, LOCK", N: 3, Losses: 1, LeaseTicks: 1, Ops: []Op{shortA, unlockA, lockB}},
 	{Name: "a lease ends, LOCK, UNLOCK, LOCK of equal tokens", N: 3, Losses: 1, LeaseTicks: 1,

@@ -14,8 +14,8 @@ import (
 // maxMasters is the maximum number of masters in a scenario.
 const maxMasters = 5
 
-// key is the only key of the model. otherKey is a second key of a command on several keys: the
-// model keeps no cell for it, and only lets masters refuse the command because of it.
+// key is the only key for which the model keeps cells. otherKey is the second key of a command on
+// several keys: the model only lets masters refuse the command because of it.
 const key, otherKey = "k", "other"
 
 // scenarioStart is the time at which a scenario begins.
@@ -26,7 +26,8 @@ const scenarioStart = 1_000_000 * time.Second
 type clock uint8
 
 const (
-	// slowTick is longer than the limit of a round, and shorter than any lease.
+	// slowTick is longer than the limit of a round. It is shorter than any lease, except with
+	// BriefLeases.
 	slowTick = 700 * time.Millisecond
 	// pauseTick is the length of a pause by the clock of the proxy.
 	pauseTick = time.Millisecond
@@ -86,7 +87,7 @@ type sentMessage struct {
 type clientReply struct {
 	op   uint8
 	code code
-	// expiry is the expiry of the granted lease, since the epoch.
+	// expiry is the expiry of the granted lease, since scenarioStart, or zero for never.
 	expiry time.Duration
 	// deadAttempts lists the attempts that must never have a majority after this reply.
 	deadAttempts []cell.Attempt
@@ -99,7 +100,7 @@ type task struct {
 	id     uint8
 	rounds uint8
 	pauses int
-	// inputs holds all inputs of the task, as text.
+	// inputs holds all inputs of the task, as text. It includes the digest at each of them.
 	inputs string
 	next   func() (struct{}, bool)
 	stop   func()
@@ -109,7 +110,7 @@ type task struct {
 	round        *round
 	waitsForTurn bool
 	ended        bool
-	// attempts lists the attempts that the task made, and releases the attempts that it released.
+	// attempts lists the attempts that the task made. releases lists the attempts that it released.
 	attempts []cell.Attempt
 	releases []cell.Attempt
 	// isRefill is set if the task has sent a mark, as only a refill does.

@@ -51,8 +51,8 @@ func sumOf(text string) string {
 	return string(sum[:8])
 }
 
-// dump writes a value with all its fields, except functions and fields with the same value in all
-// proxies.
+// dump writes a value with all its fields. It omits functions, channels, and fields that do not
+// distinguish the states of a proxy.
 func dump(b *strings.Builder, v reflect.Value, depth int) {
 	switch v.Kind() {
 	case reflect.Struct:
@@ -90,7 +90,7 @@ func dump(b *strings.Builder, v reflect.Value, depth int) {
 	}
 }
 
-// sortedKeys returns the keys of a map, which are few.
+// sortedKeys returns the keys of a map in the order of their texts.
 func sortedKeys(m reflect.Value) []reflect.Value {
 	all := m.MapKeys()
 	slices.SortFunc(all, func(a, b reflect.Value) int { return cmp.Compare(fmt.Sprint(a), fmt.Sprint(b)) })

@@ -51,8 +51,8 @@ type Op struct {
 	// Fence makes a LOCK request a fence. Later fences must be higher, because each reply comes
 	// while its lock is held.
 	Fence bool
-	// Several makes a LOCK take a second key, too, all or none.
-	Several bool
+	// TakesOtherKey makes a LOCK take otherKey, too, all or none.
+	TakesOtherKey bool
 	// Slots is the number of holders that the lock of a JOIN, LEAVE or EXTEND HOLDER may have, or
 	// keygroup.Unlimited.
 	Slots int
@@ -95,9 +95,9 @@ type Scenario struct {
 	Callbacks int
 	// Losses limits the number of lost replies; negative means any number.
 	Losses int
-	// OtherTaken limits how often a master refuses an operation with Several because of the second
-	// key, although its cell is free. No client holds the second key, so nil is no correct reply.
-	OtherTaken int
+	// OtherKeyTaken limits how often a master refuses a LOCK with TakesOtherKey because otherKey is
+	// not free. No client holds otherKey, so nil is no correct reply to such a LOCK.
+	OtherKeyTaken int
 	// Timeouts lets clients stop waiting at any moment.
 	Timeouts bool
 	// Unreachable lets proxies find that a message to a master was not sent.
@@ -177,7 +177,7 @@ func (p *proxy) perform(ctx context.Context, t *task, op Op) clientReply {
 	switch op.Kind {
 	case Lock:
 		keys, tokens := []string{key}, []string{token}
-		if op.Several {
+		if op.TakesOtherKey {
 			keys, tokens = append(keys, otherKey), append(tokens, token)
 		}
 		grant, err = p.register.Lock(ctx, keys, register.TakeOptions{

@@ -16,12 +16,12 @@ type state struct {
 	results    [maxOps]code // the replies to operations
 	startedOps uint16       // the started operations, as bits
 	// These fields count the events that a scenario limits.
-	callbacks, losses, restarts, otherTaken uint8
-	deadAttempts                            []uint32 // attempts that must not have a majority
-	catchUp                                 catchUpState
-	change                                  changeState
-	fence                                   uint8 // the highest fence that a client got
-	fenceDisorder                           bool  // a later fence was not higher than an earlier fence
+	callbacks, losses, restarts, otherKeyTaken uint8
+	deadAttempts                               []uint32 // attempts that must not have a majority
+	catchUp                                    catchUpState
+	change                                     changeState
+	fence                                      uint8 // the highest fence that a client got
+	fenceDisorder                              bool  // a later fence was not higher than an earlier fence
 }
 
 type masterState struct {
@@ -84,14 +84,14 @@ func (s *state) normalize() {
 	})
 }
 
-// number returns a number for the whole message except its reply.
+// number returns a number for the task, the round, the status and the operation of the message.
 func (m message) number() uint64 {
 	return uint64(m.task)<<40 | uint64(m.round)<<34 | uint64(m.status)<<32 | uint64(m.op)
 }
 
 // encode appends the state to b as bytes. Equal states have equal bytes.
 func (s *state) encode(b []byte) []byte {
-	b = append(b, byte(s.at), s.callbacks, s.losses, s.restarts, s.otherTaken, byte(len(s.inFlight)), byte(len(s.deadAttempts)), s.fence)
+	b = append(b, byte(s.at), s.callbacks, s.losses, s.restarts, s.otherKeyTaken, byte(len(s.inFlight)), byte(len(s.deadAttempts)), s.fence)
 	b = binary.LittleEndian.AppendUint32(b, s.history)
 	b = binary.LittleEndian.AppendUint16(b, s.startedOps)
 	for _, c := range s.results {
@@ -116,7 +116,7 @@ func (s *state) encode(b []byte) []byte {
 
 // decode decodes a state from the bytes that encode appended.
 func (e *explorer) decode(b []byte) *state {
-	s := &state{at: clock(b[0]), callbacks: b[1], losses: b[2], restarts: b[3], otherTaken: b[4], fence: b[7]}
+	s := &state{at: clock(b[0]), callbacks: b[1], losses: b[2], restarts: b[3], otherKeyTaken: b[4], fence: b[7]}
 	messages, dead := int(b[5]), int(b[6])
 	b = b[8:]
 	word := func() uint32 { v := binary.LittleEndian.Uint32(b); b = b[4:]; return v }

@@ -66,7 +66,7 @@ func (e *explorer) renumbered(s *state, o renumbering) *state {
 }
 
 // encode returns a state as bytes. States that differ only in the numbers of the masters have equal
-// bytes.
+// bytes, unless the scenario has callbacks or PreferSomeMasters.
 func (e *explorer) encode(s *state) []byte {
 	s.normalize()
 	text := s.encode(make([]byte, 0, 160))

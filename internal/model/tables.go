@@ -67,7 +67,7 @@ func (l *tables) op(op cell.Op) opID {
 func (l *tables) reply(id replyID) register.Reply { return l.replies.values[id] }
 
 // replyID returns the number of a reply. It formats all fields, because the String method of a
-// found cell omits the remaining time, and omits absent cells.
+// cell.KeyState omits the remaining time, and returns an empty text for an absent cell.
 func (l *tables) replyID(r register.Reply) replyID {
 	return replyID(l.replies.id(fmt.Sprintf("%#v", r), func() register.Reply { return r }))
 }
@@ -85,15 +85,15 @@ func (l *tables) cellID(c content) cellID {
 	return cellID(l.cells.id(fmt.Sprint(c.Cell, c.expiry), func() content { return c }))
 }
 
-// applyKey identifies an operation and the cell of the master that executes it.
+// applyKey identifies an operation, and the state of the master that executes it.
 type applyKey struct {
 	cell    cellID
 	fence   uint8
 	op      opID
 	at      clock
 	counted bool
-	// otherTaken is set if the other key of the operation is not free on the master.
-	otherTaken bool
+	// otherKeyTaken is set if the other key of the operation is not free on the master.
+	otherKeyTaken bool
 }
 
 // applyResult holds the result of an operation on a master's cell.
@@ -125,7 +125,7 @@ func (l *tables) apply(a applyKey) applyResult {
 	if a.fence != 0 {
 		s.Put(cell.FenceKey(key), cell.Parse(strconv.Itoa(int(a.fence))), cell.NoExpiry)
 	}
-	if a.otherTaken { // by a mark, which no reply counts as a holder
+	if a.otherKeyTaken { // by a mark, which no reply counts as a holder
 		s.Put(otherKey, cell.Cell{Form: cell.Mark, Attempt: otherAttempt, Promised: otherBallot}, cell.NoExpiry)
 	}
 	var answer cell.Answer

@@ -135,8 +135,9 @@ func refusalCountsAsHeld() Variant {
 	})
 }
 
-// takesSome makes a master that refuses an operation on several keys take the free keys.
-func takesSome() Variant {
+// partialTakeVariant makes a master take the key even if it refuses the operation because of the
+// other key.
+func partialTakeVariant() Variant {
 	return masterVariant(func(op cell.Op, s *cell.Store) (cell.Answer, bool) {
 		t, ok := op.(cell.Take)
 		if !ok || s.Get(otherKey).Form == cell.Absent {
@@ -165,8 +166,8 @@ func shorteningExtendVariant() Variant {
 // sendVariant returns a variant in which proxies send changed operations.
 func sendVariant(change func(cell.Op) cell.Op) Variant { return Variant{ChangeOp: change} }
 
-// noLineage removes from values the list of changes that led to them.
-func noLineage() Variant {
+// noChangeList makes proxies write values without the list of changes that led to them.
+func noChangeList() Variant {
 	return sendVariant(func(op cell.Op) cell.Op {
 		if a, ok := op.(cell.Accept); ok {
 			a.Value.Changes = nil
@@ -176,10 +177,10 @@ func noLineage() Variant {
 	})
 }
 
-// longWithoutLineage combines longValues and noLineage. Then a read cannot detect a rest that does
+// longValuesWithoutChangeList combines longValues and noChangeList. Then a read cannot detect a rest that does
 // not belong to the head of a long value.
-func longWithoutLineage() Variant {
-	return Variant{ChangeOp: noLineage().ChangeOp, Options: longValues().Options}
+func longValuesWithoutChangeList() Variant {
+	return Variant{ChangeOp: noChangeList().ChangeOp, Options: longValues().Options}
 }
 
 // unlimitedRounds lifts the time limit of rounds, and so of accepts and kept promises.

@@ -6,8 +6,8 @@ import "math/rand/v2"
 // whose sources disagree.
 const maxWalkSteps = 500
 
-// Walk takes random paths through a scenario that is too large to explore. It ends after the given
-// number of steps, or at the first violation.
+// Walk takes random paths through a scenario that is too large to explore. It ends at the first
+// violation, or with the first path that ends after the given total number of steps.
 func Walk(s Scenario, seed uint64, steps int) Result {
 	random := rand.New(rand.NewPCG(seed, 0))
 	var e *explorer

@@ -4,8 +4,8 @@ import (
 	"syscall"
 )
 
-// childAttributes makes the kernel kill a child when its parent ends. The child has its own process
-// group. So the terminal's ^C does not reach the child, and only the parent ends it.
+// childAttributes returns attributes that make the kernel kill a child when its parent ends. The
+// child has its own process group, so the terminal's ^C does not reach it. Only the parent ends it.
 func childAttributes() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 }

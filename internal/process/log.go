@@ -69,7 +69,8 @@ func (b *logBuffer) waitLine(
 	}
 }
 
-// lastLine searches once more: the process may have written its line just before it ended.
+// lastLine searches the log of an ended process once more, because the process may have written the
+// line just before it ended.
 func (b *logBuffer) lastLine(match func(line string) bool) (string, error) {
 	if line, ok := findLine(b.String(), match); ok {
 		return line, nil

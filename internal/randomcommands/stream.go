@@ -11,7 +11,7 @@ import (
 )
 
 // Stream generates the pipelines of one client. It tracks the effects of the commands on the
-// connection, and generates only commands that are possible next. It ignores the replies.
+// connection, and generates only commands whose effects it can track. It ignores the replies.
 type Stream struct {
 	// HasLockKeys is set if the proxy has lock keys, which FLUSHDB and DBSIZE include.
 	HasLockKeys bool
@@ -41,8 +41,8 @@ type Stream struct {
 // which only the proxy gets.
 type Item struct{ Command, OwnReply string }
 
-// NewStream returns the stream of a new connection. The streams of one server share next, from
-// which they make unique values.
+// NewStream returns the stream of a new connection. The streams of one server share next, a counter
+// from which they make unique values.
 func NewStream(random *rand.Rand, next *int) *Stream {
 	return &Stream{random: random, proto: 2, lastValue: next}
 }
@@ -160,8 +160,8 @@ func (s *Stream) value() string {
 func (s *Stream) smallValue() string { return s.pick("x", "yy", "3.25", "", "\r\n", s.number()) }
 
 // dataTemplates lists commands on data. K, V, S, N and F stand for a key, a value, a small value, a
-// number and a field. No command returns random data, elements in an unspecified order, or times,
-// as DUMP of a stream does.
+// number and a field, and I-1 for a unique ID of a stream's entry. No command returns random data,
+// elements in an unspecified order, or times, as DUMP of a stream does.
 var dataTemplates = strings.FieldsFunc(`SET K V|SET K V|SET K V|GET K|GET K|GET K|SET K V NX|SET K V XX GET|GETSET K V|GETDEL K|GETEX K PERSIST|SETNX K V|APPEND K S|STRLEN K
 SETRANGE K 3 S|GETRANGE K 0 N|MSET K V K V|MGET K K K|INCR K|INCRBY K N|INCRBYFLOAT K 0.5|DECR K|SETBIT K 7 1|GETBIT K N|BITCOUNT K|BITPOS K 1|LCS K K
 DEL K|DEL K K|UNLINK K|EXISTS K K|TYPE K|RENAME K K|COPY K K REPLACE|OBJECT ENCODING K|EXPIRE K 1000|PERSIST K|TOUCH K|DBSIZE
@@ -208,8 +208,8 @@ func (s *Stream) template() string {
 	}
 }
 
-// differsWithLockKeys reports whether the command of a template has a different reply next to lock
-// keys.
+// differsWithLockKeys reports whether the command of a template has a different reply at a proxy
+// with lock keys.
 func (s *Stream) differsWithLockKeys(template string) bool {
 	switch template {
 	case "FLUSHDB": // the proxy refuses FLUSHDB in MULTI, and sends invalidations before its reply

@@ -2,8 +2,8 @@ package redistest
 
 import "net"
 
-// DialFakeServer returns a connection to a fake server. The server writes each reply after it has
-// read some bytes. Then it reads until the connection ends.
+// DialFakeServer returns a connection to a fake server. The server writes one of the replies after
+// each of its reads. After the last reply, it reads until the connection ends.
 func DialFakeServer(replies ...string) net.Conn {
 	client, server := net.Pipe()
 	go func() {

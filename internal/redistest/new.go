@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// New starts a redis-server, and closes it when the test ends. If no redis-server is installed, New
-// skips the test; see SkipMissing.
+// New starts a redis-server, and closes it when the test ends. If the program of the requested
+// version is missing, New skips the test; see SkipMissing.
 func New(t testing.TB, opts Options) *Server {
 	t.Helper()
 	if servers := os.Getenv("REDLOCK_TEST_SERVERS"); opts.Clock != nil && opts.Version == "" && servers != "" {

@@ -28,8 +28,8 @@ const (
 
 // Options configures a redis-server. The zero value is a server without persistence on 127.0.0.1.
 type Options struct {
-	// Version names a release; see Versions. The default comes from REDLOCK_TEST_SERVERS, or else
-	// is the installed version.
+	// Version names a release; see Versions. The default is a version in REDLOCK_TEST_SERVERS, or
+	// the installed version if that variable is empty.
 	Version   string
 	Bind      string   // address to listen on; default 127.0.0.1
 	ExtraArgs []string // further arguments of redis-server, e.g. "--requirepass", "secret"
@@ -43,7 +43,7 @@ type Options struct {
 
 // Server runs a real redis-server process. Its methods are not safe for concurrent use.
 type Server struct {
-	requestedVersion string // Options.Version; empty: any
+	requestedVersion string // Options.Version; empty: the default
 	version          string
 	program          string
 	bind             string
@@ -123,7 +123,7 @@ func (r *Server) Version() string { return r.version }
 // Socket returns the path of the unix socket; see Options.Socket.
 func (r *Server) Socket() string { return filepath.Join(r.dir, "socket") }
 
-// Dir returns the server's directory. It contains the append-only file.
+// Dir returns the server's directory. It contains the append-only file, if the server writes one.
 func (r *Server) Dir() string { return r.dir }
 
 // Log returns the server's output since its last start: the last 2 to 4 MB.

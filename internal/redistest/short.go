@@ -24,12 +24,12 @@ func SampleCount(n int) int {
 	return n
 }
 
-// ModelEnv names the environment variable with the limit of states of each exploration in make
-// model. Without it, tests explore as little as in make test.
+// ModelEnv is the environment variable in which make model passes the limit of states of each
+// exploration; see StateLimit.
 const ModelEnv = "REDLOCK_MODEL"
 
-// StateLimit returns the limit of states of an exploration: the number in ModelEnv, but at most
-// full. Without ModelEnv it is SampleCount(n), and never less than that.
+// StateLimit returns the limit of states of an exploration: the number in ModelEnv, but at least
+// SampleCount(n) and at most full. Without ModelEnv it is SampleCount(n).
 func StateLimit(n, full int) int {
 	limit, _ := strconv.Atoi(os.Getenv(ModelEnv))
 	return min(full, max(limit, SampleCount(n)))

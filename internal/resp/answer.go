@@ -17,7 +17,7 @@ func FirstLine(reply []byte) string {
 	return string(line[1:])
 }
 
-// Texts returns all strings in a complete reply, in order, at any depth.
+// Texts returns all statuses and strings in a complete reply, in order, at any depth.
 func Texts(reply []byte) (texts []string) {
 	for len(reply) > 0 {
 		line, rest, _ := bytes.Cut(reply, []byte("\r\n"))
@@ -40,8 +40,8 @@ func Texts(reply []byte) (texts []string) {
 	return texts
 }
 
-// FirstError returns the text of the first error among the elements of an array, or "" if there is
-// none. If an element is incomplete or invalid, FirstError returns a description of this fault. If
+// FirstError returns the text of the first error among the elements of an array, or "" if no
+// element is an error. If an element is incomplete or invalid, FirstError returns a description of this fault. If
 // the reply is not an array, FirstError returns the first line of the reply.
 func FirstError(reply []byte) string {
 	if !HasPrefix(reply, "*") || HasPrefix(reply, "*-1") {
@@ -83,12 +83,13 @@ func WholeReplyLen(p []byte) int {
 	return n
 }
 
-// maxSimpleDigits keeps the numbers of simple replies far from any overflow.
+// maxSimpleDigits limits the digits of a number in SimpleReplyLen, so that no number overflows.
 const maxSimpleDigits = 9
 
-// SimpleReplyLen returns the length in bytes of the reply at the beginning of p if it is a short,
-// complete status, error, number, string or null. For any other reply it returns 0. A
-// [ReplyScanner] finds the same length, but takes five times as long.
+// SimpleReplyLen returns the length in bytes of the reply at the beginning of p if it is a complete
+// status, error, integer, bulk string or null of RESP2. It returns 0 for any other reply, and for a
+// number of more than maxSimpleDigits digits. A [ReplyScanner] finds the same length, but takes
+// five times as long.
 func SimpleReplyLen(p []byte) int {
 	if len(p) < 4 {
 		return 0

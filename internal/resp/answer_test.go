@@ -43,7 +43,7 @@ func FuzzSimpleReply(f *testing.F) {
 	})
 }
 
-func TestAnswers(t *testing.T) {
+func TestReplyContents(t *testing.T) {
 	for _, c := range []struct {
 		reply, line, firstError string
 		texts                   []string

@@ -20,7 +20,7 @@ var frameLimits = []RequestLimits{
 	{MaxArgs: 3, MaxBulk: 70, MaxInline: 64},
 }
 
-func TestLimits(t *testing.T) {
+func TestRequestLimits(t *testing.T) {
 	if got, want := (RequestLimits{MaxArgs: -1}).withDefaults(), DefaultRequestLimits(); got != want {
 		t.Errorf("open limits: got %+v, want %+v", got, want)
 	}

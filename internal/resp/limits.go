@@ -11,11 +11,11 @@ type Limits struct {
 	Line int
 	// Bulk is the maximum size of a bulk string, in bytes.
 	Bulk int
-	// Elements is the maximum number of elements in all arrays of a reply.
+	// Elements is the maximum number of elements of all arrays of a reply together.
 	Elements int
 	// Depth is the maximum nesting of arrays.
 	Depth int
-	// Total is the maximum size of all strings and lines of a reply, in bytes.
+	// Total is the maximum size of all strings, statuses and errors of a reply together, in bytes.
 	Total int
 	// SharedAllowance, if not nil, is an additional limit of the memory of all readers that share
 	// it.

@@ -146,14 +146,14 @@ func (r *Reader) next(depth int) (Token, error) {
 		return r.readBulk(n)
 	default:
 		if r.resp3 {
-			return r.next3(kind, line[1:], depth)
+			return r.nextRESP3(kind, line[1:], depth)
 		}
 		return Token{}, protocolErrorf("an element that begins with %q", line[0])
 	}
 }
 
-// next3 reads an element of RESP3.
-func (r *Reader) next3(kind Kind, head []byte, depth int) (Token, error) {
+// nextRESP3 reads an element of RESP3.
+func (r *Reader) nextRESP3(kind Kind, head []byte, depth int) (Token, error) {
 	if kind == Null && len(head) == 0 {
 		return Token{Kind: Null}, nil
 	}

@@ -10,8 +10,8 @@ import (
 var errUnknownReply = errors.New("the upstream's reply is not RESP")
 
 const (
-	// headSize is the number of bytes that the scanner stores of a reply's beginning. They suffice
-	// to recognize the kind of a message on a subscribed connection.
+	// headSize is the number of bytes of a reply's beginning that the scanner stores with KeepHead.
+	// They suffice to recognize the kind of a message on a subscribed connection.
 	headSize = 48
 	// maxHeader is longer than any valid line with a number or a length.
 	maxHeader = 64
@@ -20,8 +20,8 @@ const (
 )
 
 // ReplyScanner finds the ends of replies in an upstream's byte stream, RESP2 and RESP3. The stream
-// may come in pieces of any size. The scanner stores no payload, only the beginning of the current
-// reply.
+// may come in pieces of any size. The scanner stores no payload, except the beginning of a reply if
+// KeepHead is set.
 type ReplyScanner struct {
 	// openAggregates holds the aggregates around the next byte, the outermost first.
 	openAggregates   []aggregate

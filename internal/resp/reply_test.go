@@ -100,8 +100,8 @@ func describeReply(kind byte, end int, message string, last int64) string {
 	return text
 }
 
-// withoutLastInt removes the last integers, which are missing in the trace of a reply that comes in
-// pieces.
+// withoutLastInt removes the last integers, which may be missing in the trace of a reply that comes
+// in pieces.
 func withoutLastInt(trace []string) (result []string) {
 	for _, line := range trace {
 		line, _, _ = strings.Cut(line, " last=")

@@ -30,7 +30,7 @@ type Server struct {
 // Advice returns the advice to use the other scheme, or the text with which the server refuses
 // connections, such as in Redis' protected mode. It returns "" if err has another cause. If err
 // alone does not show the cause, Advice connects to the server with the other scheme, within the
-// timeout, and sends at most a PING.
+// timeout. It sends no command except PING.
 func Advice(ctx context.Context, s Server, timeout time.Duration, err error) string {
 	var record tls.RecordHeaderError
 	switch {

@@ -22,8 +22,8 @@ func IsHexDigit(c byte) bool {
 	return IsDigit(c) || c >= 'a' && c <= 'f' || c >= 'A' && c <= 'F'
 }
 
-// IsBlank reports whether c is white space for C's isspace.
-func IsBlank(c byte) bool { return c == ' ' || c >= '\t' && c <= '\r' }
+// IsSpace reports whether c is white space, as C's isspace does.
+func IsSpace(c byte) bool { return c == ' ' || c >= '\t' && c <= '\r' }
 
 // ToLower returns an ASCII letter in lower case, and any other byte unchanged.
 func ToLower(b byte) byte {

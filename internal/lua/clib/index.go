@@ -9,7 +9,7 @@ const IndexWork = 2
 const shortPart = 32
 
 // Index returns the index of the first occurrence of part in text, or -1. Unlike strings.Index, it
-// always takes linear time: it uses the algorithm of Knuth, Morris and Pratt.
+// always takes linear time: for a long part, it uses the algorithm of Knuth, Morris and Pratt.
 func Index(text, part string) int {
 	if len(part) <= shortPart || len(part) > len(text) {
 		return strings.Index(text, part)

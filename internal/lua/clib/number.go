@@ -17,17 +17,17 @@ func ParseNumber(s string) (n float64, ok bool) {
 	if len(rest) == len(s) {
 		return 0, false
 	}
-	return n, strings.TrimLeft(rest, blanks) == ""
+	return n, strings.TrimLeft(rest, spaces) == ""
 }
 
-// blanks holds the white space characters of C's isspace.
-const blanks = " \t\n\v\f\r"
+// spaces holds the white space characters of C's isspace.
+const spaces = " \t\n\v\f\r"
 
 // ParsePrefix parses the longest number at the start of s, as C's strtod does. It accepts white
 // space before the number, a sign, hexadecimal numbers, inf and nan. rest is the text after the
 // number, or s if there is no number.
 func ParsePrefix(s string) (n float64, rest string) {
-	text := strings.TrimLeft(s, blanks)
+	text := strings.TrimLeft(s, spaces)
 	end := numberLength(text)
 	if end == 0 {
 		return 0, s
@@ -140,7 +140,7 @@ func ParseInteger(s string, base int) (n float64, ok bool) {
 	if end := strings.IndexByte(s, 0); end >= 0 {
 		s = s[:end]
 	}
-	s = strings.TrimLeft(s, blanks)
+	s = strings.TrimLeft(s, spaces)
 	negative := strings.HasPrefix(s, "-")
 	if negative || strings.HasPrefix(s, "+") {
 		s = s[1:]
@@ -152,7 +152,7 @@ func ParseInteger(s string, base int) (n float64, ok bool) {
 	for end < len(s) && digitValue(s[end]) < base {
 		end++
 	}
-	if end == 0 || strings.TrimLeft(s[end:], blanks) != "" {
+	if end == 0 || strings.TrimLeft(s[end:], spaces) != "" {
 		return 0, false
 	}
 	u, err := strconv.ParseUint(s[:end], base, 64) // if out of range, the largest value, as in C

@@ -81,7 +81,8 @@ func (m *Meter) ChargeWork(n int) {
 	}
 }
 
-// check ends the run if the watch has a cause to end it. Otherwise check ends the slice.
+// check ends the run if the watch has a cause to end it. Otherwise check turns a small run into a
+// large run, or ends the slice of a large run.
 func (m *Meter) check() {
 	m.endOnError(m.watch.Err())
 	switch {

@@ -21,9 +21,9 @@ const (
 )
 
 // Watchdog counts the time of runs. It ends a run when the run's time limit expires, when the run's
-// context ends, and on [Watch.End]. One timer serves all runs, and stops if there is no run. A
-// timer for each run would cost a short run a tenth of its time. The zero value is ready to use,
-// and safe for concurrent use.
+// context ends, and on [Watch.End] and [Watch.EndAfter]. One timer serves all runs, and stops when
+// no run is left. A timer for each run would cost a short run a tenth of its time. The zero value
+// is ready to use, and safe for concurrent use.
 type Watchdog struct {
 	mu       sync.Mutex
 	runs     []*Watch
@@ -142,13 +142,13 @@ func (w *Watch) End(cause error) {
 func (w *Watch) EndAfter(happened func() bool, d time.Duration, cause error) {
 	w.watchdog.mu.Lock()
 	defer w.watchdog.mu.Unlock()
-	w.grace = graceLimit{happened: happened, remaining: d, cause: cause}
+	w.grace = graceLimit{happened: happened, limit: d, cause: cause}
 }
 
 // graceLimit limits the time that a run may spend after an event.
 type graceLimit struct {
 	happened  func() bool // nil if there is no such event
-	remaining time.Duration
+	limit     time.Duration
 	eventTime time.Duration // the time that the run had spent at the event; zero before the event
 	cause     error
 }
@@ -158,7 +158,7 @@ func (l *graceLimit) isReached(spentTime time.Duration) bool {
 	if l.eventTime == 0 && l.happened != nil && l.happened() {
 		l.eventTime = spentTime
 	}
-	return l.eventTime > 0 && spentTime >= l.eventTime+l.remaining
+	return l.eventTime > 0 && spentTime >= l.eventTime+l.limit
 }
 
 // Err returns the cause for which the run must end, or nil.

@@ -348,7 +348,7 @@ func inClass(c, class byte) bool {
 	case 'p':
 		in = c > 32 && c < 127 && !clib.IsAlnum(c)
 	case 's':
-		in = clib.IsBlank(c)
+		in = clib.IsSpace(c)
 	case 'u':
 		in = c >= 'A' && c <= 'Z'
 	case 'w':

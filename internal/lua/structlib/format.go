@@ -12,11 +12,11 @@ const (
 	intSize = 4
 	// maxIntSize is the maximum size of an integer, in bytes.
 	maxIntSize = 32
-	// maxAlignment is the alignment of a ! without a number.
-	maxAlignment = 8
+	// defaultAlignment is the alignment that a ! without a number sets, in bytes.
+	defaultAlignment = 8
 )
 
-// format is the unread rest of a format string, with the current byte order and alignment.
+// format holds the unread part of a format string, with the current byte order and alignment.
 type format struct {
 	call      *lua.Call
 	text      string
@@ -31,7 +31,7 @@ func formatOf(c *lua.Call) format {
 	return format{call: c, text: text, alignment: 1}
 }
 
-// formatWork is the cost of an option, in bytes processed.
+// formatWork is the cost of each character of a format, in bytes processed.
 const formatWork = 16
 
 type option struct {
@@ -104,7 +104,7 @@ func (f *format) applyControl(letter byte) {
 	case '<':
 		f.bigEndian = false
 	case '!':
-		f.alignment = f.readInt(maxAlignment)
+		f.alignment = f.readInt(defaultAlignment)
 		if f.alignment <= 0 || f.alignment&(f.alignment-1) != 0 {
 			f.call.Fail("alignment %d is not a power of 2", f.alignment)
 		}

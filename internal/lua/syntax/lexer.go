@@ -13,7 +13,7 @@ type lexer struct {
 	name   string
 	pos    int
 	line   int
-	// tokenStart is the index of the last token.
+	// tokenStart is the index at which the last token begins.
 	tokenStart int
 	tokenCount int
 	literals   []string
@@ -76,7 +76,7 @@ func (l *lexer) scan() token {
 			return token{kind: tkEOF}
 		case isNewline(c):
 			l.newline()
-		case clib.IsBlank(byte(c)):
+		case clib.IsSpace(byte(c)):
 			l.pos++
 		case c == '-' && l.peek(1) == '-':
 			l.skipComment()

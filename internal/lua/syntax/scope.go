@@ -49,7 +49,8 @@ func (p *parser) checkLimit(n, maximum int, items string) {
 	p.fail(fmt.Sprintf("function at line %d has more than %d %s", p.scope.line, maximum, items), "")
 }
 
-// newLocal returns a variable, which is invisible until declare.
+// newLocal returns a variable, which is invisible until declare. pendingCount is the number of
+// earlier variables that are not declared yet, including the three hidden variables of a for loop.
 func (p *parser) newLocal(name string, pendingCount int) *Local {
 	p.checkLimit(len(p.scope.visibleLocals)+pendingCount+1, maxLocals, "local variables")
 	return &Local{Name: name}

@@ -166,10 +166,10 @@ func TestSkipFirstAndOnlyFirst(t *testing.T) {
 	after, first := SkipFirst(2, Containing("k")), OnlyFirst(2, Containing("k"))
 	for i, command := range []string{"k", "x", "k", "k", "x", "k"} {
 		if got, want := after([]byte(command)), command == "k" && i > 2; got != want {
-			t.Errorf("After(2), command %d %s: %v", i, command, got)
+			t.Errorf("SkipFirst(2), command %d %s: %v", i, command, got)
 		}
 		if got, want := first([]byte(command)), command == "k" && i <= 2; got != want {
-			t.Errorf("First(2), command %d %s: %v", i, command, got)
+			t.Errorf("OnlyFirst(2), command %d %s: %v", i, command, got)
 		}
 	}
 }

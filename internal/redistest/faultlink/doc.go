@@ -5,8 +5,8 @@
 //	Link.Cut       lets nothing through, but keeps connections open, as in a partition
 //	Link.Refuse    resets connections and refuses new ones, although the server still runs
 //	Link.Heal      ends Cut and Refuse
-//	Link.Reset     resets the current connections; new ones succeed
-//	Link.Retarget  forwards new connections to another server; old ones stay
+//	Link.Reset     resets the current connections; new connections succeed
+//	Link.Retarget  forwards new connections to another server, and current ones to the old server
 //	Link.Delay     delays replies
 //	CommandLink    holds chosen commands or replies, so that they arrive late or never
 package faultlink

@@ -13,9 +13,9 @@ import (
 // errLinkClosed means that Close has closed the link, so that it cannot be used again.
 var errLinkClosed = errors.New("link is closed")
 
-// Link forwards TCP connections to a target and can be cut, healed, refused and reset, to make a
-// running server unreachable. It buffers at most 64 KB per connection. The zero value is not
-// usable; see New. Methods may be called concurrently.
+// Link forwards TCP connections to a target. It can be cut and healed, and can refuse and reset
+// connections, to make a running server unreachable. It buffers at most 64 KB per connection. The
+// zero value is not usable; see New. Methods may be called concurrently.
 type Link struct {
 	addr     string
 	blockers *blockers
@@ -54,7 +54,7 @@ func serveLink(listener net.Listener, target string) *Link {
 	l := &Link{
 		target:   target,
 		addr:     listener.Addr().String(),
-		blockers: &blockers{requests: newWriteBlocker(), replies: newWriteBlocker()},
+		blockers: &blockers{requests: newBlocker(), replies: newBlocker()},
 		done:     make(chan struct{}),
 		conns:    map[*linkConn]struct{}{},
 	}
@@ -194,8 +194,8 @@ func (l *Link) serve(listener net.Listener) {
 	l.tasks.Go(func() { l.accept(listener) })
 }
 
-// accept accepts connections while requests are not blocked. While they are, new connections stay
-// in the kernel's queue, which is limited.
+// accept accepts connections while requests are not blocked. While requests are blocked, new
+// connections stay in the kernel's queue, which is limited.
 func (l *Link) accept(listener net.Listener) {
 	for l.blockers.requests.waitUnblocked(l.done) {
 		conn, err := listener.Accept()

@@ -90,7 +90,7 @@ func TestLinkCutAndHeal(t *testing.T) {
 	}
 }
 
-// TestLinkCutsOneDirection checks that a cut of one direction leaves the other one as it is.
+// TestLinkCutsOneDirection checks that a cut of one direction does not affect the other direction.
 func TestLinkCutsOneDirection(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	check(t, err)

@@ -1,6 +1,6 @@
-// Package randomcommands makes valid and invalid random commands on collections, for tests that
-// compare with a real Redis. If a command may have a random result in Redis, the package makes it
-// only in a form whose result is certain.
+// Package randomcommands makes valid and invalid random commands, for tests that compare with a
+// real Redis. If a command may have a random result in Redis, the package makes it only in a form
+// whose result is certain.
 package randomcommands
 
 import (
@@ -22,9 +22,10 @@ type Generator struct {
 
 func (c Generator) pick(words ...string) string { return words[c.IntN(len(words))] }
 
-// collectionTemplates holds templates of commands: k is a key, v a text, s a score, f a fraction, n
-// a number, t a time to wait, u a cursor, l a limit of a range of texts, r a limit of a range of
-// scores, b binary data. Words in brackets are optional; | separates alternatives.
+// collectionTemplates holds templates of commands on collections. In all templates, k is a key, v a
+// text, s a score, f a fraction, n a number, t a time to wait, u a cursor, l a limit of a range of
+// texts, r a limit of a range of scores, b binary data. Words in brackets are optional; | separates
+// alternatives.
 var collectionTemplates = []string{
 	"hset k v v", "hset k v v v v", "hset k v", "hmset k v v v v", "hsetnx k v v", "hget k v", "hmget k v v",
 	"hgetall k", "hkeys k", "hvals k",
@@ -58,8 +59,8 @@ var collectionTemplates = []string{
 	"zinterstore k n k",
 }
 
-// textTemplates holds templates of commands on strings, and on keys of any type.
-var textTemplates = []string{
+// stringTemplates holds templates of commands on strings, and on keys of any type.
+var stringTemplates = []string{
 	"type k", "exists k k", "del k", "persist k", "rename k k", "renamenx k k", "copy k k [replace] [foo]",
 	"get k", "set k v", "set k v get", "getset k v", "append k v", "strlen k", "getdel k", "getex k",
 	"setnx k v",
@@ -67,7 +68,8 @@ var textTemplates = []string{
 	"setrange k 1 v", "mget k k", "del k k k", "expire k 10000", "touch k",
 }
 
-// word returns a random word for a placeholder, which is a letter or a list of alternatives.
+// word returns a random word for a part of a template: a letter, a list of alternatives, or a fixed
+// word.
 func (c Generator) word(placeholder string) []string {
 	switch placeholder {
 	case "k":
@@ -150,8 +152,8 @@ func IsUnordered(words []string) bool {
 // TemplateLists returns lists of templates: all commands, commands on strings, and commands on each
 // type of collection.
 func TemplateLists() (lists [][]string) {
-	whole := slices.Concat(collectionTemplates, textTemplates)
-	lists = append(lists, slices.Clone(whole), slices.Clone(textTemplates))
+	whole := slices.Concat(collectionTemplates, stringTemplates)
+	lists = append(lists, slices.Clone(whole), slices.Clone(stringTemplates))
 	for _, letter := range "hlsz" {
 		lists = append(lists, slices.DeleteFunc(slices.Clone(whole), func(s string) bool {
 			isList := letter == 'l' && (s[0] == 'r' || s[0] == 'b')
@@ -161,8 +163,8 @@ func TemplateLists() (lists [][]string) {
 	return lists
 }
 
-// MayMiscountKeys reports whether a command of this template may have a wrong number of keys. Redis
-// then takes other words for keys than the template suggests.
+// MayMiscountKeys reports whether a command of this template may have a wrong number of keys. Then
+// the words that Redis takes for keys are not the words that the template marks as keys.
 func MayMiscountKeys(template string) bool { return template == "zinterstore k n k" }
 
 // MayBlock reports whether the command may block outside a transaction.

@@ -14,8 +14,8 @@ type blocker struct {
 	unblockSignal chan struct{} // closed while writes are allowed
 }
 
-// newWriteBlocker returns a blocker that allows writes.
-func newWriteBlocker() *blocker {
+// newBlocker returns a blocker that allows writes.
+func newBlocker() *blocker {
 	g := &blocker{allowsWrites: true, unblockSignal: make(chan struct{})}
 	close(g.unblockSignal)
 	return g
@@ -24,12 +24,12 @@ func newWriteBlocker() *blocker {
 // waitUnblocked waits until writes are allowed. It returns false if done is closed.
 func (g *blocker) waitUnblocked(done <-chan struct{}) bool {
 	g.mu.Lock()
-	openSignal := g.unblockSignal
+	unblockSignal := g.unblockSignal
 	g.mu.Unlock()
 	select {
 	case <-done:
 		return false
-	case <-openSignal:
+	case <-unblockSignal:
 		return true
 	}
 }

@@ -93,8 +93,8 @@ func (c *linkConn) waitDelay() {
 	}
 }
 
-// write writes all of data, and waits while writes are blocked. It returns false if the circuit was
-// reset. A cut interrupts a running write; the rest of the data waits until writes are unblocked.
+// write writes all of data, and waits while writes are blocked. It returns false if the connection
+// was reset. A cut interrupts a running write. The remaining data waits until writes are unblocked.
 func (c *linkConn) write(to *net.TCPConn, data []byte) bool {
 	for len(data) > 0 {
 		writes := c.blockerOf(to)
@@ -143,7 +143,7 @@ func (c *linkConn) interruptRequests() {
 	}
 }
 
-// interruptReplies does the same with writes to the client.
+// interruptReplies ends running writes to the client and prevents new ones until resume.
 func (c *linkConn) interruptReplies() { _ = c.client.SetWriteDeadline(time.Unix(1, 0)) }
 
 // resume undoes interruptRequests and interruptReplies.
