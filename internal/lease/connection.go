@@ -22,8 +22,8 @@ type Proxy struct {
 	DB                 int
 }
 
-// errReply means that a proxy violates the protocol.
-var errReply = errors.New("unexpected reply; check that the server is a redlock-proxy")
+// errUnexpectedReply means that a proxy violates the protocol.
+var errUnexpectedReply = errors.New("unexpected reply; check that the server is a redlock-proxy")
 
 // connection is a RESP3 connection to a proxy. It is not safe for concurrent use.
 type connection struct {
@@ -119,7 +119,7 @@ func (c *connection) awaitPush(ctx context.Context) ([]any, error) {
 			return err
 		}
 		if kind != resp.Push {
-			return errReply
+			return errUnexpectedReply
 		}
 		push, _ = message.([]any)
 		return nil

@@ -138,7 +138,7 @@ func (l *Lock) request(ctx context.Context, name string, options ...any) (grant,
 	}
 	fields := parseNumbers(reply)
 	if fields["validity"] <= 0 {
-		return grant{}, errReply
+		return grant{}, errUnexpectedReply
 	}
 	held := time.Duration(fields["waited"]+fields["validity"]) * time.Millisecond
 	return grant{granted: true, fence: fields["fence"], validUntil: sentAt.Add(held)}, nil

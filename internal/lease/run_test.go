@@ -87,7 +87,7 @@ func (p *fakeProxy) start(t *testing.T) Proxy {
 	return Proxy{Network: "tcp", Addr: s.Addr().String()}
 }
 
-// testTTL is the TTL in tests.
+// testTTL is the TTL in most tests.
 const testTTL = 1500 * time.Millisecond
 
 // runShell runs a script while it holds the lock of k, with a TTL, through the proxies. It returns

@@ -43,16 +43,16 @@
 //
 // The package implements the whole language, and this part of its library ([StandardEntries]):
 // assert, collectgarbage, error, gcinfo, getmetatable, ipairs, load, loadstring, next, pairs,
-// rawequal, rawget, rawset, select, setmetatable, tonumber, tostring, type, unpack, xpcall, and the
-// tables string, table and math. The host provides pcall, with [Call.ProtectedCall], and
+// rawequal, rawget, rawset, select, setmetatable, tonumber, tostring, type, unpack, xpcall,
+// _VERSION, and the tables string, table and math. The host provides pcall, with [Call.ProtectedCall], and
 // math.random. Package structlib has the library struct, which packs numbers and texts into
 // strings.
 //
 // The examples by area (examples_*_test.go) show the behaviour of the library, with the replies of
 // Redis 7.0. With the build tag integration, a test compares the examples with a redis-server. The
-// official tests of Lua 5.1 (REDLOCK_LUA_TESTS=their directory) have 17 files that are not about
-// files, debugging and the API in C. All of them pass: nine unchanged, and eight without the parts
-// that official_test.go names.
+// official tests of Lua 5.1 (REDLOCK_LUA_TESTS=their directory) have 17 files that do not test I/O,
+// debugging or the API in C. All of them pass: nine unchanged, and eight without the parts that
+// official_test.go names.
 //
 // # Limitations
 //

@@ -16,8 +16,8 @@ import (
 // (lua.org/tests, for 5.1). The suite is not part of this repository.
 const officialDirEnv = "REDLOCK_LUA_TESTS"
 
-// officialFiles lists the files of the suite that do not test files, a shell, hooks, or the C
-// library for tests.
+// officialFiles lists the files of the suite, except those that test I/O, a shell, hooks, or the
+// suite's own library in C.
 var officialFiles = []string{"attrib", "big", "calls", "closure", "constructs", "errors", "events", "gc", "literals",
 	"locals", "math",
 	"nextvar", "pm", "sort", "strings", "vararg", "verybig"}

@@ -62,7 +62,7 @@ func TestBallotBeyondItsLimit(t *testing.T) {
 	r := follow(t, s, `
 UNLOCK a by proxy 3 starts
 deliver & proxy 3's prepare(13) at C
-# which C forgets
+# C forgets its promise
 restart of C
 a round's time passes
 first pass reads A
@@ -77,7 +77,7 @@ deliver & proxy 2's prepare(12) at B
 deliver & proxy 2's prepare(12) at C | & … yes & yes
 deliver & proxy 2's accept & at B
 deliver & proxy 2's accept & at C |
-# and the first ballot would continue with the replies of A, which has no new value, and C
+# the first ballot would continue with the replies of C, and of A, which lacks the new value
 `, quickLimit)
 	if t.Logf("%d states follow", r.States); r.Violation != "" || !r.Complete {
 		t.Errorf("complete: %v, %s\n%s", r.Complete, r.Violation, strings.Join(r.Trace, "\n"))

@@ -86,10 +86,10 @@ func WholeReplyLen(p []byte) int {
 // maxSimpleDigits limits the digits of a number in SimpleReplyLen, so that no number overflows.
 const maxSimpleDigits = 9
 
-// SimpleReplyLen returns the length in bytes of the reply at the beginning of p if it is a complete
-// status, error, integer, bulk string or null of RESP2. It returns 0 for any other reply, and for a
-// number of more than maxSimpleDigits digits. A [ReplyScanner] finds the same length, but takes
-// five times as long.
+// SimpleReplyLen returns the length in bytes of the reply at the beginning of p if it is complete
+// and simple: a status, an error, a bulk string, a null bulk string, or an integer that is not
+// negative. It returns 0 for any other reply, and if a number has more than maxSimpleDigits digits.
+// A [ReplyScanner] finds the same length, but takes five times as long.
 func SimpleReplyLen(p []byte) int {
 	if len(p) < 4 {
 		return 0

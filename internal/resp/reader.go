@@ -8,7 +8,7 @@ import (
 // Kind is the kind of an element of a reply: its first byte.
 type Kind byte
 
-// The kinds of RESP2.
+// The kinds of RESP2. Null is the kind of a Bulk or Array of length -1, and of RESP3's null.
 const (
 	Status     Kind = '+'
 	ErrorReply Kind = '-'

@@ -3,7 +3,7 @@
 // and replies that a test chooses.
 //
 //	Link.Cut       lets nothing through, but keeps connections open, as in a partition
-//	Link.Refuse    resets connections and refuses new ones, although the server still runs
+//	Link.Refuse    resets and refuses connections, although the server still runs
 //	Link.Heal      ends Cut and Refuse
 //	Link.Reset     resets the current connections; new connections succeed
 //	Link.Retarget  forwards new connections to another server, and current ones to the old server
