@@ -11,7 +11,7 @@
 //	Server.Restart          starts the server again without its data
 //	Server.RestartWithData  starts the server again with the files of its directory
 //	Server.RestoreDir       starts the server again with an older copy of its files (Server.CopyDir)
-//	Server.Pause            stops all replies; connections stay open, the kernel accepts further ones
+//	Server.Pause            stops all replies; connections stay open, the kernel accepts more
 //	Server.Continue         ends a pause
 //	Clock.Set               makes the clock of a running server jump
 //	Clock.Drift             makes the clock of a server run too fast or too slow
