@@ -1,9 +1,9 @@
 // Command bench runs benchmarks on real servers, and prints Markdown tables:
 //
-//	go run ./integration/bench all       all figures with goals, in one table
+//	go run ./integration/bench all       the main figures with goals, in one table
 //	go run ./integration/bench locks     lock and unlock, compared with redsync and a single Redis
 //	go run ./integration/bench faults    LOCK while two of five masters fail
-//	go run ./integration/bench handover  one lock that passes between waiters, compared with redsync
+//	go run ./integration/bench handover  one lock that passes between clients, beside redsync
 //	go run ./integration/bench idle      memory per idle client
 //	go run ./integration/bench relay     relaying to an upstream, compared with other proxies
 //	go run ./integration/bench scripts   LOCK while clients run endless scripts

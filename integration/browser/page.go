@@ -26,7 +26,8 @@ type Page struct {
 	session string
 
 	mu sync.Mutex
-	// requests lists the requested URLs; messages lists the console's messages and the exceptions.
+	// requests lists the requested URLs. messages lists Chromium's log entries about the page, such
+	// as failed requests, and the exceptions of the page's scripts.
 	requests, messages []string
 }
 
@@ -69,7 +70,7 @@ func (b *Browser) Open(t testing.TB, url string, display Display) *Page {
 	return p
 }
 
-// handle records the requests, the console messages and the exceptions of the page.
+// handle records the requests, the log entries and the exceptions of the page.
 func (p *Page) handle(method string, params json.RawMessage) {
 	var event struct {
 		Request          struct{ URL string }
@@ -101,7 +102,8 @@ func (p *Page) RequestedURLs() []string {
 	return append([]string(nil), p.requests...)
 }
 
-// ConsoleMessages returns the messages of the page's console, and the exceptions of its scripts.
+// ConsoleMessages returns Chromium's log entries about the page, such as failed requests, and the
+// exceptions of its scripts. It does not return the output of console.log.
 func (p *Page) ConsoleMessages() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -156,7 +158,7 @@ func (p *Page) Text(t testing.TB, selector string) string {
 }
 
 // WaitTrue waits until an expression is true, and returns the elapsed time. If the expression is
-// not true within the limit, WaitTrue fails the test with the text of the page.
+// not true within timeout, WaitTrue fails the test with the text of the page.
 func (p *Page) WaitTrue(t testing.TB, timeout time.Duration, expression string) time.Duration {
 	t.Helper()
 	began := time.Now()

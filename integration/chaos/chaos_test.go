@@ -32,13 +32,15 @@ const (
 	defaultGrants = 10_000
 	defaultFaults = 30
 
-	// busyClients use a few locks for a moment each. longTimeoutClients use fewer locks for
-	// seconds. redsyncClients use locks like longTimeoutClients.
+	// busyClients is the number of clients that hold a few locks for a moment each.
+	// longTimeoutClients is the number of clients that hold fewer locks for seconds. redsyncClients
+	// clients do the same with redsync.
 	busyClients        = 24
 	longTimeoutClients = 8
 	redsyncClients     = 8
 	// stallerCount clients lock with equal tokens and disconnect while they receive large replies.
-	// longHolderCount clients hold a few keys for a long time. An operator force-unlocks keys.
+	// longHolderCount clients hold a few keys for a long time. forceUnlockPause is the maximum
+	// pause of the operator that force-unlocks keys.
 	stallerCount, longHolderCount = 4, 6
 	stallPause                    = 300 * time.Millisecond
 	longHolderPause               = 200 * time.Millisecond
@@ -161,7 +163,7 @@ func (c *cluster) addrs() (addrs []string) {
 }
 
 // lockerFor returns the locker of client number i. A quarter of the clients use LOCK, EXTEND and
-// UNLOCK, and a quarter the same for several keys.
+// UNLOCK, and a quarter use MLOCK, MEXTEND and MUNLOCK. The other clients use ordinary commands.
 func (r *run) lockerFor(i int) locker {
 	c := r.connection(i, 300+i)
 	switch i / proxyCount % 4 {
@@ -200,8 +202,8 @@ func (r *run) inspectMasters(faultState func() faultState) {
 	}
 }
 
-// wait waits until countGrants returns the given number and there were as many faults, and logs
-// both each minute.
+// wait waits until countGrants returns at least grants, and at least the given number of faults has
+// happened. It logs both numbers each minute.
 func (r *run) wait(t *testing.T, d *disturber, countGrants func() int, grants, faults int) error {
 	t.Helper()
 	last, lastGrant := 0, time.Now()
@@ -227,7 +229,7 @@ func (r *run) wait(t *testing.T, d *disturber, countGrants func() int, grants, f
 	}
 }
 
-// stop ends all clients. It may be called again.
+// stop ends all clients, observers and inspectors. It may be called again.
 func (r *run) stop() {
 	r.stopOnce.Do(func() {
 		r.clients.stop()

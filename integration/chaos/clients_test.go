@@ -126,16 +126,16 @@ func (l lockCommands) unlock(key, token string) result {
 type severalCommands struct {
 	*connection
 	random *rand.Rand
-	// beside is the other key of the last lock.
-	beside string
+	// otherKey is the other key of the last lock.
+	otherKey string
 }
 
-// besideCount is the number of other keys.
-const besideCount = 8
+// otherKeyCount is the number of other keys.
+const otherKeyCount = 8
 
 func (l *severalCommands) lock(key, token string, lease time.Duration) (result, time.Duration) {
-	l.beside = "lock:beside:" + strconv.Itoa(l.random.IntN(besideCount))
-	words := []string{"MLOCK", "2", key, l.beside, token, "PX", millis(lease)}
+	l.otherKey = "lock:beside:" + strconv.Itoa(l.random.IntN(otherKeyCount))
+	words := []string{"MLOCK", "2", key, l.otherKey, token, "PX", millis(lease)}
 	if l.random.IntN(2) == 0 {
 		words[2], words[3] = words[3], words[2]
 	}
@@ -146,12 +146,12 @@ func (l *severalCommands) lock(key, token string, lease time.Duration) (result, 
 }
 
 func (l *severalCommands) extend(key, token string, lease time.Duration) (result, time.Duration) {
-	return validity(l.do("MEXTEND", "2", key, l.beside, token, "PX", millis(lease)))
+	return validity(l.do("MEXTEND", "2", key, l.otherKey, token, "PX", millis(lease)))
 }
 
-// unlock returns resultNo if any of the two keys was not held.
+// unlock returns resultNo if at least one of the two keys was not held.
 func (l *severalCommands) unlock(key, token string) result {
-	reply, ok := l.do("MUNLOCK", "2", key, l.beside, token)
+	reply, ok := l.do("MUNLOCK", "2", key, l.otherKey, token)
 	switch {
 	case !ok:
 		return resultUnknown
@@ -162,7 +162,7 @@ func (l *severalCommands) unlock(key, token string) result {
 	}
 }
 
-// validity interprets the reply to LOCK and EXTEND.
+// validity interprets a reply to LOCK, MLOCK, EXTEND or MEXTEND.
 func validity(reply any, ok bool) (result, time.Duration) {
 	ms, granted := reply.(int64)
 	switch {

@@ -1,6 +1,7 @@
 // Package chaos lets clients lock through three proxies under random faults. Masters are killed,
-// and restart with their data, with older data, or without data. They are also stopped, cut off,
-// slowed and flushed, and their clocks jump. Proxies are killed and stopped. Some clients lock with
+// and restart with their data, with older data, with foreign data, or without data. They are also
+// stopped, cut off, slowed, flushed and replaced, and their clocks jump. Proxies are killed and
+// stopped. Some clients lock with
 // equal values and disconnect within large replies. Some hold keys for a long time, and replace
 // them in many ways. An operator force-unlocks keys. By the clients' own clock, two clients must
 // never hold the same lock at the same time. No lock may be lost before its lease expires, and no

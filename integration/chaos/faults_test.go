@@ -94,8 +94,8 @@ func slow(m *master, by time.Duration) error {
 const (
 	// maxDisturbed is the maximum number of masters that are disturbed at the same time.
 	maxDisturbed = masterCount - majority
-	// maxPause is the maximum time between two faults of a slot, and maxDuration the maximum
-	// duration of a fault.
+	// maxPause is the maximum pause of a task before it waits for the slot of its next fault.
+	// maxDuration is the maximum duration of a fault, without the time until the master votes.
 	maxPause    = 400 * time.Millisecond
 	maxDuration = time.Second
 	// maxProxyDuration is the maximum time for which a proxy is stopped or killed. It is longer
@@ -149,7 +149,7 @@ func startDisturber(c *cluster, seed uint64, startedAt time.Time) *disturber {
 	return d
 }
 
-// stop ends all faults.
+// stop ends all faults, waits until all masters vote, and returns the errors of the run.
 func (d *disturber) stop() error {
 	d.end()
 	d.tasks.Wait()
@@ -188,8 +188,8 @@ func (d *disturber) totalFaults() int {
 	return total
 }
 
-// disturbMasters makes single masters fail, and sometimes two masters and then a third one. It
-// sometimes replaces a master.
+// disturbMasters makes one master after the other fail. Sometimes it makes two masters fail, and
+// then a third master, or it replaces a master.
 func (d *disturber) disturbMasters() {
 	for d.pause(d.randomDuration(maxPause)) {
 		d.slotMutex.Lock()
@@ -336,7 +336,8 @@ func (d *disturber) isAdmitted(i int) bool {
 	return current.Nonce != "" && current.Nonce != d.markerBeforeLoss[i] && strings.Contains(fmt.Sprint(info), "run_id:"+current.RunID)
 }
 
-// marker returns the marker with which a master votes, or an empty marker if it does not vote.
+// marker returns the marker that a master stores, or an empty marker if it stores none. A master
+// with a marker need not vote.
 func (m *master) marker() (mark marker.Marker) {
 	if text, err := do(m.Addr(), "GET", script.MarkerKey); err == nil {
 		mark = marker.ReadMarker(fmt.Sprint(text)).Value
@@ -362,7 +363,7 @@ func (d *disturber) votes(i int) (votes bool, view string) {
 	return all && view != "", view
 }
 
-// disturbProxies makes one proxy after the other fail.
+// disturbProxies makes one proxy after the other fail, each chosen at random.
 func (d *disturber) disturbProxies() {
 	for d.pause(d.randomDuration(maxProxyDuration)) {
 		i := d.randomInt(proxyCount)

@@ -134,7 +134,7 @@ type forceUnlock struct {
 	tokens []string
 }
 
-// violation is a violated property.
+// violation describes a violated property, or another event of a run, and its time.
 type violation struct {
 	at   time.Duration
 	text string
@@ -236,7 +236,7 @@ func (l *ledger) beginForceUnlock(key string) *forceUnlock {
 }
 
 // forceUnlockTimeout limits the time for which a FORCEUNLOCK may still take effect after an error,
-// or after its proxy has ended. The masters refuse its ballot after 600 ms.
+// or after its proxy has ended. The masters refuse its ballot 600 ms after the ballot began.
 const forceUnlockTimeout = time.Second
 
 // endForceUnlock records the reply to a FORCEUNLOCK. Locks that it has removed must not reappear.
@@ -350,7 +350,8 @@ func (l *ledger) isSettled(token string) bool {
 	return number > 0 && number <= l.tokenCounts[client] && !l.openTokens[client][number]
 }
 
-// isLive reports whether a lock is still held and within its validity.
+// isLive reports whether a client may still rely on a lock: its release has not begun, and its
+// validity has not expired.
 func (l *ledger) isLive(token string) bool {
 	now := l.now()
 	l.mu.Lock()

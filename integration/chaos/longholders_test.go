@@ -28,8 +28,8 @@ type longKeys struct {
 	keys []string
 
 	mu sync.Mutex
-	// knownAt holds, for each key, the send time of the last command that got a reply. At that
-	// time, the key's value was known.
+	// knownAt holds, for each key, the time at which the last change began whose last command got
+	// a reply that is not an error. After that time, the key's value was known.
 	knownAt map[string]time.Duration
 }
 

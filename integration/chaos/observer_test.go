@@ -24,7 +24,8 @@ type observers struct {
 // observerPause is an observer's pause between two locks.
 const observerPause = 20 * time.Millisecond
 
-// startObservers starts the observers. The ledger does not record their locks.
+// startObservers starts the observers. The ledger l does not record their locks; it only provides
+// the clock.
 func startObservers(c *cluster, l *ledger) *observers {
 	o := &observers{}
 	for i, proxy := range c.proxies {

@@ -4,9 +4,9 @@ package chaos
 
 import "math/rand/v2"
 
-// operator force-unlocks keys at random, whether they are held or free. It waits for a reply for at
-// most votingTimeout, because a stopped proxy executes the command later. If other clients change
-// the same key, the proxy tries for seconds.
+// operator force-unlocks random keys, whether they are held or free. It waits up to votingTimeout
+// for a reply: a stopped proxy executes the command only after it continues, and a proxy retries for
+// seconds if other clients change the same key.
 type operator struct {
 	*connection
 	keys   []string

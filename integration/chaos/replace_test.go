@@ -88,8 +88,8 @@ func isDecided(oldMasters, masters []*master) bool {
 	return count >= majority
 }
 
-// awaitAllVotes waits until all masters vote. A master that has not joined yet counts as
-// unavailable.
+// awaitAllVotes waits until all masters vote, including the new master. Until the new master has
+// joined, it counts as unavailable.
 func (d *disturber) awaitAllVotes() error {
 	for i := range masterCount {
 		if err := d.awaitVote(i, fault{}); err != nil {

@@ -95,7 +95,8 @@ func startSharers(c *cluster, seed uint64) *run {
 	return r
 }
 
-// sharedCommands locks with LOCK … SHARED or SLOTS, and sometimes exclusively, with LOCK or MLOCK.
+// sharedCommands locks with LOCK … SHARED or LOCK … SLOTS, and sometimes exclusively, with LOCK or
+// MLOCK.
 type sharedCommands struct {
 	one     lockCommands
 	several *severalCommands
@@ -129,8 +130,8 @@ func (l *sharedCommands) unlock(key, token string) result { return l.last.unlock
 
 func (l *sharedCommands) slots() int { return l.lastSlots }
 
-// reportSharers logs the figures of a run of startSharers. It fails the test if no lock had several
-// holders.
+// reportSharers logs the figures of a run of startSharers. It fails the test unless locks of each
+// kind had several holders.
 func (r *run) reportSharers(t *testing.T, d *disturber, elapsed time.Duration) {
 	t.Helper()
 	l := r.proxyLedger

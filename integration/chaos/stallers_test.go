@@ -19,13 +19,14 @@ const (
 	sharedToken = "1"
 	// stallLease is the lease of stallers' locks.
 	stallLease = 500 * time.Millisecond
-	// largeLockKey is a lock key, and largeKey a key of the upstream, whose values are large.
+	// largeLockKey is a lock key with a large value. largeKey is a key of the upstream with a large
+	// value.
 	largeLockKey, largeKey = "lock:large", "large"
 )
 
 // staller is a client that sends a lock command followed by commands with replies larger than all
-// buffers. It reads nothing and disconnects when its lease may have expired, or it reads only the
-// reply to the lock command. It releases nothing.
+// buffers. It reads nothing, or only the reply to the lock command. It disconnects after a random
+// time, before or after the end of its lease. It releases nothing.
 type staller struct {
 	ledger *ledger
 	addrs  []string

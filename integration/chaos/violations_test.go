@@ -13,8 +13,8 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// TestViolationDetection makes every kind of violation without the proxies. The checks find each
-// violation, and find none in a run without violations.
+// TestViolationDetection causes every kind of violation by changes directly on the masters. The
+// checks find each violation, and find none in a run without violations.
 func TestViolationDetection(t *testing.T) {
 	redistest.SkipShort(t)
 	c := startCluster(t)
@@ -141,8 +141,8 @@ func wantDiffering(t *testing.T, a *finalCheck, wantDifference bool) {
 	}
 }
 
-// TestForceUnlockRecords checks that an operator's FORCEUNLOCK removes only locks that were
-// requested before its reply.
+// TestForceUnlockRecords checks the ledger's records of FORCEUNLOCK. Clients can no longer rely on
+// locks of the key that they requested before its reply, but on all other locks.
 func TestForceUnlockRecords(t *testing.T) {
 	redistest.SkipShort(t)
 	l := newLedger()

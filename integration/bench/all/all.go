@@ -1,11 +1,12 @@
-// Package all measures all ratios and figures with a goal, and prints one table:
+// Package all measures the main ratios and figures with a goal, and prints one table:
 //
 //	go run ./integration/bench all
 //	go run ./integration/bench all -rounds 1 -seconds 1 -plot docs/locks.svg
 //
 // The package comments of locks, handover and relay describe the measurements; locks uses the raw
-// client. The plot shows throughput and latency of locks over the number of clients. Package
-// figures draws the plot, because a plot library would add a dozen modules.
+// client. Not included are the other benchmarks, the scenarios one-key of locks, and the flags -idle
+// and -connects of relay. The plot shows throughput and latency of locks over the number of clients.
+// Package figures draws the plot, because a plot library would add a dozen modules.
 package all
 
 import (
@@ -26,7 +27,7 @@ import (
 	"redlock-proxy/integration/bench/suite"
 )
 
-// Command returns the benchmark of all goals.
+// Command returns the benchmark of the main goals.
 func Command() *cli.Command {
 	return suite.Command("all", "all goals in one table, and a plot", []cli.Flag{
 		suite.RoundsFlag(3), suite.SecondsFlag(3), suite.ProxyFlag(),
@@ -53,7 +54,7 @@ type settings struct {
 	plotFile    string // empty: none
 }
 
-// run measures everything. It prints the table to out and progress to log.
+// run measures the figures of the table. It prints the table to out and progress to log.
 func run(ctx context.Context, set settings, out, log io.Writer) error {
 	fmt.Fprintf(out, "## Benchmark: all goals\n\n%s.\nMedians of %d rounds. Made by `%s`.\n",
 		figures.ReadMachine().Header("load generators, proxies and all Redis servers"), set.rounds, set.commandLine)

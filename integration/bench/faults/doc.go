@@ -6,7 +6,7 @@
 //
 // Each client locks and unlocks a key of its own without a pause; only LOCK is timed. A fault
 // begins at the same time as the measurement, so that the time until the proxy notices the fault
-// counts. All figures are medians of the rounds.
+// counts. All figures except errors, which are added up, are medians of the rounds.
 //
 //	killed        SIGKILL: connections are reset, new ones are refused
 //	stopped       SIGSTOP: connections stay open, nothing answers

@@ -17,7 +17,7 @@ import (
 const (
 	warmUp       = 500 * time.Millisecond
 	replyTimeout = 5 * time.Second
-	// recoveryTimeout limits the time until the proxies use the masters again.
+	// recoveryTimeout limits the time until a proxy uses all masters again after a fault.
 	recoveryTimeout = 10 * time.Second
 )
 
@@ -111,7 +111,7 @@ func lockAndUnlock(client *redistest.Client, key, token string) (time.Duration, 
 	return took, err
 }
 
-// errNotRecovered means that a proxy does not use the restored masters yet.
+// errNotRecovered means that a proxy does not use all masters within recoveryTimeout.
 var errNotRecovered = errors.New("not all masters are used again")
 
 // waitHealthy waits until both proxies use all masters.

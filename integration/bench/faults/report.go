@@ -30,8 +30,8 @@ func writeTable(w io.Writer, clients int, results map[string][]outcome) {
 	}
 }
 
-// ratioCells returns the last three cells: the ratio of the medians, the ratios of the single
-// rounds, and whether the goal is met.
+// ratioCells returns the last three cells: the ratio of the medians, the range of the ratios of the
+// single rounds, and whether the goal is met.
 func ratioCells(rounds, baseline []outcome) string {
 	if len(baseline) == 0 {
 		return " | | "

@@ -14,7 +14,7 @@ type Curves struct {
 	XValues []float64 // the x values, all positive
 	Names   []string  // names of the contenders
 	// YValues holds, for each element of XValues, the y values of the contenders in the order of
-	// Names. Zero means not measured.
+	// Names. Zero means that the value was not measured.
 	YValues [][]float64
 }
 

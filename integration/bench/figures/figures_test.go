@@ -71,7 +71,7 @@ func TestTally(t *testing.T) {
 	}
 }
 
-func TestNoise(t *testing.T) {
+func TestWriteNoiseWarning(t *testing.T) {
 	var out bytes.Buffer
 	WriteNoiseWarning(&out, "quiet", 0.1)
 	WriteNoiseWarning(&out, "loud", 0.26)

@@ -14,7 +14,7 @@ const (
 	AtMost  Direction = "≤"
 )
 
-// Goal is a bound for a ratio.
+// Goal is a bound for a ratio or a single figure.
 type Goal struct {
 	Direction Direction
 	Bound     float64
@@ -31,7 +31,7 @@ const (
 	VerdictUnmeasured = "not measured"
 )
 
-// Judge compares a ratio with the goal and returns the verdict. A run with errors meets no goal.
+// Judge compares the median of a ratio with the goal and returns the verdict. A run with errors meets no goal.
 func (g Goal) Judge(r Ratio) string {
 	switch {
 	case r.HasErrors:

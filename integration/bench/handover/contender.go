@@ -33,7 +33,7 @@ func contenders() []contender {
 	return []contender{{nameProxies, (*sessionGroup).openProxySessions}, {nameRedsync, (*sessionGroup).openRedsyncSessions}}
 }
 
-// leaseTime is the lease of all locks. It must be longer than settlePause and a window.
+// leaseTime is the lease of all locks. It must be longer than settlePause plus a window.
 const leaseTime = time.Minute
 
 // session is one client. It holds the lock from a successful call of lock until unlock.

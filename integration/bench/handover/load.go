@@ -25,8 +25,8 @@ type grant struct {
 	requestTime, grantTime, releaseTime time.Duration
 }
 
-// runContest lets all clients lock and unlock for a window. It returns all grants in order,
-// including those of the warm-up.
+// runContest lets all clients lock and unlock until a window has ended. It returns all grants in
+// order, including those before and after the window.
 func runContest(ctx context.Context, set settings, sessions []session) ([]grant, error) {
 	begin := time.Now().Add(warmUp)
 	var ended atomic.Bool
@@ -62,7 +62,7 @@ func pauseFor(ctx context.Context, d time.Duration) {
 	}
 }
 
-// settlePause is the pause before the count of commands, in which earlier work ends.
+// settlePause is the pause before commandRate counts commands, so that earlier work ends.
 const settlePause = 2 * time.Second
 
 // idleCommandRate returns the number of commands per second at the masters while one client holds

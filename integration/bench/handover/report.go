@@ -9,7 +9,7 @@ import (
 	"redlock-proxy/integration/bench/figures"
 )
 
-// outcome holds the figures of one run.
+// outcome holds the figures of one run, or the medians of several runs.
 type outcome struct {
 	handoverRate, grantRate           float64       // per second
 	shortestMeanWait, longestMeanWait time.Duration // mean waits of clients

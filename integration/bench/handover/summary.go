@@ -74,8 +74,8 @@ func (s scenario) String() string {
 	return text
 }
 
-// Summary measures all figures with goals. It prints progress to log. If binary is empty, it builds
-// the proxy.
+// Summary measures the figures with goals of all scenarios. It prints progress to log. If binary is
+// empty, it builds the proxy.
 func Summary(
 	ctx context.Context, binary string, rounds int, window time.Duration, log io.Writer,
 ) (lines []figures.Line, err error) {

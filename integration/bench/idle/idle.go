@@ -61,7 +61,7 @@ type stage struct {
 func stages() []stage {
 	return []stage{
 		{"connected and sent one PING", func(client *redistest.Client, _ string) error {
-			return wantReply(client, "PONG", "PING")
+			return checkReply(client, "PONG", "PING")
 		}},
 		{"then locked and unlocked", func(client *redistest.Client, key string) error {
 			reply, err := client.Do("LOCK", key, "t", "PX", "10000")
@@ -71,13 +71,13 @@ func stages() []stage {
 			if validity, ok := reply.(int64); !ok || validity <= 0 {
 				return fmt.Errorf("LOCK: got %v, want a validity", reply)
 			}
-			return wantReply(client, int64(1), "UNLOCK", key, "t")
+			return checkReply(client, int64(1), "UNLOCK", key, "t")
 		}},
 	}
 }
 
-// wantReply sends a command and compares its reply.
-func wantReply(client *redistest.Client, want any, command ...string) error {
+// checkReply sends a command, and returns an error unless its reply is want.
+func checkReply(client *redistest.Client, want any, command ...string) error {
 	reply, err := client.Do(command...)
 	if err == nil && reply != want {
 		err = fmt.Errorf("%v: got %v, want %v", command, reply, want)

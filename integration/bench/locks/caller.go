@@ -11,7 +11,7 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// clientKind is the kind of client that the contenders proxy and direct use.
+// clientKind is the kind of client that all contenders except redsync use.
 type clientKind string
 
 const (
@@ -48,9 +48,9 @@ func (c *sessionGroup) newCallers(ctx context.Context, addr string, kind clientK
 	return all, nil
 }
 
-// newGoRedis returns the go-redis client that all contenders use. As in an application, the clients
-// of a run share it, and each uses one connection. When it connects, it sends no command that Redis
-// 7.0 or a proxy answers with an error.
+// newGoRedis returns a go-redis client, with the same options for all contenders. As in an
+// application, the clients of a run share it, and each uses one connection. When it connects, it
+// sends no command that Redis 7.0 or a proxy answers with an error.
 func newGoRedis(addr string, clients int) *redis.Client {
 	return redis.NewClient(&redis.Options{
 		Addr:                     addr,

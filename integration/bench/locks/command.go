@@ -49,7 +49,7 @@ type settings struct {
 	scenarios    []scenario
 }
 
-// run measures everything. It prints tables to out and progress to log.
+// run measures all requested scenarios. It prints tables to out and progress to log.
 func run(ctx context.Context, set settings, out, log io.Writer) (err error) {
 	fleet, err := startFleet(set)
 	if err != nil {

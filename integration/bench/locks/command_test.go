@@ -49,9 +49,9 @@ func TestGoalRatios(t *testing.T) {
 	}
 }
 
-func TestLockKeys(t *testing.T) {
-	own := lockKeys(scenario{clients: 2}, "p:")
-	shared := lockKeys(scenario{clients: 2, shared: true}, "p:")
+func TestClientKeys(t *testing.T) {
+	own := clientKeys(scenario{clients: 2}, "p:")
+	shared := clientKeys(scenario{clients: 2, shared: true}, "p:")
 	if own[0] == own[1] || shared[0] != shared[1] {
 		t.Errorf("own %v, shared %v", own, shared)
 	}

@@ -30,10 +30,12 @@ func defaultContenders() []string { return []string{nameProxy, nameRedsync, name
 
 const ttlMillis = "10000"
 
-// readers is the number of clients that hold one lock together, in every scenario.
+// readers is the number of clients of the contender readers, which hold one lock together in every
+// scenario.
 const readers = 16
 
-// waitWords returns the words with which a client of a scenario waits for its lock, if it has to.
+// waitWords returns the words with which LOCK waits for a lock that another client holds. It returns
+// nil if each client of the scenario has a key of its own.
 func waitWords(s scenario) []string {
 	if !s.shared {
 		return nil
@@ -66,12 +68,13 @@ func (c *sessionGroup) close() {
 	}
 }
 
-// openSessions opens the sessions of a contender, one for each client of the scenario.
+// openSessions opens the sessions of a contender, one for each client of the scenario. The contender
+// readers has its own number of clients.
 func openSessions(
 	ctx context.Context, f *fleet, client clientKind, name string, s scenario, prefix string,
 ) (*sessionGroup, error) {
 	c := &sessionGroup{}
-	keys := lockKeys(s, prefix)
+	keys := clientKeys(s, prefix)
 	var err error
 	switch name {
 	case nameProxy:
@@ -105,8 +108,8 @@ func openSessions(
 // keyPrefix is the beginning of all keys.
 const keyPrefix = "bench:"
 
-// lockKeys returns the key of each client.
-func lockKeys(s scenario, prefix string) []string {
+// clientKeys returns the key of each client.
+func clientKeys(s scenario, prefix string) []string {
 	keys := make([]string, s.clients)
 	for i := range keys {
 		keys[i] = prefix + "shared"

@@ -13,6 +13,9 @@
 //	extending  one LOCK, and then EXTEND key token PX 10000 at the same proxy
 //	reentrant  scripts of a reentrant lock on lock keys of the same proxy
 //	telling    the same as reentrant, with a PUBLISH at each release
+//	shared     the commands of proxy, with the word SHARED
+//	slots      the commands of proxy, with the words SLOTS 16
+//	readers    16 clients that lock one key at the same proxy with SHARED, in every scenario
 //
 // The contenders after direct run only on request. lockkeys, reentrant and telling poll in one-key.
 //
@@ -20,7 +23,8 @@
 // (one connection per client, one write and one read per command). redsync always uses go-redis.
 // Connections, tokens (16 random bytes per lock), keys and time limits are the same for all.
 //
-// Scenarios c1, c16, c64, c256 and c1024 have that number of clients, each with a key of its own.
+// The scenarios c1, c16, c64, c256 and c1024 have 1, 16, 64, 256 and 1024 clients, each with a key
+// of its own.
 // In one-key, 64 clients lock the same key: the proxy lets them wait (BLOCK), redsync retries with
 // its default delays and unlimited tries, direct polls every 1 to 5 ms.
 //
@@ -33,8 +37,8 @@
 // these processes share the cores. The report warns if other processes used more than a tenth of a
 // core.
 //
-// With -distance, a forwarder between all contenders and the masters delays the masters' replies by
-// that time. Its CPU time counts as the load generator's. It delays the pieces of a connection's
+// With -distance, links between all contenders and the masters delay the masters' replies by that
+// time. Their CPU time counts as the load generator's. A link delays the pieces of a connection's
 // replies one after the other.
 //
 // In one-key, a request counts as overtaken if another client's request was sent more than 10 ms

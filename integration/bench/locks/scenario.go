@@ -98,8 +98,8 @@ func runOnce(
 }
 
 const (
-	// warmUp is the time between the first request and the window, in which connections are opened
-	// and scripts are loaded.
+	// warmUp is the time between the first request and the window. In this time, go-redis opens its
+	// connections.
 	warmUp = 500 * time.Millisecond
 	// drainLimit limits the time after the window in which the last locks of a run must be granted.
 	drainLimit = time.Minute

@@ -17,9 +17,9 @@ const (
 	summaryLatency = time.Millisecond
 )
 
-// Summary measures all ratios and figures with goals, with the raw client, and the curves of
-// throughput and latency over the number of clients. It prints progress to log. If binary is empty,
-// it builds the proxy.
+// Summary measures the ratios and figures with goals of localLines and latencyLines, and the curves
+// of throughput and latency over the number of clients, with the raw client. It prints progress to
+// log. If binary is empty, it builds the proxy.
 func Summary(
 	ctx context.Context, binary string, rounds int, window time.Duration, log io.Writer,
 ) (lines []figures.Line, curves []figures.Curves, err error) {

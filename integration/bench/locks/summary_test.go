@@ -9,7 +9,7 @@ import (
 )
 
 // TestSummaryLayout checks that the table of invented figures equals the golden file, which
-// contains all goals.
+// contains all goals of Summary.
 func TestSummaryLayout(t *testing.T) {
 	one := func(rate float64, o outcome) []outcome {
 		o.rate, o.lockP50 = rate, 2*ms

@@ -83,7 +83,7 @@ func settingsOf(c *cli.Context) (settings, error) {
 	return set, nil
 }
 
-// run measures everything. It prints tables to out and progress to log.
+// run runs the requested measurements. It prints tables to out and progress to log.
 func run(ctx context.Context, set settings, out, log io.Writer) error {
 	writeHeader(out, figures.ReadMachine(), set)
 	tally := &figures.Tally{}

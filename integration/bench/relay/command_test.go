@@ -82,7 +82,7 @@ func TestRunConcurrently(t *testing.T) {
 	runConcurrently(ctx, 100, 3, func(int) { t.Error("was done although the context had ended") })
 }
 
-// TestRunWithoutOtherProxies checks that every part runs, for a moment, with this proxy, but
+// TestRunWithoutOtherProxies checks that every measurement runs, for a moment, with this proxy, but
 // without the proxies that only benchmarks need.
 func TestRunWithoutOtherProxies(t *testing.T) {
 	redistest.SkipShort(t)

@@ -16,13 +16,13 @@ import (
 const (
 	// connectSteps is the number of steps. The benchmark checks the process after each step.
 	connectSteps = 10
-	// maxGrowth limits the growth of resident memory from the first step to the last, in bytes.
-	// The heap of a garbage-collected program varies by some megabytes.
+	// maxGrowth limits the growth of resident memory after the first step, in bytes. The heap of a
+	// garbage-collected program varies by some megabytes.
 	maxGrowth = 8 << 20
 	// maxMoreDescriptors limits the number of additional open descriptors at the end. A probe of
 	// the upstream may be running.
 	maxMoreDescriptors = 2
-	// closeTimeout limits the time in which a process must close the connections of its clients.
+	// closeTimeout limits the wait for the proxy to close the connections of its clients.
 	closeTimeout = 5 * time.Second
 )
 

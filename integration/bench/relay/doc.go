@@ -9,10 +9,11 @@
 //
 //	direct      redis-benchmark at the redis-server
 //	proxy       this proxy, serve --upstream, with three idle masters for its locks
-//	haproxy     HAProxy in TCP mode: it does not parse commands, so it is the reference for a relay
+//	haproxy     HAProxy in TCP mode: it parses no commands, so it is the reference for a relay
 //	nutcracker  twemproxy: it parses commands, and shares one connection between all clients
 //
-// Speed: one run is one redis-benchmark process with 50 clients, and with -P 1 or -P 16. Within a
+// Speed: one run is one redis-benchmark process with 50 clients, and with -P 1 or -P 16. With
+// -reconnect, each request uses a new connection instead, and the figures have no goals. Within a
 // round, the contenders run one after the other. Each round begins with a different contender, and
 // all figures are medians of the rounds. So noise affects all contenders equally. A shorter round
 // precedes all other rounds, and its figures are discarded. CPU is user and system time of the

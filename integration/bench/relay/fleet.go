@@ -103,12 +103,12 @@ func (f *fleet) startProxy(ctx context.Context, set settings) (_ server, err err
 	})
 }
 
-// descriptorReserve is more than the number of descriptors that a process needs in addition to the
+// spareDescriptors is more than the number of descriptors that a process needs in addition to the
 // descriptors of its clients.
-const descriptorReserve = 200
+const spareDescriptors = 200
 
-// maxClientsByDescriptors returns how many clients a process can serve that needs two descriptors
-// for each client, up to a limit that suffices for the benchmark.
+// maxClientsByDescriptors returns the number of clients that a process can serve if it needs two
+// descriptors for each client, up to a limit that suffices for the benchmark.
 func maxClientsByDescriptors() (int, error) {
 	var limit syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
@@ -118,7 +118,7 @@ func maxClientsByDescriptors() (int, error) {
 	if limit.Max > 2*sufficientClients {
 		return sufficientClients, nil
 	}
-	return (int(limit.Max) - descriptorReserve) / 2, nil
+	return (int(limit.Max) - spareDescriptors) / 2, nil
 }
 
 // totalCPU returns the CPU time of all processes of the benchmark, without finished
