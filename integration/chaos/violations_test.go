@@ -141,8 +141,8 @@ func wantDiffering(t *testing.T, a *finalCheck, wantDifference bool) {
 	}
 }
 
-// TestForceUnlockRecords checks the ledger's records of FORCEUNLOCK. Clients can no longer rely on
-// locks of the key that they requested before its reply, but on all other locks.
+// TestForceUnlockRecords checks the ledger's records of FORCEUNLOCK. Clients can rely only on locks
+// of other keys, and on locks that they requested after its reply.
 func TestForceUnlockRecords(t *testing.T) {
 	redistest.SkipShort(t)
 	l := newLedger()

@@ -96,7 +96,7 @@ func runLockService(t *testing.T, start func(*testing.T, []string) *lockService,
 	s.checkDialects(dialects)
 }
 
-// checkDialects tests every dialect.
+// checkDialects tests every dialect, and lets locks of all dialects without a soleCheck expire.
 func (s *lockService) checkDialects(dialects []dialect) {
 	s.t.Helper()
 	for _, d := range dialects {
@@ -112,7 +112,8 @@ func (s *lockService) checkDialects(dialects []dialect) {
 	kit.Must(s.t, s.restartMinority())
 }
 
-// wantSame compares transcripts line by line, up to the end of the shorter transcript.
+// wantSame fails the test unless two transcripts are equal. It prints the lines that differ, up to
+// the end of the shorter transcript.
 func wantSame(t *testing.T, redisTranscript, proxyTranscript []string) {
 	t.Helper()
 	common := min(len(redisTranscript), len(proxyTranscript))

@@ -11,5 +11,7 @@
 //   - users logs in as a user of the proxy, and sends commands.
 //   - cluster is a cluster client that sends the commands that a test writes to it line by line.
 //
+// Some tests also run the programs of docs/examples.md and docs/recipes.md.
+//
 // Package relay uses the program c/relay.c. The tests need the build tag integration.
 package clients

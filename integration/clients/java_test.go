@@ -52,7 +52,8 @@ func javaLocks(t *testing.T) []string {
 	return []string{"java", "-XX:TieredStopAtLevel=1", "-cp", classes, "Locks"}
 }
 
-// checkNoScripts tests that the library uses no scripts, regardless of the version of the masters.
+// checkNoScripts tests that the proxy accepts DELEX and SET IFEQ, regardless of the version of the
+// masters. So the library needs no scripts to release and extend a lock.
 func checkNoScripts(s *lockService, d dialect) {
 	s.t.Helper()
 	checkSharedToken(s, d)
@@ -136,8 +137,8 @@ func checkTwoSubscribers(server *redistest.Server) error {
 	return err
 }
 
-// checkShedLock tests that any client can extend and release a lock. It also shortens a lock.
-// Another client takes this lock after its expiry.
+// checkShedLock tests that any client can extend and release a lock. It also shortens a lock, so
+// that another client can take the lock soon.
 func checkShedLock(s *lockService, d dialect) {
 	s.t.Helper()
 	key := d.key("more")

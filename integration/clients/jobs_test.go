@@ -89,8 +89,8 @@ func (s *lockService) checkSharedLock(d dialect, key string) {
 	s.run(s.b, d, "delete", key)
 }
 
-// checkWaitingJob tests that a job waits until another job releases the lock, or until its own
-// waiting time ends.
+// checkWaitingJob tests that a job waits until another job releases the lock, and a job whose lock
+// nobody releases until its waiting time ends.
 func (s *lockService) checkWaitingJob(d dialect, key string) {
 	s.t.Helper()
 	ms := kit.Millis(longLease)
@@ -112,7 +112,8 @@ func (s *lockService) checkWaitingJob(d dialect, key string) {
 	s.run(s.b, d, "delete", key)
 }
 
-// checkExpiredJob tests that an expired lock is also removed from the list of all locks.
+// checkExpiredJob tests that a lock whose lease has expired can be taken by another job, and no
+// longer by the first job.
 func (s *lockService) checkExpiredJob(d dialect, key string) {
 	s.t.Helper()
 	s.wantJob(s.a, d, "take", key, kit.Millis(shortestLease))
@@ -175,8 +176,8 @@ func (s *lockService) wantNoJob(client *driver, d dialect, operation, key string
 	}
 }
 
-// wantJobOnMasters fails the test unless a majority of the masters have a key with the name of the
-// lock's tag. The upstream must not have the lock's first key.
+// wantJobOnMasters fails the test unless a majority of the masters have the cell of the lock's tag,
+// whose key is the tag itself. The upstream must not have the lock's first key.
 func (s *lockService) wantJobOnMasters(d dialect, key string) {
 	s.t.Helper()
 	if s.masters == nil {
@@ -184,7 +185,7 @@ func (s *lockService) wantJobOnMasters(d dialect, key string) {
 	}
 	kit.Must(s.t, kit.CheckAbsent(s.dataServer, d.keyNames(key)[0]))
 	tag, _, _ := strings.Cut(strings.TrimPrefix(d.keyNames(key)[0], "{"), "}")
-	kit.AwaitShortly(s.t, func() error { return wantMajority(s.masters, tag) })
+	kit.AwaitShortly(s.t, func() error { return checkMajority(s.masters, tag) })
 }
 
 // TestJobsOfSeveralTags runs scripts of sidekiq-unique-jobs that change keys without a common tag.

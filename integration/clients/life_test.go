@@ -41,7 +41,8 @@ func (s *lockService) checkDialect(d dialect) {
 	s.run(s.b, d, "release", heldKey)
 }
 
-// wantStillHeld fails the test unless client a still holds a lock.
+// wantStillHeld fails the test unless client a still holds a lock. It also extends the lock, if
+// possible.
 func (s *lockService) wantStillHeld(d dialect, key string) {
 	s.t.Helper()
 	s.wantRefusal(s.b, d, key)

@@ -126,7 +126,8 @@ func checkSignals(s *lockService, d dialect) {
 	checkLockWithoutTTL(s, d)
 }
 
-// checkPottery tests requests for the remaining time. A lock can be extended at most three times.
+// checkPottery tests requests for the remaining time, and the fourth extension of a lock, which the
+// library refuses.
 func checkPottery(s *lockService, d dialect) {
 	s.t.Helper()
 	key := d.key("more")
@@ -153,7 +154,8 @@ func checkCeleryOnce(s *lockService, d dialect) {
 	s.run(s.a, d, "release", key)
 }
 
-// checkAioredlock tests that the library reports an error if another client holds the lock.
+// checkAioredlock tests that the holder can take its lock again and query the remaining time, that
+// another client can do neither, and that the library works after SCRIPT FLUSH.
 func checkAioredlock(s *lockService, d dialect) {
 	s.t.Helper()
 	key := d.key("more")

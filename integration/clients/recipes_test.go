@@ -88,7 +88,7 @@ func (d *driver) wantLines(t *testing.T, lines ...string) {
 	}
 }
 
-// wantLeader checks that the program prints that it leads, and returns its fence.
+// wantLeader fails the test unless the program prints that it leads. It returns the fence.
 func (d *driver) wantLeader(t *testing.T) int64 {
 	t.Helper()
 	line, err := d.awaitReply()
@@ -100,7 +100,7 @@ func (d *driver) wantLeader(t *testing.T) int64 {
 	return fence
 }
 
-// wantEnd checks that the program ends with an error that it prints.
+// wantEnd fails the test unless the program ends without a further line, and prints this error.
 func (d *driver) wantEnd(t *testing.T, message string) {
 	t.Helper()
 	if line, err := d.awaitReply(); err == nil || !strings.Contains(err.Error(), message) {
@@ -109,7 +109,7 @@ func (d *driver) wantEnd(t *testing.T, message string) {
 }
 
 // checkLeader checks that a process leads until it resigns, although the proxy that it uses is
-// killed, and that the next one leads at once, with a higher fence.
+// killed. Then the next process leads with a higher fence.
 func checkLeader(t *testing.T, r *recipe) {
 	first := r.start(t, "first")
 	fence := first.wantLeader(t)
@@ -133,7 +133,7 @@ func checkLeader(t *testing.T, r *recipe) {
 	kit.Want(t, observer, nil, "GET", "lock:leader")
 }
 
-// checkRunsOnce checks that one run of a date takes place, also if a proxy fails.
+// checkRunsOnce checks that only one program runs for a date, even if a proxy fails.
 func checkRunsOnce(t *testing.T, r *recipe) {
 	date := "report:" + r.language
 	r.start(t, date).wantLines(t, "runs "+date)
@@ -143,8 +143,8 @@ func checkRunsOnce(t *testing.T, r *recipe) {
 	r.start(t, date+"-next").wantLines(t, "runs "+date+"-next")
 }
 
-// checkHolders checks that a program waits for one of n slots, shares the lock with readers, and
-// waits for it alone.
+// checkHolders checks that a program waits for one of two slots, shares a lock with a reader, and
+// waits for an exclusive lock until the reader releases the lock.
 func checkHolders(t *testing.T, r *recipe) {
 	other := kit.Connect(t, r.proxies[1])
 	for _, token := range []string{"worker-1", "worker-2"} {

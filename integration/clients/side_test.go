@@ -14,7 +14,8 @@ import (
 )
 
 // lockService is a server with which lock libraries are tested: a single Redis, or the proxy with
-// five masters and an upstream. The transcripts of all operations and results must be equal.
+// five masters and an upstream. For both servers, the transcripts of all operations and results must
+// be equal.
 type lockService struct {
 	t          *testing.T
 	addr       string              // the address to which the clients connect
@@ -115,7 +116,7 @@ func (s *lockService) wantGrantSoon(client *driver, d dialect, key string, ttl t
 	s.t.Fatalf("%s: %s is never granted %s: %s", d.name, client.name, key, got)
 }
 
-// wantUnchanged fails the test if the operations of other clients change the lock.
+// wantUnchanged fails the test if otherCommands changes the values of the lock's keys.
 func (s *lockService) wantUnchanged(d dialect, key string, otherCommands func()) {
 	s.t.Helper()
 	before := s.values(d, key)
@@ -155,13 +156,13 @@ func (s *lockService) wantOnMasters(d dialect, key string) {
 		if err := kit.CheckAbsent(s.dataServer, name); err != nil {
 			s.t.Errorf("on the upstream: %v", err)
 		}
-		kit.AwaitShortly(s.t, func() error { return wantMajority(s.masters, name) })
+		kit.AwaitShortly(s.t, func() error { return checkMajority(s.masters, name) })
 	}
 }
 
-// wantMajority returns an error unless three of five masters have a key. Up to two of the masters
-// may be dead.
-func wantMajority(masters []*redistest.Server, key string) error {
+// checkMajority returns an error unless at least three of five masters have a key. Up to two of the
+// masters may be dead.
+func checkMajority(masters []*redistest.Server, key string) error {
 	var votes int
 	for _, master := range masters {
 		if value, _, err := kit.ReadKey(master, key); err == nil && value != nil {
@@ -184,7 +185,7 @@ func (s *lockService) values(d dialect, key string) []string {
 	return values
 }
 
-// value returns the value of a key, or the members of a sorted set.
+// value returns the value of a string, the fields of a hash, or the members of a sorted set.
 func (s *lockService) value(key string) any {
 	s.t.Helper()
 	switch kit.Do(s.t, s.reader, "TYPE", key) {

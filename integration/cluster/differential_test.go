@@ -47,8 +47,8 @@ var (
 	roleOffset = regexp.MustCompile(`"(master|connected)", \d+|"\d+"}}?`)
 )
 
-// normalize converts a reply to the text that the test compares. It removes the parts that change,
-// and replaces the ports of nodes by the proxy's ports.
+// normalize converts a reply to the text that the test compares. It removes the parts that change
+// from one reply to the next, and replaces the ports of nodes by the proxy's ports.
 func (n translator) normalize(command string, reply any) string {
 	text := fmt.Sprintf("%#v", reply)
 	switch {

@@ -95,8 +95,8 @@ func (r *rig) failOver(t *testing.T) {
 	r.awaitReplicas(t)
 }
 
-// awaitReplicas waits until all nodes agree that the cluster is healthy, with three replicas that are
-// up to date.
+// awaitReplicas waits until all nodes agree that the cluster is healthy and has three replicas, and
+// all replicas are connected to their masters.
 func (r *rig) awaitReplicas(t *testing.T) {
 	t.Helper()
 	kit.Eventually(t, func() error {

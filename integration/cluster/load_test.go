@@ -78,7 +78,8 @@ func (l *load) end(t *testing.T) {
 	}
 }
 
-// isClusterError reports whether the cluster itself may return an error while its nodes change.
+// isClusterError reports whether a client of the cluster itself may get this error while nodes
+// change. Errors of connections are among these errors.
 func isClusterError(text string) bool {
 	return slices.ContainsFunc([]string{
 		"CLUSTERDOWN", "TRYAGAIN", "READONLY", "LOADING", "MASTERDOWN", "MOVED", "ASK", "EOF", "connection refused",

@@ -5,8 +5,8 @@ import (
 	"strconv"
 )
 
-// The scripts of RedLock.net. An extension distinguishes a lock of another client from a lost lock,
-// and takes a lost lock again.
+// The scripts of RedLock.net. An extension fails if another client holds the lock, and takes the
+// lock again if its key has been lost.
 const (
 	redlockNetRelease = `
 if redis.call('get', KEYS[1]) == ARGV[1] then

@@ -10,10 +10,12 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// waitDelay is the time between two attempts of a client that waits. It makes 32 attempts.
+// waitDelay is the time between two attempts of a client that waits. The client makes 32 attempts,
+// redsync's default.
 const waitDelay = 20 * time.Millisecond
 
-// redsyncLocks uses redsync with one pool, as for a single Redis.
+// redsyncLocks uses redsync with one pool, as for a single Redis. mutexes holds the client's mutexes,
+// by key.
 type redsyncLocks struct {
 	redsync *redsync.Redsync
 	options []redsync.Option

@@ -13,8 +13,8 @@ if redis.call("GET", KEYS[1]) == ARGV[1] then
 end
 return 0`
 
-// rueidisLock locks as rueidislock does, but with one key instead of three. With each attempt, in
-// the same write, it sends a GET that returns the holder.
+// rueidisLock locks as rueidislock does, but with one key instead of several. In the same write as
+// each SET, it sends a GET that returns the holder.
 type rueidisLock struct {
 	socket *socket
 	token  string

@@ -33,7 +33,8 @@ func (l stackExchange) do(_ context.Context, r request) (any, error) {
 	return nil, errOperation
 }
 
-// take uses EX if the lease is in whole seconds.
+// take takes a lock: with SETNX if the lease is 0, with EX if the lease is in whole seconds, and
+// otherwise with PX.
 func (l stackExchange) take(key, value string, ttl time.Duration) any {
 	switch {
 	case ttl == 0:
@@ -82,11 +83,11 @@ func (l stackExchange) doIfEqual(key, value string, command ...string) any {
 
 // runThreads lets many threads take and release a shared lock and their own locks, and send
 // ordinary commands, on the shared connection.
-func (l stackExchange) runThreads(key string, runThreads int) any {
+func (l stackExchange) runThreads(key string, threads int) any {
 	const turns = 5
 	var holders, grants, overlaps, unexpectedReplies atomic.Int32
 	var workers sync.WaitGroup
-	for n := range runThreads {
+	for n := range threads {
 		workers.Go(func() {
 			value, ownKey, data := fmt.Sprint(l.name, n), fmt.Sprint(key, ":", n), fmt.Sprint("data:", key, ":", n)
 			for turn := 0; turn < turns; {
