@@ -89,8 +89,8 @@ func (s *lockService) checkSharedLock(d dialect, key string) {
 	s.run(s.b, d, "delete", key)
 }
 
-// checkWaitingJob tests that a job waits until another job releases the lock, and a job whose lock
-// nobody releases until its waiting time ends.
+// checkWaitingJob tests that a job waits until another job releases the lock. A job gives up when
+// its waiting time ends.
 func (s *lockService) checkWaitingJob(d dialect, key string) {
 	s.t.Helper()
 	ms := kit.Millis(longLease)
@@ -112,8 +112,8 @@ func (s *lockService) checkWaitingJob(d dialect, key string) {
 	s.run(s.b, d, "delete", key)
 }
 
-// checkExpiredJob tests that a lock whose lease has expired can be taken by another job, and no
-// longer by the first job.
+// checkExpiredJob tests that another job can take a lock whose lease has expired. After that, the
+// first job is refused.
 func (s *lockService) checkExpiredJob(d dialect, key string) {
 	s.t.Helper()
 	s.wantJob(s.a, d, "take", key, kit.Millis(shortestLease))

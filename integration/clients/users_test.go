@@ -19,7 +19,7 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// usersScripts names the program that logs in as a user, for each name of a program of programs.
+// usersScripts names the programs that log in as a user, by the names of the entries of programs.
 var usersScripts = map[string]string{
 	"python": "python/users.py", "ruby": "ruby/users.rb", "php": "php/users.php", "node": "node/users.js",
 	"redis-cli": "rediscli/users.sh",

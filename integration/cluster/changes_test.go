@@ -43,7 +43,7 @@ func (r *rig) portOf(t *testing.T, id string) string {
 	return ""
 }
 
-// firstMaster returns the first node, which must be a master, one of its replicas, and its ID.
+// firstMaster returns the cluster's first master, one of its replicas, and the master's ID.
 func (r *rig) firstMaster(t *testing.T) (master, replica *redistest.Server, id string) {
 	t.Helper()
 	master = r.cluster.Nodes[0]

@@ -32,7 +32,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// TestCompose builds the image like docker-compose.yml, runs it, and executes README's commands.
+// TestCompose builds the image, checks it, executes README's commands, and tests the deployments.
+// With -short, it does not test the deployments, and builds the image on this machine.
 func TestCompose(t *testing.T) {
 	e := findEngine(t)
 	image := e.build(t)
@@ -61,7 +62,7 @@ func (e engine) build(t *testing.T) string {
 	t.Helper()
 	began, without := time.Now(), ""
 	if testing.Short() {
-		// buildOnHost compiles the program on this machine, and the test skips the metrics.
+		// These images are not needed: buildOnHost compiles the program, and no test uses metrics.
 		without = "golang:|prom/|grafana/"
 	}
 	t.Log(e.run(t, nil, "integration/compose/stand-ins", without))
@@ -84,8 +85,8 @@ func (e engine) build(t *testing.T) string {
 	return image
 }
 
-// buildOnHost builds the image from the last stage of the Dockerfile and a program that is compiled
-// on this machine. This is faster, because the machine's compiler cache has most of the program.
+// buildOnHost builds the image from the last stage of the Dockerfile and a program that it compiles
+// on this machine. This is faster, because Go's build cache has most of the program.
 func (e engine) buildOnHost(t *testing.T, image string) {
 	t.Helper()
 	dir := t.TempDir()

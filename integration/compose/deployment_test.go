@@ -30,7 +30,7 @@ func testStart(t *testing.T, p *project) {
 func testLifecycle(t *testing.T, p *project) {
 	t.Parallel()
 	p.testClients(t)
-	p.mustAsk(t, 1, "SET", "greeting", "hello")
+	p.mustRunRedisCLI(t, 1, "SET", "greeting", "hello")
 	p.testMasterFailures(t)
 	p.testUpstreamFailure(t)
 	p.wantLock(t, 1, "kept")
@@ -39,7 +39,7 @@ func testLifecycle(t *testing.T, p *project) {
 	p.runCompose(t, "down")
 	p.runCompose(t, "up", "--detach")
 	p.wantLockKept(t, "down and up")
-	if got := p.mustAsk(t, 2, "UNLOCK", "kept", "me"); got != "1" {
+	if got := p.mustRunRedisCLI(t, 2, "UNLOCK", "kept", "me"); got != "1" {
 		t.Errorf("UNLOCK of the lock that was kept: got %q, want 1", got)
 	}
 	p.testMasterDataLoss(t)
@@ -59,7 +59,7 @@ func (p *project) testMasterDataLoss(t *testing.T) {
 	p.awaitHealthy(t)
 	wantParts(t, "init", p.runCompose(t, "logs", "--no-color", "init"),
 		"nothing to do: init has run before (/var/lib/redlock-proxy/initialised exists)")
-	wantParts(t, "LOCK on masters that lost their data", p.mustAsk(t, 1, "LOCK", "kept", "you", "EX", "600"),
+	wantParts(t, "LOCK on masters that lost their data", p.mustRunRedisCLI(t, 1, "LOCK", "kept", "you", "EX", "600"),
 		"NOQUORUM 0 of 5 masters vote", "redlock-proxy init")
 	if output, err := p.execIn("proxy-1", "/redlock-proxy", "healthcheck", "--ready"); err == nil {
 		t.Errorf("healthcheck --ready: got success and %s", output)
@@ -139,13 +139,13 @@ func (p *project) testClients(t *testing.T) {
 		if got, err := library.Do(t.Context(), "LOCK", "turn", "you", "EX", 600).Result(); err != redis.Nil {
 			t.Errorf("LOCK of what another holds, at %s: got %v, %v, want nil", addr, got, err)
 		}
-		if got := p.mustAsk(t, 2-i, "UNLOCK", "turn", "me"); got != "1" {
+		if got := p.mustRunRedisCLI(t, 2-i, "UNLOCK", "turn", "me"); got != "1" {
 			t.Errorf("UNLOCK: got %q, want 1", got)
 		}
 		if validity, err := library.Do(t.Context(), "LOCK", "turn", "you", "EX", 600).Int(); err != nil || validity <= 0 {
 			t.Errorf("LOCK of what is free, at %s: got %d, %v, want a validity", addr, validity, err)
 		}
-		if got := p.mustAsk(t, 2-i, "LOCK", "turn", "me", "EX", "600"); got != "" {
+		if got := p.mustRunRedisCLI(t, 2-i, "LOCK", "turn", "me", "EX", "600"); got != "" {
 			t.Errorf("LOCK of what the library holds: got %q, want nil", got)
 		}
 		p.testLibraryData(t, library)
@@ -176,7 +176,7 @@ func (p *project) testMasterFailures(t *testing.T) {
 	p.wantLock(t, 1, "with three masters")
 	p.runCompose(t, "kill", "lock-3")
 	waitFor(t, func() error {
-		reply := p.mustAsk(t, 1, "LOCK", "with two masters", "me", "EX", "600")
+		reply := p.mustRunRedisCLI(t, 1, "LOCK", "with two masters", "me", "EX", "600")
 		for _, part := range []string{"NOQUORUM 2 of 5 masters answered, 3 needed", "lock-1:6379: ", "lock-2:6379: ",
 			"lock-3:6379: "} {
 			if !strings.Contains(reply, part) {
@@ -185,7 +185,7 @@ func (p *project) testMasterFailures(t *testing.T) {
 		}
 		return nil
 	})
-	if got := p.mustAsk(t, 1, "GET", "greeting"); got != "hello" {
+	if got := p.mustRunRedisCLI(t, 1, "GET", "greeting"); got != "hello" {
 		t.Errorf("GET while there is no quorum: got %q, want hello", got)
 	}
 	p.runCompose(t, "start", "lock-1", "lock-2", "lock-3", "proxy-2")
@@ -199,9 +199,9 @@ func (p *project) testUpstreamFailure(t *testing.T) {
 	t.Helper()
 	p.runCompose(t, "kill", "redis")
 	p.wantLock(t, 1, "without an upstream")
-	wantParts(t, "GET without an upstream", p.mustAsk(t, 1, "GET", "greeting"), "ERR upstream redis:6379: ")
+	wantParts(t, "GET without an upstream", p.mustRunRedisCLI(t, 1, "GET", "greeting"), "ERR upstream redis:6379: ")
 	p.runCompose(t, "start", "redis")
-	waitFor(t, func() error { return p.wantValue("greeting", "hello") })
+	waitFor(t, func() error { return p.checkValue("greeting", "hello") })
 }
 
 // wantLockKept fails the test if the lock or the data were lost.
@@ -210,14 +210,14 @@ func (p *project) wantLockKept(t *testing.T, event string) {
 	p.awaitHealthy(t)
 	for proxy := range p.addrs {
 		waitFor(t, func() error { return p.lock(proxy+1, fmt.Sprintf("new at proxy-%d after %s", proxy+1, event)) })
-		if got := p.mustAsk(t, proxy+1, "LOCK", "kept", "you", "EX", "600"); got != "" {
+		if got := p.mustRunRedisCLI(t, proxy+1, "LOCK", "kept", "you", "EX", "600"); got != "" {
 			t.Errorf("LOCK of what was locked before %s, at proxy-%d: got %q, want nil", event, proxy+1, got)
 		}
 	}
-	if err := wantGranted(p.mustAsk(t, 1, "EXTEND", "kept", "me", "EX", "600")); err != nil {
+	if err := checkGranted(p.mustRunRedisCLI(t, 1, "EXTEND", "kept", "me", "EX", "600")); err != nil {
 		t.Errorf("EXTEND of what was locked before %s: %v", event, err)
 	}
-	if err := p.wantValue("greeting", "hello"); err != nil {
+	if err := p.checkValue("greeting", "hello"); err != nil {
 		t.Errorf("after %s: %v", event, err)
 	}
 }

@@ -21,7 +21,7 @@ import (
 // the metrics take 4 MB.
 const maxImageSize = 31_000_000
 
-// testImage checks the result of docker build.
+// testImage checks the size, the user, the health check, the version and the files of the image.
 func testImage(t *testing.T, e engine, image string) {
 	var imageInfo []struct {
 		Size   int

@@ -30,13 +30,13 @@ func testMetrics(t *testing.T, e engine, image string) {
 		`min(redlock_quorum)`:                             `"1"]`,
 		`count(ALERTS{alertstate="firing"}) or vector(0)`: `"0"]`,
 	} {
-		waitFor(t, func() error { return prometheusReplies(addr, "/api/v1/query?query="+url.QueryEscape(query), want) })
+		waitFor(t, func() error { return checkPrometheusReply(addr, "/api/v1/query?query="+url.QueryEscape(query), want) })
 	}
-	waitFor(t, func() error { return prometheusReplies(addr, "/api/v1/rules", "RedlockQuorumLost") })
+	waitFor(t, func() error { return checkPrometheusReply(addr, "/api/v1/rules", "RedlockQuorumLost") })
 }
 
-// prometheusReplies returns an error unless Prometheus' reply contains a part.
-func prometheusReplies(addr, path, part string) error {
+// checkPrometheusReply returns an error unless Prometheus' reply contains a part.
+func checkPrometheusReply(addr, path, part string) error {
 	answer, err := http.Get("http://" + addr + path)
 	if err != nil {
 		return err

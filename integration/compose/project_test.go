@@ -20,7 +20,8 @@ import (
 // waitLimit limits the wait for slow changes, mainly for health checks.
 const waitLimit = 3 * time.Minute
 
-// services returns the services of docker-compose.yml.
+// services returns the services of docker-compose.yml that keep running, without those of its
+// profiles.
 func services() []string {
 	return []string{"lock-1", "lock-2", "lock-3", "lock-4", "lock-5", "proxy-1", "proxy-2", "redis"}
 }
@@ -100,7 +101,7 @@ func (p *project) list(t *testing.T, format string) string {
 		"--format", `{{.Label "com.docker.compose.service"}} `+format)
 }
 
-// awaitHealthy waits until every service is healthy.
+// awaitHealthy waits until all services of the function services are healthy.
 func (p *project) awaitHealthy(t *testing.T) {
 	t.Helper()
 	waitFor(t, func() error {
@@ -112,16 +113,17 @@ func (p *project) awaitHealthy(t *testing.T) {
 	})
 }
 
-// ask runs redis-cli with proxy-1 or proxy-2, and returns its output, which is empty for nil.
-func (p *project) ask(proxy int, args ...string) (string, error) {
+// runRedisCLI runs redis-cli with proxy-1 or proxy-2, and returns its output. The output is empty
+// for nil.
+func (p *project) runRedisCLI(proxy int, args ...string) (string, error) {
 	reply, err := runCommand(p.ctx, p.env, append([]string{"redis-cli", "-p", portOf(p.addrs[proxy-1])}, args...)...)
 	return strings.TrimSpace(reply), err
 }
 
-// mustAsk calls ask, and fails the test if the proxy is not available.
-func (p *project) mustAsk(t *testing.T, proxy int, args ...string) string {
+// mustRunRedisCLI calls runRedisCLI, and fails the test if the proxy is not available.
+func (p *project) mustRunRedisCLI(t *testing.T, proxy int, args ...string) string {
 	t.Helper()
-	reply, err := p.ask(proxy, args...)
+	reply, err := p.runRedisCLI(proxy, args...)
 	if err != nil {
 		t.Fatalf("%v: %s", err, reply)
 	}
@@ -130,9 +132,9 @@ func (p *project) mustAsk(t *testing.T, proxy int, args ...string) string {
 
 // lock returns an error unless the client me is granted a lock of ten minutes.
 func (p *project) lock(proxy int, key string) error {
-	reply, err := p.ask(proxy, "LOCK", key, "me", "EX", "600")
+	reply, err := p.runRedisCLI(proxy, "LOCK", key, "me", "EX", "600")
 	if err == nil {
-		err = wantGranted(reply)
+		err = checkGranted(reply)
 	}
 	if err != nil {
 		return fmt.Errorf("LOCK %s at proxy-%d: %w", key, proxy, err)
@@ -140,8 +142,8 @@ func (p *project) lock(proxy int, key string) error {
 	return nil
 }
 
-// wantGranted returns an error unless the reply is a validity.
-func wantGranted(reply string) error {
+// checkGranted returns an error unless the reply is a validity.
+func checkGranted(reply string) error {
 	if validity, err := strconv.Atoi(reply); err != nil || validity <= 0 {
 		return fmt.Errorf("got %q, want a validity in ms", reply)
 	}
@@ -162,8 +164,8 @@ func (p *project) wantLock(t *testing.T, proxy int, key string) {
 	}
 }
 
-// lateReplyError returns an error if the masters of a busy machine replied too late. The caller
-// then repeats the command.
+// lateReplyError returns an error if a reply says that the masters replied too late, as on a busy
+// machine. The caller then repeats the command.
 func lateReplyError(reply string) error {
 	if strings.Contains(reply, "NOQUORUM") && (strings.Contains(reply, "no answer in time") ||
 		strings.Contains(reply, "agreed only after")) {
@@ -172,15 +174,15 @@ func lateReplyError(reply string) error {
 	return nil
 }
 
-// wantValue returns an error unless the Redis behind proxy-1 has a value.
-func (p *project) wantValue(key, value string) error {
-	if got, err := p.ask(1, "GET", key); err != nil || got != value {
+// checkValue returns an error unless the Redis behind proxy-1 has a value.
+func (p *project) checkValue(key, value string) error {
+	if got, err := p.runRedisCLI(1, "GET", key); err != nil || got != value {
 		return fmt.Errorf("GET %s: got %q, %v, want %s", key, got, err, value)
 	}
 	return nil
 }
 
-// waitFor repeats a condition until it returns no error.
+// waitFor waits until a condition returns nil. After waitLimit, it ends the test.
 func waitFor(t *testing.T, condition func() error) {
 	t.Helper()
 	var err error

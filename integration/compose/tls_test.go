@@ -25,12 +25,12 @@ func testTLS(t *testing.T, e engine, image string) {
 	for _, line := range pageCommands(t, "docs/deploy.md", "## With Docker Compose") {
 		p.runInTerminal(t, typed.Replace(line.command), line)
 	}
-	wantParts(t, "LOCK without a login", p.mustAsk(t, 1, "LOCK", "key", "me", "EX", "600"), "NOAUTH")
-	wantParts(t, "GET without a login", p.mustAsk(t, 1, "GET", "key"), "NOAUTH")
+	wantParts(t, "LOCK without a login", p.mustRunRedisCLI(t, 1, "LOCK", "key", "me", "EX", "600"), "NOAUTH")
+	wantParts(t, "GET without a login", p.mustRunRedisCLI(t, 1, "GET", "key"), "NOAUTH")
 	p.env = append(p.env, "REDISCLI_AUTH="+readSecret(t, secrets, "redis_password"))
 	p.wantLock(t, 1, "key")
-	p.mustAsk(t, 2, "SET", "greeting", "hello")
-	if err := p.wantValue("greeting", "hello"); err != nil {
+	p.mustRunRedisCLI(t, 2, "SET", "greeting", "hello")
+	if err := p.checkValue("greeting", "hello"); err != nil {
 		t.Error(err)
 	}
 	p.wantServersProtected(t)

@@ -107,7 +107,7 @@ func wantMaster(t *testing.T, master *redistest.Server, password string) {
 }
 
 // TestKubernetes starts the processes of the chart: five masters, init and a proxy, with the
-// chart's secrets. The processes use names, folders and ports of this machine.
+// chart's secrets. It replaces names, folders and ports by those of this machine.
 func TestKubernetes(t *testing.T) {
 	t.Parallel()
 	upstream := kit.StartRedis(t)
@@ -129,12 +129,12 @@ func TestKubernetes(t *testing.T) {
 		settings = strings.Replace(settings, name+"-0.redlock-proxy-masters:6379", master.Addr(), 1)
 	}
 	path := writeFile(t, "redlock-proxy.yaml", settings)
-	tryInit(t, made["Job/redlock-proxy-init"].Spec.Template.Spec.Containers[0], path)
+	runInit(t, made["Job/redlock-proxy-init"].Spec.Template.Spec.Containers[0], path)
 	p := startContainer(t, made["Deployment/redlock-proxy"].Spec.Template.Spec.Containers[0], path)
-	p.tryClient(t, "127.0.0.1", "here")
-	p.tryClient(t, kit.NonLoopbackAddress(t), "there")
-	p.tryProbes(t)
-	p.tryStop(t)
+	p.wantClientServed(t, "127.0.0.1", "here")
+	p.wantClientServed(t, kit.NonLoopbackAddress(t), "there")
+	p.wantProbes(t)
+	p.wantCleanStop(t)
 }
 
 // TestKubernetesProtectedMode checks that the chart's values decide whether the proxy accepts
@@ -188,8 +188,8 @@ func (c container) environ(settings string, ports map[string]string) []string {
 	return env
 }
 
-// tryInit runs the chart's init job, and fails the test unless it succeeds.
-func tryInit(t *testing.T, c container, settings string) {
+// runInit runs the chart's init job, and fails the test unless it succeeds.
+func runInit(t *testing.T, c container, settings string) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), buildProxy(t), c.Args...)
 	cmd.Env = c.environ(settings, nil)
@@ -206,7 +206,8 @@ type runningContainer struct {
 	ports map[string]string
 }
 
-// startContainer starts a proxy that listens on every address of this machine.
+// startContainer starts the proxy of a container, and waits until locks are available. The proxy
+// listens on every address of this machine.
 func startContainer(t *testing.T, c container, settings string) runningContainer {
 	t.Helper()
 	ports := map[string]string{"redis": kit.FreePort(t), "admin": kit.FreePort(t)}
@@ -218,8 +219,9 @@ func startContainer(t *testing.T, c container, settings string) runningContainer
 	return runningContainer{c, proxy, ports}
 }
 
-// tryClient connects a client to an address of the proxy, and uses locks and the upstream.
-func (r runningContainer) tryClient(t *testing.T, host, name string) {
+// wantClientServed fails the test unless a client at an address of the proxy can use locks and the
+// upstream.
+func (r runningContainer) wantClientServed(t *testing.T, host, name string) {
 	t.Helper()
 	client := kit.Dial(t, host+":"+r.ports["redis"])
 	kit.WantGrant(t, client, "LOCK", name, "t", "PX", "30000")
@@ -227,16 +229,16 @@ func (r runningContainer) tryClient(t *testing.T, host, name string) {
 	kit.Want(t, client, "OK", "SET", "greeting", "hello")
 }
 
-// tryProbes sends the probes of Kubernetes.
-func (r runningContainer) tryProbes(t *testing.T) {
+// wantProbes fails the test unless the probes of Kubernetes succeed.
+func (r runningContainer) wantProbes(t *testing.T) {
 	t.Helper()
 	for _, p := range []probe{r.StartupProbe, r.LivenessProbe, r.ReadinessProbe} {
 		wantProbe(t, "http://127.0.0.1:"+r.ports[p.HTTPGet.Port]+p.HTTPGet.Path)
 	}
 }
 
-// tryStop stops the proxy in the same way as Kubernetes.
-func (r runningContainer) tryStop(t *testing.T) {
+// wantCleanStop stops the proxy as Kubernetes does, and fails the test unless its exit code is 0.
+func (r runningContainer) wantCleanStop(t *testing.T) {
 	t.Helper()
 	kit.Must(t, r.Signal(syscall.SIGTERM))
 	if code, err := r.Wait(kit.WaitLimit); code != 0 || err != nil {

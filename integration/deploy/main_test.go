@@ -25,7 +25,7 @@ func readFile(t *testing.T, path string) string {
 	return string(text)
 }
 
-// writeFile creates a file for a test.
+// writeFile creates a file that only its owner can read, and returns its path.
 func writeFile(t *testing.T, name, text string) (path string) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), name)
@@ -41,7 +41,8 @@ func requireProgram(t *testing.T, program string) {
 	}
 }
 
-// environ returns the environment of a process without the tests' variables.
+// environ returns the environment of this process without the variables REDLOCK_*, and with the
+// given entries.
 func environ(extraEntries ...string) []string {
 	var env []string
 	for _, entry := range os.Environ() {

@@ -15,9 +15,9 @@ import (
 	"redlock-proxy/integration/kit"
 )
 
-// TestPackage checks that the packages install the files that the unit names, with the unit's user
-// as their group. It also checks the sources of all installed files, the unit's page and group, and
-// the packages' scripts.
+// TestPackage checks that the packages install the program, the unit, the manual page and the
+// settings file, and that the settings file has the unit's user as its group. It also checks the
+// sources of all installed files, the unit's manual page and group, and the packages' scripts.
 func TestPackage(t *testing.T) {
 	t.Parallel()
 	var packageInfo struct {

@@ -40,7 +40,8 @@ func runPromtool(t *testing.T, args ...string) {
 	}
 }
 
-// TestPrometheusFiles checks the files with promtool, and tests each alert.
+// TestPrometheusFiles checks the files with promtool, runs the tests in alerts_test.yml, and checks
+// that they show each alert firing.
 func TestPrometheusFiles(t *testing.T) {
 	t.Parallel()
 	runPromtool(t, "check", "config", prometheusFolder+"prometheus.yml")
@@ -75,8 +76,8 @@ func rules(t *testing.T) []rule {
 	return list
 }
 
-// queries returns the queries of the dashboard and of the rules. It removes the thresholds of
-// alerts, so that all queries return data even without a problem.
+// queries returns the queries of the dashboard and of the rules, each query once. It removes the
+// thresholds of alerts, so that all queries return data even without a problem.
 func queries(t *testing.T) []string {
 	t.Helper()
 	var all []string

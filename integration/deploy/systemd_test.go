@@ -28,8 +28,8 @@ const (
 	installedProgram = "/usr/bin/redlock-proxy"
 	// settingsFile is the path of the settings in the unit.
 	settingsFile = "/etc/redlock-proxy/config.yaml"
-	// maxExposure is the unit's exposure level according to systemd-analyze security of systemd
-	// 252.
+	// maxExposure is the maximum exposure level of the unit. It is the level that systemd-analyze
+	// security of systemd 252 reports.
 	maxExposure = 1.1
 )
 

@@ -11,8 +11,8 @@ import (
 	"redlock-proxy/internal/redistest/faultlink"
 )
 
-// Disturber stops masters, or cuts them off from one or both proxies, and restores them, at random.
-// At most two of the five masters are disturbed at the same time.
+// Disturber causes faults of random masters, each for a while, and repairs them. At most two of the
+// five masters are disturbed at the same time.
 type Disturber struct {
 	fleet   *kit.Fleet
 	kinds   []Fault
@@ -42,7 +42,7 @@ func StartDisturber(f *kit.Fleet, seed uint64, kinds ...Fault) *Disturber {
 	return d
 }
 
-// Stop restores all masters. It returns the number of faults by name, and the errors.
+// Stop repairs all faults. It returns the numbers of faults, by name, and the errors.
 func (d *Disturber) Stop() (map[string]int, error) {
 	close(d.stopped)
 	d.tasks.Wait()

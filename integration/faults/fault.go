@@ -8,7 +8,8 @@ import (
 )
 
 // Fault describes a fault of a fleet. Cause makes master number i unavailable to at least one
-// proxy, and Repair makes the master available again. The faults in All affect the first proxy.
+// proxy, and Repair makes the master available again. The network fault in All affects only the
+// first proxy.
 type Fault struct {
 	Name       string
 	needsLinks bool // the fault can only happen on links
