@@ -183,8 +183,8 @@ func (s clockedMaster) seconds(t *testing.T) int {
 }
 
 // TestGuardOnSteppedClocks steps the clocks of all masters, one after another, while a lock is
-// held. It corrects the clocks while another lock is held. If a clock jumps ahead, the key expires.
-// With the guard off, the third jump ahead gives the lock to a rival.
+// held. It corrects the clocks while another lock is held. If a clock jumps ahead, the key expires
+// on its master. With the guard off, the third jump ahead gives the lock to a rival.
 func TestGuardOnSteppedClocks(t *testing.T) {
 	redistest.SkipShort(t)
 	for _, test := range []struct {
@@ -230,8 +230,8 @@ func (c *clockFleet) stepUnderLock(t *testing.T, offset time.Duration, doubleGra
 }
 
 // maxRemainingTTL returns the longest remaining time of a key on the masters. If a clock was set
-// back, this time is longer than the TTL. Then no client gets the lock too early, but if the holder
-// has gone, the next client gets it late.
+// back, this time is longer than the TTL. Then no client gets the lock too early. But if the holder
+// has ended without a release, the next client gets the lock late.
 func (c *clockFleet) maxRemainingTTL(t *testing.T, key string) time.Duration {
 	t.Helper()
 	var maxTTL time.Duration

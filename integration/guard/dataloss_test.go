@@ -14,7 +14,7 @@ import (
 	"redlock-proxy/quorum/guard/script"
 )
 
-// lossCase is a way in which a master can lose a lock and restart as if it were new.
+// lossCase is a way in which a master can lose a lock that it has granted.
 type lossCase struct {
 	name    string
 	db      string                               // the database of the lock
@@ -67,7 +67,7 @@ func TestLockLossOnMaster(t *testing.T) {
 			t.Run(fmt.Sprintf("%s, guard %v", loss.name, guard), func(t *testing.T) {
 				t.Parallel()
 				masters := kit.StartMasters(t)
-				// In one loss case, another master becomes a replica of this master.
+				// In one loss case, masters[2] becomes a replica of this master.
 				masters[4] = kit.StartSameVersion(t, masters[2])
 				f := kit.LinkFleet(t, masters, 2, "--guard="+strconv.FormatBool(guard))
 				holder, rival := kit.Connect(t, f.Proxies[0]), kit.Connect(t, f.Proxies[1])
@@ -121,7 +121,8 @@ func TestSuccessiveDataLoss(t *testing.T) {
 	kit.Want(t, client, int64(1), "UNLOCK", "k", "t")
 }
 
-// waitAllVoteAfterRestart waits until a restarted master has a marker, and then until all masters vote.
+// waitAllVoteAfterRestart waits until a master that restarted without its data has a marker, and then
+// until all masters vote.
 func waitAllVoteAfterRestart(t *testing.T, f *kit.Fleet, i int) {
 	t.Helper()
 	kit.Eventually(t, func() error {
@@ -168,8 +169,8 @@ func wantHeld(t *testing.T, client *redistest.Client) {
 	})
 }
 
-// TestDurableMasterRestart checks that a killed master that writes everything to disk
-// votes again immediately. It still has every lock that it has granted.
+// TestDurableMasterRestart checks that killed masters that write everything to disk vote again
+// without waiting for the expiry of locks. They still have every lock that they have granted.
 func TestDurableMasterRestart(t *testing.T) {
 	t.Parallel()
 	f := startDurable(t, 3)
@@ -211,8 +212,8 @@ func TestFullRestartInFirstSecond(t *testing.T) {
 	}
 }
 
-// TestRepeatedFullRestart kills the masters twice. The second time, it kills the masters and the
-// proxy together, before the proxy trusts the masters. The lock stays held.
+// TestRepeatedFullRestart kills the masters twice. The second time, it also kills the proxy, while
+// the masters are in quarantine. The lock stays held.
 func TestRepeatedFullRestart(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
@@ -331,8 +332,8 @@ return n`, "0")
 	}
 }
 
-// TestUnfitMaster checks that a proxy does not use an unsuitable server as a master, and reports
-// why.
+// TestUnfitMaster checks that replicas and masters that may evict keys do not vote, and that the
+// proxy reports why. They vote again after the cause has been removed.
 func TestUnfitMaster(t *testing.T) {
 	t.Parallel()
 	f := kit.StartGuardedFleet(t, true, 1)

@@ -37,7 +37,8 @@ func TestAnnouncedWait(t *testing.T) {
 		kit.Must(t, kit.SendToMaster(server, "FLUSHALL"))
 	}
 	signal(syscall.SIGCONT)
-	// In this time, only the proxies poll the masters, each proxy at its own times.
+	// Until both proxies have logged a wait, no client sends commands. Only the proxies poll the
+	// masters, each proxy at its own times.
 	for _, proxy := range f.Proxies {
 		_, err := proxy.WaitLog("ready in", kit.WaitLimit)
 		kit.Must(t, err)

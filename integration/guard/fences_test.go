@@ -22,7 +22,7 @@ const (
 	fencesEnv     = "REDLOCK_FENCES"
 	defaultFences = 3_000
 	// fenceClients is the number of clients of two proxies. They use busyFenceKeys keys all the
-	// time, and rareFenceKeys keys so rarely that every master restarts between two uses.
+	// time, and rareFenceKeys keys so rarely that masters restart between two uses of a key.
 	fenceClients                 = 8
 	busyFenceKeys, rareFenceKeys = 4, 400
 	// minRestarts is the minimum number of masters that restart without their data.
@@ -43,7 +43,8 @@ func setFenceCounters(t *testing.T, masters []*redistest.Server, key string, to 
 	}
 }
 
-// fenceOf returns the fence in the reply to a LOCK … FENCE; ok is false for other replies.
+// fenceOf returns the fence and the validity in the reply to a LOCK … FENCE. ok is false for other
+// replies.
 func fenceOf(reply any) (fence int64, validity time.Duration, ok bool) {
 	fields, _ := reply.([]any)
 	if len(fields) != 6 || fields[0] != any("validity") || fields[4] != any("fence") {
@@ -94,8 +95,8 @@ func TestGuardFenceCopies(t *testing.T) {
 	kit.Want(t, clientB, nil, "FENCE", "other")
 }
 
-// TestGuardFenceLoss lets all masters lose their data at the same moment. Only their
-// clocks, which have advanced, preserve the order of the fences.
+// TestGuardFenceLoss lets all masters lose their data at the same moment. Only their clocks, which
+// have advanced, preserve the order of the fences.
 func TestGuardFenceLoss(t *testing.T) {
 	t.Parallel()
 	f := kit.StartGuardedFleet(t, true, 1)
@@ -159,7 +160,8 @@ func TestGuardFences(t *testing.T) {
 	restarts, startedAt := 0, time.Now()
 	for ; restarts < minRestarts || r.grantCount() < grantsWanted; restarts++ {
 		victim := random.IntN(len(f.Masters))
-		// The proxy without a link to this master leaves fence counters on it that are too low.
+		// While the first proxy cannot reach this master, its grants leave a counter that is too low
+		// on the master.
 		kit.Must(t, f.Links[0][victim].Cut())
 		time.Sleep(time.Duration(random.IntN(200)) * time.Millisecond) // the fault lasts
 		kit.Must(t, f.Links[0][victim].Heal())
@@ -177,8 +179,8 @@ func TestGuardFences(t *testing.T) {
 	}
 }
 
-// numberPattern matches the numbers and addresses in replies, so that the test counts replies that
-// differ only in numbers and addresses together.
+// numberPattern matches the numbers and addresses in replies. So replies that differ only in numbers
+// and addresses count as one kind.
 var numberPattern = regexp.MustCompile(`[0-9][0-9.:]*`)
 
 func (r *fenceRace) grantCount() int {

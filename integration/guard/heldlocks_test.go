@@ -34,8 +34,8 @@ type heldLocks struct {
 	bareMajorities int      // locks on a bare majority
 	doubleGrants   []string // grants to a rival while the holder had the lock
 	losses         []string // locks that were lost when the holder released them
-	// unknownResults is the number of locks with an unknown result: all masters of their bare
-	// majority have lost their data in turn.
+	// unknownResults is the number of locks on a bare majority whose UNLOCK got NOQUORUM: masters of
+	// the bare majority have lost their data in turn.
 	unknownResults int
 }
 
@@ -62,7 +62,7 @@ func (s *heldLocks) pick(turn int) (heldLock, bool) {
 }
 
 // recordDoubleGrant handles a grant to a rival. Unless the holder has begun to release the lock,
-// recordDoubleGrant counts a double grant, and the lock no longer counts as held.
+// recordDoubleGrant records a double grant and returns true, and the lock no longer counts as held.
 func (s *heldLocks) recordDoubleGrant(lock heldLock, rival string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -149,8 +149,8 @@ func (h *holder) hold(t *testing.T, round, victim int, onBareMajority bool) {
 			h.fleet.RunWhileUnreachable(t, []int{(victim + 3) % 5, (victim + 4) % 5}, func() { h.take(t, request) })
 		} else {
 			h.take(t, request)
-			// A majority has replied. The messages to the other masters may be lost with their
-			// links; the proxy repeats them.
+			// A majority has replied. Messages to the other masters may have been lost when their
+			// links were cut; the proxy repeats these messages.
 			kit.EachMaster(t, h.fleet.Masters, func(master *redistest.Server) error {
 				return kit.CheckToken(master, "0",
 					key, token)
@@ -187,7 +187,7 @@ func (h *holder) releaseAll(t *testing.T, locks []heldLock) {
 	}
 }
 
-// rival tries repeatedly to take the held locks, with LOCK and SET alternately.
+// rival tries repeatedly to take the held locks, in turn with LOCK and with SET.
 type rival struct {
 	name     string
 	client   *redistest.Client

@@ -17,7 +17,8 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// redsyncContest holds a redsync mutex, and runs a rival that tries to take it, on the masters.
+// redsyncContest holds one redsync mutex after another, and runs a rival that tries to take the held
+// mutex. Both use the masters directly.
 type redsyncContest struct {
 	masters      []*redistest.Server
 	mutexFactory *redsync.Redsync
@@ -56,8 +57,8 @@ func (r *redsyncContest) hold(t *testing.T, round, victim int) {
 	r.locks.add(lock)
 }
 
-// release releases the mutex of the round. The result does not matter, because two masters lack the
-// mutex.
+// release releases the mutex of the round. The result does not matter, because at least two masters
+// lack the mutex.
 func (r *redsyncContest) release() {
 	r.locks.withdraw(r.mutex.Name())
 	_, _ = r.mutex.Unlock()

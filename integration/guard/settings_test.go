@@ -16,8 +16,8 @@ import (
 )
 
 const (
-	// settingsError is the error of a proxy whose settings differ from the other proxies' settings.
-	// remedy is the command that the error names.
+	// settingsError is a part of the error of a proxy whose settings differ from those of the other
+	// proxies. remedy is the command that the error names.
 	settingsError = "in use by proxies with different settings"
 	remedy        = "redlock-proxy init --new-settings"
 )
@@ -121,7 +121,8 @@ func TestProxiesWithDifferentSettings(t *testing.T) {
 	}
 }
 
-// checkNoRecentProxy returns an error if a proxy has announced itself in the last three seconds.
+// checkNoRecentProxy returns an error if a proxy has announced itself on one of the masters in the
+// last three seconds.
 func checkNoRecentProxy(masters []*redistest.Server) error {
 	for _, master := range masters {
 		announced, err := kit.QueryDatabase(master, "0", "EVAL", `local now, alive = redis.call('time')[1] * 1000, 0
@@ -214,8 +215,8 @@ func TestMasterWithWrongSettings(t *testing.T) {
 			for _, proxy := range f.Proxies {
 				wantWorking(t, proxy)
 			}
-			// Without its marker, no key of the master counts, as if its data were of another
-			// cluster.
+			// Without its marker, no key of the master counts, as if its data came from other
+			// masters.
 			kit.Must(t, kit.SendToMaster(masters[0], "DEL", "redlock-proxy:marker"))
 			f.WantVoting(t, n)
 

@@ -18,8 +18,8 @@ var (
 	readyInInfoPattern  = regexp.MustCompile(`state=quarantine,reason=restarted,ready_in_seconds=(\d+)`)
 )
 
-// timeRange is the range in which the time of an event lies: on a busy machine, a reply may come
-// late.
+// timeRange is the range in which the time of an event lies. The test knows the time only from
+// replies, which may come late on a busy machine.
 type timeRange struct{ from, to time.Time }
 
 // announcement tracks an announced wait in seconds. The proxy rounds the number up, so the number
@@ -107,7 +107,7 @@ func awaitGrant(t *testing.T, f *kit.Fleet, client *redistest.Client, errorAnnou
 		if match := readyInErrorPattern.FindStringSubmatch(fmt.Sprint(reply)); match != nil {
 			errorAnnouncement.recordAnnouncement(parseSeconds(t, match[1]), sent, now)
 		}
-		// The third of five masters completes a majority.
+		// The lock becomes available when the third of the five masters votes, so the median counts.
 		var waits []int
 		for _, match := range readyInInfoPattern.FindAllStringSubmatch(fmt.Sprint(kit.Do(t, client, "PROXY", "INFO")), -1) {
 			waits = append(waits, kit.ParseNumber(t, match[1]))

@@ -4,7 +4,7 @@ import (
 	"testing"
 )
 
-func TestBusy(t *testing.T) {
+func TestBusyLoops(t *testing.T) {
 	busy, err := StartBusyLoops(2)
 	must(t, err)
 	for _, loop := range busy.loops {

@@ -20,6 +20,6 @@
 //	masters[1].Pause() // the master hangs
 //	masters[2].Kill()  // the master has ended
 //
-// A proxy can be killed, paused, and suspended with its clock. No function needs a *testing.T:
-// functions return their errors, so that benchmarks can use them, too.
+// A proxy can be killed, paused, and suspended with its clock. No function needs a *testing.T: all
+// functions return their errors. So benchmarks can use them, too.
 package harness

@@ -6,7 +6,7 @@ import (
 
 // HeldToken returns the token in a master's reply to the GET of a lock key, without the prefix of
 // the proxies. It returns nil if the key is not held. If a client locks on the masters directly,
-// the whole value is the token.
+// the whole value is the token. HeldToken returns an error reply unchanged.
 func HeldToken(reply any) any {
 	text, ok := reply.(string)
 	if !ok {

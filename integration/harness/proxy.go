@@ -13,15 +13,15 @@ import (
 	"redlock-proxy/internal/process"
 )
 
-// proxyStartTimeout is the default limit of the time until a proxy prints its ready line, even on a
-// busy machine.
+// proxyStartTimeout is the default limit of the time until a proxy prints its ready line. It is long
+// enough for a busy machine.
 const proxyStartTimeout = time.Minute
 
 // ErrNoListen means that a ready line contains no address.
 var ErrNoListen = errors.New("the ready line has no listen=ADDR")
 
 // The patterns match both formats of slog, text (msg="serving clients" listen=ADDR) and JSON.
-// Proxies up to 0.3 print "ready" instead of "serving clients".
+// Proxies up to 0.3 print only "ready".
 var (
 	readyPattern  = regexp.MustCompile(`\bmsg"?[=:]("serving clients"|ready|"ready")(\s|,|}|$)`)
 	listenPattern = regexp.MustCompile(`\blisten"?[=:]"?([^"\s,}]+)`)
@@ -49,8 +49,8 @@ type Proxy struct {
 }
 
 // StartProxy runs serve on a free port of 127.0.0.1 and returns when the proxy is ready. If all
-// masters are new and empty, they vote immediately. If opts.Args contains --fresh-start, new
-// masters vote after 3 s; with --fresh-start=false, they do not vote.
+// masters in opts.Masters are new, empty and without persistence, they vote immediately. If opts.Args
+// contains --fresh-start, new masters vote after 3 s; with --fresh-start=false, they do not vote.
 func StartProxy(opts ProxyOptions) (*Proxy, error) {
 	if err := opts.setDefaults(); err != nil {
 		return nil, err
@@ -123,7 +123,8 @@ func listenAddr(line string) (string, error) {
 	return match[1], nil
 }
 
-// controlsVoting reports whether the arguments set how masters begin to vote, or disable the guard.
+// controlsVoting reports whether the arguments determine how new masters begin to vote, or disable
+// the guard.
 func (o *ProxyOptions) controlsVoting() bool {
 	return slices.ContainsFunc(o.Args, func(arg string) bool {
 		return strings.HasPrefix(arg, "--fresh-start") || arg == "--guard=false"

@@ -13,7 +13,7 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// ErrNoProgram means that a program is not installed.
+// ErrNoProgram means that FindProgram did not find a program.
 var ErrNoProgram = errors.New("program is not installed")
 
 const (

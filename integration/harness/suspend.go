@@ -18,7 +18,7 @@ const (
 	suspendDelay = 2 * time.Millisecond
 )
 
-// Suspension holds a suspended proxy until Resume.
+// Suspension describes a suspended proxy; Resume ends it.
 type Suspension struct {
 	proxy     *Proxy
 	stoppedAt time.Time

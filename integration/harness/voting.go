@@ -18,8 +18,8 @@ import (
 // markTimeout limits the wait for each reply of a new master.
 const markTimeout = 5 * time.Second
 
-// errNotNew means that a master has data, was used by an earlier proxy, or cannot get a marker
-// without a proxy.
+// errNotNew means that a master has data, has been recorded before, or can get a marker only from a
+// proxy.
 var errNotNew = errors.New("the master is not new")
 
 // masterRecord records the masters of started proxies by their ports, which restarts do not change.
@@ -28,8 +28,8 @@ type masterRecord struct {
 	recordedPorts map[string]bool
 }
 
-// startedMasters holds the masters of this process. A master that it holds is not new, even after
-// the master has lost its data.
+// startedMasters records the masters of all proxies that this process has started. A recorded master
+// is not new, even after it has lost its data.
 var startedMasters masterRecord
 
 // recordPort reports whether no proxy was started for the master before, and records the master.

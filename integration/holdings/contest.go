@@ -60,7 +60,7 @@ func (c *Contest) Stop() {
 	c.workers.Wait()
 }
 
-// Report logs the numbers of grants and replies so far.
+// Report logs the numbers of grants and of each kind of reply so far.
 func (c *Contest) Report(t *testing.T) {
 	t.Helper()
 	c.mu.Lock()

@@ -64,7 +64,8 @@ func TestOverlapsOfAnyHistory(t *testing.T) {
 	}
 }
 
-// TestConflicts checks which holdings count as overlapping.
+// TestConflicts checks that Conflicts finds the sets of overlapping holdings, and ignores empty
+// holdings.
 func TestConflicts(t *testing.T) {
 	h := NewHistory()
 	for _, holding := range []Holding{{"a", 0, 10}, {"b", 5, 8}, {"c", 8, 12}, {"d", 9, 9}, {"e", 11, 13}, {"f", 11, 12}} {
