@@ -57,8 +57,8 @@ func (r *redsyncContest) hold(t *testing.T, round, victim int) {
 	r.locks.add(lock)
 }
 
-// release releases the mutex of the round. The result does not matter, because at least two masters
-// lack the mutex.
+// release releases the mutex of the round. The result does not matter, because not all masters hold
+// the mutex.
 func (r *redsyncContest) release() {
 	r.locks.withdraw(r.mutex.Name())
 	_, _ = r.mutex.Unlock()

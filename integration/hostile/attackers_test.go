@@ -18,7 +18,7 @@ import (
 )
 
 // attackerAddrsEnv and attackerKindsEnv name the environment variables for the process with the
-// hostile clients. The variables contain the addresses to attack, and the kinds of attacks.
+// hostile clients. The variables contain the addresses to attack, and the names of the attacks.
 const (
 	attackerAddrsEnv = "HOSTILE_ADDRS"
 	attackerKindsEnv = "HOSTILE_KINDS"
@@ -32,7 +32,8 @@ func TestMain(m *testing.M) {
 	kit.Main(m)
 }
 
-// attacksNamed returns the attacks with the given comma-separated names; "" means all.
+// attacksNamed returns the attacks with the given comma-separated names; "" means all hostile
+// attacks. The names may include harmless clients.
 func attacksNamed(names string) ([]*attack, error) {
 	if names == "" {
 		return attacks(), nil
@@ -49,9 +50,9 @@ func attacksNamed(names string) ([]*attack, error) {
 	return list, nil
 }
 
-// attackers is a process with hostile clients. The process has the lowest priority, because real
-// hostile clients use no CPU time of the proxy's machine. The honest clients use another Go
-// runtime.
+// attackers is a process with hostile or harmless clients. The process has the lowest priority,
+// because real hostile clients use no CPU time of the proxy's machine. The honest clients are in the
+// process of the test, so that both kinds of clients do not share a Go runtime.
 type attackers struct{ process *process.Process }
 
 func startAttackers(names string, addrs ...string) (*attackers, error) {
@@ -67,10 +68,10 @@ func startAttackers(names string, addrs ...string) (*attackers, error) {
 	return &attackers{p}, err
 }
 
-// attacksPrefix is the line that the process prints when its attacks have begun.
+// attacksPrefix is the line that the process prints just before its attacks begin.
 const attacksPrefix = "attacks: "
 
-// stop ends the attacks, and returns the number of attacks of each kind.
+// stop ends the attacks, and returns the output of the process: the number of rounds of each attack.
 func (a *attackers) stop() (string, error) {
 	if err := a.process.Signal(syscall.SIGTERM); err != nil {
 		return a.process.Log(), err

@@ -14,7 +14,8 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// attack is one kind of hostile client. rounds counts the rounds; each round uses a new connection.
+// attack is one kind of hostile or harmless client. rounds counts the rounds of all clients of this
+// kind; each round uses a new connection.
 type attack struct {
 	name    string
 	clients int
@@ -40,7 +41,7 @@ func attacks() []*attack {
 	}
 }
 
-// attackUntil connects and attacks until ctx ends.
+// attackUntil runs rounds of an attack until ctx ends.
 func attackUntil(ctx context.Context, a *attack, addr string) {
 	for ctx.Err() == nil {
 		conn, err := net.DialTimeout("tcp", addr, replyTimeout)
@@ -89,7 +90,7 @@ func sendInvalidFrames(ctx context.Context, conn *net.TCPConn) {
 	readUpTo(ctx, conn, 1<<20, 50*time.Millisecond)
 }
 
-// sendCorruptedRequests sends a valid request with some bytes changed.
+// sendCorruptedRequests sends three valid requests with some bytes changed.
 func sendCorruptedRequests(ctx context.Context, conn *net.TCPConn) {
 	request := []byte(command("SET", "lock:9", "v", "NX", "PX", "1000") + command("EVAL",
 		"return redis.call('get', KEYS[1])", "1", "lock:9") + command("LOCK", "lock:8", "t", "PX", "1000"))
@@ -209,7 +210,7 @@ func sendPartialCommand(ctx context.Context, conn *net.TCPConn) {
 	}
 }
 
-// sendTransactions sends transactions that are too large or incomplete.
+// sendTransactions sends transactions, among them long, endless and incomplete ones.
 func sendTransactions(ctx context.Context, conn *net.TCPConn) {
 	send(conn, pick([]string{
 		command("MULTI") + strings.Repeat(command("EVAL", "while true do end", "1", "lock:tx"), 5) + command("EXEC"),
@@ -243,7 +244,7 @@ func sendLongValues(ctx context.Context, conn *net.TCPConn) {
 	readUpTo(ctx, conn, 64<<20, time.Second)
 }
 
-// sendLongTexts sends scripts that often read, compare or search long arguments.
+// sendLongTexts sends scripts that repeatedly parse, compare or search a long argument.
 func sendLongTexts(ctx context.Context, conn *net.TCPConn) {
 	body := pick([]string{
 		`for i = 1, 1e9 do local x = ARGV[1] + 1 end`,
@@ -322,7 +323,7 @@ func sendStateCommands(ctx context.Context, conn *net.TCPConn) {
 	readUpTo(ctx, conn, rand.IntN(1<<20), 100*time.Millisecond)
 }
 
-// waitOnManyKeys waits for elements in a thousand lock keys.
+// waitOnManyKeys waits with BLPOP for elements of a thousand lock keys.
 func waitOnManyKeys(ctx context.Context, conn *net.TCPConn) {
 	prefix := fmt.Sprint("waits", rand.IntN(1000), ":")
 	send(conn, command(append(append([]string{"BLPOP"}, lockKeys(prefix, 1000)...), "2")...))
@@ -330,7 +331,7 @@ func waitOnManyKeys(ctx context.Context, conn *net.TCPConn) {
 	readUpTo(ctx, conn, 1<<16, time.Second)
 }
 
-// leaveInvalidationsUnread lets a client that reads nothing track long lock keys, and changes them.
+// leaveInvalidationsUnread tracks lock keys with long names, changes them, and reads no invalidation.
 func leaveInvalidationsUnread(_ context.Context, conn *net.TCPConn) {
 	_ = conn.SetWriteDeadline(time.Now().Add(5 * time.Second))
 	send(conn, command("HELLO", "3")+command("CLIENT", "TRACKING", "ON")+command("CLIENT", "REPLY", "OFF"))

@@ -10,14 +10,15 @@ import (
 	"time"
 )
 
-// harmlessAttacks returns clients that send ordinary commands without a pause. They affect the
-// honest clients like a busy machine.
+// harmlessAttacks returns clients that send ordinary commands without a pause. They only keep the
+// machine busy.
 func harmlessAttacks() []*attack {
 	return []*attack{{name: "harmless reads", clients: 115, run: sendReads},
 		{name: "harmless locks", clients: 115, run: sendLocks}}
 }
 
-// sendReads reads an ordinary key repeatedly, each time as soon as it has the previous reply.
+// sendReads reads an ordinary key repeatedly. After each request, it waits for one more byte of the
+// replies.
 func sendReads(ctx context.Context, conn *net.TCPConn) {
 	for range 100 {
 		send(conn, command("GET", "ordinary"))
@@ -28,7 +29,8 @@ func sendReads(ctx context.Context, conn *net.TCPConn) {
 	}
 }
 
-// sendLocks takes and releases a lock that no other client uses.
+// sendLocks repeatedly takes and releases a lock that no other client uses. After each request, it
+// waits for one more byte of the replies.
 func sendLocks(ctx context.Context, conn *net.TCPConn) {
 	key := fmt.Sprint("own", rand.Int())
 	for range 100 {

@@ -17,7 +17,7 @@ const (
 	sharedKeys = 4
 	// lease is much longer than the time for which a client holds a lock.
 	lease = 20 * time.Second
-	// releaseScript is the release script of lock libraries.
+	// releaseScript is the script with which lock libraries release a lock.
 	releaseScript = `if redis.call("get",KEYS[1]) == ARGV[1] then return redis.call("del",KEYS[1]) else return 0 end`
 )
 

@@ -20,7 +20,8 @@ import (
 )
 
 const (
-	// replyTimeout limits the waits of the test. It is long enough for a busy machine.
+	// replyTimeout limits the wait for a reply or for a process. It is long enough for a busy
+	// machine.
 	replyTimeout = 30 * time.Second
 	// defaultTime is the duration of the load without REDLOCK_HOSTILE.
 	defaultTime = 30 * time.Second
@@ -57,7 +58,7 @@ type attackedProxy struct {
 }
 
 // TestHostile runs all clients with two proxies. One proxy has the race detector. The other proxy
-// has none, so it uses as much memory as a user's proxy.
+// does not have it, so it uses as much memory as a user's proxy.
 func TestHostile(t *testing.T) {
 	redistest.SkipShort(t)
 	duration := defaultTime
@@ -67,7 +68,7 @@ func TestHostile(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	f := start(t)
+	f := startFleet(t)
 	l := newLockRecord()
 	ctx, cancel := context.WithTimeout(t.Context(), duration)
 	defer cancel()
@@ -128,9 +129,9 @@ func sleep(ctx context.Context, d time.Duration) {
 	}
 }
 
-// start starts a fleet of two proxies. One proxy has the race detector, and exits at the first
+// startFleet starts a fleet of two proxies. One proxy has the race detector, and exits at the first
 // race.
-func start(t *testing.T) *fleet {
+func startFleet(t *testing.T) *fleet {
 	t.Helper()
 	return startMembers(t, &attackedProxy{name: "with the race detector", binary: buildWithRaceDetector(t), hasRaceDetector: true},
 		&attackedProxy{name: "without it"})
@@ -140,14 +141,14 @@ func startMembers(t *testing.T, members ...*attackedProxy) *fleet {
 	t.Helper()
 	f := &fleet{masters: kit.StartMasters(t), upstream: kit.StartRedis(t), members: members}
 	for _, m := range f.members {
-		kit.Must(t, f.run(m, "127.0.0.1:0"))
+		kit.Must(t, f.startProxy(m, "127.0.0.1:0"))
 		t.Cleanup(func() { _ = m.proxy.Close() })
 	}
 	return f
 }
 
-// run starts a proxy at an address.
-func (f *fleet) run(m *attackedProxy, listen string) (err error) {
+// startProxy starts the process of a proxy, which listens on the given address.
+func (f *fleet) startProxy(m *attackedProxy, listen string) (err error) {
 	m.proxy, err = harness.StartProxy(harness.ProxyOptions{
 		Binary: m.binary, Masters: redistest.URLs(f.masters), Env: []string{"GORACE=halt_on_error=1"},
 		StartTimeout: 2 * replyTimeout,
@@ -167,7 +168,7 @@ func (f *fleet) replace(t *testing.T, m *attackedProxy) error {
 	if code, err := m.proxy.Wait(2 * replyTimeout); err != nil || code != 0 {
 		return fmt.Errorf("it ended with %d, %w", code, err)
 	}
-	return f.run(m, m.proxy.Addr())
+	return f.startProxy(m, m.proxy.Addr())
 }
 
 // buildWithRaceDetector builds the proxy with the race detector.
@@ -182,8 +183,8 @@ func buildWithRaceDetector(t *testing.T) string {
 	return path
 }
 
-// watch samples the memory until ctx ends, and logs it once a minute. If a proxy ends, watch ends
-// the test.
+// watch samples the memory of the proxies until ctx ends, and logs the maximum once a minute. If a
+// proxy ends, watch fails the test and ends the load.
 func (f *fleet) watch(ctx context.Context, end func(), t *testing.T) {
 	t.Helper()
 	tick, lastLog := time.NewTicker(500*time.Millisecond), time.Now()

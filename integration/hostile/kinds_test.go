@@ -15,9 +15,10 @@ import (
 )
 
 const (
-	// kindsEnv has the names of the kinds of hostile clients, separated by commas.
+	// kindsEnv names the environment variable with the kinds of clients that attack together,
+	// separated by commas. TestEachKind accepts several such sets, separated by semicolons.
 	kindsEnv = "REDLOCK_HOSTILE_KINDS"
-	// durationEnv is the time for which each kind attacks alone.
+	// durationEnv names the environment variable with the time for which each set attacks.
 	durationEnv = "REDLOCK_HOSTILE_EACH"
 )
 
@@ -25,8 +26,8 @@ const (
 // detector. It measures them alone, with each kind of hostile client, with all kinds, and with
 // harmless clients. It prints the p99 in ms for each command, and in brackets the p50 and the
 // number of replies. Commands to a master or the upstream bypass the proxy, and show the speed of
-// the machine and of this server. REDLOCK_HOSTILE_KINDS may list sets of kinds, separated by
-// semicolons. The sets attack one after the other.
+// the machine and of this server. REDLOCK_HOSTILE_KINDS may list sets of kinds, which attack one
+// after the other.
 func TestEachKind(t *testing.T) {
 	text := os.Getenv(durationEnv)
 	if text == "" {
@@ -79,7 +80,8 @@ func (f *fleet) reportWith(ctx context.Context, t *testing.T, l *lockRecord, set
 		100*(clientsAfter-clientsBefore)/duration, attackCounts)
 }
 
-// sets returns the sets of kinds that attack one after the other.
+// sets returns the sets of kinds that attack one after the other: those of kindsEnv, or each kind
+// alone, all hostile kinds, and each harmless kind alone.
 func sets() []string {
 	if names := os.Getenv(kindsEnv); names != "" {
 		return strings.Split(names, ";")

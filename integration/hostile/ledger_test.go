@@ -18,7 +18,7 @@ type lockRecord struct {
 	grants     int
 	errors     map[string]int
 	violations []string
-	latencies  map[string][]time.Duration // of replies, since the last report
+	latencies  map[string][]time.Duration // of replies, since the last call of report or p99
 }
 
 // holder is the holder of a key. By its own clock, its lease does not expire before expiresAt.
@@ -50,7 +50,7 @@ func (l *lockRecord) recordLatency(command string, d time.Duration) {
 	l.latencies[command] = append(l.latencies[command], d)
 }
 
-// p99 returns the p99 of the replies to each kind of command since its last call.
+// p99 returns the p99 of the latencies of each kind of command since the last call of p99 or report.
 func (l *lockRecord) p99() map[string]time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -79,7 +79,7 @@ func (l *lockRecord) countError(kind string) {
 	l.errors[kind]++
 }
 
-// report returns the latencies and the errors since its last call.
+// report returns the latencies and the errors since the last call of report.
 func (l *lockRecord) report() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()

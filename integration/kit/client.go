@@ -36,7 +36,7 @@ func Do(t *testing.T, client *redistest.Client, command ...string) any {
 	return reply
 }
 
-// Want sends one command and requires this reply.
+// Want sends one command and requires this reply, which must not be an array.
 func Want(t *testing.T, client *redistest.Client, reply any, command ...string) {
 	t.Helper()
 	if got := Do(t, client, command...); got != reply {

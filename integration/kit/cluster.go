@@ -23,15 +23,17 @@ import (
 // nodeTimeout is the time after which the nodes of a test's cluster regard another node as failed.
 const nodeTimeout = 2 * time.Second
 
-// nodeID matches the ID of a node.
+// nodeID matches IDs of nodes.
 var nodeID = regexp.MustCompile(`\b[0-9a-f]{40}\b`)
 
-// clusterPorts is the number of ports that a proxy of a cluster gets for its nodes.
+// clusterPorts is the distance from the first to the last of the ports that a proxy of a cluster
+// gets for its nodes.
 const clusterPorts = 40
 
 // Cluster is a Redis Cluster of real servers.
 type Cluster struct {
-	// Nodes holds the servers: first the masters, then a replica for each.
+	// Nodes holds the servers: initially the three masters, and then a replica of each. StartNode
+	// appends further servers.
 	Nodes []*redistest.Server
 
 	bind string // the address of all nodes; empty: 127.0.0.1
@@ -118,7 +120,8 @@ func (c *Cluster) URL() string {
 	return url
 }
 
-// StartProxy starts a proxy of the cluster, with a range of free ports for its nodes.
+// StartProxy starts a proxy of the cluster, with a range of ports for its nodes. Only the first port
+// of the range is known to be free.
 func (c *Cluster) StartProxy(t *testing.T, masters []string, args ...string) *harness.Proxy {
 	t.Helper()
 	first, err := strconv.Atoi(FreePort(t))
@@ -138,8 +141,8 @@ func (c *Cluster) CheckNoKeys(pattern string) error {
 }
 
 // WantOnlyFrom fails the test if a node has a client that is neither one of these proxies, nor
-// another node, nor this test. A connection may end between the list of the node and that of the
-// proxy, so only a client that stays counts.
+// another node, nor this test. A connection may end after the node has listed it and before
+// WantOnlyFrom lists the proxy's connections. So only a client that stays counts.
 func (c *Cluster) WantOnlyFrom(t *testing.T, proxies ...*harness.Proxy) {
 	t.Helper()
 	Eventually(t, func() error {

@@ -88,7 +88,8 @@ func (f *Fleet) RunWhileUnreachable(t *testing.T, masters []int, act func()) {
 	f.WantVoting(t, len(f.Masters))
 }
 
-// WantDown waits until the first proxy reports n masters as down.
+// WantDown waits until the first proxy reports n masters as down. It sends LOCK repeatedly, so that
+// the proxy notices failures.
 func (f *Fleet) WantDown(t *testing.T, n int) {
 	t.Helper()
 	client := Connect(t, f.Proxies[0])

@@ -9,7 +9,7 @@ import (
 )
 
 // MessagesAfter returns the messages in a proxy's log after the last occurrence of the text marker,
-// each with its level, INFO or higher.
+// each with its level. It returns only messages of the levels INFO, WARN and ERROR.
 func MessagesAfter(proxy *harness.Proxy, marker string) (messages []string) {
 	log := proxy.Log()
 	for _, found := range logLinePattern.FindAllStringSubmatch(log[strings.LastIndex(log, marker)+1:], -1) {

@@ -33,7 +33,7 @@ func SizeFrom(t *testing.T, name string, preset uint64) uint64 {
 	return NumberFrom(t, name, uint64(redistest.SampleCount(int(preset))))
 }
 
-// ParseNumber parses a number.
+// ParseNumber parses an integer. An error ends the test.
 func ParseNumber(t *testing.T, text string) int {
 	t.Helper()
 	n, err := strconv.Atoi(text)

@@ -19,8 +19,8 @@ func StartRedis(t *testing.T, args ...string) *redistest.Server {
 	return redistest.New(t, redistest.Options{ExtraArgs: args})
 }
 
-// StartReference starts a server whose replies on lock keys are the reference. It has the installed
-// version, which must be 7.0; masters and upstream may have other versions.
+// StartReference starts a server with whose replies tests compare the proxy's replies on lock keys.
+// It has the installed version, which must be 7.0; masters and upstream may have other versions.
 func StartReference(t *testing.T, args ...string) *redistest.Server {
 	t.Helper()
 	return redistest.New(t, redistest.Options{Version: redistest.InstalledVersion, ExtraArgs: args})
@@ -110,7 +110,8 @@ func StartProxy(t *testing.T, masters []string, args ...string) *harness.Proxy {
 	return startProxy(t, harness.ProxyOptions{Masters: masters, Args: append(LongMasterTimeoutArgs(), args...)})
 }
 
-// StartConfigured starts a proxy like StartProxy, with a complete configuration file.
+// StartConfigured starts a proxy like StartProxy, but with a complete configuration file and without
+// the long master-timeout.
 func StartConfigured(t *testing.T, file string) *harness.Proxy {
 	t.Helper()
 	return startProxy(t, harness.ProxyOptions{Config: file})
@@ -166,8 +167,8 @@ func Environ() []string {
 	return append(harness.Environ(), "REDLOCK_MASTER_TIMEOUT="+longMasterTimeout)
 }
 
-// LongMasterTimeoutArgs returns the arguments for a long master-timeout, for proxies that
-// StartProxy does not start.
+// LongMasterTimeoutArgs returns the arguments for a long master-timeout. StartProxy adds them; other
+// ways to start a proxy need them explicitly.
 func LongMasterTimeoutArgs() []string { return []string{"--master-timeout", longMasterTimeout} }
 
 // DefaultMasterTimeoutArgs returns the arguments for the default master-timeout, for tests with

@@ -7,8 +7,8 @@ import (
 )
 
 // firstPollInterval is AwaitWithin's first pause between two checks. Each pause is twice as long as
-// the previous one, up to maxPollInterval. So AwaitWithin notices quick changes early, and does not
-// slow down long changes.
+// the previous one, up to maxPollInterval. So AwaitWithin notices quick changes early, and polls
+// rarely during long changes.
 const firstPollInterval, maxPollInterval = time.Millisecond, 32 * time.Millisecond
 
 // AwaitShortly waits until a condition is met, at most two seconds. The proxy replies after a

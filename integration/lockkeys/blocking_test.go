@@ -13,7 +13,7 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// blockingConversations returns conversations of clients, one step per line:
+// blockingConversations returns conversations of clients, by name, with one step per line:
 //
 //	A DEL lock:q      client A sends the command and reads its reply
 //	A> BLPOP lock:q 0 client A sends the command, and waits
@@ -184,7 +184,8 @@ var (
 	watchedKeys    = regexp.MustCompile(`,watched_keys=(\d+)`)
 )
 
-// wantBlocked waits until n clients wait, and the proxy watches their keys on the masters.
+// wantBlocked waits until n clients wait. If n is not 0, it also waits until the proxy watches keys
+// on every master.
 func (h *conversation) wantBlocked(n int) {
 	h.Helper()
 	kit.Eventually(h.T, func() error {

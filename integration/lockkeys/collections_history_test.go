@@ -23,7 +23,8 @@ import (
 )
 
 const (
-	// historyOpsEnv sets the number of commands that TestHistoriesOfCollections sends.
+	// historyOpsEnv names the environment variable with the number of commands that
+	// TestHistoriesOfCollections sends.
 	historyOpsEnv     = "REDLOCK_COLLECTION_OPS"
 	defaultHistoryOps = 2400
 	// collectionOpsPerKey and collectionUnknownPerKey limit a history. The work of a check grows
@@ -45,8 +46,8 @@ type commandRecord struct {
 	from, to   time.Duration
 }
 
-// condition is the string value that a key must have for a command to have an effect. elseReply is
-// the reply if the key has another value.
+// condition is the string value that a key must have for a command to be executed. elseReply is the
+// reply if the key has another value.
 type condition struct {
 	key, value string
 	elseReply  any
@@ -114,8 +115,8 @@ func (s state) apply(keys []string, steps [][]string) (replies []any, next state
 	return replies, s
 }
 
-// step returns the values of the keys after a command, or false if the command cannot have its
-// reply.
+// step reports whether a command can have its reply in this state, and returns the values of the
+// keys after the command.
 func (s state) step(keys []string, d commandRecord) (bool, state) {
 	if d.condition != nil && s[slices.Index(keys, d.condition.key)].value != d.condition.value {
 		return d.unknown || fmt.Sprint(d.condition.elseReply) == fmt.Sprint(d.reply), s
@@ -299,7 +300,7 @@ func (g *collectionClients) runClient(t *testing.T, number int, addr string) {
 	}
 }
 
-// do sends commands, and records the last one.
+// do sends commands, and records only the last command.
 func (g *collectionClients) do(client *redistest.Client, key *keyHistory, d commandRecord, commands ...[]string) (reply any, err error) {
 	last := commands[len(commands)-1]
 	for _, words := range commands[:len(commands)-1] {
@@ -389,8 +390,8 @@ func TestHistoriesOfCollections(t *testing.T) {
 	kit.Must(t, err)
 }
 
-// TestTwoRedisesInCollectionHistories checks that the checker finds a violation if half of
-// the clients use another Redis. It finds none if all clients use one Redis.
+// TestTwoRedisesInCollectionHistories checks that the checker finds a violation if half of the
+// clients use another Redis. It finds none if all clients use one Redis.
 func TestTwoRedisesInCollectionHistories(t *testing.T) {
 	redistest.SkipShort(t)
 	firstAddr, secondAddr := kit.StartReference(t).Addr(), kit.StartReference(t).Addr()

@@ -9,9 +9,9 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// TestRightsToCollections checks that a user of the upstream has the same permissions for
+// TestPermissionsForCollections checks that a user of the upstream has the same permissions for
 // collections in lock keys as for collections on the upstream.
-func TestRightsToCollections(t *testing.T) {
+func TestPermissionsForCollections(t *testing.T) {
 	upstream := kit.StartRedis(t)
 	admin := kit.Dial(t, upstream.Addr())
 	args := kit.LockKeyArgs(upstream)

@@ -17,13 +17,15 @@ import (
 )
 
 const (
-	// collectionsEnv sets the number of commands that TestCollectionsAsOneRedis compares.
+	// collectionsEnv names the environment variable with the number of commands that
+	// TestCollectionsAsOneRedis and TestCollectionsDuringMasterKills compare.
 	collectionsEnv = "REDLOCK_COLLECTIONS"
 	// defaultCollections is the default; it takes some seconds on two busy cores.
 	defaultCollections = 3000
 )
 
-// callEachScript runs the commands in its arguments. The number of its words precedes each command.
+// callEachScript runs the commands in its arguments. Before each command, its number of words is an
+// argument.
 const callEachScript = `local out, i = {}, 1
 while i <= #ARGV do
   local words = {}
@@ -44,8 +46,8 @@ type comparison struct {
 	random      *rand.Rand
 	history     []string
 	refusals    int
-	// mastersFail is set if masters fail during the conversation. After NOQUORUM the command may
-	// have been executed, or may be executed later: the conversation continues with new keys.
+	// mastersFail is set if masters fail during the comparison. After NOQUORUM the command may have
+	// been executed, or may be executed later: the comparison continues with new keys.
 	mastersFail  bool
 	unknownCount int
 	// mayRefuse reports whether the proxy may refuse a command on several keys; nil: it may refuse
@@ -140,7 +142,7 @@ func (s *comparison) deleteKeys(t *testing.T) {
 	}
 }
 
-// useNewKeys starts again with new keys.
+// useNewKeys continues the comparison with new keys, and without values.
 func (s *comparison) useNewKeys(t *testing.T) {
 	t.Helper()
 	s.flushSingle(t)
@@ -156,8 +158,8 @@ func (s *comparison) flushSingle(t *testing.T) {
 	s.history = nil
 }
 
-// run sends at least the given number of commands. About a tenth of the groups are transactions,
-// and a tenth are scripts.
+// run sends about the given number of commands, or more. At least a tenth of the groups are
+// transactions, and about a tenth are scripts.
 func (s *comparison) run(t *testing.T, commands int) {
 	t.Helper()
 	m := randomcommands.Generator{Rand: s.random, ExactWordCount: true}
