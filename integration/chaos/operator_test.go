@@ -5,8 +5,8 @@ package chaos
 import "math/rand/v2"
 
 // operator force-unlocks random keys, whether they are held or free. It waits up to votingTimeout
-// for a reply: a stopped proxy executes the command only after it continues, and a proxy retries for
-// seconds if other clients change the same key.
+// for a reply: a stopped proxy executes the command only after it continues, and a proxy retries
+// for seconds if other clients change the same key.
 type operator struct {
 	*connection
 	keys   []string

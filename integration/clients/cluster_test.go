@@ -151,9 +151,9 @@ func (run clusterClient) replies(data, lock string) string {
 }
 
 // TestCluster lets the cluster client of each library use a cluster through a proxy, which is the
-// only node that the client knows. It does so before any change, after a replica has taken over, and
-// after a master was killed. Each reply must be that of the cluster itself. No client may connect to
-// a node, and all locks must be on the masters.
+// only node that the client knows. It does so before any change, after a replica has taken over,
+// and after a master was killed. Each reply must be that of the cluster itself. No client may
+// connect to a node, and all locks must be on the masters.
 func TestCluster(t *testing.T) {
 	redistest.SkipShort(t)
 	cluster := kit.StartCluster(t, redistest.InstalledVersion)

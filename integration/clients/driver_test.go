@@ -25,8 +25,8 @@ const driverTimeout = 30 * time.Second
 var errDriverTimeout = errors.New("the program answers nothing")
 
 // driver is a running program that acts as one client, with the lock libraries of its language. It
-// reads one request "dialect operation key argument…" per line. Its reply is one line: the result or
-// the exception of the library.
+// reads one request "dialect operation key argument…" per line. Its reply is one line: the result
+// or the exception of the library.
 type driver struct {
 	name    string
 	process *os.Process

@@ -14,8 +14,8 @@ import (
 )
 
 // lockService is a server with which lock libraries are tested: a single Redis, or the proxy with
-// five masters and an upstream. For both servers, the transcripts of all operations and results must
-// be equal.
+// five masters and an upstream. For both servers, the transcripts of all operations and results
+// must be equal.
 type lockService struct {
 	t          *testing.T
 	addr       string              // the address to which the clients connect

@@ -18,8 +18,8 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// TestOperation covers the operation of a proxy for a cluster: PROXY INFO, the metrics, /readyz, the
-// command check, and a drain with clients at the ports of nodes.
+// TestOperation covers the operation of a proxy for a cluster: PROXY INFO, the metrics, /readyz,
+// the command check, and a drain with clients at the ports of nodes.
 func TestOperation(t *testing.T) {
 	r := startRig(t, "--admin", "127.0.0.1:0", "--drain-timeout", "5s")
 	client := kit.Connect(t, r.proxy)

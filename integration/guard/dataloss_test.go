@@ -121,8 +121,8 @@ func TestSuccessiveDataLoss(t *testing.T) {
 	kit.Want(t, client, int64(1), "UNLOCK", "k", "t")
 }
 
-// waitAllVoteAfterRestart waits until a master that restarted without its data has a marker, and then
-// until all masters vote.
+// waitAllVoteAfterRestart waits until a master that restarted without its data has a marker, and
+// then until all masters vote.
 func waitAllVoteAfterRestart(t *testing.T, f *kit.Fleet, i int) {
 	t.Helper()
 	kit.Eventually(t, func() error {

@@ -160,8 +160,8 @@ func TestGuardFences(t *testing.T) {
 	restarts, startedAt := 0, time.Now()
 	for ; restarts < minRestarts || r.grantCount() < grantsWanted; restarts++ {
 		victim := random.IntN(len(f.Masters))
-		// While the first proxy cannot reach this master, its grants leave a counter that is too low
-		// on the master.
+		// While the first proxy cannot reach this master, its grants leave a counter that is too
+		// low on the master.
 		kit.Must(t, f.Links[0][victim].Cut())
 		time.Sleep(time.Duration(random.IntN(200)) * time.Millisecond) // the fault lasts
 		kit.Must(t, f.Links[0][victim].Heal())
@@ -179,8 +179,8 @@ func TestGuardFences(t *testing.T) {
 	}
 }
 
-// numberPattern matches the numbers and addresses in replies. So replies that differ only in numbers
-// and addresses count as one kind.
+// numberPattern matches the numbers and addresses in replies. So replies that differ only in
+// numbers and addresses count as one kind.
 var numberPattern = regexp.MustCompile(`[0-9][0-9.:]*`)
 
 func (r *fenceRace) grantCount() int {

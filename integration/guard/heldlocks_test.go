@@ -34,8 +34,8 @@ type heldLocks struct {
 	bareMajorities int      // locks on a bare majority
 	doubleGrants   []string // grants to a rival while the holder had the lock
 	losses         []string // locks that were lost when the holder released them
-	// unknownResults is the number of locks on a bare majority whose UNLOCK got NOQUORUM: masters of
-	// the bare majority have lost their data in turn.
+	// unknownResults is the number of locks on a bare majority whose UNLOCK got NOQUORUM: masters
+	// of the bare majority have lost their data in turn.
 	unknownResults int
 }
 

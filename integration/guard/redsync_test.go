@@ -17,8 +17,8 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// redsyncContest holds one redsync mutex after another, and runs a rival that tries to take the held
-// mutex. Both use the masters directly.
+// redsyncContest holds one redsync mutex after another, and runs a rival that tries to take the
+// held mutex. Both use the masters directly.
 type redsyncContest struct {
 	masters      []*redistest.Server
 	mutexFactory *redsync.Redsync

@@ -33,10 +33,10 @@ func confirmSettings(t *testing.T, masters []*redistest.Server) {
 	}
 }
 
-// TestTwoMasterCounts checks that a proxy with three of five masters gets no votes while a proxy with
-// all five masters grants locks. A majority of the five masters and a
-// majority of the three may have no master in common. docs/masters.md describes how to change the
-// number; see TestChangedMasterCount.
+// TestTwoMasterCounts checks that a proxy with three of five masters gets no votes while a proxy
+// with all five masters grants locks. A majority of the five masters and a majority of the three
+// may have no master in common. docs/masters.md describes how to change the number; see
+// TestChangedMasterCount.
 func TestTwoMasterCounts(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()

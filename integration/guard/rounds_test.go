@@ -22,8 +22,8 @@ const (
 	// unguardedRounds rounds without the guard are enough to show violations.
 	defaultRounds   = 12
 	unguardedRounds = 6
-	// heldLockRounds is the number of rounds for which a lock is held. In these rounds, every master
-	// is killed at least once.
+	// heldLockRounds is the number of rounds for which a lock is held. In these rounds, every
+	// master is killed at least once.
 	heldLockRounds = 6
 	// churnLease is the TTL of the locks that are acquired and released during the rounds.
 	churnLease = 2 * time.Second
@@ -115,8 +115,8 @@ func startRoundsFleet(t *testing.T, guard bool) *kit.Fleet {
 	return f
 }
 
-// runRound takes locks, restarts one master without its data, and waits until the master votes again.
-// Then it releases the locks of earlier rounds.
+// runRound takes locks, restarts one master without its data, and waits until the master votes
+// again. Then it releases the locks of earlier rounds.
 func (r *rounds) runRound(t *testing.T, n int) {
 	t.Helper()
 	victim := n % len(r.fleet.Masters)

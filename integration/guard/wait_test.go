@@ -107,7 +107,8 @@ func awaitGrant(t *testing.T, f *kit.Fleet, client *redistest.Client, errorAnnou
 		if match := readyInErrorPattern.FindStringSubmatch(fmt.Sprint(reply)); match != nil {
 			errorAnnouncement.recordAnnouncement(parseSeconds(t, match[1]), sent, now)
 		}
-		// The lock becomes available when the third of the five masters votes, so the median counts.
+		// The lock becomes available when the third of the five masters votes, so the median
+		// counts.
 		var waits []int
 		for _, match := range readyInInfoPattern.FindAllStringSubmatch(fmt.Sprint(kit.Do(t, client, "PROXY", "INFO")), -1) {
 			waits = append(waits, kit.ParseNumber(t, match[1]))

@@ -17,7 +17,8 @@ import (
 // modulePath is the path of the module, and the import path of the program to build.
 const modulePath = "redlock-proxy"
 
-// buildDirPrefix is the beginning of the name of a build's temporary folder. The process ID follows.
+// buildDirPrefix is the beginning of the name of a build's temporary folder. The process ID
+// follows.
 const buildDirPrefix = "redlock-proxy-build-"
 
 // programEnv names the environment variable with the path of a proxy to use, so that the tests of

@@ -13,8 +13,8 @@ import (
 	"redlock-proxy/internal/process"
 )
 
-// proxyStartTimeout is the default limit of the time until a proxy prints its ready line. It is long
-// enough for a busy machine.
+// proxyStartTimeout is the default limit of the time until a proxy prints its ready line. It is
+// long enough for a busy machine.
 const proxyStartTimeout = time.Minute
 
 // ErrNoListen means that a ready line contains no address.
@@ -49,8 +49,9 @@ type Proxy struct {
 }
 
 // StartProxy runs serve on a free port of 127.0.0.1 and returns when the proxy is ready. If all
-// masters in opts.Masters are new, empty and without persistence, they vote immediately. If opts.Args
-// contains --fresh-start, new masters vote after 3 s; with --fresh-start=false, they do not vote.
+// masters in opts.Masters are new, empty and without persistence, they vote immediately. If
+// opts.Args contains --fresh-start, new masters vote after 3 s; with --fresh-start=false, they do
+// not vote.
 func StartProxy(opts ProxyOptions) (*Proxy, error) {
 	if err := opts.setDefaults(); err != nil {
 		return nil, err

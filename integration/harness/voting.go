@@ -28,8 +28,8 @@ type masterRecord struct {
 	recordedPorts map[string]bool
 }
 
-// startedMasters records the masters of all proxies that this process has started. A recorded master
-// is not new, even after it has lost its data.
+// startedMasters records the masters of all proxies that this process has started. A recorded
+// master is not new, even after it has lost its data.
 var startedMasters masterRecord
 
 // recordPort reports whether no proxy was started for the master before, and records the master.

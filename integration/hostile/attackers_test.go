@@ -51,8 +51,8 @@ func attacksNamed(names string) ([]*attack, error) {
 }
 
 // attackers is a process with hostile or harmless clients. The process has the lowest priority,
-// because real hostile clients use no CPU time of the proxy's machine. The honest clients are in the
-// process of the test, so that both kinds of clients do not share a Go runtime.
+// because real hostile clients use no CPU time of the proxy's machine. The honest clients are in
+// the process of the test, so that both kinds of clients do not share a Go runtime.
 type attackers struct{ process *process.Process }
 
 func startAttackers(names string, addrs ...string) (*attackers, error) {
@@ -71,7 +71,8 @@ func startAttackers(names string, addrs ...string) (*attackers, error) {
 // attacksPrefix is the line that the process prints just before its attacks begin.
 const attacksPrefix = "attacks: "
 
-// stop ends the attacks, and returns the output of the process: the number of rounds of each attack.
+// stop ends the attacks, and returns the output of the process: the number of rounds of each
+// attack.
 func (a *attackers) stop() (string, error) {
 	if err := a.process.Signal(syscall.SIGTERM); err != nil {
 		return a.process.Log(), err

@@ -331,7 +331,8 @@ func waitOnManyKeys(ctx context.Context, conn *net.TCPConn) {
 	readUpTo(ctx, conn, 1<<16, time.Second)
 }
 
-// leaveInvalidationsUnread tracks lock keys with long names, changes them, and reads no invalidation.
+// leaveInvalidationsUnread tracks lock keys with long names, changes them, and reads no
+// invalidation.
 func leaveInvalidationsUnread(_ context.Context, conn *net.TCPConn) {
 	_ = conn.SetWriteDeadline(time.Now().Add(5 * time.Second))
 	send(conn, command("HELLO", "3")+command("CLIENT", "TRACKING", "ON")+command("CLIENT", "REPLY", "OFF"))

@@ -50,7 +50,8 @@ func (l *lockRecord) recordLatency(command string, d time.Duration) {
 	l.latencies[command] = append(l.latencies[command], d)
 }
 
-// p99 returns the p99 of the latencies of each kind of command since the last call of p99 or report.
+// p99 returns the p99 of the latencies of each kind of command since the last call of p99 or
+// report.
 func (l *lockRecord) p99() map[string]time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()

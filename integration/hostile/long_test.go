@@ -12,8 +12,8 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// TestLongReplies checks that a client that requests values longer than the limit of one read gets an
-// error. The request has no further effects: no master counts as down, and all clients can lock.
+// TestLongReplies checks that a client that requests values longer than the limit of one read gets
+// an error. The request has no further effects: no master counts as down, and all clients can lock.
 func TestLongReplies(t *testing.T) {
 	redistest.SkipShort(t)
 	const replyCount, size = 80, 1_000_000 // together more than the limit of a batch of replies

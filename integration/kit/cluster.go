@@ -120,8 +120,8 @@ func (c *Cluster) URL() string {
 	return url
 }
 
-// StartProxy starts a proxy of the cluster, with a range of ports for its nodes. Only the first port
-// of the range is known to be free.
+// StartProxy starts a proxy of the cluster, with a range of ports for its nodes. Only the first
+// port of the range is known to be free.
 func (c *Cluster) StartProxy(t *testing.T, masters []string, args ...string) *harness.Proxy {
 	t.Helper()
 	first, err := strconv.Atoi(FreePort(t))

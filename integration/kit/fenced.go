@@ -16,8 +16,8 @@ import (
 
 // StartFencedWaiters starts six clients at each proxy. Each client repeatedly takes and releases
 // one of two locks with FENCE. The test fails if two clients hold a lock at the same time, or if a
-// fence is not above the fence of the previous grant. stop ends the clients, and takes both locks. It
-// fails the test if a lock is not granted within 3 s.
+// fence is not above the fence of the previous grant. stop ends the clients, and takes both locks.
+// It fails the test if a lock is not granted within 3 s.
 func StartFencedWaiters(t *testing.T, proxies []*harness.Proxy) (stop func()) {
 	t.Helper()
 	keys := []string{"lock:fenced:a", "lock:fenced:b"}

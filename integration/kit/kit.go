@@ -61,8 +61,8 @@ func FreePort(t *testing.T) string {
 	return port
 }
 
-// NonLoopbackAddress returns an IPv4 address of this machine that is not a loopback address. Without
-// such an address, it skips the test.
+// NonLoopbackAddress returns an IPv4 address of this machine that is not a loopback address.
+// Without such an address, it skips the test.
 func NonLoopbackAddress(t *testing.T) string {
 	t.Helper()
 	all, err := net.InterfaceAddrs()

@@ -110,8 +110,8 @@ func StartProxy(t *testing.T, masters []string, args ...string) *harness.Proxy {
 	return startProxy(t, harness.ProxyOptions{Masters: masters, Args: append(LongMasterTimeoutArgs(), args...)})
 }
 
-// StartConfigured starts a proxy like StartProxy, but with a complete configuration file and without
-// the long master-timeout.
+// StartConfigured starts a proxy like StartProxy, but with a complete configuration file and
+// without the long master-timeout.
 func StartConfigured(t *testing.T, file string) *harness.Proxy {
 	t.Helper()
 	return startProxy(t, harness.ProxyOptions{Config: file})
@@ -167,8 +167,8 @@ func Environ() []string {
 	return append(harness.Environ(), "REDLOCK_MASTER_TIMEOUT="+longMasterTimeout)
 }
 
-// LongMasterTimeoutArgs returns the arguments for a long master-timeout. StartProxy adds them; other
-// ways to start a proxy need them explicitly.
+// LongMasterTimeoutArgs returns the arguments for a long master-timeout. StartProxy adds them;
+// other ways to start a proxy need them explicitly.
 func LongMasterTimeoutArgs() []string { return []string{"--master-timeout", longMasterTimeout} }
 
 // DefaultMasterTimeoutArgs returns the arguments for the default master-timeout, for tests with

@@ -4,9 +4,9 @@
 //	go run ./integration/bench all -rounds 1 -seconds 1 -plot docs/locks.svg
 //
 // The package comments of locks, handover and relay describe the measurements; locks uses the raw
-// client. Not included are the other benchmarks, the scenarios one-key of locks, and the flags -idle
-// and -connects of relay. The plot shows throughput and latency of locks over the number of clients.
-// Package figures draws the plot, because a plot library would add a dozen modules.
+// client. Not included are the other benchmarks, the scenarios one-key of locks, and the flags
+// -idle and -connects of relay. The plot shows throughput and latency of locks over the number of
+// clients. Package figures draws the plot, because a plot library would add a dozen modules.
 package all
 
 import (

@@ -31,7 +31,8 @@ const (
 	VerdictUnmeasured = "not measured"
 )
 
-// Judge compares the median of a ratio with the goal and returns the verdict. A run with errors meets no goal.
+// Judge compares the median of a ratio with the goal and returns the verdict. A run with errors
+// meets no goal.
 func (g Goal) Judge(r Ratio) string {
 	switch {
 	case r.HasErrors:

@@ -34,8 +34,8 @@ const ttlMillis = "10000"
 // scenario.
 const readers = 16
 
-// waitWords returns the words with which LOCK waits for a lock that another client holds. It returns
-// nil if each client of the scenario has a key of its own.
+// waitWords returns the words with which LOCK waits for a lock that another client holds. It
+// returns nil if each client of the scenario has a key of its own.
 func waitWords(s scenario) []string {
 	if !s.shared {
 		return nil
@@ -68,8 +68,8 @@ func (c *sessionGroup) close() {
 	}
 }
 
-// openSessions opens the sessions of a contender, one for each client of the scenario. The contender
-// readers has its own number of clients.
+// openSessions opens the sessions of a contender, one for each client of the scenario. The
+// contender readers has its own number of clients.
 func openSessions(
 	ctx context.Context, f *fleet, client clientKind, name string, s scenario, prefix string,
 ) (*sessionGroup, error) {

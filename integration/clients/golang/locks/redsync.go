@@ -14,8 +14,8 @@ import (
 // redsync's default.
 const waitDelay = 20 * time.Millisecond
 
-// redsyncLocks uses redsync with one pool, as for a single Redis. mutexes holds the client's mutexes,
-// by key.
+// redsyncLocks uses redsync with one pool, as for a single Redis. mutexes holds the client's
+// mutexes, by key.
 type redsyncLocks struct {
 	redsync *redsync.Redsync
 	options []redsync.Option
