@@ -346,5 +346,10 @@ func hashString(s string) uint32 {
 	return h
 }
 
-// hashBits returns a hash of n. Bit i of the hash depends on the bits 0 to 32+i of n.
-func hashBits(n uint64) uint32 { return uint32(n * 0x9e3779b97f4a7c15 >> 32) }
+// hashBits returns a hash of n, by the finalizer of MurmurHash3. Each bit of the hash depends on all
+// bits of n: those of small integers as float64 are in its upper half.
+func hashBits(n uint64) uint32 {
+	n = (n ^ n>>33) * 0xff51afd7ed558ccd
+	n = (n ^ n>>33) * 0xc4ceb9fe1a85ec53
+	return uint32(n ^ n>>33)
+}

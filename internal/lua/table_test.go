@@ -140,3 +140,18 @@ func TestSparseIndex(t *testing.T) {
 		t.Errorf("%d bytes for 20 entries", m.AllocatedBytes())
 	}
 }
+
+// TestHashesOfIntegers checks that the hashes of neighbouring integers differ in their lower bits,
+// which select the slots of a table.
+func TestHashesOfIntegers(t *testing.T) {
+	const size, slots = 1_000, 2_048
+	for _, from := range []int{0, 1_000, 10_000, 1 << 20, 1 << 40} {
+		used := map[uint32]bool{}
+		for i := range size {
+			used[hashOf(float64(from+i))%slots] = true
+		}
+		if len(used) < size/2 {
+			t.Errorf("%d integers from %d use %d of %d slots", size, from, len(used), slots)
+		}
+	}
+}
