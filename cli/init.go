@@ -145,7 +145,7 @@ type initRun struct {
 	in       io.Reader
 	out      io.Writer
 	onceFile string
-	// begun is set if the file says that an earlier run has begun, but not that it completed.
+	// begun is set if, by the file of --once, an earlier run has begun, but not completed.
 	begun    bool
 	ttl      time.Duration
 	ttlGiven bool
@@ -242,7 +242,7 @@ const (
 	onceDone  = "redlock-proxy init has run\n"
 )
 
-// hasRun reports whether the file of --once says that init has run. It also sets begun.
+// hasRun reports whether init has already run, by the file of --once. It also sets begun.
 func (i *initRun) hasRun() (bool, error) {
 	if i.onceFile == "" {
 		return false, nil

@@ -68,7 +68,7 @@ const (
 // addrFlag is the flag with the address of the proxy, or of several proxies.
 const addrFlag = "addr"
 
-// loginFlags returns the flags by which a client logs in to a running proxy.
+// loginFlags returns the flags for TLS and for the login at a running proxy.
 func loginFlags() []cli.Flag {
 	return []cli.Flag{
 		&cli.StringFlag{Name: "ca", Usage: "`FILE`: PEM file with certificate authorities to trust for rediss://, " +
@@ -198,8 +198,8 @@ func lockRequest(c *cli.Context, keys []string) (lease.Request, error) {
 	return r, nil
 }
 
-// lockVariables returns the environment variables that tell a command about its lock. Each key has
-// a line.
+// lockVariables returns the environment variables that describe the lock to the command that runs
+// under it. Each key has a line.
 func lockVariables(l *lease.Lock) []string {
 	variables := []string{conf.LockKeyEnv + "=" + strings.Join(l.Keys, "\n"), conf.LockTokenEnv + "=" + l.Token}
 	if l.Fence != 0 {

@@ -28,7 +28,7 @@ type inspection struct {
 	// loops describes servers of the configuration that are this proxy or another redlock-proxy, or
 	// that redirect clients past the proxy.
 	loops []string
-	// warnings holds the warnings of the configuration, and facts that could not be determined.
+	// warnings holds the warnings of the configuration, and a warning about the upstream, if any.
 	warnings []string
 }
 
@@ -80,9 +80,9 @@ func (v verdict) nextStep() string {
 	}
 }
 
-// judge returns the verdict on an inspection. Unsafe findings come first, because no proxy may
-// serve then. Different settings of the running proxies come next, then unavailable locks, then all
-// other problems.
+// judge returns the verdict on an inspection. Unsafe findings come first, because then no proxy
+// must serve clients. Different settings of the running proxies come next, then unavailable locks,
+// then all other problems.
 func judge(cfg conf.Config, result inspection) verdict {
 	result.checkUpstreamIsNoMaster()
 	inputs, missing := result.availabilityInputs(cfg)

@@ -13,13 +13,13 @@ func Catalog() *acl.Catalog {
 	var ownCommands []acl.OwnCommand
 	all := append((&locks.LockCommands{}).Commands(), locks.NewOperatorCommands(locks.OperatorOptions{}).Commands()...)
 	for _, c := range append(all, server.New(server.Options{}).ProxyCommand()) {
-		ownCommands = append(ownCommands, rulesOf(c))
+		ownCommands = append(ownCommands, aclCommand(c))
 	}
 	return acl.NewCatalog(ownCommands...)
 }
 
-// rulesOf describes one of the proxy's own commands for users' rules.
-func rulesOf(c *command.Command) acl.OwnCommand {
+// aclCommand describes one of the proxy's own commands for package acl.
+func aclCommand(c *command.Command) acl.OwnCommand {
 	o := acl.OwnCommand{Name: c.Name, Categories: c.Categories(), Access: spec.ChangesValue, Keys: c.Docs.KeyRule()}
 	if c.Docs.Reads {
 		o.Access = spec.ReadsValue

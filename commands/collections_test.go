@@ -279,9 +279,8 @@ func TestElementLimit(t *testing.T) {
 	b.expectRun("LLEN k", "65536")
 }
 
-// TestQuestionsAboutCollections checks that the commands that ask the upstream for permission have
-// each key at its position.
-func TestQuestionsAboutCollections(t *testing.T) {
+// TestPermissionChecksOnCollections checks that a permission check has each key at its position.
+func TestPermissionChecksOnCollections(t *testing.T) {
 	for line, want := range map[string]string{
 		"hset a f v f v":                  "hset a 0 0",
 		"HGETALL a":                       "hgetall a",
@@ -294,8 +293,8 @@ func TestQuestionsAboutCollections(t *testing.T) {
 		"zinterstore d x a":               "zinterstore d x 0",
 	} {
 		var got []string
-		for _, q := range rights.Questions(strings.Fields(line)) {
-			got = append(got, strings.Join(q, " "))
+		for _, check := range rights.PermissionChecks(strings.Fields(line)) {
+			got = append(got, strings.Join(check, " "))
 		}
 		if strings.Join(got, "; ") != want {
 			t.Errorf("%s: %q, want %s", line, got, want)

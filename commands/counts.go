@@ -1,11 +1,13 @@
 package commands
 
-// Counts holds the counters of a table since its creation, and the number of waiters now.
+// Counts holds the counters of a table. Waiters, RemovalsPending and KeptLocks are current values.
+// The other fields count since the creation of the table.
 type Counts struct {
-	// Waiters counts the clients that wait for a lock.
+	// Waiters counts the clients that wait for a lock, or for another client's change of a lock
+	// key.
 	Waiters int
 	// LocksWithoutTTL counts the lock keys that clients set without a TTL. LostSideEffects counts
-	// the side effects of scripts that the upstream did not execute.
+	// the side effects of scripts that may be lost, because an error followed the commit.
 	LocksWithoutTTL, LostSideEffects int64
 	// ScriptRuns counts the runs of scripts on lock keys. A script runs again if another client
 	// changes its keys meanwhile. ScriptsStopped counts the runs that the proxy stopped at a limit,
@@ -19,7 +21,7 @@ type Counts struct {
 	// RemovalsPending counts the possible locks of failed commands that the proxy must still
 	// remove.
 	RemovalsPending int
-	// KeptLocks counts the locks that the proxy renews for clients now.
+	// KeptLocks counts the locks that the proxy renews for clients.
 	KeptLocks int64
 }
 

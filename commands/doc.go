@@ -10,7 +10,7 @@
 //   - server: commands about the proxy itself: HELLO, CLIENT, INFO, COMMAND, PROXY …
 //   - move: the move of the locks between the upstream and the masters
 //   - lockdetect: detection of locks on keys that are not lock keys
-//   - locks: LOCK, UNLOCK, EXTEND, FENCE; LOCKINFO, LOCKLIST, FORCEUNLOCK
+//   - locks: LOCK, UNLOCK, EXTEND, MLOCK, MUNLOCK, MEXTEND, FENCE; LOCKINFO, LOCKLIST, FORCEUNLOCK
 //   - lockkeys: Redis' own commands on lock keys, scripts and transactions
 //   - pubsub: messages of a lock server
 //   - auth: the proxy's own users
@@ -18,5 +18,5 @@
 //   - rights: the permissions of a client at the upstream
 //   - catalog: the tables of Redis' commands: words, keys, syntax
 //
-// An error that Redis has, too, has Redis' text, because client libraries depend on that text.
+// If Redis has the same error, the proxy uses Redis' text, because client libraries depend on it.
 package commands

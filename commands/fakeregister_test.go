@@ -73,15 +73,15 @@ type fakeSideEffects struct {
 	executedCommands []string
 	runErr           error             // the error of running the commands
 	requestErr       error             // the error of every request
-	refusals         map[string]string // by the words of the question, separated by blanks
-	questions        []string
+	refusals         map[string]string // by the words of the command, separated by blanks
+	checks           []string
 	drops            int
 }
 
 func (f *fakeSideEffects) Refusals(_ context.Context, commands [][]string) ([]string, error) {
 	texts := make([]string, len(commands))
 	for i, words := range commands {
-		f.questions = append(f.questions, strings.Join(words, " "))
+		f.checks = append(f.checks, strings.Join(words, " "))
 		texts[i] = f.refusals[strings.Join(words, " ")]
 	}
 	return texts, f.requestErr

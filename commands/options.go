@@ -83,11 +83,11 @@ type Options struct {
 	mover *move.Mover
 	// keeper is the keeper of another table. If it is nil, the table makes its own.
 	keeper *keepalive.Keeper
-	// Random fills a slice with unpredictable bytes. The default is crypto/rand.
+	// Random fills a slice with unpredictable bytes. The default uses crypto/rand.
 	Random func([]byte)
 	// Now returns the wall-clock time. The default is time.Now.
 	Now func() time.Time
-	// Logger logs locks without a TTL, and lost side effects. The default discards them.
+	// Logger receives the log messages of the commands. The default discards them.
 	Logger *slog.Logger
 	// Audit logs each grant and release while Settings.Audit is set. It is nil if there is no audit
 	// log.

@@ -14,14 +14,14 @@ func (b *registerFixture) restrict(refused map[string]string) {
 	b.client.Unrestricted, b.sideEffects.refusals = false, refused
 }
 
-// expectQuestions fails unless the proxy has asked the upstream exactly these questions since the
-// last call.
-func (b *registerFixture) expectQuestions(want ...string) {
+// expectChecks fails unless the proxy has made exactly these permission checks at the upstream
+// since the last call.
+func (b *registerFixture) expectChecks(want ...string) {
 	b.Helper()
-	if got := b.sideEffects.questions; !slices.Equal(got, want) {
+	if got := b.sideEffects.checks; !slices.Equal(got, want) {
 		b.Errorf("asked %q, want %q", got, want)
 	}
-	b.sideEffects.questions = nil
+	b.sideEffects.checks = nil
 }
 
 const (
@@ -30,8 +30,8 @@ const (
 	noChannel = "NOPERM this user has no permissions to access one of the channels used as arguments"
 )
 
-// TestQuestions checks that the question about a command has the same form for all values.
-func TestQuestions(t *testing.T) {
+// TestPermissionChecks checks that the permission checks of a command are the same for all values.
+func TestPermissionChecks(t *testing.T) {
 	for line, want := range map[string]string{
 		"SET k v NX PX 1000": "set k 0",
 		"set k v get":        "set k 0 get",
@@ -65,8 +65,8 @@ func TestQuestions(t *testing.T) {
 		"EVAL body 0 lock:in lock:an": "eval 0 0",
 	} {
 		var got []string
-		for _, q := range rights.Questions(strings.Fields(line)) {
-			got = append(got, strings.Join(q, " "))
+		for _, check := range rights.PermissionChecks(strings.Fields(line)) {
+			got = append(got, strings.Join(check, " "))
 		}
 		if strings.Join(got, "|") != want {
 			t.Errorf("%s: %q, want %q", line, got, want)
@@ -84,7 +84,7 @@ func TestRefusedCommands(t *testing.T) {
 	b.expectRun("SET k v NX PX 1000", noRight)
 	b.expectRun("EVAL body 1 k", noRight)
 	b.expectRun("GET k", `"me"`)
-	b.expectQuestions("del k", "set k 0", "eval 0 1 k", "get k")
+	b.expectChecks("del k", "set k 0", "eval 0 1 k", "get k")
 	b.expectValue("k", "me:500")
 	b.sideEffects.requestErr = &rights.PermissionCheckError{Cause: errors.New("connection refused")}
 	b.expectRun("GET k", "ERR cannot check this client's permissions: connection refused")
@@ -134,7 +134,7 @@ func TestScriptPermissionsAskedOnce(t *testing.T) {
 		"1", "k", "v"); got != "1" {
 		t.Error(got)
 	}
-	b.expectQuestions("eval 0 1 k", "set k 0", "lpush l 0", "publish c 0")
+	b.expectChecks("eval 0 1 k", "set k 0", "lpush l 0", "publish c 0")
 	b.expectSideEffects("0: lpush l v|0: publish c m")
 }
 

@@ -18,8 +18,8 @@ import (
 // Action names the action that the proxy takes on a command.
 type Action uint8
 
-// The verbs. Each comment tells what the proxy does with the command. After WaitUpstream, Connect
-// and AdoptTx, the caller asks the router again.
+// The actions. Each comment describes the action on the command. After WaitUpstream, Connect and
+// AdoptTx, the caller asks the router again.
 const (
 	Forward         Action = iota // relay it to the upstream as it is
 	WaitUpstream                  // wait until the upstream has replied to everything sent before
@@ -88,8 +88,8 @@ type router struct {
 	lockKeys keys.Patterns
 	// hasUpstream is set if there is an upstream. hasMessages is set if the proxies carry messages.
 	hasUpstream, hasMessages bool
-	// ownCommands holds the proxy's own commands, lockKeyCommands the commands that run on lock
-	// keys, and txCommands the commands of transactions.
+	// ownCommands holds the commands that the proxy answers itself, lockKeyCommands the commands
+	// that run on lock keys, and txCommands the commands of transactions.
 	ownCommands                 *syntax.Names[*command.Command]
 	lockKeyCommands, txCommands map[string]*command.Command
 	scripts                     *eval.Scripts
@@ -128,7 +128,7 @@ func (r *router) route(at Situation, words [][]byte) Decision {
 	return r.adaptToConnection(at, name, r.routeByKeys(name, words))
 }
 
-// routeOwn decides about one of the proxy's own commands.
+// routeOwn decides about a command that the proxy answers itself.
 func (r *router) routeOwn(ownCommand *command.Command, at Situation, words [][]byte) Decision {
 	if r.hasUpstream {
 		return routeOwnRelayed(ownCommand, at.Upstream, words)
@@ -168,10 +168,11 @@ func (r *router) adaptToConnection(at Situation, name string, d Decision) Decisi
 	return d
 }
 
-// routeOwnRelayed decides about one of the proxy's own commands if there is an upstream. In a
-// transaction, and in a stream that the proxy cannot follow, the command goes to the upstream. If
-// the upstream must not get the command, or the proxy would have to change the reply, the
+// routeOwnRelayed decides about a command that the proxy answers itself, if there is an upstream.
+// In a transaction, and in a stream that the proxy cannot follow, the command goes to the upstream.
+// If the upstream must not get the command, or the proxy would have to change the reply, the
 // transaction fails, or the proxy closes the connection.
+//
 // A command that needs the upstream's reply also goes to the upstream if the proxy would not get
 // that reply. The reply to a subscribed client is an exception if it must be filtered: the client
 // may speak RESP3, or the upstream may have ended the subscription, and then the upstream answers.
@@ -282,7 +283,7 @@ func (r *router) routeMasters(name string, words [][]byte) Decision {
 	return Decision{Action: Run, Command: cmd}
 }
 
-// hasNUL reports whether a name has a zero byte, at which it may end for Redis.
+// hasNUL reports whether a name has a zero byte. Redis may ignore the bytes after the zero byte.
 func hasNUL(name []byte) bool { return bytes.IndexByte(name, 0) >= 0 }
 
 // keyRule returns the rule for the keys of a command. With an upstream, every word of an unknown
@@ -383,7 +384,8 @@ func abort(name, text string) Decision {
 	}}
 }
 
-// mixedWatchError is the error for a WATCH of a client that watches keys of the other kind.
+// mixedWatchError is the error for a WATCH of lock keys while the client watches other keys, or of
+// other keys while it watches lock keys.
 const mixedWatchError = "ERR 'watch' cannot watch both lock keys and other keys: lock keys are on the lock masters, " +
 	"other keys on the upstream; watch one kind at a time"
 
@@ -443,8 +445,8 @@ func lateInMultiError(name string) string {
 		"lock keys are on the lock masters; send two transactions", name)
 }
 
-// notInMultiError returns the error for one of the proxy's own commands in a transaction, in Redis'
-// wording for WATCH.
+// notInMultiError returns the error for a command that the proxy answers itself, in a transaction.
+// Its wording begins like that of Redis for WATCH.
 func notInMultiError(ownCommand *command.Command) string {
 	return fmt.Sprintf("ERR %s inside MULTI is not allowed: the proxy runs it at once, "+
 		"so it cannot be part of a transaction; send it before MULTI or after EXEC", strings.ToUpper(ownCommand.Name))

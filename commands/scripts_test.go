@@ -204,8 +204,9 @@ return redis.call('del', unpack(KEYS))`
 	}
 }
 
-// TestSignals checks that the message of a release goes to the upstream once, after the commit.
-func TestSignals(t *testing.T) {
+// TestReleaseMessage checks that the message of a release goes to the upstream once, after the
+// commit.
+func TestReleaseMessage(t *testing.T) {
 	b := newRegisterFixture(t)
 	b.masters.Put("k", "me", 500)
 	if got := b.run("EVAL", releaseSignal, "2", "k", "signal:k", "me", "1000"); got != "0" {
@@ -236,9 +237,9 @@ func (b *registerFixture) expectSideEffects(want ...string) {
 	b.sideEffects.executedCommands = nil
 }
 
-// TestSignalsOnce checks that a script that starts over sends its message once. A script that
-// commits nothing sends its message, too.
-func TestSignalsOnce(t *testing.T) {
+// TestMessageOfRepeatedScript checks that a script that runs again sends its message once. A script
+// that commits nothing sends its message, too.
+func TestMessageOfRepeatedScript(t *testing.T) {
 	b := newRegisterFixture(t)
 	b.masters.BeforeRound = func(round int) {
 		if round < 3 {
@@ -256,9 +257,9 @@ func TestSignalsOnce(t *testing.T) {
 	b.expectSideEffects("0: publish c x")
 }
 
-// TestSignalLost checks that, if a message is lost after the release, the error says that the
-// release took effect. A counter counts the lost message.
-func TestSignalLost(t *testing.T) {
+// TestLostReleaseMessage checks that, if a message is lost after the release, the error reports
+// that the release took effect. A counter counts the lost message.
+func TestLostReleaseMessage(t *testing.T) {
 	var log strings.Builder
 	b := newRegisterFixture(t, func(o *Options) { o.Logger = textLogger(&log) })
 	b.sideEffects.runErr = errors.New("connection refused")
@@ -273,7 +274,7 @@ func TestSignalLost(t *testing.T) {
 	}
 }
 
-func TestSignalWithoutUpstream(t *testing.T) {
+func TestReleaseMessageWithoutUpstream(t *testing.T) {
 	b := newRegisterFixture(t)
 	b.client.Upstream = nil
 	b.masters.Put("k", "me", 500)

@@ -26,12 +26,11 @@ type Settings struct {
 	Audit bool
 }
 
-// Apply makes the settings effective. A command checks its TTL against one version of the settings;
-// a command that is running may still use the previous one. Any goroutine may call Apply at any
-// time.
+// Apply makes the settings effective. A command that is already running may still use the previous
+// settings. Any goroutine may call Apply at any time.
 func (t *Table) Apply(s Settings) {
 	t.settings.Store(&s)
-	t.audit.Switch(s.Audit)
+	t.audit.SetEnabled(s.Audit)
 	if t.messages != nil {
 		t.messages.SetBacklog(s.MessageMemory)
 	}

@@ -113,8 +113,7 @@ func newTable(opts Options, detector *lockdetect.Detector) *Table {
 	return t
 }
 
-// lockCommands returns the commands of package locks: LOCK, UNLOCK, EXTEND, FENCE, LOCKINFO,
-// LOCKLIST and FORCEUNLOCK.
+// lockCommands returns the commands of package locks, except WAIT.
 func (t *Table) lockCommands(keyOnMasters func(db int, key string) quorum.Key) []*command.Command {
 	l := &locks.LockCommands{
 		Locks: t.opts.Locks, MaxTTL: t.settings.maxTTL, KeyOnMasters: keyOnMasters, Random: t.opts.Random, Keeper: t.keeper, Audit: t.audit,
@@ -205,7 +204,7 @@ func (t *Table) Tracking() *tracking.Hub { return t.tracking }
 // Keeper returns the keeper of the locks that clients have kept. The caller must run it.
 func (t *Table) Keeper() *keepalive.Keeper { return t.keeper }
 
-// Messages returns the hub for messages at a lock server, or nil with an upstream.
+// Messages returns the hub for messages at a lock server, or nil if the table carries no messages.
 func (t *Table) Messages() *pubsub.Hub { return t.messages }
 
 // WaiterCount returns the number of clients that wait for a lock, or for another client's change of
@@ -222,7 +221,7 @@ func (t *Table) Locks(ctx context.Context, db int, match string, count int) ([]L
 // keys.
 func (t *Table) LockKeys() keys.Patterns { return t.router.lockKeys }
 
-// Lookup returns the proxy's own command with this name, in any case, or nil.
+// Lookup returns the command with this name, in any case, if the proxy answers it itself, or nil.
 func (t *Table) Lookup(name []byte) *command.Command { return t.router.ownCommands.Find(name) }
 
 // KeyRule returns the rule for the keys of a command. With an upstream, every word of an unknown

@@ -12,8 +12,8 @@
 //	})
 //
 // Loading is strict. An unknown name, a name given twice, a value of the wrong type or out of its
-// range is an error, even if a stronger source overrides it. Load reports all errors together, each
-// with its source:
+// range is an error, even if a stronger source overrides the value. Load reports all errors
+// together, each with its source:
 //
 //	conf.yaml:7: max-ttl: "12x" is not a duration (a number and a unit, such as "100ms" or "24h")
 //	REDLOCK_MAX_CLIENTS: "0" is less than 1

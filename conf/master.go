@@ -75,7 +75,7 @@ func namesSeveralHosts(text string) bool {
 }
 
 // checkUpstreamURL returns an error if the URL of the upstream is invalid. Unlike the URL of a
-// master, it may name a database, or Sentinels.
+// master, it may be empty, and may name a database, Sentinels, or nodes of a cluster.
 func checkUpstreamURL(text string) error {
 	if text == "" {
 		return nil

@@ -87,9 +87,9 @@ func TestMergeReload(t *testing.T) {
 	}
 }
 
-// TestReloadOfIncompleteFile checks files that end early. A reload does not turn off TLS because a
-// file does not name it. It does so if a file says so. A password stays, because its absence is
-// invalid.
+// TestReloadOfIncompleteFile checks files that end early. A reload fails if the file no longer
+// names the settings of TLS, but turns off TLS if the file sets them to "". The reload also fails
+// if the client password is missing.
 func TestReloadOfIncompleteFile(t *testing.T) {
 	load := func(text string) Config {
 		file := filepath.Join(t.TempDir(), "conf.yaml")

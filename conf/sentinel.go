@@ -84,7 +84,8 @@ func ReadSentinel(text string) (s Sentinel, named bool, err error) {
 	return s, true, nil
 }
 
-// splitAuthority splits the text after the scheme into login with @, hosts, and the rest.
+// splitAuthority splits the text after the scheme into the login with its @, the hosts, and the
+// path with the query.
 func splitAuthority(rest string) (login, hosts, path string) {
 	end := strings.IndexAny(rest, "/?")
 	if end < 0 {

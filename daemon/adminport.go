@@ -93,8 +93,8 @@ func (a *adminPort) setServing() {
 	}
 }
 
-// keptLockObserver returns the observer of the locks that the proxy renews for clients, or nil if there is
-// no admin port.
+// keptLockObserver returns the observer of the locks that the proxy renews for clients, or nil if
+// there is no admin port.
 func (a *adminPort) keptLockObserver() keepalive.Observer {
 	if a == nil {
 		return nil
@@ -102,7 +102,7 @@ func (a *adminPort) keptLockObserver() keepalive.Observer {
 	return a.metrics
 }
 
-// withMetrics returns the locks and the register, which count metrics if there is an admin port.
+// withMetrics returns the locker and the register. They count metrics if there is an admin port.
 func (a *adminPort) withMetrics(locker *quorum.Locker, cluster *quorum.Cluster) (commands.Locks, lockkeys.Register) {
 	if a == nil {
 		return locker, cluster

@@ -8,9 +8,9 @@ import (
 	"redlock-proxy/quorum/availability"
 )
 
-// TestWatch checks that update reports once that locks became unavailable, and once that they are
-// available again. It does not report a single failed check, or a planned step.
-func TestWatch(t *testing.T) {
+// TestAvailabilityWatch checks that update reports once that locks became unavailable, and once
+// that they are available again. It does not report a single failed check, or a planned step.
+func TestAvailabilityWatch(t *testing.T) {
 	const available, paused, no = availability.Available, availability.Paused, availability.Unavailable
 	now, watch := time.Now(), availabilityWatch{}
 	for i, c := range []struct {

@@ -59,7 +59,7 @@ func (d *daemon) newNodes(cfg conf.Config, id string) (*cluster.Cluster, error) 
 		},
 		Listen: func(ctx context.Context, port int) (net.Listener, error) {
 			host, _, _ := net.SplitHostPort(cfg.Listen) // valid, as conf has checked
-			config := net.ListenConfig{KeepAlive: keepAlive}
+			config := net.ListenConfig{KeepAlive: tcpKeepAlive}
 			return config.Listen(ctx, "tcp", net.JoinHostPort(host, strconv.Itoa(port)))
 		},
 	})

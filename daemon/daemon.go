@@ -32,8 +32,8 @@ import (
 	"redlock-proxy/quorum/location"
 )
 
-// keepAlive is Redis' default of tcp-keepalive.
-const keepAlive = 300 * time.Second
+// tcpKeepAlive is the pause between TCP keepalive probes: Redis' default of tcp-keepalive.
+const tcpKeepAlive = 300 * time.Second
 
 // Options configures a proxy.
 type Options struct {
@@ -102,7 +102,7 @@ type daemon struct {
 	cfg              conf.Config // the configuration at the start
 	opts             Options
 	currentConfig    atomic.Pointer[appliedConfig]
-	reloadLocks      reloadLocks
+	reloadMutexes    reloadMutexes
 	lastReloadResult atomic.Pointer[reloadResult]
 	// lastMastersError is the last logged reason why the configuration names different masters.
 	lastMastersError string
@@ -204,7 +204,7 @@ func SharedSettings(cfg conf.Config) string {
 
 // listen listens for clients, unless a master or the upstream has the same address.
 func (d *daemon) listen(ctx context.Context) error {
-	config := net.ListenConfig{KeepAlive: keepAlive}
+	config := net.ListenConfig{KeepAlive: tcpKeepAlive}
 	listener, err := config.Listen(ctx, "tcp", d.cfg.Listen)
 	if err != nil {
 		return listenError("listen", d.cfg.Listen, err)

@@ -52,7 +52,7 @@ func (q *logQueue) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// DroppedLines returns how many lines were dropped.
+// DroppedLines returns how many lines were dropped, or could not be written.
 func (q *logQueue) DroppedLines() int64 {
 	q.mu.Lock()
 	defer q.mu.Unlock()

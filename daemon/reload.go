@@ -26,8 +26,8 @@ type appliedConfig struct {
 	maxClients int    // max-clients, or fewer if the limit on open files is too low
 }
 
-// reloadLocks holds the mutexes of reloads.
-type reloadLocks struct {
+// reloadMutexes holds the mutexes of reloads.
+type reloadMutexes struct {
 	// reloadMu prevents concurrent reloads.
 	reloadMu sync.Mutex
 	// readMu prevents concurrent reads of the files. A read may hang for longer than a
@@ -67,8 +67,8 @@ type reloadResult struct {
 
 // reload calls reloadNow, and stores the result for the metrics.
 func (d *daemon) reload(by string) (changed, pending []string, err error) {
-	d.reloadLocks.reloadMu.Lock()
-	defer d.reloadLocks.reloadMu.Unlock()
+	d.reloadMutexes.reloadMu.Lock()
+	defer d.reloadMutexes.reloadMu.Unlock()
 	defer notifyReload(d.log)()
 	changed, pending, err = d.reloadNow(by)
 	last := reloadResult{at: time.Now(), ok: true}
@@ -83,9 +83,10 @@ func (d *daemon) reload(by string) (changed, pending []string, err error) {
 func (d *daemon) lastReload() reloadResult { return *d.lastReloadResult.Load() }
 
 // reloadNow reads the configuration again, and applies the settings that can change while the proxy
-// runs. After an error it has changed no setting. But a change of the masters may continue
-// (quorum.ErrUndecided). changed lists the settings that have changed, and pending the settings
-// that change at a restart. by names the origin of the reload for the log.
+// runs. After an error it has usually changed no setting. But a change of the masters may continue
+// (quorum.ErrUndecided), and after an error of apply, some settings have changed. changed lists the
+// settings that have changed, and pending the settings that change at a restart. by names the
+// origin of the reload for the log.
 func (d *daemon) reloadNow(by string) (changed, pending []string, err error) {
 	current := d.currentConfig.Load()
 	next, err := d.prepareWithTimeout(current)
@@ -170,10 +171,10 @@ func (d *daemon) readMasters() (conf.Config, error) {
 	if d.opts.Read == nil {
 		return conf.Config{}, errNoConfiguration
 	}
-	if !d.reloadLocks.readMu.TryLock() {
+	if !d.reloadMutexes.readMu.TryLock() {
 		return conf.Config{}, errStillReading
 	}
-	defer d.reloadLocks.readMu.Unlock()
+	defer d.reloadMutexes.readMu.Unlock()
 	return d.opts.Read()
 }
 
@@ -195,14 +196,14 @@ func (d *daemon) prepareWithTimeout(current *appliedConfig) (preparedConfig, err
 	switch {
 	case d.opts.Read == nil:
 		return preparedConfig{}, errNoConfiguration
-	case !d.reloadLocks.readMu.TryLock():
+	case !d.reloadMutexes.readMu.TryLock():
 		return preparedConfig{}, errStillReading
 	}
 	done := make(chan result, 1)
 	go func() { // ends when the files have been read
 		next, err := d.prepare(current)
 		// Unlock before the result is sent: otherwise the next reload may find the mutex locked.
-		d.reloadLocks.readMu.Unlock()
+		d.reloadMutexes.readMu.Unlock()
 		done <- result{next, err}
 	}()
 	select {

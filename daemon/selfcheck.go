@@ -39,9 +39,9 @@ func checkNotSelf(ctx context.Context, cfg conf.Config, listen string) error {
 	return errors.Join(errs...)
 }
 
-// FindLoops describes the servers of a configuration that are the proxy itself or another
-// redlock-proxy, or that redirect clients past the proxy. unverified describes a fact that could
-// not be determined, or is empty.
+// FindLoops describes the servers of a configuration that must not be used: the proxy itself,
+// another redlock-proxy, or a server that redirects clients past the proxy. unverified is a warning
+// about the upstream, or empty.
 func FindLoops(ctx context.Context, cfg conf.Config, certificates *certs.Certificates) (loops []string, unverified string) {
 	if err := checkNotSelf(ctx, cfg, cfg.Listen); err != nil {
 		loops = strings.Split(err.Error(), "\n")

@@ -78,7 +78,7 @@ func countLockKeys(ctx context.Context, up *upstream.Upstream, lockKeys []string
 		return 0, "", false, err
 	}
 	defer conn.Close()
-	return move.CountAt(ctx, conn, lockKeys)
+	return move.CountLockKeys(ctx, conn, lockKeys)
 }
 
 // LocationRecord returns the upstream's record of the location of the locks, or nil if the locks
@@ -146,8 +146,8 @@ func serverURL(text string) string {
 	return text
 }
 
-// runFirstProbe probes the upstream, and returns an error if it must not be used. The proxy must
-// already serve clients: it detects an upstream that leads back to itself only if it answers the
+// runFirstProbe probes the upstream, and returns an error if the upstream must not be used. The
+// proxy must already serve clients: if the upstream is the proxy itself, the proxy must answer the
 // probe.
 func runFirstProbe(ctx context.Context, up *upstream.Upstream) error {
 	up.Probe(ctx)
@@ -160,9 +160,10 @@ func runFirstProbe(ctx context.Context, up *upstream.Upstream) error {
 	return nil
 }
 
-// upstreamProblem returns the reason why the upstream must not be used: it is a redlock-proxy, or a
-// node of a cluster, which redirects clients. unverified is a warning if the proxy cannot tell
-// whether the upstream is a node of a cluster. Both may be empty.
+// upstreamProblem returns the reason why the upstream must not be used. For example, it is a
+// redlock-proxy, or a node of a cluster, which redirects clients. unverified is a warning: slots of
+// the cluster are not served, or the proxy cannot tell whether the upstream is a node of a cluster.
+// Both may be empty.
 func upstreamProblem(
 	ctx context.Context, cfg conf.Config, certificates *certs.Certificates,
 ) (problem, unverified string) {

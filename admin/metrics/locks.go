@@ -63,8 +63,8 @@ func (l CountingLocker) Extend(
 	return l.Locker.Extend(ctx, key, token, ttl)
 }
 
-// ExtendTogether implements Locker. It counts the locks that the round extended. Extend counts the
-// other locks.
+// ExtendTogether implements Locker. It counts only the locks that the round extended, because the
+// caller then calls Extend for each of the other locks.
 func (l CountingLocker) ExtendTogether(ctx context.Context, requests []quorum.ExtendRequest) []quorum.GrantedLock {
 	began, err := time.Now(), error(nil)
 	leases := l.Locker.ExtendTogether(ctx, requests)

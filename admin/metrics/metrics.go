@@ -61,7 +61,7 @@ func (m *Metrics) Handler(sources Sources) http.Handler {
 	m.registry.MustRegister(newCollector(sources))
 	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{
 		MaxRequestsInFlight: maxRequests,
-		// An error in one metric does not hide the rest.
+		// An error in one metric must not hide the other metrics.
 		ErrorHandling: promhttp.ContinueOnError,
 	})
 }

@@ -67,7 +67,7 @@ func eventKinds() map[string]eventKind {
 	}
 }
 
-// forceUnlock is the log message whose attributes name a key and a client.
+// forceUnlock is the log message for which the page shows attributes that name a key and a client.
 const forceUnlock = "FORCEUNLOCK"
 
 // event holds an entry of the list of events.

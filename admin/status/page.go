@@ -132,7 +132,8 @@ func queryNumber(r *http.Request, name string) (int, error) {
 	return int(n), err
 }
 
-// serveLocks serves /status/v1/locks: a listing that is at most a few seconds old.
+// serveLocks serves /status/v1/locks: a new listing, or the last listing of the same query while no
+// new listing may start.
 func (p *Page) serveLocks(w http.ResponseWriter, r *http.Request) {
 	if p.locks == nil {
 		http.Error(w, "the admin port does not show locks: keys may be secrets; enable the setting admin-locks to show them",

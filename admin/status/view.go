@@ -181,7 +181,7 @@ type lockView struct {
 	Addr    string     `json:"addr"`
 	Name    string     `json:"name"`
 	Kept    bool       `json:"kept"`
-	// Shared says how several clients hold the lock; empty for an exclusive lock.
+	// Shared describes how several clients hold the lock; empty for an exclusive lock.
 	Shared string `json:"shared"`
 }
 
@@ -287,7 +287,7 @@ func newLocksView(f listing) locksView {
 	return v
 }
 
-// describeHolders says how several clients hold a lock; empty for an exclusive lock.
+// describeHolders describes how several clients hold a lock; empty for an exclusive lock.
 func describeHolders(l Lock) string {
 	switch {
 	case l.Slots == 0:

@@ -93,7 +93,7 @@ func TestMan(t *testing.T) {
 }
 
 // TestManOfSettings checks a command that shares only one flag name with the settings. The manual
-// page must not say that this command takes the settings.
+// page must not state that this command takes the settings.
 func TestManOfSettings(t *testing.T) {
 	settings := []cli.Flag{&cli.StringFlag{Name: "listen"}, &cli.StringFlag{Name: "ca"}}
 	app := &cli.App{Name: "a", Commands: []*cli.Command{

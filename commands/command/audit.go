@@ -17,8 +17,8 @@ const (
 	AuditForced    AuditAction = "forced"    // an operator removed the lock
 )
 
-// Audit logs each lock that this proxy grants or releases: the time, the action, the key and the
-// client, but never a token. A nil Audit logs nothing.
+// Audit logs each lock that this proxy grants or releases: the time, the action, the database, the
+// key and the client, but never a token. A nil Audit logs nothing.
 type Audit struct {
 	log *slog.Logger
 	off atomic.Bool
@@ -32,8 +32,8 @@ func NewAudit(log *slog.Logger) *Audit {
 	return &Audit{log: log}
 }
 
-// Switch turns the log on or off. On a nil Audit it does nothing.
-func (l *Audit) Switch(on bool) {
+// SetEnabled turns the log on or off. On a nil Audit it does nothing.
+func (l *Audit) SetEnabled(on bool) {
 	if l != nil {
 		l.off.Store(!on)
 	}

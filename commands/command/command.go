@@ -94,7 +94,8 @@ type Command struct {
 	RunsWithoutClient func(words [][]byte) bool
 	// AffectsAllLocks is set if the command affects all lock keys although it names none.
 	AffectsAllLocks bool
-	// AlwaysFails is set if the command only replies with an error. It requires no permission.
+	// AlwaysFails is set if Run only replies with an error. Then the command requires no
+	// permission.
 	AlwaysFails bool
 	// Run answers a call whose number of words fits Arity.
 	Run func(Call)
@@ -110,8 +111,8 @@ func NewRedisCommand(name string, run func(Call), docs Docs) *Command {
 // IsOwn reports whether the command is the proxy's own: Redis does not have it.
 func (c *Command) IsOwn() bool { return c.Docs.Group == OwnGroup }
 
-// MayWait reports whether a call may wait for other clients. It is always false for a command
-// without RunsWithoutClient.
+// MayWait reports whether a call of a command with RunsWithoutClient may wait for other clients.
+// For any other command it returns false, even if the command may wait.
 func (c *Command) MayWait(words [][]byte) bool {
 	return c.RunsWithoutClient != nil && !c.RunsWithoutClient(words)
 }

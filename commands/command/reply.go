@@ -280,8 +280,8 @@ func (r *Reply) WriteDouble(text string) {
 	r.Bytes = append(append(append(r.Bytes, ','), text...), '\r', '\n')
 }
 
-// Fail appends the error reply for err, with a code after which no client library retries by
-// itself.
+// Fail appends the error reply for err. Client libraries do not retry after the codes NOQUORUM and
+// ERR.
 func (r *Reply) Fail(err error) {
 	r.LocksMoved = r.LocksMoved || errors.As(err, new(*quorum.WrongLocationError))
 	r.WriteError(Failure(err))

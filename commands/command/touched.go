@@ -50,5 +50,6 @@ func (t *ChangedKeys) Keys() (changedKeys []quorum.Key, complete bool) {
 	return slices.Collect(maps.Keys(t.keys)), !t.overflow
 }
 
-// StartNewSet makes the next Add start a new set. The reason is a satisfied WAIT, or too many keys.
+// StartNewSet makes the next Add start a new set. WAIT calls it when it is satisfied, or when the
+// set has lost keys.
 func (t *ChangedKeys) StartNewSet() { t.startsNewSet = true }

@@ -7,7 +7,7 @@ import (
 )
 
 // TestDigestAfterOverflow checks that a script whose digest was forgotten gets it back when a
-// client sends the script again, whatever other scripts are remembered.
+// client sends the script again, regardless of the other remembered scripts.
 func TestDigestAfterOverflow(t *testing.T) {
 	var s scripts
 	body := func(i int) []byte {

@@ -110,8 +110,8 @@ var optionsByWord = map[string]option{
 	}},
 }
 
-// parse reads the keys, the token and the options, which come in any order and case, each at most
-// once. But MAXHOLD follows KEEPALIVE. A TTL is required.
+// parse reads the keys, the token and the options. Options come in any order and case, each at most
+// once, but MAXHOLD must directly follow KEEPALIVE. A TTL is required.
 func (g grammar) parse(args [][]byte) (lockArgs, error) {
 	parsed, words, err := g.keysAndToken(args)
 	if err != nil {
@@ -189,7 +189,7 @@ func (g grammar) checkKeepalive(parsed lockArgs) error {
 func (g grammar) keysAndToken(args [][]byte) (parsed lockArgs, options [][]byte, err error) {
 	rest, n := args[1:], 1
 	if g.several {
-		if n, err = countOfKeys(g.name, args); err != nil {
+		if n, err = parseKeyCount(g.name, args); err != nil {
 			return lockArgs{}, nil, err
 		}
 		rest = args[2:]

@@ -135,7 +135,7 @@ func parseOptions(g grammar, options []string) string {
 		if !reflect.DeepEqual(parsed, lockArgs{}) {
 			return fmt.Sprintf("%v, but also %+v", err, parsed)
 		}
-		// TestWordInSyntaxErrors checks the rest of the error.
+		// TestWordInSyntaxErrors checks the text after the prefix.
 		if strings.HasPrefix(err.Error(), badSyntax+": ") {
 			return badSyntax
 		}

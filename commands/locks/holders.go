@@ -33,8 +33,9 @@ type OperatorOptions struct {
 }
 
 // OperatorCommands implements the commands for operators, and WAIT. LOCKINFO and LOCKLIST return
-// the holders of locks, FORCEUNLOCK releases a lock regardless of its holder, and WAIT waits for
-// further masters. No command returns a token. OperatorCommands is safe for concurrent use.
+// the holders of locks, FORCEUNLOCK releases a lock regardless of its holder, and WAIT waits until
+// more masters have the client's changes. No command returns a token. OperatorCommands is safe for
+// concurrent use.
 type OperatorCommands struct {
 	opts OperatorOptions
 	// listSlot is full while a LOCKLIST runs, because only one LOCKLIST runs at a time.
@@ -48,18 +49,18 @@ func NewOperatorCommands(opts OperatorOptions) *OperatorCommands {
 
 // Commands returns LOCKINFO, LOCKLIST and FORCEUNLOCK.
 func (h *OperatorCommands) Commands() []*command.Command {
-	info := holderDocs("Returns whether a lock is held, for how long, by which masters, "+
+	info := operatorDocs("Returns whether a lock is held, for how long, by which masters, "+
 		"and, if this proxy knows it, by which client.",
 		"O(N) with N masters, in one round trip")
 	info.Categories = "read slow"
 	info.FirstArgIsKey, info.Reads, info.Args = true, true, []command.Argument{command.Key()}
-	list := holderDocs("Lists the locks that a majority of the masters holds, with the fields of LOCKINFO.",
+	list := operatorDocs("Lists the locks that a majority of the masters holds, with the fields of LOCKINFO.",
 		"O(N*K) with N masters and K keys on each")
 	list.Reads, list.Categories = true, "keyspace read slow dangerous"
 	list.Args = []command.Argument{
 		command.Optional(command.GlobAfter("MATCH", "pattern")), command.Optional(command.IntegerAfter("COUNT", "count")),
 	}
-	force := holderDocs("Releases a lock regardless of its holders, or only for the holder with a token. "+
+	force := operatorDocs("Releases a lock regardless of its holders, or only for the holder with a token. "+
 		"Returns 1, or 0 if no client holds it.",
 		"O(N) with N masters, in two round trips")
 	force.Categories = "keyspace write admin slow dangerous"
@@ -71,8 +72,9 @@ func (h *OperatorCommands) Commands() []*command.Command {
 	}
 }
 
-// holderDocs returns the documentation of an operator's command. Since is a version of the proxy.
-func holderDocs(summary, complexity string) command.Docs {
+// operatorDocs returns the documentation of a command for operators. Since is a version of the
+// proxy.
+func operatorDocs(summary, complexity string) command.Docs {
 	return command.Docs{Group: command.OwnGroup, Summary: summary, Since: "0.1.0", Complexity: complexity}
 }
 
@@ -122,16 +124,16 @@ func (h *OperatorCommands) force(c command.Call) {
 		c.Out.WriteInt(0)
 		return
 	}
-	h.noteForced(keyOnMasters)
+	h.removeForced(keyOnMasters)
 	h.opts.Audit.Note(command.AuditForced, c.Client, c.Client.DB, key)
 	c.Out.WriteInt(1)
 }
 
-// noteForced tells the clients for which this proxy renews the lock that FORCEUNLOCK released it.
-// If key.Holder is set, noteForced tells only the client with that token.
-func (h *OperatorCommands) noteForced(key quorum.Key) {
+// removeForced removes the kept locks that FORCEUNLOCK released, and tells their clients. If
+// key.Holder is set, removeForced removes only the kept lock with that token.
+func (h *OperatorCommands) removeForced(key quorum.Key) {
 	if key.Holder == "" {
-		h.opts.Keeper.LostAll(key, keepalive.Forced)
+		h.opts.Keeper.RemoveAllLost(key, keepalive.Forced)
 		return
 	}
 	h.opts.Keeper.RemoveLost(key, key.Holder, keepalive.Forced)

@@ -1,6 +1,6 @@
 // Package locks implements the proxy's own commands on locks. lock.go has LOCK, UNLOCK, EXTEND and
-// FENCE, several.go the same for several keys, grammar.go their grammar, kept.go the part of
-// KEEPALIVE, and atupstream.go their replies while the locks are at the upstream. holders.go,
+// FENCE, several.go has MLOCK, MUNLOCK and MEXTEND, grammar.go has their grammar, and kept.go their
+// option KEEPALIVE. atupstream.go has the replies while the locks are at the upstream. holders.go,
 // locklist.go and wait.go have LOCKINFO, LOCKLIST, FORCEUNLOCK and WAIT.
 package locks
 

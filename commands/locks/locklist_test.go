@@ -64,10 +64,10 @@ func (*fakeLocks) Remove(context.Context, quorum.Key) (bool, error) { return tru
 // upstream refuses every command except GET, and GET on keys whose names contain "secret".
 type upstream struct{ rights.Upstream }
 
-func (upstream) Refusals(_ context.Context, questions [][]string) ([]string, error) {
-	texts := make([]string, len(questions))
-	for i, q := range questions {
-		if q[0] != "get" || strings.Contains(q[1], "secret") {
+func (upstream) Refusals(_ context.Context, checks [][]string) ([]string, error) {
+	texts := make([]string, len(checks))
+	for i, check := range checks {
+		if check[0] != "get" || strings.Contains(check[1], "secret") {
 			texts[i] = "NOPERM"
 		}
 	}

@@ -11,8 +11,8 @@ import (
 	"redlock-proxy/quorum"
 )
 
-// maxKeys limits the keys of one command, because a master serves no other client while it takes
-// them.
+// maxKeys limits the keys of one command, because a master serves no other client while it runs the
+// command.
 const maxKeys = 64
 
 // severalCommands returns MLOCK, MUNLOCK and MEXTEND. The arguments document the options, which are
@@ -55,8 +55,8 @@ func (l *LockCommands) mextend(c command.Call) {
 	l.extendKeys(c, grammar{name: "mextend", several: true, maxTTL: l.MaxTTL()})
 }
 
-// countOfKeys reads the number of keys of a command on several keys. A token follows the keys.
-func countOfKeys(command string, args [][]byte) (int, error) {
+// parseKeyCount reads the number of keys of a command on several keys. A token follows the keys.
+func parseKeyCount(command string, args [][]byte) (int, error) {
 	n, ok := syntax.Int(args[1])
 	switch {
 	case !ok || n <= 0:

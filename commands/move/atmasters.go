@@ -23,8 +23,7 @@ const (
 	// one request reads, because their values may be large.
 	maxWriters  = 128
 	keysPerRead = 100
-	// maxTries limits the attempts at an operation that too few masters answered, or that other
-	// clients obstructed.
+	// maxTries limits the attempts at an operation that failed, but may succeed on a retry.
 	maxTries = 20
 )
 
@@ -70,9 +69,9 @@ func (s *mastersStore) list(ctx context.Context) ([]lockName, error) {
 	return slices.SortedFunc(maps.Keys(found), func(a, b lockName) int { return cmp.Compare(a.db, b.db) }), nil
 }
 
-// errHolders means that a lock cannot be moved to the upstream, because several clients may hold
-// it.
-var errHolders = errors.New("it is held with SHARED or SLOTS, which a single Redis does not support; " +
+// errSeveralHolders means that a lock cannot be moved to the upstream, because several clients may
+// hold it.
+var errSeveralHolders = errors.New("it is held with SHARED or SLOTS, which a single Redis does not support; " +
 	"wait until its holders have released it, or FORCEUNLOCK it")
 
 func (s *mastersStore) read(ctx context.Context, names []lockName) ([]lock, error) {
@@ -83,7 +82,7 @@ func (s *mastersStore) read(ctx context.Context, names []lockName) ([]lock, erro
 		}
 		content, err := contents.Decode(l.Value)
 		if _, isLock := content.(contents.Holders); isLock {
-			err = errHolders
+			err = errSeveralHolders
 		}
 		if err != nil {
 			return fmt.Errorf("lock key '%s' (database %d): %w", syntax.Excerpt(n.key), n.db, err)
@@ -98,8 +97,8 @@ func (s *mastersStore) read(ctx context.Context, names []lockName) ([]lock, erro
 	return locks, err
 }
 
-// eachPresent calls visit for each present key among names of one database, with its value and the
-// time of the read.
+// eachPresent calls visit for each present key among names of one database, with the snapshot of
+// the key and the time of the read.
 func (s *mastersStore) eachPresent(ctx context.Context, names []lockName, visit func(lockName, quorum.Snapshot, time.Time) error) error {
 	for part := range slices.Chunk(names, keysPerRead) {
 		keys := make([]quorum.Key, len(part))
@@ -127,8 +126,8 @@ func (s *mastersStore) eachPresent(ctx context.Context, names []lockName, visit 
 	return nil
 }
 
-// checkWrites reads each key twice, one key at a time in each cell. This takes about as long as
-// put, which needs two round trips for each key.
+// checkWrites implements store. It reads each key twice, one key at a time in each cell. This takes
+// about as long as put, which needs two round trips for each key.
 func (s *mastersStore) checkWrites(ctx context.Context, locks []lock) error {
 	return eachCell(ctx, s, locks, func(l lock) lockName { return l.lockName }, func(ctx context.Context, l lock) error {
 		for range 2 {
@@ -144,8 +143,8 @@ func (s *mastersStore) checkRoom(ctx context.Context, bytes int64) error {
 	return s.opts.Masters.CheckFreeMemory(ctx, bytes)
 }
 
-// put writes by ballots. If the mover stalls, the masters reject late writes (rule 3 of package
-// location).
+// put implements store. It writes by ballots. If the mover stalls, the masters reject late writes
+// (rule 3 of package location).
 func (s *mastersStore) put(ctx context.Context, locks []lock) error {
 	return eachCell(ctx, s, locks, func(l lock) lockName { return l.lockName }, func(ctx context.Context, l lock) error {
 		return s.update(ctx, l.lockName, func(quorum.Snapshot) (quorum.Decision, error) {
@@ -162,7 +161,8 @@ func (l lock) ttl() time.Duration {
 	return max(l.remainingTime().Round(time.Millisecond), vote.MinTTL)
 }
 
-// remove skips values that a client has written to the masters without a proxy.
+// remove implements store. It skips values that a client has written to the masters without a
+// proxy.
 func (s *mastersStore) remove(ctx context.Context, names []lockName) (int, error) {
 	var removedCount atomic.Int64
 	for part := range partsByDatabase(names) {

@@ -30,9 +30,9 @@ type upstreamStore struct {
 const (
 	// scanCount is the COUNT of SCAN.
 	scanCount = 1000
-	// readBytes limits the values that one request reads or writes, in bytes. A read uses the sizes
-	// measured before.
-	readBytes = 8 << 20
+	// maxBatchBytes limits the values that one request reads or writes, in bytes. A read uses the
+	// sizes that measure has returned.
+	maxBatchBytes = 8 << 20
 	// trialSize limits how many locks one trial transaction contains.
 	trialSize = 100
 	// absentClientID is an ID that no connection has.
@@ -102,8 +102,8 @@ func (s *upstreamStore) list(ctx context.Context) (names []lockName, err error) 
 	return names, err
 }
 
-// scan finds the lock keys among about limit keys at the upstream. more is set if there are more
-// keys.
+// scan finds the lock keys in about limit buckets of the hash tables at the upstream. more is set
+// if there are more buckets.
 func (s *upstreamStore) scan(ctx context.Context, limit int) (foundNames []lockName, more bool, err error) {
 	databases, err := s.readDatabases(ctx)
 	if err != nil {
@@ -206,7 +206,7 @@ func (s *upstreamStore) read(ctx context.Context, names []lockName) ([]lock, err
 	var locks []lock
 	for len(keys) > 0 {
 		n, size := 0, 0
-		for n < len(keys) && (n == 0 || size+keys[n].bytes <= readBytes) {
+		for n < len(keys) && (n == 0 || size+keys[n].bytes <= maxBatchBytes) {
 			size += keys[n].bytes
 			n++
 		}
@@ -341,7 +341,7 @@ func (s *upstreamStore) put(ctx context.Context, locks []lock) (err error) {
 	}
 	for len(locks) > 0 {
 		n, size := 0, 0
-		for n < len(locks) && (n == 0 || size+len(locks[n].value) <= readBytes) {
+		for n < len(locks) && (n == 0 || size+len(locks[n].value) <= maxBatchBytes) {
 			size += len(locks[n].value)
 			n++
 		}
@@ -353,8 +353,8 @@ func (s *upstreamStore) put(ctx context.Context, locks []lock) (err error) {
 	return nil
 }
 
-// checkWrites makes the upstream queue the commands of put and remove, and discards them. The
-// upstream refuses to queue a command that it would refuse to run.
+// checkWrites implements store. It makes the upstream queue the commands of put and remove, and
+// discards them. The upstream refuses to queue a command that it would refuse to run.
 func (s *upstreamStore) checkWrites(ctx context.Context, locks []lock) error {
 	for part := range slices.Chunk(locks, trialSize) {
 		commands := [][]string{{"MULTI"}}

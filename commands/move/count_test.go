@@ -5,8 +5,9 @@ import (
 	"testing"
 )
 
-// TestCountAt checks that CountAt finds lock keys in all databases, among the first 100,000 keys.
-func TestCountAt(t *testing.T) {
+// TestCountLockKeys checks that CountLockKeys finds lock keys in all databases, among the first
+// 100,000 keys.
+func TestCountLockKeys(t *testing.T) {
 	r := newTestBench(t)
 	conn, err := r.connect(t.Context())
 	mustSucceed(t, err)
@@ -23,7 +24,7 @@ func TestCountAt(t *testing.T) {
 				maxCounted+10*scanCount), "0"}, `0 "" true <nil>`},
 	} {
 		r.do(c.do...)
-		n, example, more, err := CountAt(t.Context(), conn, []string{"lock:*"})
+		n, example, more, err := CountLockKeys(t.Context(), conn, []string{"lock:*"})
 		if got := fmt.Sprintf("%d %q %v %v", n, example, more, err); got != c.want {
 			t.Errorf("after %.3q: got %s, want %s", c.do, got, c.want)
 		}

@@ -89,8 +89,8 @@ func (r *run) quiesce(ctx context.Context) error {
 // reportTimeout is the time limit for proxies to report connections that they have just made.
 const reportTimeout = time.Second
 
-// awaitForeignConns returns foreign connections. It first gives proxies time to report the
-// connections that they made for new clients just before they paused.
+// awaitForeignConns returns the foreign connections, and the reports that it used. It first gives
+// proxies time to report the connections that they made for new clients just before they paused.
 func (r *run) awaitForeignConns(
 	ctx context.Context, earlierConns []connection, latestReports []quorum.PauseReport,
 ) (foreignConns []connection, reports []quorum.PauseReport, err error) {

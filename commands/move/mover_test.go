@@ -85,7 +85,7 @@ func TestMoveAndMoveBack(t *testing.T) {
 	delete(r.masters.keys, mastersTestKey(0, "lock:foreign"))
 	shared := mastersTestKey(0, "lock:read")
 	r.masters.keys[shared] = storedValue{value: keygroup.LoneHolder("me", quorum.Unlimited)}
-	if _, err := r.move(Request{ToUpstream: true}); !errors.Is(err, errHolders) {
+	if _, err := r.move(Request{ToUpstream: true}); !errors.Is(err, errSeveralHolders) {
 		t.Errorf("a shared lock: %v", err)
 	}
 	delete(r.masters.keys, shared)

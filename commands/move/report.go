@@ -33,7 +33,7 @@ type Result struct {
 	// ClosedConns counts the connections that the run closed at the upstream.
 	ForeignConns []string
 	ClosedConns  int
-	// PauseDuration is the time for which proxies paused commands on lock keys.
+	// PauseDuration is the approximate time for which proxies paused commands on lock keys.
 	PauseDuration time.Duration
 }
 

@@ -11,7 +11,7 @@ import (
 	"redlock-proxy/quorum/location"
 )
 
-// run holds the state of a single move.
+// run holds the state of one request: a move, an abort, or the removal of leftovers.
 type run struct {
 	*Mover
 	request Request

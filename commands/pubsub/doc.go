@@ -17,8 +17,8 @@
 //
 // # One stream
 //
-// A goroutine writes messages to a client between two replies. It runs while there are messages.
-// The order matters for two commands: the confirmation of a SUBSCRIBE precedes the messages of its
+// A goroutine writes messages to a client between two replies. It runs while messages wait. The
+// order matters for two commands: the confirmation of a SUBSCRIBE precedes the messages of its
 // channel, and no message follows an UNSUBSCRIBE. These commands therefore include the arrived
 // messages in their reply, and delay later messages until the reply is written ([Subscriber.Take]).
 //

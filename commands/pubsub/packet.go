@@ -25,8 +25,8 @@ type arrivedMessage struct {
 	queueCounter
 	message quorum.Message
 	mu      sync.Mutex
-	// packets holds the packets by subscription. The key is "" for a subscription to the channel,
-	// and "p" plus the pattern for a subscription to a pattern.
+	// packets holds the packets by key. The key is "" for subscriptions to the channel, and "p"
+	// plus the pattern for subscriptions to a pattern.
 	packets map[string]*packet
 }
 
@@ -35,7 +35,7 @@ func (a *arrivedMessage) size() int {
 	return len(a.message.Channel) + len(a.message.Payload) + 3*wordOverhead
 }
 
-// channelPacket returns the message for subscribers to its channel.
+// channelPacket returns the packet for subscribers to the channel of the message.
 func (a *arrivedMessage) channelPacket() *packet {
 	kind := "message"
 	if a.message.Shard {
@@ -44,12 +44,12 @@ func (a *arrivedMessage) channelPacket() *packet {
 	return a.packet("", []string{kind, a.message.Channel, a.message.Payload})
 }
 
-// patternPacket returns the message for subscribers to a pattern.
+// patternPacket returns the packet for subscribers to a pattern.
 func (a *arrivedMessage) patternPacket(pattern string) *packet {
 	return a.packet("p"+pattern, []string{"pmessage", pattern, a.message.Channel, a.message.Payload})
 }
 
-// packet returns the message for a subscription. The first call makes it from words.
+// packet returns the packet with this key. The first call with a key makes the packet from words.
 func (a *arrivedMessage) packet(key string, words []string) *packet {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -33,27 +33,27 @@ func (c *Client) NewPermissions() *Permissions {
 // Refusal returns the error for a command that the client may not run, or whose permission cannot
 // be checked. It is empty if the client may run the command.
 func (c *Client) Refusal(ctx context.Context, words [][]byte) string {
-	return c.refusal(ctx, words, func() [][]string { return Questions(syntax.Strings(words)) })
+	return c.refusal(ctx, words, func() [][]string { return PermissionChecks(syntax.Strings(words)) })
 }
 
-// RefusalOf does the same as Refusal, but asks the upstream about exactly these words.
+// RefusalOf does the same as Refusal, but the words themselves are the only permission check.
 func (c *Client) RefusalOf(ctx context.Context, words ...string) string {
 	return c.refusal(ctx, syntax.Bytes(words), func() [][]string { return [][]string{words} })
 }
 
-func (c *Client) refusal(ctx context.Context, words [][]byte, questions func() [][]string) string {
+func (c *Client) refusal(ctx context.Context, words [][]byte, checks func() [][]string) string {
 	switch {
 	case c.HasAllPermissions():
 		return ""
 	case c.Checker != nil:
 		return c.Checker.Refusal(words)
 	}
-	list := questions()
+	list := checks()
 	if len(list) == 0 {
 		return ""
 	}
-	if len(list) > maxQuestions {
-		return fmt.Sprintf("ERR too many permissions to check: the limit is %d; use fewer keys", maxQuestions)
+	if len(list) > maxChecks {
+		return fmt.Sprintf("ERR too many permissions to check: the limit is %d; use fewer keys", maxChecks)
 	}
 	refusals, err := c.Upstream.Refusals(ctx, list)
 	if err != nil {
@@ -73,11 +73,11 @@ func (c *Client) FilterReadable(ctx context.Context, keys []string) (readableKey
 	case c.Checker != nil:
 		return slices.DeleteFunc(slices.Clone(keys), func(key string) bool { return !c.Checker.MayRead(key) }), nil
 	}
-	questions := make([][]string, len(keys))
+	checks := make([][]string, len(keys))
 	for i, key := range keys {
-		questions[i] = questionOf("get", key)
+		checks[i] = oneKeyCheck("get", key)
 	}
-	refusals, err := c.Upstream.Refusals(ctx, questions)
+	refusals, err := c.Upstream.Refusals(ctx, checks)
 	if err != nil {
 		return nil, err
 	}

@@ -59,18 +59,18 @@ func (e *PermissionCheckError) Error() string {
 // Unwrap returns the cause.
 func (e *PermissionCheckError) Unwrap() error { return e.Cause }
 
-// maxQuestions limits how many permissions one command, script or transaction may require.
-const maxQuestions = 1000
+// maxChecks limits the permission checks of one command, script or transaction.
+const maxChecks = 1000
 
 // Permissions records the known permissions of a client while one command, script or transaction
 // runs, so that the proxy asks for each permission once. It belongs to one goroutine.
 type Permissions struct {
-	upstream      Upstream
-	outlet        Outlet            // nil if there is an upstream, or messages are not supported
-	checker       Checker           // nil if the upstream must be asked
-	hasAll        bool              // the client has all permissions
-	refusals      map[string]string // by question; empty if permitted
-	openQuestions [][]string        // questions of the current run without an answer
+	upstream   Upstream
+	outlet     Outlet            // nil if there is an upstream, or messages are not supported
+	checker    Checker           // nil if the upstream must be asked
+	hasAll     bool              // the client has all permissions
+	refusals   map[string]string // by the MapKey of the check; empty if permitted
+	openChecks [][]string        // checks of the current run without an answer
 }
 
 // HasAll reports whether the client has all permissions.
@@ -82,21 +82,21 @@ func (k *Permissions) NeedsCheck() bool { return k.checker != nil }
 // HasUpstream reports whether there is an upstream.
 func (k *Permissions) HasUpstream() bool { return k.upstream != nil }
 
-// Refusal returns the refusal of a command that a script calls. questions lists the commands to ask
-// the upstream about. If an answer is unknown, Refusal permits the command, and the caller must
-// repeat the run after Ask.
-func (k *Permissions) Refusal(words []string, questions [][]string) string {
+// Refusal returns the refusal of a command that a script calls. checks holds the permission checks
+// of the command. If an answer is unknown, Refusal permits the command, and the caller must repeat
+// the run after Ask.
+func (k *Permissions) Refusal(words []string, checks [][]string) string {
 	switch {
 	case k.hasAll:
 		return ""
 	case k.checker != nil:
 		return k.checker.Refusal(syntax.Bytes(words))
 	}
-	for _, q := range questions {
-		text, known := k.refusals[QuestionKey(q)]
+	for _, check := range checks {
+		text, known := k.refusals[MapKey(check)]
 		switch {
-		case !known && len(k.openQuestions) <= maxQuestions:
-			k.openQuestions = append(k.openQuestions, q)
+		case !known && len(k.openChecks) <= maxChecks:
+			k.openChecks = append(k.openChecks, check)
 		case text != "":
 			return text
 		}
@@ -110,28 +110,29 @@ func (k *Permissions) SetOutlet(o Outlet) { k.outlet = o }
 // MayPublish reports whether messages can be sent.
 func (k *Permissions) MayPublish() bool { return k.upstream != nil || k.outlet != nil }
 
-// HasOpenQuestions reports whether the run had a question without an answer.
-func (k *Permissions) HasOpenQuestions() bool { return k != nil && len(k.openQuestions) > 0 }
+// HasOpenChecks reports whether the run had a permission check without an answer.
+func (k *Permissions) HasOpenChecks() bool { return k != nil && len(k.openChecks) > 0 }
 
-// Ask asks the upstream the open questions of the last run.
+// Ask makes the open permission checks of the last run at the upstream.
 func (k *Permissions) Ask(ctx context.Context) error {
-	questions := k.openQuestions
-	k.openQuestions = nil
-	if len(k.refusals)+len(questions) > maxQuestions {
-		return fmt.Errorf("too many permissions to check: the limit is %d; use fewer keys", maxQuestions)
+	checks := k.openChecks
+	k.openChecks = nil
+	if len(k.refusals)+len(checks) > maxChecks {
+		return fmt.Errorf("too many permissions to check: the limit is %d; use fewer keys", maxChecks)
 	}
-	texts, err := k.upstream.Refusals(ctx, questions)
+	texts, err := k.upstream.Refusals(ctx, checks)
 	if err != nil {
 		return err
 	}
-	for i, q := range questions {
-		k.refusals[QuestionKey(q)] = texts[i]
+	for i, check := range checks {
+		k.refusals[MapKey(check)] = texts[i]
 	}
 	return nil
 }
 
-// QuestionKey encodes a question as a map key. Lengths precede the words, which may have any byte.
-func QuestionKey(words []string) string {
+// MapKey encodes a permission check as a key of a map. Lengths precede the words, which may have
+// any byte.
+func MapKey(words []string) string {
 	var b strings.Builder
 	for _, w := range words {
 		fmt.Fprintf(&b, "%d:%s", len(w), w)

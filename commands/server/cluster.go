@@ -12,7 +12,7 @@ import (
 // has one node with all slots: this proxy, at the address to which the client has connected. It
 // does not contain other proxies.
 
-// slots is the number of slots of a cluster.
+// slots is the number of hash slots of a cluster.
 const slots = 16384
 
 // cluster implements CLUSTER.

@@ -9,9 +9,9 @@ import (
 	"redlock-proxy/commands/command"
 )
 
-// TestRequest checks the names under which CONFIG GET shows settings: the first pattern that
-// matches determines the name.
-func TestRequest(t *testing.T) {
+// TestConfigGetNames checks the names under which CONFIG GET shows settings. The first pattern that
+// matches a setting determines the name.
+func TestConfigGetNames(t *testing.T) {
 	settings := [][2]string{{"save", ""}, {"slave-read-only", "yes"}, {"timeout", "0"}}
 	for patterns, want := range map[string]string{
 		"save": "map[save:save]", "SAVE *": "map[save:SAVE slave-read-only:slave-read-only timeout:timeout]",

@@ -124,7 +124,7 @@ func escapeField(text string) string {
 // seconds returns a duration in seconds, rounded up.
 func seconds(d time.Duration) int { return int((d + time.Second - 1) / time.Second) }
 
-// infoRedlock returns the lines about the masters.
+// infoRedlock returns the lines about the locks and the masters.
 func (s *Server) infoRedlock() []string {
 	up, inputs, kept := 0, s.opts.Availability(), s.opts.KeptLocks()
 	cause := inputs.Decide().Cause

@@ -82,8 +82,8 @@ func mergedGetKeys(c command.Call, answer func(ownReply *command.Reply)) {
 	}
 }
 
-// getKeysAndFlags implements COMMAND GETKEYSANDFLAGS for the proxy's own commands, which have at
-// most one key.
+// getKeysAndFlags implements COMMAND GETKEYSANDFLAGS for the proxy's own commands. It returns the
+// first argument as the only key, which is wrong for MLOCK, MUNLOCK and MEXTEND.
 func (l *catalog) getKeysAndFlags(words [][]byte, out *command.Reply) {
 	l.getKeys(words, out)
 	if out.Bytes[0] == '-' {

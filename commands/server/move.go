@@ -10,7 +10,7 @@ import (
 const moveSubcommand = "move"
 
 // proxyMove moves the locks, and replies with the lines of the report when the move has ended. If
-// the client leaves, it aborts the move.
+// the client disconnects, proxyMove aborts the move.
 func (s *Server) proxyMove(c command.Call) {
 	order, ok := parseMoveRequest(c.Args[2:])
 	switch {
@@ -35,7 +35,8 @@ func (s *Server) proxyMove(c command.Call) {
 	c.Out.WriteStrings(result.Lines())
 }
 
-// clusterMoveError refuses a move from or to a cluster, and says what the operator can do instead.
+// clusterMoveError returns the error for a move from or to a cluster, with an alternative for the
+// operator.
 func clusterMoveError(order move.Request) string {
 	next := "stop the clients that lock, let their locks on the cluster expire, and set lock-keys at all proxies"
 	if order.ToUpstream {

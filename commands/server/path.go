@@ -11,9 +11,9 @@ import (
 // ErrLoop reports that the upstream is this proxy itself.
 var ErrLoop = errors.New("it leads back to this proxy; name another Redis")
 
-// IsProxyPath reports whether a command is PROXY PATH, which a proxy answers before any login. Another
-// proxy sends it. The reply tells only whether the sender's upstream is a redlock-proxy, and
-// whether that upstream is the sender itself.
+// IsProxyPath reports whether a command is PROXY PATH, which another proxy sends. A proxy answers
+// it before any login, because the reply reveals little: whether the sender's upstream is a
+// redlock-proxy, and whether that upstream is the sender itself.
 func IsProxyPath(words [][]byte) bool {
 	return len(words) > 2 && syntax.Lower(words[0]) == "proxy" && syntax.Lower(words[1]) == "path"
 }

@@ -44,13 +44,15 @@ type Options struct {
 	Clients, WaiterCount func() int
 	// AcceptErrors counts the connections that could not be accepted. The default returns 0.
 	AcceptErrors func() int64
-	// ID is the proxy's identity for PROXY PATH. Without it, the proxy detects no loop.
+	// ID is the proxy's identity for PROXY PATH, and its node ID if Cluster is set. Without an ID,
+	// the proxy detects no loop.
 	ID string
 	// Draining reports whether the proxy is shutting down. The default returns false.
 	Draining func() bool
 	// Reload reloads the configuration. It returns the settings that changed, and the settings that
-	// require a restart. by describes the client that requested the reload. After an error, nothing
-	// has changed. Reload is nil if there is no configuration to reload.
+	// require a restart. by describes the client that requested the reload. After an error, usually
+	// no setting has changed; otherwise the log says that the configuration was reloaded only in
+	// part. Reload is nil if there is no configuration to reload.
 	Reload func(by string) (changed, pending []string, err error)
 	// Mover moves the locks between the upstream and the masters. It is nil if the proxy cannot
 	// move locks.

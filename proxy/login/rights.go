@@ -160,7 +160,7 @@ func (r *Rights) Ask(
 // keyOf encodes a question about the client's database as a map key. A user of a Valkey may have
 // different rights in each database.
 func (r *Rights) keyOf(question []string) string {
-	return strconv.Itoa(r.db) + " " + rights.QuestionKey(question)
+	return strconv.Itoa(r.db) + " " + rights.MapKey(question)
 }
 
 func (r *Rights) cacheRefusal(question []string, text string) {

@@ -99,7 +99,8 @@ func TestCheck(t *testing.T) {
 }
 
 // TestCheckPrefix checks the beginning of a command that is too long to be held in memory.
-// CheckPrefix must deny the command if the rest could require a permission that the user lacks.
+// CheckPrefix must deny the command if the missing words could require a permission that the user
+// lacks.
 func TestCheckPrefix(t *testing.T) {
 	for _, c := range []struct {
 		rules, words string

@@ -102,7 +102,7 @@ func (u *User) CheckPrefix(words [][]byte, total int) Denial {
 	return closest
 }
 
-// analyze returns the keys and channels that a command uses.
+// analyze returns the command that the words name, with the keys and channels that it uses.
 func (c *Catalog) analyze(words [][]byte, total int) call {
 	e, known := c.find(words)
 	found := call{words: words, name: syntax.Lower(words[0])}

@@ -137,9 +137,9 @@ func (u *User) CheckPassword(password []byte) (passwordHash PasswordHash, ok boo
 	return passwordHash, u.Enabled && (ok || u.NoPass)
 }
 
-// AcceptsPasswordHash reports whether a login with this proof would still be accepted.
-func (u *User) AcceptsPasswordHash(proof PasswordHash) bool {
-	return u.Enabled && (u.NoPass || slices.Contains(u.hashes, string(proof)))
+// AcceptsPasswordHash reports whether a login with the password of this hash would be accepted now.
+func (u *User) AcceptsPasswordHash(passwordHash PasswordHash) bool {
+	return u.Enabled && (u.NoPass || slices.Contains(u.hashes, string(passwordHash)))
 }
 
 // Hashes returns the SHA-256 hashes of the user's passwords, in hexadecimal.

@@ -5,5 +5,5 @@
 // Each command uses the client's current permissions, so that a reload takes effect immediately. A
 // login ends when a reload removes or disables the user, or makes its password invalid. The client
 // then has no permissions. After each reload, the package calls the functions registered by
-// [Users.Watch]. These functions may close the connection.
+// [Users.Watch]. These functions may close connections.
 package users

@@ -24,7 +24,7 @@ type Login struct {
 	identity atomic.Pointer[identity] // nil without a login
 }
 
-// identity holds a user, the set in which the login found it, and the proof of the login.
+// identity holds a user, the set in which the login found the user, and the hash of the password.
 type identity struct {
 	set          *acl.Set
 	user         *acl.User
@@ -97,12 +97,12 @@ func (l *Login) Try(addr net.Addr, name string, password []byte) (errorReply str
 	if user == nil {
 		user = unknownUser
 	}
-	proof, ok := user.CheckPassword(password)
+	passwordHash, ok := user.CheckPassword(password)
 	if !ok {
 		l.users.throttle.recordFailure(time.Now(), addr, name)
 		return WrongPass
 	}
-	l.identity.Store(&identity{set, user, proof})
+	l.identity.Store(&identity{set, user, passwordHash})
 	return ""
 }
 

@@ -45,8 +45,9 @@ func NewFirstMatch(patterns ...string) FirstMatch {
 
 // Index returns the index of the first glob that matches a key, or -1. It allocates nothing.
 func (f FirstMatch) Index(key string) int {
-	// In the order of texts, all texts between a prefix of the key and the key begin with that
-	// prefix. So each prefix of the key is the last prefix up to the key, or one of its parents.
+	// In lexical order, all texts between a prefix of the key and the key begin with that prefix.
+	// So each group whose prefix is a prefix of the key is the last group up to the key, or one of
+	// the parents of that group.
 	i := sort.Search(len(f.groups), func(i int) bool { return f.groups[i].prefix > key }) - 1
 	first := -1
 	for i >= 0 {

@@ -46,7 +46,7 @@ func Compile(pattern string) *Pattern {
 		p.parts = append(p.parts, part{string(text), matchers})
 		text, matchers = nil, nil
 	}
-	addPlace := func(n uint32) {
+	addMatcher := func(n uint32) {
 		if matchers == nil {
 			for _, c := range text {
 				matchers = append(matchers, uint32(c))
@@ -64,7 +64,7 @@ func Compile(pattern string) *Pattern {
 		case c == '*':
 			endPart()
 		case c == '?':
-			addPlace(anyCharacter)
+			addMatcher(anyCharacter)
 		case c == '[':
 			size = setLength(pattern[i:])
 			n, known := sets[pattern[i:i+size]]
@@ -73,13 +73,13 @@ func Compile(pattern string) *Pattern {
 				p.sets = append(p.sets, newSet(pattern[i:i+size]))
 				sets[pattern[i:i+size]] = n
 			}
-			addPlace(n)
+			addMatcher(n)
 		default:
 			if c == '\\' && i+1 < len(pattern) {
 				size, c = 2, pattern[i+1]
 			}
 			if matchers != nil {
-				addPlace(uint32(c))
+				addMatcher(uint32(c))
 			} else {
 				text = append(text, c)
 			}
@@ -155,19 +155,19 @@ func (p *Pattern) hasPrefix(prefix part, name string) bool {
 	return strings.HasPrefix(name, prefix.text) && p.countMatching(prefix.matchers, name) == len(prefix.matchers)
 }
 
-// countMatching returns how many places match the beginning of a name.
-func (p *Pattern) countMatching(places []uint32, name string) int {
-	for i, place := range places {
+// countMatching returns how many of the first matchers match the beginning of a name.
+func (p *Pattern) countMatching(matchers []uint32, name string) int {
+	for i, matcher := range matchers {
 		c := name[i]
 		switch {
-		case place == anyCharacter:
-		case place < anyCharacter && byte(place) == c:
-		case place >= firstSet && p.sets[place-firstSet].has(c):
+		case matcher == anyCharacter:
+		case matcher < anyCharacter && byte(matcher) == c:
+		case matcher >= firstSet && p.sets[matcher-firstSet].has(c):
 		default:
 			return i
 		}
 	}
-	return len(places)
+	return len(matchers)
 }
 
 func (s set) has(c byte) bool { return s[c>>6]>>(c&63)&1 != 0 }

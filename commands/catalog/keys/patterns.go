@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Patterns holds the compiled globs of the lock keys. The zero value matches no key.
+// Patterns holds compiled globs, usually of the lock keys. The zero value matches no key.
 type Patterns struct{ globs []glob }
 
 // glob holds a pattern, split into its literal prefix and the rest.

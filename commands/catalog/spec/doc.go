@@ -1,4 +1,5 @@
 // Package spec describes the commands of Redis: their number of words, which words are keys,
-// whether they write or block, and how they affect the connection. No other package has such
-// knowledge. A test compares the descriptions with the reply of a real Redis to COMMAND.
+// whether they write or block, and how they affect the connection. Other packages should use these
+// descriptions rather than lists of their own. A test compares the descriptions with the reply of a
+// real Redis to COMMAND.
 package spec

@@ -143,8 +143,8 @@ func TestKeysOfLaterCommands(t *testing.T) {
 	}
 }
 
-// TestKeyPlacesFromTheFirstWords checks that Positions finds the same keys from the first words as
-// from all words, if it finds any. Has, Last and All must agree.
+// TestKeyPlacesFromTheFirstWords checks that Places finds the same keys from the first words as
+// from all words, if the first words determine them. Has, Last and All must agree.
 func TestKeyPlacesFromTheFirstWords(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 4))
 	var names []string

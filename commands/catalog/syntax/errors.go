@@ -31,7 +31,7 @@ func WrongArity(name string) string {
 	return fmt.Sprintf("ERR wrong number of arguments for '%s' command", name)
 }
 
-// InvalidExpire returns the error for a time of expiry that a command does not accept.
+// InvalidExpire returns the error for an expiry that a command does not accept.
 func InvalidExpire(name string) string {
 	return fmt.Sprintf("ERR invalid expire time in '%s' command", name)
 }

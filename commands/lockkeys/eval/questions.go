@@ -17,14 +17,14 @@ func callQuestions(words []string) [][]string {
 	case "echo", "keys", "scan":
 		return [][]string{{name, "0"}}
 	case "select":
-		return rights.Questions(words)
+		return rights.PermissionChecks(words)
 	case "publish", "spublish":
 		if len(words) == 3 {
 			return [][]string{{name, words[1], "0"}}
 		}
 	default:
 		if keyspace.IsSupported(name) {
-			return rights.KeyQuestions(words)
+			return rights.KeyPermissionChecks(words)
 		}
 	}
 	return nil

@@ -259,7 +259,7 @@ func (r *run) execute(ctx context.Context, s *keyspace.Snapshot) (Outcome, error
 	reply, effects, err := r.Program.Run(ctx, s)
 	var refusalErr *Refusal
 	switch {
-	case r.Rights.HasOpenQuestions():
+	case r.Rights.HasOpenChecks():
 		return Outcome{}, errRightsUnknown
 	case errors.As(err, &refusalErr):
 		return Outcome{Reply: keyspace.ErrorReply(refusalErr.Text), dependsOnKeys: s.HasUsedKeys()}, nil

@@ -5,9 +5,9 @@
 // A renewal is an ordinary EXTEND for the masters and the register. [Keeper.Run] waits for the next
 // renewal with one timer. One round extends the locks that are due at the same time, and decides
 // about each lock independently. A lock that this round does not extend gets an EXTEND of its own.
-// A [Holder] is one client's part: it ends with the connection, and tells a RESP3 client of each
-// renewal and of each loss. schedule.go computes the time of each renewal, and the time until which
-// the client may rely on the lock. It does no I/O.
+// A [Holder] holds the kept locks of one client. It ends with the connection, and notifies a RESP3
+// client of each renewal and of each loss. schedule.go computes the time of each renewal, and the
+// time until which the client may rely on the lock. It does no I/O.
 //
 // # Goroutines and locks
 //

@@ -123,9 +123,10 @@ func (h *Holder) Close() {
 	h.tasks.Wait()
 }
 
-// RenewOnce renews all locks of the client once more, before their time, and waits until this is
-// done or ctx ends. The proxy calls it before it closes the connection by itself, so that the
-// client has a whole TTL to reconnect. RenewOnce does not notify the client of these renewals.
+// RenewOnce renews all locks of the client once more, before their time, and waits until the
+// renewals or ctx have ended. If the proxy itself closes the connection, it first calls RenewOnce,
+// so that the client has a whole TTL to reconnect. RenewOnce does not notify the client of these
+// renewals.
 func (h *Holder) RenewOnce(ctx context.Context) {
 	if h == nil {
 		return
@@ -140,8 +141,8 @@ func (h *Holder) RenewOnce(ctx context.Context) {
 	}
 }
 
-// requestRenewals moves the queued locks of a client to dueLocks. The other locks are being
-// renewed already. pending counts the moved locks until their renewals end.
+// requestRenewals moves the queued locks of a client to dueLocks. Locks that are not queued are
+// being renewed already. pending counts the moved locks until their renewals end.
 func (k *Keeper) requestRenewals(h *Holder, pending *sync.WaitGroup) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -10,8 +10,8 @@ import (
 )
 
 const (
-	// tick is the shortest pause between two checks of the queue. Renewals that become due within a
-	// tick share rounds.
+	// tick is the shortest pause between two checks of the queue, unless a lock is queued for an
+	// earlier time. Renewals that become due within a tick share rounds.
 	tick = 10 * time.Millisecond
 	// maxWorkers limits the rounds that run at the same time.
 	maxWorkers = 1024
@@ -133,8 +133,8 @@ func (k *Keeper) RemoveLost(key quorum.Key, token string, reason Reason) {
 	l.holder.announce(push{lock: l, lost: true, reason: reason})
 }
 
-// LostAll removes the kept locks of all holders of a key, and tells their clients the reason.
-func (k *Keeper) LostAll(key quorum.Key, reason Reason) {
+// RemoveAllLost removes the kept locks of all holders of a key, and tells their clients the reason.
+func (k *Keeper) RemoveAllLost(key quorum.Key, reason Reason) {
 	if k.keptCount.Load() == 0 {
 		return
 	}

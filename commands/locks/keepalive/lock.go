@@ -27,7 +27,7 @@ type Lock struct {
 	announced bool
 }
 
-// lockSize is the memory of a kept lock in addition to its key and token, in bytes.
+// lockSize is the memory of a kept lock in addition to its names and token, in bytes.
 const lockSize = 512
 
 func (l *Lock) size() int { return lockSize + len(l.key.Name) + len(l.name) + len(l.token) }
@@ -64,7 +64,8 @@ func (l *Lock) Keep(t Term) {
 	}
 }
 
-// Cancel ends the reservation of a lock that was not granted. A nil Lock has no reservation.
+// Cancel ends the reservation of a lock that the proxy does not keep. On a nil Lock it does
+// nothing.
 func (l *Lock) Cancel() {
 	if l != nil {
 		l.holder.bytes.Add(-int64(l.size()))

@@ -12,7 +12,7 @@ const (
 	retriesPerTTL = 30
 )
 
-// Term holds the times that limit how long the proxy keeps a lock.
+// Term describes the lease of a lock to keep, and how long the proxy keeps the lock.
 type Term struct {
 	// TTL is the lease that each renewal asks for.
 	TTL time.Duration
@@ -79,7 +79,7 @@ func (s *schedule) leaseAt(now time.Time) time.Duration {
 	return min(s.TTL, s.holdEnd().Sub(now).Round(time.Millisecond))
 }
 
-// deadlineAt returns the time until which a renewal that begins now may take.
+// deadlineAt returns the deadline of a renewal that begins now.
 func (s *schedule) deadlineAt(now time.Time) time.Time {
 	if s.ValidUntil.After(now) {
 		return s.ValidUntil

@@ -162,13 +162,13 @@ func (l *upstreamLink) report(names []string) error {
 		return err
 	}
 	list, _ := replies[0].(string)
-	sighting := &Detection{At: time.Now(), Clients: suspects(list, l.watcher.opts.OwnAddrs())}
+	detection := &Detection{At: time.Now(), Clients: suspects(list, l.watcher.opts.OwnAddrs())}
 	globs := l.watcher.opts.LockKeys
 	matches := func(glob string) bool { return keys.NewPatterns(glob).Match([]byte(names[0])) }
-	sighting.Glob = globs[slices.IndexFunc(globs, matches)]
-	l.watcher.lastWarning.Store(sighting)
+	detection.Glob = globs[slices.IndexFunc(globs, matches)]
+	l.watcher.lastWarning.Store(detection)
 	l.watcher.opts.Logger.Warn(
 		"lock keys are used at the upstream directly: clients of proxies do not see these locks; connect all clients to a proxy",
-		"lock_keys", sighting.Glob, "key", names[0], "seen", total, "clients", strings.Join(sighting.Clients, ", "))
+		"lock_keys", detection.Glob, "key", names[0], "seen", total, "clients", strings.Join(detection.Clients, ", "))
 	return nil
 }

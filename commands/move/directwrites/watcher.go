@@ -8,9 +8,9 @@
 // removed, as at the end of a move (link.go). CLIENT LIST suggests which client has set it
 // (suspects.go).
 //
-// The proxy cannot watch an upstream that does not report changes (before Redis 6, or without a
-// permission). It also watches no glob that begins with a wildcard, because the upstream would
-// report all changes of all keys. The log reports both cases.
+// The proxy cannot watch an upstream that does not report changes: a Redis before version 6, or a
+// Redis that denies the proxy a permission. The proxy also watches no glob that begins with a
+// wildcard, because the upstream would report all changes of all keys. The log reports both cases.
 package directwrites
 
 import (

@@ -6,16 +6,17 @@ import (
 	"redlock-proxy/commands/catalog/syntax"
 )
 
-// Questions returns commands that together require the permissions that a command requires. Before
-// the command runs on the masters, the proxy asks the upstream whether the client may run the
-// returned commands. The questions are the same for all values. A question has all keys, because
-// two selectors may each permit one key, but not both keys together. There is no question for a
-// command that requires only a login, or that fails with any permissions.
-func Questions(words []string) [][]string {
+// PermissionChecks returns the permission checks of a command. A permission check is a command for
+// which the upstream reports whether the client may run it. Together, the returned commands require
+// the same permissions as the given command. The proxy makes the checks before it runs the given
+// command on the masters. The checks are the same for all values. A check has all keys, because two
+// selectors may each permit one key, but not both keys together. A command that requires only a
+// login, or that fails with any permissions, has no check.
+func PermissionChecks(words []string) [][]string {
 	name := syntax.Lower(words[0])
 	switch {
 	case syntax.IsEval(name):
-		return evalQuestions(name, words)
+		return evalChecks(name, words)
 	case name == "locklist":
 		return [][]string{{"scan", "0"}}
 	case name == "ping", name == "unwatch":
@@ -28,25 +29,25 @@ func Questions(words []string) [][]string {
 	key := words[1]
 	switch name {
 	case "lock":
-		return [][]string{questionOf("set", key)}
+		return [][]string{oneKeyCheck("set", key)}
 	case "unlock":
-		return [][]string{questionOf("del", key)}
+		return [][]string{oneKeyCheck("del", key)}
 	case "extend":
-		return [][]string{questionOf("pexpire", key)}
+		return [][]string{oneKeyCheck("pexpire", key)}
 	case "mlock":
-		return eachCountedKey("set", words)
+		return countedKeyChecks("set", words)
 	case "munlock":
-		return eachCountedKey("del", words)
+		return countedKeyChecks("del", words)
 	case "mextend":
-		return eachCountedKey("pexpire", words)
+		return countedKeyChecks("pexpire", words)
 	case "lockinfo", "fence":
-		return [][]string{questionOf("get", key)}
+		return [][]string{oneKeyCheck("get", key)}
 	case "forceunlock": // breaking a client's lock requires the permission to close its connection
-		return [][]string{questionOf("del", key), {"client", "kill", "id", "0"}}
+		return [][]string{oneKeyCheck("del", key), {"client", "kill", "id", "0"}}
 	case "watch":
 		return [][]string{append([]string{name}, words[1:]...)}
 	case "script":
-		return scriptQuestions(syntax.Lower(key))
+		return scriptChecks(syntax.Lower(key))
 	case "proxy":
 		switch syntax.Lower(key) {
 		case "info":
@@ -57,7 +58,7 @@ func Questions(words []string) [][]string {
 			return [][]string{{"config", "set", "redlock-proxy", "move"}, {"client", "kill", "id", "0"}}
 		}
 	default:
-		return KeyQuestions(words)
+		return KeyPermissionChecks(words)
 	}
 	return nil
 }
@@ -69,8 +70,9 @@ var equivalents = map[string][]string{
 	"delex": {"del"}, "delifeq": {"del"}, "expiretime": {"ttl"}, "pexpiretime": {"ttl"},
 }
 
-// KeyQuestions returns the questions about a command on keys; none if its arity is wrong.
-func KeyQuestions(words []string) (questions [][]string) {
+// KeyPermissionChecks returns the permission checks of a command on keys; none if its arity is
+// wrong.
+func KeyPermissionChecks(words []string) (checks [][]string) {
 	name := syntax.Lower(words[0])
 	cmd := spec.Find([]byte(name))
 	if cmd == nil || cmd.Keys == nil || !syntax.FitsArity(cmd.Arity, len(words)) {
@@ -80,19 +82,19 @@ func KeyQuestions(words []string) (questions [][]string) {
 	if names := equivalents[name]; names != nil {
 		for _, key := range syntax.Distinct(keys) {
 			for _, equivalent := range names {
-				questions = append(questions, questionOf(equivalent, key))
+				checks = append(checks, oneKeyCheck(equivalent, key))
 			}
 		}
-		return questions
+		return checks
 	}
 	if len(keys) != 1 || !beginsWithKeys(name) {
-		return wholeQuestion(words, len(keys))
+		return maskedChecks(words, len(keys))
 	}
-	q := questionOf(name, keys[0])
+	check := oneKeyCheck(name, keys[0])
 	if name == "set" && setReads(words) {
-		q = append(q, "get")
+		check = append(check, "get")
 	}
-	return [][]string{q}
+	return [][]string{check}
 }
 
 // beginsWithKeys reports whether the keys of a command are at fixed places from the first argument
@@ -102,23 +104,23 @@ func beginsWithKeys(name string) bool {
 	return fixed && span.First == 1 && (span.Last == 1 || span.Last < 0)
 }
 
-// wholeQuestion returns the command with its keys at their places and the words that determine
-// these places. Zeros replace all other words, so that the upstream learns no values.
-func wholeQuestion(words []string, keys int) [][]string {
+// maskedChecks returns one check: the command with its keys at their places, and the words that
+// determine these places. Zeros replace all other words, so that the upstream learns no values.
+func maskedChecks(words []string, keys int) [][]string {
 	if keys == 0 {
 		return nil
 	}
 	args := syntax.Bytes(words)
 	rule := spec.KeysOf(args[0])
 	places, _ := rule.Places(args, len(args))
-	q := []string{syntax.Lower(words[0])}
+	check := []string{syntax.Lower(words[0])}
 	for i, word := range words[1:] {
 		if !places.Has(i+1) && !rule.DeterminesKeys(i+1) {
 			word = "0"
 		}
-		q = append(q, word)
+		check = append(check, word)
 	}
-	return [][]string{q}
+	return [][]string{check}
 }
 
 // setReads reports whether a SET also reads.
@@ -127,29 +129,29 @@ func setReads(words []string) bool {
 	return access&spec.ReadsValue != 0
 }
 
-// eachCountedKey returns one question about a command for each key of a command whose first
-// argument is the number of its keys.
-func eachCountedKey(name string, words []string) (questions [][]string) {
+// countedKeyChecks returns a check for each key of a command whose first argument is the number of
+// its keys. name is the command in these checks.
+func countedKeyChecks(name string, words []string) (checks [][]string) {
 	args := syntax.Bytes(words)
 	places, _ := keys.CountedKeys(1, 1).Places(args, len(args))
 	for i := range places.All() {
-		questions = append(questions, questionOf(name, words[i]))
+		checks = append(checks, oneKeyCheck(name, words[i]))
 	}
-	return questions
+	return checks
 }
 
-// questionOf returns the question about a command on one key, with its minimum number of words.
-func questionOf(name, key string) []string {
-	q := []string{name, key}
+// oneKeyCheck returns the check of a command on one key, with the minimum number of words.
+func oneKeyCheck(name, key string) []string {
+	check := []string{name, key}
 	arity := spec.Find([]byte(name)).Arity
-	for range max(arity, -arity) - len(q) {
-		q = append(q, "0")
+	for range max(arity, -arity) - len(check) {
+		check = append(check, "0")
 	}
-	return q
+	return check
 }
 
-// evalQuestions returns one question with all keys, as the upstream would get them.
-func evalQuestions(name string, words []string) [][]string {
+// evalChecks returns one check of an EVAL or EVALSHA, with all its keys; none if its form is wrong.
+func evalChecks(name string, words []string) [][]string {
 	if syntax.EvalFailure(name, words) != "" {
 		return nil
 	}
@@ -157,9 +159,8 @@ func evalQuestions(name string, words []string) [][]string {
 	return [][]string{append([]string{name, "0", words[2]}, words[3:3+n]...)}
 }
 
-// scriptQuestions returns the questions about a subcommand of SCRIPT; none for an unknown
-// subcommand.
-func scriptQuestions(sub string) [][]string {
+// scriptChecks returns the checks of a subcommand of SCRIPT; none for an unknown subcommand.
+func scriptChecks(sub string) [][]string {
 	switch sub {
 	case "load", "exists", "flush":
 		return [][]string{{"script", sub, "0"}}
