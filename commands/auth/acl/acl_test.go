@@ -205,9 +205,9 @@ func TestDescribe(t *testing.T) {
 	}
 }
 
-// TestSets checks that the default user is open if the file does not define it, as in Redis. Users
-// that a new version of the file does not change keep their identity.
-func TestSets(t *testing.T) {
+// TestDefaultUserAndUnchangedUsers checks that the default user is open if the file does not define
+// it, as in Redis. Users that a new version of the file does not change keep their identity.
+func TestDefaultUserAndUnchangedUsers(t *testing.T) {
 	c := catalog()
 	read := func(text string) *Set {
 		set, err := Parse("f", text, c)

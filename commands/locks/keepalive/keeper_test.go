@@ -451,9 +451,9 @@ func TestRenewalsTogether(t *testing.T) {
 	})
 }
 
-// TestGroups checks that locks with long names, and locks of different databases, do not share a
-// round.
-func TestGroups(t *testing.T) {
+// TestLocksOfOneRound checks that locks with long names, and locks of different databases, do not
+// share a round.
+func TestLocksOfOneRound(t *testing.T) {
 	k := New(nil, nil)
 	add := func(n, db, size int) {
 		for range n {
