@@ -36,7 +36,8 @@ func (c Config) certificateProblems() []problem {
 // certificateWarnings returns warnings about certificates for servers if no server uses TLS.
 func (c Config) certificateWarnings() []string {
 	speaksTLS := func(url string) bool {
-		return strings.HasPrefix(url, "rediss://") || strings.HasPrefix(url, "rediss"+sentinelScheme)
+		scheme, _, _ := strings.Cut(url, "://")
+		return slices.Contains([]string{"rediss", "rediss" + sentinelScheme, "rediss" + clusterScheme}, scheme)
 	}
 	if slices.ContainsFunc(append([]string{c.Upstream}, c.Masters...), speaksTLS) {
 		return nil

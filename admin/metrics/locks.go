@@ -51,7 +51,7 @@ func (l CountingLocker) Unlock(ctx context.Context, key quorum.Key, token string
 
 // Withdraw implements Locker.
 func (l CountingLocker) Withdraw(keys []quorum.Key, grant quorum.GrantedLock) {
-	l.meters.withdrawals.Inc()
+	l.meters.withdrawals.Add(float64(len(keys)))
 	l.Locker.Withdraw(keys, grant)
 }
 

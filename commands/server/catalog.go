@@ -100,7 +100,16 @@ func (l *catalog) docs(commands []*command.Command, out *command.Reply) {
 	}
 }
 
+// getKeys implements COMMAND GETKEYS.
 func (l *catalog) getKeys(words [][]byte, out *command.Reply) {
+	if cmd, names := l.keysOf(words, out); cmd != nil {
+		out.WriteStrings(names)
+	}
+}
+
+// keysOf returns a command of the proxy and the keys of a request. If the request has no keys, it
+// writes the error of COMMAND GETKEYS to out, and returns nil.
+func (l *catalog) keysOf(words [][]byte, out *command.Reply) (*command.Command, []string) {
 	cmd := l.find(words[0])
 	switch {
 	case cmd == nil:
@@ -114,10 +123,10 @@ func (l *catalog) getKeys(words [][]byte, out *command.Reply) {
 		for _, i := range slices.Sorted(cmd.Places(words).All()) {
 			names = append(names, string(words[i]))
 		}
-		if len(names) == 0 {
-			out.WriteError("ERR Invalid arguments specified for command")
-			return
+		if len(names) > 0 {
+			return cmd, names
 		}
-		out.WriteStrings(names)
+		out.WriteError("ERR Invalid arguments specified for command")
 	}
+	return nil, nil
 }

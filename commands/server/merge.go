@@ -82,18 +82,18 @@ func mergedGetKeys(c command.Call, answer func(ownReply *command.Reply)) {
 	}
 }
 
-// getKeysAndFlags implements COMMAND GETKEYSANDFLAGS for the proxy's own commands. It returns the
-// first argument as the only key, which is wrong for MLOCK, MUNLOCK and MEXTEND.
+// getKeysAndFlags implements COMMAND GETKEYSANDFLAGS for the proxy's own commands.
 func (l *catalog) getKeysAndFlags(words [][]byte, out *command.Reply) {
-	l.getKeys(words, out)
-	if out.Bytes[0] == '-' {
+	cmd, names := l.keysOf(words, out)
+	if cmd == nil {
 		return
 	}
-	out.Bytes = out.Bytes[:0]
-	out.WriteArray(1)
-	out.WriteArray(2)
-	out.WriteBulk(string(words[1]))
-	l.find(words[0]).WriteKeyFlags(out)
+	out.WriteArray(len(names))
+	for _, name := range names {
+		out.WriteArray(2)
+		out.WriteBulk(name)
+		cmd.WriteKeyFlags(out)
+	}
 }
 
 func (l *catalog) mergeCount(reply []byte) []byte {
