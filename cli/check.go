@@ -204,7 +204,7 @@ func markerText(f inspect.Finding) string {
 	}
 	if q := f.Quarantine; q != nil {
 		text += q.ReadyIn()
-		if !f.IsWatched() {
+		if !f.IsInUse() {
 			text += " after a proxy has seen it"
 		}
 	}

@@ -45,7 +45,7 @@ type Options struct {
 	Functions eval.Functions
 	// Mark places a mark on a lock key that a client has read, for CLIENT TRACKING. If it is nil,
 	// the table does not track lock keys.
-	Mark func(key quorum.Key, notify func(quorum.Report)) *quorum.Mark
+	Mark func(key quorum.Key, notify func(quorum.Report)) *quorum.ChangeWatch
 	// MessageCarrier returns the carrier of messages between proxies, which passes each message to
 	// deliver. It is for a table without an upstream. If it is nil, there are no messages.
 	MessageCarrier func(deliver func(quorum.Message)) pubsub.Carrier

@@ -317,7 +317,7 @@ func (d *daemon) newServer(id, clientPassword string) {
 		Holdings:              locker,
 		AllKeys:               locker,
 		Register:              register,
-		Mark:                  d.cluster.Mark,
+		Mark:                  d.cluster.WatchChange,
 		Scripts:               quorum.NewScriptBodies(d.cluster),
 		KeyPrefix:             cfg.KeyPrefix,
 		LockKeys:              cfg.LockKeys,

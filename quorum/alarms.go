@@ -26,21 +26,21 @@ func (set *masterSet) alarmForChange(key Key, changed chan struct{}) *watch.Alar
 func (set *masterSet) keyState(ctx context.Context, key Key, slots int) watch.Content {
 	l, err := set.readStored(ctx, key)
 	if err != nil || l.TimeLeftUnknown {
-		return watch.Content{Expiry: time.Now().Add(rereadPause)}
+		return watch.Content{Expiry: time.Now().Add(retryPause)}
 	}
 	left := l.TimeLeft
 	if keygroup.IsHolders(l.Value) {
 		holders, err := keygroup.OpenHolders(l)
 		if err != nil {
-			return watch.Content{Expiry: time.Now().Add(rereadPause)}
+			return watch.Content{Expiry: time.Now().Add(retryPause)}
 		}
 		if left = holders.UntilFree(slots); left == 0 {
-			return watch.Content{Absent: true}
+			return watch.Content{Free: true}
 		}
 	}
 	switch {
 	case !l.Present:
-		return watch.Content{Absent: true}
+		return watch.Content{Free: true}
 	case key.Tag == "" && !l.Shared && !keygroup.IsHolders(l.Value):
 		return watch.Content{IsOnlyKey: true}
 	case left < 0:
@@ -49,6 +49,6 @@ func (set *masterSet) keyState(ctx context.Context, key Key, slots int) watch.Co
 	return watch.Content{Expiry: time.Now().Add(left + time.Millisecond)}
 }
 
-// rereadPause is the pause before a waiter reads a key again if its state or remaining time is
+// retryPause is the pause before a waiter reads a key again if its state or remaining time is
 // unknown.
-const rereadPause = time.Second
+const retryPause = time.Second

@@ -51,7 +51,7 @@ func (l *Locker) AwaitPop(ctx context.Context, a BlockedPop) error {
 		keys[i] = popKey{key, a.Kind}
 	}
 	switch l.blockedPops.Await(ctx, queue.ValueWaitOptions[popKey]{
-		Keys: keys, Timeout: timeout, Rand: l.opts.Rand, Try: a.Try, Quorum: l.quorumRegained,
+		Keys: keys, Timeout: timeout, Rand: l.opts.Rand, Try: a.Try, QuorumRegained: l.quorumRegained,
 		Alarm: func(a popKey, changed chan struct{}) queue.ChangeAlarm {
 			return l.masterSet().alarmForChange(a.Key, changed)
 		},

@@ -46,8 +46,8 @@ type holderChanges struct {
 	waiting map[Key][]*holderChange
 }
 
-// areRunning reports whether a ballot for a lock runs.
-func (q *holderChanges) areRunning(key Key) bool {
+// isBallotRunning reports whether a ballot for a lock runs.
+func (q *holderChanges) isBallotRunning(key Key) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	_, running := q.waiting[key]
@@ -150,7 +150,7 @@ func (set *masterSet) makeHolderChanges(ctx context.Context, key Key, changes []
 	since := time.Now()
 	var out Outcome
 	err := contained.Run(func() (err error) {
-		out, err = set.updateCell(ctx, []Key{key}, nil, storedSnapshot, adaptToOneKey(func(l Snapshot) (Decision, error) {
+		out, err = set.updateCell(ctx, []Key{key}, nil, storedSnapshot, runForOneKey(func(l Snapshot) (Decision, error) {
 			return set.decideHolders(l, changes)
 		}))
 		return err

@@ -70,13 +70,13 @@ func (set *masterSet) takeHolder(ctx context.Context, t TakeRequest) (GrantedLoc
 	case !t.AllowShortTTL && t.TTL >= 0 && t.TTL < vote.MinTTL:
 		return GrantedLock{}, ErrTooShort
 	case t.Fence && key.Tag != "":
-		return GrantedLock{}, ErrFenceShared
+		return GrantedLock{}, ErrFenceInKeygroup
 	case set.guards.HasEarlierProxy():
 		return GrantedLock{}, ErrEarlierProxy
 	}
 	t.Keys = []Key{key.OfHolder(token)}
 	t.OnRemovalDue = set.removalScheduler(t)
-	if key.Tag == "" && !set.holderChanges.areRunning(key) {
+	if key.Tag == "" && !set.holderChanges.isBallotRunning(key) {
 		lone := t.TakeOptions
 		lone.Tokens = []string{keygroup.LoneHolder(token, t.Slots)}
 		got, err := set.database(key.DB).Lock(ctx, []string{key.Name}, lone)

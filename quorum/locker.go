@@ -23,15 +23,15 @@ type Locker struct {
 // notifies the locker of keys that become free.
 func NewLocker(c *Cluster) *Locker {
 	l := &Locker{Cluster: c}
-	l.queues.MayPark = func(k Key) bool { return len(k.Name) <= maxParkedKey }
+	l.queues.MayKeepEmpty = func(k Key) bool { return len(k.Name) <= maxEmptyQueueKey }
 	l.queues.Peers = peerWaiters{c, c.source.Attempt(), func() []string { return c.masterSet().guards.PeerIDs() }}
 	c.onFreed, c.onTaking = l.queues.RecordRelease, l.queues.SendTake
 	return l
 }
 
-// maxParkedKey is the maximum length, in bytes, of a key whose empty queue the Locker keeps. It
+// maxEmptyQueueKey is the maximum length, in bytes, of a key whose empty queue the Locker keeps. It
 // keeps thousands of such queues.
-const maxParkedKey = 1 << 10
+const maxEmptyQueueKey = 1 << 10
 
 // NoWaitLimit is a LockRequest.Wait without a limit.
 const NoWaitLimit time.Duration = -1
@@ -108,7 +108,7 @@ func (l *Locker) waitAndLock(ctx context.Context, t TakeRequest, wait time.Durat
 	writer := newWaitingWriter(l, t.Keys[0])
 	defer func() { writer.end(err == nil && !grant.LeaseStart.IsZero()) }()
 	switch l.queues.Await(ctx, queue.LockWaitOptions[Key]{
-		Keys: t.Keys, Timeout: timeout, Rand: l.opts.Rand, Quorum: l.quorumRegained, Slots: t.Slots,
+		Keys: t.Keys, Timeout: timeout, Rand: l.opts.Rand, QuorumRegained: l.quorumRegained, Slots: t.Slots,
 		Try: func() (result queue.TryResult, key, freeSlots int) {
 			grant, err = l.Take(ctx, t)
 			if t.Slots == 0 && len(t.Keys) == 1 {

@@ -51,7 +51,7 @@ type TakeRequest struct {
 //
 // Errors: *OwnKeyError, as for all methods, ErrHeld (as *RefusedError if the key that is held is
 // known), ErrTooShort, ErrContended, *NoQuorumError, or the cause of ctx; with a fence also
-// ErrFences and ErrFenceShared, with Slots also *SlotsError, ErrEarlierProxy and
+// ErrFences and ErrFenceInKeygroup, with Slots also *SlotsError, ErrEarlierProxy and
 // keygroup.ErrHoldersTooLarge. After an error the caller holds nothing. In the background, Take
 // removes a key that it may have taken, unless KeepOnNoQuorum is set.
 func (c *Cluster) Take(ctx context.Context, t TakeRequest) (GrantedLock, error) {
@@ -70,7 +70,7 @@ func (set *masterSet) Take(ctx context.Context, t TakeRequest) (GrantedLock, err
 	case t.Slots != 0:
 		return set.takeHolder(ctx, t)
 	case hasTaggedKey(t.Keys):
-		return set.takeShared(ctx, t)
+		return set.takeInKeygroup(ctx, t)
 	}
 	t.OnRemovalDue = set.removalScheduler(t)
 	t.MayTakeOver = func(l Snapshot) bool {
@@ -87,7 +87,7 @@ func (set *masterSet) Take(ctx context.Context, t TakeRequest) (GrantedLock, err
 	case len(t.Keys) > 1:
 		return GrantedLock{}, errDifferentTags
 	}
-	return set.takeShared(ctx, t)
+	return set.takeInKeygroup(ctx, t)
 }
 
 // Release removes the key if it holds the token.
@@ -137,13 +137,13 @@ func (set *masterSet) release(ctx context.Context, key Key, token string) error 
 // releaseExclusive releases a lock that one client holds.
 func (set *masterSet) releaseExclusive(ctx context.Context, key Key, token string) error {
 	if key.Tag != "" {
-		return set.releaseSharedKey(ctx, key, token)
+		return set.releaseInKeygroup(ctx, key, token)
 	}
 	err := set.database(key.DB).Unlock(ctx, key.Name, token, func(version string, left time.Duration) {
 		set.cluster.scheduleRemoval(key, version, left, nil)
 	})
 	if set.hasKeygroup(err) {
-		return set.releaseSharedKey(ctx, key, token)
+		return set.releaseInKeygroup(ctx, key, token)
 	}
 	return set.translate(err)
 }
@@ -178,11 +178,11 @@ func (set *masterSet) Extend(ctx context.Context, key Key, token string, ttl tim
 // extendExclusive extends a lock that one client holds.
 func (set *masterSet) extendExclusive(ctx context.Context, key Key, token string, ttl time.Duration) (GrantedLock, error) {
 	if key.Tag != "" {
-		return set.extendSharedKey(ctx, key, token, ttl)
+		return set.extendInKeygroup(ctx, key, token, ttl)
 	}
 	got, err := set.extendCell(ctx, key, token, ttl)
 	if set.hasKeygroup(err) {
-		return set.extendSharedKey(ctx, key, token, ttl)
+		return set.extendInKeygroup(ctx, key, token, ttl)
 	}
 	return got, set.translate(err)
 }

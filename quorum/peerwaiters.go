@@ -25,22 +25,22 @@ type peerWaiters struct {
 }
 
 const (
-	// markPrefix begins the name of a mark; the ID of the proxy and the name of the lock key
+	// waiterMarkPrefix begins the name of a mark; the ID of the proxy and the name of the lock key
 	// follow.
-	markPrefix = script.OwnPrefix + "waits:"
-	// markTTL is the TTL of a mark, passedMarkTTL the TTL of an overwritten mark.
-	markTTL       = time.Minute
+	waiterMarkPrefix = script.OwnPrefix + "waits:"
+	// waiterMarkTTL is the TTL of a mark, passedMarkTTL the TTL of an overwritten mark.
+	waiterMarkTTL       = time.Minute
 	passedMarkTTL = time.Second
 )
 
-// markName returns the name of the mark of a proxy that waits for a key.
-func markName(id string, key Key) string { return markPrefix + id + ":" + key.Name }
+// waiterMarkName returns the name of the mark of a proxy that waits for a key.
+func waiterMarkName(id string, key Key) string { return waiterMarkPrefix + id + ":" + key.Name }
 
 // IsAlone implements queue.Peers. It also returns true if no majority votes: before a fresh start,
 // no mark may be stored on the masters, which must be empty.
 func (o peerWaiters) IsAlone() bool { return len(o.peers()) == 0 || !o.HasQuorum() }
 
-// ownMark implements queue.Mark.
+// ownMark implements queue.WaiterMark.
 type ownMark struct {
 	*watch.Alarm
 	waiters peerWaiters
@@ -50,26 +50,26 @@ type ownMark struct {
 }
 
 // Mark implements queue.Peers.
-func (o peerWaiters) Mark(key Key) queue.Mark {
-	name, set := markName(o.proxyID, key), o.masterSet()
+func (o peerWaiters) WaiterMark(key Key) queue.WaiterMark {
+	name, set := waiterMarkName(o.proxyID, key), o.masterSet()
 	return ownMark{set.watcher.NewAlarm(key.DB, name), o, set, key, name}
 }
 
-// Put implements queue.Mark. A master without a watch gets the mark as an ordinary operation.
+// Put implements queue.WaiterMark. A master without a watch gets the mark as an ordinary operation.
 func (m ownMark) Put() {
 	mark := cell.Cell{Form: cell.Plain, Attempt: m.waiters.attempt, Value: cell.Value{Present: true}}
-	for _, i := range m.Alarm.Put(mark.String(), markTTL) {
-		m.set.masters[i].Tell(m.key.DB, cell.PutWaiter{Mark: m.name, Cell: mark, TTL: markTTL}, false)
+	for _, i := range m.Alarm.Put(mark.String(), waiterMarkTTL) {
+		m.set.masters[i].Tell(m.key.DB, cell.PutWaiter{Mark: m.name, Cell: mark, TTL: waiterMarkTTL}, false)
 	}
 }
 
-// Unmark implements queue.Peers.
-func (o peerWaiters) Unmark(key Key, sendNext func()) {
-	o.sendToAll(key, cell.DeleteWaiter{Mark: markName(o.proxyID, key)}, sendNext, nil)
+// RemoveWaiterMark implements queue.Peers.
+func (o peerWaiters) RemoveWaiterMark(key Key, sendNext func()) {
+	o.sendToAll(key, cell.DeleteWaiter{Mark: waiterMarkName(o.proxyID, key)}, sendNext, nil)
 }
 
 // AskForWaiters implements queue.Peers.
-func (o peerWaiters) AskForWaiters(key Key, onAnswer func(wanted bool)) {
+func (o peerWaiters) AskForWaiters(key Key, onAnswer func(peerWaits bool)) {
 	_, marks := o.marks(key)
 	if len(marks) == 0 {
 		onAnswer(false)
@@ -105,14 +105,14 @@ func (o peerWaiters) PassLock(key Key, onAnswer func(to string)) {
 
 // WatchPeer implements queue.Peers.
 func (o peerWaiters) WatchPeer(key Key, to string) queue.Alarm {
-	return o.masterSet().watcher.NewAlarm(key.DB, markName(to, key))
+	return o.masterSet().watcher.NewAlarm(key.DB, waiterMarkName(to, key))
 }
 
 // marks returns the other proxies in the order of their turns, and the names of their marks.
 func (o peerWaiters) marks(key Key) (peers, marks []string) {
 	peers = rotatePeers(o.peers(), o.proxyID)
 	for _, id := range peers {
-		marks = append(marks, markName(id, key))
+		marks = append(marks, waiterMarkName(id, key))
 	}
 	return peers, marks
 }

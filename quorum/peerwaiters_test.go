@@ -35,7 +35,7 @@ func TestPeerWaiters(t *testing.T) {
 			}
 		}
 		want(own, false)
-		mark := peer.Mark(job)
+		mark := peer.WaiterMark(job)
 		defer mark.Stop()
 		mark.Put() // on masters without a watch
 		want(own, true)
@@ -43,7 +43,7 @@ func TestPeerWaiters(t *testing.T) {
 		passes(peerCluster.proxyID)
 		want(own, true) // the waiter has not taken the lock yet
 		asked := false
-		peer.Unmark(job, func() { asked = true })
+		peer.RemoveWaiterMark(job, func() { asked = true })
 		if !asked {
 			b.Error("what is to be sent with it is not asked for")
 		}

@@ -10,8 +10,8 @@ import (
 // Mark watches a key that a client has read, and reports that the key may have changed; see package
 // watch.
 type (
-	Mark   = watch.ChangeWatch
-	Report = watch.Report
+	ChangeWatch = watch.ChangeWatch
+	Report      = watch.Report
 )
 
 // The reports of a Mark.
@@ -22,7 +22,7 @@ const (
 )
 
 // Mark creates a Mark for a key, which calls notify with each report.
-func (c *Cluster) Mark(key Key, notify func(Report)) *Mark {
+func (c *Cluster) WatchChange(key Key, notify func(Report)) *ChangeWatch {
 	return c.masterSet().watcher.WatchChange(key.DB, key.cellName(), notify)
 }
 

@@ -168,9 +168,9 @@ func SetQuarantines(findings []Finding, maxTTL time.Duration) {
 	}
 }
 
-// IsWatched reports whether a running proxy uses the master. Without such a proxy no quarantine
+// IsInUse reports whether a running proxy uses the master. Without such a proxy no quarantine
 // ends.
-func (f Finding) IsWatched() bool { return f.report != nil && len(f.report.Proxies) > 0 }
+func (f Finding) IsInUse() bool { return f.report != nil && len(f.report.Proxies) > 0 }
 
 // CompareSettings marks the masters that would not vote for a proxy with these settings
 // (Options.Settings), or with these masters.

@@ -54,7 +54,7 @@ func (l *connection) requestFlush(flush uint64) {
 	l.mu.Lock()
 	l.lastRequested = flush
 	l.mu.Unlock()
-	l.SignalDue()
+	l.SignalWriter()
 }
 
 // write requests flushes until the connection ends.
@@ -64,7 +64,7 @@ func (l *connection) write() {
 		select {
 		case <-l.EndSignal:
 			return
-		case <-l.DueSignal:
+		case <-l.WriteSignal:
 		}
 		l.mu.Lock()
 		l.lastSent = l.lastRequested
@@ -138,7 +138,7 @@ func (l *connection) handleAnswer(raw any, onFlushed func(uint64)) error {
 	l.mu.Lock()
 	if err != nil || flush <= l.lastAnswered || flush > l.lastSent {
 		l.mu.Unlock()
-		return pushconn.ErrAnswer
+		return pushconn.ErrUnexpectedReply
 	}
 	l.lastAnswered = flush
 	l.mu.Unlock()

@@ -1,8 +1,8 @@
 package messages
 
-// epochs determines which members (subscriptions) may have missed a message. For each member it
-// knows the masters that have been connected without a break since the member joined. While any
-// majority of the masters includes one of these masters, the member has missed nothing. A master
+// epochs determines which subscriptions may have missed a message. For each subscription it
+// knows the masters that have been connected without a break since the subscription joined. While any
+// majority of the masters includes one of these masters, the subscription has missed nothing. A master
 // that is connected again does not count: a message in transit may have reached one master during
 // its break, and another master during a later break. epochs does no I/O.
 type epochs struct {
@@ -10,19 +10,19 @@ type epochs struct {
 	// of them.
 	minConnected     int
 	connectedMasters []bool // by master
-	// currentEpoch is the epoch of new members; nil: not created yet.
+	// currentEpoch is the epoch of new subscriptions; nil: not created yet.
 	currentEpoch *epoch
 	set          map[*epoch]bool
 }
 
-// epoch holds the members that joined while the same masters were connected.
+// epoch holds the subscriptions that joined while the same masters were connected.
 type epoch struct {
-	connected []bool // by master: connected without a break since the members joined
-	members   map[*Subscription]bool
+	connected []bool // by master: connected without a break since the subscriptions joined
+	subscriptions   map[*Subscription]bool
 }
 
-func newEpochs(masters, need int) *epochs {
-	return &epochs{minConnected: need, connectedMasters: make([]bool, masters), set: map[*epoch]bool{}}
+func newEpochs(masters, minConnected int) *epochs {
+	return &epochs{minConnected: minConnected, connectedMasters: make([]bool, masters), set: map[*epoch]bool{}}
 }
 
 // masterConnected records that a master is connected.
@@ -32,7 +32,7 @@ func (e *epochs) masterConnected(master int) {
 }
 
 // masterDisconnected records that a master is no longer connected. It removes and returns the
-// members that may now miss a message.
+// subscriptions that may now miss a message.
 func (e *epochs) masterDisconnected(master int) (lostSubscriptions []*Subscription) {
 	e.connectedMasters[master] = false
 	e.startEpoch()
@@ -40,7 +40,7 @@ func (e *epochs) masterDisconnected(master int) (lostSubscriptions []*Subscripti
 		if ep.connected[master] = false; countTrue(ep.connected) >= e.minConnected {
 			continue
 		}
-		for m := range ep.members {
+		for m := range ep.subscriptions {
 			m.epoch = nil
 			lostSubscriptions = append(lostSubscriptions, m)
 		}
@@ -49,44 +49,44 @@ func (e *epochs) masterDisconnected(master int) (lostSubscriptions []*Subscripti
 	return lostSubscriptions
 }
 
-// startEpoch makes further members join a new epoch.
+// startEpoch makes further subscriptions join a new epoch.
 func (e *epochs) startEpoch() {
-	if e.currentEpoch != nil && len(e.currentEpoch.members) == 0 {
+	if e.currentEpoch != nil && len(e.currentEpoch.subscriptions) == 0 {
 		delete(e.set, e.currentEpoch)
 	}
 	e.currentEpoch = nil
 }
 
-// join adds a member if at least need masters are connected, and reports whether it did.
+// join adds a subscription if at least minConnected masters are connected, and reports whether it did.
 func (e *epochs) join(m *Subscription) bool {
 	if countTrue(e.connectedMasters) < e.minConnected {
 		return false
 	}
 	if e.currentEpoch == nil {
-		e.currentEpoch = &epoch{connected: append([]bool(nil), e.connectedMasters...), members: map[*Subscription]bool{}}
+		e.currentEpoch = &epoch{connected: append([]bool(nil), e.connectedMasters...), subscriptions: map[*Subscription]bool{}}
 		e.set[e.currentEpoch] = true
 	}
 	m.epoch = e.currentEpoch
-	e.currentEpoch.members[m] = true
+	e.currentEpoch.subscriptions[m] = true
 	return true
 }
 
-// leave removes a member.
+// leave removes a subscription.
 func (e *epochs) leave(m *Subscription) {
 	ep := m.epoch
 	if m.epoch = nil; ep == nil {
 		return
 	}
-	delete(ep.members, m)
-	if len(ep.members) == 0 && ep != e.currentEpoch {
+	delete(ep.subscriptions, m)
+	if len(ep.subscriptions) == 0 && ep != e.currentEpoch {
 		delete(e.set, ep)
 	}
 }
 
-// removeAll removes and returns all members.
+// removeAll removes and returns all subscriptions.
 func (e *epochs) removeAll() (lostSubscriptions []*Subscription) {
 	for ep := range e.set {
-		for m := range ep.members {
+		for m := range ep.subscriptions {
 			m.epoch = nil
 			lostSubscriptions = append(lostSubscriptions, m)
 		}

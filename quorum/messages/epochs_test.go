@@ -6,8 +6,8 @@ import (
 )
 
 // TestEpochs connects and disconnects masters at random, while majorities accept messages one
-// master after the other. It checks that no remaining member has missed a message that was
-// published after the member joined.
+// master after the other. It checks that no remaining subscription has missed a message that was
+// published after the subscription joined.
 func TestEpochs(t *testing.T) {
 	for _, masters := range []int{1, 2, 3, 4, 5} {
 		majority := masters/2 + 1
@@ -16,20 +16,20 @@ func TestEpochs(t *testing.T) {
 			affected += runEpochs(t, rand.New(rand.NewPCG(seed, uint64(masters))), masters, majority)
 		}
 		if affected == 0 && masters > 1 {
-			t.Errorf("%d masters: no member was notified", masters)
+			t.Errorf("%d masters: no subscription was notified", masters)
 		}
 	}
 }
 
-// runEpochs performs one run of TestEpochs. It returns the number of members that were removed
+// runEpochs performs one run of TestEpochs. It returns the number of subscriptions that were removed
 // because they may miss a message.
 func runEpochs(t *testing.T, random *rand.Rand, masters, majority int) (affectedCount int) {
 	t.Helper()
 	e := newEpochs(masters, masters-majority+1)
-	members := map[*Subscription]bool{}
+	subscriptions := map[*Subscription]bool{}
 	type publication struct {
 		remainingMasters []int
-		missingMembers   map[*Subscription]bool // members at the start that have not got the message
+		missingSubscriptions   map[*Subscription]bool // subscriptions at the start that have not got the message
 	}
 	var publications []*publication
 	for range 60 {
@@ -42,16 +42,16 @@ func runEpochs(t *testing.T, random *rand.Rand, masters, majority int) (affected
 		case 1:
 			if e.connectedMasters[i] && random.IntN(2) == 0 {
 				for _, m := range e.masterDisconnected(i) {
-					delete(members, m)
+					delete(subscriptions, m)
 					affectedCount++
 				}
 			}
 		case 2:
-			joinAndLeave(random, e, members)
+			joinAndLeave(random, e, subscriptions)
 		case 3:
-			f := &publication{remainingMasters: random.Perm(masters)[:majority], missingMembers: map[*Subscription]bool{}}
-			for m := range members {
-				f.missingMembers[m] = true
+			f := &publication{remainingMasters: random.Perm(masters)[:majority], missingSubscriptions: map[*Subscription]bool{}}
+			for m := range subscriptions {
+				f.missingSubscriptions[m] = true
 			}
 			publications = append(publications, f)
 		case 4:
@@ -60,33 +60,33 @@ func runEpochs(t *testing.T, random *rand.Rand, masters, majority int) (affected
 			}
 			f := publications[0]
 			if e.connectedMasters[f.remainingMasters[0]] {
-				clear(f.missingMembers) // all members get it from this master
+				clear(f.missingSubscriptions) // all subscriptions get it from this master
 			}
 			if f.remainingMasters = f.remainingMasters[1:]; len(f.remainingMasters) > 0 {
 				continue
 			}
-			for m := range f.missingMembers {
-				if members[m] {
-					t.Fatalf("a member has missed a message of %d masters", masters)
+			for m := range f.missingSubscriptions {
+				if subscriptions[m] {
+					t.Fatalf("a subscription has missed a message of %d masters", masters)
 				}
 			}
 			publications = publications[1:]
 		}
 	}
-	if len(e.set) > len(members)+1 {
-		t.Fatalf("%d epochs of %d members", len(e.set), len(members))
+	if len(e.set) > len(subscriptions)+1 {
+		t.Fatalf("%d epochs of %d subscriptions", len(e.set), len(subscriptions))
 	}
 	return affectedCount
 }
 
-func joinAndLeave(random *rand.Rand, e *epochs, members map[*Subscription]bool) {
+func joinAndLeave(random *rand.Rand, e *epochs, subscriptions map[*Subscription]bool) {
 	if m := new(Subscription); e.join(m) {
-		members[m] = true
+		subscriptions[m] = true
 	}
-	for m := range members {
+	for m := range subscriptions {
 		if random.IntN(20) == 0 {
 			e.leave(m)
-			delete(members, m)
+			delete(subscriptions, m)
 		}
 	}
 }

@@ -24,7 +24,7 @@ type Options struct {
 	// MinMasters is the minimum number of connected masters such that every majority includes one
 	// of them.
 	MinMasters int
-	// JoinTimeout limits how long a new member waits for masters to be connected.
+	// JoinTimeout limits how long a new subscription waits for masters to be connected.
 	JoinTimeout time.Duration
 	// Deliver gets each message once. It must not block, nor call the Listener.
 	Deliver func(Message)
@@ -40,7 +40,7 @@ var (
 	ErrTooFewMasters = errors.New("too few masters deliver messages")
 )
 
-// Listener receives the messages that proxies publish on the masters, while there are members. It
+// Listener receives the messages that proxies publish on the masters, while there are subscriptions. It
 // is safe for concurrent use.
 type Listener struct {
 	opts  Options
@@ -51,18 +51,18 @@ type Listener struct {
 	period *period // nil: not listening
 }
 
-// New returns a Listener. It connects to the masters only while there are members.
+// New returns a Listener. It connects to the masters only while there are subscriptions.
 func New(opts Options) *Listener { return &Listener{opts: opts} }
 
-// Subscription represents a member. The Listener delivers all messages that are published after the
-// member joined, or notifies the member that it may miss a message.
+// Subscription represents a subscription. The Listener delivers all messages that are published after the
+// subscription joined, or notifies the subscription that it may miss a message.
 type Subscription struct {
 	onLoss func()
 	period *period
 	epoch  *epoch
 }
 
-// Join adds a member. The Listener calls onLoss once if the member may miss a message. onLoss must
+// Join adds a subscription. The Listener calls onLoss once if the subscription may miss a message. onLoss must
 // not block, nor call the Listener.
 //
 // Errors: ErrTooFewMasters, ErrClosed, or the cause of ctx.
@@ -114,7 +114,7 @@ func (l *Listener) currentPeriod() (*period, error) {
 	return l.period, nil
 }
 
-// Leave removes the member. A notification in progress may still call onLoss.
+// Leave removes the subscription. A notification in progress may still call onLoss.
 func (m *Subscription) Leave() {
 	m.period.mu.Lock()
 	defer m.period.mu.Unlock()
@@ -142,7 +142,7 @@ func (l *Listener) IsConnected(master int) bool {
 }
 
 // Causes returns, for each master, the reason why it is not connected; nil if it is connected or
-// there are no members.
+// there are no subscriptions.
 func (l *Listener) Causes() []error {
 	l.mu.Lock()
 	p := l.period
@@ -155,7 +155,7 @@ func (l *Listener) Causes() []error {
 	return append([]error(nil), p.causes...)
 }
 
-// Close closes the Listener, and notifies all members that they may miss messages.
+// Close closes the Listener, and notifies all subscriptions that they may miss messages.
 func (l *Listener) Close() {
 	l.mu.Lock()
 	p := l.period
@@ -167,7 +167,7 @@ func (l *Listener) Close() {
 	l.tasks.Wait()
 }
 
-// closeIfIdle ends a period that has had no members for pushconn.IdleTimeout.
+// closeIfIdle ends a period that has had no subscriptions for pushconn.IdleTimeout.
 func (l *Listener) closeIfIdle(p *period, now time.Time) {
 	l.mu.Lock()
 	idle := p.isIdle(now)

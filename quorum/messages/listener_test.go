@@ -150,12 +150,12 @@ func TestDecidedNumbers(t *testing.T) {
 	awaitCondition(t, box.contains("[2 5 6]"))
 	l.Deliver(sentMessages[0])
 	if !box.contains("[2 5 6]")() {
-		t.Error("a message was delivered that was decided before the member joined")
+		t.Error("a message was delivered that was decided before the subscription joined")
 	}
 }
 
-// TestLostSubscription checks that a member whose master disconnects is notified once. A later
-// member gets messages again.
+// TestLostSubscription checks that a subscription whose master disconnects is notified once. A later
+// subscription gets messages again.
 func TestLostSubscription(t *testing.T) {
 	server, client := newRealMaster(t)
 	l, box := newTestListener(t, 1, server)
@@ -165,18 +165,18 @@ func TestLostSubscription(t *testing.T) {
 	select {
 	case <-losses:
 	case <-time.After(30 * time.Second):
-		t.Fatal("the member is not notified")
+		t.Fatal("the subscription is not notified")
 	}
 	m.Leave()
 	defer mustJoin(t, l, func() {}).Leave()
 	do(t, client, "PUBLISH", "test", numberedMessage(1, 0).Encode())
 	awaitCondition(t, box.contains("[1]"))
 	if len(losses) > 0 {
-		t.Error("the member was notified twice")
+		t.Error("the subscription was notified twice")
 	}
 }
 
-// TestRefusedSubscription checks that a member does not wait for a master that refuses SUBSCRIBE.
+// TestRefusedSubscription checks that a subscription does not wait for a master that refuses SUBSCRIBE.
 func TestRefusedSubscription(t *testing.T) {
 	for _, right := range []string{"-subscribe", "resetchannels"} {
 		server, client := newRealMaster(t)
@@ -193,11 +193,11 @@ func TestRefusedSubscription(t *testing.T) {
 }
 
 // TestIdleListener checks that the proxy does not listen to masters while the Listener has no
-// members.
+// subscriptions.
 func TestIdleListener(t *testing.T) {
 	server, client := newRealMaster(t)
 	l, _ := newTestListener(t, 1, server)
-	mustJoin(t, l, func() { t.Error("the member was notified") }).Leave()
+	mustJoin(t, l, func() { t.Error("the subscription was notified") }).Leave()
 	l.mu.Lock()
 	p := l.period
 	l.mu.Unlock()
@@ -212,8 +212,8 @@ func TestIdleListener(t *testing.T) {
 	}
 }
 
-// TestClosedListener checks that a closed Listener notifies its members, and accepts no new
-// members.
+// TestClosedListener checks that a closed Listener notifies its subscriptions, and accepts no new
+// subscriptions.
 func TestClosedListener(t *testing.T) {
 	server, _ := newRealMaster(t)
 	l, _ := newTestListener(t, 1, server)
@@ -272,7 +272,7 @@ func TestUnexpectedMessages(t *testing.T) {
 			l, _ := newTestListener(t, 1, honest, newFakeMaster(test.text))
 			// Join waits up to this long for a fake master that has disconnected.
 			l.opts.JoinTimeout = time.Second
-			defer mustJoin(t, l, func() { t.Error("the loss of the other master affects the member") }).Leave()
+			defer mustJoin(t, l, func() { t.Error("the loss of the other master affects the subscription") }).Leave()
 			if test.wantEnd {
 				awaitCondition(t, func() bool { return !l.IsConnected(1) && l.Causes()[1] != nil })
 			}

@@ -9,10 +9,10 @@ import (
 	"redlock-proxy/internal/resp"
 )
 
-// ErrAnswer and ErrUnsolicited end a Connection whose master violates the protocol.
+// ErrUnexpectedReply and ErrUnsolicited end a Connection whose master violates the protocol.
 var (
-	// ErrAnswer means that a master sent an unexpected reply.
-	ErrAnswer = errors.New("it sent an unexpected reply")
+	// ErrUnexpectedReply means that a master sent an unexpected reply.
+	ErrUnexpectedReply = errors.New("it sent an unexpected reply")
 	// ErrUnsolicited means that a master sent a push message that the proxy did not request.
 	ErrUnsolicited = errors.New("it sent a report that the proxy did not ask for")
 )
@@ -21,8 +21,8 @@ var (
 // writes.
 type Connection struct {
 	net.Conn
-	// DueSignal holds one signal while there is data to write.
-	DueSignal chan struct{}
+	// WriteSignal holds one signal while there is data to write.
+	WriteSignal chan struct{}
 	// EndSignal is closed by End.
 	EndSignal chan struct{}
 	// In reads from the master.
@@ -33,7 +33,7 @@ type Connection struct {
 
 // NewConnection returns a Connection. limits apply to each message of the master.
 func NewConnection(conn net.Conn, limits resp.Limits) *Connection {
-	return &Connection{Conn: conn, DueSignal: make(chan struct{}, 1), EndSignal: make(chan struct{}),
+	return &Connection{Conn: conn, WriteSignal: make(chan struct{}, 1), EndSignal: make(chan struct{}),
 		In: resp.NewRESP3Reader(conn, limits)}
 }
 
@@ -45,10 +45,10 @@ func (l *Connection) End() {
 	})
 }
 
-// SignalDue signals that there is data to write.
-func (l *Connection) SignalDue() {
+// SignalWriter signals that there is data to write.
+func (l *Connection) SignalWriter() {
 	select {
-	case l.DueSignal <- struct{}{}:
+	case l.WriteSignal <- struct{}{}:
 	default:
 	}
 }
@@ -69,7 +69,7 @@ func Greet(conn net.Conn, in *resp.Reader, timeout time.Duration, kind resp.Kind
 		case refused:
 			return refusal
 		case got != want:
-			return ErrAnswer
+			return ErrUnexpectedReply
 		}
 	}
 	_ = conn.SetDeadline(time.Time{})

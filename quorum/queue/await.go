@@ -40,9 +40,9 @@ type LockWaitOptions[K comparable] struct {
 	// behind waiters that try at the same time, because all of them may get the lock. Before it
 	// returns WaitTimedOut, Await also calls Try if no other waiter knows that a key is held.
 	Try func() (result TryResult, key, freeSlots int)
-	// Quorum returns a channel that is closed when a majority of the masters votes again, or nil if
+	// QuorumRegained returns a channel that is closed when a majority of the masters votes again, or nil if
 	// a majority votes, as far as this process knows.
-	Quorum func() <-chan struct{}
+	QuorumRegained func() <-chan struct{}
 	// Alarm sets an alarm for a key. Await calls it only if the head has to wait for another
 	// process.
 	Alarm func(key K) Alarm
@@ -94,13 +94,13 @@ func (q *Queues[K]) Await(ctx context.Context, w LockWaitOptions[K]) WaitResult 
 		q.LeaveAll(a.tickets, a.result == TryTaken)
 	}()
 	if waitResult := a.becomeHead(ctx); waitResult != WaitDone {
-		return a.orLastTry(waitResult)
+		return a.tryOnceAfterTimeout(waitResult)
 	}
 	for {
 		switch {
 		case !a.isDue(time.Now()):
 			if waitResult := a.wait(ctx); waitResult != WaitDone {
-				return a.orLastTry(waitResult)
+				return a.tryOnceAfterTimeout(waitResult)
 			}
 		case a.step() == StepTry:
 			// If the peer's mark is gone, the process to which the lock was left no longer waits.
@@ -138,9 +138,9 @@ func (a *lockWait[K]) finishTake() {
 	}
 }
 
-// orLastTry returns the result of a wait. A waiter that timed out behind other waiters tries once
+// tryOnceAfterTimeout returns the result of a wait. A waiter that timed out behind other waiters tries once
 // if none of them knows that a key is held: they may wait for different keys.
-func (a *lockWait[K]) orLastTry(r WaitResult) WaitResult {
+func (a *lockWait[K]) tryOnceAfterTimeout(r WaitResult) WaitResult {
 	if r != WaitTimedOut || a.isHead || !a.queues.mayBeFree(a.tickets) {
 		return r
 	}
@@ -167,9 +167,9 @@ func callIfSet(then func()) {
 type lockWait[K comparable] struct {
 	LockWaitOptions[K]
 	queues *Queues[K]
-	// tickets holds one ticket for each key. The waiter acts on the ticket with index lead.
+	// tickets holds one ticket for each key. The waiter acts on the ticket with index active.
 	tickets []*Ticket[K]
-	lead    int
+	active    int
 	// isHead is set once the waiter is the head of all queues. result is the result of the last
 	// try.
 	isHead bool
@@ -179,14 +179,14 @@ type lockWait[K comparable] struct {
 	alarm  Alarm // nil: not set
 	// mark is the mark of this process, or nil. peerAlarm watches the mark of the process to which
 	// the lock was left, or is nil.
-	mark      Mark
+	mark      WaiterMark
 	peerAlarm Alarm
 	// quorum is the channel to wait for while too few masters vote.
 	quorum <-chan struct{}
 }
 
 // ticket returns the ticket on which the waiter acts.
-func (a *lockWait[K]) ticket() *Ticket[K] { return a.tickets[a.lead] }
+func (a *lockWait[K]) ticket() *Ticket[K] { return a.tickets[a.active] }
 
 // becomeHead waits until a waiter for several keys is the head of all its queues. A waiter for one
 // key needs no such wait: it is the head when it gets its first signal.
@@ -204,18 +204,18 @@ func (a *lockWait[K]) becomeHead(ctx context.Context) WaitResult {
 		case signals[i] = <-ticket.Signals():
 		}
 	}
-	lead := 0
+	active := 0
 	for i, ticket := range a.tickets {
 		select {
 		case signals[i] = <-ticket.Signals():
 		default:
 		}
 		if signals[i] != TryNow { // this key was just granted, or left to another process
-			lead = i
+			active = i
 		}
 	}
-	a.actOn(lead)
-	a.onSignal(signals[lead], time.Now())
+	a.actOn(active)
+	a.onSignal(signals[active], time.Now())
 	return WaitDone
 }
 
@@ -223,7 +223,7 @@ func (a *lockWait[K]) becomeHead(ctx context.Context) WaitResult {
 // that covers all keys.
 func (a *lockWait[K]) dropSignals() {
 	for i, ticket := range a.tickets {
-		if i == a.lead {
+		if i == a.active {
 			continue
 		}
 		select {
@@ -234,20 +234,20 @@ func (a *lockWait[K]) dropSignals() {
 }
 
 // actOn makes the waiter act on the ticket with this index.
-func (a *lockWait[K]) actOn(lead int) {
-	if lead != a.lead {
+func (a *lockWait[K]) actOn(active int) {
+	if active != a.active {
 		stop(&a.alarm)
 		a.queues.dropMark(a.ticket())
 		a.head = NewHead(a.Rand)
 	}
-	a.lead = lead
+	a.active = active
 	a.queues.actOn(a.ticket(), a.tickets)
 }
 
 // onFailedTry handles a try that did not take the lock. key is the key that refused, or negative.
 func (a *lockWait[K]) onFailedTry(key int, now time.Time) {
 	isHead := a.queues.endTry(a.tickets, a.result == TryUnknown)
-	if a.result == TryRefused && key >= 0 && key != a.lead {
+	if a.result == TryRefused && key >= 0 && key != a.active {
 		a.actOn(key)
 	}
 	switch {
@@ -262,7 +262,7 @@ func (a *lockWait[K]) onFailedTry(key int, now time.Time) {
 		a.putMark()
 		return
 	}
-	if a.quorum = a.Quorum(); a.quorum == nil {
+	if a.quorum = a.QuorumRegained(); a.quorum == nil {
 		a.head.OnUndecided(now)
 	} else {
 		a.head.schedule(StepIdle, time.Time{})
@@ -315,7 +315,7 @@ func (a *lockWait[K]) wait(ctx context.Context) WaitResult {
 
 // timedOut returns the result of a wait that reached its time limit.
 func (a *lockWait[K]) timedOut() WaitResult {
-	if a.Quorum() != nil || a.queues.isUndecided(a.tickets) {
+	if a.QuorumRegained() != nil || a.queues.isUndecided(a.tickets) {
 		return WaitTimedOutUndecided
 	}
 	return WaitTimedOut
@@ -373,7 +373,7 @@ func (a *lockWait[K]) putMark() {
 		return
 	}
 	if a.mark == nil {
-		a.mark = a.queues.Peers.Mark(a.ticket().key)
+		a.mark = a.queues.Peers.WaiterMark(a.ticket().key)
 	}
 	a.mark.Put()
 }
@@ -391,7 +391,7 @@ func (a *lockWait[K]) stopMarks() {
 func (a *lockWait[K]) onMarkChange() {
 	now := time.Now()
 	if v := a.mark.View(now).Verdict; v == watch.Free || v == watch.Changed {
-		a.queues.recordReceipt(a.ticket())
+		a.queues.recordLockFromPeer(a.ticket())
 		a.head.OnSignal(TryNow, time.Time{}, now)
 	}
 }

@@ -74,7 +74,7 @@ func (s *lockWaiter) begin(ctx context.Context, timeout <-chan time.Time) {
 		s.result = s.queues.Await(ctx, LockWaitOptions[string]{
 			Keys: []string{"k"}, Timeout: timeout, Rand: func() float64 { return 1 },
 			Alarm:  func(string) Alarm { s.alarmCount++; return s.alarm },
-			Quorum: func() <-chan struct{} { return s.quorum },
+			QuorumRegained: func() <-chan struct{} { return s.quorum },
 			Try: func() (TryResult, int, int) {
 				s.tryTimes = append(s.tryTimes, time.Since(start))
 				if s.onTry != nil {
@@ -252,7 +252,7 @@ func TestUndecidedTimeout(t *testing.T) {
 		go func() {
 			secondResult = s.queues.Await(t.Context(), LockWaitOptions[string]{
 				Keys: []string{"k"}, Timeout: time.After(time.Second), Rand: func() float64 { return 1 },
-				Quorum: func() <-chan struct{} { return s.quorum },
+				QuorumRegained: func() <-chan struct{} { return s.quorum },
 			})
 		}()
 		time.Sleep(2 * time.Minute)

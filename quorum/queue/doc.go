@@ -65,7 +65,7 @@
 //     for marks, which delays no client. It finds marks that other processes put since the take,
 //     such as the mark of a client that locks again and again. At each master it overwrites the
 //     mark behind the release, so the notified process finds the lock free.
-//   - With the read of the lock the process puts its mark ([Mark]), over the connection that
+//   - With the read of the lock the process puts its mark ([WaiterMark]), over the connection that
 //     reports changes, ahead of the read. So at each master either the mark precedes the release,
 //     and the releasing process finds it, or the read finds the lock free. No hand-over is missed.
 //

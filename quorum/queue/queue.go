@@ -9,16 +9,16 @@ import (
 // Queues holds the queues of all keys. A key without recent waiters has no queue. The zero value is
 // empty. Queues is safe for concurrent use.
 type Queues[K comparable] struct {
-	// MayPark reports whether the empty queue of a key may be kept for a while. If MayPark is nil,
+	// MayKeepEmpty reports whether the empty queue of a key may be kept for a while. If MayKeepEmpty is nil,
 	// every empty queue may be kept.
-	MayPark func(K) bool
+	MayKeepEmpty func(K) bool
 	// Peers, unless it is nil, reports waiters in other processes.
 	Peers Peers[K]
 
 	mu    sync.Mutex
 	byKey map[K]*queue[K]
-	// parkedQueues holds the empty queues, the oldest first.
-	parkedQueues []parkedQueue[K]
+	// emptyQueues holds the empty queues, the oldest first.
+	emptyQueues []emptyQueue[K]
 }
 
 // Peers shows other processes that this process waits, learns which of them wait, and passes locks
@@ -28,11 +28,11 @@ type Peers[K comparable] interface {
 	// asks no questions, passes no locks, and starts no marks.
 	IsAlone() bool
 	// Mark returns the mark of this process at a key, which shows that this process waits for a
-	// lock of another process. Unmark removes the mark. Once the removal is queued, Unmark calls
+	// lock of another process. RemoveWaiterMark removes the mark. Once the removal is queued, RemoveWaiterMark calls
 	// sendNext, unless it is nil. Commands that this function sends leave in the same batch, behind
 	// the removal.
-	Mark(key K) Mark
-	Unmark(key K, sendNext func())
+	WaiterMark(key K) WaiterMark
+	RemoveWaiterMark(key K, sendNext func())
 	// AskForWaiters asks whether another process has a mark at the key, and calls onAnswer once
 	// with the answer.
 	AskForWaiters(key K, onAnswer func(peerWaits bool))
@@ -46,7 +46,7 @@ type Peers[K comparable] interface {
 
 // Mark is a mark of this process on the masters. After Put, its View is Held until another process
 // leaves the lock to this process.
-type Mark interface {
+type WaiterMark interface {
 	Alarm
 	// Put writes the mark, and reads it.
 	Put()
@@ -64,8 +64,8 @@ type queue[K comparable] struct {
 	// freeSlots is the number of waiters that may get the lock together, as far as this process
 	// knows, or negative if it knows no limit.
 	freeSlots int
-	// parkedAt is the time at which the queue was last parked.
-	parkedAt time.Time
+	// keptSince is the time at which the queue was last parked.
+	keptSince time.Time
 	// marked is set while there is a mark of this process. trying is set from the start of a try of
 	// the head until its take is about to be sent.
 	marked, trying bool
@@ -214,7 +214,7 @@ func (q *Queues[K]) LeaveAll(tickets []*Ticket[K], granted bool) {
 // granted to the waiter with this ticket.
 func (q *Queues[K]) Leave(p *Ticket[K], granted bool) {
 	if q.leave(p, granted) && q.Peers != nil {
-		q.Peers.Unmark(p.key, nil)
+		q.Peers.RemoveWaiterMark(p.key, nil)
 	}
 }
 
@@ -233,8 +233,8 @@ func (q *Queues[K]) leave(p *Ticket[K], granted bool) (removeMark bool) {
 		removeMark, keyQueue.marked = keyQueue.marked, false
 	}
 	switch {
-	case len(keyQueue.tickets) == 0 && granted && (q.MayPark == nil || q.MayPark(p.key)):
-		q.park(p.key, keyQueue, now)
+	case len(keyQueue.tickets) == 0 && granted && (q.MayKeepEmpty == nil || q.MayKeepEmpty(p.key)):
+		q.keepEmpty(p.key, keyQueue, now)
 	case len(keyQueue.tickets) == 0:
 		delete(q.byKey, p.key)
 	case wasHead && nextMayJoin && keyQueue.tickets[0].slots != 0:
@@ -296,7 +296,7 @@ func (q *Queues[K]) SendTake(key K, send func(sendNext func())) {
 		}
 	}
 	if removeMark {
-		q.Peers.Unmark(key, func() { send(sendQuestion) })
+		q.Peers.RemoveWaiterMark(key, func() { send(sendQuestion) })
 	} else {
 		send(sendQuestion)
 	}
@@ -378,7 +378,7 @@ func (q *Queues[K]) recordRelease(key K, freeSlots int) (headTries, passToPeer b
 	signal, passToPeer, notify := keyQueue.turn.recordRelease(len(keyQueue.tickets), alone, now)
 	switch {
 	case len(keyQueue.tickets) == 0:
-		q.park(key, keyQueue, now)
+		q.keepEmpty(key, keyQueue, now)
 		return false, passToPeer
 	case notify:
 		keyQueue.tickets[0].sendSignal(signal)
@@ -409,11 +409,11 @@ func (q *Queues[K]) isUndecided(tickets []*Ticket[K]) bool {
 }
 
 // actOn makes a waiter act on one of its tickets only.
-func (q *Queues[K]) actOn(lead *Ticket[K], tickets []*Ticket[K]) {
+func (q *Queues[K]) actOn(active *Ticket[K], tickets []*Ticket[K]) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for _, p := range tickets {
-		p.idle = p != lead
+		p.idle = p != active
 	}
 }
 
@@ -436,7 +436,7 @@ func (q *Queues[K]) dropMark(p *Ticket[K]) {
 	keyQueue.marked = false
 	q.mu.Unlock()
 	if wasMarked {
-		q.Peers.Unmark(p.key, nil)
+		q.Peers.RemoveWaiterMark(p.key, nil)
 	}
 }
 
@@ -459,11 +459,11 @@ func (q *Queues[K]) needsMark(p *Ticket[K]) bool {
 	return keyQueue.marked
 }
 
-// recordReceipt records that another process has left the lock to this process.
-func (q *Queues[K]) recordReceipt(p *Ticket[K]) {
+// recordLockFromPeer records that another process has left the lock to this process.
+func (q *Queues[K]) recordLockFromPeer(p *Ticket[K]) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.byKey[p.key].turn.recordReceipt(time.Now())
+	q.byKey[p.key].turn.recordLockFromPeer(time.Now())
 }
 
 // recordPeerDone records that the process to which the lock was left has had the lock, or no longer

@@ -187,13 +187,13 @@ type fakeMark struct {
 func (m *fakeMark) Put() { m.putCount++ }
 
 func (o *fakePeers) IsAlone() bool { return o.alone }
-func (o *fakePeers) Mark(string) Mark {
+func (o *fakePeers) WaiterMark(string) WaiterMark {
 	alarm := &fakeMark{fakeAlarm: fakeAlarm{changes: make(chan struct{}, 1)}}
 	o.marks = append(o.marks, alarm)
 	return alarm
 }
 
-func (o *fakePeers) Unmark(_ string, sendNext func()) {
+func (o *fakePeers) RemoveWaiterMark(_ string, sendNext func()) {
 	if o.unmarkCount++; sendNext != nil {
 		sendNext()
 	}
@@ -250,9 +250,9 @@ func TestLeaveToPeer(t *testing.T) {
 	})
 }
 
-// TestIsAlone checks that a client that locks again and again is not delayed unless another process
+// TestRepeatedLockWithoutPeer checks that a client that locks again and again is not delayed unless another process
 // also wants the lock. Then both have their turns.
-func TestIsAlone(t *testing.T) {
+func TestRepeatedLockWithoutPeer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		peers := &fakePeers{}
 		q := Queues[string]{Peers: peers}
@@ -390,24 +390,24 @@ func TestReleaseOfUnknownKey(t *testing.T) {
 	}
 }
 
-// TestParkedQueues checks that Queues keeps a limited number of empty queues for a while.
-func TestParkedQueues(t *testing.T) {
+// TestEmptyQueues checks that Queues keeps a limited number of empty queues for a while.
+func TestEmptyQueues(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		q := Queues[int]{MayPark: func(key int) bool { return key >= 0 }}
+		q := Queues[int]{MayKeepEmpty: func(key int) bool { return key >= 0 }}
 		enterAndLeave := func(key int) { q.Leave(q.Enter(key, 0), true) }
 		enterAndLeave(-1)
 		if len(q.byKey) != 0 {
 			t.Error("a queue that may not be parked is kept")
 		}
-		for key := range 2 * maxParkedQueues {
+		for key := range 2 * maxEmptyQueues {
 			enterAndLeave(key)
 			q.RecordRelease(key, -1)
 		}
-		if n := len(q.byKey); n > maxParkedQueues || len(q.parkedQueues) > maxParkedQueues {
+		if n := len(q.byKey); n > maxEmptyQueues || len(q.emptyQueues) > maxEmptyQueues {
 			t.Errorf("%d are kept", n)
 		}
-		p := q.Enter(2*maxParkedQueues-1, 0)
-		time.Sleep(parkTime)
+		p := q.Enter(2*maxEmptyQueues-1, 0)
+		time.Sleep(emptyQueueTime)
 		enterAndLeave(0)
 		if n := len(q.byKey); n != 2 {
 			t.Errorf("%d are kept, want the last one and the one with a waiter", n)

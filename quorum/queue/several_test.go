@@ -25,7 +25,7 @@ func (l *locks) wait(ctx context.Context, name string, timeout <-chan time.Time,
 	go func() {
 		*result = l.queues.Await(ctx, LockWaitOptions[string]{
 			Keys: keys, Timeout: timeout, Rand: func() float64 { return 1 },
-			Quorum: func() <-chan struct{} { return nil },
+			QuorumRegained: func() <-chan struct{} { return nil },
 			Alarm: func(string) Alarm {
 				return &fakeAlarm{view: watch.View{Verdict: watch.Held, Expiry: time.Now().Add(time.Hour)}}
 			},
@@ -70,9 +70,9 @@ func newLocks(taken ...string) *locks {
 	return l
 }
 
-// TestSeveralInOrder checks that waiters for several keys are served in the order in which they
+// TestSeveralKeysInOrder checks that waiters for several keys are served in the order in which they
 // came, whatever the order of their keys, and that each takes all of its keys or none.
-func TestSeveralInOrder(t *testing.T) {
+func TestSeveralKeysInOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLocks()
 		l.wait(t.Context(), "first", nil, "a", "b")
@@ -96,9 +96,9 @@ func TestSeveralInOrder(t *testing.T) {
 	})
 }
 
-// TestSeveralFollowTheRefusal checks that a waiter waits for the key that refused its last try, and
+// TestSeveralKeysWaitForRefusingKey checks that a waiter waits for the key that refused its last try, and
 // does not try when others of its keys are released.
-func TestSeveralFollowTheRefusal(t *testing.T) {
+func TestSeveralKeysWaitForRefusingKey(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLocks("a", "b")
 		l.wait(t.Context(), "waiter", nil, "a", "b")
@@ -121,10 +121,10 @@ func TestSeveralFollowTheRefusal(t *testing.T) {
 	})
 }
 
-// TestSeveralHoldNothing checks that a waiter for several keys makes no other request wait in vain:
+// TestSeveralKeysBlockNoOtherRequest checks that a waiter for several keys makes no other request wait in vain:
 // a request without a wait may take a key for which the waiter does not wait, and one whose wait
 // ends tries once.
-func TestSeveralHoldNothing(t *testing.T) {
+func TestSeveralKeysBlockNoOtherRequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLocks("b")
 		l.wait(t.Context(), "several", nil, "a", "b")
@@ -153,9 +153,9 @@ func TestSeveralHoldNothing(t *testing.T) {
 	})
 }
 
-// TestSeveralBehindOthers checks that a waiter that is not the head of all its queues does not
+// TestSeveralKeysBehindOtherWaiters checks that a waiter that is not the head of all its queues does not
 // count as a waiter for the key of which it is the head.
-func TestSeveralBehindOthers(t *testing.T) {
+func TestSeveralKeysBehindOtherWaiters(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLocks("b")
 		l.wait(t.Context(), "b", nil, "b")
@@ -169,8 +169,8 @@ func TestSeveralBehindOthers(t *testing.T) {
 	})
 }
 
-// TestSeveralLeave checks that the waiters behind a waiter that leaves are served.
-func TestSeveralLeave(t *testing.T) {
+// TestSeveralKeysLeave checks that the waiters behind a waiter that leaves are served.
+func TestSeveralKeysLeave(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLocks("b")
 		ctx, leave := context.WithCancel(t.Context())
@@ -186,9 +186,9 @@ func TestSeveralLeave(t *testing.T) {
 	})
 }
 
-// TestSeveralLeaveNoMarks checks that a waiter shows other processes only the key for which it
+// TestSeveralKeysMarkOnlyRefusingKey checks that a waiter shows other processes only the key for which it
 // waits. With the grant it asks for each key whether another process waits.
-func TestSeveralLeaveNoMarks(t *testing.T) {
+func TestSeveralKeysMarkOnlyRefusingKey(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		peers := &fakePeers{}
 		l := newLocks("a")

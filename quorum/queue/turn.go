@@ -122,8 +122,8 @@ func (t *turn) isHeldByOwnClient() bool { return t.grantCount > 0 && !t.free }
 // that the other process has had it.
 func (t *turn) isLeftToPeer() bool { return t.free && !t.leaveEnd.IsZero() }
 
-// recordReceipt records that another process had the lock and left it to this process.
-func (t *turn) recordReceipt(now time.Time) {
+// recordLockFromPeer records that another process had the lock and left it to this process.
+func (t *turn) recordLockFromPeer(now time.Time) {
 	t.grantCount, t.peerWaits, t.lastContended, t.leaveEnd, t.leaveTarget = 0, false, now, time.Time{}, ""
 }
 

@@ -103,7 +103,7 @@ func TestReturnedTurn(t *testing.T) {
 		}
 		tr.leaveToPeer("other", now)
 		now = now.Add(ms)
-		tr.recordReceipt(now)
+		tr.recordLockFromPeer(now)
 	}
 }
 

@@ -33,9 +33,9 @@ type Removals[K comparable] struct {
 
 	mu              sync.Mutex
 	pendingRemovals map[keyVersion[K]]*removal[K]
-	// dueRemovals holds the removals that are not running. pendingCount counts the removals that
+	// scheduledRemovals holds the removals that are not running. pendingCount counts the removals that
 	// have not succeeded since WaitAll was called.
-	dueRemovals         dueQueue[K]
+	scheduledRemovals         removalQueue[K]
 	bytes, pendingCount int
 	// wakeup receives a signal when a removal becomes due earlier.
 	wakeup chan struct{}
@@ -173,10 +173,10 @@ func (r *Removals[K]) makeAllDue() <-chan struct{} {
 		entry.removed = false
 	}
 	r.pendingCount = len(r.pendingRemovals)
-	for _, entry := range r.dueRemovals {
+	for _, entry := range r.scheduledRemovals {
 		entry.nextAttempt, entry.pause = time.Now(), 0
 	}
-	heap.Init(&r.dueRemovals)
+	heap.Init(&r.scheduledRemovals)
 	r.wake()
 	if r.allRemoved == nil {
 		r.allRemoved = make(chan struct{})
@@ -190,11 +190,11 @@ func (r *Removals[K]) makeAllDue() <-chan struct{} {
 func (r *Removals[K]) nextDueRemoval() (entry *removal[K], wait time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for now := time.Now(); len(r.dueRemovals) > 0; {
-		if entry = r.dueRemovals[0]; entry.nextAttempt.After(now) {
+	for now := time.Now(); len(r.scheduledRemovals) > 0; {
+		if entry = r.scheduledRemovals[0]; entry.nextAttempt.After(now) {
 			return nil, entry.nextAttempt.Sub(now)
 		}
-		heap.Pop(&r.dueRemovals)
+		heap.Pop(&r.scheduledRemovals)
 		if now.Before(entry.leaseEnd) {
 			return entry, 0
 		}
@@ -244,7 +244,7 @@ func (r *Removals[K]) closeIfAllRemoved() {
 }
 
 func (r *Removals[K]) push(entry *removal[K]) {
-	heap.Push(&r.dueRemovals, entry)
+	heap.Push(&r.scheduledRemovals, entry)
 	r.wake()
 }
 
@@ -260,14 +260,14 @@ func (r *Removals[K]) sizeOf(entry *removal[K]) int {
 	return r.opts.Size(entry.key) + len(entry.version)
 }
 
-// dueQueue is a heap with the earliest due removal on top.
-type dueQueue[K comparable] []*removal[K]
+// removalQueue is a heap with the earliest due removal on top.
+type removalQueue[K comparable] []*removal[K]
 
-func (d dueQueue[K]) Len() int           { return len(d) }
-func (d dueQueue[K]) Less(i, j int) bool { return d[i].nextAttempt.Before(d[j].nextAttempt) }
-func (d dueQueue[K]) Swap(i, j int)      { d[i], d[j] = d[j], d[i] }
-func (d *dueQueue[K]) Push(entry any)    { *d = append(*d, entry.(*removal[K])) }
-func (d *dueQueue[K]) Pop() any {
+func (d removalQueue[K]) Len() int           { return len(d) }
+func (d removalQueue[K]) Less(i, j int) bool { return d[i].nextAttempt.Before(d[j].nextAttempt) }
+func (d removalQueue[K]) Swap(i, j int)      { d[i], d[j] = d[j], d[i] }
+func (d *removalQueue[K]) Push(entry any)    { *d = append(*d, entry.(*removal[K])) }
+func (d *removalQueue[K]) Pop() any {
 	last := len(*d) - 1
 	entry := (*d)[last]
 	(*d)[last], *d = nil, (*d)[:last]

@@ -80,7 +80,7 @@ func (l *connection) ask(r readRequest) {
 	l.mu.Lock()
 	l.dueReads = append(l.dueReads, r)
 	l.mu.Unlock()
-	l.SignalDue()
+	l.SignalWriter()
 }
 
 // write sends requests until the connection ends.
@@ -92,7 +92,7 @@ func (l *connection) write() {
 		select {
 		case <-l.EndSignal:
 			return
-		case <-l.DueSignal:
+		case <-l.WriteSignal:
 			out = l.encodeReads()
 		case now := <-ticker:
 			if l.watch.isIdle(now) {
@@ -275,7 +275,7 @@ func replyError(raw any) error {
 	if refusal, ok := raw.(resp.Error); ok {
 		return refusal
 	}
-	return fmt.Errorf("%w: %.32q", pushconn.ErrAnswer, fmt.Sprint(raw))
+	return fmt.Errorf("%w: %.32q", pushconn.ErrUnexpectedReply, fmt.Sprint(raw))
 }
 
 // observationOf returns the observation from the two replies to a read: pttl, and raw with the head

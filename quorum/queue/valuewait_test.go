@@ -90,7 +90,7 @@ func (h *simulation) startWaiter(ctx context.Context, name string, timeout <-cha
 				h.alarms[key] = append(h.alarms[key], a)
 				return a
 			},
-			Quorum: func() <-chan struct{} { h.mu.Lock(); defer h.mu.Unlock(); return h.quorum },
+			QuorumRegained: func() <-chan struct{} { h.mu.Lock(); defer h.mu.Unlock(); return h.quorum },
 			Try: func(isHead []bool) PopResult {
 				h.mu.Lock()
 				defer h.mu.Unlock()

@@ -55,8 +55,8 @@ type ValueWaitOptions[K comparable] struct {
 	// Alarm sets an alarm for a key that sends on wakeup at each change. Await calls it while the
 	// waiter is the head of the key's queue.
 	Alarm func(key K, wakeup chan struct{}) ChangeAlarm
-	// Quorum has the same meaning as LockWaitOptions.Quorum.
-	Quorum func() <-chan struct{}
+	// QuorumRegained has the same meaning as LockWaitOptions.QuorumRegained.
+	QuorumRegained func() <-chan struct{}
 	// Rand returns numbers in [0, 1).
 	Rand func() float64
 }
@@ -196,7 +196,7 @@ func (w *valueWait[K]) waitForChange(ctx context.Context) WaitResult {
 // votes already.
 func (w *valueWait[K]) waitForQuorum(ctx context.Context) WaitResult {
 	var due <-chan time.Time
-	quorum := w.Quorum()
+	quorum := w.QuorumRegained()
 	if quorum == nil {
 		w.timer.Reset(w.undecidedPauses.Next())
 		due = w.timer.C
@@ -214,7 +214,7 @@ func (w *valueWait[K]) waitForQuorum(ctx context.Context) WaitResult {
 
 // timeoutResult returns the result of a wait that reached its time limit.
 func (w *valueWait[K]) timeoutResult() WaitResult {
-	if w.result == PopUndetermined || w.Quorum() != nil {
+	if w.result == PopUndetermined || w.QuorumRegained() != nil {
 		return WaitTimedOutUndecided
 	}
 	return WaitTimedOut

@@ -16,8 +16,8 @@ import (
 // keys, or the key has a tag, a ballot decides.
 
 var (
-	// ErrFenceShared means that a client requested a fence for a key that shares its cell.
-	ErrFenceShared = errors.New("a key that shares its hash tag with other existing keys cannot have a fence")
+	// ErrFenceInKeygroup means that a client requested a fence for a key that shares its cell.
+	ErrFenceInKeygroup = errors.New("a key that shares its hash tag with other existing keys cannot have a fence")
 
 	// errDifferentTags means that a client requested several keys together with different tags, or
 	// only some with a tag.
@@ -162,8 +162,8 @@ func (set *masterSet) decide(
 	return d, err
 }
 
-// adaptToOneKey converts a run for one key into a run for several keys.
-func adaptToOneKey(run func(Snapshot) (Decision, error)) func([]Snapshot) ([]Decision, error) {
+// runForOneKey converts a run for one key into a run for several keys.
+func runForOneKey(run func(Snapshot) (Decision, error)) func([]Snapshot) ([]Decision, error) {
 	return func(snapshots []Snapshot) ([]Decision, error) {
 		d, err := run(snapshots[0])
 		return []Decision{d}, err
@@ -180,9 +180,9 @@ func (set *masterSet) hasKeygroup(err error) bool {
 	return !errors.As(err, &refusal) || keygroup.IsGroup(refusal.CurrentSnapshot.Value)
 }
 
-// takeShared takes keys of one cell by ballot, all or none. A key whose removal is pending counts
+// takeInKeygroup takes keys of one cell by ballot, all or none. A key whose removal is pending counts
 // as free.
-func (set *masterSet) takeShared(ctx context.Context, t TakeRequest) (GrantedLock, error) {
+func (set *masterSet) takeInKeygroup(ctx context.Context, t TakeRequest) (GrantedLock, error) {
 	if !t.AllowShortTTL && t.TTL >= 0 && t.TTL < vote.MinTTL {
 		return GrantedLock{}, ErrTooShort
 	}
@@ -206,7 +206,7 @@ func (set *masterSet) takeShared(ctx context.Context, t TakeRequest) (GrantedLoc
 	case t.Fence && !hasTaggedKey(t.Keys) && !snapshots[0].Shared:
 		return set.Take(ctx, t) // the cell holds no other keys any more
 	case t.Fence:
-		return GrantedLock{}, ErrFenceShared
+		return GrantedLock{}, ErrFenceInKeygroup
 	}
 	leaseStart, onRemovalDue := time.Now(), set.removalScheduler(t)
 	out, err := set.UpdateAll(ctx, t.Keys, nil, func(snapshots []Snapshot) ([]Decision, error) {
@@ -250,8 +250,8 @@ func (set *masterSet) newLease(leaseStart time.Time, ttl time.Duration, allowSho
 	return got, nil
 }
 
-// releaseSharedKey removes a key by ballot if it holds the token.
-func (set *masterSet) releaseSharedKey(ctx context.Context, key Key, token string) error {
+// releaseInKeygroup removes a key by ballot if it holds the token.
+func (set *masterSet) releaseInKeygroup(ctx context.Context, key Key, token string) error {
 	var removedSnapshot Snapshot
 	version, left := set.database(key.DB).TakeGrant(key.Name, token)
 	_, _, err := set.updateIfHeld(ctx, key, token, func(l Snapshot) Decision { removedSnapshot = l; return Decision{Action: Remove} })
@@ -273,8 +273,8 @@ func (set *masterSet) recordVersion(key Key, token, version string, ttl time.Dur
 	}
 }
 
-// extendSharedKey extends the remaining time of a key by ballot if it holds the token.
-func (set *masterSet) extendSharedKey(ctx context.Context, key Key, token string, ttl time.Duration) (GrantedLock, error) {
+// extendInKeygroup extends the remaining time of a key by ballot if it holds the token.
+func (set *masterSet) extendInKeygroup(ctx context.Context, key Key, token string, ttl time.Duration) (GrantedLock, error) {
 	if ttl >= 0 && ttl < vote.MinTTL {
 		return GrantedLock{}, ErrTooShort
 	}
@@ -303,7 +303,7 @@ func (set *masterSet) extendSharedKey(ctx context.Context, key Key, token string
 func (set *masterSet) updateIfHeld(
 	ctx context.Context, key Key, token string, decide func(Snapshot) Decision,
 ) (previous Snapshot, out Outcome, err error) {
-	out, err = set.UpdateAll(ctx, []Key{key}, nil, adaptToOneKey(func(l Snapshot) (d Decision, err error) {
+	out, err = set.UpdateAll(ctx, []Key{key}, nil, runForOneKey(func(l Snapshot) (d Decision, err error) {
 		switch {
 		case l.TimeLeftUnknown:
 			return Decision{}, ErrTTLUnknown
@@ -350,5 +350,5 @@ func (set *masterSet) keyNames(ctx context.Context, db int, names []string) (res
 func (set *masterSet) Update(
 	ctx context.Context, key Key, expect *string, run func(Snapshot) (Decision, error),
 ) (Outcome, error) {
-	return set.UpdateAll(ctx, []Key{key}, expect, adaptToOneKey(run))
+	return set.UpdateAll(ctx, []Key{key}, expect, runForOneKey(run))
 }

@@ -12,7 +12,7 @@ type Content struct {
 	// key.
 	IsOnlyKey bool
 	// Absent is set if the key does not exist.
-	Absent bool
+	Free bool
 	// Expiry is the expiry of the key, which masters do not report; zero: never.
 	Expiry time.Time
 }
@@ -61,7 +61,7 @@ func (a *KeyAlarm) View(now time.Time) View {
 		return View{Reading: true}
 	case a.content.IsOnlyKey:
 		return v
-	case a.content.Absent:
+	case a.content.Free:
 		return View{Verdict: Free}
 	}
 	v.Expiry = a.content.Expiry

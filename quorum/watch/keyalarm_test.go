@@ -41,7 +41,7 @@ func TestKeyAlarm(t *testing.T) {
 	}{
 		{Content{Expiry: expiry}, View{Verdict: Held, Expiry: expiry}},
 		{Content{}, View{Verdict: Held}},
-		{Content{Absent: true}, View{Verdict: Free}},
+		{Content{Free: true}, View{Verdict: Free}},
 		{Content{IsOnlyKey: true}, View{Verdict: Held}},
 	} {
 		a.Read(now)
@@ -85,7 +85,7 @@ func TestKeyAlarmLateRead(t *testing.T) {
 	redistest.Await(t, "the second read has begun", func() bool { return len(channels) < 1 })
 	second <- Content{}
 	<-a.Changes()
-	first <- Content{Absent: true}
+	first <- Content{Free: true}
 	a.watcher.Close() // waits for both
 	if v := a.View(now); v.Verdict != Held {
 		t.Errorf("%+v", v)
