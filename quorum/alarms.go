@@ -49,6 +49,6 @@ func (set *masterSet) keyState(ctx context.Context, key Key, slots int) watch.Co
 	return watch.Content{Expiry: time.Now().Add(left + time.Millisecond)}
 }
 
-// retryPause is the pause before a waiter reads a key again if its state or remaining time is
-// unknown.
+// retryPause is the pause before a waiter tries again if the state or the remaining time of the key
+// is unknown.
 const retryPause = time.Second

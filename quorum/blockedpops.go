@@ -11,9 +11,9 @@ import (
 // PopResult is the result of one try to pop a value.
 type PopResult = queue.PopResult
 
-// The results of a try. PopNothingStored means that no value is stored, Overtaken that other
-// clients took the values first. Undetermined means that too few masters answered, and the try
-// changed nothing. PopEnded ends the wait, because the try took a value or failed.
+// The results of a try. NothingStored means that no value is stored, Overtaken that other clients
+// took the values first. Undetermined means that too few masters answered, and the try changed
+// nothing. PopEnded ends the wait, because the try took a value or failed.
 const (
 	NothingStored = queue.PopNothingStored
 	Overtaken     = queue.PopOvertaken
@@ -42,8 +42,9 @@ var ErrPopTimeout = errors.New("no element was added to the keys in time")
 // AwaitPop waits in the queues of the keys, first come, first served, until Try returns PopEnded.
 // It calls Try again when a key may have changed, and otherwise at most once a minute.
 //
-// Errors: ErrPopTimeout if the time limit has passed, *NoQuorumError if it has passed and too few
-// masters vote, or the cause of ctx. After an error the last Try took nothing.
+// Errors: ErrPopTimeout if the time limit has passed; *NoQuorumError if it has passed while too few
+// masters vote or the last Try returned Undetermined; or the cause of ctx. While the masters are
+// being changed, the error is ErrPopTimeout. After an error the last Try took nothing.
 func (l *Locker) AwaitPop(ctx context.Context, a BlockedPop) error {
 	_, timeout := deadline(a.Wait)
 	keys := make([]popKey, len(a.Keys))
@@ -60,8 +61,8 @@ func (l *Locker) AwaitPop(ctx context.Context, a BlockedPop) error {
 		return ErrPopTimeout
 	case queue.WaitTimedOutUndecided:
 		noQuorum := l.noQuorum()
-		// No client can store a value while the masters are being changed, so the wait has timed
-		// out.
+		// No client can store a value while the masters are being changed. So no value was
+		// missed, and the wait has timed out.
 		if l.wasChanged(ctx, l.masterSet(), noQuorum) {
 			return ErrPopTimeout
 		}

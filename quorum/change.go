@@ -72,14 +72,14 @@ func (c *Cluster) ChangeMasters(
 	return err
 }
 
-// ErrUndecided means that the masters have not decided on a change yet. If the
-// change has begun, it continues without another command.
+// ErrUndecided means that the masters have not decided on a change yet. If the change has begun, it
+// continues without another command.
 var ErrUndecided = errors.New("the masters have not decided on the change yet, and may still do so without another command")
 
 // errFollowed means that another proxy decided first, and this proxy has followed that decision.
 var errFollowed = errors.New("another proxy decided first")
 
-// errOvertaken means that the masters' decision differs from the wanted change.
+// errOvertaken means that the masters decided on a different change, which another proxy wanted.
 var errOvertaken = errors.New("another proxy decided otherwise at the same time")
 
 // decide gets a decision of the masters on the next era. If it is the wanted decision, this proxy
@@ -211,7 +211,8 @@ func (c *Cluster) endChange(u *change) {
 	c.notifyLocation()
 }
 
-// switchTo switches to new masters, and lets commands continue once a majority of them votes.
+// switchTo replaces the active set, and lets commands continue once a majority of the new set's
+// masters votes.
 func (c *Cluster) switchTo(oldSet, newSet *masterSet, u *change) {
 	newSet.observe(c.observeRoundTrips)
 	oldSet.databases.Range(func(db, oldDatabase any) bool {
@@ -237,7 +238,8 @@ type step struct {
 	attrs      []any
 }
 
-// newStep returns the step from one set to the next. A move of the locks consists of two steps.
+// newStep returns the step from one set to the next. A move of the locks consists of two steps: its
+// beginning and its end.
 func newStep(old, next *masterSet) step {
 	oldEra, _ := old.guards.OwnEra()
 	switch newEra, _ := next.guards.OwnEra(); {

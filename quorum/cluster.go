@@ -30,7 +30,7 @@ type Cluster struct {
 	// send the command. The argument of send, if it is not nil, queues operations that are sent
 	// together with the command.
 	onTaking func(key Key, send func(afterQueueing func()))
-	// messages carries messages between proxies; nil if no client can publish.
+	// messages publishes and receives the messages of clients; nil if no client can publish.
 	messages *Messages
 	// observeRoundTrips observes the duration of each batch; see Observe.
 	observeRoundTrips func(masters []string) func(master int, duration time.Duration)
@@ -39,14 +39,15 @@ type Cluster struct {
 	observeRelease func(key Key, held time.Duration)
 
 	activeSet atomic.Pointer[masterSet]
-	// currentChange is the change of the masters that is in progress, or nil.
+	// currentChange is the change of the masters, or of the location of the locks, that is in
+	// progress; nil if there is none.
 	currentChange atomic.Pointer[change]
 	confirmations confirmations
 	removals      *removals.Removals[Key]
 	// pausedEra is 1 plus the last era in which this proxy paused commands for a move, or zero.
 	// This proxy runs no pending removal in that era while the locks are being moved.
 	pausedEra atomic.Int64
-	// changeMu is held while this proxy changes the masters.
+	// changeMu is held while this proxy changes the masters or the location of the locks.
 	changeMu sync.Mutex
 	// movingEra is the era in which this proxy moves the locks; zero if it moves none.
 	movingEra atomic.Int64
@@ -83,8 +84,8 @@ func (c *Cluster) MasterName(runID, addr string) string {
 // HasQuorum reports whether a majority of the masters votes.
 func (c *Cluster) HasQuorum() bool { return c.masterSet().HasQuorum() }
 
-// masterSet is one set of masters, with the registers on them. When the masters are changed, a new
-// masterSet replaces it.
+// masterSet is one set of masters, with the registers on them. A new masterSet replaces it when the
+// masters or the location of the locks change, even if the masters stay the same.
 type masterSet struct {
 	cluster *Cluster
 	masters []*master.Master
@@ -92,8 +93,8 @@ type masterSet struct {
 	rounds master.Rounds
 	// urls holds the URLs of the masters, in the same order.
 	urls []string
-	// log writes at debug level while quiet is set: during a planned step, and after a new set of
-	// masters has replaced this set.
+	// log writes messages below the error level at debug level while quiet is set: during a planned
+	// step, and after a new set of masters has replaced this set.
 	log       *slog.Logger
 	quiet     *atomic.Bool
 	rand      func() float64
@@ -131,7 +132,7 @@ func (b *backgroundTasks) close() {
 	b.tasks.Wait()
 }
 
-// runAfter calls f once d has passed, unless the set's background is closed by then.
+// runAfter calls f once d has passed, unless the set has stopped by then.
 func (set *masterSet) runAfter(d time.Duration, f func()) {
 	time.AfterFunc(d, func() {
 		b := &set.background
@@ -149,9 +150,9 @@ func (set *masterSet) runAfter(d time.Duration, f func()) {
 	})
 }
 
-// change is a change of the masters that is in progress.
+// change is a change of the masters, or of the location of the locks, that is in progress.
 type change struct {
-	// newMasters holds the names of the new masters; empty if unknown.
+	// newMasters holds the names of the masters after the change; empty if unknown.
 	newMasters []string
 	start      time.Time
 	done       chan struct{}
@@ -189,7 +190,7 @@ type confirmation struct {
 }
 
 // confirmations runs the checks of a cluster one at a time. A caller that arrives during a check
-// waits for the next check.
+// waits for the next check, because the running check may have asked the masters before the call.
 type confirmations struct {
 	mu      sync.Mutex
 	next    *confirmation // nil if no caller waits for it
@@ -290,8 +291,8 @@ func (c *Cluster) onVote() {
 	}
 }
 
-// Messages carries messages between the proxies that share these masters. It is safe for concurrent
-// use.
+// Messages publishes the messages of clients on the masters, and receives those of other proxies. It
+// is safe for concurrent use.
 type Messages struct {
 	cluster *Cluster
 	source  *messages.Source

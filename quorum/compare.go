@@ -87,8 +87,8 @@ func (set *masterSet) compare(ctx context.Context, db int) error {
 }
 
 // compareDelay returns the time until the next check whether more keys can be compared, or zero if
-// they can be compared now. Keys need not be compared while a master has no vote, and a master that
-// catches up is busy enough.
+// they can be compared now. While a master has no vote, keys need not be compared: the masters
+// are compared again once all of them vote, and a comparison would slow down a catch-up.
 func (set *masterSet) compareDelay(d *database) time.Duration {
 	switch {
 	case !set.allVote():

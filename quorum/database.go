@@ -47,8 +47,8 @@ const contentionPause = 3 * time.Millisecond
 
 // Ask implements register.Masters. If the operations free a key, Ask notifies waiters in this
 // process before it sends the operations. Then the same batch carries the next waiter's take, or
-// the message that leaves the lock to another proxy. With a take, Ask checks whether other proxies
-// have waiters.
+// the operation that leaves the lock to another proxy. If the operations take keys, Ask sends them
+// through Cluster.onTaking, which may add a question whether other proxies have waiters.
 func (d *database) Ask(
 	ctx context.Context, ops []cell.Op, decided func([]register.Reply) bool,
 ) (register.Round, error) {
@@ -176,8 +176,8 @@ func (set *masterSet) recordMaxTTL(ctx context.Context, ttl time.Duration) error
 		return nil
 	}
 	if countVoting(set.masters) < Majority(len(set.masters)) {
-		// Without a majority a record would not help, and the masters in quarantine would wait for
-		// that TTL.
+		// Without a majority a record would not help, and the masters in quarantine would wait
+		// until the recorded TTL has passed.
 		if _, err := set.database(0).Read(ctx, []string{maxTTLKey.Name}); err != nil {
 			return set.translate(err)
 		}
@@ -198,8 +198,8 @@ func (set *masterSet) recordMaxTTL(ctx context.Context, ttl time.Duration) error
 	return nil
 }
 
-// raiseMaxTTL is the operation that raises the record of the longest TTL. It never runs on a
-// cell.Store.
+// raiseMaxTTL is the operation that raises the record of the longest TTL. Its method Apply is never
+// called.
 type raiseMaxTTL struct{ words []any }
 
 func (r raiseMaxTTL) Keys() []string                { return []string{maxTTLKey.Name} }

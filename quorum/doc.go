@@ -24,7 +24,7 @@
 // value.
 //
 // Several clients may hold a lock at the same time ([LockRequest].Slots). The proxy combines their
-// changes, and a ballot makes them.
+// requests, and changes the holders by ballot.
 //
 // Keys with the same hash tag share a cell (package keygroup), so that one vote covers all of them;
 // see [Cluster.UpdateAll].
@@ -32,6 +32,7 @@
 // # Changes of the masters
 //
 // [Cluster.ChangeMasters] adds, removes or replaces one master while locks are held
-// (guard/GUARD.md). A masterSet is one set of masters with its registers. Commands wait while one
-// set replaces another.
+// (guard/GUARD.md). A masterSet is one set of masters with its registers. A new masterSet replaces
+// it, and commands wait meanwhile. A move of the locks between the upstream and the masters also
+// replaces the masterSet.
 package quorum

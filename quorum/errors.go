@@ -50,8 +50,8 @@ var (
 // RefusedError is ErrHeld or ErrNotHeld with the current value of the key.
 type RefusedError = register.RefusedError
 
-// QuarantineError is the cause of a missing vote of a master that replies, but may have lost a
-// lock.
+// QuarantineError is the cause of a missing vote of a master that replies. The master may have lost
+// a lock, for example, or its proxies have different settings.
 type QuarantineError = guard.QuarantineError
 
 // UnfitError is the reason why a master gets no operations: a lock on that master would not be
@@ -63,7 +63,7 @@ type UnfitError = guard.UnfitError
 type NoQuorumError struct {
 	// Masters is the number of masters; VoteCount of them voted.
 	Masters, VoteCount int
-	// Causes holds one *MasterError for each master that did not vote.
+	// Causes holds one *MasterError for each master that did not vote, if the cause is known.
 	Causes *multierror.Error
 	// AgreementTime is the time that a majority took to agree, if that was too long for the lease;
 	// otherwise zero.
@@ -73,8 +73,8 @@ type NoQuorumError struct {
 	Unclear bool
 	// Unconfirmed is set if the masters answered, but did not confirm the location of the locks.
 	Unconfirmed bool
-	// Changed is set while the masters are being changed. NewMasters holds the new masters, if they
-	// are known.
+	// Changed is set if the masters are being changed, or the locks moved. NewMasters holds the
+	// masters after the change, if they are known.
 	Changed    bool
 	NewMasters []string
 }
@@ -85,9 +85,9 @@ func newNoQuorum(masters int) *NoQuorumError {
 
 func (e *NoQuorumError) add(cause *MasterError) { e.Causes = multierror.Append(e.Causes, cause) }
 
-// Error returns the number of masters that voted, and each other master with its cause. It groups
-// the masters in quarantine by the reason. If a majority voted, the remaining masters, or blocking
-// copies, leave the state of the key undetermined.
+// Error returns the number of masters that voted, and each master without a vote with its cause. It
+// groups the masters in quarantine by the reason. If a majority voted, Error says that the state of
+// the key is undetermined.
 func (e *NoQuorumError) Error() string {
 	if e.AgreementTime > 0 {
 		return fmt.Sprintf("a majority of %d masters agreed only after %d ms", e.Masters, e.AgreementTime.Milliseconds())

@@ -17,7 +17,8 @@ type holderChange struct {
 	// apply makes the change. It may run several times, each time on the current holders. If it
 	// returns an error, it must not have changed any holder.
 	apply func(*keygroup.Holders) error
-	// joining names the holder that apply adds, if any, so that it is removed after an error.
+	// joining names the holder that apply adds, or is nil. The proxy removes this holder if the
+	// ballot ends with an error.
 	joining *removable
 	// leaves is set if apply removes holders.
 	leaves bool
@@ -66,7 +67,8 @@ func (q *holderChanges) enter(key Key, c *holderChange) (run bool) {
 	return !running
 }
 
-// takeAll removes and returns the waiting changes. The ballot for them still runs.
+// takeAll removes and returns the waiting changes of a lock. Its ballot counts as running until
+// finish is called.
 func (q *holderChanges) takeAll(key Key) []*holderChange {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -86,8 +88,8 @@ func (q *holderChanges) finish(key Key) {
 	q.waiting[key][0].wakeup <- holderResult{run: true}
 }
 
-// leave removes a waiting change, and returns true. It returns false if a ballot has begun to make
-// the change.
+// leave removes a waiting change, and returns true. It returns false if a ballot that includes the
+// change has begun.
 func (q *holderChanges) leave(key Key, c *holderChange) bool {
 	q.mu.Lock()
 	i := slices.Index(q.waiting[key], c)
@@ -179,7 +181,8 @@ func (set *masterSet) makeHolderChanges(ctx context.Context, key Key, changes []
 	}
 }
 
-// decideHolders makes changes of the holders of a lock, as far as the lock permits them.
+// decideHolders applies changes to the current holders of a lock, and returns the decision to store
+// the result. The errors of single changes are in its Note.
 func (set *masterSet) decideHolders(l Snapshot, changes []*holderChange) (Decision, error) {
 	h, err := keygroup.OpenHolders(l)
 	if err != nil {

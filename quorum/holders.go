@@ -160,7 +160,7 @@ func (set *masterSet) join(ctx context.Context, key Key, t TakeRequest) (Granted
 	return got, set.translate(err)
 }
 
-// recordHolder records the grant of this proxy to a holder. heldSince has the meaning of
+// recordHolder records the grant of this proxy to a holder. heldSince has the same meaning as for
 // register.Register.RecordGrant.
 func (set *masterSet) recordHolder(
 	key Key, token string, slots int, version string, ttl time.Duration, client any, heldSince time.Time,

@@ -60,8 +60,8 @@ type LockHolder struct {
 type MasterAnswer struct {
 	// Server is the address of the master, without credentials.
 	Server string
-	// State is "held", "free", "other" (the value differs from the majority's), or the reason why
-	// the master did not answer or has no vote.
+	// State is "held", "free", "other" (the value differs from the majority's), "no answer", or the
+	// reason why the master did not answer or has no vote.
 	State string
 }
 
@@ -120,7 +120,7 @@ func copyText(s register.CopyState, err error) string {
 	}
 }
 
-// narrowTo narrows the state of a cell to one of its keys.
+// narrowTo replaces the state of a cell by the state of one of its keys.
 func (h *Holding) narrowTo(set *masterSet, cell register.Holding, key Key) error {
 	if key.Tag != "" {
 		h.Holder, h.LeaseStart, h.Fence = nil, time.Time{}, 0

@@ -45,7 +45,8 @@ func (k Key) withoutHolder() Key { return k.OfHolder("") }
 // grantName returns the name under which a proxy records what it granted to a holder.
 func (k Key) grantName(token string) string { return k.Name + "\x00" + token }
 
-// withoutLocation returns the key without its conditions on the location and the era.
+// withoutLocation returns the key without Movable and Era, so that a command may access it in any
+// era.
 func (k Key) withoutLocation() Key {
 	k.Movable, k.Era = false, 0
 	return k

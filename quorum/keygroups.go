@@ -93,8 +93,8 @@ func (set *masterSet) updateCell(
 type cellDecision struct {
 	decisions []Decision
 	version   string
-	// removable holds the keys to remove if the update returns an error, because no client holds
-	// them then.
+	// removable holds the keys to remove if the update returns an error: after an error no client
+	// holds them.
 	removable []removable
 }
 
@@ -162,7 +162,7 @@ func (set *masterSet) decide(
 	return d, err
 }
 
-// runForOneKey converts a run for one key into a run for several keys.
+// runForOneKey converts a run for one key to the form that UpdateAll needs.
 func runForOneKey(run func(Snapshot) (Decision, error)) func([]Snapshot) ([]Decision, error) {
 	return func(snapshots []Snapshot) ([]Decision, error) {
 		d, err := run(snapshots[0])
@@ -180,8 +180,8 @@ func (set *masterSet) hasKeygroup(err error) bool {
 	return !errors.As(err, &refusal) || keygroup.IsGroup(refusal.CurrentSnapshot.Value)
 }
 
-// takeInKeygroup takes keys of one cell by ballot, all or none. A key whose removal is pending counts
-// as free.
+// takeInKeygroup takes keys of one cell by ballot, all or none. A key whose removal is pending
+// counts as free.
 func (set *masterSet) takeInKeygroup(ctx context.Context, t TakeRequest) (GrantedLock, error) {
 	if !t.AllowShortTTL && t.TTL >= 0 && t.TTL < vote.MinTTL {
 		return GrantedLock{}, ErrTooShort
@@ -265,8 +265,8 @@ func (set *masterSet) releaseInKeygroup(ctx context.Context, key Key, token stri
 }
 
 // recordVersion stores the version of a tagged key that this proxy granted. So the proxy can
-// schedule its removal even if the masters do not reply to a release. heldSince has the meaning of
-// register.Register.RecordGrant.
+// schedule the removal of that version even if the masters do not reply to a release. heldSince has
+// the same meaning as for register.Register.RecordGrant.
 func (set *masterSet) recordVersion(key Key, token, version string, ttl time.Duration, heldSince time.Time) {
 	if key.Tag != "" {
 		set.database(key.DB).RecordGrant(key.Name, token, version, ttl, nil, heldSince)

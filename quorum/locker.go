@@ -29,8 +29,8 @@ func NewLocker(c *Cluster) *Locker {
 	return l
 }
 
-// maxEmptyQueueKey is the maximum length, in bytes, of a key whose empty queue the Locker keeps. It
-// keeps thousands of such queues.
+// maxEmptyQueueKey is the maximum length, in bytes, of a key whose empty queue the Locker keeps.
+// The limit saves memory, because the Locker keeps thousands of empty queues.
 const maxEmptyQueueKey = 1 << 10
 
 // NoWaitLimit is a LockRequest.Wait without a limit.
@@ -91,7 +91,7 @@ func (l *Locker) Lock(ctx context.Context, req LockRequest) (GrantedLock, error)
 }
 
 // hasWaiters reports whether requests wait until another client releases one of the keys, and
-// whether the holder of one of them is unknown.
+// whether the holder of one of the keys is unknown.
 func (l *Locker) hasWaiters(keys []Key) (waits, undetermined bool) {
 	for _, key := range keys {
 		keyWaits, keyUndetermined := l.queues.HasWaiter(key)
@@ -101,7 +101,7 @@ func (l *Locker) hasWaiters(keys []Key) (waits, undetermined bool) {
 }
 
 // waitAndLock waits in the queues of the keys until the request is first. Then it tries to take the
-// lock until the lock is granted or the time has passed.
+// lock until the lock is granted or the time limit is reached.
 func (l *Locker) waitAndLock(ctx context.Context, t TakeRequest, wait time.Duration) (grant GrantedLock, err error) {
 	until, timeout := deadline(wait)
 	t.RetryUntil = until

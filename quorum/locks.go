@@ -52,8 +52,8 @@ type TakeRequest struct {
 // Errors: *OwnKeyError, as for all methods, ErrHeld (as *RefusedError if the key that is held is
 // known), ErrTooShort, ErrContended, *NoQuorumError, or the cause of ctx; with a fence also
 // ErrFences and ErrFenceInKeygroup, with Slots also *SlotsError, ErrEarlierProxy and
-// keygroup.ErrHoldersTooLarge. After an error the caller holds nothing. In the background, Take
-// removes a key that it may have taken, unless KeepOnNoQuorum is set.
+// keygroup.ErrHoldersTooLarge. After an error the caller holds nothing: in the background, Take
+// removes a key that it may have taken. With KeepOnNoQuorum the key stays.
 func (c *Cluster) Take(ctx context.Context, t TakeRequest) (GrantedLock, error) {
 	return withSetRepeated(ctx, c, func(set *masterSet) (GrantedLock, error) { return set.Take(ctx, t) })
 }
@@ -249,7 +249,7 @@ func (set *masterSet) extension(request ExtendRequest) (lock register.Extension,
 }
 
 // Fence returns a number that is at least the fence of every lock of the key granted in the last
-// seven days. It returns 0 if no fence was granted in that time.
+// seven days. It returns 0 if no fence was granted in that time, or if the key has a Tag.
 //
 // Errors: *OwnKeyError, *NoQuorumError, or the cause of ctx.
 func (c *Cluster) Fence(ctx context.Context, key Key) (int64, error) {
@@ -263,7 +263,7 @@ func (c *Cluster) Fence(ctx context.Context, key Key) (int64, error) {
 }
 
 // Guess returns the token under which this proxy has taken the key, or the value that this proxy
-// stored last. ok is false if there is none, or if a newer value is known.
+// stored last. ok is false if there is no such value, or if this proxy knows a newer value.
 func (c *Cluster) Guess(key Key) (token string, ok bool) {
 	if key.Tag != "" {
 		return "", false

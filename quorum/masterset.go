@@ -53,7 +53,7 @@ func newMasterSet(
 	return set
 }
 
-// watchTimeout is the shortest time limit for a master's reply to a watch.
+// watchTimeout is the least time limit for a master's reply on the connection of a watch.
 const watchTimeout = 500 * time.Millisecond
 
 // run runs the set until ctx ends, and then sends the queued operations, including undos.
@@ -83,7 +83,8 @@ func newTransports(opts Options, urls []string) ([]master.Transport, error) {
 	return transports, nil
 }
 
-// start runs a set of masters until the cluster stops, or halt ends the set.
+// start runs a set of masters until the cluster stops or halt is called. Before Run it does
+// nothing.
 func (c *Cluster) start(set *masterSet) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -76,7 +76,7 @@ func (set *masterSet) publish(ctx context.Context, channel string, message Messa
 // the subscriber may miss a message. onLoss must not wait, nor call the Subscription. The
 // subscriber must leave the Subscription even after a loss.
 //
-// Errors: *NoQuorumError if too few masters confirm a subscription, or the cause of ctx.
+// Errors: *NoQuorumError if too few masters confirm the subscription in time, or the cause of ctx.
 func (m *Messages) Listen(ctx context.Context, onLoss func()) (*Subscription, error) {
 	until := time.Now().Add(changeTimeout)
 	for {
@@ -97,7 +97,7 @@ func (m *Messages) Listen(ctx context.Context, onLoss func()) (*Subscription, er
 	}
 }
 
-// publishOp is a PUBLISH at one master. It never runs on a cell.Store.
+// publishOp is a PUBLISH at one master. Its method Apply is never called.
 type publishOp struct {
 	channel, text string
 	// listeners is the master's reply: the number of connections that receive the message.

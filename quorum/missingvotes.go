@@ -42,7 +42,7 @@ func (set *masterSet) translate(err error) error {
 	translated.AgreementTime, translated.Unclear = noQuorum.AgreementTime, noQuorum.Unclear
 	for i, r := range noQuorum.Replies {
 		switch {
-		// the round ended before the reply of a Waiting master
+		// A Waiting master counts too: the round ended before its reply.
 		case r.State == register.Counted, r.State == register.Waiting:
 			translated.VoteCount++
 		case r.Err != nil:

@@ -156,9 +156,9 @@ func (c *Cluster) DecideLocation(ctx context.Context, from Location, to location
 	return c.awaitEra(ctx, Location{Place: to, Era: from.Era + 1})
 }
 
-// abortExpiredMove gets a decision of the masters that the locks stay at their source, because no
-// proxy continues the move. Each proxy waits for a random time first, so that the proxies do not
-// compete.
+// abortExpiredMove gets a decision of the masters that the locks stay at their source, because the
+// lease of the move has expired: no proxy continues the move. Each proxy waits for a random time
+// first, so that the proxies do not compete.
 func (c *Cluster) abortExpiredMove(ctx context.Context, set *masterSet) {
 	if pacing.Sleep(ctx, time.Duration(c.opts.Rand()*float64(askPause))) != nil || !set.guards.IsMoveLeaseExpired() {
 		return
@@ -203,9 +203,10 @@ func (c *Cluster) decideLocation(ctx context.Context, from Location, to location
 	return err
 }
 
-// announce informs the other proxies of the next decision. If the locks leave the masters, it then
-// waits until the proxies have paused commands on lock keys, at most two heartbeats. A command that
-// runs when an era ends may or may not take effect.
+// announce informs the other proxies of the next decision, and waits a little longer than a
+// heartbeat, until they know of it. If the locks leave the masters, announce then waits until the
+// proxies have paused commands on lock keys, at most two heartbeats. The pause matters because a
+// command that runs when an era ends may or may not take effect.
 func (c *Cluster) announce(ctx context.Context, set *masterSet, from Location, to location.Place) error {
 	era, _ := set.guards.OwnEra()
 	set.guards.AnnounceChange(ctx, era, c.newBallot(0))

@@ -57,7 +57,8 @@ type Options struct {
 	// proxies have changed the masters. The cluster calls OnMastersChanged again until
 	// ChangeMasters has followed. OnMastersChanged may wait.
 	OnMastersChanged func(masters []string)
-	// Logger receives a message when a master goes down or comes up. The default discards it.
+	// Logger receives the log messages of the cluster, for example when a master goes down or comes
+	// up. The default discards them.
 	Logger *slog.Logger
 	// Rand returns numbers in [0, 1) for the jitter of pauses. The default is math/rand/v2.
 	Rand func() float64

@@ -76,7 +76,7 @@ func describeMissingOverride(masters []MasterStatus) string {
 	return ""
 }
 
-// longestWait returns the time until all masters vote.
+// longestWait returns the time until the last quarantine ends.
 func longestWait(masters []MasterStatus) time.Duration {
 	longest := time.Duration(0)
 	for _, m := range masters {

@@ -12,11 +12,11 @@ import (
 	"redlock-proxy/quorum/watch"
 )
 
-// peerWaiters informs proxies that share masters of each other's waiters. A proxy that waits for
-// another proxy's lock stores a mark next to the lock on all masters. It removes the mark together
-// with its take of the lock. A proxy that leaves the lock to the waiter overwrites the mark, and
-// the masters notify the waiter. Marks are hints: no decision depends on them, and a lost mark
-// costs time only.
+// peerWaiters informs proxies that share masters of each other's waiters. A proxy with a waiter for
+// another proxy's lock stores a waiter mark, a key of its own, on all masters. In this file, mark
+// means waiter mark. The proxy removes the mark together with its take of the lock. A proxy that
+// leaves the lock to the waiter overwrites the mark, and the masters notify the waiter. Marks are
+// hints: no decision depends on them, and a lost mark costs time only.
 type peerWaiters struct {
 	*Cluster
 	attempt cell.Attempt
@@ -29,7 +29,7 @@ const (
 	// follow.
 	waiterMarkPrefix = script.OwnPrefix + "waits:"
 	// waiterMarkTTL is the TTL of a mark, passedMarkTTL the TTL of an overwritten mark.
-	waiterMarkTTL       = time.Minute
+	waiterMarkTTL = time.Minute
 	passedMarkTTL = time.Second
 )
 
@@ -55,7 +55,8 @@ func (o peerWaiters) WaiterMark(key Key) queue.WaiterMark {
 	return ownMark{set.watcher.NewAlarm(key.DB, name), o, set, key, name}
 }
 
-// Put implements queue.WaiterMark. A master without a watch gets the mark as an ordinary operation.
+// Put implements queue.WaiterMark. A master that is not watched gets the mark as an ordinary
+// operation.
 func (m ownMark) Put() {
 	mark := cell.Cell{Form: cell.Plain, Attempt: m.waiters.attempt, Value: cell.Value{Present: true}}
 	for _, i := range m.Alarm.Put(mark.String(), waiterMarkTTL) {

@@ -31,7 +31,7 @@ func (c *Cluster) isRemovalPending(key Key, version string) bool {
 func (c *Cluster) RemovalsPending() int { return c.removals.Len() }
 
 // removalScheduler returns the function that schedules the removal of versions that a failed
-// TakeRequest may have stored; nil if the versions stay.
+// TakeRequest may have stored. It returns nil if KeepOnNoQuorum is set: then the versions stay.
 func (set *masterSet) removalScheduler(t TakeRequest) func(version string, mayArrive func() bool) {
 	if t.KeepOnNoQuorum {
 		return nil

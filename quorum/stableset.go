@@ -11,7 +11,8 @@ import (
 const (
 	// changeTimeout is the longest time that a command waits while the masters are changed.
 	changeTimeout = 5 * time.Second
-	// noticeTime limits the wait for evidence that a vote did not count because of a change.
+	// noticeTime limits the wait until this proxy notices that a vote did not count because of a
+	// change.
 	noticeTime = 100 * time.Millisecond
 )
 
@@ -81,7 +82,8 @@ func (c *Cluster) wasChanged(ctx context.Context, set *masterSet, err error) boo
 	}
 }
 
-// withChange notes in a *NoQuorumError that the masters are being changed, if they are.
+// withChange returns err. If err is a *NoQuorumError and a change is in progress, withChange records
+// the change in err.
 func (c *Cluster) withChange(err error) error {
 	u := c.currentChange.Load()
 	if u == nil || err == nil {

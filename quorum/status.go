@@ -15,8 +15,8 @@ type MasterState int
 const (
 	// Voting means that the master's votes count.
 	Voting MasterState = iota
-	// Quarantined means that the master gets operations, but may have lost data: its votes do not
-	// count.
+	// Quarantined means that the master gets operations, but its votes do not count, for example
+	// because it may have lost data.
 	Quarantined
 	// Unfit means that the master gets no operations, because a lock on it would not be safe.
 	Unfit
@@ -24,7 +24,7 @@ const (
 	Down
 )
 
-// String returns the state in lower-case words.
+// String returns the state in one lower-case word.
 func (s MasterState) String() string {
 	switch s {
 	case Voting:
@@ -68,8 +68,8 @@ type MasterStatus struct {
 	Since time.Time
 	// RoundTrip is the shortest round trip of the probe that last brought the master up.
 	RoundTrip time.Duration
-	// WatchedKeys is the number of keys that waiters watch on the master. WatchErr is nil, or the
-	// reason why waiters cannot watch keys and poll instead.
+	// WatchedKeys is the number of clients' keys that this proxy watches on the master, for waiters
+	// and for CLIENT TRACKING. WatchErr is the reason why it cannot watch them, or nil.
 	WatchedKeys int
 	WatchErr    error
 	// RemovalsPending is the number of removals that wait until the master is back.
@@ -125,8 +125,8 @@ func (s MasterStatus) Cause() string {
 	return master.CauseText(s.Err)
 }
 
-// UnwatchedCause returns, in plain words, the reason why the proxy cannot watch the master. The
-// text is empty if the proxy can watch the master, or if no client waits.
+// UnwatchedCause returns, in plain words, the reason why the proxy cannot watch keys on the master.
+// The text is empty if the proxy can watch keys, or needs to watch none.
 func (s MasterStatus) UnwatchedCause() string {
 	if s.WatchErr == nil {
 		return ""

@@ -7,21 +7,21 @@ import (
 	"redlock-proxy/quorum/watch"
 )
 
-// Mark watches a key that a client has read, and reports that the key may have changed; see package
-// watch.
+// ChangeWatch watches a key that a client has read. It sends a Report when the key may have changed;
+// see package watch.
 type (
 	ChangeWatch = watch.ChangeWatch
 	Report      = watch.Report
 )
 
-// The reports of a Mark.
+// The reports of a ChangeWatch.
 const (
 	SomeChanged         = watch.ReportSomeChanged
 	ReportQuorumChanged = watch.ReportQuorumChanged
 	Unwatched           = watch.ReportUnwatched
 )
 
-// Mark creates a Mark for a key, which calls notify with each report.
+// WatchChange returns a ChangeWatch for a key, which calls notify with each report.
 func (c *Cluster) WatchChange(key Key, notify func(Report)) *ChangeWatch {
 	return c.masterSet().watcher.WatchChange(key.DB, key.cellName(), notify)
 }

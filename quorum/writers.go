@@ -22,8 +22,8 @@ const (
 	writerEndTimeout = register.Limit
 )
 
-// waitingWriter keeps new holders, at any proxy, out of a lock while a client of this proxy waits
-// for it exclusively.
+// waitingWriter represents a client of this proxy that waits for an exclusive lock of a key with
+// holders. Meanwhile no new holder gets the lock at any proxy.
 type waitingWriter struct {
 	locker *Locker
 	key    Key

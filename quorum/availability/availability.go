@@ -7,7 +7,7 @@ import (
 	"redlock-proxy/quorum/vote"
 )
 
-// Inputs is the observed state of the servers that locks need.
+// Inputs holds the observed state of the masters and of the upstream. Decide evaluates it.
 type Inputs struct {
 	// Masters is the number of masters, and VotingMasters the number of masters that accept writes
 	// and vote.
@@ -43,7 +43,7 @@ type Verdict struct {
 	Cause string
 }
 
-// Votes returns the number of masters that vote, as a clause.
+// Votes returns the number of masters that vote, such as "2 of 3 masters vote".
 func (l Inputs) Votes() string {
 	return fmt.Sprintf("%d of %d masters vote", l.VotingMasters, l.Masters)
 }

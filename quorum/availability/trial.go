@@ -10,8 +10,8 @@ const TrialTime = time.Second
 
 // TrialCommand returns a command that writes nothing, because its key is absent. A server refuses
 // or delays this command exactly when the server refuses or delays the SET of a lock. Examples are
-// a server that is out of memory, has too few replicas, is read-only or paused, or denies the
-// rights.
+// a server that is out of memory, has too few replicas, is read-only or paused, or does not permit
+// SET.
 func TrialCommand(key string) []any { return []any{"SET", key, "", "XX", "PX", "1"} }
 
 // Refusal returns the error of a trial write if the server refuses writes, or nil. A nil reply is

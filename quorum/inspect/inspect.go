@@ -24,12 +24,13 @@ import (
 	"redlock-proxy/quorum/vote"
 )
 
-// Finding describes one master, as ExamineMasters or ExamineServer found it.
+// Finding describes a master that ExamineMasters examined, or another server that ExamineServer
+// examined.
 type Finding struct {
-	// Name is the master's address, without credentials.
+	// Name is the server's address, without credentials.
 	Name string
-	// Err is the reason why the master cannot be used. Either the master did not answer, and the
-	// other fields are empty, or it refuses writes.
+	// Err is the reason why the server cannot be used, or nil. The server may not have answered, and
+	// then fields without an answer are empty. A master may also refuse writes.
 	Err error
 	// Version, Role and Policy are the server's redis_version, role and maxmemory_policy.
 	Version, Role, Policy string
@@ -40,10 +41,11 @@ type Finding struct {
 	Uptime time.Duration
 	// Marker describes the marker that proxies left on the master: "votes", "unmarked" (no proxy so
 	// far), or the reason why the master's votes would not count. QuarantineElapsed is the duration
-	// of a quarantine so far.
+	// of a quarantine so far, or zero.
 	Marker            string
 	QuarantineElapsed time.Duration
-	// Quarantine is the reason and duration of a quarantine, or nil. See Quarantines.
+	// Quarantine is the reason and the maximum remaining time of a quarantine, or nil. Only
+	// SetQuarantines sets it.
 	Quarantine *guard.QuarantineError
 	// Votes is set if a proxy that starts now would count the master's votes. New is set if no
 	// proxy has used the master since it was empty. Then a fresh start, or an operator's override,
@@ -56,7 +58,7 @@ type Finding struct {
 	Refusal error
 	// Locks counts the locks on the master. Only Survey sets it.
 	Locks guard.Locks
-	// RoundTrip is the shortest of a few round trips.
+	// RoundTrip is the shortest of a few round trips to a master, or the only one to another server.
 	RoundTrip time.Duration
 	// SafetyProblems holds reasons why a lock on the master cannot be relied on. SettingsProblems
 	// lists settings that differ among proxies but must be equal. Weaknesses holds reasons why the
@@ -74,8 +76,8 @@ type Finding struct {
 	report        *guard.Report
 }
 
-// PushConnections selects the reports that a proxy requests from masters, which need more rights
-// than locks do.
+// PushConnections selects the push connections (package pushconn) that a proxy needs. They need more
+// rights on the masters than locks do.
 type PushConnections struct {
 	// ForWaiting selects reports of changes, for clients that wait.
 	ForWaiting bool
@@ -84,10 +86,10 @@ type PushConnections struct {
 	Prefix      string
 }
 
-// ExamineMasters connects to each master by its URL. It returns one finding for each master. A
-// finding has the reasons not to rely on the master, and the rights that the proxy's user lacks for
-// the selected push connections. Each master may take up to timeout for each reply. configureTLS is
-// Options.TLS.
+// ExamineMasters connects to each master by its URL, and returns a finding for each. A finding
+// contains the reasons not to rely on the master. It also contains the rights that the proxy's user
+// lacks for the selected push connections. Each master may take up to timeout for each reply.
+// configureTLS has the meaning of quorum.Options.TLS.
 func ExamineMasters(
 	ctx context.Context, urls []string, timeout time.Duration, configureTLS func(*tls.Config), selectedConns PushConnections,
 ) []Finding {
@@ -172,8 +174,9 @@ func SetQuarantines(findings []Finding, maxTTL time.Duration) {
 // ends.
 func (f Finding) IsInUse() bool { return f.report != nil && len(f.report.Proxies) > 0 }
 
-// CompareSettings marks the masters that would not vote for a proxy with these settings
-// (Options.Settings), or with these masters.
+// CompareSettings changes the findings of masters that would not vote for a proxy with these settings
+// (quorum.Options.Settings), or with these masters. It sets their Marker, SettingsDifference and
+// SettingsProblems.
 func CompareSettings(findings []Finding, settings string) {
 	inspections := inspectionsOf(findings)
 	for i, differs := range guard.Differences(settings, inspections) {
@@ -189,8 +192,9 @@ func CompareSettings(findings []Finding, settings string) {
 	}
 }
 
-// ReportedLocation returns the location of the locks, according to the markers of a majority of
-// these masters. The place is undecided if the locks were never moved.
+// ReportedLocation returns the location of the locks, according to the markers of a majority of these
+// masters. Known is false without such a majority. The place is undecided if the locks were never
+// moved.
 func ReportedLocation(findings []Finding) location.Report {
 	counts := map[location.EraPlace]int{}
 	for _, f := range findings {
@@ -221,8 +225,8 @@ func inspectionsOf(findings []Finding) []guard.Inspection {
 	return inspections
 }
 
-// CountProxies counts the running proxies. Losing counts the proxies that would lose votes if these
-// settings replaced the current settings.
+// CountProxies counts the running proxies, and the proxies that would lose votes if these settings
+// replaced the current settings.
 func CountProxies(findings []Finding, settings string) guard.ProxyCounts {
 	return guard.CountProxies(settings, inspectionsOf(findings))
 }
@@ -250,7 +254,8 @@ func (f *Finding) tryPushConnections(ctx context.Context, t master.Transport, ti
 	}
 }
 
-// watchNeeds holds the commands of a watch (package watch), on a key that may or may not exist.
+// watchNeeds holds the commands of a watch (package watch) that need more rights than locks do. The
+// key may or may not exist.
 var watchNeeds = []pushconn.Need{
 	{Words: []string{"PING"}, Right: "+ping"},
 	{Words: []string{"PTTL", script.OwnPrefix + "marker"}, Right: "+pttl"},
@@ -287,7 +292,8 @@ func (f *Finding) evaluate(v guard.Report) {
 	}
 }
 
-// markSameServer marks masters that are one server under two addresses.
+// markSameServer adds a safety problem to each master that is the same server as an earlier master
+// with another address.
 func markSameServer(findings []Finding) {
 	nameByRunID := map[string]string{}
 	for i := range findings {
@@ -303,10 +309,10 @@ func markSameServer(findings []Finding) {
 }
 
 // ExamineServer connects to a Redis that is not a master, such as the upstream, and returns its
-// properties. It changes nothing on the server. key is the key of a trial write. The server may
-// require a login, and the login in the URL may be missing or lack permissions. Then the finding
-// has only a name, a round trip, and possibly a Refusal. The server may take up to timeout for each
-// reply. configureTLS is Options.TLS.
+// properties. It changes nothing on the server. key is the key of a trial write. If the login in the
+// URL is missing or lacks permissions, the finding has only a name, a round trip, and possibly a
+// Refusal. The server may take up to timeout for each reply. configureTLS has the meaning of
+// quorum.Options.TLS.
 func ExamineServer(ctx context.Context, url, key string, timeout time.Duration, configureTLS func(*tls.Config)) Finding {
 	f := Finding{Name: master.NameFromURL(url)}
 	server, err := master.NewServerClient(url, timeout, configureTLS)

@@ -16,7 +16,7 @@ import (
 // up without an override.
 var ErrNotNeeded = errors.New("a majority of the masters votes")
 
-// RefusedError holds the reasons why an operator's override is refused.
+// RefusedError means that CheckOverride refuses an operator's override.
 type RefusedError struct {
 	// Reasons holds one sentence for each obstacle.
 	Reasons []string

@@ -30,10 +30,10 @@ type SettingsReplacement struct {
 	Err error
 }
 
-// ReplaceSettings is an operator's override. It replaces the settings (Options.Settings) and the
-// list of masters that all proxies must use. Masters do not vote for proxies with different
-// settings or a different list. Each master may take up to timeout for each reply. configureTLS is
-// Options.TLS.
+// ReplaceSettings replaces the settings (quorum.Options.Settings) and the list of masters that all
+// proxies must use, by order of an operator. Masters do not vote for proxies with different settings
+// or a different list. Each master may take up to timeout for each reply. configureTLS has the
+// meaning of quorum.Options.TLS.
 //
 // ReplaceSettings returns a *DifferentSettingsError if proxies with different settings are running,
 // which would lose their votes, unless forced is set.
@@ -57,7 +57,7 @@ func ReplaceSettings(
 		if n == 0 || forced {
 			break
 		}
-		// Until then, a counted proxy may have stopped a moment ago.
+		// Masters list a proxy for a while after it has stopped.
 		if time.Now().After(until) || pacing.Sleep(ctx, recheckPause) != nil {
 			return nil, &DifferentSettingsError{n}
 		}
@@ -73,7 +73,7 @@ func ReplaceSettings(
 	return results, nil
 }
 
-// recheckPause is the pause between two checks whether proxies have stopped.
+// recheckPause is the pause between two checks whether proxies with different settings have stopped.
 const recheckPause = 250 * time.Millisecond
 
 // examineAll examines the masters that have a connection.

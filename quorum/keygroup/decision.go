@@ -9,7 +9,7 @@ import (
 const year = 365 * 24 * time.Hour
 
 const (
-	// noExpiryTTL is the TTL of a cell that holds a key without expiry. Encode renews this TTL when
+	// noExpiryTTL is the TTL of a cell that holds a key without expiry. Encode renews this TTL if
 	// less than renewalThreshold remains.
 	noExpiryTTL, renewalThreshold = 100 * year, 50 * year
 	// minMargin is the time by which a cell must outlast its last key: longer than a ballot. A
@@ -77,7 +77,7 @@ func (b *Group) Encode(version string) (register.Decision, error) {
 	return d, nil
 }
 
-// encodeWithoutGroup stores the key of the cell's name without a keygroup.
+// encodeWithoutGroup sets d so that it stores the only key without a keygroup.
 func (b *Group) encodeWithoutGroup(d *register.Decision, ownKey key) {
 	d.Value = b.format.encodeOwn(ownKey.member)
 	switch {
@@ -111,7 +111,7 @@ func (b *Group) setOwnTTL(keys []key) error {
 	return nil
 }
 
-// setExpiry sets the expiry of the cell and the expiry offsets of the keys.
+// setExpiry sets the expiry of the cell in d, and the expiry offsets of the keys.
 func (b *Group) setExpiry(d *register.Decision, keys []key) error {
 	d.Shared = true
 	if err := b.setOwnTTL(keys); err != nil {

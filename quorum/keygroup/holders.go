@@ -36,10 +36,12 @@ func slotsText(slots int) string {
 }
 
 // Holders keeps the holders of one lock in the value of its key. It stores them as members of a
-// keygroup, each under its token, and the number of slots as the value. A holder that is alone and
-// new is stored without expiry, and expires with the key, as an exclusive lock does.
+// keygroup. The name of a member contains the token, and its value is the number of slots. A holder
+// that is alone and new is stored without expiry, and expires with the key, as an exclusive lock
+// does.
 //
-// Holders also keeps the writers that wait for the lock. While there is one, no client joins.
+// Holders also keeps the writers: clients that wait for an exclusive lock of the key. While a writer
+// waits, no client joins the holders.
 type Holders struct {
 	*Group
 	// exclusive is set if the key holds a value that does not consist of holders.
@@ -117,8 +119,8 @@ func OpenHolders(l register.Snapshot) (*Holders, error) {
 	return h, h.countMembers()
 }
 
-// countMembers counts the members. It returns ErrUnreadable for members that this version does not
-// know.
+// countMembers counts the members of each kind. It returns ErrUnreadable if this version does not
+// know the kind of a member.
 func (h *Holders) countMembers() error {
 	for name, k := range h.keys {
 		h.size += sizeOf(name)
@@ -137,7 +139,7 @@ func (h *Holders) countMembers() error {
 }
 
 // sizeOf returns an upper bound of the encoded bytes of a member: its name, the slots, the version,
-// and the lengths.
+// the expiry offset, and the lengths of these fields.
 func sizeOf(name string) int { return len(name) + 80 }
 
 // Tokens returns the tokens of the holders, sorted.
@@ -181,9 +183,9 @@ func (h *Holders) Whole() register.Snapshot {
 	return whole
 }
 
-// UntilFree returns how long the lock stays unavailable to a client that requests this number of
-// slots, or 0 for an exclusive lock, if no client changes the lock. The result is 0 if the lock is
-// available, and NoExpiry if it stays unavailable.
+// UntilFree returns the time until a client can get the lock if no other client changes it. The client
+// requests this number of slots, or 0 for an exclusive lock. The result is 0 if the lock is available
+// now, and NoExpiry if it never becomes available.
 func (h *Holders) UntilFree(slots int) time.Duration {
 	if h.exclusive {
 		return h.snapshot.TimeLeft
@@ -288,8 +290,8 @@ func longerTime(a, b time.Duration) time.Duration {
 	return b
 }
 
-// AddWriter records for a time that a writer waits for the lock. It changes nothing if the lock has
-// no holders.
+// AddWriter records that a writer waits for the lock. The record expires after ttl. AddWriter changes
+// nothing if the lock has no holders.
 func (h *Holders) AddWriter(id string, ttl time.Duration) {
 	if h.holderCount == 0 {
 		return
@@ -310,9 +312,9 @@ func (h *Holders) RemoveWriter(id string) {
 	}
 }
 
-// FreeSlots returns the number of waiting clients that may get the lock now, or Unlimited: a
-// waiting writer keeps all other clients out. Without a holder and a writer it is Unlimited,
-// because the next client determines the number of slots.
+// FreeSlots returns the number of waiting clients that may get the lock now, or Unlimited. A waiting
+// writer keeps all other clients out. Without holders and writers the result is Unlimited, because
+// the next client determines the number of slots.
 func (h *Holders) FreeSlots() int {
 	switch {
 	case h.exclusive, h.writerCount > 0 && h.holderCount > 0:

@@ -17,7 +17,8 @@ const NoExpiry = cell.NoExpiry
 // Group holds the keys of a cell at one moment. It is not safe for concurrent use.
 type Group struct {
 	format *format
-	// name is the name of the cell and of its own key. snapshot is the value of the cell.
+	// name is the name of the cell and of its own key, which may be absent. snapshot is the value of
+	// the cell.
 	name     string
 	snapshot register.Snapshot
 	// isGroup is set if the cell holds a keygroup, not only its own key.
@@ -112,7 +113,7 @@ func (b *Group) IsGroup() bool { return b.isGroup }
 // Names returns the names of the keys, sorted.
 func (b *Group) Names() []string { return slices.Sorted(maps.Keys(b.keys)) }
 
-// Snapshot returns the current value of a key.
+// Snapshot returns the value of a key, including the changes since Open.
 func (b *Group) Snapshot(name string) register.Snapshot {
 	k, exists := b.keys[name]
 	if !exists {
@@ -170,7 +171,7 @@ func (b *Group) ReplaceShifted(name, value string, shift time.Duration) {
 	b.keys[name] = k
 }
 
-// Remove removes a key.
+// Remove removes a key, if it is present.
 func (b *Group) Remove(name string) {
 	if _, exists := b.keys[name]; exists {
 		b.changed = true

@@ -11,12 +11,12 @@ import (
 )
 
 const (
-	// heartbeat is the time between two PINGs to each master. Each PING is a flush: the master's
-	// reply follows all messages that it delivered before.
+	// heartbeat is the time between two regular PINGs to each master. Each PING is a flush: the
+	// master's reply follows all messages that the master received before the PING.
 	heartbeat = time.Second
-	// silenceLimit is the longest time that a master may be silent. It is long, because an unbroken
-	// connection matters more than noticing soon that a master is frozen: the other masters deliver
-	// all messages.
+	// silenceLimit is the longest time that a master may be silent while a reply is pending. It is
+	// long, because an unbroken connection matters more than noticing soon that a master is frozen:
+	// the other masters deliver all messages.
 	silenceLimit = 5 * time.Second
 )
 
@@ -25,8 +25,8 @@ func limits() resp.Limits {
 	return resp.Limits{Line: 16 << 10, Bulk: MaxSize + headSize, Elements: 64, Depth: 4, Total: MaxSize + 64<<10}
 }
 
-// connection receives the messages that a master delivers. A signal on Due makes the writer request
-// a flush.
+// connection receives the messages that a master delivers. A signal on WriteSignal makes the writer
+// request a flush.
 type connection struct {
 	*pushconn.Connection
 

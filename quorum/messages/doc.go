@@ -30,7 +30,7 @@
 // # Once, and in order
 //
 // A message contains a random name of the proxy that published it, and a number ([Source]). The
-// subscriber's proxy remembers the few missing numbers of each publishing proxy (order). So it
+// subscriber's proxy remembers which numbers of each publishing proxy are missing (order). So it
 // accepts a message from the master that delivers it first, and ignores copies. A message also
 // contains the number of the previous message of the same client. The proxy sends a message only
 // after the previous message has been decided. If the previous message is missing, the new message
@@ -55,8 +55,9 @@
 // masters, one after the other, closes each subscriber's connection once. A change of the masters
 // closes the connections of all subscribers.
 //
-// The proxy sends a PING each second on each connection to a master, and closes a connection that
-// is silent for five seconds. Then it closes the connections of the affected subscribers.
+// The proxy sends a PING each second on each connection to a master. It closes a connection that is
+// silent for five seconds while a reply is pending, or for ten seconds otherwise. Then it closes the
+// connections of the affected subscribers.
 //
 // # Not guaranteed
 //

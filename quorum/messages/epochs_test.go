@@ -7,7 +7,7 @@ import (
 
 // TestEpochs connects and disconnects masters at random, while majorities accept messages one
 // master after the other. It checks that no remaining subscription has missed a message that was
-// published after the subscription joined.
+// published after the subscription had joined.
 func TestEpochs(t *testing.T) {
 	for _, masters := range []int{1, 2, 3, 4, 5} {
 		majority := masters/2 + 1
@@ -22,14 +22,14 @@ func TestEpochs(t *testing.T) {
 }
 
 // runEpochs performs one run of TestEpochs. It returns the number of subscriptions that were removed
-// because they may miss a message.
+// because they may have missed a message.
 func runEpochs(t *testing.T, random *rand.Rand, masters, majority int) (affectedCount int) {
 	t.Helper()
 	e := newEpochs(masters, masters-majority+1)
 	subscriptions := map[*Subscription]bool{}
 	type publication struct {
-		remainingMasters []int
-		missingSubscriptions   map[*Subscription]bool // subscriptions at the start that have not got the message
+		remainingMasters     []int
+		missingSubscriptions map[*Subscription]bool // subscriptions at the start that have not got the message
 	}
 	var publications []*publication
 	for range 60 {

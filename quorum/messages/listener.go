@@ -24,7 +24,7 @@ type Options struct {
 	// MinMasters is the minimum number of connected masters such that every majority includes one
 	// of them.
 	MinMasters int
-	// JoinTimeout limits how long a new subscription waits for masters to be connected.
+	// JoinTimeout limits how long Join waits for masters to be connected.
 	JoinTimeout time.Duration
 	// Deliver gets each message once. It must not block, nor call the Listener.
 	Deliver func(Message)
@@ -40,8 +40,8 @@ var (
 	ErrTooFewMasters = errors.New("too few masters deliver messages")
 )
 
-// Listener receives the messages that proxies publish on the masters, while there are subscriptions. It
-// is safe for concurrent use.
+// Listener receives the messages that proxies publish on the masters, while there are subscriptions.
+// It is safe for concurrent use.
 type Listener struct {
 	opts  Options
 	tasks sync.WaitGroup
@@ -54,16 +54,16 @@ type Listener struct {
 // New returns a Listener. It connects to the masters only while there are subscriptions.
 func New(opts Options) *Listener { return &Listener{opts: opts} }
 
-// Subscription represents a subscription. The Listener delivers all messages that are published after the
-// subscription joined, or notifies the subscription that it may miss a message.
+// Subscription represents a subscriber to all messages that are published after Join has returned.
+// The Listener delivers these messages, or calls onLoss if the subscriber may miss one.
 type Subscription struct {
 	onLoss func()
 	period *period
 	epoch  *epoch
 }
 
-// Join adds a subscription. The Listener calls onLoss once if the subscription may miss a message. onLoss must
-// not block, nor call the Listener.
+// Join adds a subscription. The Listener calls onLoss once if the subscriber may miss a message.
+// onLoss must not block, nor call the Listener.
 //
 // Errors: ErrTooFewMasters, ErrClosed, or the cause of ctx.
 func (l *Listener) Join(ctx context.Context, onLoss func()) (*Subscription, error) {
@@ -99,7 +99,8 @@ func (l *Listener) Join(ctx context.Context, onLoss func()) (*Subscription, erro
 // joinPause is the time between two checks whether all available masters are connected.
 const joinPause = 20 * time.Millisecond
 
-// currentPeriod returns the current period, with one more user.
+// currentPeriod returns the current period, and begins one if necessary. It counts the caller as a
+// user of the period.
 func (l *Listener) currentPeriod() (*period, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -114,7 +115,7 @@ func (l *Listener) currentPeriod() (*period, error) {
 	return l.period, nil
 }
 
-// Leave removes the subscription. A notification in progress may still call onLoss.
+// Leave removes the subscription. A call of onLoss may still be in progress or follow.
 func (m *Subscription) Leave() {
 	m.period.mu.Lock()
 	defer m.period.mu.Unlock()
@@ -155,7 +156,7 @@ func (l *Listener) Causes() []error {
 	return append([]error(nil), p.causes...)
 }
 
-// Close closes the Listener, and notifies all subscriptions that they may miss messages.
+// Close closes the Listener, and calls onLoss of all subscriptions.
 func (l *Listener) Close() {
 	l.mu.Lock()
 	p := l.period
@@ -167,7 +168,7 @@ func (l *Listener) Close() {
 	l.tasks.Wait()
 }
 
-// closeIfIdle ends a period that has had no subscriptions for pushconn.IdleTimeout.
+// closeIfIdle ends a period that has had no users for pushconn.IdleTimeout.
 func (l *Listener) closeIfIdle(p *period, now time.Time) {
 	l.mu.Lock()
 	idle := p.isIdle(now)

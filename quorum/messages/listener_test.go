@@ -154,7 +154,7 @@ func TestDecidedNumbers(t *testing.T) {
 	}
 }
 
-// TestLostSubscription checks that a subscription whose master disconnects is notified once. A later
+// TestLostSubscription checks that onLoss is called once if the only master disconnects. A later
 // subscription gets messages again.
 func TestLostSubscription(t *testing.T) {
 	server, client := newRealMaster(t)
@@ -176,7 +176,7 @@ func TestLostSubscription(t *testing.T) {
 	}
 }
 
-// TestRefusedSubscription checks that a subscription does not wait for a master that refuses SUBSCRIBE.
+// TestRefusedSubscription checks that Join does not wait for a master that refuses SUBSCRIBE.
 func TestRefusedSubscription(t *testing.T) {
 	for _, right := range []string{"-subscribe", "resetchannels"} {
 		server, client := newRealMaster(t)
@@ -212,8 +212,8 @@ func TestIdleListener(t *testing.T) {
 	}
 }
 
-// TestClosedListener checks that a closed Listener notifies its subscriptions, and accepts no new
-// subscriptions.
+// TestClosedListener checks that Close calls onLoss of the subscriptions, and that later calls of Join
+// fail.
 func TestClosedListener(t *testing.T) {
 	server, _ := newRealMaster(t)
 	l, _ := newTestListener(t, 1, server)

@@ -11,7 +11,7 @@ import (
 // Channel begins the name of the channel on the masters. The prefix of the locks' keys follows.
 const Channel = script.OwnPrefix + "messages:"
 
-// Message holds one message of a client, on its way between proxies.
+// Message holds one message of a client, as proxies send it to each other.
 type Message struct {
 	// Source is the name of the publishing proxy. Number counts its messages, from 1.
 	Source string

@@ -16,7 +16,8 @@ const (
 	maxWaitingBytes = 16 << 20
 )
 
-// errOverLimit means that a message would exceed a limit. Honest proxies rarely cause this error.
+// errOverLimit means that a message would exceed a limit. Proxies rarely cause this error: it protects
+// against other clients of the masters.
 var errOverLimit = errors.New("too many messages are missing or waiting")
 
 // order releases each message once, and the messages of each client in order, regardless of the
@@ -39,8 +40,8 @@ type source struct {
 	// lastDecided is the highest LastDecided of the arrived messages. lastDecidedAtFlush is its
 	// value at the start of the current flush.
 	lastDecided, lastDecidedAtFlush uint64
-	// waitingMessages holds the messages that have arrived and wait for earlier messages, by
-	// number. They also count as missing.
+	// waitingMessages holds the messages that have arrived and wait for earlier messages, in the
+	// order of their numbers. They also count as missing.
 	waitingMessages []waitingMessage
 	lastUse         uint64 // value of useCounter at the last use
 }
@@ -162,7 +163,7 @@ func (o *order) removeOldestSource() {
 	delete(o.sources, oldest)
 }
 
-// find returns the index at which a message waits, or would wait.
+// find returns the index in waitingMessages of a message that waits, or its insertion index.
 func (s *source) find(number uint64) (index int, found bool) {
 	return slices.BinarySearchFunc(s.waitingMessages, number, func(w waitingMessage, n uint64) int { return cmp.Compare(w.Number, n) })
 }

@@ -25,8 +25,8 @@ type period struct {
 	// connectionsChanged is closed when a master connects, or the period ends.
 	connectionsChanged chan struct{}
 	ended              bool
-	// userCount counts the subscriptions, and the callers of Join that wait. idleSince is the time at
-	// which the last subscription or caller left.
+	// userCount counts the users: subscriptions, and callers of Join that wait. idleSince is the
+	// time at which the last user left.
 	userCount int
 	idleSince time.Time
 	// flushNumber is the number of the current or last flush. flushingConns holds the connections
@@ -98,9 +98,10 @@ func (p *period) isIdle(now time.Time) bool {
 	return p.userCount == 0 && now.Sub(p.idleSince) >= pushconn.IdleTimeout
 }
 
-// join adds a subscription, or returns a channel that is closed when another call may succeed. Before the
-// time limit a subscription joins only when all available masters are connected, because masters that
-// connect later do not count for this subscription. A subscription with more masters survives more breaks.
+// join adds a subscription, or returns a channel that is closed when another call may succeed. Before
+// the time limit a subscription joins only when all available masters are connected, because masters
+// that connect later do not count for this subscription. A subscription with more masters survives
+// more breaks.
 func (p *period) join(m *Subscription, timedOut bool) (joined bool, connectionsChanged chan struct{}, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -123,7 +124,7 @@ func (p *period) mayConnectMore() bool {
 	return false
 }
 
-// end ends the period, and notifies its subscriptions.
+// end ends the period, and calls onLoss of its subscriptions.
 func (p *period) end() {
 	p.mu.Lock()
 	affected := p.epochs.removeAll()

@@ -13,7 +13,8 @@ import (
 var (
 	// ErrUnexpectedReply means that a master sent an unexpected reply.
 	ErrUnexpectedReply = errors.New("it sent an unexpected reply")
-	// ErrUnsolicited means that a master sent a push message that the proxy did not request.
+	// ErrUnsolicited means that a master sent a push message or a reply that the proxy did not
+	// request.
 	ErrUnsolicited = errors.New("it sent a report that the proxy did not ask for")
 )
 

@@ -1,6 +1,6 @@
-// Package pushconn maintains connections on which a master reports events without a request for
-// each: changes of keys (package watch) and messages (package messages). A connection speaks RESP3,
-// and reconnects while it is wanted.
+// Package pushconn maintains push connections. On a push connection a master sends RESP3 push
+// messages: changes of keys (package watch) or messages of clients (package messages). A
+// [Reconnector] connects again while the connection is wanted.
 package pushconn
 
 import (

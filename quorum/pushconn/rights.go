@@ -9,7 +9,7 @@ import (
 	"redlock-proxy/internal/resp"
 )
 
-// Need describes a command that a push connection, or its owner, sends to a master.
+// Need describes a command that the user of a push connection sends to a master.
 type Need struct {
 	// Words is a harmless form of the command. Right is the ACL rule that permits it.
 	Words []string

@@ -169,7 +169,7 @@ type lockWait[K comparable] struct {
 	queues *Queues[K]
 	// tickets holds one ticket for each key. The waiter acts on the ticket with index active.
 	tickets []*Ticket[K]
-	active    int
+	active  int
 	// isHead is set once the waiter is the head of all queues. result is the result of the last
 	// try.
 	isHead bool

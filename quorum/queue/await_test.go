@@ -73,7 +73,7 @@ func (s *lockWaiter) begin(ctx context.Context, timeout <-chan time.Time) {
 	go func() {
 		s.result = s.queues.Await(ctx, LockWaitOptions[string]{
 			Keys: []string{"k"}, Timeout: timeout, Rand: func() float64 { return 1 },
-			Alarm:  func(string) Alarm { s.alarmCount++; return s.alarm },
+			Alarm:          func(string) Alarm { s.alarmCount++; return s.alarm },
 			QuorumRegained: func() <-chan struct{} { return s.quorum },
 			Try: func() (TryResult, int, int) {
 				s.tryTimes = append(s.tryTimes, time.Since(start))

@@ -33,9 +33,9 @@ type Removals[K comparable] struct {
 
 	mu              sync.Mutex
 	pendingRemovals map[keyVersion[K]]*removal[K]
-	// scheduledRemovals holds the removals that are not running. pendingCount counts the removals that
-	// have not succeeded since WaitAll was called.
-	scheduledRemovals         removalQueue[K]
+	// scheduledRemovals holds the removals that are not running. pendingCount counts the removals
+	// that have not succeeded since WaitAll was last called.
+	scheduledRemovals   removalQueue[K]
 	bytes, pendingCount int
 	// wakeup receives a signal when a removal becomes due earlier.
 	wakeup chan struct{}
@@ -75,7 +75,7 @@ const (
 	firstPause, longestPause = 50 * time.Millisecond, time.Second
 )
 
-// New returns an empty set.
+// New returns an empty set of removals.
 func New[K comparable](opts Options[K]) *Removals[K] {
 	return &Removals[K]{opts: opts, pendingRemovals: map[keyVersion[K]]*removal[K]{}, wakeup: make(chan struct{}, 1)}
 }
@@ -260,7 +260,7 @@ func (r *Removals[K]) sizeOf(entry *removal[K]) int {
 	return r.opts.Size(entry.key) + len(entry.version)
 }
 
-// removalQueue is a heap with the earliest due removal on top.
+// removalQueue is a heap of removals. The removal that is due first is on top.
 type removalQueue[K comparable] []*removal[K]
 
 func (d removalQueue[K]) Len() int           { return len(d) }

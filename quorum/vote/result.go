@@ -4,7 +4,7 @@ package vote
 type Result int
 
 const (
-	// Pending means that the open votes decide.
+	// Pending means that the open votes still decide the result.
 	Pending Result = iota
 	// Won means that a majority voted yes.
 	Won
