@@ -49,7 +49,7 @@ type ownMark struct {
 	name    string
 }
 
-// Mark implements queue.Peers.
+// WaiterMark implements queue.Peers.
 func (o peerWaiters) WaiterMark(key Key) queue.WaiterMark {
 	name, set := waiterMarkName(o.proxyID, key), o.masterSet()
 	return ownMark{set.watcher.NewAlarm(key.DB, name), o, set, key, name}

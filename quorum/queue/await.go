@@ -7,7 +7,8 @@ import (
 	"redlock-proxy/quorum/watch"
 )
 
-// Alarm reports the known state of a key on the masters; *watch.Alarm implements it.
+// Alarm reports the known state of a key on the masters; *watch.Alarm and *watch.KeyAlarm implement
+// it.
 type Alarm interface {
 	// Changes returns a channel that gets a value when the View may have changed.
 	Changes() <-chan struct{}
@@ -40,8 +41,8 @@ type LockWaitOptions[K comparable] struct {
 	// behind waiters that try at the same time, because all of them may get the lock. Before it
 	// returns WaitTimedOut, Await also calls Try if no other waiter knows that a key is held.
 	Try func() (result TryResult, key, freeSlots int)
-	// QuorumRegained returns a channel that is closed when a majority of the masters votes again, or nil if
-	// a majority votes, as far as this process knows.
+	// QuorumRegained returns a channel that is closed when a majority of the masters votes again, or
+	// nil if a majority votes, as far as this process knows.
 	QuorumRegained func() <-chan struct{}
 	// Alarm sets an alarm for a key. Await calls it only if the head has to wait for another
 	// process.
@@ -74,8 +75,8 @@ const (
 	// WaitTimedOut means that the time limit was reached while another client held the lock, or
 	// before a client put a value under the key.
 	WaitTimedOut
-	// WaitTimedOutUndecided means that the time limit was reached while the state of the lock was
-	// unknown.
+	// WaitTimedOutUndecided means that the time limit was reached while too few masters voted, or
+	// while the state of the lock was unknown.
 	WaitTimedOutUndecided
 	// WaitCanceled means that the context ended.
 	WaitCanceled
@@ -103,7 +104,8 @@ func (q *Queues[K]) Await(ctx context.Context, w LockWaitOptions[K]) WaitResult 
 				return a.tryOnceAfterTimeout(waitResult)
 			}
 		case a.step() == StepTry:
-			// If the peer's mark is gone, the process to which the lock was left no longer waits.
+			// If the mark of the process to which the lock was left is gone, that process no
+			// longer waits.
 			if a.peerAlarm != nil && a.peerAlarm.View(time.Now()).Verdict != watch.Held {
 				q.recordPeerDone(a.ticket())
 			}
@@ -128,7 +130,8 @@ func (a *lockWait[K]) try() (key int) {
 	return key
 }
 
-// finishTake sends what follows a take that did not call SendTake, such as a take by ballot.
+// finishTake removes the mark, and asks for waiters, after a take that did not call SendTake, such as
+// a take by ballot.
 func (a *lockWait[K]) finishTake() {
 	if a.result != TryTaken {
 		return
@@ -138,8 +141,8 @@ func (a *lockWait[K]) finishTake() {
 	}
 }
 
-// tryOnceAfterTimeout returns the result of a wait. A waiter that timed out behind other waiters tries once
-// if none of them knows that a key is held: they may wait for different keys.
+// tryOnceAfterTimeout returns the result of a wait. A waiter that timed out behind other waiters tries
+// once if none of them knows that a key is held: they may wait for different keys.
 func (a *lockWait[K]) tryOnceAfterTimeout(r WaitResult) WaitResult {
 	if r != WaitTimedOut || a.isHead || !a.queues.mayBeFree(a.tickets) {
 		return r
@@ -155,8 +158,8 @@ func (a *lockWait[K]) tryOnceAfterTimeout(r WaitResult) WaitResult {
 	}
 }
 
-// callIfSet calls a function, unless it is nil. It is the argument send of Queues.SendTake if no
-// take follows.
+// callIfSet calls a function, unless it is nil. It is the argument of Queues.SendTake if the take has
+// been sent already.
 func callIfSet(then func()) {
 	if then != nil {
 		then()
@@ -167,11 +170,11 @@ func callIfSet(then func()) {
 type lockWait[K comparable] struct {
 	LockWaitOptions[K]
 	queues *Queues[K]
-	// tickets holds one ticket for each key. The waiter acts on the ticket with index active.
+	// tickets holds one ticket for each key. The waiter acts on the ticket with index active only.
 	tickets []*Ticket[K]
 	active  int
-	// isHead is set once the waiter is the head of all queues. result is the result of the last
-	// try.
+	// isHead is set once the waiter is the head of all its queues, or tries together with the head.
+	// result is the result of the last try.
 	isHead bool
 	result TryResult
 	head   *Head
@@ -219,8 +222,8 @@ func (a *lockWait[K]) becomeHead(ctx context.Context) WaitResult {
 	return WaitDone
 }
 
-// dropSignals drops earlier signals of the keys for which the waiter does not wait, before a try
-// that covers all keys.
+// dropSignals drops earlier signals of all tickets except the active ticket. They are outdated, because
+// the next try covers all keys.
 func (a *lockWait[K]) dropSignals() {
 	for i, ticket := range a.tickets {
 		if i == a.active {
@@ -324,7 +327,7 @@ func (a *lockWait[K]) timedOut() WaitResult {
 // onSignal handles a signal. If the lock is left to another process, onSignal puts this process's
 // mark. Once this process knows the ID of the other process, onSignal reads the mark of that
 // process, and then the lock. The order matters: a process removes its mark when it takes the
-// lock. So a read of the lock after the mark is gone shows the state after that take.
+// lock. So a read of the lock that follows the removal shows the state after that take.
 func (a *lockWait[K]) onSignal(signal Signal, now time.Time) {
 	a.isHead = true
 	to, leftUntil := a.queues.leaveTarget(a.ticket())
@@ -378,7 +381,8 @@ func (a *lockWait[K]) putMark() {
 	a.mark.Put()
 }
 
-// stopMarks forgets the marks before a try, which removes the mark of this process.
+// stopMarks stops the alarms for the mark of this process and for the mark of the other process. It
+// removes no mark from the masters: a take or Queues.LeaveAll does so.
 func (a *lockWait[K]) stopMarks() {
 	if a.mark != nil {
 		a.mark.Stop()
@@ -396,7 +400,7 @@ func (a *lockWait[K]) onMarkChange() {
 	}
 }
 
-// onPeerMarkChange reads the lock once the process to which it was left has tried for it or no
+// onPeerMarkChange reads the lock once the process to which it was left has tried to take it, or no
 // longer waits.
 func (a *lockWait[K]) onPeerMarkChange() {
 	now := time.Now()

@@ -3,11 +3,11 @@
 // [Alarm] reports the known state of the key on the masters. A read of the key also makes a master
 // report the next change of the key.
 //
-// Only the head of a queue sends requests to the masters ([Queues.Await]). Within one process a
-// lock is handed on when its release is queued: the take of the head is sent to each master in the
-// same batch, behind the release. If another process holds the lock, the head reads it once, and
-// sleeps until its alarm reports a change or the lease expires ([Head]). If the alarm has too
-// little information, the head polls.
+// For an exclusive lock only the head of the queue sends requests to the masters ([Queues.Await]).
+// Within one process a lock is handed on when its release is queued: the take of the head is sent to
+// each master in the same batch, behind the release. If another process holds the lock, the head
+// reads it once, and sleeps until its alarm reports a change or the lease expires ([Head]). If the
+// alarm has too little information, the head polls.
 //
 // Several clients may hold some locks together. Each grant and each release of such a lock says how
 // many further clients may get it. So many waiters try together with the head, up to the first
@@ -41,9 +41,10 @@
 //
 // Waiters of all processes must be served, so a process has the lock for a turn (turn.go): it
 // serves each waiter that is in the queue when the turn begins, and then the next process has its
-// turn. Marks ([Peers]) show whether other processes wait, so no try is needed to find out. A head
-// that finds the lock held by another process, or has to leave the lock to another process, puts a
-// mark of its process on the masters. The process that releases the lock leaves it to the next
+// turn. Waiter marks ([WaiterMark]; here: marks) show whether other processes wait, so no try is needed
+// to find out. A head that finds the lock held by another process, or has to leave the lock to
+// another process, puts a mark of its process on the masters. The process that releases the lock
+// leaves it to the next
 // process, in the ring of all process IDs, that has a mark. The releasing process overwrites that
 // mark. So the masters notify the head of the next process, which tries at once. If there is no
 // mark, the head of the releasing process tries. A process that knows no other process uses no
@@ -75,8 +76,9 @@
 // that stopped and left its mark behind delays the lock by 50 ms, once a second.
 //
 // A client that locks again and again also gets its turns, although its queue is empty in between:
-// the queue is kept for a second. Turns and marks are only a courtesy. A process that cannot read
-// marks, or could not put its own in time, is served later. A mark without a waiter costs a read. A
+// the queue is kept for a second. Turns and marks decide only about the order, not about who holds a
+// lock. A process that cannot read marks, or could not put its own in time, is served later. A mark
+// without a waiter costs a read. A
 // head whose reads have failed for a quarter of a second tries whenever the lock may be free,
 // regardless of turns.
 package queue

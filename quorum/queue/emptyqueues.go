@@ -3,20 +3,20 @@ package queue
 import "time"
 
 const (
-	// emptyQueueTime is the time for which Queues keeps an empty queue, because a client that locks again
-	// and again leaves its queue empty each time.
+	// emptyQueueTime is the time for which Queues keeps an empty queue, because a client that locks
+	// again and again leaves its queue empty each time.
 	emptyQueueTime = time.Second
-	// maxEmptyQueues limits the number of empty queues.
+	// maxEmptyQueues limits the number of empty queues that Queues keeps.
 	maxEmptyQueues = 4096
 )
 
-// emptyQueue identifies an empty queue, and holds the time when it was parked.
+// emptyQueue holds the key of an empty queue, and the time at which keepEmpty was called for it.
 type emptyQueue[K comparable] struct {
 	key K
 	at  time.Time
 }
 
-// keepEmpty keeps an empty queue for a while, and removes queues that were kept long enough.
+// keepEmpty keeps an empty queue for emptyQueueTime, and removes queues that were kept for that time.
 func (q *Queues[K]) keepEmpty(key K, keyQueue *queue[K], now time.Time) {
 	keyQueue.keptSince = now
 	q.emptyQueues = append(q.emptyQueues, emptyQueue[K]{key, now})

@@ -12,11 +12,11 @@ const (
 	// reports.
 	shortestPollPause = 2 * time.Millisecond
 	longestPollPause  = 32 * time.Millisecond
-	// quietTime is the time without tries and reads after which the burst pauses begin with the
-	// shortest pause again.
+	// quietTime is the time without tries and reads after which the pauses begin with
+	// shortestBurstPause again.
 	quietTime = longestPollPause
-	// shortHold is the minimum time between the last action of a head and a change of the lock at
-	// which the head tries at once. After a shorter time the head reads the lock first. Otherwise
+	// shortHold is the minimum time between the last action of a head and a change of the lock after
+	// which the head tries at once. If the lock changes earlier, the head reads it first. Otherwise
 	// each hand-over within another process could cost the masters a try.
 	shortHold = 2 * time.Millisecond
 	// shortestBurstPause and longestBurstPause limit the pause between two reads of a lock, or two
@@ -35,7 +35,8 @@ const (
 	// maxExpiryDelay is the time over which the heads of several processes spread their tries for a
 	// lock that expires.
 	maxExpiryDelay = 2 * time.Millisecond
-	// longestSleep is the time after which a head reads a lock without expiry.
+	// longestSleep is the time after which a head reads a lock without expiry, or tries to take a
+	// value, although no change was reported.
 	longestSleep = time.Minute
 	// longestUndecidedPause limits the pause between two tries after which the holder is unknown
 	// although a majority votes.
@@ -57,7 +58,7 @@ const (
 	StepReadAll
 )
 
-// Head decides the next step of the head of a queue.
+// Head decides the next step of the waiter at the head of a queue.
 type Head struct {
 	rand                    func() float64
 	pollPauses, burstPauses pacing.Pauses

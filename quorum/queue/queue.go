@@ -9,15 +9,16 @@ import (
 // Queues holds the queues of all keys. A key without recent waiters has no queue. The zero value is
 // empty. Queues is safe for concurrent use.
 type Queues[K comparable] struct {
-	// MayKeepEmpty reports whether the empty queue of a key may be kept for a while. If MayKeepEmpty is nil,
-	// every empty queue may be kept.
+	// MayKeepEmpty reports whether the empty queue of a key may be kept for a while. If MayKeepEmpty
+	// is nil, every empty queue may be kept.
 	MayKeepEmpty func(K) bool
 	// Peers, unless it is nil, reports waiters in other processes.
 	Peers Peers[K]
 
 	mu    sync.Mutex
 	byKey map[K]*queue[K]
-	// emptyQueues holds the empty queues, the oldest first.
+	// emptyQueues lists the empty queues that are kept, in the order of keepEmpty. A queue may be
+	// listed several times, or have waiters again.
 	emptyQueues []emptyQueue[K]
 }
 
@@ -25,12 +26,12 @@ type Queues[K comparable] struct {
 // to them. Its methods do not wait for the masters.
 type Peers[K comparable] interface {
 	// IsAlone reports whether this process knows no other process. While it returns true, Queues
-	// asks no questions, passes no locks, and starts no marks.
+	// asks no questions, passes no locks, and puts no marks.
 	IsAlone() bool
-	// Mark returns the mark of this process at a key, which shows that this process waits for a
-	// lock of another process. RemoveWaiterMark removes the mark. Once the removal is queued, RemoveWaiterMark calls
-	// sendNext, unless it is nil. Commands that this function sends leave in the same batch, behind
-	// the removal.
+	// WaiterMark returns the mark of this process at a key, which shows that this process waits for
+	// a lock of another process. RemoveWaiterMark removes the mark. Once the removal is queued,
+	// RemoveWaiterMark calls sendNext, unless it is nil. Commands that sendNext sends leave in the
+	// same batch, behind the removal.
 	WaiterMark(key K) WaiterMark
 	RemoveWaiterMark(key K, sendNext func())
 	// AskForWaiters asks whether another process has a mark at the key, and calls onAnswer once
@@ -44,16 +45,16 @@ type Peers[K comparable] interface {
 	WatchPeer(key K, to string) Alarm
 }
 
-// Mark is a mark of this process on the masters. After Put, its View is Held until another process
-// leaves the lock to this process.
+// WaiterMark is a mark on the masters, which shows that this process waits for a lock. After Put, its
+// View is Held until another process leaves the lock to this process.
 type WaiterMark interface {
 	Alarm
 	// Put writes the mark, and reads it.
 	Put()
 }
 
-// queue holds the waiters for one key, first in, first out. Only its head sends requests to the
-// masters.
+// queue holds the waiters for one key, first in, first out. Only its head, and the waiters that may get
+// the lock together with the head, send requests to the masters.
 type queue[K comparable] struct {
 	tickets []*Ticket[K]
 	turn    turn
@@ -64,7 +65,7 @@ type queue[K comparable] struct {
 	// freeSlots is the number of waiters that may get the lock together, as far as this process
 	// knows, or negative if it knows no limit.
 	freeSlots int
-	// keptSince is the time at which the queue was last parked.
+	// keptSince is the time at which keepEmpty was last called for the queue.
 	keptSince time.Time
 	// marked is set while there is a mark of this process. trying is set from the start of a try of
 	// the head until its take is about to be sent.
@@ -93,7 +94,7 @@ type Ticket[K comparable] struct {
 }
 
 // Signals returns the channel of signals for the waiter. The first signal means that the waiter has
-// become the head. Only the last signal counts.
+// become the head, or may try together with the head. Only the last signal counts.
 func (p *Ticket[K]) Signals() <-chan Signal { return p.signals }
 
 // sendSignal replaces a signal that was not received yet. Callers hold Queues.mu, so there is room.
@@ -105,8 +106,8 @@ func (p *Ticket[K]) sendSignal(c Signal) {
 	p.signals <- c
 }
 
-// HasWaiter reports whether any client waits for a key. undecided reports that the holder is
-// unknown.
+// HasWaiter reports whether any client waits for a key, and whether its holder is unknown. Both are
+// false if the head of the key's queue is idle, because then no client is known to hold the key.
 func (q *Queues[K]) HasWaiter(key K) (waits, undecided bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -218,7 +219,7 @@ func (q *Queues[K]) Leave(p *Ticket[K], granted bool) {
 	}
 }
 
-// leave implements Leave, but does not remove the mark. removeMark is set if no client of this
+// leave implements Leave, except for the removal of the mark. removeMark is set if no client of this
 // process needs the mark any more.
 func (q *Queues[K]) leave(p *Ticket[K], granted bool) (removeMark bool) {
 	q.mu.Lock()
@@ -281,8 +282,8 @@ func (q *Queues[K]) endTry(tickets []*Ticket[K], undecided bool) (isHead bool) {
 // SendTake calls send, which sends a take of a key. send must call its argument, unless it is nil,
 // so that the commands of that function leave in the same batch as the take. SendTake removes the
 // mark of this process ahead of the take, so a reply to the take shows that the mark is gone, and
-// the process can put it again. For the last take of the turn, SendTake also asks whether other
-// processes wait.
+// the process can put it again. With the last take of the turn, SendTake also asks whether other
+// processes wait, if a question is due.
 func (q *Queues[K]) SendTake(key K, send func(sendNext func())) {
 	removeMark, askPeers := q.prepareTake(key, time.Now())
 	var sendQuestion func()
@@ -428,7 +429,7 @@ func (q *Queues[K]) mayBeFree(tickets []*Ticket[K]) bool {
 	})
 }
 
-// dropMark removes the mark of this process at a key for which its head does not wait any more.
+// dropMark removes the mark of this process at the key of a ticket that becomes idle.
 func (q *Queues[K]) dropMark(p *Ticket[K]) {
 	q.mu.Lock()
 	keyQueue := q.byKey[p.key]
@@ -449,7 +450,8 @@ func (q *Queues[K]) leaveTarget(p *Ticket[K]) (to string, end time.Time) {
 	return t.leaveTarget, t.leaveEnd
 }
 
-// needsMark reports whether the head needs a mark, because another process seems to have the lock.
+// needsMark reports whether the head needs a mark, because another process seems to have the lock. If
+// so, needsMark records that the caller puts the mark.
 func (q *Queues[K]) needsMark(p *Ticket[K]) bool {
 	alone := q.peers() == nil
 	q.mu.Lock()

@@ -169,7 +169,7 @@ func TestReadersBehindSeveralKeys(t *testing.T) {
 // fakePeers simulates other processes, which answer at once.
 type fakePeers struct {
 	alone bool
-	// waitingPeer is the process that waits. leaveTarget holds the processes to which the lock was
+	// waitingPeer is the process that waits. leaveTargets holds the processes to which the lock was
 	// left.
 	waitingPeer                      string
 	leaveTargets                     []string
@@ -250,8 +250,8 @@ func TestLeaveToPeer(t *testing.T) {
 	})
 }
 
-// TestRepeatedLockWithoutPeer checks that a client that locks again and again is not delayed unless another process
-// also wants the lock. Then both have their turns.
+// TestRepeatedLockWithoutPeer checks that a client that locks again and again is not delayed unless
+// another process also wants the lock. Then both have their turns.
 func TestRepeatedLockWithoutPeer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		peers := &fakePeers{}
@@ -314,8 +314,8 @@ func TestMarks(t *testing.T) {
 	})
 }
 
-// TestOneQuestionPerTry checks that only the first take of a try removes the mark and asks the
-// question.
+// TestOneQuestionPerTry checks that only the first take of a try removes the mark, and asks whether
+// another process waits.
 func TestOneQuestionPerTry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		peers := &fakePeers{}

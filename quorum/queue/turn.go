@@ -22,8 +22,8 @@ const (
 	absencePause = time.Second
 )
 
-// turn holds the state of a lock's turn at this process: the time in which its waiters hand the
-// lock on to each other.
+// turn holds the state of a lock's turn at this process. A turn is the time in which the waiters of
+// this process hand the lock on to each other.
 type turn struct {
 	// grantCount is the number of grants in this turn, maxGrants their limit, and firstGrant the
 	// time of the first grant.
@@ -31,7 +31,8 @@ type turn struct {
 	firstGrant            time.Time
 	// peerWaits is set if this process knows that another process waits for the lock.
 	peerWaits bool
-	// lastAsked is the time at which this process last asked whether another process waits.
+	// lastAsked is the time at which this process last asked whether another process waits, or a
+	// later time, until which it asks no questions.
 	// lastContended is the time at which another process last had the lock, or at which the lock
 	// was last left to another process.
 	lastAsked, lastContended time.Time
@@ -74,8 +75,8 @@ func (t *turn) recordGrant(waiterCount int, now time.Time) {
 
 // recordRelease records a release in this process with this number of waiters. alone means that
 // this process knows no other process. The signal is for the head, if notify is set. passToPeer
-// means that this process must leave the lock to another process: it knows that another process
-// waits, or another process may wait while no client of this process does.
+// means that this process must try to leave the lock to another process. This is so if it knows that
+// another process waits, or if no client of this process waits and a question is due.
 func (t *turn) recordRelease(waiterCount int, alone bool, now time.Time) (signal Signal, passToPeer, notify bool) {
 	if t.isLeftToPeer() {
 		return 0, false, false
@@ -102,7 +103,8 @@ func (t *turn) leaveToPeer(to string, now time.Time) (signal Signal, notify bool
 	return LeaveToPeer, true
 }
 
-// signalOnEntry returns the signal for a waiter that enters an empty queue.
+// signalOnEntry returns the signal for a waiter that becomes the head without a grant to a former head:
+// it has entered an empty queue, or the former head has left.
 func (t *turn) signalOnEntry(now time.Time) Signal {
 	if now.Before(t.leaveEnd) {
 		return LeaveToPeer

@@ -88,8 +88,8 @@ func TestUnusedTurn(t *testing.T) {
 	}
 }
 
-// TestReturnedTurn checks that a process that leaves the lock to this process counts as a process
-// that had the lock, so that a question is due soon.
+// TestReturnedTurn checks that a question is due soon after another process has left the lock to this
+// process, because that process had the lock.
 func TestReturnedTurn(t *testing.T) {
 	var tr turn
 	now := time.Unix(1000, 0)

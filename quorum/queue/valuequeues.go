@@ -18,8 +18,8 @@ type ValueQueues[K comparable] struct {
 type waiter[K comparable] struct {
 	keys     []K
 	elements []*list.Element
-	// wakeup holds one signal: the waiter has become the head of another queue, or a key has
-	// changed.
+	// wakeup receives a signal when the waiter becomes the head of another queue, or a key changes.
+	// It has room for one signal.
 	wakeup chan struct{}
 	// waiting is set after an unsuccessful try.
 	waiting bool

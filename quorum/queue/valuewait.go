@@ -9,8 +9,8 @@ import (
 	"redlock-proxy/quorum/watch"
 )
 
-// partlyWatchedPause is the pause between tries while some masters are not watched, because the
-// watched masters may not see every change.
+// partlyWatchedPause is the pause between tries while some masters are not watched, or have not
+// answered a read: the other masters may not report every change.
 const partlyWatchedPause = time.Second
 
 // PopResult is the result of a try to take a value.
@@ -27,7 +27,8 @@ const (
 	PopEnded
 )
 
-// ChangeAlarm reports changes of a key on the masters; *watch.Alarm implements it.
+// ChangeAlarm reports any change of a key on the masters. An alarm of watch.Watcher.NewChangeAlarm
+// implements it.
 type ChangeAlarm interface {
 	// View returns the known state of the key.
 	View(now time.Time) watch.View
@@ -52,8 +53,8 @@ type ValueWaitOptions[K comparable] struct {
 	// value. isHead reports for each key whether the waiter is the head of the key's queue. Try may
 	// take only a value of a key for which isHead is true.
 	Try func(isHead []bool) PopResult
-	// Alarm sets an alarm for a key that sends on wakeup at each change. Await calls it while the
-	// waiter is the head of the key's queue.
+	// Alarm sets an alarm for a key. The alarm sends on wakeup at each change of the key. Await calls
+	// Alarm while the waiter is the head of the key's queue.
 	Alarm func(key K, wakeup chan struct{}) ChangeAlarm
 	// QuorumRegained has the same meaning as LockWaitOptions.QuorumRegained.
 	QuorumRegained func() <-chan struct{}
@@ -62,7 +63,7 @@ type ValueWaitOptions[K comparable] struct {
 }
 
 // Await waits in the queues of the keys until a Try returns PopEnded. While all masters are watched
-// and nothing changes, Await tries at most once a minute.
+// and report no change, Await tries at most once a minute.
 func (l *ValueQueues[K]) Await(ctx context.Context, a ValueWaitOptions[K]) WaitResult {
 	w := &valueWait[K]{
 		ValueWaitOptions: a, queues: l, waiter: l.enter(a.Keys), alarms: make([]ChangeAlarm, len(a.Keys)),

@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// Alarm notifies a waiter of changes of a key.
+// Alarm observes a key on all masters for one waiter, and notifies the waiter of changes. It learns of
+// changes by reads, and by the reports of masters on which it has read the key.
 type Alarm struct {
 	watcher  *Watcher
 	key      string
@@ -63,9 +64,8 @@ func (a *Alarm) readMatching(matches func(observation) bool) {
 	}
 }
 
-// Put writes a value under the key on all masters, and reads the key in the same step. The value
-// expires after ttl unless it is changed earlier. Put writes nothing on masters that are not
-// watched, and returns these masters.
+// Put writes a value under the key on all masters, and then reads the key. The value expires after
+// ttl. Put writes nothing on masters that are not watched, and returns the indexes of these masters.
 func (a *Alarm) Put(value string, ttl time.Duration) (unwatchedMasters []int) {
 	for i := range a.observations {
 		a.mu.Lock()

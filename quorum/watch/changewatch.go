@@ -12,12 +12,13 @@ const (
 	// ReportQuorumChanged means that a majority of the masters reported a change. So the key has a
 	// different value, or will have it in a moment.
 	ReportQuorumChanged
-	// ReportUnwatched means that a master can no longer be watched.
+	// ReportUnwatched means that the connection to a master broke, so that changes may go unreported.
 	ReportUnwatched
 )
 
-// ChangeWatch reports changes of a key to a caller that has read it. Unlike an [Alarm] it reads
-// the key only once, when it is set, and reports each change once.
+// ChangeWatch reports that a key has changed to a caller that has read it. It reports the first change
+// on each master. Unlike an [Alarm] it reads the key only when it is created, and after the
+// connection to a master broke.
 type ChangeWatch struct {
 	key     string
 	quorum  int
@@ -30,8 +31,9 @@ type ChangeWatch struct {
 	isSettled bool    // settled is closed
 }
 
-// WatchChange returns a ChangeWatch for a key of a database. The ChangeWatch calls report for each
-// event of a master that was armed. report must not block, nor call the ChangeWatch.
+// WatchChange returns a ChangeWatch for a key of a database. The ChangeWatch arms each master: it reads
+// the key, so that the master reports the next change. It calls report for each event of an armed
+// master. report must not block, nor call the ChangeWatch.
 func (w *Watcher) WatchChange(db int, key string, report func(Report)) *ChangeWatch {
 	m := &ChangeWatch{key: key, quorum: w.opts.Quorum, report: report, settled: make(chan struct{}),
 		states: make([]state, len(w.opts.Servers))}
@@ -78,7 +80,7 @@ func (m *ChangeWatch) count(match state) (n int) {
 	return n
 }
 
-// settle closes settled when Settled requires it. Callers hold mu.
+// settle closes settled if the condition of Settled is met. Callers hold mu.
 func (m *ChangeWatch) settle() {
 	if !m.isSettled && (m.count(stateReading) == 0 || m.count(stateHeld)+m.count(stateChanged) >= m.quorum) {
 		m.isSettled = true

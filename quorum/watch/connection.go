@@ -13,10 +13,11 @@ import (
 )
 
 const (
-	// heartbeat is the time between two checks whether a watch was silent. A silent watch gets a
-	// PING.
+	// heartbeat is the time between two checks whether a connection was silent. On a silent
+	// connection the writer sends a PING.
 	heartbeat = time.Second
-	// headSize is the length, in bytes, of the part of a value that shows the form of its cell.
+	// headSize is the number of bytes that a read requests of a value. They show the form of its cell,
+	// and whether HasExpiries is true.
 	headSize = 512
 )
 
@@ -35,7 +36,7 @@ type connection struct {
 	dueReads []readRequest
 	// pendingRequests holds the requests that were sent, in order.
 	pendingRequests []request
-	// active is set if the master sent something since the last heartbeat.
+	// active is set if the master has sent a message since the last heartbeat.
 	active bool
 }
 
@@ -127,7 +128,8 @@ func (l *connection) encodeReads() (out []byte) {
 	return out
 }
 
-// encodePing encodes a PING, unless the master was active or has a request to answer.
+// encodePing encodes a PING, unless the master was active since the last heartbeat or has a request
+// to answer.
 func (l *connection) encodePing() []byte {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -5,8 +5,8 @@
 // the master reports changes (HELLO 3, CLIENT TRACKING ON). A waiter sets an [Alarm] for the key.
 // The alarm reads the key on all masters (PTTL, GETRANGE of the head of its cell), which arms each
 // master. The master then reports the next change of the key once, whether by a command of any
-// client, by expiry, eviction or FLUSHALL. A [View] summarizes the reads and the changes reported
-// since.
+// client, by expiry, eviction or FLUSHALL. A [View] summarizes the results of the reads and the
+// changes reported since.
 //
 // A waiter for a value under a key sets an alarm for any change ([Watcher.NewChangeAlarm]), even
 // for a key that does not exist: the master reports the creation of a key after a tracked read of
@@ -19,8 +19,8 @@
 //
 // This package decides nothing. A View only reports when a try is worthwhile; the try itself is a
 // request to the masters like any other LOCK. A missing or wrong report costs only time: each Held
-// View contains the expiry of the lease, and if too few masters can be watched the View is Unclear,
-// and the waiter polls.
+// View contains the expiry of the lease, if there is one. If too few masters can be watched, the
+// View is Unclear, and the waiter polls.
 //
 // No change is missed: reading and arming are one step on the master, so the read sees a change, or
 // the master reports the change after the read. While a watch is not connected, the state of its
@@ -47,5 +47,6 @@
 // # Masters are not trusted
 //
 // The package accepts, within limits, only replies to its requests and invalidations of keys.
-// Anything else ends the connection. The package keeps no state for a key without waiters.
+// Anything else ends the connection. The package keeps no state for a key without an alarm or a
+// change watch.
 package watch

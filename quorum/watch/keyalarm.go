@@ -11,20 +11,22 @@ type Content struct {
 	// IsOnlyKey is set if the cell holds no other keys, so that reports about the cell concern the
 	// key.
 	IsOnlyKey bool
-	// Absent is set if the key does not exist.
+	// Free is set if the key does not exist, or its holders leave a slot for the waiter.
 	Free bool
-	// Expiry is the expiry of the key, which masters do not report; zero: never.
+	// Expiry is the time when the waiter should try again: the expiry of the key, or a time soon if
+	// the expiry is unknown; zero: never.
 	Expiry time.Time
 }
 
 // KeyAlarm extends [Alarm] for one key of a cell that may also hold other keys, or several holders
 // of the key. Reports of the masters about the cell do not name the key, and its expiry is not that
 // of the key. So after each read that finds such a cell, the alarm reads the key once in the
-// register. The result is valid until the next change of the cell or the next read of it.
+// register. The result is valid until the next change or the next read of the cell.
 type KeyAlarm struct {
 	*Alarm
 	read func(context.Context) Content
-	// readAlways makes the alarm read the key after each read that finds the cell held.
+	// readAlways makes the alarm read the key after each read that finds the cell held, whatever the
+	// value of the cell.
 	readAlways bool
 	ctx        context.Context
 	cancel     context.CancelFunc
@@ -36,8 +38,8 @@ type KeyAlarm struct {
 	content    *Content // nil: not read since the last read of the cell
 }
 
-// NewKeyAlarm sets an alarm for a key of a cell. read reads the key. Unless readAlways is set, the
-// alarm reads only cells with values for which Options.HasExpiries returns true.
+// NewKeyAlarm sets an alarm for a key of a cell. read reads the key in the register. Unless readAlways
+// is set, the alarm calls read only if Options.HasExpiries returns true for the value of the cell.
 func (w *Watcher) NewKeyAlarm(db int, cell string, readAlways bool, read func(context.Context) Content) *KeyAlarm {
 	a := &KeyAlarm{Alarm: w.NewAlarm(db, cell), read: read, readAlways: readAlways}
 	a.ctx, a.cancel = context.WithCancel(w.ctx)
@@ -83,7 +85,7 @@ func (a *KeyAlarm) startRead() {
 	})
 }
 
-// storeRead stores the result of a read, unless the cell was read again meanwhile.
+// storeRead stores the result of a read and returns true, unless the cell was read again meanwhile.
 func (a *KeyAlarm) storeRead(number int, content Content) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -118,7 +120,7 @@ func (a *KeyAlarm) resetBeforeRead() {
 	a.resetRead()
 }
 
-// Stop removes the alarm, and cancels a read.
+// Stop removes the alarm, and cancels a read in progress.
 func (a *KeyAlarm) Stop() {
 	a.cancel()
 	a.Alarm.Stop()

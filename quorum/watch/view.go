@@ -15,7 +15,8 @@ const (
 	stateReading
 	// stateHeld means that the key holds a lock, and the master will report the next change.
 	stateHeld
-	// stateFree means that the key held no lock at the read.
+	// stateFree means that the key held no lock at the read, and the master will report the next
+	// change.
 	stateFree
 	// stateChanged means that the key has changed since the read.
 	stateChanged
@@ -33,7 +34,8 @@ type observation struct {
 	hasExpiries bool
 }
 
-// Verdict is the conclusion from the observations of all masters.
+// Verdict is the conclusion from the observations of all masters. The constants describe the verdict
+// for a lock; evaluateChange describes the verdict for a change alarm.
 type Verdict byte
 
 const (
@@ -52,14 +54,13 @@ const (
 type View struct {
 	Verdict Verdict
 	// Expiry is, with Held, the time when so many locks have expired that a try can succeed; zero:
-	// unknown.
+	// unknown or never.
 	Expiry time.Time
 	// SomeChanged is set if some masters reported a change, but too few for Changed.
 	SomeChanged bool
 	// Reading is set if reads are in progress.
 	Reading bool
-	// PartlyWatched is set, in the view of an alarm for any change, if some masters are not
-	// watched.
+	// PartlyWatched is set, in the view of a change alarm, if some masters are not watched.
 	PartlyWatched bool
 	// HasExpiries is set, with Held, if a held value has members with expiries of their own.
 	HasExpiries bool
@@ -95,9 +96,9 @@ func evaluate(observations []observation, quorum int, now time.Time) View {
 	return v
 }
 
-// evaluateChange returns the view for an alarm for any change. Held means that a majority of the
-// masters answered a read, and no master reported a change since. Changed means that a master
-// reported a change. SomeChanged is set if fewer than a majority reported a change.
+// evaluateChange returns the view for a change alarm (NewChangeAlarm). Held means that a majority of
+// the masters answered a read, and no master has reported a change since. Changed means that a
+// master reported a change. Then SomeChanged is set if fewer than a majority reported one.
 func evaluateChange(observations []observation, quorum int, _ time.Time) View {
 	var count [stateChanged + 1]int
 	for _, s := range observations {

@@ -13,7 +13,7 @@ import (
 	"redlock-proxy/quorum/pushconn"
 )
 
-// watch watches a database of one master. It is connected while there are listeners.
+// watch watches keys in a database of one master. It is connected while there are listeners.
 type watch struct {
 	watcher *Watcher
 	master  int
@@ -117,7 +117,8 @@ func (w *watch) run() {
 	}.Run(ctx)
 }
 
-// keepRunning reports whether a connection is needed. If it returns false, the watch has ended.
+// keepRunning reports whether a connection is needed. If it returns false, run ends, and the next
+// call of add starts run again.
 func (w *watch) keepRunning(ctx context.Context) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -198,7 +199,7 @@ func (w *watch) status() (keys int, err error) {
 	return 0, nil
 }
 
-// isIdle reports whether there have been no listeners for a while.
+// isIdle reports whether there have been no listeners for pushconn.IdleTimeout.
 func (w *watch) isIdle(now time.Time) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -27,7 +27,7 @@ type Options struct {
 	HasExpiries func(head string) bool
 }
 
-// Watcher watches the keys with waiters. It is safe for concurrent use.
+// Watcher watches the keys that have an [Alarm] or a [ChangeWatch]. It is safe for concurrent use.
 type Watcher struct {
 	opts   Options
 	ctx    context.Context
@@ -39,7 +39,7 @@ type Watcher struct {
 	byDB   map[int][]*watch
 }
 
-// New returns a Watcher. It connects to the masters only while there are waiters.
+// New returns a Watcher. It connects to the masters only while there are alarms or change watches.
 func New(opts Options) *Watcher {
 	w := &Watcher{opts: opts, byDB: map[int][]*watch{}}
 	w.ctx, w.cancel = context.WithCancel(context.Background())
@@ -54,8 +54,8 @@ func (w *Watcher) NewAlarm(db int, key string) *Alarm {
 	return w.newAlarm(db, key, evaluate, make(chan struct{}, 1))
 }
 
-// NewChangeAlarm sets an alarm that sends on wakeup at any change of a key. wakeup must have room
-// for one signal, and may be shared with other alarms.
+// NewChangeAlarm sets a change alarm: it sends on wakeup at any change of a key, not only when a lock
+// may be free. wakeup must have room for one signal, and may be shared with other alarms.
 func (w *Watcher) NewChangeAlarm(db int, key string, wakeup chan struct{}) *Alarm {
 	return w.newAlarm(db, key, evaluateChange, wakeup)
 }
@@ -112,9 +112,10 @@ func (w *Watcher) Close() {
 
 // WatchStatus describes the state of the watches of a master.
 type WatchStatus struct {
-	// Keys is the number of watched keys.
+	// Keys is the number of watched keys of clients.
 	Keys int
-	// Err is the reason why the master is not watched although there are waiters, or nil.
+	// Err is the reason why the master is not watched although an alarm or a change watch needs it,
+	// or nil.
 	Err error
 }
 
