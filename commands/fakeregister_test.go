@@ -44,7 +44,7 @@ func (f fakeLocker) AwaitPop(ctx context.Context, a quorum.BlockedPop) error {
 			return context.Cause(ctx)
 		}
 		switch {
-		case len(f.OnWait) == 0 && result == quorum.Undetermined:
+		case len(f.OnWait) == 0 && result == quorum.PopUndetermined:
 			return f.RoundErr
 		case len(f.OnWait) == 0:
 			return quorum.ErrPopTimeout

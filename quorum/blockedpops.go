@@ -11,14 +11,14 @@ import (
 // PopResult is the result of one try to pop a value.
 type PopResult = queue.PopResult
 
-// The results of a try. NothingStored means that no value is stored, Overtaken that other clients
-// took the values first. Undetermined means that too few masters answered, and the try changed
-// nothing. PopEnded ends the wait, because the try took a value or failed.
+// The results of a try. PopNothingStored means that no value is stored, PopOvertaken that other
+// clients took the values first. PopUndetermined means that too few masters answered, and the try
+// changed nothing. PopEnded ends the wait, because the try took a value or failed.
 const (
-	NothingStored = queue.PopNothingStored
-	Overtaken     = queue.PopOvertaken
-	Undetermined  = queue.PopUndetermined
-	PopEnded      = queue.PopEnded
+	PopNothingStored = queue.PopNothingStored
+	PopOvertaken     = queue.PopOvertaken
+	PopUndetermined  = queue.PopUndetermined
+	PopEnded         = queue.PopEnded
 )
 
 // BlockedPop is a request to pop a value as soon as a client stores a value under one of the Keys.
@@ -43,7 +43,7 @@ var ErrPopTimeout = errors.New("no element was added to the keys in time")
 // It calls Try again when a key may have changed, and otherwise at most once a minute.
 //
 // Errors: ErrPopTimeout if the time limit has passed; *NoQuorumError if it has passed while too few
-// masters vote or the last Try returned Undetermined; or the cause of ctx. While the masters are
+// masters vote or the last Try returned PopUndetermined; or the cause of ctx. While the masters are
 // being changed, the error is ErrPopTimeout. After an error the last Try took nothing.
 func (l *Locker) AwaitPop(ctx context.Context, a BlockedPop) error {
 	_, timeout := deadline(a.Wait)

@@ -291,8 +291,8 @@ func (c *Cluster) onVote() {
 	}
 }
 
-// Messages publishes the messages of clients on the masters, and receives those of other proxies. It
-// is safe for concurrent use.
+// Messages publishes the messages of clients on the masters, and receives those of other proxies.
+// It is safe for concurrent use.
 type Messages struct {
 	cluster *Cluster
 	source  *messages.Source

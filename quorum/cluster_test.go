@@ -600,8 +600,8 @@ func TestRemovalNotifiesWaiters(t *testing.T) {
 	}
 }
 
-// TestTakeSeveral checks that Take takes several keys, all or none.
-func TestTakeSeveral(t *testing.T) {
+// TestTakeSeveralKeys checks that Take takes several keys, all or none.
+func TestTakeSeveralKeys(t *testing.T) {
 	runInBubble(t, 3, func(b *fixture) {
 		both := TakeRequest{Keys: []Key{job, {Name: "k2"}}, TakeOptions: TakeOptions{Tokens: []string{token, token}, TTL: time.Minute}}
 		_, err := b.cluster.Take(b.Context(), both)

@@ -43,11 +43,12 @@ type fakeMaster struct {
 	bufferedRequests []func()
 	refuses          bool // the master refuses connections
 	losesReply       bool // the master loses the reply to the current batch
-	// loseReplies is the number of next batches that the master executes without a reply.
+	// loseReplies is the number of batches that the master will execute without a reply.
 	loseReplies int
 	// errorFor returns the error reply to an operation, or nil.
 	errorFor func(do cell.Op) error
-	// unknownScripts is the number of next operations whose script the master does not know.
+	// unknownScripts is the number of operations that will fail, because the master does not know
+	// their scripts.
 	unknownScripts int
 	contacts       int
 	log            []string // the executed operations, in order
@@ -126,8 +127,8 @@ func (f *fakeMaster) exec(batch *master.Batch) error {
 	return err
 }
 
-// deliver lets the master execute do now or, if the master hangs, when it resumes. deliver waits at
-// most the timeout.
+// deliver lets the master execute do now. If the master hangs, it executes do when it resumes, and
+// deliver returns an error after the timeout.
 func (f *fakeMaster) deliver(do func()) error {
 	time.Sleep(f.randomLatency()) // in a bubble, by its fake clock
 	f.mu.Lock()
@@ -265,8 +266,8 @@ func (f *fakeMaster) doWords(words []any) (reply any) {
 	return nil
 }
 
-// value returns the value of a key in database 0: the token, followed by * in register form ("-*"
-// if the register is empty), or "".
+// value returns the value of a key in database 0, or "" if the key is absent. After a ballot, "*"
+// follows the value; "-*" stands for a cell from which a ballot removed the value.
 func (f *fakeMaster) value(name string) string {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -33,8 +33,8 @@ func (b *fixture) wantHolders(want ...string) {
 	}
 }
 
-// TestReadersAndWriter checks that readers of two proxies hold a lock together, each for itself,
-// and a writer only alone.
+// TestReadersAndWriter checks that readers of two proxies hold a lock together, each with a lease
+// of its own. A writer gets the lock only if no reader holds it.
 func TestReadersAndWriter(t *testing.T) {
 	runInBubble(t, 3, func(b *fixture) {
 		other := NewLocker(b.newCluster())
@@ -105,7 +105,8 @@ func TestFencesOfHolders(t *testing.T) {
 	})
 }
 
-// TestReaderWithoutExpiry checks that a lock with a reader without expiry lasts.
+// TestReaderWithoutExpiry checks that a reader without expiry keeps the lock when another reader
+// has expired.
 func TestReaderWithoutExpiry(t *testing.T) {
 	runInBubble(t, 3, func(b *fixture) {
 		b.wantErr(b.lockFor(b.locker, "a", Unlimited, NoExpiry), nil)
@@ -117,7 +118,8 @@ func TestReaderWithoutExpiry(t *testing.T) {
 }
 
 // TestWaitingWriterKeepsReadersOut checks that readers of any proxy do not overtake a waiting
-// writer, which gets the lock when the last reader leaves, and that they get it after the writer.
+// writer. The writer gets the lock when the last reader leaves, and the readers get it after the
+// writer.
 func TestWaitingWriterKeepsReadersOut(t *testing.T) {
 	runInBubble(t, 3, func(b *fixture) {
 		other := NewLocker(b.newCluster())
@@ -209,8 +211,9 @@ func TestWritersOfOneProxy(t *testing.T) {
 	})
 }
 
-// TestTokenOfAnotherKind checks that a client extends and releases its lock through a proxy that
-// granted a lock of another kind with the same token before, and does not know that it has ended.
+// TestTokenOfAnotherKind checks that a client can extend and release its lock through a proxy with
+// an outdated record. That proxy granted a lock of another kind with the same token before, and
+// does not know that the earlier lock has ended.
 func TestTokenOfAnotherKind(t *testing.T) {
 	for _, kinds := range [][2]int{{Unlimited, 0}, {2, 0}, {0, Unlimited}, {0, 2}, {Unlimited, 2}} {
 		for _, further := range []bool{false, true} {
@@ -362,8 +365,8 @@ func TestJoinWithoutQuorum(t *testing.T) {
 	})
 }
 
-// TestTokenIsForced checks that Remove takes a lock from one holder or from all.
-func TestTokenIsForced(t *testing.T) {
+// TestRemoveHolders checks that Remove takes a lock from one holder or from all.
+func TestRemoveHolders(t *testing.T) {
 	runInBubble(t, 3, func(b *fixture) {
 		remove := func(key Key, want bool) {
 			b.Helper()

@@ -82,7 +82,7 @@ func TestMoveOfEndedEra(t *testing.T) {
 	if at := other.mustMove(t, location.Upstream); at.Era != moving.Era+1 {
 		t.Fatalf("ended in era %d, want %d", at.Era, moving.Era+1)
 	}
-	// the old era looks current until the proxy knows its successor
+	// The proxy takes the old era for the current era until it knows the next era.
 	for stalled.masterSet().guards.Reconfiguration() == nil {
 		time.Sleep(time.Millisecond)
 	}

@@ -6,8 +6,8 @@ import (
 	"testing/synctest"
 )
 
-// TestPeerWaiters checks that another proxy finds a waiter until the waiter removes its mark, and
-// leaves the lock to this waiter alone.
+// TestPeerWaiters checks that a proxy finds the mark of another proxy until that proxy removes it,
+// and leaves the lock only to a proxy with a mark.
 func TestPeerWaiters(t *testing.T) {
 	runInBubble(t, 3, func(b *fixture) {
 		peerCluster := b.newCluster()
@@ -37,7 +37,7 @@ func TestPeerWaiters(t *testing.T) {
 		want(own, false)
 		mark := peer.WaiterMark(job)
 		defer mark.Stop()
-		mark.Put() // on masters without a watch
+		mark.Put() // no master is watched
 		want(own, true)
 		want(peer, false)
 		passes(peerCluster.proxyID)

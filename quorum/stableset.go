@@ -82,8 +82,8 @@ func (c *Cluster) wasChanged(ctx context.Context, set *masterSet, err error) boo
 	}
 }
 
-// withChange returns err. If err is a *NoQuorumError and a change is in progress, withChange records
-// the change in err.
+// withChange returns err. If err is a *NoQuorumError and a change is in progress, withChange
+// records the change in err.
 func (c *Cluster) withChange(err error) error {
 	u := c.currentChange.Load()
 	if u == nil || err == nil {

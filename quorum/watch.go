@@ -7,8 +7,8 @@ import (
 	"redlock-proxy/quorum/watch"
 )
 
-// ChangeWatch watches a key that a client has read. It sends a Report when the key may have changed;
-// see package watch.
+// ChangeWatch watches a key that a client has read. It sends a Report when the key may have
+// changed; see package watch.
 type (
 	ChangeWatch = watch.ChangeWatch
 	Report      = watch.Report
@@ -16,9 +16,9 @@ type (
 
 // The reports of a ChangeWatch.
 const (
-	SomeChanged         = watch.ReportSomeChanged
+	ReportSomeChanged   = watch.ReportSomeChanged
 	ReportQuorumChanged = watch.ReportQuorumChanged
-	Unwatched           = watch.ReportUnwatched
+	ReportUnwatched     = watch.ReportUnwatched
 )
 
 // WatchChange returns a ChangeWatch for a key, which calls notify with each report.

@@ -29,8 +29,8 @@ import (
 type Finding struct {
 	// Name is the server's address, without credentials.
 	Name string
-	// Err is the reason why the server cannot be used, or nil. The server may not have answered, and
-	// then fields without an answer are empty. A master may also refuse writes.
+	// Err is the reason why the server cannot be used, or nil. The server may not have answered,
+	// and then fields without an answer are empty. A master may also refuse writes.
 	Err error
 	// Version, Role and Policy are the server's redis_version, role and maxmemory_policy.
 	Version, Role, Policy string
@@ -58,7 +58,8 @@ type Finding struct {
 	Refusal error
 	// Locks counts the locks on the master. Only Survey sets it.
 	Locks guard.Locks
-	// RoundTrip is the shortest of a few round trips to a master, or the only one to another server.
+	// RoundTrip is the shortest of a few round trips to a master, or the only one to another
+	// server.
 	RoundTrip time.Duration
 	// SafetyProblems holds reasons why a lock on the master cannot be relied on. SettingsProblems
 	// lists settings that differ among proxies but must be equal. Weaknesses holds reasons why the
@@ -76,8 +77,8 @@ type Finding struct {
 	report        *guard.Report
 }
 
-// PushConnections selects the push connections (package pushconn) that a proxy needs. They need more
-// rights on the masters than locks do.
+// PushConnections selects the push connections (package pushconn) that a proxy needs. They need
+// more rights on the masters than locks do.
 type PushConnections struct {
 	// ForWaiting selects reports of changes, for clients that wait.
 	ForWaiting bool
@@ -174,9 +175,9 @@ func SetQuarantines(findings []Finding, maxTTL time.Duration) {
 // ends.
 func (f Finding) IsInUse() bool { return f.report != nil && len(f.report.Proxies) > 0 }
 
-// CompareSettings changes the findings of masters that would not vote for a proxy with these settings
-// (quorum.Options.Settings), or with these masters. It sets their Marker, SettingsDifference and
-// SettingsProblems.
+// CompareSettings changes the findings of masters that would not vote for a proxy with these
+// settings (quorum.Options.Settings), or with these masters. It sets their Marker,
+// SettingsDifference and SettingsProblems.
 func CompareSettings(findings []Finding, settings string) {
 	inspections := inspectionsOf(findings)
 	for i, differs := range guard.Differences(settings, inspections) {
@@ -192,9 +193,9 @@ func CompareSettings(findings []Finding, settings string) {
 	}
 }
 
-// ReportedLocation returns the location of the locks, according to the markers of a majority of these
-// masters. Known is false without such a majority. The place is undecided if the locks were never
-// moved.
+// ReportedLocation returns the location of the locks, according to the markers of a majority of
+// these masters. Known is false without such a majority. The place is undecided if the locks were
+// never moved.
 func ReportedLocation(findings []Finding) location.Report {
 	counts := map[location.EraPlace]int{}
 	for _, f := range findings {
@@ -309,9 +310,9 @@ func markSameServer(findings []Finding) {
 }
 
 // ExamineServer connects to a Redis that is not a master, such as the upstream, and returns its
-// properties. It changes nothing on the server. key is the key of a trial write. If the login in the
-// URL is missing or lacks permissions, the finding has only a name, a round trip, and possibly a
-// Refusal. The server may take up to timeout for each reply. configureTLS has the meaning of
+// properties. It changes nothing on the server. key is the key of a trial write. If the login in
+// the URL is missing or lacks permissions, the finding has only a name, a round trip, and possibly
+// a Refusal. The server may take up to timeout for each reply. configureTLS has the meaning of
 // quorum.Options.TLS.
 func ExamineServer(ctx context.Context, url, key string, timeout time.Duration, configureTLS func(*tls.Config)) Finding {
 	f := Finding{Name: master.NameFromURL(url)}

@@ -31,9 +31,9 @@ type SettingsReplacement struct {
 }
 
 // ReplaceSettings replaces the settings (quorum.Options.Settings) and the list of masters that all
-// proxies must use, by order of an operator. Masters do not vote for proxies with different settings
-// or a different list. Each master may take up to timeout for each reply. configureTLS has the
-// meaning of quorum.Options.TLS.
+// proxies must use, by order of an operator. Masters do not vote for proxies with different
+// settings or a different list. Each master may take up to timeout for each reply. configureTLS has
+// the meaning of quorum.Options.TLS.
 //
 // ReplaceSettings returns a *DifferentSettingsError if proxies with different settings are running,
 // which would lose their votes, unless forced is set.
@@ -73,7 +73,8 @@ func ReplaceSettings(
 	return results, nil
 }
 
-// recheckPause is the pause between two checks whether proxies with different settings have stopped.
+// recheckPause is the pause between two checks whether proxies with different settings have
+// stopped.
 const recheckPause = 250 * time.Millisecond
 
 // examineAll examines the masters that have a connection.

@@ -8,8 +8,8 @@ import (
 )
 
 // These prefixes begin the values that this package writes. They have the same length, and differ
-// from the prefixes of commands/lockkeys/keyspace/contents, which have the same form. A version that
-// does not know a prefix cannot read the value. No text of a client begins with a prefix.
+// from the prefixes of commands/lockkeys/keyspace/contents, which have the same form. A version
+// that does not know a prefix cannot read the value. No text of a client begins with a prefix.
 const (
 	// prefix begins a keygroup.
 	prefix = "\x00redlock:b"
@@ -38,8 +38,8 @@ type member struct {
 	expiryOffset time.Duration
 }
 
-// encode encodes members, sorted by name, after a prefix. It writes an empty text between the prefix
-// and the members, because earlier versions wrote a text in this place.
+// encode encodes members, sorted by name, after a prefix. It writes an empty text between the
+// prefix and the members, because earlier versions wrote a text in this place.
 func encode(prefix string, members []member) string {
 	size := len(prefix) + 1
 	for _, m := range members {
@@ -71,7 +71,8 @@ func appendText(b []byte, text string) []byte {
 // maxExpiryOffset limits decoded expiry offsets to about the longest Duration.
 const maxExpiryOffset = 200 * year
 
-// decode decodes a text that encode or an earlier version wrote. Otherwise it returns ErrUnreadable.
+// decode decodes a text that encode or an earlier version wrote. Otherwise it returns
+// ErrUnreadable.
 func decode(text string) (members []member, err error) {
 	r := reader{rest: text[len(prefix):]}
 	r.text()

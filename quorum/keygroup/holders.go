@@ -40,8 +40,8 @@ func slotsText(slots int) string {
 // that is alone and new is stored without expiry, and expires with the key, as an exclusive lock
 // does.
 //
-// Holders also keeps the writers: clients that wait for an exclusive lock of the key. While a writer
-// waits, no client joins the holders.
+// Holders also keeps the writers: clients that wait for an exclusive lock of the key. While a
+// writer waits, no client joins the holders.
 type Holders struct {
 	*Group
 	// exclusive is set if the key holds a value that does not consist of holders.
@@ -183,9 +183,9 @@ func (h *Holders) Whole() register.Snapshot {
 	return whole
 }
 
-// UntilFree returns the time until a client can get the lock if no other client changes it. The client
-// requests this number of slots, or 0 for an exclusive lock. The result is 0 if the lock is available
-// now, and NoExpiry if it never becomes available.
+// UntilFree returns the time until a client can get the lock if no other client changes it. The
+// client requests this number of slots, or 0 for an exclusive lock. The result is 0 if the lock is
+// available now, and NoExpiry if it never becomes available.
 func (h *Holders) UntilFree(slots int) time.Duration {
 	if h.exclusive {
 		return h.snapshot.TimeLeft
@@ -290,8 +290,8 @@ func longerTime(a, b time.Duration) time.Duration {
 	return b
 }
 
-// AddWriter records that a writer waits for the lock. The record expires after ttl. AddWriter changes
-// nothing if the lock has no holders.
+// AddWriter records that a writer waits for the lock. The record expires after ttl. AddWriter
+// changes nothing if the lock has no holders.
 func (h *Holders) AddWriter(id string, ttl time.Duration) {
 	if h.holderCount == 0 {
 		return
@@ -312,9 +312,9 @@ func (h *Holders) RemoveWriter(id string) {
 	}
 }
 
-// FreeSlots returns the number of waiting clients that may get the lock now, or Unlimited. A waiting
-// writer keeps all other clients out. Without holders and writers the result is Unlimited, because
-// the next client determines the number of slots.
+// FreeSlots returns the number of waiting clients that may get the lock now, or Unlimited. A
+// waiting writer keeps all other clients out. Without holders and writers the result is Unlimited,
+// because the next client determines the number of slots.
 func (h *Holders) FreeSlots() int {
 	switch {
 	case h.exclusive, h.writerCount > 0 && h.holderCount > 0:

@@ -265,8 +265,8 @@ func TestHoldersExpireInTime(t *testing.T) {
 	}
 }
 
-// TestHolderRulesAreNeeded checks that the simulation finds a violation in each variant that lacks
-// one rule.
+// TestHolderRulesAreNeeded checks that the simulation finds a violation in each variant without one
+// of the rules.
 func TestHolderRulesAreNeeded(t *testing.T) {
 	for name, variant := range map[string]simulated{
 		"one slot too many": {edit: func(w *simulation, b *Group, from, to int64) { w.editSlots(b, from, to, simulatedSlots+1) }},

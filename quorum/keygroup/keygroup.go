@@ -17,8 +17,8 @@ const NoExpiry = cell.NoExpiry
 // Group holds the keys of a cell at one moment. It is not safe for concurrent use.
 type Group struct {
 	format *format
-	// name is the name of the cell and of its own key, which may be absent. snapshot is the value of
-	// the cell.
+	// name is the name of the cell and of its own key, which may be absent. snapshot is the value
+	// of the cell.
 	name     string
 	snapshot register.Snapshot
 	// isGroup is set if the cell holds a keygroup, not only its own key.

@@ -56,8 +56,8 @@
 // closes the connections of all subscribers.
 //
 // The proxy sends a PING each second on each connection to a master. It closes a connection that is
-// silent for five seconds while a reply is pending, or for ten seconds otherwise. Then it closes the
-// connections of the affected subscribers.
+// silent for five seconds while a reply is pending, or for ten seconds otherwise. Then it closes
+// the connections of the affected subscribers.
 //
 // # Not guaranteed
 //

@@ -1,10 +1,10 @@
 package messages
 
-// epochs determines which subscriptions may have missed a message. For each subscription it knows the
-// masters that have been connected without a break since the subscription joined. While any majority
-// of the masters includes one of these masters, the subscription has missed nothing. A master that is
-// connected again does not count: a message in transit may have reached one master during its break,
-// and another master during a later break. epochs does no I/O.
+// epochs determines which subscriptions may have missed a message. For each subscription it knows
+// the masters that have been connected without a break since the subscription joined. While any
+// majority of the masters includes one of these masters, the subscription has missed nothing. A
+// master that is connected again does not count: a message in transit may have reached one master
+// during its break, and another master during a later break. epochs does no I/O.
 type epochs struct {
 	// minConnected is the minimum number of connected masters such that every majority includes one
 	// of them.

@@ -21,8 +21,8 @@ func TestEpochs(t *testing.T) {
 	}
 }
 
-// runEpochs performs one run of TestEpochs. It returns the number of subscriptions that were removed
-// because they may have missed a message.
+// runEpochs performs one run of TestEpochs. It returns the number of subscriptions that were
+// removed because they may have missed a message.
 func runEpochs(t *testing.T, random *rand.Rand, masters, majority int) (affectedCount int) {
 	t.Helper()
 	e := newEpochs(masters, masters-majority+1)

@@ -40,8 +40,8 @@ var (
 	ErrTooFewMasters = errors.New("too few masters deliver messages")
 )
 
-// Listener receives the messages that proxies publish on the masters, while there are subscriptions.
-// It is safe for concurrent use.
+// Listener receives the messages that proxies publish on the masters, while there are
+// subscriptions. It is safe for concurrent use.
 type Listener struct {
 	opts  Options
 	tasks sync.WaitGroup

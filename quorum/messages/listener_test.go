@@ -212,8 +212,8 @@ func TestIdleListener(t *testing.T) {
 	}
 }
 
-// TestClosedListener checks that Close calls onLoss of the subscriptions, and that later calls of Join
-// fail.
+// TestClosedListener checks that Close calls onLoss of the subscriptions, and that later calls of
+// Join fail.
 func TestClosedListener(t *testing.T) {
 	server, _ := newRealMaster(t)
 	l, _ := newTestListener(t, 1, server)

@@ -16,8 +16,8 @@ const (
 	maxWaitingBytes = 16 << 20
 )
 
-// errOverLimit means that a message would exceed a limit. Proxies rarely cause this error: it protects
-// against other clients of the masters.
+// errOverLimit means that a message would exceed a limit. Proxies rarely cause this error: it
+// protects against other clients of the masters.
 var errOverLimit = errors.New("too many messages are missing or waiting")
 
 // order releases each message once, and the messages of each client in order, regardless of the

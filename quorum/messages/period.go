@@ -98,10 +98,10 @@ func (p *period) isIdle(now time.Time) bool {
 	return p.userCount == 0 && now.Sub(p.idleSince) >= pushconn.IdleTimeout
 }
 
-// join adds a subscription, or returns a channel that is closed when another call may succeed. Before
-// the time limit a subscription joins only when all available masters are connected, because masters
-// that connect later do not count for this subscription. A subscription with more masters survives
-// more breaks.
+// join adds a subscription, or returns a channel that is closed when another call may succeed.
+// Before the time limit a subscription joins only when all available masters are connected, because
+// masters that connect later do not count for this subscription. A subscription with more masters
+// survives more breaks.
 func (p *period) join(m *Subscription, timedOut bool) (joined bool, connectionsChanged chan struct{}, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

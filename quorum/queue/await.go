@@ -41,8 +41,8 @@ type LockWaitOptions[K comparable] struct {
 	// behind waiters that try at the same time, because all of them may get the lock. Before it
 	// returns WaitTimedOut, Await also calls Try if no other waiter knows that a key is held.
 	Try func() (result TryResult, key, freeSlots int)
-	// QuorumRegained returns a channel that is closed when a majority of the masters votes again, or
-	// nil if a majority votes, as far as this process knows.
+	// QuorumRegained returns a channel that is closed when a majority of the masters votes again,
+	// or nil if a majority votes, as far as this process knows.
 	QuorumRegained func() <-chan struct{}
 	// Alarm sets an alarm for a key. Await calls it only if the head has to wait for another
 	// process.
@@ -130,8 +130,8 @@ func (a *lockWait[K]) try() (key int) {
 	return key
 }
 
-// finishTake removes the mark, and asks for waiters, after a take that did not call SendTake, such as
-// a take by ballot.
+// finishTake removes the mark, and asks for waiters, after a take that did not call SendTake, such
+// as a take by ballot.
 func (a *lockWait[K]) finishTake() {
 	if a.result != TryTaken {
 		return
@@ -141,8 +141,8 @@ func (a *lockWait[K]) finishTake() {
 	}
 }
 
-// tryOnceAfterTimeout returns the result of a wait. A waiter that timed out behind other waiters tries
-// once if none of them knows that a key is held: they may wait for different keys.
+// tryOnceAfterTimeout returns the result of a wait. A waiter that timed out behind other waiters
+// tries once if none of them knows that a key is held: they may wait for different keys.
 func (a *lockWait[K]) tryOnceAfterTimeout(r WaitResult) WaitResult {
 	if r != WaitTimedOut || a.isHead || !a.queues.mayBeFree(a.tickets) {
 		return r
@@ -158,8 +158,8 @@ func (a *lockWait[K]) tryOnceAfterTimeout(r WaitResult) WaitResult {
 	}
 }
 
-// callIfSet calls a function, unless it is nil. It is the argument of Queues.SendTake if the take has
-// been sent already.
+// callIfSet calls a function, unless it is nil. It is the argument of Queues.SendTake if the take
+// has been sent already.
 func callIfSet(then func()) {
 	if then != nil {
 		then()
@@ -222,8 +222,8 @@ func (a *lockWait[K]) becomeHead(ctx context.Context) WaitResult {
 	return WaitDone
 }
 
-// dropSignals drops earlier signals of all tickets except the active ticket. They are outdated, because
-// the next try covers all keys.
+// dropSignals drops earlier signals of all tickets except the active ticket. They are outdated,
+// because the next try covers all keys.
 func (a *lockWait[K]) dropSignals() {
 	for i, ticket := range a.tickets {
 		if i == a.active {

@@ -4,8 +4,8 @@
 // report the next change of the key.
 //
 // For an exclusive lock only the head of the queue sends requests to the masters ([Queues.Await]).
-// Within one process a lock is handed on when its release is queued: the take of the head is sent to
-// each master in the same batch, behind the release. If another process holds the lock, the head
+// Within one process a lock is handed on when its release is queued: the take of the head is sent
+// to each master in the same batch, behind the release. If another process holds the lock, the head
 // reads it once, and sleeps until its alarm reports a change or the lease expires ([Head]). If the
 // alarm has too little information, the head polls.
 //
@@ -33,22 +33,21 @@
 //
 // # Other processes
 //
-// Several processes are notified of a change at the same time. Each process makes at most one try
-// at a time. If a lock was held for more than 2 ms, the heads try at once when it changes. After a
-// shorter time they read it first, with pauses that grow to 4 ms. A process that hands the lock on
-// internally does so in one batch. So a read finds the lock free only if the process has given it
-// up, and a lock that was handed on costs a read and no try.
+// Several processes are notified of a change at the same time. In each process at most one client
+// tries to take an exclusive lock at a time. If a lock was held for more than 2 ms, the heads try
+// at once when it changes. After a shorter time they read it first, with pauses that grow to 4 ms.
+// A process that hands the lock on internally does so in one batch. So a read finds the lock free
+// only if the process has given it up, and a lock that was handed on costs a read and no try.
 //
 // Waiters of all processes must be served, so a process has the lock for a turn (turn.go): it
 // serves each waiter that is in the queue when the turn begins, and then the next process has its
-// turn. Waiter marks ([WaiterMark]; here: marks) show whether other processes wait, so no try is needed
-// to find out. A head that finds the lock held by another process, or has to leave the lock to
-// another process, puts a mark of its process on the masters. The process that releases the lock
-// leaves it to the next
-// process, in the ring of all process IDs, that has a mark. The releasing process overwrites that
-// mark. So the masters notify the head of the next process, which tries at once. If there is no
-// mark, the head of the releasing process tries. A process that knows no other process uses no
-// marks.
+// turn. Waiter marks ([WaiterMark]; here: marks) show whether other processes wait, so no try is
+// needed to find out. A head that finds the lock held by another process, or has to leave the lock
+// to another process, puts a mark of its process on the masters. The process that releases the lock
+// leaves it to the next process, in the ring of all process IDs, that has a mark. The releasing
+// process overwrites that mark. So the masters notify the head of the next process, which tries at
+// once. If there is no mark, the head of the releasing process tries. A process that knows no other
+// process uses no marks.
 //
 // A process sends the commands for marks together with other commands. So a hand-over is three
 // batches at each master: the take, the mark of the process that gave the lock back and wants it
@@ -76,9 +75,8 @@
 // that stopped and left its mark behind delays the lock by 50 ms, once a second.
 //
 // A client that locks again and again also gets its turns, although its queue is empty in between:
-// the queue is kept for a second. Turns and marks decide only about the order, not about who holds a
-// lock. A process that cannot read marks, or could not put its own in time, is served later. A mark
-// without a waiter costs a read. A
-// head whose reads have failed for a quarter of a second tries whenever the lock may be free,
-// regardless of turns.
+// the queue is kept for a second. Turns and marks decide only about the order, not about who holds
+// a lock. A process that cannot read marks, or could not put its own in time, is served later. A
+// mark without a waiter costs a read. A head whose reads have failed for a quarter of a second
+// tries whenever the lock may be free, regardless of turns.
 package queue

@@ -16,7 +16,8 @@ type emptyQueue[K comparable] struct {
 	at  time.Time
 }
 
-// keepEmpty keeps an empty queue for emptyQueueTime, and removes queues that were kept for that time.
+// keepEmpty keeps an empty queue for emptyQueueTime, and removes queues that were kept for that
+// time.
 func (q *Queues[K]) keepEmpty(key K, keyQueue *queue[K], now time.Time) {
 	keyQueue.keptSince = now
 	q.emptyQueues = append(q.emptyQueues, emptyQueue[K]{key, now})

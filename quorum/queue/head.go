@@ -15,9 +15,9 @@ const (
 	// quietTime is the time without tries and reads after which the pauses begin with
 	// shortestBurstPause again.
 	quietTime = longestPollPause
-	// shortHold is the minimum time between the last action of a head and a change of the lock after
-	// which the head tries at once. If the lock changes earlier, the head reads it first. Otherwise
-	// each hand-over within another process could cost the masters a try.
+	// shortHold is the minimum time between the last action of a head and a change of the lock
+	// after which the head tries at once. If the lock changes earlier, the head reads it first.
+	// Otherwise each hand-over within another process could cost the masters a try.
 	shortHold = 2 * time.Millisecond
 	// shortestBurstPause and longestBurstPause limit the pause between two reads of a lock, or two
 	// tries for a value, that changes hands all the time.

@@ -9,8 +9,8 @@ import (
 // Queues holds the queues of all keys. A key without recent waiters has no queue. The zero value is
 // empty. Queues is safe for concurrent use.
 type Queues[K comparable] struct {
-	// MayKeepEmpty reports whether the empty queue of a key may be kept for a while. If MayKeepEmpty
-	// is nil, every empty queue may be kept.
+	// MayKeepEmpty reports whether the empty queue of a key may be kept for a while. If
+	// MayKeepEmpty is nil, every empty queue may be kept.
 	MayKeepEmpty func(K) bool
 	// Peers, unless it is nil, reports waiters in other processes.
 	Peers Peers[K]
@@ -45,16 +45,16 @@ type Peers[K comparable] interface {
 	WatchPeer(key K, to string) Alarm
 }
 
-// WaiterMark is a mark on the masters, which shows that this process waits for a lock. After Put, its
-// View is Held until another process leaves the lock to this process.
+// WaiterMark is a mark on the masters, which shows that this process waits for a lock. After Put,
+// its View is Held until another process leaves the lock to this process.
 type WaiterMark interface {
 	Alarm
 	// Put writes the mark, and reads it.
 	Put()
 }
 
-// queue holds the waiters for one key, first in, first out. Only its head, and the waiters that may get
-// the lock together with the head, send requests to the masters.
+// queue holds the waiters for one key, first in, first out. Only its head, and the waiters that may
+// get the lock together with the head, send requests to the masters.
 type queue[K comparable] struct {
 	tickets []*Ticket[K]
 	turn    turn
@@ -219,8 +219,8 @@ func (q *Queues[K]) Leave(p *Ticket[K], granted bool) {
 	}
 }
 
-// leave implements Leave, except for the removal of the mark. removeMark is set if no client of this
-// process needs the mark any more.
+// leave implements Leave, except for the removal of the mark. removeMark is set if no client of
+// this process needs the mark any more.
 func (q *Queues[K]) leave(p *Ticket[K], granted bool) (removeMark bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -450,8 +450,8 @@ func (q *Queues[K]) leaveTarget(p *Ticket[K]) (to string, end time.Time) {
 	return t.leaveTarget, t.leaveEnd
 }
 
-// needsMark reports whether the head needs a mark, because another process seems to have the lock. If
-// so, needsMark records that the caller puts the mark.
+// needsMark reports whether the head needs a mark, because another process seems to have the lock.
+// If so, needsMark records that the caller puts the mark.
 func (q *Queues[K]) needsMark(p *Ticket[K]) bool {
 	alone := q.peers() == nil
 	q.mu.Lock()

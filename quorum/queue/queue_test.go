@@ -397,7 +397,7 @@ func TestEmptyQueues(t *testing.T) {
 		enterAndLeave := func(key int) { q.Leave(q.Enter(key, 0), true) }
 		enterAndLeave(-1)
 		if len(q.byKey) != 0 {
-			t.Error("a queue that may not be parked is kept")
+			t.Error("a queue that must not be kept is kept")
 		}
 		for key := range 2 * maxEmptyQueues {
 			enterAndLeave(key)

@@ -96,8 +96,8 @@ func TestSeveralKeysInOrder(t *testing.T) {
 	})
 }
 
-// TestSeveralKeysWaitForRefusingKey checks that a waiter waits for the key that refused its last try, and
-// does not try when others of its keys are released.
+// TestSeveralKeysWaitForRefusingKey checks that a waiter waits for the key that refused its last
+// try, and does not try when others of its keys are released.
 func TestSeveralKeysWaitForRefusingKey(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLocks("a", "b")
@@ -121,9 +121,9 @@ func TestSeveralKeysWaitForRefusingKey(t *testing.T) {
 	})
 }
 
-// TestSeveralKeysBlockNoOtherRequest checks that a waiter for several keys makes no other request wait in vain:
-// a request without a wait may take a key for which the waiter does not wait, and one whose wait
-// ends tries once.
+// TestSeveralKeysBlockNoOtherRequest checks that a waiter for several keys makes no other request
+// wait in vain: a request without a wait may take a key for which the waiter does not wait, and one
+// whose wait ends tries once.
 func TestSeveralKeysBlockNoOtherRequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLocks("b")
@@ -153,8 +153,8 @@ func TestSeveralKeysBlockNoOtherRequest(t *testing.T) {
 	})
 }
 
-// TestSeveralKeysBehindOtherWaiters checks that a waiter that is not the head of all its queues does not
-// count as a waiter for the key of which it is the head.
+// TestSeveralKeysBehindOtherWaiters checks that a waiter that is not the head of all its queues
+// does not count as a waiter for the key of which it is the head.
 func TestSeveralKeysBehindOtherWaiters(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLocks("b")
@@ -186,8 +186,8 @@ func TestSeveralKeysLeave(t *testing.T) {
 	})
 }
 
-// TestSeveralKeysMarkOnlyRefusingKey checks that a waiter shows other processes only the key for which it
-// waits. With the grant it asks for each key whether another process waits.
+// TestSeveralKeysMarkOnlyRefusingKey checks that a waiter shows other processes only the key for
+// which it waits. With the grant it asks for each key whether another process waits.
 func TestSeveralKeysMarkOnlyRefusingKey(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		peers := &fakePeers{}

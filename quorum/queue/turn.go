@@ -75,8 +75,8 @@ func (t *turn) recordGrant(waiterCount int, now time.Time) {
 
 // recordRelease records a release in this process with this number of waiters. alone means that
 // this process knows no other process. The signal is for the head, if notify is set. passToPeer
-// means that this process must try to leave the lock to another process. This is so if it knows that
-// another process waits, or if no client of this process waits and a question is due.
+// means that this process must try to leave the lock to another process. This is so if it knows
+// that another process waits, or if no client of this process waits and a question is due.
 func (t *turn) recordRelease(waiterCount int, alone bool, now time.Time) (signal Signal, passToPeer, notify bool) {
 	if t.isLeftToPeer() {
 		return 0, false, false
@@ -103,8 +103,8 @@ func (t *turn) leaveToPeer(to string, now time.Time) (signal Signal, notify bool
 	return LeaveToPeer, true
 }
 
-// signalOnEntry returns the signal for a waiter that becomes the head without a grant to a former head:
-// it has entered an empty queue, or the former head has left.
+// signalOnEntry returns the signal for a waiter that becomes the head without a grant to a former
+// head: it has entered an empty queue, or the former head has left.
 func (t *turn) signalOnEntry(now time.Time) Signal {
 	if now.Before(t.leaveEnd) {
 		return LeaveToPeer

@@ -24,7 +24,7 @@ func TestTurnWithoutPeers(t *testing.T) {
 		}
 		now = now.Add(ms)
 		if signal, passToPeer, notify := tr.recordRelease(5, false, now); !notify || signal != TryNow || passToPeer {
-			t.Fatalf("release %d: cue %d, %v", i, signal, notify)
+			t.Fatalf("release %d: signal %d, %v", i, signal, notify)
 		}
 	}
 	if want := 1000 * int(ms) / int(askPause); asks < want-1 || asks > want {
@@ -88,8 +88,8 @@ func TestUnusedTurn(t *testing.T) {
 	}
 }
 
-// TestReturnedTurn checks that a question is due soon after another process has left the lock to this
-// process, because that process had the lock.
+// TestReturnedTurn checks that a question is due soon after another process has left the lock to
+// this process, because that process had the lock.
 func TestReturnedTurn(t *testing.T) {
 	var tr turn
 	now := time.Unix(1000, 0)

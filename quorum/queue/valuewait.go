@@ -53,8 +53,8 @@ type ValueWaitOptions[K comparable] struct {
 	// value. isHead reports for each key whether the waiter is the head of the key's queue. Try may
 	// take only a value of a key for which isHead is true.
 	Try func(isHead []bool) PopResult
-	// Alarm sets an alarm for a key. The alarm sends on wakeup at each change of the key. Await calls
-	// Alarm while the waiter is the head of the key's queue.
+	// Alarm sets an alarm for a key. The alarm sends on wakeup at each change of the key. Await
+	// calls Alarm while the waiter is the head of the key's queue.
 	Alarm func(key K, wakeup chan struct{}) ChangeAlarm
 	// QuorumRegained has the same meaning as LockWaitOptions.QuorumRegained.
 	QuorumRegained func() <-chan struct{}

@@ -13,8 +13,8 @@ func Majority(n int) int { return n/2 + 1 }
 func ReadQuorum(n int) int { return n - Majority(n) + 1 }
 
 // RoundLimit limits the duration of a round that grants something to a client. Later replies do not
-// count. After a master has lost its data, a proxy waits longer than RoundLimit before it copies the
-// cells of other masters to that master. So all proxies must use the same limit, and no setting
+// count. After a master has lost its data, a proxy waits longer than RoundLimit before it copies
+// the cells of other masters to that master. So all proxies must use the same limit, and no setting
 // changes it.
 const RoundLimit = 600 * time.Millisecond
 

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Alarm observes a key on all masters for one waiter, and notifies the waiter of changes. It learns of
-// changes by reads, and by the reports of masters on which it has read the key.
+// Alarm observes a key on all masters for one waiter, and notifies the waiter of changes. It learns
+// of changes by reads, and by the reports of masters on which it has read the key.
 type Alarm struct {
 	watcher  *Watcher
 	key      string
@@ -65,7 +65,8 @@ func (a *Alarm) readMatching(matches func(observation) bool) {
 }
 
 // Put writes a value under the key on all masters, and then reads the key. The value expires after
-// ttl. Put writes nothing on masters that are not watched, and returns the indexes of these masters.
+// ttl. Put writes nothing on masters that are not watched, and returns the indexes of these
+// masters.
 func (a *Alarm) Put(value string, ttl time.Duration) (unwatchedMasters []int) {
 	for i := range a.observations {
 		a.mu.Lock()

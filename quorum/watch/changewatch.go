@@ -12,12 +12,13 @@ const (
 	// ReportQuorumChanged means that a majority of the masters reported a change. So the key has a
 	// different value, or will have it in a moment.
 	ReportQuorumChanged
-	// ReportUnwatched means that the connection to a master broke, so that changes may go unreported.
+	// ReportUnwatched means that the connection to a master broke, so that changes may go
+	// unreported.
 	ReportUnwatched
 )
 
-// ChangeWatch reports that a key has changed to a caller that has read it. It reports the first change
-// on each master. Unlike an [Alarm] it reads the key only when it is created, and after the
+// ChangeWatch reports that a key has changed to a caller that has read it. It reports the first
+// change on each master. Unlike an [Alarm] it reads the key only when it is created, and after the
 // connection to a master broke.
 type ChangeWatch struct {
 	key     string
@@ -31,9 +32,9 @@ type ChangeWatch struct {
 	isSettled bool    // settled is closed
 }
 
-// WatchChange returns a ChangeWatch for a key of a database. The ChangeWatch arms each master: it reads
-// the key, so that the master reports the next change. It calls report for each event of an armed
-// master. report must not block, nor call the ChangeWatch.
+// WatchChange returns a ChangeWatch for a key of a database. The ChangeWatch arms each master: it
+// reads the key, so that the master reports the next change. It calls report for each event of an
+// armed master. report must not block, nor call the ChangeWatch.
 func (w *Watcher) WatchChange(db int, key string, report func(Report)) *ChangeWatch {
 	m := &ChangeWatch{key: key, quorum: w.opts.Quorum, report: report, settled: make(chan struct{}),
 		states: make([]state, len(w.opts.Servers))}

@@ -16,8 +16,8 @@ const (
 	// heartbeat is the time between two checks whether a connection was silent. On a silent
 	// connection the writer sends a PING.
 	heartbeat = time.Second
-	// headSize is the number of bytes that a read requests of a value. They show the form of its cell,
-	// and whether HasExpiries is true.
+	// headSize is the number of bytes that a read requests of a value. They show the form of its
+	// cell, and whether HasExpiries is true.
 	headSize = 512
 )
 

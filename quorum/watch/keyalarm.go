@@ -25,8 +25,8 @@ type Content struct {
 type KeyAlarm struct {
 	*Alarm
 	read func(context.Context) Content
-	// readAlways makes the alarm read the key after each read that finds the cell held, whatever the
-	// value of the cell.
+	// readAlways makes the alarm read the key after each read that finds the cell held, whatever
+	// the value of the cell.
 	readAlways bool
 	ctx        context.Context
 	cancel     context.CancelFunc
@@ -38,8 +38,9 @@ type KeyAlarm struct {
 	content    *Content // nil: not read since the last read of the cell
 }
 
-// NewKeyAlarm sets an alarm for a key of a cell. read reads the key in the register. Unless readAlways
-// is set, the alarm calls read only if Options.HasExpiries returns true for the value of the cell.
+// NewKeyAlarm sets an alarm for a key of a cell. read reads the key in the register. Unless
+// readAlways is set, the alarm calls read only if Options.HasExpiries returns true for the value of
+// the cell.
 func (w *Watcher) NewKeyAlarm(db int, cell string, readAlways bool, read func(context.Context) Content) *KeyAlarm {
 	a := &KeyAlarm{Alarm: w.NewAlarm(db, cell), read: read, readAlways: readAlways}
 	a.ctx, a.cancel = context.WithCancel(w.ctx)

@@ -34,8 +34,8 @@ type observation struct {
 	hasExpiries bool
 }
 
-// Verdict is the conclusion from the observations of all masters. The constants describe the verdict
-// for a lock; evaluateChange describes the verdict for a change alarm.
+// Verdict is the conclusion from the observations of all masters. The constants describe the
+// verdict for a lock; evaluateChange describes the verdict for a change alarm.
 type Verdict byte
 
 const (
@@ -96,8 +96,8 @@ func evaluate(observations []observation, quorum int, now time.Time) View {
 	return v
 }
 
-// evaluateChange returns the view for a change alarm (NewChangeAlarm). Held means that a majority of
-// the masters answered a read, and no master has reported a change since. Changed means that a
+// evaluateChange returns the view for a change alarm (NewChangeAlarm). Held means that a majority
+// of the masters answered a read, and no master has reported a change since. Changed means that a
 // master reported a change. Then SomeChanged is set if fewer than a majority reported one.
 func evaluateChange(observations []observation, quorum int, _ time.Time) View {
 	var count [stateChanged + 1]int

@@ -54,8 +54,8 @@ func (w *Watcher) NewAlarm(db int, key string) *Alarm {
 	return w.newAlarm(db, key, evaluate, make(chan struct{}, 1))
 }
 
-// NewChangeAlarm sets a change alarm: it sends on wakeup at any change of a key, not only when a lock
-// may be free. wakeup must have room for one signal, and may be shared with other alarms.
+// NewChangeAlarm sets a change alarm: it sends on wakeup at any change of a key, not only when a
+// lock may be free. wakeup must have room for one signal, and may be shared with other alarms.
 func (w *Watcher) NewChangeAlarm(db int, key string, wakeup chan struct{}) *Alarm {
 	return w.newAlarm(db, key, evaluateChange, wakeup)
 }

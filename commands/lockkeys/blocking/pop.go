@@ -40,16 +40,16 @@ func (p *pop) try(isHead []bool) quorum.PopResult {
 		return p.noteRead(p.take(0, ""))
 	}
 	for range readsPerTry {
-		if result := p.takeFirst(isHead); result != quorum.Overtaken {
+		if result := p.takeFirst(isHead); result != quorum.PopOvertaken {
 			return p.noteRead(result)
 		}
 	}
-	return quorum.Overtaken
+	return quorum.PopOvertaken
 }
 
 // noteRead updates isFirstRead after a try, and returns the result of the try.
 func (p *pop) noteRead(result quorum.PopResult) quorum.PopResult {
-	p.isFirstRead = p.isFirstRead && (result == quorum.Overtaken || result == quorum.Undetermined)
+	p.isFirstRead = p.isFirstRead && (result == quorum.PopOvertaken || result == quorum.PopUndetermined)
 	return result
 }
 
@@ -64,7 +64,7 @@ func (p *pop) takeFirst(isHead []bool) quorum.PopResult {
 	case errReply != nil:
 		return p.setReply(*errReply)
 	case i < 0, !isHead[i]:
-		return quorum.NothingStored
+		return quorum.PopNothingStored
 	case i == 0:
 		return p.take(0, "")
 	}
@@ -74,7 +74,7 @@ func (p *pop) takeFirst(isHead []bool) quorum.PopResult {
 		return p.fail(err)
 	}
 	if earlier, errReply := p.firstNonEmpty(p.keys[:i], earlierSnapshots); earlier >= 0 || errReply != nil {
-		return quorum.Overtaken
+		return quorum.PopOvertaken
 	}
 	return p.take(i, snapshots[i].Version)
 }
@@ -120,13 +120,13 @@ func (p *pop) take(i int, version string) quorum.PopResult {
 	var contendedErr *program.ContendedError
 	switch {
 	case errors.As(err, &contendedErr):
-		return quorum.Overtaken
+		return quorum.PopOvertaken
 	case err != nil:
 		return p.fail(err)
 	case isNil(outcome.Reply) && len(p.keys) > 1:
-		return quorum.Overtaken
+		return quorum.PopOvertaken
 	case isNil(outcome.Reply):
-		return quorum.NothingStored
+		return quorum.PopNothingStored
 	case p.isIgnored(outcome.Reply):
 		return p.handleWrongType(outcome)
 	}
@@ -138,7 +138,7 @@ func (p *pop) take(i int, version string) quorum.PopResult {
 // wait, unless the target of a move has the wrong type and the source has an element.
 func (p *pop) handleWrongType(outcome program.Outcome) quorum.PopResult {
 	if !p.hasTarget {
-		return quorum.NothingStored
+		return quorum.PopNothingStored
 	}
 	keysOnMasters := p.Engine.KeysOnMasters(p.call.Client.DB, []string{p.keys[0], p.target})
 	snapshots, err := p.Engine.Register.Read(p.call.Ctx, keysOnMasters)
@@ -146,11 +146,11 @@ func (p *pop) handleWrongType(outcome program.Outcome) quorum.PopResult {
 		return p.fail(err)
 	}
 	if has, _ := p.hasElement(p.keys[0], snapshots[0], p.Now()); !has {
-		return quorum.NothingStored
+		return quorum.PopNothingStored
 	}
 	guess := program.Guess{p.keys[0]: program.EntryOf(snapshots[0]), p.target: program.EntryOf(snapshots[1])}
 	if reply, err := guess.Snapshot(p.Now()).Do(p.words); err != nil || reply.Kind != keyspace.Error {
-		return quorum.Overtaken
+		return quorum.PopOvertaken
 	}
 	p.outcome = outcome
 	return quorum.PopEnded
@@ -160,7 +160,7 @@ func (p *pop) handleWrongType(outcome program.Outcome) quorum.PopResult {
 // client continues to wait.
 func (p *pop) fail(err error) quorum.PopResult {
 	if !p.found && errors.As(err, new(*quorum.NoQuorumError)) {
-		return quorum.Undetermined
+		return quorum.PopUndetermined
 	}
 	p.err = err
 	return quorum.PopEnded

@@ -230,7 +230,7 @@ func (c *Client) onReport(e *entry, markID int, report quorum.Report) {
 	}
 	now := time.Now()
 	due := now
-	if report == quorum.SomeChanged {
+	if report == quorum.ReportSomeChanged {
 		due = now.Add(e.settleDelay(now))
 	}
 	if e.dueTime.IsZero() || due.Before(e.dueTime) {

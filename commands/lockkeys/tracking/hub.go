@@ -14,8 +14,8 @@ import (
 )
 
 // Mark reports changes of a key on the masters; *quorum.ChangeWatch implements it. While a mark
-// reports a change, it waits for the mu of a Client, and the methods of the mark block. So the Client calls
-// these methods without holding its mu.
+// reports a change, it waits for the mu of a Client, and the methods of the mark block. So the
+// Client calls these methods without holding its mu.
 type Mark interface {
 	// Settled returns a channel that is closed when a majority of the masters has armed the mark,
 	// or no further master can arm it.

@@ -156,7 +156,7 @@ func readKey(c *Client, key, value string) {
 // editKey lets the client change a key, and also read it if alsoRead is true.
 func (b *fixture) editKey(key, before, after string, alsoRead bool) {
 	run := b.client.Begin(0, []string{key}, keyOnMasters)
-	b.put(key, after, quorum.SomeChanged, quorum.ReportQuorumChanged)
+	b.put(key, after, quorum.ReportSomeChanged, quorum.ReportQuorumChanged)
 	read := map[string]keyspace.Entry{}
 	if alsoRead {
 		read[key] = entryOf(after)
@@ -196,11 +196,11 @@ func TestNotifications(t *testing.T) {
 	b.put("k", "1")
 	b.readKey("k", "1")
 	b.checkReported()
-	b.put("k", "1", quorum.SomeChanged) // a take that was undone
+	b.put("k", "1", quorum.ReportSomeChanged) // a take that was undone
 	b.checkReported()
-	b.put("k", "1", quorum.Unwatched)
+	b.put("k", "1", quorum.ReportUnwatched)
 	b.checkReported()
-	b.put("k", "2", quorum.SomeChanged)
+	b.put("k", "2", quorum.ReportSomeChanged)
 	b.checkReported("k")
 	b.put("k", "3", quorum.ReportQuorumChanged)
 	b.checkReported()
@@ -219,8 +219,8 @@ func TestNotifications(t *testing.T) {
 // TestReportDuringCheck checks a report that arrives while a check calls IsWatched. The check has
 // read the key before, so another check must follow.
 func TestReportDuringCheck(t *testing.T) {
-	for name, report := range map[string]quorum.Report{"some changed": quorum.SomeChanged, "changes": quorum.ReportQuorumChanged,
-		"unwatched": quorum.Unwatched} {
+	for name, report := range map[string]quorum.Report{"some changed": quorum.ReportSomeChanged, "changes": quorum.ReportQuorumChanged,
+		"unwatched": quorum.ReportUnwatched} {
 		t.Run(name, func(t *testing.T) {
 			b := newFixture(t, modeOn)
 			b.put("k", "a")

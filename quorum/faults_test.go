@@ -17,12 +17,12 @@ import (
 func TestMutualExclusionDuringFaults(t *testing.T) {
 	for seed := range uint64(20) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
-			runInBubble(t, 5, func(b *fixture) { runStorm(b, rand.New(rand.NewPCG(seed, 1))) })
+			runInBubble(t, 5, func(b *fixture) { competeDuringFaults(b, rand.New(rand.NewPCG(seed, 1))) })
 		})
 	}
 }
 
-func runStorm(b *fixture, rnd *rand.Rand) {
+func competeDuringFaults(b *fixture, rnd *rand.Rand) {
 	ctx, stop := context.WithTimeout(b.Context(), 20*time.Second)
 	defer stop()
 	for _, m := range b.masters {
@@ -135,12 +135,12 @@ func (g *exclusionChecker) noteRelease(token string) {
 func TestSingleUpdates(t *testing.T) {
 	for seed := range uint64(20) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
-			runInBubble(t, 5, func(b *fixture) { appendWordsInStorm(b, rand.New(rand.NewPCG(seed, 3))) })
+			runInBubble(t, 5, func(b *fixture) { appendWordsDuringFaults(b, rand.New(rand.NewPCG(seed, 3))) })
 		})
 	}
 }
 
-func appendWordsInStorm(b *fixture, rnd *rand.Rand) {
+func appendWordsDuringFaults(b *fixture, rnd *rand.Rand) {
 	ctx, stop := context.WithTimeout(b.Context(), 5*time.Second)
 	defer stop()
 	for _, m := range b.masters {

@@ -13,29 +13,29 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// TestHolderStorm lets readers and writers, or clients of a lock with slots, compete at three
-// proxies, while masters fail as in TestMutualExclusionDuringFaults. No master loses data. There
-// are never more holders than slots, and a writer never has the lock together with another client.
-// Some clients use equal tokens, and some stall until their lock has expired.
-func TestHolderStorm(t *testing.T) {
+// TestHoldersDuringFaults lets readers and writers, or clients of a lock with slots, compete at
+// three proxies, while masters fail as in TestMutualExclusionDuringFaults. No master loses data.
+// There are never more holders than slots, and a writer never has the lock together with another
+// client. Some clients use equal tokens, and some stall until their lock has expired.
+func TestHoldersDuringFaults(t *testing.T) {
 	grants := 0
 	for seed := range uint64(redistest.SampleCount(40)) {
 		for name, slots := range map[string]int{"readers": Unlimited, "slots": 3} {
 			t.Run(fmt.Sprint(name, seed), func(t *testing.T) {
-				runInBubble(t, 5, func(b *fixture) { grants += holderStorm(b, slots, rand.New(rand.NewPCG(seed, 5))) })
+				runInBubble(t, 5, func(b *fixture) { grants += competeForHolders(b, slots, rand.New(rand.NewPCG(seed, 5))) })
 			})
 		}
 	}
 	t.Logf("%d grants", grants)
 }
 
-func holderStorm(b *fixture, slots int, rnd *rand.Rand) (grants int) {
+func competeForHolders(b *fixture, slots int, rnd *rand.Rand) (grants int) {
 	ctx, stop := context.WithTimeout(b.Context(), 20*time.Second)
 	defer stop()
 	for _, m := range b.masters {
 		m.setLatency(time.Duration(rnd.IntN(4)) * time.Millisecond)
 	}
-	g := &holderReferee{fixture: b, slots: slots, held: map[int]*held{}, releasing: map[string]int{}, released: map[string]time.Time{}}
+	g := &holderChecker{fixture: b, slots: slots, held: map[int]*held{}, releasing: map[string]int{}, released: map[string]time.Time{}}
 	lockers := []*Locker{b.locker, NewLocker(b.newCluster()), NewLocker(b.newCluster())}
 	setPeer(lockers[0], lockers[1])
 	setPeer(lockers[1], lockers[0])
@@ -68,8 +68,9 @@ type held struct {
 	until     time.Time
 }
 
-// holderReferee reports an error if clients hold the lock at the same time that must not.
-type holderReferee struct {
+// holderChecker reports an error if the lock has too many holders at the same time, or a writer and
+// another holder.
+type holderChecker struct {
 	*fixture
 	slots int
 
@@ -77,13 +78,13 @@ type holderReferee struct {
 	held   map[int]*held // by client
 	grants int
 	// releasing counts the running releases of each token, and released holds the end of its last
-	// release. A release may also end a lock of the same token that was granted before it, and
-	// whose client learns of the grant later.
+	// release. A release may also end another lock with the same token, if that lock was granted
+	// before the release and its client learns of the grant later.
 	releasing map[string]int
 	released  map[string]time.Time
 }
 
-func (g *holderReferee) client(ctx context.Context, l *Locker, n int, rnd *rand.Rand) {
+func (g *holderChecker) client(ctx context.Context, l *Locker, n int, rnd *rand.Rand) {
 	for try := 0; ctx.Err() == nil; try++ {
 		req := LockRequest{Keys: []Key{job}, Token: fmt.Sprint("client", n, "/", try), Slots: g.slots}
 		isUnique := rnd.IntN(4) > 0
@@ -118,7 +119,7 @@ func (g *holderReferee) client(ctx context.Context, l *Locker, n int, rnd *rand.
 
 // note records a lease of a client, and checks that no other client holds the lock in conflict with
 // it.
-func (g *holderReferee) note(n int, req LockRequest, got GrantedLock, granted bool) {
+func (g *holderChecker) note(n int, req LockRequest, got GrantedLock, granted bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if granted {
@@ -147,13 +148,13 @@ func (g *holderReferee) note(n int, req LockRequest, got GrantedLock, granted bo
 	}
 }
 
-func (g *holderReferee) forget(n int) {
+func (g *holderChecker) forget(n int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	delete(g.held, n)
 }
 
-func (g *holderReferee) release(l *Locker, n int, token string) {
+func (g *holderChecker) release(l *Locker, n int, token string) {
 	g.mu.Lock()
 	g.releasing[token]++
 	for client, h := range g.held {
