@@ -3,6 +3,8 @@ package model
 import (
 	"strings"
 	"testing"
+
+	"redlock-proxy/internal/redistest"
 )
 
 // follow executes the events of a script, and then explores all states that can follow. A search
