@@ -144,7 +144,7 @@ var mergeExamples = []struct {
 	{"COMMAND GETKEYSANDFLAGS extend k t PX 1", 2, invalidCommandReply, "*1\r\n*2\r\n$1\r\nk\r\n*2\r\n+RW\r\n+update\r\n"},
 	{"COMMAND GETKEYSANDFLAGS extend k t PX 1", 3, invalidCommandReply, "*1\r\n*2\r\n$1\r\nk\r\n~2\r\n+RW\r\n+update\r\n"},
 	{"COMMAND GETKEYSANDFLAGS MUNLOCK 2 a b t", 2, invalidCommandReply,
-		"*2\r\n*2\r\n$1\r\na\r\n*2\r\n+RW\r\n+delete\r\n*2\r\n$1\r\nb\r\n*2\r\n+RW\r\n+delete\r\n"},
+		"*2\r\n*2\r\n$1\r\na\r\n*2\r\n+RW\r\n+update\r\n*2\r\n$1\r\nb\r\n*2\r\n+RW\r\n+update\r\n"},
 	{"COMMAND GETKEYSANDFLAGS lock k", 2, invalidCommandReply, "-ERR Invalid number of arguments specified for command\r\n"},
 	{"COMMAND GETKEYSANDFLAGS lock k t PX 1", 2, "-ERR unknown subcommand 'GETKEYSANDFLAGS'.\r\n",
 		"-ERR unknown subcommand 'GETKEYSANDFLAGS'.\r\n"},

@@ -93,7 +93,7 @@ var endlessExtend = Scenario{N: 5, InitialHolders: 4, LeaseTicks: 1, SlowTicks: 
 // TestExtendDuringBallots checks that no ballot shortens a granted lease. This holds for a ballot
 // that was promised before the EXTEND, and for a ballot that finds another accepted ballot.
 func TestExtendDuringBallots(t *testing.T) {
-	limit := redistest.StateLimit(quickLimit, longLimit)
+	limit := max(quickLimit, redistest.StateLimit(quickLimit, longLimit))
 	run := func(name, script string, v Variant) Result {
 		s := endlessExtend
 		s.Variant = v

@@ -136,7 +136,7 @@ deliver & take & at C
 deliver & take & at B | & … yes yes
 lose
 `
-	limit := redistest.StateLimit(quickLimit, longLimit)
+	limit := max(quickLimit, redistest.StateLimit(quickLimit, longLimit))
 	r := follow(t, s, script, limit)
 	if t.Logf("%d states follow, complete: %v", r.States, r.Complete); r.Violation != "" {
 		t.Errorf("%s\n%s", r.Violation, strings.Join(r.Trace, "\n"))
