@@ -3,6 +3,7 @@
 package docs
 
 import (
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -36,6 +37,61 @@ func TestArchitecture(t *testing.T) {
 	}
 }
 
+// otherPages lists the pages outside docs.
+var otherPages = []string{"../README.md", "../SECURITY.md", "../CONTRIBUTING.md", "../CHANGELOG.md",
+	"../proxy/RELAY.md", "../quorum/REGISTER.md", "../quorum/guard/GUARD.md", "../internal/model/README.md"}
+
+// TestNamedTests checks that each test and each Go file that a page names exists. CHANGELOG.md names
+// what there was, suites.md the tests of other projects.
+func TestNamedTests(t *testing.T) {
+	pages, err := filepath.Glob("*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	tests, files := goNames(t)
+	if len(tests) < 1_000 {
+		t.Fatalf("found only %d tests", len(tests))
+	}
+	test := regexp.MustCompile(`\b(?:Test|Fuzz)[A-Z]\w+`)
+	file := regexp.MustCompile("`([\\w/.-]+\\.go)`")
+	for _, page := range append(pages, otherPages...) {
+		if page == "suites.md" || page == "../CHANGELOG.md" {
+			continue
+		}
+		text := readFile(t, page)
+		for _, name := range test.FindAllString(text, -1) {
+			if !slices.ContainsFunc(tests, func(known string) bool { return strings.HasPrefix(known, name) }) {
+				t.Errorf("%s: there is no test %s", page, name)
+			}
+		}
+		for _, found := range file.FindAllStringSubmatch(text, -1) {
+			if !slices.ContainsFunc(files, func(path string) bool { return strings.HasSuffix(path, "/"+found[1]) }) {
+				t.Errorf("%s: there is no file %s", page, found[1])
+			}
+		}
+	}
+}
+
+// goNames returns the names of all tests and the paths of all Go files.
+func goNames(t *testing.T) (tests, files []string) {
+	t.Helper()
+	declared := regexp.MustCompile(`(?m)^func ((?:Test|Fuzz)\w+)\(`)
+	err := filepath.WalkDir("..", func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() || filepath.Ext(path) != ".go" {
+			return err
+		}
+		files = append(files, path)
+		for _, found := range declared.FindAllStringSubmatch(readFile(t, path), -1) {
+			tests = append(tests, found[1])
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tests, files
+}
+
 // TestLinks checks that each link of a page to a file of the repository leads to an existing file
 // and, if it has an anchor, to a heading.
 func TestLinks(t *testing.T) {
@@ -44,8 +100,7 @@ func TestLinks(t *testing.T) {
 		t.Fatal(err)
 	}
 	link := regexp.MustCompile(`\]\(([^)\s]+)\)`)
-	for _, page := range append(pages, "../README.md", "../SECURITY.md", "../CONTRIBUTING.md", "../CHANGELOG.md",
-		"../proxy/RELAY.md", "../quorum/REGISTER.md", "../quorum/guard/GUARD.md") {
+	for _, page := range append(pages, otherPages...) {
 		for _, found := range link.FindAllStringSubmatch(readFile(t, page), -1) {
 			target, anchor, _ := strings.Cut(found[1], "#")
 			if strings.Contains(target, "://") {
