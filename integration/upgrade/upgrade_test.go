@@ -22,10 +22,12 @@ func TestMain(m *testing.M) { kit.Main(m) }
 // roundsEnv sets the number of rounds with each version.
 const roundsEnv = "REDLOCK_UPGRADES"
 
-// earlierProtocols holds the last commits with the protocols 0 and 1 (guard.Proxy.Protocol).
+// earlierProtocols holds the last commit of each earlier protocol (guard.Proxy.Protocol). Protocol 2
+// is that of version 0.3.0.
 var earlierProtocols = []struct{ name, commit string }{
 	{"protocol 0", "afe1ec79"},
 	{"protocol 1", "9e3fb4f0"},
+	{"protocol 2", "ec08b84c"},
 }
 
 // buildCommit builds the program of a commit.
