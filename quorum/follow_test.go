@@ -1,6 +1,9 @@
 package quorum
 
-import "testing"
+import (
+	"strings"
+	"testing"
+)
 
 // TestForgetChange checks that commands continue if the guards no longer know a noticed change,
 // unless another function continues the change.
@@ -30,5 +33,27 @@ func TestForgetChange(t *testing.T) {
 	c.forgetChange(taken)
 	if c.currentChange.Load() != taken {
 		t.Error("a change was forgotten while this proxy changes the masters")
+	}
+}
+
+// TestNoQuorumDuringChange checks that NOQUORUM says whether the masters change or the locks move.
+func TestNoQuorumDuringChange(t *testing.T) {
+	c, err := NewCluster(Options{Masters: []string{"redis://127.0.0.1:1"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct {
+		newMasters []string
+		want       string
+	}{
+		{nil, "the masters are being changed, or another proxy has changed them; "},
+		{[]string{"b:1", "c:1"}, "the masters are being changed to b:1, c:1: "},
+		{c.masterSet().names(), "the locks are being moved, "},
+	} {
+		u := c.beginChange(test.newMasters)
+		if got := c.noQuorum().Error(); !strings.HasPrefix(got, test.want) {
+			t.Errorf("%v: got %q, want %q", test.newMasters, got, test.want)
+		}
+		c.endChange(u)
 	}
 }

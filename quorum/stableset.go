@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"redlock-proxy/internal/pacing"
+	"redlock-proxy/quorum/guard/reconfig"
 )
 
 const (
@@ -91,6 +92,7 @@ func (c *Cluster) withChange(err error) error {
 	}
 	if noQuorum, ok := errors.AsType[*NoQuorumError](err); ok {
 		noQuorum.Changed, noQuorum.NewMasters = true, u.newMasters
+		noQuorum.Moved = reconfig.Hash(u.newMasters) == reconfig.Hash(c.masterSet().names())
 	}
 	return err
 }
