@@ -231,7 +231,8 @@ func (a *asker) waitFor(ctx context.Context, wait func(context.Context) error) e
 	return nil
 }
 
-// waitWatched calls wait, and cancels it if the client leaves or half-closes.
+// waitWatched calls wait, and cancels it if the client disconnects or half-closes its
+// connection.
 func (a *asker) waitWatched(ctx context.Context, wait func(context.Context) error) (context.Context, error) {
 	watchCtx, stop := a.session.watch(ctx)
 	defer stop() // also on a panic: the watch must not read into memory that is released then

@@ -291,7 +291,8 @@ func (c *Cluster) onVote() {
 	}
 }
 
-// Messages publishes the messages of clients on the masters, and receives those of other proxies.
+// Messages publishes the messages of clients on the masters, and receives the messages of other
+// proxies.
 // It is safe for concurrent use.
 type Messages struct {
 	cluster *Cluster

@@ -107,8 +107,8 @@ func (k *Permissions) Refusal(words []string, checks [][]string) string {
 // SetOutlet sets the outlet for messages if there is no upstream.
 func (k *Permissions) SetOutlet(o Outlet) { k.outlet = o }
 
-// MayPublish reports whether messages can be sent.
-func (k *Permissions) MayPublish() bool { return k.upstream != nil || k.outlet != nil }
+// CanPublish reports whether there is an upstream or an outlet for messages.
+func (k *Permissions) CanPublish() bool { return k.upstream != nil || k.outlet != nil }
 
 // HasOpenChecks reports whether the run had a permission check without an answer.
 func (k *Permissions) HasOpenChecks() bool { return k != nil && len(k.openChecks) > 0 }

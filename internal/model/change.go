@@ -213,7 +213,8 @@ func (e *explorer) emitChangeSteps(s *state, f func(event, *state)) {
 		}
 		byNewRules := e.usesNewRules(s)
 		e.beginJoin(s, m, byNewRules, f)
-		// A proxy that reaches too few masters of the old set joins by the rules of the new set.
+		// If the proxy reaches too few masters of the old set, the master joins by the rules of the new
+		// set.
 		if !byNewRules && e.Change.AllowReturn && !e.Change.RequireAllSealed && !e.Change.RequireAllJoined {
 			e.beginJoin(s, m, true, f)
 		}

@@ -18,7 +18,7 @@ var ErrNotNeeded = errors.New("a majority of the masters votes")
 
 // RefusedError means that CheckOverride refuses an operator's override.
 type RefusedError struct {
-	// Reasons holds one sentence for each obstacle.
+	// Reasons holds one entry for each master with obstacles, and possibly the advice to use --force.
 	Reasons []string
 }
 

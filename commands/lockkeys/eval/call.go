@@ -126,7 +126,7 @@ func (s *scriptCalls) publish(name string, words []string) (keyspace.Reply, erro
 	switch {
 	case len(words) != 3:
 		return keyspace.ErrorReply(errCallArity), nil
-	case !s.rights.MayPublish():
+	case !s.rights.CanPublish():
 		return keyspace.Reply{}, refusalError(
 			"ERR '%s' to '%s' cannot be called by a script on lock keys: there is no upstream",
 			name, syntax.Excerpt(words[1]))
