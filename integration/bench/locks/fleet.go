@@ -50,8 +50,8 @@ func (f *fleet) addLatency(latency time.Duration) error {
 // startProxy starts the proxy if a contender uses it.
 func (f *fleet) startProxy(set settings) (err error) {
 	lockKeys := slices.ContainsFunc(set.contenders, usesLockKeys)
-	isNeeded := func(name string) bool { return name == nameProxy || name == nameExtending }
-	if !lockKeys && !slices.ContainsFunc(set.contenders, isNeeded) {
+	usesProxy := func(name string) bool { return name != nameRedsync && name != nameDirect }
+	if !slices.ContainsFunc(set.contenders, usesProxy) {
 		return nil
 	}
 	opts := harness.ProxyOptions{Binary: set.binary}
