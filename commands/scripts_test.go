@@ -328,7 +328,9 @@ func TestScriptOverLimit(t *testing.T) {
 	b := newRegisterFixture(t)
 	got := b.run("EVAL", `redis.call('set', KEYS[1], 'v', 'PX', 500) while true do redis.call('get', KEYS[1]) end`,
 		"1", "k")
-	if !strings.HasPrefix(got, "ERR script called more than 10000 commands script: ") {
+	// On a busy machine, the time limit comes first.
+	if !strings.HasPrefix(got, "ERR script called more than 10000 commands script: ") &&
+		!strings.HasPrefix(got, "ERR script ran for longer than 1s script: ") {
 		t.Error(got)
 	}
 	b.expectValue("k", ".")
