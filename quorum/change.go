@@ -91,7 +91,7 @@ func (c *Cluster) decide(
 	if err != nil {
 		return reconfig.Change{}, err
 	}
-	u := c.beginChange(wantedChange.Names)
+	u := c.beginChange(set, wantedChange.Names)
 	ctx, cancel := context.WithTimeout(ctx, decisionTimeout)
 	defer cancel()
 	decided, err := set.guards.Decide(ctx, era, wantedChange, c.newBallot)
@@ -164,7 +164,7 @@ func (c *Cluster) adoptMasters(ctx context.Context, set *masterSet, s guard.Reco
 	if s.Begun {
 		era = &s.Era
 	}
-	c.switchTo(set, newMasterSet(c, c.optionsOf(urls), transports, era, set.guards), c.beginChange(names))
+	c.switchTo(set, newMasterSet(c, c.optionsOf(urls), transports, era, set.guards), c.beginChange(set, names))
 	return nil
 }
 
@@ -193,9 +193,10 @@ func (c *Cluster) newBallot(minRound uint64) string {
 	return string(c.source.Ballot(c.ballotRound))
 }
 
-// beginChange makes commands wait from now on.
-func (c *Cluster) beginChange(newMasters []string) *change {
-	u := &change{newMasters: newMasters, start: time.Now(), done: make(chan struct{})}
+// beginChange makes commands wait from now on. oldSet is the set before the change.
+func (c *Cluster) beginChange(oldSet *masterSet, newMasters []string) *change {
+	u := &change{newMasters: newMasters, start: time.Now(), done: make(chan struct{}),
+		sameMasters: reconfig.Hash(newMasters) == reconfig.Hash(oldSet.names())}
 	if previous := c.currentChange.Load(); previous != nil {
 		u.start, u.done = previous.start, previous.done
 	}

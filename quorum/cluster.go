@@ -152,10 +152,12 @@ func (set *masterSet) runAfter(d time.Duration, f func()) {
 
 // change is a change of the masters, or of the location of the locks, that is in progress.
 type change struct {
-	// newMasters holds the names of the masters after the change; empty if unknown.
-	newMasters []string
-	start      time.Time
-	done       chan struct{}
+	// newMasters holds the names of the masters after the change; empty if unknown. sameMasters is
+	// set if this proxy used them before, too: the locks move, or it started with the new masters.
+	newMasters  []string
+	sameMasters bool
+	start       time.Time
+	done        chan struct{}
 }
 
 // databaseNumbers collects the numbers of databases in which a master may lack changes.

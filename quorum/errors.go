@@ -73,11 +73,11 @@ type NoQuorumError struct {
 	Unclear bool
 	// Unconfirmed is set if the masters answered, but did not confirm the location of the locks.
 	Unconfirmed bool
-	// Changed is set if the masters are being changed, or the locks moved. NewMasters holds the
-	// masters after the change, if they are known. Moved is set if the masters stay the same, so the
-	// locks move.
-	Changed, Moved bool
-	NewMasters     []string
+	// Changed is set if the masters are being changed, or the locks moved. SameMasters is set if this
+	// proxy's configuration names the masters after the change. NewMasters holds these masters, if
+	// they are known.
+	Changed, SameMasters bool
+	NewMasters           []string
 }
 
 func newNoQuorum(masters int) *NoQuorumError {
@@ -129,8 +129,8 @@ func (e *NoQuorumError) HasMajority() bool { return e.VoteCount >= Majority(e.Ma
 // changeText describes a change of the masters.
 func (e *NoQuorumError) changeText() string {
 	switch {
-	case e.Moved:
-		return "the locks are being moved, and a majority of the masters has not confirmed it yet; try again"
+	case e.SameMasters:
+		return "the masters are being changed, or the locks moved, and a majority has not confirmed it yet; try again"
 	case len(e.NewMasters) == 0:
 		return "the masters are being changed, or another proxy has changed them; " +
 			"if this lasts, name the current masters in this proxy's configuration"

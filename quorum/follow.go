@@ -29,7 +29,7 @@ func (c *Cluster) followChanges(ctx context.Context) {
 			continue
 		}
 		if c.currentChange.Load() == nil {
-			noticedChange = c.beginChange(s.Change.Names)
+			noticedChange = c.beginChange(set, s.Change.Names)
 		}
 		if time.Since(lastTry) < askPause {
 			continue

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"redlock-proxy/internal/pacing"
-	"redlock-proxy/quorum/guard/reconfig"
 )
 
 const (
@@ -91,8 +90,7 @@ func (c *Cluster) withChange(err error) error {
 		return err
 	}
 	if noQuorum, ok := errors.AsType[*NoQuorumError](err); ok {
-		noQuorum.Changed, noQuorum.NewMasters = true, u.newMasters
-		noQuorum.Moved = reconfig.Hash(u.newMasters) == reconfig.Hash(c.masterSet().names())
+		noQuorum.Changed, noQuorum.SameMasters, noQuorum.NewMasters = true, u.sameMasters, u.newMasters
 	}
 	return err
 }
