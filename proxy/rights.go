@@ -69,18 +69,18 @@ func (a *asker) useRefusal(ctx context.Context, state track.State) string {
 }
 
 // Refusals implements rights.Upstream. It asks on the client's own connection.
-func (a *asker) Refusals(ctx context.Context, questions [][]string) ([]string, error) {
+func (a *asker) Refusals(ctx context.Context, checks [][]string) ([]string, error) {
 	state := a.relay.state()
 	r, err := a.loadRights(ctx, state)
 	if err != nil {
 		return nil, &rights.PermissionCheckError{Cause: err}
 	}
-	texts, unknown := r.CachedRefusals(questions)
+	texts, unknown := r.CachedRefusals(checks)
 	if len(unknown) == 0 {
 		return texts, nil
 	}
 	err = a.runWithReplies(ctx, state, func(ctx context.Context) error {
-		return r.Ask(ctx, a, state.Watching, questions, unknown, texts)
+		return r.Ask(ctx, a, state.Watching, checks, unknown, texts)
 	})
 	if err != nil {
 		return nil, &rights.PermissionCheckError{Cause: err}

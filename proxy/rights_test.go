@@ -36,7 +36,7 @@ func TestOpenUpstreamIsNotAsked(t *testing.T) {
 	}
 	count := countInternalCommands(t, server) - before
 	if count != 10 { // MULTI and DISCARD for each client's own transaction
-		t.Errorf("%d questions", count)
+		t.Errorf("%d permission checks", count)
 	}
 }
 
@@ -53,7 +53,7 @@ func TestPermissionsAreRemembered(t *testing.T) {
 		before := countInternalCommands(t, server)
 		run()
 		if got := countInternalCommands(t, server) - before; got != want {
-			t.Errorf("%d questions, want %d", got, want)
+			t.Errorf("%d permission checks, want %d", got, want)
 		}
 	}
 	p.check("AUTH app x", ok)

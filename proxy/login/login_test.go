@@ -74,37 +74,37 @@ func (s *scriptedUpstream) Disconnect() { s.disconnected = true }
 // transaction that cannot be discarded ends the connection.
 func TestRights(t *testing.T) {
 	var r login.Rights
-	questions := [][]string{{"get", "a"}, {"set", "b", "0"}}
+	checks := [][]string{{"get", "a"}, {"set", "b", "0"}}
 	up := &scriptedUpstream{replies: [][]string{{"+OK\r\n"}, {"+QUEUED\r\n", "-NOPERM no\r\n", "+OK\r\n"}}}
 	r.Refresh(1, 1, 0)
-	texts, unknown := r.CachedRefusals(questions)
-	if err := r.Ask(t.Context(), up, false, questions, unknown, texts); err != nil || texts[0] != "" ||
+	texts, unknown := r.CachedRefusals(checks)
+	if err := r.Ask(t.Context(), up, false, checks, unknown, texts); err != nil || texts[0] != "" ||
 		texts[1] != "NOPERM no" {
 		t.Fatal(err, texts)
 	}
-	if remembered, unknown := r.CachedRefusals(questions); len(unknown) > 0 || remembered[1] != "NOPERM no" {
+	if remembered, unknown := r.CachedRefusals(checks); len(unknown) > 0 || remembered[1] != "NOPERM no" {
 		t.Errorf("not remembered: %q, open %v", remembered, unknown)
 	}
 	r.Refresh(1, 1, 7)
-	if _, unknown := r.CachedRefusals(questions); len(unknown) != 2 {
+	if _, unknown := r.CachedRefusals(checks); len(unknown) != 2 {
 		t.Errorf("remembered in another database; open: %v", unknown)
 	}
 	r.Refresh(1, 1, 0)
-	if _, unknown := r.CachedRefusals(questions); len(unknown) > 0 {
+	if _, unknown := r.CachedRefusals(checks); len(unknown) > 0 {
 		t.Errorf("forgotten after a visit to another database; open: %v", unknown)
 	}
 	r.Refresh(1, 2, 0)
-	if _, unknown := r.CachedRefusals(questions); len(unknown) != 2 {
+	if _, unknown := r.CachedRefusals(checks); len(unknown) != 2 {
 		t.Errorf("remembered beyond a probe; open: %v", unknown)
 	}
-	for i := range 10_000 { // many and long questions
-		questions := [][]string{{"get", strings.Repeat("k", i)}}
+	for i := range 10_000 { // many and long checks
+		checks := [][]string{{"get", strings.Repeat("k", i)}}
 		up.replies = [][]string{{"+OK\r\n"}, {"+QUEUED\r\n", "+OK\r\n"}}
-		if err := r.Ask(t.Context(), up, false, questions, []int{0}, make([]string, 1)); err != nil ||
+		if err := r.Ask(t.Context(), up, false, checks, []int{0}, make([]string, 1)); err != nil ||
 			r.Size() > 16<<10 {
 			t.Fatal(r.Size(), err)
 		}
-		if _, unknown := r.CachedRefusals(questions); len(unknown) != 0 {
+		if _, unknown := r.CachedRefusals(checks); len(unknown) != 0 {
 			t.Fatalf("the last one is not remembered, of %d bytes", i)
 		}
 	}
@@ -115,7 +115,7 @@ func TestRights(t *testing.T) {
 		t.Errorf("%d bytes are kept of nothing", r.Size())
 	}
 	up.replies = [][]string{{"+OK\r\n"}, {"+QUEUED\r\n", "+QUEUED\r\n", "-ERR no\r\n"}}
-	if err := r.Ask(t.Context(), up, false, questions, []int{0, 1}, texts); err == nil || !up.disconnected {
+	if err := r.Ask(t.Context(), up, false, checks, []int{0, 1}, texts); err == nil || !up.disconnected {
 		t.Errorf("error %v, severed %v", err, up.disconnected)
 	}
 }

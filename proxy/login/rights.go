@@ -14,10 +14,10 @@ import (
 )
 
 const (
-	// maxQuestionBatch limits the number of questions in one batch.
-	maxQuestionBatch = 256
+	// maxCheckBatch limits the number of checks in one batch.
+	maxCheckBatch = 256
 	// maxCachedBytes limits the bytes of the replies that a Rights remembers. Each reply counts as
-	// its own size, the size of its question, and answerOverhead.
+	// its own size, the size of its check, and answerOverhead.
 	maxCachedBytes, answerOverhead = 16 << 10, 64
 )
 
@@ -123,11 +123,11 @@ func (r *Rights) loadUserWithoutACL(ctx context.Context, up Upstream) error {
 	return nil
 }
 
-// CachedRefusals returns the remembered refusals for some questions, and the indexes of the
-// questions whose reply is unknown. A question is a command whose permission is checked.
-func (r *Rights) CachedRefusals(questions [][]string) (texts []string, unknownIndexes []int) {
-	texts = make([]string, len(questions))
-	for i, q := range questions {
+// CachedRefusals returns the remembered refusals for some checks, and the indexes of the
+// checks whose reply is unknown. A check is a command whose permission is checked.
+func (r *Rights) CachedRefusals(checks [][]string) (texts []string, unknownIndexes []int) {
+	texts = make([]string, len(checks))
+	for i, q := range checks {
 		text, known := r.refusals[r.keyOf(q)]
 		switch {
 		case r.HasAllPermissions, r.LoginError != "":
@@ -141,30 +141,30 @@ func (r *Rights) CachedRefusals(questions [][]string) (texts []string, unknownIn
 	return texts, unknownIndexes
 }
 
-// Ask asks the questions with the indexes unknown, stores the refusals in texts, and remembers
+// Ask makes the checks with the indexes unknown, stores the refusals in texts, and remembers
 // them. watching is set if the client watches keys.
 func (r *Rights) Ask(
-	ctx context.Context, up Upstream, watching bool, questions [][]string, unknown []int, texts []string,
+	ctx context.Context, up Upstream, watching bool, checks [][]string, unknown []int, texts []string,
 ) error {
-	for part := range slices.Chunk(unknown, maxQuestionBatch) {
-		if err := askRights(ctx, up, watching, questions, part, texts); err != nil {
+	for part := range slices.Chunk(unknown, maxCheckBatch) {
+		if err := askRights(ctx, up, watching, checks, part, texts); err != nil {
 			return err
 		}
 	}
 	for _, i := range unknown {
-		r.cacheRefusal(questions[i], texts[i])
+		r.cacheRefusal(checks[i], texts[i])
 	}
 	return nil
 }
 
-// keyOf encodes a question about the client's database as a map key. A user of a Valkey may have
+// keyOf encodes a check in the client's database as a map key. A user of a Valkey may have
 // different rights in each database.
-func (r *Rights) keyOf(question []string) string {
-	return strconv.Itoa(r.db) + " " + rights.MapKey(question)
+func (r *Rights) keyOf(check []string) string {
+	return strconv.Itoa(r.db) + " " + rights.MapKey(check)
 }
 
-func (r *Rights) cacheRefusal(question []string, text string) {
-	key := r.keyOf(question)
+func (r *Rights) cacheRefusal(check []string, text string) {
+	key := r.keyOf(check)
 	size := len(key) + len(text) + answerOverhead
 	if size > maxCachedBytes {
 		return
@@ -176,20 +176,20 @@ func (r *Rights) cacheRefusal(question []string, text string) {
 	r.size += size
 }
 
-// askRights asks the questions with these indexes within a transaction, which it discards: Redis
+// askRights makes the checks with these indexes within a transaction, which it discards: Redis
 // checks the permission of a command before it queues the command.
 func askRights(
-	ctx context.Context, up Upstream, watching bool, questions [][]string, indexes []int, texts []string,
+	ctx context.Context, up Upstream, watching bool, checks [][]string, indexes []int, texts []string,
 ) error {
 	if watching { // a transaction would end the watch
-		return askByScript(ctx, up, questions, indexes, texts)
+		return askByScript(ctx, up, checks, indexes, texts)
 	}
 	multiReply, err := askOne(ctx, up, "MULTI")
 	switch {
 	case err != nil:
 		return err
 	case resp.HasPrefix(multiReply, "-NOPERM"):
-		return askByScript(ctx, up, questions, indexes, texts)
+		return askByScript(ctx, up, checks, indexes, texts)
 	case !resp.HasPrefix(multiReply, "+OK"):
 		return errors.New(resp.FirstLine(multiReply))
 	}
@@ -198,7 +198,7 @@ func askRights(
 	var inTx, afterTx []int
 	var txCommands, watchCommands [][]string
 	for _, q := range indexes {
-		if words := questions[q]; words[0] == "watch" {
+		if words := checks[q]; words[0] == "watch" {
 			afterTx, watchCommands = append(afterTx, q), append(watchCommands, words)
 		} else {
 			inTx, txCommands = append(inTx, q), append(txCommands, words)
@@ -221,7 +221,7 @@ func askRights(
 	return errors.Join(readRefusals(answers, inTx, texts), readRefusals(answers[len(inTx)+1:], afterTx, texts))
 }
 
-// readRefusals stores in texts the refusals in the replies to the questions with these indexes.
+// readRefusals stores in texts the refusals in the replies to the checks with these indexes.
 func readRefusals(answers [][]byte, indexes []int, texts []string) (err error) {
 	for i, q := range indexes {
 		if texts[q], err = refusalIn(answers[i]); err != nil {
@@ -255,11 +255,11 @@ func refusalIn(answer []byte) (refusal string, err error) {
 // rightsScript checks the rights of the user that runs it.
 const rightsScript = "if redis.acl_check_cmd(unpack(ARGV)) then return 1 end return 0"
 
-// askByScript asks the questions by a script, if a transaction cannot be used.
-func askByScript(ctx context.Context, up Upstream, questions [][]string, indexes []int, texts []string) error {
+// askByScript makes the checks by a script, if a transaction cannot be used.
+func askByScript(ctx context.Context, up Upstream, checks [][]string, indexes []int, texts []string) error {
 	batch := make([][]string, len(indexes))
 	for i, q := range indexes {
-		batch[i] = append([]string{"EVAL", rightsScript, "0"}, questions[q]...)
+		batch[i] = append([]string{"EVAL", rightsScript, "0"}, checks[q]...)
 	}
 	answers, err := up.SendAll(ctx, batch)
 	if err != nil {
@@ -271,7 +271,7 @@ func askByScript(ctx context.Context, up Upstream, questions [][]string, indexes
 			texts[q] = ""
 		case resp.HasPrefix(answers[i], ":0"):
 			texts[q] = fmt.Sprintf("NOPERM this user has no permissions to run the '%s' command, "+
-				"or to access one of the keys or channels used as arguments", questions[q][0])
+				"or to access one of the keys or channels used as arguments", checks[q][0])
 		default:
 			return fmt.Errorf("the client may use neither MULTI and DISCARD nor EVAL, "+
 				"which the proxy needs to check permissions: %s", resp.FirstLine(answers[i]))

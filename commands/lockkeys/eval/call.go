@@ -41,7 +41,7 @@ const errCallArity = "ERR Wrong number of args calling Redis command from script
 func (s *scriptCalls) do(words []string, charge func(bytes int)) (keyspace.Reply, error) {
 	s.charge = charge
 	name := syntax.Lower(words[0])
-	if refusal := s.rights.Refusal(words, callQuestions(words)); refusal != "" {
+	if refusal := s.rights.Refusal(words, permissionChecks(words)); refusal != "" {
 		s.denied = true
 		return keyspace.ErrorReply(denial(refusal)), nil
 	}

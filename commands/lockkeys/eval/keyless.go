@@ -143,12 +143,12 @@ func (s *scriptCalls) mayRun(words []string) (allowed, known bool) {
 	if cmd == nil {
 		return false, false
 	}
-	questions := callQuestions(words)
-	if len(questions) == 0 && cmd.Effect == spec.NoEffect && syntax.FitsArity(cmd.Arity, len(words)) {
-		questions = [][]string{words}
+	checks := permissionChecks(words)
+	if len(checks) == 0 && cmd.Effect == spec.NoEffect && syntax.FitsArity(cmd.Arity, len(words)) {
+		checks = [][]string{words}
 	}
-	if len(questions) == 0 && !s.rights.NeedsCheck() {
+	if len(checks) == 0 && !s.rights.NeedsCheck() {
 		return true, s.rights.HasAll()
 	}
-	return s.rights.Refusal(words, questions) == "", true
+	return s.rights.Refusal(words, checks) == "", true
 }

@@ -8,9 +8,9 @@ import (
 	"redlock-proxy/commands/rights"
 )
 
-// callQuestions returns the commands with which the proxy asks the upstream whether the client may
+// permissionChecks returns the commands with which the proxy asks the upstream whether the client may
 // make a call.
-func callQuestions(words []string) [][]string {
+func permissionChecks(words []string) [][]string {
 	switch name := syntax.Lower(words[0]); name {
 	case "time", "ping", "dbsize":
 		return [][]string{{name}}
