@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -136,6 +137,7 @@ func TestWaitingWriterKeepsReadersOut(t *testing.T) {
 		b.wantErr(other.Unlock(b.Context(), job, "r2"), nil)
 		b.wantErr(b.lockFor(other, "r3", Unlimited, time.Hour), ErrHeld)
 		time.Sleep(time.Second)
+		synctest.Wait()
 		if !slices.Equal(served, []string{"w"}) {
 			b.Errorf("served %q", served)
 		}
@@ -154,6 +156,7 @@ func TestWriterThatGivesUp(t *testing.T) {
 		time.Sleep(100 * time.Millisecond)
 		b.wantErr(b.lockFor(other, "r2", Unlimited, time.Hour), ErrHeld)
 		time.Sleep(time.Second)
+		synctest.Wait()
 		if !slices.Equal(served, []string{"w gave up"}) {
 			b.Errorf("served %q", served)
 		}
@@ -241,19 +244,20 @@ func TestTokenOfAnotherKind(t *testing.T) {
 func TestWaitingReaders(t *testing.T) {
 	runInBubble(t, 3, func(b *fixture) {
 		b.mustLock("w", time.Hour)
-		granted := 0
+		var granted atomic.Int32
 		for _, token := range []string{"r1", "r2", "r3", "r4"} {
 			go func() {
 				_, err := b.locker.Lock(b.Context(), LockRequest{Keys: []Key{job}, Token: token, Slots: 3, TTL: time.Hour, Wait: NoWaitLimit})
 				b.wantErr(err, nil)
-				granted++
+				granted.Add(1)
 			}()
 			synctest.Wait()
 		}
 		b.wantErr(b.locker.Unlock(b.Context(), job, "w"), nil)
 		time.Sleep(50 * time.Millisecond)
-		if granted != 3 {
-			b.Errorf("%d waiters were granted 3 slots", granted)
+		synctest.Wait()
+		if n := granted.Load(); n != 3 {
+			b.Errorf("%d waiters were granted 3 slots", n)
 		}
 		b.wantErr(b.locker.Unlock(b.Context(), job, "r2"), nil)
 		time.Sleep(50 * time.Millisecond)

@@ -32,7 +32,8 @@ type driver struct {
 	process *os.Process
 	stdin   io.Writer
 	replies chan string
-	stderr  *bytes.Buffer // may be read when replies is closed
+	stderr  *bytes.Buffer    // may be read when replies is closed
+	state   *os.ProcessState // how the program has ended; may be read when replies is closed
 }
 
 // findProgram returns the client program with that name. Lock programs use the same interpreter and
@@ -87,16 +88,18 @@ func (d *driver) read(cmd *exec.Cmd, stdout io.Reader, ended chan<- struct{}) {
 		d.replies <- lines.Text()
 	}
 	_ = cmd.Wait() // the test kills the program at its end; if it ends earlier, replies are missing
+	d.state = cmd.ProcessState
 	close(d.replies)
 	close(ended)
 }
 
 // ask sends one request and returns the reply.
 func (d *driver) ask(request ...string) (string, error) {
-	if err := d.send(request...); err != nil {
-		return "", err
+	err := d.send(request...)
+	reply := ""
+	if err == nil || errors.Is(err, os.ErrClosed) { // a program that has ended has no standard input
+		reply, err = d.awaitReply()
 	}
-	reply, err := d.awaitReply()
 	if err != nil {
 		return "", fmt.Errorf("client %s, %q: %w", d.name, request, err)
 	}
@@ -116,7 +119,7 @@ func (d *driver) awaitReply() (string, error) {
 	select {
 	case reply, ok := <-d.replies:
 		if !ok {
-			return "", fmt.Errorf("the program has ended: %s", d.stderr)
+			return "", fmt.Errorf("the program has ended: %s: %s", d.state, d.stderr)
 		}
 		return reply, nil
 	case <-timer.C:

@@ -309,7 +309,6 @@ func TestHoldersErrors(t *testing.T) {
 			{"LOCKINFO", "ERR wrong number of arguments for 'lockinfo' command: LOCKINFO key"},
 			{"LOCKINFO a b", "ERR wrong number of arguments for 'lockinfo' command: LOCKINFO key"},
 			{"FORCEUNLOCK", "ERR wrong number of arguments for 'forceunlock' command: FORCEUNLOCK key"},
-			{"FORCEUNLOCK a b", "ERR wrong number of arguments for 'forceunlock' command: FORCEUNLOCK key"},
 			{"LOCKINFO|", "ERR empty key in 'lockinfo' command"},
 			{"FORCEUNLOCK|", "ERR empty key in 'forceunlock' command"},
 			{"LOCKINFO redlock-proxy:marker", "ERR the key \"redlock-proxy:marker\" cannot be a lock"},
@@ -342,7 +341,7 @@ func TestHoldersErrors(t *testing.T) {
 		}
 	}
 	kit.WantPrefix(t, client, "COMMAND INFO forceunlock",
-		"[[forceunlock 2 [write] 1 1 1 [@keyspace @write @admin @slow @dangerous] [] [[flags [RW update]")
+		"[[forceunlock -2 [write] 1 1 1 [@keyspace @write @admin @slow @dangerous] [] [[flags [RW update]")
 	kit.WantPrefix(t, client, "COMMAND GETKEYS lockinfo k", "[k]")
 }
 

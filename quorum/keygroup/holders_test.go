@@ -1,6 +1,7 @@
 package keygroup
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -40,7 +41,7 @@ func FuzzOpenHolders(f *testing.F) {
 			return
 		}
 		before := h.Tokens()
-		if err := h.Join("another token", max(h.Slots(), Unlimited), time.Second); err != nil {
+		if err := h.Join("another token", cmp.Or(h.Slots(), Unlimited), time.Second); err != nil {
 			return
 		}
 		d, err := h.Encode("w")

@@ -3,6 +3,7 @@ package queue
 import (
 	"context"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -16,7 +17,7 @@ type locks struct {
 	taken  map[string]bool
 	// served holds the names of the waiters that were granted their keys, in order.
 	served []string
-	tries  int
+	tries  atomic.Int32
 }
 
 // wait starts a waiter for some keys.
@@ -30,7 +31,7 @@ func (l *locks) wait(ctx context.Context, name string, timeout <-chan time.Time,
 				return &fakeAlarm{view: watch.View{Verdict: watch.Held, Expiry: time.Now().Add(time.Hour)}}
 			},
 			Try: func() (TryResult, int, int) {
-				l.tries++
+				l.tries.Add(1)
 				if i := slices.IndexFunc(keys, func(key string) bool { return l.taken[key] }); i >= 0 {
 					return TryRefused, i, 0
 				}
@@ -103,20 +104,20 @@ func TestSeveralKeysWaitForRefusingKey(t *testing.T) {
 		l := newLocks("a", "b")
 		l.wait(t.Context(), "waiter", nil, "a", "b")
 		l.release("b")
-		if l.tries != 1 {
-			t.Errorf("%d tries while it waits for a", l.tries)
+		if l.tries.Load() != 1 {
+			t.Errorf("%d tries while it waits for a", l.tries.Load())
 		}
 		l.taken["b"] = true // another client takes it
 		l.release("a")
-		if l.tries != 2 {
-			t.Errorf("%d tries after the release of a", l.tries)
+		if l.tries.Load() != 2 {
+			t.Errorf("%d tries after the release of a", l.tries.Load())
 		}
 		l.taken["a"] = true
 		l.release("b")
 		l.release("a")
 		l.wantServed(t, "waiter")
-		if l.tries != 4 {
-			t.Errorf("%d tries", l.tries)
+		if l.tries.Load() != 4 {
+			t.Errorf("%d tries", l.tries.Load())
 		}
 	})
 }
@@ -137,12 +138,12 @@ func TestSeveralKeysBlockNoOtherRequest(t *testing.T) {
 			}
 		}
 		freeKey, heldKey := l.wait(t.Context(), "a", time.After(time.Minute), "a"), l.wait(t.Context(), "b", time.After(time.Minute), "b")
-		tries := l.tries
+		tries := l.tries.Load()
 		time.Sleep(2 * time.Minute)
 		synctest.Wait()
 		l.wantServed(t, "a")
-		if *freeKey != WaitDone || *heldKey != WaitTimedOut || l.tries != tries+1 {
-			t.Errorf("results %d and %d after %d tries, want %d and %d after %d", *freeKey, *heldKey, l.tries, WaitDone, WaitTimedOut, tries+1)
+		if *freeKey != WaitDone || *heldKey != WaitTimedOut || l.tries.Load() != tries+1 {
+			t.Errorf("results %d and %d after %d tries, want %d and %d after %d", *freeKey, *heldKey, l.tries.Load(), WaitDone, WaitTimedOut, tries+1)
 		}
 		l.release("b") // the waiter tries, and then waits for a
 		if waits, _ := l.queues.HasWaiter("b"); waits {

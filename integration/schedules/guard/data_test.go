@@ -106,8 +106,13 @@ func TestDiskRestoredAndRestarted(t *testing.T) {
 	kit.Must(t, f.proxies[0].Kill())
 	f.cutOff(t, masterA, masterB)
 	kit.Must(t, f.masters[masterC].RestoreDir(folder))
-	second := f.startProxy(t)
-	kit.Eventually(t, func() error {
+	args := append([]string{"serve", "--listen", "127.0.0.1:0"}, kit.LongMasterTimeoutArgs()...)
+	for _, url := range kit.LinkURLs(f.links) {
+		args = append(args, "--master", url)
+	}
+	second := kit.ProxyCommand(t, args...)
+	kit.Must(t, second.Start())
+	kit.Eventually(t, func() error { // C has the claim for some seconds, before the proxy serves clients
 		if record := fmt.Sprint(mustSend(t, f.masters[masterC], "GET",
 			"redlock-proxy:quarantine")); !strings.Contains(record, " restarted ") ||
 			strings.Contains(record, " - restarted ") {
@@ -115,7 +120,8 @@ func TestDiskRestoredAndRestarted(t *testing.T) {
 		}
 		return nil
 	})
-	kit.Must(t, second.Kill())
+	kit.Must(t, second.Process.Kill())
+	_ = second.Wait() // was killed
 	kit.Must(t, f.masters[masterC].Kill())
 	kit.Must(t, f.masters[masterC].RestartWithData())
 	l.wantRefused(t, kit.Connect(t, f.startProxy(t)), 6*time.Second)

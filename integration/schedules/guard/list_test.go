@@ -24,7 +24,7 @@ func TestLogOfProxyDifferences(t *testing.T) {
 	}{
 		{
 			"fewer masters", func(urls []string) []string { return urls[:3] }, nil,
-			regexp.MustCompile(`level=(WARN|ERROR).*\b(other masters|masters: \S+, \S+)`),
+			regexp.MustCompile(`level=(WARN|ERROR).*\bmasters: the masters have \S+, \S+`),
 		},
 		{
 			"guard off", func(urls []string) []string { return urls }, []string{"--guard=false"},
