@@ -298,7 +298,8 @@ func (s *Stream) addConnection() {
 	}
 }
 
-// addWatch adds a WATCH of a key. A client that watches a lock key watches no other key.
+// addWatch adds a WATCH of a key. A client that watches a lock key watches no other key. It sets the
+// lock key first: through the proxy, one that is absent, made, and removed again counts as unchanged.
 func (s *Stream) addWatch() {
 	key := s.key()
 	if len(s.LockKeys) > 0 && s.random.IntN(2) == 0 {
@@ -308,6 +309,9 @@ func (s *Stream) addWatch() {
 		key = s.watchedKey
 	}
 	if !s.inMulti {
+		if key != s.watchedKey && slices.Contains(s.LockKeys, key) {
+			s.addCommand("SET", key, "watched")
+		}
 		s.watchedKey = key
 	}
 	s.addCommand("WATCH", key)
