@@ -15,7 +15,6 @@ import (
 	"redlock-proxy/commands/lockkeys/keyspace/contents"
 	"redlock-proxy/internal/pacing"
 	"redlock-proxy/quorum"
-	"redlock-proxy/quorum/vote"
 )
 
 const (
@@ -151,14 +150,6 @@ func (s *mastersStore) put(ctx context.Context, locks []lock) error {
 			return quorum.Decision{Action: quorum.Put, Value: l.value, TTL: l.ttl()}, nil
 		})
 	})
-}
-
-// ttl returns the remaining time of a lock as a TTL for the masters.
-func (l lock) ttl() time.Duration {
-	if l.expiry.IsZero() {
-		return quorum.NoExpiry
-	}
-	return max(l.remainingTime().Round(time.Millisecond), vote.MinTTL)
 }
 
 // remove implements store. It skips values that a client has written to the masters without a

@@ -23,7 +23,6 @@ type upstreamStore struct {
 	conn Connection
 	// fieldsExpire holds the databases with hashes whose fields expire individually.
 	fieldsExpire map[int]bool
-	clock        clock
 	room         int64
 }
 
@@ -94,11 +93,8 @@ func (s *upstreamStore) readDatabases(ctx context.Context) ([]int, error) {
 	return databases, nil
 }
 
-func (s *upstreamStore) list(ctx context.Context) (names []lockName, err error) {
-	if s.clock, err = readClock(ctx, s.conn); err != nil {
-		return nil, err
-	}
-	names, _, err = s.scan(ctx, math.MaxInt)
+func (s *upstreamStore) list(ctx context.Context) ([]lockName, error) {
+	names, _, err := s.scan(ctx, math.MaxInt)
 	return names, err
 }
 
@@ -275,8 +271,7 @@ func (s *upstreamStore) readValues(ctx context.Context, keys []sizedKey) (locks 
 }
 
 // readOnce reads keys. It reads the expiry of fields before the values, so that it notices a field
-// that expires meanwhile. It reads the remaining times of keys last, together with the time of the
-// upstream. changedKeys holds the keys whose fields changed meanwhile.
+// that expires meanwhile. changedKeys holds the keys whose fields changed meanwhile.
 func (s *upstreamStore) readOnce(ctx context.Context, keys []sizedKey) (locks []lock, changedKeys []sizedKey, err error) {
 	db := keys[0].db
 	fields, err := s.expiringHashes(ctx, keys)
@@ -288,20 +283,16 @@ func (s *upstreamStore) readOnce(ctx context.Context, keys []sizedKey) (locks []
 	})
 	commands = append(commands, commandsFor(keys, func(n sizedKey) []string { return valueCommand(n.valueType, n.key) })...)
 	commands = append(commands, commandsFor(keys, func(n sizedKey) []string { return []string{"PTTL", n.key} })...)
-	commands = append(commands, []string{"TIME"})
-	sent := time.Now()
 	replies, err := s.askInDatabase(ctx, db, commands...)
 	if err != nil {
 		return nil, nil, err
 	}
-	received := time.Now()
+	readAt := time.Now()
 	expiries := map[string][]any{}
 	for i, h := range fields {
 		expiries[h.key], _ = replies[i].([]any)
 	}
 	replies = replies[len(fields):]
-	upstreamTime, _ := timeOf(replies[len(replies)-1])
-	readAt := s.clock.toLocal(upstreamTime, sent, received)
 	unfit := &UnfitError{}
 	for i, n := range keys {
 		left, _ := replies[len(keys)+i].(int64)
@@ -333,19 +324,20 @@ func (s *upstreamStore) readOnce(ctx context.Context, keys []sizedKey) (locks []
 	return locks, changedKeys, unfit.errorOrNil()
 }
 
-func (s *upstreamStore) put(ctx context.Context, locks []lock) (err error) {
-	if s.clock.receiveTime.IsZero() && len(locks) > 0 {
-		if s.clock, err = readClock(ctx, s.conn); err != nil {
-			return err
-		}
-	}
+func (s *upstreamStore) put(ctx context.Context, locks []lock) error {
 	for len(locks) > 0 {
+		var commands [][]string
 		n, size := 0, 0
 		for n < len(locks) && (n == 0 || size+len(locks[n].value) <= maxBatchBytes) {
+			content, err := contents.Decode(locks[n].value)
+			if err != nil {
+				return err
+			}
+			commands = append(commands, writeCommands(locks[n].key, content, locks[n].ttl())...)
 			size += len(locks[n].value)
 			n++
 		}
-		if err := s.write(ctx, locks[:n]); err != nil {
+		if _, err := s.askInDatabase(ctx, locks[0].db, commands...); err != nil {
 			return err
 		}
 		locks = locks[n:]
@@ -365,7 +357,7 @@ func (s *upstreamStore) checkWrites(ctx context.Context, locks []lock) error {
 			}
 			name, words := createCommand(content)
 			create := append([]string{name, l.key}, slices.Repeat([]string{"1"}, min(len(words), 2))...)
-			commands = append(commands, []string{"DEL", l.key}, create, []string{"PEXPIREAT", l.key, "1"})
+			commands = append(commands, []string{"DEL", l.key}, create, []string{"PEXPIRE", l.key, "1"})
 		}
 		if _, err := s.askInDatabase(ctx, part[0].db, append(commands, []string{"DISCARD"})...); err != nil {
 			return err
@@ -379,37 +371,6 @@ func (s *upstreamStore) checkRoom(_ context.Context, bytes int64) error {
 		return fmt.Errorf("the upstream has room for %d bytes (maxmemory)", s.room)
 	}
 	return nil
-}
-
-// write stores locks at the upstream. It repeats the write if the upstream's clock was changed
-// meanwhile.
-func (s *upstreamStore) write(ctx context.Context, locks []lock) error {
-	for range maxTries {
-		var commands [][]string
-		for _, l := range locks {
-			content, err := contents.Decode(l.value)
-			if err != nil {
-				return err
-			}
-			expiry := time.Time{}
-			if !l.expiry.IsZero() {
-				expiry = s.clock.toUpstream(l.expiry)
-			}
-			commands = append(commands, writeCommands(l.key, content, expiry)...)
-		}
-		sent := time.Now()
-		replies, err := s.askInDatabase(ctx, locks[0].db, append(commands, []string{"TIME"})...)
-		if err != nil {
-			return err
-		}
-		if upstreamTime, ok := timeOf(replies[len(replies)-1]); ok && s.clock.isSteady(upstreamTime, sent, time.Now()) {
-			return nil
-		}
-		if s.clock, err = readClock(ctx, s.conn); err != nil {
-			return err
-		}
-	}
-	return errors.New("the clock of the upstream keeps changing")
 }
 
 func (s *upstreamStore) remove(ctx context.Context, names []lockName) (removed int, err error) {

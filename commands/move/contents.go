@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"redlock-proxy/commands/lockkeys/keyspace/contents"
+	"redlock-proxy/quorum"
 )
 
 // sizeCommand returns the command that reads the size of a key of a type; nil if lock keys on the
@@ -100,16 +101,15 @@ func stringsOf(reply any) []string {
 // values consist of pairs of words.
 const maxWordsPerCommand = 1000
 
-// writeCommands returns the commands that replace a key at the upstream by this content. expiry is
-// a time on the upstream's clock; zero means no expiry.
-func writeCommands(key string, content contents.Content, expiry time.Time) [][]string {
+// writeCommands returns the commands that replace a key at the upstream by this content.
+func writeCommands(key string, content contents.Content, ttl time.Duration) [][]string {
 	name, words := createCommand(content)
 	commands := [][]string{{"MULTI"}, {"DEL", key}}
 	for chunk := range slices.Chunk(words, maxWordsPerCommand) {
 		commands = append(commands, append([]string{name, key}, chunk...))
 	}
-	if !expiry.IsZero() {
-		commands = append(commands, []string{"PEXPIREAT", key, strconv.FormatInt(expiry.UnixMilli(), 10)})
+	if ttl != quorum.NoExpiry {
+		commands = append(commands, []string{"PEXPIRE", key, strconv.FormatInt(ttl.Milliseconds(), 10)})
 	}
 	return append(commands, []string{"EXEC"})
 }

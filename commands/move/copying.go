@@ -7,7 +7,9 @@ import (
 
 	"redlock-proxy/commands/lockkeys/keyspace/contents"
 	"redlock-proxy/internal/pacing"
+	"redlock-proxy/quorum"
 	"redlock-proxy/quorum/location"
+	"redlock-proxy/quorum/vote"
 )
 
 // lockName holds the database and the name of a lock key, as clients use it.
@@ -21,8 +23,18 @@ type lock struct {
 	lockName
 	// value is the content as package contents encodes it for the masters.
 	value string
-	// expiry is the time at which the key expires; zero if the key never expires.
+	// expiry is the time at which the key expires; zero if the key never expires. A store that reads
+	// a remaining time adds it to the time after the reply, so that a slow reply shortens no lease.
 	expiry time.Time
+}
+
+// ttl returns the remaining time as a TTL in whole milliseconds. It rounds up, because a move must
+// not shorten a lease.
+func (l lock) ttl() time.Duration {
+	if l.expiry.IsZero() {
+		return quorum.NoExpiry
+	}
+	return max((l.remainingTime() + time.Millisecond - 1).Truncate(time.Millisecond), vote.MinTTL)
 }
 
 // remainingTime returns the remaining time until the key expires.

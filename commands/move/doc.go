@@ -5,8 +5,8 @@
 // step. The run waits until all proxies have paused the commands on lock keys (holding.go). It
 // closes all other connections that may write at the upstream (ending.go), and copies the locks
 // (copying.go) from one store to the other. The stores are the upstream (atupstream.go, with
-// contents.go for the types of values and clock.go for their expiry) and the masters
-// (atmasters.go). A move back to the upstream exchanges the stores.
+// contents.go for the types of values) and the masters (atmasters.go). A move back to the upstream
+// exchanges the stores.
 //
 // A run that fails aborts: it proposes that the locks stay at the source, where they still are. If
 // it cannot propose that, or crashes, the lease of the move expires soon. Then any proxy makes this

@@ -520,7 +520,6 @@ func TestMissingPermissions(t *testing.T) {
 		{"INFO", 0, "the locks stay at the upstream: the upstream refused INFO: NOPERM"},
 		{"CLIENT KILL ID " + absentClientID, 0, "the locks stay at the upstream: the upstream refused CLIENT: NOPERM"},
 		{"SCAN", 0, "the locks stay at the upstream: the upstream refused SCAN: NOPERM"},
-		{"TIME", 0, "the locks stay at the upstream: the upstream refused TIME: NOPERM"},
 		{"PTTL", 0, "the locks stay at the upstream: the upstream refused PTTL: NOPERM"},
 		{"CLIENT KILL ID " + absentClientID[:1], 2,
 			"the locks stay at the upstream: cannot close connections at the upstream: the upstream refused CLIENT: NOPERM"},
@@ -681,30 +680,6 @@ func TestReadConnections(t *testing.T) {
 		!list[1].isReplica() || list[1].addr != "/tmp/s:0" {
 		t.Errorf("%+v", list)
 	}
-}
-
-// TestUpstreamClockChange checks that locks expire on time even if the upstream's clock changes
-// while a move copies the locks to the upstream.
-func TestUpstreamClockChange(t *testing.T) {
-	t.Parallel()
-	r := newTestBench(t)
-	r.doLine("SET lock:a token PX 60000")
-	before := r.readUpstream()
-	r.mustMove(Request{})
-	ahead := time.Duration(0)
-	r.alterReplies(func(words []string) any {
-		switch words[0] {
-		case "TIME": // the clock is wrong until the first write
-			now := time.Now().Add(ahead)
-			return []any{strconv.FormatInt(now.Unix(), 10), strconv.Itoa(now.Nanosecond() / 1000)}
-		case "EXEC":
-			ahead = 0
-		}
-		return nil
-	})
-	ahead = time.Hour
-	r.mustMove(Request{ToUpstream: true})
-	r.wantKeys(r.readUpstream(), before)
 }
 
 // TestTargetWithoutRoom checks that the run decides nothing if the target cannot store the locks.
