@@ -2,9 +2,14 @@ package move
 
 import (
 	"context"
+	"fmt"
 	"iter"
+	"maps"
+	"slices"
+	"strings"
 	"time"
 
+	"redlock-proxy/commands/catalog/syntax"
 	"redlock-proxy/commands/lockkeys/keyspace/contents"
 	"redlock-proxy/internal/pacing"
 	"redlock-proxy/quorum"
@@ -102,7 +107,7 @@ func (r *run) copy(ctx context.Context, source, target store, names []lockName) 
 	if err := r.removeSurplus(ctx, target, copied); err != nil {
 		return err
 	}
-	r.result.CopyCounts = countByType
+	r.copiedCounts = formatCounts(countByType)
 	return pacing.Sleep(ctx, time.Until(lastExpiry))
 }
 
@@ -118,8 +123,23 @@ func (r *run) removeSurplus(ctx context.Context, target store, copiedNames map[l
 			surplus = append(surplus, n)
 		}
 	}
-	r.result.RemovedAtTarget, err = target.remove(ctx, surplus)
+	n, err := target.remove(ctx, surplus)
+	if n > 0 {
+		r.addLine("removed %s that existed only at the %v", syntax.Count(n, "lock key"), r.at.Target())
+	}
 	return err
+}
+
+// formatCounts returns the number of lock keys of each type.
+func formatCounts(countByType map[string]int) string {
+	if len(countByType) == 0 {
+		return "no lock keys existed"
+	}
+	var counts []string
+	for _, kind := range slices.Sorted(maps.Keys(countByType)) {
+		counts = append(counts, fmt.Sprintf("%d %s", countByType[kind], kind))
+	}
+	return strings.Join(counts, ", ")
 }
 
 // partsByDatabase splits names that are sorted by database. Each part has names of one database, at

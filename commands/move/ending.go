@@ -75,13 +75,17 @@ func (r *run) quiesce(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	var direct []string
 	for _, c := range foreign {
 		if c.mayLockDirectly(reports) {
-			r.result.ForeignConns = append(r.result.ForeignConns, c.String())
+			direct = append(direct, c.String())
 		}
 	}
-	if len(r.result.ForeignConns) > 0 && !r.request.CloseForeignConns {
-		return &ForeignConnsError{r.result.ForeignConns}
+	if len(direct) > 0 {
+		if !r.request.CloseForeignConns {
+			return &ForeignConnsError{direct}
+		}
+		r.addLine("connections of clients without a proxy at the upstream: %s", summarize(direct))
 	}
 	return r.closeConnections(ctx, foreign)
 }
@@ -174,8 +178,9 @@ func (r *run) closeConnections(ctx context.Context, conns []connection) error {
 		}
 		switch {
 		case open == 0:
-			r.result.ClosedConns = len(conns)
-			r.report("closed " + syntax.Count(len(conns), "connection") + " at the upstream")
+			text := "closed " + syntax.Count(len(conns), "connection") + " at the upstream"
+			r.addLine("%s", text)
+			r.report(text)
 			return nil
 		case !time.Now().Before(deadline):
 			return fmt.Errorf("cannot close %s at the upstream: still open %v after CLIENT KILL",

@@ -285,11 +285,12 @@ func (r *testBench) do(words ...string) any {
 // doLine is like do, for words separated by blanks.
 func (r *testBench) doLine(text string) any { r.Helper(); return r.do(strings.Fields(text)...) }
 
-func (r *testBench) move(request Request) (Result, error) {
+// move returns the lines of the report in one string.
+func (r *testBench) move(request Request) (string, error) {
 	r.Helper()
 	r.steps = nil
 	defer func(startTime time.Time) { r.moveTime += time.Since(startTime) }(time.Now())
-	return r.mover.Move(r.Context(), request, func(step string) {
+	lines, err := r.mover.Move(r.Context(), request, func(step string) {
 		r.steps = append(r.steps, step)
 		if strings.HasPrefix(step, "another proxy is moving the locks") { // its lease expires now
 			r.masters.mu.Lock()
@@ -297,15 +298,31 @@ func (r *testBench) move(request Request) (Result, error) {
 			r.masters.decide(r.masters.at.Source())
 		}
 	})
+	return strings.Join(lines, "\n"), err
 }
 
-func (r *testBench) mustMove(request Request) Result {
+func (r *testBench) mustMove(request Request) string {
 	r.Helper()
-	result, err := r.move(request)
+	report, err := r.move(request)
 	if err != nil {
 		r.Fatalf("%+v: %v (%q)", request, err, r.steps)
 	}
-	return result
+	return report
+}
+
+// wantMove is like mustMove, and checks that the report contains these texts, in this order.
+func (r *testBench) wantMove(request Request, texts ...string) {
+	r.Helper()
+	report := r.mustMove(request)
+	rest := report
+	for _, text := range texts {
+		_, after, found := strings.Cut(rest, text)
+		if !found {
+			r.Errorf("%+v: report %q, want %q", request, report, texts)
+			return
+		}
+		rest = after
+	}
 }
 
 // alteredConnection wraps a Connection, and replaces some replies.

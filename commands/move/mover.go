@@ -119,10 +119,11 @@ func (m *Mover) clientKey(name string) (key string, isLockKey bool) {
 	return key, isLockKey && m.lockKeys.Match([]byte(key))
 }
 
-// Move carries out the request, and reports each step. When ctx ends, it aborts the move.
+// Move carries out the request, and reports each step. It returns the lines of a report for the
+// operator. When ctx ends, it aborts the move.
 //
 // Its errors, such as ErrRunning, contain the location of the locks.
-func (m *Mover) Move(ctx context.Context, request Request, report func(step string)) (Result, error) {
+func (m *Mover) Move(ctx context.Context, request Request, report func(step string)) (lines []string, err error) {
 	reportStep := func(step string) {
 		// Not Info, because each proxy logs the new era.
 		m.opts.Logger.Debug("moving the locks", "step", step)
@@ -134,12 +135,12 @@ func (m *Mover) Move(ctx context.Context, request Request, report func(step stri
 	if at, known := m.opts.Masters.CurrentLocation(); known {
 		r.at = at
 	}
-	err := m.run(ctx, r)
-	if r.result.At = r.at.Place; err != nil {
+	if err := m.run(ctx, r); err != nil {
 		err = fmt.Errorf("%s: %w", r.describeLocation(), err)
 		m.opts.Logger.Warn("the move failed", "cause", err)
+		return nil, err
 	}
-	return r.result, err
+	return r.lines, nil
 }
 
 func (m *Mover) run(ctx context.Context, r *run) (err error) {

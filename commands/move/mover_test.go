@@ -65,11 +65,8 @@ func TestMoveAndMoveBack(t *testing.T) {
 	r.masters.keys[mastersTestKey(0, "lock:foreign")] = storedValue{value: "x", foreign: true}
 	before := r.readUpstream()
 	delete(before, "0 lock:brief")
-	result := r.mustMove(Request{})
-	if got, want := result.copiedCounts(), "1 hash, 1 list"; result.At != location.Masters || result.RemovedAtTarget != 1 ||
-		!strings.Contains(got, "zset") || strings.HasPrefix(got, want+",") {
-		t.Errorf("%+v", result)
-	}
+	r.wantMove(Request{}, "the locks are at the masters now: 2 hash, 2 list, 1 set, ", " string, 1 zset\n",
+		"removed 1 lock key that existed only at the masters\n", "from the upstream")
 	r.wantKeys(r.readUpstream(), filterKeys(before, isOrdinaryKey))
 	r.wantAtMasters(filterKeys(before, isLock))
 	for key, wantRemoved := range map[quorum.Key]bool{mastersTestKey(5, "lock:besides"): true, {Name: "p:other"}: false,
@@ -91,9 +88,8 @@ func TestMoveAndMoveBack(t *testing.T) {
 	delete(r.masters.keys, shared)
 	r.doLine("SET lock:besides of-before")
 	r.doLine("SET lock:set a-text")
-	if result := r.mustMove(Request{ToUpstream: true}); result.At != location.Upstream || result.RemovedAtTarget != 1 {
-		t.Errorf("%+v", result)
-	}
+	r.wantMove(Request{ToUpstream: true}, "the locks are at the upstream now: ",
+		"removed 1 lock key that existed only at the upstream\n", "from the masters")
 	r.wantKeys(r.readUpstream(), before)
 	if len(r.masters.keys) != 2 {
 		t.Errorf("left at the masters: %v", r.masters.keys)
@@ -196,8 +192,9 @@ func TestProposalAcceptedDespiteError(t *testing.T) {
 		r.masters.acceptDespiteError = true
 		return errors.New("not heard")
 	}
-	if result := r.mustMove(Request{}); result.At != location.Masters || result.Removed != 1 || len(r.masters.keys) != 1 {
-		t.Errorf("%+v, %v", result, r.masters.keys)
+	r.wantMove(Request{}, "the locks are at the masters now: 1 string", "removed 1 lock key from the upstream")
+	if len(r.masters.keys) != 1 {
+		t.Errorf("%v", r.masters.keys)
 	}
 }
 
@@ -239,16 +236,17 @@ func TestSimultaneousMoves(t *testing.T) {
 			r.mustMove(Request{})
 		}
 		r.masters.places = nil
-		var results [2]Result
+		var reports [2][]string
 		var errs [2]error
 		var wg sync.WaitGroup
 		for i, m := range []*Mover{r.mover, r.newMover()} {
-			wg.Go(func() { results[i], errs[i] = m.Move(t.Context(), order, nil) })
+			wg.Go(func() { reports[i], errs[i] = m.Move(t.Context(), order, nil) })
 		}
 		wg.Wait()
-		if errs[0] != nil || errs[1] != nil || results[0].AlreadyAtTarget == results[1].AlreadyAtTarget || len(r.masters.places) != 2 ||
-			r.masters.at.Place != order.target() {
-			t.Errorf("%+v: %v, %v; eras %v", order, errs[0], errs[1], r.masters.places)
+		both := fmt.Sprint(reports)
+		if errs[0] != nil || errs[1] != nil || strings.Count(both, "nothing to move: ") != 1 ||
+			strings.Count(both, " now: ") != 1 || len(r.masters.places) != 2 || r.masters.at.Place != order.target() {
+			t.Errorf("%+v: %v, %v; %s; eras %v", order, errs[0], errs[1], both, r.masters.places)
 		}
 	}
 }
@@ -285,9 +283,7 @@ func TestConnectionLost(t *testing.T) {
 				t.Fatalf("%v: %v", at, err)
 			}
 			r.wantKeys(r.readUpstream(), before)
-			if result := r.mustMove(Request{}); result.CopyCounts["string"] != 2 {
-				t.Errorf("%+v", result)
-			}
+			r.wantMove(Request{}, "now: 2 string")
 		})
 	}
 }
@@ -349,9 +345,9 @@ func TestUnfinishedMove(t *testing.T) {
 				if order.Abort {
 					want = at.Source()
 				}
-				result, err := r.move(order)
-				if current, _ := r.masters.CurrentLocation(); err != nil || current.Place != want || result.At != want {
-					t.Fatalf("%v, %+v, %v", current, result, err)
+				r.wantMove(order, "at the "+want.String())
+				if current, _ := r.masters.CurrentLocation(); current.Place != want {
+					t.Fatalf("%v", current)
 				}
 			})
 		}
@@ -365,26 +361,26 @@ func TestLocksAlreadyAtTarget(t *testing.T) {
 	r := newTestBench(t)
 	r.masters.keys[mastersTestKey(0, "lock:left")] = storedValue{value: "x"}
 	// The lock key may have been kept because the upstream lacks it.
-	if result := r.mustMove(Request{ToUpstream: true}); !result.AlreadyAtTarget || result.Leftover == 0 || len(r.masters.keys) != 1 {
-		t.Errorf("%+v", result)
+	r.wantMove(Request{ToUpstream: true}, "nothing to move: the locks are at the upstream\n", "at the masters: an earlier move left them")
+	if len(r.masters.keys) != 1 {
+		t.Errorf("%v", r.masters.keys)
 	}
-	if result := r.mustMove(Request{ToUpstream: true, CloseForeignConns: true}); !result.AlreadyAtTarget || result.Removed != 1 || len(r.masters.keys) != 0 ||
-		len(r.masters.places) != 0 {
-		t.Errorf("%+v", result)
+	r.wantMove(Request{ToUpstream: true, CloseForeignConns: true}, "nothing to move: ", "removed 1 lock key from the masters")
+	if len(r.masters.keys) != 0 || len(r.masters.places) != 0 {
+		t.Errorf("%v, %v", r.masters.keys, r.masters.places)
 	}
 	r.masters.at.Place = location.Masters
 	r.doLine("SET lock:left x")
 	// The lock key may belong to a client that locks at the upstream.
-	if result := r.mustMove(Request{}); !result.AlreadyAtTarget || result.Leftover != 1 || len(r.readUpstream()) != 1 {
-		t.Errorf("%+v", result)
+	r.wantMove(Request{}, "nothing to move: ", "found 1 lock key at the upstream: ")
+	if left := r.readUpstream(); len(left) != 1 {
+		t.Errorf("%v", left)
 	}
-	if result := r.mustMove(Request{CloseForeignConns: true}); !result.AlreadyAtTarget || result.Removed != 1 ||
-		len(r.readUpstream()) != 0 || len(r.masters.places) != 0 {
-		t.Errorf("%+v", result)
+	r.wantMove(Request{CloseForeignConns: true}, "nothing to move: ", "removed 1 lock key from the upstream")
+	if left := r.readUpstream(); len(left) != 0 || len(r.masters.places) != 0 {
+		t.Errorf("%v, %v", left, r.masters.places)
 	}
-	if result := r.mustMove(Request{Abort: true}); !result.NothingToAbort || result.At != location.Masters {
-		t.Errorf("%+v", result)
-	}
+	r.wantMove(Request{Abort: true}, "nothing to abort: the locks are at the masters, ")
 }
 
 // TestForeignConnections checks that a connection that no proxy made prevents the move, unless the
@@ -416,10 +412,8 @@ func TestForeignConnections(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	r.masters.proxies = r.masters.proxies[:1] // the second proxy no longer announces itself
-	result := r.mustMove(Request{CloseForeignConns: true})
-	if len(result.ForeignConns) != 1 || result.ClosedConns != 1 {
-		t.Errorf("%+v", result)
-	}
+	r.wantMove(Request{CloseForeignConns: true}, "connections of clients without a proxy at the upstream: "+direct.LocalAddr(),
+		"closed 1 connection at the upstream")
 	if _, err := direct.Do("PING"); err == nil {
 		t.Error("the foreign connection is still open")
 	}
@@ -594,7 +588,7 @@ func TestUpstreamFailover(t *testing.T) {
 						}
 						return nil
 					}
-					result, err := r.move(order)
+					report, err := r.move(order)
 					hasSource := len(r.masters.keys) == 1
 					if !order.ToUpstream {
 						hasSource = len(r.readUpstream()) == 1
@@ -604,9 +598,9 @@ func TestUpstreamFailover(t *testing.T) {
 						t.Error("the locks at the source are gone")
 					case !decided && (err == nil || at.Place != source):
 						t.Errorf("it moved: %v, %v", at, err)
-					case decided && (err != nil || at.Place != target || result.KeepCause == nil ||
-						!strings.Contains(strings.Join(result.Lines(), "\n"), "kept the lock keys at the "+source.String())):
-						t.Errorf("%v, %v, %q", at, err, result.Lines())
+					case decided && (err != nil || at.Place != target ||
+						!strings.Contains(report, "kept the lock keys at the "+source.String())):
+						t.Errorf("%v, %v, %q", at, err, report)
 					}
 				})
 			}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"redlock-proxy/commands/catalog/syntax"
 	"redlock-proxy/internal/pacing"
 	"redlock-proxy/quorum"
 	"redlock-proxy/quorum/location"
@@ -32,7 +33,15 @@ type run struct {
 	proposedArrival, undecided bool
 	// endedElsewhere is set if an operator or another proxy has ended the era of the move.
 	endedElsewhere bool
-	result         Result
+	// copiedCounts is the number of copied lock keys of each type.
+	copiedCounts string
+	// lines is the report for the operator.
+	lines []string
+}
+
+// addLine adds a line to the report for the operator.
+func (r *run) addLine(format string, args ...any) {
+	r.lines = append(r.lines, fmt.Sprintf(format, args...))
 }
 
 // describeLocation returns a text about the location of the locks after a failure.
@@ -80,7 +89,7 @@ func (r *run) move(ctx context.Context) (err error) {
 	case r.at.Moves():
 		return errClaimed
 	case r.at.Place == r.request.target():
-		r.result.AlreadyAtTarget = true
+		r.addLine("nothing to move: the locks are at the %v", r.at.Place)
 		return r.removeLeftovers(ctx)
 	default:
 		return r.moveLocks(ctx)
@@ -112,7 +121,7 @@ func (r *run) moveLocks(ctx context.Context) error {
 	if err == nil {
 		err = r.proposeArrival(limitedCtx)
 	}
-	r.result.PauseDuration = time.Since(pausedSince)
+	pauseDuration := time.Since(pausedSince)
 	if err != nil {
 		cancel()
 		if err = r.abort(ctx, r.at.Era, err); err != nil {
@@ -120,6 +129,10 @@ func (r *run) moveLocks(ctx context.Context) error {
 		}
 	}
 	r.report(fmt.Sprintf("decided: %v, in era %d", r.at.Place, r.at.Era))
+	r.lines = append([]string{
+		fmt.Sprintf("the locks are at the %v now: %s", r.at.Place, r.copiedCounts),
+		fmt.Sprintf("commands on lock keys were paused for %d ms", pauseDuration.Milliseconds()),
+	}, r.lines...)
 	r.clearSource(ctx, copied)
 	return nil
 }
@@ -237,7 +250,8 @@ func (r *run) abortAny(ctx context.Context) (err error) {
 		return err
 	}
 	if !r.at.Moves() {
-		r.result.NothingToAbort = true
+		r.addLine("nothing to abort: the locks are at the %v, and no move has been decided; "+
+			"if redlock-proxy move still checks both places, interrupt it", r.at.Place)
 		return nil
 	}
 	source := r.at.Source()
@@ -247,7 +261,7 @@ func (r *run) abortAny(ctx context.Context) (err error) {
 	if r.at.Place != source {
 		return errTooLate
 	}
-	r.result.Aborted = true
+	r.addLine("aborted: the locks stay at the %v", r.at.Place)
 	r.report(fmt.Sprintf("aborted: %v, in era %d", r.at.Place, r.at.Era))
 	return nil
 }
@@ -271,17 +285,30 @@ var errTooLate = errors.New("it was too late to abort the move")
 // an effect at the source, so the move has succeeded even if clearSource fails. It keeps the locks
 // at the source if the upstream became a different server, which may lack them.
 func (r *run) clearSource(ctx context.Context, names []lockName) {
-	if r.result.KeepCause = r.checkSameUpstream(ctx); r.result.KeepCause != nil {
-		r.opts.Logger.Warn("the locks have moved, but their copies at the source were kept",
-			"cause", r.result.KeepCause)
+	if err := r.checkSameUpstream(ctx); err != nil {
+		r.opts.Logger.Warn("the locks have moved, but their copies at the source were kept", "cause", err)
+		r.addLine("kept the lock keys at the %v: %v; check whether the %v has the locks; "+
+			"the same command with --even-if-others removes the kept ones", r.otherPlace(), err, r.at.Place)
 		return
 	}
 	_, source := r.stores()
-	n, err := source.remove(ctx, names)
-	if r.result.Removed = n; err != nil {
-		r.result.RemovalErr = err
+	if err := r.remove(ctx, source, names); err != nil {
+		r.addLine("cannot remove the lock keys left at the %v, which have no effect: %v; "+
+			"the same command with --even-if-others removes them", r.otherPlace(), err)
 	}
 }
+
+// remove removes lock keys from the store without the locks.
+func (r *run) remove(ctx context.Context, other store, names []lockName) error {
+	n, err := other.remove(ctx, names)
+	if n > 0 {
+		r.addLine("removed %s from the %v", syntax.Count(n, "lock key"), r.otherPlace())
+	}
+	return err
+}
+
+// otherPlace returns the place without the locks. The locks are at rest.
+func (r *run) otherPlace() location.Place { return r.at.MovingPlace().Target() }
 
 // removeLeftovers removes the lock keys that an earlier run left in the store without the locks, if
 // the operator has ordered it. Leftovers at the upstream may belong to clients without a proxy. An
@@ -293,14 +320,17 @@ func (r *run) removeLeftovers(ctx context.Context) error {
 	_, other := r.stores()
 	names, err := other.list(ctx)
 	if err == nil && !r.request.CloseForeignConns {
-		r.result.Leftover = len(names)
+		if len(names) > 0 {
+			r.addLine("found %s at the %v: an earlier move left them, or clients use them directly; "+
+				"--even-if-others (EVENIFOTHERS) removes them", syntax.Count(len(names), "lock key"), r.otherPlace())
+		}
 		return nil
 	}
 	if err == nil {
-		r.result.Removed, err = other.remove(ctx, names)
+		err = r.remove(ctx, other, names)
 	}
 	if err != nil {
-		return fmt.Errorf("cannot remove the lock keys left at the %v: %w", r.at.MovingPlace().Target(), err)
+		return fmt.Errorf("cannot remove the lock keys left at the %v: %w", r.otherPlace(), err)
 	}
 	return nil
 }

@@ -27,12 +27,12 @@ func (s *Server) proxyMove(c command.Call) {
 	}
 	watched, stop := c.Client.WatchContext(c.Ctx)
 	defer stop()
-	result, err := s.opts.Mover.Move(watched, order, nil)
+	lines, err := s.opts.Mover.Move(watched, order, nil)
 	if err != nil {
 		c.Out.WriteError(command.Failure(err))
 		return
 	}
-	c.Out.WriteStrings(result.Lines())
+	c.Out.WriteStrings(lines)
 }
 
 // clusterMoveError returns the error for a move from or to a cluster, with an alternative for the
