@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -61,29 +60,15 @@ func (r *run) quiesce(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	reports, err := r.awaitPauses(ctx)
+	foreign, direct, err := r.awaitForeignConns(ctx, before)
 	if err != nil {
 		return err
-	}
-	for _, h := range reports {
-		if h.Server != "" && h.Server != r.upstreamRunID {
-			return fmt.Errorf("proxy %s has a different upstream (run_id %s) than this proxy (run_id %s): "+
-				"locks would be in two places; give all proxies the same upstream", h.Proxy, h.Server, r.upstreamRunID)
-		}
-	}
-	foreign, reports, err := r.awaitForeignConns(ctx, before, reports)
-	if err != nil {
-		return err
-	}
-	var direct []string
-	for _, c := range foreign {
-		if c.mayLockDirectly(reports) {
-			direct = append(direct, c.String())
-		}
 	}
 	if len(direct) > 0 {
 		if !r.request.CloseForeignConns {
-			return &ForeignConnsError{direct}
+			return fmt.Errorf("connections at the upstream may belong to clients that lock there: %s; "+
+				"if none of these clients takes locks, --even-if-others (EVENIFOTHERS) closes the connections and continues",
+				summarize(direct))
 		}
 		r.addLine("connections of clients without a proxy at the upstream: %s", summarize(direct))
 	}
@@ -93,61 +78,62 @@ func (r *run) quiesce(ctx context.Context) error {
 // reportTimeout is the time limit for proxies to report connections that they have just made.
 const reportTimeout = time.Second
 
-// awaitForeignConns returns the foreign connections, and the reports that it used. It first gives
-// proxies time to report the connections that they made for new clients just before they paused.
-func (r *run) awaitForeignConns(
-	ctx context.Context, earlierConns []connection, latestReports []quorum.PauseReport,
-) (foreignConns []connection, reports []quorum.PauseReport, err error) {
-	for deadline := time.Now().Add(reportTimeout); ; {
+// awaitForeignConns waits until all proxies have paused, and returns the same as
+// foreignConnections. It gives proxies time to report the connections that they made for new
+// clients just before they paused.
+func (r *run) awaitForeignConns(ctx context.Context, earlierConns []connection) (foreign []connection, direct []string, err error) {
+	for deadline := (time.Time{}); ; {
+		reports, err := r.awaitPauses(ctx)
+		if err != nil {
+			return nil, nil, err
+		}
+		if deadline.IsZero() {
+			deadline = time.Now().Add(reportTimeout)
+		}
 		current, err := r.listConnections(ctx)
 		if err != nil {
 			return nil, nil, err
 		}
-		foreign := r.foreignConnections(earlierConns, current, latestReports)
-		hasDirectClient := slices.ContainsFunc(foreign, func(c connection) bool { return c.mayLockDirectly(latestReports) })
-		if !hasDirectClient || !time.Now().Before(deadline) {
-			return foreign, latestReports, nil
+		foreign, direct = r.foreignConnections(earlierConns, current, reports)
+		if len(direct) == 0 || !time.Now().Before(deadline) {
+			return foreign, direct, nil
 		}
 		if err := pacing.Sleep(ctx, pauseCheckInterval); err != nil {
 			return nil, nil, err
 		}
-		latestReports = r.opts.Masters.PauseReports(ctx, r.at.Era)
 	}
-}
-
-// mayLockDirectly reports whether the connection may belong to a client that locks without a proxy.
-func (c connection) mayLockDirectly(reports []quorum.PauseReport) bool {
-	return !c.isHarmless() && !isBusy(reports, c)
 }
 
 // foreignConnections returns the connections in earlierConns that are also in current, and so are
 // still open. It leaves out replicas, the connection of this run, and connections that proxies
-// reported as idle.
-func (r *run) foreignConnections(earlierConns, current []connection, reports []quorum.PauseReport) []connection {
-	earlierIDs, proxyAddrs := map[string]bool{}, map[string]bool{}
+// reported as idle. direct describes those that may belong to clients that lock without a proxy: a
+// move closes them only if the operator has ordered it. A move closes the others without asking:
+// they are harmless, or a proxy reported that commands on lock keys may still be running on them.
+func (r *run) foreignConnections(
+	earlierConns, current []connection, reports []quorum.PauseReport,
+) (foreign []connection, direct []string) {
+	earlierIDs, idleAddrs, busyAddrs := map[string]bool{}, map[string]bool{}, map[string]bool{}
 	for _, c := range earlierConns {
 		earlierIDs[c.id] = true
 	}
 	for _, h := range reports {
 		for _, addr := range h.IdleConns {
-			proxyAddrs[clientlist.Address(addr)] = true
+			idleAddrs[clientlist.Address(addr)] = true
+		}
+		for _, addr := range h.BusyConns {
+			busyAddrs[clientlist.Address(addr)] = true
 		}
 	}
-	var foreignConns []connection
 	for _, c := range current {
-		if earlierIDs[c.id] && c.id != r.connID && !proxyAddrs[c.addr] && !c.isReplica() {
-			foreignConns = append(foreignConns, c)
+		if !earlierIDs[c.id] || c.id == r.connID || idleAddrs[c.addr] || c.isReplica() {
+			continue
+		}
+		foreign = append(foreign, c)
+		if !busyAddrs[c.addr] && !c.isHarmless() {
+			direct = append(direct, c.String())
 		}
 	}
-	return foreignConns
-}
-
-// isBusy reports whether a proxy reported that commands on lock keys may still be running on the
-// connection. A move closes such a connection without asking the operator.
-func isBusy(reports []quorum.PauseReport, c connection) bool {
-	return slices.ContainsFunc(reports, func(h quorum.PauseReport) bool {
-		return slices.ContainsFunc(h.BusyConns, func(addr string) bool { return clientlist.Address(addr) == c.addr })
-	})
+	return foreign, direct
 }
 
 // closeTimeout is the longest time that a connection may still be listed after CLIENT KILL.
@@ -203,20 +189,6 @@ func (r *run) listConnections(ctx context.Context) ([]connection, error) {
 		return conns, nil
 	}
 	return nil, errors.New("CLIENT LIST at the upstream lists no connection, not even the proxy's own")
-}
-
-// ForeignConnsError reports connections at the upstream that do not belong to proxies. Their
-// clients may lock without a proxy.
-type ForeignConnsError struct {
-	// Conns describes the connections.
-	Conns []string
-}
-
-// Error returns some of the connections, and a remedy.
-func (e *ForeignConnsError) Error() string {
-	return fmt.Sprintf("connections at the upstream may belong to clients that lock there: %s; "+
-		"if none of these clients takes locks, --even-if-others (EVENIFOTHERS) closes the connections and continues",
-		summarize(e.Conns))
 }
 
 // maxListed limits how many elements an error names.

@@ -18,14 +18,20 @@ const (
 )
 
 // awaitPauses waits until all running proxies have reported that they paused the commands on lock
-// keys, and returns the reports. It does not wait for a proxy that no longer announces itself,
-// because that proxy has stopped or is disconnected.
+// keys, and returns the reports. It returns at once if they already have. It does not wait for a
+// proxy that no longer announces itself, because that proxy has stopped or is disconnected.
 func (r *run) awaitPauses(ctx context.Context) ([]quorum.PauseReport, error) {
 	for deadline := time.Now().Add(r.pauseTimeout); ; {
 		reports := r.opts.Masters.PauseReports(ctx, r.at.Era)
 		missing := slices.DeleteFunc(slices.Clone(r.opts.Masters.Proxies()), func(id string) bool {
 			return slices.ContainsFunc(reports, func(h quorum.PauseReport) bool { return h.Proxy == id })
 		})
+		for _, h := range reports {
+			if h.Server != "" && h.Server != r.upstreamRunID {
+				return nil, fmt.Errorf("proxy %s has a different upstream (run_id %s) than this proxy (run_id %s): "+
+					"locks would be in two places; give all proxies the same upstream", h.Proxy, h.Server, r.upstreamRunID)
+			}
+		}
 		switch at, known := r.opts.Masters.CurrentLocation(); {
 		case known && at.Era != r.at.Era: // another run has ended the move or taken it over
 			return nil, &quorum.WrongLocationError{Current: at}
