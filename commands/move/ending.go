@@ -13,33 +13,6 @@ import (
 	"redlock-proxy/quorum"
 )
 
-// connection describes a connection of the upstream, as CLIENT LIST shows it.
-type connection struct{ id, addr, name, library, flags string }
-
-// readConnections parses a reply to CLIENT LIST.
-func readConnections(list string) []connection {
-	var conns []connection
-	for _, c := range clientlist.Parse(list) {
-		conns = append(conns, connection{c["id"], c.Addr(), c["name"], c["lib-name"], c["flags"]})
-	}
-	return conns
-}
-
-// String describes the connection for an operator.
-func (c connection) String() string {
-	text := c.addr
-	if c.name != "" {
-		text += " name=" + c.name
-	}
-	if c.library != "" {
-		text += " lib-name=" + c.library
-	}
-	return text
-}
-
-// isReplica reports whether the connection is a replica's, which sends no commands.
-func (c connection) isReplica() bool { return strings.Contains(c.flags, "S") }
-
 // connectionName is the name of a mover's connection at the upstream.
 const connectionName = "redlock-proxy-move"
 
@@ -49,8 +22,8 @@ const WatchName = "redlock-proxy-watch"
 
 // isHarmless reports whether the connection only watches the upstream, like the connections of
 // Sentinels and proxies, or belongs to another run. A move closes it without asking the operator.
-func (c connection) isHarmless() bool {
-	return strings.HasPrefix(c.name, "sentinel-") || c.name == connectionName || c.name == WatchName
+func isHarmless(c clientlist.Client) bool {
+	return strings.HasPrefix(c["name"], "sentinel-") || c["name"] == connectionName || c["name"] == WatchName
 }
 
 // quiesce waits until no command sent earlier can still change the locks at the upstream (rule 2 of
@@ -81,7 +54,9 @@ const reportTimeout = time.Second
 // awaitForeignConns waits until all proxies have paused, and returns the same as
 // foreignConnections. It gives proxies time to report the connections that they made for new
 // clients just before they paused.
-func (r *run) awaitForeignConns(ctx context.Context, earlierConns []connection) (foreign []connection, direct []string, err error) {
+func (r *run) awaitForeignConns(
+	ctx context.Context, earlierConns []clientlist.Client,
+) (foreign []clientlist.Client, direct []string, err error) {
 	for deadline := (time.Time{}); ; {
 		reports, err := r.awaitPauses(ctx)
 		if err != nil {
@@ -110,11 +85,11 @@ func (r *run) awaitForeignConns(ctx context.Context, earlierConns []connection) 
 // move closes them only if the operator has ordered it. A move closes the others without asking:
 // they are harmless, or a proxy reported that commands on lock keys may still be running on them.
 func (r *run) foreignConnections(
-	earlierConns, current []connection, reports []quorum.PauseReport,
-) (foreign []connection, direct []string) {
+	earlierConns, current []clientlist.Client, reports []quorum.PauseReport,
+) (foreign []clientlist.Client, direct []string) {
 	earlierIDs, idleAddrs, busyAddrs := map[string]bool{}, map[string]bool{}, map[string]bool{}
 	for _, c := range earlierConns {
-		earlierIDs[c.id] = true
+		earlierIDs[c["id"]] = true
 	}
 	for _, h := range reports {
 		for _, addr := range h.IdleConns {
@@ -125,11 +100,12 @@ func (r *run) foreignConnections(
 		}
 	}
 	for _, c := range current {
-		if !earlierIDs[c.id] || c.id == r.connID || idleAddrs[c.addr] || c.isReplica() {
+		isReplica := strings.Contains(c["flags"], "S") // a replica sends no commands
+		if !earlierIDs[c["id"]] || c["id"] == r.connID || idleAddrs[c.Addr()] || isReplica {
 			continue
 		}
 		foreign = append(foreign, c)
-		if !busyAddrs[c.addr] && !c.isHarmless() {
+		if !busyAddrs[c.Addr()] && !isHarmless(c) {
 			direct = append(direct, c.String())
 		}
 	}
@@ -140,13 +116,13 @@ func (r *run) foreignConnections(
 const closeTimeout = 2 * time.Second
 
 // closeConnections closes connections, and waits until they are gone.
-func (r *run) closeConnections(ctx context.Context, conns []connection) error {
+func (r *run) closeConnections(ctx context.Context, conns []clientlist.Client) error {
 	if len(conns) == 0 {
 		return nil
 	}
 	commands, closedIDs := make([][]string, len(conns)), map[string]bool{}
 	for i, c := range conns {
-		commands[i], closedIDs[c.id] = []string{"CLIENT", "KILL", "ID", c.id}, true
+		commands[i], closedIDs[c["id"]] = []string{"CLIENT", "KILL", "ID", c["id"]}, true
 	}
 	if _, err := ask(ctx, r.conn, commands...); err != nil {
 		return fmt.Errorf("cannot close connections at the upstream: %w", err)
@@ -158,7 +134,7 @@ func (r *run) closeConnections(ctx context.Context, conns []connection) error {
 		}
 		open := 0
 		for _, c := range current {
-			if closedIDs[c.id] {
+			if closedIDs[c["id"]] {
 				open++
 			}
 		}
@@ -179,13 +155,13 @@ func (r *run) closeConnections(ctx context.Context, conns []connection) error {
 }
 
 // listConnections returns the connections of the upstream.
-func (r *run) listConnections(ctx context.Context) ([]connection, error) {
+func (r *run) listConnections(ctx context.Context) ([]clientlist.Client, error) {
 	replies, err := ask(ctx, r.conn, []string{"CLIENT", "LIST"})
 	if err != nil {
 		return nil, err
 	}
 	list, _ := replies[0].(string)
-	if conns := readConnections(list); len(conns) > 0 {
+	if conns := clientlist.Parse(list); len(conns) > 0 {
 		return conns, nil
 	}
 	return nil, errors.New("CLIENT LIST at the upstream lists no connection, not even the proxy's own")

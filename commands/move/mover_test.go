@@ -666,15 +666,6 @@ func TestCommonPrefix(t *testing.T) {
 	}
 }
 
-// TestReadConnections checks that different spellings of an address are equal.
-func TestReadConnections(t *testing.T) {
-	list := readConnections("id=3 addr=[::ffff:127.0.0.1]:5 laddr=127.0.0.1:1 fd=8 name= flags=N lib-name=go\nid=4 addr=/tmp/s:0 name=x flags=S\n")
-	if len(list) != 2 || list[0].addr != "127.0.0.1:5" || list[0].String() != "127.0.0.1:5 lib-name=go" ||
-		!list[1].isReplica() || list[1].addr != "/tmp/s:0" {
-		t.Errorf("%+v", list)
-	}
-}
-
 // TestTargetWithoutRoom checks that the run decides nothing if the target cannot store the locks.
 func TestTargetWithoutRoom(t *testing.T) {
 	t.Parallel()

@@ -28,6 +28,17 @@ func Parse(list string) (clients []Client) {
 // Addr returns the client's address, in the form of [Address].
 func (c Client) Addr() string { return Address(c["addr"]) }
 
+// String describes the client for an operator.
+func (c Client) String() string {
+	text := c.Addr()
+	for _, field := range []string{"name", "lib-name"} {
+		if c[field] != "" {
+			text += " " + field + "=" + c[field]
+		}
+	}
+	return text
+}
+
 // Address returns an ip:port in canonical form, and any other text unchanged.
 func Address(text string) string {
 	at, err := netip.ParseAddrPort(text)

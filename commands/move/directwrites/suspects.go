@@ -41,14 +41,10 @@ func suspects(list string, proxyAddrs []string) []string {
 			if c["idle"] != idle || ownAddrs[c.Addr()] || !slices.Contains(lockingCommands, command) {
 				continue
 			}
-			text := c.Addr()
-			if name := c["name"]; name != "" {
-				text += " name=" + name
-			}
 			if proxyHosts[host(c)] {
-				proxyClients = append(proxyClients, text+" (or a client of a proxy there)")
+				proxyClients = append(proxyClients, c.String()+" (or a client of a proxy there)")
 			} else {
-				directClients = append(directClients, text)
+				directClients = append(directClients, c.String())
 			}
 		}
 	}
