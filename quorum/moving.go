@@ -116,12 +116,6 @@ func (c *Cluster) CheckFreeMemory(ctx context.Context, bytes int64) error {
 	return c.masterSet().guards.CheckFreeMemory(ctx, bytes)
 }
 
-// Proxies returns the IDs of the proxies known on the masters, beginning with this proxy's own.
-func (c *Cluster) Proxies() []string {
-	guards := c.masterSet().guards
-	return append([]string{guards.ID()}, guards.PeerIDs()...)
-}
-
 // ErrLocationChanged means that another proxy decided at the same time, so that the location to be
 // replaced is no longer the current location.
 var ErrLocationChanged = errors.New("another proxy has changed the location of the locks meanwhile")
@@ -215,10 +209,7 @@ func (c *Cluster) announce(ctx context.Context, set *masterSet, from Location, t
 	}
 	set.guards.AnnounceMove(ctx, era, c.newBallot(0), to)
 	for until := time.Now().Add(2 * guard.Heartbeat); time.Now().Before(until); {
-		reports := c.PauseReports(ctx, from.Era)
-		if !slices.ContainsFunc(c.Proxies(), func(id string) bool {
-			return !slices.ContainsFunc(reports, func(h PauseReport) bool { return h.Proxy == id })
-		}) {
+		if _, missing := c.PauseReports(ctx, from.Era); len(missing) == 0 {
 			break
 		}
 		if err := pacing.Sleep(ctx, followPause); err != nil {
@@ -275,15 +266,23 @@ func (c *Cluster) ReportPaused(ctx context.Context, era int, report PauseReport)
 	return c.masterSet().guards.ReportPaused(ctx, strings.Join(fields, " "))
 }
 
-// PauseReports returns the reports of the proxies that paused commands in an era.
-func (c *Cluster) PauseReports(ctx context.Context, era int) (reports []PauseReport) {
-	for id, text := range c.masterSet().guards.PauseReports(ctx) {
+// PauseReports returns the reports of the proxies that paused commands in an era, and the IDs of
+// the other proxies known on the masters.
+func (c *Cluster) PauseReports(ctx context.Context, era int) (reports []PauseReport, missing []string) {
+	guards := c.masterSet().guards
+	for id, text := range guards.PauseReports(ctx) {
 		fields := strings.Split(text, " ")
 		if n, err := strconv.Atoi(fields[0]); err == nil && n == era && len(fields) == 4 {
 			reports = append(reports, PauseReport{id, fields[3], addresses(fields[1]), addresses(fields[2])})
 		}
 	}
-	return reports
+	// A proxy that became known while the reports were read is missing, too.
+	for _, id := range append([]string{guards.ID()}, guards.PeerIDs()...) {
+		if !slices.ContainsFunc(reports, func(h PauseReport) bool { return h.Proxy == id }) {
+			missing = append(missing, id)
+		}
+	}
+	return reports, missing
 }
 
 func addresses(text string) []string {

@@ -3,7 +3,6 @@ package move
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	"redlock-proxy/internal/pacing"
@@ -22,10 +21,7 @@ const (
 // proxy that no longer announces itself, because that proxy has stopped or is disconnected.
 func (r *run) awaitPauses(ctx context.Context) ([]quorum.PauseReport, error) {
 	for deadline := time.Now().Add(r.pauseTimeout); ; {
-		reports := r.opts.Masters.PauseReports(ctx, r.at.Era)
-		missing := slices.DeleteFunc(slices.Clone(r.opts.Masters.Proxies()), func(id string) bool {
-			return slices.ContainsFunc(reports, func(h quorum.PauseReport) bool { return h.Proxy == id })
-		})
+		reports, missing := r.opts.Masters.PauseReports(ctx, r.at.Era)
 		for _, h := range reports {
 			if h.Server != "" && h.Server != r.upstreamRunID {
 				return nil, fmt.Errorf("proxy %s has a different upstream (run_id %s) than this proxy (run_id %s): "+

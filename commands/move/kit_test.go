@@ -114,13 +114,16 @@ func (m *fakeMasters) CheckFreeMemory(_ context.Context, bytes int64) error {
 	return nil
 }
 
-func (m *fakeMasters) Proxies() []string { return m.proxies }
-
-func (m *fakeMasters) PauseReports(_ context.Context, era int) []quorum.PauseReport {
-	if at, _ := m.CurrentLocation(); at.Era != era {
-		return nil
+func (m *fakeMasters) PauseReports(_ context.Context, era int) (reports []quorum.PauseReport, missing []string) {
+	if at, _ := m.CurrentLocation(); at.Era == era {
+		reports = m.pauseReports
 	}
-	return m.pauseReports
+	for _, id := range m.proxies {
+		if !slices.ContainsFunc(reports, func(h quorum.PauseReport) bool { return h.Proxy == id }) {
+			missing = append(missing, id)
+		}
+	}
+	return reports, missing
 }
 
 func (m *fakeMasters) Databases(context.Context) ([]int, error) {

@@ -32,10 +32,9 @@ type Masters interface {
 	DecideLocation(ctx context.Context, from quorum.Location, to location.Place) (quorum.Location, error)
 	// CheckFreeMemory returns an error if the masters cannot store this many more bytes.
 	CheckFreeMemory(ctx context.Context, bytes int64) error
-	// Proxies returns the IDs of the running proxies, including this one.
-	Proxies() []string
-	// PauseReports returns the reports of the proxies that have paused in an era.
-	PauseReports(ctx context.Context, era int) []quorum.PauseReport
+	// PauseReports returns the reports of the proxies that have paused in an era, and the IDs of the
+	// other running proxies, including this one.
+	PauseReports(ctx context.Context, era int) (reports []quorum.PauseReport, missing []string)
 
 	Databases(ctx context.Context) ([]int, error)
 	Names(ctx context.Context, db int, page func(names []string) (more bool, err error)) error
