@@ -11,10 +11,8 @@ import (
 
 	"redlock-proxy/commands/catalog/syntax"
 	"redlock-proxy/commands/lockkeys/keyspace/contents"
-	"redlock-proxy/internal/pacing"
 	"redlock-proxy/quorum"
 	"redlock-proxy/quorum/location"
-	"redlock-proxy/quorum/vote"
 )
 
 // lockName holds the database and the name of a lock key, as clients use it.
@@ -33,23 +31,17 @@ type lock struct {
 	expiry time.Time
 }
 
-// ttl returns the remaining time as a TTL in whole milliseconds. It rounds up, because a move must
-// not shorten a lease.
+// ttl returns the remaining time as a TTL in whole milliseconds, at least minCopyTTL. It rounds up,
+// because a move must not shorten a lease.
 func (l lock) ttl() time.Duration {
 	if l.expiry.IsZero() {
 		return quorum.NoExpiry
 	}
-	return max((l.remainingTime() + time.Millisecond - 1).Truncate(time.Millisecond), vote.MinTTL)
+	return max((time.Until(l.expiry) + time.Millisecond - 1).Truncate(time.Millisecond), minCopyTTL)
 }
 
-// remainingTime returns the remaining time until the key expires.
-func (l lock) remainingTime() time.Duration { return time.Until(l.expiry) }
-
-// expiresSoon reports whether the key expires so soon that the move waits instead of copying it.
-func (l lock) expiresSoon() bool { return !l.expiry.IsZero() && l.remainingTime() < minCopyTTL }
-
 const (
-	// minCopyTTL is the remaining time below which a move does not copy a key.
+	// minCopyTTL is the shortest TTL of a copied key.
 	minCopyTTL = 100 * time.Millisecond
 	// maxKeysAtOnce limits how many keys one call reads, writes or removes.
 	maxKeysAtOnce = 500
@@ -84,23 +76,17 @@ func (r *run) stores() (source, target store) {
 // copy makes the lock keys at the target equal to the lock keys at the source (rule 4 of package
 // location).
 func (r *run) copy(ctx context.Context, source, target store, names []lockName) error {
-	copied, countByType, lastExpiry := map[lockName]bool{}, map[string]int{}, time.Now()
+	copied, countByType := map[lockName]bool{}, map[string]int{}
 	for part := range partsByDatabase(names) {
 		locks, err := source.read(ctx, part)
 		if err != nil {
 			return err
 		}
-		var copyableLocks []lock
 		for _, l := range locks {
-			if l.expiresSoon() {
-				lastExpiry = laterTime(lastExpiry, l.expiry)
-				continue
-			}
-			copyableLocks = append(copyableLocks, l)
 			copied[l.lockName] = true
 			countByType[contents.KindName(l.value)]++
 		}
-		if err := target.put(ctx, copyableLocks); err != nil {
+		if err := target.put(ctx, locks); err != nil {
 			return err
 		}
 	}
@@ -108,7 +94,7 @@ func (r *run) copy(ctx context.Context, source, target store, names []lockName) 
 		return err
 	}
 	r.copiedCounts = formatCounts(countByType)
-	return pacing.Sleep(ctx, time.Until(lastExpiry))
+	return nil
 }
 
 // removeSurplus removes the lock keys at the target that are not in copiedNames.
@@ -157,11 +143,4 @@ func partsByDatabase(names []lockName) iter.Seq[[]lockName] {
 			names = names[n:]
 		}
 	}
-}
-
-func laterTime(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
 }

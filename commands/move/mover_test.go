@@ -26,7 +26,6 @@ func (r *testBench) writeKeys() {
 	r.Helper()
 	for _, line := range []string{
 		"SET lock:text token PX 60000", "SET lock:endless token", "SET lock-1 other PX 3600000",
-		"SET lock:brief x PX 30",
 		"HSET lock:hash thread:1 2 thread:2 1", "PEXPIRE lock:hash 30000",
 		"RPUSH lock:list a b a", "SADD lock:set 10 9 x", "PEXPIRE lock:set 45000",
 		"ZADD lock:zset 1.5 a -inf b inf c 3 d 0.1 e", "PEXPIRE lock:zset 99999",
@@ -64,7 +63,6 @@ func TestMoveAndMoveBack(t *testing.T) {
 	r.masters.keys[quorum.Key{Name: "lock:unprefixed"}] = storedValue{value: "of another program"}
 	r.masters.keys[mastersTestKey(0, "lock:foreign")] = storedValue{value: "x", foreign: true}
 	before := r.readUpstream()
-	delete(before, "0 lock:brief")
 	r.wantMove(Request{}, "the locks are at the masters now: 2 hash, 2 list, 1 set, ", " string, 1 zset\n",
 		"removed 1 lock key that existed only at the masters\n", "from the upstream")
 	r.wantKeys(r.readUpstream(), filterKeys(before, isOrdinaryKey))
@@ -118,6 +116,20 @@ func (r *testBench) wantAtMasters(want map[string]upstreamKey) {
 		case !r.isExpiryKept(h.expiry, w.expiry):
 			r.Errorf("%s ends %v, want %v", dbAndKey, h.expiry, w.expiry)
 		}
+	}
+}
+
+// TestTTL checks that a copied key lives as long as the key at the source, or for a moment longer.
+func TestTTL(t *testing.T) {
+	if got := (lock{}).ttl(); got != quorum.NoExpiry {
+		t.Errorf("without an expiry: %v", got)
+	}
+	if got := (lock{expiry: time.Now().Add(-time.Second)}).ttl(); got != minCopyTTL {
+		t.Errorf("after the expiry: %v", got)
+	}
+	expiry := time.Now().Add(time.Minute)
+	if got := (lock{expiry: expiry}).ttl(); got < time.Until(expiry) || got > time.Minute || got%time.Millisecond != 0 {
+		t.Errorf("a minute before the expiry: %v", got)
 	}
 }
 
