@@ -44,9 +44,7 @@ func (r *testBench) writeKeys() {
 	r.do(longList...)
 	r.do("SELECT", "3")
 	r.doLine("SET lock:text in-3 PX 80000")
-	for i := range 1200 {
-		r.do("SET", fmt.Sprint("lock:many:", i), strconv.Itoa(i), "PX", strconv.Itoa(20_000+i))
-	}
+	r.do("EVAL", "for i = 0, 1199 do redis.call('SET', 'lock:many:' .. i, i, 'PX', 20000 + i) end", "0")
 	r.do("SELECT", "0")
 }
 
