@@ -225,18 +225,17 @@ func (s *upstreamStore) measure(ctx context.Context, names []lockName) ([]sizedK
 		return nil, err
 	}
 	for i, n := range names {
-		switch kind, _ := types[i].(string); {
-		case kind == "none": // it has expired
-		case sizeCommand(kind, n.key) == nil:
-			unfit.add(n, "a "+kind)
-		default:
+		kind, _ := types[i].(string)
+		if _, fits := commandsByType[kind]; fits {
 			keys = append(keys, sizedKey{n, kind, 0})
+		} else if kind != "none" { // it has not expired
+			unfit.add(n, "a "+kind)
 		}
 	}
 	if len(keys) == 0 {
 		return nil, unfit.errorOrNil()
 	}
-	askSize := commandsFor(keys, func(n sizedKey) []string { return sizeCommand(n.valueType, n.key) })
+	askSize := commandsFor(keys, func(n sizedKey) []string { return []string{commandsByType[n.valueType].size, n.key} })
 	sizes, err := s.askInDatabase(ctx, names[0].db, askSize...)
 	if err != nil {
 		return nil, err

@@ -10,38 +10,26 @@ import (
 	"redlock-proxy/quorum"
 )
 
-// sizeCommand returns the command that reads the size of a key of a type; nil if lock keys on the
-// masters cannot have that type.
-func sizeCommand(kind, key string) []string {
-	switch kind {
-	case contents.TextKind.String():
-		return []string{"STRLEN", key}
-	case contents.ListKind.String():
-		return []string{"LLEN", key}
-	case contents.SetKind.String():
-		return []string{"SCARD", key}
-	case contents.SortedSetKind.String():
-		return []string{"ZCARD", key}
-	case contents.HashKind.String():
-		return []string{"HLEN", key}
-	}
-	return nil
+// typeCommands names the commands for a type of values. size reads the size of a key, read reads its
+// whole value, with the words readArgs after the key, and create creates it.
+type typeCommands struct {
+	size, create, read string
+	readArgs           []string
+}
+
+// commandsByType holds the types that lock keys on the masters can have, as TYPE names them.
+var commandsByType = map[string]typeCommands{
+	contents.TextKind.String():      {size: "STRLEN", create: "SET", read: "GET"},
+	contents.ListKind.String():      {size: "LLEN", create: "RPUSH", read: "LRANGE", readArgs: []string{"0", "-1"}},
+	contents.SetKind.String():       {size: "SCARD", create: "SADD", read: "SMEMBERS"},
+	contents.SortedSetKind.String(): {size: "ZCARD", create: "ZADD", read: "ZRANGE", readArgs: []string{"0", "-1", "WITHSCORES"}},
+	contents.HashKind.String():      {size: "HLEN", create: "HSET", read: "HGETALL"},
 }
 
 // valueCommand returns the command that reads the whole value of a key of a type.
 func valueCommand(kind, key string) []string {
-	switch kind {
-	case contents.ListKind.String():
-		return []string{"LRANGE", key, "0", "-1"}
-	case contents.SetKind.String():
-		return []string{"SMEMBERS", key}
-	case contents.SortedSetKind.String():
-		return []string{"ZRANGE", key, "0", "-1", "WITHSCORES"}
-	case contents.HashKind.String():
-		return []string{"HGETALL", key}
-	default:
-		return []string{"GET", key}
-	}
+	c := commandsByType[kind]
+	return append([]string{c.read, key}, c.readArgs...)
 }
 
 // errUnexpectedReply is the error for a reply that no Redis sends.
@@ -118,19 +106,17 @@ func writeCommands(key string, content contents.Content, ttl time.Duration) [][]
 func createCommand(content contents.Content) (command string, words []string) {
 	switch c := content.(type) {
 	case contents.Text:
-		return "SET", []string{string(c)}
+		words = []string{string(c)}
 	case *contents.List:
-		return "RPUSH", c.Elems()
+		words = c.Elems()
 	case *contents.Set:
-		return "SADD", c.Members()
+		words = c.Members()
 	case *contents.SortedSet:
 		for _, m := range c.Members() {
 			words = append(words, contents.FormatDouble(m.Score), m.Member)
 		}
-		return "ZADD", words
 	case *contents.Hash:
 		c.Each(func(field, value string) { words = append(words, field, value) })
-		return "HSET", words
 	}
-	return "", nil
+	return commandsByType[content.Kind().String()].create, words
 }
