@@ -243,16 +243,14 @@ func (s *upstreamStore) measure(ctx context.Context, names []lockName) ([]sizedK
 	for i := range keys {
 		n := &keys[i]
 		size, _ := sizes[i].(int64)
-		switch isText := n.valueType == contents.TextKind.String(); {
-		case isText && size > keyspace.MaxValue:
-			unfit.add(n.lockName, fmt.Sprintf("more than %d bytes", keyspace.MaxValue))
-		case isText:
-			n.bytes = int(size)
-		case size > keyspace.MaxElements:
-			unfit.add(n.lockName, fmt.Sprintf("more than %d elements", keyspace.MaxElements))
-		default:
-			n.bytes = int(size) * elementBytes
+		limit, unit, unitBytes := int64(keyspace.MaxElements), "elements", elementBytes
+		if n.valueType == contents.TextKind.String() {
+			limit, unit, unitBytes = keyspace.MaxValue, "bytes", 1
 		}
+		if size > limit {
+			unfit.add(n.lockName, fmt.Sprintf("more than %d %s", limit, unit))
+		}
+		n.bytes = int(size) * unitBytes
 	}
 	return keys, unfit.errorOrNil()
 }
