@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"redlock-proxy/commands/catalog/keys"
 	"redlock-proxy/commands/catalog/syntax"
 	"redlock-proxy/commands/lockkeys/keyspace"
 	"redlock-proxy/commands/lockkeys/keyspace/contents"
@@ -146,13 +147,11 @@ func (s *upstreamStore) matchArgs() []string {
 func commonPrefix(globs []string) string {
 	common := ""
 	for i, glob := range globs {
-		if wildcard := strings.IndexAny(glob, `*?[\`); wildcard >= 0 {
-			glob = glob[:wildcard]
-		}
+		prefix := keys.Prefix(glob)
 		if i == 0 {
-			common = glob
+			common = prefix
 		}
-		for !strings.HasPrefix(glob, common) {
+		for !strings.HasPrefix(prefix, common) {
 			common = common[:len(common)-1]
 		}
 	}
