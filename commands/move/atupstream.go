@@ -167,23 +167,19 @@ func (s *upstreamStore) askInDatabase(ctx context.Context, db int, commands ...[
 	return replies[1:], nil
 }
 
-// UnfitError reports lock keys whose values the masters cannot store.
-type UnfitError struct{ Keys []string }
+// unfitKeys describes lock keys whose values the masters cannot store.
+type unfitKeys []string
 
-// Error returns the keys and the reasons.
-func (e *UnfitError) Error() string {
-	return "lock keys at the upstream have values that the masters cannot store: " + summarize(e.Keys)
+func (u *unfitKeys) add(n lockName, reason string) {
+	*u = append(*u, fmt.Sprintf("'%s' (database %d): %s", syntax.Excerpt(n.key), n.db, reason))
 }
 
-func (e *UnfitError) add(n lockName, reason string) {
-	e.Keys = append(e.Keys, fmt.Sprintf("'%s' (database %d): %s", syntax.Excerpt(n.key), n.db, reason))
-}
-
-func (e *UnfitError) errorOrNil() error {
-	if len(e.Keys) == 0 {
+// err returns an error with the keys and the reasons, or nil if there are none.
+func (u unfitKeys) err() error {
+	if len(u) == 0 {
 		return nil
 	}
-	return e
+	return errors.New("lock keys at the upstream have values that the masters cannot store: " + summarize(u))
 }
 
 // sizedKey holds a key with its type and its approximate size in bytes.
@@ -217,7 +213,7 @@ func (s *upstreamStore) read(ctx context.Context, names []lockName) ([]lock, err
 // measure returns the types and sizes of keys without reading their values.
 func (s *upstreamStore) measure(ctx context.Context, names []lockName) ([]sizedKey, error) {
 	var keys []sizedKey
-	unfit := &UnfitError{}
+	var unfit unfitKeys
 	askType := commandsFor(names, func(n lockName) []string { return []string{"TYPE", n.key} })
 	types, err := s.askInDatabase(ctx, names[0].db, askType...)
 	if err != nil {
@@ -232,7 +228,7 @@ func (s *upstreamStore) measure(ctx context.Context, names []lockName) ([]sizedK
 		}
 	}
 	if len(keys) == 0 {
-		return nil, unfit.errorOrNil()
+		return nil, unfit.err()
 	}
 	askSize := commandsFor(keys, func(n sizedKey) []string { return []string{commandsByType[n.valueType].size, n.key} })
 	sizes, err := s.askInDatabase(ctx, names[0].db, askSize...)
@@ -251,7 +247,7 @@ func (s *upstreamStore) measure(ctx context.Context, names []lockName) ([]sizedK
 		}
 		n.bytes = int(size) * unitBytes
 	}
-	return keys, unfit.errorOrNil()
+	return keys, unfit.err()
 }
 
 // readValues reads keys. It repeats the read for keys whose fields changed meanwhile.
@@ -289,7 +285,7 @@ func (s *upstreamStore) readOnce(ctx context.Context, keys []sizedKey) (locks []
 		expiries[h.key], _ = replies[i].([]any)
 	}
 	replies = replies[len(fields):]
-	unfit := &UnfitError{}
+	var unfit unfitKeys
 	for i, n := range keys {
 		left, _ := replies[len(keys)+i].(int64)
 		content, err := decode(n.valueType, replies[i])
@@ -317,7 +313,7 @@ func (s *upstreamStore) readOnce(ctx context.Context, keys []sizedKey) (locks []
 		}
 		locks = append(locks, found)
 	}
-	return locks, changedKeys, unfit.errorOrNil()
+	return locks, changedKeys, unfit.err()
 }
 
 func (s *upstreamStore) put(ctx context.Context, locks []lock) error {
