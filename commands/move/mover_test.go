@@ -328,8 +328,7 @@ func TestStalledMove(t *testing.T) {
 				return nil
 			}
 			_, err := r.move(Request{})
-			var wrongLocation *quorum.WrongLocationError
-			if !errors.As(err, &wrongLocation) {
+			if err == nil || !strings.HasSuffix(err.Error(), "move --abort or another proxy has ended this move") {
 				t.Fatalf("%v", err)
 			}
 			if at, _ := r.masters.CurrentLocation(); at.Place != decisions[len(decisions)-1] || r.masters.writes != writes {

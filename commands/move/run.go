@@ -216,7 +216,7 @@ func (r *run) abort(ctx context.Context, era int, cause error) error {
 		case r.at == moved && r.proposedArrival:
 			return nil
 		case r.endedElsewhere:
-			return &endedError{cause}
+			return errors.New("redlock-proxy move --abort or another proxy has ended this move")
 		}
 	}
 	return cause
@@ -259,27 +259,12 @@ func (r *run) abortAny(ctx context.Context) (err error) {
 		return err
 	}
 	if r.at.Place != source {
-		return errTooLate
+		return errors.New("it was too late to abort the move")
 	}
 	r.addLine("aborted: the locks stay at the %v", r.at.Place)
 	r.report(fmt.Sprintf("aborted: %v, in era %d", r.at.Place, r.at.Era))
 	return nil
 }
-
-// endedError reports that an operator or another proxy ended the move before this run could end it.
-// cause is the first error that the run got as a result.
-type endedError struct{ cause error }
-
-// Error implements error.
-func (e *endedError) Error() string {
-	return "redlock-proxy move --abort or another proxy has ended this move"
-}
-
-// Unwrap returns the cause.
-func (e *endedError) Unwrap() error { return e.cause }
-
-// errTooLate reports that the move had ended before the run could abort it.
-var errTooLate = errors.New("it was too late to abort the move")
 
 // clearSource removes the locks from the source (rule 5 of package location). They no longer have
 // an effect at the source, so the move has succeeded even if clearSource fails. It keeps the locks
