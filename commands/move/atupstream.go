@@ -41,11 +41,18 @@ const (
 	elementBytes = 64
 )
 
+// askTimeout limits each request to the upstream. It is less than the lease of a move. A mover that
+// has lost the upstream, but still renews the lease, must not pause commands for longer than a
+// mover that crashed.
+const askTimeout = location.Lease - time.Second
+
 // ask sends commands and returns their replies. It fails if one of the replies is an error.
 func ask(ctx context.Context, conn Connection, commands ...[]string) ([]any, error) {
 	if len(commands) == 0 {
 		return nil, nil
 	}
+	ctx, cancel := context.WithTimeoutCause(ctx, askTimeout, fmt.Errorf("no reply within %v", askTimeout))
+	defer cancel()
 	replies, err := conn.Ask(ctx, commands...)
 	if err != nil {
 		return nil, fmt.Errorf("the connection to the upstream is lost: %w", err)

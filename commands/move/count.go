@@ -9,7 +9,7 @@ const maxCounted = 200_000
 // CountLockKeys returns the number of lock keys at an upstream, and an example. more is set if the
 // upstream has more keys than CountLockKeys scans. It changes nothing.
 func CountLockKeys(ctx context.Context, conn Connection, lockKeys []string) (n int, example string, more bool, err error) {
-	s := &upstreamStore{Mover: New(Options{LockKeys: lockKeys}), conn: limitedConnection{conn}}
+	s := &upstreamStore{Mover: New(Options{LockKeys: lockKeys}), conn: conn}
 	found, more, err := s.scan(ctx, maxCounted)
 	if len(found) > 0 {
 		example = found[0].key

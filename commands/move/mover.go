@@ -162,32 +162,15 @@ func (m *Mover) run(ctx context.Context, r *run) (err error) {
 	}
 }
 
-// askTimeout limits each request to the upstream. It is less than the lease of a move. A mover that
-// has lost the upstream, but still renews the lease, must not pause commands for longer than a
-// mover that crashed.
-const askTimeout = location.Lease - time.Second
-
-// limitedConnection limits the requests of a Connection to askTimeout.
-type limitedConnection struct{ Connection }
-
-// Ask implements Connection.
-func (c limitedConnection) Ask(ctx context.Context, commands ...[]string) ([]any, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, askTimeout, fmt.Errorf("no reply within %v", askTimeout))
-	defer cancel()
-	return c.Connection.Ask(ctx, commands...)
-}
-
 // withConnection calls do with a connection to the upstream.
-func (r *run) withConnection(ctx context.Context, do func(context.Context) error) (err error) {
+func (r *run) withConnection(ctx context.Context, do func(context.Context) error) error {
 	conn, err := r.opts.Connect(ctx)
 	if err != nil {
 		return err
 	}
-	r.conn = limitedConnection{conn}
-	defer r.conn.Close()
-	// The reply may be an error, if the upstream refuses the name.
-	if _, err := r.conn.Ask(ctx, []string{"CLIENT", "SETNAME", connectionName}); err != nil {
-		return err
-	}
+	r.conn = conn
+	defer conn.Close()
+	// The upstream may refuse the name. If the connection is lost, the next request fails.
+	_, _ = ask(ctx, conn, []string{"CLIENT", "SETNAME", connectionName})
 	return do(ctx)
 }
