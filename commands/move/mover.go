@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
+	"sync"
 	"time"
 
 	"redlock-proxy/commands/catalog/keys"
@@ -94,7 +95,8 @@ var ErrRunning = errors.New("this proxy is already running a move")
 type Mover struct {
 	opts     Options
 	lockKeys keys.Patterns
-	moveSlot chan struct{}
+	// running is held by the run that moves the locks.
+	running sync.Mutex
 	// eraDelay is the time that an era must have lasted before the mover writes in it.
 	eraDelay time.Duration
 	// pauseTimeout limits the wait for proxies to pause, copyTimeout the time until the locks have
@@ -106,7 +108,7 @@ type Mover struct {
 func New(opts Options) *Mover {
 	opts.Logger = cmp.Or(opts.Logger, slog.New(slog.DiscardHandler))
 	return &Mover{
-		opts: opts, lockKeys: keys.NewPatterns(opts.LockKeys...), moveSlot: make(chan struct{}, 1),
+		opts: opts, lockKeys: keys.NewPatterns(opts.LockKeys...),
 		eraDelay: vote.RoundLimit + vote.RoundLimit/10, pauseTimeout: 7 * time.Second, copyTimeout: 2 * time.Minute,
 		lease: location.Lease,
 	}
@@ -146,12 +148,10 @@ func (m *Mover) run(ctx context.Context, r *run) (err error) {
 	if r.request.Abort {
 		return r.abortAny(ctx)
 	}
-	select {
-	case m.moveSlot <- struct{}{}:
-		defer func() { <-m.moveSlot }()
-	default:
+	if !m.running.TryLock() {
 		return ErrRunning
 	}
+	defer m.running.Unlock()
 	for {
 		if err := r.awaitOtherMove(ctx); err != nil {
 			return err
