@@ -90,25 +90,12 @@ func (r *run) copy(ctx context.Context, source, target store, names []lockName) 
 			return err
 		}
 	}
-	if err := r.removeSurplus(ctx, target, copied); err != nil {
-		return err
-	}
 	r.copiedCounts = formatCounts(countByType)
-	return nil
-}
-
-// removeSurplus removes the lock keys at the target that are not in copiedNames.
-func (r *run) removeSurplus(ctx context.Context, target store, copiedNames map[lockName]bool) error {
-	names, err := target.list(ctx)
+	targetNames, err := target.list(ctx)
 	if err != nil {
 		return err
 	}
-	var surplus []lockName
-	for _, n := range names {
-		if !copiedNames[n] {
-			surplus = append(surplus, n)
-		}
-	}
+	surplus := slices.DeleteFunc(targetNames, func(n lockName) bool { return copied[n] })
 	n, err := target.remove(ctx, surplus)
 	if n > 0 {
 		r.addLine("removed %s that existed only at the %v", syntax.Count(n, "lock key"), r.at.Target())
