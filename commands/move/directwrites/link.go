@@ -164,8 +164,7 @@ func (l *upstreamLink) report(names []string) error {
 	list, _ := replies[0].(string)
 	detection := &Detection{At: time.Now(), Clients: suspects(list, l.watcher.opts.OwnAddrs())}
 	globs := l.watcher.opts.LockKeys
-	matches := func(glob string) bool { return keys.NewPatterns(glob).Match([]byte(names[0])) }
-	detection.Glob = globs[slices.IndexFunc(globs, matches)]
+	detection.Glob = globs[keys.NewFirstMatch(globs...).Index(names[0])]
 	l.watcher.lastWarning.Store(detection)
 	l.watcher.opts.Logger.Warn(
 		"lock keys are used at the upstream directly: clients of proxies do not see these locks; connect all clients to a proxy",
