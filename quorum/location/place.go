@@ -1,6 +1,7 @@
 package location
 
 import (
+	"cmp"
 	"slices"
 	"time"
 )
@@ -29,36 +30,29 @@ const (
 // Source returns the location of the locks now, which is also their location if a move is aborted.
 // WithDefault must first resolve Undecided. The same applies to Target and MovingPlace.
 func (p Place) Source() Place {
-	switch p {
-	case MovingToMasters, Upstream:
+	if p == Upstream || p == MovingToMasters {
 		return Upstream
-	default:
-		return Masters
 	}
+	return Masters
 }
 
 // Target returns the location of the locks after a move. For locks at rest it is their current
 // location.
 func (p Place) Target() Place {
-	switch p {
-	case MovingToMasters, Masters:
+	if p == Masters || p == MovingToMasters {
 		return Masters
-	default:
-		return Upstream
 	}
+	return Upstream
 }
 
 // WithDefault returns the place or, if the masters have never decided, the place by the setting
 // move-from-upstream.
 func (p Place) WithDefault(fromUpstream bool) Place {
-	switch {
-	case p != Undecided:
-		return p
-	case fromUpstream:
-		return Upstream
-	default:
-		return Masters
+	setting := Masters
+	if fromUpstream {
+		setting = Upstream
 	}
+	return cmp.Or(p, setting)
 }
 
 // Moves reports whether the locks are being moved, so that no client changes them.

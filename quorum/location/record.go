@@ -3,7 +3,6 @@ package location
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -42,15 +41,14 @@ func ParseRecord(fields map[string]string, overlap func(lockKeys []string) bool)
 			json.Unmarshal([]byte(globs), &lockKeys) != nil || !overlap(lockKeys) {
 			continue
 		}
-		switch {
-		case era > highestPlace.Era:
-			if latestField != "" {
-				olderFields = append(olderFields, latestField)
-			}
-			highestPlace, latestField = EraPlace{Parse(place), era}, field
-		default:
+		if era <= highestPlace.Era {
 			olderFields = append(olderFields, field)
+			continue
 		}
+		if latestField != "" {
+			olderFields = append(olderFields, latestField)
+		}
+		highestPlace, latestField = EraPlace{Parse(place), era}, field
 	}
 	return highestPlace, olderFields
 }
@@ -70,7 +68,10 @@ type Report struct {
 func (s Report) Resolve(record Record, recordedPlace EraPlace, readErr error, fromUpstream bool) (EraPlace, error) {
 	switch {
 	case s.Known && readErr == nil && recordedPlace.contradicts(s.EraPlace):
-		return s.EraPlace, errors.New(contradictionText(record.Name(), recordedPlace, s.Masters, s.EraPlace))
+		return s.EraPlace, fmt.Errorf("the record at the upstream %s says %s, the masters %s say %s; "+
+			"if the masters are right, DEL %s at the upstream; "+
+			"if the record is right, empty the masters and run redlock-proxy init",
+			record.Name(), recordedPlace.Describe(), strings.Join(s.Masters, ", "), s.EraPlace.Describe(), RecordKey)
 	case s.Known || readErr == nil && recordedPlace.Era == 0:
 		return s.EraPlace, nil
 	case readErr != nil:
@@ -99,15 +100,6 @@ func placeAfterLoss(record Record, recordedPlace EraPlace, fromUpstream bool) (E
 			record.Name(), recordedPlace.Describe(), RecordKey)
 	}
 	return recordedPlace, nil
-}
-
-// contradictionText returns the text of the error if the record contradicts the report of the
-// masters.
-func contradictionText(upstream string, recordedPlace EraPlace, names []string, masters EraPlace) string {
-	return fmt.Sprintf("the record at the upstream %s says %s, the masters %s say %s; "+
-		"if the masters are right, DEL %s at the upstream; "+
-		"if the record is right, empty the masters and run redlock-proxy init",
-		upstream, recordedPlace.Describe(), strings.Join(names, ", "), masters.Describe(), RecordKey)
 }
 
 // Describe returns the place and the era for an operator.
