@@ -55,6 +55,6 @@ func (r *run) checkStores(ctx context.Context) error {
 			syntax.Count(len(names), "lock key"), duration.Round(time.Millisecond), r.copyTimeout)
 	}
 	duration = duration.Round(10 * time.Millisecond)
-	r.report(fmt.Sprintf("checked %s: moving them takes about %v", syntax.Count(len(names), "lock key"), duration))
+	r.logStep("checked %s: moving them takes about %v", syntax.Count(len(names), "lock key"), duration)
 	return nil
 }

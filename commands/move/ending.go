@@ -140,9 +140,9 @@ func (r *run) closeConnections(ctx context.Context, conns []clientlist.Client) e
 		}
 		switch {
 		case open == 0:
-			text := "closed " + syntax.Count(len(conns), "connection") + " at the upstream"
-			r.addLine("%s", text)
-			r.report(text)
+			closed := syntax.Count(len(conns), "connection")
+			r.addLine("closed %s at the upstream", closed)
+			r.logStep("closed %s at the upstream", closed)
 			return nil
 		case !time.Now().Before(deadline):
 			return fmt.Errorf("cannot close %s at the upstream: still open %v after CLIENT KILL",

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"log/slog"
 	"maps"
 	"net"
 	"slices"
@@ -288,12 +290,25 @@ func (r *testBench) do(words ...string) any {
 // doLine is like do, for words separated by blanks.
 func (r *testBench) doLine(text string) any { r.Helper(); return r.do(strings.Fields(text)...) }
 
+// logSteps returns a logger that calls do for each step of a run.
+func logSteps(do func(step string)) *slog.Logger {
+	return slog.New(slog.NewTextHandler(io.Discard, &slog.HandlerOptions{
+		Level: slog.LevelDebug,
+		ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+			if a.Key == "step" {
+				do(a.Value.String())
+			}
+			return a
+		},
+	}))
+}
+
 // move returns the lines of the report in one string.
 func (r *testBench) move(request Request) (string, error) {
 	r.Helper()
 	r.steps = nil
 	defer func(startTime time.Time) { r.moveTime += time.Since(startTime) }(time.Now())
-	lines, err := r.mover.Move(r.Context(), request, func(step string) {
+	r.mover.opts.Logger = logSteps(func(step string) {
 		r.steps = append(r.steps, step)
 		if strings.HasPrefix(step, "another proxy is moving the locks") { // its lease expires now
 			r.masters.mu.Lock()
@@ -301,6 +316,7 @@ func (r *testBench) move(request Request) (string, error) {
 			r.masters.decide(r.masters.at.Source())
 		}
 	})
+	lines, err := r.mover.Move(r.Context(), request)
 	return strings.Join(lines, "\n"), err
 }
 

@@ -120,19 +120,12 @@ func (m *Mover) clientKey(name string) (key string, isLockKey bool) {
 	return key, isLockKey && m.lockKeys.Match([]byte(key))
 }
 
-// Move carries out the request, and reports each step. It returns the lines of a report for the
-// operator. When ctx ends, it aborts the move.
+// Move carries out the request, and returns the lines of a report for the operator. When ctx ends,
+// it aborts the move.
 //
 // Its errors, such as ErrRunning, contain the location of the locks.
-func (m *Mover) Move(ctx context.Context, request Request, report func(step string)) (lines []string, err error) {
-	reportStep := func(step string) {
-		// Not Info, because each proxy logs the new era.
-		m.opts.Logger.Debug("moving the locks", "step", step)
-		if report != nil {
-			report(step)
-		}
-	}
-	r := &run{Mover: m, request: request, report: reportStep}
+func (m *Mover) Move(ctx context.Context, request Request) (lines []string, err error) {
+	r := &run{Mover: m, request: request}
 	if at, known := m.opts.Masters.CurrentLocation(); known {
 		r.at = at
 	}

@@ -250,7 +250,7 @@ func TestSimultaneousMoves(t *testing.T) {
 		var errs [2]error
 		var wg sync.WaitGroup
 		for i, m := range []*Mover{r.mover, r.newMover()} {
-			wg.Go(func() { reports[i], errs[i] = m.Move(t.Context(), order, nil) })
+			wg.Go(func() { reports[i], errs[i] = m.Move(t.Context(), order) })
 		}
 		wg.Wait()
 		both := fmt.Sprint(reports)
@@ -625,7 +625,7 @@ func TestSecondMoveRefusal(t *testing.T) {
 	r.masters.proxies = append(r.masters.proxies, "stopped")
 	for _, endMove := range []func(cancel func()){
 		func(func()) {
-			if _, err := r.mover.Move(r.Context(), Request{Abort: true}, nil); err != nil {
+			if _, err := r.mover.Move(r.Context(), Request{Abort: true}); err != nil {
 				t.Error(err)
 			}
 		},
@@ -634,16 +634,17 @@ func TestSecondMoveRefusal(t *testing.T) {
 		r.mover.pauseTimeout = time.Minute
 		ctx, cancel := context.WithCancel(r.Context())
 		paused, result := make(chan bool), make(chan error)
+		r.mover.opts.Logger = logSteps(func(step string) {
+			if strings.HasPrefix(step, "decided: to-masters") {
+				close(paused)
+			}
+		})
 		go func() {
-			_, err := r.mover.Move(ctx, Request{}, func(step string) {
-				if strings.HasPrefix(step, "decided: to-masters") {
-					close(paused)
-				}
-			})
+			_, err := r.mover.Move(ctx, Request{})
 			result <- err
 		}()
 		<-paused
-		if _, err := r.mover.Move(r.Context(), Request{}, nil); !errors.Is(err, ErrRunning) {
+		if _, err := r.mover.Move(r.Context(), Request{}); !errors.Is(err, ErrRunning) {
 			t.Errorf("%v", err)
 		}
 		endMove(cancel)

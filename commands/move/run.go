@@ -16,7 +16,6 @@ import (
 type run struct {
 	*Mover
 	request Request
-	report  func(string)
 	conn    Connection
 	// connID is the ID of the connection at the upstream, upstreamRunID the run_id of the upstream.
 	connID, upstreamRunID string
@@ -42,6 +41,11 @@ type run struct {
 // addLine adds a line to the report for the operator.
 func (r *run) addLine(format string, args ...any) {
 	r.lines = append(r.lines, fmt.Sprintf(format, args...))
+}
+
+// logStep logs a step of the run. It does not use Info, because each proxy logs the new era.
+func (r *run) logStep(format string, args ...any) {
+	r.opts.Logger.Debug("moving the locks", "step", fmt.Sprintf(format, args...))
 }
 
 // describeLocation returns a text about the location of the locks after a failure.
@@ -71,7 +75,7 @@ func (r *run) awaitOtherMove(ctx context.Context) (err error) {
 			return err
 		}
 		if !reported {
-			r.report("another proxy is moving the locks, or has crashed while it did: waiting until that move ends")
+			r.logStep("another proxy is moving the locks, or has crashed while it did: waiting until that move ends")
 		}
 		if err := pacing.Sleep(ctx, retryInterval); err != nil {
 			return err
@@ -114,7 +118,7 @@ func (r *run) moveLocks(ctx context.Context) error {
 		return r.abort(ctx, r.at.Era+1, err)
 	}
 	pausedSince := time.Now()
-	r.report(fmt.Sprintf("decided: %v, in era %d; all proxies pause commands on lock keys", r.at.Place, r.at.Era))
+	r.logStep("decided: %v, in era %d; all proxies pause commands on lock keys", r.at.Place, r.at.Era)
 	limitedCtx, end := context.WithTimeoutCause(ctx, r.copyTimeout, fmt.Errorf("the move took longer than %v", r.copyTimeout))
 	defer end()
 	copied, err := r.quiesceAndCopy(limitedCtx, pausedSince)
@@ -128,7 +132,7 @@ func (r *run) moveLocks(ctx context.Context) error {
 			return err
 		}
 	}
-	r.report(fmt.Sprintf("decided: %v, in era %d", r.at.Place, r.at.Era))
+	r.logStep("decided: %v, in era %d", r.at.Place, r.at.Era)
 	r.lines = append([]string{
 		fmt.Sprintf("the locks are at the %v now: %s", r.at.Place, r.copiedCounts),
 		fmt.Sprintf("commands on lock keys were paused for %d ms", pauseDuration.Milliseconds()),
@@ -209,7 +213,7 @@ func (r *run) proposeArrival(ctx context.Context) error {
 // abort proposes that the locks stay at the source after the era of a move, and returns the cause.
 // It returns nil if this run has moved the locks nevertheless.
 func (r *run) abort(ctx context.Context, era int, cause error) error {
-	r.report(fmt.Sprintf("aborting: %v", cause))
+	r.logStep("aborting: %v", cause)
 	moved := quorum.Location{Place: r.at.Target(), Era: r.at.Era + 1}
 	if r.proposeStay(ctx, era) == nil {
 		switch {
@@ -262,7 +266,7 @@ func (r *run) abortAny(ctx context.Context) (err error) {
 		return errors.New("it was too late to abort the move")
 	}
 	r.addLine("aborted: the locks stay at the %v", r.at.Place)
-	r.report(fmt.Sprintf("aborted: %v, in era %d", r.at.Place, r.at.Era))
+	r.logStep("aborted: %v, in era %d", r.at.Place, r.at.Era)
 	return nil
 }
 

@@ -27,7 +27,7 @@ func (s *Server) proxyMove(c command.Call) {
 	}
 	watched, stop := c.Client.WatchContext(c.Ctx)
 	defer stop()
-	lines, err := s.opts.Mover.Move(watched, order, nil)
+	lines, err := s.opts.Mover.Move(watched, order)
 	if err != nil {
 		c.Out.WriteError(command.Failure(err))
 		return
