@@ -28,28 +28,40 @@ var ErrMoving = errors.New("the locks are still being moved; try again")
 // Errors: ErrMoving, *NoQuorumError if this proxy does not learn the location in time, or the cause
 // of ctx.
 func (c *Cluster) AwaitLocation(ctx context.Context) (Location, error) {
+	return awaitLocation(ctx, c.LocationChanged, func() (at Location, known, moving bool) {
+		at, known = c.CurrentLocation()
+		return at, known, at.Moves() || c.IsLeavingMasters()
+	}, c.noQuorum)
+}
+
+// awaitLocation implements AwaitLocation. look returns the location of the locks, and whether a move
+// is in progress. When a move has just ended, look may not know the location for a moment.
+func awaitLocation(
+	ctx context.Context, locationChanged func() <-chan struct{}, look func() (at Location, known, moving bool),
+	noQuorum func() error,
+) (Location, error) {
 	start := time.Now()
-	limit := time.NewTimer(changeTimeout)
-	defer limit.Stop()
+	lastMoving := start               // the last time at which a move was in progress
 	recheck := time.Tick(followPause) // the masters' first replies come without a signal
 	for {
-		changed := c.LocationChanged()
-		if at, known := c.CurrentLocation(); known && !at.Moves() && !c.IsLeavingMasters() {
+		changed := locationChanged()
+		at, known, moving := look()
+		if moving {
+			lastMoving = time.Now()
+		}
+		switch {
+		case known && !moving:
 			return at, nil
+		case time.Since(lastMoving) >= changeTimeout:
+			return Location{}, noQuorum()
+		case time.Since(start) >= moveTimeout:
+			return Location{}, ErrMoving
 		}
 		select {
 		case <-changed:
 		case <-recheck:
 		case <-ctx.Done():
 			return Location{}, context.Cause(ctx)
-		case <-limit.C:
-			switch at, _ := c.CurrentLocation(); {
-			case !at.Moves() && !c.IsLeavingMasters():
-				return Location{}, c.noQuorum()
-			case time.Since(start) >= moveTimeout:
-				return Location{}, ErrMoving
-			}
-			limit.Reset(changeTimeout)
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"redlock-proxy/internal/redistest"
@@ -230,6 +231,40 @@ func TestAbortAfterMastersReturn(t *testing.T) {
 		if at := c.mustReachEra(t, moving.Era+1); at.Place != location.Upstream {
 			t.Errorf("the locks are at %v", at)
 		}
+	}
+}
+
+// TestAwaitLocation checks how long awaitLocation waits for the end of a move. At the end the proxy
+// does not know the location for a moment, although no move is in progress any more.
+func TestAwaitLocation(t *testing.T) {
+	arrived, noQuorum := Location{Place: location.Masters, Era: 2}, &NoQuorumError{}
+	for _, c := range []struct {
+		name             string
+		moveEnd, knownAt time.Duration
+		want             error
+		after            time.Duration
+	}{
+		{"at rest", 0, 0, nil, 0},
+		{"no quorum", 0, time.Hour, noQuorum, changeTimeout},
+		{"short move", time.Second, time.Second, nil, time.Second},
+		{"long move", changeTimeout - time.Millisecond, changeTimeout + time.Second, nil, changeTimeout + time.Second},
+		{"no quorum after a move", 12 * time.Second, time.Hour, noQuorum, 12*time.Second + changeTimeout},
+		{"endless move", time.Hour, time.Hour, ErrMoving, moveTimeout},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			start := time.Now()
+			at, err := awaitLocation(t.Context(), func() <-chan struct{} { return nil }, func() (Location, bool, bool) {
+				elapsed := time.Since(start)
+				if elapsed < c.moveEnd {
+					return Location{Place: location.MovingToMasters, Era: 1}, true, true
+				}
+				return arrived, elapsed >= c.knownAt, false
+			}, func() error { return noQuorum })
+			late := time.Since(start) - c.after
+			if !errors.Is(err, c.want) || err == nil && at != arrived || late < -followPause || late > followPause {
+				t.Errorf("%s: %v, %v after %v", c.name, at, err, time.Since(start))
+			}
+		})
 	}
 }
 
