@@ -17,26 +17,14 @@ import (
 )
 
 // Masters decides the location of the locks, and holds them. *quorum.Cluster implements it, and
-// documents the errors.
+// documents the methods and their errors.
 type Masters interface {
-	// CurrentLocation returns the location of the locks; known is false if too few masters have
-	// answered.
 	CurrentLocation() (at quorum.Location, known bool)
-	// Confirm returns the location of the locks, by the answers of a majority after the call.
 	Confirm(ctx context.Context) (quorum.Location, error)
-	// CheckMove returns an error if the locks cannot be moved now.
 	CheckMove() error
-	// DecideLocation proposes a location of the locks in the era after from. It returns once a
-	// majority votes in that era, even if another proxy made the same proposal. If the location is
-	// a move, the move lasts until ctx ends. The proposal may be accepted even if DecideLocation
-	// returns an error.
 	DecideLocation(ctx context.Context, from quorum.Location, to location.Place) (quorum.Location, error)
-	// CheckFreeMemory returns an error if the masters cannot store this many more bytes.
 	CheckFreeMemory(ctx context.Context, bytes int64) error
-	// PauseReports returns the reports of the proxies that have paused in an era, and the IDs of the
-	// other running proxies, including this one.
 	PauseReports(ctx context.Context, era int) (reports []quorum.PauseReport, missing []string)
-
 	Databases(ctx context.Context) ([]int, error)
 	Names(ctx context.Context, db int, page func(names []string) (more bool, err error)) error
 	Read(ctx context.Context, keys []quorum.Key) ([]quorum.Snapshot, error)

@@ -271,8 +271,7 @@ func (r *run) abortAny(ctx context.Context) (err error) {
 }
 
 // clearSource removes the locks from the source (rule 5 of package location). They no longer have
-// an effect at the source, so the move has succeeded even if clearSource fails. It keeps the locks
-// at the source if the upstream became a different server, which may lack them.
+// an effect at the source, so the move has succeeded even if clearSource fails.
 func (r *run) clearSource(ctx context.Context, names []lockName) {
 	if err := r.checkSameUpstream(ctx); err != nil {
 		r.opts.Logger.Warn("the locks have moved, but their copies at the source were kept", "cause", err)

@@ -17,13 +17,11 @@ const (
 	Undecided Place = iota
 	// Upstream means that the upstream decides, as it did before there were masters.
 	Upstream
-	// MovingToMasters means that the locks are being copied to the masters. They are still at the
-	// upstream, and no client changes them.
+	// MovingToMasters means that the locks are being copied from the upstream to the masters.
 	MovingToMasters
 	// Masters means that the masters decide.
 	Masters
-	// MovingToUpstream means that the locks are being copied to the upstream. They are still on the
-	// masters, and no client changes them.
+	// MovingToUpstream means that the locks are being copied from the masters to the upstream.
 	MovingToUpstream
 )
 
