@@ -1,6 +1,7 @@
 package guard
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -26,46 +27,40 @@ const (
 	Replaced             Reason = "succeeded"
 )
 
-// Sentence returns the reason as the rest of a sentence about n masters.
-func (r Reason) Sentence(n int) string {
-	singular := n == 1
-	switch r {
-	case Flushed:
-		return singularOrPlural(singular, "was flushed", "were flushed")
-	case Replicated:
-		return "took over the data of another server"
-	case ClockStepped:
-		return singularOrPlural(singular, "has a clock that stepped", "have clocks that stepped")
-	case Evicted:
-		return "evicted keys"
-	case Empty:
-		return singularOrPlural(singular, "was empty when first seen: it is new, or has lost its data",
-			"were empty when first seen: they are new, or have lost their data")
-	case AwaitsFreshStart:
-		return singularOrPlural(singular, "waits",
-			"wait") + " for a fresh start: not all masters have been connected long enough"
-	case Joining:
-		return singularOrPlural(singular, "joins", "join") + " the changed set of masters"
-	case Replaced:
-		return singularOrPlural(singular, "belongs", "belong") + " to another set of masters now: the masters were changed"
-	case LocationUnknown:
-		return singularOrPlural(singular, "waits", "wait") + " until the location of the locks is known"
-	case ReasonDifferentRules:
-		return singularOrPlural(singular, "is", "are") + " in use by proxies with different settings"
-	case Overridden:
-		return singularOrPlural(singular, "waits", "wait") + " for the TTL that init --force set"
-	case Unverified:
-		return singularOrPlural(singular, "is", "are") + " being checked for lost data"
-	default:
-		return "restarted without proof of " + singularOrPlural(singular, "its", "their") + " data"
-	}
+// reasonTexts holds, for each reason, one word for INFO, metrics and the status page, and the rest of
+// a sentence about one master and about several masters.
+var reasonTexts = map[Reason]struct{ word, one, many string }{
+	Restarted:    {"restarted", "restarted without proof of its data", "restarted without proof of their data"},
+	Flushed:      {"flushed", "was flushed", "were flushed"},
+	Replicated:   {"replicated", "took over the data of another server", "took over the data of another server"},
+	ClockStepped: {"clock", "has a clock that stepped", "have clocks that stepped"},
+	Evicted:      {"evicted", "evicted keys", "evicted keys"},
+	Overridden:   {"vouched", "waits for the TTL that init --force set", "wait for the TTL that init --force set"},
+	Empty: {"empty", "was empty when first seen: it is new, or has lost its data",
+		"were empty when first seen: they are new, or have lost their data"},
+	Joining: {"joining", "joins the changed set of masters", "join the changed set of masters"},
+	AwaitsFreshStart: {"fresh", "waits for a fresh start: not all masters have been connected long enough",
+		"wait for a fresh start: not all masters have been connected long enough"},
+	Unverified: {"unverified", "is being checked for lost data", "are being checked for lost data"},
+	ReasonDifferentRules: {"settings", "is in use by proxies with different settings",
+		"are in use by proxies with different settings"},
+	LocationUnknown: {"place", "waits until the location of the locks is known",
+		"wait until the location of the locks is known"},
+	Replaced: {"replaced", "belongs to another set of masters now: the masters were changed",
+		"belong to another set of masters now: the masters were changed"},
 }
 
-func singularOrPlural(isOne bool, singular, plural string) string {
-	if isOne {
-		return singular
+// Sentence returns the reason as the rest of a sentence about n masters. A reason of another version
+// reads like Restarted.
+func (r Reason) Sentence(n int) string {
+	texts, known := reasonTexts[r]
+	if !known {
+		texts = reasonTexts[Restarted]
 	}
-	return plural
+	if n == 1 {
+		return texts.one
+	}
+	return texts.many
 }
 
 // QuarantineError reports why the votes of a master that replies do not count.
@@ -138,25 +133,8 @@ func (e *QuarantineError) isMuchLater(readyAt time.Time) bool {
 	return !readyAt.IsZero() && e.TimeLeft() > 2*max(0, time.Until(readyAt))+minReadyShift
 }
 
-// Reason returns one word for INFO, metrics and the status page. The words restarted, flushed,
-// replicated, clock, evicted and empty state why the master may have lost locks. The word vouched
-// follows a forced override, and joining a change of the masters. The word fresh means that the
-// master waits for a fresh start, and unverified that the guard is checking the master. The word
-// settings means that other proxies have different settings, place that the location of the locks
-// is unknown, and replaced that the masters were changed.
-func (e *QuarantineError) Reason() string {
-	switch e.Cause {
-	case Empty:
-		return "empty"
-	case Joining:
-		return "joining"
-	case Unverified:
-		return "unverified"
-	case Replaced:
-		return "replaced"
-	}
-	return string(e.Cause)
-}
+// Reason returns one word for INFO, metrics and the status page. reasonTexts shows what it means.
+func (e *QuarantineError) Reason() string { return cmp.Or(reasonTexts[e.Cause].word, string(e.Cause)) }
 
 // Text returns the reason for n masters and, if known, the time until they vote again.
 func (r Reason) Text(n int, timeLeft time.Duration) string {
