@@ -43,7 +43,7 @@ func hashServers(ids []string) string {
 
 // announce announces this proxy on the master, and reads the other proxies' announcements.
 func (g *Guard) announce(ctx context.Context) error {
-	if g.set.eras.hasEnded() {
+	if g.set.Reconfiguration() != nil {
 		return nil // the votes of this set do not count any more
 	}
 	self := g.set.ownProxy()

@@ -162,7 +162,7 @@ func (g *Guard) takeNextStep(ctx context.Context, v Report) (pause time.Duration
 		reason = Replicated
 		g.set.warnOnce(g.Name, "ignored a master's claim that the masters were changed: a majority contradicts it")
 	}
-	if action == actionEnded || action != actionTrust && action != actionUpdateMarker && g.set.eras.hasEnded() {
+	if action == actionEnded || action != actionTrust && action != actionUpdateMarker && g.set.Reconfiguration() != nil {
 		return g.handleEndedEra(ctx, v, past)
 	}
 	if action == actionEmpty && g.set.freshStart.hasEnded() {

@@ -46,7 +46,7 @@ func (s *Set) Decide(
 		if n > 0 && pacing.Sleep(ctx, time.Duration(20+rand.IntN(50*min(n, 6)))*time.Millisecond) != nil {
 			break
 		}
-		if s.eras.hasBegun(era.Number + 1) {
+		if next := s.Reconfiguration(); next != nil && next.Begun && next.Era.Number > era.Number {
 			return reconfig.Change{}, errChangeBegun
 		}
 		start := time.Now()
@@ -171,26 +171,22 @@ func (s *Set) CheckChange(isKept func(name string) bool) (reconfig.Era, error) {
 // confirms it.
 func (s *Set) ReconfigurationTo(names []string) *Reconfiguration {
 	s.eras.mu.Lock()
+	defer s.eras.mu.Unlock()
 	for _, claim := range s.eras.claims {
 		reconfiguration := claim.reconfiguration()
 		if s.eras.positionOf(claim) == positionEnded && !s.eras.refutedNonces[claim.Nonce] &&
 			reconfiguration.Begun && claim.Era.Number > 0 && claim.Era.HasMasters(names) {
-			s.eras.mu.Unlock()
 			reconfiguration.Change.Names = names
 			return &reconfiguration
 		}
 	}
-	s.eras.mu.Unlock()
-	return s.Reconfiguration()
+	return s.eras.reconfiguration
 }
 
-// Reconfiguration returns the known successor of this set of masters, or nil if there is none.
+// Reconfiguration returns the known successor of this set of masters, or nil if there is none. The
+// caller must not change it.
 func (s *Set) Reconfiguration() *Reconfiguration {
 	s.eras.mu.Lock()
 	defer s.eras.mu.Unlock()
-	if s.eras.reconfiguration == nil {
-		return nil
-	}
-	reconfiguration := *s.eras.reconfiguration
-	return &reconfiguration
+	return s.eras.reconfiguration
 }

@@ -275,20 +275,6 @@ func (e *eraTracker) isRefuted(i int) bool {
 	return marked && e.refutedNonces[s.Nonce]
 }
 
-func (e *eraTracker) hasEnded() bool {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return e.reconfiguration != nil
-}
-
-// hasBegun reports whether masters vote in an era with this number, or a later one, according to a
-// credible claim.
-func (e *eraTracker) hasBegun(number int) bool {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return e.reconfiguration != nil && e.reconfiguration.Begun && e.reconfiguration.Era.Number >= number
-}
-
 // nextCheckDelay returns the time until the next check of a master that votes. It is short if a
 // decision on a change may be near.
 func (e *eraTracker) nextCheckDelay(now time.Time) time.Duration {

@@ -73,8 +73,8 @@ func TestMarkerPositions(t *testing.T) {
 				}
 				e.observe(i, v, time.Now())
 			}
-			if got := e.position(len(test.markers) - 1); got != test.want || e.hasEnded() != test.hasEnded {
-				t.Errorf("got %v, over %v; want %v, %v", got, e.hasEnded(), test.want, test.hasEnded)
+			if got := e.position(len(test.markers) - 1); got != test.want || (e.reconfiguration != nil) != test.hasEnded {
+				t.Errorf("got %v, over %v; want %v, %v", got, e.reconfiguration != nil, test.want, test.hasEnded)
 			}
 		})
 	}
@@ -117,13 +117,13 @@ func TestClaims(t *testing.T) {
 			observe(1, marker.Marker{}, "")
 			observe(2, marker.Marker{}, "")
 			observe(0, test.claim, "")
-			if e.hasEnded() || !e.hasPendingClaim() {
-				t.Fatalf("over %v, open %v", e.hasEnded(), e.hasPendingClaim())
+			if e.reconfiguration != nil || !e.hasPendingClaim() {
+				t.Fatalf("over %v, open %v", e.reconfiguration != nil, e.hasPendingClaim())
 			}
 			observe(1, marker.Marker{}, test.promise)
 			observe(2, marker.Marker{}, "")
-			if e.hasEnded() != test.hasEnded || e.isRefuted(0) != test.refuted {
-				t.Errorf("over %v, refuted %v", e.hasEnded(), e.isRefuted(0))
+			if (e.reconfiguration != nil) != test.hasEnded || e.isRefuted(0) != test.refuted {
+				t.Errorf("over %v, refuted %v", e.reconfiguration != nil, e.isRefuted(0))
 			}
 			if e.observe(0, Report{}, time.Now()); e.hasPendingClaim() {
 				t.Error("the claim of a flushed master is still open")
@@ -144,8 +144,8 @@ func TestSealOfAnotherSize(t *testing.T) {
 		for i := range 2 {
 			e.observe(i, reportOf(seal, i), time.Now())
 		}
-		if e.hasEnded() != want || e.isRefuted(0) == want {
-			t.Errorf("%d masters before: over %v, refuted %v", before, e.hasEnded(), e.isRefuted(0))
+		if (e.reconfiguration != nil) != want || e.isRefuted(0) == want {
+			t.Errorf("%d masters before: over %v, refuted %v", before, e.reconfiguration != nil, e.isRefuted(0))
 		}
 	}
 }
