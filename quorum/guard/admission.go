@@ -86,7 +86,7 @@ func (g *Guard) denyVote(cause *QuarantineError) {
 // VoteChangedAt returns the time at which the master last gained or lost its vote. It returns zero
 // if no guard decides on the votes, or the master never had a vote.
 func (g *Guard) VoteChangedAt() time.Time {
-	if g == nil || g.set.off {
+	if g.set.off {
 		return time.Time{}
 	}
 	g.mu.Lock()
@@ -106,9 +106,6 @@ type Stats struct {
 
 // Stats returns the present counts and measurements of the guard's master.
 func (g *Guard) Stats() Stats {
-	if g == nil {
-		return Stats{}
-	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	offset, known := g.clock.Offset(time.Now())
@@ -116,4 +113,4 @@ func (g *Guard) Stats() Stats {
 }
 
 // IsActive reports whether a guard decides on the master's votes.
-func (g *Guard) IsActive() bool { return g != nil && !g.set.off }
+func (g *Guard) IsActive() bool { return !g.set.off }

@@ -64,7 +64,7 @@ func (g *Guard) announce(ctx context.Context) error {
 // this set by a later one. So the other proxies do not count it as running until ProxyTimeout. The
 // caller must send the master no operation afterwards.
 func (g *Guard) EndAnnouncement(ctx context.Context) error {
-	if g == nil || !g.set.inUse() {
+	if !g.set.inUse() {
 		return nil
 	}
 	_, err := runInt(ctx, g.Conn, script.EndAnnouncement, g.set.id)

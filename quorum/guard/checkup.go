@@ -17,9 +17,6 @@ const maxChecks = 4
 // into quarantine, or ends its quarantine. It returns the time until the next checkup. After an
 // error, possibly an *UnfitError, the master counts as down.
 func (g *Guard) Checkup(ctx context.Context) (time.Duration, error) {
-	if g == nil {
-		return Heartbeat, nil
-	}
 	if g.set.off {
 		return g.checkUnguarded(ctx)
 	}

@@ -16,8 +16,7 @@ import (
 
 // Guard guards one master. It lets a vote count only if the same batch proves that the master is
 // still the admitted server. The sequence must continue, the canary must exist, and the master's
-// clock must run like this machine's. Checkup decides whether the master may vote. A nil Guard lets
-// all votes count.
+// clock must run like this machine's. Checkup decides whether the master may vote.
 type Guard struct {
 	set *Set
 	// index is the index of the master in the set.
@@ -134,9 +133,6 @@ func (g *Guard) serverTime() time.Duration {
 // Evaluate returns the reason why the votes of a batch do not count, or nil. The master may have
 // executed the batch nevertheless. Evaluate must be called once for each batch that was sent.
 func (g *Guard) Evaluate(w *Check) error {
-	if g == nil {
-		return nil
-	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	switch {
@@ -221,9 +217,6 @@ func (g *Guard) withdraw(reason Reason) bool {
 // Withdraw takes the vote away until the next Checkup, because the master's connections may reach a
 // different server. Outstanding replies do not count.
 func (g *Guard) Withdraw() {
-	if g == nil {
-		return
-	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.withdraw(Unverified)
@@ -323,9 +316,6 @@ type probe struct {
 
 // Quarantine returns the reason why the master does not vote, or nil.
 func (g *Guard) Quarantine() *QuarantineError {
-	if g == nil {
-		return nil
-	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	switch {

@@ -33,7 +33,7 @@ type Master struct {
 	lastSent atomic.Int64
 	// probeSignal holds one signal that makes the prober examine the master at once.
 	probeSignal chan struct{}
-	// guard is nil if all votes count.
+	// guard decides whether the master's votes count.
 	guard *guard.Guard
 	// turns limits the masters that process long ops at the same time; nil: no limit.
 	turns *Turns

@@ -11,8 +11,10 @@ import (
 	"testing"
 	"time"
 
+	"redlock-proxy/internal/luascript"
 	"redlock-proxy/internal/redistest"
 	"redlock-proxy/quorum/cell"
+	"redlock-proxy/quorum/guard"
 	"redlock-proxy/quorum/register"
 )
 
@@ -26,6 +28,13 @@ type echo struct {
 func (e *echo) Probe(context.Context) (time.Duration, error) { return 0, nil }
 func (e *echo) IsUnsupported(error) bool                     { return false }
 func (e *echo) Close()                                       {}
+
+func (e *echo) Examine(context.Context) (guard.Report, error) { return guard.Report{}, nil }
+
+// Run answers an announcement: no time, and no other proxies.
+func (e *echo) Run(context.Context, luascript.Script, ...any) (any, error) {
+	return []any{"0", "0"}, nil
+}
 
 func (e *echo) Dial(context.Context, int) (Link, error) {
 	return &echoLink{echo: e, sentBatches: make(chan *Batch, 1), closed: make(chan struct{})}, nil
@@ -61,9 +70,11 @@ func replyOf(key string) cell.Answer {
 		Value: cell.Value{Present: true, Text: key}}}}}
 }
 
-// runMasterWithTransport runs a master over a transport until the test ends.
+// runMasterWithTransport runs a master over a transport, without the guard, until the test ends.
 func runMasterWithTransport(t *testing.T, transport Transport) *Master {
-	m := New("m", transport, nil, slog.New(slog.DiscardHandler), func() float64 { return 0.5 })
+	log := slog.New(slog.DiscardHandler)
+	m := New("m", transport, nil, log, func() float64 { return 0.5 })
+	m.SetGuard(guard.NewSet(guard.Options{Off: true, Logger: log}, []guard.Master{m.GuardMaster()}).Guard(0))
 	ctx, stop := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() { defer close(done); m.Run(ctx) }()
