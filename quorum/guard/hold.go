@@ -36,11 +36,11 @@ func (g *Guard) quarantineStep(ctx context.Context, v Report) (time.Duration, er
 	if isNew { // before the sources reply, the known TTL may be far too short
 		_ = g.set.askLongestTTL(ctx, g.set.voters(g.index))
 	}
-	if !strings.HasSuffix(r.Nonce, g.set.eras.recordSuffix()) {
-		r.Claim = marker.NoClaim // data of another era prove nothing
-	}
 	if changed, err := g.recordBound(ctx, r); changed || err != nil {
 		return 0, err
+	}
+	if !strings.HasSuffix(r.Nonce, g.set.eras.recordSuffix()) {
+		r.Claim = marker.NoClaim // data of another era prove nothing
 	}
 	hasOpenClaim := g.set.eras.hasPendingClaim()
 	if r.Claim != marker.NoClaim && !hasOpenClaim {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
 	"os"
 	"os/exec"
@@ -17,6 +18,7 @@ import (
 	"redlock-proxy/internal/luascript"
 	"redlock-proxy/quorum/cell"
 	"redlock-proxy/quorum/guard/marker"
+	"redlock-proxy/quorum/guard/reconfig"
 	"redlock-proxy/quorum/guard/script"
 
 	"github.com/redis/go-redis/v9"
@@ -322,5 +324,29 @@ func TestFill(t *testing.T) {
 	}
 	if got := runScript(t, w, script.Fill, "another", 0, "k", "put", "v", "-1"); got != "-1" {
 		t.Errorf("in another quarantine: got %s", got)
+	}
+}
+
+// TestBoundOfClaimOfFormerEra checks that a quarantine record from a former era gets a bound, although
+// its claim to have all data does not count. The claim stays in the record.
+func TestBoundOfClaimOfFormerEra(t *testing.T) {
+	tr := startRedis(t)
+	v, err := tr.Examine(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	record := marker.Record{RunID: v.RunID, Nonce: "n", WrittenAt: 1, Claim: "c", ClaimAddress: "m", Reason: string(Restarted)}
+	tr.Client(0).Set(t.Context(), script.RecordKey, record.String(), 0)
+	if v, err = tr.Examine(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	era := reconfig.Change{Names: []string{"m"}}.NextEra(reconfig.Era{})
+	s := NewSet(Options{JoinedEra: &era, Logger: slog.New(slog.DiscardHandler)}, []Master{{Name: "m", Conn: tr}})
+	s.maxTTLInUse.NoteNoRecords()
+	s.maxTTLInUse.NoteRecorded(time.Minute)
+	pause, err := s.Guard(0).quarantineStep(t.Context(), v)
+	want := record.WithBound(time.Minute).String()
+	if got := tr.Client(0).Get(t.Context(), script.RecordKey).Val(); pause != 0 || err != nil || got != want {
+		t.Errorf("record %q, want %q (pause %v, error %v)", got, want, pause, err)
 	}
 }
