@@ -87,7 +87,7 @@ func (g *Guard) noteProxies(self Proxy, entries []string) {
 	g.mu.Lock()
 	g.otherProxies = otherProxies
 	for _, text := range g.lastingDifferences(self, time.Now()) {
-		g.set.warnDifference(text)
+		g.set.warnOnce(text, "this proxy and another proxy do not match", "cause", text)
 	}
 	g.mu.Unlock()
 }
@@ -157,13 +157,4 @@ func (g *Guard) lastingDifferences(self Proxy, now time.Time) (differences []str
 	}
 	g.differencesSince = since
 	return differences
-}
-
-func (s *Set) warnDifference(text string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if !s.loggedWarnings[text] {
-		s.loggedWarnings[text] = true
-		s.log.Warn("this proxy and another proxy do not match", "cause", text)
-	}
 }

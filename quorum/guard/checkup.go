@@ -157,7 +157,8 @@ func (g *Guard) takeNextStep(ctx context.Context, v Report) (pause time.Duration
 	action, reason := judge(v, past)
 	if g.set.eras.isRefuted(g.index) {
 		reason = Replicated
-		g.set.warnOnce(g.Name, "ignored a master's claim that the masters were changed: a majority contradicts it")
+		g.set.warnOnce(g.Name, "ignored a master's claim that the masters were changed: a majority contradicts it",
+			"master", g.Name)
 	}
 	if action == actionEnded || action != actionTrust && action != actionUpdateMarker && g.set.Reconfiguration() != nil {
 		return g.handleEndedEra(ctx, v, past)
@@ -168,7 +169,7 @@ func (g *Guard) takeNextStep(ctx context.Context, v Report) (pause time.Duration
 	if g.set.maxTTLInUse.Observe(g.index, v.LongestTTL, action == actionTrust) {
 		g.set.warnOnce(g.Name,
 			"ignored a record of the longest TTL: it is longer than max-ttl and than every other master's",
-			"record", v.LongestTTL)
+			"master", g.Name, "record", v.LongestTTL)
 	}
 	if longestTTL := g.set.maxTTLInUse.LargestRecord(); v.LongestTTL < longestTTL && !action.isNew() {
 		if _, err := runInt(ctx, g.Conn, script.RaiseLongestTTL, marker.FormatMillis(longestTTL)); err != nil {

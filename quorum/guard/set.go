@@ -126,16 +126,17 @@ func (s *Set) Clock(now time.Time) time.Duration {
 // WarnFenceAhead logs, once for each master, that this proxy ignores the master's fence counter of
 // a key, because it is far ahead.
 func (s *Set) WarnFenceAhead(master, key string) {
-	s.warnOnce(master, "ignored a fence counter: it is far ahead of the other masters' counters and clocks", "key", key)
+	s.warnOnce(master, "ignored a fence counter: it is far ahead of the other masters' counters and clocks",
+		"master", master, "key", key)
 }
 
-// warnOnce logs a warning about a master, once.
-func (s *Set) warnOnce(master, text string, attrs ...any) {
+// warnOnce logs a warning once for each subject, such as a master.
+func (s *Set) warnOnce(subject, text string, attrs ...any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if warning := text + master; !s.loggedWarnings[warning] {
+	if warning := text + subject; !s.loggedWarnings[warning] {
 		s.loggedWarnings[warning] = true
-		s.log.Warn(text, append([]any{"master", master}, attrs...)...)
+		s.log.Warn(text, attrs...)
 	}
 }
 
