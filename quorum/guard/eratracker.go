@@ -393,17 +393,6 @@ func (e *eraTracker) isCredible(nonce string) bool {
 	return e.credibleNonces[nonce]
 }
 
-// GuardsExcept returns the guards of all masters except the named ones.
-func (s *Set) GuardsExcept(names []string) []*Guard {
-	var guards []*Guard
-	for _, g := range s.guards {
-		if !slices.Contains(names, g.Name) {
-			guards = append(guards, g)
-		}
-	}
-	return guards
-}
-
 // moveLease holds a master's report about the proxy that moves the locks.
 type moveLease struct {
 	// lastAsked is the time at which this proxy last asked the master, lastRenewed the time at

@@ -85,7 +85,9 @@ func NewSet(opts Options, masters []Master) *Set {
 		s.inUse = func() bool { return true }
 	}
 	if opts.FormerSet != nil {
-		s.formerGuards = opts.FormerSet.GuardsExcept(s.eras.names)
+		s.formerGuards = slices.DeleteFunc(slices.Clone(opts.FormerSet.guards), func(g *Guard) bool {
+			return slices.Contains(s.eras.names, g.Name)
+		})
 		s.eras.setFormerTracker(opts.FormerSet.eras)
 	}
 	s.rules = newRulesTracker(opts.Settings, s.eras.names, s.eras.markersShowMasters, s.eras.markersShowLocation)
