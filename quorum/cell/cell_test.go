@@ -35,6 +35,16 @@ func TestParseReversesString(t *testing.T) {
 	}
 }
 
+func TestBallotRound(t *testing.T) {
+	for ballot, want := range map[Ballot]uint64{
+		NumberedSource(big.NewInt(7)).Ballot(3): 3, "000000000005~place": 5, "": 0, "12345": 0,
+	} {
+		if got := ballot.Round(); got != want {
+			t.Errorf("%q: round %d, want %d", ballot, got, want)
+		}
+	}
+}
+
 // TestAppendToEqualsWords checks that AppendTo appends the command that Words returns.
 func TestAppendToEqualsWords(t *testing.T) {
 	a := NumberedSource(big.NewInt(7)).Attempt()

@@ -40,9 +40,10 @@ func parseBallot(text string) Ballot {
 	return Ballot(text)
 }
 
-// Round returns the number that orders the ballot; the proxy's number breaks ties.
+// Round returns the number that orders the ballot; the proxy's number breaks ties. A text that is too
+// short for a ballot has round 0.
 func (b Ballot) Round() uint64 {
-	if b == "" {
+	if len(b) < counterDigits {
 		return 0
 	}
 	n, _ := strconv.ParseUint(string(b[:counterDigits]), 10, 64)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"redlock-proxy/internal/pacing"
+	"redlock-proxy/quorum/cell"
 	"redlock-proxy/quorum/guard/marker"
 	"redlock-proxy/quorum/guard/reconfig"
 	"redlock-proxy/quorum/guard/script"
@@ -53,7 +54,7 @@ func (s *Set) Decide(
 		promises := s.prepare(ctx, era, ballot(maxRound))
 		var seals []reconfig.Seal
 		for _, p := range promises {
-			maxRound = max(maxRound, roundOf(p.ballot))
+			maxRound = max(maxRound, cell.Ballot(p.ballot).Round())
 			if p.granted {
 				seals = append(seals, p.trust.Seal)
 			}
@@ -68,18 +69,6 @@ func (s *Set) Decide(
 		}
 	}
 	return reconfig.Change{}, errors.Join(errNoAgreement, ctx.Err())
-}
-
-// ballotDigits is the number of digits of a ballot's round.
-const ballotDigits = 12
-
-// roundOf returns the round of a ballot.
-func roundOf(ballot string) uint64 {
-	if len(ballot) < ballotDigits {
-		return 0
-	}
-	n, _ := strconv.ParseUint(ballot[:ballotDigits], 10, 64)
-	return n
 }
 
 // prepare requests promises from all masters that are known to be in the era, and to have lost
