@@ -247,9 +247,6 @@ func readValues(ctx context.Context, w Conn, db int, field string, names []strin
 type Locks struct {
 	// Count is the number of locks.
 	Count int
-	// LongestTimeLeft is the longest remaining time of a lock; cell.NoExpiry if a lock has no
-	// expiry.
-	LongestTimeLeft time.Duration
 	// Keys holds some of the keys that last longest, the longest first.
 	Keys []LockedKey
 }
@@ -299,15 +296,9 @@ func (l *Locks) add(name string, e entry) {
 		return cmp.Or(-cmp.Compare(uint64(a.Left), uint64(b.Left)), cmp.Compare(a.Name, b.Name))
 	})
 	l.Keys = l.Keys[:min(len(l.Keys), maxListedKeys)]
-	switch {
-	case e.timeLeft < 0, l.LongestTimeLeft == cell.NoExpiry:
-		l.LongestTimeLeft = cell.NoExpiry
-	default:
-		l.LongestTimeLeft = max(l.LongestTimeLeft, e.timeLeft)
-	}
 }
 
 // Outlasts reports whether one of the locks may be held for longer than a TTL from now.
 func (l Locks) Outlasts(ttl time.Duration) bool {
-	return l.Count > 0 && (l.LongestTimeLeft == cell.NoExpiry || l.LongestTimeLeft > ttl)
+	return len(l.Keys) > 0 && (l.Keys[0].Left < 0 || l.Keys[0].Left > ttl)
 }

@@ -68,8 +68,8 @@ func (f Finding) describeLocks(ttl time.Duration) string {
 		locks, prefix = "it holds 1 lock", ""
 	}
 	duration := prefix + "without a TTL"
-	if f.Locks.LongestTimeLeft >= 0 {
-		duration = fmt.Sprintf("for up to %v", f.Locks.LongestTimeLeft.Round(time.Millisecond))
+	if longest := f.Locks.Keys[0].Left; longest >= 0 {
+		duration = fmt.Sprintf("for up to %v", longest.Round(time.Millisecond))
 	}
 	var names []string
 	for _, key := range f.Locks.Keys {

@@ -16,18 +16,18 @@ import (
 func TestCheckOverride(t *testing.T) {
 	empty := Finding{Name: "m", New: true}
 	twoLocks := Finding{Name: "h", Locks: guard.Locks{
-		Count: 2, LongestTimeLeft: 30 * time.Second,
-		Keys: []guard.LockedKey{{Name: "a", Left: 30 * time.Second}, {Name: "b", Left: time.Second}},
+		Count: 2,
+		Keys:  []guard.LockedKey{{Name: "a", Left: 30 * time.Second}, {Name: "b", Left: time.Second}},
 	}}
 	oneLock := Finding{Name: "o", Locks: guard.Locks{
-		Count: 1, LongestTimeLeft: 30 * time.Second, Keys: []guard.LockedKey{{Name: "a", Left: 30 * time.Second}},
+		Count: 1, Keys: []guard.LockedKey{{Name: "a", Left: 30 * time.Second}},
 	}}
 	twoLocksOneEndless := Finding{Name: "t", Locks: guard.Locks{
-		Count: 2, LongestTimeLeft: cell.NoExpiry,
-		Keys: []guard.LockedKey{{Name: "a", Left: cell.NoExpiry}, {Name: "b", Left: time.Second}},
+		Count: 2,
+		Keys:  []guard.LockedKey{{Name: "a", Left: cell.NoExpiry}, {Name: "b", Left: time.Second}},
 	}}
 	endlessLock := Finding{Name: "e", Locks: guard.Locks{
-		Count: 1, LongestTimeLeft: cell.NoExpiry, Keys: []guard.LockedKey{{Name: "a", Left: cell.NoExpiry}},
+		Count: 1, Keys: []guard.LockedKey{{Name: "a", Left: cell.NoExpiry}},
 	}}
 	voting := Finding{Name: "v", Votes: true}
 	dead := Finding{Name: "d", Err: errors.New("connection refused")}
