@@ -220,7 +220,7 @@ func (c *copier) copyPage(ctx context.Context, db int, names []string) error {
 	if lastErr != nil || ctx.Err() != nil {
 		return lastErr
 	}
-	return errUnsettledKeys
+	return errors.New("the holders of some keys keep changing on the other masters")
 }
 
 // blockOpenKeys lets the next passes write undecided copies for the open keys, and logs some of the
@@ -278,7 +278,7 @@ func (c *copier) runPass(
 func (c *copier) renewReservation(ctx context.Context) {
 	for pacing.Sleep(ctx, reservationTime/3) == nil {
 		if err := contained.Run(func() error { return c.reserveCatchUp(ctx, c.record, reservationTime) }); isFinal(err) {
-			c.fail(errInterrupted)
+			c.fail(err)
 		}
 	}
 }
@@ -385,10 +385,7 @@ func (g *Guard) formatExpiry(h storedCell) string {
 }
 
 var (
-	errReserved    = errors.New("another proxy is doing this catch-up")
-	errInterrupted = errors.New("another proxy took over the catch-up, or began a new quarantine")
-	errSourceLost  = errors.New("a source of the catch-up does not vote any more")
-	errOvertaken   = errors.New("the quarantine has ended, or was replaced")
-
-	errUnsettledKeys = errors.New("the holders of some keys keep changing on the other masters")
+	errReserved   = errors.New("another proxy is doing this catch-up")
+	errSourceLost = errors.New("a source of the catch-up does not vote any more")
+	errOvertaken  = errors.New("the quarantine has ended, or was replaced")
 )

@@ -16,11 +16,6 @@ import (
 	"redlock-proxy/quorum/vote"
 )
 
-var (
-	errChangeBegun = errors.New("a change has been decided already")
-	errNoAgreement = errors.New("no majority of the masters agreed on the change in time")
-)
-
 // promise holds a master's reply to a ballot.
 type promise struct {
 	guard *Guard
@@ -48,7 +43,7 @@ func (s *Set) Decide(
 			break
 		}
 		if next := s.Reconfiguration(); next != nil && next.Begun && next.Era.Number > era.Number {
-			return reconfig.Change{}, errChangeBegun
+			return reconfig.Change{}, errors.New("a change has been decided already")
 		}
 		start := time.Now()
 		promises := s.prepare(ctx, era, ballot(maxRound))
@@ -68,7 +63,7 @@ func (s *Set) Decide(
 			return change, nil
 		}
 	}
-	return reconfig.Change{}, errors.Join(errNoAgreement, ctx.Err())
+	return reconfig.Change{}, errors.Join(errors.New("no majority of the masters agreed on the change in time"), ctx.Err())
 }
 
 // prepare requests promises from all masters that are known to be in the era, and to have lost

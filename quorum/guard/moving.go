@@ -47,12 +47,10 @@ func (s *Set) Confirm(ctx context.Context) error {
 		return g.currentTrust().term == t.term
 	})
 	if confirmed < vote.Majority(len(s.guards)) {
-		return errUnconfirmed
+		return errors.New("no majority of the masters confirmed the location of the locks")
 	}
 	return ctx.Err()
 }
-
-var errUnconfirmed = errors.New("no majority of the masters confirmed the location of the locks")
 
 // AnnounceChange makes other proxies check the masters often, because a decision on a change is
 // about to follow. Each proxy that reaches the masters notices the announcement within a heartbeat.
@@ -103,12 +101,10 @@ func (s *Set) ReportPaused(ctx context.Context, text string) error {
 		return err == nil
 	})
 	if stored < vote.Majority(len(s.guards)) {
-		return errors.Join(errNotStored, ctx.Err())
+		return errors.Join(errors.New("no majority of the masters stored in time that this proxy paused commands"), ctx.Err())
 	}
 	return nil
 }
-
-var errNotStored = errors.New("no majority of the masters stored in time that this proxy paused commands")
 
 // PauseReports returns, by proxy ID, the reports of paused commands that at least witnessQuorum
 // masters hold.
