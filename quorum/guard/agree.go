@@ -8,15 +8,6 @@ import (
 	"redlock-proxy/quorum/guard/script"
 )
 
-// rulesConflictError returns an error if a majority of the masters has rules that differ from this
-// proxy's; nil otherwise.
-func (g *Guard) rulesConflictError() *QuarantineError {
-	if c := g.set.rules.check(g.index); c.majorityDiffers {
-		return &QuarantineError{Cause: ReasonDifferentRules, Differences: c.differences}
-	}
-	return nil
-}
-
 // adoptRules writes this proxy's rules to the master if the master has no rules and no majority can
 // have different rules. It returns the reason why the master has no vote: its rules differ, or a
 // majority may have different rules.

@@ -145,8 +145,9 @@ func (g *Guard) takeNextStep(ctx context.Context, v Report) (pause time.Duration
 		g.denyVote(&QuarantineError{Cause: Unverified})
 		return Heartbeat, nil
 	}
-	if cause := g.rulesConflictError(); cause != nil && position != positionEnded {
-		g.denyVote(cause) // change nothing: proxies with the majority's rules may have more masters
+	if c := g.set.rules.check(g.index); c.majorityDiffers && position != positionEnded {
+		// Change nothing: proxies with the majority's rules may have more masters.
+		g.denyVote(&QuarantineError{Cause: ReasonDifferentRules, Differences: c.differences})
 		return Heartbeat, nil
 	}
 	g.set.override.noteReached(g.index, v.RunID, time.Now())
