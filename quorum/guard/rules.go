@@ -65,8 +65,7 @@ func (r rules) names() string {
 	for _, m := range r.masters {
 		names = append(names, m.name)
 	}
-	slices.Sort(names)
-	return strings.Join(names, ", ")
+	return joinSortedNames(names)
 }
 
 // maxValueShown limits the characters of a value that a difference shows.
@@ -170,15 +169,8 @@ func (a *rulesTracker) settingsHash() string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// ownRules returns this proxy's rules.
+// ownRules returns this proxy's rules. The caller must hold mu, or be the only user of the tracker.
 func (a *rulesTracker) ownRules() rules {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.ownRulesLocked()
-}
-
-// ownRulesLocked returns this proxy's rules. The caller must hold mu.
-func (a *rulesTracker) ownRulesLocked() rules {
 	r := rules{settings: a.settings}
 	for i, name := range a.names {
 		r.masters = append(r.masters, member{name, cmp.Or(a.masters[i].runID, NotReported)})
@@ -197,7 +189,7 @@ func (a *rulesTracker) rulesToWrite() string {
 			return m.text
 		}
 	}
-	return a.ownRulesLocked().String()
+	return a.ownRules().String()
 }
 
 // differs reports whether rules are different from this proxy's.
@@ -235,7 +227,7 @@ func (a *rulesTracker) mastersDiffer(r rules) bool {
 
 // differences describes how rules differ from this proxy's.
 func (a *rulesTracker) differences(r rules) string {
-	own, location := a.ownRulesLocked(), ""
+	own, location := a.ownRules(), ""
 	if a.locationDiffers(r) {
 		location = fmt.Sprintf("%s: the masters have %v, this proxy has %v",
 			locationSetting, assumesUpstream(r.settings), assumesUpstream(own.settings))
