@@ -109,7 +109,7 @@ func (g *Guard) Stats() Stats {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	offset, known := g.clock.Offset(time.Now())
-	return Stats{CatchUps: g.catchUps, ClockOffset: offset, ClockKnown: known}
+	return Stats{CatchUps: g.catchUps.Load(), ClockOffset: offset, ClockKnown: known}
 }
 
 // IsActive reports whether a guard decides on the master's votes.

@@ -37,15 +37,9 @@ func (g *Guard) catchUp(ctx context.Context, v Report, from sourceSet) error {
 	case result != 1:
 		return errOvertaken
 	}
-	g.countCatchUp()
+	g.catchUps.Add(1)
 	g.log.Info("master caught up", "master", g.Name, "keys", keys, "took", time.Since(start).Round(time.Millisecond))
 	return nil
-}
-
-func (g *Guard) countCatchUp() {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.catchUps++
 }
 
 // openDatabases reserves the catch-up, and returns the databases to copy: database 0, and all

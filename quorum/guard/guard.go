@@ -38,7 +38,7 @@ type Guard struct {
 	// voteChangedAt is the time at which the trust was last given or withdrawn.
 	voteChangedAt time.Time
 	// catchUps is the number of catch-ups that this proxy did for the master.
-	catchUps int64
+	catchUps atomic.Int64
 	// lastVote is the time at which a vote last counted. lastProof is the time at which the master
 	// last proved that it is the server that votes.
 	lastVote, lastProof time.Time

@@ -102,7 +102,8 @@ func (l *maxTTLTracker) Observe(i int, record time.Duration, votes bool) (refute
 	l.isLargestTTLKnown = l.isLargestTTLKnown || enough
 	if len(l.votingRecords) >= vote.Majority(l.masters) {
 		ttls := slices.Sorted(maps.Values(l.votingRecords))
-		l.raiseRecorded(ttls[len(ttls)-vote.Majority(l.masters)])
+		recorded := ttls[len(ttls)-vote.Majority(l.masters)]
+		l.maxRecordedTTL.Store(max(l.maxRecordedTTL.Load(), int64(recorded)))
 	}
 	return enough && record > credible
 }
@@ -122,13 +123,7 @@ func (l *maxTTLTracker) NoteRecorded(record time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.largestTTL = max(l.largestTTL, record)
-	l.raiseRecorded(record)
-}
-
-func (l *maxTTLTracker) raiseRecorded(record time.Duration) {
-	if int64(record) > l.maxRecordedTTL.Load() {
-		l.maxRecordedTTL.Store(int64(record))
-	}
+	l.maxRecordedTTL.Store(max(l.maxRecordedTTL.Load(), int64(record)))
 }
 
 // NoteNoRecords notes that no proxy has recorded a TTL, because all masters are fresh.
