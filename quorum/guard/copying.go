@@ -16,12 +16,6 @@ type storedCell struct {
 	Expiry time.Time
 }
 
-// incarnation distinguishes cells by the attempts that created them, and foreign cells by their
-// value.
-type incarnation string
-
-func (h storedCell) incarnation() incarnation { return incarnation(h.Incarnation()) }
-
 // expiresAfter reports whether h expires after other. A cell without expiry expires last.
 func (h storedCell) expiresAfter(other storedCell) bool {
 	if h.Expiry.IsZero() || other.Expiry.IsZero() {
@@ -48,21 +42,21 @@ type copyPolicy struct {
 	BlockUndecided bool
 }
 
-func incarnationsOf(views []view, key string) map[incarnation]bool {
-	found := map[incarnation]bool{}
+func incarnationsOf(views []view, key string) map[cell.Attempt]bool {
+	found := map[cell.Attempt]bool{}
 	for _, v := range views {
 		if h, exists := v[key]; exists {
-			found[h.incarnation()] = true
+			found[h.Incarnation()] = true
 		}
 	}
 	return found
 }
 
 // cellsOf returns the cells of an incarnation, and the blocking copies that may stand for it.
-func cellsOf(views []view, key string, inc incarnation) (cells, blockingCopies []storedCell) {
+func cellsOf(views []view, key string, inc cell.Attempt) (cells, blockingCopies []storedCell) {
 	for _, v := range views {
 		switch h, exists := v[key]; {
-		case !exists || h.incarnation() != inc && !h.IsUndecided():
+		case !exists || h.Incarnation() != inc && !h.IsUndecided():
 		case h.Form == cell.Blocking:
 			blockingCopies = append(blockingCopies, h)
 		default:
@@ -87,16 +81,16 @@ func (c copyPolicy) fullCopyHolders() int {
 
 // majorityIncarnation returns the incarnation that at least fullCopyHolders sources hold, or "".
 // There is at most one such incarnation.
-func (c copyPolicy) majorityIncarnation(views []view, key string) incarnation {
+func (c copyPolicy) majorityIncarnation(views []view, key string) cell.Attempt {
 	needed := c.fullCopyHolders()
 	for i, v := range views[:max(0, len(views)-needed+1)] {
 		h, exists := v[key]
 		if !exists || h.Form == cell.Blocking {
 			continue
 		}
-		candidate, n := h.incarnation(), 1
+		candidate, n := h.Incarnation(), 1
 		for _, other := range views[i+1:] {
-			if o, exists := other[key]; exists && o.Form != cell.Blocking && o.incarnation() == candidate {
+			if o, exists := other[key]; exists && o.Form != cell.Blocking && o.Incarnation() == candidate {
 				n++
 			}
 		}
@@ -129,7 +123,7 @@ const (
 // possible, the copier reads the key again. With BlockUndecided, it blocks the key until the last
 // possible incarnation would expire.
 func (c copyPolicy) choose(
-	views []view, key string, initialIncarnations map[incarnation]bool, previousMajority incarnation,
+	views []view, key string, initialIncarnations map[cell.Attempt]bool, previousMajority cell.Attempt,
 ) (storedCell, choice) {
 	if majority := c.majorityIncarnation(views, key); majority != "" && initialIncarnations[majority] {
 		if majority != previousMajority {
@@ -152,7 +146,7 @@ func (c copyPolicy) choose(
 	case len(possibleCells) == 1:
 		return possibleCells[0], chooseBlock
 	case c.BlockUndecided:
-		return blockingCopy(incarnation(cell.UndecidedAttempt), latestExpiring(possibleCells)), chooseBlock
+		return blockingCopy(cell.UndecidedAttempt, latestExpiring(possibleCells)), chooseBlock
 	default:
 		return storedCell{}, chooseLater
 	}
@@ -190,8 +184,8 @@ func latestExpiring(cells []storedCell) storedCell {
 }
 
 // blockingCopy returns a blocking copy that expires together with a cell.
-func blockingCopy(inc incarnation, expiresWith storedCell) storedCell {
-	return storedCell{Cell: cell.Cell{Form: cell.Blocking, Attempt: cell.Attempt(inc)}, Expiry: expiresWith.Expiry}
+func blockingCopy(inc cell.Attempt, expiresWith storedCell) storedCell {
+	return storedCell{Cell: cell.Cell{Form: cell.Blocking, Attempt: inc}, Expiry: expiresWith.Expiry}
 }
 
 // copyAct is the kind of a change on the master that lost data, as script.Fill names it.
@@ -219,17 +213,18 @@ type keysCopy struct {
 	clockStepped bool
 	// initial holds the incarnations on the sources when they were first read, by key. ownCells
 	// holds the master's cells at that time.
-	initial  map[string]map[incarnation]bool
+	initial  map[string]map[cell.Attempt]bool
 	ownCells view
 	// majority holds the incarnations that a majority held in the last pass. passes counts the
 	// passes.
-	majority map[string]incarnation
+	majority map[string]cell.Attempt
 	passes   int
-	// writtenCells holds the written cells. uncertainKeys holds the keys whose last step may or may
+	// writtenCells holds the cells that were written so far, and not removed again. uncertainKeys holds the keys whose last step may or may
 	// not have taken effect.
 	writtenCells  map[string]storedCell
 	uncertainKeys map[string]bool
-	// openKeys holds the keys whose incarnation the last pass could not decide.
+	// openKeys holds the keys that keep the copy from being settled. In the last pass, such a key had
+	// several incarnations that may have been granted, or a new majority.
 	openKeys []string
 	// ownSource is the index of the source that is the master itself, or -1.
 	ownSource int
@@ -241,8 +236,8 @@ type keysCopy struct {
 // because the master may be one of only a few holders.
 func newKeysCopy(policy copyPolicy, clockStepped bool, ownSource int, ownCells view, sources []view) *keysCopy {
 	k := &keysCopy{
-		policy: policy, clockStepped: clockStepped, ownCells: ownCells, initial: map[string]map[incarnation]bool{},
-		majority: map[string]incarnation{}, writtenCells: map[string]storedCell{}, uncertainKeys: map[string]bool{}, ownSource: ownSource,
+		policy: policy, clockStepped: clockStepped, ownCells: ownCells, initial: map[string]map[cell.Attempt]bool{},
+		majority: map[string]cell.Attempt{}, writtenCells: map[string]storedCell{}, uncertainKeys: map[string]bool{}, ownSource: ownSource,
 	}
 	for _, v := range append(sources[:len(sources):len(sources)], ownCells) {
 		for key := range v {
@@ -281,7 +276,7 @@ func (k *keysCopy) keepsOwn(key string) bool {
 // isInitiallyOwn reports whether the master held the incarnation of a cell when the copy began.
 func (k *keysCopy) isInitiallyOwn(key string, h storedCell) bool {
 	initialCell, exists := k.ownCells[key]
-	return exists && initialCell.incarnation() == h.incarnation()
+	return exists && initialCell.Incarnation() == h.Incarnation()
 }
 
 // RunPass compares the sources and the master once more, and returns the next steps. settled is set
@@ -318,7 +313,7 @@ func (k *keysCopy) write(steps []copyStep, key string, h, currentCell storedCell
 	if currentCell.String() == last.String() && k.ownCells[key].String() != last.String() {
 		delete(k.uncertainKeys, key) // the step took effect late
 	}
-	unchanged := wrote && !k.uncertainKeys[key] && last.incarnation() == h.incarnation() &&
+	unchanged := wrote && !k.uncertainKeys[key] && last.Incarnation() == h.Incarnation() &&
 		(last.Form == cell.Blocking) == (h.Form == cell.Blocking)
 	switch {
 	case !unchanged:
@@ -360,14 +355,14 @@ func (k *keysCopy) remove(steps []copyStep, key string, current storedCell, sour
 	switch {
 	case current.Form == cell.Absent:
 		return steps, true
-	case wrote && last.incarnation() == current.incarnation() && !(current.Form == cell.Foreign && k.isInitiallyOwn(key, current)):
+	case wrote && last.Incarnation() == current.Incarnation() && !(current.Form == cell.Foreign && k.isInitiallyOwn(key, current)):
 		delete(k.writtenCells, key)
 		return append(steps, copyStep{actDrop, key, current}), true
 	case !k.isInitiallyOwn(key, current), current.Form == cell.Foreign:
 		return steps, true
 	case k.passes == 1:
 		return steps, false
-	case current.Form == cell.Plain && !k.initial[key][current.incarnation()] && incarnationsOf(sources, key)[current.incarnation()]:
+	case current.Form == cell.Plain && !k.initial[key][current.Incarnation()] && incarnationsOf(sources, key)[current.Incarnation()]:
 		return steps, true
 	}
 	return append(steps, copyStep{actDrop, key, current}), true
@@ -383,15 +378,8 @@ func (h storedCell) outlasts(other storedCell) bool {
 	return h.expiresAfter(other)
 }
 
-// OpenKeys returns, sorted, the keys that keep the copy from being settled. In the last pass, such
-// a key had several incarnations that may have been granted, or a new majority.
-func (k *keysCopy) OpenKeys() []string { return slices.Sorted(slices.Values(k.openKeys)) }
-
-// BlockOpenKeys sets BlockUndecided for all further passes, and returns the open keys.
+// BlockOpenKeys sets BlockUndecided for all further passes, and returns, sorted, the open keys.
 func (k *keysCopy) BlockOpenKeys() []string {
 	k.policy.BlockUndecided = true
-	return k.OpenKeys()
+	return slices.Sorted(slices.Values(k.openKeys))
 }
-
-// KeyCount returns the number of keys that were written so far, and not removed again.
-func (k *keysCopy) KeyCount() int { return len(k.writtenCells) }

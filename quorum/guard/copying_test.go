@@ -60,31 +60,31 @@ func TestChoose(t *testing.T) {
 	for _, c := range []struct {
 		name             string
 		cells            []storedCell
-		previousMajority incarnation // in the previous pass
+		previousMajority cell.Attempt // in the previous pass
 		want             choice
 		text             string // the resulting cell
 	}{
 		{"no master holds it", []storedCell{none, none, none, none}, "", chooseNothing, ""},
-		{"a majority, twice", []storedCell{a, a, a, none}, a.incarnation(), chooseCopy, a.String()},
+		{"a majority, twice", []storedCell{a, a, a, none}, a.Incarnation(), chooseCopy, a.String()},
 		{"a majority, once", []storedCell{a, a, a, none}, "", chooseLater, ""},
-		{"a majority, another one before", []storedCell{a, a, a, none}, b.incarnation(), chooseLater, ""},
+		{"a majority, another one before", []storedCell{a, a, a, none}, b.Incarnation(), chooseLater, ""},
 		{"two: granted with the master's own vote, or a leftover", []storedCell{a, a, none, none}, "", chooseBlock,
 			blockingCell(attemptA).String()},
-		{"two that had been three", []storedCell{a, a, none, none}, a.incarnation(), chooseBlock, blockingCell(attemptA).String()},
+		{"two that had been three", []storedCell{a, a, none, none}, a.Incarnation(), chooseBlock, blockingCell(attemptA).String()},
 		{"one of four is a leftover", []storedCell{a, none, none, none}, "", chooseNothing, ""},
 		{"one of three may be a lock", []storedCell{a, none, none}, "", chooseBlock, blockingCell(attemptA).String()},
 		{"a holder and a blocking copy", []storedCell{a, blockingCell(attemptA), none, none}, "", chooseBlock,
 			blockingCell(attemptA).String()},
-		{"blocking copies are no holders", []storedCell{a, a, blockingCell(attemptA), none}, a.incarnation(), chooseBlock,
+		{"blocking copies are no holders", []storedCell{a, a, blockingCell(attemptA), none}, a.Incarnation(), chooseBlock,
 			blockingCell(attemptA).String()},
 		{"two against one", []storedCell{a, a, b, none}, "", chooseBlock, blockingCell(attemptA).String()},
 		{"two against two", []storedCell{a, a, b, b}, "", chooseLater, ""},
 		{"one against one, of three", []storedCell{a, b, none}, "", chooseLater, ""},
-		{"three against one", []storedCell{a, a, a, b}, a.incarnation(), chooseCopy, a.String()},
-		{"promises are not copied", []storedCell{registerCell(attemptA, ballot1, "", "t"), a, a, none}, a.incarnation(),
+		{"three against one", []storedCell{a, a, a, b}, a.Incarnation(), chooseCopy, a.String()},
+		{"promises are not copied", []storedCell{registerCell(attemptA, ballot1, "", "t"), a, a, none}, a.Incarnation(),
 			chooseCopy, a.String()},
 		{"the highest ballot", []storedCell{registerCell(attemptA, ballot3, ballot2, "v"), registerCell(attemptA, ballot2, ballot1, "u"), a, none},
-			a.incarnation(),
+			a.Incarnation(),
 			chooseCopy, registerCell(attemptA, ballot2, ballot2, "v").String()},
 		{"a value of others that two hold", []storedCell{foreignCell("v"), foreignCell("v"), none, none}, "", chooseBlock,
 			blockingCell(foreignCell("v").Incarnation()).String()},
@@ -92,7 +92,7 @@ func TestChoose(t *testing.T) {
 			[]storedCell{foreignCell("v"), blockingCell(foreignCell("v").Incarnation()), none, none}, "", chooseBlock,
 			blockingCell(foreignCell("v").Incarnation()).String()},
 		{"a value of others that a majority holds", []storedCell{foreignCell("v"), foreignCell("v"), foreignCell("v"), none},
-			foreignCell("v").incarnation(), chooseCopy, "v"},
+			foreignCell("v").Incarnation(), chooseCopy, "v"},
 		{"a value of others that one holds", []storedCell{foreignCell("v"), none, none, none}, "", chooseNothing, ""},
 		{"two values of others", []storedCell{foreignCell("v"), foreignCell("v"), foreignCell("w"), foreignCell("w")}, "", chooseLater, ""},
 		{"a value of others and an attempt", []storedCell{foreignCell("v"), foreignCell("v"), a, none}, "", chooseBlock,
@@ -141,7 +141,7 @@ func TestChooseKeepsPossibleGrants(t *testing.T) {
 					granted += holders >> i & 1
 				}
 				_, kind := copyPolicy{Masters: n, Sources: len(views)}.choose(views, "k", incarnationsOf(views, "k"),
-					plainCell(attemptA, 0).incarnation())
+					plainCell(attemptA, 0).Incarnation())
 				lostHolder := holders>>(n-1)&1 == 1
 				if lostHolder && granted >= vote.Majority(n) && kind != chooseCopy && kind != chooseBlock {
 					t.Fatalf("n %d, holders %b, sources %b: a lock is not kept", n, holders, sources)
@@ -322,7 +322,7 @@ func TestChangesDuringCopy(t *testing.T) {
 // majority.
 func TestUndecidedKeysAreBlocked(t *testing.T) {
 	a, b, none := plainCell(attemptA, time.Minute), plainCell(attemptB, time.Hour), storedCell{}
-	undecided := blockingCopy(incarnation(cell.UndecidedAttempt), b)
+	undecided := blockingCopy(cell.UndecidedAttempt, b)
 	for _, c := range []struct {
 		name  string
 		cells []storedCell
@@ -332,13 +332,13 @@ func TestUndecidedKeysAreBlocked(t *testing.T) {
 		{"one against one, with two undecided", []storedCell{a, undecided, undecided, b}, undecided},
 		{"two of four are undecided", []storedCell{none, undecided, undecided, none}, undecided},
 		{"one of four is undecided", []storedCell{none, undecided, none, none}, storedCell{}},
-		{"one holds it, one is undecided", []storedCell{a, undecided, none, none}, blockingCopy(a.incarnation(), undecided)},
+		{"one holds it, one is undecided", []storedCell{a, undecided, none, none}, blockingCopy(a.Incarnation(), undecided)},
 		{"three hold it, one is undecided", []storedCell{a, a, a, undecided}, a},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			views := viewsWith("k", c.cells...)
 			if got, _ := blockingPolicy(5, len(views)).choose(views, "k", incarnationsOf(views, "k"),
-				a.incarnation()); got.String() != c.want.String() || got.Expiry != c.want.Expiry {
+				a.Incarnation()); got.String() != c.want.String() || got.Expiry != c.want.Expiry {
 				t.Errorf("got %v, want %v", got, c.want)
 			}
 		})
@@ -420,17 +420,17 @@ func checkDataLosses(t *testing.T, cells []storedCell, granted int, removed bool
 }
 
 // TestOpenKeys checks a key on which either of two attempts may have been granted. The copy stays
-// open, and OpenKeys returns the key, while both attempts exist.
+// open, and openKeys holds the key, while both attempts exist.
 func TestOpenKeys(t *testing.T) {
 	a, b, none := plainCell(attemptA, time.Minute), plainCell(attemptB, time.Minute), storedCell{}
 	both := viewsWith("k", a, a, b, b)
 	c := newKeysCopy(copyPolicy{Masters: 5, Sources: 4}, false, -1, view{}, both)
-	if _, settled := c.RunPass(view{}, both); settled || !slices.Equal(c.OpenKeys(), []string{"k"}) {
-		t.Errorf("settled %v, open %q", settled, c.OpenKeys())
+	if _, settled := c.RunPass(view{}, both); settled || !slices.Equal(c.openKeys, []string{"k"}) {
+		t.Errorf("settled %v, open %q", settled, c.openKeys)
 	}
 	single := viewsWith("k", a, a, none, none)
 	c.RunPass(view{}, single)
-	if _, settled := c.RunPass(view{}, single); !settled || len(c.OpenKeys()) > 0 {
-		t.Errorf("settled %v, open %q", settled, c.OpenKeys())
+	if _, settled := c.RunPass(view{}, single); !settled || len(c.openKeys) > 0 {
+		t.Errorf("settled %v, open %q", settled, c.openKeys)
 	}
 }
