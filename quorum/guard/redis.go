@@ -58,20 +58,19 @@ func (r Redis) Examine(ctx context.Context) (Report, error) {
 			return Report{}, err
 		}
 	}
-	v := Report{
-		Marker: marker.ReadMarker(all.text(markerReply)), Record: marker.ReadRecord(all.text(recordReply)),
-		Rules: all.text(rulesReply), Promise: all.text(promiseReply),
-		LongestTTL: marker.ParseMillis(all.text(longestTTLReply)), AdmittedAt: marker.ParseMillis(all.text(admittedReply)),
-	}
+	v := ReadInfo(all.text(infoReply))
+	v.Marker, v.Record = marker.ReadMarker(all.text(markerReply)), marker.ReadRecord(all.text(recordReply))
+	v.Rules, v.Promise = all.text(rulesReply), all.text(promiseReply)
+	v.LongestTTL, v.AdmittedAt = marker.ParseMillis(all.text(longestTTLReply)), marker.ParseMillis(all.text(admittedReply))
 	v.Refusal = availability.Refusal(all.err(trialReply), true)
 	if parts, err := texts(all[timeReply]); err == nil && len(parts) == 2 {
 		v.ClockReading = ClockReading{SentAt: sent, ReceivedAt: got, ServerTime: parseTime(parts)}
 	}
-	v.readInfo(all.text(infoReply))
 	proxies := all.pairs(proxiesReply)
 	v.readProxies(proxies)
 	ownKeys := int64(min(1, len(proxies)) + min(1, len(all.text(recordReply))))
-	v.Empty = all[sizeReply] == any(ownKeys) && !v.hasDatabases(ownKeys > 0)
+	usesDatabase := func(db int) bool { return db != 0 || ownKeys == 0 }
+	v.Empty = all[sizeReply] == any(ownKeys) && !slices.ContainsFunc(v.Databases, usesDatabase)
 	if v.Appendfsync == "" {
 		v.Appendfsync = all.pairs(fsyncReply)["appendfsync"]
 	}
@@ -186,14 +185,12 @@ func texts(reply any) ([]string, error) {
 	return parsed, nil
 }
 
-// values holds a master's values by key. page holds one read of some values.
-type values map[string]entry
-
+// page holds one read of some values of a master.
 type page struct {
 	marker       string
 	sequence     int64
 	clockReading ClockReading
-	values       values
+	values       map[string]entry // by key
 }
 
 // entry holds a value and its remaining time (negative: no expiry).
@@ -232,7 +229,7 @@ func readValues(ctx context.Context, w Conn, db int, field string, names []strin
 	}
 	p := page{
 		marker: parts[0], clockReading: ClockReading{SentAt: sent, ReceivedAt: time.Now(), ServerTime: parseTime(parts[2:4])},
-		values: make(values, len(names)),
+		values: make(map[string]entry, len(names)),
 	}
 	p.sequence, _ = strconv.ParseInt(parts[1], 10, 64)
 	for i, name := range names {

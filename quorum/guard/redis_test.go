@@ -154,7 +154,7 @@ func TestReadPages(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := values{}
+	got := map[string]entry{}
 	for cursor := ""; cursor != "0"; {
 		names, next, err := readNames(t.Context(), tr, 2, cmp.Or(cursor, "0"))
 		if err != nil {

@@ -2,7 +2,6 @@ package guard
 
 import (
 	"cmp"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -59,8 +58,8 @@ type Report struct {
 // NotReported replaces a run_id or master_replid that a server does not report.
 const NotReported = "-"
 
-// readInfo parses a reply to INFO.
-func (v *Report) readInfo(text string) {
+// ReadInfo returns the report in a reply to INFO.
+func ReadInfo(text string) (v Report) {
 	info := redisinfo.Parse(text)
 	v.Version, v.Role, v.Policy = info["redis_version"], info["role"], info["maxmemory_policy"]
 	// Valkey reports its version in addition to the compatible version of Redis.
@@ -78,18 +77,7 @@ func (v *Report) readInfo(text string) {
 	if info["aof_enabled"] == "0" {
 		v.Appendfsync = "off"
 	}
-}
-
-// ReadInfo returns the report in a reply to INFO.
-func ReadInfo(text string) Report {
-	var v Report
-	v.readInfo(text)
 	return v
-}
-
-// hasDatabases reports whether a database has keys. If except0 is set, it ignores database 0.
-func (v *Report) hasDatabases(except0 bool) bool {
-	return slices.ContainsFunc(v.Databases, func(db int) bool { return db != 0 || !except0 })
 }
 
 // readProxies parses the entries, and keeps the entries of running proxies.
