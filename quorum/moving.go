@@ -289,7 +289,7 @@ func (c *Cluster) PauseReports(ctx context.Context, era int) (reports []PauseRep
 		}
 	}
 	// A proxy that became known while the reports were read is missing, too.
-	for _, id := range append([]string{guards.ID()}, guards.PeerIDs()...) {
+	for _, id := range append([]string{c.proxyID}, guards.PeerIDs()...) {
 		if !slices.ContainsFunc(reports, func(h PauseReport) bool { return h.Proxy == id }) {
 			missing = append(missing, id)
 		}

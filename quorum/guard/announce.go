@@ -49,7 +49,7 @@ func (g *Guard) announce(ctx context.Context) error {
 	self := g.set.ownProxy()
 	g.mu.Lock()
 	if !g.lastFittingReading.IsZero() && (g.lastStep.At.IsZero() || g.lastStep.Judged) && g.suspicion.nonce == "" {
-		self.ClockFitStart, self.ClockFitEnd = g.clock.FirstServerTime(), g.lastFittingReading.ServerTime
+		self.ClockFitStart, self.ClockFitEnd = g.clock.first.ServerTime, g.lastFittingReading.ServerTime
 	}
 	g.mu.Unlock()
 	parts, err := runTexts(ctx, g.Conn, 2, 2, script.Announce, self.ID, self.Announcement(), marker.FormatMillis(ProxyTimeout))

@@ -77,9 +77,6 @@ func (c *masterClock) Restart(s ClockReading) {
 // not fit, it shows no new step: the step before the first reading has been judged already.
 func (c *masterClock) MayPrecede(s ClockReading) bool { return s.SentAt.Before(c.first.ReceivedAt) }
 
-// FirstServerTime returns the master's time at the first reading.
-func (c *masterClock) FirstServerTime() time.Duration { return c.first.ServerTime }
-
 // WouldReveal reports whether a step of this size would show in this clock: the range began before
 // the step, and is narrower than the step.
 func (c *masterClock) WouldReveal(s clockStep) bool {

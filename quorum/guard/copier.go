@@ -212,7 +212,7 @@ func (c *copier) copyPage(ctx context.Context, db int, names []string) error {
 		case isFinal(err), ctx.Err() != nil:
 			return err
 		case settled:
-			c.keys.Add(int64(k.KeyCount()))
+			c.keys.Add(int64(len(k.writtenCells)))
 			return nil
 		}
 		lastErr = err

@@ -296,23 +296,6 @@ const (
 // locationSeparator precedes the future location of the locks in a ballot that announces a move.
 const locationSeparator = "~"
 
-// isMoveAnnounced reports whether proxies announced a move of the locks to target on at least
-// witnessQuorum masters, less than changeWindow ago.
-func (e *eraTracker) isMoveAnnounced(target location.Place) bool {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if len(e.announcedLocations) == 0 { // the usual case
-		return false
-	}
-	n, now := 0, time.Now()
-	for _, b := range e.announcedLocations {
-		if b.target == target && now.Sub(b.seenAt) < changeWindow {
-			n++
-		}
-	}
-	return n > 0 && n >= witnessQuorum(len(e.names))
-}
-
 // statedEra returns the present era if it is known, else the era that most masters state. stated is
 // false if there is none.
 func (e *eraTracker) statedEra() (era reconfig.Era, stated bool) {

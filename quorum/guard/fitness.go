@@ -20,10 +20,6 @@ const (
 	unfitNewerProxies = "proxies of a later version use it: upgrade this proxy"
 )
 
-func unfitPolicy(policy string) string {
-	return "maxmemory-policy " + policy + " may evict a lock: set noeviction"
-}
-
 // UnfitCause returns the reason why the master may not vote, regardless of its data; empty if there
 // is none.
 func (v Report) UnfitCause() string {
@@ -35,7 +31,7 @@ func (v Report) UnfitCause() string {
 	case v.Role != "" && v.Role != "master":
 		return unfitReplica
 	case v.Policy != "" && v.Policy != "noeviction":
-		return unfitPolicy(v.Policy)
+		return "maxmemory-policy " + v.Policy + " may evict a lock: set noeviction"
 	default:
 		return ""
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"time"
 
 	"redlock-proxy/quorum/guard/marker"
 	"redlock-proxy/quorum/guard/reconfig"
@@ -63,8 +64,23 @@ func (s *Set) AnnounceMove(ctx context.Context, era reconfig.Era, ballot string,
 	s.prepare(ctx, era, ballot+locationSeparator+to.String())
 }
 
-// IsMoveAnnounced reports whether a proxy has just announced a move of the locks to a location.
-func (s *Set) IsMoveAnnounced(to location.Place) bool { return s.eras.isMoveAnnounced(to) }
+// IsMoveAnnounced reports whether proxies announced a move of the locks to a location on at least
+// witnessQuorum masters, less than changeWindow ago.
+func (s *Set) IsMoveAnnounced(to location.Place) bool {
+	e := s.eras
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if len(e.announcedLocations) == 0 { // the usual case
+		return false
+	}
+	n, now := 0, time.Now()
+	for _, b := range e.announcedLocations {
+		if b.target == to && now.Sub(b.seenAt) < changeWindow {
+			n++
+		}
+	}
+	return n > 0 && n >= witnessQuorum(len(e.names))
+}
 
 // CheckMove returns the reason why the locks cannot be moved now, or nil.
 func (s *Set) CheckMove() error {
@@ -85,9 +101,6 @@ func (s *Set) CheckFreeMemory(ctx context.Context, bytes int64) error {
 	})
 	return errors.Join(errs...)
 }
-
-// ID returns the ID of the proxy.
-func (s *Set) ID() string { return s.id }
 
 // pauseReportTTL is the time, in ms, for which a master keeps the proxies' reports of paused
 // commands after the last report.
