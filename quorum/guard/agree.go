@@ -26,15 +26,11 @@ func (g *Guard) adoptRules(ctx context.Context, v Report) (*QuarantineError, err
 	return &QuarantineError{Cause: Unverified}, nil
 }
 
-// rulesPause is the time between two checks of a master while other masters have not reported their
-// rules yet.
-const rulesPause = 20 * time.Millisecond
-
 // pauseAfterRules returns the time until the next check of a master. cause is the result of
 // adoptRules.
 func pauseAfterRules(cause *QuarantineError) time.Duration {
 	if cause != nil && cause.Cause == Unverified {
-		return rulesPause
+		return shortPause
 	}
 	return Heartbeat
 }

@@ -281,17 +281,14 @@ func (e *eraTracker) nextCheckDelay(now time.Time) time.Duration {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.ownEraKnown && e.ownEra.Place.Moves() || now.Sub(e.lastNewBallot) < changeWindow {
-		return changePause
+		return shortPause
 	}
 	return Heartbeat
 }
 
-const (
-	// changePause is the wait between two checks while the locks are moved, and for changeWindow
-	// after a ballot, because a decision may follow.
-	changePause  = 20 * time.Millisecond
-	changeWindow = 3 * Heartbeat
-)
+// changeWindow is the time after a ballot in which masters are checked every shortPause, because a
+// decision may follow.
+const changeWindow = 3 * Heartbeat
 
 // locationSeparator precedes the future location of the locks in a ballot that announces a move.
 const locationSeparator = "~"

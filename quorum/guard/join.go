@@ -21,11 +21,11 @@ func (g *Guard) handleEndedEra(ctx context.Context, v Report, past history) (tim
 	}
 	if !intact {
 		g.denyVote(&QuarantineError{Cause: Replaced})
-		return changePause, nil
+		return shortPause, nil
 	}
 	pause, err := g.vote(ctx, v)
 	g.noteEndedCause(&QuarantineError{Cause: Replaced})
-	return min(pause, changePause), err
+	return min(pause, shortPause), err
 }
 
 // noteEndedCause records why a master whose era has ended has no vote.
@@ -53,7 +53,7 @@ func (g *Guard) join(ctx context.Context, v Report) (time.Duration, error) {
 		next.Era, next.Seal = m.Seal.NextEra(m.Era), reconfig.Seal{}
 		g.publishFirstSeq(ctx, next.Nonce)
 		if g.suspicionOf(m) != nil {
-			return changePause, nil
+			return shortPause, nil
 		}
 		result, err := runInt(ctx, g.Conn, script.Rejoin, v.Marker.Text, next.String(), marker.FormatMillis(rejoinTime))
 		switch {
@@ -69,13 +69,13 @@ func (g *Guard) join(ctx context.Context, v Report) (time.Duration, error) {
 	from.targetUnused = true
 	switch {
 	case !from.isFormer && g.set.awaitsReports():
-		return joinPause, nil
+		return shortPause, nil
 	case !from.isFormer && from.hasReadQuorum():
 		// The master catches up from these sources, and keeps its own cells of possible locks.
 		return 0, g.quarantine(ctx, v, Joining, marker.NoClaim)
 	case !from.isFormer || from.indexOf(g) < 0,
 		len(from.sources) < from.masters && g.set.eras.age(time.Now()) < formerSourcesTime:
-		return joinPause, nil
+		return shortPause, nil
 	case v.Record.Text == "":
 		_, err := runInt(ctx, g.Conn, script.AddRecord, v.Marker.Text, g.newRecord(v, Joining, marker.NoClaim).String())
 		return 0, err
@@ -88,10 +88,6 @@ func (g *Guard) join(ctx context.Context, v Report) (time.Duration, error) {
 // the clock and canaries of the former era.
 const rejoinTime = 2 * time.Second
 
-const (
-	// joinPause is the wait for more sources.
-	joinPause = 20 * time.Millisecond
-	// formerSourcesTime is the additional wait for all masters of the former set. With fewer
-	// sources, the copier can distinguish fewer leftovers from locks.
-	formerSourcesTime = 300 * time.Millisecond
-)
+// formerSourcesTime is the additional wait for all masters of the former set. With fewer sources, the
+// copier can distinguish fewer leftovers from locks.
+const formerSourcesTime = 300 * time.Millisecond

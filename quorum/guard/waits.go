@@ -17,6 +17,9 @@ const (
 	// it again. By then each proxy has published its knowledge, or contradicted the claim of a
 	// master.
 	allCheckedTime = 2*Heartbeat + roundGrace
+	// shortPause is the wait between two checks of a master while news of other masters is near:
+	// their rules, sources for a copy, or the decision on a change or a move.
+	shortPause = 20 * time.Millisecond
 )
 
 // Heartbeat is the longest time without a check of an idle master.
