@@ -3,14 +3,13 @@ package guard
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"slices"
 	"strings"
 	"time"
 
 	"redlock-proxy/quorum/guard/marker"
+	"redlock-proxy/quorum/guard/reconfig"
 	"redlock-proxy/quorum/guard/script"
 )
 
@@ -37,8 +36,7 @@ func hashServers(ids []string) string {
 		return unknownServers
 	}
 	slices.Sort(ids)
-	sum := sha256.Sum256([]byte(strings.Join(ids, " ")))
-	return hex.EncodeToString(sum[:8])
+	return reconfig.Hash([]string{strings.Join(ids, " ")})
 }
 
 // announce announces this proxy on the master, and reads the other proxies' announcements.

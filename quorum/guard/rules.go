@@ -2,13 +2,12 @@ package guard
 
 import (
 	"cmp"
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"slices"
 	"strings"
 	"sync"
 
+	"redlock-proxy/quorum/guard/reconfig"
 	"redlock-proxy/quorum/vote"
 )
 
@@ -165,8 +164,7 @@ func (a *rulesTracker) settingsHash() string {
 		return ""
 	}
 	// The rules themselves show the location.
-	sum := sha256.Sum256([]byte(withoutLocation(a.settings)))
-	return hex.EncodeToString(sum[:8])
+	return reconfig.Hash([]string{withoutLocation(a.settings)})
 }
 
 // ownRules returns this proxy's rules. The caller must hold mu, or be the only user of the tracker.
