@@ -318,8 +318,9 @@ func (c *copier) checkClock(p page) error {
 // read reads some keys together with the marker, which shows that the source votes and has lost no
 // data.
 func (s source) read(ctx context.Context, db int, names []string) (view, error) {
-	floor := s.guard.knownSeq(marker.AppendDatabase(s.trust.Nonce, db))
-	p, err := readValues(ctx, s.guard.Conn, db, marker.AppendDatabase(s.trust.Nonce, db), names)
+	field := marker.AppendDatabase(s.trust.Nonce, db)
+	floor, _ := s.guard.knownState(field, db)
+	p, err := readValues(ctx, s.guard.Conn, db, field, names)
 	switch {
 	case err != nil && !s.guard.IsDown() && s.guard.currentTrust().term == s.trust.term:
 		return nil, err

@@ -19,13 +19,6 @@ import (
 // with 1, far below script.FirstSeq. A proxy publishes the numbers that it has seen of one master
 // on the other masters.
 
-// knownSeq returns the highest known number of a sequence of the master.
-func (g *Guard) knownSeq(field string) int64 {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return max(g.seqs[field], script.FirstSeq)
-}
-
 // knownState returns the highest known number of a sequence, and the canary of its database.
 func (g *Guard) knownState(field string, db int) (seq int64, c canary) {
 	g.mu.Lock()
