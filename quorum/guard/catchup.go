@@ -69,7 +69,7 @@ func (g *Guard) openDatabases(ctx context.Context, record string, from sourceSet
 			return nil, err
 		}
 		for _, s := range from.sources {
-			if !s.guard.isEnrolled(db) {
+			if s.guard.NeedsEnrolment(db) {
 				s.guard.enrol(ctx, db, s.trust)
 			}
 		}

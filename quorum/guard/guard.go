@@ -99,12 +99,6 @@ func (g *Guard) currentTrust() trust {
 	return g.trust
 }
 
-func (g *Guard) isEnrolled(db int) bool {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.enrolledDBs[db]
-}
-
 // enrol ensures that a database has the marker before a vote in it counts. If the database had a
 // marker and lost it, the master goes into quarantine.
 func (g *Guard) enrol(ctx context.Context, db int, t trust) {
