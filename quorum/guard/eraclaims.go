@@ -41,20 +41,13 @@ func (s eraClaim) reconfiguration() Reconfiguration {
 	return Reconfiguration{Era: s.Era, Change: s.Seal.Change}
 }
 
-// minEraNumber returns the number of the first era that the claim does not contradict.
-func (s eraClaim) minEraNumber() int {
-	if s.Seal.IsNone() {
-		return s.Era.Number
-	}
-	return s.Era.Number + 1
-}
-
 // supports reports whether s supports a claim of the same or another master. Either s states the
 // same or a later era, or its master promised the claim's ballot or a higher ballot. A majority
 // promises a ballot before any master accepts it.
 func (s eraClaim) supports(claim eraClaim) bool {
 	if claim.Seal.IsNone() {
-		return s.Era == claim.Era || s.minEraNumber() > claim.Era.Number || !s.Seal.IsNone() && s.Seal.NextEra(s.Era) == claim.Era
+		return s.Era == claim.Era || s.Era.Number > claim.Era.Number ||
+			!s.Seal.IsNone() && (s.Era.Number == claim.Era.Number || s.Seal.NextEra(s.Era) == claim.Era)
 	}
 	return s.Nonce == claim.Nonce || s.Era.Number > claim.Era.Number ||
 		!s.Seal.IsNone() && s.Era == claim.Era && s.Seal.Ballot >= claim.Seal.Ballot ||
