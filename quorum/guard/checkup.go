@@ -152,9 +152,7 @@ func (g *Guard) takeNextStep(ctx context.Context, v Report) (pause time.Duration
 	}
 	g.set.override.noteReached(g.index, v.RunID, time.Now())
 	past := g.gatherHistory(ctx, v)
-	if v.Marker.Valid {
-		past.position = position
-	}
+	past.position = position
 	action, reason := judge(v, past)
 	if g.set.eras.isRefuted(g.index) {
 		reason = Replicated
