@@ -32,7 +32,8 @@ const (
 // by its own monotonic clock. The master's clock does not matter.
 func (g *Guard) quarantineStep(ctx context.Context, v Report) (time.Duration, error) {
 	r := v.Record.Value
-	watchedFor, isNew := g.watchRecord(r, v.ClockReading.ReceivedAt)
+	watchedSince, isNew := g.watchRecord(r, v.ClockReading.ReceivedAt)
+	watchedFor := time.Since(watchedSince)
 	if isNew { // before the sources reply, the known TTL may be far too short
 		_ = g.set.askLongestTTL(ctx, g.set.voters(g.index))
 	}
@@ -70,7 +71,7 @@ func (g *Guard) quarantineStep(ctx context.Context, v Report) (time.Duration, er
 		return 0, err
 	}
 	hasQuorum := from.hasReadQuorum()
-	proved := hasQuorum && from.hasProofSince(g.recordWatchStart())
+	proved := hasQuorum && from.hasProofSince(watchedSince)
 	if hasQuorum && !proved && watchedFor < proofTimeout {
 		from.wake() // before the error states a remaining time
 		return proofPause, nil
@@ -179,23 +180,16 @@ func (s *Set) askLongestTTL(ctx context.Context, sources []source) error {
 	return errors.Join(errs...)
 }
 
-// watchRecord returns the time since this proxy first saw the record. isNew is set if this proxy
+// watchRecord returns the time at which this proxy first saw the record. isNew is set if this proxy
 // has not seen the record before.
-func (g *Guard) watchRecord(r marker.Record, seenAt time.Time) (watchTime time.Duration, isNew bool) {
+func (g *Guard) watchRecord(r marker.Record, seenAt time.Time) (since time.Time, isNew bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	isNew = g.watchedNonce != r.Nonce // the rest of the record may change
 	if isNew {
 		g.watchedNonce, g.watchedSince = r.Nonce, seenAt
 	}
-	return time.Since(g.watchedSince), isNew
-}
-
-// recordWatchStart returns the time at which this proxy first saw the record.
-func (g *Guard) recordWatchStart() time.Time {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.watchedSince
+	return g.watchedSince, isNew
 }
 
 // recordBound writes to the record the longest TTL of the locks that the master may have lost. It
