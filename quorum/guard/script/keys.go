@@ -32,9 +32,6 @@ const (
 // the master's clock.
 const AdmittedField = "admitted"
 
-// ownPrefixLength is the length of OwnPrefix, for Lua.
-const ownPrefixLength = "14"
-
 // maxFence is the highest value of a fence counter. A higher number is not a counter.
 const maxFence = "9007199254740991"
 

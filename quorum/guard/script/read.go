@@ -9,10 +9,9 @@ var (
 	// given.
 	ReadNames = luascript.New(`redis.call('select', ARGV[1])
 local scan = redis.call('scan', ARGV[2], 'count', ARGV[3])
-local page, asked = {scan[1]}, ARGV[4]
+local page, asked, own = {scan[1]}, ARGV[4], '` + OwnPrefix + `'
 for _, key in ipairs(scan[2]) do
-  if string.sub(key, 1, ` + ownPrefixLength + `) ~= '` +
-		OwnPrefix + `' or asked and string.sub(key, 1, #asked) == asked then page[#page + 1] = key end
+  if string.sub(key, 1, #own) ~= own or asked and string.sub(key, 1, #asked) == asked then page[#page + 1] = key end
 end
 redis.call('select', '0')
 return page`)
