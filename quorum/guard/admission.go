@@ -22,7 +22,7 @@ func (g *Guard) quarantine(ctx context.Context, v Report, reason Reason, claim s
 // newRecord returns a quarantine record for a master with this report.
 func (g *Guard) newRecord(v Report, reason Reason, claim string) marker.Record {
 	r := marker.Record{
-		RunID: v.RunID, Nonce: g.set.newNonce() + g.set.eras.recordSuffix(),
+		RunID: v.RunID, Nonce: marker.NewNonce() + g.set.eras.recordSuffix(),
 		WrittenAt: v.ClockReading.ServerTime.Milliseconds(), Claim: claim, Reason: string(reason),
 	}
 	if claim != marker.NoClaim {
@@ -47,7 +47,7 @@ func (g *Guard) admit(ctx context.Context, v Report, proof string, proofArgs ...
 		return 0, err
 	}
 	m := marker.Marker{
-		RunID: v.RunID, ReplID: v.ReplID, Nonce: g.set.newNonce(),
+		RunID: v.RunID, ReplID: v.ReplID, Nonce: marker.NewNonce(),
 		Durable: v.Durable(), Evicted: v.Evicted, Proof: proof, Address: g.Name, Era: era,
 	}
 	if proof == marker.ProofJoined {
@@ -86,7 +86,7 @@ func (g *Guard) denyVote(cause *QuarantineError) {
 // VoteChangedAt returns the time at which the master last gained or lost its vote. It returns zero
 // if no guard decides on the votes, or the master never had a vote.
 func (g *Guard) VoteChangedAt() time.Time {
-	if g.set.off {
+	if g.set.opts.Off {
 		return time.Time{}
 	}
 	g.mu.Lock()
@@ -113,4 +113,4 @@ func (g *Guard) Stats() Stats {
 }
 
 // IsActive reports whether a guard decides on the master's votes.
-func (g *Guard) IsActive() bool { return !g.set.off }
+func (g *Guard) IsActive() bool { return !g.set.opts.Off }

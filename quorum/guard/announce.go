@@ -62,10 +62,10 @@ func (g *Guard) announce(ctx context.Context) error {
 // this set by a later one. So the other proxies do not count it as running until ProxyTimeout. The
 // caller must send the master no operation afterwards.
 func (g *Guard) EndAnnouncement(ctx context.Context) error {
-	if !g.set.inUse() {
+	if !g.set.opts.InUse() {
 		return nil
 	}
-	_, err := runInt(ctx, g.Conn, script.EndAnnouncement, g.set.id)
+	_, err := runInt(ctx, g.Conn, script.EndAnnouncement, g.set.opts.ID)
 	return err
 }
 
@@ -131,8 +131,8 @@ func (s *Set) HasEarlierProxy() bool {
 // ownProxy returns this proxy's announcement, the same on all masters.
 func (s *Set) ownProxy() Proxy {
 	return Proxy{
-		ID: s.id, Masters: len(s.guards), GuardOn: !s.off, Servers: s.serversHash(), Settings: s.rules.settingsHash(),
-		MoveEra: s.moveEra(), LongestTTL: s.maxTTLInUse.LargestRecord(), Name: s.name(),
+		ID: s.opts.ID, Masters: len(s.guards), GuardOn: !s.opts.Off, Servers: s.serversHash(), Settings: s.rules.settingsHash(),
+		MoveEra: s.opts.MoveEra(), LongestTTL: s.maxTTLInUse.LargestRecord(), Name: s.opts.Name(),
 	}
 }
 

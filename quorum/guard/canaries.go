@@ -24,7 +24,7 @@ func (g *Guard) renewCanaries(ctx context.Context, markerText, nonce string) err
 	seqsBefore := g.currentSeqs()
 	sent := time.Now()
 	parts, err := runTexts(ctx, g.Conn, 0, 4, script.RenewCanaries,
-		markerText, g.set.newNonce(), marker.FormatMillis(canaryTTL), nonce)
+		markerText, marker.NewNonce(), marker.FormatMillis(canaryTTL), nonce)
 	if err != nil {
 		return err
 	}

@@ -79,7 +79,7 @@ func (g *Guard) openDatabases(ctx context.Context, record string, from sourceSet
 
 // reserveCatchUp reserves the catch-up for this proxy, or renews the reservation.
 func (g *Guard) reserveCatchUp(ctx context.Context, record string, ttl time.Duration) error {
-	return g.runReserved(ctx, script.ReserveCatchUp, record, g.set.id, marker.FormatMillis(ttl))
+	return g.runReserved(ctx, script.ReserveCatchUp, record, g.set.opts.ID, marker.FormatMillis(ttl))
 }
 
 // runReserved runs a script of a catch-up. It returns errReserved if another proxy has reserved the

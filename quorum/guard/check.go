@@ -24,7 +24,7 @@ type Check struct {
 
 // NeedsEnrolment reports whether Begin would have to send a script to the master first.
 func (g *Guard) NeedsEnrolment(db int) bool {
-	if g.set.off || db == 0 {
+	if g.set.opts.Off || db == 0 {
 		return false
 	}
 	g.mu.Lock()
@@ -34,7 +34,7 @@ func (g *Guard) NeedsEnrolment(db int) bool {
 
 // Begin prepares the check w of a batch in a database. writes is set if the batch writes.
 func (g *Guard) Begin(ctx context.Context, w *Check, db int, writes bool) {
-	if g.set.off {
+	if g.set.opts.Off {
 		w.guard = nil
 		return
 	}

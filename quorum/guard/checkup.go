@@ -17,7 +17,7 @@ const maxChecks = 4
 // into quarantine, or ends its quarantine. It returns the time until the next checkup. After an
 // error, possibly an *UnfitError, the master counts as down.
 func (g *Guard) Checkup(ctx context.Context) (time.Duration, error) {
-	if g.set.off {
+	if g.set.opts.Off {
 		return g.checkUnguarded(ctx)
 	}
 	pause, err := g.checkGuarded(ctx)

@@ -122,7 +122,7 @@ func (s *Set) accept(ctx context.Context, era reconfig.Era, promises []promise, 
 		}
 		defer p.guard.Wake()
 		m := p.trust.Marker
-		m.Nonce, m.Proof, m.Seal = s.newNonce(), marker.ProofIntact, reconfig.Seal{Ballot: p.ballot, Change: change}
+		m.Nonce, m.Proof, m.Seal = marker.NewNonce(), marker.ProofIntact, reconfig.Seal{Ballot: p.ballot, Change: change}
 		result, err := runInt(ctx, p.guard.Conn, script.Seal,
 			marker.AppendDatabase(p.trust.String(), 0), p.ballot, m.String(), era.String())
 		return err == nil && result == 1
@@ -132,7 +132,7 @@ func (s *Set) accept(ctx context.Context, era reconfig.Era, promises []promise, 
 // CheckChange returns the present era, or an error that states why the masters cannot be changed
 // now. isKept reports whether the change keeps a master.
 func (s *Set) CheckChange(isKept func(name string) bool) (reconfig.Era, error) {
-	if s.off {
+	if s.opts.Off {
 		return reconfig.Era{}, errors.New("the guard is off")
 	}
 	if s.Reconfiguration() != nil {

@@ -11,7 +11,6 @@ import (
 	"redlock-proxy/internal/luascript"
 	"redlock-proxy/quorum/guard/marker"
 	"redlock-proxy/quorum/guard/script"
-	"redlock-proxy/quorum/location"
 )
 
 // Guard guards one master. It lets a vote count only if the same batch proves that the master is
@@ -103,7 +102,7 @@ func (g *Guard) currentTrust() trust {
 // marker and lost it, the master goes into quarantine.
 func (g *Guard) enrol(ctx context.Context, db int, t trust) {
 	record := marker.Record{
-		RunID: t.RunID, Nonce: g.set.newNonce(), WrittenAt: g.serverTime().Milliseconds(),
+		RunID: t.RunID, Nonce: marker.NewNonce(), WrittenAt: g.serverTime().Milliseconds(),
 		Claim: marker.NoClaim, Reason: string(Flushed),
 	}
 	result, err := runInt(ctx, g.Conn, script.Enrol, t.String(), db, record.String())
@@ -173,7 +172,7 @@ func (g *Guard) isVoteValid(t trust, p *probe) bool {
 // observeClock stores a reading of the master's clock, and reports whether it fits.
 func (g *Guard) observeClock(s ClockReading) bool {
 	stepSize, fits := g.clock.Observe(s)
-	uptime, number := g.set.uptime(), g.set.clockReadings.Add(1)
+	uptime, number := g.set.opts.TimeSinceBoot(), g.set.clockReadings.Add(1)
 	switch {
 	case fits:
 		g.lastFittingReading, g.lastFitNumber, g.lastFitUptime = s, number, uptime
@@ -261,26 +260,18 @@ type Master struct {
 // Set guards the masters of a cluster. It holds the state that concerns several masters, such as
 // the fresh start, the longest TTL, and the eras.
 type Set struct {
-	guards         []*Guard
-	maxTTLInUse    *maxTTLTracker
-	freshStart     *freshStart
-	override       *override
-	eras           *eraTracker
-	rules          *rulesTracker
-	locationRecord location.Record
+	// opts has no FormerSet.
+	opts        Options
+	guards      []*Guard
+	maxTTLInUse *maxTTLTracker
+	freshStart  *freshStart
+	override    *override
+	eras        *eraTracker
+	rules       *rulesTracker
 	// locationConflict is the reason why the upstream's record lets no master vote, or nil.
 	locationConflict atomic.Pointer[QuarantineError]
 	formerGuards     []*Guard
-	log              *slog.Logger
-	off              bool
-	uptime           func() time.Duration
-	moveEra          func() int
-	inUse            func() bool
-	// id and name identify this proxy. newNonce returns a unique nonce.
-	id             string
-	name, newNonce func() string
-
-	clockReadings atomic.Uint64
+	clockReadings    atomic.Uint64
 	// blameMu serializes the decisions to blame a master's clock.
 	blameMu sync.Mutex
 
@@ -313,7 +304,7 @@ func (g *Guard) Quarantine() *QuarantineError {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	switch {
-	case g.set.off:
+	case g.set.opts.Off:
 		return g.rulesConflict
 	case g.trust.Nonce != "" && !g.trust.eraEnded:
 		return nil

@@ -49,7 +49,7 @@ func (g *Guard) join(ctx context.Context, v Report) (time.Duration, error) {
 	// kept its data. So it needs no copy.
 	if m := v.Marker.Value; m.Seal.KeepsMasters(m.Era) && m.Seal.NextEra(m.Era) == own {
 		next := m
-		next.Nonce, next.Proof = g.set.newNonce(), marker.ProofJoined
+		next.Nonce, next.Proof = marker.NewNonce(), marker.ProofJoined
 		next.Era, next.Seal = m.Seal.NextEra(m.Era), reconfig.Seal{}
 		g.publishFirstSeq(ctx, next.Nonce)
 		if g.suspicionOf(m) != nil {

@@ -110,7 +110,7 @@ const pauseReportTTL = "600000"
 // majority stored it.
 func (s *Set) ReportPaused(ctx context.Context, text string) error {
 	stored := countParallel(s.guards, func(g *Guard) bool {
-		_, err := g.Conn.Run(ctx, script.StorePauseReport, s.id, text, pauseReportTTL)
+		_, err := g.Conn.Run(ctx, script.StorePauseReport, s.opts.ID, text, pauseReportTTL)
 		return err == nil
 	})
 	if stored < vote.Majority(len(s.guards)) {

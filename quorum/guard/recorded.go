@@ -49,7 +49,7 @@ func (s *Set) recordConflict(previous *QuarantineError, recordedPlace location.E
 		return previous
 	}
 	report := location.Report{EraPlace: e.ownEra.Location(), Known: true, Masters: e.names}
-	switch _, err := report.Resolve(s.locationRecord, recordedPlace, nil, false); {
+	switch _, err := report.Resolve(s.opts.Record, recordedPlace, nil, false); {
 	case err == nil:
 		return nil
 	case statements < vote.Majority(len(s.guards)) || previous != nil && previous.Cause == LocationUnknown:
@@ -66,17 +66,17 @@ func (s *Set) recordConflict(previous *QuarantineError, recordedPlace location.E
 // The error is a *QuarantineError.
 func (s *Set) startingEra(ctx context.Context, proof string) (reconfig.Era, error) {
 	era, stated := s.eras.statedEra()
-	if s.locationRecord == nil || stated && proof != marker.ProofLease && proof != marker.ProofFresh {
+	if s.opts.Record == nil || stated && proof != marker.ProofLease && proof != marker.ProofFresh {
 		return s.eras.adoptEra(era), nil
 	}
-	recorded, readErr := s.locationRecord.Read(ctx)
+	recorded, readErr := s.opts.Record.Read(ctx)
 	report := location.Report{EraPlace: era.Location(), Known: stated, Masters: s.eras.names}
-	at, err := report.Resolve(s.locationRecord, recorded, readErr, assumesUpstream(s.rules.settings))
+	at, err := report.Resolve(s.opts.Record, recorded, readErr, assumesUpstream(s.rules.settings))
 	if err != nil {
 		return era, &QuarantineError{Cause: LocationUnknown, LocationConflict: err.Error()}
 	}
 	if at != report.EraPlace {
-		s.log.Info("location of the locks restored from the record at the upstream", "place", at.Place, "era", at.Era)
+		s.opts.Logger.Info("location of the locks restored from the record at the upstream", "place", at.Place, "era", at.Era)
 		era = reconfig.Change{Names: s.eras.names, Place: at.Place}.NextEra(reconfig.Era{Number: at.Era - 1})
 	}
 	return s.eras.adoptEra(era), nil

@@ -45,9 +45,11 @@ type Options struct {
 	ID string
 	// Name returns the operators' name for the proxy. The default is empty.
 	Name func() string
-	// MoveEra returns the era in which this proxy moves the locks; zero if it moves none.
+	// MoveEra returns the era in which this proxy moves the locks; zero if it moves none. It is
+	// required.
 	MoveEra func() int
-	// InUse reports whether the proxy uses this set, and not a later one. The default is true.
+	// InUse reports whether the proxy uses this set, and not a later one. It is
+	// required.
 	InUse func() bool
 	// TimeSinceBoot returns how long the machine has been up, including the time for which it was
 	// suspended; zero if unknown. The default asks the system.
@@ -60,35 +62,29 @@ func NewID() string { return newID(proxyProtocol) }
 
 // NewSet returns a set that guards these masters.
 func NewSet(opts Options, masters []Master) *Set {
-	s := &Set{
-		maxTTLInUse: newMaxTTLTracker(len(masters), opts.MaxTTL), freshStart: newFreshStart(len(masters), opts.FreshStart),
-		override: newOverride(len(masters), opts.Override, opts.Forced),
-		log:      opts.Logger, off: opts.Off, uptime: opts.TimeSinceBoot, moveEra: opts.MoveEra, inUse: opts.InUse,
-		id: cmp.Or(opts.ID, NewID()), name: opts.Name, newNonce: marker.NewNonce,
-		eras:           newEraTracker(masters, opts.JoinedEra, time.Now()),
-		loggedWarnings: map[string]bool{},
+	formerSet := opts.FormerSet
+	opts.FormerSet = nil // otherwise all former sets would stay in memory
+	opts.ID = cmp.Or(opts.ID, NewID())
+	if opts.TimeSinceBoot == nil {
+		opts.TimeSinceBoot = timeSinceBoot
 	}
-	if s.locationRecord = opts.Record; s.locationRecord != nil && opts.JoinedEra == nil {
+	if opts.Name == nil {
+		opts.Name = func() string { return "" }
+	}
+	s := &Set{
+		opts: opts, freshStart: newFreshStart(len(masters), opts.FreshStart),
+		maxTTLInUse: newMaxTTLTracker(len(masters), opts.MaxTTL), override: newOverride(len(masters), opts.Override, opts.Forced),
+		eras: newEraTracker(masters, opts.JoinedEra, time.Now()), loggedWarnings: map[string]bool{},
+	}
+	if opts.Record != nil && opts.JoinedEra == nil {
 		// This is the cause until CompareRecord has compared the record.
 		s.locationConflict.Store(&QuarantineError{Cause: Unverified})
 	}
-	if s.uptime == nil {
-		s.uptime = timeSinceBoot
-	}
-	if s.name == nil {
-		s.name = func() string { return "" }
-	}
-	if s.moveEra == nil {
-		s.moveEra = func() int { return 0 }
-	}
-	if s.inUse == nil {
-		s.inUse = func() bool { return true }
-	}
-	if opts.FormerSet != nil {
-		s.formerGuards = slices.DeleteFunc(slices.Clone(opts.FormerSet.guards), func(g *Guard) bool {
+	if formerSet != nil {
+		s.formerGuards = slices.DeleteFunc(slices.Clone(formerSet.guards), func(g *Guard) bool {
 			return slices.Contains(s.eras.names, g.Name)
 		})
-		s.eras.setFormerTracker(opts.FormerSet.eras)
+		s.eras.setFormerTracker(formerSet.eras)
 	}
 	s.rules = newRulesTracker(opts.Settings, s.eras.names, s.eras.markersShowMasters, s.eras.markersShowLocation)
 	for i, m := range masters {
@@ -138,7 +134,7 @@ func (s *Set) warnOnce(subject, text string, attrs ...any) {
 	defer s.mu.Unlock()
 	if warning := text + subject; !s.loggedWarnings[warning] {
 		s.loggedWarnings[warning] = true
-		s.log.Warn(text, attrs...)
+		s.opts.Logger.Warn(text, attrs...)
 	}
 }
 
@@ -160,7 +156,7 @@ func (s *Set) NoteTTLRecorded(ttl time.Duration) { s.maxTTLInUse.NoteRecorded(tt
 
 func newGuard(s *Set, index int, m Master) *Guard {
 	return &Guard{
-		set: s, index: index, Master: m, log: s.log, published: publishedSeqs{},
+		set: s, index: index, Master: m, log: s.opts.Logger, published: publishedSeqs{},
 		cause:       &QuarantineError{Cause: Unverified},
 		enrolledDBs: map[int]bool{}, suspectDBs: map[int]bool{}, seqs: writeSeqs{}, canaries: map[int]canary{},
 	}

@@ -74,7 +74,10 @@ func replyOf(key string) cell.Answer {
 func runMasterWithTransport(t *testing.T, transport Transport) *Master {
 	log := slog.New(slog.DiscardHandler)
 	m := New("m", transport, nil, log, func() float64 { return 0.5 })
-	m.SetGuard(guard.NewSet(guard.Options{Off: true, Logger: log}, []guard.Master{m.GuardMaster()}).Guard(0))
+	options := guard.Options{
+		Off: true, Logger: log, MoveEra: func() int { return 0 }, InUse: func() bool { return false },
+	}
+	m.SetGuard(guard.NewSet(options, []guard.Master{m.GuardMaster()}).Guard(0))
 	ctx, stop := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() { defer close(done); m.Run(ctx) }()
