@@ -13,9 +13,7 @@ import (
 	"redlock-proxy/quorum/guard/script"
 )
 
-// Proxies that share masters but have different settings endanger each other's locks. So each proxy
-// announces itself on each master at least once per heartbeat. The type Proxy describes an
-// announcement.
+// Each proxy announces itself on each master at least once per heartbeat; see Proxy.
 
 // serversHash returns a hash of the run_ids of the set's servers, because proxies may know the same
 // servers by different addresses.

@@ -6,11 +6,8 @@ import (
 	"redlock-proxy/quorum/vote"
 )
 
-// A clock that jumps forward and back between two checks looks unchanged at the second check, but
-// keys have expired meanwhile. So each marker has a canary next to it: a key that lives for
-// canaryTTL and that proxies renew with every heartbeat. By this machine's clock, the guard knows
-// until when the canary must exist. If the canary is missing or has another value before that time,
-// although the master's clock fits, the master's clock jumped and came back.
+// A canary is a key next to each marker. If it is missing too early, the master's clock jumped forward
+// and came back; see GUARD.md (The canary).
 
 // canaryTTL exceeds the time of one heartbeat and one checkup. The guard does not notice a jump
 // shorter than half of canaryTTL. Such a jump can only expire leases with less than that time left.

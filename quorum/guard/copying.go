@@ -116,12 +116,8 @@ const (
 // been granted with the master's vote. previousMajority is the incarnation that a majority held in
 // the previous pass.
 //
-// If a majority holds an incarnation in two passes in a row, the master gets a copy. If the votes
-// of the master itself and of the unread masters may have completed a majority, the master gets a
-// blocking copy. No rule can distinguish such a lock from the leftovers of a released lock. An
-// incarnation on fewer masters is a leftover, and must not grow. If several incarnations are
-// possible, the copier reads the key again. With BlockUndecided, it blocks the key until the last
-// possible incarnation would expire.
+// GUARD.md (What is copied) has the rules and their reasons. Several possible incarnations are read
+// again or, with BlockUndecided, blocked.
 func (c copyPolicy) choose(
 	views []view, key string, initialIncarnations map[cell.Attempt]bool, previousMajority cell.Attempt,
 ) (storedCell, choice) {

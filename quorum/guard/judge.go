@@ -105,9 +105,8 @@ func judgeMarked(v Report, past history) (nextAction, Reason) {
 
 // claimOf returns the nonce of the marker whose data the master claims to have kept, or
 // marker.NoClaim. A master makes this claim if it has always written every command to disk before
-// it replied, and the marker is its own. The sequences show whether the claim is true. A master
-// that restarts before its claim is evaluated repeats the claim: its votes have not counted since,
-// so it had no new data to keep.
+// it replied, and the marker is its own. A master that restarts before its claim is evaluated
+// repeats the claim; see GUARD.md (Remark).
 func claimOf(v Report, past history) string {
 	m, marked := v.Marker.Value, v.Marker.Valid
 	r, recorded := v.Record.Value, v.Record.Valid

@@ -7,15 +7,8 @@ import (
 	"redlock-proxy/quorum/vote"
 )
 
-// If a master's clock does not fit, that clock may have stepped, or this proxy's clock may have
-// stopped. A proxy whose own clock fails must not take the vote from masters that work for other
-// proxies. So it puts a master into quarantine for its clock only if another master's clock, read
-// later, fits. Then this proxy's clock is right. It blames at most a minority of the masters at a
-// time.
-//
-// Otherwise only this proxy stops counting the master's votes. It counts them again once the cause
-// is clear, or every lease that existed at the step has expired. It also counts them again if
-// another proxy reports that the master's clock fitted all the time.
+// If a master's clock does not fit, either that clock or this proxy's clock may be wrong. GUARD.md
+// (Whose clock) states when the proxy blames the master, and when it only ignores the master's votes.
 
 // otherClocksTimeout limits the wait for the other masters' clocks.
 const otherClocksTimeout = 250 * time.Millisecond

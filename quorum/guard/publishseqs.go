@@ -12,12 +12,8 @@ import (
 	"redlock-proxy/quorum/guard/script"
 )
 
-// A marker shows the lineage of the data, not their age: it is the same on a replica, on
-// yesterday's disk, in a snapshot. So each database has a sequence number next to its marker. Every
-// batch that writes increments it. The field of the sequence contains the marker's nonce and the
-// number of the database. In data of another lineage, or without data, the sequence would begin
-// with 1, far below script.FirstSeq. A proxy publishes the numbers that it has seen of one master
-// on the other masters.
+// A proxy publishes the sequence numbers that it has seen of one master on the other masters. GUARD.md
+// (The sequence) states what the numbers prove.
 
 // knownState returns the highest known number of a sequence, and the canary of its database.
 func (g *Guard) knownState(field string, db int) (seq int64, c canary) {

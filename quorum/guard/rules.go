@@ -11,10 +11,7 @@ import (
 	"redlock-proxy/quorum/vote"
 )
 
-// All proxies on a master must share the settings that decide which keys are locks, and the list of
-// masters. So each master keeps these rules, written by the first proxy for which it votes. It
-// votes for no proxy with different rules. Two majorities share a master, so locks are never
-// granted by two sets of rules.
+// All proxies on a master must share its rules; see GUARD.md (Proxies that share masters).
 
 // rules holds the rules kept on a master.
 type rules struct {
