@@ -6,8 +6,8 @@ import (
 	"redlock-proxy/quorum/vote"
 )
 
-// A canary is a key next to each marker. If it is missing too early, the master's clock jumped forward
-// and came back; see GUARD.md (The canary).
+// A canary is a key next to each marker. If it is missing too early, the master's clock jumped
+// forward and came back; see GUARD.md (The canary).
 
 // canaryTTL exceeds the time of one heartbeat and one checkup. The guard does not notice a jump
 // shorter than half of canaryTTL. Such a jump can only expire leases with less than that time left.

@@ -215,12 +215,12 @@ type keysCopy struct {
 	// passes.
 	majority map[string]cell.Attempt
 	passes   int
-	// writtenCells holds the cells that were written so far, and not removed again. uncertainKeys holds the keys whose last step may or may
-	// not have taken effect.
+	// writtenCells holds the cells that were written so far, and not removed again. uncertainKeys
+	// holds the keys whose last step may or may not have taken effect.
 	writtenCells  map[string]storedCell
 	uncertainKeys map[string]bool
-	// openKeys holds the keys that keep the copy from being settled. In the last pass, such a key had
-	// several incarnations that may have been granted, or a new majority.
+	// openKeys holds the keys that keep the copy from being settled. In the last pass, such a key
+	// had several incarnations that may have been granted, or a new majority.
 	openKeys []string
 	// ownSource is the index of the source that is the master itself, or -1.
 	ownSource int

@@ -88,6 +88,6 @@ func (g *Guard) join(ctx context.Context, v Report) (time.Duration, error) {
 // the clock and canaries of the former era.
 const rejoinTime = 2 * time.Second
 
-// formerSourcesTime is the additional wait for all masters of the former set. With fewer sources, the
-// copier can distinguish fewer leftovers from locks.
+// formerSourcesTime is the additional wait for all masters of the former set. With fewer sources,
+// the copier can distinguish fewer leftovers from locks.
 const formerSourcesTime = 300 * time.Millisecond

@@ -8,7 +8,7 @@ import (
 )
 
 // If a master's clock does not fit, either that clock or this proxy's clock may be wrong. GUARD.md
-// (Whose clock) states when the proxy blames the master, and when it only ignores the master's votes.
+// (Whose clock) states when the proxy blames the master, and when it only ignores its votes.
 
 // otherClocksTimeout limits the wait for the other masters' clocks.
 const otherClocksTimeout = 250 * time.Millisecond

@@ -12,8 +12,8 @@ import (
 	"redlock-proxy/quorum/guard/script"
 )
 
-// A proxy publishes the sequence numbers that it has seen of one master on the other masters. GUARD.md
-// (The sequence) states what the numbers prove.
+// A proxy publishes the sequence numbers that it has seen of one master on the other masters.
+// GUARD.md (The sequence) states what the numbers prove.
 
 // knownState returns the highest known number of a sequence, and the canary of its database.
 func (g *Guard) knownState(field string, db int) (seq int64, c canary) {

@@ -27,8 +27,8 @@ const (
 	Replaced             Reason = "succeeded"
 )
 
-// reasonTexts holds, for each reason, one word for INFO, metrics and the status page, and the rest of
-// a sentence about one master and about several masters.
+// reasonTexts holds, for each reason, one word for INFO, metrics and the status page, and the rest
+// of a sentence about one master and about several masters.
 var reasonTexts = map[Reason]struct{ word, one, many string }{
 	Restarted:    {"restarted", "restarted without proof of its data", "restarted without proof of their data"},
 	Flushed:      {"flushed", "was flushed", "were flushed"},
@@ -50,8 +50,8 @@ var reasonTexts = map[Reason]struct{ word, one, many string }{
 		"belong to another set of masters now: the masters were changed"},
 }
 
-// Sentence returns the reason as the rest of a sentence about n masters. A reason of another version
-// reads like Restarted.
+// Sentence returns the reason as the rest of a sentence about n masters. A reason of another
+// version reads like Restarted.
 func (r Reason) Sentence(n int) string {
 	texts, known := reasonTexts[r]
 	if !known {

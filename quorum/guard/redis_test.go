@@ -327,8 +327,8 @@ func TestFill(t *testing.T) {
 	}
 }
 
-// TestBoundOfClaimOfFormerEra checks that a quarantine record from a former era gets a bound, although
-// its claim to have all data does not count. The claim stays in the record.
+// TestBoundOfClaimOfFormerEra checks that a quarantine record from a former era gets a bound,
+// although its claim to have all data does not count. The claim stays in the record.
 func TestBoundOfClaimOfFormerEra(t *testing.T) {
 	tr := startRedis(t)
 	v, err := tr.Examine(t.Context())
