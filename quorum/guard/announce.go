@@ -73,9 +73,7 @@ func (g *Guard) noteProxies(self Proxy, entries []string) {
 	var proxies, otherProxies []Proxy
 	for ; len(entries) > 0; entries = entries[2:] {
 		p, _ := parseProxy(entries[0], entries[1])
-		if proxies = append(proxies, p); p.ID == self.ID {
-			self.FirstAnnounced = p.FirstAnnounced
-		} else {
+		if proxies = append(proxies, p); p.ID != self.ID {
 			otherProxies = append(otherProxies, p)
 		}
 	}

@@ -5,9 +5,8 @@ import (
 	"time"
 )
 
-// override holds an operator's statement of the longest TTL of the locks that the masters may have
-// lost. The proxies' knowledge takes precedence. So the override counts once all masters have been
-// connected long enough for every running proxy to publish the longest TTL that it knows.
+// override holds Options.Override. The proxies' knowledge takes precedence, so the override counts
+// once all masters have been connected long enough for every running proxy to publish it.
 type override struct {
 	ttl time.Duration
 	// forced gives the statement precedence over the proxies' knowledge, at once.
