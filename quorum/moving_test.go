@@ -104,7 +104,7 @@ func (c *Cluster) mustReachEra(t *testing.T, era int) Location {
 		if at, known := c.CurrentLocation(); known && at.Era >= era {
 			return at
 		}
-		if time.Since(began) > 10*time.Second {
+		if time.Since(began) > time.Minute {
 			t.Fatalf("era %d is not reached", era)
 		}
 	}
