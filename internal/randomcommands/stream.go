@@ -298,8 +298,7 @@ func (s *Stream) addConnection() {
 	}
 }
 
-// addWatch adds a WATCH of a key. A client that watches a lock key watches no other key. It sets the
-// lock key first: through the proxy, one that is absent, made, and removed again counts as unchanged.
+// addWatch adds a WATCH of a key. A client that watches a lock key watches no other key.
 func (s *Stream) addWatch() {
 	key := s.key()
 	if len(s.LockKeys) > 0 && s.random.IntN(2) == 0 {
@@ -309,12 +308,23 @@ func (s *Stream) addWatch() {
 		key = s.watchedKey
 	}
 	if !s.inMulti {
-		if key != s.watchedKey && slices.Contains(s.LockKeys, key) {
-			s.addCommand("SET", key, "watched")
-		}
 		s.watchedKey = key
 	}
+	if s.inMulti || !slices.Contains(s.LockKeys, key) {
+		s.addCommand("WATCH", key)
+		return
+	}
+	// The proxy notices neither a change that leaves the value, nor an absent key that was made and
+	// removed (docs/lock-keys.md). So the key exists, and either changes or does not.
+	s.addCommand("SET", key, "watched")
 	s.addCommand("WATCH", key)
+	if s.random.IntN(2) == 0 {
+		*s.lastValue++
+		s.addCommand("SET", key, fmt.Sprint(*s.lastValue))
+		return
+	}
+	s.addTransaction()
+	s.endTransaction()
 }
 
 func (s *Stream) addHello(line string) {
