@@ -279,7 +279,7 @@ func (c *Cluster) ReportPaused(ctx context.Context, era int, report PauseReport)
 }
 
 // PauseReports returns the reports of the proxies that paused commands in an era, and the IDs of
-// the other proxies known on the masters.
+// all other running proxies, possibly this one included.
 func (c *Cluster) PauseReports(ctx context.Context, era int) (reports []PauseReport, missing []string) {
 	guards := c.masterSet().guards
 	for id, text := range guards.PauseReports(ctx) {

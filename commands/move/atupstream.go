@@ -315,7 +315,7 @@ func (s *upstreamStore) readOnce(ctx context.Context, keys []sizedKey) (locks []
 			}
 		}
 		found := lock{lockName: n.lockName, value: contents.Encode(content)}
-		if left >= 0 {
+		if left >= 0 && left < longestTTL.Milliseconds() {
 			found.expiry = readAt.Add(time.Duration(left) * time.Millisecond)
 		}
 		locks = append(locks, found)

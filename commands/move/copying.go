@@ -31,18 +31,22 @@ type lock struct {
 	expiry time.Time
 }
 
-// ttl returns the remaining time as a TTL in whole milliseconds, at least minCopyTTL. It rounds up,
-// because a move must not shorten a lease.
+// ttl returns the remaining time as a TTL in whole milliseconds, at least minCopyTTL. A move must not
+// shorten a lease: ttl rounds up, and adds the millisecond by which Redis cuts the times that it
+// compares.
 func (l lock) ttl() time.Duration {
 	if l.expiry.IsZero() {
 		return quorum.NoExpiry
 	}
-	return max((time.Until(l.expiry) + time.Millisecond - 1).Truncate(time.Millisecond), minCopyTTL)
+	return max((time.Until(l.expiry) + 2*time.Millisecond - 1).Truncate(time.Millisecond), minCopyTTL)
 }
 
 const (
 	// minCopyTTL is the shortest TTL of a copied key.
 	minCopyTTL = 100 * time.Millisecond
+	// longestTTL is the remaining time from which on a copy never expires. A Redis takes TTLs that are
+	// longer than a Duration.
+	longestTTL = 100 * 365 * 24 * time.Hour
 	// maxKeysAtOnce limits how many keys one call reads, writes or removes.
 	maxKeysAtOnce = 500
 )

@@ -64,8 +64,9 @@ const reportTimeout = time.Second
 func (r *run) awaitForeignConns(
 	ctx context.Context, earlierConns []clientlist.Client,
 ) (foreign []clientlist.Client, direct []string, err error) {
+	pauseDeadline := time.Now().Add(r.pauseTimeout)
 	for deadline := (time.Time{}); ; {
-		reports, err := r.awaitPauses(ctx)
+		reports, err := r.awaitPauses(ctx, pauseDeadline)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -89,8 +90,8 @@ func (r *run) awaitForeignConns(
 // awaitPauses waits until all running proxies have reported that they paused the commands on lock
 // keys, and returns the reports. It returns at once if they already have. It does not wait for a
 // proxy that no longer announces itself, because that proxy has stopped or is disconnected.
-func (r *run) awaitPauses(ctx context.Context) ([]quorum.PauseReport, error) {
-	for deadline := time.Now().Add(r.pauseTimeout); ; {
+func (r *run) awaitPauses(ctx context.Context, deadline time.Time) ([]quorum.PauseReport, error) {
+	for {
 		reports, missing := r.opts.Masters.PauseReports(ctx, r.at.Era)
 		for _, h := range reports {
 			if h.Server != "" && h.Server != r.upstreamRunID {
@@ -102,8 +103,12 @@ func (r *run) awaitPauses(ctx context.Context) ([]quorum.PauseReport, error) {
 		case known && at.Era != r.at.Era: // another run has ended the move or taken it over
 			return nil, &quorum.WrongLocationError{Current: at}
 		case len(missing) == 0:
-			// A proxy that cannot take part may have started meanwhile.
-			return reports, r.opts.Masters.CheckMove()
+			// A proxy that cannot take part may have started meanwhile. A quorum may be lost for a
+			// moment.
+			err := r.opts.Masters.CheckMove()
+			if _, noQuorum := errors.AsType[*quorum.NoQuorumError](err); !noQuorum || !time.Now().Before(deadline) {
+				return reports, err
+			}
 		case !time.Now().Before(deadline):
 			return nil, fmt.Errorf("proxies did not pause commands on lock keys in time: %s", summarize(missing))
 		}

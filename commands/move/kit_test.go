@@ -308,6 +308,7 @@ func (r *testBench) move(request Request) (string, error) {
 	r.Helper()
 	r.steps = nil
 	defer func(startTime time.Time) { r.moveTime += time.Since(startTime) }(time.Now())
+	defer func(logger *slog.Logger) { r.mover.opts.Logger = logger }(r.mover.opts.Logger)
 	r.mover.opts.Logger = logSteps(func(step string) {
 		r.steps = append(r.steps, step)
 		if strings.HasPrefix(step, "another proxy is moving the locks") { // its lease expires now

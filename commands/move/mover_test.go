@@ -126,8 +126,19 @@ func TestTTL(t *testing.T) {
 		t.Errorf("after the expiry: %v", got)
 	}
 	expiry := time.Now().Add(time.Minute)
-	if got := (lock{expiry: expiry}).ttl(); got < time.Until(expiry) || got > time.Minute || got%time.Millisecond != 0 {
+	if got := (lock{expiry: expiry}).ttl(); got <= time.Until(expiry) || got > time.Minute+time.Millisecond || got%time.Millisecond != 0 {
 		t.Errorf("a minute before the expiry: %v", got)
+	}
+}
+
+// TestTTLLongerThanDuration moves a lock with a TTL that is meant to be endless.
+func TestTTLLongerThanDuration(t *testing.T) {
+	t.Parallel()
+	r := newTestBench(t)
+	r.doLine("SET lock:x token PX 10000000000000")
+	r.mustMove(Request{})
+	if got, exists := r.masters.keys[mastersTestKey(0, "lock:x")]; !exists || !got.expiry.IsZero() {
+		t.Errorf("at the masters: %v, %v", exists, got)
 	}
 }
 

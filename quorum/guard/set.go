@@ -48,8 +48,7 @@ type Options struct {
 	// MoveEra returns the era in which this proxy moves the locks; zero if it moves none. It is
 	// required.
 	MoveEra func() int
-	// InUse reports whether the proxy uses this set, and not a later one. It is
-	// required.
+	// InUse reports whether the proxy uses this set, and not a later one. It is required.
 	InUse func() bool
 	// TimeSinceBoot returns how long the machine has been up, including the time for which it was
 	// suspended; zero if unknown. The default asks the system.
