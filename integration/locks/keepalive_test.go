@@ -131,7 +131,7 @@ func TestKeptLockOfDeadHolder(t *testing.T) {
 		key := fmt.Sprint("k", i)
 		client := kit.Connect(t, proxies[0])
 		takeKeptLock(t, client, key)
-		time.Sleep(keptTTL/3 + time.Duration(i)*keptTTL/20)
+		time.Sleep(keptTTL/3 + time.Duration(i)*keptTTL/20) // any moment between two renewals
 		end := client.Close
 		if i%2 == 0 {
 			end = client.Reset
@@ -147,7 +147,7 @@ func TestKeptLockAtAnotherProxy(t *testing.T) {
 	proxies := startProxyPair(t)
 	client, rival := kit.Connect(t, proxies[0]), kit.Connect(t, proxies[1])
 	takeKeptLock(t, client, "k")
-	time.Sleep(keptTTL)
+	time.Sleep(keptTTL) // the lock was renewed
 	kit.Must(t, proxies[0].Signal(syscall.SIGKILL))
 	newClient := kit.Connect(t, proxies[1])
 	kit.WantGrant(t, newClient, "EXTEND", "k", "t", "PX", "1500", "KEEPALIVE")
@@ -307,7 +307,7 @@ func TestKeptLocksOfAPipeline(t *testing.T) {
 			t.Fatalf("got %v, %v", reply, err)
 		}
 	}
-	time.Sleep(2 * keptTTL)
+	time.Sleep(2 * keptTTL) // without renewals the locks would have expired
 	keys := []int{0, 1, 77, locks - 1}
 	for _, i := range keys {
 		kit.Want(t, rival, nil, "LOCK", fmt.Sprint("k", i), "rival", "PX", "10000")

@@ -189,7 +189,7 @@ func TestSharedExpiryOfSeveral(t *testing.T) {
 		t.Errorf("MLOCK got the keys after %v", elapsed)
 	}
 	share("lock:c")
-	time.Sleep(1100 * time.Millisecond)
+	time.Sleep(1100 * time.Millisecond) // the TTL of the only holder ends
 	kit.WantReply(t, two, "MSETNX lock:c 1 lock:d 2", int64(1))
 	kit.WantReply(t, one, "GET lock:c", "1")
 }
