@@ -130,14 +130,15 @@ func copyData(t *testing.T, to, from *redistest.Server) {
 // be granted again.
 func TestDataOfEarlierEra(t *testing.T) {
 	t.Parallel()
-	r := startRig(t, 2, 3, 5)
-	copyData(t, r.servers[4], r.servers[0])
+	r := startRig(t, 2, 3, 4)
+	earlier := kit.StartSameVersion(t, r.servers[0])
+	copyData(t, earlier, r.servers[0])
 	r.change(0, 1, 3)
 	kit.Must(t, r.links[3].Refuse())
 	kit.WantGrant(t, kit.Connect(t, r.proxies[0]), "LOCK", "k", "t", "PX", "60000")
 	kit.Must(t, r.servers[1].Kill())
 	kit.Must(t, r.links[3].Heal())
-	copyData(t, r.servers[0], r.servers[4])
+	copyData(t, r.servers[0], earlier)
 	rival, start := kit.Connect(t, r.proxies[1]), time.Now()
 	for time.Since(start) < 5*time.Second { // without this protection, the master voted after 2 s
 		if reply := kit.Do(t, rival, "LOCK", "k", "u", "PX", "1000"); kit.IsGranted(reply) {

@@ -19,8 +19,7 @@ import (
 // startDemo runs demo on a free port. It returns the output up to the last line, and the process.
 func startDemo(t *testing.T) (text string, demo *exec.Cmd) {
 	t.Helper()
-	demo = exec.Command(binary(t), "demo", "--listen", "127.0.0.1:0")
-	demo.Env = kit.Environ()
+	demo = kit.ProxyCommand(t, "demo", "--listen", "127.0.0.1:0")
 	stdout, err := demo.StdoutPipe()
 	kit.Must(t, err)
 	kit.Must(t, demo.Start())

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -211,7 +210,7 @@ func TestInitOnceInterrupted(t *testing.T) {
 	for _, url := range redistest.URLs(masters) {
 		args = append(args, "--master", url)
 	}
-	process := exec.Command(binary(t), args...)
+	process := kit.ProxyCommand(t, args...)
 	kit.Must(t, process.Start())
 	kit.Eventually(t, func() error { _, err := os.Stat(file); return err })
 	kit.Must(t, process.Process.Signal(syscall.SIGINT))

@@ -114,8 +114,8 @@ type startedCommand struct {
 
 func startCommand(t *testing.T, env []string, args ...string) *startedCommand {
 	t.Helper()
-	r := &startedCommand{cmd: exec.Command(binary(t), args...)}
-	r.cmd.Env = append(kit.Environ(), env...)
+	r := &startedCommand{cmd: kit.ProxyCommand(t, args...)}
+	r.cmd.Env = append(r.cmd.Env, env...)
 	r.cmd.Stdout, r.cmd.Stderr = &r.stdout, &r.stderr
 	r.cmd.WaitDelay = kit.WaitLimit
 	kit.Must(t, r.cmd.Start())

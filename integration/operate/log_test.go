@@ -4,7 +4,6 @@ package operate
 
 import (
 	"bufio"
-	"context"
 	"fmt"
 	"os"
 	"os/exec"
@@ -13,7 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"redlock-proxy/integration/harness"
 	"redlock-proxy/integration/kit"
 	"redlock-proxy/internal/redistest"
 )
@@ -22,16 +20,13 @@ import (
 // ready.
 func startPipedProxy(t *testing.T) (proxy *exec.Cmd, addr string, pipe *os.File) {
 	t.Helper()
-	binary, err := harness.BuildProxy(context.Background())
-	kit.Must(t, err)
 	pipe, writeEnd, err := os.Pipe()
 	kit.Must(t, err)
 	args := []string{"serve", "--listen", "127.0.0.1:0", "--fresh-start", "--audit-log", "--drain-timeout", "1s"}
 	for _, master := range kit.StartMasters(t) {
 		args = append(args, "--master", master.URL())
 	}
-	proxy = exec.Command(binary, args...)
-	proxy.Env = kit.Environ()
+	proxy = kit.ProxyCommand(t, args...)
 	proxy.Stderr = writeEnd
 	kit.Must(t, proxy.Start())
 	t.Cleanup(func() {
