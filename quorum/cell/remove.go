@@ -13,7 +13,7 @@ const (
 	// them as deleted. It leaves cells that promised a ballot: the ballot relies on the promise.
 	Release RemovalMode = "release"
 	// Undo also deletes cells that promised a ballot but accepted none. It is for attempts that
-	// were not granted.
+	// were not granted, or that were released.
 	Undo RemovalMode = "undo"
 	// IfAccepted deletes a cell in register form only if AcceptedBallot is still its accepted
 	// ballot. It also deletes a plain cell, a blocking cell or a mark of the attempt. It is for

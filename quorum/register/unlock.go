@@ -77,6 +77,7 @@ func (r *Register) unlock(ctx context.Context, key, token string) (snapshot Snap
 	current := r.grants.snapshot(entry) // The replies to earlier requests have arrived by now.
 	switch r.evaluateRelease(&current, replies, start) {
 	case releaseDone:
+		r.undoPromised(key, entry.attempt, replies)
 		round.Release()
 		return Snapshot{}, nil
 	case releaseSuperseded:
@@ -110,6 +111,20 @@ func (r *Register) release(ctx context.Context, key string, a cell.Attempt) (Rou
 	}
 	round.OnLaterReply(repeatOrRepair)
 	return round, err
+}
+
+// undoPromised deletes the cells of a released attempt that promised a ballot and accepted none. The
+// ballot cannot choose a value any more. While another master is away, such leftovers could count as
+// a majority together with it, and a master that catches up would get a blocking copy of them.
+func (r *Register) undoPromised(key string, a cell.Attempt, replies []Reply) {
+	for i, reply := range replies {
+		if reply.State != Counted || len(reply.KeyStates) == 0 {
+			continue
+		}
+		if f := reply.KeyStates[0]; f.Form == cell.Register && f.Attempt == a && f.Accepted == "" {
+			r.masters.Tell(i, cell.Remove{Name: key, Attempt: a, Mode: cell.Undo}, true)
+		}
+	}
 }
 
 func hasRegister(replies []Reply, a cell.Attempt) bool {
@@ -235,6 +250,9 @@ func (r *Register) finishRelease(
 	case r.wasIntact(g, replies) && !g.mayArriveLate && !r.isLate(r.masters.Now().Sub(start)):
 		// Only this release can have ended the lock in such a short time. The ballot saw the effect
 		// of every take under way, because both use one connection, unless the connection broke.
+		if !seen.Present {
+			r.undoPromised(key, g.attempt, replies)
+		}
 		return Snapshot{}, nil
 	default: // seen is another client's value
 		return Snapshot{}, &NoQuorum{Replies: replies, Unclear: true}
