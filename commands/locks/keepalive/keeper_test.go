@@ -349,6 +349,27 @@ func TestTakeover(t *testing.T) {
 	})
 }
 
+// TestTakeoverBeforeDelivery checks a client whose reply is noted as delivered after another client
+// has taken over the lock: the lock stays with the later client.
+func TestTakeoverBeforeDelivery(t *testing.T) {
+	for _, token := range []string{"t", "other"} {
+		runInBubble(t, func(f *fixture) {
+			holder := f.keeper.NewHolder(&fakeClient{})
+			defer holder.Close()
+			earlier := time.Now()
+			first, err := f.holder.Reserve(quorum.Key{Name: "k"}, "k", "t")
+			if err != nil {
+				f.Fatal(err)
+			}
+			time.Sleep(100 * time.Millisecond)
+			f.keep(holder, "k", token, 0)
+			first.Keep(Term{TTL: 3 * time.Second, LeaseStart: earlier, ValidUntil: earlier.Add(2970 * time.Millisecond)})
+			f.holder.Stop()
+			f.expectAfter(1010*time.Millisecond, "1.1s k "+token+" 3s", "")
+		})
+	}
+}
+
 // TestResultAfterDrop checks the end of a renewal whose lock was released or lost meanwhile. The
 // renewal changes nothing, and the client gets no push.
 func TestResultAfterDrop(t *testing.T) {

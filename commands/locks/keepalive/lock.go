@@ -34,7 +34,8 @@ func (l *Lock) size() int { return lockSize + len(l.key.Name) + len(l.name) + le
 
 // Keep starts to keep the lock, which the masters have granted. It removes the previous kept lock
 // of the key, if there is one. If that lock has a different token, Keep tells its client. If the
-// token is the same, the new client takes over the lock.
+// token is the same, the new client takes over the lock. A previous lock with a later lease stays:
+// Keep may run long after the client has got the reply.
 func (l *Lock) Keep(t Term) {
 	k := l.holder.keeper
 	k.mu.Lock()
@@ -42,14 +43,16 @@ func (l *Lock) Keep(t Term) {
 		l.key = l.key.OfHolder(l.token)
 	}
 	previous := k.locks[l.key]
-	isOther := previous != nil && previous.token != l.token
+	isObsolete := previous != nil && t.LeaseStart.Before(previous.LeaseStart)
+	isOther := previous != nil && previous.token != l.token && !isObsolete
 	switch {
+	case isObsolete:
 	case isOther:
 		k.dropLost(previous, NotHeld)
 	case previous != nil:
 		k.drop(previous)
 	}
-	if l.holder.stopped {
+	if l.holder.stopped || isObsolete {
 		l.Cancel()
 	} else {
 		l.schedule = newSchedule(t)
