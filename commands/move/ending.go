@@ -87,9 +87,10 @@ func (r *run) awaitForeignConns(
 	}
 }
 
-// awaitPauses waits until all running proxies have reported that they paused the commands on lock
-// keys, and returns the reports. It returns at once if they already have. It does not wait for a
-// proxy that no longer announces itself, because that proxy has stopped or is disconnected.
+// awaitPauses waits, at most until deadline, until all running proxies have reported that they
+// paused the commands on lock keys, and returns the reports. It returns at once if they already
+// have. It does not wait for a proxy that no longer announces itself, because that proxy has stopped
+// or is disconnected.
 func (r *run) awaitPauses(ctx context.Context, deadline time.Time) ([]quorum.PauseReport, error) {
 	for {
 		reports, missing := r.opts.Masters.PauseReports(ctx, r.at.Era)

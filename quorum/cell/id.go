@@ -40,8 +40,8 @@ func parseBallot(text string) Ballot {
 	return Ballot(text)
 }
 
-// Round returns the number that orders the ballot; the proxy's number breaks ties. A text
-// that is too short for a ballot has round 0.
+// Round returns the number that orders the ballot; the proxy's number breaks ties. A text that
+// is too short for a ballot has round 0.
 func (b Ballot) Round() uint64 {
 	if len(b) < counterDigits {
 		return 0

@@ -112,6 +112,7 @@ func TestDiskRestoredAndRestarted(t *testing.T) {
 	}
 	second := kit.ProxyCommand(t, args...)
 	kit.Must(t, second.Start())
+	t.Cleanup(func() { _ = second.Process.Kill() })
 	kit.Eventually(t, func() error { // C has the claim for some seconds, before the proxy serves clients
 		if record := fmt.Sprint(mustSend(t, f.masters[masterC], "GET",
 			"redlock-proxy:quarantine")); !strings.Contains(record, " restarted ") ||
