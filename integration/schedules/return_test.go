@@ -226,6 +226,38 @@ func TestUndoSurvivesRestarts(t *testing.T) {
 	f.wantNoHolder(t, p)
 }
 
+// TestBlockingCopiesEndWithRemoval removes a lock by a ballot that does not reach A, and kills the
+// proxy that has to repeat it there. The removal ends at B and C. E loses its data, and gets a
+// blocking copy, because A, D, and E would be a majority. Then B loses its data. Once the removal
+// has ended at D, A alone holds the lock, and the key is free, long before the lease ends at A.
+func TestBlockingCopiesEndWithRemoval(t *testing.T) {
+	t.Parallel()
+	const removalAtD = 20 * time.Second // longer than usual, so that E and B catch up before
+	f := startFleet(t, 5)
+	dyingProxy, p := f.startProxy(t), f.startProxyWithoutComparing(t)
+	f.lockCatchUpProbe(t, connect(t, p))
+	wantGrant(t, connect(t, p), "LOCK", "lock:k", "t", "PX", longTTL)
+	f.wantHolders(t, "lock:k", "t", f.allMasters()...)
+	notReached := dyingProxy.hold("lock:k", 0, A)
+	kit.Want(t, connect(t, dyingProxy), int64(1), "UNLOCK", "lock:k", "t")
+	kit.Must(t, dyingProxy.Kill())
+	notReached.discard()
+	f.wantHolders(t, "lock:k", "t", A)
+	mustSend(t, f.masters[D], "PEXPIRE", "lock:k", fmt.Sprint(removalAtD.Milliseconds()))
+	for _, i := range []int{B, C} {
+		mustSend(t, f.masters[i], "DEL", "lock:k")
+	}
+	for _, i := range []int{E, B} {
+		mustSend(t, f.masters[i], "FLUSHALL")
+		f.wantCaughtUp(t, p, i)
+		state := readKeys(t, f.masters[i], "lock:k")[0]
+		if state.value == nil || state.pttl > removalAtD {
+			t.Fatalf("master %d holds %v for %v, want a blocking copy for at most %v", i, state.value, state.pttl, removalAtD)
+		}
+	}
+	f.wantFree(t, p, "lock:k")
+}
+
 // wantNoHolder fails the test if the lock lock:k with the token t is still held.
 func (f *fleet) wantNoHolder(t *testing.T, p *proxy) {
 	t.Helper()

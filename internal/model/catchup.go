@@ -191,9 +191,25 @@ type incarnation struct {
 	content // content of the highest ballot, with the latest expiry
 	// holders is the number of full cells, and blockingCopies the number of blocking copies.
 	holders, blockingCopies int
-	// blockExpiry is the expiry of a blocking copy. It may be later than that of the content,
-	// because an undecided copy may be of this incarnation.
+	// expiries are those of all cells and copies that may be of this incarnation, the latest first.
+	// undecidedCopies of them are undecided copies.
+	expiries        []time.Duration
+	undecidedCopies int
+	// blockExpiry is the expiry of a blocking copy.
 	blockExpiry time.Duration
+}
+
+// mayHave reports whether so many masters may hold the incarnation, with the unread ones.
+func (inc incarnation) mayHave(majority, unreadCount int) bool {
+	return inc.holders+inc.blockingCopies+unreadCount >= majority
+}
+
+// blockedUntil returns when a blocking copy of the incarnation expires: when too few of the masters
+// that were read hold it for a majority, even with the unread masters. As in incarnations, these
+// include the masters with undecided copies.
+func (inc incarnation) blockedUntil(majority, unreadCount int) time.Duration {
+	needed := max(1, majority-(unreadCount-inc.undecidedCopies))
+	return inc.expiries[needed-1]
 }
 
 // incarnations returns the incarnations that a pass read, and the number of other masters that it
@@ -223,6 +239,7 @@ func (e *explorer) incarnations(c catchUpState, pass int) (incs []incarnation, u
 		}
 		inc := &incs[at]
 		inc.expiry = laterExpiry(inc.expiry, read.expiry)
+		inc.expiries = append(inc.expiries, read.expiry)
 		if read.Form == cell.Blocking {
 			if !read.IsUndecided() { // unreadCount counts undecided copies
 				inc.blockingCopies++
@@ -237,13 +254,30 @@ func (e *explorer) incarnations(c catchUpState, pass int) (incs []incarnation, u
 		}
 		inc.holders++
 	}
-	undecidedIndex := slices.IndexFunc(incs, func(inc incarnation) bool { return inc.IsUndecided() })
+	var undecided []time.Duration
+	if i := slices.IndexFunc(incs, func(inc incarnation) bool { return inc.IsUndecided() }); i >= 0 {
+		undecided = slices.Clone(incs[i].expiries)
+	}
 	for i := range incs {
-		if incs[i].blockExpiry = incs[i].expiry; undecidedIndex >= 0 {
-			incs[i].blockExpiry = laterExpiry(incs[i].expiry, incs[undecidedIndex].expiry)
+		inc := &incs[i]
+		inc.undecidedCopies = len(undecided)
+		if !inc.IsUndecided() {
+			inc.expiries = append(inc.expiries, undecided...)
 		}
+		slices.SortFunc(inc.expiries, latestFirst)
 	}
 	return incs, unreadCount
+}
+
+// latestFirst compares two expiry times, so that the later one is sorted first; zero means never.
+func latestFirst(a, b time.Duration) int {
+	switch {
+	case a == b:
+		return 0
+	case laterExpiry(a, b) == a:
+		return -1
+	}
+	return 1
 }
 
 // laterExpiry returns the later of two expiry times; zero means never.
@@ -274,7 +308,8 @@ func (e *explorer) copyCells(s *state) {
 			candidates = []incarnation{inc}
 			break
 		}
-		if inc.holders+inc.blockingCopies+unread+1 >= vote.Majority(e.N) {
+		if inc.mayHave(vote.Majority(e.N), unread+1) {
+			inc.blockExpiry = inc.blockedUntil(vote.Majority(e.N), unread+1)
 			candidates = append(candidates, inc)
 		}
 	}
@@ -315,15 +350,31 @@ func (e *explorer) admit(s *state) {
 	if !copied || ownCell.Form == cell.Mark {
 		return
 	}
-	secondRead, _ := e.incarnations(c, 1)
+	secondRead, unread := e.incarnations(c, 1)
+	q := vote.Majority(e.N)
+	s.masters[c.master].cell = e.secondCopy(ownCell, secondRead, q, q, unread+1, e.CatchUp.NoBlockingCopies)
+}
+
+// secondCopy returns the cell of a master that got a copy, after the second pass. full is the
+// number of holders for a full copy, and unread the number of masters that may hold anything.
+func (e *explorer) secondCopy(
+	copied content, secondRead []incarnation, majority, full, unread int, noBlockingCopies bool,
+) cellID {
 	for _, inc := range secondRead {
-		if inc.Attempt == ownCell.Attempt {
-			if inc.holders < vote.Majority(e.N) && !e.CatchUp.NoBlockingCopies {
-				ownCell.Cell = cell.Cell{Form: cell.Blocking, Attempt: ownCell.Attempt}
-				s.masters[c.master].cell = e.cellID(ownCell)
-			}
-			return
+		switch {
+		case inc.Attempt != copied.Attempt:
+		case inc.holders >= full || noBlockingCopies:
+			return e.cellID(copied)
+		case !inc.mayHave(majority, unread):
+			return 0
+		case copied.Form == cell.Blocking:
+			return e.cellID(copied)
+		default:
+			return e.cellID(content{
+				Cell:   cell.Cell{Form: cell.Blocking, Attempt: inc.Attempt},
+				expiry: inc.blockedUntil(majority, unread),
+			})
 		}
 	}
-	s.masters[c.master].cell = 0
+	return 0
 }

@@ -438,7 +438,8 @@ func (e *explorer) copyToJoining(s *state) {
 			candidates = []incarnation{inc}
 			break
 		}
-		if inc.holders+inc.blockingCopies+unread >= q {
+		if inc.mayHave(q, unread) {
+			inc.blockExpiry = inc.blockedUntil(q, unread)
 			candidates = append(candidates, inc)
 		}
 	}
@@ -473,8 +474,8 @@ func (e *explorer) admitJoined(s *state) {
 	c := s.change.join
 	target := int(c.master)
 	firstRead, _ := e.joinIncarnations(s, 0)
-	secondRead, _ := e.joinIncarnations(s, 1)
-	full := e.fullCopyHolders(s.change)
+	secondRead, unread := e.joinIncarnations(s, 1)
+	q, full := vote.Majority(e.decidingSetSize(s.change)), e.fullCopyHolders(s.change)
 	currentContent := e.cells.values[s.masters[target].cell]
 	contentBefore := e.cells.values[c.passes[0][target]-1]
 	wasOwn := e.keepsOwnCell(s, target) && contentBefore.Attempt == currentContent.Attempt
@@ -489,14 +490,5 @@ func (e *explorer) admitJoined(s *state) {
 	if !copied || wasOwn {
 		return
 	}
-	for _, inc := range secondRead {
-		if inc.Attempt == currentContent.Attempt {
-			if inc.holders < full && !e.Change.NoBlockingCopies {
-				currentContent.Cell = cell.Cell{Form: cell.Blocking, Attempt: currentContent.Attempt}
-				s.masters[target].cell = e.cellID(currentContent)
-			}
-			return
-		}
-	}
-	s.masters[target].cell = 0
+	s.masters[target].cell = e.secondCopy(currentContent, secondRead, q, full, unread, e.Change.NoBlockingCopies)
 }

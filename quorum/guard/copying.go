@@ -79,6 +79,28 @@ func (c copyPolicy) fullCopyHolders() int {
 	return holders
 }
 
+// blockingCopyHolders returns how many sources must hold an incarnation, so that a majority may
+// hold it together with the master itself and all masters that were not read.
+func (c copyPolicy) blockingCopyHolders() int {
+	unread := c.Masters - 1 - c.Sources
+	return max(1, vote.Majority(c.Masters)-unread-1)
+}
+
+// lastNeeded returns the cell that a blocking copy expires with. Once that cell has expired, too
+// few sources hold the incarnation for a majority, and a copy that began then would be none.
+func (c copyPolicy) lastNeeded(found []storedCell) storedCell {
+	latestFirst := slices.SortedFunc(slices.Values(found), func(a, b storedCell) int {
+		switch {
+		case a.expiresAfter(b):
+			return -1
+		case b.expiresAfter(a):
+			return 1
+		}
+		return 0
+	})
+	return latestFirst[c.blockingCopyHolders()-1]
+}
+
 // majorityIncarnation returns the incarnation that at least fullCopyHolders sources hold, or "".
 // There is at most one such incarnation.
 func (c copyPolicy) majorityIncarnation(views []view, key string) cell.Attempt {
@@ -131,9 +153,8 @@ func (c copyPolicy) choose(
 	var possibleCells []storedCell
 	for candidate := range initialIncarnations {
 		cells, blockingCopies := cellsOf(views, key, candidate)
-		found := len(cells) + len(blockingCopies)
-		if unread := c.Masters - 1 - c.Sources; found > 0 && found+unread+1 >= vote.Majority(c.Masters) {
-			possibleCells = append(possibleCells, blockingCopy(candidate, latestExpiring(append(cells, blockingCopies...))))
+		if found := append(cells, blockingCopies...); len(found) >= c.blockingCopyHolders() {
+			possibleCells = append(possibleCells, blockingCopy(candidate, c.lastNeeded(found)))
 		}
 	}
 	switch {

@@ -154,6 +154,60 @@ func TestChooseKeepsPossibleGrants(t *testing.T) {
 	}
 }
 
+// TestBlockingCopyExpiresWithPossibleMajority tries all views of one attempt on up to six other
+// masters: absent, held or blocked until an early or a late time, or not read. A blocking copy
+// expires when too few masters hold the attempt for a majority, even with the master itself and
+// those that were not read. So it expires neither before a lock that was granted with its vote, nor
+// later than a copy that would begin then.
+func TestBlockingCopyExpiresWithPossibleMajority(t *testing.T) {
+	const early, late = 3 * time.Second, time.Minute
+	blockedUntil := func(timeLeft time.Duration) storedCell {
+		return storedCell{blockingCell(attemptA).Cell, testStart.Add(timeLeft)}
+	}
+	kinds := []storedCell{
+		{}, plainCell(attemptA, early), plainCell(attemptA, late), blockedUntil(early), blockedUntil(late),
+	}
+	const unreadKind = 5
+	for _, n := range []int{3, 4, 5, 6, 7} {
+		for all, count := 0, power(6, n-1); all < count; all++ {
+			var cells []storedCell
+			full, lasts := 0, map[time.Duration]int{} // the number of masters that may hold it until then
+			for m := range n - 1 {
+				kind := all / power(6, m) % 6
+				if kind == unreadKind {
+					lasts[early], lasts[late] = lasts[early]+1, lasts[late]+1
+					continue
+				}
+				cells = append(cells, kinds[kind])
+				if kind == 1 || kind == 2 {
+					full++
+				}
+				if kind != 0 {
+					lasts[early]++
+				}
+				if kind == 2 || kind == 4 {
+					lasts[late]++
+				}
+			}
+			q := vote.Majority(n)
+			if len(cells) < vote.ReadQuorum(n) || full >= q {
+				continue
+			}
+			want := time.Duration(0)
+			for _, end := range []time.Duration{early, late} {
+				if lasts[end]+1 >= q {
+					want = end
+				}
+			}
+			views := viewsWith("k", cells...)
+			got, kind := copyPolicy{Masters: n, Sources: len(views)}.choose(views, "k", incarnationsOf(views, "k"), "")
+			if (kind == chooseBlock) != (want != 0) || want != 0 && got.Expiry != testStart.Add(want) {
+				t.Fatalf("n %d, %v: got %d, %v, want a blocking copy for %v", n, cells, kind, got.Expiry.Sub(testStart), want)
+			}
+		}
+	}
+}
+
 // TestCopyPasses checks the steps of each pass, for several passes.
 func TestCopyPasses(t *testing.T) {
 	a, b := plainCell(attemptA, time.Minute), plainCell(attemptB, time.Minute)
@@ -332,7 +386,7 @@ func TestUndecidedKeysAreBlocked(t *testing.T) {
 		{"one against one, with two undecided", []storedCell{a, undecided, undecided, b}, undecided},
 		{"two of four are undecided", []storedCell{none, undecided, undecided, none}, undecided},
 		{"one of four is undecided", []storedCell{none, undecided, none, none}, storedCell{}},
-		{"one holds it, one is undecided", []storedCell{a, undecided, none, none}, blockingCopy(a.Incarnation(), undecided)},
+		{"one holds it, one is undecided", []storedCell{a, undecided, none, none}, blockingCopy(a.Incarnation(), a)},
 		{"three hold it, one is undecided", []storedCell{a, a, a, undecided}, a},
 	} {
 		t.Run(c.name, func(t *testing.T) {
