@@ -5,6 +5,7 @@ package schedules
 import (
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -254,6 +255,37 @@ func TestBlockingCopiesEndWithRemoval(t *testing.T) {
 		if state.value == nil || state.pttl > removalAtD {
 			t.Fatalf("master %d holds %v for %v, want a blocking copy for at most %v", i, state.value, state.pttl, removalAtD)
 		}
+	}
+	f.wantFree(t, p, "lock:k")
+}
+
+// TestReleaseMeetsPromisesOfTwoMasters releases a lock while E is away, and after A and B have
+// promised a ballot to another proxy, whose messages do not reach the others. The release deletes
+// the lock at C and D, and the ballot that A and B promised cannot choose a value any more. So the
+// UNLOCK returns 1, and the key is free before the lease ends.
+func TestReleaseMeetsPromisesOfTwoMasters(t *testing.T) {
+	t.Parallel()
+	f := startFleet(t, 5)
+	p, other := f.startProxy(t), f.startProxy(t)
+	client := connect(t, p)
+	wantGrant(t, client, "LOCK", "lock:k", "t", "PX", longTTL)
+	f.wantHolders(t, "lock:k", "t", f.allMasters()...)
+	heldBallot, away := other.hold("lock:k", 0, C, D, E), p.hold("lock:k", 0, E)
+	extended := sendAsync(connect(t, other), "EXTEND", "lock:k", "t", "PX", longTTL)
+	for _, i := range []int{A, B} {
+		kit.Eventually(t, func() error {
+			if cell, _ := readKeys(t, f.masters[i], "lock:k")[0].value.(string); !strings.HasPrefix(cell, "#r") {
+				return fmt.Errorf("master %d has not promised a ballot: %q", i, cell)
+			}
+			return nil
+		})
+	}
+	kit.Want(t, client, int64(1), "UNLOCK", "lock:k", "t")
+	f.wantHolders(t, "lock:k", "t", E)
+	heldBallot.discard()
+	away.discard()
+	if reply := <-extended; isGrant(reply) {
+		t.Errorf("EXTEND of a released lock: %v", reply)
 	}
 	f.wantFree(t, p, "lock:k")
 }

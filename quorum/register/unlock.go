@@ -127,6 +127,36 @@ func (r *Register) undoPromised(key string, a cell.Attempt, replies []Reply) {
 	}
 }
 
+// undoRest undoes a released attempt on all masters. It is for releases that a ballot could not
+// decide because masters are away: cells that promised a ballot and accepted none could count as a
+// majority together with these. undoRest reports whether a majority has deleted the attempt, by the
+// release with these replies or now. Then no ballot chose a value, and none can any more.
+func (r *Register) undoRest(ctx context.Context, key string, g *grant, replies []Reply) bool {
+	released := g.withoutPending(replies)
+	isDeletedByMajority := func(undone []Reply) bool {
+		deleted := 0
+		for i, reply := range g.withoutPending(undone) {
+			// A master that forgot its deletion may hold a copy.
+			if reply.isYes() || released[i].isYes() && reply.answered() && !reply.KeyStates[0].Holds(g.attempt) {
+				deleted++
+			}
+		}
+		return deleted >= r.quorum
+	}
+	start, op := r.masters.Now(), cell.Op(cell.Remove{Name: key, Attempt: g.attempt, Mode: cell.Undo})
+	round, err := r.masters.Ask(context.WithoutCancel(ctx), r.repeatOp(op), isDeletedByMajority)
+	repeat := func(master int, reply Reply) {
+		if reply.State == Unknown || reply.State == Failed {
+			r.masters.Tell(master, op, true)
+		}
+	}
+	for i, reply := range round.Replies() {
+		repeat(i, reply)
+	}
+	round.OnLaterReply(repeat)
+	return err == nil && isDeletedByMajority(round.Replies()) && !r.isLate(r.masters.Now().Sub(start))
+}
+
 func hasRegister(replies []Reply, a cell.Attempt) bool {
 	return count(replies, func(r *Reply) bool {
 		return len(r.KeyStates) > 0 && r.KeyStates[0].Form == cell.Register && r.KeyStates[0].Attempt == a
@@ -239,6 +269,10 @@ func (r *Register) finishRelease(
 	seen, err := r.removeByBallot(ctx, key, entry.token, entry.attempt)
 	current := r.grants.snapshot(entry)
 	g := &current
+	isUndecided := err != nil && !errors.Is(err, ErrNotHeld) && !errors.Is(err, ErrContended)
+	if isUndecided && !g.mayArriveLate && r.undoRest(ctx, key, g, replies) {
+		return Snapshot{}, nil
+	}
 	switch {
 	case errors.Is(err, ErrContended):
 		// Some cells may be deleted.

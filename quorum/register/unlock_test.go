@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math/big"
+	"strings"
 	"testing"
 	"time"
 
@@ -52,6 +53,12 @@ func TestUnlock(t *testing.T) {
 			_, _ = b.proxy().Update(b.Context(), readChange(nil))
 			b.rounds, b.faultOf = nil, nil
 		}, "granted", ". . . . .", "remove"},
+		{"the same, and one is away", func(b *fakeMasters) {
+			b.setFaultOn("prepare", requestLost, 2, 3, 4)
+			_, _ = b.proxy().Update(b.Context(), readChange(nil))
+			b.rounds, b.faultOf = nil, nil
+			b.setFault(requestFailed, 4)
+		}, "granted", ". . . . me", "remove" + strings.Repeat(" prepare", maxBlockedTries) + " remove"},
 	} {
 		b := newFakeMasters(t, 5)
 		r := b.proxy()
