@@ -205,11 +205,21 @@ func (inc incarnation) mayHave(majority, unreadCount int) bool {
 }
 
 // blockedUntil returns when a blocking copy of the incarnation expires: when too few of the masters
-// that were read hold it for a majority, even with the unread masters. As in incarnations, these
-// include the masters with undecided copies.
+// that were read hold it for a majority, even with the unread masters, and the time of a ballot
+// later if one of them holds it for so long. As in incarnations, the unread masters include those
+// with undecided copies.
 func (inc incarnation) blockedUntil(majority, unreadCount int) time.Duration {
 	needed := max(1, majority-(unreadCount-inc.undecidedCopies))
-	return inc.expiries[needed-1]
+	return prolonged(inc.expiries[needed-1], inc.expiries[0])
+}
+
+// prolonged returns the expiry of a copy of a cell: cells may expire too early by the time of a
+// ballot, but a copy expires no later than any cell of the incarnation.
+func prolonged(expiry, latest time.Duration) time.Duration {
+	if expiry == 0 || latestFirst(expiry+vote.RoundLimit, latest) < 0 {
+		return latest
+	}
+	return expiry + vote.RoundLimit
 }
 
 // incarnations returns the incarnations that a pass read, and the number of other masters that it
@@ -365,10 +375,10 @@ func (e *explorer) secondCopy(
 		case inc.Attempt != copied.Attempt:
 		case inc.holders >= full || noBlockingCopies:
 			return e.cellID(copied)
+		case copied.Form == cell.Blocking && (copied.IsUndecided() || inc.mayHave(majority, unread)):
+			return e.cellID(copied)
 		case !inc.mayHave(majority, unread):
 			return 0
-		case copied.Form == cell.Blocking:
-			return e.cellID(copied)
 		default:
 			return e.cellID(content{
 				Cell:   cell.Cell{Form: cell.Blocking, Attempt: inc.Attempt},

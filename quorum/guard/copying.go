@@ -86,9 +86,10 @@ func (c copyPolicy) blockingCopyHolders() int {
 	return max(1, vote.Majority(c.Masters)-unread-1)
 }
 
-// lastNeeded returns the cell that a blocking copy expires with. Once that cell has expired, too
-// few sources hold the incarnation for a majority, and a copy that began then would be none.
-func (c copyPolicy) lastNeeded(found []storedCell) storedCell {
+// possibleUntil returns the expiry of a blocking copy. Once blockingCopyHolders of the found cells
+// have expired but one, too few sources hold the incarnation for a majority, and a copy that began
+// then would be none.
+func (c copyPolicy) possibleUntil(found []storedCell) time.Time {
 	latestFirst := slices.SortedFunc(slices.Values(found), func(a, b storedCell) int {
 		switch {
 		case a.expiresAfter(b):
@@ -98,7 +99,17 @@ func (c copyPolicy) lastNeeded(found []storedCell) storedCell {
 		}
 		return 0
 	})
-	return latestFirst[c.blockingCopyHolders()-1]
+	return prolonged(latestFirst[c.blockingCopyHolders()-1], latestFirst[0])
+}
+
+// prolonged returns the expiry of a copy of a cell. A cell may expire earlier than the lock, by at
+// most the time that a ballot takes (REGISTER.md, Expiry). So the copy expires later than the cell,
+// by the longest such time, but no later than any cell of the incarnation.
+func prolonged(h, latest storedCell) time.Time {
+	if later := h.Expiry.Add(vote.RoundLimit); !h.Expiry.IsZero() && latest.expiresAfter(storedCell{Expiry: later}) {
+		return later
+	}
+	return latest.Expiry
 }
 
 // majorityIncarnation returns the incarnation that at least fullCopyHolders sources hold, or "".
@@ -154,7 +165,7 @@ func (c copyPolicy) choose(
 	for candidate := range initialIncarnations {
 		cells, blockingCopies := cellsOf(views, key, candidate)
 		if found := append(cells, blockingCopies...); len(found) >= c.blockingCopyHolders() {
-			possibleCells = append(possibleCells, blockingCopy(candidate, c.lastNeeded(found)))
+			possibleCells = append(possibleCells, blockingCopy(candidate, c.possibleUntil(found)))
 		}
 	}
 	switch {
@@ -163,14 +174,14 @@ func (c copyPolicy) choose(
 	case len(possibleCells) == 1:
 		return possibleCells[0], chooseBlock
 	case c.BlockUndecided:
-		return blockingCopy(cell.UndecidedAttempt, latestExpiring(possibleCells)), chooseBlock
+		return blockingCopy(cell.UndecidedAttempt, latestExpiring(possibleCells).Expiry), chooseBlock
 	default:
 		return storedCell{}, chooseLater
 	}
 }
 
 // newestCell returns the cell with the highest accepted ballot. It gets the latest expiry of all
-// cells with the same value, regardless of their ballots. The result has no promise beyond the
+// cells with the same value, regardless of their ballots, prolonged. The result has no promise beyond the
 // accepted ballot.
 func newestCell(cells []storedCell) storedCell {
 	best := slices.MaxFunc(cells, func(a, b storedCell) int { return cmp.Compare(a.Accepted, b.Accepted) })
@@ -179,6 +190,7 @@ func newestCell(cells []storedCell) storedCell {
 			best.Expiry = h.Expiry
 		}
 	}
+	best.Expiry = prolonged(best, latestExpiring(cells))
 	switch {
 	case best.Form == cell.Foreign:
 	case best.Accepted == "":
@@ -200,9 +212,8 @@ func latestExpiring(cells []storedCell) storedCell {
 	return best
 }
 
-// blockingCopy returns a blocking copy that expires together with a cell.
-func blockingCopy(inc cell.Attempt, expiresWith storedCell) storedCell {
-	return storedCell{Cell: cell.Cell{Form: cell.Blocking, Attempt: inc}, Expiry: expiresWith.Expiry}
+func blockingCopy(inc cell.Attempt, expiry time.Time) storedCell {
+	return storedCell{Cell: cell.Cell{Form: cell.Blocking, Attempt: inc}, Expiry: expiry}
 }
 
 // copyAct is the kind of a change on the master that lost data, as script.Fill names it.

@@ -157,8 +157,9 @@ func TestChooseKeepsPossibleGrants(t *testing.T) {
 // TestBlockingCopyExpiresWithPossibleMajority tries all views of one attempt on up to six other
 // masters: absent, held or blocked until an early or a late time, or not read. A blocking copy
 // expires when too few masters hold the attempt for a majority, even with the master itself and
-// those that were not read. So it expires neither before a lock that was granted with its vote, nor
-// later than a copy that would begin then.
+// those that were not read. It lasts longer by the time of a ballot, by which a cell may expire
+// early, if another cell does. So it expires neither before a lock that was granted with its vote,
+// nor much later than a copy that would begin then.
 func TestBlockingCopyExpiresWithPossibleMajority(t *testing.T) {
 	const early, late = 3 * time.Second, time.Minute
 	blockedUntil := func(timeLeft time.Duration) storedCell {
@@ -172,6 +173,7 @@ func TestBlockingCopyExpiresWithPossibleMajority(t *testing.T) {
 		for all, count := 0, power(6, n-1); all < count; all++ {
 			var cells []storedCell
 			full, lasts := 0, map[time.Duration]int{} // the number of masters that may hold it until then
+			hasLate := false
 			for m := range n - 1 {
 				kind := all / power(6, m) % 6
 				if kind == unreadKind {
@@ -187,6 +189,7 @@ func TestBlockingCopyExpiresWithPossibleMajority(t *testing.T) {
 				}
 				if kind == 2 || kind == 4 {
 					lasts[late]++
+					hasLate = true
 				}
 			}
 			q := vote.Majority(n)
@@ -199,11 +202,32 @@ func TestBlockingCopyExpiresWithPossibleMajority(t *testing.T) {
 					want = end
 				}
 			}
+			if want == early && hasLate {
+				want += vote.RoundLimit
+			}
 			views := viewsWith("k", cells...)
 			got, kind := copyPolicy{Masters: n, Sources: len(views)}.choose(views, "k", incarnationsOf(views, "k"), "")
 			if (kind == chooseBlock) != (want != 0) || want != 0 && got.Expiry != testStart.Add(want) {
 				t.Fatalf("n %d, %v: got %d, %v, want a blocking copy for %v", n, cells, kind, got.Expiry.Sub(testStart), want)
 			}
+		}
+	}
+}
+
+// TestCopyOutlastsEarlyCell checks that a copy of a value lasts longer than the cells of this value,
+// by the time of a ballot, if cells of an earlier value do.
+func TestCopyOutlastsEarlyCell(t *testing.T) {
+	newer := registerCell(attemptA, ballot2, ballot2, "t")
+	newer.Value = newer.Value.WithChange(newer.Value, ids.Change())
+	for _, test := range []struct{ earlierLeft, want time.Duration }{
+		{time.Minute - time.Second, time.Minute},
+		{time.Minute + vote.RoundLimit/2, time.Minute + vote.RoundLimit/2},
+		{time.Hour, time.Minute + vote.RoundLimit},
+	} {
+		earlier := plainCell(attemptA, test.earlierLeft)
+		got := newestCell([]storedCell{earlier, newer, earlier})
+		if got.Value.Text != "t" || got.Accepted != ballot2 || got.Expiry != testStart.Add(test.want) {
+			t.Errorf("earlier value for %v: got %v for %v, want %v", test.earlierLeft, got, got.Expiry.Sub(testStart), test.want)
 		}
 	}
 }
@@ -376,7 +400,7 @@ func TestChangesDuringCopy(t *testing.T) {
 // majority.
 func TestUndecidedKeysAreBlocked(t *testing.T) {
 	a, b, none := plainCell(attemptA, time.Minute), plainCell(attemptB, time.Hour), storedCell{}
-	undecided := blockingCopy(cell.UndecidedAttempt, b)
+	undecided := blockingCopy(cell.UndecidedAttempt, b.Expiry)
 	for _, c := range []struct {
 		name  string
 		cells []storedCell
@@ -386,7 +410,7 @@ func TestUndecidedKeysAreBlocked(t *testing.T) {
 		{"one against one, with two undecided", []storedCell{a, undecided, undecided, b}, undecided},
 		{"two of four are undecided", []storedCell{none, undecided, undecided, none}, undecided},
 		{"one of four is undecided", []storedCell{none, undecided, none, none}, storedCell{}},
-		{"one holds it, one is undecided", []storedCell{a, undecided, none, none}, blockingCopy(a.Incarnation(), a)},
+		{"one holds it, one is undecided", []storedCell{a, undecided, none, none}, blockingCopy(a.Incarnation(), a.Expiry.Add(vote.RoundLimit))},
 		{"three hold it, one is undecided", []storedCell{a, a, a, undecided}, a},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -47,7 +47,7 @@ func TestCopyForJoiningMaster(t *testing.T) {
 		{"another holds it, one is not read", []storedCell{none, a}, fmt.Sprintf("put %d;", cell.Blocking)},
 		{"it and another hold one each, one is not read", []storedCell{a, b}, ""},
 		{"another holds it, and an undecided copy of another set's",
-			[]storedCell{none, a, blockingCopy(cell.UndecidedAttempt, a)}, fmt.Sprintf("put %d;", cell.Blocking)},
+			[]storedCell{none, a, blockingCopy(cell.UndecidedAttempt, a.Expiry)}, fmt.Sprintf("put %d;", cell.Blocking)},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			steps := joinSteps(copyPolicy{Masters: 3, Sources: len(test.sources)}, viewsWith("k", test.sources...))

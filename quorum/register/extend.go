@@ -165,7 +165,9 @@ func isExtended(replies []Reply, grantedVersion string) bool {
 
 // extendByBallot extends a lock that one round does not extend, because a ballot may be under way
 // or another proxy granted the lock. It keeps a longer lease that a promise reports, which may come
-// from a granted EXTEND. Afterwards this proxy knows the lock.
+// from a granted EXTEND. A lease that is longer by less than the time of a ballot begins anew: a
+// master may keep it for less than the TTL (REGISTER.md, Expiry). Afterwards this proxy knows the
+// lock.
 func (r *Register) extendByBallot(
 	ctx context.Context, key, token string, ttl time.Duration, start time.Time, holder any,
 ) (GrantedLock, error) {
@@ -175,7 +177,11 @@ func (r *Register) extendByBallot(
 		if l.LongestTimeLeft == cell.NotReported {
 			return Decision{}, ErrTTLUnknown
 		}
-		return Decision{Action: Put, Value: token, TTL: ttl, KeepTTL: isLonger(l)}, nil
+		lease := ttl
+		if isLonger(l) {
+			lease = l.LongestTimeLeft
+		}
+		return Decision{Action: Put, Value: token, TTL: lease, KeepTTL: CompareTimeLeft(lease, ttl+Limit) > 0 && ttl >= 0}, nil
 	}
 	hasThisToken := func(l Snapshot) bool { return l.Present && l.Value == token }
 	previous, out, err := r.updateIf(ctx, Change{Key: key, ExpectedValue: &token, noNextPromise: true, Run: run}, hasThisToken)

@@ -410,3 +410,28 @@ func TestForgetVersion(t *testing.T) {
 		t.Error("it was extended, under a version of its own")
 	}
 }
+
+// TestExtendByBallotLastsOnEachMaster extends a lock by a ballot when some master holds it for a
+// little longer than the new TTL. The prepare takes long, so the remaining time there is known with
+// less precision than that. Each master that accepts holds the lock for the whole new TTL.
+func TestExtendByBallotLastsOnEachMaster(t *testing.T) {
+	for _, longerBy := range []time.Duration{50 * time.Millisecond, 300 * time.Millisecond, Limit, 2 * Limit} {
+		b := newFakeMasters(t, 3)
+		owner := b.proxy()
+		b.mustLock(owner, "me")
+		const ttl = 20 * time.Second
+		b.setFault(requestFailed, 2)
+		_, err := owner.Extend(t.Context(), "k", "me", ttl+longerBy)
+		b.noError(err)
+		b.setFault(requestFailed, 1)
+		b.roundTime = 250 * time.Millisecond
+		start := b.now
+		_, err = b.proxy().Extend(t.Context(), "k", "me", ttl)
+		b.noError(err)
+		for _, m := range []int{0, 2} {
+			if end := b.now.Add(b.stores[m].Get("k").TimeLeft); end.Before(start.Add(ttl)) {
+				t.Errorf("master 0 holds it for %v longer: master %d holds it for %v, want %v", longerBy, m, end.Sub(start), ttl)
+			}
+		}
+	}
+}

@@ -94,9 +94,10 @@ func (u *update) fillsMark(p proposal, f cell.KeyState) bool {
 		p.unchanged && p.value.Present && p.base.attempt == u.fill.attempt
 }
 
-// hasMissedExtension reports whether a cell expires long before the lease of the majority.
+// hasMissedExtension reports whether a cell expires long before a lease that a majority may have
+// granted.
 func (t tally) hasMissedExtension(c cell.KeyState) bool {
-	return c.Holds(t.attempt) && c.Accepted == t.acceptedBallot && CompareTimeLeft(c.TimeLeft+time.Second, t.timeLeft) < 0 && c.TimeLeft >= 0
+	return c.Holds(t.attempt) && c.Accepted == t.acceptedBallot && expiresLongBefore(c.TimeLeft, t.possibleTimeLeft)
 }
 
 // repeatMissedExtension extends the lease on masters that missed an extension. It returns false if
@@ -109,7 +110,8 @@ func (r *Register) repeatMissedExtension(key string, t tally, replies []Reply) b
 	for m, reply := range replies {
 		if reply.State == Counted && t.hasMissedExtension(reply.KeyStates[0]) {
 			settled = settled && reply.KeyStates[0].Settled()
-			r.masters.Tell(m, cell.Extend{Name: key, Token: t.value.Text, Attempt: t.attempt, TTL: t.timeLeft}, false)
+			r.masters.Tell(m, cell.Extend{Name: key, Token: t.value.Text, Attempt: t.attempt, TTL: t.possibleTimeLeft}, false)
+			r.scheduleRepair(key) // then blocking copies may be leftovers
 		}
 	}
 	return settled

@@ -2,6 +2,7 @@ package register
 
 import (
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -289,6 +290,28 @@ func TestForceRemoveOfChangingKey(t *testing.T) {
 		}
 		if got := b.cells("k"); got != test.wantCells {
 			t.Errorf("%s: %s", test.name, got)
+		}
+	}
+}
+
+// TestBlockingCopyStaysForLongerLease checks a lock that a majority holds, though one of these
+// masters missed an extension, and a master with a blocking copy may have granted it. The repair
+// first gives the extension to the master that missed it, so the lock stays on a majority.
+func TestBlockingCopyStaysForLongerLease(t *testing.T) {
+	b := newFakeMasters(t, 5)
+	b.putPlainCell("me", "a", time.Minute, 0, 1)
+	b.putPlainCell("me", "a", time.Second, 3)
+	b.putBlockingCell("a", 2)
+	b.proxy().scheduleRepair("k")
+	for range 50 {
+		b.advance(100 * time.Millisecond)
+		if got := b.cells("k"); strings.Count(got, "me") < 3 {
+			t.Fatalf("the masters hold %s", got)
+		}
+	}
+	for m, s := range b.stores {
+		if left := s.Get("k").TimeLeft; left < 50*time.Second {
+			t.Errorf("master %d holds it for %v", m, left)
 		}
 	}
 }

@@ -171,7 +171,8 @@ type leftover struct {
 
 // leftovers returns the leftovers under key number i with tally t. Marks that do not expire in time
 // are leftovers. The cells of all incarnations but the held one are leftovers, once the state of
-// the key is determined.
+// the key is determined. A blocking copy is none while it expires long after the lease of the
+// majority: another majority may have granted a longer one with the vote of its master.
 func leftovers(replies []Reply, i int, t tally) (result []leftover) {
 	if t.status == TallyUndetermined {
 		return nil
@@ -182,7 +183,9 @@ func leftovers(replies []Reply, i int, t tally) (result []leftover) {
 		}
 		switch c := r.KeyStates[i]; c.Form {
 		case cell.Plain, cell.Register, cell.Blocking:
-			if t.status != TallyHeld || !c.Holds(t.attempt) {
+			isNeeded := c.Holds(t.attempt) ||
+				(c.Attempt == t.attempt || c.IsUndecided()) && expiresLongBefore(t.timeLeft, c.TimeLeft)
+			if t.status != TallyHeld || !isNeeded {
 				result = append(result, leftover{m, c.Attempt, c.Accepted})
 			}
 		case cell.Mark:

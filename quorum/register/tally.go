@@ -35,6 +35,8 @@ type tally struct {
 	// timeLeft is the quorum-th longest remaining time on the masters that hold the value, by any
 	// ballot, or the shortest if fewer masters hold it.
 	timeLeft time.Duration
+	// possibleTimeLeft is the same, with the blocking copies of the incarnation.
+	possibleTimeLeft time.Duration
 	// longestTimeLeft and shortestTimeLeft are the extremes of the remaining times on these
 	// masters.
 	longestTimeLeft, shortestTimeLeft time.Duration
@@ -45,9 +47,9 @@ type tally struct {
 
 // candidate is one incarnation, or one foreign value.
 type candidate struct {
-	attempt       cell.Attempt
-	holders       []cell.KeyState
-	blockingCount int
+	attempt        cell.Attempt
+	holders        []cell.KeyState
+	blockingCopies []cell.KeyState
 }
 
 // resolve determines the state of key number i (REGISTER.md, Reading). A master without a reply, or
@@ -57,7 +59,7 @@ func resolve(replies []Reply, i int) tally {
 	n := len(replies)
 	undetermined := vote.Count(n, 0, unanswered) == vote.Pending
 	for _, c := range candidates {
-		switch vote.Count(n, len(c.holders), c.blockingCount+unanswered) {
+		switch vote.Count(n, len(c.holders), len(c.blockingCopies)+unanswered) {
 		case vote.Won:
 			return c.tally(vote.Majority(n))
 		case vote.Pending:
@@ -86,7 +88,7 @@ func candidatesIn(replies []Reply, i int) (candidates []*candidate, unanswered i
 		switch c := candidateFor(&candidates, f); {
 		case c == nil:
 		case f.Form == cell.Blocking:
-			c.blockingCount++
+			c.blockingCopies = append(c.blockingCopies, f)
 		default:
 			c.holders = append(c.holders, f)
 		}
@@ -106,7 +108,7 @@ func possibleHolders(replies []Reply, i int) (holders []cell.Attempt) {
 		holders = append(holders, cell.UndecidedAttempt)
 	}
 	for _, c := range candidates {
-		if vote.Count(len(replies), len(c.holders), c.blockingCount+unanswered) == vote.Pending {
+		if vote.Count(len(replies), len(c.holders), len(c.blockingCopies)+unanswered) == vote.Pending {
 			holders = append(holders, c.attempt)
 		}
 	}
@@ -164,12 +166,18 @@ func (c *candidate) tally(quorum int) tally {
 			accepted++
 		}
 	}
-	slices.SortFunc(remainingTimes, func(a, b time.Duration) int { return CompareTimeLeft(b, a) })
+	longestFirst := func(a, b time.Duration) int { return CompareTimeLeft(b, a) }
+	slices.SortFunc(remainingTimes, longestFirst)
 	t := tally{
 		status: TallyHeld, attempt: c.attempt, acceptedBallot: highest.Accepted, value: highest.Value,
 		timeLeft: remainingTimes[min(quorum, len(remainingTimes))-1], longestTimeLeft: remainingTimes[0], shortestTimeLeft: remainingTimes[len(remainingTimes)-1],
 		chosen: accepted >= quorum, ballotsDiffer: accepted < len(c.holders),
 	}
+	for _, b := range c.blockingCopies {
+		remainingTimes = append(remainingTimes, b.TimeLeft)
+	}
+	slices.SortFunc(remainingTimes, longestFirst)
+	t.possibleTimeLeft = remainingTimes[min(quorum, len(remainingTimes))-1]
 	if highest.Form == cell.Foreign {
 		t.status, t.attempt = TallyForeign, ""
 	}
@@ -196,6 +204,12 @@ func (t tally) leasesDiffer() bool {
 // differ.
 func isMuchLonger(timeLeft, other time.Duration) bool {
 	return (timeLeft < 0) != (other < 0) || timeLeft-other > time.Second
+}
+
+// expiresLongBefore reports whether a cell with timeLeft expires earlier than one with other, by more
+// than masters with the same TTL can differ.
+func expiresLongBefore(timeLeft, other time.Duration) bool {
+	return timeLeft >= 0 && CompareTimeLeft(timeLeft+time.Second, other) < 0
 }
 
 // isTTLUnclear reports whether a majority may grant much more time for key number i than the tally.
