@@ -262,7 +262,7 @@ func TestBlockingCopiesEndWithRemoval(t *testing.T) {
 // TestReleaseMeetsPromisesOfTwoMasters releases a lock while E is away, and after A and B have
 // promised a ballot to another proxy, whose messages do not reach the others. The release deletes
 // the lock at C and D, and the ballot that A and B promised cannot choose a value any more. So the
-// UNLOCK returns 1, and the key is free before the lease ends.
+// key is free before the lease ends.
 func TestReleaseMeetsPromisesOfTwoMasters(t *testing.T) {
 	t.Parallel()
 	f := startFleet(t, 5)
@@ -273,14 +273,9 @@ func TestReleaseMeetsPromisesOfTwoMasters(t *testing.T) {
 	heldBallot, away := other.hold("lock:k", 0, C, D, E), p.hold("lock:k", 0, E)
 	extended := sendAsync(connect(t, other), "EXTEND", "lock:k", "t", "PX", longTTL)
 	for _, i := range []int{A, B} {
-		kit.Eventually(t, func() error {
-			if cell, _ := readKeys(t, f.masters[i], "lock:k")[0].value.(string); !strings.HasPrefix(cell, "#r") {
-				return fmt.Errorf("master %d has not promised a ballot: %q", i, cell)
-			}
-			return nil
-		})
+		f.wantCell(t, i, "lock:k", "#r")
 	}
-	kit.Want(t, client, int64(1), "UNLOCK", "lock:k", "t")
+	unlock(t, client, "lock:k", "t")
 	f.wantHolders(t, "lock:k", "t", E)
 	heldBallot.discard()
 	away.discard()
@@ -288,6 +283,44 @@ func TestReleaseMeetsPromisesOfTwoMasters(t *testing.T) {
 		t.Errorf("EXTEND of a released lock: %v", reply)
 	}
 	f.wantFree(t, p, "lock:k")
+}
+
+// TestReleaseLeavesBlockingCopy replaces a lock, which A and B hold, with a value of another proxy.
+// B loses its data, and gets a blocking copy. The owner of the lock does not know of the value, and
+// releases the lock. No client gets the key, because the value was chosen with B's vote.
+func TestReleaseLeavesBlockingCopy(t *testing.T) {
+	t.Parallel()
+	f := startFleet(t, 3)
+	owner, other := f.startProxyWithoutComparing(t), f.startProxyWithoutComparing(t)
+	f.lockCatchUpProbe(t, connect(t, other))
+	client := connect(t, owner)
+	wantGrant(t, client, "LOCK", "lock:k", "t", "PX", longTTL)
+	f.wantHolders(t, "lock:k", "t", A, B, C)
+	mustSend(t, f.masters[C], "DEL", "lock:k") // as if the LOCK had not reached it
+	kit.Want(t, connect(t, other), "t", "SET", "lock:k", "v", "GET", "PX", longTTL)
+	mustSend(t, f.masters[B], "FLUSHALL") // before C is given the value
+	f.wantCaughtUp(t, other, B)
+	f.wantCell(t, B, "lock:k", "#b")
+	if reply := kit.Do(t, client, "UNLOCK", "lock:k", "t"); reply != any(int64(0)) && !isNoQuorum(reply) {
+		t.Errorf("UNLOCK of a replaced lock: %v", reply)
+	}
+	for _, p := range []*proxy{owner, other} {
+		if reply := kit.Do(t, connect(t, p), "LOCK", "lock:k", "newcomer", "PX", longTTL); isGrant(reply) {
+			t.Errorf("LOCK of a key that has a value: %v", reply)
+		}
+	}
+	f.wantCell(t, B, "lock:k", "#b")
+}
+
+// wantCell waits until a master has a cell with this prefix under a key.
+func (f *fleet) wantCell(t *testing.T, master int, key, prefix string) {
+	t.Helper()
+	kit.Eventually(t, func() error {
+		if got, _ := readKeys(t, f.masters[master], key)[0].value.(string); !strings.HasPrefix(got, prefix) {
+			return fmt.Errorf("master %d has %q, want %s", master, got, prefix)
+		}
+		return nil
+	})
 }
 
 // wantNoHolder fails the test if the lock lock:k with the token t is still held.

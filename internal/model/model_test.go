@@ -120,6 +120,14 @@ var completeScenarios = []Scenario{
 		Timeouts: true, Unreachable: true, Losses: 1, Ops: []Op{lockA, unlockA, lockBSameProxy}},
 }
 
+// replacedHeldByTwo has a release of a lock that another proxy has replaced, while a master that
+// accepted the new value restarts.
+var replacedHeldByTwo = Scenario{
+	Name: "restart, held by two, GETSET, UNLOCK, LOCK", N: 3, InitialHolders: 2, SlowTicks: 1, Restarts: 1,
+	Ops: []Op{lockA, {Kind: GetSet, Token: 'b', Proxy: 1}, {Kind: Unlock, Token: 'a', After: []int{2}},
+		{Kind: Lock, Token: 'c', Proxy: 2, After: []int{3}}},
+}
+
 // longScenarios holds the scenarios that make model explores up to the limit.
 var longScenarios = []Scenario{
 	{Name: "5 masters, held by 3, UNLOCK, GETSET", N: 5, InitialHolders: 3, Losses: 1, Ops: []Op{lockA, unlockA, setC}},
@@ -171,6 +179,7 @@ var longScenarios = []Scenario{
 	{Name: "restart, LOCK, UNLOCK, LOCK", N: 3, Losses: 1, SlowTicks: 1, Restarts: 1, Ops: []Op{lockA, unlockA, lockB}},
 	{Name: "restart, LOCK, UNLOCK by another", N: 3, Losses: 1, SlowTicks: 1, Restarts: 1, Ops: []Op{lockA, unlockAOtherProxy}},
 	{Name: "restart, held, GETSET, GETSET", N: 3, InitialHolders: 3, SlowTicks: 1, Restarts: 1, Ops: []Op{lockA, setB, setC}},
+	replacedHeldByTwo,
 	{Name: "restart, held, GETSET, kept promise, GETSET", N: 3, InitialHolders: 3, KeepPromises: true, SlowTicks: 1, Restarts: 1,
 		Ops: []Op{lockA, setB, setAfterB, setC}},
 	{Name: "restart, a lease ends, held, EXTEND, LOCK", N: 3, InitialHolders: 3, Losses: 1, SlowTicks: 1, Restarts: 1, LeaseTicks: 1,

@@ -89,6 +89,19 @@ func releasePromisedVariant() Variant {
 	return removalVariant(cell.Release, func(r cell.Remove, f cell.KeyState) bool { return f.Attempt == r.Attempt })
 }
 
+// releaseBlockingVariant makes a release delete blocking copies, too.
+func releaseBlockingVariant() Variant {
+	return masterVariant(func(op cell.Op, s *cell.Store) (cell.Answer, bool) {
+		r, ok := op.(cell.Remove)
+		f := s.Get(key)
+		if !ok || r.Mode != cell.Release || f.Form != cell.Blocking || f.Attempt != r.Attempt {
+			return cell.Answer{}, false
+		}
+		s.Delete(key)
+		return cell.Answer{KeyStates: []cell.KeyState{f}}, true
+	})
+}
+
 // undoByValue makes an undo delete the lock of any attempt, as if a cell held only its token.
 func undoByValue() Variant {
 	return removalVariant(cell.Undo, func(_ cell.Remove, f cell.KeyState) bool { return f.Form == cell.Plain })

@@ -26,6 +26,7 @@ func TestNeedForEachMechanism(t *testing.T) {
 			{Kind: Get, Proxy: 1, After: []int{2}}}}, undoAcceptedVariant(), true},
 		{"release deletes what was promised", Scenario{N: 3, InitialHolders: 3, Losses: 1, Ops: []Op{lockA, unlockA, setC}},
 			releasePromisedVariant(), false},
+		{"release deletes blocking copies", replacedHeldByTwo, releaseBlockingVariant(), false},
 		{"undo by value", Scenario{N: 3, Losses: 2, Ops: []Op{lockA, lockAOtherProxy, lockC}}, undoByValue(), false},
 		{"release by value", Scenario{N: 3, Losses: 2, Ops: []Op{lockA, unlockA, lockAOtherProxy, lockC}}, releaseByValue(), false},
 		{"release counts absent", Scenario{N: 3, InitialHolders: 3, LeaseTicks: 1, Ops: []Op{lockA, del, unlockA}},

@@ -28,7 +28,7 @@ for i, key in ipairs(KEYS) do
     n = n + 1
   else
     did, v = 0, get(key)
-    if v and attempt(v) == ARGV[i] and (tag(v) == '` + blockingTag + `' or tag(v) == '` + markTag + `') then
+    if v and attempt(v) == ARGV[i] and tag(v) == '` + markTag + `' then
       redis.call('del', key)
       left = -1
     else

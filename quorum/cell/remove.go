@@ -9,8 +9,9 @@ import (
 type RemovalMode string
 
 const (
-	// Release deletes plain cells. It also deletes blocking cells and marks, but does not report
-	// them as deleted. It leaves cells that promised a ballot: the ballot relies on the promise.
+	// Release deletes plain cells. It also deletes marks, but does not report them as deleted. It
+	// leaves cells that promised a ballot: the ballot relies on the promise. It leaves blocking
+	// cells: a ballot may have chosen another value with the vote of such a master.
 	Release RemovalMode = "release"
 	// Undo also deletes cells that promised a ballot but accepted none. It is for attempts that
 	// were not granted, or that were released.
@@ -41,7 +42,7 @@ end
 ` + layoutLua + `local v = get(KEYS[1])
 if not v or attempt(v) ~= ARGV[1] then return {0, v, redis.call('pttl', KEYS[1])} end
 local form = tag(v)
-if form == '` + blockingTag + `' or form == '` + markTag + `' then
+if form == '` + markTag + `' or form == '` + blockingTag + `' and ARGV[2] == 'dead' then
   redis.call('del', KEYS[1])
   return {0, v, -1}
 elseif form == '` + registerTag +
@@ -79,7 +80,7 @@ func (r Remove) Apply(s *Store) Answer {
 	case f.Form == Plain, f.Form == Register && deletable:
 		s.Delete(r.Name)
 		return Answer{Applied: true}
-	case f.Form == Blocking, f.Form == Mark:
+	case f.Form == Mark, f.Form == Blocking && r.Mode == IfAccepted:
 		s.Delete(r.Name)
 		f.TimeLeft = NoExpiry
 	}

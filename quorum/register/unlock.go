@@ -77,7 +77,7 @@ func (r *Register) unlock(ctx context.Context, key, token string) (snapshot Snap
 	current := r.grants.snapshot(entry) // The replies to earlier requests have arrived by now.
 	switch r.evaluateRelease(&current, replies, start) {
 	case releaseDone:
-		r.undoPromised(key, entry.attempt, replies)
+		r.removeRest(key, entry.attempt, replies)
 		round.Release()
 		return Snapshot{}, nil
 	case releaseSuperseded:
@@ -113,54 +113,74 @@ func (r *Register) release(ctx context.Context, key string, a cell.Attempt) (Rou
 	return round, err
 }
 
-// undoPromised deletes the cells of a released attempt that promised a ballot and accepted none. The
-// ballot cannot choose a value any more. While another master is away, such leftovers could count as
-// a majority together with it, and a master that catches up would get a blocking copy of them.
-func (r *Register) undoPromised(key string, a cell.Attempt, replies []Reply) {
+// removeRest removes what remains of a released attempt, once no ballot can choose a value any more:
+// cells that promised a ballot and accepted none, and blocking copies. While another master is away,
+// they could count as a majority together with it, and a master that catches up would get a blocking
+// copy of them.
+func (r *Register) removeRest(key string, a cell.Attempt, replies []Reply) {
 	for i, reply := range replies {
 		if reply.State != Counted || len(reply.KeyStates) == 0 {
 			continue
 		}
-		if f := reply.KeyStates[0]; f.Form == cell.Register && f.Attempt == a && f.Accepted == "" {
-			r.masters.Tell(i, cell.Remove{Name: key, Attempt: a, Mode: cell.Undo}, true)
+		f := reply.KeyStates[0]
+		if f.Attempt == a && (f.Form == cell.Blocking || f.Form == cell.Register && f.Accepted == "") {
+			r.masters.Tell(i, cell.Remove{Name: key, Attempt: a, Mode: cell.IfAccepted}, true)
 		}
 	}
 }
 
-// undoRest undoes a released attempt on all masters. It is for releases that a ballot could not
-// decide because masters are away: cells that promised a ballot and accepted none could count as a
-// majority together with these. undoRest reports whether a majority has deleted the attempt, by the
-// release with these replies or now. Then no ballot chose a value, and none can any more.
-func (r *Register) undoRest(ctx context.Context, key string, g *grant, replies []Reply) bool {
+// undoRest undoes a released attempt on all masters. It is for releases that a ballot did not decide,
+// for example because masters are away: cells that promised a ballot and accepted none could count as
+// a majority together with these. undoRest reports whether a majority has deleted the attempt, by the
+// release with these replies, which began at start, or now. Then no ballot chose a value, and none
+// can any more.
+func (r *Register) undoRest(ctx context.Context, key string, g *grant, replies []Reply, start time.Time) bool {
 	released := g.withoutPending(replies)
-	isDeletedByMajority := func(undone []Reply) bool {
-		deleted := 0
+	count := func(undone []Reply) (deleted int) {
 		for i, reply := range g.withoutPending(undone) {
 			// A master that forgot its deletion may hold a copy.
-			if reply.isYes() || released[i].isYes() && reply.answered() && !reply.KeyStates[0].Holds(g.attempt) {
+			if reply.isYes() || released[i].isYes() && reply.hasNone(g.attempt) {
 				deleted++
 			}
 		}
-		return deleted >= r.quorum
+		return deleted
 	}
-	start, op := r.masters.Now(), cell.Op(cell.Remove{Name: key, Attempt: g.attempt, Mode: cell.Undo})
-	round, err := r.masters.Ask(context.WithoutCancel(ctx), r.repeatOp(op), isDeletedByMajority)
+	op := cell.Op(cell.Remove{Name: key, Attempt: g.attempt, Mode: cell.Undo})
+	round, err := r.masters.Ask(context.WithoutCancel(ctx), r.repeatOp(op), func(undone []Reply) bool {
+		deleted := count(undone)
+		return deleted >= r.quorum || deleted+countWaiting(undone) < r.quorum
+	})
+	undone := round.Replies()
 	repeat := func(master int, reply Reply) {
 		if reply.State == Unknown || reply.State == Failed {
 			r.masters.Tell(master, op, true)
 		}
 	}
-	for i, reply := range round.Replies() {
+	for i, reply := range undone {
 		repeat(i, reply)
 	}
 	round.OnLaterReply(repeat)
-	return err == nil && isDeletedByMajority(round.Replies()) && !r.isLate(r.masters.Now().Sub(start))
+	if err != nil || count(undone) < r.quorum || r.isLate(r.masters.Now().Sub(start)) {
+		return false
+	}
+	r.removeRest(key, g.attempt, undone)
+	return true
 }
 
 func hasRegister(replies []Reply, a cell.Attempt) bool {
 	return count(replies, func(r *Reply) bool {
 		return len(r.KeyStates) > 0 && r.KeyStates[0].Form == cell.Register && r.KeyStates[0].Attempt == a
 	}) > 0
+}
+
+// hasNone reports whether the master certainly holds nothing of an attempt, after an operation that
+// deletes it.
+func (r *Reply) hasNone(a cell.Attempt) bool {
+	if r.State != Counted || r.Applied {
+		return r.State == Counted
+	}
+	f := r.KeyStates[0]
+	return f.Form == cell.Mark || f.Attempt != a && !f.IsUndecided()
 }
 
 type releaseResult int
@@ -182,7 +202,7 @@ func (r *Register) evaluateRelease(g *grant, replies []Reply, start time.Time) r
 	}
 	replies = g.withoutPending(replies)
 	deleted := count(replies, (*Reply).isYes)
-	counted := count(replies, (*Reply).answered)
+	mayHold := r.n - count(replies, func(r *Reply) bool { return r.hasNone(g.attempt) })
 	switch {
 	case deleted >= r.quorum:
 		return releaseDone
@@ -194,8 +214,8 @@ func (r *Register) evaluateRelease(g *grant, replies []Reply, start time.Time) r
 		return releaseSuperseded
 	case g.countLostCells(replies) > 0:
 		return releaseUnknown
-	case deleted > 0 && r.n-counted < r.quorum && !g.isExpired(r.masters.Now()):
-		return releaseDone // masters that did not reply still hold it, but are too few
+	case deleted > 0 && mayHold < r.quorum && !g.isExpired(r.masters.Now()):
+		return releaseDone // masters that did not reply or have blocking copies are too few
 	default:
 		return releaseUnknown
 	}
@@ -270,7 +290,7 @@ func (r *Register) finishRelease(
 	current := r.grants.snapshot(entry)
 	g := &current
 	isUndecided := err != nil && !errors.Is(err, ErrNotHeld) && !errors.Is(err, ErrContended)
-	if isUndecided && !g.mayArriveLate && r.undoRest(ctx, key, g, replies) {
+	if isUndecided && !g.mayArriveLate && r.undoRest(ctx, key, g, replies, start) {
 		return Snapshot{}, nil
 	}
 	switch {
@@ -285,7 +305,7 @@ func (r *Register) finishRelease(
 		// Only this release can have ended the lock in such a short time. The ballot saw the effect
 		// of every take under way, because both use one connection, unless the connection broke.
 		if !seen.Present {
-			r.undoPromised(key, g.attempt, replies)
+			r.removeRest(key, g.attempt, replies)
 		}
 		return Snapshot{}, nil
 	default: // seen is another client's value
