@@ -163,6 +163,9 @@ func (set *masterSet) makeHolderChanges(ctx context.Context, key Key, changes []
 		}
 		return
 	}
+	if err == nil && out.LeaseStart.Before(since) && !out.LeaseStart.IsZero() {
+		since = out.LeaseStart // some master may hold the value for less
+	}
 	decided, _ := out.Decision.Note.(*holdersDecision)
 	freed, freeSlots := false, 0
 	if err == nil {

@@ -17,11 +17,22 @@ const (
 	// were not granted, or that were released.
 	Undo RemovalMode = "undo"
 	// IfAccepted deletes a cell in register form only if AcceptedBallot is still its accepted
-	// ballot. It also deletes a plain cell, a blocking cell or a mark of the attempt. It is for
-	// leftovers, and for cells that an operator removes. If a late take gave the incarnation a
-	// majority, and a ballot then chose a value, the cell stays.
+	// ballot. It also deletes a plain cell or a mark of the attempt. It is for leftovers, and for
+	// cells that an operator removes. If a late take gave the incarnation a majority, and a ballot
+	// then chose a value, the cell stays.
 	IfAccepted RemovalMode = "dead"
+	// IfBlocking deletes blocking cells and marks, but does not report them as deleted. It is for
+	// leftovers, and for cells that an operator removes.
+	IfBlocking RemovalMode = "blocking"
 )
+
+// RemoveSeen returns the operation that deletes a cell if it is still as a master reported it.
+func RemoveSeen(name string, seen Cell) Remove {
+	if seen.Form == Blocking {
+		return Remove{Name: name, Attempt: seen.Attempt, Mode: IfBlocking}
+	}
+	return Remove{Name: name, Attempt: seen.Attempt, Mode: IfAccepted, AcceptedBallot: seen.Accepted}
+}
 
 // Remove deletes the cell that an attempt created.
 type Remove struct {
@@ -35,14 +46,14 @@ type Remove struct {
 // removeScript handles plain cells, the ordinary case, first and without the functions of
 // layoutLua.
 var removeScript = luascript.New(`local plain = redis.pcall('get', KEYS[1])
-if type(plain) == 'string' and string.sub(plain, 1, ` + luaInt(plainHeadSize) + `) == '` + plainTag + `' .. ARGV[1] then
+if type(plain) == 'string' and string.sub(plain, 1, ` + luaInt(plainHeadSize) + `) == '` + plainTag + `' .. ARGV[1] and ARGV[2] ~= 'blocking' then
   redis.call('del', KEYS[1])
   return 1
 end
 ` + layoutLua + `local v = get(KEYS[1])
 if not v or attempt(v) ~= ARGV[1] then return {0, v, redis.call('pttl', KEYS[1])} end
 local form = tag(v)
-if form == '` + markTag + `' or form == '` + blockingTag + `' and ARGV[2] == 'dead' then
+if form == '` + markTag + `' or form == '` + blockingTag + `' and ARGV[2] == 'blocking' then
   redis.call('del', KEYS[1])
   return {0, v, -1}
 elseif form == '` + registerTag +
@@ -77,10 +88,10 @@ func (r Remove) Apply(s *Store) Answer {
 	deletable := r.Mode == Undo && f.Accepted == "" || r.Mode == IfAccepted && f.Accepted == r.AcceptedBallot
 	switch {
 	case f.Attempt != r.Attempt:
-	case f.Form == Plain, f.Form == Register && deletable:
+	case f.Form == Plain && r.Mode != IfBlocking, f.Form == Register && deletable:
 		s.Delete(r.Name)
 		return Answer{Applied: true}
-	case f.Form == Mark, f.Form == Blocking && r.Mode == IfAccepted:
+	case f.Form == Mark, f.Form == Blocking && r.Mode == IfBlocking:
 		s.Delete(r.Name)
 		f.TimeLeft = NoExpiry
 	}

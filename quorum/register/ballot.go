@@ -197,10 +197,12 @@ func (u *update) acceptUnchanged(ctx context.Context, b ballot, t tally, s sentC
 		until = expiryNotBefore(b, t, 0)
 	}
 	// Unless shared is set, the value may expire early on a master that did not hold it: by at most
-	// the duration of the ballot so far.
+	// twice the duration of the ballot so far, because neither the moment of its promise is known
+	// better nor that of the promise with the longest remaining time.
+	early := min(2*u.masters.Now().Sub(b.start), Limit)
 	return u.accept(ctx, b, proposal{
 		decision: s.decision, base: t, value: t.value, unchanged: true, change: s.change,
 		keepTTL: true, expiryAt: until, shared: shared,
-		lease: s.lease, leaseStart: s.leaseStart.Add(-u.masters.Now().Sub(b.start)),
+		lease: s.lease, leaseStart: s.leaseStart.Add(-early),
 	})
 }

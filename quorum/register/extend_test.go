@@ -435,3 +435,28 @@ func TestExtendByBallotLastsOnEachMaster(t *testing.T) {
 		}
 	}
 }
+
+// TestValidityOfRepeatedBallot lets the accept of an EXTEND reach one master only, and a second, slow
+// ballot find it. The client relies on the lock no longer than any of the masters holds it.
+func TestValidityOfRepeatedBallot(t *testing.T) {
+	b := newFakeMasters(t, 3)
+	b.setFault(requestFailed, 2)
+	b.mustLock(b.proxy(), "me")
+	b.faultOf = func(m int, op cell.Op) fault {
+		if m == 2 || m == 1 && kindOf(op) == "accept" {
+			return requestLost
+		}
+		return noFault
+	}
+	b.onPause = func() {
+		b.setFault(requestFailed, 2)
+		b.roundTime = 270 * time.Millisecond
+	}
+	got, err := b.proxy().Extend(t.Context(), "k", "me", 20*time.Second)
+	b.noError(err)
+	for m, s := range b.stores[:2] {
+		if left := s.Get("k").TimeLeft; left < got.Validity {
+			t.Errorf("master %d holds it for %v, the client relies on %v", m, left, got.Validity)
+		}
+	}
+}

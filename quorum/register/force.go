@@ -71,7 +71,7 @@ func (r *Register) removeCells(ctx context.Context, key string, replies []Reply)
 	for m, reply := range replies {
 		if reply.State == Counted && reply.KeyStates[0].Attempt != "" {
 			found := reply.KeyStates[0]
-			ops[m] = cell.Remove{Name: key, Attempt: found.Attempt, Mode: cell.IfAccepted, AcceptedBallot: found.Accepted}
+			ops[m] = cell.RemoveSeen(key, found.Cell)
 			removal.attempts[m] = found.Attempt
 		}
 	}
@@ -89,8 +89,7 @@ func (r *Register) removeCells(ctx context.Context, key string, replies []Reply)
 	return removal, nil
 }
 
-// mayHaveRemoved reports whether a Remove of an attempt, in mode IfAccepted, may have removed a
-// cell. A master does not report a blocking cell or a mark as removed.
+// mayHaveRemoved reports whether a Remove of an attempt as it was seen may have removed a cell. A master does not report a blocking cell or a mark as removed.
 func mayHaveRemoved(reply Reply, attempt cell.Attempt) bool {
 	return reply.mayBeDone() || slices.ContainsFunc(reply.KeyStates, func(f cell.KeyState) bool {
 		return f.Attempt == attempt && (f.Form == cell.Blocking || f.Form == cell.Mark)

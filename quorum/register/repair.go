@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"redlock-proxy/quorum/cell"
+	"redlock-proxy/quorum/vote"
 )
 
 // repairs holds the keys to repair. Each repair begins after a delay, so that the present command
@@ -165,36 +166,51 @@ func (r *Register) readAll(ctx context.Context, key string) (replies []Reply, t 
 // not expire in time. acceptedBallot is the last ballot that the cell accepted.
 type leftover struct {
 	master         int
+	form           cell.Form
 	attempt        cell.Attempt
 	acceptedBallot cell.Ballot
 }
 
 // leftovers returns the leftovers under key number i with tally t. Marks that do not expire in time
 // are leftovers. The cells of all incarnations but the held one are leftovers, once the state of
-// the key is determined. A blocking copy is none while it expires long after the lease of the
-// majority: another majority may have granted a longer one with the vote of its master.
+// the key is determined. A blocking copy is none while another value may be chosen, or a longer
+// lease granted, with the vote of its master.
 func leftovers(replies []Reply, i int, t tally) (result []leftover) {
 	if t.status == TallyUndetermined {
 		return nil
 	}
+	mayBeLonger := t.mayBeLonger(replies, i)
 	for m, r := range replies {
 		if r.State != Counted || i >= len(r.KeyStates) {
 			continue
 		}
 		switch c := r.KeyStates[i]; c.Form {
 		case cell.Plain, cell.Register, cell.Blocking:
-			isNeeded := c.Holds(t.attempt) ||
-				(c.Attempt == t.attempt || c.IsUndecided()) && expiresLongBefore(t.timeLeft, c.TimeLeft)
+			isNeeded := c.Holds(t.attempt) || (c.Attempt == t.attempt || c.IsUndecided()) &&
+				(!t.chosen || mayBeLonger && expiresLongBefore(t.timeLeft, c.TimeLeft))
 			if t.status != TallyHeld || !isNeeded {
-				result = append(result, leftover{m, c.Attempt, c.Accepted})
+				result = append(result, leftover{m, c.Form, c.Attempt, c.Accepted})
 			}
 		case cell.Mark:
 			if c.TimeLeft < 0 || c.TimeLeft > refillMarkTTL { // the master's clock was set back
-				result = append(result, leftover{m, c.Attempt, c.Accepted})
+				result = append(result, leftover{m, c.Form, c.Attempt, c.Accepted})
 			}
 		}
 	}
 	return result
+}
+
+// mayBeLonger reports whether a majority may have granted a lease of the held incarnation that ends
+// long after that of the masters that hold it.
+func (t tally) mayBeLonger(replies []Reply, i int) bool {
+	longer := count(replies, func(r *Reply) bool {
+		if r.State != Counted || i >= len(r.KeyStates) {
+			return true
+		}
+		c := r.KeyStates[i]
+		return (c.Incarnation() == t.attempt || c.IsUndecided()) && expiresLongBefore(t.timeLeft, c.TimeLeft)
+	})
+	return longer >= vote.Majority(len(replies))
 }
 
 // leftoverPause is the time for which a cell must have been a leftover before it is removed. This
@@ -211,7 +227,7 @@ func (r *Register) removeLeftovers(key string, previousLeftovers []leftover) {
 	}
 	for _, stale := range current {
 		if slices.Contains(previousLeftovers, stale) {
-			op := cell.Remove{Name: key, Attempt: stale.attempt, Mode: cell.IfAccepted, AcceptedBallot: stale.acceptedBallot}
+			op := cell.RemoveSeen(key, cell.Cell{Form: stale.form, Attempt: stale.attempt, Accepted: stale.acceptedBallot})
 			r.masters.Tell(stale.master, op, false)
 			r.scheduleRepair(key)
 		}

@@ -28,8 +28,7 @@ func TestTallyOfUndecidedCells(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			var replies []Reply
 			for _, c := range test.cells {
-				answer := cell.Answer{KeyStates: []cell.KeyState{{Cell: c, TimeLeft: time.Minute}}}
-				replies = append(replies, Reply{State: Counted, Answer: answer})
+				replies = append(replies, reported(c, time.Minute))
 			}
 			if got := resolve(replies, 0).status; got != test.want {
 				t.Errorf("got %v, want %v", got, test.want)
@@ -43,10 +42,7 @@ func TestTallyOfUndecidedCells(t *testing.T) {
 func TestUndecidedIsNotLost(t *testing.T) {
 	ids := cell.NumberedSource(big.NewInt(1))
 	g := &grant{attempt: ids.Attempt(), holders: []bool{true, true}}
-	found := func(a cell.Attempt) Reply {
-		c := cell.Cell{Form: cell.Blocking, Attempt: a}
-		return Reply{State: Counted, Answer: cell.Answer{KeyStates: []cell.KeyState{{Cell: c}}}}
-	}
+	found := func(a cell.Attempt) Reply { return reported(cell.Cell{Form: cell.Blocking, Attempt: a}, 0) }
 	if n := g.countLostCells([]Reply{found(cell.UndecidedAttempt), found(ids.Attempt())}); n != 1 {
 		t.Errorf("%d masters lost it, want 1", n)
 	}

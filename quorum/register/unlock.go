@@ -77,13 +77,13 @@ func (r *Register) unlock(ctx context.Context, key, token string) (snapshot Snap
 	current := r.grants.snapshot(entry) // The replies to earlier requests have arrived by now.
 	switch r.evaluateRelease(&current, replies, start) {
 	case releaseDone:
-		r.removeRest(key, entry.attempt, replies)
+		r.removeRest(key, entry.attempt, round)
 		round.Release()
 		return Snapshot{}, nil
 	case releaseSuperseded:
 		return r.removeByBallot(ctx, key, token, "")
 	case releaseByBallot:
-		return r.finishRelease(ctx, key, entry, replies, start)
+		return r.finishRelease(ctx, key, entry, round, start)
 	case releaseTooLate:
 		return Snapshot{}, &RefusedError{Err: ErrNotHeld} // no value can have a majority
 	default:
@@ -117,16 +117,20 @@ func (r *Register) release(ctx context.Context, key string, a cell.Attempt) (Rou
 // cells that promised a ballot and accepted none, and blocking copies. While another master is away,
 // they could count as a majority together with it, and a master that catches up would get a blocking
 // copy of them.
-func (r *Register) removeRest(key string, a cell.Attempt, replies []Reply) {
-	for i, reply := range replies {
+func (r *Register) removeRest(key string, a cell.Attempt, round Round) {
+	removeAt := func(master int, reply Reply) {
 		if reply.State != Counted || len(reply.KeyStates) == 0 {
-			continue
+			return
 		}
 		f := reply.KeyStates[0]
 		if f.Attempt == a && (f.Form == cell.Blocking || f.Form == cell.Register && f.Accepted == "") {
-			r.masters.Tell(i, cell.Remove{Name: key, Attempt: a, Mode: cell.IfAccepted}, true)
+			r.masters.Tell(master, cell.RemoveSeen(key, f.Cell), true)
 		}
 	}
+	for i, reply := range round.Replies() {
+		removeAt(i, reply)
+	}
+	round.OnLaterReply(removeAt)
 }
 
 // undoRest undoes a released attempt on all masters. It is for releases that a ballot did not decide,
@@ -163,7 +167,7 @@ func (r *Register) undoRest(ctx context.Context, key string, g *grant, replies [
 	if err != nil || count(undone) < r.quorum || r.isLate(r.masters.Now().Sub(start)) {
 		return false
 	}
-	r.removeRest(key, g.attempt, undone)
+	r.removeRest(key, g.attempt, round)
 	return true
 }
 
@@ -284,8 +288,9 @@ func (r *Register) hadExpired(g *grant, replies []Reply, start time.Time) bool {
 
 // finishRelease lets a ballot complete a release.
 func (r *Register) finishRelease(
-	ctx context.Context, key string, entry *grant, replies []Reply, start time.Time,
+	ctx context.Context, key string, entry *grant, round Round, start time.Time,
 ) (Snapshot, error) {
+	replies := round.Replies()
 	seen, err := r.removeByBallot(ctx, key, entry.token, entry.attempt)
 	current := r.grants.snapshot(entry)
 	g := &current
@@ -305,7 +310,7 @@ func (r *Register) finishRelease(
 		// Only this release can have ended the lock in such a short time. The ballot saw the effect
 		// of every take under way, because both use one connection, unless the connection broke.
 		if !seen.Present {
-			r.removeRest(key, g.attempt, replies)
+			r.removeRest(key, g.attempt, round)
 		}
 		return Snapshot{}, nil
 	default: // seen is another client's value

@@ -83,6 +83,22 @@ func readChange(snapshot *Snapshot) Change {
 	}}
 }
 
+// TestRestIsRemovedLater checks that a cell that promised a ballot is removed although its master
+// replied only after the release was done.
+func TestRestIsRemovedLater(t *testing.T) {
+	b := newFakeMasters(t, 5)
+	r := b.proxy()
+	b.mustLock(r, "me")
+	b.setFaultOn("prepare", requestLost, 1, 2, 3, 4)
+	_, _ = b.proxy().Update(b.Context(), readChange(nil))
+	b.setFault(replyLate, 0)
+	b.noError(r.Unlock(t.Context(), "k", "me", nil))
+	b.wantCells("me* . . . .")
+	b.faultOf = nil
+	b.deliverPending()
+	b.wantCells(". . . . .")
+}
+
 // TestRepeatedRelease checks that masters that are away receive the release later.
 func TestRepeatedRelease(t *testing.T) {
 	b := newFakeMasters(t, 5)
