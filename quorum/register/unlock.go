@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync"
 	"time"
 
 	"redlock-proxy/quorum/cell"
@@ -65,25 +66,31 @@ func (r *Register) unlock(ctx context.Context, key, token string) (snapshot Snap
 		return r.removeByBallot(ctx, key, token, "")
 	}
 	start := r.masters.Now()
-	round, err := r.release(ctx, key, entry.attempt)
+	released, err := r.release(ctx, key, entry.attempt)
 	if err != nil {
+		released.onLaterReply(nil)
 		return Snapshot{}, err
 	}
-	replies := round.Replies()
+	replies := released.Replies()
 	if elapsed := r.masters.Now().Sub(start); r.isLate(elapsed) {
 		// A master may have forgotten its deletion, and copied the cell from another master.
+		released.onLaterReply(nil)
 		return Snapshot{}, &NoQuorum{Replies: replies, AgreementTime: elapsed}
 	}
 	current := r.grants.snapshot(entry) // The replies to earlier requests have arrived by now.
-	switch r.evaluateRelease(&current, replies, start) {
+	result := r.evaluateRelease(&current, replies, start)
+	switch result {
 	case releaseDone:
-		r.removeRest(key, entry.attempt, round)
-		round.Release()
+		r.removeRest(released)
+		released.Release()
 		return Snapshot{}, nil
+	case releaseByBallot:
+		return r.finishRelease(ctx, key, entry, released, start)
+	}
+	released.onLaterReply(nil)
+	switch result {
 	case releaseSuperseded:
 		return r.removeByBallot(ctx, key, token, "")
-	case releaseByBallot:
-		return r.finishRelease(ctx, key, entry, round, start)
 	case releaseTooLate:
 		return Snapshot{}, &RefusedError{Err: ErrNotHeld} // no value can have a majority
 	default:
@@ -91,34 +98,106 @@ func (r *Register) unlock(ctx context.Context, key, token string) (snapshot Snap
 	}
 }
 
-// release deletes the plain cells of an attempt. It repeats the deletion on masters that do not
-// reply. A cell that promised a ballot remains, and may be a leftover now.
-func (r *Register) release(ctx context.Context, key string, a cell.Attempt) (Round, error) {
-	op := cell.Op(cell.Remove{Name: key, Attempt: a, Mode: cell.Release})
-	round, err := r.masters.Ask(ctx, r.repeatOp(op), func(replies []Reply) bool {
-		return isAppliedByMajority(replies) || HasAnswerQuorum(replies) && hasRegister(replies, a)
-	})
-	repeatOrRepair := func(master int, reply Reply) {
+// deletion is a round that deletes the cells of an attempt. onLaterReply or collect must be called
+// once.
+type deletion struct {
+	Round
+	key      string
+	attempt  cell.Attempt
+	followUp func(master int, reply Reply)
+}
+
+// delete sends a deletion to all masters. It repeats the deletion on masters that do not reply. It
+// schedules a repair if a cell remains, which may be a leftover now.
+func (r *Register) delete(ctx context.Context, op cell.Remove, decided func([]Reply) bool) (deletion, error) {
+	round, err := r.masters.Ask(ctx, r.repeatOp(op), decided)
+	d := deletion{Round: round, key: op.Name, attempt: op.Attempt, followUp: func(master int, reply Reply) {
 		switch {
 		case reply.State == Unknown, reply.State == Failed:
 			r.masters.Tell(master, op, true)
 		case reply.State == Counted && !reply.Applied && reply.KeyStates[0].Form != cell.Absent:
-			r.scheduleRepair(key)
+			r.scheduleRepair(op.Name)
 		}
-	}
+	}}
 	for i, reply := range round.Replies() {
-		repeatOrRepair(i, reply)
+		d.followUp(i, reply)
 	}
-	round.OnLaterReply(repeatOrRepair)
-	return round, err
+	return d, err
 }
 
-// removeRest removes what remains of a released attempt, once no ballot can choose a value any more:
-// cells that promised a ballot and accepted none, and blocking copies. While another master is away,
-// they could count as a majority together with it, and a master that catches up would get a blocking
-// copy of them.
-func (r *Register) removeRest(key string, a cell.Attempt, round Round) {
-	removeAt := func(master int, reply Reply) {
+// onLaterReply also calls f, unless it is nil, with each reply that Ask did not return.
+func (d deletion) onLaterReply(f func(master int, reply Reply)) {
+	d.OnLaterReply(func(master int, reply Reply) {
+		d.followUp(master, reply)
+		if f != nil {
+			f(master, reply)
+		}
+	})
+}
+
+// collectedReplies holds the replies of a deletion so far.
+type collectedReplies struct {
+	mu      sync.Mutex
+	replies []Reply
+	// then, unless it is nil, is called with each further reply.
+	then func(master int, reply Reply)
+}
+
+// collect collects the replies of a deletion, also those that arrive later.
+func (d deletion) collect() *collectedReplies {
+	c := &collectedReplies{replies: slices.Clone(d.Replies())}
+	d.onLaterReply(func(master int, reply Reply) {
+		c.mu.Lock()
+		c.replies[master] = reply
+		then := c.then
+		c.mu.Unlock()
+		if then != nil {
+			then(master, reply)
+		}
+	})
+	return c
+}
+
+// soFar returns the present replies.
+func (c *collectedReplies) soFar() []Reply {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Clone(c.replies)
+}
+
+// onReply calls f with each reply, now or when it arrives.
+func (c *collectedReplies) onReply(f func(master int, reply Reply)) {
+	c.mu.Lock()
+	c.then = f
+	replies := slices.Clone(c.replies)
+	c.mu.Unlock()
+	for i, reply := range replies {
+		f(i, reply)
+	}
+}
+
+// release deletes the plain cells of an attempt. A cell that promised a ballot remains.
+func (r *Register) release(ctx context.Context, key string, a cell.Attempt) (deletion, error) {
+	return r.delete(ctx, cell.Remove{Name: key, Attempt: a, Mode: cell.Release}, func(replies []Reply) bool {
+		return isAppliedByMajority(replies) || HasAnswerQuorum(replies) && hasRegister(replies, a)
+	})
+}
+
+// removeRest removes what remains of a released attempt, once no ballot can choose a value any more.
+func (r *Register) removeRest(d deletion) {
+	removeAt := r.restRemover(d.key, d.attempt)
+	for i, reply := range d.Replies() {
+		removeAt(i, reply)
+	}
+	d.onLaterReply(removeAt)
+}
+
+// restRemover returns a function that removes what remains of a released attempt on a master that
+// replied to its deletion: a cell that promised a ballot and accepted none, or a blocking copy. While
+// another master is away, such cells could count as a majority together with it, and a master that
+// catches up would get a blocking copy of them.
+func (r *Register) restRemover(key string, a cell.Attempt) func(master int, reply Reply) {
+	return func(master int, reply Reply) {
 		if reply.State != Counted || len(reply.KeyStates) == 0 {
 			return
 		}
@@ -127,10 +206,6 @@ func (r *Register) removeRest(key string, a cell.Attempt, round Round) {
 			r.masters.Tell(master, cell.RemoveSeen(key, f.Cell), true)
 		}
 	}
-	for i, reply := range round.Replies() {
-		removeAt(i, reply)
-	}
-	round.OnLaterReply(removeAt)
 }
 
 // undoRest undoes a released attempt on all masters. It is for releases that a ballot did not decide,
@@ -149,25 +224,16 @@ func (r *Register) undoRest(ctx context.Context, key string, g *grant, replies [
 		}
 		return deleted
 	}
-	op := cell.Op(cell.Remove{Name: key, Attempt: g.attempt, Mode: cell.Undo})
-	round, err := r.masters.Ask(context.WithoutCancel(ctx), r.repeatOp(op), func(undone []Reply) bool {
+	undo := cell.Remove{Name: key, Attempt: g.attempt, Mode: cell.Undo}
+	d, err := r.delete(context.WithoutCancel(ctx), undo, func(undone []Reply) bool {
 		deleted := count(undone)
 		return deleted >= r.quorum || deleted+countWaiting(undone) < r.quorum
 	})
-	undone := round.Replies()
-	repeat := func(master int, reply Reply) {
-		if reply.State == Unknown || reply.State == Failed {
-			r.masters.Tell(master, op, true)
-		}
-	}
-	for i, reply := range undone {
-		repeat(i, reply)
-	}
-	round.OnLaterReply(repeat)
-	if err != nil || count(undone) < r.quorum || r.isLate(r.masters.Now().Sub(start)) {
+	if err != nil || count(d.Replies()) < r.quorum || r.isLate(r.masters.Now().Sub(start)) {
+		d.onLaterReply(nil)
 		return false
 	}
-	r.removeRest(key, g.attempt, round)
+	r.removeRest(d)
 	return true
 }
 
@@ -288,12 +354,12 @@ func (r *Register) hadExpired(g *grant, replies []Reply, start time.Time) bool {
 
 // finishRelease lets a ballot complete a release.
 func (r *Register) finishRelease(
-	ctx context.Context, key string, entry *grant, round Round, start time.Time,
+	ctx context.Context, key string, entry *grant, released deletion, start time.Time,
 ) (Snapshot, error) {
-	replies := round.Replies()
+	collected := released.collect()
 	seen, err := r.removeByBallot(ctx, key, entry.token, entry.attempt)
 	current := r.grants.snapshot(entry)
-	g := &current
+	g, replies := &current, collected.soFar() // the ballot was behind the release at each master
 	isUndecided := err != nil && !errors.Is(err, ErrNotHeld) && !errors.Is(err, ErrContended)
 	if isUndecided && !g.mayArriveLate && r.undoRest(ctx, key, g, replies, start) {
 		return Snapshot{}, nil
@@ -310,7 +376,7 @@ func (r *Register) finishRelease(
 		// Only this release can have ended the lock in such a short time. The ballot saw the effect
 		// of every take under way, because both use one connection, unless the connection broke.
 		if !seen.Present {
-			r.removeRest(key, g.attempt, round)
+			collected.onReply(r.restRemover(key, g.attempt))
 		}
 		return Snapshot{}, nil
 	default: // seen is another client's value

@@ -99,6 +99,47 @@ func TestRestIsRemovedLater(t *testing.T) {
 	b.wantCells(". . . . .")
 }
 
+// TestReleaseHeedsLateReplies checks a release of which a ballot decides, because a majority replied
+// and one of these masters had promised a ballot. The other masters reply before the ballot does, and
+// their deletions count.
+func TestReleaseHeedsLateReplies(t *testing.T) {
+	b := newFakeMasters(t, 5)
+	b.putPlainCell("you", "z", time.Minute, 0) // what is left of another attempt
+	r := b.proxy()
+	b.mustLock(r, "me")
+	b.setFaultOn("prepare", requestLost, 0, 1, 3, 4)
+	_, _ = b.proxy().Update(b.Context(), readChange(nil))
+	b.faultOf = func(m int, op cell.Op) fault {
+		switch kind := kindOf(op); {
+		case kind == "remove" && m >= 3:
+			return replyLate
+		case kind == "prepare":
+			b.deliverPending()
+		}
+		return noFault
+	}
+	b.noError(r.Unlock(t.Context(), "k", "me", nil))
+}
+
+// TestUnansweredReleaseIsRepeated checks that a master that does not reply to a release that others
+// have decided receives it later, also if a ballot decided it.
+func TestUnansweredReleaseIsRepeated(t *testing.T) {
+	for _, promised := range []bool{false, true} {
+		b := newFakeMasters(t, 5)
+		r := b.proxy()
+		b.mustLock(r, "me")
+		if promised {
+			b.setFaultOn("prepare", requestLost, 1, 2, 3, 4)
+			_, _ = b.proxy().Update(b.Context(), readChange(nil))
+		}
+		b.setFault(requestFailed, 4)
+		b.noError(r.Unlock(t.Context(), "k", "me", nil))
+		b.faultOf = nil
+		b.deliverRepeatedOps()
+		b.wantCells(". . . . .")
+	}
+}
+
 // TestRepeatedRelease checks that masters that are away receive the release later.
 func TestRepeatedRelease(t *testing.T) {
 	b := newFakeMasters(t, 5)
