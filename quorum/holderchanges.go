@@ -32,7 +32,7 @@ type holderResult struct {
 	run bool
 	err error
 	// version is the version that the ballot gave to holders, and attempt the incarnation of the
-	// key. The ballot began at since, and left freeSlots.
+	// key. The lease began at since, or some master ends it as if it had. The ballot left freeSlots.
 	version   string
 	attempt   cell.Attempt
 	since     time.Time
@@ -163,16 +163,13 @@ func (set *masterSet) makeHolderChanges(ctx context.Context, key Key, changes []
 		}
 		return
 	}
-	if err == nil && out.LeaseStart.Before(since) && !out.LeaseStart.IsZero() {
-		since = out.LeaseStart // some master may hold the value for less
-	}
 	decided, _ := out.Decision.Note.(*holdersDecision)
 	freed, freeSlots := false, 0
 	if err == nil {
 		freeSlots = decided.holders.FreeSlots()
 	}
 	for i, c := range changes {
-		result := holderResult{err: err, version: out.Version, attempt: out.Attempt, since: since, freeSlots: freeSlots}
+		result := holderResult{err: err, version: out.Version, attempt: out.Attempt, since: since.Add(-out.MayEndEarly), freeSlots: freeSlots}
 		if err == nil {
 			result.err = decided.errs[i]
 			freed = freed || c.leaves && result.err == nil

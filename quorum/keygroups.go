@@ -227,7 +227,7 @@ func (set *masterSet) takeInKeygroup(ctx context.Context, t TakeRequest) (Grante
 	for i, key := range t.Keys {
 		set.recordVersion(key, t.Tokens[i], out.Version, t.TTL, leaseStart)
 	}
-	got, err := set.newLease(leaseStart, t.TTL, t.AllowShortTTL)
+	got, err := set.newLease(leaseStart.Add(-out.MayEndEarly), t.TTL, t.AllowShortTTL)
 	if got.Version = out.Version; err != nil {
 		if onRemovalDue != nil {
 			onRemovalDue(got.Version, nil)
@@ -294,7 +294,7 @@ func (set *masterSet) extendInKeygroup(ctx context.Context, key Key, token strin
 		lease = previousSnapshot.TimeLeft
 	}
 	set.recordVersion(key, token, out.Version, lease, heldSince)
-	got, err := set.newLease(since, ttl, false)
+	got, err := set.newLease(since.Add(-out.MayEndEarly), ttl, false)
 	got.HadLongerLease = isLonger(previousSnapshot)
 	return got, err
 }

@@ -51,7 +51,7 @@ func (c Cell) Incarnation() Attempt {
 }
 
 // UndecidedAttempt is the incarnation of a blocking copy that stands for several incarnations,
-// because it is unknown which incarnation was granted. A release or undo leaves the copy alone. The
+// because it is unknown which incarnation was granted. A release or undo leaves it, as any blocking copy. The
 // copy expires with the last of the incarnations.
 const UndecidedAttempt = Attempt("000000000000000000000000000000000000")
 

@@ -14,8 +14,11 @@ const (
 	// cells: a ballot may have chosen another value with the vote of such a master.
 	Release RemovalMode = "release"
 	// Undo also deletes cells that promised a ballot but accepted none. It is for attempts that
-	// were not granted, or that were released.
+	// were not granted, or whose release no ballot decided.
 	Undo RemovalMode = "undo"
+	// Clear also deletes blocking cells. It is for attempts of which a majority is deleted, so that
+	// no ballot can choose a value.
+	Clear RemovalMode = "clear"
 	// IfAccepted deletes a cell in register form only if AcceptedBallot is still its accepted
 	// ballot. It also deletes a plain cell or a mark of the attempt. It is for leftovers, and for
 	// cells that an operator removes. If a late take gave the incarnation a majority, and a ballot
@@ -26,9 +29,10 @@ const (
 	IfBlocking RemovalMode = "blocking"
 )
 
-// RemoveSeen returns the operation that deletes a cell if it is still as a master reported it.
+// RemoveSeen returns the operation that deletes a leftover that a master reported. It leaves a cell
+// that another ballot has changed since, and copies that a catch-up has made in its place.
 func RemoveSeen(name string, seen Cell) Remove {
-	if seen.Form == Blocking {
+	if seen.Form == Blocking || seen.Form == Mark {
 		return Remove{Name: name, Attempt: seen.Attempt, Mode: IfBlocking}
 	}
 	return Remove{Name: name, Attempt: seen.Attempt, Mode: IfAccepted, AcceptedBallot: seen.Accepted}
@@ -53,11 +57,11 @@ end
 ` + layoutLua + `local v = get(KEYS[1])
 if not v or attempt(v) ~= ARGV[1] then return {0, v, redis.call('pttl', KEYS[1])} end
 local form = tag(v)
-if form == '` + markTag + `' or form == '` + blockingTag + `' and ARGV[2] == 'blocking' then
+if form == '` + markTag + `' or form == '` + blockingTag + `' and (ARGV[2] == 'blocking' or ARGV[2] == 'clear') then
   redis.call('del', KEYS[1])
   return {0, v, -1}
 elseif form == '` + registerTag +
-	`' and (ARGV[2] == 'dead' and accepted(v) == ARGV[3] or ARGV[2] == 'undo' and accepted(v) == none) then
+	`' and (ARGV[2] == 'dead' and accepted(v) == ARGV[3] or (ARGV[2] == 'undo' or ARGV[2] == 'clear') and accepted(v) == none) then
   redis.call('del', KEYS[1])
   return 1
 end
@@ -83,17 +87,32 @@ func (r Remove) AppendTo(b []byte, withSource bool) []byte {
 
 func (r Remove) Decode(answer any) (Answer, error) { return decode(answer, 1, false) }
 
+// Removes reports whether r deletes a cell.
+func (r Remove) Removes(c Cell) bool {
+	if c.Attempt != r.Attempt {
+		return false
+	}
+	switch c.Form {
+	case Plain:
+		return r.Mode != IfBlocking
+	case Register:
+		return (r.Mode == Undo || r.Mode == Clear) && c.Accepted == "" || r.Mode == IfAccepted && c.Accepted == r.AcceptedBallot
+	case Blocking:
+		return r.Mode == IfBlocking || r.Mode == Clear
+	default:
+		return c.Form == Mark
+	}
+}
+
 func (r Remove) Apply(s *Store) Answer {
 	f := s.Get(r.Name)
-	deletable := r.Mode == Undo && f.Accepted == "" || r.Mode == IfAccepted && f.Accepted == r.AcceptedBallot
-	switch {
-	case f.Attempt != r.Attempt:
-	case f.Form == Plain && r.Mode != IfBlocking, f.Form == Register && deletable:
-		s.Delete(r.Name)
-		return Answer{Applied: true}
-	case f.Form == Mark, f.Form == Blocking && r.Mode == IfBlocking:
-		s.Delete(r.Name)
-		f.TimeLeft = NoExpiry
+	if !r.Removes(f.Cell) {
+		return Answer{KeyStates: []KeyState{f}}
 	}
+	s.Delete(r.Name)
+	if f.Form == Plain || f.Form == Register {
+		return Answer{Applied: true}
+	}
+	f.TimeLeft = NoExpiry
 	return Answer{KeyStates: []KeyState{f}}
 }

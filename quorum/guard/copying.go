@@ -86,9 +86,9 @@ func (c copyPolicy) blockingCopyHolders() int {
 	return max(1, vote.Majority(c.Masters)-unread-1)
 }
 
-// possibleUntil returns the expiry of a blocking copy. Once blockingCopyHolders of the found cells
-// have expired but one, too few sources hold the incarnation for a majority, and a copy that began
-// then would be none.
+// possibleUntil returns the expiry of a blocking copy. Once fewer than blockingCopyHolders of the
+// found cells remain, too few sources hold the incarnation for a majority, and a copy that began then
+// would be none.
 func (c copyPolicy) possibleUntil(found []storedCell) time.Time {
 	latestFirst := slices.SortedFunc(slices.Values(found), func(a, b storedCell) int {
 		switch {

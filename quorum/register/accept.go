@@ -53,7 +53,9 @@ func (u *update) accept(ctx context.Context, b ballot, p proposal) (Outcome, err
 		return u.completeAccepted(b, p, next, replies, start), nil
 	}
 	if mayBeAccepted && !p.unchanged {
-		u.sentChanges = append(u.sentChanges, sentChange{p.decision, p.base.attempt, b.number, p.change, p.lease, p.leaseStart})
+		u.sentChanges = append(u.sentChanges, sentChange{
+			p.decision, p.base.attempt, b.number, p.change, p.lease, p.leaseStart, b.number, 0,
+		})
 	}
 	u.noteRounds(replies)
 	if elapsed := u.masters.Now().Sub(b.start); u.timeLeft(elapsed) <= 0 {
@@ -76,9 +78,10 @@ func (u *update) completeAccepted(b ballot, p proposal, nextBallot cell.Ballot, 
 	return Outcome{
 		Decision: p.decision,
 		GrantedLock: GrantedLock{
-			Validity: vote.Validity(p.lease, u.masters.Now().Sub(p.leaseStart)), LeaseStart: p.leaseStart,
+			Validity: vote.Validity(p.lease, u.masters.Now().Sub(p.leaseStart)+p.mayEndEarly), LeaseStart: p.leaseStart,
 			Attempt: p.base.attempt, Version: p.version(),
 		},
+		MayEndEarly: p.mayEndEarly,
 	}
 }
 

@@ -198,8 +198,5 @@ func (r *Register) extendByBallot(
 	entry := newGrant(TakeOptions{Tokens: []string{token}, TTL: lease, Holder: holder}, 0, out.Attempt, out.LeaseStart, r.n)
 	entry.ballotVersion, entry.heldSince = out.Version, heldSince
 	r.grants.put(key, entry, out.LeaseStart)
-	if out.LeaseStart.Before(start) {
-		start = out.LeaseStart // some master may hold the lock for less (acceptUnchanged)
-	}
-	return r.newLease(start, ttl, isLonger(previous))
+	return r.newLease(start.Add(-out.MayEndEarly), ttl, isLonger(previous))
 }

@@ -436,27 +436,43 @@ func TestExtendByBallotLastsOnEachMaster(t *testing.T) {
 	}
 }
 
-// TestValidityOfRepeatedBallot lets the accept of an EXTEND reach one master only, and a second, slow
-// ballot find it. The client relies on the lock no longer than any of the masters holds it.
-func TestValidityOfRepeatedBallot(t *testing.T) {
-	b := newFakeMasters(t, 3)
-	b.setFault(requestFailed, 2)
-	b.mustLock(b.proxy(), "me")
-	b.faultOf = func(m int, op cell.Op) fault {
-		if m == 2 || m == 1 && kindOf(op) == "accept" {
-			return requestLost
-		}
-		return noFault
-	}
-	b.onPause = func() {
-		b.setFault(requestFailed, 2)
-		b.roundTime = 270 * time.Millisecond
-	}
-	got, err := b.proxy().Extend(t.Context(), "k", "me", 20*time.Second)
-	b.noError(err)
-	for m, s := range b.stores[:2] {
-		if left := s.Get("k").TimeLeft; left < got.Validity {
-			t.Errorf("master %d holds it for %v, the client relies on %v", m, left, got.Validity)
-		}
+// TestValidityOfRepeatedBallots lets the accept of an EXTEND reach one master only, and later ballots
+// of the same command find it. The client relies on the lock no longer than the masters hold it whose
+// accepts counted.
+func TestValidityOfRepeatedBallots(t *testing.T) {
+	const slow = 270 * time.Millisecond
+	for _, test := range []struct {
+		name string
+		// away is the master that each ballot does not reach, and accepting the only master that its
+		// accept reaches, or -1.
+		away, accepting []int
+		roundTimes      []time.Duration
+		accepted        []int
+	}{
+		{"a slow ballot finds it", []int{2, 2}, []int{0, -1}, []time.Duration{0, slow}, []int{0, 1}},
+		{"a slow one finds it, and a fast one that", []int{2, 2, 0}, []int{0, 1, -1}, []time.Duration{0, slow, 0}, []int{1, 2}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			b := newFakeMasters(t, 3)
+			b.mustLock(b.proxy(), "me")
+			ballot := 0
+			b.faultOf = func(m int, op cell.Op) fault {
+				if m == test.away[ballot] || kindOf(op) == "accept" && test.accepting[ballot] >= 0 && m != test.accepting[ballot] {
+					return requestLost
+				}
+				return noFault
+			}
+			b.onPause = func() { ballot++; b.roundTime = test.roundTimes[ballot] }
+			got, err := b.proxy().Extend(t.Context(), "k", "me", 20*time.Second)
+			b.noError(err)
+			if ballot != len(test.away)-1 {
+				t.Errorf("it took %d ballots", ballot+1)
+			}
+			for _, m := range test.accepted {
+				if left := b.stores[m].Get("k").TimeLeft; left < got.Validity {
+					t.Errorf("master %d holds it for %v, the client relies on %v", m, left, got.Validity)
+				}
+			}
+		})
 	}
 }

@@ -71,8 +71,7 @@ func (r *Register) removeCells(ctx context.Context, key string, replies []Reply)
 	for m, reply := range replies {
 		if reply.State == Counted && reply.KeyStates[0].Attempt != "" {
 			found := reply.KeyStates[0]
-			ops[m] = cell.RemoveSeen(key, found.Cell)
-			removal.attempts[m] = found.Attempt
+			ops[m], removal.attempts[m] = cell.RemoveSeen(key, found.Cell), found.Attempt
 		}
 	}
 	if !slices.ContainsFunc(ops, func(op cell.Op) bool { return op != nil }) {
@@ -84,14 +83,16 @@ func (r *Register) removeCells(ctx context.Context, key string, replies []Reply)
 	}
 	for m, reply := range round.Replies() {
 		removal.mayArrive = removal.mayArrive || reply.State == Unknown
-		removal.mayBeDone = removal.mayBeDone || mayHaveRemoved(reply, removal.attempts[m])
+		if op, isSent := ops[m].(cell.Remove); isSent {
+			removal.mayBeDone = removal.mayBeDone || mayHaveRemoved(reply, op)
+		}
 	}
 	return removal, nil
 }
 
-// mayHaveRemoved reports whether a Remove of an attempt as it was seen may have removed a cell. A master does not report a blocking cell or a mark as removed.
-func mayHaveRemoved(reply Reply, attempt cell.Attempt) bool {
-	return reply.mayBeDone() || slices.ContainsFunc(reply.KeyStates, func(f cell.KeyState) bool {
-		return f.Attempt == attempt && (f.Form == cell.Blocking || f.Form == cell.Mark)
-	})
+// mayHaveRemoved reports whether a Remove may have removed a cell. A master does not report a blocking
+// cell or a mark as removed.
+func mayHaveRemoved(reply Reply, op cell.Remove) bool {
+	return reply.mayBeDone() ||
+		slices.ContainsFunc(reply.KeyStates, func(f cell.KeyState) bool { return op.Removes(f.Cell) })
 }

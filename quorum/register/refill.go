@@ -101,7 +101,7 @@ func (t tally) hasMissedExtension(c cell.KeyState) bool {
 }
 
 // repeatMissedExtension extends the lease on masters that missed an extension. It returns false if
-// only a ballot can extend the lease.
+// a ballot must come first.
 func (r *Register) repeatMissedExtension(key string, t tally, replies []Reply) bool {
 	if r.opts.IsKeygroup != nil && r.opts.IsKeygroup(t.value.Text) {
 		return true // the expiry of other keys depends on the expiry of the cell
@@ -111,7 +111,9 @@ func (r *Register) repeatMissedExtension(key string, t tally, replies []Reply) b
 		if reply.State == Counted && t.hasMissedExtension(reply.KeyStates[0]) {
 			settled = settled && reply.KeyStates[0].Settled()
 			r.masters.Tell(m, cell.Extend{Name: key, Token: t.value.Text, Attempt: t.attempt, TTL: t.possibleTimeLeft}, false)
-			r.scheduleRepair(key) // then blocking copies may be leftovers
+			if t.possibleTimeLeft != t.timeLeft {
+				r.scheduleRepair(key) // then blocking copies may be leftovers
+			}
 		}
 	}
 	return settled

@@ -162,7 +162,7 @@ func (r *Register) readAll(ctx context.Context, key string) (replies []Reply, t 
 	return round.Replies(), t, leftovers(round.Replies(), 0, t), nil
 }
 
-// leftover is a cell whose incarnation can have no majority, a blocking copy, or a mark that does
+// leftover is a cell whose incarnation can have no majority, a blocking copy that is not needed, or a mark that does
 // not expire in time. acceptedBallot is the last ballot that the cell accepted.
 type leftover struct {
 	master         int

@@ -66,76 +66,75 @@ func (r *Register) unlock(ctx context.Context, key, token string) (snapshot Snap
 		return r.removeByBallot(ctx, key, token, "")
 	}
 	start := r.masters.Now()
-	released, err := r.release(ctx, key, entry.attempt)
+	release := cell.Remove{Name: key, Attempt: entry.attempt, Mode: cell.Release}
+	round, err := r.masters.Ask(ctx, r.repeatOp(release), func(replies []Reply) bool {
+		return isAppliedByMajority(replies) || HasAnswerQuorum(replies) && hasRegister(replies, entry.attempt)
+	})
 	if err != nil {
-		released.onLaterReply(nil)
+		r.followUp(round, release)
 		return Snapshot{}, err
 	}
-	replies := released.Replies()
+	replies := round.Replies()
 	if elapsed := r.masters.Now().Sub(start); r.isLate(elapsed) {
 		// A master may have forgotten its deletion, and copied the cell from another master.
-		released.onLaterReply(nil)
+		r.followUp(round, release)
 		return Snapshot{}, &NoQuorum{Replies: replies, AgreementTime: elapsed}
 	}
 	current := r.grants.snapshot(entry) // The replies to earlier requests have arrived by now.
-	result := r.evaluateRelease(&current, replies, start)
-	switch result {
+	switch r.evaluateRelease(&current, replies, start) {
 	case releaseDone:
-		r.removeRest(released)
-		released.Release()
+		r.followUp(round, clearing(key, entry.attempt))
+		round.Release()
 		return Snapshot{}, nil
 	case releaseByBallot:
-		return r.finishRelease(ctx, key, entry, released, start)
-	}
-	released.onLaterReply(nil)
-	switch result {
+		return r.finishRelease(ctx, key, entry, r.collect(round, release), start)
 	case releaseSuperseded:
+		r.followUp(round, release)
 		return r.removeByBallot(ctx, key, token, "")
 	case releaseTooLate:
+		r.followUp(round, release)
 		return Snapshot{}, &RefusedError{Err: ErrNotHeld} // no value can have a majority
 	default:
+		r.followUp(round, release)
 		return Snapshot{}, &NoQuorum{Replies: replies}
 	}
 }
 
-// deletion is a round that deletes the cells of an attempt. onLaterReply or collect must be called
-// once.
-type deletion struct {
-	Round
-	key      string
-	attempt  cell.Attempt
-	followUp func(master int, reply Reply)
+// clearing returns the operation that removes what remains of a released attempt, once no ballot can
+// choose a value any more: cells that promised a ballot and accepted none, and blocking copies. While
+// another master is away, they could count as a majority together with it, and a master that catches
+// up would get a blocking copy of them.
+func clearing(key string, a cell.Attempt) cell.Remove {
+	return cell.Remove{Name: key, Attempt: a, Mode: cell.Clear}
 }
 
-// delete sends a deletion to all masters. It repeats the deletion on masters that do not reply. It
-// schedules a repair if a cell remains, which may be a leftover now.
-func (r *Register) delete(ctx context.Context, op cell.Remove, decided func([]Reply) bool) (deletion, error) {
-	round, err := r.masters.Ask(ctx, r.repeatOp(op), decided)
-	d := deletion{Round: round, key: op.Name, attempt: op.Attempt, followUp: func(master int, reply Reply) {
+// followUp handles the replies to a deletion, also those that arrive later. It tells op to masters
+// that do not reply, and to masters on which op deletes what remains of the attempt. It schedules a
+// repair if another cell remains, which may be a leftover now.
+func (r *Register) followUp(round Round, op cell.Remove) {
+	follow := r.follower(op)
+	for i, reply := range round.Replies() {
+		follow(i, reply)
+	}
+	round.OnLaterReply(follow)
+}
+
+// follower returns the function with which followUp handles a reply.
+func (r *Register) follower(op cell.Remove) func(master int, reply Reply) {
+	return func(master int, reply Reply) {
 		switch {
 		case reply.State == Unknown, reply.State == Failed:
 			r.masters.Tell(master, op, true)
-		case reply.State == Counted && !reply.Applied && reply.KeyStates[0].Form != cell.Absent:
+		case reply.State != Counted, reply.Applied, reply.KeyStates[0].Form == cell.Absent:
+		case op.Mode == cell.Clear && op.Removes(reply.KeyStates[0].Cell):
+			r.masters.Tell(master, op, true)
+		default:
 			r.scheduleRepair(op.Name)
 		}
-	}}
-	for i, reply := range round.Replies() {
-		d.followUp(i, reply)
 	}
-	return d, err
 }
 
-// onLaterReply also calls f, unless it is nil, with each reply that Ask did not return.
-func (d deletion) onLaterReply(f func(master int, reply Reply)) {
-	d.OnLaterReply(func(master int, reply Reply) {
-		d.followUp(master, reply)
-		if f != nil {
-			f(master, reply)
-		}
-	})
-}
-
-// collectedReplies holds the replies of a deletion so far.
+// collectedReplies holds the replies to a deletion so far.
 type collectedReplies struct {
 	mu      sync.Mutex
 	replies []Reply
@@ -143,15 +142,18 @@ type collectedReplies struct {
 	then func(master int, reply Reply)
 }
 
-// collect collects the replies of a deletion, also those that arrive later.
-func (d deletion) collect() *collectedReplies {
-	c := &collectedReplies{replies: slices.Clone(d.Replies())}
-	d.onLaterReply(func(master int, reply Reply) {
+// collect collects the replies to a deletion, also those that arrive later, and follows them up.
+func (r *Register) collect(round Round, op cell.Remove) *collectedReplies {
+	c, follow := &collectedReplies{replies: slices.Clone(round.Replies())}, r.follower(op)
+	for i, reply := range c.replies {
+		follow(i, reply)
+	}
+	round.OnLaterReply(func(master int, reply Reply) {
 		c.mu.Lock()
 		c.replies[master] = reply
 		then := c.then
 		c.mu.Unlock()
-		if then != nil {
+		if follow(master, reply); then != nil {
 			then(master, reply)
 		}
 	})
@@ -176,65 +178,39 @@ func (c *collectedReplies) onReply(f func(master int, reply Reply)) {
 	}
 }
 
-// release deletes the plain cells of an attempt. A cell that promised a ballot remains.
-func (r *Register) release(ctx context.Context, key string, a cell.Attempt) (deletion, error) {
-	return r.delete(ctx, cell.Remove{Name: key, Attempt: a, Mode: cell.Release}, func(replies []Reply) bool {
-		return isAppliedByMajority(replies) || HasAnswerQuorum(replies) && hasRegister(replies, a)
-	})
-}
-
-// removeRest removes what remains of a released attempt, once no ballot can choose a value any more.
-func (r *Register) removeRest(d deletion) {
-	removeAt := r.restRemover(d.key, d.attempt)
-	for i, reply := range d.Replies() {
-		removeAt(i, reply)
-	}
-	d.onLaterReply(removeAt)
-}
-
-// restRemover returns a function that removes what remains of a released attempt on a master that
-// replied to its deletion: a cell that promised a ballot and accepted none, or a blocking copy. While
-// another master is away, such cells could count as a majority together with it, and a master that
-// catches up would get a blocking copy of them.
-func (r *Register) restRemover(key string, a cell.Attempt) func(master int, reply Reply) {
-	return func(master int, reply Reply) {
-		if reply.State != Counted || len(reply.KeyStates) == 0 {
-			return
-		}
-		f := reply.KeyStates[0]
-		if f.Attempt == a && (f.Form == cell.Blocking || f.Form == cell.Register && f.Accepted == "") {
-			r.masters.Tell(master, cell.RemoveSeen(key, f.Cell), true)
-		}
-	}
-}
-
 // undoRest undoes a released attempt on all masters. It is for releases that a ballot did not decide,
 // for example because masters are away: cells that promised a ballot and accepted none could count as
 // a majority together with these. undoRest reports whether a majority has deleted the attempt, by the
 // release with these replies, which began at start, or now. Then no ballot chose a value, and none
 // can any more.
 func (r *Register) undoRest(ctx context.Context, key string, g *grant, replies []Reply, start time.Time) bool {
+	undo := cell.Remove{Name: key, Attempt: g.attempt, Mode: cell.Undo}
+	if r.isLate(r.masters.Now().Sub(start)) {
+		for i := range replies {
+			r.masters.Tell(i, undo, true)
+		}
+		return false
+	}
 	released := g.withoutPending(replies)
-	count := func(undone []Reply) (deleted int) {
+	deletedCount := func(undone []Reply) (n int) {
 		for i, reply := range g.withoutPending(undone) {
 			// A master that forgot its deletion may hold a copy.
 			if reply.isYes() || released[i].isYes() && reply.hasNone(g.attempt) {
-				deleted++
+				n++
 			}
 		}
-		return deleted
+		return n
 	}
-	undo := cell.Remove{Name: key, Attempt: g.attempt, Mode: cell.Undo}
-	d, err := r.delete(context.WithoutCancel(ctx), undo, func(undone []Reply) bool {
-		deleted := count(undone)
-		return deleted >= r.quorum || deleted+countWaiting(undone) < r.quorum
+	round, err := r.masters.Ask(context.WithoutCancel(ctx), r.repeatOp(undo), func(undone []Reply) bool {
+		n := deletedCount(undone)
+		return n >= r.quorum || n+countWaiting(undone) < r.quorum
 	})
-	if err != nil || count(d.Replies()) < r.quorum || r.isLate(r.masters.Now().Sub(start)) {
-		d.onLaterReply(nil)
-		return false
+	isDeleted := err == nil && deletedCount(round.Replies()) >= r.quorum && !r.isLate(r.masters.Now().Sub(start))
+	if isDeleted {
+		undo = clearing(key, g.attempt)
 	}
-	r.removeRest(d)
-	return true
+	r.followUp(round, undo)
+	return isDeleted
 }
 
 func hasRegister(replies []Reply, a cell.Attempt) bool {
@@ -354,12 +330,11 @@ func (r *Register) hadExpired(g *grant, replies []Reply, start time.Time) bool {
 
 // finishRelease lets a ballot complete a release.
 func (r *Register) finishRelease(
-	ctx context.Context, key string, entry *grant, released deletion, start time.Time,
+	ctx context.Context, key string, entry *grant, released *collectedReplies, start time.Time,
 ) (Snapshot, error) {
-	collected := released.collect()
 	seen, err := r.removeByBallot(ctx, key, entry.token, entry.attempt)
 	current := r.grants.snapshot(entry)
-	g, replies := &current, collected.soFar() // the ballot was behind the release at each master
+	g, replies := &current, released.soFar() // the ballot was behind the release at each master
 	isUndecided := err != nil && !errors.Is(err, ErrNotHeld) && !errors.Is(err, ErrContended)
 	if isUndecided && !g.mayArriveLate && r.undoRest(ctx, key, g, replies, start) {
 		return Snapshot{}, nil
@@ -376,7 +351,7 @@ func (r *Register) finishRelease(
 		// Only this release can have ended the lock in such a short time. The ballot saw the effect
 		// of every take under way, because both use one connection, unless the connection broke.
 		if !seen.Present {
-			collected.onReply(r.restRemover(key, g.attempt))
+			released.onReply(r.follower(clearing(key, g.attempt)))
 		}
 		return Snapshot{}, nil
 	default: // seen is another client's value
