@@ -32,11 +32,12 @@ type holderResult struct {
 	run bool
 	err error
 	// version is the version that the ballot gave to holders, and attempt the incarnation of the
-	// key. The lease began at since, or some master ends it as if it had. The ballot left freeSlots.
+	// key. The ballot began at since, and left freeSlots. grant is its grant.
 	version   string
 	attempt   cell.Attempt
 	since     time.Time
 	freeSlots int
+	grant     GrantedLock
 }
 
 // holderChanges combines changes of the same lock: while a ballot runs, further changes wait, and
@@ -169,7 +170,7 @@ func (set *masterSet) makeHolderChanges(ctx context.Context, key Key, changes []
 		freeSlots = decided.holders.FreeSlots()
 	}
 	for i, c := range changes {
-		result := holderResult{err: err, version: out.Version, attempt: out.Attempt, since: since.Add(-out.MayEndEarly), freeSlots: freeSlots}
+		result := holderResult{err: err, version: out.Version, attempt: out.Attempt, since: since, freeSlots: freeSlots, grant: out.GrantedLock}
 		if err == nil {
 			result.err = decided.errs[i]
 			freed = freed || c.leaves && result.err == nil

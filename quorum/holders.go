@@ -148,7 +148,7 @@ func (set *masterSet) join(ctx context.Context, key Key, t TakeRequest) (Granted
 		return GrantedLock{}, err
 	}
 	set.recordHolder(key, token, t.Slots, changed.version, t.TTL, t.Holder, changed.since)
-	got, err := set.newLease(changed.since, t.TTL, t.AllowShortTTL)
+	got, err := set.newLease(changed.since, t.TTL, t.AllowShortTTL, changed.grant.EndsEarlyBy(changed.since, t.TTL))
 	got.Version, got.Attempt, got.OfHolder, got.FreeSlots = changed.version, changed.attempt, true, changed.freeSlots
 	if err != nil {
 		if t.OnRemovalDue != nil {
@@ -247,7 +247,7 @@ func (set *masterSet) extendHolder(ctx context.Context, key Key, token string, t
 	}
 	client, _ := set.database(key.DB).GrantedTo(key.grantName(token), before)
 	set.recordHolder(key, token, slots, changed.version, left, client, heldSince)
-	got, err := set.newLease(changed.since, ttl, false)
+	got, err := set.newLease(changed.since, ttl, false, changed.grant.EndsEarlyBy(changed.since, ttl))
 	got.HadLongerLease, got.OfHolder = left != ttl, true
 	return got, err
 }

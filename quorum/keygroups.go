@@ -227,7 +227,7 @@ func (set *masterSet) takeInKeygroup(ctx context.Context, t TakeRequest) (Grante
 	for i, key := range t.Keys {
 		set.recordVersion(key, t.Tokens[i], out.Version, t.TTL, leaseStart)
 	}
-	got, err := set.newLease(leaseStart.Add(-out.MayEndEarly), t.TTL, t.AllowShortTTL)
+	got, err := set.newLease(leaseStart, t.TTL, t.AllowShortTTL, out.EndsEarlyBy(leaseStart, t.TTL))
 	if got.Version = out.Version; err != nil {
 		if onRemovalDue != nil {
 			onRemovalDue(got.Version, nil)
@@ -238,9 +238,9 @@ func (set *masterSet) takeInKeygroup(ctx context.Context, t TakeRequest) (Grante
 }
 
 // newLease returns the lease of a ballot that began at leaseStart, or a *NoQuorumError if less than
-// 1 ms of validity is left.
-func (set *masterSet) newLease(leaseStart time.Time, ttl time.Duration, allowShortTTL bool) (GrantedLock, error) {
-	elapsed := time.Since(leaseStart)
+// 1 ms of validity is left. A master may hold the value for less than ttl, by early.
+func (set *masterSet) newLease(leaseStart time.Time, ttl time.Duration, allowShortTTL bool, early time.Duration) (GrantedLock, error) {
+	elapsed := time.Since(leaseStart) + early
 	got := GrantedLock{Validity: vote.Validity(ttl, elapsed), LeaseStart: leaseStart}
 	if !allowShortTTL && ttl >= 0 && got.Validity < time.Millisecond {
 		noQuorum := newNoQuorum(len(set.masters))
@@ -294,7 +294,7 @@ func (set *masterSet) extendInKeygroup(ctx context.Context, key Key, token strin
 		lease = previousSnapshot.TimeLeft
 	}
 	set.recordVersion(key, token, out.Version, lease, heldSince)
-	got, err := set.newLease(since.Add(-out.MayEndEarly), ttl, false)
+	got, err := set.newLease(since, ttl, false, out.EndsEarlyBy(since, ttl))
 	got.HadLongerLease = isLonger(previousSnapshot)
 	return got, err
 }

@@ -55,7 +55,7 @@ func TestAppendToEqualsWords(t *testing.T) {
 	emptyName.Names, emptyName.Tokens, emptyName.TTL = []string{"\r\n"}, []string{""}, 1500*time.Microsecond
 	twoKeys.Names, twoKeys.Tokens = []string{"a", "b"}, []string{"me", "you"}
 	ops := []Op{take, withoutTTL, withMark, withFence, beforeRedis7, emptyName, twoKeys}
-	for _, mode := range []RemovalMode{Release, Undo, Clear, IfAccepted, IfBlocking} {
+	for _, mode := range []RemovalMode{Release, Undo, Clear, IfAccepted, IfBlocking, IfMark} {
 		ops = append(ops,
 			Remove{Name: "job:1", Attempt: a, Mode: mode},
 			Remove{Name: "", Attempt: a, Mode: mode, AcceptedBallot: ballot})

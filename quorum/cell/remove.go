@@ -16,24 +16,29 @@ const (
 	// Undo also deletes cells that promised a ballot but accepted none. It is for attempts that
 	// were not granted, or whose release no ballot decided.
 	Undo RemovalMode = "undo"
-	// Clear also deletes blocking cells. It is for attempts of which a majority is deleted, so that
-	// no ballot can choose a value.
+	// Clear also deletes blocking cells. It is for attempts that too few masters may hold, so that no
+	// ballot can choose a value.
 	Clear RemovalMode = "clear"
 	// IfAccepted deletes a cell in register form only if AcceptedBallot is still its accepted
 	// ballot. It also deletes a plain cell or a mark of the attempt. It is for leftovers, and for
 	// cells that an operator removes. If a late take gave the incarnation a majority, and a ballot
 	// then chose a value, the cell stays.
 	IfAccepted RemovalMode = "dead"
-	// IfBlocking deletes blocking cells and marks, but does not report them as deleted. It is for
-	// leftovers, and for cells that an operator removes.
+	// IfBlocking deletes only blocking cells, and IfMark only marks. They do not report them as
+	// deleted. They are for leftovers, and for cells that an operator removes.
 	IfBlocking RemovalMode = "blocking"
+	IfMark     RemovalMode = "mark"
 )
 
 // RemoveSeen returns the operation that deletes a leftover that a master reported. It leaves a cell
-// that another ballot has changed since, and copies that a catch-up has made in its place.
+// that another ballot has changed since, and a blocking copy that a catch-up has made in the place of
+// another leftover.
 func RemoveSeen(name string, seen Cell) Remove {
-	if seen.Form == Blocking || seen.Form == Mark {
+	switch seen.Form {
+	case Blocking:
 		return Remove{Name: name, Attempt: seen.Attempt, Mode: IfBlocking}
+	case Mark:
+		return Remove{Name: name, Attempt: seen.Attempt, Mode: IfMark}
 	}
 	return Remove{Name: name, Attempt: seen.Attempt, Mode: IfAccepted, AcceptedBallot: seen.Accepted}
 }
@@ -50,14 +55,14 @@ type Remove struct {
 // removeScript handles plain cells, the ordinary case, first and without the functions of
 // layoutLua.
 var removeScript = luascript.New(`local plain = redis.pcall('get', KEYS[1])
-if type(plain) == 'string' and string.sub(plain, 1, ` + luaInt(plainHeadSize) + `) == '` + plainTag + `' .. ARGV[1] and ARGV[2] ~= 'blocking' then
+if type(plain) == 'string' and string.sub(plain, 1, ` + luaInt(plainHeadSize) + `) == '` + plainTag + `' .. ARGV[1] and ARGV[2] ~= 'blocking' and ARGV[2] ~= 'mark' then
   redis.call('del', KEYS[1])
   return 1
 end
 ` + layoutLua + `local v = get(KEYS[1])
 if not v or attempt(v) ~= ARGV[1] then return {0, v, redis.call('pttl', KEYS[1])} end
 local form = tag(v)
-if form == '` + markTag + `' or form == '` + blockingTag + `' and (ARGV[2] == 'blocking' or ARGV[2] == 'clear') then
+if form == '` + markTag + `' and ARGV[2] ~= 'blocking' or form == '` + blockingTag + `' and (ARGV[2] == 'blocking' or ARGV[2] == 'clear') then
   redis.call('del', KEYS[1])
   return {0, v, -1}
 elseif form == '` + registerTag +
@@ -94,13 +99,13 @@ func (r Remove) Removes(c Cell) bool {
 	}
 	switch c.Form {
 	case Plain:
-		return r.Mode != IfBlocking
+		return r.Mode != IfBlocking && r.Mode != IfMark
 	case Register:
 		return (r.Mode == Undo || r.Mode == Clear) && c.Accepted == "" || r.Mode == IfAccepted && c.Accepted == r.AcceptedBallot
 	case Blocking:
 		return r.Mode == IfBlocking || r.Mode == Clear
 	default:
-		return c.Form == Mark
+		return c.Form == Mark && r.Mode != IfBlocking
 	}
 }
 

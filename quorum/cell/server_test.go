@@ -141,7 +141,7 @@ func (p pool) op(now time.Duration) cell.Op {
 	case 2:
 		return cell.Remove{
 			Name: key, Attempt: pick(p, p.attempts),
-			Mode: pick(p, []cell.RemovalMode{cell.Release, cell.Undo, cell.Clear, cell.IfAccepted, cell.IfBlocking}), AcceptedBallot: p.ballotOrNone(pick(p, p.ballots)),
+			Mode: pick(p, []cell.RemovalMode{cell.Release, cell.Undo, cell.Clear, cell.IfAccepted, cell.IfBlocking, cell.IfMark}), AcceptedBallot: p.ballotOrNone(pick(p, p.ballots)),
 		}
 	case 3:
 		return p.extend(key)

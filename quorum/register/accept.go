@@ -53,9 +53,7 @@ func (u *update) accept(ctx context.Context, b ballot, p proposal) (Outcome, err
 		return u.completeAccepted(b, p, next, replies, start), nil
 	}
 	if mayBeAccepted && !p.unchanged {
-		u.sentChanges = append(u.sentChanges, sentChange{
-			p.decision, p.base.attempt, b.number, p.change, p.lease, p.leaseStart, b.number, 0,
-		})
+		u.sentChanges = append(u.sentChanges, sentChange{p.decision, p.base.attempt, b.number, p.change, p.lease, p.leaseStart})
 	}
 	u.noteRounds(replies)
 	if elapsed := u.masters.Now().Sub(b.start); u.timeLeft(elapsed) <= 0 {
@@ -75,14 +73,9 @@ func (u *update) completeAccepted(b ballot, p proposal, nextBallot cell.Ballot, 
 	if !p.unchanged {
 		u.grants.markReplaced(u.Key, p.value.Present)
 	}
-	return Outcome{
-		Decision: p.decision,
-		GrantedLock: GrantedLock{
-			Validity: vote.Validity(p.lease, u.masters.Now().Sub(p.leaseStart)+p.mayEndEarly), LeaseStart: p.leaseStart,
-			Attempt: p.base.attempt, Version: p.version(),
-		},
-		MayEndEarly: p.mayEndEarly,
-	}
+	got := GrantedLock{LeaseStart: p.leaseStart, HeldUntil: p.heldUntil, Attempt: p.base.attempt, Version: p.version()}
+	got.Validity = vote.Validity(p.lease, u.masters.Now().Sub(p.leaseStart)+got.EndsEarlyBy(p.leaseStart, p.lease))
+	return Outcome{Decision: p.decision, GrantedLock: got}
 }
 
 // acceptDecided ends the wait for replies once a majority accepted, or once at least one master

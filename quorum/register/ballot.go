@@ -130,7 +130,7 @@ func (u *update) runOnUnexpectedValue(t tally) (Outcome, error) {
 // runOnHeldKey runs the change on a key for which a majority holds a value and promised the ballot.
 func (u *update) runOnHeldKey(ctx context.Context, b ballot, t tally) (Outcome, error) {
 	if s := u.findSentChange(t); s != nil {
-		return u.acceptUnchanged(ctx, b, t, s)
+		return u.acceptUnchanged(ctx, b, t, *s)
 	}
 	if u.isOutcomeUnclear(t) {
 		return Outcome{}, &NoQuorum{Replies: b.prepareRound.Replies(), Unclear: true}
@@ -144,7 +144,7 @@ func (u *update) runOnHeldKey(ctx context.Context, b ballot, t tally) (Outcome, 
 	switch {
 	case err != nil || d.Action == NoChange || d.Action == Remove && !t.value.Present:
 		// Some masters may have accepted this change before. No later ballot may adopt it.
-		out, acceptErr := u.acceptUnchanged(ctx, b, t, &sentChange{decision: d, lease: cell.NoExpiry, leaseStart: b.start})
+		out, acceptErr := u.acceptUnchanged(ctx, b, t, sentChange{decision: d, lease: cell.NoExpiry, leaseStart: b.start})
 		if acceptErr == nil && err != nil {
 			return Outcome{}, err
 		}
@@ -187,7 +187,7 @@ func (u *update) isOutcomeUnclear(t tally) bool {
 // acceptUnchanged lets a majority accept the current value. It asks no master if a majority holds
 // the value already, this change was never sent, and alwaysAccept is not set. If it returns no
 // error, s has taken effect.
-func (u *update) acceptUnchanged(ctx context.Context, b ballot, t tally, s *sentChange) (Outcome, error) {
+func (u *update) acceptUnchanged(ctx context.Context, b ballot, t tally, s sentChange) (Outcome, error) {
 	if t.chosen && len(u.sentChanges) == 0 && !u.alwaysAccept {
 		return Outcome{Decision: s.decision, GrantedLock: GrantedLock{Version: t.snapshot().Version}}, nil
 	}
@@ -196,12 +196,15 @@ func (u *update) acceptUnchanged(ctx context.Context, b ballot, t tally, s *sent
 	if shared {
 		until = expiryNotBefore(b, t, 0)
 	}
-	if !shared {
-		s.noteRepetition(b.number, t.acceptedBallot, u.masters.Now().Sub(b.start), u.n)
+	heldUntil := time.Time{}
+	if !shared && t.value.LastChange() == s.change && t.longestTimeLeft >= 0 {
+		// A master that accepts the change for the first time holds it for the longest remaining time
+		// from its promise on, less the duration of the ballot so far (expiryNotAfter).
+		heldUntil = b.start.Add(t.longestTimeLeft - u.masters.Now().Sub(b.start))
 	}
 	return u.accept(ctx, b, proposal{
 		decision: s.decision, base: t, value: t.value, unchanged: true, change: s.change,
 		keepTTL: true, expiryAt: until, shared: shared,
-		lease: s.lease, leaseStart: s.leaseStart, mayEndEarly: s.mayEndEarly,
+		lease: s.lease, leaseStart: s.leaseStart, heldUntil: heldUntil,
 	})
 }

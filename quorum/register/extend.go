@@ -42,7 +42,7 @@ func (r *Register) Extend(ctx context.Context, key, token string, ttl time.Durat
 		}
 		longer := hasLongerLease(replies, ttl)
 		round.Release()
-		return r.newLease(start, ttl, longer)
+		return r.newLease(start, ttl, longer, 0)
 	case !HasAnswerQuorum(replies):
 		return GrantedLock{}, &NoQuorum{Replies: replies}
 	}
@@ -94,7 +94,7 @@ func (r *Register) ExtendTogether(ctx context.Context, locks []Extension) []Gran
 		}
 		r.noteLease(op.Name, op.Attempt, start, op.TTL)
 		extended = append(extended, n)
-		if lease, err := r.newLease(start, op.TTL, hasLongerLease(replies, op.TTL)); err == nil {
+		if lease, err := r.newLease(start, op.TTL, hasLongerLease(replies, op.TTL), 0); err == nil {
 			leases[indexes[n]] = lease
 		}
 	}
@@ -124,9 +124,10 @@ func (r *Reply) ofKey(i int) Reply {
 	return one
 }
 
-// newLease returns the result of an EXTEND that began at start.
-func (r *Register) newLease(start time.Time, ttl time.Duration, longer bool) (GrantedLock, error) {
-	elapsed := r.masters.Now().Sub(start)
+// newLease returns the result of an EXTEND that began at start. A master may hold the lock for less
+// than ttl, by early.
+func (r *Register) newLease(start time.Time, ttl time.Duration, longer bool, early time.Duration) (GrantedLock, error) {
+	elapsed := r.masters.Now().Sub(start) + early
 	granted := GrantedLock{LeaseStart: start, HadLongerLease: longer, Validity: vote.Validity(ttl, elapsed)}
 	if ttl >= 0 && granted.Validity < time.Millisecond {
 		return GrantedLock{}, &NoQuorum{AgreementTime: elapsed}
@@ -198,5 +199,5 @@ func (r *Register) extendByBallot(
 	entry := newGrant(TakeOptions{Tokens: []string{token}, TTL: lease, Holder: holder}, 0, out.Attempt, out.LeaseStart, r.n)
 	entry.ballotVersion, entry.heldSince = out.Version, heldSince
 	r.grants.put(key, entry, out.LeaseStart)
-	return r.newLease(start.Add(-out.MayEndEarly), ttl, isLonger(previous))
+	return r.newLease(start, ttl, isLonger(previous), out.EndsEarlyBy(start, ttl))
 }

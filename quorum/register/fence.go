@@ -133,7 +133,7 @@ func (r *Register) raiseFence(ctx context.Context, keys []string, ttl time.Durat
 		replies := round.Replies()
 		r.noteFences(keys, fence, replies)
 		now := r.masters.Now()
-		got.Validity = vote.Validity(ttl, now.Sub(got.LeaseStart))
+		got.Validity = vote.Validity(ttl, now.Sub(got.LeaseStart)+got.EndsEarlyBy(got.LeaseStart, ttl))
 		// holders counts the masters that accepted the fence, or may accept a higher fence.
 		holders := count(replies, func(reply *Reply) bool {
 			return reply.State == Waiting || reply.isYes() || reply.State == Counted && holdsAttempt(*reply, got.Attempt)

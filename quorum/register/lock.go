@@ -53,6 +53,9 @@ type GrantedLock struct {
 	Validity time.Duration
 	// LeaseStart is the start of the lease, just before the proxy asked the masters.
 	LeaseStart time.Time
+	// HeldUntil, unless it is zero, is the time until which each master of the majority holds the
+	// value, although its lease may be longer.
+	HeldUntil time.Time
 	// Attempt is the attempt that created the lock.
 	Attempt cell.Attempt
 	// Version is the unique version of each taken key. Withdrawing a lock removes only this
@@ -66,6 +69,15 @@ type GrantedLock struct {
 	FreeSlots int
 	// Fence, if requested, is above the fence of every earlier lock of the keys.
 	Fence int64
+}
+
+// EndsEarlyBy returns the time by which a master may hold the value for less than ttl from leaseStart
+// on. The validity is shorter by that.
+func (g GrantedLock) EndsEarlyBy(leaseStart time.Time, ttl time.Duration) time.Duration {
+	if ttl < 0 || g.HeldUntil.IsZero() {
+		return 0
+	}
+	return max(leaseStart.Add(ttl).Sub(g.HeldUntil), 0)
 }
 
 // Lock takes keys that no client holds, all or none. It repeats attempts that split the votes.

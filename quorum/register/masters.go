@@ -54,8 +54,8 @@ func (r *Reply) mayBeDone() bool { return r.State != Waiting && !r.isNotDone() }
 type Round interface {
 	// Replies returns one reply for each master, as of the return of Ask.
 	Replies() []Reply
-	// OnLaterReply calls f with each reply that arrived or arrives after the return of Ask. A later
-	// call replaces f.
+	// OnLaterReply calls f with each reply that arrived or arrives after the return of Ask. It
+	// may be called once.
 	OnLaterReply(f func(master int, r Reply))
 	// Drop withdraws the operations that were not sent yet. They count as Failed.
 	Drop()

@@ -27,8 +27,8 @@ type proposal struct {
 	// begins when the proposal is sent.
 	lease      time.Duration
 	leaseStart time.Time
-	// mayEndEarly has the meaning of Outcome.MayEndEarly.
-	mayEndEarly time.Duration
+	// heldUntil has the meaning of GrantedLock.HeldUntil.
+	heldUntil time.Time
 }
 
 func (u *update) newProposal(b ballot, t tally, d Decision) proposal {

@@ -125,10 +125,10 @@ func (r *Register) follower(op cell.Remove) func(master int, reply Reply) {
 		switch {
 		case reply.State == Unknown, reply.State == Failed:
 			r.masters.Tell(master, op, true)
-		case reply.State != Counted, reply.Applied, reply.KeyStates[0].Form == cell.Absent:
+		case reply.Applied, len(reply.KeyStates) == 0, reply.KeyStates[0].Form == cell.Absent:
 		case op.Mode == cell.Clear && op.Removes(reply.KeyStates[0].Cell):
 			r.masters.Tell(master, op, true)
-		default:
+		case reply.State == Counted:
 			r.scheduleRepair(op.Name)
 		}
 	}
@@ -181,18 +181,18 @@ func (c *collectedReplies) onReply(f func(master int, reply Reply)) {
 // undoRest undoes a released attempt on all masters. It is for releases that a ballot did not decide,
 // for example because masters are away: cells that promised a ballot and accepted none could count as
 // a majority together with these. undoRest reports whether a majority has deleted the attempt, by the
-// release with these replies, which began at start, or now. Then no ballot chose a value, and none
+// release with the collected replies, which began at start, or now. Then no ballot chose a value, and none
 // can any more.
-func (r *Register) undoRest(ctx context.Context, key string, g *grant, replies []Reply, start time.Time) bool {
+func (r *Register) undoRest(ctx context.Context, key string, g *grant, collected *collectedReplies, start time.Time) bool {
 	undo := cell.Remove{Name: key, Attempt: g.attempt, Mode: cell.Undo}
 	if r.isLate(r.masters.Now().Sub(start)) {
-		for i := range replies {
+		for i := range r.n {
 			r.masters.Tell(i, undo, true)
 		}
 		return false
 	}
-	released := g.withoutPending(replies)
 	deletedCount := func(undone []Reply) (n int) {
+		released := g.withoutPending(collected.soFar())
 		for i, reply := range g.withoutPending(undone) {
 			// A master that forgot its deletion may hold a copy.
 			if reply.isYes() || released[i].isYes() && reply.hasNone(g.attempt) {
@@ -336,7 +336,7 @@ func (r *Register) finishRelease(
 	current := r.grants.snapshot(entry)
 	g, replies := &current, released.soFar() // the ballot was behind the release at each master
 	isUndecided := err != nil && !errors.Is(err, ErrNotHeld) && !errors.Is(err, ErrContended)
-	if isUndecided && !g.mayArriveLate && r.undoRest(ctx, key, g, replies, start) {
+	if isUndecided && !g.mayArriveLate && r.undoRest(ctx, key, g, released, start) {
 		return Snapshot{}, nil
 	}
 	switch {

@@ -69,9 +69,6 @@ type Outcome struct {
 	// GrantedLock describes the value that was put, if any. Its Version is the version that the
 	// Update put, even if another command has replaced the value.
 	GrantedLock
-	// MayEndEarly is the time by which a master may hold the value for less than its lease. Validity
-	// is shorter by that.
-	MayEndEarly time.Duration
 }
 
 // removalTTL is the TTL of a removal. Until the removal expires, a command whose ballot failed can
@@ -141,23 +138,6 @@ type sentChange struct {
 	// lease is the lease that the change gave from leaseStart.
 	lease      time.Duration
 	leaseStart time.Time
-	// lastBallot is the last ballot in which this Update let masters accept the change. mayEndEarly
-	// has the meaning of Outcome.MayEndEarly.
-	lastBallot  cell.Ballot
-	mayEndEarly time.Duration
-}
-
-// noteRepetition notes that a ballot with this number lets masters accept the change again, elapsed
-// after it began. A master that accepts the change for the first time may hold it for less than the
-// master with the longest remaining time, by at most twice elapsed and at most Limit: the moments of
-// their promises are not known better. If a ballot of another proxy came before, the master with the
-// longest time may be one of up to n-2 that got the change so.
-func (s *sentChange) noteRepetition(ballot, accepted cell.Ballot, elapsed time.Duration, n int) {
-	if accepted != s.lastBallot {
-		s.mayEndEarly = max(s.mayEndEarly, time.Duration(n-2)*Limit)
-	}
-	s.mayEndEarly = min(s.mayEndEarly+min(2*elapsed, Limit), time.Duration(n-1)*Limit)
-	s.lastBallot = ballot
 }
 
 func (u *update) perform(ctx context.Context) (Outcome, error) {

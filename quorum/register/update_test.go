@@ -108,7 +108,7 @@ func TestUpdateGrants(t *testing.T) {
 		if delay := out.LeaseStart.Sub(start); delay < 0 || delay > b.roundTime {
 			t.Errorf("it began %v later", delay)
 		}
-		if want := 10*time.Second - b.now.Sub(out.LeaseStart) - 102*time.Millisecond - out.MayEndEarly; out.Validity != want {
+		if want := 10*time.Second - b.now.Sub(out.LeaseStart) - 102*time.Millisecond - out.EndsEarlyBy(out.LeaseStart, 10*time.Second); out.Validity != want {
 			t.Errorf("valid for %v, want %v", out.Validity, want)
 		}
 	}
