@@ -266,6 +266,18 @@ func (l *ledger) violations() map[string][]violation {
 	return violations
 }
 
+// overlapsBySlots counts the overlaps so far by the number of slots.
+func (l *ledger) overlapsBySlots() map[int]int {
+	l.mu.Lock()
+	ended := slices.Clone(l.endedHoldings)
+	l.mu.Unlock()
+	found := map[int]int{}
+	for _, o := range overlaps(ended) {
+		found[o.second.slots]++
+	}
+	return found
+}
+
 // report logs the figures of a period.
 func (r *run) report(t *testing.T, d *disturber, a *finalCheck, from, to time.Duration) {
 	t.Helper()
