@@ -164,7 +164,7 @@ func TestLoneHolder(t *testing.T) {
 	if err != nil || left != 59*time.Second {
 		t.Errorf("%v, %v", left, err)
 	}
-	if d, err = h.Encode("w"); err != nil || d.Value != LoneHolder("a", 2) || !d.KeepTTL || d.Shift != -time.Second {
+	if d, err = h.Encode("w"); err != nil || d.Value != LoneHolder("a", 2) || d.KeepTTL || d.TTL != 59*time.Second {
 		t.Errorf("%+v, %v", d, err)
 	}
 	if err := h.Leave("a"); err != nil {

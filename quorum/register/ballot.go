@@ -197,10 +197,11 @@ func (u *update) acceptUnchanged(ctx context.Context, b ballot, t tally, s sentC
 		until = expiryNotBefore(b, t, 0)
 	}
 	heldUntil := time.Time{}
-	if !shared && t.value.LastChange() == s.change && t.longestTimeLeft >= 0 {
-		// A master that accepts the change for the first time holds it for the longest remaining time
-		// from its promise on, less the duration of the ballot so far (expiryNotAfter).
-		heldUntil = b.start.Add(t.longestTimeLeft - u.masters.Now().Sub(b.start))
+	if !shared && t.value.Present && t.value.Text == s.decision.Value && t.longestTimeLeft >= 0 {
+		// A master that accepts the version for the first time holds it for the longest remaining
+		// time from its promise on, less the duration of the prepare (expiryNotAfter). The version
+		// may be a later one of the same value.
+		heldUntil = b.start.Add(t.longestTimeLeft - b.elapsed)
 	}
 	return u.accept(ctx, b, proposal{
 		decision: s.decision, base: t, value: t.value, unchanged: true, change: s.change,

@@ -476,3 +476,35 @@ func TestValidityOfRepeatedBallots(t *testing.T) {
 		})
 	}
 }
+
+// TestValidityBesideLaterVersion lets the accept of an EXTEND reach one master only. Another proxy's
+// slow EXTEND for less time keeps its lease under a version of its own, which another master holds for
+// less, and the first EXTEND finds that version. Its client relies on the lock no longer than the
+// masters hold it.
+func TestValidityBesideLaterVersion(t *testing.T) {
+	b := newFakeMasters(t, 3)
+	b.mustLock(b.proxy(), "me")
+	first, second := b.proxy(), b.proxy()
+	b.faultOf = func(m int, op cell.Op) fault {
+		if m == 2 || m == 1 && kindOf(op) == "accept" {
+			return requestLost
+		}
+		return noFault
+	}
+	b.onPause = func() {
+		b.onPause = nil
+		b.setFault(requestLost, 2)
+		b.roundTime = 280 * time.Millisecond
+		_, err := second.Extend(t.Context(), "k", "me", 5*time.Second)
+		b.noError(err)
+		b.setFault(requestLost, 0)
+		b.roundTime = 0
+	}
+	got, err := first.Extend(t.Context(), "k", "me", 20*time.Second)
+	b.noError(err)
+	for m, s := range b.stores[1:] {
+		if left := s.Get("k").TimeLeft; left < got.Validity {
+			t.Errorf("master %d holds it for %v, the client relies on %v", m+1, left, got.Validity)
+		}
+	}
+}
