@@ -17,8 +17,9 @@ import (
 )
 
 // TestReleasedLocksStayFree lets clients lock and unlock two busy keys while the masters are
-// flushed. Each master is flushed after the previous one has caught up. When all clients have
-// released their locks, both keys are free.
+// flushed. Each master is flushed after the previous one has caught up, but the next one may hold a
+// lock that only a majority has yet: then its key is undetermined until the lease ends (REGISTER.md,
+// What is not closed). When all clients have released their locks, both keys are free.
 func TestReleasedLocksStayFree(t *testing.T) {
 	t.Parallel()
 	const clients = 8
@@ -125,7 +126,7 @@ type locker struct {
 // until the reply is 1 or 0.
 func (l *locker) lockAndRelease(round int) {
 	token := fmt.Sprint("client", l.name, "-", round)
-	reply, err := l.client.Do("LOCK", l.key, token, "PX", longTTL)
+	reply, err := l.client.Do("LOCK", l.key, token, "PX", "20000") // less than kit.WaitLimit
 	if err == nil && reply == nil {
 		// The sleep sets the pace of a client.
 		time.Sleep(time.Duration(rand.Int64N(int64(2 * time.Millisecond))))
