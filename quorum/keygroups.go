@@ -197,11 +197,12 @@ func (set *masterSet) takeInKeygroup(ctx context.Context, t TakeRequest) (Grante
 		}
 		return -1
 	}
-	switch snapshots, err := set.Read(ctx, t.Keys); {
-	case err != nil:
+	snapshots, err := set.Read(ctx, t.Keys)
+	if err != nil {
 		return GrantedLock{}, err
-	case holder(snapshots) >= 0:
-		i := holder(snapshots)
+	}
+	switch i := holder(snapshots); { // the removal of a version may become due at any moment
+	case i >= 0:
 		return GrantedLock{}, &RefusedError{Err: ErrHeld, CurrentSnapshot: snapshots[i], Key: i}
 	case t.Fence && !hasTaggedKey(t.Keys) && !snapshots[0].Shared:
 		return set.Take(ctx, t) // the cell holds no other keys any more
