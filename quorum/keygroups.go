@@ -212,10 +212,11 @@ func (set *masterSet) takeInKeygroup(ctx context.Context, t TakeRequest) (Grante
 	leaseStart, onRemovalDue := time.Now(), set.removalScheduler(t)
 	out, err := set.UpdateAll(ctx, t.Keys, nil, func(snapshots []Snapshot) ([]Decision, error) {
 		decisions := make([]Decision, len(snapshots))
+		if holder(snapshots) >= 0 {
+			return decisions, nil
+		}
 		for i := range decisions {
-			if holder(snapshots) < 0 {
-				decisions[i] = Decision{Action: Put, Value: t.Tokens[i], TTL: t.TTL, RemoveOnError: !t.KeepOnNoQuorum}
-			}
+			decisions[i] = Decision{Action: Put, Value: t.Tokens[i], TTL: t.TTL, RemoveOnError: !t.KeepOnNoQuorum}
 		}
 		return decisions, nil
 	})
