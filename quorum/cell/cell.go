@@ -51,8 +51,8 @@ func (c Cell) Incarnation() Attempt {
 }
 
 // UndecidedAttempt is the incarnation of a blocking copy that stands for several incarnations,
-// because it is unknown which incarnation was granted. A release or undo leaves it, as any blocking copy. The
-// copy expires with the last of the incarnations.
+// because it is unknown which incarnation was granted. The copy expires with the last blocking copy
+// of one of them.
 const UndecidedAttempt = Attempt("000000000000000000000000000000000000")
 
 // IsUndecided reports whether the cell is a blocking copy that may stand for any incarnation.

@@ -122,3 +122,11 @@ func HasAnswerQuorum(replies []Reply) bool { return countVotes(replies, (*Reply)
 func isAppliedByMajority(replies []Reply) bool {
 	return countVotes(replies, (*Reply).isYes) == vote.Won
 }
+
+// onEachReply calls f with each reply of a round, now or when it arrives.
+func onEachReply(round Round, f func(master int, reply Reply)) {
+	for i, reply := range round.Replies() {
+		f(i, reply)
+	}
+	round.OnLaterReply(f)
+}

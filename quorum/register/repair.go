@@ -57,10 +57,7 @@ func (r *Register) repairUnlessDone(reply Reply, keys ...string) {
 
 // repairEachUnlessDone calls repairUnlessDone with each reply of a round, including later replies.
 func (r *Register) repairEachUnlessDone(round Round, keys ...string) {
-	for _, reply := range round.Replies() {
-		r.repairUnlessDone(reply, keys...)
-	}
-	round.OnLaterReply(func(_ int, reply Reply) { r.repairUnlessDone(reply, keys...) })
+	onEachReply(round, func(_ int, reply Reply) { r.repairUnlessDone(reply, keys...) })
 }
 
 // RepairsPending returns the number of keys to repair.
@@ -162,8 +159,8 @@ func (r *Register) readAll(ctx context.Context, key string) (replies []Reply, t 
 	return round.Replies(), t, leftovers(round.Replies(), 0, t), nil
 }
 
-// leftover is a cell whose incarnation can have no majority, a blocking copy that is not needed, or a mark that does
-// not expire in time. acceptedBallot is the last ballot that the cell accepted.
+// leftover is a cell whose incarnation can have no majority, a blocking copy that is not needed, or
+// a mark that does not expire in time. acceptedBallot is the last ballot that the cell accepted.
 type leftover struct {
 	master         int
 	form           cell.Form

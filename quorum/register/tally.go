@@ -173,11 +173,13 @@ func (c *candidate) tally(quorum int) tally {
 		timeLeft: remainingTimes[min(quorum, len(remainingTimes))-1], longestTimeLeft: remainingTimes[0], shortestTimeLeft: remainingTimes[len(remainingTimes)-1],
 		chosen: accepted >= quorum, ballotsDiffer: accepted < len(c.holders),
 	}
-	for _, b := range c.blockingCopies {
-		remainingTimes = append(remainingTimes, b.TimeLeft)
+	if t.possibleTimeLeft = t.timeLeft; len(c.blockingCopies) > 0 {
+		for _, b := range c.blockingCopies {
+			remainingTimes = append(remainingTimes, b.TimeLeft)
+		}
+		slices.SortFunc(remainingTimes, longestFirst)
+		t.possibleTimeLeft = remainingTimes[min(quorum, len(remainingTimes))-1]
 	}
-	slices.SortFunc(remainingTimes, longestFirst)
-	t.possibleTimeLeft = remainingTimes[min(quorum, len(remainingTimes))-1]
 	if highest.Form == cell.Foreign {
 		t.status, t.attempt = TallyForeign, ""
 	}

@@ -81,21 +81,22 @@ func (r *Register) unlock(ctx context.Context, key, token string) (snapshot Snap
 		return Snapshot{}, &NoQuorum{Replies: replies, AgreementTime: elapsed}
 	}
 	current := r.grants.snapshot(entry) // The replies to earlier requests have arrived by now.
-	switch r.evaluateRelease(&current, replies, start) {
+	result := r.evaluateRelease(&current, replies, start)
+	switch result {
 	case releaseDone:
 		r.followUp(round, clearing(key, entry.attempt))
 		round.Release()
 		return Snapshot{}, nil
 	case releaseByBallot:
 		return r.finishRelease(ctx, key, entry, r.collect(round, release), start)
+	}
+	r.followUp(round, release)
+	switch result {
 	case releaseSuperseded:
-		r.followUp(round, release)
 		return r.removeByBallot(ctx, key, token, "")
 	case releaseTooLate:
-		r.followUp(round, release)
 		return Snapshot{}, &RefusedError{Err: ErrNotHeld} // no value can have a majority
 	default:
-		r.followUp(round, release)
 		return Snapshot{}, &NoQuorum{Replies: replies}
 	}
 }
@@ -111,13 +112,7 @@ func clearing(key string, a cell.Attempt) cell.Remove {
 // followUp handles the replies to a deletion, also those that arrive later. It tells op to masters
 // that do not reply, and to masters on which op deletes what remains of the attempt. It schedules a
 // repair if another cell remains, which may be a leftover now.
-func (r *Register) followUp(round Round, op cell.Remove) {
-	follow := r.follower(op)
-	for i, reply := range round.Replies() {
-		follow(i, reply)
-	}
-	round.OnLaterReply(follow)
-}
+func (r *Register) followUp(round Round, op cell.Remove) { onEachReply(round, r.follower(op)) }
 
 // follower returns the function with which followUp handles a reply.
 func (r *Register) follower(op cell.Remove) func(master int, reply Reply) {
@@ -144,11 +139,8 @@ type collectedReplies struct {
 
 // collect collects the replies to a deletion, also those that arrive later, and follows them up.
 func (r *Register) collect(round Round, op cell.Remove) *collectedReplies {
-	c, follow := &collectedReplies{replies: slices.Clone(round.Replies())}, r.follower(op)
-	for i, reply := range c.replies {
-		follow(i, reply)
-	}
-	round.OnLaterReply(func(master int, reply Reply) {
+	c, follow := &collectedReplies{replies: make([]Reply, r.n)}, r.follower(op)
+	onEachReply(round, func(master int, reply Reply) {
 		c.mu.Lock()
 		c.replies[master] = reply
 		then := c.then
@@ -178,11 +170,11 @@ func (c *collectedReplies) onReply(f func(master int, reply Reply)) {
 	}
 }
 
-// undoRest undoes a released attempt on all masters. It is for releases that a ballot did not decide,
-// for example because masters are away: cells that promised a ballot and accepted none could count as
-// a majority together with these. undoRest reports whether a majority has deleted the attempt, by the
-// release with the collected replies, which began at start, or now. Then no ballot chose a value, and none
-// can any more.
+// undoRest undoes a released attempt on all masters. It is for releases that a ballot did not
+// decide, for example because masters are away: cells that promised a ballot and accepted none could
+// count as a majority together with these. undoRest reports whether a majority has deleted the
+// attempt, now or by the release that began at start and got the collected replies. Then no ballot
+// chose a value, and none can any more.
 func (r *Register) undoRest(ctx context.Context, key string, g *grant, collected *collectedReplies, start time.Time) bool {
 	undo := cell.Remove{Name: key, Attempt: g.attempt, Mode: cell.Undo}
 	if r.isLate(r.masters.Now().Sub(start)) {
