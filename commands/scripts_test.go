@@ -372,6 +372,12 @@ func TestKeysOutsideKEYS(t *testing.T) {
 	b.expectValue("lock:arg", "v:500")
 }
 
+// TestMSETEXWithoutLastValue checks that MSETEX with too few words gets an error.
+func TestMSETEXWithoutLastValue(t *testing.T) {
+	b := newRegisterFixture(t)
+	b.expectRun("MSETEX 2 lock:a 1 lock:b", "ERR syntax error")
+}
+
 // TestScriptWithoutKeys checks that a script that uses no key asks no master.
 func TestScriptWithoutKeys(t *testing.T) {
 	b := newRegisterFixture(t)

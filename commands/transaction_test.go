@@ -252,6 +252,16 @@ func TestTransactionLimit(t *testing.T) {
 	}
 }
 
+// TestTransactionLimitOfEmptyWords checks that words without bytes count, because they need memory.
+func TestTransactionLimitOfEmptyWords(t *testing.T) {
+	b := newRegisterFixture(t)
+	many := append([]string{"SADD", "k"}, make([]string, 1<<16)...)
+	b.queue(many...)
+	if got := b.queue(many...); !strings.HasPrefix(got, "-ERR transaction too large") {
+		t.Error(got)
+	}
+}
+
 func TestWatchInAnotherDatabase(t *testing.T) {
 	b := newRegisterFixture(t)
 	b.watch("k")

@@ -17,7 +17,7 @@ func (p *Runner) guessesFor(c *command.Client, words, keys []string) (guesses []
 	switch name := syntax.Lower(words[0]); {
 	case name == "setnx" || name == "msetnx" || name == "hsetnx":
 		guesses = append(guesses, program.GuessAbsent(keys))
-	case name == "msetex" && slices.ContainsFunc(words[2+2*len(keys):], isNX):
+	case name == "msetex" && slices.ContainsFunc(words[min(2+2*len(keys), len(words)):], isNX):
 		guesses = append(guesses, program.GuessAbsent(keys))
 	case name == "delifeq" || name == "delex" && len(words) == 4 && strings.HasSuffix(syntax.Lower(words[2]), "feq"):
 		guesses = append(guesses, program.GuessText(keys, words[len(words)-1]))

@@ -29,7 +29,7 @@ var laterCommands = map[string]string{
 		MSETEX 1 lock:k v NX PX 100000; MSETEX 2 lock:k v lock:k2 v2 NX PX 100000; EXISTS lock:k2; MSETEX 2 lock:{t}:k w lock:{t}:k2 w2 PX 100000; MGET lock:{t}:k lock:{t}:k2
 		MSETEX 2 lock:k x lock:none x XX; MGET lock:k lock:none; MSETEX 2 lock:{t}:k x lock:{t}:k2 x XX KEEPTTL; MGET lock:{t}:k lock:{t}:k2
 		MSETEX 2 lock:{t}:a 1 lock:{t}:b 2 NX EX 100; MSETEX 2 lock:{t}:b 3 lock:{t}:c 3 NX EX 100; MGET lock:{t}:a lock:{t}:b lock:{t}:c
-		MSETEX 2 lock:k v; MSETEX 1 lock:k v EX 0; MSETEX 1 lock:k v EX x; MSETEX 1 lock:k v NX XX
+		MSETEX 2 lock:k v; MSETEX 2 lock:k v lock:l; MSETEX 1 lock:k v EX 0; MSETEX 1 lock:k v EX x; MSETEX 1 lock:k v NX XX
 		MSETEX 1 lock:k v EX 1 PX 1; MSETEX 1 lock:k v KEEPTTL EX 1; MSETEX 1 lock:k v foo; MSETEX 1 lock:k; MSETEX 1 lock:h v NX; MSETEX 2 lock:k 5 lock:k 6; GET lock:k; TTL lock:k
 		SET lock:s a; SET lock:s b IFEQ x; SET lock:s b IFEQ a PX 100000; SET lock:s c IFEQ b GET; DELIFEQ lock:s x; DELIFEQ lock:s c`,
 }

@@ -99,6 +99,30 @@ func TestLimitOfChains(t *testing.T) {
 	}
 }
 
+// TestLimitOfNestedChains checks that chains within chains count together, because they nest in Go
+// as well. Chains side by side do not.
+func TestLimitOfNestedChains(t *testing.T) {
+	links := strings.Repeat(".x", 1500)
+	for source, isTooDeep := range map[string]bool{
+		"return (a" + links + ")" + links:                              true,
+		"return a(b" + links + ")" + links:                             true,
+		"return ({b" + links + "})" + links:                            true,
+		"return (b" + links + " + 1)" + links:                          true,
+		"return (function() return b" + links + " end)" + links:        true,
+		"function a" + strings.Repeat(".x", 100000) + "() end":         true,
+		"return a" + links + " + b" + links + ", c" + links:            false,
+		"local a = b" + links + " local c = d" + links:                 false,
+		"f(a" + links + ", b" + links + ") g(c" + links + ")":          false,
+		"function a" + links + "() return b" + links + " end":          false,
+		"if a" + links + " then b" + links + "() end c" + links + "()": false,
+	} {
+		_, err := compile(source, "@test")
+		if got := err != nil && strings.HasSuffix(err.Error(), "chunk has too many syntax levels"); got != isTooDeep {
+			t.Errorf("%.60s: %.100v", source, err)
+		}
+	}
+}
+
 // TestLimitOfPatterns checks that patterns that backtrack too deep raise errors, which pcall
 // catches.
 func TestLimitOfPatterns(t *testing.T) {

@@ -1,6 +1,7 @@
 package eval
 
 import (
+	"fmt"
 	"slices"
 
 	"redlock-proxy/commands/catalog/keys"
@@ -26,9 +27,13 @@ type keyNames struct {
 // flushCommand returns the command that removes all keys, or "" if the source calls none.
 func (n *keyNames) flushCommand() string { return n.flushName }
 
+// maxNames limits the shapes of the names in one script. A script with more is incomplete.
+const maxNames = 256
+
 // namesIn finds the names of keys in the calls of a script.
 func namesIn(foundCalls calls.Calls) *keyNames {
 	n := &keyNames{incomplete: foundCalls.Hidden, literals: foundCalls.Literals}
+	known := map[string]bool{}
 	for _, site := range foundCalls.Sites {
 		if name := flushOf(site); name != "" {
 			n.flushName = name
@@ -36,7 +41,12 @@ func namesIn(foundCalls calls.Calls) *keyNames {
 		for _, shape := range keyShapes(site) {
 			if len(shape) > 0 && shape[0].Kind == calls.UnknownPart {
 				n.incomplete = true
-			} else if !isGivenKey(shape) {
+			} else if id := fmt.Sprintf("%#v", shape); !isGivenKey(shape) && !known[id] {
+				if len(known) == maxNames {
+					n.incomplete = true
+					break
+				}
+				known[id] = true
 				n.shapes = append(n.shapes, shape)
 			}
 		}
@@ -152,8 +162,15 @@ type search struct {
 	MoreFollow bool
 }
 
-// findsLockKey reports whether one of the names may be a lock key.
+// maxComparisons limits the work of one search.
+const maxComparisons = 1 << 20
+
+// findsLockKey reports whether one of the names may be a lock key. That is also true if finding out
+// would take too long: the proxy then runs the script itself, within its limits.
 func (s search) findsLockKey(n *keyNames) bool {
+	if len(n.shapes)*(1+len(s.Keys)+len(s.Argv)) > maxComparisons {
+		return true
+	}
 	if slices.ContainsFunc(n.shapes, func(shape calls.Shape) bool {
 		return s.mayBeLockKey(nil, shape, "") || s.mayBeLockKey(nil, shape, "0")
 	}) {

@@ -3,6 +3,7 @@ package eval
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -176,7 +177,7 @@ func (s *Scripts) program(c *command.Client, permissions *rights.Permissions, in
 func (s *Scripts) keysOf(inv invocation) (keys []string) {
 	candidates := inv.keys
 	if len(candidates) == 0 {
-		candidates = append(inv.script.Literals(), inv.argv...)
+		candidates = slices.Concat(inv.script.Literals(), inv.argv)
 	}
 	for _, key := range candidates {
 		if s.opts.LockKeys.Match([]byte(key)) {

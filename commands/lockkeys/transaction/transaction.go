@@ -112,8 +112,18 @@ func (t Transactions) watch(c command.Call) {
 	c.Out.WriteStatus("OK")
 }
 
-// maxQueuedBytes limits the bytes of a transaction's commands.
+// maxQueuedBytes limits the memory of a transaction's commands.
 const maxQueuedBytes = 1 << 20
+
+// sizeOf returns the memory of a queued command: its bytes, and the headers of the command (24
+// bytes) and of each word (16 bytes).
+func sizeOf(words [][]byte) int {
+	size := 24 + 16*len(words)
+	for _, w := range words {
+		size += len(w)
+	}
+	return size
+}
 
 // Queue adds a command on lock keys to a transaction and replies QUEUED. After an error, EXEC
 // replies EXECABORT.
@@ -125,9 +135,7 @@ func (t Transactions) Queue(c command.Call) {
 		return
 	}
 	tx.QueuedCommands = append(tx.QueuedCommands, syntax.Strings(c.Args))
-	for _, w := range c.Args {
-		tx.QueuedBytes += len(w)
-	}
+	tx.QueuedBytes += sizeOf(c.Args)
 	c.Out.WriteStatus("QUEUED")
 }
 

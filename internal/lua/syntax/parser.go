@@ -15,6 +15,7 @@ type parser struct {
 	lookahead *token
 	lastLine  int // line of the previous token
 	levels    int
+	links     int // the links of chains that nest in what the current expression or block has so far
 }
 
 // Parse parses a source, and charges the meter for it. name is "@" and the name that errors show.
@@ -122,7 +123,26 @@ func (p *parser) enter() func() {
 	if p.levels++; p.levels > maxLevels {
 		p.fail("chunk has too many syntax levels", "")
 	}
-	return func() { p.levels-- }
+	endLinks := p.beginLinks()
+	return func() {
+		endLinks()
+		p.levels--
+	}
+}
+
+// beginLinks begins an expression or a block, whose parts count their links by themselves. The
+// returned function ends it: the part around it has as many nested links as its deepest part.
+func (p *parser) beginLinks() func() {
+	outer := p.links
+	p.links = 0
+	return func() { p.links = max(p.links, outer) }
+}
+
+// addLink counts a link of a chain, in which all links so far nest.
+func (p *parser) addLink() {
+	if p.links++; p.links > maxLinks {
+		p.fail("chunk has too many syntax levels", "")
+	}
 }
 
 func (p *parser) atBlockEnd() bool {
@@ -285,9 +305,11 @@ func (p *parser) functionStatement(line int) Statement {
 	nameLine := p.line
 	target := p.variable(p.nameText(), nameLine)
 	isMethod := false
+	defer p.beginLinks()()
 	for !isMethod && (p.token.kind == '.' || p.token.kind == ':') {
 		isMethod = p.token.kind == ':'
 		p.next()
+		p.addLink()
 		target = &IndexExpr{target, &ConstantExpr{p.nameText()}, p.lastLine}
 	}
 	f := p.functionBody(isMethod, line)

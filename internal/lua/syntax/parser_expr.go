@@ -46,22 +46,16 @@ func (p *parser) subexpression(limit int) Expression {
 	default:
 		e = p.simpleExpr()
 	}
-	for chain := 0; ; chain++ {
+	for {
 		operator := p.token.kind
 		left, right := precedence(operator)
 		if left <= limit {
 			return e
 		}
-		p.checkChain(chain)
 		p.next()
 		operand := p.subexpression(right)
+		p.addLink()
 		e = foldBinary(&BinaryExpr{operator, e, operand, p.lastLine})
-	}
-}
-
-func (p *parser) checkChain(n int) {
-	if n > maxChain {
-		p.fail("chunk has too many syntax levels", "")
 	}
 }
 
@@ -117,9 +111,8 @@ func (p *parser) prefixExpr() Expression {
 }
 
 func (p *parser) suffixedExpr() Expression {
-	e := p.prefixExpr()
-	for chain := 0; ; chain++ {
-		p.checkChain(chain)
+	defer p.beginLinks()()
+	for e := p.prefixExpr(); ; p.addLink() {
 		switch p.token.kind {
 		case '.':
 			p.next()

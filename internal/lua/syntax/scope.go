@@ -15,12 +15,12 @@ type scope struct {
 	usesDots      bool
 }
 
-// The limits of C Lua, and maxChain.
+// The limits of C Lua, and maxLinks.
 const (
 	maxLocals   = 200
 	maxCaptures = 60
 	maxLevels   = 200
-	maxChain    = 2000 // this package's limit, because a.b.c and 1+2+3 nest in Go
+	maxLinks    = 2000 // this package's limit, because a.b.c and 1+2+3 nest in Go, and so do chains within chains
 )
 
 func (p *parser) openFunction(line int) *scope {

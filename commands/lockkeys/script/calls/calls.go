@@ -1,6 +1,8 @@
 package calls
 
 import (
+	"slices"
+
 	"redlock-proxy/internal/lua/meter"
 	"redlock-proxy/internal/lua/syntax"
 )
@@ -214,29 +216,38 @@ func (f *finder) spend(steps int) bool {
 	return f.steps <= maxSteps
 }
 
-// origins returns the expressions whose values a variable may have.
+// origins returns the expressions whose values an expression may have: it follows variables,
+// parentheses, and and or. It does not recurse, because a source may chain any number of these.
 func (f *finder) origins(e syntax.Expression) []syntax.Expression {
 	var origins []syntax.Expression
 	seen := map[string]bool{}
-	var follow func(e syntax.Expression)
-	follow = func(e syntax.Expression) {
+	for next := []syntax.Expression{e}; len(next) > 0; {
+		e := next[len(next)-1]
+		next = next[:len(next)-1]
+		switch e := e.(type) {
+		case *syntax.ParenExpr:
+			next = append(next, e.Inner)
+			continue
+		case *syntax.BinaryExpr:
+			if (e.Operator == syntax.Or || e.Operator == syntax.And) && f.spend(2) {
+				next = append(next, e.Right, e.Left)
+				continue
+			}
+		}
 		name := variableName(e)
 		_, global := e.(*syntax.GlobalExpr)
 		// A local variable named redis may be the global one.
 		if global || name == "" || len(f.values[name]) == 0 {
 			origins = append(origins, e)
 		}
-		if name == "" || seen[name] || !f.step() {
-			return
+		if name == "" || seen[name] || !f.spend(1+len(f.values[name])) {
+			continue
 		}
 		seen[name] = true
-		for _, value := range f.values[name] {
-			if f.step() {
-				follow(value)
-			}
+		for _, value := range slices.Backward(f.values[name]) {
+			next = append(next, value)
 		}
 	}
-	follow(e)
 	return origins
 }
 

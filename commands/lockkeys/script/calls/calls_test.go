@@ -56,7 +56,10 @@ func TestFindCalls(t *testing.T) {
 		"server.call('get', x.y)":                                              "?",
 		"local function f(k) redis.call('get', k) end f('a')":                  "?",
 		"local function f(k) redis.call('get', 'a' .. k) end":                  "a?",
-		"return 1": "none false", "pcall(redis.call, 'get', 'a')": "none true",
+		"(redis).call('get', KEYS[1])":                                         "KEYS1",
+		"local f = x and (redis).call or g f('get', KEYS[1])":                  "KEYS1 hidden",
+		"local f = f or g f('get', KEYS[1])":                                   "none false",
+		"return 1":                                                             "none false", "pcall(redis.call, 'get', 'a')": "none true",
 		"local r = {redis} return r": "none true", "return _G.redis": "none true",
 		"loadstring('redis.' .. 'call()')()": "none true", "redis[ARGV[1]]('get', KEYS[1])": "KEYS1 hidden",
 		"KEYS[1] = 'x' redis.call('get', KEYS[1])":                                                                  "KEYS1 hidden",
@@ -105,7 +108,11 @@ func TestFindCallsLimit(t *testing.T) {
 		fmt.Fprintf(&chain, "local v%d = v%d .. v%d\n", i, i+1, i+1)
 	}
 	many := strings.Repeat("x = y y = x redis.call('get', x .. y)\n", 5000)
-	for _, source := range []string{chain.String() + "redis.call('get', v0)", many} {
+	var variables strings.Builder // each the value of the one before
+	for i := range 50000 {
+		fmt.Fprintf(&variables, "v%d = v%d or x\n", i, i+1)
+	}
+	for _, source := range []string{chain.String() + "redis.call('get', v0)", many, variables.String() + "v0('get', 'k') redis.call('get', 'k')"} {
 		calls, err := find(source)
 		if err != nil {
 			t.Error(err)

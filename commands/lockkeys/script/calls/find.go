@@ -79,24 +79,14 @@ func hasConstantKey(e syntax.Expression) bool {
 
 // mayBeRedisCall reports whether an expression may be redis.call or redis.pcall.
 func (f *finder) mayBeRedisCall(e syntax.Expression) bool {
-	for _, o := range f.origins(e) {
-		if paren, ok := o.(*syntax.ParenExpr); ok {
-			if f.mayBeRedisCall(paren.Inner) {
-				return true
-			}
-			continue
+	return slices.ContainsFunc(f.origins(e), func(o syntax.Expression) bool {
+		index, ok := o.(*syntax.IndexExpr)
+		if !ok || !f.isRedis(index.Object) {
+			return false
 		}
-		if index, ok := o.(*syntax.IndexExpr); ok && f.isRedis(index.Object) {
-			if key, ok := index.Key.(*syntax.ConstantExpr); !ok || key.Value == "call" || key.Value == "pcall" {
-				return true
-			}
-		}
-		if b, ok := o.(*syntax.BinaryExpr); ok && (b.Operator == syntax.Or || b.Operator == syntax.And) &&
-			(f.mayBeRedisCall(b.Left) || f.mayBeRedisCall(b.Right)) {
-			return true
-		}
-	}
-	return false
+		key, ok := index.Key.(*syntax.ConstantExpr)
+		return !ok || key.Value == "call" || key.Value == "pcall"
+	})
 }
 
 // addSite records a call with its arguments.
