@@ -102,9 +102,15 @@ func (s *session) resume(ctx context.Context) {
 // handleStreamEnd handles the end of a stream that the poller reports. The stream is the client's
 // if connID is 0, otherwise that of the upstream's connection with this number.
 func (s *session) handleStreamEnd(connID uint16) {
-	if connID == 0 {
-		s.in.conn.End()
-	} else {
+	if connID != 0 {
 		s.relay.handleStreamEnd(connID)
+		return
+	}
+	s.in.conn.End()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ended != nil {
+		close(s.ended)
+		s.ended = nil
 	}
 }

@@ -23,7 +23,7 @@ func (s *session) watch(ctx context.Context) (context.Context, func()) {
 		}
 	}
 	s.setWatching(true)
-	done := make(chan struct{})
+	done, stopped := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(done)
 		defer func() {
@@ -34,9 +34,13 @@ func (s *session) watch(ctx context.Context) (context.Context, func()) {
 				cancel(errBroken)
 			}
 		}()
-		s.readAhead(cancel)
+		if s.readAhead() || s.awaitEnd(stopped) {
+			s.clientDisconnected = true // read by the session's goroutine once the watch has ended
+			cancel(errClientDisconnected)
+		}
 	}()
 	stop := func() {
+		close(stopped)
 		s.interrupt()
 		<-done
 		s.setWatching(false)
@@ -90,18 +94,38 @@ func (s *session) interrupt() {
 	_ = s.conn.SetReadDeadline(pastDeadline)
 }
 
-// readAhead reads until the client leaves, the buffer is full, or the read deadline passes.
-func (s *session) readAhead(cancel context.CancelCauseFunc) {
+// readAhead reads until the client leaves, the buffer is full, or the read deadline passes. It reports
+// whether the client has left.
+func (s *session) readAhead() (hasLeft bool) {
 	for {
 		err := s.in.readAhead()
-		switch {
-		case err == nil:
-		case errors.Is(err, errBufferFull), errors.Is(err, os.ErrDeadlineExceeded):
-			return
-		default:
-			s.clientDisconnected = true // read by the session's goroutine once the watch has ended
-			cancel(errClientDisconnected)
-			return
+		if err != nil {
+			return !errors.Is(err, errBufferFull) && !errors.Is(err, os.ErrDeadlineExceeded)
 		}
 	}
+}
+
+// awaitEnd waits, without reading, until the client leaves or the watch stops, and reports whether
+// the client has left. Only the poller can report that: not over TLS, and not before the system's
+// buffer has room for all bytes that the client has sent.
+func (s *session) awaitEnd(stopped <-chan struct{}) (hasLeft bool) {
+	ended := make(chan struct{})
+	s.setEnded(ended)
+	defer s.setEnded(nil)
+	if s.in.conn.HasEnded() {
+		return true
+	}
+	select {
+	case <-ended:
+		return true
+	case <-stopped:
+		return false
+	}
+}
+
+// setEnded sets the channel that is closed when the poller reports the end of the client's stream.
+func (s *session) setEnded(ended chan struct{}) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ended = ended
 }

@@ -27,7 +27,8 @@ func TestDisconnectIsDetectedImmediately(t *testing.T) {
 	for name, disconnect := range disconnects {
 		for behind, rest := range map[string]string{"": "", "with commands behind": strings.Repeat(array("PING"), 100),
 			"with half a command behind": "*2\r\n$4\r\nPI",
-			"with much behind":           strings.Repeat(array("PING"), 50_000/len(array("PING")))} {
+			"with much behind":           strings.Repeat(array("PING"), 50_000/len(array("PING"))),
+			"with too much behind":       strings.Repeat(array("PING"), 100_000/len(array("PING")))} {
 			t.Run(name+behind, func(t *testing.T) {
 				locks := newWaitingLocks()
 				b := serveLocks(t, locks)
