@@ -264,10 +264,11 @@ func (h *Holders) notHeld() error {
 	return &register.RefusedError{Err: register.ErrNotHeld, CurrentSnapshot: h.Whole()}
 }
 
-// Extend gives a holder a remaining time of ttl, or the longest that a master reported, and returns the
-// longer time, or register.ErrNotHeld as *register.RefusedError. The longest time may be that of a
-// granted EXTEND that some masters missed. The holder gets a new version: the removal of its former
-// version may be pending.
+// Extend gives a holder a remaining time of ttl, unless its present remaining time is longer, and
+// returns the longer time, or register.ErrNotHeld as *register.RefusedError. For a holder that is
+// stored without expiry, the longest time that a master reported counts: it may be that of a granted
+// EXTEND that some masters missed. The holder gets a new version: the removal of its former version
+// may be pending.
 func (h *Holders) Extend(token string, ttl time.Duration) (left time.Duration, err error) {
 	l := h.Holder(token)
 	switch {
@@ -275,8 +276,12 @@ func (h *Holders) Extend(token string, ttl time.Duration) (left time.Duration, e
 		return 0, h.notHeld()
 	case l.TimeLeftUnknown:
 		return 0, register.ErrTTLUnknown
+	case !h.isGroup:
+		ttl = longerTime(l.LongestTimeLeft, ttl)
+	case register.CompareTimeLeft(l.TimeLeft, ttl) >= 0:
+		h.Replace(holderMember+token, strconv.Itoa(h.Slots()))
+		return l.TimeLeft, nil
 	}
-	ttl = longerTime(l.LongestTimeLeft, ttl)
 	h.Put(holderMember+token, strconv.Itoa(h.Slots()), ttl)
 	return ttl, nil
 }

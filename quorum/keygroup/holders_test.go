@@ -164,7 +164,7 @@ func TestLoneHolder(t *testing.T) {
 	if err != nil || left != 59*time.Second {
 		t.Errorf("%v, %v", left, err)
 	}
-	if d, err = h.Encode("w"); err != nil || d.Value != LoneHolder("a", 2) || d.KeepTTL || d.TTL != 59*time.Second {
+	if d, err = h.Encode("w"); err != nil || d.Value != LoneHolder("a", 2) || !d.KeepTTL || d.Shift != -time.Second {
 		t.Errorf("%+v, %v", d, err)
 	}
 	if err := h.Leave("a"); err != nil {
@@ -178,6 +178,34 @@ func TestLoneHolder(t *testing.T) {
 	}
 	if d, err = h.Encode("w"); err != nil || d.Action != register.Remove {
 		t.Errorf("%+v, %v", d, err)
+	}
+}
+
+// TestExtendAmongHolders extends a holder again and again while its cell ends later on one master
+// than on another. The holder ends no later for that.
+func TestExtendAmongHolders(t *testing.T) {
+	const ttl, difference, pause = 1000 * ms, 300 * ms, 250 * ms
+	value := encode(holdersPrefix, []member{{"ha", "2", "v", 0}, {"hb", "2", "v", 0}})
+	ends := time.Minute // of the cell that ends first
+	for i := range time.Duration(40) {
+		now := i * pause
+		h, err := OpenHolders(register.Snapshot{
+			Present: true, Value: value, Version: "v",
+			TimeLeft: ends - now, ShortestTimeLeft: ends - now, LongestTimeLeft: ends + difference - now,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if i == 0 {
+			h.Put("ha", "2", ttl)
+		} else if left, err := h.Extend("a", ttl); err != nil || left != ttl {
+			t.Fatalf("EXTEND %d: %v, %v", i, left, err)
+		}
+		d, err := h.Encode("v")
+		if err != nil || !d.KeepTTL {
+			t.Fatalf("%+v, %v", d, err)
+		}
+		value, ends = d.Value, ends+d.Shift
 	}
 }
 

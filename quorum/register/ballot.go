@@ -198,10 +198,7 @@ func (u *update) acceptUnchanged(ctx context.Context, b ballot, t tally, s sentC
 	}
 	heldUntil := time.Time{}
 	if !shared && t.value.Present && t.value.Text == s.decision.Value && t.longestTimeLeft >= 0 {
-		// A master that accepts the version for the first time holds it for the longest remaining
-		// time from its promise on, less the duration of the prepare (expiryNotAfter). The version
-		// may be a later one of the same value.
-		heldUntil = b.start.Add(t.longestTimeLeft - b.elapsed)
+		heldUntil = b.keptUntil(t) // the version may be a later one of the same value
 	}
 	return u.accept(ctx, b, proposal{
 		decision: s.decision, base: t, value: t.value, unchanged: true, change: s.change,

@@ -41,6 +41,9 @@ func (u *update) newProposal(b ballot, t tally, d Decision) proposal {
 		p.keepTTL, p.shared, p.shift, p.expiryAt = true, true, d.Shift, expiryNotBefore(b, t, d.Shift)
 	case d.KeepTTL && t.value.Present:
 		p.keepTTL, p.expiryAt = true, expiryNotAfter(t.longestTimeLeft)
+		if t.longestTimeLeft >= 0 {
+			p.heldUntil = b.keptUntil(t)
+		}
 	case d.KeepTTL:
 		p.ttl = cell.NoExpiry
 	}
@@ -80,6 +83,11 @@ func expiryNotAfter(timeLeft time.Duration) expiryFunc {
 		return max(now+timeLeft-elapsed, time.Millisecond)
 	}
 }
+
+// keptUntil returns the time until which each master that accepts a value with a kept expiry holds it.
+// A master that accepts its version for the first time holds it for the longest remaining time from
+// its promise on, less the duration of the prepare (expiryNotAfter).
+func (b ballot) keptUntil(t tally) time.Time { return b.start.Add(t.longestTimeLeft - b.elapsed) }
 
 // expiryNotBefore returns a function for the expiry of a cell with several keys. The expiry is not
 // before the first expiry on the masters that held the value when they promised, and is shifted

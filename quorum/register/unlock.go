@@ -351,21 +351,16 @@ func (r *Register) finishRelease(
 	}
 }
 
-// wasIntact reports whether a majority held the attempt as granted until the release. A blocking
-// copy counts if the master had taken the lock.
+// wasIntact reports whether a majority held the attempt as granted until the release. A blocking copy
+// does not count: it may stand for a removal.
 func (r *Register) wasIntact(g *grant, replies []Reply) bool {
-	intact := 0
-	for i, reply := range replies {
-		switch {
-		case reply.isYes():
-			intact++
-		case reply.State != Counted || reply.KeyStates[0].Attempt != g.attempt:
-		case reply.KeyStates[0].Form == cell.Register && reply.KeyStates[0].Accepted == "",
-			reply.KeyStates[0].Form == cell.Blocking && g.holders[i]:
-			intact++
+	return count(replies, func(reply *Reply) bool {
+		if reply.State != Counted || reply.Applied {
+			return reply.isYes()
 		}
-	}
-	return intact >= r.quorum
+		f := reply.KeyStates[0]
+		return f.Attempt == g.attempt && f.Form == cell.Register && f.Accepted == ""
+	}) >= r.quorum
 }
 
 // removeByBallot removes the key if it holds the token. It returns the value that it saw or tried

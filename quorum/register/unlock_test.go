@@ -268,6 +268,32 @@ func TestEvaluateRelease(t *testing.T) {
 	}
 }
 
+// TestReleaseAfterRemovalWithBlockingCopy removes a lock through another proxy, which masters 0 and 1
+// miss. The removal expires, but for a blocking copy of it on master 2. The owner's UNLOCK finds a
+// promise, and does not claim the removal as its own.
+func TestReleaseAfterRemovalWithBlockingCopy(t *testing.T) {
+	b := newFakeMasters(t, 5)
+	r := b.proxy()
+	b.mustLock(r, "me")
+	attempt := b.stores[0].Get("k").Attempt
+	b.setFault(requestLost, 0, 1)
+	_, err := b.proxy().Update(t.Context(), Change{Key: "k", Run: func(Snapshot) (Decision, error) {
+		return Decision{Action: Remove}, nil
+	}})
+	b.noError(err)
+	for _, m := range []int{2, 3, 4} {
+		b.stores[m].Delete("k")
+	}
+	b.stores[2].Put("k", cell.Cell{Form: cell.Blocking, Attempt: attempt}, time.Minute)
+	b.faultOf = nil
+	b.setFaultOn("prepare", requestLost, 0, 2, 3, 4)
+	_, _ = b.proxy().Update(t.Context(), readChange(nil))
+	b.faultOf = nil
+	if err := r.Unlock(t.Context(), "k", "me", nil); err == nil {
+		t.Error("released what another client had removed")
+	}
+}
+
 // TestReleaseBeforeLock checks that UNLOCK reports no success if the SET has yet to reach
 // one master, and another master's reply to the release is lost.
 func TestReleaseBeforeLock(t *testing.T) {

@@ -726,6 +726,27 @@ func TestUpdateWithKeepTTL(t *testing.T) {
 	b.wantCells(". . .")
 }
 
+// TestHeldUntilWithKeepTTL checks that a value that keeps its remaining time reports until when each
+// master holds it: a slow prepare shortens it on a master that missed the former value.
+func TestHeldUntilWithKeepTTL(t *testing.T) {
+	b := newFakeMasters(t, 3)
+	b.mustLock(b.proxy(), "me")
+	b.roundTime = 100 * time.Millisecond
+	for i := range 2 {
+		b.setFaultOn("accept", requestLost, i) // the master misses the change
+		out, err := b.proxy().Update(t.Context(), Change{Key: "k", Run: func(l Snapshot) (Decision, error) {
+			return Decision{Action: Put, Value: l.Value + "+", KeepTTL: true}, nil
+		}})
+		b.noError(err)
+		for m, s := range b.stores {
+			until := b.now.Add(s.Get("k").TimeLeft)
+			if m != i && (out.HeldUntil.IsZero() || until.Before(out.HeldUntil)) {
+				t.Errorf("change %d: master %d holds it until %v, reported is %v", i, m, until, out.HeldUntil)
+			}
+		}
+	}
+}
+
 // TestUpdateWithShift checks that the expiry of a cell with several keys shifts equally on all
 // masters. No cell expires before the shifted expiry of the first cell. A master may miss a change,
 // reply late, or be repaired.
