@@ -11,9 +11,9 @@ import (
 	"redlock-proxy/quorum/location"
 )
 
-// lockLocation returns the location of the locks according to the masters' markers, as a proxy with
-// this configuration determines it. contradiction describes how the upstream's record contradicts
-// the masters.
+// lockLocation returns the location of the locks according to the masters' markers. The place is
+// undecided if the setting of a proxy decides. contradiction describes how the upstream's record
+// contradicts the masters.
 func lockLocation(
 	ctx context.Context, cfg conf.Config, certificates *certs.Certificates, masters []inspect.Finding,
 ) (at location.Report, contradiction string) {
@@ -23,7 +23,6 @@ func lockLocation(
 	if at = inspect.ReportedLocation(masters); at.Known {
 		contradiction = locationContradiction(ctx, cfg, certificates, at)
 	}
-	at.Place = at.WithDefault(cfg.MoveFromUpstream)
 	return at, contradiction
 }
 
@@ -44,21 +43,26 @@ func locationContradiction(ctx context.Context, cfg conf.Config, certificates *c
 	return ""
 }
 
+// place returns the location of the locks for a proxy with this configuration.
+func (s *inspection) place(cfg conf.Config) location.Place {
+	return s.location.WithDefault(cfg.MoveFromUpstream)
+}
+
 func (s *inspection) locationText(cfg conf.Config) string {
 	text := ""
 	switch {
 	case !s.location.Known:
 		return "no majority of the masters knows where they are"
-	case s.location.Era == 0 && s.location.Place == location.Upstream:
+	case s.location.Place == location.Undecided && cfg.MoveFromUpstream:
 		return "at the upstream (move-from-upstream) until redlock-proxy move moves them to the masters"
-	case s.location.Era == 0:
+	case s.location.Place == location.Undecided:
 		return "at the masters; they were never moved"
 	case s.location.Moves():
 		text = fmt.Sprintf("being moved from the %v to the %v (era %d); "+
 			"commands on lock keys wait until the move is complete",
 			s.location.Source(), s.location.Target(), s.location.Era)
 	default:
-		text = fmt.Sprintf("at the %v, to which they were moved (era %d)", s.location.Place, s.location.Era)
+		text = fmt.Sprintf("at the %v (era %d)", s.location.Place, s.location.Era)
 	}
 	if cfg.MoveFromUpstream {
 		text += "; move-from-upstream has no effect any more"
@@ -82,7 +86,7 @@ func (s *inspection) compareDatabases(cfg conf.Config) {
 func (s *inspection) findDirectLocks(ctx context.Context, cfg conf.Config, certificates *certs.Certificates) {
 	f := s.upstream
 	atMasters := cfg.HasCluster() && len(cfg.LockKeys) > 0 ||
-		daemon.CanMove(cfg) && s.location.Known && s.location.Place == location.Masters
+		daemon.CanMove(cfg) && s.location.Known && s.place(cfg) == location.Masters
 	if !atMasters || f == nil || f.Err != nil || f.Version == "" {
 		return
 	}

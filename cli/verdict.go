@@ -140,7 +140,7 @@ func (s *inspection) availabilityInputs(cfg conf.Config) (inputs availability.In
 	votes, missingVotes := countVotes(cfg, s.masters)
 	inputs = availability.Inputs{
 		Movable: daemon.CanMove(cfg), Masters: len(s.masters), VotingMasters: votes,
-		Place: s.location.Place, Known: s.location.Known,
+		Place: s.place(cfg), Known: s.location.Known,
 	}
 	if f := s.upstream; f != nil {
 		inputs.UpstreamErr = cmp.Or(f.Err, f.Refusal)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"redlock-proxy/internal/redistest"
+	"redlock-proxy/quorum/location"
 )
 
 // TestUndecidedChange checks the error of a change of the masters if a majority of the masters
@@ -30,5 +31,29 @@ func TestUndecidedChange(t *testing.T) {
 	}
 	if err := errors.Join(servers[0].Continue(), servers[1].Continue()); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestLocationAfterChange checks that a change of the masters does not decide on the location of
+// the locks, which follows from the setting until a move has begun.
+func TestLocationAfterChange(t *testing.T) {
+	t.Parallel()
+	urls := make([]string, 4)
+	for i := range urls {
+		urls[i] = "redis://" + redistest.New(t, redistest.Options{}).Addr()
+	}
+	c := runCluster(t, Options{Masters: urls[:3], FreshStart: true, FromUpstream: true, Settings: "s\n" + LocksUpstream})
+	if at, _ := c.CurrentLocation(); c.IsDecided(at) {
+		t.Errorf("before: %v is decided", at)
+	}
+	if err := c.ChangeMasters(t.Context(), urls, func(func(string, string) string) error { return nil }); err != nil {
+		t.Fatal(err)
+	}
+	if at := c.mustReachEra(t, 1); at.Place != location.Upstream || c.IsDecided(at) {
+		t.Errorf("after a change of the masters: %v, decided %v", at, c.IsDecided(at))
+	}
+	c.mustMove(t, location.MovingToMasters)
+	if at := c.mustMove(t, location.Upstream); !c.IsDecided(at) {
+		t.Errorf("after an aborted move: %v is not decided", at)
 	}
 }

@@ -40,6 +40,14 @@ func (c *Cluster) CurrentLocation() (current Location, known bool) {
 	return c.locationIn(era), known && c.currentChange.Load() == nil
 }
 
+// IsDecided reports whether the masters have decided on this location, and it is current. If it is
+// current but not decided, no move has begun yet, and it follows from Options.FromUpstream. A change
+// of the masters does not decide on a location.
+func (c *Cluster) IsDecided(at Location) bool {
+	era, known := c.masterSet().guards.Era()
+	return known && era.Location() == at
+}
+
 // LocationChanged returns a channel that is closed when the result of CurrentLocation may have
 // changed.
 func (c *Cluster) LocationChanged() <-chan struct{} {

@@ -44,11 +44,13 @@ type storedValue struct {
 // fakeMasters implements Masters for tests, with a map of keys, and eras that any mover may
 // advance.
 type fakeMasters struct {
-	mu      sync.Mutex
-	at      quorum.Location
-	places  []location.Place
-	keys    map[quorum.Key]storedValue
-	proxies []string
+	mu sync.Mutex
+	at quorum.Location
+	// undecided is set if the location follows from the setting.
+	undecided bool
+	places    []location.Place
+	keys      map[quorum.Key]storedValue
+	proxies   []string
 	// room is the free memory in bytes; zero means unlimited.
 	room         int64
 	pauseReports []quorum.PauseReport
@@ -79,6 +81,12 @@ func (m *fakeMasters) CurrentLocation() (quorum.Location, bool) {
 func (m *fakeMasters) Confirm(context.Context) (quorum.Location, error) {
 	at, _ := m.CurrentLocation()
 	return at, m.runStep("confirm")
+}
+
+func (m *fakeMasters) IsDecided(at quorum.Location) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return !m.undecided && at == m.at
 }
 
 func (m *fakeMasters) CheckMove() error { return m.runStep("may move") }

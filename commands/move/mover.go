@@ -21,6 +21,7 @@ import (
 type Masters interface {
 	CurrentLocation() (at quorum.Location, known bool)
 	Confirm(ctx context.Context) (quorum.Location, error)
+	IsDecided(at quorum.Location) bool
 	CheckMove() error
 	DecideLocation(ctx context.Context, from quorum.Location, to location.Place) (quorum.Location, error)
 	CheckFreeMemory(ctx context.Context, bytes int64) error

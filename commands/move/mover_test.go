@@ -403,6 +403,23 @@ func TestLocksAlreadyAtTarget(t *testing.T) {
 	r.wantMove(Request{Abort: true}, "nothing to abort: the locks are at the masters, ")
 }
 
+// TestLocksNeverMoved checks a move to the masters if the locks are there by the setting, in an era
+// that a change of the masters began. Lock keys at the upstream are not left by a move.
+func TestLocksNeverMoved(t *testing.T) {
+	t.Parallel()
+	r := newTestBench(t)
+	r.masters.at, r.masters.undecided = quorum.Location{Place: location.Masters, Era: 1}, true
+	r.doLine("SET lock:used x")
+	for _, closeForeign := range []bool{false, true} {
+		if got := r.mustMove(Request{CloseForeignConns: closeForeign}); got != "nothing to move: the locks are at the masters" {
+			t.Errorf("%v: %s", closeForeign, got)
+		}
+	}
+	if left := r.readUpstream(); len(left) != 1 {
+		t.Errorf("%v", left)
+	}
+}
+
 // TestForeignConnections checks that a connection that no proxy made prevents the move, unless the
 // operator lets the move close it. Connections of proxies that have paused their commands stay
 // open.

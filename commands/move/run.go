@@ -302,7 +302,7 @@ func (r *run) otherPlace() location.Place { return r.at.MovingPlace().Target() }
 // the operator has ordered it. Leftovers at the upstream may belong to clients without a proxy. An
 // earlier run may have kept leftovers at the masters because the upstream may lack the locks.
 func (r *run) removeLeftovers(ctx context.Context) error {
-	if r.at.Era == 0 { // the locks have never moved
+	if !r.opts.Masters.IsDecided(r.at) { // no move has begun: the keys may be used without the proxies
 		return nil
 	}
 	_, other := r.stores()

@@ -48,8 +48,8 @@ func TestReportedLockStorage(t *testing.T) {
 	wantLockStorage(t, proxies, "masters", 0, "tracking")
 	got = check("--move-from-upstream")
 	got.wantVerdict(t, 0, "ok: 5 of 5 masters vote")
-	wantLine(got, "locks: at the masters, to which they were moved (era 2); move-from-upstream has no effect any more")
-	wantLine(check(), "locks: at the masters, to which they were moved (era 2)")
+	wantLine(got, "locks: at the masters (era 2); move-from-upstream has no effect any more")
+	wantLine(check(), "locks: at the masters (era 2)")
 
 	directClient := kit.Dial(t, upstream.Addr())
 	kit.Do(t, directClient, "CLIENT", "SETNAME", "culprit")
@@ -75,7 +75,7 @@ func TestReportedLockStorage(t *testing.T) {
 	kit.Must(t, kit.SendToMaster(upstream, "SET", "lock:c", "token"))
 	wantLockStorage(t, proxies, "upstream", 1, "off")
 	wantLine(check("--move-from-upstream"),
-		"locks: at the upstream, to which they were moved (era 4); move-from-upstream has no effect any more")
+		"locks: at the upstream (era 4); move-from-upstream has no effect any more")
 
 	for _, master := range masters[:3] {
 		kit.Must(t, master.Kill())
