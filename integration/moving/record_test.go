@@ -174,6 +174,35 @@ func TestUpstreamDownAtStart(t *testing.T) {
 	}
 }
 
+// TestForbiddenRecord takes the right to the record from the proxies' user after the locks were moved
+// back. When the masters have lost the location, neither init nor the proxies decide on one before
+// the user has that right again.
+func TestForbiddenRecord(t *testing.T) {
+	redistest.SkipShort(t)
+	t.Parallel()
+	r := &rig{t: t, upstream: kit.StartRedis(t, redistest.DurableArgs()...), masters: kit.StartMasters(t)}
+	kit.Must(t, kit.SendToMaster(r.upstream, "ACL", "SETUSER", "app", "on", ">secret", "~*", "&*", "+@all"))
+	r.args = append([]string{"--lock-keys", "lock:*", "--move-from-upstream", "--upstream",
+		"redis://app:secret@" + r.upstream.Addr(), "--share-upstream-login"}, kit.LongMasterTimeoutArgs()...)
+	r.addProxy(r.args...)
+	r.addProxy(r.args...)
+	r.wantVoting()
+	r.moveBack()
+	for _, proxy := range r.proxies {
+		kit.Must(t, proxy.Kill())
+	}
+	r.flushMasters()
+	kit.Must(t, kit.SendToMaster(r.upstream, "ACL", "SETUSER", "app", "resetkeys", "~lock:*"))
+	wantOutput(t, r.runCommand("init", "--longest-ttl", "0s"),
+		"refused: cannot tell where the locks are: the masters have no record of the location of the locks, and the upstream's record cannot be read", "NOPERM")
+	r.restartWith(append(r.argsAfterMove(), "--fresh-start"))
+	_, err := r.proxies[0].WaitLog("the upstream's record cannot be read", kit.WaitLimit)
+	kit.Must(t, err)
+	kit.Must(t, kit.SendToMaster(r.upstream, "ACL", "SETUSER", "app", "~*"))
+	r.wantVoting()
+	r.wantLocksHeld()
+}
+
 // TestRecordContradictingMasters lets the masters start afresh through a proxy without an upstream.
 // A proxy with an upstream gets no votes, and reports both locations, until the operator confirms
 // one of them.

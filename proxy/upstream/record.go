@@ -33,8 +33,9 @@ func (r *Record) read(ctx context.Context) (at location.EraPlace, olderEntries [
 		return at, nil, err
 	}
 	fields, err := client.HGetAll(ctx, location.RecordKey).Result()
+	isRefused := redis.HasErrorPrefix(err, "NOAUTH") || redis.HasErrorPrefix(err, "NOPERM")
 	switch {
-	case redis.HasErrorPrefix(err, "NOAUTH"), redis.HasErrorPrefix(err, "NOPERM"):
+	case isRefused && r.LoginCommand() == nil: // the proxy has no rights of its own: it cannot move locks
 		return at, nil, nil
 	case err != nil:
 		return at, nil, r.Failure(err)

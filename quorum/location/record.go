@@ -105,8 +105,8 @@ func placeAfterLoss(record Record, recordedPlace EraPlace, fromUpstream bool) (E
 // Describe returns the place and the era for an operator.
 func (a EraPlace) Describe() string { return fmt.Sprintf("%s (era %d)", a.Place.Describe(), a.Era) }
 
-// Record reads and writes the upstream's record. A proxy that may not read at the upstream has no
-// Record, and has moved no locks.
+// Record reads and writes the upstream's record. For a proxy that has no login at the upstream, and
+// may not read there without one, the record is empty: such a proxy moves no locks.
 type Record interface {
 	// Name returns the name of the upstream.
 	Name() string
