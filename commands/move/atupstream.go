@@ -46,6 +46,9 @@ const (
 // mover that crashed.
 const askTimeout = location.Lease - time.Second
 
+// errConnectionLost means that all later requests on the connection fail, too.
+var errConnectionLost = errors.New("the connection to the upstream is lost")
+
 // ask sends commands and returns their replies. It fails if one of the replies is an error.
 func ask(ctx context.Context, conn Connection, commands ...[]string) ([]any, error) {
 	if len(commands) == 0 {
@@ -55,7 +58,7 @@ func ask(ctx context.Context, conn Connection, commands ...[]string) ([]any, err
 	defer cancel()
 	replies, err := conn.Ask(ctx, commands...)
 	if err != nil {
-		return nil, fmt.Errorf("the connection to the upstream is lost: %w", err)
+		return nil, fmt.Errorf("%w: %w", errConnectionLost, err)
 	}
 	for i, reply := range replies {
 		if refused := refusal(reply); refused != nil {

@@ -87,8 +87,9 @@ func (r *run) checkUpstream(ctx context.Context) error {
 	case id == 0:
 		return errors.New("the upstream does not support CLIENT ID, which a move needs")
 	}
-	// This checks the permission to write the record.
-	_, err = ask(ctx, r.conn, []string{"MULTI"}, []string{"HSETNX", location.RecordKey, "", ""}, []string{"DISCARD"})
+	// This checks the permission to write the record, and that the key has no other use.
+	_, err = ask(ctx, r.conn, []string{"MULTI"}, []string{"HSETNX", location.RecordKey, "", ""}, []string{"DISCARD"},
+		[]string{"SELECT", "0"}, []string{"HGETALL", location.RecordKey})
 	return err
 }
 

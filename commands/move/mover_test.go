@@ -309,6 +309,36 @@ func TestConnectionLost(t *testing.T) {
 	}
 }
 
+// TestRefusedClaim checks that a move ends if the upstream refuses the claim of its era, because the
+// key of the record has another type. A move that begins later is not decided.
+func TestRefusedClaim(t *testing.T) {
+	t.Parallel()
+	r := newTestBench(t)
+	r.doLine("SET lock:a token PX 60000")
+	begun := 0
+	r.masters.failStep = func(step string) error {
+		if step != "to to-masters" {
+			return nil
+		}
+		if begun++; begun > 1 {
+			return errors.New("the move began again")
+		}
+		r.do("SET", location.RecordKey, "other")
+		return nil
+	}
+	want := []location.Place{location.MovingToMasters, location.Upstream}
+	for range 2 {
+		_, err := r.move(Request{})
+		if err == nil || !strings.HasPrefix(err.Error(), "the locks stay at the upstream: the upstream refused H") ||
+			!strings.Contains(err.Error(), "WRONGTYPE") || !slices.Equal(r.masters.places, want) {
+			t.Errorf("%v, eras %v", err, r.masters.places)
+		}
+	}
+	r.do("DEL", location.RecordKey)
+	r.masters.failStep = nil
+	r.wantMove(Request{}, "now: 1 string")
+}
+
 // TestStalledMove checks that a run that stalled until another run ended the move writes nothing in
 // the next era, and does not change the decision.
 func TestStalledMove(t *testing.T) {

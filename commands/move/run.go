@@ -153,15 +153,16 @@ func (r *run) beginMove(ctx context.Context) error {
 	case err != nil:
 		return err
 	}
-	if err := r.claim(ctx, moving); err != nil { // another run may abort the move
-		return errors.Join(errClaimed, err)
+	if err := r.claim(ctx, moving); err != nil {
+		return err
 	}
 	r.at = moving
 	return nil
 }
 
 // claim makes this run the only mover of an era (rule 6 of package location). It succeeds if the
-// record at the upstream has no claim for that era yet.
+// record at the upstream has no claim for that era yet. It returns errClaimed if the record has one,
+// or if the connection is lost: another run that has claimed the era may have closed it.
 func (r *run) claim(ctx context.Context, at quorum.Location) error {
 	if r.claimedEra == at.Era {
 		return nil
@@ -169,6 +170,9 @@ func (r *run) claim(ctx context.Context, at quorum.Location) error {
 	field := location.RecordField(at.Era, r.opts.LockKeys)
 	set := []string{"HSETNX", location.RecordKey, field, at.Place.String()}
 	replies, err := ask(ctx, r.conn, []string{"SELECT", "0"}, set)
+	if errors.Is(err, errConnectionLost) {
+		return errors.Join(errClaimed, err)
+	}
 	if err != nil {
 		return err
 	}
@@ -235,7 +239,7 @@ func (r *run) proposeStay(ctx context.Context, era int) error {
 	for proposed := false; ; proposed = true {
 		current, err := r.opts.Masters.Confirm(ctx)
 		r.endedElsewhere = err == nil && !proposed && current.Era > era
-		if err == nil && current.Era == era && current.Moves() && (r.request.Abort || r.claim(ctx, current) == nil) {
+		if err == nil && current.Era == era && current.Moves() && (r.request.Abort || !errors.Is(r.claim(ctx, current), errClaimed)) {
 			current, err = r.opts.Masters.DecideLocation(ctx, current, current.Source())
 		}
 		if r.undecided = err != nil; !r.undecided {
