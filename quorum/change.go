@@ -119,14 +119,21 @@ func (c *Cluster) checkNewMasters(
 ) error {
 	current := set.names()
 	findings := inspect.ExamineMasters(ctx, urls, c.opts.MasterTimeout, c.opts.TLS, inspect.PushConnections{})
+	servers := make([]*inspect.Finding, len(findings))
+	for i := range findings {
+		servers[i] = &findings[i]
+	}
 	for _, f := range findings {
+		isNew := !slices.Contains(current, f.Name)
 		switch {
 		case f.Err != nil:
 			return fmt.Errorf("master %s cannot be used: %w", f.Name, f.Err)
 		case len(f.SafetyProblems) > 0:
 			return fmt.Errorf("master %s: %s", f.Name, strings.Join(f.SafetyProblems, ", "))
-		case f.Votes && !slices.Contains(current, f.Name):
+		case isNew && f.Votes:
 			return fmt.Errorf("master %s already votes in another set of masters; empty it first (FLUSHALL)", f.Name)
+		case isNew && f.DatabaseShortage(servers...) != "": // it could never catch up in the missing ones
+			return fmt.Errorf("master %s %s; raise its databases", f.Name, f.DatabaseShortage(servers...))
 		}
 	}
 	return check(func(runID, addr string) string { return inspect.NameOf(findings, runID, addr) })

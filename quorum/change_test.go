@@ -57,3 +57,28 @@ func TestLocationAfterChange(t *testing.T) {
 		t.Errorf("after an aborted move: %v is not decided", at)
 	}
 }
+
+// TestFewerDatabases checks that a server with fewer databases than the masters does not become a
+// master: it could never catch up in the missing ones. A master with fewer databases may stay.
+func TestFewerDatabases(t *testing.T) {
+	t.Parallel()
+	var urls []string
+	for _, databases := range []string{"16", "16", "2", "1", "16"} {
+		server := redistest.New(t, redistest.Options{ExtraArgs: []string{"--databases", databases}})
+		urls = append(urls, "redis://"+server.Addr())
+	}
+	c := runCluster(t, Options{Masters: urls[:3], FreshStart: true})
+	change := func(urls []string) error {
+		return c.ChangeMasters(t.Context(), urls, func(func(string, string) string) error { return nil })
+	}
+	want := "master " + masterNames(urls)[3] + " has fewer databases (1) than another server (16); raise its databases"
+	if err := change(urls[:4]); err == nil || err.Error() != want {
+		t.Errorf("got %v, want %s", err, want)
+	}
+	if at, known := c.CurrentLocation(); !known || at.Era != 0 {
+		t.Errorf("the change has begun: era %d, known %v", at.Era, known)
+	}
+	if err := change(append(urls[:3:3], urls[4])); err != nil {
+		t.Error(err)
+	}
+}

@@ -20,14 +20,22 @@ func parseDatabases(reply any) int {
 // CompareDatabases adds a weakness to each server that has fewer databases than another: locks in
 // the missing databases fail.
 func CompareDatabases(findings ...*Finding) {
-	most := 0
 	for _, f := range findings {
-		most = max(most, f.databaseCount)
-	}
-	for _, f := range findings {
-		if n := f.databaseCount; n > 0 && n < most {
-			f.Weaknesses = append(f.Weaknesses, fmt.Sprintf(
-				"has fewer databases (%d) than another server (%d): locks in the missing databases fail", n, most))
+		if shortage := f.DatabaseShortage(findings...); shortage != "" {
+			f.Weaknesses = append(f.Weaknesses, shortage+": locks in the missing databases fail")
 		}
 	}
+}
+
+// DatabaseShortage returns a text if the server has fewer databases than another of these servers,
+// or else an empty text.
+func (f Finding) DatabaseShortage(servers ...*Finding) string {
+	most := 0
+	for _, other := range servers {
+		most = max(most, other.databaseCount)
+	}
+	if n := f.databaseCount; n > 0 && n < most {
+		return fmt.Sprintf("has fewer databases (%d) than another server (%d)", n, most)
+	}
+	return ""
 }
