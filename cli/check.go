@@ -74,6 +74,7 @@ func inspectAll(ctx context.Context, cfg conf.Config, certificates *certs.Certif
 	inspect.CompareSettings(result.masters, daemon.SharedSettings(cfg))
 	result.proxies = inspect.CountProxies(result.masters, daemon.SharedSettings(cfg))
 	wg.Wait()
+	result.changing = inspect.AreChanging(result.masters)
 	result.location, result.contradiction = lockLocation(ctx, cfg, certificates, result.masters)
 	if result.contradiction != "" { // then no master votes
 		for i := range result.masters {

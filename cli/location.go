@@ -11,36 +11,39 @@ import (
 	"redlock-proxy/quorum/location"
 )
 
-// lockLocation returns the location of the locks according to the masters' markers. The place is
-// undecided if the setting of a proxy decides. contradiction describes how the upstream's record
-// contradicts the masters.
+// lockLocation returns the location of the locks, as a proxy with this configuration determines it:
+// by the masters' markers or, at a fresh start, by the upstream's record. The place is undecided if
+// the setting of a proxy decides. contradiction describes how the record contradicts the masters or
+// the setting.
 func lockLocation(
 	ctx context.Context, cfg conf.Config, certificates *certs.Certificates, masters []inspect.Finding,
 ) (at location.Report, contradiction string) {
 	if !daemon.RecordsLocation(cfg) {
 		return location.Report{EraPlace: location.EraPlace{Place: location.Masters}, Known: true}, ""
 	}
-	if at = inspect.ReportedLocation(masters); at.Known {
-		contradiction = locationContradiction(ctx, cfg, certificates, at)
+	at = inspect.ReportedLocation(masters)
+	if !at.Known && !startsFresh(cfg, masters) {
+		return at, ""
 	}
-	return at, contradiction
-}
-
-// locationContradiction describes how the upstream's record contradicts the masters' markers. It is
-// empty if they agree, or if the record cannot be read.
-func locationContradiction(ctx context.Context, cfg conf.Config, certificates *certs.Certificates, report location.Report) string {
 	record, end, err := daemon.LocationRecord(cfg, certificates)
-	if err != nil || record == nil {
-		return ""
+	if err != nil {
+		return at, ""
 	}
 	defer end()
-	ctx, cancel := context.WithTimeout(ctx, cfg.UpstreamTimeout)
-	defer cancel()
-	recorded, readErr := record.Read(ctx)
-	if _, err := report.Resolve(record, recorded, readErr, cfg.MoveFromUpstream); err != nil {
-		return err.Error()
+	var recorded location.EraPlace
+	if record != nil {
+		ctx, cancel := context.WithTimeout(ctx, cfg.UpstreamTimeout)
+		defer cancel()
+		if recorded, err = record.Read(ctx); err != nil { // the verdict names the upstream, too
+			return at, ""
+		}
 	}
-	return ""
+	resolved, err := at.Resolve(record, recorded, nil, cfg.MoveFromUpstream)
+	if err != nil {
+		return at, err.Error()
+	}
+	at.EraPlace, at.Known = resolved, true
+	return at, ""
 }
 
 // place returns the location of the locks for a proxy with this configuration.
@@ -51,6 +54,8 @@ func (s *inspection) place(cfg conf.Config) location.Place {
 func (s *inspection) locationText(cfg conf.Config) string {
 	text := ""
 	switch {
+	case s.changing:
+		return "the masters are being changed, or the locks moved"
 	case !s.location.Known:
 		return "no majority of the masters knows where they are"
 	case s.location.Place == location.Undecided && cfg.MoveFromUpstream:

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"redlock-proxy/conf"
+	"redlock-proxy/quorum/inspect"
 	"redlock-proxy/quorum/location"
 )
 
@@ -37,5 +38,16 @@ func TestLocationText(t *testing.T) {
 		if got := inputs.Place == location.Masters; got != test.wantAtMasters {
 			t.Errorf("%v, move-from-upstream %v: at %v", test.at, test.fromUpstream, inputs.Place)
 		}
+	}
+}
+
+// TestVerdictDuringChange checks the verdict while the masters are being changed. No server needs
+// repair.
+func TestVerdictDuringChange(t *testing.T) {
+	result := inspection{masters: make([]inspect.Finding, 3), changing: true}
+	v := judge(conf.Config{Guard: true, LockKeys: []string{"lock:*"}}, result)
+	if v.code != exitUnavailable || !strings.HasPrefix(v.reasons[0], "the masters are being changed") ||
+		!strings.HasPrefix(v.nextStep(), "wait a few seconds") {
+		t.Errorf("%d, %v; next: %s", v.code, v, v.nextStep())
 	}
 }

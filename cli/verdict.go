@@ -25,6 +25,8 @@ type inspection struct {
 	// the upstream's record contradicts the masters.
 	location      location.Report
 	contradiction string
+	// changing is set if the masters are being changed, or the locks moved.
+	changing bool
 	// loops describes servers of the configuration that are this proxy or another redlock-proxy, or
 	// that redirect clients past the proxy.
 	loops []string
@@ -69,6 +71,9 @@ func (v verdict) nextStep() string {
 		return "correct what the verdict names before you start a proxy, and run redlock-proxy check again"
 	case v.code == exitDiffering:
 		return "use the settings of the running proxies, and run redlock-proxy check again"
+	case v.code == exitUnavailable && v.inputs.Changing:
+		return "wait a few seconds, and run redlock-proxy check again; " +
+			"if this lasts, start a proxy with the current masters: it completes the change"
 	case v.code == exitUnavailable && v.inputs.Decide().State == availability.Paused:
 		return "wait a few seconds, and run redlock-proxy check again"
 	case v.code == exitUnavailable:
@@ -119,7 +124,7 @@ func judge(cfg conf.Config, result inspection) verdict {
 		}
 	case locks.State != availability.Available:
 		v := verdict{code: exitUnavailable, inputs: inputs, reasons: slices.Concat([]string{locks.Cause}, missing, problems)}
-		if inputs.VotingMasters < quorum.Majority(inputs.Masters) {
+		if inputs.VotingMasters < quorum.Majority(inputs.Masters) && !inputs.Changing {
 			v.advice = votingAdvice(result.masters)
 		}
 		return v
@@ -141,6 +146,7 @@ func (s *inspection) availabilityInputs(cfg conf.Config) (inputs availability.In
 	inputs = availability.Inputs{
 		Movable: daemon.CanMove(cfg), Masters: len(s.masters), VotingMasters: votes,
 		Place: s.place(cfg), Known: s.location.Known,
+		Changing: s.changing,
 	}
 	if f := s.upstream; f != nil {
 		inputs.UpstreamErr = cmp.Or(f.Err, f.Refusal)
@@ -183,7 +189,7 @@ func addPrefix(name string, texts []string) []string {
 // countVotes counts the masters whose votes a proxy that starts now with this configuration would
 // count. missingVotes holds the reason for each master whose vote the proxy would not count.
 func countVotes(cfg conf.Config, masters []inspect.Finding) (votes int, missingVotes []string) {
-	fresh := cfg.FreshStart && allNew(masters)
+	fresh := startsFresh(cfg, masters)
 	for _, f := range masters {
 		switch {
 		case f.Err != nil:
@@ -197,6 +203,12 @@ func countVotes(cfg conf.Config, masters []inspect.Finding) (votes int, missingV
 		}
 	}
 	return votes, missingVotes
+}
+
+// startsFresh reports whether these masters would vote at the start of a proxy because all of them are
+// new.
+func startsFresh(cfg conf.Config, masters []inspect.Finding) bool {
+	return cfg.FreshStart && allNew(masters)
 }
 
 func allNew(masters []inspect.Finding) bool {

@@ -156,6 +156,7 @@ func TestUpstreamDownAtStart(t *testing.T) {
 	r.flushMasters()
 	wantOutput(t, r.runCommand("init", "--longest-ttl", "0s"),
 		"refused: cannot tell where the locks are: the masters have no record of the location of the locks, and the upstream's record cannot be read", "connection refused")
+	wantOutput(t, r.runCommand("check", "--fresh-start"), "no locks: the location of the locks is unknown", "connection refused")
 	r.restartWith(append(r.argsAfterMove(), "--fresh-start"))
 	for _, proxy := range r.proxies {
 		for _, master := range r.masters {
@@ -266,6 +267,7 @@ func TestSettingContradictingRecord(t *testing.T) {
 	r.flushMasters()
 	contradiction := fmt.Sprintf("the record at the upstream %s says masters (era 2), but move-from-upstream says upstream; remove that setting", r.upstream.Addr())
 	wantOutput(t, r.runCommand("init", "--longest-ttl", "0s"), "refused: cannot tell where the locks are: "+contradiction)
+	wantOutput(t, r.runCommand("check", "--fresh-start"), "it would not be safe to serve", contradiction)
 	r.restartWith(append(r.args, "--fresh-start"))
 	_, err := r.proxies[0].WaitLog(contradiction, kit.WaitLimit)
 	kit.Must(t, err)

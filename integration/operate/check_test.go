@@ -76,6 +76,10 @@ func TestCheckNewMasters(t *testing.T) {
 		got.wantRow(t, master.Addr(), "master", "noeviction", "off", "unmarked", "forgets locks when it restarts")
 	}
 	checkMasters(t, redistest.URLs(masters), "--fresh-start").wantVerdict(t, 0, "ok: 5 of 5 masters vote")
+	for _, args := range [][]string{{}, {"--upstream", kit.StartRedis(t).URL()}} {
+		args = append(args, "--fresh-start", "--lock-keys", "lock:*")
+		checkMasters(t, redistest.URLs(masters), args...).wantVerdict(t, 0, "ok: 5 of 5 masters vote")
+	}
 	kit.Must(t, kit.SendToMaster(masters[4], "SET", "k", "v"))
 	checkMasters(t, redistest.URLs(masters), "--fresh-start").wantVerdict(t, 3, "no locks: 0 of 5 masters vote, 3 needed; ")
 }

@@ -210,6 +210,18 @@ func ReportedLocation(findings []Finding) location.Report {
 	return location.Report{Masters: Names(findings)}
 }
 
+// AreChanging reports whether a majority of these masters no longer votes because its era has ended:
+// the masters are being changed, or the locks moved.
+func AreChanging(findings []Finding) bool {
+	sealed := 0
+	for _, f := range findings {
+		if f.report != nil && f.report.Marker.Valid && !f.report.Marker.Value.Seal.IsNone() {
+			sealed++
+		}
+	}
+	return sealed >= vote.Majority(len(findings))
+}
+
 // Names returns the addresses of the masters.
 func Names(findings []Finding) (names []string) {
 	for _, f := range findings {
