@@ -40,8 +40,11 @@ const (
 func (c *Cluster) ChangeMasters(
 	ctx context.Context, urls []string, check func(masterName func(runID, addr string) string) error,
 ) error {
-	c.changeMu.Lock()
-	defer c.changeMu.Unlock()
+	ctx, release, err := c.acquireChange(ctx)
+	if err != nil {
+		return err
+	}
+	defer release()
 	set := c.masterSet()
 	names := masterNames(urls)
 	if s := set.guards.ReconfigurationTo(names); s != nil {

@@ -82,3 +82,48 @@ func TestFewerDatabases(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestStopDuringChange stops the cluster during a change of the masters, while one of its own tasks
+// also wants to make a change. Neither waits for the other.
+func TestStopDuringChange(t *testing.T) {
+	t.Parallel()
+	urls := make([]string, 4)
+	for i := range urls {
+		urls[i] = "redis://" + redistest.New(t, redistest.Options{}).Addr()
+	}
+	c, err := NewCluster(Options{Masters: urls[:3], FreshStart: true, MasterTimeout: 5 * time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	stopped := make(chan error, 1)
+	go func() { stopped <- c.Run(ctx) }()
+	if !c.WaitReady(t.Context()) {
+		t.Fatal("the masters do not vote")
+	}
+	at, _ := c.CurrentLocation()
+	checking, finish, changed := make(chan struct{}), make(chan struct{}), make(chan error, 1)
+	go func() {
+		changed <- c.ChangeMasters(t.Context(), urls, func(func(string, string) string) error {
+			close(checking)
+			<-finish
+			return nil
+		})
+	}()
+	<-checking
+	stop()
+	time.Sleep(100 * time.Millisecond) // Run waits for the end of the change.
+	c.tasks.Go(func() { _ = c.decideLocation(ctx, at, at.Source()) })
+	time.Sleep(100 * time.Millisecond)
+	close(finish)
+	for name, ended := range map[string]chan error{"the cluster": stopped, "the change": changed} {
+		select {
+		case err := <-ended:
+			if stopped := name == "the cluster"; stopped != (err == nil) {
+				t.Errorf("%s ended with %v", name, err)
+			}
+		case <-time.After(decisionTimeout):
+			t.Fatalf("%s does not end", name)
+		}
+	}
+}

@@ -1,6 +1,7 @@
 package quorum
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"slices"
@@ -47,8 +48,8 @@ type Cluster struct {
 	// pausedEra is 1 plus the last era in which this proxy paused commands for a move, or zero.
 	// This proxy runs no pending removal in that era while the locks are being moved.
 	pausedEra atomic.Int64
-	// changeMu is held while this proxy changes the masters or the location of the locks.
-	changeMu sync.Mutex
+	// changeSlot holds an element while this proxy changes the masters or the location of the locks.
+	changeSlot chan struct{}
 	// movingEra is the era in which this proxy moves the locks; zero if it moves none.
 	movingEra atomic.Int64
 
@@ -259,13 +260,40 @@ func (set *masterSet) allVote() bool {
 
 // stoppedDuring pauses, and reports whether the cluster stopped meanwhile.
 func (c *Cluster) stoppedDuring(pause time.Duration) bool {
+	return pacing.Sleep(c.running(), pause) != nil
+}
+
+// running returns a context that ends when the cluster stops.
+func (c *Cluster) running() context.Context {
 	c.mu.Lock()
-	running := c.runContext
-	c.mu.Unlock()
-	if running == nil {
-		running = context.Background()
+	defer c.mu.Unlock()
+	return cmp.Or(c.runContext, context.Background())
+}
+
+// acquireChange waits until this proxy makes no other change of the masters or of the location of
+// the locks. The caller makes its change with the returned context, and calls release afterwards.
+// The wait and the context end with ctx, and when the cluster stops.
+func (c *Cluster) acquireChange(ctx context.Context) (changeCtx context.Context, release func(), err error) {
+	changeCtx, cancel := context.WithCancel(ctx)
+	unlink := context.AfterFunc(c.running(), cancel)
+	select {
+	case c.changeSlot <- struct{}{}:
+		return changeCtx, func() { unlink(); cancel(); <-c.changeSlot }, nil
+	case <-changeCtx.Done():
+		unlink()
+		cancel()
+		return nil, nil, context.Cause(changeCtx)
 	}
-	return pacing.Sleep(running, pause) != nil
+}
+
+// tryAcquireChange is like acquireChange, but does not wait.
+func (c *Cluster) tryAcquireChange() (release func(), acquired bool) {
+	select {
+	case c.changeSlot <- struct{}{}:
+		return func() { <-c.changeSlot }, true
+	default:
+		return nil, false
+	}
 }
 
 // quorumRegained returns a channel that is closed when a majority of the masters votes again, or

@@ -45,10 +45,14 @@ func (c *Cluster) followChanges(ctx context.Context) {
 // noticed, and no other function continues it. This happens to a proxy that starts during a change:
 // it may first reach masters of the era before its own.
 func (c *Cluster) forgetChange(noticedChange *change) {
-	if noticedChange == nil || c.currentChange.Load() != noticedChange || !c.changeMu.TryLock() {
+	if noticedChange == nil || c.currentChange.Load() != noticedChange {
 		return
 	}
-	defer c.changeMu.Unlock()
+	release, acquired := c.tryAcquireChange()
+	if !acquired {
+		return
+	}
+	defer release()
 	if c.currentChange.Load() == noticedChange {
 		c.endChange(noticedChange)
 	}
@@ -60,7 +64,8 @@ func (c *Cluster) forgetChange(noticedChange *change) {
 func (c *Cluster) follow(ctx context.Context, set *masterSet, s guard.Reconfiguration) (retry bool) {
 	ctx, cancel := context.WithTimeout(ctx, askPause)
 	defer cancel()
-	if !c.changeMu.TryLock() {
+	release, acquired := c.tryAcquireChange()
+	if !acquired {
 		return false
 	}
 	sameMasters := s.Begun && s.Era.HasMasters(set.names()) || !s.Begun && s.Change.NextEra(s.Era).HasMasters(set.names())
@@ -70,7 +75,7 @@ func (c *Cluster) follow(ctx context.Context, set *masterSet, s guard.Reconfigur
 	} else if !s.Begun {
 		s.Change, err = set.guards.Decide(ctx, s.Era, s.Change, c.newBallot)
 	}
-	c.changeMu.Unlock()
+	release()
 	switch {
 	case err != nil:
 		c.log.Debug("another proxy is changing the masters", "cause", err)

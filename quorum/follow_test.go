@@ -28,8 +28,11 @@ func TestForgetChange(t *testing.T) {
 	if c.currentChange.Load() != taken {
 		t.Error("a change that another function continues was forgotten")
 	}
-	c.changeMu.Lock()
-	defer c.changeMu.Unlock()
+	_, release, err := c.acquireChange(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer release()
 	c.forgetChange(taken)
 	if c.currentChange.Load() != taken {
 		t.Error("a change was forgotten while this proxy changes the masters")

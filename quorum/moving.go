@@ -193,8 +193,11 @@ func (c *Cluster) checkMove(from Location, to location.Place) (*masterSet, error
 // decideLocation gets a decision of the masters on the location of the locks in the next era. It
 // lets no other decision of this process interfere.
 func (c *Cluster) decideLocation(ctx context.Context, from Location, to location.Place) error {
-	c.changeMu.Lock()
-	defer c.changeMu.Unlock()
+	ctx, release, err := c.acquireChange(ctx)
+	if err != nil {
+		return err
+	}
+	defer release()
 	// This proxy checks again: by now it knows of decisions that other proxies began a moment ago.
 	set, err := c.checkMove(from, to)
 	if err != nil {

@@ -29,8 +29,9 @@ func NewCluster(opts Options) (*Cluster, error) {
 func newCluster(opts Options, transports []master.Transport) *Cluster {
 	c := &Cluster{
 		opts: opts, log: opts.Logger, source: cell.NewSource(), proxyID: guard.NewID(),
-		onFreed:  func(Key, int) bool { return false },
-		onTaking: func(_ Key, send func(func())) { send(nil) },
+		changeSlot: make(chan struct{}, 1),
+		onFreed:    func(Key, int) bool { return false },
+		onTaking:   func(_ Key, send func(func())) { send(nil) },
 	}
 	c.removals = removals.New(removals.Options[Key]{
 		Remove: c.removePending, IsReady: c.HasQuorum, Size: func(k Key) int { return len(k.Name) + len(k.Tag) + len(k.Holder) },
@@ -61,8 +62,10 @@ func (c *Cluster) Run(ctx context.Context) error {
 		cancel()
 	}
 	stop()
-	c.changeMu.Lock() // From now on no other function can start a set of masters.
-	defer c.changeMu.Unlock()
+	// From now on no other function can start a set of masters. A change that is in progress ends soon,
+	// because its context has ended.
+	c.changeSlot <- struct{}{}
+	defer func() { <-c.changeSlot }()
 	c.tasks.Wait()
 	return nil
 }
