@@ -170,6 +170,8 @@ func TestHalfClose(t *testing.T) {
 		{lines("GET big", "LOCK k t PX 1000", "GET big", "UNLOCK k t"), big + ":1000\r\n" + big + ":1\r\n"},
 		{strings.Repeat(lines("SET a 1", "LOCK k t PX 1000", "UNLOCK k t"), 300),
 			strings.Repeat("+OK\r\n:1000\r\n:1\r\n", 300)},
+		{strings.Repeat(lines("SET a 1", "LOCK k t PX 1000", "UNLOCK k t"), 3000), // more than is read ahead
+			strings.Repeat("+OK\r\n:1000\r\n:1\r\n", 3000)},
 		{lines("SUBSCRIBE a"), ack("*", "subscribe", "a", 1)},
 	} {
 		p := r.connect()

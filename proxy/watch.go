@@ -14,6 +14,13 @@ import (
 // watch. For a half-closed client, watch does not flush, because other clients may wait for the end
 // of that client's turn (halfClosedQueue).
 func (s *session) watch(ctx context.Context) (context.Context, func()) {
+	return s.startWatch(ctx, false)
+}
+
+// startWatch implements watch. With untilEnd, it also notices the end of a client that has sent more
+// than is read ahead. A half-closed client with that much still gets the replies to all commands that
+// wait for no other client.
+func (s *session) startWatch(ctx context.Context, untilEnd bool) (context.Context, func()) {
 	watchCtx, cancel := context.WithCancelCause(ctx)
 	if !s.in.conn.HasEnded() {
 		if err := s.flush(); err != nil {
@@ -34,7 +41,7 @@ func (s *session) watch(ctx context.Context) (context.Context, func()) {
 				cancel(errBroken)
 			}
 		}()
-		if s.readAhead() || s.awaitEnd(stopped) {
+		if s.readAhead() || untilEnd && s.awaitEnd(stopped) {
 			s.clientDisconnected = true // read by the session's goroutine once the watch has ended
 			cancel(errClientDisconnected)
 		}
@@ -53,7 +60,7 @@ func (s *session) watch(ctx context.Context) (context.Context, func()) {
 // the proxy shuts down. If there is no memory for the wait, it ends immediately.
 func (s *session) watchWait(ctx context.Context) (context.Context, func()) {
 	budgetErr := s.in.updateBudget() // before the watch reads
-	watchCtx, stop := s.watch(ctx)
+	watchCtx, stop := s.startWatch(ctx, true)
 	waitCtx, cancelWait := context.WithCancelCause(watchCtx)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -106,8 +113,8 @@ func (s *session) readAhead() (hasLeft bool) {
 }
 
 // awaitEnd waits, without reading, until the client leaves or the watch stops, and reports whether
-// the client has left. Only the poller can report that: not over TLS, and not before the system's
-// buffer has room for all bytes that the client has sent.
+// the client has left. It relies on the poller, which does not report the end of a TLS client, nor an
+// end behind more bytes than fit into the system's buffer.
 func (s *session) awaitEnd(stopped <-chan struct{}) (hasLeft bool) {
 	ended := make(chan struct{})
 	s.setEnded(ended)

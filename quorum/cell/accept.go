@@ -29,8 +29,9 @@ type Accept struct {
 	BaseChange          Change
 	Expiry, Uncertainty time.Duration
 	// Shared lets a cell with BaseChange keep its remaining time plus Shift, in whole milliseconds.
-	// Any other cell gets Expiry, which includes Shift. It keeps no expiry of its own: that of an
-	// earlier value may be before the first one that the proxy compared.
+	// Expiry includes Shift. For any other cell the proxy measured that the expiry is between
+	// Expiry minus Uncertainty and Expiry. Such a cell keeps its own expiry within these limits, or
+	// gets Expiry.
 	Shared bool
 	Shift  time.Duration
 	// TTL is in whole milliseconds, or NoExpiry.
@@ -56,7 +57,9 @@ local new = '` + registerTag + `' .. attempt(v) .. ARGV[3] .. ARGV[2] .. ARGV[4]
 local own, ends = math.huge, math.huge
 if left >= 0 then own = now[1] * 1000 + math.floor(now[2] / 1000) + left end
 if ARGV[6] ~= '-1' then ends = tonumber(ARGV[6]) end
-if base and ARGV[9] == '' then ends = math.max(ends, base == ARGV[7] and own or math.min(own, ends + ARGV[10])) end
+if base and ARGV[9] ~= '' then
+  if own >= ends - ARGV[10] and own < ends then ends = own end
+elseif base then ends = math.max(ends, base == ARGV[7] and own or math.min(own, ends + ARGV[10])) end
 if ARGV[5] ~= 'keep' and ends < math.huge then redis.call('set', KEYS[1], new, 'px', ARGV[6])
 elseif ARGV[9] ~= '' and base == ARGV[7] then
   redis.call('set', KEYS[1], new, 'keepttl')
@@ -99,7 +102,11 @@ func (a Accept) keptTTL(now time.Duration, f KeyState) time.Duration {
 	}
 	ends := earliest
 	switch {
-	case f.Form != Register, a.Shared:
+	case f.Form != Register:
+	case a.Shared:
+		if current >= earliest-a.Uncertainty && current < earliest {
+			ends = current
+		}
 	case f.Value.LastChange() == a.BaseChange:
 		ends = max(earliest, current)
 	default:

@@ -25,8 +25,9 @@
 //     distinguish it from the expiry on the other masters. Otherwise its expiry is later, by the
 //     duration of a ballot.
 //   - A new expiry of a key is relative to the cell that expires first among the masters that
-//     replied. So the key expires early on no master, and on some masters late, by the difference
-//     between the cells.
+//     replied. So on some masters the key expires late, by the difference between the cells. It
+//     expires early only where a master kept an expiry that the proxy cannot distinguish
+//     (register.GrantedLock.Early), and the validity is shorter by that.
 //   - A key expires when it has expired on the master whose cell expires last. Every majority has a
 //     master that keeps the key for as long as its holder relies on it, so no other client takes it
 //     before.

@@ -53,7 +53,7 @@ func (u *update) accept(ctx context.Context, b ballot, p proposal) (Outcome, err
 		return u.completeAccepted(b, p, next, replies, start), nil
 	}
 	if mayBeAccepted && !p.unchanged {
-		u.sentChanges = append(u.sentChanges, sentChange{p.decision, p.base.attempt, b.number, p.change, p.lease, p.leaseStart})
+		u.sentChanges = append(u.sentChanges, sentChange{p.decision, p.base.attempt, b.number, p.change, p.lease, p.leaseStart, p.early})
 	}
 	u.noteRounds(replies)
 	if elapsed := u.masters.Now().Sub(b.start); u.timeLeft(elapsed) <= 0 {
@@ -73,7 +73,7 @@ func (u *update) completeAccepted(b ballot, p proposal, nextBallot cell.Ballot, 
 	if !p.unchanged {
 		u.grants.markReplaced(u.Key, p.value.Present)
 	}
-	got := GrantedLock{LeaseStart: p.leaseStart, HeldUntil: p.heldUntil, Attempt: p.base.attempt, Version: p.version()}
+	got := GrantedLock{LeaseStart: p.leaseStart, HeldUntil: p.heldUntil, Early: p.early, Attempt: p.base.attempt, Version: p.version()}
 	got.Validity = vote.Validity(p.lease, u.masters.Now().Sub(p.leaseStart)+got.EndsEarlyBy(p.leaseStart, p.lease))
 	return Outcome{Decision: p.decision, GrantedLock: got}
 }

@@ -195,6 +195,7 @@ func (u *update) acceptUnchanged(ctx context.Context, b ballot, t tally, s sentC
 		u.opts.IsKeygroup(t.value.Text)
 	if shared {
 		until = expiryNotBefore(b, t, 0)
+		s.early += b.elapsed
 	}
 	heldUntil := time.Time{}
 	if !shared && t.value.Present && t.value.Text == s.decision.Value && t.longestTimeLeft >= 0 {
@@ -203,6 +204,6 @@ func (u *update) acceptUnchanged(ctx context.Context, b ballot, t tally, s sentC
 	return u.accept(ctx, b, proposal{
 		decision: s.decision, base: t, value: t.value, unchanged: true, change: s.change,
 		keepTTL: true, expiryAt: until, shared: shared,
-		lease: s.lease, leaseStart: s.leaseStart, heldUntil: heldUntil,
+		lease: s.lease, leaseStart: s.leaseStart, heldUntil: heldUntil, early: s.early,
 	})
 }

@@ -56,6 +56,9 @@ type GrantedLock struct {
 	// HeldUntil, unless it is zero, is the time until which each master of the majority holds the
 	// value, although its lease may be longer.
 	HeldUntil time.Time
+	// Early is the time by which a master of the majority may hold a key or holder of a keygroup for
+	// less than its TTL. It is zero if the value is no keygroup.
+	Early time.Duration
 	// Attempt is the attempt that created the lock.
 	Attempt cell.Attempt
 	// Version is the unique version of each taken key. Withdrawing a lock removes only this
@@ -74,10 +77,13 @@ type GrantedLock struct {
 // EndsEarlyBy returns the time by which a master may hold the value for less than ttl from leaseStart
 // on. The validity is shorter by that.
 func (g GrantedLock) EndsEarlyBy(leaseStart time.Time, ttl time.Duration) time.Duration {
-	if ttl < 0 || g.HeldUntil.IsZero() {
+	switch {
+	case ttl < 0:
 		return 0
+	case g.HeldUntil.IsZero():
+		return g.Early
 	}
-	return max(leaseStart.Add(ttl).Sub(g.HeldUntil), 0)
+	return max(leaseStart.Add(ttl).Sub(g.HeldUntil), g.Early)
 }
 
 // Lock takes keys that no client holds, all or none. It repeats attempts that split the votes.

@@ -27,8 +27,9 @@ type proposal struct {
 	// begins when the proposal is sent.
 	lease      time.Duration
 	leaseStart time.Time
-	// heldUntil has the meaning of GrantedLock.HeldUntil.
+	// heldUntil and early have the meaning of GrantedLock.HeldUntil and Early.
 	heldUntil time.Time
+	early     time.Duration
 }
 
 func (u *update) newProposal(b ballot, t tally, d Decision) proposal {
@@ -39,9 +40,10 @@ func (u *update) newProposal(b ballot, t tally, d Decision) proposal {
 		p.value, p.ttl = cell.Value{}, removalTTL
 	case d.KeepTTL && t.value.Present && d.Shared:
 		p.keepTTL, p.shared, p.shift, p.expiryAt = true, true, d.Shift, expiryNotBefore(b, t, d.Shift)
+		p.early = b.elapsed
 	case d.KeepTTL && t.value.Present:
 		p.keepTTL, p.expiryAt = true, expiryNotAfter(t.longestTimeLeft)
-		if t.longestTimeLeft >= 0 {
+		if t.longestTimeLeft > 0 { // else there is no expiry, or it is unknown
 			p.heldUntil = b.keptUntil(t)
 		}
 	case d.KeepTTL:

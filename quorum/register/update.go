@@ -138,6 +138,8 @@ type sentChange struct {
 	// lease is the lease that the change gave from leaseStart.
 	lease      time.Duration
 	leaseStart time.Time
+	// early has the meaning of GrantedLock.Early.
+	early time.Duration
 }
 
 func (u *update) perform(ctx context.Context) (Outcome, error) {

@@ -782,6 +782,39 @@ func TestUpdateWithShift(t *testing.T) {
 	}
 }
 
+// TestEarlyEndInKeygroup shifts the end of a cell. Master 1 ends a little earlier than master 0, missed
+// the value before, and keeps its own end, which a slow prepare cannot tell from that of master 0. The
+// outcome says by how much master 1 may hold a key for less.
+func TestEarlyEndInKeygroup(t *testing.T) {
+	const shift, slow = time.Hour, 100 * time.Millisecond
+	b := newFakeMasters(t, 3)
+	b.mustLock(b.proxy(), "me")
+	earlier := b.stores[1].Get("k")
+	b.stores[1].Put("k", earlier.Cell, earlier.TimeLeft-slow/2)
+	change := Change{Key: "k", Run: func(l Snapshot) (Decision, error) {
+		return Decision{Action: Put, Value: l.Value + "+", KeepTTL: true, Shift: shift, Shared: true}, nil
+	}}
+	b.setFaultOn("accept", requestLost, 1)
+	_, err := b.proxy().Update(t.Context(), Change{Key: "k", Run: func(Snapshot) (Decision, error) {
+		return Decision{Action: Put, Value: "you", KeepTTL: true}, nil
+	}})
+	b.noError(err)
+	b.setFault(requestLost, 2)
+	b.roundTime = slow
+	start, left := b.now, b.stores[0].Get("k").TimeLeft
+	out, err := b.proxy().Update(t.Context(), change)
+	b.noError(err)
+	for m := range 2 {
+		until, want := b.now.Add(b.stores[m].Get("k").TimeLeft), start.Add(left+shift)
+		if until.Before(want.Add(-out.Early)) {
+			t.Errorf("master %d: %v before %v, and the outcome says %v", m, want.Sub(until), want, out.Early)
+		}
+	}
+	if out.Early == 0 {
+		t.Error("no early end is reported")
+	}
+}
+
 // TestExpiryNotBeforeFirst checks that the cell of a repaired or late master does not expire
 // before the first of the other cells.
 func TestExpiryNotBeforeFirst(t *testing.T) {

@@ -1,7 +1,6 @@
 package eval
 
 import (
-	"fmt"
 	"slices"
 
 	"redlock-proxy/commands/catalog/keys"
@@ -27,13 +26,9 @@ type keyNames struct {
 // flushCommand returns the command that removes all keys, or "" if the source calls none.
 func (n *keyNames) flushCommand() string { return n.flushName }
 
-// maxNames limits the shapes of the names in one script. A script with more is incomplete.
-const maxNames = 256
-
 // namesIn finds the names of keys in the calls of a script.
 func namesIn(foundCalls calls.Calls) *keyNames {
 	n := &keyNames{incomplete: foundCalls.Hidden, literals: foundCalls.Literals}
-	known := map[string]bool{}
 	for _, site := range foundCalls.Sites {
 		if name := flushOf(site); name != "" {
 			n.flushName = name
@@ -41,12 +36,7 @@ func namesIn(foundCalls calls.Calls) *keyNames {
 		for _, shape := range keyShapes(site) {
 			if len(shape) > 0 && shape[0].Kind == calls.UnknownPart {
 				n.incomplete = true
-			} else if id := fmt.Sprintf("%#v", shape); !isGivenKey(shape) && !known[id] {
-				if len(known) == maxNames {
-					n.incomplete = true
-					break
-				}
-				known[id] = true
+			} else if !isGivenKey(shape) {
 				n.shapes = append(n.shapes, shape)
 			}
 		}
@@ -113,10 +103,13 @@ func keyShapes(site calls.Site) (shapes []calls.Shape) {
 	return shapes
 }
 
-// literal returns the text of a shape that consists of literals only.
+// maxLiteral limits the texts that literal returns. No command has a longer name.
+const maxLiteral = 256
+
+// literal returns the text of a shape that consists of literals only. ok is false if the text is long.
 func literal(s calls.Shape) (text string, ok bool) {
 	for _, part := range s {
-		if part.Kind != calls.Literal {
+		if part.Kind != calls.Literal || len(text)+len(part.Text) > maxLiteral {
 			return "", false
 		}
 		text += part.Text
@@ -162,13 +155,14 @@ type search struct {
 	MoreFollow bool
 }
 
-// maxComparisons limits the work of one search.
-const maxComparisons = 1 << 20
+// maxWork limits the work of one search, in bytes: those of the names, and comparisonWork for each.
+const maxWork, comparisonWork = 1 << 28, 64
 
 // findsLockKey reports whether one of the names may be a lock key. That is also true if finding out
-// would take too long: the proxy then runs the script itself, within its limits.
+// would take too much work: then the proxy runs a script itself, within its limits, and refuses a
+// function.
 func (s search) findsLockKey(n *keyNames) bool {
-	if len(n.shapes)*(1+len(s.Keys)+len(s.Argv)) > maxComparisons {
+	if s.work(n) > maxWork {
 		return true
 	}
 	if slices.ContainsFunc(n.shapes, func(shape calls.Shape) bool {
@@ -178,6 +172,37 @@ func (s search) findsLockKey(n *keyNames) bool {
 	}
 	return n.incomplete && (slices.ContainsFunc(n.literals, func(text string) bool { return s.IsLockKey([]byte(text)) }) ||
 		s.anyWordMayBeLockKey(nil, calls.Part{Kind: calls.AnyArgument}, s.Argv, nil, ""))
+}
+
+// work returns an upper bound of the work of a search.
+func (s search) work(n *keyNames) (bytes int) {
+	keyBytes, argBytes := sizeOf(s.Keys), sizeOf(s.Argv)
+	for _, shape := range n.shapes {
+		words, size := 1, comparisonWork
+		for _, part := range shape {
+			switch part.Kind {
+			case calls.Literal:
+				size += len(part.Text)
+			case calls.Key:
+				size += sizeOf(wordAt(s.Keys, part.Index))
+			case calls.Argument:
+				size += sizeOf(wordAt(s.Argv, part.Index))
+			case calls.AnyKey:
+				words, bytes = max(words, len(s.Keys)), bytes+keyBytes
+			case calls.AnyArgument:
+				words, bytes = max(words, len(s.Argv)), bytes+argBytes
+			}
+		}
+		bytes += words * size
+	}
+	return bytes
+}
+
+func sizeOf(words [][]byte) (bytes int) {
+	for _, w := range words {
+		bytes += len(w)
+	}
+	return bytes
 }
 
 // mayBeLockKey reports whether a name that consists of prefix and the parts of shape may be a lock

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"redlock-proxy/commands/catalog/keys"
+	"redlock-proxy/commands/catalog/syntax"
 	"redlock-proxy/commands/lockkeys/script"
 )
 
@@ -36,28 +37,51 @@ func TestKeysOfChangesNoScript(t *testing.T) {
 	}
 }
 
-// TestSearchTime checks that the search for lock keys among many arguments takes a limited time:
-// however many calls a script has, and however many arguments.
-func TestSearchTime(t *testing.T) {
-	for name, call := range map[string]func(i int) string{
-		"equal calls":     func(int) string { return "c('get', ARGV[i])" },
-		"different calls": func(i int) string { return fmt.Sprintf("c('get', ARGV[i]..%d)", i) },
+// TestSearchWork checks that the search for lock keys takes limited work, however many calls a script
+// has, and however many or long arguments. Beyond the limit, a script may use any lock key.
+func TestSearchWork(t *testing.T) {
+	long := strings.Repeat("x", 1<<19)
+	for name, test := range map[string]struct {
+		call      func(i int) string
+		calls     int
+		argv      []string
+		isTooMuch bool
+	}{
+		"many calls and arguments":    {func(int) string { return "c('get', ARGV[i])" }, 10000, make([]string, 100000), true},
+		"many calls, a long argument": {func(i int) string { return fmt.Sprintf("c('get', ARGV[1]..%d)", i) }, 10000, []string{long}, true},
+		"a long name, many arguments": {func(int) string { return "c('get', '" + long + "'..ARGV[i])" }, 1, make([]string, 10000), true},
+		"a usual batch": {func(i int) string {
+			return fmt.Sprintf("c('set', 'a:'..ARGV[i], 1) c('set', ARGV[%d], ARGV[%d]) c('get', KEYS[1]..':%d')", i+1, i+2, i)
+		}, 30, make([]string, 100000), false},
 	} {
 		var body strings.Builder
-		for i := range 10000 {
-			body.WriteString(call(i) + "\n")
+		for i := range test.calls {
+			body.WriteString(test.call(i) + "\n")
 		}
 		n := namesOf(compile(t, "local c = redis.call for i = 1, 1 do\n"+body.String()+"end"))
-		comparisons := 0
+		comparedBytes := 0
 		s := search{
-			IsLockKey: func([]byte) bool { comparisons++; return false },
-			Keys:      [][]byte{[]byte("x")}, Argv: make([][]byte, 100000),
+			IsLockKey: func(name []byte) bool { comparedBytes += comparisonWork + len(name); return false },
+			Keys:      [][]byte{[]byte("x")}, Argv: syntax.Bytes(test.argv),
 		}
-		if found, want := s.findsLockKey(n), name == "different calls"; found != want {
+		if found := s.findsLockKey(n); found != test.isTooMuch {
 			t.Errorf("%s: found a lock key: %v", name, found)
 		}
-		if comparisons > 2*maxComparisons {
-			t.Errorf("%s: %d comparisons", name, comparisons)
+		if comparedBytes > 2*maxWork { // a name may be compared with each of two fillers
+			t.Errorf("%s: %d bytes", name, comparedBytes)
 		}
+	}
+}
+
+// TestManyNames checks that a script with very many names is searched whole.
+func TestManyNames(t *testing.T) {
+	var body strings.Builder
+	for i := range 2000 {
+		fmt.Fprintf(&body, "c('get', 'x%d')\n", i)
+	}
+	n := namesOf(compile(t, "local c = redis.call\n"+body.String()+"c('set', 'lo'..'ck:a', 'v')"))
+	s := search{IsLockKey: keys.NewPatterns("lock:*").Match, Keys: [][]byte{[]byte("x")}}
+	if !s.findsLockKey(n) {
+		t.Error("the last name was not found")
 	}
 }

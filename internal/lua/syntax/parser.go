@@ -15,7 +15,9 @@ type parser struct {
 	lookahead *token
 	lastLine  int // line of the previous token
 	levels    int
-	links     int // the links of chains that nest in what the current expression or block has so far
+	// links is the number of chain links in the deepest part of the current expression or block so
+	// far. In a(b.c.d).e it is four: c and d, the call of a, and e.
+	links int
 }
 
 // Parse parses a source, and charges the meter for it. name is "@" and the name that errors show.
@@ -130,15 +132,15 @@ func (p *parser) enter() func() {
 	}
 }
 
-// beginLinks begins an expression or a block, whose parts count their links by themselves. The
-// returned function ends it: the part around it has as many nested links as its deepest part.
+// beginLinks begins an expression or a block, which counts its links from zero. At its end, which the
+// returned function reports, it is a part of what is around it.
 func (p *parser) beginLinks() func() {
 	outer := p.links
 	p.links = 0
 	return func() { p.links = max(p.links, outer) }
 }
 
-// addLink counts a link of a chain, in which all links so far nest.
+// addLink adds a link to a chain. Everything that the chain has so far nests in the new link.
 func (p *parser) addLink() {
 	if p.links++; p.links > maxLinks {
 		p.fail("chunk has too many syntax levels", "")
