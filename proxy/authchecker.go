@@ -57,12 +57,12 @@ func (c *authChecker) checkPasswordLogin(
 	decides := logsIn && passwordLogin.DecidesLogin(l)
 	switch {
 	case ownCmd != nil && server.NeedsNoLogin(words): // allowed without a login
+	case stateCmd == "reset" && len(words) == 1 && passwordLogin.LoggedIn: // runs at once, also inside MULTI
+		passwordLogin.LoggedIn = false
 	case c.relay.state().Multi: // the upstream queues or refuses it
 	case stateCmd == "quit":
 		c.client.Closing = true
 		return true, c.sender.replyStatus("OK")
-	case stateCmd == "reset" && len(words) == 1 && passwordLogin.LoggedIn:
-		passwordLogin.LoggedIn = false
 	case decides && passwordLogin.Refuses(l):
 		return true, c.sender.replyError(login.WrongPass)
 	case decides:

@@ -78,7 +78,8 @@ func TestLoginAtTheProxy(t *testing.T) {
 	}
 	dial(t, server.Addr()).runExchanges([]exchange{{"AUTH secret", ok}, {"ACL SETUSER default nopass", ok}})
 	r.connect().runExchanges([]exchange{{"AUTH sesame", ok}, {"GET a", "$-1\r\n"}, {"RESET", "+RESET\r\n"}, {"GET a", noAuth},
-		{"ACL WHOAMI", noAuth}})
+		{"ACL WHOAMI", noAuth}, {"AUTH sesame", ok}, {"MULTI", ok}, {"RESET", "+RESET\r\n"}, {"ACL WHOAMI", noAuth},
+		{"GET a", noAuth}})
 	p := r.connect()
 	p.send(lines("HELLO 3 AUTH default sesame SETNAME app"))
 	if hello := p.readReply(); !strings.HasPrefix(hello, "%7\r\n") {
