@@ -183,17 +183,21 @@ func (c *authChecker) sendHelloWithoutLogin(ctx context.Context, words [][]byte)
 // client has become another user since.
 func (c *authChecker) checkTxUser(ctx context.Context, stateCmd string) error {
 	user := c.session.login.UserLogin.User()
-	switch {
-	case stateCmd == "multi":
+	switch previous := c.session.txUser; {
+	case previous == user:
+	case stateCmd == "multi" && previous == nil:
 		c.session.txUser = user
-	case stateCmd == "exec" && c.session.txUser != user && c.session.txUser != nil:
-		c.session.txUser = nil
+	case stateCmd == "multi":
 		if err := c.asker.waitUpstream(ctx); err != nil {
 			return err
 		}
-		if c.relay.state().Multi {
-			return c.asker.abortUpstreamTx(ctx)
+		// The upstream refuses a nested MULTI, and the transaction stays the previous user's.
+		if !c.relay.state().Multi {
+			c.session.txUser = user
 		}
+	case stateCmd == "exec" && previous != nil:
+		c.session.txUser = nil
+		return c.asker.abortTx(ctx)
 	}
 	return nil
 }

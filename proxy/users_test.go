@@ -206,7 +206,8 @@ func TestOpenDefaultUser(t *testing.T) {
 
 // TestUsersAreReloaded checks that a reloaded file applies immediately, also to connected clients.
 // Rights change, and a client whose login is no longer valid is disconnected, even if it is idle. A
-// file with a mistake changes nothing.
+// transaction that began before the reload fails, and a nested MULTI does not change that. A file
+// with a mistake changes nothing.
 func TestUsersAreReloaded(t *testing.T) {
 	r, _, fileUsers, write := startWithUsers(t, testUsers)
 	root, app, removed, idle, subscriber := r.connect(), r.connect(), r.connect(), r.connect(), r.connect()
@@ -214,6 +215,8 @@ func TestUsersAreReloaded(t *testing.T) {
 	app.runExchanges([]exchange{{"AUTH app wonder", ok}, {"SET app:a 1", ok}, {"MULTI", ok}, {"SET app:b 1", queued}})
 	removed.runExchanges([]exchange{{"AUTH ro read", ok}, {"GET app:a", bulk("1")}})
 	idle.check("AUTH app wonder", ok)
+	nested := r.connect()
+	nested.runExchanges([]exchange{{"AUTH app wonder", ok}, {"MULTI", ok}, {"SET app:n 1", queued}})
 	subscriber.runExchanges([]exchange{{"AUTH app wonder", ok}, {"SUBSCRIBE app.x",
 		"*3\r\n$9\r\nsubscribe\r\n$5\r\napp.x\r\n:1\r\n"}})
 
@@ -229,7 +232,11 @@ func TestUsersAreReloaded(t *testing.T) {
 	removed.expectAll("")    // its user was removed
 	subscriber.expectAll("") // its user may no longer subscribe to the channel
 	idle.runExchanges([]exchange{{"GET app:a", noKey}, {"GET other:a", "$-1\r\n"}})
-	app.runExchanges([]exchange{{"EXEC", execAbort}, {"GET other:b", "$-1\r\n"}})
+	app.runExchanges([]exchange{{"EXEC", execAbort}, {"GET other:b", "$-1\r\n"}, {"MULTI", ok}, {"SET other:b 1", queued},
+		{"EXEC", "*1\r\n" + ok}})
+	const nestedMulti = "-ERR MULTI calls can not be nested\r\n"
+	nested.runExchanges([]exchange{{"MULTI", nestedMulti}, {"EXEC", execAbort}, {"MULTI", ok}, {"MULTI", nestedMulti},
+		{"SET other:n 1", queued}, {"EXEC", "*1\r\n" + ok}})
 	r.connect().runExchanges([]exchange{{"AUTH ro read", wrongPass}, {"AUTH app new", ok}, {"AUTH app wonder", ok}})
 
 	write("user default off\nuser root on >root ~* &* +@all\nuser app on >new ~other:* +@all -@dangerous\n")
@@ -238,7 +245,7 @@ func TestUsersAreReloaded(t *testing.T) {
 	}
 	idle.expectAll("") // its password was removed
 	root.check("GET app:a", bulk("1"))
-	root.check("DEL app:a", ":1\r\n")
+	root.check("DEL app:a app:b app:n", ":1\r\n")
 }
 
 // TestUsersOfALockServer checks that a lock server has users, too.
