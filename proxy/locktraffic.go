@@ -138,6 +138,7 @@ func (r *relay) markLockCommandSent() {
 	r.writer.mu.Lock()
 	defer r.writer.mu.Unlock()
 	r.lockTraffic.sending = false
+	r.lockTraffic.replyless = r.lockTraffic.replyless || r.tracker.State.Stream
 	r.tracker.AwaitedReplies.Mark()
 	r.writer.changed.Broadcast()
 }

@@ -146,6 +146,26 @@ func TestIdleConnectionsStayIdle(t *testing.T) {
 	queues.check("EXEC", "*1\r\n$-1\r\n")
 }
 
+// TestUnmatchedRepliesKeepAConnectionBusy checks that a connection with a command on a lock key is
+// never reported as idle if the proxy cannot match its replies, because the command may still run.
+func TestUnmatchedRepliesKeepAConnectionBusy(t *testing.T) {
+	server := startRedis(t)
+	upstreamTable := commands.NewRelayTable(commands.Options{Locks: memoryLocker{newMemoryLocks()},
+		Settings: commands.Settings{MaxTTL: time.Hour}})
+	location := movingLocation{moveBegan: make(chan struct{}), reports: make(chan quorum.PauseReport, 1000)}
+	p := startProxyWith(t, server.URL(), proxy.Options{UpstreamTable: upstreamTable, LockLocation: location},
+		[]string{"lock:*"}).connect()
+	p.send(lines("CLIENT REPLY SKIP", "MULTI", "DISCARD"))
+	p.expect("+OK\r\n")
+	p.send(cmd("BLPOP lock:list 0"))
+	other := dial(t, server.Addr())
+	eventually(t, "a blocked client", func() bool { return strings.Contains(other.ask("INFO clients"), "blocked_clients:1") })
+	close(location.moveBegan)
+	if report := <-location.reports; len(report.IdleConns) > 0 {
+		t.Errorf("a connection with a blocked command is reported as idle: %+v", report)
+	}
+}
+
 // TestLongCommandsOnLockKeysBeforeTheMove checks that commands on lock keys may have any length
 // while the locks are at the upstream.
 func TestLongCommandsOnLockKeysBeforeTheMove(t *testing.T) {

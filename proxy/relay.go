@@ -159,10 +159,10 @@ func (r *relay) expect(plainCount int, stateReply *track.ExpectedReply) bool {
 		return false
 	}
 	if plainCount > 0 {
-		r.tracker.AwaitedReplies.AddPlain(plainCount)
+		r.tracker.ExpectPlain(plainCount)
 	}
 	if stateReply != nil {
-		r.tracker.AwaitedReplies.Add(*stateReply)
+		r.tracker.Expect(*stateReply)
 		r.stateful = r.stateful || stateReply.Kind != track.InternalCommand
 	}
 	return true
@@ -196,7 +196,7 @@ func (r *relay) expectStateChange(s track.ExpectedReply) bool {
 	defer r.writer.mu.Unlock()
 	r.stateful = true
 	if s.N != 0 || s.Kind == track.Subscribe {
-		r.tracker.AwaitedReplies.Add(s)
+		r.tracker.Expect(s)
 	}
 	return !r.disconnected
 }
@@ -390,7 +390,7 @@ type lockTraffic struct {
 	// a command runs on the masters.
 	sending, onMasters bool
 	// mayBlock is set if a command that may block was sent, replyless if a command that gets no
-	// reply was sent.
+	// reply was sent, or one whose reply cannot be matched with it.
 	mayBlock, replyless bool
 	// watching is set if a WATCH was sent.
 	watching bool

@@ -245,6 +245,21 @@ func TestManyStateCommands(t *testing.T) {
 	p.expect(bulk("end"))
 }
 
+// TestUnmatchedRepliesAreNotAwaited checks that the proxy remembers no command whose reply it cannot
+// match, after a MULTI without a reply. The client would never have to wait for these replies.
+func TestUnmatchedRepliesAreNotAwaited(t *testing.T) {
+	r, _ := startRelay(t)
+	p := r.connect()
+	p.send(lines("CLIENT REPLY SKIP", "MULTI", "DISCARD"))
+	p.expect("+OK\r\n")
+	const n = 1000
+	p.send(strings.Repeat(lines("SELECT 0", "PING"), n))
+	p.expect(strings.Repeat("+OK\r\n+PONG\r\n", n))
+	if entries, _ := r.server.AwaitedEntries(); entries > 0 {
+		t.Errorf("%d entries for pending replies", entries)
+	}
+}
+
 // TestSubscribingWithoutReplies subscribes with replies off, and then sends a lock command. In
 // RESP2 replies look like messages, so a lock command ends the connection. The proxy sends no
 // command of its own, and treats no message as a reply (RELAY.md, points 7 and 10).

@@ -50,6 +50,20 @@ func (t *Tracker) InsideInternalReply() bool { return t.replies.InReply() && t.i
 // Settled reports whether no reply is pending.
 func (t *Tracker) Settled() bool { return !t.replies.InReply() && t.AwaitedReplies.Empty() }
 
+// ExpectPlain expects n replies that change nothing, unless replies cannot be matched with commands.
+func (t *Tracker) ExpectPlain(n int) {
+	if !t.State.Stream {
+		t.AwaitedReplies.AddPlain(n)
+	}
+}
+
+// Expect expects replies to a command, unless replies cannot be matched with commands.
+func (t *Tracker) Expect(s ExpectedReply) {
+	if !t.State.Stream {
+		t.AwaitedReplies.Add(s)
+	}
+}
+
 // Part describes a piece of the upstream's bytes.
 type Part struct {
 	// Size is the length of the piece in bytes.
