@@ -168,8 +168,8 @@ func (r *relay) expect(plainCount int, stateReply *track.ExpectedReply) bool {
 	return true
 }
 
-// maxAwaited limits the entries for pending replies to state commands, because the proxy holds
-// these entries in memory even if the client reads no replies.
+// maxAwaited limits the entries for pending replies to commands that require a decision, because the
+// proxy holds these entries in memory even if the client reads no replies.
 const maxAwaited = 1 << 14
 
 // hasTooManyAwaited reports whether so many replies are pending that the client must wait for them.

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"redlock-proxy/commands"
 	"redlock-proxy/proxy"
 )
 
@@ -221,28 +222,35 @@ func TestReplyModes(t *testing.T) {
 }
 
 // TestManyStateCommands sends a pipeline with more state commands than the proxy holds as pending
-// (maxAwaited). While the upstream does not answer, the client must wait at this limit. When the
-// upstream answers again, the client gets all replies.
+// (maxAwaited), and one of commands on lock keys at the upstream. While the upstream does not
+// answer, the client must wait at this limit. When the upstream answers again, the client gets all
+// replies.
 func TestManyStateCommands(t *testing.T) {
-	r, server := startRelay(t)
-	p := r.connect()
-	p.check("PING", "+PONG\r\n")
-	if err := server.Pause(); err != nil {
-		t.Fatal(err)
+	for sent, want := range map[string]string{"DISCARD": "-ERR DISCARD without MULTI\r\n", "GET lock:a": "$-1\r\n"} {
+		server := startRedis(t)
+		upstreamTable := commands.NewRelayTable(commands.Options{Locks: memoryLocker{newMemoryLocks()},
+			Settings: commands.Settings{MaxTTL: time.Hour}})
+		r := startProxyWith(t, server.URL(), proxy.Options{UpstreamTable: upstreamTable, LockLocation: upstreamLocation{}},
+			[]string{"lock:*"})
+		p := r.connect()
+		p.check(sent, want)
+		if err := server.Pause(); err != nil {
+			t.Fatal(err)
+		}
+		const n = 50_000
+		go func() { _, _ = io.WriteString(p.conn, strings.Repeat(sent+"\r\n", n)+cmd("ECHO end")) }()
+		eventually(t, "a client that must wait at the limit of pending replies: "+sent, func() bool {
+			entries, waiting := r.server.AwaitedEntries()
+			return waiting && entries == proxy.MaxAwaited
+		})
+		if err := server.Continue(); err != nil {
+			t.Fatal(err)
+		}
+		for range n {
+			p.expect(want)
+		}
+		p.expect(bulk("end"))
 	}
-	const n = 50_000
-	go func() { _, _ = io.WriteString(p.conn, strings.Repeat("DISCARD\r\n", n)+cmd("ECHO end")) }()
-	eventually(t, "a client that must wait at the limit of pending replies", func() bool {
-		entries, waiting := r.server.AwaitedEntries()
-		return waiting && entries == proxy.MaxAwaited
-	})
-	if err := server.Continue(); err != nil {
-		t.Fatal(err)
-	}
-	for range n {
-		p.expect("-ERR DISCARD without MULTI\r\n")
-	}
-	p.expect(bulk("end"))
 }
 
 // TestUnmatchedRepliesAreNotAwaited checks that the proxy remembers no command whose reply it cannot

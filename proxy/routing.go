@@ -21,6 +21,11 @@ func (d *dispatcher) route(ctx context.Context, ownCmd *command.Command, stateCm
 	if d.isLockServer() {
 		return d.runAtLockServer(ctx, d.table.Route(d.situation(), words).Command, words)
 	}
+	if d.relay.hasTooManyAwaited() {
+		if err := d.asker.waitUpstream(ctx); err != nil {
+			return err
+		}
+	}
 	d.router.arrivedAt = time.Time{}
 	for d.router.lockLocation != nil {
 		began := time.Now()

@@ -28,11 +28,6 @@ func (d *dispatcher) forwardStateCommand(ctx context.Context, name string, words
 	if err := d.session.flush(); err != nil {
 		return err
 	}
-	if d.relay.hasTooManyAwaited() {
-		if err := d.asker.waitUpstream(ctx); err != nil {
-			return err
-		}
-	}
 	if handled, err := d.forwardTracking(ctx, words); handled || err != nil {
 		return err
 	}
