@@ -94,7 +94,9 @@ func TestReplicaThroughProxy(t *testing.T) {
 	}
 }
 
-// TestReplconf checks that acknowledgements get no reply, from any client (RELAY.md, point 12).
+// TestReplconf checks that acknowledgements get no reply, from any client, and that refused ones do
+// (RELAY.md, point 12). If an option precedes the acknowledgement, the proxy cannot know whether a
+// reply comes, and a lock command ends the connection.
 func TestReplconf(t *testing.T) {
 	r, server := startRelay(t)
 	for _, c := range []struct{ sent, want string }{
@@ -104,10 +106,25 @@ func TestReplconf(t *testing.T) {
 		{lines("REPLCONF x", "LOCK k t PX 1000", "UNLOCK k t"), dial(t,
 			server.Addr()).ask("REPLCONF x") + ":1000\r\n:1\r\n"},
 		{lines("CLIENT REPLY SKIP", "REPLCONF ACK 0", "LOCK k t PX 1000", "UNLOCK k t"), ":1000\r\n:1\r\n"},
+		{lines("REPLCONF ACK", "LOCK k t PX 1000", "UNLOCK k t", "PING"), "-ERR syntax error\r\n:1000\r\n:1\r\n+PONG\r\n"},
+		{lines("REPLCONF GETACK * capa", "LOCK k t PX 1000", "UNLOCK k t"), "-ERR syntax error\r\n:1000\r\n:1\r\n"},
+		{lines("CLIENT REPLY SKIP", "REPLCONF x 1 ACK 1", "LOCK k t PX 1000", "UNLOCK k t"), ":1000\r\n:1\r\n"},
+		{lines("MULTI", "REPLCONF ACK", "EXEC", "LOCK k t PX 1000", "UNLOCK k t"),
+			"+OK\r\n+QUEUED\r\n*1\r\n-ERR syntax error\r\n:1000\r\n:1\r\n"},
 	} {
 		p := r.connect()
 		p.send(c.sent)
 		p.expect(c.want)
+	}
+	for sent, want := range map[string]string{
+		"REPLCONF x 1 ACK 1":              "-ERR Unrecognized REPLCONF option: x\r\n",
+		"REPLCONF listening-port 1 ACK 1": "",
+	} {
+		p := r.connect()
+		p.send(lines(sent, "PING"))
+		p.expect(want + "+PONG\r\n")
+		p.send(cmd("LOCK k t PX 1000"))
+		p.expectAll("")
 	}
 }
 

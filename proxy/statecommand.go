@@ -35,9 +35,13 @@ func (d *dispatcher) forwardStateCommand(ctx context.Context, name string, words
 	d.session.noteName(name, words)
 	mode, isReplyMode := track.ParseReplyMode(words)
 	s := track.ExpectedReplyFor(name, words, len(words))
+	replyless := track.ReplylessOf(words)
+	if isReplyMode && mode != track.ReplyOn {
+		replyless = track.NeverAnswered
+	}
 	switch {
-	case isReplyMode && mode != track.ReplyOn, track.IsReplyless(words):
-		return d.forwardReplyless(ctx, mode, words)
+	case replyless != track.Answered:
+		return d.forwardReplyless(ctx, mode, words, replyless)
 	case isReplyMode:
 		d.relay.replyMode = track.ReplyOn
 	case s.Kind == track.Reset && len(words) == 1 && d.relay.replyMode == track.ReplyOff:
@@ -119,7 +123,9 @@ func (d *dispatcher) cachingRestorer(name string) (renew func()) {
 
 // forwardReplyless forwards a command that gets no reply, and that may turn later replies off. The
 // command does get a reply if the upstream queues or refuses it.
-func (d *dispatcher) forwardReplyless(ctx context.Context, mode track.ReplyMode, words [][]byte) error {
+func (d *dispatcher) forwardReplyless(
+	ctx context.Context, mode track.ReplyMode, words [][]byte, replyless track.Replyless,
+) error {
 	if err := d.asker.waitUpstream(ctx); err != nil {
 		return err
 	}
@@ -132,6 +138,8 @@ func (d *dispatcher) forwardReplyless(ctx context.Context, mode track.ReplyMode,
 		s.N = d.sender.countReply()
 	case d.refusesReplyless(ctx, words):
 		s.N = d.sender.countReply()
+	case replyless == track.MaybeAnswered && d.relay.replyMode == track.ReplyOn:
+		d.relay.updateState(func(s *track.State) { s.Stream = true })
 	case mode != track.ReplyOn && d.relay.replyMode != track.ReplyOff:
 		d.relay.replyMode = mode
 		d.relay.updateState((*track.State).DisableReplies)

@@ -117,17 +117,32 @@ func ParseReplyMode(words [][]byte) (mode ReplyMode, ok bool) {
 	return ReplyOn, false
 }
 
-// IsReplyless reports whether a command is REPLCONF ACK or GETACK. Redis answers these commands
-// only in transactions.
-func IsReplyless(words [][]byte) bool {
-	if !strings.EqualFold(string(words[0]), "replconf") {
-		return false
+// Replyless says whether Redis answers a command outside of transactions, unless it refuses the
+// command for lack of permission.
+type Replyless uint8
+
+// The values of Replyless.
+const (
+	Answered Replyless = iota
+	MaybeAnswered
+	NeverAnswered
+)
+
+// ReplylessOf returns NeverAnswered for REPLCONF ACK and GETACK. Redis reads the options one by one,
+// so it answers only if it refuses an option before the ACK. It always refuses an option without a
+// value.
+func ReplylessOf(words [][]byte) Replyless {
+	if !strings.EqualFold(string(words[0]), "replconf") || len(words)%2 == 0 {
+		return Answered
 	}
 	for i := 1; i < len(words); i += 2 {
-		switch syntax.LowerCString(words[i]) {
-		case "ack", "getack":
-			return true
+		switch option := syntax.LowerCString(words[i]); {
+		case option != "ack" && option != "getack":
+		case i == 1:
+			return NeverAnswered
+		default:
+			return MaybeAnswered
 		}
 	}
-	return false
+	return Answered
 }

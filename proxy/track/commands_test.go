@@ -93,20 +93,25 @@ func TestParseReplyMode(t *testing.T) {
 	}
 }
 
-func TestIsReplyless(t *testing.T) {
-	for line, want := range map[string]bool{
-		"REPLCONF ACK 1":                    true,
-		"replconf ack 1":                    true,
-		"REPLCONF GETACK *":                 true,
-		"REPLCONF listening-port 1 ACK 2":   true,
-		"REPLCONF listening-port 1":         false,
-		"REPLCONF ip-address ack":           false,
-		"REPLCONF":                          false,
-		"CLIENT ACK 1":                      false,
-		"REPLCONF capa eof capa psync2":     false,
-		"REPLCONF rdb-only 1 ack 2 capa x ": true,
+func TestReplylessOf(t *testing.T) {
+	for line, want := range map[string]Replyless{
+		"REPLCONF ACK 1":                    NeverAnswered,
+		"replconf ack 1":                    NeverAnswered,
+		"REPLCONF ACK 1 x 1":                NeverAnswered,
+		"REPLCONF GETACK *":                 NeverAnswered,
+		"REPLCONF ACK":                      Answered,
+		"REPLCONF GETACK * capa":            Answered,
+		"REPLCONF x 1 ACK 1":                MaybeAnswered,
+		"REPLCONF listening-port 1 ACK 2":   MaybeAnswered,
+		"REPLCONF listening-port 1 ACK":     Answered,
+		"REPLCONF listening-port 1":         Answered,
+		"REPLCONF ip-address ack":           Answered,
+		"REPLCONF":                          Answered,
+		"CLIENT ACK 1":                      Answered,
+		"REPLCONF capa eof capa psync2":     Answered,
+		"REPLCONF rdb-only 1 ack 2 capa x ": MaybeAnswered,
 	} {
-		if got := IsReplyless(bytes.Fields([]byte(line))); got != want {
+		if got := ReplylessOf(bytes.Fields([]byte(line))); got != want {
 			t.Errorf("%s: %v", line, got)
 		}
 	}
