@@ -42,6 +42,24 @@ func TestMonitor(t *testing.T) {
 	p.check("LOCK k t PX 1000", ":1000\r\n")
 }
 
+// TestSecondMonitor checks that the proxy does not wait for a reply to a second MONITOR, which Redis
+// ignores (RELAY.md, point 12). In a transaction, and with an argument, Redis replies.
+func TestSecondMonitor(t *testing.T) {
+	r, _ := startRelay(t)
+	p := r.connect()
+	p.send(lines("MONITOR", "MONITOR", "MONITOR x", "MULTI", "MONITOR", "DISCARD", "MONITOR", "LOCK k t PX 1000"))
+	for _, want := range []string{"+OK\r\n", "-ERR wrong number of arguments for 'monitor' command\r\n", "+OK\r\n", "+QUEUED\r\n",
+		"+OK\r\n", ":1000\r\n"} {
+		got := p.readReply()
+		for strings.Contains(got, "[0 127.0.0.1:") {
+			got = p.readReply()
+		}
+		if got != want {
+			t.Fatalf("got %q, want %q", got, want)
+		}
+	}
+}
+
 // TestSync checks that SYNC streams the data set in its own format (RELAY.md, point 12).
 func TestSync(t *testing.T) {
 	r, server := startRelay(t, "--repl-diskless-sync", "no")

@@ -35,6 +35,15 @@ func (d *dispatcher) forwardStateCommand(ctx context.Context, name string, words
 	d.session.noteName(name, words)
 	mode, isReplyMode := track.ParseReplyMode(words)
 	s := track.ExpectedReplyFor(name, words, len(words))
+	if s.Kind == track.Monitor && len(words) == 1 {
+		if err := d.asker.waitUpstream(ctx); err != nil {
+			return err
+		}
+		// The upstream ignores a second MONITOR.
+		if state := d.relay.state(); state.Monitoring && !state.Multi && !state.Restricted() {
+			s.N = 0
+		}
+	}
 	replyless := track.ReplylessOf(words)
 	if isReplyMode && mode != track.ReplyOn {
 		replyless = track.NeverAnswered
