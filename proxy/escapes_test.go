@@ -296,6 +296,26 @@ func TestLongKeys(t *testing.T) {
 	dial(t, server.Addr()).check("DBSIZE", ":1\r\n")
 }
 
+// TestLongCommandNames checks that a command whose name is too long to buffer is refused as unknown,
+// also if its user has few permissions.
+func TestLongCommandNames(t *testing.T) {
+	r, server := startWithLockKeys(t)
+	withUsers, _, _, _ := startWithUsers(t, testUsers)
+	p, restricted := r.connect(), withUsers.connect()
+	restricted.check("AUTH app wonder", ok)
+	long := strings.Repeat("a", 2_000_000)
+	direct := dial(t, server.Addr())
+	direct.send(array(long))
+	unknown := direct.readReply()
+	for _, q := range []*peer{p, restricted} {
+		q.send(array(long) + array("SET\x00"+long, "lock:a", "1") + cmd("PING"))
+		q.expect(unknown + "-ERR unknown command 'SET', with args beginning with: \r\n+PONG\r\n")
+		q.send(cmd("MULTI") + array(long) + cmd("EXEC") + cmd("PING"))
+		q.expect(ok + unknown + execAbort + "+PONG\r\n")
+	}
+	expectNoKeys(t, server, "lock:a")
+}
+
 const tooLongRefusal = "-ERR command too long: commands that the proxy itself runs are limited to 1048576 bytes\r\n"
 
 // TestLongKeysThatEndAsLockKeys checks that a key that is too long to buffer is refused if only its

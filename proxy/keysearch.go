@@ -118,7 +118,7 @@ func (k *keySearch) seekAll(ctx context.Context) (searchResult, error) {
 // follow, the rest is searched while it is forwarded.
 func (k *keySearch) seekPrefix(ctx context.Context, prefix []byte) (searchResult, error) {
 	words, total, size := resp.Words(nil, prefix, math.MaxInt)
-	if k.isRefused(words, total) {
+	if len(words) == 0 || k.isRefused(words, total) { // handleTooLong refuses such a long name
 		return k.finish(true), nil
 	}
 	positions, locked, known := k.table.Preview(ctx, words, total)

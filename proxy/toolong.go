@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"redlock-proxy/commands"
+	"redlock-proxy/commands/catalog/syntax"
 	"redlock-proxy/commands/command"
 	"redlock-proxy/internal/resp"
 	"redlock-proxy/proxy/track"
@@ -16,6 +17,9 @@ import (
 func (d *dispatcher) handleTooLong(ctx context.Context, cmd *command.Command, stateCmd string) error {
 	if d.isLockServer() {
 		return d.refuseLongCommand(ctx, d.session.refuseTooLong)
+	}
+	if names, _, _ := resp.Words(nil, d.in.chunk(), 1); len(names) == 0 { // no server knows such a long name
+		return d.refuseLongCommand(ctx, func(words [][]byte) { d.client.Refuse(syntax.UnknownCommand(words), d.out) })
 	}
 	if text := d.auth.tooLongRefusal(cmd, stateCmd); text != "" {
 		return d.refuseLongCommand(ctx, func([][]byte) { d.client.Refuse(text, d.out) })
