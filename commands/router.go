@@ -177,16 +177,17 @@ func (r *router) adaptToConnection(at Situation, name string, d Decision) Decisi
 // that reply. The reply to a subscribed client is an exception if it must be filtered: the client
 // may speak RESP3, or the upstream may have ended the subscription, and then the upstream answers.
 func routeOwnRelayed(ownCommand *command.Command, u Connection, words [][]byte) Decision {
+	neverForwards := ownCommand.NeverForwardsCall(words)
 	switch {
 	case !u.Settled:
 		return Decision{Action: WaitUpstream}
 	case u.Quitting:
 		return Decision{Action: Quit}
-	case u.Stream && (ownCommand.IsOwn() || ownCommand.NeverForwarded || ownCommand.FiltersReplyOf(words)):
+	case u.Stream && (ownCommand.IsOwn() || neverForwards || ownCommand.FiltersReplyOf(words)):
 		return Decision{Action: Close}
-	case u.Multi && !u.Stream && (ownCommand.IsOwn() || ownCommand.NeverForwarded || ownCommand.ActsLocally || ownCommand.FiltersReplyOf(words)):
+	case u.Multi && !u.Stream && (ownCommand.IsOwn() || neverForwards || ownCommand.ActsLocally || ownCommand.FiltersReplyOf(words)):
 		return Decision{Action: AbortUpstreamTx, Text: notInMultiError(ownCommand)}
-	case u.Multi || u.Stream || ownCommand.NeedsUpstreamReply && (u.RepliesOff && !ownCommand.ActsLocally || u.Restricted && !ownCommand.FiltersReplyOf(words) || u.Monitoring):
+	case u.Multi || u.Stream || !neverForwards && ownCommand.NeedsUpstreamReply && (u.RepliesOff && !ownCommand.ActsLocally || u.Restricted && !ownCommand.FiltersReplyOf(words) || u.Monitoring):
 		return Decision{}
 	}
 	return Decision{Action: Run, Command: ownCommand}

@@ -128,6 +128,13 @@ func TestRoute(t *testing.T) {
 		{"nor where nobody knows", "EVALSHA " + sha + " 0", withUpstream(func(u *Connection) { u.Stream = true }), Close, ""},
 		{"in the upstream's MULTI", "EVALSHA " + sha + " 0", multi, Resolve, ""},
 		{"in ours it is queued", "EVALSHA " + sha + " 0", inMulti, Run, ""},
+		{"a debugger", "SCRIPT DEBUG SYNC", settledSituation, Run, ""}, // the command itself replies with the error
+		{"of a silent client", "script debug yes", withUpstream(func(u *Connection) { u.RepliesOff = true }), Run, ""},
+		{"beyond a zero byte", "SCRIPT debug\x00 yes\x00x", withUpstream(func(u *Connection) { u.Monitoring = true }), Run, ""},
+		{"in the upstream's MULTI", "SCRIPT DEBUG YES", multi, AbortUpstreamTx, "ERR SCRIPT inside MULTI"},
+		{"in a stream", "SCRIPT DEBUG YES", withUpstream(func(u *Connection) { u.Stream = true }), Close, ""},
+		{"SCRIPT LOAD in MULTI", "SCRIPT LOAD x", multi, Forward, ""},
+		{"of a silent client", "SCRIPT DEBUG NO", withUpstream(func(u *Connection) { u.RepliesOff = true }), Forward, ""},
 		{"too long", "SET lock:a x", Situation{TooLong: true}, Refuse, "ERR command too long"},
 		{"too long, and not known", "EVALSHA " + sha, Situation{TooLong: true}, Refuse, syntax.NoScript},
 	} {

@@ -3,6 +3,10 @@ package proxy_test
 import (
 	"strings"
 	"testing"
+	"time"
+
+	"redlock-proxy/commands"
+	"redlock-proxy/proxy"
 )
 
 // The release script of many libraries, a script that names a lock key, and the reply to an unknown
@@ -52,6 +56,27 @@ func TestScriptsOnLockKeys(t *testing.T) {
 	p.send(array("SCRIPT", "LOAD", "not lua"))
 	if got := p.readReply(); !strings.HasPrefix(got, "-ERR Error compiling script") {
 		t.Errorf("a wrong script: %q", got)
+	}
+}
+
+// TestScriptDebugIsRefused checks that no client begins a debugging session at the upstream, in which
+// the proxy could not see lock keys.
+func TestScriptDebugIsRefused(t *testing.T) {
+	const refused = "-ERR SCRIPT DEBUG is not allowed: the proxy cannot check which lock keys a debugged script uses; " +
+		"debug scripts on a separate Redis\r\n"
+	onMasters, _ := startWithLockKeys(t)
+	upstreamTable := commands.NewRelayTable(commands.Options{Locks: memoryLocker{newMemoryLocks()},
+		Settings: commands.Settings{MaxTTL: time.Hour}})
+	atUpstream := startProxyWith(t, startRedis(t).URL(),
+		proxy.Options{UpstreamTable: upstreamTable, LockLocation: upstreamLocation{}}, []string{"lock:*"})
+	for _, r := range []*testProxy{onMasters, atUpstream} {
+		p := r.connect()
+		p.runExchanges([]exchange{{"SCRIPT DEBUG SYNC", refused}, {"script debug yes", refused}, {"SCRIPT DEBUG NO", ok}})
+		p.check("EVAL return(1) 0", ":1\r\n")
+		for _, mode := range []string{"SYNC", "yes\x00" + strings.Repeat("x", 2<<20)} {
+			p.send(cmd("CLIENT REPLY OFF") + array("SCRIPT", "DEBUG", mode) + lines("CLIENT REPLY ON", "EVAL return(1) 0"))
+			p.expect(ok + ":1\r\n")
+		}
 	}
 }
 

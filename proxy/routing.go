@@ -60,7 +60,8 @@ func (d *dispatcher) routeUpstream(ctx context.Context, ownCmd *command.Command,
 	if tx.HasWatchedKeys() { // the watched keys were on the masters
 		tx.Watched.Changed = true
 	}
-	if tx.Open || tx.HasWatchedKeys() && (stateCmd == "multi" || syntax.Lower(words[0]) == "unwatch") {
+	neverForwards := ownCmd != nil && ownCmd.NeverForwardsCall(words)
+	if tx.Open || neverForwards || tx.HasWatchedKeys() && (stateCmd == "multi" || syntax.Lower(words[0]) == "unwatch") {
 		return d.routeByTable(ctx, d.table, ownCmd, stateCmd, words)
 	}
 	upstreamCmd := d.router.upstreamTable.Lookup(words[0])

@@ -41,7 +41,8 @@ func (d *dispatcher) handleTooLong(ctx context.Context, cmd *command.Command, st
 	}
 	at := d.situation()
 	at.Upstream = d.connection()
-	switch d.table.Route(at, [][]byte{[]byte(cmd.Name)}).Action {
+	words, _ := resp.Excerpt(d.in.chunk()[:min(maxExcerpt, d.in.size())])
+	switch d.table.Route(at, words).Action {
 	case commands.Forward, commands.AbortUpstreamTx: // the upstream refuses an invalid command
 		d.sender.markForwarded(d.sender.countReply())
 		return nil

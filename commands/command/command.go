@@ -78,7 +78,9 @@ type Command struct {
 	// NeedsUpstreamReply is set if the proxy makes the reply from the upstream's reply.
 	NeedsUpstreamReply bool
 	// NeverForwarded is set if the proxy never forwards the command, although Redis has it.
+	// NeverForwards reports the same of a single call; nil if the proxy may forward all calls.
 	NeverForwarded bool
+	NeverForwards  func(words [][]byte) bool
 	// Unlimited is set if the upstream may take unlimited time for the command.
 	Unlimited bool
 	// ActsLocally is set if the command also acts in the proxy. Such a command does not go to the
@@ -115,6 +117,11 @@ func (c *Command) IsOwn() bool { return c.Docs.Group == OwnGroup }
 // For any other command it returns false, even if the command may wait.
 func (c *Command) MayWait(words [][]byte) bool {
 	return c.RunsWithoutClient != nil && !c.RunsWithoutClient(words)
+}
+
+// NeverForwardsCall reports whether the proxy never forwards a call.
+func (c *Command) NeverForwardsCall(words [][]byte) bool {
+	return c.NeverForwarded || c.NeverForwards != nil && c.NeverForwards(words)
 }
 
 // FiltersReplyOf reports whether the proxy removes something from the upstream's reply to a call.

@@ -22,8 +22,18 @@ func (s *Scripts) scriptCommand() *command.Command {
 // upstream does not reply, the proxy runs SCRIPT alone.
 func (s *Scripts) MergedCommand() *command.Command {
 	c := command.NewRedisCommand("script", s.runMergedScript, command.Docs{})
-	c.RequiresLogin, c.NeedsUpstreamReply = true, true
+	c.RequiresLogin, c.NeedsUpstreamReply, c.NeverForwards = true, true, beginsDebugging
 	return c
+}
+
+// debugRefused is the error for SCRIPT DEBUG. A debugged script, and the debugger's own commands,
+// could change lock keys at the upstream.
+const debugRefused = "ERR SCRIPT DEBUG is not allowed: the proxy cannot check which lock keys a debugged script uses; " +
+	"debug scripts on a separate Redis"
+
+// beginsDebugging reports whether a SCRIPT command begins a debugging session.
+func beginsDebugging(words [][]byte) bool {
+	return len(words) == 3 && syntax.LowerCString(words[1]) == "debug" && syntax.LowerCString(words[2]) != "no"
 }
 
 func (s *Scripts) script(c command.Call) {
@@ -105,6 +115,10 @@ func (s *Scripts) flush(c command.Call) {
 }
 
 func (s *Scripts) runMergedScript(c command.Call) {
+	if beginsDebugging(c.Args) {
+		c.Out.WriteError(debugRefused)
+		return
+	}
 	reply, err := c.Client.Ask(c.Ctx)
 	if err != nil {
 		s.script(c)
