@@ -326,7 +326,7 @@ func (r *relay) awaitResponse(ctx context.Context, limit time.Duration, n int) (
 func (r *relay) closeOnNoAnswer(ctx context.Context) {
 	r.internalReplyFailed = true
 	r.writer.mu.Unlock()
-	_ = r.conn.Close()
+	r.closeUpstreamConn()
 	r.writer.mu.Lock()
 	_ = r.writer.wait(ctx, func() bool { return r.disconnected })
 }

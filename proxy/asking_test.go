@@ -1,6 +1,7 @@
 package proxy_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -33,6 +34,43 @@ func TestInternalCommandsToAHungUpstream(t *testing.T) {
 	if got := unused.ask("INFO server"); !strings.Contains(got, "redis_version") {
 		t.Errorf("%.100q", got)
 	}
+}
+
+// TestHungUpstreamAndClientThatDoesNotRead checks that the proxy disconnects a half-closed client that
+// does not read its messages, if the upstream does not answer the client's script. The next
+// half-closed client gets its turn.
+func TestHungUpstreamAndClientThatDoesNotRead(t *testing.T) {
+	fake := startFake(t, func(c *fakeConn) {
+		for c.read(1) {
+			received := c.fake.commands()
+			switch received[len(received)-1] {
+			case "MULTI":
+				c.write("+OK\r\n")
+			case "publish":
+				c.write("+QUEUED\r\n")
+			case "EXEC":
+				c.write(strings.Repeat(">2\r\n$10\r\ninvalidate\r\n*1\r\n$1\r\na\r\n", 1<<20))
+			default:
+				c.write("+PONG\r\n")
+			}
+		}
+	})
+	r := startProxyWithin(t, 200*time.Millisecond, fake.url(), proxy.Options{}, []string{"lock:*"},
+		func(s *proxy.Server) { s.SetTimeouts(200*time.Millisecond, testTimeout) })
+	script := array("EVAL", "redis.call('publish', 'c', 'm') return redis.call('set', KEYS[1], 'v')", "1", "lock:a")
+	nonReader, next := r.connect(), r.connect()
+	_ = nonReader.conn.SetReadBuffer(4 << 10)
+	nonReader.send(cmd("GET data") + script)
+	if err := nonReader.conn.CloseWrite(); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the script's EXEC", func() bool { return slices.Contains(fake.commands(), "EXEC") })
+	next.send(cmd("LOCK k t PX 1000"))
+	if err := next.conn.CloseWrite(); err != nil {
+		t.Fatal(err)
+	}
+	next.expectAll(":1000\r\n")
+	eventually(t, "the end of the client that does not read", func() bool { return r.server.Clients() == 0 })
 }
 
 // TestEndlessReplies checks that the proxy limits the size of a reply to an internal command.

@@ -19,8 +19,9 @@ import (
 type relayClient interface {
 	clientID() int64
 	clientAddr() net.Addr
-	// end makes the session end.
+	// end makes the session end. disconnect ends the client's connection immediately.
 	end()
+	disconnect()
 }
 
 // relay holds a session's connection to the upstream. The session's goroutine forwards commands.
@@ -359,11 +360,15 @@ func (r *relay) waitWhileDelivering(ctx context.Context, condition func() bool) 
 
 // closeUpstreamConn ends the connection to the upstream, and with it the client's connection. The
 // proxy calls it when it no longer knows the connection's state, or the command to which the next
-// reply belongs.
+// reply belongs. It waits until the reply copier no longer writes, and disconnects a client that
+// does not read for the stall time.
 func (r *relay) closeUpstreamConn() {
-	if r.conn != nil {
-		_ = r.conn.Close()
+	if r.conn == nil {
+		return
 	}
+	unread := time.AfterFunc(r.serverState.times.stall, r.client.disconnect)
+	defer unread.Stop()
+	_ = r.conn.Close()
 }
 
 // close ends both connections, and waits for the reply copier, which may be writing to the client.

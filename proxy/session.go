@@ -102,7 +102,7 @@ func newSession(
 	return session
 }
 
-// clientID, clientAddr and end implement relayClient.
+// clientID, clientAddr, end and disconnect implement relayClient.
 func (s *session) clientID() int64 { return s.client.ID }
 
 // keptBytes returns the number of bytes kept for the client between its commands.
