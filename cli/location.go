@@ -2,7 +2,10 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
+
+	"github.com/redis/go-redis/v9"
 
 	"redlock-proxy/conf"
 	"redlock-proxy/daemon"
@@ -34,11 +37,12 @@ func lockLocation(
 	if record != nil {
 		ctx, cancel := context.WithTimeout(ctx, cfg.UpstreamTimeout)
 		defer cancel()
-		if recorded, err = record.Read(ctx); err != nil { // the verdict names the upstream, too
-			return at, ""
+		recorded, err = record.Read(ctx)
+		if _, isRefused := errors.AsType[redis.Error](err); err != nil && !isRefused {
+			return at, "" // the verdict says that the upstream is down
 		}
 	}
-	resolved, err := at.Resolve(record, recorded, nil, cfg.MoveFromUpstream)
+	resolved, err := at.Resolve(record, recorded, err, cfg.MoveFromUpstream)
 	if err != nil {
 		return at, err.Error()
 	}

@@ -324,6 +324,8 @@ func (r *relay) awaitResponse(ctx context.Context, limit time.Duration, n int) (
 // writer.mu. closeOnNoAnswer unlocks writer.mu while it closes and waits, because the reply copier
 // may need the lock.
 func (r *relay) closeOnNoAnswer(ctx context.Context) {
+	unread := time.AfterFunc(r.serverState.times.stall, r.client.disconnect) // the copier may wait for the client
+	defer unread.Stop()
 	r.internalReplyFailed = true
 	r.writer.mu.Unlock()
 	r.closeUpstreamConn()

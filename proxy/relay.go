@@ -360,8 +360,8 @@ func (r *relay) waitWhileDelivering(ctx context.Context, condition func() bool) 
 
 // closeUpstreamConn ends the connection to the upstream, and with it the client's connection. The
 // proxy calls it when it no longer knows the connection's state, or the command to which the next
-// reply belongs. It waits until the reply copier no longer writes, and disconnects a client that
-// does not read for the stall time.
+// reply belongs. For a plain socket it waits until the reply copier no longer writes, and disconnects
+// a client that does not read for the stall time.
 func (r *relay) closeUpstreamConn() {
 	if r.conn == nil {
 		return

@@ -18,8 +18,8 @@ func (s *session) watch(ctx context.Context) (context.Context, func()) {
 }
 
 // startWatch implements watch. With untilEnd, it also notices the end of a client that has sent more
-// than is read ahead. A half-closed client with that much still gets the replies to all commands that
-// wait for no other client.
+// than is read ahead. Without untilEnd, such a client may half-close its connection, and still gets its
+// replies.
 func (s *session) startWatch(ctx context.Context, untilEnd bool) (context.Context, func()) {
 	watchCtx, cancel := context.WithCancelCause(ctx)
 	if !s.in.conn.HasEnded() {

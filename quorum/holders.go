@@ -150,7 +150,7 @@ func (set *masterSet) join(ctx context.Context, key Key, t TakeRequest) (Granted
 	set.recordHolder(key, token, t.Slots, changed.version, t.TTL, t.Holder, changed.since)
 	got, err := set.newLease(changed.since, t.TTL, t.AllowShortTTL, changed.grant.EndsEarlyBy(changed.since, t.TTL))
 	got.Version, got.Attempt, got.OfHolder, got.FreeSlots = changed.version, changed.attempt, true, changed.freeSlots
-	got.HeldUntil = changed.grant.HeldUntil
+	got.HeldUntil, got.Early = changed.grant.HeldUntil, changed.grant.Early
 	if err != nil {
 		if t.OnRemovalDue != nil {
 			t.OnRemovalDue(got.Version, nil)

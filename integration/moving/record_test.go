@@ -196,6 +196,7 @@ func TestForbiddenRecord(t *testing.T) {
 	kit.Must(t, kit.SendToMaster(r.upstream, "ACL", "SETUSER", "app", "resetkeys", "~lock:*"))
 	wantOutput(t, r.runCommand("init", "--longest-ttl", "0s"),
 		"refused: cannot tell where the locks are: the masters have no record of the location of the locks, and the upstream's record cannot be read", "NOPERM")
+	wantOutput(t, r.runCommand("check", "--fresh-start"), "the upstream's record cannot be read", "NOPERM")
 	r.restartWith(append(r.argsAfterMove(), "--fresh-start"))
 	_, err := r.proxies[0].WaitLog("the upstream's record cannot be read", kit.WaitLimit)
 	kit.Must(t, err)

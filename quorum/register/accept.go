@@ -32,6 +32,9 @@ func (u *update) accept(ctx context.Context, b ballot, p proposal) (Outcome, err
 			// since the ballot began.
 			op.Expiry, op.Uncertainty = p.expiryAt(now, elapsed), 2*elapsed
 		}
+		if p.shared {
+			op.Uncertainty = 0 // what a cell held before this value may end before a key of the value
+		}
 		op.Deadline = now + u.timeLeft(elapsed)
 		return op
 	}
@@ -107,6 +110,9 @@ func (u *update) completeLater(b ballot, p proposal, round Round, opFor func(now
 			op.Mark = u.fill.mark
 		case p.shared:
 			op.BaseChange = cell.NoChange // the expiry of this cell was not compared
+			if reply.KeyStates[0].Value.LastChange() == p.base.value.LastChange() {
+				op.Uncertainty = b.elapsed + p.early // the cell holds each key of that value for long enough
+			}
 		}
 		r.masters.Tell(master, op, false)
 	}

@@ -195,7 +195,7 @@ func (u *update) acceptUnchanged(ctx context.Context, b ballot, t tally, s sentC
 		u.opts.IsKeygroup(t.value.Text)
 	if shared {
 		until = expiryNotBefore(b, t, 0)
-		s.early += b.elapsed
+		s.early = max(s.early, b.elapsed)
 	}
 	heldUntil := time.Time{}
 	if !shared && t.value.Present && t.value.Text == s.decision.Value && t.longestTimeLeft >= 0 {

@@ -93,7 +93,7 @@ func (b ballot) keptUntil(t tally) time.Time { return b.start.Add(t.longestTimeL
 
 // expiryNotBefore returns a function for the expiry of a cell with several keys. The expiry is not
 // before the first expiry on the masters that held the value when they promised, and is shifted
-// like theirs. So no key expires early on any master; see package keygroup.
+// like theirs; see package keygroup.
 func expiryNotBefore(b ballot, t tally, shift time.Duration) expiryFunc {
 	return func(now, _ time.Duration) time.Duration {
 		if t.shortestTimeLeft < 0 {

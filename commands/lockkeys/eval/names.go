@@ -178,7 +178,7 @@ func (s search) findsLockKey(n *keyNames) bool {
 func (s search) work(n *keyNames) (bytes int) {
 	keyBytes, argBytes := sizeOf(s.Keys), sizeOf(s.Argv)
 	for _, shape := range n.shapes {
-		words, size := 1, comparisonWork
+		words, size := 1, 0
 		for _, part := range shape {
 			switch part.Kind {
 			case calls.Literal:
@@ -193,7 +193,7 @@ func (s search) work(n *keyNames) (bytes int) {
 				words, bytes = max(words, len(s.Argv)), bytes+argBytes
 			}
 		}
-		bytes += words * size
+		bytes += words * (comparisonWork + size*len(shape)) // each part copies the name so far
 	}
 	return bytes
 }

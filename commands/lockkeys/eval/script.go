@@ -33,7 +33,8 @@ const debugRefused = "ERR SCRIPT DEBUG is not allowed: the proxy cannot check wh
 
 // beginsDebugging reports whether a SCRIPT command begins a debugging session.
 func beginsDebugging(words [][]byte) bool {
-	return len(words) == 3 && syntax.LowerCString(words[1]) == "debug" && syntax.LowerCString(words[2]) != "no"
+	return len(words) > 1 && syntax.LowerCString(words[1]) == "debug" &&
+		(len(words) != 3 || syntax.LowerCString(words[2]) != "no")
 }
 
 func (s *Scripts) script(c command.Call) {
