@@ -110,7 +110,7 @@ func (u *update) completeLater(b ballot, p proposal, round Round, opFor func(now
 			op.Mark = u.fill.mark
 		case p.shared:
 			op.BaseChange = cell.NoChange // the expiry of this cell was not compared
-			if reply.KeyStates[0].Value.LastChange() == p.base.value.LastChange() {
+			if p.shift == 0 && reply.KeyStates[0].Value.LastChange() == p.base.value.LastChange() {
 				op.Uncertainty = b.elapsed + p.early // the cell holds each key of that value for long enough
 			}
 		}

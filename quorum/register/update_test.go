@@ -785,17 +785,25 @@ func TestUpdateWithShift(t *testing.T) {
 // TestEarlyEndInKeygroup changes a keygroup in a cell that ends earlier on master 1 than on master 0,
 // by less than a slow prepare can tell. A master that missed the value before keeps no such end: a key
 // of that value would end early. A master that holds that value and only promises late keeps its end,
-// so that ends do not drift; the outcome says by how much a new key may end early there.
+// so that ends do not drift; the outcome says by how much a new key may end early there. It keeps no end if
+// the change moves the ends.
 func TestEarlyEndInKeygroup(t *testing.T) {
 	const slow, difference = 100 * time.Millisecond, 50 * time.Millisecond
-	for name, isLate := range map[string]bool{"missed the value": false, "promises late": true} {
+	for name, test := range map[string]struct {
+		isLate bool
+		shift  time.Duration
+	}{
+		"missed the value": {false, 0}, "promises late": {true, 0},
+		"missed the value, with a shift": {false, slow * 2 / 5}, "promises late, with a shift": {true, slow * 2 / 5},
+	} {
+		isLate, keepsEnd := test.isLate, test.isLate && test.shift == 0
 		b := newFakeMasters(t, 3)
 		b.mustLock(b.proxy(), "me")
 		earlier := b.stores[1].Get("k")
 		b.stores[1].Put("k", earlier.Cell, earlier.TimeLeft-difference)
-		change := func() Outcome {
+		change := func(shift time.Duration) Outcome {
 			out, err := b.proxy().Update(t.Context(), Change{Key: "k", Run: func(l Snapshot) (Decision, error) {
-				return Decision{Action: Put, Value: l.Value + "+", KeepTTL: true, Shared: true}, nil
+				return Decision{Action: Put, Value: l.Value + "+", KeepTTL: true, Shift: shift, Shared: true}, nil
 			}})
 			b.noError(err)
 			return out
@@ -804,23 +812,23 @@ func TestEarlyEndInKeygroup(t *testing.T) {
 			b.setFaultOn("prepare", replyLate, 1)
 		} else {
 			b.setFaultOn("accept", requestLost, 1)
-			change()
+			change(0)
 			b.setFault(requestLost, 2)
 		}
 		b.roundTime = slow
 		ends := [2]time.Time{b.now.Add(b.stores[0].Get("k").TimeLeft), b.now.Add(b.stores[1].Get("k").TimeLeft)}
-		out := change()
+		out := change(test.shift)
 		b.faultOf = nil
 		b.deliverPending()
 		got := [2]time.Time{b.now.Add(b.stores[0].Get("k").TimeLeft), b.now.Add(b.stores[1].Get("k").TimeLeft)}
 		switch {
-		case got[0] != ends[0]:
+		case got[0] != ends[0].Add(test.shift):
 			t.Errorf("%s: the end on master 0 moves by %v", name, got[0].Sub(ends[0]))
-		case !isLate && got[1].Before(ends[0]):
-			t.Errorf("%s: master 1 ends %v before master 0", name, ends[0].Sub(got[1]))
-		case isLate && got[1] != ends[1]:
+		case !keepsEnd && got[1].Before(got[0]):
+			t.Errorf("%s: master 1 ends %v before master 0", name, got[0].Sub(got[1]))
+		case keepsEnd && got[1] != ends[1]:
 			t.Errorf("%s: the end on master 1 moves by %v", name, got[1].Sub(ends[1]))
-		case isLate && out.Early < difference:
+		case keepsEnd && out.Early < difference:
 			t.Errorf("%s: the outcome says %v", name, out.Early)
 		}
 	}
