@@ -8,12 +8,14 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
 
+	"redlock-proxy/integration/kit"
 	"redlock-proxy/internal/redistest"
 )
 
@@ -34,13 +36,26 @@ type project struct {
 	addrs [2]string // of proxy-1 and proxy-2
 }
 
+// patientProxies gives masters on a busy machine more time to answer.
+const patientProxies = `
+x-proxy: &proxy
+  environment: {REDLOCK_MASTER_TIMEOUT: 5s}
+services:
+  init: *proxy
+  proxy-1: *proxy
+  proxy-2: *proxy
+`
+
 // newProject creates a deployment of an image, from docker-compose.yml and further files. It
 // removes all parts of the deployment when the test ends.
 func (e engine) newProject(t *testing.T, image, name string, files ...string) *project {
 	t.Helper()
 	p := &project{engine: e, name: fmt.Sprintf("redlock-test-%s-%d", name, os.Getpid())}
+	patient := filepath.Join(t.TempDir(), "patient.yml")
+	kit.Must(t, os.WriteFile(patient, []byte(patientProxies), 0o644))
+	files = append(append([]string{"docker-compose.yml"}, files...), patient)
 	p.env = []string{"COMPOSE_PROJECT_NAME=" + p.name, "PROXY_IMAGE=" + image,
-		"COMPOSE_FILE=" + strings.Join(append([]string{"docker-compose.yml"}, files...), string(os.PathListSeparator))}
+		"COMPOSE_FILE=" + strings.Join(files, string(os.PathListSeparator))}
 	t.Cleanup(func() {
 		down := append(slices.Clone(p.composeCommand), "down", "--volumes", "--remove-orphans")
 		if output, err := runCommand(context.WithoutCancel(p.ctx), p.env, down...); err != nil {
