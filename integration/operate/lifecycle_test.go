@@ -93,7 +93,8 @@ func TestSecondSignal(t *testing.T) {
 }
 
 // TestStopUnderLoad checks that no client that is disconnected under load holds a lock without
-// knowing it.
+// knowing it: another client gets it at once. A release that a majority has answered may not have
+// reached the other masters when the proxy stops.
 func TestStopUnderLoad(t *testing.T) {
 	masters := kit.StartMasters(t)
 	proxy := kit.StartProxy(t, redistest.URLs(masters))
@@ -108,9 +109,10 @@ func TestStopUnderLoad(t *testing.T) {
 	kit.Must(t, proxy.Signal(syscall.SIGTERM))
 	workers.Wait()
 	wantExit(t, proxy, 0, kit.WaitLimit)
+	other := kit.Connect(t, kit.StartProxy(t, redistest.URLs(masters)))
 	for i, name := range names {
 		if !endedAfterGrant[i] {
-			kit.EachMaster(t, masters, func(master *redistest.Server) error { return kit.CheckAbsent(master, name) })
+			kit.WantGrant(t, other, "LOCK", name, "newcomer", "PX", "60000")
 		}
 	}
 }
