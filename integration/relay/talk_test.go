@@ -36,7 +36,7 @@ func conversations() []conversation {
 		{"subscribed in RESP2", "A SUBSCRIBE news\nA GET k\nA PING\nB PUBLISH news 1\nA <\nA UNSUBSCRIBE\nA GET k",
 			"Can't execute 'get'"},
 		{"subscribed in RESP3",
-			"A HELLO 3\nA SUBSCRIBE news\nB PUBLISH news 1\nA <\nA GET k\nA> PUBLISH news 2\nA <\nA <",
+			"A HELLO 3\nA SUBSCRIBE news\nB PUBLISH news 1\nA <\nA GET k\nA> PUBLISH news 2\nA <\nA <\nA UNSUBSCRIBE",
 			`A: redistest.Push{"message", "news", "2"}`},
 		{"patterns and channels", "A PSUBSCRIBE n*\nA SUBSCRIBE news\nB PUBLISH news 1\nA <\nA <\nA RESET\nA GET k",
 			`"pmessage"`},
