@@ -21,11 +21,13 @@
 //   - A kept key keeps its expiry to the millisecond. If the cell must expire later, or may
 //     expire earlier, each master shifts the expiry of its cell by the same time. All expiry
 //     offsets change by that time, too (register.Decision.Shift). No error adds up, except on a
-//     master that missed the previous change, whose expiry is later, by the duration of a ballot.
+//     master that missed the previous change. That master keeps its expiry if the proxy cannot
+//     distinguish it from the expiry on the other masters. Otherwise its expiry is later, by the
+//     duration of a ballot.
 //   - A new expiry of a key is relative to the cell that expires first among the masters that
-//     replied. So on some masters the key expires late, by the difference between the cells. On a
-//     master that replied later it may expire early: the master keeps its expiry if the proxy cannot
-//     distinguish it from the others. The validity is shorter by that (register.GrantedLock.Early).
+//     replied. So on some masters the key expires late, by the difference between the cells. It
+//     expires early only where a master kept an expiry that the proxy cannot distinguish
+//     (register.GrantedLock.Early), and the validity is shorter by that.
 //   - A key expires when it has expired on the master whose cell expires last. Every majority has a
 //     master that keeps the key for as long as its holder relies on it, so no other client takes it
 //     before.

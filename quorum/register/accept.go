@@ -32,8 +32,8 @@ func (u *update) accept(ctx context.Context, b ballot, p proposal) (Outcome, err
 			// since the ballot began.
 			op.Expiry, op.Uncertainty = p.expiryAt(now, elapsed), 2*elapsed
 		}
-		if p.shared {
-			op.Uncertainty = 0 // what a cell held before this value may end before a key of the value
+		if p.shared && p.shift != 0 {
+			op.Uncertainty = 0 // no cell keeps an end that is not shifted
 		}
 		op.Deadline = now + u.timeLeft(elapsed)
 		return op
@@ -110,9 +110,6 @@ func (u *update) completeLater(b ballot, p proposal, round Round, opFor func(now
 			op.Mark = u.fill.mark
 		case p.shared:
 			op.BaseChange = cell.NoChange // the expiry of this cell was not compared
-			if p.shift == 0 && reply.KeyStates[0].Value.LastChange() == p.base.value.LastChange() {
-				op.Uncertainty = b.elapsed + p.early // the cell holds each key of that value for long enough
-			}
 		}
 		r.masters.Tell(master, op, false)
 	}
