@@ -322,13 +322,14 @@ func (r *relay) awaitResponse(ctx context.Context, limit time.Duration, n int) (
 
 // closeOnNoAnswer closes the connection, and waits until end has run, or ctx ends. The caller holds
 // writer.mu. closeOnNoAnswer unlocks writer.mu while it closes and waits, because the reply copier
-// may need the lock.
+// may need the lock. It disconnects a client that does not read for the stall time, because the copier
+// may wait for it.
 func (r *relay) closeOnNoAnswer(ctx context.Context) {
-	unread := time.AfterFunc(r.serverState.times.stall, r.client.disconnect) // the copier may wait for the client
+	unread := time.AfterFunc(r.serverState.times.stall, r.client.disconnect)
 	defer unread.Stop()
 	r.internalReplyFailed = true
 	r.writer.mu.Unlock()
-	r.closeUpstreamConn()
+	_ = r.conn.Close()
 	r.writer.mu.Lock()
 	_ = r.writer.wait(ctx, func() bool { return r.disconnected })
 }

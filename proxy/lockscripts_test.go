@@ -3,10 +3,6 @@ package proxy_test
 import (
 	"strings"
 	"testing"
-	"time"
-
-	"redlock-proxy/commands"
-	"redlock-proxy/proxy"
 )
 
 // The release script of many libraries, a script that names a lock key, and the reply to an unknown
@@ -65,10 +61,7 @@ func TestScriptDebugIsRefused(t *testing.T) {
 	const refused = "-ERR SCRIPT DEBUG is not allowed: the proxy cannot check which lock keys a debugged script uses; " +
 		"debug scripts on a separate Redis\r\n"
 	onMasters, _ := startWithLockKeys(t)
-	upstreamTable := commands.NewRelayTable(commands.Options{Locks: memoryLocker{newMemoryLocks()},
-		Settings: commands.Settings{MaxTTL: time.Hour}})
-	atUpstream := startProxyWith(t, startRedis(t).URL(),
-		proxy.Options{UpstreamTable: upstreamTable, LockLocation: upstreamLocation{}}, []string{"lock:*"})
+	atUpstream := startBeforeMove(t, startRedis(t).URL(), upstreamLocation{})
 	for _, r := range []*testProxy{onMasters, atUpstream} {
 		p := r.connect()
 		p.runExchanges([]exchange{{"SCRIPT DEBUG SYNC", refused}, {"script debug yes", refused}, {"SCRIPT DEBUG NO", ok}})

@@ -12,6 +12,14 @@ import (
 	"redlock-proxy/quorum/location"
 )
 
+// startBeforeMove starts a proxy with lock keys whose location is at.
+func startBeforeMove(t *testing.T, upstreamURL string, at proxy.LockLocation) *testProxy {
+	t.Helper()
+	table := commands.NewRelayTable(commands.Options{Locks: memoryLocker{newMemoryLocks()},
+		Settings: commands.Settings{MaxTTL: time.Hour}})
+	return startProxyWith(t, upstreamURL, proxy.Options{UpstreamTable: table, LockLocation: at}, []string{"lock:*"})
+}
+
 // upstreamLocation implements LockLocation for locks that stay at the upstream.
 type upstreamLocation struct{}
 
@@ -86,11 +94,8 @@ func (p pausedLocation) AwaitLocation(ctx context.Context) (quorum.Location, err
 // half-closes, and runs the command if its client waits.
 func TestClientsDisconnectDuringMove(t *testing.T) {
 	server := startRedis(t)
-	upstreamTable := commands.NewRelayTable(commands.Options{Locks: memoryLocker{newMemoryLocks()},
-		Settings: commands.Settings{MaxTTL: time.Hour}})
 	location := pausedLocation{moveEnded: make(chan struct{})}
-	proxied := startProxyWith(t, server.URL(),
-		proxy.Options{UpstreamTable: upstreamTable, LockLocation: location}, []string{"lock:*"})
+	proxied := startBeforeMove(t, server.URL(), location)
 	halfClosed, waiting := proxied.connect(), proxied.connect()
 	halfClosed.send(cmd("GET data") + cmd("SET lock:a left"))
 	waiting.send(cmd("SET lock:b stayed"))
@@ -117,11 +122,8 @@ func TestClientsDisconnectDuringMove(t *testing.T) {
 // reported the connection as idle. Otherwise PROXY MOVE would end that connection.
 func TestIdleConnectionsStayIdle(t *testing.T) {
 	server := startRedis(t)
-	upstreamTable := commands.NewRelayTable(commands.Options{Locks: memoryLocker{newMemoryLocks()},
-		Settings: commands.Settings{MaxTTL: time.Hour}})
 	location := movingLocation{moveBegan: make(chan struct{}), reports: make(chan quorum.PauseReport, 1000)}
-	proxied := startProxyWith(t, server.URL(),
-		proxy.Options{UpstreamTable: upstreamTable, LockLocation: location}, []string{"lock:*"})
+	proxied := startBeforeMove(t, server.URL(), location)
 	blocks, queues, late := proxied.connect(), proxied.connect(), proxied.connect()
 	for _, p := range []*peer{blocks, queues} {
 		p.check("SET lock:a 1", "+OK\r\n")
@@ -150,11 +152,8 @@ func TestIdleConnectionsStayIdle(t *testing.T) {
 // never reported as idle if the proxy cannot match its replies, because the command may still run.
 func TestUnmatchedRepliesKeepAConnectionBusy(t *testing.T) {
 	server := startRedis(t)
-	upstreamTable := commands.NewRelayTable(commands.Options{Locks: memoryLocker{newMemoryLocks()},
-		Settings: commands.Settings{MaxTTL: time.Hour}})
 	location := movingLocation{moveBegan: make(chan struct{}), reports: make(chan quorum.PauseReport, 1000)}
-	p := startProxyWith(t, server.URL(), proxy.Options{UpstreamTable: upstreamTable, LockLocation: location},
-		[]string{"lock:*"}).connect()
+	p := startBeforeMove(t, server.URL(), location).connect()
 	p.send(lines("CLIENT REPLY SKIP", "MULTI", "DISCARD"))
 	p.expect("+OK\r\n")
 	p.send(cmd("BLPOP lock:list 0"))
@@ -170,11 +169,7 @@ func TestUnmatchedRepliesKeepAConnectionBusy(t *testing.T) {
 // while the locks are at the upstream.
 func TestLongCommandsOnLockKeysBeforeTheMove(t *testing.T) {
 	server := startRedis(t)
-	locks := newMemoryLocks()
-	upstreamTable := commands.NewRelayTable(commands.Options{Locks: memoryLocker{locks},
-		Settings: commands.Settings{MaxTTL: time.Hour}})
-	p := startProxyWith(t, server.URL(), proxy.Options{UpstreamTable: upstreamTable, LockLocation: upstreamLocation{}},
-		[]string{"lock:*"}).connect()
+	p := startBeforeMove(t, server.URL(), upstreamLocation{}).connect()
 	p.check("SET lock:a 1", "+OK\r\n")
 	mega := strings.Repeat("v", 1<<20)
 	p.send(array("SET", "lock:a", mega) + cmd("STRLEN lock:a") + array("MSET", "lock:a", mega, "lock:b", mega) +

@@ -107,10 +107,5 @@ func (s *session) handleStreamEnd(connID uint16) {
 		return
 	}
 	s.in.conn.End()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.ended != nil {
-		close(s.ended)
-		s.ended = nil
-	}
+	s.endWait()
 }

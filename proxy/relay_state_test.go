@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"redlock-proxy/commands"
 	"redlock-proxy/proxy"
 )
 
@@ -228,10 +227,7 @@ func TestReplyModes(t *testing.T) {
 func TestManyStateCommands(t *testing.T) {
 	for sent, want := range map[string]string{"DISCARD": "-ERR DISCARD without MULTI\r\n", "GET lock:a": "$-1\r\n"} {
 		server := startRedis(t)
-		upstreamTable := commands.NewRelayTable(commands.Options{Locks: memoryLocker{newMemoryLocks()},
-			Settings: commands.Settings{MaxTTL: time.Hour}})
-		r := startProxyWith(t, server.URL(), proxy.Options{UpstreamTable: upstreamTable, LockLocation: upstreamLocation{}},
-			[]string{"lock:*"})
+		r := startBeforeMove(t, server.URL(), upstreamLocation{})
 		p := r.connect()
 		p.check(sent, want)
 		if err := server.Pause(); err != nil {

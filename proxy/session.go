@@ -63,8 +63,6 @@ type session struct {
 	watching      bool // a watch reads from the connection
 	parkRequested bool // the session is asked to park
 	parked        bool // the session has no goroutine
-	// ended is closed at the end of the client's stream; nil unless a watch waits for the end.
-	ended chan struct{}
 	// cancelWait ends the wait of a command for other clients; nil before the first wait.
 	// noMoreWaits is set if commands may no longer wait.
 	cancelWait  context.CancelCauseFunc

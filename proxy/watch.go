@@ -14,13 +14,6 @@ import (
 // watch. For a half-closed client, watch does not flush, because other clients may wait for the end
 // of that client's turn (halfClosedQueue).
 func (s *session) watch(ctx context.Context) (context.Context, func()) {
-	return s.startWatch(ctx, false)
-}
-
-// startWatch implements watch. With untilEnd, it also notices the end of a client that has sent more
-// than is read ahead. Without untilEnd, such a client may half-close its connection, and still gets its
-// replies.
-func (s *session) startWatch(ctx context.Context, untilEnd bool) (context.Context, func()) {
 	watchCtx, cancel := context.WithCancelCause(ctx)
 	if !s.in.conn.HasEnded() {
 		if err := s.flush(); err != nil {
@@ -30,7 +23,7 @@ func (s *session) startWatch(ctx context.Context, untilEnd bool) (context.Contex
 		}
 	}
 	s.setWatching(true)
-	done, stopped := make(chan struct{}), make(chan struct{})
+	done := make(chan struct{})
 	go func() {
 		defer close(done)
 		defer func() {
@@ -41,13 +34,9 @@ func (s *session) startWatch(ctx context.Context, untilEnd bool) (context.Contex
 				cancel(errBroken)
 			}
 		}()
-		if s.readAhead() || untilEnd && s.awaitEnd(stopped) {
-			s.clientDisconnected = true // read by the session's goroutine once the watch has ended
-			cancel(errClientDisconnected)
-		}
+		s.readAhead(cancel)
 	}()
 	stop := func() {
-		close(stopped)
 		s.interrupt()
 		<-done
 		s.setWatching(false)
@@ -57,22 +46,36 @@ func (s *session) startWatch(ctx context.Context, untilEnd bool) (context.Contex
 }
 
 // watchWait watches, like watch, while a command waits for other clients. The wait also ends when
-// the proxy shuts down. If there is no memory for the wait, it ends immediately.
+// the proxy shuts down, and when the client leaves after it has sent more than watch reads. If there
+// is no memory for the wait, it ends immediately.
 func (s *session) watchWait(ctx context.Context) (context.Context, func()) {
 	budgetErr := s.in.updateBudget() // before the watch reads
-	watchCtx, stop := s.startWatch(ctx, true)
+	watchCtx, stop := s.watch(ctx)
 	waitCtx, cancelWait := context.WithCancelCause(watchCtx)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.cancelWait = cancelWait; s.noMoreWaits {
+	switch s.cancelWait = cancelWait; {
+	case s.noMoreWaits:
 		cancelWait(commands.ErrShuttingDown)
-	}
-	if budgetErr != nil {
+	case budgetErr != nil:
 		cancelWait(budgetErr)
+	case s.in.conn.HasEnded():
+		cancelWait(errClientDisconnected)
 	}
 	return waitCtx, func() {
 		cancelWait(nil)
 		stop()
+		s.clientDisconnected = s.clientDisconnected || context.Cause(waitCtx) == errClientDisconnected
+	}
+}
+
+// endWait makes a wait for other clients fail, because the client has left. The poller notices that,
+// but not over TLS, nor if the client has sent more bytes than fit into the system's buffer.
+func (s *session) endWait() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.cancelWait != nil {
+		s.cancelWait(errClientDisconnected)
 	}
 }
 
@@ -101,38 +104,18 @@ func (s *session) interrupt() {
 	_ = s.conn.SetReadDeadline(pastDeadline)
 }
 
-// readAhead reads until the client leaves, the buffer is full, or the read deadline passes. It reports
-// whether the client has left.
-func (s *session) readAhead() (hasLeft bool) {
+// readAhead reads until the client leaves, the buffer is full, or the read deadline passes.
+func (s *session) readAhead(cancel context.CancelCauseFunc) {
 	for {
 		err := s.in.readAhead()
-		if err != nil {
-			return !errors.Is(err, errBufferFull) && !errors.Is(err, os.ErrDeadlineExceeded)
+		switch {
+		case err == nil:
+		case errors.Is(err, errBufferFull), errors.Is(err, os.ErrDeadlineExceeded):
+			return
+		default:
+			s.clientDisconnected = true // read by the session's goroutine once the watch has ended
+			cancel(errClientDisconnected)
+			return
 		}
 	}
-}
-
-// awaitEnd waits, without reading, until the client leaves or the watch stops, and reports whether
-// the client has left. It relies on the poller, which does not report the end of a TLS client, nor an
-// end behind more bytes than fit into the system's buffer.
-func (s *session) awaitEnd(stopped <-chan struct{}) (hasLeft bool) {
-	ended := make(chan struct{})
-	s.setEnded(ended)
-	defer s.setEnded(nil)
-	if s.in.conn.HasEnded() {
-		return true
-	}
-	select {
-	case <-ended:
-		return true
-	case <-stopped:
-		return false
-	}
-}
-
-// setEnded sets the channel that is closed when the poller reports the end of the client's stream.
-func (s *session) setEnded(ended chan struct{}) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.ended = ended
 }

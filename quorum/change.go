@@ -127,7 +127,7 @@ func (c *Cluster) checkNewMasters(
 		servers[i] = &findings[i]
 	}
 	for _, f := range findings {
-		isNew := !slices.Contains(current, f.Name)
+		isNew, shortage := !slices.Contains(current, f.Name), f.DatabaseShortage(servers...)
 		switch {
 		case f.Err != nil:
 			return fmt.Errorf("master %s cannot be used: %w", f.Name, f.Err)
@@ -135,8 +135,8 @@ func (c *Cluster) checkNewMasters(
 			return fmt.Errorf("master %s: %s", f.Name, strings.Join(f.SafetyProblems, ", "))
 		case isNew && f.Votes:
 			return fmt.Errorf("master %s already votes in another set of masters; empty it first (FLUSHALL)", f.Name)
-		case isNew && f.DatabaseShortage(servers...) != "": // it could never catch up in the missing ones
-			return fmt.Errorf("master %s %s; raise its databases", f.Name, f.DatabaseShortage(servers...))
+		case isNew && shortage != "": // it could never catch up in the missing ones
+			return fmt.Errorf("master %s %s; raise its databases", f.Name, shortage)
 		}
 	}
 	return check(func(runID, addr string) string { return inspect.NameOf(findings, runID, addr) })

@@ -114,7 +114,7 @@ func TestStopDuringChange(t *testing.T) {
 	stop()
 	time.Sleep(100 * time.Millisecond) // Run waits for the end of the change.
 	c.tasks.Go(func() { _ = c.decideLocation(ctx, at, at.Source()) })
-	time.Sleep(100 * time.Millisecond)
+	time.Sleep(100 * time.Millisecond) // The task waits for the end of the change, too.
 	close(finish)
 	for name, ended := range map[string]chan error{"the cluster": stopped, "the change": changed} {
 		select {

@@ -195,7 +195,9 @@ func (u *update) acceptUnchanged(ctx context.Context, b ballot, t tally, s sentC
 		u.opts.IsKeygroup(t.value.Text)
 	if shared {
 		until = expiryNotBefore(b, t, 0)
-		s.early = max(s.early, b.elapsed)
+		// A master that accepts the value for the first time may keep an end that is earlier by as much
+		// as the two promises can lie apart, and the compared end by as much as before.
+		s.early += 2 * b.elapsed
 	}
 	heldUntil := time.Time{}
 	if !shared && t.value.Present && t.value.Text == s.decision.Value && t.longestTimeLeft >= 0 {

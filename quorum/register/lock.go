@@ -56,7 +56,7 @@ type GrantedLock struct {
 	// HeldUntil, unless it is zero, is the time until which each master of the majority holds the
 	// value, although its lease may be longer.
 	HeldUntil time.Time
-	// Early is the time by which a master that promised late may hold a key or holder of a keygroup for
+	// Early is the time by which a master of the majority may hold a key or holder of a keygroup for
 	// less than its TTL. It is zero if the value is no keygroup.
 	Early time.Duration
 	// Attempt is the attempt that created the lock.

@@ -176,6 +176,9 @@ func (s search) findsLockKey(n *keyNames) bool {
 
 // work returns an upper bound of the work of a search.
 func (s search) work(n *keyNames) (bytes int) {
+	if len(n.shapes) == 0 {
+		return 0
+	}
 	keyBytes, argBytes := sizeOf(s.Keys), sizeOf(s.Argv)
 	for _, shape := range n.shapes {
 		words, size := 1, 0
