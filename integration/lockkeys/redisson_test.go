@@ -234,12 +234,16 @@ func (r *lockConversation) step(holder string) []string {
 		holder+strconv.Itoa(r.sentCount-r.random.IntN(8)))
 }
 
+// isRemainingTime reports whether an integer is a remaining time in milliseconds, not a count, and not
+// the -1 or -2 of PTTL. The remaining time of a client that waits for the fair lock can be below zero.
+func isRemainingTime(value int64) bool { return value > 20 || value < -20 }
+
 // nearlyEqual reports whether two replies are equal except for remaining times.
 func nearlyEqual(proxyValue, redisValue any) bool {
 	switch value := proxyValue.(type) {
 	case int64:
 		other, isInt := redisValue.(int64)
-		return isInt && (value == other || value > 20 && other > 20 && max(value-other, other-value) < 5000)
+		return isInt && (value == other || isRemainingTime(value) && isRemainingTime(other) && max(value-other, other-value) < 5000)
 	case []any:
 		other, isList := redisValue.([]any)
 		same := isList && len(value) == len(other)
