@@ -23,7 +23,7 @@ const (
 
 	// contestedKey is the lock key of all clients; shortLease is its lease.
 	contestedKey = "lock:contested"
-	shortLease   = 150 * time.Millisecond
+	shortLease   = 600 * time.Millisecond
 	keyHolders   = 16
 )
 
