@@ -348,7 +348,8 @@ func (s *upstreamStore) put(ctx context.Context, locks []lock) error {
 }
 
 // checkWrites implements store. It makes the upstream queue the commands of put and remove, and
-// discards them. The upstream refuses to queue a command that it would refuse to run.
+// discards them. The upstream refuses to queue a command that it would refuse to run. An empty
+// transaction tries EXEC.
 func (s *upstreamStore) checkWrites(ctx context.Context, locks []lock) error {
 	for part := range slices.Chunk(locks, trialSize) {
 		commands := [][]string{{"MULTI"}}
@@ -361,7 +362,7 @@ func (s *upstreamStore) checkWrites(ctx context.Context, locks []lock) error {
 			create := append([]string{name, l.key}, slices.Repeat([]string{"1"}, min(len(words), 2))...)
 			commands = append(commands, []string{"DEL", l.key}, create, []string{"PEXPIRE", l.key, "1"})
 		}
-		if _, err := s.askInDatabase(ctx, part[0].db, append(commands, []string{"DISCARD"})...); err != nil {
+		if _, err := s.askInDatabase(ctx, part[0].db, append(commands, []string{"DISCARD"}, []string{"MULTI"}, []string{"EXEC"})...); err != nil {
 			return err
 		}
 	}

@@ -485,6 +485,17 @@ func TestMissingPermissions(t *testing.T) {
 	kit.Must(t, kit.SendToMaster(upstream, "ACL", "SETUSER", "few", "+client|kill"))
 	r.mustMove(0)
 	kit.Want(t, clientA, "me", "GET", "lock:a")
+	for _, command := range []string{"exec", "pexpire", "del"} {
+		kit.Must(t, kit.SendToMaster(upstream, "ACL", "SETUSER", "few", "-"+command))
+		r.wantRefused(0, "NOPERM", "--back")
+		kit.Must(t, kit.SendToMaster(upstream, "ACL", "SETUSER", "few", "+"+command))
+	}
+	kit.Want(t, clientA, "me", "GET", "lock:a")
+	if log := r.proxies[0].Log(); strings.Count(log, `msg="the locks are being moved"`) != 1 {
+		t.Errorf("a move back was begun: %s", log)
+	}
+	r.mustMove(0, "--back")
+	kit.Want(t, clientA, "me", "GET", "lock:a")
 }
 
 // TestMoveWithMastersDown checks that clients that had locked at the upstream continue while most
