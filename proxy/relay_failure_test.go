@@ -118,7 +118,7 @@ func TestUpstreamDiesAndTheClientReadsSlowly(t *testing.T) {
 	const pending = 100_000
 	fake := startFake(t, func(c *fakeConn) { c.read(pending + 1) })
 	r := startProxy(t, fake.url())
-	r.server.SetTimeouts(500*time.Millisecond, time.Second)
+	r.server.SetTimeouts(500*time.Millisecond, 3*time.Second)
 	p := r.connect()
 	p.send(strings.Repeat(cmd("A"), pending+1))
 	eventually(t, "errors that wait to be read", func() bool { return r.server.Counts().UnreadBytes > 0 })
@@ -131,7 +131,7 @@ func TestUpstreamDiesAndTheClientReadsSlowly(t *testing.T) {
 	part := strings.Repeat(disconnectReply(fake.addr()), pending/20)
 	for range 20 {
 		// In total this is longer than the limit for a client that reads nothing.
-		time.Sleep(100 * time.Millisecond)
+		time.Sleep(160 * time.Millisecond)
 		p.expect(part)
 	}
 	p.expectAll(disconnectReply(fake.addr()))

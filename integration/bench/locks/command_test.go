@@ -62,7 +62,7 @@ func TestClientKeys(t *testing.T) {
 func TestRunWithoutTheProxy(t *testing.T) {
 	redistest.SkipShort(t)
 	var out, log bytes.Buffer
-	args := []string{"-rounds", "1", "-seconds", "0.5", "-masters", "3", "-client", "both", "-contenders",
+	args := []string{"-rounds", "1", "-seconds", "3", "-masters", "3", "-client", "both", "-contenders",
 		"redsync,direct", "-scenarios", "c1,one-key"}
 	err := suite.Run(t.Context(), Command(), &out, &log, args...)
 	if errors.Is(err, redistest.ErrNoRedis) {
