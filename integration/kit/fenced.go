@@ -67,7 +67,7 @@ func StartFencedWaiters(t *testing.T, proxies []*harness.Proxy) (stop func()) {
 		client := Connect(t, proxies[0])
 		began := time.Now()
 		for n, key := range keys {
-			AwaitWithin(t, 3*time.Second, func() error {
+			AwaitWithin(t, WaitLimit/2, func() error {
 				if reply := Do(t, client, "LOCK", key, "last", "PX", "60000"); !IsGranted(reply) {
 					return fmt.Errorf("%s %v after the last client: %v", key, time.Since(began), reply)
 				}

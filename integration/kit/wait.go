@@ -11,11 +11,11 @@ import (
 // rarely during long changes.
 const firstPollInterval, maxPollInterval = time.Millisecond, 32 * time.Millisecond
 
-// AwaitShortly waits until a condition is met, at most two seconds. The proxy replies after a
+// AwaitShortly waits until a condition is met, at most five seconds. The proxy replies after a
 // majority has answered; the other masters may answer later.
 func AwaitShortly(t *testing.T, condition func() error) {
 	t.Helper()
-	AwaitWithin(t, 2*time.Second, condition)
+	AwaitWithin(t, 5*time.Second, condition)
 }
 
 // Eventually waits until a condition is met, at most WaitLimit, which is longer than a quarantine

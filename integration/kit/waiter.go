@@ -12,7 +12,7 @@ import (
 
 // GrantLimit limits the time in which a free lock must be granted to a waiter. Any other cause of a
 // grant takes much longer.
-const GrantLimit = time.Second
+const GrantLimit = 20 * time.Second
 
 // StartWaiter returns a client that has sent a LOCK of the key k with this token to the proxy, and
 // waits for the lock.

@@ -5,7 +5,6 @@ package locks
 import (
 	"fmt"
 	"strconv"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -102,7 +101,7 @@ func (w *worker) runTurn(number int) {
 	switch validity, ok := reply.(int64); {
 	case common && reply == nil && err == nil:
 		w.result.nilReplies++
-	case isLate(reply):
+	case kit.IsLate(reply):
 		w.result.lateReplies++
 		w.unlock(key, token) // or the undo may still be running
 	case !ok || validity <= 0:
@@ -126,19 +125,12 @@ func (w *worker) release(key, token string) {
 func (w *worker) unlock(key, token string) (reply any, wasLate bool, err error) {
 	for {
 		reply, err = w.client.Do("UNLOCK", key, token)
-		if err != nil || !isLate(reply) {
+		if err != nil || !kit.IsLate(reply) {
 			return reply, wasLate, err
 		}
 		wasLate = true
 		w.result.lateReplies++
 	}
-}
-
-// isLate reports whether a reply says that a majority agreed later than a round may take. The only
-// cause is a machine that was stopped for so long.
-func isLate(reply any) bool {
-	failure, failed := reply.(redistest.RespError)
-	return failed && strings.Contains(string(failure), "agreed only after")
 }
 
 // countWrong counts a wrong reply.

@@ -20,7 +20,7 @@ const pipeDelay = 2 * time.Second
 // pauseTimeout limits the time in which Pause stops a process. pausePollDelay is the pause between
 // two checks of the process' state.
 const (
-	pauseTimeout   = time.Second
+	pauseTimeout   = time.Minute
 	pausePollDelay = 2 * time.Millisecond
 )
 
