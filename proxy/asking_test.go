@@ -15,7 +15,7 @@ import (
 // again.
 func TestInternalCommandsToAHungUpstream(t *testing.T) {
 	server := startRedis(t)
-	r := startProxyWithin(t, 200*time.Millisecond, server.URL(), proxy.Options{}, nil)
+	r := startProxyWithin(t, time.Second, server.URL(), proxy.Options{}, nil)
 	noAnswer := "-ERR upstream " + server.Addr() + ": no answer in time to the proxy's own command\r\n"
 	unused, used := r.connect(), r.connect()
 	used.runExchanges([]exchange{{"PING", "+PONG\r\n"}, {"SELECT 1", ok}})
@@ -31,9 +31,7 @@ func TestInternalCommandsToAHungUpstream(t *testing.T) {
 		t.Fatal(err)
 	}
 	eventually(t, "an answer", func() bool { return unused.ask("PING") == "+PONG\r\n" })
-	if got := unused.ask("INFO server"); !strings.Contains(got, "redis_version") {
-		t.Errorf("%.100q", got)
-	}
+	eventually(t, "an answer to INFO", func() bool { return strings.Contains(unused.ask("INFO server"), "redis_version") })
 }
 
 // TestHungUpstreamAndClientThatDoesNotRead checks that the proxy disconnects a half-closed client that

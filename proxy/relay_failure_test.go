@@ -118,7 +118,7 @@ func TestUpstreamDiesAndTheClientReadsSlowly(t *testing.T) {
 	const pending = 100_000
 	fake := startFake(t, func(c *fakeConn) { c.read(pending + 1) })
 	r := startProxy(t, fake.url())
-	r.server.SetTimeouts(500*time.Millisecond, 3*time.Second)
+	r.server.SetTimeouts(2*time.Second, 3*time.Second)
 	p := r.connect()
 	p.send(strings.Repeat(cmd("A"), pending+1))
 	eventually(t, "errors that wait to be read", func() bool { return r.server.Counts().UnreadBytes > 0 })

@@ -276,17 +276,18 @@ func TestClientsLeaveAnUpstreamThatHangs(t *testing.T) {
 // for other clients (RELAY.md, point 29).
 func TestDrain(t *testing.T) {
 	server := startRedis(t, "--enable-debug-command", "yes")
-	r := startProxyWith(t, server.URL(), proxy.Options{DrainTimeout: 3 * time.Second}, nil)
+	r := startProxyWith(t, server.URL(), proxy.Options{DrainTimeout: 6 * time.Second}, nil)
 	idle, busy, blocked, subscriber, incomplete := r.connect(), r.connect(), r.connect(), r.connect(), r.connect()
 	idle.check("PING", "+PONG\r\n")
 	subscriber.check("SUBSCRIBE a", ack("*", "subscribe", "a", 1))
 	blocked.check("BLPOP none 0.01", "*-1\r\n")
 	incomplete.check("PING", "+PONG\r\n")
+	sent := r.server.Counts().BytesToUpstream
 	blocked.send(cmd("BLPOP none 0"))
 	incomplete.send("*2\r\n$4\r\nECHO\r\n$5\r\nhel")
 	busy.send(lines("DEBUG SLEEP 0.3", "LOCK k t PX 1000", "GET a", "BRPOP none 0"))
-	// Whether the commands have arrived or not, the replies are the same.
-	time.Sleep(50 * time.Millisecond)
+	forwarded := int64(len(cmd("BLPOP none 0") + cmd("DEBUG SLEEP 0.3")))
+	eventually(t, "both at the upstream", func() bool { return r.server.Counts().BytesToUpstream >= sent+forwarded })
 	r.stop()
 	idle.expectAll("")
 	subscriber.expectAll("")

@@ -27,6 +27,9 @@ import (
 // result.
 const testTimeout = time.Minute
 
+// connTimeout limits the time of a test's connection, for tests that hang.
+const connTimeout = 10 * testTimeout
+
 // testProxy runs a proxy in this process, in front of an upstream.
 type testProxy struct {
 	*testing.T
@@ -248,7 +251,7 @@ func dial(t *testing.T, addr string) *peer {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { conn.Close() })
-	_ = conn.SetDeadline(time.Now().Add(testTimeout))
+	_ = conn.SetDeadline(time.Now().Add(connTimeout))
 	return &peer{t, conn.(*net.TCPConn), bufio.NewReader(conn)}
 }
 

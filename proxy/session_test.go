@@ -24,7 +24,7 @@ func TestLockOnMasters(t *testing.T) {
 	locker, masters := startMasters(t, 3)
 	b := serveLocks(t, locker)
 	alice, bob := b.connect(), b.connect()
-	alice.send(array("LOCK", "k", "alice", "PX", "60000"))
+	alice.send(array("LOCK", "k", "alice", "PX", "600000"))
 	if reply := alice.readLine(); !strings.HasPrefix(reply, ":59") {
 		t.Fatalf("LOCK: %q", reply)
 	}
@@ -148,7 +148,7 @@ func TestSplitRequestsAreAnsweredTheSameOverTCP(t *testing.T) {
 func checkReplies(t *testing.T, conn net.Conn, want string, chunks ...string) {
 	t.Helper()
 	defer conn.Close()
-	_ = conn.SetDeadline(time.Now().Add(testTimeout))
+	_ = conn.SetDeadline(time.Now().Add(connTimeout))
 	go func() {
 		for _, chunk := range chunks {
 			_, _ = io.WriteString(conn, chunk) // bytes after QUIT are not read

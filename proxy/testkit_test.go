@@ -26,6 +26,9 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // result.
 const testTimeout = time.Minute
 
+// connTimeout limits the time of a test's connection, for tests that hang.
+const connTimeout = 10 * testTimeout
+
 // testServer holds a running server with its dependencies.
 type testServer struct {
 	*testing.T
@@ -135,7 +138,7 @@ func (b *testServer) connect() *peer {
 
 func newPeer(t *testing.T, conn net.Conn) *peer {
 	t.Cleanup(func() { conn.Close() })
-	_ = conn.SetDeadline(time.Now().Add(testTimeout))
+	_ = conn.SetDeadline(time.Now().Add(connTimeout))
 	return &peer{t, conn, bufio.NewReader(conn)}
 }
 

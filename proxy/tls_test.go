@@ -101,7 +101,7 @@ func TestIdleClientOverTLS(t *testing.T) {
 func TestNoHandshake(t *testing.T) {
 	server := startRedis(t)
 	r, log := startLogged(t, server.URL(), proxy.Options{MaxClients: 3},
-		func(s *proxy.Server) { s.SetHandshakeTimeout(2 * time.Second) })
+		func(s *proxy.Server) { s.SetHandshakeTimeout(5 * time.Second) })
 	good := r.connect()
 	good.check("SET a 1", "+OK\r\n")
 

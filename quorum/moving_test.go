@@ -34,7 +34,7 @@ func newMovableClusters(t *testing.T, logs ...*slog.Logger) (servers []*redistes
 		clusters[i] = startCluster(t, opts)
 	}
 	for _, c := range clusters {
-		ready, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		ready, cancel := context.WithTimeout(t.Context(), time.Minute)
 		if !c.WaitReady(ready) {
 			t.Fatal("the masters do not vote")
 		}
@@ -73,7 +73,7 @@ func TestMoveOfEndedEra(t *testing.T) {
 	log := newStallingLog("the locks are being moved")
 	both := newMovable(t, slog.New(log))
 	stalled, other := both[0], both[1]
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	from, _ := stalled.CurrentLocation()
 	done := make(chan error, 1)

@@ -25,12 +25,12 @@ import (
 func (r *testBench) writeKeys() {
 	r.Helper()
 	for _, line := range []string{
-		"SET lock:text token PX 60000", "SET lock:endless token", "SET lock-1 other PX 3600000",
-		"HSET lock:hash thread:1 2 thread:2 1", "PEXPIRE lock:hash 30000",
-		"RPUSH lock:list a b a", "SADD lock:set 10 9 x", "PEXPIRE lock:set 45000",
-		"ZADD lock:zset 1.5 a -inf b inf c 3 d 0.1 e", "PEXPIRE lock:zset 99999",
-		"SET lock:{t}:1 one PX 50000", "SET lock:{t}:2 two", "HSET lock:{t}:3 f v",
-		"SET data 1", "SET unlock:x 1 PX 70000", "XADD stream * f v",
+		"SET lock:text token PX 6000000", "SET lock:endless token", "SET lock-1 other PX 3600000",
+		"HSET lock:hash thread:1 2 thread:2 1", "PEXPIRE lock:hash 3000000",
+		"RPUSH lock:list a b a", "SADD lock:set 10 9 x", "PEXPIRE lock:set 4500000",
+		"ZADD lock:zset 1.5 a -inf b inf c 3 d 0.1 e", "PEXPIRE lock:zset 9999900",
+		"SET lock:{t}:1 one PX 5000000", "SET lock:{t}:2 two", "HSET lock:{t}:3 f v",
+		"SET data 1", "SET unlock:x 1 PX 7000000", "XADD stream * f v",
 	} {
 		r.doLine(line)
 	}
@@ -43,8 +43,8 @@ func (r *testBench) writeKeys() {
 	}
 	r.do(longList...)
 	r.do("SELECT", "3")
-	r.doLine("SET lock:text in-3 PX 80000")
-	r.do("EVAL", "for i = 0, 1199 do redis.call('SET', 'lock:many:' .. i, i, 'PX', 20000 + i) end", "0")
+	r.doLine("SET lock:text in-3 PX 8000000")
+	r.do("EVAL", "for i = 0, 1199 do redis.call('SET', 'lock:many:' .. i, i, 'PX', 2000000 + i) end", "0")
 	r.do("SELECT", "0")
 }
 

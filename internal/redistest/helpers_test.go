@@ -10,7 +10,7 @@ import (
 // waitLimit limits the wait of a test for an expected event; quietTime is the time for which a test
 // checks that an event does not happen.
 const (
-	waitLimit = 5 * time.Second
+	waitLimit = time.Minute
 	quietTime = 50 * time.Millisecond
 )
 

@@ -100,7 +100,7 @@ func TestProcessUsage(t *testing.T) {
 	want(t, client, nil, "EVAL", "for i = 1, 5000000 do local x = i * i end return nil", "0")
 	after, err := server.CPU()
 	check(t, err)
-	if used := after - before; used < 10*time.Millisecond || used > waitLimit {
+	if used := after - before; used < 10*time.Millisecond || used > 5*time.Second {
 		t.Errorf("5 million turns took %v of CPU", used)
 	}
 	if rss, err := server.RSS(); err != nil || rss < 1<<20 || rss > 1<<30 {

@@ -182,7 +182,7 @@ func TestRefusedSubscription(t *testing.T) {
 		server, client := newRealMaster(t)
 		do(t, client, "ACL", "SETUSER", "default", "+@all", right)
 		l, _ := newTestListener(t, 1, server)
-		l.opts.JoinTimeout = time.Second
+		l.opts.JoinTimeout = 3 * time.Second
 		if _, err := l.Join(t.Context(), func() {}); !errors.Is(err, ErrTooFewMasters) {
 			t.Errorf("%s: %v", right, err)
 		}

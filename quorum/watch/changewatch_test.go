@@ -44,7 +44,7 @@ func TestChangeWatch(t *testing.T) {
 	}
 	do(t, client, "SET", "absent", "x")
 	wantReport(t, absentReports, ReportQuorumChanged)
-	do(t, client, "PEXPIRE", "k", "100")
+	do(t, client, "PEXPIRE", "k", "1500")
 	wantReport(t, heldReports, ReportQuorumChanged)
 	second, secondReports := mustWatchChange(t, w, "k")
 	existing.Stop()

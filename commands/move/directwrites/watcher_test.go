@@ -143,6 +143,7 @@ func TestTracking(t *testing.T) {
 	b.do("SELECT", "3")
 	b.do("SET", "lock:a", "v", "NX", "PX", "60000")
 	b.wantCount(1)
+	b.await("the last one", func() bool { _, last := b.State(); return last != nil })
 	watch, last := b.State()
 	if watch != Tracking || last == nil || last.Glob != "lock:*" || len(last.Clients) != 1 ||
 		!strings.HasPrefix(last.Clients[0], b.directClient.LocalAddr()+" name=culprit") {

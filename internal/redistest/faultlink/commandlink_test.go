@@ -151,11 +151,12 @@ func TestHoldReplies(t *testing.T) {
 func TestDelayCommands(t *testing.T) {
 	link, _ := newCommandLink(t)
 	client := dial(t, link.Addr())
-	delay := link.DelayCommands(Containing("k"), quietTime)
+	const delayTime = 20 * quietTime // longer than an undelayed command takes on a busy machine
+	delay := link.DelayCommands(Containing("k"), delayTime)
 	for _, late := range []bool{true, false} {
 		start := time.Now()
 		want(t, client, "OK", "SET", "k", "v")
-		if elapsed := time.Since(start); elapsed < quietTime == late {
+		if elapsed := time.Since(start); elapsed < delayTime == late {
 			t.Errorf("%v; late: %v", elapsed, late)
 		}
 		delay.Release()
