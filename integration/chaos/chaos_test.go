@@ -47,7 +47,7 @@ const (
 	forceUnlockPause              = 300 * time.Millisecond
 	// agreementTimeout limits the time until the masters agree at the end, which is 3 s without
 	// load.
-	agreementTimeout = 30 * time.Second
+	agreementTimeout = 5 * time.Minute
 	// minRedsyncFaults is the number of faults after which redsync must have shown an overlap.
 	minRedsyncFaults = 300
 )
@@ -194,8 +194,9 @@ func startRedsync(t *testing.T, c *cluster) *redsync.Redsync {
 // inspectMasters starts to read the masters regularly.
 func (r *run) inspectMasters(faultState func() faultState) {
 	r.inspectors = []*inspector{
-		{cluster: r.cluster, ledger: r.proxyLedger, keys: r.lockKeys, faultState: faultState, confirm: r.cluster.isHeldAtProxy},
-		{cluster: r.cluster, ledger: r.redsyncLedger, keys: r.redsyncKeys, faultState: faultState},
+		{cluster: r.cluster, ledger: r.proxyLedger, keys: r.lockKeys, faultState: faultState, confirm: r.cluster.isHeldAtProxy,
+			readTimeout: shortReadTimeout},
+		{cluster: r.cluster, ledger: r.redsyncLedger, keys: r.redsyncKeys, faultState: faultState, readTimeout: shortReadTimeout},
 	}
 	for _, l := range r.inspectors {
 		r.inspections.Go(func() { l.run(r.stopInspecting, 100*time.Millisecond) })

@@ -94,7 +94,7 @@ func (c *cluster) masters() []*master {
 func (c *cluster) awaitVotes(t *testing.T) {
 	t.Helper()
 	for _, proxy := range c.proxies {
-		for end := time.Now().Add(10 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+		for end := time.Now().Add(2 * kit.WaitLimit); ; time.Sleep(10 * time.Millisecond) {
 			states, err := proxy.masterStates(c.masters())
 			votingCount := 0
 			for _, state := range states {

@@ -104,7 +104,7 @@ const (
 	// clockJump is the distance by which clocks jump, much longer than any lease.
 	clockJump = 10 * time.Minute
 	// votingTimeout limits the time until a master votes again.
-	votingTimeout = time.Minute
+	votingTimeout = 3 * time.Minute
 	// usualVotingTime is the time after which a report of a failure shows why a master does not
 	// vote.
 	usualVotingTime = 5 * time.Second

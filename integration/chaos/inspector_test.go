@@ -21,6 +21,8 @@ type inspector struct {
 	// confirm, if set, reports whether a client sees that a key has a token. A value on a majority
 	// of the masters need not be a lock.
 	confirm func(key, token string) bool
+	// readTimeout limits the time to read a master.
+	readTimeout time.Duration
 
 	clients          [masterCount]*redistest.Client
 	addrs            [masterCount]string // addresses of the clients' masters
@@ -102,8 +104,8 @@ func (l *inspector) readAll() (cells [masterCount]map[string]string) {
 	return cells
 }
 
-// readTimeout limits the time to read a master.
-const readTimeout = 200 * time.Millisecond
+// shortReadTimeout limits the time to read a master that may have a fault.
+const shortReadTimeout = 200 * time.Millisecond
 
 func (l *inspector) readOne(i int) map[string]string {
 	addr := l.cluster.masters()[i].Addr()
@@ -112,7 +114,7 @@ func (l *inspector) readOne(i int) map[string]string {
 		l.clients[i] = nil
 	}
 	if l.clients[i] == nil {
-		client, err := redistest.Dial(addr, readTimeout)
+		client, err := redistest.Dial(addr, l.readTimeout)
 		if err != nil {
 			return nil
 		}
@@ -136,8 +138,8 @@ func (l *inspector) readOne(i int) map[string]string {
 func (c *cluster) describeKey(key string) string {
 	var parts []string
 	for _, master := range c.masters() {
-		value, err := doWithin(readTimeout, master.Addr(), "GET", key)
-		ttl, _ := doWithin(readTimeout, master.Addr(), "PTTL", key)
+		value, err := doWithin(shortReadTimeout, master.Addr(), "GET", key)
+		ttl, _ := doWithin(shortReadTimeout, master.Addr(), "PTTL", key)
 		switch {
 		case err != nil:
 			parts = append(parts, "?")

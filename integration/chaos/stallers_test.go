@@ -41,8 +41,10 @@ type staller struct {
 func setLargeValues(t *testing.T, c *cluster) {
 	t.Helper()
 	for key, size := range map[string]int{largeLockKey: 128 << 10, largeKey: 1 << 20} {
-		_, err := do(c.proxies[0].addr, "SET", key, string(bytes.Repeat([]byte("v"), size)))
-		kit.Must(t, err)
+		kit.Eventually(t, func() error {
+			_, err := do(c.proxies[0].addr, "SET", key, string(bytes.Repeat([]byte("v"), size)))
+			return err
+		})
 	}
 }
 

@@ -23,8 +23,8 @@ const folder = "../clients"
 // programPath returns the path of a program's file, such as python/lock.py.
 func programPath(file string) string { return filepath.Join(folder, filepath.FromSlash(file)) }
 
-// ProgramTimeout limits the run of one program. On an idle machine each takes less than a second.
-const ProgramTimeout = time.Minute
+// ProgramTimeout ends a program that hangs. On an idle machine each takes less than a second.
+const ProgramTimeout = 15 * time.Minute
 
 // requiredChecks returns the checks that each client program must report as passed.
 func requiredChecks() []string {

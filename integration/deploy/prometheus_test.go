@@ -119,7 +119,7 @@ func startPrometheus(t *testing.T, proxies ...string) prometheus {
 	requireProgram(t, "prometheus")
 	folder := t.TempDir()
 	settings := readFile(t, "deploy/prometheus/prometheus.yml")
-	for old, own := range map[string]string{"proxy-1:9380, proxy-2:9380": strings.Join(proxies, ", "), "15s": "1s"} {
+	for old, own := range map[string]string{"proxy-1:9380, proxy-2:9380": strings.Join(proxies, ", "), "15s": "3s"} {
 		if !strings.Contains(settings, old) {
 			t.Fatalf("there is no %q in\n%s", old, settings)
 		}
@@ -138,7 +138,7 @@ func startPrometheus(t *testing.T, proxies ...string) prometheus {
 		}
 	})
 	p := prometheus{"http://" + addr}
-	kit.Eventually(t, p.checkReady)
+	kit.AwaitWithin(t, 3*kit.WaitLimit, p.checkReady)
 	return p
 }
 
@@ -227,7 +227,7 @@ func TestQueries(t *testing.T) {
 	}
 	missing := queries(t)
 	t.Logf("%d queries", len(missing))
-	kit.Eventually(t, func() error {
+	kit.AwaitWithin(t, 3*kit.WaitLimit, func() error {
 		work()
 		var emptyQueries []string
 		for _, query := range missing {
@@ -252,7 +252,7 @@ func TestNoFiringAlerts(t *testing.T) {
 	_, admin := startProxyWithAdmin(t, kit.StartMasters(t))
 	gone := "127.0.0.1:" + kit.FreePort(t)
 	server := startPrometheus(t, admin, gone)
-	kit.Eventually(t, func() error {
+	kit.AwaitWithin(t, 3*kit.WaitLimit, func() error {
 		if n, err := server.countSeries(fmt.Sprintf("ALERTS{alertname=\"RedlockProxyDown\", instance=%q, job=%q}", gone,
 			jobName)); err != nil || n != 1 {
 			return fmt.Errorf("%d alerts of the proxy that is not there, %v", n, err)

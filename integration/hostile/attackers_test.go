@@ -12,6 +12,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"redlock-proxy/integration/kit"
 	"redlock-proxy/internal/process"
@@ -23,6 +24,10 @@ const (
 	attackerAddrsEnv = "HOSTILE_ADDRS"
 	attackerKindsEnv = "HOSTILE_KINDS"
 )
+
+// processTimeout ends the wait for the process with the hostile clients, whose priority is the
+// lowest.
+const processTimeout = 10 * time.Minute
 
 func TestMain(m *testing.M) {
 	if addrs := os.Getenv(attackerAddrsEnv); addrs != "" {
@@ -63,7 +68,7 @@ func startAttackers(names string, addrs ...string) (*attackers, error) {
 	p, err := process.Start("nice", []string{"-n", "19", path}, append(os.Environ(),
 		attackerAddrsEnv+"="+strings.Join(addrs, ","), attackerKindsEnv+"="+names))
 	if err == nil {
-		_, err = p.WaitLine(func(line string) bool { return strings.HasPrefix(line, attacksPrefix) }, replyTimeout)
+		_, err = p.WaitLine(func(line string) bool { return strings.HasPrefix(line, attacksPrefix) }, processTimeout)
 	}
 	return &attackers{p}, err
 }
@@ -77,7 +82,7 @@ func (a *attackers) stop() (string, error) {
 	if err := a.process.Signal(syscall.SIGTERM); err != nil {
 		return a.process.Log(), err
 	}
-	code, err := a.process.Wait(replyTimeout)
+	code, err := a.process.Wait(processTimeout)
 	if err == nil && code != 0 {
 		err = fmt.Errorf("the hostile clients ended with %d", code)
 	}

@@ -20,8 +20,7 @@ import (
 )
 
 const (
-	// replyTimeout limits the wait for a reply or for a process. It is long enough for a busy
-	// machine.
+	// replyTimeout limits the wait for a reply. It is long enough for a busy machine.
 	replyTimeout = 30 * time.Second
 	// defaultTime is the duration of the load without REDLOCK_HOSTILE.
 	defaultTime = 30 * time.Second

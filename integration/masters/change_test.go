@@ -97,6 +97,7 @@ func checkWaiters(t *testing.T, r *rig) {
 	for _, proxy := range r.proxies {
 		for range waitersPerProxy {
 			waiter := kit.Connect(t, proxy)
+			waiter.SetTimeout(10 * time.Minute) // the wait lasts for all changes
 			go func() {
 				reply, err := waiter.Do("LOCK", lock, "u", "PX", "600000", "BLOCK", "0")
 				if _, granted := reply.(int64); err == nil && granted {

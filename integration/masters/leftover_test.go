@@ -65,7 +65,7 @@ func TestLeftoverLocksAfterChange(t *testing.T) {
 	t.Logf("%d LOCKs of which the outcome was not known", len(unknownKeys))
 	reader := kit.Connect(t, r.proxies[1])
 	for _, key := range unknownKeys {
-		kit.AwaitShortly(t, func() error {
+		kit.Eventually(t, func() error {
 			if reply, err := reader.Do("GET", key); err != nil || reply != nil {
 				return fmt.Errorf("%s is held: %v, %v", key, reply, err)
 			}
@@ -81,7 +81,7 @@ func TestLeftoverLocksAfterChange(t *testing.T) {
 func TestChangeWithLeftovers(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
-	const lease = 30 * time.Second
+	const lease = 35 * time.Second
 	r := startRig(t, 2, 5, 6)
 	startedAt := time.Now()
 	r.leaveAttempts(lease, "k-ends", "k-given")
@@ -129,7 +129,7 @@ func TestChangeWithLeftovers(t *testing.T) {
 // key.
 func TestCatchUpWithLeftovers(t *testing.T) {
 	t.Parallel()
-	const lease = 30 * time.Second
+	const lease = 100 * time.Second
 	r := startRig(t, 2, 5, 5)
 	// With this lock, no master gets its vote by waiting.
 	kit.WantGrant(t, kit.Connect(t, r.proxies[0]), "LOCK", "k-long", "t", "PX", "600000")

@@ -83,12 +83,23 @@ func (r *rig) writeAllMasters(masters ...int) {
 	}
 }
 
-// reload sends PROXY RELOAD to a proxy, and fails the test unless it succeeds.
+// reload sends PROXY RELOAD to a proxy, and fails the test unless it succeeds. It repeats the
+// command while the masters have not decided on the change, as on a busy machine.
 func (r *rig) reload(proxy int) {
 	r.t.Helper()
-	if reply, failed := kit.Do(r.t, kit.Connect(r.t, r.proxies[proxy]), "PROXY", "RELOAD").(redistest.RespError); failed {
-		r.t.Fatal("PROXY RELOAD: ", reply)
-	}
+	client := kit.Connect(r.t, r.proxies[proxy])
+	kit.Eventually(r.t, func() error {
+		failure, failed := kit.Do(r.t, client, "PROXY", "RELOAD").(redistest.RespError)
+		switch {
+		case !failed:
+			return nil
+		case strings.Contains(string(failure), "not decided on the change yet"),
+			strings.Contains(string(failure), "the masters are being changed"):
+			return failure
+		}
+		r.t.Fatal("PROXY RELOAD: ", failure)
+		return nil
+	})
 }
 
 // change lets the first proxy change the masters, and the other proxies follow.

@@ -42,6 +42,9 @@ func (p rawClient) readReplies(t *testing.T, quietTime time.Duration, isEnough f
 // quietTime is the time without a reply after which the replies of a client are complete.
 const quietTime = 100 * time.Millisecond
 
+// replyLimit limits the wait for a reply that must come.
+const replyLimit = 5 * time.Second
+
 // conversations holds the commands of the clients a, b and c, in order; each client has its own
 // connection. The commands avoid differences between versions.
 var conversations = map[string]string{
@@ -70,18 +73,25 @@ func TestRepliesOfRedis(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			proxyClients, redisClients := map[string]rawClient{}, map[string]rawClient{}
 			for _, line := range strings.FieldsFunc(text, func(r rune) bool { return r == '|' || r == '\n' }) {
-				name, command, _ := strings.Cut(strings.TrimSpace(line), " ")
+				sender, command, _ := strings.Cut(strings.TrimSpace(line), " ")
 				for addr, clients := range map[string]map[string]rawClient{f.Proxies[0].Addr(): proxyClients, redisServer.Addr(): redisClients} {
-					if _, ok := clients[name]; !ok {
+					if _, ok := clients[sender]; !ok {
 						conn, err := net.DialTimeout("tcp", addr, kit.WaitLimit)
 						kit.Must(t, err)
 						t.Cleanup(func() { _ = conn.Close() })
-						clients[name] = rawClient{conn}
+						clients[sender] = rawClient{conn}
 					}
-					_, _ = clients[name].Write([]byte(command + "\r\n"))
+					_, _ = clients[sender].Write([]byte(command + "\r\n"))
+				}
+				var firstReply []byte
+				if name != "replies off" {
+					firstReply = redisClients[sender].readReplies(t, replyLimit, func(got []byte) bool { return len(got) > 0 })
 				}
 				for name := range proxyClients {
 					want := redisClients[name].readReplies(t, quietTime, func([]byte) bool { return false })
+					if name == sender {
+						want = append(firstReply, want...)
+					}
 					isSame := func(got []byte) bool {
 						return bytes.Equal(versions.ReplaceAll(got, nil), versions.ReplaceAll(want, nil))
 					}

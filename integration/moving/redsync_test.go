@@ -65,7 +65,7 @@ func TestRedsyncDuringMove(t *testing.T) {
 			t.Logf("%s; slowest lock %v; errors of %d moves: %s", formatCounts(l.calls), l.maxDuration.Round(time.Millisecond),
 				2*redsyncMoves, formatCounts(l.errors))
 			for failure := range l.errors {
-				if !slices.Contains(test.want, failure) {
+				if !slices.Contains(test.want, failure) && !isSlowMachine(failure) {
 					t.Errorf("%d × %s", l.errors[failure], failure)
 				}
 			}
@@ -96,7 +96,8 @@ func startRedsyncGroup(t *testing.T, r *rig, contextTimeout bool, factor float64
 	l := &redsyncGroup{calls: map[string]int{}, errors: map[string]int{}}
 	var proxies []*redsync.Redsync
 	for _, proxy := range r.proxies {
-		client := redis.NewClient(&redis.Options{Addr: proxy.Addr(), ContextTimeoutEnabled: contextTimeout})
+		client := redis.NewClient(&redis.Options{Addr: proxy.Addr(), ContextTimeoutEnabled: contextTimeout,
+			ReadTimeout: kit.WaitLimit})
 		t.Cleanup(func() { kit.NoError(t, client.Close()) })
 		proxies = append(proxies, redsync.New(goredis.NewPool(client)))
 	}

@@ -18,16 +18,16 @@ func TestSeveralOverMoves(t *testing.T) {
 	t.Parallel()
 	r := startRig(t)
 	clientA, clientB := r.clients()
-	mlock := func(token string) []string { return strings.Fields("MLOCK 2 lock:a lock:b " + token + " PX 60000") }
+	mlock := func(token string) []string { return strings.Fields("MLOCK 2 lock:a lock:b " + token + " PX 600000") }
 	const atUpstream = "ERR MLOCK needs the locks on the masters: they are at the upstream; "
 	kit.WantPrefix(t, clientA, strings.Join(mlock("me"), " "), atUpstream)
-	kit.Want(t, clientA, "OK", "SET", "lock:b", "upstream's", "NX", "PX", "60000")
+	kit.Want(t, clientA, "OK", "SET", "lock:b", "upstream's", "NX", "PX", "600000")
 	r.mustMove(0)
 	kit.WantReply(t, clientA, strings.Join(mlock("me"), " "), nil)
 	kit.WantReply(t, clientB, "UNLOCK lock:b upstream's", int64(1))
 	kit.WantGrant(t, clientA, append(mlock("me"), "BLOCK", "20000")...)
 	for _, words := range []string{"SHARED", "SLOTS 2"} {
-		kit.WantGrant(t, clientB, append([]string{"LOCK", "lock:c", "reader", "PX", "60000"}, strings.Fields(words)...)...)
+		kit.WantGrant(t, clientB, append([]string{"LOCK", "lock:c", "reader", "PX", "600000"}, strings.Fields(words)...)...)
 		r.wantRefused(1, "it is held with SHARED or SLOTS", backFlag)
 		kit.WantReply(t, clientA, "UNLOCK lock:c reader", int64(1))
 	}
@@ -44,7 +44,7 @@ func TestSeveralOverMoves(t *testing.T) {
 	kit.WantPrefix(t, clientA, strings.Join(mlock("you"), " "), atUpstream)
 	r.mustMove(0)
 	kit.WantReply(t, clientB, strings.Join(mlock("you"), " "), nil)
-	kit.WantGrant(t, clientB, "MEXTEND", "2", "lock:a", "lock:b", "me", "PX", "90000")
+	kit.WantGrant(t, clientB, "MEXTEND", "2", "lock:a", "lock:b", "me", "PX", "900000")
 	kit.WantReply(t, clientA, "MUNLOCK 2 lock:a lock:b me", int64(2))
 	kit.WantGrant(t, clientB, append(mlock("you"), "BLOCK", "20000")...)
 }

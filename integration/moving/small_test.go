@@ -40,7 +40,7 @@ func TestMoveTwice(t *testing.T) {
 	t.Parallel()
 	r := startRig(t)
 	clientA, clientB := r.clients()
-	kit.Want(t, clientA, "OK", "SET", "lock:a", "me", "NX", "PX", "60000")
+	kit.Want(t, clientA, "OK", "SET", "lock:a", "me", "NX", "PX", "600000")
 	wantOutput(t, r.mustMove(0, backFlag), "nothing to move: the locks are at the upstream")
 	wantOutput(t, r.mustMove(0, "--abort"), "the locks are at the upstream")
 	wantOutput(t, r.mustMove(0), "the locks are at the masters now: 1 string", "removed 1 lock key from the upstream")
@@ -48,7 +48,7 @@ func TestMoveTwice(t *testing.T) {
 	wantOutput(t, r.mustMove(1, "--abort"), "the locks are at the masters")
 	kit.Want(t, clientB, nil, "SET", "lock:a", "you", "NX", "PX", "60000")
 	kit.Want(t, clientB, nil, "LOCK", "lock:a", "you", "PX", "60000")
-	kit.WantGrant(t, clientA, "EXTEND", "lock:a", "me", "PX", "60000")
+	kit.WantGrant(t, clientA, "EXTEND", "lock:a", "me", "PX", "600000")
 	kit.Must(t, r.checkNoRemainingKeys(false))
 	wantOutput(t, r.mustMove(1, backFlag), "the locks are at the upstream now: 1 string")
 	wantOutput(t, r.mustMove(0, backFlag), "nothing to move")
@@ -108,7 +108,7 @@ func TestOldSettingsAfterTheMove(t *testing.T) {
 	t.Parallel()
 	r := startRig(t)
 	clientA, _ := r.clients()
-	kit.Want(t, clientA, "OK", "SET", "lock:a", "me", "NX", "PX", "60000")
+	kit.Want(t, clientA, "OK", "SET", "lock:a", "me", "NX", "PX", "600000")
 	r.mustMove(0)
 	for _, args := range [][]string{r.args, slices.DeleteFunc(slices.Clone(r.args),
 		func(arg string) bool { return arg == "--move-from-upstream" })} {
@@ -172,7 +172,7 @@ func TestDifferentLockKeys(t *testing.T) {
 	client := kit.Dial(t, otherProxy.Addr())
 	defer client.Close()
 	// lock:a is not a lock key of the other proxy.
-	kit.Want(t, client, "OK", "SET", "lock:a", "other", "NX", "PX", "60000")
+	kit.Want(t, client, "OK", "SET", "lock:a", "other", "NX", "PX", "600000")
 	kit.Eventually(t, func() error {
 		if _, err := r.move(0, "--even-if-others"); err == nil || !strings.Contains(err.Error(),
 			"the locks stay at the upstream: another proxy on the masters has different lock settings") {
@@ -437,7 +437,7 @@ func (r *rig) wantRoundTrip() {
 			}
 		}
 		kit.Want(t, clientA, "OK", "SET", "data", "x"+db)
-		kit.Want(t, clientA, "OK", "SET", "lock:x:{tag}", "x"+db, "PX", "60000")
+		kit.Want(t, clientA, "OK", "SET", "lock:x:{tag}", "x"+db, "PX", "600000")
 	}
 	resp3Client, err := redistest.Dial(r.addrs[1], kit.WaitLimit) // a client with RESP3
 	kit.Must(t, err)
@@ -479,7 +479,7 @@ func TestMissingPermissions(t *testing.T) {
 	r.addProxy(r.args...)
 	r.wantVoting()
 	clientA, _ := r.clients()
-	kit.Want(t, clientA, "OK", "SET", "lock:a", "me", "NX", "PX", "60000")
+	kit.Want(t, clientA, "OK", "SET", "lock:a", "me", "NX", "PX", "600000")
 	r.wantRefused(0, "NOPERM")
 	kit.Want(t, clientA, "me", "GET", "lock:a")
 	kit.Must(t, kit.SendToMaster(upstream, "ACL", "SETUSER", "few", "+client|kill"))
@@ -532,7 +532,7 @@ func TestLockServerDuringMove(t *testing.T) {
 	server := kit.StartProxy(t, redistest.URLs(r.masters), append(kit.LongMasterTimeoutArgs(), "--lock-keys", "lock:*")...)
 	client, serverClient := kit.Dial(t, r.addrs[1]), kit.Connect(t, server)
 	kit.Eventually(t, func() error {
-		if reply := kit.Do(t, serverClient, "LOCK", "lock:a", "me", "PX", "60000"); reply == nil ||
+		if reply := kit.Do(t, serverClient, "LOCK", "lock:a", "me", "PX", "600000"); reply == nil ||
 			strings.HasPrefix(kit.ReplyText(reply), "NOQUORUM") {
 			return fmt.Errorf("while the locks are at the masters: %v", reply)
 		}
@@ -541,7 +541,7 @@ func TestLockServerDuringMove(t *testing.T) {
 	kit.Want(t, client, "me", "GET", "lock:a")
 	kit.Eventually(t, func() error { _, err := r.move(0, "--back"); return err })
 	kit.Want(t, client, "me", "GET", "lock:a")
-	kit.Want(t, client, "OK", "SET", "lock:b", "me", "NX", "PX", "60000")
+	kit.Want(t, client, "OK", "SET", "lock:b", "me", "NX", "PX", "600000")
 	newClient := kit.Connect(t, kit.StartProxy(t, redistest.URLs(r.masters),
 		append(kit.LongMasterTimeoutArgs(), "--lock-keys", "lock:*")...))
 	const refusal = "ERR the locks on lock keys are at the upstream, which this proxy does not have; use a proxy that has it"
@@ -558,8 +558,8 @@ func TestLockServerDuringMove(t *testing.T) {
 			}
 		}
 		// A move does not affect keys that are no lock keys.
-		kit.WantGrant(t, session, "LOCK", "other", "me", "PX", "100")
-		time.Sleep(150 * time.Millisecond) // until the lease has expired
+		kit.WantGrant(t, session, "LOCK", "other", "me", "PX", "60000")
+		kit.WantReleased(t, session, "other", "me")
 	}
 	r.mustMove(0)
 	kit.Want(t, serverClient, "me", "GET", "lock:a")

@@ -113,7 +113,7 @@ func TestSettingPrecedence(t *testing.T) {
 		[]byte("max-ttl: 1s\nkey-prefix: 'file:'\nmax-clients: 7\nmaster:\n  - redis://127.0.0.1:1\n"), 0o600))
 	proxy, err := harness.StartProxy(harness.ProxyOptions{
 		Masters: redistest.URLs(masters),
-		Args:    []string{"--config", file, "--max-ttl", "10s"},
+		Args:    append(kit.LongMasterTimeoutArgs(), "--config", file, "--max-ttl", "10s"),
 		Env:     []string{"REDLOCK_MAX_TTL=2s", "REDLOCK_KEY_PREFIX=env:"},
 	})
 	kit.Must(t, err)

@@ -84,10 +84,10 @@ func TestDemoExpiry(t *testing.T) {
 	kit.Must(t, err)
 	defer client.Close()
 	startedAt := time.Now()
-	kit.WantGrant(t, client, "LOCK", "k", "t", "PX", "200")
-	kit.WantGrant(t, client, "LOCK", "k", "u", "PX", "10000", "BLOCK", "5000")
-	if waited := time.Since(startedAt); waited < 190*time.Millisecond {
-		t.Errorf("the lock of 200 ms was free after %v", waited)
+	kit.WantGrant(t, client, "LOCK", "k", "t", "PX", "3000")
+	kit.WantGrant(t, client, "LOCK", "k", "u", "PX", "10000", "BLOCK", "60000")
+	if waited := time.Since(startedAt); waited < 2990*time.Millisecond {
+		t.Errorf("the lock of 3000 ms was free after %v", waited)
 	}
 	kit.Must(t, demo.Process.Signal(syscall.SIGTERM))
 	if err := demo.Wait(); err != nil {

@@ -84,11 +84,11 @@ func TestDrainTimeoutClosesConnections(t *testing.T) {
 func TestSecondSignal(t *testing.T) {
 	masters := kit.StartMasters(t)
 	for _, second := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT} {
-		proxy := kit.StartProxy(t, redistest.URLs(masters), "--drain-timeout", "1m")
+		proxy := kit.StartProxy(t, redistest.URLs(masters), "--drain-timeout", "10m")
 		kit.ConnectWithoutReading(t, proxy)
 		stop(t, proxy, syscall.SIGTERM)
 		kit.Must(t, proxy.Signal(second))
-		wantExit(t, proxy, 1, kit.GrantLimit)
+		wantExit(t, proxy, 1, kit.WaitLimit)
 	}
 }
 

@@ -154,7 +154,7 @@ func TestLockCommandLosesLock(t *testing.T) {
 		loseLock                  func(t *testing.T, f *kit.Fleet)
 	}{
 		{"taken from it", "",
-			lossMessage + "redlock-proxy: the command is still running 200ms after SIGTERM: killing it\nredlock-proxy: the lock was lost: it expired or was released\n", func(t *testing.T, f *kit.Fleet) {
+			lossMessage + "redlock-proxy: the command is still running 3s after SIGTERM: killing it\nredlock-proxy: the lock was lost: it expired or was released\n", func(t *testing.T, f *kit.Fleet) {
 				kit.Want(t, kit.Connect(t, f.Proxies[0]), int64(1), "FORCEUNLOCK", "k")
 			}},
 		{"no masters", "exit 3", lossMessage + "redlock-proxy: the lock was lost: it could not be extended in time: NOQUORUM ",
@@ -172,7 +172,7 @@ func TestLockCommandLosesLock(t *testing.T) {
 			t.Parallel()
 			f := kit.StartFleet(t)
 			file := filepath.Join(t.TempDir(), "runs")
-			r := startCommand(t, nil, append([]string{"lock", "k", "--ttl", "2s", "--grace", "200ms", "--addr",
+			r := startCommand(t, nil, append([]string{"lock", "k", "--ttl", "6s", "--grace", "3s", "--addr",
 				f.Proxies[0].Addr(), "--"}, trapSignals(file, test.exitCommand)...)...)
 			awaitFile(t, file)
 			test.loseLock(t, f)

@@ -90,7 +90,7 @@ func TestMetricsByClass(t *testing.T) {
 	wantMetric(t, r.proxy, reportHolds, 2)
 
 	// Kept locks are renewed and lost.
-	kit.WantGrant(t, holder, "LOCK", "billing:5", "t", "PX", "300", "KEEPALIVE")
+	kit.WantGrant(t, holder, "LOCK", "billing:5", "t", "PX", "4500", "KEEPALIVE")
 	kit.Await(t, "renewals", func() bool { return metricsOf(t, adminAddr(t, r.proxy))[renewals] >= 2 })
 	kit.Want(t, rival, int64(1), "FORCEUNLOCK", "billing:5")
 	wantMetric(t, r.proxy, notHeld, 1)

@@ -52,13 +52,8 @@ func lockAndUnlock(t *testing.T, addr string, n int) {
 	defer client.Close()
 	for i := range n {
 		key := fmt.Sprintf("k%d", i)
-		reply, err := client.Do("LOCK", key, "t", "PX", "60000")
-		if ms, ok := reply.(int64); err != nil || !ok || ms < 1 {
-			t.Fatalf("lock %d: %v, %v", i, reply, err)
-		}
-		if reply, err := client.Do("UNLOCK", key, "t"); err != nil || reply != any(int64(1)) {
-			t.Fatalf("unlock %d: %v, %v", i, reply, err)
-		}
+		kit.WantGrant(t, client, "LOCK", key, "t", "PX", "60000")
+		kit.WantReleased(t, client, key, "t")
 	}
 }
 

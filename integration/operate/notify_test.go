@@ -102,7 +102,8 @@ func TestNotifyWithoutManager(t *testing.T) {
 	m := startManager(t)
 	env := m.env("many")
 	kit.Must(t, m.conn.Close())
-	proxy, err := harness.StartProxy(harness.ProxyOptions{Masters: redistest.URLs(kit.StartMasters(t)), Env: env})
+	proxy, err := harness.StartProxy(harness.ProxyOptions{Masters: redistest.URLs(kit.StartMasters(t)),
+		Args: kit.LongMasterTimeoutArgs(), Env: env})
 	kit.Must(t, err)
 	t.Cleanup(func() { kit.NoError(t, proxy.Close()) })
 	kit.WantGrant(t, kit.Connect(t, proxy), "LOCK", "k", "holder", "PX", "60000")

@@ -160,6 +160,7 @@ var effectTests = map[string]func(*testing.T, *reloadRig){
 		kit.Must(t, link.Cut())
 		kit.WantPrefix(t, kit.Connect(t, slowRig.proxy), "GET a", "ERR upstream "+link.Addr()+": no answer in time")
 		kit.Must(t, link.Heal())
+		r.set("upstream-timeout", "10s") // for the following tests
 	},
 	"client-password-file": func(t *testing.T, r *reloadRig) {
 		file := filepath.Join(t.TempDir(), "password")

@@ -16,7 +16,7 @@ import (
 
 // showTimeout is the time within which the page must show an event. The page requests the state
 // each second. On an idle machine the page shows an event within two seconds.
-const showTimeout = 15 * time.Second
+const showTimeout = kit.WaitLimit
 
 // hostileKey is a key that contains markup.
 const hostileKey = `<img src=x onerror="document.title='owned'"><script>document.title='owned'</script>`
@@ -82,7 +82,7 @@ func TestPage(t *testing.T) {
 		t.Error("the page shows a token")
 	}
 	kit.Must(t, s.proxy.Kill())
-	page.WaitTrue(t, 10*time.Second, "document.querySelector('#banner').innerText.includes('does not answer')")
+	page.WaitTrue(t, showTimeout, "document.querySelector('#banner').innerText.includes('does not answer')")
 }
 
 // TestClusterNodes checks that the page shows the nodes of a cluster, and notices that one is down.

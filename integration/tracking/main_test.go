@@ -4,6 +4,7 @@ package tracking
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -26,7 +27,33 @@ func start(t *testing.T, withUpstream bool, extraArgs ...string) *kit.Fleet {
 	for range 2 {
 		f.Proxies = append(f.Proxies, kit.StartProxy(t, redistest.URLs(f.Masters), args...))
 	}
+	connectWatches(t, f)
 	return f
+}
+
+// connectWatches lets the first proxy connect to all masters to watch keys. A proxy sends a
+// needless invalidation if it is not connected soon after a read.
+func connectWatches(t *testing.T, f *kit.Fleet) {
+	t.Helper()
+	client, observer := connectTracking(t, f.Proxies[0]), kit.Connect(t, f.Proxies[0])
+	kit.Eventually(t, func() error {
+		// Reads repeatedly, because an invalidation ends the watch.
+		kit.Must(t, client.Send(redistest.AppendCommand(nil, "GET", "lock:first")))
+		return checkWatched(t, observer, len(f.Masters))
+	})
+	kit.Must(t, client.Close())
+	kit.Eventually(t, func() error { return checkWatched(t, observer, 0) })
+	kit.Must(t, observer.Close())
+}
+
+// checkWatched returns an error unless the observer's proxy watches one key on n masters.
+func checkWatched(t *testing.T, observer *redistest.Client, n int) error {
+	t.Helper()
+	info := kit.ReplyText(kit.Do(t, observer, "PROXY", "INFO"))
+	if got := strings.Count(info, ",watched_keys=1"); got != n {
+		return fmt.Errorf("a key is watched on %d masters, want %d:\n%s", got, n, info)
+	}
+	return nil
 }
 
 // runInBothModes runs a test with proxies with an upstream, and with lock servers.

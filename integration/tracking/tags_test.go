@@ -49,8 +49,8 @@ func TestExpiryInATag(t *testing.T) {
 				if neighbour != "" {
 					kit.Want(t, otherClient, "OK", "SET", neighbour, "1", "PX", "100000")
 				}
-				expiry := time.Now().Add(2 * time.Second)
-				kit.Want(t, otherClient, "OK", "SET", key, "token", "PX", "2000")
+				expiry := time.Now().Add(3 * time.Second)
+				kit.Want(t, otherClient, "OK", "SET", key, "token", "PX", "3000")
 				kit.Want(t, client, "token", "GET", key)
 				wantSilence(t, client)
 				wantInvalidation(t, client, key)

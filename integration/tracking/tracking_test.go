@@ -3,8 +3,6 @@
 package tracking
 
 import (
-	"fmt"
-	"strings"
 	"testing"
 
 	"redlock-proxy/integration/kit"
@@ -127,13 +125,7 @@ func TestUnwatchedMasters(t *testing.T) {
 	client, observer, otherClient := connectTracking(t, f.Proxies[0]), kit.Connect(t, f.Proxies[0]), kit.Connect(t, f.Proxies[1])
 	kit.Want(t, otherClient, "OK", "SET", "lock:k", "token", "PX", "100000")
 	kit.Want(t, client, "token", "GET", "lock:k")
-	kit.Eventually(t, func() error {
-		info := kit.ReplyText(kit.Do(t, observer, "PROXY", "INFO"))
-		if n := strings.Count(info, ",watched_keys=1"); n != len(f.Masters) {
-			return fmt.Errorf("the key is watched on %d masters:\n%s", n, info)
-		}
-		return nil
-	})
+	kit.Eventually(t, func() error { return checkWatched(t, observer, len(f.Masters)) })
 	wantSilence(t, client)
 	for _, master := range f.Masters[:2] {
 		kit.Must(t, master.Kill())

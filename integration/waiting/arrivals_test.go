@@ -173,7 +173,7 @@ func TestPopsWithoutMasters(t *testing.T) {
 	kit.Want(t, otherClient, int64(1), "RPUSH", "k", "a")
 	wantPopped(t, client, "k", "a")
 
-	kit.Must(t, client.Send(redistest.AppendCommand(nil, "BLPOP", "k", "3")))
+	kit.Must(t, client.Send(redistest.AppendCommand(nil, "BLPOP", "k", "8")))
 	kit.WantBlocked(t, f.Proxies[0], 1)
 	wantWatched(t, f.Proxies[0], 2)
 	kit.Must(t, f.Masters[1].Kill())

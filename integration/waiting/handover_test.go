@@ -43,8 +43,8 @@ func contend(client *redistest.Client, token string, times int, holderMutex *syn
 			return fmt.Errorf("%s: two hold the lock", token)
 		}
 		holderMutex.Unlock()
-		if reply, err := client.Do("UNLOCK", "k", token); err != nil || reply != any(int64(1)) {
-			return fmt.Errorf("%s, unlock %d of %d: %v, %w", token, n+1, times, reply, err)
+		if err := release(client, "k", token); err != nil {
+			return fmt.Errorf("unlock %d of %d: %w", n+1, times, err)
 		}
 	}
 	return nil

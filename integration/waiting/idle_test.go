@@ -70,10 +70,10 @@ func TestWakeUpWithTags(t *testing.T) {
 	holder := kit.Connect(t, f.Proxies[0])
 	kit.Want(t, holder, "OK", "SET", "a:{k}", "neighbour", "PX", longLease)
 	for _, key := range []string{"k", "b:{k}"} {
-		for _, ms := range []string{longLease, "1500"} {
+		for _, ms := range []string{longLease, "4000"} {
 			kit.WantGrant(t, holder, "LOCK", key, "holder", "PX", ms)
 			waiter := kit.Connect(t, f.Proxies[1])
-			kit.Must(t, waiter.Send(redistest.AppendCommand(nil, "LOCK", key, "waiter", "PX", longLease, "BLOCK", "20000")))
+			kit.Must(t, waiter.Send(redistest.AppendCommand(nil, "LOCK", key, "waiter", "PX", longLease, "BLOCK", "60000")))
 			kit.WantBlocked(t, f.Proxies[1], 1)
 			if ms == longLease {
 				awaitNoCommands(t, f.Masters...)

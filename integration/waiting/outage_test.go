@@ -53,7 +53,7 @@ func startThreeMasters(t *testing.T, args ...string) threeMasterFleet {
 	f.links = kit.StartLinks(t, f.Masters)
 	for range 2 {
 		f.Proxies = append(f.Proxies, kit.StartProxy(t, kit.LinkURLs(f.links),
-			slices.Concat(args, kit.DefaultMasterTimeoutArgs(), []string{"--lock-keys", "*"})...))
+			slices.Concat(kit.DefaultMasterTimeoutArgs(), []string{"--lock-keys", "*"}, args)...))
 	}
 	f.WantVoting(t, 3)
 	return f
@@ -108,6 +108,21 @@ func release(client *redistest.Client, key, token string) error {
 	}
 }
 
+// takeLock repeats the holder's LOCK until it is granted, as long as the reply is NOQUORUM.
+func takeLock(t *testing.T, holder *redistest.Client, key string) {
+	t.Helper()
+	kit.Eventually(t, func() error {
+		reply := kit.Do(t, holder, "LOCK", key, "holder", "PX", longLease)
+		if failure, failed := reply.(redistest.RespError); failed && strings.HasPrefix(string(failure), "NOQUORUM ") {
+			return failure
+		}
+		if !kit.IsGranted(reply) {
+			t.Fatalf("LOCK %s: %v", key, reply)
+		}
+		return nil
+	})
+}
+
 func (c *waiterGroup) wantAllServed(t *testing.T) {
 	t.Helper()
 	c.waiters.Wait()
@@ -132,7 +147,7 @@ func TestWaitersOutliveOutage(t *testing.T) {
 				keys := []string{"k", "x:{u}"}
 				c := waiterGroup{errs: make(chan error, 100)}
 				for _, key := range keys {
-					kit.WantGrant(t, holder, "LOCK", key, "holder", "PX", longLease)
+					takeLock(t, holder, key)
 					for i := range waitersPerKey {
 						c.startWaiter(t, f.Proxies[i%2], key, fmt.Sprint("waiter ", i))
 					}
@@ -157,7 +172,7 @@ func TestWaitersOutliveOutage(t *testing.T) {
 				})
 				f.WantVoting(t, 3)
 				for _, key := range keys {
-					kit.Want(t, holder, int64(1), "UNLOCK", key, "holder")
+					kit.Must(t, release(holder, key, "holder"))
 				}
 				c.wantAllServed(t)
 				for i, key := range []string{"list", "list:{u}"} {
@@ -175,7 +190,7 @@ func TestWaitersOutliveOutage(t *testing.T) {
 func TestWaitsEndInOutage(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
-	f := startThreeMasters(t, "--lock-tags", "*")
+	f := startThreeMasters(t, append(kit.LongMasterTimeoutArgs(), "--lock-tags", "*")...)
 	holder := kit.Connect(t, f.Proxies[0])
 	for _, key := range []string{"k", "x:{u}"} {
 		kit.WantGrant(t, holder, "LOCK", key, "holder", "PX", longLease)
@@ -214,7 +229,7 @@ func TestWaitsEndInOutage(t *testing.T) {
 // TestWaitersDisconnectInOutage disconnects clients while two of three masters are down. The
 // clients leave their queue immediately, and get nothing later.
 func TestWaitersDisconnectInOutage(t *testing.T) {
-	f := startThreeMasters(t)
+	f := startThreeMasters(t, kit.LongMasterTimeoutArgs()...)
 	var waiters []*redistest.Client
 	f.duringOutage(t, "refused", func() {
 		for range 2 {
@@ -235,7 +250,7 @@ func TestWaitersDisconnectInOutage(t *testing.T) {
 // TestNoPollingInOutage checks that the third master gets no commands for waiters while two of
 // three masters are down.
 func TestNoPollingInOutage(t *testing.T) {
-	f := startThreeMasters(t)
+	f := startThreeMasters(t, kit.LongMasterTimeoutArgs()...)
 	f.duringOutage(t, "refused", func() {
 		for i := range 20 {
 			client := kit.Connect(t, f.Proxies[i%2])

@@ -42,7 +42,7 @@ func TestWakeUp(t *testing.T) {
 			holder := kit.Connect(t, f.Proxies[0])
 			ttl := longLease
 			if name == leaseExpiry {
-				ttl = "4000"
+				ttl = "9000"
 			}
 			kit.WantGrant(t, holder, "LOCK", "k", "holder", "PX", ttl)
 			waiter := startWait(t, f.Proxies[1], "waiter")
