@@ -12,9 +12,11 @@ import (
 	"redlock-proxy/internal/redistest"
 )
 
-// clockStep is the size of a clock jump. It is much longer than the TTL of a minute in
-// TestGuardOnSteppedClocks.
+// clockStep is the size of a clock jump. It is longer than steppedTTL.
 const clockStep = 10 * time.Minute
+
+// steppedTTL is the TTL of a lock during the steps of all clocks, one after another.
+const steppedTTL = 5 * time.Minute
 
 // clockedMaster is a master with its own clock.
 type clockedMaster struct {
@@ -214,13 +216,13 @@ func TestGuardOnSteppedClocks(t *testing.T) {
 // the lock, too. Otherwise no rival may be granted it.
 func (c *clockFleet) stepUnderLock(t *testing.T, offset time.Duration, doubleGrant bool) {
 	t.Helper()
-	lock, startedAt, doubles := c.hold(t, time.Minute), time.Now(), len(c.locks.doubleGrantsFrom(0))
+	lock, startedAt, doubles := c.hold(t, steppedTTL), time.Now(), len(c.locks.doubleGrantsFrom(0))
 	c.stepInTurn(t, c.clockedMasters, offset)
 	stillHeld := c.locks.withdraw(lock.key)
 	remaining := c.maxRemainingTTL(t, lock.key)
 	reply := kit.Do(t, c.holder, "UNLOCK", lock.key, lock.token)
-	t.Logf("all clocks stepped to %v within %v; granted twice: %v; UNLOCK: %v; the key would have stayed for up to %v more (TTL 1 minute)",
-		offset, time.Since(startedAt).Round(time.Millisecond), c.locks.doubleGrantsFrom(doubles), reply, remaining)
+	t.Logf("all clocks stepped to %v within %v; granted twice: %v; UNLOCK: %v; the key would have stayed for up to %v more (TTL %v)",
+		offset, time.Since(startedAt).Round(time.Millisecond), c.locks.doubleGrantsFrom(doubles), reply, remaining, steppedTTL)
 	switch {
 	case doubleGrant && stillHeld:
 		t.Error("the lock was not granted twice with the guard off, so this shows nothing of the guard")

@@ -111,7 +111,7 @@ func TestSuccessiveDataLoss(t *testing.T) {
 	t.Parallel()
 	f := kit.StartGuardedFleet(t, true, 2)
 	client := kit.Connect(t, f.Proxies[0])
-	kit.WantGrant(t, client, "LOCK", "k", "t", "PX", "60000")
+	kit.WantGrant(t, client, "LOCK", "k", "t", "PX", "600000")
 	kit.EachMaster(t, f.Masters, func(master *redistest.Server) error { return kit.CheckToken(master, "0", "k", "t") })
 	for i, master := range f.Masters {
 		kit.Must(t, master.Restart())
@@ -175,7 +175,7 @@ func TestDurableMasterRestart(t *testing.T) {
 	t.Parallel()
 	f := startDurable(t, 3)
 	client := kit.Connect(t, f.Proxies[0])
-	kit.WantGrant(t, client, "LOCK", "k", "t", "PX", "60000")
+	kit.WantGrant(t, client, "LOCK", "k", "t", "PX", "600000")
 	kit.EachMaster(t, f.Masters, func(master *redistest.Server) error { return kit.CheckToken(master, "0", "k", "t") })
 	restartAll(t, f.Masters) // all together, so that no master can copy data from another master
 	revivedAt := time.Now()
@@ -250,7 +250,7 @@ func TestFullDataLoss(t *testing.T) {
 		kit.Must(t, master.Restart())
 	}
 	wasRefused := false
-	for end := time.Now().Add(4 * ttl); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(ttl + kit.WaitLimit); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
 		reply := kit.Do(t, client, "LOCK", "k", "u", "PX", "4000")
 		if text := fmt.Sprint(reply); strings.HasPrefix(text,
 			"NOQUORUM 0 of 5 masters vote: 5 restarted without proof of their data, ready in ") && !wasRefused {
@@ -293,7 +293,7 @@ func TestCatchUpOfManyLocks(t *testing.T) {
 		}
 		var lines []byte
 		for i := range chunk {
-			lines = redistest.AppendCommand(lines, "LOCK", fmt.Sprint("k", from+i), "t", "PX", "600000")
+			lines = redistest.AppendCommand(lines, "LOCK", fmt.Sprint("k", from+i), "t", "PX", "7200000")
 		}
 		kit.Must(t, client.Send(lines))
 		for range chunk {
@@ -314,7 +314,7 @@ func TestCatchUpOfManyLocks(t *testing.T) {
 	for db, keys := range map[string]int{"0": locks / 2, "2": locks / 2} {
 		count, err := kit.QueryDatabase(f.Masters[2], db, "EVAL", `local n = 0
 for _, key in ipairs(redis.call('keys', '[ke]*')) do
-  if string.sub(redis.call('get', key), -1) == 't' and redis.call('pttl', key) > 500000 then n = n + 1 end
+  if string.sub(redis.call('get', key), -1) == 't' and redis.call('pttl', key) > 3600000 then n = n + 1 end
 end
 return n`, "0")
 		if err != nil || count != int64(keys) {

@@ -67,7 +67,7 @@ func (a *announcement) check(t *testing.T, endRange timeRange) {
 // with a deviation of at most 5 %. It does not end before the earlier lock has expired.
 func TestGuardWaitAccuracy(t *testing.T) {
 	redistest.SkipShort(t)
-	const ttl = 8 * time.Second
+	const ttl = 12 * time.Second
 	f := kit.StartGuardedFleet(t, true, 2)
 	client := kit.Connect(t, f.Proxies[0])
 	sent := time.Now()
@@ -80,7 +80,7 @@ func TestGuardWaitAccuracy(t *testing.T) {
 	}
 	startedAt := time.Now()
 	inError, inInfo := &announcement{name: "NOQUORUM"}, &announcement{name: "PROXY INFO"}
-	ended := awaitGrant(t, f, client, inError, inInfo, 4*ttl)
+	ended := awaitGrant(t, f, client, inError, inInfo, ttl+kit.WaitLimit)
 	t.Logf("locks of %v: granted again %v after the restart, %v after the grant before", ttl,
 		ended.to.Sub(startedAt).Round(time.Millisecond), ended.to.Sub(sent).Round(time.Millisecond))
 	inError.check(t, ended)

@@ -10,9 +10,13 @@ import (
 // waitLimit limits the wait of a test for a condition. quietTime is the time for which a test
 // checks that something does not happen.
 const (
-	waitLimit = 5 * time.Second
+	waitLimit = time.Minute
 	quietTime = 50 * time.Millisecond
 )
+
+// longTimeoutArgs returns the arguments for a master-timeout that a master meets even on a busy
+// machine.
+func longTimeoutArgs() []string { return []string{"--master-timeout", "5s"} }
 
 func dial(t *testing.T, addr string) *redistest.Client {
 	t.Helper()

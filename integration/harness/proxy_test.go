@@ -32,7 +32,7 @@ func TestRealProxy(t *testing.T) {
 	must(t, err)
 	defer func() { must(t, redistest.CloseAll(masters)) }()
 	defer func() { must(t, RemoveBuild()) }()
-	proxy, err := StartProxy(ProxyOptions{Masters: redistest.URLs(masters)})
+	proxy, err := StartProxy(ProxyOptions{Masters: redistest.URLs(masters), Args: longTimeoutArgs()})
 	must(t, err)
 	defer proxy.Close()
 	client := dial(t, proxy.Addr())
@@ -94,7 +94,7 @@ while :; do sleep 0.01; done`)
 func TestStartProxyErrors(t *testing.T) {
 	for name, body := range map[string]string{
 		"no such master":            `echo "no such master" >&2; exit 1`,
-		"no such line within 1s":    `exec sleep 60`,
+		"no such line within 3s":    `exec sleep 60`,
 		ErrNoListen.Error():         `echo 'level=INFO msg=ready' >&2; exec sleep 60`,
 		"without such a line":       `exit 0`,
 		"no such file or directory": "",
@@ -103,7 +103,7 @@ func TestStartProxyErrors(t *testing.T) {
 		if body != "" {
 			program = writeScript(t, body)
 		}
-		_, err := StartProxy(ProxyOptions{Binary: program, StartTimeout: time.Second})
+		_, err := StartProxy(ProxyOptions{Binary: program, StartTimeout: 3 * time.Second})
 		if err == nil || !strings.Contains(err.Error(), name) {
 			t.Errorf("%s: %v; want %q", body, err, name)
 		}

@@ -8,14 +8,20 @@ import (
 // ErrNoSuspend means that this system cannot stop the clock of a process.
 var ErrNoSuspend = errors.New("suspending a process with its clock needs Linux on amd64")
 
-// errClockBusy means that a thread stopped while it was reading the clock, or has not stopped yet.
-var errClockBusy = errors.New("the proxy stopped while reading the clock")
+// errClockBusy means that a thread stopped while it was reading the clock. errNotStopped means that
+// a thread has not stopped yet.
+var (
+	errClockBusy  = errors.New("the proxy stopped while reading the clock")
+	errNotStopped = errors.New("a thread of the proxy does not stop")
+)
 
 // Suspend stops a proxy up to suspendTries times, until no thread is reading the clock.
-// suspendDelay is the pause between two tries.
+// suspendDelay is the pause between two tries. In each try, the threads get stopLimit to stop,
+// because a thread may wait for a processor.
 const (
 	suspendTries = 20
 	suspendDelay = 2 * time.Millisecond
+	stopLimit    = time.Minute
 )
 
 // Suspension describes a suspended proxy; Resume ends it.
@@ -55,7 +61,12 @@ func (p *Proxy) stopOutsideClockCode() error {
 		}
 		p.clock = clock
 	}
-	return p.clock.checkUnused()
+	err := p.clock.checkUnused()
+	for end := time.Now().Add(stopLimit); errors.Is(err, errNotStopped) && time.Now().Before(end); {
+		time.Sleep(suspendDelay) // polls
+		err = p.clock.checkUnused()
+	}
+	return err
 }
 
 // Resume continues the proxy. The proxy's monotonic clock does not count the whole seconds since

@@ -77,7 +77,8 @@ func (c *processClock) setBack(duration time.Duration) error {
 	return errors.Join(err, memory.Close())
 }
 
-// checkUnused returns errClockBusy if a thread of the process is within clockPage.
+// checkUnused returns errClockBusy if a thread of the process is within clockPage, and errNotStopped
+// if a thread still runs.
 func (c *processClock) checkUnused() error {
 	start, page, err := readClockPage(c.pid)
 	if err != nil {
@@ -111,7 +112,7 @@ func programCounter(file string) (int64, error) {
 		return 0, fmt.Errorf("%s is empty", file)
 	}
 	if fields[0] == "running" {
-		return 0, errClockBusy
+		return 0, errNotStopped
 	}
 	at, err := strconv.ParseUint(fields[len(fields)-1], 0, 64)
 	return int64(at), err

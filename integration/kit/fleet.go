@@ -102,12 +102,13 @@ func (f *Fleet) WantDown(t *testing.T, n int) {
 	})
 }
 
-// WantVoting waits until every proxy reports n voting masters.
+// WantVoting waits until every proxy reports n voting masters. On a busy machine this may take longer
+// than WaitLimit.
 func (f *Fleet) WantVoting(t *testing.T, n int) {
 	t.Helper()
 	for _, proxy := range f.Proxies {
 		client := Connect(t, proxy)
-		Eventually(t, func() error {
+		AwaitWithin(t, 6*WaitLimit, func() error {
 			info := fmt.Sprint(Do(t, client, "PROXY", "INFO"))
 			if !strings.Contains(info, fmt.Sprintf("redlock_masters_voting:%d\r\n", n)) {
 				return fmt.Errorf("not %d masters vote:\n%s", n, info)

@@ -95,7 +95,7 @@ func TestLockInfo(t *testing.T) {
 		wantInfo(t, bob, "k", state, votes, secondName)
 	}
 	wantBothInfo("free", 5, nil, nil)
-	kit.WantReply(t, ann, "LOCK k secret PX 10000", kit.GrantReply)
+	kit.WantGrant(t, ann, "LOCK", "k", "secret", "PX", "60000")
 	wantBothInfo("held", 5, "ann", nil)
 	startedAt := time.UnixMilli(lockInfo(t, ann, "k")["since"].(int64))
 	if age := time.Since(startedAt); age < 0 || age > kit.WaitLimit {
@@ -126,9 +126,9 @@ func TestLockInfo(t *testing.T) {
 
 	// A new holder with an equal token is a different holder, even in the three seconds for which
 	// masters store the removal.
-	kit.WantReply(t, ann, "LOCK k secret PX 10000", kit.GrantReply)
+	kit.WantGrant(t, ann, "LOCK", "k", "secret", "PX", "60000")
 	kit.Want(t, bob, int64(1), "FORCEUNLOCK", "k")
-	kit.WantReply(t, bob, "LOCK k secret PX 10000", kit.GrantReply)
+	kit.WantGrant(t, bob, "LOCK", "k", "secret", "PX", "60000")
 	wantBothInfo("held", 5, nil, "bob")
 	kit.Want(t, ann, int64(1), "UNLOCK", "k", "secret") // ann's token is equal to bob's
 

@@ -20,13 +20,17 @@ import (
 // requests a common key in every second turn.
 type load struct {
 	stopping atomic.Bool
+	pairs    atomic.Int64 // number of locks that were granted and released
 	workers  sync.WaitGroup
 	results  []result
 }
 
+// minPairs is the number of pairs without which a load does not tell much.
+const minPairs = 100
+
 // result holds the results of one client, or of all clients.
 type result struct {
-	lockPairs    int // number of locks that were granted and released
+	lockPairs    int // the pairs of all clients, only in the sum
 	nilReplies   int // number of nil replies for the shared key
 	lateReplies  int // number of NOQUORUM because the machine stood still for longer than a round may take
 	wrongReplies int // number of replies that must not happen
@@ -39,7 +43,7 @@ func startLoad(t *testing.T, proxy *harness.Proxy, clients int, shared bool) *lo
 	t.Helper()
 	l := &load{results: make([]result, clients)}
 	for i := range clients {
-		w := &worker{name: strconv.Itoa(i), client: kit.Connect(t, proxy), shared: shared, result: &l.results[i]}
+		w := &worker{name: strconv.Itoa(i), client: kit.Connect(t, proxy), shared: shared, result: &l.results[i], pairs: &l.pairs}
 		l.workers.Go(func() {
 			for turn := 0; !l.stopping.Load(); turn++ {
 				w.runTurn(turn)
@@ -51,11 +55,13 @@ func startLoad(t *testing.T, proxy *harness.Proxy, clients int, shared bool) *lo
 
 // stop stops the clients, and adds up their results.
 func (l *load) stop() result {
+	for end := time.Now().Add(kit.WaitLimit); l.pairs.Load() < minPairs && time.Now().Before(end); {
+		time.Sleep(10 * time.Millisecond) // polls
+	}
 	l.stopping.Store(true)
 	l.workers.Wait()
-	var sum result
+	sum := result{lockPairs: int(l.pairs.Load())}
 	for _, r := range l.results {
-		sum.lockPairs += r.lockPairs
 		sum.nilReplies += r.nilReplies
 		sum.lateReplies += r.lateReplies
 		sum.wrongReplies += r.wrongReplies
@@ -75,7 +81,7 @@ func (r result) wantFlawless(t *testing.T) {
 	if r.wrongReplies > 0 {
 		t.Errorf("%d wrong replies, such as %s", r.wrongReplies, r.example)
 	}
-	if r.lockPairs < 100 {
+	if r.lockPairs < minPairs {
 		t.Errorf("only %d pairs: the test does not tell much", r.lockPairs)
 	}
 }
@@ -86,6 +92,7 @@ type worker struct {
 	client *redistest.Client
 	shared bool
 	result *result
+	pairs  *atomic.Int64 // of the load
 }
 
 // runTurn locks and unlocks once.
@@ -117,7 +124,7 @@ func (w *worker) release(key, token string) {
 		w.countWrong("UNLOCK "+key, reply, err)
 		return
 	}
-	w.result.lockPairs++
+	w.pairs.Add(1)
 }
 
 // unlock repeats an UNLOCK until its reply is not late. It reports whether an earlier reply was

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -56,13 +57,16 @@ func TestOverlap(t *testing.T) {
 func TestOverlapDetection(t *testing.T) {
 	redistest.SkipShort(t)
 	f := kit.StartLinkedFleet(t, 2)
-	c := startContest(t, f, rand.Uint64(), func(*rand.Rand) time.Duration { return 20 * time.Millisecond })
-	for range 20 {
+	var hold atomic.Int64 // longer than a grant takes on a busy machine
+	hold.Store(int64(300 * time.Millisecond))
+	c := startContest(t, f, rand.Uint64(), func(*rand.Rand) time.Duration { return time.Duration(hold.Load()) })
+	for range 40 {
 		time.Sleep(50 * time.Millisecond) // some locks are granted meanwhile
 		for _, master := range f.Masters[:3] {
 			deleteKey(t, master, contestedKey)
 		}
 	}
+	hold.Store(0) // or the waiting clients would take long to end
 	c.Stop()
 	c.Report(t)
 	overlaps := c.History.Overlaps()

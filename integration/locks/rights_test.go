@@ -439,7 +439,10 @@ func TestRightsChange(t *testing.T) {
 	})
 	kit.WantPrefix(t, defaultClient, "EVAL|redis.call('lpush','l','v') return redis.call('del',KEYS[1])|1|lock:b", scriptCommandError)
 	kit.WantPrefix(t, defaultClient, "LOCK k t PX 60000", formatPermissionError("set"))
-	kit.WantPrefix(t, defaultClient, "GET lock:b", "w")
+	// The right may have been taken before the first SET.
+	if got := kit.ReplyText(kit.Do(t, defaultClient, "GET", "lock:b")); got != "w" && got != "v" {
+		t.Errorf("GET lock:b: %q", got)
+	}
 }
 
 // TestLoginOfUncheckedClient checks that no failure of the upstream admits a client that has
@@ -474,8 +477,11 @@ func TestLoginOfUncheckedClient(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			upstream := startRedisWithUsers(t, c.args...)
 			c.breakUpstream(t, upstream)
-			proxy := kit.StartProxy(t, redistest.URLs(masters), "--upstream", upstream.URL(), "--lock-keys", "lock:*",
-				"--upstream-timeout", "300ms")
+			args := kit.LockKeyArgs(upstream)
+			if c.want == permissionCheckError { // the others must answer, even on a busy machine
+				args = append(args, "--upstream-timeout", "300ms")
+			}
+			proxy := kit.StartProxy(t, redistest.URLs(masters), args...)
 			client := kit.Dial(t, proxy.Addr())
 			for _, command := range []string{"DEL lock:v", "LOCK k t PX 60000", "UNLOCK lock:v theirs", "SCRIPT FLUSH",
 				"PROXY INFO", "EVAL|return redis.call('del','lock:v')|0"} {

@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -94,9 +95,10 @@ func TestFencesOfSeveral(t *testing.T) {
 func TestSeveralAreKept(t *testing.T) {
 	f := kit.StartFleet(t)
 	client, rival := kit.Connect(t, f.Proxies[0]), kit.Connect(t, f.Proxies[0])
-	kit.WantGrant(t, client, "MLOCK", "2", "a", "b", "me", "PX", "500", "KEEPALIVE")
+	kit.WantGrant(t, client, "MLOCK", "2", "a", "b", "me", "PX", "3000", "KEEPALIVE")
+	// Four renewals of each key take longer than the TTL.
 	kit.Await(t, "renewals", func() bool {
-		return infoNumber(t, rival, "redlock_lock_renewals_total") >= 10
+		return infoNumber(t, rival, "redlock_lock_renewals_total") >= 8
 	})
 	kit.WantReply(t, rival, "MLOCK 2 b c you PX 1000", nil)
 	kit.WantReply(t, client, "MUNLOCK 2 a b me", int64(2))
@@ -337,17 +339,20 @@ func TestOverlapOfSeveral(t *testing.T) {
 func TestOverlapOfSeveralIsDetected(t *testing.T) {
 	redistest.SkipShort(t)
 	f := kit.StartLinkedFleet(t, 2)
-	c := startSeveralContest(t, f, rand.Uint64(), "10000", 3, func(*rand.Rand) time.Duration { return 20 * time.Millisecond })
+	var hold atomic.Int64 // longer than a grant takes on a busy machine
+	hold.Store(int64(300 * time.Millisecond))
+	c := startSeveralContest(t, f, rand.Uint64(), "10000", 3, func(*rand.Rand) time.Duration { return time.Duration(hold.Load()) })
 	words := []string{"DEL"}
 	for i := range keyCount {
 		words = append(words, "several:"+strconv.Itoa(i))
 	}
-	for range 20 {
+	for range 40 {
 		time.Sleep(50 * time.Millisecond) // some locks are granted meanwhile
 		for _, master := range f.Masters[:3] {
 			kit.Must(t, kit.SendToMaster(master, words...))
 		}
 	}
+	hold.Store(0) // or the waiting clients would take long to end
 	c.Stop()
 	c.Report(t)
 	overlaps := 0

@@ -266,7 +266,7 @@ func TestLockAfterUndeliveredGrant(t *testing.T) {
 				for i, proxy := range proxies {
 					t.Run(fmt.Sprintf("%s, then %s through proxy %d", longGrant.name, nextGrant.name, i+1), func(t *testing.T) {
 						stalledClient, owner, other := s.connect(t, proxies[0]), s.connect(t, proxy), s.connect(t, proxies[1])
-						stalledClient.send(longGrant.commands(s.key, "500")...)
+						stalledClient.send(longGrant.commands(s.key, "1000")...)
 						s.awaitHeld(t, other)
 						kit.Eventually(t, func() error {
 							commands := nextGrant.commands(s.key, "60000")

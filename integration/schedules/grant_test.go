@@ -36,7 +36,7 @@ func TestTooShortTTL(t *testing.T) {
 				t.Errorf("LOCK %s PX %d: %#v", key, ms, reply)
 			}
 			if failed { // a LOCK that fails must leave the lock free
-				wantGrant(t, client, "LOCK", key, "u", "PX", "1000", "BLOCK", "1000")
+				wantGrant(t, client, "LOCK", key, "u", "PX", "10000", "BLOCK", "10000")
 			}
 		}
 	}
@@ -92,7 +92,7 @@ func TestSplitVote(t *testing.T) {
 	}
 }
 
-// TestLateBlock delays the reply to LOCK … BLOCK by a second. With AT the reply contains the time
+// TestLateBlock delays the reply to LOCK … BLOCK by two seconds. With AT the reply contains the time
 // that the command waited. The client may rely on the lock for the sum of the waiting time and the
 // validity, counted from its request. A client that counts from the arrival of the reply would rely
 // on the lock when another client holds it.
@@ -101,11 +101,11 @@ func TestLateBlock(t *testing.T) {
 	f := startFleet(t, 5)
 	nearProxy, farProxy := f.startProxy(t), f.startProxy(t)
 	link := startLink(t, farProxy.Addr())
-	wantGrant(t, connect(t, nearProxy), "LOCK", "lock:k", "holder", "PX", "1000")
+	wantGrant(t, connect(t, nearProxy), "LOCK", "lock:k", "holder", "PX", "3000")
 	client := kit.Dial(t, link.Addr())
 	delayed := link.HoldReplies(faultlink.Containing("lock:k"))
 	sentAt := time.Now()
-	reply := sendAsync(client, "LOCK", "lock:k", "t", "PX", "2000", "BLOCK", "5000", "AT")
+	reply := sendAsync(client, "LOCK", "lock:k", "t", "PX", "3000", "BLOCK", "20000", "AT")
 	f.wantHolders(t, "lock:k", "t", f.allMasters()...)
 	grantedBy := time.Since(sentAt)
 	rival := connect(t, nearProxy)
@@ -113,7 +113,7 @@ func TestLateBlock(t *testing.T) {
 	go func() {
 		rivalGrant <- awaitGrant(t, rival, time.Now().Add(kit.WaitLimit), "LOCK", "lock:k", "rival", "PX", "10000")
 	}()
-	time.Sleep(time.Second) // a wrong result would appear by then
+	time.Sleep(2 * time.Second) // a wrong result would appear by then
 	delayed.Release()
 	lease := leaseOf(t, <-reply)
 	arrived := time.Now()
@@ -122,10 +122,10 @@ func TestLateBlock(t *testing.T) {
 	t.Logf("waited %v, valid for %v: until %v before the rival had it; counted from the arrival until %v after that",
 		lease.waitTime, lease.validity, rivalAt.Sub(validUntil), validFromArrival.Sub(rivalAt))
 	if lease.waitTime < 500*time.Millisecond || lease.waitTime > grantedBy {
-		t.Errorf("it waited for %v, but it was granted after a second, and before %v", lease.waitTime, grantedBy)
+		t.Errorf("it waited for %v, but it was granted after three seconds, and before %v", lease.waitTime, grantedBy)
 	}
-	if lease.validity < 2*time.Second-vote.RoundLimit-vote.DriftMargin(2*time.Second) || lease.validity >= 2*time.Second {
-		t.Errorf("it is valid for %v of 2 s", lease.validity)
+	if lease.validity < 3*time.Second-vote.RoundLimit-vote.DriftMargin(3*time.Second) || lease.validity >= 3*time.Second {
+		t.Errorf("it is valid for %v of 3 s", lease.validity)
 	}
 	if rivalAt.IsZero() || rivalAt.Before(validUntil) {
 		t.Errorf("the rival was granted the lock %v before its client stopped relying on it", validUntil.Sub(rivalAt))

@@ -74,11 +74,11 @@ func (l *lateLock) run(t *testing.T, lock []string, passCount int) (removed bool
 	return removed && rivalGranted
 }
 
-// awaitHolder waits up to 400 ms until a master has the late lock, and reports whether the master
+// awaitHolder waits up to 800 ms until a master has the late lock, and reports whether the master
 // has it.
 func (l *lateLock) awaitHolder(t *testing.T, master int) bool {
 	t.Helper()
-	for deadline := time.Now().Add(400 * time.Millisecond); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(800 * time.Millisecond); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
 		if contains(l.fleet.holders(t, l.key, "late"), master) {
 			return true
 		}

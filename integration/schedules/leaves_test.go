@@ -19,10 +19,10 @@ func TestReplyOrderInPipeline(t *testing.T) {
 	f := startFleet(t, 3)
 	p, otherProxy := f.startProxy(t, "--master-timeout", "1m"), f.startProxy(t)
 	n := 0
-	for _, first := range [][]string{{"LOCK", "lock:a", "me", "PX", "3000"},
-		{"LOCK", "lock:a", "me", "PX", "3000", "AT"}, {"EXTEND", "lock:a", "me", "PX", "3000"}} {
+	for _, first := range [][]string{{"LOCK", "lock:a", "me", "PX", "60000"},
+		{"LOCK", "lock:a", "me", "PX", "60000", "AT"}, {"EXTEND", "lock:a", "me", "PX", "60000"}} {
 		for _, second := range [][]string{
-			{"LOCK", "", "me", "PX", "3000"}, {"EXTEND", "", "me", "PX", "3000"}, {"UNLOCK", "", "me"}, {"FENCE", ""},
+			{"LOCK", "", "me", "PX", "60000"}, {"EXTEND", "", "me", "PX", "60000"}, {"UNLOCK", "", "me"}, {"FENCE", ""},
 			{"GET", ""}, {"SET", "", "v", "NX"}, {"EVAL", releaseIfOwn, "1", "", "me"}, {"LOCKINFO", ""},
 		} {
 			n++
@@ -30,7 +30,7 @@ func TestReplyOrderInPipeline(t *testing.T) {
 			key := fmt.Sprintf("lock:slow%03d", n)
 			second[slices.Index(second, "")] = key
 			if first[0] == "EXTEND" {
-				wantGrant(t, connect(t, otherProxy), "LOCK", "lock:a", "me", "PX", "3000")
+				wantGrant(t, connect(t, otherProxy), "LOCK", "lock:a", "me", "PX", "60000")
 			}
 			delayed, client := p.hold(key, 0, f.allMasters()...), connect(t, p)
 			kit.Must(t, client.Send(redistest.AppendCommand(redistest.AppendCommand(nil, first...), second...)))

@@ -90,7 +90,7 @@ func TestRemovalKeepsLaterLock(t *testing.T) {
 								kit.Do(t, rival, "FORCEUNLOCK", "lock:k")
 							}
 							if awaitGrant(t, rival, time.Now().Add(kit.WaitLimit), "LOCK", "lock:k", "same", "PX",
-								"60000").IsZero() {
+								"600000").IsZero() {
 								t.Fatal("the rival is not granted the lock")
 							}
 						}
@@ -110,7 +110,7 @@ func TestRemovalKeepsLaterLock(t *testing.T) {
 							}
 						}
 						kit.Eventually(t, func() error {
-							if got := kit.Do(t, rival, "EXTEND", "lock:k", "same", "PX", "60000"); !isGrant(got) {
+							if got := kit.Do(t, rival, "EXTEND", "lock:k", "same", "PX", "600000"); !isGrant(got) {
 								return fmt.Errorf("EXTEND: %v", got)
 							}
 							return nil

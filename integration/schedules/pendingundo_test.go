@@ -45,14 +45,15 @@ func (h holds) waitFor(t *testing.T, n int) (indexes []int) {
 	return indexes
 }
 
-// TestExtendDuringRefill extends a lock of 6 s, which is on A to D, to ten minutes. Before that,
+// TestExtendDuringRefill extends a lock of 12 s, which is on A to D, to ten minutes. Before that,
 // another proxy copies the lock to E by a ballot that keeps its value, and the accept reaches only
 // one master. The EXTEND is granted by the other masters, or by all masters between the promises
-// and the accepts of a second ballot. No rival gets the lock after the 6 s.
+// and the accepts of a second ballot. No rival gets the lock after the 12 s.
 func TestExtendDuringRefill(t *testing.T) {
 	t.Parallel()
 	for _, duringBallot := range []bool{false, true} {
 		t.Run(fmt.Sprint("between ", duringBallot), func(t *testing.T) {
+			t.Parallel()
 			f := startFleet(t, 5)
 			owner, otherProxy, third := f.startProxy(t), f.startProxy(t), f.startProxy(t)
 			client, rival := connect(t, owner), connect(t, third)
@@ -62,7 +63,7 @@ func TestExtendDuringRefill(t *testing.T) {
 			// it.
 			thirdAccepts := third.holdAccepts("lock:k", "keep",
 				f.allMasters()...)
-			validUntil := wantGrant(t, client, "LOCK", "lock:k", "t", "PX", "6000")
+			validUntil := wantGrant(t, client, "LOCK", "lock:k", "t", "PX", "12000")
 			accepts := otherProxy.holdAccepts("lock:k", "keep", A, B, C, D)
 			// A read that is decided before the reply of E restores nothing.
 			kit.Eventually(t, func() error {
@@ -160,7 +161,7 @@ func TestUndoOfLockAfterRemoval(t *testing.T) {
 func TestUndoOfRestoredLock(t *testing.T) {
 	t.Parallel()
 	f := startFleet(t, 5)
-	p, otherProxy := f.startProxy(t, "--master-timeout", "4s"), f.startProxy(t)
+	p, otherProxy := f.startProxy(t, "--master-timeout", "20s"), f.startProxy(t)
 	rival := connect(t, otherProxy)
 	heldReplies, notReached := p.holdReplies("lock:k", A, B, C), p.hold("lock:k", 0, D, E)
 	reply := sendAsync(connect(t, p), "SET", "lock:k", "lost", "NX", "PX", longTTL)
@@ -215,7 +216,7 @@ func TestWaiterAdoptsItsOwnAttempt(t *testing.T) {
 	for _, fence := range []bool{false, true} {
 		t.Run(fmt.Sprint("fence ", fence), func(t *testing.T) {
 			f := startFleet(t, 5)
-			p, otherProxy := f.startProxy(t, "--master-timeout", "4s"), f.startProxy(t)
+			p, otherProxy := f.startProxy(t, "--master-timeout", "20s"), f.startProxy(t)
 			heldReplies, notReached := p.holdReplies("lock:k", A, B, C), p.hold("lock:k", 0, D, E)
 			command := []string{"LOCK", "lock:k", "token", "PX", longTTL, "BLOCK", fmt.Sprint(kit.WaitLimit.Milliseconds())}
 			if fence {

@@ -22,10 +22,11 @@ func TestUndoOfLateSetXX(t *testing.T) {
 	t.Parallel()
 	for passCount := range 3 {
 		t.Run(fmt.Sprintf("the rest has %d commands of it", passCount), func(t *testing.T) {
+			t.Parallel()
 			f := startFleet(t, 5)
 			owner, slowProxy := f.startProxy(t), f.startProxy(t, "--master-timeout", "1s")
 			rival := connect(t, owner)
-			validUntil := f.takeLockOn(t, owner, []int{A, B, C}, connect(t, owner), "LOCK", "lock:k", "t", "PX", "3000")
+			validUntil := f.takeLockOn(t, owner, []int{A, B, C}, connect(t, owner), "LOCK", "lock:k", "t", "PX", "10000")
 			for _, i := range []int{A, B} {
 				slowProxy.links[i].DelayCommands(faultlink.OnlyFirst(passCount+1, faultlink.Containing("lock:k")), 350*time.Millisecond)
 			}
@@ -106,7 +107,7 @@ func TestStaleRelease(t *testing.T) {
 				t.Parallel()
 				f := startFleet(t, 5)
 				first, second := f.startProxy(t), f.startProxy(t)
-				shortLease := lease{key: "lock:k", options: []string{"PX", "1000"}}
+				shortLease := lease{key: "lock:k", options: []string{"PX", "5000"}}
 				f.mustSetOnAll(t, first, shortLease)
 				cutMessages := first.cutOff(C, D, E)
 				t.Logf("the first owner's release: %v", kit.Do(t, connect(t, first), release...))

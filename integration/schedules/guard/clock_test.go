@@ -25,6 +25,7 @@ func TestShortClockJump(t *testing.T) {
 			kit.Must(t, clock.Set(time.Hour))
 			// The sleep is several times as long as a server needs to delete expired keys.
 			time.Sleep(350 * time.Millisecond)
+			kit.Eventually(t, func() error { return kit.CheckAbsent(f.masters[masterC], l.key) })
 			kit.Must(t, clock.Set(0))
 			f.wantLostOn(t, l, masterC)
 			f.wantKept(t, l, kit.Connect(t, f.proxies[0]))

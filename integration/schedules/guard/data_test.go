@@ -71,7 +71,7 @@ func TestDiskRestoredBeforeAdmission(t *testing.T) {
 	t.Parallel()
 	f := startFleet(t, 1, optionsFor(masterC, redistest.Options{ExtraArgs: redistest.DurableArgs()}))
 	// By then the proxy has written the sequence number to the other masters.
-	time.Sleep(2 * time.Second)
+	time.Sleep(4 * time.Second)
 	folder := filepath.Join(t.TempDir(), "C")
 	kit.Must(t, f.masters[masterC].CopyDir(folder))
 	oldMarker := mustSend(t, f.masters[masterC], "GET", "redlock-proxy:marker")
@@ -85,7 +85,7 @@ func TestDiskRestoredBeforeAdmission(t *testing.T) {
 	})
 	f.wantVoting(t, masterCount)
 	l := f.lockOnThree(t, "k", time.Minute)
-	time.Sleep(2 * time.Second) // the proxies probe the masters in this time
+	time.Sleep(4 * time.Second) // the proxies probe the masters in this time
 	kit.Must(t, f.proxies[0].Kill())
 	f.cutOff(t, masterA, masterB)
 	kit.Must(t, f.masters[masterC].RestoreDir(folder))
@@ -102,7 +102,7 @@ func TestDiskRestoredAndRestarted(t *testing.T) {
 	kit.Must(t, f.masters[masterC].CopyDir(folder))
 	l := f.lockOnThree(t, "k", time.Minute)
 	// By then the proxy has written the sequence number to the other masters.
-	time.Sleep(2 * time.Second)
+	time.Sleep(4 * time.Second)
 	kit.Must(t, f.proxies[0].Kill())
 	f.cutOff(t, masterA, masterB)
 	kit.Must(t, f.masters[masterC].RestoreDir(folder))
@@ -147,7 +147,7 @@ func TestOlderDataReloaded(t *testing.T) {
 	mustSend(t, f.masters[masterC], "SAVE")
 	l := f.lockOnThree(t, "k", time.Minute)
 	// By then every proxy has probed C. Until then the guard has the gap that GUARD.md describes.
-	time.Sleep(2 * time.Second)
+	time.Sleep(4 * time.Second)
 	mustSend(t, f.masters[masterC], "DEBUG", "RELOAD", "NOSAVE")
 	f.wantLostOn(t, l, masterC)
 	f.wantKept(t, l, kit.Connect(t, f.proxies[1]))

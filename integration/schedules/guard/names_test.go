@@ -67,11 +67,11 @@ func TestLockOnOwnKey(t *testing.T) {
 			key := "redlock-proxy:" + key
 			f := startFleet(t, 2, nil)
 			client := kit.Connect(t, f.proxies[0])
-			if reply := kit.Do(t, client, "LOCK", key, "token", "PX", "60000"); !isRefusedByName(reply, key) {
+			if reply := kit.Do(t, client, "LOCK", key, "token", "PX", "600000"); !isRefusedByName(reply, key) {
 				t.Errorf("LOCK %s: got %#v, want an error that names it", key, reply)
 			}
 			kit.Want(t, client, "OK", "SELECT", "1")
-			if reply := kit.Do(t, client, "LOCK", "k", "token", "PX", "60000"); replyKind(reply) == "NOQUORUM" {
+			if reply := kit.Do(t, client, "LOCK", "k", "token", "PX", "600000"); replyKind(reply) == "NOQUORUM" {
 				t.Errorf("LOCK in database 1: %v", reply)
 			}
 			for _, master := range []int{masterC, masterA} {
