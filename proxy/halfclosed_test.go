@@ -81,10 +81,11 @@ func TestHalfClosedClientsTakeTurns(t *testing.T) {
 			locks := newCountedLocks()
 			b := serveLocks(t, locks)
 			locks.disconnectClients(t, b, 8, 5, disconnect)
-			if got := locks.maxRunning.Load(); got != 1 {
+			if got := locks.maxRunning.Load(); got > 1 {
 				t.Errorf("%d LOCKs of clients that send no more were under way at once", got)
 			}
-			if got := locks.started.Load(); got != 8*5 {
+			// A write to a closed connection can fail first. Then the client's commands are dropped.
+			if got := locks.started.Load(); name == "halfclose" && got != 8*5 || got > 8*5 {
 				t.Errorf("%d LOCKs were carried out", got)
 			}
 		})
