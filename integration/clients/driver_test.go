@@ -19,8 +19,9 @@ import (
 	"redlock-proxy/integration/kit"
 )
 
-// driverTimeout limits one request to a lock library, which may wait for other clients.
-const driverTimeout = 30 * time.Second
+// driverTimeout limits the start of a program, and one request to a lock library, which may wait for
+// other clients.
+const driverTimeout = 2 * time.Minute
 
 var errDriverTimeout = errors.New("the program answers nothing")
 

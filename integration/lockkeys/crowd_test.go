@@ -126,7 +126,7 @@ func (t tally) report(test *testing.T) {
 	}
 }
 
-// wantNoFailure fails the test if any command got an error or no reply.
+// wantNoFailure fails the test if any command got no reply, or an error other than a late reply.
 func (t tally) wantNoFailure(test *testing.T) {
 	test.Helper()
 	for kind, times := range t.replies {
@@ -145,6 +145,9 @@ func (c *lockClients) countReply(op lockOp, reply any, err error) {
 		kind = "no reply"
 	case isError:
 		kind = kit.FirstWord(string(failure))
+		if kit.IsLate(reply) {
+			kind += ", too late"
+		}
 	case op.verb.returnsValue() && reply != nil:
 		kind = "a value"
 	}

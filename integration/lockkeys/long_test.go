@@ -24,15 +24,20 @@ func TestLongValues(t *testing.T) {
 	t.Parallel()
 	f := startLockKeyFleet(t, 2)
 	writer, reader := kit.Connect(t, f.Proxies[0]), kit.Connect(t, f.Proxies[1])
-	kit.Want(t, writer, "OK", "SET", "lock:short", "me", "PX", "600000")
+	set := func(key, value string) {
+		if reply, _ := kit.DoInTime(t, writer, "SET", key, value, "PX", "600000"); reply != "OK" {
+			t.Fatalf("SET %s: got %v", key, reply)
+		}
+	}
+	set("lock:short", "me")
 	for _, size := range []int{16, 8000, 8192, 9000, 40_000, 100_000} {
 		for n, master := range []int{0, 4, 0} {
 			key, before, after := fmt.Sprint("lock:", n, ":", size), strings.Repeat("before__", size/8),
 				strings.Repeat("after___", size/8)
-			kit.Want(t, writer, "OK", "SET", key, before, "PX", "600000")
+			set(key, before)
 			kit.Want(t, reader, before, "GET", key)
 			kit.Must(t, f.Links[0][master].Cut())
-			kit.Want(t, writer, "OK", "SET", key, after, "PX", "600000")
+			set(key, after)
 			if got := kit.Do(t, reader, "MGET", "lock:absent", key,
 				"lock:short"); fmt.Sprint(got) != fmt.Sprint([]any{nil, after, "me"}) {
 				t.Errorf("%d bytes, without master %d: %.40q…", size, master, fmt.Sprint(got))

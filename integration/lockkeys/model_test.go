@@ -177,7 +177,7 @@ func operations(records []lockRecord) []porcupine.Operation {
 }
 
 // checkTimeout limits the check of one history, which usually takes milliseconds.
-const checkTimeout = 20 * time.Second
+const checkTimeout = 5 * time.Minute
 
 // checkLockKey searches for an order of the commands in which one Redis would have given the same
 // replies. Each command takes effect at a time between its request and its reply.

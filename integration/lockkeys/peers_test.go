@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -58,18 +59,24 @@ func (p *peer) receive() (peerReply, error) {
 	return peerReply{p.raw.String(), value}, err
 }
 
+// isLate reports whether a reply contains a late error, after which the outcome is unknown; see
+// kit.IsLate.
+func isLate(raw string) bool { return strings.Contains(raw, "agreed only after") }
+
 // pair holds connections to the proxy and to a single Redis, for the same conversation.
 type pair struct {
 	addrs   [2]string // addresses of the proxy and of the single Redis
 	peers   [2]*peer
 	resp    string // protocol, "2" or "3"
 	history [][]string
+	keys    []string // the two lock keys
 
 	// observer also reads the proxy's keys. It is nil if no command may be refused.
 	observer *redistest.Client
 	// refusableCount is the number of steps that may be refused, refusedCount the number of steps
 	// that were refused.
 	refusableCount, refusedCount int
+	lateCount                    int // number of late replies, after which new keys are used
 
 	bothRedis   bool   // the first address is a single Redis as well
 	beforeGroup func() // called before each group of commands
@@ -78,7 +85,7 @@ type pair struct {
 // startPair connects to the proxy and to the single Redis.
 func startPair(t *testing.T, proxy, redis, resp string) *pair {
 	t.Helper()
-	p := &pair{addrs: [2]string{proxy, redis}, resp: resp}
+	p := &pair{addrs: [2]string{proxy, redis}, resp: resp, keys: lockKeyNames()}
 	kit.Must(t, p.connect())
 	t.Cleanup(p.close)
 	return p
@@ -108,16 +115,20 @@ func (p *pair) close() {
 }
 
 // reset starts again with new connections and without keys.
-func (p *pair) reset(keys []string) error {
+func (p *pair) reset() error {
 	p.close()
 	p.history = nil
 	if err := p.connect(); err != nil {
 		return err
 	}
 	for _, db := range []string{"1", "0"} {
-		for _, words := range [][]string{{"SELECT", db}, append([]string{"DEL"}, keys...)} {
-			if _, err := p.sendToBoth(step{words: words}); err != nil {
-				return err
+		for _, words := range [][]string{{"SELECT", db}, append([]string{"DEL"}, p.keys...)} {
+			for isKnown := false; !isKnown; {
+				replies, err := p.sendToBoth(step{words: words})
+				if err != nil {
+					return err
+				}
+				isKnown = !isLate(replies[0].raw)
 			}
 		}
 	}

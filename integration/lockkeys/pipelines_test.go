@@ -27,7 +27,8 @@ const (
 
 // TestPipelinesAsOneRedis sends random pipelines with commands on lock keys and on other keys.
 // Between them, commands such as MULTI, WATCH, HELLO and SUBSCRIBE change the state of the
-// connection. Through the proxy, every byte of the replies is the same as from a single Redis.
+// connection. Through the proxy, every byte of the replies is the same as from a single Redis. After
+// a late reply, new clients use new lock keys.
 func TestPipelinesAsOneRedis(t *testing.T) {
 	count, seed := int(kit.SizeFrom(t, pipelinesEnv, defaultPipelines)), kit.NumberFrom(t, kit.SeedEnv, rand.Uint64())
 	t.Logf("%d pipelines (%s); seed %d (%s)", count, pipelinesEnv, seed, kit.SeedEnv)
@@ -37,13 +38,22 @@ func TestPipelinesAsOneRedis(t *testing.T) {
 	proxy, single := kit.StartProxy(t, redistest.URLs(kit.StartMasters(t)), args...), kit.StartReference(t, debug...)
 	servers := []string{proxy.Addr(), single.Addr()}
 	commands, admins := 0, []*redistest.Client{kit.Dial(t, servers[0]), kit.Dial(t, servers[1])}
+	lateCount, keys := 0, lockKeyNames()
 	for sent := 0; sent < count && !t.Failed(); sent += pipelinesPerGroup {
 		for _, admin := range admins {
-			kit.Do(t, admin, "FLUSHALL")
+			kit.DoInTime(t, admin, "FLUSHALL")
 		}
-		commands += comparePipelines(t, rand.New(rand.NewPCG(seed, uint64(sent))), servers)
+		sentCommands, wasLate := comparePipelines(t, rand.New(rand.NewPCG(seed, uint64(sent))), keys, servers)
+		commands += sentCommands
+		if wasLate {
+			lateCount++
+			keys = newNames(keys)
+		}
 	}
-	t.Logf("%d commands", commands)
+	t.Logf("%d commands, %d late replies", commands, lateCount)
+	if lateCount > 1+count/pipelinesPerGroup/2 {
+		t.Errorf("%d late replies: too few pipelines are compared", lateCount)
+	}
 }
 
 // pipelineClient sends the same pipelines to the proxy and to a single Redis.
@@ -53,14 +63,14 @@ type pipelineClient struct {
 }
 
 // comparePipelines compares the pipelines of one to three new clients that take turns. It returns
-// the number of commands.
-func comparePipelines(t *testing.T, random *rand.Rand, servers []string) (commands int) {
+// the number of commands, and whether it ended early because of a late reply.
+func comparePipelines(t *testing.T, random *rand.Rand, keys, servers []string) (commands int, wasLate bool) {
 	t.Helper()
 	clients := make([]pipelineClient, 1+random.IntN(3))
 	unique := 0
 	for i := range clients {
 		clients[i].stream = randomcommands.NewStream(random, &unique)
-		clients[i].stream.HasLockKeys, clients[i].stream.LockKeys = true, lockKeyNames()
+		clients[i].stream.HasLockKeys, clients[i].stream.LockKeys = true, keys
 		for _, addr := range servers {
 			p, err := dialPeer(addr)
 			kit.Must(t, err)
@@ -76,11 +86,14 @@ func comparePipelines(t *testing.T, random *rand.Rand, servers []string) (comman
 			replies = append(replies, p.sendPipeline(t, items, end))
 		}
 		commands += len(items)
+		if isLate(replies[0]) {
+			return commands, true
+		}
 		if got, want := replies[0], replies[1]; got != want {
 			t.Errorf("%s\nafter %s", randomcommands.FirstDifference(got, want), describe(items))
 		}
 	}
-	return commands
+	return commands, false
 }
 
 // sendPipeline sends items and reads all replies, up to the reply that ends the pipeline. It

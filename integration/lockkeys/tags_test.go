@@ -29,10 +29,11 @@ func TestTagsAsOneRedis(t *testing.T) {
 	firstProxy, secondProxy := kit.StartProxy(t, masters, args...), kit.StartProxy(t, masters, args...)
 	for _, resp := range []string{"2", "3"} {
 		s := startComparison(t, resp, rand.New(rand.NewPCG(seed, uint64(resp[0]))), single.Addr(), firstProxy.Addr(), secondProxy.Addr())
-		s.keys = []string{"lock:t", "lock:x:{lock:t}", "y:{lock:t}"}
+		tag := "lock:t" + resp // a late command of the other protocol may still change its keys
+		s.keys = []string{tag, "lock:x:{" + tag + "}", "y:{" + tag + "}"}
 		s.mayRefuse = func([]string) bool { return false }
 		s.run(t, commands/2)
-		t.Logf("RESP%s: %d refused", resp, s.refusals)
+		t.Logf("RESP%s: %d refused, %d unknown", resp, s.refusals, s.unknownCount)
 	}
 }
 
@@ -57,11 +58,11 @@ func TestTagsAndLocks(t *testing.T) {
 		{b, "LOCKINFO q:{lock:t}", "[state held"},
 		{b, "LOCK lock:t you PX 1000 FENCE",
 			"ERR a key that shares its hash tag with other existing keys cannot have a fence"},
-		{b, "LOCK lock:t you PX 60000", "59"}, {a, "LOCK lock:t me PX 1000", "nil"}, {a, "SET lock:t me NX", "nil"},
-		{a, "LOCK lock:x:{lock:t} me PX 60000", "59"}, {b, "LOCK lock:x:{lock:t} you PX 60000", "nil"},
+		{b, "LOCK lock:t you PX 60000", "5"}, {a, "LOCK lock:t me PX 1000", "nil"}, {a, "SET lock:t me NX", "nil"},
+		{a, "LOCK lock:x:{lock:t} me PX 60000", "5"}, {b, "LOCK lock:x:{lock:t} you PX 60000", "nil"},
 		{b, "SET lock:x:{lock:t} you NX", "nil"},
 		{b, "LOCK lock:x:{lock:t} you PX 60000 FENCE", "nil"}, {b, "FENCE lock:x:{lock:t}", "nil"},
-		{b, "EXTEND lock:x:{lock:t} me PX 70000", "69"}, {a, "GET lock:x:{lock:t}", "me"},
+		{b, "EXTEND lock:x:{lock:t} me PX 70000", "6"}, {a, "GET lock:x:{lock:t}", "me"},
 		{a, "FORCEUNLOCK lock:t", "1"}, {a, "FORCEUNLOCK lock:t", "0"}, {b, "GET lock:x:{lock:t}", "me"},
 		{b, "UNLOCK lock:x:{lock:t} me", "1"}, {b, "LRANGE q:{lock:t} 0 -1", "[x]"}, {a, "DBSIZE", "1"},
 		{a, "KEYS *", "[q:{lock:t}]"},

@@ -78,17 +78,17 @@ block_runs_out() {
     local start
     start=$(now)
     expect '(nil)' "$(ask LOCK "${prefix}out" t2 PX 1000 BLOCK 200)"
-    expect_waited 190 2000 "$start"
+    expect_waited 190 9000 "$start"
     ask UNLOCK "${prefix}out" t >/dev/null
 }
 
 block_served() {
-    ask LOCK "${prefix}served" t PX 10000 >/dev/null
+    ask LOCK "${prefix}served" t PX 60000 >/dev/null
     { sleep 0.3 && ask UNLOCK "${prefix}served" t >/dev/null; } &
     local start release=$!
     start=$(now)
-    expect_between 9000 10000 "$(ask LOCK "${prefix}served" t2 PX 10000 BLOCK 3000)"
-    expect_waited 250 2500 "$start"
+    expect_between 9000 10000 "$(ask LOCK "${prefix}served" t2 PX 10000 BLOCK 30000)"
+    expect_waited 250 25000 "$start"
     wait "$release"
     expect '(integer) 1' "$(ask UNLOCK "${prefix}served" t2)"
 }
