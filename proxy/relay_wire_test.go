@@ -181,7 +181,6 @@ func TestHugeValuesStream(t *testing.T) {
 	megabytes := envNumber(t, "REDLOCK_TEST_VALUE_MB", 64)
 	r, _ := startRelay(t)
 	p := r.connect()
-	_ = p.conn.SetDeadline(time.Now().Add(10 * testTimeout))
 	p.check("LOCK k t PX 1000", ":1000\r\n")
 	size := megabytes << 20
 	chunk := bytes.Repeat([]byte("0123456789abcdef"), 64<<10/16)

@@ -362,7 +362,8 @@ func (s *upstreamStore) checkWrites(ctx context.Context, locks []lock) error {
 			create := append([]string{name, l.key}, slices.Repeat([]string{"1"}, min(len(words), 2))...)
 			commands = append(commands, []string{"DEL", l.key}, create, []string{"PEXPIRE", l.key, "1"})
 		}
-		if _, err := s.askInDatabase(ctx, part[0].db, append(commands, []string{"DISCARD"}, []string{"MULTI"}, []string{"EXEC"})...); err != nil {
+		commands = append(commands, []string{"DISCARD"}, []string{"MULTI"}, []string{"EXEC"})
+		if _, err := s.askInDatabase(ctx, part[0].db, commands...); err != nil {
 			return err
 		}
 	}

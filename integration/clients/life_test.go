@@ -4,7 +4,6 @@ package clients
 
 import (
 	"fmt"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -157,13 +156,13 @@ type lockContest struct {
 }
 
 // run lets one client take and release the lock until the client has been granted it
-// grantsPerClient times. After a late reply it may hold the lock, and releases it if this cannot
-// release the lock of the other client.
+// grantsPerClient times. After a late reply the client may hold the lock. It then releases the lock,
+// unless its release would also release the other client's lock.
 func (c *lockContest) run(client *driver) error {
 	startedAt := time.Now()
 	for grants := 0; grants < grantsPerClient; {
 		reply, err := client.ask(c.dialect.name, "take", c.key, kit.Millis(c.dialect.contestLease()))
-		isLate := strings.Contains(reply, "agreed only after")
+		isLate := kit.IsLateText(reply)
 		switch {
 		case err != nil:
 			return err

@@ -183,7 +183,7 @@ func (p *project) wantLock(t *testing.T, proxy int, key string) {
 // machine. The caller then repeats the command.
 func lateReplyError(reply string) error {
 	if strings.Contains(reply, "NOQUORUM") && (strings.Contains(reply, "no answer in time") ||
-		strings.Contains(reply, "agreed only after")) {
+		kit.IsLateText(reply)) {
 		return errors.New(reply)
 	}
 	return nil

@@ -146,9 +146,7 @@ func takeFences(t *testing.T, f *kit.Fleet, i int, keys []string) {
 				t.Error(args, err)
 				return nil, repeated
 			}
-			failure, isError := reply.(redistest.RespError)
-			isUnknown := isError && kit.FirstWord(string(failure)) == "NOQUORUM"
-			if !isUnknown && reply != nil || time.Now().After(deadline) {
+			if !kit.IsNoQuorum(reply) && reply != nil || time.Now().After(deadline) {
 				return reply, repeated
 			}
 		}

@@ -1,6 +1,7 @@
 package kit
 
 import (
+	"errors"
 	"fmt"
 	"reflect"
 	"regexp"
@@ -62,15 +63,24 @@ func WantReply(t *testing.T, client *redistest.Client, command string, reply any
 	}
 }
 
+// IsNoQuorum reports whether a reply is NOQUORUM: the outcome of the command is unknown.
+func IsNoQuorum(reply any) bool {
+	failure, failed := reply.(redistest.RespError)
+	return failed && FirstWord(string(failure)) == "NOQUORUM"
+}
+
 // IsLate reports whether a reply says that a majority agreed later than a round may take. The outcome
 // is then unknown. On a busy machine this happens without a fault.
 func IsLate(reply any) bool {
 	failure, failed := reply.(redistest.RespError)
-	return failed && strings.Contains(string(failure), "agreed only after")
+	return failed && IsLateText(string(failure))
 }
 
-// DoInTime sends one command, and sends it again while its reply is late, for at most WaitLimit. Then
-// an earlier one may have taken effect.
+// IsLateText is IsLate for the text of a reply.
+func IsLateText(text string) bool { return strings.Contains(text, "agreed only after") }
+
+// DoInTime sends a command until its reply is not late, for at most WaitLimit. If wasLate is true, an
+// earlier try may have taken effect.
 func DoInTime(t *testing.T, client *redistest.Client, command ...string) (reply any, wasLate bool) {
 	t.Helper()
 	for startedAt := time.Now(); ; wasLate = true {
@@ -80,12 +90,25 @@ func DoInTime(t *testing.T, client *redistest.Client, command ...string) (reply 
 	}
 }
 
+// Release sends UNLOCK by do until the reply is not late, for at most WaitLimit. It returns an error
+// unless the lock was released. The reply 0 is an error, too, unless an earlier reply was late, or
+// mayBeFree is true.
+func Release(do func(...string) (any, error), key, token string, mayBeFree bool) error {
+	for startedAt := time.Now(); ; mayBeFree = true {
+		reply, err := do("UNLOCK", key, token)
+		switch {
+		case err == nil && (reply == any(int64(1)) || mayBeFree && reply == any(int64(0))):
+			return nil
+		case err != nil || !IsLate(reply) || time.Since(startedAt) > WaitLimit:
+			return errors.Join(fmt.Errorf("UNLOCK %s %s: %s", key, token, ReplyText(reply)), err)
+		}
+	}
+}
+
 // WantReleased releases a lock, and requires that it was held.
 func WantReleased(t *testing.T, client *redistest.Client, key, token string) {
 	t.Helper()
-	if reply, wasLate := DoInTime(t, client, "UNLOCK", key, token); reply != int64(1) && !(wasLate && reply == int64(0)) {
-		t.Fatalf("UNLOCK %s %s: got %#v", key, token, reply)
-	}
+	Must(t, Release(client.Do, key, token, false))
 }
 
 // WantGrant sends a LOCK or EXTEND, requires a grant, and returns its validity.

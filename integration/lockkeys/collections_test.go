@@ -116,7 +116,7 @@ func (s *comparison) compareGroup(t *testing.T, group ...[]string) bool {
 
 // isUnknown reports whether a proxy's reply leaves the outcome of a command unknown.
 func (s *comparison) isUnknown(raw string) bool {
-	return s.mastersFail && strings.Contains(raw, "-NOQUORUM ") || isLate(raw)
+	return s.mastersFail && strings.Contains(raw, "-NOQUORUM ") || kit.IsLateText(raw)
 }
 
 func isError(raw string) bool { return strings.HasPrefix(raw, "-") }

@@ -121,7 +121,7 @@ func (p *pair) compareGroup(t *testing.T, group []step) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		if isLate(answers[0].raw) {
+		if kit.IsLateText(answers[0].raw) {
 			p.lateCount++
 			return "", nil
 		}

@@ -9,7 +9,6 @@ import (
 	"io"
 	"net"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -58,10 +57,6 @@ func (p *peer) receive() (peerReply, error) {
 	}
 	return peerReply{p.raw.String(), value}, err
 }
-
-// isLate reports whether a reply contains a late error, after which the outcome is unknown; see
-// kit.IsLate.
-func isLate(raw string) bool { return strings.Contains(raw, "agreed only after") }
 
 // pair holds connections to the proxy and to a single Redis, for the same conversation.
 type pair struct {
@@ -128,7 +123,7 @@ func (p *pair) reset() error {
 				if err != nil {
 					return err
 				}
-				isKnown = !isLate(replies[0].raw)
+				isKnown = !kit.IsLateText(replies[0].raw)
 			}
 		}
 	}

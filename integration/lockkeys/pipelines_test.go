@@ -86,7 +86,7 @@ func comparePipelines(t *testing.T, random *rand.Rand, keys, servers []string) (
 			replies = append(replies, p.sendPipeline(t, items, end))
 		}
 		commands += len(items)
-		if isLate(replies[0]) {
+		if kit.IsLateText(replies[0]) {
 			return commands, true
 		}
 		if got, want := replies[0], replies[1]; got != want {

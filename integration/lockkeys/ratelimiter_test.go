@@ -183,7 +183,7 @@ func TestRedissonsRateLimiter(t *testing.T) {
 			words := l.step(string("ab"[l.random.IntN(2)]))
 			l.history = append(l.history, fmt.Sprintf("%.60q %q", words[:2], words[min(2, len(words)):]))
 			proxyReply, redisReply := query(t, l.proxies[l.random.IntN(2)], words...), query(t, l.singleRedis, words...)
-			if isLate(proxyReply.raw) {
+			if kit.IsLateText(proxyReply.raw) {
 				l.startAgain(t)
 				continue
 			}

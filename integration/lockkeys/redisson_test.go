@@ -200,7 +200,7 @@ func (r *lockConversation) startAgain(t *testing.T) {
 	t.Helper()
 	r.flushSingle(t)
 	r.generation++
-	for isLate(query(t, r.proxies[0], "SET", r.name("sem"), "2").raw) {
+	for kit.IsLateText(query(t, r.proxies[0], "SET", r.name("sem"), "2").raw) {
 		r.generation++
 	}
 	query(t, r.singleRedis, "SET", r.name("sem"), "2")
@@ -291,7 +291,7 @@ func (r *lockConversation) run(t *testing.T, requests int) {
 		r.history = append(r.history, fmt.Sprintf("%.60q %q", words[:2], words[min(2, len(words)):]))
 		p := r.proxies[r.random.IntN(len(r.proxies))]
 		proxyReply, redisReply := query(t, p, words...), query(t, r.singleRedis, words...)
-		if isLate(proxyReply.raw) {
+		if kit.IsLateText(proxyReply.raw) {
 			r.startAgain(t)
 			continue
 		}
@@ -340,7 +340,7 @@ func TestRedissonsLocks(t *testing.T) {
 	r.wantFewLate(t)
 	pattern := "*" + r.name("*")
 	got := query(t, r.proxies[0], "KEYS", pattern)
-	for isLate(got.raw) {
+	for kit.IsLateText(got.raw) {
 		got = query(t, r.proxies[0], "KEYS", pattern)
 	}
 	if want := query(t, r.singleRedis, "KEYS", pattern); unorderedText(got.value) != unorderedText(want.value) {

@@ -206,7 +206,7 @@ func TestKeptLocksOfKilledProxies(t *testing.T) {
 func TestKeptLocksToMaxHold(t *testing.T) {
 	redistest.SkipShort(t)
 	locks := int(kit.SizeFrom(t, keptEnv, defaultKept))
-	const busyPercent = 10 // at least two seconds, and less than keptTTL
+	const busyPercent = 10 // of MAXHOLD; a lock that is renewed past MAXHOLD is later than that
 	proxies := startProxyPair(t)
 	deviations := make([]float64, locks)
 	kit.Must(t, parallel(locks, locks, func(i int) (err error) {
@@ -217,7 +217,7 @@ func TestKeptLocksToMaxHold(t *testing.T) {
 	least, most := slices.Min(deviations), slices.Max(deviations)
 	t.Logf("%d locks were free %.2f %% to %.2f %% after MAXHOLD", locks, least, most)
 	if least < -1 || most > 1+busyPercent {
-		t.Error("MAXHOLD was not kept to 1 %")
+		t.Errorf("want at least -1 %%, and at most %d %%", 1+busyPercent)
 	}
 }
 

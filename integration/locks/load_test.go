@@ -20,7 +20,7 @@ import (
 // requests a common key in every second turn.
 type load struct {
 	stopping atomic.Bool
-	pairs    atomic.Int64 // number of locks that were granted and released
+	pairs    atomic.Int64 // the locks that all clients were granted and released
 	workers  sync.WaitGroup
 	results  []result
 }
@@ -30,7 +30,7 @@ const minPairs = 100
 
 // result holds the results of one client, or of all clients.
 type result struct {
-	lockPairs    int // the pairs of all clients, only in the sum
+	lockPairs    int // number of locks that were granted and released; 0 in the result of one client
 	nilReplies   int // number of nil replies for the shared key
 	lateReplies  int // number of NOQUORUM because the machine stood still for longer than a round may take
 	wrongReplies int // number of replies that must not happen

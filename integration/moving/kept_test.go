@@ -3,6 +3,7 @@
 package moving
 
 import (
+	"errors"
 	"testing"
 	"time"
 
@@ -70,8 +71,8 @@ func determinedReply(t *testing.T, client *redistest.Client, command ...string) 
 		sent = time.Now()
 		reply = kit.Do(t, client, command...)
 		received = time.Now()
-		if failure, isError := reply.(redistest.RespError); isError && kit.FirstWord(string(failure)) == "NOQUORUM" {
-			return failure
+		if kit.IsNoQuorum(reply) {
+			return errors.New(kit.ReplyText(reply))
 		}
 		return nil
 	})

@@ -129,7 +129,7 @@ func summary(durations []time.Duration) string {
 // cause such a stop.
 func isSlowMachine(failure string) bool {
 	_, cause, isNoQuorum := strings.Cut(failure, ": NOQUORUM ")
-	return isNoQuorum && (strings.Contains(cause, "agreed only after") || strings.Contains(cause, "no answer in time") ||
+	return isNoQuorum && (kit.IsLateText(cause) || strings.Contains(cause, "no answer in time") ||
 		strings.HasPrefix(cause, "other clients have changed the key since"))
 }
 

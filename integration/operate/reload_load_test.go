@@ -34,9 +34,9 @@ type loadClient struct {
 	lateSteps int
 }
 
-// do sends a command and returns its reply. It returns sent = false instead if a reply in this step
-// was late.
-func (c *loadClient) do(command ...string) (reply any, sent bool, err error) {
+// do sends a command and returns its reply. If this or an earlier reply of the step is late, the
+// outcome is not known.
+func (c *loadClient) do(command ...string) (reply any, known bool, err error) {
 	if c.isLate {
 		return nil, false, nil
 	}
@@ -48,8 +48,8 @@ func (c *loadClient) do(command ...string) (reply any, sent bool, err error) {
 
 // wantReply sends a command, and returns an error unless it gets the reply want, or a late reply.
 func (c *loadClient) wantReply(want any, command ...string) error {
-	got, sent, err := c.do(command...)
-	if sent && err == nil && kit.ReplyText(got) != kit.ReplyText(want) {
+	got, known, err := c.do(command...)
+	if known && err == nil && kit.ReplyText(got) != kit.ReplyText(want) {
 		err = fmt.Errorf("%v: got %s, want %s", command, kit.ReplyText(got), kit.ReplyText(want))
 	}
 	return err
@@ -57,8 +57,8 @@ func (c *loadClient) wantReply(want any, command ...string) error {
 
 // wantGrant sends a command, and returns an error unless the reply is a validity, or late.
 func (c *loadClient) wantGrant(command ...string) error {
-	got, sent, err := c.do(command...)
-	if !sent || err != nil {
+	got, known, err := c.do(command...)
+	if !known || err != nil {
 		return err
 	}
 	if ms, ok := got.(int64); !ok || ms <= 0 {
@@ -78,20 +78,6 @@ func (c *loadClient) endStep() {
 
 // lockName returns a key whose state is known.
 func (c *loadClient) lockName() string { return fmt.Sprint(c.key, "-", c.lateSteps) }
-
-// releaseCommon releases the lock common. It repeats the UNLOCK while the reply is late. Then, or
-// if mayBeFree is set, 0 is a correct reply.
-func releaseCommon(do func(...string) (any, error), token string, mayBeFree bool) error {
-	for startedAt := time.Now(); ; mayBeFree = true {
-		reply, err := do("UNLOCK", "common", token)
-		switch {
-		case err == nil && (reply == any(int64(1)) || mayBeFree && reply == any(int64(0))):
-			return nil
-		case err != nil || !kit.IsLate(reply) || time.Since(startedAt) > kit.WaitLimit:
-			return errors.Join(fmt.Errorf("UNLOCK common %s: %s", token, kit.ReplyText(reply)), err)
-		}
-	}
-}
 
 // lockOnce takes and releases locks that no other client uses, by LOCK and UNLOCK, and by SET NX
 // and a script.
@@ -125,7 +111,7 @@ func (c *loadClient) waitOnce(holderCount *atomic.Int64) error {
 		return err
 	}
 	if c.isLate { // the client may have the lock
-		return releaseCommon(c.conn.Do, c.key, true)
+		return kit.Release(c.conn.Do, "common", c.key, true)
 	}
 	if holderCount.Add(1) != 1 {
 		return errors.New("two have the common lock")
@@ -133,7 +119,7 @@ func (c *loadClient) waitOnce(holderCount *atomic.Int64) error {
 	c.counts.waits.Add(1)
 	time.Sleep(2 * time.Millisecond) // the client holds the lock
 	holderCount.Add(-1)
-	return releaseCommon(c.conn.Do, c.key, false)
+	return kit.Release(c.conn.Do, "common", c.key, false)
 }
 
 // connectOnce connects for one PING without TLS. It may get the error that the port requires TLS.

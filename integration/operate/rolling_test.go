@@ -243,7 +243,7 @@ func (r *failoverClient) countOnce(n int) error {
 func (r *failoverClient) waitOnce(holderCount, waits *atomic.Int64) error {
 	lockReply, err := r.do("LOCK", "common", r.key, "PX", "60000", "BLOCK", "60000")
 	if kit.IsLate(lockReply) { // the client may have the lock
-		return releaseCommon(r.do, r.key, true)
+		return kit.Release(r.do, "common", r.key, true)
 	}
 	if ms, ok := lockReply.(int64); err == nil && (!ok || ms <= 0) {
 		err = fmt.Errorf("LOCK common %s: %s", r.key, kit.ReplyText(lockReply))
@@ -257,5 +257,5 @@ func (r *failoverClient) waitOnce(holderCount, waits *atomic.Int64) error {
 	waits.Add(1)
 	time.Sleep(time.Millisecond) // the client holds the lock
 	holderCount.Add(-1)
-	return releaseCommon(r.do, r.key, false)
+	return kit.Release(r.do, "common", r.key, false)
 }

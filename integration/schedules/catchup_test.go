@@ -68,7 +68,7 @@ func (k *keeper) extendOrLock() error {
 			k.validUntil = validUntil
 			k.mu.Unlock()
 		}
-	case isNoQuorum(reply):
+	case kit.IsNoQuorum(reply):
 		k.noQuorumCount.Add(1)
 	case command[0] != "UNLOCK" && time.Now().Before(oldValidUntil), command[0] == "UNLOCK" && reply != any(int64(1)) &&
 		time.Now().Before(oldValidUntil):

@@ -20,7 +20,7 @@ func TestLateExtend(t *testing.T) {
 	wantGrant(t, client, "LOCK", "lock:k", "t", "PX", "10000")
 	f.wantHolders(t, "lock:k", "t", f.allMasters()...)
 	lateExtend := slowProxy.hold("lock:k", 0, f.allMasters()...)
-	if reply := kit.Do(t, connect(t, slowProxy), "EXTEND", "lock:k", "t", "PX", "1000"); !isNoQuorum(reply) {
+	if reply := kit.Do(t, connect(t, slowProxy), "EXTEND", "lock:k", "t", "PX", "1000"); !kit.IsNoQuorum(reply) {
 		t.Fatalf("EXTEND that reaches no master: %v, want NOQUORUM", reply)
 	}
 	wantGrant(t, client, "EXTEND", "lock:k", "t", "PX", "60000")
@@ -93,7 +93,7 @@ func classifyExtend(reply any) string {
 		return granted
 	case reply == nil:
 		return nilReply
-	case isNoQuorum(reply):
+	case kit.IsNoQuorum(reply):
 		return noQuorum
 	default:
 		return fmt.Sprint(reply)

@@ -178,12 +178,6 @@ func isGrant(reply any) bool {
 	return ok && ms > 0 || reply == "OK"
 }
 
-// isNoQuorum reports whether a reply is NOQUORUM.
-func isNoQuorum(reply any) bool {
-	failure, ok := reply.(redistest.RespError)
-	return ok && strings.HasPrefix(string(failure), "NOQUORUM ")
-}
-
 // awaitGrant repeats a command until it is granted, and returns the time of the reply. It returns
 // the zero time if the command is not granted before deadline.
 func awaitGrant(t *testing.T, client *redistest.Client, deadline time.Time, command ...string) time.Time {

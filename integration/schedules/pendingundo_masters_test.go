@@ -59,7 +59,7 @@ func (f *changingFleet) loseRepliesAndStop(t *testing.T, p *proxy, reachedMaster
 	}
 	reply := sendAsync(connect(t, p), command...)
 	heldReplies.wait(t)
-	if got := <-reply; !isNoQuorum(got) {
+	if got := <-reply; !kit.IsNoQuorum(got) {
 		t.Fatalf("%v: %v, want NOQUORUM", command, got)
 	}
 	kit.Must(t, p.Pause())
@@ -105,7 +105,7 @@ func TestRemovalKeepsLaterLock(t *testing.T) {
 						f.wantMasters(t, p, change.masters...)
 						for deadline := time.Now().Add(3 * time.Second); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
 							if got := kit.Do(t, third, "LOCK", "lock:k", "third", "PX", "60000"); got != nil &&
-								!isNoQuorum(got) {
+								!kit.IsNoQuorum(got) {
 								t.Fatalf("a third client's LOCK: %v", got)
 							}
 						}

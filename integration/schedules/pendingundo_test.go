@@ -96,7 +96,7 @@ func TestExtendDuringRefill(t *testing.T) {
 			}
 			for time.Until(validUntil) > -time.Second {
 				if reply := kit.Do(t, rival, "LOCK", "lock:k", "rival", "PX", "600000"); reply != nil &&
-					!isNoQuorum(reply) {
+					!kit.IsNoQuorum(reply) {
 					t.Fatalf("a rival's LOCK: %v, %v after the first lease", reply, -time.Until(validUntil))
 				}
 				time.Sleep(100 * time.Millisecond)
@@ -145,7 +145,7 @@ func TestUndoOfLockAfterRemoval(t *testing.T) {
 			// An empty key matches every reply.
 			heldReplies := p.holdReplies("", f.allMasters()...)
 			accepts.release()
-			if got := <-reply; !isNoQuorum(got) {
+			if got := <-reply; !kit.IsNoQuorum(got) {
 				t.Fatalf("%v: %v, want NOQUORUM", command, got)
 			}
 			time.Sleep(2 * time.Second) // the fault lasts
@@ -171,7 +171,7 @@ func TestUndoOfRestoredLock(t *testing.T) {
 	f.wantHolders(t, "lock:k", "lost", f.allMasters()...)
 	heldReplies.discard()
 	notReached.discard()
-	if got := <-reply; !isNoQuorum(got) {
+	if got := <-reply; !kit.IsNoQuorum(got) {
 		t.Fatalf("SET NX: %v, want NOQUORUM", got)
 	}
 	p.wantVoting(t)
@@ -199,7 +199,7 @@ func TestUndoOfLockWithoutFence(t *testing.T) {
 	fenceCommands.waitFor(t, 2)
 	laterCommands := p.hold("lock:k", 0, f.allMasters()...)
 	time.Sleep(3 * time.Second) // the fault lasts
-	if got := <-reply; !isNoQuorum(got) {
+	if got := <-reply; !kit.IsNoQuorum(got) {
 		t.Fatalf("LOCK FENCE: %v, want NOQUORUM", got)
 	}
 	fenceCommands.discard()
@@ -250,7 +250,7 @@ func TestUnlockRetry(t *testing.T) {
 	client, rival := connect(t, p), connect(t, otherProxy)
 	f.takeLockOn(t, p, []int{A, B, C, D}, client, "LOCK", "lock:k", "t", "PX", longTTL)
 	delayed := p.hold("lock:k", 0, f.allMasters()...)
-	if got := kit.Do(t, client, "UNLOCK", "lock:k", "t"); !isNoQuorum(got) {
+	if got := kit.Do(t, client, "UNLOCK", "lock:k", "t"); !kit.IsNoQuorum(got) {
 		t.Fatalf("UNLOCK: %v, want NOQUORUM", got)
 	}
 	kit.Do(t, rival, "LOCKINFO", "lock:k")

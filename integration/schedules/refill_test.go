@@ -211,15 +211,15 @@ func (f *fleet) checkPresence(t *testing.T, master int, present bool, keys []str
 // reply it sends them all again.
 func (h history) runCommands(t *testing.T, clients []*redistest.Client, commands, cell string) {
 	t.Helper()
-	for startedAt := time.Now(); h.isLate(t, clients, commands, cell); {
+	for startedAt := time.Now(); h.sendUntilLate(t, clients, commands, cell); {
 		if time.Since(startedAt) > kit.WaitLimit {
 			t.Fatalf("%s: replies are late for %v", h.name, kit.WaitLimit)
 		}
 	}
 }
 
-// isLate sends commands, and reports whether it stopped at a late reply.
-func (h history) isLate(t *testing.T, clients []*redistest.Client, commands, cell string) bool {
+// sendUntilLate sends commands up to the first late reply, and reports whether there was one.
+func (h history) sendUntilLate(t *testing.T, clients []*redistest.Client, commands, cell string) bool {
 	t.Helper()
 	for command := range strings.SplitSeq(commands, "|") {
 		command, isOther := strings.CutPrefix(command, ">")

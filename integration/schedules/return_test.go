@@ -99,7 +99,7 @@ func TestCatchUpAfterUndo(t *testing.T) {
 	slowProxy, p := f.startProxy(t), f.startProxyWithoutComparing(t)
 	f.lockCatchUpProbe(t, connect(t, p))
 	notReached, delayedUndo := slowProxy.hold("lock:k", 0, A, B, C, D), slowProxy.hold("lock:k", 1, E)
-	if reply := kit.Do(t, connect(t, slowProxy), "LOCK", "lock:k", "t", "PX", longTTL); !isNoQuorum(reply) {
+	if reply := kit.Do(t, connect(t, slowProxy), "LOCK", "lock:k", "t", "PX", longTTL); !kit.IsNoQuorum(reply) {
 		t.Fatalf("LOCK on one master: %v", reply)
 	}
 	notReached.discard()
@@ -153,7 +153,7 @@ func unlock(t *testing.T, client *redistest.Client, key, token string) (sentAt t
 	t.Helper()
 	kit.Eventually(t, func() error {
 		sentAt = time.Now()
-		if reply := kit.Do(t, client, "UNLOCK", key, token); isNoQuorum(reply) {
+		if reply := kit.Do(t, client, "UNLOCK", key, token); kit.IsNoQuorum(reply) {
 			return fmt.Errorf("UNLOCK: %v", reply)
 		} else if reply != any(int64(1)) && reply != any(int64(0)) {
 			t.Fatalf("UNLOCK: %v", reply)
@@ -218,7 +218,7 @@ func TestUndoSurvivesRestarts(t *testing.T) {
 	dyingProxy, p := f.startProxy(t), f.startProxyWithoutComparing(t)
 	f.lockCatchUpProbe(t, connect(t, p))
 	notReached := append(dyingProxy.hold("lock:k", 0, A, B, C, D), dyingProxy.hold("lock:k", 1, E)...)
-	if reply := kit.Do(t, connect(t, dyingProxy), "LOCK", "lock:k", "t", "PX", longTTL); !isNoQuorum(reply) {
+	if reply := kit.Do(t, connect(t, dyingProxy), "LOCK", "lock:k", "t", "PX", longTTL); !kit.IsNoQuorum(reply) {
 		t.Fatalf("LOCK on one master: %v", reply)
 	}
 	kit.Must(t, dyingProxy.Kill())
@@ -302,7 +302,7 @@ func TestReleaseLeavesBlockingCopy(t *testing.T) {
 	mustSend(t, f.masters[B], "FLUSHALL") // before C is given the value
 	f.wantCaughtUp(t, other, B)
 	f.wantCell(t, B, "lock:k", "#b")
-	if reply := kit.Do(t, client, "UNLOCK", "lock:k", "t"); reply != any(int64(0)) && !isNoQuorum(reply) {
+	if reply := kit.Do(t, client, "UNLOCK", "lock:k", "t"); reply != any(int64(0)) && !kit.IsNoQuorum(reply) {
 		t.Errorf("UNLOCK of a replaced lock: %v", reply)
 	}
 	for _, p := range []*proxy{owner, other} {

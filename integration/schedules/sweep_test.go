@@ -29,7 +29,7 @@ func TestSweepDuringLateTake(t *testing.T) {
 			const key = "lock:k"
 			dyingProxy.hold(key, 1, A, B)
 			notReached, lateTake := dyingProxy.hold(key, 0, D, E), dyingProxy.hold(key, 0, C)
-			if reply := kit.Do(t, connect(t, dyingProxy), "SET", key, "old", "NX"); !isNoQuorum(reply) {
+			if reply := kit.Do(t, connect(t, dyingProxy), "SET", key, "old", "NX"); !kit.IsNoQuorum(reply) {
 				t.Fatalf("SET NX: %v", reply)
 			}
 			kit.Must(t, dyingProxy.Kill())

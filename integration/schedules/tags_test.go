@@ -31,7 +31,7 @@ func loseReplies(t *testing.T, f *fleet, p *proxy, client *redistest.Client, com
 			return started && bytes.Contains(c, []byte("lock:k"))
 		}))
 	}
-	if got := kit.Do(t, client, command...); !isNoQuorum(got) {
+	if got := kit.Do(t, client, command...); !kit.IsNoQuorum(got) {
 		t.Fatalf("%v: %v, want NOQUORUM", command, got)
 	}
 	return heldReplies
@@ -187,7 +187,7 @@ func TestTaggedUnlockRetry(t *testing.T) {
 							return lostPart == "everything" || n > 1
 						}))
 					}
-					if got := kit.Do(t, connect(t, p), "UNLOCK", key, "t"); !isNoQuorum(got) {
+					if got := kit.Do(t, connect(t, p), "UNLOCK", key, "t"); !kit.IsNoQuorum(got) {
 						t.Fatalf("UNLOCK: %v, want NOQUORUM", got)
 					}
 					delayedCommands.discard()

@@ -24,7 +24,7 @@ func TestUnlockRetryDuringMasterChange(t *testing.T) {
 	f.files[0] += ".later" // so that no proxy reads it yet
 	f.changeMasters(t, otherProxy, A, B, C, D)
 	time.Sleep(time.Second) // by now the proxy knows that the masters are being changed
-	if got := kit.Do(t, client, "UNLOCK", "lock:k", "t"); !isNoQuorum(got) {
+	if got := kit.Do(t, client, "UNLOCK", "lock:k", "t"); !kit.IsNoQuorum(got) {
 		t.Fatalf("UNLOCK: %v, want NOQUORUM", got)
 	}
 	kit.Must(t, os.Rename(f.files[0], file))
@@ -44,7 +44,7 @@ func TestUnlockRetryAfterMasterChange(t *testing.T) {
 	f.changeMasters(t, otherProxy, A, B, C, D)
 	f.wantMasters(t, p, A, B, C, D)
 	delayed := p.hold("lock:k", 0, f.allMasters()...)
-	if got := kit.Do(t, client, "UNLOCK", "lock:k", "t"); !isNoQuorum(got) {
+	if got := kit.Do(t, client, "UNLOCK", "lock:k", "t"); !kit.IsNoQuorum(got) {
 		t.Fatalf("UNLOCK: %v, want NOQUORUM", got)
 	}
 	time.Sleep(time.Second) // the fault lasts

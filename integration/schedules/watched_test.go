@@ -115,7 +115,7 @@ func TestWatchOfAbsentKey(t *testing.T) {
 					h.runCommands(t, []*redistest.Client{otherClient}, c.concurrentCommands, key)
 					kit.Want(t, watcher, "OK", "MULTI")
 					kit.Want(t, watcher, "QUEUED", "SET", key, "mine")
-					if reply := kit.Do(t, watcher, "EXEC"); (reply != nil) != c.wantSuccess || isNoQuorum(reply) {
+					if reply := kit.Do(t, watcher, "EXEC"); (reply != nil) != c.wantSuccess || kit.IsNoQuorum(reply) {
 						t.Errorf("%q through proxy %d: EXEC: %v, want success: %v", c.concurrentCommands, number, reply, c.wantSuccess)
 					}
 				}
@@ -139,7 +139,7 @@ func TestWatcherUsesKey(t *testing.T) {
 		words[slices.Index(words, "")] = key
 		kit.Want(t, watcher, "OK", "WATCH", key)
 		kit.Want(t, otherClient, "OK", "SET", key, "o")
-		if reply := kit.Do(t, watcher, words...); isNoQuorum(reply) {
+		if reply := kit.Do(t, watcher, words...); kit.IsNoQuorum(reply) {
 			t.Fatalf("%v: %v", words, reply)
 		}
 		kit.Do(t, otherClient, "DEL", key)
@@ -188,7 +188,7 @@ func TestWatchersOfAbsentKey(t *testing.T) {
 				for i, reply := range replies {
 					switch got := <-reply; {
 					case got == nil:
-					case isNoQuorum(got):
+					case kit.IsNoQuorum(got):
 						anyUnknown = true
 					case winner >= 0:
 						t.Errorf("round %d: the transactions of clients %d and %d both succeeded", round, winner, i)

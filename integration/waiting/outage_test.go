@@ -3,6 +3,7 @@
 package waiting
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -113,8 +114,8 @@ func takeLock(t *testing.T, holder *redistest.Client, key string) {
 	t.Helper()
 	kit.Eventually(t, func() error {
 		reply := kit.Do(t, holder, "LOCK", key, "holder", "PX", longLease)
-		if failure, failed := reply.(redistest.RespError); failed && strings.HasPrefix(string(failure), "NOQUORUM ") {
-			return failure
+		if kit.IsNoQuorum(reply) {
+			return errors.New(kit.ReplyText(reply))
 		}
 		if !kit.IsGranted(reply) {
 			t.Fatalf("LOCK %s: %v", key, reply)

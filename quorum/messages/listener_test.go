@@ -176,7 +176,8 @@ func TestLostSubscription(t *testing.T) {
 	}
 }
 
-// TestRefusedSubscription checks that Join does not wait for a master that refuses SUBSCRIBE.
+// TestRefusedSubscription checks that Join fails at its timeout, with the cause, if too few masters
+// permit SUBSCRIBE.
 func TestRefusedSubscription(t *testing.T) {
 	for _, right := range []string{"-subscribe", "resetchannels"} {
 		server, client := newRealMaster(t)
