@@ -118,26 +118,42 @@ func (r *rig) wantVoting(masters ...int) {
 	}
 }
 
-// checkVoting returns an error unless a proxy has the given masters and all of them vote.
+// checkVoting returns an error unless a proxy has exactly the given masters, and all of them vote.
 func (r *rig) checkVoting(proxy *harness.Proxy, masters []int) error {
-	client, err := redistest.Dial(proxy.Addr(), 2*time.Second)
+	info, err := proxyInfo(proxy)
 	if err != nil {
 		return err
 	}
-	defer client.Close()
-	reply, err := client.Do("PROXY", "INFO")
-	if err != nil {
+	if err := r.checkMasters(info, masters); err != nil {
 		return err
 	}
-	info := kit.ReplyText(reply)
-	texts := []string{fmt.Sprintf("redlock_masters:%d\r\n", len(masters)),
-		fmt.Sprintf("redlock_masters_voting:%d\r\n", len(masters))}
+	return checkContains(info, fmt.Sprintf("redlock_masters_voting:%d\r\n", len(masters)))
+}
+
+// checkMasters returns an error unless a reply to PROXY INFO names exactly the given masters.
+func (r *rig) checkMasters(info string, masters []int) error {
+	texts := []string{fmt.Sprintf("redlock_masters:%d\r\n", len(masters))}
 	for _, i := range masters {
 		texts = append(texts, "address="+r.links[i].Addr()+",")
 	}
-	for _, want := range texts {
-		if !strings.Contains(info, want) {
-			return fmt.Errorf("want %q in %s", want, info)
+	return checkContains(info, texts...)
+}
+
+// proxyInfo returns the reply of a proxy to PROXY INFO.
+func proxyInfo(proxy *harness.Proxy) (string, error) {
+	client, err := redistest.Dial(proxy.Addr(), 20*time.Second)
+	if err != nil {
+		return "", err
+	}
+	defer client.Close()
+	reply, err := client.Do("PROXY", "INFO")
+	return kit.ReplyText(reply), err
+}
+
+func checkContains(text string, parts ...string) error {
+	for _, part := range parts {
+		if !strings.Contains(text, part) {
+			return fmt.Errorf("want %q in %s", part, text)
 		}
 	}
 	return nil

@@ -88,7 +88,7 @@ func (p *fakeProxy) start(t *testing.T) Proxy {
 }
 
 // testTTL is the TTL in most tests.
-const testTTL = 1500 * time.Millisecond
+const testTTL = 4500 * time.Millisecond
 
 // runShell runs a script while it holds the lock of k, with a TTL, through the proxies. It returns
 // the state in which the script ended, or the error.
@@ -128,8 +128,8 @@ func TestRun(t *testing.T) {
 		want    string // the beginning of the error, or the state in which the command ended
 		unlocks int32
 	}{
-		{"no faults", &fakeProxy{lock: replyGrant(1400), extend: replyGrant(1400), unlock: replyInt(1)}, "sleep 2; exit 3", "exit status 3", 1},
-		{"one try to extend fails", &fakeProxy{lock: replyGrant(1400), extend: firstThen(replyError, replyGrant(1400)), unlock: replyInt(1)}, "sleep 2",
+		{"no faults", &fakeProxy{lock: replyGrant(4200), extend: replyGrant(4200), unlock: replyInt(1)}, "sleep 2; exit 3", "exit status 3", 1},
+		{"one try to extend fails", &fakeProxy{lock: replyGrant(4200), extend: firstThen(replyError, replyGrant(4200)), unlock: replyInt(1)}, "sleep 2",
 			"exit status 0", 1},
 		{"the lock is gone", &fakeProxy{lock: replyGrant(1000), extend: replyNull, unlock: replyInt(1)}, "exec sleep 60",
 			"the lock was lost: it expired or was released", 0},
@@ -141,9 +141,9 @@ func TestRun(t *testing.T) {
 			"exec sleep 60", "the lock was lost: it could not be extended in time: NOQUORUM 1 of 3", 0},
 		{"less time than asked for", &fakeProxy{lock: replyGrant(20), extend: replyGrant(20), unlock: replyInt(1)}, "exec sleep 60",
 			"the lock was lost: ", 0},
-		{"the lock is gone at the release", &fakeProxy{lock: replyGrant(1400), extend: replyGrant(1400), unlock: replyInt(0)}, "exit 0",
+		{"the lock is gone at the release", &fakeProxy{lock: replyGrant(4200), extend: replyGrant(4200), unlock: replyInt(0)}, "exit 0",
 			"the lock was lost: it expired or was released", 1},
-		{"the release fails", &fakeProxy{lock: replyGrant(1400), extend: replyGrant(1400), unlock: replyError}, "exit 4", "exit status 4", 1},
+		{"the release fails", &fakeProxy{lock: replyGrant(4200), extend: replyGrant(4200), unlock: replyError}, "exit 4", "exit status 4", 1},
 		{"held by another client", &fakeProxy{lock: replyNull, extend: replyNull, unlock: replyNull}, "exit 0", "the lock is held by another client", 0},
 		{"no validity", &fakeProxy{lock: replyGrant(0), extend: replyNull, unlock: replyNull}, "exit 0", "unexpected reply", 0},
 		{"another answer", &fakeProxy{lock: func(c *server.Peer) { c.WriteOK() }, extend: replyNull, unlock: replyNull}, "exit 0", "unexpected reply", 0},
@@ -184,23 +184,23 @@ func TestNextProxy(t *testing.T) {
 		first, second *fakeProxy
 		want          string // the beginning of the error, or the state in which the command ended
 	}{
-		{"the first proxy is unreachable", nil, &fakeProxy{lock: replyGrant(1400), extend: replyGrant(1400), unlock: replyInt(1)}, "exit status 0"},
+		{"the first proxy is unreachable", nil, &fakeProxy{lock: replyGrant(4200), extend: replyGrant(4200), unlock: replyInt(1)}, "exit status 0"},
 		{"it closes at the LOCK", &fakeProxy{lock: closeConn, extend: closeConn, unlock: closeConn},
-			&fakeProxy{lock: replyGrant(1400), extend: replyGrant(1400), unlock: replyInt(1)}, "exit status 0"},
-		{"it closes at the EXTEND", &fakeProxy{lock: replyGrant(1400), extend: closeConn, unlock: closeConn},
-			&fakeProxy{lock: replyGrant(1400), extend: replyGrant(1400), unlock: replyInt(1)}, "exit status 0"},
-		{"it replies to the EXTEND with an error", &fakeProxy{lock: replyGrant(1400),
+			&fakeProxy{lock: replyGrant(4200), extend: replyGrant(4200), unlock: replyInt(1)}, "exit status 0"},
+		{"it closes at the EXTEND", &fakeProxy{lock: replyGrant(4200), extend: closeConn, unlock: closeConn},
+			&fakeProxy{lock: replyGrant(4200), extend: replyGrant(4200), unlock: replyInt(1)}, "exit status 0"},
+		{"it replies to the EXTEND with an error", &fakeProxy{lock: replyGrant(4200),
 			extend: func(c *server.Peer) { c.WriteError("NOQUORUM 1 of 3") }, unlock: closeConn},
-			&fakeProxy{lock: replyGrant(1400), extend: replyGrant(1400), unlock: replyInt(1)}, "exit status 0"},
+			&fakeProxy{lock: replyGrant(4200), extend: replyGrant(4200), unlock: replyInt(1)}, "exit status 0"},
 		{"it closes after the LOCK", &fakeProxy{lock: func(c *server.Peer) {
-			replyGrant(1400)(c)
+			replyGrant(4200)(c)
 			time.AfterFunc(100*time.Millisecond, c.Close)
 		}, extend: closeConn, unlock: closeConn},
-			&fakeProxy{lock: closeConn, extend: replyGrant(1400), unlock: replyInt(1)}, "exit status 0"},
-		{"it closes at the UNLOCK", &fakeProxy{lock: replyGrant(1400), extend: replyGrant(1400), unlock: closeConn},
-			&fakeProxy{lock: replyGrant(1400), extend: replyGrant(1400), unlock: replyInt(0)}, "exit status 0"},
+			&fakeProxy{lock: closeConn, extend: replyGrant(4200), unlock: replyInt(1)}, "exit status 0"},
+		{"it closes at the UNLOCK", &fakeProxy{lock: replyGrant(4200), extend: replyGrant(4200), unlock: closeConn},
+			&fakeProxy{lock: replyGrant(4200), extend: replyGrant(4200), unlock: replyInt(0)}, "exit status 0"},
 		{"it refuses the lock", &fakeProxy{lock: func(c *server.Peer) { c.WriteNull() }, extend: closeConn, unlock: closeConn},
-			&fakeProxy{lock: replyGrant(1400), extend: replyGrant(1400), unlock: replyInt(1)}, "the lock is held"},
+			&fakeProxy{lock: replyGrant(4200), extend: replyGrant(4200), unlock: replyInt(1)}, "the lock is held"},
 		{"both close", &fakeProxy{lock: closeConn, extend: closeConn, unlock: closeConn},
 			&fakeProxy{lock: closeConn, extend: closeConn, unlock: closeConn}, "EOF"},
 	} {
@@ -210,7 +210,7 @@ func TestNextProxy(t *testing.T) {
 			if test.first != nil {
 				first = test.first.start(t)
 			}
-			got := runShell(t, testTTL, "sleep 1", first, test.second.start(t))
+			got := runShell(t, testTTL, "sleep 2", first, test.second.start(t))
 			if !strings.HasPrefix(got, test.want) {
 				t.Errorf("%q, want %q", got, test.want)
 			}
