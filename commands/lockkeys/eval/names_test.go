@@ -13,7 +13,7 @@ import (
 
 func compile(t *testing.T, body string) *script.Script {
 	t.Helper()
-	s, err := script.Compile(t.Context(), body, script.Share{})
+	s, err := script.Compile(t.Context(), body, script.Share{Time: -1})
 	if err != nil {
 		t.Fatal(err)
 	}
