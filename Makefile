@@ -84,7 +84,7 @@ lint: ## run gofmt and go vet, also on the integration tests
 	@files=$$(gofmt -l .); test -z "$$files" || { echo "not formatted, see make fmt:"; echo "$$files"; exit 1; }
 	go vet -tags integration,history ./...
 
-# go tool exits with 0 if a signal ends its program, so these are run themselves.
+# go tool exits with 0 if a signal ends its program, so make runs staticcheck and actionlint directly.
 staticcheck: ## run staticcheck, also on the integration tests, and check the workflows and NOTICE (3 minutes of processor time the first time)
 	"$$(go tool -n staticcheck)" -tags integration,history ./...
 	cd scripts/tools && go vet ./... && go run ./notice -check && "$$(go tool -n actionlint)" $(addprefix ../../,$(wildcard .github/workflows/*.yml))

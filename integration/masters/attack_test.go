@@ -95,8 +95,8 @@ func TestKilledChanger(t *testing.T) {
 		next := killSequence[n%len(killSequence)]
 		r.writeAllMasters(next...)
 		go r.tryReload(0)
-		// The proxy is killed at any moment of the change.
-		time.Sleep(time.Duration(random.Int64N(int64(40 * time.Millisecond))))
+		// The proxy is killed before the change, or at any moment of it.
+		time.Sleep(time.Duration(random.Int64N(int64(400 * time.Millisecond))))
 		kit.Must(t, r.proxies[0].Kill())
 		// The sent commands arrive. If they need longer, the reload below finds the change begun.
 		time.Sleep(300 * time.Millisecond)

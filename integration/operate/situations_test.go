@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -42,11 +43,11 @@ type testBed struct {
 	// config is the path of the configuration file; settings are its lines that all proxies share.
 	config, settings string
 	lockCount        int
-	// link is the link of secondProxy to the upstream. Closing endMoves ends the moves of the locks,
-	// and moveResult receives the result of the last one.
+	// link is the link of secondProxy to the upstream. moveResult receives the result of the last of
+	// the moves of the locks, after isLastMove is set.
 	link        *faultlink.Link
 	secondProxy *harness.Proxy
-	endMoves    chan struct{}
+	isLastMove  atomic.Bool
 	moveResult  chan error
 }
 
@@ -419,8 +420,10 @@ func TestAvailabilityInAllViews(t *testing.T) {
 	})
 }
 
-// moveWaited is in the error of a move that waited in vain for secondProxy.
-const moveWaited = "did not pause commands"
+// hasWaited reports whether a move failed because it waited in vain for secondProxy.
+func hasWaited(err error) bool {
+	return err != nil && strings.Contains(err.Error(), "did not pause commands")
+}
 
 // beginMove begins to move the locks. A second proxy, which cannot reach the upstream, takes part, so
 // the move waits for it. On a busy machine one move may end before all views were queried, so the next
@@ -431,25 +434,19 @@ func (s *testBed) beginMove() error {
 	if err := s.link.Cut(); err != nil {
 		return err
 	}
-	s.endMoves, s.moveResult = make(chan struct{}), make(chan error, 1)
+	s.isLastMove.Store(false)
+	s.moveResult = make(chan error, 1)
 	program, err := harness.BuildProxy(s.t.Context())
 	kit.Must(s.t, err)
 	go func() {
-		for {
-			out, err := exec.Command(program, "move", "--even-if-others", "--addr", s.proxy.Addr()).CombinedOutput()
-			select {
-			case <-s.endMoves:
-			default:
-				if err != nil && strings.Contains(string(out), moveWaited) {
-					continue
-				}
-			}
-			if err != nil {
+		var err error
+		for again := true; again; again = hasWaited(err) && !s.isLastMove.Load() {
+			var out []byte
+			if out, err = exec.Command(program, "move", "--even-if-others", "--addr", s.proxy.Addr()).CombinedOutput(); err != nil {
 				err = errors.New(string(out))
 			}
-			s.moveResult <- err
-			return
 		}
+		s.moveResult <- err
 	}()
 	return nil
 }
@@ -457,8 +454,8 @@ func (s *testBed) beginMove() error {
 // endMove waits until the last move has failed because of the second proxy, or the locks have moved.
 // It then kills the second proxy.
 func (s *testBed) endMove() error {
-	close(s.endMoves)
-	if err := <-s.moveResult; err != nil && !strings.Contains(err.Error(), moveWaited) {
+	s.isLastMove.Store(true)
+	if err := <-s.moveResult; err != nil && !hasWaited(err) {
 		return err
 	}
 	return s.secondProxy.Kill()

@@ -23,8 +23,12 @@ type timeRange struct{ from, to time.Time }
 func expiryOn(t *testing.T, master *redistest.Server, key string) timeRange {
 	t.Helper()
 	sentAt := time.Now()
-	pttl := readKeys(t, master, key)[0].pttl
-	return timeRange{sentAt.Add(pttl), time.Now().Add(pttl)}
+	return expirySince(sentAt, readKeys(t, master, key)[0].pttl)
+}
+
+// expirySince returns the range in which a time lies that was ttl away at some moment since sentAt.
+func expirySince(sentAt time.Time, ttl time.Duration) timeRange {
+	return timeRange{sentAt.Add(ttl), time.Now().Add(ttl)}
 }
 
 // wantWithin fails the test unless the range overlaps the allowed range, extended by
@@ -145,8 +149,8 @@ func TestExpiryDuringManyChangesOfTag(t *testing.T) {
 		}
 		return nil
 	})
-	allowed := timeRange{sentAt.Add(ttl), time.Now().Add(ttl)}
-	expiry := func() (expiry timeRange) {
+	allowed := expirySince(sentAt, ttl)
+	expiry := func() (found timeRange) {
 		kit.Eventually(t, func() error {
 			sentAt := time.Now()
 			reply := kit.Do(t, client, "PTTL", "y:{lock:k}")
@@ -154,11 +158,10 @@ func TestExpiryDuringManyChangesOfTag(t *testing.T) {
 			if !isNumber {
 				return fmt.Errorf("PTTL: %v", reply)
 			}
-			left := time.Duration(ms) * time.Millisecond
-			expiry = timeRange{sentAt.Add(left), time.Now().Add(left)}
+			found = expirySince(sentAt, time.Duration(ms)*time.Millisecond)
 			return nil
 		})
-		return expiry
+		return found
 	}
 	count, stop := keepBusy(t, proxies, "INCR", "x:{lock:k}")
 	for range 5 {

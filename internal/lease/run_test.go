@@ -87,7 +87,8 @@ func (p *fakeProxy) start(t *testing.T) Proxy {
 	return Proxy{Network: "tcp", Addr: s.Addr().String()}
 }
 
-// testTTL is the TTL in most tests.
+// testTTL is the TTL in most tests. With a validity of 3.7 s, an EXTEND is due a second after the
+// grant.
 const testTTL = 4500 * time.Millisecond
 
 // runShell runs a script while it holds the lock of k, with a TTL, through the proxies. It returns
@@ -128,8 +129,8 @@ func TestRun(t *testing.T) {
 		want    string // the beginning of the error, or the state in which the command ended
 		unlocks int32
 	}{
-		{"no faults", &fakeProxy{lock: replyGrant(4200), extend: replyGrant(4200), unlock: replyInt(1)}, "sleep 2; exit 3", "exit status 3", 1},
-		{"one try to extend fails", &fakeProxy{lock: replyGrant(4200), extend: firstThen(replyError, replyGrant(4200)), unlock: replyInt(1)}, "sleep 2",
+		{"no faults", &fakeProxy{lock: replyGrant(3700), extend: replyGrant(3700), unlock: replyInt(1)}, "sleep 2; exit 3", "exit status 3", 1},
+		{"one try to extend fails", &fakeProxy{lock: replyGrant(3700), extend: firstThen(replyError, replyGrant(3700)), unlock: replyInt(1)}, "sleep 2",
 			"exit status 0", 1},
 		{"the lock is gone", &fakeProxy{lock: replyGrant(1000), extend: replyNull, unlock: replyInt(1)}, "exec sleep 60",
 			"the lock was lost: it expired or was released", 0},
@@ -141,9 +142,9 @@ func TestRun(t *testing.T) {
 			"exec sleep 60", "the lock was lost: it could not be extended in time: NOQUORUM 1 of 3", 0},
 		{"less time than asked for", &fakeProxy{lock: replyGrant(20), extend: replyGrant(20), unlock: replyInt(1)}, "exec sleep 60",
 			"the lock was lost: ", 0},
-		{"the lock is gone at the release", &fakeProxy{lock: replyGrant(4200), extend: replyGrant(4200), unlock: replyInt(0)}, "exit 0",
+		{"the lock is gone at the release", &fakeProxy{lock: replyGrant(3700), extend: replyGrant(3700), unlock: replyInt(0)}, "exit 0",
 			"the lock was lost: it expired or was released", 1},
-		{"the release fails", &fakeProxy{lock: replyGrant(4200), extend: replyGrant(4200), unlock: replyError}, "exit 4", "exit status 4", 1},
+		{"the release fails", &fakeProxy{lock: replyGrant(3700), extend: replyGrant(3700), unlock: replyError}, "exit 4", "exit status 4", 1},
 		{"held by another client", &fakeProxy{lock: replyNull, extend: replyNull, unlock: replyNull}, "exit 0", "the lock is held by another client", 0},
 		{"no validity", &fakeProxy{lock: replyGrant(0), extend: replyNull, unlock: replyNull}, "exit 0", "unexpected reply", 0},
 		{"another answer", &fakeProxy{lock: func(c *server.Peer) { c.WriteOK() }, extend: replyNull, unlock: replyNull}, "exit 0", "unexpected reply", 0},
@@ -184,23 +185,23 @@ func TestNextProxy(t *testing.T) {
 		first, second *fakeProxy
 		want          string // the beginning of the error, or the state in which the command ended
 	}{
-		{"the first proxy is unreachable", nil, &fakeProxy{lock: replyGrant(4200), extend: replyGrant(4200), unlock: replyInt(1)}, "exit status 0"},
+		{"the first proxy is unreachable", nil, &fakeProxy{lock: replyGrant(3700), extend: replyGrant(3700), unlock: replyInt(1)}, "exit status 0"},
 		{"it closes at the LOCK", &fakeProxy{lock: closeConn, extend: closeConn, unlock: closeConn},
-			&fakeProxy{lock: replyGrant(4200), extend: replyGrant(4200), unlock: replyInt(1)}, "exit status 0"},
-		{"it closes at the EXTEND", &fakeProxy{lock: replyGrant(4200), extend: closeConn, unlock: closeConn},
-			&fakeProxy{lock: replyGrant(4200), extend: replyGrant(4200), unlock: replyInt(1)}, "exit status 0"},
-		{"it replies to the EXTEND with an error", &fakeProxy{lock: replyGrant(4200),
+			&fakeProxy{lock: replyGrant(3700), extend: replyGrant(3700), unlock: replyInt(1)}, "exit status 0"},
+		{"it closes at the EXTEND", &fakeProxy{lock: replyGrant(3700), extend: closeConn, unlock: closeConn},
+			&fakeProxy{lock: replyGrant(3700), extend: replyGrant(3700), unlock: replyInt(1)}, "exit status 0"},
+		{"it replies to the EXTEND with an error", &fakeProxy{lock: replyGrant(3700),
 			extend: func(c *server.Peer) { c.WriteError("NOQUORUM 1 of 3") }, unlock: closeConn},
-			&fakeProxy{lock: replyGrant(4200), extend: replyGrant(4200), unlock: replyInt(1)}, "exit status 0"},
+			&fakeProxy{lock: replyGrant(3700), extend: replyGrant(3700), unlock: replyInt(1)}, "exit status 0"},
 		{"it closes after the LOCK", &fakeProxy{lock: func(c *server.Peer) {
-			replyGrant(4200)(c)
+			replyGrant(3700)(c)
 			time.AfterFunc(100*time.Millisecond, c.Close)
 		}, extend: closeConn, unlock: closeConn},
-			&fakeProxy{lock: closeConn, extend: replyGrant(4200), unlock: replyInt(1)}, "exit status 0"},
-		{"it closes at the UNLOCK", &fakeProxy{lock: replyGrant(4200), extend: replyGrant(4200), unlock: closeConn},
-			&fakeProxy{lock: replyGrant(4200), extend: replyGrant(4200), unlock: replyInt(0)}, "exit status 0"},
+			&fakeProxy{lock: closeConn, extend: replyGrant(3700), unlock: replyInt(1)}, "exit status 0"},
+		{"it closes at the UNLOCK", &fakeProxy{lock: replyGrant(3700), extend: replyGrant(3700), unlock: closeConn},
+			&fakeProxy{lock: replyGrant(3700), extend: replyGrant(3700), unlock: replyInt(0)}, "exit status 0"},
 		{"it refuses the lock", &fakeProxy{lock: func(c *server.Peer) { c.WriteNull() }, extend: closeConn, unlock: closeConn},
-			&fakeProxy{lock: replyGrant(4200), extend: replyGrant(4200), unlock: replyInt(1)}, "the lock is held"},
+			&fakeProxy{lock: replyGrant(3700), extend: replyGrant(3700), unlock: replyInt(1)}, "the lock is held"},
 		{"both close", &fakeProxy{lock: closeConn, extend: closeConn, unlock: closeConn},
 			&fakeProxy{lock: closeConn, extend: closeConn, unlock: closeConn}, "EOF"},
 	} {
