@@ -51,3 +51,17 @@ func TestVerdictDuringChange(t *testing.T) {
 		t.Errorf("%d, %v; next: %s", v.code, v, v.nextStep())
 	}
 }
+
+// TestVerdictWithoutUpstream checks the verdict for a proxy without the upstream that holds the
+// locks.
+func TestVerdictWithoutUpstream(t *testing.T) {
+	result := inspection{
+		masters:  []inspect.Finding{{Votes: true}, {Votes: true}, {Votes: true}},
+		location: location.Report{EraPlace: location.EraPlace{Place: location.Upstream, Era: 2}, Known: true},
+	}
+	v := judge(conf.Config{Guard: true, LockKeys: []string{"lock:*"}}, result)
+	if v.code != exitUnavailable || v.reasons[0] != "the locks are at the upstream, which this proxy does not have" ||
+		!strings.HasPrefix(v.nextStep(), "set upstream to the Redis that holds the locks") {
+		t.Errorf("%d, %v; next: %s", v.code, v, v.nextStep())
+	}
+}

@@ -2,7 +2,6 @@ package daemon
 
 import (
 	"context"
-	"errors"
 	"strings"
 	"time"
 
@@ -35,13 +34,11 @@ func (d *daemon) availabilityInputs() availability.Inputs {
 		l.Place, l.Known = location.Masters, true
 	}
 	l.Movable = CanMove(d.cfg)
-	if l.UpstreamErr = errNoUpstream; d.upstream != nil {
+	if d.upstream != nil {
 		l.UpstreamErr = d.upstream.WriteRefusal()
 	}
 	return l
 }
-
-var errNoUpstream = errors.New("this proxy has no upstream")
 
 // watchInterval is the time between two checks. Locks count as unavailable after two failed checks,
 // so that they stay available while the proxy only checks the vote of a master again.

@@ -13,7 +13,7 @@ type Inputs struct {
 	// and vote.
 	Masters, VotingMasters int
 	// Place is the location of the locks. Known is false if too few masters reported it. Movable is
-	// set if the locks can be moved at all.
+	// set if this proxy can move locks, and take them at the upstream.
 	Place          location.Place
 	Known, Movable bool
 	// Changing is set while the masters decide on a change of the masters or on the next location
@@ -74,6 +74,8 @@ func (l Inputs) Decide() Verdict {
 		return Verdict{Paused, cause}
 	case !l.Known:
 		return Verdict{Unavailable, "the location of the locks is unknown"}
+	case l.Place == location.Upstream && !l.Movable:
+		return Verdict{Unavailable, "the locks are at the upstream, which this proxy does not have"}
 	case l.Place == location.Upstream && l.UpstreamErr != nil:
 		return Verdict{Unavailable, fmt.Sprintf("the upstream, which holds the locks, refuses writes: %v", l.UpstreamErr)}
 	default:
