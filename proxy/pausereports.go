@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"sync"
@@ -53,6 +54,9 @@ func (s *Server) reportPauses(ctx context.Context, lockLocation LockLocation) {
 			makeReport := func() quorum.PauseReport { return s.currentPauseReport(at.Era) }
 			if at.Era != reportedEra {
 				makeReport = func() quorum.PauseReport { return s.waitPaused(ctx, at.Era) }
+				runID = quorum.UnknownServer
+			}
+			if runID == quorum.UnknownServer {
 				runID = s.runID(ctx)
 			}
 			report := makeReport()
@@ -97,7 +101,7 @@ func (s *Server) dropCaches(last, at quorum.Location) quorum.Location {
 }
 
 func sameReport(a, b quorum.PauseReport) bool {
-	return slices.Equal(slices.Sorted(slices.Values(a.IdleConns)), slices.Sorted(slices.Values(b.IdleConns))) &&
+	return a.Server == b.Server && slices.Equal(slices.Sorted(slices.Values(a.IdleConns)), slices.Sorted(slices.Values(b.IdleConns))) &&
 		slices.Equal(slices.Sorted(slices.Values(a.BusyConns)), slices.Sorted(slices.Values(b.BusyConns)))
 }
 
@@ -169,12 +173,13 @@ func (s *Server) currentPauseReport(era int) quorum.PauseReport {
 	return report
 }
 
-// runID returns the upstream's run ID; empty if the locks are never at the upstream.
+// runID returns the upstream's run ID or quorum.UnknownServer; empty if the locks are never at the
+// upstream.
 func (s *Server) runID(ctx context.Context) string {
 	if s.serverState.opts.UpstreamTable == nil {
 		return ""
 	}
-	return s.serverState.opts.Upstream.RunID(ctx)
+	return cmp.Or(s.serverState.opts.Upstream.RunID(ctx), quorum.UnknownServer)
 }
 
 // ownConnections returns the addresses of the proxy's own connections to the upstream, if the locks

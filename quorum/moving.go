@@ -257,12 +257,16 @@ func (c *Cluster) awaitEra(ctx context.Context, wantedLocation Location) (Locati
 // PauseReport is a proxy's report that it has paused commands on lock keys: it sends no more of
 // these commands to the upstream.
 type PauseReport struct {
-	// Proxy is the ID of the proxy. Server is the run_id of its upstream; empty if unknown.
+	// Proxy is the ID of the proxy. Server is the run_id of its upstream, or UnknownServer; empty if
+	// the proxy has no upstream to which locks can be moved.
 	Proxy, Server string
 	// IdleConns and BusyConns hold the local addresses of the proxy's upstream connections, as
 	// host:port. On BusyConns a command on lock keys may still run; on IdleConns none runs.
 	IdleConns, BusyConns []string
 }
+
+// UnknownServer replaces the run_id of an upstream that does not report it.
+const UnknownServer = "?"
 
 // ReportPaused reports to all proxies that this proxy has paused commands on lock keys in an era.
 // It ignores report.Proxy and uses this proxy's own ID.

@@ -94,8 +94,13 @@ func (r *run) awaitForeignConns(
 func (r *run) awaitPauses(ctx context.Context, deadline time.Time) ([]quorum.PauseReport, error) {
 	for {
 		reports, missing := r.opts.Masters.PauseReports(ctx, r.at.Era)
+		var unknown []string
 		for _, h := range reports {
-			if h.Server != "" && h.Server != r.upstreamRunID {
+			switch h.Server {
+			case "", r.upstreamRunID:
+			case quorum.UnknownServer:
+				unknown = append(unknown, h.Proxy)
+			default:
 				return nil, fmt.Errorf("proxy %s has a different upstream (run_id %s) than this proxy (run_id %s): "+
 					"locks would be in two places; give all proxies the same upstream", h.Proxy, h.Server, r.upstreamRunID)
 			}
@@ -103,13 +108,16 @@ func (r *run) awaitPauses(ctx context.Context, deadline time.Time) ([]quorum.Pau
 		switch at, known := r.opts.Masters.CurrentLocation(); {
 		case known && at.Era != r.at.Era: // another run has ended the move or taken it over
 			return nil, &quorum.WrongLocationError{Current: at}
-		case len(missing) == 0:
+		case len(missing) == 0 && len(unknown) == 0:
 			// A proxy that cannot take part may have started meanwhile. A quorum may be lost for a
 			// moment.
 			err := r.opts.Masters.CheckMove()
 			if _, noQuorum := errors.AsType[*quorum.NoQuorumError](err); !noQuorum || !time.Now().Before(deadline) {
 				return reports, err
 			}
+		case !time.Now().Before(deadline) && len(missing) == 0:
+			return nil, fmt.Errorf("proxies do not know the run_id of their upstream, so it may be a different one: %s; "+
+				"have their users at the upstream permitted INFO, and the upstream reachable", summarize(unknown))
 		case !time.Now().Before(deadline):
 			return nil, fmt.Errorf("proxies did not pause commands on lock keys in time: %s", summarize(missing))
 		}

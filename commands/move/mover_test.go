@@ -793,12 +793,16 @@ func TestDifferentUpstream(t *testing.T) {
 			r.mustMove(Request{})
 		}
 		at := r.masters.at.Place
-		r.masters.pauseReports = append(r.masters.pauseReports, quorum.PauseReport{Proxy: "other", Server: "another"})
 		r.masters.proxies = append(r.masters.proxies, "other")
-		if _, err := r.move(order); err == nil ||
-			!strings.Contains(err.Error(), "proxy other has a different upstream (run_id another) than this proxy (run_id ") ||
-			r.masters.at.Place != at {
-			t.Errorf("%+v: %v, %v", order, err, r.masters.at)
+		before := r.masters.pauseReports
+		for server, want := range map[string]string{
+			"another":            "proxy other has a different upstream (run_id another) than this proxy (run_id ",
+			quorum.UnknownServer: "proxies do not know the run_id of their upstream, so it may be a different one: other; ",
+		} {
+			r.masters.pauseReports = append(slices.Clone(before), quorum.PauseReport{Proxy: "other", Server: server})
+			if _, err := r.move(order); err == nil || !strings.Contains(err.Error(), want) || r.masters.at.Place != at {
+				t.Errorf("%+v, %s: %v, %v", order, server, err, r.masters.at)
+			}
 		}
 	}
 }

@@ -546,6 +546,10 @@ func TestLockServerDuringMove(t *testing.T) {
 		append(kit.LongMasterTimeoutArgs(), "--lock-keys", "lock:*")...))
 	const refusal = "ERR the locks on lock keys are at the upstream, which this proxy does not have; use a proxy that has it"
 	for _, session := range []*redistest.Client{serverClient, newClient} {
+		if health := fmt.Sprint(kit.Do(t, session, "PROXY", "HEALTH")); !strings.Contains(health, "ready:no\r\n") ||
+			!strings.Contains(health, "the locks are at the upstream, which this proxy does not have") {
+			t.Errorf("PROXY HEALTH: %s", health)
+		}
 		for _, command := range [][]string{
 			{"LOCK", "lock:b", "other", "PX", "1000"}, {"SET", "lock:b", "other", "NX", "PX", "1000"},
 			{"LOCK", "lock:b", "other", "PX", "1000", "BLOCK", "100"},
@@ -577,4 +581,10 @@ func TestProxiesOfTwoUpstreams(t *testing.T) {
 	r.wantRefused(0, "has a different upstream", "--even-if-others")
 	kit.Want(t, kit.Dial(t, r.addrs[0]), "OK", "SET", "lock:here", "me", "NX", "PX", "60000")
 	kit.Want(t, kit.Dial(t, r.addrs[2]), "me", "GET", "lock:there")
+	// A proxy that cannot ask its upstream may have a different one, too.
+	kit.Must(t, kit.SendToMaster(otherUpstream, "ACL", "SETUSER", "default", "-info"))
+	r.wantRefused(0, "do not know the run_id of their upstream", "--even-if-others")
+	kit.Want(t, kit.Dial(t, r.addrs[2]), "me", "GET", "lock:there")
+	kit.Must(t, kit.SendToMaster(otherUpstream, "ACL", "SETUSER", "default", "+info"))
+	r.wantRefused(0, "has a different upstream", "--even-if-others")
 }
