@@ -60,28 +60,27 @@ func (u *Upstream) askServer(conn net.Conn) error {
 	return u.checkIdentity(conn, u.masterName)
 }
 
-// checkIdentity returns an error if masterName names the server as a lock master. If the server is
-// a cluster node, and is not served as one, it also checks the other nodes.
+// checkIdentity returns an error if masterName names the server as a lock master, by its run ID or,
+// if the server does not report that, by its address. If the server is a cluster node, and is not
+// served as one, it also checks the other nodes.
 func (u *Upstream) checkIdentity(conn net.Conn, masterName func(runID, addr string) string) error {
 	info, err := u.exchange(conn, "INFO", "server")
 	if err != nil {
 		return err
 	}
-	masters := masterName(redisinfo.Parse(string(info))["run_id"], "")
-	switch {
-	case u.node != nil: // the other nodes have upstreams of their own
-		masters += masterName("", u.Name())
-	case parseMode(info) == "cluster":
+	addrs := []string{u.Name(), conn.RemoteAddr().String()}
+	if u.node == nil && parseMode(info) == "cluster" { // else the other nodes have upstreams of their own
 		nodes, err := u.exchange(conn, "CLUSTER", "NODES")
 		if err != nil {
 			return err
 		}
-		for _, addr := range parseNodes(nodes) {
-			masters += masterName("", addr)
-		}
+		addrs = append(addrs, parseNodes(nodes)...)
 	}
-	if masters != "" {
-		return fmt.Errorf("it is the lock master %s: %w", masters, ErrGrantsLocks)
+	runID := redisinfo.Parse(string(info))["run_id"]
+	for _, addr := range addrs {
+		if master := masterName(runID, addr); master != "" {
+			return fmt.Errorf("it is the lock master %s: %w", master, ErrGrantsLocks)
+		}
 	}
 	return nil
 }

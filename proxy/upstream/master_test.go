@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -84,6 +85,37 @@ func TestLockMasterIsRefused(t *testing.T) {
 	up.mu.Unlock()
 	if _, err := up.Connect(t.Context()); !errors.Is(err, errProxy) {
 		t.Errorf("a server that answers PROXY PATH: %v", err)
+	}
+}
+
+// TestLockMasterWithLogin checks that a lock master is refused by its address if it reports nothing
+// without a login, which only the clients have.
+func TestLockMasterWithLogin(t *testing.T) {
+	s := startScripted(t, func(string) string { return "-NOAUTH Authentication required.\r\n" })
+	addr := s.ln.Addr().String()
+	_, port, _ := net.SplitHostPort(addr)
+	for _, host := range []string{"127.0.0.1", "localhost"} {
+		for master, refused := range map[string]bool{addr: true, "127.0.0.1:1": false} {
+			up, err := New("redis://"+net.JoinHostPort(host, port), testTimeout, slog.New(slog.DiscardHandler))
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(up.Close)
+			up.SetProxyID("id")
+			up.RefuseMasters(func(_, addr string) string {
+				if addr == master {
+					return master
+				}
+				return ""
+			})
+			conn, err := up.Connect(t.Context())
+			if err == nil {
+				conn.Close()
+			}
+			if errors.Is(err, ErrGrantsLocks) != refused {
+				t.Errorf("%s, with the lock master %s: %v", host, master, err)
+			}
+		}
 	}
 }
 
