@@ -89,7 +89,7 @@ func (d *daemon) lastReload() reloadResult { return *d.lastReloadResult.Load() }
 // origin of the reload for the log.
 func (d *daemon) reloadNow(by string) (changed, pending []string, err error) {
 	current := d.currentConfig.Load()
-	next, err := d.prepareWithTimeout(current)
+	next, err := readWithTimeout(d, func() (preparedConfig, error) { return d.prepare(current) })
 	if err != nil {
 		d.logNotReloaded(by, err)
 		return nil, nil, err
@@ -148,7 +148,7 @@ func (d *daemon) changeMasters(current *appliedConfig, next preparedConfig) erro
 // cluster calls it repeatedly until this proxy has the same masters. masters is empty if their
 // addresses are unknown.
 func (d *daemon) followMasters(masters []string) {
-	read, err := d.readMasters()
+	read, err := readWithTimeout(d, d.opts.Read)
 	if err == nil && !read.HasSameMasters(d.currentConfig.Load().cfg) && (len(masters) == 0 || read.HasMasters(masters)) {
 		if _, _, err = d.reload("a change of the masters"); err == nil {
 			d.lastMastersError = ""
@@ -166,18 +166,6 @@ func (d *daemon) followMasters(masters []string) {
 	}
 }
 
-// readMasters reads the configuration in order to compare its masters.
-func (d *daemon) readMasters() (conf.Config, error) {
-	if d.opts.Read == nil {
-		return conf.Config{}, errNoConfiguration
-	}
-	if !d.reloadMutexes.readMu.TryLock() {
-		return conf.Config{}, errStillReading
-	}
-	defer d.reloadMutexes.readMu.Unlock()
-	return d.opts.Read()
-}
-
 // preparedConfig holds a configuration that has been checked completely, and can be applied.
 type preparedConfig struct {
 	cfg              conf.Config
@@ -187,30 +175,32 @@ type preparedConfig struct {
 	changed, pending []string
 }
 
-// prepareWithTimeout calls prepare, and returns an error if prepare takes too long.
-func (d *daemon) prepareWithTimeout(current *appliedConfig) (preparedConfig, error) {
+// readWithTimeout calls read, which reads the configuration or also its files, and returns an error
+// if that takes too long: a file system may hang.
+func readWithTimeout[T any](d *daemon, read func() (T, error)) (T, error) {
 	type result struct {
-		next preparedConfig
-		err  error
+		value T
+		err   error
 	}
+	var none T
 	switch {
 	case d.opts.Read == nil:
-		return preparedConfig{}, errNoConfiguration
+		return none, errNoConfiguration
 	case !d.reloadMutexes.readMu.TryLock():
-		return preparedConfig{}, errStillReading
+		return none, errStillReading
 	}
 	done := make(chan result, 1)
 	go func() { // ends when the files have been read
-		next, err := d.prepare(current)
+		value, err := read()
 		// Unlock before the result is sent: otherwise the next reload may find the mutex locked.
 		d.reloadMutexes.readMu.Unlock()
-		done <- result{next, err}
+		done <- result{value, err}
 	}()
 	select {
 	case r := <-done:
-		return r.next, r.err
+		return r.value, r.err
 	case <-time.After(readTimeout):
-		return preparedConfig{}, errReadTimeout
+		return none, errReadTimeout
 	}
 }
 
