@@ -76,7 +76,7 @@ func (v verdict) nextStep() string {
 			"if this lasts, start a proxy with the current masters: it completes the change"
 	case v.code == exitUnavailable && v.inputs.Decide().State == availability.Paused:
 		return "wait a few seconds, and run redlock-proxy check again"
-	case v.code == exitUnavailable && v.inputs.Place == location.Upstream && !v.inputs.Movable:
+	case v.code == exitUnavailable && v.inputs.LacksUpstream():
 		return "set upstream to the Redis that holds the locks, or move the locks to the masters: " +
 			"redlock-proxy move, at a proxy that has that upstream"
 	case v.code == exitUnavailable:

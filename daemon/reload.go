@@ -175,8 +175,8 @@ type preparedConfig struct {
 	changed, pending []string
 }
 
-// readWithTimeout calls read, which reads the configuration or also its files, and returns an error
-// if that takes too long: a file system may hang.
+// readWithTimeout calls read, which reads the configuration and perhaps the files that it names. It
+// returns an error if that takes too long, because a file system may hang.
 func readWithTimeout[T any](d *daemon, read func() (T, error)) (T, error) {
 	type result struct {
 		value T

@@ -88,9 +88,9 @@ func (r *run) awaitForeignConns(
 }
 
 // awaitPauses waits, at most until deadline, until all running proxies have reported that they
-// paused the commands on lock keys, and returns the reports. It returns at once if they already
-// have. It does not wait for a proxy that no longer announces itself, because that proxy has stopped
-// or is disconnected.
+// paused the commands on lock keys, and the run_id of their upstream. It returns the reports, at
+// once if all have reported. It does not wait for a proxy that no longer announces itself, because
+// that proxy has stopped or is disconnected.
 func (r *run) awaitPauses(ctx context.Context, deadline time.Time) ([]quorum.PauseReport, error) {
 	for {
 		reports, missing := r.opts.Masters.PauseReports(ctx, r.at.Era)
@@ -117,7 +117,7 @@ func (r *run) awaitPauses(ctx context.Context, deadline time.Time) ([]quorum.Pau
 			}
 		case !time.Now().Before(deadline) && len(missing) == 0:
 			return nil, fmt.Errorf("proxies do not know the run_id of their upstream, so it may be a different one: %s; "+
-				"have their users at the upstream permitted INFO, and the upstream reachable", summarize(unknown))
+				"permit INFO to their users there, and check that it is up", summarize(unknown))
 		case !time.Now().Before(deadline):
 			return nil, fmt.Errorf("proxies did not pause commands on lock keys in time: %s", summarize(missing))
 		}

@@ -783,7 +783,7 @@ func TestTargetWithoutRoom(t *testing.T) {
 }
 
 // TestDifferentUpstream checks that a run moves nothing, in either direction and with any request,
-// if another proxy has a different upstream.
+// if another proxy has a different upstream, or does not know which server its upstream is.
 func TestDifferentUpstream(t *testing.T) {
 	t.Parallel()
 	for _, order := range []Request{{}, {CloseForeignConns: true}, {ToUpstream: true}} {

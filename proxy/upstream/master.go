@@ -60,9 +60,9 @@ func (u *Upstream) askServer(conn net.Conn) error {
 	return u.checkIdentity(conn, u.masterName)
 }
 
-// checkIdentity returns an error if masterName names the server as a lock master, by its run ID or,
-// if the server does not report that, by its address. If the server is a cluster node, and is not
-// served as one, it also checks the other nodes.
+// checkIdentity returns an error if masterName names the server as a lock master, by its run ID or
+// its address: a server may report no run ID without a login. If the server is a cluster node, and
+// is not served as one, it also checks the other nodes.
 func (u *Upstream) checkIdentity(conn net.Conn, masterName func(runID, addr string) string) error {
 	info, err := u.exchange(conn, "INFO", "server")
 	if err != nil {

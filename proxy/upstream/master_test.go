@@ -102,8 +102,8 @@ func TestLockMasterWithLogin(t *testing.T) {
 			}
 			t.Cleanup(up.Close)
 			up.SetProxyID("id")
-			up.RefuseMasters(func(_, addr string) string {
-				if addr == master {
+			up.RefuseMasters(func(_, asked string) string {
+				if asked == master {
 					return master
 				}
 				return ""

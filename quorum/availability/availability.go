@@ -61,6 +61,9 @@ func (l Inputs) LockStorage() string {
 	}
 }
 
+// LacksUpstream reports whether the locks are at an upstream that this proxy does not have.
+func (l Inputs) LacksUpstream() bool { return l.Place == location.Upstream && !l.Movable }
+
 // Decide decides whether locks are available, and names the cause if they are not.
 func (l Inputs) Decide() Verdict {
 	needed := vote.Majority(l.Masters)
@@ -74,7 +77,7 @@ func (l Inputs) Decide() Verdict {
 		return Verdict{Paused, cause}
 	case !l.Known:
 		return Verdict{Unavailable, "the location of the locks is unknown"}
-	case l.Place == location.Upstream && !l.Movable:
+	case l.LacksUpstream():
 		return Verdict{Unavailable, "the locks are at the upstream, which this proxy does not have"}
 	case l.Place == location.Upstream && l.UpstreamErr != nil:
 		return Verdict{Unavailable, fmt.Sprintf("the upstream, which holds the locks, refuses writes: %v", l.UpstreamErr)}
