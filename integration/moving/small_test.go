@@ -588,3 +588,27 @@ func TestProxiesOfTwoUpstreams(t *testing.T) {
 	kit.Must(t, kit.SendToMaster(otherUpstream, "ACL", "SETUSER", "default", "+info"))
 	r.wantRefused(0, "has a different upstream", "--even-if-others")
 }
+
+// TestProxyWithOtherAddresses checks that the locks are not moved while another proxy knows the same
+// masters by other addresses. An era names its masters by their addresses, so that proxy would lose
+// all votes.
+func TestProxyWithOtherAddresses(t *testing.T) {
+	t.Parallel()
+	r := startRig(t)
+	var urls []string
+	for _, url := range redistest.URLs(r.masters) {
+		urls = append(urls, strings.Replace(url, "127.0.0.1", "localhost", 1))
+	}
+	other := kit.StartProxy(t, urls, r.args...)
+	fleet := &kit.Fleet{Masters: r.masters, Proxies: append(slices.Clone(r.proxies), other)}
+	fleet.WantVoting(t, len(r.masters))
+	r.wantRefused(0, "another proxy has the same masters by other addresses; use the same addresses on all proxies",
+		"--even-if-others")
+	kit.Want(t, kit.Connect(t, other), "OK", "SET", "lock:a", "me", "NX", "PX", "60000")
+	kit.Must(t, other.Close())
+	kit.Eventually(t, func() error { // the masters have told this proxy that the other one is gone
+		_, err := r.move(0)
+		return err
+	})
+	kit.Want(t, kit.Connect(t, r.proxies[1]), "me", "GET", "lock:a")
+}

@@ -129,6 +129,7 @@ func (s *Set) ownProxy() Proxy {
 	return Proxy{
 		ID: s.opts.ID, Masters: len(s.guards), GuardOn: !s.opts.Off, Servers: s.serversHash(), Settings: s.rules.settingsHash(),
 		MoveEra: s.opts.MoveEra(), LongestTTL: s.maxTTLInUse.LargestRecord(), Name: s.opts.Name(),
+		Addresses: reconfig.Hash(s.eras.names),
 	}
 }
 

@@ -63,6 +63,9 @@ type Proxy struct {
 	// the proxy.
 	LongestTTL time.Duration
 	Name       string
+	// Addresses is a hash of the addresses by which the proxy knows its masters; empty if it does
+	// not tell. An era names its masters by these addresses.
+	Addresses string
 }
 
 // Announcement returns the proxy's part of its entry. The script Announce adds the times.
@@ -71,16 +74,16 @@ func (p Proxy) Announcement() string {
 	if p.GuardOn {
 		guards = 1
 	}
-	return fmt.Sprintf("%d %d %s %d %d %s %d %d %s",
+	return fmt.Sprintf("%d %d %s %d %d %s %d %d %s %s",
 		p.Masters, guards, p.Servers, p.ClockFitStart.Microseconds(), p.ClockFitEnd.Microseconds(), p.Settings,
-		p.MoveEra, p.LongestTTL.Milliseconds(), p.Name)
+		p.MoveEra, p.LongestTTL.Milliseconds(), p.Name, p.Addresses)
 }
 
 // parseProxy parses an entry. ok is false if the entry does not have this version's format. The
 // result then has only the ID and the time of the announcement.
 func parseProxy(id, entry string) (p Proxy, ok bool) {
 	parts := strings.Split(entry, " ")
-	var optionalFields [3]string
+	var optionalFields [4]string
 	copy(optionalFields[:], parts[min(len(parts), 8):])
 	moves, _ := strconv.Atoi(optionalFields[0])
 	longestTTL, _ := strconv.ParseInt(optionalFields[1], 10, 64)
@@ -101,7 +104,7 @@ func parseProxy(id, entry string) (p Proxy, ok bool) {
 		Masters: int(n[2]), GuardOn: n[3] == 1, Servers: parts[4],
 		ClockFitStart: time.Duration(n[5]) * time.Microsecond, ClockFitEnd: time.Duration(n[6]) * time.Microsecond,
 		Settings: parts[7], MoveEra: moves,
-		LongestTTL: time.Duration(longestTTL) * time.Millisecond, Name: optionalFields[2],
+		LongestTTL: time.Duration(longestTTL) * time.Millisecond, Name: optionalFields[2], Addresses: optionalFields[3],
 	}, true
 }
 
@@ -138,6 +141,8 @@ func (p Proxy) DescribeObstacle(other Proxy) string {
 	case p.Settings != other.Settings && p.Settings != "" && other.Settings != "":
 		return "another proxy on the masters has different lock settings (lock-keys, lock-tags, key-prefix); " +
 			"use the same on all proxies"
+	case p.Servers == other.Servers && p.Servers != unknownServers && p.Addresses != other.Addresses && other.Addresses != "":
+		return "another proxy has the same masters by other addresses; use the same addresses on all proxies"
 	default:
 		return ""
 	}

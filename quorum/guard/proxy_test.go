@@ -1,6 +1,7 @@
 package guard
 
 import (
+	"strings"
 	"testing"
 	"time"
 )
@@ -9,7 +10,7 @@ import (
 // their differences.
 func TestProxyAnnouncements(t *testing.T) {
 	p := Proxy{ID: "x", LastAnnounced: time.Second, FirstAnnounced: time.Millisecond, Masters: 5, GuardOn: true, Servers: "abc",
-		ClockFitStart: time.Microsecond, ClockFitEnd: time.Hour, Settings: "s", LongestTTL: time.Minute, Name: "h:1"}
+		ClockFitStart: time.Microsecond, ClockFitEnd: time.Hour, Settings: "s", LongestTTL: time.Minute, Name: "h:1", Addresses: "a"}
 	for _, p.MoveEra = range []int{7, 0} {
 		if got, ok := parseProxy("x", "1000 1 "+p.Announcement()); !ok || got != p {
 			t.Errorf("got %+v, %v", got, ok)
@@ -54,5 +55,31 @@ func TestProtocols(t *testing.T) {
 		"locks cannot be moved and masters cannot be changed; upgrade the older proxies"
 	if found := proxyDifferences(proxies); len(found) != 1 || found[0] != want {
 		t.Errorf("%q", found)
+	}
+}
+
+// TestObstacles checks which other proxies prevent a change of the masters or a move of the locks.
+func TestObstacles(t *testing.T) {
+	p := Proxy{ID: newID(proxyProtocol), GuardOn: true, Servers: "abc", Settings: "s", Addresses: "a"}
+	for _, c := range []struct {
+		name   string
+		change func(other *Proxy)
+		want   string
+	}{
+		{"alike", func(*Proxy) {}, ""},
+		{"an earlier version", func(other *Proxy) { other.ID = newID(proxyProtocol - 1) }, "has an earlier version"},
+		{"no guard", func(other *Proxy) { other.GuardOn = false }, "runs without the guard"},
+		{"other settings", func(other *Proxy) { other.Settings = "t" }, "has different lock settings"},
+		{"grants no locks", func(other *Proxy) { other.Settings = "" }, ""},
+		{"other addresses of the same servers", func(other *Proxy) { other.Addresses = "b" }, "by other addresses"},
+		{"a version that does not tell its addresses", func(other *Proxy) { other.Addresses = "" }, ""},
+		{"other servers", func(other *Proxy) { other.Servers, other.Addresses = "def", "b" }, ""},
+		{"has not met all servers", func(other *Proxy) { other.Servers, other.Addresses = unknownServers, "b" }, ""},
+	} {
+		other := p
+		c.change(&other)
+		if got := p.DescribeObstacle(other); !strings.Contains(got, c.want) || c.want == "" && got != "" {
+			t.Errorf("%s: %q, want %q", c.name, got, c.want)
+		}
 	}
 }
