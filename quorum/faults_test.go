@@ -15,7 +15,7 @@ import (
 // of five masters at a time hang, lose replies and refuse connections. No master loses data. There
 // is never a second holder, and the masters hold no key at the end.
 func TestMutualExclusionDuringFaults(t *testing.T) {
-	for seed := range uint64(20) {
+	for seed := range uint64(redistest.SampleCount(20)) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			runInBubble(t, 5, func(b *fixture) { competeDuringFaults(b, rand.New(rand.NewPCG(seed, 1))) })
 		})
@@ -133,7 +133,7 @@ func (g *exclusionChecker) noteRelease(token string) {
 // TestMutualExclusionDuringFaults. The value has each confirmed word once, and any other word at
 // most once.
 func TestSingleUpdates(t *testing.T) {
-	for seed := range uint64(20) {
+	for seed := range uint64(redistest.SampleCount(20)) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			runInBubble(t, 5, func(b *fixture) { appendWordsDuringFaults(b, rand.New(rand.NewPCG(seed, 3))) })
 		})
