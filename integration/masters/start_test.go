@@ -5,11 +5,13 @@ package masters
 import (
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"testing"
 	"time"
 
 	"redlock-proxy/integration/kit"
 	"redlock-proxy/internal/redistest"
+	"redlock-proxy/quorum/guard/marker"
 )
 
 // TestStartDuringAChange kills a proxy, and starts it with the new masters while another proxy
@@ -44,4 +46,63 @@ func TestStartDuringAChange(t *testing.T) {
 		r.wantVoting(masters...)
 	}
 	t.Logf("%v", time.Since(startedAt).Round(time.Millisecond))
+}
+
+// TestFormerListDuringQuarantine ends all proxies while all masters are in quarantine, after a
+// change of the masters. The master that was removed is down, or empty. A proxy that starts with the
+// former list grants nothing, and proxies with the new list have all masters vote again.
+func TestFormerListDuringQuarantine(t *testing.T) {
+	redistest.SkipShort(t)
+	t.Parallel()
+	for name, remove := range map[string]func(*redistest.Server) error{
+		"the removed master is down":  (*redistest.Server).Kill,
+		"the removed master is empty": func(s *redistest.Server) error { return kit.SendToMaster(s, "FLUSHALL") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := startRig(t, 2, 3, 4)
+			r.change(0, 1, 3)
+			kit.Must(t, remove(r.servers[2]))
+			kit.WantGrant(t, kit.Connect(t, r.proxies[0]), "LOCK", "k", "t", "PX", "3000")
+			r.flushAndKillProxies(0, 1, 3)
+			former := kit.Connect(t, kit.StartProxy(t, []string{r.url(0), r.url(1), r.url(2)}, "--lock-keys", "k*"))
+			former.SetTimeout(20 * time.Second)
+			// The masters would vote for the new list after 3 s.
+			for start := time.Now(); time.Since(start) < 6*time.Second; time.Sleep(100 * time.Millisecond) {
+				reply := kit.Do(t, former, "LOCK", "k", "u", "PX", "1000")
+				if kit.IsGranted(reply) {
+					t.Fatalf("granted by the former masters: %v", reply)
+				}
+			}
+			if reply := fmt.Sprint(kit.Do(t, former, "LOCK", "k", "u", "PX", "1000")); !strings.Contains(reply, "masters: the list was changed") {
+				t.Error(reply)
+			}
+			for i := range r.proxies {
+				r.proxies[i] = kit.StartConfigured(t, r.files[i])
+			}
+			r.wantVoting(0, 1, 3)
+			kit.WantGrant(t, kit.Connect(t, r.proxies[1]), "LOCK", "k", "u", "PX", "1000")
+		})
+	}
+}
+
+// flushAndKillProxies deletes all data of the masters. It kills the proxies when each master has a
+// quarantine record that states how long to wait.
+func (r *rig) flushAndKillProxies(masters ...int) {
+	r.t.Helper()
+	for _, i := range masters {
+		kit.Must(r.t, kit.SendToMaster(r.servers[i], "FLUSHALL"))
+	}
+	for _, i := range masters {
+		kit.Eventually(r.t, func() error {
+			text, err := kit.QueryDatabase(r.servers[i], "0", "GET", "redlock-proxy:quarantine")
+			if record := marker.ReadRecord(fmt.Sprint(text)).Value; err == nil && !record.Bounded {
+				err = fmt.Errorf("%s is not in quarantine for a known time: %v", r.servers[i].Addr(), text)
+			}
+			return err
+		})
+	}
+	for _, proxy := range r.proxies {
+		kit.Must(r.t, proxy.Kill())
+	}
 }

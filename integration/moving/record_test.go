@@ -3,6 +3,7 @@
 package moving
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -14,6 +15,7 @@ import (
 	"redlock-proxy/integration/kit"
 	"redlock-proxy/internal/redisinfo"
 	"redlock-proxy/internal/redistest"
+	"redlock-proxy/quorum/guard/marker"
 	"redlock-proxy/quorum/location"
 )
 
@@ -371,4 +373,118 @@ func TestTwoMoversAtOnce(t *testing.T) {
 		}
 		kit.Want(t, kit.Connect(t, r.proxies[i/2%2]), "me", "GET", "lock:a")
 	}
+}
+
+// TestOldQuarantineRecord brings back a master with a quarantine record from before the locks were
+// moved back to the upstream. The other masters have lost their data. The upstream's record of the
+// location is later, so it decides.
+func TestOldQuarantineRecord(t *testing.T) {
+	redistest.SkipShort(t)
+	t.Parallel()
+	r := startRig(t)
+	r.mustMove(0)
+	r.restartWith(r.argsAfterMove())
+	r.wantVoting()
+	away := r.masters[0]
+	kit.Must(t, kit.SendToMaster(away, "FLUSHALL"))
+	kit.Eventually(t, func() error { // for about a second, until it has caught up
+		text, err := kit.QueryDatabase(away, "0", "GET", "redlock-proxy:quarantine")
+		if err == nil && text == nil {
+			err = errors.New("there is no quarantine record")
+		}
+		return err
+	})
+	kit.Must(t, kit.SendToMaster(away, "SAVE"))
+	kit.Must(t, away.Kill())
+	kit.Eventually(t, func() error { // the proxies have noticed that it is down
+		_, err := r.move(0, "--even-if-others", backFlag)
+		return err
+	})
+	kit.Want(t, kit.Connect(t, r.proxies[1]), "OK", "SET", "lock:b", "me", "NX", "PX", "600000")
+	r.wantRecord("[upstream]")
+	for _, proxy := range r.proxies {
+		kit.Must(t, proxy.Kill())
+	}
+	for _, master := range r.masters[1:] {
+		kit.Must(t, kit.SendToMaster(master, "FLUSHALL"))
+	}
+	kit.Must(t, away.RestartWithData())
+	if text, err := kit.QueryDatabase(away, "0", "GET", "redlock-proxy:quarantine"); err != nil || text == nil {
+		t.Fatalf("the record was not saved: %v, %v", text, err)
+	}
+	wantOutput(t, r.runCommand("init", "--longest-ttl", "0s"), "5 of 5 masters vote")
+	r.restartWith(r.args)
+	r.wantVoting()
+	client := kit.Connect(t, r.proxies[1])
+	kit.Want(t, client, nil, "SET", "lock:b", "you", "NX", "PX", "60000")
+	kit.Want(t, client, "me", "GET", "lock:b")
+}
+
+// restartMasters restarts all masters at once with their data, so that each one gets a quarantine
+// record instead of its marker. It ends all proxies when the records state how long to wait, and
+// kills one master.
+func (r *rig) restartMasters() {
+	r.t.Helper()
+	for _, master := range r.masters {
+		kit.Must(r.t, kit.SendToMaster(master, "SAVE"))
+		kit.Must(r.t, master.Kill())
+	}
+	for _, master := range r.masters {
+		kit.Must(r.t, master.RestartWithData())
+	}
+	for _, master := range r.masters {
+		kit.Eventually(r.t, func() error {
+			text, err := kit.QueryDatabase(master, "0", "GET", "redlock-proxy:quarantine")
+			if record := marker.ReadRecord(fmt.Sprint(text)).Value; err == nil && !record.Bounded {
+				err = fmt.Errorf("%s is not in quarantine for a known time: %v", master.Addr(), text)
+			}
+			return err
+		})
+	}
+	for _, proxy := range r.proxies {
+		kit.Must(r.t, proxy.Kill())
+	}
+	kit.Must(r.t, r.masters[0].Kill())
+}
+
+// TestProxiesStartDuringQuarantine ends all proxies while all masters are in quarantine, without a
+// marker. The proxies that start then still know where the locks are, with the settings that are
+// right after a move.
+func TestProxiesStartDuringQuarantine(t *testing.T) {
+	redistest.SkipShort(t)
+	t.Parallel()
+	const ttl = 20 * time.Second // longer than a restart of all masters
+	set := []string{"SET", "lock:a", "me", "NX", "PX", strconv.FormatInt(ttl.Milliseconds(), 10)}
+	t.Run("locks at the masters", func(t *testing.T) {
+		t.Parallel()
+		r := startRig(t)
+		r.mustMove(0)
+		kit.Want(t, kit.Connect(t, r.proxies[0]), "OK", set...)
+		r.restartMasters()
+		r.restartWith(r.argsAfterMove())
+		(&kit.Fleet{Masters: r.masters, Proxies: r.proxies}).WantVoting(t, len(r.masters)-1)
+		kit.WantGrant(t, kit.Connect(t, r.proxies[1]), "LOCK", "lock:b", "me", "PX", "1000")
+	})
+	t.Run("locks at the upstream", func(t *testing.T) {
+		t.Parallel()
+		r := &rig{t: t, upstream: kit.StartRedis(t, redistest.DurableArgs()...), masters: kit.StartMasters(t)}
+		r.args = append(kit.LockKeyArgs(r.upstream), kit.LongMasterTimeoutArgs()...)
+		r.addProxy(r.args...)
+		r.addProxy(r.args...)
+		r.wantVoting()
+		kit.Want(t, kit.Connect(t, r.proxies[0]), "OK", set...)
+		r.mustMove(0, "--even-if-others", backFlag)
+		kit.Want(t, kit.Connect(t, r.proxies[1]), "OK", "SET", "lock:b", "me", "NX", "PX", "600000")
+		r.restartMasters()
+		lockServer := kit.StartProxy(t, redistest.URLs(r.masters), append(kit.LongMasterTimeoutArgs(), "--lock-keys", "lock:*")...)
+		(&kit.Fleet{Masters: r.masters, Proxies: []*harness.Proxy{lockServer}}).WantVoting(t, len(r.masters)-1)
+		if reply := kit.Do(t, kit.Connect(t, lockServer), "SET", "lock:b", "you", "NX", "PX", "1000"); reply == "OK" {
+			t.Fatal("BOTH were granted lock:b")
+		}
+		r.restartWith(r.argsAfterMove())
+		(&kit.Fleet{Masters: r.masters, Proxies: r.proxies}).WantVoting(t, len(r.masters)-1)
+		client := kit.Connect(t, r.proxies[1])
+		kit.Want(t, client, nil, "SET", "lock:b", "you", "NX", "PX", "60000")
+		kit.Want(t, client, "me", "GET", "lock:b")
+	})
 }

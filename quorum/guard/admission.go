@@ -22,13 +22,13 @@ func (g *Guard) quarantine(ctx context.Context, v Report, reason Reason, claim s
 // newRecord returns a quarantine record for a master with this report.
 func (g *Guard) newRecord(v Report, reason Reason, claim string) marker.Record {
 	r := marker.Record{
-		RunID: v.RunID, Nonce: marker.NewNonce() + g.set.eras.recordSuffix(),
+		RunID: v.RunID, Nonce: marker.NewNonce(),
 		WrittenAt: v.ClockReading.ServerTime.Milliseconds(), Claim: claim, Reason: string(reason),
 	}
 	if claim != marker.NoClaim {
 		r.ClaimAddress = g.Name
 	}
-	return r
+	return g.set.eras.withEra(r, v.Record.Value)
 }
 
 // updateMarker writes the master's present master_replid to its marker, and clears Durable if the

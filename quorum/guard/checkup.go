@@ -214,7 +214,8 @@ func (g *Guard) takeNextStep(ctx context.Context, v Report) (pause time.Duration
 // suspicion.
 func (g *Guard) gatherHistory(ctx context.Context, v Report) history {
 	g.mu.Lock()
-	past := history{name: g.Name, suffix: g.set.eras.recordSuffix(), nonce: g.lastTrust.Nonce, runID: g.lastTrust.RunID}
+	past := history{name: g.Name, nonce: g.lastTrust.Nonce, runID: g.lastTrust.RunID}
+	past.isRecordOwn = g.set.eras.isOwn(v.Record.Value)
 	past.mayHoldLock = !g.lastVote.IsZero() && time.Since(g.lastVote) < leaseWait(g.set.maxTTLInUse.TTLInUse())
 	step, canaryMissed, suspicion := g.lastStep, g.canaryMissed, g.suspicion
 	past.seqWentBack = g.seqWentBack

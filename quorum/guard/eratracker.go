@@ -1,12 +1,13 @@
 package guard
 
 import (
+	"cmp"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
 
+	"redlock-proxy/quorum/guard/marker"
 	"redlock-proxy/quorum/guard/reconfig"
 	"redlock-proxy/quorum/location"
 	"redlock-proxy/quorum/vote"
@@ -33,8 +34,11 @@ type eraTracker struct {
 	ownEraKnown bool
 	ownEra      reconfig.Era
 	ownEraSince time.Time
-	// claims holds the last claim of each master, by index.
-	claims map[int]eraClaim
+	// claims holds the last claim of each master, by index. recordedEras holds the era of the
+	// quarantine record of a master without a marker. It is no claim, because masters in quarantine
+	// may miss later eras.
+	claims       map[int]eraClaim
+	recordedEras map[int]reconfig.Era
 	// checkedMasters holds the masters that have been checked, with or without a marker.
 	// mayHaveVoted holds the masters that may have voted in this era, as far as their last reports
 	// show. hasVoted holds the masters that once had a marker of this era, even if their data were
@@ -75,7 +79,8 @@ type sizeReport struct{ size, master int }
 
 func newEraTracker(masters []Master, joinedEra *reconfig.Era, now time.Time) *eraTracker {
 	e := &eraTracker{
-		claims: map[int]eraClaim{}, checkedMasters: map[int]bool{}, mayHaveVoted: map[int]bool{}, hasVoted: map[int]bool{},
+		claims: map[int]eraClaim{}, recordedEras: map[int]reconfig.Era{},
+		checkedMasters: map[int]bool{}, mayHaveVoted: map[int]bool{}, hasVoted: map[int]bool{},
 		credibleNonces: map[string]bool{}, refutedNonces: map[string]bool{},
 		sizeReports: map[sizeReport]bool{}, announcedLocations: map[int]announcedLocation{}, moveLeases: map[int]moveLease{},
 	}
@@ -109,8 +114,12 @@ func (e *eraTracker) observe(i int, v Report, now time.Time) (isNews bool) {
 	defer e.mu.Unlock()
 	m := v.Marker.Value
 	e.checkedMasters[i] = true
+	delete(e.recordedEras, i)
 	if !v.Marker.Valid {
 		delete(e.claims, i)
+		if era, stated := v.Record.Value.Era(); stated {
+			e.recordedEras[i] = era
+		}
 		e.mayHaveVoted[i] = e.hasVoted[i] || !v.isUnusedByRecord()
 		return e.determineEra(now)
 	}
@@ -242,6 +251,17 @@ func mostStatedEra(counts map[reconfig.Era]int) (era reconfig.Era, masters int) 
 	return era, masters
 }
 
+// latestRecordedEra returns the latest era of this set that a quarantine record states.
+func (e *eraTracker) latestRecordedEra() (latest reconfig.Era) {
+	for _, era := range e.recordedEras {
+		later := cmp.Or(cmp.Compare(era.Number, latest.Number), strings.Compare(era.String(), latest.String())) > 0
+		if later && era.HasMasters(e.names) {
+			latest = era
+		}
+	}
+	return latest
+}
+
 // position returns the position of the marker that a master reported last, or positionOwn if it
 // reported none.
 func (e *eraTracker) position(i int) eraPosition {
@@ -293,16 +313,34 @@ const changeWindow = 3 * Heartbeat
 // locationSeparator precedes the future location of the locks in a ballot that announces a move.
 const locationSeparator = "~"
 
-// statedEra returns the present era if it is known, else the era that most masters state. stated is
-// false if there is none.
-func (e *eraTracker) statedEra() (era reconfig.Era, stated bool) {
+// statedEra returns the present era if it is known, else the era that most masters state. If neither
+// this proxy nor a marker states an era, isMarked is false, and the era is the latest one that a
+// quarantine record states.
+func (e *eraTracker) statedEra() (era reconfig.Era, isMarked bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.ownEraKnown {
 		return e.ownEra, true
 	}
 	era, masters := mostStatedEra(e.statedEras())
-	return era, masters > 0
+	if masters == 0 {
+		return e.latestRecordedEra(), false
+	}
+	return era, true
+}
+
+// othersAreLater reports whether quarantine records state a later era than this one, of other
+// masters: this proxy may have a former list of masters.
+func (e *eraTracker) othersAreLater(era reconfig.Era) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	others := 0
+	for _, recorded := range e.recordedEras {
+		if recorded.Number > era.Number && !recorded.HasMasters(e.names) {
+			others++
+		}
+	}
+	return others >= witnessQuorum(len(e.names))
 }
 
 // adoptEra makes an era the present era, unless the present era is known already. It returns the
@@ -316,29 +354,36 @@ func (e *eraTracker) adoptEra(era reconfig.Era) reconfig.Era {
 	return e.ownEra
 }
 
-// recordSuffix returns the suffix of the nonces in this era's quarantine records. A master's claim
-// to have all its data counts only in the era of the record.
-func (e *eraTracker) recordSuffix() string {
+// isOwn reports whether a quarantine record is of the present era, if that is known. Only there a
+// master's claim to have all its data counts.
+func (e *eraTracker) isOwn(r marker.Record) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.ownEra.Number == 0 {
-		return ""
+	return !e.ownEraKnown || r.IsOfEra(e.ownEra)
+}
+
+// withEra returns a new quarantine record that states the present era, or that of the master's
+// former record while the present era is unknown.
+func (e *eraTracker) withEra(r, former marker.Record) marker.Record {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if !e.ownEraKnown {
+		return r.WithEraOf(former)
 	}
-	return "." + strconv.Itoa(e.ownEra.Number)
+	r.Nonce = marker.NewRecordNonce(e.ownEra)
+	return r
 }
 
-// markersShowMasters reports whether markers show which masters belong to the era.
-func (e *eraTracker) markersShowMasters() bool {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return e.ownEraKnown && e.ownEra.Number > 0
+// showsMasters reports whether the era shows which masters belong to it.
+func (e *eraTracker) showsMasters() bool {
+	era, _ := e.statedEra()
+	return era.Number > 0
 }
 
-// markersShowLocation reports whether markers show the location of the locks.
-func (e *eraTracker) markersShowLocation() bool {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return e.ownEraKnown && e.ownEra.Place != location.Undecided
+// showsLocation reports whether the era shows the location of the locks.
+func (e *eraTracker) showsLocation() bool {
+	era, _ := e.statedEra()
+	return era.Place != location.Undecided
 }
 
 // age returns how long this proxy has known that the era follows an earlier one. During that time

@@ -150,6 +150,72 @@ func TestSealOfAnotherSize(t *testing.T) {
 	}
 }
 
+// TestErasOfRecords checks what quarantine records tell a proxy that starts, if no marker states an
+// era: the latest era, and whether other masters have followed this proxy's.
+func TestErasOfRecords(t *testing.T) {
+	names := []string{"a", "b", "c"}
+	fourth := reconfig.Change{PreviousMasterCount: 3, Names: names, Place: location.Upstream}.NextEra(reconfig.Era{Number: 3})
+	fifth := reconfig.Change{PreviousMasterCount: 3, Names: names, Place: location.Masters}.NextEra(fourth)
+	ofOthers := reconfig.Change{PreviousMasterCount: 3, Names: []string{"x", "y", "z"}}.NextEra(fifth)
+	seventh := reconfig.Change{PreviousMasterCount: 3, Names: names, Place: location.Upstream}.NextEra(ofOthers)
+	first := reconfig.Era{}
+	record := func(nonce string) Report {
+		r := marker.Record{RunID: "r", Nonce: nonce, Claim: marker.NoClaim, Reason: string(Restarted)}
+		return Report{RunID: "r", Record: marker.ReadRecord(r.String())}
+	}
+	recorded := func(era reconfig.Era) Report { return record(marker.NewRecordNonce(era)) }
+	ofEarlierVersion := record(marker.NewNonce() + ".4")
+	voting := func(era reconfig.Era) Report { return reportOf(marker.Marker{Era: era}, 0) }
+	for _, test := range []struct {
+		name     string
+		reports  []Report // of the masters in turn
+		want     reconfig.Era
+		isMarked bool
+		isFormer bool // this proxy may have a former list
+	}{
+		{"a record", []Report{recorded(fourth)}, fourth, false, false},
+		{"records of two eras", []Report{recorded(fourth), recorded(fifth), recorded(fourth)}, fifth, false, false},
+		{"a vote", []Report{recorded(fifth), {}, voting(fourth)}, fourth, true, false},
+		{"a record of other masters", []Report{recorded(fourth), recorded(ofOthers)}, fourth, false, false},
+		{"records of other masters", []Report{recorded(fourth), recorded(ofOthers), recorded(ofOthers)}, fourth, false, true},
+		{"records of other masters, of an earlier era", []Report{recorded(ofOthers), recorded(ofOthers), recorded(seventh)}, seventh, false, false},
+		{"a record of 0.3.0", []Report{ofEarlierVersion}, first, false, false},
+	} {
+		e := newEraTracker([]Master{{Name: "a"}, {Name: "b"}, {Name: "c"}}, nil, time.Now())
+		for i, v := range test.reports {
+			e.observe(i, v, time.Now())
+		}
+		era, isMarked := e.statedEra()
+		if isFormer := e.othersAreLater(era); era != test.want || isMarked != test.isMarked || isFormer != test.isFormer {
+			t.Errorf("%s: era %v, marked %v, former %v", test.name, era, isMarked, isFormer)
+		}
+	}
+}
+
+// TestNextRecord checks the era in the next quarantine record of a master, and whether the former
+// record is of the present era.
+func TestNextRecord(t *testing.T) {
+	fourth := reconfig.Change{PreviousMasterCount: 1, Names: []string{"a"}}.NextEra(reconfig.Era{Number: 3})
+	fifth := reconfig.Change{PreviousMasterCount: 1, Names: []string{"a"}}.NextEra(fourth)
+	former := marker.Record{Nonce: marker.NewRecordNonce(fourth)}
+	for _, test := range []struct {
+		name  string
+		own   *reconfig.Era
+		want  reconfig.Era
+		isOwn bool
+	}{
+		{"the era is not known", nil, fourth, true},
+		{"the same era", &fourth, fourth, true},
+		{"a later era", &fifth, fifth, false},
+	} {
+		e := newEraTracker([]Master{{Name: "a"}}, test.own, time.Now())
+		era, _ := e.withEra(marker.Record{Nonce: marker.NewNonce()}, former).Era()
+		if isOwn := e.isOwn(former); era != test.want || isOwn != test.isOwn {
+			t.Errorf("%s: %v, own %v", test.name, era, isOwn)
+		}
+	}
+}
+
 // TestSealByAnotherBallot checks a master of the former era that an earlier ballot sealed for a
 // different set. The master has not voted in that era since, so its data count like the data of
 // masters sealed for this set. They do not count if the master restarted, or was not in that era.

@@ -102,7 +102,7 @@ func (g *Guard) currentTrust() trust {
 // marker and lost it, the master goes into quarantine.
 func (g *Guard) enrol(ctx context.Context, db int, t trust) {
 	record := marker.Record{
-		RunID: t.RunID, Nonce: marker.NewNonce(), WrittenAt: g.serverTime().Milliseconds(),
+		RunID: t.RunID, Nonce: marker.NewRecordNonce(t.Era), WrittenAt: g.serverTime().Milliseconds(),
 		Claim: marker.NoClaim, Reason: string(Flushed),
 	}
 	result, err := runInt(ctx, g.Conn, script.Enrol, t.String(), db, record.String())

@@ -3,7 +3,6 @@ package guard
 import (
 	"context"
 	"errors"
-	"strings"
 	"time"
 
 	"redlock-proxy/quorum/guard/marker"
@@ -40,7 +39,7 @@ func (g *Guard) quarantineStep(ctx context.Context, v Report) (time.Duration, er
 	if changed, err := g.recordBound(ctx, r); changed || err != nil {
 		return 0, err
 	}
-	if !strings.HasSuffix(r.Nonce, g.set.eras.recordSuffix()) {
+	if !g.set.eras.isOwn(r) {
 		r.Claim = marker.NoClaim // data of another era prove nothing
 	}
 	hasOpenClaim := g.set.eras.hasPendingClaim()

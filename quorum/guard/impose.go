@@ -35,16 +35,27 @@ func (v Inspection) nextEra() (era reconfig.Era, known bool) {
 	return m.Era, true
 }
 
-// newRulesTrackerOf returns a tracker of the rules that these inspections show. If a marker shows
-// the list of masters, the list in the rules does not count. The same applies to the location of
-// the locks. If everyMarker is set, all markers must show the value.
-func newRulesTrackerOf(settings string, inspections []Inspection, everyMarker bool) *rulesTracker {
-	markers, showMasters, showLocation := 0, 0, 0
+// statedEra returns the next era, or else the era of these masters in the quarantine record. known is
+// false if the master states none.
+func (v Inspection) statedEra(names []string) (era reconfig.Era, known bool) {
+	if era, known = v.nextEra(); !known && v.Report != nil {
+		era, known = v.Report.Record.Value.Era()
+		known = known && era.HasMasters(names)
+	}
+	return era, known
+}
+
+// newRulesTrackerOf returns a tracker of the rules that these inspections show. If an era shows the
+// list of masters, the list in the rules does not count. The same applies to the location of the
+// locks. If everyEra is set, all eras must show the value.
+func newRulesTrackerOf(settings string, inspections []Inspection, everyEra bool) *rulesTracker {
+	eras, showMasters, showLocation := 0, 0, 0
 	for _, v := range inspections {
-		era, known := v.nextEra()
-		if known {
-			markers++
+		era, known := v.statedEra(namesOf(inspections))
+		if !known {
+			continue
 		}
+		eras++
 		if era.Number > 0 {
 			showMasters++
 		}
@@ -53,7 +64,7 @@ func newRulesTrackerOf(settings string, inspections []Inspection, everyMarker bo
 		}
 	}
 	enough := func(n int) func() bool {
-		return func() bool { return n > 0 && (!everyMarker || n == markers) }
+		return func() bool { return n > 0 && (!everyEra || n == eras) }
 	}
 	a := newRulesTracker(settings, namesOf(inspections), enough(showMasters), enough(showLocation))
 	for i, v := range inspections {
@@ -82,9 +93,15 @@ func (v Inspection) listDifference(names []string) string {
 	if era.HasMasters(names) {
 		return ""
 	}
+	return describeChangedList(v.Report.Marker.Value.Seal.Names, names)
+}
+
+// describeChangedList describes the difference between the names and the present masters; present is
+// empty if they are not known.
+func describeChangedList(present, names []string) string {
 	text := changedMasters
-	if seal := v.Report.Marker.Value.Seal; !seal.IsNone() {
-		text += " to " + joinSortedNames(seal.Names)
+	if len(present) > 0 {
+		text += " to " + joinSortedNames(present)
 	}
 	return text + ", this proxy has " + joinSortedNames(names)
 }
@@ -193,7 +210,7 @@ func (m rulesReplacement) listChanges(i int, r rules) bool {
 	switch {
 	case m.inspections[i].listDifference(m.names) != "":
 		return true
-	case m.markersShowMasters():
+	case m.eraShowsMasters():
 		return false
 	case len(r.masters) != len(m.names):
 		return true

@@ -1,7 +1,6 @@
 package guard
 
 import (
-	"strings"
 	"time"
 
 	"redlock-proxy/quorum/guard/marker"
@@ -26,9 +25,8 @@ func (v nextAction) isNew() bool { return v == actionUnmarked || v == actionEmpt
 
 // history holds a proxy's knowledge of a master's past.
 type history struct {
-	// name is the master's address in the configuration. suffix ends the nonces of the records of
-	// the proxy's era.
-	name, suffix string
+	// name is the master's address in the configuration.
+	name string
 	// nonce is the nonce of the last marker under which the master voted, or empty. runID is the
 	// run_id of that marker.
 	nonce, runID string
@@ -38,8 +36,10 @@ type history struct {
 	seqWentBack bool
 	// clockStepped is set if the guard has decided that the master's clock stepped.
 	clockStepped bool
-	// position is the relation of the marker's era to the proxy's era.
-	position eraPosition
+	// position is the relation of the marker's era to the proxy's era. isRecordOwn is set if the
+	// master's record is of the proxy's era.
+	position    eraPosition
+	isRecordOwn bool
 }
 
 // judge returns the next action for a master with this report, and the reason for a quarantine. The
@@ -117,7 +117,7 @@ func claimOf(v Report, past history) string {
 	case marked && (m.RunID == v.RunID || !m.Durable || past.position != positionOwn):
 		return marker.NoClaim
 	case marked:
-	case v.Marker.Text == "" && recorded && r.RunID != v.RunID && strings.HasSuffix(r.Nonce, past.suffix):
+	case v.Marker.Text == "" && recorded && r.RunID != v.RunID && past.isRecordOwn:
 		nonce, address = r.Claim, r.ClaimAddress
 	default:
 		return marker.NoClaim

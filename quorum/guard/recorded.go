@@ -59,18 +59,24 @@ func (s *Set) recordConflict(previous *QuarantineError, recordedPlace location.E
 	}
 }
 
-// startingEra returns the era in which a master is admitted: the era that other masters state, or
-// that this proxy knows. If no master states an era, the record decides. startingEra reads the
-// record only now, so that it includes every decision from before the master lost its data.
+// startingEra returns the era in which a master is admitted: the era that markers state, or that this
+// proxy knows. If there is none, the upstream's record decides. startingEra reads it only now, so
+// that it includes every decision from before the master lost its data. Without an upstream, the
+// quarantine records decide.
 //
 // The error is a *QuarantineError.
 func (s *Set) startingEra(ctx context.Context, proof string) (reconfig.Era, error) {
-	era, stated := s.eras.statedEra()
-	if s.opts.Record == nil || stated && proof != marker.ProofLease && proof != marker.ProofFresh {
+	era, isMarked := s.eras.statedEra()
+	switch {
+	case !isMarked && s.eras.othersAreLater(era) && !s.override.forced:
+		return era, &QuarantineError{Cause: ReasonDifferentRules, Differences: describeChangedList(nil, s.eras.names)}
+	case s.opts.Record == nil || isMarked && proof != marker.ProofLease && proof != marker.ProofFresh:
 		return s.eras.adoptEra(era), nil
+	case !isMarked:
+		era = reconfig.Era{}
 	}
 	recorded, readErr := s.opts.Record.Read(ctx)
-	report := location.Report{EraPlace: era.Location(), Known: stated, Masters: s.eras.names}
+	report := location.Report{EraPlace: era.Location(), Known: isMarked, Masters: s.eras.names}
 	at, err := report.Resolve(s.opts.Record, recorded, readErr, assumesUpstream(s.rules.settings))
 	if err != nil {
 		return era, &QuarantineError{Cause: LocationUnknown, LocationConflict: err.Error()}

@@ -114,11 +114,11 @@ type rulesTracker struct {
 	// settings fit.
 	settings string
 	names    []string
-	// markersShowMasters reports whether the markers show the list of masters. Then the list in the
-	// rules does not count.
-	markersShowMasters func() bool
-	// markersShowLocation reports whether the markers show the location of the locks.
-	markersShowLocation func() bool
+	// eraShowsMasters reports whether the era shows the list of masters. Then the list in the rules
+	// does not count.
+	eraShowsMasters func() bool
+	// eraShowsLocation reports whether the era shows the location of the locks.
+	eraShowsLocation func() bool
 
 	mu      sync.Mutex
 	masters []masterRules
@@ -135,9 +135,9 @@ type masterRules struct {
 	memberOf map[string]bool
 }
 
-func newRulesTracker(settings string, names []string, markersShowMasters, markersShowLocation func() bool) *rulesTracker {
+func newRulesTracker(settings string, names []string, eraShowsMasters, eraShowsLocation func() bool) *rulesTracker {
 	a := &rulesTracker{
-		settings: settings, names: names, markersShowMasters: markersShowMasters, markersShowLocation: markersShowLocation, masters: make([]masterRules, len(names)),
+		settings: settings, names: names, eraShowsMasters: eraShowsMasters, eraShowsLocation: eraShowsLocation, masters: make([]masterRules, len(names)),
 	}
 	for i := range a.masters {
 		a.masters[i].memberOf = map[string]bool{}
@@ -175,12 +175,12 @@ func (a *rulesTracker) ownRules() rules {
 
 // rulesToWrite returns the rules to write to a master. If a master has rules that do not differ
 // from this proxy's, it returns that master's rules, so that all masters have the same names.
-// Otherwise, or if the markers show the masters, it returns this proxy's rules.
+// Otherwise, or if the era shows the masters, it returns this proxy's rules.
 func (a *rulesTracker) rulesToWrite() string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for _, m := range a.masters {
-		if m.text != "" && !a.markersShowMasters() && !a.differs(m.rules) {
+		if m.text != "" && !a.eraShowsMasters() && !a.differs(m.rules) {
 			return m.text
 		}
 	}
@@ -198,15 +198,15 @@ func (a *rulesTracker) settingsDiffer(r rules) bool {
 }
 
 // locationDiffers reports whether the rules assume a different location of the locks. It returns
-// false if the markers show the location.
+// false if the era shows the location.
 func (a *rulesTracker) locationDiffers(r rules) bool {
-	return a.settings != "" && !a.markersShowLocation() && assumesUpstream(r.settings) != assumesUpstream(a.settings)
+	return a.settings != "" && !a.eraShowsLocation() && assumesUpstream(r.settings) != assumesUpstream(a.settings)
 }
 
 // mastersDiffer reports whether the rules list different masters. It ignores masters that this
 // proxy has not reached yet: the rules may list such a master by another address.
 func (a *rulesTracker) mastersDiffer(r rules) bool {
-	if a.markersShowMasters() {
+	if a.eraShowsMasters() {
 		return false
 	}
 	if len(r.masters) != len(a.names) {

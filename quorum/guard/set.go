@@ -85,7 +85,7 @@ func NewSet(opts Options, masters []Master) *Set {
 		})
 		s.eras.setFormerTracker(formerSet.eras)
 	}
-	s.rules = newRulesTracker(opts.Settings, s.eras.names, s.eras.markersShowMasters, s.eras.markersShowLocation)
+	s.rules = newRulesTracker(opts.Settings, s.eras.names, s.eras.showsMasters, s.eras.showsLocation)
 	for i, m := range masters {
 		s.guards = append(s.guards, newGuard(s, i, m))
 	}

@@ -138,6 +138,7 @@ func AppendDatabase(text string, db int) string { return text + "@" + strconv.It
 type Record struct {
 	// RunID is the server's run_id; "-" if the server does not report it.
 	RunID string
+	// Nonce is unique for each record, and ends with an era: see NewRecordNonce.
 	Nonce string
 	// WrittenAt is the time at which the record was written, in milliseconds since 1970 by the
 	// master's clock.
@@ -189,6 +190,45 @@ func ParseRecord(text string) (r Record, ok bool) {
 		return Record{}, false
 	}
 	return r, true
+}
+
+// eraSeparator separates the parts of a record's nonce: the unique part, the era, and once more the
+// era's number, which is all that proxies of version 0.3.0 write and read.
+const eraSeparator = "."
+
+// NewRecordNonce returns a unique nonce for a record that is written in the era.
+func NewRecordNonce(era reconfig.Era) string {
+	return NewNonce() + eraSeparator + era.String() + eraSeparator + strconv.Itoa(era.Number)
+}
+
+// eraText returns the nonce's part after the unique one; empty if there is none.
+func (r Record) eraText() string {
+	_, text, _ := strings.Cut(r.Nonce, eraSeparator)
+	return text
+}
+
+// Era returns the era in which the record was written. stated is false for a record of version
+// 0.3.0.
+func (r Record) Era() (era reconfig.Era, stated bool) {
+	text := r.eraText()
+	return reconfig.ParseEra(text[:max(0, strings.LastIndex(text, eraSeparator))])
+}
+
+// IsOfEra reports whether the record was written in the era. A record without an era is of the
+// first one.
+func (r Record) IsOfEra(era reconfig.Era) bool {
+	if own, stated := r.Era(); stated {
+		return own == era
+	}
+	return r.eraText() == strconv.Itoa(era.Number) || r.eraText() == "" && era.Number == 0
+}
+
+// WithEraOf returns the record with the era of another record.
+func (r Record) WithEraOf(other Record) Record {
+	if text := other.eraText(); text != "" {
+		r.Nonce += eraSeparator + text
+	}
+	return r
 }
 
 // WithBound returns the record with a bound, in whole milliseconds.
