@@ -9,6 +9,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"redlock-proxy/internal/redistest"
 )
 
 // TestMutualExclusionDuringFaults lets clients of two proxies compete for one lock, while up to two
