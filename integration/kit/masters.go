@@ -8,6 +8,7 @@ import (
 
 	"redlock-proxy/integration/harness"
 	"redlock-proxy/internal/redistest"
+	"redlock-proxy/quorum/guard/marker"
 )
 
 // masterReplyTimeout limits a command on a master that is up.
@@ -18,6 +19,21 @@ func EachMaster(t *testing.T, masters []*redistest.Server, condition func(*redis
 	t.Helper()
 	for _, master := range masters {
 		AwaitShortly(t, func() error { return condition(master) })
+	}
+}
+
+// WantQuarantine waits until each of these masters has a quarantine record that states how long to
+// wait. From then on proxies that start wait no longer than those that run.
+func WantQuarantine(t *testing.T, masters []*redistest.Server) {
+	t.Helper()
+	for _, master := range masters {
+		Eventually(t, func() error {
+			text, err := QueryDatabase(master, "0", "GET", "redlock-proxy:quarantine")
+			if record := marker.ReadRecord(fmt.Sprint(text)).Value; err == nil && !record.Bounded {
+				err = fmt.Errorf("%s is not in quarantine for a known time: %v", master.Addr(), text)
+			}
+			return err
+		})
 	}
 }
 

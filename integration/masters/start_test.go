@@ -11,7 +11,6 @@ import (
 
 	"redlock-proxy/integration/kit"
 	"redlock-proxy/internal/redistest"
-	"redlock-proxy/quorum/guard/marker"
 )
 
 // TestStartDuringAChange kills a proxy, and starts it with the new masters while another proxy
@@ -90,18 +89,12 @@ func TestFormerListDuringQuarantine(t *testing.T) {
 // quarantine record that states how long to wait.
 func (r *rig) flushAndKillProxies(masters ...int) {
 	r.t.Helper()
+	var servers []*redistest.Server
 	for _, i := range masters {
 		kit.Must(r.t, kit.SendToMaster(r.servers[i], "FLUSHALL"))
+		servers = append(servers, r.servers[i])
 	}
-	for _, i := range masters {
-		kit.Eventually(r.t, func() error {
-			text, err := kit.QueryDatabase(r.servers[i], "0", "GET", "redlock-proxy:quarantine")
-			if record := marker.ReadRecord(fmt.Sprint(text)).Value; err == nil && !record.Bounded {
-				err = fmt.Errorf("%s is not in quarantine for a known time: %v", r.servers[i].Addr(), text)
-			}
-			return err
-		})
-	}
+	kit.WantQuarantine(r.t, servers)
 	for _, proxy := range r.proxies {
 		kit.Must(r.t, proxy.Kill())
 	}

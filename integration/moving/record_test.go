@@ -15,7 +15,6 @@ import (
 	"redlock-proxy/integration/kit"
 	"redlock-proxy/internal/redisinfo"
 	"redlock-proxy/internal/redistest"
-	"redlock-proxy/quorum/guard/marker"
 	"redlock-proxy/quorum/location"
 )
 
@@ -432,15 +431,7 @@ func (r *rig) restartMasters() {
 	for _, master := range r.masters {
 		kit.Must(r.t, master.RestartWithData())
 	}
-	for _, master := range r.masters {
-		kit.Eventually(r.t, func() error {
-			text, err := kit.QueryDatabase(master, "0", "GET", "redlock-proxy:quarantine")
-			if record := marker.ReadRecord(fmt.Sprint(text)).Value; err == nil && !record.Bounded {
-				err = fmt.Errorf("%s is not in quarantine for a known time: %v", master.Addr(), text)
-			}
-			return err
-		})
-	}
+	kit.WantQuarantine(r.t, r.masters)
 	for _, proxy := range r.proxies {
 		kit.Must(r.t, proxy.Kill())
 	}
@@ -453,8 +444,7 @@ func (r *rig) restartMasters() {
 func TestProxiesStartDuringQuarantine(t *testing.T) {
 	redistest.SkipShort(t)
 	t.Parallel()
-	const ttl = 20 * time.Second // longer than a restart of all masters
-	set := []string{"SET", "lock:a", "me", "NX", "PX", strconv.FormatInt(ttl.Milliseconds(), 10)}
+	set := []string{"SET", "lock:a", "me", "NX", "PX", "20000"} // the masters wait as long
 	t.Run("locks at the masters", func(t *testing.T) {
 		t.Parallel()
 		r := startRig(t)

@@ -251,7 +251,8 @@ func mostStatedEra(counts map[reconfig.Era]int) (era reconfig.Era, masters int) 
 	return era, masters
 }
 
-// latestRecordedEra returns the latest era of this set that a quarantine record states.
+// latestRecordedEra returns the latest era of this set that a quarantine record states. Of several
+// eras with one number, all proxies choose the same.
 func (e *eraTracker) latestRecordedEra() (latest reconfig.Era) {
 	for _, era := range e.recordedEras {
 		later := cmp.Or(cmp.Compare(era.Number, latest.Number), strings.Compare(era.String(), latest.String())) > 0
@@ -354,8 +355,8 @@ func (e *eraTracker) adoptEra(era reconfig.Era) reconfig.Era {
 	return e.ownEra
 }
 
-// isOwn reports whether a quarantine record is of the present era, if that is known. Only there a
-// master's claim to have all its data counts.
+// isOwn reports whether a quarantine record is of the present era, or that era is unknown. Otherwise
+// the claim in the record to have all data does not count.
 func (e *eraTracker) isOwn(r marker.Record) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()

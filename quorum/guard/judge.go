@@ -37,7 +37,7 @@ type history struct {
 	// clockStepped is set if the guard has decided that the master's clock stepped.
 	clockStepped bool
 	// position is the relation of the marker's era to the proxy's era. isRecordOwn is set if the
-	// master's record is of the proxy's era.
+	// master's record is of the proxy's era, or that era is unknown.
 	position    eraPosition
 	isRecordOwn bool
 }

@@ -63,8 +63,8 @@ type Proxy struct {
 	// the proxy.
 	LongestTTL time.Duration
 	Name       string
-	// Addresses is a hash of the addresses by which the proxy knows its masters; empty if it does
-	// not tell. An era names its masters by these addresses.
+	// Addresses is a hash of the addresses by which the proxy knows its masters; empty if the proxy
+	// is of an earlier version, which does not announce it. An era names its masters by these addresses.
 	Addresses string
 }
 

@@ -214,8 +214,8 @@ func (r Record) Era() (era reconfig.Era, stated bool) {
 	return reconfig.ParseEra(text[:max(0, strings.LastIndex(text, eraSeparator))])
 }
 
-// IsOfEra reports whether the record was written in the era. A record without an era is of the
-// first one.
+// IsOfEra reports whether the record was written in the era. Of a record of version 0.3.0, only the
+// era's number is known; without a number it is of the first era.
 func (r Record) IsOfEra(era reconfig.Era) bool {
 	if own, stated := r.Era(); stated {
 		return own == era
