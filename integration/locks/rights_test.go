@@ -3,7 +3,6 @@
 package locks
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -213,7 +212,7 @@ func TestScriptWithUpstreamPassword(t *testing.T) {
 	kit.WantPrefix(t, client, script, "ERR a script on lock keys cannot have side effects at the upstream: the client watches keys")
 	kit.Must(t, upstream.Kill())
 	otherClient := kit.Dial(t, proxy.Addr())
-	kit.WantPrefix(t, otherClient, script, permissionCheckError+upstream.Addr()+": connection refused")
+	kit.WantPrefix(t, otherClient, script, permissionCheckError+upstream.Addr()+": ")
 }
 
 // TestScriptWithUpstreamDown checks that a script changes no lock key if its other commands cannot
@@ -222,17 +221,10 @@ func TestScriptWithUpstreamDown(t *testing.T) {
 	t.Parallel()
 	r := startRestricted(t)
 	kit.Must(t, r.upstream.Kill())
-	// The kill first resets open connections. Only then are new connections refused.
-	kit.Eventually(t, func() error {
-		if reply := kit.ReplyText(kit.Do(t, kit.Dial(t, r.proxy.Addr()), "GET", "data")); !strings.HasSuffix(reply,
-			"connection refused") {
-			return errors.New(reply)
-		}
-		return nil
-	})
 	client := kit.Dial(t, r.proxy.Addr())
+	// The cause that follows may be that of another connection: refused, reset, or closed.
 	kit.WantPrefix(t, client, "EVAL|redis.call('publish','c','1') return redis.call('set',KEYS[1],'v','PX',60000)|1|lock:a",
-		"ERR upstream "+r.upstream.Addr()+": connection refused")
+		"ERR upstream "+r.upstream.Addr()+": ")
 	kit.WantPrefix(t, client, "SET lock:a v NX PX 60000", "OK") // the script did not take the lock
 	kit.WantPrefix(t, client, "DEL lock:a", "1")
 }
